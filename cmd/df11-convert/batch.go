@@ -54,7 +54,7 @@ pattern-dict or like, private, and refresh: commit or never). docs/models.schema
 func runBatch(ctx context.Context, u *ui, f *convertFlags, list string) error {
 	ctx, done := f.limitTime(ctx)
 	defer done()
-	models, err := readList(ctx, list, f)
+	models, err := readList(list, f)
 	if err != nil {
 		return err
 	}

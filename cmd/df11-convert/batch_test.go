@@ -1,9 +1,7 @@
 package main
 
 import (
-	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -36,7 +34,7 @@ func TestReadList(t *testing.T) {
 		if err := os.WriteFile(file, []byte(x.text), 0o666); err != nil {
 			t.Fatal(err)
 		}
-		got, err := readList(t.Context(), file, &convertFlags{})
+		got, err := readList(file, &convertFlags{})
 		if (err != nil) != x.fails || !reflect.DeepEqual(got, x.want) {
 			t.Errorf("%q: got %+v, %v", x.text, got, err)
 		}
@@ -66,7 +64,7 @@ func TestBatchNeverMixesTwoModels(t *testing.T) {
 	} {
 		file := filepath.Join(dir, "list.yaml")
 		writeTo(t, file, []byte("models: ["+x.text+"]"))
-		if _, err := readList(t.Context(), file, &convertFlags{target: x.flags}); (err == nil) != x.good || err != nil && kindOf(err).code != exitUsage {
+		if _, err := readList(file, &convertFlags{target: x.flags}); (err == nil) != x.good || err != nil && kindOf(err).code != exitUsage {
 			t.Errorf("%q with %+v: %v", x.text, x.flags, err)
 		}
 	}
@@ -108,7 +106,7 @@ func TestListSchema(t *testing.T) {
 		if err := yaml.Unmarshal([]byte(text), &doc); err != nil {
 			t.Fatal(err)
 		}
-		_, err := readList(t.Context(), file, &convertFlags{})
+		_, err := readList(file, &convertFlags{})
 		if told := schema.Validate(doc); (told == nil) != good || (err == nil) != good {
 			t.Errorf("%q: the schema says %v, the program %v", entry, told, err)
 		}
@@ -148,28 +146,5 @@ func TestBatchSharesClients(t *testing.T) {
 	}
 	if clients[0] != clients[1] || clients[0] == clients[2] {
 		t.Errorf("clients %p", clients)
-	}
-}
-
-// TestNobodyWritesToAPipe: who waits for a list or a pattern dict from a pipe can stop waiting.
-func TestNobodyWritesToAPipe(t *testing.T) {
-	r, w, err := os.Pipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer w.Close()
-	defer r.Close()
-	pipe := fmt.Sprintf("/dev/fd/%d", r.Fd())
-	if _, err := os.Stat(pipe); err != nil {
-		t.Skipf("no names for open files: %v", err)
-	}
-	ctx, stop := context.WithCancelCause(t.Context())
-	stop(errInterrupted)
-	if _, err := readList(ctx, pipe, &convertFlags{}); !errors.Is(err, errInterrupted) {
-		t.Errorf("list: %v", err)
-	}
-	f := sourceFlags{patternDict: pipe}
-	if _, err := f.planOptions(ctx); !errors.Is(err, errInterrupted) {
-		t.Errorf("pattern dict: %v", err)
 	}
 }

@@ -96,7 +96,7 @@ func (f *readerFlags) openOriginal(ctx context.Context, u *ui, d *model.DF11) (*
 		}
 		u.say("the original is %s", spec)
 	}
-	opt, err := f.planOptions(ctx)
+	opt, err := f.planOptions()
 	if err != nil {
 		return nil, err
 	}

@@ -67,7 +67,7 @@ func runInspect(ctx context.Context, u *ui, f *inspectFlags, spec string) error 
 
 // inspect describes a source, a DF11 model, or, as far as it has headers, a source that cannot be converted.
 func (f *inspectFlags) inspect(ctx context.Context, u *ui, spec string) (*describe.Report, error) {
-	opt, err := f.planOptions(ctx)
+	opt, err := f.planOptions()
 	if err != nil {
 		return nil, err
 	}

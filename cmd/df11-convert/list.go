@@ -3,7 +3,6 @@ package main
 import (
 	"bytes"
 	"cmp"
-	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -14,6 +13,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/df11-convert/df11-convert/hub"
+	"github.com/df11-convert/df11-convert/internal/smallfile"
 )
 
 // listedModel is one entry of a list of models, as docs/models.schema.json describes it. The command line completes it.
@@ -99,8 +99,8 @@ func (m listedModel) check() error {
 const maxList = 1 << 20
 
 // readList reads a list of models. No two of them may go to one target by their entries and the command line.
-func readList(ctx context.Context, file string, f *convertFlags) ([]listedModel, error) {
-	b, err := readInput(ctx, file, maxList)
+func readList(file string, f *convertFlags) ([]listedModel, error) {
+	b, err := smallfile.ReadInput(file, maxList)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, hinted{usageError{err}, "LIST is a YAML file of models; docs/ci.md has an example"}
 	}

@@ -138,7 +138,7 @@ func (f *sourceFlags) register(p *pflag.FlagSet, all bool) {
 	}
 }
 
-func (f *sourceFlags) planOptions(ctx context.Context) (plan.Options, error) {
+func (f *sourceFlags) planOptions() (plan.Options, error) {
 	opt := f.plan
 	layout, err := plan.ParseLayout(f.layout)
 	if err != nil {
@@ -151,7 +151,7 @@ func (f *sourceFlags) planOptions(ctx context.Context) (plan.Options, error) {
 	if f.patternDict == "" {
 		return opt, nil
 	}
-	b, err := readInput(ctx, f.patternDict, plan.MaxDictBytes)
+	b, err := smallfile.ReadInput(f.patternDict, plan.MaxDictBytes)
 	if err != nil {
 		return opt, fmt.Errorf("pattern dict: %w", err)
 	}
@@ -159,26 +159,6 @@ func (f *sourceFlags) planOptions(ctx context.Context) (plan.Options, error) {
 		return opt, fmt.Errorf("pattern dict %s: %w", f.patternDict, err)
 	}
 	return opt, nil
-}
-
-// readInput reads a file that the user names, up to the end of ctx: a pipe may have nobody who writes to it. What waits there ends
-// with the program.
-func readInput(ctx context.Context, path string, limit int64) ([]byte, error) {
-	type content struct {
-		b   []byte
-		err error
-	}
-	read := make(chan content, 1)
-	go func() {
-		b, err := smallfile.ReadInput(path, limit)
-		read <- content{b, err}
-	}()
-	select {
-	case c := <-read:
-		return c.b, c.err
-	case <-ctx.Done():
-		return nil, context.Cause(ctx)
-	}
 }
 
 // opened is a source with its plan. openSource leaves the plan to its caller.
@@ -192,7 +172,7 @@ func (o *opened) Close() error { return o.source.Close() }
 
 // open reads what the plan needs of a source and makes the plan.
 func (f *sourceFlags) open(ctx context.Context, u *ui, spec string) (*opened, error) {
-	opt, err := f.planOptions(ctx)
+	opt, err := f.planOptions()
 	if err != nil {
 		return nil, err
 	}

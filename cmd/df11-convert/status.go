@@ -50,7 +50,7 @@ code is 0 if all models are current, or kept as they are by refresh: never, else
 }
 
 func runStatus(ctx context.Context, u *ui, f *convertFlags, list string) error {
-	models, err := readList(ctx, list, f)
+	models, err := readList(list, f)
 	if err != nil {
 		return err
 	}
