@@ -4,6 +4,7 @@ import (
 	"context"
 	"io"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -63,8 +64,7 @@ func runBatch(ctx context.Context, u *ui, f *convertFlags, list string) error {
 	var places []string // of what was made
 	var first error
 	for i, m := range models {
-		u.anew()
-		u.kept = false
+		u.began, u.kept = time.Now(), false
 		u.say("%d/%d %s", i+1, len(models), m.spec())
 		flags := m.flags(*f)
 		r, err := flags.convertListed(ctx, u, m)

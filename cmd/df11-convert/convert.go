@@ -17,7 +17,6 @@ import (
 	"github.com/df11-convert/df11-convert/internal/estimate"
 	"github.com/df11-convert/df11-convert/internal/model"
 	"github.com/df11-convert/df11-convert/internal/progress"
-	"github.com/df11-convert/df11-convert/internal/target"
 	"github.com/df11-convert/df11-convert/pipeline"
 )
 
@@ -66,7 +65,7 @@ func runConvert(ctx context.Context, u *ui, f *convertFlags, spec string) error 
 			printf(w, "up to date: %s was verified when it was made, says its manifest; to check it: df11-convert verify %s\n", place, shellQuote(place))
 			return
 		}
-		printReport(w, report, u.waited)
+		printReport(w, report)
 	})
 	return nil
 }
@@ -161,15 +160,6 @@ func (f *convertFlags) options(ctx context.Context, u *ui, src *opened) (pipelin
 	opt.GPU, err = f.gpu.open(u, &f.shares)
 	opt.Memory = f.shares
 	return opt, err
-}
-
-// push says where the result is published.
-func (f *convertFlags) push(ctx context.Context, u *ui, src *opened) (*target.Push, error) {
-	c, err := f.client(u, "target")
-	if err != nil {
-		return nil, err
-	}
-	return f.target.publishTo(ctx, u, c, resultName(src.model))
 }
 
 // resultName is the name of a folder or repo for the result.

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"io"
 	"strings"
-	"time"
 
 	"github.com/df11-convert/df11-convert/internal/human"
 	"github.com/df11-convert/df11-convert/internal/metadata"
@@ -22,7 +21,7 @@ func (t *table) sizes(r *pipeline.Report) {
 }
 
 // printReport writes the outcome of a conversion for people.
-func printReport(w io.Writer, r *pipeline.Report, waited time.Duration) {
+func printReport(w io.Writer, r *pipeline.Report) {
 	printf(w, "%s\n", r.Gain)
 	t := newTable(w)
 	t.row("source", "%s%s", r.Source, atCommit(r.Commit))
@@ -46,7 +45,7 @@ func printReport(w io.Writer, r *pipeline.Report, waited time.Duration) {
 	if r.Part != "" {
 		t.row("left to do", "--finish, when all parts are uploaded")
 	}
-	t.row("time", "%s", stageTimes(r, waited))
+	t.row("time", "%s", stageTimes(r))
 	t.Flush()
 }
 
@@ -65,11 +64,8 @@ func (t *table) verified(r *pipeline.Report) {
 }
 
 // stageTimes gives the wall time, and the time for which each stage was at work.
-func stageTimes(r *pipeline.Report, waited time.Duration) string {
+func stageTimes(r *pipeline.Report) string {
 	text := fmt.Sprintf("%.1f s", r.Seconds)
-	if waited > 0 {
-		text += fmt.Sprintf(" (%.0f s waiting for the Hub)", waited.Seconds())
-	}
 	for _, s := range r.Stages {
 		if s.Bytes > 0 {
 			text += fmt.Sprintf(" · %s %.1f s", s.Stage, s.Busy.Seconds())

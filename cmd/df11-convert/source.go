@@ -3,10 +3,10 @@ package main
 import (
 	"context"
 	"fmt"
-	"net/url"
 	"os"
 	"os/user"
 	"strings"
+	"time"
 
 	"github.com/spf13/pflag"
 
@@ -91,16 +91,10 @@ func (f *hubFlags) hubOptions(u *ui, side string) (hub.Options, error) {
 	opt.Side, opt.UserAgent, opt.Log = side, "df11-convert/"+versionText(), u.log()
 	opt.LimitRate = int64(f.limitRate)
 	opt.RangeBytes, opt.BufferBytes = f.shares.RangeBytes, f.shares.AheadBytes
-	opt.OnWait, opt.Governor = func(w hub.Wait) { u.noteWait(hostOf(opt.Endpoint), w) }, u.governor
-	return opt, nil
-}
-
-// hostOf is the host of a Hub's address.
-func hostOf(endpoint string) string {
-	if u, err := url.Parse(endpoint); err == nil && u.Host != "" {
-		return u.Host
+	opt.Governor, opt.OnWait = u.governor, func(w hub.Wait) {
+		u.say("waiting %s for %s: %s", max(time.Second, w.For.Round(time.Second)), opt.Endpoint, w.Reason)
 	}
-	return "the Hub"
+	return opt, nil
 }
 
 // homeDir is the home of the user. A service may have no HOME; what it reads as its own, token and cache included, must still

@@ -93,28 +93,23 @@ func fullRepoID(namespace, name string) string {
 	return namespace + "/" + name
 }
 
-// maxRepoName is the Hub's limit on the last part of a repo id.
-const maxRepoName = 96
-
-// publishTo finds out where to publish: the given repo, or the user's own with the name of the model. The Hub limits the
+// push finds out where to publish: the given repo, or the user's own with the name of the model. The Hub limits the
 // question who the user is, so that it is asked only where the namespace is not given. A token is needed for nothing else here.
-func (f *targetFlags) publishTo(ctx context.Context, u *ui, c *hub.Client, name string) (*target.Push, error) {
-	push := &target.Push{Hub: c, Repo: f.repoID, Revision: f.revision}
-	if f.private || f.public {
-		push.Private = &f.private
+func (f *convertFlags) push(ctx context.Context, u *ui, src *opened) (*target.Push, error) {
+	c, err := f.client(u, "target")
+	if err != nil {
+		return nil, err
+	}
+	push := &target.Push{Hub: c, Repo: f.target.repoID, Revision: f.target.revision}
+	if f.target.private || f.target.public {
+		push.Private = &f.target.private
 	}
 	if only := c.OnlyRepo(); only != "" {
 		if push.Repo = cmp.Or(push.Repo, only); push.Repo != only {
 			return nil, hinted{usagef("--repo-id %s: trusted publishing is for %s", push.Repo, only), "set HF_OIDC_RESOURCE to the target"}
 		}
 	}
-	if push.Repo == "" {
-		if len(name) > maxRepoName {
-			name = strings.TrimRight(name[:maxRepoName-len("-DF11")], "-.") + "-DF11"
-			u.say("the target's name was too long and is now %s", name)
-		}
-		push.Repo = name
-	}
+	push.Repo = cmp.Or(push.Repo, resultName(src.model))
 	if !strings.Contains(push.Repo, "/") {
 		me, err := c.WhoAmI(ctx)
 		if err != nil {

@@ -9,7 +9,6 @@ import (
 	"log/slog"
 	"os"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/spf13/pflag"
@@ -41,32 +40,11 @@ type ui struct {
 	command   string // that runs, for --json
 	found     any    // by the command, for --json
 	governor  *hub.Governor
-	clock
+	began     time.Time
 }
-
-// clock tells how long a run lasts, and how much of that it has waited for a Hub. Many transfers wait at once.
-type clock struct {
-	began  time.Time
-	mu     sync.Mutex
-	until  time.Time // when the last wait ends
-	waited time.Duration
-}
-
-// wait adds a wait that begins now, as far as it outlasts those before.
-func (c *clock) wait(d time.Duration) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	now := time.Now()
-	if more := min(d, now.Add(d).Sub(c.until)); more > 0 {
-		c.waited, c.until = c.waited+more, now.Add(d)
-	}
-}
-
-// anew begins with the next model of a list.
-func (c *clock) anew() { c.began, c.waited = time.Now(), 0 }
 
 func newUI(out, err *os.File) *ui {
-	u := &ui{out: &results{to: out}, err: err, screen: &terminal.Screen{W: err}, governor: hub.NewGovernor(), clock: clock{began: time.Now()}}
+	u := &ui{out: &results{to: out}, err: err, screen: &terminal.Screen{W: err}, governor: hub.NewGovernor(), began: time.Now()}
 	u.screen.Width = func() int {
 		if !u.terminal() {
 			return 0
@@ -157,12 +135,6 @@ func (u *ui) log() *slog.Logger {
 		return slog.New(slog.NewTextHandler(u.screen, opt))
 	}
 	return slog.New(people{w: u.screen, level: level})
-}
-
-// noteWait says for whom nothing moves, and why.
-func (u *ui) noteWait(host string, w hub.Wait) {
-	u.wait(w.For)
-	u.say("waiting %s for %s: %s", max(time.Second, w.For.Round(time.Second)), host, w.Reason)
 }
 
 // report prints the document of --json, and an error with its hints. It gives the exit code.
