@@ -44,7 +44,7 @@ echo '== every program says what it is'
 for f in "dist/df11-convert_${version}_linux_$machine"{,_nogpu}.tar.gz; do
   mkdir -p "$work/tar" && tar -xzf "$f" -C "$work/tar"
   said=$("$work/tar/df11-convert" --version)
-  [ "$said" = "df11-convert $version (commit $commit)" ] || fail "$f says: $said"
+  [ "$said" = "df11-convert $version" ] || fail "$f says: $said"
 done
 echo '== an archive holds the program and what people read, nothing else; a wheel holds the licenses'
 python3 - dist/*.{tar.gz,zip,whl} <<'END'
@@ -124,7 +124,7 @@ for tag in manylinux_2_17 musllinux_1_1; do
   cp "$wheel" "$named"
   "$work/$tag/bin/pip" install --quiet --disable-pip-version-check --no-index "$named"
   said=$("$work/$tag/bin/df11-convert" --version)
-  [ "$said" = "df11-convert $version (commit $commit)" ] || fail "$wheel says: $said"
+  [ "$said" = "df11-convert $version" ] || fail "$wheel says: $said"
   "$work/$tag/bin/df11-convert" demo -o "$work/$tag/demo" --quiet
 done
 
@@ -159,7 +159,7 @@ if [ -n "$image" ]; then
     (.Env | any(startswith("SSL_CERT_FILE=")) and contains(["NVIDIA_VISIBLE_DEVICES=all", "NVIDIA_DRIVER_CAPABILITIES=compute,utility"])))' \
     "$work/image.json" >/dev/null || fail "the image is configured otherwise: $(cat "$work/image.json")"
   said=$(docker run --rm "$image" --version)
-  [ "$said" = "df11-convert $version (commit $commit)" ] || fail "the image says: $said"
+  [ "$said" = "df11-convert $version" ] || fail "the image says: $said"
   docker run --rm "$image" demo -o demo --quiet # in the home of its user
   install -d -o 1234 "$work/mine"
   docker run --rm -u 1234 -v "$work/mine:/home/nonroot" "$image" demo -o demo --quiet

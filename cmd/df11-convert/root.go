@@ -27,27 +27,6 @@ func versionText() string {
 	return "dev"
 }
 
-// fullVersion is the version with the commit that the program was built from, as far as the build knows it.
-func fullVersion() string {
-	info, _ := debug.ReadBuildInfo()
-	if info == nil {
-		return versionText()
-	}
-	commit := ""
-	for _, s := range info.Settings {
-		switch {
-		case s.Key == "vcs.revision":
-			commit = s.Value
-		case s.Key == "vcs.modified" && s.Value == "true":
-			commit += "+changes"
-		}
-	}
-	if commit == "" {
-		return versionText()
-	}
-	return versionText() + " (commit " + commit + ")"
-}
-
 // convertName is the command that may be left out.
 const convertName = "convert"
 
@@ -86,7 +65,7 @@ func rootCommand(u *ui, args []string) *cobra.Command {
 		SilenceErrors:              true,
 		SilenceUsage:               true,
 		SuggestionsMinimumDistance: 2,
-		Version:                    fullVersion(),
+		Version:                    versionText(),
 		PersistentPreRunE: func(c *cobra.Command, _ []string) error {
 			if slices.Contains([]string{convertName, "batch", "decode"}, c.Name()) {
 				u.resume = resumeCommand(c.Root().Name(), args)

@@ -83,7 +83,6 @@ var moving = []struct {
 	{regexp.MustCompile(`127\.0\.0\.1:\d{5}`), "127.0.0.1:55555"},
 	{regexp.MustCompile(`\d\.\d s\b`), "0.0 s"},
 	{regexp.MustCompile(`([━╸─]) \d+s( · \d+/)`), "$1 0s$2"},
-	{regexp.MustCompile(`commit [0-9a-f]{40}(\+changes)?`), "commit"},
 }
 
 // picture is what a terminal shows, with a heading. No line that was written may be wider than the
