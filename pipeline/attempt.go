@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"maps"
 	"slices"
 
 	"github.com/df11-convert/df11-convert/internal/budget"
@@ -29,7 +28,6 @@ type attempt struct {
 
 // begin lays out what is still to be made, takes up what earlier runs have left in spools, and decides how each source file is read.
 func (c *conversion) begin(ctx context.Context) (*attempt, error) {
-	maps.DeleteFunc(c.earlier, func(path string, _ bool) bool { return !c.ledger.Done(path) }) // this run makes it again
 	a, err := c.layOut(ctx)
 	if err != nil {
 		return nil, err
@@ -133,8 +131,8 @@ func (c *conversion) countProgress() {
 		p.Expect(progress.Upload)
 	}
 	for _, o := range ours {
-		made, done := c.ledger.Output(o.Path)
-		if !done {
+		made, _ := c.ledger.Output(o.Path)
+		if !c.ledger.Done(o.Path) {
 			p.OutputBytes.Add(o.LikelyBytes())
 			continue
 		}
@@ -142,7 +140,7 @@ func (c *conversion) countProgress() {
 		p.Encoded.Add(o.Size)
 		p.Verified.Add(o.Size)
 		p.Fetched.Add(o.Size)
-		if c.earlier[o.Path] {
+		if !made.Made {
 			p.Found.Add(o.Size)
 		}
 		p.OutputBytes.Add(made.Size)

@@ -52,7 +52,7 @@ func (c *conversion) run(ctx context.Context) (*Report, error) {
 		return nil, err
 	}
 	if !c.Part.Whole() {
-		return c.partReport(), nil
+		return c.report(), nil
 	}
 	c.Progress.SetPhase("finish")
 	return c.finish(ctx)

@@ -8,7 +8,6 @@ import (
 
 	"github.com/df11-convert/df11-convert/hub"
 	"github.com/df11-convert/df11-convert/internal/budget"
-	"github.com/df11-convert/df11-convert/internal/fetch"
 	"github.com/df11-convert/df11-convert/internal/human"
 	"github.com/df11-convert/df11-convert/internal/ledger"
 	"github.com/df11-convert/df11-convert/internal/metadata"
@@ -25,14 +24,12 @@ type conversion struct {
 	folder  *target.Folder  // that outputs are made in
 	repo    *target.Repo    // nil without Push
 	ledger  *ledger.Ledger
-	earlier map[string]bool // outputs that earlier runs have finished
-	checked bool            // the headers of these are right
-	sendAll bool            // the Hub copies no file by itself
+	sendAll bool // the Hub copies no file by itself
 }
 
 // prepare opens the targets, refuses those that hold something else, and finds out what is already done.
 func prepare(ctx context.Context, opt Options) (*conversion, error) {
-	c := &conversion{Options: opt, outputs: spans.Outputs(opt.Plan), earlier: map[string]bool{}}
+	c := &conversion{Options: opt, outputs: spans.Outputs(opt.Plan)}
 	root, stays := opt.OutDir, opt.OutDir != ""
 	if !stays {
 		root = opt.WorkDir
@@ -45,9 +42,6 @@ func prepare(ctx context.Context, opt Options) (*conversion, error) {
 	}
 	if err := c.open(ctx, owner); err != nil {
 		return nil, errors.Join(err, c.close(false))
-	}
-	for _, o := range c.ledger.Outputs() {
-		c.earlier[o.Path] = true
 	}
 	return c, nil
 }
@@ -171,22 +165,19 @@ func (c *conversion) sourceUnchanged(ctx context.Context, m *metadata.Manifest) 
 	if m == nil || m.Plan.Digest != c.Plan.Digest() || !c.Model.Local {
 		return true, nil
 	}
-	known := *c.Model
-	known.SHA256 = slices.Clone(known.SHA256)
-	for i, w := range c.Model.Files() {
-		if w.SHA256 == "" { // the other target may have asked before
-			var err error
-			if known.SHA256[i], err = fetch.Sum(ctx, c.Source, w); err != nil {
-				return false, err
-			}
-		}
-		same := func(f metadata.SourceFile) bool { return f.Path == w.Path && f.SHA256 == known.SHA256[i] }
-		if !slices.ContainsFunc(m.Source.Files, same) {
-			return false, nil
-		}
+	files := c.Model.Files()
+	if err := addSums(ctx, c.Source, files, c.Memory.Workers); err != nil {
+		return false, err
+	}
+	known, unchanged := *c.Model, true
+	known.SHA256 = nil
+	for _, w := range files {
+		known.SHA256 = append(known.SHA256, w.SHA256)
+		same := func(f metadata.SourceFile) bool { return f.Path == w.Path && f.SHA256 == w.SHA256 }
+		unchanged = unchanged && slices.ContainsFunc(m.Source.Files, same)
 	}
 	c.Model = &known
-	return true, nil
+	return unchanged, nil
 }
 
 // carried lists the files that the result takes over from the source as they are.

@@ -2,9 +2,7 @@ package pipeline
 
 import (
 	"context"
-	"fmt"
 	"io"
-	"maps"
 	"slices"
 
 	"github.com/df11-convert/df11-convert/hub"
@@ -28,7 +26,7 @@ func (c *conversion) rebuildUnchecked(ctx context.Context) error {
 		_, known := c.ledger.File(f.Path)
 		return known
 	})
-	if len(files) == 0 && (len(c.earlier) == 0 || c.checked) {
+	if len(files) == 0 && !slices.ContainsFunc(c.ledger.Outputs(), ofEarlierRun) {
 		return nil
 	}
 	c.freeBuffers()
@@ -36,17 +34,11 @@ func (c *conversion) rebuildUnchecked(ctx context.Context) error {
 		return err
 	}
 	d, err := c.openOutputs(ctx, files)
-	if err == nil {
-		defer d.Close()
-		if !c.checked {
-			err = c.checkEarlier(d)
-		}
-		c.checked = err == nil
-	}
-	if err != nil && back.IsFault(err) {
-		return &leftoverError{err}
-	}
 	if err != nil {
+		return err
+	}
+	defer d.Close()
+	if err := c.checkEarlier(d); err != nil {
 		return err
 	}
 	r := back.NewRebuilder(d, c.outputs, c.Memory.Workers, new(progress.Counters))
@@ -72,11 +64,6 @@ func (c *conversion) outside(ctx context.Context, f model.File, t safetensors.Te
 	return err
 }
 
-// leftoverError says that outputs which earlier runs are said to have made are none of this plan.
-type leftoverError struct{ error }
-
-func (e *leftoverError) Unwrap() error { return e.error }
-
 // checkEarlier checks that the outputs of earlier runs hold what the plan wants, and nothing else that a loader would read.
 func (c *conversion) checkEarlier(d *model.DF11) error {
 	stored := map[string]*safetensors.Header{}
@@ -84,13 +71,13 @@ func (c *conversion) checkEarlier(d *model.DF11) error {
 		stored[w.Path] = w.Header
 	}
 	for _, o := range c.outputs {
-		if !c.earlier[o.Path] {
+		done, _ := c.ledger.Output(o.Path)
+		if done.Made {
 			continue
 		}
 		if err := forward.CheckStored(o, stored[o.Path]); err != nil {
 			return err
 		}
-		done, _ := c.ledger.Output(o.Path)
 		for i, u := range o.Units {
 			if d.Coded(u.Path) != (done.Units[i].Status == metadata.DF11) {
 				return model.Invalidf(o.Path, "module %s is not stored as %s", u.Path, done.Units[i].Status)
@@ -107,21 +94,12 @@ func (c *conversion) openOutputs(ctx context.Context, from []model.File) (*model
 	for _, f := range from {
 		segments = append(segments, all[f.Index]...)
 	}
-	wanted := map[string]bool{}
-	if !c.checked {
-		maps.Copy(wanted, c.earlier)
-	}
-	for _, o := range spans.UsedBy(segments) {
-		wanted[o.Path] = true
-	}
+	used := spans.UsedBy(segments)
 	var refs []hub.FileRef
 	for _, o := range c.outputs {
-		if !wanted[o.Path] {
+		done, _ := c.ledger.Output(o.Path)
+		if done.Made && !slices.Contains(used, o) {
 			continue
-		}
-		done, ok := c.ledger.Output(o.Path)
-		if !ok {
-			return nil, fmt.Errorf("output %s is not finished", o.Path)
 		}
 		ref := hub.FileRef{Path: done.Path, Size: done.Size, SHA256: done.SHA256}
 		if c.repo != nil {

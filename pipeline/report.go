@@ -77,12 +77,17 @@ func (c *conversion) report() *Report {
 		for _, u := range o.Units {
 			p.add(u)
 		}
-		if !c.earlier[o.Path] {
+		if o.Made {
 			p.Made++
 			p.Verified += p.Weights - before
 		}
 	}
-	p.Gain, p.SizeReason = c.Plan.Gain(p.BF16Bytes, p.DF11Bytes), c.Plan.SizeReason(p.DF11Bytes, p.Weights)
+	if c.Part.Whole() {
+		p.SizeReason = c.Plan.SizeReason(p.DF11Bytes, p.Weights)
+	} else { // the source bytes are those of the part, as all other counts
+		p.Part, p.BF16Bytes, p.F32Bytes = c.Part.String(), spans.ProvedBytes(c.Part.Of(c.outputs)), 0
+	}
+	p.Gain = c.Plan.Gain(p.BF16Bytes, p.DF11Bytes)
 	return p
 }
 
@@ -98,15 +103,6 @@ func (p *Counts) add(u ledger.Outcome) {
 	if u.TieBroken {
 		p.TiesBroken = append(p.TiesBroken, u.Path)
 	}
-}
-
-// partReport is the report of a run that has made its part and leaves the rest to others.
-func (c *conversion) partReport() *Report {
-	p := c.report()
-	p.Part = c.Part.String()
-	p.BF16Bytes, p.F32Bytes = spans.ProvedBytes(c.Part.Of(c.outputs)), 0 // of the part, as all other counts
-	p.Gain, p.SizeReason = c.Plan.Gain(p.BF16Bytes, p.DF11Bytes), ""     // which is of the whole
-	return p
 }
 
 // Traffic is what one side's Hub was asked for in this run.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/df11-convert/df11-convert/hub"
 	"github.com/df11-convert/df11-convert/internal/back"
@@ -78,15 +79,14 @@ func (r *retry) after(ctx context.Context, err error) error {
 		r.c.Log.Warn("source file has values that BF16 cannot hold, or a wrong bit on its way: reading it again", "file", e.File, "err", err)
 		return r.c.discard(e.File)
 	}
-	if left, ok := errors.AsType[*leftoverError](err); ok && len(r.c.earlier) > 0 {
-		r.c.Log.Warn("outputs of earlier runs are not what they should be, making them again", "err", left)
-		return r.c.forget(r.c.earlier)
+	if back.IsFault(err) && slices.ContainsFunc(r.c.ledger.Outputs(), ofEarlierRun) {
+		r.c.Log.Warn("outputs of earlier runs are not what they should be, making them again", "err", err)
+		return r.c.forget(ofEarlierRun)
 	}
 	if errors.Is(err, hub.ErrMissingObject) && !r.lost {
 		r.lost = true
 		r.c.Log.Warn("the target lost files that were uploaded, making them again", "err", err)
-		r.c.ledger.Keep(func(o ledger.Output) bool { return o.Committed || !o.Uploaded })
-		return nil
+		return r.c.forget(func(o ledger.Output) bool { return o.Uploaded && !o.Committed })
 	}
 	return err
 }
@@ -105,18 +105,20 @@ func (c *conversion) discard(file string) error {
 		c.ledger.ForgetTensors(path)
 	}
 	c.ledger.ForgetFile(file)
-	return c.forget(made)
+	return c.forget(func(o ledger.Output) bool { return made[o.Path] })
 }
 
-// forget forgets outputs, and removes them from the folder.
-func (c *conversion) forget(outputs map[string]bool) error {
+func ofEarlierRun(o ledger.Output) bool { return !o.Made }
+
+// forget forgets outputs that are wrong, and removes them from the folder.
+func (c *conversion) forget(wrong func(ledger.Output) bool) error {
 	for _, o := range c.ledger.Outputs() {
-		if outputs[o.Path] && o.Here {
+		if o.Here && wrong(o) {
 			if err := c.folder.Remove(o.Path); err != nil {
 				return err
 			}
 		}
 	}
-	c.ledger.Keep(func(o ledger.Output) bool { return !outputs[o.Path] })
+	c.ledger.Keep(func(o ledger.Output) bool { return !wrong(o) })
 	return nil
 }

@@ -2,59 +2,38 @@ package pipeline
 
 import (
 	"context"
-	"slices"
 
 	"github.com/df11-convert/df11-convert/internal/metadata"
-	"github.com/df11-convert/df11-convert/internal/spans"
 	"github.com/df11-convert/df11-convert/internal/target"
 )
 
 // upToDate gives the report of a run that finds in every target all that it would put there, and nil of any other. Such a run writes
 // nothing, reads no weight of a repo and claims nothing: the manifest that is there stays the word of whoever made it.
 func (c *conversion) upToDate(ctx context.Context) (*Report, error) {
-	if !c.Part.Whole() {
-		uncommitted := func(o *spans.Output) bool {
-			made, _ := c.ledger.Output(o.Path)
-			return !made.Committed
-		}
-		if slices.ContainsFunc(c.Part.Of(c.outputs), uncommitted) {
-			return nil, nil
-		}
-		report := c.partReport()
-		report.UpToDate = true
-		return report, nil
-	}
-	if len(c.pending()) > 0 {
+	if len(c.pending())+len(c.leftovers()) > 0 {
 		return nil, nil
+	}
+	report := c.report()
+	report.UpToDate = true
+	if !c.Part.Whole() {
+		return report, nil
 	}
 	want, err := c.wanted(ctx)
 	if err != nil {
 		return nil, err
 	}
-	report := c.report()
-	report.UpToDate = true
-	for _, in := range c.found() {
-		if !in.Current || !c.lists(in.Manifest, want) {
-			return nil, nil
-		}
+	current := func(in *target.Inspection) bool {
 		report.ManifestSHA256 = in.ManifestSHA256()
+		return in.Current && c.lists(in.Manifest, want)
+	}
+	if c.folder.Stays && !current(c.folder.Inspection) || c.repo != nil && !current(c.repo.Found()) {
+		return nil, nil
 	}
 	if c.repo != nil {
 		report.TargetCommit = c.repo.LastCommit()
 		c.removeBranches(ctx)
 	}
 	return report, nil
-}
-
-// found is what the targets hold.
-func (c *conversion) found() (targets []*target.Inspection) {
-	if c.folder.Stays {
-		targets = append(targets, c.folder.Inspection)
-	}
-	if c.repo != nil {
-		targets = append(targets, c.repo.Found())
-	}
-	return targets
 }
 
 // wanted are the sha256 of all files of the result that are known, and "" of those that a commit pins.

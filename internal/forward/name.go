@@ -60,7 +60,7 @@ func (w *Work) nameAll(ctx context.Context, equal <-chan compared, finished chan
 func (w *Work) name(c compared) (ledger.Output, error) {
 	defer c.discard()
 	o := ledger.Output{
-		Path: c.task.Path, Size: c.size, Units: c.units, Place: ledger.Place{Here: true},
+		Path: c.task.Path, Size: c.size, Units: c.units, Made: true, Place: ledger.Place{Here: true},
 	}
 	var err error
 	if o.SHA256, err = c.sum.sum(); err != nil {

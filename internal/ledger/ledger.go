@@ -24,6 +24,7 @@ type Output struct {
 	SHA256 string `json:"sha256"`
 	// Units tells how each unit of the file ended, in the plan's order.
 	Units []Outcome `json:"units,omitempty"`
+	Made  bool      `json:"-"` // by this run
 	Place
 }
 
