@@ -96,9 +96,6 @@ const slowAnswer = 3 * time.Minute
 // every change, that is success; otherwise the commit is repeated, which its parent makes safe. ErrConflict says that the
 // branch moved and lacks our changes: read its head, look again at the changes to make, and call again.
 func (c *Client) Commit(ctx context.Context, repo, rev string, req CommitRequest) (Commit, error) {
-	if err := wire.CheckRepo(repo); err != nil {
-		return Commit{}, err
-	}
 	for _, o := range req.Ops {
 		if err := ValidPath(o.Path); err != nil {
 			return Commit{}, err

@@ -18,18 +18,6 @@ func (c *Client) ReadRange(ctx context.Context, f FileRef, off, n int64) ([]byte
 	if err := c.files.checkSpan(f, off, off+n); err != nil {
 		return nil, err
 	}
-	if n > c.t.Opt.RangeBytes {
-		s, err := c.Stream(ctx, f, off, off+n)
-		if err != nil {
-			return nil, err
-		}
-		defer s.Close()
-		buf := make([]byte, n)
-		if _, err := io.ReadFull(s, buf); err != nil {
-			return nil, err
-		}
-		return buf, nil
-	}
 	if file, _, ok := c.cache.open(f); ok {
 		defer file.Close()
 		buf := make([]byte, n)

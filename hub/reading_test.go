@@ -135,7 +135,7 @@ func TestEveryRequestForBytesIsRanged(t *testing.T) {
 			}
 		}
 	}
-	if w.nGets() != 7 {
+	if w.nGets() != 5 {
 		t.Errorf("%d gets", w.nGets())
 	}
 }

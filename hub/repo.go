@@ -103,8 +103,11 @@ func (c *Client) CreateRepo(ctx context.Context, repo string, private *bool) (cr
 		}
 		return err
 	})
+	if e, ok := errors.AsType[*wire.Error](err); ok && e.Status == http.StatusConflict && !errors.Is(err, wire.ErrBusy) {
+		return false, nil
+	}
 	if err != nil {
-		return false, c.acceptExisting(ctx, repo, err)
+		return false, err
 	}
 	if private == nil || !*private {
 		return true, nil
@@ -114,26 +117,6 @@ func (c *Client) CreateRepo(ctx context.Context, repo string, private *bool) (cr
 		return true, err
 	}
 	return true, c.makePrivate(ctx, repo) // the hub does not know the member visibility
-}
-
-// acceptExisting turns the refusal to create a repo that exists into success, as the Python client does for 401, 402, 403
-// and 409.
-func (c *Client) acceptExisting(ctx context.Context, repo string, err error) error {
-	e, ok := errors.AsType[*wire.Error](err)
-	if !ok {
-		return err
-	}
-	switch e.Status {
-	case http.StatusConflict:
-		if !errors.Is(err, wire.ErrBusy) {
-			return nil
-		}
-	case http.StatusUnauthorized, http.StatusPaymentRequired, http.StatusForbidden:
-		if _, headErr := c.Head(ctx, repo, "main"); headErr == nil {
-			return nil
-		}
-	}
-	return err
 }
 
 // makePrivate hides a repo, and checks that the hub did it.
