@@ -7,9 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"strconv"
 	"strings"
-	"time"
 
 	"github.com/df11-convert/df11-convert/hub/internal/wire"
 	"github.com/df11-convert/df11-convert/internal/smallfile"
@@ -33,9 +31,6 @@ func Environ(getenv func(string) string, home string) (Options, error) {
 		Endpoint: strings.TrimRight(cmp.Or(getenv("HF_ENDPOINT"), wire.PublicEndpoint), "/"),
 		CacheDir: path(filepath.Join(hfHome, "hub"), "HF_HUB_CACHE", "HUGGINGFACE_HUB_CACHE"),
 		Offline:  truthy(getenv("HF_HUB_OFFLINE")) || truthy(getenv("TRANSFORMERS_OFFLINE")),
-
-		HeaderTimeout: wholeSeconds(getenv("HF_HUB_ETAG_TIMEOUT")),
-		IdleTimeout:   wholeSeconds(getenv("HF_HUB_DOWNLOAD_TIMEOUT")),
 	}
 	var err error
 	if opt.Publisher, err = publisherOf(getenv); err == nil {
@@ -76,14 +71,6 @@ func truthy(v string) bool {
 		return true
 	}
 	return false
-}
-
-func wholeSeconds(v string) time.Duration {
-	n, err := strconv.ParseInt(v, 10, 64)
-	if err != nil || n <= 0 {
-		return 0
-	}
-	return wire.Seconds(n)
 }
 
 // expandPath expands ~ at the start and $VAR anywhere.

@@ -15,9 +15,9 @@ import (
 
 // location is shared by all workers that read a file: one of them asks for all.
 type location struct {
-	lock wire.Lock
-	now  *resolved // nil if the hub must be asked
-	pin  *resolved // the first answer; later ones must agree with it for the client's life
+	lock wire.Slots // one
+	now  *resolved  // nil if the hub must be asked
+	pin  *resolved  // the first answer; later ones must agree with it for the client's life
 }
 
 // resolved is one answer to the metadata request.
@@ -32,7 +32,7 @@ type resolved struct {
 
 // locate gives the location of a file, asking the hub when there is none. A signed link serves until the storage refuses it.
 func (d *downloads) locate(ctx context.Context, f FileRef) (r *resolved, err error) {
-	known, _ := d.locations.LoadOrStore([...]string{f.Repo, f.Commit, f.Path}, &location{lock: make(wire.Lock, 1)})
+	known, _ := d.locations.LoadOrStore([...]string{f.Repo, f.Commit, f.Path}, &location{lock: make(wire.Slots, 1)})
 	at := known.(*location)
 	err = at.lock.Hold(ctx, func() (err error) {
 		if r = at.now; r == nil {
@@ -74,7 +74,7 @@ func (d *downloads) follow(ctx context.Context, loc *resolved, resp *http.Respon
 // it the hub's headers are lost. A file of git, which the hub sends itself, needs no question if a list of files has told its hash.
 func (d *downloads) head(ctx context.Context, f FileRef) (*resolved, error) {
 	page := d.t.Endpoint.Page(f.Repo, wire.RevPath("resolve", f.Commit)+"/"+wire.EscapePath(f.Path))
-	if known := isCommit(f.Commit) && f.hash() != ""; known && (f.SHA256 == "" || wire.InBrowser) { // which follows each redirect unseen
+	if known := isCommit(f.Commit) && f.hash() != ""; known && (f.SHA256 == "" || wire.HidesRedirects) {
 		return &resolved{url: page, onHub: true, etag: f.hash(), commit: f.Commit, size: f.Size}, nil
 	}
 	r := &wire.Request{Op: "look up " + f.String(), Repo: f.Repo, Method: http.MethodHead,

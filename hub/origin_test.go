@@ -28,7 +28,7 @@ type elsewhere struct {
 const storageOrigin = "https://storage.test"
 
 func (e *elsewhere) RoundTrip(r *http.Request) (*http.Response, error) {
-	origin := r.URL.Scheme + "://" + r.URL.Host
+	origin, asked := r.URL.Scheme+"://"+r.URL.Host, r
 	e.count(origin, r.Header.Get("Authorization") != "")
 	r = r.Clone(r.Context())
 	switch origin {
@@ -38,8 +38,11 @@ func (e *elsewhere) RoundTrip(r *http.Request) (*http.Response, error) {
 		r.URL, r.Host = moved(r.URL, e.srv.CDNURL), ""
 	}
 	resp, err := http.DefaultTransport.RoundTrip(r)
-	if err != nil || origin != e.origin || e.plain {
-		return resp, err
+	if err != nil {
+		return nil, err
+	}
+	if resp.Request = asked; origin != e.origin || e.plain {
+		return resp, nil
 	}
 	defer resp.Body.Close()
 	body, err := io.ReadAll(resp.Body)

@@ -99,9 +99,7 @@ func TestFaults(t *testing.T) {
 				f.Nth = inStream
 			}
 			if strings.Contains(fault, "stall") || fault == "slow" { // which end only by the client's patience
-				w.hub = append(w.hub, func(o *hub.Options) {
-					o.HeaderTimeout, o.IdleTimeout = 400*time.Millisecond, 400*time.Millisecond
-				})
+				w.hub = append(w.hub, func(o *hub.Options) { o.StallTimeout = 400 * time.Millisecond })
 			}
 			w.Inject(f)
 			_, err := w.convert(t.Context(), t, work)

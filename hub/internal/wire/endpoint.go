@@ -111,7 +111,7 @@ func IsRedirect(status int) bool {
 // Whether the token goes along is decided anew for each hop, by its origin.
 func (e Endpoint) nextHop(r *Request, u *url.URL, resp *http.Response, hop int) (*url.URL, error) {
 	status, location := resp.StatusCode, resp.Header.Get("Location")
-	if final := resp.Request.URL; InBrowser && !r.mayLeave() && !e.Owns(final) { // redirects were followed
+	if final := resp.Request.URL; !sameOrigin(final, u) && !r.mayLeave() && !e.Owns(final) { // a browser follows redirects unseen
 		return nil, fmt.Errorf("%w: it was redirected to %s", ErrNotHub, final.Host)
 	}
 	if !IsRedirect(status) || location == "" {

@@ -66,10 +66,9 @@ func join(by string, parts ...string) string {
 // Brief says in one sentence that the Hub cannot be reached, that a token is missing or refused or lacks a right, or that a repo or a
 // revision is not there, or gated. It is "" for all other errors, whose details matter.
 func (e *Error) Brief() string {
-	none, unreached := errors.AsType[*noConnection](e.Err)
 	switch {
-	case unreached:
-		return none.Error()
+	case errors.Is(e, errNoConnection):
+		return e.Err.Error()
 	case errors.Is(e, ErrUnauthorized) && e.TokenSource == "":
 		return "no token is set"
 	case e.Repo == "":
@@ -133,8 +132,8 @@ func OneLine(s string) string {
 	return strings.ToValidUTF8(s, "")
 }
 
-// Seconds converts without overflow; a year is as good as for ever here.
-func Seconds(n int64) time.Duration {
+// seconds converts without overflow; a year is as good as for ever here.
+func seconds(n int64) time.Duration {
 	const year = 365 * 24 * 3600
 	return time.Duration(min(n, year)) * time.Second
 }

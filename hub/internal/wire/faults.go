@@ -34,15 +34,6 @@ func localFault(err error) syscall.Errno {
 	return 0
 }
 
-// noConnection is the end of the attempts to reach the hub at all.
-type noConnection struct {
-	host string
-	err  error
-}
-
-func (e *noConnection) Error() string { return "no connection to " + e.host + ": " + e.err.Error() }
-func (e *noConnection) Unwrap() error { return e.err }
-
 // NeverBegun says that no connection came about, so that the request was not even begun.
 func NeverBegun(err error) bool {
 	op, ok := errors.AsType[*net.OpError](err)
@@ -79,6 +70,7 @@ var (
 	ErrInvalidCard      = errors.New("model card is not valid")
 	ErrTrustedPublisher = errors.New("no token by trusted publishing")
 	ErrInsists          = errors.New("the Hub gives the same answer each time")
+	errNoConnection     = errors.New("no connection") // from the beginning
 )
 
 // What a request may end with on its way; callers of the API see the first three only if no repeat has helped.

@@ -45,6 +45,8 @@ var hints = []struct {
 	{ErrStale, "the hub's storage did not take the file, even with fresh links, which live for minutes: it may be too large for " +
 		"a slow line; run the same command again, it sends that file anew", ""},
 	{ErrBadRange, "a proxy or cache in between spoils what the hub sends; check the proxy settings", ""},
+	{errNoConnection, "check the network of this machine, and HF_ENDPOINT, without which the Hub is " + PublicEndpoint +
+		"; behind a proxy, set HTTPS_PROXY; with HF_HUB_OFFLINE=1 only what the shared cache holds is read", ""},
 	{ErrBusy, "another change of yours is under way on the hub; run the same command again in a minute", ""},
 }
 
@@ -72,9 +74,6 @@ func Hint(err error) string {
 			return e.fill(h.step)
 		}
 	}
-	if IsA[*noConnection](err) {
-		return e.fill(e.noConnectionHint())
-	}
 	if IsA[tls.RecordHeaderError](err) {
 		return "there is no TLS at the other end: check HF_ENDPOINT; is it http:// and not https://?"
 	}
@@ -82,14 +81,6 @@ func Hint(err error) string {
 		return "the network or the hub is in trouble; run the same command again, it goes on where it stopped"
 	}
 	return ""
-}
-
-func (e *Error) noConnectionHint() string {
-	const rest = "; behind a proxy, set HTTPS_PROXY; with HF_HUB_OFFLINE=1 only what the shared cache holds is read"
-	if e.Endpoint == PublicEndpoint {
-		return "check the network of this machine; HF_ENDPOINT is not set, which a mirror would need" + rest
-	}
-	return "check the network of this machine, and HF_ENDPOINT, which is {endpoint}" + rest
 }
 
 // fill replaces the words in braces.

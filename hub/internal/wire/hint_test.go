@@ -22,7 +22,7 @@ var causes = map[string]error{
 	"ErrUnsafePath": ErrUnsafePath, "ErrNotHub": ErrNotHub,
 	"ErrStalled": ErrStalled, "ErrInvalidCard": ErrInvalidCard, "ErrTrustedPublisher": ErrTrustedPublisher,
 	"ErrExpired": ErrExpired, "ErrBadRange": ErrBadRange, "ErrBusy": ErrBusy, "ErrStale": ErrStale,
-	"ErrNoRoute": ErrNoRoute, "ErrInsists": ErrInsists, "errLocalBody": errLocalBody, "ErrBadURL": ErrBadURL, "ErrNoETag": ErrNoETag, "errNoAnswer": errNoAnswer,
+	"ErrNoRoute": ErrNoRoute, "ErrInsists": ErrInsists, "errLocalBody": errLocalBody, "ErrBadURL": ErrBadURL, "ErrNoETag": ErrNoETag, "errNoConnection": errNoConnection, "errNoAnswer": errNoAnswer,
 }
 
 // inside are those of package hub that no caller sees.

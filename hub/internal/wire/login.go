@@ -15,7 +15,7 @@ const renewalMargin = 5 * time.Minute
 // login has the token of a client.
 type login struct {
 	t    *Transport
-	lock Lock // guards what a Publisher got last
+	lock Slots // one; guards what a Publisher got last
 
 	got   string
 	renew time.Time
@@ -65,7 +65,7 @@ func (l *login) exchange(ctx context.Context, p *Publisher) (token string, lasts
 	if answer.Token == "" || !sendable(answer.Token) {
 		return "", 0, l.t.Errorf(r.Op, ErrNotHub, "the answer holds no token")
 	}
-	return answer.Token, Seconds(cmp.Or(max(0, answer.Seconds), 3600)), nil
+	return answer.Token, seconds(cmp.Or(max(0, answer.Seconds), 3600)), nil
 }
 
 // askGitHub gets the job's identity, made out to the hub.

@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// InBrowser says whether a page sends the requests.
-const InBrowser = false
+// HidesRedirects says whether what sends the requests follows redirects unseen.
+const HidesRedirects = false
 
 // newRoundTripper speaks HTTP/1.1 only: over HTTP/2 all ranges of a file would share one TCP connection, and one
 // connection is what limits a CDN. Proxies come from the environment, custom CAs from SSL_CERT_FILE through Go itself.

@@ -9,8 +9,8 @@ import (
 	"syscall/js"
 )
 
-// InBrowser says whether a page sends the requests.
-const InBrowser = true
+// HidesRedirects says whether what sends the requests follows redirects unseen.
+const HidesRedirects = true
 
 // browser sends requests by the browser's fetch, which follows redirects itself: an answer's Request names the address from which
 // it came. Fetch takes a token from a request that goes on to another origin. No cookie is sent.

@@ -24,11 +24,10 @@ type Options struct {
 	Side        string     // "source" or "target": begins every error
 	UserAgent   string     // "df11-convert/1.2.3"
 
-	RangeBytes    int64         // bytes per ranged GET of a stream; 0 is DefaultRangeBytes
-	BufferBytes   int64         // bytes that all streams fetch ahead; 0 is RangesAhead × RangeBytes. Fewer ranges are fewer transfers
-	LimitRate     int64         // file bytes per second, each direction, of all clients of the Governor together; 0 is no limit
-	HeaderTimeout time.Duration // to an answer's headers; 0 is 30 s
-	IdleTimeout   time.Duration // over which the rate of a connection is judged; 0 is 30 s
+	RangeBytes   int64         // bytes per ranged GET of a stream; 0 is DefaultRangeBytes
+	BufferBytes  int64         // bytes that all streams fetch ahead; 0 is RangesAhead × RangeBytes. Fewer ranges are fewer transfers
+	LimitRate    int64         // file bytes per second, each direction, of all clients of the Governor together; 0 is no limit
+	StallTimeout time.Duration // to an answer's headers, and over which the rate of a connection is judged; 0 is 30 s
 
 	Governor      *Governor         // shared by the clients of a program; nil is one of its own
 	Log           *slog.Logger      // nil discards
@@ -78,7 +77,7 @@ func New(opt Options) (*Transport, error) {
 	}
 	t := &Transport{Opt: opt, Endpoint: endpoint, caller: who, Jitter: rand.Float64}
 	t.pauses = &pauses{clock: opt.Clock, onWait: opt.OnWait}
-	t.login = &login{t: t, lock: make(Lock, 1)}
+	t.login = &login{t: t, lock: make(Slots, 1)}
 	return t, nil
 }
 
@@ -101,8 +100,7 @@ func (o *Options) complete() error {
 	}
 	o.RangeBytes = cmp.Or(o.RangeBytes, DefaultRangeBytes)
 	o.BufferBytes = cmp.Or(o.BufferBytes, RangesAhead*o.RangeBytes)
-	o.HeaderTimeout = cmp.Or(o.HeaderTimeout, 30*time.Second)
-	o.IdleTimeout = cmp.Or(o.IdleTimeout, 30*time.Second)
+	o.StallTimeout = cmp.Or(o.StallTimeout, 30*time.Second)
 	o.UserAgent = cmp.Or(o.UserAgent, "df11-convert")
 	o.Log = cmp.Or(o.Log, slog.New(slog.DiscardHandler))
 	o.Clock = cmp.Or[Clock](o.Clock, systemClock{})

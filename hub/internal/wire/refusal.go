@@ -125,7 +125,7 @@ func parseRateLimit(h http.Header) (bucket string, reset time.Duration, empty bo
 	name, numbers := firstMember(h.Get("RateLimit"))
 	left, told := numbers["r"]
 	after, until := numbers["t"]
-	return OneLine(strings.Trim(name, `"`)), Seconds(after), told && until && left == 0
+	return OneLine(strings.Trim(name, `"`)), seconds(after), told && until && left == 0
 }
 
 // firstMember splits the first of a header's members, such as "api";r=3;t=60, into its name and its numbers.
@@ -150,7 +150,7 @@ func parseRetryAfter(h http.Header, now time.Time) (time.Duration, bool) {
 		return 0, false
 	}
 	if n, err := strconv.ParseInt(value, 10, 64); err == nil && n >= 0 {
-		return Seconds(n), true
+		return seconds(n), true
 	}
 	date, err := http.ParseTime(value)
 	if err != nil {

@@ -63,7 +63,7 @@ func (t *Transport) Retry(ctx context.Context, r *Request, try func(context.Cont
 		case failures >= maxTries && now().Sub(failing) >= patience(e), waited+d > maxWait:
 			return e.after(attempts)
 		case !t.Opt.Governor.answered.Load() && NeverBegun(e) && now().Add(d).Sub(start) > firstContact:
-			return e.Under(&noConnection{t.Endpoint.Host, e.Err}).after(attempts)
+			return e.Under(fmt.Errorf("%w to %s: %w", errNoConnection, t.Endpoint.Host, e.Err)).after(attempts)
 		}
 		waited += d
 		t.Opt.Log.Info("hub request repeated", "op", r.Op, "attempt", attempts, "err", e.reason(), "wait", d.String())

@@ -12,8 +12,27 @@ import (
 // and few enough for a thin line to keep each of them alive.
 const Transfers = 16
 
-// Slots bound how many transfers run at once in one direction.
+// Slots bound how many run at once. Unlike a mutex, a slot can be given up with ctx.
 type Slots chan struct{}
+
+// take waits for a slot. It returns the cause of ctx if that ends first.
+func (s Slots) take(ctx context.Context) error {
+	select {
+	case s <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// Hold runs fn in a slot.
+func (s Slots) Hold(ctx context.Context, fn func() error) error {
+	if err := s.take(ctx); err != nil {
+		return err
+	}
+	defer func() { <-s }()
+	return fn()
+}
 
 // Slot is the right of one transfer to run. The transfer has it during a try, not while it waits for the next one. A nil slot
 // belongs to a request that needs none.
@@ -27,13 +46,9 @@ func (s *Slot) Take(ctx context.Context) error {
 	if s.held {
 		return nil
 	}
-	select {
-	case s.Of <- struct{}{}:
-		s.held = true
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
+	err := s.Of.take(ctx)
+	s.held = err == nil
+	return err
 }
 
 func (s *Slot) giveBack() {
@@ -41,20 +56,6 @@ func (s *Slot) giveBack() {
 		s.held = false
 		<-s.Of
 	}
-}
-
-// Lock lets one run at a time. Unlike a mutex, it can be given up with ctx.
-type Lock chan struct{}
-
-// Hold runs fn once no other run is under way. It returns the cause of ctx if that ends first.
-func (l Lock) Hold(ctx context.Context, fn func() error) error {
-	select {
-	case l <- struct{}{}:
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
-	defer func() { <-l }()
-	return fn()
 }
 
 // throttle is a token bucket for the bytes of all that share it.

@@ -26,7 +26,7 @@ type Transport struct {
 // rule stops. Everything else is an *Error. The caller closes the body.
 func (t *Transport) Exchange(ctx context.Context, r *Request) (*http.Response, error) {
 	if t.Opt.Offline {
-		return nil, &Error{Op: r.Op, Side: t.Opt.Side, Repo: r.Repo, Endpoint: t.Endpoint.String(), Err: ErrOffline}
+		return nil, t.Failure(r, nil, ErrOffline)
 	}
 	u, err := parseLink(r.URL)
 	if err != nil {
@@ -74,7 +74,7 @@ func (t *Transport) roundTrip(ctx context.Context, r *Request, u *url.URL) (*htt
 			return nil, err
 		}
 	}
-	w := newWatch(ctx, &t.Opt, &t.counters, max(t.Opt.HeaderTimeout, r.Slow))
+	w := newWatch(ctx, &t.Opt, &t.counters, max(t.Opt.StallTimeout, r.Slow))
 	req := t.build(r, u, w)
 	t.counters.requests.Add(1)
 	resp, err := t.Opt.HTTPTransport.RoundTrip(req)
@@ -86,9 +86,6 @@ func (t *Transport) roundTrip(ctx context.Context, r *Request, u *url.URL) (*htt
 		return nil, t.Failure(r, u, err)
 	}
 	t.Opt.Governor.answered.Store(true)
-	if !InBrowser { // which tells where the answer came from
-		resp.Request = req
-	}
 	t.Opt.Log.Debug("hub request", "method", r.Method, "url", redactURL(u), "status", resp.StatusCode,
 		"warning", OneLine(resp.Header.Get("X-HF-Warning")))
 	t.counters.waited.Add(int64(t.Opt.Governor.observe(t.Opt.Clock.Now(), lane, resp)))
@@ -148,17 +145,19 @@ func (t *Transport) RefusedInside(r *Request, status int, message string) *Error
 
 // Failure is the *Error of a request that got no usable answer.
 func (t *Transport) Failure(r *Request, u *url.URL, err error) *Error {
-	e := &Error{Op: r.Op, Side: t.Opt.Side, Method: r.Method, Repo: r.Repo, Endpoint: t.Endpoint.String(), Err: err,
+	e := &Error{Op: r.Op, Side: t.Opt.Side, Repo: r.Repo, Endpoint: t.Endpoint.String(), Err: err,
 		finds: r.Finds, needs: r.needs(), login: t.Opt.Login}
 	if u != nil {
-		e.URL = redactURL(u)
+		e.Method, e.URL = r.Method, redactURL(u)
 	}
 	return e
 }
 
 // Errorf makes an *Error that no request caused.
 func (t *Transport) Errorf(op string, sentinel error, format string, args ...any) *Error {
-	return &Error{Op: op, Side: t.Opt.Side, Err: sentinel, Message: OneLine(fmt.Sprintf(format, args...)), Endpoint: t.Endpoint.String()}
+	e := t.Failure(&Request{Op: op}, nil, sentinel)
+	e.Message = OneLine(fmt.Sprintf(format, args...))
+	return e
 }
 
 // Pause waits; the reason is told like that of any wait.

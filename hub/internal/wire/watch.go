@@ -73,7 +73,7 @@ func (w *watch) Read(p []byte) (int, error) {
 	switch {
 	case w.timer == nil: // the answer has come early
 	case w.left > 0:
-		w.timer.Reset(w.opt.IdleTimeout)
+		w.timer.Reset(w.opt.StallTimeout)
 	default:
 		w.timer.Reset(w.header)
 	}
@@ -89,7 +89,7 @@ func (w *watch) Read(p []byte) (int, error) {
 // guard wraps the answer's body; closing it ends the request.
 func (w *watch) guard(body io.ReadCloser, bulk bool) io.ReadCloser {
 	w.answered()
-	limit, least := w.opt.IdleTimeout, leastBytes(w.opt.IdleTimeout)
+	limit, least := w.opt.StallTimeout, leastBytes(w.opt.StallTimeout)
 	b := &guardedBody{w: w, body: body, left: limit, idle: time.AfterFunc(limit, func() {
 		w.cancel(fmt.Errorf("%w: less than %d bytes in %v", ErrStalled, least, limit))
 	})}
@@ -126,7 +126,7 @@ func (b *guardedBody) Read(p []byte) (int, error) {
 		return n, causeOf(b.w.ctx, err)
 	}
 	b.left, b.bytes = b.left-time.Since(start), b.bytes+int64(n)
-	if limit := b.w.opt.IdleTimeout; b.bytes >= leastBytes(limit) {
+	if limit := b.w.opt.StallTimeout; b.bytes >= leastBytes(limit) {
 		b.left, b.bytes = limit, 0
 	}
 	return n, err
