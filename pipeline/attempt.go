@@ -61,7 +61,7 @@ func (c *conversion) layOut(ctx context.Context) (*attempt, error) {
 		return nil, err
 	}
 	a.room = &spool.Room{
-		Dir: c.folder.State, Disk: spool.NewBudget("disk", shares.Spools), Memory: spool.NewBudget("memory", shares.Memory),
+		Dir: c.folder.State, Disk: spool.NewBudget(shares.Spools), Memory: spool.NewBudget(shares.Memory),
 		InMemory: shares.InMemory, Keep: !c.Model.Local, // an etag pins the files of a Hub
 	}
 	a.waiting = forward.NewWaitingFiles(c.folder.Stays, shares.Outputs, a.room.Disk, a.leftovers)
@@ -202,7 +202,7 @@ func (c *conversion) fitBeside(a *attempt, begun []*fetch.Task) bool {
 	for i, f := range a.files {
 		segments[i] = f.Segments
 	}
-	limit := a.room.Disk.Limit()
+	limit := a.room.Disk.Limit
 	return limit == 0 || budget.PeakSpool(segments, onDisk, open...) <= limit
 }
 
@@ -217,7 +217,7 @@ func (c *conversion) takeUp(ctx context.Context, room *spool.Room, t *fetch.Task
 	}
 	err = t.Resume(ctx, s, c.ledger.Tensors(t.Path))
 	if ctx.Err() != nil {
-		return false, errors.Join(context.Cause(ctx), spool.CloseForNextRun(s))
+		return false, errors.Join(context.Cause(ctx), s.Leave())
 	}
 	if err != nil {
 		c.Log.Warn("a kept spool is of no use", "output", t.Path, "err", err)
@@ -268,7 +268,7 @@ func (c *conversion) leaveSpools(a *attempt) {
 		if t.Spool == nil {
 			continue
 		}
-		if err := spool.CloseForNextRun(t.Spool); err != nil {
+		if err := t.Spool.Leave(); err != nil {
 			c.Log.Warn("a spool can't be closed", "output", t.Path, "err", err)
 		}
 	}

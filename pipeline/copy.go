@@ -38,7 +38,7 @@ func (c *conversion) copier(disk int64) *copier {
 
 // copyAll copies a few files at once, as many as the disk budget holds: those that do not stay go as soon as they are uploaded.
 func (k *copier) copyAll(ctx context.Context) ([]target.SideFile, error) {
-	disk := spool.NewBudget("disk", k.disk)
+	disk := spool.NewBudget(k.disk)
 	inside := k.duplicate(ctx)
 	out := make([]target.SideFile, len(k.files))
 	g, gctx := errgroup.WithContext(ctx)

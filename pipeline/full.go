@@ -43,7 +43,7 @@ func (v *verification) full(ctx context.Context) (gpuUnits int, err error) {
 	}()
 	fetcher := &fetch.Fetcher{
 		Source: v.Source, Tasks: tasks, Files: fetch.Files(v.Model, v.outputs), Ledger: ledger.New("", false),
-		Room:     &spool.Room{Dir: dir, Disk: spool.NewBudget("disk", 0), Memory: spool.NewBudget("memory", 0)},
+		Room:     &spool.Room{Dir: dir, Disk: spool.NewBudget(0), Memory: spool.NewBudget(0)},
 		Parallel: 1, Uncounted: true, Progress: v.Progress,
 	}
 	work := &forward.Work{

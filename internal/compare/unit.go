@@ -58,7 +58,7 @@ func section(stored Stored, name string) *io.SectionReader {
 }
 
 // copyArrays copies the six tensors of a unit to a file, one behind the other.
-func copyArrays(ctx context.Context, to *spool.File, unitPath string, stored Stored) (a verify.Arrays, err error) {
+func copyArrays(ctx context.Context, to *spool.Spool, unitPath string, stored Stored) (a verify.Arrays, err error) {
 	var end int64
 	a = model.ArraysAt(func(name string) *io.SectionReader {
 		s := section(stored, unitPath+"."+name)

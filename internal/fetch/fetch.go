@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"io"
 	"slices"
 
 	"golang.org/x/sync/errgroup"
@@ -130,12 +131,12 @@ func (f *Fetcher) open(ctx context.Context, t *Task) error {
 }
 
 // inPlaceSpool reads an output's bytes from local source files.
-func inPlaceSpool(src model.Source, o *spans.Output) spool.Spool {
-	var extents []spool.Extent
+func inPlaceSpool(src model.Source, o *spans.Output) *spool.Spool {
+	var sections []*io.SectionReader
 	for t := range o.Tensors() {
-		extents = append(extents, spool.Extent{At: t.At, Length: t.Length, R: src.Local(t.File), Off: t.Offset})
+		sections = append(sections, io.NewSectionReader(src.Local(t.File), t.Offset, t.Length))
 	}
-	return spool.NewInPlace(extents)
+	return spool.InPlace(sections)
 }
 
 // file reads one file. Where its bytes can be read again at any time, hashing is a pass of its own: the hash of a file is one chain of

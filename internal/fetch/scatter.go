@@ -9,7 +9,6 @@ import (
 	"github.com/df11-convert/df11-convert/internal/exactf32"
 	"github.com/df11-convert/df11-convert/internal/ledger"
 	"github.com/df11-convert/df11-convert/internal/spans"
-	"github.com/df11-convert/df11-convert/internal/spool"
 	"github.com/df11-convert/df11-convert/internal/streams"
 )
 
@@ -83,7 +82,7 @@ func (s *scatterer) deliver(ctx context.Context, i int, d spans.Delivery, b bloc
 		return fmt.Errorf("write spool: %w", err)
 	}
 	t.add(d.Unit, at, p)
-	if spool.IsKept(t.Spool) {
+	if t.Spool.Kept {
 		s.crcs[i] = crc32.Update(s.crcs[i], castagnoli, p)
 	}
 	return nil
@@ -93,7 +92,7 @@ func (s *scatterer) deliver(ctx context.Context, i int, d spans.Delivery, b bloc
 func (s *scatterer) finish(ctx context.Context) error {
 	var kept []ledger.Tensor
 	for i, d := range s.to {
-		if t := s.byOutput[d.Output]; spool.IsKept(t.Spool) {
+		if t := s.byOutput[d.Output]; t.Spool.Kept {
 			kept = append(kept, ledger.Tensor{Output: t.Path, At: d.At, CRC: s.crcs[i]})
 		}
 	}

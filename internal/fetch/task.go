@@ -19,7 +19,7 @@ import (
 // task owns both.
 type Task struct {
 	*spans.Output
-	Spool spool.Spool
+	Spool *spool.Spool
 	// Counters have pass 1 of each unit, nil for one that stays in BF16 for the reason in Reasons.
 	Counters []*encoder.Counter
 	Reasons  []string

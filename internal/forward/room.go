@@ -15,9 +15,9 @@ type WaitingFiles struct {
 // whatever else waits, so this cannot block for ever. Files that stay take nothing.
 func NewWaitingFiles(stay bool, limit int64, spools *spool.Budget, leftovers []ledger.Output) *WaitingFiles {
 	if stay {
-		return &WaitingFiles{Budget: spool.NewBudget("disk", 0)}
+		return &WaitingFiles{Budget: spool.NewBudget(0)}
 	}
-	w := &WaitingFiles{spool.NewBudget("disk", limit), map[string]*spool.Budget{}}
+	w := &WaitingFiles{spool.NewBudget(limit), map[string]*spool.Budget{}}
 	for _, o := range leftovers {
 		if !o.Here {
 			continue

@@ -28,7 +28,7 @@ func TestBudgetsHold(t *testing.T) {
 				t: t, limit: limit, gone: open(t, gone),
 				room: Room{
 					Dir: open(t, t.TempDir()), Keep: seed%2 == 0, InMemory: map[*spans.Output]bool{},
-					Disk: NewBudget("disk", limit), Memory: NewBudget("memory", limit),
+					Disk: NewBudget(limit), Memory: NewBudget(limit),
 				},
 			}
 			if err := os.Remove(gone); err != nil && runtime.GOOS != "windows" { // which keeps an open folder
@@ -48,9 +48,9 @@ func TestBudgetsHold(t *testing.T) {
 				})
 			}
 			g.Wait()
-			for _, b := range []*Budget{h.room.Disk, h.room.Memory} {
+			for name, b := range map[string]*Budget{"disk": h.room.Disk, "memory": h.room.Memory} {
 				if !b.TryAcquire(limit) {
-					t.Errorf("seed %d: the budget of %s was not given back", seed, b.name)
+					t.Errorf("seed %d: the budget of %s was not given back", seed, name)
 				}
 			}
 		})
@@ -87,8 +87,8 @@ func (h *household) spool(o *spans.Output, rng *rand.Rand) {
 		room.Dir = h.gone
 	}
 	s, err := room.New(ctx, o)
-	if err == nil && IsKept(s) && rng.IntN(2) == 0 {
-		if err := CloseForNextRun(s); err != nil {
+	if err == nil && s.Kept && rng.IntN(2) == 0 {
+		if err := s.Leave(); err != nil {
 			h.t.Error(err)
 		}
 		if rng.IntN(2) == 0 {
@@ -115,7 +115,7 @@ func (h *household) spool(o *spans.Output, rng *rand.Rand) {
 		if rng.IntN(2) == 0 {
 			err = errors.Join(err, s.Release())
 		} else {
-			err = errors.Join(err, CloseForNextRun(s))
+			err = errors.Join(err, s.Leave())
 		}
 	}
 	if err != nil {

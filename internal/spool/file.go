@@ -14,20 +14,13 @@ import (
 	"github.com/df11-convert/df11-convert/internal/spans"
 )
 
-// File is a spool on disk. A kept one outlives the process, so that a later run on the same disk goes on with it. The file alone says
-// nothing: which tensors are there, whole and with which checksum, is in the ledger. Any other file has no name where the system allows
-// that, so that a killed process leaves nothing behind.
-type File struct {
-	*os.File
-	kept   bool
-	remove func() error // nil once it has no name
-}
-
-// NewTemp makes an empty spool in dir.
-func NewTemp(dir *os.Root) (*File, error) {
-	s, err := openFile(dir, atomicfile.TempName(), os.O_CREATE|os.O_EXCL)
-	if err == nil && s.remove() == nil {
-		s.remove = nil
+// NewTemp makes an empty spool in a file of dir. It has no name where the system allows that, so that a killed process leaves nothing
+// behind.
+func NewTemp(dir *os.Root) (*Spool, error) {
+	name := atomicfile.TempName()
+	s, err := openFile(dir, name, os.O_CREATE|os.O_EXCL)
+	if err == nil {
+		_ = remove(dir, name) // else it is removed in the end
 	}
 	return s, err
 }
@@ -45,44 +38,33 @@ func isKeptName(name string) bool {
 }
 
 // createKept makes a new file: one that is there may be useless, or have another name elsewhere.
-func createKept(dir *os.Root, o *spans.Output) (*File, error) {
+func createKept(dir *os.Root, o *spans.Output) (*Spool, error) {
 	if err := RemoveKept(dir, o); err != nil {
 		return nil, err
 	}
 	return openKept(dir, o, os.O_CREATE|os.O_EXCL)
 }
 
-func openKept(dir *os.Root, o *spans.Output, flags int) (*File, error) {
+func openKept(dir *os.Root, o *spans.Output, flags int) (*Spool, error) {
 	s, err := openFile(dir, KeptName(o), flags)
 	if err == nil {
-		s.kept = true
+		s.Kept = true
 	}
 	return s, err
 }
 
-func openFile(dir *os.Root, name string, flags int) (*File, error) {
+func openFile(dir *os.Root, name string, flags int) (*Spool, error) {
 	f, err := dir.OpenFile(name, os.O_RDWR|flags, 0o600)
 	if err != nil {
 		return nil, fmt.Errorf("open spool: %w", err)
 	}
-	return &File{f, false, func() error { return remove(dir, name) }}, nil
-}
-
-// Release closes and deletes the spool.
-func (s *File) Release() error {
-	err := s.Close()
-	if err == nil && s.remove != nil {
-		err = s.remove()
-	}
-	return ended(err)
-}
-
-// ended allows to close a file twice.
-func ended(err error) error {
-	if errors.Is(err, os.ErrClosed) {
-		return nil
-	}
-	return err
+	return &Spool{ReaderAt: f, WriterAt: f, end: func(gone bool) error {
+		err := f.Close()
+		if err == nil && gone {
+			err = remove(dir, name)
+		}
+		return err
+	}}, nil
 }
 
 func remove(dir *os.Root, name string) error {

@@ -1,52 +1,42 @@
 package spool
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
 	"sync"
 )
 
-// memory is a spool outside the heap where the system offers that: the garbage collector would return this much late.
+// memory is outside the heap where the system offers that: the garbage collector would return this much late.
 type memory struct{ b []byte }
 
-func (s *memory) ReadAt(p []byte, off int64) (int, error) {
-	if off >= int64(len(s.b)) {
-		return 0, io.EOF
-	}
-	n := copy(p, s.b[off:])
-	if n < len(p) {
-		return n, io.EOF
-	}
-	return n, nil
-}
+func (m *memory) ReadAt(p []byte, off int64) (int, error) { return bytes.NewReader(m.b).ReadAt(p, off) }
 
-func (s *memory) WriteAt(p []byte, off int64) (int, error) {
-	n := copy(s.b[off:], p)
+func (m *memory) WriteAt(p []byte, off int64) (int, error) {
+	n := copy(m.b[off:], p)
 	if n < len(p) {
 		return n, io.ErrShortWrite
 	}
 	return n, nil
 }
 
-func (s *memory) Release() error {
-	b := s.b
-	if s.b = nil; len(b) >= mappedFrom {
-		idle.put(b)
-	}
-	return nil
-}
-
 // mappedFrom is the smallest size for which the system is asked for pages.
 const mappedFrom = 1 << 20
 
 // newMemory makes a spool in memory. What it holds before the first write is not defined.
-func newMemory(size int64) (*memory, error) {
+func newMemory(size int64) (*Spool, error) {
 	b, err := idle.take(size)
 	if err != nil {
 		return nil, fmt.Errorf("spool of %d bytes in memory: %w", size, err)
 	}
-	return &memory{b}, nil
+	m := &memory{b}
+	return &Spool{ReaderAt: m, WriterAt: m, end: func(bool) error {
+		if m.b = nil; size >= mappedFrom {
+			idle.put(b)
+		}
+		return nil
+	}}, nil
 }
 
 // idle keeps released pages: the first touch of a page costs several times what copying into it does. A new spool of the same size

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"sync"
 
 	"github.com/df11-convert/df11-convert/internal/spans"
 )
@@ -20,7 +19,7 @@ type Room struct {
 }
 
 // New makes the spool of an output. It waits while the budget is used up; Release gives the budget back.
-func (r *Room) New(ctx context.Context, o *spans.Output) (Spool, error) {
+func (r *Room) New(ctx context.Context, o *spans.Output) (*Spool, error) {
 	if err := r.budget(o).Acquire(ctx, o.Size); err != nil {
 		return nil, fmt.Errorf("spool for %s: %w", o.Path, err)
 	}
@@ -32,7 +31,7 @@ func (r *Room) New(ctx context.Context, o *spans.Output) (Spool, error) {
 	return r.charged(s, o), nil
 }
 
-func (r *Room) make(o *spans.Output) (Spool, error) {
+func (r *Room) make(o *spans.Output) (*Spool, error) {
 	switch {
 	case r.InMemory[o]:
 		return newMemory(o.Size)
@@ -50,7 +49,7 @@ func (r *Room) budget(o *spans.Output) *Budget {
 }
 
 // Open opens the kept spool of an output for a run that goes on with it, if there is room for it now.
-func (r *Room) Open(o *spans.Output) (Spool, error) {
+func (r *Room) Open(o *spans.Output) (*Spool, error) {
 	if r.InMemory[o] || !r.Disk.TryAcquire(o.Size) {
 		return nil, errors.New("there is no room for it on disk")
 	}
@@ -63,38 +62,11 @@ func (r *Room) Open(o *spans.Output) (Spool, error) {
 }
 
 // charged makes a spool give its budget back with itself.
-func (r *Room) charged(s Spool, o *spans.Output) Spool {
-	return charged{s, sync.OnceFunc(func() { r.budget(o).Release(o.Size) })}
-}
-
-type charged struct {
-	Spool
-	refund func()
-}
-
-func (c charged) Release() error {
-	err := c.Spool.Release()
-	c.refund()
-	return err
-}
-
-// CloseForNextRun closes a spool at the end of a run: a kept one stays for the next, every other one goes.
-func CloseForNextRun(s Spool) error {
-	if c, ok := s.(charged); ok {
-		defer c.refund()
-		s = c.Spool
+func (r *Room) charged(s *Spool, o *spans.Output) *Spool {
+	end := s.end
+	s.end = func(remove bool) error {
+		defer r.budget(o).Release(o.Size)
+		return end(remove)
 	}
-	if f, ok := s.(*File); ok && f.kept {
-		return ended(f.Close())
-	}
-	return s.Release()
-}
-
-// IsKept reports whether a spool outlives the process.
-func IsKept(s Spool) bool {
-	if c, ok := s.(charged); ok {
-		s = c.Spool
-	}
-	f, ok := s.(*File)
-	return ok && f.kept
+	return s
 }

@@ -2,13 +2,77 @@
 // already lie. It decides how much of disk and memory spools may take, but not what is fetched, nor when.
 package spool
 
-import "io"
+import (
+	"io"
+	"sort"
+	"sync"
+
+	"github.com/df11-convert/df11-convert/internal/streams"
+)
 
 // A Spool is where the source bytes of one output wait. Offsets are those of spans.Output. Writes never overlap and may
-// come from several goroutines.
-type Spool interface {
+// come from several goroutines. It is ended by Release or Leave; what ends it again does nothing.
+type Spool struct {
 	io.ReaderAt
 	io.WriterAt
-	// Release gives memory or disk back. The spool is not used afterwards. Release may be called twice.
-	Release() error
+	// Kept: the spool is a file that outlives the process, so that a later run on the same disk goes on with it. The file alone says
+	// nothing: which tensors are there, whole and with which checksum, is in the ledger.
+	Kept bool
+
+	ended sync.Once
+	end   func(remove bool) error // nil: nothing is to be done
 }
+
+// Release gives memory or disk back.
+func (s *Spool) Release() error { return s.finish(true) }
+
+// Leave closes a spool at the end of a run: a kept one stays for the next, every other one goes.
+func (s *Spool) Leave() error { return s.finish(!s.Kept) }
+
+func (s *Spool) finish(remove bool) (err error) {
+	s.ended.Do(func() {
+		if s.end != nil {
+			err = s.end(remove)
+		}
+	})
+	return err
+}
+
+// InPlace makes a spool of bytes that are there already, in sections of local source files, one behind the other. Writes to it are
+// ignored.
+func InPlace(sections []*io.SectionReader) *Spool {
+	s := &inPlace{sections: sections}
+	var end int64
+	for _, x := range sections {
+		end += x.Size()
+		s.ends = append(s.ends, end)
+	}
+	return &Spool{ReaderAt: s, WriterAt: s}
+}
+
+type inPlace struct {
+	sections []*io.SectionReader
+	ends     []int64 // of the sections in the spool
+}
+
+// ReadAt reads across sections.
+func (s *inPlace) ReadAt(p []byte, off int64) (int, error) {
+	i := sort.Search(len(s.ends), func(i int) bool { return s.ends[i] > off })
+	done := 0
+	for ; done < len(p) && i < len(s.ends); i++ {
+		left := s.ends[i] - off - int64(done)
+		n := min(int64(len(p)-done), left)
+		m, err := s.sections[i].ReadAt(p[done:done+int(n)], s.sections[i].Size()-left)
+		done += m
+		if int64(m) < n {
+			return done, streams.Short(err)
+		}
+	}
+	if done < len(p) {
+		return done, io.EOF
+	}
+	return done, nil
+}
+
+// WriteAt does nothing: the bytes are there.
+func (s *inPlace) WriteAt(p []byte, _ int64) (int, error) { return len(p), nil }

@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/df11-convert/df11-convert/internal/spans"
@@ -18,7 +19,7 @@ func TestSpools(t *testing.T) {
 	for name, c := range map[string]struct{ memory, keep bool }{"memory": {memory: true}, "file": {}, "kept file": {keep: true}} {
 		dir := t.TempDir()
 		r := &Room{
-			Dir: open(t, dir), Disk: NewBudget("disk", o.Size), Memory: NewBudget("memory", o.Size),
+			Dir: open(t, dir), Disk: NewBudget(o.Size), Memory: NewBudget(o.Size),
 			InMemory: map[*spans.Output]bool{o: c.memory}, Keep: c.keep,
 		}
 		s, err := r.New(t.Context(), o)
@@ -31,10 +32,10 @@ func TestSpools(t *testing.T) {
 		if budget := map[bool]*Budget{true: r.Memory, false: r.Disk}[c.memory]; budget.TryAcquire(1) {
 			t.Errorf("%s: its budget is not used up", name)
 		}
-		if IsKept(s) != c.keep {
+		if s.Kept != c.keep {
 			t.Errorf("%s: is said to be kept: %v", name, !c.keep)
 		}
-		if err := CloseForNextRun(s); err != nil {
+		if err := s.Leave(); err != nil {
 			t.Error(name, err)
 		}
 		for _, budget := range []*Budget{r.Memory, r.Disk} {
@@ -69,7 +70,7 @@ func TestSpools(t *testing.T) {
 // TestReleasedMemoryIsUsedAgain: a spool in memory takes that of a released one of its size, which a spool of another size gives
 // back to the system.
 func TestReleasedMemoryIsUsedAgain(t *testing.T) {
-	r := &Room{Memory: NewBudget("memory", 0), InMemory: map[*spans.Output]bool{}}
+	r := &Room{Memory: NewBudget(0), InMemory: map[*spans.Output]bool{}}
 	// first makes a spool, says what its first byte was, and writes 1 there.
 	first := func(size int64) byte {
 		o := &spans.Output{Size: size}
@@ -91,7 +92,7 @@ func TestReleasedMemoryIsUsedAgain(t *testing.T) {
 	}
 }
 
-func write(t *testing.T, s Spool, p []byte, off int64) {
+func write(t *testing.T, s *Spool, p []byte, off int64) {
 	t.Helper()
 	if n, err := s.WriteAt(p, off); n != len(p) || err != nil {
 		t.Error(n, err)
@@ -99,7 +100,7 @@ func write(t *testing.T, s Spool, p []byte, off int64) {
 }
 
 // check wants 1 MiB of ones and 2 MiB of twos.
-func check(t *testing.T, name string, s Spool) {
+func check(t *testing.T, name string, s *Spool) {
 	t.Helper()
 	p := make([]byte, 4)
 	if _, err := s.ReadAt(p, 1<<20-2); err != nil || !bytes.Equal(p, []byte{1, 1, 2, 2}) {
@@ -110,10 +111,12 @@ func check(t *testing.T, name string, s Spool) {
 	}
 }
 
-// TestInPlace: a spool of extents reads across them, and says where it ends.
+// TestInPlace: a spool of sections reads across them, and says where it ends.
 func TestInPlace(t *testing.T) {
-	a, b := bytes.NewReader([]byte("..head..")), bytes.NewReader([]byte("tail"))
-	s := NewInPlace([]Extent{{At: 4, Length: 3, R: b, Off: 1}, {At: 0, Length: 4, R: a, Off: 2}})
+	section := func(text string, off, n int64) *io.SectionReader {
+		return io.NewSectionReader(strings.NewReader(text), off, n)
+	}
+	s := InPlace([]*io.SectionReader{section("..head..", 2, 4), section("nothing", 3, 0), section("tail", 1, 3)})
 	got, err := io.ReadAll(io.NewSectionReader(s, 0, 7))
 	if string(got) != "headail" || err != nil {
 		t.Errorf("%q, %v", got, err)
@@ -122,18 +125,18 @@ func TestInPlace(t *testing.T) {
 	if n, err := s.ReadAt(p, 5); n != 2 || !errors.Is(err, io.EOF) || string(p[:n]) != "il" {
 		t.Errorf("%q, %v", p[:n], err)
 	}
-	short := NewInPlace([]Extent{{At: 0, Length: 9, R: b}})
+	short := InPlace([]*io.SectionReader{section("tail", 0, 9)})
 	if _, err := short.ReadAt(make([]byte, 9), 0); !errors.Is(err, io.ErrUnexpectedEOF) {
-		t.Errorf("a source that is shorter than its extent: %v", err)
+		t.Errorf("a source that is shorter than its section: %v", err)
 	}
 }
 
 // TestBudgetRefusesTheImpossible: a request above the whole budget would wait for ever.
 func TestBudgetRefusesTheImpossible(t *testing.T) {
-	if err := NewBudget("disk", 10).Acquire(t.Context(), 11); err == nil {
+	if err := NewBudget(10).Acquire(t.Context(), 11); err == nil {
 		t.Error("11 of 10 bytes are granted")
 	}
-	if err := NewBudget("disk", 0).Acquire(t.Context(), 1<<60); err != nil {
+	if err := NewBudget(0).Acquire(t.Context(), 1<<60); err != nil {
 		t.Errorf("without a limit: %v", err)
 	}
 }
