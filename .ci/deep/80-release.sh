@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Builds a release of the committed state as the release workflow does, publishes nothing, and looks into what came out: names,
 # versions, packages, wheels, SBOMs, the container image. Without a Docker engine, buildah of Debian builds and runs the image as
-# root, on a base of Debian's packages.
+# root, on a base of Debian's packages. Needs Python and jq.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 goreleaser=v2.16.0 # as in .github/workflows/release.yml

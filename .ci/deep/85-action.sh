@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Runs what action.yml runs, with the environment that a runner sets, against a Hub of our own: a build, a release that is served
-# here, success, failure, a part, and a model that tries to give commands to the runner.
+# here, success, failure, a part, and a model that tries to give commands to the runner. Needs jq, curl and Python.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 . .ci/lib.sh
