@@ -129,7 +129,7 @@ func printInspection(w io.Writer, r *describe.Report, all bool) {
 	}
 	t.row("not convertible", "%s", r.Refused)
 	for _, x := range r.Traps {
-		t.row("would load wrongly", "%s: %s (%s)", x.Name, x.Detail, x.Trap)
+		t.row("would load wrongly", "%s: %s", x.Name, x.Detail)
 	}
 	if len(r.Units) > 0 {
 		printFigures(t, r)

@@ -122,5 +122,5 @@ func (c *Checker) firstProblem() error {
 	}
 	p := problems[0]
 	stored, _ := c.DF11.Tensor(p.Name) // without a file if the problem is no stored tensor
-	return model.Invalidf(stored.File, "%s: %s (%s: it would load wrongly)", p.Name, p.Detail, p.Trap)
+	return model.Invalidf(stored.File, "%s: %s: it would load wrongly", p.Name, p.Detail)
 }

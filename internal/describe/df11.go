@@ -10,7 +10,6 @@ import (
 
 	"github.com/df11-convert/df11-convert/internal/estimate"
 	"github.com/df11-convert/df11-convert/internal/model"
-	"github.com/df11-convert/df11-convert/internal/plan"
 	"github.com/df11-convert/df11-convert/internal/streams"
 	"github.com/df11-convert/df11-convert/verify"
 )
@@ -44,7 +43,7 @@ func DefaultSampleBytes(d *model.DF11) int64 {
 func DF11(ctx context.Context, d *model.DF11, maxBytes int64) (*Report, error) {
 	r := &Report{Exact: true, Name: d.Name, Commit: d.Commit, Kind: KindDF11, Layout: d.Layout()}
 	var err error
-	if r.Traps, err = traps(ctx, d); err != nil {
+	if r.Traps, err = d.ProblemsAlone(ctx); err != nil {
 		return nil, err
 	}
 	if d.Manifest != nil {
@@ -66,15 +65,6 @@ func DF11(ctx context.Context, d *model.DF11, maxBytes int64) (*Report, error) {
 	r.Parts = sizes.List(r.Bytes)
 	r.Finish()
 	return r, nil
-}
-
-// traps lists why the model would load wrongly.
-func traps(ctx context.Context, d *model.DF11) ([]plan.Problem, error) {
-	problems, err := d.ProblemsAlone(ctx)
-	if d.Dict == nil && len(d.WeightFiles()) > 1 {
-		problems = append(problems, plan.Problem{Name: "config.json", Trap: plan.TrapNoConfig, Detail: "there is none with dfloat11_config"})
-	}
-	return problems, err
 }
 
 // sortTensors adds up the parts and lists the paths of the coded units.

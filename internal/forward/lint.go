@@ -46,7 +46,7 @@ func traps(o *spans.Output, h *safetensors.Header) []plan.Problem {
 // order in which this program writes them. A *model.InvalidError tells what is wrong.
 func CheckStored(o *spans.Output, h *safetensors.Header) error {
 	if problems := traps(o, h); len(problems) > 0 {
-		return model.Invalidf(o.Path, "%s: %s (%s)", problems[0].Name, problems[0].Detail, problems[0].Trap)
+		return model.Invalidf(o.Path, "%s: %s", problems[0].Name, problems[0].Detail)
 	}
 	var es []safetensors.Entry
 	for _, t := range h.Tensors {
@@ -100,7 +100,7 @@ func CheckConfig(config []byte, p *plan.Plan) error {
 		return fmt.Errorf("config.json as written: %w", err)
 	}
 	if !dict.Equal(p.PatternDict) {
-		return trapError([]plan.Problem{{Trap: plan.TrapOrder, Name: "config.json", Detail: "its pattern dict is not the one that was encoded"}})
+		return trapError([]plan.Problem{{Name: "config.json", Detail: "its pattern dict is not the one that was encoded"}})
 	}
 	return nil
 }
@@ -111,5 +111,5 @@ func trapError(problems []plan.Problem) error {
 		return nil
 	}
 	x := problems[0]
-	return fmt.Errorf("the output would load wrongly (%s): %s: %s; this is a bug", x.Trap, x.Name, x.Detail)
+	return fmt.Errorf("the output would load wrongly: %s: %s; this is a bug", x.Name, x.Detail)
 }

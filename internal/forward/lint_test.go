@@ -65,7 +65,7 @@ func TestLintOfConfig(t *testing.T) {
 		t.Error(err)
 	}
 	p.PatternDict[0].Attrs = []string{"k", "q"}
-	if err := CheckConfig(config, p); err == nil || !strings.Contains(err.Error(), "attribute_order") {
+	if err := CheckConfig(config, p); err == nil || !strings.Contains(err.Error(), "its pattern dict is not the one") {
 		t.Errorf("attributes in another order than they were encoded in: %v", err)
 	}
 }

@@ -254,8 +254,7 @@ func (d *DF11) Section(name string) (*io.SectionReader, bool) {
 // p is the plan that the model should come from. A tensor may be in another file than the plan says: other programs name and
 // split the files as they like.
 func (d *DF11) Problems(p *plan.Plan) []plan.Problem {
-	isForeign := func(x plan.Problem) bool { return x.Trap == plan.TrapForeignFile }
-	return slices.DeleteFunc(plan.Check(d.finished(), p), isForeign)
+	return plan.Check(d.finished(), p)
 }
 
 // ProblemsAlone are the problems that show without a plan.

@@ -26,8 +26,8 @@ type Entry struct {
 	Derive bool     `json:"derive,omitempty"` // the class is known, its dict is not: use the rule for unknown classes
 
 	Dicts
-	Tied       *TiedNames  `json:"tied,omitempty"`
-	Loader     Loader      `json:"loader"`
+	Tied   *TiedNames `json:"tied,omitempty"`
+	Loader Loader     `json:"loader"`
 	Record
 }
 

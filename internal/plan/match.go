@@ -13,9 +13,18 @@ import (
 
 // formUnits finds the units of the plan's dict and gives them their tensors; the tensors outside are the remainder.
 func (d *draft) formUnits(ctx context.Context) error {
-	units, err := d.matchUnits(ctx)
+	found, err := d.plan.PatternDict.match(ctx, d.inv.allModules())
 	if err != nil {
 		return err
+	}
+	var units []Unit
+	for i, modules := range found {
+		if len(modules) == 0 {
+			return d.refuseNoMatch(d.plan.PatternDict[i].Regex)
+		}
+		for _, m := range modules {
+			units = append(units, Unit{Path: m, Pattern: i})
+		}
 	}
 	below := groupByUnit(units, d.inv.tensors)
 	for i := range units {
@@ -102,40 +111,34 @@ func (d *draft) unitWeight(u *Unit, attr string) (Tensor, error) {
 	return t, nil
 }
 
-// matchUnits finds the modules of each pattern, in natural order. It refuses patterns that match nothing or that the official
-// loader would confuse, modules that two patterns match, and units inside units (docs/format.md §10, §14).
-func (d *draft) matchUnits(ctx context.Context) ([]Unit, error) {
-	dict, modules := d.plan.PatternDict, d.inv.allModules()
-	res, err := compileAll(dict)
+// match finds which of the modules each pattern matches. It refuses patterns that the official loader would confuse, modules that two
+// patterns match, and matches inside matches (docs/format.md §10, §14).
+func (d PatternDict) match(ctx context.Context, modules []string) (found [][]string, err error) {
+	res, err := compileAll(d)
 	if err != nil {
 		return nil, err
 	}
-	if err := dict.checkMatching(slices.Concat(modules, loaderPaths(dict))); err != nil {
+	if err := d.checkMatching(slices.Concat(modules, loaderPaths(d))); err != nil {
 		return nil, refuse(ReasonPattern, "name the modules to compress by fewer patterns with --pattern-dict", "%v", err)
 	}
-	var units []Unit
-	owner := map[string]int{} // unit → index of its pattern
+	owner := map[string]int{} // module → index of its pattern
+	found = make([][]string, len(d))
 	for i, re := range res {
-		found, err := matching(ctx, re, modules)
-		if err != nil {
+		if found[i], err = matching(ctx, re, modules); err != nil {
 			return nil, err
 		}
-		for _, m := range found {
+		for _, m := range found[i] {
 			if j, ok := owner[m]; ok {
 				return nil, refuse(ReasonPattern, "make the patterns disjoint",
-					"module %s matches two patterns: %q and %q", m, dict[j].Regex, dict[i].Regex)
+					"module %s matches two patterns: %q and %q", m, d[j].Regex, d[i].Regex)
 			}
 			owner[m] = i
-			units = append(units, Unit{Path: m, Pattern: i})
-		}
-		if len(found) == 0 {
-			return nil, d.refuseNoMatch(dict[i].Regex)
 		}
 	}
-	if err := checkNesting(units, owner); err != nil {
+	if err := checkNesting(found, owner); err != nil {
 		return nil, err
 	}
-	return units, checkLoaderLoop(ctx, dict, res)
+	return found, checkLoaderLoop(ctx, d, res)
 }
 
 // matching lists the paths that a pattern matches.
@@ -187,12 +190,12 @@ func compileAll(d PatternDict) ([]*regexp.Regexp, error) {
 }
 
 // checkNesting refuses a unit inside another: they would share a decode buffer (docs/format.md §14).
-func checkNesting(units []Unit, owner map[string]int) error {
-	for _, u := range units {
-		for p := parent(u.Path); p != ""; p = parent(p) {
+func checkNesting(found [][]string, owner map[string]int) error {
+	for _, m := range slices.Concat(found...) {
+		for p := parent(m); p != ""; p = parent(p) {
 			if _, ok := owner[p]; ok {
 				return refuse(ReasonPattern, "match either the block or the modules inside it",
-					"module %s lies inside module %s", u.Path, p)
+					"module %s lies inside module %s", m, p)
 			}
 		}
 	}

@@ -8,7 +8,6 @@ import (
 
 	"github.com/df11-convert/df11-convert/encoder"
 	"github.com/df11-convert/df11-convert/internal/human"
-	"github.com/df11-convert/df11-convert/internal/pyregex"
 	"github.com/df11-convert/df11-convert/internal/safetensors"
 )
 
@@ -18,28 +17,8 @@ type Finished struct {
 	Files       []WeightFile // every safetensors file in the folder: the official loader reads them all
 }
 
-// Trap names a way in which a DF11 model loads wrongly (docs/format.md §14).
-type Trap string
-
-// Traps.
-const (
-	TrapOrder       Trap = "attribute_order"  // the config's dict is not the dict that was encoded
-	TrapMissing     Trap = "missing_tensor"   // a tensor of the model is nowhere: the loader keeps initial values
-	TrapMissingUnit Trap = "missing_unit"     // a whole unit is nowhere
-	TrapUnknown     Trap = "unknown_tensor"   // a tensor that the model does not have: added or skipped silently
-	TrapForeignFile Trap = "foreign_file"     // a weight file that is not part of the conversion
-	TrapTwice       Trap = "stored_twice"     // two files hold a tensor: the listing order decides
-	TrapDType       Trap = "dtype"            // a plain tensor in another type: converted silently
-	TrapShape       Trap = "shape"            // a plain tensor in another shape: skipped
-	TrapPattern     Trap = "pattern_no_match" // a unit that no pattern matches, or a pattern that matches no unit
-	TrapTwoPatterns Trap = "two_patterns"     // a unit that two patterns match
-	TrapNoConfig    Trap = "no_config"        // several files and no dfloat11_config: nothing says which units there are
-	TrapIncomplete  Trap = "incomplete_unit"  // one of the six tensors is missing or malformed
-)
-
-// Problem is one trap that a DF11 model falls into.
+// Problem is a way in which a DF11 model loads wrongly: a trap of docs/format.md §14.
 type Problem struct {
-	Trap   Trap   `json:"trap"`
 	Name   string `json:"name"` // tensor, unit or file
 	Detail string `json:"detail"`
 }
@@ -55,11 +34,13 @@ func Check(finished Finished, want *Plan) []Problem {
 // CheckForeign is [Check] for a model of which nobody knows the plan. Its error is that of a ctx that ends.
 func CheckForeign(ctx context.Context, finished Finished) ([]Problem, error) {
 	c := newChecker(finished)
-	if finished.PatternDict == nil {
-		return c.problems, nil
+	switch {
+	case finished.PatternDict != nil:
+		return c.problems, c.checkPatterns(ctx)
+	case len(finished.Files) > 1:
+		c.add("config.json", "there is none with dfloat11_config: nothing says which modules are compressed")
 	}
-	err := c.checkPatterns(ctx)
-	return c.problems, err
+	return c.problems, nil
 }
 
 // checker collects the problems of one DF11 model.
@@ -79,15 +60,13 @@ func newChecker(finished Finished) *checker {
 	return c
 }
 
-func (c *checker) add(t Trap, name, detail string) {
-	c.problems = append(c.problems, Problem{t, name, detail})
-}
+func (c *checker) add(name, detail string) { c.problems = append(c.problems, Problem{name, detail}) }
 
 func (c *checker) readTensors() {
 	for _, f := range c.finished.Files {
 		for _, t := range f.Header.Tensors {
 			if _, ok := c.tensors[t.Name]; ok {
-				c.add(TrapTwice, t.Name, "held by "+f.Path+" and another file")
+				c.add(t.Name, "held by "+f.Path+" and another file")
 			}
 			c.tensors[t.Name] = t
 		}
@@ -108,9 +87,9 @@ func (c *checker) readUnits() {
 		for _, n := range StoredNames {
 			t, ok := c.tensors[u+"."+n]
 			if !ok {
-				c.add(TrapIncomplete, u, "no "+n)
+				c.add(u, "it has no "+n)
 			} else if want, ok := StoredForm(n, t); !ok {
-				c.add(TrapIncomplete, u, fmt.Sprintf("%s is %s %v, want %s", n, t.DType, t.Shape, want))
+				c.add(u, fmt.Sprintf("%s is %s %v, want %s", n, t.DType, t.Shape, want))
 			}
 		}
 	}
@@ -141,67 +120,45 @@ func StoredForm(name string, t safetensors.Tensor) (want string, ok bool) {
 // checkPatterns matches the config's patterns with the units, and with modules that are stored plainly, as units that DF11
 // cannot hold are.
 func (c *checker) checkPatterns(ctx context.Context) error {
-	modules, err := c.matchable()
+	found, err := c.match(ctx)
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
 	if err != nil {
-		c.add(TrapPattern, "config.json", err.Error())
+		c.add("config.json", err.Error())
 		return nil
 	}
-	owner := map[string]string{}
-	for _, pat := range c.finished.PatternDict {
-		re, err := pyregex.Compile(pat.Regex)
-		if err != nil {
-			c.add(TrapPattern, pat.Regex, err.Error())
-			continue
+	matched := map[string]bool{}
+	for i, modules := range found {
+		if len(modules) == 0 {
+			c.add(c.finished.PatternDict[i].Regex, "it matches no module")
 		}
-		found, err := matching(ctx, re, modules)
-		if err != nil {
-			return err
-		}
-		for _, m := range found {
-			if other, ok := owner[m]; ok {
-				c.add(TrapTwoPatterns, m, other+" and "+pat.Regex+" match it")
-			}
-			if c.isUnit[m] {
-				owner[m] = pat.Regex
-			}
-		}
-		if len(found) == 0 {
-			c.add(TrapPattern, pat.Regex, "it matches no module")
+		for _, m := range modules {
+			matched[m] = true
 		}
 	}
 	for _, u := range c.units {
-		if _, ok := owner[u]; !ok {
-			c.add(TrapPattern, u, "no pattern matches it")
+		if !matched[u] {
+			c.add(u, "no pattern matches it")
 		}
 	}
 	return nil
 }
 
-// matchable lists all modules, unless it would take very long to match them with the dict.
-func (c *checker) matchable() ([]string, error) {
+func (c *checker) match(ctx context.Context) ([][]string, error) {
 	var paths modulePaths
 	for name := range c.tensors {
 		if err := paths.add(name); err != nil {
 			return nil, err
 		}
 	}
-	modules := modulesOf(slices.Collect(maps.Keys(c.tensors)))
-	return modules, c.finished.PatternDict.checkMatching(modules)
+	return c.finished.PatternDict.match(ctx, modulesOf(slices.Collect(maps.Keys(c.tensors))))
 }
 
 // checkPlan looks for differences from the plan that made the model.
 func (c *checker) checkPlan(p *Plan) {
 	if c.finished.PatternDict != nil && !c.finished.PatternDict.Equal(p.PatternDict) {
-		c.add(TrapOrder, "config.json", "its pattern dict is not the one that was encoded")
-	}
-	planned := map[string]bool{}
-	for _, f := range p.OutputFiles {
-		planned[f.Path] = true
-	}
-	for _, f := range c.finished.Files {
-		if !planned[f.Path] {
-			c.add(TrapForeignFile, f.Path, "not part of the conversion; the official loader would read it")
-		}
+		c.add("config.json", "its pattern dict is not the one that was encoded")
 	}
 	known := map[string]bool{}
 	for _, u := range p.Units {
@@ -210,7 +167,7 @@ func (c *checker) checkPlan(p *Plan) {
 	c.checkPlain(p.Remainder, known)
 	maps.DeleteFunc(c.tensors, func(name string, _ safetensors.Tensor) bool { return known[name] }) // the last use of c.tensors
 	for _, name := range sortedPaths(c.tensors) {
-		c.add(TrapUnknown, name, "the source has no such tensor")
+		c.add(name, "the source has no such tensor")
 	}
 }
 
@@ -221,15 +178,15 @@ func (c *checker) checkUnit(u Unit, known map[string]bool) {
 			known[u.Path+"."+n] = true
 		}
 		if t, ok := c.tensors[u.Path+"."+encoder.NameSignMantissa]; ok && t.NElems() != u.NElems() {
-			c.add(TrapIncomplete, u.Path, "sign_mantissa has another number of weights than the source")
+			c.add(u.Path, "sign_mantissa has another number of weights than the source")
 		}
 		if t, ok := c.tensors[u.Path+"."+encoder.NameSplitPositions]; ok && t.NElems() != int64(len(u.Attrs)-1) {
-			c.add(TrapIncomplete, u.Path, "split_positions does not fit the number of attributes")
+			c.add(u.Path, "split_positions does not fit the number of attributes")
 		}
 	} else if _, ok := c.tensors[u.Attrs[0].Name]; ok {
 		c.checkPlain(u.Attrs, known)
 	} else {
-		c.add(TrapMissingUnit, u.Path, "neither encoded nor plain")
+		c.add(u.Path, "neither encoded nor plain")
 	}
 	c.checkPlain(u.Siblings, known)
 }
@@ -241,11 +198,11 @@ func (c *checker) checkPlain(want []Tensor, known map[string]bool) {
 		t, ok := c.tensors[w.Name]
 		switch {
 		case !ok:
-			c.add(TrapMissing, w.Name, "stored nowhere")
+			c.add(w.Name, "stored nowhere")
 		case t.DType != w.StoredDType():
-			c.add(TrapDType, w.Name, string(t.DType)+", the source has "+string(w.DType))
+			c.add(w.Name, string(t.DType)+", the source has "+string(w.DType))
 		case !slices.Equal(t.Shape, w.Shape):
-			c.add(TrapShape, w.Name, "another shape than in the source")
+			c.add(w.Name, "another shape than in the source")
 		}
 	}
 }
