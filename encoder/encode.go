@@ -1,9 +1,12 @@
 package encoder
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
+
+	"golang.org/x/sync/errgroup"
 )
 
 // Encode is pass 2: it reads the unit's 2N bytes from src, which must equal the bytes of pass 1, and writes the six
@@ -17,7 +20,12 @@ func (u *Unit) Encode(ctx context.Context, src io.ReaderAt, dst Dst, workers int
 	}
 	c := &unitCoder{u: u, src: src, dst: dst, tables: u.pairTables(), positions: positions}
 	defer c.tables.giveBack()
-	if err := forBlocks(ctx, len(u.offset)-1, workers, c.block); err != nil {
+	group, running := errgroup.WithContext(ctx) // ends with the first error
+	group.SetLimit(max(workers, 1))
+	for b := 0; b < len(u.offset)-1 && running.Err() == nil; b++ {
+		group.Go(func() error { return c.block(b) })
+	}
+	if err := cmp.Or(group.Wait(), context.Cause(ctx)); err != nil {
 		return err
 	}
 	if err := u.writeSmall(positions, dst); err != nil {
