@@ -1,6 +1,7 @@
 package verify
 
 import (
+	"cmp"
 	"encoding/binary"
 	"math"
 	"math/rand/v2"
@@ -8,6 +9,19 @@ import (
 )
 
 // This file is a plain encoder for tests, written from docs/format.md §2–§8: one bit after the other.
+
+// code is one code: nBits bits, left-aligned in value.
+type code struct {
+	symbol uint8
+	nBits  int
+	value  uint32
+}
+
+// codebook is a Huffman code.
+type codebook struct {
+	codes []code // in the order of their values
+	eof   code   // of the end symbol
+}
 
 // bookFor builds the code of a histogram (docs/format.md §4). It has no limiter (§5): the code may be
 // longer than 32 bits, and is useless then.
@@ -54,6 +68,72 @@ func bookFor(hist *[256]int64) *codebook {
 	}
 	walk(nodes[0], 0, 0)
 	return &book
+}
+
+// luts builds the stored form of the tables (docs/format.md §6); nil if the end symbol comes first: that has no stored form.
+func (b *codebook) luts() []byte {
+	if b.eof.value == 0 && b.eof.nBits <= 8 {
+		return nil
+	}
+	prefixes := b.prefixes()
+	luts := make([]byte, (len(prefixes)+1)*rowBytes)
+	running := uint8(0)
+	for i, p := range prefixes {
+		direct := b.row(p, prefixes)
+		for s := range rowBytes {
+			if direct[s] >= 0 {
+				running = uint8(direct[s])
+			}
+			luts[i*rowBytes+s] = running
+		}
+	}
+	for _, c := range b.codes {
+		luts[len(prefixes)*rowBytes+int(c.symbol)] = uint8(c.nBits)
+	}
+	return luts
+}
+
+// lutPrefix is the common start of all codes of a table: nBits bits, left-aligned.
+type lutPrefix struct {
+	nBits int
+	value uint32
+}
+
+func (p lutPrefix) of(value uint32) bool { return p.nBits == 0 || (value^p.value)>>(32-p.nBits) == 0 }
+
+// prefixes lists the tables that the code needs, in their stored order.
+func (b *codebook) prefixes() []lutPrefix {
+	list := []lutPrefix{{}}
+	for _, c := range b.codes {
+		for n := 8; n < c.nBits; n += 8 {
+			list = append(list, lutPrefix{n, c.value >> (32 - n) << (32 - n)})
+		}
+	}
+	slices.SortFunc(list, func(a, b lutPrefix) int {
+		return cmp.Or(cmp.Compare(a.nBits, b.nBits), cmp.Compare(a.value, b.value))
+	})
+	return slices.Compact(list)
+}
+
+// row gives the slots of a table that are set directly; the others are -1.
+func (b *codebook) row(p lutPrefix, all []lutPrefix) [rowBytes]int {
+	var row [rowBytes]int
+	for s := range row {
+		row[s] = -1
+	}
+	for _, c := range b.codes {
+		if !p.of(c.value) || c.nBits <= p.nBits {
+			continue
+		}
+		slot := c.value << p.nBits >> 24
+		if c.nBits <= p.nBits+8 {
+			row[slot] = int(c.symbol)
+			continue
+		}
+		n := p.nBits + 8
+		row[slot] = 256 - slices.Index(all, lutPrefix{n, c.value >> (32 - n) << (32 - n)})
+	}
+	return row
 }
 
 // bitWriter appends bits and keeps gaps and positions (docs/format.md §7).

@@ -19,27 +19,76 @@ func (u *Unit) CheckUnread(ctx context.Context) ([]*StructureError, error) {
 	if err != nil {
 		return nil, err
 	}
-	var warnings []*StructureError
-	if book, foreign := readCodebook(u.tables); foreign != nil {
-		warnings = append(warnings, foreign)
-	} else {
-		warnings = append(warnings, checkForm(u.tables.raw, book.luts()), end.checkTail(book.eof))
+	eof, foreign := u.tables.checkForm()
+	warnings := []*StructureError{foreign, end.checkGaps()}
+	if foreign == nil {
+		warnings = append(warnings, end.checkTail(eof))
 	}
-	warnings = append(warnings, end.checkGaps())
 	return slices.DeleteFunc(warnings, func(e *StructureError) bool { return e == nil }), nil
 }
 
-// checkForm compares the stored tables with the tables that the official encoder makes of the same code.
-func checkForm(stored, want []byte) *StructureError {
-	if len(stored) != len(want) {
-		return badArray(arrayLUTs, "%d rows, the code needs %d", len(stored)/rowBytes, len(want)/rowBytes)
+// checkForm compares the tables with those that the official encoder makes of the same code (docs/format.md §6), and returns the end
+// symbol's code, left-aligned, for which they leave slots free. In the order of the tables, the first slot with a value is the real
+// one; the fill repeats what is before it.
+func (t *tables) checkForm() (eof uint32, bad *StructureError) {
+	prefixes := []tablePrefix{{}} // of the tables that a slot has led to
+	var seen [256]bool
+	var last uint8
+	var free []int
+	end := 0 // of the slots of the latest symbol
+	for at, v := range t.raw[:t.nTables*rowBytes] {
+		if at < end || seen[v] {
+			if v != last {
+				return 0, badAt(arrayLUTs, int64(at), "unused entry is %d, the official encoder writes %d", v, last)
+			}
+			if at >= end {
+				free = append(free, at)
+			}
+			continue
+		}
+		seen[v], last = true, v
+		if at/rowBytes >= len(prefixes) || v >= jumpMin && int(v) != 256-len(prefixes) {
+			return 0, badAt(arrayLUTs, int64(at), "not the official encoder's order of tables")
+		}
+		if v >= jumpMin {
+			prefixes = append(prefixes, prefixes[at/rowBytes].below(at%rowBytes))
+			continue
+		}
+		size := 1 << max(0, 8*prefixes[at/rowBytes].level+8-int(t.length[v]))
+		if at%size != 0 {
+			return 0, badAt(arrayLUTs, int64(at), "symbol %d begins inside the slots of another code", v)
+		}
+		end = at + size
 	}
-	for i, v := range stored {
-		if v != want[i] {
-			return badAt(arrayLUTs, int64(i), "unused entry is %d, the official encoder writes %d", v, want[i])
+	for s, l := range t.raw[t.nTables*rowBytes:] {
+		if l != 0 && (s >= jumpMin || !seen[s]) {
+			return 0, badAt(arrayLUTs, int64(t.nTables*rowBytes+s), "unused entry is %d, the official encoder writes 0", l)
 		}
 	}
-	return nil
+	return endSymbol(free, prefixes)
+}
+
+// tablePrefix is the common start of all codes of a table: level bytes, left-aligned.
+type tablePrefix struct {
+	level int
+	value uint32
+}
+
+// below is the prefix of the table to which a slot leads.
+func (p tablePrefix) below(slot int) tablePrefix {
+	return tablePrefix{p.level + 1, p.value | uint32(slot)<<(24-8*p.level)}
+}
+
+// endSymbol makes the end symbol's code of the slots that belong to no other symbol.
+func endSymbol(free []int, prefixes []tablePrefix) (eof uint32, bad *StructureError) {
+	if len(free) == 0 {
+		return 0, badArray(arrayLUTs, "the code has no end symbol")
+	}
+	first, n := free[0], len(free)
+	if free[n-1]-first != n-1 || n >= rowBytes || n&(n-1) != 0 || first%n != 0 {
+		return 0, badAt(arrayLUTs, int64(first), "%d slots without a code, not one end symbol", n)
+	}
+	return prefixes[first/rowBytes].below(first % rowBytes).value, nil
 }
 
 // streamEnd is the last chunk that starts codes, decoded, and all chunks behind it.
@@ -62,12 +111,12 @@ func (u *Unit) decodeEnd(b *block) (*streamEnd, error) {
 }
 
 // checkTail compares the bits behind the last code with the start of the end symbol's code.
-func (e *streamEnd) checkTail(eof code) *StructureError {
+func (e *streamEnd) checkTail(eof uint32) *StructureError {
 	nBits := -e.bit & 7
 	if nBits == 0 {
 		return nil
 	}
-	got, want := peek(e.stream, e.bit)>>(32-nBits), eof.value>>(32-nBits)
+	got, want := peek(e.stream, e.bit)>>(32-nBits), eof>>(32-nBits)
 	if got != want {
 		return badAt(arrayEncodedExponent, int64(e.first)*chunkBits+int64(e.bit),
 			"last bits are %0*b, the official encoder writes %0*b", nBits, got, nBits, want)
