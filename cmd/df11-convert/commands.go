@@ -8,9 +8,8 @@ import "github.com/spf13/cobra"
 func addCommands(root *cobra.Command, u *ui) {
 	root.SetVersionTemplate("{{.Name}} {{.Version}}\n")
 	convert := convertCommand(u)
-	for _, name := range []string{"output", "push", "repo-id", "private", "memory", "disk"} { // for help and completion: see withCommand
-		root.Flags().AddFlag(convert.Flags().Lookup(name))
-	}
+	root.Flags().AddFlagSet(convert.Flags())
+	root.Args, root.RunE = convert.Args, convert.RunE
 	root.AddCommand(convert, planCommand(u), verifyCommand(u), decodeCommand(u), inspectCommand(u), batchCommand(u), statusCommand(u),
 		demoCommand(u))
 }

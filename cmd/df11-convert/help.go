@@ -5,6 +5,7 @@ import (
 	"io"
 	"maps"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -78,7 +79,7 @@ Exit status:
 
 // writeFlags writes the flags of a command by group.
 func writeFlags(b *strings.Builder, c *cobra.Command, width int) {
-	c.InheritedFlags() // adds them to those of the command
+	flags := inHelp(c)
 	write := func(title string, set *pflag.FlagSet) {
 		if set.HasFlags() {
 			fmt.Fprintf(b, "\n%s:\n%s", title, set.FlagUsagesWrapped(width))
@@ -89,13 +90,13 @@ func writeFlags(b *strings.Builder, c *cobra.Command, width int) {
 	for i, g := range groups {
 		sets[i].SortFlags = false
 		for _, name := range g.flags {
-			if f := c.Flags().Lookup(name); f != nil {
+			if f := flags.Lookup(name); f != nil {
 				sets[i].AddFlag(f)
 				grouped.AddFlag(f)
 			}
 		}
 	}
-	c.Flags().VisitAll(func(f *pflag.Flag) {
+	flags.VisitAll(func(f *pflag.Flag) {
 		if grouped.Lookup(f.Name) == nil {
 			others.AddFlag(f)
 		}
@@ -104,6 +105,21 @@ func writeFlags(b *strings.Builder, c *cobra.Command, width int) {
 	for i, g := range groups {
 		write(g.title, &sets[i])
 	}
+}
+
+// inHelp are the flags that the help of a command shows. That of the program has those which most conversions need.
+func inHelp(c *cobra.Command) *pflag.FlagSet {
+	c.InheritedFlags() // adds them to those of the command
+	if c.HasParent() {
+		return c.Flags()
+	}
+	few := pflag.NewFlagSet("", pflag.ContinueOnError)
+	c.Flags().VisitAll(func(f *pflag.Flag) {
+		if c.PersistentFlags().Lookup(f.Name) != nil || slices.Contains([]string{"output", "push", "repo-id", "private", "memory", "disk", "help", "version"}, f.Name) {
+			few.AddFlag(f)
+		}
+	})
+	return few
 }
 
 // lineEnd is one inside of a paragraph. Lines that begin with a space stay as they are.

@@ -31,7 +31,7 @@ func run(args []string, stdout, stderr *os.File) int {
 // execute runs a command line and reports how it ended.
 func execute(ctx context.Context, u *ui, args []string) int {
 	c, err := rootCommand(u, args).ExecuteContextC(ctx)
-	u.command = c.Name()
+	u.command = commandName(c)
 	return u.report(ctx, err)
 }
 

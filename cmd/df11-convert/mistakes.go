@@ -3,7 +3,6 @@ package main
 import (
 	"errors"
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -25,7 +24,7 @@ func wrongCommand(root *cobra.Command, word string) error {
 }
 
 // wrongFlag explains an error in the flags.
-func wrongFlag(_ *cobra.Command, err error) error {
+func wrongFlag(err error) error {
 	if wrong, ok := errors.AsType[*pflag.InvalidValueError](err); ok {
 		f, why := wrong.GetFlag(), wrong.Unwrap()
 		if wraps[*strconv.NumError](why) {
@@ -37,23 +36,4 @@ func wrongFlag(_ *cobra.Command, err error) error {
 		return hinted{usageError{err}, "set HF_TOKEN, or log in with hf auth login: a token in a flag shows in every list of processes"}
 	}
 	return usageError{err}
-}
-
-// withCommand puts the command that people leave out before a source: all that does not name a command, or ask for help,
-// is a conversion.
-func withCommand(root *cobra.Command, args []string) []string {
-	if n := len(args) - 1; n > 0 && (args[0] == cobra.ShellCompRequestCmd || args[0] == cobra.ShellCompNoDescRequestCmd) {
-		return slices.Concat(args[:1], withCommand(root, args[1:n]), args[n:]) // the last word is not finished
-	}
-	global := newFlagSet(root.PersistentFlags())
-	global.SetInterspersed(false)
-	version := global.Bool("version", false, "")
-	err := global.Parse(args)
-	commands := transform(root.Commands(), (*cobra.Command).Name)
-	switch {
-	case wraps[*pflag.NotExistError](err): // a flag of the conversion
-	case err != nil || *version || len(args) == 0 || slices.Contains(commands, global.Arg(0)):
-		return args
-	}
-	return slices.Insert(slices.Clone(args), 0, convertName)
 }

@@ -1,29 +1,9 @@
 package main
 
 import (
-	"os"
-	"slices"
 	"strings"
 	"testing"
 )
-
-// TestGlobalFlagsMayStandBeforeTheCommand: however they are written, the word behind them is the command or the source.
-func TestGlobalFlagsMayStandBeforeTheCommand(t *testing.T) {
-	for _, flags := range [][]string{
-		{}, {"-q"}, {"-qv"}, {"--log-format", "text"}, {"--log-format=text", "-v"}, {"--json=true", "--log-format", "text", "-vq"},
-	} {
-		for word, command := range map[string]bool{"verify": true, "help": true, "./verify": false, "org/name": false} {
-			args := append(slices.Clone(flags), word)
-			want := args
-			if !command {
-				want = append([]string{convertName}, args...)
-			}
-			if got := withCommand(rootCommand(newUI(os.Stdout, os.Stderr), args), args); !slices.Equal(got, want) {
-				t.Errorf("%q becomes %q", args, got)
-			}
-		}
-	}
-}
 
 // TestANameThatIsNoModelIsToldOnce: whatever is wrong with it, the message says which name it is about, and says it once.
 func TestANameThatIsNoModelIsToldOnce(t *testing.T) {

@@ -30,6 +30,13 @@ func versionText() string {
 // convertName is the command that may be left out.
 const convertName = "convert"
 
+func commandName(c *cobra.Command) string {
+	if !c.HasParent() {
+		return convertName
+	}
+	return c.Name()
+}
+
 const rootLong = `df11-convert rewrites a BF16 model losslessly as DFloat11 (about 68 % of the size), checks every weight, and publishes
 the result on the Hugging Face Hub.`
 
@@ -67,7 +74,7 @@ func rootCommand(u *ui, args []string) *cobra.Command {
 		SuggestionsMinimumDistance: 2,
 		Version:                    versionText(),
 		PersistentPreRunE: func(c *cobra.Command, _ []string) error {
-			if slices.Contains([]string{convertName, "batch", "decode"}, c.Name()) {
+			if u.command = commandName(c); slices.Contains([]string{convertName, "batch", "decode"}, u.command) {
 				u.resume = resumeCommand(c.Root().Name(), args)
 			}
 			return checkFlags(c.Flags())
@@ -76,15 +83,22 @@ func rootCommand(u *ui, args []string) *cobra.Command {
 	}
 	root.SetOut(u.out)
 	root.SetErr(u.err)
-	root.SetFlagErrorFunc(wrongFlag)
+	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error {
+		all := pflag.NewFlagSet("", pflag.ContinueOnError) // those behind the wrong one say in which form it is told
+		all.AddFlagSet(root.PersistentFlags())
+		all.Usage, all.ParseErrorsAllowlist.UnknownFlags = func() {}, true
+		_ = all.Parse(args)
+		return wrongFlag(err)
+	})
 	root.SetHelpFunc(func(c *cobra.Command, _ []string) {
+		if c == root && c.Flags().NArg() > 0 {
+			c, _, _ = root.Find([]string{convertName})
+			c.InitDefaultHelpFlag()
+		}
 		width, _ := size(u.err)
 		writeHelp(u.out, c, min(width, 120))
 	})
 	u.register(root.PersistentFlags())
-	early := newFlagSet(root.PersistentFlags())
-	early.ParseErrorsAllowlist.UnknownFlags = true
-	_ = early.Parse(args) // what is wrong with them is told later, in the form that they ask for
 	addCommands(root, u)
 	for _, command := range packaging {
 		root.AddCommand(command())
@@ -93,7 +107,7 @@ func rootCommand(u *ui, args []string) *cobra.Command {
 		completeValues(c)
 	}
 	addCobras(root)
-	root.SetArgs(withCommand(root, args))
+	root.SetArgs(args)
 	return root
 }
 
@@ -111,17 +125,6 @@ func addCobras(root *cobra.Command) {
 }
 
 func showHelp(c *cobra.Command, _ []string) error { return c.Help() }
-
-// newFlagSet makes a set of the flags of all commands that can be parsed beforehand: values are set, but no flag counts as changed.
-func newFlagSet(global *pflag.FlagSet) *pflag.FlagSet {
-	set := pflag.NewFlagSet("", pflag.ContinueOnError)
-	set.Usage = func() {}
-	global.VisitAll(func(f *pflag.Flag) {
-		own := *f
-		set.AddFlag(&own)
-	})
-	return set
-}
 
 // onlyKnown refuses words that cobra's own commands would answer with help and success.
 func onlyKnown(c *cobra.Command, args []string) error {
@@ -146,7 +149,10 @@ func convertCommand(u *ui) *cobra.Command {
 		Long:    convertLong,
 		Example: convertExample,
 		Args: func(c *cobra.Command, args []string) error {
-			if len(args) > 0 {
+			switch {
+			case len(args) == 0 && !c.HasParent() && c.Flags().NFlag() == 0:
+				return pflag.ErrHelp
+			case len(args) > 0:
 				if err := wrongCommand(c.Root(), args[0]); err != nil {
 					return err
 				}

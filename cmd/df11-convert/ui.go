@@ -187,7 +187,7 @@ func (u *ui) failure(err error) *failure {
 	f := failureOf(err)
 	switch {
 	case f.exit == exitUsage && len(f.hints) == 0:
-		f.advise("see " + strings.TrimSpace("df11-convert "+strings.TrimPrefix(u.command, "df11-convert")) + " --help")
+		f.advise("see df11-convert " + u.command + " --help")
 	case u.resume != "" && (f.exit == exitInterrupted || f.exit == exitError && u.kept):
 		f.advise("progress is saved; resume with: " + u.resume)
 	}
