@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Runs the workflows that docs/ci.md shows as GitHub would, copied into a repository of their own, in act without containers,
 # against hubd: a model every week; a model in parts whose time is up and that resumes; a list of models, one of which cannot be
-# converted, and one of which is private. GitHub's own services (checkout, artifacts) have stand-ins in act/. Takes three minutes. Needs jq, zip,
-# unzip and Python.
+# converted, and one of which is private. GitHub's own services (checkout, artifacts) have stand-ins in act/. Takes three minutes. Needs
+# jq, zip, unzip and Python.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 here=$PWD/.ci/deep/act version=v0.2.89
