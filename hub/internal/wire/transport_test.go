@@ -9,102 +9,121 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"os"
 	"strings"
 	"syscall"
 	"testing"
+	"testing/synctest"
 	"time"
 )
 
-func TestRetryWaits(t *testing.T) {
-	date := noon.Add(7 * time.Second).Format(http.TimeFormat)
-	for _, tt := range []struct {
-		name   string
-		step   func(*http.Request) (*http.Response, error)
-		waited time.Duration // with jitter one half
-	}{
-		{"RateLimit", says(429, "", `RateLimit: "api";r=0;t=2`), 3500 * time.Millisecond},
-		{"Retry-After", says(429, "", "Retry-After: 1"), 2500 * time.Millisecond},
-		{"HTTP date", says(429, "", "Retry-After: "+date), 8500 * time.Millisecond},
-		{"bare 429", says(429, ""), time.Second},
-		{"503 with Retry-After", says(503, "", "Retry-After: 4"), 5500 * time.Millisecond},
-		{"RateLimit with requests left is not the reason", says(429, "", `RateLimit: "api";r=90;t=200`), time.Second},
-		{"absurd wish is cut", says(429, "", "Retry-After: 99999999"), maxHeaderWait + 1500*time.Millisecond},
-		{"500", says(500, ""), 500 * time.Millisecond},
-		{"502", says(502, "<html>"), 500 * time.Millisecond},
-		{"504", says(504, ""), 500 * time.Millisecond},
-		{"408", says(408, ""), 500 * time.Millisecond},
-		{"reset", breaks(&net.OpError{Op: "read", Err: syscall.ECONNRESET}), 500 * time.Millisecond},
-		{"cut JSON", says(200, `{"name":"m`), 500 * time.Millisecond},
-	} {
+// TestRepeats: which failures of a request are repeated, how long is waited for each, and what people are told of those that stay.
+func TestRepeats(t *testing.T) {
+	type row struct {
+		name     string
+		step     func(*http.Request) (*http.Response, error)
+		requests int           // 2: the second is answered well
+		waited   time.Duration // with jitter one half
+		want     error         // of those that stay, as well as words of the error and of the hint
+		words    string
+		hint     string
+	}
+	dial := func(op string, cause error) error { return &net.OpError{Op: op, Net: "tcp", Err: cause} }
+	socket := func(e syscall.Errno) error { return dial("dial", os.NewSyscallError("socket", e)) }
+	file := func(e syscall.Errno) error { return &os.PathError{Op: "write", Path: "x", Err: e} }
+	const half = 500 * time.Millisecond
+	const forLong = (1 + 2 + 4 + 8 + 16 + 32 + 9*60) * half
+	rows := []row{
+		{"RateLimit", says(429, "", `RateLimit: "api";r=0;t=2`), 2, 7 * half, nil, "", ""},
+		{"Retry-After", says(429, "", "Retry-After: 1"), 2, 5 * half, nil, "", ""},
+		{"HTTP date", says(429, "", "Retry-After: "+noon.Add(7*time.Second).Format(http.TimeFormat)), 2, 17 * half, nil, "", ""},
+		{"bare 429", says(429, ""), 2, 2 * half, nil, "", ""},
+		{"503 with Retry-After", says(503, "", "Retry-After: 4"), 2, 11 * half, nil, "", ""},
+		{"RateLimit with requests left is not the reason", says(429, "", `RateLimit: "api";r=90;t=200`), 2, 2 * half, nil, "", ""},
+		{"absurd wish is cut", says(429, "", "Retry-After: 99999999"), 2, maxHeaderWait + 3*half, nil, "", ""},
+		{"500", says(500, ""), 2, half, nil, "", ""},
+		{"502", says(502, "<html>"), 2, half, nil, "", ""},
+		{"504", says(504, ""), 2, half, nil, "", ""},
+		{"408", says(408, ""), 2, half, nil, "", ""},
+		{"reset", breaks(dial("read", syscall.ECONNRESET)), 2, half, nil, "", ""},
+		{"refused", breaks(dial("dial", syscall.ECONNREFUSED)), 2, half, nil, "", ""},
+		{"no way there", breaks(dial("dial", syscall.ENETUNREACH)), 2, half, nil, "", ""},
+		{"too late", breaks(dial("read", syscall.ETIMEDOUT)), 2, half, nil, "", ""},
+		{"broken pipe", breaks(dial("write", syscall.EPIPE)), 2, half, nil, "", ""},
+		{"cut JSON", says(200, `{"name":"m`), 2, half, nil, "", ""},
+
+		{"503 for ever", says(503, "<html><body>secret page</body></html>", "Content-Type: text/html", "X-Amz-Cf-Id: cf-9"), 16, forLong, nil,
+			"read the token's owner: 503 Service Unavailable (GET https://hub.test/api/whoami-v2, 16 attempts, request id cf-9)", "run the same command again"},
+		{"a quota of unknown length for ever", says(429, ""), 18, (1<<10 - 1 + 7*600) * time.Second, ErrRateLimited, "18 attempts", "later"},
+
+		// No network: the first request of a run says so within seconds.
+		{"no look-up for ever", breaks(&net.DNSError{Err: "no such host", Name: "hub.test"}), 4, 7 * half, errNoConnection,
+			"no connection to hub.test: lookup hub.test: no such host", "HF_ENDPOINT, without which"},
+		{"refused for ever", breaks(dial("dial", syscall.ECONNREFUSED)), 4, 7 * half, syscall.ECONNREFUSED,
+			"no connection to hub.test: dial tcp: connection refused", "HF_ENDPOINT, without which"},
+		{"proxy refused for ever", breaks(dial("proxyconnect", syscall.ECONNREFUSED)), 4, 7 * half, errNoConnection,
+			"no connection to hub.test: ", "HTTPS_PROXY"},
+
+		// What this machine refuses is told at once, and not blamed on the network.
+		{"EMFILE", breaks(socket(syscall.EMFILE)), 1, 0, syscall.EMFILE, "", "ulimit -n"},
+		{"EMFILE of a look-up", breaks(&net.DNSError{Err: "dial udp: socket: " + syscall.EMFILE.Error(), Name: "hub.test"}), 1, 0, nil, "", "ulimit -n"},
+		{"ENFILE", breaks(socket(syscall.ENFILE)), 1, 0, syscall.ENFILE, "", "limit"},
+		{"EACCES", breaks(socket(syscall.EACCES)), 1, 0, syscall.EACCES, "", "firewall"},
+		{"EPERM", breaks(socket(syscall.EPERM)), 1, 0, syscall.EPERM, "", "firewall"},
+		{"ENOMEM", breaks(socket(syscall.ENOMEM)), 1, 0, syscall.ENOMEM, "", ""},
+		{"ENOSPC", breaks(file(syscall.ENOSPC)), 1, 0, syscall.ENOSPC, "", ""},
+		{"EDQUOT", breaks(file(syscall.EDQUOT)), 1, 0, syscall.EDQUOT, "", ""},
+		{"EROFS", breaks(file(syscall.EROFS)), 1, 0, syscall.EROFS, "", ""},
+
+		{"unknown authority", breaks(x509.UnknownAuthorityError{}), 1, 0, nil, "", ""},
+		{"certificate of another host", breaks(fmt.Errorf("tls: %w", x509.HostnameError{Certificate: &x509.Certificate{}, Host: "x"})), 1, 0, nil, "", ""},
+	}
+	for _, status := range []int{400, 401, 402, 403, 404, 405, 409, 410, 412, 413, 416, 422, 501} {
+		words := fmt.Sprintf("%d %s: no (GET https://hub.test/api/whoami-v2, request id req-1)", status, http.StatusText(status))
+		rows = append(rows, row{fmt.Sprint(status), says(status, `{"error":"no"}`, "X-Request-Id: req-1"), 1, 0, nil, words, ""})
+	}
+	for _, tt := range rows {
 		t.Run(tt.name, func(t *testing.T) {
-			w := script(tt.step, says(200, okUser))
+			w := script(tt.step)
+			if tt.requests == 2 {
+				w = script(tt.step, says(200, okUser))
+			}
 			c, clock := testTransport(t, w)
 			u, err := whoAmI(t.Context(), c)
-			if err != nil || u != "me" {
+			if (err == nil) != (tt.requests == 2) || (err == nil) != (u == "me") || tt.want != nil && !errors.Is(err, tt.want) {
 				t.Fatalf("got %q, %v", u, err)
 			}
-			if w.Count() != 2 || clock.Waited() != tt.waited {
-				t.Errorf("%d requests, waited %v; want 2, %v", w.Count(), clock.Waited(), tt.waited)
+			if w.Count() != tt.requests || clock.Waited() != tt.waited {
+				t.Errorf("%d requests, waited %v; want %d, %v", w.Count(), clock.Waited(), tt.requests, tt.waited)
 			}
-			if s := c.Stats(); s.Requests != 2 || s.Retries != 1 || s.Waited != tt.waited {
+			if s := c.Stats(); s.Requests != int64(tt.requests) || s.Retries != int64(tt.requests-1) || s.Waited != tt.waited {
 				t.Errorf("stats %+v", s)
+			}
+			if err == nil {
+				return
+			}
+			if !strings.Contains(err.Error(), tt.words) || !strings.Contains(Hint(err), tt.hint) || tt.requests == 1 && strings.Contains(Hint(err), "in trouble") {
+				t.Errorf("%v\nhint: %s", err, Hint(err))
+			}
+			if e, ok := errors.AsType[*Error](err); !ok || errors.Is(err, errNoConnection) && !strings.HasPrefix(e.Brief(), tt.words) {
+				t.Errorf("in brief: %s", e.Brief())
 			}
 		})
 	}
 }
 
-func TestNoRetry(t *testing.T) {
-	for _, status := range []int{400, 401, 402, 403, 404, 405, 409, 410, 412, 413, 416, 422, 501} {
-		w := script(says(status, `{"error":"no"}`, "X-Request-Id: req-1"))
-		c, clock := testTransport(t, w)
-		_, err := whoAmI(t.Context(), c)
-		var e *Error
-		if !errors.As(err, &e) || e.Status != status || e.RequestID != "req-1" || e.Message != "no" {
-			t.Errorf("%d: got %v", status, err)
+// TestASilentNetworkIsNeverWaitedForAtTheStart: a firewall that drops packets costs one short dial, not thirty seconds for each try.
+func TestASilentNetworkIsNeverWaitedForAtTheStart(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := script(func(r *http.Request) (*http.Response, error) {
+			time.Sleep(firstContact) // what the dialer allows, see newRoundTripper
+			return nil, &net.OpError{Op: "dial", Net: "tcp", Err: errors.New("i/o timeout")}
+		})
+		c, _ := testTransport(t, w, realTime)
+		if _, err := whoAmI(t.Context(), c); w.Count() != 1 || !errors.Is(err, errNoConnection) {
+			t.Errorf("%d requests, %v", w.Count(), err)
 		}
-		if w.Count() != 1 || clock.Waited() != 0 {
-			t.Errorf("%d: %d requests, waited %v", status, w.Count(), clock.Waited())
-		}
-	}
-	for name, err := range map[string]error{
-		"unknown authority": x509.UnknownAuthorityError{},
-		"other host":        fmt.Errorf("tls: %w", x509.HostnameError{Certificate: &x509.Certificate{}, Host: "x"}),
-	} {
-		w := script(breaks(err))
-		c, _ := testTransport(t, w)
-		if _, err := whoAmI(t.Context(), c); err == nil || w.Count() != 1 {
-			t.Errorf("%s: %d requests, %v", name, w.Count(), err)
-		}
-	}
-}
-
-func TestRetryGivesUp(t *testing.T) {
-	w := script(says(503, "<html><body>secret page</body></html>", "Content-Type: text/html", "X-Amz-Cf-Id: cf-9"))
-	c, clock := testTransport(t, w)
-	_, err := whoAmI(t.Context(), c)
-	if w.Count() != 16 {
-		t.Errorf("%d requests", w.Count())
-	}
-	if want := (1 + 2 + 4 + 8 + 16 + 32 + 9*60) * time.Second / 2; clock.Waited() != want || want < outagePatience {
-		t.Errorf("waited %v, want %v", clock.Waited(), want)
-	}
-	for _, part := range []string{"503", "16 attempts", "request id cf-9", "read the token's owner"} {
-		if !strings.Contains(err.Error(), part) {
-			t.Errorf("%q lacks %q", err, part)
-		}
-	}
-	if strings.Contains(err.Error(), "html") || Hint(err) == "" {
-		t.Errorf("got %q, hint %q", err, Hint(err))
-	}
-}
-
-func TestRetryTotalIsCapped(t *testing.T) {
-	w := script(says(429, "")) // a quota of unknown length is waited for beyond the usual tries
-	c, clock := testTransport(t, w)
-	_, err := whoAmI(t.Context(), c)
-	if !errors.Is(err, ErrRateLimited) || w.Count() != 18 || clock.Waited() > maxWait || clock.Waited() < maxWait-longestQuota {
-		t.Errorf("%d requests, waited %v, %v", w.Count(), clock.Waited(), err)
-	}
+	})
 }
 
 func TestCancelEndsTheWait(t *testing.T) {
@@ -141,7 +160,7 @@ func TestTokenStaysHome(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			w := script(says(302, "", "Location: "+tt.location), says(200, "{}"))
-			c, _ := testTransport(t, w)
+			c, _ := testTransport(t, w, func(o *Options) { o.UserAgent = "df11-convert/1.0" })
 			r := Get("x", "", "https://hub.test/api/x")
 			r.Follow = FollowAll
 			if _, err := c.Call(t.Context(), r, nil); err != nil {
@@ -150,7 +169,7 @@ func TestTokenStaysHome(t *testing.T) {
 			if w.Count() != 2 || w.Seen[0].Header.Get("Authorization") != "Bearer hf_secret" {
 				t.Fatal("the first hop must carry the token")
 			}
-			if got := w.Seen[1].Header.Get("Authorization") != ""; got != tt.token {
+			if got := w.Seen[1].Header.Get("Authorization") != ""; got != tt.token || w.Seen[1].Header.Get("User-Agent") != "df11-convert/1.0" {
 				t.Errorf("token sent: %v", got)
 			}
 		})
@@ -218,17 +237,6 @@ func TestLocalBodyIsNotTheNetworksFault(t *testing.T) {
 	r.Body, r.Size = func() io.Reader { return strings.NewReader("short") }, 10
 	if _, err := c.Call(t.Context(), r, nil); !errors.Is(err, errLocalBody) || w.Count() != 1 {
 		t.Errorf("%d requests, %v", w.Count(), err)
-	}
-}
-
-func TestHeaders(t *testing.T) {
-	w := script(says(200, okUser))
-	c, _ := testTransport(t, w, func(o *Options) { o.UserAgent = "df11-convert/1.0" })
-	if _, err := whoAmI(t.Context(), c); err != nil {
-		t.Fatal(err)
-	}
-	if h := w.Seen[0].Header; h.Get("User-Agent") != "df11-convert/1.0" {
-		t.Errorf("headers %v", h)
 	}
 }
 
