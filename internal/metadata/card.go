@@ -23,7 +23,7 @@ type CardInput struct {
 	Pipeline  string // class of that pipeline; "" if unknown
 	Image     string // picture of sizes and exponents beside the card; "" if there is none
 	CardSizes
-	Manifest *Manifest // with the units, what was verified, and the sha256 of the weight files
+	Manifest *Manifest // with the units, and what was verified
 }
 
 // CardSource is the model that was converted.

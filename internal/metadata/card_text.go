@@ -77,12 +77,6 @@ func (in CardInput) IsGated() bool {
 	return in.Gated || slices.ContainsFunc(in.Source.all(), func(m member) bool { return strings.HasPrefix(m.key, gatedPrefix) })
 }
 
-// WeightFiles are the files that hold weights.
-func (in CardInput) WeightFiles() []OutputFile {
-	weights := []Kind{KindUnit, KindRemainder, KindSingle}
-	return filter(in.Manifest.Outputs, func(f OutputFile) bool { return slices.Contains(weights, f.Kind) })
-}
-
 // Coded sums up the units that are stored as DF11.
 func (in CardInput) Coded() (sum struct{ NUnits, NWeights int64 }) {
 	for _, u := range in.Manifest.Units {
