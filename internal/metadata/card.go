@@ -10,6 +10,8 @@ import (
 	"strings"
 	"text/template"
 
+	"go.yaml.in/yaml/v3"
+
 	"github.com/df11-convert/df11-convert/internal/plan"
 )
 
@@ -65,7 +67,7 @@ func Card(in CardInput) ([]byte, error) {
 // frontMatter writes the front matter. It copies the keys of the source that are true of the DF11 model too, and adds our
 // own.
 func (in CardInput) frontMatter() ([]byte, error) {
-	var out FrontMatter
+	out := &FrontMatter{Kind: yaml.MappingNode}
 	src := in.Source
 	out.addText("base_model", in.BaseModel)
 	switch {
@@ -85,9 +87,9 @@ func (in CardInput) frontMatter() ([]byte, error) {
 	out.copyStrings(src, "language")
 	out.copyStrings(src, "datasets")
 	out.addList("tags", cardTags(src.Strings("tags")))
-	for _, m := range src.all() {
-		if strings.HasPrefix(m.key, gatedPrefix) {
-			out.add(m.key, m.value)
+	for key, value := range src.all() {
+		if strings.HasPrefix(key, gatedPrefix) {
+			out.add(key, value)
 		}
 	}
 	return out.block()

@@ -74,7 +74,11 @@ func ReasonText(reason string) string {
 
 // IsGated reports whether the original is given only to those who accept its terms, by the Hub or by its own card.
 func (in CardInput) IsGated() bool {
-	return in.Gated || slices.ContainsFunc(in.Source.all(), func(m member) bool { return strings.HasPrefix(m.key, gatedPrefix) })
+	gated := in.Gated
+	for key := range in.Source.all() {
+		gated = gated || strings.HasPrefix(key, gatedPrefix)
+	}
+	return gated
 }
 
 // Coded sums up the units that are stored as DF11.

@@ -4,20 +4,14 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"iter"
 	"regexp"
-	"slices"
 
 	"go.yaml.in/yaml/v3"
 )
 
-// FrontMatter is the YAML block at the start of a README.md. A nil FrontMatter is an empty one.
-type FrontMatter struct{ members []member }
-
-// member is a key of the block with its value.
-type member struct {
-	key   string
-	value *yaml.Node
-}
+// FrontMatter is the YAML block at the start of a README.md: a mapping. A nil FrontMatter is an empty one.
+type FrontMatter yaml.Node
 
 // frontMatterBlock finds the block between two lines of three dashes, as the Hub does.
 var frontMatterBlock = regexp.MustCompile(`\A(?:\x{FEFF})?\s*---[ \t]*\r?\n((?s:.*?\n)??)---[ \t]*(?:\r?\n|\z)`)
@@ -50,11 +44,7 @@ func ParseFrontMatter(readme []byte) (*FrontMatter, error) {
 	if root.Kind != yaml.MappingNode {
 		return nil, errors.New("read front matter: not a mapping")
 	}
-	f := &FrontMatter{}
-	for pair := range slices.Chunk(root.Content, 2) {
-		f.add(pair[0].Value, pair[1])
-	}
-	return f, nil
+	return (*FrontMatter)(root), nil
 }
 
 // plainCopy copies a node without comments, anchors and aliases, and quotes text that a reader could take for a number or
@@ -82,32 +72,29 @@ func plainCopy(n *yaml.Node, depth int, nLeft *int) (*yaml.Node, error) {
 
 // stringNode quotes a string where a YAML reader, old or new, could take it for another type, as with `no` and `1.0`.
 func stringNode(s string) *yaml.Node {
-	n := &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: s}
-	out, err := yaml.Marshal(s)
-	switch {
-	case err != nil:
-		n.Style = yaml.DoubleQuotedStyle
-	case out[0] == '|':
-		n.Style = yaml.LiteralStyle
-	case out[0] == '"' || out[0] == '\'':
-		n.Style = yaml.DoubleQuotedStyle
+	n := &yaml.Node{}
+	if err := n.Encode(s); err != nil || n.Style == yaml.SingleQuotedStyle {
+		n = &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: s, Style: yaml.DoubleQuotedStyle}
 	}
 	return n
 }
 
-// all returns the members in order.
-func (f *FrontMatter) all() []member {
-	if f == nil {
-		return nil
+// all gives keys and values in order.
+func (f *FrontMatter) all() iter.Seq2[string, *yaml.Node] {
+	return func(yield func(string, *yaml.Node) bool) {
+		for i := 0; f != nil && i < len(f.Content); i += 2 {
+			if !yield(f.Content[i].Value, f.Content[i+1]) {
+				return
+			}
+		}
 	}
-	return f.members
 }
 
 // get returns the value of a key, or nil.
 func (f *FrontMatter) get(key string) *yaml.Node {
-	for _, m := range f.all() {
-		if m.key == key {
-			return m.value
+	for k, value := range f.all() {
+		if k == key {
+			return value
 		}
 	}
 	return nil
@@ -143,7 +130,7 @@ func (f *FrontMatter) String(key string) string {
 }
 
 func (f *FrontMatter) add(key string, value *yaml.Node) {
-	f.members = append(f.members, member{key, value})
+	f.Content = append(f.Content, stringNode(key), value)
 }
 
 // addText adds a string; "" adds nothing.
@@ -177,14 +164,10 @@ func (f *FrontMatter) copyStrings(source *FrontMatter, key string) {
 func (f *FrontMatter) block() ([]byte, error) {
 	var b bytes.Buffer
 	b.WriteString("---\n")
-	if len(f.members) > 0 {
-		mapping := &yaml.Node{Kind: yaml.MappingNode}
-		for _, m := range f.members {
-			mapping.Content = append(mapping.Content, stringNode(m.key), m.value)
-		}
+	if len(f.Content) > 0 {
 		enc := yaml.NewEncoder(&b)
 		enc.SetIndent(2)
-		if err := errors.Join(enc.Encode(mapping), enc.Close()); err != nil {
+		if err := errors.Join(enc.Encode((*yaml.Node)(f)), enc.Close()); err != nil {
 			return nil, err
 		}
 	}
