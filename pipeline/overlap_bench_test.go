@@ -62,7 +62,7 @@ func overlap(b *testing.B, down, up int64) (wall, alone time.Duration) {
 		b.Fatal(err)
 	}
 	start := time.Now()
-	report, err := pipeline.Run(b.Context(), pipeline.Options{
+	_, err = pipeline.Run(b.Context(), pipeline.Options{
 		Source: src, Model: known, Plan: p, Push: &target.Push{Hub: c, Repo: targetRepo},
 		WorkDir: filepath.Join(b.TempDir(), "work"), Memory: budget.Memory{Workers: 2}, Version: "test",
 	})
@@ -70,7 +70,7 @@ func overlap(b *testing.B, down, up int64) (wall, alone time.Duration) {
 		b.Fatal(err)
 	}
 	wall = time.Since(start)
-	return wall, max(atSpeed(m.Size(), down), atSpeed(report.Traffic["target"].BytesOut, up))
+	return wall, max(atSpeed(m.Size(), down), atSpeed(c.Stats().BytesOut, up))
 }
 
 func atSpeed(nBytes, perSecond int64) time.Duration {

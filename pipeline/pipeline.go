@@ -16,14 +16,14 @@ func Run(ctx context.Context, opt Options) (*Report, error) {
 	if err := opt.check(); err != nil {
 		return nil, err
 	}
-	start, before := time.Now(), opt.traffic(nil)
+	start := time.Now()
 	report, err := runOnce(ctx, opt)
 	for try := 1; errors.Is(err, target.ErrBranchGone) && try < branchTries && ctx.Err() == nil; try++ {
 		opt.Log.Warn("the branch that prepares the target was removed, looking at the target again", "repo", opt.Push.Repo)
 		report, err = runOnce(ctx, opt)
 	}
 	if report != nil {
-		report.Seconds, report.Stages, report.Traffic = time.Since(start).Seconds(), opt.Progress.Stages(), opt.traffic(before)
+		report.Seconds, report.Stages = time.Since(start).Seconds(), opt.Progress.Stages()
 	}
 	return report, err
 }

@@ -1,7 +1,6 @@
 package pipeline
 
 import (
-	"github.com/df11-convert/df11-convert/hub"
 	"github.com/df11-convert/df11-convert/internal/exactf32"
 	"github.com/df11-convert/df11-convert/internal/human"
 	"github.com/df11-convert/df11-convert/internal/ledger"
@@ -31,15 +30,14 @@ type Report struct {
 	Counts
 	Differences []string `json:"differences,omitempty"`
 	Warnings    []string `json:"warnings,omitempty"`
-	// Seconds is the wall time of this run, Stages what each stage did in it, Traffic what was asked of the Hubs.
-	Seconds float64 `json:"seconds"`
+	// Seconds is the wall time of this run, Stages what each stage did in it.
+	Seconds float64          `json:"seconds"`
+	Stages  []progress.Total `json:"stages"`
 	// UpToDate: this run found everything done and published, and looked at nothing else.
 	UpToDate bool `json:"-"`
 	// Verified counts the weights of units that this run has compared with the source or, Rebuilt files of it, rebuilt with their sha256.
-	Verified int64              `json:"-"`
-	Rebuilt  int                `json:"-"`
-	Stages   []progress.Total   `json:"stages"`
-	Traffic  map[string]Traffic `json:"traffic,omitempty"`
+	Verified int64 `json:"-"`
+	Rebuilt  int   `json:"-"`
 }
 
 // Counts add up the outputs of a conversion.
@@ -102,35 +100,6 @@ func (p *Counts) add(u ledger.Outcome) {
 	p.GPU = p.GPU && u.GPU
 	if u.TieBroken {
 		p.TiesBroken = append(p.TiesBroken, u.Path)
-	}
-}
-
-// Traffic is what one side's Hub was asked for in this run.
-type Traffic struct {
-	Requests int64   `json:"requests"`
-	Retries  int64   `json:"retries"`
-	Waited   float64 `json:"waited_seconds"` // because a Hub asked for it, or after errors
-	BytesIn  int64   `json:"bytes_in"`
-	BytesOut int64   `json:"bytes_out"`
-}
-
-// traffic is what the clients were asked for since an earlier reading of their counters; nil is their beginning.
-func (o *Options) traffic(before map[string]Traffic) map[string]Traffic {
-	m := map[string]Traffic{}
-	if h := o.Source.Hub(); h != nil {
-		m["source"] = trafficOf(h, before["source"])
-	}
-	if o.Push != nil {
-		m["target"] = trafficOf(o.Push.Hub, before["target"])
-	}
-	return m
-}
-
-func trafficOf(c *hub.Client, before Traffic) Traffic {
-	s := c.Stats()
-	return Traffic{
-		Requests: s.Requests - before.Requests, Retries: s.Retries - before.Retries, Waited: s.Waited.Seconds() - before.Waited,
-		BytesIn: s.BytesIn - before.BytesIn, BytesOut: s.BytesOut - before.BytesOut,
 	}
 }
 

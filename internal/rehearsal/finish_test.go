@@ -123,14 +123,10 @@ func busiest(log []hubtest.Request) map[string]int {
 func (r *result) printSteps(w io.Writer, steps []step, same string) {
 	fmt.Fprintf(w, "model: %s\n", r.model())
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(t, "run\tunits\tdown\tup\tseconds\tmemory\tdisk\tapi /5 min\tresolve /5 min\tto storage\twaited")
+	fmt.Fprintln(t, "run\tunits\tdown\tup\tseconds\tmemory\tdisk\tapi /5 min\tresolve /5 min\tto storage")
 	for _, s := range steps {
-		var waited float64
-		for _, x := range s.Report.Traffic {
-			waited += x.Waited
-		}
-		fmt.Fprintf(t, "%s\t%d\t%s\t%s\t%.0f\t%s\t%s\t%d\t%d\t%d\t%.0f s\n", s.Name, s.Report.Units, gb(s.Fetched), gb(s.Uploaded),
-			s.Wall.Seconds(), gb(s.RSS), gb(s.Disk), s.requests["api"], s.requests["resolvers"], s.requests["storage"], waited)
+		fmt.Fprintf(t, "%s\t%d\t%s\t%s\t%.0f\t%s\t%s\t%d\t%d\t%d\n", s.Name, s.Report.Units, gb(s.Fetched), gb(s.Uploaded),
+			s.Wall.Seconds(), gb(s.RSS), gb(s.Disk), s.requests["api"], s.requests["resolvers"], s.requests["storage"])
 	}
 	t.Flush()
 	fmt.Fprintln(w, "a free account has 1000 api and 5000 resolve requests in 5 minutes")

@@ -145,11 +145,6 @@ const (
 type report struct {
 	Units   int   `json:"units"`
 	Weights int64 `json:"weights"`
-	Traffic map[string]struct {
-		BytesIn  int64   `json:"bytes_in"`
-		BytesOut int64   `json:"bytes_out"`
-		Waited   float64 `json:"waited_seconds"`
-	} `json:"traffic"`
 }
 
 // run makes one run that publishes to the target, and measures it; which names a part, or the finish of all. If kill is not

@@ -46,32 +46,26 @@ func (g *Governor) wait(ctx context.Context, p *pauses, key lane, lost time.Dura
 	}
 }
 
-// close keeps a lane closed until d from now, or as long as it is closed already. It gives by how much that is longer.
-func (g *Governor) close(now time.Time, key lane, d time.Duration, reason string) (longer time.Duration) {
+// close keeps a lane closed until d from now, or as long as it is closed already.
+func (g *Governor) close(now time.Time, key lane, d time.Duration, reason string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	longer = d
-	if until := g.lanes[key].until; until.After(now) {
-		longer = now.Add(d).Sub(until)
+	if until := now.Add(d); until.After(g.lanes[key].until) {
+		g.lanes[key] = pause{until, reason}
 	}
-	if longer <= 0 {
-		return 0
-	}
-	g.lanes[key] = pause{now.Add(d), reason}
-	return longer
 }
 
 // maxHeaderWait is the ceiling of a wait that the server asks for.
 const maxHeaderWait = 10 * time.Minute
 
 // observe reads the rate headers that come on every answer: when nothing is left, the lane waits before the hub has to refuse
-// anything. A 429 is left to the retry loop, which closes the lane itself. Like close, it gives by how much.
-func (g *Governor) observe(now time.Time, key lane, resp *http.Response) (longer time.Duration) {
+// anything. A 429 is left to the retry loop, which closes the lane itself.
+func (g *Governor) observe(now time.Time, key lane, resp *http.Response) {
 	bucket, reset, empty := parseRateLimit(resp.Header)
 	if !empty || reset == 0 || resp.StatusCode == http.StatusTooManyRequests {
-		return 0
+		return
 	}
-	return g.close(now, key, min(reset+time.Second, maxHeaderWait), "nothing left in the hub's rate bucket "+bucket)
+	g.close(now, key, min(reset+time.Second, maxHeaderWait), "nothing left in the hub's rate bucket "+bucket)
 }
 
 // lane names the requests that one limit covers: a token's api calls, its file routes, what has a quota of its own by the hour,

@@ -77,10 +77,9 @@ func (t *Transport) Retry(ctx context.Context, r *Request, try func(context.Cont
 // pause waits after a request in which some time was lost. A wait that the server asks for closes the whole lane.
 func (t *Transport) pause(ctx context.Context, e *Error, d, lost time.Duration) error {
 	if e.Status == http.StatusTooManyRequests || e.wait.known {
-		t.counters.waited.Add(int64(t.Opt.Governor.close(t.Opt.Clock.Now(), e.wait.lane, d, e.reason())))
+		t.Opt.Governor.close(t.Opt.Clock.Now(), e.wait.lane, d, e.reason())
 		return t.Opt.Governor.wait(ctx, t.pauses, e.wait.lane, lost)
 	}
-	t.counters.waited.Add(int64(d))
 	return t.pauses.sleep(ctx, Wait{Reason: e.reason(), For: d}, lost)
 }
 

@@ -76,7 +76,6 @@ func (t *Transport) roundTrip(ctx context.Context, r *Request, u *url.URL) (*htt
 	}
 	w := newWatch(ctx, &t.Opt, &t.counters, max(t.Opt.StallTimeout, r.Slow))
 	req := t.build(r, u, w)
-	t.counters.requests.Add(1)
 	resp, err := t.Opt.HTTPTransport.RoundTrip(req)
 	if err != nil {
 		if err = causeOf(w.ctx, err); errors.Is(err, io.EOF) {
@@ -88,7 +87,7 @@ func (t *Transport) roundTrip(ctx context.Context, r *Request, u *url.URL) (*htt
 	t.Opt.Governor.answered.Store(true)
 	t.Opt.Log.Debug("hub request", "method", r.Method, "url", redactURL(u), "status", resp.StatusCode,
 		"warning", OneLine(resp.Header.Get("X-HF-Warning")))
-	t.counters.waited.Add(int64(t.Opt.Governor.observe(t.Opt.Clock.Now(), lane, resp)))
+	t.Opt.Governor.observe(t.Opt.Clock.Now(), lane, resp)
 	resp.Body = w.guard(resp.Body, r.Bulk && r.Method == http.MethodGet)
 	return resp, nil
 }
@@ -162,7 +161,6 @@ func (t *Transport) Errorf(op string, sentinel error, format string, args ...any
 
 // Pause waits; the reason is told like that of any wait.
 func (t *Transport) Pause(ctx context.Context, reason string, d time.Duration) error {
-	t.counters.waited.Add(int64(d))
 	return t.pauses.sleep(ctx, Wait{Reason: reason, For: d}, 0)
 }
 
@@ -171,15 +169,13 @@ func (t *Transport) Stats() Stats { return t.counters.snapshot() }
 
 // Stats is a snapshot of what a client has done so far.
 type Stats struct {
-	Requests int64         // sent, redirect hops and repeats included
-	Retries  int64         // repeats among them
-	Waited   time.Duration // pauses taken, shared ones counted once
-	BytesIn  int64         // file bytes received, repeats included
-	BytesOut int64         // file bytes sent, repeats included
+	Retries  int64 // requests that were repeated
+	BytesIn  int64 // file bytes received, repeats included
+	BytesOut int64 // file bytes sent, repeats included
 }
 
 type counters struct {
-	requests, retries, waited, bytesIn, bytesOut atomic.Int64
+	retries, bytesIn, bytesOut atomic.Int64
 }
 
 // moved says whether any bytes of files have come or gone.
@@ -187,9 +183,7 @@ func (c *counters) moved() bool { return c.bytesIn.Load()+c.bytesOut.Load() > 0 
 
 func (c *counters) snapshot() Stats {
 	return Stats{
-		Requests: c.requests.Load(),
 		Retries:  c.retries.Load(),
-		Waited:   time.Duration(c.waited.Load()),
 		BytesIn:  c.bytesIn.Load(),
 		BytesOut: c.bytesOut.Load(),
 	}
