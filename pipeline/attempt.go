@@ -50,13 +50,12 @@ func (c *conversion) layOut(ctx context.Context) (*attempt, error) {
 	ours := c.Part.Of(c.outputs)
 	a := &attempt{tasks: fetch.NewTasks(ours), files: fetch.Files(c.Model, ours), leftovers: c.leftovers()}
 	pending := c.pending()
-	segments, demand := spans.Segments(pending, len(a.files)), budget.Demand{Spooled: c.spooled, Outputs: !c.folder.Stays, Memory: c.Memory.Spools}
-	disk, err := c.freeDisk(pending, demand.Least(pending, segments))
+	demand := budget.NewDemand(pending, spans.Segments(pending, len(a.files)), c.spooled, !c.folder.Stays, c.Memory.Spools)
+	disk, err := c.freeDisk(pending, demand.Least())
 	if err != nil {
 		return nil, err
 	}
-	demand.Disk = disk
-	shares, err := budget.Divide(pending, segments, demand)
+	shares, err := demand.Divide(disk)
 	if err != nil {
 		return nil, err
 	}
@@ -197,13 +196,8 @@ func (c *conversion) fitBeside(a *attempt, begun []*fetch.Task) bool {
 	for _, t := range begun {
 		open = append(open, t.Output)
 	}
-	onDisk := func(o *spans.Output) bool { return !c.ledger.Done(o.Path) && !a.room.InMemory[o] && c.spooled(o) }
-	segments := make([][]spans.Segment, len(a.files))
-	for i, f := range a.files {
-		segments[i] = f.Segments
-	}
-	limit := a.room.Disk.Limit
-	return limit == 0 || budget.PeakSpool(segments, onDisk, open...) <= limit
+	onDisk := func(o *spans.Output) bool { return !a.room.InMemory[o] && c.spooled(o) }
+	return budget.PeakSpool(spans.Segments(c.pending(), len(a.files)), onDisk, open...) <= a.room.Disk.Limit
 }
 
 // takeUp takes up one spool, if there is room for it and its bytes are right.

@@ -36,7 +36,7 @@ func openLocal(t *testing.T, dir string, opt plan.Options) (model.Source, *model
 func convertLocal(t *testing.T, dir, out string, opt plan.Options, change func(*pipeline.Options)) (*pipeline.Report, error) {
 	t.Helper()
 	src, known, p := openLocal(t, dir, opt)
-	o := pipeline.Options{Source: src, Model: known, Plan: p, OutDir: out, Memory: budget.Memory{Workers: 2}, Version: "test"}
+	o := pipeline.Options{Source: src, Model: known, Plan: p, OutDir: out, Memory: budget.ForConversion(0, 2), Version: "test"}
 	if change != nil {
 		change(&o)
 	}

@@ -119,7 +119,7 @@ func (w *world) convert(ctx context.Context, t *testing.T, work string, change .
 	}
 	opt := pipeline.Options{
 		Source: src, Model: known, Plan: p, Push: &target.Push{Hub: c, Repo: targetRepo}, WorkDir: work,
-		Memory: budget.Memory{Workers: 2}, Version: "test", Log: slog.New(w.log),
+		Memory: budget.ForConversion(0, 2), Version: "test", Log: slog.New(w.log),
 	}
 	for _, f := range append(slices.Clone(w.change), change...) {
 		f(&opt)

@@ -42,7 +42,7 @@ func mediumHead() *hubtest.Model {
 const underWay = 2000*128*2 + aheadBytes
 
 // onDisk makes every spool a file.
-func onDisk(o *pipeline.Options) { o.Memory.Spools = -1 }
+func onDisk(o *pipeline.Options) { o.Memory.Spools = 0 }
 
 // journalFile is the journal of a whole conversion in its folder.
 const journalFile = ".df11-convert/part-1-of-1.json"

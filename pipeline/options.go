@@ -28,7 +28,7 @@ type Options struct {
 	// WorkDir holds what is on its way, if there is no OutDir.
 	WorkDir string
 
-	// Memory is what workers, spools and pieces of outputs may take; the zero value is one worker and no bound.
+	// Memory is what workers, spools and pieces of outputs may take; the zero value is one worker, and all spools on disk.
 	Memory budget.Memory
 	// Disk bounds, in bytes, the spools and the finished files that wait for their upload; 0 is no bound.
 	Disk int64

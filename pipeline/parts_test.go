@@ -154,13 +154,13 @@ func TestSmallDiskIsToldWhatItNeeds(t *testing.T) {
 	}
 	const disk = 1_300_000
 	tooSmall := (*budget.DiskError)(nil)
-	if _, err := w.convert(t.Context(), t, t.TempDir(), small(disk, -1)); !errors.As(err, &tooSmall) || tooSmall.Need <= disk {
+	if _, err := w.convert(t.Context(), t, t.TempDir(), small(disk, 0)); !errors.As(err, &tooSmall) || tooSmall.Need <= disk {
 		t.Fatalf("%d bytes of disk: %v", disk, err)
 	}
 	if n := w.sourceBytes(); n > scattered.Size() {
 		t.Errorf("%d bytes were read for nothing", n)
 	}
-	for disk, memory := range map[int64]int64{tooSmall.Need: -1, disk: 0, 100_000_000: 0} {
+	for disk, memory := range map[int64]int64{tooSmall.Need: 0, disk: 64 << 20, 100_000_000: 64 << 20} {
 		w := newWorld(t, scattered)
 		w.mustConvert(t, small(disk, memory))
 		sameFiles(t, w.target(), want)

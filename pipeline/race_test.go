@@ -36,7 +36,7 @@ func (e entrant) convert(ctx context.Context, t *testing.T, srv *hubtest.Server,
 		return err
 	}
 	o := pipeline.Options{
-		WorkDir: filepath.Join(t.TempDir(), "work"), Memory: budget.Memory{Workers: 1}, CommitWait: 1, Version: "test",
+		WorkDir: filepath.Join(t.TempDir(), "work"), Memory: budget.ForConversion(0, 1), CommitWait: 1, Version: "test",
 		Push: &target.Push{Hub: c, Repo: repo},
 	}
 	if filepath.IsAbs(e.source) {

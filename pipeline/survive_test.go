@@ -145,7 +145,7 @@ type ordeal struct {
 
 func newOrdeal(rnd *rand.Rand, c *calm, w *world, work string) *ordeal {
 	o := &ordeal{world: w, rnd: rnd, calm: c, work: work}
-	memory, wait := []int64{-1, -1, 1 << 20, 0}[rnd.IntN(4)], []time.Duration{0, 1}[rnd.IntN(2)]
+	memory, wait := []int64{0, 0, 1 << 20, 64 << 20}[rnd.IntN(4)], []time.Duration{0, 1}[rnd.IntN(2)]
 	o.inHere = rnd.IntN(4) == 0
 	o.parts = !o.inHere && rnd.IntN(4) == 0 && w.plan.Layout != plan.ComfyUI
 	o.change = append(o.change, func(opt *pipeline.Options) {

@@ -17,61 +17,70 @@ const (
 	filesBeside = Finalizers + 3
 )
 
+// choice picks outputs.
+type choice func(*spans.Output) bool
+
+// all picks every output.
+func all(*spans.Output) bool { return true }
+
 // arrival is a moment at which an output gets its spool, the last byte of it, or both.
 type arrival struct {
 	output      *spans.Output
 	begin, last bool
 }
 
-// inFileOrder lists the arrivals of source files that are streamed one after the other. Outputs in open have their spool from
-// the beginning.
-func inFileOrder(segments [][]spans.Segment, open ...*spans.Output) []arrival {
-	var arrivals []arrival
+// arrivals are what happens to spools, in order.
+type arrivals []arrival
+
+// inFileOrder lists the arrivals of source files that are streamed one after the other, for outputs that are spooled. Those in open
+// have their spool from the beginning.
+func inFileOrder(segments [][]spans.Segment, spooled choice, open ...*spans.Output) (a arrivals) {
 	left := map[*spans.Output]int64{}
 	for _, o := range open {
 		left[o] = o.Size
+		a = append(a, arrival{output: o, begin: true})
 	}
 	for _, file := range segments {
 		for _, s := range file {
 			for _, d := range s.To {
+				if !spooled(d.Output) {
+					continue
+				}
 				before, seen := left[d.Output]
 				if !seen {
 					before = d.Output.Size
 				}
 				left[d.Output] = before - d.SpoolBytes()
 				if last := left[d.Output] == 0; last || !seen {
-					arrivals = append(arrivals, arrival{d.Output, !seen, last})
+					a = append(a, arrival{d.Output, !seen, last})
 				}
 			}
 		}
 	}
-	return arrivals
+	return a
 }
 
-// PeakSpool is the most bytes that unfinished spools hold at once while source files are streamed in order, of the outputs
-// that are spooled. Finished spools count as given back, so that a budget of this size can make the fetcher wait but never
-// blocks it. Outputs in open have their spool from the beginning.
-func PeakSpool(segments [][]spans.Segment, spooled func(*spans.Output) bool, open ...*spans.Output) int64 {
+// peak is the most bytes that the unfinished spools of some outputs hold at once. Finished spools count as given back, so that a
+// budget of this size can make the fetcher wait but never blocks it.
+func (a arrivals) peak(of choice) (peak int64) {
 	var held int64
-	for _, o := range open {
-		held += o.Size
-	}
-	return peakSpools(inFileOrder(segments, open...), spooled, held)
-}
-
-// peakSpools is PeakSpool for given arrivals; held is what spools take before the first.
-func peakSpools(arrivals []arrival, spooled func(*spans.Output) bool, held int64) (peak int64) {
-	for _, a := range arrivals {
-		if !spooled(a.output) {
+	for _, x := range a {
+		if !of(x.output) {
 			continue
 		}
-		if a.begin {
-			held += a.output.Size
+		if x.begin {
+			held += x.output.Size
 		}
 		peak = max(peak, held)
-		if a.last {
-			held -= a.output.Size
+		if x.last {
+			held -= x.output.Size
 		}
 	}
 	return peak
+}
+
+// PeakSpool is the most bytes that unfinished spools hold at once while source files are streamed in order, of the outputs
+// that are spooled. Those in open have their spool from the beginning.
+func PeakSpool(segments [][]spans.Segment, spooled func(*spans.Output) bool, open ...*spans.Output) int64 {
+	return inFileOrder(segments, spooled, open...).peak(all)
 }

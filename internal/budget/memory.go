@@ -33,9 +33,10 @@ const (
 const (
 	transferShare = 4 // 1/4 of the budget is for bytes that are fetched ahead
 	minRange      = 1 << 20
-	minSpools     = 8 << 20 // less is not worth it
-	gpuShare      = 2       // 1/2 of the spools' share is for a GPU, if there is one
-	pieceShare    = 8       // 1/8 of the budget is for pieces of a finished model on a Hub
+	defaultSpools = 64 << 20 // where nobody says how much there is
+	minSpools     = 8 << 20  // less is not worth it
+	gpuShare      = 2        // 1/2 of the spools' share is for a GPU, if there is one
+	pieceShare    = 8        // 1/8 of the budget is for pieces of a finished model on a Hub
 	maxPieces     = 96 << 20
 )
 
@@ -44,7 +45,7 @@ type Memory struct {
 	Budget  int64 // for all together; 0: no bound
 	Workers int
 	Heap    int64 // the collector's limit
-	Spools  int64 // that a conversion holds in memory; 0: 64 MiB, less than 0: none
+	Spools  int64 // that a conversion holds in memory
 	Pieces  int64 // of outputs that are read back from a Hub; 0: 96 MiB
 	GPU     int64 // the most that a GPU may take of the host's memory
 
@@ -55,7 +56,7 @@ type Memory struct {
 // budget can hold, then uploads and transfers. Spools, which lie outside the heap, get three quarters of the rest; garbage and
 // tables get the last quarter.
 func ForConversion(budget int64, workers int) Memory {
-	m := Memory{Budget: budget, Workers: max(1, workers)}
+	m := Memory{Budget: budget, Workers: max(1, workers), Spools: defaultSpools}
 	m.divideTransfers(budget)
 	if budget == 0 {
 		return m
@@ -63,9 +64,9 @@ func ForConversion(budget int64, workers int) Memory {
 	m.Workers = min(m.Workers, max(1, int((budget-baseMemory)/workerMemory)))
 	left := budget - m.buffers() - collected(transferMemory(budget))
 	if m.Spools = left * 3 / 4; m.Spools < minSpools {
-		m.Spools = -1
+		m.Spools = 0
 	}
-	m.Heap = budget - outsideHeap - max(0, m.Spools)
+	m.Heap = budget - outsideHeap - m.Spools
 	m.Pieces = min(budget/pieceShare, maxPieces)
 	m.GPU = max(1, m.Spools/gpuShare)
 	return m
@@ -75,10 +76,10 @@ func ForConversion(budget int64, workers int) Memory {
 func ForReading(budget int64, workers int) Memory {
 	m := ForConversion(budget, workers)
 	if budget > 0 {
-		m.Heap += max(0, m.Spools)
-		m.Spools = -1
+		m.Heap += m.Spools
 		m.divideTransfers((budget - LeastMemory/2) / 2)
 	}
+	m.Spools = 0
 	return m
 }
 

@@ -15,10 +15,10 @@ func TestForConversion(t *testing.T) {
 		workers, want int
 		heap, spools  int64
 	}{
-		{0, 64, 64, 0, 0},
-		{64 << 20, 64, 2, 48 << 20, -1},
-		{64 << 20, 1, 1, 48 << 20, -1},
-		{256 << 20, 64, 23, 240 << 20, -1},
+		{0, 64, 64, 0, 64 << 20},
+		{64 << 20, 64, 2, 48 << 20, 0},
+		{64 << 20, 1, 1, 48 << 20, 0},
+		{256 << 20, 64, 23, 240 << 20, 0},
 		{256 << 20, 2, 2, 240<<20 - 73.5*(1<<20), 73.5 * (1 << 20)},
 		{4 << 30, 2, 2, 4080<<20 - 2833.5*(1<<20), 2833.5 * (1 << 20)},
 	} {
@@ -37,7 +37,7 @@ func TestForConversion(t *testing.T) {
 // less than half each.
 func TestForReading(t *testing.T) {
 	m := ForReading(256<<20, 64)
-	if m.Workers != 23 || m.Heap != 240<<20 || m.Spools != -1 || m.AheadBytes != 28<<20 {
+	if m.Workers != 23 || m.Heap != 240<<20 || m.Spools != 0 || m.AheadBytes != 28<<20 {
 		t.Errorf("%+v", m)
 	}
 	if m := ForReading(2<<30, 2); m.Heap != 2<<30-outsideHeap {
@@ -107,7 +107,7 @@ func TestBoundHoldsWhatIsShared(t *testing.T) {
 	}
 	for _, budget := range []int64{64 << 20, 256 << 20, 4 << 30} {
 		shared := ForConversion(budget, 64)
-		if got := shared.Bound(m(false, 5<<30), &plan.Plan{}, max(0, shared.Spools), 0); got > budget || got < budget/2 {
+		if got := shared.Bound(m(false, 5<<30), &plan.Plan{}, shared.Spools, 0); got > budget || got < budget/2 {
 			t.Errorf("%d is bounded by %d", budget, got)
 		}
 	}

@@ -1,6 +1,7 @@
 package budget
 
 import (
+	"math"
 	"slices"
 
 	"github.com/df11-convert/df11-convert/internal/estimate"
@@ -42,7 +43,7 @@ func FindNeeds(m *model.Model, p *plan.Plan, e *estimate.Estimate, b Budget) (Ne
 	if err := b.Memory.Check(m, p); err != nil {
 		return Needs{}, err
 	}
-	outputs, carried := spans.Outputs(p), carriedBytes(p)
+	outputs, carried := spans.Outputs(p), PeakCopies(p, 0, math.MaxInt)
 	n := Needs{Upload: e.OutputBytes + carried}
 	if !m.Local {
 		n.Download = p.SourceBytes() + carried
@@ -55,7 +56,7 @@ func FindNeeds(m *model.Model, p *plan.Plan, e *estimate.Estimate, b Budget) (Ne
 		n.DiskPush = max(n.DiskPush, PeakCopies(p, b.Disk, Uploads))
 		n.DiskLeast = max(n.DiskLeast, PeakCopies(p, 0, 1))
 	}
-	n.Memory = b.Memory.Bound(m, p, max(folder.memory, push.memory), max(folder.unfinished, largestFile(outputs)))
+	n.Memory = b.Memory.Bound(m, p, max(folder.memory, push.memory), max(folder.unfinished, largest(outputs, 1, (*spans.Output).MaxBytes)))
 	least := n.DiskFolderLeast
 	if !b.Part.Whole() {
 		least = n.DiskLeast // parts are published
@@ -76,18 +77,15 @@ type holding struct {
 // held bounds what outputs on their way take within the budget: their spools, and their finished files if sizes gives these. A
 // budget that is too small counts as the least that works.
 func (b Budget) held(m *model.Model, outputs []*spans.Output, sizes []int64) (h holding) {
-	want := Demand{
-		Spooled: func(o *spans.Output) bool { return !m.Local || o.Narrows() },
-		Outputs: sizes != nil, Disk: b.Disk, Memory: b.Memory.Spools,
+	spooled := func(o *spans.Output) bool { return !m.Local || o.Narrows() }
+	d := NewDemand(outputs, spans.Segments(outputs, len(m.Listing.Weights)), spooled, sizes != nil, b.Memory.Spools)
+	h.unfinished = d.peak(all)
+	h.disk = d.spoolBound()
+	h.memory = min(h.disk, d.memory)
+	if sizes != nil {
+		h.disk += largest(outputs, Uploads+filesBeside, func(o *spans.Output) int64 { return sizes[o.Index] })
 	}
-	segments := spans.Segments(outputs, len(m.Listing.Weights))
-	h.unfinished = PeakSpool(segments, want.Spooled)
-	h.disk = spoolBound(segments, outputs, want.Spooled)
-	h.memory = min(h.disk, spoolMemory(want.Memory))
-	if want.Outputs {
-		h.disk += largest(sizesOf(outputs, func(o *spans.Output) int64 { return sizes[o.Index] }), Uploads+filesBeside)
-	}
-	h.least = want.Least(outputs, segments)
+	h.least = d.Least()
 	if h.disk = max(h.disk, h.least); b.Disk > 0 {
 		h.disk = min(h.disk, max(h.least, b.Disk))
 	}
@@ -95,25 +93,17 @@ func (b Budget) held(m *model.Model, outputs []*spans.Output, sizes []int64) (h 
 }
 
 // spoolBound is the most that spools hold at once: those that are being filled, and full ones of outputs on their way.
-func spoolBound(segments [][]spans.Segment, outputs []*spans.Output, spooled func(*spans.Output) bool) int64 {
-	sizes := sizesOf(outputs, func(o *spans.Output) int64 {
-		if !spooled(o) {
-			return 0
-		}
-		return o.Size
-	})
-	return min(PeakSpool(segments, spooled)+largest(sizes, spoolsBeside), largest(sizes, len(sizes)))
-}
-
-func sizesOf(outputs []*spans.Output, size func(*spans.Output) int64) (sizes []int64) {
-	for _, o := range outputs {
-		sizes = append(sizes, size(o))
-	}
-	return sizes
+func (d *Demand) spoolBound() int64 {
+	size := func(o *spans.Output) int64 { return o.Size }
+	return min(d.peak(all)+largest(d.spooled, spoolsBeside, size), largest(d.spooled, len(d.spooled), size))
 }
 
 // largest adds up the largest n sizes.
-func largest(sizes []int64, n int) (sum int64) {
+func largest[T any](of []T, n int, size func(T) int64) (sum int64) {
+	var sizes []int64
+	for _, x := range of {
+		sizes = append(sizes, size(x))
+	}
 	slices.Sort(sizes)
 	for _, size := range sizes[max(0, len(sizes)-n):] {
 		sum += size
@@ -121,32 +111,13 @@ func largest(sizes []int64, n int) (sum int64) {
 	return sum
 }
 
-// largestFile bounds the size of the largest finished file.
-func largestFile(outputs []*spans.Output) (largest int64) {
-	for _, o := range outputs {
-		largest = max(largest, o.MaxBytes())
-	}
-	return largest
-}
-
 // CarriedFiles lists what the result takes over as it is: small files, and the other components of a pipeline.
 func CarriedFiles(p *plan.Plan) []plan.File { return slices.Concat(p.Copied, p.Components) }
-
-func carriedBytes(p *plan.Plan) (n int64) {
-	for _, f := range CarriedFiles(p) {
-		n += f.Size
-	}
-	return n
-}
 
 // PeakCopies is the most that files that are carried over take of the disk at once, n of them on their way, if the Hub
 // copies none of them by itself. A limit of 0 is none.
 func PeakCopies(p *plan.Plan, limit int64, n int) int64 {
-	var sizes []int64
-	for _, f := range CarriedFiles(p) {
-		sizes = append(sizes, f.Size)
-	}
-	peak := largest(sizes, n)
+	peak := largest(CarriedFiles(p), n, func(f plan.File) int64 { return f.Size })
 	if limit > 0 {
 		peak = min(peak, limit)
 	}

@@ -22,7 +22,8 @@ func TestSpoolsKeepTheBound(t *testing.T) {
 		}
 		var unfinished, largest int64
 		var complete []int64
-		for _, a := range inFileOrder(segments) {
+		d := NewDemand(outputs, segments, all, false, 0)
+		for _, a := range d.arrivals {
 			if a.begin {
 				unfinished += a.output.Size
 			}
@@ -35,7 +36,7 @@ func TestSpoolsKeepTheBound(t *testing.T) {
 				complete = append(complete, a.output.Size)
 			}
 		}
-		if got := spoolBound(segments, outputs, func(*spans.Output) bool { return true }); got < largest {
+		if got := d.spoolBound(); got < largest {
 			t.Fatalf("%d: %d of spools at once, at most %d planned", sizes, largest, got)
 		}
 	}
@@ -52,16 +53,14 @@ func TestLeastDiskIsTheLeast(t *testing.T) {
 		}
 		outputs, segments := nested(sizes...)
 		local := rng.IntN(4) == 0
-		want := Demand{Spooled: func(*spans.Output) bool { return !local }, Outputs: rng.IntN(2) == 0, Memory: rng.Int64N(20*mb) - 1}
-		least := want.Least(outputs, segments)
-		if want.Disk = least; least > 0 {
-			if _, err := Divide(outputs, segments, want); err != nil {
-				t.Fatalf("%d with %+v: %v", sizes, want, err)
-			}
+		spooled := func(*spans.Output) bool { return !local }
+		want := NewDemand(outputs, segments, spooled, rng.IntN(2) == 0, rng.Int64N(20*mb))
+		least := want.Least()
+		if _, err := want.Divide(least); err != nil {
+			t.Fatalf("%d with %+v: %v", sizes, want, err)
 		}
-		tooSmall := (*DiskError)(nil)
-		if want.Disk = least - 1; least > 1 {
-			if _, err := Divide(outputs, segments, want); !errors.As(err, &tooSmall) || tooSmall.Need != least {
+		if tooSmall := (*DiskError)(nil); least > 1 {
+			if _, err := want.Divide(least - 1); !errors.As(err, &tooSmall) || tooSmall.Need != least {
 				t.Fatalf("%d with %+v: %v, want %d", sizes, want, err, least)
 			}
 		}
