@@ -117,7 +117,7 @@ jq -e .equal "$work/artifacts/me-one-verification/verification.json" >/dev/null 
 [ -z "$(find "$work/artifacts/" -path '*two*' -type f)" ] || fail "of a private model there is $(find "$work/artifacts/" -path '*two*' -type f)"
 if grep -qE 'two.*model_layers|^\[org/two' "$work/log"; then fail 'the log tells of a private model'; fi
 grep -qF '[model 2-' "$work/log" || fail 'the private model has no jobs'
-grep -q '::error title=df11-convert::plan org/half: model.embed_tokens.weight is F16' "$work/log" || fail 'no annotation says why'
+grep -q '::error title=df11-convert::org/half: model.embed_tokens.weight is F16' "$work/log" || fail 'no annotation says why'
 # act ends where a called workflow fails, GitHub goes on: the report runs in a second try, without the jobs between.
 sed '/^  convert:$/,/^  # What the Hub says/d; s/needs: \[list, convert\]/needs: list/' .github/workflows/batch.yml \
   >"$work/program/.github/workflows/report.yml"
@@ -128,7 +128,7 @@ for visibility in public private; do
   jq -e --arg visibility "$visibility" '.ok == false and ([.models[] | [.source, .state]] == ([["org/one", "current"],
     ["org/two", "current"], ["org/half", null]] | if $visibility == "public" then del(.[1]) else . end)) and
     .private_models == if $visibility == "public" then 1 else null end' "$work/artifacts/report/report.json" >/dev/null || fail "no $visibility report"
-  for row in '| current | org/one ' '| plan org/half: model.embed'; do
+  for row in '| current | org/one ' '| org/half: model.embed'; do
     grep -qF "$row" "$work/artifacts/report/report.md" || fail "the table lacks $row"
   done
   if grep -q two "$work/artifacts/report/report.md"; then [ "$visibility" = private ]; else [ "$visibility" = public ]; fi ||

@@ -111,7 +111,7 @@ func (f *readerFlags) openOriginal(ctx context.Context, u *ui, d *model.DF11) (*
 	}
 	if o.plan, err = back.PlanOriginal(ctx, d, o.model.Listing, opt); err != nil {
 		o.Close()
-		return nil, fmt.Errorf("plan %s: %w", spec, err)
+		return nil, fmt.Errorf("%s: %w", spec, err)
 	}
 	return o, nil
 }

@@ -185,7 +185,7 @@ func (f *sourceFlags) open(ctx context.Context, u *ui, spec string) (*opened, er
 // makePlan plans the conversion of a source that was opened without a plan.
 func (o *opened) makePlan(ctx context.Context, spec string, opt plan.Options) (err error) {
 	if o.plan, err = plan.New(ctx, o.model.Listing, opt); err != nil {
-		return fmt.Errorf("plan %s: %w", spec, err)
+		return fmt.Errorf("%s: %w", spec, err)
 	}
 	if err := o.model.CheckCopies(o.plan); err != nil {
 		return fmt.Errorf("source %s: %w", spec, err)

@@ -198,7 +198,7 @@ func (u *ui) failure(err error) *failure {
 func (u *ui) complain(of string, f *failure) {
 	text := choose(u.verbose, f.Message, f.brief)
 	if of != "" {
-		text = of + ": " + strings.TrimPrefix(strings.TrimPrefix(text, "plan "), of+": ")
+		text = of + ": " + strings.TrimPrefix(text, of+": ")
 	}
 	if u.jsonLog() {
 		u.log().Error(text, "exit_code", f.exit, "hints", append([]string{}, f.hints...))

@@ -2,6 +2,7 @@ package model
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"os"
 	"path"
@@ -88,8 +89,11 @@ func OpenLocal(ctx context.Context, name string, opt plan.Options) (Source, *Mod
 	base := filepath.Base(abs)
 	m, deep := &Model{Name: strings.TrimSuffix(base, ".safetensors"), Local: true, Folder: abs}, true
 	if !st.IsDir() {
-		if err := plan.CheckFile(base, opt); err != nil {
-			return nil, nil, err
+		if opt.WeightFile != "" {
+			return nil, nil, &plan.RefusedError{
+				Reason: plan.ReasonLayout, Hint: "name either the folder with --file, or the file alone",
+				Detail: fmt.Sprintf("--file %s is given, but the source is the file %s", opt.WeightFile, base),
+			}
 		}
 		m.Folder, opt.WeightFile = filepath.Dir(abs), base
 		deep = plan.FamilyOf(base) != plan.ComfyUI

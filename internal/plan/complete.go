@@ -105,25 +105,29 @@ func (d *draft) checkBlocks(pat Pattern, modules []string) error {
 			}
 		}
 	}
-	return d.checkExperts(pat, blocks)
+	return nil
 }
 
-// wantedWeights lists the weights of an attribute that the blocks must have: one for each expert that is there, or one for each
-// block. A block may lack an attribute that the catalog calls optional.
+// wantedWeights lists the weights of an attribute that the blocks must have: one for each block, or one for each expert up to the last
+// that is there or that the config counts. A block may lack an attribute that the catalog calls optional.
 func (d *draft) wantedWeights(blocks []string, attr string) []string {
 	optional := slices.Contains(d.entry.OptionalAttrs, attr)
 	var names []string
 	for _, b := range blocks {
-		if strings.Contains(attr, "{e}") {
-			experts := d.inv.experts(b, attr)
-			if len(experts) == 0 && !optional {
-				experts = []int{0}
+		if !strings.Contains(attr, "{e}") {
+			if name := weightName(b, attr); !optional || d.inv.holds(name) {
+				names = append(names, name)
 			}
-			for _, e := range experts {
-				names = append(names, weightName(b, strings.ReplaceAll(attr, "{e}", strconv.Itoa(e))))
-			}
-		} else if name := weightName(b, attr); !optional || d.inv.holds(name) {
-			names = append(names, name)
+			continue
+		}
+		there, total := d.inv.experts(b, attr), max(1, d.cfg.experts())
+		if n := len(there); n > 0 {
+			total = max(total, there[n-1]+1)
+		} else if optional {
+			continue
+		}
+		for e := range min(total, len(there)+1) { // if any is missing, one of these is
+			names = append(names, weightName(b, strings.ReplaceAll(attr, "{e}", strconv.Itoa(e))))
 		}
 	}
 	return names
@@ -141,32 +145,9 @@ func (d *draft) checkWanted(name string) error {
 	case d.fits(name), d.entry.keeps(parent(name)):
 		return nil
 	case !ok:
-		return refuse(ReasonWeights, incompleteHint, "the source has no tensor %s, which other blocks have", name)
+		return refuse(ReasonWeights, incompleteHint, "the source has no tensor %s, although blocks or experts like it have one", name)
 	case len(t.Shape) != 2:
 		return refuse(ReasonWeights, incompleteHint, "%s has %d dimensions, in other blocks it has 2", name, len(t.Shape))
 	}
 	return d.inv.refuseDType(t)
-}
-
-// checkExperts refuses blocks that lack some of their experts, by the experts' numbers and by the config.
-func (d *draft) checkExperts(pat Pattern, blocks []string) error {
-	i := slices.IndexFunc(pat.Attrs, func(a string) bool { return strings.Contains(a, "{e}") })
-	if i < 0 {
-		return nil
-	}
-	before, _, _ := strings.Cut(pat.Attrs[i], ".{e}")
-	for _, b := range blocks {
-		there := d.inv.experts(b, pat.Attrs[i])
-		if len(there) == 0 {
-			continue
-		}
-		total := max(there[len(there)-1]+1, d.cfg.experts())
-		for e := range total {
-			if e >= len(there) || there[e] != e {
-				return refuse(ReasonWeights, incompleteHint, "the source holds no tensor of %s.%s.%d, an expert of %s", b, before, e,
-					count(total, "expert"))
-			}
-		}
-	}
-	return nil
 }

@@ -77,7 +77,7 @@ func TestIncomplete(t *testing.T) {
 		{"F16 in an optional attribute", "qwen3_moe", func(m *model, _ map[string]any) { m.types["model.layers.2.mlp.experts.1.up_proj.weight"] = "F16" }, "up_proj.weight is F16"},
 		{"3-D k_proj", "qwen3_moe", func(m *model, _ map[string]any) { m.dims["model.layers.1.self_attn.k_proj.weight"] = []int64{2, 4, 16} }, "3 dimensions"},
 		{"half an expert", "qwen3_moe", func(m *model, _ map[string]any) { m.drop("model.layers.2.mlp.experts.1.up_proj") }, "no tensor model.layers.2.mlp.experts.1.up_proj.weight"},
-		{"no such expert", "qwen3_moe", func(m *model, _ map[string]any) { m.drop("model.layers.2.mlp.experts.1") }, "model.layers.2.mlp.experts.1, an expert of 4 experts"},
+		{"no such expert", "qwen3_moe", func(m *model, _ map[string]any) { m.drop("model.layers.2.mlp.experts.1") }, "no tensor model.layers.2.mlp.experts.1.gate_proj.weight"},
 		{"fewer experts than the config counts", "qwen3_moe", func(m *model, c map[string]any) {
 			m.drop("model.layers.2.mlp.experts.3")
 			c["num_experts"] = 4

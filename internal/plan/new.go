@@ -3,7 +3,8 @@ package plan
 import (
 	"cmp"
 	"context"
-	"fmt"
+	"errors"
+	"slices"
 )
 
 // New makes the plan of a conversion. It returns a *RefusedError if the source cannot be converted as asked, and any
@@ -20,7 +21,7 @@ func New(ctx context.Context, src Source, opt Options) (*Plan, error) {
 		d.takeTensors,       // sets d.inv; for a single file of ComfyUI p.Dropped, p.Renamed
 		with(d.chooseDict),  // sets d.entry, d.foreign, p.Origin, p.Entry, p.Loader, p.Layout; p.PatternDict, not yet final
 		with(d.renamePaths), // sets the names in d.inv, p.Renamed
-		d.resolveTies,       // sets d.ties, p.TiedEmbeddings, p.Aliases; takes copies out of d.inv
+		d.resolveTies,       // sets p.TiedEmbeddings, p.Aliases; takes copies out of d.inv
 		with(d.settleDict),  // sets p.PatternDict, p.Split
 		with(d.formUnits),   // sets p.Units, p.Remainder
 		p.checkCounts,       // refuses too many units or tensors
@@ -47,7 +48,6 @@ type draft struct {
 	facts  facts // of the stated class
 	inv    *inventory
 	entry  *Entry // nil for a dict that was given or derived
-	ties   []tie  // pairs of names that the model shares
 	plan   *Plan
 
 	foreign string // class that the source states although its names are not that class's; "" if all fits
@@ -64,13 +64,8 @@ func newDraft(src Source, opt Options) (*draft, error) {
 	if err != nil {
 		return nil, err
 	}
-	if len(want) != len(src.Weights) {
-		return nil, fmt.Errorf("plan: %d weight files given, the survey names %d", len(src.Weights), len(want))
-	}
-	for i, w := range want {
-		if src.Weights[i].Path != w.Path || src.Weights[i].Header == nil {
-			return nil, fmt.Errorf("plan: weight file %d is %q, want %q with a header", i, src.Weights[i].Path, w.Path)
-		}
+	if !slices.EqualFunc(want, src.Weights, func(w File, given WeightFile) bool { return w.Path == given.Path && given.Header != nil }) {
+		return nil, errors.New("plan: the headers given are not those of the weight files that the survey names")
 	}
 	cfg, err := readConfig(survey.Config, src.Config)
 	if err != nil {

@@ -146,8 +146,10 @@ func isPart(p string) bool {
 // takeSingle uses the one weight file that the caller named.
 func (s *Survey) takeSingle(p string) error {
 	switch {
-	case s.has(p) == "" || !IsSafetensors(p):
-		return refuse(ReasonWeights, "", "the source holds no safetensors file %s", p)
+	case s.has(p) == "":
+		return refuse(ReasonWeights, "", "the source holds no file %s", p)
+	case !IsSafetensors(p):
+		return refuseFile(p)
 	case isPart(p):
 		return refuse(ReasonWeights, "name the folder or repo without the file", "%s is only a part of a model", p)
 	case s.isOtherModel(path.Dir(p)):
@@ -266,15 +268,10 @@ const (
 // pickleExts are the extensions of files that Python unpickles, which can run code.
 var pickleExts = []string{".bin", ".pt", ".pth", ".ckpt", ".pkl", ".pickle"}
 
-// CheckFile refuses, by its name, a file that cannot be a source, and options that name another weight file.
-func CheckFile(name string, opt Options) error {
+// refuseFile refuses a file that the caller named, and that cannot be a source, by its name.
+func refuseFile(name string) error {
 	ext := strings.ToLower(path.Ext(name))
 	switch {
-	case opt.WeightFile != "":
-		return refuse(ReasonLayout, "name either the folder with --file, or the file alone",
-			"--file %s is given, but the source is the file %s", opt.WeightFile, name)
-	case ext == ".safetensors":
-		return nil
 	case ext == ".gguf":
 		return refuse(ReasonNoWeights, ggufHint, "%s holds GGUF weights, not BF16 safetensors", name)
 	case slices.Contains(pickleExts, ext):

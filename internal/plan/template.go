@@ -10,10 +10,10 @@ import (
 )
 
 // settleDict makes the dict of this model, by its catalog entry or by the rule for unknown models. If a unit would have more weights
-// than DF11 can hold, all blocks are split. A dict of the caller stays as it is, if it fits the tied embeddings.
+// than DF11 can hold, all blocks are split. A dict of the caller stays as it is.
 func (d *draft) settleDict(ctx context.Context) error {
 	if d.opt.PatternDict != nil {
-		return d.refuseHalfTied()
+		return nil
 	}
 	form := d.formDict
 	if d.entry == nil {

@@ -28,7 +28,6 @@ func (d *draft) resolveTies() error {
 			return err
 		}
 	}
-	d.ties = always
 	d.inv.tensors = slices.DeleteFunc(d.inv.tensors, func(t Tensor) bool { return drop[t.Name] })
 	return d.inv.index()
 }
@@ -91,14 +90,20 @@ func (d *draft) isTied(pairs []tie) bool {
 }
 
 // applyTie marks the copy for removal and asks for its comparison. A copy without its original takes the original's name.
-// A given dict may compress the head of a tied model: both ways load, and the matrix is then stored twice.
+// A given dict may compress the head of a tied model: both ways load, and the matrix is then stored twice. Of one that compresses the
+// embedding alone, the order of a directory listing decides whether it loads (docs/format.md §15).
 func (d *draft) applyTie(t tie, drop map[string]bool) error {
 	copied, okCopy := d.inv.get(t.drop)
 	original, okOriginal := d.inv.get(t.keep)
+	compresses := d.opt.PatternDict.matches
+	isTwice := okCopy && compresses(parent(t.drop))
 	switch {
+	case d.plan.TiedEmbeddings && compresses(parent(t.keep)) && !isTwice:
+		return refuse(ReasonTied, "remove the embedding from the pattern dict",
+			"the pattern dict compresses %s but not %s, which is tied to it", t.keep, t.drop)
 	case !okCopy:
 		return nil
-	case d.opt.PatternDict != nil && d.plan.PatternDict.matches(parent(t.drop)):
+	case isTwice:
 		d.plan.warn("the pattern dict compresses %s although it is tied to %s: the matrix is stored twice", t.drop, t.keep)
 		return nil
 	case !okOriginal:
@@ -112,21 +117,5 @@ func (d *draft) applyTie(t tie, drop map[string]bool) error {
 	drop[t.drop] = true
 	d.plan.Aliases = append(d.plan.Aliases, Alias{Tensor: copied, Of: original})
 	d.plan.differ("%s is not stored: the source's copy must equal %s, which the loader takes for it", t.drop, t.keep)
-	return nil
-}
-
-// refuseHalfTied refuses a dict that compresses the embedding of a tied model but not its head: whether that loads
-// depends on the order of a directory listing (docs/format.md §15).
-func (d *draft) refuseHalfTied() error {
-	if !d.plan.TiedEmbeddings {
-		return nil
-	}
-	for _, t := range d.ties {
-		dict := d.plan.PatternDict
-		if dict.matches(parent(t.keep)) && !(dict.matches(parent(t.drop)) && d.inv.holds(t.drop)) {
-			return refuse(ReasonTied, "remove the embedding from the pattern dict",
-				"the pattern dict compresses %s but not %s, which is tied to it", t.keep, t.drop)
-		}
-	}
 	return nil
 }
