@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/df11-convert/df11-convert/hub"
+	"github.com/df11-convert/df11-convert/internal/back"
 	"github.com/df11-convert/df11-convert/internal/hubtest"
 	"github.com/df11-convert/df11-convert/internal/model"
 	"github.com/df11-convert/df11-convert/internal/plan"
@@ -100,7 +101,7 @@ func TestVerifyWithDamagedCache(t *testing.T) {
 		must(t, err)
 		defer d.Close()
 		r, err := pipeline.Verify(t.Context(), pipeline.VerifyOptions{
-			Pair: pipeline.Pair{DF11: d, Source: o.Source, Model: o.Model, Plan: p}, Level: pipeline.LevelFull, WorkDir: t.TempDir()})
+			Pair: back.Pair{DF11: d, Source: o.Source, Model: o.Model, Plan: p}, Level: pipeline.LevelFull, WorkDir: t.TempDir()})
 		if err != nil || !r.OK || strings.Count(log.String(), "damaged") != 1 {
 			t.Errorf("%s: %+v, %v; log %s", name, r, err, log)
 		}

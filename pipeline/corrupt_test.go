@@ -5,6 +5,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/df11-convert/df11-convert/internal/back"
 	"github.com/df11-convert/df11-convert/internal/hubtest"
 	"github.com/df11-convert/df11-convert/internal/metadata"
 	"github.com/df11-convert/df11-convert/internal/model"
@@ -72,8 +73,8 @@ func TestOneWrongBitIsNoWrongModel(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, hubtest.NewLlama(5, hubtest.ModelOptions{Hidden: 256, Intermediate: 512, Vocab: 64, Layers: 1, Extra: noPicture}))
 	w.mustConvert(t)
-	levels := func(level pipeline.Level) func(p pipeline.Pair) error {
-		return func(p pipeline.Pair) error {
+	levels := func(level pipeline.Level) func(p back.Pair) error {
+		return func(p back.Pair) error {
 			r, err := pipeline.Verify(t.Context(), pipeline.VerifyOptions{Pair: p, Level: level, Workers: 2, WorkDir: t.TempDir()})
 			if err == nil && !r.OK {
 				t.Errorf("%+v", r)
@@ -81,12 +82,12 @@ func TestOneWrongBitIsNoWrongModel(t *testing.T) {
 			return err
 		}
 	}
-	decode := func(p pipeline.Pair) error {
+	decode := func(p back.Pair) error {
 		p.Source, p.Model = nil, nil
 		_, err := pipeline.Decode(t.Context(), pipeline.DecodeOptions{Pair: p, OutDir: t.TempDir(), Workers: 2})
 		return err
 	}
-	for name, read := range map[string]func(pipeline.Pair) error{
+	for name, read := range map[string]func(back.Pair) error{
 		"structure": levels(pipeline.LevelStructure), "proof": levels(pipeline.LevelProof), "full": levels(pipeline.LevelFull), "decode": decode,
 	} {
 		for n := 1; ; n += 1 + n/4 {
@@ -96,7 +97,7 @@ func TestOneWrongBitIsNoWrongModel(t *testing.T) {
 			d, err := model.OpenDF11Hub(t.Context(), c, targetRepo, "", 0, 1)
 			must(t, err)
 			w.corrupted(n)
-			err = read(pipeline.Pair{DF11: d, Source: src, Model: known, Plan: p})
+			err = read(back.Pair{DF11: d, Source: src, Model: known, Plan: p})
 			acted := w.FaultsActed("corrupt")
 			w.ClearFaults()
 			if err != nil {

@@ -11,7 +11,7 @@ import (
 
 // DecodeOptions say which model is decoded and where to.
 type DecodeOptions struct {
-	Pair // without an original, its headers and hashes come from the manifest
+	back.Pair // without an original, its headers and hashes come from the manifest
 
 	OutDir string
 	// Force lets weights of others in OutDir stay, and replaces those with the names of the original's.
@@ -37,7 +37,7 @@ func Decode(ctx context.Context, opt DecodeOptions) (*DecodeReport, error) {
 	if opt.Progress == nil {
 		opt.Progress = new(progress.Counters)
 	}
-	files, r, err := opt.rebuilder()
+	files, r, err := opt.Rebuilder(opt.Workers, opt.Progress)
 	if err != nil {
 		return nil, err
 	}
@@ -65,12 +65,4 @@ func Decode(ctx context.Context, opt DecodeOptions) (*DecodeReport, error) {
 		err = out.Finish()
 	}
 	return report, errors.Join(err, out.Close())
-}
-
-// rebuilder gives the original's files, and the Rebuilder that writes them.
-func (o *DecodeOptions) rebuilder() ([]model.File, *back.Rebuilder, error) {
-	if o.Model == nil {
-		return back.OfManifest(o.DF11, o.Workers, o.Progress)
-	}
-	return back.OfPlan(o.DF11, o.Model, o.Plan, o.Workers, o.Progress)
 }

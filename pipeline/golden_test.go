@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/df11-convert/df11-convert/internal/back"
 	"github.com/df11-convert/df11-convert/internal/budget"
 	"github.com/df11-convert/df11-convert/internal/model"
 	"github.com/df11-convert/df11-convert/internal/plan"
@@ -156,7 +157,7 @@ func verifyAs(t *testing.T, df11, source string, level pipeline.Level, opt plan.
 	opt.PatternDict = d.Dict
 	src, known, p := openLocal(t, source, opt)
 	return pipeline.Verify(t.Context(), pipeline.VerifyOptions{
-		Pair: pipeline.Pair{DF11: d, Source: src, Model: known, Plan: p}, Level: level, Workers: 2, WorkDir: t.TempDir(),
+		Pair: back.Pair{DF11: d, Source: src, Model: known, Plan: p}, Level: level, Workers: 2, WorkDir: t.TempDir(),
 	})
 }
 
@@ -243,7 +244,7 @@ func TestDecodeKeepsF32(t *testing.T) {
 	d, err := model.OpenDF11Local(t.Context(), df11, 0)
 	must(t, err)
 	defer d.Close()
-	if _, err := pipeline.Decode(t.Context(), pipeline.DecodeOptions{Pair: pipeline.Pair{DF11: d}, OutDir: out, Workers: 2}); err != nil {
+	if _, err := pipeline.Decode(t.Context(), pipeline.DecodeOptions{Pair: back.Pair{DF11: d}, OutDir: out, Workers: 2}); err != nil {
 		t.Fatal(err)
 	}
 	for _, name := range names {

@@ -23,7 +23,7 @@ var Levels = []Level{LevelStructure, LevelProof, LevelFull}
 
 // Cheapest is the level that reads least to show that a pair is equal: LevelProof where it needs no weight of the original, which is
 // where the sha256 of every file is published and all their tensors were converted.
-func (p Pair) Cheapest() Level {
+func Cheapest(p back.Pair) Level {
 	if len(p.Plan.Dropped) > 0 || slices.Contains(p.Model.SHA256, "") {
 		return LevelFull
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"testing"
 
+	"github.com/df11-convert/df11-convert/internal/back"
 	"github.com/df11-convert/df11-convert/internal/compare"
 	"github.com/df11-convert/df11-convert/internal/hubtest"
 	"github.com/df11-convert/df11-convert/internal/model"
@@ -27,7 +28,7 @@ func TestVerifyOnGPU(t *testing.T) {
 		defer d.Close()
 		w.ResetLog()
 		r, err := pipeline.Verify(t.Context(), pipeline.VerifyOptions{
-			Pair: pipeline.Pair{DF11: d, Source: src, Model: known, Plan: p}, Level: pipeline.LevelFull, Workers: 1, WorkDir: t.TempDir(), GPU: second,
+			Pair: back.Pair{DF11: d, Source: src, Model: known, Plan: p}, Level: pipeline.LevelFull, Workers: 1, WorkDir: t.TempDir(), GPU: second,
 		})
 		must(t, err)
 		return r, w.sourceBytes()

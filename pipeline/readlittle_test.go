@@ -3,6 +3,7 @@ package pipeline_test
 import (
 	"testing"
 
+	"github.com/df11-convert/df11-convert/internal/back"
 	"github.com/df11-convert/df11-convert/internal/hubtest"
 	"github.com/df11-convert/df11-convert/internal/model"
 	"github.com/df11-convert/df11-convert/internal/plan"
@@ -34,7 +35,7 @@ func TestChecksReadLittle(t *testing.T) {
 	if read := w.sourceBytes(); read > (units+1)*64<<10 {
 		t.Errorf("opening reads %d bytes of %d", read, size)
 	}
-	r, err := pipeline.Verify(t.Context(), pipeline.VerifyOptions{Pair: pipeline.Pair{DF11: d, Source: src, Model: known, Plan: p}, Level: pipeline.LevelStructure, Workers: 1})
+	r, err := pipeline.Verify(t.Context(), pipeline.VerifyOptions{Pair: back.Pair{DF11: d, Source: src, Model: known, Plan: p}, Level: pipeline.LevelStructure, Workers: 1})
 	if err != nil || !r.OK {
 		t.Fatal(err)
 	}

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/df11-convert/df11-convert/internal/back"
 	"github.com/df11-convert/df11-convert/internal/describe"
 	"github.com/df11-convert/df11-convert/internal/model"
 	"github.com/df11-convert/df11-convert/internal/plan"
@@ -86,7 +87,7 @@ func TestConfigLies(t *testing.T) {
 		}
 		opt := plan.Options{PatternDict: d.Dict}
 		src, known, p := openLocal(t, source, opt)
-		_, err = pipeline.Verify(t.Context(), pipeline.VerifyOptions{Pair: pipeline.Pair{DF11: lying, Source: src, Model: known, Plan: p}, Level: pipeline.LevelFull, WorkDir: t.TempDir()})
+		_, err = pipeline.Verify(t.Context(), pipeline.VerifyOptions{Pair: back.Pair{DF11: lying, Source: src, Model: known, Plan: p}, Level: pipeline.LevelFull, WorkDir: t.TempDir()})
 		if wrong := (*model.InvalidError)(nil); !errors.As(err, &wrong) {
 			t.Errorf("%s: %v", name, err)
 		}

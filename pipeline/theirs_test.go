@@ -13,6 +13,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/df11-convert/df11-convert/internal/back"
 	"github.com/df11-convert/df11-convert/internal/hubtest"
 	"github.com/df11-convert/df11-convert/internal/metadata"
 	"github.com/df11-convert/df11-convert/internal/model"
@@ -176,7 +177,7 @@ func TestNobodysFilesAreLost(t *testing.T) {
 				if opens != nil {
 					t.Fatal(opens)
 				}
-				_, err = pipeline.Decode(t.Context(), pipeline.DecodeOptions{Pair: pipeline.Pair{DF11: d}, OutDir: n.out, Workers: 1})
+				_, err = pipeline.Decode(t.Context(), pipeline.DecodeOptions{Pair: back.Pair{DF11: d}, OutDir: n.out, Workers: 1})
 				d.Close()
 			}
 			ended[err == nil]++

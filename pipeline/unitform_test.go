@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/df11-convert/df11-convert/internal/back"
 	"github.com/df11-convert/df11-convert/internal/describe"
 	"github.com/df11-convert/df11-convert/internal/hubtest"
 	"github.com/df11-convert/df11-convert/internal/model"
@@ -78,7 +79,7 @@ func TestWrongForm(t *testing.T) {
 			defer d.Close()
 			_, err = describe.DF11(t.Context(), d, 0)
 			namesTensor(t, "inspect", err, name, tt.tensor)
-			_, err = pipeline.Decode(t.Context(), pipeline.DecodeOptions{Pair: pipeline.Pair{DF11: d}, OutDir: t.TempDir(), Workers: 1})
+			_, err = pipeline.Decode(t.Context(), pipeline.DecodeOptions{Pair: back.Pair{DF11: d}, OutDir: t.TempDir(), Workers: 1})
 			namesTensor(t, "decode", err, name, tt.tensor)
 		})
 	}

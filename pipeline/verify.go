@@ -16,23 +16,14 @@ import (
 	"github.com/df11-convert/df11-convert/internal/fetch"
 	"github.com/df11-convert/df11-convert/internal/human"
 	"github.com/df11-convert/df11-convert/internal/model"
-	"github.com/df11-convert/df11-convert/internal/plan"
 	"github.com/df11-convert/df11-convert/internal/progress"
 	"github.com/df11-convert/df11-convert/internal/spans"
 	"github.com/df11-convert/df11-convert/verify"
 )
 
-// Pair is a DF11 model and the original that it is to hold.
-type Pair struct {
-	DF11   *model.DF11
-	Source model.Source
-	Model  *model.Model
-	Plan   *plan.Plan
-}
-
 // VerifyOptions say which model is verified, against which original, and how far.
 type VerifyOptions struct {
-	Pair
+	back.Pair
 	Level    Level
 	Locate   bool // a proof that fails is followed by a comparison, which names the weight
 	Chosen   bool // the DF11 model itself named the original
@@ -52,7 +43,7 @@ func Verify(ctx context.Context, opt VerifyOptions) (*VerifyReport, error) {
 	opt.Workers = max(1, opt.Workers)
 	v := &verification{
 		VerifyOptions: opt, outputs: spans.Outputs(opt.Plan),
-		check: back.Checker{DF11: opt.DF11, Source: opt.Source, Original: opt.Model, Plan: opt.Plan, Workers: opt.Workers},
+		check: back.Checker{Pair: opt.Pair, Workers: opt.Workers},
 	}
 	v.check.Beside = []back.OtherFile{}
 	v.report = VerifyReport{
@@ -69,7 +60,7 @@ func Verify(ctx context.Context, opt VerifyOptions) (*VerifyReport, error) {
 	if err != nil && !isFault(err) {
 		return nil, err
 	}
-	what, otherFiles := back.Misdescribed(opt.DF11, opt.Model, opt.Plan)
+	what, otherFiles := opt.Misdescribed()
 	if err == nil && what != "" {
 		v.check.Warn("the manifest describes %s otherwise than the original has it: decode needs --against", what)
 	}
@@ -164,7 +155,7 @@ func (v *verification) checkChoice(ctx context.Context) {
 // rebuild rebuilds every original file, into nothing.
 func (v *verification) rebuild(ctx context.Context) error {
 	v.report.Published = !slices.Contains(v.Model.SHA256, "")
-	files, r, err := back.OfPlan(v.DF11, v.Model, v.Plan, v.Workers, v.Progress)
+	files, r, err := v.Rebuilder(v.Workers, v.Progress)
 	if err == nil {
 		err = addSums(ctx, v.Source, files, v.Workers)
 	}

@@ -18,7 +18,6 @@ import (
 	"github.com/df11-convert/df11-convert/internal/model"
 	"github.com/df11-convert/df11-convert/internal/plan"
 	"github.com/df11-convert/df11-convert/internal/target"
-	"github.com/df11-convert/df11-convert/pipeline"
 )
 
 // readerFlags are the flags of commands that read a DF11 model and its original.
@@ -117,6 +116,6 @@ func (f *readerFlags) openOriginal(ctx context.Context, u *ui, d *model.DF11) (*
 }
 
 // pair is a DF11 model with this original.
-func (o *opened) pair(d *model.DF11) pipeline.Pair {
-	return pipeline.Pair{DF11: d, Source: o.source, Model: o.model, Plan: o.plan}
+func (o *opened) pair(d *model.DF11) back.Pair {
+	return back.Pair{DF11: d, Source: o.source, Model: o.model, Plan: o.plan}
 }

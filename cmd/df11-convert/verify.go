@@ -84,7 +84,7 @@ func verifyOne(ctx context.Context, u *ui, f *verifyFlags, name string) (*pipeli
 	defer src.Close()
 	pair := src.pair(d)
 	opt := pipeline.VerifyOptions{
-		Pair: pair, Level: cmp.Or(pipeline.Level(f.level), pair.Cheapest()), Locate: f.level == "", Chosen: f.against == "", Workers: f.shares.Workers, Progress: new(progress.Counters),
+		Pair: pair, Level: cmp.Or(pipeline.Level(f.level), pipeline.Cheapest(pair)), Locate: f.level == "", Chosen: f.against == "", Workers: f.shares.Workers, Progress: new(progress.Counters),
 		WorkDir: cmp.Or(f.workDir, os.TempDir()), // no folder of a known name, which could be another user's
 	}
 	if opt.Level == pipeline.LevelFull {

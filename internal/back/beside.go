@@ -81,7 +81,7 @@ func (c *Checker) CompareFiles(ctx context.Context, deep bool) error {
 // a conversion makes of it for loaders.
 func (c *Checker) wanted() (map[string]plan.File, error) {
 	wanted := map[string]plan.File{}
-	for _, f := range c.Original.Listing.Files {
+	for _, f := range c.Model.Listing.Files {
 		wanted[c.pathHere(f.Path)] = f
 	}
 	add := func(name string, data []byte) {
@@ -91,10 +91,10 @@ func (c *Checker) wanted() (map[string]plan.File, error) {
 		}
 	}
 	p := *c.Plan
-	if c.DF11.Dir != "" && c.Original.Listing.Config != nil { // others put the dict into the component's own config
+	if c.DF11.Dir != "" && c.Model.Listing.Config != nil { // others put the dict into the component's own config
 		p.Config = plan.ConfigPlan{Mode: plan.ConfigInsert, Source: path.Join(c.DF11.Dir, "config.json")}
 	}
-	config, err := metadata.Config(&p, c.Original.Listing.Config)
+	config, err := metadata.Config(&p, c.Model.Listing.Config)
 	add(p.ConfigPath(), config)
 	add(c.pathHere(p.RemainderIndex), metadata.RemainderIndex(&p))
 	return wanted, err
@@ -161,7 +161,7 @@ func (c *Checker) isForPeople(name string) bool {
 }
 
 // ofPipeline reports whether the original is a pipeline of several components, hasParts whether the model is one.
-func (c *Checker) ofPipeline() bool { return c.Original.Listing.ModelIndex != nil }
+func (c *Checker) ofPipeline() bool { return c.Model.Listing.ModelIndex != nil }
 
 func (c *Checker) hasParts() bool {
 	_, ok := c.DF11.File(modelIndex)

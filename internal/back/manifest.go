@@ -28,12 +28,16 @@ func (e *LeftOutError) Error() string {
 	return fmt.Sprintf("the original cannot be rebuilt: %d of its tensors were left out, such as %s", e.Tensors, e.First)
 }
 
-// OfPlan gives the weight files of an original that is at hand, and a Rebuilder that knows from its plan where their bytes are.
-func OfPlan(d *model.DF11, original *model.Model, p *plan.Plan, workers int, c *progress.Counters) ([]model.File, *Rebuilder, error) {
-	if len(p.Dropped) > 0 {
-		return nil, nil, &LeftOutError{len(p.Dropped), p.Dropped[0].Source}
+// Rebuilder gives the weight files of the original, and a Rebuilder that knows where their bytes are: from the plan of an original
+// that is at hand, else from the manifest.
+func (p Pair) Rebuilder(workers int, c *progress.Counters) ([]model.File, *Rebuilder, error) {
+	if p.Model == nil {
+		return ofManifest(p.DF11, workers, c)
 	}
-	return original.Files(), NewRebuilder(d, spans.Outputs(p), workers, c), nil
+	if dropped := p.Plan.Dropped; len(dropped) > 0 {
+		return nil, nil, &LeftOutError{len(dropped), dropped[0].Source}
+	}
+	return p.Model.Files(), NewRebuilder(p.DF11, spans.Outputs(p.Plan), workers, c), nil
 }
 
 // ErrNoManifest says that a DF11 model can't be decoded by itself.
@@ -42,9 +46,8 @@ var ErrNoManifest = errors.New("the model has no manifest, so the headers of the
 // ErrNoSum says that nothing tells whether a rebuilt file would be right.
 var ErrNoSum = errors.New("the manifest has no sha256 of the original file")
 
-// OfManifest gives the weight files of the original as the manifest of a DF11 model describes them, and a Rebuilder that knows from
-// the manifest where their bytes are.
-func OfManifest(d *model.DF11, workers int, c *progress.Counters) ([]model.File, *Rebuilder, error) {
+// ofManifest is Rebuilder for an original that only the manifest describes.
+func ofManifest(d *model.DF11, workers int, c *progress.Counters) ([]model.File, *Rebuilder, error) {
 	m := d.Manifest
 	if m == nil {
 		return nil, nil, ErrNoManifest
@@ -75,12 +78,12 @@ func OfManifest(d *model.DF11, workers int, c *progress.Counters) ([]model.File,
 // Misdescribed names the first file or module of the original that the manifest describes otherwise than it is; "" if there is none.
 // The weights may be right all the same: they are compared with the original, while decode by itself rests on the manifest.
 // otherFiles says that the sha256 of a file is another one: the model was made from another original.
-func Misdescribed(d *model.DF11, original *model.Model, p *plan.Plan) (what string, otherFiles bool) {
-	m := d.Manifest
+func (p Pair) Misdescribed() (what string, otherFiles bool) {
+	m := p.DF11.Manifest
 	if m == nil {
 		return "", false
 	}
-	for _, w := range original.Files() {
+	for _, w := range p.Model.Files() {
 		for _, f := range m.Source.Files {
 			if f.Path != w.Path {
 				continue
@@ -99,8 +102,8 @@ func Misdescribed(d *model.DF11, original *model.Model, p *plan.Plan) (what stri
 	same := func(a metadata.UnitTensor, b plan.Tensor) bool {
 		return a.Name == b.Name && slices.Equal(a.Shape, b.Shape)
 	}
-	for _, u := range p.Units {
-		if d.Coded(u.Path) && !slices.EqualFunc(listed[u.Path], u.Attrs, same) {
+	for _, u := range p.Plan.Units {
+		if p.DF11.Coded(u.Path) && !slices.EqualFunc(listed[u.Path], u.Attrs, same) {
 			what = cmp.Or(what, "module "+u.Path)
 		}
 	}

@@ -20,7 +20,7 @@ func TestHeadersOfAManifestShareOneLimit(t *testing.T) {
 	header.WriteByte('}')
 	f := metadata.SourceFile{SHA256: "x", Header: header.String(), Size: 8 + int64(header.Len())}
 	d := &model.DF11{Manifest: &metadata.Manifest{Source: metadata.Source{Files: []metadata.SourceFile{f, f}}}}
-	if _, _, err := OfManifest(d, 1, nil); err == nil || !strings.Contains(err.Error(), "tensors in one model") {
+	if _, _, err := ofManifest(d, 1, nil); err == nil || !strings.Contains(err.Error(), "tensors in one model") {
 		t.Errorf("got %v", err)
 	}
 }

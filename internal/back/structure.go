@@ -13,14 +13,19 @@ import (
 	"github.com/df11-convert/df11-convert/verify"
 )
 
+// Pair is a DF11 model and the original that it is to hold, with its plan.
+type Pair struct {
+	DF11   *model.DF11
+	Source model.Source
+	Model  *model.Model
+	Plan   *plan.Plan
+}
+
 // A Checker finds what is wrong with a DF11 model as far as no weight has to be decoded: in its structure, and in the hashes of its
 // files. An error that says that the model is wrong is a *model.InvalidError or *verify.StructureError. One goroutine uses it.
 type Checker struct {
-	DF11     *model.DF11
-	Source   model.Source // the original
-	Original *model.Model
-	Plan     *plan.Plan // of the original
-	Workers  int        // at least 1
+	Pair
+	Workers int // at least 1
 	Checked
 
 	unhashed []metadata.OutputFile // weight files whose sha256 only reading them can tell
@@ -76,7 +81,7 @@ func (c *Checker) Warn(format string, args ...any) {
 // found checks that a loader finds the model: the official loader looks for dfloat11_config, without which it takes nothing
 // for compressed, and ComfyUI for one file.
 func (c *Checker) found() error {
-	component := path.Dir(c.Original.Listing.Weights[0].Path)
+	component := path.Dir(c.Model.Listing.Weights[0].Path)
 	switch files := c.DF11.WeightFiles(); {
 	case c.DF11.Dir != "" && c.ofPipeline() && component != c.DF11.Dir:
 		return model.Invalidf("", "the modules are in %s, a loader takes them for that component, not for %s", c.DF11.Dir, component)
