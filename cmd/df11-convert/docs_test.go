@@ -40,13 +40,12 @@ func TestTroubleshootingIsComplete(t *testing.T) {
 // TestDocumentedCommands runs the commands of the users' pages, page by page in their order, on a hub that serves small
 // models under the names that the pages use.
 func TestDocumentedCommands(t *testing.T) {
-	program := programLink(t)
 	for _, page := range []string{
 		"README", "docs/convert", "docs/publish", "docs/verify", "docs/decode", "docs/large-models", "docs/json",
 	} {
 		t.Run(path.Base(page), func(t *testing.T) {
 			t.Parallel()
-			runPage(t, program, path.Base(page), commandsOf(string(mustRead(t, "../../"+page+".md"))))
+			runPage(t, path.Base(page), commandsOf(string(mustRead(t, "../../"+page+".md"))))
 		})
 	}
 }
@@ -121,7 +120,7 @@ func commandsOf(page string) (commands []string) {
 }
 
 // runPage runs commands in a new folder. Some pages begin with what another page has made.
-func runPage(t *testing.T, program, page string, commands []string) {
+func runPage(t *testing.T, page string, commands []string) {
 	if len(commands) == 0 {
 		t.Fatal("the page has no commands")
 	}
@@ -137,7 +136,7 @@ func runPage(t *testing.T, program, page string, commands []string) {
 		defer cancel()
 		c := exec.CommandContext(ctx, "sh", "-ec", command)
 		c.Dir = dir
-		c.Env = append(os.Environ(), "PATH="+filepath.Dir(program)+string(os.PathListSeparator)+os.Getenv("PATH"), "HOME="+home,
+		c.Env = append(os.Environ(), "HOME="+home,
 			"XDG_CACHE_HOME="+filepath.Join(home, ".cache"), "HF_ENDPOINT="+srv.URL, "HF_TOKEN=hf_tester", "NO_PROXY=*")
 		if out, err := c.CombinedOutput(); err != nil {
 			t.Errorf("%s\n%s%v", command, out, err)

@@ -33,16 +33,16 @@ func killModel() *hubtest.Model {
 // A victim runs the program, as a process of its own, against a hub in this one.
 type victim struct {
 	*hubtest.Server
-	program, home string
-	args          []string // beside the usual ones
-	wrong         int      // in the first run that is interrupted, the read of weights with a wrong bit; 0 is none
-	stdout        bytes.Buffer
-	stderr        bytes.Buffer
+	home   string
+	args   []string // beside the usual ones
+	wrong  int      // in the first run that is interrupted, the read of weights with a wrong bit; 0 is none
+	stdout bytes.Buffer
+	stderr bytes.Buffer
 }
 
 func newVictim(t *testing.T) *victim {
 	t.Helper()
-	v := &victim{Server: hubtest.Start(t), program: programLink(t), home: t.TempDir()}
+	v := &victim{Server: hubtest.Start(t), home: t.TempDir()}
 	v.AddModel("org/model", killModel())
 	v.ResetLog()
 	return v
@@ -51,7 +51,7 @@ func newVictim(t *testing.T) *victim {
 // command is the program with some arguments, which asks the hub.
 func (v *victim) command(t *testing.T, args ...string) *exec.Cmd {
 	t.Helper()
-	c := exec.CommandContext(t.Context(), v.program, args...)
+	c := exec.CommandContext(t.Context(), "df11-convert", args...)
 	c.Env = append(os.Environ(), "HF_ENDPOINT="+v.URL, "HF_TOKEN=hf_secret", "HOME="+v.home, "XDG_CACHE_HOME="+v.home, "NO_PROXY=*")
 	return c
 }

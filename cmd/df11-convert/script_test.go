@@ -3,7 +3,6 @@ package main
 import (
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -18,7 +17,7 @@ import (
 	"github.com/df11-convert/df11-convert/internal/safetensors"
 )
 
-// TestMain lets the test binary be the program, for scripts and for the tests that kill it.
+// TestMain puts the test binary into the PATH under the name of the program, for scripts and for the tests that kill it.
 func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){"df11-convert": main})
 }
@@ -260,39 +259,4 @@ func cmdMistakes(ts *testscript.TestScript, _ bool, args []string) {
 			ts.Fatalf("%q: prints to stdout", command)
 		}
 	}
-}
-
-// programLink is the test binary under the program's name.
-func programLink(t *testing.T) string {
-	t.Helper()
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
-	name := filepath.Join(t.TempDir(), "df11-convert")
-	if err := os.Symlink(self, name); err == nil {
-		return name
-	}
-	return copyProgram(t, self, name+".exe")
-}
-
-// copyProgram is for systems where links need a right.
-func copyProgram(t *testing.T, from, to string) string {
-	t.Helper()
-	in, err := os.Open(from)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer in.Close()
-	out, err := os.OpenFile(to, os.O_CREATE|os.O_WRONLY, 0o755)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := io.Copy(out, in); err != nil {
-		t.Fatal(err)
-	}
-	if err := out.Close(); err != nil {
-		t.Fatal(err)
-	}
-	return to
 }

@@ -118,13 +118,13 @@ func checkPictures(t *testing.T, name, got string) {
 }
 
 // onTerminal starts a command of the program on a terminal of its own, in a folder.
-func onTerminal(t *testing.T, program, hub, dir string, columns int, command string) (*display, *exec.Cmd) {
+func onTerminal(t *testing.T, hub, dir string, columns int, command string) (*display, *exec.Cmd) {
 	t.Helper()
 	const rows = 100
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	t.Cleanup(cancel)
 	args := strings.Fields(command)
-	c := exec.CommandContext(ctx, program, args[1:]...)
+	c := exec.CommandContext(ctx, args[0], args[1:]...)
 	c.Dir = dir
 	home := filepath.Join(dir, ".home")
 	c.Env = append(os.Environ(), "HF_ENDPOINT="+hub, "HF_TOKEN=hf_tester", "HOME="+home, "XDG_CACHE_HOME="+home, "NO_PROXY=*", "TERM=xterm", "NO_COLOR=", "CI=")
@@ -154,7 +154,6 @@ func pictureHub(t *testing.T) (hub *hubtest.Server, dir string) {
 // terminal, no word is cut, and nothing of the progress is left behind.
 func TestPictures(t *testing.T) {
 	t.Parallel()
-	program := programLink(t)
 	for name, commands := range map[string][]string{
 		"help":    {"df11-convert"},
 		"convert": {"df11-convert acme/model", "df11-convert acme/model"},
@@ -171,7 +170,7 @@ func TestPictures(t *testing.T) {
 			for _, width := range widths {
 				hub, dir := pictureHub(t)
 				for _, command := range commands {
-					d, c := onTerminal(t, program, hub.URL, dir, width, command)
+					d, c := onTerminal(t, hub.URL, dir, width, command)
 					_ = c.Wait() // the picture tells how it ended
 					<-d.closed
 					got += "$ " + command + "\n" + d.picture(t, width)
@@ -186,12 +185,12 @@ func TestPictures(t *testing.T) {
 // that resumes is there to be copied.
 func TestCtrlC(t *testing.T) {
 	t.Parallel()
-	program, got := programLink(t), ""
+	got := ""
 	for _, width := range widths {
 		hub, dir := pictureHub(t)
 		hub.Inject(hubtest.Fault{Name: "stall-header", Host: hubtest.HostCDN, Nth: 6, Times: hubtest.Always}) // after four headers and one file
 		const command = "df11-convert acme/model --limit-rate 1GB -o out"
-		d, _ := onTerminal(t, program, hub.URL, dir, width, command)
+		d, _ := onTerminal(t, hub.URL, dir, width, command)
 		d.await(t, "4/15 files")
 		_, err := d.keyboard.WriteString("\x03")
 		if err != nil {
