@@ -11,16 +11,24 @@ import (
 	"github.com/df11-convert/df11-convert/internal/terminal"
 )
 
-// TestHelpFitsTerminals: no line of any command's help is wider than a terminal, down to 64 columns.
-func TestHelpFitsTerminals(t *testing.T) {
-	for _, width := range []int{120, 80, 64} {
-		u, n := newUI(os.Stdout, os.Stderr), 0
-		var visit func(c *cobra.Command)
-		visit = func(c *cobra.Command) {
-			if c.Hidden {
-				return
-			}
-			n++
+// allCommands are the program and the commands below it.
+func allCommands() []*cobra.Command {
+	all := []*cobra.Command{rootCommand(newUI(os.Stdout, os.Stderr), nil)}
+	for i := 0; i < len(all); i++ {
+		all = append(all, all[i].Commands()...)
+	}
+	return all
+}
+
+// TestHelp: no line of any command's help is wider than a terminal, down to 64 columns; examples, which are commands to copy, fit 80
+// as they are. A flag takes a folder, a file, a repo, and never the type that holds it.
+func TestHelp(t *testing.T) {
+	commands := allCommands()
+	if len(commands) < 12 {
+		t.Errorf("%d commands", len(commands))
+	}
+	for _, c := range commands {
+		for _, width := range []int{120, 80, 64} {
 			var b strings.Builder
 			writeHelp(&b, c, width)
 			for line := range strings.Lines(b.String()) {
@@ -28,37 +36,17 @@ func TestHelpFitsTerminals(t *testing.T) {
 					t.Errorf("%s --help has %d columns for %d: %q", c.CommandPath(), terminal.Columns(line), width, line)
 				}
 			}
-			for _, sub := range c.Commands() {
-				visit(sub)
-			}
 		}
-		visit(rootCommand(u, nil))
-		if n < 12 {
-			t.Errorf("%d commands", n)
-		}
-	}
-}
-
-// TestHelpNamesWhatAFlagTakes: a folder, a file, a repo, and never the type that holds it.
-func TestHelpNamesWhatAFlagTakes(t *testing.T) {
-	for _, c := range rootCommand(newUI(os.Stdout, os.Stderr), nil).Commands() {
-		c.InheritedFlags() // adds them to those of the command
-		c.Flags().VisitAll(func(f *pflag.Flag) {
-			if name, _ := pflag.UnquoteUsage(f); name == "string" {
-				t.Errorf("%s --help: --%s takes a string", c.Name(), f.Name)
-			}
-		})
-	}
-}
-
-// TestExamplesFitTerminals: the examples of help are commands to copy, so they fit as they are.
-func TestExamplesFitTerminals(t *testing.T) {
-	for _, c := range rootCommand(newUI(os.Stdout, os.Stderr), nil).Commands() {
 		for line := range strings.Lines(c.Example) {
 			if n := terminal.Columns(strings.TrimSuffix(line, "\n")); n > 80 {
 				t.Errorf("%s: %d columns in %q", c.Name(), n, line)
 			}
 		}
+		c.Flags().VisitAll(func(f *pflag.Flag) {
+			if name, _ := pflag.UnquoteUsage(f); name == "string" {
+				t.Errorf("%s --help: --%s takes a string", c.Name(), f.Name)
+			}
+		})
 	}
 }
 

@@ -205,8 +205,8 @@ func TestCtrlC(t *testing.T) {
 	checkPictures(t, "ctrl-c", got)
 }
 
-// TestProgressOnATerminal draws a conversion twice, with a message between, and then its end, as counters and a clock of the
-// test say. On a terminal with few lines or columns there is less to see.
+// TestProgressOnATerminal draws a conversion twice, with a message between, which appears above the block, and then its end, which
+// stays, as counters and a clock of the test say. On a terminal with few lines or columns there is less to see.
 func TestProgressOnATerminal(t *testing.T) {
 	t.Setenv("TERM", "xterm")
 	t.Setenv("CI", "")
