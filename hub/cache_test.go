@@ -188,15 +188,18 @@ func TestDamagedCopyIsNotUsed(t *testing.T) {
 		for _, layout := range []string{"links", "no links", "shared blobs"} {
 			t.Run(name+", "+layout, func(t *testing.T) {
 				dir, folder := cacheRepo(t, map[string]string{"model.safetensors": string(h.data)})
-				copied := filepath.Join(folder, "blobs", h.etag)
-				switch link := filepath.Join(folder, "snapshots", testCommit, "model.safetensors"); layout {
+				if err := os.Rename(filepath.Join(folder, "snapshots", testCommit), filepath.Join(folder, "snapshots", h.commit)); err != nil {
+					t.Fatal(err)
+				}
+				copied := filepath.Join(folder, "blobs", h.ref().SHA256)
+				switch link := filepath.Join(folder, "snapshots", h.commit, "model.safetensors"); layout {
 				case "no links":
 					if err := os.Rename(copied, link); err != nil {
 						t.Fatal(err)
 					}
 					copied = link
 				case "shared blobs":
-					copied = shareBlobs(t, dir)(h.etag)
+					copied = shareBlobs(t, dir)(h.ref().SHA256)
 				}
 				spoilt := string(spoil(bytes.Clone(h.data)))
 				write(t, copied, spoilt)

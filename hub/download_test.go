@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/df11-convert/df11-convert/hub/internal/wire"
+	"github.com/df11-convert/df11-convert/internal/hubtest"
 )
 
 func TestStreamLengths(t *testing.T) {
@@ -20,8 +21,8 @@ func TestStreamLengths(t *testing.T) {
 		if err := streamAll(t, c, h); err != nil {
 			t.Errorf("%d bytes: %v", n, err)
 		}
-		if want := (n + 999) / 1000; h.nGets() != want || h.heads > 1 {
-			t.Errorf("%d bytes: %d heads, %d gets", n, h.heads, h.nGets())
+		if want := (n + 999) / 1000; h.nGets() != want || h.Count("HEAD", "*") > 1 {
+			t.Errorf("%d bytes: %d heads, %d gets", n, h.Count("HEAD", "*"), h.nGets())
 		}
 		if !allFree(c) {
 			t.Errorf("%d bytes: buffers or connections are not given back", n)
@@ -83,10 +84,8 @@ func TestFileChanges(t *testing.T) {
 	ref.SHA256 = "" // nothing known beforehand: the first answer is the pin
 	h.fault = func(n int, r *http.Request, good *http.Response) (*http.Response, error) {
 		if n == 3 {
-			h.mu.Lock()
-			h.link++
-			h.etag = strings.Repeat("a", 64)
-			h.mu.Unlock()
+			h.Inject(hubtest.Fault{Name: "etag-changed", Times: hubtest.Always})
+			return reply(r, 403, ""), nil
 		}
 		return good, nil
 	}
@@ -133,17 +132,17 @@ func TestReadFileChecksItsHash(t *testing.T) {
 		return reply(r, 206, strings.Repeat("x", 3000), "Content-Range: bytes 0-2999/3000"), nil
 	})
 	c, _ := testClient(t, h)
-	got, err := c.ReadFile(t.Context(), FileRef{Repo: "a/b", Commit: testCommit, Path: "model.safetensors"}, 3000)
+	got, err := c.ReadFile(t.Context(), FileRef{Repo: "a/b", Commit: h.commit, Path: "model.safetensors"}, 3000)
 	if err != nil || !bytes.Equal(got, h.data) || h.nGets() != 2 {
 		t.Fatalf("%d gets, %v", h.nGets(), err)
 	}
 	h.fault = func(_ int, r *http.Request, _ *http.Response) (*http.Response, error) {
 		return reply(r, 206, strings.Repeat("x", 3000), "Content-Range: bytes 0-2999/3000"), nil
 	}
-	if _, err := c.ReadFile(t.Context(), FileRef{Repo: "a/b", Commit: testCommit, Path: "model.safetensors"}, 3000); !errors.Is(err, wire.ErrCorrupt) || h.nGets() != 4 {
+	if _, err := c.ReadFile(t.Context(), FileRef{Repo: "a/b", Commit: h.commit, Path: "model.safetensors"}, 3000); !errors.Is(err, wire.ErrCorrupt) || h.nGets() != 4 {
 		t.Errorf("wrong bytes for ever: %d gets, %v", h.nGets(), err)
 	}
-	if _, err := c.ReadFile(t.Context(), FileRef{Repo: "a/b", Commit: testCommit, Path: "model.safetensors"}, 2999); !errors.Is(err, wire.ErrTooLarge) || h.nGets() != 4 {
+	if _, err := c.ReadFile(t.Context(), FileRef{Repo: "a/b", Commit: h.commit, Path: "model.safetensors"}, 2999); !errors.Is(err, wire.ErrTooLarge) || h.nGets() != 4 {
 		t.Errorf("too large: %d gets, %v", h.nGets(), err)
 	}
 	if _, err := c.ReadFile(t.Context(), FileRef{Repo: "a/b", Commit: testCommit, Path: "../x"}, 10); !errors.Is(err, wire.ErrUnsafePath) {

@@ -4,27 +4,24 @@ import (
 	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
-	"fmt"
 	"io"
 	"net/http"
-	"strconv"
 	"strings"
 	"sync"
 	"testing"
+
+	"github.com/df11-convert/df11-convert/internal/hubtest"
 )
 
 const testCommit = "0123456789abcdef0123456789abcdef01234567"
 
-// fileHub serves one large file: metadata on hub.test, bytes on cdn.test behind
-// links that are numbered, so that old ones can be refused.
+// fileHub is a hub in memory with one large file, whose storage may answer other things.
 type fileHub struct {
-	t    *testing.T
-	data []byte
-	etag string
+	*hubtest.Server
+	data   []byte
+	commit string
 
 	mu    sync.Mutex
-	link  int // the only link that is good
-	heads int
 	gets  []string // ranges asked for
 	fault func(n int, r *http.Request, good *http.Response) (*http.Response, error)
 }
@@ -34,7 +31,9 @@ func newFileHub(t *testing.T, n int) *fileHub {
 	for i := range data {
 		data[i] = byte(i*7 + i>>8*13 + i>>16)
 	}
-	return &fileHub{t: t, data: data, etag: sha(data)}
+	h := &fileHub{Server: hubtest.Start(t, hubtest.InMemory("https://hub.test", "https://cdn.test")), data: data}
+	h.commit = h.AddRepo("a/b", map[string][]byte{"model.safetensors": data})
+	return h
 }
 
 func sha(data []byte) string {
@@ -43,53 +42,22 @@ func sha(data []byte) string {
 }
 
 func (h *fileHub) ref() FileRef {
-	return FileRef{Repo: "a/b", Commit: testCommit, Path: "model.safetensors", Size: int64(len(h.data)), SHA256: h.etag}
+	return FileRef{Repo: "a/b", Commit: h.commit, Path: "model.safetensors", Size: int64(len(h.data)), SHA256: sha(h.data)}
 }
 
 func (h *fileHub) RoundTrip(r *http.Request) (*http.Response, error) {
-	if err := r.Context().Err(); err != nil {
-		return nil, err
-	}
-	if r.URL.Host == "hub.test" && r.Method == http.MethodHead {
-		return h.head(r), nil
-	}
-	if r.Header.Get("Authorization") != "" {
-		h.t.Error("token sent to the storage")
+	good, err := h.Server.RoundTrip(r)
+	if err != nil || r.URL.Host == "hub.test" {
+		return good, err
 	}
 	h.mu.Lock()
 	h.gets = append(h.gets, strings.TrimPrefix(r.Header.Get("Range"), "bytes="))
 	n, fault := len(h.gets), h.fault
-	good := h.get(r)
 	h.mu.Unlock()
 	if fault != nil {
 		return fault(n, r, good)
 	}
 	return good, nil
-}
-
-func (h *fileHub) head(r *http.Request) *http.Response {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.heads++
-	resp := reply(r, 302, "", "X-Repo-Commit: "+testCommit, `X-Linked-Etag: "`+h.etag+`"`,
-		"X-Linked-Size: "+strconv.Itoa(len(h.data)), fmt.Sprintf("Location: https://cdn.test/blob?link=%d", h.link))
-	resp.ContentLength = 1234 // the redirect's own body
-	return resp
-}
-
-func (h *fileHub) get(r *http.Request) *http.Response {
-	if r.URL.Query().Get("link") != strconv.Itoa(h.link) {
-		return reply(r, 403, "<Error><Code>AccessDenied</Code><Message>Request has expired</Message></Error>")
-	}
-	var begin, last int
-	if _, err := fmt.Sscanf(r.Header.Get("Range"), "bytes=%d-%d", &begin, &last); err != nil {
-		return reply(r, 400, "range please")
-	}
-	if r.Header.Get("Accept-Encoding") != "identity" {
-		h.t.Error("Accept-Encoding is not identity")
-	}
-	last = min(last, len(h.data)-1)
-	return reply(r, 206, string(h.data[begin:last+1]), fmt.Sprintf("Content-Range: bytes %d-%d/%d", begin, last, len(h.data)))
 }
 
 // nGets is how many GETs the storage saw.

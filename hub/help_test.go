@@ -1,10 +1,7 @@
 package hub
 
 import (
-	"bytes"
-	"io"
 	"net/http"
-	"net/http/httptest"
 	"testing"
 	"time"
 
@@ -20,25 +17,6 @@ var noon = time.Date(2026, 8, 1, 12, 0, 0, 0, time.UTC)
 type scripted = hubtest.Scripted
 
 var script, says, breaks, reply = hubtest.Script, hubtest.Says, hubtest.Breaks, hubtest.Reply
-
-// serve answers by an http.Handler, in memory.
-func serve(h http.Handler) *scripted {
-	return &scripted{Answer: func(r *http.Request) (*http.Response, error) {
-		if r.Body == nil {
-			r.Body = http.NoBody
-		}
-		body, err := io.ReadAll(r.Body)
-		if err != nil {
-			return nil, err
-		}
-		r.Body = io.NopCloser(bytes.NewReader(body))
-		rec := httptest.NewRecorder()
-		h.ServeHTTP(rec, r)
-		resp := rec.Result()
-		resp.Request = r
-		return resp, nil
-	}}
-}
 
 // testClient is a client of https://hub.test with the token "hf_secret".
 func testClient(t *testing.T, w http.RoundTripper, change ...func(*Options)) (*Client, *hubtest.JumpClock) {

@@ -3,9 +3,9 @@ package hub_test
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
-	"net/url"
 	"strings"
 	"sync"
 	"testing"
@@ -14,85 +14,40 @@ import (
 	"github.com/df11-convert/df11-convert/internal/hubtest"
 )
 
-// elsewhere carries requests for an origin that is not here to a server that is. What the server says about itself and its
-// storage host is translated, unless plain is set: then its storage host keeps its address, http://localhost.
-type elsewhere struct {
-	origin string // "https://huggingface.co"
-	srv    *hubtest.Server
-	plain  bool
+// origins are servers in memory, and how many requests with a token went to each origin that was asked.
+type origins struct {
+	servers []*hubtest.Server
 
 	mu     sync.Mutex
-	tokens map[string]int // requests with a token by origin, of all origins that were asked
+	tokens map[string]int
 }
 
-const storageOrigin = "https://storage.test"
-
-func (e *elsewhere) RoundTrip(r *http.Request) (*http.Response, error) {
-	origin, asked := r.URL.Scheme+"://"+r.URL.Host, r
-	e.count(origin, r.Header.Get("Authorization") != "")
-	r = r.Clone(r.Context())
-	switch origin {
-	case e.origin:
-		r.URL, r.Host = moved(r.URL, e.srv.URL), ""
-	case storageOrigin:
-		r.URL, r.Host = moved(r.URL, e.srv.CDNURL), ""
+func (o *origins) RoundTrip(r *http.Request) (*http.Response, error) {
+	origin := r.URL.Scheme + "://" + r.URL.Host
+	o.mu.Lock()
+	if o.tokens[origin] += 0; r.Header.Get("Authorization") != "" {
+		o.tokens[origin]++
 	}
-	resp, err := http.DefaultTransport.RoundTrip(r)
-	if err != nil {
-		return nil, err
-	}
-	if resp.Request = asked; origin != e.origin || e.plain {
-		return resp, nil
-	}
-	defer resp.Body.Close()
-	body, err := io.ReadAll(resp.Body)
-	if err != nil {
-		return nil, err
-	}
-	names := strings.NewReplacer(e.srv.URL, e.origin, e.srv.CDNURL, storageOrigin)
-	if strings.HasPrefix(resp.Header.Get("Content-Type"), "application/json") {
-		body = []byte(names.Replace(string(body)))
-		resp.ContentLength = int64(len(body))
-	}
-	resp.Body = io.NopCloser(bytes.NewReader(body))
-	for _, key := range []string{"Location", "Link"} {
-		if value := resp.Header.Get(key); value != "" {
-			resp.Header.Set(key, names.Replace(value))
+	o.mu.Unlock()
+	for _, s := range o.servers {
+		if origin == s.URL || origin == s.CDNURL {
+			return s.RoundTrip(r)
 		}
 	}
-	return resp, nil
-}
-
-// moved is a URL at another origin.
-func moved(u *url.URL, origin string) *url.URL {
-	there := *u
-	there.Scheme, there.Host, _ = strings.Cut(origin, "://")
-	return &there
-}
-
-func (e *elsewhere) count(origin string, token bool) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if e.tokens == nil {
-		e.tokens = map[string]int{}
-	}
-	if e.tokens[origin] += 0; token {
-		e.tokens[origin]++
-	}
+	return nil, fmt.Errorf("nobody is at %s", origin)
 }
 
 // TestMirrorThatRedirectsIsNoLoop: HF_ENDPOINT names a mirror that sends every request on to the public hub, as
 // hf-mirror.com does. All that a source and a target need works there, with the token, which goes to the mirror and to the
 // public hub alone.
 func TestMirrorThatRedirectsIsNoLoop(t *testing.T) {
-	mirror := hubtest.Start(t)
+	const public = "https://huggingface.co"
+	mirror := hubtest.Start(t, hubtest.InMemory("https://mirror.test", "https://none.test"))
 	mirror.Inject(hubtest.Fault{Name: "mirror", Times: hubtest.Always})
-	net := &elsewhere{origin: "https://huggingface.co"}
 	me := hubtest.WithUser("hf_test", hubtest.User{Name: "me", CanRead: []string{source}})
-	w := newWorldOn(t, hubtest.Start(t, me, hubtest.WithPageSize(1)), 30_000, func(o *hub.Options) {
-		o.Endpoint, o.HTTPTransport = mirror.URL, net
-	})
-	net.srv = w.srv
+	srv := hubtest.Start(t, hubtest.InMemory(public, "https://storage.test"), me, hubtest.WithPageSize(1))
+	net := &origins{servers: []*hubtest.Server{mirror, srv}, tokens: map[string]int{}}
+	w := newWorldOn(t, srv, 30_000, func(o *hub.Options) { o.Endpoint, o.HTTPTransport = mirror.URL, net })
 	w.readAll(t)
 	if err := w.publishAll(t); err != nil {
 		t.Error(err)
@@ -101,7 +56,7 @@ func TestMirrorThatRedirectsIsNoLoop(t *testing.T) {
 		t.Errorf("%d requests to the mirror", n)
 	}
 	for origin, n := range net.tokens {
-		if home := origin == mirror.URL || origin == "https://huggingface.co"; (n > 0) != home {
+		if home := origin == mirror.URL || origin == public; (n > 0) != home {
 			t.Errorf("%s was sent the token %d times", origin, n)
 		}
 	}
@@ -203,9 +158,8 @@ func TestForeignAnswerIsNeverBelieved(t *testing.T) {
 func TestSecureHubNeverLeadsToPlainHTTP(t *testing.T) {
 	for name, n := range map[string]int{"one PUT": 10_000, "parts": 30_000} {
 		t.Run(name, func(t *testing.T) {
-			net := &elsewhere{origin: "https://hub.test", plain: true}
-			w := newWorld(t, n, func(o *hub.Options) { o.Endpoint, o.HTTPTransport = net.origin, net })
-			net.srv = w.srv
+			srv := hubtest.Start(t, hubtest.InMemory("https://hub.test", "http://localhost"), hubtest.WithMultipart(20_000, 8_000))
+			w := newWorldOn(t, srv, n, func(o *hub.Options) { o.HTTPTransport = srv })
 			for what, err := range map[string]error{"upload": w.publishAll(t), "download": w.stream(t)} {
 				noSecret(t, err)
 				if !errors.Is(err, hub.ErrNotHub) || !strings.Contains(err.Error(), "plain http at localhost") || hub.Hint(err) == "" {

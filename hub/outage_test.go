@@ -56,9 +56,9 @@ func TestAnOutageOfMinutesNeverEndsARun(t *testing.T) {
 		return streamAll(t, c, h)
 	}
 	upload := func(t *testing.T, change func(*Options)) error {
-		c, _ := testClient(t, newLinkHub(24*time.Hour), change)
+		c, _ := testClient(t, linkHub(t, 24*time.Hour), change)
 		b, _ := testBlob(4500)
-		_, err := c.Upload(t.Context(), "me/x", "main", b)
+		_, err := c.Upload(t.Context(), "a/b", "main", b)
 		return err
 	}
 	faults := map[string]func(*http.Request) (*http.Response, error){

@@ -56,6 +56,20 @@ func TestRenamedRepo(t *testing.T) {
 	}
 }
 
+// TestInfoCompletesSizesFromTheTree: not every hub tells the sizes of all files at once.
+func TestInfoCompletesSizesFromTheTree(t *testing.T) {
+	w := newWorldOn(t, hubtest.Start(t, hubtest.WithWays(hubtest.Ways{NoSizes: true}), hubtest.WithPageSize(2)), 3000)
+	info, err := w.Info(t.Context(), source, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	large, _ := info.File(weight)
+	small, _ := info.File("config.json")
+	if large != w.ref() || small.Size != 8 || small.BlobID == "" || len(info.Files) != 4 || w.srv.Count("GET", "*") != 3 {
+		t.Errorf("%d requests, %+v", w.srv.Count("GET", "*"), info.Files)
+	}
+}
+
 func TestTreePagesAndFaults(t *testing.T) {
 	w := newWorldOn(t, hubtest.Start(t, hubtest.WithPageSize(2)), 3000)
 	tree, err := w.Tree(t.Context(), source, "main")

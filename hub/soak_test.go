@@ -48,9 +48,6 @@ func anyFault(rnd *rand.Rand, h *fileHub, r *http.Request, good *http.Response) 
 	case 4:
 		return reply(r, 429, "", "Retry-After: 3"), nil
 	case 5:
-		h.mu.Lock()
-		h.link++
-		h.mu.Unlock()
 		return reply(r, 403, ""), nil
 	case 6:
 		return reply(r, 200, string(h.data)), nil

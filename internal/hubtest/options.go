@@ -7,18 +7,19 @@ type Option func(*config)
 
 type config struct {
 	Ways
-	clock         func() time.Time
-	users         map[string]User   // by token; empty: every token is tester's, who may do everything
-	publishers    map[string]string // GitHub repositories by resource
-	lfsThreshold  int64
-	multipartFrom int64
-	chunkSize     int64
-	pageSize      int
-	linksForOnce  bool
-	links         links
-	dropUploads   bool
-	pushDir       string
-	xetHashes     bool
+	origin, cdnOrigin string
+	clock             func() time.Time
+	users             map[string]User   // by token; empty: every token is tester's, who may do everything
+	publishers        map[string]string // GitHub repositories by resource
+	lfsThreshold      int64
+	multipartFrom     int64
+	chunkSize         int64
+	pageSize          int
+	linksForOnce      bool
+	links             links
+	dropUploads       bool
+	pushDir           string
+	xetHashes         bool
 }
 
 func defaultConfig() config {
@@ -35,6 +36,11 @@ func defaultConfig() config {
 
 // WithClock sets the clock for tokens that end and for commit dates.
 func WithClock(now func() time.Time) Option { return func(c *config) { c.clock = now } }
+
+// InMemory makes a server that listens nowhere, of two origins. Requests come by [Server.RoundTrip].
+func InMemory(url, cdnURL string) Option {
+	return func(c *config) { c.origin, c.cdnOrigin = url, cdnURL }
+}
 
 // WithUser makes token valid for u. Without this option every non-empty token is valid and may do everything, as the user tester.
 func WithUser(token string, u User) Option { return func(c *config) { c.users[token] = u } }

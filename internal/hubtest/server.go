@@ -1,6 +1,7 @@
 package hubtest
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -9,8 +10,10 @@ import (
 	"log"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
 )
 
@@ -31,9 +34,10 @@ type Server struct {
 	used    sync.Map     // signatures of URLs that were asked for
 	uploads sync.Map     // multipart, by id
 
-	http   []*http.Server
-	cancel context.CancelFunc
-	done   sync.WaitGroup
+	hub, cdn http.Handler
+	http     []*http.Server // none in memory
+	cancel   context.CancelFunc
+	done     sync.WaitGroup
 }
 
 // New starts a server on free ports of the loopback interface. Like httptest.NewServer it panics when it cannot listen.
@@ -67,11 +71,16 @@ func Start(tb TB, opts ...Option) *Server {
 
 // Listen starts a server whose hub listens at addr; the CDN takes a free port of the same machine.
 func Listen(addr string, opts ...Option) (*Server, error) {
-	s := &Server{cfg: defaultConfig(), trust: trust{identities: map[string]identity{}, tokens: map[string]issued{}}}
+	ctx, cancel := context.WithCancel(context.Background())
+	s := &Server{cfg: defaultConfig(), trust: trust{identities: map[string]identity{}, tokens: map[string]issued{}}, cancel: cancel}
 	for _, opt := range opts {
 		opt(&s.cfg)
 	}
-	s.store = newStore(&s.cfg)
+	s.store, s.secret = newStore(&s.cfg), []byte(rand.Text())
+	s.hub, s.cdn = s.wrap(HostHub, s.hubRoutes()), s.wrap(HostCDN, s.cdnRoutes())
+	if s.URL, s.CDNURL = s.cfg.origin, s.cfg.cdnOrigin; s.URL != "" {
+		return s, nil
+	}
 	hub, err := net.Listen("tcp", addr)
 	if err != nil {
 		return nil, err
@@ -83,13 +92,29 @@ func Listen(addr string, opts ...Option) (*Server, error) {
 	}
 	s.URL = "http://" + hub.Addr().String()
 	s.CDNURL = fmt.Sprintf("http://localhost:%d", storage.Addr().(*net.TCPAddr).Port)
-	s.secret = []byte(rand.Text())
-
-	ctx, cancel := context.WithCancel(context.WithValue(context.Background(), waysKey{}, s.cfg.Ways))
-	s.cancel = cancel
-	s.serve(ctx, hub, s.wrap(HostHub, s.hubRoutes()))
-	s.serve(ctx, storage, s.wrap(HostCDN, s.cdnRoutes()))
+	s.serve(ctx, hub, s.hub)
+	s.serve(ctx, storage, s.cdn)
 	return s, nil
+}
+
+// RoundTrip answers a request without a network, as an http.RoundTripper. What cuts a connection is a reset.
+func (s *Server) RoundTrip(r *http.Request) (resp *http.Response, err error) {
+	defer func() {
+		if recover() != nil || r.Context().Err() != nil {
+			resp, err = nil, cmp.Or(context.Cause(r.Context()), error(syscall.ECONNRESET))
+		}
+	}()
+	asked, rec, h := r.Clone(r.Context()), httptest.NewRecorder(), s.hub
+	if r.URL.Scheme+"://"+r.URL.Host == s.CDNURL {
+		h = s.cdn
+	}
+	if asked.Body == nil {
+		asked.Body = http.NoBody
+	}
+	h.ServeHTTP(rec, asked)
+	resp = rec.Result()
+	resp.Request = r
+	return resp, nil
 }
 
 func (s *Server) serve(ctx context.Context, l net.Listener, h http.Handler) {
@@ -118,6 +143,7 @@ func (s *Server) Close() {
 // wrap puts the log, the link speed and the fault rules in front of next.
 func (s *Server) wrap(host Host, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		r = r.WithContext(context.WithValue(r.Context(), waysKey{}, s.cfg.Ways))
 		t := s.begin(host, w, r)
 		defer s.finish(t)
 		t.links = s.cfg.links
