@@ -68,6 +68,19 @@ wheels() {
 # venv FOLDER PACKAGE…: makes a Python environment with packages of PyPI; fails where they are not to be had.
 venv() { python3 -m venv "$1" && "$1/bin/pip" install -q --disable-pip-version-check "${@:2}"; }
 
+# hub_client makes $client, a Python environment with the Hub's official client and its Xet; fails where they are not to be had.
+client=$CI_CACHE/huggingface_hub-2.4.0
+hub_client() { once "$client" venv "$client" "huggingface_hub==${client##*-}" hf-xet; }
+
+# npm_install FOLDER PACKAGE…: installs packages of npm into a folder; fails where they are not to be had.
+npm_install() {
+  mkdir -p "$1"
+  (cd "$1" && npm init --yes >/dev/null && npm install --silent --no-fund --no-audit "${@:2}")
+}
+
+# free_port prints a port that nobody listens at.
+free_port() { python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])'; }
+
 # converter puts the program into $work/bin: the one that DF11_CONVERT names, or that of this tree.
 converter() {
   mkdir -p "$work/bin"

@@ -2,40 +2,32 @@
 # Proves internal/hubtest against the official clients: huggingface_hub (Python)
 # and @huggingface/hub (JavaScript) run whole downloads and uploads against hubd.
 # Needs python3 (3.10 or later) with venv, node with npm, and their registries.
-# HF_HUB_PYTHON and HF_HUB_JS name other versions, as pip and npm write them.
-# Xet is left out, which 23-xet.sh has: hf_xet is removed and HF_HUB_DISABLE_XET is set.
+# Xet is left out, which 23-xet.sh has.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 clients=$PWD/internal/hubtest/testdata/clients
 . .ci/lib.sh
 
-venv "$work/venv" "${HF_HUB_PYTHON:-huggingface_hub==2.4.0}"
-"$work/venv/bin/pip" uninstall --quiet --yes hf-xet
-mkdir "$work/js"
-(cd "$work/js" && npm init --yes >/dev/null && npm install --silent --no-fund --no-audit "${HF_HUB_JS:-@huggingface/hub@2.17.5}")
-
-run_clients() {
-  rm -rf "$work/scratch" && mkdir "$work/scratch"
-  "$work/venv/bin/python" "$clients/client.py" "$HF_ENDPOINT" "$work/scratch"
-  (cd "$work/js" && node "$clients/client.mjs" "$HF_ENDPOINT")
-}
+hub_client
+npm_install "$work/js" @huggingface/hub@2.17.5
+python_client() { "$client/bin/python" "$clients/client.py" "$HF_ENDPOINT" "$(mktemp -d -p "$work")"; }
 
 echo "== plain hub, small parts and pages"
 start_hub data -model org/tiny -xet-hashes -multipart-from 300000 -chunk-size 250000 -page-size 5
-run_clients
+python_client
+(cd "$work/js" && node "$clients/client.mjs" "$HF_ENDPOINT")
 end_hub
 
 echo "== the same while the storage host and the uploads stumble"
 start_hub stumbling -model org/tiny -xet-hashes -multipart-from 300000 -chunk-size 250000 -fault put-503:2 -fault complete-500:1
-rm -rf "$work/scratch" && mkdir "$work/scratch"
-"$work/venv/bin/python" "$clients/client.py" "$HF_ENDPOINT" "$work/scratch"
+python_client
 end_hub
 
 echo "== a trusted publisher, by the Python client's own exchange"
 start_hub trusted -model acme/trusted -model acme/other -publisher acme/trusted=me/ci
 env -u HF_TOKEN GITHUB_ACTIONS=true ACTIONS_ID_TOKEN_REQUEST_URL="$HF_ENDPOINT/_github/me/ci?api-version=2.0" \
   ACTIONS_ID_TOKEN_REQUEST_TOKEN=github-job-token HF_OIDC_RESOURCE=acme/trusted HF_HOME="$work/home" HF_HUB_DISABLE_XET=1 \
-  "$work/venv/bin/python" - <<'END'
+  "$client/bin/python" - <<'END'
 from huggingface_hub import HfApi
 from huggingface_hub.errors import HfHubHTTPError
 

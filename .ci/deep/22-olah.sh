@@ -25,7 +25,7 @@ direct=$HF_ENDPOINT
 # The mirror has to be told its port; a free one may be taken before it listens, then another is tried.
 mkdir "$work/mirror"
 for _ in 1 2 3; do
-  port=$(python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])')
+  port=$(free_port)
   (cd "$work/mirror" && exec "$CI_CACHE/olah-$olah/bin/olah-cli" --host 127.0.0.1 --port "$port" --hf-scheme http --hf-netloc "${direct#http://}" \
     --hf-lfs-netloc "${direct#http://}" --mirror-scheme http --mirror-netloc "127.0.0.1:$port" --mirror-lfs-netloc "127.0.0.1:$port" \
     --repos-path "$work/mirror/repos" --log-path "$work/mirror/logs") >"$work/mirror.log" 2>&1 &

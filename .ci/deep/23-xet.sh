@@ -13,17 +13,16 @@ have cargo || PATH=$PATH:$HOME/.cargo/bin
 have cargo || debian cargo || skip_rest 'Xet: there is no cargo to build its test server'
 once "$CI_CACHE/xet-client-$xet" nice cargo install -q xet-client --version "$xet" --features simulation --bin local_cas_server \
   --root "$CI_CACHE/xet-client-$xet" --target-dir "$work/target" || skip_rest "Xet: its test server, crate xet-client $xet, is not to be had here"
-venv "$work/venv" huggingface_hub==2.4.0 || skip_rest 'Xet: huggingface_hub is not to be had here'
-mkdir "$work/js"
-(cd "$work/js" && npm init --yes >/dev/null && npm install --silent --no-fund --no-audit @huggingface/hub@2.17.5)
+hub_client || skip_rest 'Xet: huggingface_hub is not to be had here'
+npm_install "$work/js" @huggingface/hub@2.17.5
 have jq || debian jq
 converter
 
-# client PATTERN COMMAND…: runs a client with a cache of its own; one of its requests must fit the pattern.
-client() {
+# requests PATTERN COMMAND…: runs a client with a cache of its own; one of its requests must fit the pattern.
+requests() {
   local from asked
   from=$(wc -l <"$work/bridge.log")
-  (cd "$work/js" && HF_HOME=$(mktemp -d -p "$work") "${@:2}") >"$work/client.log" 2>&1 || { cat "$work/client.log" "$work/bridge.log"; fail "client: $*"; }
+  (cd "$work/js" && HF_HOME=$(mktemp -d -p "$work") "${@:2}") >"$work/client.log" 2>&1 || { cat "$work/client.log" "$work/bridge.log"; fail "$*"; }
   asked=$(tail -n "+$((from + 1))" "$work/bridge.log")
   grep -qE "$1" <<<"$asked" || fail "no request was $1: $asked"
 }
@@ -33,15 +32,15 @@ status() { curl -s -o /dev/null -w '%{http_code}' "${@:2}" "$1"; }
 
 export HF_TOKEN=hf_test HF_HOME=$work/home
 start_hub hub -model org/tiny
-HF_HUB_DISABLE_XET=1 "$work/venv/bin/python" "$here/client.py" download org/tiny "$work/tiny" 2>"$work/client.log" || fail "$(cat "$work/client.log")"
-port=$(python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])')
+HF_HUB_DISABLE_XET=1 "$client/bin/python" "$here/client.py" download org/tiny "$work/tiny" 2>"$work/client.log" || fail "$(cat "$work/client.log")"
+port=$(free_port)
 "$CI_CACHE/xet-client-$xet/bin/local_cas_server" -d "$work/cas" -p "$port" >"$work/cas.log" 2>&1 &
 pids[$!]=$!
 until curl -sf -o "$work/health" "http://127.0.0.1:$port/health"; do
   kill -0 $! 2>/dev/null || { cat "$work/cas.log"; fail 'local_cas_server did not start'; }
   sleep 0.1
 done
-"$work/venv/bin/python" "$here/bridge.py" "$HF_ENDPOINT" "http://127.0.0.1:$port" >"$work/bridge.url" 2>"$work/bridge.log" &
+"$client/bin/python" "$here/bridge.py" "$HF_ENDPOINT" "http://127.0.0.1:$port" >"$work/bridge.url" 2>"$work/bridge.log" &
 pids[$!]=$!
 until HF_ENDPOINT=$(sed -n 's/^READY //p' "$work/bridge.url") && [ -n "$HF_ENDPOINT" ]; do
   kill -0 $! 2>/dev/null || { cat "$work/bridge.log"; fail 'the bridge did not start'; }
@@ -49,9 +48,9 @@ until HF_ENDPOINT=$(sed -n 's/^READY //p' "$work/bridge.url") && [ -n "$HF_ENDPO
 done
 
 echo '== clients upload by Xet'
-client '200 POST /cas/v[12]/shards' "$work/venv/bin/python" "$here/client.py" upload "$work/tiny" me/tiny
+requests '200 POST /cas/v[12]/shards' "$client/bin/python" "$here/client.py" upload "$work/tiny" me/tiny
 if grep 'objects/batch' "$work/bridge.log"; then fail 'the client used LFS'; fi
-client '200 POST /cas/v[12]/shards' node "$here/client.mjs" "$HF_ENDPOINT" me/tiny
+requests '200 POST /cas/v[12]/shards' node "$here/client.mjs" "$HF_ENDPOINT" me/tiny
 [ "$(status "$HF_ENDPOINT/api/models/me/tiny/xet-write-token/main")" = 401 ] || fail 'everybody gets a token to write'
 token=$(curl -sf "$HF_ENDPOINT/api/models/me/tiny/xet-read-token/main" | jq -r .accessToken)
 [ "$(status "$HF_ENDPOINT/cas/v1/shards" -X POST -d x -H "Authorization: Bearer $token")" = 401 ] || fail 'who may read may write'
@@ -61,7 +60,7 @@ echo '== df11-convert converts that by HTTP, and publishes by LFS'
 "$DF11_CONVERT" verify me/tiny-DF11 --against org/tiny --level proof --quiet
 
 echo '== the client downloads the result by Xet'
-client '200 GET /cas/v[12]/reconstructions/' "$work/venv/bin/python" "$here/client.py" download me/tiny-DF11 "$work/result"
+requests '200 GET /cas/v[12]/reconstructions/' "$client/bin/python" "$here/client.py" download me/tiny-DF11 "$work/result"
 (cd "$work/result" && find . -type f ! -path './.cache/*' -exec sha256sum {} +) | sort >"$work/downloaded"
 (cd "$work/hub/me/tiny-DF11" && find . -type f -exec sha256sum {} +) | sort | diff - "$work/downloaded" || fail 'the client has other bytes than the Hub'
 "$DF11_CONVERT" verify "$work/result" --against org/tiny --level full --quiet

@@ -1,14 +1,14 @@
 #!/usr/bin/env bash
 # Proves that this program reads the shared cache of the official Python client, an old one and the newest: online without
 # fetching a weight, and offline. The newest client keeps weights once for all repos of a cache unless told not to.
-# Needs python3 (3.10 or later) with venv, and PyPI. HF_HUB_OLD and HF_HUB_NEW name other versions, as pip writes them.
+# Needs python3 (3.10 or later) with venv, and PyPI.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 clients=$PWD/internal/hubtest/testdata/clients
 . .ci/lib.sh
 converter
 
-{ venv "$work/old" "${HF_HUB_OLD:-huggingface_hub==0.36.2}" && venv "$work/new" "${HF_HUB_NEW:-huggingface_hub==2.4.0}" hf-xet; } ||
+{ venv "$work/old" huggingface_hub==0.36.2 && hub_client; } ||
   skip_rest 'the shared cache: huggingface_hub is not to be had here'
 "$work/old/bin/pip" uninstall --quiet --yes hf-xet
 
@@ -40,7 +40,7 @@ reads() {
   export HF_HUB_CACHE=$work/cache
   rm -rf "$HF_HUB_CACHE"
   serve
-  "$work/$1/bin/python" "$clients/cache.py" "$2"
+  "$1/bin/python" "$clients/cache.py" "$2"
   end_hub
   serve
   convert again
@@ -50,11 +50,11 @@ reads() {
 }
 
 echo "== the old client"
-reads old own
+reads "$work/old" own
 echo "== the newest, which keeps weights once for all repos"
-reads new shared
+reads "$client" shared
 echo "== the newest, told not to"
-HF_HUB_DISABLE_SHARED_BLOBS=1 reads new own
+HF_HUB_DISABLE_SHARED_BLOBS=1 reads "$client" own
 echo "== the newest without Xet, as where hf-xet is not installed"
-HF_HUB_DISABLE_XET=1 reads new own
+HF_HUB_DISABLE_XET=1 reads "$client" own
 echo "shared cache: this program reads what the Python clients wrote"

@@ -4,14 +4,13 @@ set -euo pipefail
 cd "$(dirname "$0")/../.."
 . .ci/lib.sh
 
-venv "$work/venv" huggingface_hub==2.4.0 ||
-  skip_rest 'huggingface_hub is not to be had here: the commands of deploy/hf-jobs were not read'
+hub_client || skip_rest 'huggingface_hub is not to be had here: the commands of deploy/hf-jobs were not read'
 mkdir "$work/bin"
 cat >"$work/bin/hf" <<HF
 #!/usr/bin/env bash
 [ "\$1 \$2" = 'jobs run' ] || exit 1
 shift 2
-exec "$work/venv/bin/hf" jobs run --dry-run "\$@"
+exec "$client/bin/hf" jobs run --dry-run "\$@"
 HF
 chmod +x "$work/bin/hf"
 # shellcheck disable=SC2016 # the backquotes are Markdown's

@@ -7,11 +7,7 @@ cd "$(dirname "$0")/../.."
 
 have node npm || skip_rest 'the page: there is no node with npm'
 have chromium || debian chromium || skip_rest 'the page: Chromium is not to be had here'
-browser() {
-  mkdir -p "$1"
-  (cd "$1" && npm init --yes >/dev/null && npm install --silent --no-fund --no-audit puppeteer-core@24.43.1 axe-core@4.14.1)
-}
-once "$CI_CACHE/page-24.43.1" browser "$CI_CACHE/page-24.43.1" || skip_rest 'the page: puppeteer-core and axe-core are not to be had here'
+once "$CI_CACHE/page-24.43.1" npm_install "$CI_CACHE/page-24.43.1" puppeteer-core@24.43.1 axe-core@4.14.1 || skip_rest 'the page: puppeteer-core and axe-core are not to be had here'
 
 lines() { cat "$@" | wc -l; }
 [ "$(lines page/*.{html,css,js})" -le 900 ] || fail "the page has $(lines page/*.{html,css,js}) lines, more than 900"
