@@ -22,15 +22,6 @@ func ownModule(t testing.TB) *module {
 	return m
 }
 
-func entry(t testing.TB, m *module, name string) *entryPoint {
-	t.Helper()
-	k, err := m.entry(name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return k
-}
-
 // officialPTX is the official decode.ptx, which is not ours to ship.
 func officialPTX(t testing.TB) string {
 	t.Helper()
@@ -54,7 +45,7 @@ func officialKernel(t testing.TB) *entryPoint {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return entry(t, m, Decode)
+	return m.kernels[Decode]
 }
 
 // must fails the test unless a run gave the unit's weights.
@@ -81,7 +72,7 @@ func firstDifference(a, b []byte) int {
 // mustDecodeOwn runs our entry points in several ways.
 func mustDecodeOwn(t *testing.T, m *module, u *unit, v variant) {
 	t.Helper()
-	k := entry(t, m, Decode)
+	k := m.kernels[Decode]
 	v.own = v.seed%2 == 0
 	out, _, err := decode(k, u, v)
 	must(t, fmt.Sprintf("decode %+v", v), u, out, err)
@@ -213,7 +204,7 @@ func mutants(t *testing.T, k *entryPoint, u *unit, run func(*entryPoint) ([]byte
 func TestMutants(t *testing.T) {
 	m, u := ownModule(t), normalUnit(t, 40000)
 	for name, want := range map[string]int{Decode: 4, BuildTables: 0, DecodeTiles: 0} { // 0: any number but none
-		lost, n := mutants(t, entry(t, m, name), u, func(k *entryPoint) ([]byte, stats, error) {
+		lost, n := mutants(t, m.kernels[name], u, func(k *entryPoint) ([]byte, stats, error) {
 			if name == Decode {
 				return decode(k, u, variant{own: true})
 			}
@@ -238,7 +229,7 @@ func TestCorruptUnits(t *testing.T) {
 func endsWell(t *testing.T, m *module, u *unit, v variant, what string) {
 	t.Helper()
 	v.corrupt = true
-	if _, _, err := decode(entry(t, m, Decode), u, v); err != nil {
+	if _, _, err := decode(m.kernels[Decode], u, v); err != nil {
 		t.Errorf("decode, %s: %v", what, err)
 	}
 	if _, _, err := decodeTiles(m, u, v, 3); err != nil {

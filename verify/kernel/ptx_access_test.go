@@ -1,7 +1,6 @@
 package kernel
 
 import (
-	"errors"
 	"fmt"
 	"strings"
 )
@@ -17,64 +16,39 @@ type access struct {
 }
 
 // buildLoad reads memory, or takes a parameter of the kernel.
-func buildLoad(c *compiler, in *instr, mods, ops []string) error {
+func buildLoad(c *compiler, in *instr, mods, ops []string) {
 	if mods[0] == "param" {
-		t, err := lastType(mods)
-		if err != nil {
-			return err
-		}
-		return c.compute(in, same, t, ops)
+		c.compute(in, same, lastType(mods), ops)
+		return
 	}
-	if len(ops) != 2 {
-		return errors.New("wrong number of operands")
-	}
-	return c.access(in, &access{}, mods, ops[0], ops[1])
+	c.access(in, &access{}, mods, ops[0], ops[1])
 }
 
-func buildStore(c *compiler, in *instr, mods, ops []string) error {
-	if len(ops) != 2 {
-		return errors.New("wrong number of operands")
-	}
-	return c.access(in, &access{store: true}, mods, ops[1], ops[0])
+func buildStore(c *compiler, in *instr, mods, ops []string) {
+	c.access(in, &access{store: true}, mods, ops[1], ops[0])
 }
 
 // access fills in a from the modifiers and operands of a load or a store. vector is "{%r1,%r2}" or a single register,
 // address is "[base]" or "[base+offset]".
-func (c *compiler) access(in *instr, a *access, mods []string, vector, address string) error {
-	if err := a.modifiers(mods); err != nil {
-		return err
-	}
+func (c *compiler) access(in *instr, a *access, mods []string, vector, address string) {
+	a.modifiers(mods)
 	for _, name := range strings.Split(strings.Trim(vector, "{}"), ",") {
-		row, err := c.source(name, types["b64"])
-		if !a.store && err == nil {
-			row, err = c.register(name)
+		if !a.store {
+			c.register(name)
 		}
-		if err != nil {
-			return err
-		}
-		a.rows = append(a.rows, row)
+		a.rows = append(a.rows, c.source(name, types["b64"]))
 	}
 	base, offset, hasOffset := strings.Cut(strings.Trim(address, "[]"), "+")
-	var err error
 	if hasOffset {
-		if a.offset, err = parseNumber(offset); err != nil {
-			return err
-		}
+		a.offset = parseNumber(offset)
 	}
-	if a.base, err = c.source(base, types["u64"]); err != nil {
-		return fmt.Errorf("address %q: %w", address, err)
-	}
+	a.base = c.source(base, types["u64"])
 	in.do = a.run
-	return nil
 }
 
 // modifiers reads the modifiers of a load or a store.
-func (a *access) modifiers(mods []string) error {
-	t, err := lastType(mods)
-	if err != nil {
-		return err
-	}
-	a.size = t.bits / 8
+func (a *access) modifiers(mods []string) {
+	a.size = lastType(mods).bits / 8
 	global := false
 	for _, m := range mods[:len(mods)-1] {
 		switch m {
@@ -84,16 +58,12 @@ func (a *access) modifiers(mods []string) error {
 			a.shared = true
 		case "volatile", "nc", "v2", "v4": // vectors show in the operands
 		default:
-			return fmt.Errorf("modifier %q", m)
+			unsupported("modifier %q", m)
 		}
 	}
-	switch {
-	case global == a.shared:
-		return errors.New("generic addresses are not supported")
-	case a.size == 0:
-		return errors.New("predicates are not in memory")
+	if global == a.shared {
+		unsupported("generic address")
 	}
-	return nil
 }
 
 func (a *access) run(w *warp, mask uint32) (int, error) {
@@ -126,29 +96,17 @@ func (a *access) run(w *warp, mask uint32) (int, error) {
 }
 
 // buildShuffle is shfl.sync.mode.b32 d, a, b, c, members, or d|p where p says whether the lane to read from is there.
-func buildShuffle(c *compiler, in *instr, mods, ops []string) error {
-	if len(mods) != 3 || mods[0] != "sync" || len(ops) != 5 {
-		return errors.New("form of shfl is not supported")
-	}
+func buildShuffle(c *compiler, in *instr, mods, ops []string) {
 	from := shuffles[mods[1]]
-	if from == nil {
-		return fmt.Errorf("modifier %q", mods[1])
+	if mods[0] != "sync" || from == nil {
+		unsupported("shfl.%s", strings.Join(mods, "."))
 	}
 	into, there, hasThere := strings.Cut(ops[0], "|")
-	dst, err := c.register(into)
-	if err != nil {
-		return err
-	}
-	p := -1
+	dst, p := c.register(into), -1
 	if hasThere {
-		if p, err = c.register(there); err != nil {
-			return err
-		}
+		p = c.register(there)
 	}
-	src, err := c.sources(ops[1:], types["b32"])
-	if err != nil {
-		return err
-	}
+	src := c.sources(ops[1:], types["b32"])
 	in.do = func(w *warp, mask uint32) (int, error) {
 		values := w.rows[src[0]] // a copy: dst may be the same row
 		for lane := range lanes(mask) {
@@ -169,13 +127,11 @@ func buildShuffle(c *compiler, in *instr, mods, ops []string) error {
 		}
 		return 0, nil
 	}
-	return nil
 }
 
 // shuffles give the lane to read from, by the operands b and c, and whether it is in the segment. If not, a lane reads
 // itself.
 var shuffles = map[string]func(lane, b, c int) (from int, ok bool){
-	"up":   func(lane, b, c int) (int, bool) { return lane - b, lane-b >= lastLane(lane, c) },
 	"down": func(lane, b, c int) (int, bool) { return lane + b, lane+b <= lastLane(lane, c) },
 	"idx": func(lane, b, c int) (int, bool) {
 		segment := c >> 8 & 31

@@ -1,8 +1,6 @@
 package kernel
 
 import (
-	"errors"
-	"fmt"
 	"strconv"
 	"strings"
 )
@@ -49,7 +47,6 @@ type rowStart struct {
 // specialRegisters are the readable special registers, by the number of the thread within its block.
 var specialRegisters = map[string]func(b *block, thread int) uint64{
 	"%tid.x":             func(_ *block, thread int) uint64 { return uint64(thread) },
-	"%laneid":            func(_ *block, thread int) uint64 { return uint64(thread % warpSize) },
 	"%ntid.x":            func(b *block, _ int) uint64 { return uint64(b.launch.block) },
 	"%ctaid.x":           func(b *block, _ int) uint64 { return uint64(b.index) },
 	"%nctaid.x":          func(b *block, _ int) uint64 { return uint64(b.launch.grid) },
@@ -93,59 +90,40 @@ func (c *compiler) param(name string, t typ) {
 }
 
 // registers reads ".b32 %r<10>" or ".pred p, q".
-func (c *compiler) registers(words []string) error {
-	if len(words) < 2 {
-		return errors.New("register declaration")
-	}
-	t, err := parseType(strings.TrimPrefix(words[0], "."))
-	if err != nil {
-		return err
-	}
+func (c *compiler) registers(words []string) {
+	t := parseType(strings.TrimPrefix(words[0], "."))
 	for _, name := range operands(words[1:]) {
 		prefix, count, numbered := strings.Cut(strings.TrimSuffix(name, ">"), "<")
 		if !numbered {
 			c.row(name, rowStart{mask: t.mask()})
 			continue
 		}
-		n, err := strconv.Atoi(count)
-		if err != nil || n > 1<<20 {
-			return fmt.Errorf("%q registers", count)
-		}
-		for i := range n {
+		for i := range int(parseNumber(count)) {
 			c.row(prefix+strconv.Itoa(i), rowStart{mask: t.mask()})
 		}
 	}
-	return nil
 }
 
 // instruction compiles "@!%p1 opcode a, b, c".
-func (c *compiler) instruction(words []string, line int) (err error) {
+func (c *compiler) instruction(words []string, line int) {
 	in := instr{line: line}
-	if words[0] == "@" && len(words) > 1 {
+	if words[0] == "@" {
 		words = words[1:]
 		g := guard{want: 1}
 		if words[0] == "!" {
 			g.want, words = 0, words[1:]
 		}
-		if len(words) < 2 {
-			return errors.New("guard without an instruction")
-		}
-		if g.row, err = c.register(words[0]); err != nil {
-			return err
-		}
+		g.row = c.register(words[0])
 		in.guards, words = append(in.guards, g), words[1:]
 	}
 	in.opcode = words[0]
 	name, modifiers, _ := strings.Cut(in.opcode, ".")
 	build := opcodes[name]
 	if build == nil {
-		return fmt.Errorf("instruction %q is not supported", in.opcode)
+		unsupported("instruction %q", in.opcode)
 	}
-	if err := build(c, &in, strings.Split(modifiers, "."), operands(words[1:])); err != nil {
-		return fmt.Errorf("%s: %w", strings.Join(words, " "), err)
-	}
+	build(c, &in, strings.Split(modifiers, "."), operands(words[1:]))
 	c.kernel.code = append(c.kernel.code, in)
-	return nil
 }
 
 // operands joins the words between commas; commas in braces do not part operands.
@@ -172,42 +150,35 @@ func operands(words []string) []string {
 }
 
 // source returns the row of an operand to read: a name, or a constant of type t.
-func (c *compiler) source(operand string, t typ) (int, error) {
+func (c *compiler) source(operand string, t typ) int {
 	if row, ok := c.rows[operand]; ok {
-		return row, nil
+		return row
 	}
 	if of := specialRegisters[operand]; of != nil {
-		return c.row(operand, rowStart{of: of}), nil
+		return c.row(operand, rowStart{of: of})
 	}
-	v, err := parseNumber(operand)
-	if err != nil {
-		return 0, fmt.Errorf("operand %q", operand)
-	}
-	return c.constant(v & t.mask()), nil
+	return c.constant(parseNumber(operand) & t.mask())
 }
 
 // sources returns the rows of operands of type t.
-func (c *compiler) sources(operands []string, t typ) (rows []int, err error) {
+func (c *compiler) sources(operands []string, t typ) (rows []int) {
 	for _, operand := range operands {
-		row, err := c.source(operand, t)
-		if err != nil {
-			return nil, err
-		}
-		rows = append(rows, row)
+		rows = append(rows, c.source(operand, t))
 	}
-	return rows, nil
+	return rows
 }
 
 // register returns the row of a register or predicate.
-func (c *compiler) register(name string) (int, error) {
-	if row, ok := c.rows[name]; ok && c.kernel.rows[row].of == nil {
-		return row, nil
+func (c *compiler) register(name string) int {
+	row, ok := c.rows[name]
+	if !ok || c.kernel.rows[row].of != nil {
+		unsupported("register %q", name)
 	}
-	return 0, fmt.Errorf("register %q", name)
+	return row
 }
 
 // finish finds where branches lead.
-func (c *compiler) finish() error {
+func (c *compiler) finish() {
 	code := c.kernel.code
 	for i := range code {
 		if code[i].flow != flowBranch {
@@ -215,10 +186,9 @@ func (c *compiler) finish() error {
 		}
 		target, ok := c.labels[code[i].label]
 		if !ok || target >= len(code) {
-			return fmt.Errorf("line %d: label %q", code[i].line, code[i].label)
+			unsupported("label %q of line %d", code[i].label, code[i].line)
 		}
 		code[i].target = target
 	}
 	c.kernel.findMeetings()
-	return nil
 }

@@ -18,7 +18,6 @@ package kernel
 // nor what an assembler makes of the text.
 
 import (
-	"errors"
 	"fmt"
 	"maps"
 	"math/rand/v2"
@@ -29,14 +28,6 @@ import (
 type module struct {
 	kernels map[string]*entryPoint
 	shared  []string // names of the dynamic shared memory
-}
-
-// entry returns an entry point by name.
-func (m *module) entry(name string) (*entryPoint, error) {
-	if k := m.kernels[name]; k != nil {
-		return k, nil
-	}
-	return nil, fmt.Errorf("ptx: no entry point %q", name)
 }
 
 // with returns a copy of the module in which k replaces the kernel of the same name.
@@ -50,7 +41,6 @@ func (m *module) with(k *entryPoint) *module {
 // entryPoint is one kernel of a module, ready to run.
 type entryPoint struct {
 	name    string
-	threads int // .maxntid, or 0
 	nParams int
 	code    []instr
 	rows    []rowStart
@@ -102,18 +92,9 @@ func (f *fault) Error() string {
 	return fmt.Sprintf("%s, line %d, block %d, thread %d: %v", f.kernel, f.line, f.block, f.thread, f.err)
 }
 
-// Unwrap gives the kind of the fault.
-func (f *fault) Unwrap() error { return f.err }
-
-// errStepLimit says that a block did not come to an end.
-var errStepLimit = errors.New("step limit reached")
-
 // run launches the kernel and waits for its end. Blocks run one after the other, in an order that seed decides. An error
-// is a *fault, or says what is wrong with the launch.
+// is a *fault.
 func (k *entryPoint) run(m *memory, l launch) (stats, error) {
-	if err := k.check(l); err != nil {
-		return stats{}, err
-	}
 	m.beginLaunch()
 	rng := rand.New(rand.NewPCG(l.seed, 0x9e3779b97f4a7c15))
 	b := newBlock(k, m, l)
@@ -124,18 +105,4 @@ func (k *entryPoint) run(m *memory, l launch) (stats, error) {
 		}
 	}
 	return b.stats, nil
-}
-
-func (k *entryPoint) check(l launch) error {
-	switch {
-	case l.grid < 1 || l.block < 1 || l.block%warpSize != 0 || l.block > 1024:
-		return fmt.Errorf("ptx: launch of %d blocks of %d threads", l.grid, l.block)
-	case k.threads != 0 && l.block > k.threads:
-		return fmt.Errorf("ptx: blocks of %d threads; %s is compiled for %d", l.block, k.name, k.threads)
-	case len(l.args) != k.nParams:
-		return fmt.Errorf("ptx: %d arguments; %s takes %d", len(l.args), k.name, k.nParams)
-	case l.sharedBytes < 0 || l.sharedBytes > 1<<18:
-		return fmt.Errorf("ptx: %d bytes of shared memory", l.sharedBytes)
-	}
-	return nil
 }

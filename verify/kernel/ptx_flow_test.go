@@ -1,31 +1,20 @@
 package kernel
 
 import (
-	"errors"
 	"math/big"
 	"math/bits"
 )
 
-func buildBranch(_ *compiler, in *instr, _, ops []string) error {
-	if len(ops) != 1 {
-		return errors.New("wrong number of operands")
-	}
-	in.flow, in.label = flowBranch, ops[0]
-	return nil
-}
+func buildBranch(_ *compiler, in *instr, _, ops []string) { in.flow, in.label = flowBranch, ops[0] }
 
-func buildReturn(_ *compiler, in *instr, _, _ []string) error {
-	in.flow = flowReturn
-	return nil
-}
+func buildReturn(_ *compiler, in *instr, _, _ []string) { in.flow = flowReturn }
 
 // buildBarrier takes the barrier of the whole block only.
-func buildBarrier(_ *compiler, in *instr, mods, ops []string) error {
+func buildBarrier(_ *compiler, in *instr, mods, ops []string) {
 	if mods[0] != "sync" || len(ops) != 1 || ops[0] != "0" {
-		return errors.New("only bar.sync 0 is supported")
+		unsupported("other barrier than bar.sync 0")
 	}
 	in.flow = flowBarrier
-	return nil
 }
 
 // findMeetings finds where hardware brings parted lanes together again: at the immediate postdominator of the branch,

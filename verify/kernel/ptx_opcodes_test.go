@@ -1,10 +1,9 @@
 package kernel
 
 import (
-	"errors"
-	"fmt"
 	"math"
 	"math/bits"
+	"slices"
 	"strings"
 )
 
@@ -22,15 +21,16 @@ var types = map[string]typ{
 	"b64": {64, false}, "u64": {64, false}, "s64": {64, true},
 }
 
-func parseType(s string) (typ, error) {
-	if t, ok := types[s]; ok {
-		return t, nil
+func parseType(s string) typ {
+	t, ok := types[s]
+	if !ok {
+		unsupported("type %q", s)
 	}
-	return typ{}, fmt.Errorf("type %q is not supported", s)
+	return t
 }
 
 // lastType reads the type at the end of an opcode.
-func lastType(mods []string) (typ, error) { return parseType(mods[len(mods)-1]) }
+func lastType(mods []string) typ { return parseType(mods[len(mods)-1]) }
 
 // mask has the type's bits set.
 func (t typ) mask() uint64 { return ^uint64(0) >> (64 - t.bits) }
@@ -53,7 +53,7 @@ func (t typ) less(a, b uint64) bool {
 }
 
 // A builder compiles one opcode from its modifiers and operands.
-type builder = func(c *compiler, in *instr, mods, ops []string) error
+type builder = func(c *compiler, in *instr, mods, ops []string)
 
 // eval computes the result of an instruction from its sources.
 type eval = func(a, b, c uint64) uint64
@@ -86,28 +86,15 @@ var opcodes = map[string]builder{
 
 // arith returns the builder of an instruction whose operands are all of the type that ends its opcode.
 func arith(of func(typ) eval) builder {
-	return func(c *compiler, in *instr, mods, ops []string) error {
-		t, err := lastType(mods)
-		if err != nil {
-			return err
-		}
-		return c.compute(in, of(t), t, ops)
+	return func(c *compiler, in *instr, mods, ops []string) {
+		t := lastType(mods)
+		c.compute(in, of(t), t, ops)
 	}
 }
 
 // compute makes in an instruction that sets its first operand to f of up to three others, of type t.
-func (c *compiler) compute(in *instr, f eval, t typ, ops []string) error {
-	if len(ops) < 2 || len(ops) > 4 {
-		return errors.New("wrong number of operands")
-	}
-	dst, err := c.register(ops[0])
-	if err != nil {
-		return err
-	}
-	src, err := c.sources(ops[1:], t)
-	if err != nil {
-		return err
-	}
+func (c *compiler) compute(in *instr, f eval, t typ, ops []string) {
+	dst, src := c.register(ops[0]), c.sources(ops[1:], t)
 	src = append(src, src[0], src[0]) // three in any case
 	in.do = func(w *warp, mask uint32) (int, error) {
 		dst, a, b, c := &w.rows[dst], &w.rows[src[0]], &w.rows[src[1]], &w.rows[src[2]]
@@ -116,34 +103,24 @@ func (c *compiler) compute(in *instr, f eval, t typ, ops []string) error {
 		}
 		return 0, nil
 	}
-	return nil
 }
 
 func same(a, _, _ uint64) uint64 { return a }
 
 // buildMove is mov.b64 {low, high}, a, which parts a register, or mov of any type.
-func buildMove(c *compiler, in *instr, mods, ops []string) error {
-	if len(ops) != 2 {
-		return errors.New("wrong number of operands")
-	}
+func buildMove(c *compiler, in *instr, mods, ops []string) {
 	low, high, parts := strings.Cut(strings.Trim(ops[0], "{}"), ",")
 	if !parts {
-		return arith(func(typ) eval { return same })(c, in, mods, ops)
+		c.compute(in, same, lastType(mods), ops)
+		return
 	}
-	var halves [2]instr
-	err := c.compute(&halves[0], func(a, _, _ uint64) uint64 { return a & math.MaxUint32 }, types["b64"], []string{low, ops[1]})
-	if err == nil {
-		err = c.compute(&halves[1], func(a, _, _ uint64) uint64 { return a >> 32 }, types["b64"], []string{high, ops[1]})
-	}
+	var lower, upper instr
+	c.compute(&lower, func(a, _, _ uint64) uint64 { return a & math.MaxUint32 }, types["b64"], []string{low, ops[1]})
+	c.compute(&upper, func(a, _, _ uint64) uint64 { return a >> 32 }, types["b64"], []string{high, ops[1]})
 	in.do = func(w *warp, mask uint32) (int, error) {
-		for _, half := range halves {
-			if lane, err := half.do(w, mask); err != nil {
-				return lane, err
-			}
-		}
-		return 0, nil
+		_, _ = lower.do(w, mask) // what computes has no errors
+		return upper.do(w, mask)
 	}
-	return err
 }
 
 func choose(a, b, p uint64) uint64 {
@@ -155,27 +132,17 @@ func choose(a, b, p uint64) uint64 {
 
 // buildGlobalAddress takes addresses of global memory as they are, in both directions. Accesses through generic addresses
 // are not supported.
-func buildGlobalAddress(c *compiler, in *instr, mods, ops []string) error {
-	if len(mods) < 2 || mods[len(mods)-2] != "global" {
-		return errors.New("only addresses of global memory are supported")
+func buildGlobalAddress(c *compiler, in *instr, mods, ops []string) {
+	if !slices.Contains(mods, "global") {
+		unsupported("address of other than global memory")
 	}
-	return c.compute(in, same, types["u64"], ops)
+	c.compute(in, same, types["u64"], ops)
 }
 
 // buildConvert converts between integer types.
-func buildConvert(c *compiler, in *instr, mods, ops []string) error {
-	if len(mods) != 2 {
-		return errors.New("only plain integer conversions are supported")
-	}
-	to, err := parseType(mods[0])
-	if err != nil {
-		return err
-	}
-	from, err := parseType(mods[1])
-	if err != nil {
-		return err
-	}
-	return c.compute(in, func(a, _, _ uint64) uint64 { return uint64(from.extend(a)) & to.mask() }, from, ops)
+func buildConvert(c *compiler, in *instr, mods, ops []string) {
+	to, from := parseType(mods[0]), lastType(mods)
+	c.compute(in, func(a, _, _ uint64) uint64 { return uint64(from.extend(a)) & to.mask() }, from, ops)
 }
 
 func minimum(t typ) eval {
@@ -227,35 +194,24 @@ func permute(a, b, c uint64) uint64 {
 	return r
 }
 
-// buildFunnel is shf: the upper word of b:a shifted left, or the lower word shifted right.
-func buildFunnel(c *compiler, in *instr, mods, ops []string) error {
-	if len(mods) != 3 || mods[0] != "l" && mods[0] != "r" || mods[1] != "clamp" && mods[1] != "wrap" {
-		return errors.New("form of shf is not supported")
+// buildFunnel is shf.l: the upper word of b:a shifted left.
+func buildFunnel(c *compiler, in *instr, mods, ops []string) {
+	if mods[0] != "l" || mods[1] != "clamp" && mods[1] != "wrap" {
+		unsupported("shf.%s", strings.Join(mods, "."))
 	}
-	left, wrap := mods[0] == "l", mods[1] == "wrap"
 	f := func(a, b, n uint64) uint64 {
-		if wrap {
+		if mods[1] == "wrap" {
 			n &= 31
 		}
-		v := b<<32 | a
-		if left {
-			return v << min(n, 32) >> 32
-		}
-		return v >> min(n, 32) & 0xffffffff
+		return (b<<32 | a) << min(n, 32) >> 32
 	}
-	return c.compute(in, f, types["b32"], ops)
+	c.compute(in, f, types["b32"], ops)
 }
 
 // buildLogic is lop3.b32 d, a, b, c, table.
-func buildLogic(c *compiler, in *instr, _, ops []string) error {
-	if len(ops) != 5 {
-		return errors.New("wrong number of operands")
-	}
-	table, err := parseNumber(ops[4])
-	if err != nil || table > 255 {
-		return fmt.Errorf("table %q", ops[4])
-	}
-	return c.compute(in, func(x, y, z uint64) uint64 { return threeWay(x, y, z, table) & math.MaxUint32 }, types["b32"], ops[:4])
+func buildLogic(c *compiler, in *instr, _, ops []string) {
+	table := parseNumber(ops[4])
+	c.compute(in, func(x, y, z uint64) uint64 { return threeWay(x, y, z, table) & math.MaxUint32 }, types["b32"], ops[:4])
 }
 
 // threeWay: bit i of the table is the result where the bits of x, y, z make the number i.
@@ -269,49 +225,34 @@ func threeWay(x, y, z, table uint64) (r uint64) {
 }
 
 // buildMultiply is mul and mad. The third source of mad, which is added, has the width of the result.
-func buildMultiply(c *compiler, in *instr, mods, ops []string) error {
-	t, err := lastType(mods)
-	if err != nil {
-		return err
-	}
-	shift, m := 0, t.mask()
+func buildMultiply(c *compiler, in *instr, mods, ops []string) {
+	t := lastType(mods)
+	m := t.mask()
 	switch {
-	case mods[0] == "hi" && t.bits < 64:
-		shift = t.bits
 	case mods[0] == "wide" && t.bits < 64:
 		m = typ{bits: 2 * t.bits}.mask()
 	case mods[0] != "lo":
-		return errors.New("form of the product is not supported")
+		unsupported("product %q", mods[0])
 	}
 	if len(ops) == 3 {
 		ops = append(ops, "0") // mul
 	}
-	f := func(a, b, c uint64) uint64 { return (uint64(t.extend(a)*t.extend(b))>>shift + c) & m }
-	return c.compute(in, f, t, ops)
+	f := func(a, b, c uint64) uint64 { return (uint64(t.extend(a)*t.extend(b)) + c) & m }
+	c.compute(in, f, t, ops)
 }
 
 // buildInsertField is bfi: b with d bits of a put in at bit c.
-func buildInsertField(c *compiler, in *instr, mods, ops []string) error {
-	t, err := lastType(mods)
-	if err != nil || len(ops) != 5 {
-		return errors.New("type or operands")
-	}
-	length, err := parseNumber(ops[4])
-	if err != nil {
-		return fmt.Errorf("only a constant length is supported: %w", err)
-	}
+func buildInsertField(c *compiler, in *instr, mods, ops []string) {
+	t := lastType(mods)
 	m := t.mask()
-	field := uint64(1)<<min(length, 64) - 1
+	field := uint64(1)<<min(parseNumber(ops[4]), 64) - 1
 	f := func(a, b, at uint64) uint64 { return (b&^(field<<(at&255)) | a&field<<(at&255)) & m }
-	return c.compute(in, f, t, ops[:4])
+	c.compute(in, f, t, ops[:4])
 }
 
 // buildCompare is setp.cmp.type p, a, b.
-func buildCompare(c *compiler, in *instr, mods, ops []string) error {
-	t, err := lastType(mods)
-	if err != nil || len(mods) != 2 || len(ops) != 3 {
-		return errors.New("type or operands")
-	}
+func buildCompare(c *compiler, in *instr, mods, ops []string) {
+	t := lastType(mods)
 	compare := map[string]func(a, b uint64) bool{
 		"eq": func(a, b uint64) bool { return a == b },
 		"ne": func(a, b uint64) bool { return a != b },
@@ -321,7 +262,7 @@ func buildCompare(c *compiler, in *instr, mods, ops []string) error {
 		"le": func(a, b uint64) bool { return !t.less(b, a) },
 	}[mods[0]]
 	if compare == nil {
-		return fmt.Errorf("comparison %q", mods[0])
+		unsupported("comparison %q", mods[0])
 	}
 	f := func(a, b, _ uint64) uint64 {
 		if compare(a, b) {
@@ -329,5 +270,5 @@ func buildCompare(c *compiler, in *instr, mods, ops []string) error {
 		}
 		return 0
 	}
-	return c.compute(in, f, t, ops)
+	c.compute(in, f, t, ops)
 }

@@ -1,7 +1,6 @@
 package kernel
 
 import (
-	"errors"
 	"fmt"
 	"maps"
 	"regexp"
@@ -19,13 +18,12 @@ type token struct {
 var tokenPattern = regexp.MustCompile(`//[^\n]*|"[^"\n]*"|[\w%$.]+|[-{}()\[\]<>,;:+@!|]`)
 
 // lex cuts PTX text into tokens and drops comments.
-func lex(src string) ([]token, error) {
-	var tokens []token
+func lex(src string) (tokens []token) {
 	line, end := 1, 0
 	for _, match := range append(tokenPattern.FindAllStringIndex(src, -1), []int{len(src), len(src)}) {
 		between, text := src[end:match[0]], src[match[0]:match[1]]
 		if other := strings.TrimSpace(between); other != "" {
-			return nil, fmt.Errorf("line %d: character %q", line, other[:1])
+			unsupported("character %q", other[:1])
 		}
 		line += strings.Count(between, "\n")
 		end = match[1]
@@ -33,8 +31,11 @@ func lex(src string) ([]token, error) {
 			tokens = append(tokens, token{text, line})
 		}
 	}
-	return tokens, nil
+	return tokens
 }
+
+// unsupported ends parsePTX: the text has what the interpreter does not know.
+func unsupported(format string, args ...any) { panic(fmt.Errorf(format, args...)) }
 
 // parser walks over tokens.
 type parser struct {
@@ -44,16 +45,19 @@ type parser struct {
 }
 
 // parsePTX reads a PTX module. An instruction that the interpreter does not know is an error here, not when it runs.
-func parsePTX(src []byte) (*module, error) {
-	tokens, err := lex(string(src))
-	if err != nil {
-		return nil, fmt.Errorf("ptx: %w", err)
-	}
-	p := &parser{tokens: tokens, module: &module{kernels: map[string]*entryPoint{}}}
-	for !p.done() {
-		if err := p.directive(); err != nil {
-			return nil, fmt.Errorf("ptx: line %d: %w", p.tokens[p.at-1].line, err)
+func parsePTX(src []byte) (m *module, err error) {
+	p := &parser{module: &module{kernels: map[string]*entryPoint{}}}
+	defer func() {
+		if reason, ok := recover().(error); ok {
+			line := 0
+			if p.at > 0 {
+				line = p.tokens[p.at-1].line
+			}
+			err = fmt.Errorf("ptx: line %d: %w", line, reason)
 		}
+	}()
+	for p.tokens = lex(string(src)); !p.done(); {
+		p.directive()
 	}
 	return p.module, nil
 }
@@ -84,13 +88,12 @@ func (p *parser) accept(text string) bool {
 	return true
 }
 
-func (p *parser) expect(texts ...string) error {
+func (p *parser) expect(texts ...string) {
 	for _, text := range texts {
 		if got := p.next(); got != text {
-			return fmt.Errorf("%q where %q is expected", got, text)
+			unsupported("%q where %q is expected", got, text)
 		}
 	}
-	return nil
 }
 
 // skipList skips "a, b, c".
@@ -102,133 +105,104 @@ func (p *parser) skipList() {
 }
 
 // parseNumber reads an integer with an optional sign.
-func parseNumber(s string) (uint64, error) {
+func parseNumber(s string) uint64 {
 	digits, negative := strings.CutPrefix(s, "-")
 	v, err := strconv.ParseUint(strings.TrimSuffix(digits, "U"), 0, 64)
 	if err != nil {
-		return 0, fmt.Errorf("number %q", s)
+		unsupported("operand %q", s)
 	}
 	if negative {
 		v = -v
 	}
-	return v, nil
+	return v
 }
 
 // directive reads one statement outside of kernels.
-func (p *parser) directive() error {
+func (p *parser) directive() {
 	switch d := p.next(); d {
 	case ".version", ".address_size", ".target":
 		p.skipList()
-		return nil
 	case ".extern", ".visible", ".weak":
-		return nil
 	case ".shared":
-		return p.dynamicShared()
+		p.dynamicShared()
 	case ".entry":
-		return p.entry()
+		p.entry()
 	default:
-		return fmt.Errorf("directive %q is not supported", d)
+		unsupported("directive %q", d)
 	}
 }
 
 // dynamicShared reads ".align 16 .b8 name[];". All such names stand for the start of shared memory.
-func (p *parser) dynamicShared() error {
+func (p *parser) dynamicShared() {
 	if p.accept(".align") {
 		p.next()
 	}
 	p.next() // the type
 	p.module.shared = append(p.module.shared, p.next())
-	return p.expect("[", "]", ";")
+	p.expect("[", "]", ";")
 }
 
 // entry reads a kernel.
-func (p *parser) entry() error {
+func (p *parser) entry() {
 	c := newCompiler(p.module, p.next())
-	if err := p.params(c); err != nil {
-		return err
-	}
+	p.params(c)
 	for !p.accept("{") {
 		switch d := p.next(); d {
-		case ".maxntid":
-			n, err := strconv.Atoi(p.peek())
-			if err != nil {
-				return fmt.Errorf("%s of %q", d, p.peek())
-			}
-			c.kernel.threads = n
+		case ".maxntid", ".minnctapersm":
 			p.skipList()
-		case ".minnctapersm":
-			p.next()
 		default:
-			return fmt.Errorf("directive %q is not supported", d)
+			unsupported("directive %q", d)
 		}
 	}
-	if err := p.block(c); err != nil {
-		return err
-	}
-	if err := c.finish(); err != nil {
-		return err
-	}
+	p.block(c)
+	c.finish()
 	p.module.kernels[c.kernel.name] = c.kernel
-	return nil
 }
 
 // block reads statements up to a closing brace. What a block in braces declares is forgotten at its end.
-func (p *parser) block(c *compiler) error {
+func (p *parser) block(c *compiler) {
 	for !p.accept("}") {
 		if !p.accept("{") {
-			if err := p.statement(c); err != nil {
-				return err
-			}
+			p.statement(c)
 			continue
 		}
 		outside := c.rows
 		c.rows = maps.Clone(outside)
-		if err := p.block(c); err != nil {
-			return err
-		}
+		p.block(c)
 		c.rows = outside
 	}
-	return nil
 }
 
 // params reads "(.param .u64 a, .param .u32 b)".
-func (p *parser) params(c *compiler) error {
-	if err := p.expect("("); err != nil {
-		return err
-	}
+func (p *parser) params(c *compiler) {
+	p.expect("(")
 	for !p.accept(")") {
 		p.accept(",")
-		if err := p.expect(".param"); err != nil {
-			return err
-		}
-		t, err := parseType(strings.TrimPrefix(p.next(), "."))
-		if err != nil {
-			return err
-		}
+		p.expect(".param")
+		t := parseType(strings.TrimPrefix(p.next(), "."))
 		c.param(p.next(), t)
 	}
-	return nil
 }
 
 // statement reads a label, a declaration or an instruction.
-func (p *parser) statement(c *compiler) error {
+func (p *parser) statement(c *compiler) {
 	line := p.tokens[min(p.at, len(p.tokens)-1)].line
 	var words []string
 	for !p.accept(";") {
 		if p.done() {
-			return errors.New("kernel without an end")
+			unsupported("kernel without an end")
 		}
 		words = append(words, p.next())
 		if len(words) == 1 && p.accept(":") {
 			c.labels[words[0]] = len(c.kernel.code)
-			return nil
+			return
 		}
 	}
 	switch {
 	case len(words) == 0 || words[0] == ".pragma":
-		return nil
 	case words[0] == ".reg":
-		return c.registers(words[1:])
+		c.registers(words[1:])
+	default:
+		c.instruction(words, line)
 	}
-	return c.instruction(words, line)
 }

@@ -105,7 +105,7 @@ func (w *warp) step(pc int, active uint32) (in *instr, mask uint32, err error) {
 	mask = active & w.guard(in)
 	w.block.stats.warpInstructions++
 	if w.block.steps--; w.block.steps < 0 {
-		return nil, 0, w.fault(pc, first(active), errStepLimit)
+		return nil, 0, w.fault(pc, first(active), errors.New("step limit reached"))
 	}
 	if in.do != nil {
 		if lane, err := in.do(w, mask); err != nil {

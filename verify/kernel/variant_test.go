@@ -67,23 +67,15 @@ func decode(k *entryPoint, u *unit, v variant) ([]byte, stats, error) {
 
 // decodeTiles runs our two entry points with ready tables.
 func decodeTiles(mod *module, u *unit, v variant, grid int) ([]byte, stats, error) {
-	build, err := mod.entry(BuildTables)
-	if err != nil {
-		return nil, stats{}, err
-	}
-	tiles, err := mod.entry(DecodeTiles)
-	if err != nil {
-		return nil, stats{}, err
-	}
 	m := newUnitMemory(u, v)
 	tables := m.output("tables", make([]byte, TableBytes), 0)
-	built, err := build.run(&m.memory, launch{
+	built, err := mod.kernels[BuildTables].run(&m.memory, launch{
 		grid: 1, block: Threads, sharedBytes: BuildShared, args: []uint64{m.luts, m.args(u)[6], tables}, seed: v.seed,
 	})
 	if err != nil {
 		return nil, built, err
 	}
-	stats, err := tiles.run(&m.memory, launch{
+	stats, err := mod.kernels[DecodeTiles].run(&m.memory, launch{
 		grid: min(grid, u.nChunks()), block: Threads, sharedBytes: TilesShared(min(u.most(), 32768)), seed: v.seed, maxSteps: v.steps,
 		corrupt: v.corrupt, args: append(m.args(u), tables, uint64(u.nChunks())),
 	})
