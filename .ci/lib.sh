@@ -81,6 +81,16 @@ npm_install() {
 # free_port prints a port that nobody listens at.
 free_port() { python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])'; }
 
+# browser TEXT: puts puppeteer-core and axe-core, which drive Chromium, beside the scripts in $work. Where something is not to be had,
+# it ends the script; TEXT is what is not checked then.
+browser() {
+  local cache=$CI_CACHE/page-24.43.1
+  have node npm || skip_rest "$1: there is no node with npm"
+  have chromium || debian chromium || skip_rest "$1: Chromium is not to be had here"
+  once "$cache" npm_install "$cache" puppeteer-core@24.43.1 axe-core@4.14.1 || skip_rest "$1: puppeteer-core and axe-core are not to be had here"
+  ln -s "$cache/node_modules" "$work/node_modules"
+}
+
 # converter puts the program into $work/bin: the one that DF11_CONVERT names, or that of this tree.
 converter() {
   mkdir -p "$work/bin"

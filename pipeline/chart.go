@@ -17,23 +17,21 @@ func (c *conversion) hasChart() bool {
 
 // chart draws sizes and exponents for the model card, from the units of the manifest.
 func (c *conversion) chart(m *metadata.Manifest, p *Report) ([]byte, error) {
-	x := &describe.Report{Kind: describe.KindDF11, BF16Bytes: p.BF16Bytes, DF11Bytes: p.DF11Bytes, Exact: true}
-	parts := describe.Parts{}
+	x := &describe.Report{BF16Bytes: p.BF16Bytes, DF11Bytes: p.DF11Bytes}
 	for _, o := range c.outputs {
 		for _, t := range o.Copied {
-			parts[describe.PartPlain] += t.SpoolBytes()
+			x.Parts.Unchanged += t.SpoolBytes()
 		}
 	}
 	for _, u := range m.Units {
 		if u.Status == metadata.BF16 {
-			parts[describe.PartPlain] += 2 * u.NWeights
+			x.Parts.Unchanged += 2 * u.NWeights
 			continue
 		}
-		parts[describe.PartSignMantissa] += u.NWeights
-		parts[describe.PartExponents] += (u.CodedBits + 7) / 8
+		x.Parts.SignMantissa += u.NWeights
+		x.Parts.Exponents += (u.CodedBits + 7) / 8
 		x.Units = append(x.Units, charted(u))
 	}
-	x.Parts = parts.List(p.DF11Bytes)
 	x.Finish()
 	b, err := charts.PNG(x)
 	if err != nil {

@@ -96,10 +96,10 @@ func TestConfigLies(t *testing.T) {
 	lying, err := model.OpenDF11Local(t.Context(), bad, 0)
 	must(t, err)
 	defer lying.Close()
-	if r, err := describe.DF11(t.Context(), lying, 0); err != nil || len(r.Traps) != 2 {
+	if r, err := describe.DF11(t.Context(), lying); err != nil || len(r.Traps) != 2 {
 		t.Errorf("inspect: %v, %v", r.Traps, err)
 	}
-	if r, err := describe.DF11(t.Context(), d, 0); err != nil || len(r.Traps) != 0 {
+	if r, err := describe.DF11(t.Context(), d); err != nil || len(r.Traps) != 0 {
 		t.Errorf("inspect of a good one: %v, %v", r.Traps, err)
 	}
 }

@@ -77,7 +77,7 @@ func TestWrongForm(t *testing.T) {
 			d, err := model.OpenDF11Local(t.Context(), bad, 0)
 			must(t, err)
 			defer d.Close()
-			_, err = describe.DF11(t.Context(), d, 0)
+			_, err = describe.DF11(t.Context(), d)
 			namesTensor(t, "inspect", err, name, tt.tensor)
 			_, err = pipeline.Decode(t.Context(), pipeline.DecodeOptions{Pair: back.Pair{DF11: d}, OutDir: t.TempDir(), Workers: 1})
 			namesTensor(t, "decode", err, name, tt.tensor)

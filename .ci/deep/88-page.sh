@@ -5,9 +5,7 @@ set -euo pipefail
 cd "$(dirname "$0")/../.."
 . .ci/lib.sh
 
-have node npm || skip_rest 'the page: there is no node with npm'
-have chromium || debian chromium || skip_rest 'the page: Chromium is not to be had here'
-once "$CI_CACHE/page-24.43.1" npm_install "$CI_CACHE/page-24.43.1" puppeteer-core@24.43.1 axe-core@4.14.1 || skip_rest 'the page: puppeteer-core and axe-core are not to be had here'
+browser 'the page'
 
 lines() { cat "$@" | wc -l; }
 [ "$(lines page/*.{html,css,js})" -le 900 ] || fail "the page has $(lines page/*.{html,css,js}) lines, more than 900"
@@ -16,5 +14,4 @@ converter
 go build -o "$work/bin/" ./.ci/deep/page
 mkdir "$work/data"
 cp .ci/deep/page/check.mjs "$work/"
-ln -s "$CI_CACHE/page-24.43.1/node_modules" "$work/node_modules"
 timeout 1800 node "$work/check.mjs" "$(command -v chromium)" "$work/bin/page" "$work/page" "$work/data" "$DF11_CONVERT"

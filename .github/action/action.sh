@@ -234,14 +234,14 @@ annotate() {
     end' "$dir/result.json"
 }
 
-# report draws the plots of what was published; that they could not be drawn fails nothing.
+# report describes what was published on a page; that it could not be written fails nothing.
 report() {
   local commit
   rm -f "$dir/report.html"
   commit=$(get .target_commit)
   [ -n "$commit" ] || return 0
   run 'Report' /dev/null "$program" inspect "$(get .repo)@$commit" --html "$dir/report.html" --quiet ||
-    echo '::warning title=df11-convert::the report could not be drawn'
+    echo '::warning title=df11-convert::the report could not be written'
 }
 
 summary() {

@@ -44,7 +44,7 @@ func (f *readerFlags) openLimited(ctx context.Context, u *ui, name string) (*mod
 }
 
 // openDF11 opens a DF11 model: a file, a folder, or a Hub repo.
-func (f *sourceFlags) openDF11(ctx context.Context, u *ui, name string, memory budget.Memory) (d *model.DF11, err error) {
+func (f *hubFlags) openDF11(ctx context.Context, u *ui, name string, memory budget.Memory) (d *model.DF11, err error) {
 	if err = unfinished(name); err != nil {
 		return nil, err
 	}
@@ -59,13 +59,17 @@ func (f *sourceFlags) openDF11(ctx context.Context, u *ui, name string, memory b
 		d, err = model.OpenDF11Hub(ctx, c, repo, revision, memory.Budget, memory.Pieces)
 	}
 	if err != nil {
-		err = fmt.Errorf("open %s: %w", name, err)
-		if errors.Is(err, model.ErrNoDF11Config) {
-			err = hinted{err, "give a DF11 model; one is made of a BF16 model with: df11-convert " + shellQuote(name)}
-		}
-		return nil, err
+		return nil, hintSource(fmt.Errorf("open %s: %w", name, err), name)
 	}
 	return d, nil
+}
+
+// hintSource adds what to do if what was given as a DF11 model is none.
+func hintSource(err error, name string) error {
+	if !errors.Is(err, model.ErrNoDF11Config) {
+		return err
+	}
+	return hinted{err, "give a DF11 model; to see what this one would become: df11-convert plan " + shellQuote(name)}
 }
 
 // errNoOriginal says that nothing tells what a DF11 model was made from.

@@ -2,53 +2,35 @@ package main
 
 import (
 	"encoding/json"
-	"fmt"
-	"math"
 	"path/filepath"
-	"strings"
 	"testing"
 )
 
-// TestInspect: on a source and on its DF11 model the figures agree, and the page is written.
+// TestInspect: the figures are those of the model, which plan says before it is made, and the page is written.
 func TestInspect(t *testing.T) {
 	dir := t.TempDir()
-	src, out := filepath.Join(dir, "m"), filepath.Join(dir, "m-DF11")
+	src, out, page := filepath.Join(dir, "m"), filepath.Join(dir, "m-DF11"), filepath.Join(dir, "report.html")
 	llama(t, src, "BF16", 0, "")
 	must(t, src, "-o", out)
-	type figures struct {
-		Kind      string
-		Exact     bool
-		Entropy   float64
-		CodeBits  float64 `json:"code_bits"`
-		Histogram any
-		DF11Bytes int64 `json:"df11_bytes"`
-		BF16Bytes int64 `json:"bf16_bytes"`
-		Units     []struct {
-			Path  string
+	var planned struct {
+		Size int64 `json:"output_bytes_estimate"`
+	}
+	var got struct {
+		Weights, Entropy float64
+		Read             float64 `json:"weights_read"`
+		DF11Bytes        int64   `json:"df11_bytes"`
+		Units            []struct {
 			Codes []any
 			LUTs  int
 		}
 	}
-	var a, b figures
-	for _, c := range []struct {
-		model string
-		to    *figures
-	}{{src, &a}, {out, &b}} {
-		page := filepath.Join(dir, "report.html")
-		if err := json.Unmarshal([]byte(must(t, "inspect", c.model, "--json", "--html", page)), c.to); err != nil {
+	for to, args := range map[any][]string{&planned: {"plan", src}, &got: {"inspect", out, "--html", page}} {
+		if err := json.Unmarshal([]byte(must(t, append(args, "--json")...)), to); err != nil {
 			t.Fatal(err)
 		}
-		if h := string(mustRead(t, page)); strings.Contains(h, "http:") || strings.Contains(h, "https:") || strings.Count(h, "<svg") != 3 {
-			t.Error("the page refers to something outside, or lacks a plot")
-		}
 	}
-	if a.Kind != "source" || b.Kind != "df11" || !a.Exact || !b.Exact || len(b.Units) != 4 || len(b.Units[0].Codes) == 0 || b.Units[0].LUTs == 0 {
-		t.Errorf("%+v\n%+v", a, b)
-	}
-	if a.Entropy != b.Entropy || fmt.Sprint(a.Histogram) != fmt.Sprint(b.Histogram) || a.DF11Bytes != b.DF11Bytes {
-		t.Errorf("the source is judged otherwise than its DF11 model:\n%+v\n%+v", a, b)
-	}
-	if math.Abs(a.CodeBits-b.CodeBits) > 0.02 {
-		t.Errorf("code %v and %v", a.CodeBits, b.CodeBits)
+	mustRead(t, page)
+	if got.DF11Bytes != planned.Size || got.Read != got.Weights || got.Entropy == 0 || len(got.Units) != 4 || len(got.Units[0].Codes) == 0 || got.Units[0].LUTs == 0 {
+		t.Errorf("%+v, planned %+v", got, planned)
 	}
 }

@@ -7,7 +7,6 @@ import (
 	"os"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 
 	"github.com/df11-convert/df11-convert/internal/atomicfile"
 	"github.com/df11-convert/df11-convert/internal/budget"
@@ -18,10 +17,10 @@ import (
 // planFlags are the flags of the command plan. Limits and part are the conversion's, on which its disk and memory depend.
 type planFlags struct {
 	sourceFlags
-	estimateFlags
 	limitFlags
 	disk      sizeFlag
 	parts     partFlags
+	sample    sizeFlag // -1: a share of the model
 	bandwidth sizeFlag
 	gpu       sizeFlag
 	writeDict string
@@ -31,7 +30,7 @@ type planFlags struct {
 const usualBandwidth = 125_000_000
 
 func planCommand(u *ui) *cobra.Command {
-	var f planFlags
+	f := planFlags{sample: -1}
 	c := &cobra.Command{
 		Use:   "plan SOURCE",
 		Short: "Show what a conversion would do, before any weight moves",
@@ -48,7 +47,7 @@ will load it.`,
 	}
 	p := c.Flags()
 	f.sourceFlags.register(p, true)
-	f.estimateFlags.register(p)
+	p.Var(&f.sample, "sample-bytes", "read at most this much of the weights for the estimate; 0 reads none (default 1 % or 8 MB, whichever is more, at most 64 MiB)")
 	f.limitFlags.register(p)
 	p.Lookup("memory").Usage = "memory budget of the conversion"
 	p.Var(&f.disk, "disk", "disk budget of the conversion, e.g. 12GB")
@@ -78,7 +77,7 @@ func runPlan(ctx context.Context, u *ui, f *planFlags, spec string) error {
 			return err
 		}
 	}
-	size, err := estimate.Sample(ctx, src.source, src.plan, f.bytes(u, src))
+	size, err := estimate.Sample(ctx, src.source, src.plan, f.sampleBytes(u, src))
 	if err != nil {
 		return fmt.Errorf("estimate %s: %w", src.model.ID, err)
 	}
@@ -102,18 +101,8 @@ func (f *planFlags) conversion() (b budget.Budget, err error) {
 	return b, err
 }
 
-// estimateFlags say how much of the weights may be read.
-type estimateFlags struct {
-	sample sizeFlag // -1: a share of the model
-}
-
-func (f *estimateFlags) register(p *pflag.FlagSet) {
-	f.sample = -1
-	p.Var(&f.sample, "sample-bytes", "read at most this much of the weights for the estimate; 0 reads none (default 1 % or 8 MB, whichever is more, at most 64 MiB)")
-}
-
-// bytes is how much may be read of a planned source, which it tells the user if the source is remote.
-func (f *estimateFlags) bytes(u *ui, o *opened) int64 {
+// sampleBytes is how much may be read of the planned source's weights, which it tells the user if the source is remote.
+func (f *planFlags) sampleBytes(u *ui, o *opened) int64 {
 	n := int64(f.sample)
 	if n < 0 {
 		n = estimate.DefaultSampleBytes(o.model)

@@ -6,13 +6,13 @@ import (
 	"io"
 	"path"
 	"reflect"
+	"regexp"
 	"slices"
 	"strings"
 	"text/tabwriter"
 	"time"
 
 	"github.com/df11-convert/df11-convert/internal/budget"
-	"github.com/df11-convert/df11-convert/internal/charts"
 	"github.com/df11-convert/df11-convert/internal/estimate"
 	"github.com/df11-convert/df11-convert/internal/gpus"
 	"github.com/df11-convert/df11-convert/internal/human"
@@ -245,7 +245,7 @@ func (f *forecast) printUnits(w io.Writer) {
 		if reason := f.size.Units[i].BF16; reason != "" {
 			size, ratio = "stays BF16: it "+metadata.ReasonText(reason), ""
 		}
-		printf(t, "%d\t%d\t%s\t%s\t%s\t  %s\n", j-i, len(u.Attrs), human.Bytes(bf16), size, ratio, charts.RunName(u.Path, units[j-1].Path))
+		printf(t, "%d\t%d\t%s\t%s\t%s\t  %s\n", j-i, len(u.Attrs), human.Bytes(bf16), size, ratio, runName(u.Path, units[j-1].Path))
 		i = j
 	}
 	t.Flush()
@@ -256,6 +256,20 @@ func (f *forecast) alike(i, j int) bool {
 	a, b := f.plan.Units[i], f.plan.Units[j]
 	return len(a.Attrs) == len(b.Attrs) && a.NElems() == b.NElems() && f.size.Units[i].BF16 == f.size.Units[j].BF16 &&
 		path.Ext(a.Path) == "" == (path.Ext(b.Path) == "")
+}
+
+var numbers = regexp.MustCompile(`\d+`)
+
+// runName makes "model.layers.0–31" of the paths of the first and the last module of a run of modules that are alike.
+func runName(first, last string) string {
+	kind := numbers.ReplaceAllString(first, "#")
+	switch {
+	case first == last:
+		return first
+	case strings.Count(kind, "#") > 1:
+		return first + " …"
+	}
+	return strings.Replace(kind, "#", numbers.FindString(first)+"–"+numbers.FindString(last), 1)
 }
 
 // whyPlain says why a tensor passes through unchanged.

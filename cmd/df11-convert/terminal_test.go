@@ -158,7 +158,7 @@ func TestPictures(t *testing.T) {
 		"help":    {"df11-convert"},
 		"convert": {"df11-convert acme/model", "df11-convert acme/model"},
 		"push":    {"df11-convert acme/model --push", "df11-convert status list.yaml", "df11-convert batch list.yaml --push"},
-		"inspect": {"df11-convert inspect acme/model"},
+		"inspect": {"df11-convert acme/model -q", "df11-convert inspect model-DF11"},
 		"verify":  {"df11-convert acme/model -q", "df11-convert verify model-DF11"},
 		"errors": {
 			"df11-convert acme/nope", "df11-convert acme/gated", "df11-convert acme/pickled",

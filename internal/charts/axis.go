@@ -1,6 +1,7 @@
 package charts
 
 import (
+	"strconv"
 	"strings"
 
 	"github.com/df11-convert/df11-convert/internal/describe"
@@ -16,7 +17,7 @@ type column struct {
 	label       string
 }
 
-// axis lists the columns of the charts by exponent: one for each exponent around the most frequent one that at least one weight in
+// axis lists the columns of the chart by exponent: one for each exponent around the most frequent one that at least one weight in
 // 100,000 has, and one for all that lie below them, zeros included, and one for all above. So a few odd weights cannot empty a chart.
 func axis(h *describe.Histogram) (list []column) {
 	best := 1
@@ -54,12 +55,12 @@ func (c column) count(h *describe.Histogram) (n uint64) {
 	return n
 }
 
-// String names the column in a sentence.
+// String names the column in words.
 func (c column) String() string {
 	switch {
 	case c.first == 0:
 		return "below " + power(c.last+1-bias) + ", with zeros"
-	case c.label == "":
+	case c.first == c.last:
 		return power(c.first - bias)
 	}
 	return power(c.first-bias) + " to " + power(c.last-bias)
@@ -72,13 +73,7 @@ func labeled(axis []column, i, every int) bool {
 	return axis[i].label != "" || (axis[i].first-bias)%every == 0 && !near(0) && !near(len(axis)-1)
 }
 
-// axisNote explains the labels that are no powers.
-func axisNote(axis []column) string {
-	var notes []string
-	for _, c := range axis {
-		if c.label != "" {
-			notes = append(notes, c.label+" = "+c.String())
-		}
-	}
-	return strings.Join(notes, "; ")
-}
+// power writes a power of 2.
+func power(exponent int) string { return "2" + superscript.Replace(strconv.Itoa(exponent)) }
+
+var superscript = strings.NewReplacer("-", "⁻", "0", "⁰", "1", "¹", "2", "²", "3", "³", "4", "⁴", "5", "⁵", "6", "⁶", "7", "⁷", "8", "⁸", "9", "⁹")

@@ -1,57 +1,42 @@
 package charts
 
-import "github.com/df11-convert/df11-convert/internal/describe"
+import (
+	"fmt"
+	"image/color"
 
-// bar is what a model takes in one format.
-type bar struct {
-	Format string
-	Bytes  int64
-	Bands  []band
-}
+	"github.com/df11-convert/df11-convert/internal/describe"
+)
 
 // band is one colored stretch of a bar.
 type band struct {
-	Class, Name string
-	Bytes       int64
+	describe.Part
+	color, text color.NRGBA
 }
 
 // before are the bands of the model in BF16. The bytes that are the same before and after come first, so that the eye sees
 // only the exponents shrink.
 func before(r *describe.Report) []band {
-	var coded int64 // weights in compressed units
-	for _, u := range r.Units {
-		if u.Reason == "" {
-			coded += u.Weights
-		}
-	}
 	return []band{
-		{"c-s", "sign and mantissa", coded}, {"c-e", "exponents", coded},
-		{"c-u", "unchanged", max(0, r.BF16Bytes-2*coded)},
+		{describe.Part{Name: "sign and mantissa", Bytes: r.Weights}, silver, dark},
+		{describe.Part{Name: "exponents", Bytes: r.Weights}, teal, white},
+		{describe.Part{Name: "unchanged", Bytes: max(0, r.BF16Bytes-2*r.Weights)}, slate, dark},
 	}
 }
 
 // after are the bands of the model in DF11.
 func after(r *describe.Report) []band {
-	bands := []band{{"c-s", "sign and mantissa", 0}, {"c-e", "coded exponents", 0}, {"c-o", "for the decoder", 0}, {"c-u", "unchanged", 0}}
-	for _, p := range r.Parts {
-		for i := range bands {
-			if bands[i].Class == partClass(p.Name) {
-				bands[i].Bytes += p.Bytes
-			}
-		}
-	}
-	return bands
+	p := r.Parts.List()
+	return []band{{p[0], silver, dark}, {p[1], teal, white}, {p[2], orange, dark}, {p[3], slate, dark}}
 }
 
-// partClass is the color of a part of the stored bytes.
-func partClass(name string) string {
-	switch name {
-	case describe.PartSignMantissa:
-		return "c-s"
-	case describe.PartExponents:
-		return "c-e"
-	case describe.PartPlain:
-		return "c-u"
+// share writes part of whole in percent.
+func share(part, whole int64) string {
+	p := 100 * float64(part) / float64(max(1, whole))
+	switch {
+	case p > 0 && p < 0.01:
+		return "< 0.01 %"
+	case p < 10:
+		return fmt.Sprintf("%.2f %%", p)
 	}
-	return "c-o"
+	return fmt.Sprintf("%.1f %%", p)
 }

@@ -5,6 +5,9 @@ import (
 	"fmt"
 	"image/color"
 	"image/png"
+	"slices"
+	"strconv"
+	"strings"
 
 	"github.com/df11-convert/df11-convert/internal/describe"
 	"github.com/df11-convert/df11-convert/internal/human"
@@ -16,11 +19,10 @@ var (
 	faint  = color.NRGBA{0x76, 0x80, 0x8b, 90}
 	dark   = color.NRGBA{0x14, 0x18, 0x1d, 255}
 	white  = color.NRGBA{255, 255, 255, 255}
+	silver = color.NRGBA{0xb7, 0xc0, 0xca, 255}
 	teal   = color.NRGBA{0x16, 0x84, 0x90, 255}
-	colors = map[string]color.NRGBA{
-		"c-s": {0xb7, 0xc0, 0xca, 255}, "c-e": teal, "c-o": {0xd9, 0x86, 0x22, 255}, "c-u": {0x84, 0x8f, 0x9b, 255},
-	}
-	letterOn = map[string]color.NRGBA{"c-s": dark, "c-e": white, "c-o": dark, "c-u": dark}
+	orange = color.NRGBA{0xd9, 0x86, 0x22, 255}
+	slate  = color.NRGBA{0x84, 0x8f, 0x9b, 255}
 )
 
 // The picture's size and its margins.
@@ -38,7 +40,7 @@ func PNG(r *describe.Report) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	part := share(float64(r.DF11Bytes), float64(r.BF16Bytes))
+	part := share(r.DF11Bytes, r.BF16Bytes)
 	c.text("title", gray, margin, 92, "The same weights in "+part+" of the space")
 	c.text("lead", gray, margin, 138, human.Bytes(r.BF16Bytes)+" in BF16 → "+human.Bytes(r.DF11Bytes)+" in DF11, bit for bit the same")
 	c.anatomy(r)
@@ -61,7 +63,7 @@ func (c *canvas) anatomy(r *describe.Report) {
 	c.bands("BF16", before, first, y, height)
 	c.bands("DF11", after, second, y+height+gap, height)
 	end := second[len(second)-1]
-	saved := share(float64(r.BF16Bytes-r.DF11Bytes), float64(r.BF16Bytes)) + " saved"
+	saved := share(r.BF16Bytes-r.DF11Bytes, r.BF16Bytes) + " saved"
 	if w := c.width("text", saved); r.DF11Bytes < r.BF16Bytes && w+20 < margin+inner-end {
 		c.rect(faint, margin+inner-2, y+height+gap, 2, height)
 		c.text("text", gray, end+(margin+inner-end-w)/2, y+height+gap+33, saved)
@@ -76,7 +78,7 @@ func (c *canvas) legend(bands []band, y int) {
 		if b.Bytes == 0 {
 			continue
 		}
-		c.rect(colors[b.Class], x, y-13, 14, 14)
+		c.rect(b.color, x, y-13, 14, 14)
 		x = c.text("text", gray, x+22, y, b.Name+" "+human.Bytes(b.Bytes)) + 30
 	}
 }
@@ -95,17 +97,17 @@ func edges(bands []band, whole int64) []int {
 // bands draws the bands of a bar, with their names where there is room. The bar's own name comes first.
 func (c *canvas) bands(name string, bands []band, at []int, y, height int) {
 	for i, b := range bands {
-		c.rect(colors[b.Class], at[i], y, at[i+1]-at[i], height)
+		c.rect(b.color, at[i], y, at[i+1]-at[i], height)
 		text := fmt.Sprintf("%s %s", b.Name, human.Bytes(b.Bytes))
 		x := at[i] + 14
 		if i == 0 && c.width("strong", name) <= at[1]-x-8 {
-			x = c.text("strong", letterOn[b.Class], x, y+34, name) + 18
+			x = c.text("strong", b.text, x, y+34, name) + 18
 		}
 		if c.width("text", text) > at[i+1]-x-8 {
 			text = human.Bytes(b.Bytes)
 		}
 		if c.width("text", text) <= at[i+1]-x-8 {
-			c.text("text", letterOn[b.Class], x, y+33, text)
+			c.text("text", b.text, x, y+33, text)
 		}
 	}
 }
@@ -142,7 +144,7 @@ func (c *canvas) histogram(r *describe.Report) {
 		}
 		c.rect(gray, x0, base, x1-x0, 1)
 	}
-	if axisNote(columns) != "" {
+	if slices.ContainsFunc(columns, func(x column) bool { return x.label != "" }) {
 		c.text("small", gray, margin, base+46, "< and >: all exponents below and above")
 	}
 	note := fmt.Sprintf("entropy %.2f bits, Huffman code %.2f bits, instead of 8", r.Entropy, r.CodeBits)
@@ -153,7 +155,7 @@ func (c *canvas) histogram(r *describe.Report) {
 
 // power writes 2 with an exponent, centered.
 func (c *canvas) power(x, y, exponent int) {
-	e := minus(exponent)
+	e := strings.Replace(strconv.Itoa(exponent), "-", "−", 1)
 	w := c.width("text", "2") + c.width("small", e)
 	end := c.text("text", gray, x-w/2, y, "2")
 	c.text("small", gray, end, y-8, e)

@@ -8,45 +8,28 @@ import (
 	"github.com/df11-convert/df11-convert/internal/plan"
 )
 
-const (
-	plainBits = 8  // sign and mantissa, stored as they are
-	bf16Bits  = 16 // what a weight takes in BF16
-)
+// plainBits is what sign and mantissa of a weight take, stored as they are.
+const plainBits = 8
 
-// Kind says what a report describes.
-type Kind string
-
-// Kinds of models.
-const (
-	KindSource Kind = "source" // a model to convert: what DF11 would make of it
-	KindDF11   Kind = "df11"   // a DF11 model: what is stored
-)
-
-// Report describes a model. Weights, Read, Histogram and Rates are Finish's.
+// Report describes a DF11 model. Finish computes LargestModule, Weights, Read, Histogram and Rates, and what of Parts is for the
+// decoder.
 type Report struct {
-	Name    string         `json:"name"`
-	Commit  string         `json:"commit,omitempty"`
-	Kind    Kind           `json:"kind"`
-	Layout  string         `json:"layout,omitempty"`
-	Entry   string         `json:"catalog_entry,omitempty"`
-	Refused string         `json:"not_convertible,omitempty"` // why the source cannot be converted
-	Traps   []plan.Problem `json:"traps,omitempty"`           // why the DF11 model would load wrongly
+	Name   string         `json:"name"`
+	Commit string         `json:"commit,omitempty"`
+	Traps  []plan.Problem `json:"traps,omitempty"` // why the model would load wrongly
 
 	Files     int     `json:"files"`
-	Bytes     int64   `json:"bytes"` // of the described weight files
 	DTypes    []DType `json:"dtypes"`
 	BF16Bytes int64   `json:"bf16_bytes"` // the whole model before
-	DF11Bytes int64   `json:"df11_bytes"` // and after
-	Parts     []Part  `json:"parts"`      // of DF11Bytes
+	DF11Bytes int64   `json:"df11_bytes"` // and after: its weight files
+	Parts     Parts   `json:"parts"`
 
-	Units     []Unit    `json:"units"`
-	Weights   int64     `json:"weights"` // in units
-	Read      int64     `json:"weights_read"`
-	Exact     bool      `json:"exact"`     // all weights were read
-	Histogram Histogram `json:"histogram"` // of all units
-	Rates               // means over the units, by weights
-
-	Version string `json:"tool_version"` // of df11-convert
+	Units         []Unit    `json:"units"`
+	LargestModule int64     `json:"largest_module_bytes"` // in BF16: what the decoder needs room for
+	Weights       int64     `json:"weights"`              // in units
+	Read          int64     `json:"weights_read"`
+	Histogram     Histogram `json:"histogram"` // of all units
+	Rates                   // means over the units, by weights
 }
 
 // Rates are the bits that a weight takes, beside the least that is possible.
@@ -65,28 +48,30 @@ type DType struct {
 	Bytes   int64  `json:"bytes"`
 }
 
-// Part is a share of the stored bytes.
-type Part struct {
-	Name  string `json:"name"`
-	Bytes int64  `json:"bytes"`
+// Parts are the bytes of a DF11 model by what they are for.
+type Parts struct {
+	SignMantissa int64 `json:"sign_mantissa"`
+	Exponents    int64 `json:"exponents"`
+	Decoder      int64 `json:"decoder"` // tables, gaps, positions and file headers: all that is in no other part
+	Unchanged    int64 `json:"unchanged"`
 }
 
-// Names of parts.
-const (
-	PartSignMantissa = "sign and mantissa"
-	PartExponents    = "coded exponents"
-	PartPlaces       = "gaps and positions"
-	PartTables       = "lookup tables and splits"
-	PartPlain        = "unchanged tensors"
-	PartHeaders      = "file headers"
-)
+// Part is a share of a model's bytes.
+type Part struct {
+	Name  string
+	Bytes int64
+}
+
+// List names the parts for readers.
+func (p Parts) List() []Part {
+	return []Part{{"sign and mantissa", p.SignMantissa}, {"coded exponents", p.Exponents}, {"for the decoder", p.Decoder}, {"unchanged", p.Unchanged}}
+}
 
 // Unit describes one unit of a model.
 type Unit struct {
 	Path    string `json:"path"`
 	Tensors int    `json:"tensors"`
 	Weights int64  `json:"weights"`
-	Reason  string `json:"stays_bf16,omitempty"` // why it is not compressed, as the manifest has it
 
 	Histogram Histogram `json:"histogram"` // of the weights that were read
 	Codes     []Code    `json:"codes"`     // the code table, by exponent
@@ -103,60 +88,32 @@ type Code struct {
 	Bits     int `json:"bits"`
 }
 
-// setCodes takes the length of each exponent's code; 0 is none.
-func (u *Unit) setCodes(lengths [256]uint8) {
-	for e, n := range lengths {
-		if n > 0 {
-			u.Codes = append(u.Codes, Code{e, int(n)})
-			u.Longest = max(u.Longest, int(n))
-		}
-	}
-}
-
-// Finish computes the figures that follow from histogram, codes and sizes.
+// Finish computes the figures that follow from histogram and sizes.
 func (u *Unit) Finish() {
-	u.Bits = bf16Bits
-	if u.Weights > 0 && u.Bytes > 0 {
-		u.Bits = 8 * float64(u.Bytes) / float64(u.Weights)
-	}
-	if u.Histogram.Total() > 0 {
-		u.Entropy = u.Histogram.Entropy()
-		u.Bound = plainBits + u.Entropy
-	}
-	if u.Weights > 0 && u.NBits > 0 {
-		u.CodeBits = float64(u.NBits) / float64(u.Weights)
-	}
-	u.Codes = some(u.Codes)
+	weights := float64(max(1, u.Weights))
+	u.Entropy = u.Histogram.Entropy()
+	u.Rates = Rates{Entropy: u.Entropy, CodeBits: float64(u.NBits) / weights, Bits: 8 * float64(u.Bytes) / weights, Bound: plainBits + u.Entropy}
 }
 
-func some[T any](list []T) []T { return append([]T{}, list...) }
-
-// Finish sorts the units for reading and sums them up. Every unit must be finished. No list is nil then, so that JSON has arrays.
+// Finish sorts the units for reading and sums them up. Every unit must be finished.
 func (r *Report) Finish() {
 	slices.SortStableFunc(r.Units, func(a, b Unit) int { return human.CompareNames(a.Path, b.Path) })
-	var coded, bytes, nBits int64
+	slices.SortFunc(r.DTypes, func(a, b DType) int { return cmp.Or(cmp.Compare(b.Bytes, a.Bytes), cmp.Compare(a.Name, b.Name)) })
+	r.Parts.Decoder = max(0, r.DF11Bytes-r.Parts.SignMantissa-r.Parts.Exponents-r.Parts.Unchanged)
+	var bytes, nBits int64
 	var entropy float64
 	for i := range r.Units {
 		u := &r.Units[i]
+		r.LargestModule = max(r.LargestModule, 2*u.Weights)
 		r.Weights += u.Weights
-		total := u.Histogram.Total()
-		r.Read += int64(total)
-		if u.Reason != "" || u.Weights == 0 {
-			continue
-		}
-		if total > 0 {
+		bytes, nBits, entropy = bytes+u.Bytes, nBits+u.NBits, entropy+u.Entropy*float64(u.Weights)
+		if total := u.Histogram.Total(); total > 0 {
+			r.Read += int64(total)
 			r.Histogram.merge(&u.Histogram, float64(u.Weights)/float64(total))
 		}
-		entropy += u.Entropy * float64(u.Weights)
-		coded, bytes, nBits = coded+u.Weights, bytes+u.Bytes, nBits+u.NBits
 	}
-	if coded > 0 {
-		r.Entropy = entropy / float64(coded)
-		r.CodeBits = float64(nBits) / float64(coded)
-		r.Bits = 8 * float64(bytes) / float64(coded)
-		r.Bound = plainBits + r.Entropy
+	if r.Weights > 0 {
+		weights := float64(r.Weights)
+		r.Rates = Rates{Entropy: entropy / weights, CodeBits: float64(nBits) / weights, Bits: 8 * float64(bytes) / weights, Bound: plainBits + entropy/weights}
 	}
-	slices.SortFunc(r.DTypes, func(a, b DType) int { return cmp.Or(cmp.Compare(b.Bytes, a.Bytes), cmp.Compare(a.Name, b.Name)) })
-	r.Parts = slices.DeleteFunc(r.Parts, func(p Part) bool { return p.Bytes == 0 })
-	r.DTypes, r.Units, r.Parts = some(r.DTypes), some(r.Units), some(r.Parts)
 }

@@ -8,19 +8,18 @@ import (
 	"github.com/df11-convert/df11-convert/internal/describe"
 )
 
-// TestFigures: entropy and bound of a known histogram; units in natural order; the totals leave out a unit in BF16.
+// TestFigures: entropy and bound of a known histogram; units in natural order; the decoder has what is in no other part.
 func TestFigures(t *testing.T) {
-	r := &describe.Report{}
+	r := &describe.Report{DF11Bytes: 5000, Parts: describe.Parts{SignMantissa: 3000, Exponents: 1100, Unchanged: 500}}
 	for _, path := range []string{"model.layers.10", "model.layers.2", "lm_head"} {
 		u := describe.Unit{Path: path, Weights: 1000, Bytes: 1400, NBits: 2700}
 		copy(u.Histogram[115:], []uint64{1, 9, 90, 300, 400, 190, 9, 1})
 		u.Finish()
 		r.Units = append(r.Units, u)
 	}
-	r.Units = append(r.Units, describe.Unit{Path: "model.layers.3", Weights: 1000, Reason: "exponent_range"})
 	r.Finish()
 	u := r.Units[1]
-	if u.Path != "model.layers.2" || r.Units[3].Path != "model.layers.10" {
+	if u.Path != "model.layers.2" || r.Units[2].Path != "model.layers.10" {
 		t.Errorf("order: %v", r.Units)
 	}
 	want := 0.0
@@ -30,8 +29,8 @@ func TestFigures(t *testing.T) {
 	if math.Abs(u.Entropy-want) > 1e-12 || math.Abs(u.Bound-8-want) > 1e-12 || u.Bits != 11.2 || u.CodeBits != 2.7 || math.Abs(r.Entropy-want) > 1e-12 {
 		t.Errorf("entropy %v want %v, bound %v, bits %v, code %v", u.Entropy, want, u.Bound, u.Bits, u.CodeBits)
 	}
-	if r.Weights != 4000 || r.Read != 3000 || r.Histogram.Total() != 3000 {
-		t.Errorf("%d weights, %d read, %d counted", r.Weights, r.Read, r.Histogram.Total())
+	if r.Weights != 3000 || r.Read != 3000 || r.Histogram.Total() != 3000 || r.LargestModule != 2000 || r.Parts.Decoder != 400 {
+		t.Errorf("%d weights, %d read, %d counted, the largest %d, %+v", r.Weights, r.Read, r.Histogram.Total(), r.LargestModule, r.Parts)
 	}
 }
 
