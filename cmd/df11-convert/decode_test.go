@@ -172,17 +172,3 @@ func TestDecodeWritesOnlyPlainWeightNames(t *testing.T) {
 		}
 	}
 }
-
-// TestDecodeComparesWithALocalOriginal: a local original has no published sha256; its own is taken.
-func TestDecodeComparesWithALocalOriginal(t *testing.T) {
-	original, df11 := decodable(t, t.TempDir())
-	name := filepath.Join(original, "model-00001-of-00003.safetensors")
-	b := mustRead(t, name)
-	b[len(b)-1] ^= 1
-	writeTo(t, name, b)
-	out := t.TempDir()
-	code, stdout, stderr := program(t, "decode", df11, "--against", original, "-o", out)
-	if code != exitWrong || stdout != "" || !strings.Contains(stderr, "model-00001-of-00003.safetensors: ") || contents(t, out)["model-00001-of-00003.safetensors"] != "" {
-		t.Errorf("exit %d, %q, %s: %v", code, stdout, stderr, slices.Collect(maps.Keys(contents(t, out))))
-	}
-}

@@ -13,7 +13,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/df11-convert/df11-convert/internal/metadata"
 	"github.com/df11-convert/df11-convert/internal/safetensors"
 )
 
@@ -308,45 +307,6 @@ func llamaFiles(dtype safetensors.DType, inexact int, config string) map[string]
 	return map[string][]byte{
 		"model.safetensors": c.file(),
 		"config.json":       []byte(`{"architectures": ["LlamaForCausalLM"], "model_type": "llama", "num_hidden_layers": 2, "tie_word_embeddings": false` + config + `}`),
-	}
-}
-
-// TestExactF32: F32 whose low halves are zero becomes DF11 on request; with other values it is refused with their count.
-func TestExactF32(t *testing.T) {
-	exact, out := filepath.Join(t.TempDir(), "exact"), t.TempDir()
-	llama(t, exact, "F32", 0, "")
-	refused(t, "F32", exact, "-o", t.TempDir())
-	must(t, exact, "--exact-f32", "-o", out)
-	bf16, want := filepath.Join(t.TempDir(), "bf16"), t.TempDir()
-	llama(t, bf16, "BF16", 0, "")
-	must(t, bf16, "-o", want)
-	for _, name := range []string{"model_embed_tokens.safetensors", "lm_head.safetensors"} {
-		if !bytes.Equal(mustRead(t, filepath.Join(want, name)), mustRead(t, filepath.Join(out, name))) {
-			t.Errorf("%s differs from the one made of BF16", name)
-		}
-	}
-	inexact := filepath.Join(t.TempDir(), "inexact")
-	llama(t, inexact, "F32", 5, "")
-	refused(t, "F32 values that were counted cannot be stored in BF16 exactly", inexact, "-o", t.TempDir(), "--exact-f32")
-	refused(t, "70 of 18,432 F32 values that were counted cannot be stored in BF16 exactly; the first is in tensor model.layers.0.self_attn.q_proj.weight of model.safetensors", "plan", inexact, "--exact-f32")
-	must(t, "plan", inexact, "--exact-f32", "--sample-bytes", "0")
-	if out := must(t, "plan", exact, "--exact-f32"); !strings.Contains(out, "exact: all weights were read") {
-		t.Errorf("plan: %s", out)
-	}
-	f32InWords(t, out)
-}
-
-// f32InWords: card and manifest of a model that was F32 say so, and what was looked at. The card compares BF16 with DF11.
-func f32InWords(t *testing.T, dir string) {
-	t.Helper()
-	card, manifest := string(mustRead(t, filepath.Join(dir, "README.md"))), string(mustRead(t, filepath.Join(dir, metadata.ManifestName)))
-	for _, words := range []string{"The source stores 18,432 of its weights as F32, 75.8 kB with all others. Each of them is a BF16 number", "| Weights | 38.9 kB |"} {
-		if !strings.Contains(card, words) {
-			t.Errorf("the card lacks %q:\n%s", words, card)
-		}
-	}
-	if n := strings.Count(manifest, `"source_dtype": "F32"`); n != 16 || !strings.Contains(manifest, `"n_exact_f32": 18432`) {
-		t.Errorf("the manifest names %d tensors of F32:\n%s", n, manifest)
 	}
 }
 

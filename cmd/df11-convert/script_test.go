@@ -140,9 +140,9 @@ func nonFinite() map[string][]byte {
 	}
 }
 
-// dtypes are the kinds of small models that are not BF16.
+// dtypes are the kinds of small models of one type.
 var dtypes = map[string]map[string][]byte{
-	"f32": llamaFiles("F32", 1, ""), "f32exact": llamaFiles("F32", 0, ""), "f16": llamaFiles("F16", 0, ""),
+	"f32": llamaFiles("F32", 1, ""), "f32exact": llamaFiles("F32", 0, ""), "f16": llamaFiles("F16", 0, ""), "bf16": llamaFiles("BF16", 0, ""),
 }
 
 func cmdModel(ts *testscript.TestScript, _ bool, args []string) {

@@ -113,23 +113,3 @@ func TestNoSource(t *testing.T) {
 		refused(t, words, "plan", at(name))
 	}
 }
-
-// TestOntoSource: a folder is never converted onto itself, by whatever name, and stays as it is.
-func TestOntoSource(t *testing.T) {
-	dir := filepath.Join(t.TempDir(), "m")
-	llama(t, dir, "BF16", 0, "")
-	weights := mustRead(t, filepath.Join(dir, "model.safetensors"))
-	link := filepath.Join(t.TempDir(), "link")
-	if err := os.Symlink(dir, link); err != nil {
-		t.Skip("no symbolic links here")
-	}
-	for _, args := range [][]string{{dir, "-o", dir}, {dir, "-o", link, "--force"}, {filepath.Join(dir, "model.safetensors"), "-o", dir}} {
-		code, _, stderr := program(t, args...)
-		if code != exitError || !strings.Contains(stderr, "is the source's own") {
-			t.Errorf("%v: exit %d: %s", args, code, stderr)
-		}
-	}
-	if got := outputNames(t, dir); !bytes.Equal(weights, mustRead(t, filepath.Join(dir, "model.safetensors"))) || len(got) != 2 {
-		t.Errorf("the source is now %v", got)
-	}
-}

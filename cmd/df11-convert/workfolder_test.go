@@ -72,21 +72,6 @@ func TestJobsWorkSideBySide(t *testing.T) {
 	}
 }
 
-// TestUnusableFolderIsNamed: a folder that can't be written is called what it is for, and the hint names the flag for it.
-func TestUnusableFolderIsNamed(t *testing.T) {
-	v := newVictim(t)
-	file := filepath.Join(t.TempDir(), "file")
-	writeTo(t, file, nil)
-	stderr, err := v.beside(t, "", "org/model", "--push", "--work-dir", filepath.Join(file, "work"))
-	if err == nil || !strings.Contains(stderr, "work folder "+file) || !strings.Contains(stderr, "with --work-dir") {
-		t.Errorf("%v\n%s", err, stderr)
-	}
-	stderr, err = v.beside(t, "", "org/model", "-o", filepath.Join(file, "out"))
-	if err == nil || !strings.Contains(stderr, "output folder "+file) || !strings.Contains(stderr, "with -o") {
-		t.Errorf("%v\n%s", err, stderr)
-	}
-}
-
 // TestOutputInsideItsSource: the output folder, whatever its name, is no part of the source that it lies in. So a second run has
 // nothing to do, a run that was killed is continued, and the result is that of an output folder elsewhere.
 func TestOutputInsideItsSource(t *testing.T) {
