@@ -1,45 +1,13 @@
 package main
 
 import (
-	"os"
 	"path/filepath"
 	"reflect"
 	"testing"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
 	"go.yaml.in/yaml/v3"
-
-	"github.com/df11-convert/df11-convert/hub"
 )
-
-// TestReadList: lists as editors write them, and what is wrong with one.
-func TestReadList(t *testing.T) {
-	yes := true
-	tests := []struct {
-		text  string
-		want  []listedModel
-		fails bool
-	}{
-		{"\ufeffmodels:\r\n- source: org/a\r\n", []listedModel{{Source: "org/a"}}, false},
-		{"models:\n- source: org/a\n  repo-id: me/a\n  private: true\n", []listedModel{{Source: "org/a", RepoID: "me/a", Private: &yes}}, false},
-		{"models:\n- repo-id: me/a\n", nil, true},
-		{"models:\n- source: a\n  repo: b\n", nil, true},
-		{"", nil, true},
-	}
-	for _, x := range tests {
-		file := filepath.Join(t.TempDir(), "a.yaml")
-		if err := os.WriteFile(file, []byte(x.text), 0o666); err != nil {
-			t.Fatal(err)
-		}
-		got, err := readList(file, &convertFlags{})
-		if (err != nil) != x.fails || !reflect.DeepEqual(got, x.want) {
-			t.Errorf("%q: got %+v, %v", x.text, got, err)
-		}
-		if err != nil && kindOf(err).code != exitUsage {
-			t.Errorf("%q: exit code %d", x.text, kindOf(err).code)
-		}
-	}
-}
 
 // TestBatchNeverMixesTwoModels: what would put two models of a list into one target is refused before any work.
 func TestBatchNeverMixesTwoModels(t *testing.T) {
@@ -84,44 +52,35 @@ func TestAnEntryWinsOverTheCommandLine(t *testing.T) {
 	}
 }
 
-// TestListSchema: the schema of lists takes what the program takes, and refuses what it refuses.
-func TestListSchema(t *testing.T) {
+// TestReadList: the program takes lists as editors write them, and refuses others as a mistake in the command line; so does the schema.
+func TestReadList(t *testing.T) {
 	schema, err := jsonschema.NewCompiler().Compile("../../docs/models.schema.json")
 	if err != nil {
 		t.Fatal(err)
 	}
-	for entry, good := range map[string]bool{
-		"source: org/a": true, "source: org/a\n  revision: v1\n  repo-id: me/a\n  refresh: never": true,
-		"source: org/a\n  like: llama\n  private: true\n  layout: single": true,
-		"repo-id: me/a": false, "source: org/a\n  repo: me/a": false, "source: org/a\n  refresh: daily": false,
-		"source: org/a\n  like: x\n  pattern-dict: y": false, "source: org/a\n  repo-id: a b": false, "source: org/a\n  private: maybe": false,
+	yes := true
+	for text, want := range map[string]*listedModel{ // nil: refused
+		"\ufeffmodels:\r\n- source: org/a\r\n":                                          {Source: "org/a"},
+		"models:\n- source: org/a\n  revision: v1\n  repo-id: me/a\n  refresh: never\n": {Source: "org/a", Revision: "v1", RepoID: "me/a", Refresh: "never"},
+		"models:\n- source: org/a\n  like: llama\n  private: true\n  layout: single\n":  {Source: "org/a", Like: "llama", Private: &yes, Layout: "single"},
+		"":                                     nil,
+		"models:\n- repo-id: me/a\n":           nil,
+		"models:\n- source: a\n  repo: b\n":    nil,
+		"models:\n- source: a\n  refresh: x\n": nil, "models:\n- source: a\n  repo-id: a b\n": nil, "models:\n- source: a\n  private: maybe\n": nil,
+		"models:\n- source: a\n  like: x\n  pattern-dict: y\n": nil,
 	} {
-		text := "models:\n- " + entry + "\n"
 		file := filepath.Join(t.TempDir(), "a.yaml")
 		writeTo(t, file, []byte(text))
+		got, err := readList(file, &convertFlags{})
+		if want == nil && kindOf(err).code != exitUsage || want != nil && (err != nil || len(got) != 1 || !reflect.DeepEqual(got[0], *want)) {
+			t.Errorf("%q: got %+v, %v", text, got, err)
+		}
 		var doc any
 		if err := yaml.Unmarshal([]byte(text), &doc); err != nil {
 			t.Fatal(err)
 		}
-		_, err := readList(file, &convertFlags{})
-		if told := schema.Validate(doc); (told == nil) != good || (err == nil) != good {
-			t.Errorf("%q: the schema says %v, the program %v", entry, told, err)
+		if told := schema.Validate(doc); (told == nil) != (want != nil) {
+			t.Errorf("%q: the schema says %v", text, told)
 		}
-	}
-}
-
-// TestBatchSharesClients: the models of a batch share the client of a side.
-func TestBatchSharesClients(t *testing.T) {
-	f := hubFlags{clients: map[string]*hub.Client{}}
-	var clients []*hub.Client
-	for _, side := range []string{"source", "source", "target"} {
-		c, err := f.client(&ui{}, side)
-		if err != nil {
-			t.Fatal(err)
-		}
-		clients = append(clients, c)
-	}
-	if clients[0] != clients[1] || clients[0] == clients[2] {
-		t.Errorf("clients %p", clients)
 	}
 }

@@ -240,19 +240,9 @@ var forgeries = []struct {
 	{"the config of a component", pipeModel, func(f *forged) { f.edit("transformer/config.json", `"num_layers": 2`, `"num_layers": 1`) }, []string{names + "transformer/config.json"}},
 	{"an adapter in a folder", pipeModel, func(f *forged) { f.files["lora/adapter.safetensors"] = weightsOf(7) }, []string{names + "lora/adapter.safetensors (added)"}},
 	{"a config of the modules with more", pipeModel, func(f *forged) { f.edit("config.json", `"model_type"`, `"num_layers": 1, "model_type"`) }, []string{names + "config.json"}},
-	{"modules of the other transformer", pipeModel, func(f *forged) {
-		for name := range f.files {
-			if strings.HasPrefix(name, "blocks_") || name == "diffusion_pytorch_model.safetensors" {
-				f.take(name, pipe2Model, name)
-			}
-		}
-	}, []string{nothing, wrong + "differs from org/pipe (transformer)"}},
+	{"modules of the other transformer", pipeModel, otherTransformer, []string{nothing, wrong + "differs from org/pipe (transformer)"}},
 	{"modules of the other transformer, by the manifest", pipeModel, func(f *forged) {
-		for name := range f.files {
-			if strings.HasPrefix(name, "blocks_") || name == "diffusion_pytorch_model.safetensors" {
-				f.take(name, pipe2Model, name)
-			}
-		}
+		otherTransformer(f)
 		f.set("README.md", "---\nbase_model: "+pipeModel+"\n---\n")
 		f.manifest(func(m *metadata.Manifest) {
 			m.Source.Files[0].Path = "transformer_2/diffusion_pytorch_model.safetensors"
@@ -274,6 +264,15 @@ var forgeries = []struct {
 			}
 		}
 	}, []string{wrong}},
+}
+
+// otherTransformer takes the modules of the pipeline's other transformer.
+func otherTransformer(f *forged) {
+	for name := range f.files {
+		if strings.HasPrefix(name, "blocks_") || name == "diffusion_pytorch_model.safetensors" {
+			f.take(name, pipe2Model, name)
+		}
+	}
 }
 
 // exchanged exchanges two attributes of one shape in the dict, whose order is that of the weights.

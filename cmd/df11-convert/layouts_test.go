@@ -320,29 +320,6 @@ func refused(t *testing.T, words string, args ...string) {
 	}
 }
 
-// TestRefusals: every format that is not BF16 safetensors ends with 5 and one sentence, and plan says the same.
-func TestRefusals(t *testing.T) {
-	dir := t.TempDir()
-	at := func(name string) string { return filepath.Join(dir, name) }
-	llama(t, at("fp16"), "F16", 0, "")
-	llama(t, at("fp8"), "F8_E4M3", 0, "")
-	llama(t, at("gptq"), "BF16", 0, `, "quantization_config": {"quant_method": "gptq", "bits": 4}`)
-	llama(t, at("awq"), "BF16", 0, `, "quantization_config": {"quant_method": "awq"}`)
-	llama(t, at("mxfp4"), "BF16", 0, `, "quantization_config": {"quant_method": "mxfp4"}`)
-	writeTo(t, at("gguf/model-Q4_K_M.gguf"), []byte("GGUF"))
-	writeTo(t, at("pickle/pytorch_model.bin"), []byte("\x80\x02"))
-	writeTo(t, at("pickle/config.json"), []byte(`{"model_type": "llama"}`))
-	for name, words := range map[string]string{
-		"fp16": "F16", "fp8": "F8", "gptq": "gptq", "awq": "awq", "mxfp4": "mxfp4", "gguf": "GGUF", "pickle": "pickle",
-	} {
-		refused(t, words, at(name), "-o", at("out"))
-		refused(t, words, "plan", at(name))
-		if _, err := os.Stat(at("out")); err == nil {
-			t.Fatalf("%s: an output folder was made", name)
-		}
-	}
-}
-
 // TestGoldenSingleFiles: the official single file comes out byte for byte, whether its source is called a transformers
 // model, a diffusers model, or a ComfyUI file.
 func TestGoldenSingleFiles(t *testing.T) {

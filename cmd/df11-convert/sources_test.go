@@ -80,7 +80,7 @@ func TestNamedUsualFile(t *testing.T) {
 	refused(t, "only a part of a model", "plan", shard)
 }
 
-// TestNoSource: what is no BF16 safetensors model is refused with what to do instead.
+// TestNoSource: what is no BF16 safetensors model is refused with what to do instead, by plan as by a conversion, which makes no folder.
 func TestNoSource(t *testing.T) {
 	dir := t.TempDir()
 	at := func(name string) string { return filepath.Join(dir, name) }
@@ -104,12 +104,25 @@ func TestNoSource(t *testing.T) {
 	}
 	int8.write(t, at("int8/model.safetensors"))
 	writeTo(t, at("int8/config.json"), []byte(`{"model_type": "new"}`))
+	llama(t, at("fp16"), "F16", 0, "")
+	llama(t, at("fp8"), "F8_E4M3", 0, "")
+	for _, method := range []string{"gptq", "awq", "mxfp4"} {
+		llama(t, at(method), "BF16", 0, `, "quantization_config": {"quant_method": "`+method+`", "bits": 4}`)
+	}
+	writeTo(t, at("gguf/model-Q4_K_M.gguf"), []byte("GGUF"))
+	writeTo(t, at("pickle/pytorch_model.bin"), []byte("\x80\x02"))
+	writeTo(t, at("pickle/config.json"), []byte(`{"model_type": "llama"}`))
 	for name, words := range map[string]string{
+		"fp16": "F16", "fp8": "F8", "gptq": "gptq", "awq": "awq", "mxfp4": "mxfp4", "gguf": "GGUF", "pickle": "pickle",
 		"x.gguf": "start from the original BF16 safetensors repo", "x.ckpt": "re-save the model as safetensors", "x.bin": "pickle checkpoint",
 		"x.pt": "pickle checkpoint", "notes.txt": "neither a folder nor",
 		"peft": "merge the adapter", "peft/adapter_model.safetensors": "merge the adapter", "renamed.safetensors": "merge the adapter",
 		"folder": "merge the adapter", "lfs": "git lfs pull", "int8": "start from the BF16 original",
 	} {
 		refused(t, words, "plan", at(name))
+		refused(t, words, at(name), "-o", at("out"))
+		if _, err := os.Stat(at("out")); err == nil {
+			t.Fatalf("%s: an output folder was made", name)
+		}
 	}
 }
