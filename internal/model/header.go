@@ -76,7 +76,7 @@ func (f *files) anew(ctx context.Context, path string) bool {
 	}
 	f.Recheck(ctx, path)
 	if f.pieces != nil {
-		f.pieces.forget(path)
+		f.pieces.drop(func(p *piece) bool { return p.path == path })
 	}
 	return true
 }

@@ -2,10 +2,10 @@ package model
 
 import (
 	"cmp"
-	"container/list"
 	"context"
 	"io"
 	"io/fs"
+	"slices"
 	"sync"
 
 	"github.com/df11-convert/df11-convert/hub"
@@ -30,30 +30,23 @@ type Readers struct {
 	behind     sync.WaitGroup // reading ahead
 
 	mu     sync.Mutex
-	pieces map[pieceName]*piece
-	order  list.List // of *piece; the one at the back is the first to be dropped
+	pieces []*piece // the one that was read last is the last
 }
 
-// pieceName is the place of a piece: its number in a file.
-type pieceName struct {
+// piece is one span of a file: its number-th.
+type piece struct {
 	path   string
 	number int64
-}
-
-// piece is one span of a file.
-type piece struct {
-	pieceName
-	place *list.Element
-	ahead sync.Once // begins to read ahead
-	once  sync.Once // fetches data or err
-	data  []byte
-	err   error
+	ahead  sync.Once // begins to read ahead
+	once   sync.Once // fetches data or err
+	data   []byte
+	err    error
 }
 
 // NewReaders makes readers that keep at most limitBytes in memory; 0 is 96 MiB. There is always room for a few small pieces.
 func NewReaders(ctx context.Context, c *hub.Client, limitBytes int64) *Readers {
 	size := cmp.Or(limitBytes, piecesKept*largestPiece) / piecesKept
-	r := &Readers{client: c, pieceBytes: max(smallestPiece, min(size, largestPiece)), pieces: map[pieceName]*piece{}}
+	r := &Readers{client: c, pieceBytes: max(smallestPiece, min(size, largestPiece))}
 	r.ctx, r.cancel = context.WithCancelCause(ctx)
 	return r
 }
@@ -69,47 +62,31 @@ func (r *Readers) Close() error {
 }
 
 // get finds a piece, or makes an empty one in place of the oldest. inOrder says that the piece before it was read.
-func (r *Readers) get(name pieceName) (p *piece, inOrder bool) {
+func (r *Readers) get(path string, number int64) (p *piece, inOrder bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	_, inOrder = r.pieces[pieceName{name.path, name.number - 1}]
-	if p = r.pieces[name]; p != nil {
-		r.order.MoveToFront(p.place)
-		return p, inOrder
+	oldest := 0
+	for i, x := range r.pieces {
+		if x.path == path && x.number == number {
+			p, oldest = x, i
+		}
+		inOrder = inOrder || x.path == path && x.number == number-1
 	}
-	if r.order.Len() == piecesKept {
-		r.remove(r.order.Back().Value.(*piece))
+	if p != nil || len(r.pieces) == piecesKept {
+		r.pieces = slices.Delete(r.pieces, oldest, oldest+1)
 	}
-	p = &piece{pieceName: name}
-	p.place = r.order.PushFront(p)
-	r.pieces[name] = p
+	if p == nil {
+		p = &piece{path: path, number: number}
+	}
+	r.pieces = append(r.pieces, p)
 	return p, inOrder
 }
 
-// remove drops a piece. The lock is held.
-func (r *Readers) remove(p *piece) {
-	if r.pieces[p.pieceName] == p {
-		delete(r.pieces, p.pieceName)
-		r.order.Remove(p.place)
-	}
-}
-
-// drop drops a piece that could not be read, so that the next reader tries again.
-func (r *Readers) drop(p *piece) {
+// drop drops pieces, so that the next reader fetches them anew.
+func (r *Readers) drop(which func(*piece) bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.remove(p)
-}
-
-// forget drops all pieces of a file.
-func (r *Readers) forget(path string) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	for _, p := range r.pieces {
-		if p.path == path {
-			r.remove(p)
-		}
-	}
+	r.pieces = slices.DeleteFunc(r.pieces, which)
 }
 
 // pieceReader reads one file by pieces.
@@ -136,17 +113,17 @@ func (r *pieceReader) ReadAt(p []byte, off int64) (int, error) {
 
 // piece gives the bytes of a piece, which are borrowed, and begins to read ahead of a reader that goes on in order.
 func (r *pieceReader) piece(number int64) ([]byte, error) {
-	p, inOrder := r.get(pieceName{r.ref.Path, number})
+	p, inOrder := r.get(r.ref.Path, number)
 	if inOrder {
 		p.ahead.Do(func() {
 			for n := number + 1; n <= number+piecesAhead && n*r.pieceBytes < r.ref.Size; n++ {
-				next, _ := r.get(pieceName{r.ref.Path, n})
+				next, _ := r.get(r.ref.Path, n)
 				r.behind.Go(func() { r.fetch(next) })
 			}
 		})
 	}
 	if r.fetch(p); p.err != nil {
-		r.drop(p)
+		r.drop(func(x *piece) bool { return x == p })
 	}
 	return p.data, p.err
 }

@@ -114,8 +114,8 @@ func TestPiecesInLittleRoom(t *testing.T) {
 	if n, nBytes := fetched(srv); nBytes > size+ahead*h.pieceBytes || n > int(size/h.pieceBytes+ahead) {
 		t.Errorf("%d bytes fetched for %d in %d requests", nBytes, size, n)
 	}
-	if kept := int64(h.order.Len()) * h.pieceBytes; kept > room || len(h.pieces) != h.order.Len() {
-		t.Errorf("%d bytes are kept; %d pieces in a list of %d", kept, len(h.pieces), h.order.Len())
+	if kept := int64(len(h.pieces)) * h.pieceBytes; kept > room {
+		t.Errorf("%d bytes are kept", kept)
 	}
 	srv.Inject(hubtest.Fault{Name: "400-range"})
 	if _, err := h.ReadAt(make([]byte, 1), 1<<20); err == nil {
