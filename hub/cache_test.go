@@ -39,6 +39,40 @@ func cacheRepo(t *testing.T, files map[string]string) (dir string, folder string
 	return dir, folder
 }
 
+// shareBlobs moves the weights of the repo that cacheRepo wrote into the store that all repos of a cache share, as
+// huggingface_hub does from 1.32 on, and gives the place of a blob there.
+func shareBlobs(t *testing.T, dir string) (place func(etag string) string) {
+	t.Helper()
+	place = func(etag string) string {
+		xet := sha([]byte(etag)) // a hash of its own, which the hub publishes nowhere but in X-Xet-Hash
+		return filepath.Join(dir, "blobs", xet[:2], xet)
+	}
+	write(t, filepath.Join(dir, "blobs", ".huggingface-shared-blobs"), "1\n")
+	blobs := filepath.Join(dir, "models--a--b", "blobs")
+	entries, err := os.ReadDir(blobs)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range entries {
+		if !isSHA256(e.Name()) {
+			continue
+		}
+		to := place(e.Name())
+		write(t, to+".refs", "models--a--b/blobs/"+e.Name()+"\n")
+		if err := os.Rename(filepath.Join(blobs, e.Name()), to); err != nil {
+			t.Fatal(err)
+		}
+		target, err := filepath.Rel(blobs, to)
+		if err == nil {
+			err = os.Symlink(target, filepath.Join(blobs, e.Name()))
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	return place
+}
+
 func write(t *testing.T, path, content string) {
 	t.Helper()
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
@@ -112,56 +146,114 @@ func cacheServes(t *testing.T, shared bool) {
 	}
 }
 
-func TestCacheTrust(t *testing.T) {
-	content := "0123456789"
-	ref := FileRef{Repo: "a/b", Commit: testCommit, Path: "m.safetensors", Size: 10, SHA256: sha([]byte(content))}
-	link := func(folder string) string { return filepath.Join(folder, "snapshots", testCommit, "m.safetensors") }
+// cachedFile is a file of ten bytes in the cache: in its snapshot, among its repo's blobs, and where its bytes lie.
+type cachedFile struct {
+	t                               *testing.T
+	dir, folder, link, blob, stored string
+}
+
+func (f cachedFile) move(to string, from string) {
+	f.t.Helper()
+	if err := errors.Join(os.MkdirAll(filepath.Dir(to), 0o755), os.RemoveAll(to), os.Rename(from, to)); err != nil {
+		f.t.Fatal(err)
+	}
+}
+
+func (f cachedFile) relink(name, target string) {
+	f.t.Helper()
+	if err := errors.Join(os.MkdirAll(filepath.Dir(name), 0o755), os.RemoveAll(name), os.Symlink(target, name)); err != nil {
+		f.t.Fatal(err)
+	}
+}
+
+// elsewhere moves the bytes to another place, to which the repo's blob leads then.
+func (f cachedFile) elsewhere(place ...string) {
+	to := filepath.Join(place...)
+	f.move(to, f.stored)
+	f.relink(f.blob, to)
+}
+
+// TestCacheNeverFollowsLinksElsewhere: a copy is taken from its repo's blobs, or where links are not used from its snapshot. Of the
+// store that all repos share, only regular files in their places are taken, and the hash that a file is said to have is that of the
+// repo's link, never the store's.
+func TestCacheNeverFollowsLinksElsewhere(t *testing.T) {
+	const content = "0123456789"
+	etag := sha([]byte(content))
+	known := FileRef{Repo: "a/b", Commit: testCommit, Path: "m.safetensors", Size: 10, SHA256: etag}
+	bare := known
+	bare.SHA256 = ""
+	change := func(f func(*FileRef)) FileRef {
+		ref := known
+		f(&ref)
+		return ref
+	}
 	for _, tt := range []struct {
-		name  string
-		spoil func(t *testing.T, folder string, ref *FileRef)
-		ok    bool
+		name   string
+		shared bool // the bytes lie in the shared store
+		spoil  func(f cachedFile)
+		finds  []FileRef
+		misses []FileRef
 	}{
-		{"as Python writes it", func(*testing.T, string, *FileRef) {}, true},
-		{"only the blob", func(t *testing.T, folder string, _ *FileRef) { os.Remove(link(folder)) }, true},
-		{"plain file where links are not used", func(t *testing.T, folder string, _ *FileRef) {
-			os.Remove(link(folder))
-			write(t, link(folder), content)
-		}, true},
-		{"other size", func(t *testing.T, folder string, _ *FileRef) {
-			write(t, filepath.Join(folder, "blobs", sha([]byte(content))), "0123")
-		}, false},
-		{"link out of the cache", func(t *testing.T, folder string, _ *FileRef) {
+		{"as Python writes it", false, func(cachedFile) {}, []FileRef{known, bare}, []FileRef{
+			change(func(f *FileRef) { f.SHA256 = shaA }), change(func(f *FileRef) { f.NoCache = true }),
+			change(func(f *FileRef) { f.Path = "../../blobs/" + etag }), change(func(f *FileRef) { f.Commit, f.SHA256 = "../../..", "" }),
+			change(func(f *FileRef) { f.Path, f.SHA256, f.Size = "snapshots", "", 0 })}},
+		{"only the blob", false, func(f cachedFile) { os.Remove(f.link) }, []FileRef{known}, []FileRef{bare}},
+		{"plain file where links are not used", false, func(f cachedFile) { f.move(f.link, f.blob) }, []FileRef{known, bare}, nil},
+		{"other size", false, func(f cachedFile) { write(t, f.blob, "0123") }, nil, []FileRef{known, bare}},
+		{"snapshot out of the cache", false, func(f cachedFile) {
 			outside := filepath.Join(t.TempDir(), "x")
-			write(t, outside, content)
-			os.RemoveAll(filepath.Join(folder, "blobs"))
-			os.Remove(link(folder))
-			if err := os.Symlink(outside, link(folder)); err != nil {
-				t.Fatal(err)
-			}
-		}, false},
-		{"link to a blob of another name", func(t *testing.T, folder string, _ *FileRef) {
-			old := filepath.Join(folder, "blobs", sha([]byte(content)))
-			if err := os.Rename(old, filepath.Join(folder, "blobs", "cdn-etag")); err != nil {
-				t.Fatal(err)
-			}
-			os.Remove(link(folder))
-			if err := os.Symlink("../../blobs/cdn-etag", link(folder)); err != nil {
-				t.Fatal(err)
-			}
-		}, false},
-		{"other hash wanted", func(_ *testing.T, _ string, ref *FileRef) { ref.SHA256 = shaA }, false},
-		{"cache not wanted", func(_ *testing.T, _ string, ref *FileRef) { ref.NoCache = true }, false},
-		{"hostile path", func(_ *testing.T, _ string, ref *FileRef) { ref.Path = "../../blobs/" + ref.SHA256 }, false},
-		{"hostile revision", func(_ *testing.T, _ string, ref *FileRef) { ref.Commit, ref.SHA256 = "../../..", "" }, false},
-		{"folder", func(_ *testing.T, _ string, ref *FileRef) { ref.Path, ref.SHA256, ref.Size = "snapshots", "", 0 }, false},
+			f.move(outside, f.blob)
+			f.relink(f.link, outside)
+		}, nil, []FileRef{known, bare}},
+		{"link to a blob of another name", false, func(f cachedFile) {
+			f.move(filepath.Join(f.folder, "blobs", "cdn-etag"), f.blob)
+			f.relink(f.link, "../../blobs/cdn-etag")
+		}, nil, []FileRef{known, bare}},
+
+		{"as newer Python writes it", true, func(cachedFile) {}, []FileRef{known, bare}, nil},
+		{"an absolute link", true, func(f cachedFile) { f.relink(f.blob, f.stored) }, []FileRef{known, bare}, nil},
+		{"nothing there", true, func(f cachedFile) { os.Remove(f.stored) }, nil, []FileRef{known, bare}},
+		{"other size in the store", true, func(f cachedFile) { write(t, f.stored, "0123") }, nil, []FileRef{known, bare}},
+		{"a folder", true, func(f cachedFile) { os.Remove(f.stored); os.Mkdir(f.stored, 0o755) }, nil, []FileRef{known, bare}},
+		{"a link out of the store", true, func(f cachedFile) {
+			outside := filepath.Join(t.TempDir(), filepath.Base(f.stored))
+			f.move(outside, f.stored)
+			f.relink(f.stored, outside)
+		}, nil, []FileRef{known, bare}},
+		{"a link out of the cache", true, func(f cachedFile) { f.elsewhere(t.TempDir(), "blobs", etag[:2], etag) }, nil, []FileRef{known, bare}},
+		{"the wrong prefix", true, func(f cachedFile) { f.elsewhere(f.dir, "blobs", "zz", filepath.Base(f.stored)) }, nil, []FileRef{known, bare}},
+		{"a prefix of another hash", true, func(f cachedFile) { f.elsewhere(f.dir, "blobs", "00", strings.Repeat("f", 64)) }, nil, []FileRef{known, bare}},
+		{"a name that is no hash", true, func(f cachedFile) { f.elsewhere(f.dir, "blobs", "00", "token") }, nil, []FileRef{known, bare}},
+		{"one folder deeper", true, func(f cachedFile) { f.elsewhere(f.dir, "blobs", "00", "11", filepath.Base(f.stored)) }, nil, []FileRef{known, bare}},
+		{"blobs of another repo", true, func(f cachedFile) { f.elsewhere(f.dir, "models--c--d", "blobs", etag) }, nil, []FileRef{known, bare}},
+		{"a snapshot that links to the store", true, func(f cachedFile) {
+			os.Remove(f.blob)
+			f.relink(f.link, f.stored)
+		}, nil, []FileRef{known, bare}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			dir, folder := cacheRepo(t, map[string]string{"m.safetensors": content})
-			r := ref
-			tt.spoil(t, folder, &r)
+			f := cachedFile{t, dir, folder, filepath.Join(folder, "snapshots", testCommit, "m.safetensors"), filepath.Join(folder, "blobs", etag), ""}
+			if f.stored = f.blob; tt.shared {
+				f.stored = shareBlobs(t, dir)(etag)
+			}
+			tt.spoil(f)
+			if tt.shared { // the name that the store gives it
+				tt.misses = append(tt.misses, change(func(f *FileRef) { f.SHA256 = sha([]byte(etag)) }))
+			}
+			for want, refs := range map[bool][]FileRef{true: tt.finds, false: tt.misses} {
+				for _, ref := range refs {
+					c, _ := cachedClient(t, dir)
+					if copied, ok := c.cache.find(ref); ok != want {
+						t.Errorf("%+v: got %+v, %v", ref, copied, ok)
+					}
+				}
+			}
 			c, _ := cachedClient(t, dir)
-			if copied, ok := c.cache.find(r); ok != tt.ok {
-				t.Errorf("got %+v, %v", copied, ok)
+			info, err := c.Info(t.Context(), "a/b", "")
+			if len(tt.finds) == 2 && err != nil || err == nil && info.Files[0].SHA256 != etag && !strings.HasPrefix(tt.name, "plain") {
+				t.Errorf("%+v, %v", info, err)
 			}
 		})
 	}

@@ -1,123 +1,84 @@
 package hub
 
 import (
+	"cmp"
 	"errors"
-	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/df11-convert/df11-convert/hub/internal/wire"
 )
 
-// env makes a getenv from pairs.
-func env(pairs ...string) func(string) string {
-	m := map[string]string{}
-	for i := 0; i < len(pairs); i += 2 {
-		m[pairs[i]] = pairs[i+1]
-	}
-	return func(k string) string { return m[k] }
-}
-
-func TestEnvironPaths(t *testing.T) {
-	for _, tt := range []struct {
-		name, cache, endpoint string
-		env                   func(string) string
-	}{
-		{"nothing set", "/home/u/.cache/huggingface/hub", wire.PublicEndpoint, env()},
-		{"XDG", "/x/huggingface/hub", wire.PublicEndpoint, env("XDG_CACHE_HOME", "/x")},
-		{"HF_HOME with tilde", "/home/u/hf/hub", wire.PublicEndpoint, env("HF_HOME", "~/hf", "XDG_CACHE_HOME", "/x")},
-		{"HF_HOME with variable", "/data/hf/hub", wire.PublicEndpoint, env("HF_HOME", "$D/hf", "D", "/data")},
-		{"cache apart", "/c", wire.PublicEndpoint, env("HF_HOME", "/h", "HF_HUB_CACHE", "/c", "HUGGINGFACE_HUB_CACHE", "/old")},
-		{"legacy cache", "/old", wire.PublicEndpoint, env("HF_HOME", "/h", "HUGGINGFACE_HUB_CACHE", "/old")},
-		{"endpoint", "/h/hub", "http://127.0.0.1:9", env("HF_HOME", "/h", "HF_ENDPOINT", "http://127.0.0.1:9//")},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			e, err := Environ(tt.env, "/home/u")
-			if err != nil {
-				t.Fatal(err)
-			}
-			if e.CacheDir != tt.cache || e.Endpoint != tt.endpoint {
-				t.Errorf("got cache %q, endpoint %q", e.CacheDir, e.Endpoint)
-			}
-		})
-	}
-}
-
-func TestEnvironToken(t *testing.T) {
+// TestEnviron: what the variables decide, as with the Python client.
+func TestEnviron(t *testing.T) {
 	dir := t.TempDir()
-	file := filepath.Join(dir, "token")
-	if err := os.WriteFile(file, []byte("  hf_file\r\n"), 0o600); err != nil {
-		t.Fatal(err)
+	file, other, big := filepath.Join(dir, "token"), filepath.Join(dir, "other"), filepath.Join(dir, "big")
+	write(t, file, "  hf_file\r\n")
+	write(t, other, "hf_other")
+	write(t, big, strings.Repeat("x", 64<<10+1))
+	type found struct {
+		cache, endpoint, token, source, publisher string
+		offline                                   bool
 	}
-	other := filepath.Join(dir, "other")
-	if err := os.WriteFile(other, []byte("hf_other"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	inDir := func(token, source string) found { return found{cache: dir + "/hub", token: token, source: source} }
 	for _, tt := range []struct {
-		name, token, source string
-		env                 func(string) string
+		name string
+		env  string // NAME=VALUE, apart by blanks
+		want found
+		err  string // part of it
 	}{
-		{"none", "", "", env("HF_HOME", filepath.Join(dir, "empty"))},
-		{"file", "hf_file", "file " + file, env("HF_HOME", dir)},
-		{"file elsewhere", "hf_other", "file " + other, env("HF_HOME", dir, "HF_TOKEN_PATH", other)},
-		{"variable wins", "hf_env", "HF_TOKEN", env("HF_HOME", dir, "HF_TOKEN", " hf_env\n", "HUGGING_FACE_HUB_TOKEN", "hf_old")},
-		{"legacy variable", "hf_old", "HUGGING_FACE_HUB_TOKEN", env("HF_HOME", dir, "HUGGING_FACE_HUB_TOKEN", "hf_old")},
-		{"empty variable counts as none", "hf_file", "file " + file, env("HF_HOME", dir, "HF_TOKEN", " \n")},
-		{"implicit tokens off", "", "", env("HF_HOME", dir, "HF_TOKEN", "hf_env", "HF_HUB_DISABLE_IMPLICIT_TOKEN", "1")},
+		{"nothing set", "", found{cache: "/home/u/.cache/huggingface/hub"}, ""},
+		{"XDG", "XDG_CACHE_HOME=/x", found{cache: "/x/huggingface/hub"}, ""},
+		{"HF_HOME with tilde", "HF_HOME=~/hf XDG_CACHE_HOME=/x", found{cache: "/home/u/hf/hub"}, ""},
+		{"HF_HOME with variable", "HF_HOME=$D/hf D=/data", found{cache: "/data/hf/hub"}, ""},
+		{"cache apart", "HF_HOME=/h HF_HUB_CACHE=/c HUGGINGFACE_HUB_CACHE=/old", found{cache: "/c"}, ""},
+		{"legacy cache", "HF_HOME=/h HUGGINGFACE_HUB_CACHE=/old", found{cache: "/old"}, ""},
+		{"endpoint", "HF_HOME=/h HF_ENDPOINT=http://127.0.0.1:9//", found{cache: "/h/hub", endpoint: "http://127.0.0.1:9"}, ""},
+
+		{"no token", "HF_HOME=/h", found{cache: "/h/hub"}, ""},
+		{"token file", "HF_HOME=DIR", inDir("hf_file", "file "+file), ""},
+		{"token file elsewhere", "HF_HOME=DIR HF_TOKEN_PATH=DIR/other", inDir("hf_other", "file "+other), ""},
+		{"variable wins", "HF_HOME=DIR HF_TOKEN=\rhf_env\n HUGGING_FACE_HUB_TOKEN=hf_old", inDir("hf_env", "HF_TOKEN"), ""},
+		{"legacy variable", "HF_HOME=DIR HUGGING_FACE_HUB_TOKEN=hf_old", inDir("hf_old", "HUGGING_FACE_HUB_TOKEN"), ""},
+		{"empty variable counts as none", "HF_HOME=DIR HF_TOKEN=\n", inDir("hf_file", "file "+file), ""},
+		{"implicit tokens off", "HF_HOME=DIR HF_TOKEN=hf_env HF_HUB_DISABLE_IMPLICIT_TOKEN=1", inDir("", ""), ""},
+		{"a folder is no token file", "HF_HOME=DIR HF_TOKEN_PATH=DIR", inDir("", ""), "read token file"},
+		{"a huge file is no token file", "HF_HOME=DIR HF_TOKEN_PATH=DIR/big", inDir("", ""), "read token file"},
+
+		{"job without an identity", "HF_HOME=/h HF_TOKEN=hf_env HF_OIDC_RESOURCE=x", found{cache: "/h/hub"}, "no identity"},
+		{"job of GitHub", "HF_HOME=/h HF_TOKEN=hf_env HF_OIDC_RESOURCE=me/x ACTIONS_ID_TOKEN_REQUEST_URL=https://x ACTIONS_ID_TOKEN_REQUEST_TOKEN=y",
+			found{cache: "/h/hub", token: "hf_env", source: "HF_TOKEN", publisher: "me/x"}, ""},
+		{"job of another CI", "HF_HOME=/h HF_TOKEN=hf_env HF_OIDC_RESOURCE=me/x HF_OIDC_ID_TOKEN=eyJ",
+			found{cache: "/h/hub", token: "hf_env", source: "HF_TOKEN", publisher: "me/x"}, ""},
+
+		{"offline: 1", "HF_HOME=/h HF_HUB_OFFLINE=1", found{cache: "/h/hub", offline: true}, ""},
+		{"offline: on", "HF_HOME=/h HF_HUB_OFFLINE=on", found{cache: "/h/hub", offline: true}, ""},
+		{"offline: Yes", "HF_HOME=/h HF_HUB_OFFLINE=Yes", found{cache: "/h/hub", offline: true}, ""},
+		{"offline: TRUE", "HF_HOME=/h HF_HUB_OFFLINE=TRUE", found{cache: "/h/hub", offline: true}, ""},
+		{"offline: 0", "HF_HOME=/h HF_HUB_OFFLINE=0", found{cache: "/h/hub"}, ""},
+		{"offline: 2", "HF_HOME=/h HF_HUB_OFFLINE=2", found{cache: "/h/hub"}, ""},
+		{"offline by transformers", "HF_HOME=/h TRANSFORMERS_OFFLINE=1", found{cache: "/h/hub", offline: true}, ""},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			e, err := Environ(tt.env, "/home/u")
-			if err != nil {
-				t.Fatal(err)
+			env := map[string]string{}
+			for pair := range strings.SplitSeq(strings.ReplaceAll(tt.env, "DIR", dir), " ") {
+				name, value, _ := strings.Cut(pair, "=")
+				env[name] = value
 			}
-			if e.Token != tt.token || e.TokenSource != tt.source {
-				t.Errorf("got %q from %q, want %q from %q", e.Token, e.TokenSource, tt.token, tt.source)
+			e, err := Environ(func(name string) string { return env[name] }, "/home/u")
+			got := found{e.CacheDir, e.Endpoint, e.Token, e.TokenSource, "", e.Offline}
+			if e.Publisher != nil {
+				got.publisher = e.Publisher.Resource
+			}
+			tt.want.endpoint = cmp.Or(tt.want.endpoint, wire.PublicEndpoint)
+			if got != tt.want || (err != nil) != (tt.err != "") || err != nil && !strings.Contains(err.Error(), tt.err) {
+				t.Errorf("got %+v, %v", got, err)
+			}
+			if publisher := strings.Contains(tt.err, "identity"); errors.Is(err, wire.ErrTrustedPublisher) != publisher || publisher && Hint(err) == "" {
+				t.Errorf("%v, hint %q", err, Hint(err))
 			}
 		})
-	}
-}
-
-func TestEnvironTrustedPublisherNeedsAnIdentity(t *testing.T) {
-	e, err := Environ(env("HF_OIDC_RESOURCE", "x", "HF_TOKEN", "hf_env", "HF_HOME", "/h"), "/home/u")
-	if !errors.Is(err, wire.ErrTrustedPublisher) || Hint(err) == "" {
-		t.Fatalf("got %v", err)
-	}
-	if e.CacheDir != "/h/hub" || e.Token != "" {
-		t.Errorf("the rest must be usable, got %+v", e)
-	}
-	for name, getenv := range map[string]func(string) string{
-		"GitHub":   env("HF_OIDC_RESOURCE", "me/x", "HF_TOKEN", "hf_env", "HF_HOME", "/h", "ACTIONS_ID_TOKEN_REQUEST_URL", "https://x", "ACTIONS_ID_TOKEN_REQUEST_TOKEN", "y"),
-		"other CI": env("HF_OIDC_RESOURCE", "me/x", "HF_TOKEN", "hf_env", "HF_HOME", "/h", "HF_OIDC_ID_TOKEN", "eyJ"),
-	} {
-		if e, err := Environ(getenv, "/home/u"); err != nil || e.Publisher == nil || e.Publisher.Resource != "me/x" || e.Token != "hf_env" {
-			t.Errorf("%s: got %+v, %v", name, e, err)
-		}
-	}
-}
-
-func TestEnvironSwitches(t *testing.T) {
-	for v, want := range map[string]bool{"1": true, "on": true, "Yes": true, "TRUE": true, "0": false, "": false, "2": false} {
-		e, err := Environ(env("HF_HUB_OFFLINE", v, "HF_HOME", "/h"), "/home/u")
-		if err != nil || e.Offline != want {
-			t.Errorf("HF_HUB_OFFLINE=%q: offline %v, %v", v, e.Offline, err)
-		}
-	}
-	if e, err := Environ(env("TRANSFORMERS_OFFLINE", "1", "HF_HOME", "/h"), "/home/u"); err != nil || !e.Offline {
-		t.Errorf("got %+v, %v", e, err)
-	}
-}
-
-func TestATokenFileIsAShortFile(t *testing.T) {
-	noEnv := func(string) string { return "" }
-	if _, _, err := findToken(noEnv, t.TempDir()); err == nil {
-		t.Error("a folder was taken for a token file")
-	}
-	big := filepath.Join(t.TempDir(), "big")
-	if err := os.WriteFile(big, make([]byte, 64<<10+1), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if _, _, err := findToken(noEnv, big); err == nil {
-		t.Error("a huge file was taken for a token file")
 	}
 }
 

@@ -109,7 +109,7 @@ func TestOddAnswersToACommit(t *testing.T) {
 			if n++; n == 1 {
 				hubtest.Status(504, nil, "")(x)
 			} else {
-				applied(hubtest.Status(412, nil, ""))(x)
+				hubtest.After(hubtest.Status(412, nil, ""))(x)
 			}
 		}, 2, nil},
 	} {
