@@ -145,10 +145,7 @@ func (f *forecast) print(w io.Writer) {
 
 // gpus are the GPUs that hold one form of the model or both.
 func (f *forecast) gpus() []gpus.Fit {
-	largest := int64(0) // is decoded at once
-	for _, u := range f.plan.Units {
-		largest = max(largest, 2*u.NElems())
-	}
+	largest := f.plan.LargestModule(func(i int) bool { return f.size.Units[i].BF16 != "" })
 	if f.gpu > 0 {
 		return []gpus.Fit{gpus.Fit{N: 1, GiB: max(f.gpu>>30, f.gpu/1e9)}.Holding(f.plan.SourceBytes(), f.size.OutputBytes, largest)} // makers write GB
 	}

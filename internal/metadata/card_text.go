@@ -249,13 +249,10 @@ func (in CardInput) GPUs() []gpus.Fit {
 	return gpus.Fits(in.SourceBytes, in.OutputBytes, in.LargestModule())
 }
 
-// LargestModule is the size in BF16 of the largest module that is stored as DF11: the buffer that it is decoded into.
-func (in CardInput) LargestModule() (nBytes int64) {
+// LargestModule is the size in BF16 of the largest module that is stored as DF11.
+func (in CardInput) LargestModule() int64 {
 	kept := in.KeptBF16()
-	for _, u := range in.Plan.Units {
-		if !slices.ContainsFunc(kept, func(k Unit) bool { return k.Path == u.Path }) {
-			nBytes = max(nBytes, 2*u.NElems())
-		}
-	}
-	return nBytes
+	return in.Plan.LargestModule(func(i int) bool {
+		return slices.ContainsFunc(kept, func(k Unit) bool { return k.Path == in.Plan.Units[i].Path })
+	})
 }

@@ -8,6 +8,17 @@ import (
 	"github.com/df11-convert/df11-convert/internal/human"
 )
 
+// LargestModule is the size in BF16 of the largest module that becomes DF11: the buffer that it is decoded into. staysBF16 says of a
+// module, by its place in Units, that it does not.
+func (p *Plan) LargestModule(staysBF16 func(i int) bool) (nBytes int64) {
+	for i, u := range p.Units {
+		if !staysBF16(i) {
+			nBytes = max(nBytes, 2*u.NElems())
+		}
+	}
+	return nBytes
+}
+
 // SizeReason says why a result has its size: "compressed layers 69.1 %, tied embedding of 311 MB stays BF16". outputBytes is the
 // size of all its weights, nCoded counts those in DF11. It is "" where nearly all is compressed, so that the ratio says it all.
 func (p *Plan) SizeReason(outputBytes, nCoded int64) string {
