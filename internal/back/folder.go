@@ -151,12 +151,7 @@ func refuseInput(input, root string, files []model.File) error {
 		return err
 	}
 	for _, f := range files {
-		at, own := filepath.Join(root, filepath.FromSlash(f.Path)), false
-		if info.IsDir() {
-			own, err = within(info, filepath.Dir(at))
-		} else {
-			own, err = leadsTo(info, at)
-		}
+		own, err := within(info, filepath.Join(root, filepath.FromSlash(f.Path)))
 		if err != nil {
 			return err
 		}
@@ -167,32 +162,24 @@ func refuseInput(input, root string, files []model.File) error {
 	return nil
 }
 
-// leadsTo reports whether a path, where nothing need be, is one of the names of a file or folder.
-func leadsTo(info fs.FileInfo, at string) (bool, error) {
-	there, err := os.Stat(at)
-	if errors.Is(err, fs.ErrNotExist) {
-		return false, nil
-	}
-	return err == nil && os.SameFile(info, there), err
-}
-
-// within reports whether dir, which need not be there, is the folder top or lies below it. Links are followed, and folders
+// within reports whether a path, where nothing need be, leads to a file or folder, or below it. Links are followed, and folders
 // compared by what they are: one folder has many names, by case, mounts and links.
-func within(top fs.FileInfo, dir string) (bool, error) {
-	dir, err := filepath.Abs(dir)
+func within(top fs.FileInfo, at string) (bool, error) {
+	at, err := filepath.Abs(at)
 	if err != nil {
 		return false, err
 	}
-	for {
-		if real, err := filepath.EvalSymlinks(dir); err == nil {
-			dir = real
+	for above := ""; at != above; at, above = filepath.Dir(at), at {
+		if real, err := filepath.EvalSymlinks(at); err == nil {
+			at = real
 		}
-		if same, err := leadsTo(top, dir); same || err != nil {
-			return same, err
+		there, err := os.Stat(at)
+		if err == nil && os.SameFile(top, there) {
+			return true, nil
 		}
-		if filepath.Dir(dir) == dir {
-			return false, nil
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return false, err
 		}
-		dir = filepath.Dir(dir)
 	}
+	return false, nil
 }

@@ -7,7 +7,6 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"github.com/df11-convert/df11-convert/internal/human"
 	"github.com/df11-convert/df11-convert/internal/metadata"
 	"github.com/df11-convert/df11-convert/internal/model"
 	"github.com/df11-convert/df11-convert/internal/plan"
@@ -58,24 +57,10 @@ func (c *Checker) freeHash(ctx context.Context, o metadata.OutputFile) error {
 // compareSum compares a sum with the manifest's and counts it.
 func (c *Checker) compareSum(o metadata.OutputFile, sum string) error {
 	if sum != o.SHA256 {
-		return model.Invalidf(o.Path, "sha256 is %s, the manifest has %s%s", sum, o.SHA256, c.modules(o.Path))
+		return model.Invalidf(o.Path, "sha256 is %s, the manifest has %s", sum, o.SHA256)
 	}
 	c.Hashed++
 	return nil
-}
-
-// modules says which modules a file holds, by the manifest.
-func (c *Checker) modules(file string) string {
-	var held []string
-	for _, u := range c.DF11.Manifest.Units {
-		if u.File == file {
-			held = append(held, u.Path)
-		}
-	}
-	if held == nil {
-		return ""
-	}
-	return "; it holds " + human.List(held)
 }
 
 // OtherHashes compares the sha256 of the weight files that FreeHashes has left, which it reads, one by each worker at a time.
