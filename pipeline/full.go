@@ -41,8 +41,12 @@ func (v *verification) full(ctx context.Context) (gpuUnits int, err error) {
 			}
 		}
 	}()
+	files := fetch.Files(v.Model, v.outputs)
+	for _, f := range files {
+		f.ByRange = f.SHA256 == "" // nothing is there to compare a sum with
+	}
 	fetcher := &fetch.Fetcher{
-		Source: v.Source, Tasks: tasks, Files: fetch.Files(v.Model, v.outputs), Ledger: ledger.New("", false),
+		Source: v.Source, Tasks: tasks, Files: files, Ledger: ledger.New("", false),
 		Room:     &spool.Room{Dir: dir, Disk: spool.NewBudget(0), Memory: spool.NewBudget(0)},
 		Parallel: 1, Uncounted: true, Progress: v.Progress,
 	}

@@ -14,7 +14,6 @@ import (
 	"github.com/df11-convert/df11-convert/internal/plan"
 	"github.com/df11-convert/df11-convert/internal/progress"
 	"github.com/df11-convert/df11-convert/internal/safetensors"
-	"github.com/df11-convert/df11-convert/internal/spans"
 	"github.com/df11-convert/df11-convert/internal/streams"
 )
 
@@ -89,16 +88,13 @@ func (c *conversion) checkEarlier(d *model.DF11) error {
 
 // openOutputs opens the outputs of earlier runs, and those that source files went into, in the folder or, by ranges, in the target repo.
 func (c *conversion) openOutputs(ctx context.Context, from []model.File) (*model.DF11, error) {
-	all := spans.Segments(c.outputs, len(c.Model.SHA256))
-	var segments []spans.Segment
-	for _, f := range from {
-		segments = append(segments, all[f.Index]...)
+	used := func(file int) bool {
+		return slices.ContainsFunc(from, func(f model.File) bool { return f.Index == file })
 	}
-	used := spans.UsedBy(segments)
 	var refs []hub.FileRef
 	for _, o := range c.outputs {
 		done, _ := c.ledger.Output(o.Path)
-		if done.Made && !slices.Contains(used, o) {
+		if done.Made && !slices.ContainsFunc(o.Files(), used) {
 			continue
 		}
 		ref := hub.FileRef{Path: done.Path, Size: done.Size, SHA256: done.SHA256}

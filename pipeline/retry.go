@@ -12,7 +12,7 @@ import (
 	"github.com/df11-convert/df11-convert/internal/fetch"
 	"github.com/df11-convert/df11-convert/internal/ledger"
 	"github.com/df11-convert/df11-convert/internal/model"
-	"github.com/df11-convert/df11-convert/internal/spans"
+	"github.com/df11-convert/df11-convert/internal/plan"
 )
 
 // sourceReads is how often a run reads a source file that turns out not to be the published one.
@@ -94,15 +94,12 @@ func (r *retry) after(ctx context.Context, err error) error {
 // discard forgets everything that was made of a source file, and removes it from the folder.
 func (c *conversion) discard(file string) error {
 	made := map[string]bool{}
-	for _, f := range fetch.Files(c.Model, c.outputs) {
-		if f.Path == file {
-			for _, o := range spans.UsedBy(f.Segments) {
-				made[o.Path] = true
-			}
+	at := slices.IndexFunc(c.Model.Listing.Weights, func(w plan.WeightFile) bool { return w.Path == file })
+	for _, o := range c.outputs {
+		if slices.Contains(o.Files(), at) {
+			made[o.Path] = true
+			c.ledger.ForgetTensors(o.Path)
 		}
-	}
-	for path := range made {
-		c.ledger.ForgetTensors(path)
 	}
 	c.ledger.ForgetFile(file)
 	return c.forget(func(o ledger.Output) bool { return made[o.Path] })

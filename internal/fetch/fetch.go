@@ -31,17 +31,16 @@ type Fetcher struct {
 	Room   *spool.Room    // for spools
 	// Parallel is the number of files that are read at once if the source is local; from a Hub it is one.
 	Parallel  int
-	Uncounted bool // outputs are made already: exponents are not counted, and no sum is made that nothing is compared with
+	Uncounted bool // outputs are made already: exponents are not counted
 	Progress  *progress.Counters
 
 	byOutput map[*spans.Output]*Task
-	unhashed bool // files without a published sum go without a hash
 	complete chan<- *Task
 }
 
 // Run reads what unfinished tasks still need and sends each task as soon as it is complete.
 func (f *Fetcher) Run(ctx context.Context, complete chan<- *Task) error {
-	f.complete, f.unhashed = complete, f.Uncounted && f.inPlace()
+	f.complete = complete
 	f.byOutput = map[*spans.Output]*Task{}
 	for _, t := range f.Tasks {
 		f.byOutput[t.Output] = t
@@ -93,7 +92,7 @@ func (f *Fetcher) holdInPlace(t *Task) {
 			continue
 		}
 		t.hold(x)
-		if f.byRange(f.Files[x.File]) && !f.Ledger.Done(t.Path) { // else the pass that hashes the file counts it
+		if f.Files[x.File].ByRange && !f.Ledger.Done(t.Path) { // else the pass that hashes the file counts it
 			f.Progress.Fetched.Add(x.Length)
 		}
 	}
@@ -143,7 +142,7 @@ func inPlaceSpool(src model.Source, o *spans.Output) *spool.Spool {
 // steps, which takes longer than anything else does with its bytes, and no output waits for it.
 func (f *Fetcher) file(ctx context.Context, file *File) error {
 	switch {
-	case f.byRange(file):
+	case file.ByRange:
 		return f.ranges(ctx, file)
 	case f.inPlace():
 		g, ctx := errgroup.WithContext(ctx)
@@ -152,11 +151,6 @@ func (f *Fetcher) file(ctx context.Context, file *File) error {
 		return g.Wait()
 	}
 	return f.whole(ctx, file, (&scatterer{Fetcher: f, file: file}).scatter)
-}
-
-// byRange reports whether a file goes without a hash.
-func (f *Fetcher) byRange(file *File) bool {
-	return file.ByRange || f.unhashed && file.SHA256 == ""
 }
 
 // whole reads all of a file in order, and records its hash if that is right.
@@ -231,7 +225,7 @@ func (f *Fetcher) pass(ctx context.Context, x stretch, use func(context.Context,
 	})
 	g.Go(func() error {
 		defer close(hashed)
-		return (&hasher{x, f.Progress}).run(ctx, read, hashed)
+		return x.sum(ctx, f.Progress, read, hashed)
 	})
 	g.Go(func() error {
 		for b := range hashed {

@@ -94,21 +94,16 @@ func (r *reader) cut(next *int, off int64) (b block, stop int64) {
 	return b, min(r.end, segments[*next].End)
 }
 
-// hasher adds blocks to the hash of their file. It counts them as fetched, but for the tensors of a file that another pass hashes.
-type hasher struct {
-	stretch
-	progress *progress.Counters
-}
-
-func (x *hasher) run(ctx context.Context, in <-chan block, out chan<- block) error {
+// sum adds blocks to the hash of their file. It counts them as fetched, but for the tensors of a file that another pass hashes.
+func (x stretch) sum(ctx context.Context, p *progress.Counters, in <-chan block, out chan<- block) error {
 	for b := range in {
 		if x.hash != nil {
-			done := x.progress.Timed(progress.Hash)
+			done := p.Timed(progress.Hash)
 			x.hash.Write(b.buf)
 			done(int64(len(b.buf)))
 		}
 		if x.hash != nil || x.file.ByRange {
-			x.progress.Fetched.Add(int64(len(b.buf)))
+			p.Fetched.Add(int64(len(b.buf)))
 		}
 		if err := streams.Send(ctx, out, b); err != nil {
 			return err

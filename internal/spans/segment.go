@@ -46,18 +46,3 @@ func Segments(outputs []*Output, nFiles int) [][]Segment {
 	}
 	return out
 }
-
-// UsedBy lists the outputs that want something of a file, in the order of their first segments.
-func UsedBy(segments []Segment) []*Output {
-	var used []*Output
-	seen := map[*Output]bool{}
-	for _, s := range segments {
-		for _, d := range s.To {
-			if !seen[d.Output] {
-				seen[d.Output] = true
-				used = append(used, d.Output)
-			}
-		}
-	}
-	return used
-}
