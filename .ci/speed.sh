@@ -12,11 +12,11 @@ rounds=${1:-3}
 
 . .ci/lib.sh
 converter
-go build -o "$work/" ./.ci/deep/speed ./.ci/deep/memory
+go build -o "$work/" ./.ci/deep/measure
 mkdir -p "$work"/{data/org/qwen,one,out}
 qwen=$work/data/org/qwen
-"$work/speed" -model "$qwen"
-"$work/memory" -model "$work/one"
+"$work/measure" -model qwen -out "$qwen"
+"$work/measure" -model layer -out "$work/one"
 
 # both MODEL: our conversion of a folder to a folder, and that of OTHER.
 both() {
@@ -35,14 +35,14 @@ fi
 
 echo
 echo 'Qwen3-0.6B-shaped, 28 units and an embedding, 596 M weights in one file, folder to folder'
-"$work/speed" -reads "$qwen" -out "$work/out" -rounds "$rounds" -weights 596e6 "${programs[@]}"
+"$work/measure" -reads "$qwen" -out "$work/out" -rounds "$rounds" -weights 596e6 "${programs[@]}"
 same
 result=$(du -sb "$work/out/df11-convert" | cut -f 1)
 
 echo
 echo 'one unit of 1.02 G weights in one file, folder to folder'
 mapfile -t programs < <(both "$work/one")
-"$work/speed" -reads "$work/one" -out "$work/out" -rounds "$rounds" -weights 1.04e9 "${programs[@]}"
+"$work/measure" -reads "$work/one" -out "$work/out" -rounds "$rounds" -weights 1.04e9 "${programs[@]}"
 same
 rm -rf "$work/one" "$work/out"/*
 
@@ -52,10 +52,10 @@ gb() { awk -v n="$1" 'BEGIN { printf "%.3f", n / 1e9 }'; }
 
 echo
 echo 'the same model from a hub in another process: what fetching costs more than a local folder, for each GB of the source'
-"$work/speed" -reads "$qwen" -out "$work/out" -rounds "$rounds" -weights 596e6 -gb "$(gb "$(du -sb "$qwen" | cut -f 1)")" \
+"$work/measure" -reads "$qwen" -out "$work/out" -rounds "$rounds" -weights 596e6 -gb "$(gb "$(du -sb "$qwen" | cut -f 1)")" \
   "folder=$DF11_CONVERT $qwen -o {out} --quiet" "hub=$DF11_CONVERT org/qwen -o {out} --quiet"
 
 echo
 echo 'and to that hub: what uploading costs more, for each GB of the result'
-"$work/speed" -reads "$qwen" -out "$work/out" -rounds "$rounds" -weights 596e6 -gb "$(gb "$result")" \
+"$work/measure" -reads "$qwen" -out "$work/out" -rounds "$rounds" -weights 596e6 -gb "$(gb "$result")" \
   "hub=$DF11_CONVERT org/qwen -o {out} --quiet" "hub-to-hub=$DF11_CONVERT org/qwen --push --repo-id tester/out-{run} --work-dir {out} --quiet"

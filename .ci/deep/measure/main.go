@@ -1,8 +1,8 @@
-// Command speed runs programs in turns and prints what each needed, as medians: wall time, processor time, how busy the cores
-// were. It can also make a model of Qwen3-0.6B's shape for them to work on. It judges nothing.
+// Command measure runs programs in turns and prints what each needed, as medians: wall time, processor time, how busy the cores
+// were, memory. It can also make models for them to work on. It judges the memory alone, where a limit is given.
 //
-//	speed -model DIR
-//	speed -reads DIR -weights N [-gb X] -out DIR [-rounds R] NAME=COMMAND...
+//	measure -model NAME -out DIR
+//	measure -reads DIR -weights N [-gb X] [-limit-mib N] -out DIR [-rounds R] NAME=COMMAND...
 //
 // In a command, {out} stands for a folder that is removed before each run, {run} for a number that no other run has.
 package main
@@ -14,6 +14,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"math"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -30,35 +31,39 @@ import (
 
 func main() {
 	var b bench
-	model := flag.String("model", "", "folder in which to make the model; nothing is run")
+	model := flag.String("model", "", "make this model, and run nothing: qwen, or layer")
 	flag.StringVar(&b.reads, "reads", "", "folder whose files are read into the page cache first")
-	flag.StringVar(&b.out, "out", "", "folder for results")
+	flag.StringVar(&b.out, "out", "", "folder for results, or for the model")
 	flag.Float64Var(&b.weights, "weights", 0, "weights that a run converts, to give core-seconds per 10^9 of them")
 	flag.Float64Var(&b.gb, "gb", 0, "GB that each command moves more than the first, to give the processor time for one")
+	flag.Int64Var(&b.limit, "limit-mib", math.MaxInt64, "largest resident set that a run may have, in MiB")
 	flag.IntVar(&b.rounds, "rounds", 5, "how often each command is run")
 	flag.Parse()
 	var err error
-	if *model != "" {
-		err = qwen().Write(*model)
-	} else {
+	switch *model {
+	case "":
 		err = b.run(flag.Args())
+	case "qwen": // of Qwen3-0.6B's shape, 596 million weights in one file: 28 units, and an embedding of 311 MB that is copied
+		err = hubtest.NewQwen3(1, hubtest.ModelOptions{
+			Layers: 28, Hidden: 1024, Intermediate: 3072, Heads: 16, KVHeads: 8, HeadDim: 128, Vocab: 151936, Tied: true,
+		}).Write(b.out)
+	case "layer": // one layer of 1.02 thousand million weights, all of them one unit
+		err = hubtest.NewLlama(1, hubtest.ModelOptions{
+			Layers: 1, Hidden: 8192, Intermediate: 30720, Heads: 64, KVHeads: 64, Vocab: 1024,
+		}).Write(b.out)
+	default:
+		err = fmt.Errorf("there is no model %s", *model)
 	}
 	if err != nil {
-		fmt.Fprintln(os.Stderr, "speed:", err)
+		fmt.Fprintln(os.Stderr, "measure:", err)
 		os.Exit(1)
 	}
-}
-
-// qwen is a model of 596 million weights in one file: 28 units, and an embedding of 311 MB that is copied.
-func qwen() *hubtest.Model {
-	return hubtest.NewQwen3(1, hubtest.ModelOptions{
-		Layers: 28, Hidden: 1024, Intermediate: 3072, Heads: 16, KVHeads: 8, HeadDim: 128, Vocab: 151936, Tied: true,
-	})
 }
 
 type bench struct {
 	reads, out  string
 	weights, gb float64
+	limit       int64
 	rounds      int
 }
 
@@ -93,7 +98,15 @@ func (b *bench) run(args []string) error {
 		}
 		slices.Reverse(order)
 	}
-	return b.print(programs)
+	if err := b.print(programs); err != nil {
+		return err
+	}
+	for _, p := range programs {
+		if p.peak > b.limit {
+			return fmt.Errorf("%s: the limit is %d MiB, the peak was %d MiB", p.name, b.limit, p.peak)
+		}
+	}
+	return nil
 }
 
 // warm reads every file, so that it lies in the page cache.
