@@ -79,3 +79,82 @@ func TestTimeLeft(t *testing.T) {
 		t.Errorf("%v have passed", m.Elapsed())
 	}
 }
+
+// simulated is a conversion that is pushed. A unit is encoded and verified when all of it was read, and uploaded after that; the line
+// takes some time until it is at its speed.
+type simulated struct {
+	size, unit, found int64 // bytes of source: of all, of a unit, and what an earlier run has done
+	down, up          float64
+	slow              time.Duration // until the line is at its speed; a hundredth of that before
+}
+
+// run looks at the motion every ten seconds, as a log does, until all is done, and says how long that takes.
+func (c simulated) run(look func(m *Motion, at time.Duration)) (at time.Duration) {
+	var p Counters
+	var m Motion
+	p.SourceBytes.Store(c.size)
+	p.OutputBytes.Store(c.size * 7 / 10)
+	p.Expect(Read, Encode, Verify, Upload)
+	begin, read, sent := time.Now(), 0.0, float64(c.found*7/10)
+	for ; sent < float64(c.size*7/10); at += time.Second {
+		whole := max(c.found, int64(read)/c.unit*c.unit)
+		sent = min(sent+c.up, float64(whole*7/10))
+		p.Fetched.Store(int64(read))
+		p.Encoded.Store(whole)
+		p.Verified.Store(whole)
+		p.Uploaded.Store(int64(sent))
+		m.Add(p.Snapshot(), begin.Add(at))
+		if at%(10*time.Second) == 0 {
+			look(&m, at)
+		}
+		speed := c.down
+		if at < c.slow {
+			speed /= 100
+		}
+		if at > c.slow/2 { // the fetcher has passed what is done already
+			read = max(read, float64(c.found))
+		}
+		read = min(read+speed, float64(c.size))
+	}
+	return at
+}
+
+// TestTimeLeftIsNeverWild: the time that is left is told before a quarter of a conversion is over, and never before it can be
+// told: from the first to the last time, it is about what it turns out to be, whether the line down or up is the slow one,
+// whatever the size of units, and whatever earlier runs have done.
+func TestTimeLeftIsNeverWild(t *testing.T) {
+	for name, c := range map[string]simulated{
+		"small units":           {size: 16e9, unit: 50e6, down: 20e6, up: 1e9, slow: 3 * time.Second},
+		"large units":           {size: 200e9, unit: 4e9, down: 100e6, up: 1e9, slow: 3 * time.Second},
+		"a slow line up":        {size: 16e9, unit: 400e6, down: 100e6, up: 10e6, slow: 3 * time.Second},
+		"a slow start":          {size: 16e9, unit: 400e6, down: 50e6, up: 50e6, slow: 20 * time.Second},
+		"resumed":               {size: 160e9, unit: 400e6, found: 100e9, down: 100e6, up: 100e6, slow: 3 * time.Second},
+		"resumed, slow to go":   {size: 160e9, unit: 400e6, found: 100e9, down: 100e6, up: 30e6, slow: 30 * time.Second},
+		"days":                  {size: 800e9, unit: 4e9, down: 5e6, up: 5e6, slow: 3 * time.Second},
+		"over before it's told": {size: 1e9, unit: 50e6, down: 100e6, up: 1e9, slow: 3 * time.Second},
+	} {
+		var about, first time.Duration
+		all := c.run(func(*Motion, time.Duration) {})
+		slack := 15*time.Second + time.Duration(float64(c.unit)/min(c.down, c.up)*float64(time.Second))
+		c.run(func(m *Motion, at time.Duration) {
+			left, sure := m.Left()
+			if about == 0 && left > 0 {
+				about = at
+			}
+			if want := all - at; sure && left > 0 {
+				if first == 0 {
+					first = at
+				}
+				if left < want/2-slack || left > want*3/2+slack {
+					t.Errorf("%s: %v after the start %v are left, and it turns out to be %v", name, at, left, want)
+				}
+			}
+		})
+		if about > 10*time.Second && about > c.slow+10*time.Second {
+			t.Errorf("%s: not even about how long is told before %v", name, about)
+		}
+		if first > all/4+20*time.Second || first == 0 && all > time.Minute {
+			t.Errorf("%s: first told after %v of %v", name, first, all)
+		}
+	}
+}
