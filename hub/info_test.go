@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"reflect"
 	"strings"
 	"testing"
 
@@ -13,99 +14,75 @@ import (
 
 const shaA = "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
 
-// parseInfo decodes a document as Info does.
-func parseInfo(body []byte) (*RepoInfo, error) {
-	var doc infoDocument
-	if err := json.Unmarshal(body, &doc); err != nil {
-		return nil, err
+// TestInfoReadsWhatMatters: what strict types would fail on does not fail a run, and what is wrong where it counts is refused.
+func TestInfoReadsWhatMatters(t *testing.T) {
+	good := RepoInfo{ID: "a/b", SHA: testCommit, Files: []FileInfo{{Path: "x", Size: 1}}}
+	known, manual := good, good
+	known.Private, known.Gated, known.PipelineTag, known.LibraryName = true, "auto", "text-generation", "transformers"
+	known.Files = []FileInfo{{Path: "config.json", Size: 5, BlobID: "b1"}, {Path: "m.safetensors", Size: 10, SHA256: shaA, BlobID: "b2"}}
+	manual.Gated = "manual"
+	file := func(members string) string { return `"siblings":[{"rfilename":"x",` + members + `}]` }
+	const x = `"siblings":[{"rfilename":"x","size":1}]`
+	type row struct {
+		name, members string // beside the commit
+		want          *RepoInfo
+		err           error
 	}
-	return doc.info()
-}
+	rows := []row{
+		{"all there is", `"id":"a/b","private":true,"gated":"auto","pipeline_tag":"text-generation","library_name":"transformers",
+			"tags":["x"],"cardData":{"license":"mit"},"safetensors":{"parameters":{"BF16":7},"total":7},
+			"siblings":[{"rfilename":"config.json","size":5,"blobId":"b1"},
+			{"rfilename":"m.safetensors","size":9,"blobId":"b2","lfs":{"sha256":"` + strings.ToUpper(shaA) + `","size":10,"pointerSize":1}}]`, &known, nil},
+		{"no id", x, &good, nil},
+		{"tags as text", `"tags":"x",` + x, &good, nil},
+		{"card with lists", `"cardData":{"license":["mit","other"],"model-index":[{"a":[]}]},` + x, &good, nil},
+		{"gated true", `"gated":true,` + x, &manual, nil},
+		{"pipeline as number", `"pipeline_tag":3,` + x, &good, nil},
+		{"odd times", `"lastModified":"yesterday","createdAt":7,` + x, &good, nil},
+		{"odd widgets", `"widgetData":{"a":1},"transformersInfo":[],"spaces":"x","likes":"many",` + x, &good, nil},
 
-func TestParseInfo(t *testing.T) {
-	good := `{"id":"a/b","sha":"` + testCommit + `","private":true,"gated":"auto","tags":["x"],"pipeline_tag":"text-generation",
-	"library_name":"transformers","cardData":{"license":"mit"},"safetensors":{"parameters":{"BF16":7},"total":7},
-	"siblings":[{"rfilename":"config.json","size":5,"blobId":"b1"},
-	{"rfilename":"model.safetensors","size":9,"blobId":"b2","lfs":{"sha256":"` + strings.ToUpper(shaA) + `","size":10,"pointerSize":1}}]}`
-	info, err := parseInfo([]byte(good))
-	if err != nil {
-		t.Fatal(err)
+		{"short commit", `"sha":"abc"`, nil, wire.ErrNotHub},
+		{"no commit", `"sha":""`, nil, wire.ErrRevisionNotFound},
+		{"another commit", `"sha":"` + strings.Repeat("f", 40) + `"`, nil, wire.ErrChanged},
+		{"files as text", `"siblings":"x"`, nil, wire.ErrNotHub},
+		{"file as text", `"tags":"x","siblings":[{"rfilename":"x","size":1},"y"]`, nil, wire.ErrNotHub},
+		{"size as text", file(`"size":"1"`), nil, wire.ErrNotHub},
+		{"hash as list", file(`"lfs":{"sha256":[],"size":1}`), nil, wire.ErrNotHub},
+		{"bad hash", file(`"lfs":{"sha256":"zz","size":1}`), nil, wire.ErrNotHub},
+		{"negative size", file(`"size":-5`), nil, wire.ErrNotHub},
 	}
-	if info.ID != "a/b" || !info.Private || info.Gated != "auto" {
-		t.Errorf("got %+v", info)
+	for _, id := range []string{"../x", "a/b/c", "a/..", "a/b\u009b", "a b/c"} { // it becomes a part of paths and URLs
+		rows = append(rows, row{"id " + id, `"id":"` + id + `",` + x, nil, wire.ErrNotHub})
 	}
-	ref, ok := info.File("model.safetensors")
-	if want := (FileRef{Repo: "a/b", Commit: testCommit, Path: "model.safetensors", Size: 10, SHA256: shaA}); !ok || ref != want {
+	for _, name := range []string{"../x", "/etc/passwd", `a\\b`, "C:/x", ".git/hooks/x", "a\u009bb"} {
+		rows = append(rows, row{"file " + name, `"siblings":[{"rfilename":"` + name + `","size":1}]`, nil, wire.ErrUnsafePath},
+			row{"file of no size " + name, `"siblings":[{"rfilename":"` + name + `"}]`, nil, wire.ErrUnsafePath})
+	}
+	for _, tt := range rows {
+		c, _ := testClient(t, script(says(200, `{"sha":"`+testCommit+`",`+tt.members+`}`)))
+		got, err := c.Info(t.Context(), "a/b", testCommit)
+		if !errors.Is(err, tt.err) || !reflect.DeepEqual(got, tt.want) {
+			t.Errorf("%s: %+v, %v", tt.name, got, err)
+		}
+	}
+	ref, ok := known.File("m.safetensors")
+	if want := (FileRef{Repo: "a/b", Commit: testCommit, Path: "m.safetensors", Size: 10, SHA256: shaA}); !ok || ref != want {
 		t.Errorf("got %+v", ref)
 	}
-	if ref, ok := info.File("config.json"); !ok || ref.BlobID != "b1" || ref.Size != 5 {
-		t.Errorf("got %+v", ref)
-	}
-	if _, ok := info.File("none"); ok {
+	if _, ok := known.File("none"); ok {
 		t.Error("found a file that is not there")
 	}
 }
 
-// TestParseInfoLeniently: what strict types would fail on must not fail a run.
-func TestParseInfoLeniently(t *testing.T) {
-	for name, extra := range map[string]string{
-		"tags as text":       `"tags":"x"`,
-		"card with lists":    `"cardData":{"license":["mit","other"],"model-index":[{"a":[]}]}`,
-		"gated true":         `"gated":true`,
-		"pipeline as number": `"pipeline_tag":3`,
-		"odd times":          `"lastModified":"yesterday","createdAt":7`,
-		"odd widgets":        `"widgetData":{"a":1},"transformersInfo":[],"spaces":"x","likes":"many"`,
-	} {
-		info, err := parseInfo([]byte(`{"id":"a/b","sha":"` + testCommit + `","siblings":[{"rfilename":"x","size":1}],` + extra + `}`))
-		if err != nil || len(info.Files) != 1 || info.SHA != testCommit {
-			t.Errorf("%s: %v", name, err)
-		}
-	}
-	for name, body := range map[string]string{
-		"no object": `[]`, "no commit": `{"id":"a/b"}`, "short commit": `{"sha":"abc"}`,
-		"files as text": `{"sha":"` + testCommit + `","siblings":"x"}`,
-		"file as text":  `{"tags":"x","sha":"` + testCommit + `","siblings":[{"rfilename":"x","size":1},"y"]}`,
-		"size as text":  `{"sha":"` + testCommit + `","siblings":[{"rfilename":"x","size":"1"}]}`,
-		"hash as list":  `{"sha":"` + testCommit + `","siblings":[{"rfilename":"x","lfs":{"sha256":[],"size":1}}]}`,
-		"bad hash":      `{"sha":"` + testCommit + `","siblings":[{"rfilename":"x","lfs":{"sha256":"zz","size":1}}]}`,
-		"negative size": `{"sha":"` + testCommit + `","siblings":[{"rfilename":"x","size":-5}]}`,
-	} {
-		if _, err := parseInfo([]byte(body)); err == nil {
-			t.Errorf("%s: accepted", name)
-		}
-	}
-}
-
-func TestInfoRefusesUnsafeNames(t *testing.T) {
-	for _, name := range []string{"../x", "/etc/passwd", `a\\b`, "C:/x", ".git/hooks/x", "a\u009bb"} {
-		for _, size := range []string{"1", "null"} {
-			w := script(says(200, `{"sha":"`+testCommit+`","siblings":[{"rfilename":"`+name+`","size":`+size+`}]}`))
-			c, _ := testClient(t, w)
-			if _, err := c.Info(t.Context(), "a/b", ""); !errors.Is(err, wire.ErrUnsafePath) {
-				t.Errorf("%s: %v", name, err)
-			}
-		}
-	}
-	for _, id := range []string{"../x", "a/b/c", "a/..", "a/b\u009b", "a b/c"} { // it becomes a part of paths and URLs
-		w := script(says(200, `{"id":"`+id+`","sha":"`+testCommit+`","siblings":[]}`))
-		c, _ := testClient(t, w)
-		if _, err := c.Info(t.Context(), "a/b", ""); !errors.Is(err, wire.ErrNotHub) {
-			t.Errorf("id %s: %v", id, err)
-		}
-	}
-}
-
-func TestInfoOfAnotherCommit(t *testing.T) {
-	w := script(says(200, `{"sha":"`+strings.Repeat("f", 40)+`","siblings":[]}`))
+// TestInfoEscapesWhatItAsksFor: a revision may have slashes, and a repo's name nothing that leads elsewhere.
+func TestInfoEscapesWhatItAsksFor(t *testing.T) {
+	w := script(says(200, `{"sha":"`+testCommit+`","siblings":[]}`))
 	c, _ := testClient(t, w)
-	if _, err := c.Info(t.Context(), "a/b", testCommit); !errors.Is(err, wire.ErrChanged) {
-		t.Error(err)
-	}
-	if _, err := c.Info(t.Context(), "a/b", "refs/pr/1"); err != nil || w.Seen[1].URL.EscapedPath() != "/api/models/a/b/revision/refs%2Fpr%2F1" {
-		t.Error(err, w.Seen[1].URL.EscapedPath())
+	if _, err := c.Info(t.Context(), "a/b", "refs/pr/1"); err != nil || w.Seen[0].URL.EscapedPath() != "/api/models/a/b/revision/refs%2Fpr%2F1" {
+		t.Error(err, w.Seen[0].URL.EscapedPath())
 	}
 	for _, bad := range []string{"", "../a", "a/b/c", "a b/c", "a/b?x"} {
-		if _, err := c.Info(t.Context(), bad, ""); err == nil {
+		if _, err := c.Info(t.Context(), bad, ""); err == nil || w.Count() > 1 {
 			t.Errorf("repo %q was accepted", bad)
 		}
 	}

@@ -3,7 +3,6 @@ package hub_test
 import (
 	"bytes"
 	"errors"
-	"net/http/httptest"
 	"testing"
 
 	"github.com/df11-convert/df11-convert/hub"
@@ -84,11 +83,6 @@ func TestPublish(t *testing.T) {
 	}
 }
 
-// applied lets the hub do what it is asked for, and answers something else.
-func applied(answer hubtest.Action) hubtest.Action {
-	return func(x *hubtest.Exchange) { x.Next(httptest.NewRecorder()); answer(x) }
-}
-
 // TestOddAnswersToACommit: whatever the answer is, the branch tells whether the commit was made, and it is made once.
 func TestOddAnswersToACommit(t *testing.T) {
 	ok, html := hubtest.Status(200, nil, "{}"), hubtest.Status(200, nil, "<html>")
@@ -100,9 +94,9 @@ func TestOddAnswersToACommit(t *testing.T) {
 		want   error // nil is success
 	}{
 		{"success that names no commit", ok, 1, hub.ErrNotHub},
-		{"the same, after applying", applied(ok), 1, nil},
+		{"the same, after applying", hubtest.After(ok), 1, nil},
 		{"success of something else", hubtest.Status(200, nil, `{"commitOid":"main"}`), 1, hub.ErrNotHub},
-		{"the same, after applying", applied(html), 1, nil},
+		{"the same, after applying", hubtest.After(html), 1, nil},
 		{"400", hubtest.Status(400, nil, `{"error":"bad path"}`), 1, errAny},
 		{"413", hubtest.Status(413, nil, ""), 1, errAny},
 		{"lands while it is repeated", func(x *hubtest.Exchange) {
@@ -142,7 +136,7 @@ func TestACommitThatIsThereAlready(t *testing.T) {
 func TestCompletionThatWorkedIsFound(t *testing.T) {
 	for _, status := range []int{404, 500} {
 		w := published(t)
-		w.srv.Inject(hubtest.Fault{Name: "lost", Path: "/api/complete_multipart", Times: hubtest.Always, Action: applied(hubtest.Status(status, nil, ""))})
+		w.srv.Inject(hubtest.Fault{Name: "lost", Path: "/api/complete_multipart", Times: hubtest.Always, Action: hubtest.After(hubtest.Status(status, nil, ""))})
 		if _, err := w.push(t, weight, pattern(50_000)); err != nil || w.nBatches() != 2 || w.nPuts() != 7 {
 			t.Errorf("%d: %d batch calls, %d PUTs, %v", status, w.nBatches(), w.nPuts(), err)
 		}

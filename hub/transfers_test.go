@@ -72,11 +72,7 @@ func TestAWaitingTransferHoldsNoSlot(t *testing.T) {
 				_, err = io.ReadAll(s)
 				return err
 			}
-			up := func(path string) error {
-				u := &upload{Client: c, repo: "a/b", Blob: Blob{Path: path, Size: 5, Reader: zeros{}}}
-				_, err := u.put(t.Context(), &parts{chunk: 5, urls: []string{"https://" + path + ".test/x"}}, 0)
-				return err
-			}
+			up := func(path string) error { return putZeros(t.Context(), c, "https://"+path+".test/x", 5) }
 			for way, transfer := range map[string]func(string) error{"down": down, "stream": stream, "up": up} {
 				if name == "link is stuck" && way == "up" {
 					continue
