@@ -17,40 +17,29 @@ import (
 	"github.com/df11-convert/df11-convert/internal/spool"
 )
 
-// attempt is one try to make every output that is not done.
-type attempt struct {
-	tasks     []*fetch.Task // one for each output of the conversion's part
-	files     []*fetch.File
-	leftovers []ledger.Output // of earlier runs, which no commit names yet
-	room      *spool.Room
-	waiting   *forward.WaitingFiles
-}
-
 // begin lays out what is still to be made, takes up what earlier runs have left in spools, and decides how each source file is read.
-func (c *conversion) begin(ctx context.Context) (*attempt, error) {
-	a, err := c.layOut(ctx)
+func (c *conversion) begin(ctx context.Context) (*forward.Work, error) {
+	w, err := c.layOut(ctx)
 	if err != nil {
 		return nil, err
 	}
 	c.countProgress()
-	if err = c.takeUpSpools(ctx, a); err == nil {
-		c.chooseReading(a)
+	if err = c.takeUpSpools(ctx, w.Fetcher); err == nil {
+		c.chooseReading(w.Fetcher)
 		err = c.folder.Save(c.ledger)
 	}
 	if err != nil {
-		c.leaveSpools(a)
+		c.leaveSpools(w.Fetcher)
 		return nil, err
 	}
-	return a, nil
+	return w, nil
 }
 
-// layOut shares out disk and memory among the outputs that are still to be made. It refuses a disk that is too small for them, or for
-// a file that is copied.
-func (c *conversion) layOut(ctx context.Context) (*attempt, error) {
-	ours := c.Part.Of(c.outputs)
-	a := &attempt{tasks: fetch.NewTasks(ours), files: fetch.Files(c.Model, ours), leftovers: c.leftovers()}
-	pending := c.pending()
-	demand := budget.NewDemand(pending, spans.Segments(pending, len(a.files)), c.spooled, !c.folder.Stays, c.Memory.Spools)
+// layOut is the way forward for what is still to be made, and shares out disk and memory. It refuses a disk that is too small for that,
+// or for a file that is copied.
+func (c *conversion) layOut(ctx context.Context) (*forward.Work, error) {
+	pending, leftovers := c.pending(), c.leftovers()
+	demand := budget.NewDemand(pending, spans.Segments(pending, len(c.Model.SHA256)), c.spooled, !c.folder.Stays, c.Memory.Spools)
 	disk, err := c.freeDisk(pending, demand.Least())
 	if err != nil {
 		return nil, err
@@ -59,15 +48,28 @@ func (c *conversion) layOut(ctx context.Context) (*attempt, error) {
 	if err != nil {
 		return nil, err
 	}
-	a.room = &spool.Room{
+	if c.Part.Whole() {
+		if err := c.copier(disk).check(ctx); err != nil {
+			return nil, err
+		}
+	}
+	ours := c.Part.Of(c.outputs)
+	room := &spool.Room{
 		Dir: c.folder.State, Disk: spool.NewBudget(shares.Spools), Memory: spool.NewBudget(shares.Memory),
 		InMemory: shares.InMemory, Keep: !c.Model.Local, // an etag pins the files of a Hub
 	}
-	a.waiting = forward.NewWaitingFiles(c.folder.Stays, shares.Outputs, a.room.Disk, a.leftovers)
-	if c.Part.Whole() {
-		err = c.copier(disk).check(ctx)
-	}
-	return a, err
+	return &forward.Work{
+		Fetcher: &fetch.Fetcher{
+			Source: c.Source, Tasks: fetch.NewTasks(ours), Files: fetch.Files(c.Model, ours), Ledger: c.ledger, Room: room,
+			Parallel: c.Memory.Workers, Progress: c.Progress,
+		},
+		// One core is left to the hash of the same file, a single chain of steps that takes as long.
+		Comparer: &compare.Comparer{Workers: max(1, c.Memory.Workers-1), GPU: c.GPU, Strict: true, Progress: c.Progress},
+		Make: &forward.Making{
+			Folder: c.folder, Repo: c.repo, Waiting: forward.NewWaitingFiles(c.folder.Stays, shares.Outputs, room.Disk, leftovers),
+			Leftovers: leftovers, Workers: c.Memory.Workers, CommitWait: c.CommitWait, Log: c.Log,
+		},
+	}, nil
 }
 
 // pending lists the outputs of the conversion's part that are not done.
@@ -165,16 +167,16 @@ func (c *conversion) heldBytes(o *spans.Output) (n int64) {
 
 // takeUpSpools takes up the spools that earlier runs have kept, and deletes those of no use: one whose tensors are not as the ledger
 // says, and all of them if they leave too little disk for the others, since the fetcher would wait for ever.
-func (c *conversion) takeUpSpools(ctx context.Context, a *attempt) error {
-	begun := slices.DeleteFunc(slices.Clone(a.tasks), func(t *fetch.Task) bool {
+func (c *conversion) takeUpSpools(ctx context.Context, f *fetch.Fetcher) error {
+	begun := slices.DeleteFunc(slices.Clone(f.Tasks), func(t *fetch.Task) bool {
 		return len(c.ledger.Tensors(t.Path)) == 0 || c.ledger.Done(t.Path) || !c.spooled(t.Output)
 	})
-	if !c.fitBeside(a, begun) {
+	if !c.fitBeside(f, begun) {
 		begun = nil
 	}
-	for _, t := range a.tasks {
+	for _, t := range f.Tasks {
 		if slices.Contains(begun, t) {
-			ok, err := c.takeUp(ctx, a.room, t)
+			ok, err := c.takeUp(ctx, f.Room, t)
 			if err != nil {
 				return fmt.Errorf("take up the spool of %s: %w", t.Path, err)
 			}
@@ -191,13 +193,13 @@ func (c *conversion) takeUpSpools(ctx context.Context, a *attempt) error {
 }
 
 // fitBeside reports whether the spools still to come fit beside the kept ones in whatever order they fill up.
-func (c *conversion) fitBeside(a *attempt, begun []*fetch.Task) bool {
+func (c *conversion) fitBeside(f *fetch.Fetcher, begun []*fetch.Task) bool {
 	var open []*spans.Output
 	for _, t := range begun {
 		open = append(open, t.Output)
 	}
-	onDisk := func(o *spans.Output) bool { return !a.room.InMemory[o] && c.spooled(o) }
-	return budget.PeakSpool(spans.Segments(c.pending(), len(a.files)), onDisk, open...) <= a.room.Disk.Limit
+	onDisk := func(o *spans.Output) bool { return !f.Room.InMemory[o] && c.spooled(o) }
+	return budget.PeakSpool(spans.Segments(c.pending(), len(f.Files)), onDisk, open...) <= f.Room.Disk.Limit
 }
 
 // takeUp takes up one spool, if there is room for it and its bytes are right.
@@ -224,41 +226,25 @@ func (c *conversion) takeUp(ctx context.Context, room *spool.Room, t *fetch.Task
 
 // chooseReading decides how each source file is read: whole and through its hash if nothing of it is there, else by range. A file
 // whose hash was right is not read again. If some of it has to be, that hash does not cover what comes now.
-func (c *conversion) chooseReading(a *attempt) {
+func (c *conversion) chooseReading(f *fetch.Fetcher) {
 	tasks := map[*spans.Output]*fetch.Task{}
-	for _, t := range a.tasks {
+	for _, t := range f.Tasks {
 		tasks[t.Output] = t
 	}
 	there := func(d spans.Delivery) bool { return c.ledger.Done(d.Output.Path) || tasks[d.Output].Holds(d.At) }
 	missing := func(d spans.Delivery) bool { return !there(d) }
-	for _, f := range a.files {
-		_, known := c.ledger.File(f.Path)
-		if known && f.Delivers(missing) {
-			c.ledger.ForgetFile(f.Path)
+	for _, file := range f.Files {
+		_, known := c.ledger.File(file.Path)
+		if known && file.Delivers(missing) {
+			c.ledger.ForgetFile(file.Path)
 		}
-		f.ByRange = known || f.Delivers(there) || !c.Part.Whole()
-	}
-}
-
-// work is the way forward for what is still to be made.
-func (c *conversion) work(a *attempt) *forward.Work {
-	return &forward.Work{
-		Fetcher: &fetch.Fetcher{
-			Source: c.Source, Tasks: a.tasks, Files: a.files, Ledger: c.ledger, Room: a.room,
-			Parallel: c.Memory.Workers, Progress: c.Progress,
-		},
-		// One core is left to the hash of the same file, a single chain of steps that takes as long.
-		Comparer: &compare.Comparer{Workers: max(1, c.Memory.Workers-1), GPU: c.GPU, Strict: true, Progress: c.Progress},
-		Make: &forward.Making{
-			Folder: c.folder, Repo: c.repo, Waiting: a.waiting, Leftovers: a.leftovers, Workers: c.Memory.Workers,
-			CommitWait: c.CommitWait, Log: c.Log,
-		},
+		file.ByRange = known || file.Delivers(there) || !c.Part.Whole()
 	}
 }
 
 // leaveSpools closes the spools of an attempt that has ended; those that outlive the process stay for the next run.
-func (c *conversion) leaveSpools(a *attempt) {
-	for _, t := range a.tasks {
+func (c *conversion) leaveSpools(f *fetch.Fetcher) {
+	for _, t := range f.Tasks {
 		if t.Spool == nil {
 			continue
 		}

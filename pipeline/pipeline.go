@@ -80,12 +80,12 @@ func (c *conversion) convertAndRebuild(ctx context.Context) error {
 
 // convert makes every output that is not done.
 func (c *conversion) convert(ctx context.Context) error {
-	a, err := c.begin(ctx)
+	work, err := c.begin(ctx)
 	if err != nil {
 		return err
 	}
-	defer c.leaveSpools(a)
-	if err := c.work(a).Run(ctx); err != nil {
+	defer c.leaveSpools(work.Fetcher)
+	if err := work.Run(ctx); err != nil {
 		return err
 	}
 	return c.checkGain()
