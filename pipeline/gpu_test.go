@@ -30,18 +30,6 @@ func answers(errs ...error) gpu {
 	}
 }
 
-// stopAfter is a second decoder that fails once so many outputs are finished, two units later: the last one may wait for
-// another to be hashed with it.
-func stopAfter(outputs int, finished <-chan struct{}) gpu {
-	return func(context.Context, *verify.Unit) error {
-		if outputs--; outputs >= -1 {
-			return nil
-		}
-		<-finished
-		return errStop
-	}
-}
-
 var errGPULost = fmt.Errorf("%w: cuLaunchKernel: out of memory", verify.ErrGPULost)
 
 // TestGPULost: without its GPU a run goes on, makes the same files, and says of no unit that a GPU has proved it

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -25,10 +26,10 @@ type planted struct {
 	journal []byte            // of the plan, with the true sha256 of these files, and that of the source files as if they were checked
 }
 
-// plant makes the leftovers of a conversion of m by a plan of known, as edit has changed them.
-func plant(t *testing.T, m *hubtest.Model, p *plan.Plan, known *model.Model, edit func(t *testing.T, files map[string][]byte, units *ledger.Outcome)) planted {
+// plant makes the leftovers of a conversion of m by a plan of known, as a forgery has changed them.
+func plant(t *testing.T, p *plan.Plan, known *model.Model, f forgery) planted {
 	t.Helper()
-	dir := localResult(t, m)
+	dir := localResult(t, f.of())
 	manifest, err := metadata.ParseManifest(readFile(t, filepath.Join(dir, metadata.ManifestName)), 0)
 	must(t, err)
 	x := planted{files: map[string][]byte{}}
@@ -36,10 +37,17 @@ func plant(t *testing.T, m *hubtest.Model, p *plan.Plan, known *model.Model, edi
 	for _, o := range outputs {
 		x.files[o.Path] = readFile(t, filepath.Join(dir, o.Path))
 	}
-	edit(t, x.files, &outputs[0].Units[0])
+	if f.files != nil {
+		f.files(t, x.files)
+	}
+	for i, o := range outputs {
+		outputs[i].Size, outputs[i].SHA256 = int64(len(x.files[o.Path])), sum(x.files[o.Path])
+	}
+	if f.lie != nil {
+		f.lie(&outputs[0])
+	}
 	l := ledger.New(p.Digest(), false)
 	for _, o := range outputs {
-		o.Size, o.SHA256 = int64(len(x.files[o.Path])), sum(x.files[o.Path])
 		must(t, l.Add(o))
 	}
 	x.journal = l.ForRepo(nil, l.Outputs())
@@ -82,31 +90,42 @@ func withTensor(t *testing.T, file []byte, name string) []byte {
 	return out
 }
 
-// forgeries are what can be planted. Of the first, the sha256 in the journal are those of another model's files.
-var forgeries = []struct {
-	name string
-	of   func() *hubtest.Model
-	edit func(t *testing.T, files map[string][]byte, unit *ledger.Outcome)
-}{
-	{"weights of another model", retrained, func(*testing.T, map[string][]byte, *ledger.Outcome) {}},
-	{"a bit of a norm", small, func(t *testing.T, files map[string][]byte, _ *ledger.Outcome) {
+// forgery is what can be planted: files of a model, changed, and a journal that tells their sums, and a lie about the first output.
+type forgery struct {
+	name  string
+	of    func() *hubtest.Model
+	files func(t *testing.T, files map[string][]byte)
+	lie   func(o *ledger.Output)
+}
+
+// unlisted are the forgeries after which no journal tells whose a file is.
+var unlisted = []string{"no sha256", "another output"}
+
+var forgeries = []forgery{
+	{name: "weights of another model", of: retrained},
+	{name: "a bit of a norm", of: small, files: func(t *testing.T, files map[string][]byte) {
 		flipLastTensor(t, files["model_layers_1.safetensors"], "model.layers.1.input_layernorm.weight")
 	}},
-	{"a tensor more", small, func(t *testing.T, files map[string][]byte, _ *ledger.Outcome) {
+	{name: "a tensor more", of: small, files: func(t *testing.T, files map[string][]byte) {
 		files["model.safetensors"] = withTensor(t, files["model.safetensors"], "model.layers.1.self_attn.q_proj.weight")
 	}},
-	{"a tensor twice", small, func(t *testing.T, files map[string][]byte, _ *ledger.Outcome) {
+	{name: "a tensor twice", of: small, files: func(t *testing.T, files map[string][]byte) {
 		files["model.safetensors"] = withTensor(t, files["model.safetensors"], "model.layers.1.input_layernorm.weight")
 	}},
-	{"another format", small, func(_ *testing.T, files map[string][]byte, _ *ledger.Outcome) {
+	{name: "another format", of: small, files: func(_ *testing.T, files map[string][]byte) {
 		files["model.safetensors"] = bytes.Replace(files["model.safetensors"], []byte(`"pt"`), []byte(`"tf"`), 1)
 	}},
-	{"no header", small, func(_ *testing.T, files map[string][]byte, _ *ledger.Outcome) {
-		files["model.safetensors"] = []byte("nothing")
+	{name: "no header", of: small, files: func(_ *testing.T, files map[string][]byte) { files["model.safetensors"] = []byte("nothing") }},
+	{name: "another output", of: small, files: func(_ *testing.T, files map[string][]byte) { files["stray"] = []byte("s") }, lie: func(o *ledger.Output) {
+		o.Path, o.Size, o.SHA256 = "stray", 1, sum([]byte("s"))
 	}},
-	{"another status", small, func(_ *testing.T, _ map[string][]byte, unit *ledger.Outcome) {
-		unit.Status, unit.Reason = metadata.BF16, "exponent_range"
-	}},
+	{name: "another status", of: small, lie: func(o *ledger.Output) { o.Units[0].Status, o.Units[0].Reason = metadata.BF16, "exponent_range" }},
+	{name: "unknown status", of: small, lie: func(o *ledger.Output) { o.Units[0].Status = "x" }},
+	{name: "no units", of: small, lie: func(o *ledger.Output) { o.Units = nil }},
+	{name: "one unit more", of: small, lie: func(o *ledger.Output) { o.Units = append(o.Units, o.Units[0]) }},
+	{name: "another unit", of: small, lie: func(o *ledger.Output) { o.Units[0].Path = "x" }},
+	{name: "another number", of: small, lie: func(o *ledger.Output) { o.Units[0].Weights++ }},
+	{name: "no sha256", of: small, lie: func(o *ledger.Output) { o.Size, o.SHA256 = o.Size+1, "" }}, // a file that isn't there as it should be has none
 }
 
 // TestNoJournalIsAWitness: whatever a journal in a target, an output folder or a work folder says, what is finished is proved by the run
@@ -126,29 +145,29 @@ func TestNoJournalIsAWitness(t *testing.T) {
 			w := newWorld(t, small())
 			_, known, p, err := openModel(t.Context(), w.client(t), sourceRepo, plan.Options{})
 			must(t, err)
-			x := plant(t, f.of(), p, known, f.edit)
+			x, force := plant(t, p, known, f), func(o *pipeline.Options) { o.Force = slices.Contains(unlisted, f.name) }
 
 			repo := maps.Clone(x.files)
 			repo[".df11/part-1-of-1.json"] = x.journal
 			w.AddRepo(targetRepo, repo)
-			proved(w.convert(t.Context(), t, t.TempDir()))
+			proved(w.convert(t.Context(), t, t.TempDir(), force))
 			sameFiles(t, w.target(), want)
 			checkPublished(t, w)
 
 			w, work := newWorld(t, small()), t.TempDir()
 			x.in(t, work, ".df11-convert/files")
-			proved(w.convert(t.Context(), t, work))
+			proved(w.convert(t.Context(), t, work, force))
 			sameFiles(t, w.target(), want)
 
 			w, work = newWorld(t, small()), t.TempDir()
 			w.AddRepo(targetRepo, repo) // and what would be right in the work folder
-			plant(t, small(), p, known, forgeries[0].edit).in(t, work, ".df11-convert/files")
-			proved(w.convert(t.Context(), t, work))
+			plant(t, p, known, forgery{of: small}).in(t, work, ".df11-convert/files")
+			proved(w.convert(t.Context(), t, work, force))
 			sameFiles(t, w.target(), want)
 
 			out := t.TempDir()
 			x.in(t, out, "")
-			proved(w.convert(t.Context(), t, t.TempDir(), func(o *pipeline.Options) { o.OutDir, o.Push = out, nil }))
+			proved(w.convert(t.Context(), t, t.TempDir(), inFolder(out), force))
 			sameFolder(t, out, dir)
 
 			source, out := writeModel(t, small()), t.TempDir()
@@ -156,8 +175,8 @@ func TestNoJournalIsAWitness(t *testing.T) {
 			for i, s := range known.Listing.Weights {
 				known.SHA256[i] = sum(readFile(t, filepath.Join(source, s.Path)))
 			}
-			plant(t, f.of(), p, known, f.edit).in(t, out, "")
-			proved(convertLocal(t, source, out, plan.Options{}, nil))
+			plant(t, p, known, f).in(t, out, "")
+			proved(convertLocal(t, source, out, plan.Options{}, force))
 			sameFolder(t, out, dir)
 		})
 	}
@@ -174,7 +193,7 @@ func TestNoManifestIsAWitness(t *testing.T) {
 	}
 	_, known, p, err := openModel(t.Context(), w.client(t), sourceRepo, plan.Options{})
 	must(t, err)
-	files, forged := map[string][]byte{}, plant(t, retrained(), p, known, func(*testing.T, map[string][]byte, *ledger.Outcome) {})
+	files, forged := map[string][]byte{}, plant(t, p, known, forgeries[0])
 	manifest := string(readFile(t, filepath.Join(out, metadata.ManifestName)))
 	for name, b := range folder(t, out) {
 		files[filepath.Base(name)] = []byte(b)
