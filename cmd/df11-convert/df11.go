@@ -40,23 +40,23 @@ func (f *readerFlags) openLimited(ctx context.Context, u *ui, name string) (*mod
 		return nil, err
 	}
 	applyMemory(f.shares)
-	return f.openDF11(ctx, u, name, f.shares)
+	return f.openDF11(ctx, u, name)
 }
 
 // openDF11 opens a DF11 model: a file, a folder, or a Hub repo.
-func (f *hubFlags) openDF11(ctx context.Context, u *ui, name string, memory budget.Memory) (d *model.DF11, err error) {
+func (f *hubFlags) openDF11(ctx context.Context, u *ui, name string) (d *model.DF11, err error) {
 	if err = unfinished(name); err != nil {
 		return nil, err
 	}
 	if model.Exists(name) {
-		d, err = model.OpenDF11Local(ctx, name, memory.Budget)
+		d, err = model.OpenDF11Local(ctx, name, f.shares.Budget)
 	} else {
 		var c *hub.Client
 		var repo, revision string
 		if c, repo, revision, err = f.repo(u, "target", name); err != nil {
 			return nil, err
 		}
-		d, err = model.OpenDF11Hub(ctx, c, repo, revision, memory.Budget, memory.Pieces)
+		d, err = model.OpenDF11Hub(ctx, c, repo, revision, f.shares.Budget, f.shares.Pieces)
 	}
 	if err != nil {
 		return nil, hintSource(fmt.Errorf("open %s: %w", name, err), name)

@@ -9,7 +9,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/df11-convert/df11-convert/internal/atomicfile"
-	"github.com/df11-convert/df11-convert/internal/budget"
 	"github.com/df11-convert/df11-convert/internal/charts"
 	"github.com/df11-convert/df11-convert/internal/describe"
 	"github.com/df11-convert/df11-convert/internal/human"
@@ -38,7 +37,7 @@ func runInspect(ctx context.Context, u *ui, name, html string) error {
 	if err := canWrite("--html", html, name); err != nil {
 		return err
 	}
-	d, err := new(hubFlags).openDF11(ctx, u, name, budget.Memory{})
+	d, err := new(hubFlags).openDF11(ctx, u, name)
 	if err != nil {
 		return err
 	}

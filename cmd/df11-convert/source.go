@@ -174,23 +174,17 @@ func (f *sourceFlags) open(ctx context.Context, u *ui, spec string) (*opened, er
 	if err != nil {
 		return nil, err
 	}
-	if err := o.makePlan(ctx, spec, opt); err != nil {
+	if o.plan, err = plan.New(ctx, o.model.Listing, opt); err != nil {
+		err = fmt.Errorf("plan %s: %w", spec, err)
+	} else if err = o.model.CheckCopies(o.plan); err != nil {
+		err = fmt.Errorf("source %s: %w", spec, err)
+	}
+	if err != nil {
 		estimate.HintF32(ctx, o.source, o.model, opt, err)
 		o.Close()
 		return nil, err
 	}
 	return o, nil
-}
-
-// makePlan plans the conversion of a source that was opened without a plan.
-func (o *opened) makePlan(ctx context.Context, spec string, opt plan.Options) (err error) {
-	if o.plan, err = plan.New(ctx, o.model.Listing, opt); err != nil {
-		return fmt.Errorf("%s: %w", spec, err)
-	}
-	if err := o.model.CheckCopies(o.plan); err != nil {
-		return fmt.Errorf("source %s: %w", spec, err)
-	}
-	return nil
 }
 
 // openSource reads what a plan needs of a source: a folder, a file, or a Hub repo.
