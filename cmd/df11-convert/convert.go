@@ -15,6 +15,7 @@ import (
 
 	"github.com/df11-convert/df11-convert/internal/budget"
 	"github.com/df11-convert/df11-convert/internal/estimate"
+	"github.com/df11-convert/df11-convert/internal/human"
 	"github.com/df11-convert/df11-convert/internal/model"
 	"github.com/df11-convert/df11-convert/internal/progress"
 	"github.com/df11-convert/df11-convert/pipeline"
@@ -62,7 +63,7 @@ func runConvert(ctx context.Context, u *ui, f *convertFlags, spec string) error 
 				printf(w, "up to date: %s has all files of this part; --finish verifies them\n", place)
 				return
 			}
-			printf(w, "up to date: %s was verified when it was made, says its manifest; to check it: df11-convert verify %s\n", place, shellQuote(place))
+			printf(w, "up to date: %s was verified when it was made, says its manifest; to check it: df11-convert verify %s\n", place, human.ShellWord(place))
 			return
 		}
 		printReport(w, report)

@@ -14,6 +14,7 @@ import (
 	"github.com/df11-convert/df11-convert/hub"
 	"github.com/df11-convert/df11-convert/internal/back"
 	"github.com/df11-convert/df11-convert/internal/budget"
+	"github.com/df11-convert/df11-convert/internal/human"
 	"github.com/df11-convert/df11-convert/internal/metadata"
 	"github.com/df11-convert/df11-convert/internal/model"
 	"github.com/df11-convert/df11-convert/internal/plan"
@@ -69,7 +70,7 @@ func hintSource(err error, name string) error {
 	if !errors.Is(err, model.ErrNoDF11Config) {
 		return err
 	}
-	return hinted{err, "give a DF11 model; to see what this one would become: df11-convert plan " + shellQuote(name)}
+	return hinted{err, "give a DF11 model; to see what this one would become: df11-convert plan " + human.ShellWord(name)}
 }
 
 // errNoOriginal says that nothing tells what a DF11 model was made from.

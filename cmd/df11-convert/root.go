@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/df11-convert/df11-convert/hub"
+	"github.com/df11-convert/df11-convert/internal/human"
 	"github.com/df11-convert/df11-convert/pipeline"
 	"github.com/df11-convert/df11-convert/verify"
 )
@@ -160,7 +161,7 @@ func convertCommand(u *ui) *cobra.Command {
 			err := exactArgs(1, "SOURCE")(c, args)
 			if len(args) > 1 {
 				flag := choose(hub.ValidRepoID(args[1]) == nil, "--repo-id", "-o")
-				err = hinted{err, "did you mean " + flag + " " + shellQuote(args[1]) + "?"}
+				err = hinted{err, "did you mean " + flag + " " + human.ShellWord(args[1]) + "?"}
 			}
 			return err
 		},
@@ -195,7 +196,7 @@ func checkFlags(flags *pflag.FlagSet) (err error) {
 
 // resumeCommand is the command line that continues a stopped run.
 func resumeCommand(name string, args []string) string {
-	return strings.Join(append([]string{name}, transform(args, shellQuote)...), " ")
+	return strings.Join(append([]string{name}, transform(args, human.ShellWord)...), " ")
 }
 
 // exactArgs demands n arguments and names the missing one.

@@ -208,15 +208,6 @@ func (u *ui) complain(of string, f *failure) {
 	u.hint(f.hints)
 }
 
-// shellQuote makes an argument safe to paste into a shell.
-func shellQuote(s string) string {
-	const plain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_./=@:,+"
-	if s != "" && strings.Trim(s, plain) == "" {
-		return s
-	}
-	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
-}
-
 // people is a log handler for human readers: each record is one sentence without time and keys.
 type people struct {
 	w     io.Writer

@@ -2,6 +2,7 @@ package human
 
 import (
 	"fmt"
+	"regexp"
 	"strings"
 )
 
@@ -11,4 +12,14 @@ func List(names []string) string {
 		return fmt.Sprintf("%s and %d more", strings.Join(names[:5], ", "), len(names)-5)
 	}
 	return strings.Join(names, ", ")
+}
+
+var shellSafe = regexp.MustCompile(`^[\w./@+:=,-]+$`)
+
+// ShellWord writes a text as one word of a command line.
+func ShellWord(text string) string {
+	if shellSafe.MatchString(text) {
+		return text
+	}
+	return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'"
 }

@@ -1,4 +1,4 @@
-// Package human writes numbers, and orders names, as people read them. It does not parse numbers: each flag knows its own
+// Package human writes numbers, lists and words of a command line, and orders names, as people read them. It does not parse numbers: each flag knows its own
 // syntax.
 package human
 

@@ -17,7 +17,7 @@ import (
 // cardFuncs are the words of card.md.tmpl.
 var cardFuncs = template.FuncMap{
 	"code": code, "plain": plainText, "link": modelLink, "count": func(n int64) string { return human.Grouped(n, ",") }, "reason": ReasonText,
-	"python": strconv.QuoteToASCII, "shell": shellWord,
+	"python": strconv.QuoteToASCII, "shell": func(s string) string { return human.ShellWord(inShell.Replace(s)) },
 }
 
 // code makes a code span of hostile text, in a line or in a cell of a table. A pipe is kept from ending the cell by one backslash;
@@ -33,15 +33,8 @@ func plainText(s string) string { return inText.Replace(s) }
 var inText = strings.NewReplacer("\n", " ", "\r", " ", "<", "&lt;", `\`, `\\`, "|", `\|`, "`", "\\`", "[", `\[`, "*", `\*`, "_", `\_`, "~", `\~`,
 	"://", `:\//`, "www.", `www\.`) // the last two would become links by themselves
 
-// shellWord makes one word of a command line.
-func shellWord(s string) string {
-	if shellSafe.MatchString(s) {
-		return s
-	}
-	return "'" + strings.NewReplacer("'", `'\''`, "\n", " ", "\r", " ", "`", " ").Replace(s) + "'"
-}
-
-var shellSafe = regexp.MustCompile(`^[\w./@+:][\w./@+:-]*$`)
+// inShell keeps a name on its line, in its code block.
+var inShell = strings.NewReplacer("\n", " ", "\r", " ", "`", " ")
 
 // repoID matches a model id that can be linked to.
 var repoID = regexp.MustCompile(`^[A-Za-z0-9][\w.-]*/[\w.-]+$`)
