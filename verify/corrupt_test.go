@@ -267,7 +267,7 @@ func TestReadErrors(t *testing.T) {
 			arrayOutputPositions: &a.OutputPositions, arrayGaps: &a.Gaps,
 		}[array]
 		*r = io.NewSectionReader(failingReader{*r, (*r).Size() - 1}, 0, (*r).Size())
-		u, err := Open(a, 900_000, nil)
+		u, err := Open(a, nil)
 		if err == nil {
 			err = u.Compare(context.Background(), bytes.NewReader(s.source), CompareOptions{})
 		}

@@ -35,7 +35,7 @@ func (s *stored) arrays() Arrays {
 	}
 }
 
-func (s *stored) open() (*Unit, error) { return Open(s.arrays(), int64(len(s.source)/2), s.sizes) }
+func (s *stored) open() (*Unit, error) { return Open(s.arrays(), s.sizes) }
 
 // clone copies all arrays, so that a test may spoil them.
 func (s *stored) clone() *stored {

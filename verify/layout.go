@@ -19,15 +19,19 @@ type layout struct {
 	nEntries  int      // how many are stored
 }
 
-// newLayout compares the sizes of the arrays before anything is allocated from them.
-func newLayout(a Arrays, nElems int64) (l layout, err error) {
-	l = layout{nElems: nElems, nStream: a.EncodedExponent.Size()}
+// newLayout compares the sizes of the arrays, and of the tensors if they are known, before anything is allocated from them.
+func newLayout(a Arrays, sizes []int64) (l layout, err error) {
+	l = layout{nElems: a.SignMantissa.Size(), nStream: a.EncodedExponent.Size()}
 	l.nChunks = int((max(l.nStream, 0) + chunkBytes - 1) / chunkBytes)
-	if nElems < 1 || nElems > maxElems {
-		return l, badArray(arraySignMantissa, "%d weights; 1 to %d are possible", nElems, maxElems)
+	if l.nElems < 1 || l.nElems > maxElems {
+		return l, badArray(arraySignMantissa, "%d weights; 1 to %d are possible", l.nElems, maxElems)
 	}
-	if n := a.SignMantissa.Size(); n != nElems {
-		return l, badArray(arraySignMantissa, "%d bytes for %d weights", n, nElems)
+	nElems := int64(0)
+	for _, n := range sizes {
+		nElems += n
+	}
+	if sizes != nil && nElems != l.nElems {
+		return l, badArray(arraySignMantissa, "%d bytes for %d weights", l.nElems, nElems)
 	}
 	if l.nStream < 1 || l.nStream > maxStream {
 		return l, badArray(arrayEncodedExponent, "%d bytes; 1 to %d are possible", l.nStream, maxStream)

@@ -26,18 +26,13 @@ type Unit struct {
 }
 
 // Open checks all that the arrays of a unit show without decoding (docs/format.md §6–§9): sizes against each other, lookup
-// tables, output positions, split positions, the kernel's limits. nElems is the number of weights. sizes are the elements
-// of each tensor in encoding order; nil takes them from SplitPositions. A *[StructureError] says what is wrong with the
-// file; other errors come from reading. Memory is about 8 bytes per 4096 bytes of EncodedExponent.
-func Open(a Arrays, nElems int64, sizes []int64) (*Unit, error) {
-	for _, r := range []*io.SectionReader{a.LUTs, a.EncodedExponent, a.SignMantissa, a.OutputPositions, a.Gaps, a.SplitPositions} {
-		if r == nil {
-			return nil, errors.New("verify: Arrays lack a reader")
-		}
-	}
+// tables, output positions, split positions, the kernel's limits. sizes are the elements of each tensor in encoding order; nil takes
+// them from SplitPositions. A *[StructureError] says what is wrong with the file; other errors come from reading. Memory is about 8
+// bytes per 4096 bytes of EncodedExponent.
+func Open(a Arrays, sizes []int64) (*Unit, error) {
 	u := &Unit{arrays: a}
 	var err error
-	if u.layout, err = newLayout(a, nElems); err != nil {
+	if u.layout, err = newLayout(a, sizes); err != nil {
 		return nil, err
 	}
 	if u.tables, err = readTables(a.LUTs); err != nil {
@@ -47,7 +42,7 @@ func Open(a Arrays, nElems int64, sizes []int64) (*Unit, error) {
 	if err := u.readPositions(a.OutputPositions); err != nil {
 		return nil, err
 	}
-	if u.ends, err = readSplit(a.SplitPositions, nElems); err != nil {
+	if u.ends, err = readSplit(a.SplitPositions, u.nElems); err != nil {
 		return nil, err
 	}
 	if sizes != nil {
@@ -97,32 +92,13 @@ func (u *Unit) checkSplit(sizes []int64) error {
 	if len(sizes) != len(u.ends) {
 		return badArray(arraySplitPositions, "for %d tensors; the unit has %d", len(u.ends), len(sizes))
 	}
-	ends, err := runningSums(sizes, u.nElems)
-	if err != nil {
-		return err
-	}
-	for i, end := range ends {
-		if end != u.ends[i] {
+	end := int64(0)
+	for i, n := range sizes {
+		if end += n; end != u.ends[i] {
 			return badAt(arraySplitPositions, int64(i), "%d, must be %d", u.ends[i], end)
 		}
 	}
 	return nil
-}
-
-// runningSums returns where tensors of these sizes end, in a unit of nElems weights.
-func runningSums(sizes []int64, nElems int64) (ends []int64, err error) {
-	sum := int64(0)
-	for i, n := range sizes {
-		if n < 0 || n > nElems-sum {
-			return nil, fmt.Errorf("tensor %d of %d elements in a unit of %d", i, n, nElems)
-		}
-		sum += n
-		ends = append(ends, sum)
-	}
-	if sum != nElems {
-		return nil, fmt.Errorf("tensors of %d elements in a unit of %d", sum, nElems)
-	}
-	return ends, nil
 }
 
 // readAll reads a whole array whose size was checked.

@@ -146,7 +146,7 @@ func TestHugeClaims(t *testing.T) {
 		for j, n := range sizes {
 			r[j] = io.NewSectionReader(zeros{}, 0, n)
 		}
-		if _, err := Open(Arrays{r[0], r[1], r[2], r[3], r[4], r[5]}, 1000, nil); !ours(err) {
+		if _, err := Open(Arrays{r[0], r[1], r[2], r[3], r[4], r[5]}, []int64{1000}); !ours(err) {
 			t.Errorf("%s of 2^50 bytes: %v", arrayNames[i], err)
 		}
 	}

@@ -147,7 +147,7 @@ func (l *lab) verify(ctx context.Context, cores int) error {
 	u, err := verify.Open(verify.Arrays{
 		LUTs: at(encoder.NameLUTs), EncodedExponent: at(encoder.NameEncodedExponent), SignMantissa: at(encoder.NameSignMantissa),
 		OutputPositions: at(encoder.NameOutputPositions), Gaps: at(encoder.NameGaps), SplitPositions: at(encoder.NameSplitPositions),
-	}, l.sizes[0], l.sizes)
+	}, l.sizes)
 	if err != nil {
 		return err
 	}

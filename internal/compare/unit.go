@@ -76,7 +76,7 @@ func copyArrays(ctx context.Context, to *spool.Spool, unitPath string, stored St
 // src. Both do it at once, so that what one has read is still in the system's cache for the other. Nothing switches the CPU off.
 func (c *Comparer) weights(ctx context.Context, u *spans.Unit, a verify.Arrays, src io.ReaderAt) (gpu bool, err error) {
 	done := c.Progress.Timed(progress.Verify)
-	opened, err := verify.Open(a, u.NElems(), u.Sizes())
+	opened, err := verify.Open(a, u.Sizes())
 	if err != nil {
 		return false, fmt.Errorf("module %s: %w", u.Path, err)
 	}

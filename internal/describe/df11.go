@@ -103,7 +103,7 @@ func describeUnits(ctx context.Context, d *model.DF11, paths []string) ([]Unit, 
 // describeUnit reads a unit's tables, and decodes at most so many runs of its weights.
 func describeUnit(ctx context.Context, path string, a verify.Arrays, runs int64) (Unit, error) {
 	x := Unit{Path: path, Weights: a.SignMantissa.Size(), Codes: []Code{}}
-	opened, err := verify.Open(a, x.Weights, nil) // until then the number of tensors is only what a header says
+	opened, err := verify.Open(a, nil) // until then the number of tensors is only what a header says
 	if err != nil {
 		return x, err
 	}

@@ -53,7 +53,7 @@ func (d *DF11) openUnit(u *spans.Unit, a verify.Arrays) (*verify.Unit, error) {
 	if err := d.CheckForm(u.Path); err != nil {
 		return nil, err
 	}
-	return verify.Open(a, u.NElems(), u.Sizes())
+	return verify.Open(a, u.Sizes())
 }
 
 // SparseArrays points at the six tensors of a unit, for reading a little here and there. A missing tensor is an empty section, which
