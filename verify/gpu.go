@@ -1,6 +1,7 @@
 package verify
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -32,7 +33,7 @@ const (
 // GPUOptions tell OpenGPU what to use. The zero value works. Buffers take at most 192 MiB of the GPU's memory, and as much pinned
 // memory of the host, beside what the driver takes.
 type GPUOptions struct {
-	Mode GPUMode      // "" means GPUAuto
+	Mode GPUMode      // "" is GPUAuto
 	Host int64        // bytes of the host's memory, [GPU.Host] tells how much is taken; 0 means no bound
 	Log  *slog.Logger // nil discards
 
@@ -43,35 +44,24 @@ type GPUOptions struct {
 	sleep    func(time.Duration) // in place of time.Sleep
 }
 
-// withDefaults replaces zero values and checks the mode.
-func (o GPUOptions) withDefaults() (GPUOptions, error) {
-	switch o.Mode {
-	case "":
-		o.Mode = GPUAuto
-	case GPUAuto, GPURequire, GPUOff:
-	default:
-		return o, fmt.Errorf("gpu mode %q; auto, require and off are possible", o.Mode)
-	}
+// withDefaults replaces zero values.
+func (o GPUOptions) withDefaults() GPUOptions {
 	if o.kernel == nil {
 		o.kernel = ourKernel
-	}
-	if o.slotSize == 0 {
-		o.slotSize = maxSlot
 	}
 	if o.sleep == nil {
 		o.sleep = time.Sleep
 	}
-	if o.Log == nil {
-		o.Log = slog.New(slog.DiscardHandler)
-	}
-	return o, nil
+	o.slotSize = cmp.Or(o.slotSize, maxSlot)
+	o.Log = cmp.Or(o.Log, slog.New(slog.DiscardHandler))
+	return o
 }
 
-// without is the result of OpenGPU if there is no GPU.
-func (o GPUOptions) without(reason error) (*GPU, error) {
+// without is the result of OpenGPU if no GPU is used. log warns if there seems to be one.
+func (o GPUOptions) without(log func(msg string, args ...any), reason error) (*GPU, error) {
 	if o.Mode == GPURequire {
 		return nil, fmt.Errorf("%w: %w", ErrNoGPU, reason)
 	}
-	o.Log.Info("no GPU, decoding on the CPU only", "reason", reason)
+	log("decoding on the CPU only", "reason", reason)
 	return nil, nil
 }

@@ -36,22 +36,22 @@ const (
 // GPU it is nil, too, and the log says why; with GPURequire the error is ErrNoGPU instead. If Host is too little, the driver is
 // left alone.
 func OpenGPU(opt GPUOptions) (*GPU, error) {
-	opt, err := opt.withDefaults()
-	if err != nil || opt.Mode == GPUOff {
-		return nil, err
+	opt = opt.withDefaults()
+	if opt.Mode == GPUOff {
+		return nil, nil
 	}
 	if opt.Host != 0 {
 		if opt.Host < leastHost && cuda.Find(opt.driver) == nil {
 			err := fmt.Errorf("the memory budget leaves %d MiB for it, and driver and buffers take %d MiB or more", max(0, opt.Host>>20), leastHost>>20)
-			return opt.withoutUse(err)
+			return opt.without(opt.Log.Warn, err)
 		}
 		opt.slotSize = min(opt.slotSize, int((opt.Host-contextMemory)/nSlots))
 	}
 	driver, err := cuda.Open(opt.driver)
 	if errors.Is(err, cuda.ErrNoDriver) || errors.Is(err, cuda.ErrNoDevice) {
-		return opt.without(err)
+		return opt.without(opt.Log.Info, err)
 	} else if err != nil {
-		return opt.withoutUse(err)
+		return opt.without(opt.Log.Warn, err)
 	}
 	var first error
 	for i := range driver.Count() {
@@ -62,16 +62,7 @@ func OpenGPU(opt GPUOptions) (*GPU, error) {
 		opt.Log.Warn("leaving out a GPU", "device", i, "err", err)
 		first = cmp.Or(first, err)
 	}
-	return opt.without(first)
-}
-
-// withoutUse is the result of OpenGPU if there seems to be a GPU, but the driver does not work or the host's memory is too little.
-func (o GPUOptions) withoutUse(reason error) (*GPU, error) {
-	if o.Mode == GPURequire {
-		return o.without(reason)
-	}
-	o.Log.Warn("leaving the GPU alone, decoding on the CPU only", "reason", reason)
-	return nil, nil
+	return opt.without(opt.Log.Info, first)
 }
 
 // openDevice makes device i ready.

@@ -113,9 +113,7 @@ func medians(t *testing.T, kinds map[string]func() time.Duration) map[string]tim
 func openMeter(t *testing.T, driver *cuda.Driver, opt GPUOptions, u *Unit, p *gpuPiece) meter {
 	t.Helper()
 	opt.slotSize = p.size
-	opt, err := opt.withDefaults()
-	must(t, err)
-	g, err := openDevice(driver, 0, opt)
+	g, err := openDevice(driver, 0, opt.withDefaults())
 	must(t, err)
 	m := meter{GPU: g}
 	for range nSlots {
