@@ -47,9 +47,6 @@ func (c *checkedReader) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// An Opener opens a file of a model for reading it whole.
-type Opener func(ctx context.Context, path string) (io.ReadCloser, error)
-
 // HashLike is the hash that the ETag like of a file of a size is made with: git's, or sha256, also if like is "".
 func HashLike(like string, size int64) hash.Hash {
 	if like != "" && len(like) != hex.EncodedLen(sha256.Size) {
@@ -58,8 +55,8 @@ func HashLike(like string, size int64) hash.Hash {
 	return sha256.New()
 }
 
-// Sum hashes a file as the ETag like is made, or by sha256 if that is "". It reads the file unless its own ETag is of that kind.
-func Sum(ctx context.Context, open Opener, f plan.File, like string) (string, error) {
+// Sum hashes a file as the ETag like is made, or by sha256 if that is "". It opens the file unless its own ETag is of that kind.
+func Sum(ctx context.Context, open func(ctx context.Context, path string) (io.ReadCloser, error), f plan.File, like string) (string, error) {
 	if f.ETag != "" && len(f.ETag) == len(like) {
 		return f.ETag, nil
 	}

@@ -1,9 +1,6 @@
 package model
 
-import (
-	"errors"
-	"fmt"
-)
+import "fmt"
 
 // SourceError says that the bytes of a source file are not the published ones.
 type SourceError struct{ File, Want, Got string }
@@ -21,22 +18,20 @@ func (e *ChangedError) Error() string {
 
 // InvalidError says that something about a DF11 model is not as it must be.
 type InvalidError struct {
-	File   string // "" for the model as a whole
-	Detail string
-	cause  error // the error that Detail ends with, for errors.Is; nil if there is none
+	File string // "" for the model as a whole
+	err  error
 }
 
-func (e *InvalidError) Unwrap() error { return e.cause }
+func (e *InvalidError) Unwrap() error { return e.err }
 
 func (e *InvalidError) Error() string {
 	if e.File == "" {
-		return e.Detail
+		return e.err.Error()
 	}
-	return e.File + ": " + e.Detail
+	return e.File + ": " + e.err.Error()
 }
 
 // Invalidf makes an InvalidError about a file, or about the model as a whole if file is "".
 func Invalidf(file, format string, args ...any) error {
-	err := fmt.Errorf(format, args...)
-	return &InvalidError{File: file, Detail: err.Error(), cause: errors.Unwrap(err)}
+	return &InvalidError{file, fmt.Errorf(format, args...)}
 }
