@@ -18,7 +18,7 @@ const (
 
 type elemType struct {
 	name  DType
-	nBits int
+	nBits int64
 }
 
 // dtypes lists every type of the official crate in the order of its enum; writers sort by it, descending
@@ -48,15 +48,6 @@ var dtypes = [...]elemType{
 	{"U64", 64},
 }
 
-// Bits returns the size of one element in bits; ok is false for a type that the format does not know.
-func (d DType) Bits() (nBits int, ok bool) {
-	i := d.rank()
-	if i < 0 {
-		return 0, false
-	}
-	return dtypes[i].nBits, true
-}
-
 // rank returns the place of d in the crate's enum, or -1.
 func (d DType) rank() int {
 	return slices.IndexFunc(dtypes[:], func(t elemType) bool { return t.name == d })
@@ -65,11 +56,10 @@ func (d DType) rank() int {
 // nBytes returns the size of a tensor of type d and the given shape. Any intermediate product that leaves int64 is an
 // overflow even when a later dimension is zero, as in the official crate. The kind is "" if all is well.
 func (d DType) nBytes(shape []int64) (int64, Kind) {
-	nBits, ok := d.Bits()
-	if !ok {
+	rank, n := d.rank(), int64(1)
+	if rank < 0 {
 		return 0, ErrDType
 	}
-	n := int64(1)
 	for _, dim := range shape {
 		if dim < 0 {
 			return 0, ErrNumber
@@ -79,11 +69,12 @@ func (d DType) nBytes(shape []int64) (int64, Kind) {
 		}
 		n *= dim
 	}
-	if n > math.MaxInt64/int64(nBits) {
+	nBits := dtypes[rank].nBits
+	if n > math.MaxInt64/nBits {
 		return 0, ErrOverflow
 	}
-	if n*int64(nBits)%8 != 0 {
+	if n*nBits%8 != 0 {
 		return 0, ErrPartialByte
 	}
-	return n * int64(nBits) / 8, ""
+	return n * nBits / 8, ""
 }

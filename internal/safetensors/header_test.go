@@ -172,16 +172,3 @@ func TestReadHeaderOfShortFiles(t *testing.T) {
 		t.Error(err)
 	}
 }
-
-func TestDTypeBits(t *testing.T) {
-	for d, want := range map[safetensors.DType]int{
-		"BOOL": 8, "F4": 4, "F6_E2M3": 6, "F6_E3M2": 6, "F8_E8M0": 8, "F8_E4M3FNUZ": 8, "BF16": 16, "C64": 64, "U64": 64,
-	} {
-		if got, ok := d.Bits(); !ok || got != want {
-			t.Errorf("%s has %d bits", d, got)
-		}
-	}
-	if _, ok := safetensors.DType("F128").Bits(); ok {
-		t.Error("F128 is known")
-	}
-}

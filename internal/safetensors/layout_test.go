@@ -37,10 +37,11 @@ func TestNewHeaderRefuses(t *testing.T) {
 	}
 }
 
-// TestLayoutOrder checks the descending enum order over all types (docs/format.md §11).
+// TestLayoutOrder checks the descending enum order over all types (docs/format.md §11), and the bytes of four elements.
 func TestLayoutOrder(t *testing.T) {
 	want := []string{"U64", "I64", "F64", "C64", "F32", "U32", "I32", "BF16", "F16", "U16", "I16", "F8_E5M2FNUZ",
 		"F8_E4M3FNUZ", "F8_E8M0", "F8_E4M3", "F8_E5M2", "I8", "U8", "F6_E3M2", "F6_E2M3", "F4", "BOOL"}
+	nBytes := []int64{32, 32, 32, 32, 16, 16, 16, 8, 8, 8, 8, 4, 4, 4, 4, 4, 4, 4, 3, 3, 2, 4}
 	var entries []safetensors.Entry
 	for _, d := range want {
 		entries = append(entries, safetensors.Entry{Name: "x." + d, DType: safetensors.DType(d), Shape: []int64{4}})
@@ -49,8 +50,8 @@ func TestLayoutOrder(t *testing.T) {
 	l, err := safetensors.NewHeader(nil, entries)
 	must(t, err)
 	for i, d := range want {
-		if string(l.Tensors[i].DType) != d {
-			t.Errorf("place %d holds %s, want %s", i, l.Tensors[i].DType, d)
+		if x := l.Tensors[i]; string(x.DType) != d || x.NBytes() != nBytes[i] {
+			t.Errorf("place %d holds %s of %d bytes, want %s of %d", i, x.DType, x.NBytes(), d, nBytes[i])
 		}
 		if x, ok := l.Lookup("x." + d); !ok || x.Begin != l.Tensors[i].Begin {
 			t.Errorf("lookup of %s: %+v", d, x)
