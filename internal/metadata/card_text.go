@@ -104,14 +104,8 @@ func filter[T any](list []T, keep func(T) bool) (kept []T) {
 }
 
 // NoticeFiles are the license files that were copied.
-func (in CardInput) NoticeFiles() []string {
-	var names []string
-	for _, f := range in.Plan.Copied {
-		if plan.IsNotice(f.Path) {
-			names = append(names, f.Path)
-		}
-	}
-	return names
+func (in CardInput) NoticeFiles() []plan.File {
+	return filter(in.Plan.Copied, func(f plan.File) bool { return plan.IsNotice(f.Path) })
 }
 
 // Size writes a number of bytes in the unit that suits the source's weights, so that both can be compared.

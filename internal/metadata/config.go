@@ -24,24 +24,20 @@ func Config(p *plan.Plan, source []byte) ([]byte, error) {
 	case plan.ConfigInsert:
 		return InsertConfig(source, p.PatternDict)
 	case plan.ConfigNew:
-		if p.Layout == plan.Diffusers || p.Layout == plan.DiffusersSingle {
-			return NewPipelineConfig(p.PatternDict), nil
-		}
-		return NewConfig(p.PatternDict), nil
+		return newConfig(p.PatternDict, p.Layout == plan.Diffusers || p.Layout == plan.DiffusersSingle), nil
 	}
 	return nil, nil
 }
 
-// NewConfig returns the config.json that the official compressor writes where a layout has none: the dfloat11_config and
-// nothing else, without a final newline.
-func NewConfig(dict plan.PatternDict) []byte {
-	return []byte(pyjson.Object([]string{configMember(dict, "  ", "  ")}, "", "  "))
-}
-
-// NewPipelineConfig returns the config.json that the published DF11 repos of diffusers models have: dfloat11_config, and a
-// model_type that no loader of a pipeline looks at.
-func NewPipelineConfig(dict plan.PatternDict) []byte {
-	return []byte(pyjson.Object([]string{configMember(dict, "  ", "  "), `"model_type": "llama"`}, "", "  ") + "\n")
+// newConfig returns the config.json that the official compressor writes where a layout has none: the dfloat11_config and
+// nothing else, without a final newline. In the published DF11 repos of diffusers models it has one, and a model_type that no
+// loader of a pipeline looks at.
+func newConfig(dict plan.PatternDict, pipeline bool) []byte {
+	members, end := []string{configMember(dict, "  ", "  ")}, ""
+	if pipeline {
+		members, end = append(members, `"model_type": "llama"`), "\n"
+	}
+	return []byte(pyjson.Object(members, "", "  ") + end)
 }
 
 // InsertConfig returns config with the member dfloat11_config appended to its object. Every byte of config stays, in
