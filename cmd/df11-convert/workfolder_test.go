@@ -4,6 +4,7 @@ package main
 
 import (
 	"bytes"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -12,6 +13,7 @@ import (
 	"time"
 
 	"github.com/df11-convert/df11-convert/internal/hubtest"
+	"github.com/df11-convert/df11-convert/internal/metadata"
 )
 
 // runWith is run, while a rule of the hub holds.
@@ -122,13 +124,14 @@ func TestKilledDecode(t *testing.T) {
 	if stderr, err := v.beside(t, "", "decode", df11, "-o", out); err != nil {
 		t.Fatalf("%v\n%s", err, stderr)
 	}
-	for _, name := range filesBelow(t, out) {
-		if !strings.HasSuffix(name, ".index.json") && !bytes.Equal(mustRead(t, filepath.Join(out, name)), mustRead(t, filepath.Join(original, name))) {
+	decoded, files := contents(t, out), contents(t, original)
+	for name, b := range decoded {
+		if !strings.HasSuffix(name, ".index.json") && b != files[name] {
 			t.Errorf("%s differs", name)
 		}
 	}
-	if n := len(filesBelow(t, out)); n < 3 {
-		t.Errorf("%d files were decoded", n)
+	if len(decoded) < 3 {
+		t.Errorf("%d files were decoded", len(decoded))
 	}
 }
 
@@ -170,29 +173,11 @@ func (v *victim) killAt(t *testing.T, dir, pattern string, args ...string) {
 // sameFolders compares all files of two folders.
 func sameFolders(t *testing.T, got, want string) {
 	t.Helper()
-	a, b := filesBelow(t, got), filesBelow(t, want)
-	if !slices.Equal(a, b) {
-		t.Errorf("%s holds %q, want %q", got, a, b)
-		return
+	a, b := contents(t, got), contents(t, want)
+	for _, files := range []map[string]string{a, b} {
+		files[metadata.ManifestName] = string(asStreamed([]byte(files[metadata.ManifestName])))
 	}
-	for _, name := range a {
-		if !bytes.Equal(asStreamed(mustRead(t, filepath.Join(got, name))), asStreamed(mustRead(t, filepath.Join(want, name)))) {
-			t.Errorf("%s differs", filepath.Join(got, name))
-		}
+	if !maps.Equal(a, b) {
+		t.Errorf("%s differs: it holds %q, want %q", got, slices.Sorted(maps.Keys(a)), slices.Sorted(maps.Keys(b)))
 	}
-}
-
-func filesBelow(t *testing.T, dir string) (names []string) {
-	t.Helper()
-	err := filepath.WalkDir(dir, func(p string, d os.DirEntry, err error) error {
-		if err == nil && !d.IsDir() {
-			name, _ := filepath.Rel(dir, p)
-			names = append(names, name)
-		}
-		return err
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return names
 }
