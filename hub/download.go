@@ -35,7 +35,7 @@ func (d *downloads) read(ctx context.Context, f FileRef, off, n int64) ([]byte, 
 	if n == 0 {
 		return buf, nil
 	}
-	if err := d.fetch(ctx, f, off, &segment{buf: buf}, &wire.Slot{Of: d.conns}, nil); err != nil {
+	if err := d.fetch(ctx, f, off, &segment{buf: buf}, &wire.Slot{Of: d.conns}); err != nil {
 		return nil, err
 	}
 	return buf, nil
@@ -46,16 +46,12 @@ func (d *downloads) read(ctx context.Context, f FileRef, off, n int64) ([]byte, 
 const minProgress = 64 << 10
 
 // fetch fills the segment with the bytes of a file from off on. It goes on where a broken connection stopped, renews
-// expired links, and never accepts bytes that the answer does not declare to be the ones asked for. located is where the file
-// lies, if the caller has just looked it up, or nil.
-func (d *downloads) fetch(ctx context.Context, f FileRef, off int64, seg *segment, conn *wire.Slot, located *resolved) error {
+// expired links, and never accepts bytes that the answer does not declare to be the ones asked for.
+func (d *downloads) fetch(ctx context.Context, f FileRef, off int64, seg *segment, conn *wire.Slot) error {
 	r := &wire.Request{Op: "read " + f.String(), Repo: f.Repo, Method: http.MethodGet, Bulk: true, Slot: conn}
 	switches := 0
-	return d.t.Retry(ctx, r, func(ctx context.Context) (err error) {
-		loc := located
-		if located = nil; loc == nil { // later tries look again
-			loc, err = d.locate(ctx, f)
-		}
+	return d.t.Retry(ctx, r, func(ctx context.Context) error {
+		loc, err := d.locate(ctx, f)
 		if err == nil {
 			err = conn.Take(ctx)
 		}

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"hash"
 	"slices"
+	"strings"
 
 	"github.com/df11-convert/df11-convert/hub/internal/wire"
 )
@@ -66,38 +67,29 @@ func (f FileRef) String() string { return f.Path + " of " + f.Repo }
 // hash is the etag that the hub should give for the file, "" if unknown.
 func (f FileRef) hash() string { return cmp.Or(f.SHA256, f.BlobID) }
 
-// NewHash begins the hash by which hub and cache name the file. Its hexadecimal sum is SHA256, or BlobID if that is empty.
-func (f FileRef) NewHash() hash.Hash {
-	if f.SHA256 != "" {
+// NewHash begins the hash of a file of a size in the way in which the ETag like was made: git's, or sha256, also if like is "".
+func NewHash(like string, size int64) hash.Hash {
+	if like == "" || isSHA256(like) {
 		return sha256.New()
 	}
 	h := sha1.New()
-	fmt.Fprintf(h, "blob %d\x00", f.Size)
+	fmt.Fprintf(h, "blob %d\x00", size)
 	return h
 }
 
-// sum hashes the whole file.
-func (f FileRef) sum(data []byte) string {
-	h := f.NewHash()
-	h.Write(data)
-	return hex.EncodeToString(h.Sum(nil))
-}
-
-func gitBlobHash(data []byte) string { return FileRef{Size: int64(len(data))}.sum(data) }
+func gitBlobHash(data []byte) string { return hashLike(strings.Repeat("0", 2*sha1.Size), data) }
 
 // isETag says whether s is a hash by which hub and cache name a file's content.
 func isETag(s string) bool { return isSHA256(s) || isCommit(s) }
 
-// hashLike hashes data in the way in which etag was made, told by its length. An etag of another form covers nothing and
-// is given back.
+// hashLike hashes data in the way in which etag was made. An etag of another form covers nothing and is given back.
 func hashLike(etag string, data []byte) string {
-	f := FileRef{Size: int64(len(data))}
-	if isSHA256(etag) {
-		f.SHA256 = etag
-	} else if !isETag(etag) {
+	if !isETag(etag) {
 		return etag
 	}
-	return f.sum(data)
+	h := NewHash(etag, int64(len(data)))
+	h.Write(data)
+	return hex.EncodeToString(h.Sum(nil))
 }
 
 // checkSource refuses names that must not go into a URL or a path.

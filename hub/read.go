@@ -135,7 +135,7 @@ func (f FileRef) hashFile(ctx context.Context, path string) (string, error) {
 		return "", err
 	}
 	defer file.Close()
-	h := f.NewHash()
+	h := NewHash(f.hash(), f.Size)
 	if _, err := streams.Copy(ctx, h, file); err != nil {
 		return "", err
 	}

@@ -61,7 +61,7 @@ func (s *stream) dispatch(off, end int64) {
 			return
 		}
 		conn := &wire.Slot{Of: s.from.conns}
-		loc, err := s.from.locate(s.ctx, s.file)
+		_, err := s.from.locate(s.ctx, s.file)
 		if err == nil {
 			err = conn.Take(s.ctx)
 		}
@@ -70,7 +70,7 @@ func (s *stream) dispatch(off, end int64) {
 			seg.finish(err)
 			return
 		}
-		s.workers.Go(func() { seg.finish(s.from.fetch(s.ctx, s.file, begin, seg, conn, loc)) })
+		s.workers.Go(func() { seg.finish(s.from.fetch(s.ctx, s.file, begin, seg, conn)) })
 	}
 }
 

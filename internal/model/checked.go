@@ -3,7 +3,6 @@ package model
 import (
 	"cmp"
 	"context"
-	"crypto/sha256"
 	"encoding/hex"
 	"hash"
 	"io"
@@ -25,7 +24,7 @@ func checkedFile(ctx context.Context, c *hub.Client, ref hub.FileRef) (io.ReadCl
 	if want == "" {
 		return r, nil
 	}
-	return &checkedReader{r, ref.NewHash(), want, ref.Path}, nil
+	return &checkedReader{r, hub.NewHash(want, ref.Size), want, ref.Path}, nil
 }
 
 // checkedReader hashes what it reads, and returns io.EOF only if the hash is right.
@@ -47,20 +46,12 @@ func (c *checkedReader) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// HashLike is the hash that the ETag like of a file of a size is made with: git's, or sha256, also if like is "".
-func HashLike(like string, size int64) hash.Hash {
-	if like != "" && len(like) != hex.EncodedLen(sha256.Size) {
-		return hub.FileRef{Size: size}.NewHash()
-	}
-	return sha256.New()
-}
-
 // Sum hashes a file as the ETag like is made, or by sha256 if that is "". It opens the file unless its own ETag is of that kind.
 func Sum(ctx context.Context, open func(ctx context.Context, path string) (io.ReadCloser, error), f plan.File, like string) (string, error) {
 	if f.ETag != "" && len(f.ETag) == len(like) {
 		return f.ETag, nil
 	}
-	h := HashLike(like, f.Size)
+	h := hub.NewHash(like, f.Size)
 	r, err := open(ctx, f.Path)
 	if err != nil {
 		return "", err

@@ -12,11 +12,11 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/df11-convert/df11-convert/hub"
 	"github.com/df11-convert/df11-convert/internal/atomicfile"
 	"github.com/df11-convert/df11-convert/internal/folder"
 	"github.com/df11-convert/df11-convert/internal/ledger"
 	"github.com/df11-convert/df11-convert/internal/metadata"
-	"github.com/df11-convert/df11-convert/internal/model"
 	"github.com/df11-convert/df11-convert/internal/plan"
 	"github.com/df11-convert/df11-convert/internal/smallfile"
 	"github.com/df11-convert/df11-convert/internal/spool"
@@ -153,7 +153,7 @@ func (f *Folder) equals(ctx context.Context, name, pin string) (bool, error) {
 	if pin == "" || err != nil {
 		return false, nil //nolint:nilerr // what is gone by now equals nothing
 	}
-	return f.Hash(ctx, name, st.Size(), model.HashLike(pin, st.Size())) == pin, nil
+	return f.Hash(ctx, name, st.Size(), hub.NewHash(pin, st.Size())) == pin, nil
 }
 
 // Path is where a file of the result lies.
