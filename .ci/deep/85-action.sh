@@ -20,28 +20,24 @@ esac
 END
 chmod +x "$work/gh/gh"
 
-# step NAME COMMAND: runs one step as a runner would, with fresh files, and leaves log, outputs and summary in $work/NAME.
+# step NAME COMMAND [CODE]: runs one step as a runner would, with fresh files, and leaves log, outputs and summary in $work/NAME. It
+# must end with the code, 0 if none is given.
 step() {
-  local name=$1 command=$2
+  local name=$1 command=$2 code=0
   mkdir -p "$work/$name"
   : >"$work/$name/output"
   : >"$work/$name/summary"
-  code=0
   env -u CI PATH="$work/gh:$PATH" GH_SAYS="${gh-yes}" GH_ASKED="$work/$name/asked" REPOSITORY_VISIBILITY="${visibility-private}" \
     RUNNER_TEMP="$work/temp" RUNNER_OS=Linux RUNNER_ARCH="$arch" GITHUB_ACTION_PATH="$PWD" GITHUB_SERVER_URL="${server-}" \
     GITHUB_OUTPUT="$work/$name/output" GITHUB_STEP_SUMMARY="$work/$name/summary" HF_ENDPOINT="$HF_ENDPOINT" HF_HOME="$work/home" \
     XDG_CACHE_HOME="$work/cache" HF_TOKEN="${token-hf_very_secret}" "${inputs[@]}" .github/action/action.sh "$command" \
     >"$work/$name/log" 2>&1 || code=$?
+  [ "$code" = "${3-0}" ] || { cat "$work/$name/log"; fail "$name: exit code $code, not ${3-0}"; }
 }
 
 # has STEP FILE TEXT, lacks STEP FILE TEXT
 has() { grep -qF -- "$3" "$work/$1/$2" || { cat "$work/$1/$2"; fail "$1: $2 lacks: $3"; }; }
 lacks() { ! grep -qF -- "$3" "$work/$1/$2" || { cat "$work/$1/$2"; fail "$1: $2 holds: $3"; }; }
-
-# ended STEP CODE: the step must have ended with this code.
-ended() {
-  [ "$code" = "$2" ] || { cat "$work/$1/log"; fail "$1: exit code $code, not $2"; }
-}
 
 # sets STEP NAME VALUE: the step must have set an output to this value.
 sets() {
@@ -74,7 +70,6 @@ if grep -nE '^\s*(- )?uses:' action.yml | grep -vE '@[0-9a-f]{40} # v'; then fai
 echo '== download: no version asks for a build'
 inputs=(INPUT_VERSION='' ACTION_REF=main ACTION_REPOSITORY=me/fork)
 step unpinned download
-ended unpinned 0
 sets unpinned build true
 
 echo '== download: a release, checked'
@@ -87,16 +82,13 @@ tar -czf "$release/$archive" -C "$work/stuff" df11-convert
 serve_files "$work/www"
 inputs=(INPUT_VERSION=v9.8.7 ACTION_REF=main ACTION_REPOSITORY='')
 step release download
-ended release 0
 sets release build false
 has release asked "/$archive --repo df11-convert/df11-convert --signer-workflow df11-convert/df11-convert/.github/workflows/release.yml"
 has release asked ' --source-ref refs/tags/v9.8.7'
 lacks release asked --source-digest
-gh=no step forged download
-ended forged 1
+gh=no step forged download 1
 has forged log "::error title=df11-convert::$archive was not built by the release workflow of df11-convert/df11-convert, says GitHub: no attestation fits"
 gh=old step old download
-ended old 0
 sets old build false
 has old log '::notice title=df11-convert::There is no gh here'
 pin=0123456789012345678901234567890123456789
@@ -104,10 +96,8 @@ inputs=(INPUT_VERSION=9.8.7 ACTION_REF="$pin" ACTION_REPOSITORY='')
 step commit download
 sets commit build false
 has commit asked " --source-digest $pin"
-gh=no step another download
-ended another 1
+gh=no step another download 1
 gh=old step unsure download
-ended unsure 0
 sets unsure build true
 "$work/temp/df11-convert/df11-convert" --version
 inputs=(INPUT_VERSION='' ACTION_REF=v9.8.7 ACTION_REPOSITORY=df11-convert/df11-convert)
@@ -115,19 +105,15 @@ step pinned download
 sets pinned build false
 inputs=(INPUT_VERSION='' ACTION_REF=v9.8.8 ACTION_REPOSITORY='')
 step unreleased download
-ended unreleased 0
 sets unreleased build true
 inputs=(INPUT_VERSION=9.8.8)
-step missing download
-ended missing 1
+step missing download 1
 has missing log '::error title=df11-convert::there is no release 9.8.8'
 inputs=(INPUT_VERSION=../../evil)
-step evil download
-ended evil 1
+step evil download 1
 printf x >>"$release/$archive"
 inputs=(INPUT_VERSION=9.8.7)
-step damaged download
-ended damaged 1
+step damaged download 1
 has damaged log 'is not the released file'
 
 echo '== build: from the checkout of the action'
@@ -135,13 +121,11 @@ rm -rf "$work/temp"
 mkdir "$work/temp"
 inputs=(A=B)
 step build build
-ended build 0
 "$work/temp/df11-convert/df11-convert" --version
 
 echo '== convert: success'
 inputs=(INPUT_SOURCE=org/tiny INPUT_REPO_ID=tester/tiny-DF11 INPUT_PRIVATE=true INPUT_MEMORY=256MiB INPUT_DISK=1GB INPUT_EXTRA_ARGS=$'--workers 1\n --limit-rate 1GB')
 step whole convert
-ended whole 0
 sets whole repo tester/tiny-DF11
 sets whole url "$HF_ENDPOINT/tester/tiny-DF11"
 [[ $(out whole commit) =~ ^[0-9a-f]{40}$ ]] || fail "commit: $(out whole commit)"
@@ -168,7 +152,6 @@ echo '== convert: what is found up to date is verified before it is signed'
 lacks masked log '::group::Verify'
 inputs+=(INPUT_ATTEST=true)
 step found convert
-ended found 0
 has found log '::group::Verify'
 sets found manifest-sha256 "${published%% *}"
 mv "$work/temp/df11-convert/df11-convert" "$work/before"
@@ -179,8 +162,7 @@ echo '{"schema_version": 1, "ok": false, "exit_code": 3, "error": {"kind": "mism
 exit 3
 END
 chmod +x "$work/temp/df11-convert/df11-convert"
-step forgery convert
-ended forgery 3
+step forgery convert 3
 has forgery log '::error title=df11-convert%3A mismatch::it differs'
 sets forgery manifest-sha256 '' # so nothing is attested
 mv "$work/before" "$work/temp/df11-convert/df11-convert"
@@ -188,7 +170,6 @@ mv "$work/before" "$work/temp/df11-convert/df11-convert"
 echo '== convert: of a private model, a public repository says nothing'
 inputs=(INPUT_SOURCE=org/tiny INPUT_REPO_ID=tester/quiet-DF11 INPUT_PRIVATE=true)
 visibility=public step quiet convert
-ended quiet 0
 has quiet log 'everybody can read this'
 sets quiet changed true
 for word in quiet-DF11 model_layers lm_head verified bytes; do lacks quiet log "$word"; done
@@ -197,8 +178,7 @@ for word in quiet-DF11 model_layers lm_head verified bytes; do lacks quiet log "
 [ "$(out quiet json | jq -r 'has("files") or has("bf16_bytes")')" = false ] || fail "json: $(out quiet json)"
 [ -n "$(out quiet manifest-sha256)" ] || fail 'later steps lack the manifest'
 inputs=(INPUT_SOURCE=org/secret INPUT_REPO_ID=tester/quiet-DF11)
-visibility='' step unseen convert
-[ "$code" != 0 ] || fail 'a repo that is not there was converted'
+visibility='' step unseen convert 1
 has unseen log '::error title=df11-convert::not_found'
 lacks unseen log 'hint'
 inputs=(INPUT_SOURCE=org/tiny INPUT_REPO_ID=tester/loud-DF11)
@@ -209,67 +189,56 @@ echo '== convert: no extra flag changes what an input has set'
 inputs=(INPUT_SOURCE=org/tiny INPUT_REPO_ID=tester/mine-DF11 INPUT_PRIVATE=true
   INPUT_EXTRA_ARGS="--json=false --push=false --repo-id=tester/other-DF11 --private=false")
 step extra convert
-ended extra 0
 sets extra repo tester/mine-DF11
 if [ -e "$work/hub/tester/other-DF11" ]; then fail 'an extra flag won over an input'; fi
 
 echo '== convert: a part'
 inputs=(INPUT_SOURCE=org/tiny INPUT_REPO_ID=tester/parts-DF11 INPUT_SHARD=1/2 INPUT_ATTEST=true)
 step part convert
-ended part 0
 sets part manifest-sha256 '' # so nothing is attested
 sets part commit ''
 has part log 'part-1-of-2 of tester/parts-DF11 is published'
 sets part changed true
 step again convert
-ended again 0
 has again log 'up to date: tester/parts-DF11 has all files of part-1-of-2'
 sets again changed false
 
 echo '== convert: failures are told, escaped, and fail the step'
 inputs=(INPUT_SOURCE=$'org/no,such:repo%\n::error::injected' INPUT_REPO_ID=tester/x)
-step refused convert
-ended refused 2
+step refused convert 2
 has refused log '::error title=df11-convert%3A usage::org/no,such:repo%25%0A::error::injected'
 if grep '^::error::injected' "$work/refused/log"; then fail 'a source gave a command to the runner'; fi
 mkdir "$work/crlf"
 printf '#!/bin/sh\n%q "$@" | sed "s/$/\\r/"\n' "$(command -v jq)" >"$work/crlf/jq" # jq as it is on Windows
 chmod +x "$work/crlf/jq"
 inputs=(PATH="$work/crlf:$PATH" "${inputs[@]}")
-step lines convert
-ended lines 2
+step lines convert 2
 for file in log output summary; do lacks lines "$file" $'\r'; done
 [ "$(out lines json)" = "$(out refused json)" ] || fail 'the result has other bytes on Windows'
 for word in True yes 1 private; do
   inputs=(INPUT_SOURCE=org/tiny INPUT_REPO_ID=tester/open-DF11 INPUT_PRIVATE="$word")
-  step word convert
-  ended word 1
+  step word convert 1
   has word log "::error title=df11-convert::private is $word"
 done
 [ ! -e "$work/hub/tester/open-DF11" ] || fail 'a word that is not understood made a repo public'
 inputs=(INPUT_SOURCE=org/tiny INPUT_REPO_ID=tester/open-DF11 INPUT_ATTEST=yes)
-step attest convert
-ended attest 1
+step attest convert 1
 has attest log '::error title=df11-convert::attest is yes'
 inputs=(INPUT_SOURCE=org/missing INPUT_REPO_ID=tester/x)
-step gone convert
-ended gone 1
+step gone convert 1
 [ "$(out gone json | jq -r .error.kind)" = not_found ] || fail "json: $(out gone json)"
 has gone log '::error title=df11-convert%3A not_found::'
 has gone log '%0A'
 has gone summary '### Not converted'
 lacks gone log 'Report'
 inputs=(INPUT_SOURCE=org/wide INPUT_REPO_ID=tester/x)
-step wide convert
-ended wide 5
+step wide convert 5
 for file in log summary; do has wide "$file" "add \`extra-args: --exact-f32\`"; done
 inputs=(INPUT_SOURCE=--help INPUT_REPO_ID=tester/x)
-step flag convert
-ended flag 2
+step flag convert 2
 for last in --output -o --layout --workers --memory; do
   inputs=(INPUT_SOURCE=org/tiny INPUT_REPO_ID=tester/open-DF11 INPUT_PRIVATE=true INPUT_EXTRA_ARGS="--limit-rate 1GB $last")
-  step open convert
-  ended open 2
+  step open convert 2
   has open log '::error title=df11-convert%3A usage::--'
 done
 [ ! -e "$work/hub/tester/open-DF11" ] || fail 'an extra flag took the next one for its value'
@@ -281,8 +250,7 @@ echo '::set-env name=EVIL::1' >&2
 kill -9 $$
 END
 inputs=(INPUT_SOURCE=org/tiny INPUT_REPO_ID=tester/x)
-step killed convert
-ended killed 137
+step killed convert 137
 has killed log 'ended with exit code 137 and without a result'
 python3 - "$work/killed/log" <<'END'
 import re, sys
