@@ -78,17 +78,18 @@ func rootCommand(u *ui, args []string) *cobra.Command {
 			if u.command = commandName(c); slices.Contains([]string{convertName, "batch", "decode"}, u.command) {
 				u.resume = resumeCommand(c.Root().Name(), args)
 			}
-			return checkFlags(c.Flags())
+			err := checkFlags(c.Flags())
+			if err != nil {
+				parseGlobal(c.Root(), args)
+			}
+			return err
 		},
 		RunE: showHelp,
 	}
 	root.SetOut(u.out)
 	root.SetErr(u.err)
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error {
-		all := pflag.NewFlagSet("", pflag.ContinueOnError) // those behind the wrong one say in which form it is told
-		all.AddFlagSet(root.PersistentFlags())
-		all.Usage, all.ParseErrorsAllowlist.UnknownFlags = func() {}, true
-		_ = all.Parse(args)
+		parseGlobal(root, args)
 		return wrongFlag(err)
 	})
 	root.SetHelpFunc(func(c *cobra.Command, _ []string) {
@@ -110,6 +111,14 @@ func rootCommand(u *ui, args []string) *cobra.Command {
 	addCobras(root)
 	root.SetArgs(args)
 	return root
+}
+
+// parseGlobal sets the global flags that stand behind a wrong one, or were taken for its value: they say in which form it is told.
+func parseGlobal(root *cobra.Command, args []string) {
+	all := pflag.NewFlagSet("", pflag.ContinueOnError)
+	all.AddFlagSet(root.PersistentFlags())
+	all.Usage, all.ParseErrorsAllowlist.UnknownFlags = func() {}, true
+	_ = all.Parse(args)
 }
 
 // addCobras adds the commands help and completion, which refuse words that they do not know.
