@@ -1,18 +1,18 @@
 package safetensors
 
 import (
+	"encoding/json"
+	"regexp"
 	"strconv"
 	"strings"
-	"unicode/utf16"
 	"unicode/utf8"
 )
 
 // scanner reads exactly the JSON that a safetensors header may hold. It knows no general value: everything unexpected is
 // an error, so nesting cannot grow, and nothing is skipped unseen.
 type scanner struct {
-	b    []byte // valid UTF-8
-	pos  int
-	text []byte // the string that is being read
+	b   []byte // valid UTF-8
+	pos int
 }
 
 func (s *scanner) space() {
@@ -117,68 +117,34 @@ func (s *scanner) str(tensor string) (string, error) {
 	if err := s.expect('"', tensor); err != nil {
 		return "", err
 	}
-	s.text = s.text[:0]
-	for s.pos < len(s.b) {
-		c := s.b[s.pos]
-		s.pos++
-		switch {
+	begin, escaped := s.pos, false
+	for ; s.pos < len(s.b); s.pos++ {
+		switch c := s.b[s.pos]; {
 		case c == '"':
-			return string(s.text), nil
+			s.pos++
+			if text := s.b[begin : s.pos-1]; !escaped {
+				return string(text), nil
+			}
+			return s.unescape(tensor, s.b[begin-1:s.pos])
 		case c < 0x20:
 			return "", s.syntax(tensor, "control character in a string")
-		case len(s.text) > maxMetadataBytes:
+		case s.pos-begin > maxMetadataBytes:
 			return "", fail(ErrLimit, tensor, "a string of more than %d bytes", maxMetadataBytes)
-		case c != '\\':
-			s.text = append(s.text, c)
-		default:
-			r, ok := s.escape()
-			if !ok {
-				return "", s.syntax(tensor, "bad escape")
-			}
-			s.text = utf8.AppendRune(s.text, r)
+		case c == '\\':
+			escaped = true
+			s.pos++ // the character behind it
 		}
 	}
 	return "", s.syntax(tensor, "string without an end")
 }
 
-// escape reads the rest of an escape, behind the backslash.
-func (s *scanner) escape() (rune, bool) {
-	if s.pos >= len(s.b) {
-		return 0, false
-	}
-	c := s.b[s.pos]
-	s.pos++
-	if c == 'u' {
-		return s.unicode()
-	}
-	const letters, meanings = `"\/bfnrt`, "\"\\/\b\f\n\r\t"
-	i := strings.IndexByte(letters, c)
-	if i < 0 {
-		return 0, false
-	}
-	return rune(meanings[i]), true
-}
+// halfPair matches an escaped half of a surrogate pair. One that stands alone is read as utf8.RuneError.
+var halfPair = regexp.MustCompile(`(?i)\\ud[89a-f]`)
 
-// unicode reads the digits of \uXXXX and, after a high surrogate, the low one.
-func (s *scanner) unicode() (rune, bool) {
-	r, ok := s.hex4()
-	if !ok || !utf16.IsSurrogate(r) {
-		return r, ok
+// unescape reads a string with its quotation marks.
+func (s *scanner) unescape(tensor string, quoted []byte) (text string, err error) {
+	if json.Unmarshal(quoted, &text) != nil || strings.ContainsRune(text, utf8.RuneError) && halfPair.Match(quoted) {
+		return "", s.syntax(tensor, "bad escape")
 	}
-	if s.pos+1 >= len(s.b) || s.b[s.pos] != '\\' || s.b[s.pos+1] != 'u' {
-		return 0, false
-	}
-	s.pos += 2
-	low, ok := s.hex4()
-	r = utf16.DecodeRune(r, low)
-	return r, ok && r != utf8.RuneError
-}
-
-func (s *scanner) hex4() (rune, bool) {
-	if s.pos+4 > len(s.b) {
-		return 0, false
-	}
-	r, err := strconv.ParseUint(string(s.b[s.pos:s.pos+4]), 16, 16)
-	s.pos += 4
-	return rune(r), err == nil
+	return text, nil
 }
