@@ -2,13 +2,6 @@ package verify
 
 import "math/bits"
 
-// decoder decodes the chunks of a unit and compares them with the stored gaps and positions.
-type decoder struct {
-	layout
-	tables *tables
-	multi  *multiTable
-}
-
 // chunkData is one chunk of a loaded block.
 type chunkData struct {
 	index  int  // in the unit
@@ -28,21 +21,21 @@ func (d *chunkData) startsWell() bool { return d.index > 0 || d.start() == 0 }
 
 // decode decodes the first n of b.chunks, v.lanes at most, and reports which of them have the stored gaps and the stored number
 // of weights.
-func (dec *decoder) decode(v *variant, b *block, n int) (ok [maxLanes]bool) {
+func (u *Unit) decode(v *variant, b *block, n int) (ok [maxLanes]bool) {
 	whole := 0 // the last chunk is never before another
 	for i := range n {
 		if d := &b.chunks[i]; !d.last {
 			b.lanes[i].begin(&b.codes[i], d.stream, d.start())
 			whole++
 		} else if d.n > 0 {
-			ok[i] = dec.decodeLast(&b.codes[i], d)
+			ok[i] = u.decodeLast(&b.codes[i], d)
 		}
 	}
 	if whole == v.lanes {
-		v.decodeLanes(dec.tables, dec.multi, b.lanes[:whole])
+		v.decodeLanes(u.tables, u.multi, b.lanes[:whole])
 	}
 	for i := range whole {
-		ok[i] = b.lanes[i].finish(dec.tables, dec.multi) && b.codes[i].agrees(&b.chunks[i])
+		ok[i] = b.lanes[i].finish(u.tables, u.multi) && b.codes[i].agrees(&b.chunks[i])
 	}
 	return ok
 }
@@ -55,13 +48,13 @@ func (c *codes) agrees(d *chunkData) bool {
 }
 
 // decodeLast decodes the last chunk that starts codes: exactly d.n of them. The end of the stream must follow.
-func (dec *decoder) decodeLast(c *codes, d *chunkData) bool {
-	ok := c.decodeSerial(dec.tables, d.stream, d.start(), chunkBits, d.n)
+func (u *Unit) decodeLast(c *codes, d *chunkData) bool {
+	ok := c.decodeSerial(u.tables, d.stream, d.start(), chunkBits, d.n)
 	if !ok || c.n != d.n || !d.startsWell() {
 		return false
 	}
 	nWindows := (c.lastStart() / windowBits) + 1
-	return c.checkGaps(d.gaps, nWindows) == nWindows && dec.checkEnd(c, d) == nil
+	return c.checkGaps(d.gaps, nWindows) == nWindows && u.checkEnd(c, d) == nil
 }
 
 // lastStart is the bit where the last code of a chunk starts.
@@ -76,29 +69,29 @@ func (c *codes) lastStart() int {
 
 // checkEnd checks everything that the end of the coded stream decides (docs/format.md §7): its length, the number of
 // output positions, and that the bits behind it do not make a GPU hang.
-func (dec *decoder) checkEnd(c *codes, d *chunkData) *StructureError {
+func (u *Unit) checkEnd(c *codes, d *chunkData) *StructureError {
 	end := int64(d.index)*chunkBits + int64(c.end)
-	if (end+7)/8 != dec.nStream {
-		return badAt(arrayEncodedExponent, end, "the codes end here, the array after %d bytes", dec.nStream)
+	if (end+7)/8 != u.nStream {
+		return badAt(arrayEncodedExponent, end, "the codes end here, the array after %d bytes", u.nStream)
 	}
 	entries := d.index + 2
 	if end%8 != 0 && c.end >= chunkBits {
 		entries++
 	}
-	if entries != dec.nEntries {
-		return badArray(arrayOutputPositions, "%d entries; this stream has %d", dec.nEntries, entries)
+	if entries != u.nEntries {
+		return badArray(arrayOutputPositions, "%d entries; this stream has %d", u.nEntries, entries)
 	}
-	return dec.checkGarbage(c, d)
+	return u.checkGarbage(c, d)
 }
 
 // checkGarbage walks the bits behind the last code that a GPU decodes but never writes: the rest of the window, and the next
 // window, whose gap can point anywhere. Later windows hold only zeros, which parseTables checked.
-func (dec *decoder) checkGarbage(c *codes, d *chunkData) *StructureError {
+func (u *Unit) checkGarbage(c *codes, d *chunkData) *StructureError {
 	w := c.lastStart()/windowBits + 1
 	next := w*windowBits + gapAt(d.gaps, w)
 	for _, span := range [][2]int{{c.end, w * windowBits}, {next, (w + 1) * windowBits}} {
 		for pos := span[0]; pos < span[1]; {
-			_, nBits := dec.tables.next(peek(d.stream[:], pos))
+			_, nBits := u.tables.next(peek(d.stream[:], pos))
 			if nBits == 0 {
 				return badAt(arrayEncodedExponent, int64(d.index)*chunkBits+int64(pos), "a GPU would hang on the bits behind the last code")
 			}

@@ -26,29 +26,22 @@ type CompareOptions struct {
 // decodes to other bits, a *[StructureError] when a chunk contradicts itself although its weights agree. Other errors come
 // from reading or from ctx. Memory is at most 1.3 MB per worker.
 func (u *Unit) Compare(ctx context.Context, src io.ReaderAt, opt CompareOptions) error {
-	if err := u.compareWeights(ctx, src, opt); err != nil {
-		return err
-	}
-	if !opt.Strict {
-		return nil
-	}
-	warnings, err := u.CheckUnread(ctx)
-	if err == nil && len(warnings) > 0 {
-		err = warnings[0]
-	}
-	return opt.wrap(err)
-}
-
-// compareWeights is Compare without opt.Strict.
-func (u *Unit) compareWeights(ctx context.Context, src io.ReaderAt, opt CompareOptions) error {
 	v := cmp.Or(opt.variant, fastest())
-	return eachBlock(ctx, u.all(), opt.Workers, func(b *block, r chunkRange) error {
+	err := eachBlock(ctx, u.all(), opt.Workers, func(b *block, r chunkRange) error {
 		err := u.load(b, r, src)
 		if err == nil {
 			err = u.compareBlock(b, src, v)
 		}
 		return opt.name(err, u.ends)
 	})
+	if err != nil || !opt.Strict {
+		return err
+	}
+	warnings, err := u.CheckUnread(ctx)
+	if err == nil && len(warnings) > 0 {
+		err = warnings[0]
+	}
+	return opt.wrap(err)
 }
 
 // name adds the unit's name to an error. A mismatch also gets the name of its tensor, and its element counts from there.

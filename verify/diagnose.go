@@ -52,8 +52,8 @@ func (u *Unit) diagnoseNext(index int, src io.ReaderAt, cause *StructureError) e
 // decodeAsKernel decodes chunk d exactly as a GPU does (docs/format.md §9): every window starts at its own gap, and its
 // weights come behind those of earlier windows. c gets the exponents, up to the first window that would hang. first is the
 // first place where the chunk contradicts itself, or nil; nextGap says that this place is the first gap of the next chunk.
-func (dec *decoder) decodeAsKernel(c *codes, d *chunkData) (first *StructureError, nextGap bool) {
-	k := kernelWalk{decoder: dec, codes: c, chunk: d}
+func (u *Unit) decodeAsKernel(c *codes, d *chunkData) (first *StructureError, nextGap bool) {
+	k := kernelWalk{unit: u, codes: c, chunk: d}
 	c.reset()
 	if !d.startsWell() {
 		k.fault(arrayGaps, 0, "%d, but the first code starts at 0", d.start())
@@ -69,7 +69,7 @@ func (dec *decoder) decodeAsKernel(c *codes, d *chunkData) (first *StructureErro
 
 // kernelWalk is the state of decodeAsKernel.
 type kernelWalk struct {
-	decoder *decoder
+	unit    *Unit
 	codes   *codes
 	chunk   *chunkData
 	first   *StructureError
@@ -98,7 +98,7 @@ func (k *kernelWalk) window(w int) bool {
 	if d.last {
 		limit = d.n
 	}
-	if !c.decodeMore(k.decoder.tables, d.stream, pos, (w+1)*windowBits, limit) {
+	if !c.decodeMore(k.unit.tables, d.stream, pos, (w+1)*windowBits, limit) {
 		k.fault(arrayEncodedExponent, int64(d.index)*chunkBits+int64(c.end), "no code; a GPU would hang")
 		return false
 	}
@@ -112,7 +112,7 @@ func (k *kernelWalk) finish() {
 		k.fault(arrayOutputPositions, int64(d.index)+1, "chunk of %d weights, its codes are %d", d.n, c.n)
 	}
 	if d.last {
-		if err := k.decoder.checkEnd(c, d); err != nil && k.first == nil {
+		if err := k.unit.checkEnd(c, d); err != nil && k.first == nil {
 			k.first = err
 		}
 		return

@@ -20,7 +20,9 @@ type Arrays struct {
 
 // Unit is a DF11 unit whose structure has been found sound. It is safe for concurrent use.
 type Unit struct {
-	decoder
+	layout
+	tables *tables
+	multi  *multiTable
 	arrays Arrays
 	ends   []int64 // running sums of the tensor sizes; the last one is nElems
 }
