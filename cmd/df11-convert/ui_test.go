@@ -3,10 +3,12 @@ package main
 import (
 	"bytes"
 	"errors"
+	"io/fs"
 	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 )
 
@@ -52,5 +54,14 @@ func TestPeople(t *testing.T) {
 	const want = "warning: read again: a.safetensors: wrong sum: 3\nerror: gone: a.safetensors\n"
 	if b.String() != want {
 		t.Errorf("got %q, want %q", b.String(), want)
+	}
+}
+
+// TestFullDiskNamesNoFlag: a report page or a folder of decode can fill a disk as well, and its command has other flags than
+// a conversion.
+func TestFullDiskNamesNoFlag(t *testing.T) {
+	h := hint(&fs.PathError{Op: "write", Path: "report.html", Err: syscall.ENOSPC})
+	if h == "" || strings.Contains(h, "-o") || strings.Contains(h, "saved") {
+		t.Errorf("hint %q", h)
 	}
 }
