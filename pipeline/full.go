@@ -48,7 +48,7 @@ func (v *verification) full(ctx context.Context) (gpuUnits int, err error) {
 	fetcher := &fetch.Fetcher{
 		Source: v.Source, Tasks: tasks, Files: files, Ledger: ledger.New("", false),
 		Room:     &spool.Room{Dir: dir, Disk: spool.NewBudget(0), Memory: spool.NewBudget(0)},
-		Parallel: 1, Uncounted: true, Progress: v.Progress,
+		Uncounted: true, Progress: v.Progress,
 	}
 	work := &forward.Work{
 		Fetcher: fetcher, Comparer: &compare.Comparer{Workers: v.Workers, GPU: v.GPU, Progress: v.Progress}, Stored: v.DF11,

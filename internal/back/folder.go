@@ -19,7 +19,7 @@ import (
 // has to: a file that has the right content is done.
 type Folder struct {
 	*folder.Folder
-	done  map[string]bool // files that are there, by path
+	done  map[string]bool // files that are there and right, by path
 	index index
 }
 
@@ -43,26 +43,20 @@ func OpenFolder(ctx context.Context, root string, files []model.File, perm fs.Fi
 }
 
 // look goes through every folder that is written to.
-func (d *Folder) look(ctx context.Context, files []model.File) (*OccupiedError, error) {
-	e := &OccupiedError{Folder: d.Root.Name()}
+func (d *Folder) look(ctx context.Context, files []model.File) (e *OccupiedError, err error) {
+	e = &OccupiedError{Folder: d.Root.Name()}
 	wanted, dirs := map[string]bool{}, map[string]bool{}
 	for _, f := range files {
 		wanted[f.Path], dirs[path.Dir(f.Path)] = true, true
-		if _, err := d.Lstat(f.Path); errors.Is(err, fs.ErrNotExist) {
-			continue
-		} else if err != nil {
-			return nil, d.Unusable(err)
-		}
-		if d.done[f.Path] = d.Sum(ctx, f.Path, f.Size) == f.SHA256; !d.done[f.Path] {
-			e.Replaced = append(e.Replaced, f.Path)
+		if err := d.find(e, f.Path, func() bool { return d.Sum(ctx, f.Path, f.Size) == f.SHA256 }); err != nil {
+			return nil, err
 		}
 		if ctx.Err() != nil {
 			return nil, context.Cause(ctx)
 		}
 	}
-	there, same, err := d.index.in(d.Folder)
-	if there && !same {
-		e.Replaced = append(e.Replaced, d.index.name)
+	if d.index.name != "" {
+		err = d.find(e, d.index.name, func() bool { return d.index.isIn(d.Folder) })
 	}
 	for dir := range dirs {
 		entries, missing := fs.ReadDir(d.Root.FS(), dir)
@@ -75,21 +69,32 @@ func (d *Folder) look(ctx context.Context, files []model.File) (*OccupiedError, 
 			}
 		}
 	}
-	for _, name := range e.Replaced {
-		if info, missing := d.Lstat(name); missing == nil {
-			d.Known[name] = folder.Version(info)
-		}
-	}
 	return e, err
+}
+
+// find looks at a file that is to be written, which may be there: it is done if it is right, else it would be replaced.
+func (d *Folder) find(e *OccupiedError, name string, isRight func() bool) error {
+	info, err := d.Lstat(name)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return d.Unusable(err)
+	}
+	if d.done[name] = info.Mode().IsRegular() && isRight(); !d.done[name] {
+		e.Replaced = append(e.Replaced, name)
+		d.Known[name] = folder.Version(info)
+	}
+	return nil
 }
 
 // Has reports whether a file was there when the folder was opened.
 func (d *Folder) Has(f model.File) bool { return d.done[f.Path] }
 
-// Finish writes the index, unless one that says the same is there, such as the original's own.
+// Finish writes the index, unless one that says the same was there, such as the original's own.
 func (d *Folder) Finish() error {
-	if _, same, err := d.index.in(d.Folder); err != nil || same {
-		return err
+	if d.index.name == "" || d.done[d.index.name] {
+		return nil
 	}
 	f, err := d.Create(d.index.name, int64(len(d.index.data)))
 	if err != nil {

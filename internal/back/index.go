@@ -1,8 +1,6 @@
 package back
 
 import (
-	"errors"
-	"io/fs"
 	"maps"
 	"path"
 	"path/filepath"
@@ -38,20 +36,10 @@ func indexOf(files []model.File) (x index) {
 	return index{stem + ".safetensors.index.json", metadata.Index(holder, total)}
 }
 
-// in reports whether a folder has something of the index's name, and whether that is an index that says the same.
-func (x index) in(f *folder.Folder) (there, same bool, err error) {
-	if x.name == "" {
-		return true, true, nil
-	}
-	info, err := f.Lstat(x.name)
-	if errors.Is(err, fs.ErrNotExist) {
-		return false, false, nil
-	}
-	if err != nil || !info.Mode().IsRegular() {
-		return true, false, err
-	}
+// isIn reports whether a file of a folder is an index that says the same.
+func (x index) isIn(f *folder.Folder) bool {
 	b, err := smallfile.Read(filepath.Join(f.Root.Name(), filepath.FromSlash(x.name)), max(model.MaxIndexBytes, int64(len(x.data))))
-	return true, maps.Equal(weightMap(b), weightMap(x.data)), err
+	return err == nil && maps.Equal(weightMap(b), weightMap(x.data))
 }
 
 // weightMap is the file of each tensor; nil if the JSON is none of an index.

@@ -82,40 +82,39 @@ func (c *Comparer) weights(ctx context.Context, u *spans.Unit, a verify.Arrays, 
 	}
 	opt := options(u, c.Workers)
 	opt.Strict = c.Strict
-	second, cancel := c.second(ctx, opened, src, opt)
+	if c.GPU == nil {
+		err = opened.Compare(ctx, src, opt)
+	} else {
+		gpu, err = c.both(ctx, opened, src, opt)
+	}
+	if err != nil {
+		return false, err
+	}
+	done(2 * u.NElems())
+	c.Progress.Verified.Add(2 * u.NElems())
+	return gpu, nil
+}
+
+// both compares on the CPU and on the GPU.
+func (c *Comparer) both(ctx context.Context, u *verify.Unit, src io.ReaderAt, opt verify.CompareOptions) (gpu bool, err error) {
+	gctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	first := opened.Compare(ctx, src, opt)
+	second := make(chan error, 1)
+	go func() { second <- c.GPU.Compare(gctx, u, src, opt) }()
+	first := u.Compare(ctx, src, opt)
 	if first != nil {
 		cancel(first) // what the GPU finds says no more
 	}
 	err = <-second // until then it borrows the unit
-	if first != nil {
+	switch mismatch := (*verify.MismatchError)(nil); {
+	case first != nil:
 		return false, first
-	}
-	if mismatch := (*verify.MismatchError)(nil); errors.As(err, &mismatch) {
+	case errors.As(err, &mismatch):
 		return false, fmt.Errorf("gpu: %w; the CPU decodes the same bytes rightly, so suspect the GPU, its memory or its driver, or a bug here: --gpu off does without", err)
-	} else if err != nil && !errors.Is(err, verify.ErrGPULost) && !errors.Is(err, errNoGPU) {
-		return false, fmt.Errorf("module %s: gpu: %w", u.Path, err)
+	case err != nil && !errors.Is(err, verify.ErrGPULost):
+		return false, fmt.Errorf("module %s: gpu: %w", opt.Unit, err)
 	}
-	done(2 * u.NElems())
-	c.Progress.Verified.Add(2 * u.NElems())
 	return err == nil, nil
-}
-
-// errNoGPU is what second sends where there is no GPU. It is not verify.ErrNoGPU on purpose: Compare returns that one when a GPU
-// that is required is lost, and that error must end the run.
-var errNoGPU = errors.New("no GPU")
-
-// second starts the GPU, which sends its result.
-func (c *Comparer) second(ctx context.Context, u *verify.Unit, src io.ReaderAt, opt verify.CompareOptions) (<-chan error, context.CancelCauseFunc) {
-	ctx, cancel := context.WithCancelCause(ctx)
-	result := make(chan error, 1)
-	if c.GPU == nil {
-		result <- errNoGPU
-		return result, cancel
-	}
-	go func() { result <- c.GPU.Compare(ctx, u, src, opt) }()
-	return result, cancel
 }
 
 // options name a unit's tensors for messages.

@@ -221,7 +221,7 @@ func (f *Fetcher) pass(ctx context.Context, x stretch, use func(context.Context,
 	}
 	g.Go(func() error {
 		defer close(read)
-		return (&reader{stretch: x, r: timedReader{r, f.Progress}, free: free}).run(ctx, read)
+		return x.read(ctx, r, f.Progress, free, read)
 	})
 	g.Go(func() error {
 		defer close(hashed)

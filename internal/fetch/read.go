@@ -24,40 +24,23 @@ type block struct {
 	segment int // index of the segment that it lies in, -1 for none
 }
 
-// timedReader counts the time that is spent waiting for a source.
-type timedReader struct {
-	r io.Reader
-	p *progress.Counters
-}
-
-func (t timedReader) Read(b []byte) (int, error) {
-	done := t.p.Timed(progress.Read)
-	n, err := t.r.Read(b)
-	done(int64(n))
-	return n, err
-}
-
-// reader reads a stretch in blocks that end where segments do.
-type reader struct {
-	stretch
-	r    io.Reader
-	free <-chan []byte
-}
-
-func (r *reader) run(ctx context.Context, out chan<- block) error {
+// read reads a stretch in blocks that end where segments do.
+func (x stretch) read(ctx context.Context, r io.Reader, p *progress.Counters, free <-chan []byte, out chan<- block) error {
 	next := 0
-	for off := r.from; off < r.end; {
-		b, stop := r.cut(&next, off)
+	for off := x.from; off < x.end; {
+		b, stop := x.cut(&next, off)
 		select {
-		case b.buf = <-r.free:
+		case b.buf = <-free:
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		}
 		b.buf = b.buf[:min(int64(len(b.buf)), stop-off)]
-		if n, err := io.ReadFull(r.r, b.buf); err != nil {
-			return r.failed(err, off+int64(n))
+		done := p.Timed(progress.Read)
+		n, err := io.ReadFull(r, b.buf)
+		if done(int64(n)); err != nil {
+			return x.failed(err, off+int64(n))
 		}
-		if err := r.file.checkHeader(off, b.buf); err != nil {
+		if err := x.file.checkHeader(off, b.buf); err != nil {
 			return err
 		}
 		off += int64(len(b.buf))
@@ -69,29 +52,29 @@ func (r *reader) run(ctx context.Context, out chan<- block) error {
 }
 
 // failed is the Error of a read that came to an offset.
-func (r *reader) failed(err error, at int64) error {
+func (x stretch) failed(err error, at int64) error {
 	if err == io.EOF || err == io.ErrUnexpectedEOF { //nolint:errorlint // an error of the source that wraps one says more
-		err = fmt.Errorf("source file %s ends after %d of %d bytes: %w", r.file.Path, at, r.file.Size, io.ErrUnexpectedEOF)
+		err = fmt.Errorf("source file %s ends after %d of %d bytes: %w", x.file.Path, at, x.file.Size, io.ErrUnexpectedEOF)
 	}
-	return &Error{r.file.Path, err}
+	return &Error{x.file.Path, err}
 }
 
 // cut begins a block at off: it ends where the segment there ends, or where the next one begins. next is the first segment
 // that is not behind off.
-func (r *reader) cut(next *int, off int64) (b block, stop int64) {
-	segments := r.file.Segments
+func (x stretch) cut(next *int, off int64) (b block, stop int64) {
+	segments := x.file.Segments
 	for *next < len(segments) && segments[*next].End <= off {
 		*next++
 	}
 	b = block{off: off, segment: -1}
 	if *next == len(segments) {
-		return b, r.end
+		return b, x.end
 	}
 	if s := segments[*next]; off < s.Off {
-		return b, min(r.end, s.Off)
+		return b, min(x.end, s.Off)
 	}
 	b.segment = *next
-	return b, min(r.end, segments[*next].End)
+	return b, min(x.end, segments[*next].End)
 }
 
 // sum adds blocks to the hash of their file. It counts them as fetched, but for the tensors of a file that another pass hashes.

@@ -18,25 +18,23 @@ func (t *Task) Resume(ctx context.Context, s *spool.Spool, tensors []ledger.Tens
 	if err := t.count(); err != nil {
 		return err
 	}
-	type place struct {
-		unit *spans.Unit
-		spans.Tensor
-	}
-	places := map[int64]place{}
-	for x, u := range t.Tensors() {
-		places[x.At] = place{u, x}
+	crcs := map[int64]uint32{}
+	for _, x := range tensors {
+		crcs[x.At] = x.CRC
 	}
 	var found []spans.Tensor
-	for _, x := range tensors {
-		p, ok := places[x.At]
-		if !ok {
-			return fmt.Errorf("no tensor lies at %d, or one is listed twice", x.At)
+	for x, u := range t.Tensors() {
+		crc, listed := crcs[x.At]
+		if !listed || x.Length == 0 {
+			continue
 		}
-		delete(places, x.At)
-		if err := t.recount(ctx, s, p.unit, p.Tensor, x.CRC); err != nil {
+		if err := t.recount(ctx, s, u, x, crc); err != nil {
 			return err
 		}
-		found = append(found, p.Tensor)
+		found = append(found, x)
+	}
+	if len(found) < len(tensors) {
+		return fmt.Errorf("%d tensors are listed, %d of them lie there", len(tensors), len(found))
 	}
 	for _, x := range found {
 		t.hold(x)

@@ -62,22 +62,14 @@ func (w *Work) encode(ctx context.Context, t *fetch.Task) (*draft, error) {
 	for {
 		d, err := w.write(ctx, t, coded)
 		// The limit on shared memory shows only while encoding. The unit then stays in BF16 and the file is laid out again.
-		unsupported, ok := errors.AsType[*unitUnsupported](err)
+		unsupported, ok := errors.AsType[*encoder.UnsupportedError](err)
 		if !ok {
 			return d, err
 		}
-		t.Reasons[unsupported.index] = string(unsupported.err.Reason)
-		coded[unsupported.index] = nil
+		i := len(d.units) // after those that went well
+		t.Reasons[i], coded[i] = string(unsupported.Reason), nil
 	}
 }
-
-// unitUnsupported is an encoder.UnsupportedError with the unit's place in its task.
-type unitUnsupported struct {
-	index int
-	err   *encoder.UnsupportedError
-}
-
-func (e *unitUnsupported) Error() string { return e.err.Error() }
 
 // finishCounts ends pass 1 of every unit. A nil entry is a unit that stays in BF16.
 func finishCounts(t *fetch.Task) ([]*encoder.Unit, error) {
@@ -100,7 +92,7 @@ func finishCounts(t *fetch.Task) ([]*encoder.Unit, error) {
 	return coded, nil
 }
 
-// write makes the file and everything in it.
+// write makes the file and everything in it. Of a file that failed, the draft says how far it came.
 func (w *Work) write(ctx context.Context, t *fetch.Task, coded []*encoder.Unit) (*draft, error) {
 	header, err := safetensors.NewHeader(t.Metadata, entries(t.Output, coded))
 	if err != nil {
@@ -118,7 +110,7 @@ func (w *Work) write(ctx context.Context, t *fetch.Task, coded []*encoder.Unit) 
 	if err := w.fill(ctx, d, coded); err != nil {
 		f.Cleanup()
 		w.Make.Waiting.Release(size) // for the file that is laid out again
-		return nil, err
+		return d, err
 	}
 	return d, nil
 }
@@ -149,9 +141,6 @@ func (w *Work) fill(ctx context.Context, d *draft, coded []*encoder.Unit) error 
 	}
 	for i, u := range d.task.Units {
 		r, err := w.unit(ctx, d, i, coded[i])
-		if unsupported, ok := errors.AsType[*encoder.UnsupportedError](err); ok {
-			return &unitUnsupported{i, unsupported}
-		}
 		if err != nil {
 			return fmt.Errorf("module %s: %w", u.Path, err)
 		}

@@ -16,6 +16,7 @@ import (
 	"github.com/df11-convert/df11-convert/internal/fetch"
 	"github.com/df11-convert/df11-convert/internal/ledger"
 	"github.com/df11-convert/df11-convert/internal/spans"
+	"github.com/df11-convert/df11-convert/internal/streams"
 	"github.com/df11-convert/df11-convert/internal/target"
 )
 
@@ -67,8 +68,12 @@ func (w *Work) Run(ctx context.Context) error {
 	})
 	finished := make(chan ledger.Output) // hashed, forced to disk, renamed, in the journal
 	var naming sync.WaitGroup
+	naming.Add(1 + budget.Finalizers)
+	g.Go(func() error {
+		defer naming.Done()
+		return streams.Send(gctx, finished, w.Make.Leftovers...)
+	})
 	for range budget.Finalizers { // one file may wait for its hash, another for the disk
-		naming.Add(1)
 		g.Go(func() error {
 			defer naming.Done()
 			return w.nameAll(gctx, equal, finished)

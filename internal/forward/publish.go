@@ -12,20 +12,16 @@ import (
 	"github.com/df11-convert/df11-convert/internal/streams"
 )
 
-// publishAll uploads finished outputs, several at a time, and goes on with it while a batch is committed. Without a repo there is
-// nothing to do.
+// publishAll uploads outputs that are finished, now or by earlier runs, several at a time, and goes on with it while a batch is
+// committed. Without a repo there is nothing to do.
 func (w *Work) publishAll(ctx context.Context, finished <-chan ledger.Output) error {
 	g, ctx := errgroup.WithContext(ctx)
-	queue, uploaded := make(chan ledger.Output), make(chan ledger.Output)
-	g.Go(func() error {
-		defer close(queue)
-		return w.queue(ctx, finished, queue)
-	})
+	uploaded := make(chan ledger.Output)
 	g.Go(func() error {
 		defer close(uploaded)
 		uploads, ctx := errgroup.WithContext(ctx)
 		for range budget.Uploads {
-			uploads.Go(func() error { return w.uploadAll(ctx, queue, uploaded) })
+			uploads.Go(func() error { return w.uploadAll(ctx, finished, uploaded) })
 		}
 		return uploads.Wait()
 	})
@@ -33,23 +29,8 @@ func (w *Work) publishAll(ctx context.Context, finished <-chan ledger.Output) er
 	return g.Wait()
 }
 
-// queue passes on what earlier runs have left, then what is finished.
-func (w *Work) queue(ctx context.Context, finished <-chan ledger.Output, queue chan<- ledger.Output) error {
-	for _, o := range w.Make.Leftovers {
-		if err := streams.Send(ctx, queue, o); err != nil {
-			return err
-		}
-	}
+func (w *Work) uploadAll(ctx context.Context, finished <-chan ledger.Output, uploaded chan<- ledger.Output) error {
 	for o := range finished {
-		if err := streams.Send(ctx, queue, o); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func (w *Work) uploadAll(ctx context.Context, queue <-chan ledger.Output, uploaded chan<- ledger.Output) error {
-	for o := range queue {
 		if w.Make.Repo == nil {
 			continue
 		}

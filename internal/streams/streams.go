@@ -40,14 +40,16 @@ func (c contextReader) Read(p []byte) (int, error) {
 	return c.r.Read(p)
 }
 
-// Send sends v, unless the context ends first.
-func Send[T any](ctx context.Context, to chan<- T, v T) error {
-	select {
-	case to <- v:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
+// Send sends values, unless the context ends first.
+func Send[T any](ctx context.Context, to chan<- T, values ...T) error {
+	for _, v := range values {
+		select {
+		case to <- v:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
 	}
+	return nil
 }
 
 // Copy copies r to w in blocks, whatever shortcuts either offers: each would allocate buffers of its own.
