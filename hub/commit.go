@@ -2,7 +2,6 @@ package hub
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"encoding/base64"
 	"encoding/json"
@@ -76,7 +75,7 @@ func (o Op) Holds(tree map[string]FileInfo) bool {
 type CommitRequest struct {
 	Summary     string
 	Description string
-	Parent      string // commit that the branch must still be at; "" is its head now
+	Parent      string // commit that the branch must still be at
 	Ops         []Op
 }
 
@@ -90,7 +89,7 @@ type Commit struct {
 // over bytes that a thin line has still to drain from the system's buffers.
 const slowAnswer = 3 * time.Minute
 
-// Commit applies the changes in one commit. Without any, no commit is made, and the branch's head is given.
+// Commit applies the changes in one commit. Without any, no commit is made, and the parent is given.
 //
 // When an answer leaves open whether the commit was made (500, 504, a lost connection), the branch is read: if it holds
 // every change, that is success; otherwise the commit is repeated, which its parent makes safe. ErrConflict says that the
@@ -101,13 +100,8 @@ func (c *Client) Commit(ctx context.Context, repo, rev string, req CommitRequest
 			return Commit{}, err
 		}
 	}
-	rev = cmp.Or(rev, "main")
-	if len(req.Ops) == 0 || req.Parent == "" {
-		head, err := c.Head(ctx, repo, rev)
-		if err != nil || len(req.Ops) == 0 {
-			return Commit{OID: head, Found: true}, err
-		}
-		req.Parent = head
+	if len(req.Ops) == 0 {
+		return Commit{OID: req.Parent, Found: true}, nil
 	}
 	body, err := req.ndjson()
 	if err != nil {
@@ -144,7 +138,7 @@ func (req CommitRequest) ndjson() ([]byte, error) {
 	return buf.Bytes(), nil
 }
 
-// pendingCommit is a commit on its way. Its Parent is set, and all of its Ops change something.
+// pendingCommit is a commit on its way. All of its Ops change something.
 type pendingCommit struct {
 	CommitRequest
 	*Client

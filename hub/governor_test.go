@@ -161,13 +161,13 @@ func TestCommitQuotaHoldsCommitsOnly(t *testing.T) {
 			t.Error(err)
 		}
 		meanwhile = p.clock.Waited() - before
-		if _, err := p.target.Commit(t.Context(), target, "main", hub.CommitRequest{Summary: "b", Ops: []hub.Op{op}}); err != nil {
+		if _, err := p.target.Commit(t.Context(), target, "main", hub.CommitRequest{Parent: w.srv.Head(target, "main"), Summary: "b", Ops: []hub.Op{op}}); err != nil {
 			t.Error(err)
 		}
 		commit = p.clock.Waited() - before
 	})
 	w.srv.Inject(hubtest.Fault{Name: "commit-429", Times: 14})
-	_, err := p.source.Commit(t.Context(), target, "main", hub.CommitRequest{Summary: "a", Ops: []hub.Op{hub.FileOp("a.txt", []byte("a"))}})
+	_, err := p.source.Commit(t.Context(), target, "main", hub.CommitRequest{Parent: w.srv.Head(target, "main"), Summary: "a", Ops: []hub.Op{hub.FileOp("a.txt", []byte("a"))}})
 	if err != nil && !errors.Is(err, hub.ErrConflict) { // the other one was first
 		t.Error(err)
 	}

@@ -33,9 +33,9 @@ func (c *Client) Info(ctx context.Context, repo, revision string) (*RepoInfo, er
 	return info, err
 }
 
-// Head gives the commit that a branch or another revision points to; "" is main.
+// Head gives the commit that a branch or another revision points to.
 func (c *Client) Head(ctx context.Context, repo, rev string) (string, error) {
-	info, err := c.describe(ctx, repo, cmp.Or(rev, "main"), "")
+	info, err := c.describe(ctx, repo, rev, "")
 	if err != nil {
 		return "", err
 	}

@@ -99,7 +99,7 @@ func (w *world) publishAll(t *testing.T) error {
 		return err
 	}
 	ops := []hub.Op{op, hub.FileOp("config.json", []byte("{}"))}
-	_, err = w.Commit(t.Context(), target, "main", hub.CommitRequest{Summary: "x", Ops: ops})
+	_, err = w.Commit(t.Context(), target, "main", hub.CommitRequest{Parent: w.srv.Head(target, "main"), Summary: "x", Ops: ops})
 	if got, readErr := w.srv.ReadFile(target, "main", weight); err == nil && (readErr != nil || !bytes.Equal(got, w.data)) {
 		t.Errorf("%d bytes arrived, %v", len(got), readErr)
 	}
@@ -135,7 +135,7 @@ func TestForeignAnswerIsNeverBelieved(t *testing.T) {
 			return err
 		},
 		"Commit": func() error {
-			_, err := w.Commit(ctx, target, "main", hub.CommitRequest{Summary: "x", Ops: []hub.Op{hub.FileOp("x", nil)}})
+			_, err := w.Commit(ctx, target, "main", hub.CommitRequest{Parent: w.srv.Head(target, "main"), Summary: "x", Ops: []hub.Op{hub.FileOp("x", nil)}})
 			return err
 		},
 		"DuplicateFiles": func() error {

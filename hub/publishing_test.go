@@ -32,7 +32,7 @@ func (w *world) push(t *testing.T, path string, data []byte) (hub.Commit, error)
 	if err != nil {
 		return hub.Commit{}, err
 	}
-	return w.Client.Commit(t.Context(), target, "main", hub.CommitRequest{Summary: "add " + path, Ops: []hub.Op{op}})
+	return w.Client.Commit(t.Context(), target, "main", hub.CommitRequest{Parent: w.srv.Head(target, "main"), Summary: "add " + path, Ops: []hub.Op{op}})
 }
 
 // holds checks a published file.

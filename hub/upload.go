@@ -1,7 +1,6 @@
 package hub
 
 import (
-	"cmp"
 	"context"
 	"encoding/base64"
 	"errors"
@@ -52,7 +51,6 @@ type upload struct {
 // into the commit itself or into its store; a file that the store already holds is not sent. Upload may be repeated, and runs
 // for several files at once.
 func (c *Client) Upload(ctx context.Context, repo, rev string, b Blob) (Op, error) {
-	rev = cmp.Or(rev, "main")
 	if err := checkSource(repo, rev, b.Path); err != nil {
 		return Op{}, err
 	}
@@ -64,7 +62,7 @@ func (c *Client) Upload(ctx context.Context, repo, rev string, b Blob) (Op, erro
 	if err != nil {
 		return Op{}, err
 	}
-	if mode.UploadMode != "lfs" || b.Size == 0 { // the storage refuses empty objects
+	if mode != "lfs" || b.Size == 0 { // the storage refuses empty objects
 		return u.regularOp()
 	}
 	if err := u.sendObject(ctx); err != nil {
@@ -73,32 +71,28 @@ func (c *Client) Upload(ctx context.Context, repo, rev string, b Blob) (Op, erro
 	return LFSOp(b.Path, b.SHA256, b.Size), nil
 }
 
-// uploadMode is the hub's decision about one file. Its shouldIgnore, for a match in the repo's .gitignore, is not read: that is
+// preupload gives the hub's decision about the file. Its shouldIgnore, for a match in the repo's .gitignore, is not read: that is
 // for clients which add whole folders, while a file that is uploaded by name is wanted, as with git add --force. Nor is what the
 // branch holds now: not every hub tells it there, and the tree does.
-type uploadMode struct {
-	Path       string `json:"path"`
-	UploadMode string `json:"uploadMode"`
-}
-
-func (u *upload) preupload(ctx context.Context) (*uploadMode, error) {
+func (u *upload) preupload(ctx context.Context) (mode string, err error) {
 	sample, err := u.head(min(u.Size, sampleBytes))
 	if err != nil {
-		return nil, err
+		return "", err
 	}
 	file := map[string]any{"path": u.Path, "size": u.Size, "sample": base64.StdEncoding.EncodeToString(sample)}
 	r := u.t.RepoSend("ask how to upload "+u.Path, u.repo, http.MethodPost, wire.RevPath("preupload", u.rev),
 		map[string]any{"files": []any{file}})
-	var answer struct{ Files []uploadMode }
+	var answer struct {
+		Files []struct{ Path, UploadMode string }
+	}
 	if _, err := u.t.Call(ctx, r, &answer); err != nil {
-		return nil, err
+		return "", err
 	}
 	if len(answer.Files) != 1 || answer.Files[0].Path != u.Path {
-		return nil, u.t.Errorf(r.Op, wire.ErrNotHub, "the answer does not name the file")
+		return "", u.t.Errorf(r.Op, wire.ErrNotHub, "the answer does not name the file")
 	}
-	mode := &answer.Files[0]
-	if mode.UploadMode != "lfs" && mode.UploadMode != "regular" {
-		return nil, u.t.Errorf(r.Op, wire.ErrNotHub, "upload mode is %q", mode.UploadMode)
+	if mode = answer.Files[0].UploadMode; mode != "lfs" && mode != "regular" {
+		return "", u.t.Errorf(r.Op, wire.ErrNotHub, "upload mode is %q", mode)
 	}
 	return mode, nil
 }

@@ -119,27 +119,17 @@ type waitHint struct {
 	lane   lane   // that the answer came in
 }
 
-// parseRateLimit reads the first member of a RateLimit header (IETF draft 9: "bucket";r=left;t=seconds): the bucket's name, and
-// the time until it fills again if nothing is left in it.
-func parseRateLimit(h http.Header) (bucket string, reset time.Duration, empty bool) {
-	name, numbers := firstMember(h.Get("RateLimit"))
-	left, told := numbers["r"]
-	after, until := numbers["t"]
-	return OneLine(strings.Trim(name, `"`)), seconds(after), told && until && left == 0
-}
+// rateLimit is the first member of a RateLimit header, as hubs write it: "bucket";r=left;t=seconds (IETF draft 9).
+var rateLimit = regexp.MustCompile(`^"?([^";,]*)"?;\s*r=(\d+);\s*t=(\d+)`)
 
-// firstMember splits the first of a header's members, such as "api";r=3;t=60, into its name and its numbers.
-func firstMember(header string) (name string, numbers map[string]int64) {
-	member, _, _ := strings.Cut(header, ",")
-	fields := strings.Split(member, ";")
-	numbers = map[string]int64{}
-	for _, f := range fields[1:] {
-		key, value, _ := strings.Cut(strings.TrimSpace(f), "=")
-		if n, err := strconv.ParseInt(value, 10, 64); err == nil && n >= 0 {
-			numbers[key] = n
-		}
+// parseRateLimit reads a RateLimit header: the bucket's name, and the time until it fills again if nothing is left in it.
+func parseRateLimit(h http.Header) (bucket string, reset time.Duration, empty bool) {
+	m := rateLimit.FindStringSubmatch(h.Get("RateLimit"))
+	if m == nil {
+		return "", 0, false
 	}
-	return strings.TrimSpace(fields[0]), numbers
+	until, _ := strconv.ParseInt(m[3], 10, 64) // one that is too large is the largest
+	return OneLine(m[1]), seconds(until), strings.Trim(m[2], "0") == ""
 }
 
 // parseRetryAfter reads both forms of Retry-After: seconds and HTTP date. How far off the date is tells the answer's own date, since

@@ -165,7 +165,10 @@ func (t *Transport) Pause(ctx context.Context, reason string, d time.Duration) e
 }
 
 // Stats may be called at any time.
-func (t *Transport) Stats() Stats { return t.counters.snapshot() }
+func (t *Transport) Stats() Stats {
+	c := &t.counters
+	return Stats{Retries: c.retries.Load(), BytesIn: c.bytesIn.Load(), BytesOut: c.bytesOut.Load()}
+}
 
 // Stats is a snapshot of what a client has done so far.
 type Stats struct {
@@ -180,11 +183,3 @@ type counters struct {
 
 // moved says whether any bytes of files have come or gone.
 func (c *counters) moved() bool { return c.bytesIn.Load()+c.bytesOut.Load() > 0 }
-
-func (c *counters) snapshot() Stats {
-	return Stats{
-		Retries:  c.retries.Load(),
-		BytesIn:  c.bytesIn.Load(),
-		BytesOut: c.bytesOut.Load(),
-	}
-}
