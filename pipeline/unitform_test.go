@@ -89,7 +89,7 @@ func TestWrongForm(t *testing.T) {
 func namesTensor(t *testing.T, who string, err error, file, tensor string) {
 	t.Helper()
 	wrong := (*model.InvalidError)(nil)
-	if !errors.As(err, &wrong) || wrong.File != file || !strings.Contains(wrong.Detail, "lm_head."+tensor+" is ") {
+	if !errors.As(err, &wrong) || wrong.File != file || !strings.Contains(wrong.Error(), "lm_head."+tensor+" is ") {
 		t.Errorf("%s: %v", who, err)
 	}
 }
