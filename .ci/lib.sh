@@ -139,6 +139,7 @@ end_hub() {
 # serve_files FOLDER: serves its files over HTTP and sets server to the address.
 serve_files() {
   local port
+  : >"$work/server.log"
   python3 -u -m http.server -d "$1" --bind 127.0.0.1 0 >"$work/server.log" 2>&1 &
   pids[$!]=$!
   until port=$(sed -n 's/^Serving.* port \([0-9]*\).*/\1/p' "$work/server.log") && [ -n "$port" ]; do
