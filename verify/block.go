@@ -73,18 +73,22 @@ func (b *block) chunk(l *layout, i int) chunkData {
 	}
 }
 
-// eachBlock calls do on each range, on several workers, with a block for it to load. workers and the error: see parallel.
-func eachBlock(ctx context.Context, ranges []chunkRange, workers int, do func(*block, chunkRange) error) error {
+// eachChunk decodes the chunks of ranges that have weights, on several workers, and calls use for each, in order within a range. src
+// is the source of the weights, or nil. The error says why a chunk does not decode as its gaps and positions say, or why use returned
+// false. workers, and which error it is: see parallel.
+func (u *Unit) eachChunk(ctx context.Context, v *variant, ranges []chunkRange, workers int, src io.ReaderAt, use func(*codes, *chunkData) bool) error {
 	return parallel(ctx, len(ranges), workers, func(i int) error {
 		b := newBlock()
 		defer blocks.Put(b)
-		return do(b, ranges[i])
+		if err := u.load(b, ranges[i], src); err != nil {
+			return err
+		}
+		return u.decodeBlock(v, b, src, use)
 	})
 }
 
-// eachChunk decodes the chunks of a loaded block that have weights, and calls use for each, in order. The error says why a chunk
-// does not decode as its gaps and positions say, or why use returned false. src is the source of the block's weights, or nil.
-func (u *Unit) eachChunk(v *variant, b *block, src io.ReaderAt, use func(*codes, *chunkData) bool) error {
+// decodeBlock is eachChunk for a loaded block.
+func (u *Unit) decodeBlock(v *variant, b *block, src io.ReaderAt, use func(*codes, *chunkData) bool) error {
 	for first := 0; first < b.n; first += v.lanes {
 		n := min(v.lanes, b.n-first)
 		for i := range n {

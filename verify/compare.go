@@ -27,15 +27,9 @@ type CompareOptions struct {
 // from reading or from ctx. Memory is at most 1.3 MB per worker.
 func (u *Unit) Compare(ctx context.Context, src io.ReaderAt, opt CompareOptions) error {
 	v := cmp.Or(opt.variant, fastest())
-	err := eachBlock(ctx, u.all(), opt.Workers, func(b *block, r chunkRange) error {
-		err := u.load(b, r, src)
-		if err == nil {
-			err = u.compareBlock(b, src, v)
-		}
-		return opt.name(err, u.ends)
-	})
+	err := u.eachChunk(ctx, v, cut(0, u.nChunks), opt.Workers, src, func(c *codes, d *chunkData) bool { return v.same(c.exponents[:d.n], d.sm, d.bf16) })
 	if err != nil || !opt.Strict {
-		return err
+		return opt.name(err, u.ends)
 	}
 	warnings, err := u.CheckUnread(ctx)
 	if err == nil && len(warnings) > 0 {
@@ -68,9 +62,4 @@ func (opt CompareOptions) wrap(err error) error {
 		return err
 	}
 	return fmt.Errorf("module %s: %w", opt.Unit, err)
-}
-
-// compareBlock compares a loaded block with its source. A *MismatchError counts elements from the start of the unit.
-func (u *Unit) compareBlock(b *block, src io.ReaderAt, v *variant) error {
-	return u.eachChunk(v, b, src, func(c *codes, d *chunkData) bool { return v.same(c.exponents[:d.n], d.sm, d.bf16) })
 }

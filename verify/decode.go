@@ -15,13 +15,11 @@ func (u *Unit) DecodeRange(ctx context.Context, elem, n int64, dst []byte) error
 	if n == 0 {
 		return nil
 	}
-	ranges := cut(u.chunkAt(elem), u.chunkAt(elem+n-1)+1)
-	return eachBlock(ctx, ranges, 1, func(b *block, r chunkRange) error {
-		if err := u.decodeBlock(b, r); err != nil {
-			return err
-		}
-		copyOverlap(dst, 2*elem, b.bf16, 2*int64(u.positions[r.first]))
-		return nil
+	v, ranges := fastest(), cut(u.chunkAt(elem), u.chunkAt(elem+n-1)+1)
+	return u.eachChunk(ctx, v, ranges, 1, nil, func(c *codes, d *chunkData) bool {
+		v.join(d.bf16, c.exponents[:d.n], d.sm)
+		copyOverlap(dst, 2*elem, d.bf16, 2*int64(u.positions[d.index]))
+		return true
 	})
 }
 
@@ -31,16 +29,4 @@ func copyOverlap(dst []byte, dstAt int64, src []byte, srcAt int64) {
 		src, srcAt = src[dstAt-srcAt:], dstAt
 	}
 	copy(dst[srcAt-dstAt:], src)
-}
-
-// decodeBlock loads a range and turns it into weights.
-func (u *Unit) decodeBlock(b *block, r chunkRange) error {
-	if err := u.load(b, r, nil); err != nil {
-		return err
-	}
-	v := fastest()
-	return u.eachChunk(v, b, nil, func(c *codes, d *chunkData) bool {
-		v.join(d.bf16, c.exponents[:d.n], d.sm)
-		return true
-	})
 }

@@ -99,9 +99,6 @@ func (l *layout) chunkAt(elem int64) int {
 	return i - 1
 }
 
-// all returns all chunks.
-func (l *layout) all() []chunkRange { return cut(0, l.nChunks) }
-
 // cut returns chunks first to end-1, cut into ranges of blockChunks.
 func cut(first, end int) (ranges []chunkRange) {
 	for ; first < end; first += blockChunks {
