@@ -3,9 +3,12 @@ package verify
 import (
 	"cmp"
 	"encoding/binary"
+	"fmt"
 	"math"
 	"math/rand/v2"
 	"slices"
+	"strconv"
+	"strings"
 )
 
 // This file is a plain encoder for tests, written from docs/format.md §2–§8: one bit after the other.
@@ -75,63 +78,47 @@ func (b *codebook) luts() []byte {
 	if b.eof.value == 0 && b.eof.nBits <= 8 {
 		return nil
 	}
-	prefixes := b.prefixes()
-	luts := make([]byte, (len(prefixes)+1)*rowBytes)
-	running := uint8(0)
-	for i, p := range prefixes {
-		direct := b.row(p, prefixes)
-		for s := range rowBytes {
-			if direct[s] >= 0 {
-				running = uint8(direct[s])
-			}
-			luts[i*rowBytes+s] = running
-		}
-	}
-	for _, c := range b.codes {
-		luts[len(prefixes)*rowBytes+int(c.symbol)] = uint8(c.nBits)
-	}
-	return luts
-}
-
-// lutPrefix is the common start of all codes of a table: nBits bits, left-aligned.
-type lutPrefix struct {
-	nBits int
-	value uint32
-}
-
-func (p lutPrefix) of(value uint32) bool { return p.nBits == 0 || (value^p.value)>>(32-p.nBits) == 0 }
-
-// prefixes lists the tables that the code needs, in their stored order.
-func (b *codebook) prefixes() []lutPrefix {
-	list := []lutPrefix{{}}
+	prefixes := []string{""} // of the tables, in bits
 	for _, c := range b.codes {
 		for n := 8; n < c.nBits; n += 8 {
-			list = append(list, lutPrefix{n, c.value >> (32 - n) << (32 - n)})
+			prefixes = append(prefixes, c.bits()[:n])
 		}
 	}
-	slices.SortFunc(list, func(a, b lutPrefix) int {
-		return cmp.Or(cmp.Compare(a.nBits, b.nBits), cmp.Compare(a.value, b.value))
-	})
-	return slices.Compact(list)
+	slices.SortFunc(prefixes, func(a, b string) int { return cmp.Or(len(a)-len(b), strings.Compare(a, b)) })
+	prefixes = slices.Compact(prefixes)
+	var luts []byte
+	running := uint8(0)
+	for _, p := range prefixes {
+		direct := map[int]uint8{} // by slot
+		for _, c := range b.codes {
+			if rest, ok := strings.CutPrefix(c.bits(), p); ok && rest != "" {
+				slot := (rest + "0000000")[:8]
+				v := c.symbol
+				if len(rest) > 8 {
+					v = uint8(256 - slices.Index(prefixes, p+slot))
+				}
+				n, _ := strconv.ParseUint(slot, 2, 8)
+				direct[int(n)] = v
+			}
+		}
+		luts = append(luts, filled(direct, &running)...)
+	}
+	last := make([]uint8, rowBytes)
+	for _, c := range b.codes {
+		last[c.symbol] = uint8(c.nBits)
+	}
+	return append(luts, last...)
 }
 
-// row gives the slots of a table that are set directly; the others are -1.
-func (b *codebook) row(p lutPrefix, all []lutPrefix) [rowBytes]int {
-	var row [rowBytes]int
-	for s := range row {
-		row[s] = -1
-	}
-	for _, c := range b.codes {
-		if !p.of(c.value) || c.nBits <= p.nBits {
-			continue
+func (c code) bits() string { return fmt.Sprintf("%032b", c.value)[:c.nBits] }
+
+// filled gives slots that are not set the value of the slot before, beginning with running.
+func filled(direct map[int]uint8, running *uint8) (row []byte) {
+	for s := range rowBytes {
+		if v, ok := direct[s]; ok {
+			*running = v
 		}
-		slot := c.value << p.nBits >> 24
-		if c.nBits <= p.nBits+8 {
-			row[slot] = int(c.symbol)
-			continue
-		}
-		n := p.nBits + 8
-		row[slot] = 256 - slices.Index(all, lutPrefix{n, c.value >> (32 - n) << (32 - n)})
+		row = append(row, *running)
 	}
 	return row
 }

@@ -60,13 +60,7 @@ func TestStructure(t *testing.T) {
 func lutsOf(lengths map[uint8]uint8, rows ...map[int]uint8) []byte {
 	var luts []byte
 	for _, row := range rows {
-		v := uint8(0)
-		for s := range rowBytes {
-			if x, ok := row[s]; ok {
-				v = x
-			}
-			luts = append(luts, v)
-		}
+		luts = append(luts, filled(row, new(uint8))...)
 	}
 	last := make([]byte, rowBytes)
 	for s, l := range lengths {
