@@ -64,16 +64,13 @@ func appendAtBorder(t *testing.T, l *loops, border int) {
 	for _, s := range []shape{shapes[0], shapes[2], shortCodes, longCodes} {
 		bf16 := s.weights(1, stripElems)
 		u := newTestUnit(t, options{}, bf16)
-		for _, p := range []pace{pace128, pace64, paceFast, pacePairs} {
-			k := u.table[0]
-			if p.low {
-				k = 0
-			}
-			if p.loop(l) == nil || !u.owners[k].serve((*[256]uint32)(uint32s(u.total)), pairWidths[k]) {
+		for _, p := range paces {
+			made := u.testTable(p)
+			if p.loop(l) == nil || made == nil {
 				continue
 			}
 			table := (*pairTable)(unsafe.Pointer(&alloc.Guarded(t, int(unsafe.Sizeof(pairTable{})))[border][0]))
-			*table = *newPairTable(u.book, u.owners[k], pairWidths[k])
+			*table = *made
 			var sm [stripElems]byte
 			var whole strip
 			splitGo(&sm, (*[2 * stripElems]byte)(bf16), &whole, table.width)

@@ -3,6 +3,7 @@ package encoder
 import (
 	"bytes"
 	"encoding/binary"
+	"fmt"
 	"math/rand/v2"
 	"testing"
 
@@ -149,31 +150,31 @@ func TestPackGaps(t *testing.T) {
 	}
 }
 
-// streams is what an append loop made.
-type streams struct {
-	w            bitWriter
-	took         int
-	coded, marks stretch
-}
+// shortCodes are of 1 or 2 bits mostly, longCodes of 4 to 9.
+var (
+	shortCodes = shape{"short", func(r *rand.Rand) byte { return byte(1 + r.IntN(60)*r.IntN(60)/59*r.IntN(60)/3500) }}
+	longCodes  = shape{"longer", func(r *rand.Rand) byte { return byte(70 + r.IntN(20)*(1+r.IntN(2)) + r.IntN(2)) }}
+)
 
-// TestAppend compares the append loops with one append per element, from every
-// number of waiting bits, and checks that usual data goes the fast way.
+// paces are all of them.
+var paces = []pace{pace128, pace64, paceFast, pacePairs}
+
+// TestAppend compares the append loops with one append per element, behind any number of elements and so from every bit of a window,
+// and checks which groups they take.
 func TestAppend(t *testing.T) {
-	for _, s := range shapes {
-		bf16 := s.weights(8, stripElems)
-		u := newTestUnit(t, options{loops: &goLoops}, bf16)
-		table := u.pairTables()[u.table[0]]
-		for n := range uint(8) {
-			for _, p := range []pace{paceFast, pacePairs} {
-				var sm [stripElems]byte
-				var idx strip
-				splitGo(&sm, (*[2 * stripElems]byte)(bf16), &idx, table.width)
-				want := appendPlain(u, bf16, p.elems, n)
-				for _, l := range variants() {
-					got := &streams{w: bitWriter{n: n}}
-					got.took = p.loop(&l)(&got.w, table, idx[:], &got.coded, &got.marks, &bf16[0])
-					if d := got.diff(want); d != "" {
-						t.Errorf("%s, %s, %d elements, %d bits waiting: %s", l.name, s.name, p.elems, n, d)
+	list := variants()
+	for _, s := range append([]shape{strays, shortCodes, longCodes}, shapes...) {
+		for before := range 70 {
+			bf16 := s.weights(uint64(before), before+stripElems)
+			u := newTestUnit(t, options{}, bf16)
+			for _, p := range paces {
+				table := u.testTable(p)
+				for _, l := range list {
+					if table == nil || p.loop(&l) == nil {
+						continue
+					}
+					if d := testAppend(u, &l, p, table, bf16, before); d != "" {
+						t.Errorf("%s, %s, %d elements behind %d: %s", l.name, s.name, p.elems, before, d)
 					}
 				}
 			}
@@ -181,74 +182,43 @@ func TestAppend(t *testing.T) {
 	}
 }
 
-// TestAppendLanes does the same with the loops for larger groups, behind any number of elements
-// and so from every bit of a window. They make other marks, but the same gaps.
-func TestAppendLanes(t *testing.T) {
-	for _, l := range variants() {
-		if l.append128 == nil {
-			continue
-		}
-		for _, s := range append([]shape{strays, shortCodes, longCodes}, shapes...) {
-			for before := range 70 {
-				testAppendLanes(t, &l, s, before)
-			}
-		}
+// testTable makes the table of a unit's only block for a pace, nil if none serves.
+func (u *Unit) testTable(p pace) *pairTable {
+	k := u.table[0]
+	if p.low && k != 0 {
+		return nil
 	}
+	return newPairTable(u.book, u.owners[k], pairWidths[k])
 }
 
-// shortCodes are of 1 or 2 bits mostly, longCodes of 4 to 9.
-var (
-	shortCodes = shape{"short", func(r *rand.Rand) byte { return byte(1 + r.IntN(60)*r.IntN(60)/59*r.IntN(60)/3500) }}
-	longCodes  = shape{"longer", func(r *rand.Rand) byte { return byte(70 + r.IntN(20)*(1+r.IntN(2)) + r.IntN(2)) }}
-)
-
-func testAppendLanes(t *testing.T, l *loops, s shape, before int) {
-	bf16 := s.weights(uint64(before), before+stripElems)
-	u := newTestUnit(t, options{}, bf16)
-	o := newOwners(u.total, lowWidth)
-	if counts := [256]uint32(uint32s(u.total)); !o.serve(&counts, lowWidth) {
-		return
+// testAppend runs a loop over a strip, and says in what it differs from plain appending.
+func testAppend(u *Unit, l *loops, p pace, table *pairTable, bf16 []byte, before int) string {
+	var sm [stripElems]byte
+	var idx strip
+	l.split(&sm, (*[2 * stripElems]byte)(bf16[2*before:]), &idx, table.width)
+	want, got := &appended{}, &appended{}
+	want.plain(u, bf16[:2*before])
+	got.plain(u, bf16[:2*before])
+	at := got.w.at
+	took := p.loop(l)(&got.w, table, idx[:], (*stretch)(got.coded[at:]), (*stretch)(got.marks[at:]), &bf16[0])
+	if wantTook := want.groups(u, bf16[2*before:], p); took != wantTook {
+		return fmt.Sprintf("%d groups, want %d", took, wantTook)
 	}
-	table := newPairTable(u.book, o, lowWidth)
-	for _, p := range []pace{pace128, pace64} {
-		var sm [stripElems]byte
-		var idx strip
-		l.split(&sm, (*[2 * stripElems]byte)(bf16[2*before:]), &idx, lowWidth)
-		want, got := &lanes{}, &lanes{}
-		want.plain(u, bf16[:2*before])
-		got.plain(u, bf16[:2*before])
-		at := got.w.at
-		took := p.loop(l)(&got.w, table, idx[:], (*stretch)(got.coded[at:]), (*stretch)(got.marks[at:]), &bf16[0])
-		if wantTook := want.groups(u, bf16[2*before:], p.elems); took != wantTook {
-			t.Errorf("%s, %s, %d elements behind %d: %d groups, want %d", l.name, s.name, p.elems, before, took, wantTook)
-			continue
-		}
-		// What follows must find the streams in order.
-		rest := bf16[2*(before+took*p.elems):]
-		want.plain(u, rest[:min(len(rest), 100)])
-		got.plain(u, rest[:min(len(rest), 100)])
-		if d := got.diff(want); d != "" {
-			t.Errorf("%s, %s, %d elements behind %d: %s", l.name, s.name, p.elems, before, d)
-		}
-	}
+	// What follows must find the streams in order.
+	rest := bf16[2*(before+took*p.elems):]
+	want.plain(u, rest[:min(len(rest), 100)])
+	got.plain(u, rest[:min(len(rest), 100)])
+	return got.diff(want, p)
 }
 
-func uint32s(h *histogram) []uint32 {
-	list := make([]uint32, len(h))
-	for i, n := range h {
-		list[i] = uint32(n)
-	}
-	return list
-}
-
-// lanes is what the loops for larger groups made.
-type lanes struct {
+// appended are the streams that an append loop made.
+type appended struct {
 	w            bitWriter
 	coded, marks [2 * len(stretch{})]byte
 }
 
 // plain appends element by element.
-func (s *lanes) plain(u *Unit, bf16 []byte) {
+func (s *appended) plain(u *Unit, bf16 []byte) {
 	for ; len(bf16) > 0; bf16 = bf16[2:] {
 		e := exponent(bf16)
 		n := uint64(u.book.nBits[e])
@@ -256,32 +226,41 @@ func (s *lanes) plain(u *Unit, bf16 []byte) {
 	}
 }
 
-// groups appends groups of so many elements, 8 lanes each, until one is too long, and returns
-// their number.
-func (s *lanes) groups(u *Unit, bf16 []byte, elems int) (n int) {
-	for ; len(bf16) >= 2*elems; n, bf16 = n+1, bf16[2*elems:] {
-		var lane [8]int
-		tooLong, end := false, s.w.pos()%windowBits
-		for i := range elems {
-			bits := int(u.book.nBits[exponent(bf16[2*i:])])
-			lane[8*i/elems] += bits
-			end += bits
-			tooLong = tooLong || bits > maxLowBits || lane[8*i/elems] > 64
-		}
-		if tooLong || end > 511 {
-			break
-		}
-		s.plain(u, bf16[:2*elems])
+// groups appends groups until one is too long for the pace, and returns their number.
+func (s *appended) groups(u *Unit, bf16 []byte, p pace) (n int) {
+	for ; len(bf16) >= 2*p.elems && p.takes(u, bf16, s.w.pos()%windowBits); n, bf16 = n+1, bf16[2*p.elems:] {
+		s.plain(u, bf16[:2*p.elems])
 	}
 	return n
 }
 
-func (s *lanes) diff(want *lanes) string {
+// takes says whether the first group is short enough for a pace, by loops.append16 and loops.append128. at is where in a window it
+// begins.
+func (p pace) takes(u *Unit, bf16 []byte, at int) bool {
+	parts, mostOfPart, most := 2, 32, 56
+	if p.low {
+		parts, mostOfPart, most = 8, 64, 511-at
+	}
+	var part [8]int
+	sum := 0
+	for i := range p.elems {
+		bits := int(u.book.nBits[exponent(bf16[2*i:])])
+		part[parts*i/p.elems] += bits
+		sum += bits
+		if p.low && bits > maxLowBits || part[parts*i/p.elems] > mostOfPart {
+			return false
+		}
+	}
+	return sum <= most
+}
+
+// diff compares up to the last bit. The loops with lowCodes make other marks, but the same gaps.
+func (s *appended) diff(want *appended, p pace) string {
 	if s.w.pos() != want.w.pos() || s.w.n != want.w.n {
 		return "wrong number of bits"
 	}
 	end := (s.w.pos() + octetBits - 1) / octetBits * octetBits / 8
-	for _, s := range []*lanes{s, want} {
+	for _, s := range []*appended{s, want} {
 		s.w.flush(end, s.coded[:], s.marks[:])
 	}
 	if !bytes.Equal(s.coded[:end], want.coded[:end]) {
@@ -290,45 +269,8 @@ func (s *lanes) diff(want *lanes) string {
 	got, gaps := make([]byte, end), make([]byte, end)
 	packGaps(got, s.marks[:end])
 	packGaps(gaps, want.marks[:end])
-	if !bytes.Equal(got, gaps) {
-		return "wrong gaps"
-	}
-	return ""
-}
-
-// appendPlain appends groups of elements as an append loop should.
-func appendPlain(u *Unit, bf16 []byte, elems int, waiting uint) *streams {
-	s := &streams{w: bitWriter{n: waiting}}
-	for ; len(bf16) > 0; bf16 = bf16[2*elems:] {
-		var half [2]int
-		for i := range elems {
-			half[2*i/elems] += int(u.book.nBits[exponent(bf16[2*i:])])
-		}
-		if half[0] > 32 || half[1] > 32 || half[0]+half[1] > 56 {
-			break
-		}
-		for i := range elems {
-			e := exponent(bf16[2*i:])
-			n := uint64(u.book.nBits[e])
-			s.w.append(uint64(u.book.bits[e]), 1<<(n-1), n, s.coded[:], s.marks[:])
-		}
-		s.took++
-	}
-	return s
-}
-
-// diff compares up to the last whole byte; what waits is compared by value.
-func (s *streams) diff(want *streams) string {
-	low := uint64(1)<<want.w.n - 1
-	switch at := want.w.at; {
-	case s.took != want.took:
-		return "wrong number of groups"
-	case s.w.at != at || s.w.n != want.w.n:
-		return "wrong number of bits"
-	case s.w.code&low != want.w.code&low || s.w.mark&low != want.w.mark&low:
-		return "wrong bits waiting"
-	case !bytes.Equal(s.coded[:at], want.coded[:at]) || !bytes.Equal(s.marks[:at], want.marks[:at]):
-		return "wrong streams"
+	if !bytes.Equal(got, gaps) || !p.low && !bytes.Equal(s.marks[:end], want.marks[:end]) {
+		return "wrong marks"
 	}
 	return ""
 }
@@ -356,15 +298,10 @@ func TestPaces(t *testing.T) {
 				t.Errorf("%s, %s: %d elements at a time, table of width %d", l.name, want.shape.name, p.elems, table.width)
 				continue
 			}
-			var behind lanes
+			var behind appended
 			took := 0
 			for i := 0; i < stripElems; i += p.elems {
-				group := bf16[2*i : 2*(i+p.elems)]
-				if p.low {
-					took += behind.groups(u, group, p.elems)
-				} else {
-					took += appendPlain(u, group, p.elems, 0).took
-				}
+				took += behind.groups(u, bf16[2*i:2*(i+p.elems)], *p)
 			}
 			if share := float64(took*p.elems) / stripElems; share < want.share {
 				t.Errorf("%s, %s: %d elements at a time for %.2f of the groups", l.name, want.shape.name, p.elems, share)
