@@ -14,10 +14,10 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/df11-convert/df11-convert/internal/budget"
-	"github.com/df11-convert/df11-convert/internal/estimate"
 	"github.com/df11-convert/df11-convert/internal/human"
 	"github.com/df11-convert/df11-convert/internal/model"
 	"github.com/df11-convert/df11-convert/internal/progress"
+	"github.com/df11-convert/df11-convert/internal/spans"
 	"github.com/df11-convert/df11-convert/pipeline"
 )
 
@@ -101,9 +101,7 @@ func convertOne(ctx context.Context, u *ui, f *convertFlags, spec string) (*pipe
 	if err := f.shares.Check(src.model, src.plan); err != nil {
 		return nil, err
 	}
-	if size, err := estimate.Sample(ctx, src.source, src.plan, 0); err == nil {
-		u.say("about %s", src.plan.Gain(src.plan.SourceBytes(), size.OutputBytes))
-	}
+	u.say("about %s", src.plan.Gain(src.plan.SourceBytes(), spans.LikelyBytes(spans.Outputs(src.plan))))
 	for _, w := range src.plan.Warnings {
 		u.log().Warn(w)
 	}
