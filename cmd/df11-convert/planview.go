@@ -96,7 +96,7 @@ func (f *forecast) unitDocuments() (docs []map[string]any) {
 		e := f.size.Units[i]
 		docs = append(docs, omitEmpty(map[string]any{
 			"path": u.Path, "file": u.File, "tensors": len(u.Attrs), "siblings": len(u.Siblings), "weights": u.NElems(),
-			"bytes": 2 * u.NElems(), "df11_bytes": e.Bytes, "sampled_weights": e.Sampled, "exact": e.Exact,
+			"bytes": 2 * u.NElems(), "df11_bytes": e.Bytes, "sampled_weights": e.Sampled, "exact": e.Sampled == u.NElems(),
 			"stays_bf16": e.BF16,
 		}, "stays_bf16"))
 	}

@@ -16,8 +16,8 @@ import (
 	"github.com/df11-convert/df11-convert/internal/safetensors"
 )
 
-// Typical figures stand for units that were not sampled. With gaps and positions they make 68 % of BF16, which is the middle
-// of the published models.
+// Typical figures stand for units that were not sampled. With gaps and positions they make the 68 % of BF16 that a conversion
+// assumes before anything was read.
 const (
 	typicalBits = 2.68 // of code for a weight's exponent
 	typicalLUTs = 5    // table rows of a unit
@@ -36,15 +36,13 @@ type Estimate struct {
 
 // UnitEstimate is what is known of a unit's weights.
 type UnitEstimate struct {
-	BF16    string                 // why the unit will not be compressed; "" if it will
-	Coded   []encoder.StoredTensor // the six tensors of a unit that will be compressed
-	Bytes   int64                  // of the stored weights: six tensors, or the source's values as BF16
-	Bits    int64                  // of the coded exponents
-	LUTs    int64                  // table rows
-	Sampled int64                  // weights that were read
-	Stats   *encoder.Stats         // of the sampled weights; nil if there are none
-	Exact   bool                   // all weights were read
-	low     byte                   // all bits that any weight that was read has in its lower byte
+	BF16    string // why the unit will not be compressed; "" if it will
+	Bytes   int64  // of the stored weights: six tensors, or the source's values as BF16
+	Sampled int64  // weights that were read
+
+	coded []encoder.StoredTensor // the six tensors of a unit that will be compressed
+	bits  float64                // of code for each weight that was read; 0 if there is no such code
+	low   byte                   // all bits that any weight that was read has in its lower byte
 }
 
 // Sample reads at most maxBytes of the weights, spread over the units, and estimates the size of the result. With maxBytes 0
@@ -76,7 +74,7 @@ func Sample(ctx context.Context, src model.Source, p *plan.Plan, maxBytes int64)
 		low |= e.Units[i].low
 		e.SampledBytes += e.Units[i].Sampled * sourceWidth(u)
 		e.Samples += len(runs[i])
-		e.Exact = e.Exact && (e.Units[i].Exact || u.Unholdable != "")
+		e.Exact = e.Exact && (e.Units[i].Sampled == u.NElems() || u.Unholdable != "")
 	}
 	if e.SampledBytes > 0 {
 		e.EmptyBits = min(bits.TrailingZeros8(low), 7)
@@ -88,42 +86,9 @@ func Sample(ctx context.Context, src model.Source, p *plan.Plan, maxBytes int64)
 	return e, e.layOut(p)
 }
 
-// take records the code of the sampled weights and projects its length onto the whole unit.
-func (e *UnitEstimate) take(u plan.Unit, sampled *encoder.Unit) {
-	stats, coded := sampled.Stats(), sampled.Tensors()
-	e.Stats = &stats
-	if e.Exact {
-		e.store(coded, stats.NBits)
-	} else {
-		e.project(u, float64(stats.NBits)/float64(e.Sampled), coded[0].Shape[0])
-	}
-}
-
-// project sets the sizes that follow if the exponent of a weight takes so many bits on average.
-func (e *UnitEstimate) project(u plan.Unit, bits float64, rows int64) {
-	nBits := int64(bits * float64(u.NElems()))
-	e.store(codedTensors(u, nBits, rows), nBits)
-}
-
-// store sets the sizes of a unit that is stored as these six tensors.
-func (e *UnitEstimate) store(coded []encoder.StoredTensor, nBits int64) {
-	e.Coded, e.Bits, e.LUTs, e.Bytes = coded, nBits, coded[0].Shape[0], 0
-	for _, t := range coded {
-		e.Bytes += t.NBytes
-	}
-}
-
-// Plain lists the unit's tensors that are stored unchanged.
-func (e *UnitEstimate) Plain(u plan.Unit) []plan.Tensor {
-	if e.BF16 == "" {
-		return u.Siblings
-	}
-	return slices.Concat(u.Attrs, u.Siblings)
-}
-
-// codedTensors are the six tensors of a unit whose code takes nBits and rows of tables (docs/format.md §8).
-func codedTensors(u plan.Unit, nBits, rows int64) []encoder.StoredTensor {
-	coded := (nBits + 7) / 8
+// codedTensors are the six tensors of a unit whose code takes so many bits for each weight, and rows of tables (docs/format.md §8).
+func codedTensors(u plan.Unit, bits float64, rows int64) []encoder.StoredTensor {
+	coded := (int64(bits*float64(u.NElems())) + 7) / 8
 	chunks := (coded + 4095) / 4096
 	splits := int64(len(u.Attrs) - 1)
 	bytes := func(name string, n int64) encoder.StoredTensor {
@@ -139,19 +104,23 @@ func codedTensors(u plan.Unit, nBits, rows int64) []encoder.StoredTensor {
 	}
 }
 
-// fillGaps gives every unit without a code of its own that of the nearest unit that is like it.
+// fillGaps judges units that were not sampled by their nearest neighbors, and sizes all units.
 func (e *Estimate) fillGaps(p *plan.Plan) {
 	for _, group := range alikeUnits(p) {
 		for at, i := range group {
-			if x := &e.Units[i]; x.BF16 == "" && x.Stats == nil {
+			if x := &e.Units[i]; x.BF16 == "" && x.coded == nil {
 				bits, rows := e.nearest(group, at)
-				x.project(p.Units[i], bits, rows)
+				x.coded = codedTensors(p.Units[i], bits, rows)
 			}
 		}
 	}
 	for i, u := range p.Units {
-		if e.Units[i].BF16 != "" {
-			e.Units[i].Bytes = 2 * u.NElems()
+		x := &e.Units[i]
+		if x.BF16 != "" {
+			x.Bytes = 2 * u.NElems()
+		}
+		for _, t := range x.coded {
+			x.Bytes += t.NBytes
 		}
 	}
 }
@@ -161,9 +130,8 @@ func (e *Estimate) nearest(group []int, at int) (bits float64, rows int64) {
 	bits, rows = typicalBits, typicalLUTs
 	best := len(group)
 	for j, i := range group {
-		if s := e.Units[i].Stats; s != nil && max(at-j, j-at) < best {
-			best = max(at-j, j-at)
-			bits, rows = float64(s.NBits)/float64(s.NElems), e.Units[i].LUTs
+		if x := e.Units[i]; x.bits > 0 && max(at-j, j-at) < best {
+			best, bits, rows = max(at-j, j-at), x.bits, x.coded[0].Shape[0]
 		}
 	}
 	return bits, rows
@@ -176,10 +144,13 @@ func (e *Estimate) layOut(p *plan.Plan) error {
 		plain := slices.Clone(f.Plain)
 		for _, i := range f.Units {
 			u, x := p.Units[i], &e.Units[i]
-			for _, t := range x.Coded {
+			if x.BF16 != "" {
+				plain = append(plain, u.Attrs...)
+			}
+			plain = append(plain, u.Siblings...)
+			for _, t := range x.coded {
 				entries = append(entries, safetensors.Entry{Name: u.Path + "." + t.Name, DType: safetensors.DType(t.DType), Shape: t.Shape})
 			}
-			plain = append(plain, x.Plain(u)...)
 		}
 		for _, t := range plain {
 			entries = append(entries, safetensors.Entry{Name: t.Name, DType: t.StoredDType(), Shape: t.Shape})

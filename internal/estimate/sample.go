@@ -39,12 +39,6 @@ func DefaultSampleBytes(m *model.Model) int64 {
 		nBytes += w.Size
 		taken += model.HeaderRead(w)
 	}
-	return SampleBytes(nBytes, taken)
-}
-
-// SampleBytes is how much of nBytes of weights is sampled unless the user says otherwise: 1 % or 8 MB, whichever is more, less
-// the bytes that were taken already, and at most 64 MiB.
-func SampleBytes(nBytes, taken int64) int64 {
 	return max(0, min(max(nBytes/sampleShare, minSampleBytes)-taken, maxSampleBytes))
 }
 
@@ -122,9 +116,8 @@ func (e *UnitEstimate) sample(ctx context.Context, u plan.Unit, weights io.Reade
 	for _, r := range runs {
 		e.Sampled += r.n
 	}
-	e.Exact = e.Sampled == u.NElems()
-	sizes := []int64{e.Sampled}
-	if e.Exact {
+	whole, sizes := e.Sampled == u.NElems(), []int64{e.Sampled}
+	if whole {
 		sizes = u.Sizes()
 	}
 	counter, err := encoder.NewCounter(sizes)
@@ -134,14 +127,17 @@ func (e *UnitEstimate) sample(ctx context.Context, u plan.Unit, weights io.Reade
 	if e.low, err = countRuns(ctx, counter, weights, runs); err != nil {
 		return err
 	}
-	coded, err := counter.Finish()
+	sampled, err := counter.Finish()
 	unsupported := (*encoder.UnsupportedError)(nil)
 	switch {
 	case err == nil:
-		e.take(u, coded)
+		e.bits, e.coded = float64(sampled.Stats().NBits)/float64(e.Sampled), sampled.Tensors()
+		if !whole {
+			e.coded = codedTensors(u, e.bits, e.coded[0].Shape[0])
+		}
 	case !errors.As(err, &unsupported):
 		return err
-	case e.Exact || unsupported.Reason == encoder.ReasonExponentRange:
+	case whole || unsupported.Reason == encoder.ReasonExponentRange:
 		e.BF16 = string(unsupported.Reason)
 	}
 	return nil
