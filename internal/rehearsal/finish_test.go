@@ -6,11 +6,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"maps"
 	"os"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/df11-convert/df11-convert/internal/hubtest"
@@ -54,7 +52,9 @@ func (p *program) finishParts(ctx context.Context, r *result) error {
 		}
 		same = fmt.Sprintf("%d files, each with the bytes that a single run gives, but for %d words in the manifest: proof for streamed", len(one), r.files)
 	}
-	r.printSteps(os.Stdout, steps, same)
+	fmt.Println("model:", r.model())
+	printRuns(os.Stdout, steps)
+	fmt.Println("result:", same)
 	return nil
 }
 
@@ -118,17 +118,4 @@ func busiest(log []hubtest.Request) map[string]int {
 		most[bucket] = max(most[bucket], len(ts))
 	}
 	return most
-}
-
-func (r *result) printSteps(w io.Writer, steps []step, same string) {
-	fmt.Fprintf(w, "model: %s\n", r.model())
-	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(t, "run\tunits\tdown\tup\tseconds\tmemory\tdisk\tapi /5 min\tresolve /5 min\tto storage")
-	for _, s := range steps {
-		fmt.Fprintf(t, "%s\t%d\t%s\t%s\t%.0f\t%s\t%s\t%d\t%d\t%d\n", s.Name, s.Report.Units, gb(s.Fetched), gb(s.Uploaded),
-			s.Wall.Seconds(), gb(s.RSS), gb(s.Disk), s.requests["api"], s.requests["resolvers"], s.requests["storage"])
-	}
-	t.Flush()
-	fmt.Fprintln(w, "a free account has 1000 api and 5000 resolve requests in 5 minutes")
-	fmt.Fprintln(w, "result:", same)
 }

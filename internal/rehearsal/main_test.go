@@ -33,7 +33,6 @@ type options struct {
 	compare               bool
 	disk, memory          size
 	down, up, kill        size
-	fetched               float64
 }
 
 // size is a number of bytes, or of bytes per second, that is written as 14e9 or 14000000000.
@@ -64,7 +63,6 @@ func registerFlags() *options {
 	flag.Var(&o.kill, "kill", "kill the conversion once this many bytes have arrived, and start it again on the same disk")
 	flag.IntVar(&o.kills, "kills", 1, "with -kill: kill so many runs, one after the other")
 	flag.IntVar(&o.elsewhere, "elsewhere", 0, "with -kill: start again after the first so many kills as on a machine that has nothing of the run before")
-	flag.Float64Var(&o.fetched, "fetched", 0, "fail if all runs together fetch more than this many times the source")
 	return &o
 }
 
@@ -118,9 +116,6 @@ func rehearse(ctx context.Context, o options) error {
 		}
 	}
 	needs, all := r.plan.Estimate.Needs, r.all()
-	if times := float64(all.Fetched) / float64(r.sourceBytes); o.fetched > 0 && times > o.fetched {
-		return fmt.Errorf("%.2f times the source was fetched", times)
-	}
 	return errors.Join(exceeds("disk", all.Disk, needs.DiskPush), exceeds("memory", all.RSS, needs.Memory))
 }
 

@@ -64,14 +64,21 @@ func (r *result) print(w io.Writer) {
 	peak("the resident set", all.RSS, r.plan.Estimate.Needs.Memory, r.o.memory)
 	peak("disk", all.Disk, r.plan.Estimate.Needs.DiskPush, r.o.disk)
 	t.Flush()
-	if len(r.steps) == 1 {
-		return
+	if len(r.steps) > 1 {
+		printRuns(w, r.steps)
 	}
-	fmt.Fprintln(t, "run\tended\tdown\tup\tseconds\tCPU seconds\tmemory\tdisk")
-	for i, s := range r.steps {
-		fmt.Fprintf(t, "%d\t%s\t%s\t%s\t%.0f\t%.0f\t%s\t%s\n", i+1, s.End, gb(s.Fetched), gb(s.Uploaded), s.Wall.Seconds(), s.CPU.Seconds(), gb(s.RSS), gb(s.Disk))
+}
+
+// printRuns prints what each run took.
+func printRuns(w io.Writer, steps []step) {
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(t, "run\tended\tunits\tdown\tup\tseconds\tCPU seconds\tmemory\tdisk\tapi /5 min\tresolve /5 min\tto storage")
+	for _, s := range steps {
+		fmt.Fprintf(t, "%s\t%s\t%d\t%s\t%s\t%.0f\t%.0f\t%s\t%s\t%d\t%d\t%d\n", s.Name, s.End, s.Report.Units, gb(s.Fetched), gb(s.Uploaded),
+			s.Wall.Seconds(), s.CPU.Seconds(), gb(s.RSS), gb(s.Disk), s.requests["api"], s.requests["resolvers"], s.requests["storage"])
 	}
 	t.Flush()
+	fmt.Fprintln(w, "a free account has 1000 api and 5000 resolve requests in 5 minutes")
 }
 
 func gb(n int64) string { return fmt.Sprintf("%.2f GB", float64(n)/1e9) }
