@@ -28,8 +28,6 @@ type (
 	Wait = wire.Wait
 	// Clock tells the time, and waits.
 	Clock = wire.Clock
-	// Stats tell what a client has done so far.
-	Stats = wire.Stats
 )
 
 // NewGovernor makes one that knows of no limit yet.
@@ -65,9 +63,6 @@ func (c *Client) Endpoint() string { return c.t.Endpoint.String() }
 func (c *Client) Pause(ctx context.Context, reason string, d time.Duration) error {
 	return c.t.Pause(ctx, reason, d)
 }
-
-// Stats may be called at any time.
-func (c *Client) Stats() Stats { return c.t.Stats() }
 
 // OnlyRepo is the one repo that the client's token can write to; "" if it is not known to be one.
 func (c *Client) OnlyRepo() string {

@@ -25,7 +25,7 @@ type Request struct {
 	Header http.Header
 	Body   func() io.Reader // nil for none
 	Size   int64            // exact length of the body
-	Bulk   bool             // file bytes: throttled, counted
+	Bulk   bool             // file bytes: throttled, noticed
 	Follow followRule
 	Token  bool          // send the token if the hop is on the hub
 	Slow   time.Duration // time to the headers if longer than usual

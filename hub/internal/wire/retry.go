@@ -58,7 +58,7 @@ func (t *Transport) Retry(ctx context.Context, r *Request, try func(context.Cont
 		}
 		d := t.delay(e, failures)
 		switch {
-		case same == maxSame && e.insists() && !r.Bulk && !t.counters.moved():
+		case same == maxSame && e.insists() && !r.Bulk && !t.moved.Load():
 			return e.Under(ErrInsists).after(attempts)
 		case failures >= maxTries && now().Sub(failing) >= patience(e), waited+d > maxWait:
 			return e.after(attempts)
@@ -70,7 +70,6 @@ func (t *Transport) Retry(ctx context.Context, r *Request, try func(context.Cont
 		if err := t.pause(ctx, e, d, now().Sub(begun)); err != nil {
 			return err
 		}
-		t.counters.retries.Add(1)
 	}
 }
 

@@ -78,13 +78,13 @@ func (t *throttle) take(now time.Time, rate int64, n int) time.Duration {
 	return t.paid.Sub(now)
 }
 
-// bulkReader counts file bytes, and lets them through at a rate.
+// bulkReader notices file bytes, and lets them through at a rate.
 type bulkReader struct {
 	ctx      context.Context //nolint:containedctx // of the one request that this body belongs to
 	rate     int64           // bytes per second; 0 is no limit
 	clock    Clock
 	throttle *throttle
-	count    *atomic.Int64
+	moved    *atomic.Bool
 	r        io.Reader
 }
 
@@ -93,7 +93,9 @@ func (b *bulkReader) Read(p []byte) (int, error) {
 		p = p[:min(max(b.rate/10, 1), int64(len(p)))] // a low rate stays smooth
 	}
 	n, err := b.r.Read(p)
-	b.count.Add(int64(n))
+	if n > 0 {
+		b.moved.Store(true)
+	}
 	if b.rate > 0 && n > 0 {
 		if waitErr := b.clock.Sleep(b.ctx, b.throttle.take(b.clock.Now(), b.rate, n)); err == nil {
 			err = waitErr

@@ -17,7 +17,7 @@ type Transport struct {
 	Endpoint Endpoint
 	caller   string         // token or publisher: whom limits are for
 	Jitter   func() float64 // in [0, 1)
-	counters counters
+	moved    atomic.Bool    // bytes of files have come or gone
 	pauses   *pauses
 	login    *login
 }
@@ -74,7 +74,7 @@ func (t *Transport) roundTrip(ctx context.Context, r *Request, u *url.URL) (*htt
 			return nil, err
 		}
 	}
-	w := newWatch(ctx, &t.Opt, &t.counters, max(t.Opt.StallTimeout, r.Slow))
+	w := newWatch(ctx, &t.Opt, &t.moved, max(t.Opt.StallTimeout, r.Slow))
 	req := t.build(r, u, w)
 	resp, err := t.Opt.HTTPTransport.RoundTrip(req)
 	if err != nil {
@@ -163,23 +163,3 @@ func (t *Transport) Errorf(op string, sentinel error, format string, args ...any
 func (t *Transport) Pause(ctx context.Context, reason string, d time.Duration) error {
 	return t.pauses.sleep(ctx, Wait{Reason: reason, For: d}, 0)
 }
-
-// Stats may be called at any time.
-func (t *Transport) Stats() Stats {
-	c := &t.counters
-	return Stats{Retries: c.retries.Load(), BytesIn: c.bytesIn.Load(), BytesOut: c.bytesOut.Load()}
-}
-
-// Stats is a snapshot of what a client has done so far.
-type Stats struct {
-	Retries  int64 // requests that were repeated
-	BytesIn  int64 // file bytes received, repeats included
-	BytesOut int64 // file bytes sent, repeats included
-}
-
-type counters struct {
-	retries, bytesIn, bytesOut atomic.Int64
-}
-
-// moved says whether any bytes of files have come or gone.
-func (c *counters) moved() bool { return c.bytesIn.Load()+c.bytesOut.Load() > 0 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -13,7 +14,7 @@ import (
 // Time spent in our own throttle or with our own consumer does not count.
 type watch struct {
 	opt    *Options
-	stats  *counters
+	moved  *atomic.Bool    // set by bytes of files
 	ctx    context.Context //nolint:containedctx // of the one request that is watched
 	cancel context.CancelCauseFunc
 	header time.Duration // to the answer's headers
@@ -25,9 +26,9 @@ type watch struct {
 }
 
 // newWatch begins to wait for the answer's headers, and makes the context under which the request must run.
-func newWatch(ctx context.Context, opt *Options, stats *counters, header time.Duration) *watch {
+func newWatch(ctx context.Context, opt *Options, moved *atomic.Bool, header time.Duration) *watch {
 	ctx, cancel := context.WithCancelCause(ctx)
-	return &watch{opt: opt, stats: stats, ctx: ctx, cancel: cancel, header: header, timer: time.AfterFunc(header, func() {
+	return &watch{opt: opt, moved: moved, ctx: ctx, cancel: cancel, header: header, timer: time.AfterFunc(header, func() {
 		cancel(fmt.Errorf("%w: no answer within %v", ErrStalled, header))
 	})}
 }
@@ -56,7 +57,7 @@ func (w *watch) end() {
 func (w *watch) upload(r *Request) io.ReadCloser {
 	w.sends, w.left = r.Body(), r.Size
 	if r.Bulk {
-		w.sends = &bulkReader{w.ctx, w.opt.LimitRate, w.opt.Clock, &w.opt.Governor.out, &w.stats.bytesOut, w.sends}
+		w.sends = &bulkReader{w.ctx, w.opt.LimitRate, w.opt.Clock, &w.opt.Governor.out, w.moved, w.sends}
 	}
 	return io.NopCloser(w)
 }
@@ -100,7 +101,7 @@ func (w *watch) guard(body io.ReadCloser, bulk bool) io.ReadCloser {
 	return struct {
 		io.Reader
 		io.Closer
-	}{&bulkReader{w.ctx, w.opt.LimitRate, w.opt.Clock, &w.opt.Governor.in, &w.stats.bytesIn, b}, b}
+	}{&bulkReader{w.ctx, w.opt.LimitRate, w.opt.Clock, &w.opt.Governor.in, w.moved, b}, b}
 }
 
 // leastRate is the least that a line must bring, in bytes per second: all connections share it.
