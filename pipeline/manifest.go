@@ -19,7 +19,7 @@ func (c *conversion) manifest(sources []metadata.SourceFile) *metadata.Manifest 
 		Tool:   metadata.Tool{Name: "df11-convert", Version: c.Version},
 		Source: metadata.Source{Repo: c.baseModel(), Commit: c.baseCommit(), Files: sources},
 		Plan: metadata.PlanInfo{
-			Digest: p.Digest(), Layout: string(p.Layout), Entry: p.Entry, Provenance: p.Provenance, Derived: p.Derived,
+			Digest: p.Digest(), Layout: string(p.Layout), Entry: p.Entry, Provenance: p.Provenance, Derived: p.Derived(),
 		},
 		NotCopied: p.NotCopied, Differences: p.Differences,
 	}

@@ -183,7 +183,7 @@ func (c *conversion) sourceUnchanged(ctx context.Context, m *metadata.Manifest) 
 // carried lists the files that the result takes over from the source as they are.
 func (o *Options) carried() []plan.File {
 	return slices.DeleteFunc(budget.CarriedFiles(o.Plan), func(f plan.File) bool {
-		return f.Path == o.Plan.ConfigPath() && o.Plan.Config.Mode == plan.ConfigInsert
+		return f.Path == o.Plan.Config
 	})
 }
 

@@ -24,9 +24,8 @@ type Report struct {
 	// TargetCommit is the commit of Repo that holds the finished result, ManifestSHA256 names all of its bytes.
 	TargetCommit   string `json:"target_commit,omitempty"`
 	ManifestSHA256 string `json:"manifest_sha256,omitempty"`
-	Part           string `json:"part,omitempty"`        // set where only a part was made and the repo is not finished
-	Gain           string `json:"gain"`                  // what was gained, in one line for people
-	SizeReason     string `json:"size_reason,omitempty"` // why the ratio is what it is; "" where nearly all is compressed
+	Part           string `json:"part,omitempty"` // set where only a part was made and the repo is not finished
+	Gain           string `json:"gain"`           // what was gained, in one line for people
 	Counts
 	Differences []string `json:"differences,omitempty"`
 	Warnings    []string `json:"warnings,omitempty"`
@@ -80,9 +79,7 @@ func (c *conversion) report() *Report {
 			p.Verified += p.Weights - before
 		}
 	}
-	if c.Part.Whole() {
-		p.SizeReason = c.Plan.SizeReason(p.DF11Bytes, p.Weights)
-	} else { // the source bytes are those of the part, as all other counts
+	if !c.Part.Whole() { // the source bytes are those of the part, as all other counts
 		p.Part, p.BF16Bytes, p.F32Bytes = c.Part.String(), spans.ProvedBytes(c.Part.Of(c.outputs)), 0
 	}
 	p.Gain = c.Plan.Gain(p.BF16Bytes, p.DF11Bytes)

@@ -135,7 +135,7 @@ func (v *verification) checkChoice(ctx context.Context) {
 		counts = append(counts, w.File)
 	}
 	for _, f := range m.Listing.Files {
-		if f.Path == p.Config.Source {
+		if f.Path == p.Config {
 			counts = append(counts, f)
 		}
 	}

@@ -250,7 +250,7 @@ summary() {
     if .ok then
       "### \(.repo | cell)\n", (state | cell), "", "| | |", "| --- | --- |",
       row("source"; "\(.source)\(if .commit then " at " + .commit[:12] else "" end)"),
-      row("BF16"; .bf16_bytes | bytes), row("DF11"; size + (if .size_reason then ": " + .size_reason else "" end)),
+      row("BF16"; .bf16_bytes | bytes), row("DF11"; size),
       row("compressed"; "\(.units) module\(if .units == 1 then "" else "s" end) (\(.weights | grouped) weights)"),
       row("verified"; if .verified.by_this_run then "all \(.verified.bits_per_weight) bits of every weight: \(.verified.differing_weights) differ" else null end),
       row("commit"; .target_commit), row("manifest sha256"; .manifest_sha256),

@@ -60,7 +60,7 @@ func (f *forecast) document() map[string]any {
 	return omitEmpty(map[string]any{
 		"source": m.ID, "commit": m.Commit, "private": m.Private, "gated": m.Gated,
 		"source_files": len(m.Listing.Weights), "source_bytes": p.SourceBytes(),
-		"layout": p.Layout, "entry": p.Entry, "provenance": p.Provenance, "derived": p.Derived,
+		"layout": p.Layout, "entry": p.Entry, "provenance": p.Provenance, "derived": p.Derived(),
 		"pattern_dict": p.PatternDict, "digest": p.Digest(),
 		"units": f.unitDocuments(), "unit_bytes": p.UnitBytes(), "plain_bytes": p.PlainBytes(),
 		"output_files":          transform(p.OutputFiles, func(f plan.OutputFile) string { return f.Path }),
@@ -187,7 +187,7 @@ func access(private bool, gated string) string {
 // origin says where the pattern dict comes from.
 func origin(p *plan.Plan) string {
 	switch {
-	case p.Derived:
+	case p.Derived():
 		return "derived from the tensor names; nobody has checked it"
 	case p.Entry != "":
 		return p.Entry + " (" + p.Provenance + ")"

@@ -13,7 +13,7 @@ import (
 // sizes adds lines about what was made of what.
 func (t *table) sizes(r *pipeline.Report) {
 	t.row("BF16", "%s", human.Bytes(r.BF16Bytes))
-	t.row("DF11", "%s (%.2f %%)%s", human.Bytes(r.DF11Bytes), percentage(r.DF11Bytes, r.BF16Bytes), choose(r.SizeReason == "", "", ": "+r.SizeReason))
+	t.row("DF11", "%s (%.2f %%)", human.Bytes(r.DF11Bytes), percentage(r.DF11Bytes, r.BF16Bytes))
 	t.row("compressed", "%s (%s)", count(r.Units, "module"), count(r.Weights, "weight"))
 	if r.Weights > 0 {
 		t.row("exponents", "%.2f bits on average (8 in BF16)", float64(r.Bits)/float64(r.Weights))

@@ -92,7 +92,7 @@ func (c *Checker) wanted() (map[string]plan.File, error) {
 	}
 	p := *c.Plan
 	if c.DF11.Dir != "" && c.Model.Listing.Config != nil { // others put the dict into the component's own config
-		p.Config = plan.ConfigPlan{Mode: plan.ConfigInsert, Source: path.Join(c.DF11.Dir, "config.json")}
+		p.Config = path.Join(c.DF11.Dir, "config.json")
 	}
 	config, err := metadata.Config(&p, c.Model.Listing.Config)
 	add(p.ConfigPath(), config)

@@ -81,9 +81,9 @@ func llamaCard(t testing.TB) metadata.CardInput {
 		},
 		Plan: &plan.Plan{
 			Layout: plan.Transformers, Loader: plan.Loader{Via: "AutoModelForCausalLM", Transformers: ">=4.43,<5"},
-			Units:  []plan.Unit{unit("lm_head", 128256, 4096), unit("model.layers.0", 53248, 4096), unit("model.layers.7", 300000, 4096)},
-			Origin: plan.Origin{Provenance: "published:DFloat11/Llama-3.1-8B-Instruct-DF11"},
-			Copied: []plan.File{{Path: "LICENSE"}, {Path: "vocab.json"}, {Path: "USE_POLICY.md"}},
+			Units:      []plan.Unit{unit("lm_head", 128256, 4096), unit("model.layers.0", 53248, 4096), unit("model.layers.7", 300000, 4096)},
+			Provenance: "published:DFloat11/Llama-3.1-8B-Instruct-DF11",
+			Copied:     []plan.File{{Path: "LICENSE"}, {Path: "vocab.json"}, {Path: "USE_POLICY.md"}},
 			Notes: plan.Notes{
 				Readers:      []plan.Reader{{Name: "dfloat11", Version: "0.5.0", Loads: plan.Loads}, {Name: "node", Loads: plan.Refuses, Why: "regex has `+?` | more"}},
 				OtherReaders: []plan.OtherReader{{Name: "a_b", URL: "https://example.org/a"}, {Name: "c", URL: "https://example.org/c"}},
@@ -110,7 +110,7 @@ func localCard(t *testing.T) metadata.CardInput {
 		CardSource: metadata.CardSource{SourceName: "my model", Source: frontMatter(t, `license: "no"`), LibraryName: "transformers"},
 		Plan: &plan.Plan{
 			Layout: plan.Transformers, Loader: plan.Loader{Via: "bfloat16_model=", Class: "Gemma3ForConditionalGeneration"},
-			Origin: plan.Origin{Provenance: "derived:x", Derived: true}, Changes: plan.Changes{TiedEmbeddings: true},
+			Provenance: "derived", Changes: plan.Changes{TiedEmbeddings: true},
 		},
 		CardSizes: metadata.CardSizes{SourceBytes: 255416, OutputBytes: 183258},
 		Manifest:  manifest(3, 5, 1234),
@@ -128,7 +128,7 @@ func diffusersCard(t *testing.T) metadata.CardInput {
 		},
 		Plan: &plan.Plan{
 			Layout: plan.Diffusers, Loader: plan.Loader{Via: "bfloat16_model=", Class: "FluxTransformer2DModel (diffusers)"},
-			Origin: plan.Origin{Provenance: "given"}, Config: plan.ConfigPlan{Mode: plan.ConfigNew},
+			Provenance: "given",
 		},
 		CardSizes: metadata.CardSizes{SourceBytes: 23800000000, OutputBytes: 16300000000},
 		Manifest:  m,

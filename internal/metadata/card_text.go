@@ -219,7 +219,7 @@ func (in CardInput) Install() string {
 func (in CardInput) Origin() string {
 	kind, detail, _ := strings.Cut(in.Plan.Provenance, ":")
 	switch {
-	case in.Plan.Derived:
+	case in.Plan.Derived():
 		return "was derived from the tensor names and shapes of this model; no release by the authors of DFloat11 confirms it"
 	case kind == "published":
 		return "is the one of the published " + modelLink(detail)

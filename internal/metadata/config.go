@@ -18,15 +18,12 @@ const (
 	bytesPerThread  = 8
 )
 
-// Config returns the config.json of a plan's output, given the bytes of the source's; nil if the layout has none.
+// Config returns the config.json of a plan's output, given the bytes of the source's.
 func Config(p *plan.Plan, source []byte) ([]byte, error) {
-	switch p.Config.Mode {
-	case plan.ConfigInsert:
+	if p.Config != "" {
 		return InsertConfig(source, p.PatternDict)
-	case plan.ConfigNew:
-		return newConfig(p.PatternDict, p.Layout == plan.Diffusers || p.Layout == plan.DiffusersSingle), nil
 	}
-	return nil, nil
+	return newConfig(p.PatternDict, p.Layout == plan.Diffusers || p.Layout == plan.DiffusersSingle), nil
 }
 
 // newConfig returns the config.json that the official compressor writes where a layout has none: the dfloat11_config and

@@ -38,7 +38,7 @@ func TestNewConfigIsOfficial(t *testing.T) {
 		dict, err := plan.ParsePatternDict(readFile(t, filepath.Join(dir, "pattern_dict.json")))
 		must(t, err)
 		want := readFile(t, filepath.Join(dir, "single", "config.json"))
-		if got, err := metadata.Config(&plan.Plan{PatternDict: dict, Config: plan.ConfigPlan{Mode: plan.ConfigNew}}, nil); err != nil || !bytes.Equal(got, want) {
+		if got, err := metadata.Config(&plan.Plan{PatternDict: dict}, nil); err != nil || !bytes.Equal(got, want) {
 			t.Errorf("%s: got %s, %v\nwant %s", model, got, err, want)
 		}
 	}

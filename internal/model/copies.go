@@ -22,8 +22,8 @@ func (m *Model) CheckCopies(p *plan.Plan) error {
 		return err
 	}
 	published := slices.Concat(p.Copied, p.Components)
-	if p.Config.Source != "" {
-		published = append(published, plan.File{Path: p.Config.Source, Size: maxConfigBytes})
+	if p.Config != "" {
+		published = append(published, plan.File{Path: p.Config, Size: maxConfigBytes})
 	}
 	for _, c := range published {
 		name := filepath.Join(m.Folder, filepath.FromSlash(c.Path))

@@ -12,7 +12,7 @@ import (
 // Perm is what users may do with all files of a local source that a plan takes over, at most with what is made of them. The files of a
 // Hub have no such rules.
 func (m *Model) Perm(p *plan.Plan) fs.FileMode {
-	names := []string{p.Config.Source}
+	names := []string{p.Config}
 	for _, w := range m.Listing.Weights {
 		names = append(names, w.Path)
 	}

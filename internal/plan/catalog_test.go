@@ -75,7 +75,7 @@ func describePlan(t *testing.T, b *bytes.Buffer, e *Entry, variant string, src S
 // writePlan writes what a reviewer wants to see of a plan. A unit whose attributes equal those of the unit before is
 // one line.
 func writePlan(b *bytes.Buffer, p *Plan) {
-	fmt.Fprintf(b, "layout %s, config %s, tied %v, digest %.16s\n", p.Layout, p.Config.Mode, p.TiedEmbeddings, p.Digest())
+	fmt.Fprintf(b, "layout %s, config %s, tied %v, digest %.16s\n", p.Layout, map[bool]string{true: "insert", false: "new"}[p.Config != ""], p.TiedEmbeddings, p.Digest())
 	fmt.Fprintf(b, "dict %s\n", p.PatternDict.AppendJSON(nil, "", ""))
 	last := ""
 	for _, u := range p.Units {

@@ -31,7 +31,7 @@ func (d *draft) chooseDict(ctx context.Context) error {
 		return err
 	}
 	if d.entry == nil {
-		d.plan.Provenance, d.plan.Derived, d.plan.Loader = "derived", true, d.cfg.guessLoader()
+		d.plan.Provenance, d.plan.Loader = "derived", d.cfg.guessLoader()
 	}
 	d.chooseLayout()
 	return nil

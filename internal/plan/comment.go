@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/df11-convert/df11-convert/internal/human"
 	"github.com/df11-convert/df11-convert/internal/safetensors"
@@ -34,34 +35,51 @@ func (d *draft) comment() error {
 		d.plan.differ("%s keep the source's type; the official route casts them to the model's", count(casts, "plain tensor"))
 	}
 	d.findReaders()
-	if p := d.plan; p.Derived && p.Readers[0].Loads != Loads {
+	if p := d.plan; p.Derived() && p.Readers[0].Loads != Loads {
 		p.warn("untested: the catalog does not know this model, and no one has loaded a model converted this way yet; " +
 			"its list of compressed modules was derived from tensor names and shapes")
 	}
 	return nil
 }
 
-// Gain says in one line what a conversion of nBefore bytes to nAfter bytes gains, and why it gains little.
+// Gain says in one line what a conversion of nBefore bytes to nAfter bytes gains, and what much of the model is that stays as it is.
 func (p *Plan) Gain(nBefore, nAfter int64) string {
 	percent := 100 * float64(nAfter) / float64(max(nBefore, 1))
 	text := fmt.Sprintf("%s → %s (%.0f %%)", human.Bytes(nBefore), human.Bytes(nAfter), percent)
-	if units, plain := p.UnitBytes(), p.PlainBytes(); units < plain {
-		var fused int64
-		for _, t := range p.Remainder {
-			if len(t.Shape) == 3 {
-				fused += t.Length
-			}
-		}
-		why := fmt.Sprintf("%d %% of this model are in no module that is compressed", 100*plain/(units+plain))
-		if 2*fused > plain {
-			why = fmt.Sprintf("%d %% of this model are fused 3-D experts, which the loader cannot take", 100*fused/(units+plain))
-		}
-		text = fmt.Sprintf("saves %.0f %%: %s; %s", 100-percent, why, text)
+	if why := p.PlainShares(); why != "" {
+		text = fmt.Sprintf("saves %.0f %%: of this model %s; %s", 100-percent, why, text)
 	}
 	if p.Twin != "" {
 		text += "; " + p.Twin
 	}
 	return text
+}
+
+// PlainShares says which tensors outside of units are a tenth of the model or more: "26 % is a tied embedding, which stays BF16".
+func (p *Plan) PlainShares() string {
+	var shares []string
+	var tied, fused int64
+	for _, t := range p.Remainder {
+		if p.TiedEmbeddings && len(t.Shape) == 2 && slices.Contains(tableNames, leaf(parent(t.Name))) {
+			tied += t.Length
+		} else if len(t.Shape) == 3 {
+			fused += t.Length
+		}
+	}
+	plain := p.PlainBytes()
+	for _, part := range []struct {
+		nBytes int64
+		is     string
+	}{
+		{tied, "is a tied embedding, which stays BF16"},
+		{fused, "is fused 3-D experts, which the loader cannot take"},
+		{plain - tied - fused, "is in no module that is compressed"},
+	} {
+		if percent := 100 * part.nBytes / max(p.UnitBytes()+plain, 1); percent >= 10 {
+			shares = append(shares, fmt.Sprintf("%d %% %s", percent, part.is))
+		}
+	}
+	return strings.Join(shares, ", ")
 }
 
 // warnDTypes warns of plain tensors in another floating-point type than the model's, and counts them.

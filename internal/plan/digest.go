@@ -15,7 +15,7 @@ type digestForm struct {
 	Commit        string       `json:"commit"`
 	Weights       []File       `json:"weights"`
 	Layout        Layout       `json:"layout"`
-	Config        ConfigPlan   `json:"config"`
+	Config        digestConfig `json:"config"`
 	Patterns      PatternDict  `json:"pattern_dict"`
 	Files         []digestFile `json:"files"`
 	Index         string       `json:"index"`
@@ -23,6 +23,8 @@ type digestForm struct {
 	Components    []File       `json:"components"`
 	Aliases       [][2]string  `json:"aliases"`
 }
+
+type digestConfig struct{ Mode, Source string }
 
 type digestFile struct {
 	Path     string         `json:"path"`
@@ -53,8 +55,11 @@ func (p *Plan) Digest() string {
 	form := digestForm{
 		Schema: "df11-convert plan 1", FormatVersion: FormatVersion,
 		Source: p.source.ID, Commit: p.source.Commit,
-		Layout: p.Layout, Config: p.Config, Patterns: p.PatternDict,
+		Layout: p.Layout, Config: digestConfig{"new", ""}, Patterns: p.PatternDict,
 		Index: p.RemainderIndex, Copied: p.Copied, Components: p.Components,
+	}
+	if p.Config != "" {
+		form.Config = digestConfig{"insert", p.Config}
 	}
 	for _, w := range p.source.Weights {
 		form.Weights = append(form.Weights, w.File)

@@ -24,7 +24,9 @@ var weightExts = map[string]bool{
 
 // sortFiles sorts the files that are not converted into copied, components and not copied, and decides how config.json comes about.
 func (d *draft) sortFiles() error {
-	d.planConfig()
+	if d.plan.Layout != ComfyUI && d.survey.Dir == "" { // whose config.json lies elsewhere, or is not read
+		d.plan.Config = d.survey.Config
+	}
 	converted := map[string]bool{}
 	for _, w := range d.src.Weights {
 		if !safePath(w.Path) {
@@ -45,7 +47,7 @@ func (d *draft) sortFiles() error {
 	for _, f := range slices.SortedFunc(slices.Values(d.src.Files), byPath) {
 		why := d.plan.whySkipped(f)
 		switch {
-		case converted[f.Path] || f.Path == d.plan.Config.Source:
+		case converted[f.Path] || f.Path == d.plan.Config:
 		case components[f.Path]:
 			d.plan.Components = append(d.plan.Components, f)
 		case why != "":
@@ -56,17 +58,6 @@ func (d *draft) sortFiles() error {
 	}
 	d.judgeParts(parts, own)
 	return d.plan.checkCopies()
-}
-
-// planConfig decides how config.json comes about: the source's config gets one member inserted, a pipeline gets a small
-// config at the root, where the units lie, and so does a single file for ComfyUI, whose node does not read it (docs/format.md §12).
-func (d *draft) planConfig() {
-	switch {
-	case d.plan.Layout == ComfyUI, d.survey.Config == "", d.survey.Dir != "":
-		d.plan.Config = ConfigPlan{Mode: ConfigNew}
-	default:
-		d.plan.Config = ConfigPlan{Mode: ConfigInsert, Source: d.survey.Config}
-	}
 }
 
 // isWeights is why weights are left out that are neither converted nor part of another component.

@@ -117,7 +117,7 @@ func FuzzSurvey(f *testing.F) {
 		}
 		checkWhole(t, p)
 		n := len(p.Copied) + len(p.Components) + len(p.NotCopied)
-		if p.Config.Source != "" {
+		if p.Config != "" {
 			n++
 		}
 		if n += len(p.source.Weights); n != len(src.Files) {

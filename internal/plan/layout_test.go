@@ -35,8 +35,8 @@ func TestComfyUI(t *testing.T) {
 		if len(p.OutputFiles) != 1 || p.OutputFiles[0].Path != "flux1-dev-DF11.safetensors" || p.OutputFiles[0].Metadata != nil {
 			t.Errorf("output files %+v", p.OutputFiles)
 		}
-		if p.Entry != "flux-comfyui" || p.Config.Mode != ConfigNew || p.Units[0].Path != "double_blocks.0" {
-			t.Errorf("entry %s, config %s, first unit %s", p.Entry, p.Config.Mode, p.Units[0].Path)
+		if p.Entry != "flux-comfyui" || p.Config != "" || p.Units[0].Path != "double_blocks.0" {
+			t.Errorf("entry %s, config %s, first unit %s", p.Entry, p.Config, p.Units[0].Path)
 		}
 		if a := p.Units[0].Attrs[0]; a.Name != "double_blocks.0.img_mod.lin.weight" || a.Source != prefix+a.Name {
 			t.Errorf("first attribute %+v", a)
@@ -92,8 +92,8 @@ func pipeline(class string) Source {
 func TestPipeline(t *testing.T) {
 	p := mustPlan(t, pipeline("WanTransformer3DModel"), Options{})
 	checkWhole(t, p)
-	if p.Entry != "wan-diffusers" || p.Layout != Diffusers || p.Config.Mode != ConfigNew {
-		t.Errorf("entry %s, layout %s, config %+v", p.Entry, p.Layout, p.Config)
+	if p.Entry != "wan-diffusers" || p.Layout != Diffusers || p.Config != "" {
+		t.Errorf("entry %s, layout %s, config %q", p.Entry, p.Layout, p.Config)
 	}
 	const components = "text_encoder/model-00001-of-00002.safetensors text_encoder/model-00002-of-00002.safetensors " +
 		"text_encoder/model.safetensors.index.json vae/diffusion_pytorch_model.safetensors"
@@ -196,8 +196,8 @@ func TestPipelineLayouts(t *testing.T) {
 func TestDerived(t *testing.T) {
 	p := mustPlan(t, pipeline("NobodyTransformer3DModel"), Options{})
 	wan := mustPlan(t, pipeline("WanTransformer3DModel"), Options{})
-	if !p.Derived || p.Provenance != "derived" || p.Entry != "" || !p.PatternDict.Equal(wan.PatternDict) {
-		t.Errorf("derived %v by %s: %s", p.Derived, p.Provenance, p.PatternDict.AppendJSON(nil, "", ""))
+	if !p.Derived() || p.Provenance != "derived" || p.Entry != "" || !p.PatternDict.Equal(wan.PatternDict) {
+		t.Errorf("derived %v by %s: %s", p.Derived(), p.Provenance, p.PatternDict.AppendJSON(nil, "", ""))
 	}
 }
 

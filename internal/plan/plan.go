@@ -1,8 +1,8 @@
 package plan
 
 import (
+	"cmp"
 	"fmt"
-	"path"
 	"slices"
 
 	"github.com/df11-convert/df11-convert/encoder"
@@ -19,28 +19,22 @@ type Plan struct {
 	Entry       string      // catalog id; "" for a dict that the caller gave or that was derived
 	Loader      Loader      // how the model is loaded
 	PatternDict PatternDict // as config.json states it
-	Origin
+	Unlike      bool        // the caller asked for the entry, although the source does not fit it
+	Provenance  string      // where the dict comes from: "published:…", "derived:…", "given", or "derived" from headers alone
 
 	Units       []Unit       // by pattern, then by module
 	Rest                     // tensors outside the units
 	OutputFiles []OutputFile // every safetensors file of the output, unit files first
 
-	Config     ConfigPlan // how config.json comes about
-	Copied     []File     // files carried over unchanged
-	Components []File     // weights of a pipeline's other components, carried over unchanged; can be large
-	NotCopied  []Skipped  // files of the source that have no place in the output
+	Config     string    // path of the source's config.json if that gets the dict; "" if there will be a new one (docs/format.md §12)
+	Copied     []File    // files carried over unchanged
+	Components []File    // weights of a pipeline's other components, carried over unchanged; can be large
+	NotCopied  []Skipped // files of the source that have no place in the output
 
 	Changes
 	Notes
 
 	source Source
-}
-
-// Origin says where the pattern dict comes from.
-type Origin struct {
-	Provenance string // "published:…", "derived:…", "derived", "given"
-	Derived    bool   // the dict was derived from headers alone
-	Unlike     bool   // the caller asked for the entry, although the source does not fit it
 }
 
 // Rest is the tensors that lie in no unit, and their files.
@@ -77,16 +71,11 @@ func (n *Notes) differ(format string, args ...any) {
 	n.Differences = append(n.Differences, fmt.Sprintf(format, args...))
 }
 
-// ConfigPath is where the output's config.json lies; "" in a plan without files.
-func (p *Plan) ConfigPath() string {
-	switch p.Config.Mode {
-	case ConfigInsert:
-		return p.Config.Source
-	case ConfigNew:
-		return path.Join(path.Dir(p.OutputFiles[0].Path), "config.json")
-	}
-	return ""
-}
+// Derived says whether the dict was derived from headers alone.
+func (p *Plan) Derived() bool { return p.Provenance == "derived" }
+
+// ConfigPath is where the output's config.json lies.
+func (p *Plan) ConfigPath() string { return cmp.Or(p.Config, "config.json") }
 
 // Unit is one module that is compressed as a whole (docs/format.md §1).
 type Unit struct {
@@ -155,21 +144,6 @@ type OutputFile struct {
 	Units    []int // indices in Plan.Units
 	Plain    []Tensor
 	Metadata []safetensors.MetadataEntry
-}
-
-// ConfigMode says how config.json comes about.
-type ConfigMode string
-
-// Config modes.
-const (
-	ConfigInsert ConfigMode = "insert" // the source's bytes with dfloat11_config inserted
-	ConfigNew    ConfigMode = "new"    // dfloat11_config and model_type, nothing else
-)
-
-// ConfigPlan says how the output's config.json comes about (docs/format.md §12).
-type ConfigPlan struct {
-	Mode   ConfigMode
-	Source string // path in the source, for ConfigInsert
 }
 
 // Skipped is a file of the source that is not carried over.
@@ -267,6 +241,17 @@ func (p *Plan) PlainBytes() int64 {
 		n += t.Length
 	}
 	return n
+}
+
+// LargestModule is the size in BF16 of the largest module that becomes DF11: the buffer that it is decoded into. staysBF16 says of a
+// module, by its place in Units, that it does not.
+func (p *Plan) LargestModule(staysBF16 func(i int) bool) (nBytes int64) {
+	for i, u := range p.Units {
+		if !staysBF16(i) {
+			nBytes = max(nBytes, 2*u.NElems())
+		}
+	}
+	return nBytes
 }
 
 // plainTensors lists all tensors that pass through: siblings by unit, then the remainder.
