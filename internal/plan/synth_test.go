@@ -43,14 +43,16 @@ func (m *model) weight(module string) {
 // file returns the model's header as one weight file.
 func (m *model) file(path string) WeightFile { return headerFile(path, m.tensors(m.names)) }
 
+// typeBytes are the bytes of one element.
+var typeBytes = map[safetensors.DType]int64{"I64": 8, "F32": 4, "I32": 4, "BF16": 2, "F16": 2, "U8": 1, "F8_E4M3": 1}
+
 // tensors lists tensors with consecutive offsets.
 func (m *model) tensors(names []string) []safetensors.Tensor {
 	var out []safetensors.Tensor
 	var end int64
 	for _, n := range names {
 		t := safetensors.Tensor{Name: n, DType: m.types[n], Shape: m.dims[n], Begin: end}
-		nBits, _ := t.DType.Bits()
-		t.End = end + t.NElems()*int64(nBits)/8
+		t.End = end + t.NElems()*typeBytes[t.DType]
 		end = t.End
 		out = append(out, t)
 	}
