@@ -30,7 +30,11 @@ func run(args []string, stdout, stderr *os.File) int {
 
 // execute runs a command line and reports how it ended.
 func execute(ctx context.Context, u *ui, args []string) int {
-	c, err := rootCommand(u, args).ExecuteContextC(ctx)
+	root := rootCommand(u, args)
+	c, err := root.ExecuteContextC(ctx)
+	if wraps[usageError](err) {
+		parseGlobal(root, args)
+	}
 	u.command = commandName(c)
 	return u.report(ctx, err)
 }

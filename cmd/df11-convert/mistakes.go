@@ -24,7 +24,7 @@ func wrongCommand(root *cobra.Command, word string) error {
 }
 
 // wrongFlag explains an error in the flags.
-func wrongFlag(err error) error {
+func wrongFlag(_ *cobra.Command, err error) error {
 	if wrong, ok := errors.AsType[*pflag.InvalidValueError](err); ok {
 		f, why := wrong.GetFlag(), wrong.Unwrap()
 		if wraps[*strconv.NumError](why) {

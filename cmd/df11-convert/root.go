@@ -78,20 +78,13 @@ func rootCommand(u *ui, args []string) *cobra.Command {
 			if u.command = commandName(c); slices.Contains([]string{convertName, "batch", "decode"}, u.command) {
 				u.resume = resumeCommand(c.Root().Name(), args)
 			}
-			err := checkFlags(c.Flags())
-			if err != nil {
-				parseGlobal(c.Root(), args)
-			}
-			return err
+			return checkFlags(c.Flags())
 		},
 		RunE: showHelp,
 	}
 	root.SetOut(u.out)
 	root.SetErr(u.err)
-	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error {
-		parseGlobal(root, args)
-		return wrongFlag(err)
-	})
+	root.SetFlagErrorFunc(wrongFlag)
 	root.SetHelpFunc(func(c *cobra.Command, _ []string) {
 		if c == root && c.Flags().NArg() > 0 {
 			c, _, _ = root.Find([]string{convertName})
