@@ -6,12 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"log/slog"
 	"os"
 	"path/filepath"
 	"slices"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -184,35 +182,6 @@ var splitLayers = plan.PatternDict{
 	{Regex: `lm_head|model\.embed_tokens`},
 	{Regex: `model\.layers\.\d+\.self_attn`, Attrs: []string{"q_proj", "k_proj", "v_proj", "o_proj"}},
 	{Regex: `model\.layers\.\d+\.mlp\.(gate_proj|up_proj|down_proj)`},
-}
-
-// TestCompleteSpoolIsTakenUp: a unit that was complete and could not be converted is converted without being read again, of a file
-// that is streamed and of one that is read by ranges.
-func TestCompleteSpoolIsTakenUp(t *testing.T) {
-	t.Parallel()
-	whole := func(*pipeline.Options) {}
-	for name, runs := range map[string][]func(*pipeline.Options){"in order": {whole}, "part": {inPart, finishing}} {
-		w, work := newWorld(t, severalTensors(hubtest.OrderModel)), t.TempDir()
-		_, err := w.convert(t.Context(), t, work, onDisk, runs[0], func(o *pipeline.Options) { o.GPU = answers(errStop) })
-		if !errors.Is(err, errStop) {
-			t.Fatal(name, err)
-		}
-		var taken atomic.Int64
-		log := slog.New(logHook(func(r slog.Record) {
-			if r.Message == "spool taken up" {
-				taken.Add(1)
-			}
-		}))
-		for _, run := range runs {
-			if _, err := w.convert(t.Context(), t, work, onDisk, run, func(o *pipeline.Options) { o.Log = log }); err != nil {
-				t.Fatal(name, err)
-			}
-		}
-		if taken.Load() == 0 {
-			t.Errorf("%s: no spool was taken up", name)
-		}
-		sameWeights(t, w, reference(t, severalTensors(hubtest.OrderModel)))
-	}
 }
 
 func remove(t *testing.T, name string) {
