@@ -55,7 +55,7 @@ var arrows = map[string][]string{
 	"internal/fetch":        {"encoder", "internal/model", "internal/plan", "internal/safetensors", "internal/ledger", "internal/metadata", "internal/spool", "internal/spans", "internal/exactf32", "internal/progress", "internal/streams"},
 	"internal/estimate":     {"encoder", "internal/human", "internal/model", "internal/plan", "internal/exactf32", "internal/safetensors", "internal/streams"},
 	"internal/budget":       {"hub", "internal/estimate", "internal/human", "internal/model", "internal/plan", "internal/safetensors", "internal/spans"},
-	"internal/describe":     {"encoder", "verify", "internal/model", "internal/human", "internal/plan", "internal/safetensors", "internal/streams"},
+	"internal/describe":     {"encoder", "verify", "internal/model", "internal/human", "internal/plan", "internal/streams"},
 	"internal/compare":      {"verify", "internal/plan", "internal/model", "internal/spool", "internal/spans", "internal/progress", "internal/streams"},
 	"internal/forward":      {"encoder", "internal/atomicfile", "internal/budget", "internal/compare", "internal/fetch", "internal/gather", "internal/ledger", "internal/metadata", "internal/model", "internal/plan", "internal/progress", "internal/safetensors", "internal/spans", "internal/spool", "internal/streams", "internal/target"},
 	"internal/back":         {"verify", "internal/human", "internal/model", "internal/spans", "internal/plan", "internal/metadata", "internal/safetensors", "internal/progress", "internal/pyjson", "internal/streams", "internal/folder", "internal/smallfile"},

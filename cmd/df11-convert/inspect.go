@@ -20,7 +20,7 @@ func inspectCommand(u *ui) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "inspect DF11",
 		Short: "Measure exponents, codes and bits per weight of a DF11 model",
-		Long: `inspect looks into a DF11 model. It prints types, compressed modules, entropy, and bits per weight against the order-0
+		Long: `inspect looks into a DF11 model. It prints sizes, compressed modules, entropy, and bits per weight against the order-0
 entropy bound; --json also the code table of each module. Of a large model it reads samples of the weights. What a source would
 become, the command plan says.`,
 		Example: `  df11-convert inspect ./Llama-3.1-8B-DF11
@@ -68,9 +68,6 @@ func printInspection(w io.Writer, r *describe.Report) {
 	t := newTable(w)
 	t.row("model", "%s%s", r.Name, atCommit(r.Commit))
 	t.row("files", "%d with %s", r.Files, human.Bytes(r.DF11Bytes))
-	for _, d := range r.DTypes {
-		t.row("  "+d.Name, "%s, %s, %s", count(d.Tensors, "tensor"), count(d.Elems, "element"), human.Bytes(d.Bytes))
-	}
 	for _, x := range r.Traps {
 		t.row("would load wrongly", "%s: %s", x.Name, x.Detail)
 	}

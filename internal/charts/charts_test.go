@@ -21,8 +21,7 @@ var update = flag.Bool("update", false, "write the letters and testdata/plot.sha
 func report(name string) *describe.Report {
 	r := &describe.Report{
 		Name: name, Files: 8, BF16Bytes: 10_000_000, DF11Bytes: 6_900_000,
-		DTypes: []describe.DType{{Name: "U8", Tensors: 40, Elems: 6_890_000, Bytes: 6_890_000}},
-		Parts:  describe.Parts{SignMantissa: 4_900_000, Exponents: 1_700_000, Unchanged: 200_000},
+		Parts: describe.Parts{SignMantissa: 4_900_000, Exponents: 1_700_000, Unchanged: 200_000},
 	}
 	for _, path := range []string{"model.layers.10", "lm_head", "model.layers.2", "model.layers.1"} {
 		u := describe.Unit{Path: path, Tensors: 7, Weights: 1000, Bytes: 1400, NBits: 2700, LUTs: 3, Longest: 7}

@@ -6,7 +6,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"maps"
 	"slices"
 	"strings"
 
@@ -15,7 +14,6 @@ import (
 	"github.com/df11-convert/df11-convert/encoder"
 	"github.com/df11-convert/df11-convert/internal/model"
 	"github.com/df11-convert/df11-convert/internal/plan"
-	"github.com/df11-convert/df11-convert/internal/safetensors"
 	"github.com/df11-convert/df11-convert/internal/streams"
 	"github.com/df11-convert/df11-convert/verify"
 )
@@ -52,12 +50,9 @@ func DF11(ctx context.Context, d *model.DF11) (*Report, error) {
 
 // addTensors adds up files and tensors, and lists the paths of the coded units.
 func (r *Report) addTensors(d *model.DF11) (units []string) {
-	types := map[safetensors.DType]DType{}
 	for _, w := range d.WeightFiles() {
 		r.Files, r.DF11Bytes, r.BF16Bytes = r.Files+1, r.DF11Bytes+w.Size, r.BF16Bytes+w.Header.DataStart()
 		for _, t := range w.Header.Tensors {
-			x := types[t.DType]
-			types[t.DType] = DType{Name: string(t.DType), Tensors: x.Tensors + 1, Elems: x.Elems + t.NElems(), Bytes: x.Bytes + t.NBytes()}
 			dot := max(0, strings.LastIndexByte(t.Name, '.'))
 			switch path, name := t.Name[:dot], t.Name[dot:]; {
 			case !d.Coded(path) || !slices.Contains(plan.StoredNames[:], name[1:]):
@@ -72,7 +67,6 @@ func (r *Report) addTensors(d *model.DF11) (units []string) {
 			}
 		}
 	}
-	r.DTypes = slices.AppendSeq([]DType{}, maps.Values(types))
 	return units
 }
 

@@ -1,7 +1,6 @@
 package describe
 
 import (
-	"cmp"
 	"slices"
 
 	"github.com/df11-convert/df11-convert/internal/human"
@@ -18,11 +17,10 @@ type Report struct {
 	Commit string         `json:"commit,omitempty"`
 	Traps  []plan.Problem `json:"traps,omitempty"` // why the model would load wrongly
 
-	Files     int     `json:"files"`
-	DTypes    []DType `json:"dtypes"`
-	BF16Bytes int64   `json:"bf16_bytes"` // the whole model before
-	DF11Bytes int64   `json:"df11_bytes"` // and after: its weight files
-	Parts     Parts   `json:"parts"`
+	Files     int   `json:"files"`
+	BF16Bytes int64 `json:"bf16_bytes"` // the whole model before
+	DF11Bytes int64 `json:"df11_bytes"` // and after: its weight files
+	Parts     Parts `json:"parts"`
 
 	Units         []Unit    `json:"units"`
 	LargestModule int64     `json:"largest_module_bytes"` // in BF16: what the decoder needs room for
@@ -38,14 +36,6 @@ type Rates struct {
 	CodeBits float64 `json:"code_bits"` // bits per exponent that the code takes
 	Bits     float64 `json:"bits"`      // bits per weight with everything that is stored for a unit
 	Bound    float64 `json:"bound"`     // 8 + Entropy
-}
-
-// DType sums up the stored tensors of one type.
-type DType struct {
-	Name    string `json:"dtype"`
-	Tensors int    `json:"tensors"`
-	Elems   int64  `json:"elements"`
-	Bytes   int64  `json:"bytes"`
 }
 
 // Parts are the bytes of a DF11 model by what they are for.
@@ -89,16 +79,16 @@ type Code struct {
 }
 
 // Finish computes the figures that follow from histogram and sizes.
-func (u *Unit) Finish() {
-	weights := float64(max(1, u.Weights))
-	u.Entropy = u.Histogram.Entropy()
-	u.Rates = Rates{Entropy: u.Entropy, CodeBits: float64(u.NBits) / weights, Bits: 8 * float64(u.Bytes) / weights, Bound: plainBits + u.Entropy}
+func (u *Unit) Finish() { u.Rates = rates(u.Histogram.Entropy(), u.Weights, u.NBits, u.Bytes) }
+
+func rates(entropy float64, weights, codedBits, bytes int64) Rates {
+	n := float64(max(1, weights))
+	return Rates{Entropy: entropy, CodeBits: float64(codedBits) / n, Bits: 8 * float64(bytes) / n, Bound: plainBits + entropy}
 }
 
 // Finish sorts the units for reading and sums them up. Every unit must be finished.
 func (r *Report) Finish() {
 	slices.SortStableFunc(r.Units, func(a, b Unit) int { return human.CompareNames(a.Path, b.Path) })
-	slices.SortFunc(r.DTypes, func(a, b DType) int { return cmp.Or(cmp.Compare(b.Bytes, a.Bytes), cmp.Compare(a.Name, b.Name)) })
 	r.Parts.Decoder = max(0, r.DF11Bytes-r.Parts.SignMantissa-r.Parts.Exponents-r.Parts.Unchanged)
 	var bytes, nBits int64
 	var entropy float64
@@ -113,7 +103,6 @@ func (r *Report) Finish() {
 		}
 	}
 	if r.Weights > 0 {
-		weights := float64(r.Weights)
-		r.Rates = Rates{Entropy: entropy / weights, CodeBits: float64(nBits) / weights, Bits: 8 * float64(bytes) / weights, Bound: plainBits + entropy/weights}
+		r.Rates = rates(entropy/float64(r.Weights), r.Weights, nBits, bytes)
 	}
 }
