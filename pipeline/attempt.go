@@ -17,7 +17,7 @@ import (
 	"github.com/df11-convert/df11-convert/internal/spool"
 )
 
-// begin lays out what is still to be made, takes up what earlier runs have left in spools, and decides how each source file is read.
+// begin lays out what is still to be made, and takes up what earlier runs have left in spools.
 func (c *conversion) begin(ctx context.Context) (*forward.Work, error) {
 	w, err := c.layOut(ctx)
 	if err != nil {
@@ -25,7 +25,6 @@ func (c *conversion) begin(ctx context.Context) (*forward.Work, error) {
 	}
 	c.countProgress()
 	if err = c.takeUpSpools(ctx, w.Fetcher); err == nil {
-		c.chooseReading(w.Fetcher)
 		err = c.folder.Save(c.ledger)
 	}
 	if err != nil {
@@ -60,8 +59,8 @@ func (c *conversion) layOut(ctx context.Context) (*forward.Work, error) {
 	}
 	return &forward.Work{
 		Fetcher: &fetch.Fetcher{
-			Source: c.Source, Tasks: fetch.NewTasks(ours), Files: fetch.Files(c.Model, ours), Ledger: c.ledger, Room: room,
-			Parallel: c.Memory.Workers, Progress: c.Progress,
+			Source: c.Source, Model: c.Model, Tasks: fetch.NewTasks(ours), Ledger: c.ledger, Room: room,
+			Parallel: c.Memory.Workers, ByRange: !c.Part.Whole(), Progress: c.Progress,
 		},
 		// One core is left to the hash of the same file, a single chain of steps that takes as long.
 		Comparer: &compare.Comparer{Workers: max(1, c.Memory.Workers-1), GPU: c.GPU, Strict: true, Progress: c.Progress},
@@ -199,7 +198,7 @@ func (c *conversion) fitBeside(f *fetch.Fetcher, begun []*fetch.Task) bool {
 		open = append(open, t.Output)
 	}
 	onDisk := func(o *spans.Output) bool { return !f.Room.InMemory[o] && c.spooled(o) }
-	return budget.PeakSpool(spans.Segments(c.pending(), len(f.Files)), onDisk, open...) <= f.Room.Disk.Limit
+	return budget.PeakSpool(spans.Segments(c.pending(), len(c.Model.SHA256)), onDisk, open...) <= f.Room.Disk.Limit
 }
 
 // takeUp takes up one spool, if there is room for it and its bytes are right.
@@ -224,32 +223,9 @@ func (c *conversion) takeUp(ctx context.Context, room *spool.Room, t *fetch.Task
 	return true, nil
 }
 
-// chooseReading decides how each source file is read: whole and through its hash if nothing of it is there, else by range. A file
-// whose hash was right is not read again. If some of it has to be, that hash does not cover what comes now.
-func (c *conversion) chooseReading(f *fetch.Fetcher) {
-	tasks := map[*spans.Output]*fetch.Task{}
-	for _, t := range f.Tasks {
-		tasks[t.Output] = t
-	}
-	there := func(d spans.Delivery) bool { return c.ledger.Done(d.Output.Path) || tasks[d.Output].Holds(d.At) }
-	missing := func(d spans.Delivery) bool { return !there(d) }
-	for _, file := range f.Files {
-		_, known := c.ledger.File(file.Path)
-		if known && file.Delivers(missing) {
-			c.ledger.ForgetFile(file.Path)
-		}
-		file.ByRange = known || file.Delivers(there) || !c.Part.Whole()
-	}
-}
-
-// leaveSpools closes the spools of an attempt that has ended; those that outlive the process stay for the next run.
+// leaveSpools closes the spools of an attempt that has ended.
 func (c *conversion) leaveSpools(f *fetch.Fetcher) {
-	for _, t := range f.Tasks {
-		if t.Spool == nil {
-			continue
-		}
-		if err := t.Spool.Leave(); err != nil {
-			c.Log.Warn("a spool can't be closed", "output", t.Path, "err", err)
-		}
+	if err := f.Leave(); err != nil {
+		c.Log.Warn("a spool can't be closed", "err", err)
 	}
 }

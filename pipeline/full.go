@@ -33,23 +33,12 @@ func (v *verification) full(ctx context.Context) (gpuUnits int, err error) {
 		}
 		defer dir.Close()
 	}
-	tasks := fetch.NewTasks(v.outputs)
-	defer func() {
-		for _, t := range tasks {
-			if t.Spool != nil {
-				_ = t.Spool.Release() // after an error; else it is released by now
-			}
-		}
-	}()
-	files := fetch.Files(v.Model, v.outputs)
-	for _, f := range files {
-		f.ByRange = f.SHA256 == "" // nothing is there to compare a sum with
-	}
 	fetcher := &fetch.Fetcher{
-		Source: v.Source, Tasks: tasks, Files: files, Ledger: ledger.New("", false),
-		Room:     &spool.Room{Dir: dir, Disk: spool.NewBudget(0), Memory: spool.NewBudget(0)},
+		Source: v.Source, Model: v.Model, Tasks: fetch.NewTasks(v.outputs), Ledger: ledger.New("", false),
+		Room:      &spool.Room{Dir: dir, Disk: spool.NewBudget(0), Memory: spool.NewBudget(0)},
 		Uncounted: true, Progress: v.Progress,
 	}
+	defer func() { _ = fetcher.Leave() }()
 	work := &forward.Work{
 		Fetcher: fetcher, Comparer: &compare.Comparer{Workers: v.Workers, GPU: v.GPU, Progress: v.Progress}, Stored: v.DF11,
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"io"
 	"slices"
 
@@ -25,16 +26,18 @@ const blocksPerFile = 6
 // returns.
 type Fetcher struct {
 	Source model.Source
+	Model  *model.Model
 	Tasks  []*Task
-	Files  []*File
 	Ledger *ledger.Ledger // says what is done, and records what arrived for good
 	Room   *spool.Room    // for spools
 	// Parallel is the number of files that are read at once if the source is local; from a Hub it is one.
 	Parallel  int
+	ByRange   bool // of every file, only what is needed is read
 	Uncounted bool // outputs are made already: exponents are not counted
 	Progress  *progress.Counters
 
 	byOutput map[*spans.Output]*Task
+	files    []*sourceFile
 	complete chan<- *Task
 }
 
@@ -42,8 +45,13 @@ type Fetcher struct {
 func (f *Fetcher) Run(ctx context.Context, complete chan<- *Task) error {
 	f.complete = complete
 	f.byOutput = map[*spans.Output]*Task{}
+	var outputs []*spans.Output
 	for _, t := range f.Tasks {
 		f.byOutput[t.Output] = t
+		outputs = append(outputs, t.Output)
+	}
+	f.layOut(outputs)
+	for _, t := range f.Tasks {
 		if InPlace(f.Source, t.Output) {
 			f.holdInPlace(t)
 		}
@@ -51,15 +59,15 @@ func (f *Fetcher) Run(ctx context.Context, complete chan<- *Task) error {
 	ready := slices.DeleteFunc(slices.Clone(f.Tasks), func(t *Task) bool { return !t.complete() || f.Ledger.Done(t.Path) })
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error { return f.sendReady(ctx, ready) })
-	g.Go(func() error { return f.files(ctx) })
+	g.Go(func() error { return f.readFiles(ctx) })
 	return g.Wait()
 }
 
-// files reads one file after the other, or a few at once.
-func (f *Fetcher) files(ctx context.Context) error {
+// readFiles reads one file after the other, or a few at once.
+func (f *Fetcher) readFiles(ctx context.Context) error {
 	g, ctx := errgroup.WithContext(ctx)
 	g.SetLimit(f.filesAtOnce())
-	for _, file := range f.Files {
+	for _, file := range f.files {
 		if ctx.Err() != nil {
 			break
 		}
@@ -92,7 +100,7 @@ func (f *Fetcher) holdInPlace(t *Task) {
 			continue
 		}
 		t.hold(x)
-		if f.Files[x.File].ByRange && !f.Ledger.Done(t.Path) { // else the pass that hashes the file counts it
+		if f.files[x.File].byRange && !f.Ledger.Done(t.Path) { // else the pass that hashes the file counts it
 			f.Progress.Fetched.Add(x.Length)
 		}
 	}
@@ -140,9 +148,9 @@ func inPlaceSpool(src model.Source, o *spans.Output) *spool.Spool {
 
 // file reads one file. Where its bytes can be read again at any time, hashing is a pass of its own: the hash of a file is one chain of
 // steps, which takes longer than anything else does with its bytes, and no output waits for it.
-func (f *Fetcher) file(ctx context.Context, file *File) error {
+func (f *Fetcher) file(ctx context.Context, file *sourceFile) error {
 	switch {
-	case file.ByRange:
+	case file.byRange:
 		return f.ranges(ctx, file)
 	case f.inPlace():
 		g, ctx := errgroup.WithContext(ctx)
@@ -154,7 +162,7 @@ func (f *Fetcher) file(ctx context.Context, file *File) error {
 }
 
 // whole reads all of a file in order, and records its hash if that is right.
-func (f *Fetcher) whole(ctx context.Context, file *File, use func(context.Context, block) error) error {
+func (f *Fetcher) whole(ctx context.Context, file *sourceFile, use func(context.Context, block) error) error {
 	h := sha256.New()
 	if err := f.pass(ctx, stretch{file, h, 0, file.Size}, use); err != nil {
 		return err
@@ -179,16 +187,16 @@ func (f *Fetcher) needs(d spans.Delivery) bool {
 }
 
 // ranges reads only the segments that are needed. Neighbors closer than a block are read as one.
-func (f *Fetcher) ranges(ctx context.Context, file *File) error {
+func (f *Fetcher) ranges(ctx context.Context, file *sourceFile) error {
 	needed := func(s spans.Segment) bool { return slices.ContainsFunc(s.To, f.needs) }
-	for i := 0; i < len(file.Segments); {
-		if !needed(file.Segments[i]) {
+	for i := 0; i < len(file.segments); {
+		if !needed(file.segments[i]) {
 			i++
 			continue
 		}
-		from, end := file.Segments[i].Off, file.Segments[i].End
-		for i++; i < len(file.Segments) && needed(file.Segments[i]) && file.Segments[i].Off-end < streams.BlockBytes; i++ {
-			end = file.Segments[i].End
+		from, end := file.segments[i].Off, file.segments[i].End
+		for i++; i < len(file.segments) && needed(file.segments[i]) && file.segments[i].Off-end < streams.BlockBytes; i++ {
+			end = file.segments[i].End
 		}
 		s := &scatterer{Fetcher: f, file: file}
 		if err := f.pass(ctx, stretch{file, nil, from, end}, s.scatter); err != nil {
@@ -239,12 +247,22 @@ func (f *Fetcher) pass(ctx context.Context, x stretch, use func(context.Context,
 	return g.Wait()
 }
 
+// Leave closes the spools that are left after Run; those that outlive the process stay for the next run.
+func (f *Fetcher) Leave() (err error) {
+	for _, t := range f.Tasks {
+		if t.Spool != nil {
+			err = errors.Join(err, t.Spool.Leave())
+		}
+	}
+	return err
+}
+
 // Sum gives the sha256 of a weight file, which is read and hashed side by side. It is for files of which nobody publishes one, such as
 // local files.
 func Sum(ctx context.Context, src model.Source, file model.File) (string, error) {
 	f := Fetcher{Source: src, Progress: &progress.Counters{}}
 	h := sha256.New()
-	if err := f.pass(ctx, stretch{&File{File: file}, h, 0, file.Size}, nothing); err != nil {
+	if err := f.pass(ctx, stretch{&sourceFile{File: file}, h, 0, file.Size}, nothing); err != nil {
 		return "", err
 	}
 	return hex.EncodeToString(h.Sum(nil)), nil

@@ -9,27 +9,34 @@ import (
 	"github.com/df11-convert/df11-convert/internal/spans"
 )
 
-// A File is one source file, and how it is read.
-type File struct {
+// sourceFile is one source file, and how it is read.
+type sourceFile struct {
 	model.File
-	Segments []spans.Segment
-	// ByRange: only tensors that are still needed are read, under no hash. Else all of the file is, from its first byte to its last.
-	ByRange bool
+	segments []spans.Segment // what the outputs want of it
+	// byRange: only tensors that are still needed are read, under no hash. Else all of the file is, from its first byte to its last.
+	byRange bool
 }
 
-// Files lists the source files of a model, with what the outputs want of each.
-func Files(m *model.Model, outputs []*spans.Output) []*File {
-	var files []*File
-	segments := spans.Segments(outputs, len(m.Listing.Weights))
-	for i, w := range m.Files() {
-		files = append(files, &File{File: w, Segments: segments[i]})
+// layOut lists the source files and decides how each is read: whole and through its hash if nothing of it is there, else by range. A
+// file whose hash was right is not read again. If some of it has to be, that hash does not cover what comes now.
+func (f *Fetcher) layOut(outputs []*spans.Output) {
+	segments := spans.Segments(outputs, len(f.Model.SHA256))
+	there := func(d spans.Delivery) bool { return !f.needs(d) }
+	for i, w := range f.Model.Files() {
+		file := &sourceFile{File: w, segments: segments[i]}
+		_, known := f.Ledger.File(file.Path)
+		if known && file.delivers(f.needs) {
+			f.Ledger.ForgetFile(file.Path)
+		}
+		unhashed := f.Uncounted && file.SHA256 == "" // nothing is there to compare a sum with
+		file.byRange = f.ByRange || unhashed || known || file.delivers(there)
+		f.files = append(f.files, file)
 	}
-	return files
 }
 
-// Delivers reports whether one of the file's deliveries fits.
-func (f *File) Delivers(fits func(spans.Delivery) bool) bool {
-	return slices.ContainsFunc(f.Segments, func(s spans.Segment) bool { return slices.ContainsFunc(s.To, fits) })
+// delivers reports whether one of the file's deliveries fits.
+func (f *sourceFile) delivers(fits func(spans.Delivery) bool) bool {
+	return slices.ContainsFunc(f.segments, func(s spans.Segment) bool { return slices.ContainsFunc(s.To, fits) })
 }
 
 // HeaderError says that a source file does not begin with the header that the plan was made from, so that the plan may
@@ -41,7 +48,7 @@ func (e *HeaderError) Error() string {
 }
 
 // checkHeader compares what p, read at off, holds of the header.
-func (f *File) checkHeader(off int64, p []byte) error {
+func (f *sourceFile) checkHeader(off int64, p []byte) error {
 	const start = 8 // the header follows its length
 	from, end := max(off, start), min(off+int64(len(p)), f.Header.DataStart())
 	if from < end && !bytes.Equal(p[from-off:end-off], f.Header.Raw[from-start:end-start]) {

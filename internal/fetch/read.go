@@ -12,7 +12,7 @@ import (
 
 // stretch is [from, end) of a file, which is read in one go; through the hash, unless that is nil.
 type stretch struct {
-	file      *File
+	file      *sourceFile
 	hash      hash.Hash
 	from, end int64
 }
@@ -62,7 +62,7 @@ func (x stretch) failed(err error, at int64) error {
 // cut begins a block at off: it ends where the segment there ends, or where the next one begins. next is the first segment
 // that is not behind off.
 func (x stretch) cut(next *int, off int64) (b block, stop int64) {
-	segments := x.file.Segments
+	segments := x.file.segments
 	for *next < len(segments) && segments[*next].End <= off {
 		*next++
 	}
@@ -85,7 +85,7 @@ func (x stretch) sum(ctx context.Context, p *progress.Counters, in <-chan block,
 			x.hash.Write(b.buf)
 			done(int64(len(b.buf)))
 		}
-		if x.hash != nil || x.file.ByRange {
+		if x.hash != nil || x.file.byRange {
 			p.Fetched.Add(int64(len(b.buf)))
 		}
 		if err := streams.Send(ctx, out, b); err != nil {

@@ -17,7 +17,7 @@ var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 // scatterer gives the blocks of one file to the tasks that need them.
 type scatterer struct {
 	*Fetcher
-	file *File
+	file *sourceFile
 
 	to      []spans.Delivery // who needs this segment
 	crcs    []uint32         // of what each has of it so far
@@ -29,7 +29,7 @@ func (s *scatterer) scatter(ctx context.Context, b block) error {
 	if b.segment < 0 {
 		return nil
 	}
-	seg := s.file.Segments[b.segment]
+	seg := s.file.segments[b.segment]
 	if b.off == seg.Off {
 		s.begin(seg)
 	}

@@ -30,7 +30,7 @@ func TestNoChangedByteIsVerified(t *testing.T) {
 	outputs, counters := spans.Outputs(p), &progress.Counters{}
 	tasks := fetch.NewTasks(outputs)
 	complete := make(chan *fetch.Task, len(tasks))
-	f := fetch.Fetcher{Source: src, Tasks: tasks, Files: fetch.Files(m, outputs), Ledger: ledger.New("", true), Progress: counters}
+	f := fetch.Fetcher{Source: src, Model: m, Tasks: tasks, Ledger: ledger.New("", true), Progress: counters}
 	must(t, f.Run(t.Context(), complete))
 	close(complete)
 	w := &Work{
