@@ -13,7 +13,7 @@ type JumpClock struct {
 	waited time.Duration
 }
 
-// NewJumpClock makes a clock that shows now. Links of a server expire by the present time, unless it has this clock as well.
+// NewJumpClock makes a clock that shows now.
 func NewJumpClock(now time.Time) *JumpClock { return &JumpClock{now: now} }
 
 // Now is the time that the clock shows.

@@ -98,7 +98,7 @@ func apply(c *call, q newCommit) (any, error) {
 	if err := checkCommittedCard(files["README.md"], head.Files["README.md"]); err != nil {
 		return nil, err
 	}
-	oid := rp.add(c.cfg.clock(), ref, &Commit{Title: q.header.Summary, Message: q.header.Description, Author: c.user.Name, Files: files})
+	oid := rp.add(c.cfg.clock(), ref, &Commit{Title: q.header.Summary, Message: q.header.Description, Files: files})
 	if ref == "refs/heads/main" {
 		err = c.land(rp.name, head.Files, files)
 	}

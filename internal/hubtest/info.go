@@ -58,13 +58,9 @@ func siblings(c *Commit, blobs bool) []map[string]any {
 }
 
 func refs(c *call) (any, error) {
-	groups := map[string][]map[string]any{"branches": {}, "converts": {}, "tags": {}}
+	branches := []map[string]any{}
 	for _, ref := range slices.Sorted(maps.Keys(c.repo.refs)) {
-		group, name := "branches", strings.TrimPrefix(ref, "refs/heads/")
-		if tag, ok := strings.CutPrefix(ref, "refs/tags/"); ok {
-			group, name = "tags", tag
-		}
-		groups[group] = append(groups[group], map[string]any{"name": name, "ref": ref, "targetCommit": c.repo.refs[ref]})
+		branches = append(branches, map[string]any{"name": strings.TrimPrefix(ref, "refs/heads/"), "ref": ref, "targetCommit": c.repo.refs[ref]})
 	}
-	return groups, nil
+	return map[string]any{"branches": branches, "converts": []any{}, "tags": []any{}}, nil
 }

@@ -6,7 +6,6 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-	"time"
 )
 
 const lfsType = "application/vnd.git-lfs+json"
@@ -63,16 +62,11 @@ func (c *call) batchObject(q batchRequest, p lfsPointer, m map[string]any) (mult
 	if multipart = p.Size >= c.cfg.multipartFrom && slices.Contains(q.Transfers, "multipart"); multipart {
 		upload = c.multipartAction(p)
 	} else {
-		href := c.sign(http.MethodPut, "/upload/"+c.repo.name+"/"+p.OID, "x-id=PutObject")
-		upload = c.action(href)
+		upload = map[string]any{"href": c.sign(http.MethodPut, "/upload/"+c.repo.name+"/"+p.OID, "x-id=PutObject")}
 	}
 	verify := map[string]any{"href": c.URL + "/" + c.repo.name + ".git/info/lfs/objects/verify"}
 	m["actions"] = map[string]any{"upload": upload, "verify": verify}
 	return multipart
-}
-
-func (c *call) action(href string) map[string]any {
-	return map[string]any{"href": href, "expires_in": 900, "expires_at": c.cfg.clock().Add(15 * time.Minute).UTC().Format(time.RFC3339)}
 }
 
 // multipartAction opens a session and signs one URL per part.
@@ -84,9 +78,7 @@ func (c *call) multipartAction(p lfsPointer) map[string]any {
 		header[fmt.Sprintf("%05d", n)] = c.sign(http.MethodPut, fmt.Sprintf("/multipart/%s/%d", ses.id, n), query)
 	}
 	href := fmt.Sprintf("%s/api/complete_multipart?uploadId=%s&bucket=hub&prefix=%s&expiration=soon", c.URL, ses.id, strings.ReplaceAll(c.repo.name, "/", "%2F"))
-	m := c.action(href)
-	m["header"] = header
-	return m
+	return map[string]any{"href": href, "header": header}
 }
 
 func lfsVerify(c *call, p lfsPointer) (any, error) {

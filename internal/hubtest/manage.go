@@ -54,14 +54,6 @@ func createRepo(c *call, q repoRequest) (any, error) {
 	return map[string]any{"url": link, "name": name, "id": blobID([]byte(name))[:24], "private": rp.opts.Private}, c.land(name, nil, rp.resolve("main").Files)
 }
 
-func settings(c *call, q struct{ Visibility string }) (any, error) {
-	if q.Visibility != "private" && q.Visibility != "public" {
-		return nil, fail(http.StatusBadRequest, "visibility must be \"private\" or \"public\"")
-	}
-	c.repo.opts.Private = q.Visibility == "private"
-	return map[string]any{"private": c.repo.opts.Private, "gated": c.repo.opts.Gated}, nil
-}
-
 func createBranch(c *call, q struct{ StartingPoint string }) (any, error) {
 	branch := c.r.PathValue("branch")
 	if strings.HasPrefix(branch, "refs/") {

@@ -1,6 +1,7 @@
 package hubtest
 
 import (
+	"cmp"
 	"crypto/sha1"
 	"crypto/sha256"
 	"encoding/hex"
@@ -27,7 +28,6 @@ type repo struct {
 type Commit struct {
 	OID, Parent    string
 	Title, Message string
-	Author         string
 	Date           time.Time
 	Files          map[string]File
 }
@@ -100,7 +100,7 @@ func (rp *repo) add(now time.Time, ref string, c *Commit) string {
 	return c.OID
 }
 
-// resolve turns a branch, tag, full ref or commit id into a commit, nil when there is none, or no repo.
+// resolve turns a branch, full ref or commit id into a commit, nil when there is none, or no repo.
 func (rp *repo) resolve(rev string) *Commit {
 	if rp == nil {
 		return nil
@@ -108,12 +108,7 @@ func (rp *repo) resolve(rev string) *Commit {
 	if rev == "HEAD" {
 		rev = "main"
 	}
-	for _, ref := range []string{rev, "refs/heads/" + rev, "refs/tags/" + rev} {
-		if oid, ok := rp.refs[ref]; ok && strings.HasPrefix(ref, "refs/") {
-			return rp.commits[oid]
-		}
-	}
-	return rp.commits[rev]
+	return rp.commits[cmp.Or(rp.refs[branchRef(rev)], rev)]
 }
 
 func branchRef(branch string) string {

@@ -13,7 +13,7 @@ func TestRoutes(t *testing.T) {
 	first := s.AddRepo("me/m", map[string][]byte{"README.md": []byte("---\npipeline_tag: x\n---\n"), "w.safetensors": data})
 	s.AddRepo("me/old", map[string][]byte{"a b.txt": []byte("hi")})
 	s.Rename("me/old", "me/new")
-	const create, branch, settings, card = "/api/repos/create", "/api/models/me/m/branch/", "/api/models/me/m/settings", "/api/validate-yaml"
+	const create, branch, card = "/api/repos/create", "/api/models/me/m/branch/", "/api/validate-yaml"
 	for _, tc := range []struct {
 		method, path, body string
 		status             int
@@ -41,9 +41,6 @@ func TestRoutes(t *testing.T) {
 		{"DELETE", branch + "work%2F1", ``, 200, ""},
 		{"DELETE", branch + "work%2F1", ``, 404, codeRevisionNotFound},
 		{"DELETE", branch + "main", ``, 403, ""},
-		{"PUT", settings, `{"visibility":"private"}`, 200, `"private":true`},
-		{"PUT", settings, `{"visibility":"sometimes"}`, 400, ""},
-		{"PUT", settings, `{"visibility":"public"}`, 200, `"private":false`},
 		{"GET", "/api/models/me/old/tree/refs%2Fpr%2F1?x", "", 307, "/api/models/me/new/tree/refs%2Fpr%2F1?x"},
 		{"GET", "/me/old/resolve/main/a%20b.txt", "", 307, "/me/new/resolve/main/a%20b.txt"},
 		{"GET", "/me/old.git/info/lfs/objects/batch", "", 307, "/me/new.git/info/lfs/objects/batch"},

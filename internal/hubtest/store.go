@@ -47,7 +47,7 @@ func (s *store) newRepo(name string) *repo {
 		refs: map[string]string{}, commits: map[string]*Commit{}, holds: map[string]bool{},
 	}
 	first := map[string]File{attributesFile: gitFile(defaultAttributes)}
-	rp.add(s.cfg.clock(), "refs/heads/main", &Commit{Title: "initial commit", Author: "system", Files: first})
+	rp.add(s.cfg.clock(), "refs/heads/main", &Commit{Title: "initial commit", Files: first})
 	s.repos[name] = rp
 	delete(s.renames, name)
 	return rp
@@ -77,7 +77,7 @@ func (s *store) Push(name, branch string, files map[string][]byte) string {
 			next[path] = gitFile(string(content))
 		}
 	}
-	return rp.add(s.cfg.clock(), ref, &Commit{Title: "Upload files", Author: rp.namespace(), Files: next})
+	return rp.add(s.cfg.clock(), ref, &Commit{Title: "Upload files", Files: next})
 }
 
 // AddGenerated commits one large file whose bytes are read from body when they are asked for; body must answer the same
@@ -100,7 +100,7 @@ func (s *store) AddGenerated(name, path string, size int64, sha256 string, body 
 	rp.holds[sha256] = true
 	files := maps.Clone(rp.resolve("main").Files)
 	files[path] = largeFile(sha256, size)
-	return rp.add(s.cfg.clock(), "refs/heads/main", &Commit{Title: "Upload " + path, Author: rp.namespace(), Files: files}), nil
+	return rp.add(s.cfg.clock(), "refs/heads/main", &Commit{Title: "Upload " + path, Files: files}), nil
 }
 
 // mustRepo finds a repo for a test, which is wrong about the name when there is none.
@@ -178,7 +178,7 @@ func (s *store) hold(name string, o *object) {
 	}
 }
 
-// CreateBranch points a new branch (or tag, as refs/tags/…) at a revision.
+// CreateBranch points a new branch at a revision.
 func (s *store) CreateBranch(name, branch, rev string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -237,7 +237,7 @@ func (s *store) ReadFile(name, rev, path string) ([]byte, error) {
 	return io.ReadAll(r)
 }
 
-// Refs returns every ref of a repo (refs/heads/main, refs/tags/v1, …) with its commit.
+// Refs returns every ref of a repo (refs/heads/main, …) with its commit.
 func (s *store) Refs(name string) map[string]string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
