@@ -174,15 +174,13 @@ func (f *sourceFlags) open(ctx context.Context, u *ui, spec string) (*opened, er
 	if err != nil {
 		return nil, err
 	}
-	if o.plan, err = plan.New(ctx, o.model.Listing, opt); err != nil {
-		err = fmt.Errorf("plan %s: %w", spec, err)
-	} else if err = o.model.CheckCopies(o.plan); err != nil {
-		err = fmt.Errorf("source %s: %w", spec, err)
+	if o.plan, err = plan.New(ctx, o.model.Listing, opt); err == nil {
+		err = o.model.CheckCopies(o.plan)
 	}
 	if err != nil {
 		estimate.HintF32(ctx, o.source, o.model, opt, err)
 		o.Close()
-		return nil, err
+		return nil, fmt.Errorf("%s: %w", spec, err)
 	}
 	return o, nil
 }
@@ -198,7 +196,7 @@ func (f *sourceFlags) openSource(ctx context.Context, u *ui, spec string, opt pl
 	o := &opened{}
 	var err error
 	if o.source, o.model, err = model.OpenLocal(ctx, spec, opt); err != nil {
-		return nil, fmt.Errorf("source %s: %w", spec, err)
+		return nil, fmt.Errorf("%s: %w", spec, err)
 	}
 	return o, nil
 }
@@ -214,7 +212,7 @@ func (f *sourceFlags) openRepo(ctx context.Context, u *ui, spec string, opt plan
 	case wraps[*hub.Error](err): // which names the source
 		return nil, err
 	case err != nil:
-		return nil, fmt.Errorf("source %s: %w", spec, err)
+		return nil, fmt.Errorf("%s: %w", spec, err)
 	}
 	return o, nil
 }
