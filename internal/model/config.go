@@ -19,8 +19,8 @@ import (
 func (d *DF11) readConfig(ctx context.Context) error {
 	var found []string
 	var atRoot error // what is wrong with the root's config.json
-	for _, ref := range d.from.configs() {
-		b, err := d.from.read(ctx, ref, maxConfigBytes)
+	for _, ref := range d.configs() {
+		b, err := d.read(ctx, ref, maxConfigBytes)
 		if err != nil {
 			return err
 		}
@@ -49,7 +49,7 @@ func (d *DF11) readConfig(ctx context.Context) error {
 
 // aloneIn refuses a model at the root beside the DF11 model in a folder: a loader that is given the whole takes that one.
 func (d *DF11) aloneIn(dir string) error {
-	for _, ref := range d.from.refs {
+	for _, ref := range d.refs {
 		if !strings.Contains(ref.Path, "/") && plan.IsLoaded(ref.Path) {
 			return Invalidf(ref.Path, "another model beside the DF11 model, which is in %s", dir)
 		}

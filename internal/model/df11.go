@@ -36,8 +36,8 @@ type DF11 struct {
 	CardModel string
 	CardParts []string
 
-	from    *files
-	weights []plan.WeightFile // the weight files that a loader reads
+	*files
+	loaded  []plan.WeightFile // the weight files that a loader reads
 	tensors map[string]Stored // of the weight files, by name
 }
 
@@ -69,7 +69,7 @@ func OpenDF11Local(ctx context.Context, name string, memory int64) (*DF11, error
 	if err != nil {
 		return nil, err
 	}
-	return openDF11(ctx, &DF11{Name: name, from: f}, memory)
+	return openDF11(ctx, &DF11{Name: name, files: f}, memory)
 }
 
 // OpenDF11Hub opens a DF11 repo at one commit. Its weights are read in pieces, of which it keeps at most pieceBytes; 0 is 96 MiB. Close
@@ -84,7 +84,7 @@ func OpenDF11Hub(ctx context.Context, c *hub.Client, repo, revision string, memo
 		return nil, err
 	}
 	f.pieces = NewReaders(ctx, c, pieceBytes)
-	return openDF11(ctx, &DF11{Name: info.ID, Commit: info.SHA, from: f}, memory)
+	return openDF11(ctx, &DF11{Name: info.ID, Commit: info.SHA, files: f}, memory)
 }
 
 // OpenOutputs opens the outputs of a conversion that has not ended, as far as refs name them: those that are in the folder there,
@@ -92,7 +92,7 @@ func OpenDF11Hub(ctx context.Context, c *hub.Client, repo, revision string, memo
 // not; remote is nil if all do. Close it.
 func OpenOutputs(ctx context.Context, refs []hub.FileRef, path func(name string) string, remote *hub.Client, pieceBytes int64) (*DF11, error) {
 	f := &files{refs: refs, client: remote}
-	d := &DF11{from: f}
+	d := &DF11{files: f}
 	if remote != nil {
 		f.pieces = NewReaders(ctx, remote, pieceBytes)
 	}
@@ -118,8 +118,8 @@ func openDF11(ctx context.Context, d *DF11, memory int64) (*DF11, error) {
 
 // load opens all weight files, and reads config, manifest, card, and the header of every weight file that the official loader reads.
 func (d *DF11) load(ctx context.Context, memory int64) error {
-	weights := slices.DeleteFunc(slices.Clone(d.from.refs), func(ref hub.FileRef) bool { return !plan.IsSafetensors(ref.Path) })
-	if err := d.from.open(weights); err != nil {
+	weights := slices.DeleteFunc(slices.Clone(d.refs), func(ref hub.FileRef) bool { return !plan.IsSafetensors(ref.Path) })
+	if err := d.open(weights); err != nil {
 		return err
 	}
 	if err := d.readConfig(ctx); err != nil {
@@ -131,11 +131,11 @@ func (d *DF11) load(ctx context.Context, memory int64) error {
 	if err := d.readCard(ctx); err != nil {
 		return err
 	}
-	return d.readHeaders(ctx, d.from.weightsIn(d.Dir))
+	return d.readHeaders(ctx, d.weightsIn(d.Dir))
 }
 
 func (d *DF11) readManifest(ctx context.Context, memory int64) error {
-	ref, ok := d.from.find(metadata.ManifestName)
+	ref, ok := d.find(metadata.ManifestName)
 	if !ok {
 		return nil
 	}
@@ -143,7 +143,7 @@ func (d *DF11) readManifest(ctx context.Context, memory int64) error {
 	if memory > 0 && ref.Size > limit {
 		return fmt.Errorf("%s has %d bytes: to read more than %d needs more --memory", ref.Path, ref.Size, limit)
 	}
-	b, err := d.from.read(ctx, ref, limit)
+	b, err := d.read(ctx, ref, limit)
 	if err != nil {
 		return err
 	}
@@ -159,7 +159,7 @@ var loadedAs = regexp.MustCompile(`bfloat16_model=pipe\.(\w+)|(\w+)=part, torch_
 // readCard finds what the card says of the original. It names a model as the original if it names one repo alone, with no other
 // relation than a conversion.
 func (d *DF11) readCard(ctx context.Context) error {
-	text, front, err := d.from.card(ctx)
+	text, front, err := d.card(ctx)
 	base, relation := front.Strings("base_model"), front.String("base_model_relation")
 	if len(base) == 1 && hub.ValidRepoID(base[0]) == nil && (relation == "" || relation == metadata.RelationQuantized) {
 		d.CardModel = base[0]
@@ -173,7 +173,7 @@ func (d *DF11) readCard(ctx context.Context) error {
 // readHeaders finds the tensors of the weight files. A header that is wrong is an InvalidError; one that could not be read
 // says nothing of the model.
 func (d *DF11) readHeaders(ctx context.Context, refs []hub.FileRef) (err error) {
-	if d.weights, err = d.from.headers(ctx, refs); err != nil {
+	if d.loaded, err = d.headers(ctx, refs); err != nil {
 		header, remote := (*headerError)(nil), (*hub.Error)(nil)
 		if errors.As(err, &header) && !errors.As(err, &remote) && ctx.Err() == nil {
 			return Invalidf(header.file, "%v", header.err)
@@ -181,7 +181,7 @@ func (d *DF11) readHeaders(ctx context.Context, refs []hub.FileRef) (err error) 
 		return err
 	}
 	d.tensors = map[string]Stored{}
-	for _, w := range d.weights {
+	for _, w := range d.loaded {
 		for _, t := range w.Header.Tensors {
 			if other, twice := d.tensors[t.Name]; twice {
 				return Invalidf(w.Path, "tensor %s is in %s as well", t.Name, other.File)
@@ -195,41 +195,30 @@ func (d *DF11) readHeaders(ctx context.Context, refs []hub.FileRef) (err error) 
 // Anew has the weight files of a repo fetched anew where they are read again; it is false where that would read the same bytes. No
 // hash covers the ranges that are read of them, so a bit may have become wrong on its way: a fault is told if it is found twice.
 func (d *DF11) Anew(ctx context.Context) (fetched bool) {
-	for _, w := range d.weights {
-		fetched = d.from.anew(ctx, w.Path) || fetched
+	for _, w := range d.loaded {
+		fetched = d.anew(ctx, w.Path) || fetched
 	}
 	return fetched
 }
 
-// Close releases the files.
-func (d *DF11) Close() error { return d.from.Close() }
-
 // Remote reports whether files of the model may have to be fetched from a Hub.
-func (d *DF11) Remote() bool { return d.from.client != nil }
+func (d *DF11) Remote() bool { return d.client != nil }
 
 // WeightFiles are the weight files that the official loader reads, which lie in Dir, in the order of their names.
-func (d *DF11) WeightFiles() []plan.WeightFile { return d.weights }
+func (d *DF11) WeightFiles() []plan.WeightFile { return d.loaded }
 
 // File finds a file of the model.
 func (d *DF11) File(path string) (plan.File, bool) {
-	ref, ok := d.from.find(path)
+	ref, ok := d.find(path)
 	return planFile(ref), ok
 }
 
 // Local is the model's folder or file on this machine; "" for a repo.
 func (d *DF11) Local() string {
-	if d.from.dir == "" {
+	if d.dir == "" {
 		return ""
 	}
 	return d.Name
-}
-
-// Listing lists all files of the model.
-func (d *DF11) Listing() []plan.File { return d.from.listing() }
-
-// OpenFile reads a file whole. The last read fails if the bytes are not the published ones.
-func (d *DF11) OpenFile(ctx context.Context, path string) (io.ReadCloser, error) {
-	return d.from.OpenFile(ctx, path)
 }
 
 // Tensors lists the names of all tensors, sorted.
@@ -247,7 +236,7 @@ func (d *DF11) Section(name string) (*io.SectionReader, bool) {
 	if !ok {
 		return nil, false
 	}
-	return io.NewSectionReader(d.from.weights(t.File), t.at, t.NBytes()), true
+	return io.NewSectionReader(d.weights(t.File), t.at, t.NBytes()), true
 }
 
 // Problems lists the reasons, as far as headers and config show them, why the model would load wrongly (docs/format.md §14).
@@ -264,7 +253,7 @@ func (d *DF11) ProblemsAlone(ctx context.Context) ([]plan.Problem, error) {
 
 func (d *DF11) finished() plan.Finished {
 	o := plan.Finished{PatternDict: d.Dict}
-	for _, w := range d.weights {
+	for _, w := range d.loaded {
 		w.Path = path.Base(w.Path)
 		o.Files = append(o.Files, w)
 	}

@@ -99,7 +99,8 @@ func (f *files) checkCount() error {
 	return nil
 }
 
-func (f *files) listing() []plan.File {
+// Listing lists all files of the model.
+func (f *files) Listing() []plan.File {
 	var list []plan.File
 	for _, ref := range f.refs {
 		list = append(list, planFile(ref))

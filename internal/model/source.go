@@ -28,11 +28,8 @@ func (s *source) Stream(ctx context.Context, file int, off, end int64) (io.ReadC
 }
 
 func (s *source) ReadRange(ctx context.Context, file int, off, n int64) ([]byte, error) {
-	if s.client != nil {
-		return s.client.ReadRange(ctx, s.weights[file], off, n)
-	}
 	b := make([]byte, n)
-	return b, streams.ReadFull(s.Local(file), b, off)
+	return b, streams.ReadFull(s.sparse(ctx, s.weights[file].Path), b, off)
 }
 
 func (s *source) Local(file int) io.ReaderAt {
@@ -125,7 +122,7 @@ func openSource(ctx context.Context, f *files, m *Model, opt plan.Options) (Sour
 
 // describe reads the small files that the survey asks for, and the headers of the weights.
 func (s *source) describe(ctx context.Context, m *Model, opt plan.Options) error {
-	m.Listing = plan.Source{ID: m.ID, Commit: m.Commit, WeightFile: opt.WeightFile, Files: s.listing()}
+	m.Listing = plan.Source{ID: m.ID, Commit: m.Commit, WeightFile: opt.WeightFile, Files: s.Listing()}
 	survey, err := plan.Look(m.Listing.Files, opt)
 	if err != nil {
 		return err

@@ -41,7 +41,7 @@ func (d *DF11) CheckForm(unitPath string) error {
 
 // OpenUnit checks everything that the headers and the arrays of a unit show, and opens it to be decoded in order.
 func (d *DF11) OpenUnit(u *spans.Unit) (*verify.Unit, error) {
-	return d.openUnit(u, d.arrays(u.Path, d.from.weights))
+	return d.openUnit(u, d.arrays(u.Path, d.weights))
 }
 
 // OpenSparse is OpenUnit for reading a little here and there: of a remote file exactly the ranges that are read are fetched.
@@ -59,7 +59,7 @@ func (d *DF11) openUnit(u *spans.Unit, a verify.Arrays) (*verify.Unit, error) {
 // SparseArrays points at the six tensors of a unit, for reading a little here and there. A missing tensor is an empty section, which
 // verify.Open refuses.
 func (d *DF11) SparseArrays(ctx context.Context, unitPath string) verify.Arrays {
-	return d.arrays(unitPath, func(file string) io.ReaderAt { return d.from.sparse(ctx, file) })
+	return d.arrays(unitPath, func(file string) io.ReaderAt { return d.sparse(ctx, file) })
 }
 
 func (d *DF11) arrays(unitPath string, open func(file string) io.ReaderAt) verify.Arrays {
