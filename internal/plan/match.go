@@ -157,7 +157,7 @@ func matching(ctx context.Context, re *regexp.Regexp, paths []string) (found []s
 // refuseNoMatch refuses a pattern that matches no module. Unless the caller wrote the pattern, tied embeddings, a lacking head or
 // lacking weights are the cause.
 func (d *draft) refuseNoMatch(regex string) error {
-	detail, hint := fmt.Sprintf("pattern %q matches no module", regex), "remove it, or check the module paths with inspect"
+	detail, hint := fmt.Sprintf("pattern %q matches no module", regex), "remove it, or start from the dict that plan --write-pattern-dict writes"
 	switch e := d.entry; {
 	case d.plan.TiedEmbeddings:
 		hint = "the embeddings are tied, so the head is not stored; remove head and embedding from the pattern dict"

@@ -1,15 +1,14 @@
-// Opens report pages in headless Chromium and fails on console messages, on requests, on what hangs over the page's edge, and on what
+// Opens a report in headless Chromium and fails on console messages, on requests, on what hangs over the page's edge, and on what
 // axe finds.
 //
-//   node check.mjs CHROMIUM PAGE.html…             checks
+//   node check.mjs CHROMIUM PAGE.html              checks
 //   SCREENSHOTS=FOLDER node check.mjs …            and takes pictures
 import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
-import { basename } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import puppeteer from 'puppeteer-core';
 
-const [chromium, ...pages] = process.argv.slice(2);
+const [chromium, page] = process.argv.slice(2);
 const pictures = process.env.SCREENSHOTS;
 const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
 const faults = [];
@@ -18,23 +17,21 @@ const tab = await browser.newPage();
 let name;
 tab.on('console', m => faults.push(`${name}: console: ${m.text()}`));
 tab.on('request', r => { if (!/^(file|data):/.test(r.url())) faults.push(`${name}: asked for ${r.url()}`); });
-for (const page of pages) {
-  for (const [width, scheme] of [[1280, 'light'], [1280, 'dark'], [768, 'light'], [360, 'light'], [360, 'dark']]) {
-    name = `${basename(page, '.html')}-${width}-${scheme}`;
-    await tab.setViewport({ width, height: 900 });
-    await tab.emulateMediaFeatures([{ name: 'prefers-color-scheme', value: scheme }]);
-    await tab.goto(pathToFileURL(page));
-    const over = await tab.$$eval('main *, header *, footer', all => all.filter(e => e.getBoundingClientRect().right > innerWidth + 1).map(e => e.outerHTML.slice(0, 90)));
-    if (over.length) faults.push(`${name}: hangs over the right edge: ${over.slice(0, 3).join(' | ')}`);
-    if (!await tab.$eval('img', img => img.naturalWidth)) faults.push(`${name}: the picture is not shown`);
-    if (pictures) await tab.screenshot({ path: `${pictures}/${name}.png`, fullPage: true });
-    await tab.evaluate(axe); // a debugger's script, which the page's policy does not stop
-    const { violations } = await tab.evaluate(() => window.axe.run());
-    for (const v of violations) faults.push(`${name}: axe: ${v.id}: ${v.nodes.map(n => n.html.slice(0, 120)).join(' | ')}`);
-  }
-  if (pictures) await tab.pdf({ path: `${pictures}/${basename(page, '.html')}.pdf`, printBackground: true, preferCSSPageSize: true });
+for (const [width, scheme] of [[1280, 'light'], [1280, 'dark'], [768, 'light'], [360, 'light'], [360, 'dark']]) {
+  name = `${width}-${scheme}`;
+  await tab.setViewport({ width, height: 900 });
+  await tab.emulateMediaFeatures([{ name: 'prefers-color-scheme', value: scheme }]);
+  await tab.goto(pathToFileURL(page));
+  const over = await tab.$$eval('main *, header *, footer', all => all.filter(e => e.getBoundingClientRect().right > innerWidth + 1).map(e => e.outerHTML.slice(0, 90)));
+  if (over.length) faults.push(`${name}: hangs over the right edge: ${over.slice(0, 3).join(' | ')}`);
+  if (!await tab.$eval('img', img => img.naturalWidth)) faults.push(`${name}: the picture is not shown`);
+  if (pictures) await tab.screenshot({ path: `${pictures}/report-${name}.png`, fullPage: true });
+  await tab.evaluate(axe); // a debugger's script, which the page's policy does not stop
+  const { violations } = await tab.evaluate(() => window.axe.run());
+  for (const v of violations) faults.push(`${name}: axe: ${v.id}: ${v.nodes.map(n => n.html.slice(0, 120)).join(' | ')}`);
 }
+if (pictures) await tab.pdf({ path: `${pictures}/report.pdf`, printBackground: true, preferCSSPageSize: true });
 await browser.close();
 faults.forEach(f => console.error(f));
 if (faults.length) process.exit(1);
-console.log(`${pages.length} pages: nothing on the console, nothing over the edge from 360 to 1280 pixels, nothing that axe finds`);
+console.log('nothing on the console, nothing over the edge from 360 to 1280 pixels, nothing that axe finds');
