@@ -76,7 +76,7 @@ func (f *convertFlags) limitTime(ctx context.Context) (context.Context, func()) 
 	if f.stopAfter == 0 {
 		return ctx, func() {}
 	}
-	return context.WithTimeoutCause(ctx, f.stopAfter, fmt.Errorf("%w (--stop-after %s)", errTimeUp, f.stopAfter))
+	return context.WithTimeoutCause(ctx, f.stopAfter, fmt.Errorf("%w: time is up (--stop-after %s)", errInterrupted, f.stopAfter))
 }
 
 // settle checks what the flags say of the target, and divides the memory.

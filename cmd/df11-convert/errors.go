@@ -71,7 +71,7 @@ func oneOf(sentinels ...error) func(error) bool {
 
 // kinds are all kinds of errors. The first that fits an error counts; the last fits any.
 var kinds = []kind{
-	{"interrupted", oneOf(errInterrupted, errTimeUp), exitInterrupted, ""},
+	{"interrupted", oneOf(errInterrupted), exitInterrupted, ""},
 	{"usage", wraps[usageError], exitUsage, ""},
 	{"output", wraps[outputError], exitError, ""},
 	{"disk_full", atomicfile.IsNoSpace, exitError, "free some space, or use another disk"},

@@ -13,11 +13,8 @@ import (
 
 func main() { os.Exit(run(os.Args[1:], os.Stdout, os.Stderr)) }
 
-// The causes of a context that a signal has ended, or --stop-after.
-var (
-	errInterrupted = errors.New("interrupted")
-	errTimeUp      = errors.New("time is up")
-)
+// errInterrupted is the cause of a context that a signal has ended, or --stop-after.
+var errInterrupted = errors.New("interrupted")
 
 // run is the whole program: arguments in, exit code out.
 func run(args []string, stdout, stderr *os.File) int {

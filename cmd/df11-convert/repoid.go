@@ -5,21 +5,15 @@ import (
 	"net/url"
 	"os"
 	"regexp"
-	"slices"
 	"strings"
 
 	"github.com/df11-convert/df11-convert/hub"
 )
 
-// hubName is repoID for the Hubs in use.
-func hubName(text string) (string, error) {
-	return repoID(text, os.Getenv("HF_ENDPOINT"), os.Getenv(pushEndpoint))
-}
-
 // repoID turns the ways in which people name a model on the Hub into org/name or org/name@revision:
 // https://huggingface.co/org/name, with /tree/REVISION if they like, and hf://org/name@REVISION. Everything else comes back
-// as it is. endpoints are the addresses of the Hubs in use, "" for the usual one.
-func repoID(text string, endpoints ...string) (string, error) {
+// as it is.
+func repoID(text string) (string, error) {
 	if !strings.Contains(text, "://") {
 		return text, nil
 	}
@@ -28,15 +22,15 @@ func repoID(text string, endpoints ...string) (string, error) {
 		return "", usageError{err}
 	}
 	at, path := "", strings.Trim(u.EscapedPath(), "/")
-	inUse := func(endpoint string) bool {
-		home, err := url.Parse(endpoint)
+	inUse := func(variable string) bool {
+		home, err := url.Parse(os.Getenv(variable))
 		return err == nil && u.Scheme == home.Scheme && u.Host == home.Host
 	}
 	switch {
 	case u.Scheme == "hf":
 		path = strings.Trim(u.Host+"/"+path, "/")
 	case u.Scheme == "https" && (u.Host == "huggingface.co" || u.Host == "www.huggingface.co" || u.Host == "hf.co"),
-		slices.ContainsFunc(endpoints, inUse):
+		inUse("HF_ENDPOINT"), inUse(pushEndpoint):
 	default:
 		return "", hinted{usagef("%s is no address of a model on the Hub", text), "write org/name, https://huggingface.co/org/name or hf://org/name"}
 	}

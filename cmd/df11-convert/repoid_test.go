@@ -7,6 +7,7 @@ import (
 
 // TestRepoID: addresses are the repos that they name; what is none stays as it is.
 func TestRepoID(t *testing.T) {
+	t.Setenv("HF_ENDPOINT", "http://mirror:8080")
 	for text, want := range map[string]string{
 		"org/name": "org/name", "org/name@v1": "org/name@v1", "./folder": "./folder", `C:\models\x`: `C:\models\x`, "": "",
 		"https://huggingface.co/org/name":                    "org/name",
@@ -17,7 +18,7 @@ func TestRepoID(t *testing.T) {
 		"hf://org/name": "org/name", "hf://org/name@main": "org/name@main", "hf://models/org/name": "org/name",
 		"hf://org/name@refs%2Fpr%2F1": "org/name@refs/pr/1", "http://mirror:8080/org/name": "org/name",
 	} {
-		if got, err := repoID(text, "http://mirror:8080"); got != want || err != nil {
+		if got, err := repoID(text); got != want || err != nil {
 			t.Errorf("%s is %q (%v), want %q", text, got, err, want)
 		}
 	}
@@ -25,7 +26,7 @@ func TestRepoID(t *testing.T) {
 		"https://example.com/org/name", "https://huggingface.co/name", "https://huggingface.co/datasets/org/name",
 		"https://huggingface.co/org/name/blob/main/x", "ftp://huggingface.co/org/name", "http://huggingface.co/org/name", "hf://",
 	} {
-		if got, err := repoID(text, ""); err == nil {
+		if got, err := repoID(text); err == nil {
 			t.Errorf("%s is taken for %q", text, got)
 		}
 	}

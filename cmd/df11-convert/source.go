@@ -52,7 +52,7 @@ func (f *hubFlags) client(u *ui, side string) (*hub.Client, error) {
 // repo takes a Hub id apart, into the repo and the revision if there is one, and makes the client that asks for it. Errors name
 // the id.
 func (f *hubFlags) repo(u *ui, side, id string) (c *hub.Client, repo, revision string, err error) {
-	if id, err = hubName(id); err != nil {
+	if id, err = repoID(id); err != nil {
 		return nil, "", "", err
 	}
 	repo, revision, pinned := strings.Cut(id, "@")
@@ -139,7 +139,7 @@ func (f *sourceFlags) planOptions() (plan.Options, error) {
 		return opt, usageError{err}
 	}
 	opt.Layout = layout
-	if opt.Like, err = hubName(opt.Like); err != nil {
+	if opt.Like, err = repoID(opt.Like); err != nil {
 		return opt, err
 	}
 	if f.patternDict == "" {

@@ -75,13 +75,13 @@ func (f *targetFlags) checkLineage(u *ui, m *model.Model) error {
 
 // names takes addresses of the Hub for repo ids. An address of a branch chooses that branch.
 func (f *targetFlags) names() (err error) {
-	if f.repoID, err = hubName(f.repoID); err != nil {
+	if f.repoID, err = repoID(f.repoID); err != nil {
 		return err
 	}
 	if id, revision, ok := strings.Cut(f.repoID, "@"); ok && f.revision == "" {
 		f.repoID, f.revision = id, revision
 	}
-	f.baseModel, err = hubName(f.baseModel)
+	f.baseModel, err = repoID(f.baseModel)
 	return err
 }
 
