@@ -38,7 +38,7 @@ func (c *conversion) begin(ctx context.Context) (*forward.Work, error) {
 // or for a file that is copied.
 func (c *conversion) layOut(ctx context.Context) (*forward.Work, error) {
 	pending, leftovers := c.pending(), c.leftovers()
-	demand := budget.NewDemand(pending, spans.Segments(pending, len(c.Model.SHA256)), c.spooled, !c.folder.Stays, c.Memory.Spools)
+	demand := budget.NewDemand(pending, spans.Segments(pending, len(c.Model.SHA256)), c.Model.Local, !c.folder.Stays, c.Memory.Spools)
 	disk, err := c.freeDisk(pending, demand.Least())
 	if err != nil {
 		return nil, err
@@ -83,9 +83,6 @@ func (c *conversion) leftovers() []ledger.Output {
 	}
 	return slices.DeleteFunc(c.ledger.Outputs(), func(o ledger.Output) bool { return o.Committed })
 }
-
-// spooled reports whether an output needs a spool.
-func (c *conversion) spooled(o *spans.Output) bool { return !fetch.InPlace(c.Source, o) }
 
 // spareDisk is what is left free of a disk whose size nobody set a budget for: this much, or a twentieth of a small one.
 const spareDisk = 256 << 20
@@ -168,7 +165,7 @@ func (c *conversion) heldBytes(o *spans.Output) (n int64) {
 // says, and all of them if they leave too little disk for the others, since the fetcher would wait for ever.
 func (c *conversion) takeUpSpools(ctx context.Context, f *fetch.Fetcher) error {
 	begun := slices.DeleteFunc(slices.Clone(f.Tasks), func(t *fetch.Task) bool {
-		return len(c.ledger.Tensors(t.Path)) == 0 || c.ledger.Done(t.Path) || !c.spooled(t.Output)
+		return len(c.ledger.Tensors(t.Path)) == 0 || c.ledger.Done(t.Path) || !t.Spooled(c.Model.Local)
 	})
 	if !c.fitBeside(f, begun) {
 		begun = nil
@@ -197,7 +194,7 @@ func (c *conversion) fitBeside(f *fetch.Fetcher, begun []*fetch.Task) bool {
 	for _, t := range begun {
 		open = append(open, t.Output)
 	}
-	onDisk := func(o *spans.Output) bool { return !f.Room.InMemory[o] && c.spooled(o) }
+	onDisk := func(o *spans.Output) bool { return !f.Room.InMemory[o] && o.Spooled(c.Model.Local) }
 	return budget.PeakSpool(spans.Segments(c.pending(), len(c.Model.SHA256)), onDisk, open...) <= f.Room.Disk.Limit
 }
 

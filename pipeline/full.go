@@ -22,7 +22,7 @@ func (v *verification) full(ctx context.Context) (gpuUnits int, err error) {
 	v.Progress.SourceBytes.Store(spans.ProvedBytes(v.outputs))
 	v.Progress.OutputFiles.Store(int64(len(v.outputs)))
 	v.Progress.Expect(progress.Read, progress.Verify)
-	spooled := func(o *spans.Output) bool { return !fetch.InPlace(v.Source, o) }
+	spooled := func(o *spans.Output) bool { return o.Spooled(v.Model.Local) }
 	var dir *os.Root
 	if v.GPU != nil || slices.ContainsFunc(v.outputs, spooled) {
 		if err := os.MkdirAll(v.WorkDir, 0o700); err != nil {

@@ -34,8 +34,10 @@ type Demand struct {
 	outMin  int64           // what the largest finished file may take; 0 where none waits for its upload
 }
 
-// NewDemand looks at the outputs of which the segments are. With wait, finished files wait for their upload.
-func NewDemand(outputs []*spans.Output, segments [][]spans.Segment, spooled func(*spans.Output) bool, wait bool, memory int64) *Demand {
+// NewDemand looks at the outputs of which the segments are, of a local source or another one. With wait, finished files wait for their
+// upload.
+func NewDemand(outputs []*spans.Output, segments [][]spans.Segment, local, wait bool, memory int64) *Demand {
+	spooled := func(o *spans.Output) bool { return o.Spooled(local) }
 	d := &Demand{arrivals: inFileOrder(segments, spooled), memory: memory}
 	for _, o := range outputs {
 		if spooled(o) {

@@ -40,7 +40,7 @@ func TestDivide(t *testing.T) {
 		{"the large in memory", 9 * mb, 4 * mb, Shares{Spools: 3*mb + quarter, Outputs: 5*mb + 3*quarter, Memory: 4 * mb}, []int64{4 * mb}},
 	} {
 		outputs, segments := nested(4*mb, 2*mb, mb)
-		got, err := NewDemand(outputs, segments, all, true, tc.memory).Divide(tc.disk)
+		got, err := NewDemand(outputs, segments, false, true, tc.memory).Divide(tc.disk)
 		var inMemory []int64
 		for _, o := range outputs {
 			if got.InMemory[o] {
@@ -56,12 +56,12 @@ func TestDivide(t *testing.T) {
 	}
 	outputs, segments := nested(4*mb, 2*mb, mb)
 	outputs[2].Units = nil
-	if got, err := NewDemand(outputs, segments, all, true, 3*mb).Divide(20 * mb); err != nil || got.InMemory[outputs[2]] {
+	if got, err := NewDemand(outputs, segments, false, true, 3*mb).Divide(20 * mb); err != nil || got.InMemory[outputs[2]] {
 		t.Errorf("an output without a unit is open until the end, but a kill loses its spool: %+v %v", got, err)
 	}
 	for memory, least := range map[int64]int64{0: 12*mb + 2*quarter, 4 * mb: 8*mb + 2*quarter} { // all spools are open at once
 		tooSmall := (*DiskError)(nil)
-		if _, err := NewDemand(outputs, segments, all, true, memory).Divide(8 * mb); !errors.As(err, &tooSmall) || tooSmall.Need != least {
+		if _, err := NewDemand(outputs, segments, false, true, memory).Divide(8 * mb); !errors.As(err, &tooSmall) || tooSmall.Need != least {
 			t.Error(err)
 		}
 	}

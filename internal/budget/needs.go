@@ -77,8 +77,7 @@ type holding struct {
 // held bounds what outputs on their way take within the budget: their spools, and their finished files if sizes gives these. A
 // budget that is too small counts as the least that works.
 func (b Budget) held(m *model.Model, outputs []*spans.Output, sizes []int64) (h holding) {
-	spooled := func(o *spans.Output) bool { return !m.Local || o.Narrows() }
-	d := NewDemand(outputs, spans.Segments(outputs, len(m.Listing.Weights)), spooled, sizes != nil, b.Memory.Spools)
+	d := NewDemand(outputs, spans.Segments(outputs, len(m.Listing.Weights)), m.Local, sizes != nil, b.Memory.Spools)
 	h.unfinished = d.peak(all)
 	h.disk = d.spoolBound()
 	h.memory = min(h.disk, d.memory)

@@ -4,8 +4,6 @@ import (
 	"errors"
 	"math/rand/v2"
 	"testing"
-
-	"github.com/df11-convert/df11-convert/internal/spans"
 )
 
 // TestSpoolsKeepTheBound: however far the fetcher is ahead of a slow conversion, the spools take no more than a plan says.
@@ -22,7 +20,7 @@ func TestSpoolsKeepTheBound(t *testing.T) {
 		}
 		var unfinished, largest int64
 		var complete []int64
-		d := NewDemand(outputs, segments, all, false, 0)
+		d := NewDemand(outputs, segments, false, false, 0)
 		for _, a := range d.arrivals {
 			if a.begin {
 				unfinished += a.output.Size
@@ -53,8 +51,7 @@ func TestLeastDiskIsTheLeast(t *testing.T) {
 		}
 		outputs, segments := nested(sizes...)
 		local := rng.IntN(4) == 0
-		spooled := func(*spans.Output) bool { return !local }
-		want := NewDemand(outputs, segments, spooled, rng.IntN(2) == 0, rng.Int64N(20*mb))
+		want := NewDemand(outputs, segments, local, rng.IntN(2) == 0, rng.Int64N(20*mb))
 		least := want.Least()
 		if _, err := want.Divide(least); err != nil {
 			t.Fatalf("%d with %+v: %v", sizes, want, err)

@@ -52,7 +52,7 @@ func (f *Fetcher) Run(ctx context.Context, complete chan<- *Task) error {
 	}
 	f.layOut(outputs)
 	for _, t := range f.Tasks {
-		if InPlace(f.Source, t.Output) {
+		if !t.Spooled(f.Model.Local) {
 			f.holdInPlace(t)
 		}
 	}
@@ -86,11 +86,8 @@ func (f *Fetcher) filesAtOnce() int {
 
 // inPlace reports whether no output needs a spool.
 func (f *Fetcher) inPlace() bool {
-	return !slices.ContainsFunc(f.Tasks, func(t *Task) bool { return !InPlace(f.Source, t.Output) })
+	return !slices.ContainsFunc(f.Tasks, func(t *Task) bool { return t.Spooled(f.Model.Local) })
 }
-
-// InPlace reports whether an output can be made from the source files where they are, without a spool.
-func InPlace(src model.Source, o *spans.Output) bool { return src.Local(0) != nil && !o.Narrows() }
 
 // holdInPlace notes which tensors are in a spool that is the source file itself: those with no exponents to count, so nothing has to
 // arrive.
@@ -128,11 +125,11 @@ func (f *Fetcher) open(ctx context.Context, t *Task) error {
 				return
 			}
 		}
-		if InPlace(f.Source, t.Output) {
+		if t.Spooled(f.Model.Local) {
+			t.Spool, t.openErr = f.Room.New(ctx, t.Output)
+		} else {
 			t.Spool = inPlaceSpool(f.Source, t.Output)
-			return
 		}
-		t.Spool, t.openErr = f.Room.New(ctx, t.Output)
 	})
 	return t.openErr
 }

@@ -133,8 +133,12 @@ func (o *Output) Files() []int {
 	return slices.Compact(files)
 }
 
-// Narrows reports whether the output takes F32 tensors as BF16: then its source files cannot be its spool.
-func (o *Output) Narrows() bool {
+// Spooled reports whether the output's source bytes wait in a spool. Those of a local source do where they are, but for F32 tensors
+// that are taken as BF16.
+func (o *Output) Spooled(local bool) bool {
+	if !local {
+		return true
+	}
 	for t := range o.Tensors() {
 		if t.ExactF32 {
 			return true
