@@ -26,8 +26,7 @@ type codebook struct {
 	nBits [256]uint8
 	eof   code
 
-	limited bool // the 32-bit limiter acted, §5
-	tied    bool // and its last choice was among equal counts, §5
+	tied bool // the last choice of the 32-bit limiter was among equal counts, §5
 }
 
 // newCodebook takes the leaves of a finished tree in table order.

@@ -27,7 +27,7 @@ func (h *histogram) entries() []entry {
 func buildCodebook(h *histogram) *codebook {
 	original := h.entries()
 	tree := buildTree(original)
-	limited, tied := false, false
+	tied := false
 	for k := 2; tree.maxBelow > maxCodeBits; k++ {
 		var chosen []int
 		chosen, tied = smallest(original, k)
@@ -35,10 +35,10 @@ func buildCodebook(h *histogram) *codebook {
 		for _, i := range chosen {
 			demoted[i].count = 1
 		}
-		tree, limited = buildTree(demoted), true
+		tree = buildTree(demoted)
 	}
 	b := newCodebook(tree.codes())
-	b.limited, b.tied = limited, limited && tied
+	b.tied = tied
 	return b
 }
 

@@ -1,8 +1,6 @@
 package encoder
 
-import (
-	"encoding/binary"
-)
+import "encoding/binary"
 
 // Unit is the result of pass 1: the codebook, the tables, the exact size of every tensor, and the place in the coded
 // stream where each block begins. It is safe for concurrent use.
@@ -19,7 +17,6 @@ type Unit struct {
 	nMarked int     // chunks that have an output position
 	owners  [len(pairWidths)]*owners
 	table   []uint8 // index in pairWidths, by block
-	stats   Stats
 }
 
 // Stats describes a unit for plans and reports.
@@ -46,7 +43,6 @@ func (c *Counter) unit(book *codebook, total *histogram, rows []byte) *Unit {
 	}
 	u.chooseTables(c.counts)
 	u.nMarked = u.countMarked(c.last)
-	u.stats = Stats{NElems: u.nElems, Histogram: *total, CodeBits: book.nBits, NBits: end, TieBroken: book.tied}
 	return u
 }
 
@@ -109,7 +105,9 @@ func (u *Unit) nBytes() int64 { return (u.nBits() + 7) / 8 }
 func (u *Unit) nChunks() int64 { return (u.nBytes() + chunkBytes - 1) / chunkBytes }
 
 // Stats returns the unit's figures.
-func (u *Unit) Stats() Stats { return u.stats }
+func (u *Unit) Stats() Stats {
+	return Stats{NElems: u.nElems, Histogram: *u.total, CodeBits: u.book.nBits, NBits: u.nBits(), TieBroken: u.book.tied}
+}
 
 // splitPositions are the running sums of the sizes without the last, docs/format.md §8.
 func (u *Unit) splitPositions() []int64 {
