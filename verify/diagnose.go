@@ -1,13 +1,14 @@
 package verify
 
 import (
+	"cmp"
 	"encoding/binary"
 	"io"
 )
 
 // diagnose finds what is wrong with a chunk by decoding it slowly, as the GPU kernel does; the structure alone if src is nil.
 func (u *Unit) diagnose(c *codes, d *chunkData, src io.ReaderAt) error {
-	cause, nextGap := u.decodeAsKernel(c, d)
+	cause := u.decodeAsKernel(c, d)
 	if src != nil {
 		if err := u.firstMismatch(c, d, cause); err != nil {
 			return err
@@ -16,7 +17,7 @@ func (u *Unit) diagnose(c *codes, d *chunkData, src io.ReaderAt) error {
 	if cause == nil {
 		panic("verify: internal error: the decoders disagree")
 	}
-	if src != nil && nextGap {
+	if src != nil && cause.Array == arrayGaps && cause.Pos == int64(d.index+1)*chunkWindows {
 		return u.diagnoseNext(d.index+1, src, cause)
 	}
 	return cause
@@ -42,17 +43,14 @@ func (u *Unit) diagnoseNext(index int, src io.ReaderAt, cause *StructureError) e
 		return err
 	}
 	d := b.chunk(&u.layout, 0)
-	_, _ = u.decodeAsKernel(&b.codes[0], &d) // only the weights count here, not the faults of the chunk
-	if err := u.firstMismatch(&b.codes[0], &d, cause); err != nil {
-		return err
-	}
-	return cause
+	u.decodeAsKernel(&b.codes[0], &d) // only the weights count here, not the faults of the chunk
+	return cmp.Or(u.firstMismatch(&b.codes[0], &d, cause), error(cause))
 }
 
 // decodeAsKernel decodes chunk d exactly as a GPU does (docs/format.md §9): every window starts at its own gap, and its
-// weights come behind those of earlier windows. c gets the exponents, up to the first window that would hang. first is the
-// first place where the chunk contradicts itself, or nil; nextGap says that this place is the first gap of the next chunk.
-func (u *Unit) decodeAsKernel(c *codes, d *chunkData) (first *StructureError, nextGap bool) {
+// weights come behind those of earlier windows. c gets the exponents, up to the first window that would hang. The result is the
+// first place where the chunk contradicts itself, or nil; it may be the first gap of the next chunk.
+func (u *Unit) decodeAsKernel(c *codes, d *chunkData) *StructureError {
 	k := kernelWalk{unit: u, codes: c, chunk: d}
 	c.reset()
 	if !d.startsWell() {
@@ -60,20 +58,19 @@ func (u *Unit) decodeAsKernel(c *codes, d *chunkData) (first *StructureError, ne
 	}
 	for w := 0; w < chunkWindows && !k.done(); w++ {
 		if !k.window(w) {
-			return k.first, false
+			return k.first
 		}
 	}
 	k.finish()
-	return k.first, k.nextGap
+	return k.first
 }
 
 // kernelWalk is the state of decodeAsKernel.
 type kernelWalk struct {
-	unit    *Unit
-	codes   *codes
-	chunk   *chunkData
-	first   *StructureError
-	nextGap bool
+	unit  *Unit
+	codes *codes
+	chunk *chunkData
+	first *StructureError
 }
 
 // fault keeps the first fault. pos counts from the start of the chunk for bits and windows.
@@ -118,7 +115,6 @@ func (k *kernelWalk) finish() {
 		return
 	}
 	if gap := gapAt(d.gaps, chunkWindows); c.end-chunkBits != gap {
-		k.nextGap = k.first == nil
 		k.fault(arrayGaps, int64(d.index+1)*chunkWindows, "%d, but the code before ends at bit %d of the window",
 			gap, c.end-chunkBits)
 	}
