@@ -42,6 +42,12 @@ extra_gated_eu_disallowed: true
 # Llama
 `
 
+// frontMatter parses a block that holds these lines.
+func frontMatter(t testing.TB, lines string) *metadata.FrontMatter {
+	t.Helper()
+	return parseReadme(t, "---\n"+lines+"\n---\n")
+}
+
 func parseReadme(t testing.TB, readme string) *metadata.FrontMatter {
 	t.Helper()
 	f, err := metadata.ParseFrontMatter([]byte(readme))
@@ -95,14 +101,6 @@ func llamaCard(t testing.TB) metadata.CardInput {
 	}
 }
 
-// frontMatter parses a block that holds one line.
-func frontMatter(t *testing.T, line string) *metadata.FrontMatter {
-	t.Helper()
-	f, err := metadata.ParseFrontMatter([]byte("---\n" + line + "\n---\n"))
-	must(t, err)
-	return f
-}
-
 func localCard(t *testing.T) metadata.CardInput {
 	t.Helper()
 	return metadata.CardInput{
@@ -153,7 +151,7 @@ func TestCardGolden(t *testing.T) {
 	}
 }
 
-// TestCardFrontMatterValues reads the block with a YAML parser and compares the values, not the spelling.
+// TestCardFrontMatterValues reads the block with a YAML parser and compares the values, whose spelling and order card_llama.md shows.
 func TestCardFrontMatterValues(t *testing.T) {
 	got, err := metadata.Card(llamaCard(t))
 	must(t, err)
@@ -172,14 +170,6 @@ func TestCardFrontMatterValues(t *testing.T) {
 	}
 	if !reflect.DeepEqual(values, want) {
 		t.Errorf("got %#v\nwant %#v", values, want)
-	}
-	for _, quoted := range []string{`- "no"`, `license_name: "1.0"`, `- "yes"`} {
-		if !strings.Contains(block, quoted) {
-			t.Errorf("block lacks %s", quoted)
-		}
-	}
-	if strings.Index(block, "Zip") > strings.Index(block, "Country") {
-		t.Error("order of the form changed")
 	}
 }
 

@@ -142,7 +142,10 @@ func FuzzInsertConfig(f *testing.F) {
 			}
 			return
 		}
-		n := commonPrefix(config, got)
+		n := 0
+		for n < len(config) && got[n] == config[n] {
+			n++
+		}
 		if !bytes.HasSuffix(got, config[n:]) {
 			t.Fatalf("source bytes changed: %q became %q", config, got)
 		}
@@ -161,14 +164,6 @@ func FuzzInsertConfig(f *testing.F) {
 			t.Fatalf("inserted twice: %q", again)
 		}
 	})
-}
-
-func commonPrefix(a, b []byte) int {
-	n := 0
-	for n < len(a) && n < len(b) && a[n] == b[n] {
-		n++
-	}
-	return n
 }
 
 func must(t testing.TB, err error) {

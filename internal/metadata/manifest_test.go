@@ -74,13 +74,9 @@ func TestManifestGolden(t *testing.T) {
 	if !reflect.DeepEqual(back, m) {
 		t.Errorf("read back %+v", back)
 	}
-}
-
-func TestEmptyManifestHasLists(t *testing.T) {
-	m := &metadata.Manifest{Schema: metadata.SchemaVersion, Plan: metadata.PlanInfo{Digest: sum("0")}}
-	got, err := m.Marshal()
-	if err != nil || bytes.Contains(got, []byte("null")) {
-		t.Errorf("%s, %v", got, err)
+	empty := &metadata.Manifest{Schema: metadata.SchemaVersion, Plan: metadata.PlanInfo{Digest: sum("0")}}
+	if got, err := empty.Marshal(); err != nil || bytes.Contains(got, []byte("null")) {
+		t.Errorf("lists of an empty manifest: %s, %v", got, err)
 	}
 }
 
@@ -156,37 +152,31 @@ func FuzzParseManifest(f *testing.F) {
 	})
 }
 
-// TestManifestsFitTheBudget: whatever a manifest of the size that a budget allows holds, reading it takes less than the budget.
+// TestManifestsFitTheBudget: whatever a manifest of the size that a budget allows holds, reading it takes less than the budget, and a
+// small one that would become very many objects or values is refused before it is decoded.
 func TestManifestsFitTheBudget(t *testing.T) {
 	const budget = 64 << 20
 	room := int(metadata.MaxManifestBytes(budget)) - 100
 	if metadata.MaxManifestBytes(0) < 200<<20 || room > budget/4 {
 		t.Errorf("%d bytes, %d without a budget", room, metadata.MaxManifestBytes(0))
 	}
-	for name, member := range map[string]string{
-		"header": `"source":{"files":[{"header":"` + strings.Repeat("x", room) + `"}]}`,
-		"shape":  `"units":[{"tensors":[{"shape":[` + strings.Repeat("0,", room/2) + `0]}]}]`,
-		"units":  `"units":[` + strings.Repeat("{},", room/3) + `{}]`,
+	for _, c := range []struct {
+		member string
+		budget int64
+		within int64
+		want   string
+	}{
+		{`"source":{"files":[{"header":"` + strings.Repeat("x", room) + `"}]}`, budget, budget, ""},
+		{`"units":[{"tensors":[{"shape":[` + strings.Repeat("0,", room/2) + `0]}]}]`, budget, budget, ""},
+		{`"units":[` + strings.Repeat("{},", room/3) + `{}]`, budget, budget, ""},
+		{`"units":[` + strings.Repeat("{},", 1<<20) + "{}]", 0, 1 << 20, "JSON with more than"},
+		{`"units":[{"tensors":[` + strings.Repeat("{},", 1<<20) + "{}]}]", 0, 1 << 20, "JSON with more than"},
+		{`"dropped":[` + strings.Repeat(`"",`, 9<<20) + `""]`, 0, 1 << 20, "JSON with more than"},
 	} {
-		data := []byte(`{"schema_version":1,` + member + `}`)
-		alloc.Within(t, budget, func() {
-			if _, err := metadata.ParseManifest(data, budget); err == nil {
-				t.Errorf("%s: read", name)
-			}
-		})
-	}
-}
-
-// TestManifestBombs: a small file that would become very many objects or values is refused before it is decoded.
-func TestManifestBombs(t *testing.T) {
-	for name, member := range map[string]string{
-		"units": `"units":[` + strings.Repeat("{},", 1<<20) + "{}]", "tensors": `"units":[{"tensors":[` + strings.Repeat("{},", 1<<20) + "{}]}]",
-		"names": `"dropped":[` + strings.Repeat(`"",`, 9<<20) + `""]`,
-	} {
-		data := []byte(`{"schema_version":1,` + member + `}`)
-		alloc.Within(t, 1<<20, func() {
-			if _, err := metadata.ParseManifest(data, 0); err == nil || !strings.Contains(err.Error(), "JSON with more than") {
-				t.Errorf("%s: %v", name, err)
+		data := []byte(`{"schema_version":1,` + c.member + `}`)
+		alloc.Within(t, c.within, func() {
+			if _, err := metadata.ParseManifest(data, c.budget); err == nil || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("%.40s: %v", c.member, err)
 			}
 		})
 	}
