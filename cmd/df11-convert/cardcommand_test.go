@@ -81,8 +81,8 @@ func TestCardCommandOptions(t *testing.T) {
 	})
 	t.Run("one file of several", func(t *testing.T) {
 		source := t.TempDir()
-		comfyFlux(t, filepath.Join(source, "a.safetensors"), "")
-		comfyFlux(t, filepath.Join(source, "b.safetensors"), "model.diffusion_model.")
+		writeTo(t, filepath.Join(source, "a.safetensors"), comfyFlux(""))
+		writeTo(t, filepath.Join(source, "b.safetensors"), comfyFlux("model.diffusion_model."))
 		provesItself(t, source, "--file", "b.safetensors")
 	})
 	t.Run("an entry that is never chosen by itself", func(t *testing.T) {
@@ -99,7 +99,7 @@ func TestCardCommandOptions(t *testing.T) {
 	})
 	t.Run("a given dict for a file without config.json", func(t *testing.T) {
 		source := t.TempDir()
-		comfyFlux(t, filepath.Join(source, "a.safetensors"), "")
+		writeTo(t, filepath.Join(source, "a.safetensors"), comfyFlux(""))
 		dict := filepath.Join(t.TempDir(), "dict.json")
 		writeTo(t, dict, []byte(`{"double_blocks\\.\\d+": ["img_mlp.0", "img_mlp.2"]}`))
 		provesItself(t, source, "--pattern-dict", dict)

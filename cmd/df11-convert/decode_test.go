@@ -52,7 +52,7 @@ func TestDecodeNeverWritesOntoItsInput(t *testing.T) {
 	dir := t.TempDir()
 	at := func(name string) string { return filepath.Join(dir, name) }
 	_, df11 := decodable(t, dir)
-	fluxPipeline(t, at("pipe"))
+	writeFiles(t, at("pipe"), fluxFiles())
 	must(t, at("pipe"), "-o", at("pipe-df11"))
 	component := filepath.Join(at("named"), "transformer")
 	if err := os.Mkdir(at("named"), 0o777); err != nil {

@@ -3,7 +3,6 @@ package main
 import (
 	"bytes"
 	"encoding/binary"
-	"encoding/json"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -81,6 +80,13 @@ func writeTo(t *testing.T, file string, b []byte) {
 	}
 }
 
+func writeFiles(t *testing.T, dir string, files map[string][]byte) {
+	t.Helper()
+	for name, b := range files {
+		writeTo(t, filepath.Join(dir, filepath.FromSlash(name)), b)
+	}
+}
+
 func mustRead(t *testing.T, file string) []byte {
 	t.Helper()
 	b, err := os.ReadFile(file)
@@ -137,17 +143,8 @@ func (c *checkpoint) block(prefix string, modules ...string) {
 	}
 }
 
-// fluxPipeline writes a diffusers pipeline with a transformer, a VAE and a tokenizer.
-func fluxPipeline(t *testing.T, dir string) {
-	t.Helper()
-	text := func(name, s string) { writeTo(t, filepath.Join(dir, name), []byte(s)) }
-	text("model_index.json", `{"_class_name": "FluxPipeline", "transformer": ["diffusers", "FluxTransformer2DModel"], "vae": ["diffusers", "AutoencoderKL"], "tokenizer": ["transformers", "CLIPTokenizer"], "scheduler": ["diffusers", "FlowMatchEulerDiscreteScheduler"]}`)
-	text("transformer/config.json", `{"_class_name": "FluxTransformer2DModel", "num_layers": 2}`)
-	text("vae/config.json", `{"_class_name": "AutoencoderKL"}`)
-	text("scheduler/scheduler_config.json", `{"shift": 3.0}`)
-	text("tokenizer/vocab.json", `{"a": 0}`)
-	text("LICENSE.md", "a licence")
-	text("flux1-dev.gguf", "weights in another format")
+// fluxFiles are a diffusers pipeline with a transformer, a VAE and a tokenizer.
+func fluxFiles() map[string][]byte {
 	c := newCheckpoint(1)
 	c.block("x_embedder", "")
 	for i := range 2 {
@@ -156,72 +153,35 @@ func fluxPipeline(t *testing.T, dir string) {
 			"ff_context.net.0.proj", "ff_context.net.2", "attn.q_norm")
 		c.block(fmt.Sprintf("single_transformer_blocks.%d.", i), "norm.linear", "proj_mlp", "proj_out", "attn.to_q", "attn.to_k", "attn.to_v")
 	}
-	c.write(t, filepath.Join(dir, "transformer", "diffusion_pytorch_model.safetensors"))
 	vae := newCheckpoint(2)
 	vae.add("decoder.conv_in.weight", "F32", 9, 4, 4, 3, 3)
-	vae.write(t, filepath.Join(dir, "vae", "diffusion_pytorch_model.safetensors"))
-}
-
-// TestDiffusersPipeline: the transformer is converted, everything else is carried over, and the result is verified.
-func TestDiffusersPipeline(t *testing.T) {
-	src, out := filepath.Join(t.TempDir(), "flux"), t.TempDir()
-	fluxPipeline(t, src)
-	must(t, src, "-o", out)
-	for _, name := range []string{"model_index.json", "vae/config.json", "vae/diffusion_pytorch_model.safetensors", "scheduler/scheduler_config.json",
-		"tokenizer/vocab.json", "LICENSE.md", "transformer/config.json"} {
-		if !bytes.Equal(mustRead(t, filepath.Join(src, name)), mustRead(t, filepath.Join(out, name))) {
-			t.Errorf("%s was changed", name)
-		}
-	}
-	for _, name := range []string{"transformer_blocks_0.safetensors", "single_transformer_blocks_1.safetensors", "diffusion_pytorch_model.safetensors", "config.json"} {
-		mustRead(t, filepath.Join(out, name))
-	}
-	for _, name := range []string{"flux1-dev.gguf", "transformer/diffusion_pytorch_model.safetensors"} {
-		if _, err := os.Stat(filepath.Join(out, name)); err == nil {
-			t.Errorf("%s does not belong there", name)
-		}
-	}
-	checkPipelineConfig(t, mustRead(t, filepath.Join(out, "config.json")))
-	must(t, "verify", out, "--against", src)
-	must(t, "verify", out, "--against", src, "--level", "proof")
-	refused(t, "a DF11 model already", "plan", out)
-	if err := os.Remove(filepath.Join(out, "df11-manifest.json")); err != nil { // as in repos that others made
-		t.Fatal(err)
-	}
-	if out := must(t, "inspect", out); !strings.Contains(out, "transformer_blocks.1") {
-		t.Errorf("inspect: %s", out)
+	return map[string][]byte{
+		"model_index.json":                []byte(`{"_class_name": "FluxPipeline", "transformer": ["diffusers", "FluxTransformer2DModel"], "vae": ["diffusers", "AutoencoderKL"], "tokenizer": ["transformers", "CLIPTokenizer"], "scheduler": ["diffusers", "FlowMatchEulerDiscreteScheduler"]}`),
+		"transformer/config.json":         []byte(`{"_class_name": "FluxTransformer2DModel", "num_layers": 2}`),
+		"vae/config.json":                 []byte(`{"_class_name": "AutoencoderKL"}`),
+		"scheduler/scheduler_config.json": []byte(`{"shift": 3.0}`),
+		"tokenizer/vocab.json":            []byte(`{"a": 0}`),
+		"LICENSE.md":                      []byte("a licence"),
+		"flux1-dev.gguf":                  []byte("weights in another format"),
+		"transformer/diffusion_pytorch_model.safetensors": c.file(),
+		"vae/diffusion_pytorch_model.safetensors":         vae.file(),
 	}
 }
 
-// checkPipelineConfig wants the two keys of the published repos, with their dict.
-func checkPipelineConfig(t *testing.T, b []byte) {
-	t.Helper()
-	var c struct {
-		DF11 struct {
-			Version string              `json:"version"`
-			Dict    map[string][]string `json:"pattern_dict"`
-		} `json:"dfloat11_config"`
-		ModelType string `json:"model_type"`
-	}
-	var keys map[string]any
-	if err := json.Unmarshal(b, &keys); err != nil {
-		t.Fatal(err)
-	}
-	if err := json.Unmarshal(b, &c); err != nil {
-		t.Fatal(err)
-	}
-	d := c.DF11
-	if len(keys) != 2 || c.ModelType != "llama" || d.Version != "0.5.0" || len(d.Dict[`transformer_blocks\.\d+`]) != 14 || len(d.Dict[`single_transformer_blocks\.\d+`]) != 6 {
-		t.Errorf("config.json: %s", b)
-	}
-}
-
-// comfyFlux writes a checkpoint with ComfyUI's names.
-func comfyFlux(t *testing.T, file, prefix string) {
-	t.Helper()
+// comfyFlux is a checkpoint with ComfyUI's names.
+func comfyFlux(prefix string) []byte {
 	c := newCheckpoint(3)
 	fluxBlocks(c, prefix)
-	c.write(t, file)
+	return c.file()
+}
+
+// severalModels is a checkpoint of which one model is converted.
+func severalModels() []byte {
+	c := newCheckpoint(3)
+	c.add("first_stage_model.decoder.conv.weight", "F32", 3, 4, 4)
+	c.add("cond_stage_model.embedding.weight", "BF16", 0, 4, 4)
+	fluxBlocks(c, "model.diffusion_model.")
+	return c.file()
 }
 
 // fluxBlocks adds the tensors of a small Flux with ComfyUI's names.
@@ -234,64 +194,10 @@ func fluxBlocks(c *checkpoint, prefix string) {
 	}
 }
 
-// TestComfyUIFile: one file in, one file out, the prefix stripped, and a config that says which modules there are; with and without prefix the same bytes.
-func TestComfyUIFile(t *testing.T) {
-	var first []byte
-	for _, prefix := range []string{"", "model.diffusion_model."} {
-		src, out := filepath.Join(t.TempDir(), "flux1-dev.safetensors"), t.TempDir()
-		comfyFlux(t, src, prefix)
-		must(t, src, "-o", out)
-		got := mustRead(t, filepath.Join(out, "flux1-dev-DF11.safetensors"))
-		if first == nil {
-			first = got
-		} else if !bytes.Equal(first, got) {
-			t.Error("the prefix changes the output")
-		}
-		h, err := safetensors.ReadHeader(bytes.NewReader(got), int64(len(got)))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, ok := h.Lookup("double_blocks.1.encoded_exponent"); !ok || len(h.Metadata) != 0 {
-			t.Errorf("unit is missing, or there are metadata %v", h.Metadata)
-		}
-		if config := mustRead(t, filepath.Join(out, "config.json")); !bytes.Contains(config, []byte(`"double_blocks\\.\\d+"`)) {
-			t.Errorf("config.json, by which other readers find the modules: %s", config)
-		}
-		must(t, "verify", out, "--against", src)
-		must(t, "verify", filepath.Join(out, "flux1-dev-DF11.safetensors"), "--against", src)
-		if o := must(t, "inspect", filepath.Join(out, "flux1-dev-DF11.safetensors")); !strings.Contains(o, "single_blocks.0") {
-			t.Errorf("inspect: %s", o)
-		}
-	}
-}
-
-// TestLeftOut: of a checkpoint with several models one is converted. The result is verified in full, and what would need the
-// others ends with 1 and says so: nothing about the model is wrong.
-func TestLeftOut(t *testing.T) {
-	src, out := filepath.Join(t.TempDir(), "all-in-one.safetensors"), t.TempDir()
-	c := newCheckpoint(3)
-	c.add("first_stage_model.decoder.conv.weight", "F32", 3, 4, 4)
-	c.add("cond_stage_model.embedding.weight", "BF16", 0, 4, 4)
-	fluxBlocks(c, "model.diffusion_model.")
-	c.write(t, src)
-	must(t, src, "-o", out)
-	must(t, "verify", out, "--against", src)
-	for _, args := range [][]string{
-		{"verify", out, "--against", src, "--level", "proof"}, {"decode", out, "-o", t.TempDir()}, {"decode", out, "--against", src, "-o", t.TempDir()},
-	} {
-		code, _, diag := program(t, args...)
-		if code != exitError || !strings.Contains(diag, "2 of its tensors were left out, such as ") || !strings.Contains(diag, "--level full") {
-			t.Errorf("%v: exit %d: %s", args, code, diag)
-		}
-	}
-}
-
 // llama writes a small Llama with all weights of one type.
 func llama(t *testing.T, dir string, dtype safetensors.DType, inexact int, config string) {
 	t.Helper()
-	for name, b := range llamaFiles(dtype, inexact, config) {
-		writeTo(t, filepath.Join(dir, name), b)
-	}
+	writeFiles(t, dir, llamaFiles(dtype, inexact, config))
 }
 
 func llamaFiles(dtype safetensors.DType, inexact int, config string) map[string][]byte {

@@ -28,7 +28,7 @@ func TestMain(m *testing.M) {
 //
 //	code N PROGRAM ARGS…       runs a program that must end with exit code N; holds what --json prints against the schema, and
 //	                           what --log-format=json writes against the form of the log
-//	model TARGET KIND…         makes a model in a folder (a path with a dot or slash first) or a repo; kinds in models
+//	model TARGET KIND…         makes a model in a folder (a path with a dot or slash first) or a repo; kinds in models and sources
 //	repo NAME private|gated|auto|file=PATH…   changes a repo, or makes one with empty files; auto lets in whoever agrees
 //	fault NAME[:N|:always]  spoils answers of the hub
 //	flip FILE TENSOR           flips a bit in the middle of a tensor
@@ -140,13 +140,31 @@ func nonFinite() map[string][]byte {
 	}
 }
 
-// dtypes are the kinds of small models of one type.
-var dtypes = map[string]map[string][]byte{
-	"f32": llamaFiles("F32", 1, ""), "f32exact": llamaFiles("F32", 0, ""), "f16": llamaFiles("F16", 0, ""), "bf16": llamaFiles("BF16", 0, ""),
+// sources makes the kinds of models that the hub has no generator for; nil for others.
+func sources(kind string) map[string][]byte {
+	switch kind {
+	case "f32":
+		return llamaFiles("F32", 1, "")
+	case "f32exact":
+		return llamaFiles("F32", 0, "")
+	case "f16":
+		return llamaFiles("F16", 0, "")
+	case "bf16":
+		return llamaFiles("BF16", 0, "")
+	case "flux":
+		return fluxFiles()
+	case "comfy":
+		return map[string][]byte{"flux1-dev.safetensors": comfyFlux("")}
+	case "prefixed":
+		return map[string][]byte{"flux1-dev.safetensors": comfyFlux("model.diffusion_model.")}
+	case "several":
+		return map[string][]byte{"all-in-one.safetensors": severalModels()}
+	}
+	return nil
 }
 
 func cmdModel(ts *testscript.TestScript, _ bool, args []string) {
-	if files := dtypes[args[len(args)-1]]; files != nil {
+	if files := sources(args[len(args)-1]); files != nil {
 		for name, b := range files {
 			write(ts, filepath.Join(args[0], name), b)
 		}

@@ -14,11 +14,11 @@ import (
 func TestNamedFile(t *testing.T) {
 	dir := t.TempDir()
 	at := func(name string) string { return filepath.Join(dir, name) }
-	comfyFlux(t, at("alone/flux1.safetensors"), "")
+	writeTo(t, at("alone/flux1.safetensors"), comfyFlux(""))
 	whole := mustRead(t, at("alone/flux1.safetensors"))
 	writeTo(t, at("two/flux1.safetensors"), whole)
-	comfyFlux(t, at("two/other.safetensors"), "")
-	fluxPipeline(t, at("pipe"))
+	writeTo(t, at("two/other.safetensors"), comfyFlux(""))
+	writeFiles(t, at("pipe"), fluxFiles())
 	writeTo(t, at("pipe/flux1.safetensors"), whole)
 	writeTo(t, at("config/flux1.safetensors"), whole)
 	writeTo(t, at("config/config.json"), []byte(`{"_class_name": "FluxTransformer2DModel"}`))
@@ -66,7 +66,7 @@ func outputNames(t *testing.T, dir string) []string {
 func TestNamedUsualFile(t *testing.T) {
 	dir := t.TempDir()
 	llama(t, filepath.Join(dir, "llama"), "BF16", 0, "")
-	fluxPipeline(t, filepath.Join(dir, "pipe"))
+	writeFiles(t, filepath.Join(dir, "pipe"), fluxFiles())
 	shard := filepath.Join(dir, "parts", "model-00001-of-00002.safetensors")
 	writeTo(t, shard, mustRead(t, filepath.Join(dir, "llama", "model.safetensors")))
 	for source, layout := range map[string]string{
