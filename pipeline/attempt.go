@@ -167,7 +167,7 @@ func (c *conversion) takeUpSpools(ctx context.Context, f *fetch.Fetcher) error {
 	begun := slices.DeleteFunc(slices.Clone(f.Tasks), func(t *fetch.Task) bool {
 		return len(c.ledger.Tensors(t.Path)) == 0 || c.ledger.Done(t.Path) || !t.Spooled(c.Model.Local)
 	})
-	if !c.fitBeside(f, begun) {
+	if !c.fitBeside(f.Room, begun) {
 		begun = nil
 	}
 	for _, t := range f.Tasks {
@@ -188,14 +188,16 @@ func (c *conversion) takeUpSpools(ctx context.Context, f *fetch.Fetcher) error {
 	return nil
 }
 
-// fitBeside reports whether the spools still to come fit beside the kept ones in whatever order they fill up.
-func (c *conversion) fitBeside(f *fetch.Fetcher, begun []*fetch.Task) bool {
-	var open []*spans.Output
+// fitBeside reports whether the spools still to come fit beside the kept ones, however long these are there.
+func (c *conversion) fitBeside(room *spool.Room, begun []*fetch.Task) bool {
+	kept, pending := map[*spans.Output]bool{}, c.pending()
+	var held int64
 	for _, t := range begun {
-		open = append(open, t.Output)
+		kept[t.Output] = true
+		held += t.Size
 	}
-	onDisk := func(o *spans.Output) bool { return !f.Room.InMemory[o] && o.Spooled(c.Model.Local) }
-	return budget.PeakSpool(spans.Segments(c.pending(), len(c.Model.SHA256)), onDisk, open...) <= f.Room.Disk.Limit
+	demand := budget.NewDemand(pending, spans.Segments(pending, len(c.Model.SHA256)), c.Model.Local, false, 0)
+	return held+demand.Peak(func(o *spans.Output) bool { return !room.InMemory[o] && !kept[o] }) <= room.Disk.Limit
 }
 
 // takeUp takes up one spool, if there is room for it and its bytes are right.

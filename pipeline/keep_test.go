@@ -223,7 +223,7 @@ func TestKeptSpoolsBlockNothing(t *testing.T) {
 	}
 	remove(t, filepath.Join(out, lost))
 	outputs := spans.Outputs(p)
-	disk := budget.PeakSpool(spans.Segments(outputs, len(p.Source().Weights)), func(*spans.Output) bool { return true })
+	disk := budget.NewDemand(outputs, spans.Segments(outputs, len(p.Source().Weights)), false, false, 0).Least()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	if _, err := w.convert(ctx, t, out, onDisk, keep, func(o *pipeline.Options) { o.Disk = disk }); err != nil {

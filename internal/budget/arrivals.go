@@ -17,33 +17,19 @@ const (
 	filesBeside = Finalizers + 3
 )
 
-// choice picks outputs.
-type choice func(*spans.Output) bool
-
-// all picks every output.
-func all(*spans.Output) bool { return true }
-
 // arrival is a moment at which an output gets its spool, the last byte of it, or both.
 type arrival struct {
 	output      *spans.Output
 	begin, last bool
 }
 
-// arrivals are what happens to spools, in order.
-type arrivals []arrival
-
-// inFileOrder lists the arrivals of source files that are streamed one after the other, for outputs that are spooled. Those in open
-// have their spool from the beginning.
-func inFileOrder(segments [][]spans.Segment, spooled choice, open ...*spans.Output) (a arrivals) {
+// inFileOrder lists what happens to the spools of outputs while source files are streamed one after the other.
+func inFileOrder(segments [][]spans.Segment, local bool) (arrivals []arrival) {
 	left := map[*spans.Output]int64{}
-	for _, o := range open {
-		left[o] = o.Size
-		a = append(a, arrival{output: o, begin: true})
-	}
 	for _, file := range segments {
 		for _, s := range file {
 			for _, d := range s.To {
-				if !spooled(d.Output) {
+				if !d.Output.Spooled(local) {
 					continue
 				}
 				before, seen := left[d.Output]
@@ -52,35 +38,35 @@ func inFileOrder(segments [][]spans.Segment, spooled choice, open ...*spans.Outp
 				}
 				left[d.Output] = before - d.SpoolBytes()
 				if last := left[d.Output] == 0; last || !seen {
-					a = append(a, arrival{d.Output, !seen, last})
+					arrivals = append(arrivals, arrival{d.Output, !seen, last})
 				}
 			}
 		}
 	}
-	return a
+	return arrivals
 }
 
-// peak is the most bytes that the unfinished spools of some outputs hold at once. Finished spools count as given back, so that a
+// choice picks outputs.
+type choice func(*spans.Output) bool
+
+// all picks every output.
+func all(*spans.Output) bool { return true }
+
+// Peak is the most bytes that the unfinished spools of some outputs hold at once. Finished spools count as given back, so that a
 // budget of this size can make the fetcher wait but never blocks it.
-func (a arrivals) peak(of choice) (peak int64) {
+func (d *Demand) Peak(of func(*spans.Output) bool) (peak int64) {
 	var held int64
-	for _, x := range a {
-		if !of(x.output) {
+	for _, a := range d.arrivals {
+		if !of(a.output) {
 			continue
 		}
-		if x.begin {
-			held += x.output.Size
+		if a.begin {
+			held += a.output.Size
 		}
 		peak = max(peak, held)
-		if x.last {
-			held -= x.output.Size
+		if a.last {
+			held -= a.output.Size
 		}
 	}
 	return peak
-}
-
-// PeakSpool is the most bytes that unfinished spools hold at once while source files are streamed in order, of the outputs
-// that are spooled. Those in open have their spool from the beginning.
-func PeakSpool(segments [][]spans.Segment, spooled func(*spans.Output) bool, open ...*spans.Output) int64 {
-	return inFileOrder(segments, spooled, open...).peak(all)
 }

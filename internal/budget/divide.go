@@ -28,19 +28,18 @@ func (e *DiskError) Error() string {
 
 // Demand is what outputs need of disk and memory while source files are streamed in order.
 type Demand struct {
-	arrivals
-	spooled []*spans.Output // their source bytes wait in a spool
-	memory  int64           // for spools
-	outMin  int64           // what the largest finished file may take; 0 where none waits for its upload
+	arrivals []arrival
+	spooled  []*spans.Output // their source bytes wait in a spool
+	memory   int64           // for spools
+	outMin   int64           // what the largest finished file may take; 0 where none waits for its upload
 }
 
 // NewDemand looks at the outputs of which the segments are, of a local source or another one. With wait, finished files wait for their
 // upload.
 func NewDemand(outputs []*spans.Output, segments [][]spans.Segment, local, wait bool, memory int64) *Demand {
-	spooled := func(o *spans.Output) bool { return o.Spooled(local) }
-	d := &Demand{arrivals: inFileOrder(segments, spooled), memory: memory}
+	d := &Demand{arrivals: inFileOrder(segments, local), memory: memory}
 	for _, o := range outputs {
-		if spooled(o) {
+		if o.Spooled(local) {
 			d.spooled = append(d.spooled, o)
 		}
 	}
@@ -62,7 +61,7 @@ type Shares struct {
 func (d *Demand) Divide(disk int64) (Shares, error) {
 	for _, inMemory := range d.choices() {
 		onDisk := d.onDisk(inMemory)
-		if d.peak(inMemory) <= d.memory && (disk == 0 || onDisk+d.outMin <= disk) {
+		if d.Peak(inMemory) <= d.memory && (disk == 0 || onDisk+d.outMin <= disk) {
 			return d.share(disk, onDisk, inMemory), nil
 		}
 	}
@@ -74,7 +73,7 @@ func (d *Demand) Divide(disk int64) (Shares, error) {
 func (d *Demand) Least() int64 {
 	least := int64(math.MaxInt64)
 	for _, inMemory := range d.choices() {
-		if d.peak(inMemory) <= d.memory {
+		if d.Peak(inMemory) <= d.memory {
 			least = min(least, d.onDisk(inMemory)+d.outMin)
 		}
 	}
@@ -102,7 +101,7 @@ func (d *Demand) choices() []choice {
 // largestWithin finds the largest of rising sizes with which all spools up to that size never hold more than limit together.
 func (d *Demand) largestWithin(sizes []int64, limit int64) (largest int64) {
 	for _, size := range sizes {
-		if d.peak(func(o *spans.Output) bool { return o.Size <= size }) > limit {
+		if d.Peak(func(o *spans.Output) bool { return o.Size <= size }) > limit {
 			break
 		}
 		largest = size
@@ -112,7 +111,7 @@ func (d *Demand) largestWithin(sizes []int64, limit int64) (largest int64) {
 
 // onDisk is the most that the spools on disk hold together.
 func (d *Demand) onDisk(inMemory choice) int64 {
-	return d.peak(func(o *spans.Output) bool { return !inMemory(o) })
+	return d.Peak(func(o *spans.Output) bool { return !inMemory(o) })
 }
 
 // share gives spools and finished files what they need at least, and half of the rest of the disk each. onDisk is what the

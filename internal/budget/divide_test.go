@@ -67,19 +67,14 @@ func TestDivide(t *testing.T) {
 	}
 }
 
-// TestPeakSpool: nested outputs are open at once; an output that has begun before counts from the first byte to its last.
-func TestPeakSpool(t *testing.T) {
+// TestPeak: nested outputs are open at once, those that begin one after the other are not.
+func TestPeak(t *testing.T) {
 	outputs, segments := nested(4, 2, 1)
+	_, sorted := inTurn(4, 2, 1)
 	last := func(o *spans.Output) bool { return o == outputs[2] }
-	for name, got := range map[string]struct{ peak, want int64 }{
-		"all":          {PeakSpool(segments, all), 7},
-		"one":          {PeakSpool(segments, last), 1},
-		"one is open":  {PeakSpool(segments, all, outputs[2]), 7},
-		"all are open": {PeakSpool(segments[1:], all, outputs...), 7},
-	} {
-		if got.peak != got.want {
-			t.Errorf("%s: %d, want %d", name, got.peak, got.want)
-		}
+	d := NewDemand(outputs, segments, false, false, 0)
+	if got := []int64{d.Peak(all), d.Peak(last), NewDemand(nil, sorted, false, false, 0).Peak(all)}; !slices.Equal(got, []int64{7, 1, 4}) {
+		t.Errorf("%d", got)
 	}
 }
 

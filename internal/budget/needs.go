@@ -78,7 +78,7 @@ type holding struct {
 // budget that is too small counts as the least that works.
 func (b Budget) held(m *model.Model, outputs []*spans.Output, sizes []int64) (h holding) {
 	d := NewDemand(outputs, spans.Segments(outputs, len(m.Listing.Weights)), m.Local, sizes != nil, b.Memory.Spools)
-	h.unfinished = d.peak(all)
+	h.unfinished = d.Peak(all)
 	h.disk = d.spoolBound()
 	h.memory = min(h.disk, d.memory)
 	if sizes != nil {
@@ -94,7 +94,7 @@ func (b Budget) held(m *model.Model, outputs []*spans.Output, sizes []int64) (h 
 // spoolBound is the most that spools hold at once: those that are being filled, and full ones of outputs on their way.
 func (d *Demand) spoolBound() int64 {
 	size := func(o *spans.Output) int64 { return o.Size }
-	return min(d.peak(all)+largest(d.spooled, spoolsBeside, size), largest(d.spooled, len(d.spooled), size))
+	return min(d.Peak(all)+largest(d.spooled, spoolsBeside, size), largest(d.spooled, len(d.spooled), size))
 }
 
 // largest adds up the largest n sizes.

@@ -101,7 +101,8 @@ func (c *committer) begun(t *testing.T, sizes ...int) {
 }
 
 // TestUploadsGoOnDuringACommit: outputs are taken while a commit is under way; they go into later ones, none of which begins
-// before the one before it has ended. At the end all that waits is committed without delay. Every output is in one commit.
+// before the one before it has ended. Where more wait than one commit brings, others follow at once. At the end all that waits is
+// committed without delay. Every output is in one commit.
 func TestUploadsGoOnDuringACommit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const full = budget.CommitFiles
@@ -109,37 +110,24 @@ func TestUploadsGoOnDuringACommit(t *testing.T) {
 		c.upload(0, 3)
 		time.Sleep(CommitAge)
 		c.upload(3, 2*full+7) // would wait for ever if they were not taken
-		c.begun(t, 3)
 		time.Sleep(2 * CommitAge)
 		c.begun(t, 3)
+		for range 4 {
+			c.release <- nil
+			synctest.Wait()
+		}
+		c.upload(2*full+10, full+1)
+		time.Sleep(CommitAge - time.Second)
+		c.begun(t, 3, full, full, 7)
 		ends := time.Now()
 		c.end(t)
-		c.begun(t, 3, full, full, 7)
-		if got := slices.Concat(c.batches...); !slices.Equal(got, numbers(0, 2*full+10)) {
+		c.begun(t, 3, full, full, 7, full, 1)
+		if got := slices.Concat(c.batches...); !slices.Equal(got, numbers(0, 3*full+11)) {
 			t.Errorf("committed: %v", got)
 		}
 		if waited := time.Since(ends); waited > 0 {
 			t.Errorf("the last commits waited %s", waited)
 		}
-	})
-}
-
-// TestAllThatWaitsIsCommitted: where more outputs wait than one commit brings, others follow at once.
-func TestAllThatWaitsIsCommitted(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		const full = budget.CommitFiles
-		c := startCommitter(t)
-		c.upload(0, 2*full+1)
-		time.Sleep(CommitAge)
-		for range 3 {
-			c.release <- nil
-			synctest.Wait()
-		}
-		c.begun(t, full, full, 1)
-		c.upload(2*full+1, 1)
-		time.Sleep(CommitAge - time.Second)
-		c.begun(t, full, full, 1)
-		c.end(t)
 	})
 }
 
