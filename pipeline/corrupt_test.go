@@ -37,7 +37,7 @@ func TestRangesThenStreamed(t *testing.T) {
 		if _, err := w.convert(t.Context(), t, work, onDisk); err != nil {
 			t.Fatal(err)
 		}
-		sameWeights(t, w, want)
+		sameFiles(t, w.target(), want)
 		for _, f := range w.manifest(t).Source.Files {
 			if f.Integrity != integrity {
 				t.Errorf("%s: %s, want %s", f.Path, f.Integrity, integrity)

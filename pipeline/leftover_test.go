@@ -30,7 +30,7 @@ func TestLeftoversKeepToTheDisk(t *testing.T) {
 	w, work := newWorld(t, manyOutputs()), filepath.Join(t.TempDir(), "work")
 	w.change = append(w.change, func(o *pipeline.Options) { o.Disk = disk })
 	finished := make(chan struct{})
-	interrupted(t, w, work, func(stop func()) {
+	_ = w.stopped(t, work, func(stop func()) {
 		w.log.hook = func(string) {
 			if len(w.log.files) == 5 {
 				close(finished)
@@ -69,7 +69,7 @@ func TestLeftoversKeepToTheDisk(t *testing.T) {
 func TestNoUploadedFileStaysOnTheDisk(t *testing.T) {
 	want := reference(t, small())
 	w, work := newWorld(t, small()), t.TempDir()
-	interrupted(t, w, work, func(stop func()) {
+	_ = w.stopped(t, work, func(stop func()) {
 		w.Inject(hubtest.Fault{Method: "POST", Path: anyCommit, Times: always, Action: func(x *hubtest.Exchange) {
 			stop()
 			hubtest.Error(503, "", "")(x)

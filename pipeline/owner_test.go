@@ -137,7 +137,7 @@ func TestRefreshFolder(t *testing.T) {
 	w.AddModel("org/other", small())
 	w.change = append(w.change, inFolder(out))
 	n := 0
-	interrupted(t, w, out, func(stop func()) {
+	_ = w.stopped(t, out, func(stop func()) {
 		w.log.hook = func(string) {
 			if n++; n == 2 {
 				stop()
@@ -167,7 +167,7 @@ func TestKilledBeforeTheName(t *testing.T) {
 	w, out := newWorld(t, small()), t.TempDir()
 	w.change = append(w.change, inFolder(out))
 	named := ""
-	interrupted(t, w, out, func(stop func()) { w.log.hook = func(file string) { named = file; stop() } })
+	_ = w.stopped(t, out, func(stop func()) { w.log.hook = func(file string) { named = file; stop() } })
 	must(t, removing(named)(out))
 	if _, err := w.convert(t.Context(), t, out); err != nil {
 		t.Fatal(err)

@@ -2,7 +2,6 @@ package pipeline_test
 
 import (
 	"bytes"
-	"context"
 	"crypto/sha256"
 	"errors"
 	"fmt"
@@ -206,13 +205,13 @@ var ordeals = []struct {
 		return err
 	}},
 	{"stopped at a request", func(o *ordeal, t *testing.T) error {
-		return o.stopped(t, func(stop func()) {
+		return o.stopped(t, o.work, func(stop func()) {
 			o.Inject(hubtest.Fault{Nth: o.request(), Action: func(x *hubtest.Exchange) { stop(); x.Next(x.ResponseWriter) }})
 		})
 	}},
 	{"stopped at an output", func(o *ordeal, t *testing.T) error {
 		n := o.rnd.IntN(len(o.calm.plan.OutputFiles))
-		return o.stopped(t, func(stop func()) {
+		return o.stopped(t, o.work, func(stop func()) {
 			o.log.hook = func(string) {
 				if n--; n < 0 {
 					stop()
@@ -324,18 +323,6 @@ func (o *ordeal) flip(t *testing.T) {
 		b[o.rnd.IntN(len(b))] ^= 1 << o.rnd.IntN(8)
 		writeFile(t, name, b)
 	}
-}
-
-// stopped runs the conversion with a context that ends when stop is called.
-func (o *ordeal) stopped(t *testing.T, arm func(stop func())) error {
-	ctx, cancel := context.WithCancelCause(t.Context())
-	defer cancel(nil)
-	arm(func() { cancel(errStop) })
-	_, err := o.convert(ctx, t, o.work)
-	if err != nil && !errors.Is(err, errStop) {
-		t.Errorf("error %v, want the cause of the cancellation", err)
-	}
-	return err
 }
 
 func (o *ordeal) request() int { return 1 + o.rnd.IntN(o.calm.requests) }
