@@ -26,7 +26,7 @@ func (f *partFlags) register(p *pflag.FlagSet) {
 
 // apply puts the flags into the options.
 func (f *partFlags) apply(opt *pipeline.Options) (err error) {
-	if opt.Part, err = f.part(os.Getenv); err != nil {
+	if opt.Part, err = f.part(); err != nil {
 		return err
 	}
 	opt.Finish = f.finish
@@ -37,14 +37,14 @@ func (f *partFlags) apply(opt *pipeline.Options) (err error) {
 }
 
 // part returns the part that --shard asks for; the zero Part is the whole model.
-func (f *partFlags) part(getenv func(string) string) (spans.Part, error) {
+func (f *partFlags) part() (spans.Part, error) {
 	if f.which == "" {
 		return spans.Part{}, nil
 	}
 	index, count, _ := strings.Cut(f.which, "/")
 	i, n, what := number(index), number(count), "--shard "+f.which
 	if index == "auto" {
-		task, err := taskIndex(getenv)
+		task, err := taskIndex()
 		if err != nil {
 			return spans.Part{}, err
 		}
@@ -59,10 +59,10 @@ func (f *partFlags) part(getenv func(string) string) (spans.Part, error) {
 
 // taskIndex returns the index, counted from 0, that the engine has given to this process: Kubernetes to a pod of an Indexed Job,
 // Slurm to a task of an array.
-func taskIndex(getenv func(string) string) (int, error) {
-	index, first := getenv("JOB_COMPLETION_INDEX"), "0"
+func taskIndex() (int, error) {
+	index, first := os.Getenv("JOB_COMPLETION_INDEX"), "0"
 	if index == "" {
-		index, first = getenv("SLURM_ARRAY_TASK_ID"), cmp.Or(getenv("SLURM_ARRAY_TASK_MIN"), "0")
+		index, first = os.Getenv("SLURM_ARRAY_TASK_ID"), cmp.Or(os.Getenv("SLURM_ARRAY_TASK_MIN"), "0")
 	}
 	if number(index) < 0 || number(first) < 0 {
 		return 0, usagef("--shard auto/n: neither JOB_COMPLETION_INDEX (Kubernetes) nor SLURM_ARRAY_TASK_ID (Slurm) has the index of this part")

@@ -40,12 +40,15 @@ func TestPart(t *testing.T) {
 		"array, no number": {"auto/4", slurm("x", "0"), spans.Part{}},
 		"least, no number": {"auto/4", slurm("1", "x"), spans.Part{}},
 	} {
-		got, err := (&partFlags{which: tc.which}).part(func(name string) string { return tc.env[name] })
+		for _, name := range []string{"JOB_COMPLETION_INDEX", "SLURM_ARRAY_TASK_ID", "SLURM_ARRAY_TASK_MIN"} {
+			t.Setenv(name, tc.env[name])
+		}
+		got, err := (&partFlags{which: tc.which}).part()
 		if got != tc.want || (err != nil) != (tc.want == spans.Part{}) || err != nil && !wraps[usageError](err) {
 			t.Errorf("%s: %v %v, want %v", name, got, err, tc.want)
 		}
 	}
-	if p, err := new(partFlags).part(func(string) string { return "1" }); p != (spans.Part{}) || err != nil {
+	if p, err := new(partFlags).part(); p != (spans.Part{}) || err != nil {
 		t.Errorf("without --shard: %v, %v", p, err)
 	}
 }

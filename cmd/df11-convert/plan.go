@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"os"
 
 	"github.com/spf13/cobra"
 
@@ -97,7 +96,7 @@ func (f *planFlags) conversion() (b budget.Budget, err error) {
 	if b.Memory, err = f.divide(budget.ForConversion); err != nil {
 		return b, err
 	}
-	b.Part, err = f.parts.part(os.Getenv)
+	b.Part, err = f.parts.part()
 	return b, err
 }
 

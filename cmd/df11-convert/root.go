@@ -76,7 +76,7 @@ func rootCommand(u *ui, args []string) *cobra.Command {
 		Version:                    versionText(),
 		PersistentPreRunE: func(c *cobra.Command, _ []string) error {
 			if u.command = commandName(c); slices.Contains([]string{convertName, "batch", "decode"}, u.command) {
-				u.resume = resumeCommand(c.Root().Name(), args)
+				u.resume = resumeCommand(args)
 			}
 			return checkFlags(c.Flags())
 		},
@@ -197,8 +197,8 @@ func checkFlags(flags *pflag.FlagSet) (err error) {
 }
 
 // resumeCommand is the command line that continues a stopped run.
-func resumeCommand(name string, args []string) string {
-	return strings.Join(append([]string{name}, transform(args, human.ShellWord)...), " ")
+func resumeCommand(args []string) string {
+	return "df11-convert " + strings.Join(transform(args, human.ShellWord), " ")
 }
 
 // exactArgs demands n arguments and names the missing one.

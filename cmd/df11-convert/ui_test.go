@@ -38,7 +38,7 @@ func TestResumeNamesTheRunsOwnArguments(t *testing.T) {
 		if err := rootCommand(u, args).ExecuteContext(t.Context()); err == nil {
 			t.Fatal("it ran")
 		}
-		if want := resumeCommand("df11-convert", args); u.resume != want {
+		if want := resumeCommand(args); u.resume != want {
 			t.Errorf("got %q, want %q", u.resume, want)
 		}
 	}

@@ -14,13 +14,13 @@ import (
 type Screen struct {
 	mu    sync.Mutex
 	W     io.Writer
-	Width func() int // of a line; nil or 0 for any
+	Width func() int // of a line; 0 for any
 	block []string   // as drawn; the cursor is at the start of the line below
 }
 
 // Write puts whole lines above the block, as far as they are printable.
 func (s *Screen) Write(b []byte) (int, error) {
-	if err := s.above(s.fold(Printable(string(b)))); err != nil {
+	if err := s.above(Printable(string(b))); err != nil {
 		return 0, err
 	}
 	return len(b), nil
@@ -28,17 +28,11 @@ func (s *Screen) Write(b []byte) (int, error) {
 
 // Line puts one line above the block: a painted word and a text of whatever origin.
 func (s *Screen) Line(painted, text string) {
-	_ = s.above(s.fold(painted + " " + Printable(OneLine(text)) + "\n")) // nobody else can be told
-}
-
-func (s *Screen) fold(text string) string {
-	if s.Width == nil {
-		return text
-	}
-	return Fold(text, s.Width(), 2)
+	_ = s.above(painted + " " + Printable(OneLine(text)) + "\n") // nobody else can be told
 }
 
 func (s *Screen) above(text string) error {
+	text = Fold(text, s.Width(), 2)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if len(s.block) > 0 {
