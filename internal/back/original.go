@@ -104,17 +104,12 @@ func candidates(ctx context.Context, d *model.DF11, src plan.Source, opt plan.Op
 	var out []plan.Options
 	for _, e := range entries {
 		c := opt
-		if c.PatternDict != nil {
-			c.NamesOf, c.ExactF32 = e, true
-			out = append(out, c)
-			continue
-		}
 		c.Like = e
-		out = append(out, c)
-		if !c.ExactF32 {
-			c.ExactF32 = true
+		if c.PatternDict == nil {
 			out = append(out, c)
 		}
+		c.ExactF32 = true
+		out = append(out, c)
 	}
 	return out, nil
 }

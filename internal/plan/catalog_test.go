@@ -308,7 +308,7 @@ func TestNamesOf(t *testing.T) {
 			}
 			src := synth(t, e, tied)
 			first := mustPlan(t, src, Options{Like: e.ID})
-			again, err := New(t.Context(), src, Options{PatternDict: first.PatternDict, NamesOf: e.ID, Layout: first.Layout})
+			again, err := New(t.Context(), src, Options{PatternDict: first.PatternDict, Like: e.ID, Layout: first.Layout})
 			if err != nil {
 				t.Errorf("%s, tied %v: %v", e.ID, tied, err)
 				continue

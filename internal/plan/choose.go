@@ -7,33 +7,36 @@ import (
 	"strings"
 )
 
-// chooseDict takes the dict from the caller, from a named entry, from the catalog, or from the rule for unknown classes.
+// chooseDict takes the dict from the caller, from a named entry, from the catalog, or from the rule for unknown classes. Names and ties
+// of a named entry apply to a dict of the caller, too: the config.json of a finished model states its dict alone.
 func (d *draft) chooseDict(ctx context.Context) error {
 	known := d.recognize(ctx)
 	switch {
-	case d.opt.PatternDict != nil:
-		if err := d.opt.PatternDict.check(); err != nil {
-			return refuse(ReasonPattern, "write the pattern without that construct", "%v", err)
-		}
-		d.plan.PatternDict, d.plan.Provenance = d.opt.PatternDict.clone(), "given"
-		d.chooseLayout()
-		return d.useNames()
 	case d.opt.Like != "":
-		d.entry = findEntry(d.opt.Like)
-		if d.entry == nil {
+		if d.entry = findEntry(d.opt.Like); d.entry == nil {
 			return refuse(ReasonUnknown, likeHint(d.opt.Like), "the catalog has no entry %s", d.opt.Like)
 		}
-		d.plan.Unlike = d.entry.score(d.cfg, d.inv) == 0
-	default:
+	case d.opt.PatternDict == nil:
 		d.entry = known
 	}
-	if err := d.useEntry(); err != nil {
+	if err := d.checkEntry(); err != nil {
 		return err
 	}
-	if d.entry == nil {
-		d.plan.Provenance, d.plan.Loader = "derived", d.cfg.guessLoader()
+	p := d.plan
+	p.Layout = d.survey.Layout
+	switch e := d.entry; {
+	case d.opt.PatternDict != nil:
+		p.PatternDict, p.Provenance = d.opt.PatternDict.clone(), "given"
+	case e == nil:
+		p.Provenance, p.Loader = "derived", d.cfg.guessLoader()
+	default:
+		p.Layout, p.Entry, p.Provenance, p.Unlike = e.Layout, e.ID, e.Provenance, e.score(d.cfg, d.inv) == 0
+		p.PatternDict, p.Loader = e.PatternDict.clone(), e.Loader
+		if listed := e.Match.Architectures; slices.Contains(listed, e.Loader.Class) && slices.Contains(listed, d.cfg.class()) {
+			p.Loader.Class = d.cfg.class()
+		}
 	}
-	d.chooseLayout()
+	p.Layout = cmp.Or(d.opt.Layout, p.Layout)
 	return nil
 }
 
@@ -89,22 +92,8 @@ func (inv *inventory) hasBlocks(ctx context.Context, e *Entry) bool {
 	})
 }
 
-// useNames takes over how the entry Options.NamesOf names and ties tensors. The config.json of a finished model states the
-// dict but not what became of the source's names, so planning that model again needs both.
-func (d *draft) useNames() error {
-	if d.opt.NamesOf == "" {
-		return nil
-	}
-	e := findEntry(d.opt.NamesOf)
-	if e == nil || e.Refuse != nil || e.Derive || e.Layout.family() != d.survey.Layout {
-		return refuse(ReasonUnknown, "", "the catalog has no names of %s for this layout", d.opt.NamesOf)
-	}
-	d.entry = e
-	return nil
-}
-
-// useEntry takes over what the catalog says about the model.
-func (d *draft) useEntry() error {
+// checkEntry refuses an entry that cannot be used, and forgets one that knows no dict.
+func (d *draft) checkEntry() error {
 	e := d.entry
 	switch {
 	case e == nil:
@@ -118,21 +107,7 @@ func (d *draft) useEntry() error {
 		return refuse(ReasonLayout, "choose an entry for this layout, or the layout of that entry",
 			"%s is for the layout %s, the source is %s", e.ID, e.Layout, d.survey.Layout)
 	}
-	d.plan.Entry, d.plan.Provenance = e.ID, e.Provenance
-	d.plan.PatternDict, d.plan.Loader = e.PatternDict.clone(), e.Loader
-	if listed := e.Match.Architectures; slices.Contains(listed, e.Loader.Class) && slices.Contains(listed, d.cfg.class()) {
-		d.plan.Loader.Class = d.cfg.class()
-	}
 	return nil
-}
-
-// chooseLayout takes the caller's layout, else the one in which the class is published, else the source's.
-func (d *draft) chooseLayout() {
-	d.plan.Layout = d.survey.Layout
-	if d.entry != nil {
-		d.plan.Layout = d.entry.Layout
-	}
-	d.plan.Layout = cmp.Or(d.opt.Layout, d.plan.Layout)
 }
 
 // Fitting lists the ids of the entries that fit a source: the one that [New] chooses, then all others, like-only ones included.

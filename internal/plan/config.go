@@ -31,7 +31,7 @@ func readObject(path string, data []byte) (members, error) {
 	}
 	list, _, err := pyjson.Members(data)
 	if err != nil {
-		return nil, refuse(ReasonConfig, "fetch it again, or correct it in a copy of the source", "read %s: %v", path, err)
+		return nil, refuse(ReasonConfig, unreadHint, "read %s: %v", path, err)
 	}
 	object := members{}
 	for _, m := range list {

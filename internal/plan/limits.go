@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 
@@ -45,9 +46,12 @@ func (n *modulePaths) add(tensor string) error {
 	return nil
 }
 
-// checkMatching refuses a dict that would take very long to match with paths: each byte of a path may take a step for each byte
+// checkMatching refuses an empty dict, and one that would take very long to match with paths: each byte of a path may take a step for each byte
 // of a pattern.
 func (d PatternDict) checkMatching(paths []string) error {
+	if len(d) == 0 {
+		return errors.New("the pattern dict is empty")
+	}
 	nPatterns, nPaths := 0, 0
 	for _, p := range d {
 		nPatterns += len(p.Regex)
@@ -76,10 +80,13 @@ func (p *Plan) checkCounts() error {
 	return nil
 }
 
+// unreadHint goes with small files that are not what they should be.
+const unreadHint = "fetch it again, or correct it in a copy of the source"
+
 // checkJSON refuses a JSON file of the source that would take very much memory.
 func checkJSON(reason Reason, name string, data []byte, mostValues int) error {
 	if err := pyjson.Bounded(data, mostValues, mostValues); err != nil {
-		return refuse(reason, "", "read %s: %v", name, err)
+		return refuse(reason, unreadHint, "read %s: %v", name, err)
 	}
 	return nil
 }

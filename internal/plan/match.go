@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/df11-convert/df11-convert/internal/pyregex"
 	"github.com/df11-convert/df11-convert/internal/safetensors"
 )
 
@@ -114,12 +113,12 @@ func (d *draft) unitWeight(u *Unit, attr string) (Tensor, error) {
 // match finds which of the modules each pattern matches. It refuses patterns that the official loader would confuse, modules that two
 // patterns match, and matches inside matches (docs/format.md §10, §14).
 func (d PatternDict) match(ctx context.Context, modules []string) (found [][]string, err error) {
-	res, err := compileAll(d)
-	if err != nil {
-		return nil, err
+	res, err := d.compile()
+	if err == nil {
+		err = d.checkMatching(slices.Concat(modules, loaderPaths(d)))
 	}
-	if err := d.checkMatching(slices.Concat(modules, loaderPaths(d))); err != nil {
-		return nil, refuse(ReasonPattern, "name the modules to compress by fewer patterns with --pattern-dict", "%v", err)
+	if err != nil {
+		return nil, refuse(ReasonPattern, "name the modules to compress by fewer or simpler patterns with --pattern-dict", "%v", err)
 	}
 	owner := map[string]int{} // module → index of its pattern
 	found = make([][]string, len(d))
@@ -169,24 +168,6 @@ func (d *draft) refuseNoMatch(regex string) error {
 		hint = incompleteHint
 	}
 	return refuse(ReasonPattern, hint, "%s", detail)
-}
-
-func compileAll(d PatternDict) ([]*regexp.Regexp, error) {
-	if len(d) == 0 {
-		return nil, refuse(ReasonPattern, "", "the pattern dict is empty")
-	}
-	if err := d.checkSize(); err != nil {
-		return nil, refuse(ReasonPattern, "name the modules to compress by fewer patterns with --pattern-dict", "%v", err)
-	}
-	res := make([]*regexp.Regexp, len(d))
-	for i, p := range d {
-		re, err := pyregex.Compile(p.Regex)
-		if err != nil {
-			return nil, refuse(ReasonPattern, "write the pattern without that construct", "%v", err)
-		}
-		res[i] = re
-	}
-	return res, nil
 }
 
 // checkNesting refuses a unit inside another: they would share a decode buffer (docs/format.md §14).

@@ -2,6 +2,7 @@ package plan
 
 import (
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -47,40 +48,36 @@ func (d *PatternDict) UnmarshalJSON(data []byte) error {
 		}
 		*d = append(*d, p)
 	}
-	return d.check()
+	_, err = d.compile()
+	return err
 }
 
-// checkSize refuses a dict that would take very long to match.
-func (d PatternDict) checkSize() error {
-	nBytes := 0
+// compile refuses more patterns than can be matched in time, repeated patterns, repeated or malformed attributes, and regexes that
+// cannot be matched.
+func (d PatternDict) compile() ([]*regexp.Regexp, error) {
+	seen, nBytes := map[string]bool{}, 0
 	for _, p := range d {
 		nBytes += len(p.Regex)
-	}
-	if len(d) > maxPatterns || nBytes > maxRegexBytes {
-		return fmt.Errorf("a pattern dict of more than %d patterns, or %d bytes of them", maxPatterns, maxRegexBytes)
-	}
-	return nil
-}
-
-// check refuses too many patterns, repeated patterns, repeated or malformed attributes, and regexes that cannot be matched.
-func (d PatternDict) check() error {
-	if err := d.checkSize(); err != nil {
-		return err
-	}
-	seen := map[string]bool{}
-	for _, p := range d {
 		if seen[p.Regex] {
-			return fmt.Errorf("pattern %q appears twice", p.Regex)
+			return nil, fmt.Errorf("pattern %q appears twice", p.Regex)
 		}
 		seen[p.Regex] = true
-		if _, err := pyregex.Compile(p.Regex); err != nil {
-			return err
+	}
+	if len(d) > maxPatterns || nBytes > maxRegexBytes {
+		return nil, fmt.Errorf("a pattern dict of more than %d patterns, or %d bytes of them", maxPatterns, maxRegexBytes)
+	}
+	res := make([]*regexp.Regexp, len(d))
+	for i, p := range d {
+		re, err := pyregex.Compile(p.Regex)
+		if err != nil {
+			return nil, err
 		}
 		if err := checkAttrs(p); err != nil {
-			return err
+			return nil, err
 		}
+		res[i] = re
 	}
-	return nil
+	return res, nil
 }
 
 // checkAttrs refuses attribute lists that Python's getattr could not follow, and repeated attributes.

@@ -35,8 +35,7 @@ type WeightFile struct {
 // Options change what a plan decides. The zero value lets the source and the catalog decide.
 type Options struct {
 	PatternDict PatternDict // overrides the catalog
-	Like        string      // catalog id or published DF11 repo whose dict is reproduced
-	NamesOf     string      // catalog id whose names and ties apply although PatternDict is given; "" = the source's own
+	Like        string      // catalog id or published DF11 repo whose dict is reproduced; beside PatternDict, whose names and ties apply
 	Layout      Layout      // overrides the layout that the source suggests
 	Component   string      // folder of a diffusers pipeline to convert; "" = transformer, else unet
 	WeightFile  string      // the one weight file to convert, for repos that hold several single files

@@ -249,7 +249,7 @@ func (s *Survey) weightMap(data []byte) (map[string]string, error) {
 		err = errors.New("it lists no tensors")
 	}
 	if err != nil {
-		return nil, refuse(ReasonWeights, "", "read %s: %v", s.Index, err)
+		return nil, refuse(ReasonWeights, unreadHint, "read %s: %v", s.Index, err)
 	}
 	for name, file := range index.WeightMap {
 		index.WeightMap[name] = path.Join(s.Dir, file)

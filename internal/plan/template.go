@@ -141,29 +141,21 @@ func (g *blockGroups) add(below string, attrs []string, index int, module string
 
 // groupBlocks groups the blocks of a pattern.
 func (d *draft) groupBlocks(pat Pattern, modules []string) (groups blockGroups) {
-	index := firstIndex(pat.Regex)
 	for _, m := range modules {
 		if attrs := d.presentAttrs(m, pat.Attrs); len(attrs) > 0 && !d.cfg.isExtraLayer(m) && !d.entry.keeps(m) {
-			groups.add("", attrs, index(m), m)
+			groups.add("", attrs, blockNumber(m), m)
 		}
 	}
 	return groups
 }
 
-// firstIndex returns a function that reads the number which the regex's first \d+ matches in a module path, or -1.
-func firstIndex(regex string) func(module string) int {
-	re, err := pyregex.Compile(strings.Replace(regex, `\d+`, `(?P<index>\d+)`, 1))
-	if err != nil || re.SubexpIndex("index") < 0 {
-		return func(string) int { return -1 }
-	}
-	return func(module string) int {
-		if m := re.FindStringSubmatch(module); m != nil {
-			if n, ok := number(m[re.SubexpIndex("index")]); ok {
-				return n
-			}
-		}
+// blockNumber returns the last number in the path of a block; -1 if there is none.
+func blockNumber(module string) int {
+	splits := splitsOf(module + ".x")
+	if len(splits) == 0 {
 		return -1
 	}
+	return splits[len(splits)-1].index
 }
 
 // presentAttrs lists the attributes of a block that can be compressed; it takes those with {e} expert by expert.
