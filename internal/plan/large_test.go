@@ -79,81 +79,66 @@ func TestLlama405B(t *testing.T) {
 	}
 }
 
-// glmAir is GLM-4.5-Air in all names and in shapes that put a layer above the limit: one dense layer, MoE layers with
-// 128 experts, and a layer for multi-token prediction behind them.
-func glmAir(layers int) *model {
-	m := newModel()
-	m.add("model.embed_tokens.weight", safetensors.BF16, 151552, 4096)
-	m.add("lm_head.weight", safetensors.BF16, 151552, 4096)
-	for i := range layers + 1 {
-		l := fmt.Sprintf("model.layers.%d.", i)
-		for _, a := range llamaAttrs[:4] {
-			m.add(l+a+".weight", safetensors.BF16, 4096, 4096)
-		}
-		mlps := []string{"mlp."}
-		if i > 0 {
-			mlps = []string{"mlp.shared_experts."}
-			for e := range 128 {
-				mlps = append(mlps, fmt.Sprintf("mlp.experts.%d.", e))
-			}
-			m.add(l+"mlp.gate.weight", safetensors.BF16, 128, 4096)
-		}
-		for _, mlp := range mlps {
-			for _, a := range []string{"gate_proj", "up_proj", "down_proj"} {
-				m.add(l+mlp+a+".weight", safetensors.BF16, 1408, 4096)
-			}
-		}
-	}
-	m.add(fmt.Sprintf("model.layers.%d.eh_proj.weight", layers), safetensors.BF16, 4096, 8192)
-	return m
+// largeModel is a real model by its names and shapes.
+type largeModel struct {
+	name, config string
+	m            *model
 }
 
-// TestLargeModels plans real models by their names and shapes, listed in testdata/large.txt, most of which have layers that exceed
-// the format's limit, and compares what is compressed with a golden file.
-func TestLargeModels(t *testing.T) {
-	var b bytes.Buffer
-	for text := range strings.SplitSeq(string(readFile(t, filepath.Join("testdata", "large.txt"))), "= ") {
-		if text == "" {
+func (l *largeModel) plan(t *testing.T) *Plan {
+	t.Helper()
+	src := source([]WeightFile{l.m.file("model.safetensors")}, map[string]any{})
+	src.Config = []byte(l.config)
+	p := mustPlan(t, src, Options{})
+	checkWhole(t, p)
+	return p
+}
+
+// readLarge reads testdata/large.txt.
+func readLarge(t *testing.T) (list []largeModel) {
+	t.Helper()
+	for line := range strings.Lines(string(readFile(t, filepath.Join("testdata", "large.txt")))) {
+		if head, ok := strings.CutPrefix(line, "= "); ok {
+			name, config, _ := strings.Cut(head, " ")
+			list = append(list, largeModel{name, config, newModel()})
 			continue
 		}
-		head, lines, _ := strings.Cut(text, "\n")
-		name, config, _ := strings.Cut(head, " ")
-		m := newModel()
-		for line := range strings.Lines(lines) {
-			f := strings.Fields(line)
-			for _, tensor := range unbrace(t, f[0]) {
-				m.add(tensor, safetensors.BF16, parseShape(t, f[1])...)
-			}
+		f := strings.Fields(line)
+		for _, tensor := range unbrace(t, f[0]) {
+			list[len(list)-1].m.add(tensor, safetensors.BF16, parseShape(t, f[1])...)
 		}
-		src := source([]WeightFile{m.file("model.safetensors")}, map[string]any{})
-		src.Config = []byte(config)
-		p := mustPlan(t, src, Options{})
-		checkWhole(t, p)
-		fmt.Fprintf(&b, "== %s: entry %q, split %v\n%d units with %.1f %% of %d bytes\n", name, p.Entry, p.Split, len(p.Units),
+	}
+	return list
+}
+
+// TestLargeModels plans the models of testdata/large.txt, most of which have layers that exceed the format's limit, and compares what
+// is compressed with a golden file.
+func TestLargeModels(t *testing.T) {
+	var b bytes.Buffer
+	for _, l := range readLarge(t) {
+		p := l.plan(t)
+		fmt.Fprintf(&b, "== %s: entry %q, split %v\n%d units with %.1f %% of %d bytes\n", l.name, p.Entry, p.Split, len(p.Units),
 			100*float64(p.UnitBytes())/float64(p.UnitBytes()+p.PlainBytes()), p.UnitBytes()+p.PlainBytes())
 		for _, pat := range p.PatternDict {
 			fmt.Fprintf(&b, "%s: %.100s\n", pat.Regex, strings.Join(pat.Attrs, " "))
 		}
 		for _, u := range p.Units {
 			if u.Unholdable != "" {
-				t.Errorf("%s: %s is %s", name, u.Path, u.Unholdable)
+				t.Errorf("%s: %s is %s", l.name, u.Path, u.Unholdable)
 			}
 		}
 	}
 	compareGolden(t, filepath.Join("testdata", "large-plans.txt"), b.Bytes())
 }
 
-// TestNoSplitBelowLimit: the same class below the limit keeps one unit a layer.
+// TestNoSplitBelowLimit: GLM-4.5-Air with narrower weights keeps one unit a layer.
 func TestNoSplitBelowLimit(t *testing.T) {
-	m := glmAir(2)
-	for n, d := range m.dims {
-		m.dims[n] = []int64{d[0] / 16, d[1]}
+	l := readLarge(t)[1]
+	for n, d := range l.m.dims {
+		l.m.dims[n] = append([]int64{max(d[0]/16, 1)}, d[1:]...)
 	}
-	src := source([]WeightFile{m.file("model.safetensors")}, map[string]any{
-		"model_type": "glm4_moe", "architectures": []string{"Glm4MoeForCausalLM"}, "num_hidden_layers": 2,
-	})
-	p := mustPlan(t, src, Options{})
-	if p.Split || len(p.Units) != 4 || p.PatternDict[2].Regex != `model\.layers\.0` || p.PatternDict[3].Regex != `model\.layers\.1` {
+	p := l.plan(t)
+	if p.Split || len(p.Units) != 48 || p.PatternDict[2].Regex != `model\.layers\.0` || p.PatternDict[3].Regex != `model\.layers\.([1-9]|[1-3][0-9]|4[0-5])` {
 		t.Errorf("split %v, %d units, dict %v", p.Split, len(p.Units), p.PatternDict[2:])
 	}
 	if n := len(p.PatternDict[3].Attrs); n != 4+128*3+3 {

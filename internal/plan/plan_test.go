@@ -2,7 +2,6 @@ package plan
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -60,15 +59,6 @@ func TestTied(t *testing.T) {
 			}
 			checkWhole(t, p)
 		})
-	}
-}
-
-// TestUntiedWithoutHead refuses a source whose config promises a head that it does not store.
-func TestUntiedWithoutHead(t *testing.T) {
-	_, err := New(t.Context(), llama(false, false), Options{})
-	var r *RefusedError
-	if !errors.As(err, &r) || !strings.Contains(r.Detail, "no lm_head.weight") || !strings.Contains(r.Hint, "set tie_word_embeddings to true") {
-		t.Errorf("got %v", err)
 	}
 }
 
