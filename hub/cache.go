@@ -112,11 +112,7 @@ func (s *sharedCache) blob(folder, etag string) (cached, bool) {
 	if path == name {
 		return cached{path, etag}, true
 	}
-	root, err := filepath.EvalSymlinks(s.t.Opt.CacheDir)
-	if err != nil {
-		return cached{}, false
-	}
-	rel, err := filepath.Rel(root, path)
+	rel, err := filepath.Rel(filepath.Dir(folder), path)
 	if err != nil {
 		return cached{}, false
 	}

@@ -2,7 +2,7 @@ package hub
 
 import (
 	"fmt"
-	"path"
+	"io/fs"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -14,33 +14,13 @@ import (
 // ValidPath refuses a file name from a repo that must not become a local path: absolute, with .. or empty segments,
 // backslashes, drive letters, control characters, or names that Windows reserves. The error wraps ErrUnsafePath.
 func ValidPath(name string) error {
-	if reason := unsafeReason(name); reason != "" {
-		return fmt.Errorf("%w: %q %s", wire.ErrUnsafePath, name, reason)
+	first, _, _ := strings.Cut(name, "/")
+	if !fs.ValidPath(name) || name == "." || len(name) > 4096 || strings.ContainsFunc(name, unicode.IsControl) ||
+		strings.ContainsRune(name, '\\') || len(name) > 1 && name[1] == ':' || !filepath.IsLocal(filepath.FromSlash(name)) ||
+		strings.EqualFold(first, ".git") {
+		return fmt.Errorf("%w: %.200q is not a clean path below the repo's folder", wire.ErrUnsafePath, name)
 	}
 	return nil
-}
-
-func unsafeReason(name string) string {
-	switch {
-	case name == "":
-		return "is empty"
-	case len(name) > 4096:
-		return "is too long"
-	case strings.ContainsFunc(name, unicode.IsControl):
-		return "has control characters"
-	case strings.ContainsRune(name, '\\'):
-		return "has a backslash"
-	case len(name) > 1 && name[1] == ':':
-		return "starts with a drive letter"
-	case path.Clean(name) != name || strings.HasPrefix(name, "/"):
-		return "is not a clean relative path"
-	case name == "." || !filepath.IsLocal(filepath.FromSlash(name)):
-		return "leaves its folder"
-	}
-	if first, _, _ := strings.Cut(name, "/"); strings.EqualFold(first, ".git") {
-		return "lies in .git"
-	}
-	return ""
 }
 
 var repoPart = regexp.MustCompile(`^[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9_])?$|^_[A-Za-z0-9._-]*$`)
@@ -50,22 +30,13 @@ const maxRepoName = 96
 
 // ValidRepoID checks the form namespace/name by the hub's own rules.
 func ValidRepoID(id string) error {
-	namespace, name, ok := strings.Cut(id, "/")
-	if !ok || namespace == "" || name == "" || strings.Contains(name, "/") {
-		return fmt.Errorf("repo id %q is not of the form namespace/name", id)
+	valid := func(part string) bool {
+		return len(part) <= maxRepoName && repoPart.MatchString(part) && !strings.Contains(part, "--") && !strings.Contains(part, "..")
 	}
-	for _, part := range []string{namespace, name} {
-		switch {
-		case len(part) > maxRepoName:
-			return fmt.Errorf("repo id %q: %q is longer than %d characters", id, part, maxRepoName)
-		case strings.Contains(part, "--") || strings.Contains(part, ".."):
-			return fmt.Errorf("repo id %q has -- or .. in it", id)
-		case !repoPart.MatchString(part):
-			return fmt.Errorf("repo id %q: %q may hold letters, digits, - _ and ., with neither - nor . at its ends", id, part)
-		}
-	}
-	if strings.HasSuffix(name, ".git") {
-		return fmt.Errorf("repo id %q ends in .git", id)
+	namespace, name, _ := strings.Cut(id, "/")
+	if !valid(namespace) || !valid(name) || strings.HasSuffix(name, ".git") {
+		return fmt.Errorf("repo id %q is not of the form namespace/name: each has up to %d letters, digits, - _ and ., with neither - nor . "+
+			"at its ends, nor -- or .. or a last .git", id, maxRepoName)
 	}
 	return nil
 }
