@@ -17,16 +17,22 @@ func (u *Unit) DecodeRange(ctx context.Context, elem, n int64, dst []byte) error
 	}
 	v, ranges := fastest(), cut(u.chunkAt(elem), u.chunkAt(elem+n-1)+1)
 	return u.eachChunk(ctx, v, ranges, 1, nil, func(c *codes, d *chunkData) bool {
-		v.join(d.bf16, c.exponents[:d.n], d.sm)
-		copyOverlap(dst, 2*elem, d.bf16, 2*int64(u.positions[d.index]))
+		into, at := d.bf16, int64(u.positions[d.index])-elem
+		whole := at >= 0 && at+int64(d.n) <= n
+		if whole {
+			into = dst[2*at : 2*(at+int64(d.n))]
+		}
+		if v.join(into, c.exponents[:d.n], d.sm); !whole {
+			copyOverlap(dst, into, 2*at)
+		}
 		return true
 	})
 }
 
-// copyOverlap copies the bytes that src, which lies at srcAt, and dst, at dstAt, have in common.
-func copyOverlap(dst []byte, dstAt int64, src []byte, srcAt int64) {
-	if srcAt < dstAt {
-		src, srcAt = src[dstAt-srcAt:], dstAt
+// copyOverlap copies what src, which begins at byte at of dst or before dst, has in common with it.
+func copyOverlap(dst, src []byte, at int64) {
+	if at < 0 {
+		src, at = src[-at:], 0
 	}
-	copy(dst[srcAt-dstAt:], src)
+	copy(dst[at:], src)
 }
