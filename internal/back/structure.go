@@ -6,7 +6,6 @@ import (
 	"path"
 	"slices"
 
-	"github.com/df11-convert/df11-convert/internal/metadata"
 	"github.com/df11-convert/df11-convert/internal/model"
 	"github.com/df11-convert/df11-convert/internal/plan"
 	"github.com/df11-convert/df11-convert/internal/spans"
@@ -27,8 +26,6 @@ type Checker struct {
 	Pair
 	Workers int // at least 1
 	Checked
-
-	unhashed []metadata.OutputFile // weight files whose sha256 only reading them can tell
 }
 
 // Checked says what a Checker has looked at.
