@@ -170,6 +170,21 @@ func (f *forged) edit(name, from, to string) {
 	f.files[name] = bytes.Replace(f.files[name], []byte(from), []byte(to), 1)
 }
 
+// adds adds a file of weights.
+func adds(name string) func(f *forged) {
+	return func(f *forged) { f.files[name] = weightsOf(1) }
+}
+
+// edits replaces a text in a file.
+func edits(name, from, to string) func(f *forged) {
+	return func(f *forged) { f.edit(name, from, to) }
+}
+
+// changes changes one tensor.
+func changes(file, tensor string, edit func(x *stored)) func(f *forged) {
+	return func(f *forged) { f.tensor(file, tensor, edit) }
+}
+
 // stored is one tensor of a file; dtype and shape are what the header says.
 type stored struct {
 	name, dtype string

@@ -33,16 +33,10 @@ var forgeries = []struct {
 	said  []string
 }{
 	// Weights of the model.
-	{"a bit of a mantissa", "", func(f *forged) {
-		f.tensor("model_layers_1.safetensors", "model.layers.1.sign_mantissa", flipBit)
-	}, []string{nothing, wrong + "differs from"}},
-	{"gaps", "", func(f *forged) { f.tensor("model_layers_1.safetensors", "model.layers.1.gaps", flipBit) }, []string{wrong}},
-	{"an output position", "", func(f *forged) {
-		f.tensor("model_layers_1.safetensors", "model.layers.1.output_positions", func(x *stored) { x.data[len(x.data)-4]++ })
-	}, []string{wrong}},
-	{"a bit of a norm", "", func(f *forged) {
-		f.tensor("model_layers_0.safetensors", "model.layers.0.input_layernorm.weight", flipBit)
-	}, []string{nothing, wrong + "differs from"}},
+	{"a bit of a mantissa", "", changes("model_layers_1.safetensors", "model.layers.1.sign_mantissa", flipBit), []string{nothing, wrong + "differs from"}},
+	{"gaps", "", changes("model_layers_1.safetensors", "model.layers.1.gaps", flipBit), []string{wrong}},
+	{"an output position", "", changes("model_layers_1.safetensors", "model.layers.1.output_positions", func(x *stored) { x.data[len(x.data)-4]++ }), []string{wrong}},
+	{"a bit of a norm", "", changes("model_layers_0.safetensors", "model.layers.0.input_layernorm.weight", flipBit), []string{nothing, wrong + "differs from"}},
 	{"the weights of another model", "", func(f *forged) {
 		for name := range f.files {
 			if strings.HasSuffix(name, ".safetensors") {
@@ -68,23 +62,15 @@ var forgeries = []struct {
 			})
 		}
 	}, []string{nothing, wrong + "differs from"}},
-	{"split positions", "", func(f *forged) {
-		f.tensor("model_layers_1.safetensors", "model.layers.1.split_positions", func(x *stored) { x.data[0]++ })
-	}, []string{wrong}},
-	{"I32 for I64", "", func(f *forged) {
-		f.tensor("model_layers_1.safetensors", "model.layers.1.split_positions", func(x *stored) { x.dtype, x.shape[0] = "I32", 2*x.shape[0] })
-	}, []string{wrong}},
+	{"split positions", "", changes("model_layers_1.safetensors", "model.layers.1.split_positions", func(x *stored) { x.data[0]++ }), []string{wrong}},
+	{"I32 for I64", "", changes("model_layers_1.safetensors", "model.layers.1.split_positions", func(x *stored) { x.dtype, x.shape[0] = "I32", 2*x.shape[0] }), []string{wrong}},
 	{"fewer mantissas", "", func(f *forged) {
 		f.tensor("model_layers_1.safetensors", "model.layers.1.sign_mantissa", func(x *stored) {
 			x.data, x.shape = x.data[1:], []int64{int64(len(x.data) - 1)}
 		})
 	}, []string{wrong}},
-	{"the type of a norm", "", func(f *forged) {
-		f.tensor("model_layers_0.safetensors", "model.layers.0.input_layernorm.weight", func(x *stored) { x.dtype = "F16" })
-	}, []string{wrong}},
-	{"the shape of a norm", "", func(f *forged) {
-		f.tensor("model_layers_0.safetensors", "model.layers.0.input_layernorm.weight", func(x *stored) { x.shape = []int64{1, x.shape[0]} })
-	}, []string{wrong}},
+	{"the type of a norm", "", changes("model_layers_0.safetensors", "model.layers.0.input_layernorm.weight", func(x *stored) { x.dtype = "F16" }), []string{wrong}},
+	{"the shape of a norm", "", changes("model_layers_0.safetensors", "model.layers.0.input_layernorm.weight", func(x *stored) { x.shape = []int64{1, x.shape[0]} }), []string{wrong}},
 	{"a tensor less", "", func(f *forged) {
 		f.tensors("model_layers_0.safetensors", func(list []stored) []stored {
 			return slices.DeleteFunc(list, func(x stored) bool { return strings.HasSuffix(x.name, "input_layernorm.weight") })
@@ -118,7 +104,7 @@ var forgeries = []struct {
 			return []stored{{x.Name, "BF16", x.Shape, of[h.DataStart()+x.Begin : h.DataStart()+x.End]}}
 		})
 	}, []string{nothing}},
-	{"the metadata of another framework", "", func(f *forged) { f.edit("model.safetensors", `"format":"pt"`, `"format":"tf"`) }, []string{nothing}},
+	{"the metadata of another framework", "", edits("model.safetensors", `"format":"pt"`, `"format":"tf"`), []string{nothing}},
 	{"modules in another order in the manifest", "", func(f *forged) { f.manifest(func(m *metadata.Manifest) { slices.Reverse(m.Units) }) }, []string{nothing}},
 	{"another layout in the manifest", "", func(f *forged) {
 		f.manifest(func(m *metadata.Manifest) { m.Plan.Layout = string(plan.TransformersSingle) })
@@ -126,7 +112,7 @@ var forgeries = []struct {
 	{"the layout of ComfyUI in the manifest", "", func(f *forged) {
 		f.manifest(func(m *metadata.Manifest) { m.Plan.Layout = string(plan.ComfyUI) })
 	}, []string{wrong + "one .safetensors file"}},
-	{"a pattern that matches nothing in Python", "", func(f *forged) { f.edit("config.json", `"model\\.layers`, `"MODEL\\.layers`) }, []string{refuses}},
+	{"a pattern that matches nothing in Python", "", edits("config.json", `"model\\.layers`, `"MODEL\\.layers`), []string{refuses}},
 
 	// Weights that a loader finds beside those of the model.
 	{"another weight file", "", func(f *forged) { f.take("else.safetensors", evilModel, "model_layers_0.safetensors") }, []string{wrong}},
@@ -136,15 +122,15 @@ var forgeries = []struct {
 		f.files["adapter_model.safetensors"] = weightsOf(1)
 		f.set("adapter_config.json", "{}")
 	}, []string{wrong + "w.weight"}},
-	{"a variant", "", func(f *forged) { f.files["model.fp16.safetensors"] = weightsOf(1) }, []string{wrong + "w.weight"}},
-	{"a name in capitals", "", func(f *forged) { f.files["ZZ.SAFETENSORS"] = weightsOf(1) }, []string{names + "ZZ.SAFETENSORS (added)"}},
+	{"a variant", "", adds("model.fp16.safetensors"), []string{wrong + "w.weight"}},
+	{"a name in capitals", "", adds("ZZ.SAFETENSORS"), []string{names + "ZZ.SAFETENSORS (added)"}},
 	{"two names where case counts", "", func(f *forged) { f.take("MODEL.safetensors", llamaModel, "model.safetensors") }, []string{wrong}},
 	{"two configs where case counts", "", func(f *forged) { f.set("Config.json", "{}") }, []string{wrong + "where case does not count"}},
 	{"an index, and weights in a folder", "", func(f *forged) {
 		f.set("model.safetensors.index.json", `{"weight_map": {"w.weight": "sub/evil.safetensors"}}`)
 		f.files["sub/evil.safetensors"] = weightsOf(1)
 	}, []string{names + "model.safetensors.index.json (added), sub/evil.safetensors (added)"}},
-	{"weights in a hidden folder", "", func(f *forged) { f.files[".hid/x.safetensors"] = weightsOf(1) }, []string{names + ".hid/x.safetensors (added)"}},
+	{"weights in a hidden folder", "", adds(".hid/x.safetensors"), []string{names + ".hid/x.safetensors (added)"}},
 	{"a pickle, an adapter, code", "", func(f *forged) {
 		for _, name := range []string{"pytorch_model.bin", "adapter_model.bin", "adapter_config.json", "handler.py", "chat_template.jinja", "added_tokens.json", ".env"} {
 			f.set(name, "{}")
@@ -176,25 +162,15 @@ var forgeries = []struct {
 
 	// config.json and all else that a loader reads.
 	{"attributes exchanged in the dict", "", exchanged, []string{nothing, wrong + "differs from"}},
-	{"the same behind DFloat11_Config", "", func(f *forged) {
-		f.edit("config.json", `"dfloat11_config": {`, `"DFloat11_Config": {"threads_per_block": [512]}, "dfloat11_config": {`)
-	}, []string{wrong + "config.json"}},
-	{"the same behind Pattern_Dict", "", func(f *forged) { f.edit("config.json", `"pattern_dict": {`, `"Pattern_Dict": {}, "pattern_dict": {`) }, []string{wrong + "config.json"}},
-	{"Threads_per_block", "", func(f *forged) {
-		f.edit("config.json", `"threads_per_block": [`, `"Threads_per_block": [256], "threads_per_block": [`)
-	}, []string{wrong + "config.json"}},
-	{"a second dfloat11_config", "", func(f *forged) {
-		f.edit("config.json", `"dfloat11_config": {`, `"dfloat11_config": {"threads_per_block": [512], "bytes_per_thread": 8, "pattern_dict": {}}, "dfloat11_config": {`)
-	}, []string{wrong + "dfloat11_config appears twice"}},
-	{"a second dfloat11_config without a dict", "", func(f *forged) {
-		f.edit("config.json", `"vocab_size"`, `"dfloat11_config": {"threads_per_block": [512], "bytes_per_thread": 8}, "vocab_size"`)
-	}, []string{wrong + "dfloat11_config appears twice"}},
-	{"a member of config.json", "", func(f *forged) { f.edit("config.json", `"rope_theta": 500000.0`, `"rope_theta": 10000.0`) }, []string{names + "config.json"}},
-	{"fewer layers", "", func(f *forged) { f.edit("config.json", `"num_hidden_layers": 2`, `"num_hidden_layers": 1`) }, []string{names + "config.json"}},
-	{"a member twice in config.json", "", func(f *forged) { f.edit("config.json", `"rope_theta"`, `"rope_theta": 1.0, "rope_theta"`) }, []string{names + "config.json"}},
-	{"code in config.json", "", func(f *forged) {
-		f.edit("config.json", `"vocab_size"`, `"auto_map": {"AutoModel": "evil/repo--m.C"}, "vocab_size"`)
-	}, []string{names + "config.json"}},
+	{"the same behind DFloat11_Config", "", edits("config.json", `"dfloat11_config": {`, `"DFloat11_Config": {"threads_per_block": [512]}, "dfloat11_config": {`), []string{wrong + "config.json"}},
+	{"the same behind Pattern_Dict", "", edits("config.json", `"pattern_dict": {`, `"Pattern_Dict": {}, "pattern_dict": {`), []string{wrong + "config.json"}},
+	{"Threads_per_block", "", edits("config.json", `"threads_per_block": [`, `"Threads_per_block": [256], "threads_per_block": [`), []string{wrong + "config.json"}},
+	{"a second dfloat11_config", "", edits("config.json", `"dfloat11_config": {`, `"dfloat11_config": {"threads_per_block": [512], "bytes_per_thread": 8, "pattern_dict": {}}, "dfloat11_config": {`), []string{wrong + "dfloat11_config appears twice"}},
+	{"a second dfloat11_config without a dict", "", edits("config.json", `"vocab_size"`, `"dfloat11_config": {"threads_per_block": [512], "bytes_per_thread": 8}, "vocab_size"`), []string{wrong + "dfloat11_config appears twice"}},
+	{"a member of config.json", "", edits("config.json", `"rope_theta": 500000.0`, `"rope_theta": 10000.0`), []string{names + "config.json"}},
+	{"fewer layers", "", edits("config.json", `"num_hidden_layers": 2`, `"num_hidden_layers": 1`), []string{names + "config.json"}},
+	{"a member twice in config.json", "", edits("config.json", `"rope_theta"`, `"rope_theta": 1.0, "rope_theta"`), []string{names + "config.json"}},
+	{"code in config.json", "", edits("config.json", `"vocab_size"`, `"auto_map": {"AutoModel": "evil/repo--m.C"}, "vocab_size"`), []string{names + "config.json"}},
 	{"nothing but a dict in config.json", "", func(f *forged) {
 		config := f.files["config.json"]
 		f.set("config.json", "{\n"+string(config[bytes.Index(config, []byte(`  "dfloat11_config"`)):]))
@@ -213,7 +189,7 @@ var forgeries = []struct {
 	{"files of the original that are not copied", "", func(f *forged) { f.take(".gitattributes", llamaModel, "config.json") }, []string{nothing}},
 
 	// Pipelines: what is loaded for the other components.
-	{"weights of another component", pipeModel, func(f *forged) { f.files["vae/diffusion_pytorch_model.safetensors"] = weightsOf(7) }, []string{nothing, wrong + "differs from org/pipe (transformer): vae/"}},
+	{"weights of another component", pipeModel, adds("vae/diffusion_pytorch_model.safetensors"), []string{nothing, wrong + "differs from org/pipe (transformer): vae/"}},
 	{"weights of another component, of another size", pipeModel, func(f *forged) {
 		f.files["text_encoder/model.safetensors"] = safetensorsOf(nil)
 	}, []string{wrong + "text_encoder/model.safetensors: these weights of another component are changed"}},
@@ -221,12 +197,8 @@ var forgeries = []struct {
 		f.take("transformer_2/diffusion_pytorch_model.safetensors", "of "+pipeModel, "transformer/diffusion_pytorch_model.safetensors")
 	}, []string{nothing, wrong + "transformer_2/"}},
 	{"weights of another component missing", pipeModel, func(f *forged) { delete(f.files, "vae/diffusion_pytorch_model.safetensors") }, []string{wrong + "vae/diffusion_pytorch_model.safetensors"}},
-	{"weights where the modules are loaded instead", pipeModel, func(f *forged) {
-		f.files["transformer/diffusion_pytorch_model.safetensors"] = weightsOf(7)
-	}, []string{wrong + "transformer/diffusion_pytorch_model.safetensors"}},
-	{"a variant of another component", pipeModel, func(f *forged) {
-		f.files["vae/diffusion_pytorch_model.fp16.safetensors"] = weightsOf(7)
-	}, []string{wrong + "vae/diffusion_pytorch_model.fp16.safetensors"}},
+	{"weights where the modules are loaded instead", pipeModel, adds("transformer/diffusion_pytorch_model.safetensors"), []string{wrong + "transformer/diffusion_pytorch_model.safetensors"}},
+	{"a variant of another component", pipeModel, adds("vae/diffusion_pytorch_model.fp16.safetensors"), []string{wrong + "vae/diffusion_pytorch_model.fp16.safetensors"}},
 	{"an index of another component", pipeModel, func(f *forged) {
 		f.set("vae/diffusion_pytorch_model.safetensors.index.json", `{"weight_map": {"w.weight": "x.safetensors"}}`)
 		f.files["vae/x.safetensors"] = weightsOf(7)
@@ -236,10 +208,10 @@ var forgeries = []struct {
 		f.edit("model_index.json", `"vae"`, `"transformer_3": ["diffusers", "WanTransformer3DModel"], "vae"`)
 		f.take("transformer_3/diffusion_pytorch_model.safetensors", "of "+pipeModel, "transformer/diffusion_pytorch_model.safetensors")
 	}, []string{wrong + "transformer_3/"}},
-	{"another list of components", pipeModel, func(f *forged) { f.edit("model_index.json", "AutoencoderKLWan", "AutoencoderTiny") }, []string{names + "model_index.json"}},
-	{"the config of a component", pipeModel, func(f *forged) { f.edit("transformer/config.json", `"num_layers": 2`, `"num_layers": 1`) }, []string{names + "transformer/config.json"}},
-	{"an adapter in a folder", pipeModel, func(f *forged) { f.files["lora/adapter.safetensors"] = weightsOf(7) }, []string{names + "lora/adapter.safetensors (added)"}},
-	{"a config of the modules with more", pipeModel, func(f *forged) { f.edit("config.json", `"model_type"`, `"num_layers": 1, "model_type"`) }, []string{names + "config.json"}},
+	{"another list of components", pipeModel, edits("model_index.json", "AutoencoderKLWan", "AutoencoderTiny"), []string{names + "model_index.json"}},
+	{"the config of a component", pipeModel, edits("transformer/config.json", `"num_layers": 2`, `"num_layers": 1`), []string{names + "transformer/config.json"}},
+	{"an adapter in a folder", pipeModel, adds("lora/adapter.safetensors"), []string{names + "lora/adapter.safetensors (added)"}},
+	{"a config of the modules with more", pipeModel, edits("config.json", `"model_type"`, `"num_layers": 1, "model_type"`), []string{names + "config.json"}},
 	{"modules of the other transformer", pipeModel, otherTransformer, []string{nothing, wrong + "differs from org/pipe (transformer)"}},
 	{"modules of the other transformer, by the manifest", pipeModel, func(f *forged) {
 		otherTransformer(f)
