@@ -4,6 +4,7 @@ package estimate
 import (
 	"context"
 	"fmt"
+	"math"
 	"math/bits"
 	"slices"
 
@@ -40,9 +41,9 @@ type UnitEstimate struct {
 	Bytes   int64  // of the stored weights: six tensors, or the source's values as BF16
 	Sampled int64  // weights that were read
 
-	coded []encoder.StoredTensor // the six tensors of a unit that will be compressed
-	bits  float64                // of code for each weight that was read; 0 if there is no such code
-	low   byte                   // all bits that any weight that was read has in its lower byte
+	bits float64 // of code for each weight; 0 while that is not known
+	rows int64   // of lookup tables
+	low  byte    // all bits that any weight that was read has in its lower byte
 }
 
 // Sample reads at most maxBytes of the weights, spread over the units, and estimates the size of the result. With maxBytes 0
@@ -86,41 +87,13 @@ func Sample(ctx context.Context, src model.Source, p *plan.Plan, maxBytes int64)
 	return e, e.layOut(p)
 }
 
-// codedTensors are the six tensors of a unit whose code takes so many bits for each weight, and rows of tables (docs/format.md §8).
-func codedTensors(u plan.Unit, bits float64, rows int64) []encoder.StoredTensor {
-	coded := (int64(bits*float64(u.NElems())) + 7) / 8
-	chunks := (coded + 4095) / 4096
-	splits := int64(len(u.Attrs) - 1)
-	bytes := func(name string, n int64) encoder.StoredTensor {
-		return encoder.StoredTensor{Name: name, DType: "U8", Shape: []int64{n}, NBytes: n}
-	}
-	return []encoder.StoredTensor{
-		{Name: encoder.NameLUTs, DType: "U8", Shape: []int64{rows, 256}, NBytes: 256 * rows},
-		bytes(encoder.NameEncodedExponent, coded),
-		bytes(encoder.NameSignMantissa, u.NElems()),
-		bytes(encoder.NameOutputPositions, 4*(chunks+1)),
-		bytes(encoder.NameGaps, 320*chunks),
-		{Name: encoder.NameSplitPositions, DType: "I64", Shape: []int64{splits}, NBytes: 8 * splits},
-	}
-}
-
-// fillGaps judges units that were not sampled by their nearest neighbors, and sizes all units.
+// fillGaps judges units that were not sampled by their nearest neighbors.
 func (e *Estimate) fillGaps(p *plan.Plan) {
 	for _, group := range alikeUnits(p) {
 		for at, i := range group {
-			if x := &e.Units[i]; x.BF16 == "" && x.coded == nil {
-				bits, rows := e.nearest(group, at)
-				x.coded = codedTensors(p.Units[i], bits, rows)
+			if x := &e.Units[i]; x.BF16 == "" && x.bits == 0 {
+				x.bits, x.rows = e.nearest(group, at)
 			}
-		}
-	}
-	for i, u := range p.Units {
-		x := &e.Units[i]
-		if x.BF16 != "" {
-			x.Bytes = 2 * u.NElems()
-		}
-		for _, t := range x.coded {
-			x.Bytes += t.NBytes
 		}
 	}
 }
@@ -130,27 +103,28 @@ func (e *Estimate) nearest(group []int, at int) (bits float64, rows int64) {
 	bits, rows = typicalBits, typicalLUTs
 	best := len(group)
 	for j, i := range group {
-		if x := e.Units[i]; x.bits > 0 && max(at-j, j-at) < best {
-			best, bits, rows = max(at-j, j-at), x.bits, x.coded[0].Shape[0]
+		if x := e.Units[i]; x.Sampled > 0 && x.bits > 0 && max(at-j, j-at) < best {
+			best, bits, rows = max(at-j, j-at), x.bits, x.rows
 		}
 	}
 	return bits, rows
 }
 
-// layOut sizes every output file as the writer will lay it out.
+// layOut sizes every unit, and every output file as the writer will lay it out.
 func (e *Estimate) layOut(p *plan.Plan) error {
 	for _, f := range p.OutputFiles {
 		var entries []safetensors.Entry
 		plain := slices.Clone(f.Plain)
 		for _, i := range f.Units {
 			u, x := p.Units[i], &e.Units[i]
-			if x.BF16 != "" {
-				plain = append(plain, u.Attrs...)
-			}
 			plain = append(plain, u.Siblings...)
-			for _, t := range x.coded {
-				entries = append(entries, safetensors.Entry{Name: u.Path + "." + t.Name, DType: safetensors.DType(t.DType), Shape: t.Shape})
+			if x.BF16 != "" {
+				plain, x.Bytes = append(plain, u.Attrs...), 2*u.NElems()
+				continue
 			}
+			var coded []safetensors.Entry
+			coded, x.Bytes = x.coded(u)
+			entries = append(entries, coded...)
 		}
 		for _, t := range plain {
 			entries = append(entries, safetensors.Entry{Name: t.Name, DType: t.StoredDType(), Shape: t.Shape})
@@ -163,4 +137,19 @@ func (e *Estimate) layOut(p *plan.Plan) error {
 		e.Files = append(e.Files, header.Size())
 	}
 	return nil
+}
+
+// coded are the six tensors that a unit is stored as (docs/format.md §8), and their size.
+func (e *UnitEstimate) coded(u plan.Unit) (entries []safetensors.Entry, nBytes int64) {
+	n, splits := u.NElems(), int64(len(u.Attrs)-1)
+	coded := (int64(math.Round(e.bits*float64(n))) + 7) / 8
+	chunks := (coded + 4095) / 4096
+	return []safetensors.Entry{
+		{Name: u.Path + "." + encoder.NameLUTs, DType: safetensors.U8, Shape: []int64{e.rows, 256}},
+		{Name: u.Path + "." + encoder.NameEncodedExponent, DType: safetensors.U8, Shape: []int64{coded}},
+		{Name: u.Path + "." + encoder.NameSignMantissa, DType: safetensors.U8, Shape: []int64{n}},
+		{Name: u.Path + "." + encoder.NameOutputPositions, DType: safetensors.U8, Shape: []int64{4 * (chunks + 1)}},
+		{Name: u.Path + "." + encoder.NameGaps, DType: safetensors.U8, Shape: []int64{320 * chunks}},
+		{Name: u.Path + "." + encoder.NameSplitPositions, DType: safetensors.I64, Shape: []int64{splits}},
+	}, 256*e.rows + coded + n + 4*(chunks+1) + 320*chunks + 8*splits
 }

@@ -131,10 +131,7 @@ func (e *UnitEstimate) sample(ctx context.Context, u plan.Unit, weights io.Reade
 	unsupported := (*encoder.UnsupportedError)(nil)
 	switch {
 	case err == nil:
-		e.bits, e.coded = float64(sampled.Stats().NBits)/float64(e.Sampled), sampled.Tensors()
-		if !whole {
-			e.coded = codedTensors(u, e.bits, e.coded[0].Shape[0])
-		}
+		e.bits, e.rows = float64(sampled.Stats().NBits)/float64(e.Sampled), sampled.Tensors()[0].Shape[0]
 	case !errors.As(err, &unsupported):
 		return err
 	case whole || unsupported.Reason == encoder.ReasonExponentRange:
