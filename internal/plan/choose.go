@@ -82,14 +82,8 @@ func (c *config) statedClass(e *Entry) string {
 
 // hasBlocks says whether the source has any block of an entry. A relative of the class can have other paths: it is unknown.
 func (inv *inventory) hasBlocks(ctx context.Context, e *Entry) bool {
-	if len(e.PatternDict) == 0 {
-		return true
-	}
-	named := inv.named(ctx, e.Renames(), e.PatternDict)
-	return slices.ContainsFunc(e.PatternDict, func(p Pattern) bool {
-		modules, err := named.matching(ctx, p.Regex)
-		return err == nil && len(p.Attrs) > 0 && len(modules) > 0
-	})
+	blocks := slices.DeleteFunc(e.PatternDict.clone(), func(p Pattern) bool { return len(p.Attrs) == 0 })
+	return len(e.PatternDict) == 0 || inv.named(ctx, e.Renames(), e.PatternDict).nMatching(ctx, blocks) > 0
 }
 
 // checkEntry refuses an entry that cannot be used, and forgets one that knows no dict.

@@ -26,10 +26,11 @@ func readObject(path string, data []byte) (members, error) {
 	if path == "" {
 		return nil, nil
 	}
-	if err := checkJSON(ReasonConfig, path, data, maxConfigItems); err != nil {
-		return nil, err
+	err := pyjson.Bounded(data, maxConfigItems, maxConfigItems)
+	var list []pyjson.Member
+	if err == nil {
+		list, _, err = pyjson.Members(data)
 	}
-	list, _, err := pyjson.Members(data)
 	if err != nil {
 		return nil, refuse(ReasonConfig, unreadHint, "read %s: %v", path, err)
 	}

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/df11-convert/df11-convert/internal/pyjson"
 	"github.com/df11-convert/df11-convert/internal/safetensors"
 )
 
@@ -82,11 +81,3 @@ func (p *Plan) checkCounts() error {
 
 // unreadHint goes with small files that are not what they should be.
 const unreadHint = "fetch it again, or correct it in a copy of the source"
-
-// checkJSON refuses a JSON file of the source that would take very much memory.
-func checkJSON(reason Reason, name string, data []byte, mostValues int) error {
-	if err := pyjson.Bounded(data, mostValues, mostValues); err != nil {
-		return refuse(reason, unreadHint, "read %s: %v", name, err)
-	}
-	return nil
-}
