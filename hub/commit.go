@@ -21,54 +21,46 @@ type Op struct {
 	Size   int64  // bytes of the file; 0 for a deletion
 	SHA256 string // of the content, for large files
 
-	kind    opKind
-	content []byte
+	small, gone bool   // the commit itself has the content; or the file is to be deleted
+	content     []byte // of a small one
 }
-
-type opKind int
-
-const (
-	opFile opKind = iota
-	opLFS
-	opDelete
-)
 
 // FileOp puts a small file into the commit itself. The content is borrowed until the commit is done.
 func FileOp(path string, content []byte) Op {
-	return Op{Path: path, Size: int64(len(content)), kind: opFile, content: content}
+	return Op{Path: path, Size: int64(len(content)), small: true, content: content}
 }
 
 // LFSOp names a large file whose object the hub already stores.
 func LFSOp(path, sha256 string, size int64) Op {
-	return Op{Path: path, Size: size, SHA256: sha256, kind: opLFS}
+	return Op{Path: path, Size: size, SHA256: sha256}
 }
 
 // DeleteOp removes a file; the hub refuses the commit if it is not there.
-func DeleteOp(path string) Op { return Op{Path: path, kind: opDelete} }
+func DeleteOp(path string) Op { return Op{Path: path, gone: true} }
 
 // row is the Op as a line of the commit's body.
 func (o Op) row() ndjsonRow {
-	switch o.kind {
-	case opFile:
+	switch {
+	case o.small:
 		return ndjsonRow{"file", map[string]any{"path": o.Path, "content": base64.StdEncoding.EncodeToString(o.content),
 			"encoding": "base64"}}
-	case opLFS:
-		return ndjsonRow{"lfsFile", map[string]any{"path": o.Path, "algo": "sha256", "oid": o.SHA256, "size": o.Size}}
+	case o.gone:
+		return ndjsonRow{"deletedFile", map[string]any{"path": o.Path}}
 	}
-	return ndjsonRow{"deletedFile", map[string]any{"path": o.Path}}
+	return ndjsonRow{"lfsFile", map[string]any{"path": o.Path, "algo": "sha256", "oid": o.SHA256, "size": o.Size}}
 }
 
 // Holds says whether a tree is as the Op would make it.
 func (o Op) Holds(tree map[string]FileInfo) bool {
 	entry, there := tree[o.Path]
-	switch o.kind {
-	case opFile:
+	switch {
+	case o.small:
 		return there && (entry.BlobID == gitBlobHash(o.content) ||
 			entry.SHA256 != "" && entry.SHA256 == hashLike(entry.SHA256, o.content))
-	case opLFS:
-		return there && entry.SHA256 == o.SHA256
+	case o.gone:
+		return !there
 	}
-	return !there
+	return there && entry.SHA256 == o.SHA256
 }
 
 // CommitRequest is one commit to make.

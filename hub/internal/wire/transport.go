@@ -132,14 +132,10 @@ func (t *Transport) refusal(r *Request, u *url.URL, resp *http.Response) *Error 
 
 // RefusedInside is the refusal of one object inside an answer that is a success as a whole.
 func (t *Transport) RefusedInside(r *Request, status int, message string) *Error {
-	u, _ := parseLink(r.URL)
-	e := t.Failure(r, u, nil)
-	e.Message, e.Status, e.TokenSource, e.finds = OneLine(message), status, t.Opt.TokenSource, true
-	if u != nil {
-		e.wait.lane = t.laneOf(u)
-	}
-	e.Err = e.classify()
-	return e
+	u, _ := parseLink(r.URL) // which was sent
+	object := *r
+	object.Finds = true // a 404 is about the repo
+	return t.refusal(&object, u, &http.Response{StatusCode: status, Header: http.Header{"X-Error-Message": {message}}, Body: http.NoBody})
 }
 
 // Failure is the *Error of a request that got no usable answer.
