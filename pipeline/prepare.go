@@ -52,7 +52,7 @@ func (c *conversion) open(ctx context.Context, owner target.Owner) error {
 	if err != nil {
 		return err
 	}
-	if c.ledger, err = c.folder.Ledger(ctx, unchanged); err != nil {
+	if c.ledger, err = c.folder.Ledger(unchanged); err != nil {
 		return err
 	}
 	if err := c.checkCard(ctx); err != nil {

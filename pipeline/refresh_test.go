@@ -231,9 +231,8 @@ func TestBranchOfEndedRun(t *testing.T) {
 func TestBranchesOfSupersededPlans(t *testing.T) {
 	w, _, _ := toRefresh(t)
 	digest := strings.TrimPrefix(abandon(t, w), "df11-convert-")
-	others := []string{"df11-convert-" + digest[:63], "df11-convert/mine", "df11-convert/next/" + digest, "df11-convert-next-" + digest, digest}
-	former := "df11-convert/" + digest // as the branch was called once
-	for _, name := range append(others, former) {
+	others := []string{"df11-convert-" + digest[:63], "df11-convert-mine", "df11-convert/" + digest, "df11-convert-next-" + digest, digest}
+	for _, name := range others {
 		w.CreateBranch(targetRepo, name, "main")
 	}
 	slices.Sort(others)
@@ -242,6 +241,7 @@ func TestBranchesOfSupersededPlans(t *testing.T) {
 	if left := w.branches(); !slices.Equal(left, others) {
 		t.Errorf("left are %v, want %v", left, others)
 	}
+	former := "df11-convert-" + digest
 	w.CreateBranch(targetRepo, former, "main")
 	w.mustConvert(t)
 	if !slices.Contains(w.branches(), former) {

@@ -22,13 +22,23 @@ type Report struct {
 	Repo   string `json:"repo,omitempty"`
 	URL    string `json:"url,omitempty"`
 	// TargetCommit is the commit of Repo that holds the finished result, ManifestSHA256 names all of its bytes.
-	TargetCommit   string `json:"target_commit,omitempty"`
-	ManifestSHA256 string `json:"manifest_sha256,omitempty"`
-	Part           string `json:"part,omitempty"` // set where only a part was made and the repo is not finished
-	Gain           string `json:"gain"`           // what was gained, in one line for people
-	Counts
-	Differences []string `json:"differences,omitempty"`
-	Warnings    []string `json:"warnings,omitempty"`
+	TargetCommit   string           `json:"target_commit,omitempty"`
+	ManifestSHA256 string           `json:"manifest_sha256,omitempty"`
+	Part           string           `json:"part,omitempty"`      // set where only a part was made and the repo is not finished
+	Gain           string           `json:"gain"`                // what was gained, in one line for people
+	BF16Bytes      int64            `json:"bf16_bytes"`          // source weights, those of F32 counted as the BF16 that they are
+	F32Bytes       int64            `json:"f32_bytes,omitempty"` // source weights as they are stored, if some of them are F32
+	DF11Bytes      int64            `json:"df11_bytes"`          // output weights
+	Units          int              `json:"units"`
+	Weights        int64            `json:"weights"` // in units
+	Bits           int64            `json:"exponent_bits"`
+	UnitsBF16      []ledger.Outcome `json:"units_bf16,omitempty"`
+	TiesBroken     []string         `json:"limiter_ties,omitempty"`
+	Files          int              `json:"files"`
+	Made           int              `json:"files_made"` // of Files, by this run; the others were there
+	GPU            bool             `json:"gpu"`
+	Differences    []string         `json:"differences,omitempty"`
+	Warnings       []string         `json:"warnings,omitempty"`
 	// Seconds is the wall time of this run, Stages what each stage did in it.
 	Seconds float64          `json:"seconds"`
 	Stages  []progress.Total `json:"stages"`
@@ -39,24 +49,9 @@ type Report struct {
 	Rebuilt  int   `json:"-"`
 }
 
-// Counts add up the outputs of a conversion.
-type Counts struct {
-	BF16Bytes  int64            `json:"bf16_bytes"`          // source weights, those of F32 counted as the BF16 that they are
-	F32Bytes   int64            `json:"f32_bytes,omitempty"` // source weights as they are stored, if some of them are F32
-	DF11Bytes  int64            `json:"df11_bytes"`          // output weights
-	Units      int              `json:"units"`
-	Weights    int64            `json:"weights"` // in units
-	Bits       int64            `json:"exponent_bits"`
-	UnitsBF16  []ledger.Outcome `json:"units_bf16,omitempty"`
-	TiesBroken []string         `json:"limiter_ties,omitempty"`
-	Files      int              `json:"files"`
-	Made       int              `json:"files_made"` // of Files, by this run; the others were there
-	GPU        bool             `json:"gpu"`
-}
-
 // report sums up the finished outputs.
 func (c *conversion) report() *Report {
-	p := &Report{Source: c.Model.ID, Commit: c.Model.Commit, BaseModel: c.baseModel(), BaseCommit: c.baseCommit(), Differences: c.Plan.Differences, Warnings: c.Plan.Warnings, Counts: Counts{GPU: c.GPU != nil}, Folder: c.OutDir}
+	p := &Report{Source: c.Model.ID, Commit: c.Model.Commit, BaseModel: c.baseModel(), BaseCommit: c.baseCommit(), Differences: c.Plan.Differences, Warnings: c.Plan.Warnings, GPU: c.GPU != nil, Folder: c.OutDir}
 	if c.repo != nil {
 		p.Repo, p.URL = c.repo.Repo, c.repo.URL()
 	}
@@ -86,7 +81,7 @@ func (c *conversion) report() *Report {
 	return p
 }
 
-func (p *Counts) add(u ledger.Outcome) {
+func (p *Report) add(u ledger.Outcome) {
 	if u.Status == metadata.BF16 {
 		p.UnitsBF16 = append(p.UnitsBF16, u)
 		return

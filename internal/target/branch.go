@@ -10,14 +10,13 @@ import (
 	"github.com/df11-convert/df11-convert/hub"
 )
 
-// workBranch names the branch on which the plan of a digest refreshes main; another target branch has its name in between. Such names
-// once had slashes, which not every Hub routes: branches of those names are still removed.
-func (r *Repo) workBranch(digest, between string) string {
-	name := "df11-convert" + between
+// workBranch names the branch on which the plan of a digest refreshes main; another target branch has its name in between. Not every Hub
+// routes a name with a slash.
+func (r *Repo) workBranch(digest string) string {
 	if r.main.name != "main" {
-		name += r.main.name + between
+		return "df11-convert-" + r.main.name + "-" + digest
 	}
-	return name + digest
+	return "df11-convert-" + digest
 }
 
 // isDigest matches the digest of a plan.
@@ -32,8 +31,7 @@ func (r *Repo) RemoveBranches(ctx context.Context) error {
 	}
 	for _, name := range names {
 		of := name[max(0, len(name)-len(r.owner.Digest)):]
-		ours := isDigest(of) && (name == r.workBranch(of, "-") || name == r.workBranch(of, "/"))
-		if !ours || of != r.owner.Digest && !r.moved {
+		if !isDigest(of) || name != r.workBranch(of) || of != r.owner.Digest && !r.moved {
 			continue
 		}
 		if err := r.Hub.DeleteBranch(ctx, r.Repo, name); err != nil {

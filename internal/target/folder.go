@@ -171,17 +171,14 @@ func (f *Folder) at(name string) string {
 
 // Ledger reads what earlier runs have done in the folder: from their journal, else from the manifest of a finished conversion, unless
 // the source has changed since. Outputs that are gone or differ from what it says are not in it, and of no use in a work folder.
-func (f *Folder) Ledger(ctx context.Context, unchanged bool) (*ledger.Ledger, error) {
+func (f *Folder) Ledger(unchanged bool) (*ledger.Ledger, error) {
 	l := ledger.New(f.owner.Digest, f.Stays)
-	journal, err := f.read(ctx, f.owner.journal)
-	if err == nil {
+	var err error
+	if journal, ok := f.journals[f.owner.journal]; ok {
 		err = l.Read(journal)
-	} else if errors.Is(err, fs.ErrNotExist) {
-		err = nil
+	} else if unchanged {
 		for _, o := range ledger.OfManifest(f.Manifest, f.owner.Digest) {
-			if unchanged {
-				err = errors.Join(err, l.Add(o))
-			}
+			err = errors.Join(err, l.Add(o))
 		}
 	}
 	if err != nil {

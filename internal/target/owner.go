@@ -83,7 +83,7 @@ type snapshot struct {
 	versions map[string]string
 	// find adds a file that a claim lists, if it is there; nil if every file is among the versions.
 	find func(name string) error
-	// read gives a file whole; fs.ErrNotExist if it is not there. sum gives its sha256.
+	// read gives a file whole, sum its sha256.
 	read func(ctx context.Context, name string) ([]byte, error)
 	sum  func(ctx context.Context, name string) (string, error)
 	// equals reports whether a file has the content that a pin of the source stands for; nil where versions are pins.
@@ -98,6 +98,7 @@ type Inspection struct {
 	CardStays bool                // the card is somebody else's
 	Current   bool                // it is the finished result of the plan, and nothing of ours is beside it
 	listed    map[string][]string // sha256 that files of ours have had, by path
+	journals  map[string][]byte   // that have come or changed since the inspection before
 	stranger  string              // source of somebody else's journal or manifest
 }
 
@@ -108,7 +109,9 @@ func (w Owner) judge(ctx context.Context, s snapshot, last *Inspection, made map
 	if begins {
 		last = &Inspection{listed: map[string][]string{}}
 	}
-	in := &Inspection{snapshot: s, Ours: map[string]string{}, listed: maps.Clone(last.listed), stranger: last.stranger}
+	in := &Inspection{
+		snapshot: s, Ours: map[string]string{}, listed: maps.Clone(last.listed), journals: map[string][]byte{}, stranger: last.stranger,
+	}
 	if s.versions[metadata.ManifestName] != "" {
 		in.Manifest = last.Manifest
 	}
@@ -232,6 +235,7 @@ func (in *Inspection) readClaim(ctx context.Context, name string) (c ledger.Clai
 		return c, "", err
 	}
 	if IsJournal(name) {
+		in.journals[name] = b
 		return ledger.Claimed(b), sumOf(b), nil
 	}
 	if in.Manifest, err = metadata.ParseManifest(b, 0); err != nil {

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"maps"
 	"path"
 	"regexp"
@@ -119,11 +118,7 @@ func (p Push) snapshot(ctx context.Context, commit string) (snapshot, error) {
 		s.versions[name] = cmp.Or(f.SHA256, f.BlobID)
 	}
 	s.read = func(ctx context.Context, name string) ([]byte, error) {
-		f, ok := files[name]
-		if !ok {
-			return nil, fmt.Errorf("%s: %w", name, fs.ErrNotExist)
-		}
-		return p.Hub.ReadFile(ctx, f.Ref(p.Repo, commit), maxJournalBytes)
+		return p.Hub.ReadFile(ctx, files[name].Ref(p.Repo, commit), maxJournalBytes)
 	}
 	s.sum = func(ctx context.Context, name string) (string, error) {
 		if f := files[name]; f.SHA256 != "" {
@@ -188,7 +183,7 @@ func (r *Repo) Published(ctx context.Context, unchanged, whole bool) ([]ledger.O
 		return r.held(outputs), nil
 	}
 	if r.main.Manifest != nil || r.main.versions["config.json"] != "" { // as a model by whatever program has
-		name := r.workBranch(r.owner.Digest, "-")
+		name := r.workBranch(r.owner.Digest)
 		err := r.Hub.CreateBranch(ctx, r.Repo, name, r.main.head)
 		if err != nil {
 			return nil, err
@@ -200,15 +195,11 @@ func (r *Repo) Published(ctx context.Context, unchanged, whole bool) ([]ledger.O
 		}
 	}
 	var published []ledger.Output
-	for name := range r.work.versions {
-		if path.Dir(name) != journalDir || !IsJournal(name) || !whole && name != r.owner.journal {
+	for name, journal := range r.work.journals {
+		if path.Dir(name) != journalDir || !whole && name != r.owner.journal {
 			continue
 		}
-		b, err := r.work.read(ctx, name)
-		if err != nil {
-			return nil, err
-		}
-		outputs, err := ledger.Of(b, r.owner.Digest)
+		outputs, err := ledger.Of(journal, r.owner.Digest)
 		if err != nil {
 			return nil, fmt.Errorf("journal of %s: %w", r.Repo, err)
 		}

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"maps"
 	"strings"
 
 	"github.com/df11-convert/df11-convert/hub"
@@ -50,7 +49,7 @@ func (p Push) State(ctx context.Context, w Owner) (State, *metadata.Manifest, er
 // withoutManifest is the state of a repo that has none.
 func (in *Inspection) withoutManifest() State {
 	state := Missing
-	for name := range maps.Keys(in.versions) {
+	for name := range in.versions {
 		switch {
 		case IsJournal(name):
 			return Unfinished
