@@ -66,29 +66,27 @@ func TestComparerDoesBothAtOnce(t *testing.T) {
 	}
 }
 
-// TestComparerAlwaysUsesTheCPU: whatever the GPU says, what the CPU finds ends the comparison, and ends the GPU's as well.
-func TestComparerAlwaysUsesTheCPU(t *testing.T) {
-	u, arrays, source := goldenUnit(t)
-	source[3] ^= 1
-	for _, gpu := range []gpuFunc{
-		func(context.Context) error { return nil },
-		func(context.Context) error { return verify.ErrGPULost },
-		func(ctx context.Context) error { <-ctx.Done(); return context.Cause(ctx) },
+// TestComparerTellsWhoDisagrees: whatever the GPU says, what the CPU finds ends the comparison, and ends the GPU's as well. Where only
+// the GPU finds a difference, the error says that the CPU does not.
+func TestComparerTellsWhoDisagrees(t *testing.T) {
+	for _, c := range []struct {
+		gpu     gpuFunc
+		flip    byte // of a weight of the source
+		elem    int64
+		onlyGPU bool
+	}{
+		{func(context.Context) error { return nil }, 1, 1, false},
+		{func(context.Context) error { return verify.ErrGPULost }, 1, 1, false},
+		{func(ctx context.Context) error { <-ctx.Done(); return context.Cause(ctx) }, 1, 1, false},
+		{func(context.Context) error { return &verify.MismatchError{Elem: 5} }, 0, 5, true},
 	} {
-		c := Comparer{Workers: 1, Progress: new(progress.Counters), GPU: gpu}
-		var m *verify.MismatchError
-		if ok, err := c.weights(t.Context(), u, arrays, bytes.NewReader(source)); ok || !errors.As(err, &m) || m.Elem != 1 {
+		u, arrays, source := goldenUnit(t)
+		source[3] ^= c.flip
+		comparer := Comparer{Workers: 1, Progress: new(progress.Counters), GPU: c.gpu}
+		m := (*verify.MismatchError)(nil)
+		ok, err := comparer.weights(t.Context(), u, arrays, bytes.NewReader(source))
+		if ok || !errors.As(err, &m) || m.Elem != c.elem || strings.Contains(err.Error(), "the CPU decodes the same bytes rightly") != c.onlyGPU {
 			t.Errorf("%v, %v", ok, err)
 		}
-	}
-}
-
-// TestComparerTellsWhoDisagrees: where only the GPU finds a difference, the error says that the CPU does not.
-func TestComparerTellsWhoDisagrees(t *testing.T) {
-	u, arrays, source := goldenUnit(t)
-	c := Comparer{Workers: 1, Progress: new(progress.Counters), GPU: gpuFunc(func(context.Context) error { return &verify.MismatchError{Elem: 5} })}
-	var m *verify.MismatchError
-	if _, err := c.weights(t.Context(), u, arrays, bytes.NewReader(source)); !errors.As(err, &m) || !strings.Contains(err.Error(), "the CPU decodes the same bytes rightly") {
-		t.Errorf("got %v", err)
 	}
 }

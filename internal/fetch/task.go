@@ -3,7 +3,6 @@
 package fetch
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -46,17 +45,13 @@ func NewTasks(outputs []*spans.Output) []*Task {
 	return tasks
 }
 
-// count makes a counter for each unit that DF11 may hold.
+// count makes a counter for each unit that DF11 may hold. The plan has left out those that are too large.
 func (t *Task) count() error {
 	for i, u := range t.Units {
 		if t.Reasons[i] != "" {
 			continue
 		}
 		c, err := encoder.NewCounter(u.Sizes())
-		if unsupported, ok := errors.AsType[*encoder.UnsupportedError](err); ok {
-			t.Reasons[i] = string(unsupported.Reason)
-			continue
-		}
 		if err != nil {
 			return fmt.Errorf("module %s: %w", u.Path, err)
 		}
