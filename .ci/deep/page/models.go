@@ -1,13 +1,10 @@
 package main
 
 import (
-	"encoding/binary"
 	"encoding/json"
-	"fmt"
-	"maps"
-	"slices"
 
 	"github.com/df11-convert/df11-convert/internal/hubtest"
+	"github.com/df11-convert/df11-convert/internal/safetensors"
 )
 
 // hostile is a name that would be markup.
@@ -34,14 +31,14 @@ func addModels(s *hubtest.Server) {
 	linear := map[string][]int64{"blocks.0.attn.q.weight": {64, 64}, "blocks.0." + hostile + ".weight": {64, 64}, "blocks.1.attn.q.weight": {64, 64}}
 	config := func(text string) []byte { return []byte(text) }
 	for name, files := range map[string]map[string][]byte{
-		"f16":       {"config.json": config(`{"model_type":"llama","architectures":["LlamaForCausalLM"]}`), "model.safetensors": safetensors("F16", linear)},
-		"f32":       {"config.json": config(`{"model_type":"llama","architectures":["LlamaForCausalLM"]}`), "model.safetensors": safetensors("F32", linear)},
-		"unknown":   {"config.json": config(`{"model_type":"new","architectures":["NewForCausalLM"]}`), "model.safetensors": safetensors("BF16", linear)},
-		"diffusers": {"model_index.json": config(`{"_class_name":"NewPipeline"}`), "transformer/config.json": config(`{"_class_name":"NewTransformer2DModel"}`), "transformer/diffusion_pytorch_model.safetensors": safetensors("BF16", linear)},
-		"single":    {"some-model.safetensors": safetensors("BF16", linear)},
+		"f16":       {"config.json": config(`{"model_type":"llama","architectures":["LlamaForCausalLM"]}`), "model.safetensors": zeros("F16", linear)},
+		"f32":       {"config.json": config(`{"model_type":"llama","architectures":["LlamaForCausalLM"]}`), "model.safetensors": zeros("F32", linear)},
+		"unknown":   {"config.json": config(`{"model_type":"new","architectures":["NewForCausalLM"]}`), "model.safetensors": zeros("BF16", linear)},
+		"diffusers": {"model_index.json": config(`{"_class_name":"NewPipeline"}`), "transformer/config.json": config(`{"_class_name":"NewTransformer2DModel"}`), "transformer/diffusion_pytorch_model.safetensors": zeros("BF16", linear)},
+		"single":    {"some-model.safetensors": zeros("BF16", linear)},
 		"gguf":      {"model-Q4_K_M.gguf": []byte("GGUF")},
 		"pickle":    {"config.json": config(`{}`), "pytorch_model.bin": []byte("\x80\x02}")},
-		"adapter":   {"adapter_config.json": config(`{}`), "adapter_model.safetensors": safetensors("BF16", map[string][]int64{"lora_A.weight": {8, 64}})},
+		"adapter":   {"adapter_config.json": config(`{}`), "adapter_model.safetensors": zeros("BF16", map[string][]int64{"lora_A.weight": {8, 64}})},
 		"empty":     {"README.md": config("nothing")},
 	} {
 		s.AddRepo("org/"+name, files)
@@ -59,23 +56,13 @@ func hostileConfig() []byte {
 	return b
 }
 
-// safetensors is a file with tensors of zeros.
-func safetensors(dtype string, shapes map[string][]int64) []byte {
-	width := map[string]int64{"F16": 2, "BF16": 2, "F32": 4}[dtype]
-	header, at := map[string]any{}, int64(0)
-	for _, name := range slices.Sorted(maps.Keys(shapes)) {
-		n := width
-		for _, d := range shapes[name] {
-			n *= d
-		}
-		header[name] = map[string]any{"dtype": dtype, "shape": shapes[name], "data_offsets": []int64{at, at + n}}
-		at += n
+// zeros is a file of tensors of zeros.
+func zeros(dtype safetensors.DType, shapes map[string][]int64) []byte {
+	var tensors []safetensors.Entry
+	for name, shape := range shapes {
+		tensors = append(tensors, safetensors.Entry{Name: name, DType: dtype, Shape: shape})
 	}
-	b, err := json.Marshal(header)
+	h, err := safetensors.NewHeader(nil, tensors)
 	check(err)
-	file := append(binary.LittleEndian.AppendUint64(nil, uint64(len(b))), b...)
-	if len(file) == 0 {
-		panic(fmt.Sprint(dtype))
-	}
-	return append(file, make([]byte, at)...)
+	return append(h.Bytes(), make([]byte, h.Size()-h.DataStart())...)
 }
