@@ -120,16 +120,6 @@ func TestPNG(t *testing.T) {
 	}
 }
 
-// BenchmarkPNG draws the picture of a model card.
-func BenchmarkPNG(b *testing.B) {
-	r := report("m")
-	for b.Loop() {
-		if _, err := charts.PNG(r); err != nil {
-			b.Fatal(err)
-		}
-	}
-}
-
 func must(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {
