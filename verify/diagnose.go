@@ -43,7 +43,7 @@ func (u *Unit) diagnoseNext(index int, src io.ReaderAt, cause *StructureError) e
 		return err
 	}
 	d := b.chunk(&u.layout, 0)
-	u.decodeAsKernel(&b.codes[0], &d) // only the weights count here, not the faults of the chunk
+	_ = u.decodeAsKernel(&b.codes[0], &d) // only the weights count here, not the faults of the chunk
 	return cmp.Or(u.firstMismatch(&b.codes[0], &d, cause), error(cause))
 }
 
