@@ -85,17 +85,12 @@ func outcomeOf(command string, f *failure) outcome {
 // write prints the one document of a run: the outcome and then the members of what the command found, nil for nothing.
 func (o outcome) write(w io.Writer, found any) error {
 	head, err := encode(o)
-	if err != nil {
+	body, err2 := encode(found)
+	if err := errors.Join(err, err2); err != nil {
 		return err
 	}
-	if found != nil {
-		body, err := encode(found)
-		if err != nil {
-			return err
-		}
-		if len(body) > len("{}") {
-			head = append(append(head[:len(head)-1], ','), body[1:]...)
-		}
+	if len(body) > len("null") {
+		head = append(append(head[:len(head)-1], ','), body[1:]...)
 	}
 	var b bytes.Buffer
 	if err := json.Indent(&b, head, "", "  "); err != nil {

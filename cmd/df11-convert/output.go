@@ -19,7 +19,7 @@ import (
 
 // results is stdout, to which only printable text goes. It keeps the first error: whoever prints need not look at it, and no run whose result got lost ends well.
 type results struct {
-	to  io.Writer
+	to  *os.File
 	err error
 }
 
@@ -38,11 +38,10 @@ func (r *results) Write(b []byte) (int, error) {
 
 // width is that of the terminal to which results go, 0 if they go elsewhere.
 func (r *results) width() int {
-	f, ok := r.to.(*os.File)
-	if !ok || !term.IsTerminal(int(f.Fd())) {
+	if !term.IsTerminal(int(r.to.Fd())) {
 		return 0
 	}
-	width, _ := size(f)
+	width, _ := size(r.to)
 	return width
 }
 
