@@ -26,12 +26,12 @@ func (d *draft) chooseDict(ctx context.Context) error {
 	p.Layout = d.survey.Layout
 	switch e := d.entry; {
 	case d.opt.PatternDict != nil:
-		p.PatternDict, p.Provenance = d.opt.PatternDict.clone(), "given"
+		p.PatternDict, p.Provenance = d.opt.PatternDict, "given"
 	case e == nil:
 		p.Provenance, p.Loader = "derived", d.cfg.guessLoader()
 	default:
 		p.Layout, p.Entry, p.Provenance, p.Unlike = e.Layout, e.ID, e.Provenance, e.score(d.cfg, d.inv) == 0
-		p.PatternDict, p.Loader = e.PatternDict.clone(), e.Loader
+		p.PatternDict, p.Loader = e.PatternDict, e.Loader
 		if listed := e.Match.Architectures; slices.Contains(listed, e.Loader.Class) && slices.Contains(listed, d.cfg.class()) {
 			p.Loader.Class = d.cfg.class()
 		}
@@ -82,7 +82,7 @@ func (c *config) statedClass(e *Entry) string {
 
 // hasBlocks says whether the source has any block of an entry. A relative of the class can have other paths: it is unknown.
 func (inv *inventory) hasBlocks(ctx context.Context, e *Entry) bool {
-	blocks := slices.DeleteFunc(e.PatternDict.clone(), func(p Pattern) bool { return len(p.Attrs) == 0 })
+	blocks := slices.DeleteFunc(slices.Clone(e.PatternDict), func(p Pattern) bool { return len(p.Attrs) == 0 })
 	return len(e.PatternDict) == 0 || inv.named(ctx, e.Renames(), e.PatternDict).nMatching(ctx, blocks) > 0
 }
 

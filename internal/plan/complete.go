@@ -39,11 +39,8 @@ func (p *Plan) stacks() []string {
 	var out []string
 	seen := map[string]bool{}
 	for _, u := range p.Units {
-		parts := splitsOf(u.Path + ".x")
-		if len(p.PatternDict[u.Pattern].Attrs) == 0 || len(parts) == 0 {
-			continue
-		}
-		if stack := parts[len(parts)-1].stack; !seen[stack] {
+		stack := lastSplit(u.Path).stack
+		if stack != "" && len(p.PatternDict[u.Pattern].Attrs) > 0 && !seen[stack] {
 			seen[stack] = true
 			out = append(out, stack)
 		}

@@ -155,6 +155,15 @@ func splitsOf(module string) []splitPath {
 	return out
 }
 
+// lastSplit reads the path of a block by its last number; without a number there is no stack, and the number is -1.
+func lastSplit(module string) splitPath {
+	splits := splitsOf(module + ".x")
+	if len(splits) == 0 {
+		return splitPath{index: -1}
+	}
+	return splits[len(splits)-1]
+}
+
 // outerUnits returns the units outside the blocks: head and token embedding of an untied model.
 func (d *draft) outerUnits() PatternDict {
 	pair, ok := d.inv.guessTie()

@@ -121,11 +121,3 @@ func (d PatternDict) matches(module string) bool {
 		return err == nil && re.MatchString(module)
 	})
 }
-
-func (d PatternDict) clone() PatternDict {
-	out := make(PatternDict, len(d))
-	for i, p := range d {
-		out[i] = Pattern{Regex: p.Regex, Attrs: append([]string{}, p.Attrs...)}
-	}
-	return out
-}

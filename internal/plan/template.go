@@ -31,7 +31,7 @@ func (d *draft) settleDict(ctx context.Context) error {
 // formDict takes tied embeddings out of the dict of the entry and expands it if it is a template. The tied embedding stays in BF16,
 // the head is not stored (docs/format.md §15).
 func (d *draft) formDict(ctx context.Context) (PatternDict, error) {
-	dict := d.entry.PatternDict.clone()
+	dict := slices.Clone(d.entry.PatternDict)
 	if tied := d.entry.Tied; tied != nil && d.plan.TiedEmbeddings {
 		dict = slices.DeleteFunc(dict, func(p Pattern) bool {
 			return PatternDict{p}.matches(tied.Head) || PatternDict{p}.matches(tied.Embedding)
@@ -143,19 +143,10 @@ func (g *blockGroups) add(below string, attrs []string, index int, module string
 func (d *draft) groupBlocks(pat Pattern, modules []string) (groups blockGroups) {
 	for _, m := range modules {
 		if attrs := d.presentAttrs(m, pat.Attrs); len(attrs) > 0 && !d.cfg.isExtraLayer(m) && !d.entry.keeps(m) {
-			groups.add("", attrs, blockNumber(m), m)
+			groups.add("", attrs, lastSplit(m).index, m)
 		}
 	}
 	return groups
-}
-
-// blockNumber returns the last number in the path of a block; -1 if there is none.
-func blockNumber(module string) int {
-	splits := splitsOf(module + ".x")
-	if len(splits) == 0 {
-		return -1
-	}
-	return splits[len(splits)-1].index
 }
 
 // presentAttrs lists the attributes of a block that can be compressed; it takes those with {e} expert by expert.
