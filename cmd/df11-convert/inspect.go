@@ -71,7 +71,7 @@ func printInspection(w io.Writer, r *describe.Report) {
 	for _, x := range r.Traps {
 		t.row("would load wrongly", "%s: %s", x.Name, x.Detail)
 	}
-	t.row("modules", "%d with %s, %s read", len(r.Units), count(r.Weights, "weight"), choose(r.Read == r.Weights, "all", human.Grouped(r.Read, ",")))
+	t.row("modules", "%d with %s, %s read", len(r.Units), count(r.Weights, "weight"), choose(r.Read == r.Weights, "all", human.Grouped(r.Read)))
 	t.row("size", "%s instead of %s: %.2f %%", human.Bytes(r.DF11Bytes), human.Bytes(r.BF16Bytes), percentage(r.DF11Bytes, r.BF16Bytes))
 	t.row("exponents", "entropy %.4f bits, coded in %.4f bits", r.Entropy, r.CodeBits)
 	t.row("weights", "%.4f bits each with everything; the order-0 entropy bound is %.4f, BF16 is 16", r.Bits, r.Bound)
@@ -83,7 +83,7 @@ func printInspection(w io.Writer, r *describe.Report) {
 	t = newTable(w)
 	fmt.Fprintln(t, "module\tweights\tentropy\tcode\tbits/weight\tbound")
 	for _, u := range r.Units {
-		printf(t, "%s\t%s\t%.4f\t%.4f\t%.4f\t%.4f\n", u.Path, human.Grouped(u.Weights, ","), u.Entropy, u.CodeBits, u.Bits, u.Bound)
+		printf(t, "%s\t%s\t%.4f\t%.4f\t%.4f\t%.4f\n", u.Path, human.Grouped(u.Weights), u.Entropy, u.CodeBits, u.Bits, u.Bound)
 	}
 	t.Flush()
 }

@@ -46,7 +46,7 @@ func count[N int | int64](n N, thing string) string {
 	if stem, ok := strings.CutSuffix(thing, "y"); ok && n != 1 {
 		thing = stem + "ie"
 	}
-	return human.Grouped(int64(n), ",") + " " + thing + choose(n == 1, "", "s")
+	return human.Grouped(int64(n)) + " " + thing + choose(n == 1, "", "s")
 }
 
 func atCommit(commit string) string {

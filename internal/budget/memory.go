@@ -146,7 +146,7 @@ type MemoryError struct {
 
 func (e *MemoryError) Error() string {
 	return fmt.Sprintf("%s of memory is too little for a model of %s tensors, converted to %s files: at least %s are needed",
-		human.Bytes(e.Have), human.Grouped(int64(e.Tensors), ","), human.Grouped(int64(e.Outputs), ","), human.BytesUp(e.Need))
+		human.Bytes(e.Have), human.Grouped(int64(e.Tensors)), human.Grouped(int64(e.Outputs)), human.BytesUp(e.Need))
 }
 
 // Check refuses a budget that cannot hold what is known of every tensor and output, with a MemoryError.

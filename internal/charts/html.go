@@ -69,7 +69,7 @@ func exponentRows(r *describe.Report) (rows []exponentRow) {
 
 var pageFuncs = template.FuncMap{
 	"size":  human.Bytes,
-	"count": func(n int64) string { return human.Grouped(n, ",") },
+	"count": human.Grouped,
 	"share": share,
 	"bits":  func(x float64) string { return fmt.Sprintf("%.2f", x) },
 	"bar": func(part, whole float64) template.CSS { // the length of a row's bar, from 0 to 1

@@ -31,6 +31,6 @@ func HintF32(ctx context.Context, src model.Source, m *model.Model, opt plan.Opt
 	case found:
 		r.Hint = fmt.Sprintf("%v; convert the model to BF16 yourself if rounding is what you want", inexact)
 	case err == nil && e.SampledBytes > 0:
-		r.Hint = fmt.Sprintf("all %s sampled F32 values are exact BF16: add --exact-f32", human.Grouped(e.SampledBytes/4, ","))
+		r.Hint = fmt.Sprintf("all %s sampled F32 values are exact BF16: add --exact-f32", human.Grouped(e.SampledBytes/4))
 	}
 }

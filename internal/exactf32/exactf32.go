@@ -46,7 +46,7 @@ type InexactError struct {
 
 func (e *InexactError) Error() string {
 	return fmt.Sprintf("%s of %s F32 values that were counted cannot be stored in BF16 exactly; the first is in tensor %s of %s",
-		human.Grouped(e.Values, ","), human.Grouped(e.Of, ","), e.Tensor, e.File)
+		human.Grouped(e.Values), human.Grouped(e.Of), e.Tensor, e.File)
 }
 
 // Ranges reads n bytes of a source's weight file from off on.

@@ -41,11 +41,11 @@ func digits(x float64) string {
 	return strconv.FormatFloat(x, 'f', 2, 64)
 }
 
-// Grouped writes all digits of a number, with a separator between thousands: "1,234,567".
-func Grouped(n int64, separator string) string {
+// Grouped writes all digits of a number, with a comma between thousands: "1,234,567".
+func Grouped(n int64) string {
 	s := strconv.FormatInt(n, 10)
 	for i := len(s) - 3; i > 0 && s[i-1] != '-'; i -= 3 {
-		s = s[:i] + separator + s[i:]
+		s = s[:i] + "," + s[i:]
 	}
 	return s
 }

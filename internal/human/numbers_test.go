@@ -20,7 +20,7 @@ func TestBytes(t *testing.T) {
 
 func TestGrouped(t *testing.T) {
 	for n, want := range map[int64]string{0: "0", 999: "999", -999: "-999", 1000: "1,000", -1234567: "-1,234,567"} {
-		if got := human.Grouped(n, ","); got != want {
+		if got := human.Grouped(n); got != want {
 			t.Errorf("%d: %s, want %s", n, got, want)
 		}
 	}

@@ -16,7 +16,7 @@ import (
 
 // cardFuncs are the words of card.md.tmpl.
 var cardFuncs = template.FuncMap{
-	"code": code, "plain": plainText, "link": modelLink, "count": func(n int64) string { return human.Grouped(n, ",") }, "reason": ReasonText,
+	"code": code, "plain": plainText, "link": modelLink, "count": human.Grouped, "reason": ReasonText,
 	"python": strconv.QuoteToASCII, "shell": func(s string) string { return human.ShellWord(inShell.Replace(s)) },
 }
 
