@@ -47,8 +47,7 @@ func provesItself(t *testing.T, source string, args ...string) {
 // where names change on the way, where tensors stand for others, and for options that the card has to repeat.
 func TestCardCommand(t *testing.T) {
 	layouts := map[plan.Layout]bool{}
-	for i := range plan.Catalog() {
-		e := &plan.Catalog()[i]
+	for _, e := range plan.Catalog() {
 		if e.Refuse != nil || e.Derive || e.LikeOnly {
 			continue
 		}
@@ -63,7 +62,7 @@ func TestCardCommand(t *testing.T) {
 // TestCardCommandOptions: the same for sources that need an option to be converted.
 func TestCardCommandOptions(t *testing.T) {
 	entry := func(id string) *plan.Entry {
-		return &plan.Catalog()[slices.IndexFunc(plan.Catalog(), func(e plan.Entry) bool { return e.ID == id })]
+		return plan.Catalog()[slices.IndexFunc(plan.Catalog(), func(e *plan.Entry) bool { return e.ID == id })]
 	}
 	t.Run("a tied model that stores only its head", func(t *testing.T) {
 		source := filepath.Join(t.TempDir(), "model")
@@ -119,7 +118,7 @@ func otherClass(t *testing.T, e *plan.Entry) string {
 // TestNamesAreEvidence: a loader finds tensors by their names. So a manifest is not believed about names that the class of
 // the original has not, while names that its class has are known without a manifest.
 func TestNamesAreEvidence(t *testing.T) {
-	e := &plan.Catalog()[slices.IndexFunc(plan.Catalog(), func(e plan.Entry) bool { return e.ID == "gemma3-vlm-4.52" })]
+	e := plan.Catalog()[slices.IndexFunc(plan.Catalog(), func(e *plan.Entry) bool { return e.ID == "gemma3-vlm-4.52" })]
 	mine, out := otherClass(t, e), t.TempDir()
 	must(t, mine, "--like", e.ID, "-o", out, "-q")
 	if code, report, _ := program(t, "verify", out, "--against", mine); code == exitOK {

@@ -140,6 +140,6 @@ func completeValues(c *cobra.Command) {
 		return
 	}
 	_ = c.RegisterFlagCompletionFunc("like", func(*cobra.Command, []string, string) ([]cobra.Completion, cobra.ShellCompDirective) {
-		return transform(plan.Catalog(), func(e plan.Entry) cobra.Completion { return e.ID }), cobra.ShellCompDirectiveNoFileComp
+		return transform(plan.Catalog(), func(e *plan.Entry) cobra.Completion { return e.ID }), cobra.ShellCompDirectiveNoFileComp
 	})
 }

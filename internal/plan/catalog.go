@@ -75,9 +75,9 @@ type TiedNames struct {
 	Always    [][2]string `json:"always,omitempty"`    // tensor that is not stored, tensor that holds its values
 }
 
-// Catalog lists the models whose pattern dicts are known, in the order of catalog/*.json. Callers must not change the list.
-var Catalog = sync.OnceValue(func() []Entry {
-	var list []Entry
+// Catalog lists the models whose pattern dicts are known, in the order of catalog/*.json. Callers must not change them.
+var Catalog = sync.OnceValue(func() []*Entry {
+	var list []*Entry
 	for _, family := range families() {
 		entries, err := readFamily(family)
 		if err != nil {
@@ -98,14 +98,14 @@ func families() []string {
 }
 
 // readFamily reads the entries of a family. Unknown fields are errors: they are typing mistakes.
-func readFamily(name string) ([]Entry, error) {
+func readFamily(name string) ([]*Entry, error) {
 	data, err := catalogFiles.ReadFile("catalog/" + name + ".json")
 	if err != nil {
 		return nil, err
 	}
 	var family struct {
-		Family  string  `json:"family"`
-		Entries []Entry `json:"entries"`
+		Family  string   `json:"family"`
+		Entries []*Entry `json:"entries"`
 	}
 	dec := json.NewDecoder(bytes.NewReader(data))
 	dec.DisallowUnknownFields()
@@ -115,13 +115,12 @@ func readFamily(name string) ([]Entry, error) {
 
 // findEntry returns the entry with an id, or the entry that reproduces a DF11 repo; nil if there is none.
 func findEntry(like string) *Entry {
-	i := slices.IndexFunc(Catalog(), func(e Entry) bool {
-		return e.ID == like || slices.ContainsFunc(e.DF11Repos, func(r string) bool { return strings.EqualFold(r, like) })
-	})
-	if i < 0 {
-		return nil
+	for _, e := range Catalog() {
+		if e.ID == like || slices.ContainsFunc(e.DF11Repos, func(r string) bool { return strings.EqualFold(r, like) }) {
+			return e
+		}
 	}
-	return &Catalog()[i]
+	return nil
 }
 
 // score says how much an entry's match says about a source: a marker more than an architecture, an architecture more than the

@@ -28,8 +28,8 @@ func TestCatalogPlans(t *testing.T) {
 				t.Fatal(err)
 			}
 			var b bytes.Buffer
-			for i := range entries {
-				describeEntry(t, &b, &entries[i])
+			for _, e := range entries {
+				describeEntry(t, &b, e)
 			}
 			compareGolden(t, filepath.Join("testdata", "plans", family+".txt"), b.Bytes())
 		})
@@ -251,8 +251,7 @@ func TestPublishedDicts(t *testing.T) {
 // TestUnambiguous checks that for each entry's source no other entry scores as high, so that the catalog's order
 // decides nothing today.
 func TestUnambiguous(t *testing.T) {
-	for i := range Catalog() {
-		e := &Catalog()[i]
+	for _, e := range Catalog() {
 		if e.LikeOnly || len(e.PatternDict) == 0 {
 			continue
 		}
@@ -265,8 +264,7 @@ func TestUnambiguous(t *testing.T) {
 			t.Fatal(err)
 		}
 		own := e.score(p.cfg, p.inv)
-		for j := range Catalog() {
-			o := &Catalog()[j]
+		for _, o := range Catalog() {
 			same := o.Layout.family() == e.Layout.family() && !o.LikeOnly && o != e
 			if n := o.score(p.cfg, p.inv); same && n >= own {
 				t.Errorf("%s scores %d for the source of %s, which scores %d itself", o.ID, n, e.ID, own)
@@ -297,8 +295,7 @@ func TestCatalogEntries(t *testing.T) {
 // TestNamesOf: a finished model is planned again from its dict alone, with the entry's names and ties beside it, and the
 // plan stores the same tensors in the same units under the same names.
 func TestNamesOf(t *testing.T) {
-	for i := range Catalog() {
-		e := &Catalog()[i]
+	for _, e := range Catalog() {
 		if e.Derive || e.Refuse != nil {
 			continue
 		}

@@ -54,8 +54,7 @@ func (d *draft) recognize(ctx context.Context) *Entry {
 func (d *draft) bestEntry() *Entry {
 	var best *Entry
 	most := 0
-	for i := range Catalog() {
-		e := &Catalog()[i]
+	for _, e := range Catalog() {
 		if e.LikeOnly || e.Layout.family() != d.survey.Layout {
 			continue
 		}
@@ -118,8 +117,7 @@ func Fitting(ctx context.Context, src Source, opt Options) ([]string, error) {
 	if best != nil && d.inv.hasBlocks(ctx, best) {
 		ids = append(ids, best.ID)
 	}
-	for i := range Catalog() {
-		e := &Catalog()[i]
+	for _, e := range Catalog() {
 		if e != best && e.Layout.family() == d.survey.Layout && e.score(d.cfg, d.inv) > 0 {
 			ids = append(ids, e.ID)
 		}

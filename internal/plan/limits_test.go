@@ -101,8 +101,7 @@ func TestNamesThatCannotBePublished(t *testing.T) {
 // anything is converted.
 func TestRenamedNamesStayWritable(t *testing.T) {
 	refused := 0
-	for i := range Catalog() {
-		e := &Catalog()[i]
+	for _, e := range Catalog() {
 		for _, r := range e.Renames() {
 			src := synth(t, e, false)
 			h := *src.Weights[0].Header

@@ -98,8 +98,7 @@ func TestYesIsWhatWasTried(t *testing.T) {
 		equal[key] = equal[key] || slices.ContainsFunc(results, func(r string) bool { return r != "no" && r != "-" })
 	}
 	n := 0
-	for i := range Catalog() {
-		e := &Catalog()[i]
+	for _, e := range Catalog() {
 		if e.LikeOnly || e.Derive || e.Refuse != nil || e.Layout.family() == ComfyUI {
 			continue
 		}

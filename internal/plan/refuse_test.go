@@ -416,7 +416,7 @@ func TestUnknownClassNamesTheKnown(t *testing.T) {
 	}
 	for _, family := range families() {
 		entries, err := readFamily(family)
-		hasDict := slices.ContainsFunc(entries, func(e Entry) bool { return len(e.PatternDict) > 0 })
+		hasDict := slices.ContainsFunc(entries, func(e *Entry) bool { return len(e.PatternDict) > 0 })
 		if hint := likeHint(family); err != nil || hasDict && strings.Contains(hint, "families") {
 			t.Errorf("the name of family %s leads to none of its entries: %s, %v", family, hint, err)
 		}
