@@ -22,7 +22,7 @@ type compared struct{ *draft }
 // spools. The hash of a file is made meanwhile; it is thrown away if the file is wrong. One goroutine runs it.
 func (w *Work) compareAll(ctx context.Context, drafts <-chan *draft, equal chan<- compared) error {
 	for d := range drafts {
-		d.sum = startHash(ctx, d, w.Fetcher.Progress)
+		d.startHash(ctx, w.Fetcher.Progress)
 		err := w.compare(ctx, d)
 		if err == nil {
 			err = d.task.Spool.Release()

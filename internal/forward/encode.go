@@ -26,14 +26,16 @@ type draft struct {
 	size   int64
 	header *safetensors.Header
 	units  []ledger.Outcome
-	sum    *hashing // nil before the compare stage has begun it
+
+	sum      func() (string, error) // waits for the sha256; nil before the compare stage has begun it
+	stopHash context.CancelFunc
 }
 
 // discard removes a file that will not be finished.
 func (d *draft) discard() {
 	if d.sum != nil {
-		d.sum.stop()
-		<-d.sum.done // it reads the file
+		d.stopHash()
+		_, _ = d.sum() // it reads the file
 	}
 	d.file.Cleanup()
 }

@@ -4,41 +4,25 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"sync"
 
 	"github.com/df11-convert/df11-convert/internal/ledger"
 	"github.com/df11-convert/df11-convert/internal/progress"
 	"github.com/df11-convert/df11-convert/internal/streams"
 )
 
-// hashing is the sha256 of a file under way, in a goroutine of its own. It ends early with the context that it was begun with.
-type hashing struct {
-	stop context.CancelFunc
-	done chan struct{} // closed at the end; then hex and err may be read
-	hex  string
-	err  error
-}
-
-// startHash begins to hash a file as it is stored.
-func startHash(ctx context.Context, d *draft, p *progress.Counters) *hashing {
-	ctx, stop := context.WithCancel(ctx)
-	h := &hashing{stop: stop, done: make(chan struct{})}
-	go func() {
-		defer close(h.done)
+// startHash begins to hash a file as it is stored, in a goroutine of its own. It ends early with ctx, or when the draft is discarded.
+func (d *draft) startHash(ctx context.Context, p *progress.Counters) {
+	ctx, d.stopHash = context.WithCancel(ctx)
+	d.sum = sync.OnceValues(func() (string, error) {
 		done := p.Timed(progress.Hash)
-		h.hex, h.err = streams.SHA256(ctx, io.NewSectionReader(d.file, 0, d.size))
-		done(d.size)
-	}()
-	return h
-}
-
-// sum waits for the hash.
-func (h *hashing) sum() (string, error) {
-	<-h.done
-	h.stop()
-	if h.err != nil {
-		return "", fmt.Errorf("hash output: %w", h.err)
-	}
-	return h.hex, nil
+		sum, err := streams.SHA256(ctx, io.NewSectionReader(d.file, 0, d.size))
+		if done(d.size); err != nil {
+			return "", fmt.Errorf("hash output: %w", err)
+		}
+		return sum, nil
+	})
+	go func() { _, _ = d.sum() }()
 }
 
 // nameAll gives compared files their name, which means waiting for hashes and the disk, and records them in the ledger. Several
@@ -63,7 +47,7 @@ func (w *Work) name(c compared) (ledger.Output, error) {
 		Path: c.task.Path, Size: c.size, Units: c.units, Made: true, Place: ledger.Place{Here: true},
 	}
 	var err error
-	if o.SHA256, err = c.sum.sum(); err != nil {
+	if o.SHA256, err = c.sum(); err != nil {
 		return o, err
 	}
 	if err := c.task.Unchanged(w.Fetcher.Source); err != nil {

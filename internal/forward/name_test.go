@@ -34,7 +34,7 @@ func TestNamingErrorEndsAtOnce(t *testing.T) {
 			t.Fatal(err)
 		}
 		d := &draft{task: &fetch.Task{Output: &spans.Output{Path: "model.safetensors"}}, file: file, size: 100}
-		d.sum = startHash(t.Context(), d, new(progress.Counters))
+		d.startHash(t.Context(), new(progress.Counters))
 		equal := make(chan compared, 1) // never closed
 		equal <- compared{d}
 		w := &Work{Fetcher: &fetch.Fetcher{Ledger: ledger.New("", false), Progress: new(progress.Counters)}}
@@ -52,15 +52,16 @@ func TestNoFileGoesWhileItIsHashed(t *testing.T) {
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
 		file := createIn(t, dir)
-		sum := &hashing{stop: func() {}, done: make(chan struct{})}
-		go (&draft{file: file, sum: sum}).discard()
+		hashed := make(chan struct{})
+		sum := func() (string, error) { <-hashed; return "", nil }
+		go (&draft{file: file, sum: sum, stopHash: func() {}}).discard()
 		for _, want := range []int{1, 0} {
 			synctest.Wait()
 			if left, err := os.ReadDir(dir); err != nil || len(left) != want {
 				t.Errorf("%d files are there, want %d (%v)", len(left), want, err)
 			}
 			if want == 1 {
-				close(sum.done)
+				close(hashed)
 			}
 		}
 	})
