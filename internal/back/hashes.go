@@ -35,7 +35,7 @@ func (c *Checker) hashes(ctx context.Context, unread bool) error {
 			continue
 		case !ok:
 			return model.Invalidf(o.Path, "listed in the manifest but not there")
-		case !known && plan.IsSafetensors(o.Path) && f.Size != o.Size: // what else differs, its sum shows
+		case f.Size != o.Size:
 			return model.Invalidf(o.Path, "it has %d bytes, the manifest has %d", f.Size, o.Size)
 		case unread == (!known && plan.IsSafetensors(o.Path)):
 			files, want = append(files, f), append(want, o)
