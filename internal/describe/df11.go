@@ -53,15 +53,15 @@ func (r *Report) addTensors(d *model.DF11) (units []string) {
 	for _, w := range d.WeightFiles() {
 		r.Files, r.DF11Bytes, r.BF16Bytes = r.Files+1, r.DF11Bytes+w.Size, r.BF16Bytes+w.Header.DataStart()
 		for _, t := range w.Header.Tensors {
-			dot := max(0, strings.LastIndexByte(t.Name, '.'))
-			switch path, name := t.Name[:dot], t.Name[dot:]; {
-			case !d.Coded(path) || !slices.Contains(plan.StoredNames[:], name[1:]):
+			dot := strings.LastIndexByte(t.Name, '.')
+			switch path, name := t.Name[:max(0, dot)], t.Name[dot+1:]; {
+			case !d.Coded(path) || !slices.Contains(plan.StoredNames[:], name):
 				r.Parts.Unchanged += t.NBytes()
 				r.BF16Bytes += t.NBytes()
-			case name == "."+encoder.NameSignMantissa:
+			case name == encoder.NameSignMantissa:
 				r.Parts.SignMantissa += t.NBytes()
 				r.BF16Bytes += 2 * t.NBytes() // a byte for each weight
-			case name == "."+encoder.NameEncodedExponent:
+			case name == encoder.NameEncodedExponent:
 				r.Parts.Exponents += t.NBytes()
 				units = append(units, path)
 			}
