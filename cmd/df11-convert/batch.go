@@ -64,7 +64,7 @@ func runBatch(ctx context.Context, u *ui, f *convertFlags, list string) error {
 	var places []string // of what was made
 	var first error
 	for i, m := range models {
-		u.began, u.kept = time.Now(), false
+		u.began, u.waits.sum, u.kept = time.Now(), 0, false
 		u.say("%d/%d %s", i+1, len(models), m.spec())
 		flags := m.flags(*f)
 		r, err := flags.convertListed(ctx, u, m)

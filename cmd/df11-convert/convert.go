@@ -66,7 +66,7 @@ func runConvert(ctx context.Context, u *ui, f *convertFlags, spec string) error 
 			printf(w, "up to date: %s was verified when it was made, says its manifest; to check it: df11-convert verify %s\n", place, human.ShellWord(place))
 			return
 		}
-		printReport(w, report)
+		printReport(w, report, u.waits.sum)
 	})
 	return nil
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"time"
 
 	"github.com/df11-convert/df11-convert/internal/human"
 	"github.com/df11-convert/df11-convert/internal/metadata"
@@ -21,7 +22,7 @@ func (t *table) sizes(r *pipeline.Report) {
 }
 
 // printReport writes the outcome of a conversion for people.
-func printReport(w io.Writer, r *pipeline.Report) {
+func printReport(w io.Writer, r *pipeline.Report, waited time.Duration) {
 	printf(w, "%s\n", r.Gain)
 	t := newTable(w)
 	t.row("source", "%s%s", r.Source, atCommit(r.Commit))
@@ -45,7 +46,7 @@ func printReport(w io.Writer, r *pipeline.Report) {
 	if r.Part != "" {
 		t.row("left to do", "--finish, when all parts are uploaded")
 	}
-	t.row("time", "%s", stageTimes(r))
+	t.row("time", "%s", stageTimes(r, waited))
 	t.Flush()
 }
 
@@ -63,9 +64,12 @@ func (t *table) verified(r *pipeline.Report) {
 	}
 }
 
-// stageTimes gives the wall time, and the time for which each stage was at work.
-func stageTimes(r *pipeline.Report) string {
+// stageTimes gives the wall time, how much of it the run has waited for a Hub, and the time for which each stage was at work.
+func stageTimes(r *pipeline.Report, waited time.Duration) string {
 	text := fmt.Sprintf("%.1f s", r.Seconds)
+	if waited > 0 {
+		text += fmt.Sprintf(" (%.0f s waiting for the Hub)", waited.Seconds())
+	}
 	for _, s := range r.Stages {
 		if s.Bytes > 0 {
 			text += fmt.Sprintf(" · %s %.1f s", s.Stage, s.Busy.Seconds())

@@ -92,6 +92,7 @@ func (f *hubFlags) hubOptions(u *ui, side string) (hub.Options, error) {
 	opt.LimitRate = int64(f.limitRate)
 	opt.RangeBytes, opt.BufferBytes = f.shares.RangeBytes, f.shares.AheadBytes
 	opt.Governor, opt.OnWait = u.governor, func(w hub.Wait) {
+		u.waits.add(w.For)
 		u.say("waiting %s for %s: %s", max(time.Second, w.For.Round(time.Second)), opt.Endpoint, w.Reason)
 	}
 	return opt, nil

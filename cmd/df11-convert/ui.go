@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"os"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/spf13/pflag"
@@ -41,6 +42,23 @@ type ui struct {
 	found     any    // by the command, for --json
 	governor  *hub.Governor
 	began     time.Time
+	waits     waits
+}
+
+// waits adds up the time in which a run waits for a Hub. Many transfers wait at once.
+type waits struct {
+	mu    sync.Mutex
+	until time.Time // when the last wait ends
+	sum   time.Duration
+}
+
+// add counts a wait that begins now, as far as it outlasts those before.
+func (w *waits) add(d time.Duration) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if end := time.Now().Add(d); end.After(w.until) {
+		w.sum, w.until = w.sum+min(d, end.Sub(w.until)), end
+	}
 }
 
 func newUI(out, err *os.File) *ui {

@@ -10,6 +10,10 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/df11-convert/df11-convert/pipeline"
 )
 
 // TestReasons: plan and report say in words why a unit stays in BF16.
@@ -64,4 +68,18 @@ func TestFullDiskNamesNoFlag(t *testing.T) {
 	if h == "" || strings.Contains(h, "-o") || strings.Contains(h, "saved") {
 		t.Errorf("hint %q", h)
 	}
+}
+
+// TestWaitsAreAddedUp: the report's time says how long nothing moved because of the Hub, however many transfers waited at once.
+func TestWaitsAreAddedUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var w waits
+		for _, wait := range []struct{ after, lasts time.Duration }{{0, 10}, {4, 8}, {1, 1}, {20, 3}} {
+			time.Sleep(wait.after * time.Second)
+			w.add(wait.lasts * time.Second)
+		}
+		if text := stageTimes(&pipeline.Report{Seconds: 31}, w.sum); text != "31.0 s (15 s waiting for the Hub)" {
+			t.Error(text)
+		}
+	})
 }
