@@ -157,8 +157,8 @@ sets found manifest-sha256 "${published%% *}"
 mv "$work/temp/df11-convert/df11-convert" "$work/before"
 cat >"$work/temp/df11-convert/df11-convert" <<'END'
 #!/bin/sh
-[ "$1" = verify ] || exec echo '{"schema_version": 1, "ok": true, "repo": "a/b", "ratio": 1, "manifest_sha256": "0", "verified": {"by_this_run": false}}'
-echo '{"schema_version": 1, "ok": false, "exit_code": 3, "error": {"kind": "mismatch", "message": "it differs"}}'
+[ "$1" = verify ] || exec echo '{"schema_version": 2, "ok": true, "repo": "a/b", "ratio": 1, "manifest_sha256": "0", "verified": {"by_this_run": false}}'
+echo '{"schema_version": 2, "ok": false, "exit_code": 3, "error": {"kind": "mismatch", "message": "it differs"}}'
 exit 3
 END
 chmod +x "$work/temp/df11-convert/df11-convert"

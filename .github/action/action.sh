@@ -161,9 +161,9 @@ convert() {
     echo '::notice title=df11-convert::The model is private, and everybody can read this: log, summary and artifact are empty'
   fi
   run 'df11-convert' "$dir/result.json" "$program" "${args[@]}" || code=$?
-  if [ "$(jq .schema_version "$dir/result.json" 2>/dev/null)" != 1 ]; then # killed, for example by a lack of memory
+  if [ "$(jq .schema_version "$dir/result.json" 2>/dev/null)" != 2 ]; then # killed, for example by a lack of memory
     [ "$code" != 0 ] || code=1
-    jq -n --argjson code "$code" '{schema_version: 1, command: "convert", ok: false, exit_code: $code,
+    jq -n --argjson code "$code" '{schema_version: 2, command: "convert", ok: false, exit_code: $code,
       error: {kind: "error", message: "df11-convert ended with exit code \($code) and without a result"}}' >"$dir/result.json"
   fi
   vouch || code=$?
@@ -250,7 +250,7 @@ summary() {
     if .ok then
       "### \(.repo | cell)\n", (state | cell), "", "| | |", "| --- | --- |",
       row("source"; "\(.source)\(if .commit then " at " + .commit[:12] else "" end)"),
-      row("BF16"; .bf16_bytes | bytes), row("DF11"; size),
+      row("gain"; .gain), row("BF16"; .bf16_bytes | bytes), row("DF11"; size),
       row("compressed"; "\(.units) module\(if .units == 1 then "" else "s" end) (\(.weights | grouped) weights)"),
       row("verified"; if .verified.by_this_run then "all \(.verified.bits_per_weight) bits of every weight: \(.verified.differing_weights) differ" else null end),
       row("commit"; .target_commit), row("manifest sha256"; .manifest_sha256),

@@ -15,7 +15,7 @@ import (
 )
 
 // schemaVersion is the version of what --json prints: docs/json.md, docs/output.schema.json. New members do not change it.
-const schemaVersion = 1
+const schemaVersion = 2
 
 // outcome is how every document begins, whatever the command and however it ended.
 type outcome struct {
