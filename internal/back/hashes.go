@@ -7,6 +7,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/df11-convert/df11-convert/internal/human"
 	"github.com/df11-convert/df11-convert/internal/metadata"
 	"github.com/df11-convert/df11-convert/internal/model"
 	"github.com/df11-convert/df11-convert/internal/plan"
@@ -58,9 +59,23 @@ func (c *Checker) hashes(ctx context.Context, unread bool) error {
 	}
 	for i, o := range want {
 		if sums[i] != o.SHA256 {
-			return model.Invalidf(o.Path, "sha256 is %s, the manifest has %s", sums[i], o.SHA256)
+			return model.Invalidf(o.Path, "sha256 is %s, the manifest has %s%s", sums[i], o.SHA256, c.modules(o.Path))
 		}
 		c.Hashed++
 	}
 	return nil
+}
+
+// modules says which modules a file holds, by the manifest.
+func (c *Checker) modules(file string) string {
+	var held []string
+	for _, u := range c.DF11.Manifest.Units {
+		if u.File == file {
+			held = append(held, u.Path)
+		}
+	}
+	if held == nil {
+		return ""
+	}
+	return "; it holds " + human.List(held)
 }
