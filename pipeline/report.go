@@ -110,7 +110,7 @@ func (c *conversion) checkGain() error {
 		return nil
 	}
 	return &plan.RefusedError{
-		Reason: plan.ReasonUnholdable, Detail: "DF11 can hold no module: " + human.List(names),
-		Hint: "keep the model in BF16: as DF11 it would not be smaller",
+		Detail: "DF11 can hold no module: " + human.List(names),
+		Hint:   "keep the model in BF16: as DF11 it would not be smaller",
 	}
 }

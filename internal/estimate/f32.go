@@ -18,7 +18,7 @@ const f32Sample = 160_000
 // are BF16 numbers. It changes no other error, and ignores one that sampling meets.
 func HintF32(ctx context.Context, src model.Source, m *model.Model, opt plan.Options, refused error) {
 	r, ok := errors.AsType[*plan.RefusedError](refused)
-	if !ok || r.Reason != plan.ReasonDType {
+	if !ok {
 		return
 	}
 	opt.ExactF32 = true

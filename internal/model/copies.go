@@ -38,7 +38,7 @@ func (m *Model) CheckCopies(p *plan.Plan) error {
 			return err
 		}
 		if strings.HasPrefix(string(b), lfsPointer) {
-			return refusePointer(plan.ReasonFile, fmt.Sprintf("%q", c.Path), "a file that was")
+			return refusePointer(fmt.Sprintf("%q", c.Path), "a file that was")
 		}
 	}
 	return nil
@@ -59,8 +59,8 @@ func checkLink(root, name, path string) error {
 		return nil
 	}
 	return &plan.RefusedError{
-		Reason: plan.ReasonFile, Detail: fmt.Sprintf("%q is a link to a file outside of the source, %q", path, target),
-		Hint: "put the file itself there if it belongs to the model, else remove the link",
+		Detail: fmt.Sprintf("%q is a link to a file outside of the source, %q", path, target),
+		Hint:   "put the file itself there if it belongs to the model, else remove the link",
 	}
 }
 
@@ -70,9 +70,9 @@ const lfsPointer = "version https://git-lfs.github.com/spec/"
 // maxPointer is the size below which Git LFS looks for pointers.
 const maxPointer = 1024
 
-func refusePointer(reason plan.Reason, file, what string) error {
+func refusePointer(file, what string) error {
 	return &plan.RefusedError{
-		Reason: reason, Detail: file + " is a Git LFS pointer, which stands for " + what + " not fetched",
-		Hint: "fetch it with: git lfs pull",
+		Detail: file + " is a Git LFS pointer, which stands for " + what + " not fetched",
+		Hint:   "fetch it with: git lfs pull",
 	}
 }

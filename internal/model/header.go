@@ -88,7 +88,7 @@ func readHeader(all *safetensors.Headers, r io.ReaderAt, size int64) (*safetenso
 	}
 	begin := make([]byte, min(size, int64(len(lfsPointer))))
 	if streams.ReadFull(r, begin, 0) == nil && string(begin) == lfsPointer {
-		return nil, refusePointer(plan.ReasonNoWeights, "the file", "weights that were")
+		return nil, refusePointer("the file", "weights that were")
 	}
 	return nil, err
 }

@@ -88,7 +88,7 @@ func OpenLocal(ctx context.Context, name string, opt plan.Options) (Source, *Mod
 	if !st.IsDir() {
 		if opt.WeightFile != "" {
 			return nil, nil, &plan.RefusedError{
-				Reason: plan.ReasonLayout, Hint: "name either the folder with --file, or the file alone",
+				Hint:   "name either the folder with --file, or the file alone",
 				Detail: fmt.Sprintf("--file %s is given, but the source is the file %s", opt.WeightFile, base),
 			}
 		}

@@ -128,7 +128,9 @@ func findEntry(like string) *Entry {
 func (e *Entry) score(cfg *config, inv *inventory) int {
 	m := &e.Match
 	isMissing := func(marker string) bool { return !inv.holds(marker) }
-	if slices.ContainsFunc(m.Markers, isMissing) || slices.ContainsFunc(m.Absent, inv.holds) || !e.fitsTie(cfg) {
+	tied := e.tiedBy(cfg)
+	isTiedElse := m.Tied != nil && (tied == nil || *tied != *m.Tied)
+	if isTiedElse || slices.ContainsFunc(m.Markers, isMissing) || slices.ContainsFunc(m.Absent, inv.holds) {
 		return 0
 	}
 	n := 4 * (len(m.Markers) + len(m.Absent))
@@ -152,17 +154,9 @@ func (e *Entry) score(cfg *config, inv *inventory) int {
 	return n
 }
 
-func (e *Entry) fitsTie(cfg *config) bool {
-	if e.Match.Tied == nil {
-		return true
-	}
-	tied := e.tiedBy(cfg)
-	return tied != nil && *tied == *e.Match.Tied
-}
-
 // tiedBy says whether embeddings are tied: as the config says, else as the class has it; nil if neither is known.
 func (e *Entry) tiedBy(cfg *config) *bool {
-	if tied := cfg.tied(); tied != nil || e == nil || e.Tied == nil {
+	if tied := lookUp[bool](cfg, "tie_word_embeddings"); tied != nil || e == nil || e.Tied == nil {
 		return tied
 	}
 	return e.Tied.Default

@@ -60,7 +60,7 @@ func describePlan(t *testing.T, b *bytes.Buffer, e *Entry, variant string, src S
 	var refused *RefusedError
 	switch {
 	case errors.As(err, &refused) && e.Refuse != nil:
-		fmt.Fprintf(b, "refused: %s: %s\n\n", refused.Reason, refused.Detail)
+		fmt.Fprintf(b, "refused: %s\n\n", refused.Detail)
 		return
 	case err != nil:
 		t.Errorf("%s: %v", e.ID, err)

@@ -14,7 +14,7 @@ func (d *draft) chooseDict(ctx context.Context) error {
 	switch {
 	case d.opt.Like != "":
 		if d.entry = findEntry(d.opt.Like); d.entry == nil {
-			return refuse(ReasonUnknown, likeHint(d.opt.Like), "the catalog has no entry %s", d.opt.Like)
+			return refuse(likeHint(d.opt.Like), "the catalog has no entry %s", d.opt.Like)
 		}
 	case d.opt.PatternDict == nil:
 		d.entry = known
@@ -95,9 +95,9 @@ func (d *draft) checkEntry() error {
 		d.entry = nil
 		return nil
 	case e.Refuse != nil:
-		return refuse(ReasonUnknown, e.Refuse.Hint, "%s", e.Refuse.Why)
+		return refuse(e.Refuse.Hint, "%s", e.Refuse.Why)
 	case e.Layout.family() != d.survey.Layout:
-		return refuse(ReasonLayout, "choose an entry for this layout, or the layout of that entry",
+		return refuse("choose an entry for this layout, or the layout of that entry",
 			"%s is for the layout %s, the source is %s", e.ID, e.Layout, d.survey.Layout)
 	}
 	return nil

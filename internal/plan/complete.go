@@ -21,31 +21,23 @@ func (d *draft) checkStacks() error {
 			inUnits[path] = true
 		}
 	}
-	for _, stack := range d.plan.stacks() {
+	seen := map[string]bool{"": true}
+	for _, u := range d.plan.Units {
+		stack := lastSplit(u.Path).stack
+		if seen[stack] || len(d.plan.PatternDict[u.Pattern].Attrs) == 0 {
+			continue
+		}
+		seen[stack] = true
 		missing, why := d.missingBlocks(stack, inUnits)
 		if len(missing) == 0 {
 			continue
 		}
 		if d.entry != nil {
-			return refuse(ReasonWeights, incompleteHint, "the source holds no tensor of %s, but %s", human.List(missing), why)
+			return refuse(incompleteHint, "the source holds no tensor of %s, but %s", human.List(missing), why)
 		}
 		d.plan.warn("the source holds no tensor of %s, but %s", human.List(missing), why)
 	}
 	return nil
-}
-
-// stacks lists the paths before the last number of the units that are blocks, in the plan's order.
-func (p *Plan) stacks() []string {
-	var out []string
-	seen := map[string]bool{}
-	for _, u := range p.Units {
-		stack := lastSplit(u.Path).stack
-		if stack != "" && len(p.PatternDict[u.Pattern].Attrs) > 0 && !seen[stack] {
-			seen[stack] = true
-			out = append(out, stack)
-		}
-	}
-	return out
 }
 
 // missingBlocks lists the blocks of a stack that have no tensor, and says why they should exist. In a container of
@@ -142,9 +134,9 @@ func (d *draft) checkWanted(name string) error {
 	case d.fits(name), d.entry.keeps(parent(name)):
 		return nil
 	case !ok:
-		return refuse(ReasonWeights, incompleteHint, "the source has no tensor %s, although blocks or experts like it have one", name)
+		return refuse(incompleteHint, "the source has no tensor %s, although blocks or experts like it have one", name)
 	case len(t.Shape) != 2:
-		return refuse(ReasonWeights, incompleteHint, "%s has %d dimensions, in other blocks it has 2", name, len(t.Shape))
+		return refuse(incompleteHint, "%s has %d dimensions, in other blocks it has 2", name, len(t.Shape))
 	}
 	return d.inv.refuseDType(t)
 }

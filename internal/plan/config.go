@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"cmp"
 	"encoding/json"
 	"regexp"
 	"slices"
@@ -32,7 +33,7 @@ func readObject(path string, data []byte) (members, error) {
 		list, _, err = pyjson.Members(data)
 	}
 	if err != nil {
-		return nil, refuse(ReasonConfig, unreadHint, "read %s: %v", path, err)
+		return nil, refuse(unreadHint, "read %s: %v", path, err)
 	}
 	object := members{}
 	for _, m := range list {
@@ -82,9 +83,6 @@ func lookUp[T any](c *config, keys ...string) *T {
 	return nil
 }
 
-// tied returns tie_word_embeddings; nil means that the class decides.
-func (c *config) tied() *bool { return lookUp[bool](c, "tie_word_embeddings") }
-
 // number returns the first of the keys that holds a number; -1 if none does.
 func (c *config) number(keys ...string) int {
 	if n := lookUp[int](c, keys...); n != nil {
@@ -111,14 +109,8 @@ func (c *config) isExtraLayer(module string) bool {
 
 // modelDType returns the type that the config states, else BF16.
 func (c *config) modelDType() safetensors.DType {
-	switch c.DType {
-	case "float32":
-		return safetensors.F32
-	case "float16":
-		return "F16"
-	default:
-		return safetensors.BF16
-	}
+	stated := map[string]safetensors.DType{"float32": safetensors.F32, "float16": "F16"}
+	return cmp.Or(stated[c.DType], safetensors.BF16)
 }
 
 // holds says whether a top-level member exists and is not null.

@@ -53,7 +53,7 @@ func (d *draft) refuseUnknown() error {
 	}
 	hint := "name the modules to compress with --pattern-dict, or take those of a relative with --like; the catalog's families: " +
 		strings.Join(families(), ", ")
-	return refuse(ReasonUnknown, hint, "the catalog does not know this model, and its names show no stack of blocks to compress")
+	return refuse(hint, "the catalog does not know this model, and its names show no stack of blocks to compress")
 }
 
 // candidates lists the modules whose weights look like those of nn.Linear.

@@ -30,7 +30,7 @@ func (d *draft) sortFiles() error {
 	converted := map[string]bool{}
 	for _, w := range d.src.Weights {
 		if !safePath(w.Path) {
-			return refuse(ReasonName, "rename it in a copy of the source", "the weight file %q has a name that a repo or a file system refuses", w.Path)
+			return refuse(renameHint, "the weight file %q has a name that a repo or a file system refuses", w.Path)
 		}
 		converted[w.Path] = true
 	}
@@ -124,11 +124,9 @@ func IsWeightName(p string) bool {
 
 // ShardOf says whether a file is one of several that hold a model, and returns the start of their names.
 func ShardOf(p string) (stem string, ok bool) {
-	at := isShard.FindStringIndex(p)
-	if at == nil {
-		return "", false
-	}
-	return p[:at[0]], true
+	name := strings.TrimSuffix(p, ".safetensors")
+	stem = shardNumber.ReplaceAllString(name, "")
+	return stem, stem != name && IsSafetensors(p)
 }
 
 // plainWeight matches the weights and indexes that transformers or diffusers loads by default.
@@ -204,7 +202,7 @@ func (p *Plan) checkCopies() error {
 		paths = append(paths, f.Path)
 	}
 	if a, b := Collision(paths); a != "" {
-		return refuse(ReasonName, "rename one of them in a copy of the source",
+		return refuse("rename one of them in a copy of the source",
 			"%s and %s cannot both exist (names that differ only in case are the same on some file systems)", a, b)
 	}
 	return nil

@@ -15,16 +15,16 @@ const (
 	df11Hint = "check it with: df11-convert verify; get the BF16 files back with: df11-convert decode"
 	fp8Hint  = "DF11 holds BF16 only; for FP8 weights use ECF8 of the same authors, or start from a BF16 release"
 
-	// otherQuantHint is for GPTQ, AWQ, bitsandbytes, compressed-tensors, ….
+	// otherQuantHint is for GPTQ, AWQ, bitsandbytes, compressed-tensors, MXFP4, ….
 	otherQuantHint = "quantized weights are smaller than DF11 already; start from the BF16 original of the model"
 )
 
-// quantHints says, per quantization method, what to use instead.
-var quantHints = map[string]string{
-	"fp8":             fp8Hint,
-	"fbgemm_fp8":      fp8Hint,
-	"finegrained_fp8": fp8Hint,
-	"mxfp4":           "DF11 holds BF16 only; start from a BF16 release, MXFP4 weights leave nothing to gain",
+// quantHint says what to use instead of weights of a format.
+func quantHint(format string) string {
+	if strings.Contains(strings.ToUpper(format), "FP8") {
+		return fp8Hint
+	}
+	return otherQuantHint
 }
 
 // refuseForeign refuses a source whose config says that the weights are not plain BF16, or a pipeline of which another folder is
@@ -38,15 +38,14 @@ func (d *draft) refuseForeign() error {
 	for _, key := range []string{"dfloat11_config", "dfloat11_version"} {
 		_, isModel := c.raw[key] // null as well: a second member of that name could not be inserted
 		if _, ok := root[key]; ok || isModel {
-			return refuse(ReasonAlreadyDF11, df11Hint, "the source is a DF11 model already (config.json has %s)", key)
+			return refuse(df11Hint, "the source is a DF11 model already (config.json has %s)", key)
 		}
 	}
 	for _, key := range []string{"quantization_config", "compression_config"} {
 		for _, m := range []members{c.raw, c.text} {
 			if v, ok := m[key]; ok && string(v) != "null" {
 				method := cmp.Or(decode[string](decode[members](v)["quant_method"]), "unknown")
-				hint := cmp.Or(quantHints[strings.ToLower(method)], otherQuantHint)
-				return refuse(ReasonQuantized, hint, "the source is quantized (%s in %s), not BF16", method, key)
+				return refuse(quantHint(method), "the source is quantized (%s in %s), not BF16", method, key)
 			}
 		}
 	}
@@ -81,13 +80,9 @@ func (inv *inventory) refusePacked() error {
 			continue
 		}
 		if format == "DF11" {
-			return refuse(ReasonAlreadyDF11, df11Hint, "the source holds DF11 tensors already (%s)", t.Name)
+			return refuse(df11Hint, "the source holds DF11 tensors already (%s)", t.Name)
 		}
-		hint := otherQuantHint
-		if strings.Contains(format, "FP8") {
-			hint = fp8Hint
-		}
-		return refuse(ReasonQuantized, hint, "the source is quantized (%s: %s), not BF16", format, t.Name)
+		return refuse(quantHint(format), "the source is quantized (%s: %s), not BF16", format, t.Name)
 	}
 	return nil
 }
@@ -107,7 +102,7 @@ func (inv *inventory) refuseAdapter() error {
 	if 2*len(names) <= len(inv.tensors) {
 		return nil
 	}
-	return refuse(ReasonNoWeights, adapterHint, "the source is a LoRA adapter, not a model (%s)", human.List(names))
+	return refuse(adapterHint, "the source is a LoRA adapter, not a model (%s)", human.List(names))
 }
 
 // dtypeHints says what to use instead for weights that are not BF16.
@@ -134,7 +129,7 @@ func (inv *inventory) refuseDType(t Tensor) error {
 			elems += other.NElems()
 		}
 	}
-	return refuse(ReasonDType, hint, "%s is %s, not BF16 (%s, %d values in all)", t.Name, t.DType,
+	return refuse(hint, "%s is %s, not BF16 (%s, %d values in all)", t.Name, t.DType,
 		count(n, string(t.DType)+" tensor"), elems)
 }
 

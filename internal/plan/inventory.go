@@ -38,18 +38,15 @@ func (inv *inventory) index() error {
 	inv.byName, inv.modules, inv.numbered = make(map[string]int, len(inv.tensors)), nil, nil
 	var paths modulePaths
 	for i, t := range inv.tensors {
-		if err := checkName(t.Name); err != nil {
-			return err
-		}
 		if err := paths.add(t.Name); err != nil {
 			return err
 		}
 		switch other, ok := inv.get(t.Name); {
 		case ok && other.Source == t.Source:
-			return refuse(ReasonWeights, "remove the stale file or its entries from the index",
+			return refuse("remove the stale file or its entries from the index",
 				"%s and %s both hold %s", inv.files[other.File].Path, inv.files[t.File].Path, t.Name)
 		case ok:
-			return refuse(ReasonName, "give --pattern-dict for the source's own names",
+			return refuse("give --pattern-dict for the source's own names",
 				"%s and %s both become %s", other.Source, t.Source, t.Name)
 		}
 		inv.byName[t.Name] = i
@@ -144,7 +141,7 @@ func (inv *inventory) checkIndex(s *Survey, src Source) (unlisted int, err error
 	}
 	if len(missing) > 0 {
 		slices.SortFunc(missing, human.CompareNames)
-		return 0, refuse(ReasonWeights, "the index is stale or a shard is damaged; fetch the source again",
+		return 0, refuse("the index is stale or a shard is damaged; fetch the source again",
 			"%s lists tensors that its files do not hold: %s", s.Index, human.List(missing))
 	}
 	for _, t := range inv.tensors {

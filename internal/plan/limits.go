@@ -21,43 +21,34 @@ const (
 	maxMatching    = 2 << 30  // bytes of all patterns times bytes of the paths that they are matched with
 )
 
-// checkName refuses a name of very many parts, each of which would be a module, and a name that no header holds.
-func checkName(name string) error {
-	switch {
-	case strings.Count(name, ".") >= maxDepth:
-		return refuse(ReasonName, "", "the name of tensor %.100q has more than %d parts", name, maxDepth)
-	case len(name) > safetensors.MaxNameBytes:
-		return refuse(ReasonName, "", "the name of tensor %.100q has more than %d bytes", name, safetensors.MaxNameBytes)
-	}
-	return nil
-}
+// renameHint goes with names that no result can have.
+const renameHint = "rename it in a copy of the source"
 
-// modulePaths counts the bytes of the paths of all modules, and refuses too many.
+// modulePaths counts the bytes of the paths of all modules.
 type modulePaths int
 
+// add refuses the name of a tensor that no header holds, or with very many parts, each of which would be a module; and too many paths.
 func (n *modulePaths) add(tensor string) error {
+	if strings.Count(tensor, ".") >= maxDepth || len(tensor) > safetensors.MaxNameBytes {
+		return refuse(renameHint, "the name of tensor %.100q has more than %d parts, or more than %d bytes", tensor, maxDepth, safetensors.MaxNameBytes)
+	}
 	for p := parent(tensor); p != "" && *n <= maxModuleBytes; p = parent(p) {
 		*n += modulePaths(len(p))
 	}
 	if *n > maxModuleBytes {
-		return refuse(ReasonName, "", "the paths of all modules have more than %d bytes", maxModuleBytes)
+		return refuse("convert a model with fewer or shorter names", "the paths of all modules have more than %d bytes", maxModuleBytes)
 	}
 	return nil
 }
 
-// checkMatching refuses an empty dict, and one that would take very long to match with paths: each byte of a path may take a step for each byte
-// of a pattern.
+// checkMatching refuses an empty dict, and one that would take very long to match with paths: each byte of a path may take a step for
+// each byte of a pattern.
 func (d PatternDict) checkMatching(paths []string) error {
 	if len(d) == 0 {
 		return errors.New("the pattern dict is empty")
 	}
-	nPatterns, nPaths := 0, 0
-	for _, p := range d {
-		nPatterns += len(p.Regex)
-	}
-	for _, p := range paths {
-		nPaths += len(p)
-	}
+	nPatterns := sum(d, func(p Pattern) int64 { return int64(len(p.Regex)) })
+	nPaths := sum(paths, func(p string) int64 { return int64(len(p)) })
 	if nPatterns*nPaths > maxMatching {
 		return fmt.Errorf("%d bytes of patterns for %d bytes of module paths would take very long to match", nPatterns, nPaths)
 	}
@@ -66,15 +57,11 @@ func (d PatternDict) checkMatching(paths []string) error {
 
 // checkCounts refuses more units than a folder can have files, and more tensors in the output than readers accept.
 func (p *Plan) checkCounts() error {
-	stored := len(p.Remainder)
-	for _, u := range p.Units {
-		stored += len(StoredNames) + len(u.Siblings)
-	}
-	switch {
+	switch stored := len(StoredNames)*len(p.Units) + len(p.plainTensors()); {
 	case len(p.Units) > maxUnits:
-		return refuse(ReasonPattern, "match larger modules", "the pattern dict names more than %d modules", maxUnits)
+		return refuse("match larger modules", "the pattern dict names more than %d modules", maxUnits)
 	case stored > safetensors.MaxTensors:
-		return refuse(ReasonPattern, "match larger modules", "the output would have more than %d tensors", safetensors.MaxTensors)
+		return refuse("match larger modules", "the output would have more than %d tensors", safetensors.MaxTensors)
 	}
 	return nil
 }

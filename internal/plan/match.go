@@ -95,13 +95,13 @@ func (d *draft) unitWeight(u *Unit, attr string) (Tensor, error) {
 	pattern := d.plan.PatternDict[u.Pattern]
 	switch {
 	case !ok && len(pattern.Attrs) == 0:
-		return t, refuse(ReasonPattern, "list the attributes of the block in the pattern dict",
+		return t, refuse("list the attributes of the block in the pattern dict",
 			"pattern %q has an empty list, but module %s has no weight of its own", pattern.Regex, u.Path)
 	case !ok:
-		return t, refuse(ReasonPattern, "remove the attribute, or give blocks with other attributes a pattern of their own",
+		return t, refuse("remove the attribute, or give blocks with other attributes a pattern of their own",
 			"module %s has no tensor %s", u.Path, weightName(u.Path, attr))
 	case len(t.Shape) != 2:
-		return t, refuse(ReasonPattern, "only weights of Linear and Embedding modules can be compressed; leave it out",
+		return t, refuse("only weights of Linear and Embedding modules can be compressed; leave it out",
 			"%s has %d dimensions, not 2", t.Name, len(t.Shape))
 	case !d.opt.convertible(t.DType):
 		return t, d.inv.refuseDType(t)
@@ -118,7 +118,7 @@ func (d PatternDict) match(ctx context.Context, modules []string) (found [][]str
 		err = d.checkMatching(slices.Concat(modules, loaderPaths(d)))
 	}
 	if err != nil {
-		return nil, refuse(ReasonPattern, "name the modules to compress by fewer or simpler patterns with --pattern-dict", "%v", err)
+		return nil, refuse("name the modules to compress by fewer or simpler patterns with --pattern-dict", "%v", err)
 	}
 	owner := map[string]int{} // module → index of its pattern
 	found = make([][]string, len(d))
@@ -128,7 +128,7 @@ func (d PatternDict) match(ctx context.Context, modules []string) (found [][]str
 		}
 		for _, m := range found[i] {
 			if j, ok := owner[m]; ok {
-				return nil, refuse(ReasonPattern, "make the patterns disjoint",
+				return nil, refuse("make the patterns disjoint",
 					"module %s matches two patterns: %q and %q", m, d[j].Regex, d[i].Regex)
 			}
 			owner[m] = i
@@ -167,7 +167,7 @@ func (d *draft) refuseNoMatch(regex string) error {
 	default:
 		hint = incompleteHint
 	}
-	return refuse(ReasonPattern, hint, "%s", detail)
+	return refuse(hint, "%s", detail)
 }
 
 // checkNesting refuses a unit inside another: they would share a decode buffer (docs/format.md §14).
@@ -175,7 +175,7 @@ func checkNesting(found [][]string, owner map[string]int) error {
 	for _, m := range slices.Concat(found...) {
 		for p := parent(m); p != ""; p = parent(p) {
 			if _, ok := owner[p]; ok {
-				return refuse(ReasonPattern, "match either the block or the modules inside it",
+				return refuse("match either the block or the modules inside it",
 					"module %s lies inside module %s", m, p)
 			}
 		}
@@ -193,7 +193,7 @@ func checkLoaderLoop(ctx context.Context, d PatternDict, res []*regexp.Regexp) e
 			return err
 		}
 		if len(found) > 0 {
-			return refuse(ReasonPattern, "put that pattern before the other one",
+			return refuse("put that pattern before the other one",
 				"pattern %q matches %q, the parent of the last attribute of %q, which confuses the official loader",
 				d[j].Regex, found[0], d[slices.Index(paths, found[0])].Regex)
 		}

@@ -51,6 +51,14 @@ func count(n int, noun string) string {
 	return fmt.Sprintf("%d %ss", n, noun)
 }
 
+// sum adds up a number of each element.
+func sum[T any](list []T, of func(T) int64) (n int64) {
+	for _, x := range list {
+		n += of(x)
+	}
+	return n
+}
+
 // sortedPaths returns the keys of a map in natural order.
 func sortedPaths[V any](m map[string]V) []string {
 	return slices.SortedFunc(maps.Keys(m), human.CompareNames)

@@ -19,7 +19,7 @@ func New(ctx context.Context, src Source, opt Options) (*Plan, error) {
 	for _, step := range []func() error{
 		d.refuseForeign,     // refuses a source that is quantized, or DF11 already
 		d.takeTensors,       // sets d.inv; for a single file of ComfyUI p.Dropped, p.Renamed
-		with(d.chooseDict),  // sets d.entry, d.foreign, p.Origin, p.Entry, p.Loader, p.Layout; p.PatternDict, not yet final
+		with(d.chooseDict),  // sets d.entry, d.foreign, p.Provenance, p.Entry, p.Loader, p.Layout; p.PatternDict, not yet final
 		with(d.renamePaths), // sets the names in d.inv, p.Renamed
 		d.resolveTies,       // sets p.TiedEmbeddings, p.Aliases; takes copies out of d.inv
 		with(d.settleDict),  // sets p.PatternDict, p.Split

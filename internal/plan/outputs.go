@@ -96,12 +96,12 @@ func (p *Plan) checkOutputNames() error {
 	var paths []string
 	for _, f := range p.OutputFiles {
 		if !safePath(f.Path) {
-			return refuse(ReasonName, "rename the source in a copy of it", "the output file %q has a name that a repo or a file system refuses", f.Path)
+			return refuse("rename the source in a copy of it", "the output file %q has a name that a repo or a file system refuses", f.Path)
 		}
 		paths = append(paths, f.Path)
 	}
 	if a, b := Collision(paths); a != "" {
-		return refuse(ReasonName, "choose modules whose paths stay different when dots become underscores",
+		return refuse("choose modules whose paths stay different when dots become underscores",
 			"two output files would share a name: %s and %s", a, b)
 	}
 	for _, u := range p.Units {
@@ -109,7 +109,7 @@ func (p *Plan) checkOutputNames() error {
 			return err
 		}
 		if !p.Layout.Single() && hasStem(strings.ToLower(strings.TrimSuffix(u.File, ".safetensors")), p.Layout.stem()) {
-			return refuse(ReasonName, "match its sub-modules instead",
+			return refuse("match its sub-modules instead",
 				"module %s would take the name of the remainder file %s", u.Path, u.File)
 		}
 	}
@@ -138,19 +138,15 @@ func Collision(paths []string) (a, b string) {
 	return "", ""
 }
 
-// foreignChar matches what no unit path may hold.
-var foreignChar = regexp.MustCompile(`[^A-Za-z0-9_.-]`)
+// unitPath matches plain dotted names.
+var unitPath = regexp.MustCompile(`^[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*$`)
 
-// checkUnitPath refuses paths that are no plain dotted names.
+// checkUnitPath refuses paths that cannot become the name of a file.
 func checkUnitPath(path string) error {
 	const most = 200 // leaves room for the extension and a temporary name within 255 bytes
-	switch bad := foreignChar.FindString(path); {
-	case len(path) > most:
-		return refuse(ReasonName, "", "module path %.40q… is longer than %d bytes", path, most)
-	case bad != "":
-		return refuse(ReasonName, "", "module path %q holds %q: it cannot become a file name", path, bad)
-	case strings.HasPrefix(path, "."), strings.HasSuffix(path, "."), strings.Contains(path, ".."):
-		return refuse(ReasonName, "", "module path %q has an empty component", path)
+	if len(path) > most || !unitPath.MatchString(path) {
+		return refuse("match another module", "module path %.200q cannot become a file name: it may have %d letters, digits, - and _ between single dots",
+			path, most)
 	}
 	return nil
 }

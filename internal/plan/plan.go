@@ -88,13 +88,7 @@ type Unit struct {
 }
 
 // NElems returns the number of weights of the unit.
-func (u Unit) NElems() int64 {
-	var n int64
-	for _, t := range u.Attrs {
-		n += t.NElems()
-	}
-	return n
-}
+func (u Unit) NElems() int64 { return sum(u.Attrs, Tensor.NElems) }
 
 // Sizes returns the number of weights of each attribute, in encoding order.
 func (u Unit) Sizes() []int64 {
@@ -120,6 +114,8 @@ type Tensor struct {
 
 // NElems returns the number of elements.
 func (t Tensor) NElems() int64 { return safetensors.Tensor{Shape: t.Shape}.NElems() }
+
+func (t Tensor) length() int64 { return t.Length }
 
 // StoredDType returns the type of a plain tensor in the output: the source's, or BF16 for F32 that holds exact BF16.
 func (t Tensor) StoredDType() safetensors.DType {
@@ -179,7 +175,7 @@ var StoredNames = [...]string{encoder.NameLUTs, encoder.NameEncodedExponent, enc
 func (p *Plan) checkStoredNames() error {
 	for _, t := range p.plainTensors() {
 		if slices.Contains(StoredNames[:], leaf(t.Name)) {
-			return refuse(ReasonName, "the source may be a DF11 model already; decode it first",
+			return refuse("the source may be a DF11 model already; decode it first",
 				"tensor %s has the name of a stored DF11 tensor", t.Name)
 		}
 	}
@@ -202,7 +198,7 @@ func (p *Plan) markUnholdable() error {
 		names = append(names, u.Path)
 	}
 	if len(names) == len(p.Units) {
-		return refuse(ReasonUnholdable, "name their sub-modules with --pattern-dict",
+		return refuse("name their sub-modules with --pattern-dict",
 			"DF11 can hold none of the %s: %s", count(len(names), "module"), human.List(names))
 	}
 	if len(names) > 0 {
@@ -216,32 +212,16 @@ func (p *Plan) Source() Source { return p.source }
 
 // SourceBytes returns the bytes of all weight files: what a conversion reads.
 func (p *Plan) SourceBytes() int64 {
-	var n int64
-	for _, w := range p.source.Weights {
-		n += w.Size
-	}
-	return n
+	return sum(p.source.Weights, func(w WeightFile) int64 { return w.Size })
 }
 
 // UnitBytes returns the bytes of all weights in units, in the source.
 func (p *Plan) UnitBytes() int64 {
-	var n int64
-	for _, u := range p.Units {
-		for _, t := range u.Attrs {
-			n += t.Length
-		}
-	}
-	return n
+	return sum(p.Units, func(u Unit) int64 { return sum(u.Attrs, Tensor.length) })
 }
 
 // PlainBytes returns the bytes of all tensors that pass through: siblings and remainder.
-func (p *Plan) PlainBytes() int64 {
-	var n int64
-	for _, t := range p.plainTensors() {
-		n += t.Length
-	}
-	return n
-}
+func (p *Plan) PlainBytes() int64 { return sum(p.plainTensors(), Tensor.length) }
 
 // LargestModule is the size in BF16 of the largest module that becomes DF11: the buffer that it is decoded into. staysBF16 says of a
 // module, by its place in Units, that it does not.

@@ -98,6 +98,6 @@ func ParseLayout(s string) (Layout, error) {
 	case "single", "comfyui":
 		return ComfyUI, nil
 	default:
-		return "", refuse(ReasonLayout, "choose one of: "+strings.Join(LayoutNames(), ", "), "unknown layout %q", s)
+		return "", refuse("choose one of: "+strings.Join(LayoutNames(), ", "), "unknown layout %q", s)
 	}
 }

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"errors"
 	"path"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -67,7 +66,7 @@ func (s *Survey) findModel(opt Options) error {
 		return s.findComponent(opt)
 	}
 	if opt.Component != "" {
-		return refuse(ReasonLayout, "leave out --component", "a component is asked for, but the source is no pipeline")
+		return refuse("leave out --component", "a component is asked for, but the source is no pipeline")
 	}
 	return nil
 }
@@ -101,11 +100,11 @@ func (s *Survey) findComponent(opt Options) error {
 		choices = []string{path.Dir(opt.WeightFile)}
 	}
 	if opt.WeightFile != "" && path.Dir(opt.WeightFile) != choices[0] {
-		return refuse(ReasonLayout, "leave out --component, or name a file of that folder",
+		return refuse("leave out --component, or name a file of that folder",
 			"%s does not lie in the folder %s", opt.WeightFile, choices[0])
 	}
 	if choices[0] == "." {
-		return refuse(ReasonLayout, "leave --layout away: the file becomes a single file again",
+		return refuse("leave --layout away: the file becomes a single file again",
 			"%s lies beside the pipeline's folders: it is a model of its own, with other names", opt.WeightFile)
 	}
 	for _, dir := range choices {
@@ -114,7 +113,7 @@ func (s *Survey) findComponent(opt Options) error {
 			return nil
 		}
 	}
-	return refuse(ReasonLayout, "name the folder of the denoiser with --component",
+	return refuse("name the folder of the denoiser with --component",
 		"the pipeline has no folder %s", strings.Join(choices, " or "))
 }
 
@@ -135,25 +134,23 @@ func (s *Survey) findWeights(opt Options) error {
 	return nil
 }
 
-// isShard matches the files of a model in several files: model-00001-of-00004.safetensors.
-var isShard = regexp.MustCompile(`-\d{5}-of-\d{5}\.safetensors$`)
-
 // isPart says whether a file is one of several that hold a model.
 func isPart(p string) bool {
-	return isShard.MatchString(p) && !strings.HasSuffix(p, "-00001-of-00001.safetensors")
+	_, ok := ShardOf(p)
+	return ok && !strings.HasSuffix(p, "-00001-of-00001.safetensors")
 }
 
 // takeSingle uses the one weight file that the caller named.
 func (s *Survey) takeSingle(p string) error {
 	switch {
 	case s.has(p) == "":
-		return refuse(ReasonWeights, "", "the source holds no file %s", p)
+		return refuse("", "the source holds no file %s", p)
 	case !IsSafetensors(p):
 		return refuseFile(p)
 	case isPart(p):
-		return refuse(ReasonWeights, "name the folder or repo without the file", "%s is only a part of a model", p)
+		return refuse("name the folder or repo without the file", "%s is only a part of a model", p)
 	case s.isOtherModel(path.Dir(p)):
-		return refuse(ReasonLayout, "convert a copy of the folder "+path.Dir(p)+" on its own",
+		return refuse("convert a copy of the folder "+path.Dir(p)+" on its own",
 			"%s is a model of its own, or another component of a pipeline than its denoiser", p)
 	}
 	s.single = p
@@ -180,7 +177,7 @@ func (s *Survey) findSingle() error {
 		return nil
 	default:
 		slices.Sort(found)
-		return refuse(ReasonLayout, "name the one to convert with --file",
+		return refuse("name the one to convert with --file",
 			"the source holds several single files (%s)", human.List(found))
 	}
 }
@@ -225,11 +222,11 @@ func (s *Survey) pick(names []string) ([]File, error) {
 	for i, name := range names {
 		f, ok := byPath[name]
 		if !ok {
-			return nil, refuse(ReasonWeights, "complete the source, or remove the index if it is stale",
+			return nil, refuse("complete the source, or remove the index if it is stale",
 				"%s names %s, which the source does not hold", s.Index, name)
 		}
 		if !IsSafetensors(name) {
-			return nil, refuse(ReasonNoWeights, pickleHint, "%s names %s, which is no safetensors file", s.Index, name)
+			return nil, refuse(pickleHint, "%s names %s, which is no safetensors file", s.Index, name)
 		}
 		out[i] = f
 	}
@@ -249,7 +246,7 @@ func (s *Survey) weightMap(data []byte) (map[string]string, error) {
 		err = errors.New("it lists no tensors")
 	}
 	if err != nil {
-		return nil, refuse(ReasonWeights, unreadHint, "read %s: %v", s.Index, err)
+		return nil, refuse(unreadHint, "read %s: %v", s.Index, err)
 	}
 	for name, file := range index.WeightMap {
 		index.WeightMap[name] = path.Join(s.Dir, file)
@@ -273,13 +270,13 @@ func refuseFile(name string) error {
 	ext := strings.ToLower(path.Ext(name))
 	switch {
 	case ext == ".gguf":
-		return refuse(ReasonNoWeights, ggufHint, "%s holds GGUF weights, not BF16 safetensors", name)
+		return refuse(ggufHint, "%s holds GGUF weights, not BF16 safetensors", name)
 	case slices.Contains(pickleExts, ext):
-		return refuse(ReasonNoWeights, pickleHint, "%s is a pickle checkpoint, which can run code, so it is never loaded", name)
+		return refuse(pickleHint, "%s is a pickle checkpoint, which can run code, so it is never loaded", name)
 	case strings.HasSuffix(name, ".safetensors.index.json"):
-		return refuse(ReasonNoWeights, "name its folder", "%s is the index of a model, not the model", name)
+		return refuse("name its folder", "%s is the index of a model, not the model", name)
 	default:
-		return refuse(ReasonNoWeights, "", "%s is neither a folder nor a .safetensors file", name)
+		return refuse("", "%s is neither a folder nor a .safetensors file", name)
 	}
 }
 
@@ -287,21 +284,21 @@ func refuseFile(name string) error {
 func (s *Survey) refuseNoWeights() error {
 	switch {
 	case s.has("df11-manifest.json") != "":
-		return refuse(ReasonAlreadyDF11, df11Hint, "the source is a DF11 model already (it has a df11-manifest.json)")
+		return refuse(df11Hint, "the source is a DF11 model already (it has a df11-manifest.json)")
 	case s.holdsType(".gguf"):
-		return refuse(ReasonNoWeights, ggufHint, "the source holds GGUF weights, not BF16 safetensors")
+		return refuse(ggufHint, "the source holds GGUF weights, not BF16 safetensors")
 	case s.isAdapter():
-		return refuse(ReasonNoWeights, adapterHint, "the source is a LoRA adapter, not a model")
+		return refuse(adapterHint, "the source is a LoRA adapter, not a model")
 	case s.holdsType(".safetensors"):
 		hint := "name the file with --file, or choose another --layout"
 		if len(s.singles()) == 0 {
 			hint = "start from the model in the layout of transformers or diffusers"
 		}
-		return refuse(ReasonWeights, hint, "the source has neither %s.safetensors nor its index", path.Join(s.Dir, s.Layout.stem()))
+		return refuse(hint, "the source has neither %s.safetensors nor its index", path.Join(s.Dir, s.Layout.stem()))
 	case s.holdsType(pickleExts...):
-		return refuse(ReasonNoWeights, pickleHint, "the source holds only pickle checkpoints, which can run code, so they are never loaded")
+		return refuse(pickleHint, "the source holds only pickle checkpoints, which can run code, so they are never loaded")
 	default:
-		return refuse(ReasonNoWeights, "", "the source holds no safetensors weights")
+		return refuse("", "the source holds no safetensors weights")
 	}
 }
 

@@ -88,7 +88,7 @@ func (d *draft) blockPatterns(ctx context.Context, pat Pattern, groups blockGrou
 		if !slices.Equal(g.modules, whole) {
 			block = strings.Replace(pat.Regex, `\d+`, pyregex.Numbers(g.indices), 1)
 			if modules, err := d.inv.matching(ctx, block); err != nil || !slices.Equal(modules, g.modules) {
-				return nil, refuse(ReasonPattern, "name the modules to compress with --pattern-dict",
+				return nil, refuse("name the modules to compress with --pattern-dict",
 					"the blocks of %q differ in a way that the catalog cannot express", block)
 			}
 		}

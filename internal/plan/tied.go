@@ -99,7 +99,7 @@ func (d *draft) applyTie(t tie, drop map[string]bool) error {
 	isTwice := okCopy && compresses(parent(t.drop))
 	switch {
 	case d.plan.TiedEmbeddings && compresses(parent(t.keep)) && !isTwice:
-		return refuse(ReasonTied, "remove the embedding from the pattern dict",
+		return refuse("remove the embedding from the pattern dict",
 			"the pattern dict compresses %s but not %s, which is tied to it", t.keep, t.drop)
 	case !okCopy:
 		return nil
@@ -111,7 +111,7 @@ func (d *draft) applyTie(t tie, drop map[string]bool) error {
 		d.plan.differ("%s is stored as %s, the name that a model with tied embeddings loads", t.drop, t.keep)
 		return d.inv.index()
 	case copied.DType != original.DType || !slices.Equal(copied.Shape, original.Shape):
-		return refuse(ReasonTied, "set tie_word_embeddings to false in a copy of the source if the two are really different",
+		return refuse("set tie_word_embeddings to false in a copy of the source if the two are really different",
 			"the config ties %s to %s, but the source stores them with different types or shapes", t.drop, t.keep)
 	}
 	drop[t.drop] = true

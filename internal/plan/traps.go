@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -55,15 +56,7 @@ type checker struct {
 // newChecker finds tensors and units, and what is wrong with each by itself.
 func newChecker(finished Finished) *checker {
 	c := &checker{finished: finished, tensors: map[string]safetensors.Tensor{}, isUnit: map[string]bool{}}
-	c.readTensors()
-	c.readUnits()
-	return c
-}
-
-func (c *checker) add(name, detail string) { c.problems = append(c.problems, Problem{name, detail}) }
-
-func (c *checker) readTensors() {
-	for _, f := range c.finished.Files {
+	for _, f := range finished.Files {
 		for _, t := range f.Header.Tensors {
 			if _, ok := c.tensors[t.Name]; ok {
 				c.add(t.Name, "held by "+f.Path+" and another file")
@@ -71,7 +64,11 @@ func (c *checker) readTensors() {
 			c.tensors[t.Name] = t
 		}
 	}
+	c.readUnits()
+	return c
 }
+
+func (c *checker) add(name, detail string) { c.problems = append(c.problems, Problem{name, detail}) }
 
 // readUnits finds the units and checks the six tensors of each (docs/format.md §8).
 func (c *checker) readUnits() {
@@ -120,7 +117,15 @@ func StoredForm(name string, t safetensors.Tensor) (want string, ok bool) {
 // checkPatterns matches the config's patterns with the units, and with modules that are stored plainly, as units that DF11
 // cannot hold are.
 func (c *checker) checkPatterns(ctx context.Context) error {
-	found, err := c.match(ctx)
+	var paths modulePaths
+	var found [][]string
+	var err error
+	for name := range c.tensors {
+		err = cmp.Or(err, paths.add(name))
+	}
+	if err == nil {
+		found, err = c.finished.PatternDict.match(ctx, modulesOf(slices.Collect(maps.Keys(c.tensors))))
+	}
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
@@ -143,16 +148,6 @@ func (c *checker) checkPatterns(ctx context.Context) error {
 		}
 	}
 	return nil
-}
-
-func (c *checker) match(ctx context.Context) ([][]string, error) {
-	var paths modulePaths
-	for name := range c.tensors {
-		if err := paths.add(name); err != nil {
-			return nil, err
-		}
-	}
-	return c.finished.PatternDict.match(ctx, modulesOf(slices.Collect(maps.Keys(c.tensors))))
 }
 
 // checkPlan looks for differences from the plan that made the model.
