@@ -75,6 +75,7 @@ func (s *Server) apiRoutes() map[string]handler {
 		"GET " + model + "/auth-check/write":                        s.route(accessWrite, success),
 		"POST " + model + "/branch/{branch}":                        routeBody(s, accessWrite, createBranch),
 		"DELETE " + model + "/branch/{branch}":                      s.route(accessWrite, deleteBranch),
+		"PUT " + model + "/settings":                                routeBody(s, accessWrite, settings),
 		"POST " + model + "/preupload/{rev}":                        routeBody(s, accessWrite, preupload),
 		"POST " + model + "/commit/{rev}":                           routeRead(s, accessWrite, readCommit, apply),
 		"POST " + model + "/lfs-files/duplicate":                    routeBody(s, accessFiles, duplicate),
