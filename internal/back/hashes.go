@@ -37,7 +37,7 @@ func (c *Checker) hashes(ctx context.Context, unread bool) error {
 		case !ok:
 			return model.Invalidf(o.Path, "listed in the manifest but not there")
 		case f.Size != o.Size:
-			return model.Invalidf(o.Path, "it has %d bytes, the manifest has %d", f.Size, o.Size)
+			return model.Invalidf(o.Path, "it has %d bytes, the manifest has %d%s", f.Size, o.Size, c.modules(o.Path))
 		case unread == (!known && plan.IsSafetensors(o.Path)):
 			files, want = append(files, f), append(want, o)
 		}
