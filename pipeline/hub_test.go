@@ -179,7 +179,7 @@ func TestVisibility(t *testing.T) {
 					if n := w.Count("POST", anyCommit) + w.Count("POST", "*/info/lfs/objects/batch"); refuse && (n > 0 || len(w.log.take()) > 0) {
 						t.Errorf("work was done before the refusal (%d requests)", n)
 					}
-					if isPrivate, _ := w.Visibility(targetRepo); exists == "" && isPrivate != (ask == "private" || ask == "nothing" && closed != nil) {
+					if isPrivate := w.IsPrivate(targetRepo); exists == "" && isPrivate != (ask == "private" || ask == "nothing" && closed != nil) {
 						t.Errorf("the new target is private: %v", isPrivate)
 					}
 					stranger := w.client(t, func(o *hub.Options) { o.Token = "stranger" })

@@ -241,16 +241,12 @@ func (s *store) ReadFile(name, rev, path string) ([]byte, error) {
 func (s *store) Refs(name string) map[string]string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if rp := s.repos[name]; rp != nil {
-		return maps.Clone(rp.refs)
-	}
-	return nil
+	return maps.Clone(s.mustRepo(name).refs)
 }
 
-// Visibility tells how a repo is shown now: private, and gated "", "auto" or "manual".
-func (s *store) Visibility(name string) (private bool, gated string) {
+// IsPrivate tells how a repo is shown now.
+func (s *store) IsPrivate(name string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	opts := s.mustRepo(name).opts
-	return opts.Private, opts.Gated
+	return s.mustRepo(name).opts.Private
 }
