@@ -36,8 +36,8 @@ func mediumHead() *hubtest.Model {
 }
 
 // underWay bounds what a fetcher of severalTensors has read of tensors that are not whole yet: one tensor, and the ranges that
-// the client asks for ahead.
-const underWay = 2000*128*2 + aheadBytes
+// the client asks for ahead: those that all streams share, and the one of each.
+const underWay = 2000*128*2 + aheadBytes + rangeBytes
 
 // onDisk makes every spool a file.
 func onDisk(o *pipeline.Options) { o.Memory.Spools = 0 }
