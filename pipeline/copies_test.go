@@ -135,17 +135,28 @@ func TestCopiesKeepToTheDisk(t *testing.T) {
 // journalRoom is for the run's own notes.
 const journalRoom = 100_000
 
-func folderBytes(dir string) (n int64) {
-	_ = filepath.WalkDir(dir, func(_ string, d fs.DirEntry, err error) error {
-		if err != nil || d.IsDir() {
-			return nil //nolint:nilerr // files come and go
+// folderBytes adds up the sizes of files. Files come and go meanwhile, so it looks until it has seen the same twice.
+func folderBytes(dir string) int64 {
+	type sight struct {
+		names string
+		n     int64
+	}
+	for before := (sight{n: -1}); ; {
+		var now sight
+		_ = filepath.WalkDir(dir, func(name string, d fs.DirEntry, err error) error {
+			if err != nil || d.IsDir() {
+				return nil //nolint:nilerr // it is gone
+			}
+			if st, err := d.Info(); err == nil {
+				now.names, now.n = now.names+name+"\n", now.n+st.Size()
+			}
+			return nil
+		})
+		if now == before {
+			return now.n
 		}
-		if st, err := d.Info(); err == nil {
-			n += st.Size()
-		}
-		return nil
-	})
-	return n
+		before = now
+	}
 }
 
 // TestCopyLargerThanTheDisk: a file that no disk budget holds is refused before any work, unless the Hub can copy it.
