@@ -1,5 +1,5 @@
-// Package human writes numbers, lists and words of a command line, and orders names, as people read them. It does not parse numbers: each flag knows its own
-// syntax.
+// Package human writes numbers, lists and words of a command line, and orders names, as people read them. It does not parse numbers:
+// each flag knows its own syntax.
 package human
 
 import "strconv"
