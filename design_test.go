@@ -11,8 +11,8 @@ import (
 	"testing"
 )
 
-// TestWayOfOneTensor: the files and functions that docs/design.md names on the way of one tensor exist, and the way has at
-// most 12 steps.
+// TestWayOfOneTensor: the files and functions that docs/design.md names on the way of one tensor
+// exist, and the way has at most 12 steps.
 func TestWayOfOneTensor(t *testing.T) {
 	b, err := os.ReadFile("docs/design.md")
 	if err != nil {
@@ -52,7 +52,8 @@ func TestWayOfOneTensor(t *testing.T) {
 	}
 }
 
-// hasFunction reports whether a package has a function, a method, or a package below the module of that name.
+// hasFunction reports whether a package has a function, a method, or a package below the module of
+// that name.
 func hasFunction(t *testing.T, dir, name string) bool {
 	t.Helper()
 	if st, err := os.Stat(name); err == nil && st.IsDir() {

@@ -10,7 +10,8 @@ import (
 	"testing"
 )
 
-// TestLinksLeadSomewhere: every relative link of every page leads to a file, and to a heading where it names one.
+// TestLinksLeadSomewhere: every relative link of every page leads to a file, and to a heading where
+// it names one.
 func TestLinksLeadSomewhere(t *testing.T) {
 	for file, text := range pages(t) {
 		for _, m := range regexp.MustCompile(`\]\(([^)\s]+)\)`).FindAllStringSubmatch(withoutBlocks(text), -1) {
@@ -56,8 +57,9 @@ func TestNamedFilesExist(t *testing.T) {
 	}
 }
 
-// TestNamedTestsExist: every test, fuzz target and benchmark that a page tells people to run is there, in one of the packages
-// that the command names. A pattern that matches nothing would pass, and show nothing.
+// TestNamedTestsExist: every test, fuzz target and benchmark that a page tells people to run is
+// there, in one of the packages that the command names. A pattern that matches nothing would pass,
+// and show nothing.
 func TestNamedTestsExist(t *testing.T) {
 	command := regexp.MustCompile("go test [^`\n]*")
 	option := regexp.MustCompile(`-(run|bench|fuzz) ('[^']*'|\S+)`)

@@ -1,4 +1,5 @@
-// Package df11convert holds only tests of the repository as a whole: what its packages may import, and what its pages say.
+// Package df11convert holds only tests of the repository as a whole: what its packages may import,
+// and what its pages say.
 package df11convert
 
 import (
@@ -17,8 +18,8 @@ import (
 
 const module = "github.com/df11-convert/df11-convert/"
 
-// arrows says what the code of each directory may import from this module. "*" is everything; a directory ending in
-// "/..." stands for all below it.
+// arrows says what the code of each directory may import from this module. "*" is everything; a
+// directory ending in "/..." stands for all below it.
 var arrows = map[string][]string{
 	"encoder":               {},
 	"internal/safetensors":  {"internal/streams"},
@@ -111,7 +112,8 @@ func TestImports(t *testing.T) {
 	}
 }
 
-// checkImport applies every rule to one import. Tests of a package x_test may import anything, since nothing can import them.
+// checkImport applies every rule to one import. Tests of a package x_test may import anything,
+// since nothing can import them.
 func checkImport(t *testing.T, dir, key string, f goFile, imported string) {
 	if own, ok := strings.CutPrefix(imported, module); ok {
 		allowed := slices.Contains(arrows[key], "*") || own == dir || match(own, arrows[key]) != ""
@@ -130,8 +132,8 @@ func checkImport(t *testing.T, dir, key string, f goFile, imported string) {
 	}
 }
 
-// readsJSON says which code may read JSON by package json, which does not read as a loader does: pyjson itself, and code that reads
-// what no loader reads and no model brings along.
+// readsJSON says which code may read JSON by package json, which does not read as a loader does:
+// pyjson itself, and code that reads what no loader reads and no model brings along.
 var readsJSON = []string{
 	"internal/pyjson", "hub", "hub/internal/wire", // answers of the Hub
 	"internal/hubtest", "internal/hubtest/hubd", "internal/golden", // for tests
@@ -162,7 +164,8 @@ func TestJSONIsReadByPyjson(t *testing.T) {
 	}
 }
 
-// match returns the pattern that covers dir: dir itself, or the longest "x/..." above it; "" if there is none.
+// match returns the pattern that covers dir: dir itself, or the longest "x/..." above it; "" if
+// there is none.
 func match(dir string, patterns []string) string {
 	best := ""
 	for _, p := range patterns {
@@ -219,7 +222,8 @@ func goFiles(t *testing.T) map[string][]goFile {
 	return out
 }
 
-// importsOf returns the imports of a file that the rules are about: none for tests of a package x_test.
+// importsOf returns the imports of a file that the rules are about: none for tests of a package
+// x_test.
 func importsOf(t *testing.T, f goFile) []string {
 	t.Helper()
 	parsed, err := parser.ParseFile(token.NewFileSet(), f.path, nil, parser.ImportsOnly)

@@ -5,14 +5,16 @@ import (
 	"math/bits"
 )
 
-// octetBits is the length of an octet of windows, the unit in which blocks own the output: 5 bytes of gaps, docs/format.md §7.
+// octetBits is the length of an octet of windows, the unit in which blocks own the output: 5 bytes
+// of gaps, docs/format.md §7.
 const octetBits = 8 * windowBits
 
 // slack is how far the bit writer and the append loops may store beyond the bytes that count.
 const slack = len(stretch{})
 
-// bitWriter holds the end of the coded stream and, in step with it, of the mark stream: one bit per bit, set where a code
-// starts. It stores 8 bytes at a time at the same offset of both; what lies behind that offset is void.
+// bitWriter holds the end of the coded stream and, in step with it, of the mark stream: one bit per
+// bit, set where a code starts. It stores 8 bytes at a time at the same offset of both; what lies
+// behind that offset is void.
 type bitWriter struct {
 	code, mark uint64 // the last n bits are waiting, what is above them is void
 	n          uint   // 0..7 between appends
@@ -47,8 +49,8 @@ func (w *bitWriter) flush(end int, coded, marks []byte) {
 	}
 }
 
-// packGaps turns marks, whole octets, into 5-bit gaps, docs/format.md §7: a gap is the place of the first mark in its
-// window, 0 if there is none. dst needs 5 bytes per octet and 3 beyond.
+// packGaps turns marks, whole octets, into 5-bit gaps, docs/format.md §7: a gap is the place of the
+// first mark in its window, 0 if there is none. dst needs 5 bytes per octet and 3 beyond.
 func packGaps(dst, marks []byte) {
 	for ; len(marks) >= octetBits/8; marks = marks[octetBits/8:] {
 		var octet uint64

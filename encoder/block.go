@@ -31,7 +31,8 @@ type blockCoder struct {
 	currentBlock
 }
 
-// coders are not in use. They serve the blocks of all units, so that thousands of blocks leave no garbage.
+// coders are not in use. They serve the blocks of all units, so that thousands of blocks leave no
+// garbage.
 var coders = sync.Pool{New: func() any { return new(blockCoder) }}
 
 // buffers are used again from block to block. Their contents are void.
@@ -44,8 +45,8 @@ type buffers struct {
 	idx   strip
 }
 
-// currentBlock is the block under way: elements start to end-1. It owns the octets from bit base to bit limit of the
-// unit's stream. Positions in its own streams count from base.
+// currentBlock is the block under way: elements start to end-1. It owns the octets from bit base to
+// bit limit of the unit's stream. Positions in its own streams count from base.
 type currentBlock struct {
 	b          int
 	start, end int64
@@ -148,8 +149,9 @@ func (c *blockCoder) finish() {
 	c.gaps = c.gaps[:5*nOctets]
 }
 
-// own sets the part of the output that belongs to the block: the octets that begin at or after its start, rounded down,
-// and before the next block's start. The last block also owns the padding of the last chunk, docs/format.md §7.
+// own sets the part of the output that belongs to the block: the octets that begin at or after its
+// start, rounded down, and before the next block's start. The last block also owns the padding of
+// the last chunk, docs/format.md §7.
 func (c *blockCoder) own() {
 	u, b := c.u, c.b
 	c.base = u.offset[b] / octetBits * octetBits
@@ -165,8 +167,8 @@ func (c *blockCoder) own() {
 	c.skipForeign()
 }
 
-// complete walks back from element i, which starts at bit pos, to the element in which the block's first octet begins.
-// It writes that element's bits in the octet and returns the next element.
+// complete walks back from element i, which starts at bit pos, to the element in which the block's
+// first octet begins. It writes that element's bits in the octet and returns the next element.
 func (c *blockCoder) complete(i, pos int) (int, error) {
 	book := c.u.book
 	for pos > 0 {
@@ -202,8 +204,8 @@ func (c *blockCoder) codes(i, end int) error {
 	return nil
 }
 
-// cross notes the output position (docs/format.md §7) of a chunk that began at or before the end of the stream, if one did. i is
-// the element that starts at the end of the stream.
+// cross notes the output position (docs/format.md §7) of a chunk that began at or before the end of
+// the stream, if one did. i is the element that starts at the end of the stream.
 func (c *blockCoder) cross(i int) {
 	pos := c.w.pos()
 	if pos < c.next {
@@ -221,7 +223,8 @@ func (c *blockCoder) cross(i int) {
 	c.skipForeign()
 }
 
-// skipForeign skips the next chunk if another block has its first octet, or if the chunk has no position.
+// skipForeign skips the next chunk if another block has its first octet, or if the chunk has no
+// position.
 func (c *blockCoder) skipForeign() {
 	begin := c.base + int64(c.next)
 	if begin >= c.limit || begin/chunkBits >= int64(c.u.nMarked) {
@@ -243,7 +246,8 @@ func (c *blockCoder) tail() {
 
 func (c *blockCoder) symbol(i int) byte { return exponent(c.bf16[2*i:]) }
 
-// grow returns a slice of n bytes, buf if it is large enough. The contents are void. The next block may need a little more.
+// grow returns a slice of n bytes, buf if it is large enough. The contents are void. The next block
+// may need a little more.
 func grow(buf []byte, n int) []byte {
 	if cap(buf) < n {
 		return make([]byte, n, n+n/8)

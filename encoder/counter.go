@@ -7,7 +7,8 @@ import (
 	"sync"
 )
 
-// blockElems is how many weights a block holds: its buffers stay in a core's own cache, and system calls do not show.
+// blockElems is how many weights a block holds: its buffers stay in a core's own cache, and system
+// calls do not show.
 const blockElems = 128 << 10
 
 // options are for tests: they change how the work is done, and no byte.
@@ -29,8 +30,9 @@ type Counter struct {
 	err    error         // the first misuse of Add
 }
 
-// NewCounter starts pass 1 of a unit. sizes, not kept, has the number of elements of each tensor in attribute order, which is
-// part of the format. A unit beyond the limits of docs/format.md §9 is an *UnsupportedError; having no elements is an error too.
+// NewCounter starts pass 1 of a unit. sizes, not kept, has the number of elements of each tensor in
+// attribute order, which is part of the format. A unit beyond the limits of docs/format.md §9 is an
+// *UnsupportedError; having no elements is an error too.
 func NewCounter(sizes []int64) (*Counter, error) { return options{}.newCounter(sizes) }
 
 func (o options) newCounter(sizes []int64) (*Counter, error) {
@@ -40,7 +42,8 @@ func (o options) newCounter(sizes []int64) (*Counter, error) {
 			return nil, fmt.Errorf("tensor %d has %d elements", i, n)
 		}
 		if n > maxElems || c.nElems > maxElems-n {
-			return nil, &UnsupportedError{ReasonTooLarge, fmt.Sprintf("more than %d weights", int64(maxElems))}
+			return nil, &UnsupportedError{ReasonTooLarge,
+				fmt.Sprintf("more than %d weights", int64(maxElems))}
 		}
 		c.nElems += n
 	}
@@ -52,12 +55,14 @@ func (o options) newCounter(sizes []int64) (*Counter, error) {
 	return c, nil
 }
 
-// Add counts the elements from number elem on, little-endian BF16 that is borrowed until Add returns. Pieces may come in any
-// order and concurrently, but each element exactly once. Finish reports a piece that does not fit the unit.
+// Add counts the elements from number elem on, little-endian BF16 that is borrowed until Add
+// returns. Pieces may come in any order and concurrently, but each element exactly once. Finish
+// reports a piece that does not fit the unit.
 func (c *Counter) Add(elem int64, bf16 []byte) {
 	n := int64(len(bf16) / 2)
 	if len(bf16)%2 != 0 || elem < 0 || elem > c.nElems-n {
-		c.fail(fmt.Errorf("count %d bytes at element %d: outside the unit's %d elements", len(bf16), elem, c.nElems))
+		c.fail(fmt.Errorf("count %d bytes at element %d: outside the unit's %d elements", len(bf16),
+			elem, c.nElems))
 		return
 	}
 	if n > 0 && elem+n == c.nElems {
@@ -93,8 +98,9 @@ func (c *Counter) fail(err error) {
 	c.err = cmp.Or(c.err, err)
 }
 
-// Finish ends pass 1; no Add may be running or follow. It reports pieces that were missing or did not fit, and with an
-// *UnsupportedError every limit that the histograms show; only close cases of shared memory are left to Unit.Encode.
+// Finish ends pass 1; no Add may be running or follow. It reports pieces that were missing or did
+// not fit, and with an *UnsupportedError every limit that the histograms show; only close cases of
+// shared memory are left to Unit.Encode.
 func (c *Counter) Finish() (*Unit, error) {
 	total, err := c.total()
 	if err != nil {
@@ -102,23 +108,28 @@ func (c *Counter) Finish() (*Unit, error) {
 	}
 	for s := firstJump; s < len(total); s++ {
 		if total[s] > 0 {
-			return nil, &UnsupportedError{ReasonExponentRange, fmt.Sprintf("exponent %d, the limit is %d", s, firstJump-1)}
+			return nil, &UnsupportedError{ReasonExponentRange,
+				fmt.Sprintf("exponent %d, the limit is %d", s, firstJump-1)}
 		}
 	}
 	book := buildCodebook(total)
 	rows, ok := book.luts()
 	if !ok {
-		return nil, &UnsupportedError{ReasonOfficialCrash, "the end symbol's code is all zeros within the first table"}
+		return nil, &UnsupportedError{ReasonOfficialCrash,
+			"the end symbol's code is all zeros within the first table"}
 	}
 	if n := len(rows) / lutSlots; n > maxLUTRows {
-		return nil, &UnsupportedError{ReasonTooManyLUTs, fmt.Sprintf("%d lookup table rows, the limit is %d", n, maxLUTRows)}
+		return nil, &UnsupportedError{ReasonTooManyLUTs,
+			fmt.Sprintf("%d lookup table rows, the limit is %d", n, maxLUTRows)}
 	}
 	u := c.unit(book, total, rows)
 	if u.nBytes() > maxCoded {
-		return nil, &UnsupportedError{ReasonTooLarge, fmt.Sprintf("%d coded bytes, the limit is %d", u.nBytes(), int64(maxCoded))}
+		return nil, &UnsupportedError{ReasonTooLarge,
+			fmt.Sprintf("%d coded bytes, the limit is %d", u.nBytes(), int64(maxCoded))}
 	}
 	if u.overfull() {
-		return nil, &UnsupportedError{ReasonSharedMemory, fmt.Sprintf("long runs of short codes: more than %d weights in a chunk", maxPerChunk)}
+		return nil, &UnsupportedError{ReasonSharedMemory,
+			fmt.Sprintf("long runs of short codes: more than %d weights in a chunk", maxPerChunk)}
 	}
 	return u, nil
 }
@@ -138,7 +149,8 @@ func (c *Counter) total() (*histogram, error) {
 			n += int64(count)
 		}
 		if first, end := blockRange(int64(b), c.block, c.nElems); n != end-first {
-			return nil, fmt.Errorf("elements %d to %d: %d of %d counted", first, end-1, n, end-first)
+			return nil, fmt.Errorf("elements %d to %d: %d of %d counted", first, end-1, n,
+				end-first)
 		}
 	}
 	return &sum, nil

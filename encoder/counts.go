@@ -2,11 +2,13 @@ package encoder
 
 import "sync"
 
-// pairCounts counts pairs of neighboring exponents; the low byte of the index is the first exponent. The two tables take turns:
-// in one table, a run of equal pairs would wait for its own last count.
+// pairCounts counts pairs of neighboring exponents; the low byte of the index is the first
+// exponent. The two tables take turns: in one table, a run of equal pairs would wait for its own
+// last count.
 type pairCounts [2][1 << 16]uint32
 
-// tally counts exponents piece by piece. Counting is faster if a piece resembles the pieces before it.
+// tally counts exponents piece by piece. Counting is faster if a piece resembles the pieces before
+// it.
 type tally struct {
 	pairs pairCounts     // zero between pieces
 	lanes [8][256]uint32 // zero between pieces
@@ -18,7 +20,8 @@ type tally struct {
 	state  variantState
 }
 
-// tallies holds idle tallies. A tally is half a mebibyte, and hundreds of units may be counted in turns, so they share tallies.
+// tallies holds idle tallies. A tally is half a mebibyte, and hundreds of units may be counted in
+// turns, so they share tallies.
 var tallies = sync.Pool{New: func() any { return new(tally) }}
 
 // smallPiece is the number of bytes below which counting pairs does not pay.
@@ -69,7 +72,8 @@ func (h *histogram) add(bf16 []byte) {
 	}
 }
 
-// collect moves nPairs pairs from the tables to h: first those of known exponents, which are nearly always all.
+// collect moves nPairs pairs from the tables to h: first those of known exponents, which are nearly
+// always all.
 func (t *tally) collect(h *histogram, nPairs uint64) {
 	for _, s1 := range t.known {
 		for _, s0 := range t.known {
@@ -105,7 +109,8 @@ func (t *tally) learn(s byte) {
 	}
 }
 
-// forget drops the known exponents if the last piece has few kinds: a new unit may have begun, whose pairs are worth counting.
+// forget drops the known exponents if the last piece has few kinds: a new unit may have begun,
+// whose pairs are worth counting.
 func (t *tally) forget(last *histogram) {
 	kinds := 0
 	for _, n := range last {

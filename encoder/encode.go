@@ -9,10 +9,11 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// Encode is pass 2: it reads the unit's 2N bytes from src, which must equal the bytes of pass 1, and writes the six
-// tensors. workers blocks are under way at a time; the number changes no byte. A chunk with more weights than the GPU's
-// shared memory holds gives an *UnsupportedError after all bytes were written; they are of no use then. Source and
-// writers must stay open until Encode returns; no goroutine outlives it.
+// Encode is pass 2: it reads the unit's 2N bytes from src, which must equal the bytes of pass 1,
+// and writes the six tensors. workers blocks are under way at a time; the number changes no byte. A
+// chunk with more weights than the GPU's shared memory holds gives an *UnsupportedError after all
+// bytes were written; they are of no use then. Source and writers must stay open until Encode
+// returns; no goroutine outlives it.
 func (u *Unit) Encode(ctx context.Context, src io.ReaderAt, dst Dst, workers int) error {
 	positions := make([]uint32, u.nMarked+1)
 	for i := range positions {
@@ -39,7 +40,8 @@ func (u *Unit) writeSmall(positions []uint32, dst Dst) error {
 	if err := writeAt(dst.LUTs, NameLUTs, u.rows, 0); err != nil {
 		return err
 	}
-	if err := writeAt(dst.OutputPositions, NameOutputPositions, littleEndian(positions), 0); err != nil {
+	if err := writeAt(dst.OutputPositions, NameOutputPositions, littleEndian(positions),
+		0); err != nil {
 		return err
 	}
 	return writeAt(dst.SplitPositions, NameSplitPositions, littleEndian(u.splitPositions()), 0)
@@ -55,14 +57,16 @@ func writeAt(w io.WriterAt, name string, p []byte, off int64) error {
 	return nil
 }
 
-// checkShared applies the kernel's shared memory limit to the actual positions, docs/format.md §9.3.
+// checkShared applies the kernel's shared memory limit to the actual positions, docs/format.md
+// §9.3.
 func (u *Unit) checkShared(positions []uint32) error {
 	var most uint32
 	for i := 1; i < len(positions); i++ {
 		most = max(most, positions[i]-positions[i-1])
 	}
 	if most > maxPerChunk {
-		return &UnsupportedError{ReasonSharedMemory, fmt.Sprintf("%d weights in a chunk, the limit is %d", most, maxPerChunk)}
+		return &UnsupportedError{ReasonSharedMemory,
+			fmt.Sprintf("%d weights in a chunk, the limit is %d", most, maxPerChunk)}
 	}
 	return nil
 }

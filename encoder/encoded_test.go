@@ -8,7 +8,8 @@ import (
 	"github.com/df11-convert/df11-convert/internal/alloc"
 )
 
-// Encoded is a unit in memory, docs/format.md §8. The slices hold the stored bytes, except SplitPositions.
+// Encoded is a unit in memory, docs/format.md §8. The slices hold the stored bytes, except
+// SplitPositions.
 type Encoded struct {
 	LUTs, EncodedExponent, SignMantissa []byte
 	OutputPositions                     []byte // little-endian uint32
@@ -16,8 +17,9 @@ type Encoded struct {
 	SplitPositions                      []int64
 }
 
-// Encode encodes a unit that lies in memory, one little-endian BF16 tensor after the other in attribute order. It is
-// for small units: everything is held at once. The tensors are borrowed until it returns.
+// Encode encodes a unit that lies in memory, one little-endian BF16 tensor after the other in
+// attribute order. It is for small units: everything is held at once. The tensors are borrowed
+// until it returns.
 func Encode(bf16 [][]byte) (*Encoded, error) {
 	sizes := make([]int64, len(bf16))
 	for i, t := range bf16 {

@@ -13,7 +13,8 @@ const (
 	ReasonTooLarge      Reason = "too_large"      // §9.4: N or B beyond 32-bit arithmetic
 )
 
-// UnsupportedError reports a valid unit that DF11 cannot hold: it stays in BF16, and nobody is at fault.
+// UnsupportedError reports a valid unit that DF11 cannot hold: it stays in BF16, and nobody is at
+// fault.
 type UnsupportedError struct {
 	Reason Reason
 	Detail string // the measured value and the limit

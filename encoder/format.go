@@ -37,9 +37,10 @@ type StoredTensor struct {
 	NBytes int64   // stored bytes; 0 for split_positions of a single tensor
 }
 
-// Dst receives the six tensors. Offset 0 of each writer is the first byte of that tensor; no byte is written twice and
-// none beyond StoredTensor.NBytes. WriteAt must be safe for concurrent calls on ranges that do not overlap, as it is
-// for *os.File. The bytes passed to it are borrowed until it returns.
+// Dst receives the six tensors. Offset 0 of each writer is the first byte of that tensor; no byte
+// is written twice and none beyond StoredTensor.NBytes. WriteAt must be safe for concurrent calls
+// on ranges that do not overlap, as it is for *os.File. The bytes passed to it are borrowed until
+// it returns.
 type Dst struct {
 	LUTs, EncodedExponent, SignMantissa, OutputPositions, Gaps, SplitPositions io.WriterAt
 }

@@ -84,7 +84,8 @@ func (c unitCase) reason() Reason {
 // names, which must be there.
 func forVariants(t *testing.T, f func(t *testing.T, o options)) {
 	t.Helper()
-	defer debug.SetGCPercent(debug.SetGCPercent(400)) // thousands of small units, each with tables of its own
+	// thousands of small units, each with tables of its own
+	defer debug.SetGCPercent(debug.SetGCPercent(400))
 	only, ran := os.Getenv("DF11_TEST_VARIANT"), false
 	for _, l := range variants() {
 		if only == "" || only == l.name {

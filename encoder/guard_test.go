@@ -10,10 +10,12 @@ import (
 	"github.com/df11-convert/df11-convert/internal/alloc"
 )
 
-// borders says where memory lies in a test of this file: right behind or right before a page without access.
+// borders says where memory lies in a test of this file: right behind or right before a page
+// without access.
 var borders = [2]string{"behind", "before"}
 
-// TestLoopsStayInTheirMemory runs every inner loop on buffers that end where its own description says, at borders of pages.
+// TestLoopsStayInTheirMemory runs every inner loop on buffers that end where its own description
+// says, at borders of pages.
 func TestLoopsStayInTheirMemory(t *testing.T) {
 	for _, l := range variants() {
 		for i, border := range borders {
@@ -59,7 +61,8 @@ func gapsAtBorder(t *testing.T, l *loops, border int) {
 	}
 }
 
-// appendAtBorder has all of idx end at a border, and the streams begin at any byte of a window that begins there.
+// appendAtBorder has all of idx end at a border, and the streams begin at any byte of a window that
+// begins there.
 func appendAtBorder(t *testing.T, l *loops, border int) {
 	for _, s := range []shape{shapes[0], shapes[2], shortCodes, longCodes} {
 		bf16 := s.weights(1, stripElems)

@@ -5,7 +5,8 @@ import (
 	"slices"
 )
 
-// eof is the end symbol of the code: a leaf of every tree. In orderings it counts as -1, docs/format.md §1.
+// eof is the end symbol of the code: a leaf of every tree. In orderings it counts as -1,
+// docs/format.md §1.
 const eof = -1
 
 // histogram counts the exponents of a unit or a block, docs/format.md §3.
@@ -18,8 +19,9 @@ type code struct {
 	n      int
 }
 
-// codebook is a unit's Huffman code. order lists the leaves from left to right, which is the lexicographic order of
-// their codes ("table order", docs/format.md §4); the arrays hold the same by symbol, zero where absent.
+// codebook is a unit's Huffman code. order lists the leaves from left to right, which is the
+// lexicographic order of their codes ("table order", docs/format.md §4); the arrays hold the same
+// by symbol, zero where absent.
 type codebook struct {
 	order []code
 	bits  [256]uint32
@@ -43,8 +45,9 @@ func newCodebook(order []code) *codebook {
 	return b
 }
 
-// node is an inner node or a leaf of the tree under construction. Its key is (weight, head), where head is the symbol
-// of its leftmost leaf; the heads of the nodes in the queue differ, so the order of keys is total.
+// node is an inner node or a leaf of the tree under construction. Its key is (weight, head), where
+// head is the symbol of its leftmost leaf; the heads of the nodes in the queue differ, so the order
+// of keys is total.
 type node struct {
 	weight    uint64
 	head      int
@@ -56,8 +59,9 @@ func byKey(a, b *node) int {
 	return cmp.Or(cmp.Compare(a.weight, b.weight), cmp.Compare(a.head, b.head))
 }
 
-// buildTree makes the Huffman tree of docs/format.md §4 from at least one entry: EOF, of weight 1, and each entry are leaves;
-// the two nodes with the smallest keys are joined, the smallest as the 0 child, until one node is left.
+// buildTree makes the Huffman tree of docs/format.md §4 from at least one entry: EOF, of weight 1,
+// and each entry are leaves; the two nodes with the smallest keys are joined, the smallest as the 0
+// child, until one node is left.
 func buildTree(entries []entry) *node {
 	queue := []*node{{weight: 1, head: eof}}
 	for _, e := range entries {

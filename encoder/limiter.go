@@ -22,8 +22,9 @@ func (h *histogram) entries() []entry {
 	return list
 }
 
-// buildCodebook makes the official code of a histogram that is not empty: Huffman as in docs/format.md §4, then, while a code,
-// EOF's included, exceeds 32 bits, the limiter of §5, which sets the k smallest of the original counts to 1, k = 2, 3, …
+// buildCodebook makes the official code of a histogram that is not empty: Huffman as in
+// docs/format.md §4, then, while a code, EOF's included, exceeds 32 bits, the limiter of §5, which
+// sets the k smallest of the original counts to 1, k = 2, 3, …
 func buildCodebook(h *histogram) *codebook {
 	original := h.entries()
 	tree := buildTree(original)
@@ -42,11 +43,13 @@ func buildCodebook(h *histogram) *codebook {
 	return b
 }
 
-// smallest returns the positions in list of k entries with the smallest counts, 2 <= k < len(list), chosen as numpy's
-// scalar argpartition does. tied reports that the choice is not the only one: the k-th and the next smallest count are
-// equal and not 1 (setting 1 to 1 changes nothing), docs/format.md §5.
+// smallest returns the positions in list of k entries with the smallest counts, 2 <= k < len(list),
+// chosen as numpy's scalar argpartition does. tied reports that the choice is not the only one: the
+// k-th and the next smallest count are equal and not 1 (setting 1 to 1 changes nothing),
+// docs/format.md §5.
 func smallest(list []entry, k int) (chosen []int, tied bool) {
-	sorted := slices.SortedFunc(slices.Values(list), func(a, b entry) int { return cmp.Compare(a.count, b.count) })
+	sorted := slices.SortedFunc(slices.Values(list),
+		func(a, b entry) int { return cmp.Compare(a.count, b.count) })
 	tied = sorted[k-1].count == sorted[k].count && sorted[k].count != 1
 	p := &partition{list: list, at: make([]int, len(list))}
 	for i := range p.at {
@@ -60,8 +63,9 @@ func smallest(list []entry, k int) (chosen []int, tied bool) {
 	return p.at[:k], tied
 }
 
-// partition is numpy's scalar selection, docs/format.md §5.1: at is a permutation of the positions in list, exchanged
-// until the smallest counts are in front. Its order of ties makes an ambiguous limiter reproducible.
+// partition is numpy's scalar selection, docs/format.md §5.1: at is a permutation of the positions
+// in list, exchanged until the smallest counts are in front. Its order of ties makes an ambiguous
+// limiter reproducible.
 type partition struct {
 	list []entry
 	at   []int
@@ -108,8 +112,9 @@ func (p *partition) introselect(k int) {
 	}
 }
 
-// split partitions low..high around the median of three and returns where the two scans met: everything before j is at
-// most the pivot, at j stands the pivot, and i is the first place behind it that may hold more.
+// split partitions low..high around the median of three and returns where the two scans met:
+// everything before j is at most the pivot, at j stands the pivot, and i is the first place behind
+// it that may hold more.
 func (p *partition) split(low, high int) (i, j int) {
 	mid := low + (high-low)/2
 	p.order(high, mid)

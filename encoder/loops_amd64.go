@@ -10,14 +10,16 @@ func variants() []loops {
 	if cpu.X86.HasAVX2 && cpu.X86.HasBMI1 && cpu.X86.HasBMI2 {
 		list = append(list, avx2Loops)
 	}
-	if len(list) == 2 && cpu.X86.HasAVX512F && cpu.X86.HasAVX512BW && cpu.X86.HasAVX512DQ && cpu.X86.HasAVX512CD &&
+	if len(list) == 2 && cpu.X86.HasAVX512F && cpu.X86.HasAVX512BW && cpu.X86.HasAVX512DQ &&
+		cpu.X86.HasAVX512CD &&
 		cpu.X86.HasAVX512VBMI && cpu.X86.HasAVX512VBMI2 && cpu.X86.HasAVX512VPOPCNTDQ {
 		list = append(list, avx512Loops)
 	}
 	return list
 }
 
-// variantState is the part of a pass 1 worker's state that belongs to the variants of this platform.
+// variantState is the part of a pass 1 worker's state that belongs to the variants of this
+// platform.
 type variantState struct{ planes planeCounts }
 
 // avx2Loops needs AVX2 and BMI2, which processors have since 2013 (Intel) and 2015 (AMD).
@@ -27,8 +29,8 @@ var avx2Loops = loops{
 	gaps: packGaps,
 }
 
-// avx512Loops needs parts of AVX-512 that processors have since Ice Lake (Intel, 2019) and Zen 4 (AMD, 2022); these
-// processors do not slow down for 512-bit vectors.
+// avx512Loops needs parts of AVX-512 that processors have since Ice Lake (Intel, 2019) and Zen 4
+// (AMD, 2022); these processors do not slow down for 512-bit vectors.
 var avx512Loops = loops{
 	name: "avx512", count: countAVX512, split: splitAVX512,
 	append16: append16AVX2, append8: append8AVX2,

@@ -28,7 +28,8 @@ func pairsGo(p *pairCounts, bf16 []byte) {
 	}
 }
 
-// lanesGo counts exponents, a multiple of 8. Neighbors go to different tables, so that equal ones do not wait.
+// lanesGo counts exponents, a multiple of 8. Neighbors go to different tables, so that equal ones
+// do not wait.
 func lanesGo(lanes *[8][256]uint32, bf16 []byte) {
 	for i := 0; i < len(bf16)-15; i += 16 {
 		x := binary.LittleEndian.Uint64(bf16[i:i+8]) >> 7
@@ -56,7 +57,8 @@ func splitGo(dst *[stripElems]byte, bf16 *[2 * stripElems]byte, idx *strip, widt
 	}
 }
 
-// append16Go is the hot loop of pass 2 for usual weights: 16 elements of 2.6 bits each fit one append nearly always.
+// append16Go is the hot loop of pass 2 for usual weights: 16 elements of 2.6 bits each fit one
+// append nearly always.
 func append16Go(w *bitWriter, t *pairTable, idx []byte, coded, marks *stretch, _ *byte) int {
 	code, mark, n, at := w.code, w.mark, uint64(w.n), 0
 	i := 0

@@ -48,7 +48,8 @@ func TestCount(t *testing.T) {
 	}
 }
 
-// TestTallyCountsPairsAgainAfterAWideUnit: units share tallies, so one with many exponents must not slow those behind it.
+// TestTallyCountsPairsAgainAfterAWideUnit: units share tallies, so one with many exponents must not
+// slow those behind it.
 func TestTallyCountsPairsAgainAfterAWideUnit(t *testing.T) {
 	wide, narrow := make([]byte, 2*smallPiece), make([]byte, 2*smallPiece)
 	for i := range smallPiece {
@@ -159,8 +160,8 @@ var (
 // paces are all of them.
 var paces = []pace{pace128, pace64, paceFast, pacePairs}
 
-// TestAppend compares the append loops with one append per element, behind any number of elements and so from every bit of a window,
-// and checks which groups they take.
+// TestAppend compares the append loops with one append per element, behind any number of elements
+// and so from every bit of a window, and checks which groups they take.
 func TestAppend(t *testing.T) {
 	list := variants()
 	for _, s := range append([]shape{strays, shortCodes, longCodes}, shapes...) {
@@ -234,8 +235,8 @@ func (s *appended) groups(u *Unit, bf16 []byte, p pace) (n int) {
 	return n
 }
 
-// takes says whether the first group is short enough for a pace, by loops.append16 and loops.append128. at is where in a window it
-// begins.
+// takes says whether the first group is short enough for a pace, by loops.append16 and
+// loops.append128. at is where in a window it begins.
 func (p pace) takes(u *Unit, bf16 []byte, at int) bool {
 	parts, mostOfPart, most := 2, 32, 56
 	if p.low {
@@ -275,7 +276,8 @@ func (s *appended) diff(want *appended, p pace) string {
 	return ""
 }
 
-// TestPaces sees that the data which the paces are made for is taken by them, not one element at a time.
+// TestPaces sees that the data which the paces are made for is taken by them, not one element at a
+// time.
 func TestPaces(t *testing.T) {
 	type want struct {
 		shape shape

@@ -12,7 +12,8 @@ type prefix struct {
 	bits   uint64
 }
 
-// table returns the prefix of the table in which the code ends, and its index order: by length, then lexicographic.
+// table returns the prefix of the table in which the code ends, and its index order: by length,
+// then lexicographic.
 func (c code) table() prefix {
 	nBytes := (c.n - 1) / 8
 	return prefix{nBytes, c.bits >> (c.n - 8*nBytes)}
@@ -22,7 +23,8 @@ func comparePrefix(a, b prefix) int {
 	return cmp.Or(cmp.Compare(a.nBytes, b.nBytes), cmp.Compare(a.bits, b.bits))
 }
 
-// prefixes lists the tables that the code needs in their order; the empty prefix is always table 0. EOF takes no part.
+// prefixes lists the tables that the code needs in their order; the empty prefix is always table 0.
+// EOF takes no part.
 func (b *codebook) prefixes() []prefix {
 	list := []prefix{{}}
 	for _, c := range b.order {
@@ -34,8 +36,8 @@ func (b *codebook) prefixes() []prefix {
 	return slices.Compact(list)
 }
 
-// luts builds the lookup tables of docs/format.md §6, 256 bytes per row, the last row being the code lengths. ok is
-// false in the official crash case: the first table has no entry for slot 0.
+// luts builds the lookup tables of docs/format.md §6, 256 bytes per row, the last row being the
+// code lengths. ok is false in the official crash case: the first table has no entry for slot 0.
 func (b *codebook) luts() (rows []byte, ok bool) {
 	tables := b.prefixes()
 	rows = make([]byte, 0, lutSlots*(len(tables)+1))
@@ -55,9 +57,10 @@ func (b *codebook) luts() (rows []byte, ok bool) {
 	return append(rows, b.nBits[:]...), true
 }
 
-// directSlots returns the first slot of every code that passes through the table of prefix p: the symbol of a code that
-// ends there, or the jump to the next table, counted down from 256.
-func (b *codebook) directSlots(tables []prefix, p prefix) (value [lutSlots]byte, set [lutSlots]bool) {
+// directSlots returns the first slot of every code that passes through the table of prefix p: the
+// symbol of a code that ends there, or the jump to the next table, counted down from 256.
+func (b *codebook) directSlots(tables []prefix,
+	p prefix) (value [lutSlots]byte, set [lutSlots]bool) {
 	for _, c := range b.order {
 		if c.symbol == eof || c.n <= 8*p.nBytes || c.bits>>(c.n-8*p.nBytes) != p.bits {
 			continue

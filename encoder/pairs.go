@@ -2,25 +2,28 @@ package encoder
 
 import "sync"
 
-// maxPairBits is the longest pair of codes in a pair table: its bits and their marks share one word.
+// maxPairBits is the longest pair of codes in a pair table: its bits and their marks share one
+// word.
 const maxPairBits = 32
 
 // tooLong stands for the length of a pair that is not in the table. It is large
 // enough for any sum with it to exceed the limits of the append loops.
 const tooLong = 100
 
-// pairWidths are the widths of pair tables. The small one stays in the first-level cache and serves the usual blocks,
-// whose exponents lie close to each other; the large one serves every block.
+// pairWidths are the widths of pair tables. The small one stays in the first-level cache and serves
+// the usual blocks, whose exponents lie close to each other; the large one serves every block.
 var pairWidths = [...]uint{lowWidth, 8}
 
-// pairTable gives the codes of two neighboring exponents at once. Its index is made of the low width bits of both, the
-// first exponent's on top. Below 8 bits, exponents that are equal in these bits share entries; one of them owns the
-// entries, and the table serves only blocks without the others.
+// pairTable gives the codes of two neighboring exponents at once. Its index is made of the low
+// width bits of both, the first exponent's on top. Below 8 bits, exponents that are equal in these
+// bits share entries; one of them owns the entries, and the table serves only blocks without the
+// others.
 //
-// A word holds the two codes in its low half and, in its high half, their marks: one bit at the place of each code's
-// first bit. So one shift and one OR append a pair to another with its marks, as long as the sum stays within 32 bits.
-// The limits of the append loops follow: a group of 16, 8 or 4 elements must have at most 32 bits in each half; and no
-// loop takes more than 56 bits at a time, since up to 7 may be waiting.
+// A word holds the two codes in its low half and, in its high half, their marks: one bit at the
+// place of each code's first bit. So one shift and one OR append a pair to another with its marks,
+// as long as the sum stays within 32 bits. The limits of the append loops follow: a group of 16, 8
+// or 4 elements must have at most 32 bits in each half; and no loop takes more than 56 bits at a
+// time, since up to 7 may be waiting.
 type pairTable struct {
 	width uint
 	words [1 << 16]uint64
@@ -53,7 +56,8 @@ func (ts pairTables) giveBack() {
 	}
 }
 
-// newPairTable makes the table of the given width, at most 8. What is left of another table lies behind its indices.
+// newPairTable makes the table of the given width, at most 8. What is left of another table lies
+// behind its indices.
 func newPairTable(b *codebook, o *owners, width uint) *pairTable {
 	t := freeTables.Get().(*pairTable)
 	t.width = width
@@ -116,9 +120,9 @@ func (t *pairTable) setPair(b *codebook, i, s0, s1 int) {
 // word is the code of a symbol and its mark.
 func (b *codebook) word(s int) uint64 { return 1<<(32+b.nBits[s]-1) | uint64(b.bits[s]) }
 
-// pairMask and pairMul turn 8 bytes of four weights, shifted right by 7, into two pair indices: AND leaves the low bits
-// of each exponent in a field of 16 bits of its own, the product has e0<<width|e1 in bits 16 to 31 and e2<<width|e3 in
-// bits 48 to 63.
+// pairMask and pairMul turn 8 bytes of four weights, shifted right by 7, into two pair indices: AND
+// leaves the low bits of each exponent in a field of 16 bits of its own, the product has
+// e0<<width|e1 in bits 16 to 31 and e2<<width|e3 in bits 48 to 63.
 func pairMask(width uint) uint64 { return (1<<width - 1) * 0x0001000100010001 }
 
 func pairMul(width uint) uint64 { return 1 + 1<<(16+width) }

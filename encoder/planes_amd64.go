@@ -5,8 +5,8 @@ package encoder
 // batchElems is how many weights countPlanes takes at a time.
 const batchElems = 512
 
-// planeCounts is the state of countPlanes, which counts up to 16 chosen symbols with different low 6 bits by bit planes
-// of their numbers, and all other symbols one by one.
+// planeCounts is the state of countPlanes, which counts up to 16 chosen symbols with different low
+// 6 bits by bit planes of their numbers, and all other symbols one by one.
 type planeCounts struct {
 	numbers [64]byte      // by the low bits of a symbol: its number; 0 if none was chosen
 	meant   [64]byte      // by the low bits: the chosen symbol, or one with other low bits
@@ -20,7 +20,8 @@ type planeCounts struct {
 // maxOtherPlanes: if more than one symbol in so many is not a chosen one, counting pairs is faster.
 const maxOtherPlanes = 20
 
-// countAVX512 counts by bit planes, with the last chosen symbols if they still serve, or pairs if no choice would.
+// countAVX512 counts by bit planes, with the last chosen symbols if they still serve, or pairs if
+// no choice would.
 func countAVX512(t *tally, h *histogram, bf16 []byte) {
 	w := &t.state.planes
 	nBatches := len(bf16) / (2 * batchElems)

@@ -11,9 +11,10 @@ type pace struct {
 
 var (
 	pacePairs = pace{8, 56, 5.7, false, func(l *loops) appendLoop { return l.append8 }, nil}
-	paceFast  = pace{16, 56, 3.1, false, func(l *loops) appendLoop { return l.append16 }, &pacePairs}
-	pace64    = pace{64, 512, 6.2, true, func(l *loops) appendLoop { return l.append64 }, &paceFast}
-	pace128   = pace{128, 512, 3.3, true, func(l *loops) appendLoop { return l.append128 }, &pace64}
+	paceFast  = pace{16, 56, 3.1, false, func(l *loops) appendLoop { return l.append16 },
+		&pacePairs}
+	pace64  = pace{64, 512, 6.2, true, func(l *loops) appendLoop { return l.append64 }, &paceFast}
+	pace128 = pace{128, 512, 3.3, true, func(l *loops) appendLoop { return l.append128 }, &pace64}
 )
 
 // paceFor returns the variant's pace for codes of an average length; nil is one element at a time.
@@ -26,8 +27,8 @@ func paceFor(l *loops, t *pairTable, average float64) *pace {
 	return nil
 }
 
-// strips splits and codes as many elements as sm has bytes, from number i on. The pace follows the code lengths of the
-// previous strip, at first those of the whole block.
+// strips splits and codes as many elements as sm has bytes, from number i on. The pace follows the
+// code lengths of the previous strip, at first those of the whole block.
 func (c *blockCoder) strips(sm []byte, i int) error {
 	average := float64(c.u.offset[c.b+1]-c.u.offset[c.b]) / float64(len(sm))
 	for len(sm) > 0 {
@@ -65,8 +66,9 @@ func (c *blockCoder) strip(sm []byte, i int, average float64) error {
 	return c.codes(i, end)
 }
 
-// appendPairs codes the elements from number i on, whose pair indices are idx, a multiple of 16 elements, and returns
-// the next element. Groups that are too long for the pace, or close to the end of a chunk, go at the slower pace.
+// appendPairs codes the elements from number i on, whose pair indices are idx, a multiple of 16
+// elements, and returns the next element. Groups that are too long for the pace, or close to the
+// end of a chunk, go at the slower pace.
 func (c *blockCoder) appendPairs(i int, idx []byte, p *pace) (int, error) {
 	if p == nil {
 		end := i + len(idx)/2
@@ -97,10 +99,12 @@ func (c *blockCoder) appendGroups(p *pace, i int, idx []byte) (took int) {
 		return 0
 	}
 	ahead := &c.bf16[min(2*(i+stripElems), len(c.bf16)-1)]
-	return p.loop(c.u.loops)(&c.w, c.table, idx, (*stretch)(c.coded[c.w.at:]), (*stretch)(c.marks[c.w.at:]), ahead)
+	return p.loop(c.u.loops)(&c.w, c.table, idx, (*stretch)(c.coded[c.w.at:]),
+		(*stretch)(c.marks[c.w.at:]), ahead)
 }
 
-// room returns how many groups of a pace surely fit before the next chunk begins or the buffers end.
+// room returns how many groups of a pace surely fit before the next chunk begins or the buffers
+// end.
 func (c *blockCoder) room(p *pace) int {
 	return (min(c.next, 8*c.stop) - c.w.pos()) / p.bits
 }

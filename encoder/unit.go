@@ -2,8 +2,8 @@ package encoder
 
 import "encoding/binary"
 
-// Unit is the result of pass 1: the codebook, the tables, the exact size of every tensor, and the place in the coded
-// stream where each block begins. It is safe for concurrent use.
+// Unit is the result of pass 1: the codebook, the tables, the exact size of every tensor, and the
+// place in the coded stream where each block begins. It is safe for concurrent use.
 type Unit struct {
 	sizes  []int64
 	nElems int64
@@ -32,7 +32,8 @@ type Stats struct {
 
 // unit lays the unit out for a codebook that has a code for every symbol.
 func (c *Counter) unit(book *codebook, total *histogram, rows []byte) *Unit {
-	u := &Unit{sizes: c.sizes, nElems: c.nElems, block: c.block, loops: c.loops, book: book, total: total, rows: rows}
+	u := &Unit{sizes: c.sizes, nElems: c.nElems, block: c.block, loops: c.loops, book: book,
+		total: total, rows: rows}
 	u.offset = make([]int64, 1, len(c.counts)+1)
 	var end int64
 	for b := range c.counts {
@@ -72,8 +73,9 @@ func (u *Unit) pairTables() (tables pairTables) {
 // nBits is T at the end, before the tail, docs/format.md §7.
 func (u *Unit) nBits() int64 { return u.offset[len(u.offset)-1] }
 
-// countMarked returns how many chunks have an output position. That is the chunk of the last mark and all before it:
-// the last mark is the tail's if there is a tail, else the start of the last code, docs/format.md §7.
+// countMarked returns how many chunks have an output position. That is the chunk of the last mark
+// and all before it: the last mark is the tail's if there is a tail, else the start of the last
+// code, docs/format.md §7.
 func (u *Unit) countMarked(last byte) int {
 	mark := u.nBits()
 	if mark%8 == 0 {
@@ -82,9 +84,10 @@ func (u *Unit) countMarked(last byte) int {
 	return int(mark/chunkBits) + 1
 }
 
-// overfull reports that some chunk must hold more weights than shared memory allows, docs/format.md §9, whatever the
-// order within the blocks. Blocks in a row with n weights in L bits touch fewer than L/chunkBits + 2 chunks, so n
-// cannot exceed maxPerChunk times that. The row with the largest excess is the maximum subarray.
+// overfull reports that some chunk must hold more weights than shared memory allows, docs/format.md
+// §9, whatever the order within the blocks. Blocks in a row with n weights in L bits touch fewer
+// than L/chunkBits + 2 chunks, so n cannot exceed maxPerChunk times that. The row with the largest
+// excess is the maximum subarray.
 func (u *Unit) overfull() bool {
 	var excess int64
 	for b := range len(u.offset) - 1 {
@@ -106,7 +109,8 @@ func (u *Unit) nChunks() int64 { return (u.nBytes() + chunkBytes - 1) / chunkByt
 
 // Stats returns the unit's figures.
 func (u *Unit) Stats() Stats {
-	return Stats{NElems: u.nElems, Histogram: *u.total, CodeBits: u.book.nBits, NBits: u.nBits(), TieBroken: u.book.tied}
+	return Stats{NElems: u.nElems, Histogram: *u.total, CodeBits: u.book.nBits, NBits: u.nBits(),
+		TieBroken: u.book.tied}
 }
 
 // splitPositions are the running sums of the sizes without the last, docs/format.md §8.
@@ -142,6 +146,7 @@ func (u *Unit) Tensors() []StoredTensor {
 
 // littleEndian returns the bytes of a list as it is stored.
 func littleEndian[T uint32 | int64](list []T) []byte {
-	b, _ := binary.Append(nil, binary.LittleEndian, list) // it fails for types without a fixed size only
+	// it fails for types without a fixed size only
+	b, _ := binary.Append(nil, binary.LittleEndian, list)
 	return b
 }

@@ -16,7 +16,8 @@ import (
 	"github.com/df11-convert/df11-convert/internal/smallfile"
 )
 
-// sharedCache is the folder of downloaded files that the Python client uses, too. A repo's files lie in its folder:
+// sharedCache is the folder of downloaded files that the Python client uses, too. A repo's files
+// lie in its folder:
 //
 //	models--ns--name/refs/main                   the commit that a branch had
 //	models--ns--name/snapshots/COMMIT/PATH       a link to the blob, or the file itself where links cannot be made
@@ -31,7 +32,9 @@ type sharedCache struct {
 // cached is a file's copy in the cache.
 type cached struct {
 	path string // of the bytes, free of links
-	etag string // the name of the blob: sha256 or git blob hash; empty for a file that lies in the snapshot itself
+	// the name of the blob: sha256 or git blob hash; empty for a file that lies in the snapshot
+	// itself
+	etag string
 }
 
 // folder is the folder of a repo.
@@ -45,10 +48,12 @@ func (s *sharedCache) commit(repo, rev string) (string, bool) {
 	if isCommit(rev) {
 		return rev, true
 	}
-	if s.t.Opt.CacheDir == "" || !filepath.IsLocal(filepath.FromSlash(rev)) || strings.Contains(rev, `\`) {
+	if s.t.Opt.CacheDir == "" || !filepath.IsLocal(filepath.FromSlash(rev)) || strings.Contains(rev,
+		`\`) {
 		return "", false
 	}
-	data, err := smallfile.Read(filepath.Join(s.folder(repo), "refs", filepath.FromSlash(rev)), 4096)
+	data, err := smallfile.Read(filepath.Join(s.folder(repo), "refs", filepath.FromSlash(rev)),
+		4096)
 	if err != nil {
 		return "", false
 	}
@@ -56,9 +61,9 @@ func (s *sharedCache) commit(repo, rev string) (string, bool) {
 	return commit, isCommit(commit)
 }
 
-// find gives a file's copy: in the snapshot of its commit, or by its hash among the blobs. The size must match where it is known,
-// a link must end in the repo's own blobs or in the store that all repos share, and the blob must carry the file's hash as its
-// name. The content is not read.
+// find gives a file's copy: in the snapshot of its commit, or by its hash among the blobs. The size
+// must match where it is known, a link must end in the repo's own blobs or in the store that all
+// repos share, and the blob must carry the file's hash as its name. The content is not read.
 func (s *sharedCache) find(f FileRef) (cached, bool) {
 	if s.t.Opt.CacheDir == "" || f.NoCache || checkSource(f.Repo, f.Commit, f.Path) != nil {
 		return cached{}, false
@@ -81,7 +86,8 @@ func (s *sharedCache) find(f FileRef) (cached, bool) {
 	return cached{}, false
 }
 
-// snapshotFile follows a file of a snapshot: a link to a blob of its repo, or the file itself where links are not used.
+// snapshotFile follows a file of a snapshot: a link to a blob of its repo, or the file itself where
+// links are not used.
 func (s *sharedCache) snapshotFile(folder, name string) (cached, bool) {
 	link, err := os.Readlink(name)
 	if err != nil {
@@ -101,8 +107,8 @@ func (s *sharedCache) snapshotFile(folder, name string) (cached, bool) {
 // sharedBlob is a place in the store that all repos share, seen from the cache's folder.
 var sharedBlob = regexp.MustCompile(`^blobs/([0-9a-f]{2})/([0-9a-f]{64})$`)
 
-// blob gives a blob of a repo by its name. Its bytes lie there, or in the store that all repos share, whose names say
-// nothing about them that the hub publishes.
+// blob gives a blob of a repo by its name. Its bytes lie there, or in the store that all repos
+// share, whose names say nothing about them that the hub publishes.
 func (s *sharedCache) blob(folder, etag string) (cached, bool) {
 	name := filepath.Join(folder, "blobs", etag)
 	path, err := filepath.EvalSymlinks(name)
@@ -124,11 +130,13 @@ func (s *sharedCache) blob(folder, etag string) (cached, bool) {
 func (s *sharedCache) trusts(found cached, f FileRef) bool {
 	_, damaged := s.damaged.Load(found.path)
 	info, err := os.Stat(found.path)
-	if err != nil || damaged || !info.Mode().IsRegular() || found.etag != "" && f.hash() != "" && found.etag != f.hash() {
+	if err != nil || damaged || !info.Mode().IsRegular() || found.etag != "" && f.hash() != "" &&
+		found.etag != f.hash() {
 		return false
 	}
 	if (f.hash() != "" || f.Size > 0) && info.Size() != f.Size {
-		s.discard(found.path, f, fmt.Sprintf("it has %d bytes, published are %d", info.Size(), f.Size))
+		s.discard(found.path,
+			f, fmt.Sprintf("it has %d bytes, published are %d", info.Size(), f.Size))
 		return false
 	}
 	return true
@@ -137,12 +145,13 @@ func (s *sharedCache) trusts(found cached, f FileRef) bool {
 // discard remembers a file of the cache that must not be used, and says so once.
 func (s *sharedCache) discard(path string, f FileRef, why string) {
 	if _, known := s.damaged.LoadOrStore(path, true); !known {
-		s.t.Opt.Log.Warn("the shared cache's copy is damaged and is not used", "file", f.String(), "copy", path, "why", why)
+		s.t.Opt.Log.Warn("the shared cache's copy is damaged and is not used", "file", f.String(),
+			"copy", path, "why", why)
 	}
 }
 
-// open opens a file's copy and gives the hash that it is named by. A copy that has vanished since it was found is no
-// error: the hub has the file.
+// open opens a file's copy and gives the hash that it is named by. A copy that has vanished since
+// it was found is no error: the hub has the file.
 func (s *sharedCache) open(f FileRef) (file *os.File, etag string, ok bool) {
 	found, ok := s.find(f)
 	if !ok {
@@ -152,8 +161,9 @@ func (s *sharedCache) open(f FileRef) (file *os.File, etag string, ok bool) {
 	return file, found.etag, err == nil
 }
 
-// readSmall gives a small file from the cache if its bytes have the hash that its blob is named by, or that the caller
-// knows. A file without either counts only offline, when nothing better can be had.
+// readSmall gives a small file from the cache if its bytes have the hash that its blob is named by,
+// or that the caller knows. A file without either counts only offline, when nothing better can be
+// had.
 func (s *sharedCache) readSmall(f FileRef, maxBytes int64) ([]byte, bool) {
 	file, etag, ok := s.open(f)
 	if !ok {
@@ -175,8 +185,8 @@ func (s *sharedCache) readSmall(f FileRef, maxBytes int64) ([]byte, bool) {
 	return data, true
 }
 
-// info describes a snapshot of the cache. It knows only the files that are there; the plan notices a shard that was never
-// downloaded.
+// info describes a snapshot of the cache. It knows only the files that are there; the plan notices
+// a shard that was never downloaded.
 func (s *sharedCache) info(repo, revision string) (*RepoInfo, error) {
 	op := "read model info of " + repo
 	commit, ok := s.commit(repo, revision)

@@ -39,12 +39,13 @@ func cacheRepo(t *testing.T, files map[string]string) (dir string, folder string
 	return dir, folder
 }
 
-// shareBlobs moves the weights of the repo that cacheRepo wrote into the store that all repos of a cache share, as
-// huggingface_hub does from 1.32 on, and gives the place of a blob there.
+// shareBlobs moves the weights of the repo that cacheRepo wrote into the store that all repos of a
+// cache share, as huggingface_hub does from 1.32 on, and gives the place of a blob there.
 func shareBlobs(t *testing.T, dir string) (place func(etag string) string) {
 	t.Helper()
 	place = func(etag string) string {
-		xet := sha([]byte(etag)) // a hash of its own, which the hub publishes nowhere but in X-Xet-Hash
+		// a hash of its own, which the hub publishes nowhere but in X-Xet-Hash
+		xet := sha([]byte(etag))
 		return filepath.Join(dir, "blobs", xet[:2], xet)
 	}
 	write(t, filepath.Join(dir, "blobs", ".huggingface-shared-blobs"), "1\n")
@@ -146,7 +147,8 @@ func cacheServes(t *testing.T, shared bool) {
 	}
 }
 
-// cachedFile is a file of ten bytes in the cache: in its snapshot, among its repo's blobs, and where its bytes lie.
+// cachedFile is a file of ten bytes in the cache: in its snapshot, among its repo's blobs, and
+// where its bytes lie.
 type cachedFile struct {
 	t                               *testing.T
 	dir, folder, link, blob, stored string
@@ -173,9 +175,10 @@ func (f cachedFile) elsewhere(place ...string) {
 	f.relink(f.blob, to)
 }
 
-// TestCacheNeverFollowsLinksElsewhere: a copy is taken from its repo's blobs, or where links are not used from its snapshot. Of the
-// store that all repos share, only regular files in their places are taken, and the hash that a file is said to have is that of the
-// repo's link, never the store's.
+// TestCacheNeverFollowsLinksElsewhere: a copy is taken from its repo's blobs, or where links are
+// not used from its snapshot. Of the store that all repos share, only regular files in their places
+// are taken, and the hash that a file is said to have is that of the repo's link, never the
+// store's.
 func TestCacheNeverFollowsLinksElsewhere(t *testing.T) {
 	const content = "0123456789"
 	etag := sha([]byte(content))
@@ -268,8 +271,8 @@ func TestCachedSmallFileIsHashed(t *testing.T) {
 	}
 }
 
-// TestDamagedCopyIsNotUsed: a copy in the cache that is not what was published is told once, read from the hub instead, and left
-// alone, whether the cache uses links or not.
+// TestDamagedCopyIsNotUsed: a copy in the cache that is not what was published is told once, read
+// from the hub instead, and left alone, whether the cache uses links or not.
 func TestDamagedCopyIsNotUsed(t *testing.T) {
 	h := newFileHub(t, 1000)
 	for name, spoil := range map[string]func(b []byte) []byte{

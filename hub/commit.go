@@ -25,7 +25,8 @@ type Op struct {
 	content     []byte // of a small one
 }
 
-// FileOp puts a small file into the commit itself. The content is borrowed until the commit is done.
+// FileOp puts a small file into the commit itself. The content is borrowed until the commit is
+// done.
 func FileOp(path string, content []byte) Op {
 	return Op{Path: path, Size: int64(len(content)), small: true, content: content}
 }
@@ -42,12 +43,14 @@ func DeleteOp(path string) Op { return Op{Path: path, gone: true} }
 func (o Op) row() ndjsonRow {
 	switch {
 	case o.small:
-		return ndjsonRow{"file", map[string]any{"path": o.Path, "content": base64.StdEncoding.EncodeToString(o.content),
-			"encoding": "base64"}}
+		return ndjsonRow{"file",
+			map[string]any{"path": o.Path, "content": base64.StdEncoding.EncodeToString(o.content),
+				"encoding": "base64"}}
 	case o.gone:
 		return ndjsonRow{"deletedFile", map[string]any{"path": o.Path}}
 	}
-	return ndjsonRow{"lfsFile", map[string]any{"path": o.Path, "algo": "sha256", "oid": o.SHA256, "size": o.Size}}
+	return ndjsonRow{"lfsFile",
+		map[string]any{"path": o.Path, "algo": "sha256", "oid": o.SHA256, "size": o.Size}}
 }
 
 // Holds says whether a tree is as the Op would make it.
@@ -73,19 +76,24 @@ type CommitRequest struct {
 
 // Commit is a commit that was made.
 type Commit struct {
-	OID   string
-	Found bool // no answer named OID: it is the branch's head, which holds the changes, and perhaps those of others
+	OID string
+	// no answer named OID: it is the branch's head, which holds the changes, and perhaps those of
+	// others
+	Found bool
 }
 
-// slowAnswer is how long a hub may take over a commit or a completion, for which it allows itself about a minute, and a storage
-// over bytes that a thin line has still to drain from the system's buffers.
+// slowAnswer is how long a hub may take over a commit or a completion, for which it allows itself
+// about a minute, and a storage over bytes that a thin line has still to drain from the system's
+// buffers.
 const slowAnswer = 3 * time.Minute
 
-// Commit applies the changes in one commit. Without any, no commit is made, and the parent is given.
+// Commit applies the changes in one commit. Without any, no commit is made, and the parent is
+// given.
 //
-// When an answer leaves open whether the commit was made (500, 504, a lost connection), the branch is read: if it holds
-// every change, that is success; otherwise the commit is repeated, which its parent makes safe. ErrConflict says that the
-// branch moved and lacks our changes: read its head, look again at the changes to make, and call again.
+// When an answer leaves open whether the commit was made (500, 504, a lost connection), the branch
+// is read: if it holds every change, that is success; otherwise the commit is repeated, which its
+// parent makes safe. ErrConflict says that the branch moved and lacks our changes: read its head,
+// look again at the changes to make, and call again.
 func (c *Client) Commit(ctx context.Context, repo, rev string, req CommitRequest) (Commit, error) {
 	for _, o := range req.Ops {
 		if err := ValidPath(o.Path); err != nil {
@@ -100,7 +108,8 @@ func (c *Client) Commit(ctx context.Context, repo, rev string, req CommitRequest
 		return Commit{}, fmt.Errorf("write commit: %w", err)
 	}
 	r := &wire.Request{Op: "commit to " + repo, Repo: repo, Method: http.MethodPost,
-		URL: c.t.Endpoint.API(repo, wire.RevPath("commit", rev)), Token: true, Follow: wire.FollowSame, Slow: slowAnswer,
+		URL: c.t.Endpoint.API(repo, wire.RevPath("commit", rev)), Token: true,
+		Follow: wire.FollowSame, Slow: slowAnswer,
 		Header: http.Header{"Content-Type": {"application/x-ndjson"}},
 		Body:   func() io.Reader { return bytes.NewReader(body) }, Size: int64(len(body))}
 	p := &pendingCommit{CommitRequest: req, Client: c, r: r, repo: repo, rev: rev}
@@ -118,7 +127,8 @@ func (req CommitRequest) ndjson() ([]byte, error) {
 	var buf bytes.Buffer
 	enc := json.NewEncoder(&buf)
 	enc.SetEscapeHTML(false)
-	header := map[string]string{"summary": req.Summary, "description": req.Description, "parentCommit": req.Parent}
+	header := map[string]string{"summary": req.Summary, "description": req.Description,
+		"parentCommit": req.Parent}
 	if err := enc.Encode(ndjsonRow{"header", header}); err != nil {
 		return nil, err
 	}
@@ -148,8 +158,8 @@ func (p *pendingCommit) try(ctx context.Context) error {
 	return missingObject(err)
 }
 
-// settle reads the branch after a failure. It gives nil when every change is there, ErrConflict when the branch moved without
-// them, and otherwise the failure, for the retry loop to judge.
+// settle reads the branch after a failure. It gives nil when every change is there, ErrConflict
+// when the branch moved without them, and otherwise the failure, for the retry loop to judge.
 func (p *pendingCommit) settle(ctx context.Context, failure *wire.Error) error {
 	head, landed, err := p.landed(ctx)
 	switch {
@@ -183,15 +193,18 @@ func (p *pendingCommit) landed(ctx context.Context) (head string, all bool, err 
 	return head, true, nil
 }
 
-// unsettled says whether a failed POST may have changed the branch, or says that something else did.
+// unsettled says whether a failed POST may have changed the branch, or says that something else
+// did.
 func unsettled(e *wire.Error) bool {
-	if errors.Is(e, wire.ErrNotHub) { // something in between has spoiled what the hub may have answered
+	// something in between has spoiled what the hub may have answered
+	if errors.Is(e, wire.ErrNotHub) {
 		return true
 	}
 	if e.Status == 0 { // no answer; without a connection, the request was not even begun
 		return !wire.NeverBegun(e.Err) && wire.TemporaryNetwork(e.Err)
 	}
-	return e.Status >= 500 || e.Status == http.StatusRequestTimeout || errors.Is(e, wire.ErrConflict)
+	return e.Status >= 500 || e.Status == http.StatusRequestTimeout || errors.Is(e,
+		wire.ErrConflict)
 }
 
 func (p *pendingCommit) post(ctx context.Context) error {
@@ -208,11 +221,13 @@ func (p *pendingCommit) post(ctx context.Context) error {
 	return nil
 }
 
-var missingText = regexp.MustCompile(`(?i)lfs (pointer|object|file)[^.]*(not exist|not found|missing|unknown)|(unknown|missing) lfs`)
+var missingText = regexp.MustCompile(
+	`(?i)lfs (pointer|object|file)[^.]*(not exist|not found|missing|unknown)|(unknown|missing) lfs`)
 
 // missingObject names the refusal of a commit whose large file the hub lost: upload it again.
 func missingObject(err error) error {
-	if e, ok := errors.AsType[*wire.Error](err); ok && e.Status == http.StatusBadRequest && missingText.MatchString(e.Message) {
+	if e, ok := errors.AsType[*wire.Error](err); ok && e.Status == http.StatusBadRequest &&
+		missingText.MatchString(e.Message) {
 		return e.Under(wire.ErrMissingObject)
 	}
 	return err

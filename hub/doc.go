@@ -1,5 +1,6 @@
-// Package hub reads models from a Hugging Face Hub and publishes models to one. It knows nothing of tensors and prints
-// nothing. On disk it reads only the cache of the Python client, and writes nothing.
+// Package hub reads models from a Hugging Face Hub and publishes models to one. It knows nothing of
+// tensors and prints nothing. On disk it reads only the cache of the Python client, and writes
+// nothing.
 //
 // One Client serves one hub with one token:
 //
@@ -9,9 +10,10 @@
 //
 //	WhoAmI, CheckAccess ─▶ CreateRepo ─▶ Upload (per file) ─▶ Op ─▶ Commit
 //
-// Package wire below sends the requests: it holds the rules for tokens, redirects, repeats and waits. Three loops are above it,
-// because the same request would not help: an upload asks for fresh links when its links have expired, ReadFile reads a file again
-// whose bytes have the wrong hash, and the caller of Commit rebuilds a commit when its branch has moved.
+// Package wire below sends the requests: it holds the rules for tokens, redirects, repeats and
+// waits. Three loops are above it, because the same request would not help: an upload asks for
+// fresh links when its links have expired, ReadFile reads a file again whose bytes have the wrong
+// hash, and the caller of Commit rebuilds a commit when its branch has moved.
 //
 // Errors are of type *Error around a sentinel such as ErrGated; Hint gives the next step in words.
 package hub

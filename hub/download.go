@@ -41,14 +41,17 @@ func (d *downloads) read(ctx context.Context, f FileRef, off, n int64) ([]byte, 
 	return buf, nil
 }
 
-// minProgress is the number of bytes that must have arrived for the count of failures to start again: a server that
-// gives single bytes does not keep us for ever.
+// minProgress is the number of bytes that must have arrived for the count of failures to start
+// again: a server that gives single bytes does not keep us for ever.
 const minProgress = 64 << 10
 
-// fetch fills the segment with the bytes of a file from off on. It goes on where a broken connection stopped, renews
-// expired links, and never accepts bytes that the answer does not declare to be the ones asked for.
-func (d *downloads) fetch(ctx context.Context, f FileRef, off int64, seg *segment, conn *wire.Slot) error {
-	r := &wire.Request{Op: "read " + f.String(), Repo: f.Repo, Method: http.MethodGet, Bulk: true, Slot: conn}
+// fetch fills the segment with the bytes of a file from off on. It goes on where a broken
+// connection stopped, renews expired links, and never accepts bytes that the answer does not
+// declare to be the ones asked for.
+func (d *downloads) fetch(ctx context.Context, f FileRef, off int64, seg *segment,
+	conn *wire.Slot) error {
+	r := &wire.Request{Op: "read " + f.String(), Repo: f.Repo, Method: http.MethodGet, Bulk: true,
+		Slot: conn}
 	switches := 0
 	return d.t.Retry(ctx, r, func(ctx context.Context) error {
 		loc, err := d.locate(ctx, f)
@@ -60,7 +63,8 @@ func (d *downloads) fetch(ctx context.Context, f FileRef, off int64, seg *segmen
 		}
 		missing := len(seg.space())
 		for {
-			if err = d.fetchOnce(ctx, r, loc, off, seg, switches < maxSwitches); !errors.Is(err, errLagging) {
+			if err = d.fetchOnce(ctx, r, loc, off, seg, switches < maxSwitches); !errors.Is(err,
+				errLagging) {
 				break
 			}
 			switches++ // the rest comes over another connection
@@ -74,9 +78,11 @@ func (d *downloads) fetch(ctx context.Context, f FileRef, off int64, seg *segmen
 	})
 }
 
-// fetchOnce makes one ranged GET and reads its body into the segment. If it may be given up for its rate, it fails with
-// errLagging when it lags. The connection is closed then, as is every one whose body was not read to its end.
-func (d *downloads) fetchOnce(ctx context.Context, r *wire.Request, loc *resolved, off int64, seg *segment, mayGiveUp bool) error {
+// fetchOnce makes one ranged GET and reads its body into the segment. If it may be given up for its
+// rate, it fails with errLagging when it lags. The connection is closed then, as is every one whose
+// body was not read to its end.
+func (d *downloads) fetchOnce(ctx context.Context, r *wire.Request, loc *resolved, off int64,
+	seg *segment, mayGiveUp bool) error {
 	end := off + int64(len(seg.buf))
 	begin := end - int64(len(seg.space()))
 	try := *r
@@ -108,8 +114,9 @@ func (d *downloads) fetchOnce(ctx context.Context, r *wire.Request, loc *resolve
 	return nil
 }
 
-// rangeRefused reads the meaning of a refused GET: a storage host that refuses a signed link says that it has expired,
-// and 416 says that the file has another size. What the hub itself refuses has a sentinel already.
+// rangeRefused reads the meaning of a refused GET: a storage host that refuses a signed link says
+// that it has expired, and 416 says that the file has another size. What the hub itself refuses has
+// a sentinel already.
 func rangeRefused(err error) error {
 	e, ok := errors.AsType[*wire.Error](err)
 	if !ok {
@@ -124,8 +131,8 @@ func rangeRefused(err error) error {
 	return err
 }
 
-// checkRange makes sure that the body begins with the range that was asked for. An ETag counts if the answer is the hub's own: a
-// storage host has ETags of another kind.
+// checkRange makes sure that the body begins with the range that was asked for. An ETag counts if
+// the answer is the hub's own: a storage host has ETags of another kind.
 func checkRange(loc *resolved, resp *http.Response, begin, end int64, fromHub bool) error {
 	if enc := resp.Header.Get("Content-Encoding"); enc != "" && enc != "identity" {
 		return fmt.Errorf("%w: body is encoded as %s", wire.ErrBadRange, enc)

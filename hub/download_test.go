@@ -56,7 +56,8 @@ func onFirst(f func(*http.Request, *http.Response) (*http.Response, error)) func
 	}
 }
 
-// TestWholeFileAnswersToRanges: a storage that ignores ranges serves the beginning of a file, and never bytes from elsewhere.
+// TestWholeFileAnswersToRanges: a storage that ignores ranges serves the beginning of a file, and
+// never bytes from elsewhere.
 func TestWholeFileAnswersToRanges(t *testing.T) {
 	h := newFileHub(t, 5000)
 	h.fault = func(_ int, r *http.Request, _ *http.Response) (*http.Response, error) {
@@ -193,8 +194,9 @@ func TestPlainGitFile(t *testing.T) {
 	}
 }
 
-// TestAStorageIsNeverTakenForTheHub: a hub may answer the metadata request itself and lead only the GET to its storage. The
-// ETag there is of another kind, and a refusal means that the link has expired.
+// TestAStorageIsNeverTakenForTheHub: a hub may answer the metadata request itself and lead only the
+// GET to its storage. The ETag there is of another kind, and a refusal means that the link has
+// expired.
 func TestAStorageIsNeverTakenForTheHub(t *testing.T) {
 	data := "0123456789"
 	nLinks, nGets := 0, 0

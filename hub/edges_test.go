@@ -134,7 +134,8 @@ func (p *pipes) Accept() (net.Conn, error) {
 func (p *pipes) Close() error   { close(p.done); return nil }
 func (p *pipes) Addr() net.Addr { return &net.TCPAddr{} }
 
-// dial may run after the server has ended: for a request that was given up, or that another connection has served.
+// dial may run after the server has ended: for a request that was given up, or that another
+// connection has served.
 func (p *pipes) dial(context.Context, string, string) (net.Conn, error) {
 	client, server := net.Pipe()
 	select {
@@ -288,7 +289,8 @@ func TestATrickleNeverLastsForEver(t *testing.T) {
 			if d := time.Since(start); !errors.Is(err, wire.ErrStalled) || d > 7*time.Minute {
 				t.Errorf("jitter %v, after %v: %v", jitter, d, err)
 			}
-			if quiet := longestPause(heard); quiet > time.Minute+time.Second { // one try, and the time between two reminders
+			// one try, and the time between two reminders
+			if quiet := longestPause(heard); quiet > time.Minute+time.Second {
 				t.Errorf("jitter %v: silent for %v", jitter, quiet)
 			}
 		}, func(o *Options) { o.OnWait = hear })

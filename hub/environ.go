@@ -13,9 +13,10 @@ import (
 	"github.com/df11-convert/df11-convert/internal/smallfile"
 )
 
-// Environ gives the options that the HF_* variables and the token file decide, read as the Python client does; home is the
-// user's home directory. The error wraps ErrTrustedPublisher when HF_OIDC_RESOURCE is set where there is no identity; the
-// options are complete but for the token then, so that a caller with an explicit token may go on.
+// Environ gives the options that the HF_* variables and the token file decide, read as the Python
+// client does; home is the user's home directory. The error wraps ErrTrustedPublisher when
+// HF_OIDC_RESOURCE is set where there is no identity; the options are complete but for the token
+// then, so that a caller with an explicit token may go on.
 func Environ(getenv func(string) string, home string) (Options, error) {
 	path := func(def string, names ...string) string {
 		for _, name := range names {
@@ -34,7 +35,8 @@ func Environ(getenv func(string) string, home string) (Options, error) {
 	}
 	var err error
 	if opt.Publisher, err = publisherOf(getenv); err == nil {
-		opt.Token, opt.TokenSource, err = findToken(getenv, path(filepath.Join(hfHome, "token"), "HF_TOKEN_PATH"))
+		opt.Token, opt.TokenSource, err = findToken(getenv,
+			path(filepath.Join(hfHome, "token"), "HF_TOKEN_PATH"))
 	}
 	return opt, err
 }
@@ -85,18 +87,21 @@ func expandPath(p string, getenv func(string) string, home string) string {
 	return p
 }
 
-// publisherOf reads from the environment whom a hub is to trust; nil if it is to trust nobody. The variables are those of the
-// Python client.
+// publisherOf reads from the environment whom a hub is to trust; nil if it is to trust nobody. The
+// variables are those of the Python client.
 func publisherOf(getenv func(string) string) (*Publisher, error) {
 	p := &Publisher{
-		Resource: strings.TrimSpace(getenv("HF_OIDC_RESOURCE")), Identity: cleanToken(getenv("HF_OIDC_ID_TOKEN")),
-		RequestURL: getenv("ACTIONS_ID_TOKEN_REQUEST_URL"), RequestToken: getenv("ACTIONS_ID_TOKEN_REQUEST_TOKEN"),
+		Resource:     strings.TrimSpace(getenv("HF_OIDC_RESOURCE")),
+		Identity:     cleanToken(getenv("HF_OIDC_ID_TOKEN")),
+		RequestURL:   getenv("ACTIONS_ID_TOKEN_REQUEST_URL"),
+		RequestToken: getenv("ACTIONS_ID_TOKEN_REQUEST_TOKEN"),
 	}
 	switch {
 	case p.Resource == "":
 		return nil, nil //nolint:nilnil // as promised
 	case p.Identity == "" && (p.RequestURL == "" || p.RequestToken == ""):
-		return nil, fmt.Errorf("%w: HF_OIDC_RESOURCE is set, but this job has no identity to show", wire.ErrTrustedPublisher)
+		return nil, fmt.Errorf("%w: HF_OIDC_RESOURCE is set, but this job has no identity to show",
+			wire.ErrTrustedPublisher)
 	}
 	return p, nil
 }

@@ -14,9 +14,10 @@ import (
 var (
 	info     = faultCall{size: 100, run: func(t *testing.T, w *world) error { _, err := w.Info(t.Context(), source, "main"); return err }}
 	oneRange = faultCall{size: 3000, run: func(t *testing.T, w *world) error { return w.stream(t) }}
-	ranges   = faultCall{size: 10_000, run: func(t *testing.T, w *world) error { return w.stream(t) }} // three of them
-	onePut   = faultCall{size: 15_000, publishes: true, run: pushAndCheck}
-	parts    = faultCall{size: 50_000, publishes: true, run: pushAndCheck} // seven of them
+	// three of them
+	ranges = faultCall{size: 10_000, run: func(t *testing.T, w *world) error { return w.stream(t) }}
+	onePut = faultCall{size: 15_000, publishes: true, run: pushAndCheck}
+	parts  = faultCall{size: 50_000, publishes: true, run: pushAndCheck} // seven of them
 )
 
 type faultCall struct {
@@ -69,15 +70,16 @@ func (c faultCall) asked(w *world) asked {
 
 var errAny = errors.New("any error")
 
-// What is waited for: nothing where a repeat is of no use, seconds where it helps, more where a fault stays.
+// What is waited for: nothing where a repeat is of no use, seconds where it helps, more where a
+// fault stays.
 const (
 	atOnce    = 0
 	briefly   = 30 * time.Second
 	patiently = 100 * time.Minute
 )
 
-// TestFaults: what a hub or its storage does wrong, once or for ever, while a call runs; how often is asked for what, how long is
-// waited, and how the call ends.
+// TestFaults: what a hub or its storage does wrong, once or for ever, while a call runs; how often
+// is asked for what, how long is waited, and how the call ends.
 func TestFaults(t *testing.T) {
 	const once, always = 1, hubtest.Always
 	for _, tt := range []struct {
@@ -122,11 +124,13 @@ func TestFaults(t *testing.T) {
 		{ranges, "cdn-503", once, nil, asked{heads: 1, gets: 4}, briefly},
 		{ranges, "reset", once, nil, asked{heads: 1, gets: 4}, briefly},
 		{ranges, "cut", once, nil, asked{heads: 1, gets: 4}, briefly},
-		{ranges, "cut", always, nil, asked{heads: open, gets: 10}, briefly}, // each connection brings 1000 bytes, which is progress
+		// each connection brings 1000 bytes, which is progress
+		{ranges, "cut", always, nil, asked{heads: open, gets: 10}, briefly},
 		{ranges, "short", once, nil, asked{heads: 1, gets: 4}, briefly},
 		{ranges, "chunked", once, nil, asked{heads: 1, gets: 4}, briefly},
 		{oneRange, "ignore-range", once, nil, asked{heads: 1, gets: 1}, atOnce},
-		{ranges, "ignore-range", once, nil, asked{heads: 1, gets: open}, briefly}, // of use for the first range only
+		// of use for the first range only
+		{ranges, "ignore-range", once, nil, asked{heads: 1, gets: open}, briefly},
 		{ranges, "wrong-range", once, nil, asked{heads: 1, gets: 4}, briefly},
 		{ranges, "gzip", once, nil, asked{heads: 1, gets: 4}, briefly},
 		{ranges, "expired", once, nil, asked{heads: 2, gets: 4}, briefly},
@@ -154,7 +158,8 @@ func TestFaults(t *testing.T) {
 		{parts, "put-reset", once, nil, asked{batches: 1, puts: 8, commits: 1}, briefly},
 		{parts, "put-reset-after", once, nil, asked{batches: 1, puts: 8, commits: 1}, briefly},
 		{parts, "put-no-etag", once, nil, asked{batches: 1, puts: 8, commits: 1}, briefly},
-		{parts, "put-expired", once, nil, asked{batches: 2, puts: open, commits: 1}, briefly}, // some parts run before all are stopped
+		// some parts run before all are stopped
+		{parts, "put-expired", once, nil, asked{batches: 2, puts: open, commits: 1}, briefly},
 		{parts, "put-no-upload", once, nil, asked{batches: 2, puts: open, commits: 1}, briefly},
 		{parts, "put-wrong-etag", once, nil, asked{batches: 2, puts: 14, commits: 1}, briefly},
 		{parts, "complete-400", once, nil, asked{batches: 2, puts: 14, commits: 1}, briefly},
@@ -174,7 +179,8 @@ func TestFaults(t *testing.T) {
 		{onePut, "put-expired", always, errAny, asked{batches: 3, puts: 3}, atOnce},
 		{parts, "put-no-upload", always, errAny, asked{batches: 3, puts: open}, atOnce},
 		{parts, "put-no-etag", always, errAny, asked{batches: 1, puts: open}, patiently},
-		{parts, "complete-500", always, errAny, asked{batches: 2, puts: 7}, patiently}, // the second batch asks whether it is there
+		// the second batch asks whether it is there
+		{parts, "complete-500", always, errAny, asked{batches: 2, puts: 7}, patiently},
 		{onePut, "verify-mismatch", always, hub.ErrCorrupt, asked{batches: 1, puts: 1}, atOnce},
 
 		{onePut, "commit-412", once, nil, asked{batches: 1, puts: 1, commits: 2}, briefly},
@@ -187,7 +193,8 @@ func TestFaults(t *testing.T) {
 		{onePut, "commit-race", once, hub.ErrConflict, asked{batches: 1, puts: 1, commits: 1}, atOnce},
 		{onePut, "commit-quota", once, hub.ErrQuota, asked{batches: 1, puts: 1, commits: 1}, atOnce},
 		{onePut, "commit-400-lfs", once, hub.ErrMissingObject, asked{batches: 1, puts: 1, commits: 1}, atOnce},
-		{onePut, "lfs-no-actions", once, hub.ErrMissingObject, asked{batches: 1, commits: 1}, atOnce}, // the hub claims what it lacks
+		// the hub claims what it lacks
+		{onePut, "lfs-no-actions", once, hub.ErrMissingObject, asked{batches: 1, commits: 1}, atOnce},
 		{onePut, "commit-412", always, errAny, asked{batches: 1, puts: 1, commits: open}, patiently},
 		{onePut, "commit-500", always, errAny, asked{batches: 1, puts: 1, commits: open}, patiently},
 	} {

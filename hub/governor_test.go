@@ -146,8 +146,9 @@ func TestQuotaCountsAllClients(t *testing.T) {
 	}
 }
 
-// TestCommitQuotaHoldsCommitsOnly: a quota by the hour, which the hub tells with the commit and without a time, is waited
-// for; uploads go on meanwhile, other commits do not. Each of the fourteen waits is a random share of up to several minutes.
+// TestCommitQuotaHoldsCommitsOnly: a quota by the hour, which the hub tells with the commit and
+// without a time, is waited for; uploads go on meanwhile, other commits do not. Each of the
+// fourteen waits is a random share of up to several minutes.
 func TestCommitQuotaHoldsCommitsOnly(t *testing.T) {
 	w := published(t)
 	op := hub.FileOp("b.txt", []byte("b"))

@@ -9,8 +9,8 @@ import (
 	"unicode"
 )
 
-// TestHostileWordsNeverReachATerminal: whatever place of an answer they come from, an error and the reason of a wait are one
-// line each, of bounded length, without control characters.
+// TestHostileWordsNeverReachATerminal: whatever place of an answer they come from, an error and the
+// reason of a wait are one line each, of bounded length, without control characters.
 func TestHostileWordsNeverReachATerminal(t *testing.T) {
 	words := "a\u009b31m" + strings.Repeat("x", 5000)
 	for name, step := range map[string]func(*http.Request) (*http.Response, error){

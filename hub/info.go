@@ -14,8 +14,9 @@ import (
 	"github.com/df11-convert/df11-convert/hub/internal/wire"
 )
 
-// Info resolves a revision ("" is main) to its commit and lists its files with sizes and hashes. A file name that must
-// not become a local path is an error that wraps ErrUnsafePath. Offline it answers from the shared cache.
+// Info resolves a revision ("" is main) to its commit and lists its files with sizes and hashes. A
+// file name that must not become a local path is an error that wraps ErrUnsafePath. Offline it
+// answers from the shared cache.
 func (c *Client) Info(ctx context.Context, repo, revision string) (*RepoInfo, error) {
 	if err := wire.CheckRepo(repo); err != nil {
 		return nil, err
@@ -29,7 +30,8 @@ func (c *Client) Info(ctx context.Context, repo, revision string) (*RepoInfo, er
 		return info, err
 	}
 	tree, err := c.Tree(ctx, info.ID, info.SHA)
-	info.Files = slices.SortedFunc(maps.Values(tree), func(a, b FileInfo) int { return strings.Compare(a.Path, b.Path) })
+	info.Files = slices.SortedFunc(maps.Values(tree),
+		func(a, b FileInfo) int { return strings.Compare(a.Path, b.Path) })
 	return info, err
 }
 
@@ -58,7 +60,8 @@ func (c *Client) describe(ctx context.Context, repo, revision, query string) (*R
 		return nil, c.t.Errorf(r.Op, wire.ErrNotHub, "%v", err)
 	}
 	if isCommit(revision) && info.SHA != revision {
-		return nil, c.t.Errorf(r.Op, wire.ErrChanged, "asked for commit %s, answered with %s", revision, info.SHA)
+		return nil, c.t.Errorf(r.Op, wire.ErrChanged, "asked for commit %s, answered with %s",
+			revision, info.SHA)
 	}
 	for _, f := range info.Files {
 		if err := ValidPath(f.Path); err != nil {
@@ -69,17 +72,20 @@ func (c *Client) describe(ctx context.Context, repo, revision, query string) (*R
 	return info, nil
 }
 
-// infoDocument is what is read of the hub's answer about a model. Its card, tags and counts are not: they have no one form.
+// infoDocument is what is read of the hub's answer about a model. Its card, tags and counts are
+// not: they have no one form.
 type infoDocument struct {
-	ID          string
-	SHA         string
-	Private     bool
-	Gated       any // a text, or a bool: hubs say false for an open repo, and old ones true for a gated one
+	ID      string
+	SHA     string
+	Private bool
+	// a text, or a bool: hubs say false for an open repo, and old ones true for a gated one
+	Gated       any
 	PipelineTag any `json:"pipeline_tag"`
 	LibraryName any `json:"library_name"`
 	Siblings    []struct {
 		gohf.FileInfo
-		Size *int64 `json:"size"` // nil if the hub does not tell it, which in gohf.FileInfo looks like an empty file
+		// nil if the hub does not tell it, which in gohf.FileInfo looks like an empty file
+		Size *int64 `json:"size"`
 	}
 }
 
@@ -99,7 +105,8 @@ func (d *infoDocument) info() (*RepoInfo, error) {
 		info.Gated = "manual"
 	}
 	for _, s := range d.Siblings {
-		f := FileInfo{Path: s.Name, Size: -1, BlobID: s.BlobID} // -1 is a size that the hub did not tell
+		// -1 is a size that the hub did not tell
+		f := FileInfo{Path: s.Name, Size: -1, BlobID: s.BlobID}
 		if s.Size != nil {
 			f.Size = *s.Size
 		}

@@ -14,7 +14,8 @@ import (
 
 const shaA = "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
 
-// TestInfoReadsWhatMatters: what strict types would fail on does not fail a run, and what is wrong where it counts is refused.
+// TestInfoReadsWhatMatters: what strict types would fail on does not fail a run, and what is wrong
+// where it counts is refused.
 func TestInfoReadsWhatMatters(t *testing.T) {
 	good := RepoInfo{ID: "a/b", SHA: testCommit, Files: []FileInfo{{Path: "x", Size: 1}}}
 	known, manual := good, good
@@ -51,7 +52,8 @@ func TestInfoReadsWhatMatters(t *testing.T) {
 		{"bad hash", file(`"lfs":{"sha256":"zz","size":1}`), nil, wire.ErrNotHub},
 		{"negative size", file(`"size":-5`), nil, wire.ErrNotHub},
 	}
-	for _, id := range []string{"../x", "a/b/c", "a/..", "a/b\u009b", "a b/c"} { // it becomes a part of paths and URLs
+	// it becomes a part of paths and URLs
+	for _, id := range []string{"../x", "a/b/c", "a/..", "a/b\u009b", "a b/c"} {
 		rows = append(rows, row{"id " + id, `"id":"` + id + `",` + x, nil, wire.ErrNotHub})
 	}
 	for _, name := range []string{"../x", "/etc/passwd", `a\\b`, "C:/x", ".git/hooks/x", "a\u009bb"} {
@@ -74,7 +76,8 @@ func TestInfoReadsWhatMatters(t *testing.T) {
 	}
 }
 
-// TestInfoEscapesWhatItAsksFor: a revision may have slashes, and a repo's name nothing that leads elsewhere.
+// TestInfoEscapesWhatItAsksFor: a revision may have slashes, and a repo's name nothing that leads
+// elsewhere.
 func TestInfoEscapesWhatItAsksFor(t *testing.T) {
 	w := script(says(200, `{"sha":"`+testCommit+`","siblings":[]}`))
 	c, _ := testClient(t, w)
@@ -108,7 +111,8 @@ func TestTreeRefusesStrangeLinks(t *testing.T) {
 	}
 }
 
-// TestAnswerNeverTakesMoreThanItsShare: the least memory budget is 64 MiB, and no server may make an answer of that size.
+// TestAnswerNeverTakesMoreThanItsShare: the least memory budget is 64 MiB, and no server may make
+// an answer of that size.
 func TestAnswerNeverTakesMoreThanItsShare(t *testing.T) {
 	w := script(says(200, `{"name":"`+strings.Repeat("x", 17<<20)+`"}`))
 	c, _ := testClient(t, w)
@@ -117,7 +121,8 @@ func TestAnswerNeverTakesMoreThanItsShare(t *testing.T) {
 	}
 }
 
-// TestATreeWithoutEndIsNeverTaken: page after page, each with a cursor of its own, is bounded by what it brings.
+// TestATreeWithoutEndIsNeverTaken: page after page, each with a cursor of its own, is bounded by
+// what it brings.
 func TestATreeWithoutEndIsNeverTaken(t *testing.T) {
 	rows, n := make([]treeRow, 4), 0
 	w := &scripted{Answer: func(r *http.Request) (*http.Response, error) {

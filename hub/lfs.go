@@ -60,8 +60,8 @@ type batchAnswer struct {
 	Objects  []lfsObject
 }
 
-// batch asks where an object is to go. It is asked for each file just before its upload, because the links in the answer
-// live only minutes.
+// batch asks where an object is to go. It is asked for each file just before its upload, because
+// the links in the answer live only minutes.
 func (u *upload) batch(ctx context.Context) (obj *lfsObject, err error) {
 	body := map[string]any{
 		"operation": "upload", "transfers": []string{"basic", "multipart"}, "hash_algo": "sha256",
@@ -70,7 +70,8 @@ func (u *upload) batch(ctx context.Context) (obj *lfsObject, err error) {
 	if !strings.HasPrefix(u.rev, "refs/") {
 		body["ref"] = map[string]string{"name": u.rev}
 	}
-	r := u.ask("ask where to upload ", u.t.Endpoint.Page(u.repo, ".git/info/lfs/objects/batch"), body)
+	r := u.ask("ask where to upload ", u.t.Endpoint.Page(u.repo, ".git/info/lfs/objects/batch"),
+		body)
 	err = u.t.Retry(ctx, r, func(ctx context.Context) error {
 		var answer batchAnswer
 		_, err := u.t.Once(ctx, r, &answer)
@@ -89,9 +90,11 @@ func (u *upload) ask(what, url string, body any) *wire.Request {
 	return r
 }
 
-// object finds the file in the answer. The hub may refuse an object, for good or for now, inside an answer 200.
+// object finds the file in the answer. The hub may refuse an object, for good or for now, inside an
+// answer 200.
 func (u *upload) object(r *wire.Request, answer *batchAnswer) (*lfsObject, error) {
-	at := slices.IndexFunc(answer.Objects, func(o lfsObject) bool { return strings.EqualFold(o.OID, u.SHA256) })
+	at := slices.IndexFunc(answer.Objects,
+		func(o lfsObject) bool { return strings.EqualFold(o.OID, u.SHA256) })
 	if at < 0 {
 		return nil, u.t.Errorf(r.Op, wire.ErrNotHub, "the answer does not name the object")
 	}
@@ -99,16 +102,19 @@ func (u *upload) object(r *wire.Request, answer *batchAnswer) (*lfsObject, error
 	if obj.Error != nil {
 		return nil, u.t.RefusedInside(r, obj.Error.Code, obj.Error.Message)
 	}
-	if !obj.stored() && answer.Transfer != "" && answer.Transfer != "basic" && answer.Transfer != "multipart" {
-		return nil, u.t.Errorf(r.Op, wire.ErrNotHub, "the hub insists on transfer %q", answer.Transfer)
+	if !obj.stored() && answer.Transfer != "" && answer.Transfer != "basic" &&
+		answer.Transfer != "multipart" {
+		return nil, u.t.Errorf(r.Op, wire.ErrNotHub, "the hub insists on transfer %q",
+			answer.Transfer)
 	}
 	return obj, nil
 }
 
-// verify makes the hub check that it holds the object. If it holds another one, our bytes or their hash are wrong, and no
-// repeat helps.
+// verify makes the hub check that it holds the object. If it holds another one, our bytes or their
+// hash are wrong, and no repeat helps.
 func (u *upload) verify(ctx context.Context, a *lfsAction) error {
-	r := u.ask("verify the upload of ", u.t.Endpoint.Rewrite(a.Href), map[string]any{"oid": u.SHA256, "size": u.Size})
+	r := u.ask("verify the upload of ", u.t.Endpoint.Rewrite(a.Href),
+		map[string]any{"oid": u.SHA256, "size": u.Size})
 	maps.Copy(r.Header, a.headers())
 	_, err := u.t.Call(ctx, r, nil)
 	e, ok := errors.AsType[*wire.Error](err)
@@ -127,10 +133,11 @@ func (u *upload) verify(ctx context.Context, a *lfsAction) error {
 // maxDuplicates is the hub's limit per call.
 const maxDuplicates = 500
 
-// DuplicateFiles makes the hub copy large files from one repo's store to another's, without moving their bytes; commit
-// LFSOps for them afterwards. The files are those of Tree. It gives the reason for each that could not be copied, by sha256:
-// upload those, and all of them on an error.
-func (c *Client) DuplicateFiles(ctx context.Context, source, target string, files []FileInfo) (failed map[string]string, err error) {
+// DuplicateFiles makes the hub copy large files from one repo's store to another's, without moving
+// their bytes; commit LFSOps for them afterwards. The files are those of Tree. It gives the reason
+// for each that could not be copied, by sha256: upload those, and all of them on an error.
+func (c *Client) DuplicateFiles(ctx context.Context, source, target string,
+	files []FileInfo) (failed map[string]string, err error) {
 	failed = map[string]string{}
 	var rows []map[string]string
 	for _, f := range files {
@@ -138,11 +145,14 @@ func (c *Client) DuplicateFiles(ctx context.Context, source, target string, file
 			failed[f.SHA256] = "the source does not store it in Xet"
 			continue
 		}
-		rows = append(rows, map[string]string{"xetHash": f.XetHash, "sha256": f.SHA256, "filename": f.Path})
+		rows = append(rows,
+			map[string]string{"xetHash": f.XetHash, "sha256": f.SHA256, "filename": f.Path})
 	}
 	for chunk := range slices.Chunk(rows, maxDuplicates) {
-		r := c.t.RepoSend("copy files from "+source+" to "+target, source, http.MethodPost, "/lfs-files/duplicate",
-			map[string]any{"target": map[string]string{"type": "model", "name": target}, "files": chunk})
+		r := c.t.RepoSend("copy files from "+source+" to "+target, source, http.MethodPost,
+			"/lfs-files/duplicate",
+			map[string]any{"target": map[string]string{"type": "model", "name": target},
+				"files": chunk})
 		r.Slow = slowAnswer
 		var answer struct {
 			Failed []struct {

@@ -30,9 +30,11 @@ type resolved struct {
 	size   int64
 }
 
-// locate gives the location of a file, asking the hub when there is none. A signed link serves until the storage refuses it.
+// locate gives the location of a file, asking the hub when there is none. A signed link serves
+// until the storage refuses it.
 func (d *downloads) locate(ctx context.Context, f FileRef) (r *resolved, err error) {
-	known, _ := d.locations.LoadOrStore([...]string{f.Repo, f.Commit, f.Path}, &location{lock: make(wire.Slots, 1)})
+	known, _ := d.locations.LoadOrStore([...]string{f.Repo, f.Commit, f.Path},
+		&location{lock: make(wire.Slots, 1)})
 	at := known.(*location)
 	err = at.lock.Hold(ctx, func() (err error) {
 		if r = at.now; r == nil {
@@ -50,7 +52,8 @@ func (d *downloads) locate(ctx context.Context, f FileRef) (r *resolved, err err
 	return r, err
 }
 
-// replace puts another location in the place of this one, nil to make the next locate ask again, unless another worker was quicker.
+// replace puts another location in the place of this one, nil to make the next locate ask again,
+// unless another worker was quicker.
 func (r *resolved) replace(ctx context.Context, by *resolved) {
 	_ = r.at.lock.Hold(ctx, func() error {
 		if r.at.now == r {
@@ -60,7 +63,8 @@ func (r *resolved) replace(ctx context.Context, by *resolved) {
 	})
 }
 
-// follow remembers the storage that the hub has sent a GET to, where it answers HEAD by itself: the next ranges need not ask it.
+// follow remembers the storage that the hub has sent a GET to, where it answers HEAD by itself: the
+// next ranges need not ask it.
 func (d *downloads) follow(ctx context.Context, loc *resolved, resp *http.Response) {
 	u := resp.Request.URL
 	if loc.onHub && !d.t.Endpoint.Owns(u) {
@@ -70,16 +74,20 @@ func (d *downloads) follow(ctx context.Context, loc *resolved, resp *http.Respon
 	}
 }
 
-// head asks for a file's metadata. Relative redirects are followed, the absolute one to the data is the answer: beyond
-// it the hub's headers are lost. A file of git, which the hub sends itself, needs no question if a list of files has told its hash.
+// head asks for a file's metadata. Relative redirects are followed, the absolute one to the data is
+// the answer: beyond it the hub's headers are lost. A file of git, which the hub sends itself,
+// needs no question if a list of files has told its hash.
 func (d *downloads) head(ctx context.Context, f FileRef) (*resolved, error) {
 	page := d.t.Endpoint.Page(f.Repo, wire.RevPath("resolve", f.Commit)+"/"+wire.EscapePath(f.Path))
-	if known := isCommit(f.Commit) && f.hash() != ""; known && (f.SHA256 == "" || wire.HidesRedirects) {
-		return &resolved{url: page, onHub: true, etag: f.hash(), commit: f.Commit, size: f.Size}, nil
+	if known := isCommit(f.Commit) && f.hash() != ""; known &&
+		(f.SHA256 == "" || wire.HidesRedirects) {
+		return &resolved{url: page, onHub: true, etag: f.hash(), commit: f.Commit,
+			size: f.Size}, nil
 	}
 	r := &wire.Request{Op: "look up " + f.String(), Repo: f.Repo, Method: http.MethodHead,
 		URL:    page,
-		Follow: wire.FollowRelative, Token: true, Header: http.Header{"Accept-Encoding": {"identity"}}}
+		Follow: wire.FollowRelative, Token: true,
+		Header: http.Header{"Accept-Encoding": {"identity"}}}
 	var got *resolved
 	err := d.t.Retry(ctx, r, func(ctx context.Context) error {
 		resp, err := d.t.Exchange(ctx, r)
@@ -95,8 +103,8 @@ func (d *downloads) head(ctx context.Context, f FileRef) (*resolved, error) {
 	return got, err
 }
 
-// readLocation reads the headers of the answer to a metadata request. Not every hub tells the size there; a file whose hash is
-// known has the size that is known with it.
+// readLocation reads the headers of the answer to a metadata request. Not every hub tells the size
+// there; a file whose hash is known has the size that is known with it.
 func readLocation(e wire.Endpoint, f FileRef, resp *http.Response) (*resolved, error) {
 	h := resp.Header
 	r := &resolved{commit: h.Get(gohf.HeaderXRepoCommit), etag: etagOf(h), size: -1}
@@ -119,7 +127,8 @@ func readLocation(e wire.Endpoint, f FileRef, resp *http.Response) (*resolved, e
 		r.size = n
 	}
 	if r.commit == "" || r.etag == "" || r.size < 0 {
-		return nil, fmt.Errorf("%w: commit, etag or size is missing; is a proxy in between?", wire.ErrNotHub)
+		return nil, fmt.Errorf("%w: commit, etag or size is missing; is a proxy in between?",
+			wire.ErrNotHub)
 	}
 	r.url, r.onHub = u.String(), e.Owns(u)
 	return r, nil
@@ -145,8 +154,9 @@ func (d *downloads) agree(f FileRef, pin, r *resolved) error {
 	return nil
 }
 
-// linkRefused says whether a storage wants another link: S3 answers 403 to one that has expired, 400 ExpiredToken if its
-// credentials have, and 404 NoSuchUpload for a multipart upload that was ended.
+// linkRefused says whether a storage wants another link: S3 answers 403 to one that has expired,
+// 400 ExpiredToken if its credentials have, and 404 NoSuchUpload for a multipart upload that was
+// ended.
 func linkRefused(e *wire.Error) bool {
 	switch e.Status {
 	case http.StatusForbidden, http.StatusUnauthorized, http.StatusNotFound, http.StatusGone:

@@ -24,8 +24,8 @@ type RepoInfo struct {
 	LibraryName string
 }
 
-// FileInfo is one file of a commit. SHA256 is set for large (LFS) files, and is the hash of the content; BlobID is git's hash
-// of a plain file's content, or of a large file's pointer.
+// FileInfo is one file of a commit. SHA256 is set for large (LFS) files, and is the hash of the
+// content; BlobID is git's hash of a plain file's content, or of a large file's pointer.
 type FileInfo struct {
 	Path    string
 	Size    int64
@@ -53,8 +53,9 @@ func (f FileInfo) Ref(repo, commit string) FileRef {
 	return ref
 }
 
-// FileRef names one file of a pinned commit. Size is required for ReadRange and Stream; SHA256 (large files) or BlobID
-// (plain git files), if given, must match the hub's word at every look, and so must Size beside one of them.
+// FileRef names one file of a pinned commit. Size is required for ReadRange and Stream; SHA256
+// (large files) or BlobID (plain git files), if given, must match the hub's word at every look, and
+// so must Size beside one of them.
 type FileRef struct {
 	Repo, Commit, Path string
 	Size               int64
@@ -67,7 +68,8 @@ func (f FileRef) String() string { return f.Path + " of " + f.Repo }
 // hash is the etag that the hub should give for the file, "" if unknown.
 func (f FileRef) hash() string { return cmp.Or(f.SHA256, f.BlobID) }
 
-// NewHash begins the hash of a file of a size in the way in which the ETag like was made: git's, or sha256, also if like is "".
+// NewHash begins the hash of a file of a size in the way in which the ETag like was made: git's, or
+// sha256, also if like is "".
 func NewHash(like string, size int64) hash.Hash {
 	if like == "" || isSHA256(like) {
 		return sha256.New()
@@ -82,7 +84,8 @@ func gitBlobHash(data []byte) string { return hashLike(strings.Repeat("0", 2*sha
 // isETag says whether s is a hash by which hub and cache name a file's content.
 func isETag(s string) bool { return isSHA256(s) || isCommit(s) }
 
-// hashLike hashes data in the way in which etag was made. An etag of another form covers nothing and is given back.
+// hashLike hashes data in the way in which etag was made. An etag of another form covers nothing
+// and is given back.
 func hashLike(etag string, data []byte) string {
 	if !isETag(etag) {
 		return etag

@@ -14,7 +14,8 @@ import (
 	"github.com/df11-convert/df11-convert/internal/hubtest"
 )
 
-// origins are servers in memory, and how many requests with a token went to each origin that was asked.
+// origins are servers in memory, and how many requests with a token went to each origin that was
+// asked.
 type origins struct {
 	servers []*hubtest.Server
 
@@ -37,9 +38,9 @@ func (o *origins) RoundTrip(r *http.Request) (*http.Response, error) {
 	return nil, fmt.Errorf("nobody is at %s", origin)
 }
 
-// TestMirrorThatRedirectsIsNoLoop: HF_ENDPOINT names a mirror that sends every request on to the public hub, as
-// hf-mirror.com does. All that a source and a target need works there, with the token, which goes to the mirror and to the
-// public hub alone.
+// TestMirrorThatRedirectsIsNoLoop: HF_ENDPOINT names a mirror that sends every request on to the
+// public hub, as hf-mirror.com does. All that a source and a target need works there, with the
+// token, which goes to the mirror and to the public hub alone.
 func TestMirrorThatRedirectsIsNoLoop(t *testing.T) {
 	const public = "https://huggingface.co"
 	mirror := hubtest.Start(t, hubtest.InMemory("https://mirror.test", "https://none.test"))
@@ -106,8 +107,8 @@ func (w *world) publishAll(t *testing.T) error {
 	return err
 }
 
-// TestForeignAnswerIsNeverBelieved: no other origin speaks for the hub, however good its answers are. The stranger here is
-// a hub that knows the same repos; it must not even be asked.
+// TestForeignAnswerIsNeverBelieved: no other origin speaks for the hub, however good its answers
+// are. The stranger here is a hub that knows the same repos; it must not even be asked.
 func TestForeignAnswerIsNeverBelieved(t *testing.T) {
 	w, stranger := newWorld(t, 30_000), newWorld(t, 30_000)
 	stranger.srv.AddRepo(target, map[string][]byte{"x": []byte("x")})
@@ -154,7 +155,8 @@ func TestForeignAnswerIsNeverBelieved(t *testing.T) {
 	}
 }
 
-// TestSecureHubNeverLeadsToPlainHTTP: whatever link a hub gives under https, no byte goes to plain http, neither up nor down.
+// TestSecureHubNeverLeadsToPlainHTTP: whatever link a hub gives under https, no byte goes to plain
+// http, neither up nor down.
 func TestSecureHubNeverLeadsToPlainHTTP(t *testing.T) {
 	for name, n := range map[string]int{"one PUT": 10_000, "parts": 30_000} {
 		t.Run(name, func(t *testing.T) {
@@ -173,7 +175,8 @@ func TestSecureHubNeverLeadsToPlainHTTP(t *testing.T) {
 	}
 }
 
-// TestMissingRouteNeverEndsAPublication: what only brings bad news forward may be missing from a hub, whatever it calls that.
+// TestMissingRouteNeverEndsAPublication: what only brings bad news forward may be missing from a
+// hub, whatever it calls that.
 func TestMissingRouteNeverEndsAPublication(t *testing.T) {
 	w := newWorldOn(t, hubtest.Start(t, hubtest.WithMultipart(20_000, 8_000), hubtest.WithWays(hubtest.Ways{FewRoutes: true})), 100)
 	if err := w.publishAll(t); err != nil {
@@ -191,12 +194,14 @@ func TestMissingRouteNeverEndsAPublication(t *testing.T) {
 		}
 	}
 	w.srv.ClearFaults()
-	if err := w.CheckAccess(t.Context(), "org/none"); err != nil { // as of proxies that call every unknown route a missing repo
+	// as of proxies that call every unknown route a missing repo
+	if err := w.CheckAccess(t.Context(), "org/none"); err != nil {
 		t.Error(err)
 	}
 }
 
-// TestMissingSizeNeverEndsADownload: the list of files has told the size with the hash. Without it nothing is guessed.
+// TestMissingSizeNeverEndsADownload: the list of files has told the size with the hash. Without it
+// nothing is guessed.
 func TestMissingSizeNeverEndsADownload(t *testing.T) {
 	w := newWorld(t, 10_000)
 	w.srv.Inject(hubtest.Fault{Name: "no-size", Method: "HEAD", Times: hubtest.Always})

@@ -47,8 +47,9 @@ const (
 	longestWait        = 2 * time.Minute
 )
 
-// TestAnOutageOfMinutesNeverEndsARun: whichever host or route is gone, whatever shows it, and whatever the client is at, four
-// minutes are waited for. What stays away ends the run, after no more than some minutes.
+// TestAnOutageOfMinutesNeverEndsARun: whichever host or route is gone, whatever shows it, and
+// whatever the client is at, four minutes are waited for. What stays away ends the run, after no
+// more than some minutes.
 func TestAnOutageOfMinutesNeverEndsARun(t *testing.T) {
 	download := func(t *testing.T, change func(*Options)) error {
 		h := newFileHub(t, 20_000)

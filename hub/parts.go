@@ -18,10 +18,12 @@ type parts struct {
 	chunk  int64
 	urls   []string
 	header http.Header // to send along
-	join   string      // where to ask for the object to be made of the parts; "" if it is sent as a whole
+	// where to ask for the object to be made of the parts; "" if it is sent as a whole
+	join string
 }
 
-// readParts reads an upload action: the numbered links of a multipart upload, or the one for a single PUT.
+// readParts reads an upload action: the numbered links of a multipart upload, or the one for a
+// single PUT.
 func readParts(a *lfsAction, link string, size int64) (*parts, error) {
 	if _, ok := a.Header["chunk_size"]; !ok {
 		return &parts{chunk: size, urls: []string{link}, header: a.headers()}, nil
@@ -42,7 +44,8 @@ func readParts(a *lfsAction, link string, size int64) (*parts, error) {
 		p.urls = append(p.urls, byNumber[n])
 	}
 	if len(p.urls) != len(byNumber) || int64(len(p.urls)) != want {
-		return nil, fmt.Errorf("%w: %d part links in order for %d parts", wire.ErrNotHub, len(p.urls), want)
+		return nil, fmt.Errorf("%w: %d part links in order for %d parts", wire.ErrNotHub,
+			len(p.urls), want)
 	}
 	return p, nil
 }
@@ -53,8 +56,9 @@ type completedPart struct {
 	ETag       string `json:"etag"`
 }
 
-// putParts sends the parts, several at once, and has them joined. After a failure no further part is begun, but those under way
-// come to their end: the storage may ask to wait, which holds for whatever is sent next.
+// putParts sends the parts, several at once, and has them joined. After a failure no further part
+// is begun, but those under way come to their end: the storage may ask to wait, which holds for
+// whatever is sent next.
 func (u *upload) putParts(ctx context.Context, p *parts) error {
 	done := make([]completedPart, len(p.urls))
 	var failed atomic.Bool
@@ -79,8 +83,9 @@ func (u *upload) putParts(ctx context.Context, p *parts) error {
 	return u.complete(ctx, p.join, done)
 }
 
-// complete joins the parts. It may be repeated. Where it is refused, new parts may do better, unless the next batch call tells
-// that the object is there after all. A hub that is in trouble for as long as anything is waited for has the batch call alone.
+// complete joins the parts. It may be repeated. Where it is refused, new parts may do better,
+// unless the next batch call tells that the object is there after all. A hub that is in trouble for
+// as long as anything is waited for has the batch call alone.
 func (u *upload) complete(ctx context.Context, link string, done []completedPart) error {
 	r := u.ask("complete the upload of ", link, map[string]any{"oid": u.SHA256, "parts": done})
 	r.Token, r.Slow = false, slowAnswer

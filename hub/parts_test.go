@@ -12,7 +12,8 @@ import (
 	"github.com/df11-convert/df11-convert/internal/hubtest"
 )
 
-// linkHub is a hub with a repo a/b, whose links to upload parts of 1000 bytes live for a while by the bubble's clock.
+// linkHub is a hub with a repo a/b, whose links to upload parts of 1000 bytes live for a while by
+// the bubble's clock.
 func linkHub(t *testing.T, lifetime time.Duration) *hubtest.Server {
 	t.Helper()
 	h := hubtest.Start(t, hubtest.InMemory("https://hub.test", "https://s3.test"), hubtest.WithMultipart(1, 1000))
@@ -51,8 +52,8 @@ func uploadAll(t *testing.T, h *hubtest.Server, nFiles, n int) (errs []error) {
 	return errs
 }
 
-// TestFilesArriveOverALineTooThinToShare: files of 40 s each have links for a minute. Together none is done in time; after the
-// first refusal they go one by one, and all arrive.
+// TestFilesArriveOverALineTooThinToShare: files of 40 s each have links for a minute. Together none
+// is done in time; after the first refusal they go one by one, and all arrive.
 func TestFilesArriveOverALineTooThinToShare(t *testing.T) {
 	for _, n := range []int{2, 4} {
 		synctest.Test(t, func(t *testing.T) {

@@ -7,10 +7,11 @@ import (
 	"time"
 )
 
-// peers compares the downloads of one client. A storage network spreads its clients over many machines; some give a tenth
-// of what others give, and a connection that is kept alive stays with its machine. Since a Stream delivers in order, one
-// such connection would set the pace of all. A download is held against what the others have brought since it began, so that a
-// line that falters as a whole makes none of them lag.
+// peers compares the downloads of one client. A storage network spreads its clients over many
+// machines; some give a tenth of what others give, and a connection that is kept alive stays with
+// its machine. Since a Stream delivers in order, one such connection would set the pace of all. A
+// download is held against what the others have brought since it began, so that a line that falters
+// as a whole makes none of them lag.
 type peers struct {
 	conns int // downloads that may run at once
 
@@ -22,11 +23,12 @@ type peers struct {
 
 // When a download lags.
 const (
-	lookEvery   = 200 * time.Millisecond
-	lapTime     = 600 * time.Millisecond // a connection that is new speeds up
-	lagShare    = 2.5                    // below 2/5 of what the others brought on average
-	minPeerRate = 128 << 10              // a line that gives less per connection has too few packets to compare
-	maxSwitches = 4                      // new connections per range, for lagging
+	lookEvery = 200 * time.Millisecond
+	lapTime   = 600 * time.Millisecond // a connection that is new speeds up
+	lagShare  = 2.5                    // below 2/5 of what the others brought on average
+	// a line that gives less per connection has too few packets to compare
+	minPeerRate = 128 << 10
+	maxSwitches = 4 // new connections per range, for lagging
 )
 
 // errLagging ends a download that another connection will go on with.
@@ -43,7 +45,8 @@ type lap struct {
 
 func newPeers(conns int) *peers { return &peers{conns: conns, running: map[*lap]struct{}{}} }
 
-// begin compares a download with others until end is called. If it lags, it is ended with errLagging, unless giveUp is nil.
+// begin compares a download with others until end is called. If it lags, it is ended with
+// errLagging, unless giveUp is nil.
 func (p *peers) begin(seg *segment, giveUp context.CancelCauseFunc) *lap {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -84,7 +87,8 @@ func (p *peers) look() {
 	for l := range p.running {
 		took, own := now.Sub(l.start), l.bytes()
 		usual := (all - l.all - own) / int64(p.conns-1)
-		if l.giveUp != nil && took >= lapTime && usual >= int64(minPeerRate*took.Seconds()) && float64(own) < float64(usual)/lagShare {
+		if l.giveUp != nil && took >= lapTime && usual >= int64(minPeerRate*took.Seconds()) &&
+			float64(own) < float64(usual)/lagShare {
 			l.giveUp(errLagging)
 			l.giveUp = nil
 		}

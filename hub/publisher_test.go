@@ -13,7 +13,8 @@ import (
 	"github.com/df11-convert/df11-convert/internal/hubtest"
 )
 
-// publishing is a hub whose repo target trusts the jobs of me/ci, with a client that has no stored token.
+// publishing is a hub whose repo target trusts the jobs of me/ci, with a client that has no stored
+// token.
 func publishing(t *testing.T, change func(*hubtest.Server, *hub.Publisher)) *world {
 	t.Helper()
 	clock := hubtest.NewJumpClock(time.Now())
@@ -42,8 +43,8 @@ func (w *world) exchanges() (n int) {
 	return n
 }
 
-// TestPublisherNeverShowsATokenThatEnds: over ten hours, and with many requests at once, every request has a token that the hub
-// takes, got by one exchange an hour at most.
+// TestPublisherNeverShowsATokenThatEnds: over ten hours, and with many requests at once, every
+// request has a token that the hub takes, got by one exchange an hour at most.
 func TestPublisherNeverShowsATokenThatEnds(t *testing.T) {
 	w := publishing(t, nil)
 	for hour := time.Duration(0); hour < 10*time.Hour; hour += 5 * time.Minute {
@@ -65,7 +66,8 @@ func TestPublisherNeverShowsATokenThatEnds(t *testing.T) {
 	}
 }
 
-// TestTokenOutlastsTheWaitForATurn: a rate limit may hold a request back for longer than the token lasts that was there before.
+// TestTokenOutlastsTheWaitForATurn: a rate limit may hold a request back for longer than the token
+// lasts that was there before.
 func TestTokenOutlastsTheWaitForATurn(t *testing.T) {
 	w := publishing(t, nil)
 	limit := hubtest.Fault{Name: "nothing left for ten minutes", Path: "/api/*", Times: 1, Action: func(x *hubtest.Exchange) {
@@ -90,7 +92,8 @@ func TestTokenOutlastsTheWaitForATurn(t *testing.T) {
 	}
 }
 
-// TestPublisherPublishesToOneRepo: the token uploads and commits to its repo, and the hub refuses it anywhere else.
+// TestPublisherPublishesToOneRepo: the token uploads and commits to its repo, and the hub refuses
+// it anywhere else.
 func TestPublisherPublishesToOneRepo(t *testing.T) {
 	w := publishing(t, nil)
 	if w.OnlyRepo() != target {
@@ -110,7 +113,8 @@ func TestPublisherPublishesToOneRepo(t *testing.T) {
 	}
 }
 
-// TestPublisherReadsWhatAUserMay: a token for a user reads the gated repos that the user was let into, and is known for one.
+// TestPublisherReadsWhatAUserMay: a token for a user reads the gated repos that the user was let
+// into, and is known for one.
 func TestPublisherReadsWhatAUserMay(t *testing.T) {
 	w := publishing(t, func(_ *hubtest.Server, p *hub.Publisher) { p.Resource = "me" })
 	info, err := w.Info(t.Context(), "org/gated", "")
@@ -127,8 +131,9 @@ func TestPublisherReadsWhatAUserMay(t *testing.T) {
 	}
 }
 
-// TestPublisherIsRefusedClearly: where the hub or GitHub refuses, there is one error that says so, names the resource, tells the
-// next step, and shows no secret; nobody asks again and again. Where they are in trouble, they are asked again.
+// TestPublisherIsRefusedClearly: where the hub or GitHub refuses, there is one error that says so,
+// names the resource, tells the next step, and shows no secret; nobody asks again and again. Where
+// they are in trouble, they are asked again.
 func TestPublisherIsRefusedClearly(t *testing.T) {
 	for name, change := range map[string]func(*hubtest.Server, *hub.Publisher){
 		"other repository": func(s *hubtest.Server, p *hub.Publisher) {
@@ -159,8 +164,9 @@ func TestPublisherIsRefusedClearly(t *testing.T) {
 	}
 }
 
-// TestPublisherOutlastsTrouble: an exchange that fails for a while is repeated, as every request is; a token is not asked for
-// with the token of somebody else, and never sent to where the identity comes from.
+// TestPublisherOutlastsTrouble: an exchange that fails for a while is repeated, as every request
+// is; a token is not asked for with the token of somebody else, and never sent to where the
+// identity comes from.
 func TestPublisherOutlastsTrouble(t *testing.T) {
 	w := publishing(t, nil)
 	for _, path := range []string{"/oauth/token", "/_github/*"} {
@@ -178,8 +184,9 @@ func TestPublisherOutlastsTrouble(t *testing.T) {
 	}
 }
 
-// TestIdentityStaysHome: neither the identity, which is worth a token, nor the token that GitHub gives the job for asking goes
-// to another origin by a redirect, and no other origin's token is taken.
+// TestIdentityStaysHome: neither the identity, which is worth a token, nor the token that GitHub
+// gives the job for asking goes to another origin by a redirect, and no other origin's token is
+// taken.
 func TestIdentityStaysHome(t *testing.T) {
 	for _, path := range []string{"/oauth/token", "/_github/*"} {
 		for _, status := range []int{http.StatusFound, http.StatusTemporaryRedirect, http.StatusPermanentRedirect} {
@@ -199,8 +206,8 @@ func TestIdentityStaysHome(t *testing.T) {
 	}
 }
 
-// TestIdentityMadeBeforehand: an identity that another CI has made serves one token, and when that has ended the error says what
-// is missing.
+// TestIdentityMadeBeforehand: an identity that another CI has made serves one token, and when that
+// has ended the error says what is missing.
 func TestIdentityMadeBeforehand(t *testing.T) {
 	w := publishing(t, func(s *hubtest.Server, p *hub.Publisher) {
 		*p = hub.Publisher{Resource: target, Identity: s.NewIdentity("me/ci", s.URL)}

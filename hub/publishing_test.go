@@ -89,7 +89,8 @@ func TestPublish(t *testing.T) {
 	}
 }
 
-// TestOddAnswersToACommit: whatever the answer is, the branch tells whether the commit was made, and it is made once.
+// TestOddAnswersToACommit: whatever the answer is, the branch tells whether the commit was made,
+// and it is made once.
 func TestOddAnswersToACommit(t *testing.T) {
 	ok, html := hubtest.Status(200, nil, "{}"), hubtest.Status(200, nil, "<html>")
 	n := 0
@@ -137,8 +138,8 @@ func TestACommitThatIsThereAlready(t *testing.T) {
 	}
 }
 
-// TestCompletionThatWorkedIsFound: the answer got lost, and the upload id is gone, or the hub fails over it for ever; the next
-// batch call tells that the object is there.
+// TestCompletionThatWorkedIsFound: the answer got lost, and the upload id is gone, or the hub fails
+// over it for ever; the next batch call tells that the object is there.
 func TestCompletionThatWorkedIsFound(t *testing.T) {
 	for _, status := range []int{404, 500} {
 		w := published(t)

@@ -98,7 +98,8 @@ func TestTreePagesAndFaults(t *testing.T) {
 	}
 }
 
-// TestLinksForOneRangeCostOneLookEach: where no link serves twice, the hub is asked once for each range.
+// TestLinksForOneRangeCostOneLookEach: where no link serves twice, the hub is asked once for each
+// range.
 func TestLinksForOneRangeCostOneLookEach(t *testing.T) {
 	w := newWorldOn(t, hubtest.Start(t, hubtest.WithLinksForOnce()), 10_000)
 	if err := w.stream(t); err != nil {
@@ -109,7 +110,8 @@ func TestLinksForOneRangeCostOneLookEach(t *testing.T) {
 	}
 }
 
-// TestAWrongClockNeverAsksForLinksAgain: a machine whose clock is a day ahead, or behind, asks as often as any other.
+// TestAWrongClockNeverAsksForLinksAgain: a machine whose clock is a day ahead, or behind, asks as
+// often as any other.
 func TestAWrongClockNeverAsksForLinksAgain(t *testing.T) {
 	for _, ahead := range []time.Duration{24 * time.Hour, -24 * time.Hour} {
 		clock := hubtest.NewJumpClock(time.Now().Add(ahead))
@@ -130,7 +132,8 @@ func TestAWrongClockNeverAsksForLinksAgain(t *testing.T) {
 	}
 }
 
-// TestEveryRequestForBytesIsRanged: storage hosts refuse huge files whole, so that no way to read one asks for it whole.
+// TestEveryRequestForBytesIsRanged: storage hosts refuse huge files whole, so that no way to read
+// one asks for it whole.
 func TestEveryRequestForBytesIsRanged(t *testing.T) {
 	w := newWorld(t, 10_000)
 	if err := w.stream(t); err != nil {

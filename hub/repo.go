@@ -19,8 +19,8 @@ func (c *Client) NeedToken() error {
 	return nil
 }
 
-// WhoAmI gives the name of the token's owner: "ns" of ns/name. The hub limits this question tightly, so a client asks it once
-// and remembers the answer.
+// WhoAmI gives the name of the token's owner: "ns" of ns/name. The hub limits this question
+// tightly, so a client asks it once and remembers the answer.
 func (c *Client) WhoAmI(ctx context.Context) (string, error) {
 	if err := c.NeedToken(); err != nil {
 		return "", err
@@ -29,15 +29,16 @@ func (c *Client) WhoAmI(ctx context.Context) (string, error) {
 		return *user, nil
 	}
 	var doc struct{ Name string }
-	if _, err := c.t.Call(ctx, wire.Get("read the token's owner", "", c.Endpoint()+"/api/whoami-v2"), &doc); err != nil {
+	if _, err := c.t.Call(ctx,
+		wire.Get("read the token's owner", "", c.Endpoint()+"/api/whoami-v2"), &doc); err != nil {
 		return "", err
 	}
 	c.user.Store(&doc.Name)
 	return doc.Name, nil
 }
 
-// CheckAccess asks whether the token may write to a repo that is known to be there, before anything is uploaded. A hub that has no
-// such route lets the commit decide, and so does this.
+// CheckAccess asks whether the token may write to a repo that is known to be there, before anything
+// is uploaded. A hub that has no such route lets the commit decide, and so does this.
 func (c *Client) CheckAccess(ctx context.Context, repo string) error {
 	r := c.t.RepoGet("write to "+repo, repo, "/auth-check/write")
 	r.Needs = "write access to " + repo
@@ -45,28 +46,34 @@ func (c *Client) CheckAccess(ctx context.Context, repo string) error {
 	return c.unlessMissing(err)
 }
 
-// unlessMissing passes over the error of a hub that lacks a route which only brings bad news forward, whatever its X-Error-Code: some
-// proxies call every unknown route a missing repo.
+// unlessMissing passes over the error of a hub that lacks a route which only brings bad news
+// forward, whatever its X-Error-Code: some proxies call every unknown route a missing repo.
 func (c *Client) unlessMissing(err error) error {
 	e, ok := errors.AsType[*wire.Error](err)
-	if ok && (errors.Is(e, wire.ErrNoRoute) || errors.Is(e, wire.ErrNotFound) && e.Status == http.StatusNotFound) {
-		c.t.Opt.Log.Info("the hub lacks a route, the commit will tell", "op", e.Op, "status", e.Status)
+	if ok && (errors.Is(e, wire.ErrNoRoute) || errors.Is(e, wire.ErrNotFound) &&
+		e.Status == http.StatusNotFound) {
+		c.t.Opt.Log.Info("the hub lacks a route, the commit will tell", "op", e.Op, "status",
+			e.Status)
 		return nil
 	}
 	return err
 }
 
-// ValidateCard lets the hub check a model card before anything is uploaded: warnings are only shown, an error (wrapping
-// ErrInvalidCard) would refuse the commit. A hub that has no such route finds nothing.
+// ValidateCard lets the hub check a model card before anything is uploaded: warnings are only
+// shown, an error (wrapping ErrInvalidCard) would refuse the commit. A hub that has no such route
+// finds nothing.
 func (c *Client) ValidateCard(ctx context.Context, readme []byte) (warnings []string, err error) {
 	type remark struct {
 		Message string `json:"message"`
 	}
 	var answer struct{ Errors, Warnings []remark }
-	r := wire.Send("validate the model card", "", http.MethodPost, c.Endpoint()+"/api/validate-yaml",
+	r := wire.Send("validate the model card", "", http.MethodPost,
+		c.Endpoint()+"/api/validate-yaml",
 		map[string]string{"content": string(readme), "repoType": "model"})
 	_, err = c.t.Call(ctx, r, &answer)
-	if e, ok := errors.AsType[*wire.Error](err); ok && e.Status == http.StatusBadRequest && e.Err == nil { // not of the login before
+	// not of the login before
+	if e, ok := errors.AsType[*wire.Error](err); ok && e.Status == http.StatusBadRequest &&
+		e.Err == nil {
 		return nil, e.Under(wire.ErrInvalidCard)
 	}
 	if err != nil {
@@ -81,10 +88,11 @@ func (c *Client) ValidateCard(ctx context.Context, readme []byte) (warnings []st
 	return warnings, nil
 }
 
-// CreateRepo makes a model repo; created is false if it exists, whose visibility then stays as it is. private nil leaves
-// the visibility to the namespace's default. A repo that was asked to be private and came out public is set private
-// before the call returns.
-func (c *Client) CreateRepo(ctx context.Context, repo string, private *bool) (created bool, err error) {
+// CreateRepo makes a model repo; created is false if it exists, whose visibility then stays as it
+// is. private nil leaves the visibility to the namespace's default. A repo that was asked to be
+// private and came out public is set private before the call returns.
+func (c *Client) CreateRepo(ctx context.Context, repo string,
+	private *bool) (created bool, err error) {
 	if err := ValidRepoID(repo); err != nil {
 		return false, err
 	}
@@ -93,17 +101,20 @@ func (c *Client) CreateRepo(ctx context.Context, repo string, private *bool) (cr
 	if private != nil {
 		body["visibility"] = map[bool]string{true: "private", false: "public"}[*private]
 	}
-	r := wire.Send("create repo "+repo, repo, http.MethodPost, c.Endpoint()+"/api/repos/create", body)
+	r := wire.Send("create repo "+repo, repo, http.MethodPost, c.Endpoint()+"/api/repos/create",
+		body)
 	r.Needs = fmt.Sprintf("write access to %q", namespace)
 	err = c.t.Retry(ctx, r, func(ctx context.Context) error {
 		_, err := c.t.Once(ctx, r, nil)
 		e, ok := errors.AsType[*wire.Error](err)
-		if ok && e.Status == http.StatusConflict && strings.Contains(e.Message, "conflicting operation") {
+		if ok && e.Status == http.StatusConflict && strings.Contains(e.Message,
+			"conflicting operation") {
 			return e.Under(wire.ErrBusy) // the same user creates another repo just now
 		}
 		return err
 	})
-	if e, ok := errors.AsType[*wire.Error](err); ok && e.Status == http.StatusConflict && !errors.Is(err, wire.ErrBusy) {
+	if e, ok := errors.AsType[*wire.Error](err); ok && e.Status == http.StatusConflict &&
+		!errors.Is(err, wire.ErrBusy) {
 		return false, nil
 	}
 	if err != nil {
@@ -121,7 +132,8 @@ func (c *Client) CreateRepo(ctx context.Context, repo string, private *bool) (cr
 
 // makePrivate hides a repo, and checks that the hub did it.
 func (c *Client) makePrivate(ctx context.Context, repo string) error {
-	r := c.t.RepoSend("set visibility of "+repo, repo, http.MethodPut, "/settings", map[string]string{"visibility": "private"})
+	r := c.t.RepoSend("set visibility of "+repo, repo, http.MethodPut, "/settings",
+		map[string]string{"visibility": "private"})
 	if _, err := c.t.Call(ctx, r, nil); err != nil {
 		return err
 	}
@@ -132,14 +144,15 @@ func (c *Client) makePrivate(ctx context.Context, repo string) error {
 	return err
 }
 
-// CreateBranch makes a branch that starts at a commit, or at main's head if start is empty. A branch that exists is
-// success, and stays where it is.
+// CreateBranch makes a branch that starts at a commit, or at main's head if start is empty. A
+// branch that exists is success, and stays where it is.
 func (c *Client) CreateBranch(ctx context.Context, repo, branch, start string) error {
 	body := map[string]string{}
 	if start != "" {
 		body["startingPoint"] = start
 	}
-	r := c.t.RepoSend("create branch "+branch+" of "+repo, repo, http.MethodPost, wire.RevPath("branch", branch), body)
+	r := c.t.RepoSend("create branch "+branch+" of "+repo, repo, http.MethodPost,
+		wire.RevPath("branch", branch), body)
 	return c.t.Retry(ctx, r, func(ctx context.Context) error {
 		_, err := c.t.Once(ctx, r, nil)
 		e, ok := errors.AsType[*wire.Error](err)

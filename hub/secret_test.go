@@ -23,8 +23,9 @@ func (l *lockedBuffer) Write(p []byte) (int, error) {
 	return l.b.Write(p)
 }
 
-// TestNothingSecretIsLogged: with every named fault, the most talkative log, the waits and the errors show neither the
-// token nor a signed link. The test hub fails the test if the token reaches the storage host.
+// TestNothingSecretIsLogged: with every named fault, the most talkative log, the waits and the
+// errors show neither the token nor a signed link. The test hub fails the test if the token reaches
+// the storage host.
 func TestNothingSecretIsLogged(t *testing.T) {
 	for _, fault := range hubtest.FaultNames() {
 		if strings.Contains(fault, "stall") || fault == "slow" {

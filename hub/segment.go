@@ -6,8 +6,8 @@ import (
 	"sync"
 )
 
-// segment is one range of a file: a worker fills it while a reader may follow. The buffer of a stream's segment goes home
-// when the reader is done.
+// segment is one range of a file: a worker fills it while a reader may follow. The buffer of a
+// stream's segment goes home when the reader is done.
 type segment struct {
 	buf  []byte
 	home chan []byte
@@ -20,7 +20,8 @@ type segment struct {
 	err  error
 }
 
-// readFrom fills the segment. A body that ends early is io.ErrUnexpectedEOF; bytes beyond the range are not read.
+// readFrom fills the segment. A body that ends early is io.ErrUnexpectedEOF; bytes beyond the range
+// are not read.
 func (g *segment) readFrom(body io.Reader, progress func()) error {
 	for {
 		space := g.space()
@@ -69,8 +70,8 @@ func (g *segment) update(change func()) {
 	}
 }
 
-// read copies the bytes that are there. Those below n are written no more, so that the copy needs no lock. A segment is
-// done only after its worker is, because the buffer is given away then.
+// read copies the bytes that are there. Those below n are written no more, so that the copy needs
+// no lock. A segment is done only after its worker is, because the buffer is given away then.
 func (g *segment) read(p []byte) (k int, done bool, err error) {
 	g.mu.Lock()
 	n, finished, failure := g.n, g.done, g.err

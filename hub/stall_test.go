@@ -44,7 +44,8 @@ func (b *slowBody) Close() error { return nil }
 // realTime lets the client use the bubble's clock.
 func realTime(o *Options) { o.Clock = nil }
 
-// TestStalledDownloadsGoOn: a body that brings nothing, or a byte a second, is left after half a minute. What it has brought is kept.
+// TestStalledDownloadsGoOn: a body that brings nothing, or a byte a second, is left after half a
+// minute. What it has brought is kept.
 func TestStalledDownloadsGoOn(t *testing.T) {
 	for gap, rest := range map[time.Duration]string{time.Hour: "0-999", time.Second: "30-999"} {
 		synctest.Test(t, func(t *testing.T) {

@@ -9,8 +9,8 @@ import (
 	"github.com/df11-convert/df11-convert/hub/internal/wire"
 )
 
-// stream is one file on its way. The dispatcher cuts it into segments and hands them, in order, to workers and to the
-// reader.
+// stream is one file on its way. The dispatcher cuts it into segments and hands them, in order, to
+// workers and to the reader.
 type stream struct {
 	from     *downloads
 	file     FileRef
@@ -36,7 +36,8 @@ func (d *downloads) stream(ctx context.Context, f FileRef, off, end int64) *stre
 	return s
 }
 
-// FreeBuffers lets go of the buffers in which streams fetch ahead, but for those in use. Streams make new ones.
+// FreeBuffers lets go of the buffers in which streams fetch ahead, but for those in use. Streams
+// make new ones.
 func (c *Client) FreeBuffers() {
 	buffers := c.files.buffers
 	for range cap(buffers) {
@@ -49,8 +50,9 @@ func (c *Client) FreeBuffers() {
 	}
 }
 
-// dispatch takes a buffer and a connection for each segment, both in file order, so that the segment that the reader
-// needs next never waits behind a later one. No connection is kept from others while the hub looks the file up.
+// dispatch takes a buffer and a connection for each segment, both in file order, so that the
+// segment that the reader needs next never waits behind a later one. No connection is kept from
+// others while the hub looks the file up.
 func (s *stream) dispatch(off, end int64) {
 	defer close(s.segments)
 	step := s.from.t.Opt.RangeBytes
@@ -74,7 +76,8 @@ func (s *stream) dispatch(off, end int64) {
 	}
 }
 
-// take waits for a buffer: the stream's own before a shared one. It gives nil when the stream ends first.
+// take waits for a buffer: the stream's own before a shared one. It gives nil when the stream ends
+// first.
 func (s *stream) take(n int64) *segment {
 	var buf []byte
 	home := s.own

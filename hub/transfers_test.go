@@ -31,7 +31,8 @@ func TestConnectionsStayWithinMemory(t *testing.T) {
 	}
 }
 
-// TestAWaitingTransferHoldsNoSlot: while one transfer waits before it goes on, the only slot serves another.
+// TestAWaitingTransferHoldsNoSlot: while one transfer waits before it goes on, the only slot serves
+// another.
 func TestAWaitingTransferHoldsNoSlot(t *testing.T) {
 	for name, refuse := range map[string]func(*http.Request) (*http.Response, error){
 		"fails":         says(500, ""),

@@ -42,7 +42,8 @@ const (
 
 // Tree lists all files at a revision, by path.
 func (c *Client) Tree(ctx context.Context, repo, rev string) (map[string]FileInfo, error) {
-	r := c.t.RepoGet("list files of "+repo, repo, wire.RevPath("tree", rev)+"?recursive=true&expand=false")
+	r := c.t.RepoGet("list files of "+repo, repo,
+		wire.RevPath("tree", rev)+"?recursive=true&expand=false")
 	tree, seen, size := map[string]FileInfo{}, map[string]bool{}, 0
 	for r.URL != "" {
 		if seen[r.URL] || len(seen) >= maxPages {
@@ -56,7 +57,8 @@ func (c *Client) Tree(ctx context.Context, repo, rev string) (map[string]FileInf
 		}
 		for _, row := range rows {
 			if size += len(row.Path) + len(row.OID) + len(row.XetHash); size > maxTree {
-				return nil, c.t.Errorf(r.Op, wire.ErrTooLarge, "more than %d MiB of names", maxTree>>20)
+				return nil, c.t.Errorf(r.Op, wire.ErrTooLarge, "more than %d MiB of names",
+					maxTree>>20)
 			}
 			if row.Type != "file" {
 				continue
@@ -66,7 +68,8 @@ func (c *Client) Tree(ctx context.Context, repo, rev string) (map[string]FileInf
 			}
 			file, ok := row.file()
 			if !ok {
-				return nil, c.t.Errorf(r.Op, wire.ErrNotHub, "the tree gives a bad size or hash for %q", row.Path)
+				return nil, c.t.Errorf(r.Op, wire.ErrNotHub,
+					"the tree gives a bad size or hash for %q", row.Path)
 			}
 			tree[row.Path] = file
 		}
@@ -77,8 +80,8 @@ func (c *Client) Tree(ctx context.Context, repo, rev string) (map[string]FileInf
 	return tree, nil
 }
 
-// nextPage reads the Link header; empty after the last page. A link to another origin is refused: the token would not go
-// there, and no hub sends one.
+// nextPage reads the Link header; empty after the last page. A link to another origin is refused:
+// the token would not go there, and no hub sends one.
 func (c *Client) nextPage(r *wire.Request, header http.Header) (string, error) {
 	link := nextLink.FindStringSubmatch(strings.Join(header.Values("Link"), ","))
 	if link == nil {
@@ -93,7 +96,8 @@ func (c *Client) nextPage(r *wire.Request, header http.Header) (string, error) {
 		return "", c.t.Failure(r, base, err)
 	}
 	if !c.t.Endpoint.Owns(next) {
-		return "", c.t.Failure(r, base, fmt.Errorf("%w: next page lies on %s", wire.ErrNotHub, next.Host))
+		return "", c.t.Failure(r, base,
+			fmt.Errorf("%w: next page lies on %s", wire.ErrNotHub, next.Host))
 	}
 	return next.String(), nil
 }
@@ -104,7 +108,8 @@ var nextLink = regexp.MustCompile(`(?i)<([^>]*)>[^<]*;\s*rel="?next\b`)
 // Branches lists the names of a repo's branches.
 func (c *Client) Branches(ctx context.Context, repo string) ([]string, error) {
 	var refs struct{ Branches []struct{ Name string } }
-	if _, err := c.t.Call(ctx, c.t.RepoGet("list branches of "+repo, repo, "/refs"), &refs); err != nil {
+	if _, err := c.t.Call(ctx, c.t.RepoGet("list branches of "+repo, repo, "/refs"),
+		&refs); err != nil {
 		return nil, err
 	}
 	var names []string

@@ -20,8 +20,8 @@ const (
 	maxRounds   = 3        // times that links are asked for, for one file
 )
 
-// Blob is a file to upload. Reader must stay readable until Upload returns, may be read at several offsets at once, and
-// more than once.
+// Blob is a file to upload. Reader must stay readable until Upload returns, may be read at several
+// offsets at once, and more than once.
 type Blob struct {
 	Path   string
 	Size   int64
@@ -47,9 +47,9 @@ type upload struct {
 	Blob
 }
 
-// Upload brings a file to where a commit can name it, and gives the Op for that commit. The hub decides whether it goes
-// into the commit itself or into its store; a file that the store already holds is not sent. Upload may be repeated, and runs
-// for several files at once.
+// Upload brings a file to where a commit can name it, and gives the Op for that commit. The hub
+// decides whether it goes into the commit itself or into its store; a file that the store already
+// holds is not sent. Upload may be repeated, and runs for several files at once.
 func (c *Client) Upload(ctx context.Context, repo, rev string, b Blob) (Op, error) {
 	if err := checkSource(repo, rev, b.Path); err != nil {
 		return Op{}, err
@@ -71,16 +71,19 @@ func (c *Client) Upload(ctx context.Context, repo, rev string, b Blob) (Op, erro
 	return LFSOp(b.Path, b.SHA256, b.Size), nil
 }
 
-// preupload gives the hub's decision about the file. Its shouldIgnore, for a match in the repo's .gitignore, is not read: that is
-// for clients which add whole folders, while a file that is uploaded by name is wanted, as with git add --force. Nor is what the
-// branch holds now: not every hub tells it there, and the tree does.
+// preupload gives the hub's decision about the file. Its shouldIgnore, for a match in the repo's
+// .gitignore, is not read: that is for clients which add whole folders, while a file that is
+// uploaded by name is wanted, as with git add --force. Nor is what the branch holds now: not every
+// hub tells it there, and the tree does.
 func (u *upload) preupload(ctx context.Context) (mode string, err error) {
 	sample, err := u.head(min(u.Size, sampleBytes))
 	if err != nil {
 		return "", err
 	}
-	file := map[string]any{"path": u.Path, "size": u.Size, "sample": base64.StdEncoding.EncodeToString(sample)}
-	r := u.t.RepoSend("ask how to upload "+u.Path, u.repo, http.MethodPost, wire.RevPath("preupload", u.rev),
+	file := map[string]any{"path": u.Path, "size": u.Size,
+		"sample": base64.StdEncoding.EncodeToString(sample)}
+	r := u.t.RepoSend("ask how to upload "+u.Path, u.repo, http.MethodPost,
+		wire.RevPath("preupload", u.rev),
 		map[string]any{"files": []any{file}})
 	var answer struct {
 		Files []struct{ Path, UploadMode string }
@@ -123,13 +126,14 @@ func (u *upload) sendObject(ctx context.Context) (err error) {
 		if err = u.try(ctx); !errors.Is(err, wire.ErrStale) {
 			return err
 		}
-		u.t.Opt.Log.Info("upload begins again with fresh links", "file", u.Path, "err", wire.OneLine(err.Error()))
+		u.t.Opt.Log.Info("upload begins again with fresh links", "file", u.Path, "err",
+			wire.OneLine(err.Error()))
 	}
 	return err
 }
 
-// try asks for links and sends the object. The links are asked for when it is the file's turn, so that they do not grow old
-// before.
+// try asks for links and sends the object. The links are asked for when it is the file's turn, so
+// that they do not grow old before.
 func (u *upload) try(ctx context.Context) error {
 	leave, err := u.turns.enter(ctx)
 	if err != nil {
@@ -156,13 +160,15 @@ func (u *upload) transfer(ctx context.Context, obj *lfsObject) error {
 	return u.verify(ctx, obj.Actions.Verify)
 }
 
-// put sends a part to its link, and gives the ETag verbatim, quotes included; the token never goes along. Without the ETag of a
-// part the object cannot be completed, so that such an answer is as good as none.
+// put sends a part to its link, and gives the ETag verbatim, quotes included; the token never goes
+// along. Without the ETag of a part the object cannot be completed, so that such an answer is as
+// good as none.
 func (u *upload) put(ctx context.Context, p *parts, i int) (etag string, err error) {
 	off := int64(i) * p.chunk
 	n := min(p.chunk, u.Size-off)
-	r := &wire.Request{Op: "upload " + u.Path, Repo: u.repo, Method: http.MethodPut, URL: p.urls[i], Header: p.header,
-		Body: func() io.Reader { return u.section(off, n) }, Size: n,
+	r := &wire.Request{Op: "upload " + u.Path, Repo: u.repo, Method: http.MethodPut, URL: p.urls[i],
+		Header: p.header,
+		Body:   func() io.Reader { return u.section(off, n) }, Size: n,
 		Bulk: true, Follow: wire.FollowSame, Slow: slowAnswer, Slot: &wire.Slot{Of: u.puts}}
 	err = u.t.Retry(ctx, r, func(ctx context.Context) error {
 		if err := r.Slot.Take(ctx); err != nil {
@@ -174,15 +180,16 @@ func (u *upload) put(ctx context.Context, p *parts, i int) (etag string, err err
 		}
 		return err
 	})
-	if e, ok := errors.AsType[*wire.Error](err); ok && linkRefused(e) && !errors.Is(err, wire.ErrQuota) {
+	if e, ok := errors.AsType[*wire.Error](err); ok && linkRefused(e) && !errors.Is(err,
+		wire.ErrQuota) {
 		u.turns.oneByOne.Store(true)
 		return "", e.Under(wire.ErrStale)
 	}
 	return etag, err
 }
 
-// turns let files share the line until the storage refuses a link, which lives for minutes only. From then on they go one by
-// one: alone, a file has the best chance to be done in time.
+// turns let files share the line until the storage refuses a link, which lives for minutes only.
+// From then on they go one by one: alone, a file has the best chance to be done in time.
 type turns struct {
 	files    *semaphore.Weighted
 	oneByOne atomic.Bool

@@ -34,7 +34,8 @@ func oneObject(mode, batch string, put func(*http.Request) (*http.Response, erro
 func TestUploadModes(t *testing.T) {
 	b, _ := testBlob(100)
 	b.SHA256 = shaA
-	for mode, want := range map[string]error{"xet": wire.ErrNotHub, "regular": wire.ErrCorrupt} { // a small file is hashed once more
+	// a small file is hashed once more
+	for mode, want := range map[string]error{"xet": wire.ErrNotHub, "regular": wire.ErrCorrupt} {
 		w := oneObject(mode, "", says(500, ""))
 		c, _ := testClient(t, w)
 		if _, err := c.Upload(t.Context(), "a/b", "main", b); !errors.Is(err, want) || w.Count() != 1 {
@@ -86,8 +87,8 @@ func TestUploadRefusals(t *testing.T) {
 	}
 }
 
-// TestABlobIsNeverReadAfterUpload: the connection may still want to send the body of a request that has its answer. The
-// reader is the caller's again then, who may have closed it.
+// TestABlobIsNeverReadAfterUpload: the connection may still want to send the body of a request that
+// has its answer. The reader is the caller's again then, who may have closed it.
 func TestABlobIsNeverReadAfterUpload(t *testing.T) {
 	var bodies []io.Reader
 	for _, answer := range []func(*http.Request) (*http.Response, error){says(413, ""), breaks(syscall.ENOSPC)} {

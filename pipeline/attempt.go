@@ -34,11 +34,12 @@ func (c *conversion) begin(ctx context.Context) (*forward.Work, error) {
 	return w, nil
 }
 
-// layOut is the way forward for what is still to be made, and shares out disk and memory. It refuses a disk that is too small for that,
-// or for a file that is copied.
+// layOut is the way forward for what is still to be made, and shares out disk and memory. It
+// refuses a disk that is too small for that, or for a file that is copied.
 func (c *conversion) layOut(ctx context.Context) (*forward.Work, error) {
 	pending, leftovers := c.pending(), c.leftovers()
-	demand := budget.NewDemand(pending, spans.Segments(pending, len(c.Model.SHA256)), c.Model.Local, !c.folder.Stays, c.Memory.Spools)
+	demand := budget.NewDemand(pending, spans.Segments(pending, len(c.Model.SHA256)), c.Model.Local,
+		!c.folder.Stays, c.Memory.Spools)
 	disk, err := c.freeDisk(pending, demand.Least())
 	if err != nil {
 		return nil, err
@@ -54,18 +55,23 @@ func (c *conversion) layOut(ctx context.Context) (*forward.Work, error) {
 	}
 	ours := c.Part.Of(c.outputs)
 	room := &spool.Room{
-		Dir: c.folder.State, Disk: spool.NewBudget(shares.Spools), Memory: spool.NewBudget(shares.Memory),
+		Dir: c.folder.State, Disk: spool.NewBudget(shares.Spools),
+		Memory:   spool.NewBudget(shares.Memory),
 		InMemory: shares.InMemory, Keep: !c.Model.Local, // an etag pins the files of a Hub
 	}
 	return &forward.Work{
 		Fetcher: &fetch.Fetcher{
-			Source: c.Source, Model: c.Model, Tasks: fetch.NewTasks(ours), Ledger: c.ledger, Room: room,
+			Source: c.Source, Model: c.Model, Tasks: fetch.NewTasks(ours), Ledger: c.ledger,
+			Room:     room,
 			Parallel: c.Memory.Workers, ByRange: !c.Part.Whole(), Progress: c.Progress,
 		},
-		// One core is left to the hash of the same file, a single chain of steps that takes as long.
-		Comparer: &compare.Comparer{Workers: max(1, c.Memory.Workers-1), GPU: c.GPU, Strict: true, Progress: c.Progress},
+		// One core is left to the hash of the same file, a single chain of steps that takes as
+		// long.
+		Comparer: &compare.Comparer{Workers: max(1, c.Memory.Workers-1), GPU: c.GPU, Strict: true,
+			Progress: c.Progress},
 		Make: &forward.Making{
-			Folder: c.folder, Repo: c.repo, Waiting: forward.NewWaitingFiles(c.folder.Stays, shares.Outputs, room.Disk, leftovers),
+			Folder: c.folder, Repo: c.repo, Waiting: forward.NewWaitingFiles(c.folder.Stays,
+				shares.Outputs, room.Disk, leftovers),
 			Leftovers: leftovers, Workers: c.Memory.Workers, CommitWait: c.CommitWait, Log: c.Log,
 		},
 	}, nil
@@ -73,7 +79,8 @@ func (c *conversion) layOut(ctx context.Context) (*forward.Work, error) {
 
 // pending lists the outputs of the conversion's part that are not done.
 func (c *conversion) pending() []*spans.Output {
-	return slices.DeleteFunc(slices.Clone(c.Part.Of(c.outputs)), func(o *spans.Output) bool { return c.ledger.Done(o.Path) })
+	return slices.DeleteFunc(slices.Clone(c.Part.Of(c.outputs)),
+		func(o *spans.Output) bool { return c.ledger.Done(o.Path) })
 }
 
 // leftovers lists the outputs of earlier runs that no commit names yet.
@@ -84,11 +91,13 @@ func (c *conversion) leftovers() []ledger.Output {
 	return slices.DeleteFunc(c.ledger.Outputs(), func(o ledger.Output) bool { return o.Committed })
 }
 
-// spareDisk is what is left free of a disk whose size nobody set a budget for: this much, or a twentieth of a small one.
+// spareDisk is what is left free of a disk whose size nobody set a budget for: this much, or a
+// twentieth of a small one.
 const spareDisk = 256 << 20
 
-// freeDisk returns the disk for spools and waiting files: --disk, else the free space less what the results will keep and, as far as
-// least allows, less a reserve. Files of earlier runs count as free, since they are reused. 0 is no bound.
+// freeDisk returns the disk for spools and waiting files: --disk, else the free space less what the
+// results will keep and, as far as least allows, less a reserve. Files of earlier runs count as
+// free, since they are reused. 0 is no bound.
 func (c *conversion) freeDisk(pending []*spans.Output, least int64) (int64, error) {
 	free, known := spool.FreeSpace(c.folder.State.Name())
 	if !known {
@@ -107,7 +116,8 @@ func (c *conversion) freeDisk(pending []*spans.Output, least int64) (int64, erro
 		}
 	}
 	if stays+least > free {
-		return 0, &budget.DiskError{Need: stays + least, Have: free, Folder: c.folder.Root.Name(), Result: stays}
+		return 0, &budget.DiskError{Need: stays + least, Have: free, Folder: c.folder.Root.Name(),
+			Result: stays}
 	}
 	if c.Disk > 0 {
 		return c.Disk, nil
@@ -120,7 +130,8 @@ func (c *conversion) countProgress() {
 	p, ours := c.Progress, c.Part.Of(c.outputs)
 	p.SourceBytes.Store(spans.ProvedBytes(ours))
 	p.OutputFiles.Store(int64(len(ours)))
-	for _, n := range []interface{ Store(int64) }{&p.Fetched, &p.Encoded, &p.Verified, &p.Found, &p.Uploaded, &p.Outputs, &p.OutputBytes} {
+	for _, n := range []interface{ Store(int64) }{&p.Fetched, &p.Encoded, &p.Verified, &p.Found,
+		&p.Uploaded, &p.Outputs, &p.OutputBytes} {
 		n.Store(0)
 	}
 	p.Expect(progress.Read, progress.Encode, progress.Verify)
@@ -161,11 +172,13 @@ func (c *conversion) heldBytes(o *spans.Output) (n int64) {
 	return n
 }
 
-// takeUpSpools takes up the spools that earlier runs have kept, and deletes those of no use: one whose tensors are not as the ledger
-// says, and all of them if they leave too little disk for the others, since the fetcher would wait for ever.
+// takeUpSpools takes up the spools that earlier runs have kept, and deletes those of no use: one
+// whose tensors are not as the ledger says, and all of them if they leave too little disk for the
+// others, since the fetcher would wait for ever.
 func (c *conversion) takeUpSpools(ctx context.Context, f *fetch.Fetcher) error {
 	begun := slices.DeleteFunc(slices.Clone(f.Tasks), func(t *fetch.Task) bool {
-		return len(c.ledger.Tensors(t.Path)) == 0 || c.ledger.Done(t.Path) || !t.Spooled(c.Model.Local)
+		return len(c.ledger.Tensors(t.Path)) == 0 || c.ledger.Done(t.Path) ||
+			!t.Spooled(c.Model.Local)
 	})
 	if !c.fitBeside(f.Room, begun) {
 		begun = nil
@@ -188,7 +201,8 @@ func (c *conversion) takeUpSpools(ctx context.Context, f *fetch.Fetcher) error {
 	return nil
 }
 
-// fitBeside reports whether the spools still to come fit beside the kept ones, however long these are there.
+// fitBeside reports whether the spools still to come fit beside the kept ones, however long these
+// are there.
 func (c *conversion) fitBeside(room *spool.Room, begun []*fetch.Task) bool {
 	kept, pending := map[*spans.Output]bool{}, c.pending()
 	var held int64
@@ -196,12 +210,16 @@ func (c *conversion) fitBeside(room *spool.Room, begun []*fetch.Task) bool {
 		kept[t.Output] = true
 		held += t.Size
 	}
-	demand := budget.NewDemand(pending, spans.Segments(pending, len(c.Model.SHA256)), c.Model.Local, false, 0)
-	return held+demand.Peak(func(o *spans.Output) bool { return !room.InMemory[o] && !kept[o] }) <= room.Disk.Limit
+	demand := budget.NewDemand(pending, spans.Segments(pending, len(c.Model.SHA256)), c.Model.Local,
+		false, 0)
+	return held+demand.Peak(func(o *spans.Output) bool {
+		return !room.InMemory[o] && !kept[o]
+	}) <= room.Disk.Limit
 }
 
 // takeUp takes up one spool, if there is room for it and its bytes are right.
-func (c *conversion) takeUp(ctx context.Context, room *spool.Room, t *fetch.Task) (ok bool, err error) {
+func (c *conversion) takeUp(ctx context.Context, room *spool.Room,
+	t *fetch.Task) (ok bool, err error) {
 	s, err := room.Open(t.Output)
 	if err != nil {
 		if !errors.Is(err, fs.ErrNotExist) {

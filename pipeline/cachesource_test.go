@@ -20,7 +20,8 @@ import (
 	"github.com/df11-convert/df11-convert/pipeline"
 )
 
-// cacheWorld is a world whose source client uses a full shared cache. spoil changes one of its files.
+// cacheWorld is a world whose source client uses a full shared cache. spoil changes one of its
+// files.
 func cacheWorld(t *testing.T) (w *world, log *bytes.Buffer, spoil func(path string, change func([]byte) []byte) (copied string)) {
 	t.Helper()
 	m := hubtest.NewLlama(7, hubtest.ModelOptions{Hidden: 32, Vocab: 256, Layers: 3, ShardBytes: 30_000, Extra: map[string][]byte{
@@ -42,8 +43,8 @@ func cacheWorld(t *testing.T) (w *world, log *bytes.Buffer, spoil func(path stri
 	}
 }
 
-// TestDamagedCache: whatever is wrong with a copy in the shared cache, the log tells, the bytes come from the hub, and the
-// result is the same. The copy stays as it is.
+// TestDamagedCache: whatever is wrong with a copy in the shared cache, the log tells, the bytes
+// come from the hub, and the result is the same. The copy stays as it is.
 func TestDamagedCache(t *testing.T) {
 	t.Parallel()
 	last := func(b []byte) []byte { b[len(b)-1] ^= 1; return b }
@@ -81,8 +82,8 @@ func TestDamagedCache(t *testing.T) {
 	}
 }
 
-// TestVerifyWithDamagedCache: a DF11 model is not blamed for a copy of its original that is damaged, whether a weight shows that or
-// the hash of the file, which ends later.
+// TestVerifyWithDamagedCache: a DF11 model is not blamed for a copy of its original that is
+// damaged, whether a weight shows that or the hash of the file, which ends later.
 func TestVerifyWithDamagedCache(t *testing.T) {
 	for name, at := range map[string]func(size int) int{
 		"model-00001-of-00004.safetensors": func(size int) int { return size / 3 },
@@ -134,7 +135,8 @@ func (s streamEnd) Close() error {
 	return s.ReadCloser.Close()
 }
 
-// TestFilesOfAHubAreStreamedOneByOne: the budget of spools holds what fills up at once when files come in order, and no more.
+// TestFilesOfAHubAreStreamedOneByOne: the budget of spools holds what fills up at once when files
+// come in order, and no more.
 func TestFilesOfAHubAreStreamedOneByOne(t *testing.T) {
 	w, src := newWorld(t, small()), new(oneByOne)
 	w.mustConvert(t, func(o *pipeline.Options) { src.Source, o.Source, o.Memory.Workers = o.Source, src, 8 })
@@ -143,8 +145,8 @@ func TestFilesOfAHubAreStreamedOneByOne(t *testing.T) {
 	}
 }
 
-// TestCacheSnapshot: files that the shared cache holds, behind symbolic links, are read from there and not fetched; a
-// snapshot folder is also a source by its path.
+// TestCacheSnapshot: files that the shared cache holds, behind symbolic links, are read from there
+// and not fetched; a snapshot folder is also a source by its path.
 func TestCacheSnapshot(t *testing.T) {
 	m := small()
 	w := newWorld(t, m)

@@ -17,11 +17,14 @@ func (c *conversion) card(m *metadata.Manifest, p *Report) ([]byte, error) {
 	in := metadata.CardInput{
 		Name: c.cardTitle(), Plan: c.Plan, Component: component(c.Model), Pipeline: c.pipeline(),
 		CardSource: metadata.CardSource{
-			BaseModel: c.baseModel(), Commit: c.baseCommit(), SaidToBe: c.Model.Local && c.baseModel() != "", SourceName: c.Model.Name, Gated: c.Model.Gated != "", Source: c.Model.Card,
+			BaseModel: c.baseModel(), Commit: c.baseCommit(),
+			SaidToBe: c.Model.Local && c.baseModel() != "", SourceName: c.Model.Name,
+			Gated: c.Model.Gated != "", Source: c.Model.Card,
 			PipelineTag: c.Model.PipelineTag, LibraryName: c.Model.LibraryName,
 		},
-		CardSizes: metadata.CardSizes{SourceBytes: p.BF16Bytes, F32Bytes: p.F32Bytes, OutputBytes: p.DF11Bytes},
-		Manifest:  m,
+		CardSizes: metadata.CardSizes{SourceBytes: p.BF16Bytes, F32Bytes: p.F32Bytes,
+			OutputBytes: p.DF11Bytes},
+		Manifest: m,
 	}
 	if c.Push != nil {
 		in.Repo = c.Push.Repo
@@ -51,7 +54,8 @@ func component(m *model.Model) string {
 // pipelineClass matches the name of a class of diffusers' own.
 var pipelineClass = regexp.MustCompile(`^[A-Z][A-Za-z0-9]*$`)
 
-// pipeline is the class of the pipeline that the source is, as its model_index.json states it; "" if it states none.
+// pipeline is the class of the pipeline that the source is, as its model_index.json states it; ""
+// if it states none.
 func (c *conversion) pipeline() string {
 	var index struct {
 		Class any `json:"_class_name"` // a list for a class that comes with the model
@@ -63,8 +67,8 @@ func (c *conversion) pipeline() string {
 	return pipelineClass.FindString(name)
 }
 
-// checkCard makes card and config.json before any work, as far as they do not depend on it, and asks the Hub about the front matter:
-// what they can't be made of would fail at the end.
+// checkCard makes card and config.json before any work, as far as they do not depend on it, and
+// asks the Hub about the front matter: what they can't be made of would fail at the end.
 func (c *conversion) checkCard(ctx context.Context) error {
 	config, err := metadata.Config(c.Plan, c.Model.Listing.Config)
 	if err == nil {

@@ -12,7 +12,8 @@ import (
 
 // hasChart reports whether the result gets a chart: not if the source has a file of that name.
 func (c *conversion) hasChart() bool {
-	return !slices.ContainsFunc(c.Plan.Copied, func(f plan.File) bool { return f.Path == metadata.ChartName })
+	return !slices.ContainsFunc(c.Plan.Copied,
+		func(f plan.File) bool { return f.Path == metadata.ChartName })
 }
 
 // chart draws sizes and exponents for the model card, from the units of the manifest.
@@ -40,7 +41,8 @@ func (c *conversion) chart(m *metadata.Manifest, p *Report) ([]byte, error) {
 	return b, nil
 }
 
-// charted is what a chart shows of a unit. Counts that make no sense, as a strange journal may have them, are left out.
+// charted is what a chart shows of a unit. Counts that make no sense, as a strange journal may have
+// them, are left out.
 func charted(u metadata.Unit) describe.Unit {
 	x := describe.Unit{Path: u.Path, Weights: u.NWeights, NBits: u.CodedBits}
 	if e := u.Exponents; e != nil && e.First >= 0 && e.First <= len(x.Histogram)-len(e.Counts) {

@@ -29,8 +29,8 @@ func copyWorld(t *testing.T) *world {
 
 const copyRoute = "/api/models/*/lfs-files/duplicate"
 
-// TestCopiesFallBack: a copy inside the hub that is refused, fails, or is promised and not made costs an upload and
-// nothing else.
+// TestCopiesFallBack: a copy inside the hub that is refused, fails, or is promised and not made
+// costs an upload and nothing else.
 func TestCopiesFallBack(t *testing.T) {
 	t.Parallel()
 	w := copyWorld(t)
@@ -39,7 +39,8 @@ func TestCopiesFallBack(t *testing.T) {
 	if w.Count("POST", copyRoute) != 1 || w.Count("", "*/resolve/*/tokenizer.model") != 0 {
 		t.Error("the file was not copied inside the hub")
 	}
-	plain := newWorld(t, withToken(), hubtest.WithLFSThreshold(20_000)) // where no file has a hash of Xet
+	// where no file has a hash of Xet
+	plain := newWorld(t, withToken(), hubtest.WithLFSThreshold(20_000))
 	plain.mustConvert(t)
 	sameFiles(t, plain.target(), want)
 	if plain.Count("", "*/resolve/*/tokenizer.model") == 0 {
@@ -67,7 +68,8 @@ func TestCopiesFallBack(t *testing.T) {
 
 var jsonAnswer = hubtest.Header{"Content-Type": "application/json"}
 
-// TestCorruptCopiedFile: wrong bytes of a file that is carried over are noticed by its hash, and read again.
+// TestCorruptCopiedFile: wrong bytes of a file that is carried over are noticed by its hash, and
+// read again.
 func TestCorruptCopiedFile(t *testing.T) {
 	for _, times := range []int{1, always} {
 		w := newWorld(t, withToken(), hubtest.WithLFSThreshold(20_000))
@@ -103,8 +105,8 @@ func manyCopies() *hubtest.Model {
 // copyDisk is a budget that holds two of the files, and an output.
 const copyDisk = 2_200_000
 
-// TestCopiesKeepToTheDisk: with --push alone, files that are carried over never take more of the disk than there is, and
-// what arrives is the same. The plan says so.
+// TestCopiesKeepToTheDisk: with --push alone, files that are carried over never take more of the
+// disk than there is, and what arrives is the same. The plan says so.
 func TestCopiesKeepToTheDisk(t *testing.T) {
 	w, work := newWorld(t, manyCopies(), hubtest.WithLFSThreshold(500_000)), filepath.Join(t.TempDir(), "work")
 	var most atomic.Int64
@@ -135,7 +137,8 @@ func TestCopiesKeepToTheDisk(t *testing.T) {
 // journalRoom is for the run's own notes.
 const journalRoom = 100_000
 
-// folderBytes adds up the sizes of files. Files come and go meanwhile, so it looks until it has seen the same twice.
+// folderBytes adds up the sizes of files. Files come and go meanwhile, so it looks until it has
+// seen the same twice.
 func folderBytes(dir string) int64 {
 	type sight struct {
 		names string
@@ -159,7 +162,8 @@ func folderBytes(dir string) int64 {
 	}
 }
 
-// TestCopyLargerThanTheDisk: a file that no disk budget holds is refused before any work, unless the Hub can copy it.
+// TestCopyLargerThanTheDisk: a file that no disk budget holds is refused before any work, unless
+// the Hub can copy it.
 func TestCopyLargerThanTheDisk(t *testing.T) {
 	large := func() *hubtest.Model {
 		return hubtest.NewLlama(7, hubtest.ModelOptions{Hidden: 32, Vocab: 256, Layers: 2, Extra: map[string][]byte{

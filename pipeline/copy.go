@@ -21,7 +21,8 @@ import (
 	"github.com/df11-convert/df11-convert/internal/target"
 )
 
-// A copier brings over the files that the result takes from the source as they are, each checked against its published hash.
+// A copier brings over the files that the result takes from the source as they are, each checked
+// against its published hash.
 type copier struct {
 	*conversion
 	files []plan.File
@@ -36,7 +37,8 @@ func (c *conversion) copier(disk int64) *copier {
 	return &copier{c, c.carried(), disk}
 }
 
-// copyAll copies a few files at once, as many as the disk budget holds: those that do not stay go as soon as they are uploaded.
+// copyAll copies a few files at once, as many as the disk budget holds: those that do not stay go
+// as soon as they are uploaded.
 func (k *copier) copyAll(ctx context.Context) ([]target.SideFile, error) {
 	disk := spool.NewBudget(k.disk)
 	inside := k.duplicate(ctx)
@@ -44,7 +46,8 @@ func (k *copier) copyAll(ctx context.Context) ([]target.SideFile, error) {
 	g, gctx := errgroup.WithContext(ctx)
 	g.SetLimit(budget.Uploads)
 	for i, f := range k.files {
-		out[i] = target.SideFile{OutputFile: metadata.OutputFile{Path: f.Path, Kind: metadata.KindCopied, Size: f.Size}}
+		out[i] = target.SideFile{OutputFile: metadata.OutputFile{Path: f.Path,
+			Kind: metadata.KindCopied, Size: f.Size}}
 		if sha, ok := inside[f.Path]; ok {
 			out[i].SHA256, out[i].Remote = sha, true
 			continue
@@ -69,7 +72,8 @@ func (k *copier) copyAll(ctx context.Context) ([]target.SideFile, error) {
 func (k *copier) carry(ctx context.Context, s target.SideFile) (sha string, err error) {
 	s.SHA256, err = k.copy(ctx, s)
 	for reads := 1; brokenFile(err) != "" && reads < sourceReads && ctx.Err() == nil; reads++ {
-		k.Log.Warn("source file is not what was published, reading it again", "file", s.Path, "err", err)
+		k.Log.Warn("source file is not what was published, reading it again", "file", s.Path, "err",
+			err)
 		s.SHA256, err = k.copy(ctx, s)
 	}
 	if err != nil {
@@ -108,7 +112,8 @@ func (k *copier) copy(ctx context.Context, s target.SideFile) (sha string, err e
 
 // check refuses a disk that does not hold the largest file, unless the Hub can copy it.
 func (k *copier) check(ctx context.Context) error {
-	large := slices.DeleteFunc(slices.Clone(k.files), func(f plan.File) bool { return fits(f, k.disk) == nil })
+	large := slices.DeleteFunc(slices.Clone(k.files),
+		func(f plan.File) bool { return fits(f, k.disk) == nil })
 	if len(large) == 0 {
 		return nil
 	}
@@ -129,10 +134,12 @@ func fits(f plan.File, limit int64) error {
 	return nil
 }
 
-// duplicates lists the large files that the Hub may be able to copy from the source's store to the target's.
+// duplicates lists the large files that the Hub may be able to copy from the source's store to the
+// target's.
 func (k *copier) duplicates(ctx context.Context) (list []hub.FileInfo) {
 	src := k.Source.Hub()
-	if k.sendAll || k.Push == nil || k.folder.Stays || src == nil || src.Endpoint() != k.Push.Hub.Endpoint() {
+	if k.sendAll || k.Push == nil || k.folder.Stays || src == nil ||
+		src.Endpoint() != k.Push.Hub.Endpoint() {
 		return nil
 	}
 	tree, err := src.Tree(ctx, k.Model.ID, k.Model.Commit)
@@ -147,8 +154,8 @@ func (k *copier) duplicates(ctx context.Context) (list []hub.FileInfo) {
 	return list
 }
 
-// duplicate has the Hub copy large files, and gives the sha256 of those that it did, by path. Anything that goes wrong only
-// means that they are fetched and uploaded instead.
+// duplicate has the Hub copy large files, and gives the sha256 of those that it did, by path.
+// Anything that goes wrong only means that they are fetched and uploaded instead.
 func (k *copier) duplicate(ctx context.Context) map[string]string {
 	ask := k.duplicates(ctx)
 	if len(ask) == 0 {

@@ -18,7 +18,8 @@ func (w *world) corrupted(n int) {
 	w.Inject(hubtest.Fault{Name: "corrupt", Nth: n})
 }
 
-// TestRangesThenStreamed: what was made of ranges is proved, and not called streamed because a later run streams the rest.
+// TestRangesThenStreamed: what was made of ranges is proved, and not called streamed because a
+// later run streams the rest.
 func TestRangesThenStreamed(t *testing.T) {
 	t.Parallel()
 	want := reference(t, mediumHead())
@@ -46,8 +47,9 @@ func TestRangesThenStreamed(t *testing.T) {
 	}
 }
 
-// TestWrongFileLeavesNoTensors: a file that turns out to be wrong takes its tensors with it from the spools of units that other
-// files belong to as well, so that the next attempt does not meet them again.
+// TestWrongFileLeavesNoTensors: a file that turns out to be wrong takes its tensors with it from
+// the spools of units that other files belong to as well, so that the next attempt does not meet
+// them again.
 func TestWrongFileLeavesNoTensors(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, scattered())
@@ -68,7 +70,8 @@ func TestWrongFileLeavesNoTensors(t *testing.T) {
 	checkPublished(t, w)
 }
 
-// TestOneWrongBitIsNoWrongModel: whichever answer to verify or decode has a wrong bit, it is read again before anything is told.
+// TestOneWrongBitIsNoWrongModel: whichever answer to verify or decode has a wrong bit, it is read
+// again before anything is told.
 func TestOneWrongBitIsNoWrongModel(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, hubtest.NewLlama(5, hubtest.ModelOptions{Hidden: 256, Intermediate: 512, Vocab: 64, Layers: 1, Extra: noPicture}))

@@ -14,7 +14,8 @@ type DecodeOptions struct {
 	back.Pair // without an original, its headers and hashes come from the manifest
 
 	OutDir string
-	// Force lets weights of others in OutDir stay, and replaces those with the names of the original's.
+	// Force lets weights of others in OutDir stay, and replaces those with the names of the
+	// original's.
 	Force    bool
 	Workers  int
 	Progress *progress.Counters
@@ -26,13 +27,15 @@ type DecodeReport struct {
 	Folder string `json:"folder"`
 	Files  int    `json:"files"`
 	Bytes  int64  `json:"bytes"`
-	There  int    `json:"files_there"` // of Files: they were in the folder already, with the right sha256
+	// of Files: they were in the folder already, with the right sha256
+	There int `json:"files_there"`
 	// Consulted: headers and hashes came from the original, not from the DF11 model's own manifest.
 	Consulted bool `json:"original_consulted"`
 }
 
-// Decode writes the original weight files again. Each gets its name only if its sha256 is the original's. Files that are there
-// already, with that sha256, stay: a run that was stopped is continued.
+// Decode writes the original weight files again. Each gets its name only if its sha256 is the
+// original's. Files that are there already, with that sha256, stay: a run that was stopped is
+// continued.
 func Decode(ctx context.Context, opt DecodeOptions) (*DecodeReport, error) {
 	if opt.Progress == nil {
 		opt.Progress = new(progress.Counters)

@@ -15,13 +15,15 @@ import (
 	"github.com/df11-convert/df11-convert/pipeline"
 )
 
-// TestDiskFull: on a disk that is too small the run ends with an error that says so, leaves no half-written file under
-// an output's name, and goes on once there is room. Without the right to mount one, the disk fills up in the stage that
-// compares, where the options let a test in. The model has more outputs than can be on their way when the disk fills up.
+// TestDiskFull: on a disk that is too small the run ends with an error that says so, leaves no
+// half-written file under an output's name, and goes on once there is room. Without the right to
+// mount one, the disk fills up in the stage that compares, where the options let a test in. The
+// model has more outputs than can be on their way when the disk fills up.
 func TestDiskFull(t *testing.T) {
 	want := reference(t, deep())
 	w, disk := newWorld(t, deep()), t.TempDir()
-	w.change = append(w.change, func(o *pipeline.Options) { o.Disk = 1 << 30 }) // more than there is
+	// more than there is
+	w.change = append(w.change, func(o *pipeline.Options) { o.Disk = 1 << 30 })
 	full, room := smallDisk(t, w, disk)
 	_, err := w.convert(t.Context(), t, filepath.Join(disk, "work"), full)
 	if err == nil || !atomicfile.IsNoSpace(err) {
@@ -46,8 +48,8 @@ func TestDiskFull(t *testing.T) {
 	sameFiles(t, w.target(), want)
 }
 
-// smallDisk makes dir a file system of 8 MiB; full fills it up once the first output is there, room empties it again.
-// Where no disk may be mounted, full makes the run meet the same error.
+// smallDisk makes dir a file system of 8 MiB; full fills it up once the first output is there, room
+// empties it again. Where no disk may be mounted, full makes the run meet the same error.
 func smallDisk(t *testing.T, w *world, dir string) (full func(*pipeline.Options), room func()) {
 	t.Helper()
 	if err := syscall.Mount("tmpfs", dir, "tmpfs", 0, "size=8m"); err != nil {

@@ -1,8 +1,10 @@
-// Package pipeline converts, verifies and decodes models. There are two ways: forward, from a source to its outputs
-// (internal/forward), and back, from outputs to the source files (internal/back). It does not know flags, terminals or exit codes, and
-// it holds no rule of the DF11 format.
+// Package pipeline converts, verifies and decodes models. There are two ways: forward, from a
+// source to its outputs (internal/forward), and back, from outputs to the source files
+// (internal/back). It does not know flags, terminals or exit codes, and it holds no rule of the
+// DF11 format.
 //
-// A conversion finds out what is done, goes forward for what is missing, and back for source files that no single pass has hashed:
+// A conversion finds out what is done, goes forward for what is missing, and back for source files
+// that no single pass has hashed:
 //
 //	prepare (prepare.go): what do the targets hold?  ─▶ one ledger
 //	     ▼
@@ -14,7 +16,8 @@
 //	     ▼
 //	finish (finish.go): index, copied files, card, manifest, config.json last
 //
-// pipeline.go shows the whole way; retry.go decides after a failed attempt. A verification (verify.go) at level full is the way
-// forward without encoding; at level proof it is the way back, into nothing, and a decoding (decode.go) is the way back into files.
-// What bounds memory and disk, and what a resume guarantees, is told in docs/design.md.
+// pipeline.go shows the whole way; retry.go decides after a failed attempt. A verification
+// (verify.go) at level full is the way forward without encoding; at level proof it is the way back,
+// into nothing, and a decoding (decode.go) is the way back into files. What bounds memory and disk,
+// and what a resume guarantees, is told in docs/design.md.
 package pipeline

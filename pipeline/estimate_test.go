@@ -44,8 +44,8 @@ func estimated(t *testing.T, dir string, opt plan.Options, maxBytes int64) *esti
 	return e
 }
 
-// TestEstimateSampled: on models that are larger than what may be read, the estimate is within 0.5 % of the result; where nothing may be
-// read, the usual ratio is assumed, within 3 %.
+// TestEstimateSampled: on models that are larger than what may be read, the estimate is within 0.5
+// % of the result; where nothing may be read, the usual ratio is assumed, within 3 %.
 func TestEstimateSampled(t *testing.T) {
 	t.Parallel()
 	for name, known := range map[string]*hubtest.Model{
@@ -103,7 +103,8 @@ func TestEstimateUpCast(t *testing.T) {
 	}
 }
 
-// TestEstimateLimit: planning a model on the Hub, headers and small files included, takes no more than 8 MB of it.
+// TestEstimateLimit: planning a model on the Hub, headers and small files included, takes no more
+// than 8 MB of it.
 func TestEstimateLimit(t *testing.T) {
 	w := newWorld(t, hubtest.NewLlama(3, hubtest.ModelOptions{Layers: 4, Hidden: 512, Intermediate: 1408, Heads: 8, Vocab: 8192, ShardBytes: 4 << 20}))
 	c := w.client(t, func(o *hub.Options) { o.RangeBytes = 1 << 20 })

@@ -21,8 +21,8 @@ import (
 	"github.com/df11-convert/df11-convert/pipeline"
 )
 
-// widened gives the files of a model with F32 in place of BF16. inexact says how many values from which on, of which
-// tensor, get a bit that BF16 has no room for.
+// widened gives the files of a model with F32 in place of BF16. inexact says how many values from
+// which on, of which tensor, get a bit that BF16 has no room for.
 func widened(t *testing.T, m *hubtest.Model, inexact map[string][2]int) map[string][]byte {
 	t.Helper()
 	files := m.Files()
@@ -87,8 +87,8 @@ const head = "lm_head.weight"
 
 var inexactHead = map[string][2]int{head: {1_000_000, 3}}
 
-// TestInexactIsRefusedAgain: what does not fit BF16 is refused with the same count however often it is tried and whatever
-// the run before has kept.
+// TestInexactIsRefusedAgain: what does not fit BF16 is refused with the same count however often it
+// is tried and whatever the run before has kept.
 func TestInexactIsRefusedAgain(t *testing.T) {
 	t.Parallel()
 	for name, change := range map[string]func(*pipeline.Options){"disk": onDisk, "memory": func(*pipeline.Options) {}} {
@@ -106,8 +106,8 @@ func TestInexactIsRefusedAgain(t *testing.T) {
 	}
 }
 
-// TestWrongBitIsNotInexact: a bit that is wrong on its way may make a value that BF16 cannot hold. The file is read again before that is
-// said of the source.
+// TestWrongBitIsNotInexact: a bit that is wrong on its way may make a value that BF16 cannot hold.
+// The file is read again before that is said of the source.
 func TestWrongBitIsNotInexact(t *testing.T) {
 	t.Parallel()
 	calm, said := newCalm(t, f32WorldOf(t, several(), nil)), 0
@@ -131,7 +131,8 @@ func TestWrongBitIsNotInexact(t *testing.T) {
 	}
 }
 
-// TestSampledInexact: a sample that shows values that do not fit BF16 is reason enough to refuse the plan.
+// TestSampledInexact: a sample that shows values that do not fit BF16 is reason enough to refuse
+// the plan.
 func TestSampledInexact(t *testing.T) {
 	t.Parallel()
 	dir := writeModel(t, mediumHead())
@@ -144,7 +145,8 @@ func TestSampledInexact(t *testing.T) {
 	}
 }
 
-// patientSource waits, from some byte on, until it is told to end; half a minute is for tests that would wait for ever.
+// patientSource waits, from some byte on, until it is told to end; half a minute is for tests that
+// would wait for ever.
 type patientSource struct {
 	model.Source
 	from  int64
@@ -169,7 +171,8 @@ type readFunc func([]byte) (int, error)
 
 func (f readFunc) Read(p []byte) (int, error) { return f(p) }
 
-// TestScattererErrorEndsTheRead: an error in what arrived is not held up by a source that lets the next bytes wait.
+// TestScattererErrorEndsTheRead: an error in what arrived is not held up by a source that lets the
+// next bytes wait.
 func TestScattererErrorEndsTheRead(t *testing.T) {
 	t.Parallel()
 	files := widened(t, mediumHead(), map[string][2]int{"model.embed_tokens.weight": {5, 1}})

@@ -15,8 +15,9 @@ import (
 	"github.com/df11-convert/df11-convert/pipeline"
 )
 
-// ends are the faults on which a conversion ends, and with which error; all others it survives. Behind a comma stands how often
-// the fault acts, if it is not once. What each call of the client does is in hub's own TestFaults, for every fault, once and always.
+// ends are the faults on which a conversion ends, and with which error; all others it survives.
+// Behind a comma stands how often the fault acts, if it is not once. What each call of the client
+// does is in hub's own TestFaults, for every fault, once and always.
 var ends = map[string]error{
 	"504, always":              errAny,
 	"429-bare, always":         hub.ErrRateLimited,
@@ -61,7 +62,8 @@ var (
 	errSource = errors.New("a pipeline.BrokenSourceError")
 )
 
-// inStream is a read of weights that are on their way through the stages: those before it are of headers.
+// inStream is a read of weights that are on their way through the stages: those before it are of
+// headers.
 const inStream = 7
 
 // reads are the faults of what the storage host sends.
@@ -69,16 +71,17 @@ var reads = strings.Fields("cdn-500 cdn-503 reset cut short chunked corrupt igno
 
 const always = hubtest.Always
 
-// elsewhere are the faults that no conversion of TestFaults can meet, with the test that holds them.
+// elsewhere are the faults that no conversion of TestFaults can meet, with the test that holds
+// them.
 var elsewhere = map[string]string{
 	"mirror":           "it leads to the public hub; hub tests it with one of its own",
 	"branch-409":       "it takes a refresh; hub tests it",
 	"branch-404-after": "it takes a refresh; hub tests it",
 }
 
-// TestFaults: with each fault of the test hub, a conversion ends with the right bytes or with the right error, shows no token, names
-// nothing twice, leaves nothing running, and never a config.json on the way. Where it failed, the same call without the fault ends
-// with the right bytes.
+// TestFaults: with each fault of the test hub, a conversion ends with the right bytes or with the
+// right error, shows no token, names nothing twice, leaves nothing running, and never a config.json
+// on the way. Where it failed, the same call without the fault ends with the right bytes.
 func TestFaults(t *testing.T) {
 	t.Parallel()
 	want := reference(t, small())
@@ -98,7 +101,8 @@ func TestFaults(t *testing.T) {
 			if slices.Contains(reads, fault) {
 				f.Nth = inStream
 			}
-			if strings.Contains(fault, "stall") || fault == "slow" { // which end only by the client's patience
+			// which end only by the client's patience
+			if strings.Contains(fault, "stall") || fault == "slow" {
 				w.hub = append(w.hub, func(o *hub.Options) { o.StallTimeout = 400 * time.Millisecond })
 			}
 			w.Inject(f)
@@ -138,8 +142,8 @@ func checkFault(t *testing.T, w *world, fault string, err, want error) {
 	w.unfinished(t)
 }
 
-// TestCorruptHeader: a header that is broken on its way is noticed, also where it still is a header: the plan would be
-// another one than the file's.
+// TestCorruptHeader: a header that is broken on its way is noticed, also where it still is a
+// header: the plan would be another one than the file's.
 func TestCorruptHeader(t *testing.T) {
 	oneFile := func() *hubtest.Model { return hubtest.NewLlama(9, hubtest.ModelOptions{Hidden: 32, Vocab: 256}) }
 	want := reference(t, oneFile())

@@ -12,7 +12,8 @@ import (
 	"github.com/df11-convert/df11-convert/internal/target"
 )
 
-// complete brings over what is copied, makes everything else beside the weights, and has each target take the result.
+// complete brings over what is copied, makes everything else beside the weights, and has each
+// target take the result.
 func (c *conversion) complete(ctx context.Context) (*Report, error) {
 	c.freeBuffers()
 	sources, err := c.sourceFiles()
@@ -28,7 +29,8 @@ func (c *conversion) complete(ctx context.Context) (*Report, error) {
 		return nil, err
 	}
 	report := c.report()
-	report.Verified = report.Weights // what this run has not compared is in a source file that it has rebuilt
+	// what this run has not compared is in a source file that it has rebuilt
+	report.Verified = report.Weights
 	for _, f := range sources {
 		if f.Integrity == metadata.Proof {
 			report.Rebuilt++
@@ -47,7 +49,8 @@ func (c *conversion) complete(ctx context.Context) (*Report, error) {
 	result := &target.Result{
 		Files: files, Outputs: c.ledger.Outputs(),
 		Summary: fmt.Sprintf("Add %s as DF11", c.Model.ID),
-		Description: fmt.Sprintf("Made by df11-convert %s from %s at %s; every weight was decoded again and compared.",
+		Description: fmt.Sprintf(
+			"Made by df11-convert %s from %s at %s; every weight was decoded again and compared.",
 			c.Version, c.Model.ID, cmp.Or(c.Model.Commit, "an unpinned revision")),
 	}
 	if c.folder.Stays {
@@ -55,7 +58,8 @@ func (c *conversion) complete(ctx context.Context) (*Report, error) {
 			return nil, err
 		}
 		if c.folder.CardStays {
-			c.Log.Warn("the card in " + c.OutDir + " is not of this program and stays as it is; --force overwrites it")
+			c.Log.Warn("the card in " + c.OutDir +
+				" is not of this program and stays as it is; --force overwrites it")
 		}
 	}
 	if c.repo != nil {
@@ -63,16 +67,18 @@ func (c *conversion) complete(ctx context.Context) (*Report, error) {
 			return nil, err
 		}
 		if c.repo.Found().CardStays {
-			c.Log.Warn("the card of " + c.repo.Repo + " is not of this program and stays as it is; --force overwrites it")
+			c.Log.Warn("the card of " + c.repo.Repo +
+				" is not of this program and stays as it is; --force overwrites it")
 		}
 		report.TargetCommit = c.repo.LastCommit()
 	}
 	return report, nil
 }
 
-// sideFiles lists everything beside the weights, in the order in which it appears: config.json last, and the manifest, which
-// lists the others, before it.
-func (c *conversion) sideFiles(files []target.SideFile, m *metadata.Manifest, report *Report) ([]target.SideFile, error) {
+// sideFiles lists everything beside the weights, in the order in which it appears: config.json
+// last, and the manifest, which lists the others, before it.
+func (c *conversion) sideFiles(files []target.SideFile, m *metadata.Manifest,
+	report *Report) ([]target.SideFile, error) {
 	if index := metadata.RemainderIndex(c.Plan); index != nil {
 		files = append(files, target.NewSideFile(c.Plan.RemainderIndex, metadata.KindIndex, index))
 	}
@@ -105,7 +111,8 @@ func (c *conversion) sideFiles(files []target.SideFile, m *metadata.Manifest, re
 	if err != nil {
 		return nil, err
 	}
-	return slices.Insert(files, len(files)-min(1, len(config)), target.NewSideFile(metadata.ManifestName, "", manifest)), nil
+	return slices.Insert(files, len(files)-min(1, len(config)),
+		target.NewSideFile(metadata.ManifestName, "", manifest)), nil
 }
 
 // sourceFiles says for the manifest what is known of each weight file.
@@ -117,7 +124,8 @@ func (c *conversion) sourceFiles() ([]metadata.SourceFile, error) {
 			return nil, fmt.Errorf("source file %s: its hash was never checked", w.Path)
 		}
 		out = append(out, metadata.SourceFile{
-			Path: w.Path, Size: w.Size, SHA256: known.SHA256, Integrity: known.Integrity, Header: string(w.Header.Raw),
+			Path: w.Path, Size: w.Size, SHA256: known.SHA256, Integrity: known.Integrity,
+			Header: string(w.Header.Raw),
 		})
 	}
 	return out, nil

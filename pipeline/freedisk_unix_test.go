@@ -14,8 +14,8 @@ import (
 	"github.com/df11-convert/df11-convert/internal/target"
 )
 
-// TestWhatIsLeftOverCountsAsFree: what earlier runs have left on the disk, in kept spools and in finished files that go, is room for
-// the run that takes it over; what only the target has is not.
+// TestWhatIsLeftOverCountsAsFree: what earlier runs have left on the disk, in kept spools and in
+// finished files that go, is room for the run that takes it over; what only the target has is not.
 func TestWhatIsLeftOverCountsAsFree(t *testing.T) {
 	const much = 1 << 50 // more than any disk
 	free := func(stays bool, leftover ledger.Place, held ...ledger.Tensor) int64 {
@@ -30,7 +30,8 @@ func TestWhatIsLeftOverCountsAsFree(t *testing.T) {
 		must(t, c.ledger.AddTensors(held))
 		n, err := c.freeDisk(outputs, 0)
 		must(t, err)
-		if outputs[0].Size = 1e18; stays { // whatever is free, the same is needed, and the sum is right
+		// whatever is free, the same is needed, and the sum is right
+		if outputs[0].Size = 1e18; stays {
 			_, err := c.freeDisk(outputs, 2e18)
 			if e := (*budget.DiskError)(nil); !errors.As(err, &e) || e.Need != 3e18 || e.Result != 1e18 || !strings.HasPrefix(e.Error(), folder.Root.Name()+": ") ||
 				!strings.Contains(e.Error(), " needed (1000000 TB result, 2000000 TB temporary): ") {

@@ -58,8 +58,8 @@ func readFile(t *testing.T, name string) []byte {
 	return b
 }
 
-// TestGoldenModels: every unit file equals the official compressor's byte for byte, for any number of workers, and the
-// remainder holds the same tensors.
+// TestGoldenModels: every unit file equals the official compressor's byte for byte, for any number
+// of workers, and the remainder holds the same tensors.
 func TestGoldenModels(t *testing.T) {
 	t.Parallel()
 	for _, known := range goldenModels {
@@ -161,7 +161,8 @@ func verifyAs(t *testing.T, df11, source string, level pipeline.Level, opt plan.
 	})
 }
 
-// TestVerifyLevels: every level accepts a good folder, and the official compressor's own output as well.
+// TestVerifyLevels: every level accepts a good folder, and the official compressor's own output as
+// well.
 func TestVerifyLevels(t *testing.T) {
 	for _, known := range goldenModels {
 		source, out := filepath.Join(goldenE2E, known, "source"), t.TempDir()
@@ -178,7 +179,8 @@ func TestVerifyLevels(t *testing.T) {
 	}
 }
 
-// TestVerifyFindsOneBit: one flipped bit in any byte of a unit's code or sign_mantissa, or in a copied tensor, is found.
+// TestVerifyFindsOneBit: one flipped bit in any byte of a unit's code or sign_mantissa, or in a
+// copied tensor, is found.
 func TestVerifyFindsOneBit(t *testing.T) {
 	source, out := filepath.Join(goldenE2E, "qknorm", "source"), t.TempDir()
 	if _, err := convertLocal(t, source, out, plan.Options{PatternDict: goldenDict(t, "qknorm")}, nil); err != nil {
@@ -204,14 +206,14 @@ func TestVerifyFindsOneBit(t *testing.T) {
 	}
 }
 
-// unread tells whether a level may overlook a byte of a tensor: decoding alone does not read every byte of these, and a
-// proof does not compare with the manifest's hashes.
+// unread tells whether a level may overlook a byte of a tensor: decoding alone does not read every
+// byte of these, and a proof does not compare with the manifest's hashes.
 func unread(name string, level pipeline.Level) bool {
 	return level == pipeline.LevelProof && (strings.HasSuffix(name, ".gaps") || strings.HasSuffix(name, ".luts"))
 }
 
-// TestVerifyComparesSizes: a weight file of a folder that has another size than the manifest says is found at every level, although its
-// tensors are the same.
+// TestVerifyComparesSizes: a weight file of a folder that has another size than the manifest says
+// is found at every level, although its tensors are the same.
 func TestVerifyComparesSizes(t *testing.T) {
 	dir, out := writeModel(t, small()), localResult(t, small())
 	name := filepath.Join(out, "lm_head.safetensors")
@@ -225,8 +227,8 @@ func TestVerifyComparesSizes(t *testing.T) {
 	}
 }
 
-// TestDecodeKeepsF32: tensors of F32 that are stored as they were, beside weights of BF16, are decoded as they were by the manifest
-// alone.
+// TestDecodeKeepsF32: tensors of F32 that are stored as they were, beside weights of BF16, are
+// decoded as they were by the manifest alone.
 func TestDecodeKeepsF32(t *testing.T) {
 	files := small().Files()
 	var names []string

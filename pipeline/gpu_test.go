@@ -32,8 +32,8 @@ func answers(errs ...error) gpu {
 
 var errGPULost = fmt.Errorf("%w: cuLaunchKernel: out of memory", verify.ErrGPULost)
 
-// TestGPULost: without its GPU a run goes on, makes the same files, and says of no unit that a GPU has proved it
-// that none has.
+// TestGPULost: without its GPU a run goes on, makes the same files, and says of no unit that a GPU
+// has proved it that none has.
 func TestGPULost(t *testing.T) {
 	want := reference(t, small())
 	for nProved, results := range map[int64][]error{0: {errGPULost}, 1: {nil, errGPULost}} {
@@ -68,7 +68,8 @@ func TestGPUFails(t *testing.T) {
 	}
 }
 
-// TestGPUProofStays: a run without a GPU on a finished target leaves it as it is, with what a GPU has proved before.
+// TestGPUProofStays: a run without a GPU on a finished target leaves it as it is, with what a GPU
+// has proved before.
 func TestGPUProofStays(t *testing.T) {
 	w := newWorld(t, small())
 	w.mustConvert(t, func(o *pipeline.Options) { o.GPU = answers(nil) })

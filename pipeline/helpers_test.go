@@ -73,8 +73,9 @@ func newWorld(t *testing.T, m *hubtest.Model, opts ...hubtest.Option) *world {
 	return w
 }
 
-// ResetLog forgets all requests. sourceBytes then leaves out, too, what clients that were stopped have sent and the server sees
-// only now: they have closed their connections, but the server still reads what was written to them.
+// ResetLog forgets all requests. sourceBytes then leaves out, too, what clients that were stopped
+// have sent and the server sees only now: they have closed their connections, but the server still
+// reads what was written to them.
 func (w *world) ResetLog() {
 	w.since = w.era
 	w.Server.ResetLog()
@@ -108,8 +109,8 @@ func (w *world) client(t *testing.T, change ...func(*hub.Options)) *hub.Client {
 	return c
 }
 
-// convert runs a whole conversion from the hub to the hub with nothing left of earlier ones in memory; work is the
-// folder for what is on its way.
+// convert runs a whole conversion from the hub to the hub with nothing left of earlier ones in
+// memory; work is the folder for what is on its way.
 func (w *world) convert(ctx context.Context, t *testing.T, work string, change ...func(*pipeline.Options)) (*pipeline.Report, error) {
 	t.Helper()
 	c := w.client(t)
@@ -127,7 +128,8 @@ func (w *world) convert(ctx context.Context, t *testing.T, work string, change .
 	return pipeline.Run(ctx, opt)
 }
 
-// openModel opens a repo, with @revision behind it if that is not main, and makes the plan of its conversion.
+// openModel opens a repo, with @revision behind it if that is not main, and makes the plan of its
+// conversion.
 func openModel(ctx context.Context, c *hub.Client, repo string, opt plan.Options) (model.Source, *model.Model, *plan.Plan, error) {
 	repo, revision, _ := strings.Cut(repo, "@")
 	src, known, err := model.OpenHub(ctx, c, repo, revision, opt)
@@ -159,8 +161,8 @@ func (w *world) mustConvert(t *testing.T, change ...func(*pipeline.Options)) *pi
 	return r
 }
 
-// namesItsCommit fails the test if a finished result is not at the commit that the report names, with the manifest that it
-// names.
+// namesItsCommit fails the test if a finished result is not at the commit that the report names,
+// with the manifest that it names.
 func (w *world) namesItsCommit(t *testing.T, r *pipeline.Report) {
 	t.Helper()
 	if r.Repo == "" || r.Part != "" {
@@ -175,8 +177,8 @@ func (w *world) namesItsCommit(t *testing.T, r *pipeline.Report) {
 	}
 }
 
-// target is what the target's main holds. Its manifest is taken as if all source files had been streamed: whether they were, or
-// rebuilt, is the one thing that differs after a kill.
+// target is what the target's main holds. Its manifest is taken as if all source files had been
+// streamed: whether they were, or rebuilt, is the one thing that differs after a kill.
 func (w *world) target() map[string]hubtest.File {
 	files := w.Files(targetRepo, "main")
 	if b, err := w.ReadFile(targetRepo, "main", metadata.ManifestName); err == nil {
@@ -252,7 +254,8 @@ func (l *outputLog) take() []string {
 	return files
 }
 
-// noPicture makes a model bring the card's picture itself: drawing one takes longer than the rest of a tiny conversion.
+// noPicture makes a model bring the card's picture itself: drawing one takes longer than the rest
+// of a tiny conversion.
 var noPicture = map[string][]byte{"df11.png": []byte("a picture")}
 
 // small is a model of two layers in several files, with a unit that lies in more than one of them.
@@ -312,18 +315,21 @@ func writeFiles(t *testing.T, dir string, files map[string][]byte) {
 	}
 }
 
-// labelGoroutines marks every goroutine that a test starts from now on, so that noGoroutines finds those of this test.
+// labelGoroutines marks every goroutine that a test starts from now on, so that noGoroutines finds
+// those of this test.
 func labelGoroutines(t *testing.T) {
 	pprof.SetGoroutineLabels(pprof.WithLabels(t.Context(), pprof.Labels("test", topTest(t))))
 }
 
-// topTest is the name of the test without its subtest: subtests share a label, and never run at once.
+// topTest is the name of the test without its subtest: subtests share a label, and never run at
+// once.
 func topTest(t *testing.T) string {
 	name, _, _ := strings.Cut(t.Name(), "/")
 	return name
 }
 
-// noGoroutines fails the test if it still runs something of the module. What was canceled gets a moment to end.
+// noGoroutines fails the test if it still runs something of the module. What was canceled gets a
+// moment to end.
 func noGoroutines(t *testing.T) {
 	t.Helper()
 	var left []string
@@ -335,7 +341,8 @@ func noGoroutines(t *testing.T) {
 	t.Errorf("%d stacks are left, the first is\n%s", len(left), left[0])
 }
 
-// ourGoroutines lists the stacks of the test that hold a frame of the module outside tests and the test hub.
+// ourGoroutines lists the stacks of the test that hold a frame of the module outside tests and the
+// test hub.
 func ourGoroutines(t *testing.T) (found []string) {
 	t.Helper()
 	var profile bytes.Buffer
@@ -363,7 +370,8 @@ func isOurs(frame string) bool {
 		!strings.Contains(frame, module+"internal/hubtest.")
 }
 
-// openFiles counts the process's open files below dir, deleted ones included, and their bytes. Only Linux can tell.
+// openFiles counts the process's open files below dir, deleted ones included, and their bytes. Only
+// Linux can tell.
 func openFiles(t *testing.T, dir string) (n int, nBytes int64) {
 	t.Helper()
 	entries, _ := os.ReadDir("/proc/self/fd")
@@ -392,7 +400,8 @@ func flipLastTensor(t *testing.T, file []byte, name string) {
 	file[h.DataStart()+x.End-1] ^= 1
 }
 
-// renameTensor answers with the right bytes but for one letter in the name of a norm, which leaves the header a header.
+// renameTensor answers with the right bytes but for one letter in the name of a norm, which leaves
+// the header a header.
 func renameTensor(x *hubtest.Exchange) {
 	rec := httptest.NewRecorder()
 	x.Next(rec)
@@ -413,8 +422,8 @@ func stride(n int) int {
 	return n
 }
 
-// seeds gives the seeds of a random test, always the same ones, and prints them: few, or many where DF11_DEEP asks for them.
-// DF11_SEED repeats one.
+// seeds gives the seeds of a random test, always the same ones, and prints them: few, or many where
+// DF11_DEEP asks for them. DF11_SEED repeats one.
 func seeds(t *testing.T, few, many uint64) (list []uint64) {
 	t.Helper()
 	first, n := uint64(1), few
@@ -434,8 +443,9 @@ func seeds(t *testing.T, few, many uint64) (list []uint64) {
 	return list
 }
 
-// TestMain keeps temporary files in memory where the system offers that: thousands of files are written and synced. The
-// garbage collector runs seldom: beside a tiny model, the buffers of every run are most of the heap.
+// TestMain keeps temporary files in memory where the system offers that: thousands of files are
+// written and synced. The garbage collector runs seldom: beside a tiny model, the buffers of every
+// run are most of the heap.
 func TestMain(m *testing.M) {
 	debug.SetGCPercent(200)
 	if dir, err := os.MkdirTemp("/dev/shm", "df11-test-"); err == nil {

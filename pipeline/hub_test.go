@@ -24,8 +24,9 @@ func layoutModel(order hubtest.Order, shardBytes int64) *hubtest.Model {
 	return hubtest.NewLlama(21, hubtest.ModelOptions{Hidden: 32, Vocab: 128, Layers: 11, Order: order, ShardBytes: shardBytes, Extra: noPicture})
 }
 
-// TestHubEqualsLocal: for models of several families, and however their tensors lie in files, the published files equal those of a
-// local conversion byte for byte, for one worker and for several, on every server, and every file is streamed once.
+// TestHubEqualsLocal: for models of several families, and however their tensors lie in files, the
+// published files equal those of a local conversion byte for byte, for one worker and for several,
+// on every server, and every file is streamed once.
 func TestHubEqualsLocal(t *testing.T) {
 	t.Parallel()
 	tiny := func(change func(*hubtest.ModelOptions)) hubtest.ModelOptions {
@@ -63,7 +64,8 @@ func TestHubEqualsLocal(t *testing.T) {
 				w.mustConvert(t, func(o *pipeline.Options) { o.Memory.Workers = 1 + i })
 				equalsFolder(t, w, out)
 				checkPublished(t, w)
-				if n := 2*tt.model.Size() + 1000; w.sourceBytes() > n { // once for the headers, which takes small files whole; and an image
+				// once for the headers, which takes small files whole; and an image
+				if n := 2*tt.model.Size() + 1000; w.sourceBytes() > n {
 					t.Errorf("%d bytes were read, want at most %d", w.sourceBytes(), n)
 				}
 			}
@@ -72,7 +74,8 @@ func TestHubEqualsLocal(t *testing.T) {
 	}
 }
 
-// namesSource tells which files show the source's name or size, so that two sources with the same weights differ in them.
+// namesSource tells which files show the source's name or size, so that two sources with the same
+// weights differ in them.
 func namesSource(file string) bool {
 	return file == "README.md" || file == "df11.png" || file == metadata.ManifestName
 }
@@ -92,8 +95,8 @@ func equalsFolder(t *testing.T, w *world, dir string) {
 	}
 }
 
-// checkPublished checks what holds for every finished target: true integrity, config.json in the last commit only, every
-// hash in the manifest, no journal.
+// checkPublished checks what holds for every finished target: true integrity, config.json in the
+// last commit only, every hash in the manifest, no journal.
 func checkPublished(t *testing.T, w *world) {
 	t.Helper()
 	m := w.manifest(t)
@@ -120,8 +123,8 @@ func checkPublished(t *testing.T, w *world) {
 	}
 }
 
-// TestAlias: a stored copy of a tied embedding is compared with it. Equal, the manifest records it; different, the model
-// is not convertible, and the target never looks finished.
+// TestAlias: a stored copy of a tied embedding is compared with it. Equal, the manifest records it;
+// different, the model is not convertible, and the target never looks finished.
 func TestAlias(t *testing.T) {
 	m := hubtest.NewLlama(3, hubtest.ModelOptions{Hidden: 32, Vocab: 256, Tied: true, StoreTied: true})
 	w := newWorld(t, m)
@@ -143,9 +146,10 @@ func TestAlias(t *testing.T) {
 	noGoroutines(t)
 }
 
-// TestVisibility: nobody but those whom the owner lets in can open the conversion of a private or gated source, without Public. A
-// target that strangers can open, because they need only agree to its terms, is refused before any work, and so is one that is not
-// private if a private one was asked for.
+// TestVisibility: nobody but those whom the owner lets in can open the conversion of a private or
+// gated source, without Public. A target that strangers can open, because they need only agree to
+// its terms, is refused before any work, and so is one that is not private if a private one was
+// asked for.
 func TestVisibility(t *testing.T) {
 	t.Parallel()
 	private, public := new(bool), false
@@ -194,8 +198,8 @@ func TestVisibility(t *testing.T) {
 	}
 }
 
-// TestPublicMeanwhile: a public repo that somebody else creates between the look for the target and its creation is refused for
-// a private source, too.
+// TestPublicMeanwhile: a public repo that somebody else creates between the look for the target and
+// its creation is refused for a private source, too.
 func TestPublicMeanwhile(t *testing.T) {
 	w := newWorld(t, small())
 	w.Configure(sourceRepo, hubtest.Private())
@@ -209,8 +213,8 @@ func TestPublicMeanwhile(t *testing.T) {
 	}
 }
 
-// TestForceOverwritesWhatIsNamed: files in the way are named before any work. Force overwrites these, and deletes none; what comes
-// into the way later is a conflict again.
+// TestForceOverwritesWhatIsNamed: files in the way are named before any work. Force overwrites
+// these, and deletes none; what comes into the way later is a conflict again.
 func TestForceOverwritesWhatIsNamed(t *testing.T) {
 	w := newWorld(t, small())
 	w.AddRepo(targetRepo, map[string][]byte{"other.safetensors": []byte("weights"), "config.json": []byte("mine"), "stale.txt": []byte("old")})
@@ -256,7 +260,8 @@ func localResult(t *testing.T, m *hubtest.Model) string {
 	return out
 }
 
-// TestRevisions: a branch of the source is converted, and the result goes to a branch of the target.
+// TestRevisions: a branch of the source is converted, and the result goes to a branch of the
+// target.
 func TestRevisions(t *testing.T) {
 	w := newWorld(t, small())
 	w.CreateBranch(sourceRepo, "old", "main")
@@ -321,8 +326,8 @@ func noSecret(t *testing.T, err error) {
 // spokenName matches what an error may name: a repo, a file, a branch.
 var spokenName = regexp.MustCompile(`[\w.-]+/[\w./-]+|[\w.-]+\.(safetensors|json|md|model)\b`)
 
-// namesOnce fails the test if an error names anything twice, as one does whose wrappers each tell the operation. The request
-// that it ends with does not count.
+// namesOnce fails the test if an error names anything twice, as one does whose wrappers each tell
+// the operation. The request that it ends with does not count.
 func namesOnce(t *testing.T, err error) {
 	t.Helper()
 	if err == nil {
@@ -340,8 +345,8 @@ func namesOnce(t *testing.T, err error) {
 	}
 }
 
-// TestFinishedIsNotDoneAgain: a run on a target that already holds this very conversion changes nothing and converts
-// nothing, on every server.
+// TestFinishedIsNotDoneAgain: a run on a target that already holds this very conversion changes
+// nothing and converts nothing, on every server.
 func TestFinishedIsNotDoneAgain(t *testing.T) {
 	onServers(t, func(t *testing.T, ways hubtest.Option) {
 		w := newWorld(t, small(), ways)
@@ -351,7 +356,8 @@ func TestFinishedIsNotDoneAgain(t *testing.T) {
 		w.ResetLog()
 		w.mustConvert(t)
 		asked, trees := w.Count("POST", "*/preupload/*")+w.Count("POST", anyCommit), w.Count("GET", "/api/models/"+targetRepo+"/tree/*")
-		most := 25 + w.Count("GET", "/"+sourceRepo+"/resolve/*.safetensors") // where HEAD does not tell the storage
+		// where HEAD does not tell the storage
+		most := 25 + w.Count("GET", "/"+sourceRepo+"/resolve/*.safetensors")
 		if read := w.Count("GET", "/"+targetRepo+"/resolve/*"); asked > 0 || trees != 1 || read != 3 || len(w.Requests()) > most {
 			t.Errorf("%d uploads and commits, %d lists of files, %d files of the target read, %d requests", asked, trees, read, len(w.Requests()))
 		}

@@ -16,7 +16,8 @@ import (
 	"github.com/df11-convert/df11-convert/verify"
 )
 
-// TestInspectHub: a DF11 repo is described from samples, with the same sizes and nearly the same entropy as its folder.
+// TestInspectHub: a DF11 repo is described from samples, with the same sizes and nearly the same
+// entropy as its folder.
 func TestInspectHub(t *testing.T) {
 	w, dir := newWorld(t, hubtest.NewLlama(3, hubtest.ModelOptions{Hidden: 256, Vocab: 2048})), t.TempDir()
 	w.mustConvert(t, func(o *pipeline.Options) { o.OutDir = dir })
@@ -41,8 +42,8 @@ func TestInspectHub(t *testing.T) {
 	}
 }
 
-// TestInspectRefusesBombs: a file that says that a unit has very many tensors, and is nearly all holes, is refused and takes
-// little memory.
+// TestInspectRefusesBombs: a file that says that a unit has very many tensors, and is nearly all
+// holes, is refused and takes little memory.
 func TestInspectRefusesBombs(t *testing.T) {
 	dir := localResult(t, small())
 	name := filepath.Join(dir, "lm_head.safetensors")

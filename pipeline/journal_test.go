@@ -12,8 +12,8 @@ import (
 	"github.com/df11-convert/df11-convert/internal/plan"
 )
 
-// TestNewerJournal: a journal of a newer program ends the run with an error that says what can be done, in a folder and in a
-// repo. Neither is changed.
+// TestNewerJournal: a journal of a newer program ends the run with an error that says what can be
+// done, in a folder and in a repo. Neither is changed.
 func TestNewerJournal(t *testing.T) {
 	refused := func(err error) {
 		t.Helper()
@@ -41,7 +41,8 @@ func TestNewerJournal(t *testing.T) {
 	}
 }
 
-// TestOnlyOutputsOfThePlanAreFinished: a manifest of which an output has the units of another one is not believed.
+// TestOnlyOutputsOfThePlanAreFinished: a manifest of which an output has the units of another one
+// is not believed.
 func TestOnlyOutputsOfThePlanAreFinished(t *testing.T) {
 	source, out := writeModel(t, small()), localResult(t, small())
 	name := filepath.Join(out, metadata.ManifestName)

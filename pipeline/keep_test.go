@@ -22,8 +22,8 @@ import (
 	"github.com/df11-convert/df11-convert/pipeline"
 )
 
-// severalTensors is a model of 3.7 MB of which no tensor is larger than 512 KiB: what lies whole in a spool can be told from
-// what was under way.
+// severalTensors is a model of 3.7 MB of which no tensor is larger than 512 KiB: what lies whole in
+// a spool can be told from what was under way.
 func severalTensors(order hubtest.Order) *hubtest.Model {
 	return hubtest.NewLlama(13, hubtest.ModelOptions{
 		Hidden: 128, Intermediate: 1024, Vocab: 2000, Layers: 3, ShardBytes: 2_000_000, Order: order, Extra: noPicture,
@@ -35,8 +35,9 @@ func mediumHead() *hubtest.Model {
 	return hubtest.NewLlama(13, hubtest.ModelOptions{Hidden: 256, Heads: 4, Vocab: 8000, Layers: 2, Extra: noPicture})
 }
 
-// underWay bounds what a fetcher of severalTensors has read of tensors that are not whole yet: one tensor, and the ranges that
-// the client asks for ahead: those that all streams share, and the one of each.
+// underWay bounds what a fetcher of severalTensors has read of tensors that are not whole yet: one
+// tensor, and the ranges that the client asks for ahead: those that all streams share, and the one
+// of each.
 const underWay = 2000*128*2 + aheadBytes + rangeBytes
 
 // onDisk makes every spool a file.
@@ -59,8 +60,9 @@ func readJournal(t *testing.T, p *plan.Plan, work string) *ledger.Ledger {
 	return l
 }
 
-// kept counts the source bytes that a work folder saves the next run: of outputs that are finished, and of tensors that the
-// journal says are whole in a spool that is still there, which that of a file without a name is not.
+// kept counts the source bytes that a work folder saves the next run: of outputs that are finished,
+// and of tensors that the journal says are whole in a spool that is still there, which that of a
+// file without a name is not.
 func kept(t *testing.T, p *plan.Plan, work string) (n int64) {
 	t.Helper()
 	l := readJournal(t, p, work)
@@ -76,7 +78,8 @@ func kept(t *testing.T, p *plan.Plan, work string) (n int64) {
 	return n
 }
 
-// killed runs a conversion up to the k-th read of weights and gives a work folder as a kill at that moment leaves it.
+// killed runs a conversion up to the k-th read of weights and gives a work folder as a kill at that
+// moment leaves it.
 func (w *world) killed(t *testing.T, k int, change ...func(*pipeline.Options)) (work string) {
 	t.Helper()
 	work, err := w.killedIn(t, t.TempDir(), k, change...)
@@ -110,8 +113,9 @@ func (w *world) killedIn(t *testing.T, live string, k int, change ...func(*pipel
 	return dead, err
 }
 
-// copyAsKilled copies a folder while a run works in it and waits for a read that does not come: once the run has come to a
-// halt, and nothing changes meanwhile, the copy is what a kill would leave.
+// copyAsKilled copies a folder while a run works in it and waits for a read that does not come:
+// once the run has come to a halt, and nothing changes meanwhile, the copy is what a kill would
+// leave.
 func copyAsKilled(t *testing.T, from, to string) {
 	for before := []string{"?"}; ; {
 		now := listing(t, from)
@@ -160,8 +164,9 @@ func (w *world) catchUp(t *testing.T, p *plan.Plan, work string, but int64) {
 	}
 }
 
-// killedInSpool runs a conversion of severalTensors, of which all of an undisturbed run's reads are given, and gives a work
-// folder as a kill leaves it in the middle of an output: the journal names all that it can, and tensors in a spool.
+// killedInSpool runs a conversion of severalTensors, of which all of an undisturbed run's reads are
+// given, and gives a work folder as a kill leaves it in the middle of an output: the journal names
+// all that it can, and tensors in a spool.
 func (w *world) killedInSpool(t *testing.T, p *plan.Plan, reads int, change ...func(*pipeline.Options)) (work string) {
 	t.Helper()
 	w.beforeKill = func(work string) {
@@ -177,7 +182,8 @@ func (w *world) killedInSpool(t *testing.T, p *plan.Plan, reads int, change ...f
 	return w.killed(t, reads*8/10, append(change, onDisk)...)
 }
 
-// splitLayers makes a unit of every module of a layer, so that norms belong to no unit but to a file of their own.
+// splitLayers makes a unit of every module of a layer, so that norms belong to no unit but to a
+// file of their own.
 var splitLayers = plan.PatternDict{
 	{Regex: `lm_head|model\.embed_tokens`},
 	{Regex: `model\.layers\.\d+\.self_attn`, Attrs: []string{"q_proj", "k_proj", "v_proj", "o_proj"}},
@@ -207,8 +213,8 @@ func TestSpoolsOfAnotherCommit(t *testing.T) {
 	}
 }
 
-// TestKeptSpoolsBlockNothing: a kept spool of a disk with room for no other one is given up if an output that is read before it has
-// to be made again. Else both would wait for ever.
+// TestKeptSpoolsBlockNothing: a kept spool of a disk with room for no other one is given up if an
+// output that is read before it has to be made again. Else both would wait for ever.
 func TestKeptSpoolsBlockNothing(t *testing.T) {
 	t.Parallel()
 	m := severalTensors(hubtest.OrderModel)

@@ -21,8 +21,8 @@ func manyOutputs() *hubtest.Model {
 	return hubtest.NewLlama(17, hubtest.ModelOptions{Hidden: 256, Heads: 4, Vocab: 64, Layers: 8, Extra: noPicture})
 }
 
-// TestLeftoversKeepToTheDisk: outputs that a stopped run has finished and not uploaded count against the disk budget of
-// the next one until they are.
+// TestLeftoversKeepToTheDisk: outputs that a stopped run has finished and not uploaded count
+// against the disk budget of the next one until they are.
 func TestLeftoversKeepToTheDisk(t *testing.T) {
 	t.Parallel()
 	const disk = 6_000_000
@@ -48,7 +48,8 @@ func TestLeftoversKeepToTheDisk(t *testing.T) {
 	w.change = w.change[:1]
 	var most atomic.Int64
 	w.Inject(hubtest.Fault{Method: "PUT", Times: 2, Action: func(x *hubtest.Exchange) {
-		for before := []string{"?"}; !slices.Equal(before, listing(t, work)); { // as far as it comes without an upload
+		// as far as it comes without an upload
+		for before := []string{"?"}; !slices.Equal(before, listing(t, work)); {
 			before = listing(t, work)
 			time.Sleep(50 * time.Millisecond)
 		}
@@ -64,8 +65,8 @@ func TestLeftoversKeepToTheDisk(t *testing.T) {
 	sameFiles(t, w.target(), want)
 }
 
-// TestNoUploadedFileStaysOnTheDisk: an output that was uploaded just before a kill, and whose file the kill has left in the work
-// folder, takes no room there once the next run commits it.
+// TestNoUploadedFileStaysOnTheDisk: an output that was uploaded just before a kill, and whose file
+// the kill has left in the work folder, takes no room there once the next run commits it.
 func TestNoUploadedFileStaysOnTheDisk(t *testing.T) {
 	want := reference(t, small())
 	w, work := newWorld(t, small()), t.TempDir()
@@ -111,7 +112,8 @@ func TestUploadsCountOnSuccess(t *testing.T) {
 	}
 }
 
-// TestProgressEndsAtTheEnd: all of the work counts as done when it is done, and no less where an earlier run did a part of it.
+// TestProgressEndsAtTheEnd: all of the work counts as done when it is done, and no less where an
+// earlier run did a part of it.
 func TestProgressEndsAtTheEnd(t *testing.T) {
 	for name, stays := range map[string]bool{"repo": false, "repo and folder": true} {
 		w, work, dir := newWorld(t, small()), t.TempDir(), t.TempDir()
@@ -141,7 +143,8 @@ func TestProgressEndsAtTheEnd(t *testing.T) {
 	}
 }
 
-// TestSpoolsAreClosedWithoutAJournal: a run that has taken up spools and cannot write its journal then closes them.
+// TestSpoolsAreClosedWithoutAJournal: a run that has taken up spools and cannot write its journal
+// then closes them.
 func TestSpoolsAreClosedWithoutAJournal(t *testing.T) {
 	m := severalTensors(hubtest.OrderModel)
 	base := newWorld(t, m)
@@ -150,7 +153,8 @@ func TestSpoolsAreClosedWithoutAJournal(t *testing.T) {
 	work := w.killedInSpool(t, w.planned(t), base.Count("GET", "/repos/*"))
 	_, err := w.convert(t.Context(), t, work, onDisk, func(o *pipeline.Options) {
 		o.Log = slog.New(logHook(func(r slog.Record) {
-			if r.Message == "spool taken up" { // nothing can take the place of a folder that holds something
+			// nothing can take the place of a folder that holds something
+			if r.Message == "spool taken up" {
 				_ = os.Remove(filepath.Join(work, journalFile))
 				_ = os.MkdirAll(filepath.Join(work, journalFile, "x"), 0o777)
 			}
@@ -176,8 +180,8 @@ func (h logHook) Handle(_ context.Context, r slog.Record) error {
 	return nil
 }
 
-// TestLostUploadsOfAFolderAreSentAgain: outputs that the target's store has lost are sent again, and not made again, where the folder
-// keeps them.
+// TestLostUploadsOfAFolderAreSentAgain: outputs that the target's store has lost are sent again,
+// and not made again, where the folder keeps them.
 func TestLostUploadsOfAFolderAreSentAgain(t *testing.T) {
 	w, out := newWorld(t, small()), t.TempDir()
 	w.Inject(hubtest.Fault{Name: "commit-400-lfs"})

@@ -31,8 +31,8 @@ func rewrite(t *testing.T, dir string, m *hubtest.Model) {
 	must(t, m.Write(dir))
 }
 
-// TestLocalSourceChanged: a finished repo is not taken for the conversion of a local source whose weights have changed
-// since, although plan and headers are the same; it is for one that has not.
+// TestLocalSourceChanged: a finished repo is not taken for the conversion of a local source whose
+// weights have changed since, although plan and headers are the same; it is for one that has not.
 func TestLocalSourceChanged(t *testing.T) {
 	w, source := newWorld(t, nil), writeModel(t, small())
 	push := func() { w.pushLocal(t, source, plan.Options{}) }
@@ -79,13 +79,14 @@ func (w *writer) write() {
 	})
 }
 
-// answering is a second decoder that has the source written to when it is asked first, and then gives an answer.
+// answering is a second decoder that has the source written to when it is asked first, and then
+// gives an answer.
 func (w *writer) answering(err error) gpu {
 	return func(context.Context, *verify.Unit) error { w.write(); return err }
 }
 
-// writtenLate is a source that is written to when it is asked first whether it is unchanged, which is when an output is checked
-// and hashed, and about to get its name.
+// writtenLate is a source that is written to when it is asked first whether it is unchanged, which
+// is when an output is checked and hashed, and about to get its name.
 type writtenLate struct {
 	model.Source
 	*writer
@@ -96,9 +97,10 @@ func (s writtenLate) Unchanged(file int) error {
 	return s.Source.Unchanged(file)
 }
 
-// TestLocalSourceNeverChangesUnseen: a source that is written to while it is converted, by a copy or a training that has not
-// ended, becomes no finished model: its bytes are read more than once, and the hash may be of others than those converted. The
-// next run makes a model of what is there then.
+// TestLocalSourceNeverChangesUnseen: a source that is written to while it is converted, by a copy
+// or a training that has not ended, becomes no finished model: its bytes are read more than once,
+// and the hash may be of others than those converted. The next run makes a model of what is there
+// then.
 func TestLocalSourceNeverChangesUnseen(t *testing.T) {
 	for name, change := range map[string]func(*pipeline.Options, *writer){
 		"while an output is checked":     func(o *pipeline.Options, w *writer) { o.GPU = w.answering(nil) },
@@ -139,7 +141,8 @@ func (s *streamed) Stream(ctx context.Context, file int, off, end int64) (io.Rea
 	return s.Source.Stream(ctx, file, off, end)
 }
 
-// TestCopiedTensorsAreNotCounted: the pass that counts the exponents of a local source leaves out what is copied.
+// TestCopiedTensorsAreNotCounted: the pass that counts the exponents of a local source leaves out
+// what is copied.
 func TestCopiedTensorsAreNotCounted(t *testing.T) {
 	const vocab, hidden = 4096, 64
 	m := hubtest.NewQwen3(2, hubtest.ModelOptions{Layers: 3, Hidden: hidden, Vocab: vocab, Tied: true})
@@ -155,7 +158,8 @@ func TestCopiedTensorsAreNotCounted(t *testing.T) {
 	}
 }
 
-// TestWhatFailsAtTheEndFailsAtTheBeginning: a source of which card or config.json can't be made is refused before any output is.
+// TestWhatFailsAtTheEndFailsAtTheBeginning: a source of which card or config.json can't be made is
+// refused before any output is.
 func TestWhatFailsAtTheEndFailsAtTheBeginning(t *testing.T) {
 	t.Parallel()
 	config := string(small().Files()["config.json"])
@@ -189,9 +193,10 @@ func TestWhatFailsAtTheEndFailsAtTheBeginning(t *testing.T) {
 	}
 }
 
-// TestLocalSourceChangedAfterItWasFinished: what a finished folder says of a local source is not believed once that has changed,
-// although a run that was to make lost outputs again, and was stopped, has left a journal that says the same. Nor is it of files
-// that share no output with those that the next run reads anyway.
+// TestLocalSourceChangedAfterItWasFinished: what a finished folder says of a local source is not
+// believed once that has changed, although a run that was to make lost outputs again, and was
+// stopped, has left a journal that says the same. Nor is it of files that share no output with
+// those that the next run reads anyway.
 func TestLocalSourceChangedAfterItWasFinished(t *testing.T) {
 	version := func(seed uint64) *hubtest.Model { // of which the embedding has a file of its own
 		return hubtest.NewLlama(seed, hubtest.ModelOptions{Hidden: 32, Vocab: 256, Layers: 3, ShardBytes: 17_000, Extra: noPicture})

@@ -11,7 +11,8 @@ import (
 // cpuDecoder names the decoder of the check that always runs.
 const cpuDecoder = "df11-convert, package verify: windows, gaps, tables and output positions as the GPU kernel walks them"
 
-// manifest gathers what the run knows (docs/manifest.md); the small files are added once they are written.
+// manifest gathers what the run knows (docs/manifest.md); the small files are added once they are
+// written.
 func (c *conversion) manifest(sources []metadata.SourceFile) *metadata.Manifest {
 	p := c.Plan
 	m := &metadata.Manifest{
@@ -19,7 +20,8 @@ func (c *conversion) manifest(sources []metadata.SourceFile) *metadata.Manifest 
 		Tool:   metadata.Tool{Name: "df11-convert", Version: c.Version},
 		Source: metadata.Source{Repo: c.baseModel(), Commit: c.baseCommit(), Files: sources},
 		Plan: metadata.PlanInfo{
-			Digest: p.Digest(), Layout: string(p.Layout), Entry: p.Entry, Provenance: p.Provenance, Derived: p.Derived(),
+			Digest: p.Digest(), Layout: string(p.Layout), Entry: p.Entry, Provenance: p.Provenance,
+			Derived: p.Derived(),
 		},
 		NotCopied: p.NotCopied, Differences: p.Differences,
 	}
@@ -35,11 +37,13 @@ func (c *conversion) manifest(sources []metadata.SourceFile) *metadata.Manifest 
 
 // manifestOutputs lists the weight files, the units in them, and what was verified about them.
 func (c *conversion) manifestOutputs(m *metadata.Manifest) {
-	cpu := metadata.Verification{Method: metadata.MethodCPU, Decoder: cpuDecoder, NExactF32: exactf32.NWeights(c.Plan)}
+	cpu := metadata.Verification{Method: metadata.MethodCPU, Decoder: cpuDecoder,
+		NExactF32: exactf32.NWeights(c.Plan)}
 	gpu := metadata.Verification{Method: metadata.MethodGPU}
 	for _, o := range c.outputs {
 		done, _ := c.ledger.Output(o.Path)
-		m.Outputs = append(m.Outputs, metadata.OutputFile{Path: o.Path, Kind: outputKind(c.Plan, o), Size: done.Size, SHA256: done.SHA256})
+		m.Outputs = append(m.Outputs, metadata.OutputFile{Path: o.Path, Kind: outputKind(c.Plan, o),
+			Size: done.Size, SHA256: done.SHA256})
 		for i, u := range o.Units {
 			m.Units = append(m.Units, manifestUnit(o, u, done.Units[i]))
 			addCompared(&cpu, u, done.Units[i])
@@ -74,7 +78,8 @@ func outputKind(p *plan.Plan, o *spans.Output) metadata.Kind {
 func manifestUnit(o *spans.Output, u *spans.Unit, res ledger.Outcome) metadata.Unit {
 	m := metadata.Unit{
 		Path: u.Path, File: o.Path, Status: res.Status, Reason: res.Reason,
-		NWeights: res.Weights, TieBroken: res.TieBroken, CodedBits: res.Bits, Exponents: res.Exponents,
+		NWeights: res.Weights, TieBroken: res.TieBroken, CodedBits: res.Bits,
+		Exponents: res.Exponents,
 	}
 	for _, a := range u.Attrs {
 		t := metadata.UnitTensor{Name: a.Name, Shape: a.Shape}

@@ -13,8 +13,8 @@ import (
 	"github.com/df11-convert/df11-convert/verify"
 )
 
-// TestVerifyOnGPU: the report says what decoded a second time, and how many units; a remote unit that is larger than what
-// is kept of its file is fetched once for both.
+// TestVerifyOnGPU: the report says what decoded a second time, and how many units; a remote unit
+// that is larger than what is kept of its file is fetched once for both.
 func TestVerifyOnGPU(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, hubtest.NewLlama(5, hubtest.ModelOptions{Hidden: 512, Intermediate: 2048, Vocab: 128, Layers: 1, Extra: noPicture}))

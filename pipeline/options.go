@@ -28,22 +28,26 @@ type Options struct {
 	// WorkDir holds what is on its way, if there is no OutDir.
 	WorkDir string
 
-	// Memory is what workers, spools and pieces of outputs may take; the zero value is one worker, and all spools on disk.
+	// Memory is what workers, spools and pieces of outputs may take; the zero value is one worker,
+	// and all spools on disk.
 	Memory budget.Memory
-	// Disk bounds, in bytes, the spools and the finished files that wait for their upload; 0 is no bound.
+	// Disk bounds, in bytes, the spools and the finished files that wait for their upload; 0 is no
+	// bound.
 	Disk int64
-	// CommitWait is how long an uploaded output waits for its commit; 0 is a minute for each part of the conversion.
+	// CommitWait is how long an uploaded output waits for its commit; 0 is a minute for each part
+	// of the conversion.
 	CommitWait time.Duration
 
-	// Part makes only a share of the outputs, for one of many machines, and leaves the repo unfinished. A run of the whole goes on
-	// from what parts have published; with Finish it refuses to make what a part should have. Both need Push and no OutDir.
+	// Part makes only a share of the outputs, for one of many machines, and leaves the repo
+	// unfinished. A run of the whole goes on from what parts have published; with Finish it refuses
+	// to make what a part should have. Both need Push and no OutDir.
 	Part   spans.Part
 	Finish bool
 
 	// Force allows other weights in the target, and to replace those of the same names.
 	Force bool
-	// BaseModel names the Hub repo that a local source came from, for card and manifest; "" takes that of Model.Lineage, and
-	// NoBaseModel says that it came from none.
+	// BaseModel names the Hub repo that a local source came from, for card and manifest; "" takes
+	// that of Model.Lineage, and NoBaseModel says that it came from none.
 	BaseModel string
 	// Version is written into manifest and card.
 	Version string
@@ -56,7 +60,8 @@ type Options struct {
 func (o *Options) check() error {
 	switch {
 	case (!o.Part.Whole() || o.Finish) && (o.Push == nil || o.OutDir != ""):
-		return errors.New("options: parts are published to a repo: they need a target and no output folder")
+		return errors.New(
+			"options: parts are published to a repo: they need a target and no output folder")
 	case !o.Part.Whole() && o.Finish:
 		return errors.New("options: a run is either a part or the one that finishes")
 	case !o.Part.Whole() && o.Plan.Layout.Single():
@@ -83,7 +88,8 @@ func (o *Options) check() error {
 	return nil
 }
 
-// NoBaseModel is the Options.BaseModel of a local source that came from no repo of the Hub, whatever its lineage says.
+// NoBaseModel is the Options.BaseModel of a local source that came from no repo of the Hub,
+// whatever its lineage says.
 const NoBaseModel = "none"
 
 // baseModel is the Hub repo of the original; "" if it is not known.

@@ -13,10 +13,11 @@ import (
 	"github.com/df11-convert/df11-convert/pipeline"
 )
 
-// BenchmarkOverlap converts a model over lines of known speed, from Hub to Hub, and reports the wall time as a multiple
-// of what the slowest stage takes alone: the bytes of the slower direction at the speed of its line. Lines are slow
-// enough that no machine is limited by its processor. The promise is a ratio of at most 1.1. What can't overlap is the
-// fetch of the first unit and the upload of the last, so the model has many units, as large models do.
+// BenchmarkOverlap converts a model over lines of known speed, from Hub to Hub, and reports the
+// wall time as a multiple of what the slowest stage takes alone: the bytes of the slower direction
+// at the speed of its line. Lines are slow enough that no machine is limited by its processor. The
+// promise is a ratio of at most 1.1. What can't overlap is the fetch of the first unit and the
+// upload of the last, so the model has many units, as large models do.
 //
 //	go test -run '^$' -bench Overlap -benchtime 1x ./pipeline
 func BenchmarkOverlap(b *testing.B) {

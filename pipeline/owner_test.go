@@ -40,8 +40,8 @@ func folder(t *testing.T, dir string) map[string]string {
 	return files
 }
 
-// TestSourceFolderIsNoTarget: a conversion never takes the place of its source, whatever the path to it and whatever the
-// flags, and leaves nothing there.
+// TestSourceFolderIsNoTarget: a conversion never takes the place of its source, whatever the path
+// to it and whatever the flags, and leaves nothing there.
 func TestSourceFolderIsNoTarget(t *testing.T) {
 	source := writeModel(t, small())
 	link := filepath.Join(t.TempDir(), "link")
@@ -76,7 +76,8 @@ func TestSourceRepoIsNoTarget(t *testing.T) {
 	}
 }
 
-// foreign checks that a target is refused because of a file that would be overwritten, and gives the error.
+// foreign checks that a target is refused because of a file that would be overwritten, and gives
+// the error.
 func foreign(t *testing.T, err error, file string) *target.ConflictError {
 	t.Helper()
 	f := (*target.ConflictError)(nil)
@@ -91,7 +92,8 @@ func taller() *hubtest.Model {
 	return hubtest.NewLlama(9, hubtest.ModelOptions{Hidden: 32, Vocab: 256, Layers: 4, ShardBytes: 30_000, Extra: noPicture})
 }
 
-// TestAnotherModelsConversion: a finished conversion of another model is not overwritten without Force.
+// TestAnotherModelsConversion: a finished conversion of another model is not overwritten without
+// Force.
 func TestAnotherModelsConversion(t *testing.T) {
 	t.Parallel()
 	w, out := newWorld(t, taller()), t.TempDir()
@@ -127,9 +129,9 @@ func TestAnotherModelsConversion(t *testing.T) {
 	}
 }
 
-// TestRefreshFolder: a folder takes the conversion of a new commit of the source without a flag, also in a second try after
-// the first was stopped. It looks finished only at the end, and holds no weights of the former commit then. Another
-// model's is refused at any time.
+// TestRefreshFolder: a folder takes the conversion of a new commit of the source without a flag,
+// also in a second try after the first was stopped. It looks finished only at the end, and holds no
+// weights of the former commit then. Another model's is refused at any time.
 func TestRefreshFolder(t *testing.T) {
 	w, out := newWorld(t, taller()), t.TempDir()
 	w.mustConvert(t, inFolder(out))
@@ -162,7 +164,8 @@ func TestRefreshFolder(t *testing.T) {
 	}
 }
 
-// TestKilledBeforeTheName: a file that is in the journal, but has not got its name yet, is made again.
+// TestKilledBeforeTheName: a file that is in the journal, but has not got its name yet, is made
+// again.
 func TestKilledBeforeTheName(t *testing.T) {
 	w, out := newWorld(t, small()), t.TempDir()
 	w.change = append(w.change, inFolder(out))
@@ -175,7 +178,8 @@ func TestKilledBeforeTheName(t *testing.T) {
 	sameFolder(t, out, localResult(t, small()))
 }
 
-// TestRefreshWithForce: Force lets other weights stay in a repo, but not those of the former commit.
+// TestRefreshWithForce: Force lets other weights stay in a repo, but not those of the former
+// commit.
 func TestRefreshWithForce(t *testing.T) {
 	w := newWorld(t, taller())
 	w.mustConvert(t)
@@ -194,8 +198,9 @@ func TestRefreshWithForce(t *testing.T) {
 	}
 }
 
-// TestFolderChangedMeanwhile: a folder that somebody changes while a conversion runs does not look finished at its end: the
-// run stops and names the file. Once that is put right, the same call ends well.
+// TestFolderChangedMeanwhile: a folder that somebody changes while a conversion runs does not look
+// finished at its end: the run stops and names the file. Once that is put right, the same call ends
+// well.
 func TestFolderChangedMeanwhile(t *testing.T) {
 	t.Parallel()
 	want := localResult(t, small())
@@ -259,8 +264,8 @@ func removing(name string) func(string) error {
 	return func(dir string) error { return os.Remove(filepath.Join(dir, name)) }
 }
 
-// TestForceClaimsNothingOfOthers: weights of others that Force let stay are no less others' to the next run, which has the journal
-// of the first.
+// TestForceClaimsNothingOfOthers: weights of others that Force let stay are no less others' to the
+// next run, which has the journal of the first.
 func TestForceClaimsNothingOfOthers(t *testing.T) {
 	dir, out := writeModel(t, small()), t.TempDir()
 	other := filepath.Join(out, "other.safetensors")
@@ -278,8 +283,8 @@ func TestForceClaimsNothingOfOthers(t *testing.T) {
 	}
 }
 
-// TestManifestNamesNothingOutside: a manifest that calls a file outside of its folder its config.json has nothing removed there when
-// the folder is converted anew.
+// TestManifestNamesNothingOutside: a manifest that calls a file outside of its folder its
+// config.json has nothing removed there when the folder is converted anew.
 func TestManifestNamesNothingOutside(t *testing.T) {
 	out := localResult(t, taller())
 	precious := filepath.Join(filepath.Dir(out), "precious")
@@ -293,8 +298,8 @@ func TestManifestNamesNothingOutside(t *testing.T) {
 	readFile(t, precious)
 }
 
-// TestResultOfAnotherProgramIsReplacedAtOnce: a target that a loader takes for a model stays one until the result is complete, also
-// where no manifest tells of it.
+// TestResultOfAnotherProgramIsReplacedAtOnce: a target that a loader takes for a model stays one
+// until the result is complete, also where no manifest tells of it.
 func TestResultOfAnotherProgramIsReplacedAtOnce(t *testing.T) {
 	w := newWorld(t, small())
 	head := w.AddRepo(targetRepo, map[string][]byte{"config.json": []byte(`{"dfloat11_config": {}}`), "lm_head.safetensors": []byte("theirs")})

@@ -27,8 +27,9 @@ var inPart = part(1, 1)
 
 func finishing(o *pipeline.Options) { o.Finish = true }
 
-// TestPartsGiveTheSameRepo: two parts and a finish, or a run of the whole, give every byte that one run gives, but for one word: the
-// manifest says that the source files were proved, not streamed. The last run makes no unit.
+// TestPartsGiveTheSameRepo: two parts and a finish, or a run of the whole, give every byte that one
+// run gives, but for one word: the manifest says that the source files were proved, not streamed.
+// The last run makes no unit.
 func TestPartsGiveTheSameRepo(t *testing.T) {
 	t.Parallel()
 	want := reference(t, small())
@@ -50,7 +51,8 @@ func TestPartsGiveTheSameRepo(t *testing.T) {
 	}
 }
 
-// TestNoMorePartsThanUnits: the name of a journal in the target cannot ask for memory for millions of parts, nor can an option.
+// TestNoMorePartsThanUnits: the name of a journal in the target cannot ask for memory for millions
+// of parts, nor can an option.
 func TestNoMorePartsThanUnits(t *testing.T) {
 	w := newWorld(t, small())
 	w.AddRepo(targetRepo, map[string][]byte{fmt.Sprintf(".df11/part-1-of-%d.json", spans.MaxParts+1): []byte("{}")})
@@ -63,8 +65,8 @@ func TestNoMorePartsThanUnits(t *testing.T) {
 	}
 }
 
-// TestPartsOfALocalSource: a folder, too, can be converted in parts. Nobody has published the sums of its files: the run
-// that finishes reads them.
+// TestPartsOfALocalSource: a folder, too, can be converted in parts. Nobody has published the sums
+// of its files: the run that finishes reads them.
 func TestPartsOfALocalSource(t *testing.T) {
 	t.Parallel()
 	for name, opt := range map[string]plan.Options{"bf16": {}, "exact f32": {ExactF32: true}} {
@@ -83,8 +85,9 @@ func TestPartsOfALocalSource(t *testing.T) {
 	}
 }
 
-// TestPartsOfTwoFolders: the run that finishes has another weight in its folder than the machines that made the parts. It
-// makes the outputs of that file again: the result is that of its own folder.
+// TestPartsOfTwoFolders: the run that finishes has another weight in its folder than the machines
+// that made the parts. It makes the outputs of that file again: the result is that of its own
+// folder.
 func TestPartsOfTwoFolders(t *testing.T) {
 	t.Parallel()
 	dir := writeModel(t, small())
@@ -121,8 +124,8 @@ func (w *world) pushLocal(t *testing.T, dir string, opt plan.Options, change ...
 	must(t, err)
 }
 
-// TestFinishWantsAllParts: with a part missing, finish says which one. A part of another split counts for what it has made, and
-// its journal goes with the others.
+// TestFinishWantsAllParts: with a part missing, finish says which one. A part of another split
+// counts for what it has made, and its journal goes with the others.
 func TestFinishWantsAllParts(t *testing.T) {
 	w := newWorld(t, small())
 	w.mustConvert(t, part(2, 3))
@@ -143,8 +146,9 @@ func TestFinishWantsAllParts(t *testing.T) {
 	sameFiles(t, w.target(), want)
 }
 
-// TestSmallDiskIsToldWhatItNeeds: a disk on which the spools of files that are streamed do not fit is refused with the size that is
-// needed, before any weight moves. With that size, with spools in memory or with more, the repo is the same as ever.
+// TestSmallDiskIsToldWhatItNeeds: a disk on which the spools of files that are streamed do not fit
+// is refused with the size that is needed, before any weight moves. With that size, with spools in
+// memory or with more, the repo is the same as ever.
 func TestSmallDiskIsToldWhatItNeeds(t *testing.T) {
 	t.Parallel()
 	scattered := layoutModel(hubtest.OrderScattered, 60_000)
@@ -167,8 +171,9 @@ func TestSmallDiskIsToldWhatItNeeds(t *testing.T) {
 	}
 }
 
-// TestATooSmallDiskChangesNothingOnTheHub: a disk that can't hold one unit is refused before a repo is created for it, or
-// anything is changed in one that is there. What is published already needs no disk.
+// TestATooSmallDiskChangesNothingOnTheHub: a disk that can't hold one unit is refused before a repo
+// is created for it, or anything is changed in one that is there. What is published already needs
+// no disk.
 func TestATooSmallDiskChangesNothingOnTheHub(t *testing.T) {
 	t.Parallel()
 	tiny := func(o *pipeline.Options) { o.Disk = 1000 }
@@ -188,8 +193,9 @@ func TestATooSmallDiskChangesNothingOnTheHub(t *testing.T) {
 	w.mustConvert(t, tiny)
 }
 
-// TestUploadedFilesAreNotMadeAgain: when a run ends between upload and commit, the next one on the same disk commits what
-// the target's store has; and if the store has lost it, the files are made again.
+// TestUploadedFilesAreNotMadeAgain: when a run ends between upload and commit, the next one on the
+// same disk commits what the target's store has; and if the store has lost it, the files are made
+// again.
 func TestUploadedFilesAreNotMadeAgain(t *testing.T) {
 	t.Parallel()
 	want := reference(t, small())
@@ -206,7 +212,8 @@ func TestUploadedFilesAreNotMadeAgain(t *testing.T) {
 		}
 		r, err := w.convert(t.Context(), t, work)
 		must(t, err)
-		if sent := w.Count("PUT", "*") > 1; sent != lost || (r.Made == r.Files) != lost { // the card's picture is always sent
+		// the card's picture is always sent
+		if sent := w.Count("PUT", "*") > 1; sent != lost || (r.Made == r.Files) != lost {
 			t.Errorf("lost %v: files were sent again: %v, %d of %d were made", lost, sent, r.Made, r.Files)
 		}
 		sameFiles(t, w.target(), want)

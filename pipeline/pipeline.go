@@ -9,17 +9,20 @@ import (
 	"github.com/df11-convert/df11-convert/internal/target"
 )
 
-// Run converts a model. When it returns nil, the folder and the repo are complete, and every output was verified against the source,
-// unless the report says that all of it was there and nothing was looked at. After an error the same call goes on where this one
-// stopped. Work that is cancelled ends with the context's cause.
+// Run converts a model. When it returns nil, the folder and the repo are complete, and every output
+// was verified against the source, unless the report says that all of it was there and nothing was
+// looked at. After an error the same call goes on where this one stopped. Work that is cancelled
+// ends with the context's cause.
 func Run(ctx context.Context, opt Options) (*Report, error) {
 	if err := opt.check(); err != nil {
 		return nil, err
 	}
 	start := time.Now()
 	report, err := runOnce(ctx, opt)
-	for try := 1; errors.Is(err, target.ErrBranchGone) && try < branchTries && ctx.Err() == nil; try++ {
-		opt.Log.Warn("the branch that prepares the target was removed, looking at the target again", "repo", opt.Push.Repo)
+	for try := 1; errors.Is(err, target.ErrBranchGone) && try < branchTries &&
+		ctx.Err() == nil; try++ {
+		opt.Log.Warn("the branch that prepares the target was removed, looking at the target again",
+			"repo", opt.Push.Repo)
 		report, err = runOnce(ctx, opt)
 	}
 	if report != nil {
@@ -28,8 +31,8 @@ func Run(ctx context.Context, opt Options) (*Report, error) {
 	return report, err
 }
 
-// branchTries bounds how often a run begins again because its branch was removed. Mostly another machine was quicker, and once is
-// enough.
+// branchTries bounds how often a run begins again because its branch was removed. Mostly another
+// machine was quicker, and once is enough.
 const branchTries = 3
 
 // runOnce makes what the targets lack.
@@ -42,7 +45,8 @@ func runOnce(ctx context.Context, opt Options) (*Report, error) {
 	return report, errors.Join(err, c.close(err == nil))
 }
 
-// run makes every output and verifies every source file, then finishes. Of what is finished it changes nothing.
+// run makes every output and verifies every source file, then finishes. Of what is finished it
+// changes nothing.
 func (c *conversion) run(ctx context.Context) (*Report, error) {
 	if report, err := c.upToDate(ctx); report != nil || err != nil {
 		return report, err
@@ -58,8 +62,9 @@ func (c *conversion) run(ctx context.Context) (*Report, error) {
 	return c.finish(ctx)
 }
 
-// convertAndRebuild makes outputs until all of them are done and every source file is known to be the published one. What came
-// from a source file that is not is made again, and so are outputs that the target's store has lost.
+// convertAndRebuild makes outputs until all of them are done and every source file is known to be
+// the published one. What came from a source file that is not is made again, and so are outputs
+// that the target's store has lost.
 func (c *conversion) convertAndRebuild(ctx context.Context) error {
 	retry := retry{c: c, reads: map[string]int{}}
 	for {
@@ -110,6 +115,7 @@ func (c *conversion) removeBranches(ctx context.Context) {
 		return
 	}
 	if err := c.repo.RemoveBranches(ctx); err != nil {
-		c.Log.Warn("the target is complete, but branches of unfinished work are left there", "err", err)
+		c.Log.Warn("the target is complete, but branches of unfinished work are left there", "err",
+			err)
 	}
 }

@@ -20,10 +20,13 @@ import (
 	"github.com/df11-convert/df11-convert/pipeline"
 )
 
-// planted is what somebody with write access has left in a target, for a run to take for the work of an earlier one.
+// planted is what somebody with write access has left in a target, for a run to take for the work
+// of an earlier one.
 type planted struct {
-	files   map[string][]byte // outputs by path
-	journal []byte            // of the plan, with the true sha256 of these files, and that of the source files as if they were checked
+	files map[string][]byte // outputs by path
+	// of the plan, with the true sha256 of these files, and that of the source files as if they
+	// were checked
+	journal []byte
 }
 
 // plant makes the leftovers of a conversion of m by a plan of known, as a forgery has changed them.
@@ -90,7 +93,8 @@ func withTensor(t *testing.T, file []byte, name string) []byte {
 	return out
 }
 
-// forgery is what can be planted: files of a model, changed, and a journal that tells their sums, and a lie about the first output.
+// forgery is what can be planted: files of a model, changed, and a journal that tells their sums,
+// and a lie about the first output.
 type forgery struct {
 	name  string
 	of    func() *hubtest.Model
@@ -125,11 +129,13 @@ var forgeries = []forgery{
 	{name: "one unit more", of: small, lie: func(o *ledger.Output) { o.Units = append(o.Units, o.Units[0]) }},
 	{name: "another unit", of: small, lie: func(o *ledger.Output) { o.Units[0].Path = "x" }},
 	{name: "another number", of: small, lie: func(o *ledger.Output) { o.Units[0].Weights++ }},
-	{name: "no sha256", of: small, lie: func(o *ledger.Output) { o.Size, o.SHA256 = o.Size+1, "" }}, // a file that isn't there as it should be has none
+	// a file that isn't there as it should be has none
+	{name: "no sha256", of: small, lie: func(o *ledger.Output) { o.Size, o.SHA256 = o.Size+1, "" }},
 }
 
-// TestNoJournalIsAWitness: whatever a journal in a target, an output folder or a work folder says, what is finished is proved by the run
-// that calls it verified, or made again. Whoever can write there gets nothing published, and nothing vouched for.
+// TestNoJournalIsAWitness: whatever a journal in a target, an output folder or a work folder says,
+// what is finished is proved by the run that calls it verified, or made again. Whoever can write
+// there gets nothing published, and nothing vouched for.
 func TestNoJournalIsAWitness(t *testing.T) {
 	t.Parallel()
 	want, dir := reference(t, small()), localResult(t, small())
@@ -182,8 +188,8 @@ func TestNoJournalIsAWitness(t *testing.T) {
 	}
 }
 
-// TestNoManifestIsAWitness: of a target that is finished, says its manifest, a run changes nothing and claims nothing. Where it has to
-// change anything, it proves all of it first.
+// TestNoManifestIsAWitness: of a target that is finished, says its manifest, a run changes nothing
+// and claims nothing. Where it has to change anything, it proves all of it first.
 func TestNoManifestIsAWitness(t *testing.T) {
 	t.Parallel()
 	want := reference(t, small())

@@ -27,7 +27,8 @@ type conversion struct {
 	sendAll bool // the Hub copies no file by itself
 }
 
-// prepare opens the targets, refuses those that hold something else, and finds out what is already done.
+// prepare opens the targets, refuses those that hold something else, and finds out what is already
+// done.
 func prepare(ctx context.Context, opt Options) (*conversion, error) {
 	c := &conversion{Options: opt, outputs: spans.Outputs(opt.Plan)}
 	root, stays := opt.OutDir, opt.OutDir != ""
@@ -37,7 +38,8 @@ func prepare(ctx context.Context, opt Options) (*conversion, error) {
 	var err error
 	owner := target.NewOwner(opt.Plan, opt.baseModel(), opt.Part.String(), opt.Force)
 	owner.Content = c.sourceSum
-	if c.folder, err = target.OpenFolder(ctx, root, stays, owner, opt.Model.Perm(opt.Plan)); err != nil {
+	if c.folder, err = target.OpenFolder(ctx, root, stays, owner,
+		opt.Model.Perm(opt.Plan)); err != nil {
 		return nil, err
 	}
 	if err := c.open(ctx, owner); err != nil {
@@ -46,7 +48,8 @@ func prepare(ctx context.Context, opt Options) (*conversion, error) {
 	return c, nil
 }
 
-// open reads what the targets hold into one ledger, whose journal is kept in the folder from then on.
+// open reads what the targets hold into one ledger, whose journal is kept in the folder from then
+// on.
 func (c *conversion) open(ctx context.Context, owner target.Owner) error {
 	unchanged, err := c.sourceUnchanged(ctx, c.folder.Manifest)
 	if err != nil {
@@ -73,7 +76,8 @@ func (c *conversion) open(ctx context.Context, owner target.Owner) error {
 	return c.folder.Begin(unchanged)
 }
 
-// checkRoom refuses a disk that is too small before a repo is made. A repo that is there may hold so much that the rest fits.
+// checkRoom refuses a disk that is too small before a repo is made. A repo that is there may hold
+// so much that the rest fits.
 func (c *conversion) checkRoom(ctx context.Context) error {
 	_, tooSmall := c.layOut(ctx)
 	if tooSmall == nil {
@@ -85,15 +89,17 @@ func (c *conversion) checkRoom(ctx context.Context) error {
 	return nil
 }
 
-// dropUnplanned forgets what this plan cannot have. Anyone who can write to a target can edit its journal. So an output counts only
-// if the plan has it with the same units; what it holds is proved in the end (rebuild.go).
+// dropUnplanned forgets what this plan cannot have. Anyone who can write to a target can edit its
+// journal. So an output counts only if the plan has it with the same units; what it holds is proved
+// in the end (rebuild.go).
 func (c *conversion) dropUnplanned() {
 	planned := map[string]*spans.Output{}
 	for _, o := range c.outputs {
 		planned[o.Path] = o
 	}
 	sameUnit := func(done ledger.Outcome, u *spans.Unit) bool {
-		coded, kept := done.Status == metadata.DF11 && done.Reason == "", done.Status == metadata.BF16 && done.Reason != ""
+		coded, kept := done.Status == metadata.DF11 &&
+			done.Reason == "", done.Status == metadata.BF16 && done.Reason != ""
 		return done.Path == u.Path && done.Weights == u.NElems() && (coded || kept)
 	}
 	c.ledger.Keep(func(done ledger.Output) bool {
@@ -102,7 +108,8 @@ func (c *conversion) dropUnplanned() {
 	})
 }
 
-// openRepo opens the target repo and counts as done what earlier runs, on whatever machine, have published there.
+// openRepo opens the target repo and counts as done what earlier runs, on whatever machine, have
+// published there.
 func (c *conversion) openRepo(ctx context.Context, owner target.Owner) (err error) {
 	if c.repo, err = target.OpenRepo(ctx, *c.Push, owner, c.Model, c.Source); err != nil {
 		return err
@@ -117,7 +124,8 @@ func (c *conversion) openRepo(ctx context.Context, owner target.Owner) (err erro
 		return err
 	}
 	c.ledger.Adopt(published)
-	if m := c.repo.Found().Manifest; c.Finish && (m == nil || m.Plan.Digest != c.Plan.Digest()) { // else the journals of the parts are gone
+	// else the journals of the parts are gone
+	if m := c.repo.Found().Manifest; c.Finish && (m == nil || m.Plan.Digest != c.Plan.Digest()) {
 		return c.checkParts()
 	}
 	return nil
@@ -158,9 +166,10 @@ func (e *PartsError) Error() string {
 	return "not all parts are there: " + human.List(parts)
 }
 
-// sourceUnchanged reports whether the source is still the one that a finished conversion by this plan was made from. A commit
-// pins the files of a repo. Nothing pins a local file, and the plan knows nothing of its content but the header: it is read,
-// and its sum counts as the published one from then on.
+// sourceUnchanged reports whether the source is still the one that a finished conversion by this
+// plan was made from. A commit pins the files of a repo. Nothing pins a local file, and the plan
+// knows nothing of its content but the header: it is read, and its sum counts as the published one
+// from then on.
 func (c *conversion) sourceUnchanged(ctx context.Context, m *metadata.Manifest) (bool, error) {
 	if m == nil || m.Plan.Digest != c.Plan.Digest() || !c.Model.Local {
 		return true, nil
@@ -196,7 +205,8 @@ func (o *Options) sourceSum(ctx context.Context, name string) (string, error) {
 	return model.Sum(ctx, o.Source.OpenFile, plan.File{Path: name}, "")
 }
 
-// freeBuffers lets go what the Hub clients have made to fetch ahead: stages that follow one another share the memory.
+// freeBuffers lets go what the Hub clients have made to fetch ahead: stages that follow one another
+// share the memory.
 func (c *conversion) freeBuffers() {
 	if h := c.Source.Hub(); h != nil {
 		h.FreeBuffers()

@@ -25,7 +25,8 @@ import (
 
 // entrant is a conversion that is pushed to a target while others are.
 type entrant struct {
-	source string // repo, with @commit behind it if that is not the head of main; or the path of a folder
+	// repo, with @commit behind it if that is not the head of main; or the path of a folder
+	source string
 	change func(*pipeline.Options)
 }
 
@@ -111,7 +112,8 @@ func (r *race) start(x *racer) {
 	}()
 }
 
-// settle waits until every racer that was started has ended or wants to commit, and gives those that want to.
+// settle waits until every racer that was started has ended or wants to commit, and gives those
+// that want to.
 func (r *race) settle() (ready []*racer) {
 	for _, x := range r.racers {
 		if x.kill == nil {
@@ -144,9 +146,9 @@ func (r *race) commit(x *racer, act hubtest.Action) {
 
 func pass(x *hubtest.Exchange) { x.Next(x.ResponseWriter) }
 
-// script runs the race: a capital letter starts a racer, a small one lets it commit, ~ loses the answer to the next commit, a
-// digit kills a racer where it stands, + is a commit of the user. Who is not started by name is started first. At the end all
-// who still run commit in turn.
+// script runs the race: a capital letter starts a racer, a small one lets it commit, ~ loses the
+// answer to the next commit, a digit kills a racer where it stands, + is a commit of the user. Who
+// is not started by name is started first. At the end all who still run commit in turn.
 func (r *race) script(script string) {
 	for i, x := range r.racers {
 		if !strings.ContainsRune(script, rune('A'+i)) {
@@ -246,23 +248,26 @@ func agree(files, want map[string]string) bool {
 	return true
 }
 
-// TestPublishNeverMixesTwoSources: whatever order the commits of several runs to one target have, and wherever a run is killed
-// or an answer is lost, no commit in the history of main has files of two conversions. Who comes later ends with an error
-// that names the other one; runs of one conversion do not disturb one another, nor does a commit of the user. Who is killed
-// and owns the target can go on.
+// TestPublishNeverMixesTwoSources: whatever order the commits of several runs to one target have,
+// and wherever a run is killed or an answer is lost, no commit in the history of main has files of
+// two conversions. Who comes later ends with an error that names the other one; runs of one
+// conversion do not disturb one another, nor does a commit of the user. Who is killed and owns the
+// target can go on.
 func TestPublishNeverMixesTwoSources(t *testing.T) {
 	t.Parallel()
 	part := func(i int) func(*pipeline.Options) {
 		return func(o *pipeline.Options) { o.Part = spans.Part{I: i, N: 2} }
 	}
 	finish := func(o *pipeline.Options) { o.Finish = true }
-	folders := []string{writeModel(t, seeded(1)), writeModel(t, seeded(2))} // of one name: the plan is the same
+	// of one name: the plan is the same
+	folders := []string{writeModel(t, seeded(1)), writeModel(t, seeded(2))}
 	scripts := []string{"abab", "aBabab", "baab", "a+Bb~ba", "~aabb", "a1b", "ab1b2", "a+b+", "aaBab", "aa1Bb", "aB1bb"}
 	for name, tt := range map[string]struct {
 		entrants []entrant
 		before   string // source of a finished conversion that is there
 		scripts  []string
-		takeover bool // a later run may go on where an earlier one was: main is not whole until then
+		// a later run may go on where an earlier one was: main is not whole until then
+		takeover bool
 	}{
 		"two repos":           {entrants: []entrant{{"org/a", nil}, {"org/b", nil}}, scripts: scripts},
 		"two repos by force":  {entrants: []entrant{{"org/a", forced}, {"org/b", forced}}, scripts: scripts, takeover: true},
@@ -318,7 +323,8 @@ func seeded(seed uint64) *hubtest.Model {
 	return hubtest.NewLlama(seed, hubtest.ModelOptions{Hidden: 32, Vocab: 256, Layers: 3, ShardBytes: 30_000, Extra: noPicture})
 }
 
-// pure checks every commit of main. Where one may take over what another has begun, only those that a loader takes for a model.
+// pure checks every commit of main. Where one may take over what another has begun, only those that
+// a loader takes for a model.
 func (r *race) pure(all map[string]known, takeover bool, script string) {
 	r.t.Helper()
 	for i, c := range r.srv.Commits(r.repo, "main") {
@@ -359,7 +365,8 @@ func (r *race) judge(all map[string]known, refresh bool, script string) {
 			r.t.Errorf("%s: run %c: %v", script, 'a'+i, x.err)
 		}
 	}
-	folders := filepath.IsAbs(r.racers[0].source) // of one plan and other bytes: each may find the other's outputs, and stop
+	// of one plan and other bytes: each may find the other's outputs, and stop
+	folders := filepath.IsAbs(r.racers[0].source)
 	if killed := strings.ContainsAny(script, "123456789"); winners == 0 && !killed && !folders {
 		r.t.Errorf("%s: nobody has published", script)
 	} else if winners > 0 || refresh {
@@ -388,8 +395,9 @@ func (e entrant) whole() bool {
 	return o.Part.Whole()
 }
 
-// TestFoundCommitMayHoldMore: a commit whose answer was lost, and that is found on the branch, may have others on top of it: they are
-// looked at before the next one, and nothing of theirs is deleted.
+// TestFoundCommitMayHoldMore: a commit whose answer was lost, and that is found on the branch, may
+// have others on top of it: they are looked at before the next one, and nothing of theirs is
+// deleted.
 func TestFoundCommitMayHoldMore(t *testing.T) {
 	w := newWorld(t, small())
 	const other = "other.safetensors"

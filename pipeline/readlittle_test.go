@@ -10,8 +10,9 @@ import (
 	"github.com/df11-convert/df11-convert/pipeline"
 )
 
-// TestChecksReadLittle: a plan reads the headers of a remote model and nothing else of its weights, and the structure of a
-// DF11 model is checked by some small pieces of each file, not by whole files.
+// TestChecksReadLittle: a plan reads the headers of a remote model and nothing else of its weights,
+// and the structure of a DF11 model is checked by some small pieces of each file, not by whole
+// files.
 func TestChecksReadLittle(t *testing.T) {
 	t.Parallel()
 	m := hubtest.NewLlama(5, hubtest.ModelOptions{Hidden: 512, Vocab: 512, Layers: 4, ShardBytes: 12 << 20, Extra: noPicture})

@@ -17,9 +17,10 @@ import (
 	"github.com/df11-convert/df11-convert/internal/streams"
 )
 
-// rebuildUnchecked proves what this run has not made of bytes that it has hashed, since nobody vouches for a journal: it checks the
-// headers of the outputs of earlier runs, rebuilds every source file that no single pass of this run has hashed, from the outputs as
-// they are stored, and compares its sha256 with the published one.
+// rebuildUnchecked proves what this run has not made of bytes that it has hashed, since nobody
+// vouches for a journal: it checks the headers of the outputs of earlier runs, rebuilds every
+// source file that no single pass of this run has hashed, from the outputs as they are stored, and
+// compares its sha256 with the published one.
 func (c *conversion) rebuildUnchecked(ctx context.Context) error {
 	files := slices.DeleteFunc(c.Model.Files(), func(f model.File) bool {
 		_, known := c.ledger.File(f.Path)
@@ -49,12 +50,16 @@ func (c *conversion) rebuildUnchecked(ctx context.Context) error {
 	})
 }
 
-// outside reads a tensor that the model leaves out from the source: in a rebuilt file it stands between tensors of the outputs.
-func (c *conversion) outside(ctx context.Context, f model.File, t safetensors.Tensor, w io.Writer) error {
-	if !slices.ContainsFunc(c.Plan.Dropped, func(d plan.Tensor) bool { return d.Source == t.Name }) {
+// outside reads a tensor that the model leaves out from the source: in a rebuilt file it stands
+// between tensors of the outputs.
+func (c *conversion) outside(ctx context.Context, f model.File, t safetensors.Tensor,
+	w io.Writer) error {
+	if !slices.ContainsFunc(c.Plan.Dropped,
+		func(d plan.Tensor) bool { return d.Source == t.Name }) {
 		return model.Invalidf("", "the plan has no place for it")
 	}
-	in, err := c.Source.Stream(ctx, f.Index, f.Header.DataStart()+t.Begin, f.Header.DataStart()+t.End)
+	in, err := c.Source.Stream(ctx, f.Index, f.Header.DataStart()+t.Begin,
+		f.Header.DataStart()+t.End)
 	if err != nil {
 		return err
 	}
@@ -63,7 +68,8 @@ func (c *conversion) outside(ctx context.Context, f model.File, t safetensors.Te
 	return err
 }
 
-// checkEarlier checks that the outputs of earlier runs hold what the plan wants, and nothing else that a loader would read.
+// checkEarlier checks that the outputs of earlier runs hold what the plan wants, and nothing else
+// that a loader would read.
 func (c *conversion) checkEarlier(d *model.DF11) error {
 	stored := map[string]*safetensors.Header{}
 	for _, w := range d.WeightFiles() {
@@ -79,14 +85,16 @@ func (c *conversion) checkEarlier(d *model.DF11) error {
 		}
 		for i, u := range o.Units {
 			if d.Coded(u.Path) != (done.Units[i].Status == metadata.DF11) {
-				return model.Invalidf(o.Path, "module %s is not stored as %s", u.Path, done.Units[i].Status)
+				return model.Invalidf(o.Path, "module %s is not stored as %s", u.Path,
+					done.Units[i].Status)
 			}
 		}
 	}
 	return nil
 }
 
-// openOutputs opens the outputs of earlier runs, and those that source files went into, in the folder or, by ranges, in the target repo.
+// openOutputs opens the outputs of earlier runs, and those that source files went into, in the
+// folder or, by ranges, in the target repo.
 func (c *conversion) openOutputs(ctx context.Context, from []model.File) (*model.DF11, error) {
 	used := func(file int) bool {
 		return slices.ContainsFunc(from, func(f model.File) bool { return f.Index == file })
@@ -107,7 +115,8 @@ func (c *conversion) openOutputs(ctx context.Context, from []model.File) (*model
 	if c.repo != nil {
 		remote = c.repo.Hub
 	}
-	here := func(name string) string { // a file of the folder is the output only if it has the output's sha256
+	// a file of the folder is the output only if it has the output's sha256
+	here := func(name string) string {
 		if o, _ := c.ledger.Output(name); o.Here {
 			return c.folder.Path(name)
 		}

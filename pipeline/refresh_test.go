@@ -33,8 +33,8 @@ func recommit(srv *hubtest.Server, repo string, m *hubtest.Model) {
 	srv.Push(repo, "main", files)
 }
 
-// toRefresh is a hub with a finished conversion of a model that has a new commit since then, what a conversion of that brings, and
-// main's head.
+// toRefresh is a hub with a finished conversion of a model that has a new commit since then, what a
+// conversion of that brings, and main's head.
 func toRefresh(t *testing.T, opts ...hubtest.Option) (w *world, want map[string]hubtest.File, head string) {
 	t.Helper()
 	w, fresh := newWorld(t, taller(), opts...), newWorld(t, taller(), opts...)
@@ -45,8 +45,8 @@ func toRefresh(t *testing.T, opts ...hubtest.Option) (w *world, want map[string]
 	return w, fresh.target(), w.Head(targetRepo, "main")
 }
 
-// refreshed checks that main moved once and holds all that is new and nothing else, card and manifest included, and that the branch
-// is gone.
+// refreshed checks that main moved once and holds all that is new and nothing else, card and
+// manifest included, and that the branch is gone.
 func refreshed(t *testing.T, w *world, want map[string]hubtest.File, before string) {
 	t.Helper()
 	sameFiles(t, w.target(), want)
@@ -58,8 +58,8 @@ func refreshed(t *testing.T, w *world, want map[string]hubtest.File, before stri
 	}
 }
 
-// TestRefreshCommitFaults: whatever happens to the one commit that a refresh makes on main, in the end main holds the new
-// weights with the new config, or it has not moved.
+// TestRefreshCommitFaults: whatever happens to the one commit that a refresh makes on main, in the
+// end main holds the new weights with the new config, or it has not moved.
 func TestRefreshCommitFaults(t *testing.T) {
 	t.Parallel()
 	onServers(t, func(t *testing.T, ways hubtest.Option) {
@@ -83,9 +83,9 @@ func TestRefreshCommitFaults(t *testing.T) {
 	})
 }
 
-// TestRefreshMeetsAnotherCommit: what somebody else commits on main, just before the last commit, stays: weights that were removed
-// are put back, files that were removed are not deleted again, and a file of the user's is left alone. Where it is in the way, the
-// run ends.
+// TestRefreshMeetsAnotherCommit: what somebody else commits on main, just before the last commit,
+// stays: weights that were removed are put back, files that were removed are not deleted again, and
+// a file of the user's is left alone. Where it is in the way, the run ends.
 func TestRefreshMeetsAnotherCommit(t *testing.T) {
 	w, want, other := toRefresh(t)
 	meanwhile := func(files map[string][]byte) {
@@ -117,8 +117,9 @@ func sameWeights(t *testing.T, got, want map[string]hubtest.File) {
 	}
 }
 
-// TestLastCommitIsLookedAt: when the Hub lets somebody else write over the last commit, or beside it, the run ends with an error that
-// names the files, and whose conversion it was. A person's card is none of its business. The next run puts it right.
+// TestLastCommitIsLookedAt: when the Hub lets somebody else write over the last commit, or beside
+// it, the run ends with an error that names the files, and whose conversion it was. A person's card
+// is none of its business. The next run puts it right.
 func TestLastCommitIsLookedAt(t *testing.T) {
 	t.Parallel()
 	other := newWorld(t, nil)
@@ -158,11 +159,13 @@ func TestLastCommitIsLookedAt(t *testing.T) {
 	}
 }
 
-// TestRefreshLosesItsBranch: when the branch of a refresh is gone, because another machine has finished the same refresh or because a
-// person has removed it, the run ends well wherever it was: the target is up to date, or is made so.
+// TestRefreshLosesItsBranch: when the branch of a refresh is gone, because another machine has
+// finished the same refresh or because a person has removed it, the run ends well wherever it was:
+// the target is up to date, or is made so.
 func TestRefreshLosesItsBranch(t *testing.T) {
 	t.Parallel()
-	const creation = "/api/models/*/branch/*" // here another machine's result is found at the end only
+	// here another machine's result is found at the end only
+	const creation = "/api/models/*/branch/*"
 	for _, at := range []string{creation, "/api/models/*/preupload/*", anyCommit} {
 		for by, remove := range map[string]func(t *testing.T, w *world){
 			"another machine": func(t *testing.T, w *world) { w.mustConvert(t) },
@@ -202,7 +205,8 @@ func (w *world) branches() (names []string) {
 	return names
 }
 
-// abandon begins a refresh and makes it fail at its last commit; it gives the name of the branch that is left.
+// abandon begins a refresh and makes it fail at its last commit; it gives the name of the branch
+// that is left.
 func abandon(t *testing.T, w *world) string {
 	t.Helper()
 	w.Inject(hubtest.Fault{Name: "commit-quota", Nth: 2})
@@ -215,7 +219,8 @@ func abandon(t *testing.T, w *world) string {
 	return left[0]
 }
 
-// TestBranchOfEndedRun: when a run ends after its last commit, before it has removed its branch, the next one removes it.
+// TestBranchOfEndedRun: when a run ends after its last commit, before it has removed its branch,
+// the next one removes it.
 func TestBranchOfEndedRun(t *testing.T) {
 	w, want, head := toRefresh(t)
 	w.Inject(hubtest.Fault{Method: "DELETE", Path: "*/branch/*", Action: hubtest.Error(403, "", "no")})
@@ -226,8 +231,9 @@ func TestBranchOfEndedRun(t *testing.T) {
 	refreshed(t, w, want, head)
 }
 
-// TestBranchesOfSupersededPlans: a refresh removes the branches of plans that never came to main, and no others. A rerun of
-// what main holds already leaves the branch of a plan alone that may be on its way.
+// TestBranchesOfSupersededPlans: a refresh removes the branches of plans that never came to main,
+// and no others. A rerun of what main holds already leaves the branch of a plan alone that may be
+// on its way.
 func TestBranchesOfSupersededPlans(t *testing.T) {
 	w, _, _ := toRefresh(t)
 	digest := strings.TrimPrefix(abandon(t, w), "df11-convert-")
@@ -249,7 +255,8 @@ func TestBranchesOfSupersededPlans(t *testing.T) {
 	}
 }
 
-// TestRefreshOfBranch: a target branch is refreshed like main, on a branch of another name, and those of main stay.
+// TestRefreshOfBranch: a target branch is refreshed like main, on a branch of another name, and
+// those of main stay.
 func TestRefreshOfBranch(t *testing.T) {
 	w, want, head := toRefresh(t)
 	w.CreateBranch(targetRepo, "next", "main")
@@ -264,8 +271,8 @@ func TestRefreshOfBranch(t *testing.T) {
 	}
 }
 
-// TestRefreshWithoutAJournal: what a stopped refresh has committed on its branch, from which the journal was lost, is brought to main
-// although nothing of it has to be uploaded again.
+// TestRefreshWithoutAJournal: what a stopped refresh has committed on its branch, from which the
+// journal was lost, is brought to main although nothing of it has to be uploaded again.
 func TestRefreshWithoutAJournal(t *testing.T) {
 	w, want, head := toRefresh(t)
 	w.Push(targetRepo, abandon(t, w), map[string][]byte{".df11/part-1-of-1.json": nil})
@@ -273,7 +280,8 @@ func TestRefreshWithoutAJournal(t *testing.T) {
 	refreshed(t, w, want, head)
 }
 
-// TestRenamedTarget: a target that was renamed is found under its former name, and is known by the new one in report and card.
+// TestRenamedTarget: a target that was renamed is found under its former name, and is known by the
+// new one in report and card.
 func TestRenamedTarget(t *testing.T) {
 	const now = "you/other"
 	w, want, head := toRefresh(t)

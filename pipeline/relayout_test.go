@@ -9,8 +9,9 @@ import (
 	"github.com/df11-convert/df11-convert/pipeline"
 )
 
-// TestFileLaidOutAgainGivesItsRoomBack: that a chunk of a unit holds too many weights for the GPU's shared memory shows only
-// while the unit is encoded. Its file is then made again in BF16, on a disk that has no room for both.
+// TestFileLaidOutAgainGivesItsRoomBack: that a chunk of a unit holds too many weights for the GPU's
+// shared memory shows only while the unit is encoded. Its file is then made again in BF16, on a
+// disk that has no room for both.
 func TestFileLaidOutAgainGivesItsRoomBack(t *testing.T) {
 	t.Parallel()
 	const shard = "model.safetensors"
@@ -22,7 +23,8 @@ func TestFileLaidOutAgainGivesItsRoomBack(t *testing.T) {
 		t.Fatal("no " + head)
 	}
 	weights := files[shard][h.DataStart()+at.Begin : h.DataStart()+at.End]
-	for i := range len(weights) / 2 { // half of all exponents are one, which gets one bit, and fills the first chunk
+	// half of all exponents are one, which gets one bit, and fills the first chunk
+	for i := range len(weights) / 2 {
 		if i < 30_000 || i%2 == 0 {
 			copy(weights[2*i:], []byte{0x80, 0x3f})
 		}

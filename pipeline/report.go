@@ -21,37 +21,46 @@ type Report struct {
 	Folder string `json:"folder,omitempty"`
 	Repo   string `json:"repo,omitempty"`
 	URL    string `json:"url,omitempty"`
-	// TargetCommit is the commit of Repo that holds the finished result, ManifestSHA256 names all of its bytes.
-	TargetCommit   string           `json:"target_commit,omitempty"`
-	ManifestSHA256 string           `json:"manifest_sha256,omitempty"`
-	Part           string           `json:"part,omitempty"`      // set where only a part was made and the repo is not finished
-	Gain           string           `json:"gain"`                // what was gained, in one line for people
-	BF16Bytes      int64            `json:"bf16_bytes"`          // source weights, those of F32 counted as the BF16 that they are
-	F32Bytes       int64            `json:"f32_bytes,omitempty"` // source weights as they are stored, if some of them are F32
-	DF11Bytes      int64            `json:"df11_bytes"`          // output weights
-	Units          int              `json:"units"`
-	Weights        int64            `json:"weights"` // in units
-	Bits           int64            `json:"exponent_bits"`
-	UnitsBF16      []ledger.Outcome `json:"units_bf16,omitempty"`
-	TiesBroken     []string         `json:"limiter_ties,omitempty"`
-	Files          int              `json:"files"`
-	Made           int              `json:"files_made"` // of Files, by this run; the others were there
-	GPU            bool             `json:"gpu"`
-	Differences    []string         `json:"differences,omitempty"`
-	Warnings       []string         `json:"warnings,omitempty"`
+	// TargetCommit is the commit of Repo that holds the finished result, ManifestSHA256 names all
+	// of its bytes.
+	TargetCommit   string `json:"target_commit,omitempty"`
+	ManifestSHA256 string `json:"manifest_sha256,omitempty"`
+	// set where only a part was made and the repo is not finished
+	Part string `json:"part,omitempty"`
+	// what was gained, in one line for people
+	Gain string `json:"gain"`
+	// source weights, those of F32 counted as the BF16 that they are
+	BF16Bytes int64 `json:"bf16_bytes"`
+	// source weights as they are stored, if some of them are F32
+	F32Bytes   int64            `json:"f32_bytes,omitempty"`
+	DF11Bytes  int64            `json:"df11_bytes"` // output weights
+	Units      int              `json:"units"`
+	Weights    int64            `json:"weights"` // in units
+	Bits       int64            `json:"exponent_bits"`
+	UnitsBF16  []ledger.Outcome `json:"units_bf16,omitempty"`
+	TiesBroken []string         `json:"limiter_ties,omitempty"`
+	Files      int              `json:"files"`
+	// of Files, by this run; the others were there
+	Made        int      `json:"files_made"`
+	GPU         bool     `json:"gpu"`
+	Differences []string `json:"differences,omitempty"`
+	Warnings    []string `json:"warnings,omitempty"`
 	// Seconds is the wall time of this run, Stages what each stage did in it.
 	Seconds float64          `json:"seconds"`
 	Stages  []progress.Total `json:"stages"`
 	// UpToDate: this run found everything done and published, and looked at nothing else.
 	UpToDate bool `json:"-"`
-	// Verified counts the weights of units that this run has compared with the source or, Rebuilt files of it, rebuilt with their sha256.
+	// Verified counts the weights of units that this run has compared with the source or, Rebuilt
+	// files of it, rebuilt with their sha256.
 	Verified int64 `json:"-"`
 	Rebuilt  int   `json:"-"`
 }
 
 // report sums up the finished outputs.
 func (c *conversion) report() *Report {
-	p := &Report{Source: c.Model.ID, Commit: c.Model.Commit, BaseModel: c.baseModel(), BaseCommit: c.baseCommit(), Differences: c.Plan.Differences, Warnings: c.Plan.Warnings, GPU: c.GPU != nil, Folder: c.OutDir}
+	p := &Report{Source: c.Model.ID, Commit: c.Model.Commit, BaseModel: c.baseModel(),
+		BaseCommit: c.baseCommit(), Differences: c.Plan.Differences, Warnings: c.Plan.Warnings,
+		GPU: c.GPU != nil, Folder: c.OutDir}
 	if c.repo != nil {
 		p.Repo, p.URL = c.repo.Repo, c.repo.URL()
 	}
@@ -75,7 +84,8 @@ func (c *conversion) report() *Report {
 		}
 	}
 	if !c.Part.Whole() { // the source bytes are those of the part, as all other counts
-		p.Part, p.BF16Bytes, p.F32Bytes = c.Part.String(), spans.ProvedBytes(c.Part.Of(c.outputs)), 0
+		p.Part, p.BF16Bytes, p.F32Bytes = c.Part.String(), spans.ProvedBytes(
+			c.Part.Of(c.outputs)), 0
 	}
 	p.Gain = c.Plan.Gain(p.BF16Bytes, p.DF11Bytes)
 	return p
@@ -95,7 +105,8 @@ func (p *Report) add(u ledger.Outcome) {
 	}
 }
 
-// checkGain refuses a model of which DF11 can hold no module, so that the result is as large as the source.
+// checkGain refuses a model of which DF11 can hold no module, so that the result is as large as the
+// source.
 func (c *conversion) checkGain() error {
 	var names []string
 	for _, o := range c.ledger.Outputs() {

@@ -13,7 +13,8 @@ import (
 	"github.com/df11-convert/df11-convert/pipeline"
 )
 
-// changingWorld is a hub whose links serve once, so that every range is preceded by a look at the file's etag.
+// changingWorld is a hub whose links serve once, so that every range is preceded by a look at the
+// file's etag.
 func changingWorld(t *testing.T) *world {
 	t.Helper()
 	return rangedWorld(t, hubtest.WithLinksForOnce())
@@ -34,7 +35,8 @@ func changes(w *world, file string, n, times int) {
 
 const secondFile = "model-00002-of-00004.safetensors"
 
-// looksForHeaders counts how often the second file is looked at before any weight moves: headers are read by ranges too.
+// looksForHeaders counts how often the second file is looked at before any weight moves: headers
+// are read by ranges too.
 func looksForHeaders(t *testing.T) int {
 	t.Helper()
 	w := changingWorld(t)
@@ -44,9 +46,9 @@ func looksForHeaders(t *testing.T) int {
 	return w.Count("HEAD", "*/resolve/*/"+secondFile)
 }
 
-// TestChangedFileIsReadAgain: when the hub names another etag for a file in the middle of it, what came from the file is
-// discarded and read again, nothing else is read a second time without need, and the bytes are the same as ever. So it is where
-// tensors are fetched by ranges, under no hash.
+// TestChangedFileIsReadAgain: when the hub names another etag for a file in the middle of it, what
+// came from the file is discarded and read again, nothing else is read a second time without need,
+// and the bytes are the same as ever. So it is where tensors are fetched by ranges, under no hash.
 func TestChangedFileIsReadAgain(t *testing.T) {
 	t.Parallel()
 	want := reference(t, small())
@@ -76,8 +78,9 @@ func TestChangedFileIsReadAgain(t *testing.T) {
 	}
 }
 
-// TestChangedForGood: a file that stays another one ends the run after a few times, with an error that names it and says
-// what to do. No config.json is there, and once the file is back the same call ends with the same bytes.
+// TestChangedForGood: a file that stays another one ends the run after a few times, with an error
+// that names it and says what to do. No config.json is there, and once the file is back the same
+// call ends with the same bytes.
 func TestChangedForGood(t *testing.T) {
 	t.Parallel()
 	want := reference(t, small())
@@ -106,8 +109,8 @@ func TestChangedForGood(t *testing.T) {
 	}
 }
 
-// TestProofHealsAPart: a bit that flips on its way into a part, which no hash covers, is found by the finishing run, which
-// makes the outputs of that file again.
+// TestProofHealsAPart: a bit that flips on its way into a part, which no hash covers, is found by
+// the finishing run, which makes the outputs of that file again.
 func TestProofHealsAPart(t *testing.T) {
 	want := reference(t, small())
 	base := rangedWorld(t)
@@ -115,7 +118,8 @@ func TestProofHealsAPart(t *testing.T) {
 		t.Fatal(err)
 	}
 	w := rangedWorld(t)
-	w.Inject(hubtest.Fault{Name: "corrupt", Nth: base.Count("GET", "/repos/*") - 5}) // weights: headers are read first
+	// weights: headers are read first
+	w.Inject(hubtest.Fault{Name: "corrupt", Nth: base.Count("GET", "/repos/*") - 5})
 	if _, err := w.convert(t.Context(), t, t.TempDir(), inPart); err != nil || w.FaultsActed("corrupt") == 0 {
 		t.Fatal(w.FaultsActed("corrupt"), err)
 	}
@@ -142,7 +146,8 @@ func TestBrokenFilesCount(t *testing.T) {
 	}
 }
 
-// TestFinishOnASmallDisk: outputs that are read back to rebuild the source take nothing of the disk.
+// TestFinishOnASmallDisk: outputs that are read back to rebuild the source take nothing of the
+// disk.
 func TestFinishOnASmallDisk(t *testing.T) {
 	t.Parallel()
 	want := reference(t, mediumHead())

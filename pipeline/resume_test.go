@@ -22,8 +22,8 @@ import (
 
 var errStop = errors.New("stopped by the test")
 
-// stopped runs a conversion whose context ends when stop is called, and gives the error that it ends with: that cause, or none if it
-// was done before it noticed.
+// stopped runs a conversion whose context ends when stop is called, and gives the error that it
+// ends with: that cause, or none if it was done before it noticed.
 func (w *world) stopped(t *testing.T, work string, arm func(stop func())) error {
 	t.Helper()
 	ctx, cancel := context.WithCancelCause(t.Context())
@@ -131,8 +131,8 @@ func (r failingReader) Read(p []byte) (int, error) {
 	return r.ReadCloser.Read(p)
 }
 
-// TestForeignJournal: a torn journal, or one of another plan, is not believed. Whether the files are ours it does tell, if
-// it is of the same source.
+// TestForeignJournal: a torn journal, or one of another plan, is not believed. Whether the files
+// are ours it does tell, if it is of the same source.
 func TestForeignJournal(t *testing.T) {
 	want := localResult(t, small())
 	const sumOfX = "2d711642b726b04401627ca9fbac32f5c8530fb1903cc4db02258717921a4881"
@@ -180,8 +180,8 @@ func TestLocked(t *testing.T) {
 	}
 }
 
-// TestFinishedFolderIsNotMadeAgain: in a finished folder, a run makes only what is no longer there as it was, and the
-// result is the same.
+// TestFinishedFolderIsNotMadeAgain: in a finished folder, a run makes only what is no longer there
+// as it was, and the result is the same.
 func TestFinishedFolderIsNotMadeAgain(t *testing.T) {
 	log, out, dir := newOutputLog(), t.TempDir(), writeModel(t, small())
 	convert := func() error {

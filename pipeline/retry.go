@@ -18,7 +18,8 @@ import (
 // sourceReads is how often a run reads a source file that turns out not to be the published one.
 const sourceReads = 3
 
-// BrokenSourceError says that a source file was never what the plan was made for, however often it was read.
+// BrokenSourceError says that a source file was never what the plan was made for, however often it
+// was read.
 type BrokenSourceError struct {
 	File, Commit string
 	Reads        int
@@ -34,10 +35,12 @@ func (e *BrokenSourceError) Unwrap() error { return e.Err }
 // Hint says what can be done about it.
 func (e *BrokenSourceError) Hint() string {
 	if e.Commit == "" {
-		return e.File + " is damaged where it lies, or on its way: check the disk and the memory of this machine"
+		return e.File +
+			" is damaged where it lies, or on its way: check the disk and the memory of this machine"
 	}
-	return fmt.Sprintf("a file of commit %s must never change: look at the history of the repo; if it was rewritten, convert its present "+
-		"revision, else %s is damaged in the hub's store or on its way: try again later or tell the repo's owners", e.Commit, e.File)
+	return fmt.Sprintf(
+		"a file of commit %s must never change: look at the history of the repo; if it was rewritten, convert its present "+
+			"revision, else %s is damaged in the hub's store or on its way: try again later or tell the repo's owners", e.Commit, e.File)
 }
 
 // brokenFile names the source file whose bytes an error found to be wrong; "" for any other error.
@@ -51,13 +54,15 @@ func brokenFile(err error) string {
 	if e, ok := errors.AsType[*back.RebuildError](err); ok {
 		return e.File
 	}
-	if e, ok := errors.AsType[*fetch.Error](err); ok && (errors.Is(err, hub.ErrChanged) || errors.Is(err, hub.ErrCorrupt)) {
+	if e, ok := errors.AsType[*fetch.Error](err); ok &&
+		(errors.Is(err, hub.ErrChanged) || errors.Is(err, hub.ErrCorrupt)) {
 		return e.File // the commit is pinned, so it is the store that is wrong
 	}
 	return ""
 }
 
-// retry decides after a failed attempt whether another one makes sense, and takes back what the failed one got wrong.
+// retry decides after a failed attempt whether another one makes sense, and takes back what the
+// failed one got wrong.
 type retry struct {
 	c     *conversion
 	reads map[string]int // by source file that turned out to be broken
@@ -68,19 +73,24 @@ type retry struct {
 func (r *retry) after(ctx context.Context, err error) error {
 	if file := brokenFile(err); file != "" {
 		if r.reads[file]++; r.reads[file] == sourceReads {
-			return &BrokenSourceError{File: file, Commit: r.c.Model.Commit, Reads: sourceReads, Err: err}
+			return &BrokenSourceError{File: file, Commit: r.c.Model.Commit, Reads: sourceReads,
+				Err: err}
 		}
-		r.c.Log.Warn("source file is not what was published, reading it again", "file", file, "err", err)
+		r.c.Log.Warn("source file is not what was published, reading it again", "file", file, "err",
+			err)
 		r.c.Source.Recheck(ctx, file)
 		return r.c.discard(file)
 	}
-	if e, ok := errors.AsType[*exactf32.InexactError](err); ok && !r.c.Model.Local && r.reads[e.File] == 0 {
+	if e, ok := errors.AsType[*exactf32.InexactError](err); ok && !r.c.Model.Local &&
+		r.reads[e.File] == 0 {
 		r.reads[e.File]++
-		r.c.Log.Warn("source file has values that BF16 cannot hold, or a wrong bit on its way: reading it again", "file", e.File, "err", err)
+		r.c.Log.Warn(
+			"source file has values that BF16 cannot hold, or a wrong bit on its way: reading it again", "file", e.File, "err", err)
 		return r.c.discard(e.File)
 	}
 	if back.IsFault(err) && slices.ContainsFunc(r.c.ledger.Outputs(), ofEarlierRun) {
-		r.c.Log.Warn("outputs of earlier runs are not what they should be, making them again", "err", err)
+		r.c.Log.Warn("outputs of earlier runs are not what they should be, making them again",
+			"err", err)
 		return r.c.forget(ofEarlierRun)
 	}
 	if errors.Is(err, hub.ErrMissingObject) && !r.lost {
@@ -94,7 +104,8 @@ func (r *retry) after(ctx context.Context, err error) error {
 // discard forgets everything that was made of a source file, and removes it from the folder.
 func (c *conversion) discard(file string) error {
 	made := map[string]bool{}
-	at := slices.IndexFunc(c.Model.Listing.Weights, func(w plan.WeightFile) bool { return w.Path == file })
+	at := slices.IndexFunc(c.Model.Listing.Weights,
+		func(w plan.WeightFile) bool { return w.Path == file })
 	for _, o := range c.outputs {
 		if slices.Contains(o.Files(), at) {
 			made[o.Path] = true

@@ -23,9 +23,10 @@ import (
 	"github.com/df11-convert/df11-convert/pipeline"
 )
 
-// TestEveryConversionSurvives: whatever happens to the runs of a conversion, whatever server it is, and on whatever machine the next one
-// goes on, the last one ends with the same bytes as an undisturbed run. It makes no output again that is done, and fetches no byte that
-// is there, unless a byte was wrong on its way.
+// TestEveryConversionSurvives: whatever happens to the runs of a conversion, whatever server it is,
+// and on whatever machine the next one goes on, the last one ends with the same bytes as an
+// undisturbed run. It makes no output again that is done, and fetches no byte that is there, unless
+// a byte was wrong on its way.
 func TestEveryConversionSurvives(t *testing.T) {
 	t.Parallel()
 	undisturbed := map[string]*calm{}
@@ -52,8 +53,9 @@ func TestEveryConversionSurvives(t *testing.T) {
 	}
 }
 
-// ordealModels have units in several files, files of several units, many open spools, more outputs than one commit brings, an output
-// that is open until the end, twice the bytes that a spool holds, or tensors outside the model in its one file.
+// ordealModels have units in several files, files of several units, many open spools, more outputs
+// than one commit brings, an output that is open until the end, twice the bytes that a spool holds,
+// or tensors outside the model in its one file.
 var ordealModels = []ordealModel{
 	{model: small}, {model: mediumHead}, {model: scattered}, {model: deep}, {model: several},
 	{model: several, opt: plan.Options{PatternDict: splitLayers}}, {model: several, opt: plan.Options{ExactF32: true}},
@@ -104,7 +106,8 @@ func checkpoint(t *testing.T, files map[string][]byte) map[string][]byte {
 
 func several() *hubtest.Model { return severalTensors(hubtest.OrderModel) }
 
-// scattered is a model of 7 MB of which every unit lies in many files, so that many spools are open at once.
+// scattered is a model of 7 MB of which every unit lies in many files, so that many spools are open
+// at once.
 func scattered() *hubtest.Model {
 	return hubtest.NewLlama(19, hubtest.ModelOptions{
 		Hidden: 128, Vocab: 6000, Layers: 6, ShardBytes: 1_500_000, Order: hubtest.OrderScattered, Extra: noPicture,
@@ -248,7 +251,8 @@ var ordeals = []struct {
 	}},
 }
 
-// passing are the faults that a conversion may meet at any time and must survive, though a run may give up.
+// passing are the faults that a conversion may meet at any time and must survive, though a run may
+// give up.
 var passing = []string{
 	"429-ratelimit", "429-retry-after", "429-http-date", "429-bare", "500", "502", "503", "504", "hub-reset", "warning",
 	"cdn-500", "cdn-503", "reset", "cut", "short", "chunked", "corrupt", "ignore-range", "wrong-range", "gzip", "expired",
@@ -257,8 +261,8 @@ var passing = []string{
 	"commit-412", "commit-409", "commit-500", "commit-500-after", "commit-504-after", "commit-reset-after",
 }
 
-// suffer has one run meet an ordeal, and reports whether the conversion was done before. What the run leaves goes on, or, where the
-// result is published, sometimes only what is in the repo.
+// suffer has one run meet an ordeal, and reports whether the conversion was done before. What the
+// run leaves goes on, or, where the result is published, sometimes only what is in the repo.
 func (o *ordeal) suffer(t *testing.T, name string, meet func(*ordeal, *testing.T) error) (done bool) {
 	t.Helper()
 	err := meet(o, t)
@@ -271,7 +275,8 @@ func (o *ordeal) suffer(t *testing.T, name string, meet func(*ordeal, *testing.T
 		return !o.parts
 	}
 	if !o.inHere {
-		if target := o.target(); target["config.json"] != (hubtest.File{}) { // the run did not live to hear of its last commit
+		// the run did not live to hear of its last commit
+		if target := o.target(); target["config.json"] != (hubtest.File{}) {
 			sameFiles(t, target, o.calm.target)
 		}
 		if o.rnd.IntN(3) == 0 {
@@ -281,7 +286,8 @@ func (o *ordeal) suffer(t *testing.T, name string, meet func(*ordeal, *testing.T
 	return false
 }
 
-// refusedAsNobodys: what no journal lists in a work folder is somebody else's, who is asked to remove it, and does.
+// refusedAsNobodys: what no journal lists in a work folder is somebody else's, who is asked to
+// remove it, and does.
 func (o *ordeal) refusedAsNobodys(t *testing.T) {
 	spools, _ := filepath.Glob(filepath.Join(o.work, ".df11-convert/spool-*"))
 	files, _ := filepath.Glob(filepath.Join(o.work, ".df11-convert/files/*"))
@@ -297,8 +303,8 @@ func (o *ordeal) refusedAsNobodys(t *testing.T) {
 	}
 }
 
-// kill runs the conversion up to a random read. The next run goes on with what a kill at that moment leaves, or what an end in good
-// order does.
+// kill runs the conversion up to a random read. The next run goes on with what a kill at that
+// moment leaves, or what an end in good order does.
 func (o *ordeal) kill(t *testing.T) error {
 	dead, err := o.killedIn(t, o.work, 1+o.rnd.IntN(o.calm.reads))
 	if err != nil && o.rnd.IntN(3) > 0 {
@@ -307,8 +313,8 @@ func (o *ordeal) kill(t *testing.T) error {
 	return err
 }
 
-// flip changes a bit of a spool, or of an output that is to be published. One that stays in a folder would be taken for somebody
-// else's then.
+// flip changes a bit of a spool, or of an output that is to be published. One that stays in a
+// folder would be taken for somebody else's then.
 func (o *ordeal) flip(t *testing.T) {
 	var files []string
 	for _, pattern := range []string{".df11-convert/files/*.safetensors", ".df11-convert/spool-*"} {
@@ -344,15 +350,16 @@ func (o *ordeal) finish(t *testing.T) {
 	}
 	most := 2*o.calm.requests + 100
 	if o.wrong {
-		most += o.calm.requests // what is read back is found to be wrong, made again, and read back again
+		// what is read back is found to be wrong, made again, and read back again
+		most += o.calm.requests
 	}
 	if n := len(o.Requests()); n > most {
 		t.Errorf("%d requests, %d by an undisturbed run", n, o.calm.requests)
 	}
 }
 
-// there counts the source bytes of which the next run has something, and names the outputs that are done: in the folder, or in the
-// repo.
+// there counts the source bytes of which the next run has something, and names the outputs that are
+// done: in the folder, or in the repo.
 func (o *ordeal) there(t *testing.T) (saved int64, done []string) {
 	t.Helper()
 	p := o.calm.plan

@@ -22,8 +22,9 @@ func move(t *testing.T, dir, from, to string) {
 	must(t, os.Rename(filepath.Join(dir, from), filepath.Join(dir, to)))
 }
 
-// TestOnlyWhatIsLoaded: the official loader reads the weight files beside config.json and none below, and takes nothing for
-// compressed without dfloat11_config. So what lies elsewhere is not part of the model, and verify says so at every level.
+// TestOnlyWhatIsLoaded: the official loader reads the weight files beside config.json and none
+// below, and takes nothing for compressed without dfloat11_config. So what lies elsewhere is not
+// part of the model, and verify says so at every level.
 func TestOnlyWhatIsLoaded(t *testing.T) {
 	source, good := writeModel(t, formModel()), localResult(t, formModel())
 	for name, change := range map[string]func(dir string){
@@ -53,8 +54,8 @@ func TestOnlyWhatIsLoaded(t *testing.T) {
 	}
 }
 
-// TestModelInAFolder: in a pipeline that others made, the folder with dfloat11_config is the model; the components beside it
-// are not.
+// TestModelInAFolder: in a pipeline that others made, the folder with dfloat11_config is the model;
+// the components beside it are not.
 func TestModelInAFolder(t *testing.T) {
 	source, good, whole := writeModel(t, formModel()), localResult(t, formModel()), t.TempDir()
 	must(t, os.Remove(filepath.Join(good, "df11-manifest.json")))
@@ -69,8 +70,8 @@ func TestModelInAFolder(t *testing.T) {
 	}
 }
 
-// TestConfigLies: a config.json with another dict than the units were encoded by loads wrongly, whatever dict the check is
-// asked to use; verify and inspect say so.
+// TestConfigLies: a config.json with another dict than the units were encoded by loads wrongly,
+// whatever dict the check is asked to use; verify and inspect say so.
 func TestConfigLies(t *testing.T) {
 	source, good := writeModel(t, formModel()), localResult(t, formModel())
 	d, err := model.OpenDF11Local(t.Context(), good, 0)
@@ -109,8 +110,8 @@ func listOf(a, b string) *regexp.Regexp {
 	return regexp.MustCompile(`"` + regexp.QuoteMeta(a) + `",\s*"` + regexp.QuoteMeta(b) + `"`)
 }
 
-// TestGitignoreLeavesNothingOut: a .gitignore of the target, which the Hub matches when it is asked how to upload a file, keeps no
-// file of the result away, and stays.
+// TestGitignoreLeavesNothingOut: a .gitignore of the target, which the Hub matches when it is asked
+// how to upload a file, keeps no file of the result away, and stays.
 func TestGitignoreLeavesNothingOut(t *testing.T) {
 	want := reference(t, small())
 	w := newWorld(t, small())

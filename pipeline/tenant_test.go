@@ -32,7 +32,8 @@ type tenant struct {
 
 const tenantRepo = "me/shared"
 
-// tenantNames are paths of files that people have: some have the names of files of the result, some a loader would read.
+// tenantNames are paths of files that people have: some have the names of files of the result, some
+// a loader would read.
 var tenantNames = []string{
 	"model-q4.gguf", "pytorch_model.bin", "notes.md", "lora/adapter_model.safetensors", "lora/adapter_config.json", "data/täble 1.csv", ".hidden",
 	"sub/config.json", "sub/model.safetensors", ".df11/notes.json", ".df11/notes.md", ".gitignore", "eval/results.json", "A.SAFETENSORS", "unlisted.png",
@@ -45,7 +46,8 @@ var tenantNames = []string{
 func (p *tenant) put() {
 	name := tenantNames[p.rng.IntN(len(tenantNames))]
 	content := fmt.Sprintf("of the user, %d", p.rng.Uint64())
-	tells := target.IsJournal(name) || name == metadata.ManifestName // which remain ours as long as they tell whose the files are
+	// which remain ours as long as they tell whose the files are
+	tells := target.IsJournal(name) || name == metadata.ManifestName
 	if old, err := p.srv.ReadFile(tenantRepo, p.branch, name); err == nil && p.rng.IntN(2) == 0 && !tells {
 		content = string(old) + "\n" // an edit
 	}
@@ -71,8 +73,8 @@ func (p *tenant) keeps() {
 	}
 }
 
-// run makes one run without force, which the user may disturb, and reports whether it has ended well. A conflict names files of the
-// user's and no others.
+// run makes one run without force, which the user may disturb, and reports whether it has ended
+// well. A conflict names files of the user's and no others.
 func (p *tenant) run(what string, change func(*pipeline.Options)) bool {
 	p.Helper()
 	p.did = append(p.did, what)
@@ -144,8 +146,9 @@ func tenantModel(seed uint64) *hubtest.Model {
 	return hubtest.NewLlama(seed, hubtest.ModelOptions{Hidden: 32, Vocab: 256, Layers: int(seed) + 2, ShardBytes: 30_000, Extra: noPicture})
 }
 
-// TestFilesOfUsersStay: whatever files a user has in a target, puts there or edits, before a run, between runs or during one, every
-// byte of them is there after every run without force. At the end the target holds the result, the user's files, and nothing else.
+// TestFilesOfUsersStay: whatever files a user has in a target, puts there or edits, before a run,
+// between runs or during one, every byte of them is there after every run without force. At the end
+// the target holds the result, the user's files, and nothing else.
 func TestFilesOfUsersStay(t *testing.T) {
 	t.Parallel()
 	for _, seed := range seeds(t, 16, 600) {
@@ -170,7 +173,8 @@ func TestFilesOfUsersStay(t *testing.T) {
 	}
 }
 
-// holdsTheResult checks that the target is finished, and that nothing is left there that is neither the result's nor the user's.
+// holdsTheResult checks that the target is finished, and that nothing is left there that is neither
+// the result's nor the user's.
 func (p *tenant) holdsTheResult() {
 	p.Helper()
 	m, err := metadata.ParseManifest([]byte(content(p.T, p.srv, tenantRepo, p.branch, metadata.ManifestName)), 0)

@@ -21,7 +21,8 @@ import (
 	"github.com/df11-convert/df11-convert/pipeline"
 )
 
-// theirNames are where somebody may have something of his own: names of results, of the state of a run, and others.
+// theirNames are where somebody may have something of his own: names of results, of the state of a
+// run, and others.
 var theirNames = []string{
 	"README.md", "config.json", "tokenizer.json", "df11-manifest.json", "df11.png", "chat/template.jinja", "chat", "notes/README.md",
 	"model.safetensors", "lm_head.safetensors", "model_layers_0.safetensors", "other.safetensors", "sub/other.safetensors",
@@ -107,9 +108,10 @@ func thing(t *testing.T, path string) string {
 	return fmt.Sprint(info.Mode(), " ", content)
 }
 
-// TestNobodysFilesAreLost: whatever somebody has in an output folder or a work folder, files, folders, links and names of ours, before a
-// run or while it works, is there afterwards, unless --force was said, and nothing outside is touched. A run that ends well has made the
-// right files nevertheless, and a folder that looks finished is of one model.
+// TestNobodysFilesAreLost: whatever somebody has in an output folder or a work folder, files,
+// folders, links and names of ours, before a run or while it works, is there afterwards, unless
+// --force was said, and nothing outside is touched. A run that ends well has made the right files
+// nevertheless, and a folder that looks finished is of one model.
 func TestNobodysFilesAreLost(t *testing.T) {
 	if err := os.Symlink("a", filepath.Join(t.TempDir(), "b")); err != nil {
 		t.Skip("NOT TESTED: no symbolic links here: ", err)
@@ -153,7 +155,8 @@ func TestNobodysFilesAreLost(t *testing.T) {
 			outside := folder(t, n.outside)
 			var mu sync.Mutex
 			events, at := 0, n.IntN(40)
-			meanwhile := slog.New(logHook(func(slog.Record) { // not in the state: what is there while a run works is the run's
+			// not in the state: what is there while a run works is the run's
+			meanwhile := slog.New(logHook(func(slog.Record) {
 				mu.Lock()
 				defer mu.Unlock()
 				if name := theirNames[n.IntN(len(theirNames))]; events == at && !strings.HasPrefix(name, ".df11-convert") {
@@ -215,7 +218,8 @@ func (n *neighbor) whole(told, want string) {
 	}
 }
 
-// oneModel checks that a folder with the config and the manifest of a finished result has its weights, but where something was left.
+// oneModel checks that a folder with the config and the manifest of a finished result has its
+// weights, but where something was left.
 func (n *neighbor) oneModel(told string) {
 	b, err := os.ReadFile(filepath.Join(n.out, metadata.ManifestName))
 	if err != nil {

@@ -43,9 +43,9 @@ func folderWith(t *testing.T, from, name string, content []byte) string {
 	return dir
 }
 
-// TestWrongForm: the official loader goes by types and shapes of the six tensors, so a file whose bytes are right but whose
-// header describes them as something else is wrong, at every level, for decode and for inspect, with or without a
-// manifest.
+// TestWrongForm: the official loader goes by types and shapes of the six tensors, so a file whose
+// bytes are right but whose header describes them as something else is wrong, at every level, for
+// decode and for inspect, with or without a manifest.
 func TestWrongForm(t *testing.T) {
 	source, good := writeModel(t, formModel()), localResult(t, formModel())
 	const name = "lm_head.safetensors"
@@ -99,7 +99,8 @@ func formModel() *hubtest.Model {
 	return hubtest.NewLlama(3, hubtest.ModelOptions{Hidden: 64, Vocab: 64, Layers: 1, Extra: noPicture})
 }
 
-// TestNothingToGain: a model of which DF11 can hold no module is refused: the result would be as large as the source.
+// TestNothingToGain: a model of which DF11 can hold no module is refused: the result would be as
+// large as the source.
 func TestNothingToGain(t *testing.T) {
 	source := writeModel(t, formModel())
 	name := filepath.Join(source, "model.safetensors")

@@ -7,8 +7,9 @@ import (
 	"github.com/df11-convert/df11-convert/internal/target"
 )
 
-// upToDate gives the report of a run that finds in every target all that it would put there, and nil of any other. Such a run writes
-// nothing, reads no weight of a repo and claims nothing: the manifest that is there stays the word of whoever made it.
+// upToDate gives the report of a run that finds in every target all that it would put there, and
+// nil of any other. Such a run writes nothing, reads no weight of a repo and claims nothing: the
+// manifest that is there stays the word of whoever made it.
 func (c *conversion) upToDate(ctx context.Context) (*Report, error) {
 	if len(c.pending())+len(c.leftovers()) > 0 {
 		return nil, nil
@@ -26,7 +27,8 @@ func (c *conversion) upToDate(ctx context.Context) (*Report, error) {
 		report.ManifestSHA256 = in.ManifestSHA256()
 		return in.Current && c.lists(in.Manifest, want)
 	}
-	if c.folder.Stays && !current(c.folder.Inspection) || c.repo != nil && !current(c.repo.Found()) {
+	if c.folder.Stays && !current(c.folder.Inspection) || c.repo != nil &&
+		!current(c.repo.Found()) {
 		return nil, nil
 	}
 	if c.repo != nil {
@@ -36,7 +38,8 @@ func (c *conversion) upToDate(ctx context.Context) (*Report, error) {
 	return report, nil
 }
 
-// wanted are the sha256 of all files of the result that are known, and "" of those that a commit pins.
+// wanted are the sha256 of all files of the result that are known, and "" of those that a commit
+// pins.
 func (c *conversion) wanted(ctx context.Context) (sums map[string]string, err error) {
 	sums = map[string]string{}
 	for _, f := range c.carried() {

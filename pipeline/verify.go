@@ -33,9 +33,9 @@ type VerifyOptions struct {
 	Progress *progress.Counters
 }
 
-// Verify verifies a DF11 model, up to its first fault. If the model is at fault there are a report and a *verify.MismatchError,
-// *compare.TensorError, *back.RebuildError, *verify.StructureError or *model.InvalidError. If the verification could not run there
-// is another error, and no report.
+// Verify verifies a DF11 model, up to its first fault. If the model is at fault there are a report
+// and a *verify.MismatchError, *compare.TensorError, *back.RebuildError, *verify.StructureError or
+// *model.InvalidError. If the verification could not run there is another error, and no report.
 func Verify(ctx context.Context, opt VerifyOptions) (*VerifyReport, error) {
 	if opt.Progress == nil {
 		opt.Progress = new(progress.Counters)
@@ -47,8 +47,10 @@ func Verify(ctx context.Context, opt VerifyOptions) (*VerifyReport, error) {
 	}
 	v.check.Beside = []back.OtherFile{}
 	v.report = VerifyReport{
-		Model: opt.DF11.Name, Commit: opt.DF11.Commit, Against: opt.Model.ID, AgainstCommit: opt.Model.Commit,
-		AgainstFile: opt.Model.Listing.WeightFile, Component: component(opt.Model), Layout: opt.Plan.Layout, Level: opt.Level,
+		Model: opt.DF11.Name, Commit: opt.DF11.Commit, Against: opt.Model.ID,
+		AgainstCommit: opt.Model.Commit,
+		AgainstFile:   opt.Model.Listing.WeightFile, Component: component(opt.Model),
+		Layout: opt.Plan.Layout, Level: opt.Level,
 	}
 	if opt.Chosen {
 		v.checkChoice(ctx)
@@ -62,7 +64,9 @@ func Verify(ctx context.Context, opt VerifyOptions) (*VerifyReport, error) {
 	}
 	what, otherFiles := opt.Misdescribed()
 	if err == nil && what != "" {
-		v.check.Warn("the manifest describes %s otherwise than the original has it: decode needs --against", what)
+		v.check.Warn(
+			"the manifest describes %s otherwise than the original has it: decode needs --against",
+			what)
 	}
 	r := &v.report
 	r.Checked, r.OtherOriginal = v.check.Checked, err != nil && otherFiles
@@ -70,7 +74,8 @@ func Verify(ctx context.Context, opt VerifyOptions) (*VerifyReport, error) {
 	return r, err
 }
 
-// isFault reports whether an error says that the model is wrong, not that it could not be looked at.
+// isFault reports whether an error says that the model is wrong, not that it could not be looked
+// at.
 func isFault(err error) bool {
 	mismatch, tensor := (*verify.MismatchError)(nil), (*compare.TensorError)(nil)
 	return back.IsFault(err) || errors.As(err, &mismatch) || errors.As(err, &tensor)
@@ -84,7 +89,8 @@ type verification struct {
 	report  VerifyReport
 }
 
-// run looks at what costs nothing first, then goes the way of the level: back to the original files, or forward without encoding.
+// run looks at what costs nothing first, then goes the way of the level: back to the original
+// files, or forward without encoding.
 func (v *verification) run(ctx context.Context) error {
 	v.Progress.SetPhase("structure")
 	if err := v.check.FreeHashes(ctx); err != nil {
@@ -93,7 +99,8 @@ func (v *verification) run(ctx context.Context) error {
 	if err := v.check.Structure(ctx); err != nil {
 		return err
 	}
-	if err := v.check.CompareFiles(ctx, v.Level != LevelStructure); err != nil || v.Level == LevelStructure {
+	if err := v.check.CompareFiles(ctx, v.Level != LevelStructure); err != nil ||
+		v.Level == LevelStructure {
 		return err
 	}
 	v.Progress.SetPhase(string(v.Level))
@@ -114,12 +121,14 @@ func (v *verification) run(ctx context.Context) error {
 	return fmt.Errorf("unknown level %q", v.Level)
 }
 
-// checkChoice says what the model under test has chosen for its original. Whoever made the model wrote that, and anybody can have
-// commits in a repo, by a pull request, so the files that count are compared with those of main.
+// checkChoice says what the model under test has chosen for its original. Whoever made the model
+// wrote that, and anybody can have commits in a repo, by a pull request, so the files that count
+// are compared with those of main.
 func (v *verification) checkChoice(ctx context.Context) {
 	d, m, p := v.DF11, v.Model, v.Plan
 	if named, _ := d.Original(); d.CardModel != "" && !strings.EqualFold(d.CardModel, named) {
-		v.check.Warn("the manifest says that the original is %s, the card says %s", named, d.CardModel)
+		v.check.Warn("the manifest says that the original is %s, the card says %s", named,
+			d.CardModel)
 	}
 	main, err := v.Source.Hub().Info(ctx, m.ID, "")
 	if err != nil {
@@ -148,7 +157,9 @@ func (v *verification) checkChoice(ctx context.Context) {
 	same := len(other) == 0
 	v.report.AgainstOnMain = &same
 	if !same {
-		v.check.Warn("the original is an older or unmerged commit of %s, which has other files on main: %s", m.ID, human.List(other))
+		v.check.Warn(
+			"the original is an older or unmerged commit of %s, which has other files on main: %s",
+			m.ID, human.List(other))
 	}
 }
 
@@ -168,8 +179,9 @@ func (v *verification) rebuild(ctx context.Context) error {
 	})
 }
 
-// locate says where the fault is that a proof has found, in which any bit of a file may be wrong: at which weight if the original may be
-// read for that, else in which file, if the manifest lists it otherwise.
+// locate says where the fault is that a proof has found, in which any bit of a file may be wrong:
+// at which weight if the original may be read for that, else in which file, if the manifest lists
+// it otherwise.
 func (v *verification) locate(ctx context.Context, proof error) error {
 	if rebuild := (*back.RebuildError)(nil); !errors.As(proof, &rebuild) {
 		return proof
@@ -191,8 +203,8 @@ func (v *verification) locate(ctx context.Context, proof error) error {
 	return proof
 }
 
-// addSums hashes files of the original whose sha256 nobody publishes, such as local ones, a few at once: the hash of one is a single
-// chain of steps.
+// addSums hashes files of the original whose sha256 nobody publishes, such as local ones, a few at
+// once: the hash of one is a single chain of steps.
 func addSums(ctx context.Context, original model.Source, files []model.File, workers int) error {
 	g, ctx := errgroup.WithContext(ctx)
 	g.SetLimit(max(1, workers))
@@ -208,8 +220,8 @@ func addSums(ctx context.Context, original model.Source, files []model.File, wor
 	return g.Wait()
 }
 
-// compare compares every weight and every copied tensor with the original: once more if a bit that was wrong on its way may have caused
-// the first difference.
+// compare compares every weight and every copied tensor with the original: once more if a bit that
+// was wrong on its way may have caused the first difference.
 func (v *verification) compare(ctx context.Context) error {
 	gpuUnits, err := v.full(ctx)
 	inexact := (*exactf32.InexactError)(nil)
@@ -225,7 +237,8 @@ func (v *verification) compare(ctx context.Context) error {
 	return err
 }
 
-// anew has weights fetched anew where they are read again; it is false if both models are on this machine.
+// anew has weights fetched anew where they are read again; it is false if both models are on this
+// machine.
 func (v *verification) anew(ctx context.Context) bool {
 	fetched := v.DF11.Anew(ctx)
 	for _, w := range v.Model.Listing.Weights {

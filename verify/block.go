@@ -6,7 +6,8 @@ import (
 	"sync"
 )
 
-// block is a range of chunks under way: its bytes of the arrays, and the codes of some of its chunks.
+// block is a range of chunks under way: its bytes of the arrays, and the codes of some of its
+// chunks.
 type block struct {
 	chunkRange
 	stream []byte // coded stream, and readAhead bytes more; zeros behind the end
@@ -20,7 +21,8 @@ type block struct {
 	codes  [maxLanes]codes
 }
 
-// blocks are not in use. They serve the ranges of all units, so that thousands of ranges leave no garbage. What they hold is void.
+// blocks are not in use. They serve the ranges of all units, so that thousands of ranges leave no
+// garbage. What they hold is void.
 var blocks = sync.Pool{New: func() any { return new(block) }}
 
 // newBlock lends a block until blocks.Put.
@@ -34,7 +36,8 @@ func (u *Unit) load(b *block, r chunkRange, src io.ReaderAt) error {
 	b.gaps = grow(b.gaps, r.n*gapBytes+8)
 	b.sm = grow(b.sm, int(end-first))
 	b.bf16 = grow(b.bf16, 2*int(end-first))
-	if err := readPadded(u.arrays.EncodedExponent, b.stream, int64(r.first)*chunkBytes, arrayEncodedExponent); err != nil {
+	if err := readPadded(u.arrays.EncodedExponent, b.stream, int64(r.first)*chunkBytes,
+		arrayEncodedExponent); err != nil {
 		return err
 	}
 	if err := readPadded(u.arrays.Gaps, b.gaps, int64(r.first)*gapBytes, arrayGaps); err != nil {
@@ -49,7 +52,8 @@ func (u *Unit) load(b *block, r chunkRange, src io.ReaderAt) error {
 	return readAt(src, b.bf16, 2*first, "source")
 }
 
-// grow returns n bytes, in buf if they fit. The contents are void. Another range may need a little more.
+// grow returns n bytes, in buf if they fit. The contents are void. Another range may need a little
+// more.
 func grow(buf []byte, n int) []byte {
 	if n > cap(buf) {
 		buf = make([]byte, n+n/8)
@@ -73,10 +77,12 @@ func (b *block) chunk(l *layout, i int) chunkData {
 	}
 }
 
-// eachChunk decodes the chunks of ranges that have weights, on several workers, and calls use for each, in order within a range. src
-// is the source of the weights, or nil. The error says why a chunk does not decode as its gaps and positions say, or why use returned
-// false. workers, and which error it is: see parallel.
-func (u *Unit) eachChunk(ctx context.Context, v *variant, ranges []chunkRange, workers int, src io.ReaderAt, use func(*codes, *chunkData) bool) error {
+// eachChunk decodes the chunks of ranges that have weights, on several workers, and calls use for
+// each, in order within a range. src is the source of the weights, or nil. The error says why a
+// chunk does not decode as its gaps and positions say, or why use returned false. workers, and
+// which error it is: see parallel.
+func (u *Unit) eachChunk(ctx context.Context, v *variant, ranges []chunkRange, workers int,
+	src io.ReaderAt, use func(*codes, *chunkData) bool) error {
 	return parallel(ctx, len(ranges), workers, func(i int) error {
 		b := newBlock()
 		defer blocks.Put(b)
@@ -88,7 +94,8 @@ func (u *Unit) eachChunk(ctx context.Context, v *variant, ranges []chunkRange, w
 }
 
 // decodeBlock is eachChunk for a loaded block.
-func (u *Unit) decodeBlock(v *variant, b *block, src io.ReaderAt, use func(*codes, *chunkData) bool) error {
+func (u *Unit) decodeBlock(v *variant, b *block, src io.ReaderAt,
+	use func(*codes, *chunkData) bool) error {
 	for first := 0; first < b.n; first += v.lanes {
 		n := min(v.lanes, b.n-first)
 		for i := range n {

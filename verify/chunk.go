@@ -19,8 +19,8 @@ func (d *chunkData) start() int { return gapAt(d.gaps, 0) }
 // startsWell says that the first chunk starts with its first bit.
 func (d *chunkData) startsWell() bool { return d.index > 0 || d.start() == 0 }
 
-// decode decodes the first n of b.chunks, v.lanes at most, and reports which of them have the stored gaps and the stored number
-// of weights.
+// decode decodes the first n of b.chunks, v.lanes at most, and reports which of them have the
+// stored gaps and the stored number of weights.
 func (u *Unit) decode(v *variant, b *block, n int) (ok [maxLanes]bool) {
 	whole := 0 // the last chunk is never before another
 	for i := range n {
@@ -40,14 +40,16 @@ func (u *Unit) decode(v *variant, b *block, n int) (ok [maxLanes]bool) {
 	return ok
 }
 
-// agrees reports whether a decoded chunk, not the last, has the stored gaps and weights and ends where the next one starts.
+// agrees reports whether a decoded chunk, not the last, has the stored gaps and weights and ends
+// where the next one starts.
 func (c *codes) agrees(d *chunkData) bool {
 	return c.n == d.n && d.startsWell() &&
 		c.checkGaps(d.gaps, chunkWindows) == chunkWindows &&
 		c.end-chunkBits == gapAt(d.gaps, chunkWindows)
 }
 
-// decodeLast decodes the last chunk that starts codes: exactly d.n of them. The end of the stream must follow.
+// decodeLast decodes the last chunk that starts codes: exactly d.n of them. The end of the stream
+// must follow.
 func (u *Unit) decodeLast(c *codes, d *chunkData) bool {
 	ok := c.decodeSerial(u.tables, d.stream, d.start(), chunkBits, d.n)
 	if !ok || c.n != d.n || !d.startsWell() {
@@ -67,12 +69,13 @@ func (c *codes) lastStart() int {
 	return -1
 }
 
-// checkEnd checks everything that the end of the coded stream decides (docs/format.md §7): its length, the number of
-// output positions, and that the bits behind it do not make a GPU hang.
+// checkEnd checks everything that the end of the coded stream decides (docs/format.md §7): its
+// length, the number of output positions, and that the bits behind it do not make a GPU hang.
 func (u *Unit) checkEnd(c *codes, d *chunkData) *StructureError {
 	end := int64(d.index)*chunkBits + int64(c.end)
 	if (end+7)/8 != u.nStream {
-		return badAt(arrayEncodedExponent, end, "the codes end here, the array after %d bytes", u.nStream)
+		return badAt(arrayEncodedExponent, end, "the codes end here, the array after %d bytes",
+			u.nStream)
 	}
 	entries := d.index + 2
 	if end%8 != 0 && c.end >= chunkBits {
@@ -84,8 +87,9 @@ func (u *Unit) checkEnd(c *codes, d *chunkData) *StructureError {
 	return u.checkGarbage(c, d)
 }
 
-// checkGarbage walks the bits behind the last code that a GPU decodes but never writes: the rest of the window, and the next
-// window, whose gap can point anywhere. Later windows hold only zeros, which parseTables checked.
+// checkGarbage walks the bits behind the last code that a GPU decodes but never writes: the rest of
+// the window, and the next window, whose gap can point anywhere. Later windows hold only zeros,
+// which parseTables checked.
 func (u *Unit) checkGarbage(c *codes, d *chunkData) *StructureError {
 	w := c.lastStart()/windowBits + 1
 	next := w*windowBits + gapAt(d.gaps, w)
@@ -93,7 +97,8 @@ func (u *Unit) checkGarbage(c *codes, d *chunkData) *StructureError {
 		for pos := span[0]; pos < span[1]; {
 			_, nBits := u.tables.next(peek(d.stream[:], pos))
 			if nBits == 0 {
-				return badAt(arrayEncodedExponent, int64(d.index)*chunkBits+int64(pos), "a GPU would hang on the bits behind the last code")
+				return badAt(arrayEncodedExponent, int64(d.index)*chunkBits+int64(pos),
+					"a GPU would hang on the bits behind the last code")
 			}
 			pos += int(nBits)
 		}

@@ -5,7 +5,8 @@ import (
 	"math/bits"
 )
 
-// readAhead is how many bytes behind a chunk a decoder may look at: 8 for a 64-bit load at the last bit.
+// readAhead is how many bytes behind a chunk a decoder may look at: 8 for a 64-bit load at the last
+// bit.
 const readAhead = 16
 
 // maxCodes bounds the codes of a chunk: one per bit, and one lookup group that runs over.
@@ -19,15 +20,17 @@ type codes struct {
 	exponents [maxCodes + storeAhead]uint8 // symbols in order
 	n         int                          // codes that start inside the chunk (or its limit)
 
-	// starts has one bit per bit of the chunk and of the codes that run over, most significant first; it is set where a
-	// code starts. The number of leading zeros of a window is its gap (docs/format.md §7).
+	// starts has one bit per bit of the chunk and of the codes that run over, most significant
+	// first; it is set where a code starts. The number of leading zeros of a window is its gap
+	// (docs/format.md §7).
 	starts [chunkBytes + 2*windowBits/8]uint8
 
 	end int // bit behind the last code, from the start of the chunk
 }
 
-// decodeSerial fills c with the codes of a chunk that start at bit pos or later and before bit end, one at a time,
-// limit at most. It reports whether every step found a code; c.end is where it stopped.
+// decodeSerial fills c with the codes of a chunk that start at bit pos or later and before bit end,
+// one at a time, limit at most. It reports whether every step found a code; c.end is where it
+// stopped.
 func (c *codes) decodeSerial(t *tables, stream *chunkStream, pos, end, limit int) bool {
 	c.reset()
 	return c.decodeMore(t, stream, pos, end, limit)
@@ -66,15 +69,18 @@ func peek(stream []byte, pos int) uint32 {
 	return uint32(binary.BigEndian.Uint64(stream[pos/8:]) << (pos % 8) >> 32)
 }
 
-// checkGaps compares the stored gaps with the code starts in c for the first nWindows windows; a code must start in each. It
-// returns the first window that differs, or nWindows. gaps starts at the chunk and has 8 bytes to spare.
+// checkGaps compares the stored gaps with the code starts in c for the first nWindows windows; a
+// code must start in each. It returns the first window that differs, or nWindows. gaps starts at
+// the chunk and has 8 bytes to spare.
 func (c *codes) checkGaps(gaps []byte, nWindows int) int {
 	w := 0
 	for ; w+8 <= nWindows; w += 8 {
 		starts := (*[8 * windowBits / 8]uint8)(c.starts[w*windowBits/8:])
 		packed := binary.BigEndian.Uint64(gaps[w/8*gapBits:])
-		if gapDiff(starts, 0, packed)|gapDiff(starts, 1, packed)|gapDiff(starts, 2, packed)|gapDiff(starts, 3, packed)|
-			gapDiff(starts, 4, packed)|gapDiff(starts, 5, packed)|gapDiff(starts, 6, packed)|gapDiff(starts, 7, packed) != 0 {
+		if gapDiff(starts, 0, packed)|gapDiff(starts, 1, packed)|gapDiff(starts, 2,
+			packed)|gapDiff(starts, 3, packed)|
+			gapDiff(starts, 4, packed)|gapDiff(starts, 5, packed)|gapDiff(starts,
+			6, packed)|gapDiff(starts, 7, packed) != 0 {
 			break
 		}
 	}
@@ -86,14 +92,15 @@ func (c *codes) checkGaps(gaps []byte, nWindows int) int {
 	return nWindows
 }
 
-// gapDiff is 0 when the first code start of window i is at the i-th of the packed gaps: when a shift leaves nothing but
-// that start.
+// gapDiff is 0 when the first code start of window i is at the i-th of the packed gaps: when a
+// shift leaves nothing but that start.
 func gapDiff(starts *[8 * windowBits / 8]uint8, i int, packed uint64) uint64 {
 	gap := packed << (gapBits * i) >> (64 - gapBits)
 	return binary.BigEndian.Uint64(starts[8*i:8*i+8])>>(^gap%64) ^ 1
 }
 
-// gapAt returns the stored gap of window w, counted from the start of gaps, which must have a byte more than needed.
+// gapAt returns the stored gap of window w, counted from the start of gaps, which must have a byte
+// more than needed.
 func gapAt(gaps []byte, w int) int {
 	bit := w * gapBits
 	two := binary.BigEndian.Uint16(gaps[bit/8:])

@@ -66,7 +66,8 @@ func ours(err error) bool {
 }
 
 // oracle decodes as the kernel does, written apart from the package's decoders. It stops before the
-// first window that would hang, and at a chunk that decodes to another number of weights than stored.
+// first window that would hang, and at a chunk that decodes to another number of weights than
+// stored.
 func oracle(s *stored) (weights []uint16) {
 	padded := append(bytes.Clone(s.stream), make([]byte, 2*chunkBytes)...)
 	rows := len(s.luts)/256 - 1
@@ -318,7 +319,8 @@ func (r *cancelReader) ReadAt(b []byte, off int64) (int, error) {
 	return r.ReaderAt.ReadAt(b, off)
 }
 
-// TestMemory: comparing a unit allocates a few blocks, whatever its size, and units share the blocks.
+// TestMemory: comparing a unit allocates a few blocks, whatever its size, and units share the
+// blocks.
 func TestMemory(t *testing.T) {
 	for name, c := range map[string]struct {
 		unit  *stored

@@ -5,12 +5,13 @@ import (
 	"fmt"
 )
 
-// DecodeRange decodes elements elem to elem+n into dst, 2n bytes of the caller's, as little-endian BF16. It reads only the
-// chunks that hold them. As in [Unit.Compare], gaps or positions that disagree with the codes are an error; dst is then
-// incomplete.
+// DecodeRange decodes elements elem to elem+n into dst, 2n bytes of the caller's, as little-endian
+// BF16. It reads only the chunks that hold them. As in [Unit.Compare], gaps or positions that
+// disagree with the codes are an error; dst is then incomplete.
 func (u *Unit) DecodeRange(ctx context.Context, elem, n int64, dst []byte) error {
 	if elem < 0 || n < 0 || n > u.nElems-elem || int64(len(dst)) != 2*n {
-		return fmt.Errorf("range of %d elements at %d into %d bytes, in a unit of %d", n, elem, len(dst), u.nElems)
+		return fmt.Errorf("range of %d elements at %d into %d bytes, in a unit of %d", n, elem,
+			len(dst), u.nElems)
 	}
 	if n == 0 {
 		return nil

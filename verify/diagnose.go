@@ -6,7 +6,8 @@ import (
 	"io"
 )
 
-// diagnose finds what is wrong with a chunk by decoding it slowly, as the GPU kernel does; the structure alone if src is nil.
+// diagnose finds what is wrong with a chunk by decoding it slowly, as the GPU kernel does; the
+// structure alone if src is nil.
 func (u *Unit) diagnose(c *codes, d *chunkData, src io.ReaderAt) error {
 	cause := u.decodeAsKernel(c, d)
 	if src != nil {
@@ -28,13 +29,15 @@ func (l *layout) firstMismatch(c *codes, d *chunkData, cause *StructureError) er
 	for i := range min(c.n, d.n) {
 		got, want := weight(c.exponents[i], d.sm[i]), binary.LittleEndian.Uint16(d.bf16[2*i:])
 		if got != want {
-			return &MismatchError{Elem: int64(l.positions[d.index]) + int64(i), Got: got, Want: want, Cause: cause}
+			return &MismatchError{Elem: int64(l.positions[d.index]) + int64(i), Got: got,
+				Want: want, Cause: cause}
 		}
 	}
 	return nil
 }
 
-// diagnoseNext looks at the chunk after a chunk whose only fault is that chunk's first gap, which can make it decode wrongly.
+// diagnoseNext looks at the chunk after a chunk whose only fault is that chunk's first gap, which
+// can make it decode wrongly.
 func (u *Unit) diagnoseNext(index int, src io.ReaderAt, cause *StructureError) error {
 	r := chunkRange{index, 1}
 	b := newBlock()
@@ -43,13 +46,15 @@ func (u *Unit) diagnoseNext(index int, src io.ReaderAt, cause *StructureError) e
 		return err
 	}
 	d := b.chunk(&u.layout, 0)
-	_ = u.decodeAsKernel(&b.codes[0], &d) // only the weights count here, not the faults of the chunk
+	// only the weights count here, not the faults of the chunk
+	_ = u.decodeAsKernel(&b.codes[0], &d)
 	return cmp.Or(u.firstMismatch(&b.codes[0], &d, cause), error(cause))
 }
 
-// decodeAsKernel decodes chunk d exactly as a GPU does (docs/format.md §9): every window starts at its own gap, and its
-// weights come behind those of earlier windows. c gets the exponents, up to the first window that would hang. The result is the
-// first place where the chunk contradicts itself, or nil; it may be the first gap of the next chunk.
+// decodeAsKernel decodes chunk d exactly as a GPU does (docs/format.md §9): every window starts at
+// its own gap, and its weights come behind those of earlier windows. c gets the exponents, up to
+// the first window that would hang. The result is the first place where the chunk contradicts
+// itself, or nil; it may be the first gap of the next chunk.
 func (u *Unit) decodeAsKernel(c *codes, d *chunkData) *StructureError {
 	k := kernelWalk{unit: u, codes: c, chunk: d}
 	c.reset()
@@ -88,7 +93,8 @@ func (k *kernelWalk) window(w int) bool {
 	c, d := k.codes, k.chunk
 	pos := w*windowBits + gapAt(d.gaps, w)
 	if w > 0 && pos != c.end {
-		k.fault(arrayGaps, int64(d.index)*chunkWindows+int64(w), "%d, but the code before ends at bit %d of the window",
+		k.fault(arrayGaps, int64(d.index)*chunkWindows+int64(w),
+			"%d, but the code before ends at bit %d of the window",
 			pos-w*windowBits, c.end-w*windowBits)
 	}
 	limit := maxCodes
@@ -96,7 +102,8 @@ func (k *kernelWalk) window(w int) bool {
 		limit = d.n
 	}
 	if !c.decodeMore(k.unit.tables, d.stream, pos, (w+1)*windowBits, limit) {
-		k.fault(arrayEncodedExponent, int64(d.index)*chunkBits+int64(c.end), "no code; a GPU would hang")
+		k.fault(arrayEncodedExponent, int64(d.index)*chunkBits+int64(c.end),
+			"no code; a GPU would hang")
 		return false
 	}
 	return true
@@ -106,7 +113,8 @@ func (k *kernelWalk) window(w int) bool {
 func (k *kernelWalk) finish() {
 	c, d := k.codes, k.chunk
 	if c.n != d.n {
-		k.fault(arrayOutputPositions, int64(d.index)+1, "chunk of %d weights, its codes are %d", d.n, c.n)
+		k.fault(arrayOutputPositions, int64(d.index)+1, "chunk of %d weights, its codes are %d",
+			d.n, c.n)
 	}
 	if d.last {
 		if err := k.unit.checkEnd(c, d); err != nil && k.first == nil {
@@ -115,7 +123,8 @@ func (k *kernelWalk) finish() {
 		return
 	}
 	if gap := gapAt(d.gaps, chunkWindows); c.end-chunkBits != gap {
-		k.fault(arrayGaps, int64(d.index+1)*chunkWindows, "%d, but the code before ends at bit %d of the window",
+		k.fault(arrayGaps, int64(d.index+1)*chunkWindows,
+			"%d, but the code before ends at bit %d of the window",
 			gap, c.end-chunkBits)
 	}
 }

@@ -1,8 +1,10 @@
-// Package verify checks that the six stored arrays of a DF11 unit decode to given BF16 weights, bit for bit.
-// It writes no DF11, opens no files, knows no model layout and shares no decoding code with package encoder.
+// Package verify checks that the six stored arrays of a DF11 unit decode to given BF16 weights, bit
+// for bit. It writes no DF11, opens no files, knows no model layout and shares no decoding code
+// with package encoder.
 //
-// [Open] looks at everything that can be judged without decoding: sizes, lookup tables, output positions, split
-// positions. A [Unit] then decodes from the stored arrays alone, in the way the GPU kernel does (docs/format.md §9):
+// [Open] looks at everything that can be judged without decoding: sizes, lookup tables, output
+// positions, split positions. A [Unit] then decodes from the stored arrays alone, in the way the
+// GPU kernel does (docs/format.md §9):
 //
 //	encoded_exponent ─┐
 //	luts ─────────────┼─▶ codes of one chunk ─▶ exponents ─┐

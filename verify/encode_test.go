@@ -11,7 +11,8 @@ import (
 	"strings"
 )
 
-// This file is a plain encoder for tests, written from docs/format.md §2–§8: one bit after the other.
+// This file is a plain encoder for tests, written from docs/format.md §2–§8: one bit after the
+// other.
 
 // code is one code: nBits bits, left-aligned in value.
 type code struct {
@@ -26,8 +27,8 @@ type codebook struct {
 	eof   code   // of the end symbol
 }
 
-// bookFor builds the code of a histogram (docs/format.md §4). It has no limiter (§5): the code may be
-// longer than 32 bits, and is useless then.
+// bookFor builds the code of a histogram (docs/format.md §4). It has no limiter (§5): the code may
+// be longer than 32 bits, and is useless then.
 func bookFor(hist *[256]int64) *codebook {
 	type node struct {
 		weight      int64
@@ -73,7 +74,8 @@ func bookFor(hist *[256]int64) *codebook {
 	return &book
 }
 
-// luts builds the stored form of the tables (docs/format.md §6); nil if the end symbol comes first: that has no stored form.
+// luts builds the stored form of the tables (docs/format.md §6); nil if the end symbol comes first:
+// that has no stored form.
 func (b *codebook) luts() []byte {
 	if b.eof.value == 0 && b.eof.nBits <= 8 {
 		return nil

@@ -2,10 +2,13 @@ package verify
 
 import "fmt"
 
-// StructureError says that no encoder writes such an array: the file is at fault, whatever the source is.
+// StructureError says that no encoder writes such an array: the file is at fault, whatever the
+// source is.
 type StructureError struct {
-	Array  string // stored name, e.g. "gaps" (docs/format.md §8)
-	Pos    int64  // a byte, bit, window or entry of the array, as posWord says; -1 when the array as a whole is meant
+	Array string // stored name, e.g. "gaps" (docs/format.md §8)
+	// a byte, bit, window or entry of the array, as posWord says; -1 when the array as a whole is
+	// meant
+	Pos    int64
 	Reason string
 }
 
@@ -42,12 +45,14 @@ type MismatchError struct {
 	Got    uint16 // BF16 bits that the stored arrays decode to
 	Want   uint16 // BF16 bits of the source
 
-	// Cause is the fault in the chunk's structure that explains the wrong bits; nil when only the value is wrong.
+	// Cause is the fault in the chunk's structure that explains the wrong bits; nil when only the
+	// value is wrong.
 	Cause *StructureError
 }
 
 func (e *MismatchError) Error() string {
-	s := fmt.Sprintf("tensor %s, element %d: decoded %#04x, source has %#04x", e.Tensor, e.Elem, e.Got, e.Want)
+	s := fmt.Sprintf("tensor %s, element %d: decoded %#04x, source has %#04x", e.Tensor, e.Elem,
+		e.Got, e.Want)
 	if e.Unit != "" {
 		s = "module " + e.Unit + ", " + s
 	}

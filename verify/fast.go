@@ -5,16 +5,16 @@ import (
 	"math/bits"
 )
 
-// maxLanes is the largest number of chunks that any variant decodes in turns: each lookup waits for the previous one of its
-// chunk, and the other chunks keep the processor busy meanwhile.
+// maxLanes is the largest number of chunks that any variant decodes in turns: each lookup waits for
+// the previous one of its chunk, and the other chunks keep the processor busy meanwhile.
 const maxLanes = 4
 
-// goLanes is their number in Go. More lanes would need more registers than the compiler has: their state would go to memory
-// and back with every lookup.
+// goLanes is their number in Go. More lanes would need more registers than the compiler has: their
+// state would go to memory and back with every lookup.
 const goLanes = 2
 
-// storeAhead is how far behind the last exponent a lookup may store: the range of its 8-bit index, which saves the
-// bounds checks, and one word.
+// storeAhead is how far behind the last exponent a lookup may store: the range of its 8-bit index,
+// which saves the bounds checks, and one word.
 const storeAhead = 1<<8 + 8
 
 // lane is the state of decoding one chunk with a multiTable.
@@ -44,8 +44,9 @@ func (c *codes) out(n uint) *[storeAhead]uint8 {
 	return (*[storeAhead]uint8)(c.exponents[n : n+storeAhead : n+storeAhead])
 }
 
-// step does one lookup, for the top bits of reg. Its shift also frees bits at the bottom of reg, which take the code
-// starts of the bits shifted out. sum adds up the tops of the entries: bits in its low byte, codes above.
+// step does one lookup, for the top bits of reg. Its shift also frees bits at the bottom of reg,
+// which take the code starts of the bits shifted out. sum adds up the tops of the entries: bits in
+// its low byte, codes above.
 func (m *multiTable) step(out *[storeAhead]uint8, reg, sum uint64) (uint64, uint64) {
 	i := reg >> (64 - multiBits)
 	e := m.entry[i]
@@ -55,8 +56,8 @@ func (m *multiTable) step(out *[storeAhead]uint8, reg, sum uint64) (uint64, uint
 	return reg<<(top%64) | uint64(m.starts[i]), sum + top
 }
 
-// putStarts stores the code starts in the low bits of reg, as many as sum has bits, from bit pos on. It returns the
-// position and the carry behind them.
+// putStarts stores the code starts in the low bits of reg, as many as sum has bits, from bit pos
+// on. It returns the position and the carry behind them.
 func (c *codes) putStarts(pos uint, sum, reg, carry uint64) (uint, uint64) {
 	at, nBits := pos/8, uint(uint8(sum))
 	starts := carry | reg<<1<<((63-nBits)%64)>>(pos%8)
@@ -65,7 +66,8 @@ func (c *codes) putStarts(pos uint, sum, reg, carry uint64) (uint, uint64) {
 	return pos, starts << ((pos/8 - at) * 8 % 64)
 }
 
-// group does as many lookups as one fetch serves: 5 of 11 bits. It reports whether the last lookup found a code.
+// group does as many lookups as one fetch serves: 5 of 11 bits. It reports whether the last lookup
+// found a code.
 func (l *lane) group(m *multiTable) bool {
 	out, reg := l.codes.out(l.n), l.stream.fetch(l.pos)
 	reg, sum := m.step(out, reg, 0)
@@ -78,9 +80,10 @@ func (l *lane) group(m *multiTable) bool {
 	return last != sum
 }
 
-// groupsGo does groups of lookups in goLanes lanes, in turns, until a lane is behind its chunk or meets a code that the table
-// does not have; bit i of lost says that lane i did. All must be inside their chunks. This is the hot loop: all of its state
-// is in variables of its own, to keep them in registers.
+// groupsGo does groups of lookups in goLanes lanes, in turns, until a lane is behind its chunk or
+// meets a code that the table does not have; bit i of lost says that lane i did. All must be inside
+// their chunks. This is the hot loop: all of its state is in variables of its own, to keep them in
+// registers.
 func groupsGo(m *multiTable, lanes []lane) (lost uint) {
 	a, b := &lanes[0], &lanes[1]
 	ca, sa, posA, nA, carryA := a.codes, a.stream, a.pos, a.n, a.carry
@@ -143,8 +146,8 @@ func (v *variant) decodeLanes(t *tables, m *multiTable, lanes []lane) {
 	}
 }
 
-// finish decodes the rest of a chunk and sums up. Codes that start behind the chunk belong to the next one. It reports
-// false when it met bits that are no code.
+// finish decodes the rest of a chunk and sums up. Codes that start behind the chunk belong to the
+// next one. It reports false when it met bits that are no code.
 func (l *lane) finish(t *tables, m *multiTable) bool {
 	for l.pos < chunkBits {
 		if !l.group(m) && l.pos < chunkBits && !l.one(t) {

@@ -36,8 +36,8 @@ func unpack(b []byte) *stored {
 	return &s
 }
 
-// FuzzHostile feeds arbitrary arrays. Whatever opens must come to an end, blame the file if anything,
-// and decode to what an independent decoder finds.
+// FuzzHostile feeds arbitrary arrays. Whatever opens must come to an end, blame the file if
+// anything, and decode to what an independent decoder finds.
 func FuzzHostile(f *testing.F) {
 	// Small ones: large inputs make the fuzzer slow.
 	f.Add(encode(normalWeights(101, 5)).pack())
@@ -52,8 +52,8 @@ func FuzzHostile(f *testing.F) {
 	})
 }
 
-// FuzzSpoiled changes bytes of sound units, which gets further than arbitrary bytes do. Each edit is
-// an array, an offset, and what to change.
+// FuzzSpoiled changes bytes of sound units, which gets further than arbitrary bytes do. Each edit
+// is an array, an offset, and what to change.
 func FuzzSpoiled(f *testing.F) {
 	units := []*stored{encode(normalWeights(101, 5)), encode(fibWeights(13, 4)), encode(normalWeights(30_000, 8))}
 	f.Add(uint8(0), []byte{0, 3, 0, 255})
@@ -70,8 +70,8 @@ func FuzzSpoiled(f *testing.F) {
 	})
 }
 
-// mustEnd demands of any arrays that checking them comes to an end, blames the file if anything, and
-// that what decodes is what an independent decoder finds.
+// mustEnd demands of any arrays that checking them comes to an end, blames the file if anything,
+// and that what decodes is what an independent decoder finds.
 func mustEnd(t *testing.T, s *stored) {
 	t.Helper()
 	u, err := s.open()
@@ -100,8 +100,8 @@ func mustBeOurs(t *testing.T, err error) {
 	}
 }
 
-// FuzzDecoders compares all decoders of chunks with the one that goes code by code, on arbitrary bits, with the code of an
-// arbitrary histogram: byte i gives symbol i's count as a power of two.
+// FuzzDecoders compares all decoders of chunks with the one that goes code by code, on arbitrary
+// bits, with the code of an arbitrary histogram: byte i gives symbol i's count as a power of two.
 func FuzzDecoders(f *testing.F) {
 	f.Add([]byte{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17}, []byte{0xa5, 0xff, 0x00}, uint8(0))
 	f.Add([]byte{0, 9, 9, 1, 30}, []byte{0}, uint8(31))

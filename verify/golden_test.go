@@ -174,7 +174,8 @@ func TestGoldenStreamsFixedCodec(t *testing.T) {
 	}
 }
 
-// mustPassRuns encodes a stream that the set gives as runs, demands the recorded bytes, and decodes.
+// mustPassRuns encodes a stream that the set gives as runs, demands the recorded bytes, and
+// decodes.
 func mustPassRuns(t *testing.T, book *codebook, runs [][2]int, sha string) {
 	t.Helper()
 	var symbols []uint8
@@ -202,7 +203,8 @@ func bookOf(codes [][3]int64) *codebook {
 	return &b
 }
 
-// TestGoldenHistograms finds the end symbol in 282 official tables, whose form is theirs; the plain encoder builds them again.
+// TestGoldenHistograms finds the end symbol in 282 official tables, whose form is theirs; the plain
+// encoder builds them again.
 func TestGoldenHistograms(t *testing.T) {
 	var c struct {
 		Items []struct {

@@ -21,20 +21,22 @@ const (
 // ErrNoGPU says that this machine, or this build, cannot decode on a GPU. No unit is to blame.
 var ErrNoGPU = errors.New("no GPU")
 
-// ErrGPULost says that the GPU has had a fault and is not used again. No unit is to blame, and the caller may go on without it. If
-// a GPU is required, the error is ErrNoGPU instead.
+// ErrGPULost says that the GPU has had a fault and is not used again. No unit is to blame, and the
+// caller may go on without it. If a GPU is required, the error is ErrNoGPU instead.
 var ErrGPULost = errors.New("the GPU is lost")
 
 const (
-	nSlots  = 4        // pieces at a time: one is read, one decoded, one compared, one waits
-	maxSlot = 48 << 20 // bytes of a piece; on an H100 four of them are 1.2 times as fast as three of 64 MiB
+	nSlots = 4 // pieces at a time: one is read, one decoded, one compared, one waits
+	// bytes of a piece; on an H100 four of them are 1.2 times as fast as three of 64 MiB
+	maxSlot = 48 << 20
 )
 
-// GPUOptions tell OpenGPU what to use. The zero value works. Buffers take at most 192 MiB of the GPU's memory, and as much pinned
-// memory of the host, beside what the driver takes.
+// GPUOptions tell OpenGPU what to use. The zero value works. Buffers take at most 192 MiB of the
+// GPU's memory, and as much pinned memory of the host, beside what the driver takes.
 type GPUOptions struct {
-	Mode GPUMode      // "" is GPUAuto
-	Host int64        // bytes of the host's memory, [GPU.Host] tells how much is taken; 0 means no bound
+	Mode GPUMode // "" is GPUAuto
+	// bytes of the host's memory, [GPU.Host] tells how much is taken; 0 means no bound
+	Host int64
 	Log  *slog.Logger // nil discards
 
 	// For tests.

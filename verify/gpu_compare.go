@@ -14,16 +14,19 @@ import (
 // stretch is how many bytes a worker reads or compares at once: they stay in its core's cache.
 const stretch = 256 << 10
 
-// Compare decodes a unit on the GPU and compares all 16 bits of every weight with src, as [Unit.Compare] does on the CPU. [Open]
-// has found the unit's structure sound: with that the kernel always ends and stays within its buffers.
+// Compare decodes a unit on the GPU and compares all 16 bits of every weight with src, as
+// [Unit.Compare] does on the CPU. [Open] has found the unit's structure sound: with that the kernel
+// always ends and stays within its buffers.
 //
-// opt is as for Unit.Compare; opt.Strict means nothing here. src is read concurrently; src and the unit are
-// borrowed until Compare returns.
+// opt is as for Unit.Compare; opt.Strict means nothing here. src is read concurrently; src and the
+// unit are borrowed until Compare returns.
 //
-// A *[MismatchError] is the first of the unit, and its Cause is nil: the GPU shows no structure. After a fault of the GPU, the
-// error of this and of every later call is [ErrGPULost], or ErrNoGPU with GPURequire.
+// A *[MismatchError] is the first of the unit, and its Cause is nil: the GPU shows no structure.
+// After a fault of the GPU, the error of this and of every later call is [ErrGPULost], or ErrNoGPU
+// with GPURequire.
 func (g *GPU) Compare(ctx context.Context, u *Unit, src io.ReaderAt, opt CompareOptions) error {
-	job := gpuJob{gpu: g, id: g.nJobs.Add(1), unit: u, src: src, workers: opt.Workers, pieces: cutPieces(u, g.opt.slotSize)}
+	job := gpuJob{gpu: g, id: g.nJobs.Add(1), unit: u, src: src, workers: opt.Workers,
+		pieces: cutPieces(u, g.opt.slotSize)}
 	job.buffers.New = func() any { return new([stretch]byte) }
 	err := job.run(ctx)
 	switch {
@@ -46,8 +49,8 @@ type gpuJob struct {
 	buffers sync.Pool // *[stretch]byte
 }
 
-// run takes the pieces in order, as many at a time as there are slots. If the device is lost, the error is errLost, unless an
-// earlier piece has shown something.
+// run takes the pieces in order, as many at a time as there are slots. If the device is lost, the
+// error is errLost, unless an earlier piece has shown something.
 func (j *gpuJob) run(ctx context.Context) error {
 	var lost atomic.Bool
 	err := parallel(ctx, len(j.pieces), nSlots, func(i int) error {
@@ -79,7 +82,8 @@ func (j *gpuJob) piece(ctx context.Context, p *gpuPiece) error {
 	return err
 }
 
-// inSlot does a piece. A piece with a weight that differs is decoded once more: if it is right then, the device is at fault.
+// inSlot does a piece. A piece with a weight that differs is decoded once more: if it is right
+// then, the device is at fault.
 func (j *gpuJob) inSlot(ctx context.Context, s *gpuSlot, p *gpuPiece) (fault, err error) {
 	fault, err = j.once(ctx, s, p)
 	wrong, ok := errors.AsType[*MismatchError](err)
@@ -135,7 +139,9 @@ func firstWrongWeight(got, want []byte, elem int64) error {
 	return errors.New("a buffer changed while it was compared")
 }
 
-// inStretches calls do for 0..n in stretches, in parallel. The error is that of the first stretch that has one.
+// inStretches calls do for 0..n in stretches, in parallel. The error is that of the first stretch
+// that has one.
 func inStretches(ctx context.Context, n, workers int, do func(from, to int) error) error {
-	return parallel(ctx, (n+stretch-1)/stretch, workers, func(i int) error { return do(i*stretch, min((i+1)*stretch, n)) })
+	return parallel(ctx, (n+stretch-1)/stretch, workers,
+		func(i int) error { return do(i*stretch, min((i+1)*stretch, n)) })
 }

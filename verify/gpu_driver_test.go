@@ -12,8 +12,8 @@ import (
 	"testing"
 )
 
-// stubDriver is the stand-in for the driver's library, testdata/stub/stub.c, and the folder through which
-// a test tells it its faults and reads which functions were called.
+// stubDriver is the stand-in for the driver's library, testdata/stub/stub.c, and the folder through
+// which a test tells it its faults and reads which functions were called.
 type stubDriver struct{ dir, library string }
 
 var stubDir string // once there is one; TestMain removes it
@@ -40,8 +40,8 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// stub gives the stub with these faults and an empty log. At the end of the test the log must show no
-// misuse. Only one test at a time can have it.
+// stub gives the stub with these faults and an empty log. At the end of the test the log must show
+// no misuse. Only one test at a time can have it.
 func stub(t *testing.T, faults ...string) *stubDriver {
 	t.Helper()
 	if _, err := exec.LookPath("gcc"); err != nil {

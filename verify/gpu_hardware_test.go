@@ -25,7 +25,8 @@ import (
 //	DF11_GPU_DRIVER   path of the driver's library, where the system does not find it
 //	DF11_GPU_WEIGHTS  weights of the unit that TestHardwareRates verifies, where memory or patience is short
 
-// hardware gives the options for a real GPU. Nobody has asked for one: it skips. There is none: it fails.
+// hardware gives the options for a real GPU. Nobody has asked for one: it skips. There is none: it
+// fails.
 func hardware(t *testing.T) GPUOptions {
 	t.Helper()
 	if os.Getenv("DF11_GPU") != "1" {
@@ -38,7 +39,8 @@ func hardware(t *testing.T) GPUOptions {
 	return opt
 }
 
-// TestHardwareDemanded runs the tests for hardware with a driver that is not there: they fail, they do not skip.
+// TestHardwareDemanded runs the tests for hardware with a driver that is not there: they fail, they
+// do not skip.
 func TestHardwareDemanded(t *testing.T) {
 	if os.Getenv("DF11_GPU") != "" || testing.Short() {
 		t.Skip("runs itself without DF11_GPU only, and not in an emulator of another machine")
@@ -65,7 +67,8 @@ func TestHardwareDriver(t *testing.T) {
 	t.Log("DEVICE", g.describe)
 }
 
-// officialFunctions are a kernel with the interface of the official one: it has a single entry point and needs no tables.
+// officialFunctions are a kernel with the interface of the official one: it has a single entry
+// point and needs no tables.
 type officialFunctions struct{ decode *cuda.Function }
 
 func officialKernel(ptx string) gpuKernel {
@@ -86,8 +89,8 @@ func (f *officialFunctions) launch(c *cuda.Context, s *gpuSlot, p *gpuPiece) err
 	return c.Launch(f.decode, l, s.decodeArgs(p)...)
 }
 
-// hardwareKernels are the texts of kernels with the official interface, by name: ours has it beside its own, for which the text is
-// empty here, and the official kernel, if it is there.
+// hardwareKernels are the texts of kernels with the official interface, by name: ours has it beside
+// its own, for which the text is empty here, and the official kernel, if it is there.
 func hardwareKernels(t *testing.T, opt GPUOptions) map[string]string {
 	t.Helper()
 	kernels := map[string]string{"ours": "", "ours, official interface": kernel.PTX()}

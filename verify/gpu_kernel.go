@@ -22,16 +22,19 @@ type gpuFunctions interface {
 
 // describeKernel names our kernel for the manifest.
 func describeKernel() string {
-	return fmt.Sprintf("df11-convert, PTX %s, sha256 %x", kernel.Version, sha256.Sum256([]byte(kernel.PTX())))
+	return fmt.Sprintf("df11-convert, PTX %s, sha256 %x", kernel.Version,
+		sha256.Sum256([]byte(kernel.PTX())))
 }
 
 // ourFunctions are the entry points of our kernel.
 type ourFunctions struct{ build, decode *cuda.Function }
 
-// ourKernel loads our kernel. It refuses devices that are too old itself, since the driver's compiler would only name versions.
+// ourKernel loads our kernel. It refuses devices that are too old itself, since the driver's
+// compiler would only name versions.
 func ourKernel(c *cuda.Context, info cuda.Info) (gpuFunctions, error) {
 	if 10*info.Major+info.Minor < kernel.Target {
-		return nil, fmt.Errorf("our kernel needs compute capability %d.%d, %s has %d.%d", kernel.Target/10, kernel.Target%10, info.Name, info.Major, info.Minor)
+		return nil, fmt.Errorf("our kernel needs compute capability %d.%d, %s has %d.%d",
+			kernel.Target/10, kernel.Target%10, info.Name, info.Major, info.Minor)
 	}
 	m, err := c.LoadModule(kernel.PTX())
 	if err != nil {
@@ -53,12 +56,14 @@ func ourKernel(c *cuda.Context, info cuda.Info) (gpuFunctions, error) {
 
 // buildTables makes the tables, which all pieces of a unit share, from the luts of one piece.
 func (f *ourFunctions) buildTables(c *cuda.Context, s *gpuSlot, p *gpuPiece) error {
-	l := cuda.Launch{Blocks: 1, Threads: kernel.Threads, NShared: kernel.BuildShared, Stream: s.stream}
+	l := cuda.Launch{Blocks: 1, Threads: kernel.Threads, NShared: kernel.BuildShared,
+		Stream: s.stream}
 	return c.Launch(f.build, l, s.at(p.luts), uint64(p.nLUTs), s.at(p.tables))
 }
 
 func (f *ourFunctions) launch(c *cuda.Context, s *gpuSlot, p *gpuPiece) error {
-	l := cuda.Launch{Threads: kernel.Threads, NShared: kernel.TilesShared(p.widest), Stream: s.stream}
+	l := cuda.Launch{Threads: kernel.Threads, NShared: kernel.TilesShared(p.widest),
+		Stream: s.stream}
 	resident, err := c.Resident(f.decode, l.Threads, l.NShared)
 	if err != nil {
 		return err
@@ -67,8 +72,8 @@ func (f *ourFunctions) launch(c *cuda.Context, s *gpuSlot, p *gpuPiece) error {
 	return c.Launch(f.decode, l, append(s.decodeArgs(p), s.at(p.tables), uint64(p.n))...)
 }
 
-// rounds is how many blocks of DecodeTiles follow one another in each place of the device. A few leave no place empty for long at
-// the end; more would copy the tables more often.
+// rounds is how many blocks of DecodeTiles follow one another in each place of the device. A few
+// leave no place empty for long at the end; more would copy the tables more often.
 const rounds = 4
 
 // at is the address of an offset in the slot.

@@ -32,9 +32,9 @@ const (
 	leastHost     = contextMemory + nSlots*4<<20
 )
 
-// OpenGPU makes the first GPU ready that works: driver, context, kernel, buffers. With GPUOff the result is nil. Without a usable
-// GPU it is nil, too, and the log says why; with GPURequire the error is ErrNoGPU instead. If Host is too little, the driver is
-// left alone.
+// OpenGPU makes the first GPU ready that works: driver, context, kernel, buffers. With GPUOff the
+// result is nil. Without a usable GPU it is nil, too, and the log says why; with GPURequire the
+// error is ErrNoGPU instead. If Host is too little, the driver is left alone.
 func OpenGPU(opt GPUOptions) (*GPU, error) {
 	opt = opt.withDefaults()
 	if opt.Mode == GPUOff {
@@ -42,7 +42,8 @@ func OpenGPU(opt GPUOptions) (*GPU, error) {
 	}
 	if opt.Host != 0 {
 		if opt.Host < leastHost && cuda.Find(opt.driver) == nil {
-			err := fmt.Errorf("the memory budget leaves %d MiB for it, and driver and buffers take %d MiB or more", max(0, opt.Host>>20), leastHost>>20)
+			err := fmt.Errorf(
+				"the memory budget leaves %d MiB for it, and driver and buffers take %d MiB or more", max(0, opt.Host>>20), leastHost>>20)
 			return opt.without(opt.Log.Warn, err)
 		}
 		opt.slotSize = min(opt.slotSize, int((opt.Host-contextMemory)/nSlots))
@@ -73,8 +74,10 @@ func openDevice(driver *cuda.Driver, i int, opt GPUOptions) (*GPU, error) {
 	}
 	major, minor := driver.Version()
 	info := device.Info()
-	g := &GPU{opt: opt, device: device, free: make(chan *gpuSlot, nSlots), lost: make(chan struct{})}
-	g.describe = fmt.Sprintf("%s, sm_%d%d, driver for CUDA %d.%d", info.Name, info.Major, info.Minor, major, minor)
+	g := &GPU{opt: opt, device: device, free: make(chan *gpuSlot, nSlots),
+		lost: make(chan struct{})}
+	g.describe = fmt.Sprintf("%s, sm_%d%d, driver for CUDA %d.%d", info.Name, info.Major,
+		info.Minor, major, minor)
 	err = device.Do(func(c *cuda.Context) (err error) {
 		if g.functions, err = opt.kernel(c, info); err != nil {
 			return err
@@ -103,10 +106,12 @@ func (g *GPU) Describe() (kernel, device string) {
 	return describeKernel(), device
 }
 
-// Host returns how many bytes of the host's memory the GPU takes: pinned buffers, and the assumed need of the driver.
+// Host returns how many bytes of the host's memory the GPU takes: pinned buffers, and the assumed
+// need of the driver.
 func (g *GPU) Host() int64 { return contextMemory + nSlots*int64(g.opt.slotSize) }
 
-// Close gives the GPU back. No Compare may be running. After a fault it releases nothing: that might wait for ever.
+// Close gives the GPU back. No Compare may be running. After a fault it releases nothing: that
+// might wait for ever.
 func (g *GPU) Close() {
 	if g.isLost() {
 		g.device.Abandon()
@@ -142,12 +147,14 @@ func (g *GPU) acquire(ctx context.Context) (*gpuSlot, error) {
 	}
 }
 
-// giveUp ends the use of the device: a fault spoils its context, and the contents of the slots are unknown.
+// giveUp ends the use of the device: a fault spoils its context, and the contents of the slots are
+// unknown.
 func (g *GPU) giveUp(fault error) {
 	g.losing.Do(func() {
 		g.cause = fmt.Errorf("%s: %w", g.describe, fault)
 		if g.opt.Mode != GPURequire {
-			g.opt.Log.Warn("giving up the GPU, decoding on the CPU only from here on", "device", g.describe, "err", fault)
+			g.opt.Log.Warn("giving up the GPU, decoding on the CPU only from here on", "device",
+				g.describe, "err", fault)
 		}
 		close(g.lost)
 	})

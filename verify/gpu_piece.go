@@ -8,9 +8,9 @@ import (
 	"github.com/df11-convert/df11-convert/verify/kernel"
 )
 
-// gpuPiece is a run of whole chunks, and where its parts lie in a slot. The kernel's tables come first: all pieces of a
-// unit have the same ones, in the same place. Then come the parts that are uploaded: luts, coded stream, gaps, positions,
-// sign_mantissa.
+// gpuPiece is a run of whole chunks, and where its parts lie in a slot. The kernel's tables come
+// first: all pieces of a unit have the same ones, in the same place. Then come the parts that are
+// uploaded: luts, coded stream, gaps, positions, sign_mantissa.
 type gpuPiece struct {
 	chunkRange
 	elem    int64 // the unit's element that is the piece's first
@@ -25,7 +25,8 @@ type gpuPiece struct {
 
 const (
 	slotAlign = 256
-	pieceTail = 4                               // bytes of the coded stream behind a piece: the last code may reach into them
+	// bytes of the coded stream behind a piece: the last code may reach into them
+	pieceTail = 4
 	minSlot   = (maxTables+1)*rowBytes + 8192 + // luts; stream, gaps, positions of a chunk
 		kernel.TableBytes + 3*maxChunkElems + 7*slotAlign // tables; sign_mantissa, weights
 )
@@ -35,7 +36,8 @@ func alignSlot(n int) int { return (n + slotAlign - 1) &^ (slotAlign - 1) }
 // newPiece lays a run of chunks out.
 func newPiece(u *Unit, r chunkRange) gpuPiece {
 	first, end := u.span(r)
-	p := gpuPiece{chunkRange: r, elem: first, nElems: int(end - first), widest: u.widest(r), nLUTs: u.tables.nTables + 1}
+	p := gpuPiece{chunkRange: r, elem: first, nElems: int(end - first), widest: u.widest(r),
+		nLUTs: u.tables.nTables + 1}
 	p.nStream = int(min(u.nStream-int64(r.first)*chunkBytes, int64(r.n*chunkBytes+pieceTail)))
 	p.luts = p.tables + alignSlot(kernel.TableBytes)
 	p.stream = p.luts + alignSlot(p.nLUTs*rowBytes)
@@ -48,8 +50,8 @@ func newPiece(u *Unit, r chunkRange) gpuPiece {
 	return p
 }
 
-// cutPieces cuts a unit into as few pieces of at most size bytes as the order of its chunks allows. Every chunk fits
-// minSlot. Chunks without weights have no piece of their own.
+// cutPieces cuts a unit into as few pieces of at most size bytes as the order of its chunks allows.
+// Every chunk fits minSlot. Chunks without weights have no piece of their own.
 func cutPieces(u *Unit, size int) []gpuPiece {
 	var all []gpuPiece
 	for first := 0; first < u.nChunks; {
@@ -61,7 +63,8 @@ func cutPieces(u *Unit, size int) []gpuPiece {
 	return all
 }
 
-// fitting is how many chunks from first on fit size bytes: at least one. It counts a little more than their piece takes.
+// fitting is how many chunks from first on fit size bytes: at least one. It counts a little more
+// than their piece takes.
 func fitting(l *layout, first, size int) int {
 	return max(1, sort.Search(l.nChunks-first, func(i int) bool {
 		from, to := l.span(chunkRange{first, i + 1})
@@ -69,7 +72,8 @@ func fitting(l *layout, first, size int) int {
 	}))
 }
 
-// fill reads a piece's part of the arrays to its place in b. Bytes behind the end of the arrays become zeros.
+// fill reads a piece's part of the arrays to its place in b. Bytes behind the end of the arrays
+// become zeros.
 func (p *gpuPiece) fill(ctx context.Context, u *Unit, b []byte, workers int) error {
 	copy(b[p.luts:p.stream], u.tables.raw)
 	stream := b[p.stream : p.stream+p.n*chunkBytes+pieceTail]
@@ -82,11 +86,13 @@ func (p *gpuPiece) fill(ctx context.Context, u *Unit, b []byte, workers int) err
 		return err
 	}
 	if err := inStretches(ctx, len(stream), workers, func(from, to int) error {
-		return readPadded(u.arrays.EncodedExponent, stream[from:to], int64(p.first)*chunkBytes+int64(from), arrayEncodedExponent)
+		return readPadded(u.arrays.EncodedExponent, stream[from:to],
+			int64(p.first)*chunkBytes+int64(from), arrayEncodedExponent)
 	}); err != nil {
 		return err
 	}
 	return inStretches(ctx, p.nElems, workers, func(from, to int) error {
-		return readAt(u.arrays.SignMantissa, b[p.sm+from:p.sm+to], p.elem+int64(from), arraySignMantissa)
+		return readAt(u.arrays.SignMantissa, b[p.sm+from:p.sm+to], p.elem+int64(from),
+			arraySignMantissa)
 	})
 }

@@ -24,8 +24,8 @@ const (
 	goalBus      = 0.7 // of what the bus moves both ways at once
 )
 
-// goalCopy is the share of what a copy on the device moves: where memory is slow for the processors, that is the bound; the
-// memory of a data centre's card is too fast for it.
+// goalCopy is the share of what a copy on the device moves: where memory is slow for the
+// processors, that is the bound; the memory of a data centre's card is too fast for it.
 func goalCopy(device string) float64 {
 	for _, name := range []string{"H100", "H200", "A100", "B200", "GB200"} {
 		if strings.Contains(device, name) {
@@ -39,7 +39,8 @@ func goalCopy(device string) float64 {
 const benchElems = 32 << 20
 
 const (
-	launches = 24                     // of a sample: one alone takes not much longer than its launch and its end are told
+	// of a sample: one alone takes not much longer than its launch and its end are told
+	launches = 24
 	samples  = 30                     // of which the median counts
 	warmUp   = 300 * time.Millisecond // until a GPU has its clock up
 )
@@ -50,7 +51,8 @@ type meter struct {
 	slots []*gpuSlot
 }
 
-// sample runs f over the slots in turn, so that no cache holds what it reads, and gives the time of one call.
+// sample runs f over the slots in turn, so that no cache holds what it reads, and gives the time of
+// one call.
 func (m meter) sample(t *testing.T, f func(c *cuda.Context, s *gpuSlot) error) time.Duration {
 	t.Helper()
 	var took time.Duration
@@ -86,7 +88,8 @@ func (m meter) median(t *testing.T, f func(c *cuda.Context, s *gpuSlot) error) t
 	return medians(t, map[string]func() time.Duration{"": func() time.Duration { return m.sample(t, f) }})[""]
 }
 
-// medians samples several kinds of work in turn, so that clocks and heat are the same for all, on a warm device.
+// medians samples several kinds of work in turn, so that clocks and heat are the same for all, on a
+// warm device.
 func medians(t *testing.T, kinds map[string]func() time.Duration) map[string]time.Duration {
 	t.Helper()
 	names := slices.Sorted(maps.Keys(kinds))
@@ -170,7 +173,8 @@ func TestHardwareRates(t *testing.T) {
 		report(t, "decode, "+name, decoded[name], nMoved, p.nElems)
 	}
 	report(t, "build tables, once for a slot and a unit", ours.median(t, func(c *cuda.Context, s *gpuSlot) error { return ours.functions.buildTables(c, s, &p) }), 0, 0)
-	copied, both := measureCopies(t, ours, &p) // of nMoved bytes on the device; of the piece's bytes on the bus
+	// of nMoved bytes on the device; of the piece's bytes on the bus
+	copied, both := measureCopies(t, ours, &p)
 	for _, m := range meters {
 		m.Close()
 	}
@@ -185,8 +189,9 @@ func TestHardwareRates(t *testing.T) {
 	judge(t, "verification, share of what the bus moves", float64(both)/float64(p.nElems)/verified, goalBus)
 }
 
-// hostCopy is the time in which all of the host's processors copy n bytes within its memory. A verification reads and
-// writes there several times what it sends over the bus, so this bounds it as well.
+// hostCopy is the time in which all of the host's processors copy n bytes within its memory. A
+// verification reads and writes there several times what it sends over the bus, so this bounds it
+// as well.
 func hostCopy(n int) time.Duration {
 	from, to := bytes.Repeat([]byte{1}, n), make([]byte, n)
 	const rounds = 5
@@ -202,8 +207,8 @@ func hostCopy(n int) time.Duration {
 
 func ratio(a, b time.Duration) float64 { return float64(a) / float64(b) }
 
-// measureCopies measures the bounds: the device's memory, in the time for as many bytes as a decoding moves, and the bus,
-// in the time for the piece's way there and back, both at once.
+// measureCopies measures the bounds: the device's memory, in the time for as many bytes as a
+// decoding moves, and the bus, in the time for the piece's way there and back, both at once.
 func measureCopies(t *testing.T, m meter, p *gpuPiece) (device, bus time.Duration) {
 	t.Helper()
 	n := p.size / 2 &^ 255
@@ -223,7 +228,8 @@ func measureCopies(t *testing.T, m meter, p *gpuPiece) (device, bus time.Duratio
 	return device, bus
 }
 
-// bothWays copies pieces to the device in one stream and weights from it in another, and gives the time for one of each.
+// bothWays copies pieces to the device in one stream and weights from it in another, and gives the
+// time for one of each.
 func (m meter) bothWays(t *testing.T, p *gpuPiece) time.Duration {
 	t.Helper()
 	const rounds = 30
@@ -244,8 +250,8 @@ func (m meter) bothWays(t *testing.T, p *gpuPiece) time.Duration {
 	return took / rounds
 }
 
-// measureCompare measures whole verifications of a unit of n weights that is in memory, and gives the nanoseconds of a
-// weight.
+// measureCompare measures whole verifications of a unit of n weights that is in memory, and gives
+// the nanoseconds of a weight.
 func measureCompare(t *testing.T, opt GPUOptions, n int) float64 {
 	t.Helper()
 	s := encode(normalWeights(n, 2))
@@ -268,7 +274,8 @@ func measureCompare(t *testing.T, opt GPUOptions, n int) float64 {
 	return float64(took) / rounds / float64(n)
 }
 
-// rateWeights is how many weights are verified: 1 GiB of BF16, or as much as a third of the memory holds.
+// rateWeights is how many weights are verified: 1 GiB of BF16, or as much as a third of the memory
+// holds.
 func rateWeights(t *testing.T) int {
 	t.Helper()
 	if text := os.Getenv("DF11_GPU_WEIGHTS"); text != "" {

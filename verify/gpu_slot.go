@@ -33,7 +33,8 @@ func (s *gpuSlot) allocate(c *cuda.Context, size int) (err error) {
 	return err
 }
 
-// decode puts a piece from the slot's pinned memory through the device and waits. Every error is a fault of the device.
+// decode puts a piece from the slot's pinned memory through the device and waits. Every error is a
+// fault of the device.
 func (s *gpuSlot) decode(p *gpuPiece, unit uint64) error {
 	if err := s.enqueue(p, unit); err != nil {
 		return err
@@ -45,11 +46,13 @@ func (s *gpuSlot) decode(p *gpuPiece, unit uint64) error {
 	return nil
 }
 
-// poison fills the place of a piece's weights on the device before decoding. No unit can hold exponent 255
-// (docs/format.md §9), so weights that the kernel leaves out are seen, whatever the slot held before.
+// poison fills the place of a piece's weights on the device before decoding. No unit can hold
+// exponent 255 (docs/format.md §9), so weights that the kernel leaves out are seen, whatever the
+// slot held before.
 const poison = 0xff
 
-// enqueue puts a piece that lies in the slot's pinned memory through the device. unit is the gpuJob.id.
+// enqueue puts a piece that lies in the slot's pinned memory through the device. unit is the
+// gpuJob.id.
 func (s *gpuSlot) enqueue(p *gpuPiece, unit uint64) error {
 	f := s.gpu.functions
 	return s.gpu.device.Do(func(c *cuda.Context) error {
@@ -85,15 +88,18 @@ func (s *gpuSlot) weights(p *gpuPiece) cuda.Pinned { return s.host[p.out : p.out
 
 var errSilent = errors.New("the GPU does not answer")
 
-// pieceLimit is how long a piece may take. It needs milliseconds, on a GPU that others keep busy a few seconds.
+// pieceLimit is how long a piece may take. It needs milliseconds, on a GPU that others keep busy a
+// few seconds.
 const pieceLimit = time.Minute
 
-// wait returns when the device has finished the slot's piece. It polls instead of waiting in the driver, since the device's
-// thread must stay free for the other slots. The end of ctx does not end the wait, because the device still writes. A device
-// that takes longer than any piece can has a fault. Only the time slept is counted.
+// wait returns when the device has finished the slot's piece. It polls instead of waiting in the
+// driver, since the device's thread must stay free for the other slots. The end of ctx does not end
+// the wait, because the device still writes. A device that takes longer than any piece can has a
+// fault. Only the time slept is counted.
 func (s *gpuSlot) wait() error {
 	var waited time.Duration
-	for pause := 20 * time.Microsecond; ; pause = min(pause*5/4, max(500*time.Microsecond, waited/64)) {
+	for pause := 20 * time.Microsecond; ; pause = min(pause*5/4,
+		max(500*time.Microsecond, waited/64)) {
 		var reached bool
 		err := s.gpu.device.Do(func(c *cuda.Context) (err error) {
 			reached, err = c.Reached(s.done)

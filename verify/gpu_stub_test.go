@@ -20,7 +20,8 @@ import (
 	"github.com/df11-convert/df11-convert/verify/kernel"
 )
 
-// TestGPUGolden sends every golden unit through both kinds of kernels, in large and in the smallest pieces.
+// TestGPUGolden sends every golden unit through both kinds of kernels, in large and in the smallest
+// pieces.
 func TestGPUGolden(t *testing.T) {
 	s := stub(t)
 	for name, kernel := range map[string]gpuKernel{"ours": ourKernel, "official": officialKernel(stubPTX)} {
@@ -103,7 +104,8 @@ func TestGPUShapes(t *testing.T) {
 	}
 }
 
-// TestGPUDescribe has three devices, of which the first does not work: the second is used, and is named once it has decoded.
+// TestGPUDescribe has three devices, of which the first does not work: the second is used, and is
+// named once it has decoded.
 func TestGPUDescribe(t *testing.T) {
 	s := stub(t, "devices 3", "fail cuMemAlloc 2 2")
 	opt, log := s.logging()
@@ -118,8 +120,8 @@ func TestGPUDescribe(t *testing.T) {
 	}
 }
 
-// TestGPUSlots demands that each slot has its own stream, and that tables are built once for a slot and a unit: the stub knows of
-// which luts they are.
+// TestGPUSlots demands that each slot has its own stream, and that tables are built once for a slot
+// and a unit: the stub knows of which luts they are.
 func TestGPUSlots(t *testing.T) {
 	s, g := openStub(t)
 	a, b := encode(normalWeights(700_000, 25)), encode(fibWeights(20, 4))
@@ -129,7 +131,8 @@ func TestGPUSlots(t *testing.T) {
 	if u, err := a.open(); err != nil || len(cutPieces(u, g.opt.slotSize)) <= nSlots {
 		t.Fatalf("as many slots as pieces: %v", err)
 	}
-	if n := strings.Count(s.log(t), "cuStreamCreate"); n != nSlots { // so that no upload waits for another slot's download
+	// so that no upload waits for another slot's download
+	if n := strings.Count(s.log(t), "cuStreamCreate"); n != nSlots {
 		t.Errorf("%d streams for %d slots", n, nSlots)
 	}
 	if n := strings.Count(s.log(t), "tables were built"); n < 3 || n > 3*nSlots {
@@ -164,9 +167,10 @@ func TestGPUWrong(t *testing.T) {
 	}
 }
 
-// TestGPULost has a GPU that is itself at fault while several pieces are under way: it computes one wrongly, or not at all although
-// it says so, and rightly when asked again; a launch breaks its context; a kernel never ends. The unit is not proved, nothing is from
-// then on, nothing waits for the GPU, and its context is left as it is. Time is what the test says.
+// TestGPULost has a GPU that is itself at fault while several pieces are under way: it computes one
+// wrongly, or not at all although it says so, and rightly when asked again; a launch breaks its
+// context; a kernel never ends. The unit is not proved, nothing is from then on, nothing waits for
+// the GPU, and its context is left as it is. Time is what the test says.
 func TestGPULost(t *testing.T) {
 	unit := encode(normalWeights(900_000, 15))
 	for fault, words := range map[string]string{
@@ -189,8 +193,9 @@ func TestGPULost(t *testing.T) {
 	}
 }
 
-// TestGPUFaults lets every call fail once, while the only GPU is opened or used. The GPU is then used no more: with
-// GPURequire that is ErrNoGPU and names the call, with GPUAuto there is none from the start, or it is ErrGPULost.
+// TestGPUFaults lets every call fail once, while the only GPU is opened or used. The GPU is then
+// used no more: with GPURequire that is ErrNoGPU and names the call, with GPUAuto there is none
+// from the start, or it is ErrGPULost.
 func TestGPUFaults(t *testing.T) {
 	unit := encode(normalWeights(200_000, 14))
 	for _, call := range []string{
@@ -224,7 +229,8 @@ func TestGPUFaults(t *testing.T) {
 	}
 }
 
-// TestGPUMismatchBeforeLoss: a weight that differs counts although the device has a fault afterwards.
+// TestGPUMismatchBeforeLoss: a weight that differs counts although the device has a fault
+// afterwards.
 func TestGPUMismatchBeforeLoss(t *testing.T) {
 	unit := encode(normalWeights(300_000, 21))
 	s := stub(t, "crash 4 700")
@@ -241,8 +247,8 @@ func TestGPUMismatchBeforeLoss(t *testing.T) {
 	}
 }
 
-// TestGPUUnusable has no driver, no device, or one that does not work: auto goes on and says why, with a warning if there seems to
-// be a GPU; required is an error.
+// TestGPUUnusable has no driver, no device, or one that does not work: auto goes on and says why,
+// with a warning if there seems to be a GPU; required is an error.
 func TestGPUUnusable(t *testing.T) {
 	for name, c := range map[string]struct {
 		fault, driver string
@@ -279,9 +285,11 @@ func TestGPUUnusable(t *testing.T) {
 	}
 }
 
-// TestGPUFillsTheDevice: every launch has blocks for all the places of the device, and no more than a few for each.
+// TestGPUFillsTheDevice: every launch has blocks for all the places of the device, and no more than
+// a few for each.
 func TestGPUFillsTheDevice(t *testing.T) {
-	unit := encode(normalWeights(700_000, 26)) // some 60 chunks; the stub has 2 multiprocessors for 2 blocks each
+	// some 60 chunks; the stub has 2 multiprocessors for 2 blocks each
+	unit := encode(normalWeights(700_000, 26))
 	s := stub(t)
 	opt := s.options()
 	opt.slotSize = 4 << 20
@@ -292,7 +300,8 @@ func TestGPUFillsTheDevice(t *testing.T) {
 	}
 }
 
-// TestGPUHangCancelled: a user who gives up does not wait long for a device that hangs, and learns of his own reason.
+// TestGPUHangCancelled: a user who gives up does not wait long for a device that hangs, and learns
+// of his own reason.
 func TestGPUHangCancelled(t *testing.T) {
 	unit := encode(normalWeights(600_000, 23))
 	s := stub(t, "hang 1")
@@ -378,8 +387,8 @@ func TestGPUPressure(t *testing.T) {
 	g.Close()
 }
 
-// TestGPUHost has budgets of host memory: what the GPU takes stays within them. If they have no room, the driver is not started;
-// auto warns once and required is an error.
+// TestGPUHost has budgets of host memory: what the GPU takes stays within them. If they have no
+// room, the driver is not started; auto warns once and required is an error.
 func TestGPUHost(t *testing.T) {
 	unit := encode(normalWeights(50_000, 24))
 	for _, host := range []int64{0, leastHost, leastHost + 1<<20, 1 << 40} {

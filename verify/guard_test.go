@@ -10,7 +10,8 @@ import (
 	"github.com/df11-convert/df11-convert/internal/alloc"
 )
 
-// TestWeightsStayInTheirMemory joins and compares weights that lie right behind and right before a page without access.
+// TestWeightsStayInTheirMemory joins and compares weights that lie right behind and right before a
+// page without access.
 func TestWeightsStayInTheirMemory(t *testing.T) {
 	source := normalWeights(300, 9)
 	for _, v := range variants {
@@ -30,8 +31,8 @@ func TestWeightsStayInTheirMemory(t *testing.T) {
 	}
 }
 
-// TestDecodersStayInTheirMemory decodes chunks of the shortest codes, of the longest and of others, with everything that the
-// loops read and write at the border of a page.
+// TestDecodersStayInTheirMemory decodes chunks of the shortest codes, of the longest and of others,
+// with everything that the loops read and write at the border of a page.
 func TestDecodersStayInTheirMemory(t *testing.T) {
 	var fibonacci [256]int64
 	a, b := int64(1), int64(1)

@@ -6,7 +6,8 @@ import (
 	"slices"
 )
 
-// blockChunks is how many chunks a worker reads at once: few enough for its buffers to stay in the core's own cache.
+// blockChunks is how many chunks a worker reads at once: few enough for its buffers to stay in the
+// core's own cache.
 const blockChunks = 16
 
 // layout says how the weights and the coded stream of a unit are cut into chunks.
@@ -15,16 +16,19 @@ type layout struct {
 	nStream int64 // B, bytes of the coded stream
 	nChunks int   // C
 
-	positions []uint32 // nChunks+1 entries: the stored ones, plus N where the last is missing (docs/format.md §7)
-	nEntries  int      // how many are stored
+	// nChunks+1 entries: the stored ones, plus N where the last is missing (docs/format.md §7)
+	positions []uint32
+	nEntries  int // how many are stored
 }
 
-// newLayout compares the sizes of the arrays, and of the tensors if they are known, before anything is allocated from them.
+// newLayout compares the sizes of the arrays, and of the tensors if they are known, before anything
+// is allocated from them.
 func newLayout(a Arrays, sizes []int64) (l layout, err error) {
 	l = layout{nElems: a.SignMantissa.Size(), nStream: a.EncodedExponent.Size()}
 	l.nChunks = int((max(l.nStream, 0) + chunkBytes - 1) / chunkBytes)
 	if l.nElems < 1 || l.nElems > maxElems {
-		return l, badArray(arraySignMantissa, "%d weights; 1 to %d are possible", l.nElems, maxElems)
+		return l, badArray(arraySignMantissa, "%d weights; 1 to %d are possible", l.nElems,
+			maxElems)
 	}
 	nElems := int64(0)
 	for _, n := range sizes {
@@ -34,20 +38,24 @@ func newLayout(a Arrays, sizes []int64) (l layout, err error) {
 		return l, badArray(arraySignMantissa, "%d bytes for %d weights", l.nElems, nElems)
 	}
 	if l.nStream < 1 || l.nStream > maxStream {
-		return l, badArray(arrayEncodedExponent, "%d bytes; 1 to %d are possible", l.nStream, maxStream)
+		return l, badArray(arrayEncodedExponent, "%d bytes; 1 to %d are possible", l.nStream,
+			maxStream)
 	}
 	if n := a.Gaps.Size(); n != int64(l.nChunks)*gapBytes {
-		return l, badArray(arrayGaps, "%d bytes; %d chunks need %d", n, l.nChunks, l.nChunks*gapBytes)
+		return l, badArray(arrayGaps, "%d bytes; %d chunks need %d", n, l.nChunks,
+			l.nChunks*gapBytes)
 	}
 	n := a.OutputPositions.Size()
 	if n%4 != 0 || (n/4 != int64(l.nChunks) && n/4 != int64(l.nChunks)+1) {
-		return l, badArray(arrayOutputPositions, "%d bytes; %d chunks need %d, or 4 less", n, l.nChunks, 4*(l.nChunks+1))
+		return l, badArray(arrayOutputPositions, "%d bytes; %d chunks need %d, or 4 less", n,
+			l.nChunks, 4*(l.nChunks+1))
 	}
 	l.nEntries = int(n / 4)
 	return l, nil
 }
 
-// readPositions reads output_positions. Codes start in every chunk, except perhaps the last (docs/format.md §7).
+// readPositions reads output_positions. Codes start in every chunk, except perhaps the last
+// (docs/format.md §7).
 func (l *layout) readPositions(r *io.SectionReader) error {
 	b, err := readAll(r, arrayOutputPositions)
 	if err != nil {
@@ -62,15 +70,18 @@ func (l *layout) readPositions(r *io.SectionReader) error {
 		return badAt(arrayOutputPositions, 0, "%d, must be 0", p)
 	}
 	if p := l.positions[l.nEntries-1]; int64(p) != l.nElems {
-		return badAt(arrayOutputPositions, int64(l.nEntries-1), "%d, must be the number of weights, %d", p, l.nElems)
+		return badAt(arrayOutputPositions, int64(l.nEntries-1),
+			"%d, must be the number of weights, %d", p, l.nElems)
 	}
 	for i := range l.nChunks {
 		n := int64(l.positions[i+1]) - int64(l.positions[i])
 		switch {
 		case n < 0, n == 0 && i+1 < l.nChunks:
-			return badAt(arrayOutputPositions, int64(i+1), "%d after %d", l.positions[i+1], l.positions[i])
+			return badAt(arrayOutputPositions, int64(i+1), "%d after %d", l.positions[i+1],
+				l.positions[i])
 		case n > maxChunkElems:
-			return badAt(arrayOutputPositions, int64(i+1), "chunk of %d weights; the kernel's shared memory holds %d", n, maxChunkElems)
+			return badAt(arrayOutputPositions, int64(i+1),
+				"chunk of %d weights; the kernel's shared memory holds %d", n, maxChunkElems)
 		}
 	}
 	return nil
@@ -95,7 +106,8 @@ func (l *layout) widest(r chunkRange) int {
 
 // chunkAt returns the chunk that decodes to an element.
 func (l *layout) chunkAt(elem int64) int {
-	i, _ := slices.BinarySearchFunc(l.positions, elem+1, func(p uint32, e int64) int { return int(int64(p) - e) })
+	i, _ := slices.BinarySearchFunc(l.positions, elem+1,
+		func(p uint32, e int64) int { return int(int64(p) - e) })
 	return i - 1
 }
 

@@ -1,8 +1,10 @@
 package verify
 
 const (
-	multiBits = 11 // index width: 2048 entries of 8 and of 2 bytes are half of a first-level cache, one more bit buys little
-	multiMax  = 6  // symbols in an entry
+	// index width: 2048 entries of 8 and of 2 bytes are half of a first-level cache, one more bit
+	// buys little
+	multiBits = 11
+	multiMax  = 6 // symbols in an entry
 
 	multiTopShift   = 48
 	multiCountShift = 8 // in the top
@@ -10,12 +12,14 @@ const (
 
 // A multiTable decodes several whole codes per lookup.
 type multiTable struct {
-	// entry has up to multiMax symbols, the first in the low byte. The low byte of its top 16 bits is the number of
-	// bits of all its codes, so that a shift by the top skips these codes; the high byte is the number of codes. Both
-	// are 0 when the first code does not end inside the index.
+	// entry has up to multiMax symbols, the first in the low byte. The low byte of its top 16 bits
+	// is the number of bits of all its codes, so that a shift by the top skips these codes; the
+	// high byte is the number of codes. Both are 0 when the first code does not end inside the
+	// index.
 	entry [1 << multiBits]uint64
 
-	// starts says where in the entry's bits codes start: as many low bits as the entry has bits, the first code on top.
+	// starts says where in the entry's bits codes start: as many low bits as the entry has bits,
+	// the first code on top.
 	starts [1 << multiBits]uint16
 }
 
@@ -46,9 +50,10 @@ func (t *tables) multiEntry(index uint) (entry uint64, starts uint16) {
 	return symbols | uint64(nBits|n<<multiCountShift)<<multiTopShift, starts
 }
 
-// prefixCode finds the code at the start of nBits bits. The tables may have holes, so a code is known only when every
-// continuation of the bits gives the same table entry. Padding with zeros instead would take the hole of the end symbol
-// for its neighbor. l = 0 says that the code is not known.
+// prefixCode finds the code at the start of nBits bits. The tables may have holes, so a code is
+// known only when every continuation of the bits gives the same table entry. Padding with zeros
+// instead would take the hole of the end symbol for its neighbor. l = 0 says that the code is not
+// known.
 func (t *tables) prefixCode(bits uint, nBits int) (symbol uint8, l int) {
 	row, left := 0, nBits
 	for left >= 8 {

@@ -7,8 +7,8 @@ import (
 	"io"
 )
 
-// Arrays are the six stored arrays of a unit, each as its bytes in the file (docs/format.md §8). The readers must allow
-// concurrent ReadAt, as files and byte slices do.
+// Arrays are the six stored arrays of a unit, each as its bytes in the file (docs/format.md §8).
+// The readers must allow concurrent ReadAt, as files and byte slices do.
 type Arrays struct {
 	LUTs            *io.SectionReader // [tables+1, 256] bytes
 	EncodedExponent *io.SectionReader // [B] bytes
@@ -27,10 +27,11 @@ type Unit struct {
 	ends   []int64 // running sums of the tensor sizes; the last one is nElems
 }
 
-// Open checks all that the arrays of a unit show without decoding (docs/format.md §6–§9): sizes against each other, lookup
-// tables, output positions, split positions, the kernel's limits. sizes are the elements of each tensor in encoding order; nil takes
-// them from SplitPositions. A *[StructureError] says what is wrong with the file; other errors come from reading. Memory is about 8
-// bytes per 4096 bytes of EncodedExponent.
+// Open checks all that the arrays of a unit show without decoding (docs/format.md §6–§9): sizes
+// against each other, lookup tables, output positions, split positions, the kernel's limits. sizes
+// are the elements of each tensor in encoding order; nil takes them from SplitPositions. A
+// *[StructureError] says what is wrong with the file; other errors come from reading. Memory is
+// about 8 bytes per 4096 bytes of EncodedExponent.
 func Open(a Arrays, sizes []int64) (*Unit, error) {
 	u := &Unit{arrays: a}
 	var err error
@@ -82,7 +83,8 @@ func readSplit(r *io.SectionReader, nElems int64) (ends []int64, err error) {
 	for i := range len(b) / 8 {
 		end := int64(binary.LittleEndian.Uint64(b[8*i:]))
 		if end < last || end > nElems {
-			return nil, badAt(arraySplitPositions, int64(i), "%d after %d, in a unit of %d weights", end, last, nElems)
+			return nil, badAt(arraySplitPositions, int64(i), "%d after %d, in a unit of %d weights",
+				end, last, nElems)
 		}
 		ends, last = append(ends, end), end
 	}
@@ -92,7 +94,8 @@ func readSplit(r *io.SectionReader, nElems int64) (ends []int64, err error) {
 // checkSplit compares the stored split positions with the sizes that the caller knows.
 func (u *Unit) checkSplit(sizes []int64) error {
 	if len(sizes) != len(u.ends) {
-		return badArray(arraySplitPositions, "for %d tensors; the unit has %d", len(u.ends), len(sizes))
+		return badArray(arraySplitPositions, "for %d tensors; the unit has %d", len(u.ends),
+			len(sizes))
 	}
 	end := int64(0)
 	for i, n := range sizes {

@@ -8,8 +8,9 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// parallel does jobs 0 to n-1, which it begins in this order, on as many goroutines as workers says; workers <= 0 means one per
-// processor. The error is that of the lowest job with an error, whatever the timing; later jobs may be left out.
+// parallel does jobs 0 to n-1, which it begins in this order, on as many goroutines as workers
+// says; workers <= 0 means one per processor. The error is that of the lowest job with an error,
+// whatever the timing; later jobs may be left out.
 func parallel(ctx context.Context, n, workers int, do func(i int) error) error {
 	if workers <= 0 {
 		workers = runtime.GOMAXPROCS(0)

@@ -130,7 +130,8 @@ type zeros struct{}
 
 func (zeros) ReadAt(p []byte, _ int64) (int, error) { clear(p); return len(p), nil }
 
-// TestHugeClaims opens arrays of absurd sizes; the test would run out of memory if Open believed them.
+// TestHugeClaims opens arrays of absurd sizes; the test would run out of memory if Open believed
+// them.
 func TestHugeClaims(t *testing.T) {
 	const huge = 1 << 50
 	for i := range arrayNames {

@@ -2,13 +2,15 @@ package verify
 
 import "io"
 
-// tables are the lookup tables of a unit as stored (docs/format.md §6). parseTables checked them, so walks need no care.
+// tables are the lookup tables of a unit as stored (docs/format.md §6). parseTables checked them,
+// so walks need no care.
 type tables struct {
 	rows    [maxTables][rowBytes]uint8
 	nTables int
-	length  [256]uint8                  // the last row; 0 for no code and for codes over 32 bits, on which a GPU would hang
-	runEnd  [maxTables][rowBytes]uint16 // the slot where a run of equal values ends
-	raw     []byte                      // luts as stored, for the checks of unread bytes
+	// the last row; 0 for no code and for codes over 32 bits, on which a GPU would hang
+	length [256]uint8
+	runEnd [maxTables][rowBytes]uint16 // the slot where a run of equal values ends
+	raw    []byte                      // luts as stored, for the checks of unread bytes
 }
 
 // readTables reads and checks luts.
@@ -30,7 +32,8 @@ func readTables(r *io.SectionReader) (*tables, error) {
 func parseTables(luts []byte) (*tables, error) {
 	nRows := len(luts) / rowBytes
 	if len(luts)%rowBytes != 0 || nRows < 2 || nRows > maxTables+1 {
-		return nil, badArray(arrayLUTs, "%d bytes; 2 to %d rows of %d are possible", len(luts), maxTables+1, rowBytes)
+		return nil, badArray(arrayLUTs, "%d bytes; 2 to %d rows of %d are possible", len(luts),
+			maxTables+1, rowBytes)
 	}
 	t := &tables{nTables: nRows - 1, raw: luts}
 	for i := range t.nTables {
@@ -46,7 +49,8 @@ func parseTables(luts []byte) (*tables, error) {
 		return nil, err
 	}
 	if _, nBits := t.next(0); nBits == 0 {
-		return nil, badAt(arrayLUTs, 0, "zero bits, as after the end of the stream, decode to nothing: a GPU would hang")
+		return nil, badAt(arrayLUTs, 0,
+			"zero bits, as after the end of the stream, decode to nothing: a GPU would hang")
 	}
 	return t, nil
 }
@@ -75,7 +79,8 @@ func (t *tables) next(bits uint32) (symbol, nBits uint8) {
 	return v, t.length[v]
 }
 
-// leaked says that slot s of table i holds the running value of the encoder's fill (docs/format.md §6, leak rule).
+// leaked says that slot s of table i holds the running value of the encoder's fill (docs/format.md
+// §6, leak rule).
 func (t *tables) leaked(i, s int) bool {
 	if i == 0 {
 		return false
@@ -89,7 +94,8 @@ func (t *tables) leaked(i, s int) bool {
 	return true
 }
 
-// checkReachable checks every slot that can be reached from table 0. The number of levels also ends walks in circles.
+// checkReachable checks every slot that can be reached from table 0. The number of levels also ends
+// walks in circles.
 func (t *tables) checkReachable() error {
 	level := []int{0}
 	for depth := 0; len(level) > 0; depth++ {
@@ -109,7 +115,8 @@ func (t *tables) checkReachable() error {
 	return nil
 }
 
-// checkTable checks table i, reached with depth lookups before it, and adds the tables that it leads to.
+// checkTable checks table i, reached with depth lookups before it, and adds the tables that it
+// leads to.
 func (t *tables) checkTable(i, depth int, below *[maxTables]bool) error {
 	for s, v := range t.rows[i] {
 		if t.leaked(i, s) {
@@ -129,7 +136,8 @@ func (t *tables) checkTable(i, depth int, below *[maxTables]bool) error {
 		}
 		l := int(t.raw[t.nTables*rowBytes+int(v)])
 		if l <= 8*depth || l > 8*depth+8 {
-			return badAt(arrayLUTs, pos, "symbol %d at level %d has a code of %d bits", v, depth+1, l)
+			return badAt(arrayLUTs, pos, "symbol %d at level %d has a code of %d bits", v, depth+1,
+				l)
 		}
 	}
 	return nil

@@ -5,10 +5,11 @@ import (
 	"slices"
 )
 
-// CheckUnread looks at the stored bits that decoding never uses, where the format decides them without encoding again
-// (docs/format.md §6, §7): the tables' unused slots and lengths, the bits behind the last code, and the gaps of windows in
-// which no code starts. Each difference comes back as a warning: the file decodes as it should, but the official encoder
-// writes other bits. The error comes from reading, or from a last chunk that does not decode.
+// CheckUnread looks at the stored bits that decoding never uses, where the format decides them
+// without encoding again (docs/format.md §6, §7): the tables' unused slots and lengths, the bits
+// behind the last code, and the gaps of windows in which no code starts. Each difference comes back
+// as a warning: the file decodes as it should, but the official encoder writes other bits. The
+// error comes from reading, or from a last chunk that does not decode.
 func (u *Unit) CheckUnread(ctx context.Context) ([]*StructureError, error) {
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
@@ -27,9 +28,10 @@ func (u *Unit) CheckUnread(ctx context.Context) ([]*StructureError, error) {
 	return slices.DeleteFunc(warnings, func(e *StructureError) bool { return e == nil }), nil
 }
 
-// checkForm compares the tables with those that the official encoder makes of the same code (docs/format.md §6), and returns the end
-// symbol's code, left-aligned, for which they leave slots free. In the order of the tables, the first slot with a value is the real
-// one; the fill repeats what is before it.
+// checkForm compares the tables with those that the official encoder makes of the same code
+// (docs/format.md §6), and returns the end symbol's code, left-aligned, for which they leave slots
+// free. In the order of the tables, the first slot with a value is the real one; the fill repeats
+// what is before it.
 func (t *tables) checkForm() (eof uint32, bad *StructureError) {
 	prefixes := []tablePrefix{{}} // of the tables that a slot has led to
 	var seen [256]bool
@@ -39,7 +41,8 @@ func (t *tables) checkForm() (eof uint32, bad *StructureError) {
 	for at, v := range t.raw[:t.nTables*rowBytes] {
 		if at < end || seen[v] {
 			if v != last {
-				return 0, badAt(arrayLUTs, int64(at), "unused entry is %d, the official encoder writes %d", v, last)
+				return 0, badAt(arrayLUTs, int64(at),
+					"unused entry is %d, the official encoder writes %d", v, last)
 			}
 			if at >= end {
 				free = append(free, at)
@@ -56,13 +59,15 @@ func (t *tables) checkForm() (eof uint32, bad *StructureError) {
 		}
 		size := 1 << max(0, 8*prefixes[at/rowBytes].level+8-int(t.length[v]))
 		if at%size != 0 {
-			return 0, badAt(arrayLUTs, int64(at), "symbol %d begins inside the slots of another code", v)
+			return 0, badAt(arrayLUTs, int64(at),
+				"symbol %d begins inside the slots of another code", v)
 		}
 		end = at + size
 	}
 	for s, l := range t.raw[t.nTables*rowBytes:] {
 		if l != 0 && (s >= jumpMin || !seen[s]) {
-			return 0, badAt(arrayLUTs, int64(t.nTables*rowBytes+s), "unused entry is %d, the official encoder writes 0", l)
+			return 0, badAt(arrayLUTs, int64(t.nTables*rowBytes+s),
+				"unused entry is %d, the official encoder writes 0", l)
 		}
 	}
 	return endSymbol(free, prefixes)
@@ -124,8 +129,8 @@ func (e *streamEnd) checkTail(eof uint32) *StructureError {
 	return nil
 }
 
-// checkGaps looks at the gaps of windows in which no code starts. They are 0, except in the window that the last code
-// reaches into and in which the end symbol's bits begin.
+// checkGaps looks at the gaps of windows in which no code starts. They are 0, except in the window
+// that the last code reaches into and in which the end symbol's bits begin.
 func (e *streamEnd) checkGaps() *StructureError {
 	for w := e.codes[0].lastStart()/windowBits + 1; w < e.n*chunkWindows; w++ {
 		want := 0
@@ -133,7 +138,8 @@ func (e *streamEnd) checkGaps() *StructureError {
 			want = e.bit % windowBits
 		}
 		if got := gapAt(e.gaps, w); got != want {
-			return badAt(arrayGaps, int64(e.first)*chunkWindows+int64(w), "unused gap is %d, the official encoder writes %d", got, want)
+			return badAt(arrayGaps, int64(e.first)*chunkWindows+int64(w),
+				"unused gap is %d, the official encoder writes %d", got, want)
 		}
 	}
 	return nil

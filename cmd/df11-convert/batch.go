@@ -46,7 +46,9 @@ pattern-dict or like, private, and refresh: commit or never). docs/models.schema
 		Example: `  df11-convert batch models.yaml --push
   df11-convert batch models.yaml --push --json > report.json`,
 		Args: exactArgs(1, "LIST"),
-		RunE: func(c *cobra.Command, args []string) error { return runBatch(c.Context(), u, &f, args[0]) },
+		RunE: func(c *cobra.Command, args []string) error {
+			return runBatch(c.Context(), u, &f, args[0])
+		},
 	}
 	f.register(c.Flags())
 	return c
@@ -94,8 +96,10 @@ func runBatch(ctx context.Context, u *ui, f *convertFlags, list string) error {
 	return first
 }
 
-// convertListed converts a model of a list, unless it is published already, and says how that ended.
-func (f *convertFlags) convertListed(ctx context.Context, u *ui, m listedModel) (batchResult, error) {
+// convertListed converts a model of a list, unless it is published already, and says how that
+// ended.
+func (f *convertFlags) convertListed(ctx context.Context, u *ui,
+	m listedModel) (batchResult, error) {
 	r := batchResult{Source: m.spec()}
 	if m.Refresh == refreshNever && f.target.push && f.target.out == "" && !f.target.force {
 		if p, err := f.status(ctx, u, r.Source); err == nil && m.keeps(p) {
@@ -131,7 +135,8 @@ func printBatch(w io.Writer, b batchReport) {
 			continue
 		}
 		before, after := r.Report.BF16Bytes, r.Report.DF11Bytes
-		printf(t, "done\t%s\t%s, %s → %s (%.1f %%)\n", r.Source, where(r.Report.Report), human.Bytes(before), human.Bytes(after), percentage(after, before))
+		printf(t, "done\t%s\t%s, %s → %s (%.1f %%)\n", r.Source, where(r.Report.Report),
+			human.Bytes(before), human.Bytes(after), percentage(after, before))
 	}
 	t.Flush()
 	printf(w, "%d done, %d published already, %d failed\n", b.Done, b.Skipped, b.Failed)

@@ -9,7 +9,8 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// TestBatchNeverMixesTwoModels: what would put two models of a list into one target is refused before any work.
+// TestBatchNeverMixesTwoModels: what would put two models of a list into one target is refused
+// before any work.
 func TestBatchNeverMixesTwoModels(t *testing.T) {
 	dir := t.TempDir()
 	both := targetFlags{repoID: "me/both", out: filepath.Join(dir, "both")}
@@ -35,7 +36,8 @@ func TestBatchNeverMixesTwoModels(t *testing.T) {
 	}
 }
 
-// TestAnEntryWinsOverTheCommandLine: nothing on the command line makes an entry of a list wrong, or another one than it says.
+// TestAnEntryWinsOverTheCommandLine: nothing on the command line makes an entry of a list wrong, or
+// another one than it says.
 func TestAnEntryWinsOverTheCommandLine(t *testing.T) {
 	yes, no := true, false
 	f := convertFlags{target: targetFlags{push: true, public: true, baseModel: "none"}}
@@ -52,7 +54,8 @@ func TestAnEntryWinsOverTheCommandLine(t *testing.T) {
 	}
 }
 
-// TestReadList: the program takes lists as editors write them, and refuses others as a mistake in the command line; so does the schema.
+// TestReadList: the program takes lists as editors write them, and refuses others as a mistake in
+// the command line; so does the schema.
 func TestReadList(t *testing.T) {
 	schema, err := jsonschema.NewCompiler().Compile("../../docs/models.schema.json")
 	if err != nil {

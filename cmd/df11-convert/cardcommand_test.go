@@ -13,7 +13,8 @@ import (
 	"github.com/df11-convert/df11-convert/internal/plan"
 )
 
-// cardCommand is the command line of a model card that repeats the proof, with the model and its source filled in.
+// cardCommand is the command line of a model card that repeats the proof, with the model and its
+// source filled in.
 func cardCommand(t *testing.T, out, source string) []string {
 	t.Helper()
 	m := regexp.MustCompile(`(?m)^uvx df11-convert (verify .*)$`).FindStringSubmatch(string(mustRead(t, filepath.Join(out, "README.md"))))
@@ -43,8 +44,9 @@ func provesItself(t *testing.T, source string, args ...string) {
 	}
 }
 
-// TestCardCommand: what the program makes of a class, it also verifies, with the very command that the model card prints:
-// where names change on the way, where tensors stand for others, and for options that the card has to repeat.
+// TestCardCommand: what the program makes of a class, it also verifies, with the very command that
+// the model card prints: where names change on the way, where tensors stand for others, and for
+// options that the card has to repeat.
 func TestCardCommand(t *testing.T) {
 	layouts := map[plan.Layout]bool{}
 	for _, e := range plan.Catalog() {
@@ -115,8 +117,9 @@ func otherClass(t *testing.T, e *plan.Entry) string {
 	return source
 }
 
-// TestNamesAreEvidence: a loader finds tensors by their names. So a manifest is not believed about names that the class of
-// the original has not, while names that its class has are known without a manifest.
+// TestNamesAreEvidence: a loader finds tensors by their names. So a manifest is not believed about
+// names that the class of the original has not, while names that its class has are known without a
+// manifest.
 func TestNamesAreEvidence(t *testing.T) {
 	e := plan.Catalog()[slices.IndexFunc(plan.Catalog(), func(e *plan.Entry) bool { return e.ID == "gemma3-vlm-4.52" })]
 	mine, out := otherClass(t, e), t.TempDir()

@@ -10,6 +10,7 @@ func addCommands(root *cobra.Command, u *ui) {
 	convert := convertCommand(u)
 	root.Flags().AddFlagSet(convert.Flags())
 	root.Args, root.RunE = convert.Args, convert.RunE
-	root.AddCommand(convert, planCommand(u), verifyCommand(u), decodeCommand(u), inspectCommand(u), batchCommand(u), statusCommand(u),
+	root.AddCommand(convert, planCommand(u), verifyCommand(u), decodeCommand(u), inspectCommand(u),
+		batchCommand(u), statusCommand(u),
 		demoCommand(u))
 }

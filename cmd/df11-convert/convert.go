@@ -41,8 +41,10 @@ func (f *convertFlags) register(p *pflag.FlagSet) {
 	f.parts.register(p)
 	f.gpu.register(p)
 	p.Var(&f.disk, "disk", "maximum temporary disk space, e.g. 12GB (default: what is free)")
-	p.StringVar(&f.workDir, "work-dir", "", "`directory` for temporary files (a tmpfs counts as memory)")
-	p.DurationVar(&f.stopAfter, "stop-after", 0, "stop as if interrupted after this time, e.g. 5h20m; the same command resumes")
+	p.StringVar(&f.workDir, "work-dir", "",
+		"`directory` for temporary files (a tmpfs counts as memory)")
+	p.DurationVar(&f.stopAfter, "stop-after",
+		0, "stop as if interrupted after this time, e.g. 5h20m; the same command resumes")
 }
 
 // runConvert is the command convert.
@@ -60,10 +62,12 @@ func runConvert(ctx context.Context, u *ui, f *convertFlags, spec string) error 
 		if report.UpToDate {
 			place := where(report)
 			if report.Part != "" {
-				printf(w, "up to date: %s has all files of this part; --finish verifies them\n", place)
+				printf(w, "up to date: %s has all files of this part; --finish verifies them\n",
+					place)
 				return
 			}
-			printf(w, "up to date: %s was verified when it was made, says its manifest; to check it: df11-convert verify %s\n", place, human.ShellWord(place))
+			printf(w,
+				"up to date: %s was verified when it was made, says its manifest; to check it: df11-convert verify %s\n", place, human.ShellWord(place))
 			return
 		}
 		printReport(w, report, u.waits.sum)
@@ -71,12 +75,14 @@ func runConvert(ctx context.Context, u *ui, f *convertFlags, spec string) error 
 	return nil
 }
 
-// limitTime returns a context that --stop-after ends as a signal would, and the function that releases it.
+// limitTime returns a context that --stop-after ends as a signal would, and the function that
+// releases it.
 func (f *convertFlags) limitTime(ctx context.Context) (context.Context, func()) {
 	if f.stopAfter == 0 {
 		return ctx, func() {}
 	}
-	return context.WithTimeoutCause(ctx, f.stopAfter, fmt.Errorf("%w: time is up (--stop-after %s)", errInterrupted, f.stopAfter))
+	return context.WithTimeoutCause(ctx, f.stopAfter,
+		fmt.Errorf("%w: time is up (--stop-after %s)", errInterrupted, f.stopAfter))
 }
 
 // settle checks what the flags say of the target, and divides the memory.
@@ -89,7 +95,8 @@ func (f *convertFlags) settle() (err error) {
 }
 
 // convertOne converts one source as the flags say.
-func convertOne(ctx context.Context, u *ui, f *convertFlags, spec string) (*pipeline.Report, error) {
+func convertOne(ctx context.Context, u *ui, f *convertFlags,
+	spec string) (*pipeline.Report, error) {
 	if err := f.settle(); err != nil {
 		return nil, err
 	}
@@ -101,7 +108,8 @@ func convertOne(ctx context.Context, u *ui, f *convertFlags, spec string) (*pipe
 	if err := f.shares.Check(src.model, src.plan); err != nil {
 		return nil, err
 	}
-	u.say("about %s", src.plan.Gain(src.plan.SourceBytes(), spans.LikelyBytes(spans.Outputs(src.plan))))
+	u.say("about %s",
+		src.plan.Gain(src.plan.SourceBytes(), spans.LikelyBytes(spans.Outputs(src.plan))))
 	for _, w := range src.plan.Warnings {
 		u.log().Warn(w)
 	}
@@ -131,9 +139,10 @@ func leavesWork(s progress.Snapshot) bool {
 func (f *convertFlags) options(ctx context.Context, u *ui, src *opened) (pipeline.Options, error) {
 	opt := pipeline.Options{
 		Source: src.source, Model: src.model, Plan: src.plan,
-		OutDir: f.target.out, WorkDir: f.workDir, Force: f.target.force, BaseModel: f.target.baseModel,
-		Disk:    int64(f.disk),
-		Version: versionText(), Progress: new(progress.Counters), Log: u.log(),
+		OutDir: f.target.out, WorkDir: f.workDir, Force: f.target.force,
+		BaseModel: f.target.baseModel,
+		Disk:      int64(f.disk),
+		Version:   versionText(), Progress: new(progress.Counters), Log: u.log(),
 	}
 	if f.target.push {
 		var err error
@@ -145,8 +154,10 @@ func (f *convertFlags) options(ctx context.Context, u *ui, src *opened) (pipelin
 		}
 	} else if opt.OutDir == "" {
 		opt.OutDir = resultName(src.model)
-		if st, err := os.Lstat(opt.OutDir); err == nil && !st.IsDir() { // a link that came with a source leads where its author wants
-			return opt, &fs.PathError{Op: "open", Path: opt.OutDir, Err: errors.New("something else than a folder is there; -o names another one")}
+		// a link that came with a source leads where its author wants
+		if st, err := os.Lstat(opt.OutDir); err == nil && !st.IsDir() {
+			return opt, &fs.PathError{Op: "open", Path: opt.OutDir,
+				Err: errors.New("something else than a folder is there; -o names another one")}
 		}
 	}
 	if err := f.parts.apply(&opt); err != nil {
@@ -164,9 +175,9 @@ func (f *convertFlags) options(ctx context.Context, u *ui, src *opened) (pipelin
 // resultName is the name of a folder or repo for the result.
 func resultName(m *model.Model) string { return m.Name + "-DF11" }
 
-// jobDir is a work folder of a job's own, in the one that is given, else in the user's cache. It is the same for the same job, so that a
-// rerun finds the work of the run before, and another for every other job, the parts of one model included, so that they can run side
-// by side.
+// jobDir is a work folder of a job's own, in the one that is given, else in the user's cache. It is
+// the same for the same job, so that a rerun finds the work of the run before, and another for
+// every other job, the parts of one model included, so that they can run side by side.
 func jobDir(opt pipeline.Options, digest string) string {
 	in := opt.WorkDir
 	if in == "" {

@@ -34,11 +34,15 @@ never gets its name. Files that are there already with the right hash stay; so a
 		Example: `  df11-convert decode ./Llama-3.1-8B-DF11    # writes ./Llama-3.1-8B-BF16
   df11-convert decode DFloat11/Qwen3-8B-DF11 --against Qwen/Qwen3-8B -o ./bf16`,
 		Args: exactArgs(1, "DF11"),
-		RunE: func(c *cobra.Command, args []string) error { return runDecode(c.Context(), u, &f, args[0]) },
+		RunE: func(c *cobra.Command, args []string) error {
+			return runDecode(c.Context(), u, &f, args[0])
+		},
 	}
 	f.register(c.Flags())
-	c.Flags().StringVarP(&f.out, "output", "o", "", "`folder` for the decoded files (default ./NAME-BF16)")
-	c.Flags().BoolVar(&f.force, "force", false, "write into a folder that holds other .safetensors files, and over those with the original's names")
+	c.Flags().StringVarP(&f.out, "output", "o", "",
+		"`folder` for the decoded files (default ./NAME-BF16)")
+	c.Flags().BoolVar(&f.force, "force", false,
+		"write into a folder that holds other .safetensors files, and over those with the original's names")
 	return c
 }
 
@@ -49,14 +53,16 @@ func runDecode(ctx context.Context, u *ui, f *decodeFlags, name string) error {
 	}
 	defer d.Close()
 	if f.out == "" {
-		at, err := filepath.Abs(strings.TrimSuffix(d.Name, ".safetensors")) // of a folder that is called ".", too
+		// of a folder that is called ".", too
+		at, err := filepath.Abs(strings.TrimSuffix(d.Name, ".safetensors"))
 		if err != nil {
 			return err
 		}
 		f.out = strings.TrimSuffix(filepath.Base(at), "-DF11") + "-BF16"
 	}
 	opt := pipeline.DecodeOptions{
-		Pair: back.Pair{DF11: d}, OutDir: f.out, Force: f.force, Workers: f.shares.Workers, Progress: new(progress.Counters),
+		Pair: back.Pair{DF11: d}, OutDir: f.out, Force: f.force, Workers: f.shares.Workers,
+		Progress: new(progress.Counters),
 	}
 	if f.against != "" || d.Manifest == nil {
 		src, err := f.openOriginal(ctx, u, d)
@@ -83,5 +89,6 @@ func printDecodeReport(w io.Writer, r *pipeline.DecodeReport) {
 		printf(w, ", %d of them were there already", r.There)
 	}
 	fmt.Fprintln(w)
-	fmt.Fprintln(w, "every sha256 equals", choose(r.Consulted, "the original's", "the one in the manifest; the original itself was not consulted"))
+	fmt.Fprintln(w, "every sha256 equals", choose(r.Consulted, "the original's",
+		"the one in the manifest; the original itself was not consulted"))
 }

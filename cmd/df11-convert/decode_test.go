@@ -46,8 +46,8 @@ func contents(t *testing.T, dir string) map[string]string {
 	return all
 }
 
-// TestDecodeNeverWritesOntoItsInput: by whatever path the output folder leads into the model that is decoded, nothing is written,
-// not even with --force.
+// TestDecodeNeverWritesOntoItsInput: by whatever path the output folder leads into the model that
+// is decoded, nothing is written, not even with --force.
 func TestDecodeNeverWritesOntoItsInput(t *testing.T) {
 	dir := t.TempDir()
 	at := func(name string) string { return filepath.Join(dir, name) }
@@ -88,8 +88,9 @@ func TestDecodeNeverWritesOntoItsInput(t *testing.T) {
 	must(t, "verify", df11, "--against", at("model"))
 }
 
-// TestDecodeKeepsFilesOfOthers: what decode did not write is not replaced, and no weights of others come to lie beside its own,
-// without --force. What has the right bytes, whoever wrote it, stays and is not written again.
+// TestDecodeKeepsFilesOfOthers: what decode did not write is not replaced, and no weights of others
+// come to lie beside its own, without --force. What has the right bytes, whoever wrote it, stays
+// and is not written again.
 func TestDecodeKeepsFilesOfOthers(t *testing.T) {
 	original, df11 := decodable(t, t.TempDir())
 	const first, index = "model-00001-of-00003.safetensors", "model.safetensors.index.json"
@@ -131,7 +132,8 @@ func TestDecodeKeepsFilesOfOthers(t *testing.T) {
 	must(t, "decode", df11, "--against", original, "-o", original) // where every file is right
 }
 
-// TestDecodeWritesOnlyPlainWeightNames: the names come from a manifest that anybody may have written.
+// TestDecodeWritesOnlyPlainWeightNames: the names come from a manifest that anybody may have
+// written.
 func TestDecodeWritesOnlyPlainWeightNames(t *testing.T) {
 	dir := t.TempDir()
 	_, df11 := decodable(t, dir)

@@ -35,10 +35,14 @@ func demoCommand(u *ui) *cobra.Command {
 process, converts it over HTTP, verifies it, publishes it back, and then verifies the published repo against the original
 as a stranger would: from the two repos alone.`,
 		Args: exactArgs(0, ""),
-		RunE: func(c *cobra.Command, _ []string) error { return runDemo(c.Context(), u, out, gpuFlags{mode: gpu}) },
+		RunE: func(c *cobra.Command, _ []string) error {
+			return runDemo(c.Context(), u, out, gpuFlags{mode: gpu})
+		},
 	}
-	c.Flags().StringVarP(&out, "output", "o", "", "`folder` for the result (default a new temporary one)")
-	c.Flags().StringVar(&gpu, "gpu", string(verify.GPUOff), "`when` to decode on the GPU too: auto (if there is one), require, or off")
+	c.Flags().StringVarP(&out, "output", "o", "",
+		"`folder` for the result (default a new temporary one)")
+	c.Flags().StringVar(&gpu, "gpu", string(verify.GPUOff),
+		"`when` to decode on the GPU too: auto (if there is one), require, or off")
 	return c
 }
 
@@ -62,8 +66,10 @@ func runDemo(ctx context.Context, u *ui, out string, gpu gpuFlags) (err error) {
 		Layers: 6, Hidden: 512, Intermediate: 1408, Heads: 8, Vocab: 8192, ShardBytes: 12 << 20,
 	})
 	server.AddModel(demoSource, model)
-	u.say("1. a Llama-shaped model, %s, on a hub inside this process: %s/%s", human.Bytes(model.Size()), server.URL, demoSource)
-	account := hubFlags{instead: &hub.Options{Endpoint: server.URL, Token: demoToken, TokenSource: "the demo"}}
+	u.say("1. a Llama-shaped model, %s, on a hub inside this process: %s/%s",
+		human.Bytes(model.Size()), server.URL, demoSource)
+	account := hubFlags{instead: &hub.Options{Endpoint: server.URL, Token: demoToken,
+		TokenSource: "the demo"}}
 	r, err := demoJob(ctx, u, account, out, gpu)
 	if err != nil {
 		return fmt.Errorf("demo: %w", err)
@@ -76,21 +82,25 @@ func runDemo(ctx context.Context, u *ui, out string, gpu gpuFlags) (err error) {
 	return nil
 }
 
-// demoJob runs a conversion against the hub. Then it reads both repos again, as a stranger to the conversion would.
-func demoJob(ctx context.Context, u *ui, account hubFlags, out string, gpu gpuFlags) (*demoReport, error) {
+// demoJob runs a conversion against the hub. Then it reads both repos again, as a stranger to the
+// conversion would.
+func demoJob(ctx context.Context, u *ui, account hubFlags, out string,
+	gpu gpuFlags) (*demoReport, error) {
 	r, source := &demoReport{}, sourceFlags{hubFlags: account}
 	u.say("2. df11-convert %s --push: fetch, encode, verify, upload", demoSource)
 	convert := convertFlags{
 		sourceFlags: source,
-		target:      targetFlags{push: true, repoID: demoTarget, out: filepath.Join(out, "tiny-llama-DF11")},
-		gpu:         gpu,
+		target: targetFlags{push: true, repoID: demoTarget,
+			out: filepath.Join(out, "tiny-llama-DF11")},
+		gpu: gpu,
 	}
 	made, err := convertOne(ctx, u, &convert, demoSource)
 	if err != nil {
 		return nil, err
 	}
 	r.conversion = conversionOf(made)
-	u.say("3. df11-convert verify %s: both repos are fetched again and every bit is compared", demoTarget)
+	u.say("3. df11-convert verify %s: both repos are fetched again and every bit is compared",
+		demoTarget)
 	check := verifyFlags{
 		readerFlags: readerFlags{sourceFlags: source, against: demoSource},
 		level:       string(pipeline.LevelFull), workDir: out, gpu: gpu,
@@ -102,7 +112,10 @@ func demoJob(ctx context.Context, u *ui, account hubFlags, out string, gpu gpuFl
 func printDemo(w io.Writer, r *demoReport) {
 	t := newTable(w)
 	t.sizes(r.Report)
-	t.row("verified", "all 16 bits of %s, after encoding and again from the published repo: 0 differ", count(r.Proof.Weights, "weight")) // else verifyOne had failed
+	// else verifyOne had failed
+	t.row("verified",
+		"all 16 bits of %s, after encoding and again from the published repo: 0 differ",
+		count(r.Proof.Weights, "weight"))
 	t.row("time", "%.1f s", r.Seconds)
 	t.row("result", "%s", r.Folder)
 	t.Flush()

@@ -29,7 +29,8 @@ type readerFlags struct {
 }
 
 func (f *readerFlags) register(p *pflag.FlagSet) {
-	p.StringVar(&f.against, "against", "", "the original `model`: Hub repo, folder or .safetensors file")
+	p.StringVar(&f.against, "against", "",
+		"the original `model`: Hub repo, folder or .safetensors file")
 	f.limitFlags.register(p)
 	f.sourceFlags.register(p, false)
 }
@@ -70,7 +71,9 @@ func hintSource(err error, name string) error {
 	if !errors.Is(err, model.ErrNoDF11Config) {
 		return err
 	}
-	return hinted{err, "give a DF11 model; to see what this one would become: df11-convert plan " + human.ShellWord(name)}
+	return hinted{err,
+		"give a DF11 model; to see what this one would become: df11-convert plan " +
+			human.ShellWord(name)}
 }
 
 // errNoOriginal says that nothing tells what a DF11 model was made from.
@@ -78,16 +81,22 @@ var errNoOriginal = errors.New("has no manifest, and no README.md that names its
 
 // unfinished gives an error for a folder that is the target of a conversion that has not ended.
 func unfinished(folder string) error {
-	entries, _ := os.ReadDir(filepath.Join(folder, metadata.StateDir)) // what cannot be read is nothing that we keep there
-	journal := func(e os.DirEntry) bool { return target.IsJournal(path.Join(metadata.StateDir, e.Name())) }
-	if model.Exists(filepath.Join(folder, "config.json")) || !slices.ContainsFunc(entries, journal) {
+	// what cannot be read is nothing that we keep there
+	entries, _ := os.ReadDir(filepath.Join(folder, metadata.StateDir))
+	journal := func(e os.DirEntry) bool {
+		return target.IsJournal(path.Join(metadata.StateDir, e.Name()))
+	}
+	if model.Exists(filepath.Join(folder, "config.json")) || !slices.ContainsFunc(entries,
+		journal) {
 		return nil
 	}
-	return hinted{fmt.Errorf("the conversion to %s has not ended", folder), "run the command that began it again: it resumes"}
+	return hinted{fmt.Errorf("the conversion to %s has not ended", folder),
+		"run the command that began it again: it resumes"}
 }
 
-// openOriginal opens the model that a DF11 model was made from, and plans it as the DF11 model shows that it was planned.
-// Without --against it is the original that the DF11 model itself names: a repo, whatever folders are here.
+// openOriginal opens the model that a DF11 model was made from, and plans it as the DF11 model
+// shows that it was planned. Without --against it is the original that the DF11 model itself names:
+// a repo, whatever folders are here.
 func (f *readerFlags) openOriginal(ctx context.Context, u *ui, d *model.DF11) (*opened, error) {
 	spec, open := f.against, f.openSource
 	if spec == "" {

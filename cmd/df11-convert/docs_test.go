@@ -18,7 +18,8 @@ import (
 	"github.com/df11-convert/df11-convert/verify"
 )
 
-// TestTroubleshootingIsComplete: the page has one row for each kind of error, with its exit code, and no other rows.
+// TestTroubleshootingIsComplete: the page has one row for each kind of error, with its exit code,
+// and no other rows.
 func TestTroubleshootingIsComplete(t *testing.T) {
 	page := string(mustRead(t, "../../docs/troubleshooting.md"))
 	told := map[string]string{}
@@ -36,8 +37,8 @@ func TestTroubleshootingIsComplete(t *testing.T) {
 	}
 }
 
-// TestDocumentedCommands runs the commands of the users' pages, page by page in their order, on a hub that serves small
-// models under the names that the pages use.
+// TestDocumentedCommands runs the commands of the users' pages, page by page in their order, on a
+// hub that serves small models under the names that the pages use.
 func TestDocumentedCommands(t *testing.T) {
 	for _, page := range []string{
 		"README", "docs/convert", "docs/publish", "docs/verify", "docs/decode", "docs/large-models", "docs/json",
@@ -49,7 +50,8 @@ func TestDocumentedCommands(t *testing.T) {
 	}
 }
 
-// TestDocumentedDemo: README.md shows what the demo prints, but for the time that it takes and the folder.
+// TestDocumentedDemo: README.md shows what the demo prints, but for the time that it takes and the
+// folder.
 func TestDocumentedDemo(t *testing.T) {
 	_, shown, _ := strings.Cut(string(mustRead(t, "../../README.md")), "```console\n$ df11-convert demo\n")
 	shown, _, _ = strings.Cut(shown, "```")
@@ -73,10 +75,11 @@ func TestDocumentedFailure(t *testing.T) {
 	}
 }
 
-// TestDocumentedFlags: every flag that a page for users names belongs to some command. A code span that begins with
-// another program has flags of that program.
+// TestDocumentedFlags: every flag that a page for users names belongs to some command. A code span
+// that begins with another program has flags of that program.
 func TestDocumentedFlags(t *testing.T) {
-	known := map[string]bool{"local-dir": true, "gpus": true, "safe": true} // of hf, docker and df11pack, named alone
+	// of hf, docker and df11pack, named alone
+	known := map[string]bool{"local-dir": true, "gpus": true, "safe": true}
 	for _, c := range allCommands() {
 		c.InitDefaultHelpFlag()
 		for _, flags := range []*pflag.FlagSet{c.Flags(), c.PersistentFlags()} {
@@ -101,7 +104,8 @@ func TestDocumentedFlags(t *testing.T) {
 	}
 }
 
-// commandsOf finds the lines in blocks of shell code that run the program, without what they are piped into.
+// commandsOf finds the lines in blocks of shell code that run the program, without what they are
+// piped into.
 func commandsOf(page string) (commands []string) {
 	for _, block := range regexp.MustCompile("(?s)```sh\n(.*?)```").FindAllStringSubmatch(page, -1) {
 		for line := range strings.Lines(block[1]) {

@@ -14,7 +14,8 @@ import (
 	"github.com/df11-convert/df11-convert/verify"
 )
 
-// schemaVersion is the version of what --json prints: docs/json.md, docs/output.schema.json. New members do not change it.
+// schemaVersion is the version of what --json prints: docs/json.md, docs/output.schema.json. New
+// members do not change it.
 const schemaVersion = 2
 
 // outcome is how every document begins, whatever the command and however it ended.
@@ -26,7 +27,8 @@ type outcome struct {
 	Error   *failure `json:"error,omitempty"`
 }
 
-// failure is an error for programs: what kind, what to do, and the place, as far as the error has one.
+// failure is an error for programs: what kind, what to do, and the place, as far as the error has
+// one.
 type failure struct {
 	Kind    string `json:"kind"` // of kinds
 	Message string `json:"message"`
@@ -82,7 +84,8 @@ func outcomeOf(command string, f *failure) outcome {
 	return o
 }
 
-// write prints the one document of a run: the outcome and then the members of what the command found, nil for nothing.
+// write prints the one document of a run: the outcome and then the members of what the command
+// found, nil for nothing.
 func (o outcome) write(w io.Writer, found any) error {
 	head, err := encode(o)
 	body, err2 := encode(found)
@@ -119,18 +122,21 @@ type conversion struct {
 
 // verified says how much of the result this run has verified. A conversion with a difference fails.
 type verified struct {
-	Weights   int64 `json:"weights"` // compared with the source, or in original files that were rebuilt with their sha256
+	// compared with the source, or in original files that were rebuilt with their sha256
+	Weights   int64 `json:"weights"`
 	Bits      int   `json:"bits_per_weight"`
 	Differing int64 `json:"differing_weights"`
 	Rebuilt   int   `json:"files_rebuilt,omitempty"` // of the original
 	CPU       bool  `json:"cpu"`
 	GPU       bool  `json:"gpu"`
-	Now       bool  `json:"by_this_run"` // all of it; false where files of an earlier run were found and taken as they are
+	// all of it; false where files of an earlier run were found and taken as they are
+	Now bool `json:"by_this_run"`
 }
 
 func conversionOf(r *pipeline.Report) conversion {
 	return conversion{r, percentage(r.DF11Bytes, r.BF16Bytes) / 100, verified{
-		Weights: r.Verified, Bits: 16, Rebuilt: r.Rebuilt, CPU: true, GPU: r.GPU, Now: !r.UpToDate && (r.Part == "" || r.Made == r.Files),
+		Weights: r.Verified, Bits: 16, Rebuilt: r.Rebuilt, CPU: true, GPU: r.GPU,
+		Now: !r.UpToDate && (r.Part == "" || r.Made == r.Files),
 	}}
 }
 

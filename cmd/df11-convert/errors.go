@@ -53,8 +53,8 @@ func wraps[T error](err error) bool {
 	return ok
 }
 
-// kind is a kind of error: its name in JSON and in docs/troubleshooting.md, its exit code, and what the user can do, unless
-// the error itself knows better.
+// kind is a kind of error: its name in JSON and in docs/troubleshooting.md, its exit code, and what
+// the user can do, unless the error itself knows better.
 type kind struct {
 	name string
 	is   func(error) bool
@@ -84,29 +84,42 @@ var kinds = []kind{
 	{"unauthorized", oneOf(hub.ErrUnauthorized, hub.ErrTrustedPublisher), exitAuth, ""},
 	{"gated", oneOf(hub.ErrGated), exitAuth, ""},
 	{"forbidden", oneOf(hub.ErrForbidden), exitAuth, ""},
-	{"f32_not_exact", wraps[*exactf32.InexactError], exitRefused, "convert the model to BF16 yourself first, if rounding is what you want"},
+	{"f32_not_exact", wraps[*exactf32.InexactError], exitRefused,
+		"convert the model to BF16 yourself first, if rounding is what you want"},
 	{"aliases_differ", wraps[*compare.AliasError], exitRefused, ""},
 	{"not_convertible", wraps[*plan.RefusedError], exitRefused, ""},
 	{"conflict", wraps[*target.ConflictError], exitError, ""},
-	{"source_is_target", wraps[*target.SourceTargetError], exitError, "choose another target with -o or --repo-id"},
-	{"target_taken", wraps[*target.TakenError], exitError, "two runs have one target: give this one another with --repo-id or -o, or let the other one end and look at what it has made"},
-	{"target_lost", wraps[*target.LostError], exitError, "another program may have written there too: let one at a time publish to a repo, and run the same command again"},
-	{"visibility", wraps[*target.VisibilityError], exitError, "make it private in its settings, or choose another target with --repo-id"},
+	{"source_is_target", wraps[*target.SourceTargetError], exitError,
+		"choose another target with -o or --repo-id"},
+	{"target_taken", wraps[*target.TakenError], exitError,
+		"two runs have one target: give this one another with --repo-id or -o, or let the other one end and look at what it has made"},
+	{"target_lost", wraps[*target.LostError], exitError,
+		"another program may have written there too: let one at a time publish to a repo, and run the same command again"},
+	{"visibility", wraps[*target.VisibilityError], exitError,
+		"make it private in its settings, or choose another target with --repo-id"},
 	{"occupied", wraps[*back.OccupiedError], exitError, ""},
 	{"own_input", wraps[*back.OwnInputError], exitError, "choose a folder outside of it with -o"},
 	{"folder", wraps[*folder.Error], exitError, ""},
-	{"source_changed", wraps[*model.ChangedError], exitError, "run the same command again when nothing writes to it any more"},
-	{"source_corrupt", wraps[*model.SourceError], exitError, "the bytes that arrived are not the published ones: the file is damaged at the source, or on its way"},
-	{"header", wraps[*safetensors.HeaderError], exitError, "the file is incomplete or damaged: fetch it once more"},
-	{"no_original", oneOf(errNoOriginal, back.ErrNoManifest, back.ErrNoSum), exitError, "name the original with --against org/name"},
-	{"left_out", wraps[*back.LeftOutError], exitError, "verify --level full compares all that was kept with the original"},
-	{"parts_missing", wraps[*pipeline.PartsError], exitError, "make those parts with --shard, and then --finish again"},
-	{"not_found", oneOf(hub.ErrNotFound, hub.ErrRevisionNotFound, hub.ErrEntryNotFound), exitError, ""},
+	{"source_changed", wraps[*model.ChangedError], exitError,
+		"run the same command again when nothing writes to it any more"},
+	{"source_corrupt", wraps[*model.SourceError], exitError,
+		"the bytes that arrived are not the published ones: the file is damaged at the source, or on its way"},
+	{"header", wraps[*safetensors.HeaderError], exitError,
+		"the file is incomplete or damaged: fetch it once more"},
+	{"no_original", oneOf(errNoOriginal, back.ErrNoManifest, back.ErrNoSum), exitError,
+		"name the original with --against org/name"},
+	{"left_out", wraps[*back.LeftOutError], exitError,
+		"verify --level full compares all that was kept with the original"},
+	{"parts_missing", wraps[*pipeline.PartsError], exitError,
+		"make those parts with --shard, and then --finish again"},
+	{"not_found", oneOf(hub.ErrNotFound, hub.ErrRevisionNotFound, hub.ErrEntryNotFound), exitError,
+		""},
 	{"offline", oneOf(hub.ErrOffline), exitError, ""},
 	{"hub_conflict", oneOf(hub.ErrConflict), exitError, ""},
 	{"quota", oneOf(hub.ErrQuota), exitError, ""},
 	{"rate_limited", oneOf(hub.ErrRateLimited), exitError, ""},
-	{"file", wraps[*fs.PathError], exitError, "check the path, and whether it may be read or written"},
+	{"file", wraps[*fs.PathError], exitError,
+		"check the path, and whether it may be read or written"},
 	{"not_current", oneOf(errNotCurrent), exitError, ""},
 	{"gpu", oneOf(verify.ErrNoGPU, verify.ErrGPULost), exitError, ""},
 	{"hub", wraps[*hub.Error], exitError, ""},
@@ -115,7 +128,8 @@ var kinds = []kind{
 
 // isMismatch reports whether weights of a DF11 model are not the original's.
 func isMismatch(err error) bool {
-	return wraps[*verify.MismatchError](err) || wraps[*compare.TensorError](err) || wraps[*back.ComponentError](err)
+	return wraps[*verify.MismatchError](err) || wraps[*compare.TensorError](err) ||
+		wraps[*back.ComponentError](err)
 }
 
 // kindOf is the kind of an error.
@@ -123,8 +137,8 @@ func kindOf(err error) kind {
 	return kinds[slices.IndexFunc(kinds, func(k kind) bool { return k.is(err) })]
 }
 
-// hint is what the user can do about an error, in one line, "" if nothing is known: what was said with the error counts before what
-// is said of its kind.
+// hint is what the user can do about an error, in one line, "" if nothing is known: what was said
+// with the error counts before what is said of its kind.
 func hint(err error) string {
 	if h, ok := errors.AsType[hinted](err); ok {
 		return h.hint
@@ -143,10 +157,13 @@ func hint(err error) string {
 	}
 	if c, ok := errors.AsType[*target.ConflictError](err); ok {
 		return "choose another target with -o or --repo-id, or --force: " +
-			choose(len(c.Overwritten) > 0, "files with these names are overwritten, all others stay", "these files stay, and the loader reads them too")
+			choose(len(c.Overwritten) > 0,
+				"files with these names are overwritten, all others stay",
+				"these files stay, and the loader reads them too")
 	}
 	if d, ok := errors.AsType[*budget.DiskError](err); ok && d.Folder != "" {
-		return "free some space, or choose another disk with " + choose(d.Result > 0, "-o", "--work-dir")
+		return "free some space, or choose another disk with " + choose(d.Result > 0, "-o",
+			"--work-dir")
 	}
 	if v, ok := errors.AsType[*target.VisibilityError](err); ok && v.Source != "" {
 		return "make it private in its settings, choose another target with --repo-id, or allow it with --public if the license does"
@@ -155,7 +172,8 @@ func hint(err error) string {
 		return folderHint(f)
 	}
 	if o, ok := errors.AsType[*back.OccupiedError](err); ok {
-		return "choose another folder with -o, or --force " + choose(len(o.Replaced) > 0, "to overwrite", "to keep them; a loader may take them for the model's")
+		return "choose another folder with -o, or --force " + choose(len(o.Replaced) > 0,
+			"to overwrite", "to keep them; a loader may take them for the model's")
 	}
 	return kindOf(err).hint
 }

@@ -17,15 +17,18 @@ import (
 	"github.com/df11-convert/df11-convert/internal/safetensors"
 )
 
-// forger makes forgeries of DF11 models: of a small Llama and of a pipeline with two transformers, whose originals are in a hub.
+// forger makes forgeries of DF11 models: of a small Llama and of a pipeline with two transformers,
+// whose originals are in a hub.
 type forger struct {
 	*testing.T
 	*hubtest.Server
-	models map[string]map[string][]byte // the files of honest models, and of their originals, by name
-	local  string                       // a folder with the originals
+	// the files of honest models, and of their originals, by name
+	models map[string]map[string][]byte
+	local  string // a folder with the originals
 }
 
-// The originals. evil has the shapes of llama and other weights; pipe2 is the pipeline, with its other transformer converted.
+// The originals. evil has the shapes of llama and other weights; pipe2 is the pipeline, with its
+// other transformer converted.
 const llamaModel, evilModel, pipeModel, pipe2Model = "org/llama", "org/evil", "org/pipe", "org/pipe2"
 
 func newForger(t *testing.T) *forger {

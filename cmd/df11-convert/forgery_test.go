@@ -15,8 +15,8 @@ import (
 	"github.com/df11-convert/df11-convert/internal/safetensors"
 )
 
-// What a verification says of a forgery, beside "no WORDS": exit 3, and the words in what it prints; and "beside FILES": exit 0, and
-// the last line names these files and no others.
+// What a verification says of a forgery, beside "no WORDS": exit 3, and the words in what it
+// prints; and "beside FILES": exit 0, and the last line names these files and no others.
 const (
 	refuses = "refused" // exit 5: no original makes such a model
 	nothing = "ok"      // what this level cannot see, or what harms nobody
@@ -24,8 +24,9 @@ const (
 	names   = "beside "
 )
 
-// forgeries are models that are not what they seem, each with what must be said of it at the levels structure, proof and full where
-// the manifest was rewritten to fit. The last word counts for the levels behind it as well.
+// forgeries are models that are not what they seem, each with what must be said of it at the levels
+// structure, proof and full where the manifest was rewritten to fit. The last word counts for the
+// levels behind it as well.
 var forgeries = []struct {
 	name  string
 	model string // "" is llamaModel
@@ -254,8 +255,9 @@ func exchanged(f *forged) {
 	f.edit("config.json", `"self_attn.X"`, `"self_attn.o_proj"`)
 }
 
-// TestForgeries: no level says of a forgery that it equals the original without naming what differs. Where the manifest was not
-// rewritten, a listed file that was changed is a fault at every level that knows its hash.
+// TestForgeries: no level says of a forgery that it equals the original without naming what
+// differs. Where the manifest was not rewritten, a listed file that was changed is a fault at every
+// level that knows its hash.
 func TestForgeries(t *testing.T) {
 	g := newForger(t)
 	g.models[llamaModel+"2 single"] = g.convert(llamaModel, "--layout", "transformers-single")
@@ -276,7 +278,8 @@ func TestForgeries(t *testing.T) {
 	}
 }
 
-// isStale reports whether the manifest lists something that the files are not, with what is for people left out.
+// isStale reports whether the manifest lists something that the files are not, with what is for
+// people left out.
 func (f *forged) isStale() bool {
 	m, err := metadata.ParseManifest(f.files[metadata.ManifestName], 0)
 	return err == nil && slices.ContainsFunc(m.Outputs, func(o metadata.OutputFile) bool {
@@ -285,7 +288,8 @@ func (f *forged) isStale() bool {
 	})
 }
 
-// check verifies a forgery at all levels, in a folder if its manifest fits, else in a repo, which publishes hashes.
+// check verifies a forgery at all levels, in a folder if its manifest fits, else in a repo, which
+// publishes hashes.
 func (g *forger) check(f *forged, name string, said []string) {
 	at := filepath.Join(g.TempDir(), "m")
 	if f.fit {
@@ -360,7 +364,8 @@ func (g *forger) checkBeside(name, at, files string) {
 	}
 }
 
-// TestForgedOrigins: a model names its original by a repo and a commit, and what it has chosen is told where main has other files.
+// TestForgedOrigins: a model names its original by a repo and a commit, and what it has chosen is
+// told where main has other files.
 func TestForgedOrigins(t *testing.T) {
 	g := newForger(t)
 	evil := maps.Clone(g.models["of "+evilModel])
@@ -435,8 +440,8 @@ func named(edit func(s *metadata.Source)) func(f *forged) {
 	return func(f *forged) { f.manifest(func(m *metadata.Manifest) { edit(&m.Source) }) }
 }
 
-// TestEveryFileCounts: whatever file of a model is changed, is missing or is added, wherever, the model does not simply equal its
-// original, however well the manifest fits.
+// TestEveryFileCounts: whatever file of a model is changed, is missing or is added, wherever, the
+// model does not simply equal its original, however well the manifest fits.
 func TestEveryFileCounts(t *testing.T) {
 	g := newForger(t)
 	try := func(model, what, name string, edit func(f *forged)) {

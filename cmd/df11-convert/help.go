@@ -20,10 +20,12 @@ var groups = []struct {
 	title string
 	flags []string
 }{
-	{"Source", []string{"against", "file", "component", "layout", "like", "pattern-dict", "exact-f32"}},
+	{"Source", []string{"against", "file", "component", "layout", "like", "pattern-dict",
+		"exact-f32"}},
 	{"Output", []string{"output", "force", "base-model"}},
 	{"Publish", []string{"push", "repo-id", "revision", "private", "public"}},
-	{"Resources", []string{"workers", "memory", "disk", "work-dir", "limit-rate", "stop-after", "gpu"}},
+	{"Resources",
+		[]string{"workers", "memory", "disk", "work-dir", "limit-rate", "stop-after", "gpu"}},
 	{"Distributed", []string{"shard", "finish"}},
 	{"Global", []string{"json", "log-format", "quiet", "verbose", "help", "version"}},
 }
@@ -48,12 +50,14 @@ func writeHelp(w io.Writer, c *cobra.Command, width int) {
 	}
 	writeFlags(&b, c, width)
 	if !c.HasParent() {
-		fmt.Fprintf(&b, "\n%s\nUse \"%s COMMAND --help\" for all flags of a command.\nDocs: %s\n", surroundings, c.Name(), docsURL)
+		fmt.Fprintf(&b, "\n%s\nUse \"%s COMMAND --help\" for all flags of a command.\nDocs: %s\n",
+			surroundings, c.Name(), docsURL)
 	}
 	fmt.Fprint(w, terminal.Fold(b.String(), width, 0))
 }
 
-// surroundings are what counts for the program beside its flags. Help and the man page of the root have them.
+// surroundings are what counts for the program beside its flags. Help and the man page of the root
+// have them.
 const surroundings = `Environment:
   HF_TOKEN                the token, instead of that of hf auth login
   HF_ENDPOINT             the Hub (default https://huggingface.co)
@@ -107,7 +111,8 @@ func writeFlags(b *strings.Builder, c *cobra.Command, width int) {
 	}
 }
 
-// inHelp are the flags that the help of a command shows. That of the program has those which most conversions need.
+// inHelp are the flags that the help of a command shows. That of the program has those which most
+// conversions need.
 func inHelp(c *cobra.Command) *pflag.FlagSet {
 	c.InheritedFlags() // adds them to those of the command
 	if c.HasParent() {
@@ -115,7 +120,8 @@ func inHelp(c *cobra.Command) *pflag.FlagSet {
 	}
 	few := pflag.NewFlagSet("", pflag.ContinueOnError)
 	c.Flags().VisitAll(func(f *pflag.Flag) {
-		if c.PersistentFlags().Lookup(f.Name) != nil || slices.Contains([]string{"output", "push", "repo-id", "private", "memory", "disk", "help", "version"}, f.Name) {
+		if c.PersistentFlags().Lookup(f.Name) != nil || slices.Contains([]string{"output", "push",
+			"repo-id", "private", "memory", "disk", "help", "version"}, f.Name) {
 			few.AddFlag(f)
 		}
 	})
@@ -133,13 +139,17 @@ func completeValues(c *cobra.Command) {
 	values["layout"] = plan.LayoutNames() // which has other names, too
 	for name, known := range values {
 		if c.Flags().Lookup(name) != nil || c.PersistentFlags().Lookup(name) != nil {
-			_ = c.RegisterFlagCompletionFunc(name, cobra.FixedCompletions(known, cobra.ShellCompDirectiveNoFileComp))
+			_ = c.RegisterFlagCompletionFunc(name,
+				cobra.FixedCompletions(known, cobra.ShellCompDirectiveNoFileComp))
 		}
 	}
 	if c.Flags().Lookup("like") == nil {
 		return
 	}
-	_ = c.RegisterFlagCompletionFunc("like", func(*cobra.Command, []string, string) ([]cobra.Completion, cobra.ShellCompDirective) {
-		return transform(plan.Catalog(), func(e *plan.Entry) cobra.Completion { return e.ID }), cobra.ShellCompDirectiveNoFileComp
-	})
+	_ = c.RegisterFlagCompletionFunc("like",
+		func(*cobra.Command, []string, string) ([]cobra.Completion, cobra.ShellCompDirective) {
+			return transform(plan.Catalog(),
+					func(e *plan.Entry) cobra.Completion { return e.ID }),
+				cobra.ShellCompDirectiveNoFileComp
+		})
 }

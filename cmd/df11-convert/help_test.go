@@ -20,8 +20,9 @@ func allCommands() []*cobra.Command {
 	return all
 }
 
-// TestHelp: no line of any command's help is wider than a terminal, down to 64 columns; examples, which are commands to copy, fit 80
-// as they are. A flag takes a folder, a file, a repo, and never the type that holds it.
+// TestHelp: no line of any command's help is wider than a terminal, down to 64 columns; examples,
+// which are commands to copy, fit 80 as they are. A flag takes a folder, a file, a repo, and never
+// the type that holds it.
 func TestHelp(t *testing.T) {
 	commands := allCommands()
 	if len(commands) < 12 {

@@ -27,9 +27,12 @@ become, the command plan says.`,
   df11-convert inspect org/Llama-3.1-8B-DF11 --html report.html
   df11-convert inspect ./flux1-dev-DF11.safetensors --json`,
 		Args: exactArgs(1, "DF11"),
-		RunE: func(c *cobra.Command, args []string) error { return runInspect(c.Context(), u, args[0], html) },
+		RunE: func(c *cobra.Command, args []string) error {
+			return runInspect(c.Context(), u, args[0], html)
+		},
 	}
-	c.Flags().StringVar(&html, "html", "", "write a report with a picture and tables to this `file`, one page that needs nothing else")
+	c.Flags().StringVar(&html, "html", "",
+		"write a report with a picture and tables to this `file`, one page that needs nothing else")
 	return c
 }
 
@@ -71,10 +74,14 @@ func printInspection(w io.Writer, r *describe.Report) {
 	for _, x := range r.Traps {
 		t.row("would load wrongly", "%s: %s", x.Name, x.Detail)
 	}
-	t.row("modules", "%d with %s, %s read", len(r.Units), count(r.Weights, "weight"), choose(r.Read == r.Weights, "all", human.Grouped(r.Read)))
-	t.row("size", "%s instead of %s: %.2f %%", human.Bytes(r.DF11Bytes), human.Bytes(r.BF16Bytes), percentage(r.DF11Bytes, r.BF16Bytes))
+	t.row("modules", "%d with %s, %s read", len(r.Units), count(r.Weights, "weight"),
+		choose(r.Read == r.Weights, "all", human.Grouped(r.Read)))
+	t.row("size", "%s instead of %s: %.2f %%", human.Bytes(r.DF11Bytes), human.Bytes(r.BF16Bytes),
+		percentage(r.DF11Bytes, r.BF16Bytes))
 	t.row("exponents", "entropy %.4f bits, coded in %.4f bits", r.Entropy, r.CodeBits)
-	t.row("weights", "%.4f bits each with everything; the order-0 entropy bound is %.4f, BF16 is 16", r.Bits, r.Bound)
+	t.row("weights",
+		"%.4f bits each with everything; the order-0 entropy bound is %.4f, BF16 is 16", r.Bits,
+		r.Bound)
 	for _, p := range r.Parts.List() {
 		t.row("  "+p.Name, "%s, %.2f %%", human.Bytes(p.Bytes), percentage(p.Bytes, r.DF11Bytes))
 	}
@@ -83,7 +90,8 @@ func printInspection(w io.Writer, r *describe.Report) {
 	t = newTable(w)
 	fmt.Fprintln(t, "module\tweights\tentropy\tcode\tbits/weight\tbound")
 	for _, u := range r.Units {
-		printf(t, "%s\t%s\t%.4f\t%.4f\t%.4f\t%.4f\n", u.Path, human.Grouped(u.Weights), u.Entropy, u.CodeBits, u.Bits, u.Bound)
+		printf(t, "%s\t%s\t%.4f\t%.4f\t%.4f\t%.4f\n", u.Path, human.Grouped(u.Weights), u.Entropy,
+			u.CodeBits, u.Bits, u.Bound)
 	}
 	t.Flush()
 }

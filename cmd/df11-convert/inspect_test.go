@@ -6,7 +6,8 @@ import (
 	"testing"
 )
 
-// TestInspect: the figures are those of the model, which plan says before it is made, and the page is written.
+// TestInspect: the figures are those of the model, which plan says before it is made, and the page
+// is written.
 func TestInspect(t *testing.T) {
 	dir := t.TempDir()
 	src, out, page := filepath.Join(dir, "m"), filepath.Join(dir, "m-DF11"), filepath.Join(dir, "report.html")

@@ -17,8 +17,9 @@ var outputSchema = sync.OnceValues(func() (*jsonschema.Schema, error) {
 
 var nullMember = regexp.MustCompile(`(?m)^ *(".*": )?null,?$`)
 
-// checkDocument holds what --json printed against docs/output.schema.json. It must be one object and nothing else. Nothing in it is
-// null: an empty list is an array, and what is not known is left out.
+// checkDocument holds what --json printed against docs/output.schema.json. It must be one object
+// and nothing else. Nothing in it is null: an empty list is an array, and what is not known is left
+// out.
 func checkDocument(code int, stdout string) error {
 	schema, err := outputSchema()
 	if err != nil {
@@ -40,8 +41,8 @@ func checkDocument(code int, stdout string) error {
 	return nil
 }
 
-// checkLog makes sure that every line of a stderr is a JSON object with a time, a level and a message, and that the last one of
-// a run that failed has the exit code and hints.
+// checkLog makes sure that every line of a stderr is a JSON object with a time, a level and a
+// message, and that the last one of a run that failed has the exit code and hints.
 func checkLog(code int, stderr string) error {
 	var e struct {
 		Time, Level, Msg string

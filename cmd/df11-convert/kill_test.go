@@ -33,9 +33,10 @@ func killModel() *hubtest.Model {
 // A victim runs the program, as a process of its own, against a hub in this one.
 type victim struct {
 	*hubtest.Server
-	home   string
-	args   []string // beside the usual ones
-	wrong  int      // in the first run that is interrupted, the read of weights with a wrong bit; 0 is none
+	home string
+	args []string // beside the usual ones
+	// in the first run that is interrupted, the read of weights with a wrong bit; 0 is none
+	wrong  int
 	stdout bytes.Buffer
 	stderr bytes.Buffer
 }
@@ -56,7 +57,8 @@ func (v *victim) command(t *testing.T, args ...string) *exec.Cmd {
 	return c
 }
 
-// run starts the program and waits for its end; hit is called once, with the process, at the k-th request (0: never).
+// run starts the program and waits for its end; hit is called once, with the process, at the k-th
+// request (0: never).
 func (v *victim) run(t *testing.T, k int, hit func(*os.Process)) error {
 	t.Helper()
 	c := v.command(t, append([]string{"org/model", "--push", "--verbose", "--workers", "2"}, v.args...)...)
@@ -96,8 +98,8 @@ func (v *victim) target() map[string]hubtest.File {
 	return files
 }
 
-// asStreamed is a manifest that says of every source file that it was streamed. A run that was killed rebuilds the files that it has
-// not read whole, and this word is all that it changes.
+// asStreamed is a manifest that says of every source file that it was streamed. A run that was
+// killed rebuilds the files that it has not read whole, and this word is all that it changes.
 func asStreamed(manifest []byte) []byte {
 	return bytes.ReplaceAll(manifest, []byte(`"integrity": "proof"`), []byte(`"integrity": "streamed"`))
 }
@@ -112,7 +114,8 @@ func (v *victim) finished() (files []string) {
 	return files
 }
 
-// killSeeds gives one seed for each kill: few in a normal test run, many with DF11_DEEP, one with DF11_SEED.
+// killSeeds gives one seed for each kill: few in a normal test run, many with DF11_DEEP, one with
+// DF11_SEED.
 func killSeeds(t *testing.T) (seeds []uint64) {
 	t.Helper()
 	first, n := uint64(1), 5
@@ -131,10 +134,11 @@ func killSeeds(t *testing.T) (seeds []uint64) {
 	return seeds
 }
 
-// TestKill kills the program at random points. What is left is no finished repo; run again, with the same disk or a fresh
-// one, it ends with the same bytes, and converts nothing twice that the target already held. Half of the time spools are
-// on disk, a bit is wrong on the way, and the program is asked to end before a second run of it is killed, so that it keeps
-// what it has: then outputs that were made of the wrong bit are made again.
+// TestKill kills the program at random points. What is left is no finished repo; run again, with
+// the same disk or a fresh one, it ends with the same bytes, and converts nothing twice that the
+// target already held. Half of the time spools are on disk, a bit is wrong on the way, and the
+// program is asked to end before a second run of it is killed, so that it keeps what it has: then
+// outputs that were made of the wrong bit are made again.
 func TestKill(t *testing.T) {
 	base := newVictim(t)
 	if err := base.run(t, 0, nil); err != nil {
@@ -203,7 +207,8 @@ func (v *victim) ended(t *testing.T, k int) {
 	t.Logf("asked to end after request %d: %d files in the repo", k, len(v.target()))
 }
 
-// TestSignals: SIGINT and SIGTERM end the program with 130 and the command that goes on; so does that command.
+// TestSignals: SIGINT and SIGTERM end the program with 130 and the command that goes on; so does
+// that command.
 func TestSignals(t *testing.T) {
 	for _, sig := range []os.Signal{os.Interrupt, syscall.SIGTERM} {
 		v := newVictim(t)

@@ -226,8 +226,8 @@ func refused(t *testing.T, words string, args ...string) {
 	}
 }
 
-// TestGoldenSingleFiles: the official single file comes out byte for byte, whether its source is called a transformers
-// model, a diffusers model, or a ComfyUI file.
+// TestGoldenSingleFiles: the official single file comes out byte for byte, whether its source is
+// called a transformers model, a diffusers model, or a ComfyUI file.
 func TestGoldenSingleFiles(t *testing.T) {
 	for _, model := range []string{"qknorm", "bias_f32"} {
 		golden := filepath.Join("..", "..", "testdata", "golden", "e2e", model)

@@ -27,20 +27,23 @@ type limitFlags struct {
 
 func (f *limitFlags) register(p *pflag.FlagSet) {
 	p.IntVar(&f.workers, "workers", 0, "threads that work at once (default: all cores)")
-	p.Var(&f.memory, "memory", "memory budget, at least 64MiB (default: three quarters of a container's limit, if there is one)")
+	p.Var(&f.memory, "memory",
+		"memory budget, at least 64MiB (default: three quarters of a container's limit, if there is one)")
 }
 
 // divide divides the memory budget as a command of this kind does.
-func (f *limitFlags) divide(kind func(total int64, workers int) budget.Memory) (budget.Memory, error) {
+func (f *limitFlags) divide(kind func(total int64, workers int) budget.Memory) (budget.Memory,
+	error) {
 	memory := cmp.Or(f.memory, defaultMemory())
 	if memory > 0 && memory < budget.LeastMemory {
-		return budget.Memory{}, usagef("--memory %s is less than the 64MiB that are needed", memory.String())
+		return budget.Memory{}, usagef("--memory %s is less than the 64MiB that are needed",
+			memory.String())
 	}
 	return kind(int64(memory), cmp.Or(f.workers, runtime.GOMAXPROCS(0))), nil
 }
 
-// garbagePercent is the garbage that may pile up, in percent of the live heap. The heap is mostly buffers, which the
-// collector need not look into, so that it may run often.
+// garbagePercent is the garbage that may pile up, in percent of the live heap. The heap is mostly
+// buffers, which the collector need not look into, so that it may run often.
 const garbagePercent = 25
 
 // applyMemory makes the garbage collector keep the heap's share.
@@ -63,7 +66,8 @@ func defaultMemory() sizeFlag {
 	return sizeFlag(max(budget.LeastMemory, int64(containerShare*float64(limit))))
 }
 
-// containerMemory is the memory limit of the control groups of this process; 0 if there is none or it cannot be read.
+// containerMemory is the memory limit of the control groups of this process; 0 if there is none or
+// it cannot be read.
 func containerMemory() int64 {
 	limit, err := memlimit.FromCgroup()
 	if err != nil {
@@ -79,12 +83,15 @@ type gpuFlags struct {
 }
 
 func (f *gpuFlags) register(p *pflag.FlagSet) {
-	p.StringVar(&f.mode, "gpu", "auto", "`when` to decode on the GPU too: auto (if there is one), require, or off")
+	p.StringVar(&f.mode, "gpu", "auto",
+		"`when` to decode on the GPU too: auto (if there is one), require, or off")
 }
 
-// open starts the GPU verifier, which takes host memory from the other parts; nil if no GPU is there and none is required.
+// open starts the GPU verifier, which takes host memory from the other parts; nil if no GPU is
+// there and none is required.
 func (f *gpuFlags) open(u *ui, memory *budget.Memory) (compare.GPU, error) {
-	g, err := verify.OpenGPU(verify.GPUOptions{Mode: verify.GPUMode(f.mode), Host: memory.GPU, Log: u.log()})
+	g, err := verify.OpenGPU(verify.GPUOptions{Mode: verify.GPUMode(f.mode), Host: memory.GPU,
+		Log: u.log()})
 	if errors.Is(err, verify.ErrNoGPU) {
 		return nil, hinted{err, "the CPU check needs no GPU: leave --gpu at auto, or set it to off"}
 	}

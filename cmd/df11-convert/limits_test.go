@@ -8,7 +8,8 @@ import (
 	"github.com/df11-convert/df11-convert/internal/budget"
 )
 
-// TestMemoryLimit: a budget is told to the collector, no budget leaves it alone, and one that is too small is refused.
+// TestMemoryLimit: a budget is told to the collector, no budget leaves it alone, and one that is
+// too small is refused.
 func TestMemoryLimit(t *testing.T) {
 	defer debug.SetMemoryLimit(debug.SetMemoryLimit(math.MaxInt64))
 	defer debug.SetGCPercent(debug.SetGCPercent(100))
@@ -29,7 +30,8 @@ func TestMemoryLimit(t *testing.T) {
 	}
 }
 
-// TestBothSidesKeepTheBudget: the client of the target, from which outputs come back for a proof, has the bounds of the source's.
+// TestBothSidesKeepTheBudget: the client of the target, from which outputs come back for a proof,
+// has the bounds of the source's.
 func TestBothSidesKeepTheBudget(t *testing.T) {
 	f := hubFlags{shares: budget.ForConversion(96<<20, 2)}
 	for _, side := range []string{"source", "target"} {
@@ -40,7 +42,8 @@ func TestBothSidesKeepTheBudget(t *testing.T) {
 	}
 }
 
-// TestSizeFlag: decimal and binary units in either case, fractions, plain bytes, and a rate; nothing else is a size.
+// TestSizeFlag: decimal and binary units in either case, fractions, plain bytes, and a rate;
+// nothing else is a size.
 func TestSizeFlag(t *testing.T) {
 	for text, want := range map[string]sizeFlag{
 		"0": 0, "1024": 1024, "17b": 17, "8GB": 8e9, "8GiB": 8 << 30, "8gib": 8 << 30, "512MiB": 512 << 20, "1.5G": 1.5e9, "1.5g": 1.5e9,

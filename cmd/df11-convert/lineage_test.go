@@ -18,7 +18,8 @@ import (
 
 const testCommit = "0123456789abcdef0123456789abcdef01234567"
 
-// lineages makes the same model in each of the ways in which a source comes to a disk, and gives the folders by name.
+// lineages makes the same model in each of the ways in which a source comes to a disk, and gives
+// the folders by name.
 func lineages(t *testing.T) map[string]string {
 	t.Helper()
 	dir := t.TempDir()
@@ -82,8 +83,9 @@ func lineage(t *testing.T, args ...string) (source metadata.Source, card *metada
 	return m.Source, card, stderr
 }
 
-// TestLineageIsNotLostInSilence: whatever a local source shows of where it comes from is in card and manifest; where it shows
-// nothing, a warning names --base-model. A commit is that of its files, or none is stated.
+// TestLineageIsNotLostInSilence: whatever a local source shows of where it comes from is in card
+// and manifest; where it shows nothing, a warning names --base-model. A commit is that of its
+// files, or none is stated.
 func TestLineageIsNotLostInSilence(t *testing.T) {
 	at := lineages(t)
 	const base = "--base-model"
@@ -119,8 +121,8 @@ func TestLineageIsNotLostInSilence(t *testing.T) {
 	}
 }
 
-// TestResultIsNotNamedAfterACommit: what a snapshot of the cache becomes is named after the repo; a folder or a link
-// keeps the name that it was given.
+// TestResultIsNotNamedAfterACommit: what a snapshot of the cache becomes is named after the repo; a
+// folder or a link keeps the name that it was given.
 func TestResultIsNotNamedAfterACommit(t *testing.T) {
 	at := lineages(t)
 	t.Chdir(t.TempDir())
@@ -132,8 +134,8 @@ func TestResultIsNotNamedAfterACommit(t *testing.T) {
 	}
 }
 
-// TestPushAsksForLineage: nothing of unknown origin is published until the user names the origin or says that there is none,
-// and nothing is asked of the hub before.
+// TestPushAsksForLineage: nothing of unknown origin is published until the user names the origin or
+// says that there is none, and nothing is asked of the hub before.
 func TestPushAsksForLineage(t *testing.T) {
 	at := lineages(t)
 	srv := hubtest.Start(t)

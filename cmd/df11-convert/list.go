@@ -16,7 +16,8 @@ import (
 	"github.com/df11-convert/df11-convert/internal/smallfile"
 )
 
-// listedModel is one entry of a list of models, as docs/models.schema.json describes it. The command line completes it.
+// listedModel is one entry of a list of models, as docs/models.schema.json describes it. The
+// command line completes it.
 type listedModel struct {
 	Source    string `yaml:"source"`
 	Revision  string `yaml:"revision"`
@@ -32,7 +33,8 @@ type listedModel struct {
 
 // The values of refresh: when a model that is published is converted again.
 const (
-	refreshCommit = "commit" // when a conversion would publish something else than is there; the default
+	// when a conversion would publish something else than is there; the default
+	refreshCommit = "commit"
 	refreshNever  = "never"
 )
 
@@ -44,7 +46,8 @@ func (m listedModel) spec() string {
 	return m.Source + "@" + m.Revision
 }
 
-// flags are the flags of the command line with the values of the entry, which win, also over flags that exclude them.
+// flags are the flags of the command line with the values of the entry, which win, also over flags
+// that exclude them.
 func (m listedModel) flags(f convertFlags) convertFlags {
 	f.listed = true
 	f.target.repoID = cmp.Or(m.RepoID, f.target.repoID)
@@ -81,7 +84,8 @@ func (m listedModel) check() error {
 	case m.Source == "":
 		return errors.New("has no source")
 	case m.Refresh != "" && m.Refresh != refreshCommit && m.Refresh != refreshNever:
-		return fmt.Errorf("refresh: %q is neither %s nor %s", m.Refresh, refreshCommit, refreshNever)
+		return fmt.Errorf("refresh: %q is neither %s nor %s", m.Refresh, refreshCommit,
+			refreshNever)
 	case m.Dict != "" && m.Like != "":
 		return errors.New("has both pattern-dict and like")
 	case m.Revision != "" && strings.Contains(m.Source, "@"):
@@ -98,11 +102,13 @@ func (m listedModel) check() error {
 // maxList bounds a list of models, in bytes.
 const maxList = 1 << 20
 
-// readList reads a list of models. No two of them may go to one target by their entries and the command line.
+// readList reads a list of models. No two of them may go to one target by their entries and the
+// command line.
 func readList(file string, f *convertFlags) ([]listedModel, error) {
 	b, err := smallfile.ReadInput(file, maxList)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, hinted{usageError{err}, "LIST is a YAML file of models; docs/ci.md has an example"}
+		return nil, hinted{usageError{err},
+			"LIST is a YAML file of models; docs/ci.md has an example"}
 	}
 	if err != nil {
 		return nil, err
@@ -126,17 +132,21 @@ func readList(file string, f *convertFlags) ([]listedModel, error) {
 		}
 		for _, target := range m.targets(f) {
 			if seen[target] > 0 {
-				return nil, hinted{usagef("%s: entries %d and %d have one target, %s", file, seen[target], i+1, target),
+				return nil, hinted{usagef("%s: entries %d and %d have one target, %s", file,
+					seen[target], i+1, target),
 					"name a target for each with repo-id or output in the list"}
 			}
 			seen[target] = i + 1
 		}
 	}
 	if models == nil {
-		return nil, usagef("%s names no model; a list that is empty on purpose says models: []", file)
+		return nil, usagef("%s names no model; a list that is empty on purpose says models: []",
+			file)
 	}
 	return models, nil
 }
 
-// yamlWords makes one line of what the library says of a list, in the words of docs/models.schema.json.
-var yamlWords = strings.NewReplacer("yaml: unmarshal errors:\n  ", "", "\n  ", "; ", "not found in type main.listedModel", "is no member of an entry")
+// yamlWords makes one line of what the library says of a list, in the words of
+// docs/models.schema.json.
+var yamlWords = strings.NewReplacer("yaml: unmarshal errors:\n  ", "", "\n  ", "; ",
+	"not found in type main.listedModel", "is no member of an entry")

@@ -1,5 +1,6 @@
-// Command df11-convert rewrites BF16 models as DFloat11, verifies the round trip bit for bit, and publishes the result. It
-// turns flags into options and draws progress; everything else lives in the packages it calls.
+// Command df11-convert rewrites BF16 models as DFloat11, verifies the round trip bit for bit, and
+// publishes the result. It turns flags into options and draws progress; everything else lives in
+// the packages it calls.
 package main
 
 import (
@@ -46,8 +47,8 @@ func watchSignals(cancel context.CancelCauseFunc) {
 	}()
 }
 
-// oneSignal is how long what arrives still belongs to the first signal: timeout(1) and other wrappers send it to the program and
-// to its process group, so that it comes twice.
+// oneSignal is how long what arrives still belongs to the first signal: timeout(1) and other
+// wrappers send it to the program and to its process group, so that it comes twice.
 const oneSignal = time.Second
 
 // awaitSecond cancels at the first signal and returns at the second.

@@ -17,7 +17,8 @@ import (
 	"github.com/df11-convert/df11-convert/internal/terminal"
 )
 
-// results is stdout, to which only printable text goes. It keeps the first error: whoever prints need not look at it, and no run whose result got lost ends well.
+// results is stdout, to which only printable text goes. It keeps the first error: whoever prints
+// need not look at it, and no run whose result got lost ends well.
 type results struct {
 	to  *os.File
 	err error
@@ -45,8 +46,9 @@ func (r *results) width() int {
 	return width
 }
 
-// canWrite makes sure, before the work whose outcome it is for, that the file which a flag names can be written, and that it replaces
-// no file of the input, if that is local, no weights, and nothing that is no file, such as a device or a link.
+// canWrite makes sure, before the work whose outcome it is for, that the file which a flag names
+// can be written, and that it replaces no file of the input, if that is local, no weights, and
+// nothing that is no file, such as a device or a link.
 func canWrite(flag, file, input string) error {
 	if file == "" {
 		return nil
@@ -63,7 +65,9 @@ func canWrite(flag, file, input string) error {
 
 // mayReplace refuses a file that is there and is not for a report to replace.
 func mayReplace(file, input string) error {
-	refused := func(why string) error { return &fs.PathError{Op: "create", Path: file, Err: errors.New(why)} }
+	refused := func(why string) error {
+		return &fs.PathError{Op: "create", Path: file, Err: errors.New(why)}
+	}
 	st, err := os.Lstat(file)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -89,7 +93,8 @@ func mayReplace(file, input string) error {
 	})
 }
 
-// outputError says that a result could not be printed. It hides its cause: no hint about full disks is about this one.
+// outputError says that a result could not be printed. It hides its cause: no hint about full disks
+// is about this one.
 type outputError struct{ cause error }
 
 func (e outputError) Error() string { return "write to standard output: " + e.cause.Error() }

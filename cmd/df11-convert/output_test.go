@@ -10,8 +10,8 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// TestLostResultIsAnError: whatever command prints, a result that can't be written ends with 1 and says so, with and without
-// --json, and no hint speaks of another disk.
+// TestLostResultIsAnError: whatever command prints, a result that can't be written ends with 1 and
+// says so, with and without --json, and no hint speaks of another disk.
 func TestLostResultIsAnError(t *testing.T) {
 	dir := t.TempDir()
 	at := func(name string) string { return filepath.Join(dir, name) }
@@ -94,7 +94,8 @@ func TestNoTextSaysOneFiles(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, found := range plural.FindAllSubmatch(b, -1) {
-			if !strings.HasSuffix(name, "_test.go") && len(found[1]) == 0 { // "1 of 3 files", "1/3 files", and what is no count or never 1
+			// "1 of 3 files", "1/3 files", and what is no count or never 1
+			if !strings.HasSuffix(name, "_test.go") && len(found[1]) == 0 {
 				t.Errorf("%s: %q is wrong for 1", name, found[0])
 			}
 		}

@@ -13,15 +13,18 @@ import (
 	"github.com/df11-convert/df11-convert/pipeline"
 )
 
-// partFlags divide one model among machines. Each makes one part; the flag is called --shard, and makes no weight shards.
+// partFlags divide one model among machines. Each makes one part; the flag is called --shard, and
+// makes no weight shards.
 type partFlags struct {
 	which  string
 	finish bool
 }
 
 func (f *partFlags) register(p *pflag.FlagSet) {
-	p.StringVar(&f.which, "shard", "", "make only `part` i/n, counted from 1; auto/n takes i from Kubernetes or Slurm")
-	p.BoolVar(&f.finish, "finish", false, "complete what the parts have published: check, verify, write the rest")
+	p.StringVar(&f.which, "shard", "",
+		"make only `part` i/n, counted from 1; auto/n takes i from Kubernetes or Slurm")
+	p.BoolVar(&f.finish, "finish", false,
+		"complete what the parts have published: check, verify, write the rest")
 }
 
 // apply puts the flags into the options.
@@ -57,15 +60,17 @@ func (f *partFlags) part() (spans.Part, error) {
 	return p, nil
 }
 
-// taskIndex returns the index, counted from 0, that the engine has given to this process: Kubernetes to a pod of an Indexed Job,
-// Slurm to a task of an array.
+// taskIndex returns the index, counted from 0, that the engine has given to this process:
+// Kubernetes to a pod of an Indexed Job, Slurm to a task of an array.
 func taskIndex() (int, error) {
 	index, first := os.Getenv("JOB_COMPLETION_INDEX"), "0"
 	if index == "" {
-		index, first = os.Getenv("SLURM_ARRAY_TASK_ID"), cmp.Or(os.Getenv("SLURM_ARRAY_TASK_MIN"), "0")
+		index, first = os.Getenv("SLURM_ARRAY_TASK_ID"), cmp.Or(os.Getenv("SLURM_ARRAY_TASK_MIN"),
+			"0")
 	}
 	if number(index) < 0 || number(first) < 0 {
-		return 0, usagef("--shard auto/n: neither JOB_COMPLETION_INDEX (Kubernetes) nor SLURM_ARRAY_TASK_ID (Slurm) has the index of this part")
+		return 0, usagef(
+			"--shard auto/n: neither JOB_COMPLETION_INDEX (Kubernetes) nor SLURM_ARRAY_TASK_ID (Slurm) has the index of this part")
 	}
 	return number(index) - number(first), nil
 }

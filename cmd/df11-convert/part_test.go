@@ -6,7 +6,8 @@ import (
 	"github.com/df11-convert/df11-convert/internal/spans"
 )
 
-// TestPart: --shard asks for a part by its number or by the index that Kubernetes or Slurm gives. Everything else is refused.
+// TestPart: --shard asks for a part by its number or by the index that Kubernetes or Slurm gives.
+// Everything else is refused.
 func TestPart(t *testing.T) {
 	slurm := func(id, least string) map[string]string {
 		return map[string]string{"SLURM_ARRAY_TASK_ID": id, "SLURM_ARRAY_TASK_MIN": least}

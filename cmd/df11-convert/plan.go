@@ -13,7 +13,8 @@ import (
 	"github.com/df11-convert/df11-convert/internal/human"
 )
 
-// planFlags are the flags of the command plan. Limits and part are the conversion's, on which its disk and memory depend.
+// planFlags are the flags of the command plan. Limits and part are the conversion's, on which its
+// disk and memory depend.
 type planFlags struct {
 	sourceFlags
 	limitFlags
@@ -42,18 +43,23 @@ will load it.`,
   df11-convert plan Qwen/Qwen3-8B --bandwidth 30MB/s
   df11-convert plan org/new-arch --write-pattern-dict dict.json`,
 		Args: exactArgs(1, "SOURCE"),
-		RunE: func(c *cobra.Command, args []string) error { return runPlan(c.Context(), u, &f, args[0]) },
+		RunE: func(c *cobra.Command, args []string) error {
+			return runPlan(c.Context(), u, &f, args[0])
+		},
 	}
 	p := c.Flags()
 	f.sourceFlags.register(p, true)
-	p.Var(&f.sample, "sample-bytes", "read at most this much of the weights for the estimate; 0 reads none (default 1 % or 8 MB, whichever is more, at most 64 MiB)")
+	p.Var(&f.sample, "sample-bytes",
+		"read at most this much of the weights for the estimate; 0 reads none (default 1 % or 8 MB, whichever is more, at most 64 MiB)")
 	f.limitFlags.register(p)
 	p.Lookup("memory").Usage = "memory budget of the conversion"
 	p.Var(&f.disk, "disk", "disk budget of the conversion, e.g. 12GB")
 	p.StringVar(&f.parts.which, "shard", "", "the `part` i/n for which disk is given")
-	p.Var(&f.bandwidth, "bandwidth", "speed of the line for which times are given, e.g. 30MB/s (default 125 MB/s, a gigabit)")
+	p.Var(&f.bandwidth, "bandwidth",
+		"speed of the line for which times are given, e.g. 30MB/s (default 125 MB/s, a gigabit)")
 	p.Var(&f.gpu, "gpu", "say whether the weights fit a GPU of this memory, e.g. 24GB")
-	p.StringVar(&f.writeDict, "write-pattern-dict", "", "write the pattern dict of the plan to this `file`")
+	p.StringVar(&f.writeDict, "write-pattern-dict", "",
+		"write the pattern dict of the plan to this `file`")
 	return c
 }
 
@@ -71,7 +77,8 @@ func runPlan(ctx context.Context, u *ui, f *planFlags, spec string) error {
 	}
 	defer src.Close()
 	if f.writeDict != "" {
-		dict := append(src.plan.PatternDict.AppendJSON(nil, "", "  "), '\n') // in the form that --pattern-dict reads
+		// in the form that --pattern-dict reads
+		dict := append(src.plan.PatternDict.AppendJSON(nil, "", "  "), '\n')
 		if err := atomicfile.WriteFile(f.writeDict, dict); err != nil {
 			return err
 		}
@@ -85,7 +92,8 @@ func runPlan(ctx context.Context, u *ui, f *planFlags, spec string) error {
 	if err != nil && (!tooSmall) {
 		return err
 	}
-	v := &forecast{src, size, needs, limits.Disk, cmp.Or(int64(f.bandwidth), usualBandwidth), int64(f.gpu)}
+	v := &forecast{src, size, needs, limits.Disk, cmp.Or(int64(f.bandwidth), usualBandwidth),
+		int64(f.gpu)}
 	u.result(v.document(), "", v.print)
 	return err
 }
@@ -100,14 +108,16 @@ func (f *planFlags) conversion() (b budget.Budget, err error) {
 	return b, err
 }
 
-// sampleBytes is how much may be read of the planned source's weights, which it tells the user if the source is remote.
+// sampleBytes is how much may be read of the planned source's weights, which it tells the user if
+// the source is remote.
 func (f *planFlags) sampleBytes(u *ui, o *opened) int64 {
 	n := int64(f.sample)
 	if n < 0 {
 		n = estimate.DefaultSampleBytes(o.model)
 	}
 	if n > 0 && !o.model.Local {
-		u.say("sampling at most %s of the weights (--sample-bytes 0 turns this off)", human.Bytes(n))
+		u.say("sampling at most %s of the weights (--sample-bytes 0 turns this off)",
+			human.Bytes(n))
 	}
 	return n
 }

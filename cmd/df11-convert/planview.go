@@ -21,7 +21,8 @@ import (
 	"github.com/df11-convert/df11-convert/internal/terminal"
 )
 
-// forecast is what the command plan shows: a plan, the estimated size of its result, and what making it takes.
+// forecast is what the command plan shows: a plan, the estimated size of its result, and what
+// making it takes.
 type forecast struct {
 	*opened
 	size      *estimate.Estimate
@@ -51,7 +52,8 @@ func basis(e *estimate.Estimate) string {
 	case e.Samples == 0:
 		return "nothing was sampled: the usual ratio of trained weights is assumed"
 	}
-	return fmt.Sprintf("estimated from %s of the weights in %s", human.Bytes(e.SampledBytes), count(e.Samples, "range"))
+	return fmt.Sprintf("estimated from %s of the weights in %s", human.Bytes(e.SampledBytes),
+		count(e.Samples, "range"))
 }
 
 // document is the forecast as plan --json prints it.
@@ -63,12 +65,17 @@ func (f *forecast) document() map[string]any {
 		"layout": p.Layout, "entry": p.Entry, "provenance": p.Provenance, "derived": p.Derived(),
 		"pattern_dict": p.PatternDict, "digest": p.Digest(),
 		"units": f.unitDocuments(), "unit_bytes": p.UnitBytes(), "plain_bytes": p.PlainBytes(),
-		"output_files":          transform(p.OutputFiles, func(f plan.OutputFile) string { return f.Path }),
-		"output_bytes_estimate": f.size.OutputBytes, "estimate": f.estimateDocument(), "gain": f.gain(),
-		"remainder": f.remainderDocuments(), "aliases": aliases(p), "tied_embeddings": p.TiedEmbeddings,
-		"copied": transform(p.Copied, func(f plan.File) string { return f.Path }), "not_copied": append([]plan.Skipped{}, p.NotCopied...),
-		"gpus":        f.gpus(),
-		"differences": p.Differences, "warnings": p.Warnings, "readers": p.Readers, "other_readers": p.OtherReaders, "loader": p.Loader,
+		"output_files": transform(p.OutputFiles,
+			func(f plan.OutputFile) string { return f.Path }),
+		"output_bytes_estimate": f.size.OutputBytes, "estimate": f.estimateDocument(),
+		"gain":      f.gain(),
+		"remainder": f.remainderDocuments(), "aliases": aliases(p),
+		"tied_embeddings": p.TiedEmbeddings,
+		"copied":          transform(p.Copied, func(f plan.File) string { return f.Path }),
+		"not_copied":      append([]plan.Skipped{}, p.NotCopied...),
+		"gpus":            f.gpus(),
+		"differences":     p.Differences, "warnings": p.Warnings, "readers": p.Readers,
+		"other_readers": p.OtherReaders, "loader": p.Loader,
 	}, "commit", "gated", "entry", "aliases", "differences", "warnings", "readers", "other_readers")
 }
 
@@ -85,9 +92,11 @@ func omitEmpty(doc map[string]any, names ...string) map[string]any {
 func (f *forecast) estimateDocument() map[string]any {
 	e, download, upload := f.size, f.seconds(f.needs.Download), f.seconds(f.needs.Upload)
 	return map[string]any{
-		"output_bytes": e.OutputBytes, "exact": e.Exact, "empty_mantissa_bits": e.EmptyBits, "sampled_bytes": e.SampledBytes, "samples": e.Samples,
+		"output_bytes": e.OutputBytes, "exact": e.Exact, "empty_mantissa_bits": e.EmptyBits,
+		"sampled_bytes": e.SampledBytes, "samples": e.Samples,
 		"needs": f.needs, "bandwidth_bytes_per_second": f.bandwidth,
-		"download_seconds": download, "upload_seconds": upload, "push_seconds": max(download, upload),
+		"download_seconds": download, "upload_seconds": upload,
+		"push_seconds": max(download, upload),
 	}
 }
 
@@ -95,8 +104,10 @@ func (f *forecast) unitDocuments() (docs []map[string]any) {
 	for i, u := range f.plan.Units {
 		e := f.size.Units[i]
 		docs = append(docs, omitEmpty(map[string]any{
-			"path": u.Path, "file": u.File, "tensors": len(u.Attrs), "siblings": len(u.Siblings), "weights": u.NElems(),
-			"bytes": 2 * u.NElems(), "df11_bytes": e.Bytes, "sampled_weights": e.Sampled, "exact": e.Sampled == u.NElems(),
+			"path": u.Path, "file": u.File, "tensors": len(u.Attrs), "siblings": len(u.Siblings),
+			"weights": u.NElems(),
+			"bytes":   2 * u.NElems(), "df11_bytes": e.Bytes, "sampled_weights": e.Sampled,
+			"exact":      e.Sampled == u.NElems(),
 			"stays_bf16": e.BF16,
 		}, "stays_bf16"))
 	}
@@ -106,13 +117,15 @@ func (f *forecast) unitDocuments() (docs []map[string]any) {
 func (f *forecast) remainderDocuments() []map[string]any {
 	return transform(f.plan.Remainder, func(t plan.Tensor) map[string]any {
 		return map[string]any{
-			"name": t.Name, "dtype": t.DType, "shape": t.Shape, "bytes": t.Length, "why": whyPlain(t, f.plan.TiedEmbeddings),
+			"name": t.Name, "dtype": t.DType, "shape": t.Shape, "bytes": t.Length,
+			"why": whyPlain(t, f.plan.TiedEmbeddings),
 		}
 	})
 }
 
 func aliases(p *plan.Plan) []string {
-	return transform(p.Aliases, func(a plan.Alias) string { return a.Tensor.Source + " = " + a.Of.Source })
+	return transform(p.Aliases,
+		func(a plan.Alias) string { return a.Tensor.Source + " = " + a.Of.Source })
 }
 
 // print writes the forecast for people.
@@ -120,8 +133,9 @@ func (f *forecast) print(w io.Writer) {
 	m, p, e := f.model, f.plan, f.size
 	printf(w, "%s%s\n", choose(e.Exact, "", "about "), f.gain())
 	if e.EmptyBits >= 4 { // as FP8 leaves them
-		printf(w, "the lowest %d of 7 mantissa bits are 0 in every weight that was read: up-cast from a smaller type such as FP8, "+
-			"in which the model takes less space than in DF11\n", e.EmptyBits)
+		printf(w,
+			"the lowest %d of 7 mantissa bits are 0 in every weight that was read: up-cast from a smaller type such as FP8, "+
+				"in which the model takes less space than in DF11\n", e.EmptyBits)
 	}
 	fmt.Fprintln(w)
 	t := newTable(w)
@@ -133,7 +147,8 @@ func (f *forecast) print(w io.Writer) {
 	t.row("layout", "%s", p.Layout)
 	t.row("pattern dict", "%s", origin(p))
 	t.row("read", "%s in %s", human.Bytes(p.SourceBytes()), count(len(m.Listing.Weights), "file"))
-	t.row("write", "%s%s in %s, %.1f %% (%s)", choose(e.Exact, "", "about "), human.Bytes(e.OutputBytes), count(len(p.OutputFiles), "file"),
+	t.row("write", "%s%s in %s, %.1f %% (%s)", choose(e.Exact, "", "about "),
+		human.Bytes(e.OutputBytes), count(len(p.OutputFiles), "file"),
 		percentage(e.OutputBytes, p.SourceBytes()), basis(e))
 	t.row("GPU", "%s", f.holders())
 	f.printNeeds(t)
@@ -147,17 +162,21 @@ func (f *forecast) print(w io.Writer) {
 func (f *forecast) gpus() []gpus.Fit {
 	largest := f.plan.LargestModule(func(i int) bool { return f.size.Units[i].BF16 != "" })
 	if f.gpu > 0 {
-		return []gpus.Fit{gpus.Fit{N: 1, GiB: max(f.gpu>>30, f.gpu/1e9)}.Holding(f.plan.SourceBytes(), f.size.OutputBytes, largest)} // makers write GB
+		// makers write GB
+		return []gpus.Fit{gpus.Fit{N: 1, GiB: max(f.gpu>>30,
+			f.gpu/1e9)}.Holding(f.plan.SourceBytes(), f.size.OutputBytes, largest)}
 	}
 	return gpus.Fits(f.plan.SourceBytes(), f.size.OutputBytes, largest)
 }
 
-// holders names the smallest GPU for each form, or says of the one that was asked for whether it holds them.
+// holders names the smallest GPU for each form, or says of the one that was asked for whether it
+// holds them.
 func (f *forecast) holders() string {
 	fits := f.gpus()
 	if f.gpu > 0 {
 		says := func(ok bool) string { return choose(ok, "fits", "does not fit") }
-		return fmt.Sprintf("DF11 %s %s, BF16 %s (weights alone, a tenth free)", says(fits[0].DF11), fits[0], says(fits[0].BF16))
+		return fmt.Sprintf("DF11 %s %s, BF16 %s (weights alone, a tenth free)", says(fits[0].DF11),
+			fits[0], says(fits[0].BF16))
 	}
 	smallest := func(holds func(gpus.Fit) bool) string {
 		if i := slices.IndexFunc(fits, holds); i >= 0 {
@@ -166,7 +185,8 @@ func (f *forecast) holders() string {
 		return "none of the usual sizes"
 	}
 	return fmt.Sprintf("DF11 fits %s, BF16 %s (weights alone, a tenth free)",
-		smallest(func(f gpus.Fit) bool { return f.DF11 }), smallest(func(f gpus.Fit) bool { return f.BF16 }))
+		smallest(func(f gpus.Fit) bool { return f.DF11 }),
+		smallest(func(f gpus.Fit) bool { return f.BF16 }))
 }
 
 // access says who may read the source, if not everybody may.
@@ -208,20 +228,24 @@ func (f *forecast) printNeeds(t *table) {
 	} else {
 		t.row("download", "nothing: the source is local")
 	}
-	t.row("upload", "with --push %s, %s at %s/s%s", human.Bytes(n.Upload), f.timeOf(n.Upload), line, both)
+	t.row("upload", "with --push %s, %s at %s/s%s", human.Bytes(n.Upload), f.timeOf(n.Upload), line,
+		both)
 }
 
-// diskText says how much of the disk a conversion takes at most, and the smallest budget that works, if it needs one.
+// diskText says how much of the disk a conversion takes at most, and the smallest budget that
+// works, if it needs one.
 func (f *forecast) diskText(when string, bound, least int64) string {
 	switch {
 	case f.disk > 0 && f.disk < least:
-		return fmt.Sprintf("--disk %s is too little %s: at least %s are needed", human.Bytes(f.disk), when, human.BytesUp(least))
+		return fmt.Sprintf("--disk %s is too little %s: at least %s are needed",
+			human.Bytes(f.disk), when, human.BytesUp(least))
 	case least == 0:
 		return fmt.Sprintf("at most %s %s", human.Bytes(bound), when)
 	case bound == least:
 		return fmt.Sprintf("at most %s %s (the minimum for --disk)", human.BytesUp(least), when)
 	}
-	return fmt.Sprintf("at most %s %s (minimum --disk: %s)", human.Bytes(bound), when, human.BytesUp(least))
+	return fmt.Sprintf("at most %s %s (minimum --disk: %s)", human.Bytes(bound), when,
+		human.BytesUp(least))
 }
 
 // printUnits prints a line for each run of units that are alike.
@@ -242,7 +266,8 @@ func (f *forecast) printUnits(w io.Writer) {
 		if reason := f.size.Units[i].BF16; reason != "" {
 			size, ratio = "stays BF16: it "+metadata.ReasonText(reason), ""
 		}
-		printf(t, "%d\t%d\t%s\t%s\t%s\t  %s\n", j-i, len(u.Attrs), human.Bytes(bf16), size, ratio, runName(u.Path, units[j-1].Path))
+		printf(t, "%d\t%d\t%s\t%s\t%s\t  %s\n", j-i, len(u.Attrs), human.Bytes(bf16), size, ratio,
+			runName(u.Path, units[j-1].Path))
 		i = j
 	}
 	t.Flush()
@@ -251,13 +276,15 @@ func (f *forecast) printUnits(w io.Writer) {
 // alike tells whether units i and j may share a line.
 func (f *forecast) alike(i, j int) bool {
 	a, b := f.plan.Units[i], f.plan.Units[j]
-	return len(a.Attrs) == len(b.Attrs) && a.NElems() == b.NElems() && f.size.Units[i].BF16 == f.size.Units[j].BF16 &&
+	return len(a.Attrs) == len(b.Attrs) && a.NElems() == b.NElems() &&
+		f.size.Units[i].BF16 == f.size.Units[j].BF16 &&
 		path.Ext(a.Path) == "" == (path.Ext(b.Path) == "")
 }
 
 var numbers = regexp.MustCompile(`\d+`)
 
-// runName makes "model.layers.0–31" of the paths of the first and the last module of a run of modules that are alike.
+// runName makes "model.layers.0–31" of the paths of the first and the last module of a run of
+// modules that are alike.
 func runName(first, last string) string {
 	kind := numbers.ReplaceAllString(first, "#")
 	switch {
@@ -290,7 +317,8 @@ func (f *forecast) printPlain(w io.Writer) {
 	for _, u := range p.Units {
 		siblings += len(u.Siblings)
 	}
-	printf(w, "\nleft uncompressed: %s in %s, %d of them inside compressed modules (norms, biases)\n",
+	printf(w,
+		"\nleft uncompressed: %s in %s, %d of them inside compressed modules (norms, biases)\n",
 		human.Bytes(p.PlainBytes()), count(len(p.Remainder)+siblings, "tensor"), siblings)
 	type group struct {
 		why     string
@@ -314,7 +342,8 @@ func (f *forecast) printPlain(w io.Writer) {
 	}
 	slices.SortStableFunc(groups, func(a, b *group) int { return cmp.Compare(b.bytes, a.bytes) })
 	for _, g := range groups {
-		printf(w, "  %d with %s: %s\n    such as %s %v\n", g.n, human.Bytes(g.bytes), g.why, g.largest.Name, g.largest.Shape)
+		printf(w, "  %d with %s: %s\n    such as %s %v\n", g.n, human.Bytes(g.bytes), g.why,
+			g.largest.Name, g.largest.Shape)
 	}
 }
 

@@ -7,7 +7,8 @@ import (
 	"github.com/df11-convert/df11-convert/internal/plan"
 )
 
-// TestPlanGPUs: a module that stays BF16 is not decoded, so a GPU needs no room for it beside the stored bytes.
+// TestPlanGPUs: a module that stays BF16 is not decoded, so a GPU needs no room for it beside the
+// stored bytes.
 func TestPlanGPUs(t *testing.T) {
 	unit := func(path string, nElems int64) plan.Unit {
 		return plan.Unit{Path: path, Attrs: []plan.Tensor{{Shape: []int64{nElems}}}}

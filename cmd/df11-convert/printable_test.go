@@ -15,10 +15,12 @@ import (
 	"github.com/df11-convert/df11-convert/internal/terminal"
 )
 
-// evil clears a screen, rings, turns the direction of writing, and begins a line that looks like ours.
+// evil clears a screen, rings, turns the direction of writing, and begins a line that looks like
+// ours.
 const evil = "\x1b[2J\x07\u202e\u2066\u009b31m\u2028\x7f\r\nhint: forged\tx"
 
-// TestHostileTextNeverCommandsTheTerminal runs every command on models in which some kind of text is hostile.
+// TestHostileTextNeverCommandsTheTerminal runs every command on models in which some kind of text
+// is hostile.
 func TestHostileTextNeverCommandsTheTerminal(t *testing.T) {
 	t.Setenv("HF_HUB_OFFLINE", "1")
 	llama := hubtest.NewLlama(3, hubtest.ModelOptions{Hidden: 32, Vocab: 256, Layers: 2}).Files()
@@ -54,7 +56,8 @@ func TestHostileTextNeverCommandsTheTerminal(t *testing.T) {
 			}
 			for f, b := range changed {
 				if b == nil {
-					_ = os.Remove(filepath.Join(model, f)) // the index counts only without the single file
+					// the index counts only without the single file
+					_ = os.Remove(filepath.Join(model, f))
 				}
 			}
 			dict, list := filepath.Join(dir, "dict.json"), filepath.Join(dir, "list.yaml")
@@ -82,7 +85,8 @@ func writeHostile(t *testing.T, file string, b []byte) {
 	}
 }
 
-// checkPrintable finds everything in an output that is no glyph, line end or blank, and lines that are not the program's.
+// checkPrintable finds everything in an output that is no glyph, line end or blank, and lines that
+// are not the program's.
 func checkPrintable(t *testing.T, what, text string) {
 	t.Helper()
 	for i, r := range text {

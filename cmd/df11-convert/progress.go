@@ -8,13 +8,15 @@ import (
 	"github.com/df11-convert/df11-convert/internal/terminal"
 )
 
-// How often progress is measured, and drawn on a terminal; elsewhere every lineAfter-th state is written as a line.
+// How often progress is measured, and drawn on a terminal; elsewhere every lineAfter-th state is
+// written as a line.
 const (
 	drawEvery = 200 * time.Millisecond
 	lineAfter = 50
 )
 
-// watch shows progress until stop is called. Stop shows the last state, or nothing if nothing was to be done.
+// watch shows progress until stop is called. Stop shows the last state, or nothing if nothing was
+// to be done.
 func (u *ui) watch(p *progress.Counters) (stop func()) {
 	if u.quiet {
 		return func() {}
@@ -68,8 +70,10 @@ func (u *ui) writeLine(m *progress.Motion) {
 // attrsOf is the state for the JSON log.
 func attrsOf(m *progress.Motion) []any {
 	attrs := []any{
-		"phase", m.Phase, "percent", terminal.Percent(m), "files", m.Outputs, "files_total", m.OutputFiles,
-		"bytes", min(m.Verified, m.SourceBytes), "bytes_total", m.SourceBytes, "seconds", int64(m.Elapsed().Seconds()),
+		"phase", m.Phase, "percent", terminal.Percent(m), "files", m.Outputs, "files_total",
+		m.OutputFiles,
+		"bytes", min(m.Verified, m.SourceBytes), "bytes_total", m.SourceBytes, "seconds",
+		int64(m.Elapsed().Seconds()),
 	}
 	if left, _ := m.Left(); left > 0 {
 		attrs = append(attrs, "seconds_left", int64(left.Seconds()))
@@ -79,7 +83,8 @@ func attrsOf(m *progress.Motion) []any {
 	}
 	for i, st := range m.Stages {
 		speed, _ := m.Speed(progress.Stage(i))
-		attrs = append(attrs, st.Stage+"_bytes", st.Bytes, st.Stage+"_bytes_per_second", int64(speed))
+		attrs = append(attrs, st.Stage+"_bytes", st.Bytes, st.Stage+"_bytes_per_second",
+			int64(speed))
 	}
 	return attrs
 }

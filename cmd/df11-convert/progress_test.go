@@ -12,7 +12,8 @@ import (
 	"github.com/df11-convert/df11-convert/internal/terminal"
 )
 
-// midway is a conversion of 16 GB that is pushed, ten seconds after its first bytes have passed all stages.
+// midway is a conversion of 16 GB that is pushed, ten seconds after its first bytes have passed all
+// stages.
 func midway() *progress.Motion {
 	var m progress.Motion
 	now := time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
@@ -61,7 +62,8 @@ func TestProgressFits(t *testing.T) {
 	}
 }
 
-// TestABottleneckWithoutABarIsNamed: hashing is no work that is counted, and may be slowest all the same.
+// TestABottleneckWithoutABarIsNamed: hashing is no work that is counted, and may be slowest all the
+// same.
 func TestABottleneckWithoutABarIsNamed(t *testing.T) {
 	m := midway()
 	s := m.Snapshot
@@ -73,7 +75,8 @@ func TestABottleneckWithoutABarIsNamed(t *testing.T) {
 	}
 }
 
-// TestTheFirstLineTellsTheSpeed: without a terminal too, the first that is said of a stage is how fast it has been.
+// TestTheFirstLineTellsTheSpeed: without a terminal too, the first that is said of a stage is how
+// fast it has been.
 func TestTheFirstLineTellsTheSpeed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var b strings.Builder

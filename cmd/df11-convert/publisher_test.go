@@ -8,8 +8,9 @@ import (
 	"github.com/df11-convert/df11-convert/internal/hubtest"
 )
 
-// TestTrustedPublishing: a job without a stored token publishes to the repo that trusts it, whose name it need not repeat, and
-// nowhere else. Its token goes to requests about the target alone; the source is asked with the stored token, if there is one.
+// TestTrustedPublishing: a job without a stored token publishes to the repo that trusts it, whose
+// name it need not repeat, and nowhere else. Its token goes to requests about the target alone; the
+// source is asked with the stored token, if there is one.
 func TestTrustedPublishing(t *testing.T) {
 	s := hubtest.Start(t, hubtest.WithPublisher("acme/model-DF11", "acme/ci"), hubtest.WithUser("hf_reader", hubtest.User{Name: "reader", ReadOnly: true}))
 	s.AddModel("org/model", hubtest.NewLlama(1, hubtest.ModelOptions{Hidden: 32, Vocab: 64, Layers: 2}))
@@ -60,8 +61,9 @@ func TestTrustedPublishing(t *testing.T) {
 	}
 }
 
-// TestPushEndpoint: where sources are read from one Hub and results are published to another, the token goes to the latter alone, and
-// DF11 models are found there. Who needs it for the source is told so. Without the variable a mirror that only reads has its hint.
+// TestPushEndpoint: where sources are read from one Hub and results are published to another, the
+// token goes to the latter alone, and DF11 models are found there. Who needs it for the source is
+// told so. Without the variable a mirror that only reads has its hint.
 func TestPushEndpoint(t *testing.T) {
 	mirror, home := hubtest.Start(t), hubtest.Start(t)
 	mirror.AddModel("org/model", hubtest.NewLlama(1, hubtest.ModelOptions{Hidden: 32, Vocab: 64, Layers: 2}))

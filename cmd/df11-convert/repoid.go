@@ -11,8 +11,8 @@ import (
 )
 
 // repoID turns the ways in which people name a model on the Hub into org/name or org/name@revision:
-// https://huggingface.co/org/name, with /tree/REVISION if they like, and hf://org/name@REVISION. Everything else comes back
-// as it is.
+// https://huggingface.co/org/name, with /tree/REVISION if they like, and hf://org/name@REVISION.
+// Everything else comes back as it is.
 func repoID(text string) (string, error) {
 	if !strings.Contains(text, "://") {
 		return text, nil
@@ -29,20 +29,24 @@ func repoID(text string) (string, error) {
 	switch {
 	case u.Scheme == "hf":
 		path = strings.Trim(u.Host+"/"+path, "/")
-	case u.Scheme == "https" && (u.Host == "huggingface.co" || u.Host == "www.huggingface.co" || u.Host == "hf.co"),
+	case u.Scheme == "https" &&
+		(u.Host == "huggingface.co" || u.Host == "www.huggingface.co" || u.Host == "hf.co"),
 		inUse("HF_ENDPOINT"), inUse(pushEndpoint):
 	default:
-		return "", hinted{usagef("%s is no address of a model on the Hub", text), "write org/name, https://huggingface.co/org/name or hf://org/name"}
+		return "", hinted{usagef("%s is no address of a model on the Hub", text),
+			"write org/name, https://huggingface.co/org/name or hf://org/name"}
 	}
 	parts := strings.Split(strings.TrimPrefix(path, "models/"), "/")
 	if parts[0] == "datasets" || parts[0] == "spaces" {
-		return "", hinted{usagef("%s is in %s of the Hub, which hold no models", text, parts[0]), "give the address of a model"}
+		return "", hinted{usagef("%s is in %s of the Hub, which hold no models", text, parts[0]),
+			"give the address of a model"}
 	}
 	if len(parts) == 4 && parts[2] == "tree" {
 		at, parts = "@"+parts[3], parts[:2]
 	}
 	if len(parts) != 2 {
-		return "", hinted{usagef("%s is no address of a model: want org/name behind the host", text),
+		return "", hinted{usagef("%s is no address of a model: want org/name behind the host",
+			text),
 			"an address may end in /tree/REVISION; one file of a repo is chosen with --file"}
 	}
 	id, err := url.PathUnescape(parts[0] + "/" + parts[1] + at)
@@ -72,9 +76,11 @@ func notFound(id string) error {
 	case hub.ValidRepoID(repo) == nil:
 		return hinted{err, "did you mean: " + meant}
 	case kind == "datasets" || kind == "spaces":
-		return hinted{err, "only models can be converted, not " + kind + "; write org/name for a model"}
+		return hinted{err,
+			"only models can be converted, not " + kind + "; write org/name for a model"}
 	case kind == clean && hub.ValidRepoID(kind+"/name") == nil:
 		return hinted{err, "a Hub id names a model, too, such as " + kind + "/name"}
 	}
-	return hinted{err, "check the path; a Hub id is org/name or org/name@revision, of letters, digits, - _ and ."}
+	return hinted{err,
+		"check the path; a Hub id is org/name or org/name@revision, of letters, digits, - _ and ."}
 }

@@ -32,8 +32,8 @@ func TestRepoID(t *testing.T) {
 	}
 }
 
-// TestWrongIDsAreExplained: whatever people write in place of a Hub id or a path, the hint says what is meant, without a
-// request.
+// TestWrongIDsAreExplained: whatever people write in place of a Hub id or a path, the hint says
+// what is meant, without a request.
 func TestWrongIDsAreExplained(t *testing.T) {
 	t.Chdir(t.TempDir())
 	t.Setenv("HF_ENDPOINT", "http://127.0.0.1:1")
@@ -53,7 +53,8 @@ func TestWrongIDsAreExplained(t *testing.T) {
 	}
 }
 
-// TestANameThatIsNoModelIsToldOnce: whatever is wrong with it, the message says which name it is about, and says it once.
+// TestANameThatIsNoModelIsToldOnce: whatever is wrong with it, the message says which name it is
+// about, and says it once.
 func TestANameThatIsNoModelIsToldOnce(t *testing.T) {
 	for _, name := range []string{
 		"no/such/path", "./nowhere", "a/b@", "datasets/a/b", "https://github.com/a/b", "https://huggingface.co/datasets/a/b",

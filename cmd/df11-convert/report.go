@@ -38,7 +38,8 @@ func printReport(w io.Writer, r *pipeline.Report, waited time.Duration) {
 		t.row("stays BF16", "%s: it %s", u.Path, metadata.ReasonText(u.Reason))
 	}
 	for _, u := range r.TiesBroken {
-		t.row("limiter tie", "%s: the official bytes depend on the machine here, ours follow one rule", u)
+		t.row("limiter tie",
+			"%s: the official bytes depend on the machine here, ours follow one rule", u)
 	}
 	t.verified(r)
 	t.row("folder", "%s", r.Folder)
@@ -54,17 +55,21 @@ func printReport(w io.Writer, r *pipeline.Report, waited time.Duration) {
 func (t *table) verified(r *pipeline.Report) {
 	which := choose(r.Made == r.Files, "", " in "+count(r.Made, "file"))
 	if r.Made > 0 {
-		t.row("verified", "all 16 bits of every weight%s, decoded again and compared on the CPU%s: 0 differ", which, choose(r.GPU, " and on the GPU", ""))
+		t.row("verified",
+			"all 16 bits of every weight%s, decoded again and compared on the CPU%s: 0 differ",
+			which, choose(r.GPU, " and on the GPU", ""))
 	}
 	if r.Rebuilt > 0 {
-		t.row("rebuilt", "%s of the original, from the stored bytes: every sha256 is the same", count(r.Rebuilt, "file"))
+		t.row("rebuilt", "%s of the original, from the stored bytes: every sha256 is the same",
+			count(r.Rebuilt, "file"))
 	}
 	if r.Part != "" && r.Made < r.Files {
 		t.row("not verified", "%s of earlier runs", count(r.Files-r.Made, "file"))
 	}
 }
 
-// stageTimes gives the wall time, how much of it the run has waited for a Hub, and the time for which each stage was at work.
+// stageTimes gives the wall time, how much of it the run has waited for a Hub, and the time for
+// which each stage was at work.
 func stageTimes(r *pipeline.Report, waited time.Duration) string {
 	text := fmt.Sprintf("%.1f s", r.Seconds)
 	if waited > 0 {

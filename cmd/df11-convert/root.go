@@ -75,7 +75,8 @@ func rootCommand(u *ui, args []string) *cobra.Command {
 		SuggestionsMinimumDistance: 2,
 		Version:                    versionText(),
 		PersistentPreRunE: func(c *cobra.Command, _ []string) error {
-			if u.command = commandName(c); slices.Contains([]string{convertName, "batch", "decode"}, u.command) {
+			if u.command = commandName(c); slices.Contains([]string{convertName, "batch", "decode"},
+				u.command) {
 				u.resume = resumeCommand(args)
 			}
 			return checkFlags(c.Flags())
@@ -106,7 +107,8 @@ func rootCommand(u *ui, args []string) *cobra.Command {
 	return root
 }
 
-// parseGlobal sets the global flags that stand behind a wrong one, or were taken for its value: they say in which form it is told.
+// parseGlobal sets the global flags that stand behind a wrong one, or were taken for its value:
+// they say in which form it is told.
 func parseGlobal(root *cobra.Command, args []string) {
 	all := pflag.NewFlagSet("", pflag.ContinueOnError)
 	all.AddFlagSet(root.PersistentFlags())
@@ -138,7 +140,8 @@ func onlyKnown(c *cobra.Command, args []string) error {
 	names := transform(of.Commands(), (*cobra.Command).Name)
 	for _, word := range args {
 		if !slices.Contains(names, word) {
-			return hinted{usagef("%s knows no %q", c.Name(), word), "choose one of: " + strings.Join(names, ", ")}
+			return hinted{usagef("%s knows no %q", c.Name(), word),
+				"choose one of: " + strings.Join(names, ", ")}
 		}
 	}
 	return nil
@@ -167,7 +170,9 @@ func convertCommand(u *ui) *cobra.Command {
 			}
 			return err
 		},
-		RunE: func(c *cobra.Command, args []string) error { return runConvert(c.Context(), u, &f, args[0]) },
+		RunE: func(c *cobra.Command, args []string) error {
+			return runConvert(c.Context(), u, &f, args[0])
+		},
 	}
 	f.register(c.Flags())
 	return c
@@ -189,7 +194,8 @@ func checkFlags(flags *pflag.FlagSet) (err error) {
 		case f.Value.Type() == "string" && strings.HasPrefix(v, "-"): // a path can begin with ./-
 			err = usagef("--%s has no value: %q is a flag", f.Name, v)
 		}
-		if known := choices[f.Name]; known != nil && f.Value.Type() == "string" && !slices.Contains(known, f.Value.String()) {
+		if known := choices[f.Name]; known != nil && f.Value.Type() == "string" &&
+			!slices.Contains(known, f.Value.String()) {
 			err = usagef("--%s: %q is not one of %s", f.Name, f.Value, strings.Join(known, ", "))
 		}
 	})

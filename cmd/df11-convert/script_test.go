@@ -17,14 +17,15 @@ import (
 	"github.com/df11-convert/df11-convert/internal/safetensors"
 )
 
-// TestMain puts the test binary into the PATH under the name of the program, for scripts and for the tests that kill it.
+// TestMain puts the test binary into the PATH under the name of the program, for scripts and for
+// the tests that kill it.
 func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){"df11-convert": main})
 }
 
-// TestScript runs the scripts in testdata/script. Each has a hub of its own, which HF_ENDPOINT names, with the users
-// tester (token hf_tester, set in HF_TOKEN), reader (hf_reader, may not write) and stranger (hf_stranger), and these
-// commands besides the usual ones:
+// TestScript runs the scripts in testdata/script. Each has a hub of its own, which HF_ENDPOINT
+// names, with the users tester (token hf_tester, set in HF_TOKEN), reader (hf_reader, may not
+// write) and stranger (hf_stranger), and these commands besides the usual ones:
 //
 //	code N PROGRAM ARGS…       runs a program that must end with exit code N; holds what --json prints against the schema, and
 //	                           what --log-format=json writes against the form of the log

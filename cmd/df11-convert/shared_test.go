@@ -10,7 +10,8 @@ import (
 	"github.com/df11-convert/df11-convert/pipeline"
 )
 
-// TestVerifyNeedsNoNameInASharedDirectory: all users share the directory for temporary files, so a name there may be taken.
+// TestVerifyNeedsNoNameInASharedDirectory: all users share the directory for temporary files, so a
+// name there may be taken.
 func TestVerifyNeedsNoNameInASharedDirectory(t *testing.T) {
 	publish(t)
 	shared := t.TempDir()
@@ -25,7 +26,8 @@ func TestVerifyNeedsNoNameInASharedDirectory(t *testing.T) {
 	}
 }
 
-// TestNothingOfOursLiesInASharedDirectory: without HOME too, token, cache and kept work are looked for at the user's own home.
+// TestNothingOfOursLiesInASharedDirectory: without HOME too, token, cache and kept work are looked
+// for at the user's own home.
 func TestNothingOfOursLiesInASharedDirectory(t *testing.T) {
 	me, err := user.Current()
 	if err != nil || me.HomeDir == "" {

@@ -18,19 +18,22 @@ import (
 	"github.com/df11-convert/df11-convert/internal/smallfile"
 )
 
-// pushEndpoint is the variable that names the Hub with the DF11 models, where that is not the one that sources are read from.
+// pushEndpoint is the variable that names the Hub with the DF11 models, where that is not the one
+// that sources are read from.
 const pushEndpoint = "DF11_PUSH_ENDPOINT"
 
 // hubFlags say how a Hub is asked, on either side.
 type hubFlags struct {
 	limitRate sizeFlag
-	shares    budget.Memory          // of the memory; set by the command
-	instead   *hub.Options           // used instead of the environment's, by the demo; nil otherwise
-	clients   map[string]*hub.Client // by side, for the next models of a batch; nil otherwise
+	shares    budget.Memory // of the memory; set by the command
+	// used instead of the environment's, by the demo; nil otherwise
+	instead *hub.Options
+	clients map[string]*hub.Client // by side, for the next models of a batch; nil otherwise
 }
 
-// client makes a Hub client for a side, "source" or "target". Each side gets the whole share of memory for transfers: the
-// source is read before its files are verified, outputs come back from the target meanwhile.
+// client makes a Hub client for a side, "source" or "target". Each side gets the whole share of
+// memory for transfers: the source is read before its files are verified, outputs come back from
+// the target meanwhile.
 func (f *hubFlags) client(u *ui, side string) (*hub.Client, error) {
 	if c := f.clients[side]; c != nil {
 		return c, nil
@@ -41,7 +44,9 @@ func (f *hubFlags) client(u *ui, side string) (*hub.Client, error) {
 	}
 	c, err := hub.New(opt)
 	if err != nil {
-		return nil, hinted{usageError{err}, "correct the variable or file that says so; HF_ENDPOINT and " + pushEndpoint + " are addresses such as https://huggingface.co"}
+		return nil, hinted{usageError{err},
+			"correct the variable or file that says so; HF_ENDPOINT and " + pushEndpoint +
+				" are addresses such as https://huggingface.co"}
 	}
 	if f.clients != nil {
 		f.clients[side] = c
@@ -49,8 +54,8 @@ func (f *hubFlags) client(u *ui, side string) (*hub.Client, error) {
 	return c, nil
 }
 
-// repo takes a Hub id apart, into the repo and the revision if there is one, and makes the client that asks for it. Errors name
-// the id.
+// repo takes a Hub id apart, into the repo and the revision if there is one, and makes the client
+// that asks for it. Errors name the id.
 func (f *hubFlags) repo(u *ui, side, id string) (c *hub.Client, repo, revision string, err error) {
 	if id, err = repoID(id); err != nil {
 		return nil, "", "", err
@@ -79,11 +84,14 @@ func (f *hubFlags) hubOptions(u *ui, side string) (hub.Options, error) {
 		if side == "target" {
 			opt.Endpoint = to
 		} else if to != opt.Endpoint { // two hubs: the token is that of the one that is written to
-			opt.Token, opt.TokenSource, opt.Login = "", "", "unset "+pushEndpoint+", which alone gets the token, convert into a folder, and publish that"
+			opt.Token, opt.TokenSource, opt.Login = "", "", "unset "+pushEndpoint+
+				", which alone gets the token, convert into a folder, and publish that"
 		}
 	}
 	if p := opt.Publisher; p != nil && p.ForRepo() != (side == "target") {
-		opt.Publisher = nil // its token is for one repo to write to, or for a user to read: the other side has the stored token
+		// its token is for one repo to write to, or for a user to read: the other side has the
+		// stored token
+		opt.Publisher = nil
 	}
 	if err != nil {
 		return opt, err
@@ -93,13 +101,15 @@ func (f *hubFlags) hubOptions(u *ui, side string) (hub.Options, error) {
 	opt.RangeBytes, opt.BufferBytes = f.shares.RangeBytes, f.shares.AheadBytes
 	opt.Governor, opt.OnWait = u.governor, func(w hub.Wait) {
 		u.waits.add(w.For)
-		u.say("waiting %s for %s: %s", max(time.Second, w.For.Round(time.Second)), opt.Endpoint, w.Reason)
+		u.say("waiting %s for %s: %s", max(time.Second, w.For.Round(time.Second)), opt.Endpoint,
+			w.Reason)
 	}
 	return opt, nil
 }
 
-// homeDir is the home of the user. A service may have no HOME; what it reads as its own, token and cache included, must still
-// not be what somebody else can put into the directory for temporary files, which all users share.
+// homeDir is the home of the user. A service may have no HOME; what it reads as its own, token and
+// cache included, must still not be what somebody else can put into the directory for temporary
+// files, which all users share.
 func homeDir() string {
 	if home, err := os.UserHomeDir(); err == nil {
 		return home
@@ -118,15 +128,21 @@ type sourceFlags struct {
 	patternDict string // a file
 }
 
-// register adds the flags. How a source is planned, a DF11 model or a list of models says better: help shows those flags where all
-// serve.
+// register adds the flags. How a source is planned, a DF11 model or a list of models says better:
+// help shows those flags where all serve.
 func (f *sourceFlags) register(p *pflag.FlagSet, all bool) {
-	p.StringVar(&f.patternDict, "pattern-dict", "", "JSON `file` with the pattern dict, instead of the catalog's")
-	p.StringVar(&f.layout, "layout", "", "`layout` of the result: transformers, transformers-single, diffusers, diffusers-single or single (ComfyUI)")
-	p.StringVar(&f.plan.Like, "like", "", "take the pattern dict of this `model`: a catalog entry or a published DF11 repo")
-	p.StringVar(&f.plan.Component, "component", "", "`folder` of a diffusers pipeline to convert (default transformer, else unet)")
-	p.StringVar(&f.plan.WeightFile, "file", "", "the one .safetensors `file` of the repo to convert, where it holds several models")
-	p.BoolVar(&f.plan.ExactF32, "exact-f32", false, "take F32 weights that are exactly BF16; every value is checked")
+	p.StringVar(&f.patternDict, "pattern-dict", "",
+		"JSON `file` with the pattern dict, instead of the catalog's")
+	p.StringVar(&f.layout, "layout", "",
+		"`layout` of the result: transformers, transformers-single, diffusers, diffusers-single or single (ComfyUI)")
+	p.StringVar(&f.plan.Like, "like", "",
+		"take the pattern dict of this `model`: a catalog entry or a published DF11 repo")
+	p.StringVar(&f.plan.Component, "component", "",
+		"`folder` of a diffusers pipeline to convert (default transformer, else unet)")
+	p.StringVar(&f.plan.WeightFile, "file", "",
+		"the one .safetensors `file` of the repo to convert, where it holds several models")
+	p.BoolVar(&f.plan.ExactF32, "exact-f32", false,
+		"take F32 weights that are exactly BF16; every value is checked")
 	p.Var(&f.limitRate, "limit-rate", "bytes per second in each direction, e.g. 50MB")
 	for _, name := range []string{"pattern-dict", "layout", "like", "exact-f32"} {
 		p.Lookup(name).Hidden = !all
@@ -187,7 +203,8 @@ func (f *sourceFlags) open(ctx context.Context, u *ui, spec string) (*opened, er
 }
 
 // openSource reads what a plan needs of a source: a folder, a file, or a Hub repo.
-func (f *sourceFlags) openSource(ctx context.Context, u *ui, spec string, opt plan.Options) (*opened, error) {
+func (f *sourceFlags) openSource(ctx context.Context, u *ui, spec string,
+	opt plan.Options) (*opened, error) {
 	if err := unfinished(spec); err != nil {
 		return nil, err
 	}
@@ -203,7 +220,8 @@ func (f *sourceFlags) openSource(ctx context.Context, u *ui, spec string, opt pl
 }
 
 // openRepo is openSource for a Hub id, which is one even if a folder has that name.
-func (f *sourceFlags) openRepo(ctx context.Context, u *ui, spec string, opt plan.Options) (*opened, error) {
+func (f *sourceFlags) openRepo(ctx context.Context, u *ui, spec string,
+	opt plan.Options) (*opened, error) {
 	o := &opened{}
 	c, repo, revision, err := f.repo(u, "source", spec)
 	if err != nil {

@@ -9,8 +9,9 @@ import (
 	"testing"
 )
 
-// TestNamedFile: a file that is named is the whole source, whatever lies beside it: another single file, a pipeline, or a
-// config. The output is the same in all of them, and is verified against the file.
+// TestNamedFile: a file that is named is the whole source, whatever lies beside it: another single
+// file, a pipeline, or a config. The output is the same in all of them, and is verified against the
+// file.
 func TestNamedFile(t *testing.T) {
 	dir := t.TempDir()
 	at := func(name string) string { return filepath.Join(dir, name) }
@@ -45,7 +46,8 @@ func TestNamedFile(t *testing.T) {
 	refused(t, "--file other.safetensors is given", "plan", at("two/flux1.safetensors"), "--file", "other.safetensors")
 }
 
-// outputNames lists a conversion's files that are not about its place; a pipeline's licence may be among them.
+// outputNames lists a conversion's files that are not about its place; a pipeline's licence may be
+// among them.
 func outputNames(t *testing.T, dir string) []string {
 	t.Helper()
 	entries, err := os.ReadDir(dir)
@@ -61,8 +63,8 @@ func outputNames(t *testing.T, dir string) []string {
 	return names
 }
 
-// TestNamedUsualFile: a file with the name that its library expects belongs to the folder around it; one of several
-// shards is no model.
+// TestNamedUsualFile: a file with the name that its library expects belongs to the folder around
+// it; one of several shards is no model.
 func TestNamedUsualFile(t *testing.T) {
 	dir := t.TempDir()
 	llama(t, filepath.Join(dir, "llama"), "BF16", 0, "")
@@ -80,7 +82,8 @@ func TestNamedUsualFile(t *testing.T) {
 	refused(t, "only a part of a model", "plan", shard)
 }
 
-// TestNoSource: what is no BF16 safetensors model is refused with what to do instead, by plan as by a conversion, which makes no folder.
+// TestNoSource: what is no BF16 safetensors model is refused with what to do instead, by plan as by
+// a conversion, which makes no folder.
 func TestNoSource(t *testing.T) {
 	dir := t.TempDir()
 	at := func(name string) string { return filepath.Join(dir, name) }

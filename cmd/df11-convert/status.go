@@ -15,7 +15,8 @@ import (
 	"github.com/df11-convert/df11-convert/internal/target"
 )
 
-// stateLocal is the state of a source that is no repo, so that nothing tells whether it is still the same.
+// stateLocal is the state of a source that is no repo, so that nothing tells whether it is still
+// the same.
 const stateLocal target.State = "local"
 
 // publication is what the two repos say of one model, without reading a weight.
@@ -27,9 +28,10 @@ type publication struct {
 	Newest    string       `json:"newest_commit,omitempty"`    // of the source
 	Converted string       `json:"converted_commit,omitempty"` // that the target was made of
 	Tool      string       `json:"tool_version,omitempty"`     // that made it
-	Weights   int64        `json:"weights_verified,omitempty"` // when it was made, says the manifest
-	GPU       bool         `json:"gpu,omitempty"`              // which decoded them as well
-	Error     *failure     `json:"error,omitempty"`
+	// when it was made, says the manifest
+	Weights int64    `json:"weights_verified,omitempty"`
+	GPU     bool     `json:"gpu,omitempty"` // which decoded them as well
+	Error   *failure `json:"error,omitempty"`
 }
 
 func statusCommand(u *ui) *cobra.Command {
@@ -43,7 +45,9 @@ code is 0 if all models are current, or kept as they are by refresh: never, else
 		Example: `  df11-convert status models.yaml
   df11-convert status models.yaml --json`,
 		Args: exactArgs(1, "LIST"),
-		RunE: func(c *cobra.Command, args []string) error { return runStatus(c.Context(), u, &f, args[0]) },
+		RunE: func(c *cobra.Command, args []string) error {
+			return runStatus(c.Context(), u, &f, args[0])
+		},
 	}
 	f.sourceFlags.register(c.Flags(), false)
 	return c
@@ -100,7 +104,8 @@ func (f *convertFlags) status(ctx context.Context, u *ui, spec string) (publicat
 }
 
 // publicationOf tells what a repo holds of the conversion of a source.
-func publicationOf(ctx context.Context, spec string, src *opened, push *target.Push) (publication, error) {
+func publicationOf(ctx context.Context, spec string, src *opened,
+	push *target.Push) (publication, error) {
 	p := publication{Source: spec, Target: push.Repo, Newest: src.model.Commit}
 	state, m, err := push.State(ctx, target.NewOwner(src.plan, src.model.ID, "", false))
 	if p.State = state; m == nil {
@@ -127,7 +132,8 @@ func printStatus(w io.Writer, found []publication) {
 			p.State = "failed"
 		}
 		commit := fmt.Sprintf("%.12s", p.Converted)
-		printf(t, "%s\t%s\t%s\t%s\t%s\n", p.State, p.Source, cmp.Or(p.Target, none), cmp.Or(commit, none), cmp.Or(p.remark(), none))
+		printf(t, "%s\t%s\t%s\t%s\t%s\n", p.State, p.Source, cmp.Or(p.Target, none),
+			cmp.Or(commit, none), cmp.Or(p.remark(), none))
 	}
 	t.Flush()
 }

@@ -14,21 +14,27 @@ import (
 	"github.com/df11-convert/df11-convert/pipeline"
 )
 
-// targetFlags say where the result goes, who may read it, and which model its card names as the base.
+// targetFlags say where the result goes, who may read it, and which model its card names as the
+// base.
 type targetFlags struct {
 	out, repoID, revision, baseModel string
 	push, private, public, force     bool
 }
 
 func (f *targetFlags) register(p *pflag.FlagSet) {
-	p.StringVarP(&f.out, "output", "o", "", "`folder` for the result (default ./NAME-DF11; with --push nothing is kept)")
+	p.StringVarP(&f.out, "output", "o", "",
+		"`folder` for the result (default ./NAME-DF11; with --push nothing is kept)")
 	p.BoolVar(&f.push, "push", false, "publish the result on the Hub")
 	p.StringVar(&f.repoID, "repo-id", "", "target `repo`, namespace/name (default YOU/NAME-DF11)")
-	p.StringVar(&f.revision, "revision", "", "`branch` of the target to publish to, made if it is not there (default main)")
-	p.BoolVar(&f.private, "private", false, "make the target private; refuse one that is there and is not")
+	p.StringVar(&f.revision, "revision", "",
+		"`branch` of the target to publish to, made if it is not there (default main)")
+	p.BoolVar(&f.private, "private", false,
+		"make the target private; refuse one that is there and is not")
 	p.BoolVar(&f.public, "public", false, "allow a public target for a private or gated source")
-	p.StringVar(&f.baseModel, "base-model", "", "Hub `repo` that a local source came from, for the model card, or none")
-	p.BoolVar(&f.force, "force", false, "write over files that are not of this program, and beside .safetensors files that are not")
+	p.StringVar(&f.baseModel, "base-model", "",
+		"Hub `repo` that a local source came from, for the model card, or none")
+	p.BoolVar(&f.force, "force", false,
+		"write over files that are not of this program, and beside .safetensors files that are not")
 }
 
 func (f *targetFlags) check() error {
@@ -67,7 +73,8 @@ func (f *targetFlags) checkLineage(u *ui, m *model.Model) error {
 	}
 	const advice = "name it with --base-model org/name, so that the Hub lists the result among its quantizations"
 	if f.push {
-		return hinted{usagef("the Hub repo that %s comes from is not known", m.ID), advice + "; if there is none, add --base-model none"}
+		return hinted{usagef("the Hub repo that %s comes from is not known", m.ID),
+			advice + "; if there is none, add --base-model none"}
 	}
 	u.log().Warn("the Hub repo that " + m.ID + " comes from is not known; " + advice)
 	return nil
@@ -93,8 +100,9 @@ func fullRepoID(namespace, name string) string {
 	return namespace + "/" + name
 }
 
-// push finds out where to publish: the given repo, or the user's own with the name of the model. The Hub limits the
-// question who the user is, so that it is asked only where the namespace is not given. A token is needed for nothing else here.
+// push finds out where to publish: the given repo, or the user's own with the name of the model.
+// The Hub limits the question who the user is, so that it is asked only where the namespace is not
+// given. A token is needed for nothing else here.
 func (f *convertFlags) push(ctx context.Context, u *ui, src *opened) (*target.Push, error) {
 	c, err := f.client(u, "target")
 	if err != nil {
@@ -106,7 +114,8 @@ func (f *convertFlags) push(ctx context.Context, u *ui, src *opened) (*target.Pu
 	}
 	if only := c.OnlyRepo(); only != "" {
 		if push.Repo = cmp.Or(push.Repo, only); push.Repo != only {
-			return nil, hinted{usagef("--repo-id %s: trusted publishing is for %s", push.Repo, only), "set HF_OIDC_RESOURCE to the target"}
+			return nil, hinted{usagef("--repo-id %s: trusted publishing is for %s", push.Repo,
+				only), "set HF_OIDC_RESOURCE to the target"}
 		}
 	}
 	push.Repo = cmp.Or(push.Repo, resultName(src.model))

@@ -135,7 +135,8 @@ func onTerminal(t *testing.T, hub, dir string, columns int, command string) (*di
 	return watched(t, keyboard, columns, rows), c
 }
 
-// pictureHub is a hub with some models, and a folder with a list of models and a model that nobody knows the origin of.
+// pictureHub is a hub with some models, and a folder with a list of models and a model that nobody
+// knows the origin of.
 func pictureHub(t *testing.T) (hub *hubtest.Server, dir string) {
 	t.Helper()
 	hub, dir = hubtest.Start(t, hubtest.WithUser("hf_tester", hubtest.User{Name: "tester"})), t.TempDir()
@@ -150,8 +151,8 @@ func pictureHub(t *testing.T) (hub *hubtest.Server, dir string) {
 	return hub, dir
 }
 
-// TestPictures compares what people see on terminals of 80 and 120 columns with pictures: no line is wider than the
-// terminal, no word is cut, and nothing of the progress is left behind.
+// TestPictures compares what people see on terminals of 80 and 120 columns with pictures: no line
+// is wider than the terminal, no word is cut, and nothing of the progress is left behind.
 func TestPictures(t *testing.T) {
 	t.Parallel()
 	for name, commands := range map[string][]string{
@@ -181,14 +182,15 @@ func TestPictures(t *testing.T) {
 	}
 }
 
-// TestCtrlC types Ctrl-C while a conversion waits for the hub: the bar stays, what the keyboard echoes goes, and the command
-// that resumes is there to be copied.
+// TestCtrlC types Ctrl-C while a conversion waits for the hub: the bar stays, what the keyboard
+// echoes goes, and the command that resumes is there to be copied.
 func TestCtrlC(t *testing.T) {
 	t.Parallel()
 	got := ""
 	for _, width := range widths {
 		hub, dir := pictureHub(t)
-		hub.Inject(hubtest.Fault{Name: "stall-header", Host: hubtest.HostCDN, Nth: 6, Times: hubtest.Always}) // after four headers and one file
+		// after four headers and one file
+		hub.Inject(hubtest.Fault{Name: "stall-header", Host: hubtest.HostCDN, Nth: 6, Times: hubtest.Always})
 		const command = "df11-convert acme/model --limit-rate 1GB -o out"
 		d, _ := onTerminal(t, hub.URL, dir, width, command)
 		d.await(t, "4/15 files")
@@ -205,8 +207,9 @@ func TestCtrlC(t *testing.T) {
 	checkPictures(t, "ctrl-c", got)
 }
 
-// TestProgressOnATerminal draws a conversion twice, with a message between, which appears above the block, and then its end, which
-// stays, as counters and a clock of the test say. On a terminal with few lines or columns there is less to see.
+// TestProgressOnATerminal draws a conversion twice, with a message between, which appears above the
+// block, and then its end, which stays, as counters and a clock of the test say. On a terminal with
+// few lines or columns there is less to see.
 func TestProgressOnATerminal(t *testing.T) {
 	t.Setenv("TERM", "xterm")
 	t.Setenv("CI", "")

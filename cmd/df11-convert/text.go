@@ -24,7 +24,8 @@ func (t *table) row(name, format string, args ...any) {
 	}
 }
 
-// printf is fmt.Fprintf for formats of our own with foreign arguments: line ends and tabs of the arguments are escaped.
+// printf is fmt.Fprintf for formats of our own with foreign arguments: line ends and tabs of the
+// arguments are escaped.
 func printf(w io.Writer, format string, args ...any) {
 	fmt.Fprint(w, sprintf(format, args...))
 }

@@ -62,7 +62,8 @@ func (w *waits) add(d time.Duration) {
 }
 
 func newUI(out, err *os.File) *ui {
-	u := &ui{out: &results{to: out}, err: err, screen: &terminal.Screen{W: err}, governor: hub.NewGovernor(), began: time.Now()}
+	u := &ui{out: &results{to: out}, err: err, screen: &terminal.Screen{W: err},
+		governor: hub.NewGovernor(), began: time.Now()}
 	u.screen.Width = func() int {
 		if !u.terminal() {
 			return 0
@@ -78,12 +79,15 @@ func (u *ui) register(p *pflag.FlagSet) {
 	p.BoolVarP(&u.quiet, "quiet", "q", false, "print nothing but results and errors")
 	p.BoolVar(&u.json, "json", false, "print the result as JSON on stdout")
 	p.BoolVarP(&u.verbose, "verbose", "v", false, "log every step on stderr")
-	p.StringVar(&u.logFormat, "log-format", logText, "`form` of all that is written on stderr: text, or json, an object a line")
+	p.StringVar(&u.logFormat, "log-format", logText,
+		"`form` of all that is written on stderr: text, or json, an object a line")
 }
 
-// terminal reports whether somebody looks at a terminal on which progress can be redrawn. CI keeps a log, whatever it writes to.
+// terminal reports whether somebody looks at a terminal on which progress can be redrawn. CI keeps
+// a log, whatever it writes to.
 func (u *ui) terminal() bool {
-	return !u.jsonLog() && term.IsTerminal(int(u.err.Fd())) && os.Getenv("TERM") != "dumb" && os.Getenv("CI") == ""
+	return !u.jsonLog() && term.IsTerminal(int(u.err.Fd())) && os.Getenv("TERM") != "dumb" &&
+		os.Getenv("CI") == ""
 }
 
 // size is the width and height of a terminal in characters, 80 and 24 if they are unknown.
@@ -122,8 +126,9 @@ func (u *ui) say(format string, args ...any) {
 	}
 }
 
-// result prints what a command found as text says; with --quiet it prints brief instead, if that is not empty. With --json
-// it keeps found, which must be a struct or a map, for the document that report prints.
+// result prints what a command found as text says; with --quiet it prints brief instead, if that is
+// not empty. With --json it keeps found, which must be a struct or a map, for the document that
+// report prints.
 func (u *ui) result(found any, brief string, text func(w io.Writer)) {
 	switch {
 	case u.json:
@@ -137,7 +142,8 @@ func (u *ui) result(found any, brief string, text func(w io.Writer)) {
 	}
 }
 
-// log is the logger of the other packages: warnings by default, every step with --verbose or as JSON, errors with --quiet.
+// log is the logger of the other packages: warnings by default, every step with --verbose or as
+// JSON, errors with --quiet.
 func (u *ui) log() *slog.Logger {
 	level := slog.LevelWarn
 	switch {
@@ -181,7 +187,8 @@ type toldError struct{ error }
 
 func (e toldError) Unwrap() error { return e.error }
 
-// advise gives the hints about an error that the result will name as its last line. Programs are told of it as of any other.
+// advise gives the hints about an error that the result will name as its last line. Programs are
+// told of it as of any other.
 func (u *ui) advise(err error) error {
 	if err == nil || u.json || u.jsonLog() {
 		return err
@@ -197,7 +204,8 @@ func (u *ui) hint(hints []string) {
 	}
 }
 
-// failure describes the error that ends the program, nil for none. What the command line has to do with it becomes a hint.
+// failure describes the error that ends the program, nil for none. What the command line has to do
+// with it becomes a hint.
 func (u *ui) failure(err error) *failure {
 	if err == nil {
 		return nil
@@ -212,7 +220,8 @@ func (u *ui) failure(err error) *failure {
 	return f
 }
 
-// complain prints an error of something, "" for the whole run, and the hints about it. It is brief unless --verbose asks for all.
+// complain prints an error of something, "" for the whole run, and the hints about it. It is brief
+// unless --verbose asks for all.
 func (u *ui) complain(of string, f *failure) {
 	text := choose(u.verbose, f.Message, f.brief)
 	if of != "" {
@@ -236,7 +245,8 @@ type people struct {
 func (h people) Enabled(_ context.Context, l slog.Level) bool { return l >= h.level }
 
 func (h people) Handle(_ context.Context, r slog.Record) error {
-	parts := []string{strings.ToLower(strings.Replace(r.Level.String(), "WARN", "WARNING", 1)), r.Message}
+	parts := []string{strings.ToLower(strings.Replace(r.Level.String(), "WARN", "WARNING", 1)),
+		r.Message}
 	for _, a := range h.attrs {
 		parts = append(parts, a.Value.String())
 	}

@@ -35,7 +35,8 @@ func TestReasons(t *testing.T) {
 	}
 }
 
-// TestResumeNamesTheRunsOwnArguments: the command that continues is the one that was run, not that of the process.
+// TestResumeNamesTheRunsOwnArguments: the command that continues is the one that was run, not that
+// of the process.
 func TestResumeNamesTheRunsOwnArguments(t *testing.T) {
 	for _, args := range [][]string{{"./none", "-o", "a b"}, {"batch", "./none.yaml", "--push"}} {
 		u := newUI(os.Stdout, os.Stderr)
@@ -61,8 +62,8 @@ func TestPeople(t *testing.T) {
 	}
 }
 
-// TestFullDiskNamesNoFlag: a report page or a folder of decode can fill a disk as well, and its command has other flags than
-// a conversion.
+// TestFullDiskNamesNoFlag: a report page or a folder of decode can fill a disk as well, and its
+// command has other flags than a conversion.
 func TestFullDiskNamesNoFlag(t *testing.T) {
 	h := hint(&fs.PathError{Op: "write", Path: "report.html", Err: syscall.ENOSPC})
 	if h == "" || strings.Contains(h, "-o") || strings.Contains(h, "saved") {
@@ -70,7 +71,8 @@ func TestFullDiskNamesNoFlag(t *testing.T) {
 	}
 }
 
-// TestWaitsAreAddedUp: the report's time says how long nothing moved because of the Hub, however many transfers waited at once.
+// TestWaitsAreAddedUp: the report's time says how long nothing moved because of the Hub, however
+// many transfers waited at once.
 func TestWaitsAreAddedUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var w waits

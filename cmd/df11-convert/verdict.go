@@ -12,7 +12,8 @@ import (
 	"github.com/df11-convert/df11-convert/verify"
 )
 
-// verdict is the outcome of a verification in one line that can be quoted. err is what is wrong, nil for nothing.
+// verdict is the outcome of a verification in one line that can be quoted. err is what is wrong,
+// nil for nothing.
 func verdict(r *pipeline.VerifyReport, err error) string {
 	against := r.Against
 	if r.AgainstOnMain != nil && !*r.AgainstOnMain {
@@ -31,17 +32,21 @@ func verdict(r *pipeline.VerifyReport, err error) string {
 	case !r.OK:
 		return fmt.Sprintf("%s is damaged: %v", r.Model, err)
 	case !r.Equal:
-		return fmt.Sprintf("%s shows no fault against %s (level %s)%s", r.Model, against, r.Level, others)
+		return fmt.Sprintf("%s shows no fault against %s (level %s)%s", r.Model, against, r.Level,
+			others)
 	case others != "":
-		return fmt.Sprintf("%s against %s (level %s): weights equal%s", r.Model, against, r.Level, others)
+		return fmt.Sprintf("%s against %s (level %s): weights equal%s", r.Model, against, r.Level,
+			others)
 	}
 	return fmt.Sprintf("%s equals %s (level %s)", r.Model, against, r.Level)
 }
 
-// notOnMain says of an original that the model under test has chosen that its files are not those of the branch main.
+// notOnMain says of an original that the model under test has chosen that its files are not those
+// of the branch main.
 const notOnMain = "an older or unmerged commit"
 
-// besideError says which files beside the weights are not the original's. It ends a verification with --strict-files.
+// besideError says which files beside the weights are not the original's. It ends a verification
+// with --strict-files.
 type besideError []back.OtherFile
 
 func (e besideError) Error() string {
@@ -51,14 +56,16 @@ func (e besideError) Error() string {
 		names = append(names, o.Path+choose(o.How == back.Changed, "", " ("+o.How+")"))
 	}
 	more := choose(len(e) > most, fmt.Sprintf(" and %d more", len(e)-most), "")
-	return fmt.Sprintf("%s %s from the original: %s%s", count(len(e), "other file"), choose(len(e) == 1, "differs", "differ"), strings.Join(names, ", "), more)
+	return fmt.Sprintf("%s %s from the original: %s%s", count(len(e), "other file"),
+		choose(len(e) == 1, "differs", "differ"), strings.Join(names, ", "), more)
 }
 
 // originalHint says what to do where the model and the original may not belong together.
 func originalHint(r *pipeline.VerifyReport, err error) string {
 	switch {
 	case r.OtherOriginal:
-		return fmt.Sprintf("by its manifest the model was made from other files than those of %s: name its original, at the right commit, with --against", r.Against)
+		return fmt.Sprintf(
+			"by its manifest the model was made from other files than those of %s: name its original, at the right commit, with --against", r.Against)
 	case r.AgainstOnMain != nil: // the model names it
 	case wraps[*verify.MismatchError](err) || wraps[*compare.TensorError](err):
 		return fmt.Sprintf("if %s is not the original, name another with --against", r.Against)
@@ -91,7 +98,8 @@ func printVerifyReport(w io.Writer, r *pipeline.VerifyReport, err error) {
 		t.row("sha256", "%d of %s compared with the manifest", r.Hashed, count(r.Listed, "file"))
 	}
 	if r.GPU != nil {
-		t.row("GPU", "%d of %d modules once more: %s on %s", r.GPU.Units, r.Units, r.GPU.Kernel, r.GPU.Device)
+		t.row("GPU", "%d of %d modules once more: %s on %s", r.GPU.Units, r.Units, r.GPU.Kernel,
+			r.GPU.Device)
 	}
 	for _, x := range r.Warnings {
 		t.row("warning", "%s", x)
@@ -106,7 +114,8 @@ func compared(r *pipeline.VerifyReport) string {
 	case pipeline.LevelFull:
 		return "all 16 bits of every weight: 0 differ"
 	case pipeline.LevelProof:
-		return fmt.Sprintf("%s rebuilt: every sha256 is %s", count(r.Files, "original file"), choose(r.Published, "the published one", "the original's"))
+		return fmt.Sprintf("%s rebuilt: every sha256 is %s", count(r.Files, "original file"),
+			choose(r.Published, "the published one", "the original's"))
 	}
 	return "headers, tables, positions and completeness; no weight was compared; without --level equality is checked"
 }

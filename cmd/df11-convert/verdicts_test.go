@@ -13,7 +13,8 @@ import (
 	"github.com/df11-convert/df11-convert/internal/human"
 )
 
-// TestPrintedLimitsAreEnough: a least budget is large enough if it is given as it is printed, and hardly larger than it must be.
+// TestPrintedLimitsAreEnough: a least budget is large enough if it is given as it is printed, and
+// hardly larger than it must be.
 func TestPrintedLimitsAreEnough(t *testing.T) {
 	for range 20_000 {
 		n := rand.Int64N(1 << (1 + rand.IntN(50)))
@@ -25,8 +26,9 @@ func TestPrintedLimitsAreEnough(t *testing.T) {
 	}
 }
 
-// TestPlanAndConvertAgreeOnTheDisk: a plan with --disk ends as a conversion into a folder with it would, and says of --push what
-// becomes of that. The least that both name is enough and no more than that, and a plan never shows less than it.
+// TestPlanAndConvertAgreeOnTheDisk: a plan with --disk ends as a conversion into a folder with it
+// would, and says of --push what becomes of that. The least that both name is enough and no more
+// than that, and a plan never shows less than it.
 func TestPlanAndConvertAgreeOnTheDisk(t *testing.T) {
 	srv := hubtest.Start(t)
 	t.Setenv("HF_ENDPOINT", srv.URL)

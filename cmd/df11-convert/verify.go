@@ -38,20 +38,25 @@ Only proof and full show that two models are equal. Without --level it is proof,
   df11-convert verify ./out --against ./my-model
   df11-convert verify DFloat11/Qwen3-8B-DF11`,
 		Args: exactArgs(1, "DF11"),
-		RunE: func(c *cobra.Command, args []string) error { return runVerify(c.Context(), u, &f, args[0]) },
+		RunE: func(c *cobra.Command, args []string) error {
+			return runVerify(c.Context(), u, &f, args[0])
+		},
 	}
 	p := c.Flags()
 	f.readerFlags.register(p)
-	p.StringVar(&f.level, "level", "", "how much is verified: `level` structure, proof or full (default the cheapest that shows equality)")
+	p.StringVar(&f.level, "level", "",
+		"how much is verified: `level` structure, proof or full (default the cheapest that shows equality)")
 	p.StringVar(&f.workDir, "work-dir", "", "`directory` for temporary files")
-	p.BoolVar(&f.strictFiles, "strict-files", false, "end with 3 as well if a file beside the weights is not the original's")
+	p.BoolVar(&f.strictFiles, "strict-files", false,
+		"end with 3 as well if a file beside the weights is not the original's")
 	f.gpu.register(p)
 	return c
 }
 
 func runVerify(ctx context.Context, u *ui, f *verifyFlags, name string) error {
 	if f.gpu.mode == string(verify.GPURequire) {
-		if f.level = cmp.Or(f.level, string(pipeline.LevelFull)); f.level != string(pipeline.LevelFull) {
+		if f.level = cmp.Or(f.level,
+			string(pipeline.LevelFull)); f.level != string(pipeline.LevelFull) {
 			return usagef("--gpu require needs --level full: no other level decodes on the GPU")
 		}
 	}
@@ -70,8 +75,10 @@ func runVerify(ctx context.Context, u *ui, f *verifyFlags, name string) error {
 	return err
 }
 
-// verifyOne verifies one DF11 model as the flags say. If the model is wrong there are a report and an error.
-func verifyOne(ctx context.Context, u *ui, f *verifyFlags, name string) (*pipeline.VerifyReport, error) {
+// verifyOne verifies one DF11 model as the flags say. If the model is wrong there are a report and
+// an error.
+func verifyOne(ctx context.Context, u *ui, f *verifyFlags,
+	name string) (*pipeline.VerifyReport, error) {
 	d, err := f.openLimited(ctx, u, name)
 	if err != nil {
 		return nil, err
@@ -84,8 +91,11 @@ func verifyOne(ctx context.Context, u *ui, f *verifyFlags, name string) (*pipeli
 	defer src.Close()
 	pair := src.pair(d)
 	opt := pipeline.VerifyOptions{
-		Pair: pair, Level: cmp.Or(pipeline.Level(f.level), pipeline.Cheapest(pair)), Locate: f.level == "", Chosen: f.against == "", Workers: f.shares.Workers, Progress: new(progress.Counters),
-		WorkDir: cmp.Or(f.workDir, os.TempDir()), // no folder of a known name, which could be another user's
+		Pair: pair, Level: cmp.Or(pipeline.Level(f.level), pipeline.Cheapest(pair)),
+		Locate: f.level == "", Chosen: f.against == "", Workers: f.shares.Workers,
+		Progress: new(progress.Counters),
+		// no folder of a known name, which could be another user's
+		WorkDir: cmp.Or(f.workDir, os.TempDir()),
 	}
 	if opt.Level == pipeline.LevelFull {
 		if opt.GPU, err = f.gpu.open(u, &f.shares); err != nil {

@@ -47,7 +47,8 @@ func publish(t *testing.T) *published {
 	return p
 }
 
-// spoiled is a file of the same size with one wrong bit, or another blank if it is a text that is parsed.
+// spoiled is a file of the same size with one wrong bit, or another blank if it is a text that is
+// parsed.
 func spoiled(name string, b []byte) []byte {
 	b = slices.Clone(b)
 	if i := bytes.IndexAny(b, " \n"); i >= 0 && strings.HasSuffix(name, ".json") {
@@ -58,8 +59,9 @@ func spoiled(name string, b []byte) []byte {
 	return b
 }
 
-// TestEveryLevelComparesFreeSums: where the Hub's list of files and the manifest disagree about one file, of whatever kind, no
-// level passes, and each names the file and both sums without a look at any weight. A card that was edited is no fault.
+// TestEveryLevelComparesFreeSums: where the Hub's list of files and the manifest disagree about one
+// file, of whatever kind, no level passes, and each names the file and both sums without a look at
+// any weight. A card that was edited is no fault.
 func TestEveryLevelComparesFreeSums(t *testing.T) {
 	p := publish(t)
 	kinds := map[metadata.Kind]bool{}
@@ -95,7 +97,8 @@ func TestEveryLevelComparesFreeSums(t *testing.T) {
 // inOrder finds members of a safetensors header that may be in any order.
 var inOrder = regexp.MustCompile(`("dtype":"[A-Z0-9]+"),("shape":\[[0-9,]*\])`)
 
-// TestFolderComparesWhatIsCheap: in a folder the weights are hashed at level full alone; all other files, and every size, at each.
+// TestFolderComparesWhatIsCheap: in a folder the weights are hashed at level full alone; all other
+// files, and every size, at each.
 func TestFolderComparesWhatIsCheap(t *testing.T) {
 	p := publish(t)
 	for _, o := range p.manifest.Outputs {
@@ -104,7 +107,8 @@ func TestFolderComparesWhatIsCheap(t *testing.T) {
 		}
 		file, good := filepath.Join(p.folder, filepath.FromSlash(o.Path)), p.files[o.Path]
 		changed, cheapest := spoiled(o.Path, good), "structure"
-		if strings.HasSuffix(o.Path, ".safetensors") { // as no decoder sees it: a weight that differs is told before a hash
+		// as no decoder sees it: a weight that differs is told before a hash
+		if strings.HasSuffix(o.Path, ".safetensors") {
 			changed, cheapest = inOrder.ReplaceAll(good, []byte("$2,$1")), "full"
 		}
 		for _, c := range []struct {
@@ -129,8 +133,9 @@ func TestFolderComparesWhatIsCheap(t *testing.T) {
 	must(t, "verify", p.folder, "--against", p.original)
 }
 
-// TestManifestThatMisdescribesTheOriginal: decode rests on what the manifest tells of the original, so a check that finds the weights
-// to be right names what the manifest has wrong, and no check names anything where it is right.
+// TestManifestThatMisdescribesTheOriginal: decode rests on what the manifest tells of the original,
+// so a check that finds the weights to be right names what the manifest has wrong, and no check
+// names anything where it is right.
 func TestManifestThatMisdescribesTheOriginal(t *testing.T) {
 	p := publish(t)
 	for name, change := range map[string]func(*metadata.Manifest){

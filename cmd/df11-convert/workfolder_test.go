@@ -22,7 +22,8 @@ func (v *victim) runWith(t *testing.T, f hubtest.Fault) error {
 	return v.run(t, 1, func(*os.Process) { v.Inject(f) })
 }
 
-// beside runs the program with other arguments, with the same hub and HOME, and gives what it wrote to stderr.
+// beside runs the program with other arguments, with the same hub and HOME, and gives what it wrote
+// to stderr.
 func (v *victim) beside(t *testing.T, dir string, args ...string) (stderr string, err error) {
 	t.Helper()
 	c := v.command(t, args...)
@@ -33,8 +34,8 @@ func (v *victim) beside(t *testing.T, dir string, args ...string) (stderr string
 	return b.String(), err
 }
 
-// TestJobsWorkSideBySide: parts of one model, two models, and two targets do not share a work folder. The same job twice does,
-// and the second run says which folder it is and what to do.
+// TestJobsWorkSideBySide: parts of one model, two models, and two targets do not share a work
+// folder. The same job twice does, and the second run says which folder it is and what to do.
 func TestJobsWorkSideBySide(t *testing.T) {
 	for name, jobs := range map[string]struct {
 		first, second []string
@@ -74,8 +75,9 @@ func TestJobsWorkSideBySide(t *testing.T) {
 	}
 }
 
-// TestOutputInsideItsSource: the output folder, whatever its name, is no part of the source that it lies in. So a second run has
-// nothing to do, a run that was killed is continued, and the result is that of an output folder elsewhere.
+// TestOutputInsideItsSource: the output folder, whatever its name, is no part of the source that it
+// lies in. So a second run has nothing to do, a run that was killed is continued, and the result is
+// that of an output folder elsewhere.
 func TestOutputInsideItsSource(t *testing.T) {
 	v := newVictim(t)
 	want := t.TempDir()
@@ -111,7 +113,8 @@ func TestOutputInsideItsSource(t *testing.T) {
 	}
 }
 
-// TestKilledDecode: a run of decode that was killed is continued by the next, which leaves nothing of it behind.
+// TestKilledDecode: a run of decode that was killed is continued by the next, which leaves nothing
+// of it behind.
 func TestKilledDecode(t *testing.T) {
 	v := newVictim(t)
 	original, df11, out := filepath.Join(t.TempDir(), "model"), t.TempDir(), filepath.Join(t.TempDir(), "out")
@@ -142,7 +145,8 @@ func (v *victim) killInside(t *testing.T, dir, out string, args []string) {
 	writeTo(t, filepath.Join(out, ".df11-convert", ".df11-LEFTBYAKILLLEFTBYAKILLLEFT.tmp"), []byte("half"))
 }
 
-// killAt runs the program and kills it as soon as a file of some name is there, or at its end if that comes first.
+// killAt runs the program and kills it as soon as a file of some name is there, or at its end if
+// that comes first.
 func (v *victim) killAt(t *testing.T, dir, pattern string, args ...string) {
 	t.Helper()
 	c := v.command(t, args...)

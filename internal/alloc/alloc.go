@@ -1,5 +1,5 @@
-// Package alloc bounds, in tests, how much memory code may allocate for an input, and which memory it may touch. It looks at
-// no clock, so that a busy machine changes nothing.
+// Package alloc bounds, in tests, how much memory code may allocate for an input, and which memory
+// it may touch. It looks at no clock, so that a busy machine changes nothing.
 package alloc
 
 import (
@@ -16,8 +16,8 @@ func Bytes(f func()) int64 {
 	return int64(after.TotalAlloc - before.TotalAlloc)
 }
 
-// PerByte fails the test if f, which reads an input of n bytes, allocates more than perByte for each of them and a mebibyte
-// besides.
+// PerByte fails the test if f, which reads an input of n bytes, allocates more than perByte for
+// each of them and a mebibyte besides.
 func PerByte(tb testing.TB, perByte, n int, f func()) {
 	tb.Helper()
 	Within(tb, 1<<20+int64(perByte)*int64(n), f)
@@ -31,8 +31,9 @@ func Within(tb testing.TB, limit int64, f func()) {
 	}
 }
 
-// Repeated fails the test if f allocates more than limit bytes every time: what it uses again may be allocated at first. It has
-// many tries, since the race detector makes a sync.Pool forget some of what it is given.
+// Repeated fails the test if f allocates more than limit bytes every time: what it uses again may
+// be allocated at first. It has many tries, since the race detector makes a sync.Pool forget some
+// of what it is given.
 func Repeated(tb testing.TB, limit int64, f func()) {
 	tb.Helper()
 	least := Bytes(f)

@@ -1,5 +1,6 @@
 // Package atomicfile writes files that appear under their name complete and on disk, or not at all.
-// It neither makes directories nor takes locks: two writers of one path are the caller's to keep apart.
+// It neither makes directories nor takes locks: two writers of one path are the caller's to keep
+// apart.
 package atomicfile
 
 import (
@@ -14,7 +15,8 @@ import (
 	"sync/atomic"
 )
 
-// Temporary names begin and end like this, so that leftovers of a killed run can be told from everything else.
+// Temporary names begin and end like this, so that leftovers of a killed run can be told from
+// everything else.
 const (
 	tempPrefix = ".df11-"
 	tempSuffix = ".tmp"
@@ -31,7 +33,8 @@ type handle interface {
 	Close() error
 }
 
-// File is a file being written under a temporary name. ReadAt and WriteAt may be called concurrently, the rest may not.
+// File is a file being written under a temporary name. ReadAt and WriteAt may be called
+// concurrently, the rest may not.
 type File struct {
 	h      handle
 	root   *os.Root // both names are in it
@@ -43,9 +46,11 @@ type File struct {
 	Naming func(rename func() error) error
 }
 
-// CreateIn begins a file that will appear as name in root, which no link leads out of. Until then it lies in the folder temp of
-// root, on the same file system. With size > 0 its room on disk is taken at once where the system can do that, so that a full disk
-// shows now. The caller defers Cleanup, and keeps root open until then. Errors of the file are an [fs.PathError] with its final name.
+// CreateIn begins a file that will appear as name in root, which no link leads out of. Until then
+// it lies in the folder temp of root, on the same file system. With size > 0 its room on disk is
+// taken at once where the system can do that, so that a full disk shows now. The caller defers
+// Cleanup, and keeps root open until then. Errors of the file are an [fs.PathError] with its final
+// name.
 func CreateIn(root *os.Root, name, temp string, perm fs.FileMode, size int64) (*File, error) {
 	f := &File{root: root, name: name, temp: filepath.Join(temp, TempName())}
 	h, err := root.OpenFile(f.temp, os.O_RDWR|os.O_CREATE|os.O_EXCL, perm)
@@ -62,7 +67,8 @@ func CreateIn(root *os.Root, name, temp string, perm fs.FileMode, size int64) (*
 	return f, nil
 }
 
-// WriteFile puts data at path, atomically and durably. The file lies beside path until it is complete.
+// WriteFile puts data at path, atomically and durably. The file lies beside path until it is
+// complete.
 func WriteFile(path string, data []byte) error {
 	return at(path, func(f *File) error { return f.WriteAll(data) })
 }
@@ -89,8 +95,8 @@ func at(path string, do func(*File) error) error {
 // TempName is a new name for an unfinished file.
 func TempName() string { return tempPrefix + rand.Text() + tempSuffix }
 
-// RemoveTemporary deletes the temporary files that killed runs left in a folder. The caller makes sure, with a lock, that
-// nobody is writing there.
+// RemoveTemporary deletes the temporary files that killed runs left in a folder. The caller makes
+// sure, with a lock, that nobody is writing there.
 func RemoveTemporary(dir *os.Root) error {
 	entries, err := fs.ReadDir(dir.FS(), ".")
 	if err != nil {
@@ -113,11 +119,13 @@ func IsTemporary(name string) bool {
 		strings.HasPrefix(name, tempPrefix) && strings.HasSuffix(name, tempSuffix)
 }
 
-// writebackFrom is the smallest write that is put on disk at once: small ones may share their pages with writes to come.
+// writebackFrom is the smallest write that is put on disk at once: small ones may share their pages
+// with writes to come.
 const writebackFrom = 256 << 10
 
-// WriteAt writes all of p at off, or fails. A failure is remembered: Commit reports it even if the caller did not. A large
-// write begins its way to the disk, so that the disk is not idle until Commit.
+// WriteAt writes all of p at off, or fails. A failure is remembered: Commit reports it even if the
+// caller did not. A large write begins its way to the disk, so that the disk is not idle until
+// Commit.
 func (f *File) WriteAt(p []byte, off int64) (int, error) {
 	n, err := f.h.WriteAt(p, off)
 	if h, ok := f.h.(*os.File); ok && err == nil && n >= writebackFrom {
@@ -163,8 +171,9 @@ func (f *File) ReadAt(p []byte, off int64) (int, error) {
 	return n, err
 }
 
-// Commit checks that the file holds wantSize bytes, puts it on disk, closes it, and gives it its name. After an error
-// nothing has appeared, unless only the last step failed: recording the new name on disk, Op "sync directory of".
+// Commit checks that the file holds wantSize bytes, puts it on disk, closes it, and gives it its
+// name. After an error nothing has appeared, unless only the last step failed: recording the new
+// name on disk, Op "sync directory of".
 func (f *File) Commit(wantSize int64) error {
 	if e := f.failed.Load(); e != nil {
 		return e
@@ -215,8 +224,8 @@ func (f *File) checkSize(want int64) error {
 	return nil
 }
 
-// Cleanup removes the file unless Commit has given it its name. It may be deferred right after Create and called more
-// than once.
+// Cleanup removes the file unless Commit has given it its name. It may be deferred right after
+// Create and called more than once.
 func (f *File) Cleanup() {
 	if f.temp == "" {
 		return

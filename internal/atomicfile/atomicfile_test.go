@@ -72,7 +72,8 @@ func TestConcurrentWriteAt(t *testing.T) {
 	}
 }
 
-// TestAppearsWholeOrNotAtAll: a commit replaces what was there; without one, or after one that fails, the old file stays.
+// TestAppearsWholeOrNotAtAll: a commit replaces what was there; without one, or after one that
+// fails, the old file stays.
 func TestAppearsWholeOrNotAtAll(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "a")
@@ -147,7 +148,8 @@ func (f faulty) Close() error {
 	return f.fail("close")
 }
 
-// TestEveryFailureIsReported: with the operation and the final name, to the caller or by Commit, and nothing appears.
+// TestEveryFailureIsReported: with the operation and the final name, to the caller or by Commit,
+// and nothing appears.
 func TestEveryFailureIsReported(t *testing.T) {
 	full := &fs.PathError{Op: "write", Path: "temp", Err: diskFull}
 	write := func(f *File) error { // Commit reports what this caller forgets

@@ -8,8 +8,8 @@ import (
 	"unsafe"
 )
 
-// TestNameIsForcedToDisk: Commit opens the folder to sync it once the file has its name. Without that a machine that loses power
-// may lose a file that a journal names.
+// TestNameIsForcedToDisk: Commit opens the folder to sync it once the file has its name. Without
+// that a machine that loses power may lose a file that a journal names.
 func TestNameIsForcedToDisk(t *testing.T) {
 	dir := t.TempDir()
 	f := create(t, filepath.Join(dir, "a"), 0)
@@ -34,7 +34,8 @@ func TestNameIsForcedToDisk(t *testing.T) {
 	}
 }
 
-// TestAllocateTooMuch asks for more than any disk has: the answer comes before the first byte, and nothing stays.
+// TestAllocateTooMuch asks for more than any disk has: the answer comes before the first byte, and
+// nothing stays.
 func TestAllocateTooMuch(t *testing.T) {
 	dir := t.TempDir()
 	f, err := CreateIn(open(t, dir), "a", ".", 0o666, 1<<62)

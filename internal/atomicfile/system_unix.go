@@ -13,8 +13,8 @@ func IsNoSpace(err error) bool {
 	return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT)
 }
 
-// syncDir puts a rename on disk. File systems that cannot sync a directory say EINVAL; their renames are as durable
-// as they can be made.
+// syncDir puts a rename on disk. File systems that cannot sync a directory say EINVAL; their
+// renames are as durable as they can be made.
 func syncDir(root *os.Root, dir string) error {
 	d, err := root.Open(dir)
 	if err != nil {

@@ -9,7 +9,8 @@ import (
 
 // IsNoSpace reports whether an error comes from a full disk or quota.
 func IsNoSpace(err error) bool {
-	return errors.Is(err, windows.ERROR_DISK_FULL) || errors.Is(err, windows.ERROR_HANDLE_DISK_FULL) ||
+	return errors.Is(err, windows.ERROR_DISK_FULL) || errors.Is(err,
+		windows.ERROR_HANDLE_DISK_FULL) ||
 		errors.Is(err, windows.ERROR_DISK_QUOTA_EXCEEDED)
 }
 

@@ -14,7 +14,8 @@ import (
 	"github.com/df11-convert/df11-convert/internal/plan"
 )
 
-// OtherFile is a file of a DF11 model or its original that is not the same in both. As text it is its path.
+// OtherFile is a file of a DF11 model or its original that is not the same in both. As text it is
+// its path.
 type OtherFile struct {
 	Path string
 	How  string // Changed, Added or Missing
@@ -39,9 +40,10 @@ const (
 
 const modelIndex = "model_index.json"
 
-// CompareFiles compares every file but those with weights of the plan with the original's file of that name, of which a Hub lists
-// the hash. A file that is neither that nor what the conversion makes itself is added to Beside; weights of a pipeline's other
-// component are a ComponentError. Weights without a published hash are compared by size alone unless deep.
+// CompareFiles compares every file but those with weights of the plan with the original's file of
+// that name, of which a Hub lists the hash. A file that is neither that nor what the conversion
+// makes itself is added to Beside; weights of a pipeline's other component are a ComponentError.
+// Weights without a published hash are compared by size alone unless deep.
 func (c *Checker) CompareFiles(ctx context.Context, deep bool) error {
 	if err := c.checkNames(); err != nil {
 		return err
@@ -77,8 +79,8 @@ func (c *Checker) CompareFiles(ctx context.Context, deep bool) error {
 	return nil
 }
 
-// wanted gives the files that a model may have beside its weights, by the path that it has them at: the original's, and those that
-// a conversion makes of it for loaders.
+// wanted gives the files that a model may have beside its weights, by the path that it has them at:
+// the original's, and those that a conversion makes of it for loaders.
 func (c *Checker) wanted() (map[string]plan.File, error) {
 	wanted := map[string]plan.File{}
 	for _, f := range c.Model.Listing.Files {
@@ -87,11 +89,13 @@ func (c *Checker) wanted() (map[string]plan.File, error) {
 	add := func(name string, data []byte) {
 		if data != nil {
 			sum := sha256.Sum256(data)
-			wanted[name] = plan.File{Path: name, Size: int64(len(data)), ETag: hex.EncodeToString(sum[:])}
+			wanted[name] = plan.File{Path: name, Size: int64(len(data)),
+				ETag: hex.EncodeToString(sum[:])}
 		}
 	}
 	p := *c.Plan
-	if c.DF11.Dir != "" && c.Model.Listing.Config != nil { // others put the dict into the component's own config
+	// others put the dict into the component's own config
+	if c.DF11.Dir != "" && c.Model.Listing.Config != nil {
 		p.Config = path.Join(c.DF11.Dir, "config.json")
 	}
 	config, err := metadata.Config(&p, c.Model.Listing.Config)
@@ -100,8 +104,10 @@ func (c *Checker) wanted() (map[string]plan.File, error) {
 	return wanted, err
 }
 
-// compareFile says how a file is not the wanted one, "" if it is, by the hash that both have, else by reading what has none of its own.
-func (c *Checker) compareFile(ctx context.Context, f, want plan.File, deep bool) (how string, err error) {
+// compareFile says how a file is not the wanted one, "" if it is, by the hash that both have, else
+// by reading what has none of its own.
+func (c *Checker) compareFile(ctx context.Context, f, want plan.File,
+	deep bool) (how string, err error) {
 	known := f.ETag != "" && len(f.ETag) == len(want.ETag)
 	switch {
 	case want.Path == "":
@@ -123,7 +129,8 @@ func (c *Checker) compareFile(ctx context.Context, f, want plan.File, deep bool)
 	return how, err
 }
 
-// differs adds a file to Beside. What a pipeline may load for another component is no file beside the weights.
+// differs adds a file to Beside. What a pipeline may load for another component is no file beside
+// the weights.
 func (c *Checker) differs(name, how string) error {
 	other := OtherFile{name, how}
 	if (c.hasParts() || c.ofPipeline()) && strings.Contains(name, "/") && plan.IsLoaded(name) {
@@ -133,14 +140,15 @@ func (c *Checker) differs(name, how string) error {
 	return nil
 }
 
-// checkNames refuses names that a case-insensitive system takes for one, and a weight file that is no part of the plan and has no
-// tensor that would show it.
+// checkNames refuses names that a case-insensitive system takes for one, and a weight file that is
+// no part of the plan and has no tensor that would show it.
 func (c *Checker) checkNames() error {
 	names := map[string]string{}
 	for _, f := range c.DF11.Listing() {
 		low := strings.ToLower(f.Path)
 		if other, twice := names[low]; twice {
-			return model.Invalidf(f.Path, "where case does not count, this is %s: another system loads another file", other)
+			return model.Invalidf(f.Path,
+				"where case does not count, this is %s: another system loads another file", other)
 		}
 		names[low] = f.Path
 	}
@@ -153,14 +161,16 @@ func (c *Checker) checkNames() error {
 	return nil
 }
 
-// isForPeople reports whether a file is one of ours that no loader reads, or one for Git; the original may have a picture of its own.
+// isForPeople reports whether a file is one of ours that no loader reads, or one for Git; the
+// original may have a picture of its own.
 func (c *Checker) isForPeople(name string) bool {
 	copied := func(f plan.File) bool { return f.Path == name }
 	ours := []string{model.CardName, metadata.ManifestName, metadata.ChartName, ".gitattributes"}
 	return slices.Contains(ours, name) && !slices.ContainsFunc(c.Plan.Copied, copied)
 }
 
-// ofPipeline reports whether the original is a pipeline of several components, hasParts whether the model is one.
+// ofPipeline reports whether the original is a pipeline of several components, hasParts whether the
+// model is one.
 func (c *Checker) ofPipeline() bool { return c.Model.Listing.ModelIndex != nil }
 
 func (c *Checker) hasParts() bool {
@@ -176,8 +186,9 @@ func (c *Checker) pathHere(name string) string {
 	return path.Join(c.DF11.Dir, name)
 }
 
-// mustHave reports whether the model lacks something without a file of the original. The DF11 part of a pipeline without the other
-// parts, as others publish it, lacks only the list of them; a single file for ComfyUI lacks nothing.
+// mustHave reports whether the model lacks something without a file of the original. The DF11 part
+// of a pipeline without the other parts, as others publish it, lacks only the list of them; a
+// single file for ComfyUI lacks nothing.
 func (c *Checker) mustHave(name string) bool {
 	return c.Plan.Layout != plan.ComfyUI && (c.hasParts() || !c.ofPipeline() || name == modelIndex)
 }

@@ -15,22 +15,26 @@ import (
 	"github.com/df11-convert/df11-convert/internal/plan"
 )
 
-// A Folder takes rebuilt files, and their index. It is locked against other runs. Nothing there says who wrote a file, and nothing
-// has to: a file that has the right content is done.
+// A Folder takes rebuilt files, and their index. It is locked against other runs. Nothing there
+// says who wrote a file, and nothing has to: a file that has the right content is done.
 type Folder struct {
 	*folder.Folder
 	done  map[string]bool // files that are there and right, by path
 	index index
 }
 
-// OpenFolder makes the folder, locks it, and finds out which of the files are there. Other weights, and files that would be replaced,
-// are an OccupiedError without force. perm is the most that anybody may do with the files. The caller closes the folder.
-func OpenFolder(ctx context.Context, root string, files []model.File, perm fs.FileMode, force bool) (*Folder, error) {
+// OpenFolder makes the folder, locks it, and finds out which of the files are there. Other weights,
+// and files that would be replaced, are an OccupiedError without force. perm is the most that
+// anybody may do with the files. The caller closes the folder.
+func OpenFolder(ctx context.Context, root string, files []model.File, perm fs.FileMode,
+	force bool) (*Folder, error) {
 	f, err := folder.Open(folder.Output, root, perm)
 	if err != nil {
 		return nil, err
 	}
-	f.InTheWay = func(name string) error { return &OccupiedError{Folder: f.Root.Name(), Replaced: []string{name}} }
+	f.InTheWay = func(name string) error {
+		return &OccupiedError{Folder: f.Root.Name(), Replaced: []string{name}}
+	}
 	d := &Folder{f, map[string]bool{}, indexOf(files)}
 	occupied, err := d.look(ctx, files)
 	if err == nil && !force && len(occupied.Replaced)+len(occupied.Others) > 0 {
@@ -48,7 +52,8 @@ func (d *Folder) look(ctx context.Context, files []model.File) (e *OccupiedError
 	wanted, dirs := map[string]bool{}, map[string]bool{}
 	for _, f := range files {
 		wanted[f.Path], dirs[path.Dir(f.Path)] = true, true
-		if err := d.find(e, f.Path, func() bool { return d.Sum(ctx, f.Path, f.Size) == f.SHA256 }); err != nil {
+		if err := d.find(e, f.Path,
+			func() bool { return d.Sum(ctx, f.Path, f.Size) == f.SHA256 }); err != nil {
 			return nil, err
 		}
 		if ctx.Err() != nil {
@@ -72,7 +77,8 @@ func (d *Folder) look(ctx context.Context, files []model.File) (e *OccupiedError
 	return e, err
 }
 
-// find looks at a file that is to be written, which may be there: it is done if it is right, else it would be replaced.
+// find looks at a file that is to be written, which may be there: it is done if it is right, else
+// it would be replaced.
 func (d *Folder) find(e *OccupiedError, name string, isRight func() bool) error {
 	info, err := d.Lstat(name)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -108,29 +114,34 @@ func (d *Folder) Close() error { return d.Leave() }
 
 // OccupiedError says that a folder holds weights of others.
 type OccupiedError struct {
-	Folder           string
-	Replaced, Others []string // those that have the names of files to be written, and those beside them
+	Folder string
+	// those that have the names of files to be written, and those beside them
+	Replaced, Others []string
 }
 
 func (e *OccupiedError) Error() string {
 	if len(e.Replaced) > 0 {
-		return fmt.Sprintf("%s holds other files with the names of the original's: %s", e.Folder, human.List(e.Replaced))
+		return fmt.Sprintf("%s holds other files with the names of the original's: %s", e.Folder,
+			human.List(e.Replaced))
 	}
 	return fmt.Sprintf("%s holds weights of another model: %s", e.Folder, human.List(e.Others))
 }
 
-// CheckPlaces refuses to write files to a folder where that could do harm. Names that are not plain ones of weights are refused,
-// since the manifest of a model, which nobody vouches for, gives them; and so is a folder that belongs to the model d itself.
+// CheckPlaces refuses to write files to a folder where that could do harm. Names that are not plain
+// ones of weights are refused, since the manifest of a model, which nobody vouches for, gives them;
+// and so is a folder that belongs to the model d itself.
 func CheckPlaces(d *model.DF11, root string, files []model.File) error {
 	var paths []string
 	for _, f := range files {
 		if !plan.IsWeightName(f.Path) || !filepath.IsLocal(filepath.FromSlash(f.Path)) {
-			return model.Invalidf("", "the original's file %q has no plain .safetensors name and is not written", f.Path)
+			return model.Invalidf("",
+				"the original's file %q has no plain .safetensors name and is not written", f.Path)
 		}
 		paths = append(paths, f.Path)
 	}
 	if a, b := plan.Collision(paths); a != "" {
-		return model.Invalidf("", "%q and %q of the original cannot both exist where case does not count", a, b)
+		return model.Invalidf("",
+			"%q and %q of the original cannot both exist where case does not count", a, b)
 	}
 	if len(files) == 0 {
 		return model.Invalidf("", "no file of the original is known")
@@ -148,8 +159,8 @@ func (e *OwnInputError) Error() string {
 	return e.Folder + " belongs to the model that is to be decoded"
 }
 
-// refuseInput refuses a folder if files there would spoil the local model that they are made of: they would lie in its folder, by
-// whatever path, or below it, or replace the one file that it is.
+// refuseInput refuses a folder if files there would spoil the local model that they are made of:
+// they would lie in its folder, by whatever path, or below it, or replace the one file that it is.
 func refuseInput(input, root string, files []model.File) error {
 	info, err := os.Stat(input)
 	if err != nil {
@@ -167,8 +178,9 @@ func refuseInput(input, root string, files []model.File) error {
 	return nil
 }
 
-// within reports whether a path, where nothing need be, leads to a file or folder, or below it. Links are followed, and folders
-// compared by what they are: one folder has many names, by case, mounts and links.
+// within reports whether a path, where nothing need be, leads to a file or folder, or below it.
+// Links are followed, and folders compared by what they are: one folder has many names, by case,
+// mounts and links.
 func within(top fs.FileInfo, at string) (bool, error) {
 	at, err := filepath.Abs(at)
 	if err != nil {

@@ -10,8 +10,9 @@ import (
 	"github.com/df11-convert/df11-convert/internal/plan"
 )
 
-// TestNothingThatComesMeanwhileIsReplaced: a file that somebody puts where a rebuilt one is to be, while that is written, stays, with and
-// without force; with force the one that was there before goes.
+// TestNothingThatComesMeanwhileIsReplaced: a file that somebody puts where a rebuilt one is to be,
+// while that is written, stays, with and without force; with force the one that was there before
+// goes.
 func TestNothingThatComesMeanwhileIsReplaced(t *testing.T) {
 	for _, before := range []bool{false, true} {
 		for _, meanwhile := range []bool{false, true} {

@@ -13,8 +13,8 @@ import (
 	"github.com/df11-convert/df11-convert/internal/smallfile"
 )
 
-// index is the index that loaders need for weights in several files. It says the same as the original's, but is not a copy of
-// it. The zero index is that of a single file, which has none.
+// index is the index that loaders need for weights in several files. It says the same as the
+// original's, but is not a copy of it. The zero index is that of a single file, which has none.
 type index struct {
 	name string // in the output folder, with slashes
 	data []byte
@@ -38,7 +38,8 @@ func indexOf(files []model.File) (x index) {
 
 // isIn reports whether a file of a folder is an index that says the same.
 func (x index) isIn(f *folder.Folder) bool {
-	b, err := smallfile.Read(filepath.Join(f.Root.Name(), filepath.FromSlash(x.name)), max(model.MaxIndexBytes, int64(len(x.data))))
+	b, err := smallfile.Read(filepath.Join(f.Root.Name(), filepath.FromSlash(x.name)),
+		max(model.MaxIndexBytes, int64(len(x.data))))
 	return err == nil && maps.Equal(weightMap(b), weightMap(x.data))
 }
 

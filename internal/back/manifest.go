@@ -14,8 +14,8 @@ import (
 	"github.com/df11-convert/df11-convert/internal/spans"
 )
 
-// LeftOutError says that the original can't be rebuilt, since the model was made of a part of it: the other tensors of a
-// checkpoint that holds several models were left out on purpose.
+// LeftOutError says that the original can't be rebuilt, since the model was made of a part of it:
+// the other tensors of a checkpoint that holds several models were left out on purpose.
 type LeftOutError struct {
 	Tensors int
 	First   string
@@ -25,11 +25,13 @@ func (e *LeftOutError) Error() string {
 	if e.Tensors == 1 {
 		return fmt.Sprintf("the original cannot be rebuilt: its tensor %s was left out", e.First)
 	}
-	return fmt.Sprintf("the original cannot be rebuilt: %d of its tensors were left out, such as %s", e.Tensors, e.First)
+	return fmt.Sprintf(
+		"the original cannot be rebuilt: %d of its tensors were left out, such as %s", e.Tensors,
+		e.First)
 }
 
-// Rebuilder gives the weight files of the original, and a Rebuilder that knows where their bytes are: from the plan of an original
-// that is at hand, else from the manifest.
+// Rebuilder gives the weight files of the original, and a Rebuilder that knows where their bytes
+// are: from the plan of an original that is at hand, else from the manifest.
 func (p Pair) Rebuilder(workers int, c *progress.Counters) ([]model.File, *Rebuilder, error) {
 	if p.Model == nil {
 		return ofManifest(p.DF11, workers, c)
@@ -41,13 +43,15 @@ func (p Pair) Rebuilder(workers int, c *progress.Counters) ([]model.File, *Rebui
 }
 
 // ErrNoManifest says that a DF11 model can't be decoded by itself.
-var ErrNoManifest = errors.New("the model has no manifest, so the headers of the original files are not known")
+var ErrNoManifest = errors.New(
+	"the model has no manifest, so the headers of the original files are not known")
 
 // ErrNoSum says that nothing tells whether a rebuilt file would be right.
 var ErrNoSum = errors.New("the manifest has no sha256 of the original file")
 
 // ofManifest is Rebuilder for an original that only the manifest describes.
-func ofManifest(d *model.DF11, workers int, c *progress.Counters) ([]model.File, *Rebuilder, error) {
+func ofManifest(d *model.DF11, workers int,
+	c *progress.Counters) ([]model.File, *Rebuilder, error) {
 	m := d.Manifest
 	if m == nil {
 		return nil, nil, ErrNoManifest
@@ -59,7 +63,8 @@ func ofManifest(d *model.DF11, workers int, c *progress.Counters) ([]model.File,
 	var all safetensors.Headers
 	for i, f := range m.Source.Files {
 		if f.Header == "" {
-			return nil, nil, model.Invalidf(metadata.ManifestName, "no header of the original's %q", f.Path)
+			return nil, nil, model.Invalidf(metadata.ManifestName, "no header of the original's %q",
+				f.Path)
 		}
 		h, err := all.Parse([]byte(f.Header), f.Size)
 		if err != nil {
@@ -68,16 +73,19 @@ func ofManifest(d *model.DF11, workers int, c *progress.Counters) ([]model.File,
 		if f.SHA256 == "" {
 			return nil, nil, fmt.Errorf("%s: %w", f.Path, ErrNoSum)
 		}
-		files = append(files, model.File{WeightFile: plan.WeightFile{File: plan.File{Path: f.Path, Size: f.Size}, Header: h}, Index: i, SHA256: f.SHA256})
+		files = append(files,
+			model.File{WeightFile: plan.WeightFile{File: plan.File{Path: f.Path, Size: f.Size},
+				Header: h}, Index: i, SHA256: f.SHA256})
 	}
 	r := newRebuilder(d, workers, c)
 	r.placeByManifest(m, files)
 	return files, r, nil
 }
 
-// Misdescribed names the first file or module of the original that the manifest describes otherwise than it is; "" if there is none.
-// The weights may be right all the same: they are compared with the original, while decode by itself rests on the manifest.
-// otherFiles says that the sha256 of a file is another one: the model was made from another original.
+// Misdescribed names the first file or module of the original that the manifest describes otherwise
+// than it is; "" if there is none. The weights may be right all the same: they are compared with
+// the original, while decode by itself rests on the manifest. otherFiles says that the sha256 of a
+// file is another one: the model was made from another original.
 func (p Pair) Misdescribed() (what string, otherFiles bool) {
 	m := p.DF11.Manifest
 	if m == nil {

@@ -10,14 +10,16 @@ import (
 	"github.com/df11-convert/df11-convert/internal/plan"
 )
 
-// The original of a DF11 model is planned anew, to know what the model has to hold. The model's config.json states the
-// pattern dict. It does not state how the source's names became the output's, which tensors were taken for others, or which
-// file of the source was converted. Manifest and catalog have these as hints, never as evidence: whatever the plan, each
-// tensor of the source has its place in it, and its bits are compared.
+// The original of a DF11 model is planned anew, to know what the model has to hold. The model's
+// config.json states the pattern dict. It does not state how the source's names became the
+// output's, which tensors were taken for others, or which file of the source was converted.
+// Manifest and catalog have these as hints, never as evidence: whatever the plan, each tensor of
+// the source has its place in it, and its bits are compared.
 
-// OriginalOptions completes the options with which the original of d is opened: layout and dict come from d itself, and the
-// file or the pipeline's component from its manifest. A copy of the original may have its files elsewhere than the manifest
-// says, so the caller tries the options in order until the original opens.
+// OriginalOptions completes the options with which the original of d is opened: layout and dict
+// come from d itself, and the file or the pipeline's component from its manifest. A copy of the
+// original may have its files elsewhere than the manifest says, so the caller tries the options in
+// order until the original opens.
 func OriginalOptions(d *model.DF11, opt plan.Options) []plan.Options {
 	if opt.PatternDict == nil {
 		opt.PatternDict = d.Dict
@@ -35,8 +37,9 @@ func OriginalOptions(d *model.DF11, opt plan.Options) []plan.Options {
 	return []plan.Options{named, opt}
 }
 
-// sourcePlace is where the manifest says that the source's weights are, if that is not the usual place: their one file, or
-// the folder of a pipeline. A model in a folder of a pipeline is that component.
+// sourcePlace is where the manifest says that the source's weights are, if that is not the usual
+// place: their one file, or the folder of a pipeline. A model in a folder of a pipeline is that
+// component.
 func sourcePlace(d *model.DF11) (weightFile, component string) {
 	if d.Dir != "" {
 		return "", d.Dir
@@ -51,15 +54,17 @@ func sourcePlace(d *model.DF11) (weightFile, component string) {
 	if len(files) == 1 && !usual && !shard {
 		return files[0].Path, ""
 	}
-	if layout := plan.Layout(d.Layout()); dir != "." && (layout == plan.Diffusers || layout == plan.DiffusersSingle) {
+	if layout := plan.Layout(d.Layout()); dir != "." &&
+		(layout == plan.Diffusers || layout == plan.DiffusersSingle) {
 		return "", dir
 	}
 	return "", ""
 }
 
-// PlanOriginal plans the original of d. Of the plans that the catalog and the manifest suggest, it takes the one with which
-// the headers and the config of d agree best.
-func PlanOriginal(ctx context.Context, d *model.DF11, src plan.Source, opt plan.Options) (*plan.Plan, error) {
+// PlanOriginal plans the original of d. Of the plans that the catalog and the manifest suggest, it
+// takes the one with which the headers and the config of d agree best.
+func PlanOriginal(ctx context.Context, d *model.DF11, src plan.Source,
+	opt plan.Options) (*plan.Plan, error) {
 	attempts, err := candidates(ctx, d, src, opt)
 	if err != nil {
 		return nil, err
@@ -86,10 +91,12 @@ func PlanOriginal(ctx context.Context, d *model.DF11, src plan.Source, opt plan.
 	return best, nil
 }
 
-// candidates lists the options of the plans with which d may have been made, the likeliest first. A source's names may have
-// become those of a catalog entry that fits it, never of any other: a loader finds a tensor by its name. F32 that is exact
-// BF16 may be stored as such, which shows in the comparison.
-func candidates(ctx context.Context, d *model.DF11, src plan.Source, opt plan.Options) ([]plan.Options, error) {
+// candidates lists the options of the plans with which d may have been made, the likeliest first. A
+// source's names may have become those of a catalog entry that fits it, never of any other: a
+// loader finds a tensor by its name. F32 that is exact BF16 may be stored as such, which shows in
+// the comparison.
+func candidates(ctx context.Context, d *model.DF11, src plan.Source,
+	opt plan.Options) ([]plan.Options, error) {
 	if src.WeightFile != "" {
 		opt.WeightFile = src.WeightFile
 	}
@@ -114,8 +121,9 @@ func candidates(ctx context.Context, d *model.DF11, src plan.Source, opt plan.Op
 	return out, nil
 }
 
-// likelyEntries puts the entries that a source fits, best first, and "" for no entry, into the order in which they are
-// tried: first the manifest's. A model without a manifest has its source's names more often than not.
+// likelyEntries puts the entries that a source fits, best first, and "" for no entry, into the
+// order in which they are tried: first the manifest's. A model without a manifest has its source's
+// names more often than not.
 func likelyEntries(d *model.DF11, fitting []string) []string {
 	best := slices.Clone(fitting[:min(1, len(fitting))])
 	if d.Manifest == nil || d.Manifest.Plan.Entry == "" {

@@ -1,5 +1,6 @@
-// Package back turns a DF11 model back into its original: it checks what the model holds, decodes it, puts the original files
-// together again, and compares their sha256. It reads no weight of the original.
+// Package back turns a DF11 model back into its original: it checks what the model holds, decodes
+// it, puts the original files together again, and compares their sha256. It reads no weight of the
+// original.
 package back
 
 import (
@@ -24,7 +25,8 @@ import (
 // rebuildElems is how many weights are decoded at a time when a source file is written again.
 const rebuildElems = 1 << 18
 
-// A Rebuilder writes original files again from a DF11 model: their headers, and their tensors' bytes, decoded or copied.
+// A Rebuilder writes original files again from a DF11 model: their headers, and their tensors'
+// bytes, decoded or copied.
 type Rebuilder struct {
 	model    *model.DF11
 	workers  int
@@ -48,7 +50,8 @@ type place struct {
 }
 
 // NewRebuilder takes the places of all tensors from a plan's outputs.
-func NewRebuilder(d *model.DF11, outputs []*spans.Output, workers int, p *progress.Counters) *Rebuilder {
+func NewRebuilder(d *model.DF11, outputs []*spans.Output, workers int,
+	p *progress.Counters) *Rebuilder {
 	r := newRebuilder(d, workers, p)
 	for _, o := range outputs {
 		for t, u := range o.Tensors() {
@@ -65,13 +68,16 @@ func NewRebuilder(d *model.DF11, outputs []*spans.Output, workers int, p *progre
 	return r
 }
 
-// filesAtOnce is how many files of a local model are rebuilt at once at most: the hash of one is a single chain of steps, which takes
-// longer than decoding does. From a Hub it is one, since the network takes longer than both.
+// filesAtOnce is how many files of a local model are rebuilt at once at most: the hash of one is a
+// single chain of steps, which takes longer than decoding does. From a Hub it is one, since the
+// network takes longer than both.
 const filesAtOnce = 4
 
-// Run rebuilds files, each into its place in out, or into nothing if out is nil, and calls done for each that has the sha256 of the
-// original, one call at a time. A *RebuildError says that the model does not give a file back.
-func (r *Rebuilder) Run(ctx context.Context, files []model.File, out *Folder, done func(model.File) error) error {
+// Run rebuilds files, each into its place in out, or into nothing if out is nil, and calls done for
+// each that has the sha256 of the original, one call at a time. A *RebuildError says that the model
+// does not give a file back.
+func (r *Rebuilder) Run(ctx context.Context, files []model.File, out *Folder,
+	done func(model.File) error) error {
 	var size int64
 	for _, f := range files {
 		size += f.Size
@@ -229,8 +235,8 @@ func (r *rebuild) open(u *spans.Unit) (*verify.Unit, error) {
 	return opened, nil
 }
 
-// decode writes n weights of a unit in order. As many blocks as there are workers are decoded at once, while those before them are
-// written and hashed.
+// decode writes n weights of a unit in order. As many blocks as there are workers are decoded at
+// once, while those before them are written and hashed.
 func (r *rebuild) decode(ctx context.Context, u *verify.Unit, elem, n int64, w io.Writer) error {
 	bufs := make([][2][]byte, r.workers)
 	for i := range bufs {

@@ -20,8 +20,9 @@ type Pair struct {
 	Plan   *plan.Plan
 }
 
-// A Checker finds what is wrong with a DF11 model as far as no weight has to be decoded: in its structure, and in the hashes of its
-// files. An error that says that the model is wrong is a *model.InvalidError or *verify.StructureError. One goroutine uses it.
+// A Checker finds what is wrong with a DF11 model as far as no weight has to be decoded: in its
+// structure, and in the hashes of its files. An error that says that the model is wrong is a
+// *model.InvalidError or *verify.StructureError. One goroutine uses it.
 type Checker struct {
 	Pair
 	Workers int // at least 1
@@ -33,16 +34,18 @@ type Checked struct {
 	Units   int `json:"units"`      // in DF11
 	BF16    int `json:"units_bf16"` // stored unchanged
 	Tensors int `json:"tensors"`    // copied ones
-	// Beside are the files beside the weights that are neither the original's nor made by the conversion.
+	// Beside are the files beside the weights that are neither the original's nor made by the
+	// conversion.
 	Beside []OtherFile `json:"beside"`
-	// Listed files are in the manifest, without those for people; Hashed of them have the sha256 that it states.
+	// Listed files are in the manifest, without those for people; Hashed of them have the sha256
+	// that it states.
 	Listed   int      `json:"files_listed,omitempty"`
 	Hashed   int      `json:"files_hashed,omitempty"`
 	Warnings []string `json:"warnings,omitempty"`
 }
 
-// Structure checks that a loader finds the model, that every unit can be decoded, and that the model holds what the plan
-// says, no more and no less.
+// Structure checks that a loader finds the model, that every unit can be decoded, and that the
+// model holds what the plan says, no more and no less.
 func (c *Checker) Structure(ctx context.Context) error {
 	if err := c.found(); err != nil {
 		return err
@@ -75,24 +78,32 @@ func (c *Checker) Warn(format string, args ...any) {
 	c.Warnings = append(c.Warnings, fmt.Sprintf(format, args...))
 }
 
-// found checks that a loader finds the model: the official loader looks for dfloat11_config, without which it takes nothing
-// for compressed, and ComfyUI for one file.
+// found checks that a loader finds the model: the official loader looks for dfloat11_config,
+// without which it takes nothing for compressed, and ComfyUI for one file.
 func (c *Checker) found() error {
 	component := path.Dir(c.Model.Listing.Weights[0].Path)
 	switch files := c.DF11.WeightFiles(); {
 	case c.DF11.Dir != "" && c.ofPipeline() && component != c.DF11.Dir:
-		return model.Invalidf("", "the modules are in %s, a loader takes them for that component, not for %s", c.DF11.Dir, component)
-	case c.ofPipeline() && len(c.DF11.CardParts) > 0 && !slices.Contains(c.DF11.CardParts, component):
-		return model.Invalidf(model.CardName, "it loads the model as %s, but the modules are those of %s", c.DF11.CardParts[0], component)
+		return model.Invalidf("",
+			"the modules are in %s, a loader takes them for that component, not for %s", c.DF11.Dir,
+			component)
+	case c.ofPipeline() && len(c.DF11.CardParts) > 0 && !slices.Contains(c.DF11.CardParts,
+		component):
+		return model.Invalidf(model.CardName,
+			"it loads the model as %s, but the modules are those of %s", c.DF11.CardParts[0],
+			component)
 	case c.Plan.Layout == plan.ComfyUI && len(files) != 1:
-		return model.Invalidf("", "a model for ComfyUI is one .safetensors file, here are %d", len(files))
+		return model.Invalidf("", "a model for ComfyUI is one .safetensors file, here are %d",
+			len(files))
 	case c.Plan.Layout != plan.ComfyUI && c.DF11.Dict == nil:
-		return model.Invalidf("config.json", "missing: without its dfloat11_config no loader takes this for a DF11 model")
+		return model.Invalidf("config.json",
+			"missing: without its dfloat11_config no loader takes this for a DF11 model")
 	}
 	return nil
 }
 
-// openUnit checks the arrays of a unit that is stored as DF11, and warns of wrong bytes that no decoder reads.
+// openUnit checks the arrays of a unit that is stored as DF11, and warns of wrong bytes that no
+// decoder reads.
 func (c *Checker) openUnit(ctx context.Context, u *spans.Unit) error {
 	if !c.DF11.Coded(u.Path) {
 		c.BF16++

@@ -1,11 +1,12 @@
-// Package bench holds benchmarks alone: how fast this machine does each step of a conversion in memory, on generated weights. No
-// step has code here: the benchmarks call the packages that a conversion calls. .ci/speed.sh measures whole conversions.
+// Package bench holds benchmarks alone: how fast this machine does each step of a conversion in
+// memory, on generated weights. No step has code here: the benchmarks call the packages that a
+// conversion calls. .ci/speed.sh measures whole conversions.
 //
 //	go test -run '^$' -bench . -benchtime 5x ./internal/bench
 //
-// Gw/s are 10⁹ weights per second, MB/s the bytes of BF16 that they have (of any data, where none are weights). "xnaive"
-// compares with the naive loop on as many cores, which runs just before each measured run: compare machines by the other
-// figures, and versions of this program by that one.
+// Gw/s are 10⁹ weights per second, MB/s the bytes of BF16 that they have (of any data, where none
+// are weights). "xnaive" compares with the naive loop on as many cores, which runs just before each
+// measured run: compare machines by the other figures, and versions of this program by that one.
 package bench
 
 import (
@@ -32,7 +33,8 @@ func makeWeights(tb testing.TB, nBytes int64) []byte {
 	return p
 }
 
-// BenchmarkSteps measures each step, with the fastest inner loops that this processor has; -tags noasm measures those of Go.
+// BenchmarkSteps measures each step, with the fastest inner loops that this processor has; -tags
+// noasm measures those of Go.
 func BenchmarkSteps(b *testing.B) {
 	l := newLab(b, makeWeights(b, benchBytes))
 	for _, s := range l.steps() {
@@ -40,8 +42,8 @@ func BenchmarkSteps(b *testing.B) {
 	}
 }
 
-// compare measures a step beside the naive loop, on one core and on all. (The number of cores is set here, since a benchmark
-// that uses Loop runs the first number of -cpu with another one.)
+// compare measures a step beside the naive loop, on one core and on all. (The number of cores is
+// set here, since a benchmark that uses Loop runs the first number of -cpu with another one.)
 func (l *lab) compare(b *testing.B, s step) {
 	for _, cores := range slices.Compact([]int{1, runtime.GOMAXPROCS(0)}) {
 		b.Run(fmt.Sprintf("%s/cores=%d", s.name, cores), func(b *testing.B) {
@@ -51,8 +53,8 @@ func (l *lab) compare(b *testing.B, s step) {
 	}
 }
 
-// inTurns runs a step and the naive loop in turns, so that a machine that changes its speed changes it for both, and reports
-// the median of their ratios.
+// inTurns runs a step and the naive loop in turns, so that a machine that changes its speed changes
+// it for both, and reports the median of their ratios.
 func (l *lab) inTurns(b *testing.B, s step) {
 	b.SetBytes(int64(len(l.weights)))
 	var seconds, ratios []float64

@@ -32,7 +32,8 @@ type lab struct {
 	sizes   []int64
 	memory  map[string]alloc.Memory // the six tensors of the unit
 	counted *encoder.Unit
-	sink    atomic.Uint64 // takes what memory_read and sha256 compute, so that the compiler keeps them
+	// takes what memory_read and sha256 compute, so that the compiler keeps them
+	sink atomic.Uint64
 }
 
 func newLab(tb testing.TB, weights []byte) *lab {

@@ -1,5 +1,5 @@
-// Package budget says how disk and memory are shared out, before a conversion for its plan, and when it begins. It guards no
-// budget while the conversion runs.
+// Package budget says how disk and memory are shared out, before a conversion for its plan, and
+// when it begins. It guards no budget while the conversion runs.
 package budget
 
 import (
@@ -11,7 +11,8 @@ import (
 	"github.com/df11-convert/df11-convert/internal/spans"
 )
 
-// DiskError says that a conversion does not fit on the disk, and the smallest budget with which it would.
+// DiskError says that a conversion does not fit on the disk, and the smallest budget with which it
+// would.
 type DiskError struct {
 	Need, Have int64
 	Folder     string // whose disk has no more; "" where Have is a budget
@@ -20,10 +21,13 @@ type DiskError struct {
 
 func (e *DiskError) Error() string {
 	if e.Folder != "" {
-		return fmt.Sprintf("%s: %s free, at least %s needed (%s result, %s temporary): %s missing", e.Folder, human.Bytes(e.Have),
-			human.BytesUp(e.Need), human.Bytes(e.Result), human.Bytes(e.Need-e.Result), human.BytesUp(e.Need-e.Have))
+		return fmt.Sprintf("%s: %s free, at least %s needed (%s result, %s temporary): %s missing",
+			e.Folder, human.Bytes(e.Have),
+			human.BytesUp(e.Need), human.Bytes(e.Result), human.Bytes(e.Need-e.Result),
+			human.BytesUp(e.Need-e.Have))
 	}
-	return fmt.Sprintf("%s of disk is too little: at least %s are needed", human.Bytes(e.Have), human.BytesUp(e.Need))
+	return fmt.Sprintf("%s of disk is too little: at least %s are needed", human.Bytes(e.Have),
+		human.BytesUp(e.Need))
 }
 
 // Demand is what outputs need of disk and memory while source files are streamed in order.
@@ -31,12 +35,14 @@ type Demand struct {
 	arrivals []arrival
 	spooled  []*spans.Output // their source bytes wait in a spool
 	memory   int64           // for spools
-	outMin   int64           // what the largest finished file may take; 0 where none waits for its upload
+	// what the largest finished file may take; 0 where none waits for its upload
+	outMin int64
 }
 
-// NewDemand looks at the outputs of which the segments are, of a local source or another one. With wait, finished files wait for their
-// upload.
-func NewDemand(outputs []*spans.Output, segments [][]spans.Segment, local, wait bool, memory int64) *Demand {
+// NewDemand looks at the outputs of which the segments are, of a local source or another one. With
+// wait, finished files wait for their upload.
+func NewDemand(outputs []*spans.Output, segments [][]spans.Segment, local, wait bool,
+	memory int64) *Demand {
 	d := &Demand{arrivals: inFileOrder(segments, local), memory: memory}
 	for _, o := range outputs {
 		if o.Spooled(local) {
@@ -51,13 +57,14 @@ func NewDemand(outputs []*spans.Output, segments [][]spans.Segment, local, wait 
 
 // Shares is how a demand is met.
 type Shares struct {
-	Spools, Outputs int64                  // of the disk, for spools and for finished files; 0: no bound
+	// of the disk, for spools and for finished files; 0: no bound
+	Spools, Outputs int64
 	Memory          int64                  // for spools in memory
 	InMemory        map[*spans.Output]bool // outputs whose spool is memory
 }
 
-// Divide decides which spools are memory and how the disk is shared out; 0 is no bound. A disk on which the spools do not fit, with
-// as many of them in memory as there is room for, is a DiskError.
+// Divide decides which spools are memory and how the disk is shared out; 0 is no bound. A disk on
+// which the spools do not fit, with as many of them in memory as there is room for, is a DiskError.
 func (d *Demand) Divide(disk int64) (Shares, error) {
 	for _, inMemory := range d.choices() {
 		onDisk := d.onDisk(inMemory)
@@ -68,8 +75,8 @@ func (d *Demand) Divide(disk int64) (Shares, error) {
 	return Shares{}, &DiskError{Need: d.Least(), Have: disk}
 }
 
-// Least is the smallest disk that can be divided: it holds the largest finished file, if such files wait, and the spools that do not
-// fit into memory.
+// Least is the smallest disk that can be divided: it holds the largest finished file, if such files
+// wait, and the spools that do not fit into memory.
 func (d *Demand) Least() int64 {
 	least := int64(math.MaxInt64)
 	for _, inMemory := range d.choices() {
@@ -80,9 +87,10 @@ func (d *Demand) Least() int64 {
 	return least
 }
 
-// choices lists which spools may be memory, the best choice first. Small spools are, of which half of memory stays free, so that the
-// fetcher can be ahead. The remainder is not: it collects norms from every layer, so losing it to a kill would mean reading every
-// file again. Where the disk is too small for the other spools, those above some size are, fewer and fewer of them.
+// choices lists which spools may be memory, the best choice first. Small spools are, of which half
+// of memory stays free, so that the fetcher can be ahead. The remainder is not: it collects norms
+// from every layer, so losing it to a kill would mean reading every file again. Where the disk is
+// too small for the other spools, those above some size are, fewer and fewer of them.
 func (d *Demand) choices() []choice {
 	sizes := []int64{0}
 	for _, o := range d.spooled {
@@ -98,7 +106,8 @@ func (d *Demand) choices() []choice {
 	return list
 }
 
-// largestWithin finds the largest of rising sizes with which all spools up to that size never hold more than limit together.
+// largestWithin finds the largest of rising sizes with which all spools up to that size never hold
+// more than limit together.
 func (d *Demand) largestWithin(sizes []int64, limit int64) (largest int64) {
 	for _, size := range sizes {
 		if d.Peak(func(o *spans.Output) bool { return o.Size <= size }) > limit {
@@ -114,8 +123,8 @@ func (d *Demand) onDisk(inMemory choice) int64 {
 	return d.Peak(func(o *spans.Output) bool { return !inMemory(o) })
 }
 
-// share gives spools and finished files what they need at least, and half of the rest of the disk each. onDisk is what the
-// spools on disk need.
+// share gives spools and finished files what they need at least, and half of the rest of the disk
+// each. onDisk is what the spools on disk need.
 func (d *Demand) share(disk, onDisk int64, inMemory choice) Shares {
 	s := Shares{Memory: d.memory, InMemory: map[*spans.Output]bool{}}
 	for _, o := range d.spooled {

@@ -24,8 +24,9 @@ func TestPeakCopies(t *testing.T) {
 	}
 }
 
-// TestDivide: half of what is to spare goes to each side of the disk; where the disk is too small, spools are memory; where
-// that is too small as well, the run is refused. The largest output may take 5.5 MiB.
+// TestDivide: half of what is to spare goes to each side of the disk; where the disk is too small,
+// spools are memory; where that is too small as well, the run is refused. The largest output may
+// take 5.5 MiB.
 func TestDivide(t *testing.T) {
 	for _, tc := range []struct {
 		name         string
@@ -59,7 +60,8 @@ func TestDivide(t *testing.T) {
 	if got, err := NewDemand(outputs, segments, false, true, 3*mb).Divide(20 * mb); err != nil || got.InMemory[outputs[2]] {
 		t.Errorf("an output without a unit is open until the end, but a kill loses its spool: %+v %v", got, err)
 	}
-	for memory, least := range map[int64]int64{0: 12*mb + 2*quarter, 4 * mb: 8*mb + 2*quarter} { // all spools are open at once
+	// all spools are open at once
+	for memory, least := range map[int64]int64{0: 12*mb + 2*quarter, 4 * mb: 8*mb + 2*quarter} {
 		tooSmall := (*DiskError)(nil)
 		if _, err := NewDemand(outputs, segments, false, true, memory).Divide(8 * mb); !errors.As(err, &tooSmall) || tooSmall.Need != least {
 			t.Error(err)
@@ -83,7 +85,8 @@ const (
 	quarter = mb / 4
 )
 
-// nested makes outputs of these sizes, each of which begins inside the one before it: all are open at once.
+// nested makes outputs of these sizes, each of which begins inside the one before it: all are open
+// at once.
 func nested(sizes ...int64) ([]*spans.Output, [][]spans.Segment) {
 	var outputs []*spans.Output
 	var first, last []spans.Segment

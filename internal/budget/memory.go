@@ -15,15 +15,19 @@ const Uploads = 2
 // LeastMemory is the smallest memory budget.
 const LeastMemory = 64 << 20
 
-// The memory table: what each part of the program takes. A budget is divided by these figures, and Bound adds them up.
+// The memory table: what each part of the program takes. A budget is divided by these figures, and
+// Bound adds them up.
 const (
-	baseMemory   = 44 << 20 // all that does not grow with the workers: the program, stacks, headers, garbage
-	outsideHeap  = 16 << 20 // the share of baseMemory that the collector does not see
-	workerMemory = 9 << 20  // buffers of encoder and verifier, and blocks read ahead from a local file
+	// all that does not grow with the workers: the program, stacks, headers, garbage
+	baseMemory  = 44 << 20
+	outsideHeap = 16 << 20 // the share of baseMemory that the collector does not see
+	// buffers of encoder and verifier, and blocks read ahead from a local file
+	workerMemory = 9 << 20
 	uploadMemory = 8 << 20
 
-	// A counter keeps 1 KiB for every 256 KiB of weights. A tensor is held in a header, the plan and its spans, an output in the
-	// plan, its task, the ledger and the manifest: these two were measured with 10,000 outputs.
+	// A counter keeps 1 KiB for every 256 KiB of weights. A tensor is held in a header, the plan
+	// and its spans, an output in the plan, its task, the ledger and the manifest: these two were
+	// measured with 10,000 outputs.
 	weightsPerCount = 256
 	tensorMemory    = 1200
 	outputMemory    = 5 << 10
@@ -40,7 +44,8 @@ const (
 	maxPieces     = 96 << 20
 )
 
-// Memory is the memory of the program, shared out. Zero shares mean the defaults of those who take them.
+// Memory is the memory of the program, shared out. Zero shares mean the defaults of those who take
+// them.
 type Memory struct {
 	Budget  int64 // for all together; 0: no bound
 	Workers int
@@ -49,12 +54,13 @@ type Memory struct {
 	Pieces  int64 // of outputs that are read back from a Hub; 0: 96 MiB
 	GPU     int64 // the most that a GPU may take of the host's memory
 
-	RangeBytes, AheadBytes int64 // of each Hub client: what it asks for at a time, and what it fetches ahead
+	// of each Hub client: what it asks for at a time, and what it fetches ahead
+	RangeBytes, AheadBytes int64
 }
 
-// ForConversion divides a budget of at least LeastMemory for a conversion; 0 is no budget. Workers come first, as many as the
-// budget can hold, then uploads and transfers. Spools, which lie outside the heap, get three quarters of the rest; garbage and
-// tables get the last quarter.
+// ForConversion divides a budget of at least LeastMemory for a conversion; 0 is no budget. Workers
+// come first, as many as the budget can hold, then uploads and transfers. Spools, which lie outside
+// the heap, get three quarters of the rest; garbage and tables get the last quarter.
 func ForConversion(budget int64, workers int) Memory {
 	m := Memory{Budget: budget, Workers: max(1, workers), Spools: defaultSpools}
 	m.divideTransfers(budget)
@@ -72,7 +78,8 @@ func ForConversion(budget int64, workers int) Memory {
 	return m
 }
 
-// ForReading divides a budget for a command that makes no spools: the heap gets their share. There may be two Hub clients.
+// ForReading divides a budget for a command that makes no spools: the heap gets their share. There
+// may be two Hub clients.
 func ForReading(budget int64, workers int) Memory {
 	m := ForConversion(budget, workers)
 	if budget > 0 {
@@ -83,7 +90,8 @@ func ForReading(budget int64, workers int) Memory {
 	return m
 }
 
-// BesideGPU takes n bytes of the host's memory for a GPU from the spools, or from the heap of a command without spools.
+// BesideGPU takes n bytes of the host's memory for a GPU from the spools, or from the heap of a
+// command without spools.
 func (m Memory) BesideGPU(n int64) Memory {
 	switch {
 	case m.Budget == 0:
@@ -95,7 +103,8 @@ func (m Memory) BesideGPU(n int64) Memory {
 	return m
 }
 
-// divideTransfers divides a budget over the ranges that a Hub client fetches ahead. Without one they have the client's own sizes.
+// divideTransfers divides a budget over the ranges that a Hub client fetches ahead. Without one
+// they have the client's own sizes.
 func (m *Memory) divideTransfers(budget int64) {
 	if m.RangeBytes, m.AheadBytes = hub.DefaultRangeBytes, hub.RangesAhead*hub.DefaultRangeBytes; budget > 0 {
 		m.AheadBytes = transferMemory(budget)
@@ -104,12 +113,14 @@ func (m *Memory) divideTransfers(budget int64) {
 	}
 }
 
-// transferMemory is the budget's share for bytes that are fetched ahead. More than what the client takes by itself is not faster.
+// transferMemory is the budget's share for bytes that are fetched ahead. More than what the client
+// takes by itself is not faster.
 func transferMemory(budget int64) int64 {
 	return min(budget/transferShare, hub.RangesAhead*hub.DefaultRangeBytes)
 }
 
-// collected is what n bytes of ranges take: the collector is late by a quarter as well, as measured.
+// collected is what n bytes of ranges take: the collector is late by a quarter as well, as
+// measured.
 func collected(n int64) int64 { return n * 5 / 4 }
 
 // buffers is the memory that depends on nothing but the number of workers.
@@ -117,8 +128,8 @@ func (m Memory) buffers() int64 {
 	return baseMemory + int64(m.Workers)*workerMemory + Uploads*uploadMemory
 }
 
-// Bound is the most memory that converting the model takes, of which spools take a given number of bytes; counted is how many
-// bytes of weights are counted at once.
+// Bound is the most memory that converting the model takes, of which spools take a given number of
+// bytes; counted is how many bytes of weights are counted at once.
 func (m Memory) Bound(of *model.Model, p *plan.Plan, spools, counted int64) int64 {
 	n := m.buffers() + spools + counted/weightsPerCount
 	n += 2 * tables(of, p) // garbage may grow to as much again
@@ -138,18 +149,22 @@ func largestSource(m *model.Model) (largest int64) {
 	return largest
 }
 
-// MemoryError says that a memory budget is too small for the tables of a model with very many tensors.
+// MemoryError says that a memory budget is too small for the tables of a model with very many
+// tensors.
 type MemoryError struct {
 	Need, Have       int64
 	Tensors, Outputs int
 }
 
 func (e *MemoryError) Error() string {
-	return fmt.Sprintf("%s of memory is too little for a model of %s tensors, converted to %s files: at least %s are needed",
-		human.Bytes(e.Have), human.Grouped(int64(e.Tensors)), human.Grouped(int64(e.Outputs)), human.BytesUp(e.Need))
+	return fmt.Sprintf(
+		"%s of memory is too little for a model of %s tensors, converted to %s files: at least %s are needed",
+		human.Bytes(e.Have), human.Grouped(int64(e.Tensors)), human.Grouped(int64(e.Outputs)),
+		human.BytesUp(e.Need))
 }
 
-// Check refuses a budget that cannot hold what is known of every tensor and output, with a MemoryError.
+// Check refuses a budget that cannot hold what is known of every tensor and output, with a
+// MemoryError.
 func (m Memory) Check(of *model.Model, p *plan.Plan) error {
 	need := baseMemory + tables(of, p)
 	if m.Budget == 0 || m.Budget >= need {

@@ -8,7 +8,8 @@ import (
 	"github.com/df11-convert/df11-convert/internal/safetensors"
 )
 
-// TestForConversion: workers first, then uploads and transfers; spools get most of the rest, outside the heap.
+// TestForConversion: workers first, then uploads and transfers; spools get most of the rest,
+// outside the heap.
 func TestForConversion(t *testing.T) {
 	for _, c := range []struct {
 		budget        int64
@@ -33,8 +34,8 @@ func TestForConversion(t *testing.T) {
 	}
 }
 
-// TestForReading: commands that only read give the collector all that a conversion would keep for spools, and their clients
-// less than half each.
+// TestForReading: commands that only read give the collector all that a conversion would keep for
+// spools, and their clients less than half each.
 func TestForReading(t *testing.T) {
 	m := ForReading(256<<20, 64)
 	if m.Workers != 23 || m.Heap != 240<<20 || m.Spools != 0 || m.AheadBytes != 28<<20 {
@@ -45,7 +46,8 @@ func TestForReading(t *testing.T) {
 	}
 }
 
-// TestMemoryBesideGPU: what a GPU takes of the host's memory, half of the spools' share at most, others do without.
+// TestMemoryBesideGPU: what a GPU takes of the host's memory, half of the spools' share at most,
+// others do without.
 func TestMemoryBesideGPU(t *testing.T) {
 	for _, budget := range []int64{64 << 20, 256 << 20, 2 << 30, 64 << 30} {
 		convert := ForConversion(budget, 2)
@@ -78,8 +80,8 @@ func TestTransfers(t *testing.T) {
 	}
 }
 
-// TestBoundHoldsWhatIsShared: a plan promises no less than the run divides, and no more than the budget; the ranges that are
-// fetched ahead of a Hub's file take no more than the file has.
+// TestBoundHoldsWhatIsShared: a plan promises no less than the run divides, and no more than the
+// budget; the ranges that are fetched ahead of a Hub's file take no more than the file has.
 func TestBoundHoldsWhatIsShared(t *testing.T) {
 	m := func(local bool, sizes ...int64) *model.Model {
 		of := &model.Model{Local: local}

@@ -10,17 +10,20 @@ import (
 	"github.com/df11-convert/df11-convert/internal/spans"
 )
 
-// Needs is what a conversion takes: transfers as far as the size of the output is known, and bounds of disk and memory.
+// Needs is what a conversion takes: transfers as far as the size of the output is known, and bounds
+// of disk and memory.
 type Needs struct {
-	// Download and Upload are bytes that cross the network: Download is 0 for a local source, Upload supposes a push.
+	// Download and Upload are bytes that cross the network: Download is 0 for a local source,
+	// Upload supposes a push.
 	Download int64 `json:"download_bytes"`
 	Upload   int64 `json:"upload_bytes"`
-	// Disk bounds a conversion into a folder, with the folder's files, and DiskPush one with --push alone, if the Hub copies no
-	// file from repo to repo by itself. Both take the sizes of finished files from the estimate.
+	// Disk bounds a conversion into a folder, with the folder's files, and DiskPush one with --push
+	// alone, if the Hub copies no file from repo to repo by itself. Both take the sizes of finished
+	// files from the estimate.
 	Disk     int64 `json:"disk_bytes"`
 	DiskPush int64 `json:"disk_push_bytes"`
-	// DiskLeast and DiskFolderLeast are the smallest --disk that works with --push alone, and into a folder, whose own files do
-	// not count.
+	// DiskLeast and DiskFolderLeast are the smallest --disk that works with --push alone, and into
+	// a folder, whose own files do not count.
 	DiskLeast       int64 `json:"disk_least_bytes"`
 	DiskFolderLeast int64 `json:"disk_folder_least_bytes"`
 	// Memory bounds buffers, tables and spools in memory.
@@ -37,8 +40,9 @@ type Budget struct {
 // CommitFiles is how many files one commit brings at most.
 const CommitFiles = 50
 
-// FindNeeds bounds what converting m takes within a budget. A disk that nothing fits on is a DiskError beside the needs with
-// the least disk that works; a memory that cannot hold the model's tables is a MemoryError, without needs.
+// FindNeeds bounds what converting m takes within a budget. A disk that nothing fits on is a
+// DiskError beside the needs with the least disk that works; a memory that cannot hold the model's
+// tables is a MemoryError, without needs.
 func FindNeeds(m *model.Model, p *plan.Plan, e *estimate.Estimate, b Budget) (Needs, error) {
 	if err := b.Memory.Check(m, p); err != nil {
 		return Needs{}, err
@@ -56,7 +60,8 @@ func FindNeeds(m *model.Model, p *plan.Plan, e *estimate.Estimate, b Budget) (Ne
 		n.DiskPush = max(n.DiskPush, PeakCopies(p, b.Disk, Uploads))
 		n.DiskLeast = max(n.DiskLeast, PeakCopies(p, 0, 1))
 	}
-	n.Memory = b.Memory.Bound(m, p, max(folder.memory, push.memory), max(folder.unfinished, largest(outputs, 1, (*spans.Output).MaxBytes)))
+	n.Memory = b.Memory.Bound(m, p, max(folder.memory, push.memory),
+		max(folder.unfinished, largest(outputs, 1, (*spans.Output).MaxBytes)))
 	least := n.DiskFolderLeast
 	if !b.Part.Whole() {
 		least = n.DiskLeast // parts are published
@@ -67,22 +72,25 @@ func FindNeeds(m *model.Model, p *plan.Plan, e *estimate.Estimate, b Budget) (Ne
 	return n, nil
 }
 
-// holding bounds what outputs take on their way: their spools, and their files if these wait for an upload.
+// holding bounds what outputs take on their way: their spools, and their files if these wait for an
+// upload.
 type holding struct {
 	disk, memory int64
 	least        int64 // the smallest disk budget that works
 	unfinished   int64 // of all spools that are filled at once
 }
 
-// held bounds what outputs on their way take within the budget: their spools, and their finished files if sizes gives these. A
-// budget that is too small counts as the least that works.
+// held bounds what outputs on their way take within the budget: their spools, and their finished
+// files if sizes gives these. A budget that is too small counts as the least that works.
 func (b Budget) held(m *model.Model, outputs []*spans.Output, sizes []int64) (h holding) {
-	d := NewDemand(outputs, spans.Segments(outputs, len(m.Listing.Weights)), m.Local, sizes != nil, b.Memory.Spools)
+	d := NewDemand(outputs, spans.Segments(outputs, len(m.Listing.Weights)), m.Local, sizes != nil,
+		b.Memory.Spools)
 	h.unfinished = d.Peak(all)
 	h.disk = d.spoolBound()
 	h.memory = min(h.disk, d.memory)
 	if sizes != nil {
-		h.disk += largest(outputs, Uploads+filesBeside, func(o *spans.Output) int64 { return sizes[o.Index] })
+		h.disk += largest(outputs, Uploads+filesBeside,
+			func(o *spans.Output) int64 { return sizes[o.Index] })
 	}
 	h.least = d.Least()
 	if h.disk = max(h.disk, h.least); b.Disk > 0 {
@@ -91,10 +99,12 @@ func (b Budget) held(m *model.Model, outputs []*spans.Output, sizes []int64) (h 
 	return h
 }
 
-// spoolBound is the most that spools hold at once: those that are being filled, and full ones of outputs on their way.
+// spoolBound is the most that spools hold at once: those that are being filled, and full ones of
+// outputs on their way.
 func (d *Demand) spoolBound() int64 {
 	size := func(o *spans.Output) int64 { return o.Size }
-	return min(d.Peak(all)+largest(d.spooled, spoolsBeside, size), largest(d.spooled, len(d.spooled), size))
+	return min(d.Peak(all)+largest(d.spooled, spoolsBeside, size),
+		largest(d.spooled, len(d.spooled), size))
 }
 
 // largest adds up the largest n sizes.
@@ -110,11 +120,12 @@ func largest[T any](of []T, n int, size func(T) int64) (sum int64) {
 	return sum
 }
 
-// CarriedFiles lists what the result takes over as it is: small files, and the other components of a pipeline.
+// CarriedFiles lists what the result takes over as it is: small files, and the other components of
+// a pipeline.
 func CarriedFiles(p *plan.Plan) []plan.File { return slices.Concat(p.Copied, p.Components) }
 
-// PeakCopies is the most that files that are carried over take of the disk at once, n of them on their way, if the Hub
-// copies none of them by itself. A limit of 0 is none.
+// PeakCopies is the most that files that are carried over take of the disk at once, n of them on
+// their way, if the Hub copies none of them by itself. A limit of 0 is none.
 func PeakCopies(p *plan.Plan, limit int64, n int) int64 {
 	peak := largest(CarriedFiles(p), n, func(f plan.File) int64 { return f.Size })
 	if limit > 0 {

@@ -6,7 +6,8 @@ import (
 	"testing"
 )
 
-// TestSpoolsKeepTheBound: however far the fetcher is ahead of a slow conversion, the spools take no more than a plan says.
+// TestSpoolsKeepTheBound: however far the fetcher is ahead of a slow conversion, the spools take no
+// more than a plan says.
 func TestSpoolsKeepTheBound(t *testing.T) {
 	rng := rand.New(rand.NewPCG(13, 14))
 	for range 300 {
@@ -40,8 +41,8 @@ func TestSpoolsKeepTheBound(t *testing.T) {
 	}
 }
 
-// TestLeastDiskIsTheLeast: with the budget that plans and errors name a conversion can be laid out, with a byte less it cannot,
-// and that error names the same budget.
+// TestLeastDiskIsTheLeast: with the budget that plans and errors name a conversion can be laid out,
+// with a byte less it cannot, and that error names the same budget.
 func TestLeastDiskIsTheLeast(t *testing.T) {
 	rng := rand.New(rand.NewPCG(11, 12))
 	for range 300 {

@@ -7,8 +7,8 @@ import (
 	"github.com/df11-convert/df11-convert/internal/describe"
 )
 
-// bias is the exponent bias of BF16: exponent e stands for values from 2^(e-bias) on. Exponent 0 stands for zeros and
-// subnormals.
+// bias is the exponent bias of BF16: exponent e stands for values from 2^(e-bias) on. Exponent 0
+// stands for zeros and subnormals.
 const bias = 127
 
 // column is a place on the axis of exponents. Label is empty if it is one exponent's.
@@ -17,8 +17,9 @@ type column struct {
 	label       string
 }
 
-// axis lists the columns of the chart by exponent: one for each exponent around the most frequent one that at least one weight in
-// 100,000 has, and one for all that lie below them, zeros included, and one for all above. So a few odd weights cannot empty a chart.
+// axis lists the columns of the chart by exponent: one for each exponent around the most frequent
+// one that at least one weight in 100,000 has, and one for all that lie below them, zeros included,
+// and one for all above. So a few odd weights cannot empty a chart.
 func axis(h *describe.Histogram) (list []column) {
 	best := 1
 	for e := 2; e < len(h); e++ {
@@ -66,8 +67,8 @@ func (c column) String() string {
 	return power(c.first-bias) + " to " + power(c.last-bias)
 }
 
-// labeled reports whether a column gets a label: if it is no single exponent, and at powers that are multiples of every, unless it
-// would touch one of those.
+// labeled reports whether a column gets a label: if it is no single exponent, and at powers that
+// are multiples of every, unless it would touch one of those.
 func labeled(axis []column, i, every int) bool {
 	near := func(j int) bool { return axis[j].label != "" && max(i-j, j-i) <= every/2 }
 	return axis[i].label != "" || (axis[i].first-bias)%every == 0 && !near(0) && !near(len(axis)-1)
@@ -76,4 +77,5 @@ func labeled(axis []column, i, every int) bool {
 // power writes a power of 2.
 func power(exponent int) string { return "2" + superscript.Replace(strconv.Itoa(exponent)) }
 
-var superscript = strings.NewReplacer("-", "⁻", "0", "⁰", "1", "¹", "2", "²", "3", "³", "4", "⁴", "5", "⁵", "6", "⁶", "7", "⁷", "8", "⁸", "9", "⁹")
+var superscript = strings.NewReplacer("-", "⁻", "0", "⁰", "1", "¹", "2", "²", "3", "³", "4", "⁴",
+	"5", "⁵", "6", "⁶", "7", "⁷", "8", "⁸", "9", "⁹")

@@ -13,8 +13,8 @@ type band struct {
 	color, text color.NRGBA
 }
 
-// before are the bands of the model in BF16. The bytes that are the same before and after come first, so that the eye sees
-// only the exponents shrink.
+// before are the bands of the model in BF16. The bytes that are the same before and after come
+// first, so that the eye sees only the exponents shrink.
 func before(r *describe.Report) []band {
 	return []band{
 		{describe.Part{Name: "sign and mantissa", Bytes: r.Weights}, silver, dark},
@@ -26,7 +26,8 @@ func before(r *describe.Report) []band {
 // after are the bands of the model in DF11.
 func after(r *describe.Report) []band {
 	p := r.Parts.List()
-	return []band{{p[0], silver, dark}, {p[1], teal, white}, {p[2], orange, dark}, {p[3], slate, dark}}
+	return []band{{p[0], silver, dark}, {p[1], teal, white}, {p[2], orange, dark},
+		{p[3], slate, dark}}
 }
 
 // share writes part of whole in percent.

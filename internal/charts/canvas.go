@@ -12,8 +12,9 @@ import (
 	"sync"
 )
 
-// The letters of the Go fonts are embedded as a picture and a list, so that pictures come out the same on every machine.
-// TestGlyphs compares both with the fonts and, with -update, draws them anew.
+// The letters of the Go fonts are embedded as a picture and a list, so that pictures come out the
+// same on every machine. TestGlyphs compares both with the fonts and, with -update, draws them
+// anew.
 //
 //go:embed glyphs.png
 var glyphImage []byte
@@ -27,7 +28,8 @@ type letter struct {
 	r    rune
 }
 
-// glyph says where a letter is in the atlas, where its box lies from the pen, and how far the pen moves.
+// glyph says where a letter is in the atlas, where its box lies from the pen, and how far the pen
+// moves.
 type glyph struct {
 	from    image.Rectangle
 	at      image.Point
@@ -55,7 +57,8 @@ var loadAtlas = sync.OnceValues(func() (*atlas, error) {
 		var l letter
 		var g glyph
 		var x, y, w, h int
-		if _, err := fmt.Sscan(line, &l.face, &l.r, &x, &y, &w, &h, &g.at.X, &g.at.Y, &g.advance); err != nil {
+		if _, err := fmt.Sscan(line, &l.face, &l.r, &x, &y, &w, &h, &g.at.X, &g.at.Y,
+			&g.advance); err != nil {
 			return nil, fmt.Errorf("read glyphs: %w", err)
 		}
 		g.from = image.Rect(x, y, x+w, y+h)
@@ -88,8 +91,11 @@ func (c *canvas) blend(x, y int, col color.NRGBA, alpha int) {
 	p := c.img.Pix[i : i+4 : i+4]
 	below := int(p[3]) * (255 - alpha) // what is left of the pixel's own alpha, times 255
 	whole := 255*alpha + below
-	mix := func(old, new uint8) uint8 { return uint8((int(new)*255*alpha + int(old)*below + whole/2) / whole) }
-	p[0], p[1], p[2], p[3] = mix(p[0], col.R), mix(p[1], col.G), mix(p[2], col.B), uint8((whole+127)/255)
+	mix := func(old, new uint8) uint8 {
+		return uint8((int(new)*255*alpha + int(old)*below + whole/2) / whole)
+	}
+	p[0], p[1], p[2], p[3] = mix(p[0], col.R), mix(p[1], col.G), mix(p[2],
+		col.B), uint8((whole+127)/255)
 }
 
 func (c *canvas) rect(col color.NRGBA, x, y, w, h int) {
@@ -99,7 +105,8 @@ func (c *canvas) rect(col color.NRGBA, x, y, w, h int) {
 // edge is a horizontal line.
 type edge struct{ left, right, y int }
 
-// trapezoid fills the area between two edges. Its slanting sides are smoothed in sixteenths of a pixel.
+// trapezoid fills the area between two edges. Its slanting sides are smoothed in sixteenths of a
+// pixel.
 func (c *canvas) trapezoid(col color.NRGBA, alpha int, top, bottom edge) {
 	const sub = 16
 	h, y := bottom.y-top.y, top.y

@@ -66,7 +66,8 @@ func html(t *testing.T, r *describe.Report) string {
 	return string(b)
 }
 
-// TestFewZerosKeepTheAxis: zeros, subnormals and lone exponents far away take a column each, not the axis up to them.
+// TestFewZerosKeepTheAxis: zeros, subnormals and lone exponents far away take a column each, not
+// the axis up to them.
 func TestFewZerosKeepTheAxis(t *testing.T) {
 	columns := func(r *describe.Report) int { return strings.Count(html(t, r), `<th scope="row">`) }
 	whole := columns(report("m"))

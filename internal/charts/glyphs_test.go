@@ -17,7 +17,8 @@ import (
 	"golang.org/x/image/math/fixed"
 )
 
-// faces are the fonts that pictures use: the Go fonts (BSD license, golang.org/x/image/font/gofont).
+// faces are the fonts that pictures use: the Go fonts (BSD license,
+// golang.org/x/image/font/gofont).
 var faces = []struct {
 	name string
 	ttf  []byte

@@ -1,5 +1,6 @@
-// Package charts shows what is known of a DF11 model: as the picture of a model card, and as a page with the same picture and tables.
-// It measures nothing; the same report gives the same bytes on every machine.
+// Package charts shows what is known of a DF11 model: as the picture of a model card, and as a page
+// with the same picture and tables. It measures nothing; the same report gives the same bytes on
+// every machine.
 package charts
 
 import (
@@ -23,7 +24,8 @@ var (
 	style template.CSS
 )
 
-// HTML returns the report as one page without references to anything outside. The report must be finished.
+// HTML returns the report as one page without references to anything outside. The report must be
+// finished.
 func HTML(r *describe.Report, version string) ([]byte, error) {
 	picture, err := PNG(r)
 	if err != nil {
@@ -33,14 +35,16 @@ func HTML(r *describe.Report, version string) ([]byte, error) {
 	var b bytes.Buffer
 	err = t.Execute(&b, map[string]any{
 		"Report": r, "Version": version, "Style": style, "Exponents": exponentRows(r),
-		"GPUs":    gpus.Fits(r.BF16Bytes, r.DF11Bytes, r.LargestModule),
-		"Picture": template.URL("data:image/png;base64," + base64.StdEncoding.EncodeToString(picture)),
+		"GPUs": gpus.Fits(r.BF16Bytes, r.DF11Bytes, r.LargestModule),
+		"Picture": template.URL(
+			"data:image/png;base64," + base64.StdEncoding.EncodeToString(picture)),
 	})
 	return b.Bytes(), err
 }
 
-// exponentRow is what the page says of an exponent, or of all at an end of the axis: how many weights have it, and how many bits
-// its codes take on average over the modules, by weights; 0 if no module has a code for it.
+// exponentRow is what the page says of an exponent, or of all at an end of the axis: how many
+// weights have it, and how many bits its codes take on average over the modules, by weights; 0 if
+// no module has a code for it.
 type exponentRow struct {
 	Name    string
 	Weights int64
@@ -51,7 +55,8 @@ func exponentRows(r *describe.Report) (rows []exponentRow) {
 	var weights, bits [256]float64
 	for _, u := range r.Units {
 		for _, c := range u.Codes {
-			n := 1 + float64(u.Histogram[c.Exponent]) // a code counts even if no weight that was read has it
+			// a code counts even if no weight that was read has it
+			n := 1 + float64(u.Histogram[c.Exponent])
 			weights[c.Exponent] += n
 			bits[c.Exponent] += n * float64(c.Bits)
 		}

@@ -13,7 +13,8 @@ import (
 	"github.com/df11-convert/df11-convert/internal/human"
 )
 
-// Colors of the picture. It has no background, so that it suits light and dark pages: grays and hues are of middle lightness.
+// Colors of the picture. It has no background, so that it suits light and dark pages: grays and
+// hues are of middle lightness.
 var (
 	gray   = color.NRGBA{0x76, 0x80, 0x8b, 255}
 	faint  = color.NRGBA{0x76, 0x80, 0x8b, 90}
@@ -33,8 +34,9 @@ const (
 	inner         = pictureWidth - 2*margin
 )
 
-// PNG draws the picture of a model card: both sizes as bars, and the exponents that make the difference. It names no model, so that
-// the same weights give the same picture wherever they come from. The report must be finished.
+// PNG draws the picture of a model card: both sizes as bars, and the exponents that make the
+// difference. It names no model, so that the same weights give the same picture wherever they come
+// from. The report must be finished.
 func PNG(r *describe.Report) ([]byte, error) {
 	c, err := newCanvas(pictureWidth, pictureHeight)
 	if err != nil {
@@ -42,13 +44,16 @@ func PNG(r *describe.Report) ([]byte, error) {
 	}
 	part := share(r.DF11Bytes, r.BF16Bytes)
 	c.text("title", gray, margin, 92, "The same weights in "+part+" of the space")
-	c.text("lead", gray, margin, 138, human.Bytes(r.BF16Bytes)+" in BF16 → "+human.Bytes(r.DF11Bytes)+" in DF11, bit for bit the same")
+	c.text("lead", gray, margin, 138,
+		human.Bytes(r.BF16Bytes)+" in BF16 → "+human.Bytes(
+			r.DF11Bytes)+" in DF11, bit for bit the same")
 	c.anatomy(r)
 	if r.Histogram.Total() > 0 {
 		c.histogram(r)
 	}
 	var b bytes.Buffer
-	e := png.Encoder{CompressionLevel: png.BestSpeed} // two thirds of the time for 5 % more bytes: a conversion waits for it
+	// two thirds of the time for 5 % more bytes: a conversion waits for it
+	e := png.Encoder{CompressionLevel: png.BestSpeed}
 	err = e.Encode(&b, c.img)
 	return b.Bytes(), err
 }
@@ -59,7 +64,8 @@ func (c *canvas) anatomy(r *describe.Report) {
 	before, after := before(r), after(r)
 	whole := max(r.BF16Bytes, r.DF11Bytes)
 	first, second := edges(before, whole), edges(after, whole)
-	c.trapezoid(teal, 60, edge{first[1], first[2], y + height}, edge{second[1], second[2], y + height + gap})
+	c.trapezoid(teal, 60, edge{first[1], first[2], y + height},
+		edge{second[1], second[2], y + height + gap})
 	c.bands("BF16", before, first, y, height)
 	c.bands("DF11", after, second, y+height+gap, height)
 	end := second[len(second)-1]
@@ -94,7 +100,8 @@ func edges(bands []band, whole int64) []int {
 	return at
 }
 
-// bands draws the bands of a bar, with their names where there is room. The bar's own name comes first.
+// bands draws the bands of a bar, with their names where there is room. The bar's own name comes
+// first.
 func (c *canvas) bands(name string, bands []band, at []int, y, height int) {
 	for i, b := range bands {
 		c.rect(b.color, at[i], y, at[i+1]-at[i], height)
@@ -112,7 +119,8 @@ func (c *canvas) bands(name string, bands []band, at []int, y, height int) {
 	}
 }
 
-// histogram draws the share of the weights that each exponent has. All heights are whole numbers of pixels.
+// histogram draws the share of the weights that each exponent has. All heights are whole numbers of
+// pixels.
 func (c *canvas) histogram(r *describe.Report) {
 	const top, base = 438, 586
 	columns := axis(&r.Histogram)
@@ -133,7 +141,8 @@ func (c *canvas) histogram(r *describe.Report) {
 		}
 		c.rect(teal, x0+pad, base-h, x1-x0-2*pad, h)
 		permille := (count*1000 + total/2) / total
-		if label := fmt.Sprintf("%d.%d %%", permille/10, permille%10); permille >= 10 && c.width("small", label) < x1-x0+8 && base-h-6 > top-20 {
+		if label := fmt.Sprintf("%d.%d %%", permille/10, permille%10); permille >= 10 &&
+			c.width("small", label) < x1-x0+8 && base-h-6 > top-20 {
 			c.text("small", gray, (x0+x1-c.width("small", label))/2, base-h-7, label)
 		}
 		switch {
@@ -147,7 +156,8 @@ func (c *canvas) histogram(r *describe.Report) {
 	if slices.ContainsFunc(columns, func(x column) bool { return x.label != "" }) {
 		c.text("small", gray, margin, base+46, "< and >: all exponents below and above")
 	}
-	note := fmt.Sprintf("entropy %.2f bits, Huffman code %.2f bits, instead of 8", r.Entropy, r.CodeBits)
+	note := fmt.Sprintf("entropy %.2f bits, Huffman code %.2f bits, instead of 8", r.Entropy,
+		r.CodeBits)
 	if r.CodeBits > 0 {
 		c.text("text", gray, margin+inner-c.width("text", note), top-34, note)
 	}

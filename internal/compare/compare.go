@@ -1,5 +1,5 @@
-// Package compare compares outputs with their source, bit for bit, from the bytes as they are stored. It fetches no source and
-// makes no output.
+// Package compare compares outputs with their source, bit for bit, from the bytes as they are
+// stored. It fetches no source and makes no output.
 package compare
 
 import (
@@ -29,16 +29,19 @@ type Comparer struct {
 	Workers int
 	GPU     GPU  // nil: none
 	Strict  bool // for our own output: bytes that decoding never reads must be right too
-	// NearDir takes copies of remote units, so that the CPU and the GPU fetch them only once; nil if what is stored is on this machine.
+	// NearDir takes copies of remote units, so that the CPU and the GPU fetch them only once; nil
+	// if what is stored is on this machine.
 	NearDir  *os.Root
 	Progress *progress.Counters
 }
 
-// Output compares all that is stored of an output with its source, in the order of its spool: all 16 bits of every weight of its
-// units, every byte of its copied tensors, and its aliases with what stands for them. It ends with the first difference: a
-// *verify.MismatchError, *TensorError or *AliasError; a *verify.StructureError or *model.InvalidError if there is nothing to
-// compare. gpu tells for each unit whether a GPU has compared it as well.
-func (c *Comparer) Output(ctx context.Context, o *spans.Output, stored Stored, source io.ReaderAt) (gpu []bool, err error) {
+// Output compares all that is stored of an output with its source, in the order of its spool: all
+// 16 bits of every weight of its units, every byte of its copied tensors, and its aliases with what
+// stands for them. It ends with the first difference: a *verify.MismatchError, *TensorError or
+// *AliasError; a *verify.StructureError or *model.InvalidError if there is nothing to compare. gpu
+// tells for each unit whether a GPU has compared it as well.
+func (c *Comparer) Output(ctx context.Context, o *spans.Output, stored Stored,
+	source io.ReaderAt) (gpu []bool, err error) {
 	gpu = make([]bool, len(o.Units))
 	for i, u := range o.Units {
 		if gpu[i], err = c.unit(ctx, u, stored, source); err != nil {
@@ -58,7 +61,8 @@ func (c *Comparer) Output(ctx context.Context, o *spans.Output, stored Stored, s
 	return gpu, nil
 }
 
-// TensorError names the first element of a tensor which is stored unchanged that differs from the source.
+// TensorError names the first element of a tensor which is stored unchanged that differs from the
+// source.
 type TensorError struct {
 	Tensor    string
 	Elem      int64
@@ -66,11 +70,13 @@ type TensorError struct {
 }
 
 func (e *TensorError) Error() string {
-	return fmt.Sprintf("tensor %s, element %d: stored %s, source has %s", e.Tensor, e.Elem, e.Got, e.Want)
+	return fmt.Sprintf("tensor %s, element %d: stored %s, source has %s", e.Tensor, e.Elem, e.Got,
+		e.Want)
 }
 
 // tensor compares a tensor that is stored unchanged.
-func (c *Comparer) tensor(ctx context.Context, t spans.Tensor, stored Stored, source io.ReaderAt) error {
+func (c *Comparer) tensor(ctx context.Context, t spans.Tensor, stored Stored,
+	source io.ReaderAt) error {
 	n := t.SpoolBytes()
 	s, ok := stored.Section(t.Name)
 	if !ok || s.Size() != n {
@@ -90,10 +96,12 @@ func (c *Comparer) tensor(ctx context.Context, t spans.Tensor, stored Stored, so
 
 // difference reads the element of a tensor to which the byte at belongs.
 func difference(t spans.Tensor, stored, source *io.SectionReader, at int64) error {
-	width := max(1, stored.Size()/max(1, t.NElems())) // of elements smaller than a byte, bytes are counted
+	// of elements smaller than a byte, bytes are counted
+	width := max(1, stored.Size()/max(1, t.NElems()))
 	e := &TensorError{Tensor: t.Name, Elem: at / width}
 	got, want := make([]byte, width), make([]byte, width)
-	if err := errors.Join(streams.ReadFull(stored, got, e.Elem*width), streams.ReadFull(source, want, e.Elem*width)); err != nil {
+	if err := errors.Join(streams.ReadFull(stored, got, e.Elem*width),
+		streams.ReadFull(source, want, e.Elem*width)); err != nil {
 		return fmt.Errorf("compare tensor %s: %w", t.Name, err)
 	}
 	slices.Reverse(got) // little-endian
@@ -118,7 +126,8 @@ func alias(ctx context.Context, a spans.Alias, source io.ReaderAt) error {
 	if n != of {
 		return &AliasError{a.Name, a.Of.Name, min(n, of)}
 	}
-	at, err := streams.FirstDifference(ctx, io.NewSectionReader(source, a.At, n), io.NewSectionReader(source, a.Of.At, n), n)
+	at, err := streams.FirstDifference(ctx, io.NewSectionReader(source, a.At, n),
+		io.NewSectionReader(source, a.Of.At, n), n)
 	if err != nil {
 		return fmt.Errorf("compare %s with %s: %w", a.Name, a.Of.Name, err)
 	}

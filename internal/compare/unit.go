@@ -14,17 +14,19 @@ import (
 	"github.com/df11-convert/df11-convert/verify"
 )
 
-// GPU is the second decoder, where there is one. Compare is called by one goroutine at a time; it borrows its arguments.
-// Its error is verify.ErrGPULost if the GPU works no more and none is required: the CPU's check then stands alone.
+// GPU is the second decoder, where there is one. Compare is called by one goroutine at a time; it
+// borrows its arguments. Its error is verify.ErrGPULost if the GPU works no more and none is
+// required: the CPU's check then stands alone.
 type GPU interface {
 	Compare(ctx context.Context, u *verify.Unit, src io.ReaderAt, opt verify.CompareOptions) error
 	// Describe names kernel and device for the manifest.
 	Describe() (kernel, device string)
 }
 
-// unit compares a unit: its weights decoded, or as they are stored where it stays in BF16. The result says whether a GPU has
-// compared it as well.
-func (c *Comparer) unit(ctx context.Context, u *spans.Unit, stored Stored, source io.ReaderAt) (gpu bool, err error) {
+// unit compares a unit: its weights decoded, or as they are stored where it stays in BF16. The
+// result says whether a GPU has compared it as well.
+func (c *Comparer) unit(ctx context.Context, u *spans.Unit, stored Stored,
+	source io.ReaderAt) (gpu bool, err error) {
 	if !stored.Coded(u.Path) {
 		for t := range u.Tensors() {
 			if err := c.tensor(ctx, t, stored, source); err != nil {
@@ -34,7 +36,9 @@ func (c *Comparer) unit(ctx context.Context, u *spans.Unit, stored Stored, sourc
 		return false, nil
 	}
 	weights := io.NewSectionReader(source, u.At, 2*u.NElems())
-	arrays := model.ArraysAt(func(name string) *io.SectionReader { return section(stored, u.Path+"."+name) })
+	arrays := model.ArraysAt(func(name string) *io.SectionReader {
+		return section(stored, u.Path+"."+name)
+	})
 	if c.GPU == nil || c.NearDir == nil {
 		return c.weights(ctx, u, arrays, weights)
 	}
@@ -49,7 +53,8 @@ func (c *Comparer) unit(ctx context.Context, u *spans.Unit, stored Stored, sourc
 	return c.weights(ctx, u, arrays, weights)
 }
 
-// section is the bytes of a stored tensor. A missing tensor is an empty section, which verify.Open refuses.
+// section is the bytes of a stored tensor. A missing tensor is an empty section, which verify.Open
+// refuses.
 func section(stored Stored, name string) *io.SectionReader {
 	if s, ok := stored.Section(name); ok {
 		return s
@@ -58,7 +63,8 @@ func section(stored Stored, name string) *io.SectionReader {
 }
 
 // copyArrays copies the six tensors of a unit to a file, one behind the other.
-func copyArrays(ctx context.Context, to *spool.Spool, unitPath string, stored Stored) (a verify.Arrays, err error) {
+func copyArrays(ctx context.Context, to *spool.Spool, unitPath string,
+	stored Stored) (a verify.Arrays, err error) {
 	var end int64
 	a = model.ArraysAt(func(name string) *io.SectionReader {
 		s := section(stored, unitPath+"."+name)
@@ -72,9 +78,11 @@ func copyArrays(ctx context.Context, to *spool.Spool, unitPath string, stored St
 	return a, err
 }
 
-// weights decodes the stored arrays on the CPU, and on the GPU where there is one, and compares all 16 bits of every weight with
-// src. Both do it at once, so that what one has read is still in the system's cache for the other. Nothing switches the CPU off.
-func (c *Comparer) weights(ctx context.Context, u *spans.Unit, a verify.Arrays, src io.ReaderAt) (gpu bool, err error) {
+// weights decodes the stored arrays on the CPU, and on the GPU where there is one, and compares all
+// 16 bits of every weight with src. Both do it at once, so that what one has read is still in the
+// system's cache for the other. Nothing switches the CPU off.
+func (c *Comparer) weights(ctx context.Context, u *spans.Unit, a verify.Arrays,
+	src io.ReaderAt) (gpu bool, err error) {
 	done := c.Progress.Timed(progress.Verify)
 	opened, err := verify.Open(a, u.Sizes())
 	if err != nil {
@@ -96,7 +104,8 @@ func (c *Comparer) weights(ctx context.Context, u *spans.Unit, a verify.Arrays, 
 }
 
 // both compares on the CPU and on the GPU.
-func (c *Comparer) both(ctx context.Context, u *verify.Unit, src io.ReaderAt, opt verify.CompareOptions) (gpu bool, err error) {
+func (c *Comparer) both(ctx context.Context, u *verify.Unit, src io.ReaderAt,
+	opt verify.CompareOptions) (gpu bool, err error) {
 	gctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	second := make(chan error, 1)
@@ -110,7 +119,8 @@ func (c *Comparer) both(ctx context.Context, u *verify.Unit, src io.ReaderAt, op
 	case first != nil:
 		return false, first
 	case errors.As(err, &mismatch):
-		return false, fmt.Errorf("gpu: %w; the CPU decodes the same bytes rightly, so suspect the GPU, its memory or its driver, or a bug here: --gpu off does without", err)
+		return false, fmt.Errorf(
+			"gpu: %w; the CPU decodes the same bytes rightly, so suspect the GPU, its memory or its driver, or a bug here: --gpu off does without", err)
 	case err != nil && !errors.Is(err, verify.ErrGPULost):
 		return false, fmt.Errorf("module %s: gpu: %w", opt.Unit, err)
 	}

@@ -66,8 +66,9 @@ func TestComparerDoesBothAtOnce(t *testing.T) {
 	}
 }
 
-// TestComparerTellsWhoDisagrees: whatever the GPU says, what the CPU finds ends the comparison, and ends the GPU's as well. Where only
-// the GPU finds a difference, the error says that the CPU does not.
+// TestComparerTellsWhoDisagrees: whatever the GPU says, what the CPU finds ends the comparison, and
+// ends the GPU's as well. Where only the GPU finds a difference, the error says that the CPU does
+// not.
 func TestComparerTellsWhoDisagrees(t *testing.T) {
 	for _, c := range []struct {
 		gpu     gpuFunc

@@ -1,5 +1,5 @@
-// Package describe measures DF11 models: exponent counts, entropy, bits per weight against the bound, and what the stored bytes are
-// for. It changes and verifies nothing, and draws no charts.
+// Package describe measures DF11 models: exponent counts, entropy, bits per weight against the
+// bound, and what the stored bytes are for. It changes and verifies nothing, and draws no charts.
 package describe
 
 import (
@@ -29,8 +29,8 @@ const (
 	unitsAtOnce = 8
 )
 
-// DF11 describes a DF11 model. Headers and tables are read whole; of the weights some runs are decoded for the distribution of their
-// exponents, spread over the units.
+// DF11 describes a DF11 model. Headers and tables are read whole; of the weights some runs are
+// decoded for the distribution of their exponents, spread over the units.
 func DF11(ctx context.Context, d *model.DF11) (*Report, error) {
 	r := &Report{Name: d.Name, Commit: d.Commit}
 	paths := r.addTensors(d)
@@ -83,7 +83,8 @@ func describeUnits(ctx context.Context, d *model.DF11, paths []string) ([]Unit, 
 		g.Go(func() error {
 			err := d.CheckForm(path)
 			if err == nil {
-				units[i], err = describeUnit(gctx, path, d.SparseArrays(gctx, path), int64(max(2, runs/len(paths))))
+				units[i], err = describeUnit(gctx, path, d.SparseArrays(gctx, path),
+					int64(max(2, runs/len(paths))))
 			}
 			if err != nil {
 				return fmt.Errorf("module %s: %w", path, err)
@@ -97,12 +98,14 @@ func describeUnits(ctx context.Context, d *model.DF11, paths []string) ([]Unit, 
 // describeUnit reads a unit's tables, and decodes at most so many runs of its weights.
 func describeUnit(ctx context.Context, path string, a verify.Arrays, runs int64) (Unit, error) {
 	x := Unit{Path: path, Weights: a.SignMantissa.Size(), Codes: []Code{}}
-	opened, err := verify.Open(a, nil) // until then the number of tensors is only what a header says
+	// until then the number of tensors is only what a header says
+	opened, err := verify.Open(a, nil)
 	if err != nil {
 		return x, err
 	}
 	x.Tensors = len(opened.Sizes())
-	for _, s := range []*io.SectionReader{a.LUTs, a.EncodedExponent, a.SignMantissa, a.OutputPositions, a.Gaps, a.SplitPositions} {
+	for _, s := range []*io.SectionReader{a.LUTs, a.EncodedExponent, a.SignMantissa,
+		a.OutputPositions, a.Gaps, a.SplitPositions} {
 		x.Bytes += s.Size()
 	}
 	x.NBits, x.LUTs = 8*a.EncodedExponent.Size(), int(a.LUTs.Size()/256)

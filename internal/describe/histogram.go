@@ -31,7 +31,8 @@ func (h *Histogram) Total() uint64 {
 	return sum
 }
 
-// Entropy is the order-0 entropy in bits: no code that takes every value by itself has a shorter mean length.
+// Entropy is the order-0 entropy in bits: no code that takes every value by itself has a shorter
+// mean length.
 func (h *Histogram) Entropy() float64 {
 	total := float64(h.Total())
 	var bits float64

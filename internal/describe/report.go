@@ -10,8 +10,8 @@ import (
 // plainBits is what sign and mantissa of a weight take, stored as they are.
 const plainBits = 8
 
-// Report describes a DF11 model. Finish computes LargestModule, Weights, Read, Histogram and Rates, and what of Parts is for the
-// decoder.
+// Report describes a DF11 model. Finish computes LargestModule, Weights, Read, Histogram and Rates,
+// and what of Parts is for the decoder.
 type Report struct {
 	Name   string         `json:"name"`
 	Commit string         `json:"commit,omitempty"`
@@ -22,9 +22,10 @@ type Report struct {
 	DF11Bytes int64 `json:"df11_bytes"` // and after: its weight files
 	Parts     Parts `json:"parts"`
 
-	Units         []Unit    `json:"units"`
-	LargestModule int64     `json:"largest_module_bytes"` // in BF16: what the decoder needs room for
-	Weights       int64     `json:"weights"`              // in units
+	Units []Unit `json:"units"`
+	// in BF16: what the decoder needs room for
+	LargestModule int64     `json:"largest_module_bytes"`
+	Weights       int64     `json:"weights"` // in units
 	Read          int64     `json:"weights_read"`
 	Histogram     Histogram `json:"histogram"` // of all units
 	Rates                   // means over the units, by weights
@@ -32,7 +33,8 @@ type Report struct {
 
 // Rates are the bits that a weight takes, beside the least that is possible.
 type Rates struct {
-	Entropy  float64 `json:"entropy"`   // bits per exponent: order-0 entropy of the unit's own distribution
+	// bits per exponent: order-0 entropy of the unit's own distribution
+	Entropy  float64 `json:"entropy"`
 	CodeBits float64 `json:"code_bits"` // bits per exponent that the code takes
 	Bits     float64 `json:"bits"`      // bits per weight with everything that is stored for a unit
 	Bound    float64 `json:"bound"`     // 8 + Entropy
@@ -42,8 +44,9 @@ type Rates struct {
 type Parts struct {
 	SignMantissa int64 `json:"sign_mantissa"`
 	Exponents    int64 `json:"exponents"`
-	Decoder      int64 `json:"decoder"` // tables, gaps, positions and file headers: all that is in no other part
-	Unchanged    int64 `json:"unchanged"`
+	// tables, gaps, positions and file headers: all that is in no other part
+	Decoder   int64 `json:"decoder"`
+	Unchanged int64 `json:"unchanged"`
 }
 
 // Part is a share of a model's bytes.
@@ -54,7 +57,8 @@ type Part struct {
 
 // List names the parts for readers.
 func (p Parts) List() []Part {
-	return []Part{{"sign and mantissa", p.SignMantissa}, {"coded exponents", p.Exponents}, {"for the decoder", p.Decoder}, {"unchanged", p.Unchanged}}
+	return []Part{{"sign and mantissa", p.SignMantissa}, {"coded exponents", p.Exponents},
+		{"for the decoder", p.Decoder}, {"unchanged", p.Unchanged}}
 }
 
 // Unit describes one unit of a model.
@@ -83,12 +87,14 @@ func (u *Unit) Finish() { u.Rates = rates(u.Histogram.Entropy(), u.Weights, u.NB
 
 func rates(entropy float64, weights, codedBits, bytes int64) Rates {
 	n := float64(max(1, weights))
-	return Rates{Entropy: entropy, CodeBits: float64(codedBits) / n, Bits: 8 * float64(bytes) / n, Bound: plainBits + entropy}
+	return Rates{Entropy: entropy, CodeBits: float64(codedBits) / n, Bits: 8 * float64(bytes) / n,
+		Bound: plainBits + entropy}
 }
 
 // Finish sorts the units for reading and sums them up. Every unit must be finished.
 func (r *Report) Finish() {
-	slices.SortStableFunc(r.Units, func(a, b Unit) int { return human.CompareNames(a.Path, b.Path) })
+	slices.SortStableFunc(r.Units,
+		func(a, b Unit) int { return human.CompareNames(a.Path, b.Path) })
 	r.Parts.Decoder = max(0, r.DF11Bytes-r.Parts.SignMantissa-r.Parts.Exponents-r.Parts.Unchanged)
 	var bytes, nBits int64
 	var entropy float64

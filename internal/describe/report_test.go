@@ -8,7 +8,8 @@ import (
 	"github.com/df11-convert/df11-convert/internal/describe"
 )
 
-// TestFigures: entropy and bound of a known histogram; units in natural order; the decoder has what is in no other part.
+// TestFigures: entropy and bound of a known histogram; units in natural order; the decoder has what
+// is in no other part.
 func TestFigures(t *testing.T) {
 	r := &describe.Report{DF11Bytes: 5000, Parts: describe.Parts{SignMantissa: 3000, Exponents: 1100, Unchanged: 500}}
 	for _, path := range []string{"model.layers.10", "model.layers.2", "lm_head"} {

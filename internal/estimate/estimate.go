@@ -1,4 +1,5 @@
-// Package estimate says before a conversion runs how large its result will be. It reads nothing but samples of the weights.
+// Package estimate says before a conversion runs how large its result will be. It reads nothing but
+// samples of the weights.
 package estimate
 
 import (
@@ -17,8 +18,8 @@ import (
 	"github.com/df11-convert/df11-convert/internal/safetensors"
 )
 
-// Typical figures stand for units that were not sampled. With gaps and positions they make the 68 % of BF16 that a conversion
-// assumes before anything was read.
+// Typical figures stand for units that were not sampled. With gaps and positions they make the 68 %
+// of BF16 that a conversion assumes before anything was read.
 const (
 	typicalBits = 2.68 // of code for a weight's exponent
 	typicalLUTs = 5    // table rows of a unit
@@ -32,7 +33,8 @@ type Estimate struct {
 	SampledBytes int64          // read of the source, in Samples ranges; 0 if sampling was off
 	Samples      int
 	Exact        bool // every weight was read, so that sizes are not estimates
-	EmptyBits    int  // lowest bits of the mantissa that are 0 in all weights that were read; 7 in BF16 at most
+	// lowest bits of the mantissa that are 0 in all weights that were read; 7 in BF16 at most
+	EmptyBits int
 }
 
 // UnitEstimate is what is known of a unit's weights.
@@ -46,10 +48,11 @@ type UnitEstimate struct {
 	low  byte    // all bits that any weight that was read has in its lower byte
 }
 
-// Sample reads at most maxBytes of the weights, spread over the units, and estimates the size of the result. With maxBytes 0
-// nothing is read and the ratio of published models is assumed. F32 weights in the samples that do not fit BF16 are an
-// exactf32.InexactError, as in the conversion.
-func Sample(ctx context.Context, src model.Source, p *plan.Plan, maxBytes int64) (*Estimate, error) {
+// Sample reads at most maxBytes of the weights, spread over the units, and estimates the size of
+// the result. With maxBytes 0 nothing is read and the ratio of published models is assumed. F32
+// weights in the samples that do not fit BF16 are an exactf32.InexactError, as in the conversion.
+func Sample(ctx context.Context, src model.Source, p *plan.Plan,
+	maxBytes int64) (*Estimate, error) {
 	e := &Estimate{Units: make([]UnitEstimate, len(p.Units)), Exact: maxBytes > 0}
 	runs, readers := chooseRuns(p, maxBytes), make([]*exactf32.Reader, len(p.Units))
 	g, gctx := errgroup.WithContext(ctx)
@@ -98,7 +101,8 @@ func (e *Estimate) fillGaps(p *plan.Plan) {
 	}
 }
 
-// nearest gives bits per weight and table rows of the sampled unit that is closest to position at of the group.
+// nearest gives bits per weight and table rows of the sampled unit that is closest to position at
+// of the group.
 func (e *Estimate) nearest(group []int, at int) (bits float64, rows int64) {
 	bits, rows = typicalBits, typicalLUTs
 	best := len(group)
@@ -127,7 +131,8 @@ func (e *Estimate) layOut(p *plan.Plan) error {
 			entries = append(entries, coded...)
 		}
 		for _, t := range plain {
-			entries = append(entries, safetensors.Entry{Name: t.Name, DType: t.StoredDType(), Shape: t.Shape})
+			entries = append(entries,
+				safetensors.Entry{Name: t.Name, DType: t.StoredDType(), Shape: t.Shape})
 		}
 		header, err := safetensors.NewHeader(f.Metadata, entries)
 		if err != nil {
@@ -146,10 +151,14 @@ func (e *UnitEstimate) coded(u plan.Unit) (entries []safetensors.Entry, nBytes i
 	chunks := (coded + 4095) / 4096
 	return []safetensors.Entry{
 		{Name: u.Path + "." + encoder.NameLUTs, DType: safetensors.U8, Shape: []int64{e.rows, 256}},
-		{Name: u.Path + "." + encoder.NameEncodedExponent, DType: safetensors.U8, Shape: []int64{coded}},
+		{Name: u.Path + "." + encoder.NameEncodedExponent, DType: safetensors.U8,
+			Shape: []int64{coded}},
 		{Name: u.Path + "." + encoder.NameSignMantissa, DType: safetensors.U8, Shape: []int64{n}},
-		{Name: u.Path + "." + encoder.NameOutputPositions, DType: safetensors.U8, Shape: []int64{4 * (chunks + 1)}},
-		{Name: u.Path + "." + encoder.NameGaps, DType: safetensors.U8, Shape: []int64{320 * chunks}},
-		{Name: u.Path + "." + encoder.NameSplitPositions, DType: safetensors.I64, Shape: []int64{splits}},
+		{Name: u.Path + "." + encoder.NameOutputPositions, DType: safetensors.U8,
+			Shape: []int64{4 * (chunks + 1)}},
+		{Name: u.Path + "." + encoder.NameGaps, DType: safetensors.U8,
+			Shape: []int64{320 * chunks}},
+		{Name: u.Path + "." + encoder.NameSplitPositions, DType: safetensors.I64,
+			Shape: []int64{splits}},
 	}, 256*e.rows + coded + n + 4*(chunks+1) + 320*chunks + 8*splits
 }

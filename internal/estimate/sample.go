@@ -21,14 +21,16 @@ const (
 	unitsAtOnce    = 8
 )
 
-// listedFileBytes is about what the Hub's answer to a request for a repo takes for each of its files, and for the rest.
+// listedFileBytes is about what the Hub's answer to a request for a repo takes for each of its
+// files, and for the rest.
 const listedFileBytes = 512
 
-// DefaultSampleBytes is what an estimate may read of a source: the usual share of its weights, less what planning has read
-// of it already, which are headers, small files, and the list of its files.
+// DefaultSampleBytes is what an estimate may read of a source: the usual share of its weights, less
+// what planning has read of it already, which are headers, small files, and the list of its files.
 func DefaultSampleBytes(m *model.Model) int64 {
 	src := &m.Listing
-	taken := int64(len(src.Index) + len(src.Config) + len(src.ModelIndex) + listedFileBytes*(1+len(src.Files)))
+	taken := int64(
+		len(src.Index) + len(src.Config) + len(src.ModelIndex) + listedFileBytes*(1+len(src.Files)))
 	for _, f := range src.Files {
 		if f.Path == model.CardName {
 			taken += f.Size
@@ -45,8 +47,8 @@ func DefaultSampleBytes(m *model.Model) int64 {
 // A run is n of a unit's weights in encoding order, from number elem on.
 type run struct{ elem, n int64 }
 
-// chooseRuns spreads at most maxBytes over the units. Units that are alike share what their group gets, and if that is too
-// little for all of them, some stand for their neighbors.
+// chooseRuns spreads at most maxBytes over the units. Units that are alike share what their group
+// gets, and if that is too little for all of them, some stand for their neighbors.
 func chooseRuns(p *plan.Plan, maxBytes int64) [][]run {
 	runs := make([][]run, len(p.Units))
 	total := p.UnitBytes()
@@ -58,7 +60,8 @@ func chooseRuns(p *plan.Plan, maxBytes int64) [][]run {
 	for _, group := range alikeUnits(p) {
 		u := p.Units[group[0]]
 		nBytes := sourceWidth(u) * u.NElems()
-		nRuns := int(float64(maxBytes/runBytes) * float64(nBytes) * float64(len(group)) / float64(total))
+		nRuns := int(
+			float64(maxBytes/runBytes) * float64(nBytes) * float64(len(group)) / float64(total))
 		chosen := min(len(group), max(1, nRuns/runsPerUnit))
 		if whole {
 			chosen = len(group)
@@ -71,7 +74,8 @@ func chooseRuns(p *plan.Plan, maxBytes int64) [][]run {
 	return runs
 }
 
-// spread places k runs of n weights evenly over a unit; if they would cover it, or whole asks for it, one run takes all.
+// spread places k runs of n weights evenly over a unit; if they would cover it, or whole asks for
+// it, one run takes all.
 func spread(u plan.Unit, k int, n int64, whole bool) []run {
 	nElems := u.NElems()
 	if whole || int64(k)*n >= nElems {
@@ -85,7 +89,8 @@ func spread(u plan.Unit, k int, n int64, whole bool) []run {
 	return runs
 }
 
-// likeness tells which units are alike: units that agree in all of it have weights of the same kind.
+// likeness tells which units are alike: units that agree in all of it have weights of the same
+// kind.
 type likeness struct {
 	pattern, nAttrs int
 	nElems          int64
@@ -112,7 +117,8 @@ func sourceWidth(u plan.Unit) int64 {
 }
 
 // sample reads the runs of a unit's weights and finds the code that the encoder would give them.
-func (e *UnitEstimate) sample(ctx context.Context, u plan.Unit, weights io.ReaderAt, runs []run) error {
+func (e *UnitEstimate) sample(ctx context.Context, u plan.Unit, weights io.ReaderAt,
+	runs []run) error {
 	for _, r := range runs {
 		e.Sampled += r.n
 	}
@@ -131,7 +137,8 @@ func (e *UnitEstimate) sample(ctx context.Context, u plan.Unit, weights io.Reade
 	unsupported := (*encoder.UnsupportedError)(nil)
 	switch {
 	case err == nil:
-		e.bits, e.rows = float64(sampled.Stats().NBits)/float64(e.Sampled), sampled.Tensors()[0].Shape[0]
+		e.bits, e.rows = float64(sampled.Stats().NBits)/float64(
+			e.Sampled), sampled.Tensors()[0].Shape[0]
 	case !errors.As(err, &unsupported):
 		return err
 	case whole || unsupported.Reason == encoder.ReasonExponentRange:
@@ -140,9 +147,10 @@ func (e *UnitEstimate) sample(ctx context.Context, u plan.Unit, weights io.Reade
 	return nil
 }
 
-// countRuns is the encoder's pass 1 over runs of a unit's weights, as if they were the whole unit. It returns all bits that occur in
-// the weights' lower bytes.
-func countRuns(ctx context.Context, c *encoder.Counter, weights io.ReaderAt, runs []run) (low byte, err error) {
+// countRuns is the encoder's pass 1 over runs of a unit's weights, as if they were the whole unit.
+// It returns all bits that occur in the weights' lower bytes.
+func countRuns(ctx context.Context, c *encoder.Counter, weights io.ReaderAt,
+	runs []run) (low byte, err error) {
 	buf := streams.GetBlock()
 	defer streams.PutBlock(buf)
 	var at int64

@@ -1,4 +1,5 @@
-// Package exactf32 takes F32 weights as BF16, and counts the values that BF16 cannot hold. The plan chooses the tensors.
+// Package exactf32 takes F32 weights as BF16, and counts the values that BF16 cannot hold. The plan
+// chooses the tensors.
 package exactf32
 
 import (
@@ -11,8 +12,8 @@ import (
 	"github.com/df11-convert/df11-convert/internal/plan"
 )
 
-// Narrow writes the upper halves of the F32 values in src to dst, which it may grow, and counts the values whose lower half
-// is not zero: BF16 cannot hold them.
+// Narrow writes the upper halves of the F32 values in src to dst, which it may grow, and counts the
+// values whose lower half is not zero: BF16 cannot hold them.
 func Narrow(dst, src []byte) (narrowed []byte, inexact int64) {
 	half := len(src) / 2
 	dst = slices.Grow(dst[:0], half)[:half]
@@ -37,15 +38,16 @@ func NWeights(p *plan.Plan) (n int64) {
 	return n
 }
 
-// InexactError says that Values of Of F32 weights that were counted do not fit BF16 without loss. Tensor is the first one with such
-// a weight, by its name in the source.
+// InexactError says that Values of Of F32 weights that were counted do not fit BF16 without loss.
+// Tensor is the first one with such a weight, by its name in the source.
 type InexactError struct {
 	File, Tensor string
 	Values, Of   int64
 }
 
 func (e *InexactError) Error() string {
-	return fmt.Sprintf("%s of %s F32 values that were counted cannot be stored in BF16 exactly; the first is in tensor %s of %s",
+	return fmt.Sprintf(
+		"%s of %s F32 values that were counted cannot be stored in BF16 exactly; the first is in tensor %s of %s",
 		human.Grouped(e.Values), human.Grouped(e.Of), e.Tensor, e.File)
 }
 
@@ -54,7 +56,8 @@ type Ranges interface {
 	ReadRange(ctx context.Context, file int, off, n int64) ([]byte, error)
 }
 
-// Reader reads the weights of a unit at random, as BF16 in encoding order, and counts the F32 weights among them.
+// Reader reads the weights of a unit at random, as BF16 in encoding order, and counts the F32
+// weights among them.
 type Reader struct {
 	ctx  context.Context //nolint:containedctx // io.ReaderAt has no room for one; the value lives as long as one sampling
 	src  Ranges
@@ -64,8 +67,8 @@ type Reader struct {
 	first       plan.Tensor // that has such a value
 }
 
-// NewReader makes a reader that works until ctx ends. It cuts off the lower halves of F32 weights without an error; afterwards the
-// caller asks Counted whether all of them were exact.
+// NewReader makes a reader that works until ctx ends. It cuts off the lower halves of F32 weights
+// without an error; afterwards the caller asks Counted whether all of them were exact.
 func NewReader(ctx context.Context, src Ranges, u plan.Unit) *Reader {
 	return &Reader{ctx: ctx, src: src, unit: u}
 }
@@ -108,7 +111,8 @@ func (r *Reader) read(t plan.Tensor, p []byte, off int64) error {
 	return nil
 }
 
-// Counted is an InexactError for all that the readers have counted, nil if all values were exact. There may be none for a unit.
+// Counted is an InexactError for all that the readers have counted, nil if all values were exact.
+// There may be none for a unit.
 func Counted(p *plan.Plan, units []*Reader) error {
 	e := &InexactError{}
 	for _, r := range units {

@@ -19,18 +19,20 @@ import (
 	"github.com/df11-convert/df11-convert/internal/streams"
 )
 
-// blocksPerFile is how many blocks of a file are in memory: those that are read, hashed and scattered, and some between them.
+// blocksPerFile is how many blocks of a file are in memory: those that are read, hashed and
+// scattered, and some between them.
 const blocksPerFile = 6
 
-// A Fetcher reads source files and fills the spools of tasks. Its fields are set before Run and belong to it until Run
-// returns.
+// A Fetcher reads source files and fills the spools of tasks. Its fields are set before Run and
+// belong to it until Run returns.
 type Fetcher struct {
 	Source model.Source
 	Model  *model.Model
 	Tasks  []*Task
 	Ledger *ledger.Ledger // says what is done, and records what arrived for good
 	Room   *spool.Room    // for spools
-	// Parallel is the number of files that are read at once if the source is local; from a Hub it is one.
+	// Parallel is the number of files that are read at once if the source is local; from a Hub it
+	// is one.
 	Parallel  int
 	ByRange   bool // of every file, only what is needed is read
 	Uncounted bool // outputs are made already: exponents are not counted
@@ -56,7 +58,8 @@ func (f *Fetcher) Run(ctx context.Context, complete chan<- *Task) error {
 			f.holdInPlace(t)
 		}
 	}
-	ready := slices.DeleteFunc(slices.Clone(f.Tasks), func(t *Task) bool { return !t.complete() || f.Ledger.Done(t.Path) })
+	ready := slices.DeleteFunc(slices.Clone(f.Tasks),
+		func(t *Task) bool { return !t.complete() || f.Ledger.Done(t.Path) })
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error { return f.sendReady(ctx, ready) })
 	g.Go(func() error { return f.readFiles(ctx) })
@@ -89,22 +92,23 @@ func (f *Fetcher) inPlace() bool {
 	return !slices.ContainsFunc(f.Tasks, func(t *Task) bool { return t.Spooled(f.Model.Local) })
 }
 
-// holdInPlace notes which tensors are in a spool that is the source file itself: those with no exponents to count, so nothing has to
-// arrive.
+// holdInPlace notes which tensors are in a spool that is the source file itself: those with no
+// exponents to count, so nothing has to arrive.
 func (f *Fetcher) holdInPlace(t *Task) {
 	for x, u := range t.Tensors() {
 		if u != nil && !f.Uncounted {
 			continue
 		}
 		t.hold(x)
-		if f.files[x.File].byRange && !f.Ledger.Done(t.Path) { // else the pass that hashes the file counts it
+		// else the pass that hashes the file counts it
+		if f.files[x.File].byRange && !f.Ledger.Done(t.Path) {
 			f.Progress.Fetched.Add(x.Length)
 		}
 	}
 }
 
-// sendReady sends the tasks that wait for no byte: an empty remainder, one that an earlier run has fetched, or one that only copies
-// tensors of local files.
+// sendReady sends the tasks that wait for no byte: an empty remainder, one that an earlier run has
+// fetched, or one that only copies tensors of local files.
 func (f *Fetcher) sendReady(ctx context.Context, ready []*Task) error {
 	for _, t := range ready {
 		if err := f.open(ctx, t); err != nil {
@@ -117,7 +121,8 @@ func (f *Fetcher) sendReady(ctx context.Context, ready []*Task) error {
 	return nil
 }
 
-// open gives a task its spool and its counters, once. It waits while the budget for spools is used up.
+// open gives a task its spool and its counters, once. It waits while the budget for spools is used
+// up.
 func (f *Fetcher) open(ctx context.Context, t *Task) error {
 	t.open.Do(func() {
 		if !f.Uncounted {
@@ -143,8 +148,9 @@ func inPlaceSpool(src model.Source, o *spans.Output) *spool.Spool {
 	return spool.InPlace(sections)
 }
 
-// file reads one file. Where its bytes can be read again at any time, hashing is a pass of its own: the hash of a file is one chain of
-// steps, which takes longer than anything else does with its bytes, and no output waits for it.
+// file reads one file. Where its bytes can be read again at any time, hashing is a pass of its own:
+// the hash of a file is one chain of steps, which takes longer than anything else does with its
+// bytes, and no output waits for it.
 func (f *Fetcher) file(ctx context.Context, file *sourceFile) error {
 	switch {
 	case file.byRange:
@@ -159,7 +165,8 @@ func (f *Fetcher) file(ctx context.Context, file *sourceFile) error {
 }
 
 // whole reads all of a file in order, and records its hash if that is right.
-func (f *Fetcher) whole(ctx context.Context, file *sourceFile, use func(context.Context, block) error) error {
+func (f *Fetcher) whole(ctx context.Context, file *sourceFile,
+	use func(context.Context, block) error) error {
 	h := sha256.New()
 	if err := f.pass(ctx, stretch{file, h, 0, file.Size}, use); err != nil {
 		return err
@@ -192,7 +199,8 @@ func (f *Fetcher) ranges(ctx context.Context, file *sourceFile) error {
 			continue
 		}
 		from, end := file.segments[i].Off, file.segments[i].End
-		for i++; i < len(file.segments) && needed(file.segments[i]) && file.segments[i].Off-end < streams.BlockBytes; i++ {
+		for i++; i < len(file.segments) && needed(file.segments[i]) &&
+			file.segments[i].Off-end < streams.BlockBytes; i++ {
 			end = file.segments[i].End
 		}
 		s := &scatterer{Fetcher: f, file: file}
@@ -203,10 +211,13 @@ func (f *Fetcher) ranges(ctx context.Context, file *sourceFile) error {
 	return nil
 }
 
-// pass reads a stretch, through its hash, and calls use for every block. All three go on side by side: no pass is faster than one
-// core hashes, but what goes before and after need not make it slower.
-func (f *Fetcher) pass(ctx context.Context, x stretch, use func(context.Context, block) error) error {
-	g, ctx := errgroup.WithContext(ctx) // the source's too: a scatterer that fails ends a read that waits
+// pass reads a stretch, through its hash, and calls use for every block. All three go on side by
+// side: no pass is faster than one core hashes, but what goes before and after need not make it
+// slower.
+func (f *Fetcher) pass(ctx context.Context, x stretch,
+	use func(context.Context, block) error) error {
+	// the source's too: a scatterer that fails ends a read that waits
+	g, ctx := errgroup.WithContext(ctx)
 	r, err := f.Source.Stream(ctx, x.file.Index, x.from, x.end)
 	if err != nil {
 		g.Go(func() error { return &Error{x.file.Path, err} })
@@ -244,7 +255,8 @@ func (f *Fetcher) pass(ctx context.Context, x stretch, use func(context.Context,
 	return g.Wait()
 }
 
-// Leave closes the spools that are left after Run; those that outlive the process stay for the next run.
+// Leave closes the spools that are left after Run; those that outlive the process stay for the next
+// run.
 func (f *Fetcher) Leave() (err error) {
 	for _, t := range f.Tasks {
 		if t.Spool != nil {
@@ -254,8 +266,8 @@ func (f *Fetcher) Leave() (err error) {
 	return err
 }
 
-// Sum gives the sha256 of a weight file, which is read and hashed side by side. It is for files of which nobody publishes one, such as
-// local files.
+// Sum gives the sha256 of a weight file, which is read and hashed side by side. It is for files of
+// which nobody publishes one, such as local files.
 func Sum(ctx context.Context, src model.Source, file model.File) (string, error) {
 	f := Fetcher{Source: src, Progress: &progress.Counters{}}
 	h := sha256.New()

@@ -13,12 +13,14 @@ import (
 type sourceFile struct {
 	model.File
 	segments []spans.Segment // what the outputs want of it
-	// byRange: only tensors that are still needed are read, under no hash. Else all of the file is, from its first byte to its last.
+	// byRange: only tensors that are still needed are read, under no hash. Else all of the file is,
+	// from its first byte to its last.
 	byRange bool
 }
 
-// layOut lists the source files and decides how each is read: whole and through its hash if nothing of it is there, else by range. A
-// file whose hash was right is not read again. If some of it has to be, that hash does not cover what comes now.
+// layOut lists the source files and decides how each is read: whole and through its hash if nothing
+// of it is there, else by range. A file whose hash was right is not read again. If some of it has
+// to be, that hash does not cover what comes now.
 func (f *Fetcher) layOut(outputs []*spans.Output) {
 	segments := spans.Segments(outputs, len(f.Model.SHA256))
 	there := func(d spans.Delivery) bool { return !f.needs(d) }
@@ -36,15 +38,17 @@ func (f *Fetcher) layOut(outputs []*spans.Output) {
 
 // delivers reports whether one of the file's deliveries fits.
 func (f *sourceFile) delivers(fits func(spans.Delivery) bool) bool {
-	return slices.ContainsFunc(f.segments, func(s spans.Segment) bool { return slices.ContainsFunc(s.To, fits) })
+	return slices.ContainsFunc(f.segments,
+		func(s spans.Segment) bool { return slices.ContainsFunc(s.To, fits) })
 }
 
-// HeaderError says that a source file does not begin with the header that the plan was made from, so that the plan may
-// be wrong although the file's sha256 is right.
+// HeaderError says that a source file does not begin with the header that the plan was made from,
+// so that the plan may be wrong although the file's sha256 is right.
 type HeaderError struct{ File string }
 
 func (e *HeaderError) Error() string {
-	return fmt.Sprintf("source file %s: its header is not the one that the plan was made from; it was read wrong or has changed", e.File)
+	return fmt.Sprintf(
+		"source file %s: its header is not the one that the plan was made from; it was read wrong or has changed", e.File)
 }
 
 // checkHeader compares what p, read at off, holds of the header.

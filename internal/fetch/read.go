@@ -25,7 +25,8 @@ type block struct {
 }
 
 // read reads a stretch in blocks that end where segments do.
-func (x stretch) read(ctx context.Context, r io.Reader, p *progress.Counters, free <-chan []byte, out chan<- block) error {
+func (x stretch) read(ctx context.Context, r io.Reader, p *progress.Counters, free <-chan []byte,
+	out chan<- block) error {
 	next := 0
 	for off := x.from; off < x.end; {
 		b, stop := x.cut(&next, off)
@@ -54,13 +55,14 @@ func (x stretch) read(ctx context.Context, r io.Reader, p *progress.Counters, fr
 // failed is the Error of a read that came to an offset.
 func (x stretch) failed(err error, at int64) error {
 	if err == io.EOF || err == io.ErrUnexpectedEOF { //nolint:errorlint // an error of the source that wraps one says more
-		err = fmt.Errorf("source file %s ends after %d of %d bytes: %w", x.file.Path, at, x.file.Size, io.ErrUnexpectedEOF)
+		err = fmt.Errorf("source file %s ends after %d of %d bytes: %w", x.file.Path, at,
+			x.file.Size, io.ErrUnexpectedEOF)
 	}
 	return &Error{x.file.Path, err}
 }
 
-// cut begins a block at off: it ends where the segment there ends, or where the next one begins. next is the first segment
-// that is not behind off.
+// cut begins a block at off: it ends where the segment there ends, or where the next one begins.
+// next is the first segment that is not behind off.
 func (x stretch) cut(next *int, off int64) (b block, stop int64) {
 	segments := x.file.segments
 	for *next < len(segments) && segments[*next].End <= off {
@@ -77,8 +79,10 @@ func (x stretch) cut(next *int, off int64) (b block, stop int64) {
 	return b, min(x.end, segments[*next].End)
 }
 
-// sum adds blocks to the hash of their file. It counts them as fetched, but for the tensors of a file that another pass hashes.
-func (x stretch) sum(ctx context.Context, p *progress.Counters, in <-chan block, out chan<- block) error {
+// sum adds blocks to the hash of their file. It counts them as fetched, but for the tensors of a
+// file that another pass hashes.
+func (x stretch) sum(ctx context.Context, p *progress.Counters, in <-chan block,
+	out chan<- block) error {
 	for b := range in {
 		if x.hash != nil {
 			done := p.Timed(progress.Hash)

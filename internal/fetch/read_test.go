@@ -26,13 +26,15 @@ func (s failing) Stream(context.Context, int, int64, int64) (io.ReadCloser, erro
 	return io.NopCloser(io.MultiReader(strings.NewReader("abc"), iotest.ErrReader(s.end))), nil
 }
 
-// TestASourceThatFailsIsNamedOnce: whether the source names the file or not, the error does, and says why reading has ended.
+// TestASourceThatFailsIsNamedOnce: whether the source names the file or not, the error does, and
+// says why reading has ended.
 func TestASourceThatFailsIsNamedOnce(t *testing.T) {
 	const name = "model.safetensors"
 	early := "source file " + name + " ends after 3 of 9 bytes: unexpected EOF"
 	disk := &fs.PathError{Op: "read", Path: "/models/" + name, Err: syscall.EIO}
 	file := model.File{WeightFile: plan.WeightFile{File: plan.File{Path: name, Size: 9}, Header: new(safetensors.Header)}}
-	closed := fmt.Errorf("read %s of org/m: %w", name, io.EOF) // as of a Hub that closes every connection
+	// as of a Hub that closes every connection
+	closed := fmt.Errorf("read %s of org/m: %w", name, io.EOF)
 	for end, want := range map[error]string{
 		io.EOF: early, io.ErrUnexpectedEOF: early, closed: closed.Error(), error(disk): disk.Error(),
 	} {

@@ -11,9 +11,9 @@ import (
 	"github.com/df11-convert/df11-convert/internal/streams"
 )
 
-// Resume takes up the kept spool s of an earlier run, which holds the tensors that the ledger lists: it reads them, compares
-// their checksums, and counts their exponents again. After an error s is the caller's, and the task
-// begins anew.
+// Resume takes up the kept spool s of an earlier run, which holds the tensors that the ledger
+// lists: it reads them, compares their checksums, and counts their exponents again. After an error
+// s is the caller's, and the task begins anew.
 func (t *Task) Resume(ctx context.Context, s *spool.Spool, tensors []ledger.Tensor) error {
 	if err := t.count(); err != nil {
 		return err
@@ -45,7 +45,8 @@ func (t *Task) Resume(ctx context.Context, s *spool.Spool, tensors []ledger.Tens
 }
 
 // recount reads one tensor of a kept spool.
-func (t *Task) recount(ctx context.Context, s *spool.Spool, u *spans.Unit, x spans.Tensor, want uint32) error {
+func (t *Task) recount(ctx context.Context, s *spool.Spool, u *spans.Unit, x spans.Tensor,
+	want uint32) error {
 	size, sum := x.SpoolBytes(), uint32(0)
 	buf := streams.GetBlock()
 	defer streams.PutBlock(buf)

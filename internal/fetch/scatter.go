@@ -19,10 +19,11 @@ type scatterer struct {
 	*Fetcher
 	file *sourceFile
 
-	to      []spans.Delivery // who needs this segment
-	crcs    []uint32         // of what each has of it so far
-	inexact int64            // values so far that BF16 cannot hold; the first such tensor ends the run
-	narrow  []byte           // the block in BF16
+	to   []spans.Delivery // who needs this segment
+	crcs []uint32         // of what each has of it so far
+	// values so far that BF16 cannot hold; the first such tensor ends the run
+	inexact int64
+	narrow  []byte // the block in BF16
 }
 
 func (s *scatterer) scatter(ctx context.Context, b block) error {
@@ -49,12 +50,13 @@ func (s *scatterer) scatter(ctx context.Context, b block) error {
 
 // begin finds out who needs a segment. A stream never begins inside of one.
 func (s *scatterer) begin(seg spans.Segment) {
-	s.to = slices.DeleteFunc(slices.Clone(seg.To), func(d spans.Delivery) bool { return !s.needs(d) })
+	s.to = slices.DeleteFunc(slices.Clone(seg.To),
+		func(d spans.Delivery) bool { return !s.needs(d) })
 	s.crcs = make([]uint32, len(s.to))
 }
 
-// narrowBlock makes BF16 of a block if somebody needs it so. A segment that does not fit BF16 is refused before its last
-// block is delivered, so that no task is ever complete with it.
+// narrowBlock makes BF16 of a block if somebody needs it so. A segment that does not fit BF16 is
+// refused before its last block is delivered, so that no task is ever complete with it.
 func (s *scatterer) narrowBlock(b block, seg spans.Segment) error {
 	i := slices.IndexFunc(s.to, func(d spans.Delivery) bool { return d.ExactF32 })
 	if i < 0 {
@@ -63,13 +65,15 @@ func (s *scatterer) narrowBlock(b block, seg spans.Segment) error {
 	var inexact int64
 	s.narrow, inexact = exactf32.Narrow(s.narrow, b.buf)
 	if s.inexact += inexact; s.inexact > 0 && b.off+int64(len(b.buf)) == seg.End {
-		return &exactf32.InexactError{File: s.file.Path, Tensor: s.to[i].Source, Values: s.inexact, Of: (seg.End - seg.Off) / 4}
+		return &exactf32.InexactError{File: s.file.Path, Tensor: s.to[i].Source, Values: s.inexact,
+			Of: (seg.End - seg.Off) / 4}
 	}
 	return nil
 }
 
 // deliver writes a block to one task's spool and counts its exponents.
-func (s *scatterer) deliver(ctx context.Context, i int, d spans.Delivery, b block, seg spans.Segment) error {
+func (s *scatterer) deliver(ctx context.Context, i int, d spans.Delivery, b block,
+	seg spans.Segment) error {
 	t := s.byOutput[d.Output]
 	if err := s.open(ctx, t); err != nil {
 		return err
@@ -88,7 +92,8 @@ func (s *scatterer) deliver(ctx context.Context, i int, d spans.Delivery, b bloc
 	return nil
 }
 
-// finish records a segment that has arrived whole, and sends on the tasks that are complete with it.
+// finish records a segment that has arrived whole, and sends on the tasks that are complete with
+// it.
 func (s *scatterer) finish(ctx context.Context) error {
 	var kept []ledger.Tensor
 	for i, d := range s.to {

@@ -1,5 +1,6 @@
-// Package fetch streams the source files of a model through their hash and scatters the bytes to the spools of the outputs
-// that want them. It decides neither what an output is made of nor what is done: spans and ledger tell.
+// Package fetch streams the source files of a model through their hash and scatters the bytes to
+// the spools of the outputs that want them. It decides neither what an output is made of nor what
+// is done: spans and ledger tell.
 package fetch
 
 import (
@@ -14,8 +15,8 @@ import (
 	"github.com/df11-convert/df11-convert/internal/spool"
 )
 
-// A Task is an output in the making. The fetcher fills its spool and counts exponents on the way; whoever takes the complete
-// task owns both.
+// A Task is an output in the making. The fetcher fills its spool and counts exponents on the way;
+// whoever takes the complete task owns both.
 type Task struct {
 	*spans.Output
 	Spool *spool.Spool
@@ -34,7 +35,8 @@ func NewTasks(outputs []*spans.Output) []*Task {
 	var tasks []*Task
 	for _, o := range outputs {
 		t := &Task{
-			Output: o, Counters: make([]*encoder.Counter, len(o.Units)), Reasons: make([]string, len(o.Units)),
+			Output: o, Counters: make([]*encoder.Counter, len(o.Units)),
+			Reasons: make([]string, len(o.Units)),
 		}
 		for i, u := range o.Units {
 			t.Reasons[i] = u.Unholdable
@@ -45,7 +47,8 @@ func NewTasks(outputs []*spans.Output) []*Task {
 	return tasks
 }
 
-// count makes a counter for each unit that DF11 may hold. The plan has left out those that are too large.
+// count makes a counter for each unit that DF11 may hold. The plan has left out those that are too
+// large.
 func (t *Task) count() error {
 	for i, u := range t.Units {
 		if t.Reasons[i] != "" {
@@ -60,7 +63,8 @@ func (t *Task) count() error {
 	return nil
 }
 
-// add counts the exponents of bytes p at the spool offset at, which lie in the unit u; nil for copied tensors.
+// add counts the exponents of bytes p at the spool offset at, which lie in the unit u; nil for
+// copied tensors.
 func (t *Task) add(u *spans.Unit, at int64, p []byte) {
 	if u == nil {
 		return
@@ -85,8 +89,8 @@ func (t *Task) hold(x spans.Tensor) {
 	t.left.Add(-x.SpoolBytes())
 }
 
-// Unchanged is an error if a source file of the output has been written to, so that what passed the hash may be something else
-// than what was converted.
+// Unchanged is an error if a source file of the output has been written to, so that what passed the
+// hash may be something else than what was converted.
 func (t *Task) Unchanged(src model.Source) error {
 	for _, file := range t.Files() {
 		if err := src.Unchanged(file); err != nil {

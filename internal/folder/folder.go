@@ -1,5 +1,6 @@
-// Package folder works on one folder that a user has named: it locks the folder against other runs, refuses what could take a write
-// elsewhere, and writes through the open folder, which no link leads out of. It does not know whose a file is.
+// Package folder works on one folder that a user has named: it locks the folder against other runs,
+// refuses what could take a write elsewhere, and writes through the open folder, which no link
+// leads out of. It does not know whose a file is.
 package folder
 
 import (
@@ -30,13 +31,16 @@ const (
 	Work   = "work folder"
 )
 
-// A Folder is open and locked. Names in it are relative and have slashes. Its methods may be called by several goroutines.
+// A Folder is open and locked. Names in it are relative and have slashes. Its methods may be called
+// by several goroutines.
 type Folder struct {
-	Root  *os.Root
-	State *os.Root // the folder in it for all that is not the result: lock, journals, spools and unfinished files
+	Root *os.Root
+	// the folder in it for all that is not the result: lock, journals, spools and unfinished files
+	State *os.Root
 
-	// Known has the version of every file that may be replaced or removed, but for those of the state, which all are the run's. What
-	// else is there, or has changed since, stays, and InTheWay makes the error.
+	// Known has the version of every file that may be replaced or removed, but for those of the
+	// state, which all are the run's. What else is there, or has changed since, stays, and InTheWay
+	// makes the error.
 	Known    map[string]string
 	InTheWay func(name string) error
 
@@ -46,7 +50,8 @@ type Folder struct {
 	mu   sync.Mutex
 }
 
-// Error says that a folder can't be used: it can't be made or written, another run has it, or others may change what is there.
+// Error says that a folder can't be used: it can't be made or written, another run has it, or
+// others may change what is there.
 type Error struct {
 	Kind, Folder string
 	Err          error
@@ -59,9 +64,10 @@ func (e *Error) Unwrap() error { return e.Err }
 // Unusable is an error of the folder as a whole.
 func (f *Folder) Unusable(err error) error { return &Error{f.kind, f.Root.Name(), err} }
 
-// Open makes a folder, locks it, and removes files that killed runs have not finished. New files get perm, less what the umask takes.
-// What keeps it from that is an *Error: of a folder that another run has, it wraps ErrLocked; of one whose state is a link, that
-// belongs to somebody else, or that others may write to, an *UnsafeError.
+// Open makes a folder, locks it, and removes files that killed runs have not finished. New files
+// get perm, less what the umask takes. What keeps it from that is an *Error: of a folder that
+// another run has, it wraps ErrLocked; of one whose state is a link, that belongs to somebody else,
+// or that others may write to, an *UnsafeError.
 func Open(kind, dir string, perm fs.FileMode) (f *Folder, err error) {
 	for range 100 { // a run that ends just now may take away what was there
 		if f, err = open(kind, dir, perm); !errors.Is(err, fs.ErrNotExist) {
@@ -116,7 +122,8 @@ func (f *Folder) acquire() error {
 	return err
 }
 
-// checkState refuses a state with something else than files and folders of a single name: what a run writes there would land elsewhere.
+// checkState refuses a state with something else than files and folders of a single name: what a
+// run writes there would land elsewhere.
 func (f *Folder) checkState() error {
 	return fs.WalkDir(f.State.FS(), ".", func(name string, d fs.DirEntry, err error) error {
 		if errors.Is(err, fs.ErrNotExist) {
@@ -132,7 +139,8 @@ func (f *Folder) checkState() error {
 		case err != nil:
 			return err
 		case !info.Mode().IsRegular() || links(info) > 1:
-			return &UnsafeError{filepath.Join(f.State.Name(), name), "is a link, or no regular file"}
+			return &UnsafeError{filepath.Join(f.State.Name(), name),
+				"is a link, or no regular file"}
 		case name == lockName && info.Size() > 0:
 			return &UnsafeError{filepath.Join(f.State.Name(), name), "is no lock of this program"}
 		}
@@ -145,8 +153,9 @@ type UnsafeError struct{ Path, Why string }
 
 func (e *UnsafeError) Error() string { return e.Path + " " + e.Why }
 
-// checkOwner refuses a folder that another user has, or may write to. Where the file system keeps neither owners nor modes, which a
-// new file there shows, everybody who has access to the disk could do that.
+// checkOwner refuses a folder that another user has, or may write to. Where the file system keeps
+// neither owners nor modes, which a new file there shows, everybody who has access to the disk
+// could do that.
 func (f *Folder) checkOwner(name string) error {
 	info, err := f.Root.Lstat(name)
 	if err != nil {
@@ -193,7 +202,8 @@ func (f *Folder) Lstat(name string) (fs.FileInfo, error) {
 	return f.Root.Lstat(name)
 }
 
-// Version tells of a file whether it is another than before, or was changed: its size, mode and time.
+// Version tells of a file whether it is another than before, or was changed: its size, mode and
+// time.
 func Version(info fs.FileInfo) string {
 	return fmt.Sprint(info.Size(), info.Mode(), info.ModTime().UnixNano())
 }
@@ -219,7 +229,8 @@ func (f *Folder) Hash(ctx context.Context, name string, size int64, h hash.Hash)
 	return hex.EncodeToString(h.Sum(nil))
 }
 
-// Create starts a file of a known size, and makes the folders that it is to lie in. It only takes the place of what is known.
+// Create starts a file of a known size, and makes the folders that it is to lie in. It only takes
+// the place of what is known.
 func (f *Folder) Create(name string, size int64) (*atomicfile.File, error) {
 	if _, err := f.Lstat(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
@@ -252,7 +263,8 @@ func (f *Folder) replace(name string, do func() error) error {
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return f.located(err)
 	}
-	if err == nil && !strings.HasPrefix(name, metadata.StateDir+"/") && f.Known[name] != Version(info) {
+	if err == nil && !strings.HasPrefix(name, metadata.StateDir+"/") &&
+		f.Known[name] != Version(info) {
 		return f.InTheWay(name)
 	}
 	if err = do(); err != nil {
@@ -268,7 +280,8 @@ func (f *Folder) replace(name string, do func() error) error {
 // located is an error with the whole path, which an open folder leaves out.
 func (f *Folder) located(err error) error {
 	if e, ok := errors.AsType[*fs.PathError](err); ok {
-		return &fs.PathError{Op: strings.TrimSuffix(e.Op, "at"), Path: filepath.Join(f.Root.Name(), e.Path), Err: e.Err}
+		return &fs.PathError{Op: strings.TrimSuffix(e.Op, "at"),
+			Path: filepath.Join(f.Root.Name(), e.Path), Err: e.Err}
 	}
 	return err
 }
@@ -285,10 +298,12 @@ func (f *Folder) Leave() (err error) {
 	}
 	if f.State != nil {
 		err = errors.Join(err, f.State.Close())
-		_ = f.Root.Remove(metadata.StateDir) // not if a former run has left something, or somebody else has come
+		// not if a former run has left something, or somebody else has come
+		_ = f.Root.Remove(metadata.StateDir)
 	}
 	return errors.Join(err, f.Root.Close())
 }
 
-// forFolders lets everybody look into a folder who may read the files in it, and only the user change it.
+// forFolders lets everybody look into a folder who may read the files in it, and only the user
+// change it.
 func forFolders(files fs.FileMode) fs.FileMode { return 0o700 | files&0o044 | files>>2&0o011 }

@@ -66,8 +66,8 @@ func put(f *folder.Folder, name, text string) error {
 	return file.WriteAll([]byte(text))
 }
 
-// TestUnsafeFolders: a folder whose state leads elsewhere, or that somebody else may change, is refused and left as it was, and so is
-// all that it leads to.
+// TestUnsafeFolders: a folder whose state leads elsewhere, or that somebody else may change, is
+// refused and left as it was, and so is all that it leads to.
 func TestUnsafeFolders(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("NOT TESTED: links and modes of Windows")
@@ -156,14 +156,15 @@ func TestUnsafeFolders(t *testing.T) {
 	}
 }
 
-// TestNothingLeadsOut: no file is made, found or removed through a folder that is a link, whenever the link comes; a file that is a
-// link is replaced, not what it leads to.
+// TestNothingLeadsOut: no file is made, found or removed through a folder that is a link, whenever
+// the link comes; a file that is a link is replaced, not what it leads to.
 func TestNothingLeadsOut(t *testing.T) {
 	dir, outside := t.TempDir(), t.TempDir()
 	write(t, filepath.Join(outside, "precious"), "precious")
 	sub := filepath.Join(dir, "sub")
 	err := os.Symlink(outside, sub)
-	if info, gone := os.Lstat(sub); gone != nil || info.Mode()&fs.ModeSymlink == 0 { // Wine makes none, and says that it did
+	// Wine makes none, and says that it did
+	if info, gone := os.Lstat(sub); gone != nil || info.Mode()&fs.ModeSymlink == 0 {
 		t.Skip("NOT TESTED: no symbolic links here: ", err)
 	}
 	f, err := folder.Open(folder.Output, dir, 0o666)
@@ -200,7 +201,8 @@ func TestNothingLeadsOut(t *testing.T) {
 	must(t, f.Leave())
 }
 
-// TestPermissions: files and folders get no wider permissions than they are given, and the state is the user's alone.
+// TestPermissions: files and folders get no wider permissions than they are given, and the state is
+// the user's alone.
 func TestPermissions(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("NOT TESTED: Windows has other permissions")

@@ -9,7 +9,8 @@ import (
 	"github.com/df11-convert/df11-convert/internal/folder"
 )
 
-// TestFileInUseIsLocked: a folder whose lock can't be opened, since its holder is removing it, is locked.
+// TestFileInUseIsLocked: a folder whose lock can't be opened, since its holder is removing it, is
+// locked.
 func TestFileInUseIsLocked(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, ".df11-convert", "lock")

@@ -8,8 +8,8 @@ import (
 	"syscall"
 )
 
-// whose says what makes a file or folder one that others may change; "" if nothing does. The user's own group is taken for the
-// user, and the system's administrator may change everything anyway.
+// whose says what makes a file or folder one that others may change; "" if nothing does. The user's
+// own group is taken for the user, and the system's administrator may change everything anyway.
 func whose(info fs.FileInfo) string {
 	st, ok := info.Sys().(*syscall.Stat_t)
 	mode := info.Mode()

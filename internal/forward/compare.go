@@ -10,16 +10,19 @@ import (
 	"github.com/df11-convert/df11-convert/internal/streams"
 )
 
-// orChanged is a fault of a task, unless its source files were written to: then any fault is due to that.
+// orChanged is a fault of a task, unless its source files were written to: then any fault is due to
+// that.
 func (w *Work) orChanged(t *fetch.Task, fault error) error {
 	return cmp.Or(t.Unchanged(w.Fetcher.Source), fault)
 }
 
-// compared is a draft that was found to hold what its source does. Only the compare stage makes one.
+// compared is a draft that was found to hold what its source does. Only the compare stage makes
+// one.
 type compared struct{ *draft }
 
-// compareAll compares output files with their spools, from the bytes as stored, while the next one is encoded, and gives back the
-// spools. The hash of a file is made meanwhile; it is thrown away if the file is wrong. One goroutine runs it.
+// compareAll compares output files with their spools, from the bytes as stored, while the next one
+// is encoded, and gives back the spools. The hash of a file is made meanwhile; it is thrown away if
+// the file is wrong. One goroutine runs it.
 func (w *Work) compareAll(ctx context.Context, drafts <-chan *draft, equal chan<- compared) error {
 	for d := range drafts {
 		d.startHash(ctx, w.Fetcher.Progress)

@@ -15,8 +15,9 @@ import (
 	"github.com/df11-convert/df11-convert/internal/target"
 )
 
-// TestNoChangedByteIsVerified: the comparer refuses an output file in which one bit is not as it was written: of the header, of
-// the arrays of a module, of a module that stays in BF16, of a copied tensor.
+// TestNoChangedByteIsVerified: the comparer refuses an output file in which one bit is not as it
+// was written: of the header, of the arrays of a module, of a module that stays in BF16, of a
+// copied tensor.
 func TestNoChangedByteIsVerified(t *testing.T) {
 	dir := t.TempDir()
 	must(t, hubtest.NewQwen2(5, hubtest.ModelOptions{Hidden: 16, Heads: 2, Vocab: 32, Layers: 1, Intermediate: 32}).Write(dir))
@@ -65,7 +66,8 @@ func TestNoChangedByteIsVerified(t *testing.T) {
 	}
 }
 
-// TestCountersGo: the counts of a unit end with it. Those of a whole model of 811 GB would take 3 GB.
+// TestCountersGo: the counts of a unit end with it. Those of a whole model of 811 GB would take 3
+// GB.
 func TestCountersGo(t *testing.T) {
 	c, err := encoder.NewCounter([]int64{4})
 	must(t, err)

@@ -27,7 +27,8 @@ type draft struct {
 	header *safetensors.Header
 	units  []ledger.Outcome
 
-	sum      func() (string, error) // waits for the sha256; nil before the compare stage has begun it
+	// waits for the sha256; nil before the compare stage has begun it
+	sum      func() (string, error)
 	stopHash context.CancelFunc
 }
 
@@ -40,8 +41,10 @@ func (d *draft) discard() {
 	d.file.Cleanup()
 }
 
-// encodeAll makes one output file after the other. One goroutine runs it; the parallelism is inside.
-func (w *Work) encodeAll(ctx context.Context, complete <-chan *fetch.Task, drafts chan<- *draft) error {
+// encodeAll makes one output file after the other. One goroutine runs it; the parallelism is
+// inside.
+func (w *Work) encodeAll(ctx context.Context, complete <-chan *fetch.Task,
+	drafts chan<- *draft) error {
 	for t := range complete {
 		d, err := w.encode(ctx, t)
 		if err != nil {
@@ -63,7 +66,8 @@ func (w *Work) encode(ctx context.Context, t *fetch.Task) (*draft, error) {
 	}
 	for {
 		d, err := w.write(ctx, t, coded)
-		// The limit on shared memory shows only while encoding. The unit then stays in BF16 and the file is laid out again.
+		// The limit on shared memory shows only while encoding. The unit then stays in BF16 and the
+		// file is laid out again.
 		unsupported, ok := errors.AsType[*encoder.UnsupportedError](err)
 		if !ok {
 			return d, err
@@ -128,7 +132,8 @@ func entries(o *spans.Output, coded []*encoder.Unit) []safetensors.Entry {
 			continue
 		}
 		for _, x := range coded[i].Tensors() {
-			es = append(es, safetensors.Entry{Name: u.Path + "." + x.Name, DType: safetensors.DType(x.DType), Shape: x.Shape})
+			es = append(es, safetensors.Entry{Name: u.Path + "." + x.Name,
+				DType: safetensors.DType(x.DType), Shape: x.Shape})
 		}
 	}
 	for _, t := range o.Copied {
@@ -205,8 +210,10 @@ func destinations(f io.WriterAt, h *safetensors.Header, path string) encoder.Dst
 		return io.NewOffsetWriter(f, h.DataStart()+t.Begin)
 	}
 	return encoder.Dst{
-		LUTs: at(encoder.NameLUTs), EncodedExponent: at(encoder.NameEncodedExponent), SignMantissa: at(encoder.NameSignMantissa),
-		OutputPositions: at(encoder.NameOutputPositions), Gaps: at(encoder.NameGaps), SplitPositions: at(encoder.NameSplitPositions),
+		LUTs: at(encoder.NameLUTs), EncodedExponent: at(encoder.NameEncodedExponent),
+		SignMantissa:    at(encoder.NameSignMantissa),
+		OutputPositions: at(encoder.NameOutputPositions), Gaps: at(encoder.NameGaps),
+		SplitPositions: at(encoder.NameSplitPositions),
 	}
 }
 
@@ -217,7 +224,8 @@ func (w *Work) copyTensor(ctx context.Context, d *draft, t spans.Tensor) error {
 		panic("pipeline: internal error: tensor " + t.Name + " is not in the header")
 	}
 	at := d.header.DataStart() + x.Begin
-	if err := streams.CopySection(ctx, io.NewOffsetWriter(d.file, at), io.NewSectionReader(d.task.Spool, t.At, x.NBytes())); err != nil {
+	if err := streams.CopySection(ctx, io.NewOffsetWriter(d.file, at),
+		io.NewSectionReader(d.task.Spool, t.At, x.NBytes())); err != nil {
 		return fmt.Errorf("copy tensor %s: %w", t.Name, err)
 	}
 	w.Fetcher.Progress.Encoded.Add(x.NBytes())

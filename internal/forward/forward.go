@@ -1,6 +1,7 @@
-// Package forward takes the bytes of a source to its outputs: it has them fetched into spools and encoded, compares what is stored
-// with the spools, names what is equal, and publishes it. Where outputs are stored already, it only compares. It decides neither what
-// is to be made nor what comes after a failure.
+// Package forward takes the bytes of a source to its outputs: it has them fetched into spools and
+// encoded, compares what is stored with the spools, names what is equal, and publishes it. Where
+// outputs are stored already, it only compares. It decides neither what is to be made nor what
+// comes after a failure.
 package forward
 
 import (
@@ -20,7 +21,8 @@ import (
 	"github.com/df11-convert/df11-convert/internal/target"
 )
 
-// Work is one way forward. The spools that it leaves open after an error are in the fetcher's tasks.
+// Work is one way forward. The spools that it leaves open after an error are in the fetcher's
+// tasks.
 type Work struct {
 	Fetcher  *fetch.Fetcher
 	Comparer *compare.Comparer
@@ -43,8 +45,9 @@ type Making struct {
 	Log        *slog.Logger
 }
 
-// Run makes or compares the output of every task. Each stage is a goroutine, or a few, that takes what the stage before sends and closes
-// the channel to the next one when it ends; the first error ends all of them.
+// Run makes or compares the output of every task. Each stage is a goroutine, or a few, that takes
+// what the stage before sends and closes the channel to the next one when it ends; the first error
+// ends all of them.
 func (w *Work) Run(ctx context.Context) error {
 	g, gctx := errgroup.WithContext(ctx)
 	complete := make(chan *fetch.Task, budget.OutputsAhead) // all source bytes are in the spool
@@ -61,7 +64,8 @@ func (w *Work) Run(ctx context.Context) error {
 		defer close(drafts)
 		return w.encodeAll(gctx, complete, drafts)
 	})
-	equal := make(chan compared) // decoded again from the stored bytes and compared; the hash is under way
+	// decoded again from the stored bytes and compared; the hash is under way
+	equal := make(chan compared)
 	g.Go(func() error {
 		defer close(equal)
 		return w.compareAll(gctx, drafts, equal)

@@ -15,7 +15,8 @@ import (
 	"github.com/df11-convert/df11-convert/internal/spans"
 )
 
-// checkHeader reads back the header of a file, compares it with what was written, and looks for traps that a loader would fall into.
+// checkHeader reads back the header of a file, compares it with what was written, and looks for
+// traps that a loader would fall into.
 func checkHeader(o *spans.Output, f *atomicfile.File, want *safetensors.Header) error {
 	h, err := safetensors.ReadHeader(f, want.Size())
 	if err == nil && !bytes.Equal(h.Raw, want.Raw) {
@@ -39,11 +40,13 @@ func traps(o *spans.Output, h *safetensors.Header) []plan.Problem {
 	for _, t := range o.Copied {
 		part.Remainder = append(part.Remainder, t.Tensor)
 	}
-	return plan.Check(plan.Finished{Files: []plan.WeightFile{{File: plan.File{Path: o.Path}, Header: h}}}, part)
+	return plan.Check(plan.Finished{Files: []plan.WeightFile{{File: plan.File{Path: o.Path},
+		Header: h}}}, part)
 }
 
-// CheckStored checks the header of an output that another run is said to have made: it names the plan's tensors and no others, in the
-// order in which this program writes them. A *model.InvalidError tells what is wrong.
+// CheckStored checks the header of an output that another run is said to have made: it names the
+// plan's tensors and no others, in the order in which this program writes them. A
+// *model.InvalidError tells what is wrong.
 func CheckStored(o *spans.Output, h *safetensors.Header) error {
 	if problems := traps(o, h); len(problems) > 0 {
 		return model.Invalidf(o.Path, "%s: %s", problems[0].Name, problems[0].Detail)
@@ -59,8 +62,9 @@ func CheckStored(o *spans.Output, h *safetensors.Header) error {
 	return err
 }
 
-// readIndependently has the header parsed by a reader that shares no code with ours, nlpodyssey/safetensors, and compares
-// what both find. Headers with dtypes that it does not know are not its business.
+// readIndependently has the header parsed by a reader that shares no code with ours,
+// nlpodyssey/safetensors, and compares what both find. Headers with dtypes that it does not know
+// are not its business.
 func readIndependently(h *safetensors.Header) error {
 	for _, t := range h.Tensors {
 		if _, err := reference.ParseDType(string(t.DType)); err != nil {
@@ -73,7 +77,8 @@ func readIndependently(h *safetensors.Header) error {
 	}
 	found := other.Tensors()
 	if len(found) != len(h.Tensors) {
-		return fmt.Errorf("a second reader finds %d tensors in the header, not %d; this is a bug", len(found), len(h.Tensors))
+		return fmt.Errorf("a second reader finds %d tensors in the header, not %d; this is a bug",
+			len(found), len(h.Tensors))
 	}
 	for _, t := range h.Tensors {
 		x := found[t.Name]
@@ -83,14 +88,15 @@ func readIndependently(h *safetensors.Header) error {
 			same = x.Shape[i] == uint64(t.Shape[i])
 		}
 		if !same {
-			return fmt.Errorf("a second reader finds another tensor %s in the header; this is a bug", t.Name)
+			return fmt.Errorf(
+				"a second reader finds another tensor %s in the header; this is a bug", t.Name)
 		}
 	}
 	return nil
 }
 
-// CheckConfig makes sure that the config.json to be published states the dict by which the units were encoded: in another
-// order of attributes, weights change places without a word.
+// CheckConfig makes sure that the config.json to be published states the dict by which the units
+// were encoded: in another order of attributes, weights change places without a word.
 func CheckConfig(config []byte, p *plan.Plan) error {
 	if config == nil {
 		return nil
@@ -100,7 +106,8 @@ func CheckConfig(config []byte, p *plan.Plan) error {
 		return fmt.Errorf("config.json as written: %w", err)
 	}
 	if !dict.Equal(p.PatternDict) {
-		return trapError([]plan.Problem{{Name: "config.json", Detail: "its pattern dict is not the one that was encoded"}})
+		return trapError([]plan.Problem{{Name: "config.json",
+			Detail: "its pattern dict is not the one that was encoded"}})
 	}
 	return nil
 }

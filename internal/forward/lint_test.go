@@ -56,7 +56,8 @@ func TestLintOfOutputs(t *testing.T) {
 	}
 }
 
-// TestLintOfConfig: no config.json is published that lists attributes in another order than they were encoded in.
+// TestLintOfConfig: no config.json is published that lists attributes in another order than they
+// were encoded in.
 func TestLintOfConfig(t *testing.T) {
 	p := &plan.Plan{PatternDict: plan.PatternDict{{Regex: `layers\.\d+`, Attrs: []string{"q", "k"}}}}
 	config, err := metadata.InsertConfig([]byte(`{"a": 1}`), p.PatternDict)
@@ -70,8 +71,8 @@ func TestLintOfConfig(t *testing.T) {
 	}
 }
 
-// TestSecondReader: the second reader of a header finds a dtype, a shape or an offset that ours got wrong, and a tensor that
-// ours has not seen. Dtypes that it does not know keep it from looking.
+// TestSecondReader: the second reader of a header finds a dtype, a shape or an offset that ours got
+// wrong, and a tensor that ours has not seen. Dtypes that it does not know keep it from looking.
 func TestSecondReader(t *testing.T) {
 	entries := []safetensors.Entry{
 		{Name: "a", DType: "BF16", Shape: []int64{2, 3}}, {Name: "b", DType: "U8", Shape: []int64{12}},

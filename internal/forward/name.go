@@ -11,7 +11,8 @@ import (
 	"github.com/df11-convert/df11-convert/internal/streams"
 )
 
-// startHash begins to hash a file as it is stored, in a goroutine of its own. It ends early with ctx, or when the draft is discarded.
+// startHash begins to hash a file as it is stored, in a goroutine of its own. It ends early with
+// ctx, or when the draft is discarded.
 func (d *draft) startHash(ctx context.Context, p *progress.Counters) {
 	ctx, d.stopHash = context.WithCancel(ctx)
 	d.sum = sync.OnceValues(func() (string, error) {
@@ -25,9 +26,10 @@ func (d *draft) startHash(ctx context.Context, p *progress.Counters) {
 	go func() { _, _ = d.sum() }()
 }
 
-// nameAll gives compared files their name, which means waiting for hashes and the disk, and records them in the ledger. Several
-// goroutines run it.
-func (w *Work) nameAll(ctx context.Context, equal <-chan compared, finished chan<- ledger.Output) error {
+// nameAll gives compared files their name, which means waiting for hashes and the disk, and records
+// them in the ledger. Several goroutines run it.
+func (w *Work) nameAll(ctx context.Context, equal <-chan compared,
+	finished chan<- ledger.Output) error {
 	for c := range equal {
 		o, err := w.name(c)
 		if err != nil {
@@ -44,7 +46,8 @@ func (w *Work) nameAll(ctx context.Context, equal <-chan compared, finished chan
 func (w *Work) name(c compared) (ledger.Output, error) {
 	defer c.discard()
 	o := ledger.Output{
-		Path: c.task.Path, Size: c.size, Units: c.units, Made: true, Place: ledger.Place{Here: true},
+		Path: c.task.Path, Size: c.size, Units: c.units, Made: true,
+		Place: ledger.Place{Here: true},
 	}
 	var err error
 	if o.SHA256, err = c.sum(); err != nil {

@@ -24,8 +24,8 @@ func createIn(t *testing.T, dir string) *atomicfile.File {
 	return f
 }
 
-// TestNamingErrorEndsAtOnce: a file that can't be finished ends the stage although the one before has more to come, nothing
-// appears, and no hash is left running.
+// TestNamingErrorEndsAtOnce: a file that can't be finished ends the stage although the one before
+// has more to come, nothing appears, and no hash is left running.
 func TestNamingErrorEndsAtOnce(t *testing.T) {
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) { // which fails where a goroutine is left
@@ -47,7 +47,8 @@ func TestNamingErrorEndsAtOnce(t *testing.T) {
 	}
 }
 
-// TestNoFileGoesWhileItIsHashed: a file that is thrown away stays until its hash has ended, which reads it.
+// TestNoFileGoesWhileItIsHashed: a file that is thrown away stays until its hash has ended, which
+// reads it.
 func TestNoFileGoesWhileItIsHashed(t *testing.T) {
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {

@@ -12,8 +12,8 @@ import (
 	"github.com/df11-convert/df11-convert/internal/streams"
 )
 
-// publishAll uploads outputs that are finished, now or by earlier runs, several at a time, and goes on with it while a batch is
-// committed. Without a repo there is nothing to do.
+// publishAll uploads outputs that are finished, now or by earlier runs, several at a time, and goes
+// on with it while a batch is committed. Without a repo there is nothing to do.
 func (w *Work) publishAll(ctx context.Context, finished <-chan ledger.Output) error {
 	g, ctx := errgroup.WithContext(ctx)
 	uploaded := make(chan ledger.Output)
@@ -29,7 +29,8 @@ func (w *Work) publishAll(ctx context.Context, finished <-chan ledger.Output) er
 	return g.Wait()
 }
 
-func (w *Work) uploadAll(ctx context.Context, finished <-chan ledger.Output, uploaded chan<- ledger.Output) error {
+func (w *Work) uploadAll(ctx context.Context, finished <-chan ledger.Output,
+	uploaded chan<- ledger.Output) error {
 	for o := range finished {
 		if w.Make.Repo == nil {
 			continue
@@ -46,7 +47,8 @@ func (w *Work) uploadAll(ctx context.Context, finished <-chan ledger.Output, upl
 
 // upload sends one output, and removes it here if it need not stay.
 func (w *Work) upload(ctx context.Context, o ledger.Output) error {
-	if o.Uploaded && !w.Make.Folder.Stays { // by an earlier run, which a kill may have kept from removing the file
+	// by an earlier run, which a kill may have kept from removing the file
+	if o.Uploaded && !w.Make.Folder.Stays {
 		return w.Make.Folder.Remove(o.Path)
 	}
 	if err := w.send(ctx, o); err != nil || w.Make.Folder.Stays {
@@ -75,13 +77,15 @@ func (w *Work) send(ctx context.Context, o ledger.Output) error {
 	return err
 }
 
-// CommitAge is how long an uploaded output waits for its commit. A kill loses what waits, and the Hub takes about 128 commits
-// an hour: so a repo gets one a minute, and one more for every 50 files. Parts share them.
+// CommitAge is how long an uploaded output waits for its commit. A kill loses what waits, and the
+// Hub takes about 128 commits an hour: so a repo gets one a minute, and one more for every 50
+// files. Parts share them.
 const CommitAge = time.Minute
 
-// commitBatches commits all uploaded outputs once the first one has waited for the given time, and at the end, 50 at most with
-// one commit, as the Hub advises. One commit is under way at a time.
-func commitBatches(ctx context.Context, wait time.Duration, uploaded <-chan ledger.Output, commit func(context.Context, []ledger.Output) error) error {
+// commitBatches commits all uploaded outputs once the first one has waited for the given time, and
+// at the end, 50 at most with one commit, as the Hub advises. One commit is under way at a time.
+func commitBatches(ctx context.Context, wait time.Duration, uploaded <-chan ledger.Output,
+	commit func(context.Context, []ledger.Output) error) error {
 	var waiting []ledger.Output
 	var committing chan error // nil: no commit is under way
 	age := time.NewTimer(wait)

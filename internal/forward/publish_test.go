@@ -100,9 +100,10 @@ func (c *committer) begun(t *testing.T, sizes ...int) {
 	}
 }
 
-// TestUploadsGoOnDuringACommit: outputs are taken while a commit is under way; they go into later ones, none of which begins
-// before the one before it has ended. Where more wait than one commit brings, others follow at once. At the end all that waits is
-// committed without delay. Every output is in one commit.
+// TestUploadsGoOnDuringACommit: outputs are taken while a commit is under way; they go into later
+// ones, none of which begins before the one before it has ended. Where more wait than one commit
+// brings, others follow at once. At the end all that waits is committed without delay. Every output
+// is in one commit.
 func TestUploadsGoOnDuringACommit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const full = budget.CommitFiles
@@ -131,8 +132,9 @@ func TestUploadsGoOnDuringACommit(t *testing.T) {
 	})
 }
 
-// TestCommitsAMinute: however outputs come, none waits for its commit longer than CommitAge and a commit that is under way, and
-// no commit begins sooner than CommitAge after the one before: the Hub counts them.
+// TestCommitsAMinute: however outputs come, none waits for its commit longer than CommitAge and a
+// commit that is under way, and no commit begins sooner than CommitAge after the one before: the
+// Hub counts them.
 func TestCommitsAMinute(t *testing.T) {
 	for name, every := range map[string]time.Duration{
 		"many a minute": CommitAge / 40, "few a minute": CommitAge / 3, "one a minute": CommitAge, "seldom": 7 * CommitAge / 2,
@@ -175,7 +177,8 @@ func TestCommitsAMinute(t *testing.T) {
 	}
 }
 
-// TestCommitFails: the error of a commit ends the work; so does the end of the context, once the commit has ended.
+// TestCommitFails: the error of a commit ends the work; so does the end of the context, once the
+// commit has ended.
 func TestCommitFails(t *testing.T) {
 	boom := errors.New("boom")
 	begin := func(t *testing.T) *committer {

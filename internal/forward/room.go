@@ -8,12 +8,15 @@ import (
 // WaitingFiles is what finished files that do not stay take of the disk until they are uploaded.
 type WaitingFiles struct {
 	*spool.Budget
-	chargedTo map[string]*spool.Budget // by output of an earlier run, the budget that holds it; nil: it is over budget
+	// by output of an earlier run, the budget that holds it; nil: it is over budget
+	chargedTo map[string]*spool.Budget
 }
 
-// NewWaitingFiles charges the leftovers of earlier runs to the limit, or where that is used up to what spools leave. They are uploaded
-// whatever else waits, so this cannot block for ever. Files that stay take nothing.
-func NewWaitingFiles(stay bool, limit int64, spools *spool.Budget, leftovers []ledger.Output) *WaitingFiles {
+// NewWaitingFiles charges the leftovers of earlier runs to the limit, or where that is used up to
+// what spools leave. They are uploaded whatever else waits, so this cannot block for ever. Files
+// that stay take nothing.
+func NewWaitingFiles(stay bool, limit int64, spools *spool.Budget,
+	leftovers []ledger.Output) *WaitingFiles {
 	if stay {
 		return &WaitingFiles{Budget: spool.NewBudget(0)}
 	}

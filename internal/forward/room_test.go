@@ -7,8 +7,9 @@ import (
 	"github.com/df11-convert/df11-convert/internal/spool"
 )
 
-// TestRoomIsGivenBackOnce: every output gives back what was taken for it and no more, whether it is new or left over from an
-// earlier run, whether there was room for it among outputs, among spools, or nowhere.
+// TestRoomIsGivenBackOnce: every output gives back what was taken for it and no more, whether it is
+// new or left over from an earlier run, whether there was room for it among outputs, among spools,
+// or nowhere.
 func TestRoomIsGivenBackOnce(t *testing.T) {
 	leftovers := []ledger.Output{
 		{Path: "among outputs", Size: 60, Place: ledger.Place{Here: true}},
@@ -28,7 +29,8 @@ func TestRoomIsGivenBackOnce(t *testing.T) {
 	for _, o := range leftovers[:3] {
 		r.uploaded(o)
 	}
-	for _, b := range []*spool.Budget{r.Budget, spools} { // a semaphore panics if it gets back more than it gave
+	// a semaphore panics if it gets back more than it gave
+	for _, b := range []*spool.Budget{r.Budget, spools} {
 		if !b.TryAcquire(100) || b.TryAcquire(1) {
 			t.Error("not what was taken is given back")
 		}

@@ -1,6 +1,6 @@
-// Package gather turns many small writes to a file into few large ones at round offsets, which the system's page cache
-// takes about twice as fast and gives back faster too. It neither opens nor closes files, and it answers no reads: what
-// was not flushed is not there.
+// Package gather turns many small writes to a file into few large ones at round offsets, which the
+// system's page cache takes about twice as fast and gives back faster too. It neither opens nor
+// closes files, and it answers no reads: what was not flushed is not there.
 package gather
 
 import (
@@ -12,20 +12,20 @@ import (
 	"github.com/df11-convert/df11-convert/internal/streams"
 )
 
-// windowBytes is how much is written at once, and at which multiples. Linux makes the pieces of its page cache as large as
-// the write that first touches them; above this size nothing is gained.
+// windowBytes is how much is written at once, and at which multiples. Linux makes the pieces of its
+// page cache as large as the write that first touches them; above this size nothing is gained.
 const windowBytes = streams.BlockBytes
 
-// Writer gathers the bytes of windows of its file and writes each window when it is complete, or on Flush. WriteAt may
-// be called concurrently for ranges that do not overlap, Flush may not.
+// Writer gathers the bytes of windows of its file and writes each window when it is complete, or on
+// Flush. WriteAt may be called concurrently for ranges that do not overlap, Flush may not.
 type Writer struct {
 	w io.WriterAt
 
 	mu   sync.Mutex
 	open map[int64]*window
 
-	// writing is held by the one that writes. Linux lets one write to a file at a time, and whoever else comes spins in the
-	// kernel; here it leaves its core to others.
+	// writing is held by the one that writes. Linux lets one write to a file at a time, and whoever
+	// else comes spins in the kernel; here it leaves its core to others.
 	writing sync.Mutex
 }
 
@@ -41,7 +41,8 @@ type span struct{ from, end int }
 // New makes a Writer to a file.
 func New(w io.WriterAt) *Writer { return &Writer{w: w, open: map[int64]*window{}} }
 
-// WriteAt takes p, which is borrowed until it returns. An error may be that of an earlier write to the same window.
+// WriteAt takes p, which is borrowed until it returns. An error may be that of an earlier write to
+// the same window.
 func (g *Writer) WriteAt(p []byte, off int64) (int, error) {
 	done := 0
 	for done < len(p) {
@@ -84,7 +85,8 @@ func (g *Writer) window(at int64) *window {
 func (g *Writer) add(at int64, x *window, s span) (complete bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	i, _ := slices.BinarySearchFunc(x.have, s, func(a, b span) int { return cmp.Compare(a.from, b.from) })
+	i, _ := slices.BinarySearchFunc(x.have, s,
+		func(a, b span) int { return cmp.Compare(a.from, b.from) })
 	x.have = slices.Insert(x.have, i, s)
 	if i+1 < len(x.have) && x.have[i+1].from == s.end {
 		x.have[i].end = x.have[i+1].end

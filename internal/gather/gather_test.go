@@ -58,8 +58,8 @@ func pieces(rng *rand.Rand, n, most int, leave float64) []span {
 	return all
 }
 
-// TestAnyOrder writes random pieces from several goroutines: all bytes arrive, each once and no two writes at a time, and bytes
-// that were not written are left alone.
+// TestAnyOrder writes random pieces from several goroutines: all bytes arrive, each once and no two
+// writes at a time, and bytes that were not written are left alone.
 func TestAnyOrder(t *testing.T) {
 	for seed := range uint64(40) {
 		rng := rand.New(rand.NewPCG(seed, 0))

@@ -1,5 +1,5 @@
-// Package golden loads the vectors of testdata/golden for the tests of several packages. It judges nothing, and nothing but
-// tests imports it.
+// Package golden loads the vectors of testdata/golden for the tests of several packages. It judges
+// nothing, and nothing but tests imports it.
 package golden
 
 import (
@@ -78,7 +78,8 @@ func Load(t testing.TB, name string) Unit {
 	Case(t, name, &c)
 	u := Unit{
 		Name: name, Problems: c.Kernel.Problems, Input: Read(t, name, "input.bf16"),
-		EncodedExponent: Read(t, name, "encoded_exponent.u8"), SignMantissa: Read(t, name, "sign_mantissa.u8"),
+		EncodedExponent: Read(t, name, "encoded_exponent.u8"),
+		SignMantissa:    Read(t, name, "sign_mantissa.u8"),
 		OutputPositions: Read(t, name, "output_positions.u32"), Gaps: Read(t, name, "gaps.u8"),
 		SplitPositions: Read(t, name, "split_positions.i64"),
 	}

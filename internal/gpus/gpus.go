@@ -1,4 +1,5 @@
-// Package gpus tells which sizes of GPUs hold the weights of a model. It does not look at the GPUs of this machine.
+// Package gpus tells which sizes of GPUs hold the weights of a model. It does not look at the GPUs
+// of this machine.
 package gpus
 
 import "fmt"
@@ -21,8 +22,10 @@ func (f Fit) String() string {
 
 // sizes are those in common use, by memory in all.
 var sizes = []Fit{
-	{N: 1, GiB: 8}, {N: 1, GiB: 12}, {N: 1, GiB: 16}, {N: 1, GiB: 24}, {N: 1, GiB: 32}, {N: 1, GiB: 40}, {N: 1, GiB: 48}, {N: 1, GiB: 80},
-	{N: 1, GiB: 96}, {N: 1, GiB: 141}, {N: 2, GiB: 80}, {N: 4, GiB: 80}, {N: 8, GiB: 80}, {N: 8, GiB: 141}, {N: 16, GiB: 141},
+	{N: 1, GiB: 8}, {N: 1, GiB: 12}, {N: 1, GiB: 16}, {N: 1, GiB: 24}, {N: 1, GiB: 32},
+	{N: 1, GiB: 40}, {N: 1, GiB: 48}, {N: 1, GiB: 80},
+	{N: 1, GiB: 96}, {N: 1, GiB: 141}, {N: 2, GiB: 80}, {N: 4, GiB: 80}, {N: 8, GiB: 80},
+	{N: 8, GiB: 141}, {N: 16, GiB: 141},
 }
 
 // Holding says which forms these GPUs hold, by the rule of [Fits].
@@ -32,9 +35,9 @@ func (f Fit) Holding(bf16, df11, largest int64) Fit {
 	return f
 }
 
-// Fits lists which GPUs hold bf16 or df11 bytes of weights with a tenth of their memory to spare: from the largest that holds
-// neither form to the smallest that holds both. Each GPU that shares a DF11 model decodes into a buffer of its own, which is
-// as large as the largest module in BF16.
+// Fits lists which GPUs hold bf16 or df11 bytes of weights with a tenth of their memory to spare:
+// from the largest that holds neither form to the smallest that holds both. Each GPU that shares a
+// DF11 model decodes into a buffer of its own, which is as large as the largest module in BF16.
 func Fits(bf16, df11, largest int64) []Fit {
 	var rows []Fit
 	for _, f := range sizes {

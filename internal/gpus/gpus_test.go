@@ -8,8 +8,8 @@ import (
 	"github.com/df11-convert/df11-convert/internal/gpus"
 )
 
-// TestFits: the list runs from the largest GPU that holds neither form to the smallest that holds both, and the largest module
-// counts once for each GPU that shares the model.
+// TestFits: the list runs from the largest GPU that holds neither form to the smallest that holds
+// both, and the largest module counts once for each GPU that shares the model.
 func TestFits(t *testing.T) {
 	for name, c := range map[string]struct {
 		bf16, df11, largest int64

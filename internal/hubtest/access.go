@@ -9,14 +9,16 @@ import (
 
 // User is whom a token stands for.
 type User struct {
-	Name     string
-	Orgs     []string // organizations it may write to
-	Only     string   // the one repo that the token may read and write, of whatever owner; "" for those of its owner
+	Name string
+	Orgs []string // organizations it may write to
+	// the one repo that the token may read and write, of whatever owner; "" for those of its owner
+	Only     string
 	ReadOnly bool     // the token has role "read"
 	All      bool     // may read and write everything, gated repos included
 	CanRead  []string // private repos of others that it may see
 	Granted  []string // gated repos that it was let into
-	Agrees   bool     // to the terms of every gated repo: those with "auto" let it in, as they do with any stranger
+	// to the terms of every gated repo: those with "auto" let it in, as they do with any stranger
+	Agrees bool
 }
 
 func (u *User) owns(namespace string) bool {
@@ -42,8 +44,8 @@ const (
 
 var errNoLogin = fail(http.StatusUnauthorized, "Invalid username or password.")
 
-// open finds out who sends a request and which repo the path values ns and name (or git) stand for, and checks that the
-// caller may do what the route does.
+// open finds out who sends a request and which repo the path values ns and name (or git) stand for,
+// and checks that the caller may do what the route does.
 func (s *Server) open(w http.ResponseWriter, r *http.Request, want access) (c *call, err error) {
 	c = &call{Server: s, w: w, r: r}
 	if want == accessNone {
@@ -96,7 +98,8 @@ func (c *call) permit(rp *repo, want access) error {
 	case gated && u == nil:
 		return failCode(http.StatusUnauthorized, codeGatedRepo,
 			"Access to model %s is restricted. You must have access to it and be authenticated to access it. Please log in.", rp.name)
-	case gated && !u.writes(rp) && !slices.Contains(u.Granted, rp.name) && !(u.Agrees && rp.opts.Gated == "auto"):
+	case gated && !u.writes(rp) && !slices.Contains(u.Granted, rp.name) &&
+		!(u.Agrees && rp.opts.Gated == "auto"):
 		return failCode(http.StatusForbidden, codeGatedRepo,
 			"Access to model %s is restricted and you are not in the authorized list. Visit %s/%[1]s to ask for access.", rp.name, c.URL)
 	case want == accessWrite && u == nil:
@@ -112,7 +115,8 @@ func (c *call) permit(rp *repo, want access) error {
 func whoami(c *call) (any, error) {
 	u, orgs, role := c.user, []map[string]any{}, "write"
 	for _, o := range u.Orgs {
-		orgs = append(orgs, map[string]any{"type": "org", "name": o, "fullname": o, "roleInOrg": "write"})
+		orgs = append(orgs,
+			map[string]any{"type": "org", "name": o, "fullname": o, "roleInOrg": "write"})
 	}
 	if u.ReadOnly {
 		role = "read"
@@ -120,6 +124,7 @@ func whoami(c *call) (any, error) {
 	return map[string]any{
 		"type": "user", "id": "hubtest-" + u.Name, "name": u.Name, "fullname": u.Name,
 		"email": u.Name + "@example.org", "isPro": false, "canPay": false, "orgs": orgs,
-		"auth": map[string]any{"type": "access_token", "accessToken": map[string]any{"displayName": "test", "role": role}},
+		"auth": map[string]any{"type": "access_token",
+			"accessToken": map[string]any{"displayName": "test", "role": role}},
 	}, nil
 }

@@ -5,7 +5,8 @@ import (
 	"testing"
 )
 
-// TestAccess: who may see, read and change what, and in which words it is refused. The official clients decide by code and text.
+// TestAccess: who may see, read and change what, and in which words it is refused. The official
+// clients decide by code and text.
 func TestAccess(t *testing.T) {
 	s := Start(t,
 		WithUser("owner", User{Name: "org"}),

@@ -44,8 +44,8 @@ func refuse(why *refusal) Action {
 	return func(x *Exchange) { why.answer(x, x.Request) }
 }
 
-// After lets the server do its work, throws its answer away, and then acts: the client cannot tell whether the work was
-// done.
+// After lets the server do its work, throws its answer away, and then acts: the client cannot tell
+// whether the work was done.
 func After(action Action) Action {
 	return func(x *Exchange) {
 		x.Next(httptest.NewRecorder())
@@ -112,8 +112,8 @@ func change(edit func(a *whole)) Action {
 	}
 }
 
-// cutAfter sends the header and n bytes of the right answer, then resets the connection, or closes it in good order when
-// reset is false.
+// cutAfter sends the header and n bytes of the right answer, then resets the connection, or closes
+// it in good order when reset is false.
 func cutAfter(n int, reset bool) Action {
 	return func(x *Exchange) {
 		x.send(x.right(true), n)
@@ -121,7 +121,8 @@ func cutAfter(n int, reset bool) Action {
 	}
 }
 
-// truncate sends n bytes of the file without a Content-Length and ends the chunked body properly: the answer looks complete.
+// truncate sends n bytes of the file without a Content-Length and ends the chunked body properly:
+// the answer looks complete.
 func truncate(n int) Action {
 	return func(x *Exchange) {
 		a := x.right(false)
@@ -130,8 +131,8 @@ func truncate(n int) Action {
 	}
 }
 
-// stall sends n bytes of the right answer's body and then nothing more, until the client or the server closes; with n < 0
-// not even the header.
+// stall sends n bytes of the right answer's body and then nothing more, until the client or the
+// server closes; with n < 0 not even the header.
 func stall(n int) Action {
 	return func(x *Exchange) {
 		if n >= 0 {
@@ -151,7 +152,8 @@ func slow(pause time.Duration) Action {
 		x.send(a, 0)
 		for i := range a.body {
 			_, err := x.Write(a.body[i : i+1])
-			if err = errors.Join(err, http.NewResponseController(x).Flush()); err != nil || !sleep(x.Request.Context().Done(), pause) {
+			if err = errors.Join(err, http.NewResponseController(x).Flush()); err != nil ||
+				!sleep(x.Request.Context().Done(), pause) {
 				return
 			}
 		}
@@ -167,7 +169,8 @@ func corrupt(n int) Action {
 	})
 }
 
-// compress answers 200 with the whole file compressed, as a CDN that ignores Accept-Encoding: identity.
+// compress answers 200 with the whole file compressed, as a CDN that ignores Accept-Encoding:
+// identity.
 func compress(x *Exchange) {
 	a := x.right(false)
 	var small bytes.Buffer
@@ -186,8 +189,8 @@ func ignoreRange(x *Exchange) {
 	x.send(a, len(a.body))
 }
 
-// shift asks the server for a range delta bytes later than the client did, and so answers with a Content-Range that was not
-// asked for.
+// shift asks the server for a range delta bytes later than the client did, and so answers with a
+// Content-Range that was not asked for.
 func shift(delta int64) Action {
 	return func(x *Exchange) {
 		var from int64
@@ -209,7 +212,8 @@ func setHeader(header Header) Action {
 	})
 }
 
-// replace lets the server answer, and puts other text in place of what a pattern matches in the body.
+// replace lets the server answer, and puts other text in place of what a pattern matches in the
+// body.
 func replace(pattern, instead string) Action {
 	re := regexp.MustCompile(pattern)
 	return change(func(a *whole) {
@@ -236,4 +240,5 @@ func redirectHome(x *Exchange) {
 }
 
 // noRoute answers as a hub that does not have the route: with a page for people.
-var noRoute = Status(http.StatusNotFound, Header{"Content-Type": "text/html"}, "<html><body>Not Found</body></html>")
+var noRoute = Status(http.StatusNotFound, Header{"Content-Type": "text/html"},
+	"<html><body>Not Found</body></html>")

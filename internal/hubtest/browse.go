@@ -44,7 +44,8 @@ func (c *config) list(head *Commit) (out []map[string]any) {
 func (c *config) fileEntry(p string, e File) map[string]any {
 	m := map[string]any{"type": "file", "oid": e.BlobID, "size": e.Size, "path": p}
 	if e.isLFS() {
-		m["lfs"] = map[string]any{"oid": e.SHA256, "size": e.Size, "pointerSize": len(pointer(e.SHA256, e.Size))}
+		m["lfs"] = map[string]any{"oid": e.SHA256, "size": e.Size,
+			"pointerSize": len(pointer(e.SHA256, e.Size))}
 		if c.xetHashes {
 			m["xetHash"] = xetHash(e.SHA256)
 		}
@@ -52,11 +53,13 @@ func (c *config) fileEntry(p string, e File) map[string]any {
 	return m
 }
 
-// xetHash stands in for the Merkle hash of Xet: 64 hex digits that belong to the object and are not its sha256.
+// xetHash stands in for the Merkle hash of Xet: 64 hex digits that belong to the object and are not
+// its sha256.
 func xetHash(sha string) string { return newObject([]byte("xet " + sha)).sha256 }
 
 func (c *Commit) dirEntry(p string) map[string]any {
-	return map[string]any{"type": "directory", "oid": blobID([]byte(c.OID + p)), "size": 0, "path": p}
+	return map[string]any{"type": "directory", "oid": blobID([]byte(c.OID + p)), "size": 0,
+		"path": p}
 }
 
 // page returns one page of a list and sets the Link to the next one.
@@ -103,8 +106,9 @@ func pathsInfo(c *call, paths []string) (any, error) {
 	return out, nil
 }
 
-// resolve answers GET and HEAD of /{id}/resolve/{rev}/{path} and /api/resolve-cache/models/{id}/{rev}/{path}: large files are
-// a redirect to a signed URL, JSON files a relative redirect to the resolve cache, the others come at once.
+// resolve answers GET and HEAD of /{id}/resolve/{rev}/{path} and
+// /api/resolve-cache/models/{id}/{rev}/{path}: large files are a redirect to a signed URL, JSON
+// files a relative redirect to the resolve cache, the others come at once.
 func resolve(c *call) (any, error) {
 	head, e, err := c.file()
 	switch {
@@ -115,13 +119,14 @@ func resolve(c *call) (any, error) {
 	case strings.HasPrefix(c.r.URL.Path, "/api/"):
 		c.w.Header().Set("Cache-Control", "public, max-age=31536000")
 	case strings.HasSuffix(c.r.URL.Path, ".json"):
-		return redirect(http.StatusTemporaryRedirect, "Temporary Redirect. Redirecting to ", c.cacheURL(head, e)), nil
+		return redirect(http.StatusTemporaryRedirect, "Temporary Redirect. Redirecting to ",
+			c.cacheURL(head, e)), nil
 	}
 	return e.send(), nil
 }
 
-// file finds the file of a resolve route. X-Repo-Commit goes out with every answer for which the revision exists,
-// EntryNotFound included.
+// file finds the file of a resolve route. X-Repo-Commit goes out with every answer for which the
+// revision exists, EntryNotFound included.
 func (c *call) file() (*Commit, File, error) {
 	head, err := c.commit()
 	if err != nil {
@@ -141,7 +146,8 @@ func (c *call) cacheURL(head *Commit, e File) string {
 	for i, seg := range segments {
 		segments[i] = url.PathEscape(seg)
 	}
-	return fmt.Sprintf("/api/resolve-cache/models/%s/%s/%s?%s=&etag=%s", c.repo.name, head.OID, strings.Join(segments, "/"),
+	return fmt.Sprintf("/api/resolve-cache/models/%s/%s/%s?%s=&etag=%s", c.repo.name, head.OID,
+		strings.Join(segments, "/"),
 		url.QueryEscape(c.r.URL.EscapedPath()), url.QueryEscape(`"`+e.BlobID+`"`))
 }
 
@@ -166,13 +172,16 @@ func (c *call) toCDN(head *Commit, e File) http.Handler {
 	if c.cfg.xetHashes {
 		hash, auth := xetHash(e.SHA256), "/api/models/"+c.repo.name+"/xet-read-token/"+head.OID
 		h.Set("X-Xet-Hash", hash)
-		h.Set("Link", "<"+c.URL+auth+`>; rel="xet-auth", <`+c.CDNURL+"/v1/reconstructions/"+hash+`>; rel="xet-reconstruction-info"`)
+		h.Set("Link",
+			"<"+c.URL+auth+`>; rel="xet-auth", <`+c.CDNURL+"/v1/reconstructions/"+hash+
+				`>; rel="xet-reconstruction-info"`)
 	}
 	if c.cfg.AnswersHead && c.r.Method == http.MethodHead {
 		h.Set("Content-Length", fmt.Sprint(e.Size))
 		return http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})
 	}
-	return redirect(http.StatusFound, "Found. Redirecting to ", c.signDownload(e.SHA256, c.r.PathValue("path")))
+	return redirect(http.StatusFound, "Found. Redirecting to ",
+		c.signDownload(e.SHA256, c.r.PathValue("path")))
 }
 
 func redirect(status int, text, location string) http.Handler {

@@ -21,7 +21,8 @@ func parseCard(readme string) (card map[string]any, err error) {
 }
 
 // cardKeys are what a card may say of a converted model: each is text, or a list of texts.
-var cardKeys = []string{"base_model", "base_model_relation", "datasets", "language", "library_name", "license", "license_link",
+var cardKeys = []string{"base_model", "base_model_relation", "datasets", "language", "library_name",
+	"license", "license_link",
 	"license_name", "pipeline_tag", "tags"}
 
 // checkCard applies a few of the hub's rules, and returns what is wrong.
@@ -55,7 +56,8 @@ func checkCommittedCard(now, before File) error {
 		return nil
 	}
 	if wrong := checkCard(now.content); len(wrong) > 0 {
-		return fail(http.StatusBadRequest, "Invalid metadata in README.md.\n- %s", strings.Join(wrong, "\n- "))
+		return fail(http.StatusBadRequest, "Invalid metadata in README.md.\n- %s",
+			strings.Join(wrong, "\n- "))
 	}
 	return nil
 }

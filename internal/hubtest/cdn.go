@@ -25,15 +25,17 @@ const (
 func (s *Server) signDownload(sha, file string) string {
 	p := "/repos/" + sha[:2] + "/" + sha[2:4] + "/" + sha
 	name := path.Base(file)
-	disposition := "response-content-disposition=" + url.QueryEscape(fmt.Sprintf("inline; filename*=UTF-8''%s; filename=%q;", name, name))
+	disposition := "response-content-disposition=" + url.QueryEscape(
+		fmt.Sprintf("inline; filename*=UTF-8''%s; filename=%q;", name, name))
 	return s.sign(http.MethodGet, p, disposition)
 }
 
-// sign makes an S3-style URL for one method, of which no two are the same. The signature covers path and query as they are written,
-// so a client that decodes and encodes them again breaks it.
+// sign makes an S3-style URL for one method, of which no two are the same. The signature covers
+// path and query as they are written, so a client that decodes and encodes them again breaks it.
 func (s *Server) sign(method, p, query string) string {
 	q := "X-Amz-Algorithm=AWS4-HMAC-SHA256&X-Amz-Credential=hubtest%2Fus-east-1%2Fs3%2Faws4_request" +
-		"&X-Amz-Date=" + s.cfg.clock().UTC().Format("20060102T150405Z") + fmt.Sprintf("&X-Amz-Expires=900&X-Amz-Security-Token=%d", s.links.Add(1)) +
+		"&X-Amz-Date=" + s.cfg.clock().UTC().Format("20060102T150405Z") + fmt.Sprintf(
+		"&X-Amz-Expires=900&X-Amz-Security-Token=%d", s.links.Add(1)) +
 		"&X-Amz-SignedHeaders=host&" + query
 	return s.CDNURL + p + "?" + q + signatureField + s.mac(method, p, q)
 }
@@ -59,9 +61,11 @@ func (s *Server) checkURL(r *http.Request) error {
 	switch {
 	case !hmac.Equal([]byte(got), []byte(s.mac(method, r.URL.EscapedPath(), raw[:i]))):
 		s.violation("signed URL was changed: %s %s", r.Method, r.URL.Path)
-		return failStorage(http.StatusForbidden, "SignatureDoesNotMatch", "The request signature we calculated does not match the signature you provided.")
+		return failStorage(http.StatusForbidden, "SignatureDoesNotMatch",
+			"The request signature we calculated does not match the signature you provided.")
 	case r.Header.Get("Authorization") != "":
-		return failStorage(http.StatusBadRequest, "InvalidArgument", "Only one auth mechanism allowed")
+		return failStorage(http.StatusBadRequest, "InvalidArgument",
+			"Only one auth mechanism allowed")
 	}
 	if s.cfg.linksForOnce {
 		if _, used := s.used.LoadOrStore(got, true); used {
@@ -78,7 +82,8 @@ func failStorage(status int, code, message string) *refusal {
 
 var (
 	errExpired    = failStorage(http.StatusForbidden, "AccessDenied", "Request has expired")
-	errIncomplete = failStorage(http.StatusBadRequest, "RequestTimeout", "Your socket connection to the server was not read from or written to within the timeout period.")
+	errIncomplete = failStorage(http.StatusBadRequest, "RequestTimeout",
+		"Your socket connection to the server was not read from or written to within the timeout period.")
 )
 
 func (s *Server) cdnRoutes() http.Handler {
@@ -121,9 +126,11 @@ func (s *Server) getObject(w http.ResponseWriter, r *http.Request) error {
 func checkPut(r *http.Request) error {
 	switch {
 	case r.ContentLength < 0:
-		return failStorage(http.StatusNotImplemented, "NotImplemented", "A header you provided implies functionality that is not implemented: Transfer-Encoding")
+		return failStorage(http.StatusNotImplemented, "NotImplemented",
+			"A header you provided implies functionality that is not implemented: Transfer-Encoding")
 	case r.ContentLength > maxSinglePut:
-		return failStorage(http.StatusBadRequest, "EntityTooLarge", "Your proposed upload exceeds the maximum allowed size")
+		return failStorage(http.StatusBadRequest, "EntityTooLarge",
+			"Your proposed upload exceeds the maximum allowed size")
 	}
 	return nil
 }
@@ -160,8 +167,8 @@ func receive(r *http.Request, n int64) ([]byte, error) {
 	return p, nil
 }
 
-// etag is the ETag of uploaded bytes, quotes included. Clients may not look into it, so a checksum does that is cheaper
-// than S3's MD5.
+// etag is the ETag of uploaded bytes, quotes included. Clients may not look into it, so a checksum
+// does that is cheaper than S3's MD5.
 func etag(sum uint32) string { return fmt.Sprintf(`"%032x"`, sum) }
 
 // putPart takes one part of a multipart upload.
@@ -172,10 +179,12 @@ func (s *Server) putPart(w http.ResponseWriter, r *http.Request) error {
 	ses := s.session(r.PathValue("session"))
 	n, err := strconv.Atoi(r.PathValue("part"))
 	if ses == nil || err != nil || n < 1 || n > ses.nParts() {
-		return failStorage(http.StatusNotFound, "NoSuchUpload", "The specified multipart upload does not exist.")
+		return failStorage(http.StatusNotFound, "NoSuchUpload",
+			"The specified multipart upload does not exist.")
 	}
 	if want := ses.partSize(n); r.ContentLength != want {
-		return failStorage(http.StatusBadRequest, "InvalidPart", fmt.Sprintf("part %d must have %d bytes", n, want))
+		return failStorage(http.StatusBadRequest, "InvalidPart",
+			fmt.Sprintf("part %d must have %d bytes", n, want))
 	}
 	part, err := receive(r, r.ContentLength)
 	if err != nil {

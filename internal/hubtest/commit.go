@@ -58,7 +58,8 @@ func readCommit(r *http.Request) (q newCommit, err error) {
 		case err != nil:
 			return q, fail(http.StatusBadRequest, "invalid NDJSON: %v", err)
 		case (line.Key == "header") != (n == 0):
-			return q, fail(http.StatusBadRequest, "the header must be the first line and the only one")
+			return q, fail(http.StatusBadRequest,
+				"the header must be the first line and the only one")
 		}
 		if n == 0 {
 			err = json.Unmarshal(line.Value, &q.header)
@@ -98,7 +99,8 @@ func apply(c *call, q newCommit) (any, error) {
 	if err := checkCommittedCard(files["README.md"], head.Files["README.md"]); err != nil {
 		return nil, err
 	}
-	oid := rp.add(c.cfg.clock(), ref, &Commit{Title: q.header.Summary, Message: q.header.Description, Files: files})
+	oid := rp.add(c.cfg.clock(), ref,
+		&Commit{Title: q.header.Summary, Message: q.header.Description, Files: files})
 	if ref == "refs/heads/main" {
 		err = c.land(rp.name, head.Files, files)
 	}
@@ -159,7 +161,8 @@ func (c *call) gitFile(op operation) (File, error) {
 		content = string(raw)
 	}
 	if int64(len(content)) > max(c.cfg.lfsThreshold, 10<<20) {
-		return File{}, fail(http.StatusBadRequest, "Your push was rejected because it contains files larger than 10 MiB. Offending file: %s", op.Path)
+		return File{}, fail(http.StatusBadRequest,
+			"Your push was rejected because it contains files larger than 10 MiB. Offending file: %s", op.Path)
 	}
 	return gitFile(content), nil
 }
@@ -168,11 +171,13 @@ func (c *call) lfsFile(op operation) (File, error) {
 	o := c.objects[op.OID]
 	switch {
 	case !c.repo.holds[op.OID] || o == nil:
-		return File{}, fail(http.StatusBadRequest, "Your push was rejected because an LFS pointer pointed to a file that does not exist: %s (%s)", op.Path, op.OID)
+		return File{}, fail(http.StatusBadRequest,
+			"Your push was rejected because an LFS pointer pointed to a file that does not exist: %s (%s)", op.Path, op.OID)
 	case op.Algo != "" && op.Algo != "sha256":
 		return File{}, fail(http.StatusBadRequest, "%s: unknown algo %q", op.Path, op.Algo)
 	case op.Size != nil && *op.Size != o.size:
-		return File{}, fail(http.StatusBadRequest, "%s: size %d does not match the object's %d", op.Path, *op.Size, o.size)
+		return File{}, fail(http.StatusBadRequest, "%s: size %d does not match the object's %d",
+			op.Path, *op.Size, o.size)
 	}
 	return largeFile(o.sha256, o.size), nil
 }
@@ -180,7 +185,11 @@ func (c *call) lfsFile(op operation) (File, error) {
 // checkPath refuses paths that git or the hub would not store.
 func checkPath(p string) error {
 	if p == "" || path.Clean(p) != p || path.IsAbs(p) || strings.Contains(p, "\\") ||
-		slices.ContainsFunc(strings.Split(p, "/"), func(seg string) bool { return seg == ".." || seg == "." || strings.EqualFold(seg, ".git") }) {
+		slices.ContainsFunc(strings.Split(p, "/"),
+			func(seg string) bool {
+				return seg == ".." || seg == "." || strings.EqualFold(seg,
+					".git")
+			}) {
 		return fail(http.StatusBadRequest, "Invalid path: %q", p)
 	}
 	return nil

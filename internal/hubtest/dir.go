@@ -13,9 +13,9 @@ import (
 	"strings"
 )
 
-// AddDir serves every folder root/<namespace>/<name>/ as a repo. Names that start with a dot are left out, and so are the
-// folders .git and .cache inside a repo. The files must not be changed in place while the server runs; replacing them by
-// rename is fine.
+// AddDir serves every folder root/<namespace>/<name>/ as a repo. Names that start with a dot are
+// left out, and so are the folders .git and .cache inside a repo. The files must not be changed in
+// place while the server runs; replacing them by rename is fine.
 func (s *Server) AddDir(root string) error {
 	names, err := fs.Glob(os.DirFS(root), "*/*")
 	if err != nil {
@@ -23,7 +23,8 @@ func (s *Server) AddDir(root string) error {
 	}
 	for _, name := range names {
 		dir := filepath.Join(root, name)
-		if info, err := os.Stat(dir); err != nil || !info.IsDir() || strings.HasPrefix(name, ".") || strings.Contains(name, "/.") {
+		if info, err := os.Stat(dir); err != nil || !info.IsDir() || strings.HasPrefix(name, ".") ||
+			strings.Contains(name, "/.") {
 			continue
 		}
 		if err := s.addFolder(name, dir); err != nil {
@@ -33,7 +34,8 @@ func (s *Server) AddDir(root string) error {
 	return nil
 }
 
-// addFolder makes one repo from a folder: small files at once, and then each large one, whose bytes stay where they are.
+// addFolder makes one repo from a folder: small files at once, and then each large one, whose bytes
+// stay where they are.
 func (s *Server) addFolder(name, dir string) error {
 	small, large := map[string][]byte{}, map[string]*os.File{}
 	err := fs.WalkDir(os.DirFS(dir), ".", func(p string, d fs.DirEntry, err error) error {
@@ -73,7 +75,8 @@ func (s *Server) addFolder(name, dir string) error {
 	return nil
 }
 
-// pushFolder shows the main branch of every repo as files; "" shows nothing. The caller holds the lock of the store.
+// pushFolder shows the main branch of every repo as files; "" shows nothing. The caller holds the
+// lock of the store.
 type pushFolder string
 
 func (f pushFolder) path(name string) string {

@@ -11,10 +11,11 @@ import (
 	"sync"
 )
 
-// Fault is a rule that spoils the answers to some requests. A request counts for every rule that it matches; the first rule
-// that fires acts.
+// Fault is a rule that spoils the answers to some requests. A request counts for every rule that it
+// matches; the first rule that fires acts.
 type Fault struct {
-	// Name labels the log. With a nil Action it picks host, method, path and action from the table of named faults.
+	// Name labels the log. With a nil Action it picks host, method, path and action from the table
+	// of named faults.
 	Name string
 
 	Host   Host   // "" matches both
@@ -63,8 +64,8 @@ type faultRules struct {
 	rules []*faultRule
 }
 
-// Inject adds fault rules; they hold until they are used up or ClearFaults is called. It panics on a name that is not in
-// the table.
+// Inject adds fault rules; they hold until they are used up or ClearFaults is called. It panics on
+// a name that is not in the table.
 func (fs *faultRules) Inject(faults ...Fault) {
 	fs.mu.Lock()
 	defer fs.mu.Unlock()
@@ -74,7 +75,8 @@ func (fs *faultRules) Inject(faults ...Fault) {
 			if !ok {
 				panic("hubtest: no fault named " + f.Name)
 			}
-			f.Host, f.Method, f.Path = cmp.Or(f.Host, named.host), cmp.Or(f.Method, named.method), cmp.Or(f.Path, named.path)
+			f.Host, f.Method, f.Path = cmp.Or(f.Host, named.host), cmp.Or(f.Method,
+				named.method), cmp.Or(f.Path, named.path)
 			f.Action = named.action
 		}
 		rng := rand.New(rand.NewPCG(f.Seed, 0x68756274657374))
@@ -107,7 +109,8 @@ func ParseFault(spec string) (Fault, error) {
 	name, arg, found := strings.Cut(spec, ":")
 	f := Fault{Name: name}
 	if _, ok := faultTable[name]; !ok {
-		return f, fmt.Errorf("unknown fault %q; known are %s", name, strings.Join(FaultNames(), ", "))
+		return f, fmt.Errorf("unknown fault %q; known are %s", name,
+			strings.Join(FaultNames(), ", "))
 	}
 	var err error
 	switch {
@@ -128,7 +131,8 @@ func (fs *faultRules) pick(host Host, r *http.Request) *faultRule {
 	defer fs.mu.Unlock()
 	var chosen *faultRule
 	for _, rule := range fs.rules {
-		matches := (rule.Host == "" || rule.Host == host) && (rule.Method == "" || rule.Method == r.Method) &&
+		matches := (rule.Host == "" || rule.Host == host) &&
+			(rule.Method == "" || rule.Method == r.Method) &&
 			rule.paths.MatchString(r.URL.Path)
 		if matches && rule.fires() && chosen == nil {
 			rule.acted++

@@ -47,7 +47,8 @@ func TestFaultRules(t *testing.T) {
 	}
 }
 
-// TestBrokenServer: a fault action, or route, that panics is noticed, and Close ends an answer that stalls.
+// TestBrokenServer: a fault action, or route, that panics is noticed, and Close ends an answer that
+// stalls.
 func TestBrokenServer(t *testing.T) {
 	s := New()
 	s.Inject(Fault{Action: func(*Exchange) { panic("broken") }})

@@ -97,7 +97,8 @@ func batchBody(data []byte) string {
 	return fmt.Sprintf(`{"operation":"upload","transfers":["basic","multipart"],"objects":[{"oid":%q,"size":%d}],"hash_algo":"sha_256"}`, sha(data), len(data))
 }
 
-// putParts uploads the parts of a multipart upload, the last one first, and returns the body of the completion.
+// putParts uploads the parts of a multipart upload, the last one first, and returns the body of the
+// completion.
 func putParts(t *testing.T, header map[string]string, data []byte) string {
 	t.Helper()
 	var chunk int

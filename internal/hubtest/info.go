@@ -30,8 +30,9 @@ func (c *call) info(head *Commit) map[string]any {
 	card, _ := parseCard(head.Files["README.md"].content)
 	info := map[string]any{
 		"_id": blobID([]byte(name))[:24], "id": name, "modelId": name, "author": c.repo.namespace(),
-		"sha": head.OID, "createdAt": c.repo.created.UTC().Format(hubTime), "lastModified": head.Date.UTC().Format(hubTime),
-		"private": opts.Private, "gated": gated, "disabled": false,
+		"sha": head.OID, "createdAt": c.repo.created.UTC().Format(hubTime),
+		"lastModified": head.Date.UTC().Format(hubTime),
+		"private":      opts.Private, "gated": gated, "disabled": false,
 		"downloads": 0, "likes": 0, "tags": []string{},
 	}
 	for _, k := range []string{"pipeline_tag", "library_name"} {
@@ -49,7 +50,8 @@ func siblings(c *Commit, blobs bool) []map[string]any {
 		if blobs {
 			f["size"], f["blobId"] = e.Size, e.BlobID
 			if e.isLFS() {
-				f["lfs"] = map[string]any{"sha256": e.SHA256, "size": e.Size, "pointerSize": len(pointer(e.SHA256, e.Size))}
+				f["lfs"] = map[string]any{"sha256": e.SHA256, "size": e.Size,
+					"pointerSize": len(pointer(e.SHA256, e.Size))}
 			}
 		}
 		out = append(out, f)
@@ -60,7 +62,8 @@ func siblings(c *Commit, blobs bool) []map[string]any {
 func refs(c *call) (any, error) {
 	branches := []map[string]any{}
 	for _, ref := range slices.Sorted(maps.Keys(c.repo.refs)) {
-		branches = append(branches, map[string]any{"name": strings.TrimPrefix(ref, "refs/heads/"), "ref": ref, "targetCommit": c.repo.refs[ref]})
+		branches = append(branches, map[string]any{"name": strings.TrimPrefix(ref, "refs/heads/"),
+			"ref": ref, "targetCommit": c.repo.refs[ref]})
 	}
 	return map[string]any{"branches": branches, "converts": []any{}, "tags": []any{}}, nil
 }

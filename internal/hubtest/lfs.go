@@ -59,10 +59,12 @@ func (c *call) batchObject(q batchRequest, p lfsPointer, m map[string]any) (mult
 		return false
 	}
 	var upload map[string]any
-	if multipart = p.Size >= c.cfg.multipartFrom && slices.Contains(q.Transfers, "multipart"); multipart {
+	if multipart = p.Size >= c.cfg.multipartFrom && slices.Contains(q.Transfers,
+		"multipart"); multipart {
 		upload = c.multipartAction(p)
 	} else {
-		upload = map[string]any{"href": c.sign(http.MethodPut, "/upload/"+c.repo.name+"/"+p.OID, "x-id=PutObject")}
+		upload = map[string]any{"href": c.sign(http.MethodPut, "/upload/"+c.repo.name+"/"+p.OID,
+			"x-id=PutObject")}
 	}
 	verify := map[string]any{"href": c.URL + "/" + c.repo.name + ".git/info/lfs/objects/verify"}
 	m["actions"] = map[string]any{"upload": upload, "verify": verify}
@@ -75,9 +77,12 @@ func (c *call) multipartAction(p lfsPointer) map[string]any {
 	header := map[string]string{"chunk_size": fmt.Sprint(ses.chunk)}
 	for n := 1; n <= ses.nParts(); n++ {
 		query := fmt.Sprintf("partNumber=%d&uploadId=%s&x-id=UploadPart", n, ses.id)
-		header[fmt.Sprintf("%05d", n)] = c.sign(http.MethodPut, fmt.Sprintf("/multipart/%s/%d", ses.id, n), query)
+		header[fmt.Sprintf("%05d", n)] = c.sign(http.MethodPut,
+			fmt.Sprintf("/multipart/%s/%d", ses.id, n), query)
 	}
-	href := fmt.Sprintf("%s/api/complete_multipart?uploadId=%s&bucket=hub&prefix=%s&expiration=soon", c.URL, ses.id, strings.ReplaceAll(c.repo.name, "/", "%2F"))
+	href := fmt.Sprintf(
+		"%s/api/complete_multipart?uploadId=%s&bucket=hub&prefix=%s&expiration=soon", c.URL, ses.id,
+		strings.ReplaceAll(c.repo.name, "/", "%2F"))
 	return map[string]any{"href": href, "header": header}
 }
 
@@ -85,9 +90,11 @@ func lfsVerify(c *call, p lfsPointer) (any, error) {
 	o := c.objects[p.OID]
 	switch {
 	case !c.repo.holds[p.OID] || o == nil:
-		return nil, fail(http.StatusNotFound, "Object %s was not uploaded, or its content has another hash", p.OID)
+		return nil, fail(http.StatusNotFound,
+			"Object %s was not uploaded, or its content has another hash", p.OID)
 	case o.size != p.Size:
-		return nil, fail(http.StatusUnprocessableEntity, "Object has size %d, not %d", o.size, p.Size)
+		return nil, fail(http.StatusUnprocessableEntity, "Object has size %d, not %d", o.size,
+			p.Size)
 	}
 	c.w.Header().Set("Content-Type", lfsType)
 	return nil, nil
@@ -101,8 +108,8 @@ type duplicateRequest struct {
 	Files  []struct{ XetHash, SHA256, Filename string }
 }
 
-// duplicate answers POST /api/models/{id}/lfs-files/duplicate: objects of this repo become objects of the target's store,
-// without a commit.
+// duplicate answers POST /api/models/{id}/lfs-files/duplicate: objects of this repo become objects
+// of the target's store, without a commit.
 func duplicate(c *call, q duplicateRequest) (any, error) {
 	if len(q.Files) > maxDuplicate {
 		return nil, fail(http.StatusBadRequest, "too many files: %d", len(q.Files))
@@ -118,9 +125,11 @@ func duplicate(c *call, q duplicateRequest) (any, error) {
 	for _, f := range q.Files {
 		switch {
 		case !c.repo.holds[f.SHA256]:
-			failed = append(failed, map[string]any{"sha256": f.SHA256, "error": "file not found in the source repo"})
+			failed = append(failed,
+				map[string]any{"sha256": f.SHA256, "error": "file not found in the source repo"})
 		case f.XetHash == "" || c.cfg.xetHashes && f.XetHash != xetHash(f.SHA256):
-			failed = append(failed, map[string]any{"sha256": f.SHA256, "error": "file is not stored in Xet under this hash"})
+			failed = append(failed, map[string]any{"sha256": f.SHA256,
+				"error": "file is not stored in Xet under this hash"})
 		default:
 			dst.holds[f.SHA256] = true
 		}

@@ -43,7 +43,8 @@ type requestLog struct {
 	violations []string
 }
 
-// Requests returns the log so far, in order of arrival; requests that are still being served have a zero End.
+// Requests returns the log so far, in order of arrival; requests that are still being served have a
+// zero End.
 func (l *requestLog) Requests() []Request {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -54,8 +55,8 @@ func (l *requestLog) Requests() []Request {
 	return out
 }
 
-// Count counts the logged requests with the method ("" for any) whose path matches the pattern of a [Fault], at either
-// host.
+// Count counts the logged requests with the method ("" for any) whose path matches the pattern of a
+// [Fault], at either host.
 func (l *requestLog) Count(method, pattern string) int {
 	n, paths := 0, pathPattern(pattern)
 	for _, q := range l.Requests() {
@@ -66,8 +67,8 @@ func (l *requestLog) Count(method, pattern string) int {
 	return n
 }
 
-// Violations returns every breach of the rules that a client must never commit: a token or cookie sent to the storage
-// host, a signed URL that was changed.
+// Violations returns every breach of the rules that a client must never commit: a token or cookie
+// sent to the storage host, a signed URL that was changed.
 func (l *requestLog) Violations() []string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -87,19 +88,22 @@ func (l *requestLog) violation(format string, args ...any) {
 	l.violations = append(l.violations, fmt.Sprintf(format, args...))
 }
 
-// begin opens the log line of a request, and records a token or a cookie that reaches the storage host.
+// begin opens the log line of a request, and records a token or a cookie that reaches the storage
+// host.
 func (l *requestLog) begin(host Host, w http.ResponseWriter, r *http.Request) *tracked {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	t := &tracked{ResponseWriter: w, done: r.Context().Done(), req: Request{
-		Seq: len(l.entries) + 1, Host: host, Method: r.Method, Path: r.URL.Path, RawQuery: r.URL.RawQuery,
-		Header: r.Header.Clone(), Begin: time.Now(),
+		Seq: len(l.entries) + 1, Host: host, Method: r.Method, Path: r.URL.Path,
+		RawQuery: r.URL.RawQuery,
+		Header:   r.Header.Clone(), Begin: time.Now(),
 	}}
 	l.entries = append(l.entries, t)
 	for _, h := range []string{"Authorization", "Cookie"} {
 		if host == HostCDN && r.Header.Get(h) != "" {
 			l.violations = append(l.violations,
-				fmt.Sprintf("request %d: %s header sent to the storage host: %s %s", t.req.Seq, h, r.Method, r.URL.Path))
+				fmt.Sprintf("request %d: %s header sent to the storage host: %s %s", t.req.Seq, h,
+					r.Method, r.URL.Path))
 		}
 	}
 	return t

@@ -33,7 +33,8 @@ func (q repoRequest) repoName(u *User) (string, error) {
 	case len(name) > 96 || !goodName.MatchString(name) || badName.MatchString(name):
 		return "", fail(http.StatusBadRequest, "Invalid repo name: %s", name)
 	case !u.owns(ns):
-		return "", fail(http.StatusForbidden, "You don't have the rights to create a model under the namespace %q", ns)
+		return "", fail(http.StatusForbidden,
+			"You don't have the rights to create a model under the namespace %q", ns)
 	case u.ReadOnly:
 		return "", fail(http.StatusForbidden, "You must use a write token to create a repository.")
 	}
@@ -47,11 +48,13 @@ func createRepo(c *call, q repoRequest) (any, error) {
 	}
 	link := c.URL + "/" + name
 	if c.repos[name] != nil {
-		return nil, &refusal{status: http.StatusConflict, message: "You already created this model repo", url: link}
+		return nil, &refusal{status: http.StatusConflict,
+			message: "You already created this model repo", url: link}
 	}
 	rp := c.newRepo(name)
 	rp.opts.Private = q.Visibility == "private" || q.Visibility == "" && q.Private
-	return map[string]any{"url": link, "name": name, "id": blobID([]byte(name))[:24], "private": rp.opts.Private}, c.land(name, nil, rp.resolve("main").Files)
+	return map[string]any{"url": link, "name": name, "id": blobID([]byte(name))[:24],
+		"private": rp.opts.Private}, c.land(name, nil, rp.resolve("main").Files)
 }
 
 func settings(c *call, q struct{ Visibility string }) (any, error) {

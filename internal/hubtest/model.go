@@ -14,7 +14,8 @@ import (
 	"sync"
 )
 
-// ModelOptions shapes a generated model. Zero fields take the defaults: a model of about 0.6 MB in one file.
+// ModelOptions shapes a generated model. Zero fields take the defaults: a model of about 0.6 MB in
+// one file.
 type ModelOptions struct {
 	Layers       int // 2
 	Hidden       int // 64
@@ -24,13 +25,15 @@ type ModelOptions struct {
 	HeadDim      int // Hidden / Heads
 	Vocab        int // 512
 
-	Tied       bool              // config says tied, and lm_head.weight is not stored
-	StoreTied  bool              // with Tied: lm_head.weight is stored, equal to the embedding
-	ShardBytes int64             // largest size of the tensors in one file; 0 is one file
-	Order      Order             // of the tensors over the files
-	ExtraFiles bool              // also original/, consolidated.safetensors, pytorch_model.bin, an image
-	Repeat     int64             // when set: this many bytes of weights are made and fill all files, again and again
-	Extra      map[string][]byte // further files; nil content leaves a file out
+	Tied       bool  // config says tied, and lm_head.weight is not stored
+	StoreTied  bool  // with Tied: lm_head.weight is stored, equal to the embedding
+	ShardBytes int64 // largest size of the tensors in one file; 0 is one file
+	Order      Order // of the tensors over the files
+	// also original/, consolidated.safetensors, pytorch_model.bin, an image
+	ExtraFiles bool
+	// when set: this many bytes of weights are made and fill all files, again and again
+	Repeat int64
+	Extra  map[string][]byte // further files; nil content leaves a file out
 }
 
 // Order is how tensors are dealt to the files.
@@ -43,7 +46,8 @@ const (
 	OrderScattered              // all q_proj, then all k_proj, …: a unit lies everywhere
 )
 
-// Model is a generated model: weight files whose bytes are made when they are read, and the small files beside them.
+// Model is a generated model: weight files whose bytes are made when they are read, and the small
+// files beside them.
 type Model struct {
 	Small   map[string][]byte
 	Weights []Generated
@@ -63,12 +67,14 @@ func NewLlama(seed uint64, opt ModelOptions) *Model {
 
 // NewQwen3 makes a Qwen3-shaped model: norms for queries and keys.
 func NewQwen3(seed uint64, opt ModelOptions) *Model {
-	return newModel(seed, opt, family{architecture: "Qwen3ForCausalLM", modelType: "qwen3", qkNorm: true})
+	return newModel(seed, opt,
+		family{architecture: "Qwen3ForCausalLM", modelType: "qwen3", qkNorm: true})
 }
 
 // NewQwen2 makes a Qwen2-shaped model: biases for queries, keys and values.
 func NewQwen2(seed uint64, opt ModelOptions) *Model {
-	return newModel(seed, opt, family{architecture: "Qwen2ForCausalLM", modelType: "qwen2", qkvBias: true})
+	return newModel(seed, opt,
+		family{architecture: "Qwen2ForCausalLM", modelType: "qwen2", qkvBias: true})
 }
 
 func (o ModelOptions) withDefaults() ModelOptions {
@@ -82,7 +88,8 @@ func (o ModelOptions) withDefaults() ModelOptions {
 	return o
 }
 
-// newModel gives a model to its caller alone, who may change the map of small files and the list of weights.
+// newModel gives a model to its caller alone, who may change the map of small files and the list of
+// weights.
 func newModel(seed uint64, opt ModelOptions, fam family) *Model {
 	extra := opt.Extra
 	opt.Extra = nil
@@ -101,8 +108,8 @@ func newModel(seed uint64, opt ModelOptions, fam family) *Model {
 // maxKept is the size of the largest model whose bytes are kept.
 const maxKept = 16 << 20
 
-// made keeps small models for the whole process: tests make the same few again and again, and spent more time on their
-// weights than on encoding them.
+// made keeps small models for the whole process: tests make the same few again and again, and spent
+// more time on their weights than on encoding them.
 var made sync.Map
 
 // kept makes a model, or gives one that was made before.
@@ -128,7 +135,8 @@ func generate(seed uint64, opt ModelOptions, fam family) *Model {
 	shards := pack(tensors, opt.ShardBytes)
 	m := &Model{Small: fam.smallFiles(opt)}
 	block := make([]byte, opt.Repeat)
-	_, _ = tensor{name: "repeated", shape: []int{int(opt.Repeat)/2048 + 1, 1024}, seed: seed, std: 0.025}.ReadAt(block, 0)
+	_, _ = tensor{name: "repeated", shape: []int{int(opt.Repeat)/2048 + 1, 1024}, seed: seed,
+		std: 0.025}.ReadAt(block, 0)
 	for _, s := range shards {
 		s.repeat = block
 		m.Weights = append(m.Weights, Generated{Path: s.path, Size: s.size, Body: s})
@@ -148,7 +156,8 @@ func (o Order) sort(tensors []tensor) {
 	case OrderName:
 		slices.SortFunc(tensors, func(a, b tensor) int { return strings.Compare(a.name, b.name) })
 	case OrderScattered:
-		slices.SortStableFunc(tensors, func(a, b tensor) int { return strings.Compare(a.suffix(), b.suffix()) })
+		slices.SortStableFunc(tensors,
+			func(a, b tensor) int { return strings.Compare(a.suffix(), b.suffix()) })
 	}
 }
 
@@ -186,7 +195,8 @@ func (m *Model) Files() map[string][]byte {
 	return out
 }
 
-// Write makes the model's files in a folder, which need not be there. No weight file is in memory as a whole.
+// Write makes the model's files in a folder, which need not be there. No weight file is in memory
+// as a whole.
 func (m *Model) Write(dir string) error {
 	for name, content := range m.Small {
 		if err := write(dir, name, bytes.NewReader(content), int64(len(content))); err != nil {
@@ -211,7 +221,8 @@ func write(dir, name string, body io.ReaderAt, size int64) error {
 		return err
 	}
 	block := make([]byte, min(size+1, 4<<20))
-	_, err = io.CopyBuffer(struct{ io.Writer }{f}, struct{ io.Reader }{io.NewSectionReader(body, 0, size)}, block)
+	_, err = io.CopyBuffer(struct{ io.Writer }{f},
+		struct{ io.Reader }{io.NewSectionReader(body, 0, size)}, block)
 	return errors.Join(err, f.Close())
 }
 
@@ -223,8 +234,8 @@ func (m *Model) Size() (n int64) {
 	return n
 }
 
-// AddModel makes a repo of a generated model and returns the commit. Each weight file is read once to hash it; a large one
-// is never in memory as a whole.
+// AddModel makes a repo of a generated model and returns the commit. Each weight file is read once
+// to hash it; a large one is never in memory as a whole.
 func (s *Server) AddModel(name string, m *Model, opts ...RepoOption) string {
 	head := s.AddRepo(name, m.Small, opts...)
 	for _, g := range m.Weights {

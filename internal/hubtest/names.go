@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// Expand lists strings that a regex of RE2 matches, as module paths for a model; every repetition stands for the given
-// digits. It panics at syntax that patterns of module paths do not use.
+// Expand lists strings that a regex of RE2 matches, as module paths for a model; every repetition
+// stands for the given digits. It panics at syntax that patterns of module paths do not use.
 func Expand(regex string, digits ...string) []string {
 	re, err := syntax.Parse(regex, syntax.Perl)
 	if err != nil {
@@ -55,11 +55,13 @@ func expand(re *syntax.Regexp, digits []string) (out []string) {
 	return out
 }
 
-// CheckpointName gives the Hub's name for a module path of the loaded model, by the path renames of a catalog entry. A
-// rename is the start of the Hub's name, and the start of the path that replaces it; the longest start wins.
+// CheckpointName gives the Hub's name for a module path of the loaded model, by the path renames of
+// a catalog entry. A rename is the start of the Hub's name, and the start of the path that replaces
+// it; the longest start wins.
 func CheckpointName(renames [][2]string, name string) string {
 	renames = slices.Clone(renames)
-	slices.SortStableFunc(renames, func(a, b [2]string) int { return cmp.Compare(len(b[1]), len(a[1])) })
+	slices.SortStableFunc(renames,
+		func(a, b [2]string) int { return cmp.Compare(len(b[1]), len(a[1])) })
 	for _, r := range renames {
 		if rest, ok := strings.CutPrefix(name, r[1]); ok {
 			return r[0] + rest

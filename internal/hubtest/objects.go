@@ -18,10 +18,12 @@ type object struct {
 
 func newObject(data []byte) *object {
 	sum := sha256.Sum256(data)
-	return &object{sha256: hex.EncodeToString(sum[:]), size: int64(len(data)), body: bytes.NewReader(data)}
+	return &object{sha256: hex.EncodeToString(sum[:]), size: int64(len(data)),
+		body: bytes.NewReader(data)}
 }
 
-var errDropped = failStorage(http.StatusGone, "Gone", "the bytes of this upload were dropped on purpose")
+var errDropped = failStorage(http.StatusGone, "Gone",
+	"the bytes of this upload were dropped on purpose")
 
 func (o *object) reader() (*io.SectionReader, error) {
 	if o.body == nil {

@@ -9,17 +9,18 @@ type config struct {
 	Ways
 	origin, cdnOrigin string
 	clock             func() time.Time
-	users             map[string]User   // by token; empty: every token is tester's, who may do everything
-	publishers        map[string]string // GitHub repositories by resource
-	lfsThreshold      int64
-	multipartFrom     int64
-	chunkSize         int64
-	pageSize          int
-	linksForOnce      bool
-	links             links
-	dropUploads       bool
-	pushDir           string
-	xetHashes         bool
+	// by token; empty: every token is tester's, who may do everything
+	users         map[string]User
+	publishers    map[string]string // GitHub repositories by resource
+	lfsThreshold  int64
+	multipartFrom int64
+	chunkSize     int64
+	pageSize      int
+	linksForOnce  bool
+	links         links
+	dropUploads   bool
+	pushDir       string
+	xetHashes     bool
 }
 
 func defaultConfig() config {
@@ -37,19 +38,22 @@ func defaultConfig() config {
 // WithClock sets the clock for tokens that end and for commit dates.
 func WithClock(now func() time.Time) Option { return func(c *config) { c.clock = now } }
 
-// InMemory makes a server that listens nowhere, of two origins. Requests come by [Server.RoundTrip].
+// InMemory makes a server that listens nowhere, of two origins. Requests come by
+// [Server.RoundTrip].
 func InMemory(url, cdnURL string) Option {
 	return func(c *config) { c.origin, c.cdnOrigin = url, cdnURL }
 }
 
-// WithUser makes token valid for u. Without this option every non-empty token is valid and may do everything, as the user tester.
+// WithUser makes token valid for u. Without this option every non-empty token is valid and may do
+// everything, as the user tester.
 func WithUser(token string, u User) Option { return func(c *config) { c.users[token] = u } }
 
-// WithLFSThreshold sets the size in bytes from which preupload asks for LFS whatever the file's name and content (default
-// 10 MiB).
+// WithLFSThreshold sets the size in bytes from which preupload asks for LFS whatever the file's
+// name and content (default 10 MiB).
 func WithLFSThreshold(nBytes int64) Option { return func(c *config) { c.lfsThreshold = nBytes } }
 
-// WithMultipart makes uploads of at least from bytes multipart, in parts of chunk bytes (default: 64 MiB, 16,000,000).
+// WithMultipart makes uploads of at least from bytes multipart, in parts of chunk bytes (default:
+// 64 MiB, 16,000,000).
 func WithMultipart(from, chunk int64) Option {
 	return func(c *config) { c.multipartFrom, c.chunkSize = from, chunk }
 }
@@ -57,21 +61,25 @@ func WithMultipart(from, chunk int64) Option {
 // WithPageSize sets the number of tree entries and commits on a page (default 1000).
 func WithPageSize(n int) Option { return func(c *config) { c.pageSize = n } }
 
-// WithLinksForOnce makes each signed URL serve one request, and expire with it. Without this option, URLs hold for ever.
+// WithLinksForOnce makes each signed URL serve one request, and expire with it. Without this
+// option, URLs hold for ever.
 func WithLinksForOnce() Option { return func(c *config) { c.linksForOnce = true } }
 
-// WithLinkSpeed limits all answers together to down bytes per second and all request bodies together to up; 0 is no
-// limit.
+// WithLinkSpeed limits all answers together to down bytes per second and all request bodies
+// together to up; 0 is no limit.
 func WithLinkSpeed(down, up int64) Option {
 	return func(c *config) { c.links = links{newLink(down), newLink(up)} }
 }
 
-// WithXetHashes makes tree entries of large files carry xetHash, which the copy route then insists on (without this option
-// it takes any hash), and their downloads X-Xet-Hash and the links beside it. Nothing else of Xet is there.
+// WithXetHashes makes tree entries of large files carry xetHash, which the copy route then insists
+// on (without this option it takes any hash), and their downloads X-Xet-Hash and the links beside
+// it. Nothing else of Xet is there.
 func WithXetHashes() Option { return func(c *config) { c.xetHashes = true } }
 
-// WithDropUploads hashes uploaded large files and forgets their bytes: size and sha256 stay, downloading them answers 410.
+// WithDropUploads hashes uploaded large files and forgets their bytes: size and sha256 stay,
+// downloading them answers 410.
 func WithDropUploads() Option { return func(c *config) { c.dropUploads = true } }
 
-// WithPushDir writes every commit to a main branch to root/<namespace>/<name>/, each file by rename. The folder must be there.
+// WithPushDir writes every commit to a main branch to root/<namespace>/<name>/, each file by
+// rename. The folder must be there.
 func WithPushDir(root string) Option { return func(c *config) { c.pushDir = root } }

@@ -16,8 +16,8 @@ type preuploadRequest struct {
 	}
 }
 
-// preupload answers POST /api/models/{id}/preupload/{rev}: which files go by LFS, which are ignored, which are there
-// already.
+// preupload answers POST /api/models/{id}/preupload/{rev}: which files go by LFS, which are
+// ignored, which are there already.
 func preupload(c *call, q preuploadRequest) (any, error) {
 	head, err := c.commit()
 	if err != nil {
@@ -36,7 +36,8 @@ func preupload(c *call, q preuploadRequest) (any, error) {
 		if c.cfg.wantsLFS(f.Path, sample, f.Size) {
 			mode = "lfs"
 		}
-		m := map[string]any{"path": f.Path, "uploadMode": mode, "shouldIgnore": named(head.Files[".gitignore"].content, f.Path)}
+		m := map[string]any{"path": f.Path, "uploadMode": mode,
+			"shouldIgnore": named(head.Files[".gitignore"].content, f.Path)}
 		if e, ok := head.Files[f.Path]; ok && !c.cfg.NoHashes {
 			m["oid"] = e.BlobID
 			if e.isLFS() {
@@ -55,7 +56,8 @@ const largeNames = `*.7z *.arrow *.bin *.bz2 *.ckpt *.ftz *.gz *.h5 *.joblib *.l
 	*.ot *.parquet *.pb *.pickle *.pkl *.pt *.pth *.rar *.safetensors saved_model/**/* *.tar.* *.tar *.tflite *.tgz *.wasm *.xz *.zip
 	*.zst *tfevents*`
 
-// defaultAttributes is the .gitattributes of a new model repo. The file is shown, and never read: largeNames decide.
+// defaultAttributes is the .gitattributes of a new model repo. The file is shown, and never read:
+// largeNames decide.
 var defaultAttributes = func() (text string) {
 	for p := range strings.FieldsSeq(largeNames) {
 		text += p + " filter=lfs diff=lfs merge=lfs -text\n"
@@ -71,8 +73,8 @@ func named(patterns, file string) bool {
 	})
 }
 
-// wantsLFS is the hub's decision at preupload: by name, by size, by a look at the first bytes. Empty files are always
-// plain, because the storage refuses them.
+// wantsLFS is the hub's decision at preupload: by name, by size, by a look at the first bytes.
+// Empty files are always plain, because the storage refuses them.
 func (c *config) wantsLFS(file string, sample []byte, size int64) bool {
 	if size == 0 || path.Base(file) == attributesFile {
 		return false

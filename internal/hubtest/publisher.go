@@ -8,9 +8,9 @@ import (
 	"time"
 )
 
-// WithPublisher makes jobs of a GitHub repository trusted publishers for a resource: a repo of the hub, ns/name, which their
-// tokens may write to and nothing else, or a user, whose gated repos they may read. Tokens of anybody else must be those of
-// WithUser then.
+// WithPublisher makes jobs of a GitHub repository trusted publishers for a resource: a repo of the
+// hub, ns/name, which their tokens may write to and nothing else, or a user, whose gated repos they
+// may read. Tokens of anybody else must be those of WithUser then.
 func WithPublisher(resource, github string) Option {
 	return func(c *config) {
 		c.publishers[resource] = github
@@ -40,7 +40,8 @@ type issued struct {
 	ends time.Time
 }
 
-// JobEnv are the variables with which GitHub lets a job of a repository ask for its identity. The server stands in for GitHub.
+// JobEnv are the variables with which GitHub lets a job of a repository ask for its identity. The
+// server stands in for GitHub.
 func (s *Server) JobEnv(github string) map[string]string {
 	return map[string]string{
 		"GITHUB_ACTIONS":                 "true",
@@ -71,7 +72,8 @@ func (s *Server) giveIdentity(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// exchange is POST /oauth/token as trusted publishers use it (RFC 8693). Why a grant is invalid is not told, as on the real hub.
+// exchange is POST /oauth/token as trusted publishers use it (RFC 8693). Why a grant is invalid is
+// not told, as on the real hub.
 func (s *Server) exchange(w http.ResponseWriter, r *http.Request) error {
 	q, err := readJSON[struct {
 		GrantType        string `json:"grant_type"`
@@ -86,7 +88,8 @@ func (s *Server) exchange(w http.ResponseWriter, r *http.Request) error {
 		writeJSON(w, http.StatusBadRequest, map[string]any{"error": code, "error_description": why})
 		return nil
 	}
-	if q.GrantType != "urn:ietf:params:oauth:grant-type:token-exchange" || q.SubjectTokenType != "urn:ietf:params:oauth:token-type:id_token" ||
+	if q.GrantType != "urn:ietf:params:oauth:grant-type:token-exchange" ||
+		q.SubjectTokenType != "urn:ietf:params:oauth:token-type:id_token" ||
 		q.SubjectToken == "" || q.Resource == "" || r.Header.Get("Authorization") != "" {
 		return refuse("invalid_request", "Malformed token exchange")
 	}
@@ -94,7 +97,8 @@ func (s *Server) exchange(w http.ResponseWriter, r *http.Request) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	id, known := t.identities[q.SubjectToken]
-	if !known || now.After(id.ends) || id.audience != s.URL || s.cfg.publishers[q.Resource] != id.github {
+	if !known || now.After(id.ends) || id.audience != s.URL ||
+		s.cfg.publishers[q.Resource] != id.github {
 		return refuse("invalid_grant", "Token exchange failed")
 	}
 	user := User{Name: "[OIDC]", ReadOnly: true}

@@ -5,7 +5,8 @@ import (
 	"time"
 )
 
-// link is a wire of limited speed that all transfers in one direction share. A nil link is infinitely fast.
+// link is a wire of limited speed that all transfers in one direction share. A nil link is
+// infinitely fast.
 type link struct {
 	perSecond float64
 	mu        sync.Mutex

@@ -32,7 +32,8 @@ type Commit struct {
 	Files          map[string]File
 }
 
-// File is one file of a commit: a git file, whose content it holds, or a large one, which is an object.
+// File is one file of a commit: a git file, whose content it holds, or a large one, which is an
+// object.
 type File struct {
 	Size    int64
 	SHA256  string // of a large file, else empty
@@ -60,7 +61,8 @@ func blobID(content []byte) string {
 
 // pointer is the text that git stores in place of a large file.
 func pointer(sha string, size int64) string {
-	return fmt.Sprintf("version https://git-lfs.github.com/spec/v1\noid sha256:%s\nsize %d\n", sha, size)
+	return fmt.Sprintf("version https://git-lfs.github.com/spec/v1\noid sha256:%s\nsize %d\n", sha,
+		size)
 }
 
 type repoOptions struct {
@@ -90,7 +92,8 @@ func (rp *repo) add(now time.Time, ref string, c *Commit) string {
 	if rp.long {
 		h = sha256.New()
 	}
-	fmt.Fprintf(h, "%s\x00%d\x00%s\x00%s\x00%s\x00", rp.name, rp.serial, c.Parent, c.Title, c.Message)
+	fmt.Fprintf(h, "%s\x00%d\x00%s\x00%s\x00%s\x00", rp.name, rp.serial, c.Parent, c.Title,
+		c.Message)
 	for _, p := range slices.Sorted(maps.Keys(c.Files)) {
 		fmt.Fprintf(h, "%s\x00%s\n", p, c.Files[p].BlobID)
 	}

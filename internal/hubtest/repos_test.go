@@ -6,7 +6,8 @@ import (
 	"testing"
 )
 
-// TestRoutes: what the routes of a repo answer, one after the other; %s stands for the first commit.
+// TestRoutes: what the routes of a repo answer, one after the other; %s stands for the first
+// commit.
 func TestRoutes(t *testing.T) {
 	s := Start(t, WithUser("tok", User{Name: "me"}))
 	data := []byte("weights")
@@ -46,9 +47,11 @@ func TestRoutes(t *testing.T) {
 		{"GET", "/me/old.git/info/lfs/objects/batch", "", 307, "/me/new.git/info/lfs/objects/batch"},
 		{"GET", "/api/models/me/old2", "", 404, codeRepoNotFound},
 		{"POST", create, `{"name":"old"}`, 200, ""},
-		{"GET", "/api/models/me/old", "", 200, `"id":"me/old"`}, // a new repo of the old name ends the redirect
+		// a new repo of the old name ends the redirect
+		{"GET", "/api/models/me/old", "", 200, `"id":"me/old"`},
 		{"POST", card, `{"content":"# none\n"}`, 200, `"errors":[]`},
-		{"POST", card, `{"content":"---\nlicense: other\nlicense_name: x\nlanguage:\n- no\n---\n"}`, 200, ""}, // no is text in YAML 1.2
+		// no is text in YAML 1.2
+		{"POST", card, `{"content":"---\nlicense: other\nlicense_name: x\nlanguage:\n- no\n---\n"}`, 200, ""},
 		{"POST", card, `{"content":"---\nlicense: other\n---\n"}`, 400, "license_name"},
 		{"POST", card, `{"content":"---\ntags:\n- 1.0\n---\n"}`, 400, "tags"},
 		{"POST", card, `{"content":"---\nlicense: [a\n---\n"}`, 400, "YAML"},

@@ -12,8 +12,8 @@ import (
 	"strings"
 )
 
-// hubRoutes dispatches on the first path segment, because the routes below /api/ and the routes below /{namespace}/ would
-// overlap in one mux.
+// hubRoutes dispatches on the first path segment, because the routes below /api/ and the routes
+// below /{namespace}/ would overlap in one mux.
 func (s *Server) hubRoutes() http.Handler {
 	api, site := mux(s.apiRoutes()), mux(s.siteRoutes())
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -56,29 +56,40 @@ func noPage(http.ResponseWriter, *http.Request) error {
 	return fail(http.StatusNotFound, "Sorry, we can't find the page you are looking for.")
 }
 
-// apiRoutes are the routes below /api/, each with the access that it needs. Only here their addresses are written.
+// apiRoutes are the routes below /api/, each with the access that it needs. Only here their
+// addresses are written.
 func (s *Server) apiRoutes() map[string]handler {
 	const model = "/api/models/{ns}/{name}"
 	return map[string]handler{
-		"/":                                                         noPage,
-		"GET /api/whoami-v2":                                        s.route(accessLogin, whoami),
-		"POST /api/validate-yaml":                                   routeBody(s, accessNone, validateYAML),
-		"POST /api/repos/create":                                    routeBody(s, accessLogin, createRepo),
-		"POST /api/complete_multipart":                              s.completeMultipart,
-		"GET " + model:                                              s.route(accessInfo, modelInfo),
-		"GET " + model + "/revision/{rev}":                          s.route(accessInfo, modelInfo),
-		"GET " + model + "/tree/{rev}":                              s.route(accessInfo, tree),
-		"GET " + model + "/tree/{rev}/{$}":                          s.route(accessInfo, tree), // as olah asks
-		"POST " + model + "/paths-info/{rev}":                       routeRead(s, accessInfo, readPaths, pathsInfo),
-		"GET " + model + "/refs":                                    s.route(accessInfo, refs),
-		"GET " + model + "/auth-check":                              s.route(accessFiles, success),
-		"GET " + model + "/auth-check/write":                        s.route(accessWrite, success),
-		"POST " + model + "/branch/{branch}":                        routeBody(s, accessWrite, createBranch),
-		"DELETE " + model + "/branch/{branch}":                      s.route(accessWrite, deleteBranch),
-		"PUT " + model + "/settings":                                routeBody(s, accessWrite, settings),
-		"POST " + model + "/preupload/{rev}":                        routeBody(s, accessWrite, preupload),
-		"POST " + model + "/commit/{rev}":                           routeRead(s, accessWrite, readCommit, apply),
-		"POST " + model + "/lfs-files/duplicate":                    routeBody(s, accessFiles, duplicate),
+		"/":                  noPage,
+		"GET /api/whoami-v2": s.route(accessLogin, whoami),
+		"POST /api/validate-yaml": routeBody(s, accessNone,
+			validateYAML),
+		"POST /api/repos/create": routeBody(s, accessLogin,
+			createRepo),
+		"POST /api/complete_multipart":     s.completeMultipart,
+		"GET " + model:                     s.route(accessInfo, modelInfo),
+		"GET " + model + "/revision/{rev}": s.route(accessInfo, modelInfo),
+		"GET " + model + "/tree/{rev}":     s.route(accessInfo, tree),
+		// as olah asks
+		"GET " + model + "/tree/{rev}/{$}": s.route(accessInfo, tree),
+		"POST " + model + "/paths-info/{rev}": routeRead(s, accessInfo,
+			readPaths, pathsInfo),
+		"GET " + model + "/refs":             s.route(accessInfo, refs),
+		"GET " + model + "/auth-check":       s.route(accessFiles, success),
+		"GET " + model + "/auth-check/write": s.route(accessWrite, success),
+		"POST " + model + "/branch/{branch}": routeBody(s, accessWrite,
+			createBranch),
+		"DELETE " + model + "/branch/{branch}": s.route(accessWrite,
+			deleteBranch),
+		"PUT " + model + "/settings": routeBody(s, accessWrite,
+			settings),
+		"POST " + model + "/preupload/{rev}": routeBody(s, accessWrite,
+			preupload),
+		"POST " + model + "/commit/{rev}": routeRead(s, accessWrite,
+			readCommit, apply),
+		"POST " + model + "/lfs-files/duplicate": routeBody(s, accessFiles,
+			duplicate),
 		"GET /api/resolve-cache/models/{ns}/{name}/{rev}/{path...}": s.route(accessFiles, resolve),
 	}
 }
@@ -103,8 +114,8 @@ type call struct {
 	repo *repo // of a route below a repo
 }
 
-// A route runs with the lock of the store and returns its answer, which is written after the lock is free: nil as an empty
-// 200, an http.Handler by itself, anything else as JSON.
+// A route runs with the lock of the store and returns its answer, which is written after the lock
+// is free: nil as an empty 200, an http.Handler by itself, anything else as JSON.
 type route func(c *call) (answer any, err error)
 
 // route makes a handler of a route that its callers need access for.
@@ -113,13 +124,16 @@ func (s *Server) route(want access, h route) handler {
 	return routeRead(s, want, noBody, func(c *call, _ any) (any, error) { return h(c) })
 }
 
-// routeBody is route for one with a JSON body, whose members are matched to the fields of Q in any case.
+// routeBody is route for one with a JSON body, whose members are matched to the fields of Q in any
+// case.
 func routeBody[Q any](s *Server, want access, h func(c *call, q Q) (any, error)) handler {
 	return routeRead(s, want, readJSON[Q], h)
 }
 
-// routeRead is route for one whose body is read in a way of its own, before the store is locked: a slow client holds up nobody.
-func routeRead[Q any](s *Server, want access, read func(*http.Request) (Q, error), h func(c *call, q Q) (any, error)) handler {
+// routeRead is route for one whose body is read in a way of its own, before the store is locked: a
+// slow client holds up nobody.
+func routeRead[Q any](s *Server, want access, read func(*http.Request) (Q, error),
+	h func(c *call, q Q) (any, error)) handler {
 	return func(w http.ResponseWriter, r *http.Request) error {
 		c, err := s.open(w, r, want)
 		if err != nil {
@@ -161,7 +175,8 @@ func (c *call) commit() (*Commit, error) {
 // success answers a route that does nothing but check the access.
 func success(*call) (any, error) { return map[string]any{"success": true}, nil }
 
-// Error codes that the hub sends in X-Error-Code; clients decide on them before they look at the status.
+// Error codes that the hub sends in X-Error-Code; clients decide on them before they look at the
+// status.
 const (
 	codeRepoNotFound     = "RepoNotFound"
 	codeRevisionNotFound = "RevisionNotFound"
@@ -180,11 +195,13 @@ type refusal struct {
 
 func (e *refusal) Error() string { return fmt.Sprintf("%d %s", e.status, e.message) }
 
-// answer reads the rest of the request's body first, so that the client sees the refusal and not a broken connection.
+// answer reads the rest of the request's body first, so that the client sees the refusal and not a
+// broken connection.
 func (e *refusal) answer(w http.ResponseWriter, r *http.Request) {
 	drain(r)
 	if e.xml {
-		body := "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<Error><Code>" + e.code + "</Code><Message>" + e.message + "</Message><RequestId>HUBTEST</RequestId></Error>"
+		body := "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<Error><Code>" + e.code +
+			"</Code><Message>" + e.message + "</Message><RequestId>HUBTEST</RequestId></Error>"
 		writeBody(w, e.status, "application/xml", []byte(body))
 		return
 	}
@@ -229,7 +246,8 @@ func errEntryNotFound(path string) *refusal {
 	return failCode(http.StatusNotFound, codeEntryNotFound, "Entry not found: %q", path)
 }
 
-// handler is a route of the hub or of the storage host; the error it returns is written as the answer.
+// handler is a route of the hub or of the storage host; the error it returns is written as the
+// answer.
 type handler func(w http.ResponseWriter, r *http.Request) error
 
 func (h handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {

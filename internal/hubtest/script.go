@@ -32,8 +32,9 @@ func (s *Scripted) Count() int {
 
 // Reply makes an answer; headers are "Key: value" lines.
 func Reply(r *http.Request, status int, body string, headers ...string) *http.Response {
-	resp := &http.Response{StatusCode: status, Header: http.Header{}, Request: r, ContentLength: int64(len(body)),
-		Body: io.NopCloser(strings.NewReader(body))}
+	resp := &http.Response{StatusCode: status, Header: http.Header{}, Request: r,
+		ContentLength: int64(len(body)),
+		Body:          io.NopCloser(strings.NewReader(body))}
 	for _, h := range headers {
 		key, value, _ := strings.Cut(h, ": ")
 		resp.Header.Add(key, value)
@@ -53,7 +54,10 @@ func Script(steps ...func(*http.Request) (*http.Response, error)) *Scripted {
 
 // Says is a step that replies.
 func Says(status int, body string, headers ...string) func(*http.Request) (*http.Response, error) {
-	return func(r *http.Request) (*http.Response, error) { return Reply(r, status, body, headers...), nil }
+	return func(r *http.Request) (*http.Response,
+		error) {
+		return Reply(r, status, body, headers...), nil
+	}
 }
 
 // Breaks is a step that fails.

@@ -17,8 +17,9 @@ import (
 	"time"
 )
 
-// Server is one hub with its CDN. Its methods are those of its parts: the repos, the log of requests and the fault rules.
-// All of them may be called from several goroutines, also while requests are being served.
+// Server is one hub with its CDN. Its methods are those of its parts: the repos, the log of
+// requests and the fault rules. All of them may be called from several goroutines, also while
+// requests are being served.
 type Server struct {
 	URL    string // origin of the hub, http://127.0.0.1:PORT
 	CDNURL string // origin of the signed URLs, http://localhost:PORT
@@ -40,7 +41,8 @@ type Server struct {
 	done     sync.WaitGroup
 }
 
-// New starts a server on free ports of the loopback interface. Like httptest.NewServer it panics when it cannot listen.
+// New starts a server on free ports of the loopback interface. Like httptest.NewServer it panics
+// when it cannot listen.
 func New(opts ...Option) *Server {
 	s, err := Listen("127.0.0.1:0", opts...)
 	if err != nil {
@@ -56,7 +58,8 @@ type TB interface {
 	Errorf(format string, args ...any)
 }
 
-// Start is New for a test: the server is closed when the test ends, and every recorded violation fails the test.
+// Start is New for a test: the server is closed when the test ends, and every recorded violation
+// fails the test.
 func Start(tb TB, opts ...Option) *Server {
 	tb.Helper()
 	s := New(opts...)
@@ -72,7 +75,8 @@ func Start(tb TB, opts ...Option) *Server {
 // Listen starts a server whose hub listens at addr; the CDN takes a free port of the same machine.
 func Listen(addr string, opts ...Option) (*Server, error) {
 	ctx, cancel := context.WithCancel(context.Background())
-	s := &Server{cfg: defaultConfig(), trust: trust{identities: map[string]identity{}, tokens: map[string]issued{}}, cancel: cancel}
+	s := &Server{cfg: defaultConfig(), trust: trust{identities: map[string]identity{},
+		tokens: map[string]issued{}}, cancel: cancel}
 	for _, opt := range opts {
 		opt(&s.cfg)
 	}
@@ -97,7 +101,8 @@ func Listen(addr string, opts ...Option) (*Server, error) {
 	return s, nil
 }
 
-// RoundTrip answers a request without a network, as an http.RoundTripper. What cuts a connection is a reset.
+// RoundTrip answers a request without a network, as an http.RoundTripper. What cuts a connection is
+// a reset.
 func (s *Server) RoundTrip(r *http.Request) (resp *http.Response, err error) {
 	defer func() {
 		if recover() != nil || r.Context().Err() != nil {
@@ -119,14 +124,16 @@ func (s *Server) RoundTrip(r *http.Request) (resp *http.Response, err error) {
 
 func (s *Server) serve(ctx context.Context, l net.Listener, h http.Handler) {
 	server := &http.Server{
-		Handler: h, BaseContext: func(net.Listener) context.Context { return ctx }, ReadHeaderTimeout: time.Minute,
-		ErrorLog: log.New(io.Discard, "", 0), // faults cut connections on purpose
+		Handler: h, BaseContext: func(net.Listener) context.Context { return ctx },
+		ReadHeaderTimeout: time.Minute,
+		ErrorLog:          log.New(io.Discard, "", 0), // faults cut connections on purpose
 	}
 	s.http = append(s.http, server)
 	s.done.Go(func() { _ = server.Serve(l) })
 }
 
-// Close stops both listeners and cuts the requests still being served, stalled answers included. It may be called twice.
+// Close stops both listeners and cuts the requests still being served, stalled answers included. It
+// may be called twice.
 func (s *Server) Close() {
 	s.cancel()
 	for _, h := range s.http {
@@ -149,7 +156,8 @@ func (s *Server) wrap(host Host, next http.Handler) http.Handler {
 		t.links = s.cfg.links
 		r.Body = &trackedBody{r.Body, t}
 		if host == HostHub {
-			t.Header().Set("RateLimit", `"api";r=999;t=300`) // never used up here: faults see to that
+			// never used up here: faults see to that
+			t.Header().Set("RateLimit", `"api";r=999;t=300`)
 			t.Header().Set("Date", s.cfg.clock().UTC().Format(http.TimeFormat))
 			t.Header().Set("X-Request-Id", fmt.Sprintf("Root=1-%08x-hubtest", t.req.Seq))
 		}

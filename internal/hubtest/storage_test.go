@@ -10,7 +10,8 @@ import (
 	"testing"
 )
 
-// TestSignedURLs: a signed URL holds for its method, as it is written, without a token, and once if that is asked for.
+// TestSignedURLs: a signed URL holds for its method, as it is written, without a token, and once if
+// that is asked for.
 func TestSignedURLs(t *testing.T) {
 	s := New(WithLinksForOnce())
 	defer s.Close()
@@ -62,7 +63,8 @@ func TestWrongUploads(t *testing.T) {
 		{"no hash", "POST", url, "tok", `{"operation":"upload","objects":[{"oid":"xyz","size":1}]}`, 200, `"code":422`},
 		{"no size", "POST", url, "tok", `{"operation":"upload","objects":[{"oid":"` + sha(right) + `","size":-1}]}`, 200, `"code":422`},
 		{"another size", "POST", url, "tok", `{"operation":"upload","objects":[{"oid":"` + sha([]byte("w")) + `","size":2}]}`, 200, `"code":422`},
-		{"wrong bytes", "PUT", one["upload"].Href, "", "wrong", 200, ""}, // the storage does not know better
+		// the storage does not know better
+		{"wrong bytes", "PUT", one["upload"].Href, "", "wrong", 200, ""},
 		{"verified", "POST", one["verify"].Href, "tok", pointer(5), 404, ""},
 		{"right bytes", "PUT", one["upload"].Href, "", "right", 200, ""},
 		{"another size", "POST", one["verify"].Href, "tok", pointer(6), 422, ""},

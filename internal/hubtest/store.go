@@ -9,8 +9,8 @@ import (
 	"sync"
 )
 
-// store holds the repos. Its exported methods are how a test fills a server and looks at it; they take the lock, the others
-// expect their caller to hold it.
+// store holds the repos. Its exported methods are how a test fills a server and looks at it; they
+// take the lock, the others expect their caller to hold it.
 type store struct {
 	cfg    *config
 	folder pushFolder // "" without WithPushDir
@@ -28,8 +28,8 @@ func newStore(cfg *config) *store {
 	}
 }
 
-// AddRepo makes a repo (or replaces it) whose main branch holds files, large ones as LFS objects, and returns the commit.
-// The contents are borrowed for the life of the server.
+// AddRepo makes a repo (or replaces it) whose main branch holds files, large ones as LFS objects,
+// and returns the commit. The contents are borrowed for the life of the server.
 func (s *store) AddRepo(name string, files map[string][]byte, opts ...RepoOption) string {
 	s.mu.Lock()
 	rp := s.newRepo(name)
@@ -53,8 +53,8 @@ func (s *store) newRepo(name string) *repo {
 	return rp
 }
 
-// Push commits files on top of a branch, which starts empty when it is new, and returns the commit; a nil content deletes
-// the file.
+// Push commits files on top of a branch, which starts empty when it is new, and returns the commit;
+// a nil content deletes the file.
 func (s *store) Push(name, branch string, files map[string][]byte) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -80,10 +80,12 @@ func (s *store) Push(name, branch string, files map[string][]byte) string {
 	return rp.add(s.cfg.clock(), ref, &Commit{Title: "Upload files", Files: next})
 }
 
-// AddGenerated commits one large file whose bytes are read from body when they are asked for; body must answer the same
-// for ever and may be read from several goroutines. With an empty sha256 the body is read once to hash it; without a body
-// the bytes count as dropped, as by [WithDropUploads]. The repo is made when it does not exist.
-func (s *store) AddGenerated(name, path string, size int64, sha256 string, body io.ReaderAt) (string, error) {
+// AddGenerated commits one large file whose bytes are read from body when they are asked for; body
+// must answer the same for ever and may be read from several goroutines. With an empty sha256 the
+// body is read once to hash it; without a body the bytes count as dropped, as by [WithDropUploads].
+// The repo is made when it does not exist.
+func (s *store) AddGenerated(name, path string, size int64, sha256 string,
+	body io.ReaderAt) (string, error) {
 	if sha256 == "" {
 		var err error
 		if sha256, err = hashBody(body, size); err != nil {
@@ -100,7 +102,8 @@ func (s *store) AddGenerated(name, path string, size int64, sha256 string, body 
 	rp.holds[sha256] = true
 	files := maps.Clone(rp.resolve("main").Files)
 	files[path] = largeFile(sha256, size)
-	return rp.add(s.cfg.clock(), "refs/heads/main", &Commit{Title: "Upload " + path, Files: files}), nil
+	return rp.add(s.cfg.clock(), "refs/heads/main",
+		&Commit{Title: "Upload " + path, Files: files}), nil
 }
 
 // mustRepo finds a repo for a test, which is wrong about the name when there is none.
@@ -138,7 +141,8 @@ func (s *store) rename(from, to string) {
 	s.folder.move(from, to)
 }
 
-// renamed says where a request for an old repo name belongs, with a relative address as the hub does.
+// renamed says where a request for an old repo name belongs, with a relative address as the hub
+// does.
 func (s *store) renamed(u *url.URL) (location string, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -158,7 +162,8 @@ func (s *store) renamed(u *url.URL) (location string, ok bool) {
 	return "", false
 }
 
-// RemoveRepo deletes a repo as its owner would. A new repo of that name does not hold what the old one had uploaded.
+// RemoveRepo deletes a repo as its owner would. A new repo of that name does not hold what the old
+// one had uploaded.
 func (s *store) RemoveRepo(name string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -166,7 +171,8 @@ func (s *store) RemoveRepo(name string) {
 	delete(s.repos, name)
 }
 
-// hold stores an uploaded object, once, and gives it to the repo of that name, if the repo still exists.
+// hold stores an uploaded object, once, and gives it to the repo of that name, if the repo still
+// exists.
 func (s *store) hold(name string, o *object) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

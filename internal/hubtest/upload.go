@@ -10,8 +10,9 @@ import (
 	"sync"
 )
 
-// assembly collects an uploaded large file in parts of one size, which come in any order, some of them twice. Without data it
-// hashes parts in order and forgets them; a part that comes early waits for those before it.
+// assembly collects an uploaded large file in parts of one size, which come in any order, some of
+// them twice. Without data it hashes parts in order and forgets them; a part that comes early waits
+// for those before it.
 type assembly struct {
 	chunk   int64
 	data    []byte
@@ -67,7 +68,8 @@ type session struct {
 }
 
 func (s *Server) newSession(repo, sha string, size int64) *session {
-	ses := &session{repo: repo, sha256: sha, size: size, chunk: s.cfg.chunkSize, etags: map[int]string{}}
+	ses := &session{repo: repo, sha256: sha, size: size, chunk: s.cfg.chunkSize,
+		etags: map[int]string{}}
 	ses.id, ses.parts = rand.Text(), s.cfg.assemble(ses.chunk, size)
 	s.uploads.Store(ses.id, ses)
 	return ses
@@ -91,7 +93,8 @@ func (ses *session) put(n int, part []byte) (string, error) {
 	ses.mu.Lock()
 	defer ses.mu.Unlock()
 	if ses.done {
-		return "", failStorage(http.StatusNotFound, "NoSuchUpload", "The upload was completed or aborted.")
+		return "", failStorage(http.StatusNotFound, "NoSuchUpload",
+			"The upload was completed or aborted.")
 	}
 	ses.parts.put(n, part)
 	ses.etags[n] = tag
@@ -117,10 +120,12 @@ func (ses *session) check(q completion) error {
 	}
 	for i, p := range q.Parts {
 		if p.PartNumber != i+1 {
-			return fail(http.StatusBadRequest, "InvalidPartOrder: the list of parts was not in ascending order")
+			return fail(http.StatusBadRequest,
+				"InvalidPartOrder: the list of parts was not in ascending order")
 		}
 		if p.ETag == "" || p.ETag != ses.etags[p.PartNumber] {
-			return fail(http.StatusBadRequest, "InvalidPart: part %d was not found or its etag did not match", p.PartNumber)
+			return fail(http.StatusBadRequest,
+				"InvalidPart: part %d was not found or its etag did not match", p.PartNumber)
 		}
 	}
 	return nil
@@ -145,7 +150,8 @@ func (s *Server) completeMultipart(w http.ResponseWriter, r *http.Request) error
 		o := ses.parts.object()
 		ses.done, ses.parts = true, nil
 		if o.sha256 != ses.sha256 || o.size != ses.size {
-			return fail(http.StatusBadRequest, "the uploaded bytes do not have the announced sha256")
+			return fail(http.StatusBadRequest,
+				"the uploaded bytes do not have the announced sha256")
 		}
 		s.hold(ses.repo, o)
 	}

@@ -7,20 +7,22 @@ type Ways struct {
 	NoHashes    bool // preupload does not tell what the branch holds
 	NoSizes     bool // info does not tell sizes
 	NoSlashes   bool // paths are decoded before they are routed, so that no name can have a slash
-	FewRoutes   bool // neither access nor cards are checked; what has no route is called a missing repo
-	Details     bool // errors stand in detail, as FastAPI writes them, and a full storage is 413
-	Stale500    bool // a commit with another parent than the branch's head is 500
-	EmptySHA    bool // info of a revision that is not there names no commit
-	ReadOnly    bool // whatever would write is 405
+	// neither access nor cards are checked; what has no route is called a missing repo
+	FewRoutes bool
+	Details   bool // errors stand in detail, as FastAPI writes them, and a full storage is 413
+	Stale500  bool // a commit with another parent than the branch's head is 500
+	EmptySHA  bool // info of a revision that is not there names no commit
+	ReadOnly  bool // whatever would write is 405
 }
 
-// Servers are the ways of servers that people run, by what these are like: the Hub, KohakuHub, a server of git repos, a mirror that
-// only reads.
+// Servers are the ways of servers that people run, by what these are like: the Hub, KohakuHub, a
+// server of git repos, a mirror that only reads.
 var Servers = map[string]Ways{
-	"hub":       {},
-	"kohakuhub": {LongCommits: true, AnswersHead: true, NoHashes: true, NoSlashes: true, Details: true},
-	"git":       {NoHashes: true, NoSlashes: true, FewRoutes: true, Stale500: true, EmptySHA: true},
-	"mirror":    {NoSizes: true, FewRoutes: true, ReadOnly: true},
+	"hub": {},
+	"kohakuhub": {LongCommits: true, AnswersHead: true, NoHashes: true, NoSlashes: true,
+		Details: true},
+	"git":    {NoHashes: true, NoSlashes: true, FewRoutes: true, Stale500: true, EmptySHA: true},
+	"mirror": {NoSizes: true, FewRoutes: true, ReadOnly: true},
 }
 
 // WithWays makes the server speak in other ways.

@@ -12,8 +12,8 @@ import (
 	"sync"
 )
 
-// tensor is one BF16 weight of a generated model. Its bytes are a function of seed and name alone, so that any range can be
-// read at any time.
+// tensor is one BF16 weight of a generated model. Its bytes are a function of seed and name alone,
+// so that any range can be read at any time.
 type tensor struct {
 	name  string
 	shape []int
@@ -44,8 +44,8 @@ func (t tensor) nBytes() int64 { return 2 * t.nElems() }
 // blockElems is the number of weights that one random stream makes.
 const blockElems = 2048
 
-// normals holds the quantiles of the standard normal distribution: a random index is a normal number without any
-// computation.
+// normals holds the quantiles of the standard normal distribution: a random index is a normal
+// number without any computation.
 var normals = func() [4096]float32 {
 	var t [4096]float32
 	for i := range t {
@@ -73,8 +73,8 @@ func (t tensor) ReadAt(p []byte, off int64) (int, error) {
 	return n, nil
 }
 
-// fill makes block i. Weights look trained: the rows of a matrix have scales of their own, the mantissas are as good as
-// random, and single outliers stick out.
+// fill makes block i. Weights look trained: the rows of a matrix have scales of their own, the
+// mantissas are as good as random, and single outliers stick out.
 func (t tensor) fill(p []byte, i uint64) {
 	key := t.key()
 	rng := random(key ^ i*0xd1342543de82ef95)
@@ -106,8 +106,8 @@ func (t tensor) key() uint64 {
 	return uint64(key)
 }
 
-// random is the generator SplitMix64, small enough for the compiler to inline: making weights must not be slower than
-// sending them.
+// random is the generator SplitMix64, small enough for the compiler to inline: making weights must
+// not be slower than sending them.
 type random uint64
 
 func (r *random) next() uint64 {
@@ -130,16 +130,17 @@ const outlierMask = 0xfff
 func fillRow(p []byte, rng *random, scale float32) {
 	for ; len(p) >= 4; p = p[4:] {
 		r := rng.next()
-		binary.LittleEndian.PutUint32(p, uint32(weight(uint32(r), scale))|uint32(weight(uint32(r>>32), scale))<<16)
+		binary.LittleEndian.PutUint32(p,
+			uint32(weight(uint32(r), scale))|uint32(weight(uint32(r>>32), scale))<<16)
 	}
 	if len(p) == 2 {
 		binary.LittleEndian.PutUint16(p, weight(uint32(rng.next()), scale))
 	}
 }
 
-// weight makes one BF16 number of 32 random bits: 12 choose the quantile, the others blur it so that the mantissa is as
-// random as a trained one. The conversions keep compilers from fusing operations, which would round differently from machine
-// to machine.
+// weight makes one BF16 number of 32 random bits: 12 choose the quantile, the others blur it so
+// that the mantissa is as random as a trained one. The conversions keep compilers from fusing
+// operations, which would round differently from machine to machine.
 func weight(r uint32, scale float32) uint16 {
 	v := normals[r>>20] * scale * (1 + float32(float32(int32(r<<12)>>20)*(1.0/16384)))
 	if r&outlierMask == 0 {
@@ -166,8 +167,8 @@ func fillNorm(p []byte, rng *random) {
 	}
 }
 
-// shard is one safetensors file of a generated model. Its layout is written here, apart from the converter's own writer, so
-// that tests do not compare that writer with itself.
+// shard is one safetensors file of a generated model. Its layout is written here, apart from the
+// converter's own writer, so that tests do not compare that writer with itself.
 type shard struct {
 	path    string
 	header  []byte // length, JSON, padding
@@ -187,7 +188,8 @@ func newShard(path string, tensors []tensor) *shard {
 	var off int64
 	for _, t := range tensors {
 		shape, _ := json.Marshal(t.shape)
-		fmt.Fprintf(&text, `,%q:{"dtype":"BF16","shape":%s,"data_offsets":[%d,%d]}`, t.name, shape, off, off+t.nBytes())
+		fmt.Fprintf(&text, `,%q:{"dtype":"BF16","shape":%s,"data_offsets":[%d,%d]}`, t.name, shape,
+			off, off+t.nBytes())
 		s.starts = append(s.starts, off)
 		off += t.nBytes()
 	}
@@ -240,7 +242,8 @@ func (s *shard) generate(p []byte, off int64) (int, error) {
 		at := off + int64(n) - int64(len(s.header))
 		n += copy(p[n:min(int64(len(p)), s.size-off)], s.repeat[at%int64(len(s.repeat)):])
 	}
-	i := max(0, sort.Search(len(s.starts), func(i int) bool { return s.starts[i] > off+int64(n) })-1)
+	i := max(0, sort.Search(len(s.starts),
+		func(i int) bool { return s.starts[i] > off+int64(n) })-1)
 	for ; n < len(p) && i < len(s.tensors); i++ {
 		t, at := s.tensors[i], off+int64(n)-s.starts[i]
 		m := min(int64(len(p)-n), t.nBytes()-at)

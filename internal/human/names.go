@@ -5,7 +5,8 @@ import (
 	"strings"
 )
 
-// CompareNames orders names as people do, numbers in them by value: layers.2 comes before layers.10.
+// CompareNames orders names as people do, numbers in them by value: layers.2 comes before
+// layers.10.
 func CompareNames(a, b string) int {
 	for a != "" && b != "" {
 		m, n := leadingDigits(a), leadingDigits(b)
@@ -17,7 +18,8 @@ func CompareNames(a, b string) int {
 			continue
 		}
 		x, y := strings.TrimLeft(a[:m], "0"), strings.TrimLeft(b[:n], "0")
-		if c := cmp.Or(cmp.Compare(len(x), len(y)), cmp.Compare(x, y), cmp.Compare(m, n)); c != 0 { // 1 before 01
+		// 1 before 01
+		if c := cmp.Or(cmp.Compare(len(x), len(y)), cmp.Compare(x, y), cmp.Compare(m, n)); c != 0 {
 			return c
 		}
 		a, b = a[m:], b[n:]

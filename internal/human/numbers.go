@@ -1,11 +1,12 @@
-// Package human writes numbers, lists and words of a command line, and orders names, as people read them. It does not parse numbers:
-// each flag knows its own syntax.
+// Package human writes numbers, lists and words of a command line, and orders names, as people read
+// them. It does not parse numbers: each flag knows its own syntax.
 package human
 
 import "strconv"
 
-// Bytes writes a number of bytes with three significant digits, in decimal units as the Hub does: "5 B", "1.62 GB". It is
-// not the BytesN of go-humanize 1.1, which gives whole numbers decimals too: "5.00 GB".
+// Bytes writes a number of bytes with three significant digits, in decimal units as the Hub does:
+// "5 B", "1.62 GB". It is not the BytesN of go-humanize 1.1, which gives whole numbers decimals
+// too: "5.00 GB".
 func Bytes(n int64) string {
 	x := float64(n)
 	for _, unit := range []string{"B", "kB", "MB", "GB"} {
@@ -17,8 +18,9 @@ func Bytes(n int64) string {
 	return digits(x) + " TB"
 }
 
-// BytesUp is Bytes rounded up: a limit that is given as it is printed is large enough. Who reads "2.03 kB" as a floating-point
-// number may get 2029, so a number that three digits hold is raised too.
+// BytesUp is Bytes rounded up: a limit that is given as it is printed is large enough. Who reads
+// "2.03 kB" as a floating-point number may get 2029, so a number that three digits hold is raised
+// too.
 func BytesUp(n int64) string {
 	unit := int64(1)
 	for n/unit >= 1000 {

@@ -8,7 +8,8 @@ import (
 	"github.com/df11-convert/df11-convert/internal/ledger"
 )
 
-// FuzzJournal reads arbitrary journals: memory stays in proportion, and what is refused is a version of the future.
+// FuzzJournal reads arbitrary journals: memory stays in proportion, and what is refused is a
+// version of the future.
 func FuzzJournal(f *testing.F) {
 	f.Add(of(f, "aaa", "bbb").ForRepo(map[string]string{"a.safetensors": "aa"}, nil))
 	f.Add([]byte(`{"version":3,"plan":"digest"}` + "\n" + `{"output":{"path":"a","units":[{}]}}` + "\n" + `{"uploaded":"a"}` + "\n" + `{"tensor":{"output":"a"}}{"file":{"offset":1}}{"fi`))
@@ -26,7 +27,8 @@ func FuzzJournal(f *testing.F) {
 	})
 }
 
-// TestJournalBombIsEmpty: a journal larger than any that a conversion leads to claims nothing, and costs little.
+// TestJournalBombIsEmpty: a journal larger than any that a conversion leads to claims nothing, and
+// costs little.
 func TestJournalBombIsEmpty(t *testing.T) {
 	bomb := []byte(`{"version":2,"plan":"digest","claims":["a"]}`)
 	for range 3 << 20 {

@@ -14,8 +14,9 @@ import (
 	"github.com/df11-convert/df11-convert/internal/pyjson"
 )
 
-// version is that of the journals that are written. Of one of the version before, outputs are read, but no tensors: that version told
-// more of them. Lines about source files, which both have, say nothing any more.
+// version is that of the journals that are written. Of one of the version before, outputs are read,
+// but no tensors: that version told more of them. Lines about source files, which both have, say
+// nothing any more.
 const version = 3
 
 // record is one line of a journal: the head, or one thing that is done.
@@ -39,7 +40,8 @@ type head struct {
 	Plan    string `json:"plan"`
 	Source  string `json:"source,omitempty"` // Hub repo that the weights come from
 	Keeps   bool   `json:"keeps,omitempty"`  // the folder is to keep the outputs
-	// Former is the sha256 of files of the target that are ours, by path: what earlier journals and manifests there have listed.
+	// Former is the sha256 of files of the target that are ours, by path: what earlier journals and
+	// manifests there have listed.
 	Former map[string]string `json:"former,omitempty"`
 }
 
@@ -55,7 +57,9 @@ func (r record) line() []byte {
 type VersionError struct{ Version int }
 
 func (e *VersionError) Error() string {
-	return fmt.Sprintf("the journal of this conversion has version %d, this program knows version %d", e.Version, version)
+	return fmt.Sprintf(
+		"the journal of this conversion has version %d, this program knows version %d", e.Version,
+		version)
 }
 
 // Hint says what can be done about it.
@@ -69,8 +73,8 @@ const (
 	maxValues  = 1 << 24
 )
 
-// parse reads a journal. A torn last line, as a kill leaves it, ends it; a journal that is torn in its head, or is larger
-// than any that a conversion leads to, is empty.
+// parse reads a journal. A torn last line, as a kill leaves it, ends it; a journal that is torn in
+// its head, or is larger than any that a conversion leads to, is empty.
 func parse(b []byte) (h head, rest []record) {
 	if pyjson.Bounded(b, maxObjects, maxValues) != nil {
 		return head{}, nil
@@ -92,9 +96,10 @@ func parse(b []byte) (h head, rest []record) {
 // A Claim is what a journal, or a manifest, says of the files of a target. None is of plan "".
 type Claim struct {
 	Plan, Source string
-	Keeps        bool                // the folder of the journal is to keep the outputs
-	Outputs      map[string]string   // sha256 of the outputs that are made, by path
-	Others       map[string][]string // the same of all else that is ours, with every sum that such a file may have
+	Keeps        bool              // the folder of the journal is to keep the outputs
+	Outputs      map[string]string // sha256 of the outputs that are made, by path
+	// the same of all else that is ours, with every sum that such a file may have
+	Others map[string][]string
 }
 
 // Claimed gives the claim of a journal. A torn one claims nothing.
@@ -115,8 +120,9 @@ func Claimed(journal []byte) Claim {
 	return c
 }
 
-// Read fills an empty ledger from a journal of a folder: what it lists is here, unless it says that it was uploaded. Of a
-// journal of another plan, of an older version, and of a torn one, nothing is used.
+// Read fills an empty ledger from a journal of a folder: what it lists is here, unless it says that
+// it was uploaded. Of a journal of another plan, of an older version, and of a torn one, nothing is
+// used.
 func (l *Ledger) Read(journal []byte) error {
 	h, rest := parse(journal)
 	switch {
@@ -151,8 +157,8 @@ func Of(journal []byte, digest string) ([]Output, error) {
 	return l.Outputs(), err
 }
 
-// OfManifest gives the outputs of a finished conversion; nil if m is nil or of another plan. Whether they are still there has to be
-// checked.
+// OfManifest gives the outputs of a finished conversion; nil if m is nil or of another plan.
+// Whether they are still there has to be checked.
 func OfManifest(m *metadata.Manifest, digest string) (outputs []Output) {
 	if m == nil || m.Plan.Digest != digest {
 		return nil
@@ -160,20 +166,23 @@ func OfManifest(m *metadata.Manifest, digest string) (outputs []Output) {
 	units := map[string][]Outcome{}
 	for _, u := range m.Units {
 		units[u.File] = append(units[u.File], Outcome{
-			Path: u.Path, Status: u.Status, Reason: u.Reason, Weights: u.NWeights, TieBroken: u.TieBroken,
-			Bits: u.CodedBits, Exponents: u.Exponents,
+			Path: u.Path, Status: u.Status, Reason: u.Reason, Weights: u.NWeights,
+			TieBroken: u.TieBroken,
+			Bits:      u.CodedBits, Exponents: u.Exponents,
 		})
 	}
 	for _, o := range m.Outputs {
-		if o.Kind == metadata.KindUnit || o.Kind == metadata.KindRemainder || o.Kind == metadata.KindSingle {
-			outputs = append(outputs, Output{Path: o.Path, Size: o.Size, SHA256: o.SHA256, Units: units[o.Path], Place: Place{Here: true}})
+		if o.Kind == metadata.KindUnit || o.Kind == metadata.KindRemainder ||
+			o.Kind == metadata.KindSingle {
+			outputs = append(outputs, Output{Path: o.Path, Size: o.Size, SHA256: o.SHA256,
+				Units: units[o.Path], Place: Place{Here: true}})
 		}
 	}
 	return outputs
 }
 
-// Save writes the whole journal to a file of a folder that appears complete, and lets every later change append to it. The file
-// stays open until Close.
+// Save writes the whole journal to a file of a folder that appears complete, and lets every later
+// change append to it. The file stays open until Close.
 func (l *Ledger) Save(dir *os.Root, name string) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -205,8 +214,9 @@ func (l *Ledger) Save(dir *os.Root, name string) error {
 	return err
 }
 
-// append adds a line to the journal, if there is one. Unless it is forced to disk, the system may keep it in memory for a while: a
-// machine that loses power loses the last lines, and what they tell of is made again. The lock is held.
+// append adds a line to the journal, if there is one. Unless it is forced to disk, the system may
+// keep it in memory for a while: a machine that loses power loses the last lines, and what they
+// tell of is made again. The lock is held.
 func (l *Ledger) append(line []byte, force bool) error {
 	if l.file == nil {
 		return nil
@@ -236,9 +246,10 @@ func (l *Ledger) close() error {
 	return errors.Join(f.Sync(), f.Close())
 }
 
-// ForRepo is the journal for a commit that brings more outputs to a repo in which former conversions have left files: it lists these
-// outputs and all that is committed, and names outputs that are to be made again, whose files are still ours. It counts on nothing that
-// only this machine has.
+// ForRepo is the journal for a commit that brings more outputs to a repo in which former
+// conversions have left files: it lists these outputs and all that is committed, and names outputs
+// that are to be made again, whose files are still ours. It counts on nothing that only this
+// machine has.
 func (l *Ledger) ForRepo(former map[string]string, more []Output) []byte {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -257,7 +268,8 @@ func (l *Ledger) ForRepo(former map[string]string, more []Output) []byte {
 
 // begin is how every journal begins: the head, and the files that are ours but no outputs.
 func (l *Ledger) begin(keeps bool, former map[string]string) []byte {
-	b := record{head: &head{Version: version, Plan: l.digest, Source: l.source, Keeps: keeps, Former: former}}.line()
+	b := record{head: &head{Version: version, Plan: l.digest, Source: l.source, Keeps: keeps,
+		Former: former}}.line()
 	for _, n := range l.named {
 		b = append(b, record{Named: &n}.line()...)
 	}

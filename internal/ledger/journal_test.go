@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// TestLostLineIsAnError: a change that the journal does not take ends the run, whatever the change is. The next run would know
-// nothing of it, while files that it tells of may be gone.
+// TestLostLineIsAnError: a change that the journal does not take ends the run, whatever the change
+// is. The next run would know nothing of it, while files that it tells of may be gone.
 func TestLostLineIsAnError(t *testing.T) {
 	l := New("digest", false)
 	dir, err := os.OpenRoot(t.TempDir())

@@ -1,10 +1,12 @@
-// Package ledger knows what of a conversion is done: finished outputs, tensors that wait whole in kept spools, and source files
-// that this run has found to be right. It is the only owner of "done"; it moves no bytes and decides no order.
+// Package ledger knows what of a conversion is done: finished outputs, tensors that wait whole in
+// kept spools, and source files that this run has found to be right. It is the only owner of
+// "done"; it moves no bytes and decides no order.
 //
-// Outputs and tensors are stored as a journal: one JSON value a line, of which later lines replace earlier ones. The journal of a
-// folder is appended to, so that its cost for an output does not grow with the number of outputs. The journal of a repo travels in
-// the commit that brings the outputs, and lists only what is committed. Whoever can write to a target can write its journal, so no
-// journal says that anything was verified.
+// Outputs and tensors are stored as a journal: one JSON value a line, of which later lines replace
+// earlier ones. The journal of a folder is appended to, so that its cost for an output does not
+// grow with the number of outputs. The journal of a repo travels in the commit that brings the
+// outputs, and lists only what is committed. Whoever can write to a target can write its journal,
+// so no journal says that anything was verified.
 package ledger
 
 import (
@@ -48,42 +50,50 @@ type Outcome struct {
 	Weights int64 `json:"weights"`
 	// Exponents counts the weights by exponent, for the model card's chart.
 	Exponents *metadata.Exponents `json:"exponents,omitempty"`
-	// TieBroken: the 32-bit limiter met equal counts, so other machines may get other bytes (docs/format.md §5.1).
+	// TieBroken: the 32-bit limiter met equal counts, so other machines may get other bytes
+	// (docs/format.md §5.1).
 	TieBroken bool `json:"tie_broken,omitempty"`
 	GPU       bool `json:"-"` // a GPU decoded it as well, in this run
 }
 
-// Tensor is a tensor that a kept spool holds whole, at the spool offset At. CRC is the CRC-32C of its bytes there.
+// Tensor is a tensor that a kept spool holds whole, at the spool offset At. CRC is the CRC-32C of
+// its bytes there.
 type Tensor struct {
 	Output string `json:"output"`
 	At     int64  `json:"at"`
 	CRC    uint32 `json:"crc"`
 }
 
-// File says that this run has found the sha256 of a source file to be SHA256, and that every output and every kept tensor in the
-// ledger holds the bytes that were hashed. It stays true only as long as nothing of the file is fetched again.
+// File says that this run has found the sha256 of a source file to be SHA256, and that every output
+// and every kept tensor in the ledger holds the bytes that were hashed. It stays true only as long
+// as nothing of the file is fetched again.
 type File struct {
 	Path      string
 	Integrity metadata.Integrity
 	SHA256    string
 }
 
-// A Ledger is what a run and those before it have done. Its methods may be called from several goroutines.
+// A Ledger is what a run and those before it have done. Its methods may be called from several
+// goroutines.
 type Ledger struct {
 	digest string
 	stays  bool // outputs have to stay in the run's folder
 
-	mu      sync.Mutex
-	source  string            // Hub repo that the weights come from
-	former  map[string]string // sha256 of files that former conversions have left in the folder, by path
-	named   []Named           // files that are this run's but no outputs: those beside them, and committed ones that are made again
+	mu     sync.Mutex
+	source string // Hub repo that the weights come from
+	// sha256 of files that former conversions have left in the folder, by path
+	former map[string]string
+	// files that are this run's but no outputs: those beside them, and committed ones that are made
+	// again
+	named   []Named
 	outputs map[string]Output
 	tensors map[string][]Tensor // by output
 	files   map[string]File
 	file    *os.File // the journal, open for more lines; without it nothing is stored
 }
 
-// New makes an empty ledger for a plan. With stays, an output counts as done only if the run's folder has it.
+// New makes an empty ledger for a plan. With stays, an output counts as done only if the run's
+// folder has it.
 func New(digest string, stays bool) *Ledger {
 	return &Ledger{
 		digest: digest, stays: stays,
@@ -91,16 +101,16 @@ func New(digest string, stays bool) *Ledger {
 	}
 }
 
-// Claim says in every later journal where the weights come from, and which files former conversions have left in the folder: their
-// sha256, by path.
+// Claim says in every later journal where the weights come from, and which files former conversions
+// have left in the folder: their sha256, by path.
 func (l *Ledger) Claim(source string, former map[string]string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.source, l.former = source, former
 }
 
-// Name records a file of the folder beside the outputs, before it gets its name: wherever the run is killed, the next one knows by its
-// sha256 that the file is ours.
+// Name records a file of the folder beside the outputs, before it gets its name: wherever the run
+// is killed, the next one knows by its sha256 that the file is ours.
 func (l *Ledger) Name(n Named) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -108,8 +118,8 @@ func (l *Ledger) Name(n Named) error {
 	return l.append(record{Named: &n}.line(), true)
 }
 
-// Add records a finished output, on disk before the output gets its name: a file that no journal lists is taken for somebody else's.
-// Its spool is not needed any more.
+// Add records a finished output, on disk before the output gets its name: a file that no journal
+// lists is taken for somebody else's. Its spool is not needed any more.
 func (l *Ledger) Add(o Output) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -165,7 +175,8 @@ func (l *Ledger) Outputs() []Output {
 
 // all lists every output by path. The lock is held.
 func (l *Ledger) all() []Output {
-	return slices.SortedFunc(maps.Values(l.outputs), func(a, b Output) int { return cmp.Compare(a.Path, b.Path) })
+	return slices.SortedFunc(maps.Values(l.outputs),
+		func(a, b Output) int { return cmp.Compare(a.Path, b.Path) })
 }
 
 // AddTensors records tensors that are whole in kept spools.
@@ -188,7 +199,8 @@ func (l *Ledger) Tensors(output string) []Tensor {
 	return slices.Clone(l.tensors[output])
 }
 
-// ForgetTensors forgets what the kept spool of an output holds. The journal follows with the next Save.
+// ForgetTensors forgets what the kept spool of an output holds. The journal follows with the next
+// Save.
 func (l *Ledger) ForgetTensors(output string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -231,7 +243,8 @@ func (l *Ledger) ForgetFile(path string) {
 	delete(l.files, path)
 }
 
-// Adopt takes over the outputs that the target lists, perhaps of another machine: all of them are committed.
+// Adopt takes over the outputs that the target lists, perhaps of another machine: all of them are
+// committed.
 func (l *Ledger) Adopt(published []Output) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

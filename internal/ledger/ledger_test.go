@@ -35,7 +35,8 @@ func keeping(t *testing.T, l *ledger.Ledger) *ledger.Ledger {
 	return l
 }
 
-// TestAdopt: what a journal of the target lists is done, and takes the place of another output, or of a spool, that is here.
+// TestAdopt: what a journal of the target lists is done, and takes the place of another output, or
+// of a spool, that is here.
 func TestAdopt(t *testing.T) {
 	here, there := keeping(t, of(t, "a", "b1", "c")), of(t, "a", "b2", "z")
 	here.Adopt(there.Outputs())
@@ -49,8 +50,9 @@ func TestAdopt(t *testing.T) {
 	}
 }
 
-// TestAdoptInAFolder: an output of the repo that the folder has to keep is made again if it is not here, by the run that adopts it
-// and by the next one. One that is here with other bytes is not taken for that of the repo.
+// TestAdoptInAFolder: an output of the repo that the folder has to keep is made again if it is not
+// here, by the run that adopts it and by the next one. One that is here with other bytes is not
+// taken for that of the repo.
 func TestAdoptInAFolder(t *testing.T) {
 	here := ledger.New("digest", true)
 	for _, o := range []ledger.Output{{Path: "a", SHA256: "a"}, {Path: "c", SHA256: "c1"}} {
@@ -114,8 +116,8 @@ func output(n int) ledger.Output {
 	}
 }
 
-// TestJournalIsAppendedTo: a finished output adds a line to the journal and leaves what is there, so that the cost of an
-// output does not grow with their number.
+// TestJournalIsAppendedTo: a finished output adds a line to the journal and leaves what is there,
+// so that the cost of an output does not grow with their number.
 func TestJournalIsAppendedTo(t *testing.T) {
 	l, path := journaled(t)
 	before, err := os.Stat(path)
@@ -145,14 +147,15 @@ func TestJournalIsAppendedTo(t *testing.T) {
 	}
 }
 
-// TestJournalSaysItAll: a ledger that is read from its journal knows what the one that wrote it did, whether its lines were
-// appended or written at once.
+// TestJournalSaysItAll: a ledger that is read from its journal knows what the one that wrote it
+// did, whether its lines were appended or written at once.
 func TestJournalSaysItAll(t *testing.T) {
 	l, path := journaled(t)
 	tensor := ledger.Tensor{Output: "z", At: 4, CRC: 5}
 	err := errors.Join(
 		l.Add(output(1)), l.Add(output(2)), l.Uploaded(output(2).Path), l.AddTensors([]ledger.Tensor{tensor}),
-		l.AddTensors([]ledger.Tensor{{Output: output(1).Path}}), l.Add(output(1)), // its spool goes with that
+		// its spool goes with that
+		l.AddTensors([]ledger.Tensor{{Output: output(1).Path}}), l.Add(output(1)),
 	)
 	must(t, err)
 	check := func(journal []byte) {
@@ -177,7 +180,8 @@ func TestJournalSaysItAll(t *testing.T) {
 	check(readFile(t, again))
 }
 
-// TestTornJournal: wherever a journal ends, it is read without an error, and says nothing but what its whole lines say.
+// TestTornJournal: wherever a journal ends, it is read without an error, and says nothing but what
+// its whole lines say.
 func TestTornJournal(t *testing.T) {
 	l, path := journaled(t)
 	for n := range 3 {
@@ -185,14 +189,16 @@ func TestTornJournal(t *testing.T) {
 	}
 	journal := readFile(t, path)
 	for end := range journal {
-		whole := bytes.Count(journal[:end+1], []byte("\n")) // also where only the end of the line is missing
+		// also where only the end of the line is missing
+		whole := bytes.Count(journal[:end+1], []byte("\n"))
 		if got := len(read(t, journal[:end]).Outputs()); got != max(0, whole-1) {
 			t.Fatalf("%d of %d bytes: %d outputs in %d lines", end, len(journal), got, whole)
 		}
 	}
 }
 
-// TestJournalOfAnother: a journal of another plan says nothing; one of a newer program is refused, with a hint.
+// TestJournalOfAnother: a journal of another plan says nothing; one of a newer program is refused,
+// with a hint.
 func TestJournalOfAnother(t *testing.T) {
 	l, path := journaled(t)
 	must(t, l.Add(output(1)))
@@ -212,7 +218,8 @@ func TestJournalOfAnother(t *testing.T) {
 	}
 }
 
-// TestJournalForARepo: it names what is committed and what the commit brings, nothing that only this machine has.
+// TestJournalForARepo: it names what is committed and what the commit brings, nothing that only
+// this machine has.
 func TestJournalForARepo(t *testing.T) {
 	l := keeping(t, ledger.New("digest", false))
 	for n := range 4 {
@@ -241,8 +248,9 @@ func TestJournalForARepo(t *testing.T) {
 	}
 }
 
-// TestJournalIsNoWitness: of a journal of this version or the one before, outputs are done, and no line about a source file counts, nor
-// one that a GPU has decoded a unit. Tensors in spools, of the version before, count for nothing either.
+// TestJournalIsNoWitness: of a journal of this version or the one before, outputs are done, and no
+// line about a source file counts, nor one that a GPU has decoded a unit. Tensors in spools, of the
+// version before, count for nothing either.
 func TestJournalIsNoWitness(t *testing.T) {
 	for version := 2; version <= 3; version++ {
 		l := read(t, []byte(strings.Join([]string{

@@ -30,10 +30,12 @@ type CardInput struct {
 
 // CardSource is the model that was converted.
 type CardSource struct {
-	BaseModel  string       // "org/name"; "" when a local source has no stated base model
-	Commit     string       // of the base model; "" if it is not known
-	SaidToBe   bool         // the source is local: only its user, or a folder's name, says that it is the base model
-	SourceName string       // what a source without a base model is called: the name of its folder or file
+	BaseModel string // "org/name"; "" when a local source has no stated base model
+	Commit    string // of the base model; "" if it is not known
+	// the source is local: only its user, or a folder's name, says that it is the base model
+	SaidToBe bool
+	// what a source without a base model is called: the name of its folder or file
+	SourceName string
 	Gated      bool         // the Hub gives it only to those who accept its terms
 	Source     *FrontMatter // of the source's README.md; nil if it has none
 
@@ -51,21 +53,23 @@ type CardSizes struct {
 //go:embed card.md.tmpl
 var cardText string
 
-// Card returns the README.md of a DF11 repo: front matter as docs of the Hub ask for it, then a page for people.
+// Card returns the README.md of a DF11 repo: front matter as docs of the Hub ask for it, then a
+// page for people.
 func Card(in CardInput) ([]byte, error) {
 	head, err := in.frontMatter()
 	if err != nil {
 		return nil, fmt.Errorf("write model card: %w", err)
 	}
 	b := bytes.NewBuffer(append(head, '\n'))
-	if err := template.Must(template.New("card").Funcs(cardFuncs).Parse(cardText)).Execute(b, in); err != nil {
+	if err := template.Must(template.New("card").Funcs(cardFuncs).Parse(cardText)).Execute(b,
+		in); err != nil {
 		return nil, fmt.Errorf("write model card: %w", err)
 	}
 	return b.Bytes(), nil
 }
 
-// frontMatter writes the front matter. It copies the keys of the source that are true of the DF11 model too, and adds our
-// own.
+// frontMatter writes the front matter. It copies the keys of the source that are true of the DF11
+// model too, and adds our own.
 func (in CardInput) frontMatter() ([]byte, error) {
 	out := &FrontMatter{Kind: yaml.MappingNode}
 	src := in.Source
@@ -73,9 +77,11 @@ func (in CardInput) frontMatter() ([]byte, error) {
 	switch {
 	case in.BaseModel != "":
 		out.addText("base_model_relation", RelationQuantized)
-	case src.String("base_model") != "": // the source is unknown to the Hub; what it was made of is what is known
+	case src.String("base_model") != "":
+		// the source is unknown to the Hub; what it was made of is what is known
 		out.copyStrings(src, "base_model")
-		out.addText("base_model_relation", cmp.Or(src.String("base_model_relation"), relationFinetune))
+		out.addText("base_model_relation",
+			cmp.Or(src.String("base_model_relation"), relationFinetune))
 	}
 	owner, _, _ := strings.Cut(in.Repo, "/")
 	out.addText("quantized_by", owner)
@@ -95,17 +101,19 @@ func (in CardInput) frontMatter() ([]byte, error) {
 	return out.block()
 }
 
-// Values of base_model_relation: the Hub's words for the same model in another format, and for one that was trained further,
-// which the Hub assumes where none is given.
+// Values of base_model_relation: the Hub's words for the same model in another format, and for one
+// that was trained further, which the Hub assumes where none is given.
 const (
 	RelationQuantized = "quantized"
 	relationFinetune  = "finetune"
 )
 
-// gatedPrefix begins the keys that describe the form which the Hub shows before it gives a gated repo.
+// gatedPrefix begins the keys that describe the form which the Hub shows before it gives a gated
+// repo.
 const gatedPrefix = "extra_gated_"
 
-// library names the library that loads the model: as the source or the Hub states it, else as the layout implies.
+// library names the library that loads the model: as the source or the Hub states it, else as the
+// layout implies.
 func (in CardInput) library() string {
 	implied := map[plan.Layout]string{
 		plan.Transformers: "transformers", plan.TransformersSingle: "transformers",
@@ -115,14 +123,17 @@ func (in CardInput) library() string {
 	return cmp.Or(in.Source.String("library_name"), in.LibraryName, implied[in.Plan.Layout])
 }
 
-// ownTags make a repo findable as DF11: they are those of the repos that the authors of DFloat11 have published.
+// ownTags make a repo findable as DF11: they are those of the repos that the authors of DFloat11
+// have published.
 var ownTags = []string{"dfloat11", "df11", "lossless compression", "70% size, 100% accuracy"}
 
-// staleTag matches tags of a source that would be wrong for a DF11 repo, or that the Hub derives by itself.
-var staleTag = regexp.MustCompile(`(?i)^(gguf|ggml|awq|gptq|mlx|exl[23]|bnb|bitsandbytes|onnx|openvino|coreml|tensorrt.*|` +
-	`fp8|fp16|bf16|bfloat16|int[48]|[2-8]-?bit|quantized|safetensors|pytorch|tf|jax|flax|rust|vllm|sglang|llamafile|llama\.cpp|` +
-	`text-generation-inference|text-embeddings-inference|endpoints_compatible|autotrain_compatible|` +
-	`(license|base_model|region|arxiv|dataset|doi|model-index|deploy):.*)$`)
+// staleTag matches tags of a source that would be wrong for a DF11 repo, or that the Hub derives by
+// itself.
+var staleTag = regexp.MustCompile(
+	`(?i)^(gguf|ggml|awq|gptq|mlx|exl[23]|bnb|bitsandbytes|onnx|openvino|coreml|tensorrt.*|` +
+		`fp8|fp16|bf16|bfloat16|int[48]|[2-8]-?bit|quantized|safetensors|pytorch|tf|jax|flax|rust|vllm|sglang|llamafile|llama\.cpp|` +
+		`text-generation-inference|text-embeddings-inference|endpoints_compatible|autotrain_compatible|` +
+		`(license|base_model|region|arxiv|dataset|doi|model-index|deploy):.*)$`)
 
 // cardTags returns our tags, then the tags of the source that are still true, each once.
 func cardTags(source []string) []string {
@@ -136,7 +147,9 @@ func cardTags(source []string) []string {
 	return tags
 }
 
-// LicenseName is the license in words: its own name if it has one, else the Hub's id, or the ids of several.
+// LicenseName is the license in words: its own name if it has one, else the Hub's id, or the ids of
+// several.
 func (in CardInput) LicenseName() string {
-	return cmp.Or(in.Source.String("license_name"), strings.Join(in.Source.Strings("license"), ", "))
+	return cmp.Or(in.Source.String("license_name"),
+		strings.Join(in.Source.Strings("license"), ", "))
 }

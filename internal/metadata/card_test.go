@@ -60,7 +60,8 @@ func unit(path string, shape ...int64) plan.Unit {
 	return plan.Unit{Path: path, Attrs: []plan.Tensor{{Shape: shape}}}
 }
 
-// manifest says that nUnits units with nWeights weights are in DF11, and that nTensors tensors were compared.
+// manifest says that nUnits units with nWeights weights are in DF11, and that nTensors tensors were
+// compared.
 func manifest(nUnits, nTensors, nWeights int64) *metadata.Manifest {
 	m := &metadata.Manifest{Units: make([]metadata.Unit, nUnits), Verification: []metadata.Verification{
 		{Method: "cpu", Decoder: "package verify", NUnits: nUnits, NTensors: nTensors, NWeights: nWeights},
@@ -151,7 +152,8 @@ func TestCardGolden(t *testing.T) {
 	}
 }
 
-// TestCardFrontMatterValues reads the block with a YAML parser and compares the values, whose spelling and order card_llama.md shows.
+// TestCardFrontMatterValues reads the block with a YAML parser and compares the values, whose
+// spelling and order card_llama.md shows.
 func TestCardFrontMatterValues(t *testing.T) {
 	got, err := metadata.Card(llamaCard(t))
 	must(t, err)
@@ -200,7 +202,8 @@ func TestCardEscapesHostileText(t *testing.T) {
 	}
 }
 
-// TestNamesAreNeitherMarkupNorLinks: what Markdown reads of a text, here of an unknown reason, is the text, whatever backslashes it has before the marks.
+// TestNamesAreNeitherMarkupNorLinks: what Markdown reads of a text, here of an unknown reason, is
+// the text, whatever backslashes it has before the marks.
 func TestNamesAreNeitherMarkupNorLinks(t *testing.T) {
 	for _, mark := range []string{"|", "`", "[", "*", "_", "~", "<b>", "https://x", "www.x", `\`, "a"} {
 		for n := range 4 {
@@ -224,7 +227,8 @@ func TestNamesAreNeitherMarkupNorLinks(t *testing.T) {
 	}
 }
 
-// TestNamesStayInTheirCell: a pipe in a code span has an odd number of backslashes before it, whether a reader takes them in pairs or not.
+// TestNamesStayInTheirCell: a pipe in a code span has an odd number of backslashes before it,
+// whether a reader takes them in pairs or not.
 func TestNamesStayInTheirCell(t *testing.T) {
 	for n := range 4 {
 		in := llamaCard(t)
@@ -261,7 +265,8 @@ func TestParseFrontMatter(t *testing.T) {
 	}
 }
 
-// FuzzParseFrontMatter checks that a card made from any accepted block has a block that is accepted and says the same.
+// FuzzParseFrontMatter checks that a card made from any accepted block has a block that is accepted
+// and says the same.
 func FuzzParseFrontMatter(f *testing.F) {
 	f.Add([]byte(llamaReadme))
 	f.Add([]byte("---\nlicense: [mit, apache-2.0]\n---\n"))
@@ -269,7 +274,8 @@ func FuzzParseFrontMatter(f *testing.F) {
 	f.Fuzz(func(t *testing.T, readme []byte) {
 		var source *metadata.FrontMatter
 		var err error
-		alloc.Within(t, 64<<20, func() { source, err = metadata.ParseFrontMatter(readme) }) // aliases may fill all nodes
+		// aliases may fill all nodes
+		alloc.Within(t, 64<<20, func() { source, err = metadata.ParseFrontMatter(readme) })
 		if err != nil || source == nil {
 			return
 		}
@@ -289,8 +295,8 @@ func FuzzParseFrontMatter(f *testing.F) {
 	})
 }
 
-// TestInstallFitsReaders: the card's pip line is one that pip takes, and asks for the versions that the plan states. Only code that runs
-// with transformers 5 prepares dfloat11 for it.
+// TestInstallFitsReaders: the card's pip line is one that pip takes, and asks for the versions that
+// the plan states. Only code that runs with transformers 5 prepares dfloat11 for it.
 func TestInstallFitsReaders(t *testing.T) {
 	pip := regexp.MustCompile(`"transformers((?:(?:>=|<)\d+(?:\.\d+)*,?)*)"`)
 	for versions, with5 := range map[string]bool{"": true, ">=4.51": true, ">=5": true, "<5": false, ">=4.50,<4.52": false} {
@@ -312,8 +318,8 @@ func TestLargestModule(t *testing.T) {
 	}
 }
 
-// TestCardSays: what holds for some models is in their cards, and in no other card: nobody has loaded such a model, the original is
-// gated, it has several licenses, or it cannot be restored.
+// TestCardSays: what holds for some models is in their cards, and in no other card: nobody has
+// loaded such a model, the original is gated, it has several licenses, or it cannot be restored.
 func TestCardSays(t *testing.T) {
 	read := func(v plan.Verdict) func(*metadata.CardInput) {
 		return func(in *metadata.CardInput) {

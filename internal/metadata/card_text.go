@@ -16,21 +16,26 @@ import (
 
 // cardFuncs are the words of card.md.tmpl.
 var cardFuncs = template.FuncMap{
-	"code": code, "plain": plainText, "link": modelLink, "count": human.Grouped, "reason": ReasonText,
-	"python": strconv.QuoteToASCII, "shell": func(s string) string { return human.ShellWord(inShell.Replace(s)) },
+	"code": code, "plain": plainText, "link": modelLink, "count": human.Grouped,
+	"reason": ReasonText,
+	"python": strconv.QuoteToASCII,
+	"shell":  func(s string) string { return human.ShellWord(inShell.Replace(s)) },
 }
 
-// code makes a code span of hostile text, in a line or in a cell of a table. A pipe is kept from ending the cell by one backslash;
-// where the text has one there, by two more, since readers disagree whether a pair of them is one.
+// code makes a code span of hostile text, in a line or in a cell of a table. A pipe is kept from
+// ending the cell by one backslash; where the text has one there, by two more, since readers
+// disagree whether a pair of them is one.
 func code(s string) string { return "`" + inCode.Replace(s) + "`" }
 
-var inCode = strings.NewReplacer("`", "'", "\n", " ", "\r", " ", `\\`, `\\`, `\|`, `\\\|`, "|", `\|`)
+var inCode = strings.NewReplacer("`", "'", "\n", " ", "\r", " ", `\\`, `\\`, `\|`, `\\\|`, "|",
+	`\|`)
 
-// plainText keeps hostile text from acting as Markdown or HTML, in a line or in a cell of a table: what others have named is
-// neither markup nor a link.
+// plainText keeps hostile text from acting as Markdown or HTML, in a line or in a cell of a table:
+// what others have named is neither markup nor a link.
 func plainText(s string) string { return inText.Replace(s) }
 
-var inText = strings.NewReplacer("\n", " ", "\r", " ", "<", "&lt;", `\`, `\\`, "|", `\|`, "`", "\\`", "[", `\[`, "*", `\*`, "_", `\_`, "~", `\~`,
+var inText = strings.NewReplacer("\n", " ", "\r", " ", "<", "&lt;", `\`, `\\`, "|", `\|`, "`",
+	"\\`", "[", `\[`, "*", `\*`, "_", `\_`, "~", `\~`,
 	"://", `:\//`, "www.", `www\.`) // the last two would become links by themselves
 
 // inShell keeps a name on its line, in its code block.
@@ -57,7 +62,8 @@ var reasons = map[string]string{
 	"empty":          "has no weights",
 }
 
-// ReasonText says in words why a unit stays in BF16. An unknown reason is repeated, made safe for a line of Markdown.
+// ReasonText says in words why a unit stays in BF16. An unknown reason is repeated, made safe for a
+// line of Markdown.
 func ReasonText(reason string) string {
 	if words, ok := reasons[reason]; ok {
 		return words
@@ -65,7 +71,8 @@ func ReasonText(reason string) string {
 	return plainText(reason)
 }
 
-// IsGated reports whether the original is given only to those who accept its terms, by the Hub or by its own card.
+// IsGated reports whether the original is given only to those who accept its terms, by the Hub or
+// by its own card.
 func (in CardInput) IsGated() bool {
 	gated := in.Gated
 	for key := range in.Source.all() {
@@ -108,7 +115,8 @@ func (in CardInput) NoticeFiles() []plan.File {
 	return filter(in.Plan.Copied, func(f plan.File) bool { return plan.IsNotice(f.Path) })
 }
 
-// Size writes a number of bytes in the unit that suits the source's weights, so that both can be compared.
+// Size writes a number of bytes in the unit that suits the source's weights, so that both can be
+// compared.
 func (in CardSizes) Size(nBytes int64) string {
 	for _, u := range []struct {
 		name string
@@ -174,7 +182,8 @@ func (in CardInput) Refused() *plan.Reader {
 // Class is the Python class to build; "" if the catalog does not know it.
 func (in CardInput) Class() string { return className.FindString(in.Plan.Loader.Class) }
 
-// AutoClass is the class of transformers that finds the model's class, where that comes with the model or is not known; else "".
+// AutoClass is the class of transformers that finds the model's class, where that comes with the
+// model or is not known; else "".
 func (in CardInput) AutoClass() string {
 	if c := cmp.Or(in.Class(), "AutoModel"); strings.HasPrefix(c, "Auto") && in.Usage() == "class" {
 		return c
@@ -182,9 +191,11 @@ func (in CardInput) AutoClass() string {
 	return ""
 }
 
-// Processor is the class of transformers that prepares the model's inputs; "" if the model has no files for one.
+// Processor is the class of transformers that prepares the model's inputs; "" if the model has no
+// files for one.
 func (in CardInput) Processor() string {
-	for _, p := range [][2]string{{"processor_config.json", "AutoProcessor"}, {"preprocessor_config.json", "AutoProcessor"}, {"tokenizer_config.json", "AutoTokenizer"}} {
+	for _, p := range [][2]string{{"processor_config.json", "AutoProcessor"},
+		{"preprocessor_config.json", "AutoProcessor"}, {"tokenizer_config.json", "AutoTokenizer"}} {
 		if slices.ContainsFunc(in.Plan.Copied, func(f plan.File) bool { return f.Path == p[0] }) {
 			return p[1]
 		}
@@ -200,17 +211,20 @@ func (in CardInput) Trust() string {
 	return ""
 }
 
-// OnlyTransformers4 reports whether the model does not load with transformers 5, or nobody has tried.
+// OnlyTransformers4 reports whether the model does not load with transformers 5, or nobody has
+// tried.
 func (in CardInput) OnlyTransformers4() bool {
 	return strings.Contains(in.Plan.Loader.Transformers, "<")
 }
 
-// Install is the pip line. dfloat11 0.5.0 imports pkg_resources, which setuptools 82 dropped. PyTorch 2.11 is for CUDA 13,
-// dfloat11[cuda12] brings CuPy for CUDA 12.
+// Install is the pip line. dfloat11 0.5.0 imports pkg_resources, which setuptools 82 dropped.
+// PyTorch 2.11 is for CUDA 13, dfloat11[cuda12] brings CuPy for CUDA 12.
 func (in CardInput) Install() string {
-	line := `pip install "torch<2.11" "setuptools<81" "transformers` + in.Plan.Loader.Transformers + `" "dfloat11[cuda12]"`
+	line := `pip install "torch<2.11" "setuptools<81" "transformers` + in.Plan.Loader.Transformers +
+		`" "dfloat11[cuda12]"`
 	if in.Usage() == "diffusers" {
-		line += " diffusers ftfy" // Wan and others clean prompts with ftfy, which diffusers does not install
+		// Wan and others clean prompts with ftfy, which diffusers does not install
+		line += " diffusers ftfy"
 	}
 	return line
 }
@@ -240,6 +254,7 @@ func (in CardInput) GPUs() []gpus.Fit {
 func (in CardInput) LargestModule() int64 {
 	kept := in.KeptBF16()
 	return in.Plan.LargestModule(func(i int) bool {
-		return slices.ContainsFunc(kept, func(k Unit) bool { return k.Path == in.Plan.Units[i].Path })
+		return slices.ContainsFunc(kept,
+			func(k Unit) bool { return k.Path == in.Plan.Units[i].Path })
 	})
 }

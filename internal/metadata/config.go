@@ -11,7 +11,8 @@ import (
 	"github.com/df11-convert/df11-convert/internal/pyjson"
 )
 
-// The member that makes a config.json one of a DF11 model, and its fixed values (docs/format.md §12).
+// The member that makes a config.json one of a DF11 model, and its fixed values (docs/format.md
+// §12).
 const (
 	configKey       = "dfloat11_config"
 	threadsPerBlock = 512
@@ -23,12 +24,13 @@ func Config(p *plan.Plan, source []byte) ([]byte, error) {
 	if p.Config != "" {
 		return InsertConfig(source, p.PatternDict)
 	}
-	return newConfig(p.PatternDict, p.Layout == plan.Diffusers || p.Layout == plan.DiffusersSingle), nil
+	return newConfig(p.PatternDict,
+		p.Layout == plan.Diffusers || p.Layout == plan.DiffusersSingle), nil
 }
 
-// newConfig returns the config.json that the official compressor writes where a layout has none: the dfloat11_config and
-// nothing else, without a final newline. In the published DF11 repos of diffusers models it has one, and a model_type that no
-// loader of a pipeline looks at.
+// newConfig returns the config.json that the official compressor writes where a layout has none:
+// the dfloat11_config and nothing else, without a final newline. In the published DF11 repos of
+// diffusers models it has one, and a model_type that no loader of a pipeline looks at.
 func newConfig(dict plan.PatternDict, pipeline bool) []byte {
 	members, end := []string{configMember(dict, "  ", "  ")}, ""
 	if pipeline {
@@ -37,9 +39,10 @@ func newConfig(dict plan.PatternDict, pipeline bool) []byte {
 	return []byte(pyjson.Object(members, "", "  ") + end)
 }
 
-// InsertConfig returns config with the member dfloat11_config appended to its object. Every byte of config stays, in
-// order; the new text follows its indentation and line ends. config may hold what Python's json reads: a byte order
-// mark, NaN and Infinity included. It must be an object without that member, which a plan makes sure of.
+// InsertConfig returns config with the member dfloat11_config appended to its object. Every byte of
+// config stays, in order; the new text follows its indentation and line ends. config may hold what
+// Python's json reads: a byte order mark, NaN and Infinity included. It must be an object without
+// that member, which a plan makes sure of.
 func InsertConfig(config []byte, dict plan.PatternDict) ([]byte, error) {
 	o, err := scanObject(config)
 	if err != nil {
@@ -50,8 +53,9 @@ func InsertConfig(config []byte, dict plan.PatternDict) ([]byte, error) {
 
 // object describes the top-level object of a config, for the insertion of a member.
 type object struct {
-	empty   bool
-	end     int    // where the new member goes: after the last value, or after the brace of an empty object
+	empty bool
+	// where the new member goes: after the last value, or after the brace of an empty object
+	end     int
 	newline string // line end; "" when the object is on one line
 	indent  string // of the members
 }
@@ -71,19 +75,21 @@ func (o *object) insertion(dict plan.PatternDict) string {
 	return strings.ReplaceAll(text, "\n", o.newline)
 }
 
-// configMember returns `"dfloat11_config": {…}` as json.dumps writes it. Lines after the first start with prefix, then
-// one indent a level; an empty indent puts everything on one line.
+// configMember returns `"dfloat11_config": {…}` as json.dumps writes it. Lines after the first
+// start with prefix, then one indent a level; an empty indent puts everything on one line.
 func configMember(dict plan.PatternDict, prefix, indent string) string {
 	inner := prefix + indent
 	return fmt.Sprintf(`"%s": %s`, configKey, pyjson.Object([]string{
 		fmt.Sprintf(`"version": "%s"`, plan.FormatVersion),
-		`"threads_per_block": ` + pyjson.List([]string{strconv.Itoa(threadsPerBlock)}, inner, indent),
+		`"threads_per_block": ` + pyjson.List([]string{strconv.Itoa(threadsPerBlock)}, inner,
+			indent),
 		fmt.Sprintf(`"bytes_per_thread": %d`, bytesPerThread),
 		`"pattern_dict": ` + string(dict.AppendJSON(nil, inner, indent)),
 	}, prefix, indent))
 }
 
-// beforeMember matches the white space before a member, which shows the line end and the indentation of an object.
+// beforeMember matches the white space before a member, which shows the line end and the
+// indentation of an object.
 var beforeMember = regexp.MustCompile(`^[ \t\r\n]*?(?:,[ \t\r\n]*?)?(\r?\n)?([ \t]*)["}]`)
 
 // scanObject finds the end of a config's last member, and its style.

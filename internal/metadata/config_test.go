@@ -89,7 +89,8 @@ func TestInsertConfigStyles(t *testing.T) {
 	}
 }
 
-// TestConfigsAreRefusedBeforeTheWeights: what has no place for the member is refused by the plan, not after hours of work.
+// TestConfigsAreRefusedBeforeTheWeights: what has no place for the member is refused by the plan,
+// not after hours of work.
 func TestConfigsAreRefusedBeforeTheWeights(t *testing.T) {
 	for _, config := range []string{
 		`{"dfloat11_config": {}}`, `{"dfloat11_config": null}`, `{"\u0064float11_config": 1}`, `{"dfloat11_config": 1, "dfloat11_config": null}`,
@@ -124,8 +125,8 @@ func planned(t *testing.T, config []byte) bool {
 	return err == nil
 }
 
-// FuzzInsertConfig checks on any accepted input that nothing but one run of text was added, and that the result is the
-// same object with one more member.
+// FuzzInsertConfig checks on any accepted input that nothing but one run of text was added, and
+// that the result is the same object with one more member.
 func FuzzInsertConfig(f *testing.F) {
 	f.Add([]byte("{\n  \"a\": 1\n}\n"))
 	f.Add([]byte("\ufeff{\r\n\t\"a\": [{}, \"\\\\\"]\r\n}"))

@@ -9,7 +9,8 @@ import (
 	"github.com/df11-convert/df11-convert/internal/metadata"
 )
 
-// TestManifestIsDocumented wants every member of the manifest in docs/manifest.md, alone or as `list[].member`.
+// TestManifestIsDocumented wants every member of the manifest in docs/manifest.md, alone or as
+// `list[].member`.
 func TestManifestIsDocumented(t *testing.T) {
 	doc := string(readFile(t, "../../docs/manifest.md"))
 	for _, name := range jsonNames(reflect.TypeFor[metadata.Manifest]()) {

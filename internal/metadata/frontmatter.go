@@ -10,17 +10,19 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// FrontMatter is the YAML block at the start of a README.md: a mapping. A nil FrontMatter is an empty one.
+// FrontMatter is the YAML block at the start of a README.md: a mapping. A nil FrontMatter is an
+// empty one.
 type FrontMatter yaml.Node
 
 // frontMatterBlock finds the block between two lines of three dashes, as the Hub does.
-var frontMatterBlock = regexp.MustCompile(`\A(?:\x{FEFF})?\s*---[ \t]*\r?\n((?s:.*?\n)??)---[ \t]*(?:\r?\n|\z)`)
+var frontMatterBlock = regexp.MustCompile(
+	`\A(?:\x{FEFF})?\s*---[ \t]*\r?\n((?s:.*?\n)??)---[ \t]*(?:\r?\n|\z)`)
 
 // maxFrontMatter bounds the block: real ones have a few kilobytes.
 const maxFrontMatter = 1 << 20
 
-// ParseFrontMatter reads the block of a README.md. A file without a block gives nil. A block that is not a YAML mapping, or
-// is nested too deep or too large, is an error.
+// ParseFrontMatter reads the block of a README.md. A file without a block gives nil. A block that
+// is not a YAML mapping, or is nested too deep or too large, is an error.
 func ParseFrontMatter(readme []byte) (*FrontMatter, error) {
 	m := frontMatterBlock.FindSubmatch(readme)
 	if m == nil {
@@ -47,8 +49,9 @@ func ParseFrontMatter(readme []byte) (*FrontMatter, error) {
 	return (*FrontMatter)(root), nil
 }
 
-// plainCopy copies a node without comments, anchors and aliases, and quotes text that a reader could take for a number or
-// a boolean. Depth and number of nodes are bounded, since aliases can describe endless trees.
+// plainCopy copies a node without comments, anchors and aliases, and quotes text that a reader
+// could take for a number or a boolean. Depth and number of nodes are bounded, since aliases can
+// describe endless trees.
 func plainCopy(n *yaml.Node, depth int, nLeft *int) (*yaml.Node, error) {
 	if *nLeft--; depth == 0 || *nLeft < 0 {
 		return nil, errors.New("nested too deep or too large")
@@ -70,7 +73,8 @@ func plainCopy(n *yaml.Node, depth int, nLeft *int) (*yaml.Node, error) {
 	return c, nil
 }
 
-// stringNode quotes a string where a YAML reader, old or new, could take it for another type, as with `no` and `1.0`.
+// stringNode quotes a string where a YAML reader, old or new, could take it for another type, as
+// with `no` and `1.0`.
 func stringNode(s string) *yaml.Node {
 	n := &yaml.Node{}
 	if err := n.Encode(s); err != nil || n.Style == yaml.SingleQuotedStyle {
@@ -151,7 +155,8 @@ func (f *FrontMatter) addList(key string, values []string) {
 	}
 }
 
-// copyStrings copies a key of the source whose values must be strings. A single value stays single, a list stays a list.
+// copyStrings copies a key of the source whose values must be strings. A single value stays single,
+// a list stays a list.
 func (f *FrontMatter) copyStrings(source *FrontMatter, key string) {
 	if n := source.get(key); n != nil && n.Kind == yaml.ScalarNode {
 		f.addText(key, source.String(key))

@@ -10,15 +10,17 @@ import (
 	"github.com/df11-convert/df11-convert/internal/pyjson"
 )
 
-// Index returns the index of weights that are spread over several files, as transformers writes it: sorted, two spaces of
-// indent, ASCII only, final newline. files has the file of each tensor, totalSize is the number of bytes of all of them.
+// Index returns the index of weights that are spread over several files, as transformers writes it:
+// sorted, two spaces of indent, ASCII only, final newline. files has the file of each tensor,
+// totalSize is the number of bytes of all of them.
 func Index(files map[string]string, totalSize int64) []byte {
 	var weights []string
 	for _, name := range slices.Sorted(maps.Keys(files)) {
 		weights = append(weights, pyjson.String(name)+": "+pyjson.String(files[name]))
 	}
 	return []byte(pyjson.Object([]string{
-		`"metadata": ` + pyjson.Object([]string{fmt.Sprintf(`"total_size": %d`, totalSize)}, "  ", "  "),
+		`"metadata": ` + pyjson.Object([]string{fmt.Sprintf(`"total_size": %d`, totalSize)}, "  ",
+			"  "),
 		`"weight_map": ` + pyjson.Object(weights, "  ", "  "),
 	}, "", "  ") + "\n")
 }

@@ -16,25 +16,28 @@ const ManifestName = "df11-manifest.json"
 // ChartName is the file name of the model card's chart.
 const ChartName = "df11.png"
 
-// StateDir is the folder that holds the journal, the lock and the spools of a conversion as long as it is not complete. It
-// lies in the folder of the result.
+// StateDir is the folder that holds the journal, the lock and the spools of a conversion as long as
+// it is not complete. It lies in the folder of the result.
 const StateDir = ".df11-convert"
 
-// SchemaVersion is the version of the manifest that this package writes, and the newest that it reads.
+// SchemaVersion is the version of the manifest that this package writes, and the newest that it
+// reads.
 const SchemaVersion = 1
 
-// Limits of a manifest that is read (docs/format.md §16). The largest that a plan within its limits leads to is smaller.
+// Limits of a manifest that is read (docs/format.md §16). The largest that a plan within its limits
+// leads to is smaller.
 const (
 	maxManifestBytes = 256 << 20
 	maxObjects       = 1 << 19
 	maxValues        = 1 << 23
 )
 
-// MaxManifestBytes is the size of the largest manifest that is read within a memory budget; 0 is no budget. Reading takes up to
-// five times its size.
+// MaxManifestBytes is the size of the largest manifest that is read within a memory budget; 0 is no
+// budget. Reading takes up to five times its size.
 func MaxManifestBytes(memory int64) int64 { return within(memory, maxManifestBytes, 8) }
 
-// within is a limit, or as much of a memory budget as there is for each of its things if every one takes so many bytes.
+// within is a limit, or as much of a memory budget as there is for each of its things if every one
+// takes so many bytes.
 func within(memory, limit, each int64) int64 {
 	if memory == 0 {
 		return limit
@@ -42,8 +45,9 @@ func within(memory, limit, each int64) int64 {
 	return min(limit, memory/each)
 }
 
-// Manifest records the source of a DF11 repo, its content, and the checks that were carried out (docs/manifest.md). It
-// holds no times, no host names and no counts of machines: the same source and plan give the same bytes.
+// Manifest records the source of a DF11 repo, its content, and the checks that were carried out
+// (docs/manifest.md). It holds no times, no host names and no counts of machines: the same source
+// and plan give the same bytes.
 type Manifest struct {
 	Schema       int            `json:"schema_version"`
 	Tool         Tool           `json:"tool"`
@@ -67,7 +71,8 @@ type Tool struct {
 
 // Source is the model that was converted.
 type Source struct {
-	Repo   string       `json:"repo,omitempty"`   // "org/name"; empty for a local source without a stated base model
+	// "org/name"; empty for a local source without a stated base model
+	Repo   string       `json:"repo,omitempty"`
 	Commit string       `json:"commit,omitempty"` // pinned commit; empty for a local source
 	Files  []SourceFile `json:"files"`
 }
@@ -77,8 +82,10 @@ type Integrity string
 
 // Integrity states.
 const (
-	Streamed  Integrity = "streamed"  // all its bytes passed through sha256 while they were converted
-	Proof     Integrity = "proof"     // rebuilt from the DF11 files; the sha256 of the result is the published one
+	// all its bytes passed through sha256 while they were converted
+	Streamed Integrity = "streamed"
+	// rebuilt from the DF11 files; the sha256 of the result is the published one
+	Proof     Integrity = "proof"
 	Unchecked Integrity = "unchecked" // read by ranges, its hash was never computed
 )
 
@@ -88,7 +95,8 @@ type SourceFile struct {
 	Size      int64     `json:"size"`
 	SHA256    string    `json:"sha256,omitempty"` // empty if unchecked and not published
 	Integrity Integrity `json:"integrity"`
-	Header    string    `json:"header,omitempty"` // safetensors header JSON as stored, padding included
+	// safetensors header JSON as stored, padding included
+	Header string `json:"header,omitempty"`
 }
 
 // PlanInfo identifies the decision that the conversion carried out.
@@ -111,15 +119,17 @@ const (
 
 // Unit is one module that is compressed, or that stays in BF16 because DF11 cannot hold it.
 type Unit struct {
-	Path      string       `json:"path"`
-	File      string       `json:"file"`
-	Status    Status       `json:"status"`
-	Reason    string       `json:"reason,omitempty"` // why the unit stays in BF16
-	NWeights  int64        `json:"n_weights"`
-	Tensors   []UnitTensor `json:"tensors"`               // in encoding order
-	TieBroken bool         `json:"limiter_tie,omitempty"` // other tools may choose another code (docs/format.md §5.1)
-	CodedBits int64        `json:"coded_bits,omitempty"`  // length of the coded exponents
-	Exponents *Exponents   `json:"exponents,omitempty"`   // how many weights have which; nil for a unit in BF16
+	Path     string       `json:"path"`
+	File     string       `json:"file"`
+	Status   Status       `json:"status"`
+	Reason   string       `json:"reason,omitempty"` // why the unit stays in BF16
+	NWeights int64        `json:"n_weights"`
+	Tensors  []UnitTensor `json:"tensors"` // in encoding order
+	// other tools may choose another code (docs/format.md §5.1)
+	TieBroken bool  `json:"limiter_tie,omitempty"`
+	CodedBits int64 `json:"coded_bits,omitempty"` // length of the coded exponents
+	// how many weights have which; nil for a unit in BF16
+	Exponents *Exponents `json:"exponents,omitempty"`
 }
 
 // Exponents counts a unit's weights by exponent: Counts[i] have exponent First+i.
@@ -132,7 +142,8 @@ type Exponents struct {
 type UnitTensor struct {
 	Name  string  `json:"name"` // in the output
 	Shape []int64 `json:"shape"`
-	// SourceDType is F32 where the source holds the tensor as F32 and the lower half of every weight is zero; else empty.
+	// SourceDType is F32 where the source holds the tensor as F32 and the lower half of every
+	// weight is zero; else empty.
 	SourceDType string `json:"source_dtype,omitempty"`
 }
 
@@ -189,8 +200,9 @@ type Verification struct {
 	NExactF32 int64 `json:"n_exact_f32,omitempty"`
 }
 
-// Marshal checks the manifest and returns its JSON: UTF-8, two-space indent, keys in the order of docs/manifest.md,
-// final newline. Lists that every manifest has are written as [] where they are empty.
+// Marshal checks the manifest and returns its JSON: UTF-8, two-space indent, keys in the order of
+// docs/manifest.md, final newline. Lists that every manifest has are written as [] where they are
+// empty.
 func (m *Manifest) Marshal() ([]byte, error) {
 	if err := m.check(); err != nil {
 		return nil, fmt.Errorf("write manifest: %w", err)
@@ -207,7 +219,8 @@ func (m *Manifest) Marshal() ([]byte, error) {
 	return numberList.ReplaceAllFunc(b, onOneLine), nil
 }
 
-// indented is the JSON of a file for people and programs: two-space indent, <, > and & as they are, final newline.
+// indented is the JSON of a file for people and programs: two-space indent, <, > and & as they are,
+// final newline.
 func indented(v any) ([]byte, error) {
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
@@ -217,7 +230,8 @@ func indented(v any) ([]byte, error) {
 	return b.Bytes(), err
 }
 
-// numberList matches an indented list of numbers. It matches nothing inside a string, since JSON strings have no line ends.
+// numberList matches an indented list of numbers. It matches nothing inside a string, since JSON
+// strings have no line ends.
 var numberList = regexp.MustCompile(`\[\n +\d+(?:,\n +\d+)*\n +\]`)
 
 // onOneLine joins the lines of a number list, since people read shapes too.
@@ -226,9 +240,9 @@ func onOneLine(list []byte) []byte {
 	return fmt.Appendf(nil, "[%s]", bytes.Join(numbers, []byte(" ")))
 }
 
-// ParseManifest reads and checks a manifest of at most [MaxManifestBytes] within a memory budget; 0 is no budget. It ignores
-// members that it does not know; a newer schema version is an error. The manifest that it returns is consistent in itself; only
-// verify can tell whether it is true.
+// ParseManifest reads and checks a manifest of at most [MaxManifestBytes] within a memory budget; 0
+// is no budget. It ignores members that it does not know; a newer schema version is an error. The
+// manifest that it returns is consistent in itself; only verify can tell whether it is true.
 func ParseManifest(data []byte, memory int64) (*Manifest, error) {
 	objects, values := within(memory, maxObjects, 1024), within(memory, maxValues, 128)
 	if err := pyjson.Bounded(data, int(objects), int(values)); err != nil {
@@ -237,7 +251,8 @@ func ParseManifest(data []byte, memory int64) (*Manifest, error) {
 	m := &Manifest{}
 	err := pyjson.Unmarshal(data, m)
 	if m.Schema > SchemaVersion { // the first member: what follows may be anything
-		return nil, fmt.Errorf("read manifest: schema version %d is newer than this program, which reads up to %d",
+		return nil, fmt.Errorf(
+			"read manifest: schema version %d is newer than this program, which reads up to %d",
 			m.Schema, SchemaVersion)
 	}
 	if err != nil {

@@ -11,7 +11,8 @@ import (
 	"unicode/utf8"
 )
 
-// check refuses a manifest that contradicts itself, or that names files which a reader must not touch.
+// check refuses a manifest that contradicts itself, or that names files which a reader must not
+// touch.
 func (m *Manifest) check() error {
 	if m.Schema != SchemaVersion {
 		return fmt.Errorf("schema version %d, want %d", m.Schema, SchemaVersion)
@@ -75,7 +76,8 @@ func (f SourceFile) check() error {
 
 // checkOutputs returns the kind of every output file.
 func (m *Manifest) checkOutputs() (map[string]Kind, error) {
-	known := []Kind{KindUnit, KindRemainder, KindSingle, KindIndex, KindConfig, KindCard, KindImage, KindCopied}
+	known := []Kind{KindUnit, KindRemainder, KindSingle, KindIndex, KindConfig, KindCard, KindImage,
+		KindCopied}
 	seen, kinds := map[string]bool{}, map[string]Kind{}
 	for _, f := range m.Outputs {
 		if err := checkFile(f.Path, f.Size, seen); err != nil {
@@ -101,7 +103,8 @@ func (m *Manifest) checkUnits(files map[string]Kind) error {
 		}
 		seen[u.Path] = true
 		if k := files[u.File]; k != KindUnit && k != KindSingle {
-			return fmt.Errorf("unit %q: its file %q is not listed as one that holds units", u.Path, u.File)
+			return fmt.Errorf("unit %q: its file %q is not listed as one that holds units", u.Path,
+				u.File)
 		}
 		if err := u.check(); err != nil {
 			return fmt.Errorf("unit %q: %w", u.Path, err)
@@ -131,7 +134,8 @@ func (u *Unit) check() error {
 	return nil
 }
 
-// nElems multiplies a shape. No unit comes near 2^48 weights; the bound keeps every sum inside int64.
+// nElems multiplies a shape. No unit comes near 2^48 weights; the bound keeps every sum inside
+// int64.
 func nElems(shape []int64) (int64, error) {
 	const limit = 1 << 48
 	n := int64(1)
@@ -144,7 +148,8 @@ func nElems(shape []int64) (int64, error) {
 	return n, nil
 }
 
-// checkFile refuses sizes below zero, repeated paths, and paths that could leave the folder on any system.
+// checkFile refuses sizes below zero, repeated paths, and paths that could leave the folder on any
+// system.
 func checkFile(name string, size int64, seen map[string]bool) error {
 	if name == "." || !fs.ValidPath(name) || strings.ContainsAny(name, "\\\x00") {
 		return fmt.Errorf("path %q is not one inside a repo", name)

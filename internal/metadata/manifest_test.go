@@ -152,8 +152,9 @@ func FuzzParseManifest(f *testing.F) {
 	})
 }
 
-// TestManifestsFitTheBudget: whatever a manifest of the size that a budget allows holds, reading it takes less than the budget, and a
-// small one that would become very many objects or values is refused before it is decoded.
+// TestManifestsFitTheBudget: whatever a manifest of the size that a budget allows holds, reading it
+// takes less than the budget, and a small one that would become very many objects or values is
+// refused before it is decoded.
 func TestManifestsFitTheBudget(t *testing.T) {
 	const budget = 64 << 20
 	room := int(metadata.MaxManifestBytes(budget)) - 100

@@ -12,8 +12,8 @@ import (
 	"github.com/df11-convert/df11-convert/internal/streams"
 )
 
-// checkedFile streams a whole file of the Hub, from the shared cache if that holds a good copy. The last read fails with a
-// SourceError if the hash is not the published one.
+// checkedFile streams a whole file of the Hub, from the shared cache if that holds a good copy. The
+// last read fails with a SourceError if the hash is not the published one.
 func checkedFile(ctx context.Context, c *hub.Client, ref hub.FileRef) (io.ReadCloser, error) {
 	c.CheckCached(ctx, ref) // so that Stream does not use a damaged copy
 	r, err := c.Stream(ctx, ref, 0, ref.Size)
@@ -46,8 +46,10 @@ func (c *checkedReader) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// Sum hashes a file as the ETag like is made, or by sha256 if that is "". It opens the file unless its own ETag is of that kind.
-func Sum(ctx context.Context, open func(ctx context.Context, path string) (io.ReadCloser, error), f plan.File, like string) (string, error) {
+// Sum hashes a file as the ETag like is made, or by sha256 if that is "". It opens the file unless
+// its own ETag is of that kind.
+func Sum(ctx context.Context, open func(ctx context.Context, path string) (io.ReadCloser, error),
+	f plan.File, like string) (string, error) {
 	if f.ETag != "" && len(f.ETag) == len(like) {
 		return f.ETag, nil
 	}

@@ -15,7 +15,8 @@ import (
 	"github.com/df11-convert/df11-convert/internal/pyjson"
 )
 
-// readConfig finds the config.json with dfloat11_config: at the root, else in the one folder that has it.
+// readConfig finds the config.json with dfloat11_config: at the root, else in the one folder that
+// has it.
 func (d *DF11) readConfig(ctx context.Context) error {
 	var found []string
 	var atRoot error // what is wrong with the root's config.json
@@ -44,10 +45,12 @@ func (d *DF11) readConfig(ctx context.Context) error {
 	case 1:
 		return d.aloneIn(d.Dir)
 	}
-	return fmt.Errorf("%d folders hold a DF11 model (%s): name one of them", len(found), strings.Join(found, ", "))
+	return fmt.Errorf("%d folders hold a DF11 model (%s): name one of them", len(found),
+		strings.Join(found, ", "))
 }
 
-// aloneIn refuses a model at the root beside the DF11 model in a folder: a loader that is given the whole takes that one.
+// aloneIn refuses a model at the root beside the DF11 model in a folder: a loader that is given the
+// whole takes that one.
 func (d *DF11) aloneIn(dir string) error {
 	for _, ref := range d.refs {
 		if !strings.Contains(ref.Path, "/") && plan.IsLoaded(ref.Path) {
@@ -59,7 +62,8 @@ func (d *DF11) aloneIn(dir string) error {
 
 const configName = "config.json"
 
-// configs lists the files that may be the config.json of a DF11 model: first the root's, then those of its folders with weights.
+// configs lists the files that may be the config.json of a DF11 model: first the root's, then those
+// of its folders with weights.
 func (f *files) configs() []hub.FileRef {
 	var configs []hub.FileRef
 	holdsWeights := map[string]bool{}
@@ -98,14 +102,17 @@ func DictOfConfig(b []byte) (plan.PatternDict, error) {
 	}
 	members, _, _ := pyjson.Members(b) // none of what is no object
 	isOurs := func(m pyjson.Member) bool { return m.Key == "dfloat11_config" }
-	if i := slices.IndexFunc(members, isOurs); i >= 0 && slices.ContainsFunc(members[i+1:], isOurs) {
-		return nil, errors.New("dfloat11_config appears twice") // readers take the last, and no tool writes two
+	if i := slices.IndexFunc(members, isOurs); i >= 0 && slices.ContainsFunc(members[i+1:],
+		isOurs) {
+		// readers take the last, and no tool writes two
+		return nil, errors.New("dfloat11_config appears twice")
 	}
 	if c.DF11 == nil {
 		return nil, ErrNoDF11Config
 	}
 	if !slices.Equal(c.DF11.Threads, []int{512}) || c.DF11.Bytes != 8 {
-		return nil, fmt.Errorf("threads_per_block %v and bytes_per_thread %d, want [512] and 8", c.DF11.Threads, c.DF11.Bytes)
+		return nil, fmt.Errorf("threads_per_block %v and bytes_per_thread %d, want [512] and 8",
+			c.DF11.Threads, c.DF11.Bytes)
 	}
 	return plan.ParsePatternDict(c.DF11.Dict)
 }

@@ -11,8 +11,9 @@ import (
 	"github.com/df11-convert/df11-convert/internal/smallfile"
 )
 
-// CheckCopies refuses, before any work, files of a folder that must not be published: Git LFS pointers, which stand for files that
-// were not fetched, and links out of the folder, to files that are no part of the model. It opens small files only.
+// CheckCopies refuses, before any work, files of a folder that must not be published: Git LFS
+// pointers, which stand for files that were not fetched, and links out of the folder, to files that
+// are no part of the model. It opens small files only.
 func (m *Model) CheckCopies(p *plan.Plan) error {
 	if !m.Local {
 		return nil
@@ -44,8 +45,8 @@ func (m *Model) CheckCopies(p *plan.Plan) error {
 	return nil
 }
 
-// inCache matches a file of a download cache, to which the links of a snapshot lead: in a folder of blobs, named by its hash, with
-// or without folders for the first digits.
+// inCache matches a file of a download cache, to which the links of a snapshot lead: in a folder of
+// blobs, named by its hash, with or without folders for the first digits.
 var inCache = regexp.MustCompile(`/blobs/([0-9a-f]{2}/)*([0-9a-f]{40}|[0-9a-f]{64})$`)
 
 // checkLink refuses a link that leads neither to a file below root nor into a download cache.
@@ -64,7 +65,8 @@ func checkLink(root, name, path string) error {
 	}
 }
 
-// lfsPointer begins the small text that Git keeps in place of a large file. As the length of a header it is out of range.
+// lfsPointer begins the small text that Git keeps in place of a large file. As the length of a
+// header it is out of range.
 const lfsPointer = "version https://git-lfs.github.com/spec/"
 
 // maxPointer is the size below which Git LFS looks for pointers.

@@ -11,8 +11,8 @@ import (
 	"github.com/df11-convert/df11-convert/internal/plan"
 )
 
-// TestCopiesAreTheModelsOwn: before any work, what would be published must be a file of the source, or one that a download
-// cache keeps for it, and no stand-in.
+// TestCopiesAreTheModelsOwn: before any work, what would be published must be a file of the source,
+// or one that a download cache keeps for it, and no stand-in.
 func TestCopiesAreTheModelsOwn(t *testing.T) {
 	const hash = "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08"
 	pointer := lfsPointer + "v1\noid sha256:" + hash + "\nsize 11422654\n"

@@ -19,20 +19,24 @@ import (
 	"github.com/df11-convert/df11-convert/internal/smallfile"
 )
 
-// DF11 is a DF11 model that is there already: a folder, a file, or a Hub repo at one commit. It is read only.
+// DF11 is a DF11 model that is there already: a folder, a file, or a Hub repo at one commit. It is
+// read only.
 type DF11 struct {
 	// Name is the folder's path or the repo's id; Commit is "" for a folder.
 	Name   string
 	Commit string
-	// Dir is the folder of the model that users give to the official loader: the folder of the config.json with
-	// dfloat11_config. It is "" unless the model is a pipeline with its DF11 part in a folder.
+	// Dir is the folder of the model that users give to the official loader: the folder of the
+	// config.json with dfloat11_config. It is "" unless the model is a pipeline with its DF11 part
+	// in a folder.
 	Dir string
-	// Dict is the pattern dict of that config.json; nil if there is none, as beside a single file for ComfyUI.
+	// Dict is the pattern dict of that config.json; nil if there is none, as beside a single file
+	// for ComfyUI.
 	Dict plan.PatternDict
-	// Manifest is the model's df11-manifest.json; nil if there is none, as in repos that others made.
+	// Manifest is the model's df11-manifest.json; nil if there is none, as in repos that others
+	// made.
 	Manifest *metadata.Manifest
-	// CardModel is the Hub id of the original by base_model of the card; "" if the card names none. CardParts are the components of
-	// a pipeline as which the code of the card loads the model.
+	// CardModel is the Hub id of the original by base_model of the card; "" if the card names none.
+	// CardParts are the components of a pipeline as which the code of the card loads the model.
 	CardModel string
 	CardParts []string
 
@@ -48,21 +52,26 @@ type Stored struct {
 	at int64 // offset in the file
 }
 
-// noPart are the folders in a DF11 folder that are no part of the model, since Git, a download and a conversion keep their notes there.
+// noPart are the folders in a DF11 folder that are no part of the model, since Git, a download and
+// a conversion keep their notes there.
 var noPart = []string{".git", ".cache/huggingface", metadata.StateDir}
 
-// OpenDF11Local opens a DF11 model on this machine: a folder, or one .safetensors file, as ComfyUI has them. Whatever lies beside
-// a file is no part of the model. A manifest must fit into the memory budget; 0 is none.
+// OpenDF11Local opens a DF11 model on this machine: a folder, or one .safetensors file, as ComfyUI
+// has them. Whatever lies beside a file is no part of the model. A manifest must fit into the
+// memory budget; 0 is none.
 func OpenDF11Local(ctx context.Context, name string, memory int64) (*DF11, error) {
 	st, err := os.Stat(name)
 	if err != nil {
 		return nil, err
 	}
-	f := &files{dir: filepath.Dir(name), refs: []hub.FileRef{{Path: filepath.Base(name), Size: st.Size()}}}
+	f := &files{dir: filepath.Dir(name),
+		refs: []hub.FileRef{{Path: filepath.Base(name), Size: st.Size()}}}
 	if st.IsDir() || !plan.IsSafetensors(name) {
-		f, err = listFolder(name, func(rel string) bool { return !slices.Contains(noPart, rel) }, func(rel string) error {
-			return Invalidf(rel, "a link to a folder: it is not followed, so what a loader finds there is not known")
-		})
+		f, err = listFolder(name, func(rel string) bool { return !slices.Contains(noPart, rel) },
+			func(rel string) error {
+				return Invalidf(rel,
+					"a link to a folder: it is not followed, so what a loader finds there is not known")
+			})
 	} else {
 		err = smallfile.Regular(name, st.Mode())
 	}
@@ -72,9 +81,11 @@ func OpenDF11Local(ctx context.Context, name string, memory int64) (*DF11, error
 	return openDF11(ctx, &DF11{Name: name, files: f}, memory)
 }
 
-// OpenDF11Hub opens a DF11 repo at one commit. Its weights are read in pieces, of which it keeps at most pieceBytes; 0 is 96 MiB. Close
-// it to end the reading ahead. memory is that of [OpenDF11Local].
-func OpenDF11Hub(ctx context.Context, c *hub.Client, repo, revision string, memory, pieceBytes int64) (*DF11, error) {
+// OpenDF11Hub opens a DF11 repo at one commit. Its weights are read in pieces, of which it keeps at
+// most pieceBytes; 0 is 96 MiB. Close it to end the reading ahead. memory is that of
+// [OpenDF11Local].
+func OpenDF11Hub(ctx context.Context, c *hub.Client, repo, revision string, memory,
+	pieceBytes int64) (*DF11, error) {
 	info, err := c.Info(ctx, repo, revision)
 	if err != nil {
 		return nil, err
@@ -87,10 +98,12 @@ func OpenDF11Hub(ctx context.Context, c *hub.Client, repo, revision string, memo
 	return openDF11(ctx, &DF11{Name: info.ID, Commit: info.SHA, files: f}, memory)
 }
 
-// OpenOutputs opens the outputs of a conversion that has not ended, as far as refs name them: those that are in the folder there,
-// the others in the repo, by ranges, of which it keeps at most pieceBytes. path is where an output lies in the folder, "" if it does
-// not; remote is nil if all do. Close it.
-func OpenOutputs(ctx context.Context, refs []hub.FileRef, path func(name string) string, remote *hub.Client, pieceBytes int64) (*DF11, error) {
+// OpenOutputs opens the outputs of a conversion that has not ended, as far as refs name them: those
+// that are in the folder there, the others in the repo, by ranges, of which it keeps at most
+// pieceBytes. path is where an output lies in the folder, "" if it does not; remote is nil if all
+// do. Close it.
+func OpenOutputs(ctx context.Context, refs []hub.FileRef, path func(name string) string,
+	remote *hub.Client, pieceBytes int64) (*DF11, error) {
 	f := &files{refs: refs, client: remote}
 	d := &DF11{files: f}
 	if remote != nil {
@@ -116,9 +129,11 @@ func openDF11(ctx context.Context, d *DF11, memory int64) (*DF11, error) {
 	return d, nil
 }
 
-// load opens all weight files, and reads config, manifest, card, and the header of every weight file that the official loader reads.
+// load opens all weight files, and reads config, manifest, card, and the header of every weight
+// file that the official loader reads.
 func (d *DF11) load(ctx context.Context, memory int64) error {
-	weights := slices.DeleteFunc(slices.Clone(d.refs), func(ref hub.FileRef) bool { return !plan.IsSafetensors(ref.Path) })
+	weights := slices.DeleteFunc(slices.Clone(d.refs),
+		func(ref hub.FileRef) bool { return !plan.IsSafetensors(ref.Path) })
 	if err := d.open(weights); err != nil {
 		return err
 	}
@@ -141,7 +156,8 @@ func (d *DF11) readManifest(ctx context.Context, memory int64) error {
 	}
 	limit := metadata.MaxManifestBytes(memory)
 	if memory > 0 && ref.Size > limit {
-		return fmt.Errorf("%s has %d bytes: to read more than %d needs more --memory", ref.Path, ref.Size, limit)
+		return fmt.Errorf("%s has %d bytes: to read more than %d needs more --memory", ref.Path,
+			ref.Size, limit)
 	}
 	b, err := d.read(ctx, ref, limit)
 	if err != nil {
@@ -153,15 +169,17 @@ func (d *DF11) readManifest(ctx context.Context, memory int64) error {
 	return nil
 }
 
-// loadedAs matches the code of a card that makes the model a component of a pipeline: as the official cards have it, or ours.
+// loadedAs matches the code of a card that makes the model a component of a pipeline: as the
+// official cards have it, or ours.
 var loadedAs = regexp.MustCompile(`bfloat16_model=pipe\.(\w+)|(\w+)=part, torch_dtype`)
 
-// readCard finds what the card says of the original. It names a model as the original if it names one repo alone, with no other
-// relation than a conversion.
+// readCard finds what the card says of the original. It names a model as the original if it names
+// one repo alone, with no other relation than a conversion.
 func (d *DF11) readCard(ctx context.Context) error {
 	text, front, err := d.card(ctx)
 	base, relation := front.Strings("base_model"), front.String("base_model_relation")
-	if len(base) == 1 && hub.ValidRepoID(base[0]) == nil && (relation == "" || relation == metadata.RelationQuantized) {
+	if len(base) == 1 && hub.ValidRepoID(base[0]) == nil &&
+		(relation == "" || relation == metadata.RelationQuantized) {
 		d.CardModel = base[0]
 	}
 	for _, m := range loadedAs.FindAllSubmatch(text, -1) {
@@ -170,8 +188,8 @@ func (d *DF11) readCard(ctx context.Context) error {
 	return err
 }
 
-// readHeaders finds the tensors of the weight files. A header that is wrong is an InvalidError; one that could not be read
-// says nothing of the model.
+// readHeaders finds the tensors of the weight files. A header that is wrong is an InvalidError; one
+// that could not be read says nothing of the model.
 func (d *DF11) readHeaders(ctx context.Context, refs []hub.FileRef) (err error) {
 	if d.loaded, err = d.headers(ctx, refs); err != nil {
 		header, remote := (*headerError)(nil), (*hub.Error)(nil)
@@ -192,8 +210,9 @@ func (d *DF11) readHeaders(ctx context.Context, refs []hub.FileRef) (err error) 
 	return nil
 }
 
-// Anew has the weight files of a repo fetched anew where they are read again; it is false where that would read the same bytes. No
-// hash covers the ranges that are read of them, so a bit may have become wrong on its way: a fault is told if it is found twice.
+// Anew has the weight files of a repo fetched anew where they are read again; it is false where
+// that would read the same bytes. No hash covers the ranges that are read of them, so a bit may
+// have become wrong on its way: a fault is told if it is found twice.
 func (d *DF11) Anew(ctx context.Context) (fetched bool) {
 	for _, w := range d.loaded {
 		fetched = d.anew(ctx, w.Path) || fetched
@@ -204,7 +223,8 @@ func (d *DF11) Anew(ctx context.Context) (fetched bool) {
 // Remote reports whether files of the model may have to be fetched from a Hub.
 func (d *DF11) Remote() bool { return d.client != nil }
 
-// WeightFiles are the weight files that the official loader reads, which lie in Dir, in the order of their names.
+// WeightFiles are the weight files that the official loader reads, which lie in Dir, in the order
+// of their names.
 func (d *DF11) WeightFiles() []plan.WeightFile { return d.loaded }
 
 // File finds a file of the model.
@@ -239,9 +259,9 @@ func (d *DF11) Section(name string) (*io.SectionReader, bool) {
 	return io.NewSectionReader(d.weights(t.File), t.at, t.NBytes()), true
 }
 
-// Problems lists the reasons, as far as headers and config show them, why the model would load wrongly (docs/format.md §14).
-// p is the plan that the model should come from. A tensor may be in another file than the plan says: other programs name and
-// split the files as they like.
+// Problems lists the reasons, as far as headers and config show them, why the model would load
+// wrongly (docs/format.md §14). p is the plan that the model should come from. A tensor may be in
+// another file than the plan says: other programs name and split the files as they like.
 func (d *DF11) Problems(p *plan.Plan) []plan.Problem {
 	return plan.Check(d.finished(), p)
 }
@@ -260,8 +280,8 @@ func (d *DF11) finished() plan.Finished {
 	return o
 }
 
-// Original is the Hub repo that this model was made from and its commit, by the manifest, else by the card; "" for what they do not
-// name. Whoever made the model wrote them.
+// Original is the Hub repo that this model was made from and its commit, by the manifest, else by
+// the card; "" for what they do not name. Whoever made the model wrote them.
 func (d *DF11) Original() (repo, commit string) {
 	if m := d.Manifest; m != nil && m.Source.Repo != "" {
 		return m.Source.Repo, m.Source.Commit

@@ -9,7 +9,8 @@ func (e *SourceError) Error() string {
 	return fmt.Sprintf("source file %s: sha256 is %s, published is %s", e.File, e.Got, e.Want)
 }
 
-// ChangedError says that somebody wrote to a source file while it was read, so that two reads may differ.
+// ChangedError says that somebody wrote to a source file while it was read, so that two reads may
+// differ.
 type ChangedError struct{ File string }
 
 func (e *ChangedError) Error() string {

@@ -37,10 +37,11 @@ func Exists(path string) bool {
 	return !errors.Is(err, fs.ErrNotExist)
 }
 
-// listFolder lists the files below dir with forward slashes; symbolic links to files count as what they point to. It leaves out
-// the folders for which enter, given the path from dir, returns false. It calls linked for a link to a folder, which it does not
-// follow.
-func listFolder(dir string, enter func(rel string) bool, linked func(rel string) error) (*files, error) {
+// listFolder lists the files below dir with forward slashes; symbolic links to files count as what
+// they point to. It leaves out the folders for which enter, given the path from dir, returns false.
+// It calls linked for a link to a folder, which it does not follow.
+func listFolder(dir string, enter func(rel string) bool,
+	linked func(rel string) error) (*files, error) {
 	root, err := filepath.EvalSymlinks(dir) // WalkDir does not follow a link to a folder
 	if err != nil {
 		return nil, err
@@ -77,10 +78,11 @@ func listFolder(dir string, enter func(rel string) bool, linked func(rel string)
 	return f, err
 }
 
-// isResult reports whether a folder holds a conversion, finished or in the making. Inside a source, such a folder is no part of the
-// source: otherwise a conversion would change its own source.
+// isResult reports whether a folder holds a conversion, finished or in the making. Inside a source,
+// such a folder is no part of the source: otherwise a conversion would change its own source.
 func isResult(dir string) bool {
-	return Exists(filepath.Join(dir, metadata.ManifestName)) || Exists(filepath.Join(dir, metadata.StateDir))
+	return Exists(filepath.Join(dir, metadata.ManifestName)) ||
+		Exists(filepath.Join(dir, metadata.StateDir))
 }
 
 func listRepo(c *hub.Client, info *hub.RepoInfo) (*files, error) {
@@ -125,8 +127,8 @@ func (f *files) find(path string) (hub.FileRef, bool) {
 	return ref, ok
 }
 
-// weightsIn lists the safetensors files of a folder, "" for the root, by name. The official loader reads exactly these files,
-// whatever an index says (docs/format.md §13).
+// weightsIn lists the safetensors files of a folder, "" for the root, by name. The official loader
+// reads exactly these files, whatever an index says (docs/format.md §13).
 func (f *files) weightsIn(dir string) []hub.FileRef {
 	var weights []hub.FileRef
 	for _, ref := range f.refs {
@@ -139,7 +141,9 @@ func (f *files) weightsIn(dir string) []hub.FileRef {
 }
 
 // diskPath returns where a file of a folder lies on this machine.
-func (f *files) diskPath(path string) string { return filepath.Join(f.dir, filepath.FromSlash(path)) }
+func (f *files) diskPath(path string) string {
+	return filepath.Join(f.dir, filepath.FromSlash(path))
+}
 
 // Limits of the files that are read whole into memory (docs/format.md §16).
 const (
@@ -155,7 +159,8 @@ func (f *files) read(ctx context.Context, ref hub.FileRef, limit int64) ([]byte,
 	return f.client.ReadFile(ctx, ref, limit)
 }
 
-// card returns the model card and its front matter, which is nil if there is none, or a broken one, which is no reason to stop.
+// card returns the model card and its front matter, which is nil if there is none, or a broken one,
+// which is no reason to stop.
 func (f *files) card(ctx context.Context) ([]byte, *metadata.FrontMatter, error) {
 	ref, ok := f.find(CardName)
 	if !ok {
@@ -217,7 +222,8 @@ func (f *files) openAt(path, onDisk string) error {
 	return err
 }
 
-// weights returns a reader of a file that goes on in order here and there. Pieces of a repo's file are kept and read ahead.
+// weights returns a reader of a file that goes on in order here and there. Pieces of a repo's file
+// are kept and read ahead.
 func (f *files) weights(path string) io.ReaderAt {
 	if file, ok := f.opened[path]; ok {
 		return file
@@ -226,7 +232,8 @@ func (f *files) weights(path string) io.ReaderAt {
 	return f.pieces.Open(ref)
 }
 
-// sparse returns a reader of a file for small ranges. Of a repo's file it fetches exactly those, and keeps nothing.
+// sparse returns a reader of a file for small ranges. Of a repo's file it fetches exactly those,
+// and keeps nothing.
 func (f *files) sparse(ctx context.Context, path string) io.ReaderAt {
 	if file, ok := f.opened[path]; ok {
 		return file

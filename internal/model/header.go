@@ -34,7 +34,8 @@ func (e *headerError) Error() string {
 
 func (e *headerError) Unwrap() error { return e.err }
 
-// headers reads the headers of weight files, several at a time. If several are wrong, the headerError names the first.
+// headers reads the headers of weight files, several at a time. If several are wrong, the
+// headerError names the first.
 func (f *files) headers(ctx context.Context, weights []hub.FileRef) ([]plan.WeightFile, error) {
 	out, errs := make([]plan.WeightFile, len(weights)), make([]error, len(weights))
 	var all safetensors.Headers
@@ -57,9 +58,10 @@ func (f *files) headers(ctx context.Context, weights []hub.FileRef) ([]plan.Weig
 	return out, cmp.Or(append(errs, context.Cause(ctx))...)
 }
 
-// header reads one header. It reads a wrong header of a remote file once more: no hash covers a range, so the bytes may be damaged
-// on their way or in the shared cache.
-func (f *files) header(ctx context.Context, all *safetensors.Headers, ref hub.FileRef) (*safetensors.Header, error) {
+// header reads one header. It reads a wrong header of a remote file once more: no hash covers a
+// range, so the bytes may be damaged on their way or in the shared cache.
+func (f *files) header(ctx context.Context, all *safetensors.Headers,
+	ref hub.FileRef) (*safetensors.Header, error) {
 	r := f.sparse(ctx, ref.Path)
 	h, err := readHeader(all, r, ref.Size)
 	if err == nil || !f.anew(ctx, ref.Path) {
@@ -68,8 +70,8 @@ func (f *files) header(ctx context.Context, all *safetensors.Headers, ref hub.Fi
 	return readHeader(all, r, ref.Size)
 }
 
-// anew has a file of a repo fetched anew where it is read again, not taken from memory or from a damaged copy. It is false where
-// that would read the same bytes.
+// anew has a file of a repo fetched anew where it is read again, not taken from memory or from a
+// damaged copy. It is false where that would read the same bytes.
 func (f *files) anew(ctx context.Context, path string) bool {
 	if f.client == nil || ctx.Err() != nil {
 		return false

@@ -12,18 +12,20 @@ import (
 	"github.com/df11-convert/df11-convert/internal/smallfile"
 )
 
-// Lineage is the Hub repo and the commit that a local source was downloaded from, as huggingface_hub's paths and notes tell. Either
-// may be "".
+// Lineage is the Hub repo and the commit that a local source was downloaded from, as
+// huggingface_hub's paths and notes tell. Either may be "".
 type Lineage struct{ Repo, Commit string }
 
 var commitName = regexp.MustCompile(`^[0-9a-f]{40}([0-9a-f]{24})?$`)
 
-// cacheLineage finds the lineage of a path in the shared cache: models--org--name/snapshots/COMMIT, or below.
+// cacheLineage finds the lineage of a path in the shared cache: models--org--name/snapshots/COMMIT,
+// or below.
 func cacheLineage(folder string) (l Lineage, ok bool) {
 	for dir := folder; ; dir = filepath.Dir(dir) {
 		snapshots := filepath.Dir(dir)
 		repo, cached := strings.CutPrefix(filepath.Base(filepath.Dir(snapshots)), "models--")
-		if cached && filepath.Base(snapshots) == "snapshots" && commitName.MatchString(filepath.Base(dir)) {
+		if cached && filepath.Base(snapshots) == "snapshots" &&
+			commitName.MatchString(filepath.Base(dir)) {
 			l = Lineage{strings.Replace(repo, "--", "/", 1), filepath.Base(dir)}
 			return l, hub.ValidRepoID(l.Repo) == nil
 		}
@@ -33,19 +35,23 @@ func cacheLineage(folder string) (l Lineage, ok bool) {
 	}
 }
 
-// downloadedCommit returns the one commit from which all given files of a folder were downloaded, by the notes that
-// "hf download --local-dir" leaves; "" if a note is missing, or a file is younger than its note.
+// downloadedCommit returns the one commit from which all given files of a folder were downloaded,
+// by the notes that "hf download --local-dir" leaves; "" if a note is missing, or a file is younger
+// than its note.
 func downloadedCommit(folder string, files []hub.FileRef) (commit string) {
 	for _, f := range files {
 		name := filepath.FromSlash(f.Path)
-		b, err := smallfile.Read(filepath.Join(folder, ".cache", "huggingface", "download", name+".metadata"), 4<<10)
+		b, err := smallfile.Read(filepath.Join(folder, ".cache", "huggingface", "download",
+			name+".metadata"), 4<<10)
 		lines := strings.Split(string(b), "\n") // commit, etag, seconds since 1970
-		if err != nil || len(lines) < 3 || !commitName.MatchString(lines[0]) || commit != "" && lines[0] != commit {
+		if err != nil || len(lines) < 3 || !commitName.MatchString(lines[0]) || commit != "" &&
+			lines[0] != commit {
 			return ""
 		}
 		noted, err := time.ParseDuration(strings.TrimSpace(lines[2]) + "s")
 		st, missing := os.Stat(filepath.Join(folder, name))
-		if err != nil || missing != nil || st.ModTime().After(time.Unix(0, 0).Add(noted+time.Second)) {
+		if err != nil || missing != nil ||
+			st.ModTime().After(time.Unix(0, 0).Add(noted+time.Second)) {
 			return ""
 		}
 		commit = lines[0]
@@ -53,8 +59,8 @@ func downloadedCommit(folder string, files []hub.FileRef) (commit string) {
 	return commit
 }
 
-// traceCache finds the lineage of a local source by its path, or by the path to which its links lead. A source that is named after
-// its commit gets the name of its repo.
+// traceCache finds the lineage of a local source by its path, or by the path to which its links
+// lead. A source that is named after its commit gets the name of its repo.
 func (m *Model) traceCache() {
 	paths := []string{m.Folder}
 	if real, err := filepath.EvalSymlinks(m.Folder); err == nil {

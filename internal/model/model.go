@@ -1,5 +1,6 @@
-// Package model opens a model wherever its files are, in a folder or in a repo of the Hub, and reads them: a source that
-// is to be converted, or a DF11 model that is there already. It writes, plans, encodes and verifies nothing.
+// Package model opens a model wherever its files are, in a folder or in a repo of the Hub, and
+// reads them: a source that is to be converted, or a DF11 model that is there already. It writes,
+// plans, encodes and verifies nothing.
 package model
 
 import (
@@ -14,24 +15,27 @@ import (
 // CardName is the file name of a model card.
 const CardName = "README.md"
 
-// Source gives the bytes of a model. Weight files are named by their index in Model.Listing.Weights. All methods but Close
-// may be called by several goroutines at once and repeated.
+// Source gives the bytes of a model. Weight files are named by their index in
+// Model.Listing.Weights. All methods but Close may be called by several goroutines at once and
+// repeated.
 type Source interface {
-	// Stream reads bytes [off, end) of a weight file, in order. It ends with io.EOF only after all of them. The caller
-	// closes it.
+	// Stream reads bytes [off, end) of a weight file, in order. It ends with io.EOF only after all
+	// of them. The caller closes it.
 	Stream(ctx context.Context, file int, off, end int64) (io.ReadCloser, error)
-	// ReadRange reads n bytes at off of a weight file, for headers and samples. The caller owns them.
+	// ReadRange reads n bytes at off of a weight file, for headers and samples. The caller owns
+	// them.
 	ReadRange(ctx context.Context, file int, off, n int64) ([]byte, error)
-	// OpenFile reads a file that is not a weight, whole. The reader's last read fails if the bytes are not the
-	// published ones.
+	// OpenFile reads a file that is not a weight, whole. The reader's last read fails if the bytes
+	// are not the published ones.
 	OpenFile(ctx context.Context, path string) (io.ReadCloser, error)
-	// Local returns a weight file that can be read at random until the source is closed; nil if the file has to be fetched.
+	// Local returns a weight file that can be read at random until the source is closed; nil if the
+	// file has to be fetched.
 	Local(file int) io.ReaderAt
-	// Recheck checks the cached copy from which a file was read, and reports whether that copy is damaged. A damaged copy is
-	// not used again.
+	// Recheck checks the cached copy from which a file was read, and reports whether that copy is
+	// damaged. A damaged copy is not used again.
 	Recheck(ctx context.Context, path string) bool
-	// Unchanged returns a ChangedError if the size or the time of a local weight file has changed since the source was opened.
-	// The files of a repo never change: the commit is pinned.
+	// Unchanged returns a ChangedError if the size or the time of a local weight file has changed
+	// since the source was opened. The files of a repo never change: the commit is pinned.
 	Unchanged(file int) error
 	// Hub returns the client that reads the source; nil for a folder.
 	Hub() *hub.Client
@@ -50,10 +54,12 @@ type Model struct {
 	// Private and Gated say who may read the repo ("", "auto" or "manual").
 	Private bool
 	Gated   string
-	// Card is the front matter of the source's model card; nil if there is none. PipelineTag and LibraryName are the Hub's words.
+	// Card is the front matter of the source's model card; nil if there is none. PipelineTag and
+	// LibraryName are the Hub's words.
 	Card                     *metadata.FrontMatter
 	PipelineTag, LibraryName string
-	// Listing is the input of plan.New. SHA256 are the published sums of its weight files, "" for a file without one.
+	// Listing is the input of plan.New. SHA256 are the published sums of its weight files, "" for a
+	// file without one.
 	Listing plan.Source
 	SHA256  []string
 }

@@ -105,7 +105,8 @@ func TestHeaders(t *testing.T) {
 	}
 }
 
-// TestDamagedHeader: a DF11 model is not blamed for a damaged copy of its files in the shared cache.
+// TestDamagedHeader: a DF11 model is not blamed for a damaged copy of its files in the shared
+// cache.
 func TestDamagedHeader(t *testing.T) {
 	const name = "model.safetensors"
 	header := `{"x":{"dtype":"U8","shape":[1],"data_offsets":[0,1]}}   `

@@ -9,8 +9,8 @@ import (
 	"github.com/df11-convert/df11-convert/internal/plan"
 )
 
-// Perm is what users may do with all files of a local source that a plan takes over, at most with what is made of them. The files of a
-// Hub have no such rules.
+// Perm is what users may do with all files of a local source that a plan takes over, at most with
+// what is made of them. The files of a Hub have no such rules.
 func (m *Model) Perm(p *plan.Plan) fs.FileMode {
 	names := []string{p.Config}
 	for _, w := range m.Listing.Weights {
@@ -31,7 +31,8 @@ func (d *DF11) Perm() fs.FileMode {
 	return permOf(d.dir, names)
 }
 
-// permOf is what users may do with all of the files of a folder, "" for none. The owner may always read and write.
+// permOf is what users may do with all of the files of a folder, "" for none. The owner may always
+// read and write.
 func permOf(dir string, names []string) fs.FileMode {
 	perm := fs.FileMode(0o666)
 	for _, name := range names {

@@ -11,8 +11,9 @@ import (
 	"github.com/df11-convert/df11-convert/hub"
 )
 
-// Weights of the Hub that are read at random are fetched in pieces, of which the latest are kept. A reader that goes on in order finds
-// the next pieces fetched ahead. Several readers can go on side by side.
+// Weights of the Hub that are read at random are fetched in pieces, of which the latest are kept. A
+// reader that goes on in order finds the next pieces fetched ahead. Several readers can go on side
+// by side.
 const (
 	largestPiece  = 4 << 20
 	smallestPiece = 64 << 10
@@ -20,8 +21,8 @@ const (
 	piecesAhead   = 3
 )
 
-// Readers read files of the Hub by pieces, and read ahead until they are closed. They share one cache; readers of the same piece wait
-// for one request.
+// Readers read files of the Hub by pieces, and read ahead until they are closed. They share one
+// cache; readers of the same piece wait for one request.
 type Readers struct {
 	ctx        context.Context //nolint:containedctx // io.ReaderAt has no room for one; the value lives as long as one command
 	cancel     context.CancelCauseFunc
@@ -43,7 +44,8 @@ type piece struct {
 	err    error
 }
 
-// NewReaders makes readers that keep at most limitBytes in memory; 0 is 96 MiB. There is always room for a few small pieces.
+// NewReaders makes readers that keep at most limitBytes in memory; 0 is 96 MiB. There is always
+// room for a few small pieces.
 func NewReaders(ctx context.Context, c *hub.Client, limitBytes int64) *Readers {
 	size := cmp.Or(limitBytes, piecesKept*largestPiece) / piecesKept
 	r := &Readers{client: c, pieceBytes: max(smallestPiece, min(size, largestPiece))}
@@ -61,7 +63,8 @@ func (r *Readers) Close() error {
 	return nil
 }
 
-// get finds a piece, or makes an empty one in place of the oldest. inOrder says that the piece before it was read.
+// get finds a piece, or makes an empty one in place of the oldest. inOrder says that the piece
+// before it was read.
 func (r *Readers) get(path string, number int64) (p *piece, inOrder bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -111,7 +114,8 @@ func (r *pieceReader) ReadAt(p []byte, off int64) (int, error) {
 	return done, nil
 }
 
-// piece gives the bytes of a piece, which are borrowed, and begins to read ahead of a reader that goes on in order.
+// piece gives the bytes of a piece, which are borrowed, and begins to read ahead of a reader that
+// goes on in order.
 func (r *pieceReader) piece(number int64) ([]byte, error) {
 	p, inOrder := r.get(r.ref.Path, number)
 	if inOrder {

@@ -36,7 +36,8 @@ func (f formula) ReadAt(p []byte, off int64) (int, error) {
 	return len(p), nil
 }
 
-// generated is a hub with one file that is never stored, and a reader of it that keeps at most limit bytes.
+// generated is a hub with one file that is never stored, and a reader of it that keeps at most
+// limit bytes.
 func generated(t *testing.T, size, limit int64) (*hubtest.Server, *pieceReader) {
 	t.Helper()
 	srv := hubtest.Start(t)
@@ -73,8 +74,8 @@ func readAndCompare(t *testing.T, h *pieceReader, off, n int64) {
 	}
 }
 
-// TestPiecesAtRandom: whatever is read in whatever order, also at once, the bytes are right, and none is fetched twice while there is
-// room.
+// TestPiecesAtRandom: whatever is read in whatever order, also at once, the bytes are right, and
+// none is fetched twice while there is room.
 func TestPiecesAtRandom(t *testing.T) {
 	const size = 20<<20 + 999
 	srv, h := generated(t, size, 0)
@@ -98,8 +99,8 @@ func TestPiecesAtRandom(t *testing.T) {
 	}
 }
 
-// TestPiecesInLittleRoom: readers that go on side by side fetch each byte once, and what is kept stays within the room. A piece that
-// could not be read makes room for another try.
+// TestPiecesInLittleRoom: readers that go on side by side fetch each byte once, and what is kept
+// stays within the room. A piece that could not be read makes room for another try.
 func TestPiecesInLittleRoom(t *testing.T) {
 	const size, room, readers = 48 << 20, 8 << 20, 4
 	srv, h := generated(t, size, room)
@@ -110,7 +111,8 @@ func TestPiecesInLittleRoom(t *testing.T) {
 		}
 	}
 	h.behind.Wait()
-	ahead := int64(readers * (1 + piecesAhead)) // over the end of its share each reader's next pieces are another's first
+	// over the end of its share each reader's next pieces are another's first
+	ahead := int64(readers * (1 + piecesAhead))
 	if n, nBytes := fetched(srv); nBytes > size+ahead*h.pieceBytes || n > int(size/h.pieceBytes+ahead) {
 		t.Errorf("%d bytes fetched for %d in %d requests", nBytes, size, n)
 	}
@@ -134,7 +136,8 @@ func (c closing) RoundTrip(r *http.Request) (*http.Response, error) {
 	return c.RoundTripper.RoundTrip(r)
 }
 
-// TestAConnectionThatIsClosedNeverMakesAModelInvalid: that nothing can be read says nothing of what is there.
+// TestAConnectionThatIsClosedNeverMakesAModelInvalid: that nothing can be read says nothing of what
+// is there.
 func TestAConnectionThatIsClosedNeverMakesAModelInvalid(t *testing.T) {
 	srv := hubtest.Start(t)
 	layout, err := safetensors.NewHeader(nil, []safetensors.Entry{{Name: "x", DType: "U8", Shape: []int64{1 << 20}}})

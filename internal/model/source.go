@@ -56,13 +56,15 @@ func (s *source) Unchanged(file int) error {
 }
 
 // OpenHub opens a repo at a revision, "" for main, and reads its small files and its headers.
-func OpenHub(ctx context.Context, c *hub.Client, repo, revision string, opt plan.Options) (Source, *Model, error) {
+func OpenHub(ctx context.Context, c *hub.Client, repo, revision string,
+	opt plan.Options) (Source, *Model, error) {
 	info, err := c.Info(ctx, repo, revision)
 	if err != nil {
 		return nil, nil, err
 	}
 	m := &Model{
-		ID: info.ID, Name: path.Base(info.ID), Commit: info.SHA, Private: info.Private, Gated: info.Gated,
+		ID: info.ID, Name: path.Base(info.ID), Commit: info.SHA, Private: info.Private,
+		Gated:       info.Gated,
 		PipelineTag: info.PipelineTag, LibraryName: info.LibraryName,
 	}
 	f, err := listRepo(c, info)
@@ -72,8 +74,9 @@ func OpenHub(ctx context.Context, c *hub.Client, repo, revision string, opt plan
 	return openSource(ctx, f, m, opt)
 }
 
-// OpenLocal opens a folder or one .safetensors file, and reads small files and headers. A file is the whole source, whatever lies
-// beside it. Results of conversions inside a folder are no part of the source.
+// OpenLocal opens a folder or one .safetensors file, and reads small files and headers. A file is
+// the whole source, whatever lies beside it. Results of conversions inside a folder are no part of
+// the source.
 func OpenLocal(ctx context.Context, name string, opt plan.Options) (Source, *Model, error) {
 	abs, err := filepath.Abs(name)
 	if err != nil {
@@ -84,12 +87,14 @@ func OpenLocal(ctx context.Context, name string, opt plan.Options) (Source, *Mod
 		return nil, nil, err
 	}
 	base := filepath.Base(abs)
-	m, deep := &Model{Name: strings.TrimSuffix(base, ".safetensors"), Local: true, Folder: abs}, true
+	m, deep := &Model{Name: strings.TrimSuffix(base, ".safetensors"), Local: true,
+		Folder: abs}, true
 	if !st.IsDir() {
 		if opt.WeightFile != "" {
 			return nil, nil, &plan.RefusedError{
-				Hint:   "name either the folder with --file, or the file alone",
-				Detail: fmt.Sprintf("--file %s is given, but the source is the file %s", opt.WeightFile, base),
+				Hint: "name either the folder with --file, or the file alone",
+				Detail: fmt.Sprintf("--file %s is given, but the source is the file %s",
+					opt.WeightFile, base),
 			}
 		}
 		m.Folder, opt.WeightFile = filepath.Dir(abs), base
@@ -101,7 +106,8 @@ func OpenLocal(ctx context.Context, name string, opt plan.Options) (Source, *Mod
 	m.ID = m.Name
 	m.traceCache()
 	enter := func(rel string) bool {
-		return deep && !strings.HasPrefix(path.Base(rel), ".") && !isResult(filepath.Join(m.Folder, filepath.FromSlash(rel)))
+		return deep && !strings.HasPrefix(path.Base(rel), ".") &&
+			!isResult(filepath.Join(m.Folder, filepath.FromSlash(rel)))
 	}
 	f, err := listFolder(m.Folder, enter, func(string) error { return nil })
 	if err != nil {
@@ -110,7 +116,8 @@ func OpenLocal(ctx context.Context, name string, opt plan.Options) (Source, *Mod
 	return openSource(ctx, f, m, opt)
 }
 
-// openSource makes a source of files and completes m by what they say. After an error it has closed the files.
+// openSource makes a source of files and completes m by what they say. After an error it has closed
+// the files.
 func openSource(ctx context.Context, f *files, m *Model, opt plan.Options) (Source, *Model, error) {
 	s := &source{files: f}
 	if err := s.describe(ctx, m, opt); err != nil {
@@ -122,7 +129,8 @@ func openSource(ctx context.Context, f *files, m *Model, opt plan.Options) (Sour
 
 // describe reads the small files that the survey asks for, and the headers of the weights.
 func (s *source) describe(ctx context.Context, m *Model, opt plan.Options) error {
-	m.Listing = plan.Source{ID: m.ID, Commit: m.Commit, WeightFile: opt.WeightFile, Files: s.Listing()}
+	m.Listing = plan.Source{ID: m.ID, Commit: m.Commit, WeightFile: opt.WeightFile,
+		Files: s.Listing()}
 	survey, err := plan.Look(m.Listing.Files, opt)
 	if err != nil {
 		return err
@@ -132,8 +140,10 @@ func (s *source) describe(ctx context.Context, m *Model, opt plan.Options) error
 		limit int64
 		to    *[]byte
 	}{
-		{survey.Index, MaxIndexBytes, &m.Listing.Index}, {survey.Config, maxConfigBytes, &m.Listing.Config},
-		{survey.ModelIndex, maxConfigBytes, &m.Listing.ModelIndex}, {survey.RootConfig, maxConfigBytes, &m.Listing.RootConfig},
+		{survey.Index, MaxIndexBytes, &m.Listing.Index},
+		{survey.Config, maxConfigBytes, &m.Listing.Config},
+		{survey.ModelIndex, maxConfigBytes, &m.Listing.ModelIndex},
+		{survey.RootConfig, maxConfigBytes, &m.Listing.RootConfig},
 	} {
 		ref, ok := s.find(small.path)
 		if !ok {

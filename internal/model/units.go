@@ -13,8 +13,10 @@ import (
 // ArraysAt returns the arrays of a unit; at finds each of the six tensors by its last name.
 func ArraysAt(at func(name string) *io.SectionReader) verify.Arrays {
 	return verify.Arrays{
-		LUTs: at(encoder.NameLUTs), EncodedExponent: at(encoder.NameEncodedExponent), SignMantissa: at(encoder.NameSignMantissa),
-		OutputPositions: at(encoder.NameOutputPositions), Gaps: at(encoder.NameGaps), SplitPositions: at(encoder.NameSplitPositions),
+		LUTs: at(encoder.NameLUTs), EncodedExponent: at(encoder.NameEncodedExponent),
+		SignMantissa:    at(encoder.NameSignMantissa),
+		OutputPositions: at(encoder.NameOutputPositions), Gaps: at(encoder.NameGaps),
+		SplitPositions: at(encoder.NameSplitPositions),
 	}
 }
 
@@ -24,8 +26,9 @@ func (d *DF11) Coded(unitPath string) bool {
 	return ok
 }
 
-// CheckForm checks that a unit has its six tensors, each with the type and shape by which the official loader takes it
-// (docs/format.md §8, §13). The same bytes in another shape load as another unit, and decoding does not show it.
+// CheckForm checks that a unit has its six tensors, each with the type and shape by which the
+// official loader takes it (docs/format.md §8, §13). The same bytes in another shape load as
+// another unit, and decoding does not show it.
 func (d *DF11) CheckForm(unitPath string) error {
 	for _, name := range plan.StoredNames {
 		t, ok := d.tensors[unitPath+"."+name]
@@ -33,18 +36,21 @@ func (d *DF11) CheckForm(unitPath string) error {
 			return Invalidf("", "tensor %s.%s is missing", unitPath, name)
 		}
 		if want, ok := plan.StoredForm(name, t.Tensor); !ok {
-			return Invalidf(t.File, "tensor %s is %s %v, the format wants %s", t.Name, t.DType, t.Shape, want)
+			return Invalidf(t.File, "tensor %s is %s %v, the format wants %s", t.Name, t.DType,
+				t.Shape, want)
 		}
 	}
 	return nil
 }
 
-// OpenUnit checks everything that the headers and the arrays of a unit show, and opens it to be decoded in order.
+// OpenUnit checks everything that the headers and the arrays of a unit show, and opens it to be
+// decoded in order.
 func (d *DF11) OpenUnit(u *spans.Unit) (*verify.Unit, error) {
 	return d.openUnit(u, d.arrays(u.Path, d.weights))
 }
 
-// OpenSparse is OpenUnit for reading a little here and there: of a remote file exactly the ranges that are read are fetched.
+// OpenSparse is OpenUnit for reading a little here and there: of a remote file exactly the ranges
+// that are read are fetched.
 func (d *DF11) OpenSparse(ctx context.Context, u *spans.Unit) (*verify.Unit, error) {
 	return d.openUnit(u, d.SparseArrays(ctx, u.Path))
 }
@@ -56,8 +62,8 @@ func (d *DF11) openUnit(u *spans.Unit, a verify.Arrays) (*verify.Unit, error) {
 	return verify.Open(a, u.Sizes())
 }
 
-// SparseArrays points at the six tensors of a unit, for reading a little here and there. A missing tensor is an empty section, which
-// verify.Open refuses.
+// SparseArrays points at the six tensors of a unit, for reading a little here and there. A missing
+// tensor is an empty section, which verify.Open refuses.
 func (d *DF11) SparseArrays(ctx context.Context, unitPath string) verify.Arrays {
 	return d.arrays(unitPath, func(file string) io.ReaderAt { return d.sparse(ctx, file) })
 }

@@ -15,7 +15,8 @@ import (
 //go:embed catalog/*.json
 var catalogFiles embed.FS
 
-// Entry is one model class: how to recognize it and what its units are. docs/models.md explains every field.
+// Entry is one model class: how to recognize it and what its units are. docs/models.md explains
+// every field.
 type Entry struct {
 	ID       string `json:"id"`
 	Layout   Layout `json:"layout"`
@@ -23,7 +24,8 @@ type Entry struct {
 	LikeOnly bool   `json:"like_only,omitempty"` // chosen by Options.Like only
 
 	Refuse *Refusal `json:"refuse,omitempty"` // why the class cannot be converted, if that is known
-	Derive bool     `json:"derive,omitempty"` // the class is known, its dict is not: use the rule for unknown classes
+	// the class is known, its dict is not: use the rule for unknown classes
+	Derive bool `json:"derive,omitempty"`
 
 	Dicts
 	Tied   *TiedNames `json:"tied,omitempty"`
@@ -33,10 +35,12 @@ type Entry struct {
 
 // Dicts says which modules of a class are units.
 type Dicts struct {
-	PatternDict   PatternDict `json:"pattern_dict,omitempty"`
-	Template      bool        `json:"template,omitempty"`       // expand {e}, filter by presence, group block indices
-	OptionalAttrs []string    `json:"optional_attrs,omitempty"` // attributes that some blocks lack
-	KeepBF16      []string    `json:"keep_bf16,omitempty"`      // module paths that stay, with * for any characters
+	PatternDict PatternDict `json:"pattern_dict,omitempty"`
+	// expand {e}, filter by presence, group block indices
+	Template      bool     `json:"template,omitempty"`
+	OptionalAttrs []string `json:"optional_attrs,omitempty"` // attributes that some blocks lack
+	// module paths that stay, with * for any characters
+	KeepBF16 []string `json:"keep_bf16,omitempty"`
 }
 
 // Record says where an entry comes from and how it was checked.
@@ -46,19 +50,21 @@ type Record struct {
 	DF11Repos     []string `json:"df11_repos,omitempty"`
 	ExampleRepos  []string `json:"example_repos,omitempty"`
 	Verification  string   `json:"verification,omitempty"`
-	Unchecked     bool     `json:"unchecked,omitempty"` // nobody compared the names or their order with the class
-	Notes         string   `json:"notes,omitempty"`
+	// nobody compared the names or their order with the class
+	Unchecked bool   `json:"unchecked,omitempty"`
+	Notes     string `json:"notes,omitempty"`
 }
 
 // Match says which sources an entry is for. Every list that is not empty must hold.
 type Match struct {
 	ModelType     []string `json:"model_type,omitempty"`
 	Architectures []string `json:"architectures,omitempty"`
-	ClassName     []string `json:"class_name,omitempty"`    // diffusers
-	ComfyUIClass  string   `json:"comfyui_class,omitempty"` // what the ComfyUI node calls it; not matched
-	Markers       []string `json:"markers,omitempty"`       // tensors that must exist
-	Absent        []string `json:"absent,omitempty"`        // tensors that must not exist
-	Tied          *bool    `json:"tied,omitempty"`          // tie_word_embeddings must be this
+	ClassName     []string `json:"class_name,omitempty"` // diffusers
+	// what the ComfyUI node calls it; not matched
+	ComfyUIClass string   `json:"comfyui_class,omitempty"`
+	Markers      []string `json:"markers,omitempty"` // tensors that must exist
+	Absent       []string `json:"absent,omitempty"`  // tensors that must not exist
+	Tied         *bool    `json:"tied,omitempty"`    // tie_word_embeddings must be this
 }
 
 // Refusal explains why a known class cannot be converted.
@@ -69,19 +75,23 @@ type Refusal struct {
 
 // TiedNames says which matrices a class shares.
 type TiedNames struct {
-	Head      string      `json:"head,omitempty"`      // module path of the head
-	Embedding string      `json:"embedding,omitempty"` // module path of the token embedding
-	Default   *bool       `json:"default,omitempty"`   // tie_word_embeddings of the class when the config is silent
-	Always    [][2]string `json:"always,omitempty"`    // tensor that is not stored, tensor that holds its values
+	Head      string `json:"head,omitempty"`      // module path of the head
+	Embedding string `json:"embedding,omitempty"` // module path of the token embedding
+	// tie_word_embeddings of the class when the config is silent
+	Default *bool `json:"default,omitempty"`
+	// tensor that is not stored, tensor that holds its values
+	Always [][2]string `json:"always,omitempty"`
 }
 
-// Catalog lists the models whose pattern dicts are known, in the order of catalog/*.json. Callers must not change them.
+// Catalog lists the models whose pattern dicts are known, in the order of catalog/*.json. Callers
+// must not change them.
 var Catalog = sync.OnceValue(func() []*Entry {
 	var list []*Entry
 	for _, family := range families() {
 		entries, err := readFamily(family)
 		if err != nil {
-			panic(fmt.Sprintf("plan: internal error: catalog: %v", err)) // the files are part of the program
+			// the files are part of the program
+			panic(fmt.Sprintf("plan: internal error: catalog: %v", err))
 		}
 		list = append(list, entries...)
 	}
@@ -113,24 +123,27 @@ func readFamily(name string) ([]*Entry, error) {
 	return family.Entries, err
 }
 
-// findEntry returns the entry with an id, or the entry that reproduces a DF11 repo; nil if there is none.
+// findEntry returns the entry with an id, or the entry that reproduces a DF11 repo; nil if there is
+// none.
 func findEntry(like string) *Entry {
 	for _, e := range Catalog() {
-		if e.ID == like || slices.ContainsFunc(e.DF11Repos, func(r string) bool { return strings.EqualFold(r, like) }) {
+		if e.ID == like || slices.ContainsFunc(e.DF11Repos,
+			func(r string) bool { return strings.EqualFold(r, like) }) {
 			return e
 		}
 	}
 	return nil
 }
 
-// score says how much an entry's match says about a source: a marker more than an architecture, an architecture more than the
-// model type. 0 means that the entry does not fit.
+// score says how much an entry's match says about a source: a marker more than an architecture, an
+// architecture more than the model type. 0 means that the entry does not fit.
 func (e *Entry) score(cfg *config, inv *inventory) int {
 	m := &e.Match
 	isMissing := func(marker string) bool { return !inv.holds(marker) }
 	tied := e.tiedBy(cfg)
 	isTiedElse := m.Tied != nil && (tied == nil || *tied != *m.Tied)
-	if isTiedElse || slices.ContainsFunc(m.Markers, isMissing) || slices.ContainsFunc(m.Absent, inv.holds) {
+	if isTiedElse || slices.ContainsFunc(m.Markers, isMissing) || slices.ContainsFunc(m.Absent,
+		inv.holds) {
 		return 0
 	}
 	n := 4 * (len(m.Markers) + len(m.Absent))
@@ -154,7 +167,8 @@ func (e *Entry) score(cfg *config, inv *inventory) int {
 	return n
 }
 
-// tiedBy says whether embeddings are tied: as the config says, else as the class has it; nil if neither is known.
+// tiedBy says whether embeddings are tied: as the config says, else as the class has it; nil if
+// neither is known.
 func (e *Entry) tiedBy(cfg *config) *bool {
 	if tied := lookUp[bool](cfg, "tie_word_embeddings"); tied != nil || e == nil || e.Tied == nil {
 		return tied
@@ -170,7 +184,8 @@ func (e *Entry) keeps(module string) bool {
 	})
 }
 
-// likeHint says what Options.Like takes instead of a word: the entries with a name like it, else the families.
+// likeHint says what Options.Like takes instead of a word: the entries with a name like it, else
+// the families.
 func likeHint(word string) string {
 	isLetter := func(r rune) bool { return r >= 'a' && r <= 'z' }
 	stem := strings.ToLower(path.Base(word))

@@ -18,8 +18,8 @@ import (
 
 var update = flag.Bool("update", false, "rewrite testdata/plans")
 
-// TestCatalogPlans plans every entry of the catalog on a synthetic source and compares the plans with golden files,
-// one a family.
+// TestCatalogPlans plans every entry of the catalog on a synthetic source and compares the plans
+// with golden files, one a family.
 func TestCatalogPlans(t *testing.T) {
 	for _, family := range families() {
 		t.Run(family, func(t *testing.T) {
@@ -72,8 +72,8 @@ func describePlan(t *testing.T, b *bytes.Buffer, e *Entry, variant string, src S
 	writePlan(b, p)
 }
 
-// writePlan writes what a reviewer wants to see of a plan. A unit whose attributes equal those of the unit before is
-// one line.
+// writePlan writes what a reviewer wants to see of a plan. A unit whose attributes equal those of
+// the unit before is one line.
 func writePlan(b *bytes.Buffer, p *Plan) {
 	fmt.Fprintf(b, "layout %s, config %s, tied %v, digest %.16s\n", p.Layout, map[bool]string{true: "insert", false: "new"}[p.Config != ""], p.TiedEmbeddings, p.Digest())
 	fmt.Fprintf(b, "dict %s\n", p.PatternDict.AppendJSON(nil, "", ""))
@@ -142,7 +142,8 @@ func compareGolden(t *testing.T, path string, got []byte) {
 	t.Fatalf("%s: %d lines, want %d", path, len(gotLines), len(wantLines))
 }
 
-// checkWhole checks that every source tensor is in exactly one output file, an alias, or dropped on purpose.
+// checkWhole checks that every source tensor is in exactly one output file, an alias, or dropped on
+// purpose.
 func checkWhole(t *testing.T, p *Plan) {
 	t.Helper()
 	seen := map[string]int{}
@@ -221,8 +222,8 @@ func written(t *testing.T, p *Plan) Finished {
 	return out
 }
 
-// TestPublishedDicts reproduces the pattern dict of every published repo, order included. testdata/published.json was
-// transcribed from the repos' config.json, apart from the catalog.
+// TestPublishedDicts reproduces the pattern dict of every published repo, order included.
+// testdata/published.json was transcribed from the repos' config.json, apart from the catalog.
 func TestPublishedDicts(t *testing.T) {
 	var published []struct {
 		Repo string
@@ -248,8 +249,8 @@ func TestPublishedDicts(t *testing.T) {
 	}
 }
 
-// TestUnambiguous checks that for each entry's source no other entry scores as high, so that the catalog's order
-// decides nothing today.
+// TestUnambiguous checks that for each entry's source no other entry scores as high, so that the
+// catalog's order decides nothing today.
 func TestUnambiguous(t *testing.T) {
 	for _, e := range Catalog() {
 		if e.LikeOnly || len(e.PatternDict) == 0 {
@@ -273,7 +274,8 @@ func TestUnambiguous(t *testing.T) {
 	}
 }
 
-// TestCatalogEntries finds entries that have no id of their own, can do nothing, or state no origin or wrong limits.
+// TestCatalogEntries finds entries that have no id of their own, can do nothing, or state no origin
+// or wrong limits.
 func TestCatalogEntries(t *testing.T) {
 	seen := map[string]bool{}
 	limits := regexp.MustCompile(`^((>=|<=|==|!=|~=|<|>)\d+(\.\d+)*(,|$))*$`) // as pip takes them
@@ -292,8 +294,8 @@ func TestCatalogEntries(t *testing.T) {
 	}
 }
 
-// TestNamesOf: a finished model is planned again from its dict alone, with the entry's names and ties beside it, and the
-// plan stores the same tensors in the same units under the same names.
+// TestNamesOf: a finished model is planned again from its dict alone, with the entry's names and
+// ties beside it, and the plan stores the same tensors in the same units under the same names.
 func TestNamesOf(t *testing.T) {
 	for _, e := range Catalog() {
 		if e.Derive || e.Refuse != nil {

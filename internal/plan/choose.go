@@ -7,8 +7,9 @@ import (
 	"strings"
 )
 
-// chooseDict takes the dict from the caller, from a named entry, from the catalog, or from the rule for unknown classes. Names and ties
-// of a named entry apply to a dict of the caller, too: the config.json of a finished model states its dict alone.
+// chooseDict takes the dict from the caller, from a named entry, from the catalog, or from the rule
+// for unknown classes. Names and ties of a named entry apply to a dict of the caller, too: the
+// config.json of a finished model states its dict alone.
 func (d *draft) chooseDict(ctx context.Context) error {
 	known := d.recognize(ctx)
 	switch {
@@ -30,9 +31,11 @@ func (d *draft) chooseDict(ctx context.Context) error {
 	case e == nil:
 		p.Provenance, p.Loader = "derived", d.cfg.guessLoader()
 	default:
-		p.Layout, p.Entry, p.Provenance, p.Unlike = e.Layout, e.ID, e.Provenance, e.score(d.cfg, d.inv) == 0
+		p.Layout, p.Entry, p.Provenance, p.Unlike = e.Layout, e.ID, e.Provenance, e.score(d.cfg,
+			d.inv) == 0
 		p.PatternDict, p.Loader = e.PatternDict, e.Loader
-		if listed := e.Match.Architectures; slices.Contains(listed, e.Loader.Class) && slices.Contains(listed, d.cfg.class()) {
+		if listed := e.Match.Architectures; slices.Contains(listed, e.Loader.Class) &&
+			slices.Contains(listed, d.cfg.class()) {
 			p.Loader.Class = d.cfg.class()
 		}
 	}
@@ -40,7 +43,8 @@ func (d *draft) chooseDict(ctx context.Context) error {
 	return nil
 }
 
-// recognize returns the source's entry in the catalog, or nil. It notes a source whose names do not fit its stated class.
+// recognize returns the source's entry in the catalog, or nil. It notes a source whose names do not
+// fit its stated class.
 func (d *draft) recognize(ctx context.Context) *Entry {
 	e := d.bestEntry()
 	if e != nil && !d.inv.hasBlocks(ctx, e) {
@@ -50,7 +54,8 @@ func (d *draft) recognize(ctx context.Context) *Entry {
 	return e
 }
 
-// bestEntry returns the entry with the highest score, the first of equals; nil if none fits. It leaves like-only entries out.
+// bestEntry returns the entry with the highest score, the first of equals; nil if none fits. It
+// leaves like-only entries out.
 func (d *draft) bestEntry() *Entry {
 	var best *Entry
 	most := 0
@@ -65,24 +70,29 @@ func (d *draft) bestEntry() *Entry {
 	return best
 }
 
-// statedClass returns the class that the config names if the catalog knows its module paths, since it cannot load other
-// paths. Code that comes with the model (auto_map) may define another class of that name.
+// statedClass returns the class that the config names if the catalog knows its module paths, since
+// it cannot load other paths. Code that comes with the model (auto_map) may define another class of
+// that name.
 func (c *config) statedClass(e *Entry) string {
 	switch {
 	case c.holds("auto_map"):
 		return ""
 	case c.ClassName != "" && slices.Contains(e.Match.ClassName, c.ClassName):
 		return c.ClassName
-	case c.hasArchitecture(e.Match.Architectures) && !strings.HasSuffix(c.Architectures[0], "Model"):
+	case c.hasArchitecture(e.Match.Architectures) && !strings.HasSuffix(c.Architectures[0],
+		"Model"):
 		return c.Architectures[0]
 	}
 	return ""
 }
 
-// hasBlocks says whether the source has any block of an entry. A relative of the class can have other paths: it is unknown.
+// hasBlocks says whether the source has any block of an entry. A relative of the class can have
+// other paths: it is unknown.
 func (inv *inventory) hasBlocks(ctx context.Context, e *Entry) bool {
-	blocks := slices.DeleteFunc(slices.Clone(e.PatternDict), func(p Pattern) bool { return len(p.Attrs) == 0 })
-	return len(e.PatternDict) == 0 || inv.named(ctx, e.Renames(), e.PatternDict).nMatching(ctx, blocks) > 0
+	blocks := slices.DeleteFunc(slices.Clone(e.PatternDict),
+		func(p Pattern) bool { return len(p.Attrs) == 0 })
+	return len(e.PatternDict) == 0 || inv.named(ctx, e.Renames(), e.PatternDict).nMatching(ctx,
+		blocks) > 0
 }
 
 // checkEntry refuses an entry that cannot be used, and forgets one that knows no dict.
@@ -103,7 +113,8 @@ func (d *draft) checkEntry() error {
 	return nil
 }
 
-// Fitting lists the ids of the entries that fit a source: the one that [New] chooses, then all others, like-only ones included.
+// Fitting lists the ids of the entries that fit a source: the one that [New] chooses, then all
+// others, like-only ones included.
 func Fitting(ctx context.Context, src Source, opt Options) ([]string, error) {
 	d, err := newDraft(src, opt)
 	if err != nil {

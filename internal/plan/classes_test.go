@@ -14,8 +14,8 @@ import (
 	"github.com/df11-convert/df11-convert/internal/safetensors"
 )
 
-// class is a model class as the library that defines it builds it: every parameter with its shape and the kind of
-// module that holds it. testdata/classes tells where the list is from.
+// class is a model class as the library that defines it builds it: every parameter with its shape
+// and the kind of module that holds it. testdata/classes tells where the list is from.
 type class struct {
 	entry   string // id in the catalog
 	name    string // "Qwen3ForCausalLM"
@@ -29,9 +29,10 @@ type param struct {
 	kind  string // class of the module: "Linear", "Embedding", …
 }
 
-// TestClasses plans what the classes of transformers and diffusers really hold, so that a name in the catalog that no
-// class has is found. Units must be made of nn.Linear and nn.Embedding only, the kinds that the official loader
-// replaces. The golden file lists, for review, what of the matrices stays in BF16.
+// TestClasses plans what the classes of transformers and diffusers really hold, so that a name in
+// the catalog that no class has is found. Units must be made of nn.Linear and nn.Embedding only,
+// the kinds that the official loader replaces. The golden file lists, for review, what of the
+// matrices stays in BF16.
 func TestClasses(t *testing.T) {
 	var b bytes.Buffer
 	for _, c := range readClasses(t) {
@@ -85,8 +86,9 @@ func describeClass(t *testing.T, b *bytes.Buffer, e *Entry, c class) {
 	b.WriteByte('\n')
 }
 
-// otherOrder lists the modules of units whose weights are in another order than the class defines them in, those that
-// differ by indices alone once. classes.txt keeps the order inside a module, but not that of a block's modules.
+// otherOrder lists the modules of units whose weights are in another order than the class defines
+// them in, those that differ by indices alone once. classes.txt keeps the order inside a module,
+// but not that of a block's modules.
 func (c class) otherOrder(p *Plan) []string {
 	at := map[string]int{}
 	for i, x := range c.params {
@@ -131,7 +133,8 @@ func (c class) kinds() map[string]string {
 
 var indices = regexp.MustCompile(`\.\d+\b`)
 
-// left lists the matrices that are in no unit, those that differ by indices alone once, with their kind.
+// left lists the matrices that are in no unit, those that differ by indices alone once, with their
+// kind.
 func (c class) left(in map[string]bool, tied bool, e *Entry) []string {
 	var names []string
 	for _, p := range c.params {

@@ -10,39 +10,49 @@ import (
 	"github.com/df11-convert/df11-convert/internal/safetensors"
 )
 
-// manyUnits is where the official loader gets slow: it calls state_dict() for each of the six tensors of each unit.
+// manyUnits is where the official loader gets slow: it calls state_dict() for each of the six
+// tensors of each unit.
 const manyUnits = 4000
 
-// comment notes what the user should know about a plan that is otherwise finished: warnings, differences and readers.
+// comment notes what the user should know about a plan that is otherwise finished: warnings,
+// differences and readers.
 func (d *draft) comment() error {
 	casts := d.warnDTypes()
 	if d.entry != nil && d.entry.Unchecked {
-		d.plan.warn("the catalog's names for this model were not compared with its class: %s", d.entry.Verification)
+		d.plan.warn("the catalog's names for this model were not compared with its class: %s",
+			d.entry.Verification)
 	}
 	if d.foreign != "" {
-		d.plan.warn("the tensor names are not the module paths of %s, which the config states: that class cannot load the output", d.foreign)
+		d.plan.warn(
+			"the tensor names are not the module paths of %s, which the config states: that class cannot load the output", d.foreign)
 	}
 	if n := len(d.plan.Units); n > manyUnits {
-		d.plan.warn("%d modules to compress: the official loader lists the whole model once per stored tensor and may take hours", n)
+		d.plan.warn(
+			"%d modules to compress: the official loader lists the whole model once per stored tensor and may take hours", n)
 	}
 	if d.plan.Split {
-		d.plan.differ("layers are split into smaller modules, because a layer exceeds 2^31-1 weights")
+		d.plan.differ(
+			"layers are split into smaller modules, because a layer exceeds 2^31-1 weights")
 	}
 	if n := d.extraLayerTensors(); n > 0 {
-		d.plan.differ("%s of layers that the model class does not build are kept; the official route drops them", count(n, "tensor"))
+		d.plan.differ(
+			"%s of layers that the model class does not build are kept; the official route drops them", count(n, "tensor"))
 	}
 	if casts > 0 {
-		d.plan.differ("%s keep the source's type; the official route casts them to the model's", count(casts, "plain tensor"))
+		d.plan.differ("%s keep the source's type; the official route casts them to the model's",
+			count(casts, "plain tensor"))
 	}
 	d.findReaders()
 	if p := d.plan; p.Derived() && p.Readers[0].Loads != Loads {
-		p.warn("untested: the catalog does not know this model, and no one has loaded a model converted this way yet; " +
-			"its list of compressed modules was derived from tensor names and shapes")
+		p.warn(
+			"untested: the catalog does not know this model, and no one has loaded a model converted this way yet; " +
+				"its list of compressed modules was derived from tensor names and shapes")
 	}
 	return nil
 }
 
-// Gain says in one line what a conversion of nBefore bytes to nAfter bytes gains, and what much of the model is that stays as it is.
+// Gain says in one line what a conversion of nBefore bytes to nAfter bytes gains, and what much of
+// the model is that stays as it is.
 func (p *Plan) Gain(nBefore, nAfter int64) string {
 	percent := 100 * float64(nAfter) / float64(max(nBefore, 1))
 	text := fmt.Sprintf("%s → %s (%.0f %%)", human.Bytes(nBefore), human.Bytes(nAfter), percent)
@@ -55,12 +65,14 @@ func (p *Plan) Gain(nBefore, nAfter int64) string {
 	return text
 }
 
-// PlainShares says which tensors outside of units are a tenth of the model or more: "26 % is a tied embedding, which stays BF16".
+// PlainShares says which tensors outside of units are a tenth of the model or more: "26 % is a tied
+// embedding, which stays BF16".
 func (p *Plan) PlainShares() string {
 	var shares []string
 	var tied, fused int64
 	for _, t := range p.Remainder {
-		if p.TiedEmbeddings && len(t.Shape) == 2 && slices.Contains(tableNames, leaf(parent(t.Name))) {
+		if p.TiedEmbeddings && len(t.Shape) == 2 && slices.Contains(tableNames,
+			leaf(parent(t.Name))) {
 			tied += t.Length
 		} else if len(t.Shape) == 3 {
 			fused += t.Length
@@ -82,7 +94,8 @@ func (p *Plan) PlainShares() string {
 	return strings.Join(shares, ", ")
 }
 
-// warnDTypes warns of plain tensors in another floating-point type than the model's, and counts them.
+// warnDTypes warns of plain tensors in another floating-point type than the model's, and counts
+// them.
 func (d *draft) warnDTypes() (casts int) {
 	model := d.cfg.modelDType()
 	byType := map[safetensors.DType]int{}

@@ -10,8 +10,8 @@ import (
 	"github.com/df11-convert/df11-convert/internal/safetensors"
 )
 
-// checkpointOf is a model of three layers that a catalog entry is for: of qwen3_moe, the first of them is dense and the
-// others have four experts.
+// checkpointOf is a model of three layers that a catalog entry is for: of qwen3_moe, the first of
+// them is dense and the others have four experts.
 func checkpointOf(modelType string) *model {
 	m := newModel()
 	m.add("model.embed_tokens.weight", safetensors.BF16, 64, 16)
@@ -45,8 +45,9 @@ func (m *model) drop(path string) {
 	m.names = kept
 }
 
-// TestIncomplete: what config and headers show to be missing or of another type is refused by name for catalog entries,
-// and only what the catalog calls optional may be missing. A given dict is taken with a warning.
+// TestIncomplete: what config and headers show to be missing or of another type is refused by name
+// for catalog entries, and only what the catalog calls optional may be missing. A given dict is
+// taken with a warning.
 func TestIncomplete(t *testing.T) {
 	class := map[string]string{"llama": "LlamaForCausalLM", "qwen3_moe": "Qwen3MoeForCausalLM"}
 	for _, c := range []struct {
@@ -113,7 +114,8 @@ func warns(p *Plan, words string) bool {
 	return slices.ContainsFunc(p.Warnings, func(w string) bool { return strings.Contains(w, words) })
 }
 
-// TestContainerOfVariousModules: a number that a container of various modules leaves out is no missing block.
+// TestContainerOfVariousModules: a number that a container of various modules leaves out is no
+// missing block.
 func TestContainerOfVariousModules(t *testing.T) {
 	for regex, third := range map[string]string{`net\.[025]`: "net.3.scale", `net\.[0-5]`: "net.3.linear.weight"} {
 		m := newModel()

@@ -22,7 +22,8 @@ type config struct {
 
 type members = map[string]json.RawMessage
 
-// readObject reads a small JSON file that must hold an object. Without a path there is no file and no object.
+// readObject reads a small JSON file that must hold an object. Without a path there is no file and
+// no object.
 func readObject(path string, data []byte) (members, error) {
 	if path == "" {
 		return nil, nil
@@ -54,7 +55,8 @@ func readConfig(path string, data []byte) (*config, error) {
 			break
 		}
 	}
-	if inner := decode[members](c.text["text_config"]); inner != nil { // thinker_config wraps once more
+	// thinker_config wraps once more
+	if inner := decode[members](c.text["text_config"]); inner != nil {
 		c.text = inner
 	}
 	c.ModelType = decode[string](c.raw["model_type"])
@@ -70,8 +72,8 @@ func readConfig(path string, data []byte) (*config, error) {
 	return c, nil
 }
 
-// lookUp returns the first of the keys that holds a T; nil if none does. The text model goes before the top level, as in
-// transformers.
+// lookUp returns the first of the keys that holds a T; nil if none does. The text model goes before
+// the top level, as in transformers.
 func lookUp[T any](c *config, keys ...string) *T {
 	for _, m := range []members{c.text, c.raw} {
 		for _, key := range keys {
@@ -97,9 +99,11 @@ func (c *config) experts() int {
 }
 
 // mainStacks are the paths of the language model's own layers.
-var mainStacks = []string{"model.layers", "model.language_model.layers", "language_model.model.layers", "backbone.layers"}
+var mainStacks = []string{"model.layers", "model.language_model.layers",
+	"language_model.model.layers", "backbone.layers"}
 
-// isExtraLayer says whether a module lies in a layer behind the last that the config counts: the model class does not build it.
+// isExtraLayer says whether a module lies in a layer behind the last that the config counts: the
+// model class does not build it.
 func (c *config) isExtraLayer(module string) bool {
 	n := c.number("num_hidden_layers")
 	return n > 0 && slices.ContainsFunc(splitsOf(module+".x"), func(s splitPath) bool {
@@ -127,8 +131,8 @@ func (c *config) class() string {
 	return c.ClassName
 }
 
-// facts looks up the stated class. Code that comes with the model may define another class of that name: then only the reads are
-// believed, which at worst keep a weight in BF16.
+// facts looks up the stated class. Code that comes with the model may define another class of that
+// name: then only the reads are believed, which at worst keep a weight in BF16.
 func (c *config) facts() facts {
 	f := factsOf(c.class())
 	if c.holds("auto_map") {
@@ -139,7 +143,8 @@ func (c *config) facts() facts {
 
 // hasArchitecture says whether the config names one of the classes.
 func (c *config) hasArchitecture(names []string) bool {
-	return slices.ContainsFunc(names, func(n string) bool { return slices.Contains(c.Architectures, n) })
+	return slices.ContainsFunc(names,
+		func(n string) bool { return slices.Contains(c.Architectures, n) })
 }
 
 // headClass matches the names of classes with a language-model head.

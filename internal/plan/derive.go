@@ -12,8 +12,8 @@ import (
 	"github.com/df11-convert/df11-convert/internal/human"
 )
 
-// deriveDict makes the dict from headers and config alone, for classes that the catalog does not know. docs/models.md lists what
-// headers cannot show.
+// deriveDict makes the dict from headers and config alone, for classes that the catalog does not
+// know. docs/models.md lists what headers cannot show.
 func (d *draft) deriveDict(ctx context.Context) (PatternDict, error) {
 	blocks := d.cfg.findStacks(d.candidates())
 	if len(blocks) == 0 {
@@ -26,7 +26,8 @@ func (d *draft) deriveDict(ctx context.Context) (PatternDict, error) {
 			slices.SortFunc(blocks[stack][i], compareAttrs)
 			groups.add("", blocks[stack][i], i, stack+"."+strconv.Itoa(i))
 		}
-		patterns, err := d.blockPatterns(ctx, Pattern{Regex: strings.ReplaceAll(stack, ".", `\.`) + `\.\d+`}, groups)
+		patterns, err := d.blockPatterns(ctx,
+			Pattern{Regex: strings.ReplaceAll(stack, ".", `\.`) + `\.\d+`}, groups)
 		if err != nil {
 			return nil, err
 		}
@@ -47,13 +48,15 @@ func (c *config) guessLoader() Loader {
 // refuseUnknown explains why nothing could be derived.
 func (d *draft) refuseUnknown() error {
 	for _, t := range d.inv.tensors {
-		if len(t.Shape) == 2 && !d.opt.convertible(t.DType) && strings.HasSuffix(t.Name, ".weight") {
+		if len(t.Shape) == 2 && !d.opt.convertible(t.DType) && strings.HasSuffix(t.Name,
+			".weight") {
 			return d.inv.refuseDType(t)
 		}
 	}
 	hint := "name the modules to compress with --pattern-dict, or take those of a relative with --like; the catalog's families: " +
 		strings.Join(families(), ", ")
-	return refuse(hint, "the catalog does not know this model, and its names show no stack of blocks to compress")
+	return refuse(hint,
+		"the catalog does not know this model, and its names show no stack of blocks to compress")
 }
 
 // candidates lists the modules whose weights look like those of nn.Linear.
@@ -67,8 +70,10 @@ func (d *draft) candidates() []string {
 		}
 		rows, columns := t.Shape[0], t.Shape[1]
 		isRouter := rows == int64(experts)
-		isTable := slices.ContainsFunc(strings.Split(module, "."), tableComponent.MatchString) || normLeaf.MatchString(leaf(module))
-		if rows > 1 && columns > 0 && !isRouter && !isTable && !d.facts.mayTie(t.Name) && !d.facts.readsOutside(blockOf(module), module) {
+		isTable := slices.ContainsFunc(strings.Split(module, "."), tableComponent.MatchString) ||
+			normLeaf.MatchString(leaf(module))
+		if rows > 1 && columns > 0 && !isRouter && !isTable && !d.facts.mayTie(t.Name) &&
+			!d.facts.readsOutside(blockOf(module), module) {
 			out = append(out, module)
 		}
 	}
@@ -83,24 +88,27 @@ func blockOf(module string) string {
 	return module
 }
 
-// normLeaf matches modules that are no nn.Linear: norms with a weight for each head, and embeddings of positions.
+// normLeaf matches modules that are no nn.Linear: norms with a weight for each head, and embeddings
+// of positions.
 var normLeaf = regexp.MustCompile(`norm|_emb$`)
 
-// tableComponent matches path components of embeddings, other tables, routers, layers for multi-token prediction, and modules that
-// several layers share.
+// tableComponent matches path components of embeddings, other tables, routers, layers for
+// multi-token prediction, and modules that several layers share.
 var tableComponent = regexp.MustCompile(
 	`^(embed.*|.*embedding|.*embeddings|wte|wpe|pos_.*|token_type.*|relative_attention_bias|patch_embed.*|time_embed.*|` +
 		`.*_table|codebook|mtp|router|conv.*|shared_transf.*)$`)
 
-// splitPath is one way to read the path of a weight: as an attribute of a numbered block of a stack.
+// splitPath is one way to read the path of a weight: as an attribute of a numbered block of a
+// stack.
 type splitPath struct {
 	stack string // path before the number
 	index int    // the number of the block
 	attr  string // path inside the block
 }
 
-// findStacks sorts modules into stacks of blocks: stack path → block index → attributes. The stack of a module is the
-// outermost number in its path that counts at least two blocks, half or more of which share an attribute.
+// findStacks sorts modules into stacks of blocks: stack path → block index → attributes. The stack
+// of a module is the outermost number in its path that counts at least two blocks, half or more of
+// which share an attribute.
 func (c *config) findStacks(modules []string) map[string]map[int][]string {
 	all := map[string]*numbering{}
 	for _, m := range modules {
@@ -149,13 +157,15 @@ func splitsOf(module string) []splitPath {
 	var out []splitPath
 	for i := 1; i < len(parts)-1; i++ {
 		if n, ok := number(parts[i]); ok {
-			out = append(out, splitPath{strings.Join(parts[:i], "."), n, strings.Join(parts[i+1:], ".")})
+			out = append(out,
+				splitPath{strings.Join(parts[:i], "."), n, strings.Join(parts[i+1:], ".")})
 		}
 	}
 	return out
 }
 
-// lastSplit reads the path of a block by its last number; without a number there is no stack, and the number is -1.
+// lastSplit reads the path of a block by its last number; without a number there is no stack, and
+// the number is -1.
 func lastSplit(module string) splitPath {
 	splits := splitsOf(module + ".x")
 	if len(splits) == 0 {
@@ -179,19 +189,25 @@ func (d *draft) outerUnits() PatternDict {
 		if d.facts.readsOutside(parent(name), parent(name)) || d.facts.mayTie(name) {
 			continue
 		}
-		dict = append(dict, Pattern{Regex: strings.ReplaceAll(parent(name), ".", `\.`), Attrs: []string{}})
+		dict = append(dict,
+			Pattern{Regex: strings.ReplaceAll(parent(name), ".", `\.`), Attrs: []string{}})
 	}
 	return dict
 }
 
-// partRanks orders the parts of a block, leafRanks the projections of a part, as most classes define them. Any fixed order is
-// lossless, since the loader splits by the dict; with this order, derived dicts equal published ones.
+// partRanks orders the parts of a block, leafRanks the projections of a part, as most classes
+// define them. Any fixed order is lossless, since the loader splits by the dict; with this order,
+// derived dicts equal published ones.
 var (
-	partRanks = []string{"mod", "ada", "norm", "self_attn", "attn", "attention", "cross", "encoder_attn", "mixer", "mamba",
+	partRanks = []string{"mod", "ada", "norm", "self_attn", "attn", "attention", "cross",
+		"encoder_attn", "mixer", "mamba",
 		"linear_attn", "conv", "block_sparse_moe", "mlp", "ff", "feed_forward"}
-	leafRanks = []string{"q_a_proj", "q_b_proj", "q_proj", "to_q", "wq", "query", "qkv", "k_proj", "kv_a", "kv_b", "to_k", "wk",
-		"key", "v_proj", "to_v", "wv", "value", "add_k", "add_v", "add_q", "o_proj", "to_out", "wo", "out_proj", "dense", "proj",
-		"to_add_out", "gate_up", "gate", "up", "down", "w1", "w2", "w3", "fc1", "fc2", "linear1", "linear2"}
+	leafRanks = []string{"q_a_proj", "q_b_proj", "q_proj", "to_q", "wq", "query", "qkv", "k_proj",
+		"kv_a", "kv_b", "to_k", "wk",
+		"key", "v_proj", "to_v", "wv", "value", "add_k", "add_v", "add_q", "o_proj", "to_out", "wo",
+		"out_proj", "dense", "proj",
+		"to_add_out", "gate_up", "gate", "up", "down", "w1", "w2", "w3", "fc1", "fc2", "linear1",
+		"linear2"}
 )
 
 // compareAttrs orders attributes of a block: component by component, by rank, then naturally.
@@ -202,19 +218,22 @@ func compareAttrs(a, b string) int {
 		if isLast(x, i) && isLast(y, i) {
 			ranks = leafRanks
 		}
-		if c := cmp.Or(cmp.Compare(rankOf(ranks, x[i]), rankOf(ranks, y[i])), human.CompareNames(x[i], y[i])); c != 0 {
+		if c := cmp.Or(cmp.Compare(rankOf(ranks, x[i]), rankOf(ranks, y[i])),
+			human.CompareNames(x[i], y[i])); c != 0 {
 			return c
 		}
 	}
 	return cmp.Compare(len(x), len(y))
 }
 
-// isLast says whether component i names the projection: nothing but numbers follows, as in to_out.0.
+// isLast says whether component i names the projection: nothing but numbers follows, as in
+// to_out.0.
 func isLast(parts []string, i int) bool {
 	return strings.Trim(strings.Join(parts[i+1:], ""), "0123456789") == ""
 }
 
-// rankOf returns the place of the rank that the component equals, else of the longest rank that it starts with, else the end.
+// rankOf returns the place of the rank that the component equals, else of the longest rank that it
+// starts with, else the end.
 func rankOf(ranks []string, component string) int {
 	if i := slices.Index(ranks, component); i >= 0 {
 		return i

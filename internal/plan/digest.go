@@ -6,8 +6,8 @@ import (
 	"fmt"
 )
 
-// digestForm is what the digest covers: everything that decides output bytes, and nothing else. Its JSON is stable, so
-// its fields keep their names and order; a change of meaning needs a new Schema.
+// digestForm is what the digest covers: everything that decides output bytes, and nothing else. Its
+// JSON is stable, so its fields keep their names and order; a change of meaning needs a new Schema.
 type digestForm struct {
 	Schema        string       `json:"schema"`
 	FormatVersion string       `json:"format_version"`
@@ -49,8 +49,9 @@ type digestTensor struct {
 	Exact  bool    `json:"exact_f32,omitempty"`
 }
 
-// Digest returns the sha256, in hexadecimal, of the plan: source id, commit and file etags, format version, layout,
-// pattern dict, units and every tensor's place. Machine facts and options that change no byte are not part of it.
+// Digest returns the sha256, in hexadecimal, of the plan: source id, commit and file etags, format
+// version, layout, pattern dict, units and every tensor's place. Machine facts and options that
+// change no byte are not part of it.
 func (p *Plan) Digest() string {
 	form := digestForm{
 		Schema: "df11-convert plan 1", FormatVersion: FormatVersion,
@@ -81,7 +82,8 @@ func (p *Plan) digestFile(f OutputFile) digestFile {
 	d := digestFile{Path: f.Path, Plain: digestTensors(f.Plain)}
 	for _, i := range f.Units {
 		u := p.Units[i]
-		d.Units = append(d.Units, digestUnit{u.Path, digestTensors(u.Attrs), digestTensors(u.Siblings), u.Unholdable})
+		d.Units = append(d.Units,
+			digestUnit{u.Path, digestTensors(u.Attrs), digestTensors(u.Siblings), u.Unholdable})
 	}
 	for _, m := range f.Metadata {
 		d.Metadata = append(d.Metadata, [2]string{m.Key, m.Value})

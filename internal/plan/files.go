@@ -15,22 +15,29 @@ import (
 
 // weightExts are the extensions of weights in any format. Such files are never copied.
 var weightExts = map[string]bool{
-	".safetensors": true, ".bin": true, ".pt": true, ".pth": true, ".ckpt": true, ".gguf": true, ".ggml": true,
-	".onnx": true, ".onnx_data": true, ".h5": true, ".hdf5": true, ".keras": true, ".msgpack": true, ".npz": true,
-	".npy": true, ".pickle": true, ".pkl": true, ".joblib": true, ".tflite": true, ".pb": true, ".ot": true,
-	".nemo": true, ".engine": true, ".mlmodel": true, ".mlpackage": true, ".weights": true, ".pdparams": true,
+	".safetensors": true, ".bin": true, ".pt": true, ".pth": true, ".ckpt": true, ".gguf": true,
+	".ggml": true,
+	".onnx": true, ".onnx_data": true, ".h5": true, ".hdf5": true, ".keras": true, ".msgpack": true,
+	".npz": true,
+	".npy": true, ".pickle": true, ".pkl": true, ".joblib": true, ".tflite": true, ".pb": true,
+	".ot":   true,
+	".nemo": true, ".engine": true, ".mlmodel": true, ".mlpackage": true, ".weights": true,
+	".pdparams":  true,
 	".llamafile": true, ".distcp": true, ".tar": true, ".zip": true, ".mar": true, ".exe": true,
 }
 
-// sortFiles sorts the files that are not converted into copied, components and not copied, and decides how config.json comes about.
+// sortFiles sorts the files that are not converted into copied, components and not copied, and
+// decides how config.json comes about.
 func (d *draft) sortFiles() error {
-	if d.plan.Layout != ComfyUI && d.survey.Dir == "" { // whose config.json lies elsewhere, or is not read
+	// whose config.json lies elsewhere, or is not read
+	if d.plan.Layout != ComfyUI && d.survey.Dir == "" {
 		d.plan.Config = d.survey.Config
 	}
 	converted := map[string]bool{}
 	for _, w := range d.src.Weights {
 		if !safePath(w.Path) {
-			return refuse(renameHint, "the weight file %q has a name that a repo or a file system refuses", w.Path)
+			return refuse(renameHint,
+				"the weight file %q has a name that a repo or a file system refuses", w.Path)
 		}
 		converted[w.Path] = true
 	}
@@ -81,7 +88,8 @@ func (p *Plan) whySkipped(f File) string {
 		return "written anew"
 	case nested && top == "original", strings.HasPrefix(base, "consolidated"):
 		return "the model in another layout"
-	case weightExts[ext], strings.HasPrefix(ext, ".data-"), strings.Contains(base, ".onnx_data"), strings.Contains(base, ".onnx.data"):
+	case weightExts[ext], strings.HasPrefix(ext, ".data-"), strings.Contains(base,
+		".onnx_data"), strings.Contains(base, ".onnx.data"):
 		return isWeights
 	case strings.HasSuffix(base, ".index.json"):
 		return "index of the source's weights"
@@ -90,10 +98,12 @@ func (p *Plan) whySkipped(f File) string {
 	}
 }
 
-// isHousekeeping says whether a file belongs to git, to a download cache or to an unfinished conversion.
+// isHousekeeping says whether a file belongs to git, to a download cache or to an unfinished
+// conversion.
 func isHousekeeping(p string) bool {
 	return slices.ContainsFunc(strings.Split(p, "/"), func(part string) bool {
-		return strings.HasPrefix(part, ".git") || strings.HasPrefix(part, ".df11") || part == ".cache" || part == ".DS_Store"
+		return strings.HasPrefix(part, ".git") || strings.HasPrefix(part, ".df11") ||
+			part == ".cache" || part == ".DS_Store"
 	})
 }
 
@@ -102,27 +112,36 @@ func IsNotice(name string) bool { return notice.MatchString(path.Base(name)) }
 
 var notice = regexp.MustCompile(`(?i)^(LICEN[CS]E|NOTICE|USE_POLICY|COPYING)`)
 
-// safePath says whether a path is relative, clean, UTF-8, and without names and characters that some file system refuses or takes
-// for others.
+// safePath says whether a path is relative, clean, UTF-8, and without names and characters that
+// some file system refuses or takes for others.
 func safePath(p string) bool {
 	const most = 255 // bytes of a name, on common file systems
 	isBad := func(name string) bool { return len(name) > most || windowsName.MatchString(name) }
 	return fs.ValidPath(p) && p != "." && !slices.ContainsFunc(strings.Split(p, "/"), isBad) &&
-		!strings.ContainsFunc(p, func(r rune) bool { return r < ' ' || r == 0x7f || strings.ContainsRune(`\:*?"<>|`, r) })
+		!strings.ContainsFunc(p,
+			func(r rune) bool {
+				return r < ' ' || r == 0x7f || strings.ContainsRune(`\:*?"<>|`,
+					r)
+			})
 }
 
-// windowsName matches what names another file on Windows: a device, whatever its extension, or the name without a dot or blank at its end.
-var windowsName = regexp.MustCompile(`(?i)^(con|prn|aux|nul|conin\$|conout\$|(com|lpt)[0-9¹²³]) *(\.|$)|[. ]$`)
+// windowsName matches what names another file on Windows: a device, whatever its extension, or the
+// name without a dot or blank at its end.
+var windowsName = regexp.MustCompile(
+	`(?i)^(con|prn|aux|nul|conin\$|conout\$|(com|lpt)[0-9¹²³]) *(\.|$)|[. ]$`)
 
 // IsSafetensors says whether a file is a safetensors file, by its name.
 func IsSafetensors(name string) bool { return path.Ext(name) == ".safetensors" }
 
-// IsWeightName says whether a path can be that of a source's weight file: safe, to a .safetensors file, and not hidden.
+// IsWeightName says whether a path can be that of a source's weight file: safe, to a .safetensors
+// file, and not hidden.
 func IsWeightName(p string) bool {
-	return safePath(p) && !strings.HasPrefix(p, ".") && !strings.Contains(p, "/.") && IsSafetensors(p)
+	return safePath(p) && !strings.HasPrefix(p, ".") && !strings.Contains(p, "/.") &&
+		IsSafetensors(p)
 }
 
-// ShardOf says whether a file is one of several that hold a model, and returns the start of their names.
+// ShardOf says whether a file is one of several that hold a model, and returns the start of their
+// names.
 func ShardOf(p string) (stem string, ok bool) {
 	name := strings.TrimSuffix(p, ".safetensors")
 	stem = shardNumber.ReplaceAllString(name, "")
@@ -130,15 +149,20 @@ func ShardOf(p string) (stem string, ok bool) {
 }
 
 // plainWeight matches the weights and indexes that transformers or diffusers loads by default.
-var plainWeight = regexp.MustCompile(`^(model|diffusion_pytorch_model)((-\d+-of-\d+)?\.safetensors|\.safetensors\.index\.json)$`)
+var plainWeight = regexp.MustCompile(
+	`^(model|diffusion_pytorch_model)((-\d+-of-\d+)?\.safetensors|\.safetensors\.index\.json)$`)
 
-// loadedName matches the names by which libraries find the weights of a folder, or their index; case counts on some systems only.
-var loadedName = regexp.MustCompile(`(?i)^(model|pytorch_model|diffusion_pytorch_model|flax_model|diffusion_flax_model|tf_model)[.-]`)
+// loadedName matches the names by which libraries find the weights of a folder, or their index;
+// case counts on some systems only.
+var loadedName = regexp.MustCompile(
+	`(?i)^(model|pytorch_model|diffusion_pytorch_model|flax_model|diffusion_flax_model|tf_model)[.-]`)
 
-// IsLoaded says whether a library may take a file for the weights of its folder, whatever the format, or for their index.
+// IsLoaded says whether a library may take a file for the weights of its folder, whatever the
+// format, or for their index.
 func IsLoaded(p string) bool {
 	base := strings.ToLower(path.Base(p))
-	return loadedName.MatchString(base) && (weightExts[path.Ext(base)] || strings.HasSuffix(base, ".index.json"))
+	return loadedName.MatchString(base) &&
+		(weightExts[path.Ext(base)] || strings.HasSuffix(base, ".index.json"))
 }
 
 // componentWeights returns the weights that a pipeline loads for its other components.
@@ -147,7 +171,9 @@ func (s Source) componentWeights(parts members) map[string]bool {
 	for _, f := range s.Files {
 		base := path.Base(f.Path)
 		_, ok := parts[path.Dir(f.Path)]
-		isUnit := IsSafetensors(base) && FamilyOf(base) == ComfyUI && !strings.HasPrefix(base, "consolidated") // of a component that is DF11
+		// of a component that is DF11
+		isUnit := IsSafetensors(base) && FamilyOf(base) == ComfyUI && !strings.HasPrefix(base,
+			"consolidated")
 		if ok && (isUnit || plainWeight.MatchString(base)) && safePath(f.Path) {
 			out[f.Path] = true
 		}
@@ -155,9 +181,10 @@ func (s Source) componentWeights(parts members) map[string]bool {
 	return out
 }
 
-// judgeParts warns of parts of a pipeline that the output lacks: the source has no folder for them, or no weights that a pipeline
-// loads by default. A part of the class that is converted, such as the second expert of Wan 2.2, stays BF16: the official loader
-// takes the units of one model from a repo.
+// judgeParts warns of parts of a pipeline that the output lacks: the source has no folder for them,
+// or no weights that a pipeline loads by default. A part of the class that is converted, such as
+// the second expert of Wan 2.2, stays BF16: the official loader takes the units of one model from a
+// repo.
 func (d *draft) judgeParts(parts members, own [2]string) {
 	there, left, size := map[string]bool{}, map[string]bool{}, map[string]int64{}
 	for _, f := range d.src.Files {
@@ -179,12 +206,14 @@ func (d *draft) judgeParts(parts members, own [2]string) {
 		case left[dir] || !there[dir]:
 			lacking = append(lacking, dir)
 		case class == own:
-			d.plan.Twin = fmt.Sprintf("%s (%s) stays BF16, since a DF11 repo holds one compressed part: compress it into another repo "+
-				"with --component %s", dir, human.Bytes(size[dir]), dir)
+			d.plan.Twin = fmt.Sprintf(
+				"%s (%s) stays BF16, since a DF11 repo holds one compressed part: compress it into another repo "+
+					"with --component %s", dir, human.Bytes(size[dir]), dir)
 		}
 	}
 	if len(lacking) > 0 {
-		d.plan.warn("the pipeline does not load without what the source lacks, or does not hold as safetensors under the usual names: %s",
+		d.plan.warn(
+			"the pipeline does not load without what the source lacks, or does not hold as safetensors under the usual names: %s",
 			strings.Join(lacking, ", "))
 	}
 }

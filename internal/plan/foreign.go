@@ -27,8 +27,9 @@ func quantHint(format string) string {
 	return otherQuantHint
 }
 
-// refuseForeign refuses a source whose config says that the weights are not plain BF16, or a pipeline of which another folder is
-// DF11 already: its units lie at the root, where a second DF11 model would lie.
+// refuseForeign refuses a source whose config says that the weights are not plain BF16, or a
+// pipeline of which another folder is DF11 already: its units lie at the root, where a second DF11
+// model would lie.
 func (d *draft) refuseForeign() error {
 	c := d.cfg
 	root, err := readObject(d.survey.RootConfig, d.src.RootConfig)
@@ -45,14 +46,16 @@ func (d *draft) refuseForeign() error {
 		for _, m := range []members{c.raw, c.text} {
 			if v, ok := m[key]; ok && string(v) != "null" {
 				method := cmp.Or(decode[string](decode[members](v)["quant_method"]), "unknown")
-				return refuse(quantHint(method), "the source is quantized (%s in %s), not BF16", method, key)
+				return refuse(quantHint(method), "the source is quantized (%s in %s), not BF16",
+					method, key)
 			}
 		}
 	}
 	return nil
 }
 
-// packedMarks maps last name components that only packed or quantized checkpoints have to the format.
+// packedMarks maps last name components that only packed or quantized checkpoints have to the
+// format.
 var packedMarks = map[string]string{
 	"qweight":                   "GPTQ or AWQ",
 	"qzeros":                    "GPTQ or AWQ",
@@ -72,7 +75,8 @@ var packedMarks = map[string]string{
 	"weight_scale":              "scaled FP8",
 }
 
-// refusePacked refuses a source whose tensor names show packed or quantized weights, since a config may not say so.
+// refusePacked refuses a source whose tensor names show packed or quantized weights, since a config
+// may not say so.
 func (inv *inventory) refusePacked() error {
 	for _, t := range inv.tensors {
 		format, ok := packedMarks[leaf(t.Name)]
@@ -82,14 +86,17 @@ func (inv *inventory) refusePacked() error {
 		if format == "DF11" {
 			return refuse(df11Hint, "the source holds DF11 tensors already (%s)", t.Name)
 		}
-		return refuse(quantHint(format), "the source is quantized (%s: %s), not BF16", format, t.Name)
+		return refuse(quantHint(format), "the source is quantized (%s: %s), not BF16", format,
+			t.Name)
 	}
 	return nil
 }
 
-// adapterMark matches tensors of LoRA and similar adapters: lora_A of PEFT, lora_up of kohya, lora.up of diffusers.
-var adapterMark = regexp.MustCompile(`(^|[._])(lora_(A|B|up|down|mid|embedding_A|embedding_B|te\w*|unet)|lora\.(up|down)|` +
-	`hada_w[12]_[ab]|lokr_w[12])([._]|$)`)
+// adapterMark matches tensors of LoRA and similar adapters: lora_A of PEFT, lora_up of kohya,
+// lora.up of diffusers.
+var adapterMark = regexp.MustCompile(
+	`(^|[._])(lora_(A|B|up|down|mid|embedding_A|embedding_B|te\w*|unet)|lora\.(up|down)|` +
+		`hada_w[12]_[ab]|lokr_w[12])([._]|$)`)
 
 // refuseAdapter refuses a source of which most tensors are an adapter's.
 func (inv *inventory) refuseAdapter() error {
@@ -118,7 +125,8 @@ func (inv *inventory) refuseDType(t Tensor) error {
 	switch {
 	case strings.HasPrefix(string(t.DType), "F8"):
 		hint = fp8Hint
-	case !isFloat(t.DType), strings.HasPrefix(string(t.DType), "F4"), strings.HasPrefix(string(t.DType), "F6"):
+	case !isFloat(t.DType), strings.HasPrefix(string(t.DType),
+		"F4"), strings.HasPrefix(string(t.DType), "F6"):
 		hint = otherQuantHint
 	}
 	var n int

@@ -20,7 +20,8 @@ func FuzzParsePatternDict(f *testing.F) {
 	f.Fuzz(func(t *testing.T, data []byte) {
 		var d PatternDict
 		var err error
-		alloc.PerByte(t, 20_000, len(data), func() { d, err = ParsePatternDict(data) }) // \d alone is a class of 70 ranges
+		// \d alone is a class of 70 ranges
+		alloc.PerByte(t, 20_000, len(data), func() { d, err = ParsePatternDict(data) })
 		if err != nil {
 			return
 		}
@@ -34,8 +35,8 @@ func FuzzParsePatternDict(f *testing.F) {
 	})
 }
 
-// FuzzNew plans hostile headers, indexes and configs: it must end in a refusal or in a plan that holds every tensor of
-// the source exactly once, and whose output falls into no trap.
+// FuzzNew plans hostile headers, indexes and configs: it must end in a refusal or in a plan that
+// holds every tensor of the source exactly once, and whose output falls into no trap.
 func FuzzNew(f *testing.F) {
 	index := []byte(`{"weight_map": {"model.layers.0.mlp.up_proj.weight": "model-00001-of-00001.safetensors"}}`)
 	f.Add([]byte(`{"model.layers.0.a.weight":{"dtype":"BF16","shape":[2,2],"data_offsets":[0,8]}}`), index, []byte(`{}`), true)
@@ -57,7 +58,8 @@ func FuzzNew(f *testing.F) {
 		var p *Plan
 		var err error
 		nBytes := len(header) + len(index) + len(config)
-		alloc.Within(t, 16<<20+2000*int64(nBytes), func() { p, err = New(t.Context(), src, opt) }) // most of it for the catalog
+		// most of it for the catalog
+		alloc.Within(t, 16<<20+2000*int64(nBytes), func() { p, err = New(t.Context(), src, opt) })
 		if err != nil {
 			var refused *RefusedError
 			if !errors.As(err, &refused) {
@@ -94,8 +96,8 @@ func hostileSource(header, index, config []byte) (Source, bool) {
 	return Source{}, false
 }
 
-// FuzzSurvey plans from hostile lists of files and hostile small files. It must end in a refusal or in a plan that has every file
-// once: converted, copied, or left out with a reason.
+// FuzzSurvey plans from hostile lists of files and hostile small files. It must end in a refusal or
+// in a plan that has every file once: converted, copied, or left out with a reason.
 func FuzzSurvey(f *testing.F) {
 	index := []byte(`{"weight_map": {"model.layers.0.w.weight": "model-00001-of-00002.safetensors", "model.layers.1.w.weight": "model-00002-of-00002.safetensors"}}`)
 	f.Add("model-00001-of-00002.safetensors model-00002-of-00002.safetensors config.json model.safetensors.index.json", index, []byte(`{}`), []byte(nil), "", "")

@@ -12,8 +12,8 @@ import (
 // goldenDir holds whole models that the official compressor wrote, next to their sources.
 const goldenDir = "../../testdata/golden/e2e"
 
-// TestGoldenModels plans each golden source with its pattern dict and compares every output file's tensor list with
-// the official file, in both layouts.
+// TestGoldenModels plans each golden source with its pattern dict and compares every output file's
+// tensor list with the official file, in both layouts.
 func TestGoldenModels(t *testing.T) {
 	for _, model := range []string{"bias_f32", "qknorm"} {
 		for layout, dir := range map[Layout]string{Transformers: "multi", TransformersSingle: "single"} {
@@ -70,8 +70,8 @@ func readWeights(t *testing.T, dir, name string) WeightFile {
 	return WeightFile{File: File{Path: name, Size: info.Size()}, Header: h}
 }
 
-// checkFiles compares the plan's output files with a folder of official ones: same files, same tensor names, same
-// metadata.
+// checkFiles compares the plan's output files with a folder of official ones: same files, same
+// tensor names, same metadata.
 func checkFiles(t *testing.T, p *Plan, dir string) {
 	t.Helper()
 	var planned []string

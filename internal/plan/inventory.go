@@ -9,7 +9,8 @@ import (
 	"github.com/df11-convert/df11-convert/internal/pyregex"
 )
 
-// inventory is every tensor of the source, by file, then by offset: the nearest to the order of the state dict.
+// inventory is every tensor of the source, by file, then by offset: the nearest to the order of the
+// state dict.
 type inventory struct {
 	files    []WeightFile
 	tensors  []Tensor
@@ -32,8 +33,9 @@ func takeInventory(files []WeightFile) (*inventory, error) {
 	return inv, inv.index()
 }
 
-// index indexes the tensors by name, and has to be called when tensors or names have changed. It refuses a name that is too long,
-// and a tensor that two files hold, or that has got the name of another.
+// index indexes the tensors by name, and has to be called when tensors or names have changed. It
+// refuses a name that is too long, and a tensor that two files hold, or that has got the name of
+// another.
 func (inv *inventory) index() error {
 	inv.byName, inv.modules, inv.numbered = make(map[string]int, len(inv.tensors)), nil, nil
 	var paths modulePaths
@@ -44,7 +46,8 @@ func (inv *inventory) index() error {
 		switch other, ok := inv.get(t.Name); {
 		case ok && other.Source == t.Source:
 			return refuse("remove the stale file or its entries from the index",
-				"%s and %s both hold %s", inv.files[other.File].Path, inv.files[t.File].Path, t.Name)
+				"%s and %s both hold %s", inv.files[other.File].Path, inv.files[t.File].Path,
+				t.Name)
 		case ok:
 			return refuse("give --pattern-dict for the source's own names",
 				"%s and %s both become %s", other.Source, t.Source, t.Name)
@@ -72,7 +75,8 @@ func (inv *inventory) weight(module, attr string) (Tensor, bool) {
 	return inv.get(weightName(module, attr))
 }
 
-// weightName returns the name of the weight of an attribute of a module, or of the module itself for "".
+// weightName returns the name of the weight of an attribute of a module, or of the module itself
+// for "".
 func weightName(module, attr string) string {
 	if attr != "" {
 		module += "." + attr
@@ -81,10 +85,12 @@ func weightName(module, attr string) string {
 }
 
 func (inv *inventory) holdsPrefix(prefix string) bool {
-	return slices.ContainsFunc(inv.tensors, func(t Tensor) bool { return strings.HasPrefix(t.Name, prefix) })
+	return slices.ContainsFunc(inv.tensors,
+		func(t Tensor) bool { return strings.HasPrefix(t.Name, prefix) })
 }
 
-// allModules returns every module that the names show, in natural order: each proper prefix that ends before a dot.
+// allModules returns every module that the names show, in natural order: each proper prefix that
+// ends before a dot.
 func (inv *inventory) allModules() []string {
 	if inv.modules == nil {
 		names := make([]string, len(inv.tensors))
@@ -123,7 +129,8 @@ func (inv *inventory) experts(module, attr string) []int {
 	return inv.children(module + "." + before)
 }
 
-// checkIndex refuses an index that names a tensor which its file does not hold. It counts the tensors that the index lacks.
+// checkIndex refuses an index that names a tensor which its file does not hold. It counts the
+// tensors that the index lacks.
 func (inv *inventory) checkIndex(s *Survey, src Source) (unlisted int, err error) {
 	if s.Index == "" {
 		return 0, nil

@@ -47,7 +47,8 @@ func bigLlama() *model {
 	return m
 }
 
-// TestLlama405B plans the largest dense model: its layers exceed the format's limit, so they are split.
+// TestLlama405B plans the largest dense model: its layers exceed the format's limit, so they are
+// split.
 func TestLlama405B(t *testing.T) {
 	files, index := bigLlama().shard(191)
 	src := source(files, map[string]any{
@@ -111,8 +112,8 @@ func readLarge(t *testing.T) (list []largeModel) {
 	return list
 }
 
-// TestLargeModels plans the models of testdata/large.txt, most of which have layers that exceed the format's limit, and compares what
-// is compressed with a golden file.
+// TestLargeModels plans the models of testdata/large.txt, most of which have layers that exceed the
+// format's limit, and compares what is compressed with a golden file.
 func TestLargeModels(t *testing.T) {
 	var b bytes.Buffer
 	for _, l := range readLarge(t) {

@@ -107,8 +107,8 @@ func TestPipeline(t *testing.T) {
 	}
 }
 
-// TestPipelineWithBrokenIndexIsRefused: without model_index.json nothing says which other components belong to the pipeline, so they
-// would be missing.
+// TestPipelineWithBrokenIndexIsRefused: without model_index.json nothing says which other
+// components belong to the pipeline, so they would be missing.
 func TestPipelineWithBrokenIndexIsRefused(t *testing.T) {
 	for _, broken := range []string{``, `{"_class_name": `, `[]`, `null`, "{} {}", "\xff{}", "version https://git-lfs.github.com/spec/v1"} {
 		src := pipeline("WanTransformer3DModel")
@@ -120,8 +120,8 @@ func TestPipelineWithBrokenIndexIsRefused(t *testing.T) {
 	}
 }
 
-// TestPipelineTellsWhatItLacks: the user learns which components are not there, or have no weights that are carried over, unless the
-// pipeline does without them.
+// TestPipelineTellsWhatItLacks: the user learns which components are not there, or have no weights
+// that are carried over, unless the pipeline does without them.
 func TestPipelineTellsWhatItLacks(t *testing.T) {
 	for _, c := range []struct{ index, lacks string }{
 		{`{"transformer": ["a", "b"], "text_encoder": ["a", "b"], "vae": ["a", "b"]}`, ""},
@@ -142,8 +142,9 @@ func TestPipelineTellsWhatItLacks(t *testing.T) {
 	}
 }
 
-// TestPipelineLosesNoWeights: a pipeline whose root is DF11 is refused whichever folder is asked for, a component that is DF11 is
-// carried over with all its units, and a second model of the converted class is named first.
+// TestPipelineLosesNoWeights: a pipeline whose root is DF11 is refused whichever folder is asked
+// for, a component that is DF11 is carried over with all its units, and a second model of the
+// converted class is named first.
 func TestPipelineLosesNoWeights(t *testing.T) {
 	src := pipeline("WanTransformer3DModel")
 	src.ModelIndex = []byte(`{"transformer": ["a", "W"], "transformer_2": ["a", "W"], "text_encoder": ["a", "b"], "vae": ["a", "b"]}`)
@@ -190,7 +191,8 @@ func TestDerived(t *testing.T) {
 	}
 }
 
-// TestDerivedLanguageModel derives the published dict of a Llama under another name, and leaves out what is no Linear.
+// TestDerivedLanguageModel derives the published dict of a Llama under another name, and leaves out
+// what is no Linear.
 func TestDerivedLanguageModel(t *testing.T) {
 	m := newModel()
 	m.add("model.embed_tokens.weight", safetensors.BF16, 64, 16)

@@ -33,8 +33,9 @@ func TestPatternDictBombs(t *testing.T) {
 	}
 }
 
-// TestLongMatching: patterns, names and their lengths may each be within their limits and still take hours together. A dict and
-// names of which each byte is a step of the other are refused before they are matched, and whoever waits for less can stop it.
+// TestLongMatching: patterns, names and their lengths may each be within their limits and still
+// take hours together. A dict and names of which each byte is a step of the other are refused
+// before they are matched, and whoever waits for less can stop it.
 func TestLongMatching(t *testing.T) {
 	hostile := func(nNames, nPatterns int) Finished {
 		m, out := newModel(), Finished{PatternDict: PatternDict{}}
@@ -72,8 +73,8 @@ func TestLongMatching(t *testing.T) {
 	}
 }
 
-// TestNamesThatCannotBePublished: a weight file whose name no repo or manifest holds is refused at the start; any other file with
-// such a name is left out.
+// TestNamesThatCannotBePublished: a weight file whose name no repo or manifest holds is refused at
+// the start; any other file with such a name is left out.
 func TestNamesThatCannotBePublished(t *testing.T) {
 	for _, name := range []string{"bad\xff", "line\nend", "bell\a", "a:b", "back\\slash", strings.Repeat("x", 250)} {
 		tr := newTrial()
@@ -97,8 +98,8 @@ func TestNamesThatCannotBePublished(t *testing.T) {
 	}
 }
 
-// TestRenamedNamesStayWritable: a name that fits a header, but no longer once the catalog has renamed it, is refused before
-// anything is converted.
+// TestRenamedNamesStayWritable: a name that fits a header, but no longer once the catalog has
+// renamed it, is refused before anything is converted.
 func TestRenamedNamesStayWritable(t *testing.T) {
 	refused := 0
 	for _, e := range Catalog() {

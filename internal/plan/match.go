@@ -10,7 +10,8 @@ import (
 	"github.com/df11-convert/df11-convert/internal/safetensors"
 )
 
-// formUnits finds the units of the plan's dict and gives them their tensors; the tensors outside are the remainder.
+// formUnits finds the units of the plan's dict and gives them their tensors; the tensors outside
+// are the remainder.
 func (d *draft) formUnits(ctx context.Context) error {
 	found, err := d.plan.PatternDict.match(ctx, d.inv.allModules())
 	if err != nil {
@@ -36,7 +37,8 @@ func (d *draft) formUnits(ctx context.Context) error {
 	return nil
 }
 
-// groupByUnit sorts tensors under the unit that they lie in, and tensors outside all units under "".
+// groupByUnit sorts tensors under the unit that they lie in, and tensors outside all units under
+// "".
 func groupByUnit(units []Unit, tensors []Tensor) map[string][]Tensor {
 	isUnit := map[string]bool{}
 	for _, u := range units {
@@ -53,10 +55,12 @@ func groupByUnit(units []Unit, tensors []Tensor) map[string][]Tensor {
 	return groups
 }
 
-// fillUnit gives a unit its attributes' weights and its siblings. below lists the tensors under the unit's path.
+// fillUnit gives a unit its attributes' weights and its siblings. below lists the tensors under the
+// unit's path.
 func (d *draft) fillUnit(u *Unit, below []Tensor) error {
 	attrs := d.plan.PatternDict[u.Pattern].Attrs
-	if len(attrs) == 0 || isLeaf(u.Path, below) { // a Linear or Embedding ignores the attribute list (docs/format.md §10)
+	// a Linear or Embedding ignores the attribute list (docs/format.md §10)
+	if len(attrs) == 0 || isLeaf(u.Path, below) {
 		attrs = []string{""}
 	}
 	encoded := map[string]bool{}
@@ -88,20 +92,23 @@ func isLeaf(module string, below []Tensor) bool {
 	return found
 }
 
-// unitWeight returns the weight of an attribute, or of the unit itself for "". It refuses a tensor that is missing, not 2-D, or
-// not of a convertible type.
+// unitWeight returns the weight of an attribute, or of the unit itself for "". It refuses a tensor
+// that is missing, not 2-D, or not of a convertible type.
 func (d *draft) unitWeight(u *Unit, attr string) (Tensor, error) {
 	t, ok := d.inv.weight(u.Path, attr)
 	pattern := d.plan.PatternDict[u.Pattern]
 	switch {
 	case !ok && len(pattern.Attrs) == 0:
 		return t, refuse("list the attributes of the block in the pattern dict",
-			"pattern %q has an empty list, but module %s has no weight of its own", pattern.Regex, u.Path)
+			"pattern %q has an empty list, but module %s has no weight of its own", pattern.Regex,
+			u.Path)
 	case !ok:
-		return t, refuse("remove the attribute, or give blocks with other attributes a pattern of their own",
+		return t, refuse(
+			"remove the attribute, or give blocks with other attributes a pattern of their own",
 			"module %s has no tensor %s", u.Path, weightName(u.Path, attr))
 	case len(t.Shape) != 2:
-		return t, refuse("only weights of Linear and Embedding modules can be compressed; leave it out",
+		return t, refuse(
+			"only weights of Linear and Embedding modules can be compressed; leave it out",
 			"%s has %d dimensions, not 2", t.Name, len(t.Shape))
 	case !d.opt.convertible(t.DType):
 		return t, d.inv.refuseDType(t)
@@ -110,15 +117,18 @@ func (d *draft) unitWeight(u *Unit, attr string) (Tensor, error) {
 	return t, nil
 }
 
-// match finds which of the modules each pattern matches. It refuses patterns that the official loader would confuse, modules that two
-// patterns match, and matches inside matches (docs/format.md §10, §14).
+// match finds which of the modules each pattern matches. It refuses patterns that the official
+// loader would confuse, modules that two patterns match, and matches inside matches (docs/format.md
+// §10, §14).
 func (d PatternDict) match(ctx context.Context, modules []string) (found [][]string, err error) {
 	res, err := d.compile()
 	if err == nil {
 		err = d.checkMatching(slices.Concat(modules, loaderPaths(d)))
 	}
 	if err != nil {
-		return nil, refuse("name the modules to compress by fewer or simpler patterns with --pattern-dict", "%v", err)
+		return nil, refuse(
+			"name the modules to compress by fewer or simpler patterns with --pattern-dict", "%v",
+			err)
 	}
 	owner := map[string]int{} // module → index of its pattern
 	found = make([][]string, len(d))
@@ -153,16 +163,19 @@ func matching(ctx context.Context, re *regexp.Regexp, paths []string) (found []s
 	return found, nil
 }
 
-// refuseNoMatch refuses a pattern that matches no module. Unless the caller wrote the pattern, tied embeddings, a lacking head or
-// lacking weights are the cause.
+// refuseNoMatch refuses a pattern that matches no module. Unless the caller wrote the pattern, tied
+// embeddings, a lacking head or lacking weights are the cause.
 func (d *draft) refuseNoMatch(regex string) error {
-	detail, hint := fmt.Sprintf("pattern %q matches no module", regex), "remove it, or start from the dict that plan --write-pattern-dict writes"
+	detail, hint := fmt.Sprintf("pattern %q matches no module",
+		regex), "remove it, or start from the dict that plan --write-pattern-dict writes"
 	switch e := d.entry; {
 	case d.plan.TiedEmbeddings:
 		hint = "the embeddings are tied, so the head is not stored; remove head and embedding from the pattern dict"
 	case e == nil:
-	case e.Tied != nil && e.Tied.Head != "" && d.inv.holds(e.Tied.Embedding+".weight") && !d.inv.holds(e.Tied.Head+".weight"):
-		detail = "the source has no " + e.Tied.Head + ".weight, although its embeddings are not tied"
+	case e.Tied != nil && e.Tied.Head != "" && d.inv.holds(e.Tied.Embedding+".weight") &&
+		!d.inv.holds(e.Tied.Head+".weight"):
+		detail = "the source has no " + e.Tied.Head +
+			".weight, although its embeddings are not tied"
 		hint = "if they are, set tie_word_embeddings to true in a copy of the source; else its weights are incomplete"
 	default:
 		hint = incompleteHint
@@ -170,7 +183,8 @@ func (d *draft) refuseNoMatch(regex string) error {
 	return refuse(hint, "%s", detail)
 }
 
-// checkNesting refuses a unit inside another: they would share a decode buffer (docs/format.md §14).
+// checkNesting refuses a unit inside another: they would share a decode buffer (docs/format.md
+// §14).
 func checkNesting(found [][]string, owner map[string]int) error {
 	for _, m := range slices.Concat(found...) {
 		for p := parent(m); p != ""; p = parent(p) {
@@ -183,8 +197,9 @@ func checkNesting(found [][]string, owner map[string]int) error {
 	return nil
 }
 
-// checkLoaderLoop refuses a pattern that matches the parent of the last attribute of an earlier pattern: the official loader
-// takes that path for the next module that it looks at (docs/format.md §14).
+// checkLoaderLoop refuses a pattern that matches the parent of the last attribute of an earlier
+// pattern: the official loader takes that path for the next module that it looks at (docs/format.md
+// §14).
 func checkLoaderLoop(ctx context.Context, d PatternDict, res []*regexp.Regexp) error {
 	paths := loaderPaths(d)
 	for j := range d {
@@ -201,7 +216,8 @@ func checkLoaderLoop(ctx context.Context, d PatternDict, res []*regexp.Regexp) e
 	return nil
 }
 
-// loaderPaths lists, for each pattern, the parent of its last attribute; "", which no pattern matches, where there is none.
+// loaderPaths lists, for each pattern, the parent of its last attribute; "", which no pattern
+// matches, where there is none.
 func loaderPaths(d PatternDict) []string {
 	paths := make([]string, len(d))
 	for i, p := range d {

@@ -18,7 +18,8 @@ func parent(name string) string { return name[:max(strings.LastIndexByte(name, '
 // leaf returns what follows the last dot.
 func leaf(name string) string { return name[strings.LastIndexByte(name, '.')+1:] }
 
-// modulesOf lists the modules that names of tensors show, in natural order: each proper prefix that ends before a dot.
+// modulesOf lists the modules that names of tensors show, in natural order: each proper prefix that
+// ends before a dot.
 func modulesOf(names []string) (modules []string) {
 	seen := map[string]bool{}
 	for _, name := range names {
@@ -31,7 +32,8 @@ func modulesOf(names []string) (modules []string) {
 	return modules
 }
 
-// number reads a component of a path that is the number of a block or an expert. Too large a number becomes 2^62-1.
+// number reads a component of a path that is the number of a block or an expert. Too large a number
+// becomes 2^62-1.
 func number(component string) (n int, ok bool) {
 	u, err := strconv.ParseUint(component, 10, 62)
 	return int(u), err == nil || errors.Is(err, strconv.ErrRange)
@@ -40,7 +42,8 @@ func number(component string) (n int, ok bool) {
 // shardNumber matches the end of the name of a shard: -00001-of-00002.
 var shardNumber = regexp.MustCompile(`-\d+-of-\d+$`)
 
-// hasStem says whether the name of a file, without its extension, is stem, or stem with the number of a shard.
+// hasStem says whether the name of a file, without its extension, is stem, or stem with the number
+// of a shard.
 func hasStem(name, stem string) bool { return shardNumber.ReplaceAllString(name, "") == stem }
 
 // count puts a number before a noun, with an s unless the number is 1.

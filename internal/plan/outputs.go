@@ -33,7 +33,8 @@ func (p *Plan) placeUnits() {
 	}
 }
 
-// placeRemainder deals the remainder out to files, as save_pretrained does; an empty remainder gets a file too.
+// placeRemainder deals the remainder out to files, as save_pretrained does; an empty remainder gets
+// a file too.
 func (p *Plan) placeRemainder() {
 	shards := splitShards(p.Remainder, maxShardBytes)
 	stem := p.Layout.stem()
@@ -43,7 +44,8 @@ func (p *Plan) placeRemainder() {
 			name = fmt.Sprintf("%s-%05d-of-%05d.safetensors", stem, i+1, len(shards))
 		}
 		p.RemainderFiles = append(p.RemainderFiles, OutputFile{
-			Path: name, Plain: shard, Metadata: []safetensors.MetadataEntry{{Key: "format", Value: "pt"}},
+			Path: name, Plain: shard,
+			Metadata: []safetensors.MetadataEntry{{Key: "format", Value: "pt"}},
 		})
 	}
 	if len(shards) > 1 {
@@ -51,8 +53,8 @@ func (p *Plan) placeRemainder() {
 	}
 }
 
-// splitShards follows huggingface_hub's rule: a tensor above the limit gets a shard of its own at once; any other opens
-// a new shard when it would lift the current one above the limit.
+// splitShards follows huggingface_hub's rule: a tensor above the limit gets a shard of its own at
+// once; any other opens a new shard when it would lift the current one above the limit.
 func splitShards(tensors []Tensor, maxBytes int64) [][]Tensor {
 	var shards [][]Tensor
 	var current []Tensor
@@ -75,8 +77,8 @@ func splitShards(tensors []Tensor, maxBytes int64) [][]Tensor {
 	return shards
 }
 
-// placeSingle puts all units and the remainder into one file without metadata (docs/format.md §10). A ComfyUI file keeps
-// the source's name with -DF11 added.
+// placeSingle puts all units and the remainder into one file without metadata (docs/format.md §10).
+// A ComfyUI file keeps the source's name with -DF11 added.
 func (p *Plan) placeSingle() {
 	stem := p.Layout.stem()
 	if p.Layout == ComfyUI {
@@ -90,13 +92,14 @@ func (p *Plan) placeSingle() {
 	p.RemainderFiles = []OutputFile{out}
 }
 
-// checkOutputNames refuses output files that collide, unit paths that cannot become file names, and units that are named like a
-// remainder file of any number of shards (docs/format.md §10).
+// checkOutputNames refuses output files that collide, unit paths that cannot become file names, and
+// units that are named like a remainder file of any number of shards (docs/format.md §10).
 func (p *Plan) checkOutputNames() error {
 	var paths []string
 	for _, f := range p.OutputFiles {
 		if !safePath(f.Path) {
-			return refuse("rename the source in a copy of it", "the output file %q has a name that a repo or a file system refuses", f.Path)
+			return refuse("rename the source in a copy of it",
+				"the output file %q has a name that a repo or a file system refuses", f.Path)
 		}
 		paths = append(paths, f.Path)
 	}
@@ -108,7 +111,8 @@ func (p *Plan) checkOutputNames() error {
 		if err := checkUnitPath(u.Path); err != nil {
 			return err
 		}
-		if !p.Layout.Single() && hasStem(strings.ToLower(strings.TrimSuffix(u.File, ".safetensors")), p.Layout.stem()) {
+		if !p.Layout.Single() &&
+			hasStem(strings.ToLower(strings.TrimSuffix(u.File, ".safetensors")), p.Layout.stem()) {
 			return refuse("match its sub-modules instead",
 				"module %s would take the name of the remainder file %s", u.Path, u.File)
 		}
@@ -116,8 +120,8 @@ func (p *Plan) checkOutputNames() error {
 	return nil
 }
 
-// Collision returns two of the paths that cannot both exist, or "": on file systems that ignore case they are the same file, or
-// one is a folder of the other.
+// Collision returns two of the paths that cannot both exist, or "": on file systems that ignore
+// case they are the same file, or one is a folder of the other.
 func Collision(paths []string) (a, b string) {
 	taken := map[string]string{}
 	fold := func(p string) string { return strings.ToLower(strings.ToUpper(p)) }
@@ -145,7 +149,8 @@ var unitPath = regexp.MustCompile(`^[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*$`)
 func checkUnitPath(path string) error {
 	const most = 200 // leaves room for the extension and a temporary name within 255 bytes
 	if len(path) > most || !unitPath.MatchString(path) {
-		return refuse("match another module", "module path %.200q cannot become a file name: it may have %d letters, digits, - and _ between single dots",
+		return refuse("match another module",
+			"module path %.200q cannot become a file name: it may have %d letters, digits, - and _ between single dots",
 			path, most)
 	}
 	return nil

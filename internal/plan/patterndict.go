@@ -10,17 +10,20 @@ import (
 	"github.com/df11-convert/df11-convert/internal/pyregex"
 )
 
-// Pattern is one member of a pattern dict: a Python regex for whole module paths, and the attributes whose weights form a unit,
-// in encoding order. An empty list stands for the module's own weight (docs/format.md §10).
+// Pattern is one member of a pattern dict: a Python regex for whole module paths, and the
+// attributes whose weights form a unit, in encoding order. An empty list stands for the module's
+// own weight (docs/format.md §10).
 type Pattern struct {
 	Regex string
 	Attrs []string
 }
 
-// PatternDict is an ordered pattern dict. The order of attributes is part of the format, the order of patterns part of config.json.
+// PatternDict is an ordered pattern dict. The order of attributes is part of the format, the order
+// of patterns part of config.json.
 type PatternDict []Pattern
 
-// ParsePatternDict reads a JSON object {"regex": ["attribute", …], …} in its order, and checks the regexes.
+// ParsePatternDict reads a JSON object {"regex": ["attribute", …], …} in its order, and checks the
+// regexes.
 func ParsePatternDict(data []byte) (d PatternDict, err error) {
 	if err := pyjson.Unmarshal(data, &d); err != nil {
 		return nil, fmt.Errorf("parse pattern dict: %w", err)
@@ -52,8 +55,8 @@ func (d *PatternDict) UnmarshalJSON(data []byte) error {
 	return err
 }
 
-// compile refuses more patterns than can be matched in time, repeated patterns, repeated or malformed attributes, and regexes that
-// cannot be matched.
+// compile refuses more patterns than can be matched in time, repeated patterns, repeated or
+// malformed attributes, and regexes that cannot be matched.
 func (d PatternDict) compile() ([]*regexp.Regexp, error) {
 	seen, nBytes := map[string]bool{}, 0
 	for _, p := range d {
@@ -64,7 +67,8 @@ func (d PatternDict) compile() ([]*regexp.Regexp, error) {
 		seen[p.Regex] = true
 	}
 	if len(d) > maxPatterns || nBytes > maxRegexBytes {
-		return nil, fmt.Errorf("a pattern dict of more than %d patterns, or %d bytes of them", maxPatterns, maxRegexBytes)
+		return nil, fmt.Errorf("a pattern dict of more than %d patterns, or %d bytes of them",
+			maxPatterns, maxRegexBytes)
 	}
 	res := make([]*regexp.Regexp, len(d))
 	for i, p := range d {
@@ -80,11 +84,13 @@ func (d PatternDict) compile() ([]*regexp.Regexp, error) {
 	return res, nil
 }
 
-// checkAttrs refuses attribute lists that Python's getattr could not follow, and repeated attributes.
+// checkAttrs refuses attribute lists that Python's getattr could not follow, and repeated
+// attributes.
 func checkAttrs(p Pattern) error {
 	seen := map[string]bool{}
 	for _, a := range p.Attrs {
-		if a == "" || strings.HasPrefix(a, ".") || strings.HasSuffix(a, ".") || strings.Contains(a, "..") {
+		if a == "" || strings.HasPrefix(a, ".") || strings.HasSuffix(a, ".") || strings.Contains(a,
+			"..") {
 			return fmt.Errorf("pattern %q: %q is no attribute path", p.Regex, a)
 		}
 		if seen[a] {
@@ -95,8 +101,9 @@ func checkAttrs(p Pattern) error {
 	return nil
 }
 
-// AppendJSON appends the dict as Python's json.dumps writes it: in order, ASCII only, one attribute a line. Every line
-// after the first starts with prefix, then one indent a level; with an empty indent everything is on one line.
+// AppendJSON appends the dict as Python's json.dumps writes it: in order, ASCII only, one attribute
+// a line. Every line after the first starts with prefix, then one indent a level; with an empty
+// indent everything is on one line.
 func (d PatternDict) AppendJSON(dst []byte, prefix, indent string) []byte {
 	members := make([]string, len(d))
 	for i, p := range d {
@@ -111,10 +118,12 @@ func (d PatternDict) AppendJSON(dst []byte, prefix, indent string) []byte {
 
 // Equal compares two dicts, order included.
 func (d PatternDict) Equal(other PatternDict) bool {
-	return slices.EqualFunc(d, other, func(x, y Pattern) bool { return x.Regex == y.Regex && slices.Equal(x.Attrs, y.Attrs) })
+	return slices.EqualFunc(d, other,
+		func(x, y Pattern) bool { return x.Regex == y.Regex && slices.Equal(x.Attrs, y.Attrs) })
 }
 
-// matches says whether any pattern matches a module. A pattern that cannot be compiled matches nothing.
+// matches says whether any pattern matches a module. A pattern that cannot be compiled matches
+// nothing.
 func (d PatternDict) matches(module string) bool {
 	return slices.ContainsFunc(d, func(p Pattern) bool {
 		re, err := pyregex.Compile(p.Regex)

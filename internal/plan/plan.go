@@ -20,15 +20,20 @@ type Plan struct {
 	Loader      Loader      // how the model is loaded
 	PatternDict PatternDict // as config.json states it
 	Unlike      bool        // the caller asked for the entry, although the source does not fit it
-	Provenance  string      // where the dict comes from: "published:…", "derived:…", "given", or "derived" from headers alone
+	// where the dict comes from: "published:…", "derived:…", "given", or "derived" from headers
+	// alone
+	Provenance string
 
 	Units       []Unit       // by pattern, then by module
 	Rest                     // tensors outside the units
 	OutputFiles []OutputFile // every safetensors file of the output, unit files first
 
-	Config     string    // path of the source's config.json if that gets the dict; "" if there will be a new one (docs/format.md §12)
-	Copied     []File    // files carried over unchanged
-	Components []File    // weights of a pipeline's other components, carried over unchanged; can be large
+	// path of the source's config.json if that gets the dict; "" if there will be a new one
+	// (docs/format.md §12)
+	Config string
+	Copied []File // files carried over unchanged
+	// weights of a pipeline's other components, carried over unchanged; can be large
+	Components []File
 	NotCopied  []Skipped // files of the source that have no place in the output
 
 	Changes
@@ -39,25 +44,29 @@ type Plan struct {
 
 // Rest is the tensors that lie in no unit, and their files.
 type Rest struct {
-	Remainder      []Tensor     // in the order in which the tensors are dealt out to files
-	RemainderFiles []OutputFile // at least one, even when empty; in single layouts the one file of everything
-	RemainderIndex string       // path of the remainder's index; "" when there is one file
+	Remainder []Tensor // in the order in which the tensors are dealt out to files
+	// at least one, even when empty; in single layouts the one file of everything
+	RemainderFiles []OutputFile
+	RemainderIndex string // path of the remainder's index; "" when there is one file
 }
 
 // Changes says how the output's tensors differ from the source's.
 type Changes struct {
-	Aliases        []Alias  // tensors that are not stored because another holds the same values
-	Dropped        []Tensor // tensors outside the converted model in a single-file checkpoint
-	Split          bool     // units are smaller than usual, because a layer would exceed DF11's limit
-	Renamed        bool     // tensors are stored under other names than the source's
-	TiedEmbeddings bool     // head and embedding share one matrix
+	Aliases []Alias  // tensors that are not stored because another holds the same values
+	Dropped []Tensor // tensors outside the converted model in a single-file checkpoint
+	// units are smaller than usual, because a layer would exceed DF11's limit
+	Split          bool
+	Renamed        bool // tensors are stored under other names than the source's
+	TiedEmbeddings bool // head and embedding share one matrix
 }
 
 // Notes is what the user should know about a plan.
 type Notes struct {
-	Differences  []string      // where the output differs from the official route, and why
-	Warnings     []string      // what may go wrong
-	Twin         string        // which other part of the pipeline stays BF16 although it is of the same class, and how to compress it
+	Differences []string // where the output differs from the official route, and why
+	Warnings    []string // what may go wrong
+	// which other part of the pipeline stays BF16 although it is of the same class, and how to
+	// compress it
+	Twin         string
 	Readers      []Reader      // whether the official loader and the ComfyUI node load the output
 	OtherReaders []OtherReader // programs that read such folders, which nobody here has tried
 }
@@ -79,12 +88,13 @@ func (p *Plan) ConfigPath() string { return cmp.Or(p.Config, "config.json") }
 
 // Unit is one module that is compressed as a whole (docs/format.md §1).
 type Unit struct {
-	Path       string   // module path, in the output's names
-	File       string   // output file that holds its tensors
-	Pattern    int      // index in Plan.PatternDict
-	Attrs      []Tensor // BF16 weights in encoding order, all 2-D
-	Siblings   []Tensor // other tensors of the module, copied unchanged into the same file
-	Unholdable string   // why headers show that DF11 cannot hold it: "too_large", "empty"; "" if they do not
+	Path     string   // module path, in the output's names
+	File     string   // output file that holds its tensors
+	Pattern  int      // index in Plan.PatternDict
+	Attrs    []Tensor // BF16 weights in encoding order, all 2-D
+	Siblings []Tensor // other tensors of the module, copied unchanged into the same file
+	// why headers show that DF11 cannot hold it: "too_large", "empty"; "" if they do not
+	Unholdable string
 }
 
 // NElems returns the number of weights of the unit.
@@ -101,15 +111,17 @@ func (u Unit) Sizes() []int64 {
 
 // Tensor is a tensor of the source and the place of its bytes.
 type Tensor struct {
-	Name     string            // name in the output
-	Source   string            // name in the source
-	Attr     string            // attribute of a unit that it is the weight of: "mlp.up_proj"; "" for a unit's own weight
-	DType    safetensors.DType // type in the source
-	Shape    []int64
-	File     int   // index in Source.Weights
-	Offset   int64 // first byte in that file
-	Length   int64 // bytes in that file
-	ExactF32 bool  // F32 whose values must all be exact BF16: take the upper halves, refuse other values
+	Name   string // name in the output
+	Source string // name in the source
+	// attribute of a unit that it is the weight of: "mlp.up_proj"; "" for a unit's own weight
+	Attr   string
+	DType  safetensors.DType // type in the source
+	Shape  []int64
+	File   int   // index in Source.Weights
+	Offset int64 // first byte in that file
+	Length int64 // bytes in that file
+	// F32 whose values must all be exact BF16: take the upper halves, refuse other values
+	ExactF32 bool
 }
 
 // NElems returns the number of elements.
@@ -117,7 +129,8 @@ func (t Tensor) NElems() int64 { return safetensors.Tensor{Shape: t.Shape}.NElem
 
 func (t Tensor) length() int64 { return t.Length }
 
-// StoredDType returns the type of a plain tensor in the output: the source's, or BF16 for F32 that holds exact BF16.
+// StoredDType returns the type of a plain tensor in the output: the source's, or BF16 for F32 that
+// holds exact BF16.
 func (t Tensor) StoredDType() safetensors.DType {
 	if t.ExactF32 {
 		return safetensors.BF16
@@ -125,7 +138,8 @@ func (t Tensor) StoredDType() safetensors.DType {
 	return t.DType
 }
 
-// SpoolBytes returns the bytes of the tensor in a spool and, if plain, in the output: F32 of exact BF16 arrives narrowed.
+// SpoolBytes returns the bytes of the tensor in a spool and, if plain, in the output: F32 of exact
+// BF16 arrives narrowed.
 func (t Tensor) SpoolBytes() int64 {
 	if t.ExactF32 {
 		return t.Length / 2
@@ -133,8 +147,8 @@ func (t Tensor) SpoolBytes() int64 {
 	return t.Length
 }
 
-// OutputFile is one safetensors file of the output: for each unit the six tensors, or its plain weights if DF11 cannot
-// hold it, and its siblings; then the plain tensors.
+// OutputFile is one safetensors file of the output: for each unit the six tensors, or its plain
+// weights if DF11 cannot hold it, and its siblings; then the plain tensors.
 type OutputFile struct {
 	Path     string
 	Units    []int // indices in Plan.Units
@@ -148,8 +162,8 @@ type Skipped struct {
 	Why  string `json:"why"`
 }
 
-// Alias is a tensor of the source that is not stored, because the loader takes Of for it. The caller must compare the bytes of
-// both and refuse the model if they differ.
+// Alias is a tensor of the source that is not stored, because the loader takes Of for it. The
+// caller must compare the bytes of both and refuse the model if they differ.
 type Alias struct {
 	Tensor Tensor // stored in the source, not in the output
 	Of     Tensor // stored in the output
@@ -157,21 +171,27 @@ type Alias struct {
 
 // Loader says how the official loader takes the model.
 type Loader struct {
-	Via          string `json:"via"`                    // "AutoModelForCausalLM", "bfloat16_model=", or a ComfyUI node
-	Class        string `json:"class,omitempty"`        // class to build for bfloat16_model=
-	Transformers string `json:"transformers,omitempty"` // versions whose module tree has these paths, as pip takes them; "" if all have
-	Remark       string `json:"remark,omitempty"`       // on these versions, for people
-	RemoteCode   bool   `json:"remote_code,omitempty"`  // the class comes with the model, and is built only if its code is trusted
+	// "AutoModelForCausalLM", "bfloat16_model=", or a ComfyUI node
+	Via   string `json:"via"`
+	Class string `json:"class,omitempty"` // class to build for bfloat16_model=
+	// versions whose module tree has these paths, as pip takes them; "" if all have
+	Transformers string `json:"transformers,omitempty"`
+	Remark       string `json:"remark,omitempty"` // on these versions, for people
+	// the class comes with the model, and is built only if its code is trusted
+	RemoteCode bool `json:"remote_code,omitempty"`
 }
 
 // maxElems is the largest unit that the loader's 32-bit counters can hold (docs/format.md §9).
 const maxElems = 1<<31 - 1
 
-// StoredNames are the last names of the six tensors that a unit gets in the output (docs/format.md §8).
-var StoredNames = [...]string{encoder.NameLUTs, encoder.NameEncodedExponent, encoder.NameSignMantissa,
+// StoredNames are the last names of the six tensors that a unit gets in the output (docs/format.md
+// §8).
+var StoredNames = [...]string{encoder.NameLUTs, encoder.NameEncodedExponent,
+	encoder.NameSignMantissa,
 	encoder.NameOutputPositions, encoder.NameGaps, encoder.NameSplitPositions}
 
-// checkStoredNames refuses plain tensors that a reader would take for one of the six, wherever they lie.
+// checkStoredNames refuses plain tensors that a reader would take for one of the six, wherever they
+// lie.
 func (p *Plan) checkStoredNames() error {
 	for _, t := range p.plainTensors() {
 		if slices.Contains(StoredNames[:], leaf(t.Name)) {
@@ -182,7 +202,8 @@ func (p *Plan) checkStoredNames() error {
 	return nil
 }
 
-// markUnholdable marks the units that DF11 cannot hold, as far as headers show it, and refuses a model without other units.
+// markUnholdable marks the units that DF11 cannot hold, as far as headers show it, and refuses a
+// model without other units.
 func (p *Plan) markUnholdable() error {
 	var names []string
 	for i := range p.Units {
@@ -223,8 +244,8 @@ func (p *Plan) UnitBytes() int64 {
 // PlainBytes returns the bytes of all tensors that pass through: siblings and remainder.
 func (p *Plan) PlainBytes() int64 { return sum(p.plainTensors(), Tensor.length) }
 
-// LargestModule is the size in BF16 of the largest module that becomes DF11: the buffer that it is decoded into. staysBF16 says of a
-// module, by its place in Units, that it does not.
+// LargestModule is the size in BF16 of the largest module that becomes DF11: the buffer that it is
+// decoded into. staysBF16 says of a module, by its place in Units, that it does not.
 func (p *Plan) LargestModule(staysBF16 func(i int) bool) (nBytes int64) {
 	for i, u := range p.Units {
 		if !staysBF16(i) {

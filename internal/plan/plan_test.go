@@ -10,7 +10,8 @@ import (
 	"github.com/df11-convert/df11-convert/internal/safetensors"
 )
 
-// llama is a Llama-shaped source with a head that is stored or not, and a tie that the config states or not.
+// llama is a Llama-shaped source with a head that is stored or not, and a tie that the config
+// states or not.
 func llama(headStored bool, tied any) Source {
 	m := newModel()
 	m.add("model.embed_tokens.weight", safetensors.BF16, 64, 16)
@@ -62,7 +63,8 @@ func TestTied(t *testing.T) {
 	}
 }
 
-// TestHeadStoredForEmbedding stores a tied matrix under the name of the embedding when the source has only the head.
+// TestHeadStoredForEmbedding stores a tied matrix under the name of the embedding when the source
+// has only the head.
 func TestHeadStoredForEmbedding(t *testing.T) {
 	src := llama(true, true)
 	ts := src.Weights[0].Header.Tensors
@@ -97,7 +99,8 @@ func TestSplitShards(t *testing.T) {
 		{[]int64{4, 6}, "[[4 6]]"},
 		{[]int64{4, 7}, "[[4] [7]]"},
 		{[]int64{11}, "[[11]]"},
-		{[]int64{4, 11, 5, 2}, "[[11] [4 5] [2]]"}, // an oversized tensor goes ahead of the open shard
+		// an oversized tensor goes ahead of the open shard
+		{[]int64{4, 11, 5, 2}, "[[11] [4 5] [2]]"},
 		{[]int64{10, 1}, "[[10] [1]]"},
 		{[]int64{0, 0}, "[[0 0]]"},
 	} {
@@ -274,7 +277,8 @@ func TestPatternDictJSON(t *testing.T) {
 	}
 }
 
-// TestGainSaysWhyItIsSmall: what stays as it is explains the size, and needs no words where that is little.
+// TestGainSaysWhyItIsSmall: what stays as it is explains the size, and needs no words where that is
+// little.
 func TestGainSaysWhyItIsSmall(t *testing.T) {
 	for want, c := range map[string]struct {
 		unit, embedding, fused, rest int64 // weights

@@ -14,7 +14,8 @@ type Reader struct {
 	Name    string  `json:"name"`
 	Version string  `json:"version"`
 	Loads   Verdict `json:"loads"`
-	Why     string  `json:"why,omitempty"` // the rule that fails, or the condition under which it loads
+	// the rule that fails, or the condition under which it loads
+	Why string `json:"why,omitempty"`
 }
 
 // Verdict says whether a program loads something.
@@ -22,12 +23,14 @@ type Verdict string
 
 // Verdicts.
 const (
-	Loads    Verdict = "yes"      // a tiny model of the class was loaded, or repos like it are published for this program
+	// a tiny model of the class was loaded, or repos like it are published for this program
+	Loads    Verdict = "yes"
 	Refuses  Verdict = "no"       // a known rule fails, or a tiny model of the class did not load
 	Untested Verdict = "untested" // no known rule fails, and nobody has tried
 )
 
-// OtherReader is a program that reads DF11 folders. Its rules are not known here, so a plan gives no verdict on it.
+// OtherReader is a program that reads DF11 folders. Its rules are not known here, so a plan gives
+// no verdict on it.
 type OtherReader struct {
 	Name string `json:"name"`
 	URL  string `json:"url"`
@@ -54,10 +57,12 @@ func (d *draft) official() Reader {
 	case d.plan.Loader.Via == "own code":
 		r.Why = "its class is in no release of transformers or diffusers, only in its authors' code: " + d.plan.Loader.Class
 	case d.foreign != "":
-		r.Why = "the tensor names are not the module paths of " + d.foreign + ", the class that the source states"
+		r.Why = "the tensor names are not the module paths of " + d.foreign +
+			", the class that the source states"
 	default:
 		if r.Loads = d.try(); r.Loads == Refuses {
-			r.Why = "a tiny model of " + d.cfg.class() + " did not load there, or with other weights"
+			r.Why = "a tiny model of " + d.cfg.class() +
+				" did not load there, or with other weights"
 		} else {
 			r.Why = d.plan.condition(r.Loads)
 		}
@@ -65,7 +70,8 @@ func (d *draft) official() Reader {
 	return r
 }
 
-// comfy applies the rules of the ComfyUI node, which has its own dict for each class and ignores config.json.
+// comfy applies the rules of the ComfyUI node, which has its own dict for each class and ignores
+// config.json.
 func (d *draft) comfy() Reader {
 	r := Reader{Name: "ComfyUI-DFloat11-Extended", Version: "2026", Loads: Refuses}
 	switch {
@@ -88,8 +94,10 @@ func (d *draft) isOwnDict() bool { return d.opt.PatternDict == nil && !d.plan.Un
 // tried is what became of tiny models of a class in the official loader.
 type tried struct {
 	class, modelType string
-	results          []string // saved by transformers 4 and loaded in 4, saved by 4 in 5, saved by 5 in 5; see catalog/tried.txt
-	modules          []string // those that were compressed; # stands for any number
+	// saved by transformers 4 and loaded in 4, saved by 4 in 5, saved by 5 in 5; see
+	// catalog/tried.txt
+	results []string
+	modules []string // those that were compressed; # stands for any number
 }
 
 // triedText is written by .ci/deep/70-readers.sh. Its first lines say what it holds.
@@ -108,15 +116,19 @@ var triedClasses = sync.OnceValue(func() (list []tried) {
 	return list
 })
 
-// fits says whether the plan is for the class, and all modules to compress are, or lie in, those that were compressed in it.
+// fits says whether the plan is for the class, and all modules to compress are, or lie in, those
+// that were compressed in it.
 func (t *tried) fits(d *draft) bool {
-	return t.class == d.cfg.class() && t.modelType == d.cfg.ModelType && !slices.ContainsFunc(d.plan.Units, func(u Unit) bool {
-		at := numberless(u.Path)
-		return !slices.ContainsFunc(t.modules, func(m string) bool { return at == m || strings.HasPrefix(at, m+".") })
-	})
+	return t.class == d.cfg.class() && t.modelType == d.cfg.ModelType &&
+		!slices.ContainsFunc(d.plan.Units, func(u Unit) bool {
+			at := numberless(u.Path)
+			return !slices.ContainsFunc(t.modules,
+				func(m string) bool { return at == m || strings.HasPrefix(at, m+".") })
+		})
 }
 
-// in returns what became of models that one version saved and another loaded: of those that share their embeddings as this one does.
+// in returns what became of models that one version saved and another loaded: of those that share
+// their embeddings as this one does.
 func (t *tried) in(column int, tied bool) Verdict {
 	switch t.results[column] {
 	case "equal", map[bool]string{true: "tied", false: "untied"}[tied]:
@@ -127,7 +139,8 @@ func (t *tried) in(column int, tied bool) Verdict {
 	return Refuses
 }
 
-// try looks up what became of models of the source's class, and sets how and with which transformers the loader takes the output.
+// try looks up what became of models of the source's class, and sets how and with which
+// transformers the loader takes the output.
 func (d *draft) try() Verdict {
 	version, _, _ := strings.Cut(decode[string](d.cfg.raw["transformers_version"]), ".")
 	major, _ := strconv.Atoi(version)
@@ -135,7 +148,8 @@ func (d *draft) try() Verdict {
 	i := slices.IndexFunc(triedClasses(), func(t tried) bool { return t.fits(d) })
 	if i >= 0 {
 		t, tied := &triedClasses()[i], d.plan.TiedEmbeddings
-		if major >= 5 || t.results[0] == "-" { // saved by transformers 5, or of a class that it alone has
+		// saved by transformers 5, or of a class that it alone has
+		if major >= 5 || t.results[0] == "-" {
 			major, in5 = 5, t.in(2, tied)
 		} else {
 			in4, in5 = t.in(0, tied), t.in(1, tied)
@@ -147,7 +161,8 @@ func (d *draft) try() Verdict {
 		}
 		d.plan.Loader = Loader{Via: viaClass, Class: class, RemoteCode: true}
 	}
-	if loader := &d.plan.Loader; !strings.Contains(loader.Transformers, "<") && !strings.HasPrefix(loader.Transformers, ">=5") {
+	if loader := &d.plan.Loader; !strings.Contains(loader.Transformers, "<") &&
+		!strings.HasPrefix(loader.Transformers, ">=5") {
 		switch {
 		case major >= 5 || in5 == Loads && in4 != Loads:
 			loader.Transformers = ">=5"

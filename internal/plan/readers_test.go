@@ -7,8 +7,9 @@ import (
 	"testing"
 )
 
-// TestForeignNames: names that are not those of the class that the source states can be planned, but no reader that
-// builds this class is said to load them. Code of the model's own may define the class anew.
+// TestForeignNames: names that are not those of the class that the source states can be planned,
+// but no reader that builds this class is said to load them. Code of the model's own may define the
+// class anew.
 func TestForeignNames(t *testing.T) {
 	comfy := newModel()
 	language := newModel()
@@ -80,8 +81,9 @@ func TestReaders(t *testing.T) {
 	}
 }
 
-// TestYesIsWhatWasTried: of an entry's classes and model types, the official loader is said to load those of which a tiny model came
-// out equal, and no others. So each "yes" has its line in tried.txt, and each line that is equal is a "yes".
+// TestYesIsWhatWasTried: of an entry's classes and model types, the official loader is said to load
+// those of which a tiny model came out equal, and no others. So each "yes" has its line in
+// tried.txt, and each line that is equal is a "yes".
 func TestYesIsWhatWasTried(t *testing.T) {
 	equal := map[string]bool{} // "class type", of models that transformers 4 has saved, if it can
 	for _, c := range triedClasses() {
@@ -121,7 +123,8 @@ func TestYesIsWhatWasTried(t *testing.T) {
 	}
 }
 
-// TestVersions: which transformers loads a model depends on the one that saved it, and on what came out of both.
+// TestVersions: which transformers loads a model depends on the one that saved it, and on what came
+// out of both.
 func TestVersions(t *testing.T) {
 	for _, c := range []struct{ entry, savedBy, verdict, versions string }{
 		{"olmo2", "4.57.1", "yes", ">=4.51"},
@@ -143,7 +146,8 @@ func TestVersions(t *testing.T) {
 	}
 }
 
-// TestOwnCode: a class that comes with the model is built only by trusting its code, unless the library's own was tried.
+// TestOwnCode: a class that comes with the model is built only by trusting its code, unless the
+// library's own was tried.
 func TestOwnCode(t *testing.T) {
 	for id, want := range map[string]bool{"olmo2": false, "internlm2": true} {
 		e := findEntry(id)

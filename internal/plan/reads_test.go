@@ -50,8 +50,8 @@ func TestNoUnitIsReadOutside(t *testing.T) {
 	}
 }
 
-// derivedPlan plans a model of which only the class is known, and the weights that are read; it has blocks, a head and an
-// embedding under usual names as well.
+// derivedPlan plans a model of which only the class is known, and the weights that are read; it has
+// blocks, a head and an embedding under usual names as well.
 func derivedPlan(t *testing.T, class string, reads []read) *Plan {
 	t.Helper()
 	m := newModel()
@@ -75,8 +75,9 @@ func derivedPlan(t *testing.T, class string, reads []read) *Plan {
 	return p
 }
 
-// TestNamesOfClasses: tensors get the module paths that transformers gives them for the class, shared, tied and normalizing weights are
-// in no unit, and a class of transformers 5 alone that merges weights does not load what has them apart.
+// TestNamesOfClasses: tensors get the module paths that transformers gives them for the class,
+// shared, tied and normalizing weights are in no unit, and a class of transformers 5 alone that
+// merges weights does not load what has them apart.
 func TestNamesOfClasses(t *testing.T) {
 	for class, c := range map[string]struct{ in, unit, loads string }{
 		"FuyuForCausalLM":                    {"language_model.model.layers.#.mlp.up_proj", "model.language_model.layers.0", "untested"},

@@ -64,7 +64,8 @@ func (tr *trial) mustPlan(t *testing.T) *Plan {
 	return mustPlan(t, tr.source(), tr.opt)
 }
 
-// refusals lists every trap of docs/format.md §14 that headers can show, and the other reasons to refuse.
+// refusals lists every trap of docs/format.md §14 that headers can show, and the other reasons to
+// refuse.
 var refusals = []struct {
 	name   string
 	detail string // part of the message, or of it and the hint
@@ -268,7 +269,8 @@ func trialOf(src Source, opt Options) trial {
 	return trial{m: tiny(), opt: opt, src: func(Source) Source { return src }}
 }
 
-// TestRefusals makes each change to a model that converts and expects the refusal, at little cost and with a hint where one can help.
+// TestRefusals makes each change to a model that converts and expects the refusal, at little cost
+// and with a hint where one can help.
 func TestRefusals(t *testing.T) {
 	if _, err := newTrial().plan(); err != nil {
 		t.Fatalf("the unchanged model: %v", err)
@@ -279,7 +281,8 @@ func TestRefusals(t *testing.T) {
 			r.change(tr)
 			src := tr.source()
 			var err error
-			alloc.Within(t, 512<<20, func() { // a tenth of it, but under the race detector regexes allocate anew what they keep
+			// a tenth of it, but under the race detector regexes allocate anew what they keep
+			alloc.Within(t, 512<<20, func() {
 				_, err = New(t.Context(), src, tr.opt)
 			})
 			var refused *RefusedError
@@ -349,8 +352,8 @@ func TestWeightSets(t *testing.T) {
 	}
 }
 
-// TestFileOfAnotherModelIsRefused: a named file in a folder with a config of its own is not planned with the config of the root, nor
-// without one.
+// TestFileOfAnotherModelIsRefused: a named file in a folder with a config of its own is not planned
+// with the config of the root, nor without one.
 func TestFileOfAnotherModelIsRefused(t *testing.T) {
 	for _, file := range []string{"draft/model.safetensors", "depth/diffusion_pytorch_model.safetensors"} {
 		files := []File{{Path: "config.json"}, {Path: "model.safetensors"}, {Path: file}}
@@ -366,8 +369,8 @@ func TestFileOfAnotherModelIsRefused(t *testing.T) {
 	}
 }
 
-// TestWithoutUsualWeights: a source whose weights are not safetensors under the usual names is refused by what it has, and who follows
-// the advice is not sent back to where he came from.
+// TestWithoutUsualWeights: a source whose weights are not safetensors under the usual names is
+// refused by what it has, and who follows the advice is not sent back to where he came from.
 func TestWithoutUsualWeights(t *testing.T) {
 	for _, c := range []struct {
 		files string
@@ -399,8 +402,9 @@ func TestWithoutUsualWeights(t *testing.T) {
 	}
 }
 
-// TestUnknownClassNamesTheKnown: who asks for an entry that the catalog lacks learns those of the same family, else the families; and
-// a model of which nothing can be derived is refused with the ways out.
+// TestUnknownClassNamesTheKnown: who asks for an entry that the catalog lacks learns those of the
+// same family, else the families; and a model of which nothing can be derived is refused with the
+// ways out.
 func TestUnknownClassNamesTheKnown(t *testing.T) {
 	for like, want := range map[string][]string{
 		"Qwen9-Max":             {"qwen3-vl, ", "qwen2-moe", "qwen-image-diffusers-single"},

@@ -9,24 +9,28 @@ import (
 	"strings"
 )
 
-// pathsText is what testdata/classes/paths.py found in transformers: a class and a fact about its names in each line. The script
-// says which facts there are.
+// pathsText is what testdata/classes/paths.py found in transformers: a class and a fact about its
+// names in each line. The script says which facts there are.
 //
 //go:embed catalog/paths.txt
 var pathsText string
 
-// readsText is what testdata/classes/reads.py found in transformers and diffusers: "class weight reader method" in each line. A
-// line that begins with ? is a read that the script could not follow, for people to look at.
+// readsText is what testdata/classes/reads.py found in transformers and diffusers: "class weight
+// reader method" in each line. A line that begins with ? is a read that the script could not
+// follow, for people to look at.
 //
 //go:embed catalog/reads.txt
 var readsText string
 
 // facts is what the two tables say of a class. The loader of DF11 knows none of it.
 type facts struct {
-	renames [][2]string // start of a name in a checkpoint, start of the module path; longer starts come first
-	changes []string    // parts of names whose weights version 5 fuses, splits or renames in another way; # is any number
-	tied    []string    // ends of names of weights that may be another's
-	isNew   bool        // only version 5 has the class
+	// start of a name in a checkpoint, start of the module path; longer starts come first
+	renames [][2]string
+	// parts of names whose weights version 5 fuses, splits or renames in another way; # is any
+	// number
+	changes []string
+	tied    []string // ends of names of weights that may be another's
+	isNew   bool     // only version 5 has the class
 	reads   []read
 }
 
@@ -47,7 +51,8 @@ func factsOf(class string) (f facts) {
 	for line := range linesOf(readsText, class) {
 		f.reads = append(f.reads, read{line[0], line[1], line[2]})
 	}
-	slices.SortFunc(f.renames, func(a, b [2]string) int { return cmp.Compare(len(b[0]), len(a[0])) })
+	slices.SortFunc(f.renames,
+		func(a, b [2]string) int { return cmp.Compare(len(b[0]), len(a[0])) })
 	return f
 }
 
@@ -55,7 +60,8 @@ func factsOf(class string) (f facts) {
 func linesOf(table, class string) iter.Seq[[]string] {
 	return func(yield func([]string) bool) {
 		for line := range strings.Lines(table) {
-			if words := strings.Fields(line); words[0] == class && class != "?" && !yield(words[1:]) {
+			if words := strings.Fields(line); words[0] == class && class != "?" &&
+				!yield(words[1:]) {
 				return
 			}
 		}
@@ -66,23 +72,28 @@ func linesOf(table, class string) iter.Seq[[]string] {
 func (f *facts) changesSome(tensors []Tensor) bool {
 	return slices.ContainsFunc(tensors, func(t Tensor) bool {
 		name := numberless(t.Name)
-		return slices.ContainsFunc(f.changes, func(part string) bool { return strings.Contains(name, part) })
+		return slices.ContainsFunc(f.changes,
+			func(part string) bool { return strings.Contains(name, part) })
 	})
 }
 
 // mayTie says whether the class may share a weight with another one.
 func (f *facts) mayTie(name string) bool {
-	return slices.ContainsFunc(f.tied, func(end string) bool { return strings.HasSuffix("."+name, "."+end) })
+	return slices.ContainsFunc(f.tied,
+		func(end string) bool { return strings.HasSuffix("."+name, "."+end) })
 }
 
-// readsOutside says whether the class reads the module's weight outside of a unit: then that unit may not hold the weight.
+// readsOutside says whether the class reads the module's weight outside of a unit: then that unit
+// may not hold the weight.
 func (f *facts) readsOutside(unit, module string) bool {
 	path := numberless(module)
-	return slices.ContainsFunc(f.reads, func(r read) bool { return r.weight == path && r.isOutside(unit) })
+	return slices.ContainsFunc(f.reads,
+		func(r read) bool { return r.weight == path && r.isOutside(unit) })
 }
 
-// read says that a method reads the weight of another module. A DF11 loader fills a unit's weights when the unit is called, so a
-// method outside finds no weight (docs/models.md). In paths # stands for any number.
+// read says that a method reads the weight of another module. A DF11 loader fills a unit's weights
+// when the unit is called, so a method outside finds no weight (docs/models.md). In paths # stands
+// for any number.
 type read struct {
 	weight string // path of the module with the weight
 	reader string // path of the module with the method; "." is the model itself
@@ -106,8 +117,8 @@ func numberless(path string) string {
 	return strings.Join(parts, ".")
 }
 
-// renamePaths gives all tensors the module paths of the class that loads the output: that of the entry, else the stated one. It notes
-// a class that has no modules for some of them.
+// renamePaths gives all tensors the module paths of the class that loads the output: that of the
+// entry, else the stated one. It notes a class that has no modules for some of them.
 func (d *draft) renamePaths(ctx context.Context) error {
 	if d.facts.changesSome(d.inv.tensors) {
 		if d.entry == nil {
@@ -133,11 +144,14 @@ func (d *draft) renamePaths(ctx context.Context) error {
 		return nil
 	}
 	d.plan.Renamed = true
-	d.plan.differ("%s stored under the module paths of current transformers instead of the source's names", count(renamed, "tensor"))
+	d.plan.differ(
+		"%s stored under the module paths of current transformers instead of the source's names",
+		count(renamed, "tensor"))
 	return d.inv.index()
 }
 
-// Renames returns what turns the names in the class's checkpoints into module paths: starts of names, and what they become.
+// Renames returns what turns the names in the class's checkpoints into module paths: starts of
+// names, and what they become.
 func (e *Entry) Renames() [][2]string {
 	if len(e.Match.Architectures) == 0 {
 		return nil
@@ -145,8 +159,8 @@ func (e *Entry) Renames() [][2]string {
 	return factsOf(e.Match.Architectures[0]).renames
 }
 
-// named returns the tensors with their names changed by rules, for [inventory.index] to check, unless the names fit a dict better as
-// they are.
+// named returns the tensors with their names changed by rules, for [inventory.index] to check,
+// unless the names fit a dict better as they are.
 func (inv *inventory) named(ctx context.Context, rules [][2]string, dict PatternDict) *inventory {
 	if len(rules) == 0 {
 		return inv
@@ -171,7 +185,8 @@ func (inv *inventory) nMatching(ctx context.Context, dict PatternDict) (n int) {
 	return n
 }
 
-// rename applies the first of the rules that fits the start of a name. A name stays if some rule could have made it.
+// rename applies the first of the rules that fits the start of a name. A name stays if some rule
+// could have made it.
 func rename(rules [][2]string, name string) string {
 	for _, r := range rules {
 		longer := !strings.HasPrefix(name, r[0]) || len(r[1]) > len(r[0])
@@ -187,11 +202,12 @@ func rename(rules [][2]string, name string) string {
 	return name
 }
 
-// comfyPrefixes stand before the diffusion model's names in full checkpoints. ComfyUI's loaders want names without them.
+// comfyPrefixes stand before the diffusion model's names in full checkpoints. ComfyUI's loaders
+// want names without them.
 var comfyPrefixes = []string{"model.diffusion_model.", "diffusion_model."}
 
-// stripComfyPrefix removes the prefix from the names of a single file, and drops the other models of a full checkpoint (text
-// encoders, VAE), which the ComfyUI node does not load.
+// stripComfyPrefix removes the prefix from the names of a single file, and drops the other models
+// of a full checkpoint (text encoders, VAE), which the ComfyUI node does not load.
 func (d *draft) stripComfyPrefix() error {
 	if d.survey.Layout != ComfyUI {
 		return nil
@@ -213,7 +229,9 @@ func (d *draft) stripComfyPrefix() error {
 	d.inv.tensors = kept
 	d.plan.Renamed = true
 	if n := len(d.plan.Dropped); n > 0 {
-		d.plan.warn("%s outside the diffusion model left out: keep the source for text encoders and VAE", count(n, "tensor"))
+		d.plan.warn(
+			"%s outside the diffusion model left out: keep the source for text encoders and VAE",
+			count(n, "tensor"))
 	}
 	return d.inv.index()
 }

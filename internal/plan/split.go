@@ -10,12 +10,14 @@ import (
 	"github.com/df11-convert/df11-convert/internal/pyregex"
 )
 
-// splitBlocks replaces blocks by the largest modules inside them that DF11 can hold, in the order in which the pattern lists them.
+// splitBlocks replaces blocks by the largest modules inside them that DF11 can hold, in the order
+// in which the pattern lists them.
 func (d *draft) splitBlocks(pat Pattern, blocks blockGroups) (split blockGroups) {
 	first := map[string]string{} // regex of modules inside a block → path of their first weight
 	for _, g := range blocks.list {
 		for i, module := range g.modules {
-			var merged blockGroups // the parts of a block, under one path those that a regex can list
+			// the parts of a block, under one path those that a regex can list
+			var merged blockGroups
 			for _, p := range d.parts(module, "", g.attrs) {
 				path := p.path
 				if _, ok := number(leaf(path)); ok || len(p.attrs) == 0 {
@@ -26,31 +28,39 @@ func (d *draft) splitBlocks(pat Pattern, blocks blockGroups) (split blockGroups)
 			for _, m := range merged.list {
 				below := `\.` + d.pathRegex(module, m.modules)
 				split.add(below, m.attrs, g.indices[i], module)
-				first[below] = numberless(weightName(m.modules[0], strings.Join(m.attrs[:min(1, len(m.attrs))], "")))
+				first[below] = numberless(weightName(m.modules[0],
+					strings.Join(m.attrs[:min(1, len(m.attrs))], "")))
 			}
 		}
 	}
 	place := func(g blockGroup) int {
-		return slices.IndexFunc(pat.Attrs, func(a string) bool { return weightName(strings.ReplaceAll(a, "{e}", "#"), "") == first[g.below] })
+		return slices.IndexFunc(pat.Attrs,
+			func(a string) bool {
+				return weightName(strings.ReplaceAll(a, "{e}", "#"),
+					"") == first[g.below]
+			})
 	}
 	for _, g := range split.list {
 		slices.SortFunc(g.modules, human.CompareNames)
 	}
-	slices.SortStableFunc(split.list, func(a, b blockGroup) int { return cmp.Compare(place(a), place(b)) })
+	slices.SortStableFunc(split.list,
+		func(a, b blockGroup) int { return cmp.Compare(place(a), place(b)) })
 	return split
 }
 
-// part is a module inside a block that becomes a unit; without attributes it is a single Linear or Embedding.
+// part is a module inside a block that becomes a unit; without attributes it is a single Linear or
+// Embedding.
 type part struct {
 	path  string
 	attrs []string
 }
 
-// childPath matches the start of an attribute: a module, with the numbers behind it, since nobody calls a list of modules.
+// childPath matches the start of an attribute: a module, with the numbers behind it, since nobody
+// calls a list of modules.
 var childPath = regexp.MustCompile(`^[^.]+(\.\d+\b)*`)
 
-// parts takes the module at a path of a block apart, as far down as its parts are too large for DF11. A weight that the class reads
-// outside of its part stays in BF16.
+// parts takes the module at a path of a block apart, as far down as its parts are too large for
+// DF11. A weight that the class reads outside of its part stays in BF16.
 func (d *draft) parts(block, path string, attrs []string) (out []part) {
 	var children blockGroups
 	for _, a := range attrs {
@@ -67,7 +77,8 @@ func (d *draft) parts(block, path string, attrs []string) (out []part) {
 			continue
 		}
 		isRead := func(attr string) bool { return d.facts.readsOutside(module, module+"."+attr) }
-		if p.attrs = slices.DeleteFunc(p.attrs, isRead); len(p.attrs) > 0 || c.modules[0] == "" && !d.facts.readsOutside(module, module) {
+		if p.attrs = slices.DeleteFunc(p.attrs, isRead); len(p.attrs) > 0 || c.modules[0] == "" &&
+			!d.facts.readsOutside(module, module) {
 			out = append(out, p)
 		}
 	}
@@ -87,7 +98,8 @@ func (d *draft) pathRegex(block string, paths []string) string {
 	}
 	last := strings.Join(names, "|")
 	switch {
-	case len(numbers) == len(names) && slices.Equal(numbers, d.inv.children(strings.TrimSuffix(block+"."+in, "."))):
+	case len(numbers) == len(names) && slices.Equal(numbers,
+		d.inv.children(strings.TrimSuffix(block+"."+in, "."))):
 		last = `\d+`
 	case len(numbers) == len(names):
 		last = pyregex.Numbers(numbers)

@@ -12,13 +12,15 @@ import (
 	"github.com/df11-convert/df11-convert/internal/safetensors"
 )
 
-// Survey is what the file names of a source tell: where its weights are, and which small files to read before the plan.
+// Survey is what the file names of a source tell: where its weights are, and which small files to
+// read before the plan.
 type Survey struct {
 	Layout     Layout // the source's family: Transformers, Diffusers or ComfyUI
 	Dir        string // folder of the converted weights: "", or the component of a pipeline
 	Config     string // path of the converted model's config.json; "" = there is none
 	ModelIndex string // path of a pipeline's model_index.json; "" = no pipeline
-	RootConfig string // path of the config.json beside it, where DF11 pipelines say what they are; "" = there is none
+	// path of the config.json beside it, where DF11 pipelines say what they are; "" = there is none
+	RootConfig string
 	Index      string // path of the weights' index; "" = one weight file
 
 	single string // path of the weight file when there is no index
@@ -66,13 +68,15 @@ func (s *Survey) findModel(opt Options) error {
 		return s.findComponent(opt)
 	}
 	if opt.Component != "" {
-		return refuse("leave out --component", "a component is asked for, but the source is no pipeline")
+		return refuse("leave out --component",
+			"a component is asked for, but the source is no pipeline")
 	}
 	return nil
 }
 
-// FamilyOf returns the family of a weight file by its name: model.safetensors, or a variant such as model.fp16.safetensors, is of
-// transformers. A file with a name that no library uses is a model of its own, as ComfyUI keeps them.
+// FamilyOf returns the family of a weight file by its name: model.safetensors, or a variant such as
+// model.fp16.safetensors, is of transformers. A file with a name that no library uses is a model of
+// its own, as ComfyUI keeps them.
 func FamilyOf(weightFile string) Layout {
 	name := strings.TrimSuffix(path.Base(weightFile), ".safetensors")
 	for _, family := range []Layout{Transformers, Diffusers} {
@@ -83,7 +87,8 @@ func FamilyOf(weightFile string) Layout {
 	return ComfyUI
 }
 
-// usualFile returns the file by which a library finds its weights in a folder: the single file, else the index, else "".
+// usualFile returns the file by which a library finds its weights in a folder: the single file,
+// else the index, else "".
 func (s *Survey) usualFile(dir string, family Layout) string {
 	single := path.Join(dir, family.stem()) + ".safetensors"
 	return cmp.Or(s.has(single), s.has(single+".index.json"))
@@ -105,10 +110,12 @@ func (s *Survey) findComponent(opt Options) error {
 	}
 	if choices[0] == "." {
 		return refuse("leave --layout away: the file becomes a single file again",
-			"%s lies beside the pipeline's folders: it is a model of its own, with other names", opt.WeightFile)
+			"%s lies beside the pipeline's folders: it is a model of its own, with other names",
+			opt.WeightFile)
 	}
 	for _, dir := range choices {
-		if slices.ContainsFunc(s.files, func(f File) bool { return strings.HasPrefix(f.Path, dir+"/") }) {
+		if slices.ContainsFunc(s.files,
+			func(f File) bool { return strings.HasPrefix(f.Path, dir+"/") }) {
 			s.Dir = dir
 			return nil
 		}
@@ -157,8 +164,8 @@ func (s *Survey) takeSingle(p string) error {
 	return nil
 }
 
-// isOtherModel says whether a folder holds another model than s.Config describes: one with a config of its own, or another
-// component of a pipeline.
+// isOtherModel says whether a folder holds another model than s.Config describes: one with a config
+// of its own, or another component of a pipeline.
 func (s *Survey) isOtherModel(dir string) bool {
 	if dir == "." || dir == s.Dir || s.Layout == ComfyUI {
 		return false
@@ -182,11 +189,12 @@ func (s *Survey) findSingle() error {
 	}
 }
 
-// singles lists the safetensors files of the weights' folder that may be models of their own: neither parts of one, nor the
-// consolidated files that Mistral puts beside those of transformers.
+// singles lists the safetensors files of the weights' folder that may be models of their own:
+// neither parts of one, nor the consolidated files that Mistral puts beside those of transformers.
 func (s *Survey) singles() (found []string) {
 	for _, f := range s.files {
-		if IsSafetensors(f.Path) && s.inDir(f) && !isPart(f.Path) && !strings.HasPrefix(path.Base(f.Path), "consolidated") {
+		if IsSafetensors(f.Path) && s.inDir(f) && !isPart(f.Path) &&
+			!strings.HasPrefix(path.Base(f.Path), "consolidated") {
 			found = append(found, f.Path)
 		}
 	}
@@ -195,8 +203,9 @@ func (s *Survey) singles() (found []string) {
 
 func (s *Survey) inDir(f File) bool { return s.Dir == "" || strings.HasPrefix(f.Path, s.Dir+"/") }
 
-// WeightFiles returns the weight files in shard order, given the content of the file Index (nil if there is none).
-// It refuses an index that cannot be read, and one that names files which the source does not hold.
+// WeightFiles returns the weight files in shard order, given the content of the file Index (nil if
+// there is none). It refuses an index that cannot be read, and one that names files which the
+// source does not hold.
 func (s *Survey) WeightFiles(index []byte) ([]File, error) {
 	if s.Index == "" {
 		return s.pick([]string{s.single})
@@ -226,7 +235,8 @@ func (s *Survey) pick(names []string) ([]File, error) {
 				"%s names %s, which the source does not hold", s.Index, name)
 		}
 		if !IsSafetensors(name) {
-			return nil, refuse(pickleHint, "%s names %s, which is no safetensors file", s.Index, name)
+			return nil, refuse(pickleHint, "%s names %s, which is no safetensors file", s.Index,
+				name)
 		}
 		out[i] = f
 	}
@@ -272,7 +282,8 @@ func refuseFile(name string) error {
 	case ext == ".gguf":
 		return refuse(ggufHint, "%s holds GGUF weights, not BF16 safetensors", name)
 	case slices.Contains(pickleExts, ext):
-		return refuse(pickleHint, "%s is a pickle checkpoint, which can run code, so it is never loaded", name)
+		return refuse(pickleHint,
+			"%s is a pickle checkpoint, which can run code, so it is never loaded", name)
 	case strings.HasSuffix(name, ".safetensors.index.json"):
 		return refuse("name its folder", "%s is the index of a model, not the model", name)
 	default:
@@ -294,17 +305,21 @@ func (s *Survey) refuseNoWeights() error {
 		if len(s.singles()) == 0 {
 			hint = "start from the model in the layout of transformers or diffusers"
 		}
-		return refuse(hint, "the source has neither %s.safetensors nor its index", path.Join(s.Dir, s.Layout.stem()))
+		return refuse(hint, "the source has neither %s.safetensors nor its index",
+			path.Join(s.Dir, s.Layout.stem()))
 	case s.holdsType(pickleExts...):
-		return refuse(pickleHint, "the source holds only pickle checkpoints, which can run code, so they are never loaded")
+		return refuse(pickleHint,
+			"the source holds only pickle checkpoints, which can run code, so they are never loaded")
 	default:
 		return refuse("", "the source holds no safetensors weights")
 	}
 }
 
 func (s *Survey) isAdapter() bool {
-	names := []string{"adapter_config.json", "adapter_model.safetensors", "adapter_model.bin", "pytorch_lora_weights.safetensors"}
-	return slices.ContainsFunc(names, func(name string) bool { return s.has(path.Join(s.Dir, name)) != "" })
+	names := []string{"adapter_config.json", "adapter_model.safetensors", "adapter_model.bin",
+		"pytorch_lora_weights.safetensors"}
+	return slices.ContainsFunc(names,
+		func(name string) bool { return s.has(path.Join(s.Dir, name)) != "" })
 }
 
 func (s *Survey) holdsType(exts ...string) bool {

@@ -35,7 +35,8 @@ func (m *model) add(name string, d safetensors.DType, shape ...int64) {
 	m.types[name], m.dims[name] = d, shape
 }
 
-// weight adds a small 2-D BF16 weight; its shape depends on the name, so that mixed-up tensors show.
+// weight adds a small 2-D BF16 weight; its shape depends on the name, so that mixed-up tensors
+// show.
 func (m *model) weight(module string) {
 	m.add(module+".weight", safetensors.BF16, int64(8+2*(len(module)%5)), 16)
 }
@@ -95,8 +96,9 @@ func mustPlan(t *testing.T, src Source, opt Options) *Plan {
 	return p
 }
 
-// synth makes the source that a catalog entry is for: real names in small shapes, three blocks a stack, optional
-// attributes in some blocks only, four experts, norms and biases beside the weights.
+// synth makes the source that a catalog entry is for: real names in small shapes, three blocks a
+// stack, optional attributes in some blocks only, four experts, norms and biases beside the
+// weights.
 func synth(t *testing.T, e *Entry, tied bool) Source {
 	t.Helper()
 	m := newModel()
@@ -170,7 +172,8 @@ func (m *model) addUnit(e *Entry, module string, index int, attrs []string) {
 	m.add(module+".norm.bias", safetensors.BF16, 16)
 }
 
-// optionalIn spreads optional attributes over blocks: those of one sub-module come together, in every second block.
+// optionalIn spreads optional attributes over blocks: those of one sub-module come together, in
+// every second block.
 func optionalIn(e *Entry, attr string, index int) bool {
 	var groups []string
 	for _, a := range e.OptionalAttrs {

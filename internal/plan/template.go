@@ -9,8 +9,9 @@ import (
 	"github.com/df11-convert/df11-convert/internal/pyregex"
 )
 
-// settleDict makes the dict of this model, by its catalog entry or by the rule for unknown models. If a unit would have more weights
-// than DF11 can hold, all blocks are split. A dict of the caller stays as it is.
+// settleDict makes the dict of this model, by its catalog entry or by the rule for unknown models.
+// If a unit would have more weights than DF11 can hold, all blocks are split. A dict of the caller
+// stays as it is.
 func (d *draft) settleDict(ctx context.Context) error {
 	if d.opt.PatternDict != nil {
 		return nil
@@ -28,8 +29,8 @@ func (d *draft) settleDict(ctx context.Context) error {
 	return err
 }
 
-// formDict takes tied embeddings out of the dict of the entry and expands it if it is a template. The tied embedding stays in BF16,
-// the head is not stored (docs/format.md §15).
+// formDict takes tied embeddings out of the dict of the entry and expands it if it is a template.
+// The tied embedding stays in BF16, the head is not stored (docs/format.md §15).
 func (d *draft) formDict(ctx context.Context) (PatternDict, error) {
 	dict := slices.Clone(d.entry.PatternDict)
 	if tied := d.entry.Tied; tied != nil && d.plan.TiedEmbeddings {
@@ -51,9 +52,10 @@ func (d *draft) formDict(ctx context.Context) (PatternDict, error) {
 	return out, nil
 }
 
-// expandPattern turns a pattern of a template into patterns of a dict: it drops the attributes of a block that have no fitting
-// tensor and lists the experts that are present; blocks with the same list share one pattern. A pattern whose list is
-// empty stands for single modules and stays as it is.
+// expandPattern turns a pattern of a template into patterns of a dict: it drops the attributes of a
+// block that have no fitting tensor and lists the experts that are present; blocks with the same
+// list share one pattern. A pattern whose list is empty stands for single modules and stays as it
+// is.
 func (d *draft) expandPattern(ctx context.Context, pat Pattern) ([]Pattern, error) {
 	if len(pat.Attrs) == 0 {
 		return []Pattern{pat}, nil
@@ -72,9 +74,10 @@ func (d *draft) expandPattern(ctx context.Context, pat Pattern) ([]Pattern, erro
 	return d.blockPatterns(ctx, pat, groups)
 }
 
-// blockPatterns writes the patterns of groups of blocks, in whose regex \d+ stands for all numbers, and takes the blocks apart if the
-// model is to be split.
-func (d *draft) blockPatterns(ctx context.Context, pat Pattern, groups blockGroups) ([]Pattern, error) {
+// blockPatterns writes the patterns of groups of blocks, in whose regex \d+ stands for all numbers,
+// and takes the blocks apart if the model is to be split.
+func (d *draft) blockPatterns(ctx context.Context, pat Pattern,
+	groups blockGroups) ([]Pattern, error) {
 	if d.plan.Split {
 		groups = d.splitBlocks(pat, groups)
 	}
@@ -87,7 +90,8 @@ func (d *draft) blockPatterns(ctx context.Context, pat Pattern, groups blockGrou
 		block := pat.Regex
 		if !slices.Equal(g.modules, whole) {
 			block = strings.Replace(pat.Regex, `\d+`, pyregex.Numbers(g.indices), 1)
-			if modules, err := d.inv.matching(ctx, block); err != nil || !slices.Equal(modules, g.modules) {
+			if modules, err := d.inv.matching(ctx, block); err != nil || !slices.Equal(modules,
+				g.modules) {
 				return nil, refuse("name the modules to compress with --pattern-dict",
 					"the blocks of %q differ in a way that the catalog cannot express", block)
 			}
@@ -142,18 +146,21 @@ func (g *blockGroups) add(below string, attrs []string, index int, module string
 // groupBlocks groups the blocks of a pattern.
 func (d *draft) groupBlocks(pat Pattern, modules []string) (groups blockGroups) {
 	for _, m := range modules {
-		if attrs := d.presentAttrs(m, pat.Attrs); len(attrs) > 0 && !d.cfg.isExtraLayer(m) && !d.entry.keeps(m) {
+		if attrs := d.presentAttrs(m, pat.Attrs); len(attrs) > 0 && !d.cfg.isExtraLayer(m) &&
+			!d.entry.keeps(m) {
 			groups.add("", attrs, lastSplit(m).index, m)
 		}
 	}
 	return groups
 }
 
-// presentAttrs lists the attributes of a block that can be compressed; it takes those with {e} expert by expert.
+// presentAttrs lists the attributes of a block that can be compressed; it takes those with {e}
+// expert by expert.
 func (d *draft) presentAttrs(module string, attrs []string) []string {
 	var out []string
 	add := func(attr string) {
-		if t, ok := d.inv.weight(module, attr); ok && d.opt.compressible(t) && !d.entry.keeps(module+"."+attr) {
+		if t, ok := d.inv.weight(module, attr); ok && d.opt.compressible(t) &&
+			!d.entry.keeps(module+"."+attr) {
 			out = append(out, attr)
 		}
 	}
@@ -181,7 +188,8 @@ func (d *draft) presentAttrs(module string, attrs []string) []string {
 func (inv *inventory) largestUnit(ctx context.Context, dict PatternDict) int64 {
 	var most int64
 	for _, pat := range dict {
-		modules, _ := inv.matching(ctx, pat.Regex) // a pattern that cannot be compiled is refused when units are formed
+		// a pattern that cannot be compiled is refused when units are formed
+		modules, _ := inv.matching(ctx, pat.Regex)
 		for _, m := range modules {
 			most = max(most, inv.nWeights(m, pat.Attrs))
 		}

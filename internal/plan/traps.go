@@ -14,8 +14,9 @@ import (
 
 // Finished is a DF11 folder or file as its headers and config show it.
 type Finished struct {
-	PatternDict PatternDict  // from config.json, in file order; nil without a config
-	Files       []WeightFile // every safetensors file in the folder: the official loader reads them all
+	PatternDict PatternDict // from config.json, in file order; nil without a config
+	// every safetensors file in the folder: the official loader reads them all
+	Files []WeightFile
 }
 
 // Problem is a way in which a DF11 model loads wrongly: a trap of docs/format.md §14.
@@ -24,22 +25,25 @@ type Problem struct {
 	Detail string `json:"detail"`
 }
 
-// Check looks for the traps that headers and config show. want is the plan that made the model: its patterns match its modules, so
-// tensors and dict are held against the plan, and no pattern is matched again.
+// Check looks for the traps that headers and config show. want is the plan that made the model: its
+// patterns match its modules, so tensors and dict are held against the plan, and no pattern is
+// matched again.
 func Check(finished Finished, want *Plan) []Problem {
 	c := newChecker(finished)
 	c.checkPlan(want)
 	return c.problems
 }
 
-// CheckForeign is [Check] for a model of which nobody knows the plan. Its error is that of a ctx that ends.
+// CheckForeign is [Check] for a model of which nobody knows the plan. Its error is that of a ctx
+// that ends.
 func CheckForeign(ctx context.Context, finished Finished) ([]Problem, error) {
 	c := newChecker(finished)
 	switch {
 	case finished.PatternDict != nil:
 		return c.problems, c.checkPatterns(ctx)
 	case len(finished.Files) > 1:
-		c.add("config.json", "there is none with dfloat11_config: nothing says which modules are compressed")
+		c.add("config.json",
+			"there is none with dfloat11_config: nothing says which modules are compressed")
 	}
 	return c.problems, nil
 }
@@ -55,7 +59,8 @@ type checker struct {
 
 // newChecker finds tensors and units, and what is wrong with each by itself.
 func newChecker(finished Finished) *checker {
-	c := &checker{finished: finished, tensors: map[string]safetensors.Tensor{}, isUnit: map[string]bool{}}
+	c := &checker{finished: finished, tensors: map[string]safetensors.Tensor{},
+		isUnit: map[string]bool{}}
 	for _, f := range finished.Files {
 		for _, t := range f.Header.Tensors {
 			if _, ok := c.tensors[t.Name]; ok {
@@ -68,7 +73,9 @@ func newChecker(finished Finished) *checker {
 	return c
 }
 
-func (c *checker) add(name, detail string) { c.problems = append(c.problems, Problem{name, detail}) }
+func (c *checker) add(name, detail string) {
+	c.problems = append(c.problems, Problem{name, detail})
+}
 
 // readUnits finds the units and checks the six tensors of each (docs/format.md §8).
 func (c *checker) readUnits() {
@@ -92,12 +99,14 @@ func (c *checker) readUnits() {
 	}
 }
 
-// StoredForm says whether a tensor has the type and shape that the stored tensor of a name must have, and which these are
-// (docs/format.md §8). The official kernel computes with the number of rows of luts and with the numbers of elements of
-// sign_mantissa and encoded_exponent, whatever they are.
+// StoredForm says whether a tensor has the type and shape that the stored tensor of a name must
+// have, and which these are (docs/format.md §8). The official kernel computes with the number of
+// rows of luts and with the numbers of elements of sign_mantissa and encoded_exponent, whatever
+// they are.
 func StoredForm(name string, t safetensors.Tensor) (want string, ok bool) {
 	isList := func(multiple int64) bool {
-		return t.DType == safetensors.U8 && len(t.Shape) == 1 && t.Shape[0] > 0 && t.Shape[0]%multiple == 0
+		return t.DType == safetensors.U8 && len(t.Shape) == 1 && t.Shape[0] > 0 &&
+			t.Shape[0]%multiple == 0
 	}
 	switch name {
 	case encoder.NameSplitPositions:
@@ -114,8 +123,8 @@ func StoredForm(name string, t safetensors.Tensor) (want string, ok bool) {
 	}
 }
 
-// checkPatterns matches the config's patterns with the units, and with modules that are stored plainly, as units that DF11
-// cannot hold are.
+// checkPatterns matches the config's patterns with the units, and with modules that are stored
+// plainly, as units that DF11 cannot hold are.
 func (c *checker) checkPatterns(ctx context.Context) error {
 	var paths modulePaths
 	var found [][]string
@@ -124,7 +133,8 @@ func (c *checker) checkPatterns(ctx context.Context) error {
 		err = cmp.Or(err, paths.add(name))
 	}
 	if err == nil {
-		found, err = c.finished.PatternDict.match(ctx, modulesOf(slices.Collect(maps.Keys(c.tensors))))
+		found, err = c.finished.PatternDict.match(ctx,
+			modulesOf(slices.Collect(maps.Keys(c.tensors))))
 	}
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
@@ -160,7 +170,8 @@ func (c *checker) checkPlan(p *Plan) {
 		c.checkUnit(u, known)
 	}
 	c.checkPlain(p.Remainder, known)
-	maps.DeleteFunc(c.tensors, func(name string, _ safetensors.Tensor) bool { return known[name] }) // the last use of c.tensors
+	// the last use of c.tensors
+	maps.DeleteFunc(c.tensors, func(name string, _ safetensors.Tensor) bool { return known[name] })
 	for _, name := range sortedPaths(c.tensors) {
 		c.add(name, "the source has no such tensor")
 	}
@@ -175,7 +186,8 @@ func (c *checker) checkUnit(u Unit, known map[string]bool) {
 		if t, ok := c.tensors[u.Path+"."+encoder.NameSignMantissa]; ok && t.NElems() != u.NElems() {
 			c.add(u.Path, "sign_mantissa has another number of weights than the source")
 		}
-		if t, ok := c.tensors[u.Path+"."+encoder.NameSplitPositions]; ok && t.NElems() != int64(len(u.Attrs)-1) {
+		if t, ok := c.tensors[u.Path+"."+encoder.NameSplitPositions]; ok &&
+			t.NElems() != int64(len(u.Attrs)-1) {
 			c.add(u.Path, "split_positions does not fit the number of attributes")
 		}
 	} else if _, ok := c.tensors[u.Attrs[0].Name]; ok {

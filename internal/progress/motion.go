@@ -12,8 +12,9 @@ type Motion struct {
 	paces    []pace // by Stage
 }
 
-// pace tells how fast one stage is. A stage that has work also has a steady speed, from which the time left follows. The
-// steady speed counts from the first time that the stage did something, since the last stages begin later.
+// pace tells how fast one stage is. A stage that has work also has a steady speed, from which the
+// time left follows. The steady speed counts from the first time that the stage did something,
+// since the last stages begin later.
 type pace struct {
 	speed  average // bytes per second, over the last seconds
 	busy   average // share of the time
@@ -23,8 +24,8 @@ type pace struct {
 	begun  bool
 }
 
-// Seconds over which speeds are averaged, after which a steady speed tells about how much time is left, and after which it is
-// believed.
+// Seconds over which speeds are averaged, after which a steady speed tells about how much time is
+// left, and after which it is believed.
 const (
 	speedWindow  = 5
 	steadyWindow = 30
@@ -32,8 +33,9 @@ const (
 	steadyLeast  = 10
 )
 
-// work takes what was done in the last dt seconds. Large modules reach the last stages in bursts, so the time before a burst
-// belongs to it. The average is over most of the time: it gets steadier the longer that is, and forgets a slow line.
+// work takes what was done in the last dt seconds. Large modules reach the last stages in bursts,
+// so the time before a burst belongs to it. The average is over most of the time: it gets steadier
+// the longer that is, and forgets a slow line.
 func (p *pace) work(bytes, dt float64) {
 	p.idle += dt
 	if bytes == 0 {
@@ -46,10 +48,12 @@ func (p *pace) work(bytes, dt float64) {
 	p.begun, p.idle = true, 0
 }
 
-// known reports whether the steady speed was measured for this long, and still holds as far as anybody can tell.
+// known reports whether the steady speed was measured for this long, and still holds as far as
+// anybody can tell.
 func (p *pace) known(seconds float64) bool { return p.age >= seconds && p.idle <= p.age }
 
-// average is a moving average: over all of the time at first, then over the last seconds, as many as its window has.
+// average is a moving average: over all of the time at first, then over the last seconds, as many
+// as its window has.
 type average struct{ value, seconds float64 }
 
 func (a *average) add(x, dt, window float64) {
@@ -64,7 +68,8 @@ func (m *Motion) Add(s Snapshot, now time.Time) {
 		if m.Began.IsZero() {
 			m.Began = now
 		}
-		*m = Motion{Snapshot: s, Began: m.Began, at: now, Share: s.Share(), paces: make([]pace, nStages)}
+		*m = Motion{Snapshot: s, Began: m.Began, at: now, Share: s.Share(),
+			paces: make([]pace, nStages)}
 		return
 	}
 	if dt := now.Sub(m.at).Seconds(); dt > 0 {
@@ -83,13 +88,15 @@ func (m *Motion) Add(s Snapshot, now time.Time) {
 // Elapsed is how long the run has lasted.
 func (m *Motion) Elapsed() time.Duration { return m.at.Sub(m.Began) }
 
-// Speed is how many bytes per second have passed a stage of late; measured is false before that can be told.
+// Speed is how many bytes per second have passed a stage of late; measured is false before that can
+// be told.
 func (m *Motion) Speed(s Stage) (perSecond float64, measured bool) {
 	p := &m.paces[s]
 	return p.speed.value, p.speed.seconds > 0
 }
 
-// Bottleneck names the stage that the others wait for, "" for none: a stage that is idle half of the time keeps nobody waiting.
+// Bottleneck names the stage that the others wait for, "" for none: a stage that is idle half of
+// the time keeps nobody waiting.
 func (m *Motion) Bottleneck() (name string) {
 	most := 0.5
 	for i, p := range m.paces {
@@ -103,9 +110,10 @@ func (m *Motion) Bottleneck() (name string) {
 // leftMost is the longest time left that is told, in seconds: what is slower stands still.
 const leftMost = 100 * 86400
 
-// Left is the time that the slowest stage needs for the rest of its work, since all of them work at once; 0 where nothing has moved
-// for long enough to tell. It is sure when something has passed every stage, and some time after that; until then a stage that
-// nothing has reached is taken to keep up with the others.
+// Left is the time that the slowest stage needs for the rest of its work, since all of them work at
+// once; 0 where nothing has moved for long enough to tell. It is sure when something has passed
+// every stage, and some time after that; until then a stage that nothing has reached is taken to
+// keep up with the others.
 func (m *Motion) Left() (left time.Duration, sure bool) {
 	var most float64
 	sure = true

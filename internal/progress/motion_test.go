@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// TestProgressNeverFalls: a part of the work that turns out larger than it was guessed holds the percentage, and does not
-// lower it.
+// TestProgressNeverFalls: a part of the work that turns out larger than it was guessed holds the
+// percentage, and does not lower it.
 func TestProgressNeverFalls(t *testing.T) {
 	var m Motion
 	var p Counters
@@ -22,7 +22,8 @@ func TestProgressNeverFalls(t *testing.T) {
 	}
 }
 
-// TestAverageStaysBetween: an average is never above what it is of, nor below, however long the time between two snapshots.
+// TestAverageStaysBetween: an average is never above what it is of, nor below, however long the
+// time between two snapshots.
 func TestAverageStaysBetween(t *testing.T) {
 	for _, dt := range []float64{0.2, 5, 10, 1000} {
 		var a average
@@ -35,7 +36,8 @@ func TestAverageStaysBetween(t *testing.T) {
 	}
 }
 
-// TestProgressBeginsAnew: where work turned out to be lost and is done again, the percentage says so.
+// TestProgressBeginsAnew: where work turned out to be lost and is done again, the percentage says
+// so.
 func TestProgressBeginsAnew(t *testing.T) {
 	var m Motion
 	var p Counters
@@ -49,8 +51,9 @@ func TestProgressBeginsAnew(t *testing.T) {
 	}
 }
 
-// TestTimeLeft: on a terminal, which is drawn five times a second, about how much time is left is told from the second second on,
-// and surely after ten; not so of a stage that has done nothing for longer than it was ever seen to work.
+// TestTimeLeft: on a terminal, which is drawn five times a second, about how much time is left is
+// told from the second second on, and surely after ten; not so of a stage that has done nothing for
+// longer than it was ever seen to work.
 func TestTimeLeft(t *testing.T) {
 	var p Counters
 	var m Motion
@@ -80,15 +83,16 @@ func TestTimeLeft(t *testing.T) {
 	}
 }
 
-// simulated is a conversion that is pushed. A unit is encoded and verified when all of it was read, and uploaded after that; the line
-// takes some time until it is at its speed.
+// simulated is a conversion that is pushed. A unit is encoded and verified when all of it was read,
+// and uploaded after that; the line takes some time until it is at its speed.
 type simulated struct {
 	size, unit, found int64 // bytes of source: of all, of a unit, and what an earlier run has done
 	down, up          float64
 	slow              time.Duration // until the line is at its speed; a hundredth of that before
 }
 
-// run looks at the motion every ten seconds, as a log does, until all is done, and says how long that takes.
+// run looks at the motion every ten seconds, as a log does, until all is done, and says how long
+// that takes.
 func (c simulated) run(look func(m *Motion, at time.Duration)) (at time.Duration) {
 	var p Counters
 	var m Motion
@@ -119,9 +123,10 @@ func (c simulated) run(look func(m *Motion, at time.Duration)) (at time.Duration
 	return at
 }
 
-// TestTimeLeftIsNeverWild: the time that is left is told before a quarter of a conversion is over, and never before it can be
-// told: from the first to the last time, it is about what it turns out to be, whether the line down or up is the slow one,
-// whatever the size of units, and whatever earlier runs have done.
+// TestTimeLeftIsNeverWild: the time that is left is told before a quarter of a conversion is over,
+// and never before it can be told: from the first to the last time, it is about what it turns out
+// to be, whether the line down or up is the slow one, whatever the size of units, and whatever
+// earlier runs have done.
 func TestTimeLeftIsNeverWild(t *testing.T) {
 	for name, c := range map[string]simulated{
 		"small units":           {size: 16e9, unit: 50e6, down: 20e6, up: 1e9, slow: 3 * time.Second},

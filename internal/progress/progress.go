@@ -1,5 +1,5 @@
-// Package progress counts the work of a run while its stages do it, and tells how fast it moves. It draws nothing and starts no
-// goroutine.
+// Package progress counts the work of a run while its stages do it, and tells how fast it moves. It
+// draws nothing and starts no goroutine.
 package progress
 
 import (
@@ -12,13 +12,15 @@ import (
 
 // Counters count a run's work. Its fields are written by the stages and may be read at any time.
 type Counters struct {
-	// Bytes of source weights: fetched (skipped ones included), encoded or copied, and verified. Bytes of output uploaded.
+	// Bytes of source weights: fetched (skipped ones included), encoded or copied, and verified.
+	// Bytes of output uploaded.
 	Fetched, Encoded, Verified, Uploaded atomic.Int64
 	// Found are those bytes of Verified that an earlier run has verified.
 	Found atomic.Int64
 	// Outputs counts finished output files.
 	Outputs atomic.Int64
-	// Totals, known once the plan stands. OutputBytes is a guess for the outputs that are not finished.
+	// Totals, known once the plan stands. OutputBytes is a guess for the outputs that are not
+	// finished.
 	SourceBytes, OutputBytes, OutputFiles atomic.Int64
 	passes                                [nStages]atomic.Bool // what Expect was told
 	phase                                 atomic.Value         // string
@@ -28,7 +30,8 @@ type Counters struct {
 // Stage is one stage of the pipeline.
 type Stage int
 
-// The stages, in the order in which bytes pass them. Hash is the sha256 of source files and of results.
+// The stages, in the order in which bytes pass them. Hash is the sha256 of source files and of
+// results.
 const (
 	Read Stage = iota
 	Encode
@@ -42,11 +45,13 @@ func (s Stage) String() string {
 	return [nStages]string{"read", "encode", "verify", "hash", "upload"}[s]
 }
 
-// meter counts one stage: the bytes that passed it, and the time that it worked or waited for its own resource, be that a core
-// that is busy with another stage. Time that it waits for the stages beside it does not count.
+// meter counts one stage: the bytes that passed it, and the time that it worked or waited for its
+// own resource, be that a core that is busy with another stage. Time that it waits for the stages
+// beside it does not count.
 type meter struct{ bytes, busy atomic.Int64 }
 
-// Timed begins to measure one piece of a stage's work. Call the function that it returns with the bytes when it is done.
+// Timed begins to measure one piece of a stage's work. Call the function that it returns with the
+// bytes when it is done.
 func (p *Counters) Timed(s Stage) func(nBytes int64) {
 	start := time.Now()
 	return func(nBytes int64) {
@@ -71,16 +76,17 @@ func (t Total) MarshalJSON() ([]byte, error) {
 	}{plain(t), t.Busy.Seconds()})
 }
 
-// Expect names the stages that the run's bytes will pass. Without it that is Verify alone. Hash, which keeps up with
-// the others, is no part of the work that is counted.
+// Expect names the stages that the run's bytes will pass. Without it that is Verify alone. Hash,
+// which keeps up with the others, is no part of the work that is counted.
 func (p *Counters) Expect(stages ...Stage) {
 	for _, s := range stages {
 		p.passes[s].Store(true)
 	}
 }
 
-// Uploading counts the bytes that are read from an output of size bytes while it is sent. Call end when it is sent, or has
-// failed: a piece that was sent twice counts once, and what came to nothing does not count.
+// Uploading counts the bytes that are read from an output of size bytes while it is sent. Call end
+// when it is sent, or has failed: a piece that was sent twice counts once, and what came to nothing
+// does not count.
 func (p *Counters) Uploading(r io.ReaderAt, size int64) (counted io.ReaderAt, end func(sent bool)) {
 	done, u := p.Timed(Upload), &upload{ReaderAt: r, p: p, size: size}
 	return u, func(sent bool) {
@@ -125,10 +131,12 @@ type Snapshot struct {
 
 // Begun reports whether this run has done anything, and not only found what earlier ones have done.
 func (s *Snapshot) Begun() bool {
-	return s.Verified > s.Found || slices.ContainsFunc(s.Stages, func(t Total) bool { return t.Bytes > 0 })
+	return s.Verified > s.Found || slices.ContainsFunc(s.Stages,
+		func(t Total) bool { return t.Bytes > 0 })
 }
 
-// Work is what a stage has to do in all, and what of it is done, in bytes: Done is never more than All.
+// Work is what a stage has to do in all, and what of it is done, in bytes: Done is never more than
+// All.
 type Work struct {
 	Stage     Stage
 	Done, All int64
@@ -148,7 +156,8 @@ func (s *Snapshot) Work() (list []Work) {
 	return list
 }
 
-// Share is how much of all work is done, from 0 to 1: the mean of what has passed each of the stages that are expected.
+// Share is how much of all work is done, from 0 to 1: the mean of what has passed each of the
+// stages that are expected.
 func (s *Snapshot) Share() float64 {
 	var sum, n float64
 	for _, w := range s.Work() {
@@ -167,7 +176,8 @@ func (s *Snapshot) Share() float64 {
 func (p *Counters) Snapshot() Snapshot {
 	phase, _ := p.phase.Load().(string)
 	s := Snapshot{
-		Phase: phase, Fetched: p.Fetched.Load(), Encoded: p.Encoded.Load(), Verified: p.Verified.Load(), Found: p.Found.Load(),
+		Phase: phase, Fetched: p.Fetched.Load(), Encoded: p.Encoded.Load(),
+		Verified: p.Verified.Load(), Found: p.Found.Load(),
 		Uploaded: p.Uploaded.Load(), Outputs: p.Outputs.Load(), OutputFiles: p.OutputFiles.Load(),
 		SourceBytes: p.SourceBytes.Load(), OutputBytes: p.OutputBytes.Load(), Stages: p.Stages(),
 	}

@@ -8,7 +8,8 @@ import (
 	"github.com/df11-convert/df11-convert/internal/progress"
 )
 
-// TestShare: every byte that passes an expected stage moves the share, and the work is done when all stages are.
+// TestShare: every byte that passes an expected stage moves the share, and the work is done when
+// all stages are.
 func TestShare(t *testing.T) {
 	var p progress.Counters
 	share := func() float64 { s := p.Snapshot(); return s.Share() }
@@ -47,8 +48,8 @@ func TestShareOfVerification(t *testing.T) {
 	}
 }
 
-// TestUploading: an upload counts while it is read; what is read twice counts once, what fails not at all, and what the
-// hub has already counts whole.
+// TestUploading: an upload counts while it is read; what is read twice counts once, what fails not
+// at all, and what the hub has already counts whole.
 func TestUploading(t *testing.T) {
 	file := bytes.NewReader(make([]byte, 100))
 	for name, c := range map[string]struct {

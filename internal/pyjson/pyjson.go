@@ -1,5 +1,5 @@
-// Package pyjson follows Python's json module where it differs from Go's: in the spelling of what it writes, and in what it
-// reads out of a text. It knows nothing of what the JSON says.
+// Package pyjson follows Python's json module where it differs from Go's: in the spelling of what
+// it writes, and in what it reads out of a text. It knows nothing of what the JSON says.
 package pyjson
 
 import (
@@ -8,7 +8,8 @@ import (
 	"unicode/utf16"
 )
 
-// String writes a JSON string as json.dumps does: every character outside printable ASCII is escaped.
+// String writes a JSON string as json.dumps does: every character outside printable ASCII is
+// escaped.
 func String(s string) string {
 	const short, letters = "\"\\\b\f\n\r\t", `"\bfnrt`
 	b := []byte{'"'}
@@ -27,11 +28,14 @@ func String(s string) string {
 	return string(append(b, '"'))
 }
 
-// List writes a JSON list as json.dumps does. Every line after the first starts with prefix, and the items with one
-// indent more; with an empty indent everything is on one line.
-func List(items []string, prefix, indent string) string { return join("[", items, "]", prefix, indent) }
+// List writes a JSON list as json.dumps does. Every line after the first starts with prefix, and
+// the items with one indent more; with an empty indent everything is on one line.
+func List(items []string, prefix, indent string) string {
+	return join("[", items, "]", prefix, indent)
+}
 
-// Object writes a JSON object of members `"name": value` as json.dumps does, with prefix and indent as in [List].
+// Object writes a JSON object of members `"name": value` as json.dumps does, with prefix and indent
+// as in [List].
 func Object(members []string, prefix, indent string) string {
 	return join("{", members, "}", prefix, indent)
 }

@@ -12,10 +12,12 @@ import (
 	"unicode/utf8"
 )
 
-// Unmarshal reads a JSON text into what v points to, as Python's json reads it: a member of a struct has exactly its own name,
-// the last of two equal members counts alone, and NaN and Infinity are numbers. It is the only way to read JSON that a loader
-// reads too, or that a model, a folder or a repo brings along. What Go and Python could understand differently is refused: a
-// member whose name differs from that of the struct in case only, half a surrogate pair, and text that is not UTF-8.
+// Unmarshal reads a JSON text into what v points to, as Python's json reads it: a member of a
+// struct has exactly its own name, the last of two equal members counts alone, and NaN and Infinity
+// are numbers. It is the only way to read JSON that a loader reads too, or that a model, a folder
+// or a repo brings along. What Go and Python could understand differently is refused: a member
+// whose name differs from that of the struct in case only, half a surrogate pair, and text that is
+// not UTF-8.
 //
 // Structs name each member by a tag, and embed nothing that is read. There are no maps of structs.
 func Unmarshal(data []byte, v any) error {
@@ -37,7 +39,8 @@ func inWords(err error) error {
 	return err
 }
 
-// decode reads the next value into v, which forgets what it held. Whatever holds no struct is read by package json.
+// decode reads the next value into v, which forgets what it held. Whatever holds no struct is read
+// by package json.
 func decode(dec *json.Decoder, v reflect.Value) error {
 	v.SetZero()
 	if _, itself := v.Addr().Interface().(json.Unmarshaler); itself || !holdsStruct(v.Type()) {
@@ -97,7 +100,9 @@ func decodeMember(dec *json.Decoder, v reflect.Value) error {
 			}
 			return nil
 		case strings.EqualFold(name, key.(string)):
-			return fmt.Errorf("member %q differs from %q in case only: programs do not agree which one counts", key, name)
+			return fmt.Errorf(
+				"member %q differs from %q in case only: programs do not agree which one counts",
+				key, name)
 		}
 	}
 	var passed json.RawMessage
@@ -111,8 +116,8 @@ type Member struct {
 	End   int             // offset in the text behind the value
 }
 
-// Members lists the members of the one object that a text holds, and returns the offset behind its opening brace. A repeated
-// key is listed each time: Python takes the last.
+// Members lists the members of the one object that a text holds, and returns the offset behind its
+// opening brace. A repeated key is listed each time: Python takes the last.
 func Members(data []byte) (list []Member, begin int, err error) {
 	defer func() { err = inWords(err) }()
 	dec, skip, err := newDecoder(data)
@@ -163,7 +168,8 @@ func atEnd(dec *json.Decoder) error {
 	return nil
 }
 
-// halfCharacter finds an escaped surrogate that is not one of a pair: Python keeps it, Go does not. It is "" if there is none.
+// halfCharacter finds an escaped surrogate that is not one of a pair: Python keeps it, Go does not.
+// It is "" if there is none.
 func halfCharacter(text []byte) string {
 	if !bytes.Contains(text, []byte(`\ud`)) && !bytes.Contains(text, []byte(`\uD`)) {
 		return ""
@@ -180,14 +186,16 @@ func halfCharacter(text []byte) string {
 	}
 }
 
-// escapes matches an escaped character outside of the Basic Multilingual Plane, half of one, or any other escape.
+// escapes matches an escaped character outside of the Basic Multilingual Plane, half of one, or any
+// other escape.
 var escapes = regexp.MustCompile(`(?is)\\ud[89ab]..\\ud[c-f]..|(\\ud[89a-f]..)|\\.`)
 
 // stringOrWord matches a JSON string, or a number or word outside of strings.
 var stringOrWord = regexp.MustCompile(`(?s)"(?:\\.|[^"\\])*"|[^\s",:\[\]{}]+`)
 
-// standard replaces NaN, Infinity and -Infinity outside of strings by fractions of the same length: a decoder accepts them where
-// it accepts these floats, not where it wants a whole number or anything else, and every offset stays true.
+// standard replaces NaN, Infinity and -Infinity outside of strings by fractions of the same length:
+// a decoder accepts them where it accepts these floats, not where it wants a whole number or
+// anything else, and every offset stays true.
 func standard(data []byte) []byte {
 	if !bytes.Contains(data, []byte("NaN")) && !bytes.Contains(data, []byte("Infinity")) {
 		return data

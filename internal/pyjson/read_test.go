@@ -37,7 +37,8 @@ type inner struct {
 // refused stands for a text that is not read.
 const refused = "refused"
 
-// texts says what a document reads out of texts, as Python finds it there, or that it is refused, whatever Python does.
+// texts says what a document reads out of texts, as Python finds it there, or that it is refused,
+// whatever Python does.
 var texts = []struct{ text, want string }{
 	{`{"name": "a", "n": 1, "sizes": [1, 2], "map": {"k": "v", "K": "V"}, "inner": {"n": 2}, "files": [{"name": "f"}, null]}`,
 		`{"name": "a", "n": 1, "sizes": [1, 2], "map": {"k": "v", "K": "V"}, "inner": {"n": 2}, "files": [{"name": "f"}, {}]}`},

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// Numbers returns a regex that matches exactly the given numbers, in the form of published dicts: 37, [0-4],
-// ([0-9]|[1-2][0-9]|3[0-6]).
+// Numbers returns a regex that matches exactly the given numbers, in the form of published dicts:
+// 37, [0-4], ([0-9]|[1-2][0-9]|3[0-6]).
 func Numbers(numbers []int) string {
 	byLength := map[int][]string{}
 	longest := 0
@@ -27,8 +27,8 @@ func Numbers(numbers []int) string {
 	return "(" + strings.Join(alts, "|") + ")"
 }
 
-// digitAlternatives returns regexes that together match the given strings of digits, which are sorted and of one length. First
-// digits with the same tails share an alternative.
+// digitAlternatives returns regexes that together match the given strings of digits, which are
+// sorted and of one length. First digits with the same tails share an alternative.
 func digitAlternatives(nums []string) []string {
 	if len(nums) == 0 || nums[0] == "" {
 		return nums

@@ -1,4 +1,5 @@
-// Package pyregex reads the regexes of pattern dicts as Python does, and writes those for the numbers of blocks. It is pure.
+// Package pyregex reads the regexes of pattern dicts as Python does, and writes those for the
+// numbers of blocks. It is pure.
 package pyregex
 
 import (
@@ -8,10 +9,12 @@ import (
 	"strings"
 )
 
-// Compile returns a regex that matches as Python's re.fullmatch(pattern, path) does. It refuses by name any construct that
-// published pattern dicts do not use, and a pattern that matches the empty path, which is the whole model.
+// Compile returns a regex that matches as Python's re.fullmatch(pattern, path) does. It refuses by
+// name any construct that published pattern dicts do not use, and a pattern that matches the empty
+// path, which is the whole model.
 func Compile(pattern string) (*regexp.Regexp, error) {
-	const maxBytes = 8 << 10 // published patterns have about 50 bytes; the limit bounds the time to compile one
+	// published patterns have about 50 bytes; the limit bounds the time to compile one
+	const maxBytes = 8 << 10
 	if len(pattern) > maxBytes {
 		return nil, fmt.Errorf("pattern of %d bytes: more than %d", len(pattern), maxBytes)
 	}
@@ -24,15 +27,17 @@ func Compile(pattern string) (*regexp.Regexp, error) {
 		return nil, fmt.Errorf("pattern %q: not a regex that this tool can match: %w", pattern, err)
 	}
 	if re.MatchString("") {
-		return nil, fmt.Errorf("pattern %q: matches the empty path, which is the whole model", pattern)
+		return nil, fmt.Errorf("pattern %q: matches the empty path, which is the whole model",
+			pattern)
 	}
 	return re, nil
 }
 
-// Translate rewrites a Python regex into RE2 syntax. It refuses unknown elements; the compiler refuses known elements in a wrong
-// place, such as a second quantifier.
+// Translate rewrites a Python regex into RE2 syntax. It refuses unknown elements; the compiler
+// refuses known elements in a wrong place, such as a second quantifier.
 func Translate(pattern string) (string, error) {
-	if strings.HasSuffix(pattern, `\d++`) { // a published dict has it; as the last element, \d+ matches the same paths
+	// a published dict has it; as the last element, \d+ matches the same paths
+	if strings.HasSuffix(pattern, `\d++`) {
 		pattern = strings.TrimSuffix(pattern, "+")
 	}
 	var expr strings.Builder
@@ -49,29 +54,39 @@ func Translate(pattern string) (string, error) {
 
 // refuseConstruct names the construct at the start of rest.
 func refuseConstruct(rest string) error {
-	i := slices.IndexFunc(pyConstructs, func(c pyConstruct) bool { return strings.HasPrefix(rest, c.start) })
-	return fmt.Errorf("the %s at %.20q is not supported; patterns consist of characters, \\., \\d, classes, groups, |, *, + and ?",
+	i := slices.IndexFunc(pyConstructs,
+		func(c pyConstruct) bool { return strings.HasPrefix(rest, c.start) })
+	return fmt.Errorf(
+		"the %s at %.20q is not supported; patterns consist of characters, \\., \\d, classes, groups, |, *, + and ?",
 		pyConstructs[i].name, rest)
 }
 
 type pyConstruct struct{ start, name string }
 
-// pyConstructs names the constructs of Python that are not accepted. Longer starts come first; the last fits anything.
+// pyConstructs names the constructs of Python that are not accepted. Longer starts come first; the
+// last fits anything.
 var pyConstructs = []pyConstruct{
-	{"(?=", "lookahead"}, {"(?!", "lookahead"}, {"(?<=", "lookbehind"}, {"(?<!", "lookbehind"}, {"(?P=", "backreference"},
-	{"(?>", "atomic group"}, {"(?(", "conditional group"}, {"(?#", "comment"}, {"(?", "group extension or flag"},
-	{"[", "character class"}, {"{", "counted repetition"}, {"^", "anchor"}, {"$", "anchor"}, {`\`, "escape"}, {"", "character"},
+	{"(?=", "lookahead"}, {"(?!", "lookahead"}, {"(?<=", "lookbehind"}, {"(?<!", "lookbehind"},
+	{"(?P=", "backreference"},
+	{"(?>", "atomic group"}, {"(?(", "conditional group"}, {"(?#", "comment"},
+	{"(?", "group extension or flag"},
+	{"[", "character class"}, {"{", "counted repetition"}, {"^", "anchor"}, {"$", "anchor"},
+	{`\`, "escape"}, {"", "character"},
 }
 
-// pyElement matches the accepted element at the start of a pattern. Python and RE2 read all of them alike but for \d.
+// pyElement matches the accepted element at the start of a pattern. Python and RE2 read all of them
+// alike but for \d.
 var pyElement = regexp.MustCompile(`^(?:` +
 	`[^\\.\[\](){}|*+?^$]` + // a character
 	`|\\[[:punct:]]` + // an escaped character
 	`|\\d` + // a decimal digit of any script
 	`|\.` + // any character but a line feed
-	`|\[\^?-?(?:[A-Za-z0-9_.](?:-[A-Za-z0-9_.])?|\\[[:punct:]]|\\d)+-?\]` + // a class of characters, ranges and digits
-	`|\((?:\?:|\?P<[A-Za-z_][A-Za-z0-9_]*>|\??)|\)|\|` + // groups and alternatives; "(?" is the start of any other group
+	// a class of characters, ranges and digits
+	`|\[\^?-?(?:[A-Za-z0-9_.](?:-[A-Za-z0-9_.])?|\\[[:punct:]]|\\d)+-?\]` +
+	// groups and alternatives; "(?" is the start of any other group
+	`|\((?:\?:|\?P<[A-Za-z_][A-Za-z0-9_]*>|\??)|\)|\|` +
 	`|[*+?]\??)`) // a quantifier, greedy or lazy
 
-// pyDigits writes \d as Python means it: digits of any script, not only ASCII. An escaped backslash stays.
+// pyDigits writes \d as Python means it: digits of any script, not only ASCII. An escaped backslash
+// stays.
 var pyDigits = strings.NewReplacer(`\\`, `\\`, `\d`, `\p{Nd}`)

@@ -11,8 +11,9 @@ import (
 	"testing"
 )
 
-// TestPythonRegexes compares with what CPython says about the same patterns. A construct that published dicts do not use may be
-// refused, but an accepted pattern must match the same strings, and a pattern that Python refuses must be refused.
+// TestPythonRegexes compares with what CPython says about the same patterns. A construct that
+// published dicts do not use may be refused, but an accepted pattern must match the same strings,
+// and a pattern that Python refuses must be refused.
 func TestPythonRegexes(t *testing.T) {
 	var golden struct {
 		Strings []string
@@ -60,11 +61,13 @@ func TestPythonRegexes(t *testing.T) {
 	}
 }
 
-// unsupported matches the constructs of the golden file that this package refuses although Python knows them.
+// unsupported matches the constructs of the golden file that this package refuses although Python
+// knows them.
 var unsupported = regexp.MustCompile(
 	`\(\?[^:P]|\(\?P[^<]|[{}$]|(^|[^\[])\^|[*+?]\+|\\[0-9A-Zabce-z é]|\[[\[\]&à]|\[\^\]|\[--|\]b`)
 
-// TestPossessive accepts a possessive quantifier where dropping it changes nothing: on the last digits of a pattern.
+// TestPossessive accepts a possessive quantifier where dropping it changes nothing: on the last
+// digits of a pattern.
 func TestPossessive(t *testing.T) {
 	for pattern, ok := range map[string]bool{
 		`encoder\.layers\.\d++`: true,

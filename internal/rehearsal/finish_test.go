@@ -14,7 +14,8 @@ import (
 	"github.com/df11-convert/df11-convert/internal/hubtest"
 )
 
-// finishParts converts part after part, finishes them, and compares the repo with that of a single run under the same name.
+// finishParts converts part after part, finishes them, and compares the repo with that of a single
+// run under the same name.
 func (p *program) finishParts(ctx context.Context, r *result) error {
 	var steps []step
 	run := func(which ...string) error {
@@ -58,8 +59,8 @@ func (p *program) finishParts(ctx context.Context, r *result) error {
 	return nil
 }
 
-// whole checks that the target has all units, and that every source file was compared with its hash while it was read, or rebuilt if a
-// run that was killed had worked on it.
+// whole checks that the target has all units, and that every source file was compared with its hash
+// while it was read, or rebuilt if a run that was killed had worked on it.
 func (p *program) whole(r *result) error {
 	if n := r.all().Report.Units; n != len(r.plan.Units) {
 		return fmt.Errorf("%d of %d units were converted", n, len(r.plan.Units))
@@ -77,8 +78,9 @@ func (p *program) whole(r *result) error {
 
 const manifest = "df11-manifest.json"
 
-// everything lists the files of the target with their hashes, and the manifest with its text. It takes the word out of the
-// manifest that tells how a source file was checked, and wants the word to be the same for nFiles at least.
+// everything lists the files of the target with their hashes, and the manifest with its text. It
+// takes the word out of the manifest that tells how a source file was checked, and wants the word
+// to be the same for nFiles at least.
 func (p *program) everything(how string, nFiles int) (map[string]string, error) {
 	all := map[string]string{}
 	for name, f := range p.hub.Files(target, "main") {
@@ -96,8 +98,8 @@ func (p *program) everything(how string, nFiles int) (map[string]string, error) 
 	return all, nil
 }
 
-// busiest counts the requests of each rate bucket in the five minutes with most of them, and all requests to the storage
-// host.
+// busiest counts the requests of each rate bucket in the five minutes with most of them, and all
+// requests to the storage host.
 func busiest(log []hubtest.Request) map[string]int {
 	most := map[string]int{}
 	times := map[string][]time.Time{}

@@ -1,9 +1,10 @@
 //go:build linux
 
-// Package rehearsal converts a model of the shapes of Llama-3.1-405B, from a Hub inside the test to the same Hub, with
-// df11-convert as a program of its own, and measures the time, the memory and the disk that the program takes. It does not
-// judge the result bytes by themselves: weights are made when they are asked for, and uploads are hashed and dropped, unless
-// parts are to be finished or a whole conversion is killed, which reads the uploads again.
+// Package rehearsal converts a model of the shapes of Llama-3.1-405B, from a Hub inside the test to
+// the same Hub, with df11-convert as a program of its own, and measures the time, the memory and
+// the disk that the program takes. It does not judge the result bytes by themselves: weights are
+// made when they are asked for, and uploads are hashed and dropped, unless parts are to be finished
+// or a whole conversion is killed, which reads the uploads again.
 package rehearsal
 
 import (
@@ -66,7 +67,8 @@ func registerFlags() *options {
 	return &o
 }
 
-// TestRehearsal takes hours at full size, so it runs only with flags that say how much of it to do: docs/measured.md has one.
+// TestRehearsal takes hours at full size, so it runs only with flags that say how much of it to do:
+// docs/measured.md has one.
 func TestRehearsal(t *testing.T) {
 	asked := false
 	flag.Visit(func(f *flag.Flag) { asked = asked || !strings.HasPrefix(f.Name, "test.") })

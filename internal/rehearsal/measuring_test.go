@@ -30,7 +30,8 @@ func (r *result) model() string {
 	return fmt.Sprintf("%d layers in %d files, %s; %d units planned", r.o.layers, r.files, gb(r.sourceBytes), len(r.plan.Units))
 }
 
-// all adds the runs up; what it says of memory and disk is the most of any run, and what was converted the last run says.
+// all adds the runs up; what it says of memory and disk is the most of any run, and what was
+// converted the last run says.
 func (r *result) all() (sum step) {
 	for _, s := range r.steps {
 		sum.Wall, sum.CPU = sum.Wall+s.Wall, sum.CPU+s.CPU
@@ -83,8 +84,9 @@ func printRuns(w io.Writer, steps []step) {
 
 func gb(n int64) string { return fmt.Sprintf("%.2f GB", float64(n)/1e9) }
 
-// peakRSS is the peak of a running process's resident set, 0 once it has ended. The maximum that the system keeps for an
-// ended process will not do: it counts what its parent had when it was started.
+// peakRSS is the peak of a running process's resident set, 0 once it has ended. The maximum that
+// the system keeps for an ended process will not do: it counts what its parent had when it was
+// started.
 func peakRSS(pid int) (n int64) {
 	status, _ := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	_, peak, _ := strings.Cut(string(status), "VmHWM:")
@@ -92,7 +94,8 @@ func peakRSS(pid int) (n int64) {
 	return n << 10
 }
 
-// onDisk adds up what a process has in dir, files without a name included: each file once, by the blocks that it takes.
+// onDisk adds up what a process has in dir, files without a name included: each file once, by the
+// blocks that it takes.
 func onDisk(pid int, dir string) (n int64) {
 	seen := map[uint64]bool{}
 	count := func(path string) {

@@ -18,8 +18,8 @@ import (
 // shardBytes deals the tensors of 126 layers to 191 files, as the published repo has them.
 const shardBytes = 4_773_000_000
 
-// repeatBytes is how much of the weights is really made; the rest repeats it. The number of weights is odd, so that every
-// block of the encoder sees another part of them.
+// repeatBytes is how much of the weights is really made; the rest repeats it. The number of weights
+// is odd, so that every block of the encoder sees another part of them.
 const repeatBytes = 2 * (16<<20 + 1)
 
 // newModel has the shapes of the real model; scale divides all of them but the layers.
@@ -30,8 +30,8 @@ func newModel(layers, scale int, repeat int64) *hubtest.Model {
 	})
 }
 
-// serve puts the model on the server. A scaled model is converted with the pattern dict of the full one, which has as many
-// units.
+// serve puts the model on the server. A scaled model is converted with the pattern dict of the full
+// one, which has as many units.
 func (p *program) serve(ctx context.Context) (*hubtest.Model, error) {
 	partOnly := p.finish == 0 && p.shard != ""
 	full := newModel(p.layers, 1, repeatBytes)

@@ -34,8 +34,8 @@ func (p *program) build(ctx context.Context) error {
 	return nil
 }
 
-// machine is the folder that stands for the machine on which the program runs: after the first -elsewhere kills it is
-// another one.
+// machine is the folder that stands for the machine on which the program runs: after the first
+// -elsewhere kills it is another one.
 func (p *program) machine() string {
 	return filepath.Join(p.home, fmt.Sprintf("machine-%d", 1+min(p.killed(), p.elsewhere)))
 }
@@ -147,8 +147,9 @@ type report struct {
 	Weights int64 `json:"weights"`
 }
 
-// run makes one run that publishes to the target, and measures it; which names a part, or the finish of all. If kill is not
-// 0, the program is killed once the storage host has sent so many bytes.
+// run makes one run that publishes to the target, and measures it; which names a part, or the
+// finish of all. If kill is not 0, the program is killed once the storage host has sent so many
+// bytes.
 func (p *program) run(ctx context.Context, kill size, which ...string) (step, error) {
 	s := step{Name: "one run"}
 	if len(which) > 0 {
@@ -188,7 +189,8 @@ func (p *program) run(ctx context.Context, kill size, which ...string) (step, er
 	return s, s.within(p.options)
 }
 
-// watch looks at a running program many times a second, kills it when it is due, and gives the error it ends with.
+// watch looks at a running program many times a second, kills it when it is due, and gives the
+// error it ends with.
 func (p *program) watch(s *step, process *os.Process, kill size, ended <-chan error) error {
 	look, account := time.NewTicker(20*time.Millisecond), time.NewTicker(time.Second/2)
 	defer look.Stop()

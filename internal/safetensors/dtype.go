@@ -5,7 +5,8 @@ import (
 	"slices"
 )
 
-// DType is the element type of a tensor, spelt as in a header: "BF16", "F32", "U8", "I64", "F8_E4M3", ….
+// DType is the element type of a tensor, spelt as in a header: "BF16", "F32", "U8", "I64",
+// "F8_E4M3", ….
 type DType string
 
 // The types that this module names; the table below knows all others of the format.
@@ -21,8 +22,8 @@ type elemType struct {
 	nBits int64
 }
 
-// dtypes lists every type of the official crate in the order of its enum; writers sort by it, descending
-// (docs/format.md §11).
+// dtypes lists every type of the official crate in the order of its enum; writers sort by it,
+// descending (docs/format.md §11).
 var dtypes = [...]elemType{
 	{"BOOL", 8},
 	{"F4", 4},
@@ -53,8 +54,9 @@ func (d DType) rank() int {
 	return slices.IndexFunc(dtypes[:], func(t elemType) bool { return t.name == d })
 }
 
-// nBytes returns the size of a tensor of type d and the given shape. Any intermediate product that leaves int64 is an
-// overflow even when a later dimension is zero, as in the official crate. The kind is "" if all is well.
+// nBytes returns the size of a tensor of type d and the given shape. Any intermediate product that
+// leaves int64 is an overflow even when a later dimension is zero, as in the official crate. The
+// kind is "" if all is well.
 func (d DType) nBytes(shape []int64) (int64, Kind) {
 	rank, n := d.rank(), int64(1)
 	if rank < 0 {

@@ -11,8 +11,9 @@ import (
 	"github.com/df11-convert/df11-convert/internal/safetensors"
 )
 
-// FuzzParseHeader feeds hostile headers. What is refused is refused with a HeaderError; what is accepted covers the
-// file exactly once, costs memory in proportion, survives being laid out again, and is accepted by the independent reader too.
+// FuzzParseHeader feeds hostile headers. What is refused is refused with a HeaderError; what is
+// accepted covers the file exactly once, costs memory in proportion, survives being laid out again,
+// and is accepted by the independent reader too.
 func FuzzParseHeader(f *testing.F) {
 	for _, c := range goldenCases(f) {
 		file := unhex(f, c.File)

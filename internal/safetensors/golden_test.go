@@ -48,7 +48,8 @@ func unhex(t testing.TB, s string) []byte {
 	return b
 }
 
-// TestGoldenFiles writes every golden tensor list, in two input orders, and wants the official crate's bytes.
+// TestGoldenFiles writes every golden tensor list, in two input orders, and wants the official
+// crate's bytes.
 func TestGoldenFiles(t *testing.T) {
 	for i, c := range goldenCases(t) {
 		var metadata []safetensors.MetadataEntry
@@ -78,7 +79,8 @@ func TestGoldenFiles(t *testing.T) {
 	}
 }
 
-// TestGoldenRead reads every golden file and the end-to-end models, and compares with an independent reader.
+// TestGoldenRead reads every golden file and the end-to-end models, and compares with an
+// independent reader.
 func TestGoldenRead(t *testing.T) {
 	for _, c := range goldenCases(t) {
 		compareWithReference(t, unhex(t, c.File))

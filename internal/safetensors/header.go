@@ -13,12 +13,13 @@ import (
 
 // Limits of headers. docs/format.md §16 says why each is generous.
 const (
-	maxHeaderBytes   = 100_000_000 // the official crate's limit on one header; here all headers of a model share it
-	MaxTensors       = 200_000     // of a model
-	maxRank          = 16          // dimensions of a tensor
-	MaxNameBytes     = 512         // of a tensor's name
-	maxMetadataKeys  = 4096        // of a file
-	maxMetadataBytes = 16 << 20    // of a file
+	// the official crate's limit on one header; here all headers of a model share it
+	maxHeaderBytes   = 100_000_000
+	MaxTensors       = 200_000  // of a model
+	maxRank          = 16       // dimensions of a tensor
+	MaxNameBytes     = 512      // of a tensor's name
+	maxMetadataKeys  = 4096     // of a file
+	maxMetadataBytes = 16 << 20 // of a file
 )
 
 // lengthBytes is the size of the length field in front of the header JSON (docs/format.md §11).
@@ -55,7 +56,8 @@ type MetadataEntry struct{ Key, Value string }
 type Header struct {
 	Metadata []MetadataEntry // in header order; nil without a "__metadata__" member
 	Tensors  []Tensor        // in header order
-	Raw      []byte          // the header JSON exactly as stored, padding included, without the length
+	// the header JSON exactly as stored, padding included, without the length
+	Raw []byte
 
 	byName map[string]int // index in Tensors
 }
@@ -74,7 +76,8 @@ func (h *Header) Size() int64 {
 
 // Bytes returns the file up to its data: the header with its length.
 func (h *Header) Bytes() []byte {
-	return append(binary.LittleEndian.AppendUint64(make([]byte, 0, h.DataStart()), uint64(len(h.Raw))), h.Raw...)
+	return append(binary.LittleEndian.AppendUint64(make([]byte, 0, h.DataStart()),
+		uint64(len(h.Raw))), h.Raw...)
 }
 
 // Lookup finds a tensor by name.
@@ -86,7 +89,8 @@ func (h *Header) Lookup(name string) (Tensor, bool) {
 	return h.Tensors[i], true
 }
 
-// ByOffset returns the tensors in the order of their data; an empty tensor comes before the tensor at the same offset.
+// ByOffset returns the tensors in the order of their data; an empty tensor comes before the tensor
+// at the same offset.
 func (h *Header) ByOffset() []Tensor {
 	list := slices.Clone(h.Tensors)
 	slices.SortStableFunc(list, compareOffsets)
@@ -97,8 +101,9 @@ func compareOffsets(a, b Tensor) int {
 	return cmp.Or(cmp.Compare(a.Begin, b.Begin), cmp.Compare(a.End, b.End))
 }
 
-// headerSize returns the length of the header JSON, taken from the first 8 bytes of a file of fileSize bytes. The
-// length is checked against the format's limit and the file before the caller allocates anything.
+// headerSize returns the length of the header JSON, taken from the first 8 bytes of a file of
+// fileSize bytes. The length is checked against the format's limit and the file before the caller
+// allocates anything.
 func headerSize(first8 []byte, fileSize int64) (nBytes int64, err error) {
 	if len(first8) < lengthBytes || fileSize < lengthBytes+2 {
 		return 0, fail(ErrTooShort, "", "%d bytes", fileSize)
@@ -118,13 +123,14 @@ func headerSize(first8 []byte, fileSize int64) (nBytes int64, err error) {
 // FirstRead is the size of the first read of a file, into which most headers fit.
 const FirstRead = 64 << 10
 
-// ReadHeader reads and parses the header of a file of fileSize bytes: the first FirstRead bytes, then the rest of a longer header.
+// ReadHeader reads and parses the header of a file of fileSize bytes: the first FirstRead bytes,
+// then the rest of a longer header.
 func ReadHeader(r io.ReaderAt, fileSize int64) (*Header, error) {
 	return new(Headers).Read(r, fileSize)
 }
 
-// Headers bounds the headers of one model together: many files may take no more memory than one. The zero value has counted
-// nothing. It is safe for concurrent use.
+// Headers bounds the headers of one model together: many files may take no more memory than one.
+// The zero value has counted nothing. It is safe for concurrent use.
 type Headers struct{ nBytes, nTensors atomic.Int64 }
 
 // Read is [ReadHeader] for one more file of the model. A header that is refused does not count.
@@ -148,9 +154,10 @@ func (m *Headers) Read(r io.ReaderAt, fileSize int64) (*Header, error) {
 	})
 }
 
-// Parse parses the header JSON raw of one more file of the model, of fileSize bytes: the bytes after the length field, padding
-// included. The result keeps raw; the caller must not change it afterwards. The data area must be covered exactly once, without
-// holes, up to the end of the file. Every defect is a [*HeaderError]. A header that is refused does not count.
+// Parse parses the header JSON raw of one more file of the model, of fileSize bytes: the bytes
+// after the length field, padding included. The result keeps raw; the caller must not change it
+// afterwards. The data area must be covered exactly once, without holes, up to the end of the file.
+// Every defect is a [*HeaderError]. A header that is refused does not count.
 func (m *Headers) Parse(raw []byte, fileSize int64) (*Header, error) {
 	return m.count(int64(len(raw)), func() (*Header, error) { return m.parse(raw, fileSize) })
 }
@@ -205,7 +212,8 @@ func (h *Header) checkCoverage(fileSize int64) error {
 	return nil
 }
 
-// parser turns header JSON into a Header, one member at a time. Every limit is checked before the next value is kept.
+// parser turns header JSON into a Header, one member at a time. Every limit is checked before the
+// next value is kept.
 type parser struct {
 	scanner
 	h  *Header
@@ -234,7 +242,8 @@ func (p *parser) header() error {
 	return nil
 }
 
-// member reads the tensor of a key. It refuses a name that another tensor has, or that is over the limit.
+// member reads the tensor of a key. It refuses a name that another tensor has, or that is over the
+// limit.
 func (p *parser) member(name string) error {
 	if _, twice := p.h.byName[name]; twice {
 		return fail(ErrDuplicate, name, "%.100q", name)
@@ -265,8 +274,10 @@ func (p *parser) metadata() error {
 		if err != nil {
 			return err
 		}
-		if nBytes += len(key) + len(value); nBytes > maxMetadataBytes || len(seen) > maxMetadataKeys {
-			return fail(ErrLimit, metadataKey, "more than %d keys or %d bytes", maxMetadataKeys, maxMetadataBytes)
+		if nBytes += len(key) + len(value); nBytes > maxMetadataBytes ||
+			len(seen) > maxMetadataKeys {
+			return fail(ErrLimit, metadataKey, "more than %d keys or %d bytes", maxMetadataKeys,
+				maxMetadataBytes)
 		}
 		p.h.Metadata = append(p.h.Metadata, MetadataEntry{key, value})
 		return nil
@@ -334,7 +345,8 @@ func (t *Tensor) setOffsets(offsets []int64) error {
 		return fail(kind, t.Name, "%.100q %v", t.DType, t.Shape)
 	}
 	if n != t.NBytes() {
-		return fail(ErrSize, t.Name, "%s %v takes %d bytes, offsets say %d", t.DType, t.Shape, n, t.NBytes())
+		return fail(ErrSize, t.Name, "%s %v takes %d bytes, offsets say %d", t.DType, t.Shape, n,
+			t.NBytes())
 	}
 	return nil
 }

@@ -52,7 +52,8 @@ func names(list []safetensors.Tensor) (out []string) {
 	return out
 }
 
-// TestHostileHeaders gives every defect its own kind and, where there is one, the name of the tensor.
+// TestHostileHeaders gives every defect its own kind and, where there is one, the name of the
+// tensor.
 func TestHostileHeaders(t *testing.T) {
 	const ok = `{"dtype":"U8","shape":[4],"data_offsets":[0,4]}`
 	deep := strings.Repeat(`{"a":`, 100_000)

@@ -26,8 +26,8 @@ func emptyTensor(b *bytes.Buffer, i int) {
 	fmt.Fprintf(b, `"w%d":{"dtype":"U8","shape":[0],"data_offsets":[0,0]}`, i)
 }
 
-// TestHeaderBombsAreRefusedWithinMemory: a header that is over a limit costs no more memory than one that is not, and names
-// the limit.
+// TestHeaderBombsAreRefusedWithinMemory: a header that is over a limit costs no more memory than
+// one that is not, and names the limit.
 func TestHeaderBombsAreRefusedWithinMemory(t *testing.T) {
 	tensor := func(shape string) []byte {
 		return []byte(`{"w":{"dtype":"U8","shape":[` + shape + `],"data_offsets":[0,0]}}`)
@@ -82,7 +82,8 @@ func TestHeadersOfAModelShareOneLimit(t *testing.T) {
 		t.Errorf("250001 tensors in three files: %v", err)
 	}
 	var wide safetensors.Headers
-	blank := append([]byte{0, 0x87, 0x93, 3, 0, 0, 0, 0, '{', '}'}, bytes.Repeat([]byte(" "), 60_000_000-2)...) // 60,000,000 bytes
+	// 60,000,000 bytes
+	blank := append([]byte{0, 0x87, 0x93, 3, 0, 0, 0, 0, '{', '}'}, bytes.Repeat([]byte(" "), 60_000_000-2)...)
 	for i, want := range []bool{true, false} {
 		if _, err := wide.Read(bytes.NewReader(blank), int64(len(blank))); (err == nil) != want {
 			t.Errorf("60,000,000 bytes of header, file %d: %v", i+1, err)

@@ -16,13 +16,15 @@ type Entry struct {
 	Shape []int64 // borrowed until NewHeader returns
 }
 
-// NewHeader makes the header of a new file, with its tensors in file order, exactly as the official crate writes it: tensors by
-// descending dtype, then by name, and a header padded with spaces to a multiple of 8 (docs/format.md §11). The order of entries does
-// not matter. At most one metadata entry is allowed, because the crate writes more of them in random order. What [Headers.Parse]
+// NewHeader makes the header of a new file, with its tensors in file order, exactly as the official
+// crate writes it: tensors by descending dtype, then by name, and a header padded with spaces to a
+// multiple of 8 (docs/format.md §11). The order of entries does not matter. At most one metadata
+// entry is allowed, because the crate writes more of them in random order. What [Headers.Parse]
 // refuses is refused.
 func NewHeader(metadata []MetadataEntry, entries []Entry) (*Header, error) {
 	if len(metadata) > 1 {
-		return nil, fail(ErrUnknown, metadataKey, "%d keys, only one has a defined place", len(metadata))
+		return nil, fail(ErrUnknown, metadataKey, "%d keys, only one has a defined place",
+			len(metadata))
 	}
 	b := append(make([]byte, 0, 128*len(entries)), '{')
 	for _, m := range metadata {
@@ -55,7 +57,8 @@ func compareEntries(a, b Entry) int {
 // appendTensor writes `"name":{"dtype":…,"shape":[…],"data_offsets":[…]}`.
 func appendTensor(b []byte, e Entry, begin, end int64) []byte {
 	shape := strings.ReplaceAll(fmt.Sprint(e.Shape), " ", ",")
-	return fmt.Appendf(appendString(b, e.Name), `:{"dtype":"%s","shape":%s,"data_offsets":[%d,%d]}`, e.DType, shape, begin, end)
+	return fmt.Appendf(appendString(b, e.Name), `:{"dtype":"%s","shape":%s,"data_offsets":[%d,%d]}`,
+		e.DType, shape, begin, end)
 }
 
 // appendString writes a JSON string with the crate's escapes (docs/format.md §11).

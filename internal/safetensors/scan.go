@@ -8,8 +8,8 @@ import (
 	"unicode/utf8"
 )
 
-// scanner reads exactly the JSON that a safetensors header may hold. It knows no general value: everything unexpected is
-// an error, so nesting cannot grow, and nothing is skipped unseen.
+// scanner reads exactly the JSON that a safetensors header may hold. It knows no general value:
+// everything unexpected is an error, so nesting cannot grow, and nothing is skipped unseen.
 type scanner struct {
 	b   []byte // valid UTF-8
 	pos int
@@ -47,7 +47,8 @@ func (s *scanner) syntax(tensor, detail string) error {
 	return fail(ErrSyntax, tensor, "%s at byte %d", detail, s.pos)
 }
 
-// list reads items between two brackets, with commas between them. It calls item with the scanner at each item.
+// list reads items between two brackets, with commas between them. It calls item with the scanner
+// at each item.
 func (s *scanner) list(begin, end byte, tensor string, item func() error) error {
 	if err := s.expect(begin, tensor); err != nil || s.accept(end) {
 		return err
@@ -62,7 +63,8 @@ func (s *scanner) list(begin, end byte, tensor string, item func() error) error 
 	}
 }
 
-// object reads `{"key": value, …}`. It calls member with the scanner at each value; member has to refuse a repeated key.
+// object reads `{"key": value, …}`. It calls member with the scanner at each value; member has to
+// refuse a repeated key.
 func (s *scanner) object(tensor string, member func(key string) error) error {
 	return s.list('{', '}', tensor, func() error {
 		key, err := s.str(tensor)
@@ -76,7 +78,8 @@ func (s *scanner) object(tensor string, member func(key string) error) error {
 	})
 }
 
-// numbers reads `[1, 2, …]`, each number an integer from 0 to 2^63-1. It refuses more numbers than a tensor may have dimensions.
+// numbers reads `[1, 2, …]`, each number an integer from 0 to 2^63-1. It refuses more numbers than
+// a tensor may have dimensions.
 func (s *scanner) numbers(tensor string) ([]int64, error) {
 	var few [maxRank]int64
 	list := few[:0]
@@ -111,8 +114,8 @@ func (s *scanner) number(tensor string) (int64, error) {
 	return n, nil
 }
 
-// str reads a JSON string, at most as long as metadata may be. Raw control characters and unpaired surrogates are errors, so that
-// every name has exactly one meaning.
+// str reads a JSON string, at most as long as metadata may be. Raw control characters and unpaired
+// surrogates are errors, so that every name has exactly one meaning.
 func (s *scanner) str(tensor string) (string, error) {
 	if err := s.expect('"', tensor); err != nil {
 		return "", err
@@ -138,12 +141,14 @@ func (s *scanner) str(tensor string) (string, error) {
 	return "", s.syntax(tensor, "string without an end")
 }
 
-// halfPair matches an escaped half of a surrogate pair. One that stands alone is read as utf8.RuneError.
+// halfPair matches an escaped half of a surrogate pair. One that stands alone is read as
+// utf8.RuneError.
 var halfPair = regexp.MustCompile(`(?i)\\ud[89a-f]`)
 
 // unescape reads a string with its quotation marks.
 func (s *scanner) unescape(tensor string, quoted []byte) (text string, err error) {
-	if json.Unmarshal(quoted, &text) != nil || strings.ContainsRune(text, utf8.RuneError) && halfPair.Match(quoted) {
+	if json.Unmarshal(quoted, &text) != nil || strings.ContainsRune(text, utf8.RuneError) &&
+		halfPair.Match(quoted) {
 		return "", s.syntax(tensor, "bad escape")
 	}
 	return text, nil

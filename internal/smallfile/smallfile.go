@@ -1,6 +1,7 @@
 // Package smallfile reads whole files into memory, none of them without a limit. It writes nothing.
 //
-// It is the one place of the module that may call os.ReadFile's like; the linter refuses them anywhere else.
+// It is the one place of the module that may call os.ReadFile's like; the linter refuses them
+// anywhere else.
 package smallfile
 
 import (
@@ -25,8 +26,8 @@ func (e *TooLargeError) Error() string {
 	return s
 }
 
-// Read gives the content of a regular file of at most limit bytes. Anything else, such as a device or a pipe, could be
-// endless, and is refused unopened.
+// Read gives the content of a regular file of at most limit bytes. Anything else, such as a device
+// or a pipe, could be endless, and is refused unopened.
 func Read(path string, limit int64) ([]byte, error) {
 	f, err := Open(path)
 	if err != nil {
@@ -36,8 +37,8 @@ func Read(path string, limit int64) ([]byte, error) {
 	return readFile(f, limit)
 }
 
-// ReadInput is Read for a file that the user names: it may be a pipe as well, which is how a shell hands over the output of a
-// command.
+// ReadInput is Read for a file that the user names: it may be a pipe as well, which is how a shell
+// hands over the output of a command.
 func ReadInput(path string, limit int64) ([]byte, error) {
 	f, err := os.Open(path)
 	if err != nil {

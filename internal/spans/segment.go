@@ -18,7 +18,8 @@ type Delivery struct {
 	Tensor
 }
 
-// Segments lists for each of nFiles source files what the outputs want of it, in file order. Empty tensors have no segment.
+// Segments lists for each of nFiles source files what the outputs want of it, in file order. Empty
+// tensors have no segment.
 func Segments(outputs []*Output, nFiles int) [][]Segment {
 	files := make([]map[int64]*Segment, nFiles)
 	for i := range files {

@@ -1,5 +1,6 @@
-// Package spans says of which source bytes each output file of a plan is made, and where these bytes wait until then. It opens no
-// files and starts no goroutines: the same plan gives the same spans.
+// Package spans says of which source bytes each output file of a plan is made, and where these
+// bytes wait until then. It opens no files and starts no goroutines: the same plan gives the same
+// spans.
 package spans
 
 import (
@@ -10,8 +11,9 @@ import (
 	"github.com/df11-convert/df11-convert/internal/safetensors"
 )
 
-// An Output is one output file as the plan lays it out. Its source bytes have one running offset in its spool: the weights
-// of every unit in encoding order, then the copied tensors, then the aliases.
+// An Output is one output file as the plan lays it out. Its source bytes have one running offset in
+// its spool: the weights of every unit in encoding order, then the copied tensors, then the
+// aliases.
 type Output struct {
 	Path     string
 	Metadata []safetensors.MetadataEntry
@@ -100,7 +102,8 @@ func (u *Unit) Tensors() iter.Seq[Tensor] {
 	}
 }
 
-// Tensors lists every source tensor of the output in spool order, with its unit; nil for a copied tensor or an alias.
+// Tensors lists every source tensor of the output in spool order, with its unit; nil for a copied
+// tensor or an alias.
 func (o *Output) Tensors() iter.Seq2[Tensor, *Unit] {
 	return func(yield func(Tensor, *Unit) bool) {
 		for _, u := range o.Units {
@@ -133,8 +136,8 @@ func (o *Output) Files() []int {
 	return slices.Compact(files)
 }
 
-// Spooled reports whether the output's source bytes wait in a spool. Those of a local source do where they are, but for F32 tensors
-// that are taken as BF16.
+// Spooled reports whether the output's source bytes wait in a spool. Those of a local source do
+// where they are, but for F32 tensors that are taken as BF16.
 func (o *Output) Spooled(local bool) bool {
 	if !local {
 		return true
@@ -147,11 +150,13 @@ func (o *Output) Spooled(local bool) bool {
 	return false
 }
 
-// MaxBytes bounds the size of the output file: DF11 of the worst exponents, or BF16, with its header.
+// MaxBytes bounds the size of the output file: DF11 of the worst exponents, or BF16, with its
+// header.
 func (o *Output) MaxBytes() int64 { return o.Size + o.Size/8 + 1<<20 }
 
-// LikelyBytes is about how large the output file will be, before any weight was read: a module shrinks to 68 %, which is the middle of
-// the published models, and takes 2 kB of tables and header; all else stays.
+// LikelyBytes is about how large the output file will be, before any weight was read: a module
+// shrinks to 68 %, which is the middle of the published models, and takes 2 kB of tables and
+// header; all else stays.
 func (o *Output) LikelyBytes() int64 {
 	size := o.Size
 	for _, u := range o.Units {
@@ -170,7 +175,8 @@ func LikelyBytes(outputs []*Output) (n int64) {
 	return n
 }
 
-// ProvedBytes counts the source bytes of outputs that are encoded or copied: all but aliases, which are only compared.
+// ProvedBytes counts the source bytes of outputs that are encoded or copied: all but aliases, which
+// are only compared.
 func ProvedBytes(outputs []*Output) (n int64) {
 	for _, o := range outputs {
 		n += o.Size

@@ -21,10 +21,12 @@ func NewBudget(limit int64) *Budget {
 	return &Budget{semaphore.NewWeighted(limit), limit}
 }
 
-// Acquire waits until n bytes are free. A request above the whole limit is an error at once: it could never be met.
+// Acquire waits until n bytes are free. A request above the whole limit is an error at once: it
+// could never be met.
 func (b *Budget) Acquire(ctx context.Context, n int64) error {
 	if n > b.Limit {
-		return fmt.Errorf("a budget of %d bytes can't hold the %d bytes that one output needs", b.Limit, n)
+		return fmt.Errorf("a budget of %d bytes can't hold the %d bytes that one output needs",
+			b.Limit, n)
 	}
 	if b.Weighted.Acquire(ctx, n) != nil {
 		return context.Cause(ctx)

@@ -16,8 +16,9 @@ import (
 	"github.com/df11-convert/df11-convert/internal/spans"
 )
 
-// TestBudgetsHold: whatever spools come and go at once, are left or released twice, can't be made, or are given up while they
-// wait for room, they never hold more than the budgets of disk and memory, idle memory included, and give all of it back.
+// TestBudgetsHold: whatever spools come and go at once, are left or released twice, can't be made,
+// or are given up while they wait for room, they never hold more than the budgets of disk and
+// memory, idle memory included, and give all of it back.
 func TestBudgetsHold(t *testing.T) {
 	const limit = 6 << 20
 	for seed := range uint64(8) {
@@ -31,7 +32,8 @@ func TestBudgetsHold(t *testing.T) {
 					Disk: NewBudget(limit), Memory: NewBudget(limit),
 				},
 			}
-			if err := os.Remove(gone); err != nil && runtime.GOOS != "windows" { // which keeps an open folder
+			// which keeps an open folder
+			if err := os.Remove(gone); err != nil && runtime.GOOS != "windows" {
 				t.Fatal(err)
 			}
 			for i, size := range []int64{1, 300 << 10, 900 << 10, 1 << 20, 2 << 20, 2 << 20, 5 << 20} {

@@ -14,8 +14,8 @@ import (
 	"github.com/df11-convert/df11-convert/internal/spans"
 )
 
-// NewTemp makes an empty spool in a file of dir. It has no name where the system allows that, so that a killed process leaves nothing
-// behind.
+// NewTemp makes an empty spool in a file of dir. It has no name where the system allows that, so
+// that a killed process leaves nothing behind.
 func NewTemp(dir *os.Root) (*Spool, error) {
 	name := atomicfile.TempName()
 	s, err := openFile(dir, name, os.O_CREATE|os.O_EXCL)

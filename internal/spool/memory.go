@@ -8,10 +8,13 @@ import (
 	"sync"
 )
 
-// memory is outside the heap where the system offers that: the garbage collector would return this much late.
+// memory is outside the heap where the system offers that: the garbage collector would return this
+// much late.
 type memory struct{ b []byte }
 
-func (m *memory) ReadAt(p []byte, off int64) (int, error) { return bytes.NewReader(m.b).ReadAt(p, off) }
+func (m *memory) ReadAt(p []byte, off int64) (int, error) {
+	return bytes.NewReader(m.b).ReadAt(p, off)
+}
 
 func (m *memory) WriteAt(p []byte, off int64) (int, error) {
 	n := copy(m.b[off:], p)
@@ -39,8 +42,9 @@ func newMemory(size int64) (*Spool, error) {
 	}}, nil
 }
 
-// idle keeps released pages: the first touch of a page costs several times what copying into it does. A new spool of the same size
-// reuses the newest; any other first frees as much as it takes, so idle pages never add to the budget.
+// idle keeps released pages: the first touch of a page costs several times what copying into it
+// does. A new spool of the same size reuses the newest; any other first frees as much as it takes,
+// so idle pages never add to the budget.
 var idle spare
 
 type spare struct {

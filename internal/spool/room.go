@@ -9,8 +9,8 @@ import (
 	"github.com/df11-convert/df11-convert/internal/spans"
 )
 
-// Room is what all spools of a run share: a folder, and budgets of disk and memory. InMemory names the outputs whose spools
-// are memory. With Keep, spool files outlive the process.
+// Room is what all spools of a run share: a folder, and budgets of disk and memory. InMemory names
+// the outputs whose spools are memory. With Keep, spool files outlive the process.
 type Room struct {
 	Dir          *os.Root
 	Disk, Memory *Budget
@@ -18,7 +18,8 @@ type Room struct {
 	Keep         bool
 }
 
-// New makes the spool of an output. It waits while the budget is used up; Release gives the budget back.
+// New makes the spool of an output. It waits while the budget is used up; Release gives the budget
+// back.
 func (r *Room) New(ctx context.Context, o *spans.Output) (*Spool, error) {
 	if err := r.budget(o).Acquire(ctx, o.Size); err != nil {
 		return nil, fmt.Errorf("spool for %s: %w", o.Path, err)
@@ -48,7 +49,8 @@ func (r *Room) budget(o *spans.Output) *Budget {
 	return r.Disk
 }
 
-// Open opens the kept spool of an output for a run that goes on with it, if there is room for it now.
+// Open opens the kept spool of an output for a run that goes on with it, if there is room for it
+// now.
 func (r *Room) Open(o *spans.Output) (*Spool, error) {
 	if r.InMemory[o] || !r.Disk.TryAcquire(o.Size) {
 		return nil, errors.New("there is no room for it on disk")

@@ -1,5 +1,6 @@
-// Package spool holds the source bytes of an output between the encoder's two passes: in memory, in a file, or where they
-// already lie. It decides how much of disk and memory spools may take, but not what is fetched, nor when.
+// Package spool holds the source bytes of an output between the encoder's two passes: in memory, in
+// a file, or where they already lie. It decides how much of disk and memory spools may take, but
+// not what is fetched, nor when.
 package spool
 
 import (
@@ -10,13 +11,15 @@ import (
 	"github.com/df11-convert/df11-convert/internal/streams"
 )
 
-// A Spool is where the source bytes of one output wait. Offsets are those of spans.Output. Writes never overlap and may
-// come from several goroutines. It is ended by Release or Leave; what ends it again does nothing.
+// A Spool is where the source bytes of one output wait. Offsets are those of spans.Output. Writes
+// never overlap and may come from several goroutines. It is ended by Release or Leave; what ends it
+// again does nothing.
 type Spool struct {
 	io.ReaderAt
 	io.WriterAt
-	// Kept: the spool is a file that outlives the process, so that a later run on the same disk goes on with it. The file alone says
-	// nothing: which tensors are there, whole and with which checksum, is in the ledger.
+	// Kept: the spool is a file that outlives the process, so that a later run on the same disk
+	// goes on with it. The file alone says nothing: which tensors are there, whole and with which
+	// checksum, is in the ledger.
 	Kept bool
 
 	ended sync.Once
@@ -38,8 +41,8 @@ func (s *Spool) finish(remove bool) (err error) {
 	return err
 }
 
-// InPlace makes a spool of bytes that are there already, in sections of local source files, one behind the other. Writes to it are
-// ignored.
+// InPlace makes a spool of bytes that are there already, in sections of local source files, one
+// behind the other. Writes to it are ignored.
 func InPlace(sections []*io.SectionReader) *Spool {
 	s := &inPlace{sections: sections}
 	var end int64

@@ -12,8 +12,8 @@ import (
 	"github.com/df11-convert/df11-convert/internal/spans"
 )
 
-// TestSpools: every kind of spool holds what is written to it in any order, ends where it ends, gives its budget back once,
-// and leaves no file; a kept one stays until it is released.
+// TestSpools: every kind of spool holds what is written to it in any order, ends where it ends,
+// gives its budget back once, and leaves no file; a kept one stays until it is released.
 func TestSpools(t *testing.T) {
 	o := &spans.Output{Path: "o.safetensors", Size: 3 << 20}
 	for name, c := range map[string]struct{ memory, keep bool }{"memory": {memory: true}, "file": {}, "kept file": {keep: true}} {
@@ -67,8 +67,8 @@ func TestSpools(t *testing.T) {
 	}
 }
 
-// TestReleasedMemoryIsUsedAgain: a spool in memory takes that of a released one of its size, which a spool of another size gives
-// back to the system.
+// TestReleasedMemoryIsUsedAgain: a spool in memory takes that of a released one of its size, which
+// a spool of another size gives back to the system.
 func TestReleasedMemoryIsUsedAgain(t *testing.T) {
 	r := &Room{Memory: NewBudget(0), InMemory: map[*spans.Output]bool{}}
 	// first makes a spool, says what its first byte was, and writes 1 there.

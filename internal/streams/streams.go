@@ -1,4 +1,5 @@
-// Package streams copies, hashes and compares bytes, and sends values, until a context ends. It opens and closes nothing.
+// Package streams copies, hashes and compares bytes, and sends values, until a context ends. It
+// opens and closes nothing.
 package streams
 
 import (
@@ -11,8 +12,8 @@ import (
 	"sync"
 )
 
-// BlockBytes is how much is read or written at a time; a multiple of every element size. Larger ones were no faster, and a
-// dozen are in use at once.
+// BlockBytes is how much is read or written at a time; a multiple of every element size. Larger
+// ones were no faster, and a dozen are in use at once.
 const BlockBytes = 512 << 10
 
 // Block is a buffer for one read or write.
@@ -20,8 +21,8 @@ type Block [BlockBytes]byte
 
 var blocks = sync.Pool{New: func() any { return new(Block) }}
 
-// GetBlock lends a block, whose contents are void, until PutBlock. Thousands of reads and writes share a few of them, which
-// would otherwise be most of the garbage of a conversion.
+// GetBlock lends a block, whose contents are void, until PutBlock. Thousands of reads and writes
+// share a few of them, which would otherwise be most of the garbage of a conversion.
 func GetBlock() *Block { return blocks.Get().(*Block) }
 
 // PutBlock takes back a block that nobody uses any more.
@@ -52,14 +53,16 @@ func Send[T any](ctx context.Context, to chan<- T, values ...T) error {
 	return nil
 }
 
-// Copy copies r to w in blocks, whatever shortcuts either offers: each would allocate buffers of its own.
+// Copy copies r to w in blocks, whatever shortcuts either offers: each would allocate buffers of
+// its own.
 func Copy(ctx context.Context, w io.Writer, r io.Reader) (int64, error) {
 	b := GetBlock()
 	defer PutBlock(b)
 	return io.CopyBuffer(onlyWriter{w}, contextReader{ctx, r}, b[:])
 }
 
-// CopySection copies all bytes of a section. If its file ends before them, the error is io.ErrUnexpectedEOF.
+// CopySection copies all bytes of a section. If its file ends before them, the error is
+// io.ErrUnexpectedEOF.
 func CopySection(ctx context.Context, w io.Writer, s *io.SectionReader) error {
 	n, err := Copy(ctx, w, s)
 	if err == nil && n < s.Size() {
@@ -87,8 +90,8 @@ func ReadFull(r io.ReaderAt, p []byte, off int64) error {
 	return nil
 }
 
-// Short is the error of a read that gave fewer bytes than a tensor has: an end of the file there is unexpected. An error that
-// wraps io.EOF, such as that of a connection which was closed, is none.
+// Short is the error of a read that gave fewer bytes than a tensor has: an end of the file there is
+// unexpected. An error that wraps io.EOF, such as that of a connection which was closed, is none.
 func Short(err error) error {
 	if err == nil || err == io.EOF { //nolint:errorlint // see above
 		return io.ErrUnexpectedEOF
@@ -96,7 +99,8 @@ func Short(err error) error {
 	return err
 }
 
-// FirstDifference compares the first n bytes of a and b and gives the offset of the first that differs, or -1.
+// FirstDifference compares the first n bytes of a and b and gives the offset of the first that
+// differs, or -1.
 func FirstDifference(ctx context.Context, a, b io.ReaderAt, n int64) (int64, error) {
 	first, second := GetBlock(), GetBlock()
 	defer PutBlock(first)

@@ -10,7 +10,8 @@ import (
 	"github.com/df11-convert/df11-convert/internal/streams"
 )
 
-// TestFirstDifference: the first byte that differs is found at its offset, in whatever block it lies.
+// TestFirstDifference: the first byte that differs is found at its offset, in whatever block it
+// lies.
 func TestFirstDifference(t *testing.T) {
 	const size = 2*streams.BlockBytes + 5
 	for _, want := range []int64{-1, 0, 1, streams.BlockBytes - 1, streams.BlockBytes, streams.BlockBytes + 3, size - 1} {

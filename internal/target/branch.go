@@ -10,8 +10,8 @@ import (
 	"github.com/df11-convert/df11-convert/hub"
 )
 
-// workBranch names the branch on which the plan of a digest refreshes main; another target branch has its name in between. Not every Hub
-// routes a name with a slash.
+// workBranch names the branch on which the plan of a digest refreshes main; another target branch
+// has its name in between. Not every Hub routes a name with a slash.
 func (r *Repo) workBranch(digest string) string {
 	if r.main.name != "main" {
 		return "df11-convert-" + r.main.name + "-" + digest
@@ -22,8 +22,8 @@ func (r *Repo) workBranch(digest string) string {
 // isDigest matches the digest of a plan.
 var isDigest = regexp.MustCompile(`^[0-9a-f]{64}$`).MatchString
 
-// RemoveBranches removes the branch of the plan once main is finished. If this run has committed to main, it also removes the
-// branches of other plans for main, which are out of date.
+// RemoveBranches removes the branch of the plan once main is finished. If this run has committed to
+// main, it also removes the branches of other plans for main, which are out of date.
 func (r *Repo) RemoveBranches(ctx context.Context) error {
 	names, err := r.Hub.Branches(ctx, r.Repo)
 	if err != nil {
@@ -41,8 +41,8 @@ func (r *Repo) RemoveBranches(ctx context.Context) error {
 	return nil
 }
 
-// committed records a commit of this run. A head that was found there, not answered to the request, may hold more: it is
-// judged before the next one.
+// committed records a commit of this run. A head that was found there, not answered to the request,
+// may hold more: it is judged before the next one.
 func (r *Repo) committed(c change, done hub.Commit) {
 	c.branch.head = done.OID
 	if !done.Found {
@@ -51,7 +51,8 @@ func (r *Repo) committed(c change, done hub.Commit) {
 	r.moved = r.moved || c.branch == r.main && done.OID != c.parent
 }
 
-// conflictPause lets others go first: nothing after the first conflict, then a random time that grows to 10 s.
+// conflictPause lets others go first: nothing after the first conflict, then a random time that
+// grows to 10 s.
 func (r *Repo) conflictPause(ctx context.Context, try int) error {
 	if try == 1 {
 		return nil
@@ -60,8 +61,9 @@ func (r *Repo) conflictPause(ctx context.Context, try int) error {
 	return r.Hub.Pause(ctx, "another machine commits to "+r.Repo, d)
 }
 
-// recheck refuses a branch that others have changed. It reads nothing if the head is the one that this run saw last. made are the
-// sha256 of the outputs that this run has put there, or will, by path.
+// recheck refuses a branch that others have changed. It reads nothing if the head is the one that
+// this run saw last. made are the sha256 of the outputs that this run has put there, or will, by
+// path.
 func (r *Repo) recheck(ctx context.Context, b *branch, head string, made map[string]string) error {
 	if b.seen == head {
 		return nil
@@ -77,11 +79,12 @@ func (r *Repo) recheck(ctx context.Context, b *branch, head string, made map[str
 	return err
 }
 
-// ErrBranchGone says that the branch of a refresh was removed: by another run that was quicker, or by hand.
+// ErrBranchGone says that the branch of a refresh was removed: by another run that was quicker, or
+// by hand.
 var ErrBranchGone = errors.New("the branch of the refresh was removed")
 
-// whyGone tells why the branch of a refresh is gone: whoever has finished main removes the branches that main has gone past. Any
-// other error stays as it is.
+// whyGone tells why the branch of a refresh is gone: whoever has finished main removes the branches
+// that main has gone past. Any other error stays as it is.
 func (r *Repo) whyGone(ctx context.Context, err error) error {
 	if r.work == r.main || !errors.Is(err, hub.ErrRevisionNotFound) {
 		return err

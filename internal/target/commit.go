@@ -28,7 +28,8 @@ func (r *Repo) UploadFile(ctx context.Context, f *Folder, s SideFile) error {
 		return err
 	}
 	defer file.Close()
-	return r.upload(ctx, r.main, hub.Blob{Path: s.Path, Size: s.Size, SHA256: s.SHA256, Reader: file})
+	return r.upload(ctx, r.main,
+		hub.Blob{Path: s.Path, Size: s.Size, SHA256: s.SHA256, Reader: file})
 }
 
 // upload brings a file to where a commit of a branch can name it.
@@ -41,7 +42,8 @@ func (r *Repo) upload(ctx context.Context, on *branch, b hub.Blob) error {
 	return nil
 }
 
-// Commit commits uploaded outputs together with the journal that lists them and all others that are committed.
+// Commit commits uploaded outputs together with the journal that lists them and all others that are
+// committed.
 func (r *Repo) Commit(ctx context.Context, outputs []ledger.Output, l *ledger.Ledger) error {
 	c := change{
 		branch: r.work, parent: r.work.head, made: sums(l.Outputs()), outputs: outputs, ledger: l,
@@ -66,23 +68,27 @@ func sums(outputs []ledger.Output) map[string]string {
 	return m
 }
 
-// A change is a commit to make on a branch: outputs with their journal, or with result the last commit, which makes main complete.
+// A change is a commit to make on a branch: outputs with their journal, or with result the last
+// commit, which makes main complete.
 type change struct {
 	branch               *branch
 	parent               string
 	summary, description string
-	made                 map[string]string // sha256 of every output that the run knows to be there then, by path
-	outputs              []ledger.Output
-	ledger               *ledger.Ledger // of the outputs
-	ops                  []hub.Op
-	result               *Result
+	// sha256 of every output that the run knows to be there then, by path
+	made    map[string]string
+	outputs []ledger.Output
+	ledger  *ledger.Ledger // of the outputs
+	ops     []hub.Op
+	result  *Result
 }
 
-// commitTries bounds how often a commit is rebuilt on a head that moved. Parts on other machines move it.
+// commitTries bounds how often a commit is rebuilt on a head that moved. Parts on other machines
+// move it.
 const commitTries = 16
 
-// commit commits on top of the parent, and again on the new head if somebody else was quicker and the branch is still this
-// conversion's. The Hub takes a commit only if its parent is the branch's head.
+// commit commits on top of the parent, and again on the new head if somebody else was quicker and
+// the branch is still this conversion's. The Hub takes a commit only if its parent is the branch's
+// head.
 func (r *Repo) commit(ctx context.Context, c change) error {
 	for try := 1; ; try++ {
 		if err := r.recheck(ctx, c.branch, c.parent, c.made); err != nil {
@@ -114,8 +120,9 @@ func (r *Repo) commit(ctx context.Context, c change) error {
 	}
 }
 
-// opsOn gives the operations of a change on its parent. The journal lists what others have brought there meanwhile as well, since it may
-// replace theirs. Where another run of the same conversion has finished the branch with the outputs, there is nothing left to commit.
+// opsOn gives the operations of a change on its parent. The journal lists what others have brought
+// there meanwhile as well, since it may replace theirs. Where another run of the same conversion
+// has finished the branch with the outputs, there is nothing left to commit.
 func (r *Repo) opsOn(ctx context.Context, c change) ([]hub.Op, error) {
 	if c.result != nil {
 		tree, err := r.Hub.Tree(ctx, r.Repo, c.parent)
@@ -126,7 +133,8 @@ func (r *Repo) opsOn(ctx context.Context, c change) ([]hub.Op, error) {
 	}
 	in := c.branch.Inspection
 	differs := func(o ledger.Output) bool { return !in.holds(o) }
-	if in.Manifest != nil && in.Manifest.Plan.Digest == r.owner.Digest && !slices.ContainsFunc(c.outputs, differs) {
+	if in.Manifest != nil && in.Manifest.Plan.Digest == r.owner.Digest &&
+		!slices.ContainsFunc(c.outputs, differs) {
 		return nil, nil
 	}
 	journal := c.ledger.ForRepo(c.branch.former(), c.outputs)
@@ -134,7 +142,8 @@ func (r *Repo) opsOn(ctx context.Context, c change) ([]hub.Op, error) {
 	return append(slices.Clone(c.ops), hub.FileOp(r.owner.journal, journal)), nil
 }
 
-// op puts an output into a commit of the branch that it was uploaded for. An earlier run may have uploaded it.
+// op puts an output into a commit of the branch that it was uploaded for. An earlier run may have
+// uploaded it.
 func (r *Repo) op(o ledger.Output) hub.Op {
 	if op, ok := r.uploaded.Load(o.Path); ok {
 		return op.(hub.Op)
@@ -142,11 +151,13 @@ func (r *Repo) op(o ledger.Output) hub.Op {
 	return hub.LFSOp(o.Path, o.SHA256, o.Size)
 }
 
-// Finish makes the repo complete in one last commit, which adds the small files, config.json among them, and deletes journals and
-// stale files. After a refresh it is the only commit of main. Finish fails if main would lack an output. It may be repeated.
+// Finish makes the repo complete in one last commit, which adds the small files, config.json among
+// them, and deletes journals and stale files. After a refresh it is the only commit of main. Finish
+// fails if main would lack an output. It may be repeated.
 func (r *Repo) Finish(ctx context.Context, res *Result) error {
 	c := change{
-		branch: r.main, parent: r.main.head, made: sums(res.Outputs), result: res, summary: res.Summary, description: res.Description,
+		branch: r.main, parent: r.main.head, made: sums(res.Outputs), result: res,
+		summary: res.Summary, description: res.Description,
 	}
 	for _, s := range res.Files {
 		op, err := r.sideOp(ctx, s)
@@ -164,13 +175,15 @@ func (r *Repo) Finish(ctx context.Context, res *Result) error {
 	return r.commit(ctx, c)
 }
 
-// sideOp puts a side file into the last commit. A copied file is uploaded by now, or copied inside the Hub.
+// sideOp puts a side file into the last commit. A copied file is uploaded by now, or copied inside
+// the Hub.
 func (r *Repo) sideOp(ctx context.Context, s SideFile) (hub.Op, error) {
 	if s.Remote {
 		return hub.LFSOp(s.Path, s.SHA256, s.Size), nil
 	}
 	if s.Data != nil {
-		if err := r.upload(ctx, r.main, hub.Blob{Path: s.Path, Size: s.Size, SHA256: s.SHA256, Reader: bytes.NewReader(s.Data)}); err != nil {
+		if err := r.upload(ctx, r.main, hub.Blob{Path: s.Path, Size: s.Size, SHA256: s.SHA256,
+			Reader: bytes.NewReader(s.Data)}); err != nil {
 			return hub.Op{}, err
 		}
 	}
@@ -181,7 +194,8 @@ func (r *Repo) sideOp(ctx context.Context, s SideFile) (hub.Op, error) {
 	return op.(hub.Op), nil
 }
 
-// lastOps is what makes a tree of main complete: the side files, every output that it does not hold, and deletions.
+// lastOps is what makes a tree of main complete: the side files, every output that it does not
+// hold, and deletions.
 func (r *Repo) lastOps(c change, tree map[string]hub.FileInfo) ([]hub.Op, error) {
 	ops := slices.DeleteFunc(slices.Clone(c.ops), func(op hub.Op) bool {
 		return op.Holds(tree) || op.Path == model.CardName && c.branch.CardStays
@@ -208,8 +222,9 @@ func (r *Repo) lastOps(c change, tree map[string]hub.FileInfo) ([]hub.Op, error)
 	return ops, nil
 }
 
-// look ends a publication: main must hold now what was published. A Hub that does not read a commit's parent lets two programs write at
-// the same time, and mixes what they bring. What is there instead is fine if it is a whole result of the plan, or a person's card.
+// look ends a publication: main must hold now what was published. A Hub that does not read a
+// commit's parent lets two programs write at the same time, and mixes what they bring. What is
+// there instead is fine if it is a whole result of the plan, or a person's card.
 func (r *Repo) look(ctx context.Context, c change) error {
 	tree, err := r.Hub.Tree(ctx, r.Repo, r.main.name)
 	if err != nil {
@@ -240,7 +255,8 @@ func (r *Repo) look(ctx context.Context, c change) error {
 	return lost
 }
 
-// LostError says that a branch does not hold what was just published there: files of it differ, are gone, or came back.
+// LostError says that a branch does not hold what was just published there: files of it differ, are
+// gone, or came back.
 type LostError struct {
 	Where, Branch string
 	Files         []string
@@ -248,7 +264,8 @@ type LostError struct {
 }
 
 func (e *LostError) Error() string {
-	s := fmt.Sprintf("%s of %s does not hold what was published: %s", e.Branch, e.Where, human.List(e.Files))
+	s := fmt.Sprintf("%s of %s does not hold what was published: %s", e.Branch, e.Where,
+		human.List(e.Files))
 	if e.why != nil {
 		s += " (" + e.why.Error() + ")"
 	}

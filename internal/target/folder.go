@@ -22,11 +22,12 @@ import (
 	"github.com/df11-convert/df11-convert/internal/spool"
 )
 
-// filesDir is where the outputs of a folder that does not keep them are, inside of the state folder.
+// filesDir is where the outputs of a folder that does not keep them are, inside of the state
+// folder.
 const filesDir = "files"
 
-// A Folder is where output files are made. Either it keeps them and is the user's, or it is a work folder, and each file is removed
-// once it is uploaded. What else is in either is left alone.
+// A Folder is where output files are made. Either it keeps them and is the user's, or it is a work
+// folder, and each file is removed once it is uploaded. What else is in either is left alone.
 type Folder struct {
 	*folder.Folder
 	*Inspection      // before the run
@@ -37,27 +38,32 @@ type Folder struct {
 	ledger *ledger.Ledger
 }
 
-// OpenFolder makes the folder, locks it, and refuses one with files of others in the way. With stays, root keeps the result, and perm
-// is the most that anybody may do with the files; else it is a work folder, whose files nobody else needs.
-func OpenFolder(ctx context.Context, root string, stays bool, w Owner, perm fs.FileMode) (f *Folder, err error) {
+// OpenFolder makes the folder, locks it, and refuses one with files of others in the way. With
+// stays, root keeps the result, and perm is the most that anybody may do with the files; else it is
+// a work folder, whose files nobody else needs.
+func OpenFolder(ctx context.Context, root string, stays bool, w Owner,
+	perm fs.FileMode) (f *Folder, err error) {
 	f = &Folder{Stays: stays, owner: w}
 	f.owner.journal = path.Join(stateDir, journalName(w.Part))
 	kind := folder.Output
 	if !stays {
-		kind, perm, f.within, f.owner.loaded, f.owner.work = folder.Work, 0o600, path.Join(stateDir, filesDir), nil, true
+		kind, perm, f.within, f.owner.loaded, f.owner.work = folder.Work, 0o600, path.Join(stateDir,
+			filesDir), nil, true
 	}
 	if f.Folder, err = folder.Open(kind, root, perm); err != nil {
 		return nil, err
 	}
-	f.InTheWay = func(name string) error { return &ConflictError{Where: f.Root.Name(), Overwritten: []string{name}} }
+	f.InTheWay = func(name string) error {
+		return &ConflictError{Where: f.Root.Name(), Overwritten: []string{name}}
+	}
 	if err = f.inspect(ctx); err != nil {
 		return nil, errors.Join(err, f.Leave())
 	}
 	return f, nil
 }
 
-// inspect makes sure that the folder is this conversion's. With its journal, all that lies where a work folder has its files is: those
-// that the journal does not list are not complete.
+// inspect makes sure that the folder is this conversion's. With its journal, all that lies where a
+// work folder has its files is: those that the journal does not list are not complete.
 func (f *Folder) inspect(ctx context.Context) error {
 	s, err := f.snapshot()
 	if err != nil {
@@ -82,8 +88,8 @@ func (f *Folder) inspect(ctx context.Context) error {
 	return conflict
 }
 
-// snapshot has the files of the result, what tells whose files are, and what a loader reads beside them, or, in a work folder, kept
-// spools. The version of a file is its size and time.
+// snapshot has the files of the result, what tells whose files are, and what a loader reads beside
+// them, or, in a work folder, kept spools. The version of a file is its size and time.
 func (f *Folder) snapshot() (s snapshot, err error) {
 	s = snapshot{where: f.Root.Name(), versions: map[string]string{}, read: f.read, sum: f.sum}
 	s.find = func(name string) error {
@@ -141,7 +147,8 @@ func (f *Folder) sum(ctx context.Context, name string) (string, error) {
 	return f.Sum(ctx, f.at(name), st.Size()), context.Cause(ctx)
 }
 
-// equals compares a file with what pins its content at the source, or with the file of a local source.
+// equals compares a file with what pins its content at the source, or with the file of a local
+// source.
 func (f *Folder) equals(ctx context.Context, name, pin string) (bool, error) {
 	if pin == "" && f.owner.Content != nil {
 		var err error
@@ -169,8 +176,9 @@ func (f *Folder) at(name string) string {
 	return path.Join(f.within, name)
 }
 
-// Ledger reads what earlier runs have done in the folder: from their journal, else from the manifest of a finished conversion, unless
-// the source has changed since. Outputs that are gone or differ from what it says are not in it, and of no use in a work folder.
+// Ledger reads what earlier runs have done in the folder: from their journal, else from the
+// manifest of a finished conversion, unless the source has changed since. Outputs that are gone or
+// differ from what it says are not in it, and of no use in a work folder.
 func (f *Folder) Ledger(unchanged bool) (*ledger.Ledger, error) {
 	l := ledger.New(f.owner.Digest, f.Stays)
 	var err error
@@ -186,7 +194,8 @@ func (f *Folder) Ledger(unchanged bool) (*ledger.Ledger, error) {
 	}
 	f.ledger = l
 	l.Claim(f.owner.Source, f.former())
-	l.Keep(func(o ledger.Output) bool { return !o.Here || f.Ours[o.Path] == o.SHA256 }) // it was hashed to know whose it is
+	// it was hashed to know whose it is
+	l.Keep(func(o ledger.Output) bool { return !o.Here || f.Ours[o.Path] == o.SHA256 })
 	for name := range f.versions {
 		if o, _ := l.Output(name); !f.Stays && !inState(name) && !o.Here {
 			err = errors.Join(err, f.Remove(name))
@@ -198,8 +207,9 @@ func (f *Folder) Ledger(unchanged bool) (*ledger.Ledger, error) {
 // Save writes the journal of a ledger, which every later change is appended to.
 func (f *Folder) Save(l *ledger.Ledger) error { return l.Save(f.State, journalName(f.owner.Part)) }
 
-// Begin is called once the first journal tells what is ours. Unless the folder holds the finished result of the very source, or a part
-// of it, Begin removes config and manifest: weights are overwritten one by one, and the folder must not look finished meanwhile.
+// Begin is called once the first journal tells what is ours. Unless the folder holds the finished
+// result of the very source, or a part of it, Begin removes config and manifest: weights are
+// overwritten one by one, and the folder must not look finished meanwhile.
 func (f *Folder) Begin(unchanged bool) error {
 	if f.Manifest == nil || f.Manifest.Plan.Digest == f.owner.Digest && unchanged {
 		return nil
@@ -227,8 +237,9 @@ func (f *Folder) Announce(name, sum string) error {
 // Remove removes a file of the result, if it is there and nobody has changed it meanwhile.
 func (f *Folder) Remove(name string) error { return f.Folder.Remove(f.at(name)) }
 
-// Finish makes the folder complete: it checks that the folder is still this conversion's and holds every output, removes what former
-// conversions have left, and writes the side files, config.json last. Copied files are there already. Finish may be repeated.
+// Finish makes the folder complete: it checks that the folder is still this conversion's and holds
+// every output, removes what former conversions have left, and writes the side files, config.json
+// last. Copied files are there already. Finish may be repeated.
 func (f *Folder) Finish(ctx context.Context, r *Result) error {
 	if err := f.complete(ctx, r); err != nil {
 		return err
@@ -262,7 +273,8 @@ func (f *Folder) write(s SideFile) error {
 	return file.WriteAll(s.Data)
 }
 
-// complete makes sure that nobody has changed the files of the folder since the run began, or has named them.
+// complete makes sure that nobody has changed the files of the folder since the run began, or has
+// named them.
 func (f *Folder) complete(ctx context.Context, r *Result) error {
 	s, err := f.snapshot()
 	if err != nil {
@@ -270,7 +282,8 @@ func (f *Folder) complete(ctx context.Context, r *Result) error {
 	}
 	for _, o := range r.Outputs {
 		if v := s.versions[o.Path]; v == "" || v != f.Known[o.Path] {
-			return fmt.Errorf("%s was removed or changed while the conversion ran: run it again, and it is made again", f.Path(o.Path))
+			return fmt.Errorf(
+				"%s was removed or changed while the conversion ran: run it again, and it is made again", f.Path(o.Path))
 		}
 	}
 	last := *f.Inspection
@@ -282,8 +295,9 @@ func (f *Folder) complete(ctx context.Context, r *Result) error {
 	return err
 }
 
-// Close gives the lock back. With done, it removes what this run has made but the result, by name, then the lock: once the lock is
-// free, the folder is the next run's. It removes an empty work folder too.
+// Close gives the lock back. With done, it removes what this run has made but the result, by name,
+// then the lock: once the lock is free, the folder is the next run's. It removes an empty work
+// folder too.
 func (f *Folder) Close(done bool) error {
 	if !done {
 		return f.Release()

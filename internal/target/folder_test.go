@@ -14,8 +14,9 @@ import (
 	"github.com/df11-convert/df11-convert/internal/target"
 )
 
-// TestFolderTakenOver: a run that ends well removes what is its own, and nothing of the run that takes the folder next,
-// however soon that comes. Many try to get one folder; who has it has it alone, and finds what it has written.
+// TestFolderTakenOver: a run that ends well removes what is its own, and nothing of the run that
+// takes the folder next, however soon that comes. Many try to get one folder; who has it has it
+// alone, and finds what it has written.
 func TestFolderTakenOver(t *testing.T) {
 	for name, stays := range map[string]bool{"work folder": false, "output folder": true} {
 		root := filepath.Join(t.TempDir(), "folder")

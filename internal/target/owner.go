@@ -14,7 +14,8 @@ import (
 	"github.com/df11-convert/df11-convert/internal/plan"
 )
 
-// An Owner is a conversion that asks what it may touch in a target. One rule answers, for folders and repos:
+// An Owner is a conversion that asks what it may touch in a target. One rule answers, for folders
+// and repos:
 //
 //   - A journal or a manifest is ours if it is of this plan, or of another plan of the same source.
 //   - A file is ours if such a journal or manifest lists its path with the sha256 that the file has.
@@ -24,32 +25,39 @@ import (
 //     deletes nothing.
 //   - A card that is not ours is in nobody's way: the result goes without one.
 //
-// Who can write to a target can forge journals and manifests there. So the rule tells what may be replaced, never what is right.
+// Who can write to a target can forge journals and manifests there. So the rule tells what may be
+// replaced, never what is right.
 //
-// A run judges a target when it begins, and judges what others have changed before every commit: two runs that begin at the same
-// time both find the target free. A journal or a manifest that has come since, of another plan or of this plan with other bytes than
-// this run's outputs, is a TakenError, unless this run has sent it. Every commit brings the journal that lists its files.
+// A run judges a target when it begins, and judges what others have changed before every commit:
+// two runs that begin at the same time both find the target free. A journal or a manifest that has
+// come since, of another plan or of this plan with other bytes than this run's outputs, is a
+// TakenError, unless this run has sent it. Every commit brings the journal that lists its files.
 type Owner struct {
-	Digest  string            // of the plan
-	Source  string            // Hub repo that the weights come from; "" if it is not known
-	Part    string            // names the journal
-	Force   bool              // what is in the way when a run begins may be overwritten
-	written map[string]string // every file of the result: what pins its content at the source, "" if nothing does
-	loaded  map[string]bool   // folders of which a loader reads every .safetensors file
-	journal string            // of this run
-	work    bool              // the target is a work folder
-	sent    map[string]bool   // sha256 of the journals that this run has sent, also where no answer came
-	// Content gives the sha256 of a file that the result takes over from a local source, "" of any other. The files of a Hub are pinned.
+	Digest string // of the plan
+	Source string // Hub repo that the weights come from; "" if it is not known
+	Part   string // names the journal
+	Force  bool   // what is in the way when a run begins may be overwritten
+	// every file of the result: what pins its content at the source, "" if nothing does
+	written map[string]string
+	loaded  map[string]bool // folders of which a loader reads every .safetensors file
+	journal string          // of this run
+	work    bool            // the target is a work folder
+	// sha256 of the journals that this run has sent, also where no answer came
+	sent map[string]bool
+	// Content gives the sha256 of a file that the result takes over from a local source, "" of any
+	// other. The files of a Hub are pinned.
 	Content func(ctx context.Context, name string) (string, error)
 }
 
 // NewOwner is the owner of what a plan makes of a source.
 func NewOwner(p *plan.Plan, source, part string, force bool) Owner {
-	w := Owner{Digest: p.Digest(), Source: source, Part: part, Force: force, written: map[string]string{}, loaded: map[string]bool{}}
+	w := Owner{Digest: p.Digest(), Source: source, Part: part, Force: force,
+		written: map[string]string{}, loaded: map[string]bool{}}
 	for _, f := range p.OutputFiles {
 		w.written[f.Path] = ""
 	}
-	for _, name := range []string{p.RemainderIndex, p.ConfigPath(), model.CardName, metadata.ChartName, metadata.ManifestName} {
+	for _, name := range []string{p.RemainderIndex, p.ConfigPath(), model.CardName,
+		metadata.ChartName, metadata.ManifestName} {
 		if name != "" {
 			w.written[name] = ""
 		}
@@ -60,7 +68,8 @@ func NewOwner(p *plan.Plan, source, part string, force bool) Owner {
 		}
 	}
 	for name := range w.written {
-		if plan.IsSafetensors(name) && p.Layout != plan.ComfyUI { // which loads one file by its name
+		// which loads one file by its name
+		if plan.IsSafetensors(name) && p.Layout != plan.ComfyUI {
 			w.loaded[path.Dir(name)] = true
 		}
 	}
@@ -74,7 +83,9 @@ func (w Owner) writes(name string) bool {
 }
 
 // loads reports whether a loader reads a file as weights of the result.
-func (w Owner) loads(name string) bool { return plan.IsSafetensors(name) && w.loaded[path.Dir(name)] }
+func (w Owner) loads(name string) bool {
+	return plan.IsSafetensors(name) && w.loaded[path.Dir(name)]
+}
 
 // A snapshot is what a folder or a branch holds at one moment.
 type snapshot struct {
@@ -86,31 +97,37 @@ type snapshot struct {
 	// read gives a file whole, sum its sha256.
 	read func(ctx context.Context, name string) ([]byte, error)
 	sum  func(ctx context.Context, name string) (string, error)
-	// equals reports whether a file has the content that a pin of the source stands for; nil where versions are pins.
+	// equals reports whether a file has the content that a pin of the source stands for; nil where
+	// versions are pins.
 	equals func(ctx context.Context, name, pin string) (bool, error)
 }
 
 // An Inspection is what a run found in a target when it looked at it last.
 type Inspection struct {
 	snapshot
-	Manifest  *metadata.Manifest  // of a finished conversion; nil if there is none
-	Ours      map[string]string   // files that may be replaced or deleted, with their sha256; "" if they have the bytes to be written
-	CardStays bool                // the card is somebody else's
-	Current   bool                // it is the finished result of the plan, and nothing of ours is beside it
-	listed    map[string][]string // sha256 that files of ours have had, by path
-	journals  map[string][]byte   // that have come or changed since the inspection before
-	stranger  string              // source of somebody else's journal or manifest
+	Manifest *metadata.Manifest // of a finished conversion; nil if there is none
+	// files that may be replaced or deleted, with their sha256; "" if they have the bytes to be
+	// written
+	Ours      map[string]string
+	CardStays bool // the card is somebody else's
+	// it is the finished result of the plan, and nothing of ours is beside it
+	Current  bool
+	listed   map[string][]string // sha256 that files of ours have had, by path
+	journals map[string][]byte   // that have come or changed since the inspection before
+	stranger string              // source of somebody else's journal or manifest
 }
 
-// judge looks at what has changed in a target since the last inspection, nil when the run begins. made are the sha256 of the run's
-// outputs, by path. A ConflictError comes with the inspection.
-func (w Owner) judge(ctx context.Context, s snapshot, last *Inspection, made map[string]string) (*Inspection, error) {
+// judge looks at what has changed in a target since the last inspection, nil when the run begins.
+// made are the sha256 of the run's outputs, by path. A ConflictError comes with the inspection.
+func (w Owner) judge(ctx context.Context, s snapshot, last *Inspection,
+	made map[string]string) (*Inspection, error) {
 	begins := last == nil
 	if begins {
 		last = &Inspection{listed: map[string][]string{}}
 	}
 	in := &Inspection{
-		snapshot: s, Ours: map[string]string{}, listed: maps.Clone(last.listed), journals: map[string][]byte{}, stranger: last.stranger,
+		snapshot: s, Ours: map[string]string{}, listed: maps.Clone(last.listed),
+		journals: map[string][]byte{}, stranger: last.stranger,
 	}
 	if s.versions[metadata.ManifestName] != "" {
 		in.Manifest = last.Manifest
@@ -143,7 +160,8 @@ func (w Owner) judge(ctx context.Context, s snapshot, last *Inspection, made map
 		}
 	}
 	_, hasCard := in.Ours[model.CardName]
-	in.CardStays = s.versions[model.CardName] != "" && !hasCard && !(begins && w.Force) && (changed(model.CardName) || last.CardStays)
+	in.CardStays = s.versions[model.CardName] != "" && !hasCard && !(begins && w.Force) &&
+		(changed(model.CardName) || last.CardStays)
 	in.Current = w.isCurrent(in)
 	if len(e.Files)+len(e.Overwritten) == 0 || begins && w.Force {
 		return in, nil
@@ -163,7 +181,8 @@ func (in *Inspection) findListed() error {
 	return nil
 }
 
-// judgeFile finds out whether a file is ours, and adds it to the conflict if it may not stay as it is.
+// judgeFile finds out whether a file is ours, and adds it to the conflict if it may not stay as it
+// is.
 func (w Owner) judgeFile(ctx context.Context, in *Inspection, name string, e *ConflictError) error {
 	pin, written := w.written[name]
 	if pin != "" && pin == in.versions[name] { // it has the bytes that would be written
@@ -197,7 +216,8 @@ func (w Owner) judgeFile(ctx context.Context, in *Inspection, name string, e *Co
 	return nil
 }
 
-// isCurrent reports whether a target holds the finished result of the plan, and nothing of ours beside it.
+// isCurrent reports whether a target holds the finished result of the plan, and nothing of ours
+// beside it.
 func (w Owner) isCurrent(in *Inspection) bool {
 	if in.Manifest == nil || in.Manifest.Plan.Digest != w.Digest {
 		return false
@@ -215,7 +235,8 @@ func (w Owner) isCurrent(in *Inspection) bool {
 	return true
 }
 
-// ManifestSHA256 is that of the manifest that was there when the target was looked at; "" if there was none.
+// ManifestSHA256 is that of the manifest that was there when the target was looked at; "" if there
+// was none.
 func (in *Inspection) ManifestSHA256() string { return in.Ours[metadata.ManifestName] }
 
 // former is what a journal says of the files that are ours: their sha256, by path.
@@ -228,8 +249,10 @@ func (in *Inspection) former() map[string]string {
 // tells reports whether a file may tell whose others are: a manifest, or a journal.
 func tells(name string) bool { return name == metadata.ManifestName || IsJournal(name) }
 
-// readClaim reads what a journal or a manifest claims, nothing if it is broken, and gives its own sha256.
-func (in *Inspection) readClaim(ctx context.Context, name string) (c ledger.Claim, sum string, err error) {
+// readClaim reads what a journal or a manifest claims, nothing if it is broken, and gives its own
+// sha256.
+func (in *Inspection) readClaim(ctx context.Context,
+	name string) (c ledger.Claim, sum string, err error) {
 	b, err := in.read(ctx, name)
 	if err != nil {
 		return c, "", err
@@ -242,7 +265,8 @@ func (in *Inspection) readClaim(ctx context.Context, name string) (c ledger.Clai
 		in.Manifest = nil
 		return c, "", nil //nolint:nilerr // a broken manifest says nothing about anybody's files
 	}
-	c = ledger.Claim{Plan: in.Manifest.Plan.Digest, Source: in.Manifest.Source.Repo, Outputs: map[string]string{}}
+	c = ledger.Claim{Plan: in.Manifest.Plan.Digest, Source: in.Manifest.Source.Repo,
+		Outputs: map[string]string{}}
 	for _, o := range in.Manifest.Outputs {
 		c.Outputs[o.Path] = o.SHA256
 	}
@@ -268,7 +292,8 @@ func (w Owner) accept(in *Inspection, name, sum string, c ledger.Claim) {
 	}
 }
 
-// refuseTaken refuses the claim of a file that has come while the run worked, but for its own, and this plan's with the same outputs.
+// refuseTaken refuses the claim of a file that has come while the run worked, but for its own, and
+// this plan's with the same outputs.
 func (w Owner) refuseTaken(c ledger.Claim, sum, where string, made map[string]string) error {
 	if w.sent[sum] {
 		return nil
@@ -277,25 +302,30 @@ func (w Owner) refuseTaken(c ledger.Claim, sum, where string, made map[string]st
 		return &TakenError{Where: where, Of: c.Source, Same: w.sameSource(c)}
 	}
 	for _, name := range slices.Sorted(maps.Keys(c.Outputs)) {
-		if ours, theirs := made[name], c.Outputs[name]; ours != "" && theirs != "" && ours != theirs {
+		if ours, theirs := made[name], c.Outputs[name]; ours != "" && theirs != "" &&
+			ours != theirs {
 			return &TakenError{Where: where, Of: c.Source, File: name}
 		}
 	}
 	return nil
 }
 
-// ConflictError says that a target holds files that are not ours: Overwritten are in the way of files of the result, and the
-// loader would read Files, which are weights, with the result (docs/format.md §13).
+// ConflictError says that a target holds files that are not ours: Overwritten are in the way of
+// files of the result, and the loader would read Files, which are weights, with the result
+// (docs/format.md §13).
 type ConflictError struct {
 	Where              string
 	Files, Overwritten []string
-	Of                 string // the source of the conversion that is there; "" if there is none or it is not known
+	// the source of the conversion that is there; "" if there is none or it is not known
+	Of string
 }
 
 func (e *ConflictError) Error() string {
 	s := fmt.Sprintf("%s holds other .safetensors files: %s", e.Where, human.List(e.Files))
 	if len(e.Overwritten) > 0 {
-		s = fmt.Sprintf("%s holds files that are not of this conversion and would be overwritten: %s", e.Where, human.List(e.Overwritten))
+		s = fmt.Sprintf(
+			"%s holds files that are not of this conversion and would be overwritten: %s", e.Where,
+			human.List(e.Overwritten))
 	}
 	if e.Of != "" {
 		s += " (there is a conversion of " + e.Of + ")"
@@ -303,12 +333,14 @@ func (e *ConflictError) Error() string {
 	return s
 }
 
-// TakenError says that another run has written to a target since this run began. Its files are left as they are.
+// TakenError says that another run has written to a target since this run began. Its files are left
+// as they are.
 type TakenError struct {
 	Where string
 	Of    string // its source; "" if it is not known
 	Same  bool   // it is a conversion of the same source, for another commit or with other flags
-	File  string // it is the same conversion, of a source with other bytes: the first output that differs
+	// it is the same conversion, of a source with other bytes: the first output that differs
+	File string
 }
 
 func (e *TakenError) Error() string {

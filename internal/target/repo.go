@@ -25,13 +25,14 @@ type Push struct {
 	// Repo is the target, "namespace/name". Revision is its branch, "" for main.
 	Repo     string
 	Revision string
-	// Private asks for a private repo, or with false for a public one, also for a private or gated source. With nil, the target of such
-	// a source is private, and any other one as the Hub has it by default.
+	// Private asks for a private repo, or with false for a public one, also for a private or gated
+	// source. With nil, the target of such a source is private, and any other one as the Hub has it
+	// by default.
 	Private *bool
 }
 
-// VisibilityError says that strangers can open a target that is there, although its source is private or gated, or a private target
-// was asked for.
+// VisibilityError says that strangers can open a target that is there, although its source is
+// private or gated, or a private target was asked for.
 type VisibilityError struct {
 	Target string
 	Source string // what they would see; "" if its owner shows it to everybody
@@ -44,13 +45,14 @@ func (e *VisibilityError) Error() string {
 	return fmt.Sprintf("%s is private or gated, but everybody can open %s", e.Source, e.Target)
 }
 
-// A Repo is a repo of the Hub that a conversion is published to. Upload may be called by several goroutines; one at a time
-// calls everything that commits.
+// A Repo is a repo of the Hub that a conversion is published to. Upload may be called by several
+// goroutines; one at a time calls everything that commits.
 type Repo struct {
 	Push
-	owner    Owner
-	main     *branch  // that the result goes to
-	work     *branch  // that batches go to: main, or a branch of the plan's own while a finished repo is refreshed
+	owner Owner
+	main  *branch // that the result goes to
+	// that batches go to: main, or a branch of the plan's own while a finished repo is refreshed
+	work     *branch
 	uploaded sync.Map // hub.Op that puts what this run has uploaded into a commit, by path
 	moved    bool     // this run has made a commit on main
 }
@@ -63,9 +65,10 @@ type branch struct {
 	*Inspection
 }
 
-// OpenRepo creates or opens a target before any work, and refuses one without access, with the wrong visibility, or with files of
-// others in the way.
-func OpenRepo(ctx context.Context, push Push, w Owner, m *model.Model, src model.Source) (*Repo, error) {
+// OpenRepo creates or opens a target before any work, and refuses one without access, with the
+// wrong visibility, or with files of others in the way.
+func OpenRepo(ctx context.Context, push Push, w Owner, m *model.Model,
+	src model.Source) (*Repo, error) {
 	w.journal, w.sent = path.Join(journalDir, journalName(w.Part)), map[string]bool{}
 	r := &Repo{Push: push, owner: w}
 	if err := r.ensure(ctx, m, src); err != nil {
@@ -90,7 +93,8 @@ func (r *Repo) open(ctx context.Context, w Owner, name string) (*branch, error) 
 }
 
 // inspect judges what has changed on a branch since the last inspection, nil when a run begins.
-func (p Push) inspect(ctx context.Context, w Owner, name string, last *Inspection, made map[string]string) (head string, in *Inspection, err error) {
+func (p Push) inspect(ctx context.Context, w Owner, name string, last *Inspection,
+	made map[string]string) (head string, in *Inspection, err error) {
 	if head, err = p.Hub.Head(ctx, p.Repo, name); err != nil {
 		return "", nil, err
 	}
@@ -107,7 +111,8 @@ func (r *Repo) Found() *Inspection { return r.main.Inspection }
 // maxJournalBytes bounds a journal, a manifest or a small file that is read whole.
 const maxJournalBytes = 256 << 20
 
-// snapshot has all files of a commit. The version of a large file is its sha256, that of a small one git's hash.
+// snapshot has all files of a commit. The version of a large file is its sha256, that of a small
+// one git's hash.
 func (p Push) snapshot(ctx context.Context, commit string) (snapshot, error) {
 	files, err := p.Hub.Tree(ctx, p.Repo, commit)
 	if err != nil {
@@ -133,11 +138,12 @@ func (p Push) snapshot(ctx context.Context, commit string) (snapshot, error) {
 // holds reports whether a snapshot of a repo has an output.
 func (s snapshot) holds(o ledger.Output) bool { return s.versions[o.Path] == o.SHA256 }
 
-// gatedManual is a public repo whose owner lets in everybody by hand. With "auto", whoever asks is let in.
+// gatedManual is a public repo whose owner lets in everybody by hand. With "auto", whoever asks is
+// let in.
 const gatedManual = "manual"
 
-// ensure creates the target if need be and makes sure that we may write to it, that it is not too visible, and that it
-// is not the source.
+// ensure creates the target if need be and makes sure that we may write to it, that it is not too
+// visible, and that it is not the source.
 func (r *Repo) ensure(ctx context.Context, m *model.Model, src model.Source) error {
 	private, closed := r.Private, m.Private || m.Gated != ""
 	if private == nil && closed {
@@ -152,7 +158,8 @@ func (r *Repo) ensure(ctx context.Context, m *model.Model, src model.Source) err
 		if created {
 			return r.Hub.CheckAccess(ctx, r.Repo)
 		}
-		info, err = r.Hub.Info(ctx, r.Repo, "") // somebody else was quicker, and may have made it public
+		// somebody else was quicker, and may have made it public
+		info, err = r.Hub.Info(ctx, r.Repo, "")
 	}
 	if err != nil {
 		return err
@@ -175,14 +182,17 @@ func (r *Repo) isSource(id string, src model.Source) bool {
 	return strings.EqualFold(id, r.owner.Source) && (c == nil || c.Endpoint() == r.Hub.Endpoint())
 }
 
-// Published lists what earlier runs have published: by the manifest of a finished conversion by this plan, unless the source has
-// changed since, else by the journal of the part, or for the whole by those of all parts, of whatever splits: an output is the same
-// whoever made it. While main holds another finished model, work goes to a branch of the plan's own, which is ours whatever is on it.
+// Published lists what earlier runs have published: by the manifest of a finished conversion by
+// this plan, unless the source has changed since, else by the journal of the part, or for the whole
+// by those of all parts, of whatever splits: an output is the same whoever made it. While main
+// holds another finished model, work goes to a branch of the plan's own, which is ours whatever is
+// on it.
 func (r *Repo) Published(ctx context.Context, unchanged, whole bool) ([]ledger.Output, error) {
 	if outputs := ledger.OfManifest(r.main.Manifest, r.owner.Digest); unchanged && outputs != nil {
 		return r.held(outputs), nil
 	}
-	if r.main.Manifest != nil || r.main.versions["config.json"] != "" { // as a model by whatever program has
+	// as a model by whatever program has
+	if r.main.Manifest != nil || r.main.versions["config.json"] != "" {
 		name := r.workBranch(r.owner.Digest)
 		err := r.Hub.CreateBranch(ctx, r.Repo, name, r.main.head)
 		if err != nil {
@@ -225,7 +235,8 @@ func (r *Repo) Parts() (n int, err error) {
 		}
 	}
 	if n == 0 {
-		return 0, fmt.Errorf("finish %s: no part has been published yet, as --shard and --push do", r.Repo)
+		return 0, fmt.Errorf("finish %s: no part has been published yet, as --shard and --push do",
+			r.Repo)
 	}
 	return n, spans.Part{I: 1, N: n}.Check()
 }
@@ -235,10 +246,12 @@ var partJournal = regexp.MustCompile(`^\.df11/part-\d+-of-(\d+)\.json$`)
 
 // Ref names a committed output. Nothing may be committed meanwhile.
 func (r *Repo) Ref(o ledger.Output) hub.FileRef {
-	return hub.FileRef{Repo: r.Repo, Commit: r.work.head, Path: o.Path, Size: o.Size, SHA256: o.SHA256, NoCache: true}
+	return hub.FileRef{Repo: r.Repo, Commit: r.work.head, Path: o.Path, Size: o.Size,
+		SHA256: o.SHA256, NoCache: true}
 }
 
-// LastCommit is the newest commit of the branch of the result that the run knows: after Finish, the one that holds the result.
+// LastCommit is the newest commit of the branch of the result that the run knows: after Finish, the
+// one that holds the result.
 func (r *Repo) LastCommit() string { return r.main.head }
 
 // URL is where a person finds the result.

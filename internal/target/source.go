@@ -20,8 +20,9 @@ func (e *SourceTargetError) Error() string {
 	return fmt.Sprintf("%s is the source's own: its files would be replaced", e.Target)
 }
 
-// RefuseSource refuses to write the result to a folder of a local source, by whatever path: what is there is part of the source. A
-// single ComfyUI file may lie beside its source, whose name it never has.
+// RefuseSource refuses to write the result to a folder of a local source, by whatever path: what is
+// there is part of the source. A single ComfyUI file may lie beside its source, whose name it never
+// has.
 func RefuseSource(m *model.Model, p *plan.Plan, out string) error {
 	if m.Folder == "" || p.Layout == plan.ComfyUI {
 		return nil
@@ -39,14 +40,16 @@ func RefuseSource(m *model.Model, p *plan.Plan, out string) error {
 	}
 	ours, err := foldersOf(out, append(written, p.ConfigPath()))
 	for _, info := range ours {
-		if slices.ContainsFunc(theirs, func(own os.FileInfo) bool { return os.SameFile(info, own) }) {
+		if slices.ContainsFunc(theirs,
+			func(own os.FileInfo) bool { return os.SameFile(info, own) }) {
 			return &SourceTargetError{out}
 		}
 	}
 	return err
 }
 
-// foldersOf describes the folders, as far as they are there, that files below a folder lie in, directly or deeper.
+// foldersOf describes the folders, as far as they are there, that files below a folder lie in,
+// directly or deeper.
 func foldersOf(root string, files []string) (found []os.FileInfo, err error) {
 	seen := map[string]bool{}
 	for _, name := range files {

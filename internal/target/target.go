@@ -1,5 +1,5 @@
-// Package target is where a result goes: a folder that keeps it, or a repo of the Hub. It decides what in a target is ours,
-// what conflicts, and how a target becomes complete; it makes no outputs.
+// Package target is where a result goes: a folder that keeps it, or a repo of the Hub. It decides
+// what in a target is ours, what conflicts, and how a target becomes complete; it makes no outputs.
 package target
 
 import (

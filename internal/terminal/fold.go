@@ -6,10 +6,11 @@ import (
 	"unicode/utf8"
 )
 
-// Fold breaks lines that are wider than a terminal, between words. In a table the rest of a line stands below its last column,
-// or all of the last column on a line of its own if it begins too far right. Elsewhere, and where the columns before the last are
-// wider than the terminal, the rest is indented. A command that
-// ends a line behind a colon stays in one piece, for people to copy: the terminal may wrap it. With width 0 nothing is folded.
+// Fold breaks lines that are wider than a terminal, between words. In a table the rest of a line
+// stands below its last column, or all of the last column on a line of its own if it begins too far
+// right. Elsewhere, and where the columns before the last are wider than the terminal, the rest is
+// indented. A command that ends a line behind a colon stays in one piece, for people to copy: the
+// terminal may wrap it. With width 0 nothing is folded.
 func Fold(text string, width, indent int) string {
 	if width == 0 {
 		return text
@@ -54,7 +55,8 @@ func foldLine(b *strings.Builder, line string, width, indent int) {
 	b.WriteString(line[len(body):])
 }
 
-// hanging divides a line into what stays as it is and the words behind it, and gives the column at which their next line begins.
+// hanging divides a line into what stays as it is and the words behind it, and gives the column at
+// which their next line begins.
 func hanging(line string, width, indent int) (head string, hang int) {
 	margin := len(line) - len(strings.TrimLeft(line, " "))
 	i := strings.LastIndex(line, "  ")

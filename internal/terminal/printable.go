@@ -8,12 +8,14 @@ import (
 	"unicode/utf8"
 )
 
-// Names, server messages and whatever else comes from a model may hold control characters, which would command the terminal.
-// Two rules keep them away from it. All that reaches stdout and stderr passes through Printable, which leaves line ends and
-// tabs alone; and who puts texts together passes the foreign ones through OneLine first.
+// Names, server messages and whatever else comes from a model may hold control characters, which
+// would command the terminal. Two rules keep them away from it. All that reaches stdout and stderr
+// passes through Printable, which leaves line ends and tabs alone; and who puts texts together
+// passes the foreign ones through OneLine first.
 
-// Printable replaces every character that shows no glyph, such as controls and marks of writing direction, and every byte that
-// is no UTF-8, by an escape. Inside of a JSON string that is an escape of JSON, so a document keeps its meaning.
+// Printable replaces every character that shows no glyph, such as controls and marks of writing
+// direction, and every byte that is no UTF-8, by an escape. Inside of a JSON string that is an
+// escape of JSON, so a document keeps its meaning.
 func Printable(s string) string {
 	if strings.IndexFunc(s, unprintable) < 0 {
 		return s

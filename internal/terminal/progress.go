@@ -1,4 +1,5 @@
-// Package terminal shows texts and progress to people: it folds, keeps control characters away, and draws in place.
+// Package terminal shows texts and progress to people: it folds, keeps control characters away, and
+// draws in place.
 package terminal
 
 import (
@@ -64,7 +65,8 @@ func Line(m *progress.Motion) string {
 	return strings.Join(parts, " · ")
 }
 
-// shareOf is how much is done. While anything goes on it is below 1: the last bytes of an upload are read before they have arrived.
+// shareOf is how much is done. While anything goes on it is below 1: the last bytes of an upload
+// are read before they have arrived.
 func shareOf(m *progress.Motion) float64 {
 	if m.Ended {
 		return m.Share
@@ -75,7 +77,8 @@ func shareOf(m *progress.Motion) float64 {
 // Percent is how much is done.
 func Percent(m *progress.Motion) int { return int(100 * shareOf(m)) }
 
-// speedOf is the speed of a stage for people, "" before it was measured and when the stage has done its work.
+// speedOf is the speed of a stage for people, "" before it was measured and when the stage has done
+// its work.
 func speedOf(m *progress.Motion, w progress.Work) string {
 	switch speed, measured := m.Speed(w.Stage); {
 	case !measured || w.Done == w.All:
@@ -87,7 +90,8 @@ func speedOf(m *progress.Motion, w progress.Work) string {
 	}
 }
 
-// Columns of a line of the block: of a bar and of all texts around it where there is room, and of both on a narrow terminal.
+// Columns of a line of the block: of a bar and of all texts around it where there is room, and of
+// both on a narrow terminal.
 const (
 	barColumns  = 36
 	textColumns = 60
@@ -125,9 +129,11 @@ func Block(m *progress.Motion, width int, paint Painter) []string {
 	return append([]string{row(m.Phase, int64(shareOf(m)*whole), whole, width, texts)}, bars...)
 }
 
-// row is a bar with as many of the texts as fit behind it. The bar keeps its width while the texts change.
+// row is a bar with as many of the texts as fit behind it. The bar keeps its width while the texts
+// change.
 func row(name string, done, all int64, width int, texts []string) string {
-	line, between := bar(name, done, all, max(0, min(shortBar, width-shortText), min(barColumns, width-textColumns))), " "
+	line, between := bar(name, done, all,
+		max(0, min(shortBar, width-shortText), min(barColumns, width-textColumns))), " "
 	for _, text := range texts {
 		if longer := line + between + text; text != "" && Columns(longer) < width {
 			line, between = longer, " · "
@@ -136,13 +142,17 @@ func row(name string, done, all int64, width int, texts []string) string {
 	return line
 }
 
-// bar draws a bar with its percentage. Each drawing is a new bar of the library: one that lives on cannot fall, get another
-// width, or move after 100 %, and takes what earlier runs have done for its speed. No bar has an unknown length (-1), for which
-// the library starts a goroutine that nothing ends.
+// bar draws a bar with its percentage. Each drawing is a new bar of the library: one that lives on
+// cannot fall, get another width, or move after 100 %, and takes what earlier runs have done for
+// its speed. No bar has an unknown length (-1), for which the library starts a goroutine that
+// nothing ends.
 func bar(name string, done, all int64, width int) string {
-	b := progressbar.NewOptions64(max(1, all), progressbar.OptionSetWriter(io.Discard), progressbar.OptionSetPredictTime(false),
-		progressbar.OptionSetDescription(fmt.Sprintf("%-8s", name)), progressbar.OptionSetWidth(width),
-		progressbar.OptionSetTheme(progressbar.Theme{Saucer: "━", SaucerHead: "╸", SaucerPadding: "─"}))
+	b := progressbar.NewOptions64(max(1, all), progressbar.OptionSetWriter(io.Discard),
+		progressbar.OptionSetPredictTime(false),
+		progressbar.OptionSetDescription(fmt.Sprintf("%-8s", name)),
+		progressbar.OptionSetWidth(width),
+		progressbar.OptionSetTheme(progressbar.Theme{Saucer: "━", SaucerHead: "╸",
+			SaucerPadding: "─"}))
 	_ = b.Set64(done)   // draws nothing at 0 %
 	_ = b.RenderBlank() // draws it as it stands
 	return strings.TrimRight(strings.TrimPrefix(b.String(), "\r"), " ")

@@ -7,8 +7,9 @@ import (
 	"sync"
 )
 
-// Screen is a terminal with a block of lines at its end that is drawn again and again in place. Everything else that is
-// written to it appears above the block, so that a message never lands in the middle of a progress line.
+// Screen is a terminal with a block of lines at its end that is drawn again and again in place.
+// Everything else that is written to it appears above the block, so that a message never lands in
+// the middle of a progress line.
 //
 // The library that renders the bars redraws a single line in place, so the block is ours.
 type Screen struct {
@@ -42,8 +43,8 @@ func (s *Screen) above(text string) error {
 	return err
 }
 
-// Show draws the block anew. No line may be wider than the terminal. Without an error to be seen there is nothing to do
-// about one: progress that cannot be drawn is no reason to stop.
+// Show draws the block anew. No line may be wider than the terminal. Without an error to be seen
+// there is nothing to do about one: progress that cannot be drawn is no reason to stop.
 func (s *Screen) Show(lines []string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -1,7 +1,9 @@
-// Package kernel holds the GPU kernel that decodes DF11 units, as PTX text, and the sizes that its launches need.
-// It does not talk to a GPU: package verify launches the kernel, and the tests here run it in an interpreter.
+// Package kernel holds the GPU kernel that decodes DF11 units, as PTX text, and the sizes that its
+// launches need. It does not talk to a GPU: package verify launches the kernel, and the tests here
+// run it in an interpreter.
 //
-// decode.ptx is made from decode.cu by generate.sh; the hashes of the sources are on its first lines.
+// decode.ptx is made from decode.cu by generate.sh; the hashes of the sources are on its first
+// lines.
 package kernel
 
 import _ "embed"
@@ -30,8 +32,10 @@ const (
 	TileBytes   = 4096 // docs/format.md §1: bytes of the coded stream per tile
 	TableBytes  = 4352 // output of BuildTables
 	BuildShared = 1024 // bytes of dynamic shared memory of BuildTables
-	Slack       = 16   // bytes that must be readable behind gaps: the official kernel reads one too many
+	// bytes that must be readable behind gaps: the official kernel reads one too many
+	Slack = 16
 )
 
-// TilesShared is the dynamic shared memory, in bytes, of DecodeTiles for chunks of at most n weights.
+// TilesShared is the dynamic shared memory, in bytes, of DecodeTiles for chunks of at most n
+// weights.
 func TilesShared(n int) int { return 256 + TableBytes + 32 + n }

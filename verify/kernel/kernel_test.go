@@ -80,7 +80,8 @@ func mustDecodeOwn(t *testing.T, m *module, u *unit, v variant) {
 	must(t, fmt.Sprintf("decode_tiles %+v", v), u, out, err)
 }
 
-// forKernels runs a test on our kernel and on the official one, each with a function that demands a unit's weights.
+// forKernels runs a test on our kernel and on the official one, each with a function that demands a
+// unit's weights.
 func forKernels(t *testing.T, test func(t *testing.T, mustDecode func(u *unit, v variant))) {
 	t.Helper()
 	t.Run("ours", func(t *testing.T) {
@@ -184,7 +185,8 @@ func TestPieces(t *testing.T) {
 	})
 }
 
-// mutants runs a kernel once for each barrier, without that barrier. It returns the lines of barriers that no run missed.
+// mutants runs a kernel once for each barrier, without that barrier. It returns the lines of
+// barriers that no run missed.
 func mutants(t *testing.T, k *entryPoint, u *unit, run func(*entryPoint) ([]byte, stats, error)) (unnoticed []int, n int) {
 	t.Helper()
 	for ; ; n++ {
@@ -200,10 +202,12 @@ func mutants(t *testing.T, k *entryPoint, u *unit, run func(*entryPoint) ([]byte
 	}
 }
 
-// TestMutants demands that every barrier is needed, and that the interpreter sees when it is missing.
+// TestMutants demands that every barrier is needed, and that the interpreter sees when it is
+// missing.
 func TestMutants(t *testing.T) {
 	m, u := ownModule(t), normalUnit(t, 40000)
-	for name, want := range map[string]int{Decode: 4, BuildTables: 0, DecodeTiles: 0} { // 0: any number but none
+	// 0: any number but none
+	for name, want := range map[string]int{Decode: 4, BuildTables: 0, DecodeTiles: 0} {
 		lost, n := mutants(t, m.kernels[name], u, func(k *entryPoint) ([]byte, stats, error) {
 			if name == Decode {
 				return decode(k, u, variant{own: true})
@@ -225,7 +229,8 @@ func TestCorruptUnits(t *testing.T) {
 	}
 }
 
-// endsWell demands that our entry points end on a unit, whatever its bytes are, and stay within its buffers.
+// endsWell demands that our entry points end on a unit, whatever its bytes are, and stay within its
+// buffers.
 func endsWell(t *testing.T, m *module, u *unit, v variant, what string) {
 	t.Helper()
 	v.corrupt = true
@@ -237,9 +242,10 @@ func endsWell(t *testing.T, m *module, u *unit, v variant, what string) {
 	}
 }
 
-// TestNoWordHasTwoWriters takes a unit all of whose codes are said to have one length: with long ones, windows have fewer codes
-// than the words of shared memory that they begin in have room for. Then no thread may store such a word whole. The second tile
-// begins behind the first byte of a word.
+// TestNoWordHasTwoWriters takes a unit all of whose codes are said to have one length: with long
+// ones, windows have fewer codes than the words of shared memory that they begin in have room for.
+// Then no thread may store such a word whole. The second tile begins behind the first byte of a
+// word.
 func TestNoWordHasTwoWriters(t *testing.T) {
 	m := ownModule(t)
 	u := *normalUnit(t, 20000)
@@ -251,7 +257,8 @@ func TestNoWordHasTwoWriters(t *testing.T) {
 	}
 }
 
-// TestHostilePositions demands the same of positions that wrap around when something is added to them.
+// TestHostilePositions demands the same of positions that wrap around when something is added to
+// them.
 func TestHostilePositions(t *testing.T) {
 	m := ownModule(t)
 	u := normalUnit(t, 20000)

@@ -28,8 +28,8 @@ func buildStore(c *compiler, in *instr, mods, ops []string) {
 	c.access(in, &access{store: true}, mods, ops[1], ops[0])
 }
 
-// access fills in a from the modifiers and operands of a load or a store. vector is "{%r1,%r2}" or a single register,
-// address is "[base]" or "[base+offset]".
+// access fills in a from the modifiers and operands of a load or a store. vector is "{%r1,%r2}" or
+// a single register, address is "[base]" or "[base+offset]".
 func (c *compiler) access(in *instr, a *access, mods []string, vector, address string) {
 	a.modifiers(mods)
 	for _, name := range strings.Split(strings.Trim(vector, "{}"), ",") {
@@ -95,7 +95,8 @@ func (a *access) run(w *warp, mask uint32) (int, error) {
 	return 0, nil
 }
 
-// buildShuffle is shfl.sync.mode.b32 d, a, b, c, members, or d|p where p says whether the lane to read from is there.
+// buildShuffle is shfl.sync.mode.b32 d, a, b, c, members, or d|p where p says whether the lane to
+// read from is there.
 func buildShuffle(c *compiler, in *instr, mods, ops []string) {
 	from := shuffles[mods[1]]
 	if mods[0] != "sync" || from == nil {
@@ -129,8 +130,8 @@ func buildShuffle(c *compiler, in *instr, mods, ops []string) {
 	}
 }
 
-// shuffles give the lane to read from, by the operands b and c, and whether it is in the segment. If not, a lane reads
-// itself.
+// shuffles give the lane to read from, by the operands b and c, and whether it is in the segment.
+// If not, a lane reads itself.
 var shuffles = map[string]func(lane, b, c int) (from int, ok bool){
 	"down": func(lane, b, c int) (int, bool) { return lane + b, lane+b <= lastLane(lane, c) },
 	"idx": func(lane, b, c int) (int, bool) {

@@ -27,7 +27,8 @@ func newBlock(k *entryPoint, m *memory, l launch) *block {
 	return b
 }
 
-// start prepares the block to run as block i of the launch: noise everywhere, all threads at the first instruction.
+// start prepares the block to run as block i of the launch: noise everywhere, all threads at the
+// first instruction.
 func (b *block) start(i int, rng *rand.Rand) {
 	b.index, b.steps = i, cmp.Or(b.launch.maxSteps, 20e6)
 	for j := range b.shared.bytes {

@@ -15,8 +15,8 @@ type instr struct {
 	target int    // of a branch
 	meet   int    // where the lanes that a branch parts come together again
 
-	// do runs the instruction for the lanes in mask. With an error it names the lane at fault. It is nil for an
-	// instruction that only controls the flow.
+	// do runs the instruction for the lanes in mask. With an error it names the lane at fault. It
+	// is nil for an instruction that only controls the flow.
 	do func(w *warp, mask uint32) (lane int, err error)
 }
 
@@ -36,15 +36,16 @@ const (
 	flowBarrier
 )
 
-// rowStart says what a row of a warp's registers holds when a block starts: the value that of gives, or noise in the bits
-// of mask where of is nil. Constants, special registers and parameters are rows that no instruction writes. A
-// predicate is a row of zeros and ones.
+// rowStart says what a row of a warp's registers holds when a block starts: the value that of
+// gives, or noise in the bits of mask where of is nil. Constants, special registers and parameters
+// are rows that no instruction writes. A predicate is a row of zeros and ones.
 type rowStart struct {
 	mask uint64
 	of   func(b *block, thread int) uint64
 }
 
-// specialRegisters are the readable special registers, by the number of the thread within its block.
+// specialRegisters are the readable special registers, by the number of the thread within its
+// block.
 var specialRegisters = map[string]func(b *block, thread int) uint64{
 	"%tid.x":             func(_ *block, thread int) uint64 { return uint64(thread) },
 	"%ntid.x":            func(b *block, _ int) uint64 { return uint64(b.launch.block) },
@@ -56,7 +57,8 @@ var specialRegisters = map[string]func(b *block, thread int) uint64{
 // compiler turns the statements of a kernel into instructions.
 type compiler struct {
 	kernel *entryPoint
-	rows   map[string]int // by the operand as written; "#" and the value for constants, "[name]" for parameters
+	// by the operand as written; "#" and the value for constants, "[name]" for parameters
+	rows   map[string]int
 	labels map[string]int
 }
 

@@ -1,11 +1,12 @@
 package kernel
 
-// The files ptx_*_test.go run the PTX text of a GPU kernel on the CPU and report faults that a GPU would hide. They know
-// only the instructions that our kernel and the official one use, and say nothing about speed.
+// The files ptx_*_test.go run the PTX text of a GPU kernel on the CPU and report faults that a GPU
+// would hide. They know only the instructions that our kernel and the official one use, and say
+// nothing about speed.
 //
-// parsePTX reads a module, entryPoint.run launches one of its kernels over a memory. Threads run in warps of 32 in
-// lockstep. Where a branch parts the threads of a warp, they run one after the other up to the first instruction that all
-// of them reach, as on a GPU. The interpreter checks that
+// parsePTX reads a module, entryPoint.run launches one of its kernels over a memory. Threads run in
+// warps of 32 in lockstep. Where a branch parts the threads of a warp, they run one after the other
+// up to the first instruction that all of them reach, as on a GPU. The interpreter checks that
 //
 //   - every access lies inside one buffer and is aligned to its size;
 //   - no kernel relies on what registers hold at the start, which is noise, or reads shared memory that it has not written;
@@ -14,8 +15,8 @@ package kernel
 //   - all threads of a block reach each barrier, and all threads that a shuffle names reach the shuffle;
 //   - no block runs for too many steps.
 //
-// Each violation is a fault with the line, the block and the thread. The interpreter checks neither weak memory ordering
-// nor what an assembler makes of the text.
+// Each violation is a fault with the line, the block and the thread. The interpreter checks neither
+// weak memory ordering nor what an assembler makes of the text.
 
 import (
 	"fmt"
@@ -46,8 +47,9 @@ type entryPoint struct {
 	rows    []rowStart
 }
 
-// without returns a copy of the kernel in which the n-th instruction of the given opcode, counted from 0, does nothing;
-// ok is false when there are fewer. With it, tests show that they would notice a missing instruction.
+// without returns a copy of the kernel in which the n-th instruction of the given opcode, counted
+// from 0, does nothing; ok is false when there are fewer. With it, tests show that they would
+// notice a missing instruction.
 func (k *entryPoint) without(opcode string, n int) (mutant *entryPoint, line int, ok bool) {
 	for i, in := range k.code {
 		if in.opcode != opcode {
@@ -92,8 +94,8 @@ func (f *fault) Error() string {
 	return fmt.Sprintf("%s, line %d, block %d, thread %d: %v", f.kernel, f.line, f.block, f.thread, f.err)
 }
 
-// run launches the kernel and waits for its end. Blocks run one after the other, in an order that seed decides. An error
-// is a *fault.
+// run launches the kernel and waits for its end. Blocks run one after the other, in an order that
+// seed decides. An error is a *fault.
 func (k *entryPoint) run(m *memory, l launch) (stats, error) {
 	m.beginLaunch()
 	rng := rand.New(rand.NewPCG(l.seed, 0x9e3779b97f4a7c15))

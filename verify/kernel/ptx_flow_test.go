@@ -17,9 +17,9 @@ func buildBarrier(_ *compiler, in *instr, mods, ops []string) {
 	in.flow = flowBarrier
 }
 
-// findMeetings finds where hardware brings parted lanes together again: at the immediate postdominator of the branch,
-// which is the first instruction through which all ways from the branch lead. The end of the kernel counts as an
-// instruction.
+// findMeetings finds where hardware brings parted lanes together again: at the immediate
+// postdominator of the branch, which is the first instruction through which all ways from the
+// branch lead. The end of the kernel counts as an instruction.
 func (k *entryPoint) findMeetings() {
 	later := k.postdominators()
 	size := make([]int, len(later))
@@ -34,7 +34,8 @@ func (k *entryPoint) findMeetings() {
 		}
 		meet := len(k.code)
 		for j := range later {
-			if j != i && later[i].Bit(j) == 1 && size[j] > size[meet] { // the first one has all others behind it
+			// the first one has all others behind it
+			if j != i && later[i].Bit(j) == 1 && size[j] > size[meet] {
 				meet = j
 			}
 		}
@@ -42,8 +43,9 @@ func (k *entryPoint) findMeetings() {
 	}
 }
 
-// postdominators returns, for every instruction, those through which all ways from it to the end lead, itself included.
-// It starts with all instructions for each and takes away until nothing changes.
+// postdominators returns, for every instruction, those through which all ways from it to the end
+// lead, itself included. It starts with all instructions for each and takes away until nothing
+// changes.
 func (k *entryPoint) postdominators() []*big.Int {
 	end := len(k.code)
 	all := new(big.Int).Lsh(big.NewInt(1), uint(end)+1)

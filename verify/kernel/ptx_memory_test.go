@@ -2,20 +2,21 @@ package kernel
 
 import "fmt"
 
-// An address names a buffer above addressBits and a place in the buffer below. Buffers begin in the middle of the range
-// of places, so that an address a little before a buffer still belongs to it.
+// An address names a buffer above addressBits and a place in the buffer below. Buffers begin in the
+// middle of the range of places, so that an address a little before a buffer still belongs to it.
 const (
 	addressBits = 40
 	middle      = 1 << (addressBits - 1)
 )
 
-// memory is the global memory of launches: buffers, each with exact bounds. It is not safe for concurrent use.
+// memory is the global memory of launches: buffers, each with exact bounds. It is not safe for
+// concurrent use.
 type memory struct {
 	buffers []region
 }
 
-// input adds a read-only buffer and returns its address, which is skew bytes past a multiple of 256. The bytes are
-// borrowed.
+// input adds a read-only buffer and returns its address, which is skew bytes past a multiple of
+// 256. The bytes are borrowed.
 func (m *memory) input(name string, bytes []byte, skew int) uint64 {
 	base := uint64(len(m.buffers)+1)<<addressBits + middle + uint64(skew)
 	m.buffers = append(m.buffers, region{name: name, bytes: bytes, base: base})
@@ -44,15 +45,16 @@ func (m *memory) find(address uint64) (*region, error) {
 	return &m.buffers[i], nil
 }
 
-// region is a buffer of global memory, or a block's shared memory. It watches for races: within an interval, no byte that
-// one thread writes may be touched by another.
+// region is a buffer of global memory, or a block's shared memory. It watches for races: within an
+// interval, no byte that one thread writes may be touched by another.
 type region struct {
 	name     string
 	bytes    []byte
 	base     uint64 // address of the first byte
 	marks    []mark // of each byte; nil for a read-only region
 	interval stamp
-	begin    stamp // the interval since which something must have been written to be read; 0 where anything may be
+	// the interval since which something must have been written to be read; 0 where anything may be
+	begin stamp
 }
 
 // mark says who touched a byte last.

@@ -84,7 +84,8 @@ var opcodes = map[string]builder{
 	"bra": buildBranch, "ret": buildReturn, "bar": buildBarrier,
 }
 
-// arith returns the builder of an instruction whose operands are all of the type that ends its opcode.
+// arith returns the builder of an instruction whose operands are all of the type that ends its
+// opcode.
 func arith(of func(typ) eval) builder {
 	return func(c *compiler, in *instr, mods, ops []string) {
 		t := lastType(mods)
@@ -92,7 +93,8 @@ func arith(of func(typ) eval) builder {
 	}
 }
 
-// compute makes in an instruction that sets its first operand to f of up to three others, of type t.
+// compute makes in an instruction that sets its first operand to f of up to three others, of type
+// t.
 func (c *compiler) compute(in *instr, f eval, t typ, ops []string) {
 	dst, src := c.register(ops[0]), c.sources(ops[1:], t)
 	src = append(src, src[0], src[0]) // three in any case
@@ -130,8 +132,8 @@ func choose(a, b, p uint64) uint64 {
 	return b
 }
 
-// buildGlobalAddress takes addresses of global memory as they are, in both directions. Accesses through generic addresses
-// are not supported.
+// buildGlobalAddress takes addresses of global memory as they are, in both directions. Accesses
+// through generic addresses are not supported.
 func buildGlobalAddress(c *compiler, in *instr, mods, ops []string) {
 	if !slices.Contains(mods, "global") {
 		unsupported("address of other than global memory")
@@ -224,7 +226,8 @@ func threeWay(x, y, z, table uint64) (r uint64) {
 	return r
 }
 
-// buildMultiply is mul and mad. The third source of mad, which is added, has the width of the result.
+// buildMultiply is mul and mad. The third source of mad, which is added, has the width of the
+// result.
 func buildMultiply(c *compiler, in *instr, mods, ops []string) {
 	t := lastType(mods)
 	m := t.mask()

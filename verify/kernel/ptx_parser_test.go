@@ -14,7 +14,8 @@ type token struct {
 	line int
 }
 
-// tokenPattern also matches comments. Dots belong to words, since they bind an opcode to its modifiers.
+// tokenPattern also matches comments. Dots belong to words, since they bind an opcode to its
+// modifiers.
 var tokenPattern = regexp.MustCompile(`//[^\n]*|"[^"\n]*"|[\w%$.]+|[-{}()\[\]<>,;:+@!|]`)
 
 // lex cuts PTX text into tokens and drops comments.
@@ -44,7 +45,8 @@ type parser struct {
 	module *module
 }
 
-// parsePTX reads a PTX module. An instruction that the interpreter does not know is an error here, not when it runs.
+// parsePTX reads a PTX module. An instruction that the interpreter does not know is an error here,
+// not when it runs.
 func parsePTX(src []byte) (m *module, err error) {
 	p := &parser{module: &module{kernels: map[string]*entryPoint{}}}
 	defer func() {
@@ -159,7 +161,8 @@ func (p *parser) entry() {
 	p.module.kernels[c.kernel.name] = c.kernel
 }
 
-// block reads statements up to a closing brace. What a block in braces declares is forgotten at its end.
+// block reads statements up to a closing brace. What a block in braces declares is forgotten at its
+// end.
 func (p *parser) block(c *compiler) {
 	for !p.accept("}") {
 		if !p.accept("{") {

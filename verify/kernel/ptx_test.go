@@ -31,7 +31,8 @@ const header = `
 	add.s32 %r3, %r3, %r2;
 `
 
-// run runs the kernel k, with this body, in 64 threads. in has 64 words, 0, 1, 2, ...; out has 64; n is 7.
+// run runs the kernel k, with this body, in 64 threads. in has 64 words, 0, 1, 2, ...; out has 64;
+// n is 7.
 func run(t *testing.T, body string) error {
 	t.Helper()
 	m, err := parsePTX([]byte(header + body + "\nret;\n}\n"))

@@ -23,8 +23,8 @@ type warp struct {
 	rows  []row
 	live  uint32 // lanes that have not returned
 
-	// paths are the ways that parted lanes take; the last one runs. It ends where its lanes meet the other parted lanes,
-	// and the path below it goes on.
+	// paths are the ways that parted lanes take; the last one runs. It ends where its lanes meet
+	// the other parted lanes, and the path below it goes on.
 	paths []path
 }
 
@@ -38,7 +38,8 @@ type path struct {
 func lanes(mask uint32) iter.Seq[int] {
 	return func(yield func(int) bool) {
 		for ; mask != 0; mask &= mask - 1 {
-			if !yield(first(mask) & (warpSize - 1)) { // which shows the compiler that it is an index into a row
+			// which shows the compiler that it is an index into a row
+			if !yield(first(mask) & (warpSize - 1)) {
 				return
 			}
 		}
@@ -65,7 +66,8 @@ func (w *warp) start(rng *rand.Rand) {
 	w.paths = append(w.paths[:0], path{0, len(w.block.kernel.code), allLanes})
 }
 
-// run executes the warp up to a barrier, whose instruction it returns, its end, which is -1, or a fault.
+// run executes the warp up to a barrier, whose instruction it returns, its end, which is -1, or a
+// fault.
 func (w *warp) run() (barrier int, err error) {
 	for len(w.paths) > 0 {
 		p := &w.paths[len(w.paths)-1]
@@ -95,7 +97,8 @@ func (w *warp) run() (barrier int, err error) {
 	return -1, nil
 }
 
-// step executes the instruction at pc in the active lanes for which it is switched on, and returns it with these lanes.
+// step executes the instruction at pc in the active lanes for which it is switched on, and returns
+// it with these lanes.
 func (w *warp) step(pc int, active uint32) (in *instr, mask uint32, err error) {
 	code := w.block.kernel.code
 	if pc >= len(code) {
@@ -126,8 +129,8 @@ func (w *warp) guard(in *instr) uint32 {
 	return ^off
 }
 
-// branch sends the lanes in mask to the target; the other active ones go on. Where lanes part, the path is split, and its
-// rest begins where they meet.
+// branch sends the lanes in mask to the target; the other active ones go on. Where lanes part, the
+// path is split, and its rest begins where they meet.
 func (w *warp) branch(in *instr, active, mask uint32) {
 	p := &w.paths[len(w.paths)-1]
 	switch mask {

@@ -13,14 +13,16 @@ type variant struct {
 	corrupt bool // of data that make kernels read shared memory that they have not written
 }
 
-// Decode is the entry point with the parameters and the launch of the official kernel's. Only tests launch it.
+// Decode is the entry point with the parameters and the launch of the official kernel's. Only tests
+// launch it.
 const Decode = "decode"
 
-// officialShared is the dynamic shared memory, in bytes, of the official kernel for chunks of at most n weights (docs/format.md §9).
+// officialShared is the dynamic shared memory, in bytes, of the official kernel for chunks of at
+// most n weights (docs/format.md §9).
 func officialShared(n int) int { return Threads*4 + 4 + 2*n }
 
-// decodeShared is the dynamic shared memory, in bytes, that our Decode needs with its largest tables. Decode works with
-// officialShared too, but not with less than both.
+// decodeShared is the dynamic shared memory, in bytes, that our Decode needs with its largest
+// tables. Decode works with officialShared too, but not with less than both.
 func decodeShared(n int) int {
 	const scan, slots, padding = 256, 1024, 32
 	return scan + slots + padding + TableBytes + n

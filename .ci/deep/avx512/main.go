@@ -1,5 +1,6 @@
-// Command avx512 packs test binaries and their data into an initramfs, and, started as the first process of a Linux that
-// boots from it, runs them and switches the machine off. It judges no test: whoever reads the console does.
+// Command avx512 packs test binaries and their data into an initramfs, and, started as the first
+// process of a Linux that boots from it, runs them and switches the machine off. It judges no test:
+// whoever reads the console does.
 package main
 
 import (
@@ -18,8 +19,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// script is the file that tells the first process what to run, one command a line: a folder, variables as
-// NAME=VALUE, a program, its arguments.
+// script is the file that tells the first process what to run, one command a line: a folder,
+// variables as NAME=VALUE, a program, its arguments.
 const script = "run"
 
 func main() {
@@ -70,11 +71,12 @@ func run(line []string) {
 	cmd.Dir, cmd.Env = dir, env
 	cmd.Stdout, cmd.Stderr = os.Stdout, os.Stdout
 	err := cmd.Run()
-	fmt.Printf("ran %s: %v after %.1f s of the machine's time\n", path.Base(line[0]), err, time.Since(start).Seconds())
+	fmt.Printf("ran %s: %v after %.1f s of the machine's time\n", path.Base(line[0]), err,
+		time.Since(start).Seconds())
 }
 
-// pack writes the folder root as a cpio archive of the kernel's format, with the console that the kernel opens for the
-// first process.
+// pack writes the folder root as a cpio archive of the kernel's format, with the console that the
+// kernel opens for the first process.
 func pack(root, file string) error {
 	var a archive
 	err := filepath.WalkDir(root, func(p string, d fs.DirEntry, err error) error {
@@ -114,7 +116,8 @@ type archive struct {
 func (a *archive) add(name string, mode uint32, device int, data []byte) {
 	a.inode++
 	a.buf.WriteString("070701") // new ASCII format
-	for _, v := range []int{a.inode, int(mode), 0, 0, 1, 0, len(data), 0, 0, device >> 8, device & 0xff, len(name) + 1, 0} {
+	for _, v := range []int{a.inode, int(mode), 0, 0, 1, 0, len(data), 0, 0, device >> 8,
+		device & 0xff, len(name) + 1, 0} {
 		fmt.Fprintf(&a.buf, "%08X", v)
 	}
 	a.buf.WriteString(name)

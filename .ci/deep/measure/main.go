@@ -1,10 +1,12 @@
-// Command measure runs programs in turns and prints what each needed, as medians: wall time, processor time, how busy the cores
-// were, memory. It can also make models for them to work on. It judges the memory alone, where a limit is given.
+// Command measure runs programs in turns and prints what each needed, as medians: wall time,
+// processor time, how busy the cores were, memory. It can also make models for them to work on. It
+// judges the memory alone, where a limit is given.
 //
 //	measure -model NAME -out DIR
 //	measure -reads DIR -weights N [-gb X] [-limit-mib N] -out DIR [-rounds R] NAME=COMMAND...
 //
-// In a command, {out} stands for a folder that is removed before each run, {run} for a number that no other run has.
+// In a command, {out} stands for a folder that is removed before each run, {run} for a number that
+// no other run has.
 package main
 
 import (
@@ -34,18 +36,24 @@ func main() {
 	model := flag.String("model", "", "make this model, and run nothing: qwen, or layer")
 	flag.StringVar(&b.reads, "reads", "", "folder whose files are read into the page cache first")
 	flag.StringVar(&b.out, "out", "", "folder for results, or for the model")
-	flag.Float64Var(&b.weights, "weights", 0, "weights that a run converts, to give core-seconds per 10^9 of them")
-	flag.Float64Var(&b.gb, "gb", 0, "GB that each command moves more than the first, to give the processor time for one")
-	flag.Int64Var(&b.limit, "limit-mib", math.MaxInt64, "largest resident set that a run may have, in MiB")
+	flag.Float64Var(&b.weights, "weights", 0,
+		"weights that a run converts, to give core-seconds per 10^9 of them")
+	flag.Float64Var(&b.gb, "gb", 0,
+		"GB that each command moves more than the first, to give the processor time for one")
+	flag.Int64Var(&b.limit, "limit-mib", math.MaxInt64,
+		"largest resident set that a run may have, in MiB")
 	flag.IntVar(&b.rounds, "rounds", 5, "how often each command is run")
 	flag.Parse()
 	var err error
 	switch *model {
 	case "":
 		err = b.run(flag.Args())
-	case "qwen": // of Qwen3-0.6B's shape, 596 million weights in one file: 28 units, and an embedding of 311 MB that is copied
+	case "qwen":
+		// of Qwen3-0.6B's shape, 596 million weights in one file: 28 units, and an embedding of 311
+		// MB that is copied
 		err = hubtest.NewQwen3(1, hubtest.ModelOptions{
-			Layers: 28, Hidden: 1024, Intermediate: 3072, Heads: 16, KVHeads: 8, HeadDim: 128, Vocab: 151936, Tied: true,
+			Layers: 28, Hidden: 1024, Intermediate: 3072, Heads: 16, KVHeads: 8, HeadDim: 128,
+			Vocab: 151936, Tied: true,
 		}).Write(b.out)
 	case "layer": // one layer of 1.02 thousand million weights, all of them one unit
 		err = hubtest.NewLlama(1, hubtest.ModelOptions{
@@ -103,7 +111,8 @@ func (b *bench) run(args []string) error {
 	}
 	for _, p := range programs {
 		if p.peak > b.limit {
-			return fmt.Errorf("%s: the limit is %d MiB, the peak was %d MiB", p.name, b.limit, p.peak)
+			return fmt.Errorf("%s: the limit is %d MiB, the peak was %d MiB", p.name, b.limit,
+				p.peak)
 		}
 	}
 	return nil
@@ -111,17 +120,18 @@ func (b *bench) run(args []string) error {
 
 // warm reads every file, so that it lies in the page cache.
 func (b *bench) warm() error {
-	return filepath.WalkDir(cmp.Or(b.reads, b.out), func(path string, d fs.DirEntry, err error) error {
-		if err != nil || !d.Type().IsRegular() {
-			return err
-		}
-		f, err := os.Open(path)
-		if err != nil {
-			return err
-		}
-		_, err = io.Copy(io.Discard, f)
-		return errors.Join(err, f.Close())
-	})
+	return filepath.WalkDir(cmp.Or(b.reads, b.out),
+		func(path string, d fs.DirEntry, err error) error {
+			if err != nil || !d.Type().IsRegular() {
+				return err
+			}
+			f, err := os.Open(path)
+			if err != nil {
+				return err
+			}
+			_, err = io.Copy(io.Discard, f)
+			return errors.Join(err, f.Close())
+		})
 }
 
 func (b *bench) once(p *program, run int) error {
@@ -153,7 +163,8 @@ func (b *bench) once(p *program, run int) error {
 
 func (b *bench) print(programs []*program) error {
 	t := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprint(t, "\twall s, from–to\tmedian\tof first\tcpu s\tcores busy\tcore-s per 10^9\tpeak MiB\t")
+	fmt.Fprint(t,
+		"\twall s, from–to\tmedian\tof first\tcpu s\tcores busy\tcore-s per 10^9\tpeak MiB\t")
 	if b.gb > 0 {
 		fmt.Fprint(t, "more cpu s per GB\t")
 	}
@@ -165,8 +176,10 @@ func (b *bench) print(programs []*program) error {
 		for i := range p.wall {
 			busy = append(busy, p.cpu[i]/p.wall[i]/cores*100)
 		}
-		fmt.Fprintf(t, "%s\t%.2f–%.2f\t%.2f\t%.2f\t%.2f\t%.0f %%\t%.2f\t%d\t", p.name, slices.Min(p.wall), slices.Max(p.wall),
-			median(p.wall), median(p.wall)/median(first.wall), median(p.cpu), median(busy), median(p.cpu)/b.weights*1e9, p.peak)
+		fmt.Fprintf(t, "%s\t%.2f–%.2f\t%.2f\t%.2f\t%.2f\t%.0f %%\t%.2f\t%d\t", p.name,
+			slices.Min(p.wall), slices.Max(p.wall),
+			median(p.wall), median(p.wall)/median(first.wall), median(p.cpu), median(busy),
+			median(p.cpu)/b.weights*1e9, p.peak)
 		if b.gb > 0 && p != first {
 			fmt.Fprintf(t, "%.2f\t", (median(p.cpu)-median(first.cpu))/b.gb)
 		}

@@ -1,6 +1,7 @@
-// Command page serves what the page needs, as the Hub does it: a hub of hubtest and its storage with CORS, sign-in by OAuth with
-// PKCE, and jobs that really run the program. The page itself is served as a static Space, at /, and by a server that knows no OAuth,
-// at /plain/. It prints its addresses, and at /_test/ tells what clients did wrong.
+// Command page serves what the page needs, as the Hub does it: a hub of hubtest and its storage
+// with CORS, sign-in by OAuth with PKCE, and jobs that really run the program. The page itself is
+// served as a static Space, at /, and by a server that knows no OAuth, at /plain/. It prints its
+// addresses, and at /_test/ tells what clients did wrong.
 package main
 
 import (
@@ -50,12 +51,14 @@ type stand struct {
 
 func main() {
 	page, data, program := os.Args[1], os.Args[2], os.Args[3]
-	hub, err := hubtest.Listen("127.0.0.1:0", hubtest.WithPushDir(data), hubtest.WithLinkSpeed(0, 5_000_000),
+	hub, err := hubtest.Listen("127.0.0.1:0", hubtest.WithPushDir(data),
+		hubtest.WithLinkSpeed(0, 5_000_000),
 		hubtest.WithUser(token, hubtest.User{Name: user, Granted: []string{"org/gated"}}))
 	check(err)
 	check(hub.AddDir(data))
 	addModels(hub)
-	s := &stand{hub: hub, data: data, program: program, codes: map[string]url.Values{}, jobs: map[string]*job{}}
+	s := &stand{hub: hub, data: data, program: program, codes: map[string]url.Values{},
+		jobs: map[string]*job{}}
 	s.store = serve(s.proxy(hub.CDNURL, "*"))
 	api := http.NewServeMux()
 	api.Handle("/", s.proxy(hub.URL, ""))
@@ -71,8 +74,10 @@ func main() {
 	api.HandleFunc("POST /api/jobs/{user}/{id}/cancel", s.cancel)
 	s.front = serve(cors(api, ""))
 	files := http.NewServeMux()
-	files.HandleFunc("GET /{$}", func(w http.ResponseWriter, r *http.Request) { s.index(w, page, true) })
-	files.HandleFunc("GET /plain/{$}", func(w http.ResponseWriter, r *http.Request) { s.index(w, page, false) })
+	files.HandleFunc("GET /{$}",
+		func(w http.ResponseWriter, r *http.Request) { s.index(w, page, true) })
+	files.HandleFunc("GET /plain/{$}",
+		func(w http.ResponseWriter, r *http.Request) { s.index(w, page, false) })
 	files.Handle("GET /plain/", http.StripPrefix("/plain", http.FileServer(http.Dir(page))))
 	files.Handle("GET /", http.FileServer(http.Dir(page)))
 	files.HandleFunc("GET /_test/wrong", func(w http.ResponseWriter, r *http.Request) {
@@ -91,7 +96,8 @@ func main() {
 		defer s.mu.Unlock()
 		s.hold = true
 	})
-	files.HandleFunc("POST /_test/damage", func(http.ResponseWriter, *http.Request) { damage(hub, "ann/good-DF11", "ann/bad-DF11") })
+	files.HandleFunc("POST /_test/damage",
+		func(http.ResponseWriter, *http.Request) { damage(hub, "ann/good-DF11", "ann/bad-DF11") })
 	s.page = serve(files)
 	fmt.Println("READY", s.page, s.front, s.store, hub.URL)
 	_, _ = io.Copy(io.Discard, os.Stdin) // until the script ends
@@ -144,7 +150,8 @@ const exposed = "X-Repo-Commit,X-Request-Id,X-Error-Code,X-Error-Message,X-Total
 func cors(next http.Handler, origin string) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		h := w.Header()
-		h.Set("Access-Control-Allow-Origin", cmp.Or(origin, r.Header.Get("Origin"), "https://huggingface.co"))
+		h.Set("Access-Control-Allow-Origin",
+			cmp.Or(origin, r.Header.Get("Origin"), "https://huggingface.co"))
 		h.Set("Access-Control-Expose-Headers", exposed)
 		h.Add("Vary", "Origin")
 		if r.Method == http.MethodOptions {
@@ -157,7 +164,8 @@ func cors(next http.Handler, origin string) http.Handler {
 	})
 }
 
-// proxy passes requests on to a listener of hubtest, and its redirects to the addresses for browsers.
+// proxy passes requests on to a listener of hubtest, and its redirects to the addresses for
+// browsers.
 func (s *stand) proxy(to, origin string) http.Handler {
 	u, err := url.Parse(to)
 	check(err)
@@ -166,7 +174,8 @@ func (s *stand) proxy(to, origin string) http.Handler {
 		ModifyResponse: func(resp *http.Response) error {
 			for _, name := range []string{"Location", "Link"} {
 				if v := resp.Header.Get(name); v != "" {
-					resp.Header.Set(name, strings.NewReplacer(s.hub.CDNURL, s.store, s.hub.URL, s.front).Replace(v))
+					resp.Header.Set(name,
+						strings.NewReplacer(s.hub.CDNURL, s.store, s.hub.URL, s.front).Replace(v))
 				}
 			}
 			return nil
@@ -183,10 +192,13 @@ func (s *stand) proxy(to, origin string) http.Handler {
 func (s *stand) index(w http.ResponseWriter, page string, space bool) {
 	b, err := os.ReadFile(filepath.Join(page, "index.html"))
 	check(err)
-	text := strings.NewReplacer("https://huggingface.co https://*.huggingface.co https://*.hf.co", s.front+" "+s.store,
-		`name="hub" content="https://huggingface.co"`, `name="hub" content="`+s.front+`"`).Replace(string(b))
+	text := strings.NewReplacer("https://huggingface.co https://*.huggingface.co https://*.hf.co",
+		s.front+" "+s.store,
+		`name="hub" content="https://huggingface.co"`,
+		`name="hub" content="`+s.front+`"`).Replace(string(b))
 	if space {
-		text = strings.Replace(text, "<head>", `<head><script>window.huggingface={variables:{"OAUTH_CLIENT_ID":"space","OAUTH_SCOPES":"openid profile jobs contribute-repos gated-repos"}};</script>`, 1)
+		text = strings.Replace(text, "<head>",
+			`<head><script>window.huggingface={variables:{"OAUTH_CLIENT_ID":"space","OAUTH_SCOPES":"openid profile jobs contribute-repos gated-repos"}};</script>`, 1)
 	}
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	_, err = io.WriteString(w, text)
@@ -213,8 +225,10 @@ func (s *stand) search(w http.ResponseWriter, r *http.Request) {
 // authorize shows the consent page.
 func (s *stand) authorize(w http.ResponseWriter, r *http.Request) {
 	q := r.URL.Query()
-	if q.Get("client_id") != "space" || q.Get("response_type") != "code" || q.Get("code_challenge_method") != "S256" ||
-		len(q.Get("code_challenge")) != 43 || len(q.Get("state")) < 20 || q.Get("redirect_uri") != s.page+"/" {
+	if q.Get("client_id") != "space" || q.Get("response_type") != "code" ||
+		q.Get("code_challenge_method") != "S256" ||
+		len(q.Get("code_challenge")) != 43 || len(q.Get("state")) < 20 ||
+		q.Get("redirect_uri") != s.page+"/" {
 		s.fault("authorize: %v", q)
 	}
 	if q.Get("scope") != "openid profile jobs contribute-repos gated-repos" {
@@ -224,8 +238,10 @@ func (s *stand) authorize(w http.ResponseWriter, r *http.Request) {
 	s.mu.Lock()
 	s.codes[code] = q
 	s.mu.Unlock()
-	back := q.Get("redirect_uri") + "?" + url.Values{"code": {code}, "state": {q.Get("state")}}.Encode()
-	fmt.Fprintf(w, `<!doctype html><title>Sign in</title><link rel="icon" href="data:,"><a id="yes" href="%s">Authorize</a>`, html.EscapeString(back))
+	back := q.Get("redirect_uri") + "?" + url.Values{"code": {code},
+		"state": {q.Get("state")}}.Encode()
+	fmt.Fprintf(w,
+		`<!doctype html><title>Sign in</title><link rel="icon" href="data:,"><a id="yes" href="%s">Authorize</a>`, html.EscapeString(back))
 }
 
 func (s *stand) token(w http.ResponseWriter, r *http.Request) {
@@ -236,18 +252,21 @@ func (s *stand) token(w http.ResponseWriter, r *http.Request) {
 	s.mu.Unlock()
 	sum := sha256.Sum256([]byte(r.Form.Get("code_verifier")))
 	switch {
-	case !known, r.Form.Get("grant_type") != "authorization_code", r.Form.Get("client_id") != "space", r.Form.Get("redirect_uri") != asked.Get("redirect_uri"),
+	case !known, r.Form.Get("grant_type") != "authorization_code", r.Form.Get(
+		"client_id") != "space", r.Form.Get("redirect_uri") != asked.Get("redirect_uri"),
 		base64.RawURLEncoding.EncodeToString(sum[:]) != asked.Get("code_challenge"):
 		s.fault("token: %v", r.Form)
 		answer(w, 400, map[string]string{"error": "invalid_grant"})
 	default:
-		answer(w, 200, map[string]any{"access_token": token, "expires_in": 86400, "token_type": "bearer", "scope": asked.Get("scope")})
+		answer(w, 200, map[string]any{"access_token": token, "expires_in": 86400,
+			"token_type": "bearer", "scope": asked.Get("scope")})
 	}
 }
 
 // signedIn refuses others.
 func (s *stand) signedIn(w http.ResponseWriter, r *http.Request) bool {
-	if r.Header.Get("Authorization") != "Bearer "+token || r.PathValue("user") != "" && r.PathValue("user") != user {
+	if r.Header.Get("Authorization") != "Bearer "+token || r.PathValue("user") != "" &&
+		r.PathValue("user") != user {
 		answer(w, 401, map[string]string{"error": "Invalid username or password."})
 		return false
 	}
@@ -256,7 +275,8 @@ func (s *stand) signedIn(w http.ResponseWriter, r *http.Request) bool {
 
 func (s *stand) userinfo(w http.ResponseWriter, r *http.Request) {
 	if s.signedIn(w, r) {
-		answer(w, 200, map[string]any{"sub": "1", "name": "Ann <b>O'Neill</b>", "preferred_username": user, "canPay": true})
+		answer(w, 200, map[string]any{"sub": "1", "name": "Ann <b>O'Neill</b>",
+			"preferred_username": user, "canPay": true})
 	}
 }
 
@@ -300,10 +320,12 @@ func (s *stand) start(w http.ResponseWriter, r *http.Request) {
 	s.refuse = 0
 	s.mu.Unlock()
 	if refused != 0 {
-		answer(w, refused, map[string]string{"error": "Pre-paid credit balance is insufficient <img src=x>"})
+		answer(w, refused,
+			map[string]string{"error": "Pre-paid credit balance is insufficient <img src=x>"})
 		return
 	}
-	if !strings.HasPrefix(q.DockerImage, "ghcr.io/df11-convert/df11-convert:") || q.Command[0] != "df11-convert" || q.Secrets["HF_TOKEN"] != token ||
+	if !strings.HasPrefix(q.DockerImage, "ghcr.io/df11-convert/df11-convert:") ||
+		q.Command[0] != "df11-convert" || q.Secrets["HF_TOKEN"] != token ||
 		q.TimeoutSeconds < 1800 || strings.Contains(fmt.Sprint(q.Command, q.Environment), token) {
 		s.fault("job: %+v", q)
 	}
@@ -314,9 +336,11 @@ func (s *stand) start(w http.ResponseWriter, r *http.Request) {
 			q.Command[i] = filepath.Join(home, "work")
 		}
 	}
-	j := &job{ID: rand.Text(), Status: map[string]string{"stage": "RUNNING"}, Flavor: q.Flavor, Command: slices.Clone(q.Command), changed: sync.NewCond(new(sync.Mutex))}
+	j := &job{ID: rand.Text(), Status: map[string]string{"stage": "RUNNING"}, Flavor: q.Flavor,
+		Command: slices.Clone(q.Command), changed: sync.NewCond(new(sync.Mutex))}
 	j.process = exec.Command(s.program, q.Command[1:]...)
-	j.process.Env = []string{"HOME=" + home, "TMPDIR=" + home, "HF_ENDPOINT=" + s.hub.URL, "HF_TOKEN=" + q.Secrets["HF_TOKEN"], "CI=true"}
+	j.process.Env = []string{"HOME=" + home, "TMPDIR=" + home, "HF_ENDPOINT=" + s.hub.URL,
+		"HF_TOKEN=" + q.Secrets["HF_TOKEN"], "CI=true"}
 	out, err := j.process.StdoutPipe()
 	check(err)
 	j.process.Stderr = j.process.Stdout
@@ -405,7 +429,8 @@ func (s *stand) logs(w http.ResponseWriter, r *http.Request) {
 		lines, ended := slices.Clone(j.lines[sent:]), j.ended
 		j.changed.L.Unlock()
 		for _, line := range lines {
-			data, err := json.Marshal(map[string]string{"data": line, "timestamp": time.Now().Format(time.RFC3339)})
+			data, err := json.Marshal(map[string]string{"data": line,
+				"timestamp": time.Now().Format(time.RFC3339)})
 			check(err)
 			if _, err := fmt.Fprintf(w, "data: %s\n\n", data); err != nil {
 				return

@@ -14,32 +14,47 @@ const hostile = `<img src=x onerror=alert(1)>"'&`
 func addModels(s *hubtest.Server) {
 	type options = hubtest.ModelOptions
 	for name, m := range map[string]*hubtest.Model{
-		"llama":     hubtest.NewLlama(1, options{}),
-		"shards":    hubtest.NewLlama(2, options{ShardBytes: 200_000, ExtraFiles: true}),
-		"scattered": hubtest.NewLlama(3, options{ShardBytes: 100_000, Order: hubtest.OrderScattered, Layers: 12}),
-		"tied":      hubtest.NewLlama(4, options{Tied: true}),
-		"stored":    hubtest.NewLlama(5, options{Tied: true, StoreTied: true}),
-		"qwen2":     hubtest.NewQwen2(6, options{}),
-		"qwen3":     hubtest.NewQwen3(7, options{Layers: 5}),
-		"hostile":   hubtest.NewLlama(8, options{Extra: map[string][]byte{"config.json": hostileConfig()}}),
-		"large":     hubtest.NewLlama(9, options{Layers: 8, Hidden: 1024, Vocab: 8192, ShardBytes: 50_000_000}),
+		"llama":  hubtest.NewLlama(1, options{}),
+		"shards": hubtest.NewLlama(2, options{ShardBytes: 200_000, ExtraFiles: true}),
+		"scattered": hubtest.NewLlama(3,
+			options{ShardBytes: 100_000, Order: hubtest.OrderScattered, Layers: 12}),
+		"tied":   hubtest.NewLlama(4, options{Tied: true}),
+		"stored": hubtest.NewLlama(5, options{Tied: true, StoreTied: true}),
+		"qwen2":  hubtest.NewQwen2(6, options{}),
+		"qwen3":  hubtest.NewQwen3(7, options{Layers: 5}),
+		"hostile": hubtest.NewLlama(8,
+			options{Extra: map[string][]byte{"config.json": hostileConfig()}}),
+		"large": hubtest.NewLlama(9,
+			options{Layers: 8, Hidden: 1024, Vocab: 8192, ShardBytes: 50_000_000}),
 	} {
 		s.AddModel("org/"+name, m)
 	}
 	s.AddModel("org/gated", hubtest.NewLlama(10, options{}), hubtest.Gated("auto"))
 	s.AddModel("ann/private", hubtest.NewLlama(11, options{}), hubtest.Private())
-	linear := map[string][]int64{"blocks.0.attn.q.weight": {64, 64}, "blocks.0." + hostile + ".weight": {64, 64}, "blocks.1.attn.q.weight": {64, 64}}
+	linear := map[string][]int64{"blocks.0.attn.q.weight": {64, 64},
+		"blocks.0." + hostile + ".weight": {64, 64}, "blocks.1.attn.q.weight": {64, 64}}
 	config := func(text string) []byte { return []byte(text) }
 	for name, files := range map[string]map[string][]byte{
-		"f16":       {"config.json": config(`{"model_type":"llama","architectures":["LlamaForCausalLM"]}`), "model.safetensors": zeros("F16", linear)},
-		"f32":       {"config.json": config(`{"model_type":"llama","architectures":["LlamaForCausalLM"]}`), "model.safetensors": zeros("F32", linear)},
-		"unknown":   {"config.json": config(`{"model_type":"new","architectures":["NewForCausalLM"]}`), "model.safetensors": zeros("BF16", linear)},
-		"diffusers": {"model_index.json": config(`{"_class_name":"NewPipeline"}`), "transformer/config.json": config(`{"_class_name":"NewTransformer2DModel"}`), "transformer/diffusion_pytorch_model.safetensors": zeros("BF16", linear)},
-		"single":    {"some-model.safetensors": zeros("BF16", linear)},
-		"gguf":      {"model-Q4_K_M.gguf": []byte("GGUF")},
-		"pickle":    {"config.json": config(`{}`), "pytorch_model.bin": []byte("\x80\x02}")},
-		"adapter":   {"adapter_config.json": config(`{}`), "adapter_model.safetensors": zeros("BF16", map[string][]int64{"lora_A.weight": {8, 64}})},
-		"empty":     {"README.md": config("nothing")},
+		"f16": {"config.json": config(
+			`{"model_type":"llama","architectures":["LlamaForCausalLM"]}`),
+			"model.safetensors": zeros("F16", linear)},
+		"f32": {"config.json": config(
+			`{"model_type":"llama","architectures":["LlamaForCausalLM"]}`),
+			"model.safetensors": zeros("F32", linear)},
+		"unknown": {"config.json": config(
+			`{"model_type":"new","architectures":["NewForCausalLM"]}`),
+			"model.safetensors": zeros("BF16", linear)},
+		"diffusers": {"model_index.json": config(`{"_class_name":"NewPipeline"}`),
+			"transformer/config.json": config(
+				`{"_class_name":"NewTransformer2DModel"}`),
+			"transformer/diffusion_pytorch_model.safetensors": zeros("BF16", linear)},
+		"single": {"some-model.safetensors": zeros("BF16", linear)},
+		"gguf":   {"model-Q4_K_M.gguf": []byte("GGUF")},
+		"pickle": {"config.json": config(`{}`), "pytorch_model.bin": []byte("\x80\x02}")},
+		"adapter": {"adapter_config.json": config(`{}`),
+			"adapter_model.safetensors": zeros("BF16",
+				map[string][]int64{"lora_A.weight": {8, 64}})},
+		"empty": {"README.md": config("nothing")},
 	} {
 		s.AddRepo("org/"+name, files)
 	}

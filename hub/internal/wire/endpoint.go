@@ -32,19 +32,22 @@ func parseEndpoint(s string) (Endpoint, error) {
 	case u.Host == "" || (u.Scheme != "https" && u.Scheme != "http"):
 		return Endpoint{}, fmt.Errorf("endpoint %q is not an http or https address", redactURL(u))
 	case u.User != nil || u.RawQuery != "" || u.Fragment != "":
-		return Endpoint{}, fmt.Errorf("endpoint %q must not hold a user, query or fragment", redactURL(u))
+		return Endpoint{}, fmt.Errorf("endpoint %q must not hold a user, query or fragment",
+			redactURL(u))
 	}
 	return Endpoint{u}, nil
 }
 
-// publicOrigins are those of the public hub. Mirrors that HF_ENDPOINT names redirect to it, so that every client is served
-// by it too, wherever it began. As in the Python client, a token may therefore go to the endpoint in use and to these
-// origins, and nowhere else.
-var publicOrigins = []*url.URL{{Scheme: "https", Host: "huggingface.co"}, {Scheme: "https", Host: "hf.co"}}
+// publicOrigins are those of the public hub. Mirrors that HF_ENDPOINT names redirect to it, so that
+// every client is served by it too, wherever it began. As in the Python client, a token may
+// therefore go to the endpoint in use and to these origins, and nowhere else.
+var publicOrigins = []*url.URL{{Scheme: "https", Host: "huggingface.co"},
+	{Scheme: "https", Host: "hf.co"}}
 
 // Owns says whether a URL lies on the hub: on the endpoint's own origin, or on the public hub's.
 func (e Endpoint) Owns(u *url.URL) bool {
-	return sameOrigin(u, e.URL) || slices.ContainsFunc(publicOrigins, func(p *url.URL) bool { return sameOrigin(u, p) })
+	return sameOrigin(u, e.URL) || slices.ContainsFunc(publicOrigins,
+		func(p *url.URL) bool { return sameOrigin(u, p) })
 }
 
 // API gives {endpoint}/api/models/{repo}{rest}; rest is already escaped.
@@ -57,8 +60,8 @@ func (e Endpoint) Page(repo, rest string) string {
 	return e.String() + "/" + EscapePath(repo) + rest
 }
 
-// Rewrite moves a URL of the public hub to the endpoint in use, as the Python client does for mirrors and self-hosted
-// hubs.
+// Rewrite moves a URL of the public hub to the endpoint in use, as the Python client does for
+// mirrors and self-hosted hubs.
 func (e Endpoint) Rewrite(raw string) string {
 	own := e.String()
 	rest, ok := strings.CutPrefix(raw, PublicEndpoint)
@@ -107,17 +110,19 @@ func IsRedirect(status int) bool {
 		http.StatusTemporaryRedirect, http.StatusPermanentRedirect}, status)
 }
 
-// nextHop gives the URL to go on with, nil when resp is the answer, or an error when the redirect must not be followed.
-// Whether the token goes along is decided anew for each hop, by its origin.
+// nextHop gives the URL to go on with, nil when resp is the answer, or an error when the redirect
+// must not be followed. Whether the token goes along is decided anew for each hop, by its origin.
 func (e Endpoint) nextHop(r *Request, u *url.URL, resp *http.Response, hop int) (*url.URL, error) {
 	status, location := resp.StatusCode, resp.Header.Get("Location")
-	if final := resp.Request.URL; !sameOrigin(final, u) && !r.mayLeave() && !e.Owns(final) { // a browser follows redirects unseen
+	// a browser follows redirects unseen
+	if final := resp.Request.URL; !sameOrigin(final, u) && !r.mayLeave() && !e.Owns(final) {
 		return nil, fmt.Errorf("%w: it was redirected to %s", ErrNotHub, final.Host)
 	}
 	if !IsRedirect(status) || location == "" {
 		return nil, nil
 	}
-	if r.Follow == FollowSame && status != http.StatusTemporaryRedirect && status != http.StatusPermanentRedirect {
+	if r.Follow == FollowSame && status != http.StatusTemporaryRedirect &&
+		status != http.StatusPermanentRedirect {
 		return nil, fmt.Errorf("%s request was answered with redirect %d", r.Method, status)
 	}
 	next, relative, err := e.Target(u, location)
@@ -127,7 +132,8 @@ func (e Endpoint) nextHop(r *Request, u *url.URL, resp *http.Response, hop int) 
 	if !r.mayLeave() && !e.Owns(next) {
 		return nil, fmt.Errorf("%w: it was redirected to %s", ErrNotHub, next.Host)
 	}
-	// A redirect to the repo's new name on the hub names no commit; the one that carries a file's metadata does.
+	// A redirect to the repo's new name on the hub names no commit; the one that carries a file's
+	// metadata does.
 	renamed := e.Owns(next) && resp.Header.Get(gohf.HeaderXRepoCommit) == ""
 	if r.Follow == FollowRelative && !relative && !renamed {
 		return nil, nil
@@ -143,13 +149,14 @@ func (r *Request) mayLeave() bool {
 	return r.Follow == FollowAll || r.Follow == FollowRelative || r.Follow == FollowSame && r.Bulk
 }
 
-// Target reads a Location that came from u. One that a proxying mirror passed on from the public hub is moved to the mirror,
-// unless that is where it came from: then the mirror means the public hub. Schemes other than http and https, and the step
-// from https down to http, are refused.
+// Target reads a Location that came from u. One that a proxying mirror passed on from the public
+// hub is moved to the mirror, unless that is where it came from: then the mirror means the public
+// hub. Schemes other than http and https, and the step from https down to http, are refused.
 func (e Endpoint) Target(u *url.URL, location string) (next *url.URL, relative bool, err error) {
 	ref, err := url.Parse(location)
 	if err != nil {
-		return nil, false, fmt.Errorf("%w: unreadable redirect", ErrNotHub) // the text may hold a signature
+		// the text may hold a signature
+		return nil, false, fmt.Errorf("%w: unreadable redirect", ErrNotHub)
 	}
 	if relative = ref.Host == ""; relative {
 		next = u.ResolveReference(ref)
@@ -174,13 +181,14 @@ func (e Endpoint) Target(u *url.URL, location string) (next *url.URL, relative b
 // noDowngrade refuses the step from https down to http.
 func noDowngrade(from, to *url.URL) error {
 	if from.Scheme == "https" && to.Scheme == "http" {
-		return fmt.Errorf("%w: %s, over https, leads to plain http at %s", ErrNotHub, from.Host, to.Host)
+		return fmt.Errorf("%w: %s, over https, leads to plain http at %s", ErrNotHub, from.Host,
+			to.Host)
 	}
 	return nil
 }
 
-// onward is the request at the next hop. What its own headers authorize, such as those that a storage link came with, is for
-// the origin that they were made for.
+// onward is the request at the next hop. What its own headers authorize, such as those that a
+// storage link came with, is for the origin that they were made for.
 func (r *Request) onward(from, to *url.URL) *Request {
 	if sameOrigin(from, to) || r.Header.Get("Authorization") == "" {
 		return r

@@ -91,8 +91,8 @@ func TestBadRedirects(t *testing.T) {
 	}
 }
 
-// TestLaneNeverTakesANameForARoute: a limit holds back the requests that it covers, whatever repos, branches and files are
-// called.
+// TestLaneNeverTakesANameForARoute: a limit holds back the requests that it covers, whatever repos,
+// branches and files are called.
 func TestLaneNeverTakesANameForARoute(t *testing.T) {
 	for path, want := range map[string]string{
 		"/api/models/org/m":                          "api",

@@ -33,7 +33,8 @@ type Error struct {
 	wait  waitHint
 }
 
-// Error gives one line, lower case, with what a bug report needs in brackets; never a token or a URL query.
+// Error gives one line, lower case, with what a bug report needs in brackets; never a token or a
+// URL query.
 func (e *Error) Error() string {
 	cause, status, request, attempts, id := "", "", "", "", ""
 	if e.Err != nil {
@@ -63,8 +64,9 @@ func join(by string, parts ...string) string {
 	return strings.Join(slices.DeleteFunc(parts, func(s string) bool { return s == "" }), by)
 }
 
-// Brief says in one sentence that the Hub cannot be reached, that a token is missing or refused or lacks a right, or that a repo or a
-// revision is not there, or gated. It is "" for all other errors, whose details matter.
+// Brief says in one sentence that the Hub cannot be reached, that a token is missing or refused or
+// lacks a right, or that a repo or a revision is not there, or gated. It is "" for all other
+// errors, whose details matter.
 func (e *Error) Brief() string {
 	switch {
 	case errors.Is(e, errNoConnection):
@@ -78,7 +80,8 @@ func (e *Error) Brief() string {
 	case errors.Is(e, ErrNotFound):
 		return e.Repo + ": no such repo, or it is private"
 	case errors.Is(e, ErrForbidden) && e.TokenSource != "":
-		return join(": ", "may not "+e.Op, fmt.Sprintf("the token from %s has no %s", e.TokenSource, e.needs), e.Message)
+		return join(": ", "may not "+e.Op,
+			fmt.Sprintf("the token from %s has no %s", e.TokenSource, e.needs), e.Message)
 	case errors.Is(e, ErrGated):
 		return e.Repo + ": this repo is gated, and the Hub does not let you read it"
 	case errors.Is(e, ErrUnauthorized):
@@ -97,7 +100,8 @@ func (e *Error) Under(sentinel error) *Error {
 	return &renamed
 }
 
-// GaveUp says whether a loop has spent its tries on the request, so that an outer loop must not multiply them.
+// GaveUp says whether a loop has spent its tries on the request, so that an outer loop must not
+// multiply them.
 func (e *Error) GaveUp() bool { return e.Attempts > 0 }
 
 // Temporary says whether the same request may succeed later. The retry loop follows it.

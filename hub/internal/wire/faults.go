@@ -11,23 +11,28 @@ import (
 )
 
 // permanent are those of our errors that no repeat will change.
-var permanent = []error{ErrNotHub, ErrOffline, ErrChanged, ErrCorrupt, ErrTooLarge, ErrConflict, ErrUnsafePath,
+var permanent = []error{ErrNotHub, ErrOffline, ErrChanged, ErrCorrupt, ErrTooLarge, ErrConflict,
+	ErrUnsafePath,
 	ErrMissingObject, ErrInvalidCard, errLocalBody, ErrBadURL, ErrStale}
 
-// TemporaryNetwork tells broken connections, which are worth another try, from those that will break the same way again.
+// TemporaryNetwork tells broken connections, which are worth another try, from those that will
+// break the same way again.
 func TemporaryNetwork(err error) bool {
-	return err != nil && localFault(err) == 0 && !slices.ContainsFunc(permanent, func(s error) bool { return errors.Is(err, s) }) &&
+	return err != nil && localFault(err) == 0 && !slices.ContainsFunc(permanent,
+		func(s error) bool { return errors.Is(err, s) }) &&
 		!IsA[tls.RecordHeaderError](err) && !IsA[x509.UnknownAuthorityError](err) &&
 		!IsA[x509.HostnameError](err) && !IsA[x509.CertificateInvalidError](err)
 }
 
-// localFault gives the refusal by this machine's own system that err tells of, 0 if there is none. The network is not at
-// fault then, and a repeat meets the same refusal.
+// localFault gives the refusal by this machine's own system that err tells of, 0 if there is none.
+// The network is not at fault then, and a repeat meets the same refusal.
 func localFault(err error) syscall.Errno {
 	lookup, isLookup := errors.AsType[*net.DNSError](err)
-	for _, e := range []syscall.Errno{syscall.EMFILE, syscall.ENFILE, syscall.ENOMEM, syscall.ENOSPC, syscall.EDQUOT,
+	for _, e := range []syscall.Errno{syscall.EMFILE, syscall.ENFILE, syscall.ENOMEM,
+		syscall.ENOSPC, syscall.EDQUOT,
 		syscall.EROFS, syscall.EACCES, syscall.EPERM} {
-		if errors.Is(err, e) || isLookup && strings.Contains(lookup.Err, e.Error()) { // a look-up has its cause in words only
+		// a look-up has its cause in words only
+		if errors.Is(err, e) || isLookup && strings.Contains(lookup.Err, e.Error()) {
 			return e
 		}
 	}
@@ -73,14 +78,16 @@ var (
 	errNoConnection     = errors.New("no connection") // from the beginning
 )
 
-// What a request may end with on its way; callers of the API see the first three only if no repeat has helped.
+// What a request may end with on its way; callers of the API see the first three only if no repeat
+// has helped.
 var (
-	ErrExpired   = errors.New("signed link expired")
-	ErrBadRange  = errors.New("server sent other bytes than asked for")
-	ErrBusy      = errors.New("the hub is busy with another change") // of ours; it passes
-	ErrStale     = errors.New("upload link refused")                 // ask for new ones
-	ErrNoETag    = errors.New("the storage acknowledged a part without an ETag")
-	errNoAnswer  = errors.New("connection closed without an answer") // in place of io.EOF, which readers take for a file's end
-	errLocalBody = errors.New("the file to send cannot be read")     // the network is not at fault
+	ErrExpired  = errors.New("signed link expired")
+	ErrBadRange = errors.New("server sent other bytes than asked for")
+	ErrBusy     = errors.New("the hub is busy with another change") // of ours; it passes
+	ErrStale    = errors.New("upload link refused")                 // ask for new ones
+	ErrNoETag   = errors.New("the storage acknowledged a part without an ETag")
+	// in place of io.EOF, which readers take for a file's end
+	errNoAnswer  = errors.New("connection closed without an answer")
+	errLocalBody = errors.New("the file to send cannot be read") // the network is not at fault
 	ErrBadURL    = errors.New("unreadable URL")
 )

@@ -11,8 +11,8 @@ import (
 	"syscall"
 )
 
-// hints are the next steps by cause; the first cause that fits counts. withToken replaces step where a token was sent.
-// Words in braces are filled in.
+// hints are the next steps by cause; the first cause that fits counts. withToken replaces step
+// where a token was sent. Words in braces are filled in.
 var hints = []struct {
 	cause           error
 	step, withToken string
@@ -27,27 +27,40 @@ var hints = []struct {
 	{ErrForbidden, "{login} that has this right",
 		"give the token from {token} {right} at {endpoint}/settings/tokens, or set another token"},
 	{ErrDisabled, "the hub's operators have disabled this repo; nothing can be done here", ""},
-	{ErrQuota, "free or buy storage at {endpoint}/settings/billing, or choose another target with --repo-id", ""},
+	{ErrQuota,
+		"free or buy storage at {endpoint}/settings/billing, or choose another target with --repo-id", ""},
 	{ErrRateLimited, "run the same command again later; it goes on where it stopped", ""},
 	{ErrRevisionNotFound, "check the revision after @: a branch, a tag or a commit", ""},
 	{ErrOffline, "unset HF_HUB_OFFLINE to use the network", ""},
 	{ErrChanged, "run the same command again; it reads the file anew", ""},
-	{ErrConflict, "others commit to {it} at the same time; run the same command again, it goes on where it stopped", ""},
-	{ErrMissingObject, "the hub does not hold a file that it took before; run the same command again, it sends that file anew", ""},
-	{ErrCorrupt, "run the same command again; if it fails the same way, the file is damaged in the hub's store, " +
-		"or this machine's memory or disk is at fault", ""},
+	{ErrConflict,
+		"others commit to {it} at the same time; run the same command again, it goes on where it stopped", ""},
+	{ErrMissingObject,
+		"the hub does not hold a file that it took before; run the same command again, it sends that file anew", ""},
+	{ErrCorrupt,
+		"run the same command again; if it fails the same way, the file is damaged in the hub's store, " +
+			"or this machine's memory or disk is at fault", ""},
 	{ErrNotHub, "check HF_ENDPOINT and the proxy settings", ""},
-	{ErrNoRoute, "{endpoint} cannot do this: if it is a mirror that only reads, set DF11_PUSH_ENDPOINT to the Hub to publish to; else " +
-		"check HF_ENDPOINT", ""},
-	{ErrInsists, "it may refuse what was asked, in its own words; if they tell of an outage, run the same command again later", ""},
-	{ErrExpired, "the hub's storage refuses even fresh links: check this machine's clock, and whether a proxy changes URLs; " +
-		"else run the same command again later, it goes on where it stopped", ""},
-	{ErrStale, "the hub's storage did not take the file, even with fresh links, which live for minutes: it may be too large for " +
-		"a slow line; run the same command again, it sends that file anew", ""},
-	{ErrBadRange, "a proxy or cache in between spoils what the hub sends; check the proxy settings", ""},
-	{errNoConnection, "check the network of this machine, and HF_ENDPOINT, without which the Hub is " + PublicEndpoint +
-		"; behind a proxy, set HTTPS_PROXY; with HF_HUB_OFFLINE=1 only what the shared cache holds is read", ""},
-	{ErrBusy, "another change of yours is under way on the hub; run the same command again in a minute", ""},
+	{ErrNoRoute,
+		"{endpoint} cannot do this: if it is a mirror that only reads, set DF11_PUSH_ENDPOINT to the Hub to publish to; else " +
+			"check HF_ENDPOINT", ""},
+	{ErrInsists,
+		"it may refuse what was asked, in its own words; if they tell of an outage, run the same command again later", ""},
+	{ErrExpired,
+		"the hub's storage refuses even fresh links: check this machine's clock, and whether a proxy changes URLs; " +
+			"else run the same command again later, it goes on where it stopped", ""},
+	{ErrStale,
+		"the hub's storage did not take the file, even with fresh links, which live for minutes: it may be too large for " +
+			"a slow line; run the same command again, it sends that file anew", ""},
+	{ErrBadRange, "a proxy or cache in between spoils what the hub sends; check the proxy settings",
+		""},
+	{errNoConnection,
+		"check the network of this machine, and HF_ENDPOINT, without which the Hub is " +
+			PublicEndpoint +
+			"; behind a proxy, set HTTPS_PROXY; with HF_HUB_OFFLINE=1 only what the shared cache holds is read", ""},
+	{ErrBusy,
+		"another change of yours is under way on the hub; run the same command again in a minute",
+		""},
 }
 
 // Hint gives the next step for the user, one sentence or two, or "" when there is none to give.
@@ -89,8 +102,10 @@ func (e *Error) fill(text string) string {
 	if strings.Contains(strings.ToLower(e.Message), "expired") {
 		fault = "has expired"
 	}
-	return strings.NewReplacer("{endpoint}", e.Endpoint, "{repo}", e.Repo, "{name}", strconv.Quote(e.Repo),
-		"{it}", cmp.Or(e.Repo, "it"), "{token}", e.TokenSource, "{fault}", fault, "{right}", e.needs,
+	return strings.NewReplacer("{endpoint}", e.Endpoint, "{repo}", e.Repo, "{name}",
+		strconv.Quote(e.Repo),
+		"{it}", cmp.Or(e.Repo, "it"), "{token}", e.TokenSource, "{fault}", fault, "{right}",
+		e.needs,
 		"{login}", cmp.Or(e.login, "set HF_TOKEN to an access token")).Replace(text)
 }
 

@@ -13,7 +13,8 @@ import (
 // speakForThemselves are the causes for which there is no step to give that the error does not say.
 var speakForThemselves = []error{ErrEntryNotFound, ErrTooLarge, ErrUnsafePath, ErrInvalidCard, errLocalBody, ErrBadURL}
 
-// causes are all sentinels that people may see, by the names that TestNoCauseIsWithoutAHint finds in the source.
+// causes are all sentinels that people may see, by the names that TestNoCauseIsWithoutAHint finds
+// in the source.
 var causes = map[string]error{
 	"ErrNotFound": ErrNotFound, "ErrRevisionNotFound": ErrRevisionNotFound, "ErrEntryNotFound": ErrEntryNotFound,
 	"ErrUnauthorized": ErrUnauthorized, "ErrGated": ErrGated, "ErrForbidden": ErrForbidden, "ErrDisabled": ErrDisabled,
@@ -28,8 +29,8 @@ var causes = map[string]error{
 // inside are those of package hub that no caller sees.
 var inside = []string{"errClosed", "errLagging"}
 
-// TestNoCauseIsWithoutAHint: whatever an operation fails of, the user is told what to do next. It reads the source, so that
-// a new sentinel cannot be forgotten.
+// TestNoCauseIsWithoutAHint: whatever an operation fails of, the user is told what to do next. It
+// reads the source, so that a new sentinel cannot be forgotten.
 func TestNoCauseIsWithoutAHint(t *testing.T) {
 	names := sentinels(t)
 	if len(names) < 20 {

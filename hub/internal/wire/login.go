@@ -9,7 +9,8 @@ import (
 	"time"
 )
 
-// renewalMargin is how long before its end a token is exchanged for the next one: longer than any request waits for its answer.
+// renewalMargin is how long before its end a token is exchanged for the next one: longer than any
+// request waits for its answer.
 const renewalMargin = 5 * time.Minute
 
 // login has the token of a client.
@@ -21,7 +22,8 @@ type login struct {
 	renew time.Time
 }
 
-// token gives the token to send, "" for none. A Publisher's holds for a while; one request gets it for all.
+// token gives the token to send, "" for none. A Publisher's holds for a while; one request gets it
+// for all.
 func (l *login) token(ctx context.Context) (token string, err error) {
 	if l.t.Opt.Publisher == nil {
 		return l.t.Opt.Token, nil
@@ -41,7 +43,8 @@ func (l *login) token(ctx context.Context) (token string, err error) {
 }
 
 // exchange gets a token of the hub for the job's identity.
-func (l *login) exchange(ctx context.Context, p *Publisher) (token string, lasts time.Duration, err error) {
+func (l *login) exchange(ctx context.Context,
+	p *Publisher) (token string, lasts time.Duration, err error) {
 	identity := p.Identity
 	if identity == "" {
 		if identity, err = l.askGitHub(ctx, p); err != nil {
@@ -52,7 +55,8 @@ func (l *login) exchange(ctx context.Context, p *Publisher) (token string, lasts
 		Token   string `json:"access_token"`
 		Seconds int64  `json:"expires_in"`
 	}
-	r := Send("exchange the identity of this job for a token for "+p.Resource, "", http.MethodPost, l.t.Endpoint.String()+"/oauth/token",
+	r := Send("exchange the identity of this job for a token for "+p.Resource, "", http.MethodPost,
+		l.t.Endpoint.String()+"/oauth/token",
 		map[string]string{
 			"grant_type":         "urn:ietf:params:oauth:grant-type:token-exchange",
 			"subject_token_type": "urn:ietf:params:oauth:token-type:id_token",
@@ -79,7 +83,8 @@ func (l *login) askGitHub(ctx context.Context, p *Publisher) (string, error) {
 	q.Set("audience", l.t.Endpoint.String())
 	u.RawQuery = q.Encode()
 	r := Get(op, "", u.String())
-	r.Token, r.Header = false, http.Header{"Authorization": {"Bearer " + p.RequestToken}, "Accept": {"application/json"}}
+	r.Token, r.Header = false, http.Header{"Authorization": {"Bearer " + p.RequestToken},
+		"Accept": {"application/json"}}
 	var answer struct {
 		Value string `json:"value"`
 	}
@@ -93,7 +98,8 @@ func (l *login) askGitHub(ctx context.Context, p *Publisher) (string, error) {
 // ask makes a call of the exchange. A refusal means that the job is not trusted.
 func (l *login) ask(ctx context.Context, r *Request, out any) error {
 	_, err := l.t.Call(ctx, r, out)
-	if e, ok := errors.AsType[*Error](err); ok && e.Status >= 400 && e.Status < 500 && !e.Temporary() {
+	if e, ok := errors.AsType[*Error](err); ok && e.Status >= 400 && e.Status < 500 &&
+		!e.Temporary() {
 		return e.Under(ErrTrustedPublisher)
 	}
 	return err

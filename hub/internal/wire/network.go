@@ -12,8 +12,9 @@ import (
 // HidesRedirects says whether what sends the requests follows redirects unseen.
 const HidesRedirects = false
 
-// newRoundTripper speaks HTTP/1.1 only: over HTTP/2 all ranges of a file would share one TCP connection, and one
-// connection is what limits a CDN. Proxies come from the environment, custom CAs from SSL_CERT_FILE through Go itself.
+// newRoundTripper speaks HTTP/1.1 only: over HTTP/2 all ranges of a file would share one TCP
+// connection, and one connection is what limits a CDN. Proxies come from the environment, custom
+// CAs from SSL_CERT_FILE through Go itself.
 func newRoundTripper(governor *Governor) *http.Transport {
 	protocols := new(http.Protocols)
 	protocols.SetHTTP1(true)

@@ -12,8 +12,9 @@ import (
 // HidesRedirects says whether what sends the requests follows redirects unseen.
 const HidesRedirects = true
 
-// browser sends requests by the browser's fetch, which follows redirects itself: an answer's Request names the address from which
-// it came. Fetch takes a token from a request that goes on to another origin. No cookie is sent.
+// browser sends requests by the browser's fetch, which follows redirects itself: an answer's
+// Request names the address from which it came. Fetch takes a token from a request that goes on to
+// another origin. No cookie is sent.
 type browser struct{}
 
 func newRoundTripper(*Governor) http.RoundTripper { return browser{} }
@@ -26,13 +27,15 @@ func (browser) RoundTrip(req *http.Request) (*http.Response, error) {
 		}
 	}
 	options := map[string]any{
-		"method": req.Method, "headers": headers, "credentials": "omit", "cache": "no-store", "referrerPolicy": "no-referrer",
-		"signal": abort.Get("signal"),
+		"method": req.Method, "headers": headers, "credentials": "omit", "cache": "no-store",
+		"referrerPolicy": "no-referrer",
+		"signal":         abort.Get("signal"),
 	}
 	if req.Body != nil {
 		return nil, errors.New("a page only reads")
 	}
-	answer, err := await(req.Context().Done(), abort, js.Global().Call("fetch", req.URL.String(), options))
+	answer, err := await(req.Context().Done(), abort,
+		js.Global().Call("fetch", req.URL.String(), options))
 	if err != nil {
 		return nil, err
 	}
@@ -46,14 +49,16 @@ func response(req *http.Request, answer, abort js.Value) (*http.Response, error)
 	if final.URL, err = url.Parse(answer.Get("url").String()); err != nil {
 		return nil, ErrBadURL
 	}
-	resp := &http.Response{StatusCode: answer.Get("status").Int(), Header: http.Header{}, ContentLength: -1, Request: &final, Body: http.NoBody}
+	resp := &http.Response{StatusCode: answer.Get("status").Int(), Header: http.Header{},
+		ContentLength: -1, Request: &final, Body: http.NoBody}
 	add := js.FuncOf(func(_ js.Value, args []js.Value) any {
 		resp.Header.Add(args[1].String(), args[0].String())
 		return nil
 	})
 	defer add.Release()
 	answer.Get("headers").Call("forEach", add)
-	if n, err := strconv.ParseInt(resp.Header.Get("Content-Length"), 10, 64); err == nil && resp.Header.Get("Content-Encoding") == "" {
+	if n, err := strconv.ParseInt(resp.Header.Get("Content-Length"), 10, 64); err == nil &&
+		resp.Header.Get("Content-Encoding") == "" {
 		resp.ContentLength = n
 	}
 	if body := answer.Get("body"); !body.IsNull() {

@@ -12,7 +12,8 @@ import (
 	"time"
 )
 
-// Options configure a client. The zero value reads public models from the public hub, without cache.
+// Options configure a client. The zero value reads public models from the public hub, without
+// cache.
 type Options struct {
 	Endpoint    string     // "" is https://huggingface.co
 	Token       string     // "" is anonymous
@@ -24,14 +25,19 @@ type Options struct {
 	Side        string     // "source" or "target": begins every error
 	UserAgent   string     // "df11-convert/1.2.3"
 
-	RangeBytes   int64         // bytes per ranged GET of a stream; 0 is DefaultRangeBytes
-	BufferBytes  int64         // bytes that all streams fetch ahead; 0 is RangesAhead × RangeBytes. Fewer ranges are fewer transfers
-	LimitRate    int64         // file bytes per second, each direction, of all clients of the Governor together; 0 is no limit
-	StallTimeout time.Duration // to an answer's headers, and over which the rate of a connection is judged; 0 is 30 s
+	RangeBytes int64 // bytes per ranged GET of a stream; 0 is DefaultRangeBytes
+	// bytes that all streams fetch ahead; 0 is RangesAhead × RangeBytes. Fewer ranges are fewer
+	// transfers
+	BufferBytes int64
+	// file bytes per second, each direction, of all clients of the Governor together; 0 is no limit
+	LimitRate int64
+	// to an answer's headers, and over which the rate of a connection is judged; 0 is 30 s
+	StallTimeout time.Duration
 
-	Governor      *Governor         // shared by the clients of a program; nil is one of its own
-	Log           *slog.Logger      // nil discards
-	OnWait        func(Wait)        // called before a pause of 5 s or more, and every 30 s while it lasts; must not block
+	Governor *Governor    // shared by the clients of a program; nil is one of its own
+	Log      *slog.Logger // nil discards
+	// called before a pause of 5 s or more, and every 30 s while it lasts; must not block
+	OnWait        func(Wait)
 	HTTPTransport http.RoundTripper // nil is HTTP/1.1 with proxies from the environment
 	Clock         Clock             // nil is the system's
 }
@@ -39,24 +45,27 @@ type Options struct {
 // DefaultRangeBytes is what a stream asks for at a time.
 const DefaultRangeBytes = 8 << 20
 
-// RangesAhead is how many ranges all streams together fetch ahead: one for each transfer, and half as many again that are complete
-// and wait for the reader while the lines stay busy.
+// RangesAhead is how many ranges all streams together fetch ahead: one for each transfer, and half
+// as many again that are complete and wait for the reader while the lines stay busy.
 const RangesAhead = Transfers + Transfers/2
 
-// Publisher is a job of a CI system that a hub trusts instead of a stored token. Its identity is a token that the CI signs and
-// that lasts for minutes. It is exchanged (RFC 8693) for a token of the hub that lasts for an hour, again and again as long as
-// the job runs.
+// Publisher is a job of a CI system that a hub trusts instead of a stored token. Its identity is a
+// token that the CI signs and that lasts for minutes. It is exchanged (RFC 8693) for a token of the
+// hub that lasts for an hour, again and again as long as the job runs.
 type Publisher struct {
-	Resource string // ns/name: a repo to write to, and nothing else; or a user, whose gated repos can be read
-	// Identity is such a token, made beforehand; "" asks GitHub for one each time, at RequestURL with RequestToken.
+	// ns/name: a repo to write to, and nothing else; or a user, whose gated repos can be read
+	Resource string
+	// Identity is such a token, made beforehand; "" asks GitHub for one each time, at RequestURL
+	// with RequestToken.
 	Identity, RequestURL, RequestToken string
 }
 
 // ForRepo says whether the tokens are for a repo, and not for what a user may read.
 func (p *Publisher) ForRepo() bool { return strings.Contains(p.Resource, "/") }
 
-// firstContact is how long a program tries to reach the hub at all. Most often there is no network, or a name is wrong, and
-// people wait for the answer. Once the hub has answered anything, its absence is a pause in hours of work.
+// firstContact is how long a program tries to reach the hub at all. Most often there is no network,
+// or a name is wrong, and people wait for the answer. Once the hub has answered anything, its
+// absence is a pause in hours of work.
 const firstContact = 5 * time.Second
 
 // New checks the settings. It makes no request.
@@ -93,7 +102,8 @@ func (o *Options) complete() error {
 		o.TokenSource = "trusted publishing for " + o.Publisher.Resource
 	}
 	if !sendable(o.Token) {
-		return fmt.Errorf("the token from %s holds blanks or characters that no token has", o.TokenSource)
+		return fmt.Errorf("the token from %s holds blanks or characters that no token has",
+			o.TokenSource)
 	}
 	if o.LimitRate < 0 || o.RangeBytes < 0 || o.BufferBytes < 0 {
 		return errors.New("rate, range and buffer must not be negative")

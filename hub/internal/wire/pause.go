@@ -6,14 +6,15 @@ import (
 	"time"
 )
 
-// Wait is a pause that people hear of through Options.OnWait: one that takes long enough for them to wonder.
+// Wait is a pause that people hear of through Options.OnWait: one that takes long enough for them
+// to wonder.
 type Wait struct {
 	Reason string        // "rate limit of bucket api reached", "503 Service Unavailable"
 	For    time.Duration // from now on
 }
 
-// noticeable is how long nothing may happen before people wonder; remindEvery is how long a wait may last before they hear of it
-// again.
+// noticeable is how long nothing may happen before people wonder; remindEvery is how long a wait
+// may last before they hear of it again.
 const (
 	noticeable  = 5 * time.Second
 	remindEvery = 30 * time.Second
@@ -26,7 +27,8 @@ type pauses struct {
 	told   atomic.Int64 // when people last heard of a wait
 }
 
-// sleep waits as w says, for a worker that has lost some time in the request before. Of all workers that wait, one tells people.
+// sleep waits as w says, for a worker that has lost some time in the request before. Of all workers
+// that wait, one tells people.
 func (p *pauses) sleep(ctx context.Context, w Wait, lost time.Duration) error {
 	for w.For > 0 {
 		nap := w.For
@@ -41,8 +43,8 @@ func (p *pauses) sleep(ctx context.Context, w Wait, lost time.Duration) error {
 	return context.Cause(ctx)
 }
 
-// tell tells people of a wait that is long, or that follows soon after one that they know of. It gives the time until they
-// are to hear of it again.
+// tell tells people of a wait that is long, or that follows soon after one that they know of. It
+// gives the time until they are to hear of it again.
 func (p *pauses) tell(w Wait, lost time.Duration) (due time.Duration) {
 	told, now := p.told.Load(), p.clock.Now().UnixNano()
 	silent := time.Duration(now - told)
@@ -57,8 +59,9 @@ func (p *pauses) tell(w Wait, lost time.Duration) (due time.Duration) {
 	return remindEvery
 }
 
-// Clock tells the client the time and lets it wait. Both methods are called by many goroutines at once. Sleep returns
-// the cause of ctx as soon as ctx ends. The watch over stalled connections does not use it, but real time.
+// Clock tells the client the time and lets it wait. Both methods are called by many goroutines at
+// once. Sleep returns the cause of ctx as soon as ctx ends. The watch over stalled connections does
+// not use it, but real time.
 type Clock interface {
 	Now() time.Time
 	Sleep(ctx context.Context, d time.Duration) error

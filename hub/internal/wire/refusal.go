@@ -17,13 +17,15 @@ import (
 // maxErrorBody caps how much of an error answer is read.
 const maxErrorBody = 64 << 10
 
-// read takes from an answer what it says of itself. The message of the headers counts before that of the body.
+// read takes from an answer what it says of itself. The message of the headers counts before that
+// of the body.
 func (e *Error) read(resp *http.Response, now time.Time) {
 	body, _ := smallfile.All(resp.Body, maxErrorBody)
 	h := resp.Header
 	e.Status = resp.StatusCode
 	// One of these ids the operators can search for.
-	e.RequestID = OneLine(cmp.Or(h.Get("X-Request-Id"), h.Get("X-Amzn-Trace-Id"), h.Get("X-Amz-Request-Id"), h.Get("X-Amz-Cf-Id")))
+	e.RequestID = OneLine(cmp.Or(h.Get("X-Request-Id"), h.Get("X-Amzn-Trace-Id"),
+		h.Get("X-Amz-Request-Id"), h.Get("X-Amz-Cf-Id")))
 	e.Code = OneLine(h.Get("X-Error-Code"))
 	e.Message = OneLine(h.Get("X-Error-Message"))
 	e.wait = parseWait(resp, now)
@@ -58,7 +60,8 @@ func (e *Error) readBody(contentType string, body []byte) {
 	}
 }
 
-// messageKeys are the members in which servers tell what is wrong: the Hub, FastAPI (detail) and OAuth.
+// messageKeys are the members in which servers tell what is wrong: the Hub, FastAPI (detail) and
+// OAuth.
 var messageKeys = []string{"error", "errors", "detail", "error_description", "message", "msg"}
 
 // texts gathers what a JSON body says is wrong: text, or lists and objects of it.
@@ -78,22 +81,25 @@ func texts(v any) (found []string) {
 	return found
 }
 
-var quotaText = regexp.MustCompile(`(?i)storage (limit|patterns?|quota|space)|quota|exceed(s|ed)? (your|the) .*(storage|limit)`)
+var quotaText = regexp.MustCompile(
+	`(?i)storage (limit|patterns?|quota|space)|quota|exceed(s|ed)? (your|the) .*(storage|limit)`)
 
 var byCode = map[string]error{"RepoNotFound": ErrNotFound, "RevisionNotFound": ErrRevisionNotFound,
 	"EntryNotFound": ErrEntryNotFound, "GatedRepo": ErrGated}
 
 // byStatus are the causes of answers without a code, unless classify knows better.
 var byStatus = map[int]error{
-	http.StatusUnauthorized: ErrUnauthorized, http.StatusForbidden: ErrForbidden, http.StatusPaymentRequired: ErrForbidden,
-	http.StatusNotFound: ErrNoRoute, http.StatusGone: ErrNoRoute, http.StatusMethodNotAllowed: ErrNoRoute, http.StatusNotImplemented: ErrNoRoute,
+	http.StatusUnauthorized: ErrUnauthorized, http.StatusForbidden: ErrForbidden,
+	http.StatusPaymentRequired: ErrForbidden,
+	http.StatusNotFound:        ErrNoRoute, http.StatusGone: ErrNoRoute,
+	http.StatusMethodNotAllowed: ErrNoRoute, http.StatusNotImplemented: ErrNoRoute,
 	http.StatusConflict: ErrConflict, http.StatusPreconditionFailed: ErrConflict,
 	http.StatusTooManyRequests: ErrRateLimited, http.StatusRequestEntityTooLarge: ErrTooLarge,
 }
 
-// classify gives the sentinel of an answer from the hub itself. Without a code, only the question whether the repo is there can be
-// answered with its absence: elsewhere 404 means a route that this hub lacks. Without a token, private and missing repos are refused
-// alike.
+// classify gives the sentinel of an answer from the hub itself. Without a code, only the question
+// whether the repo is there can be answered with its absence: elsewhere 404 means a route that this
+// hub lacks. Without a token, private and missing repos are refused alike.
 func (e *Error) classify() error {
 	cause := byStatus[e.Status]
 	told, coded := byCode[e.Code]
@@ -101,11 +107,14 @@ func (e *Error) classify() error {
 	switch {
 	case coded:
 		return told
-	case e.finds && (e.Status == http.StatusNotFound || errors.Is(cause, ErrUnauthorized) && anonymous):
+	case e.finds &&
+		(e.Status == http.StatusNotFound || errors.Is(cause, ErrUnauthorized) && anonymous):
 		return ErrNotFound
-	case errors.Is(cause, ErrForbidden) && strings.Contains(e.Message, "Access to this resource is disabled"):
+	case errors.Is(cause, ErrForbidden) && strings.Contains(e.Message,
+		"Access to this resource is disabled"):
 		return ErrDisabled
-	case (errors.Is(cause, ErrForbidden) || errors.Is(cause, ErrTooLarge)) && quotaText.MatchString(e.Message):
+	case (errors.Is(cause, ErrForbidden) || errors.Is(cause, ErrTooLarge)) &&
+		quotaText.MatchString(e.Message):
 		return ErrQuota
 	}
 	return cause
@@ -119,10 +128,12 @@ type waitHint struct {
 	lane   lane   // that the answer came in
 }
 
-// rateLimit is the first member of a RateLimit header, as hubs write it: "bucket";r=left;t=seconds (IETF draft 9).
+// rateLimit is the first member of a RateLimit header, as hubs write it: "bucket";r=left;t=seconds
+// (IETF draft 9).
 var rateLimit = regexp.MustCompile(`^"?([^";,]*)"?;\s*r=(\d+);\s*t=(\d+)`)
 
-// parseRateLimit reads a RateLimit header: the bucket's name, and the time until it fills again if nothing is left in it.
+// parseRateLimit reads a RateLimit header: the bucket's name, and the time until it fills again if
+// nothing is left in it.
 func parseRateLimit(h http.Header) (bucket string, reset time.Duration, empty bool) {
 	m := rateLimit.FindStringSubmatch(h.Get("RateLimit"))
 	if m == nil {
@@ -132,8 +143,8 @@ func parseRateLimit(h http.Header) (bucket string, reset time.Duration, empty bo
 	return OneLine(m[1]), seconds(until), strings.Trim(m[2], "0") == ""
 }
 
-// parseRetryAfter reads both forms of Retry-After: seconds and HTTP date. How far off the date is tells the answer's own date, since
-// this machine's clock may be wrong.
+// parseRetryAfter reads both forms of Retry-After: seconds and HTTP date. How far off the date is
+// tells the answer's own date, since this machine's clock may be wrong.
 func parseRetryAfter(h http.Header, now time.Time) (time.Duration, bool) {
 	value := strings.TrimSpace(h.Get("Retry-After"))
 	if value == "" {
@@ -152,8 +163,8 @@ func parseRetryAfter(h http.Header, now time.Time) (time.Duration, bool) {
 	return max(date.Sub(now), 0), true
 }
 
-// parseWait reads the wait that an answer asks for. A RateLimit header is the reason for a 429 only when nothing is left
-// in its bucket.
+// parseWait reads the wait that an answer asks for. A RateLimit header is the reason for a 429 only
+// when nothing is left in its bucket.
 func parseWait(resp *http.Response, now time.Time) waitHint {
 	bucket, reset, empty := parseRateLimit(resp.Header)
 	if empty && resp.StatusCode == http.StatusTooManyRequests {

@@ -29,7 +29,8 @@ type Request struct {
 	Follow followRule
 	Token  bool          // send the token if the hop is on the hub
 	Slow   time.Duration // time to the headers if longer than usual
-	Slot   *Slot         // of a transfer, given back after each try; nil for a request that needs none
+	// of a transfer, given back after each try; nil for a request that needs none
+	Slot *Slot
 
 	bearer   string // the token, where one is sent
 	Progress bool   // the latest try brought bytes: the count of failures starts again
@@ -44,7 +45,8 @@ func (r *Request) needs() string {
 	return cmp.Or(r.Needs, right+" access to "+cmp.Or(r.Repo, "it"))
 }
 
-// followRule says which redirects a request follows. That of API reads is 0: no other origin may answer for the hub.
+// followRule says which redirects a request follows. That of API reads is 0: no other origin may
+// answer for the hub.
 type followRule int
 
 const (
@@ -74,8 +76,9 @@ func Send(op, repo, method, url string, body any) *Request {
 }
 
 const (
-	// maxJSON caps an API answer, so that none exceeds the least memory budget. The largest that are known: 300 bytes for each
-	// file of a repo's info, and 700 for each of the 10,000 part links that an upload may have.
+	// maxJSON caps an API answer, so that none exceeds the least memory budget. The largest that
+	// are known: 300 bytes for each file of a repo's info, and 700 for each of the 10,000 part
+	// links that an upload may have.
 	maxJSON    = 16 << 20
 	maxIgnored = 1 << 20 // caps an answer of which only the status counts
 )
@@ -90,8 +93,8 @@ func (t *Transport) RepoSend(op, repo, method, rest string, body any) *Request {
 	return Send(op, repo, method, t.Endpoint.API(repo, rest), body)
 }
 
-// Call makes one API request with retries and decodes its JSON answer into out, unless out is nil. It gives the
-// answer's headers.
+// Call makes one API request with retries and decodes its JSON answer into out, unless out is nil.
+// It gives the answer's headers.
 func (t *Transport) Call(ctx context.Context, r *Request, out any) (header http.Header, err error) {
 	err = t.Retry(ctx, r, func(ctx context.Context) (err error) {
 		header, err = t.Once(ctx, r, out)
@@ -117,7 +120,8 @@ func (t *Transport) Once(ctx context.Context, r *Request, out any) (http.Header,
 	return resp.Header, nil
 }
 
-// decode reads a JSON body. It tells one that was cut, which is worth a repeat, from one that no hub would send.
+// decode reads a JSON body. It tells one that was cut, which is worth a repeat, from one that no
+// hub would send.
 func decode(body io.Reader, out any) error {
 	data, err := smallfile.All(body, maxJSON)
 	if _, ok := errors.AsType[*smallfile.TooLargeError](err); ok {
@@ -129,7 +133,8 @@ func decode(body io.Reader, out any) error {
 	if err = json.Unmarshal(data, out); err == nil {
 		return nil
 	}
-	if syntax, ok := errors.AsType[*json.SyntaxError](err); ok && syntax.Offset >= int64(len(data)) {
+	if syntax, ok := errors.AsType[*json.SyntaxError](err); ok &&
+		syntax.Offset >= int64(len(data)) {
 		return fmt.Errorf("answer is cut: %w", io.ErrUnexpectedEOF)
 	}
 	return fmt.Errorf("%w: %w", ErrNotHub, err)

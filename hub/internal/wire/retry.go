@@ -15,12 +15,14 @@ const (
 	firstBackoff   = time.Second
 	longestBackoff = time.Minute
 	longestQuota   = 10 * time.Minute // between two looks whether a limit of unknown length is over
-	outagePatience = 5 * time.Minute  // even if the tries are used up: a host that is gone for minutes must not end hours of work
+	// even if the tries are used up: a host that is gone for minutes must not end hours of work
+	outagePatience = 5 * time.Minute
 	maxWait        = 90 * time.Minute // of all waits of one call; covers an hourly quota
 )
 
-// Retry is the retry loop of all requests. It repeats try while its error is temporary, waits as the server asks or with
-// full jitter, and gives up when neither tries nor patience are left, after the total wait, or at the end of ctx.
+// Retry is the retry loop of all requests. It repeats try while its error is temporary, waits as
+// the server asks or with full jitter, and gives up when neither tries nor patience are left, after
+// the total wait, or at the end of ctx.
 func (t *Transport) Retry(ctx context.Context, r *Request, try func(context.Context) error) error {
 	if r.Repo != "" {
 		if err := CheckRepo(r.Repo); err != nil { // the id must not go into a URL
@@ -62,18 +64,22 @@ func (t *Transport) Retry(ctx context.Context, r *Request, try func(context.Cont
 			return e.Under(ErrInsists).after(attempts)
 		case failures >= maxTries && now().Sub(failing) >= patience(e), waited+d > maxWait:
 			return e.after(attempts)
-		case !t.Opt.Governor.answered.Load() && NeverBegun(e) && now().Add(d).Sub(start) > firstContact:
-			return e.Under(fmt.Errorf("%w to %s: %w", errNoConnection, t.Endpoint.Host, e.Err)).after(attempts)
+		case !t.Opt.Governor.answered.Load() && NeverBegun(e) &&
+			now().Add(d).Sub(start) > firstContact:
+			return e.Under(fmt.Errorf("%w to %s: %w", errNoConnection, t.Endpoint.Host,
+				e.Err)).after(attempts)
 		}
 		waited += d
-		t.Opt.Log.Info("hub request repeated", "op", r.Op, "attempt", attempts, "err", e.reason(), "wait", d.String())
+		t.Opt.Log.Info("hub request repeated", "op", r.Op, "attempt", attempts, "err", e.reason(),
+			"wait", d.String())
 		if err := t.pause(ctx, e, d, now().Sub(begun)); err != nil {
 			return err
 		}
 	}
 }
 
-// pause waits after a request in which some time was lost. A wait that the server asks for closes the whole lane.
+// pause waits after a request in which some time was lost. A wait that the server asks for closes
+// the whole lane.
 func (t *Transport) pause(ctx context.Context, e *Error, d, lost time.Duration) error {
 	if e.Status == http.StatusTooManyRequests || e.wait.known {
 		t.Opt.Governor.close(t.Opt.Clock.Now(), e.wait.lane, d, e.reason())
@@ -82,7 +88,8 @@ func (t *Transport) pause(ctx context.Context, e *Error, d, lost time.Duration) 
 	return t.pauses.sleep(ctx, Wait{Reason: e.reason(), For: d}, lost)
 }
 
-// delay is the server's wish plus one second and jitter, or full jitter under a ceiling that doubles.
+// delay is the server's wish plus one second and jitter, or full jitter under a ceiling that
+// doubles.
 func (t *Transport) delay(e *Error, failures int) time.Duration {
 	share := func(d time.Duration) time.Duration { return time.Duration(t.Jitter() * float64(d)) }
 	switch {
@@ -110,13 +117,15 @@ func patience(e *Error) time.Duration {
 	return outagePatience
 }
 
-// insists says whether an answer may be meant for good although it speaks of trouble: some hubs answer 500 to what they refuse, with a
-// reason. Before a client has moved any bytes of files, no work is lost by believing it.
+// insists says whether an answer may be meant for good although it speaks of trouble: some hubs
+// answer 500 to what they refuse, with a reason. Before a client has moved any bytes of files, no
+// work is lost by believing it.
 func (e *Error) insists() bool {
 	return e.Status == http.StatusInternalServerError && e.Message != "" && !e.wait.known
 }
 
-// openLimit says whether the hub has refused a request for its number without a word about when to come back.
+// openLimit says whether the hub has refused a request for its number without a word about when to
+// come back.
 func (e *Error) openLimit() bool { return e.Status == http.StatusTooManyRequests && !e.wait.known }
 
 // after is the error with which the last of so many requests was given up.

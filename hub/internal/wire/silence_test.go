@@ -61,7 +61,8 @@ func TestLongWaitsAreNeverSilent(t *testing.T) {
 	})
 }
 
-// TestAWaitIsToldOnce: who listens to OnWait hears of a wait there, and does not read of it in a warning as well.
+// TestAWaitIsToldOnce: who listens to OnWait hears of a wait there, and does not read of it in a
+// warning as well.
 func TestAWaitIsToldOnce(t *testing.T) {
 	for _, refused := range []string{"Retry-After: 20", `RateLimit: "api";r=0;t=20`} {
 		var log bytes.Buffer

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// Transfers is how many ranges of files travel at once in each direction: enough for a storage that limits each connection,
-// and few enough for a thin line to keep each of them alive.
+// Transfers is how many ranges of files travel at once in each direction: enough for a storage that
+// limits each connection, and few enough for a thin line to keep each of them alive.
 const Transfers = 16
 
 // Slots bound how many run at once. Unlike a mutex, a slot can be given up with ctx.
@@ -34,8 +34,8 @@ func (s Slots) Hold(ctx context.Context, fn func() error) error {
 	return fn()
 }
 
-// Slot is the right of one transfer to run. The transfer has it during a try, not while it waits for the next one. A nil slot
-// belongs to a request that needs none.
+// Slot is the right of one transfer to run. The transfer has it during a try, not while it waits
+// for the next one. A nil slot belongs to a request that needs none.
 type Slot struct {
 	Of   Slots
 	held bool

@@ -11,7 +11,8 @@ import (
 	"time"
 )
 
-// TestTransfersNeverExceedTheirSlots: whatever comes in between, there are never more transfers than slots, and none is lost.
+// TestTransfersNeverExceedTheirSlots: whatever comes in between, there are never more transfers
+// than slots, and none is lost.
 func TestTransfersNeverExceedTheirSlots(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const n = 4

@@ -22,8 +22,8 @@ type Transport struct {
 	login    *login
 }
 
-// Exchange sends r once, following redirects as its rule allows, and gives a 2xx answer or the redirect at which the
-// rule stops. Everything else is an *Error. The caller closes the body.
+// Exchange sends r once, following redirects as its rule allows, and gives a 2xx answer or the
+// redirect at which the rule stops. Everything else is an *Error. The caller closes the body.
 func (t *Transport) Exchange(ctx context.Context, r *Request) (*http.Response, error) {
 	if t.Opt.Offline {
 		return nil, t.Failure(r, nil, ErrOffline)
@@ -54,7 +54,8 @@ func (t *Transport) Exchange(ctx context.Context, r *Request) (*http.Response, e
 
 // check turns an answer that is no success into an *Error.
 func (t *Transport) check(r *Request, resp *http.Response) (*http.Response, error) {
-	stopped := r.Follow == FollowRelative && IsRedirect(resp.StatusCode) && resp.Header.Get("Location") != ""
+	stopped := r.Follow == FollowRelative && IsRedirect(resp.StatusCode) &&
+		resp.Header.Get("Location") != ""
 	if resp.StatusCode >= 200 && resp.StatusCode < 300 || stopped {
 		return resp, nil
 	}
@@ -62,7 +63,8 @@ func (t *Transport) check(r *Request, resp *http.Response) (*http.Response, erro
 	return nil, t.refusal(r, resp.Request.URL, resp)
 }
 
-// roundTrip sends one request of one hop. The watch that guards the answer's body ends the connection when it stalls.
+// roundTrip sends one request of one hop. The watch that guards the answer's body ends the
+// connection when it stalls.
 func (t *Transport) roundTrip(ctx context.Context, r *Request, u *url.URL) (*http.Response, error) {
 	lane := t.laneOf(u)
 	err := t.Opt.Governor.wait(ctx, t.pauses, lane, 0)
@@ -85,14 +87,16 @@ func (t *Transport) roundTrip(ctx context.Context, r *Request, u *url.URL) (*htt
 		return nil, t.Failure(r, u, err)
 	}
 	t.Opt.Governor.answered.Store(true)
-	t.Opt.Log.Debug("hub request", "method", r.Method, "url", redactURL(u), "status", resp.StatusCode,
+	t.Opt.Log.Debug("hub request", "method", r.Method, "url", redactURL(u), "status",
+		resp.StatusCode,
 		"warning", OneLine(resp.Header.Get("X-HF-Warning")))
 	t.Opt.Governor.observe(t.Opt.Clock.Now(), lane, resp)
 	resp.Body = w.guard(resp.Body, r.Bulk && r.Method == http.MethodGet)
 	return resp, nil
 }
 
-// build makes the http.Request of one hop: the token only on the hub, the body opened anew, its length exact.
+// build makes the http.Request of one hop: the token only on the hub, the body opened anew, its
+// length exact.
 func (t *Transport) build(r *Request, u *url.URL, w *watch) *http.Request {
 	req := &http.Request{Method: r.Method, URL: u, Host: u.Host, Header: http.Header{},
 		Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1}
@@ -115,7 +119,8 @@ func (t *Transport) build(r *Request, u *url.URL, w *watch) *http.Request {
 	return req
 }
 
-// refusal reads an answer that is no success into an *Error. X-Error-Code decides first, then the status.
+// refusal reads an answer that is no success into an *Error. X-Error-Code decides first, then the
+// status.
 func (t *Transport) refusal(r *Request, u *url.URL, resp *http.Response) *Error {
 	e := t.Failure(r, u, nil)
 	e.read(resp, t.Opt.Clock.Now())
@@ -135,7 +140,8 @@ func (t *Transport) RefusedInside(r *Request, status int, message string) *Error
 	u, _ := parseLink(r.URL) // which was sent
 	object := *r
 	object.Finds = true // a 404 is about the repo
-	return t.refusal(&object, u, &http.Response{StatusCode: status, Header: http.Header{"X-Error-Message": {message}}, Body: http.NoBody})
+	return t.refusal(&object, u, &http.Response{StatusCode: status,
+		Header: http.Header{"X-Error-Message": {message}}, Body: http.NoBody})
 }
 
 // Failure is the *Error of a request that got no usable answer.

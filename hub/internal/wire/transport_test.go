@@ -17,7 +17,8 @@ import (
 	"time"
 )
 
-// TestRepeats: which failures of a request are repeated, how long is waited for each, and what people are told of those that stay.
+// TestRepeats: which failures of a request are repeated, how long is waited for each, and what
+// people are told of those that stay.
 func TestRepeats(t *testing.T) {
 	type row struct {
 		name     string
@@ -109,7 +110,8 @@ func TestRepeats(t *testing.T) {
 	}
 }
 
-// TestASilentNetworkIsNeverWaitedForAtTheStart: a firewall that drops packets costs one short dial, not thirty seconds for each try.
+// TestASilentNetworkIsNeverWaitedForAtTheStart: a firewall that drops packets costs one short dial,
+// not thirty seconds for each try.
 func TestASilentNetworkIsNeverWaitedForAtTheStart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := script(func(r *http.Request) (*http.Response, error) {
@@ -173,7 +175,8 @@ func TestTokenStaysHome(t *testing.T) {
 	}
 }
 
-// TestAuthorizationNeverLeavesItsOrigin: headers that came with a link, or are for the CI system, are as secret as the token.
+// TestAuthorizationNeverLeavesItsOrigin: headers that came with a link, or are for the CI system,
+// are as secret as the token.
 func TestAuthorizationNeverLeavesItsOrigin(t *testing.T) {
 	for location, kept := range map[string]bool{
 		"https://store.test/y": true, "/y": true, "https://store.test:8443/y": false, "https://evil.test/y": false, "https://hub.test/y": false,
@@ -237,7 +240,8 @@ func TestLocalBodyIsNotTheNetworksFault(t *testing.T) {
 	}
 }
 
-// TestRefusals: what each answer to a call is called, which sentinel it has, and what people are told to do.
+// TestRefusals: what each answer to a call is called, which sentinel it has, and what people are
+// told to do.
 func TestRefusals(t *testing.T) {
 	const repo, api = "a/b", "https://hub.test/api/models/a/b"
 	info := Get("read model info of a/b", repo, api+"/revision/main?x=1")
@@ -310,7 +314,8 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// TestOutageAfterWorkIsWaitedFor: once file bytes have moved, the same words again and again may well be an outage.
+// TestOutageAfterWorkIsWaitedFor: once file bytes have moved, the same words again and again may
+// well be an outage.
 func TestOutageAfterWorkIsWaitedFor(t *testing.T) {
 	w := script(says(200, "bytes"), says(500, `{"error":"Internal Error"}`))
 	c, clock := testTransport(t, w)

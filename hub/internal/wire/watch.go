@@ -10,8 +10,9 @@ import (
 	"time"
 )
 
-// watch ends one request when its connection is dead: no headers in time, or fewer bytes in the idle time than lead anywhere.
-// Time spent in our own throttle or with our own consumer does not count.
+// watch ends one request when its connection is dead: no headers in time, or fewer bytes in the
+// idle time than lead anywhere. Time spent in our own throttle or with our own consumer does not
+// count.
 type watch struct {
 	opt    *Options
 	moved  *atomic.Bool    // set by bytes of files
@@ -25,12 +26,14 @@ type watch struct {
 	left  int64       // bytes of it that must still be sent
 }
 
-// newWatch begins to wait for the answer's headers, and makes the context under which the request must run.
+// newWatch begins to wait for the answer's headers, and makes the context under which the request
+// must run.
 func newWatch(ctx context.Context, opt *Options, moved *atomic.Bool, header time.Duration) *watch {
 	ctx, cancel := context.WithCancelCause(ctx)
-	return &watch{opt: opt, moved: moved, ctx: ctx, cancel: cancel, header: header, timer: time.AfterFunc(header, func() {
-		cancel(fmt.Errorf("%w: no answer within %v", ErrStalled, header))
-	})}
+	return &watch{opt: opt, moved: moved, ctx: ctx, cancel: cancel, header: header,
+		timer: time.AfterFunc(header, func() {
+			cancel(fmt.Errorf("%w: no answer within %v", ErrStalled, header))
+		})}
 }
 
 // answered ends the wait for headers.
@@ -43,8 +46,8 @@ func (w *watch) answered() {
 	}
 }
 
-// end ends the request, if it still runs. RoundTrip may want to read its body even then, but the caller's reader is left
-// alone from now on.
+// end ends the request, if it still runs. RoundTrip may want to read its body even then, but the
+// caller's reader is left alone from now on.
 func (w *watch) end() {
 	w.cancel(nil)
 	w.answered()
@@ -57,7 +60,8 @@ func (w *watch) end() {
 func (w *watch) upload(r *Request) io.ReadCloser {
 	w.sends, w.left = r.Body(), r.Size
 	if r.Bulk {
-		w.sends = &bulkReader{w.ctx, w.opt.LimitRate, w.opt.Clock, &w.opt.Governor.out, w.moved, w.sends}
+		w.sends = &bulkReader{w.ctx, w.opt.LimitRate, w.opt.Clock, &w.opt.Governor.out, w.moved,
+			w.sends}
 	}
 	return io.NopCloser(w)
 }

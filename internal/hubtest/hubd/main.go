@@ -46,40 +46,46 @@ func parse(args []string, stderr io.Writer) (o options, err error) {
 	fs.SetOutput(stderr)
 	fs.StringVar(&o.addr, "addr", "127.0.0.1:0", "address to listen at; port 0 takes a free one")
 	fs.StringVar(&o.data, "data", "", "folder of the repos, made when it does not exist")
-	multipart := fs.Int64("multipart-from", 64<<20, "size in bytes from which uploads are multipart")
+	multipart := fs.Int64("multipart-from", 64<<20,
+		"size in bytes from which uploads are multipart")
 	chunk := fs.Int64("chunk-size", 16_000_000, "size in bytes of a part")
 	pageSize := fs.Int("page-size", 1000, "entries on one page of a tree")
 	up := fs.Int64("up", 0, "link speed of uploads in bytes per second, 0 is no limit")
-	fs.Func("model", "`NS/NAME`: also serve a generated Llama-shaped model of 0.6 MB in several files; repeatable", func(name string) error {
-		o.models = append(o.models, name)
-		return nil
-	})
-	fs.Func("publisher", "`RESOURCE=OWNER/REPO`: trust jobs of this GitHub repository, and no other token; repeatable", func(s string) error {
-		resource, github, ok := strings.Cut(s, "=")
-		if !ok {
-			return errors.New("not RESOURCE=OWNER/REPO")
-		}
-		o.hub = append(o.hub, hubtest.WithPublisher(resource, github))
-		return nil
-	})
-	fs.BoolFunc("xet-hashes", "show xetHash in trees, as the copy route needs it, and X-Xet-Hash on downloads", func(string) error {
-		o.hub = append(o.hub, hubtest.WithXetHashes())
-		return nil
-	})
-	fs.Func("ways", "`SERVER`: speak as another server does: kohakuhub, git or mirror", func(name string) error {
-		ways, known := hubtest.Servers[name]
-		if !known {
-			return errors.New("no such server")
-		}
-		o.hub = append(o.hub, hubtest.WithWays(ways))
-		return nil
-	})
+	fs.Func("model",
+		"`NS/NAME`: also serve a generated Llama-shaped model of 0.6 MB in several files; repeatable", func(name string) error {
+			o.models = append(o.models, name)
+			return nil
+		})
+	fs.Func("publisher",
+		"`RESOURCE=OWNER/REPO`: trust jobs of this GitHub repository, and no other token; repeatable", func(s string) error {
+			resource, github, ok := strings.Cut(s, "=")
+			if !ok {
+				return errors.New("not RESOURCE=OWNER/REPO")
+			}
+			o.hub = append(o.hub, hubtest.WithPublisher(resource, github))
+			return nil
+		})
+	fs.BoolFunc("xet-hashes",
+		"show xetHash in trees, as the copy route needs it, and X-Xet-Hash on downloads", func(string) error {
+			o.hub = append(o.hub, hubtest.WithXetHashes())
+			return nil
+		})
+	fs.Func("ways", "`SERVER`: speak as another server does: kohakuhub, git or mirror",
+		func(name string) error {
+			ways, known := hubtest.Servers[name]
+			if !known {
+				return errors.New("no such server")
+			}
+			o.hub = append(o.hub, hubtest.WithWays(ways))
+			return nil
+		})
 	fs.BoolVar(&o.log, "log", false, "print each request to stderr when the program ends")
-	fs.Func("fault", "`NAME[:N|:always]`: spoil the first N matching answers, or all; repeatable", func(spec string) error {
-		f, err := hubtest.ParseFault(spec)
-		o.faults = append(o.faults, f)
-		return err
-	})
+	fs.Func("fault", "`NAME[:N|:always]`: spoil the first N matching answers, or all; repeatable",
+		func(spec string) error {
+			f, err := hubtest.ParseFault(spec)
+			o.faults = append(o.faults, f)
+			return err
+		})
 	fs.Usage = func() {
 		fmt.Fprintln(stderr, "usage: hubd -data DIR [flags]")
 		fs.PrintDefaults()
@@ -95,7 +101,8 @@ func parse(args []string, stderr io.Writer) (o options, err error) {
 		fs.Usage()
 		return o, errors.New("-data DIR is needed, and nothing after the flags")
 	}
-	o.hub = append(o.hub, hubtest.WithPushDir(o.data), hubtest.WithMultipart(*multipart, *chunk), hubtest.WithPageSize(*pageSize),
+	o.hub = append(o.hub, hubtest.WithPushDir(o.data), hubtest.WithMultipart(*multipart, *chunk),
+		hubtest.WithPageSize(*pageSize),
 		hubtest.WithLinkSpeed(0, *up))
 	return o, nil
 }
@@ -118,7 +125,8 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 		return err
 	}
 	for i, name := range o.models {
-		s.AddModel(name, hubtest.NewLlama(uint64(i), hubtest.ModelOptions{ShardBytes: 200_000, ExtraFiles: true}))
+		s.AddModel(name, hubtest.NewLlama(uint64(i),
+			hubtest.ModelOptions{ShardBytes: 200_000, ExtraFiles: true}))
 	}
 	s.Inject(o.faults...)
 	if _, err := fmt.Fprintln(stdout, "READY", s.URL); err != nil {
@@ -134,7 +142,8 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 func report(s *hubtest.Server, all bool, w io.Writer) {
 	for _, q := range s.Requests() {
 		if all {
-			fmt.Fprintf(w, "%4d %s %-6s %3d %s %s up %d down %d %s\n", q.Seq, q.Host, q.Method, q.Status,
+			fmt.Fprintf(w, "%4d %s %-6s %3d %s %s up %d down %d %s\n", q.Seq, q.Host, q.Method,
+				q.Status,
 				q.Path, q.Header.Get("Range"), q.Received, q.Sent, q.Fault)
 		}
 	}

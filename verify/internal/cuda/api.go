@@ -2,9 +2,10 @@ package cuda
 
 import "unsafe"
 
-// api are the driver's functions, each with its name in the library. Sizes are size_t, handles are pointers that only the
-// driver follows, device addresses have 64 bits everywhere. Every function is present once an api is. Where a symbol ends
-// in _v2, the plain name of the manual is a function from before 64-bit devices.
+// api are the driver's functions, each with its name in the library. Sizes are size_t, handles are
+// pointers that only the driver follows, device addresses have 64 bits everywhere. Every function
+// is present once an api is. Where a symbol ends in _v2, the plain name of the manual is a function
+// from before 64-bit devices.
 type api struct {
 	Init          func(flags uint32) int32         `symbol:"cuInit"`
 	DriverVersion func(v *int32) int32             `symbol:"cuDriverGetVersion"`
@@ -25,15 +26,20 @@ type api struct {
 
 	FunctionSet func(f uintptr, attribute, v int32) int32 `symbol:"cuFuncSetAttribute"`
 
-	MaxActiveBlocks func(n *int32, f uintptr, nThreads int32, nShared uintptr) int32 `symbol:"cuOccupancyMaxActiveBlocksPerMultiprocessor"`
+	MaxActiveBlocks func(n *int32, f uintptr, nThreads int32,
+		nShared uintptr) int32 `symbol:"cuOccupancyMaxActiveBlocksPerMultiprocessor"`
 
 	MemAlloc     func(p *uint64, n uintptr) int32         `symbol:"cuMemAlloc_v2"`
 	MemAllocHost func(p *unsafe.Pointer, n uintptr) int32 `symbol:"cuMemAllocHost_v2"`
 
-	CopyToDevice func(dst uint64, src unsafe.Pointer, n, stream uintptr) int32 `symbol:"cuMemcpyHtoDAsync_v2"`
-	CopyToHost   func(dst unsafe.Pointer, src uint64, n, stream uintptr) int32 `symbol:"cuMemcpyDtoHAsync_v2"`
-	CopyOnDevice func(dst, src uint64, n, stream uintptr) int32                `symbol:"cuMemcpyDtoDAsync_v2"`
-	Fill         func(dst uint64, v uint8, n, stream uintptr) int32            `symbol:"cuMemsetD8Async"`
+	CopyToDevice func(dst uint64, src unsafe.Pointer,
+		n, stream uintptr) int32 `symbol:"cuMemcpyHtoDAsync_v2"`
+	CopyToHost func(dst unsafe.Pointer, src uint64,
+		n, stream uintptr) int32 `symbol:"cuMemcpyDtoHAsync_v2"`
+	CopyOnDevice func(dst, src uint64, n,
+		stream uintptr) int32 `symbol:"cuMemcpyDtoDAsync_v2"`
+	Fill func(dst uint64, v uint8, n,
+		stream uintptr) int32 `symbol:"cuMemsetD8Async"`
 
 	StreamCreate func(s *uintptr, flags uint32) int32 `symbol:"cuStreamCreate"`
 
@@ -42,7 +48,8 @@ type api struct {
 	EventQuery  func(e uintptr) int32                `symbol:"cuEventQuery"`
 
 	Launch func(
-		f uintptr, gridX, gridY, gridZ, blockX, blockY, blockZ, nShared uint32, stream uintptr, args, extra *unsafe.Pointer,
+		f uintptr, gridX, gridY, gridZ, blockX, blockY, blockZ, nShared uint32, stream uintptr,
+		args, extra *unsafe.Pointer,
 	) int32 `symbol:"cuLaunchKernel"`
 }
 

@@ -44,7 +44,8 @@ type Context struct {
 
 // OpenDevice makes the context of device i and the goroutine that owns it. Close ends both.
 func (d *Driver) OpenDevice(i int) (*Device, error) {
-	dev := &Device{api: d.api, ordinal: int32(i), work: make(chan func(*Context)), done: make(chan struct{}), closed: make(chan struct{})}
+	dev := &Device{api: d.api, ordinal: int32(i), work: make(chan func(*Context)),
+		done: make(chan struct{}), closed: make(chan struct{})}
 	ready := make(chan error)
 	go dev.run(ready)
 	if err := <-ready; err != nil {
@@ -57,7 +58,8 @@ func (d *Driver) OpenDevice(i int) (*Device, error) {
 // Info tells about the device.
 func (d *Device) Info() Info { return d.info }
 
-// run is the device's goroutine. Its thread ends with it, so that no other goroutine gets a thread with a context.
+// run is the device's goroutine. Its thread ends with it, so that no other goroutine gets a thread
+// with a context.
 func (d *Device) run(ready chan<- error) {
 	defer close(d.done)
 	runtime.LockOSThread()
@@ -82,7 +84,8 @@ func (d *Device) run(ready chan<- error) {
 	}
 }
 
-// Do runs f on the device's thread and returns its error. Closures run one after the other, so f should be short.
+// Do runs f on the device's thread and returns its error. Closures run one after the other, so f
+// should be short.
 func (d *Device) Do(f func(c *Context) error) error {
 	result := make(chan error, 1)
 	select {
@@ -93,8 +96,8 @@ func (d *Device) Do(f func(c *Context) error) error {
 	}
 }
 
-// Close waits for a running closure and gives the context back, and with it all memory, modules, streams and events, unless the
-// device was abandoned.
+// Close waits for a running closure and gives the context back, and with it all memory, modules,
+// streams and events, unless the device was abandoned.
 func (d *Device) Close() {
 	d.closing.Do(func() { close(d.closed) })
 	if !d.abandoned.Load() {
@@ -102,8 +105,9 @@ func (d *Device) Close() {
 	}
 }
 
-// Abandon is Close for a device that may not answer: it waits for nothing and leaves the context, and all memory in it,
-// to the end of the process. Releasing a context would wait for the work on it.
+// Abandon is Close for a device that may not answer: it waits for nothing and leaves the context,
+// and all memory in it, to the end of the process. Releasing a context would wait for the work on
+// it.
 func (d *Device) Abandon() {
 	d.abandoned.Store(true)
 	d.closing.Do(func() { close(d.closed) })
@@ -116,7 +120,8 @@ func (c *Context) open(d *Device) error {
 	if err := c.readInfo(&d.info); err != nil {
 		return err
 	}
-	if err := c.api.check("cuDevicePrimaryCtxRetain", c.api.ContextRetain(&c.handle, c.device)); err != nil {
+	if err := c.api.check("cuDevicePrimaryCtxRetain",
+		c.api.ContextRetain(&c.handle, c.device)); err != nil {
 		return err
 	}
 	if err := c.api.check("cuCtxSetCurrent", c.api.ContextSet(c.handle)); err != nil {
@@ -134,7 +139,8 @@ func (c *Context) close() {
 
 func (c *Context) readInfo(info *Info) error {
 	var name [256]byte
-	if err := c.api.check("cuDeviceGetName", c.api.DeviceName(&name[0], int32(len(name)-1), c.device)); err != nil {
+	if err := c.api.check("cuDeviceGetName",
+		c.api.DeviceName(&name[0], int32(len(name)-1), c.device)); err != nil {
 		return err
 	}
 	info.Name = goString(&name[0])
@@ -144,7 +150,8 @@ func (c *Context) readInfo(info *Info) error {
 		attributeMinor:      &info.Minor,
 	} {
 		var v int32
-		if err := c.api.check("cuDeviceGetAttribute", c.api.DeviceAttribute(&v, attribute, c.device)); err != nil {
+		if err := c.api.check("cuDeviceGetAttribute",
+			c.api.DeviceAttribute(&v, attribute, c.device)); err != nil {
 			return err
 		}
 		*to = int(v)

@@ -12,8 +12,8 @@ type Driver struct {
 	count   int
 }
 
-// Open loads and starts the driver: the library at path, or the system's for "". Without a driver or a device, which is normal,
-// the error is ErrNoDriver or ErrNoDevice.
+// Open loads and starts the driver: the library at path, or the system's for "". Without a driver
+// or a device, which is normal, the error is ErrNoDriver or ErrNoDevice.
 func Open(path string) (*Driver, error) {
 	a, err := load(path)
 	if err != nil {

@@ -5,7 +5,8 @@ import (
 	"fmt"
 )
 
-// ErrNoDriver says that the driver's library is not on this machine, or that this build cannot load it.
+// ErrNoDriver says that the driver's library is not on this machine, or that this build cannot load
+// it.
 var ErrNoDriver = errors.New("no NVIDIA driver")
 
 // ErrNoDevice says that there is a driver, but it shows this process no device.

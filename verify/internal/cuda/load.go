@@ -9,8 +9,8 @@ import (
 	"github.com/ebitengine/purego"
 )
 
-// Find tells whether there is a library to load, at path or for "" the system's. It starts nothing, and takes no memory
-// to speak of. The error is ErrNoDriver.
+// Find tells whether there is a library to load, at path or for "" the system's. It starts nothing,
+// and takes no memory to speak of. The error is ErrNoDriver.
 func Find(path string) error {
 	if _, err := openLibrary(path); err != nil {
 		return fmt.Errorf("%w: %w", ErrNoDriver, err)
@@ -18,7 +18,8 @@ func Find(path string) error {
 	return nil
 }
 
-// load opens the library at path, or the system's, and looks up all functions: an old driver fails here, with a name.
+// load opens the library at path, or the system's, and looks up all functions: an old driver fails
+// here, with a name.
 func load(path string) (*api, error) {
 	lib, err := openLibrary(path)
 	if err != nil {
@@ -28,7 +29,8 @@ func load(path string) (*api, error) {
 	for field, function := range reflect.ValueOf(a).Elem().Fields() {
 		address, err := lookup(lib, field.Tag.Get("symbol"))
 		if err != nil {
-			return nil, fmt.Errorf("the NVIDIA driver is too old, one for CUDA 11.0 or later is needed: %w", err)
+			return nil, fmt.Errorf(
+				"the NVIDIA driver is too old, one for CUDA 11.0 or later is needed: %w", err)
 		}
 		purego.RegisterFunc(function.Addr().Interface(), address)
 	}

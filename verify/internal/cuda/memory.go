@@ -12,7 +12,8 @@ func (c *Context) Alloc(n int) (Ptr, error) {
 	return Ptr(p), err
 }
 
-// Pinned is host memory that the device can reach, not Go's: the collector leaves it, and the device's Close ends its use.
+// Pinned is host memory that the device can reach, not Go's: the collector leaves it, and the
+// device's Close ends its use.
 type Pinned []byte
 
 // AllocPinned allocates n bytes, n > 0.
@@ -29,7 +30,8 @@ func (c *Context) CopyToDevice(dst Ptr, src Pinned, s Stream) error {
 	if len(src) == 0 {
 		return nil
 	}
-	return c.api.check("cuMemcpyHtoDAsync", c.api.CopyToDevice(uint64(dst), unsafe.Pointer(&src[0]), uintptr(len(src)), uintptr(s)))
+	return c.api.check("cuMemcpyHtoDAsync",
+		c.api.CopyToDevice(uint64(dst), unsafe.Pointer(&src[0]), uintptr(len(src)), uintptr(s)))
 }
 
 // CopyToHost fills dst from src when the stream gets there.
@@ -37,12 +39,14 @@ func (c *Context) CopyToHost(dst Pinned, src Ptr, s Stream) error {
 	if len(dst) == 0 {
 		return nil
 	}
-	return c.api.check("cuMemcpyDtoHAsync", c.api.CopyToHost(unsafe.Pointer(&dst[0]), uint64(src), uintptr(len(dst)), uintptr(s)))
+	return c.api.check("cuMemcpyDtoHAsync",
+		c.api.CopyToHost(unsafe.Pointer(&dst[0]), uint64(src), uintptr(len(dst)), uintptr(s)))
 }
 
 // CopyOnDevice copies n bytes within the device's memory when the stream gets there.
 func (c *Context) CopyOnDevice(dst, src Ptr, n int, s Stream) error {
-	return c.api.check("cuMemcpyDtoDAsync", c.api.CopyOnDevice(uint64(dst), uint64(src), uintptr(n), uintptr(s)))
+	return c.api.check("cuMemcpyDtoDAsync",
+		c.api.CopyOnDevice(uint64(dst), uint64(src), uintptr(n), uintptr(s)))
 }
 
 // Fill sets n bytes to v when the stream gets there.

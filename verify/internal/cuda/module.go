@@ -12,7 +12,8 @@ type Module struct{ handle uintptr }
 // LoadModule compiles a PTX text.
 func (c *Context) LoadModule(ptx string) (*Module, error) {
 	m := new(Module)
-	if err := c.api.check("cuModuleLoadData", c.api.ModuleLoad(&m.handle, cString(ptx))); err != nil {
+	if err := c.api.check("cuModuleLoadData",
+		c.api.ModuleLoad(&m.handle, cString(ptx))); err != nil {
 		return nil, err
 	}
 	return m, nil
@@ -27,26 +28,31 @@ type Function struct {
 // Function finds an entry point by its name.
 func (c *Context) Function(m *Module, name string) (*Function, error) {
 	f := &Function{name: name}
-	if err := c.api.check("cuModuleGetFunction", c.api.ModuleFunction(&f.handle, m.handle, cString(name))); err != nil {
+	if err := c.api.check("cuModuleGetFunction",
+		c.api.ModuleFunction(&f.handle, m.handle, cString(name))); err != nil {
 		return nil, fmt.Errorf("entry %s: %w", name, err)
 	}
 	return f, nil
 }
 
-// PreferShared has multiprocessors give a function all the shared memory they can, at the cost of their L1 cache.
+// PreferShared has multiprocessors give a function all the shared memory they can, at the cost of
+// their L1 cache.
 func (c *Context) PreferShared(f *Function) error {
-	const functionCarveout = 9 // percent of shared memory in what a multiprocessor has for it and for L1 cache
-	if err := c.api.check("cuFuncSetAttribute", c.api.FunctionSet(f.handle, functionCarveout, 100)); err != nil {
+	// percent of shared memory in what a multiprocessor has for it and for L1 cache
+	const functionCarveout = 9
+	if err := c.api.check("cuFuncSetAttribute",
+		c.api.FunctionSet(f.handle, functionCarveout, 100)); err != nil {
 		return fmt.Errorf("entry %s: %w", f.name, err)
 	}
 	return nil
 }
 
-// Resident is how many blocks the device holds at once of a function, each of so many threads and bytes of dynamic shared
-// memory: at least 1.
+// Resident is how many blocks the device holds at once of a function, each of so many threads and
+// bytes of dynamic shared memory: at least 1.
 func (c *Context) Resident(f *Function, nThreads, nShared int) (int, error) {
 	var n int32
-	if err := c.api.check("cuOccupancyMaxActiveBlocksPerMultiprocessor", c.api.MaxActiveBlocks(&n, f.handle, int32(nThreads), uintptr(nShared))); err != nil {
+	if err := c.api.check("cuOccupancyMaxActiveBlocksPerMultiprocessor",
+		c.api.MaxActiveBlocks(&n, f.handle, int32(nThreads), uintptr(nShared))); err != nil {
 		return 0, fmt.Errorf("entry %s: %w", f.name, err)
 	}
 	return max(1, int(n)) * c.info.Processors, nil
@@ -59,8 +65,8 @@ type Launch struct {
 	Stream          Stream
 }
 
-// Launch puts a function into a stream. args are its parameters, each in the low bytes of a word, where a little-endian
-// machine reads shorter parameters; they are copied before Launch returns.
+// Launch puts a function into a stream. args are its parameters, each in the low bytes of a word,
+// where a little-endian machine reads shorter parameters; they are copied before Launch returns.
 func (c *Context) Launch(f *Function, l Launch, args ...uint64) error {
 	var pin runtime.Pinner
 	defer pin.Unpin()
@@ -71,7 +77,8 @@ func (c *Context) Launch(f *Function, l Launch, args ...uint64) error {
 		pointers[i] = unsafe.Pointer(&values[i])
 	}
 	pin.Pin(&pointers[0])
-	code := c.api.Launch(f.handle, uint32(l.Blocks), 1, 1, uint32(l.Threads), 1, 1, uint32(l.NShared), uintptr(l.Stream), &pointers[0], nil)
+	code := c.api.Launch(f.handle, uint32(l.Blocks), 1, 1, uint32(l.Threads), 1, 1,
+		uint32(l.NShared), uintptr(l.Stream), &pointers[0], nil)
 	if err := c.api.check("cuLaunchKernel", code); err != nil {
 		return fmt.Errorf("entry %s: %w", f.name, err)
 	}

@@ -30,7 +30,8 @@ func (c *Context) Record(e Event, s Stream) error {
 	return c.api.check("cuEventRecord", c.api.EventRecord(uintptr(e), uintptr(s)))
 }
 
-// Reached reports whether the stream has got to the event. The error may be that of any work before it.
+// Reached reports whether the stream has got to the event. The error may be that of any work before
+// it.
 func (c *Context) Reached(e Event) (bool, error) {
 	code := c.api.EventQuery(uintptr(e))
 	if code == codeNotReady {
