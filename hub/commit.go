@@ -201,7 +201,7 @@ func unsettled(e *wire.Error) bool {
 		return true
 	}
 	if e.Status == 0 { // no answer; without a connection, the request was not even begun
-		return !wire.NeverBegun(e.Err) && wire.TemporaryNetwork(e.Err)
+		return !wire.NeverBegun(e.Err) && wire.Temporary(e.Err)
 	}
 	return e.Status >= 500 || e.Status == http.StatusRequestTimeout || errors.Is(e,
 		wire.ErrConflict)

@@ -3,6 +3,7 @@ package hub_test
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"testing"
 
 	"github.com/df11-convert/df11-convert/hub"
@@ -122,6 +123,30 @@ func TestOddAnswersToACommit(t *testing.T) {
 		}
 		if err == nil && (done.OID != w.srv.Head(target, "main") || len(w.srv.Commits(target, "main")) != 2) {
 			t.Errorf("%s: %+v, %d commits", tt.name, done, len(w.srv.Commits(target, "main"))-1)
+		}
+	}
+}
+
+// TestTwoCommitsAtOnce: whatever status a server refuses a stale parent with, the slower of two
+// writers hears at once that the branch moved, although both have sent files.
+func TestTwoCommitsAtOnce(t *testing.T) {
+	for _, server := range []string{"hub", "kohakuhub", "git"} {
+		w := newWorldOn(t, hubtest.Start(t, hubtest.WithWays(hubtest.Servers[server])), 100)
+		if _, err := w.CreateRepo(t.Context(), target, nil); err != nil {
+			t.Fatal(err)
+		}
+		parent := w.srv.Head(target, "main")
+		for i, want := range []error{nil, hub.ErrConflict} {
+			op, err := w.Upload(t.Context(), target, "main", blob(fmt.Sprint(i, weight), pattern(15_000+i)))
+			if err == nil {
+				_, err = w.Client.Commit(t.Context(), target, "main", hub.CommitRequest{Parent: parent, Summary: "s", Ops: []hub.Op{op}})
+			}
+			if !errors.Is(err, want) {
+				t.Errorf("%s, writer %d: %v", server, i, err)
+			}
+		}
+		if waited := w.clock.Waited(); waited > 0 || w.nCommits() != 2 {
+			t.Errorf("%s: %d commits were tried, waited %v", server, w.nCommits(), waited)
 		}
 	}
 }

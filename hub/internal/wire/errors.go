@@ -104,21 +104,18 @@ func (e *Error) Under(sentinel error) *Error {
 // multiply them.
 func (e *Error) GaveUp() bool { return e.Attempts > 0 }
 
-// Temporary says whether the same request may succeed later. The retry loop follows it.
+// Temporary reports whether the same request may succeed later. The cause decides; the status
+// decides where there is none. The retry loop follows it.
 func (e *Error) Temporary() bool {
-	if errors.Is(e.Err, ErrExpired) || errors.Is(e.Err, ErrBadRange) || errors.Is(e.Err, ErrBusy) {
-		return true
+	if e.Err != nil {
+		return Temporary(e.Err)
 	}
 	switch e.Status {
-	case 0:
-		return TemporaryNetwork(e.Err)
 	case http.StatusRequestTimeout, http.StatusTooManyRequests, http.StatusInternalServerError,
 		http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
 		return true
-	case http.StatusBadRequest:
-		return e.Code == "RequestTimeout" // S3 gives up on a slow body this way
 	}
-	return false
+	return e.Status == http.StatusBadRequest && e.Code == "RequestTimeout" // S3's for a slow body
 }
 
 // OneLine makes a server's text fit for a terminal: no control characters, one line, bounded.

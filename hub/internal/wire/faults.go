@@ -5,21 +5,28 @@ import (
 	"crypto/x509"
 	"errors"
 	"net"
-	"slices"
 	"strings"
 	"syscall"
 )
 
-// permanent are those of our errors that no repeat will change.
-var permanent = []error{ErrNotHub, ErrOffline, ErrChanged, ErrCorrupt, ErrTooLarge, ErrConflict,
-	ErrUnsafePath,
-	ErrMissingObject, ErrInvalidCard, errLocalBody, ErrBadURL, ErrStale}
+// cause is a kind of failure. It passes if the same request may succeed later.
+type cause struct {
+	text   string
+	passes bool
+}
 
-// TemporaryNetwork tells broken connections, which are worth another try, from those that will
+func (c *cause) Error() string { return c.text }
+
+func lasting(text string) error { return &cause{text, false} }
+func passing(text string) error { return &cause{text, true} }
+
+// Temporary reports whether what err tells of may pass. A broken connection does, unless it will
 // break the same way again.
-func TemporaryNetwork(err error) bool {
-	return err != nil && localFault(err) == 0 && !slices.ContainsFunc(permanent,
-		func(s error) bool { return errors.Is(err, s) }) &&
+func Temporary(err error) bool {
+	if c, ok := errors.AsType[*cause](err); ok {
+		return c.passes
+	}
+	return err != nil && localFault(err) == 0 &&
 		!IsA[tls.RecordHeaderError](err) && !IsA[x509.UnknownAuthorityError](err) &&
 		!IsA[x509.HostnameError](err) && !IsA[x509.CertificateInvalidError](err)
 }
@@ -53,41 +60,41 @@ func IsA[E error](err error) bool {
 
 // The sentinels say what kind of failure an error is; test with errors.Is.
 var (
-	ErrNotFound         = errors.New("repo not found or private")
-	ErrRevisionNotFound = errors.New("revision not found")
-	ErrNoRoute          = errors.New("this Hub may lack the route")
-	ErrEntryNotFound    = errors.New("file not found in the repo")
-	ErrUnauthorized     = errors.New("token refused")
-	ErrGated            = errors.New("repo is gated")
-	ErrForbidden        = errors.New("not allowed")
-	ErrDisabled         = errors.New("repo is disabled")
-	ErrQuota            = errors.New("storage quota reached")
-	ErrRateLimited      = errors.New("rate limit reached")
-	ErrOffline          = errors.New("offline mode is on (HF_HUB_OFFLINE)")
-	ErrChanged          = errors.New("file changed on the hub")
-	ErrCorrupt          = errors.New("bytes do not match the published hash")
-	ErrTooLarge         = errors.New("file is larger than allowed here")
-	ErrConflict         = errors.New("branch moved")
-	ErrMissingObject    = errors.New("hub does not hold an object that the commit names")
-	ErrUnsafePath       = errors.New("unsafe file name")
-	ErrNotHub           = errors.New("answer does not come from a hub")
-	ErrStalled          = errors.New("connection stalled")
-	ErrInvalidCard      = errors.New("model card is not valid")
-	ErrTrustedPublisher = errors.New("no token by trusted publishing")
-	ErrInsists          = errors.New("the Hub gives the same answer each time")
-	errNoConnection     = errors.New("no connection") // from the beginning
+	ErrNotFound         = lasting("repo not found or private")
+	ErrRevisionNotFound = lasting("revision not found")
+	ErrNoRoute          = lasting("this Hub may lack the route")
+	ErrEntryNotFound    = lasting("file not found in the repo")
+	ErrUnauthorized     = lasting("token refused")
+	ErrGated            = lasting("repo is gated")
+	ErrForbidden        = lasting("not allowed")
+	ErrDisabled         = lasting("repo is disabled")
+	ErrQuota            = lasting("storage quota reached")
+	ErrRateLimited      = passing("rate limit reached")
+	ErrOffline          = lasting("offline mode is on (HF_HUB_OFFLINE)")
+	ErrChanged          = lasting("file changed on the hub")
+	ErrCorrupt          = lasting("bytes do not match the published hash")
+	ErrTooLarge         = lasting("file is larger than allowed here")
+	ErrConflict         = lasting("branch moved")
+	ErrMissingObject    = lasting("hub does not hold an object that the commit names")
+	ErrUnsafePath       = lasting("unsafe file name")
+	ErrNotHub           = lasting("answer does not come from a hub")
+	ErrStalled          = passing("connection stalled")
+	ErrInvalidCard      = lasting("model card is not valid")
+	ErrTrustedPublisher = lasting("no token by trusted publishing")
+	ErrInsists          = lasting("the Hub gives the same answer each time")
+	errNoConnection     = lasting("no connection") // from the beginning
 )
 
 // What a request may end with on its way; callers of the API see the first three only if no repeat
 // has helped.
 var (
-	ErrExpired  = errors.New("signed link expired")
-	ErrBadRange = errors.New("server sent other bytes than asked for")
-	ErrBusy     = errors.New("the hub is busy with another change") // of ours; it passes
-	ErrStale    = errors.New("upload link refused")                 // ask for new ones
-	ErrNoETag   = errors.New("the storage acknowledged a part without an ETag")
+	ErrExpired  = passing("signed link expired")
+	ErrBadRange = passing("server sent other bytes than asked for")
+	ErrBusy     = passing("the hub is busy with another change") // of ours; it passes
+	ErrStale    = lasting("upload link refused")                 // ask for new ones
+	ErrNoETag   = passing("the storage acknowledged a part without an ETag")
 	// in place of io.EOF, which readers take for a file's end
-	errNoAnswer  = errors.New("connection closed without an answer")
-	errLocalBody = errors.New("the file to send cannot be read") // the network is not at fault
-	ErrBadURL    = errors.New("unreadable URL")
+	errNoAnswer  = passing("connection closed without an answer")
+	errLocalBody = lasting("the file to send cannot be read") // the network is not at fault
+	ErrBadURL    = lasting("unreadable URL")
 )

@@ -51,7 +51,7 @@ func TestNoCauseIsWithoutAHint(t *testing.T) {
 	}
 }
 
-// sentinels finds the variables of this package and of hub that errors.New makes.
+// sentinels finds the variables of this package and of hub made of a text.
 func sentinels(t *testing.T) (names []string) {
 	t.Helper()
 	files, err := filepath.Glob("*.go")
@@ -73,5 +73,5 @@ func sentinels(t *testing.T) (names []string) {
 	return names
 }
 
-// madeOfText finds a variable of a package that errors.New makes.
-var madeOfText = regexp.MustCompile(`(?m)^(?:var |\t)(\w+)\s+= errors\.New\(`)
+// madeOfText finds a variable of a package made of a text.
+var madeOfText = regexp.MustCompile(`(?m)^(?:var |\t)(\w+)\s+= (?:errors\.New|lasting|passing)\(`)
