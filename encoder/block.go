@@ -83,14 +83,14 @@ func (c *blockCoder) encode(b int) error {
 		return err
 	}
 	c.finish()
-	if err := writeAt(c.dst.SignMantissa, NameSignMantissa, c.sm, c.start); err != nil {
+	if err := c.dst.write(NameSignMantissa, c.sm, c.start); err != nil {
 		return err
 	}
 	coded := c.coded[:min(c.limit/8, c.u.nBytes())-c.base/8]
-	if err := writeAt(c.dst.EncodedExponent, NameEncodedExponent, coded, c.base/8); err != nil {
+	if err := c.dst.write(NameEncodedExponent, coded, c.base/8); err != nil {
 		return err
 	}
-	return writeAt(c.dst.Gaps, NameGaps, c.gaps, c.base/octetBits*5)
+	return c.dst.write(NameGaps, c.gaps, c.base/octetBits*5)
 }
 
 // enter makes b the block under way and reads its elements.
@@ -157,7 +157,7 @@ func (c *blockCoder) own() {
 	c.base = u.offset[b] / octetBits * octetBits
 	c.limit = u.offset[b+1] / octetBits * octetBits
 	if b+2 == len(u.offset) {
-		c.limit = u.nChunks() * chunkBits
+		c.limit = u.counts().Chunks() * chunkBits
 	}
 	c.stop = int(max(c.limit, u.offset[b+1])-c.base) / 8
 	c.coded, c.marks = grow(c.coded, c.stop+slack), grow(c.marks, c.stop+slack)

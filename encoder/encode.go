@@ -37,24 +37,10 @@ func (u *Unit) Encode(ctx context.Context, src io.ReaderAt, dst Dst, workers int
 
 // writeSmall writes the tensors that sit in memory.
 func (u *Unit) writeSmall(positions []uint32, dst Dst) error {
-	if err := writeAt(dst.LUTs, NameLUTs, u.rows, 0); err != nil {
-		return err
-	}
-	if err := writeAt(dst.OutputPositions, NameOutputPositions, littleEndian(positions),
-		0); err != nil {
-		return err
-	}
-	return writeAt(dst.SplitPositions, NameSplitPositions, littleEndian(u.splitPositions()), 0)
-}
-
-func writeAt(w io.WriterAt, name string, p []byte, off int64) error {
-	if len(p) == 0 {
-		return nil
-	}
-	if _, err := w.WriteAt(p, off); err != nil {
-		return fmt.Errorf("write %s: %w", name, err)
-	}
-	return nil
+	return cmp.Or(
+		dst.write(NameLUTs, u.rows, 0),
+		dst.write(NameOutputPositions, littleEndian(positions), 0),
+		dst.write(NameSplitPositions, littleEndian(u.splitPositions()), 0))
 }
 
 // checkShared applies the kernel's shared memory limit to the actual positions, docs/format.md

@@ -3,6 +3,7 @@ package encoder
 import (
 	"bytes"
 	"context"
+	"io"
 	"sync"
 
 	"github.com/df11-convert/df11-convert/internal/alloc"
@@ -64,8 +65,5 @@ func (u *Unit) newEncoded() (*Encoded, Dst) {
 		LUTs: buf[NameLUTs], EncodedExponent: buf[NameEncodedExponent], SignMantissa: buf[NameSignMantissa],
 		OutputPositions: buf[NameOutputPositions], Gaps: buf[NameGaps], SplitPositions: u.splitPositions(),
 	}
-	return e, Dst{
-		LUTs: buf[NameLUTs], EncodedExponent: buf[NameEncodedExponent], SignMantissa: buf[NameSignMantissa],
-		OutputPositions: buf[NameOutputPositions], Gaps: buf[NameGaps], SplitPositions: buf[NameSplitPositions],
-	}
+	return e, func(name string) io.WriterAt { return buf[name] }
 }

@@ -1,7 +1,5 @@
 package encoder
 
-import "io"
-
 // Constants of the format, docs/format.md §1 and §9.
 const (
 	windowBits  = 64                           // §1: one GPU thread, 8 bytes
@@ -18,29 +16,3 @@ const (
 	sharedBase  = 512*4 + 4                    // §9.3: what the kernel takes anyway
 	maxPerChunk = (maxShared - sharedBase) / 2 // §9.3: 23,550 weights
 )
-
-// The last parts of the names under which a unit's tensors are stored, docs/format.md §8.
-const (
-	NameLUTs            = "luts"
-	NameEncodedExponent = "encoded_exponent"
-	NameSignMantissa    = "sign_mantissa"
-	NameOutputPositions = "output_positions"
-	NameGaps            = "gaps"
-	NameSplitPositions  = "split_positions"
-)
-
-// StoredTensor describes one of the six tensors of a unit, docs/format.md §8.
-type StoredTensor struct {
-	Name   string  // NameLUTs and so on, without the module path
-	DType  string  // safetensors dtype: "U8", or "I64" for split_positions
-	Shape  []int64 // in elements of DType
-	NBytes int64   // stored bytes; 0 for split_positions of a single tensor
-}
-
-// Dst receives the six tensors. Offset 0 of each writer is the first byte of that tensor; no byte
-// is written twice and none beyond StoredTensor.NBytes. WriteAt must be safe for concurrent calls
-// on ranges that do not overlap, as it is for *os.File. The bytes passed to it are borrowed until
-// it returns.
-type Dst struct {
-	LUTs, EncodedExponent, SignMantissa, OutputPositions, Gaps, SplitPositions io.WriterAt
-}

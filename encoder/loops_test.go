@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"fmt"
+	"io"
 	"math/rand/v2"
 	"testing"
 
@@ -73,7 +74,7 @@ func TestTallyCountsPairsAgainAfterAWideUnit(t *testing.T) {
 func TestUnitsShareBuffers(t *testing.T) {
 	bf16 := shapes[0].weights(5, 2*blockElems)
 	var out nowhere
-	dst := Dst{LUTs: out, EncodedExponent: out, SignMantissa: out, OutputPositions: out, Gaps: out, SplitPositions: out}
+	dst := func(string) io.WriterAt { return out }
 	alloc.Repeated(t, 64<<10, func() {
 		must(t, newTestUnit(t, options{}, bf16).Encode(t.Context(), bytes.NewReader(bf16), dst, 1))
 	})

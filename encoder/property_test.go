@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"math"
 	"math/rand/v2"
 	"os"
@@ -175,8 +176,13 @@ func TestErrors(t *testing.T) {
 	if err := u.Encode(t.Context(), alloc.Memory(bf16[2:]), dst, 2); err == nil {
 		t.Error("Encode, short source: no error")
 	}
-	dst.Gaps = broken
-	if err := u.Encode(t.Context(), alloc.Memory(bf16), dst, 2); !errors.Is(err, broken.err) {
+	gapless := func(name string) io.WriterAt {
+		if name == NameGaps {
+			return broken
+		}
+		return dst(name)
+	}
+	if err := u.Encode(t.Context(), alloc.Memory(bf16), gapless, 2); !errors.Is(err, broken.err) {
 		t.Error("Encode, destination:", err)
 	}
 	ctx, cancel := context.WithCancelCause(t.Context())

@@ -104,9 +104,6 @@ func (u *Unit) overfull() bool {
 // nBytes is B, docs/format.md §7.
 func (u *Unit) nBytes() int64 { return (u.nBits() + 7) / 8 }
 
-// nChunks is C, docs/format.md §1.
-func (u *Unit) nChunks() int64 { return (u.nBytes() + chunkBytes - 1) / chunkBytes }
-
 // Stats returns the unit's figures.
 func (u *Unit) Stats() Stats {
 	return Stats{NElems: u.nElems, Histogram: *u.total, CodeBits: u.book.nBits, NBits: u.nBits(),
@@ -124,23 +121,16 @@ func (u *Unit) splitPositions() []int64 {
 	return list
 }
 
-// Tensors describes the six stored tensors with their exact sizes, docs/format.md §8.
-func (u *Unit) Tensors() []StoredTensor {
-	u8 := func(name string, shape ...int64) StoredTensor {
-		n := int64(1)
-		for _, d := range shape {
-			n *= d
-		}
-		return StoredTensor{Name: name, DType: "U8", Shape: shape, NBytes: n}
-	}
-	splits := int64(len(u.sizes) - 1)
-	return []StoredTensor{
-		u8(NameLUTs, int64(len(u.rows)/lutSlots), lutSlots),
-		u8(NameEncodedExponent, u.nBytes()),
-		u8(NameSignMantissa, u.nElems),
-		u8(NameOutputPositions, 4*(int64(u.nMarked)+1)),
-		u8(NameGaps, gapBytes*u.nChunks()),
-		{Name: NameSplitPositions, DType: "I64", Shape: []int64{splits}, NBytes: 8 * splits},
+// Tensors describes the six arrays with their exact sizes.
+func (u *Unit) Tensors() []StoredTensor { return u.counts().Stored() }
+
+func (u *Unit) counts() Counts {
+	return Counts{
+		Rows:    int64(len(u.rows) / lutSlots),
+		Coded:   u.nBytes(),
+		Elems:   u.nElems,
+		Marked:  int64(u.nMarked),
+		Tensors: int64(len(u.sizes)),
 	}
 }
 

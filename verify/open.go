@@ -18,6 +18,12 @@ type Arrays struct {
 	SplitPositions  *io.SectionReader // [tensors-1] int64, little-endian
 }
 
+// ArraysAt returns the arrays of a unit; at finds each of them by its name.
+func ArraysAt(at func(name string) *io.SectionReader) Arrays {
+	return Arrays{at(arrayLUTs), at(arrayEncodedExponent), at(arraySignMantissa),
+		at(arrayOutputPositions), at(arrayGaps), at(arraySplitPositions)}
+}
+
 // Unit is a DF11 unit whose structure has been found sound. It is safe for concurrent use.
 type Unit struct {
 	layout

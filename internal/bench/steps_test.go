@@ -133,11 +133,7 @@ func (l *lab) unit(ctx context.Context, cores int) error {
 }
 
 func (l *lab) dst() encoder.Dst {
-	m := l.memory
-	return encoder.Dst{
-		LUTs: m[encoder.NameLUTs], EncodedExponent: m[encoder.NameEncodedExponent], SignMantissa: m[encoder.NameSignMantissa],
-		OutputPositions: m[encoder.NameOutputPositions], Gaps: m[encoder.NameGaps], SplitPositions: m[encoder.NameSplitPositions],
-	}
+	return func(name string) io.WriterAt { return l.memory[name] }
 }
 
 func (l *lab) verify(ctx context.Context, cores int) error {
@@ -145,10 +141,7 @@ func (l *lab) verify(ctx context.Context, cores int) error {
 		b := l.memory[name]
 		return io.NewSectionReader(bytes.NewReader(b), 0, int64(len(b)))
 	}
-	u, err := verify.Open(verify.Arrays{
-		LUTs: at(encoder.NameLUTs), EncodedExponent: at(encoder.NameEncodedExponent), SignMantissa: at(encoder.NameSignMantissa),
-		OutputPositions: at(encoder.NameOutputPositions), Gaps: at(encoder.NameGaps), SplitPositions: at(encoder.NameSplitPositions),
-	}, l.sizes)
+	u, err := verify.Open(verify.ArraysAt(at), l.sizes)
 	if err != nil {
 		return err
 	}

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 
-	"github.com/df11-convert/df11-convert/internal/model"
 	"github.com/df11-convert/df11-convert/internal/progress"
 	"github.com/df11-convert/df11-convert/internal/spans"
 	"github.com/df11-convert/df11-convert/internal/spool"
@@ -36,7 +35,7 @@ func (c *Comparer) unit(ctx context.Context, u *spans.Unit, stored Stored,
 		return false, nil
 	}
 	weights := io.NewSectionReader(source, u.At, 2*u.NElems())
-	arrays := model.ArraysAt(func(name string) *io.SectionReader {
+	arrays := verify.ArraysAt(func(name string) *io.SectionReader {
 		return section(stored, u.Path+"."+name)
 	})
 	if c.GPU == nil || c.NearDir == nil {
@@ -66,7 +65,7 @@ func section(stored Stored, name string) *io.SectionReader {
 func copyArrays(ctx context.Context, to *spool.Spool, unitPath string,
 	stored Stored) (a verify.Arrays, err error) {
 	var end int64
-	a = model.ArraysAt(func(name string) *io.SectionReader {
+	a = verify.ArraysAt(func(name string) *io.SectionReader {
 		s := section(stored, unitPath+"."+name)
 		at := end
 		end += s.Size()

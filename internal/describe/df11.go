@@ -6,14 +6,12 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"slices"
 	"strings"
 
 	"golang.org/x/sync/errgroup"
 
 	"github.com/df11-convert/df11-convert/encoder"
 	"github.com/df11-convert/df11-convert/internal/model"
-	"github.com/df11-convert/df11-convert/internal/plan"
 	"github.com/df11-convert/df11-convert/internal/streams"
 	"github.com/df11-convert/df11-convert/verify"
 )
@@ -55,7 +53,7 @@ func (r *Report) addTensors(d *model.DF11) (units []string) {
 		for _, t := range w.Header.Tensors {
 			dot := strings.LastIndexByte(t.Name, '.')
 			switch path, name := t.Name[:max(0, dot)], t.Name[dot+1:]; {
-			case !d.Coded(path) || !slices.Contains(plan.StoredNames[:], name):
+			case !d.Coded(path) || !encoder.IsArrayName(name):
 				r.Parts.Unchanged += t.NBytes()
 				r.BF16Bytes += t.NBytes()
 			case name == encoder.NameSignMantissa:

@@ -144,21 +144,16 @@ func (e *Estimate) layOut(p *plan.Plan) error {
 	return nil
 }
 
-// coded are the six tensors that a unit is stored as (docs/format.md §8), and their size.
+// coded are the six tensors that a unit is stored as, and their size.
 func (e *UnitEstimate) coded(u plan.Unit) (entries []safetensors.Entry, nBytes int64) {
-	n, splits := u.NElems(), int64(len(u.Attrs)-1)
-	coded := (int64(math.Round(e.bits*float64(n))) + 7) / 8
-	chunks := (coded + 4095) / 4096
-	return []safetensors.Entry{
-		{Name: u.Path + "." + encoder.NameLUTs, DType: safetensors.U8, Shape: []int64{e.rows, 256}},
-		{Name: u.Path + "." + encoder.NameEncodedExponent, DType: safetensors.U8,
-			Shape: []int64{coded}},
-		{Name: u.Path + "." + encoder.NameSignMantissa, DType: safetensors.U8, Shape: []int64{n}},
-		{Name: u.Path + "." + encoder.NameOutputPositions, DType: safetensors.U8,
-			Shape: []int64{4 * (chunks + 1)}},
-		{Name: u.Path + "." + encoder.NameGaps, DType: safetensors.U8,
-			Shape: []int64{320 * chunks}},
-		{Name: u.Path + "." + encoder.NameSplitPositions, DType: safetensors.I64,
-			Shape: []int64{splits}},
-	}, 256*e.rows + coded + n + 4*(chunks+1) + 320*chunks + 8*splits
+	n := u.NElems()
+	c := encoder.Counts{Rows: e.rows, Coded: (int64(math.Round(e.bits*float64(n))) + 7) / 8,
+		Elems: n, Tensors: int64(len(u.Attrs))}
+	c.Marked = c.Chunks()
+	for _, t := range c.Stored() {
+		nBytes += t.NBytes
+		entries = append(entries, safetensors.Entry{Name: u.Path + "." + t.Name,
+			DType: safetensors.DType(t.DType), Shape: t.Shape})
+	}
+	return entries, nBytes
 }

@@ -203,17 +203,11 @@ func exponents(counts [256]uint64) *metadata.Exponents {
 	return &metadata.Exponents{First: first, Counts: slices.Clone(counts[first:end])}
 }
 
-// destinations points the encoder's six outputs at their places in the file.
+// destinations points the encoder's six arrays at their places in the file.
 func destinations(f io.WriterAt, h *safetensors.Header, path string) encoder.Dst {
-	at := func(name string) io.WriterAt {
+	return func(name string) io.WriterAt {
 		t, _ := h.Lookup(path + "." + name)
 		return io.NewOffsetWriter(f, h.DataStart()+t.Begin)
-	}
-	return encoder.Dst{
-		LUTs: at(encoder.NameLUTs), EncodedExponent: at(encoder.NameEncodedExponent),
-		SignMantissa:    at(encoder.NameSignMantissa),
-		OutputPositions: at(encoder.NameOutputPositions), Gaps: at(encoder.NameGaps),
-		SplitPositions: at(encoder.NameSplitPositions),
 	}
 }
 

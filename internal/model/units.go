@@ -5,20 +5,9 @@ import (
 	"io"
 
 	"github.com/df11-convert/df11-convert/encoder"
-	"github.com/df11-convert/df11-convert/internal/plan"
 	"github.com/df11-convert/df11-convert/internal/spans"
 	"github.com/df11-convert/df11-convert/verify"
 )
-
-// ArraysAt returns the arrays of a unit; at finds each of the six tensors by its last name.
-func ArraysAt(at func(name string) *io.SectionReader) verify.Arrays {
-	return verify.Arrays{
-		LUTs: at(encoder.NameLUTs), EncodedExponent: at(encoder.NameEncodedExponent),
-		SignMantissa:    at(encoder.NameSignMantissa),
-		OutputPositions: at(encoder.NameOutputPositions), Gaps: at(encoder.NameGaps),
-		SplitPositions: at(encoder.NameSplitPositions),
-	}
-}
 
 // Coded reports whether a unit is stored as DF11, not as its weights unchanged.
 func (d *DF11) Coded(unitPath string) bool {
@@ -30,14 +19,13 @@ func (d *DF11) Coded(unitPath string) bool {
 // official loader takes it (docs/format.md §8, §13). The same bytes in another shape load as
 // another unit, and decoding does not show it.
 func (d *DF11) CheckForm(unitPath string) error {
-	for _, name := range plan.StoredNames {
+	for _, name := range encoder.ArrayNames() {
 		t, ok := d.tensors[unitPath+"."+name]
 		if !ok {
 			return Invalidf("", "tensor %s.%s is missing", unitPath, name)
 		}
-		if want, ok := plan.StoredForm(name, t.Tensor); !ok {
-			return Invalidf(t.File, "tensor %s is %s %v, the format wants %s", t.Name, t.DType,
-				t.Shape, want)
+		if err := encoder.CheckArray(name, string(t.DType), t.Shape); err != nil {
+			return Invalidf(t.File, "tensor %s is %v", t.Name, err)
 		}
 	}
 	return nil
@@ -69,7 +57,7 @@ func (d *DF11) SparseArrays(ctx context.Context, unitPath string) verify.Arrays 
 }
 
 func (d *DF11) arrays(unitPath string, open func(file string) io.ReaderAt) verify.Arrays {
-	return ArraysAt(func(name string) *io.SectionReader {
+	return verify.ArraysAt(func(name string) *io.SectionReader {
 		t := d.tensors[unitPath+"."+name]
 		return io.NewSectionReader(open(t.File), t.at, t.NBytes())
 	})

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/df11-convert/df11-convert/encoder"
 	"github.com/df11-convert/df11-convert/internal/safetensors"
 )
 
@@ -99,7 +100,7 @@ func checkFiles(t *testing.T, p *Plan, dir string) {
 func outputNames(p *Plan, f OutputFile) []string {
 	var names []string
 	for _, i := range f.Units {
-		for _, n := range StoredNames {
+		for _, n := range encoder.ArrayNames() {
 			names = append(names, p.Units[i].Path+"."+n)
 		}
 		for _, s := range p.Units[i].Siblings {

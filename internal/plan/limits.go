@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/df11-convert/df11-convert/encoder"
 	"github.com/df11-convert/df11-convert/internal/safetensors"
 )
 
@@ -66,7 +67,7 @@ func (d PatternDict) checkMatching(paths []string) error {
 // checkCounts refuses more units than a folder can have files, and more tensors in the output than
 // readers accept.
 func (p *Plan) checkCounts() error {
-	switch stored := len(StoredNames)*len(p.Units) + len(p.plainTensors()); {
+	switch stored := len(encoder.ArrayNames())*len(p.Units) + len(p.plainTensors()); {
 	case len(p.Units) > maxUnits:
 		return refuse("match larger modules", "the pattern dict names more than %d modules",
 			maxUnits)

@@ -3,7 +3,6 @@ package plan
 import (
 	"cmp"
 	"fmt"
-	"slices"
 
 	"github.com/df11-convert/df11-convert/encoder"
 	"github.com/df11-convert/df11-convert/internal/human"
@@ -184,17 +183,11 @@ type Loader struct {
 // maxElems is the largest unit that the loader's 32-bit counters can hold (docs/format.md §9).
 const maxElems = 1<<31 - 1
 
-// StoredNames are the last names of the six tensors that a unit gets in the output (docs/format.md
-// §8).
-var StoredNames = [...]string{encoder.NameLUTs, encoder.NameEncodedExponent,
-	encoder.NameSignMantissa,
-	encoder.NameOutputPositions, encoder.NameGaps, encoder.NameSplitPositions}
-
 // checkStoredNames refuses plain tensors that a reader would take for one of the six, wherever they
 // lie.
 func (p *Plan) checkStoredNames() error {
 	for _, t := range p.plainTensors() {
-		if slices.Contains(StoredNames[:], leaf(t.Name)) {
+		if encoder.IsArrayName(leaf(t.Name)) {
 			return refuse("the source may be a DF11 model already; decode it first",
 				"tensor %s has the name of a stored DF11 tensor", t.Name)
 		}

@@ -3,7 +3,6 @@ package plan
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"maps"
 	"slices"
 
@@ -81,45 +80,21 @@ func (c *checker) add(name, detail string) {
 func (c *checker) readUnits() {
 	for name := range c.tensors {
 		last := leaf(name)
-		if slices.Contains(StoredNames[:], last) && !c.isUnit[parent(name)] {
+		if encoder.IsArrayName(last) && !c.isUnit[parent(name)] {
 			c.isUnit[parent(name)] = true
 			c.units = append(c.units, parent(name))
 		}
 	}
 	slices.SortFunc(c.units, human.CompareNames)
 	for _, u := range c.units {
-		for _, n := range StoredNames {
+		for _, n := range encoder.ArrayNames() {
 			t, ok := c.tensors[u+"."+n]
 			if !ok {
 				c.add(u, "it has no "+n)
-			} else if want, ok := StoredForm(n, t); !ok {
-				c.add(u, fmt.Sprintf("%s is %s %v, want %s", n, t.DType, t.Shape, want))
+			} else if err := encoder.CheckArray(n, string(t.DType), t.Shape); err != nil {
+				c.add(u, n+" is "+err.Error())
 			}
 		}
-	}
-}
-
-// StoredForm says whether a tensor has the type and shape that the stored tensor of a name must
-// have, and which these are (docs/format.md §8). The official kernel computes with the number of
-// rows of luts and with the numbers of elements of sign_mantissa and encoded_exponent, whatever
-// they are.
-func StoredForm(name string, t safetensors.Tensor) (want string, ok bool) {
-	isList := func(multiple int64) bool {
-		return t.DType == safetensors.U8 && len(t.Shape) == 1 && t.Shape[0] > 0 &&
-			t.Shape[0]%multiple == 0
-	}
-	switch name {
-	case encoder.NameSplitPositions:
-		return "I64 with one dimension", t.DType == safetensors.I64 && len(t.Shape) == 1
-	case encoder.NameLUTs:
-		isTable := len(t.Shape) == 2 && t.Shape[0] >= 2 && t.Shape[0] <= 18 && t.Shape[1] == 256
-		return "U8 [2 to 18, 256]", t.DType == safetensors.U8 && isTable
-	case encoder.NameOutputPositions:
-		return "U8 with one dimension, a multiple of 4", isList(4)
-	case encoder.NameGaps:
-		return "U8 with one dimension, a multiple of 320", isList(320)
-	default:
-		return "U8 with one dimension", isList(1)
 	}
 }
 
@@ -180,7 +155,7 @@ func (c *checker) checkPlan(p *Plan) {
 // checkUnit checks that a unit is stored, encoded or plain, with all its siblings.
 func (c *checker) checkUnit(u Unit, known map[string]bool) {
 	if c.isUnit[u.Path] {
-		for _, n := range StoredNames {
+		for _, n := range encoder.ArrayNames() {
 			known[u.Path+"."+n] = true
 		}
 		if t, ok := c.tensors[u.Path+"."+encoder.NameSignMantissa]; ok && t.NElems() != u.NElems() {

@@ -3,6 +3,7 @@ package kernel
 import (
 	"bytes"
 	"encoding/binary"
+	"io"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -86,10 +87,7 @@ func encode(t testing.TB, name string, bf []byte) *unit {
 		name: name, luts: stored[encoder.NameLUTs], stream: stored[encoder.NameEncodedExponent],
 		sm: stored[encoder.NameSignMantissa], positions: stored[encoder.NameOutputPositions], gaps: stored[encoder.NameGaps], bf: bf,
 	}
-	dst := encoder.Dst{
-		LUTs: alloc.Memory(u.luts), EncodedExponent: alloc.Memory(u.stream), SignMantissa: alloc.Memory(u.sm),
-		OutputPositions: alloc.Memory(u.positions), Gaps: alloc.Memory(u.gaps), SplitPositions: alloc.Memory(nil),
-	}
+	dst := func(name string) io.WriterAt { return stored[name] }
 	if err := e.Encode(t.Context(), alloc.Memory(bf), dst, 1); err != nil {
 		return nil
 	}

@@ -1,0 +1,129 @@
+package encoder
+
+import (
+	"fmt"
+	"io"
+	"slices"
+)
+
+// The last parts of the names under which a unit's arrays are stored, docs/format.md §8.
+const (
+	NameLUTs            = "luts"
+	NameEncodedExponent = "encoded_exponent"
+	NameSignMantissa    = "sign_mantissa"
+	NameOutputPositions = "output_positions"
+	NameGaps            = "gaps"
+	NameSplitPositions  = "split_positions"
+)
+
+// Counts decide the shapes of a unit's arrays.
+type Counts struct {
+	Rows    int64 // of luts
+	Coded   int64 // bytes of encoded_exponent: B
+	Elems   int64 // weights: N
+	Marked  int64 // chunks that have an output position
+	Tensors int64 // whose weights the unit holds
+}
+
+// Chunks is C, docs/format.md §1.
+func (c Counts) Chunks() int64 { return (c.Coded + chunkBytes - 1) / chunkBytes }
+
+// array is a row of the table of what a unit is stored as.
+type array struct {
+	name, dtype string
+	shape       func(c Counts) []int64
+	fits        func(shape []int64) bool // whether any unit has an array of this shape
+	form        string                   // what fits, in words
+}
+
+// arrays is that table, docs/format.md §8.
+var arrays = [...]array{
+	{NameLUTs, "U8", func(c Counts) []int64 { return []int64{c.Rows, lutSlots} },
+		isTable, "U8 [2 to 18, 256]"},
+	{NameEncodedExponent, "U8", func(c Counts) []int64 { return []int64{c.Coded} },
+		isList(1), "U8 with one dimension"},
+	{NameSignMantissa, "U8", func(c Counts) []int64 { return []int64{c.Elems} },
+		isList(1), "U8 with one dimension"},
+	{NameOutputPositions, "U8", func(c Counts) []int64 { return []int64{4 * (c.Marked + 1)} },
+		isList(4), "U8 with one dimension, a multiple of 4"},
+	{NameGaps, "U8", func(c Counts) []int64 { return []int64{gapBytes * c.Chunks()} },
+		isList(gapBytes), "U8 with one dimension, a multiple of 320"},
+	{NameSplitPositions, "I64", func(c Counts) []int64 { return []int64{c.Tensors - 1} },
+		func(shape []int64) bool { return len(shape) == 1 }, "I64 with one dimension"},
+}
+
+func isTable(shape []int64) bool {
+	return len(shape) == 2 && 2 <= shape[0] && shape[0] <= maxLUTRows && shape[1] == lutSlots
+}
+
+func isList(multiple int64) func(shape []int64) bool {
+	return func(shape []int64) bool {
+		return len(shape) == 1 && shape[0] > 0 && shape[0]%multiple == 0
+	}
+}
+
+// StoredTensor describes one of the six arrays of a unit, docs/format.md §8.
+type StoredTensor struct {
+	Name   string  // NameLUTs and so on, without the module path
+	DType  string  // safetensors dtype: "U8", or "I64" for split_positions
+	Shape  []int64 // in elements of DType
+	NBytes int64   // stored bytes; 0 for split_positions of a single tensor
+}
+
+// Stored describes the six arrays of a unit.
+func (c Counts) Stored() []StoredTensor {
+	var list []StoredTensor
+	for _, a := range arrays {
+		t := StoredTensor{Name: a.name, DType: a.dtype, Shape: a.shape(c), NBytes: 1}
+		if a.dtype == "I64" {
+			t.NBytes = 8
+		}
+		for _, d := range t.Shape {
+			t.NBytes *= d
+		}
+		list = append(list, t)
+	}
+	return list
+}
+
+// ArrayNames lists the names of the six arrays.
+func ArrayNames() []string {
+	var names []string
+	for _, a := range arrays {
+		names = append(names, a.name)
+	}
+	return names
+}
+
+// IsArrayName reports whether one of the six arrays has that name.
+func IsArrayName(name string) bool {
+	return slices.ContainsFunc(arrays[:], func(a array) bool { return a.name == name })
+}
+
+// CheckArray checks that an array has the type and a shape by which the official loader takes it.
+// The official kernel computes with the number of rows of luts and with the numbers of elements of
+// sign_mantissa and encoded_exponent, whatever they are.
+func CheckArray(name, dtype string, shape []int64) error {
+	for _, a := range arrays {
+		if a.name == name && (a.dtype != dtype || !a.fits(shape)) {
+			return fmt.Errorf("%s %v, want %s", dtype, shape, a.form)
+		}
+	}
+	return nil
+}
+
+// Dst returns the writer of one of the six arrays. Offset 0 is the array's first byte; no byte is
+// written twice and none beyond StoredTensor.NBytes. Dst and WriteAt must be safe for concurrent
+// calls on ranges that do not overlap, as WriteAt is for *os.File. The bytes passed to WriteAt are
+// borrowed until it returns.
+type Dst func(name string) io.WriterAt
+
+func (dst Dst) write(name string, p []byte, off int64) error {
+	if len(p) == 0 {
+		return nil
+	}
+	if _, err := dst(name).WriteAt(p, off); err != nil {
+		return fmt.Errorf("write %s: %w", name, err)
+	}
+	return nil
+}
