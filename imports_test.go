@@ -44,24 +44,22 @@ var arrows = map[string][]string{
 	"internal/hubtest":      {},
 	"internal/hubtest/hubd": {"internal/hubtest"},
 	"internal/rehearsal":    {"internal/hubtest"},
-	"internal/spans":        {"internal/plan", "internal/safetensors"},
+	"internal/spans":        {"internal/human", "internal/plan", "internal/safetensors"},
 	"internal/golden":       {},
 	"internal/streams":      {},
 	"internal/progress":     {},
 	"internal/terminal":     {"internal/human", "internal/progress"},
-	"internal/exactf32":     {"internal/human", "internal/plan"},
 	"internal/spool":        {"internal/atomicfile", "internal/spans", "internal/streams"},
 	"internal/ledger":       {"internal/metadata", "internal/atomicfile", "internal/pyjson"},
 	"internal/model":        {"hub", "encoder", "verify", "internal/plan", "internal/metadata", "internal/pyjson", "internal/safetensors", "internal/smallfile", "internal/spans", "internal/streams"},
-	"internal/fetch":        {"encoder", "internal/model", "internal/plan", "internal/safetensors", "internal/ledger", "internal/metadata", "internal/spool", "internal/spans", "internal/exactf32", "internal/progress", "internal/streams"},
-	"internal/estimate":     {"encoder", "internal/human", "internal/model", "internal/plan", "internal/exactf32", "internal/safetensors", "internal/streams"},
-	"internal/budget":       {"hub", "internal/estimate", "internal/human", "internal/model", "internal/plan", "internal/safetensors", "internal/spans"},
+	"internal/fetch":        {"encoder", "internal/model", "internal/plan", "internal/safetensors", "internal/ledger", "internal/metadata", "internal/spool", "internal/spans", "internal/progress", "internal/streams"},
+	"internal/budget":       {"encoder", "hub", "internal/human", "internal/model", "internal/plan", "internal/safetensors", "internal/spans", "internal/streams"},
 	"internal/describe":     {"encoder", "verify", "internal/model", "internal/human", "internal/plan", "internal/streams"},
 	"internal/compare":      {"verify", "internal/plan", "internal/model", "internal/spool", "internal/spans", "internal/progress", "internal/streams"},
 	"internal/forward":      {"encoder", "internal/atomicfile", "internal/budget", "internal/compare", "internal/fetch", "internal/gather", "internal/ledger", "internal/metadata", "internal/model", "internal/plan", "internal/progress", "internal/safetensors", "internal/spans", "internal/spool", "internal/streams", "internal/target"},
 	"internal/back":         {"verify", "internal/human", "internal/model", "internal/spans", "internal/plan", "internal/metadata", "internal/safetensors", "internal/progress", "internal/pyjson", "internal/streams", "internal/folder", "internal/smallfile"},
 	"internal/target":       {"hub", "internal/human", "internal/model", "internal/ledger", "internal/metadata", "internal/plan", "internal/spans", "internal/atomicfile", "internal/folder", "internal/spool", "internal/smallfile", "internal/streams"},
-	"pipeline":              {"hub", "verify", "internal/human", "internal/plan", "internal/metadata", "internal/pyjson", "internal/charts", "internal/safetensors", "internal/spans", "internal/streams", "internal/progress", "internal/exactf32", "internal/spool", "internal/ledger", "internal/model", "internal/fetch", "internal/budget", "internal/describe", "internal/compare", "internal/forward", "internal/back", "internal/target"},
+	"pipeline":              {"hub", "verify", "internal/human", "internal/plan", "internal/metadata", "internal/pyjson", "internal/charts", "internal/safetensors", "internal/spans", "internal/streams", "internal/progress", "internal/spool", "internal/ledger", "internal/model", "internal/fetch", "internal/budget", "internal/describe", "internal/compare", "internal/forward", "internal/back", "internal/target"},
 	"cmd/df11-convert":      {"*"},
 	"cmd/df11-convert/...":  {"*"},
 	".":                     {},
@@ -85,7 +83,7 @@ var homes = map[string][]string{
 }
 
 // pure packages compute: the same input gives the same bytes, on any machine, at any time.
-var pure = []string{"encoder", "internal/plan", "internal/metadata", "internal/safetensors", "internal/charts", "internal/gpus", "internal/human", "internal/pyjson", "internal/pyregex", "internal/spans", "internal/exactf32"}
+var pure = []string{"encoder", "internal/plan", "internal/metadata", "internal/safetensors", "internal/charts", "internal/gpus", "internal/human", "internal/pyjson", "internal/pyregex", "internal/spans"}
 
 // impure are the standard packages that pure ones may not use.
 var impure = []string{"net", "os", "time", "log", "math/rand", "runtime/debug", "syscall", "unsafe"}

@@ -12,12 +12,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/df11-convert/df11-convert/internal/estimate"
-	"github.com/df11-convert/df11-convert/internal/exactf32"
+	"github.com/df11-convert/df11-convert/internal/budget"
 	"github.com/df11-convert/df11-convert/internal/hubtest"
 	"github.com/df11-convert/df11-convert/internal/model"
 	"github.com/df11-convert/df11-convert/internal/plan"
 	"github.com/df11-convert/df11-convert/internal/safetensors"
+	"github.com/df11-convert/df11-convert/internal/spans"
 	"github.com/df11-convert/df11-convert/pipeline"
 )
 
@@ -96,7 +96,7 @@ func TestInexactIsRefusedAgain(t *testing.T) {
 			w, work := f32World(t, inexactHead), t.TempDir()
 			for i := range 3 {
 				_, err := w.convert(t.Context(), t, work, change)
-				inexact := (*exactf32.InexactError)(nil)
+				inexact := (*spans.InexactError)(nil)
 				if !errors.As(err, &inexact) || inexact.Values != 3 || inexact.Tensor != head || inexact.Of != 8000*256 {
 					t.Fatalf("run %d: %v", i+1, err)
 				}
@@ -138,8 +138,8 @@ func TestSampledInexact(t *testing.T) {
 	dir := writeModel(t, mediumHead())
 	writeFiles(t, dir, widened(t, mediumHead(), map[string][2]int{head: {0, 8000 * 256}}))
 	src, _, p := openLocal(t, dir, plan.Options{ExactF32: true})
-	_, err := estimate.Sample(t.Context(), src, p, 1<<20)
-	inexact := (*exactf32.InexactError)(nil)
+	_, err := budget.Sample(t.Context(), src, p, 1<<20)
+	inexact := (*spans.InexactError)(nil)
 	if !errors.As(err, &inexact) || inexact.Tensor != head || inexact.Values >= inexact.Of {
 		t.Error(err)
 	}
@@ -185,7 +185,7 @@ func TestScattererErrorEndsTheRead(t *testing.T) {
 		embed, _ := h.Lookup("model.embed_tokens.weight")
 		s.from = h.DataStart() + embed.End + 100
 	})
-	if inexact := (*exactf32.InexactError)(nil); !errors.As(err, &inexact) {
+	if inexact := (*spans.InexactError)(nil); !errors.As(err, &inexact) {
 		t.Error(err)
 	}
 	if s.timed.Load() {

@@ -1,7 +1,6 @@
 package pipeline
 
 import (
-	"github.com/df11-convert/df11-convert/internal/exactf32"
 	"github.com/df11-convert/df11-convert/internal/ledger"
 	"github.com/df11-convert/df11-convert/internal/metadata"
 	"github.com/df11-convert/df11-convert/internal/plan"
@@ -38,7 +37,7 @@ func (c *conversion) manifest(sources []metadata.SourceFile) *metadata.Manifest 
 // manifestOutputs lists the weight files, the units in them, and what was verified about them.
 func (c *conversion) manifestOutputs(m *metadata.Manifest) {
 	cpu := metadata.Verification{Method: metadata.MethodCPU, Decoder: cpuDecoder,
-		NExactF32: exactf32.NWeights(c.Plan)}
+		NExactF32: spans.NExactF32(c.Plan)}
 	gpu := metadata.Verification{Method: metadata.MethodGPU}
 	for _, o := range c.outputs {
 		done, _ := c.ledger.Output(o.Path)

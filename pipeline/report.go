@@ -1,7 +1,6 @@
 package pipeline
 
 import (
-	"github.com/df11-convert/df11-convert/internal/exactf32"
 	"github.com/df11-convert/df11-convert/internal/human"
 	"github.com/df11-convert/df11-convert/internal/ledger"
 	"github.com/df11-convert/df11-convert/internal/metadata"
@@ -67,7 +66,7 @@ func (c *conversion) report() *Report {
 	for _, w := range c.Model.Listing.Weights {
 		p.BF16Bytes += w.Size
 	}
-	if n := exactf32.NWeights(c.Plan); n > 0 {
+	if n := spans.NExactF32(c.Plan); n > 0 {
 		p.F32Bytes = p.BF16Bytes
 		p.BF16Bytes -= 2 * n
 	}

@@ -8,11 +8,11 @@ import (
 
 	"github.com/df11-convert/df11-convert/hub"
 	"github.com/df11-convert/df11-convert/internal/back"
-	"github.com/df11-convert/df11-convert/internal/exactf32"
 	"github.com/df11-convert/df11-convert/internal/fetch"
 	"github.com/df11-convert/df11-convert/internal/ledger"
 	"github.com/df11-convert/df11-convert/internal/model"
 	"github.com/df11-convert/df11-convert/internal/plan"
+	"github.com/df11-convert/df11-convert/internal/spans"
 )
 
 // sourceReads is how often a run reads a source file that turns out not to be the published one.
@@ -81,7 +81,7 @@ func (r *retry) after(ctx context.Context, err error) error {
 		r.c.Source.Recheck(ctx, file)
 		return r.c.discard(file)
 	}
-	if e, ok := errors.AsType[*exactf32.InexactError](err); ok && !r.c.Model.Local &&
+	if e, ok := errors.AsType[*spans.InexactError](err); ok && !r.c.Model.Local &&
 		r.reads[e.File] == 0 {
 		r.reads[e.File]++
 		r.c.Log.Warn(

@@ -12,7 +12,6 @@ import (
 
 	"github.com/df11-convert/df11-convert/internal/back"
 	"github.com/df11-convert/df11-convert/internal/compare"
-	"github.com/df11-convert/df11-convert/internal/exactf32"
 	"github.com/df11-convert/df11-convert/internal/fetch"
 	"github.com/df11-convert/df11-convert/internal/human"
 	"github.com/df11-convert/df11-convert/internal/model"
@@ -56,7 +55,7 @@ func Verify(ctx context.Context, opt VerifyOptions) (*VerifyReport, error) {
 		v.checkChoice(ctx)
 	}
 	err := v.run(ctx)
-	if inexact, ok := errors.AsType[*exactf32.InexactError](err); ok {
+	if inexact, ok := errors.AsType[*spans.InexactError](err); ok {
 		err = model.Invalidf("", "stored as BF16, but in the original %v", inexact)
 	}
 	if err != nil && !isFault(err) {
@@ -224,7 +223,7 @@ func addSums(ctx context.Context, original model.Source, files []model.File, wor
 // was wrong on its way may have caused the first difference.
 func (v *verification) compare(ctx context.Context) error {
 	gpuUnits, err := v.full(ctx)
-	inexact := (*exactf32.InexactError)(nil)
+	inexact := (*spans.InexactError)(nil)
 	if (isFault(err) || brokenFile(err) != "" || errors.As(err, &inexact)) && v.anew(ctx) {
 		more := 0
 		more, err = v.full(ctx)

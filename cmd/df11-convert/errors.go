@@ -11,11 +11,11 @@ import (
 	"github.com/df11-convert/df11-convert/internal/back"
 	"github.com/df11-convert/df11-convert/internal/budget"
 	"github.com/df11-convert/df11-convert/internal/compare"
-	"github.com/df11-convert/df11-convert/internal/exactf32"
 	"github.com/df11-convert/df11-convert/internal/folder"
 	"github.com/df11-convert/df11-convert/internal/model"
 	"github.com/df11-convert/df11-convert/internal/plan"
 	"github.com/df11-convert/df11-convert/internal/safetensors"
+	"github.com/df11-convert/df11-convert/internal/spans"
 	"github.com/df11-convert/df11-convert/internal/target"
 	"github.com/df11-convert/df11-convert/pipeline"
 	"github.com/df11-convert/df11-convert/verify"
@@ -84,7 +84,7 @@ var kinds = []kind{
 	{"unauthorized", oneOf(hub.ErrUnauthorized, hub.ErrTrustedPublisher), exitAuth, ""},
 	{"gated", oneOf(hub.ErrGated), exitAuth, ""},
 	{"forbidden", oneOf(hub.ErrForbidden), exitAuth, ""},
-	{"f32_not_exact", wraps[*exactf32.InexactError], exitRefused,
+	{"f32_not_exact", wraps[*spans.InexactError], exitRefused,
 		"convert the model to BF16 yourself first, if rounding is what you want"},
 	{"aliases_differ", wraps[*compare.AliasError], exitRefused, ""},
 	{"not_convertible", wraps[*plan.RefusedError], exitRefused, ""},

@@ -9,7 +9,6 @@ import (
 
 	"github.com/df11-convert/df11-convert/internal/atomicfile"
 	"github.com/df11-convert/df11-convert/internal/budget"
-	"github.com/df11-convert/df11-convert/internal/estimate"
 	"github.com/df11-convert/df11-convert/internal/human"
 )
 
@@ -83,7 +82,7 @@ func runPlan(ctx context.Context, u *ui, f *planFlags, spec string) error {
 			return err
 		}
 	}
-	size, err := estimate.Sample(ctx, src.source, src.plan, f.sampleBytes(u, src))
+	size, err := budget.Sample(ctx, src.source, src.plan, f.sampleBytes(u, src))
 	if err != nil {
 		return fmt.Errorf("estimate %s: %w", src.model.ID, err)
 	}
@@ -113,7 +112,7 @@ func (f *planFlags) conversion() (b budget.Budget, err error) {
 func (f *planFlags) sampleBytes(u *ui, o *opened) int64 {
 	n := int64(f.sample)
 	if n < 0 {
-		n = estimate.DefaultSampleBytes(o.model)
+		n = budget.DefaultSampleBytes(o.model)
 	}
 	if n > 0 && !o.model.Local {
 		u.say("sampling at most %s of the weights (--sample-bytes 0 turns this off)",

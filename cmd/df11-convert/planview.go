@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"github.com/df11-convert/df11-convert/internal/budget"
-	"github.com/df11-convert/df11-convert/internal/estimate"
 	"github.com/df11-convert/df11-convert/internal/gpus"
 	"github.com/df11-convert/df11-convert/internal/human"
 	"github.com/df11-convert/df11-convert/internal/metadata"
@@ -25,7 +24,7 @@ import (
 // making it takes.
 type forecast struct {
 	*opened
-	size      *estimate.Estimate
+	size      *budget.Estimate
 	needs     budget.Needs
 	disk      int64 // the budget; 0 is none
 	bandwidth int64 // of the line, bytes per second
@@ -45,7 +44,7 @@ func (f *forecast) timeOf(n int64) string {
 func (f *forecast) gain() string { return f.plan.Gain(f.plan.SourceBytes(), f.size.OutputBytes) }
 
 // basis says in words what an estimate rests on.
-func basis(e *estimate.Estimate) string {
+func basis(e *budget.Estimate) string {
 	switch {
 	case e.Exact:
 		return "exact: all weights were read"

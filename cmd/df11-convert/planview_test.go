@@ -3,7 +3,7 @@ package main
 import (
 	"testing"
 
-	"github.com/df11-convert/df11-convert/internal/estimate"
+	"github.com/df11-convert/df11-convert/internal/budget"
 	"github.com/df11-convert/df11-convert/internal/plan"
 )
 
@@ -21,7 +21,7 @@ func TestPlanGPUs(t *testing.T) {
 		{"", "DF11 does not fit 24 GB, BF16 fits (weights alone, a tenth free)"},
 		{"too_large", "DF11 fits 24 GB, BF16 fits (weights alone, a tenth free)"},
 	} {
-		f := &forecast{opened: &opened{plan: p}, size: &estimate.Estimate{OutputBytes: 13e9, Units: []estimate.UnitEstimate{{BF16: c.stays}, {}}}, gpu: 24e9}
+		f := &forecast{opened: &opened{plan: p}, size: &budget.Estimate{OutputBytes: 13e9, Units: []budget.UnitEstimate{{BF16: c.stays}, {}}}, gpu: 24e9}
 		if got := f.holders(); got != c.want {
 			t.Errorf("%q: %s", c.stays, got)
 		}

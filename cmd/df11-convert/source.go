@@ -12,7 +12,6 @@ import (
 
 	"github.com/df11-convert/df11-convert/hub"
 	"github.com/df11-convert/df11-convert/internal/budget"
-	"github.com/df11-convert/df11-convert/internal/estimate"
 	"github.com/df11-convert/df11-convert/internal/model"
 	"github.com/df11-convert/df11-convert/internal/plan"
 	"github.com/df11-convert/df11-convert/internal/smallfile"
@@ -195,7 +194,7 @@ func (f *sourceFlags) open(ctx context.Context, u *ui, spec string) (*opened, er
 		err = o.model.CheckCopies(o.plan)
 	}
 	if err != nil {
-		estimate.HintF32(ctx, o.source, o.model, opt, err)
+		budget.HintF32(ctx, o.source, o.model, opt, err)
 		o.Close()
 		return nil, fmt.Errorf("%s: %w", spec, err)
 	}

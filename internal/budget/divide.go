@@ -1,5 +1,6 @@
-// Package budget says how disk and memory are shared out, before a conversion for its plan, and
-// when it begins. It guards no budget while the conversion runs.
+// Package budget says before a conversion runs how large its result will be and what it needs, and
+// shares out disk and memory. Of the weights it reads samples only. It guards no budget while the
+// conversion runs.
 package budget
 
 import (

@@ -4,7 +4,6 @@ import (
 	"math"
 	"slices"
 
-	"github.com/df11-convert/df11-convert/internal/estimate"
 	"github.com/df11-convert/df11-convert/internal/model"
 	"github.com/df11-convert/df11-convert/internal/plan"
 	"github.com/df11-convert/df11-convert/internal/spans"
@@ -37,13 +36,10 @@ type Budget struct {
 	Part   spans.Part
 }
 
-// CommitFiles is how many files one commit brings at most.
-const CommitFiles = 50
-
 // FindNeeds bounds what converting m takes within a budget. A disk that nothing fits on is a
 // DiskError beside the needs with the least disk that works; a memory that cannot hold the model's
 // tables is a MemoryError, without needs.
-func FindNeeds(m *model.Model, p *plan.Plan, e *estimate.Estimate, b Budget) (Needs, error) {
+func FindNeeds(m *model.Model, p *plan.Plan, e *Estimate, b Budget) (Needs, error) {
 	if err := b.Memory.Check(m, p); err != nil {
 		return Needs{}, err
 	}

@@ -6,7 +6,6 @@ import (
 	"hash/crc32"
 	"slices"
 
-	"github.com/df11-convert/df11-convert/internal/exactf32"
 	"github.com/df11-convert/df11-convert/internal/ledger"
 	"github.com/df11-convert/df11-convert/internal/spans"
 	"github.com/df11-convert/df11-convert/internal/streams"
@@ -63,9 +62,9 @@ func (s *scatterer) narrowBlock(b block, seg spans.Segment) error {
 		return nil
 	}
 	var inexact int64
-	s.narrow, inexact = exactf32.Narrow(s.narrow, b.buf)
+	s.narrow, inexact = spans.Narrow(s.narrow, b.buf)
 	if s.inexact += inexact; s.inexact > 0 && b.off+int64(len(b.buf)) == seg.End {
-		return &exactf32.InexactError{File: s.file.Path, Tensor: s.to[i].Source, Values: s.inexact,
+		return &spans.InexactError{File: s.file.Path, Tensor: s.to[i].Source, Values: s.inexact,
 			Of: (seg.End - seg.Off) / 4}
 	}
 	return nil

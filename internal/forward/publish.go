@@ -82,8 +82,11 @@ func (w *Work) send(ctx context.Context, o ledger.Output) error {
 // files. Parts share them.
 const CommitAge = time.Minute
 
+// commitFiles is how many files one commit brings at most, as the Hub advises.
+const commitFiles = 50
+
 // commitBatches commits all uploaded outputs once the first one has waited for the given time, and
-// at the end, 50 at most with one commit, as the Hub advises. One commit is under way at a time.
+// at the end. One commit is under way at a time.
 func commitBatches(ctx context.Context, wait time.Duration, uploaded <-chan ledger.Output,
 	commit func(context.Context, []ledger.Output) error) error {
 	var waiting []ledger.Output
@@ -109,7 +112,7 @@ func commitBatches(ctx context.Context, wait time.Duration, uploaded <-chan ledg
 			}
 		}
 		if ctx.Err() == nil && committing == nil && len(waiting) > 0 && due {
-			n := min(len(waiting), budget.CommitFiles)
+			n := min(len(waiting), commitFiles)
 			batch := waiting[:n:n]
 			waiting = waiting[n:]
 			due = uploaded == nil || len(waiting) > 0

@@ -12,7 +12,6 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"github.com/df11-convert/df11-convert/internal/budget"
 	"github.com/df11-convert/df11-convert/internal/ledger"
 )
 
@@ -106,7 +105,7 @@ func (c *committer) begun(t *testing.T, sizes ...int) {
 // is in one commit.
 func TestUploadsGoOnDuringACommit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		const full = budget.CommitFiles
+		const full = commitFiles
 		c := startCommitter(t)
 		c.upload(0, 3)
 		time.Sleep(CommitAge)

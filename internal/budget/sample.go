@@ -1,4 +1,4 @@
-package estimate
+package budget
 
 import (
 	"context"

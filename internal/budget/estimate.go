@@ -1,6 +1,4 @@
-// Package estimate says before a conversion runs how large its result will be. It reads nothing but
-// samples of the weights.
-package estimate
+package budget
 
 import (
 	"context"
@@ -12,7 +10,6 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/df11-convert/df11-convert/encoder"
-	"github.com/df11-convert/df11-convert/internal/exactf32"
 	"github.com/df11-convert/df11-convert/internal/model"
 	"github.com/df11-convert/df11-convert/internal/plan"
 	"github.com/df11-convert/df11-convert/internal/safetensors"
@@ -50,11 +47,11 @@ type UnitEstimate struct {
 
 // Sample reads at most maxBytes of the weights, spread over the units, and estimates the size of
 // the result. With maxBytes 0 nothing is read and the ratio of published models is assumed. F32
-// weights in the samples that do not fit BF16 are an exactf32.InexactError, as in the conversion.
+// weights in the samples that do not fit BF16 are an spans.InexactError, as in the conversion.
 func Sample(ctx context.Context, src model.Source, p *plan.Plan,
 	maxBytes int64) (*Estimate, error) {
 	e := &Estimate{Units: make([]UnitEstimate, len(p.Units)), Exact: maxBytes > 0}
-	runs, readers := chooseRuns(p, maxBytes), make([]*exactf32.Reader, len(p.Units))
+	runs, readers := chooseRuns(p, maxBytes), make([]*weightReader, len(p.Units))
 	g, gctx := errgroup.WithContext(ctx)
 	g.SetLimit(unitsAtOnce)
 	for i, u := range p.Units {
@@ -62,7 +59,7 @@ func Sample(ctx context.Context, src model.Source, p *plan.Plan,
 		if len(runs[i]) == 0 {
 			continue
 		}
-		readers[i] = exactf32.NewReader(gctx, src, u)
+		readers[i] = newWeightReader(gctx, src, u)
 		g.Go(func() error {
 			if err := e.Units[i].sample(gctx, u, readers[i], runs[i]); err != nil {
 				return fmt.Errorf("sample module %s: %w", u.Path, err)
@@ -83,7 +80,7 @@ func Sample(ctx context.Context, src model.Source, p *plan.Plan,
 	if e.SampledBytes > 0 {
 		e.EmptyBits = min(bits.TrailingZeros8(low), 7)
 	}
-	if err := exactf32.Counted(p, readers); err != nil {
+	if err := inexact(p, readers); err != nil {
 		return nil, err
 	}
 	e.fillGaps(p)

@@ -1,4 +1,4 @@
-package pipeline_test
+package budget_test
 
 import (
 	"context"
@@ -9,13 +9,53 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"github.com/df11-convert/df11-convert/hub"
-	"github.com/df11-convert/df11-convert/internal/estimate"
+	"github.com/df11-convert/df11-convert/internal/budget"
 	"github.com/df11-convert/df11-convert/internal/hubtest"
 	"github.com/df11-convert/df11-convert/internal/model"
 	"github.com/df11-convert/df11-convert/internal/plan"
 	"github.com/df11-convert/df11-convert/internal/spans"
+	"github.com/df11-convert/df11-convert/pipeline"
 )
+
+// opened opens a folder and plans its conversion.
+func opened(t *testing.T, dir string, opt plan.Options) (model.Source, *model.Model, *plan.Plan) {
+	t.Helper()
+	src, known, err := model.OpenLocal(t.Context(), dir, opt)
+	must(t, err)
+	t.Cleanup(func() { src.Close() })
+	p, err := plan.New(t.Context(), known.Listing, opt)
+	must(t, err)
+	return src, known, p
+}
+
+// converted converts a folder and returns the size of all output files.
+func converted(t *testing.T, dir string, opt plan.Options) (size int64) {
+	t.Helper()
+	src, known, p := opened(t, dir, opt)
+	out := t.TempDir()
+	_, err := pipeline.Run(t.Context(), pipeline.Options{Source: src, Model: known, Plan: p, OutDir: out})
+	must(t, err)
+	for _, f := range p.OutputFiles {
+		st, err := os.Stat(filepath.Join(out, f.Path))
+		must(t, err)
+		size += st.Size()
+	}
+	return size
+}
+
+func written(t *testing.T, m *hubtest.Model) string {
+	t.Helper()
+	dir := filepath.Join(t.TempDir(), "model")
+	must(t, m.Write(dir))
+	return dir
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
 
 // counted counts what is read of a source by ranges.
 type counted struct {
@@ -29,14 +69,14 @@ func (c *counted) ReadRange(ctx context.Context, file int, off, n int64) ([]byte
 }
 
 // estimated estimates a model with the given budget (-1: the default).
-func estimated(t *testing.T, dir string, opt plan.Options, maxBytes int64) *estimate.Estimate {
+func estimated(t *testing.T, dir string, opt plan.Options, maxBytes int64) *budget.Estimate {
 	t.Helper()
-	src, known, p := openLocal(t, dir, opt)
+	src, known, p := opened(t, dir, opt)
 	if maxBytes < 0 {
-		maxBytes = estimate.DefaultSampleBytes(known)
+		maxBytes = budget.DefaultSampleBytes(known)
 	}
 	c := &counted{Source: src}
-	e, err := estimate.Sample(t.Context(), c, p, maxBytes)
+	e, err := budget.Sample(t.Context(), c, p, maxBytes)
 	must(t, err)
 	if c.nBytes.Load() > maxBytes || c.nBytes.Load() != e.SampledBytes {
 		t.Errorf("%d bytes read, %d reported, %d allowed", c.nBytes.Load(), e.SampledBytes, maxBytes)
@@ -52,19 +92,18 @@ func TestEstimateSampled(t *testing.T) {
 		"llama": hubtest.NewLlama(3, hubtest.ModelOptions{Layers: 4, Hidden: 512, Intermediate: 1408, Heads: 8, Vocab: 8192, ShardBytes: 12 << 20}),
 		"qwen3": hubtest.NewQwen3(4, hubtest.ModelOptions{Layers: 24, Hidden: 256, Intermediate: 768, Heads: 4, Vocab: 16384, Tied: true}),
 	} {
-		dir := writeModel(t, known)
-		r, err := convertLocal(t, dir, t.TempDir(), plan.Options{}, nil)
-		must(t, err)
-		_, _, p := openLocal(t, dir, plan.Options{})
-		if likely := spans.LikelyBytes(spans.Outputs(p)); math.Abs(float64(likely)/float64(r.DF11Bytes)-1) > 0.03 {
-			t.Errorf("%s: guessed %d, result %d", name, likely, r.DF11Bytes)
+		dir := written(t, known)
+		result := converted(t, dir, plan.Options{})
+		_, _, p := opened(t, dir, plan.Options{})
+		if likely := spans.LikelyBytes(spans.Outputs(p)); math.Abs(float64(likely)/float64(result)-1) > 0.03 {
+			t.Errorf("%s: guessed %d, result %d", name, likely, result)
 		}
 		for maxBytes, most := range map[int64]float64{-1: 0.005, 2 << 20: 0.005, 1 << 20: 0.005, 0: 0.03} {
 			e := estimated(t, dir, plan.Options{}, maxBytes)
-			off := float64(e.OutputBytes)/float64(r.DF11Bytes) - 1
+			off := float64(e.OutputBytes)/float64(result) - 1
 			t.Logf("%s: %d of %d bytes read in %d ranges: %+.3f %%", name, e.SampledBytes, known.Size(), e.Samples, 100*off)
 			if math.Abs(off) > most {
-				t.Errorf("%s: estimate %d, result %d: off by %.2f %%", name, e.OutputBytes, r.DF11Bytes, 100*off)
+				t.Errorf("%s: estimate %d, result %d: off by %.2f %%", name, e.OutputBytes, result, 100*off)
 			}
 			if e.Exact || (e.Samples > 0) != (maxBytes != 0) || (e.SampledBytes > 0) != (maxBytes != 0) || e.EmptyBits != 0 {
 				t.Errorf("%s: exact %t after %d bytes in %d samples, %d empty bits", name, e.Exact, e.SampledBytes, e.Samples, e.EmptyBits)
@@ -75,14 +114,18 @@ func TestEstimateSampled(t *testing.T) {
 
 // TestEstimateExact: a model that may be read whole is laid out to the byte, headers included.
 func TestEstimateExact(t *testing.T) {
-	for _, known := range goldenModels {
-		dir := filepath.Join(goldenE2E, known, "source")
+	for _, known := range []string{"bias_f32", "qknorm"} {
+		golden := filepath.Join("../../testdata/golden/e2e", known)
+		dir := filepath.Join(golden, "source")
+		file, err := os.ReadFile(filepath.Join(golden, "pattern_dict.json"))
+		must(t, err)
+		dict, err := plan.ParsePatternDict(file)
+		must(t, err)
 		for _, layout := range []plan.Layout{plan.Transformers, plan.TransformersSingle} {
-			opt := plan.Options{PatternDict: goldenDict(t, known), Layout: layout}
-			r, err := convertLocal(t, dir, t.TempDir(), opt, nil)
-			must(t, err)
-			if e := estimated(t, dir, opt, -1); !e.Exact || e.OutputBytes != r.DF11Bytes {
-				t.Errorf("%s %s: exact %t, estimate %d, result %d", known, layout, e.Exact, e.OutputBytes, r.DF11Bytes)
+			opt := plan.Options{PatternDict: dict, Layout: layout}
+			result := converted(t, dir, opt)
+			if e := estimated(t, dir, opt, -1); !e.Exact || e.OutputBytes != result {
+				t.Errorf("%s %s: exact %t, estimate %d, result %d", known, layout, e.Exact, e.OutputBytes, result)
 			}
 		}
 	}
@@ -90,7 +133,7 @@ func TestEstimateExact(t *testing.T) {
 
 // TestEstimateUpCast: weights that were FP8 leave the lower bits of the mantissa empty.
 func TestEstimateUpCast(t *testing.T) {
-	dir := writeModel(t, hubtest.NewLlama(5, hubtest.ModelOptions{}))
+	dir := written(t, hubtest.NewLlama(5, hubtest.ModelOptions{}))
 	path := filepath.Join(dir, "model.safetensors")
 	data, err := os.ReadFile(path)
 	must(t, err)
@@ -100,23 +143,5 @@ func TestEstimateUpCast(t *testing.T) {
 	must(t, os.WriteFile(path, data, 0o600))
 	if e := estimated(t, dir, plan.Options{}, -1); e.EmptyBits != 4 {
 		t.Errorf("%d empty bits", e.EmptyBits)
-	}
-}
-
-// TestEstimateLimit: planning a model on the Hub, headers and small files included, takes no more
-// than 8 MB of it.
-func TestEstimateLimit(t *testing.T) {
-	w := newWorld(t, hubtest.NewLlama(3, hubtest.ModelOptions{Layers: 4, Hidden: 512, Intermediate: 1408, Heads: 8, Vocab: 8192, ShardBytes: 4 << 20}))
-	c := w.client(t, func(o *hub.Options) { o.RangeBytes = 1 << 20 })
-	src, known, p, err := openModel(t.Context(), c, sourceRepo, w.plan)
-	must(t, err)
-	e, err := estimate.Sample(t.Context(), src, p, estimate.DefaultSampleBytes(known))
-	must(t, err)
-	n := int64(0)
-	for _, q := range w.Requests() {
-		n += q.Sent
-	}
-	if n > 8_000_000 || e.SampledBytes == 0 {
-		t.Errorf("%d bytes were read, %d of them samples", n, e.SampledBytes)
 	}
 }
