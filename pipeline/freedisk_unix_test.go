@@ -22,7 +22,7 @@ func TestWhatIsLeftOverCountsAsFree(t *testing.T) {
 		outputs := spans.Outputs(&plan.Plan{OutputFiles: []plan.OutputFile{{Path: "o", Plain: []plan.Tensor{{Name: "a", Length: 25}}}}})
 		outputs[0].Copied[0].Length = much
 		p := &plan.Plan{}
-		folder, err := target.OpenFolder(t.Context(), t.TempDir(), stays, target.NewOwner(p, "", "part", false), 0o666)
+		folder, err := target.OpenFolder(t.Context(), t.TempDir(), stays, target.NewOwner(p, "", "part", false, nil), 0o666)
 		must(t, err)
 		defer func() { must(t, folder.Close(true)) }()
 		c := &conversion{Options: Options{Push: &target.Push{}}, outputs: outputs, ledger: ledger.New("", stays), folder: folder}

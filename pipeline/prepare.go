@@ -36,8 +36,8 @@ func prepare(ctx context.Context, opt Options) (*conversion, error) {
 		root = opt.WorkDir
 	}
 	var err error
-	owner := target.NewOwner(opt.Plan, opt.baseModel(), opt.Part.String(), opt.Force)
-	owner.Content = c.sourceSum
+	owner := target.NewOwner(opt.Plan, opt.baseModel(), opt.Part.String(), opt.Force,
+		c.sourceSum)
 	if c.folder, err = target.OpenFolder(ctx, root, stays, owner,
 		opt.Model.Perm(opt.Plan)); err != nil {
 		return nil, err
@@ -50,7 +50,7 @@ func prepare(ctx context.Context, opt Options) (*conversion, error) {
 
 // open reads what the targets hold into one ledger, whose journal is kept in the folder from then
 // on.
-func (c *conversion) open(ctx context.Context, owner target.Owner) error {
+func (c *conversion) open(ctx context.Context, owner *target.Owner) error {
 	unchanged, err := c.sourceUnchanged(ctx, c.folder.Manifest)
 	if err != nil {
 		return err
@@ -110,7 +110,7 @@ func (c *conversion) dropUnplanned() {
 
 // openRepo opens the target repo and counts as done what earlier runs, on whatever machine, have
 // published there.
-func (c *conversion) openRepo(ctx context.Context, owner target.Owner) (err error) {
+func (c *conversion) openRepo(ctx context.Context, owner *target.Owner) (err error) {
 	if c.repo, err = target.OpenRepo(ctx, *c.Push, owner, c.Model, c.Source); err != nil {
 		return err
 	}

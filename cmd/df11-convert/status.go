@@ -107,7 +107,7 @@ func (f *convertFlags) status(ctx context.Context, u *ui, spec string) (publicat
 func publicationOf(ctx context.Context, spec string, src *opened,
 	push *target.Push) (publication, error) {
 	p := publication{Source: spec, Target: push.Repo, Newest: src.model.Commit}
-	state, m, err := push.State(ctx, target.NewOwner(src.plan, src.model.ID, "", false))
+	state, m, err := push.State(ctx, target.NewOwner(src.plan, src.model.ID, "", false, nil))
 	if p.State = state; m == nil {
 		return p, err
 	}

@@ -26,7 +26,7 @@ func TestNoChangedByteIsVerified(t *testing.T) {
 	defer src.Close()
 	p, err := plan.New(t.Context(), m.Listing, plan.Options{})
 	must(t, err)
-	folder, err := target.OpenFolder(t.Context(), t.TempDir(), true, target.NewOwner(p, "", "part", false), 0o666)
+	folder, err := target.OpenFolder(t.Context(), t.TempDir(), true, target.NewOwner(p, "", "part", false, nil), 0o666)
 	must(t, err)
 	outputs, counters := spans.Outputs(p), &progress.Counters{}
 	tasks := fetch.NewTasks(outputs)

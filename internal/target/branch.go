@@ -72,7 +72,7 @@ func (r *Repo) recheck(ctx context.Context, b *branch, head string, made map[str
 	if err != nil {
 		return err
 	}
-	in, err := r.owner.judge(ctx, s, b.Inspection, made)
+	in, err := b.inspect(ctx, s, b.Inspection, made)
 	if err == nil {
 		b.seen, b.Inspection = head, in
 	}
@@ -89,7 +89,7 @@ func (r *Repo) whyGone(ctx context.Context, err error) error {
 	if r.work == r.main || !errors.Is(err, hub.ErrRevisionNotFound) {
 		return err
 	}
-	if _, _, why := r.inspect(ctx, r.owner, r.main.name, r.main.Inspection, nil); why != nil {
+	if _, _, why := r.inspect(ctx, r.main.judge, r.main.name, r.main.Inspection, nil); why != nil {
 		return why
 	}
 	return errors.Join(ErrBranchGone, err)

@@ -52,11 +52,7 @@ func (r *Repo) Commit(ctx context.Context, outputs []ledger.Output, l *ledger.Le
 	for _, o := range outputs {
 		c.ops = append(c.ops, r.op(o))
 	}
-	err := r.commit(ctx, c)
-	if err == nil {
-		r.work.Ours[r.owner.journal] = ""
-	}
-	return err
+	return r.commit(ctx, c)
 }
 
 // sums are the sha256 of outputs, by path.
@@ -138,8 +134,8 @@ func (r *Repo) opsOn(ctx context.Context, c change) ([]hub.Op, error) {
 		return nil, nil
 	}
 	journal := c.ledger.ForRepo(c.branch.former(), c.outputs)
-	r.owner.sent[sumOf(journal)] = true
-	return append(slices.Clone(c.ops), hub.FileOp(r.owner.journal, journal)), nil
+	c.branch.sent[sumOf(journal)] = true
+	return append(slices.Clone(c.ops), hub.FileOp(c.branch.journal, journal)), nil
 }
 
 // op puts an output into a commit of the branch that it was uploaded for. An earlier run may have
@@ -215,7 +211,8 @@ func (r *Repo) lastOps(c change, tree map[string]hub.FileInfo) ([]hub.Op, error)
 		ops = append(ops, r.op(o))
 	}
 	for _, p := range slices.Sorted(maps.Keys(tree)) {
-		if _, ours := c.branch.Ours[p]; ours && !kept[p] {
+		_, ours := c.branch.Ours[p]
+		if (ours || c.branch.hasSent(p)) && !kept[p] {
 			ops = append(ops, hub.DeleteOp(p))
 		}
 	}
@@ -247,7 +244,7 @@ func (r *Repo) look(ctx context.Context, c change) error {
 		return nil
 	}
 	slices.Sort(lost.Files)
-	_, in, err := r.inspect(ctx, r.owner, r.main.name, r.main.Inspection, c.made)
+	_, in, err := r.inspect(ctx, r.main.judge, r.main.name, r.main.Inspection, c.made)
 	if err == nil && in.Current {
 		return nil
 	}

@@ -30,25 +30,24 @@ const filesDir = "files"
 // folder, and each file is removed once it is uploaded. What else is in either is left alone.
 type Folder struct {
 	*folder.Folder
-	*Inspection      // before the run
+	*Inspection      // before the run; at its end, what Finish has found
 	Stays       bool // the folder keeps its output files
 
 	within string // where in the folder the output files are
-	owner  Owner
+	judge  *judge
 	ledger *ledger.Ledger
 }
 
 // OpenFolder makes the folder, locks it, and refuses one with files of others in the way. With
 // stays, root keeps the result, and perm is the most that anybody may do with the files; else it is
 // a work folder, whose files nobody else needs.
-func OpenFolder(ctx context.Context, root string, stays bool, w Owner,
+func OpenFolder(ctx context.Context, root string, stays bool, w *Owner,
 	perm fs.FileMode) (f *Folder, err error) {
-	f = &Folder{Stays: stays, owner: w}
-	f.owner.journal = path.Join(stateDir, journalName(w.Part))
+	f = &Folder{Stays: stays, judge: w.judge(stateDir, w.Force)}
 	kind := folder.Output
 	if !stays {
-		kind, perm, f.within, f.owner.loaded, f.owner.work = folder.Work, 0o600, path.Join(stateDir,
-			filesDir), nil, true
+		kind, perm, f.within = folder.Work, 0o600, path.Join(stateDir, filesDir)
+		f.judge.work = true
 	}
 	if f.Folder, err = folder.Open(kind, root, perm); err != nil {
 		return nil, err
@@ -69,17 +68,17 @@ func (f *Folder) inspect(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if f.Inspection, err = f.owner.judge(ctx, s, nil, nil); f.Inspection == nil {
+	if f.Inspection, err = f.judge.inspect(ctx, s, nil, nil); f.Inspection == nil {
 		return err
 	}
-	for name, version := range s.versions {
+	for name, version := range f.versions {
 		f.Known[f.at(name)] = version
 	}
 	conflict, refused := errors.AsType[*ConflictError](err)
 	if !refused || f.Stays {
 		return err
 	}
-	if _, ours := f.Ours[f.owner.journal]; ours {
+	if _, ours := f.Ours[f.judge.journal]; ours {
 		return nil
 	}
 	for i, name := range conflict.Overwritten {
@@ -88,31 +87,38 @@ func (f *Folder) inspect(ctx context.Context) error {
 	return conflict
 }
 
+// A folderSnapshot is what a folder holds. The version of a file is its size and time.
+type folderSnapshot struct {
+	*Folder
+	files map[string]string // versions
+}
+
 // snapshot has the files of the result, what tells whose files are, and what a loader reads beside
-// them, or, in a work folder, kept spools. The version of a file is its size and time.
-func (f *Folder) snapshot() (s snapshot, err error) {
-	s = snapshot{where: f.Root.Name(), versions: map[string]string{}, read: f.read, sum: f.sum}
-	s.find = func(name string) error {
-		info, err := f.Lstat(f.at(name))
-		switch {
-		case err == nil:
-			s.versions[name] = folder.Version(info)
-		case !errors.Is(err, fs.ErrNotExist) && f.owner.writes(name):
-			return f.Unusable(err)
+// them, or, in a work folder, kept spools.
+func (f *Folder) snapshot() (folderSnapshot, error) {
+	s := folderSnapshot{f, map[string]string{}}
+	names, err := f.candidates()
+	for _, name := range names {
+		version, versionErr := s.version(name)
+		if version != "" {
+			s.files[name] = version
 		}
-		return nil
+		err = errors.Join(err, versionErr)
 	}
-	names := slices.AppendSeq([]string{f.owner.journal}, maps.Keys(f.owner.written))
-	if f.Stays {
-		s.equals = f.equals
-	} else if spools, err := spool.Names(f.State); err != nil {
-		return s, err
-	} else {
+	return s, err
+}
+
+// candidates are the names of the files that a snapshot looks for.
+func (f *Folder) candidates() ([]string, error) {
+	names := slices.AppendSeq([]string{f.judge.journal}, maps.Keys(f.judge.written))
+	if !f.Stays {
+		spools, err := spool.Names(f.State)
 		for _, name := range spools {
 			names = append(names, path.Join(stateDir, name))
 		}
+		return names, err
 	}
-	for dir := range f.owner.loaded {
+	for dir := range f.judge.loaded {
 		entries, _ := fs.ReadDir(f.Root.FS(), dir) // a folder that is not there has none
 		for _, e := range entries {
 			if plan.IsSafetensors(e.Name()) {
@@ -120,47 +126,59 @@ func (f *Folder) snapshot() (s snapshot, err error) {
 			}
 		}
 	}
-	for _, name := range names {
-		if err := s.find(name); err != nil {
-			return s, err
-		}
+	return names, nil
+}
+
+func (s folderSnapshot) where() string { return s.Root.Name() }
+
+func (s folderSnapshot) versions() map[string]string { return s.files }
+
+func (s folderSnapshot) version(name string) (string, error) {
+	info, err := s.Lstat(s.at(name))
+	switch {
+	case err == nil:
+		return folder.Version(info), nil
+	case !errors.Is(err, fs.ErrNotExist) && s.judge.writes(name):
+		return "", s.Unusable(err)
 	}
-	return s, nil
+	return "", nil
 }
 
 // inState reports whether a name is in the folder of the state.
 func inState(name string) bool { return strings.HasPrefix(name, stateDir+"/") }
 
-// read gives a manifest or a journal; nothing of a link.
-func (f *Folder) read(_ context.Context, name string) ([]byte, error) {
-	if st, err := f.Lstat(f.at(name)); err != nil || !st.Mode().IsRegular() {
+// read returns a manifest or a journal. For a link it returns nil.
+func (s folderSnapshot) read(_ context.Context, name string) ([]byte, error) {
+	if st, err := s.Lstat(s.at(name)); err != nil || !st.Mode().IsRegular() {
 		return nil, err
 	}
-	return smallfile.Read(f.Path(name), maxJournalBytes)
+	return smallfile.Read(s.Path(name), maxJournalBytes)
 }
 
-func (f *Folder) sum(ctx context.Context, name string) (string, error) {
-	st, err := f.Lstat(f.at(name))
+func (s folderSnapshot) sum(ctx context.Context, name string) (string, error) {
+	st, err := s.Lstat(s.at(name))
 	if err != nil {
 		return "", err
 	}
-	return f.Sum(ctx, f.at(name), st.Size()), context.Cause(ctx)
+	return s.Sum(ctx, s.at(name), st.Size()), context.Cause(ctx)
 }
 
 // equals compares a file with what pins its content at the source, or with the file of a local
-// source.
-func (f *Folder) equals(ctx context.Context, name, pin string) (bool, error) {
-	if pin == "" && f.owner.Content != nil {
-		var err error
-		if pin, err = f.owner.Content(ctx, name); err != nil {
+// source. In a work folder, only the journal says whose a file is.
+func (s folderSnapshot) equals(ctx context.Context, name, pin string) (equal bool, err error) {
+	if !s.Stays {
+		return false, nil
+	}
+	if pin == "" && s.judge.content != nil {
+		if pin, err = s.judge.content(ctx, name); err != nil {
 			return false, err
 		}
 	}
-	st, err := f.Lstat(name)
+	st, err := s.Lstat(name)
 	if pin == "" || err != nil {
 		return false, nil //nolint:nilerr // what is gone by now equals nothing
 	}
-	return f.Hash(ctx, name, st.Size(), hub.NewHash(pin, st.Size())) == pin, nil
+	return s.Hash(ctx, name, st.Size(), hub.NewHash(pin, st.Size())) == pin, nil
 }
 
 // Path is where a file of the result lies.
@@ -180,12 +198,12 @@ func (f *Folder) at(name string) string {
 // manifest of a finished conversion, unless the source has changed since. Outputs that are gone or
 // differ from what it says are not in it, and of no use in a work folder.
 func (f *Folder) Ledger(unchanged bool) (*ledger.Ledger, error) {
-	l := ledger.New(f.owner.Digest, f.Stays)
+	l := ledger.New(f.judge.Digest, f.Stays)
 	var err error
-	if journal, ok := f.journals[f.owner.journal]; ok {
+	if journal, ok := f.journals[f.judge.journal]; ok {
 		err = l.Read(journal)
 	} else if unchanged {
-		for _, o := range ledger.OfManifest(f.Manifest, f.owner.Digest) {
+		for _, o := range ledger.OfManifest(f.Manifest, f.judge.Digest) {
 			err = errors.Join(err, l.Add(o))
 		}
 	}
@@ -193,7 +211,7 @@ func (f *Folder) Ledger(unchanged bool) (*ledger.Ledger, error) {
 		return nil, err
 	}
 	f.ledger = l
-	l.Claim(f.owner.Source, f.former())
+	l.Claim(f.judge.Source, f.former())
 	// it was hashed to know whose it is
 	l.Keep(func(o ledger.Output) bool { return !o.Here || f.Ours[o.Path] == o.SHA256 })
 	for name := range f.versions {
@@ -205,13 +223,13 @@ func (f *Folder) Ledger(unchanged bool) (*ledger.Ledger, error) {
 }
 
 // Save writes the journal of a ledger, which every later change is appended to.
-func (f *Folder) Save(l *ledger.Ledger) error { return l.Save(f.State, journalName(f.owner.Part)) }
+func (f *Folder) Save(l *ledger.Ledger) error { return l.Save(f.State, journalName(f.judge.Part)) }
 
 // Begin is called once the first journal tells what is ours. Unless the folder holds the finished
 // result of the very source, or a part of it, Begin removes config and manifest: weights are
 // overwritten one by one, and the folder must not look finished meanwhile.
 func (f *Folder) Begin(unchanged bool) error {
-	if f.Manifest == nil || f.Manifest.Plan.Digest == f.owner.Digest && unchanged {
+	if f.Manifest == nil || f.Manifest.Plan.Digest == f.judge.Digest && unchanged {
 		return nil
 	}
 	for _, o := range f.Manifest.Outputs {
@@ -245,7 +263,7 @@ func (f *Folder) Finish(ctx context.Context, r *Result) error {
 		return err
 	}
 	for name := range f.Ours {
-		if !f.owner.writes(name) && !inState(name) {
+		if !f.judge.writes(name) && !inState(name) {
 			if err := f.Remove(name); err != nil {
 				return err
 			}
@@ -281,16 +299,14 @@ func (f *Folder) complete(ctx context.Context, r *Result) error {
 		return err
 	}
 	for _, o := range r.Outputs {
-		if v := s.versions[o.Path]; v == "" || v != f.Known[o.Path] {
+		if v := s.files[o.Path]; v == "" || v != f.Known[o.Path] {
 			return fmt.Errorf(
 				"%s was removed or changed while the conversion ran: run it again, and it is made again", f.Path(o.Path))
 		}
 	}
-	last := *f.Inspection
-	last.versions = f.Known
-	in, err := f.owner.judge(ctx, s, &last, sums(r.Outputs))
+	in, err := f.judge.inspect(ctx, s, f.Inspection.with(f.Known), sums(r.Outputs))
 	if err == nil {
-		f.CardStays = in.CardStays
+		f.Inspection = in
 	}
 	return err
 }
@@ -307,7 +323,7 @@ func (f *Folder) Close(done bool) error {
 		err = f.removeMade()
 	}
 	root := f.Root.Name()
-	err = errors.Join(err, f.Folder.Remove(f.owner.journal), f.Leave())
+	err = errors.Join(err, f.Folder.Remove(f.judge.journal), f.Leave())
 	if !f.Stays {
 		_ = os.Remove(root) // which removes no link, and nothing that is in use
 	}

@@ -39,7 +39,7 @@ func TestFolderTakenOver(t *testing.T) {
 // useFolder opens a folder, if nobody else has it, writes a journal, finds it, and ends.
 func useFolder(t *testing.T, root string, stays bool, holders, got *atomic.Int32) {
 	p := &plan.Plan{}
-	f, err := target.OpenFolder(t.Context(), root, stays, target.NewOwner(p, "", "part", false), 0o666)
+	f, err := target.OpenFolder(t.Context(), root, stays, target.NewOwner(p, "", "part", false, nil), 0o666)
 	if errors.Is(err, folder.ErrLocked) {
 		return
 	}

@@ -40,18 +40,16 @@ type Owner struct {
 	// every file of the result: what pins its content at the source, "" if nothing does
 	written map[string]string
 	loaded  map[string]bool // folders of which a loader reads every .safetensors file
-	journal string          // of this run
-	work    bool            // the target is a work folder
-	// sha256 of the journals that this run has sent, also where no answer came
-	sent map[string]bool
-	// Content gives the sha256 of a file that the result takes over from a local source, "" of any
-	// other. The files of a Hub are pinned.
-	Content func(ctx context.Context, name string) (string, error)
+	// content returns the sha256 of a file that the result takes over from a local source, "" of
+	// any other. The files of a Hub are pinned.
+	content func(ctx context.Context, name string) (string, error)
 }
 
-// NewOwner is the owner of what a plan makes of a source.
-func NewOwner(p *plan.Plan, source, part string, force bool) Owner {
-	w := Owner{Digest: p.Digest(), Source: source, Part: part, Force: force,
+// NewOwner returns the owner of what a part of a plan makes of a source. content returns the sha256
+// of a file that the result takes over from a local source, "" of any other; nil means no file.
+func NewOwner(p *plan.Plan, source, part string, force bool,
+	content func(ctx context.Context, name string) (string, error)) *Owner {
+	w := &Owner{Digest: p.Digest(), Source: source, Part: part, Force: force, content: content,
 		written: map[string]string{}, loaded: map[string]bool{}}
 	for _, f := range p.OutputFiles {
 		w.written[f.Path] = ""
@@ -77,34 +75,55 @@ func NewOwner(p *plan.Plan, source, part string, force bool) Owner {
 }
 
 // writes reports whether the result has a file.
-func (w Owner) writes(name string) bool {
+func (w *Owner) writes(name string) bool {
 	_, written := w.written[name]
 	return written
 }
 
 // loads reports whether a loader reads a file as weights of the result.
-func (w Owner) loads(name string) bool {
+func (w *Owner) loads(name string) bool {
 	return plan.IsSafetensors(name) && w.loaded[path.Dir(name)]
 }
 
-// A snapshot is what a folder or a branch holds at one moment.
-type snapshot struct {
-	where string // for errors
-	// versions has every file. Two versions differ if the contents do: a hash, or size and time.
-	versions map[string]string
-	// find adds a file that a claim lists, if it is there; nil if every file is among the versions.
-	find func(name string) error
-	// read gives a file whole, sum its sha256.
-	read func(ctx context.Context, name string) ([]byte, error)
-	sum  func(ctx context.Context, name string) (string, error)
-	// equals reports whether a file has the content that a pin of the source stands for; nil where
-	// versions are pins.
-	equals func(ctx context.Context, name, pin string) (bool, error)
+// A claimant is what the rule knows of the author of a journal or a manifest.
+type claimant int
+
+const (
+	unknown  claimant = iota // the file says nothing
+	stranger                 // another conversion
+	former                   // another plan of the same source
+	same                     // this plan
+)
+
+// claimant says who has made a claim.
+func (w *Owner) claimant(c ledger.Claim) claimant {
+	switch {
+	case c.Plan == "":
+		return unknown
+	case c.Plan == w.Digest:
+		return same
+	case c.Source != "" && c.Source == w.Source:
+		return former
+	}
+	return stranger
 }
 
-// An Inspection is what a run found in a target when it looked at it last.
+// A snapshot is what a folder or a branch holds at one moment.
+type snapshot interface {
+	where() string // for errors
+	// versions returns the files that there are. Two versions differ if the contents do: a hash, or
+	// size and time.
+	versions() map[string]string
+	// version returns the version of a file that a claim lists; "" if it is not there.
+	version(name string) (string, error)
+	read(ctx context.Context, name string) ([]byte, error)
+	sum(ctx context.Context, name string) (string, error) // sha256
+	// equals reports whether a file has the content that a pin of the source stands for.
+	equals(ctx context.Context, name, pin string) (bool, error)
+}
+
+// An Inspection is what a run found in a target when it looked at it. It never changes.
 type Inspection struct {
-	snapshot
 	Manifest *metadata.Manifest // of a finished conversion; nil if there is none
 	// files that may be replaced or deleted, with their sha256; "" if they have the bytes to be
 	// written
@@ -112,70 +131,96 @@ type Inspection struct {
 	CardStays bool // the card is somebody else's
 	// it is the finished result of the plan, and nothing of ours is beside it
 	Current  bool
+	versions map[string]string   // of all files
 	listed   map[string][]string // sha256 that files of ours have had, by path
 	journals map[string][]byte   // that have come or changed since the inspection before
 	stranger string              // source of somebody else's journal or manifest
 }
 
-// judge looks at what has changed in a target since the last inspection, nil when the run begins.
+// A judge knows whose the files of one folder or branch are, on behalf of a conversion.
+type judge struct {
+	*Owner
+	journal string // of this run
+	work    bool   // the target is a work folder
+	force   bool   // what is in the way when the run begins may be overwritten
+	// sha256 of the journals that this run has sent, also where no answer came
+	sent map[string]bool
+}
+
+// judge returns one for a target with its journals in a folder.
+func (w *Owner) judge(journals string, force bool) *judge {
+	return &judge{Owner: w, journal: path.Join(journals, journalName(w.Part)), force: force,
+		sent: map[string]bool{}}
+}
+
+// hasSent reports whether a file is the journal that this run has sent.
+func (j *judge) hasSent(name string) bool { return name == j.journal && len(j.sent) > 0 }
+
+// inspect looks at what has changed in a target since the last inspection, nil when the run begins.
 // made are the sha256 of the run's outputs, by path. A ConflictError comes with the inspection.
-func (w Owner) judge(ctx context.Context, s snapshot, last *Inspection,
+func (j *judge) inspect(ctx context.Context, s snapshot, last *Inspection,
 	made map[string]string) (*Inspection, error) {
 	begins := last == nil
 	if begins {
-		last = &Inspection{listed: map[string][]string{}}
+		last = &Inspection{}
 	}
 	in := &Inspection{
-		snapshot: s, Ours: map[string]string{}, listed: maps.Clone(last.listed),
-		journals: map[string][]byte{}, stranger: last.stranger,
+		Ours: map[string]string{}, versions: maps.Clone(s.versions()),
+		listed: map[string][]string{}, journals: map[string][]byte{}, stranger: last.stranger,
 	}
-	if s.versions[metadata.ManifestName] != "" {
+	maps.Copy(in.listed, last.listed)
+	changed := func(name string) bool { return in.versions[name] != last.versions[name] }
+	if in.versions[metadata.ManifestName] != "" {
 		in.Manifest = last.Manifest
 	}
-	changed := func(name string) bool { return s.versions[name] != last.versions[name] }
-	for _, name := range slices.Sorted(maps.Keys(s.versions)) {
+	for _, name := range slices.Sorted(maps.Keys(in.versions)) {
 		if !tells(name) || !changed(name) {
 			continue
 		}
-		c, sum, err := in.readClaim(ctx, name)
+		c, sum, err := in.readClaim(ctx, s, name)
+		if err == nil && !begins {
+			err = j.refuseTaken(c, sum, s.where(), made)
+		}
 		if err != nil {
 			return nil, err
 		}
-		if err := w.refuseTaken(c, sum, s.where, made); err != nil && !begins {
-			return nil, err
-		}
-		w.accept(in, name, sum, c)
+		j.accept(in, name, sum, c)
 	}
-	if err := in.findListed(); err != nil {
+	if err := in.findListed(s); err != nil {
 		return nil, err
 	}
-	e := &ConflictError{Where: s.where, Of: in.stranger}
-	for _, name := range slices.Sorted(maps.Keys(s.versions)) {
-		if changed(name) {
-			if err := w.judgeFile(ctx, in, name, e); err != nil {
-				return nil, err
+	e := &ConflictError{Where: s.where(), Of: in.stranger}
+	for _, name := range slices.Sorted(maps.Keys(in.versions)) {
+		if !changed(name) {
+			if sum, ours := last.Ours[name]; ours {
+				in.Ours[name] = sum
 			}
-		} else if sum, ours := last.Ours[name]; ours {
-			in.Ours[name] = sum
+			continue
+		}
+		if err := j.judgeFile(ctx, s, in, name, e); err != nil {
+			return nil, err
 		}
 	}
+	forced := begins && j.force
 	_, hasCard := in.Ours[model.CardName]
-	in.CardStays = s.versions[model.CardName] != "" && !hasCard && !(begins && w.Force) &&
+	in.CardStays = in.versions[model.CardName] != "" && !hasCard && !forced &&
 		(changed(model.CardName) || last.CardStays)
-	in.Current = w.isCurrent(in)
-	if len(e.Files)+len(e.Overwritten) == 0 || begins && w.Force {
+	in.Current = j.isCurrent(in)
+	if len(e.Files)+len(e.Overwritten) == 0 || forced {
 		return in, nil
 	}
 	return in, e
 }
 
 // findListed adds the files that claims list to the versions.
-func (in *Inspection) findListed() error {
+func (in *Inspection) findListed(s snapshot) error {
 	for name := range in.listed {
-		if in.find != nil && in.versions[name] == "" {
-			if err := in.find(name); err != nil {
-				return err
-			}
+		version, err := s.version(name)
+		if err != nil {
+			return err
+		}
+		if version != "" {
+			in.versions[name] = version
 		}
 	}
 	return nil
@@ -183,42 +228,51 @@ func (in *Inspection) findListed() error {
 
 // judgeFile finds out whether a file is ours, and adds it to the conflict if it may not stay as it
 // is.
-func (w Owner) judgeFile(ctx context.Context, in *Inspection, name string, e *ConflictError) error {
-	pin, written := w.written[name]
-	if pin != "" && pin == in.versions[name] { // it has the bytes that would be written
-		in.Ours[name] = ""
-	} else if sums := in.listed[name]; len(sums) > 0 {
-		sum, err := in.sum(ctx, name)
-		if err != nil {
-			return fmt.Errorf("%s: %w", in.where, err)
-		}
-		if slices.Contains(sums, sum) {
-			in.Ours[name] = sum
-		}
-	}
-	if _, ours := in.Ours[name]; ours || name == model.CardName {
-		return nil
-	}
-	if written && in.equals != nil {
-		if same, err := in.equals(ctx, name, pin); err != nil {
-			return err
-		} else if same {
-			in.Ours[name] = ""
-			return nil
-		}
-	}
+func (j *judge) judgeFile(ctx context.Context, s snapshot, in *Inspection, name string,
+	e *ConflictError) error {
+	sum, ours, err := j.ours(ctx, s, in, name)
 	switch {
-	case written || name == w.journal || w.work && inState(name):
+	case err != nil:
+		return err
+	case ours:
+		in.Ours[name] = sum
+	case name == model.CardName:
+	case j.writes(name) || name == j.journal || j.work && inState(name):
 		e.Overwritten = append(e.Overwritten, name)
-	case w.loads(name):
+	case j.loads(name) && !j.work:
 		e.Files = append(e.Files, name)
 	}
 	return nil
 }
 
+// ours reports whether a file is ours, and its sha256; "" if it has the bytes to be written.
+func (j *judge) ours(ctx context.Context, s snapshot, in *Inspection,
+	name string) (sum string, ours bool, err error) {
+	if sum, ours = in.Ours[name]; ours { // its claim was accepted
+		return sum, true, nil
+	}
+	pin, written := j.written[name]
+	if pin != "" && pin == in.versions[name] {
+		return "", true, nil
+	}
+	if sums := in.listed[name]; len(sums) > 0 {
+		sum, err = s.sum(ctx, name)
+		if err != nil {
+			return "", false, fmt.Errorf("%s: %w", s.where(), err)
+		}
+		if slices.Contains(sums, sum) {
+			return sum, true, nil
+		}
+	}
+	if written && name != model.CardName {
+		ours, err = s.equals(ctx, name, pin)
+	}
+	return "", ours, err
+}
+
 // isCurrent reports whether a target holds the finished result of the plan, and nothing of ours
 // beside it.
-func (w Owner) isCurrent(in *Inspection) bool {
+func (w *Owner) isCurrent(in *Inspection) bool {
 	if in.Manifest == nil || in.Manifest.Plan.Digest != w.Digest {
 		return false
 	}
@@ -246,14 +300,21 @@ func (in *Inspection) former() map[string]string {
 	return files
 }
 
+// with returns the inspection with other versions: the run knows what it has written since.
+func (in *Inspection) with(versions map[string]string) *Inspection {
+	now := *in
+	now.versions = versions
+	return &now
+}
+
 // tells reports whether a file may tell whose others are: a manifest, or a journal.
 func tells(name string) bool { return name == metadata.ManifestName || IsJournal(name) }
 
 // readClaim reads what a journal or a manifest claims, nothing if it is broken, and gives its own
 // sha256.
-func (in *Inspection) readClaim(ctx context.Context,
+func (in *Inspection) readClaim(ctx context.Context, s snapshot,
 	name string) (c ledger.Claim, sum string, err error) {
-	b, err := in.read(ctx, name)
+	b, err := s.read(ctx, name)
 	if err != nil {
 		return c, "", err
 	}
@@ -273,33 +334,33 @@ func (in *Inspection) readClaim(ctx context.Context,
 	return c, sumOf(b), nil
 }
 
-func (w Owner) sameSource(c ledger.Claim) bool { return c.Source != "" && c.Source == w.Source }
-
 // accept takes the claim of a file as ours, if it is of this plan or of its source.
-func (w Owner) accept(in *Inspection, name, sum string, c ledger.Claim) {
+func (j *judge) accept(in *Inspection, name, sum string, c ledger.Claim) {
+	who := j.claimant(c)
 	switch {
-	case c.Plan == "" || w.work && c.Keeps:
-	case c.Plan == w.Digest || w.sameSource(c):
-		in.Ours[name] = sum
-		for path, sum := range c.Outputs {
-			in.listed[path] = append(in.listed[path], sum)
-		}
-		for path, sums := range c.Others {
-			in.listed[path] = append(in.listed[path], sums...)
-		}
-	default:
+	case who == unknown || j.work && c.Keeps:
+		return
+	case who == stranger:
 		in.stranger = c.Source
+		return
+	}
+	in.Ours[name] = sum
+	for path, sum := range c.Outputs {
+		in.listed[path] = append(slices.Clip(in.listed[path]), sum)
+	}
+	for path, sums := range c.Others {
+		in.listed[path] = append(slices.Clip(in.listed[path]), sums...)
 	}
 }
 
 // refuseTaken refuses the claim of a file that has come while the run worked, but for its own, and
 // this plan's with the same outputs.
-func (w Owner) refuseTaken(c ledger.Claim, sum, where string, made map[string]string) error {
-	if w.sent[sum] {
+func (j *judge) refuseTaken(c ledger.Claim, sum, where string, made map[string]string) error {
+	if j.sent[sum] {
 		return nil
 	}
-	if c.Plan != "" && c.Plan != w.Digest {
-		return &TakenError{Where: where, Of: c.Source, Same: w.sameSource(c)}
+	if who := j.claimant(c); who == stranger || who == former {
+		return &TakenError{Where: where, Of: c.Source, Same: who == former}
 	}
 	for _, name := range slices.Sorted(maps.Keys(c.Outputs)) {
 		if ours, theirs := made[name], c.Outputs[name]; ours != "" && theirs != "" &&

@@ -49,7 +49,7 @@ func (e *VisibilityError) Error() string {
 // goroutines; one at a time calls everything that commits.
 type Repo struct {
 	Push
-	owner Owner
+	owner *Owner
 	main  *branch // that the result goes to
 	// that batches go to: main, or a branch of the plan's own while a finished repo is refreshed
 	work     *branch
@@ -62,45 +62,46 @@ type branch struct {
 	name string
 	head string // the newest commit that the run knows
 	seen string // the commit that the run has judged last, or has made since
+	*judge
 	*Inspection
 }
 
 // OpenRepo creates or opens a target before any work, and refuses one without access, with the
 // wrong visibility, or with files of others in the way.
-func OpenRepo(ctx context.Context, push Push, w Owner, m *model.Model,
+func OpenRepo(ctx context.Context, push Push, w *Owner, m *model.Model,
 	src model.Source) (*Repo, error) {
-	w.journal, w.sent = path.Join(journalDir, journalName(w.Part)), map[string]bool{}
 	r := &Repo{Push: push, owner: w}
 	if err := r.ensure(ctx, m, src); err != nil {
 		return nil, err
 	}
 	var err error
 	name := cmp.Or(push.Revision, "main")
-	r.main, err = r.open(ctx, w, name)
+	r.main, err = r.open(ctx, name, w.Force)
 	if errors.Is(err, hub.ErrRevisionNotFound) && push.Revision != "" {
 		if err = r.Hub.CreateBranch(ctx, r.Repo, name, ""); err == nil {
-			r.main, err = r.open(ctx, w, name)
+			r.main, err = r.open(ctx, name, w.Force)
 		}
 	}
 	r.work = r.main
 	return r, err
 }
 
-// open reads a branch at its head, and refuses it if files of others are in the way.
-func (r *Repo) open(ctx context.Context, w Owner, name string) (*branch, error) {
-	head, in, err := r.inspect(ctx, w, name, nil, nil)
-	return &branch{name: name, head: head, seen: head, Inspection: in}, err
+// open reads a branch at its head, and refuses it if files of others are in the way, unless forced.
+func (r *Repo) open(ctx context.Context, name string, force bool) (*branch, error) {
+	j := r.owner.judge(journalDir, force)
+	head, in, err := r.inspect(ctx, j, name, nil, nil)
+	return &branch{name: name, head: head, seen: head, judge: j, Inspection: in}, err
 }
 
 // inspect judges what has changed on a branch since the last inspection, nil when a run begins.
-func (p Push) inspect(ctx context.Context, w Owner, name string, last *Inspection,
+func (p Push) inspect(ctx context.Context, j *judge, name string, last *Inspection,
 	made map[string]string) (head string, in *Inspection, err error) {
 	if head, err = p.Hub.Head(ctx, p.Repo, name); err != nil {
 		return "", nil, err
 	}
 	s, err := p.snapshot(ctx, head)
 	if err == nil {
-		in, err = w.judge(ctx, s, last, made)
+		in, err = j.inspect(ctx, s, last, made)
 	}
 	return head, in, err
 }
@@ -111,32 +112,47 @@ func (r *Repo) Found() *Inspection { return r.main.Inspection }
 // maxJournalBytes bounds a journal, a manifest or a small file that is read whole.
 const maxJournalBytes = 256 << 20
 
-// snapshot has all files of a commit. The version of a large file is its sha256, that of a small
-// one git's hash.
-func (p Push) snapshot(ctx context.Context, commit string) (snapshot, error) {
-	files, err := p.Hub.Tree(ctx, p.Repo, commit)
-	if err != nil {
-		return snapshot{}, err
-	}
-	s := snapshot{where: p.Repo, versions: map[string]string{}}
-	for name, f := range files {
-		s.versions[name] = cmp.Or(f.SHA256, f.BlobID)
-	}
-	s.read = func(ctx context.Context, name string) ([]byte, error) {
-		return p.Hub.ReadFile(ctx, files[name].Ref(p.Repo, commit), maxJournalBytes)
-	}
-	s.sum = func(ctx context.Context, name string) (string, error) {
-		if f := files[name]; f.SHA256 != "" {
-			return f.SHA256, nil
-		}
-		b, err := s.read(ctx, name)
-		return sumOf(b), err
-	}
-	return s, nil
+// A repoSnapshot is what a commit of a repo holds. The version of a large file is its sha256, that
+// of a small one git's hash: that is what pins it at a source, too.
+type repoSnapshot struct {
+	Push
+	commit string
+	files  map[string]hub.FileInfo
+	hashes map[string]string
 }
 
-// holds reports whether a snapshot of a repo has an output.
-func (s snapshot) holds(o ledger.Output) bool { return s.versions[o.Path] == o.SHA256 }
+// snapshot has all files of a commit.
+func (p Push) snapshot(ctx context.Context, commit string) (repoSnapshot, error) {
+	files, err := p.Hub.Tree(ctx, p.Repo, commit)
+	s := repoSnapshot{p, commit, files, map[string]string{}}
+	for name, f := range files {
+		s.hashes[name] = cmp.Or(f.SHA256, f.BlobID)
+	}
+	return s, err
+}
+
+func (s repoSnapshot) where() string { return s.Repo }
+
+func (s repoSnapshot) versions() map[string]string { return s.hashes }
+
+func (s repoSnapshot) version(name string) (string, error) { return s.hashes[name], nil }
+
+func (s repoSnapshot) read(ctx context.Context, name string) ([]byte, error) {
+	return s.Hub.ReadFile(ctx, s.files[name].Ref(s.Repo, s.commit), maxJournalBytes)
+}
+
+func (s repoSnapshot) sum(ctx context.Context, name string) (string, error) {
+	if f := s.files[name]; f.SHA256 != "" {
+		return f.SHA256, nil
+	}
+	b, err := s.read(ctx, name)
+	return sumOf(b), err
+}
+
+func (repoSnapshot) equals(context.Context, string, string) (bool, error) { return false, nil }
+
+// holds reports whether a branch has an output.
+func (in *Inspection) holds(o ledger.Output) bool { return in.versions[o.Path] == o.SHA256 }
 
 // gatedManual is a public repo whose owner lets in everybody by hand. With "auto", whoever asks is
 // let in.
@@ -198,15 +214,13 @@ func (r *Repo) Published(ctx context.Context, unchanged, whole bool) ([]ledger.O
 		if err != nil {
 			return nil, err
 		}
-		own := r.owner
-		own.Force = true
-		if r.work, err = r.open(ctx, own, name); err != nil {
+		if r.work, err = r.open(ctx, name, true); err != nil {
 			return nil, err
 		}
 	}
 	var published []ledger.Output
 	for name, journal := range r.work.journals {
-		if path.Dir(name) != journalDir || !whole && name != r.owner.journal {
+		if path.Dir(name) != journalDir || !whole && name != r.work.journal {
 			continue
 		}
 		outputs, err := ledger.Of(journal, r.owner.Digest)

@@ -28,8 +28,8 @@ const (
 
 // State tells what a repo holds of a conversion, and changes nothing. The manifest is nil if there
 // is none.
-func (p Push) State(ctx context.Context, w Owner) (State, *metadata.Manifest, error) {
-	_, in, err := p.inspect(ctx, w, cmp.Or(p.Revision, "main"), nil, nil)
+func (p Push) State(ctx context.Context, w *Owner) (State, *metadata.Manifest, error) {
+	_, in, err := p.inspect(ctx, w.judge(journalDir, false), cmp.Or(p.Revision, "main"), nil, nil)
 	if errors.Is(err, hub.ErrNotFound) || errors.Is(err, hub.ErrRevisionNotFound) {
 		return Missing, nil, nil
 	}
