@@ -30,9 +30,8 @@ type pause struct {
 // NewGovernor makes one that knows of no limit yet.
 func NewGovernor() *Governor { return &Governor{lanes: map[lane]pause{}} }
 
-// wait blocks until a lane is open. lost is the time that the caller has lost in the request
-// before.
-func (g *Governor) wait(ctx context.Context, p *pauses, key lane, lost time.Duration) error {
+// wait blocks until a lane is open.
+func (g *Governor) wait(ctx context.Context, p *pauses, key lane) error {
 	for {
 		g.mu.Lock()
 		now := g.lanes[key]
@@ -41,7 +40,7 @@ func (g *Governor) wait(ctx context.Context, p *pauses, key lane, lost time.Dura
 		if d <= 0 {
 			return context.Cause(ctx)
 		}
-		if err := p.sleep(ctx, Wait{Reason: now.reason, For: d}, lost); err != nil {
+		if err := p.sleep(ctx, Wait{Reason: now.reason, For: d}); err != nil {
 			return err
 		}
 	}

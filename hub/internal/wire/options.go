@@ -36,7 +36,7 @@ type Options struct {
 
 	Governor *Governor    // shared by the clients of a program; nil is one of its own
 	Log      *slog.Logger // nil discards
-	// called before a pause of 5 s or more, and every 30 s while it lasts; must not block
+	// called before a pause of 5 s or more, once for all that wait meanwhile; must not block
 	OnWait        func(Wait)
 	HTTPTransport http.RoundTripper // nil is HTTP/1.1 with proxies from the environment
 	Clock         Clock             // nil is the system's

@@ -13,50 +13,24 @@ type Wait struct {
 	For    time.Duration // from now on
 }
 
-// noticeable is how long nothing may happen before people wonder; remindEvery is how long a wait
-// may last before they hear of it again.
-const (
-	noticeable  = 5 * time.Second
-	remindEvery = 30 * time.Second
-)
+// noticeable is how long nothing may happen before people wonder.
+const noticeable = 5 * time.Second
 
 // pauses are the waits of a client.
 type pauses struct {
 	clock  Clock
 	onWait func(Wait)   // nil for nobody
-	told   atomic.Int64 // when people last heard of a wait
+	known  atomic.Int64 // the end of the wait that people heard of last
 }
 
-// sleep waits as w says, for a worker that has lost some time in the request before. Of all workers
-// that wait, one tells people.
-func (p *pauses) sleep(ctx context.Context, w Wait, lost time.Duration) error {
-	for w.For > 0 {
-		nap := w.For
-		if p.onWait != nil {
-			nap = min(nap, p.tell(w, lost))
-		}
-		if err := p.clock.Sleep(ctx, nap); err != nil {
-			return err
-		}
-		w.For, lost = w.For-nap, lost+nap
+// sleep waits as w says. People hear of a long wait once, and of no other before its end.
+func (p *pauses) sleep(ctx context.Context, w Wait) error {
+	now, known := p.clock.Now(), p.known.Load()
+	if p.onWait != nil && w.For >= noticeable && now.UnixNano() >= known &&
+		p.known.CompareAndSwap(known, now.Add(w.For).UnixNano()) {
+		p.onWait(w)
 	}
-	return context.Cause(ctx)
-}
-
-// tell tells people of a wait that is long, or that follows soon after one that they know of. It
-// gives the time until they are to hear of it again.
-func (p *pauses) tell(w Wait, lost time.Duration) (due time.Duration) {
-	told, now := p.told.Load(), p.clock.Now().UnixNano()
-	silent := time.Duration(now - told)
-	switch {
-	case silent < remindEvery:
-		return remindEvery - silent
-	case silent < 2*remindEvery, w.For+lost >= noticeable:
-		if p.told.CompareAndSwap(told, now) {
-			p.onWait(w)
-		}
-	}
-	return remindEvery
+	return p.clock.Sleep(ctx, w.For)
 }
 
 // Clock tells the client the time and lets it wait. Both methods are called by many goroutines at

@@ -34,7 +34,6 @@ func (t *Transport) Retry(ctx context.Context, r *Request, try func(context.Cont
 	failures, attempts, start, failing := 0, 0, now(), time.Time{}
 	same, words := 0, ""
 	for {
-		begun := now()
 		r.Progress = false
 		err := try(ctx)
 		r.Slot.giveBack()
@@ -72,20 +71,19 @@ func (t *Transport) Retry(ctx context.Context, r *Request, try func(context.Cont
 		waited += d
 		t.Opt.Log.Info("hub request repeated", "op", r.Op, "attempt", attempts, "err", e.reason(),
 			"wait", d.String())
-		if err := t.pause(ctx, e, d, now().Sub(begun)); err != nil {
+		if err := t.pause(ctx, e, d); err != nil {
 			return err
 		}
 	}
 }
 
-// pause waits after a request in which some time was lost. A wait that the server asks for closes
-// the whole lane.
-func (t *Transport) pause(ctx context.Context, e *Error, d, lost time.Duration) error {
+// pause waits between two tries. A wait that the server asks for closes the whole lane.
+func (t *Transport) pause(ctx context.Context, e *Error, d time.Duration) error {
 	if e.Status == http.StatusTooManyRequests || e.wait.known {
 		t.Opt.Governor.close(t.Opt.Clock.Now(), e.wait.lane, d, e.reason())
-		return t.Opt.Governor.wait(ctx, t.pauses, e.wait.lane, lost)
+		return t.Opt.Governor.wait(ctx, t.pauses, e.wait.lane)
 	}
-	return t.pauses.sleep(ctx, Wait{Reason: e.reason(), For: d}, lost)
+	return t.pauses.sleep(ctx, Wait{Reason: e.reason(), For: d})
 }
 
 // delay is the server's wish plus one second and jitter, or full jitter under a ceiling that

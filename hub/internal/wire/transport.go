@@ -67,7 +67,7 @@ func (t *Transport) check(r *Request, resp *http.Response) (*http.Response, erro
 // connection when it stalls.
 func (t *Transport) roundTrip(ctx context.Context, r *Request, u *url.URL) (*http.Response, error) {
 	lane := t.laneOf(u)
-	err := t.Opt.Governor.wait(ctx, t.pauses, lane, 0)
+	err := t.Opt.Governor.wait(ctx, t.pauses, lane)
 	if err != nil {
 		return nil, err
 	}
@@ -163,5 +163,5 @@ func (t *Transport) Errorf(op string, sentinel error, format string, args ...any
 
 // Pause waits; the reason is told like that of any wait.
 func (t *Transport) Pause(ctx context.Context, reason string, d time.Duration) error {
-	return t.pauses.sleep(ctx, Wait{Reason: reason, For: d}, 0)
+	return t.pauses.sleep(ctx, Wait{Reason: reason, For: d})
 }
