@@ -38,7 +38,7 @@ type Client struct {
 	t     *wire.Transport
 	cache *sharedCache
 	files *downloads
-	puts  wire.Slots             // running uploads
+	puts  *semaphore.Weighted    // running uploads
 	turns turns                  // of the files to upload
 	user  atomic.Pointer[string] // the answer of WhoAmI
 }
@@ -49,10 +49,10 @@ func New(opt Options) (*Client, error) {
 	if err != nil {
 		return nil, fmt.Errorf("hub: %w", err)
 	}
-	transfers := int(min(wire.Transfers, max(1, t.Opt.BufferBytes/t.Opt.RangeBytes)))
+	transfers := min(wire.Transfers, max(1, t.Opt.BufferBytes/t.Opt.RangeBytes))
 	return &Client{
 		t: t, cache: &sharedCache{t: t}, files: newDownloads(t, transfers),
-		puts: make(wire.Slots, transfers), turns: turns{files: semaphore.NewWeighted(allTurns)},
+		puts: semaphore.NewWeighted(transfers), turns: turns{files: semaphore.NewWeighted(allTurns)},
 	}, nil
 }
 

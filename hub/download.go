@@ -8,21 +8,24 @@ import (
 	"strconv"
 	"sync"
 
+	"golang.org/x/sync/semaphore"
+
 	"github.com/df11-convert/df11-convert/hub/internal/wire"
 )
 
 // downloads fetch ranges of files from where the hub stores them.
 type downloads struct {
 	t         *wire.Transport
-	locations sync.Map   // of *location by repo, commit and path
-	conns     wire.Slots // running downloads
+	locations sync.Map            // of *location by repo, commit and path
+	transfers int64               // that may run at once
+	conns     *semaphore.Weighted // running downloads
 	peers     *peers
 	buffers   chan []byte // shared fetch-ahead buffers; nil ones are not yet made
 }
 
-func newDownloads(t *wire.Transport, transfers int) *downloads {
-	d := &downloads{t: t, conns: make(wire.Slots, transfers),
-		peers: newPeers(transfers), buffers: make(chan []byte, t.Opt.BufferBytes/t.Opt.RangeBytes)}
+func newDownloads(t *wire.Transport, transfers int64) *downloads {
+	d := &downloads{t: t, transfers: transfers, conns: semaphore.NewWeighted(transfers),
+		peers: newPeers(int(transfers)), buffers: make(chan []byte, t.Opt.BufferBytes/t.Opt.RangeBytes)}
 	for range cap(d.buffers) {
 		d.buffers <- nil
 	}

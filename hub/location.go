@@ -9,15 +9,16 @@ import (
 	"strings"
 
 	gohf "github.com/gomlx/go-huggingface/hub"
+	"golang.org/x/sync/semaphore"
 
 	"github.com/df11-convert/df11-convert/hub/internal/wire"
 )
 
 // location is shared by all workers that read a file: one of them asks for all.
 type location struct {
-	lock wire.Slots // one
-	now  *resolved  // nil if the hub must be asked
-	pin  *resolved  // the first answer; later ones must agree with it for the client's life
+	lock *semaphore.Weighted // of one
+	now  *resolved           // nil if the hub must be asked
+	pin  *resolved           // the first answer; later ones must agree with it for the client's life
 }
 
 // resolved is one answer to the metadata request.
@@ -34,33 +35,35 @@ type resolved struct {
 // until the storage refuses it.
 func (d *downloads) locate(ctx context.Context, f FileRef) (r *resolved, err error) {
 	known, _ := d.locations.LoadOrStore([...]string{f.Repo, f.Commit, f.Path},
-		&location{lock: make(wire.Slots, 1)})
+		&location{lock: semaphore.NewWeighted(1)})
 	at := known.(*location)
-	err = at.lock.Hold(ctx, func() (err error) {
-		if r = at.now; r == nil {
-			if r, err = d.head(ctx, f); err != nil {
-				return err
-			}
-			r.at = at
+	if err := wire.Take(ctx, at.lock); err != nil {
+		return nil, err
+	}
+	defer at.lock.Release(1)
+	if r = at.now; r == nil {
+		if r, err = d.head(ctx, f); err != nil {
+			return nil, err
 		}
-		if err := d.agree(f, at.pin, r); err != nil {
-			return err
-		}
-		at.now, at.pin = r, cmp.Or(at.pin, r)
-		return nil
-	})
-	return r, err
+		r.at = at
+	}
+	if err := d.agree(f, at.pin, r); err != nil {
+		return nil, err
+	}
+	at.now, at.pin = r, cmp.Or(at.pin, r)
+	return r, nil
 }
 
 // replace puts another location in the place of this one, nil to make the next locate ask again,
 // unless another worker was quicker.
 func (r *resolved) replace(ctx context.Context, by *resolved) {
-	_ = r.at.lock.Hold(ctx, func() error {
-		if r.at.now == r {
-			r.at.now = by
-		}
-		return nil
-	})
+	if wire.Take(ctx, r.at.lock) != nil {
+		return
+	}
+	defer r.at.lock.Release(1)
+	if r.at.now == r {
+		r.at.now = by
+	}
 }
 
 // follow remembers the storage that the hub has sent a GET to, where it answers HEAD by itself: the

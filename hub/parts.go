@@ -63,7 +63,7 @@ func (u *upload) putParts(ctx context.Context, p *parts) error {
 	done := make([]completedPart, len(p.urls))
 	var failed atomic.Bool
 	var group errgroup.Group
-	group.SetLimit(cap(u.puts))
+	group.SetLimit(int(u.files.transfers))
 	for i := range p.urls {
 		group.Go(func() error {
 			if failed.Load() {

@@ -7,13 +7,16 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"golang.org/x/sync/semaphore"
 )
 
 // TestConnectionsStayWithinMemory: there are never more than buffers.
 func TestConnectionsStayWithinMemory(t *testing.T) {
 	for _, tt := range []struct {
-		rng, buffer   int64
-		conns, nAhead int
+		rng, buffer int64
+		conns       int64
+		nAhead      int
 	}{
 		{0, 0, 16, 24},
 		{1 << 20, 16 << 20, 16, 16},
@@ -25,8 +28,13 @@ func TestConnectionsStayWithinMemory(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if cap(c.files.conns) != tt.conns || cap(c.puts) != tt.conns || c.files.peers.conns != tt.conns || cap(c.files.buffers) != tt.nAhead {
-			t.Errorf("%+v: %d connections, %d buffers", tt, cap(c.files.conns), cap(c.files.buffers))
+		for _, places := range []*semaphore.Weighted{c.files.conns, c.puts} {
+			if !places.TryAcquire(tt.conns) || places.TryAcquire(1) {
+				t.Errorf("%+v: other than %d transfers", tt, tt.conns)
+			}
+		}
+		if c.files.peers.conns != int(tt.conns) || cap(c.files.buffers) != tt.nAhead {
+			t.Errorf("%+v: %d connections, %d buffers", tt, c.files.peers.conns, cap(c.files.buffers))
 		}
 	}
 }

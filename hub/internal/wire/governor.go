@@ -9,14 +9,16 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"golang.org/x/time/rate"
 )
 
 // Governor slows all workers of all clients that share it: a limit that one of them is told holds
 // for the others as well. Requests are sorted into lanes, one for each limit that a hub keeps. When
 // an answer says that a limit is reached, its whole lane waits. A program has one Governor.
 type Governor struct {
-	answered atomic.Bool // something has answered a request
-	in, out  throttle    // of the file bytes of all clients
+	answered atomic.Bool   // something has answered a request
+	in, out  *rate.Limiter // of the file bytes of all clients; their burst is 0 without a limit
 
 	mu    sync.Mutex
 	lanes map[lane]pause
@@ -28,7 +30,19 @@ type pause struct {
 }
 
 // NewGovernor makes one that knows of no limit yet.
-func NewGovernor() *Governor { return &Governor{lanes: map[lane]pause{}} }
+func NewGovernor() *Governor {
+	return &Governor{lanes: map[lane]pause{},
+		in: rate.NewLimiter(rate.Inf, 0), out: rate.NewLimiter(rate.Inf, 0)}
+}
+
+// limit bounds the file bytes of all clients in each direction; what a tenth of a second lets
+// through may pass at once.
+func (g *Governor) limit(bytesPerSecond int64) {
+	for _, l := range []*rate.Limiter{g.in, g.out} {
+		l.SetBurst(int(max(1, bytesPerSecond/10)))
+		l.SetLimit(rate.Limit(bytesPerSecond))
+	}
+}
 
 // wait blocks until a lane is open.
 func (g *Governor) wait(ctx context.Context, p *pauses, key lane) error {

@@ -7,6 +7,8 @@ import (
 	"net/http"
 	"net/url"
 	"time"
+
+	"golang.org/x/sync/semaphore"
 )
 
 // renewalMargin is how long before its end a token is exchanged for the next one: longer than any
@@ -16,7 +18,7 @@ const renewalMargin = 5 * time.Minute
 // login has the token of a client.
 type login struct {
 	t    *Transport
-	lock Slots // one; guards what a Publisher got last
+	lock *semaphore.Weighted // of one; guards what a Publisher got last
 
 	got   string
 	renew time.Time
@@ -24,22 +26,22 @@ type login struct {
 
 // token gives the token to send, "" for none. A Publisher's holds for a while; one request gets it
 // for all.
-func (l *login) token(ctx context.Context) (token string, err error) {
+func (l *login) token(ctx context.Context) (string, error) {
 	if l.t.Opt.Publisher == nil {
 		return l.t.Opt.Token, nil
 	}
-	err = l.lock.Hold(ctx, func() error {
-		if l.got == "" || !l.t.Opt.Clock.Now().Before(l.renew) {
-			got, lasts, err := l.exchange(ctx, l.t.Opt.Publisher)
-			if err != nil {
-				return err
-			}
-			l.got, l.renew = got, l.t.Opt.Clock.Now().Add(max(lasts-renewalMargin, lasts/2))
+	if err := Take(ctx, l.lock); err != nil {
+		return "", err
+	}
+	defer l.lock.Release(1)
+	if l.got == "" || !l.t.Opt.Clock.Now().Before(l.renew) {
+		got, lasts, err := l.exchange(ctx, l.t.Opt.Publisher)
+		if err != nil {
+			return "", err
 		}
-		token = l.got
-		return nil
-	})
-	return token, err
+		l.got, l.renew = got, l.t.Opt.Clock.Now().Add(max(lasts-renewalMargin, lasts/2))
+	}
+	return l.got, nil
 }
 
 // exchange gets a token of the hub for the job's identity.

@@ -10,6 +10,8 @@ import (
 	"net/http"
 	"strings"
 	"time"
+
+	"golang.org/x/sync/semaphore"
 )
 
 // Options configure a client. The zero value reads public models from the public hub, without
@@ -86,7 +88,7 @@ func New(opt Options) (*Transport, error) {
 	}
 	t := &Transport{Opt: opt, Endpoint: endpoint, caller: who, Jitter: rand.Float64}
 	t.pauses = &pauses{clock: opt.Clock, onWait: opt.OnWait}
-	t.login = &login{t: t, lock: make(Slots, 1)}
+	t.login = &login{t: t, lock: semaphore.NewWeighted(1)}
 	return t, nil
 }
 
@@ -115,6 +117,9 @@ func (o *Options) complete() error {
 	o.Log = cmp.Or(o.Log, slog.New(slog.DiscardHandler))
 	o.Clock = cmp.Or[Clock](o.Clock, systemClock{})
 	o.Governor = cmp.Or(o.Governor, NewGovernor())
+	if o.LimitRate > 0 {
+		o.Governor.limit(o.LimitRate)
+	}
 	if o.HTTPTransport == nil {
 		o.HTTPTransport = newRoundTripper(o.Governor)
 	}

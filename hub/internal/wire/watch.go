@@ -60,8 +60,7 @@ func (w *watch) end() {
 func (w *watch) upload(r *Request) io.ReadCloser {
 	w.sends, w.left = r.Body(), r.Size
 	if r.Bulk {
-		w.sends = &bulkReader{w.ctx, w.opt.LimitRate, w.opt.Clock, &w.opt.Governor.out, w.moved,
-			w.sends}
+		w.sends = &bulkReader{w.ctx, w.opt.Clock, w.opt.Governor.out, w.moved, w.sends}
 	}
 	return io.NopCloser(w)
 }
@@ -105,7 +104,7 @@ func (w *watch) guard(body io.ReadCloser, bulk bool) io.ReadCloser {
 	return struct {
 		io.Reader
 		io.Closer
-	}{&bulkReader{w.ctx, w.opt.LimitRate, w.opt.Clock, &w.opt.Governor.in, w.moved, b}, b}
+	}{&bulkReader{w.ctx, w.opt.Clock, w.opt.Governor.in, w.moved, b}, b}
 }
 
 // leastRate is the least that a line must bring, in bytes per second: all connections share it.
