@@ -51,7 +51,7 @@ var arrows = map[string][]string{
 	"internal/terminal":     {"internal/human", "internal/progress"},
 	"internal/spool":        {"internal/atomicfile", "internal/spans", "internal/streams"},
 	"internal/ledger":       {"internal/metadata", "internal/atomicfile", "internal/pyjson"},
-	"internal/model":        {"hub", "encoder", "verify", "internal/plan", "internal/metadata", "internal/pyjson", "internal/safetensors", "internal/smallfile", "internal/spans", "internal/streams"},
+	"internal/model":        {"hub", "encoder", "verify", "internal/human", "internal/plan", "internal/metadata", "internal/pyjson", "internal/safetensors", "internal/smallfile", "internal/spans", "internal/streams"},
 	"internal/fetch":        {"encoder", "internal/model", "internal/plan", "internal/safetensors", "internal/ledger", "internal/metadata", "internal/spool", "internal/spans", "internal/progress", "internal/streams"},
 	"internal/budget":       {"encoder", "hub", "internal/human", "internal/model", "internal/plan", "internal/safetensors", "internal/spans", "internal/streams"},
 	"internal/describe":     {"encoder", "verify", "internal/model", "internal/human", "internal/plan", "internal/streams"},

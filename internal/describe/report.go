@@ -4,7 +4,7 @@ import (
 	"slices"
 
 	"github.com/df11-convert/df11-convert/internal/human"
-	"github.com/df11-convert/df11-convert/internal/plan"
+	"github.com/df11-convert/df11-convert/internal/model"
 )
 
 // plainBits is what sign and mantissa of a weight take, stored as they are.
@@ -13,9 +13,9 @@ const plainBits = 8
 // Report describes a DF11 model. Finish computes LargestModule, Weights, Read, Histogram and Rates,
 // and what of Parts is for the decoder.
 type Report struct {
-	Name   string         `json:"name"`
-	Commit string         `json:"commit,omitempty"`
-	Traps  []plan.Problem `json:"traps,omitempty"` // why the model would load wrongly
+	Name   string          `json:"name"`
+	Commit string          `json:"commit,omitempty"`
+	Traps  []model.Problem `json:"traps,omitempty"` // why the model would load wrongly
 
 	Files     int   `json:"files"`
 	BF16Bytes int64 `json:"bf16_bytes"` // the whole model before

@@ -32,16 +32,15 @@ func checkHeader(o *spans.Output, f *atomicfile.File, want *safetensors.Header) 
 }
 
 // traps lists what a loader of an output with this header would take wrongly.
-func traps(o *spans.Output, h *safetensors.Header) []plan.Problem {
-	part := &plan.Plan{OutputFiles: []plan.OutputFile{{Path: o.Path}}}
+func traps(o *spans.Output, h *safetensors.Header) []model.Problem {
+	part := &plan.Plan{}
 	for _, u := range o.Units {
 		part.Units = append(part.Units, u.Unit)
 	}
 	for _, t := range o.Copied {
 		part.Remainder = append(part.Remainder, t.Tensor)
 	}
-	return plan.Check(plan.Finished{Files: []plan.WeightFile{{File: plan.File{Path: o.Path},
-		Header: h}}}, part)
+	return model.CheckHeader(h, part)
 }
 
 // CheckStored checks the header of an output that another run is said to have made: it names the
@@ -106,14 +105,14 @@ func CheckConfig(config []byte, p *plan.Plan) error {
 		return fmt.Errorf("config.json as written: %w", err)
 	}
 	if !dict.Equal(p.PatternDict) {
-		return trapError([]plan.Problem{{Name: "config.json",
+		return trapError([]model.Problem{{Name: "config.json",
 			Detail: "its pattern dict is not the one that was encoded"}})
 	}
 	return nil
 }
 
 // trapError is about our own output: whatever it says is a bug.
-func trapError(problems []plan.Problem) error {
+func trapError(problems []model.Problem) error {
 	if len(problems) == 0 {
 		return nil
 	}

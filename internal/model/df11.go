@@ -7,7 +7,6 @@ import (
 	"io"
 	"maps"
 	"os"
-	"path"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -257,27 +256,6 @@ func (d *DF11) Section(name string) (*io.SectionReader, bool) {
 		return nil, false
 	}
 	return io.NewSectionReader(d.weights(t.File), t.at, t.NBytes()), true
-}
-
-// Problems lists the reasons, as far as headers and config show them, why the model would load
-// wrongly (docs/format.md §14). p is the plan that the model should come from. A tensor may be in
-// another file than the plan says: other programs name and split the files as they like.
-func (d *DF11) Problems(p *plan.Plan) []plan.Problem {
-	return plan.Check(d.finished(), p)
-}
-
-// ProblemsAlone are the problems that show without a plan.
-func (d *DF11) ProblemsAlone(ctx context.Context) ([]plan.Problem, error) {
-	return plan.CheckForeign(ctx, d.finished())
-}
-
-func (d *DF11) finished() plan.Finished {
-	o := plan.Finished{PatternDict: d.Dict}
-	for _, w := range d.loaded {
-		w.Path = path.Base(w.Path)
-		o.Files = append(o.Files, w)
-	}
-	return o
 }
 
 // Original is the Hub repo that this model was made from and its commit, by the manifest, else by

@@ -12,7 +12,6 @@
 // One noun stands for each state of knowledge. A [Survey] is what file names tell. A [Source] is
 // what the caller has read on the survey's advice. An inventory is every tensor of the source. A
 // draft is the source, the inventory and the half-made [Plan] that the steps of [New] work on.
-// [Finished] is a DF11 model that exists, which [Check] compares with its plan.
 //
 // The catalog of known models is data: catalog/*.json, described in docs/models.md. The rules are
 // those of docs/format.md §9, §10, §14 and §15. The same input always gives the same plan, down to

@@ -13,7 +13,7 @@ import (
 // formUnits finds the units of the plan's dict and gives them their tensors; the tensors outside
 // are the remainder.
 func (d *draft) formUnits(ctx context.Context) error {
-	found, err := d.plan.PatternDict.match(ctx, d.inv.allModules())
+	found, err := d.plan.PatternDict.Match(ctx, d.inv.allModules())
 	if err != nil {
 		return err
 	}
@@ -117,10 +117,10 @@ func (d *draft) unitWeight(u *Unit, attr string) (Tensor, error) {
 	return t, nil
 }
 
-// match finds which of the modules each pattern matches. It refuses patterns that the official
+// Match finds which of the modules each pattern matches. It refuses patterns that the official
 // loader would confuse, modules that two patterns match, and matches inside matches (docs/format.md
 // §10, §14).
-func (d PatternDict) match(ctx context.Context, modules []string) (found [][]string, err error) {
+func (d PatternDict) Match(ctx context.Context, modules []string) (found [][]string, err error) {
 	res, err := d.compile()
 	if err == nil {
 		err = d.checkMatching(slices.Concat(modules, loaderPaths(d)))

@@ -18,8 +18,19 @@ func parent(name string) string { return name[:max(strings.LastIndexByte(name, '
 // leaf returns what follows the last dot.
 func leaf(name string) string { return name[strings.LastIndexByte(name, '.')+1:] }
 
-// modulesOf lists the modules that names of tensors show, in natural order: each proper prefix that
-// ends before a dot.
+// Modules lists the modules that names of tensors show, in natural order: each proper prefix that
+// ends before a dot. It refuses names with very long or very many paths.
+func Modules(names []string) ([]string, error) {
+	var paths modulePaths
+	for _, name := range names {
+		if err := paths.add(name); err != nil {
+			return nil, err
+		}
+	}
+	return modulesOf(names), nil
+}
+
+// modulesOf lists the modules of names that are known to be within the limits.
 func modulesOf(names []string) (modules []string) {
 	seen := map[string]bool{}
 	for _, name := range names {

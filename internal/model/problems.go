@@ -1,0 +1,177 @@
+package model
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/df11-convert/df11-convert/encoder"
+	"github.com/df11-convert/df11-convert/internal/human"
+	"github.com/df11-convert/df11-convert/internal/plan"
+	"github.com/df11-convert/df11-convert/internal/safetensors"
+)
+
+// Problem is a way in which a DF11 model loads wrongly: a trap of docs/format.md §14.
+type Problem struct {
+	Name   string `json:"name"` // tensor, unit or file
+	Detail string `json:"detail"`
+}
+
+// Problems lists the reasons, as far as headers and config show them, why the model would load
+// wrongly. p is the plan that the model should come from: its patterns match its modules, so
+// tensors and dict are compared with the plan, and no pattern is matched again. A tensor may be in
+// another file than the plan says: other programs name and split the files as they like.
+func (d *DF11) Problems(p *plan.Plan) []Problem {
+	c := newChecker(d.tensors)
+	if d.Dict != nil && !d.Dict.Equal(p.PatternDict) {
+		c.add("config.json", "its pattern dict is not the one that was encoded")
+	}
+	c.checkPlan(p)
+	return c.problems
+}
+
+// ProblemsAlone lists the problems that show without a plan. It returns an error only if ctx ends.
+func (d *DF11) ProblemsAlone(ctx context.Context) ([]Problem, error) {
+	c := newChecker(d.tensors)
+	var err error
+	switch {
+	case d.Dict != nil:
+		err = c.checkPatterns(ctx, d.Dict)
+	case len(d.loaded) > 1:
+		c.add("config.json",
+			"there is none with dfloat11_config: nothing says which modules are compressed")
+	}
+	return c.problems, err
+}
+
+// CheckHeader lists the problems of one output file. p holds the tensors of that file alone.
+func CheckHeader(h *safetensors.Header, p *plan.Plan) []Problem {
+	tensors := map[string]Stored{}
+	for _, t := range h.Tensors {
+		tensors[t.Name] = Stored{Tensor: t}
+	}
+	c := newChecker(tensors)
+	c.checkPlan(p)
+	return c.problems
+}
+
+// checker collects the problems of one DF11 model.
+type checker struct {
+	tensors  map[string]Stored
+	units    map[string]bool // paths with any of the six tensors
+	problems []Problem
+}
+
+// newChecker finds the units and checks the six tensors of each (docs/format.md §8).
+func newChecker(tensors map[string]Stored) *checker {
+	c := &checker{tensors: tensors, units: map[string]bool{}}
+	for name := range tensors {
+		if dot := strings.LastIndexByte(name, '.'); encoder.IsArrayName(name[dot+1:]) {
+			c.units[name[:max(dot, 0)]] = true
+		}
+	}
+	for _, u := range sorted(c.units) {
+		for _, n := range encoder.ArrayNames() {
+			t, ok := tensors[u+"."+n]
+			if !ok {
+				c.add(u, "it has no "+n)
+			} else if err := encoder.CheckArray(n, string(t.DType), t.Shape); err != nil {
+				c.add(u, n+" is "+err.Error())
+			}
+		}
+	}
+	return c
+}
+
+// sorted returns the keys of a map in natural order.
+func sorted[V any](m map[string]V) []string {
+	return slices.SortedFunc(maps.Keys(m), human.CompareNames)
+}
+
+func (c *checker) add(name, detail string) {
+	c.problems = append(c.problems, Problem{name, detail})
+}
+
+// checkPatterns matches the patterns of a dict with the units, and with modules that are stored
+// plainly, as units that DF11 cannot hold are.
+func (c *checker) checkPatterns(ctx context.Context, dict plan.PatternDict) error {
+	modules, err := plan.Modules(slices.Collect(maps.Keys(c.tensors)))
+	var found [][]string
+	if err == nil {
+		found, err = dict.Match(ctx, modules)
+	}
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	if err != nil {
+		c.add("config.json", err.Error())
+		return nil
+	}
+	matched := map[string]bool{}
+	for i, modules := range found {
+		if len(modules) == 0 {
+			c.add(dict[i].Regex, "it matches no module")
+		}
+		for _, m := range modules {
+			matched[m] = true
+		}
+	}
+	for _, u := range sorted(c.units) {
+		if !matched[u] {
+			c.add(u, "no pattern matches it")
+		}
+	}
+	return nil
+}
+
+// checkPlan looks for differences from the plan that made the model.
+func (c *checker) checkPlan(p *plan.Plan) {
+	known := map[string]bool{}
+	for _, u := range p.Units {
+		c.checkUnit(u, known)
+	}
+	c.checkPlain(p.Remainder, known)
+	for _, name := range sorted(c.tensors) {
+		if !known[name] {
+			c.add(name, "the source has no such tensor")
+		}
+	}
+}
+
+// checkUnit checks that a unit is stored, encoded or plain, with all its siblings.
+func (c *checker) checkUnit(u plan.Unit, known map[string]bool) {
+	if c.units[u.Path] {
+		for _, n := range encoder.ArrayNames() {
+			known[u.Path+"."+n] = true
+		}
+		if t, ok := c.tensors[u.Path+"."+encoder.NameSignMantissa]; ok && t.NElems() != u.NElems() {
+			c.add(u.Path, "sign_mantissa has another number of weights than the source")
+		}
+		if t, ok := c.tensors[u.Path+"."+encoder.NameSplitPositions]; ok &&
+			t.NElems() != int64(len(u.Attrs)-1) {
+			c.add(u.Path, "split_positions does not fit the number of attributes")
+		}
+	} else if _, ok := c.tensors[u.Attrs[0].Name]; ok {
+		c.checkPlain(u.Attrs, known)
+	} else {
+		c.add(u.Path, "neither encoded nor plain")
+	}
+	c.checkPlain(u.Siblings, known)
+}
+
+// checkPlain checks that tensors are stored as the source has them.
+func (c *checker) checkPlain(want []plan.Tensor, known map[string]bool) {
+	for _, w := range want {
+		known[w.Name] = true
+		t, ok := c.tensors[w.Name]
+		switch {
+		case !ok:
+			c.add(w.Name, "stored nowhere")
+		case t.DType != w.StoredDType():
+			c.add(w.Name, string(t.DType)+", the source has "+string(w.DType))
+		case !slices.Equal(t.Shape, w.Shape):
+			c.add(w.Name, "another shape than in the source")
+		}
+	}
+}
