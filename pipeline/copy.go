@@ -137,12 +137,11 @@ func fits(f plan.File, limit int64) error {
 // duplicates lists the large files that the Hub may be able to copy from the source's store to the
 // target's.
 func (k *copier) duplicates(ctx context.Context) (list []hub.FileInfo) {
-	src := k.Source.Hub()
-	if k.sendAll || k.Push == nil || k.folder.Stays || src == nil ||
-		src.Endpoint() != k.Push.Hub.Endpoint() {
+	if k.sendAll || k.Push == nil || k.folder.Stays ||
+		k.Model.Endpoint != k.Push.Hub.Endpoint() {
 		return nil
 	}
-	tree, err := src.Tree(ctx, k.Model.ID, k.Model.Commit)
+	tree, err := k.Push.Hub.Tree(ctx, k.Model.ID, k.Model.Commit)
 	if err != nil {
 		return nil // then they are fetched and uploaded
 	}

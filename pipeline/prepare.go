@@ -111,7 +111,7 @@ func (c *conversion) dropUnplanned() {
 // openRepo opens the target repo and counts as done what earlier runs, on whatever machine, have
 // published there.
 func (c *conversion) openRepo(ctx context.Context, owner *target.Owner) (err error) {
-	if c.repo, err = target.OpenRepo(ctx, *c.Push, owner, c.Model, c.Source); err != nil {
+	if c.repo, err = target.OpenRepo(ctx, *c.Push, owner, c.Model); err != nil {
 		return err
 	}
 	c.Push = &c.repo.Push // by the name that the repo has now
@@ -208,9 +208,7 @@ func (o *Options) sourceSum(ctx context.Context, name string) (string, error) {
 // freeBuffers lets go what the Hub clients have made to fetch ahead: stages that follow one another
 // share the memory.
 func (c *conversion) freeBuffers() {
-	if h := c.Source.Hub(); h != nil {
-		h.FreeBuffers()
-	}
+	c.Source.FreeBuffers()
 	if c.repo != nil {
 		c.repo.Hub.FreeBuffers()
 	}

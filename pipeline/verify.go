@@ -1,7 +1,6 @@
 package pipeline
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -129,14 +128,14 @@ func (v *verification) checkChoice(ctx context.Context) {
 		v.check.Warn("the manifest says that the original is %s, the card says %s", named,
 			d.CardModel)
 	}
-	main, err := v.Source.Hub().Info(ctx, m.ID, "")
+	main, err := v.Source.Main(ctx)
 	if err != nil {
 		v.check.Warn("whether %s is a commit of main is not known: %v", m.Commit, err)
 		return
 	}
 	onMain := map[string]string{}
-	for _, f := range main.Files {
-		onMain[f.Path] = cmp.Or(f.SHA256, f.BlobID)
+	for _, f := range main {
+		onMain[f.Path] = f.ETag
 	}
 	counts := slices.Concat(p.Copied, p.Components)
 	for _, w := range m.Listing.Weights {

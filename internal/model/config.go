@@ -10,7 +10,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/df11-convert/df11-convert/hub"
 	"github.com/df11-convert/df11-convert/internal/plan"
 	"github.com/df11-convert/df11-convert/internal/pyjson"
 )
@@ -21,7 +20,7 @@ func (d *DF11) readConfig(ctx context.Context) error {
 	var found []string
 	var atRoot error // what is wrong with the root's config.json
 	for _, ref := range d.configs() {
-		b, err := d.read(ctx, ref, maxConfigBytes)
+		b, err := d.read(ctx, ref.Path, maxConfigBytes)
 		if err != nil {
 			return err
 		}
@@ -52,7 +51,7 @@ func (d *DF11) readConfig(ctx context.Context) error {
 // aloneIn refuses a model at the root beside the DF11 model in a folder: a loader that is given the
 // whole takes that one.
 func (d *DF11) aloneIn(dir string) error {
-	for _, ref := range d.refs {
+	for _, ref := range d.list {
 		if !strings.Contains(ref.Path, "/") && plan.IsLoaded(ref.Path) {
 			return Invalidf(ref.Path, "another model beside the DF11 model, which is in %s", dir)
 		}
@@ -64,22 +63,22 @@ const configName = "config.json"
 
 // configs lists the files that may be the config.json of a DF11 model: first the root's, then those
 // of its folders with weights.
-func (f *files) configs() []hub.FileRef {
-	var configs []hub.FileRef
+func (f *files) configs() []plan.File {
+	var configs []plan.File
 	holdsWeights := map[string]bool{}
-	for _, ref := range f.refs {
+	for _, ref := range f.list {
 		if plan.IsSafetensors(ref.Path) {
 			holdsWeights[path.Dir(ref.Path)] = true
 		}
 	}
-	for _, ref := range f.refs {
+	for _, ref := range f.list {
 		dir, name := path.Dir(ref.Path), path.Base(ref.Path)
 		if name == configName && dir != "." && !strings.Contains(dir, "/") && holdsWeights[dir] {
 			configs = append(configs, ref)
 		}
 	}
-	slices.SortFunc(configs, func(a, b hub.FileRef) int { return cmp.Compare(a.Path, b.Path) })
-	if root, ok := f.find(configName); ok {
+	slices.SortFunc(configs, func(a, b plan.File) int { return cmp.Compare(a.Path, b.Path) })
+	if root, ok := f.File(configName); ok {
 		configs = slices.Insert(configs, 0, root)
 	}
 	return configs

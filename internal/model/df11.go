@@ -1,6 +1,7 @@
 package model
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -40,6 +41,7 @@ type DF11 struct {
 	CardParts []string
 
 	*files
+	folder  string            // of its files; "" for a repo
 	loaded  []plan.WeightFile // the weight files that a loader reads
 	tensors map[string]Stored // of the weight files, by name
 }
@@ -63,21 +65,23 @@ func OpenDF11Local(ctx context.Context, name string, memory int64) (*DF11, error
 	if err != nil {
 		return nil, err
 	}
-	f := &files{dir: filepath.Dir(name),
-		refs: []hub.FileRef{{Path: filepath.Base(name), Size: st.Size()}}}
-	if st.IsDir() || !plan.IsSafetensors(name) {
-		f, err = listFolder(name, func(rel string) bool { return !slices.Contains(noPart, rel) },
-			func(rel string) error {
-				return Invalidf(rel,
-					"a link to a folder: it is not followed, so what a loader finds there is not known")
-			})
-	} else {
-		err = smallfile.Regular(name, st.Mode())
+	if plan.IsSafetensors(name) && !st.IsDir() {
+		f, err := newFiles(newLocal(filepath.Dir(name)),
+			[]plan.File{{Path: filepath.Base(name), Size: st.Size()}})
+		if err = cmp.Or(err, smallfile.Regular(name, st.Mode())); err != nil {
+			return nil, err
+		}
+		return openDF11(ctx, &DF11{Name: name, folder: filepath.Dir(name), files: f}, memory)
 	}
+	f, err := listFolder(name, func(rel string) bool { return !slices.Contains(noPart, rel) },
+		func(rel string) error {
+			return Invalidf(rel,
+				"a link to a folder: it is not followed, so what a loader finds there is not known")
+		})
 	if err != nil {
 		return nil, err
 	}
-	return openDF11(ctx, &DF11{Name: name, files: f}, memory)
+	return openDF11(ctx, &DF11{Name: name, folder: name, files: f}, memory)
 }
 
 // OpenDF11Hub opens a DF11 repo at one commit. Its weights are read in pieces, of which it keeps at
@@ -85,36 +89,39 @@ func OpenDF11Local(ctx context.Context, name string, memory int64) (*DF11, error
 // [OpenDF11Local].
 func OpenDF11Hub(ctx context.Context, c *hub.Client, repo, revision string, memory,
 	pieceBytes int64) (*DF11, error) {
-	info, err := c.Info(ctx, repo, revision)
+	r, f, info, err := openRepo(ctx, c, repo, revision)
 	if err != nil {
 		return nil, err
 	}
-	f, err := listRepo(c, info)
-	if err != nil {
-		return nil, err
-	}
-	f.pieces = NewReaders(ctx, c, pieceBytes)
+	r.pieces = NewReaders(ctx, c, pieceBytes)
 	return openDF11(ctx, &DF11{Name: info.ID, Commit: info.SHA, files: f}, memory)
 }
 
 // OpenOutputs opens the outputs of a conversion that has not ended, as far as refs name them: those
 // that are in the folder there, the others in the repo, by ranges, of which it keeps at most
-// pieceBytes. path is where an output lies in the folder, "" if it does not; remote is nil if all
+// pieceBytes. path is where an output lies in the folder, "" if it does not; c is nil if all
 // do. Close it.
 func OpenOutputs(ctx context.Context, refs []hub.FileRef, path func(name string) string,
-	remote *hub.Client, pieceBytes int64) (*DF11, error) {
-	f := &files{refs: refs, client: remote}
-	d := &DF11{files: f}
-	if remote != nil {
-		f.pieces = NewReaders(ctx, remote, pieceBytes)
+	c *hub.Client, pieceBytes int64) (*DF11, error) {
+	here := newLocal("")
+	var s store = here
+	if c != nil {
+		r := newRemote(c, "", refs)
+		r.pieces = NewReaders(ctx, c, pieceBytes)
+		s = near{r, here}
+	}
+	f, err := newFiles(s, planFiles(refs))
+	if err != nil {
+		return nil, errors.Join(err, s.Close())
 	}
 	for _, ref := range refs {
-		if err := f.openAt(ref.Path, path(ref.Path)); err != nil && remote == nil {
-			return nil, errors.Join(err, d.Close())
+		if err := here.openAt(ref.Path, path(ref.Path)); err != nil && c == nil {
+			return nil, errors.Join(err, s.Close())
 		}
 	}
-	if err := d.readHeaders(ctx, refs); err != nil {
-		return nil, errors.Join(err, d.Close())
+	d := &DF11{files: f}
+	if err := d.readHeaders(ctx, f.list); err != nil {
+		return nil, errors.Join(err, s.Close())
 	}
 	return d, nil
 }
@@ -131,9 +138,13 @@ func openDF11(ctx context.Context, d *DF11, memory int64) (*DF11, error) {
 // load opens all weight files, and reads config, manifest, card, and the header of every weight
 // file that the official loader reads.
 func (d *DF11) load(ctx context.Context, memory int64) error {
-	weights := slices.DeleteFunc(slices.Clone(d.refs),
-		func(ref hub.FileRef) bool { return !plan.IsSafetensors(ref.Path) })
-	if err := d.open(weights); err != nil {
+	var weights []string
+	for _, file := range d.list {
+		if plan.IsSafetensors(file.Path) {
+			weights = append(weights, file.Path)
+		}
+	}
+	if err := d.hold(weights); err != nil {
 		return err
 	}
 	if err := d.readConfig(ctx); err != nil {
@@ -149,16 +160,16 @@ func (d *DF11) load(ctx context.Context, memory int64) error {
 }
 
 func (d *DF11) readManifest(ctx context.Context, memory int64) error {
-	ref, ok := d.find(metadata.ManifestName)
+	file, ok := d.File(metadata.ManifestName)
 	if !ok {
 		return nil
 	}
 	limit := metadata.MaxManifestBytes(memory)
-	if memory > 0 && ref.Size > limit {
-		return fmt.Errorf("%s has %d bytes: to read more than %d needs more --memory", ref.Path,
-			ref.Size, limit)
+	if memory > 0 && file.Size > limit {
+		return fmt.Errorf("%s has %d bytes: to read more than %d needs more --memory", file.Path,
+			file.Size, limit)
 	}
-	b, err := d.read(ctx, ref, limit)
+	b, err := d.read(ctx, file.Path, limit)
 	if err != nil {
 		return err
 	}
@@ -189,8 +200,8 @@ func (d *DF11) readCard(ctx context.Context) error {
 
 // readHeaders finds the tensors of the weight files. A header that is wrong is an InvalidError; one
 // that could not be read says nothing of the model.
-func (d *DF11) readHeaders(ctx context.Context, refs []hub.FileRef) (err error) {
-	if d.loaded, err = d.headers(ctx, refs); err != nil {
+func (d *DF11) readHeaders(ctx context.Context, weights []plan.File) (err error) {
+	if d.loaded, err = d.headers(ctx, weights); err != nil {
 		header, remote := (*headerError)(nil), (*hub.Error)(nil)
 		if errors.As(err, &header) && !errors.As(err, &remote) && ctx.Err() == nil {
 			return Invalidf(header.file, "%v", header.err)
@@ -219,22 +230,13 @@ func (d *DF11) Anew(ctx context.Context) (fetched bool) {
 	return fetched
 }
 
-// Remote reports whether files of the model may have to be fetched from a Hub.
-func (d *DF11) Remote() bool { return d.client != nil }
-
 // WeightFiles are the weight files that the official loader reads, which lie in Dir, in the order
 // of their names.
 func (d *DF11) WeightFiles() []plan.WeightFile { return d.loaded }
 
-// File finds a file of the model.
-func (d *DF11) File(path string) (plan.File, bool) {
-	ref, ok := d.find(path)
-	return planFile(ref), ok
-}
-
 // Local is the model's folder or file on this machine; "" for a repo.
 func (d *DF11) Local() string {
-	if d.dir == "" {
+	if d.folder == "" {
 		return ""
 	}
 	return d.Name

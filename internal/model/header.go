@@ -36,21 +36,21 @@ func (e *headerError) Unwrap() error { return e.err }
 
 // headers reads the headers of weight files, several at a time. If several are wrong, the
 // headerError names the first.
-func (f *files) headers(ctx context.Context, weights []hub.FileRef) ([]plan.WeightFile, error) {
+func (f *files) headers(ctx context.Context, weights []plan.File) ([]plan.WeightFile, error) {
 	out, errs := make([]plan.WeightFile, len(weights)), make([]error, len(weights))
 	var all safetensors.Headers
 	g, stop := errgroup.WithContext(ctx)
 	g.SetLimit(8)
-	for i, ref := range weights {
+	for i, file := range weights {
 		if stop.Err() != nil {
 			break
 		}
 		g.Go(func() error {
-			h, err := f.header(ctx, &all, ref)
+			h, err := f.header(ctx, &all, file)
 			if err != nil {
-				errs[i] = &headerError{ref.Path, err}
+				errs[i] = &headerError{file.Path, err}
 			}
-			out[i] = plan.WeightFile{File: planFile(ref), Header: h}
+			out[i] = plan.WeightFile{File: file, Header: h}
 			return errs[i]
 		})
 	}
@@ -61,26 +61,13 @@ func (f *files) headers(ctx context.Context, weights []hub.FileRef) ([]plan.Weig
 // header reads one header. It reads a wrong header of a remote file once more: no hash covers a
 // range, so the bytes may be damaged on their way or in the shared cache.
 func (f *files) header(ctx context.Context, all *safetensors.Headers,
-	ref hub.FileRef) (*safetensors.Header, error) {
-	r := f.sparse(ctx, ref.Path)
-	h, err := readHeader(all, r, ref.Size)
-	if err == nil || !f.anew(ctx, ref.Path) {
+	file plan.File) (*safetensors.Header, error) {
+	r := f.sparse(ctx, file.Path)
+	h, err := readHeader(all, r, file.Size)
+	if err == nil || !f.anew(ctx, file.Path) {
 		return h, err
 	}
-	return readHeader(all, r, ref.Size)
-}
-
-// anew has a file of a repo fetched anew where it is read again, not taken from memory or from a
-// damaged copy. It is false where that would read the same bytes.
-func (f *files) anew(ctx context.Context, path string) bool {
-	if f.client == nil || ctx.Err() != nil {
-		return false
-	}
-	f.Recheck(ctx, path)
-	if f.pieces != nil {
-		f.pieces.drop(func(p *piece) bool { return p.path == path })
-	}
-	return true
+	return readHeader(all, r, file.Size)
 }
 
 func readHeader(all *safetensors.Headers, r io.ReaderAt, size int64) (*safetensors.Header, error) {

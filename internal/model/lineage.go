@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/df11-convert/df11-convert/hub"
+	"github.com/df11-convert/df11-convert/internal/plan"
 	"github.com/df11-convert/df11-convert/internal/smallfile"
 )
 
@@ -38,7 +39,7 @@ func cacheLineage(folder string) (l Lineage, ok bool) {
 // downloadedCommit returns the one commit from which all given files of a folder were downloaded,
 // by the notes that "hf download --local-dir" leaves; "" if a note is missing, or a file is younger
 // than its note.
-func downloadedCommit(folder string, files []hub.FileRef) (commit string) {
+func downloadedCommit(folder string, files []plan.File) (commit string) {
 	for _, f := range files {
 		name := filepath.FromSlash(f.Path)
 		b, err := smallfile.Read(filepath.Join(folder, ".cache", "huggingface", "download",

@@ -7,7 +7,6 @@ import (
 	"context"
 	"io"
 
-	"github.com/df11-convert/df11-convert/hub"
 	"github.com/df11-convert/df11-convert/internal/metadata"
 	"github.com/df11-convert/df11-convert/internal/plan"
 )
@@ -37,20 +36,24 @@ type Source interface {
 	// Unchanged returns a ChangedError if the size or the time of a local weight file has changed
 	// since the source was opened. The files of a repo never change: the commit is pinned.
 	Unchanged(file int) error
-	// Hub returns the client that reads the source; nil for a folder.
-	Hub() *hub.Client
+	// Main lists the files that the repo's main has now, whatever commit the source is.
+	Main(ctx context.Context) ([]plan.File, error)
+	// FreeBuffers lets go of the memory in which bytes of a repo were to be fetched ahead.
+	FreeBuffers()
 	// Close releases the files.
 	Close() error
 }
 
 // Model is what is known of a source before its weights move.
 type Model struct {
-	ID      string  // "namespace/name" of a Hub repo, or the base name of a local folder or file
-	Name    string  // the output is named after it
-	Local   bool    // the source is a folder or file
-	Folder  string  // absolute path of a local source's folder
-	Commit  string  // pinned commit of a Hub repo
-	Lineage Lineage // repo and commit that a local source comes from, where known
+	ID     string // "namespace/name" of a Hub repo, or the base name of a local folder or file
+	Name   string // the output is named after it
+	Local  bool   // the source is a folder or file
+	Folder string // absolute path of a local source's folder
+	Commit string // pinned commit of a Hub repo
+	// Endpoint is the address of the repo's Hub; "" for a local source.
+	Endpoint string
+	Lineage  Lineage // repo and commit that a local source comes from, where known
 	// Private and Gated say who may read the repo ("", "auto" or "manual").
 	Private bool
 	Gated   string

@@ -40,7 +40,7 @@ func TestFolderAndRepoAreAlike(t *testing.T) {
 	if !bytes.Equal(here.Listing.Index, there.Listing.Index) || !bytes.Equal(here.Listing.Config, there.Listing.Config) || len(here.Listing.Weights) < 3 {
 		t.Error("small files or the number of weight files differ")
 	}
-	if local.Hub() != nil || remote.Hub() != c || remote.Local(0) != nil || here.Folder != dir || there.Folder != "" {
+	if here.Endpoint != "" || there.Endpoint != c.Endpoint() || remote.Local(0) != nil || here.Folder != dir || there.Folder != "" {
 		t.Error("folder and repo are mixed up")
 	}
 	for _, src := range []Source{local, remote} {

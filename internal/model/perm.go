@@ -25,10 +25,10 @@ func (m *Model) Perm(p *plan.Plan) fs.FileMode {
 // Perm is what users may do with every file of a local DF11 model.
 func (d *DF11) Perm() fs.FileMode {
 	var names []string
-	for _, ref := range d.refs {
-		names = append(names, ref.Path)
+	for _, file := range d.list {
+		names = append(names, file.Path)
 	}
-	return permOf(d.dir, names)
+	return permOf(d.folder, names)
 }
 
 // permOf is what users may do with all of the files of a folder, "" for none. The owner may always

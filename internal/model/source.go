@@ -14,62 +14,36 @@ import (
 	"github.com/df11-convert/df11-convert/internal/streams"
 )
 
-// source is a Source of a folder or a repo.
+// source is a Source of files. Its weight files are those at the paths in weights.
 type source struct {
 	*files
-	weights []hub.FileRef
+	weights []string
 }
 
 func (s *source) Stream(ctx context.Context, file int, off, end int64) (io.ReadCloser, error) {
-	if s.client == nil {
-		return io.NopCloser(io.NewSectionReader(s.Local(file), off, end-off)), nil
-	}
-	return s.client.Stream(ctx, s.weights[file], off, end)
+	return s.stream(ctx, s.weights[file], off, end)
 }
 
 func (s *source) ReadRange(ctx context.Context, file int, off, n int64) ([]byte, error) {
 	b := make([]byte, n)
-	return b, streams.ReadFull(s.sparse(ctx, s.weights[file].Path), b, off)
+	return b, streams.ReadFull(s.sparse(ctx, s.weights[file]), b, off)
 }
 
-func (s *source) Local(file int) io.ReaderAt {
-	if s.client != nil {
-		return nil
-	}
-	return s.opened[s.weights[file].Path].File
-}
+func (s *source) Local(file int) io.ReaderAt { return s.held(s.weights[file]) }
 
-// Unchanged looks at the open file, since another file may have taken the name.
-func (s *source) Unchanged(file int) error {
-	if s.client != nil {
-		return nil
-	}
-	f := s.opened[s.weights[file].Path]
-	now, err := f.Stat()
-	if err != nil {
-		return err
-	}
-	if now.Size() != f.then.Size() || !now.ModTime().Equal(f.then.ModTime()) {
-		return &ChangedError{s.weights[file].Path}
-	}
-	return nil
-}
+func (s *source) Unchanged(file int) error { return s.unchanged(s.weights[file]) }
 
 // OpenHub opens a repo at a revision, "" for main, and reads its small files and its headers.
 func OpenHub(ctx context.Context, c *hub.Client, repo, revision string,
 	opt plan.Options) (Source, *Model, error) {
-	info, err := c.Info(ctx, repo, revision)
+	_, f, info, err := openRepo(ctx, c, repo, revision)
 	if err != nil {
 		return nil, nil, err
 	}
 	m := &Model{
-		ID: info.ID, Name: path.Base(info.ID), Commit: info.SHA, Private: info.Private,
-		Gated:       info.Gated,
+		ID: info.ID, Name: path.Base(info.ID), Commit: info.SHA, Endpoint: c.Endpoint(),
+		Private: info.Private, Gated: info.Gated,
 		PipelineTag: info.PipelineTag, LibraryName: info.LibraryName,
-	}
-	f, err := listRepo(c, info)
-	if err != nil {
-		return nil, nil, err
 	}
 	return openSource(ctx, f, m, opt)
 }
@@ -145,11 +119,10 @@ func (s *source) describe(ctx context.Context, m *Model, opt plan.Options) error
 		{survey.ModelIndex, maxConfigBytes, &m.Listing.ModelIndex},
 		{survey.RootConfig, maxConfigBytes, &m.Listing.RootConfig},
 	} {
-		ref, ok := s.find(small.path)
-		if !ok {
+		if _, ok := s.File(small.path); !ok {
 			continue
 		}
-		if *small.to, err = s.read(ctx, ref, small.limit); err != nil {
+		if *small.to, err = s.read(ctx, small.path, small.limit); err != nil {
 			return err
 		}
 	}
@@ -161,15 +134,14 @@ func (s *source) describe(ctx context.Context, m *Model, opt plan.Options) error
 		return err
 	}
 	for _, w := range weights {
-		ref, _ := s.find(w.Path)
-		s.weights, m.SHA256 = append(s.weights, ref), append(m.SHA256, ref.SHA256)
+		s.weights, m.SHA256 = append(s.weights, w.Path), append(m.SHA256, s.published(w.Path))
 	}
-	if err := s.open(s.weights); err != nil {
+	if err := s.hold(s.weights); err != nil {
 		return err
 	}
 	if m.Local && m.Lineage.Repo == "" {
-		m.Lineage.Commit = downloadedCommit(m.Folder, s.weights)
+		m.Lineage.Commit = downloadedCommit(m.Folder, weights)
 	}
-	m.Listing.Weights, err = s.headers(ctx, s.weights)
+	m.Listing.Weights, err = s.headers(ctx, weights)
 	return err
 }

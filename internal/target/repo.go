@@ -68,10 +68,9 @@ type branch struct {
 
 // OpenRepo creates or opens a target before any work, and refuses one without access, with the
 // wrong visibility, or with files of others in the way.
-func OpenRepo(ctx context.Context, push Push, w *Owner, m *model.Model,
-	src model.Source) (*Repo, error) {
+func OpenRepo(ctx context.Context, push Push, w *Owner, m *model.Model) (*Repo, error) {
 	r := &Repo{Push: push, owner: w}
-	if err := r.ensure(ctx, m, src); err != nil {
+	if err := r.ensure(ctx, m); err != nil {
 		return nil, err
 	}
 	var err error
@@ -160,7 +159,7 @@ const gatedManual = "manual"
 
 // ensure creates the target if need be and makes sure that we may write to it, that it is not too
 // visible, and that it is not the source.
-func (r *Repo) ensure(ctx context.Context, m *model.Model, src model.Source) error {
+func (r *Repo) ensure(ctx context.Context, m *model.Model) error {
 	private, closed := r.Private, m.Private || m.Gated != ""
 	if private == nil && closed {
 		private = &closed
@@ -182,7 +181,7 @@ func (r *Repo) ensure(ctx context.Context, m *model.Model, src model.Source) err
 	}
 	r.Repo = info.ID // one that was renamed still answers to its former name
 	switch {
-	case r.isSource(info.ID, src):
+	case r.isSource(info.ID, m):
 		return &SourceTargetError{info.ID}
 	case closed && !info.Private && info.Gated != gatedManual && r.Private == nil:
 		return &VisibilityError{Target: r.Repo, Source: m.ID}
@@ -193,9 +192,9 @@ func (r *Repo) ensure(ctx context.Context, m *model.Model, src model.Source) err
 }
 
 // isSource reports whether a repo of the target's Hub is the one that the weights come from.
-func (r *Repo) isSource(id string, src model.Source) bool {
-	c := src.Hub()
-	return strings.EqualFold(id, r.owner.Source) && (c == nil || c.Endpoint() == r.Hub.Endpoint())
+func (r *Repo) isSource(id string, m *model.Model) bool {
+	return strings.EqualFold(id, r.owner.Source) &&
+		(m.Endpoint == "" || m.Endpoint == r.Hub.Endpoint())
 }
 
 // Published lists what earlier runs have published: by the manifest of a finished conversion by

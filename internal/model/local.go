@@ -1,0 +1,164 @@
+package model
+
+import (
+	"context"
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/df11-convert/df11-convert/internal/metadata"
+	"github.com/df11-convert/df11-convert/internal/plan"
+	"github.com/df11-convert/df11-convert/internal/smallfile"
+)
+
+// local are files below a folder. Their bytes are read as they are.
+type local struct {
+	dir    string
+	opened map[string]openFile // weight files, by path
+}
+
+// openFile is an open file, with its size and time when it was opened.
+type openFile struct {
+	*os.File
+	then fs.FileInfo
+}
+
+func newLocal(dir string) *local { return &local{dir, map[string]openFile{}} }
+
+// Exists reports whether a path names a local file or folder.
+func Exists(path string) bool {
+	_, err := os.Stat(path)
+	return !errors.Is(err, fs.ErrNotExist)
+}
+
+// listFolder lists the files below dir with forward slashes; symbolic links to files count as what
+// they point to. It leaves out the folders for which enter, given the path from dir, returns false.
+// It calls linked for a link to a folder, which it does not follow.
+func listFolder(dir string, enter func(rel string) bool,
+	linked func(rel string) error) (*files, error) {
+	root, err := filepath.EvalSymlinks(dir) // WalkDir does not follow a link to a folder
+	if err != nil {
+		return nil, err
+	}
+	var list []plan.File
+	err = filepath.WalkDir(root, func(p string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		rel, err := filepath.Rel(root, p)
+		if err != nil {
+			return err
+		}
+		rel = filepath.ToSlash(rel)
+		if d.IsDir() {
+			if p != root && !enter(rel) {
+				return fs.SkipDir
+			}
+			return nil
+		}
+		st, err := os.Stat(p)
+		if err != nil {
+			return err
+		}
+		if st.IsDir() {
+			return linked(rel)
+		}
+		if err := smallfile.Regular(p, st.Mode()); err != nil {
+			return err
+		}
+		list = append(list, plan.File{Path: rel, Size: st.Size()})
+		if len(list) > plan.MaxFiles {
+			return fs.SkipAll // newFiles refuses them
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return newFiles(newLocal(dir), list)
+}
+
+// isResult reports whether a folder holds a conversion, finished or in the making. Inside a source,
+// such a folder is no part of the source: otherwise a conversion would change its own source.
+func isResult(dir string) bool {
+	return Exists(filepath.Join(dir, metadata.ManifestName)) ||
+		Exists(filepath.Join(dir, metadata.StateDir))
+}
+
+// diskPath returns where a file lies on this machine.
+func (l *local) diskPath(path string) string {
+	return filepath.Join(l.dir, filepath.FromSlash(path))
+}
+
+func (l *local) OpenFile(_ context.Context, path string) (io.ReadCloser, error) {
+	return smallfile.Open(l.diskPath(path))
+}
+
+func (l *local) read(_ context.Context, path string, limit int64) ([]byte, error) {
+	return smallfile.Read(l.diskPath(path), limit)
+}
+
+func (l *local) hold(paths []string) error {
+	for _, path := range paths {
+		if err := l.openAt(path, l.diskPath(path)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// openAt opens the file of a path, which lies at another one on this machine.
+func (l *local) openAt(path, onDisk string) error {
+	file, err := smallfile.Open(onDisk)
+	if err != nil {
+		return err
+	}
+	then, err := file.Stat()
+	l.opened[path] = openFile{file, then}
+	return err
+}
+
+func (l *local) stream(_ context.Context, path string, off, end int64) (io.ReadCloser, error) {
+	return io.NopCloser(io.NewSectionReader(l.held(path), off, end-off)), nil
+}
+
+func (l *local) weights(path string) io.ReaderAt { return l.held(path) }
+
+func (l *local) sparse(_ context.Context, path string) io.ReaderAt { return l.held(path) }
+
+func (l *local) held(path string) io.ReaderAt { return l.opened[path].File }
+
+// unchanged looks at the open file, since another file may have taken the name.
+func (l *local) unchanged(path string) error {
+	f := l.opened[path]
+	now, err := f.Stat()
+	if err != nil {
+		return err
+	}
+	if now.Size() != f.then.Size() || !now.ModTime().Equal(f.then.ModTime()) {
+		return &ChangedError{path}
+	}
+	return nil
+}
+
+func (l *local) anew(context.Context, string) bool { return false }
+
+func (l *local) published(string) string { return "" }
+
+func (l *local) Recheck(context.Context, string) bool { return false }
+
+func (l *local) Main(context.Context) ([]plan.File, error) { return nil, errors.ErrUnsupported }
+
+func (l *local) FreeBuffers() {}
+
+func (l *local) Remote() bool { return false }
+
+func (l *local) Close() error {
+	var errs []error
+	for _, file := range l.opened {
+		errs = append(errs, file.Close())
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,177 @@
+package model
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/df11-convert/df11-convert/hub"
+	"github.com/df11-convert/df11-convert/internal/plan"
+)
+
+// remote are the files of a repo at one commit.
+type remote struct {
+	client *hub.Client
+	repo   string
+	refs   map[string]hub.FileRef // by path
+	pieces *Readers               // nil if the model is read by streams and small ranges only
+}
+
+// openRepo lists a repo at a revision, "" for main.
+func openRepo(ctx context.Context, c *hub.Client, repo,
+	revision string) (*remote, *files, *hub.RepoInfo, error) {
+	info, err := c.Info(ctx, repo, revision)
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	r := newRemote(c, info.ID, refsOf(info))
+	f, err := newFiles(r, planFiles(refsOf(info)))
+	return r, f, info, err
+}
+
+func newRemote(c *hub.Client, repo string, refs []hub.FileRef) *remote {
+	r := &remote{client: c, repo: repo, refs: make(map[string]hub.FileRef, len(refs))}
+	for _, ref := range refs {
+		r.refs[ref.Path] = ref
+	}
+	return r
+}
+
+func refsOf(info *hub.RepoInfo) []hub.FileRef {
+	var refs []hub.FileRef
+	for _, x := range info.Files {
+		refs = append(refs, x.Ref(info.ID, info.SHA))
+	}
+	return refs
+}
+
+// planFiles describes files to a plan. A hash pins the content of a file where there is one.
+func planFiles(refs []hub.FileRef) []plan.File {
+	var list []plan.File
+	for _, ref := range refs {
+		list = append(list, plan.File{Path: ref.Path, Size: ref.Size,
+			ETag: cmp.Or(ref.SHA256, ref.BlobID)})
+	}
+	return list
+}
+
+// OpenFile streams a whole file, from the shared cache if that holds a good copy. The last read
+// fails with a SourceError if the hash is not the published one.
+func (r *remote) OpenFile(ctx context.Context, path string) (io.ReadCloser, error) {
+	ref, ok := r.refs[path]
+	if !ok {
+		return nil, fmt.Errorf("%s: no such file in the repo: %w", path, os.ErrNotExist)
+	}
+	r.client.CheckCached(ctx, ref) // so that Stream does not use a damaged copy
+	s, err := r.client.Stream(ctx, ref, 0, ref.Size)
+	if err != nil {
+		return nil, err
+	}
+	want := cmp.Or(ref.SHA256, ref.BlobID)
+	if want == "" {
+		return s, nil
+	}
+	return &checkedReader{s, hub.NewHash(want, ref.Size), want, ref.Path}, nil
+}
+
+func (r *remote) read(ctx context.Context, path string, limit int64) ([]byte, error) {
+	return r.client.ReadFile(ctx, r.refs[path], limit)
+}
+
+func (r *remote) hold([]string) error { return nil }
+
+func (r *remote) stream(ctx context.Context, path string, off, end int64) (io.ReadCloser, error) {
+	return r.client.Stream(ctx, r.refs[path], off, end)
+}
+
+func (r *remote) weights(path string) io.ReaderAt { return r.pieces.Open(r.refs[path]) }
+
+func (r *remote) sparse(ctx context.Context, path string) io.ReaderAt {
+	return rangeReader{ctx, r.client, r.refs[path]}
+}
+
+func (r *remote) held(string) io.ReaderAt { return nil }
+
+// unchanged is nil: the commit is pinned.
+func (r *remote) unchanged(string) error { return nil }
+
+func (r *remote) anew(ctx context.Context, path string) bool {
+	if ctx.Err() != nil {
+		return false
+	}
+	r.Recheck(ctx, path)
+	if r.pieces != nil {
+		r.pieces.drop(func(p *piece) bool { return p.path == path })
+	}
+	return true
+}
+
+func (r *remote) published(path string) string { return r.refs[path].SHA256 }
+
+func (r *remote) Recheck(ctx context.Context, path string) bool {
+	ref, ok := r.refs[path]
+	return ok && r.client.CheckCached(ctx, ref)
+}
+
+func (r *remote) Main(ctx context.Context) ([]plan.File, error) {
+	info, err := r.client.Info(ctx, r.repo, "")
+	if err != nil {
+		return nil, err
+	}
+	return planFiles(refsOf(info)), nil
+}
+
+func (r *remote) FreeBuffers() { r.client.FreeBuffers() }
+
+func (r *remote) Remote() bool { return true }
+
+func (r *remote) Close() error {
+	if r.pieces == nil {
+		return nil
+	}
+	return r.pieces.Close()
+}
+
+// rangeReader reads a file of a repo without keeping anything.
+type rangeReader struct {
+	ctx    context.Context //nolint:containedctx // io.ReaderAt has no room for one
+	client *hub.Client
+	ref    hub.FileRef
+}
+
+func (r rangeReader) ReadAt(p []byte, off int64) (int, error) {
+	n := min(int64(len(p)), r.ref.Size-off)
+	if n <= 0 {
+		return 0, io.EOF
+	}
+	b, err := r.client.ReadRange(r.ctx, r.ref, off, n)
+	if err == nil && int(n) < len(p) {
+		err = io.EOF
+	}
+	return copy(p, b), err
+}
+
+// near is a repo of which some files are on this machine.
+type near struct {
+	*remote
+	here *local
+}
+
+func (n near) weights(path string) io.ReaderAt {
+	if _, ok := n.here.opened[path]; ok {
+		return n.here.weights(path)
+	}
+	return n.remote.weights(path)
+}
+
+func (n near) sparse(ctx context.Context, path string) io.ReaderAt {
+	if _, ok := n.here.opened[path]; ok {
+		return n.here.sparse(ctx, path)
+	}
+	return n.remote.sparse(ctx, path)
+}
+
+func (n near) Close() error { return errors.Join(n.here.Close(), n.remote.Close()) }
