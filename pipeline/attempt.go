@@ -8,13 +8,13 @@ import (
 	"slices"
 
 	"github.com/df11-convert/df11-convert/internal/budget"
-	"github.com/df11-convert/df11-convert/internal/compare"
-	"github.com/df11-convert/df11-convert/internal/fetch"
 	"github.com/df11-convert/df11-convert/internal/forward"
+	"github.com/df11-convert/df11-convert/internal/forward/compare"
+	"github.com/df11-convert/df11-convert/internal/forward/fetch"
+	"github.com/df11-convert/df11-convert/internal/forward/spool"
 	"github.com/df11-convert/df11-convert/internal/ledger"
 	"github.com/df11-convert/df11-convert/internal/progress"
 	"github.com/df11-convert/df11-convert/internal/spans"
-	"github.com/df11-convert/df11-convert/internal/spool"
 )
 
 // begin lays out what is still to be made, and takes up what earlier runs have left in spools.

@@ -14,9 +14,9 @@ import (
 
 	"github.com/df11-convert/df11-convert/hub"
 	"github.com/df11-convert/df11-convert/internal/budget"
+	"github.com/df11-convert/df11-convert/internal/forward/spool"
 	"github.com/df11-convert/df11-convert/internal/metadata"
 	"github.com/df11-convert/df11-convert/internal/plan"
-	"github.com/df11-convert/df11-convert/internal/spool"
 	"github.com/df11-convert/df11-convert/internal/streams"
 	"github.com/df11-convert/df11-convert/internal/target"
 )

@@ -5,13 +5,13 @@ import (
 	"os"
 	"slices"
 
-	"github.com/df11-convert/df11-convert/internal/compare"
-	"github.com/df11-convert/df11-convert/internal/fetch"
 	"github.com/df11-convert/df11-convert/internal/forward"
+	"github.com/df11-convert/df11-convert/internal/forward/compare"
+	"github.com/df11-convert/df11-convert/internal/forward/fetch"
+	"github.com/df11-convert/df11-convert/internal/forward/spool"
 	"github.com/df11-convert/df11-convert/internal/ledger"
 	"github.com/df11-convert/df11-convert/internal/progress"
 	"github.com/df11-convert/df11-convert/internal/spans"
-	"github.com/df11-convert/df11-convert/internal/spool"
 )
 
 // full goes the way of a conversion without encoding: it streams the original, and compares every

@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"github.com/df11-convert/df11-convert/internal/back"
-	"github.com/df11-convert/df11-convert/internal/compare"
+	"github.com/df11-convert/df11-convert/internal/forward/compare"
 	"github.com/df11-convert/df11-convert/internal/hubtest"
 	"github.com/df11-convert/df11-convert/internal/model"
 	"github.com/df11-convert/df11-convert/internal/plan"

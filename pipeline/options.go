@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"github.com/df11-convert/df11-convert/internal/budget"
-	"github.com/df11-convert/df11-convert/internal/compare"
 	"github.com/df11-convert/df11-convert/internal/forward"
+	"github.com/df11-convert/df11-convert/internal/forward/compare"
 	"github.com/df11-convert/df11-convert/internal/model"
 	"github.com/df11-convert/df11-convert/internal/plan"
 	"github.com/df11-convert/df11-convert/internal/progress"

@@ -10,8 +10,8 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/df11-convert/df11-convert/internal/back"
-	"github.com/df11-convert/df11-convert/internal/compare"
-	"github.com/df11-convert/df11-convert/internal/fetch"
+	"github.com/df11-convert/df11-convert/internal/forward/compare"
+	"github.com/df11-convert/df11-convert/internal/forward/fetch"
 	"github.com/df11-convert/df11-convert/internal/human"
 	"github.com/df11-convert/df11-convert/internal/model"
 	"github.com/df11-convert/df11-convert/internal/progress"

@@ -9,7 +9,7 @@ import (
 	"strings"
 
 	"github.com/df11-convert/df11-convert/hub"
-	"github.com/df11-convert/df11-convert/internal/compare"
+	"github.com/df11-convert/df11-convert/internal/forward/compare"
 	"github.com/df11-convert/df11-convert/pipeline"
 	"github.com/df11-convert/df11-convert/verify"
 )

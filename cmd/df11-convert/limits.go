@@ -14,7 +14,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/df11-convert/df11-convert/internal/budget"
-	"github.com/df11-convert/df11-convert/internal/compare"
+	"github.com/df11-convert/df11-convert/internal/forward/compare"
 	"github.com/df11-convert/df11-convert/internal/human"
 	"github.com/df11-convert/df11-convert/verify"
 )

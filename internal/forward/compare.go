@@ -6,7 +6,7 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/df11-convert/df11-convert/internal/fetch"
+	"github.com/df11-convert/df11-convert/internal/forward/fetch"
 	"github.com/df11-convert/df11-convert/internal/streams"
 )
 

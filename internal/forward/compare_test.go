@@ -4,8 +4,8 @@ import (
 	"testing"
 
 	"github.com/df11-convert/df11-convert/encoder"
-	"github.com/df11-convert/df11-convert/internal/compare"
-	"github.com/df11-convert/df11-convert/internal/fetch"
+	"github.com/df11-convert/df11-convert/internal/forward/compare"
+	"github.com/df11-convert/df11-convert/internal/forward/fetch"
 	"github.com/df11-convert/df11-convert/internal/hubtest"
 	"github.com/df11-convert/df11-convert/internal/ledger"
 	"github.com/df11-convert/df11-convert/internal/model"

@@ -9,7 +9,7 @@ import (
 
 	"github.com/df11-convert/df11-convert/encoder"
 	"github.com/df11-convert/df11-convert/internal/atomicfile"
-	"github.com/df11-convert/df11-convert/internal/fetch"
+	"github.com/df11-convert/df11-convert/internal/forward/fetch"
 	"github.com/df11-convert/df11-convert/internal/gather"
 	"github.com/df11-convert/df11-convert/internal/ledger"
 	"github.com/df11-convert/df11-convert/internal/metadata"

@@ -7,7 +7,7 @@ import (
 	"testing/synctest"
 
 	"github.com/df11-convert/df11-convert/internal/atomicfile"
-	"github.com/df11-convert/df11-convert/internal/fetch"
+	"github.com/df11-convert/df11-convert/internal/forward/fetch"
 	"github.com/df11-convert/df11-convert/internal/ledger"
 	"github.com/df11-convert/df11-convert/internal/progress"
 	"github.com/df11-convert/df11-convert/internal/spans"

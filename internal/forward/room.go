@@ -1,8 +1,8 @@
 package forward
 
 import (
+	"github.com/df11-convert/df11-convert/internal/forward/spool"
 	"github.com/df11-convert/df11-convert/internal/ledger"
-	"github.com/df11-convert/df11-convert/internal/spool"
 )
 
 // WaitingFiles is what finished files that do not stay take of the disk until they are uploaded.

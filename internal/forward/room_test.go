@@ -3,8 +3,8 @@ package forward
 import (
 	"testing"
 
+	"github.com/df11-convert/df11-convert/internal/forward/spool"
 	"github.com/df11-convert/df11-convert/internal/ledger"
-	"github.com/df11-convert/df11-convert/internal/spool"
 )
 
 // TestRoomIsGivenBackOnce: every output gives back what was taken for it and no more, whether it is

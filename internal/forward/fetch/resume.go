@@ -5,9 +5,9 @@ import (
 	"fmt"
 	"hash/crc32"
 
+	"github.com/df11-convert/df11-convert/internal/forward/spool"
 	"github.com/df11-convert/df11-convert/internal/ledger"
 	"github.com/df11-convert/df11-convert/internal/spans"
-	"github.com/df11-convert/df11-convert/internal/spool"
 	"github.com/df11-convert/df11-convert/internal/streams"
 )
 

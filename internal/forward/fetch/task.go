@@ -10,9 +10,9 @@ import (
 	"sync/atomic"
 
 	"github.com/df11-convert/df11-convert/encoder"
+	"github.com/df11-convert/df11-convert/internal/forward/spool"
 	"github.com/df11-convert/df11-convert/internal/model"
 	"github.com/df11-convert/df11-convert/internal/spans"
-	"github.com/df11-convert/df11-convert/internal/spool"
 )
 
 // A Task is an output in the making. The fetcher fills its spool and counts exponents on the way;

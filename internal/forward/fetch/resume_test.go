@@ -6,10 +6,10 @@ import (
 	"os"
 	"testing"
 
+	"github.com/df11-convert/df11-convert/internal/forward/spool"
 	"github.com/df11-convert/df11-convert/internal/ledger"
 	"github.com/df11-convert/df11-convert/internal/plan"
 	"github.com/df11-convert/df11-convert/internal/spans"
-	"github.com/df11-convert/df11-convert/internal/spool"
 )
 
 // TestOnlyConfirmedTensorsAreTakenUp: of a kept spool nothing is believed but the tensors that the

@@ -6,9 +6,9 @@ import (
 	"fmt"
 	"io"
 
+	"github.com/df11-convert/df11-convert/internal/forward/spool"
 	"github.com/df11-convert/df11-convert/internal/progress"
 	"github.com/df11-convert/df11-convert/internal/spans"
-	"github.com/df11-convert/df11-convert/internal/spool"
 	"github.com/df11-convert/df11-convert/internal/streams"
 	"github.com/df11-convert/df11-convert/verify"
 )
