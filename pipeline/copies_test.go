@@ -115,7 +115,7 @@ func TestCopiesKeepToTheDisk(t *testing.T) {
 		x.Next(x.ResponseWriter)
 	}
 	w.Inject(hubtest.Fault{Name: "look", Method: "PUT", Times: always, Action: look})
-	writeFile(t, filepath.Join(work, journalFile), []byte(`{"version":3,"plan":"`+w.planned(t).Digest()+`"}`))
+	writeFile(t, filepath.Join(work, journalFile), []byte(`{"version":1,"plan":"`+w.planned(t).Digest()+`"}`))
 	for name := range w.Files(sourceRepo, "main") {
 		if strings.HasPrefix(name, "vocab") { // as a run that was killed may leave them
 			writeFile(t, filepath.Join(work, ".df11-convert", "files", name), make([]byte, copyDisk/2))

@@ -17,11 +17,11 @@ import (
 func TestNewerJournal(t *testing.T) {
 	refused := func(err error) {
 		t.Helper()
-		if e := (*ledger.VersionError)(nil); !errors.As(err, &e) || e.Version != 4 || !strings.Contains(e.Hint(), "newer") {
+		if e := (*ledger.VersionError)(nil); !errors.As(err, &e) || e.Version != 2 || !strings.Contains(e.Hint(), "newer") {
 			t.Errorf("got %v", err)
 		}
 	}
-	newer := []byte(`{"version":4,"plan":"0","source":"` + sourceRepo + `"}` + "\n" + `{"news":1}` + "\n")
+	newer := []byte(`{"version":2,"plan":"0","source":"` + sourceRepo + `"}` + "\n" + `{"news":1}` + "\n")
 	w, out := newWorld(t, small()), t.TempDir()
 	writeFile(t, filepath.Join(out, journalFile), newer)
 	writeFile(t, filepath.Join(out, ".df11-convert", "lock"), nil)

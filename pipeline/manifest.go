@@ -1,7 +1,6 @@
 package pipeline
 
 import (
-	"github.com/df11-convert/df11-convert/internal/ledger"
 	"github.com/df11-convert/df11-convert/internal/metadata"
 	"github.com/df11-convert/df11-convert/internal/plan"
 	"github.com/df11-convert/df11-convert/internal/spans"
@@ -44,10 +43,12 @@ func (c *conversion) manifestOutputs(m *metadata.Manifest) {
 		m.Outputs = append(m.Outputs, metadata.OutputFile{Path: o.Path, Kind: outputKind(c.Plan, o),
 			Size: done.Size, SHA256: done.SHA256})
 		for i, u := range o.Units {
-			m.Units = append(m.Units, manifestUnit(o, u, done.Units[i]))
-			addCompared(&cpu, u, done.Units[i])
-			if done.Units[i].GPU {
-				addCompared(&gpu, u, done.Units[i])
+			unit := done.Units[i]
+			unit.File, unit.Tensors = o.Path, unitTensors(u)
+			m.Units = append(m.Units, unit)
+			addCompared(&cpu, unit)
+			if unit.GPU {
+				addCompared(&gpu, unit)
 			}
 		}
 		cpu.NTensors += int64(len(o.Copied))
@@ -74,27 +75,23 @@ func outputKind(p *plan.Plan, o *spans.Output) metadata.Kind {
 	return metadata.KindRemainder
 }
 
-func manifestUnit(o *spans.Output, u *spans.Unit, res ledger.Outcome) metadata.Unit {
-	m := metadata.Unit{
-		Path: u.Path, File: o.Path, Status: res.Status, Reason: res.Reason,
-		NWeights: res.Weights, TieBroken: res.TieBroken, CodedBits: res.Bits,
-		Exponents: res.Exponents,
-	}
+// unitTensors lists the weights of a unit.
+func unitTensors(u *spans.Unit) (tensors []metadata.UnitTensor) {
 	for _, a := range u.Attrs {
 		t := metadata.UnitTensor{Name: a.Name, Shape: a.Shape}
 		if a.ExactF32 {
 			t.SourceDType = string(a.DType)
 		}
-		m.Tensors = append(m.Tensors, t)
+		tensors = append(tensors, t)
 	}
-	return m
+	return tensors
 }
 
 // addCompared adds a unit to what a method has compared.
-func addCompared(v *metadata.Verification, u *spans.Unit, res ledger.Outcome) {
-	if res.Status == metadata.DF11 {
+func addCompared(v *metadata.Verification, u metadata.Unit) {
+	if u.Status == metadata.DF11 {
 		v.NUnits++
-		v.NWeights += res.Weights
+		v.NWeights += u.NWeights
 	}
-	v.NTensors += int64(len(u.Attrs))
+	v.NTensors += int64(len(u.Tensors))
 }

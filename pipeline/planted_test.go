@@ -128,7 +128,7 @@ var forgeries = []forgery{
 	{name: "no units", of: small, lie: func(o *ledger.Output) { o.Units = nil }},
 	{name: "one unit more", of: small, lie: func(o *ledger.Output) { o.Units = append(o.Units, o.Units[0]) }},
 	{name: "another unit", of: small, lie: func(o *ledger.Output) { o.Units[0].Path = "x" }},
-	{name: "another number", of: small, lie: func(o *ledger.Output) { o.Units[0].Weights++ }},
+	{name: "another number", of: small, lie: func(o *ledger.Output) { o.Units[0].NWeights++ }},
 	// a file that isn't there as it should be has none
 	{name: "no sha256", of: small, lie: func(o *ledger.Output) { o.Size, o.SHA256 = o.Size+1, "" }},
 }

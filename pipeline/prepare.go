@@ -97,10 +97,10 @@ func (c *conversion) dropUnplanned() {
 	for _, o := range c.outputs {
 		planned[o.Path] = o
 	}
-	sameUnit := func(done ledger.Outcome, u *spans.Unit) bool {
+	sameUnit := func(done metadata.Unit, u *spans.Unit) bool {
 		coded, kept := done.Status == metadata.DF11 &&
 			done.Reason == "", done.Status == metadata.BF16 && done.Reason != ""
-		return done.Path == u.Path && done.Weights == u.NElems() && (coded || kept)
+		return done.Path == u.Path && done.NWeights == u.NElems() && (coded || kept)
 	}
 	c.ledger.Keep(func(done ledger.Output) bool {
 		o := planned[done.Path]

@@ -2,7 +2,6 @@ package pipeline
 
 import (
 	"github.com/df11-convert/df11-convert/internal/human"
-	"github.com/df11-convert/df11-convert/internal/ledger"
 	"github.com/df11-convert/df11-convert/internal/metadata"
 	"github.com/df11-convert/df11-convert/internal/plan"
 	"github.com/df11-convert/df11-convert/internal/progress"
@@ -31,14 +30,14 @@ type Report struct {
 	// source weights, those of F32 counted as the BF16 that they are
 	BF16Bytes int64 `json:"bf16_bytes"`
 	// source weights as they are stored, if some of them are F32
-	F32Bytes   int64            `json:"f32_bytes,omitempty"`
-	DF11Bytes  int64            `json:"df11_bytes"` // output weights
-	Units      int              `json:"units"`
-	Weights    int64            `json:"weights"` // in units
-	Bits       int64            `json:"exponent_bits"`
-	UnitsBF16  []ledger.Outcome `json:"units_bf16,omitempty"`
-	TiesBroken []string         `json:"limiter_ties,omitempty"`
-	Files      int              `json:"files"`
+	F32Bytes   int64           `json:"f32_bytes,omitempty"`
+	DF11Bytes  int64           `json:"df11_bytes"` // output weights
+	Units      int             `json:"units"`
+	Weights    int64           `json:"weights"` // in units
+	Bits       int64           `json:"exponent_bits"`
+	UnitsBF16  []metadata.Unit `json:"units_bf16,omitempty"`
+	TiesBroken []string        `json:"limiter_ties,omitempty"`
+	Files      int             `json:"files"`
 	// of Files, by this run; the others were there
 	Made        int      `json:"files_made"`
 	GPU         bool     `json:"gpu"`
@@ -90,14 +89,14 @@ func (c *conversion) report() *Report {
 	return p
 }
 
-func (p *Report) add(u ledger.Outcome) {
+func (p *Report) add(u metadata.Unit) {
 	if u.Status == metadata.BF16 {
 		p.UnitsBF16 = append(p.UnitsBF16, u)
 		return
 	}
 	p.Units++
-	p.Weights += u.Weights
-	p.Bits += u.Bits
+	p.Weights += u.NWeights
+	p.Bits += u.CodedBits
 	p.GPU = p.GPU && u.GPU
 	if u.TieBroken {
 		p.TiesBroken = append(p.TiesBroken, u.Path)

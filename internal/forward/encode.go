@@ -11,7 +11,6 @@ import (
 	"github.com/df11-convert/df11-convert/internal/atomicfile"
 	"github.com/df11-convert/df11-convert/internal/forward/fetch"
 	"github.com/df11-convert/df11-convert/internal/gather"
-	"github.com/df11-convert/df11-convert/internal/ledger"
 	"github.com/df11-convert/df11-convert/internal/metadata"
 	"github.com/df11-convert/df11-convert/internal/progress"
 	"github.com/df11-convert/df11-convert/internal/safetensors"
@@ -25,7 +24,7 @@ type draft struct {
 	file   *atomicfile.File
 	size   int64
 	header *safetensors.Header
-	units  []ledger.Outcome
+	units  []metadata.Unit
 
 	// waits for the sha256; nil before the compare stage has begun it
 	sum      func() (string, error)
@@ -162,9 +161,9 @@ func (w *Work) fill(ctx context.Context, d *draft, coded []*encoder.Unit) error 
 }
 
 // unit encodes a unit into its file, or copies its weights if DF11 can't hold it.
-func (w *Work) unit(ctx context.Context, d *draft, i int, e *encoder.Unit) (ledger.Outcome, error) {
+func (w *Work) unit(ctx context.Context, d *draft, i int, e *encoder.Unit) (metadata.Unit, error) {
 	u := d.task.Units[i]
-	r := ledger.Outcome{Path: u.Path, Status: metadata.DF11, Weights: u.NElems()}
+	r := metadata.Unit{Path: u.Path, Status: metadata.DF11, NWeights: u.NElems()}
 	if e == nil {
 		r.Status, r.Reason = metadata.BF16, d.task.Reasons[i]
 		for t := range u.Tensors() {
@@ -186,7 +185,7 @@ func (w *Work) unit(ctx context.Context, d *draft, i int, e *encoder.Unit) (ledg
 	done(2 * u.NElems())
 	w.Fetcher.Progress.Encoded.Add(2 * u.NElems())
 	stats := e.Stats()
-	r.Bits, r.TieBroken, r.Exponents = stats.NBits, stats.TieBroken, exponents(stats.Histogram)
+	r.CodedBits, r.TieBroken, r.Exponents = stats.NBits, stats.TieBroken, exponents(stats.Histogram)
 	return r, nil
 }
 

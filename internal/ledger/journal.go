@@ -14,10 +14,8 @@ import (
 	"github.com/df11-convert/df11-convert/internal/pyjson"
 )
 
-// version is that of the journals that are written. Of one of the version before, outputs are read,
-// but no tensors: that version told more of them. Lines about source files, which both have, say
-// nothing any more.
-const version = 3
+// version is that of the journals that are written and read.
+const version = 1
 
 // record is one line of a journal: the head, or one thing that is done.
 type record struct {
@@ -121,14 +119,13 @@ func Claimed(journal []byte) Claim {
 }
 
 // Read fills an empty ledger from a journal of a folder: what it lists is here, unless it says that
-// it was uploaded. Of a journal of another plan, of an older version, and of a torn one, nothing is
-// used.
+// it was uploaded. Read ignores journals of other plans and torn ones.
 func (l *Ledger) Read(journal []byte) error {
 	h, rest := parse(journal)
-	switch {
-	case h.Version > version:
+	if h.Version > version {
 		return &VersionError{h.Version}
-	case h.Version < version-1 || h.Plan != l.digest:
+	}
+	if h.Plan != l.digest {
 		return nil
 	}
 	for _, r := range rest {
@@ -143,7 +140,7 @@ func (l *Ledger) Read(journal []byte) error {
 				o.Here, o.Uploaded = false, true
 				l.outputs[r.Uploaded] = o
 			}
-		case r.Tensor != nil && h.Version == version:
+		case r.Tensor != nil:
 			l.tensors[r.Tensor.Output] = append(l.tensors[r.Tensor.Output], *r.Tensor)
 		}
 	}
@@ -163,17 +160,14 @@ func OfManifest(m *metadata.Manifest, digest string) (outputs []Output) {
 	if m == nil || m.Plan.Digest != digest {
 		return nil
 	}
-	units := map[string][]Outcome{}
+	units := map[string][]metadata.Unit{}
 	for _, u := range m.Units {
-		units[u.File] = append(units[u.File], Outcome{
-			Path: u.Path, Status: u.Status, Reason: u.Reason, Weights: u.NWeights,
-			TieBroken: u.TieBroken,
-			Bits:      u.CodedBits, Exponents: u.Exponents,
-		})
+		file := u.File
+		u.File, u.Tensors = "", nil
+		units[file] = append(units[file], u)
 	}
 	for _, o := range m.Outputs {
-		if o.Kind == metadata.KindUnit || o.Kind == metadata.KindRemainder ||
-			o.Kind == metadata.KindSingle {
+		if o.Kind.Weights() {
 			outputs = append(outputs, Output{Path: o.Path, Size: o.Size, SHA256: o.SHA256,
 				Units: units[o.Path], Place: Place{Here: true}})
 		}

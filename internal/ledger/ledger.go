@@ -24,9 +24,9 @@ type Output struct {
 	Path   string `json:"path"`
 	Size   int64  `json:"size"`
 	SHA256 string `json:"sha256"`
-	// Units tells how each unit of the file ended, in the plan's order.
-	Units []Outcome `json:"units,omitempty"`
-	Made  bool      `json:"-"` // by this run
+	// Units says how each unit of the file ended, in the plan's order. The plan knows its tensors.
+	Units []metadata.Unit `json:"units,omitempty"`
+	Made  bool            `json:"-"` // by this run
 	Place
 }
 
@@ -38,22 +38,6 @@ type Place struct {
 	Here      bool `json:"-"` // the folder of the run has the file
 	Uploaded  bool `json:"-"` // the target's store has the bytes, and the file here may be gone
 	Committed bool `json:"-"` // a commit of the target names it
-}
-
-// Outcome is how the encoding of one unit ended. The manifest lists it with the unit's tensors.
-type Outcome struct {
-	Path   string          `json:"path"`
-	Status metadata.Status `json:"status"`
-	Reason string          `json:"reason,omitempty"` // why it stays in BF16
-	// Bits is the number of bits of the coded exponents, Weights the number of weights.
-	Bits    int64 `json:"bits,omitempty"`
-	Weights int64 `json:"weights"`
-	// Exponents counts the weights by exponent, for the model card's chart.
-	Exponents *metadata.Exponents `json:"exponents,omitempty"`
-	// TieBroken: the 32-bit limiter met equal counts, so other machines may get other bytes
-	// (docs/format.md §5.1).
-	TieBroken bool `json:"tie_broken,omitempty"`
-	GPU       bool `json:"-"` // a GPU decoded it as well, in this run
 }
 
 // Tensor is a tensor that a kept spool holds whole, at the spool offset At. CRC is the CRC-32C of

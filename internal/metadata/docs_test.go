@@ -37,6 +37,9 @@ func jsonNames(typ reflect.Type) []string {
 	var names []string
 	for i := range typ.NumField() {
 		name, _, _ := strings.Cut(typ.Field(i).Tag.Get("json"), ",")
+		if name == "-" {
+			continue
+		}
 		names = append(append(names, name), jsonNames(typ.Field(i).Type)...)
 	}
 	return names

@@ -120,16 +120,17 @@ const (
 // Unit is one module that is compressed, or that stays in BF16 because DF11 cannot hold it.
 type Unit struct {
 	Path     string       `json:"path"`
-	File     string       `json:"file"`
+	File     string       `json:"file,omitempty"`
 	Status   Status       `json:"status"`
 	Reason   string       `json:"reason,omitempty"` // why the unit stays in BF16
 	NWeights int64        `json:"n_weights"`
-	Tensors  []UnitTensor `json:"tensors"` // in encoding order
+	Tensors  []UnitTensor `json:"tensors,omitempty"` // in encoding order
 	// other tools may choose another code (docs/format.md §5.1)
 	TieBroken bool  `json:"limiter_tie,omitempty"`
 	CodedBits int64 `json:"coded_bits,omitempty"` // length of the coded exponents
 	// how many weights have which; nil for a unit in BF16
 	Exponents *Exponents `json:"exponents,omitempty"`
+	GPU       bool       `json:"-"` // a GPU decoded it as well, in this run
 }
 
 // Exponents counts a unit's weights by exponent: Counts[i] have exponent First+i.
@@ -161,6 +162,9 @@ const (
 	KindImage     Kind = "image"  // the model card's picture
 	KindCopied    Kind = "copied" // equal to the source's file of the same path
 )
+
+// Weights reports whether a file holds tensors of the model.
+func (k Kind) Weights() bool { return k == KindUnit || k == KindRemainder || k == KindSingle }
 
 // OutputFile is one file of the repo. The manifest itself is not listed.
 type OutputFile struct {
