@@ -6,13 +6,13 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"regexp"
 	"strings"
 	"sync"
 
 	gohf "github.com/gomlx/go-huggingface/hub"
 
 	"github.com/df11-convert/df11-convert/hub/internal/wire"
+	"github.com/df11-convert/df11-convert/internal/names"
 	"github.com/df11-convert/df11-convert/internal/smallfile"
 )
 
@@ -45,7 +45,7 @@ func (s *sharedCache) folder(repo string) string {
 
 // commit resolves a revision by the cache's refs.
 func (s *sharedCache) commit(repo, rev string) (string, bool) {
-	if isCommit(rev) {
+	if names.IsCommit(rev) {
 		return rev, true
 	}
 	if s.t.Opt.CacheDir == "" || !filepath.IsLocal(filepath.FromSlash(rev)) || strings.Contains(rev,
@@ -58,7 +58,7 @@ func (s *sharedCache) commit(repo, rev string) (string, bool) {
 		return "", false
 	}
 	commit := strings.TrimSpace(string(data))
-	return commit, isCommit(commit)
+	return commit, names.IsCommit(commit)
 }
 
 // find gives a file's copy: in the snapshot of its commit, or by its hash among the blobs. The size
@@ -104,9 +104,6 @@ func (s *sharedCache) snapshotFile(folder, name string) (cached, bool) {
 	return s.blob(folder, filepath.Base(link))
 }
 
-// sharedBlob is a place in the store that all repos share, seen from the cache's folder.
-var sharedBlob = regexp.MustCompile(`^blobs/([0-9a-f]{2})/([0-9a-f]{64})$`)
-
 // blob gives a blob of a repo by its name. Its bytes lie there, or in the store that all repos
 // share, whose names say nothing about them that the hub publishes.
 func (s *sharedCache) blob(folder, etag string) (cached, bool) {
@@ -118,12 +115,9 @@ func (s *sharedCache) blob(folder, etag string) (cached, bool) {
 	if path == name {
 		return cached{path, etag}, true
 	}
-	rel, err := filepath.Rel(filepath.Dir(folder), path)
-	if err != nil {
-		return cached{}, false
-	}
-	place := sharedBlob.FindStringSubmatch(filepath.ToSlash(rel))
-	return cached{path, etag}, place != nil && strings.HasPrefix(place[2], place[1])
+	sum := filepath.Base(path)
+	return cached{path, etag}, names.IsSHA256(sum) &&
+		path == filepath.Join(filepath.Dir(folder), "blobs", sum[:2], sum)
 }
 
 // trusts says whether a copy may be the file that is asked for, without looking into it.
@@ -214,7 +208,7 @@ func (s *sharedCache) list(info *RepoInfo, root, path string) error {
 		return err
 	}
 	f := FileInfo{Path: filepath.ToSlash(rel)}
-	if err := ValidPath(f.Path); err != nil {
+	if err := checkPath(f.Path); err != nil {
 		return err
 	}
 	found, ok := s.find(FileRef{Repo: info.ID, Commit: info.SHA, Path: f.Path})
@@ -226,7 +220,7 @@ func (s *sharedCache) list(info *RepoInfo, root, path string) error {
 		return err
 	}
 	f.Size = stat.Size()
-	if isSHA256(found.etag) {
+	if names.IsSHA256(found.etag) {
 		f.SHA256 = found.etag
 	} else {
 		f.BlobID = found.etag

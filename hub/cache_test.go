@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/df11-convert/df11-convert/hub/internal/wire"
+	"github.com/df11-convert/df11-convert/internal/names"
 )
 
 // cacheRepo writes a snapshot as the Python client does.
@@ -55,7 +56,7 @@ func shareBlobs(t *testing.T, dir string) (place func(etag string) string) {
 		t.Fatal(err)
 	}
 	for _, e := range entries {
-		if !isSHA256(e.Name()) {
+		if !names.IsSHA256(e.Name()) {
 			continue
 		}
 		to := place(e.Name())

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/df11-convert/df11-convert/hub/internal/wire"
+	"github.com/df11-convert/df11-convert/internal/names"
 )
 
 // Op is one change of a commit.
@@ -96,8 +97,8 @@ const slowAnswer = 3 * time.Minute
 // look again at the changes to make, and call again.
 func (c *Client) Commit(ctx context.Context, repo, rev string, req CommitRequest) (Commit, error) {
 	for _, o := range req.Ops {
-		if err := ValidPath(o.Path); err != nil {
-			return Commit{}, err
+		if !o.gone && !names.IsSafe(o.Path) {
+			return Commit{}, fmt.Errorf("commit %.200q: %w", o.Path, wire.ErrUnsafePath)
 		}
 	}
 	if len(req.Ops) == 0 {
@@ -214,7 +215,7 @@ func (p *pendingCommit) post(ctx context.Context) error {
 	if _, err := p.t.Once(ctx, p.r, &answer); err != nil {
 		return err
 	}
-	if !isCommit(answer.CommitOID) {
+	if !names.IsCommit(answer.CommitOID) {
 		return p.t.Errorf(p.r.Op, wire.ErrNotHub, "the answer names no commit")
 	}
 	p.done = Commit{OID: answer.CommitOID}

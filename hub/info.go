@@ -12,6 +12,7 @@ import (
 	gohf "github.com/gomlx/go-huggingface/hub"
 
 	"github.com/df11-convert/df11-convert/hub/internal/wire"
+	"github.com/df11-convert/df11-convert/internal/names"
 )
 
 // Info resolves a revision ("" is main) to its commit and lists its files with sizes and hashes. A
@@ -59,12 +60,12 @@ func (c *Client) describe(ctx context.Context, repo, revision, query string) (*R
 	if err != nil {
 		return nil, c.t.Errorf(r.Op, wire.ErrNotHub, "%v", err)
 	}
-	if isCommit(revision) && info.SHA != revision {
+	if names.IsCommit(revision) && info.SHA != revision {
 		return nil, c.t.Errorf(r.Op, wire.ErrChanged, "asked for commit %s, answered with %s",
 			revision, info.SHA)
 	}
 	for _, f := range info.Files {
-		if err := ValidPath(f.Path); err != nil {
+		if err := checkPath(f.Path); err != nil {
 			return nil, fmt.Errorf("%s: %w", r.Op, err)
 		}
 	}
@@ -91,7 +92,7 @@ type infoDocument struct {
 
 // info checks the document.
 func (d *infoDocument) info() (*RepoInfo, error) {
-	if !isCommit(d.SHA) {
+	if !names.IsCommit(d.SHA) {
 		return nil, errors.New("info names no commit")
 	}
 	if d.ID != "" && wire.CheckRepo(d.ID) != nil {
@@ -113,7 +114,7 @@ func (d *infoDocument) info() (*RepoInfo, error) {
 		if s.LFS != nil {
 			f.SHA256, f.Size = strings.ToLower(s.LFS.SHA256), s.LFS.Size
 		}
-		if f.Size < -1 || f.SHA256 != "" && !isSHA256(f.SHA256) {
+		if f.Size < -1 || f.SHA256 != "" && !names.IsSHA256(f.SHA256) {
 			return nil, fmt.Errorf("info gives a bad size or hash for %q", s.Name)
 		}
 		info.Files = append(info.Files, f)

@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sync/semaphore"
 
 	"github.com/df11-convert/df11-convert/hub/internal/wire"
+	"github.com/df11-convert/df11-convert/internal/names"
 )
 
 // location is shared by all workers that read a file: one of them asks for all.
@@ -82,7 +83,7 @@ func (d *downloads) follow(ctx context.Context, loc *resolved, resp *http.Respon
 // needs no question if a list of files has told its hash.
 func (d *downloads) head(ctx context.Context, f FileRef) (*resolved, error) {
 	page := d.t.Endpoint.Page(f.Repo, wire.RevPath("resolve", f.Commit)+"/"+wire.EscapePath(f.Path))
-	if known := isCommit(f.Commit) && f.hash() != ""; known &&
+	if known := names.IsCommit(f.Commit) && f.hash() != ""; known &&
 		(f.SHA256 == "" || wire.HidesRedirects) {
 		return &resolved{url: page, onHub: true, etag: f.hash(), commit: f.Commit,
 			size: f.Size}, nil
@@ -142,7 +143,7 @@ func (d *downloads) agree(f FileRef, pin, r *resolved) error {
 	changed := func(format string, args ...any) error {
 		return d.t.Errorf("read "+f.String(), wire.ErrChanged, format, args...)
 	}
-	if isCommit(f.Commit) && r.commit != f.Commit {
+	if names.IsCommit(f.Commit) && r.commit != f.Commit {
 		return changed("asked for commit %s, answered with %s", f.Commit, r.commit)
 	}
 	if want := f.hash(); want != "" && r.etag != want {

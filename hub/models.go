@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/df11-convert/df11-convert/hub/internal/wire"
+	"github.com/df11-convert/df11-convert/internal/names"
 )
 
 // RepoInfo is what a hub says about one commit of a model.
@@ -71,7 +72,7 @@ func (f FileRef) hash() string { return cmp.Or(f.SHA256, f.BlobID) }
 // NewHash begins the hash of a file of a size in the way in which the ETag like was made: git's, or
 // sha256, also if like is "".
 func NewHash(like string, size int64) hash.Hash {
-	if like == "" || isSHA256(like) {
+	if like == "" || names.IsSHA256(like) {
 		return sha256.New()
 	}
 	h := sha1.New()
@@ -82,7 +83,7 @@ func NewHash(like string, size int64) hash.Hash {
 func gitBlobHash(data []byte) string { return hashLike(strings.Repeat("0", 2*sha1.Size), data) }
 
 // isETag says whether s is a hash by which hub and cache name a file's content.
-func isETag(s string) bool { return isSHA256(s) || isCommit(s) }
+func isETag(s string) bool { return names.IsSHA256(s) || names.IsCommit(s) }
 
 // hashLike hashes data in the way in which etag was made. An etag of another form covers nothing
 // and is given back.
@@ -95,6 +96,15 @@ func hashLike(etag string, data []byte) string {
 	return hex.EncodeToString(h.Sum(nil))
 }
 
+// checkPath refuses a file name that no repo should have. The error wraps ErrUnsafePath.
+func checkPath(name string) error {
+	if !names.IsListed(name) {
+		return fmt.Errorf("%w: %.200q is not a clean path below the repo's folder",
+			wire.ErrUnsafePath, name)
+	}
+	return nil
+}
+
 // checkSource refuses names that must not go into a URL or a path.
 func checkSource(repo, commit, path string) error {
 	if err := wire.CheckRepo(repo); err != nil {
@@ -103,5 +113,5 @@ func checkSource(repo, commit, path string) error {
 	if commit == "" {
 		return fmt.Errorf("hub: read %s of %s: no commit given", path, repo)
 	}
-	return ValidPath(path)
+	return checkPath(path)
 }

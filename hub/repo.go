@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/df11-convert/df11-convert/hub/internal/wire"
+	"github.com/df11-convert/df11-convert/internal/names"
 )
 
 // NeedToken is ErrUnauthorized for a client without token. It asks nobody.
@@ -93,7 +94,7 @@ func (c *Client) ValidateCard(ctx context.Context, readme []byte) (warnings []st
 // private and came out public is set private before the call returns.
 func (c *Client) CreateRepo(ctx context.Context, repo string,
 	private *bool) (created bool, err error) {
-	if err := ValidRepoID(repo); err != nil {
+	if err := names.CheckNewRepo(repo); err != nil {
 		return false, err
 	}
 	namespace, name, _ := strings.Cut(repo, "/")

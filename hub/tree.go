@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/df11-convert/df11-convert/hub/internal/wire"
+	"github.com/df11-convert/df11-convert/internal/names"
 )
 
 // treeRow is an entry as the hub writes it.
@@ -31,7 +32,7 @@ func (r *treeRow) file() (f FileInfo, ok bool) {
 		f.SHA256 = strings.TrimPrefix(strings.ToLower(r.LFS.OID), "sha256:")
 		f.Size = r.LFS.Size
 	}
-	return f, f.Size >= 0 && (r.LFS == nil || isSHA256(f.SHA256))
+	return f, f.Size >= 0 && (r.LFS == nil || names.IsSHA256(f.SHA256))
 }
 
 // What bounds a tree: a repo has less than 100,000 files, 50 a page at least.
@@ -63,7 +64,7 @@ func (c *Client) Tree(ctx context.Context, repo, rev string) (map[string]FileInf
 			if row.Type != "file" {
 				continue
 			}
-			if err := ValidPath(row.Path); err != nil {
+			if err := checkPath(row.Path); err != nil {
 				return nil, fmt.Errorf("%s: %w", r.Op, err)
 			}
 			file, ok := row.file()

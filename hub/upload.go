@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sync/semaphore"
 
 	"github.com/df11-convert/df11-convert/hub/internal/wire"
+	"github.com/df11-convert/df11-convert/internal/names"
 )
 
 const (
@@ -54,7 +55,7 @@ func (c *Client) Upload(ctx context.Context, repo, rev string, b Blob) (Op, erro
 	if err := checkSource(repo, rev, b.Path); err != nil {
 		return Op{}, err
 	}
-	if !isSHA256(b.SHA256) {
+	if !names.IsSHA256(b.SHA256) {
 		return Op{}, fmt.Errorf("hub: upload %s: no sha256 given", b.Path)
 	}
 	u := &upload{c, repo, rev, b}

@@ -12,7 +12,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
-	"github.com/df11-convert/df11-convert/hub"
+	"github.com/df11-convert/df11-convert/internal/names"
 	"github.com/df11-convert/df11-convert/internal/smallfile"
 )
 
@@ -94,7 +94,7 @@ func (m listedModel) check() error {
 		return fmt.Errorf("output: %q leads out of this folder", m.Output)
 	}
 	if m.RepoID != "" {
-		return hub.ValidRepoID(fullRepoID("you", m.RepoID))
+		return names.CheckNewRepo(fullRepoID("you", m.RepoID))
 	}
 	return nil
 }

@@ -7,7 +7,7 @@ import (
 	"regexp"
 	"strings"
 
-	"github.com/df11-convert/df11-convert/hub"
+	"github.com/df11-convert/df11-convert/internal/names"
 )
 
 // repoID turns the ways in which people name a model on the Hub into org/name or org/name@revision:
@@ -73,12 +73,12 @@ func notFound(id string) error {
 	meant, _ := repoID("hf://" + clean)
 	repo, _, _ := strings.Cut(meant, "@")
 	switch {
-	case hub.ValidRepoID(repo) == nil:
+	case names.CheckNewRepo(repo) == nil:
 		return hinted{err, "did you mean: " + meant}
 	case kind == "datasets" || kind == "spaces":
 		return hinted{err,
 			"only models can be converted, not " + kind + "; write org/name for a model"}
-	case kind == clean && hub.ValidRepoID(kind+"/name") == nil:
+	case kind == clean && names.CheckNewRepo(kind+"/name") == nil:
 		return hinted{err, "a Hub id names a model, too, such as " + kind + "/name"}
 	}
 	return hinted{err,

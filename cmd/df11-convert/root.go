@@ -8,8 +8,8 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/df11-convert/df11-convert/hub"
 	"github.com/df11-convert/df11-convert/internal/human"
+	"github.com/df11-convert/df11-convert/internal/names"
 	"github.com/df11-convert/df11-convert/pipeline"
 	"github.com/df11-convert/df11-convert/verify"
 )
@@ -165,7 +165,7 @@ func convertCommand(u *ui) *cobra.Command {
 			}
 			err := exactArgs(1, "SOURCE")(c, args)
 			if len(args) > 1 {
-				flag := choose(hub.ValidRepoID(args[1]) == nil, "--repo-id", "-o")
+				flag := choose(names.CheckNewRepo(args[1]) == nil, "--repo-id", "-o")
 				err = hinted{err, "did you mean " + flag + " " + human.ShellWord(args[1]) + "?"}
 			}
 			return err

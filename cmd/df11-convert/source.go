@@ -13,6 +13,7 @@ import (
 	"github.com/df11-convert/df11-convert/hub"
 	"github.com/df11-convert/df11-convert/internal/budget"
 	"github.com/df11-convert/df11-convert/internal/model"
+	"github.com/df11-convert/df11-convert/internal/names"
 	"github.com/df11-convert/df11-convert/internal/plan"
 	"github.com/df11-convert/df11-convert/internal/smallfile"
 )
@@ -63,7 +64,7 @@ func (f *hubFlags) repo(u *ui, side, id string) (c *hub.Client, repo, revision s
 	if pinned && revision == "" {
 		return nil, "", "", usagef("%s: the revision behind @ is empty", id)
 	}
-	if hub.ValidRepoID(repo) != nil {
+	if names.CheckNewRepo(repo) != nil {
 		return nil, "", "", notFound(id)
 	}
 	c, err = f.client(u, side)

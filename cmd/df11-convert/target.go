@@ -8,8 +8,8 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"github.com/df11-convert/df11-convert/hub"
 	"github.com/df11-convert/df11-convert/internal/model"
+	"github.com/df11-convert/df11-convert/internal/names"
 	"github.com/df11-convert/df11-convert/internal/target"
 	"github.com/df11-convert/df11-convert/pipeline"
 )
@@ -60,7 +60,7 @@ func (f *targetFlags) check() error {
 
 // validRepo checks the repo, or none, that a flag names.
 func validRepo(flag, id string) error {
-	if err := hub.ValidRepoID(id); id != "" && err != nil {
+	if err := names.CheckNewRepo(id); id != "" && err != nil {
 		return usageError{fmt.Errorf("%s: %w", flag, err)}
 	}
 	return nil

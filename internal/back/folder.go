@@ -133,7 +133,7 @@ func (e *OccupiedError) Error() string {
 func CheckPlaces(d *model.DF11, root string, files []model.File) error {
 	var paths []string
 	for _, f := range files {
-		if !plan.IsWeightName(f.Path) || !filepath.IsLocal(filepath.FromSlash(f.Path)) {
+		if !plan.IsWeightName(f.Path) {
 			return model.Invalidf("",
 				"the original's file %q has no plain .safetensors name and is not written", f.Path)
 		}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/df11-convert/df11-convert/internal/gpus"
 	"github.com/df11-convert/df11-convert/internal/human"
+	"github.com/df11-convert/df11-convert/internal/names"
 	"github.com/df11-convert/df11-convert/internal/plan"
 )
 
@@ -41,12 +42,9 @@ var inText = strings.NewReplacer("\n", " ", "\r", " ", "<", "&lt;", `\`, `\\`, "
 // inShell keeps a name on its line, in its code block.
 var inShell = strings.NewReplacer("\n", " ", "\r", " ", "`", " ")
 
-// repoID matches a model id that can be linked to.
-var repoID = regexp.MustCompile(`^[A-Za-z0-9][\w.-]*/[\w.-]+$`)
-
 // modelLink links to a model on the Hub.
 func modelLink(repo string) string {
-	if !repoID.MatchString(repo) {
+	if !names.IsRepo(repo) || !strings.Contains(repo, "/") {
 		return code(repo)
 	}
 	return "[" + strings.ReplaceAll(repo, "_", "\\_") + "](https://huggingface.co/" + repo + ")"

@@ -1,14 +1,12 @@
 package metadata
 
 import (
-	"encoding/hex"
 	"errors"
 	"fmt"
-	"io/fs"
-	"regexp"
 	"slices"
-	"strings"
 	"unicode/utf8"
+
+	"github.com/df11-convert/df11-convert/internal/names"
 )
 
 // check refuses a manifest that contradicts itself, or that names files which a reader must not
@@ -17,7 +15,7 @@ func (m *Manifest) check() error {
 	if m.Schema != SchemaVersion {
 		return fmt.Errorf("schema version %d, want %d", m.Schema, SchemaVersion)
 	}
-	if !isSHA256(m.Plan.Digest) {
+	if !names.IsSHA256(m.Plan.Digest) {
 		return fmt.Errorf("plan digest %.70q is no sha256", m.Plan.Digest)
 	}
 	if err := m.Source.check(); err != nil {
@@ -30,17 +28,11 @@ func (m *Manifest) check() error {
 	return m.checkUnits(files)
 }
 
-// hubID matches the id of a repo, by the hub's rules as far as they keep it from being a path.
-var hubID = regexp.MustCompile(`^\w[\w.-]*/\w[\w.-]*$`)
-
-// commitID matches what names one commit for ever, as a branch or a pull request does not.
-var commitID = regexp.MustCompile(`^([0-9a-f]{40}|[0-9a-f]{64})$`)
-
 func (s *Source) check() error {
-	if s.Repo != "" && (!hubID.MatchString(s.Repo) || strings.Contains(s.Repo, "..")) {
+	if s.Repo != "" && !names.IsRepo(s.Repo) {
 		return fmt.Errorf("source repo %.100q is no Hub id", s.Repo)
 	}
-	if s.Commit != "" && !commitID.MatchString(s.Commit) {
+	if s.Commit != "" && !names.IsCommit(s.Commit) {
 		return fmt.Errorf("source commit %.100q is no commit id", s.Commit)
 	}
 	seen := map[string]bool{}
@@ -58,11 +50,11 @@ func (s *Source) check() error {
 func (f SourceFile) check() error {
 	switch f.Integrity {
 	case Streamed, Proof:
-		if !isSHA256(f.SHA256) {
+		if !names.IsSHA256(f.SHA256) {
 			return fmt.Errorf("integrity %q without a sha256", f.Integrity)
 		}
 	case Unchecked:
-		if f.SHA256 != "" && !isSHA256(f.SHA256) {
+		if f.SHA256 != "" && !names.IsSHA256(f.SHA256) {
 			return errors.New("malformed sha256")
 		}
 	default:
@@ -83,7 +75,7 @@ func (m *Manifest) checkOutputs() (map[string]Kind, error) {
 		if err := checkFile(f.Path, f.Size, seen); err != nil {
 			return nil, fmt.Errorf("file: %w", err)
 		}
-		if !isSHA256(f.SHA256) {
+		if !names.IsSHA256(f.SHA256) {
 			return nil, fmt.Errorf("file %q: malformed sha256", f.Path)
 		}
 		if !slices.Contains(known, f.Kind) {
@@ -148,10 +140,9 @@ func nElems(shape []int64) (int64, error) {
 	return n, nil
 }
 
-// checkFile refuses sizes below zero, repeated paths, and paths that could leave the folder on any
-// system.
+// checkFile refuses sizes below zero, repeated paths, and paths that aren't safe on every system.
 func checkFile(name string, size int64, seen map[string]bool) error {
-	if name == "." || !fs.ValidPath(name) || strings.ContainsAny(name, "\\\x00") {
+	if !names.IsSafe(name) {
 		return fmt.Errorf("path %q is not one inside a repo", name)
 	}
 	if seen[name] {
@@ -162,9 +153,4 @@ func checkFile(name string, size int64, seen map[string]bool) error {
 		return fmt.Errorf("path %q: size %d", name, size)
 	}
 	return nil
-}
-
-func isSHA256(s string) bool {
-	_, err := hex.DecodeString(s)
-	return err == nil && len(s) == 64 && strings.ToLower(s) == s
 }

@@ -2,11 +2,13 @@ package model
 
 import (
 	"fmt"
+	"path"
 	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
 
+	"github.com/df11-convert/df11-convert/internal/names"
 	"github.com/df11-convert/df11-convert/internal/plan"
 	"github.com/df11-convert/df11-convert/internal/smallfile"
 )
@@ -45,22 +47,28 @@ func (m *Model) CheckCopies(p *plan.Plan) error {
 	return nil
 }
 
-// inCache matches a file of a download cache, to which the links of a snapshot lead: in a folder of
-// blobs, named by its hash, with or without folders for the first digits.
-var inCache = regexp.MustCompile(`/blobs/([0-9a-f]{2}/)*([0-9a-f]{40}|[0-9a-f]{64})$`)
+// inCache reports whether a path is that of a file in a download cache, to which the links of a
+// snapshot lead: in a folder of blobs, named by its hash.
+func inCache(target string) bool {
+	dir, name := path.Split(filepath.ToSlash(target))
+	return names.IsCommit(name) && blobs.MatchString(dir)
+}
+
+// blobs matches a folder of blobs, or one below it for the first digits.
+var blobs = regexp.MustCompile(`/blobs/([0-9a-f]{2}/)*$`)
 
 // checkLink refuses a link that leads neither to a file below root nor into a download cache.
-func checkLink(root, name, path string) error {
+func checkLink(root, name, file string) error {
 	target, err := filepath.EvalSymlinks(name)
 	if err != nil {
 		return err
 	}
 	below, err := filepath.Rel(root, target)
-	if err == nil && filepath.IsLocal(below) || inCache.MatchString(filepath.ToSlash(target)) {
+	if err == nil && filepath.IsLocal(below) || inCache(target) {
 		return nil
 	}
 	return &plan.RefusedError{
-		Detail: fmt.Sprintf("%q is a link to a file outside of the source, %q", path, target),
+		Detail: fmt.Sprintf("%q is a link to a file outside of the source, %q", file, target),
 		Hint:   "put the file itself there if it belongs to the model, else remove the link",
 	}
 }

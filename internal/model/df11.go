@@ -14,6 +14,7 @@ import (
 
 	"github.com/df11-convert/df11-convert/hub"
 	"github.com/df11-convert/df11-convert/internal/metadata"
+	"github.com/df11-convert/df11-convert/internal/names"
 	"github.com/df11-convert/df11-convert/internal/plan"
 	"github.com/df11-convert/df11-convert/internal/safetensors"
 	"github.com/df11-convert/df11-convert/internal/smallfile"
@@ -188,7 +189,7 @@ var loadedAs = regexp.MustCompile(`bfloat16_model=pipe\.(\w+)|(\w+)=part, torch_
 func (d *DF11) readCard(ctx context.Context) error {
 	text, front, err := d.card(ctx)
 	base, relation := front.Strings("base_model"), front.String("base_model_relation")
-	if len(base) == 1 && hub.ValidRepoID(base[0]) == nil &&
+	if len(base) == 1 && names.CheckNewRepo(base[0]) == nil &&
 		(relation == "" || relation == metadata.RelationQuantized) {
 		d.CardModel = base[0]
 	}

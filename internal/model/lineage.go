@@ -4,11 +4,10 @@ import (
 	"os"
 	"path"
 	"path/filepath"
-	"regexp"
 	"strings"
 	"time"
 
-	"github.com/df11-convert/df11-convert/hub"
+	"github.com/df11-convert/df11-convert/internal/names"
 	"github.com/df11-convert/df11-convert/internal/plan"
 	"github.com/df11-convert/df11-convert/internal/smallfile"
 )
@@ -17,8 +16,6 @@ import (
 // huggingface_hub's paths and notes tell. Either may be "".
 type Lineage struct{ Repo, Commit string }
 
-var commitName = regexp.MustCompile(`^[0-9a-f]{40}([0-9a-f]{24})?$`)
-
 // cacheLineage finds the lineage of a path in the shared cache: models--org--name/snapshots/COMMIT,
 // or below.
 func cacheLineage(folder string) (l Lineage, ok bool) {
@@ -26,9 +23,9 @@ func cacheLineage(folder string) (l Lineage, ok bool) {
 		snapshots := filepath.Dir(dir)
 		repo, cached := strings.CutPrefix(filepath.Base(filepath.Dir(snapshots)), "models--")
 		if cached && filepath.Base(snapshots) == "snapshots" &&
-			commitName.MatchString(filepath.Base(dir)) {
+			names.IsCommit(filepath.Base(dir)) {
 			l = Lineage{strings.Replace(repo, "--", "/", 1), filepath.Base(dir)}
-			return l, hub.ValidRepoID(l.Repo) == nil
+			return l, names.CheckNewRepo(l.Repo) == nil
 		}
 		if snapshots == dir {
 			return Lineage{}, false
@@ -45,7 +42,7 @@ func downloadedCommit(folder string, files []plan.File) (commit string) {
 		b, err := smallfile.Read(filepath.Join(folder, ".cache", "huggingface", "download",
 			name+".metadata"), 4<<10)
 		lines := strings.Split(string(b), "\n") // commit, etag, seconds since 1970
-		if err != nil || len(lines) < 3 || !commitName.MatchString(lines[0]) || commit != "" &&
+		if err != nil || len(lines) < 3 || !names.IsCommit(lines[0]) || commit != "" &&
 			lines[0] != commit {
 			return ""
 		}

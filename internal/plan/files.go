@@ -3,7 +3,6 @@ package plan
 import (
 	"encoding/json"
 	"fmt"
-	"io/fs"
 	"maps"
 	"path"
 	"regexp"
@@ -11,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/df11-convert/df11-convert/internal/human"
+	"github.com/df11-convert/df11-convert/internal/names"
 )
 
 // weightExts are the extensions of weights in any format. Such files are never copied.
@@ -35,7 +35,7 @@ func (d *draft) sortFiles() error {
 	}
 	converted := map[string]bool{}
 	for _, w := range d.src.Weights {
-		if !safePath(w.Path) {
+		if !names.IsSafe(w.Path) {
 			return refuse(renameHint,
 				"the weight file %q has a name that a repo or a file system refuses", w.Path)
 		}
@@ -76,7 +76,7 @@ func (p *Plan) whySkipped(f File) string {
 	ext := strings.ToLower(path.Ext(base))
 	top, _, nested := strings.Cut(f.Path, "/")
 	switch {
-	case !safePath(f.Path):
+	case !names.IsSafe(f.Path):
 		return "the path is not safe"
 	case p.Layout == ComfyUI && !IsNotice(base):
 		return "the output is a single file"
@@ -112,31 +112,13 @@ func IsNotice(name string) bool { return notice.MatchString(path.Base(name)) }
 
 var notice = regexp.MustCompile(`(?i)^(LICEN[CS]E|NOTICE|USE_POLICY|COPYING)`)
 
-// safePath says whether a path is relative, clean, UTF-8, and without names and characters that
-// some file system refuses or takes for others.
-func safePath(p string) bool {
-	const most = 255 // bytes of a name, on common file systems
-	isBad := func(name string) bool { return len(name) > most || windowsName.MatchString(name) }
-	return fs.ValidPath(p) && p != "." && !slices.ContainsFunc(strings.Split(p, "/"), isBad) &&
-		!strings.ContainsFunc(p,
-			func(r rune) bool {
-				return r < ' ' || r == 0x7f || strings.ContainsRune(`\:*?"<>|`,
-					r)
-			})
-}
-
-// windowsName matches what names another file on Windows: a device, whatever its extension, or the
-// name without a dot or blank at its end.
-var windowsName = regexp.MustCompile(
-	`(?i)^(con|prn|aux|nul|conin\$|conout\$|(com|lpt)[0-9¹²³]) *(\.|$)|[. ]$`)
-
 // IsSafetensors says whether a file is a safetensors file, by its name.
 func IsSafetensors(name string) bool { return path.Ext(name) == ".safetensors" }
 
 // IsWeightName says whether a path can be that of a source's weight file: safe, to a .safetensors
 // file, and not hidden.
 func IsWeightName(p string) bool {
-	return safePath(p) && !strings.HasPrefix(p, ".") && !strings.Contains(p, "/.") &&
+	return names.IsSafe(p) && !strings.HasPrefix(p, ".") && !strings.Contains(p, "/.") &&
 		IsSafetensors(p)
 }
 
@@ -174,7 +156,7 @@ func (s Source) componentWeights(parts members) map[string]bool {
 		// of a component that is DF11
 		isUnit := IsSafetensors(base) && FamilyOf(base) == ComfyUI && !strings.HasPrefix(base,
 			"consolidated")
-		if ok && (isUnit || plainWeight.MatchString(base)) && safePath(f.Path) {
+		if ok && (isUnit || plainWeight.MatchString(base)) && names.IsSafe(f.Path) {
 			out[f.Path] = true
 		}
 	}

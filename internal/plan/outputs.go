@@ -6,6 +6,7 @@ import (
 	"regexp"
 	"strings"
 
+	"github.com/df11-convert/df11-convert/internal/names"
 	"github.com/df11-convert/df11-convert/internal/safetensors"
 )
 
@@ -97,7 +98,7 @@ func (p *Plan) placeSingle() {
 func (p *Plan) checkOutputNames() error {
 	var paths []string
 	for _, f := range p.OutputFiles {
-		if !safePath(f.Path) {
+		if !names.IsSafe(f.Path) {
 			return refuse("rename the source in a copy of it",
 				"the output file %q has a name that a repo or a file system refuses", f.Path)
 		}

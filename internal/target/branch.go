@@ -4,10 +4,10 @@ import (
 	"context"
 	"errors"
 	"math/rand/v2"
-	"regexp"
 	"time"
 
 	"github.com/df11-convert/df11-convert/hub"
+	"github.com/df11-convert/df11-convert/internal/names"
 )
 
 // workBranch names the branch on which the plan of a digest refreshes main; another target branch
@@ -19,19 +19,16 @@ func (r *Repo) workBranch(digest string) string {
 	return "df11-convert-" + digest
 }
 
-// isDigest matches the digest of a plan.
-var isDigest = regexp.MustCompile(`^[0-9a-f]{64}$`).MatchString
-
 // RemoveBranches removes the branch of the plan once main is finished. If this run has committed to
 // main, it also removes the branches of other plans for main, which are out of date.
 func (r *Repo) RemoveBranches(ctx context.Context) error {
-	names, err := r.Hub.Branches(ctx, r.Repo)
+	branches, err := r.Hub.Branches(ctx, r.Repo)
 	if err != nil {
 		return err
 	}
-	for _, name := range names {
+	for _, name := range branches {
 		of := name[max(0, len(name)-len(r.owner.Digest)):]
-		if !isDigest(of) || name != r.workBranch(of) || of != r.owner.Digest && !r.moved {
+		if !names.IsSHA256(of) || name != r.workBranch(of) || of != r.owner.Digest && !r.moved {
 			continue
 		}
 		if err := r.Hub.DeleteBranch(ctx, r.Repo, name); err != nil {

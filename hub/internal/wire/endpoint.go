@@ -6,11 +6,12 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
-	"regexp"
 	"slices"
 	"strings"
 
 	gohf "github.com/gomlx/go-huggingface/hub"
+
+	"github.com/df11-convert/df11-convert/internal/names"
 )
 
 // PublicEndpoint is the hub that everyone means when nothing is set.
@@ -199,12 +200,9 @@ func (r *Request) onward(from, to *url.URL) *Request {
 	return &bare
 }
 
-var sourceID = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9._-]*(/[A-Za-z0-9_][A-Za-z0-9._-]*)?$`)
-
-// CheckRepo refuses a repo id that must not go into a URL or a path. It is more
-// lenient than ValidRepoID: old repos have no namespace.
+// CheckRepo refuses a repo id that must not go into a URL or a path.
 func CheckRepo(id string) error {
-	if !sourceID.MatchString(id) || strings.Contains(id, "..") {
+	if !names.IsRepo(id) {
 		return fmt.Errorf("hub: repo id %q is not of the form namespace/name", id)
 	}
 	return nil

@@ -1,0 +1,100 @@
+// Package names says which paths, repo IDs, commits, and SHA-256 sums are well formed, and spells
+// the file names that this project writes. It asks neither the machine nor a server: a name gets
+// the same verdict on every system.
+package names
+
+import (
+	"fmt"
+	"io/fs"
+	"regexp"
+	"slices"
+	"strings"
+	"unicode"
+)
+
+// Files of a repo or of the folder of a result.
+const (
+	Config     = "config.json"
+	Card       = "README.md"
+	Manifest   = "df11-manifest.json"
+	Chart      = "df11.png"          // the model card's picture
+	Weights    = "model.safetensors" // of a model in one file
+	ModelIndex = "model_index.json"  // lists the parts of a pipeline
+	Attributes = ".gitattributes"
+)
+
+const (
+	// Ours begins the names of files and folders that go once a conversion is complete.
+	Ours = ".df11"
+	// JournalDir is the folder of a repo that holds the journals.
+	JournalDir = Ours
+	// StateDir is the folder, in that of the result, that holds the journal, the lock, and the
+	// spools.
+	StateDir = Ours + "-convert"
+)
+
+const (
+	maxPath = 4096 // bytes
+	maxName = 255  // bytes of a file name, on common file systems
+)
+
+// IsListed reports whether a repo may list a path. It refuses only what no repo should hold: a path
+// that could lead out of the repo's folder, into .git, or to a drive of Windows, or that would
+// control a terminal. Use [IsSafe] for a path to be written.
+func IsListed(path string) bool {
+	first, _, _ := strings.Cut(path, "/")
+	return fs.ValidPath(path) && path != "." && len(path) <= maxPath &&
+		!strings.ContainsFunc(path, unicode.IsControl) && !strings.Contains(path, `\`) &&
+		!(len(path) > 1 && path[1] == ':') && !strings.EqualFold(first, ".git")
+}
+
+// IsSafe reports whether a path may be written anywhere. Besides what [IsListed] refuses, it refuses
+// names that some file system rejects, or takes for another file or a device, and .git at any
+// depth.
+func IsSafe(path string) bool {
+	refused := func(name string) bool { return len(name) > maxName || otherName.MatchString(name) }
+	return IsListed(path) && !strings.ContainsAny(path, `:*?"<>|`) &&
+		!slices.ContainsFunc(strings.Split(path, "/"), refused)
+}
+
+// otherName matches names that stand for something else: a device of Windows, whatever its
+// extension; a name that Windows reads without its last dots and blanks; git's own folder, and its
+// short form.
+var otherName = regexp.MustCompile(
+	`(?i)^(con|prn|aux|nul|conin\$|conout\$|(com|lpt)[0-9¹²³]) *(\.|$)|[. ]$|^(\.git|git~\d+)$`)
+
+// IsCommit reports whether a revision is the full hash of a commit: SHA-1, or SHA-256 on a Hub that
+// stores repos without git. Branches and pull requests have other names.
+func IsCommit(revision string) bool { return commit.MatchString(revision) }
+
+var commit = regexp.MustCompile(`^[0-9a-f]{40}([0-9a-f]{24})?$`)
+
+// IsSHA256 reports whether a text is a SHA-256 in lower-case hex.
+func IsSHA256(text string) bool { return len(text) == 64 && commit.MatchString(text) }
+
+// IsRepo reports whether a repo ID may go into a URL or a path. It accepts repos that a Hub wouldn't
+// create today, such as old ones without a namespace.
+func IsRepo(id string) bool { return repo.MatchString(id) && !strings.Contains(id, "..") }
+
+var repo = regexp.MustCompile(`^[A-Za-z0-9_][\w.-]*(/[A-Za-z0-9_][\w.-]*)?$`)
+
+// maxRepo bounds both parts of a repo ID, in bytes.
+const maxRepo = 96
+
+// CheckNewRepo refuses a repo ID that the Hub's rules don't allow for a new repo.
+func CheckNewRepo(id string) error {
+	valid := func(part string) bool {
+		return len(part) <= maxRepo && newRepo.MatchString(part) &&
+			!strings.Contains(part, "--") && !strings.Contains(part, "..")
+	}
+	namespace, name, _ := strings.Cut(id, "/")
+	if valid(namespace) && valid(name) && !strings.HasSuffix(name, ".git") {
+		return nil
+	}
+	return fmt.Errorf("repo id %q is not of the form namespace/name: each has up to %d letters, "+
+		"digits, - _ and ., with neither - nor . at its ends, nor -- or .. or a last .git",
+		id, maxRepo)
+}
+
+// newRepo matches either part of the ID of a new repo.
+var newRepo = regexp.MustCompile(`^[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9_])?$|^_[A-Za-z0-9._-]*$`)
