@@ -63,7 +63,7 @@ var arrows = map[string][]string{
 	"pipeline":                 {"hub", "verify", "internal/human", "internal/plan", "internal/metadata", "internal/pyjson", "internal/charts", "internal/safetensors", "internal/spans", "internal/streams", "internal/progress", "internal/forward/spool", "internal/ledger", "internal/model", "internal/forward/fetch", "internal/budget", "internal/describe", "internal/forward/compare", "internal/forward", "internal/back", "internal/target"},
 	"cmd/df11-convert":         {"*"},
 	"cmd/df11-convert/...":     {"*"},
-	".":                        {},
+	".":                        {"internal/names"},
 }
 
 // below is below everything, but encoder and verify import nothing, and a Hub for tests judges names

@@ -9,6 +9,7 @@ import (
 	"github.com/df11-convert/df11-convert/internal/forward"
 	"github.com/df11-convert/df11-convert/internal/metadata"
 	"github.com/df11-convert/df11-convert/internal/model"
+	"github.com/df11-convert/df11-convert/internal/names"
 	"github.com/df11-convert/df11-convert/internal/pyjson"
 )
 
@@ -30,7 +31,7 @@ func (c *conversion) card(m *metadata.Manifest, p *Report) ([]byte, error) {
 		in.Repo = c.Push.Repo
 	}
 	if c.hasChart() {
-		in.Image = metadata.ChartName
+		in.Image = names.Chart
 	}
 	return metadata.Card(in)
 }

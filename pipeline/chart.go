@@ -7,13 +7,14 @@ import (
 	"github.com/df11-convert/df11-convert/internal/charts"
 	"github.com/df11-convert/df11-convert/internal/describe"
 	"github.com/df11-convert/df11-convert/internal/metadata"
+	"github.com/df11-convert/df11-convert/internal/names"
 	"github.com/df11-convert/df11-convert/internal/plan"
 )
 
 // hasChart reports whether the result gets a chart: not if the source has a file of that name.
 func (c *conversion) hasChart() bool {
 	return !slices.ContainsFunc(c.Plan.Copied,
-		func(f plan.File) bool { return f.Path == metadata.ChartName })
+		func(f plan.File) bool { return f.Path == names.Chart })
 }
 
 // chart draws sizes and exponents for the model card, from the units of the manifest.
@@ -36,7 +37,7 @@ func (c *conversion) chart(m *metadata.Manifest, p *Report) ([]byte, error) {
 	x.Finish()
 	b, err := charts.PNG(x)
 	if err != nil {
-		return nil, fmt.Errorf("draw %s: %w", metadata.ChartName, err)
+		return nil, fmt.Errorf("draw %s: %w", names.Chart, err)
 	}
 	return b, nil
 }

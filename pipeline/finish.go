@@ -8,7 +8,7 @@ import (
 
 	"github.com/df11-convert/df11-convert/internal/forward"
 	"github.com/df11-convert/df11-convert/internal/metadata"
-	"github.com/df11-convert/df11-convert/internal/model"
+	"github.com/df11-convert/df11-convert/internal/names"
 	"github.com/df11-convert/df11-convert/internal/target"
 )
 
@@ -42,7 +42,7 @@ func (c *conversion) complete(ctx context.Context) (*Report, error) {
 		return nil, err
 	}
 	for _, f := range files {
-		if f.Path == metadata.ManifestName {
+		if f.Path == names.Manifest {
 			report.ManifestSHA256 = f.SHA256
 		}
 	}
@@ -86,13 +86,13 @@ func (c *conversion) sideFiles(files []target.SideFile, m *metadata.Manifest,
 	if err != nil {
 		return nil, err
 	}
-	files = append(files, target.NewSideFile(model.CardName, metadata.KindCard, card))
+	files = append(files, target.NewSideFile(names.Card, metadata.KindCard, card))
 	if c.hasChart() {
 		chart, err := c.chart(m, report)
 		if err != nil {
 			return nil, err
 		}
-		files = append(files, target.NewSideFile(metadata.ChartName, metadata.KindImage, chart))
+		files = append(files, target.NewSideFile(names.Chart, metadata.KindImage, chart))
 	}
 	config, err := metadata.Config(c.Plan, c.Model.Listing.Config)
 	if err == nil {
@@ -112,7 +112,7 @@ func (c *conversion) sideFiles(files []target.SideFile, m *metadata.Manifest,
 		return nil, err
 	}
 	return slices.Insert(files, len(files)-min(1, len(config)),
-		target.NewSideFile(metadata.ManifestName, "", manifest)), nil
+		target.NewSideFile(names.Manifest, "", manifest)), nil
 }
 
 // sourceFiles says for the manifest what is known of each weight file.

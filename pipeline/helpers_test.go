@@ -23,6 +23,7 @@ import (
 	"github.com/df11-convert/df11-convert/internal/hubtest"
 	"github.com/df11-convert/df11-convert/internal/metadata"
 	"github.com/df11-convert/df11-convert/internal/model"
+	"github.com/df11-convert/df11-convert/internal/names"
 	"github.com/df11-convert/df11-convert/internal/plan"
 	"github.com/df11-convert/df11-convert/internal/safetensors"
 	"github.com/df11-convert/df11-convert/internal/target"
@@ -168,7 +169,7 @@ func (w *world) namesItsCommit(t *testing.T, r *pipeline.Report) {
 	if r.Repo == "" || r.Part != "" {
 		return
 	}
-	b, err := w.ReadFile(r.Repo, r.TargetCommit, metadata.ManifestName)
+	b, err := w.ReadFile(r.Repo, r.TargetCommit, names.Manifest)
 	if err != nil {
 		t.Fatalf("commit %q of %s: %v", r.TargetCommit, r.Repo, err)
 	}
@@ -181,8 +182,8 @@ func (w *world) namesItsCommit(t *testing.T, r *pipeline.Report) {
 // streamed: whether they were, or rebuilt, is the one thing that differs after a kill.
 func (w *world) target() map[string]hubtest.File {
 	files := w.Files(targetRepo, "main")
-	if b, err := w.ReadFile(targetRepo, "main", metadata.ManifestName); err == nil {
-		files[metadata.ManifestName] = hubtest.File{SHA256: fmt.Sprintf("%x", sha256.Sum256(asStreamed(b)))}
+	if b, err := w.ReadFile(targetRepo, "main", names.Manifest); err == nil {
+		files[names.Manifest] = hubtest.File{SHA256: fmt.Sprintf("%x", sha256.Sum256(asStreamed(b)))}
 	}
 	return files
 }
@@ -203,7 +204,7 @@ func (w *world) unfinished(t *testing.T) {
 // manifest reads the target's manifest.
 func (w *world) manifest(t *testing.T) *metadata.Manifest {
 	t.Helper()
-	b, err := w.ReadFile(targetRepo, "main", metadata.ManifestName)
+	b, err := w.ReadFile(targetRepo, "main", names.Manifest)
 	must(t, err)
 	m, err := metadata.ParseManifest(b, 0)
 	must(t, err)

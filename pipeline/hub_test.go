@@ -13,7 +13,7 @@ import (
 	"github.com/df11-convert/df11-convert/hub"
 	"github.com/df11-convert/df11-convert/internal/forward/compare"
 	"github.com/df11-convert/df11-convert/internal/hubtest"
-	"github.com/df11-convert/df11-convert/internal/metadata"
+	"github.com/df11-convert/df11-convert/internal/names"
 	"github.com/df11-convert/df11-convert/internal/plan"
 	"github.com/df11-convert/df11-convert/internal/target"
 	"github.com/df11-convert/df11-convert/pipeline"
@@ -77,7 +77,7 @@ func TestHubEqualsLocal(t *testing.T) {
 // namesSource tells which files show the source's name or size, so that two sources with the same
 // weights differ in them.
 func namesSource(file string) bool {
-	return file == "README.md" || file == "df11.png" || file == metadata.ManifestName
+	return file == "README.md" || file == "df11.png" || file == names.Manifest
 }
 
 // equalsFolder compares the target with a local result, but for the files that name the source.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/df11-convert/df11-convert/internal/ledger"
 	"github.com/df11-convert/df11-convert/internal/metadata"
+	"github.com/df11-convert/df11-convert/internal/names"
 	"github.com/df11-convert/df11-convert/internal/plan"
 )
 
@@ -45,7 +46,7 @@ func TestNewerJournal(t *testing.T) {
 // is not believed.
 func TestOnlyOutputsOfThePlanAreFinished(t *testing.T) {
 	source, out := writeModel(t, small()), localResult(t, small())
-	name := filepath.Join(out, metadata.ManifestName)
+	name := filepath.Join(out, names.Manifest)
 	manifest, err := metadata.ParseManifest(readFile(t, name), 0)
 	must(t, err)
 	manifest.Units[0].File = manifest.Units[1].File

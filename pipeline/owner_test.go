@@ -11,7 +11,7 @@ import (
 	"testing"
 
 	"github.com/df11-convert/df11-convert/internal/hubtest"
-	"github.com/df11-convert/df11-convert/internal/metadata"
+	"github.com/df11-convert/df11-convert/internal/names"
 	"github.com/df11-convert/df11-convert/internal/plan"
 	"github.com/df11-convert/df11-convert/internal/target"
 	"github.com/df11-convert/df11-convert/pipeline"
@@ -289,7 +289,7 @@ func TestManifestNamesNothingOutside(t *testing.T) {
 	out := localResult(t, taller())
 	precious := filepath.Join(filepath.Dir(out), "precious")
 	writeFile(t, precious, nil)
-	manifest := filepath.Join(out, metadata.ManifestName)
+	manifest := filepath.Join(out, names.Manifest)
 	b := bytes.ReplaceAll(readFile(t, manifest), []byte(`"config.json"`), []byte(`"../precious"`))
 	writeFile(t, manifest, b)
 	if _, err := convertLocal(t, writeModel(t, small()), out, plan.Options{}, forced); err != nil {

@@ -15,6 +15,7 @@ import (
 	"github.com/df11-convert/df11-convert/internal/ledger"
 	"github.com/df11-convert/df11-convert/internal/metadata"
 	"github.com/df11-convert/df11-convert/internal/model"
+	"github.com/df11-convert/df11-convert/internal/names"
 	"github.com/df11-convert/df11-convert/internal/plan"
 	"github.com/df11-convert/df11-convert/internal/safetensors"
 	"github.com/df11-convert/df11-convert/pipeline"
@@ -33,7 +34,7 @@ type planted struct {
 func plant(t *testing.T, p *plan.Plan, known *model.Model, f forgery) planted {
 	t.Helper()
 	dir := localResult(t, f.of())
-	manifest, err := metadata.ParseManifest(readFile(t, filepath.Join(dir, metadata.ManifestName)), 0)
+	manifest, err := metadata.ParseManifest(readFile(t, filepath.Join(dir, names.Manifest)), 0)
 	must(t, err)
 	x := planted{files: map[string][]byte{}}
 	outputs := ledger.OfManifest(manifest, manifest.Plan.Digest)
@@ -200,7 +201,7 @@ func TestNoManifestIsAWitness(t *testing.T) {
 	_, known, p, err := openModel(t.Context(), w.client(t), sourceRepo, plan.Options{})
 	must(t, err)
 	files, forged := map[string][]byte{}, plant(t, p, known, forgeries[0])
-	manifest := string(readFile(t, filepath.Join(out, metadata.ManifestName)))
+	manifest := string(readFile(t, filepath.Join(out, names.Manifest)))
 	for name, b := range folder(t, out) {
 		files[filepath.Base(name)] = []byte(b)
 	}
@@ -209,7 +210,7 @@ func TestNoManifestIsAWitness(t *testing.T) {
 		manifest = strings.Replace(manifest, fmt.Sprintf(`"size": %d,`+"\n"+`      "sha256": %q`, len(files[name]), sum(b)), fmt.Sprintf(`"size": %d,`+"\n"+`      "sha256": %q`, len(b), sum(b)), 1)
 		files[name] = b
 	}
-	files[metadata.ManifestName] = []byte(manifest)
+	files[names.Manifest] = []byte(manifest)
 	head := w.AddRepo(targetRepo, files)
 	for name, b := range files {
 		writeFile(t, filepath.Join(out, name), b)
@@ -217,7 +218,7 @@ func TestNoManifestIsAWitness(t *testing.T) {
 	before := folder(t, out)
 	both := func(o *pipeline.Options) { o.OutDir = out }
 	r, err := w.convert(t.Context(), t, t.TempDir(), both)
-	if err != nil || !r.UpToDate || r.Verified != 0 || r.GPU || r.Made != 0 || r.TargetCommit != head || r.ManifestSHA256 != sum(files[metadata.ManifestName]) {
+	if err != nil || !r.UpToDate || r.Verified != 0 || r.GPU || r.Made != 0 || r.TargetCommit != head || r.ManifestSHA256 != sum(files[names.Manifest]) {
 		t.Fatalf("%+v, %v", r, err)
 	}
 	if w.Head(targetRepo, "main") != head || !maps.Equal(folder(t, out), before) {

@@ -17,6 +17,7 @@ import (
 	"github.com/df11-convert/df11-convert/internal/hubtest"
 	"github.com/df11-convert/df11-convert/internal/ledger"
 	"github.com/df11-convert/df11-convert/internal/metadata"
+	"github.com/df11-convert/df11-convert/internal/names"
 	"github.com/df11-convert/df11-convert/internal/plan"
 	"github.com/df11-convert/df11-convert/internal/spans"
 	"github.com/df11-convert/df11-convert/internal/target"
@@ -196,7 +197,7 @@ func (e entrant) known(t *testing.T, srv *hubtest.Server) (k known) {
 	whole := entrant{source: e.source}
 	must(t, whole.convert(t.Context(), t, srv, testToken, repo))
 	files := srv.Files(repo, "main")
-	m, err := metadata.ParseManifest([]byte(content(t, srv, repo, "main", metadata.ManifestName)), 0)
+	m, err := metadata.ParseManifest([]byte(content(t, srv, repo, "main", names.Manifest)), 0)
 	must(t, err)
 	k = known{m.Plan.Digest, map[string]string{}}
 	for _, name := range weightFiles(files) {
@@ -223,7 +224,7 @@ func (k known) made(t *testing.T, srv *hubtest.Server, repo string, c hubtest.Co
 			if claim := ledger.Claimed([]byte(content(t, srv, repo, c.OID, name))); claim.Plan != k.plan || !agree(claim.Outputs, k.weights) {
 				return false
 			}
-		case name == metadata.ManifestName:
+		case name == names.Manifest:
 			m, err := metadata.ParseManifest([]byte(content(t, srv, repo, c.OID, name)), 0)
 			if err != nil || m.Plan.Digest != k.plan {
 				return false

@@ -7,8 +7,7 @@ import (
 	"testing"
 
 	"github.com/df11-convert/df11-convert/internal/hubtest"
-	"github.com/df11-convert/df11-convert/internal/metadata"
-	"github.com/df11-convert/df11-convert/internal/model"
+	"github.com/df11-convert/df11-convert/internal/names"
 	"github.com/df11-convert/df11-convert/internal/target"
 	"github.com/df11-convert/df11-convert/pipeline"
 )
@@ -125,7 +124,7 @@ func TestLastCommitIsLookedAt(t *testing.T) {
 	other := newWorld(t, nil)
 	other.AddModel("org/other", seeded(1))
 	must(t, (entrant{source: "org/other"}).convert(t.Context(), t, other.Server, testToken, targetRepo))
-	manifest := []byte(content(t, other.Server, targetRepo, "main", metadata.ManifestName))
+	manifest := []byte(content(t, other.Server, targetRepo, "main", names.Manifest))
 	for name, tt := range map[string]struct {
 		files map[string][]byte
 		want  []string // in the error; none if the run ends well
@@ -133,8 +132,8 @@ func TestLastCommitIsLookedAt(t *testing.T) {
 		"an output":          {map[string][]byte{"model_layers_0.safetensors": []byte("theirs")}, []string{": model_layers_0.safetensors ("}},
 		"weights beside":     {map[string][]byte{"other.safetensors": []byte("theirs")}, []string{": other.safetensors ("}},
 		"a file that went":   {map[string][]byte{"config.json": nil}, []string{": config.json"}},
-		"another conversion": {map[string][]byte{metadata.ManifestName: manifest, "config.json": []byte("{}")}, []string{"config.json, " + metadata.ManifestName, "org/other has written"}},
-		"a card by hand":     {map[string][]byte{model.CardName: []byte("# mine")}, nil},
+		"another conversion": {map[string][]byte{names.Manifest: manifest, "config.json": []byte("{}")}, []string{"config.json, " + names.Manifest, "org/other has written"}},
+		"a card by hand":     {map[string][]byte{names.Card: []byte("# mine")}, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w, want, _ := toRefresh(t)

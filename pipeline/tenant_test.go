@@ -13,6 +13,7 @@ import (
 
 	"github.com/df11-convert/df11-convert/internal/hubtest"
 	"github.com/df11-convert/df11-convert/internal/metadata"
+	"github.com/df11-convert/df11-convert/internal/names"
 	"github.com/df11-convert/df11-convert/internal/spans"
 	"github.com/df11-convert/df11-convert/internal/target"
 	"github.com/df11-convert/df11-convert/pipeline"
@@ -47,7 +48,7 @@ func (p *tenant) put() {
 	name := tenantNames[p.rng.IntN(len(tenantNames))]
 	content := fmt.Sprintf("of the user, %d", p.rng.Uint64())
 	// which remain ours as long as they tell whose the files are
-	tells := target.IsJournal(name) || name == metadata.ManifestName
+	tells := target.IsJournal(name) || name == names.Manifest
 	if old, err := p.srv.ReadFile(tenantRepo, p.branch, name); err == nil && p.rng.IntN(2) == 0 && !tells {
 		content = string(old) + "\n" // an edit
 	}
@@ -177,11 +178,11 @@ func TestFilesOfUsersStay(t *testing.T) {
 // the result's nor the user's.
 func (p *tenant) holdsTheResult() {
 	p.Helper()
-	m, err := metadata.ParseManifest([]byte(content(p.T, p.srv, tenantRepo, p.branch, metadata.ManifestName)), 0)
+	m, err := metadata.ParseManifest([]byte(content(p.T, p.srv, tenantRepo, p.branch, names.Manifest)), 0)
 	if err != nil {
 		p.Fatal(err)
 	}
-	known := map[string]bool{metadata.ManifestName: true, ".gitattributes": true}
+	known := map[string]bool{names.Manifest: true, ".gitattributes": true}
 	for _, o := range m.Outputs {
 		known[o.Path] = true
 		if o.Kind == metadata.KindCard {

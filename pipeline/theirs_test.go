@@ -17,6 +17,7 @@ import (
 	"github.com/df11-convert/df11-convert/internal/hubtest"
 	"github.com/df11-convert/df11-convert/internal/metadata"
 	"github.com/df11-convert/df11-convert/internal/model"
+	"github.com/df11-convert/df11-convert/internal/names"
 	"github.com/df11-convert/df11-convert/internal/plan"
 	"github.com/df11-convert/df11-convert/pipeline"
 )
@@ -212,7 +213,7 @@ func (n *neighbor) whole(told, want string) {
 		if err != nil {
 			n.t.Fatal(err)
 		}
-		if !n.has(name) && name != model.CardName && name != metadata.ManifestName && string(readFile(n.t, filepath.Join(n.out, name))) != content {
+		if !n.has(name) && name != names.Card && name != names.Manifest && string(readFile(n.t, filepath.Join(n.out, name))) != content {
 			n.t.Errorf("%s: %s is not the result's", told, name)
 		}
 	}
@@ -221,7 +222,7 @@ func (n *neighbor) whole(told, want string) {
 // oneModel checks that a folder with the config and the manifest of a finished result has its
 // weights, but where something was left.
 func (n *neighbor) oneModel(told string) {
-	b, err := os.ReadFile(filepath.Join(n.out, metadata.ManifestName))
+	b, err := os.ReadFile(filepath.Join(n.out, names.Manifest))
 	if err != nil {
 		return
 	}

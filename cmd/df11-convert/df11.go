@@ -15,8 +15,8 @@ import (
 	"github.com/df11-convert/df11-convert/internal/back"
 	"github.com/df11-convert/df11-convert/internal/budget"
 	"github.com/df11-convert/df11-convert/internal/human"
-	"github.com/df11-convert/df11-convert/internal/metadata"
 	"github.com/df11-convert/df11-convert/internal/model"
+	"github.com/df11-convert/df11-convert/internal/names"
 	"github.com/df11-convert/df11-convert/internal/plan"
 	"github.com/df11-convert/df11-convert/internal/target"
 )
@@ -82,11 +82,11 @@ var errNoOriginal = errors.New("has no manifest, and no README.md that names its
 // unfinished gives an error for a folder that is the target of a conversion that has not ended.
 func unfinished(folder string) error {
 	// what cannot be read is nothing that we keep there
-	entries, _ := os.ReadDir(filepath.Join(folder, metadata.StateDir))
+	entries, _ := os.ReadDir(filepath.Join(folder, names.StateDir))
 	journal := func(e os.DirEntry) bool {
-		return target.IsJournal(path.Join(metadata.StateDir, e.Name()))
+		return target.IsJournal(path.Join(names.StateDir, e.Name()))
 	}
-	if model.Exists(filepath.Join(folder, "config.json")) || !slices.ContainsFunc(entries,
+	if model.Exists(filepath.Join(folder, names.Config)) || !slices.ContainsFunc(entries,
 		journal) {
 		return nil
 	}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/df11-convert/df11-convert/internal/hubtest"
 	"github.com/df11-convert/df11-convert/internal/metadata"
+	"github.com/df11-convert/df11-convert/internal/names"
 	"github.com/df11-convert/df11-convert/internal/safetensors"
 )
 
@@ -126,7 +127,7 @@ func (f *forged) relist() {
 		}
 		m.Outputs = nil
 		for _, name := range slices.Sorted(maps.Keys(f.files)) {
-			if name == metadata.ManifestName || name == ".gitattributes" {
+			if name == names.Manifest || name == ".gitattributes" {
 				continue
 			}
 			o := metadata.OutputFile{Path: name, Kind: metadata.KindCopied, Size: int64(len(f.files[name])), SHA256: sumOf(f.files[name])}
@@ -141,7 +142,7 @@ func (f *forged) relist() {
 
 // manifest changes the manifest, as long as one is there that can be read.
 func (f *forged) manifest(edit func(m *metadata.Manifest)) {
-	m, err := metadata.ParseManifest(f.files[metadata.ManifestName], 0)
+	m, err := metadata.ParseManifest(f.files[names.Manifest], 0)
 	if err != nil {
 		return
 	}
@@ -150,7 +151,7 @@ func (f *forged) manifest(edit func(m *metadata.Manifest)) {
 	if err != nil {
 		f.Fatal(err)
 	}
-	f.files[metadata.ManifestName] = b
+	f.files[names.Manifest] = b
 }
 
 // set writes a file.

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/df11-convert/df11-convert/internal/metadata"
+	"github.com/df11-convert/df11-convert/internal/names"
 	"github.com/df11-convert/df11-convert/internal/plan"
 	"github.com/df11-convert/df11-convert/internal/safetensors"
 )
@@ -21,7 +22,7 @@ const (
 	refuses = "refused" // exit 5: no original makes such a model
 	nothing = "ok"      // what this level cannot see, or what harms nobody
 	wrong   = "no "
-	names   = "beside "
+	others  = "beside "
 )
 
 // forgeries are models that are not what they seem, each with what must be said of it at the levels
@@ -47,7 +48,7 @@ var forgeries = []struct {
 	}, []string{nothing, wrong + "differs from"}},
 	{"another model, all of it", "", func(f *forged) {
 		for name := range f.files {
-			if name != metadata.ManifestName {
+			if name != names.Manifest {
 				f.take(name, evilModel, name)
 			}
 		}
@@ -124,28 +125,28 @@ var forgeries = []struct {
 		f.set("adapter_config.json", "{}")
 	}, []string{wrong + "w.weight"}},
 	{"a variant", "", adds("model.fp16.safetensors"), []string{wrong + "w.weight"}},
-	{"a name in capitals", "", adds("ZZ.SAFETENSORS"), []string{names + "ZZ.SAFETENSORS (added)"}},
+	{"a name in capitals", "", adds("ZZ.SAFETENSORS"), []string{others + "ZZ.SAFETENSORS (added)"}},
 	{"two names where case counts", "", func(f *forged) { f.take("MODEL.safetensors", llamaModel, "model.safetensors") }, []string{wrong}},
 	{"two configs where case counts", "", func(f *forged) { f.set("Config.json", "{}") }, []string{wrong + "where case does not count"}},
 	{"an index, and weights in a folder", "", func(f *forged) {
 		f.set("model.safetensors.index.json", `{"weight_map": {"w.weight": "sub/evil.safetensors"}}`)
 		f.files["sub/evil.safetensors"] = weightsOf(1)
-	}, []string{names + "model.safetensors.index.json (added), sub/evil.safetensors (added)"}},
-	{"weights in a hidden folder", "", adds(".hid/x.safetensors"), []string{names + ".hid/x.safetensors (added)"}},
+	}, []string{others + "model.safetensors.index.json (added), sub/evil.safetensors (added)"}},
+	{"weights in a hidden folder", "", adds(".hid/x.safetensors"), []string{others + ".hid/x.safetensors (added)"}},
 	{"a pickle, an adapter, code", "", func(f *forged) {
 		for _, name := range []string{"pytorch_model.bin", "adapter_model.bin", "adapter_config.json", "handler.py", "chat_template.jinja", "added_tokens.json", ".env"} {
 			f.set(name, "{}")
 		}
-	}, []string{names + ".env (added), adapter_config.json (added), adapter_model.bin (added), added_tokens.json (added), chat_template.jinja (added), " +
+	}, []string{others + ".env (added), adapter_config.json (added), adapter_model.bin (added), added_tokens.json (added), chat_template.jinja (added), " +
 		"handler.py (added), pytorch_model.bin (added)"}},
 	{"DF11 in a folder, another model at the root", "", func(f *forged) {
 		for name, b := range maps.Clone(f.files) {
-			if name != metadata.ManifestName {
+			if name != names.Manifest {
 				delete(f.files, name)
 				f.files["sub/"+name] = b
 			}
 		}
-		delete(f.files, metadata.ManifestName)
+		delete(f.files, names.Manifest)
 		for _, name := range []string{"model.safetensors", "config.json", "tokenizer.json"} {
 			f.take(name, "of "+evilModel, name)
 		}
@@ -168,25 +169,25 @@ var forgeries = []struct {
 	{"Threads_per_block", "", edits("config.json", `"threads_per_block": [`, `"Threads_per_block": [256], "threads_per_block": [`), []string{wrong + "config.json"}},
 	{"a second dfloat11_config", "", edits("config.json", `"dfloat11_config": {`, `"dfloat11_config": {"threads_per_block": [512], "bytes_per_thread": 8, "pattern_dict": {}}, "dfloat11_config": {`), []string{wrong + "dfloat11_config appears twice"}},
 	{"a second dfloat11_config without a dict", "", edits("config.json", `"vocab_size"`, `"dfloat11_config": {"threads_per_block": [512], "bytes_per_thread": 8}, "vocab_size"`), []string{wrong + "dfloat11_config appears twice"}},
-	{"a member of config.json", "", edits("config.json", `"rope_theta": 500000.0`, `"rope_theta": 10000.0`), []string{names + "config.json"}},
-	{"fewer layers", "", edits("config.json", `"num_hidden_layers": 2`, `"num_hidden_layers": 1`), []string{names + "config.json"}},
-	{"a member twice in config.json", "", edits("config.json", `"rope_theta"`, `"rope_theta": 1.0, "rope_theta"`), []string{names + "config.json"}},
-	{"code in config.json", "", edits("config.json", `"vocab_size"`, `"auto_map": {"AutoModel": "evil/repo--m.C"}, "vocab_size"`), []string{names + "config.json"}},
+	{"a member of config.json", "", edits("config.json", `"rope_theta": 500000.0`, `"rope_theta": 10000.0`), []string{others + "config.json"}},
+	{"fewer layers", "", edits("config.json", `"num_hidden_layers": 2`, `"num_hidden_layers": 1`), []string{others + "config.json"}},
+	{"a member twice in config.json", "", edits("config.json", `"rope_theta"`, `"rope_theta": 1.0, "rope_theta"`), []string{others + "config.json"}},
+	{"code in config.json", "", edits("config.json", `"vocab_size"`, `"auto_map": {"AutoModel": "evil/repo--m.C"}, "vocab_size"`), []string{others + "config.json"}},
 	{"nothing but a dict in config.json", "", func(f *forged) {
 		config := f.files["config.json"]
 		f.set("config.json", "{\n"+string(config[bytes.Index(config, []byte(`  "dfloat11_config"`)):]))
-	}, []string{names + "config.json"}},
+	}, []string{others + "config.json"}},
 	{"tokenizer, generation config and code changed", "", func(f *forged) {
 		for _, name := range []string{"tokenizer.json", "generation_config.json", "modeling.py"} {
 			b := bytes.Clone(f.files[name])
 			b[len(b)-2] = '#' // of the same size
 			f.files[name] = b
 		}
-	}, []string{names + "generation_config.json, modeling.py, tokenizer.json"}},
-	{"a generation config less", "", func(f *forged) { delete(f.files, "generation_config.json") }, []string{names + "generation_config.json (missing)"}},
+	}, []string{others + "generation_config.json, modeling.py, tokenizer.json"}},
+	{"a generation config less", "", func(f *forged) { delete(f.files, "generation_config.json") }, []string{others + "generation_config.json (missing)"}},
 	{"a card of one's own", "", func(f *forged) { f.set("README.md", "mine") }, []string{nothing}},
 	{"another picture", "", func(f *forged) { f.set("df11.png", "mine") }, []string{nothing}},
-	{"no manifest, an honest model", "", func(f *forged) { delete(f.files, metadata.ManifestName) }, []string{nothing}},
+	{"no manifest, an honest model", "", func(f *forged) { delete(f.files, names.Manifest) }, []string{nothing}},
 	{"files of the original that are not copied", "", func(f *forged) { f.take(".gitattributes", llamaModel, "config.json") }, []string{nothing}},
 
 	// Pipelines: what is loaded for the other components.
@@ -209,10 +210,10 @@ var forgeries = []struct {
 		f.edit("model_index.json", `"vae"`, `"transformer_3": ["diffusers", "WanTransformer3DModel"], "vae"`)
 		f.take("transformer_3/diffusion_pytorch_model.safetensors", "of "+pipeModel, "transformer/diffusion_pytorch_model.safetensors")
 	}, []string{wrong + "transformer_3/"}},
-	{"another list of components", pipeModel, edits("model_index.json", "AutoencoderKLWan", "AutoencoderTiny"), []string{names + "model_index.json"}},
-	{"the config of a component", pipeModel, edits("transformer/config.json", `"num_layers": 2`, `"num_layers": 1`), []string{names + "transformer/config.json"}},
-	{"an adapter in a folder", pipeModel, adds("lora/adapter.safetensors"), []string{names + "lora/adapter.safetensors (added)"}},
-	{"a config of the modules with more", pipeModel, edits("config.json", `"model_type"`, `"num_layers": 1, "model_type"`), []string{names + "config.json"}},
+	{"another list of components", pipeModel, edits("model_index.json", "AutoencoderKLWan", "AutoencoderTiny"), []string{others + "model_index.json"}},
+	{"the config of a component", pipeModel, edits("transformer/config.json", `"num_layers": 2`, `"num_layers": 1`), []string{others + "transformer/config.json"}},
+	{"an adapter in a folder", pipeModel, adds("lora/adapter.safetensors"), []string{others + "lora/adapter.safetensors (added)"}},
+	{"a config of the modules with more", pipeModel, edits("config.json", `"model_type"`, `"num_layers": 1, "model_type"`), []string{others + "config.json"}},
 	{"modules of the other transformer", pipeModel, otherTransformer, []string{nothing, wrong + "differs from org/pipe (transformer)"}},
 	{"modules of the other transformer, by the manifest", pipeModel, func(f *forged) {
 		otherTransformer(f)
@@ -231,7 +232,7 @@ var forgeries = []struct {
 		for name, b := range maps.Clone(f.files) {
 			if !strings.Contains(name, "/") && name != "model_index.json" && name != "README.md" {
 				delete(f.files, name)
-				if name != metadata.ManifestName {
+				if name != names.Manifest {
 					f.files["transformer_2/"+name] = b
 				}
 			}
@@ -281,7 +282,7 @@ func TestForgeries(t *testing.T) {
 // isStale reports whether the manifest lists something that the files are not, with what is for
 // people left out.
 func (f *forged) isStale() bool {
-	m, err := metadata.ParseManifest(f.files[metadata.ManifestName], 0)
+	m, err := metadata.ParseManifest(f.files[names.Manifest], 0)
 	return err == nil && slices.ContainsFunc(m.Outputs, func(o metadata.OutputFile) bool {
 		b, ok := f.files[o.Path]
 		return o.Kind != metadata.KindCard && o.Kind != metadata.KindImage && (!ok || sumOf(b) != o.SHA256)
@@ -320,8 +321,8 @@ func (g *forger) check(f *forged, name string, said []string) {
 			}
 		}
 	}
-	if want := said[len(said)-1]; strings.HasPrefix(want, names) {
-		g.checkBeside(name, at, strings.TrimPrefix(want, names))
+	if want := said[len(said)-1]; strings.HasPrefix(want, others) {
+		g.checkBeside(name, at, strings.TrimPrefix(want, others))
 	}
 }
 
@@ -341,7 +342,7 @@ func fits(want string, code int, out, diag string) bool {
 	case want == nothing:
 		return code == exitOK && !named && (strings.Contains(last, "equals") || strings.Contains(last, "shows no fault"))
 	}
-	return code == exitOK && beside == strings.TrimPrefix(want, names) && !strings.Contains(last, " equals ")
+	return code == exitOK && beside == strings.TrimPrefix(want, others) && !strings.Contains(last, " equals ")
 }
 
 // checkBeside: what is named is in the document as well, and --strict-files makes it an error.
@@ -398,7 +399,7 @@ func TestForgedOrigins(t *testing.T) {
 		{"a folder above", named(func(s *metadata.Source) { s.Repo = "../evil" }), nil, "is no Hub id", exitWrong},
 		{"a folder here", named(func(s *metadata.Source) { s.Repo, s.Commit = "evil", "" }), nil, "is no Hub id", exitWrong},
 		{"a folder as a base model", func(f *forged) {
-			delete(f.files, metadata.ManifestName)
+			delete(f.files, names.Manifest)
 			f.set("README.md", "---\nbase_model: ./evil\n---\n")
 		}, nil, "name the original with --against", exitError},
 		{"the name of a folder", func(f *forged) {
@@ -407,7 +408,7 @@ func TestForgedOrigins(t *testing.T) {
 		}, true, "differs from org/llama", exitWrong},
 		{"card and manifest disagree", func(f *forged) { f.edit("README.md", "base_model: "+llamaModel, "base_model: org/other") },
 			true, "the manifest says that the original is org/llama, the card says org/other", exitOK},
-		{"a card alone", func(f *forged) { delete(f.files, metadata.ManifestName) }, true, "the same weights as main", exitOK},
+		{"a card alone", func(f *forged) { delete(f.files, names.Manifest) }, true, "the same weights as main", exitOK},
 	} {
 		f := g.forge(llamaModel, false, x.forge)
 		for file, b := range f.files {
@@ -445,7 +446,7 @@ func named(edit func(s *metadata.Source)) func(f *forged) {
 func TestEveryFileCounts(t *testing.T) {
 	g := newForger(t)
 	try := func(model, what, name string, edit func(f *forged)) {
-		if slices.Contains([]string{"README.md", "df11.png", metadata.ManifestName}, name) {
+		if slices.Contains([]string{"README.md", "df11.png", names.Manifest}, name) {
 			return // for people
 		}
 		at := filepath.Join(t.TempDir(), "m")

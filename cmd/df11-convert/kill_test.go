@@ -19,7 +19,7 @@ import (
 	"time"
 
 	"github.com/df11-convert/df11-convert/internal/hubtest"
-	"github.com/df11-convert/df11-convert/internal/metadata"
+	"github.com/df11-convert/df11-convert/internal/names"
 )
 
 // killModel has more outputs than one commit takes, so that some are committed before the end.
@@ -92,8 +92,8 @@ func (v *victim) run(t *testing.T, k int, hit func(*os.Process)) error {
 // target is what the target's main holds, with its manifest as streamed.
 func (v *victim) target() map[string]hubtest.File {
 	files := v.Files("tester/model-DF11", "main")
-	if b, err := v.ReadFile("tester/model-DF11", "main", metadata.ManifestName); err == nil {
-		files[metadata.ManifestName] = hubtest.File{SHA256: fmt.Sprintf("%x", sha256.Sum256(asStreamed(b)))}
+	if b, err := v.ReadFile("tester/model-DF11", "main", names.Manifest); err == nil {
+		files[names.Manifest] = hubtest.File{SHA256: fmt.Sprintf("%x", sha256.Sum256(asStreamed(b)))}
 	}
 	return files
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/df11-convert/df11-convert/internal/hubtest"
 	"github.com/df11-convert/df11-convert/internal/metadata"
+	"github.com/df11-convert/df11-convert/internal/names"
 )
 
 const testCommit = "0123456789abcdef0123456789abcdef01234567"
@@ -69,7 +70,7 @@ func lineage(t *testing.T, args ...string) (source metadata.Source, card *metada
 		t.Fatalf("%v: exit %d: %s%s", args, code, stdout, stderr)
 	}
 	var m metadata.Manifest
-	if err := json.Unmarshal(mustRead(t, filepath.Join(out, metadata.ManifestName)), &m); err != nil {
+	if err := json.Unmarshal(mustRead(t, filepath.Join(out, names.Manifest)), &m); err != nil {
 		t.Fatal(err)
 	}
 	text := mustRead(t, filepath.Join(out, "README.md"))

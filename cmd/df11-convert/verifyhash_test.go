@@ -15,6 +15,7 @@ import (
 
 	"github.com/df11-convert/df11-convert/internal/hubtest"
 	"github.com/df11-convert/df11-convert/internal/metadata"
+	"github.com/df11-convert/df11-convert/internal/names"
 )
 
 // published is a conversion in a folder and in a repo of a hub, with its original in both.
@@ -41,7 +42,7 @@ func publish(t *testing.T) *published {
 		p.files[name] = []byte(text)
 	}
 	p.AddRepo(publishedRepo, p.files)
-	if err := json.Unmarshal(p.files[metadata.ManifestName], &p.manifest); err != nil {
+	if err := json.Unmarshal(p.files[names.Manifest], &p.manifest); err != nil {
 		t.Fatal(err)
 	}
 	return p
@@ -147,7 +148,7 @@ func TestManifestThatMisdescribesTheOriginal(t *testing.T) {
 		"tensor": func(m *metadata.Manifest) { m.Units[0].Tensors[0].Name += "x" },
 	} {
 		var m metadata.Manifest
-		if err := json.Unmarshal(p.files[metadata.ManifestName], &m); err != nil {
+		if err := json.Unmarshal(p.files[names.Manifest], &m); err != nil {
 			t.Fatal(err)
 		}
 		change(&m)
@@ -155,7 +156,7 @@ func TestManifestThatMisdescribesTheOriginal(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		writeTo(t, filepath.Join(p.folder, metadata.ManifestName), b)
+		writeTo(t, filepath.Join(p.folder, names.Manifest), b)
 		for _, level := range []string{"structure", "proof", "full"} {
 			out := must(t, "verify", p.folder, "--level", level)
 			if warned := strings.Contains(out, "otherwise than the original has it: decode needs --against"); warned != (name != "") {

@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/df11-convert/df11-convert/internal/hubtest"
-	"github.com/df11-convert/df11-convert/internal/metadata"
+	"github.com/df11-convert/df11-convert/internal/names"
 )
 
 // runWith is run, while a rule of the hub holds.
@@ -179,7 +179,7 @@ func sameFolders(t *testing.T, got, want string) {
 	t.Helper()
 	a, b := contents(t, got), contents(t, want)
 	for _, files := range []map[string]string{a, b} {
-		files[metadata.ManifestName] = string(asStreamed([]byte(files[metadata.ManifestName])))
+		files[names.Manifest] = string(asStreamed([]byte(files[names.Manifest])))
 	}
 	if !maps.Equal(a, b) {
 		t.Errorf("%s differs: it holds %q, want %q", got, slices.Sorted(maps.Keys(a)), slices.Sorted(maps.Keys(b)))

@@ -13,12 +13,14 @@ import (
 	"path/filepath"
 	"strings"
 	"sync/atomic"
+
+	"github.com/df11-convert/df11-convert/internal/names"
 )
 
 // Temporary names begin and end like this, so that leftovers of a killed run can be told from
 // everything else.
 const (
-	tempPrefix = ".df11-"
+	tempPrefix = names.Ours + "-"
 	tempSuffix = ".tmp"
 )
 

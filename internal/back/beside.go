@@ -11,6 +11,7 @@ import (
 
 	"github.com/df11-convert/df11-convert/internal/metadata"
 	"github.com/df11-convert/df11-convert/internal/model"
+	"github.com/df11-convert/df11-convert/internal/names"
 	"github.com/df11-convert/df11-convert/internal/plan"
 )
 
@@ -37,8 +38,6 @@ const (
 	Added   = "added"
 	Missing = "missing"
 )
-
-const modelIndex = "model_index.json"
 
 // CompareFiles compares every file but those with weights of the plan with the original's file of
 // that name, of which a Hub lists the hash. A file that is neither that nor what the conversion
@@ -96,7 +95,7 @@ func (c *Checker) wanted() (map[string]plan.File, error) {
 	p := *c.Plan
 	// others put the dict into the component's own config
 	if c.DF11.Dir != "" && c.Model.Listing.Config != nil {
-		p.Config = path.Join(c.DF11.Dir, "config.json")
+		p.Config = path.Join(c.DF11.Dir, names.Config)
 	}
 	config, err := metadata.Config(&p, c.Model.Listing.Config)
 	add(p.ConfigPath(), config)
@@ -165,7 +164,7 @@ func (c *Checker) checkNames() error {
 // original may have a picture of its own.
 func (c *Checker) isForPeople(name string) bool {
 	copied := func(f plan.File) bool { return f.Path == name }
-	ours := []string{model.CardName, metadata.ManifestName, metadata.ChartName, ".gitattributes"}
+	ours := []string{names.Card, names.Manifest, names.Chart, names.Attributes}
 	return slices.Contains(ours, name) && !slices.ContainsFunc(c.Plan.Copied, copied)
 }
 
@@ -174,7 +173,7 @@ func (c *Checker) isForPeople(name string) bool {
 func (c *Checker) ofPipeline() bool { return c.Model.Listing.ModelIndex != nil }
 
 func (c *Checker) hasParts() bool {
-	_, ok := c.DF11.File(modelIndex)
+	_, ok := c.DF11.File(names.ModelIndex)
 	return ok
 }
 
@@ -190,5 +189,6 @@ func (c *Checker) pathHere(name string) string {
 // of a pipeline without the other parts, as others publish it, lacks only the list of them; a
 // single file for ComfyUI lacks nothing.
 func (c *Checker) mustHave(name string) bool {
-	return c.Plan.Layout != plan.ComfyUI && (c.hasParts() || !c.ofPipeline() || name == modelIndex)
+	return c.Plan.Layout != plan.ComfyUI &&
+		(c.hasParts() || !c.ofPipeline() || name == names.ModelIndex)
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/df11-convert/df11-convert/internal/metadata"
 	"github.com/df11-convert/df11-convert/internal/model"
+	"github.com/df11-convert/df11-convert/internal/names"
 	"github.com/df11-convert/df11-convert/internal/plan"
 	"github.com/df11-convert/df11-convert/internal/progress"
 	"github.com/df11-convert/df11-convert/internal/safetensors"
@@ -63,12 +64,12 @@ func ofManifest(d *model.DF11, workers int,
 	var all safetensors.Headers
 	for i, f := range m.Source.Files {
 		if f.Header == "" {
-			return nil, nil, model.Invalidf(metadata.ManifestName, "no header of the original's %q",
+			return nil, nil, model.Invalidf(names.Manifest, "no header of the original's %q",
 				f.Path)
 		}
 		h, err := all.Parse([]byte(f.Header), f.Size)
 		if err != nil {
-			return nil, nil, model.Invalidf(metadata.ManifestName, "header of %s: %v", f.Path, err)
+			return nil, nil, model.Invalidf(names.Manifest, "header of %s: %v", f.Path, err)
 		}
 		if f.SHA256 == "" {
 			return nil, nil, fmt.Errorf("%s: %w", f.Path, ErrNoSum)

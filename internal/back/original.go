@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/df11-convert/df11-convert/internal/model"
+	"github.com/df11-convert/df11-convert/internal/names"
 	"github.com/df11-convert/df11-convert/internal/plan"
 )
 
@@ -50,7 +51,7 @@ func sourcePlace(d *model.DF11) (weightFile, component string) {
 	files := d.Manifest.Source.Files
 	dir, base := path.Dir(files[0].Path), path.Base(files[0].Path)
 	_, shard := plan.ShardOf(base)
-	usual := base == "model.safetensors" || base == "diffusion_pytorch_model.safetensors"
+	usual := base == names.Weights || base == "diffusion_pytorch_model.safetensors"
 	if len(files) == 1 && !usual && !shard {
 		return files[0].Path, ""
 	}

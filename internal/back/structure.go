@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/df11-convert/df11-convert/internal/model"
+	"github.com/df11-convert/df11-convert/internal/names"
 	"github.com/df11-convert/df11-convert/internal/plan"
 	"github.com/df11-convert/df11-convert/internal/spans"
 	"github.com/df11-convert/df11-convert/verify"
@@ -89,14 +90,14 @@ func (c *Checker) found() error {
 			component)
 	case c.ofPipeline() && len(c.DF11.CardParts) > 0 && !slices.Contains(c.DF11.CardParts,
 		component):
-		return model.Invalidf(model.CardName,
+		return model.Invalidf(names.Card,
 			"it loads the model as %s, but the modules are those of %s", c.DF11.CardParts[0],
 			component)
 	case c.Plan.Layout == plan.ComfyUI && len(files) != 1:
 		return model.Invalidf("", "a model for ComfyUI is one .safetensors file, here are %d",
 			len(files))
 	case c.Plan.Layout != plan.ComfyUI && c.DF11.Dict == nil:
-		return model.Invalidf("config.json",
+		return model.Invalidf(names.Config,
 			"missing: without its dfloat11_config no loader takes this for a DF11 model")
 	}
 	return nil

@@ -7,6 +7,7 @@ import (
 
 	"github.com/df11-convert/df11-convert/encoder"
 	"github.com/df11-convert/df11-convert/internal/model"
+	"github.com/df11-convert/df11-convert/internal/names"
 	"github.com/df11-convert/df11-convert/internal/plan"
 	"github.com/df11-convert/df11-convert/internal/streams"
 )
@@ -32,7 +33,7 @@ func DefaultSampleBytes(m *model.Model) int64 {
 	taken := int64(
 		len(src.Index) + len(src.Config) + len(src.ModelIndex) + listedFileBytes*(1+len(src.Files)))
 	for _, f := range src.Files {
-		if f.Path == model.CardName {
+		if f.Path == names.Card {
 			taken += f.Size
 		}
 	}

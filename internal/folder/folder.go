@@ -21,7 +21,7 @@ import (
 	"github.com/gofrs/flock"
 
 	"github.com/df11-convert/df11-convert/internal/atomicfile"
-	"github.com/df11-convert/df11-convert/internal/metadata"
+	"github.com/df11-convert/df11-convert/internal/names"
 	"github.com/df11-convert/df11-convert/internal/streams"
 )
 
@@ -106,12 +106,12 @@ func (f *Folder) acquire() error {
 	if err := f.checkOwner("."); err != nil {
 		return err
 	}
-	if err := f.Root.Mkdir(metadata.StateDir, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
+	if err := f.Root.Mkdir(names.StateDir, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
 		return err
 	}
-	err := f.checkOwner(metadata.StateDir)
+	err := f.checkOwner(names.StateDir)
 	if err == nil {
-		f.State, err = f.Root.OpenRoot(metadata.StateDir)
+		f.State, err = f.Root.OpenRoot(names.StateDir)
 	}
 	if err == nil {
 		err = f.checkState()
@@ -238,7 +238,7 @@ func (f *Folder) Create(name string, size int64) (*atomicfile.File, error) {
 	if err := f.Root.MkdirAll(path.Dir(name), forFolders(f.perm)); err != nil {
 		return nil, f.located(err)
 	}
-	file, err := atomicfile.CreateIn(f.Root, name, metadata.StateDir, f.perm, size)
+	file, err := atomicfile.CreateIn(f.Root, name, names.StateDir, f.perm, size)
 	if err == nil {
 		file.Naming = func(rename func() error) error { return f.replace(name, rename) }
 	}
@@ -263,7 +263,7 @@ func (f *Folder) replace(name string, do func() error) error {
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return f.located(err)
 	}
-	if err == nil && !strings.HasPrefix(name, metadata.StateDir+"/") &&
+	if err == nil && !strings.HasPrefix(name, names.StateDir+"/") &&
 		f.Known[name] != Version(info) {
 		return f.InTheWay(name)
 	}
@@ -299,7 +299,7 @@ func (f *Folder) Leave() (err error) {
 	if f.State != nil {
 		err = errors.Join(err, f.State.Close())
 		// not if a former run has left something, or somebody else has come
-		_ = f.Root.Remove(metadata.StateDir)
+		_ = f.Root.Remove(names.StateDir)
 	}
 	return errors.Join(err, f.Root.Close())
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/df11-convert/df11-convert/internal/atomicfile"
 	"github.com/df11-convert/df11-convert/internal/model"
+	"github.com/df11-convert/df11-convert/internal/names"
 	"github.com/df11-convert/df11-convert/internal/plan"
 	"github.com/df11-convert/df11-convert/internal/safetensors"
 	"github.com/df11-convert/df11-convert/internal/spans"
@@ -105,7 +106,7 @@ func CheckConfig(config []byte, p *plan.Plan) error {
 		return fmt.Errorf("config.json as written: %w", err)
 	}
 	if !dict.Equal(p.PatternDict) {
-		return trapError([]model.Problem{{Name: "config.json",
+		return trapError([]model.Problem{{Name: names.Config,
 			Detail: "its pattern dict is not the one that was encoded"}})
 	}
 	return nil

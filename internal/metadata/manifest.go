@@ -10,16 +10,6 @@ import (
 	"github.com/df11-convert/df11-convert/internal/pyjson"
 )
 
-// ManifestName is the manifest's file name in a DF11 repo.
-const ManifestName = "df11-manifest.json"
-
-// ChartName is the file name of the model card's chart.
-const ChartName = "df11.png"
-
-// StateDir is the folder that holds the journal, the lock and the spools of a conversion as long as
-// it is not complete. It lies in the folder of the result.
-const StateDir = ".df11-convert"
-
 // SchemaVersion is the version of the manifest that this package writes, and the newest that it
 // reads.
 const SchemaVersion = 1

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/df11-convert/df11-convert/internal/names"
 	"github.com/df11-convert/df11-convert/internal/plan"
 	"github.com/df11-convert/df11-convert/internal/pyjson"
 )
@@ -25,9 +26,10 @@ func (d *DF11) readConfig(ctx context.Context) error {
 			return err
 		}
 		dict, err := DictOfConfig(b)
-		switch isRoot := ref.Path == configName; {
+		switch isRoot := ref.Path == names.Config; {
 		case err == nil:
-			d.Dict, d.Dir = dict, strings.TrimSuffix(strings.TrimSuffix(ref.Path, configName), "/")
+			d.Dict, d.Dir = dict, strings.TrimSuffix(strings.TrimSuffix(ref.Path, names.Config),
+				"/")
 			if isRoot {
 				return nil
 			}
@@ -59,8 +61,6 @@ func (d *DF11) aloneIn(dir string) error {
 	return nil
 }
 
-const configName = "config.json"
-
 // configs lists the files that may be the config.json of a DF11 model: first the root's, then those
 // of its folders with weights.
 func (f *files) configs() []plan.File {
@@ -73,12 +73,12 @@ func (f *files) configs() []plan.File {
 	}
 	for _, ref := range f.list {
 		dir, name := path.Dir(ref.Path), path.Base(ref.Path)
-		if name == configName && dir != "." && !strings.Contains(dir, "/") && holdsWeights[dir] {
+		if name == names.Config && dir != "." && !strings.Contains(dir, "/") && holdsWeights[dir] {
 			configs = append(configs, ref)
 		}
 	}
 	slices.SortFunc(configs, func(a, b plan.File) int { return cmp.Compare(a.Path, b.Path) })
-	if root, ok := f.File(configName); ok {
+	if root, ok := f.File(names.Config); ok {
 		configs = slices.Insert(configs, 0, root)
 	}
 	return configs

@@ -56,7 +56,7 @@ type Stored struct {
 
 // noPart are the folders in a DF11 folder that are no part of the model, since Git, a download and
 // a conversion keep their notes there.
-var noPart = []string{".git", ".cache/huggingface", metadata.StateDir}
+var noPart = []string{".git", ".cache/huggingface", names.StateDir}
 
 // OpenDF11Local opens a DF11 model on this machine: a folder, or one .safetensors file, as ComfyUI
 // has them. Whatever lies beside a file is no part of the model. A manifest must fit into the
@@ -161,7 +161,7 @@ func (d *DF11) load(ctx context.Context, memory int64) error {
 }
 
 func (d *DF11) readManifest(ctx context.Context, memory int64) error {
-	file, ok := d.File(metadata.ManifestName)
+	file, ok := d.File(names.Manifest)
 	if !ok {
 		return nil
 	}
@@ -175,7 +175,7 @@ func (d *DF11) readManifest(ctx context.Context, memory int64) error {
 		return err
 	}
 	if d.Manifest, err = metadata.ParseManifest(b, memory); err != nil {
-		return Invalidf(metadata.ManifestName, "%v", err)
+		return Invalidf(names.Manifest, "%v", err)
 	}
 	return nil
 }

@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"github.com/df11-convert/df11-convert/internal/metadata"
+	"github.com/df11-convert/df11-convert/internal/names"
 	"github.com/df11-convert/df11-convert/internal/plan"
 )
 
@@ -96,10 +97,10 @@ const (
 // card returns the model card and its front matter, which is nil if there is none, or a broken one,
 // which is no reason to stop.
 func (f *files) card(ctx context.Context) ([]byte, *metadata.FrontMatter, error) {
-	if _, ok := f.File(CardName); !ok {
+	if _, ok := f.File(names.Card); !ok {
 		return nil, nil, nil
 	}
-	b, err := f.read(ctx, CardName, maxConfigBytes)
+	b, err := f.read(ctx, names.Card, maxConfigBytes)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -8,7 +8,7 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/df11-convert/df11-convert/internal/metadata"
+	"github.com/df11-convert/df11-convert/internal/names"
 	"github.com/df11-convert/df11-convert/internal/plan"
 	"github.com/df11-convert/df11-convert/internal/smallfile"
 )
@@ -83,8 +83,8 @@ func listFolder(dir string, enter func(rel string) bool,
 // isResult reports whether a folder holds a conversion, finished or in the making. Inside a source,
 // such a folder is no part of the source: otherwise a conversion would change its own source.
 func isResult(dir string) bool {
-	return Exists(filepath.Join(dir, metadata.ManifestName)) ||
-		Exists(filepath.Join(dir, metadata.StateDir))
+	return Exists(filepath.Join(dir, names.Manifest)) ||
+		Exists(filepath.Join(dir, names.StateDir))
 }
 
 // diskPath returns where a file lies on this machine.

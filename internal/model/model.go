@@ -11,9 +11,6 @@ import (
 	"github.com/df11-convert/df11-convert/internal/plan"
 )
 
-// CardName is the file name of a model card.
-const CardName = "README.md"
-
 // Source gives the bytes of a model. Weight files are named by their index in
 // Model.Listing.Weights. All methods but Close may be called by several goroutines at once and
 // repeated.

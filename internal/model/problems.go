@@ -8,6 +8,7 @@ import (
 
 	"github.com/df11-convert/df11-convert/encoder"
 	"github.com/df11-convert/df11-convert/internal/human"
+	"github.com/df11-convert/df11-convert/internal/names"
 	"github.com/df11-convert/df11-convert/internal/plan"
 	"github.com/df11-convert/df11-convert/internal/safetensors"
 )
@@ -25,7 +26,7 @@ type Problem struct {
 func (d *DF11) Problems(p *plan.Plan) []Problem {
 	c := newChecker(d.tensors)
 	if d.Dict != nil && !d.Dict.Equal(p.PatternDict) {
-		c.add("config.json", "its pattern dict is not the one that was encoded")
+		c.add(names.Config, "its pattern dict is not the one that was encoded")
 	}
 	c.checkPlan(p)
 	return c.problems
@@ -39,7 +40,7 @@ func (d *DF11) ProblemsAlone(ctx context.Context) ([]Problem, error) {
 	case d.Dict != nil:
 		err = c.checkPatterns(ctx, d.Dict)
 	case len(d.loaded) > 1:
-		c.add("config.json",
+		c.add(names.Config,
 			"there is none with dfloat11_config: nothing says which modules are compressed")
 	}
 	return c.problems, err
@@ -105,7 +106,7 @@ func (c *checker) checkPatterns(ctx context.Context, dict plan.PatternDict) erro
 		return context.Cause(ctx)
 	}
 	if err != nil {
-		c.add("config.json", err.Error())
+		c.add(names.Config, err.Error())
 		return nil
 	}
 	matched := map[string]bool{}

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/df11-convert/df11-convert/hub"
+	"github.com/df11-convert/df11-convert/internal/names"
 	"github.com/df11-convert/df11-convert/internal/plan"
 	"github.com/df11-convert/df11-convert/internal/streams"
 )
@@ -73,7 +74,7 @@ func OpenLocal(ctx context.Context, name string, opt plan.Options) (Source, *Mod
 		}
 		m.Folder, opt.WeightFile = filepath.Dir(abs), base
 		deep = plan.FamilyOf(base) != plan.ComfyUI
-		if base == "model.safetensors" {
+		if base == names.Weights {
 			m.Name = filepath.Base(m.Folder)
 		}
 	}

@@ -82,9 +82,9 @@ func (p *Plan) whySkipped(f File) string {
 		return "the output is a single file"
 	case isHousekeeping(f.Path):
 		return "repository housekeeping"
-	case strings.EqualFold(f.Path, "README.md"):
+	case strings.EqualFold(f.Path, names.Card):
 		return "replaced by the model card of the conversion"
-	case f.Path == "df11-manifest.json", !nested && f.Path == "config.json":
+	case f.Path == names.Manifest, !nested && f.Path == names.Config:
 		return "written anew"
 	case nested && top == "original", strings.HasPrefix(base, "consolidated"):
 		return "the model in another layout"
@@ -102,7 +102,7 @@ func (p *Plan) whySkipped(f File) string {
 // conversion.
 func isHousekeeping(p string) bool {
 	return slices.ContainsFunc(strings.Split(p, "/"), func(part string) bool {
-		return strings.HasPrefix(part, ".git") || strings.HasPrefix(part, ".df11") ||
+		return strings.HasPrefix(part, ".git") || strings.HasPrefix(part, names.Ours) ||
 			part == ".cache" || part == ".DS_Store"
 	})
 }
@@ -202,7 +202,7 @@ func (d *draft) judgeParts(parts members, own [2]string) {
 
 // checkCopies refuses copies that collide with each other or with an output file.
 func (p *Plan) checkCopies() error {
-	paths := []string{"config.json", "README.md", "df11-manifest.json"}
+	paths := []string{names.Config, names.Card, names.Manifest}
 	if p.RemainderIndex != "" {
 		paths = append(paths, p.RemainderIndex)
 	}

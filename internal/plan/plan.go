@@ -6,6 +6,7 @@ import (
 
 	"github.com/df11-convert/df11-convert/encoder"
 	"github.com/df11-convert/df11-convert/internal/human"
+	"github.com/df11-convert/df11-convert/internal/names"
 	"github.com/df11-convert/df11-convert/internal/safetensors"
 )
 
@@ -83,7 +84,7 @@ func (n *Notes) differ(format string, args ...any) {
 func (p *Plan) Derived() bool { return p.Provenance == "derived" }
 
 // ConfigPath is where the output's config.json lies.
-func (p *Plan) ConfigPath() string { return cmp.Or(p.Config, "config.json") }
+func (p *Plan) ConfigPath() string { return cmp.Or(p.Config, names.Config) }
 
 // Unit is one module that is compressed as a whole (docs/format.md §1).
 type Unit struct {

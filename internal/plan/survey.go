@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/df11-convert/df11-convert/internal/human"
+	"github.com/df11-convert/df11-convert/internal/names"
 	"github.com/df11-convert/df11-convert/internal/pyjson"
 	"github.com/df11-convert/df11-convert/internal/safetensors"
 )
@@ -37,7 +38,7 @@ func Look(files []File, opt Options) (*Survey, error) {
 		return nil, err
 	}
 	if s.Layout != ComfyUI {
-		s.Config = s.has(path.Join(s.Dir, "config.json"))
+		s.Config = s.has(path.Join(s.Dir, names.Config))
 	}
 	return s, nil
 }
@@ -57,14 +58,14 @@ func (s *Survey) findModel(opt Options) error {
 		s.Layout = opt.Layout.family()
 	case opt.WeightFile != "":
 		s.Layout = FamilyOf(opt.WeightFile)
-	case s.has("model_index.json") != "", s.usualFile("", Diffusers) != "":
+	case s.has(names.ModelIndex) != "", s.usualFile("", Diffusers) != "":
 		s.Layout = Diffusers
-	case s.has("config.json") == "" && s.usualFile("", Transformers) == "":
+	case s.has(names.Config) == "" && s.usualFile("", Transformers) == "":
 		s.Layout = ComfyUI
 	default:
 		s.Layout = Transformers
 	}
-	if s.Layout == Diffusers && s.has("model_index.json") != "" {
+	if s.Layout == Diffusers && s.has(names.ModelIndex) != "" {
 		return s.findComponent(opt)
 	}
 	if opt.Component != "" {
@@ -96,7 +97,7 @@ func (s *Survey) usualFile(dir string, family Layout) string {
 
 // findComponent chooses which folder of a pipeline is converted.
 func (s *Survey) findComponent(opt Options) error {
-	s.ModelIndex, s.RootConfig = "model_index.json", s.has("config.json")
+	s.ModelIndex, s.RootConfig = names.ModelIndex, s.has(names.Config)
 	choices := []string{"transformer", "unet"}
 	switch {
 	case opt.Component != "":
@@ -170,7 +171,7 @@ func (s *Survey) isOtherModel(dir string) bool {
 	if dir == "." || dir == s.Dir || s.Layout == ComfyUI {
 		return false
 	}
-	return s.has(path.Join(dir, "config.json")) != "" || s.has("model_index.json") != ""
+	return s.has(path.Join(dir, names.Config)) != "" || s.has(names.ModelIndex) != ""
 }
 
 // findSingle takes the only safetensors file of a source without a config.
@@ -294,7 +295,7 @@ func refuseFile(name string) error {
 // refuseNoWeights says which kind of weights the source holds instead.
 func (s *Survey) refuseNoWeights() error {
 	switch {
-	case s.has("df11-manifest.json") != "":
+	case s.has(names.Manifest) != "":
 		return refuse(df11Hint, "the source is a DF11 model already (it has a df11-manifest.json)")
 	case s.holdsType(".gguf"):
 		return refuse(ggufHint, "the source holds GGUF weights, not BF16 safetensors")

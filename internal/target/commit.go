@@ -13,7 +13,7 @@ import (
 	"github.com/df11-convert/df11-convert/hub"
 	"github.com/df11-convert/df11-convert/internal/human"
 	"github.com/df11-convert/df11-convert/internal/ledger"
-	"github.com/df11-convert/df11-convert/internal/model"
+	"github.com/df11-convert/df11-convert/internal/names"
 )
 
 // Upload brings an output to where a commit can name it. b is borrowed until Upload returns.
@@ -194,7 +194,7 @@ func (r *Repo) sideOp(ctx context.Context, s SideFile) (hub.Op, error) {
 // hold, and deletions.
 func (r *Repo) lastOps(c change, tree map[string]hub.FileInfo) ([]hub.Op, error) {
 	ops := slices.DeleteFunc(slices.Clone(c.ops), func(op hub.Op) bool {
-		return op.Holds(tree) || op.Path == model.CardName && c.branch.CardStays
+		return op.Holds(tree) || op.Path == names.Card && c.branch.CardStays
 	})
 	kept := map[string]bool{}
 	for _, s := range c.result.Files {

@@ -18,6 +18,7 @@ import (
 	"github.com/df11-convert/df11-convert/internal/forward/spool"
 	"github.com/df11-convert/df11-convert/internal/ledger"
 	"github.com/df11-convert/df11-convert/internal/metadata"
+	"github.com/df11-convert/df11-convert/internal/names"
 	"github.com/df11-convert/df11-convert/internal/plan"
 	"github.com/df11-convert/df11-convert/internal/smallfile"
 )
@@ -43,10 +44,10 @@ type Folder struct {
 // a work folder, whose files nobody else needs.
 func OpenFolder(ctx context.Context, root string, stays bool, w *Owner,
 	perm fs.FileMode) (f *Folder, err error) {
-	f = &Folder{Stays: stays, judge: w.judge(stateDir, w.Force)}
+	f = &Folder{Stays: stays, judge: w.judge(names.StateDir, w.Force)}
 	kind := folder.Output
 	if !stays {
-		kind, perm, f.within = folder.Work, 0o600, path.Join(stateDir, filesDir)
+		kind, perm, f.within = folder.Work, 0o600, path.Join(names.StateDir, filesDir)
 		f.judge.work = true
 	}
 	if f.Folder, err = folder.Open(kind, root, perm); err != nil {
@@ -97,8 +98,8 @@ type folderSnapshot struct {
 // them, or, in a work folder, kept spools.
 func (f *Folder) snapshot() (folderSnapshot, error) {
 	s := folderSnapshot{f, map[string]string{}}
-	names, err := f.candidates()
-	for _, name := range names {
+	files, err := f.candidates()
+	for _, name := range files {
 		version, versionErr := s.version(name)
 		if version != "" {
 			s.files[name] = version
@@ -110,23 +111,23 @@ func (f *Folder) snapshot() (folderSnapshot, error) {
 
 // candidates are the names of the files that a snapshot looks for.
 func (f *Folder) candidates() ([]string, error) {
-	names := slices.AppendSeq([]string{f.judge.journal}, maps.Keys(f.judge.written))
+	files := slices.AppendSeq([]string{f.judge.journal}, maps.Keys(f.judge.written))
 	if !f.Stays {
 		spools, err := spool.Names(f.State)
 		for _, name := range spools {
-			names = append(names, path.Join(stateDir, name))
+			files = append(files, path.Join(names.StateDir, name))
 		}
-		return names, err
+		return files, err
 	}
 	for dir := range f.judge.loaded {
 		entries, _ := fs.ReadDir(f.Root.FS(), dir) // a folder that is not there has none
 		for _, e := range entries {
 			if plan.IsSafetensors(e.Name()) {
-				names = append(names, path.Join(dir, e.Name()))
+				files = append(files, path.Join(dir, e.Name()))
 			}
 		}
 	}
-	return names, nil
+	return files, nil
 }
 
 func (s folderSnapshot) where() string { return s.Root.Name() }
@@ -145,7 +146,7 @@ func (s folderSnapshot) version(name string) (string, error) {
 }
 
 // inState reports whether a name is in the folder of the state.
-func inState(name string) bool { return strings.HasPrefix(name, stateDir+"/") }
+func inState(name string) bool { return strings.HasPrefix(name, names.StateDir+"/") }
 
 // read returns a manifest or a journal. For a link it returns nil.
 func (s folderSnapshot) read(_ context.Context, name string) ([]byte, error) {
@@ -239,7 +240,7 @@ func (f *Folder) Begin(unchanged bool) error {
 			}
 		}
 	}
-	return f.Remove(metadata.ManifestName)
+	return f.Remove(names.Manifest)
 }
 
 // Create starts a file of the result, of a known size.

@@ -10,7 +10,7 @@ import (
 	"github.com/df11-convert/df11-convert/internal/human"
 	"github.com/df11-convert/df11-convert/internal/ledger"
 	"github.com/df11-convert/df11-convert/internal/metadata"
-	"github.com/df11-convert/df11-convert/internal/model"
+	"github.com/df11-convert/df11-convert/internal/names"
 	"github.com/df11-convert/df11-convert/internal/plan"
 )
 
@@ -54,8 +54,8 @@ func NewOwner(p *plan.Plan, source, part string, force bool,
 	for _, f := range p.OutputFiles {
 		w.written[f.Path] = ""
 	}
-	for _, name := range []string{p.RemainderIndex, p.ConfigPath(), model.CardName,
-		metadata.ChartName, metadata.ManifestName} {
+	for _, name := range []string{p.RemainderIndex, p.ConfigPath(), names.Card,
+		names.Chart, names.Manifest} {
 		if name != "" {
 			w.written[name] = ""
 		}
@@ -170,7 +170,7 @@ func (j *judge) inspect(ctx context.Context, s snapshot, last *Inspection,
 	}
 	maps.Copy(in.listed, last.listed)
 	changed := func(name string) bool { return in.versions[name] != last.versions[name] }
-	if in.versions[metadata.ManifestName] != "" {
+	if in.versions[names.Manifest] != "" {
 		in.Manifest = last.Manifest
 	}
 	for _, name := range slices.Sorted(maps.Keys(in.versions)) {
@@ -202,9 +202,9 @@ func (j *judge) inspect(ctx context.Context, s snapshot, last *Inspection,
 		}
 	}
 	forced := begins && j.force
-	_, hasCard := in.Ours[model.CardName]
-	in.CardStays = in.versions[model.CardName] != "" && !hasCard && !forced &&
-		(changed(model.CardName) || last.CardStays)
+	_, hasCard := in.Ours[names.Card]
+	in.CardStays = in.versions[names.Card] != "" && !hasCard && !forced &&
+		(changed(names.Card) || last.CardStays)
 	in.Current = j.isCurrent(in)
 	if len(e.Files)+len(e.Overwritten) == 0 || forced {
 		return in, nil
@@ -236,7 +236,7 @@ func (j *judge) judgeFile(ctx context.Context, s snapshot, in *Inspection, name 
 		return err
 	case ours:
 		in.Ours[name] = sum
-	case name == model.CardName:
+	case name == names.Card:
 	case j.writes(name) || name == j.journal || j.work && inState(name):
 		e.Overwritten = append(e.Overwritten, name)
 	case j.loads(name) && !j.work:
@@ -264,7 +264,7 @@ func (j *judge) ours(ctx context.Context, s snapshot, in *Inspection,
 			return sum, true, nil
 		}
 	}
-	if written && name != model.CardName {
+	if written && name != names.Card {
 		ours, err = s.equals(ctx, name, pin)
 	}
 	return "", ours, err
@@ -277,7 +277,7 @@ func (w *Owner) isCurrent(in *Inspection) bool {
 		return false
 	}
 	for name := range w.written {
-		if _, ours := in.Ours[name]; !ours && !(name == model.CardName && in.CardStays) {
+		if _, ours := in.Ours[name]; !ours && !(name == names.Card && in.CardStays) {
 			return false
 		}
 	}
@@ -291,7 +291,7 @@ func (w *Owner) isCurrent(in *Inspection) bool {
 
 // ManifestSHA256 is that of the manifest that was there when the target was looked at; "" if there
 // was none.
-func (in *Inspection) ManifestSHA256() string { return in.Ours[metadata.ManifestName] }
+func (in *Inspection) ManifestSHA256() string { return in.Ours[names.Manifest] }
 
 // former is what a journal says of the files that are ours: their sha256, by path.
 func (in *Inspection) former() map[string]string {
@@ -308,7 +308,7 @@ func (in *Inspection) with(versions map[string]string) *Inspection {
 }
 
 // tells reports whether a file may tell whose others are: a manifest, or a journal.
-func tells(name string) bool { return name == metadata.ManifestName || IsJournal(name) }
+func tells(name string) bool { return name == names.Manifest || IsJournal(name) }
 
 // readClaim reads what a journal or a manifest claims, nothing if it is broken, and gives its own
 // sha256.
@@ -417,16 +417,10 @@ func (e *TakenError) Error() string {
 	return fmt.Sprintf("since this run began, a conversion of %s has written to %s", of, e.Where)
 }
 
-// Folders of journals: in a repo until the conversion is complete, and in the folder of a run.
-const (
-	journalDir = ".df11"
-	stateDir   = metadata.StateDir
-)
-
 // IsJournal tells the journals of conversions that have not finished a target.
 func IsJournal(name string) bool {
 	dir := path.Dir(name)
-	return (dir == journalDir || dir == stateDir) && path.Ext(name) == ".json"
+	return (dir == names.JournalDir || dir == names.StateDir) && path.Ext(name) == ".json"
 }
 
 // journalName is the name of a part's journal in its folder.

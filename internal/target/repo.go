@@ -16,6 +16,7 @@ import (
 	"github.com/df11-convert/df11-convert/hub"
 	"github.com/df11-convert/df11-convert/internal/ledger"
 	"github.com/df11-convert/df11-convert/internal/model"
+	"github.com/df11-convert/df11-convert/internal/names"
 	"github.com/df11-convert/df11-convert/internal/spans"
 )
 
@@ -87,7 +88,7 @@ func OpenRepo(ctx context.Context, push Push, w *Owner, m *model.Model) (*Repo, 
 
 // open reads a branch at its head, and refuses it if files of others are in the way, unless forced.
 func (r *Repo) open(ctx context.Context, name string, force bool) (*branch, error) {
-	j := r.owner.judge(journalDir, force)
+	j := r.owner.judge(names.JournalDir, force)
 	head, in, err := r.inspect(ctx, j, name, nil, nil)
 	return &branch{name: name, head: head, seen: head, judge: j, Inspection: in}, err
 }
@@ -207,7 +208,7 @@ func (r *Repo) Published(ctx context.Context, unchanged, whole bool) ([]ledger.O
 		return r.held(outputs), nil
 	}
 	// as a model by whatever program has
-	if r.main.Manifest != nil || r.main.versions["config.json"] != "" {
+	if r.main.Manifest != nil || r.main.versions[names.Config] != "" {
 		name := r.workBranch(r.owner.Digest)
 		err := r.Hub.CreateBranch(ctx, r.Repo, name, r.main.head)
 		if err != nil {
@@ -219,7 +220,7 @@ func (r *Repo) Published(ctx context.Context, unchanged, whole bool) ([]ledger.O
 	}
 	var published []ledger.Output
 	for name, journal := range r.work.journals {
-		if path.Dir(name) != journalDir || !whole && name != r.work.journal {
+		if path.Dir(name) != names.JournalDir || !whole && name != r.work.journal {
 			continue
 		}
 		outputs, err := ledger.Of(journal, r.owner.Digest)

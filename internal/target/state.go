@@ -8,6 +8,7 @@ import (
 
 	"github.com/df11-convert/df11-convert/hub"
 	"github.com/df11-convert/df11-convert/internal/metadata"
+	"github.com/df11-convert/df11-convert/internal/names"
 )
 
 // State tells what a repo holds of a conversion.
@@ -29,7 +30,8 @@ const (
 // State tells what a repo holds of a conversion, and changes nothing. The manifest is nil if there
 // is none.
 func (p Push) State(ctx context.Context, w *Owner) (State, *metadata.Manifest, error) {
-	_, in, err := p.inspect(ctx, w.judge(journalDir, false), cmp.Or(p.Revision, "main"), nil, nil)
+	_, in, err := p.inspect(ctx, w.judge(names.JournalDir, false), cmp.Or(p.Revision, "main"), nil,
+		nil)
 	if errors.Is(err, hub.ErrNotFound) || errors.Is(err, hub.ErrRevisionNotFound) {
 		return Missing, nil, nil
 	}
@@ -54,7 +56,7 @@ func (in *Inspection) withoutManifest() State {
 		switch {
 		case IsJournal(name):
 			return Unfinished
-		case strings.HasPrefix(name, "config.json"), strings.HasPrefix(name, "model"):
+		case strings.HasPrefix(name, names.Config), strings.HasPrefix(name, "model"):
 			state = Foreign
 		}
 	}
