@@ -18,17 +18,17 @@ import (
 )
 
 // begin lays out what is still to be made, and takes up what earlier runs have left in spools.
-func (c *conversion) begin(ctx context.Context) (*forward.Work, error) {
-	w, err := c.layOut(ctx)
+func (s *state) begin(ctx context.Context) (*forward.Work, error) {
+	w, err := s.layOut(ctx)
 	if err != nil {
 		return nil, err
 	}
-	c.countProgress()
-	if err = c.takeUpSpools(ctx, w.Fetcher); err == nil {
-		err = c.folder.Save(c.ledger)
+	s.countProgress(s.ledger)
+	if err = s.takeUpSpools(ctx, w.Fetcher); err == nil {
+		err = s.folder.Save(s.ledger)
 	}
 	if err != nil {
-		c.leaveSpools(w.Fetcher)
+		s.leaveSpools(w.Fetcher)
 		return nil, err
 	}
 	return w, nil
@@ -36,11 +36,11 @@ func (c *conversion) begin(ctx context.Context) (*forward.Work, error) {
 
 // layOut is the way forward for what is still to be made, and shares out disk and memory. It
 // refuses a disk that is too small for that, or for a file that is copied.
-func (c *conversion) layOut(ctx context.Context) (*forward.Work, error) {
-	pending, leftovers := c.pending(), c.leftovers()
-	demand := budget.NewDemand(pending, spans.Segments(pending, len(c.Model.SHA256)), c.Model.Local,
-		!c.folder.Stays, c.Memory.Spools)
-	disk, err := c.freeDisk(pending, demand.Least())
+func (s *state) layOut(ctx context.Context) (*forward.Work, error) {
+	pending, leftovers := s.pending(), s.leftovers()
+	demand := budget.NewDemand(pending, spans.Segments(pending, len(s.Model.SHA256)), s.Model.Local,
+		!s.folder.Stays, s.Memory.Spools)
+	disk, err := s.freeDisk(pending, demand.Least())
 	if err != nil {
 		return nil, err
 	}
@@ -48,47 +48,47 @@ func (c *conversion) layOut(ctx context.Context) (*forward.Work, error) {
 	if err != nil {
 		return nil, err
 	}
-	if c.Part.Whole() {
-		if err := c.copier(disk).check(ctx); err != nil {
+	if s.Part.Whole() {
+		if err := s.copier(disk).check(ctx); err != nil {
 			return nil, err
 		}
 	}
-	ours := c.Part.Of(c.outputs)
+	ours := s.Part.Of(s.outputs)
 	room := &spool.Room{
-		Dir: c.folder.State, Disk: spool.NewBudget(shares.Spools),
+		Dir: s.folder.State, Disk: spool.NewBudget(shares.Spools),
 		Memory:   spool.NewBudget(shares.Memory),
-		InMemory: shares.InMemory, Keep: !c.Model.Local, // an etag pins the files of a Hub
+		InMemory: shares.InMemory, Keep: !s.Model.Local, // an etag pins the files of a Hub
 	}
 	return &forward.Work{
 		Fetcher: &fetch.Fetcher{
-			Source: c.Source, Model: c.Model, Tasks: fetch.NewTasks(ours), Ledger: c.ledger,
+			Source: s.Source, Model: s.source, Tasks: fetch.NewTasks(ours), Ledger: s.ledger,
 			Room:     room,
-			Parallel: c.Memory.Workers, ByRange: !c.Part.Whole(), Progress: c.Progress,
+			Parallel: s.Memory.Workers, ByRange: !s.Part.Whole(), Progress: s.Progress,
 		},
 		// One core is left to the hash of the same file, a single chain of steps that takes as
 		// long.
-		Comparer: &compare.Comparer{Workers: max(1, c.Memory.Workers-1), GPU: c.GPU, Strict: true,
-			Progress: c.Progress},
+		Comparer: &compare.Comparer{Workers: max(1, s.Memory.Workers-1), GPU: s.GPU, Strict: true,
+			Progress: s.Progress},
 		Make: &forward.Making{
-			Folder: c.folder, Repo: c.repo, Waiting: forward.NewWaitingFiles(c.folder.Stays,
+			Folder: s.folder, Repo: s.repo, Waiting: forward.NewWaitingFiles(s.folder.Stays,
 				shares.Outputs, room.Disk, leftovers),
-			Leftovers: leftovers, Workers: c.Memory.Workers, CommitWait: c.CommitWait, Log: c.Log,
+			Leftovers: leftovers, Workers: s.Memory.Workers, CommitWait: s.CommitWait, Log: s.Log,
 		},
 	}, nil
 }
 
 // pending lists the outputs of the conversion's part that are not done.
-func (c *conversion) pending() []*spans.Output {
-	return slices.DeleteFunc(slices.Clone(c.Part.Of(c.outputs)),
-		func(o *spans.Output) bool { return c.ledger.Done(o.Path) })
+func (s *state) pending() []*spans.Output {
+	return slices.DeleteFunc(slices.Clone(s.Part.Of(s.outputs)),
+		func(o *spans.Output) bool { return s.ledger.Done(o.Path) })
 }
 
 // leftovers lists the outputs of earlier runs that no commit names yet.
-func (c *conversion) leftovers() []ledger.Output {
-	if c.Push == nil {
+func (s *state) leftovers() []ledger.Output {
+	if s.Push == nil {
 		return nil
 	}
-	return slices.DeleteFunc(c.ledger.Outputs(), func(o ledger.Output) bool { return o.Committed })
+	return slices.DeleteFunc(s.ledger.Outputs(), func(o ledger.Output) bool { return o.Committed })
 }
 
 // spareDisk is what is left free of a disk whose size nobody set a budget for: this much, or a
@@ -98,36 +98,36 @@ const spareDisk = 256 << 20
 // freeDisk returns the disk for spools and waiting files: --disk, else the free space less what the
 // results will keep and, as far as least allows, less a reserve. Files of earlier runs count as
 // free, since they are reused. 0 is no bound.
-func (c *conversion) freeDisk(pending []*spans.Output, least int64) (int64, error) {
-	free, known := spool.FreeSpace(c.folder.State.Name())
+func (s *state) freeDisk(pending []*spans.Output, least int64) (int64, error) {
+	free, known := spool.FreeSpace(s.folder.State.Name())
 	if !known {
-		return c.Disk, nil
+		return s.Disk, nil
 	}
 	var stays int64
 	for _, o := range pending {
-		free += c.heldBytes(o)
-		if c.folder.Stays {
+		free += s.heldBytes(o)
+		if s.folder.Stays {
 			stays += o.LikelyBytes()
 		}
 	}
-	for _, o := range c.leftovers() {
-		if !c.folder.Stays && o.Here {
+	for _, o := range s.leftovers() {
+		if !s.folder.Stays && o.Here {
 			free += o.Size
 		}
 	}
 	if stays+least > free {
-		return 0, &budget.DiskError{Need: stays + least, Have: free, Folder: c.folder.Root.Name(),
+		return 0, &budget.DiskError{Need: stays + least, Have: free, Folder: s.folder.Root.Name(),
 			Result: stays}
 	}
-	if c.Disk > 0 {
-		return c.Disk, nil
+	if s.Disk > 0 {
+		return s.Disk, nil
 	}
 	return max(1, least, free-stays-min(spareDisk, free/20)), nil
 }
 
 // countProgress begins to count anew: what is done already counts as done.
-func (c *conversion) countProgress() {
-	p, ours := c.Progress, c.Part.Of(c.outputs)
+func (j *job) countProgress(done *ledger.Ledger) {
+	p, ours := j.Progress, j.Part.Of(j.outputs)
 	p.SourceBytes.Store(spans.ProvedBytes(ours))
 	p.OutputFiles.Store(int64(len(ours)))
 	for _, n := range []interface{ Store(int64) }{&p.Fetched, &p.Encoded, &p.Verified, &p.Found,
@@ -135,12 +135,12 @@ func (c *conversion) countProgress() {
 		n.Store(0)
 	}
 	p.Expect(progress.Read, progress.Encode, progress.Verify)
-	if c.Push != nil {
+	if j.Push != nil {
 		p.Expect(progress.Upload)
 	}
 	for _, o := range ours {
-		made, _ := c.ledger.Output(o.Path)
-		if !c.ledger.Done(o.Path) {
+		made, _ := done.Output(o.Path)
+		if !done.Done(o.Path) {
 			p.OutputBytes.Add(o.LikelyBytes())
 			continue
 		}
@@ -159,8 +159,8 @@ func (c *conversion) countProgress() {
 }
 
 // heldBytes is how much of the disk the kept spool of an output takes, as far as it is of use.
-func (c *conversion) heldBytes(o *spans.Output) (n int64) {
-	held := c.ledger.Tensors(o.Path)
+func (s *state) heldBytes(o *spans.Output) (n int64) {
+	held := s.ledger.Tensors(o.Path)
 	if len(held) == 0 {
 		return 0
 	}
@@ -175,17 +175,17 @@ func (c *conversion) heldBytes(o *spans.Output) (n int64) {
 // takeUpSpools takes up the spools that earlier runs have kept, and deletes those of no use: one
 // whose tensors are not as the ledger says, and all of them if they leave too little disk for the
 // others, since the fetcher would wait for ever.
-func (c *conversion) takeUpSpools(ctx context.Context, f *fetch.Fetcher) error {
+func (s *state) takeUpSpools(ctx context.Context, f *fetch.Fetcher) error {
 	begun := slices.DeleteFunc(slices.Clone(f.Tasks), func(t *fetch.Task) bool {
-		return len(c.ledger.Tensors(t.Path)) == 0 || c.ledger.Done(t.Path) ||
-			!t.Spooled(c.Model.Local)
+		return len(s.ledger.Tensors(t.Path)) == 0 || s.ledger.Done(t.Path) ||
+			!t.Spooled(s.Model.Local)
 	})
-	if !c.fitBeside(f.Room, begun) {
+	if !s.fitBeside(f.Room, begun) {
 		begun = nil
 	}
 	for _, t := range f.Tasks {
 		if slices.Contains(begun, t) {
-			ok, err := c.takeUp(ctx, f.Room, t)
+			ok, err := s.takeUp(ctx, f.Room, t)
 			if err != nil {
 				return fmt.Errorf("take up the spool of %s: %w", t.Path, err)
 			}
@@ -193,8 +193,8 @@ func (c *conversion) takeUpSpools(ctx context.Context, f *fetch.Fetcher) error {
 				continue
 			}
 		}
-		c.ledger.ForgetTensors(t.Path)
-		if err := spool.RemoveKept(c.folder.State, t.Output); err != nil {
+		s.ledger.ForgetTensors(t.Path)
+		if err := spool.RemoveKept(s.folder.State, t.Output); err != nil {
 			return err
 		}
 	}
@@ -203,14 +203,14 @@ func (c *conversion) takeUpSpools(ctx context.Context, f *fetch.Fetcher) error {
 
 // fitBeside reports whether the spools still to come fit beside the kept ones, however long these
 // are there.
-func (c *conversion) fitBeside(room *spool.Room, begun []*fetch.Task) bool {
-	kept, pending := map[*spans.Output]bool{}, c.pending()
+func (s *state) fitBeside(room *spool.Room, begun []*fetch.Task) bool {
+	kept, pending := map[*spans.Output]bool{}, s.pending()
 	var held int64
 	for _, t := range begun {
 		kept[t.Output] = true
 		held += t.Size
 	}
-	demand := budget.NewDemand(pending, spans.Segments(pending, len(c.Model.SHA256)), c.Model.Local,
+	demand := budget.NewDemand(pending, spans.Segments(pending, len(s.Model.SHA256)), s.Model.Local,
 		false, 0)
 	return held+demand.Peak(func(o *spans.Output) bool {
 		return !room.InMemory[o] && !kept[o]
@@ -218,31 +218,31 @@ func (c *conversion) fitBeside(room *spool.Room, begun []*fetch.Task) bool {
 }
 
 // takeUp takes up one spool, if there is room for it and its bytes are right.
-func (c *conversion) takeUp(ctx context.Context, room *spool.Room,
+func (s *state) takeUp(ctx context.Context, room *spool.Room,
 	t *fetch.Task) (ok bool, err error) {
-	s, err := room.Open(t.Output)
+	kept, err := room.Open(t.Output)
 	if err != nil {
 		if !errors.Is(err, fs.ErrNotExist) {
-			c.Log.Warn("a kept spool is of no use", "output", t.Path, "err", err)
+			s.Log.Warn("a kept spool is of no use", "output", t.Path, "err", err)
 		}
 		return false, nil
 	}
-	err = t.Resume(ctx, s, c.ledger.Tensors(t.Path))
+	err = t.Resume(ctx, kept, s.ledger.Tensors(t.Path))
 	if ctx.Err() != nil {
-		return false, errors.Join(context.Cause(ctx), s.Leave())
+		return false, errors.Join(context.Cause(ctx), kept.Leave())
 	}
 	if err != nil {
-		c.Log.Warn("a kept spool is of no use", "output", t.Path, "err", err)
-		return false, s.Release()
+		s.Log.Warn("a kept spool is of no use", "output", t.Path, "err", err)
+		return false, kept.Release()
 	}
-	c.Progress.Fetched.Add(t.Arrived())
-	c.Log.Info("spool taken up", "output", t.Path, "bytes", t.Arrived(), "of", t.Size)
+	s.Progress.Fetched.Add(t.Arrived())
+	s.Log.Info("spool taken up", "output", t.Path, "bytes", t.Arrived(), "of", t.Size)
 	return true, nil
 }
 
 // leaveSpools closes the spools of an attempt that has ended.
-func (c *conversion) leaveSpools(f *fetch.Fetcher) {
+func (s *state) leaveSpools(f *fetch.Fetcher) {
 	if err := f.Leave(); err != nil {
-		c.Log.Warn("a spool can't be closed", "err", err)
+		s.Log.Warn("a spool can't be closed", "err", err)
 	}
 }

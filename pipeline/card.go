@@ -6,7 +6,6 @@ import (
 	"path"
 	"regexp"
 
-	"github.com/df11-convert/df11-convert/internal/forward"
 	"github.com/df11-convert/df11-convert/internal/metadata"
 	"github.com/df11-convert/df11-convert/internal/model"
 	"github.com/df11-convert/df11-convert/internal/names"
@@ -14,34 +13,27 @@ import (
 )
 
 // card writes the model card.
-func (c *conversion) card(m *metadata.Manifest, p *Report) ([]byte, error) {
+func (r *result) card() ([]byte, error) {
+	m := r.Model
 	in := metadata.CardInput{
-		Name: c.cardTitle(), Plan: c.Plan, Component: component(c.Model), Pipeline: c.pipeline(),
+		Name: m.Name + "-DF11", Repo: r.repo, Plan: r.Plan, Component: component(m),
+		Pipeline: r.pipeline(),
 		CardSource: metadata.CardSource{
-			BaseModel: c.baseModel(), Commit: c.baseCommit(),
-			SaidToBe: c.Model.Local && c.baseModel() != "", SourceName: c.Model.Name,
-			Gated: c.Model.Gated != "", Source: c.Model.Card,
-			PipelineTag: c.Model.PipelineTag, LibraryName: c.Model.LibraryName,
+			BaseModel: r.baseModel(), Commit: r.baseCommit(),
+			SaidToBe: m.Local && r.baseModel() != "", SourceName: m.Name, Gated: m.Gated != "",
+			Source: m.Card, PipelineTag: m.PipelineTag, LibraryName: m.LibraryName,
 		},
-		CardSizes: metadata.CardSizes{SourceBytes: p.BF16Bytes, F32Bytes: p.F32Bytes,
-			OutputBytes: p.DF11Bytes},
-		Manifest: m,
+		CardSizes: metadata.CardSizes{SourceBytes: r.report.BF16Bytes,
+			F32Bytes: r.report.F32Bytes, OutputBytes: r.report.DF11Bytes},
+		Manifest: r.manifest,
 	}
-	if c.Push != nil {
-		in.Repo = c.Push.Repo
+	if r.repo != "" {
+		in.Name = path.Base(r.repo)
 	}
-	if c.hasChart() {
+	if r.hasChart() {
 		in.Image = names.Chart
 	}
 	return metadata.Card(in)
-}
-
-// cardTitle is the result's name: its repo's, or one after the source.
-func (c *conversion) cardTitle() string {
-	if c.Push != nil {
-		return path.Base(c.Push.Repo)
-	}
-	return c.Model.Name + "-DF11"
 }
 
 // component is the folder of the converted part of a diffusers pipeline; "" if the source is none.
@@ -57,11 +49,11 @@ var pipelineClass = regexp.MustCompile(`^[A-Z][A-Za-z0-9]*$`)
 
 // pipeline is the class of the pipeline that the source is, as its model_index.json states it; ""
 // if it states none.
-func (c *conversion) pipeline() string {
+func (j *job) pipeline() string {
 	var index struct {
 		Class any `json:"_class_name"` // a list for a class that comes with the model
 	}
-	if pyjson.Unmarshal(c.Model.Listing.ModelIndex, &index) != nil {
+	if pyjson.Unmarshal(j.Model.Listing.ModelIndex, &index) != nil {
 		return ""
 	}
 	name, _ := index.Class.(string)
@@ -70,24 +62,24 @@ func (c *conversion) pipeline() string {
 
 // checkCard makes card and config.json before any work, as far as they do not depend on it, and
 // asks the Hub about the front matter: what they can't be made of would fail at the end.
-func (c *conversion) checkCard(ctx context.Context) error {
-	config, err := metadata.Config(c.Plan, c.Model.Listing.Config)
-	if err == nil {
-		err = forward.CheckConfig(config, c.Plan)
-	}
-	if err != nil {
+func (j *job) checkCard(ctx context.Context) error {
+	if _, err := j.config(); err != nil {
 		return err
 	}
-	card, err := c.card(&metadata.Manifest{}, &Report{})
-	if err != nil || c.Push == nil {
+	r := result{job: j, report: &Report{}, manifest: &metadata.Manifest{}}
+	if j.Push != nil {
+		r.repo = j.Push.Repo
+	}
+	card, err := r.card()
+	if err != nil || j.Push == nil {
 		return err
 	}
-	warnings, err := c.Push.Hub.ValidateCard(ctx, card)
+	warnings, err := j.Push.Hub.ValidateCard(ctx, card)
 	if err != nil {
 		return fmt.Errorf("model card: %w", err)
 	}
 	for _, w := range warnings {
-		c.Log.Warn("model card", "why", w)
+		j.Log.Warn("model card", "why", w)
 	}
 	return nil
 }

@@ -2,30 +2,22 @@ package pipeline
 
 import (
 	"fmt"
-	"slices"
 
 	"github.com/df11-convert/df11-convert/internal/charts"
 	"github.com/df11-convert/df11-convert/internal/describe"
 	"github.com/df11-convert/df11-convert/internal/metadata"
 	"github.com/df11-convert/df11-convert/internal/names"
-	"github.com/df11-convert/df11-convert/internal/plan"
 )
 
-// hasChart reports whether the result gets a chart: not if the source has a file of that name.
-func (c *conversion) hasChart() bool {
-	return !slices.ContainsFunc(c.Plan.Copied,
-		func(f plan.File) bool { return f.Path == names.Chart })
-}
-
 // chart draws sizes and exponents for the model card, from the units of the manifest.
-func (c *conversion) chart(m *metadata.Manifest, p *Report) ([]byte, error) {
-	x := &describe.Report{BF16Bytes: p.BF16Bytes, DF11Bytes: p.DF11Bytes}
-	for _, o := range c.outputs {
+func (r *result) chart() ([]byte, error) {
+	x := &describe.Report{BF16Bytes: r.report.BF16Bytes, DF11Bytes: r.report.DF11Bytes}
+	for _, o := range r.outputs {
 		for _, t := range o.Copied {
 			x.Parts.Unchanged += t.SpoolBytes()
 		}
 	}
-	for _, u := range m.Units {
+	for _, u := range r.manifest.Units {
 		if u.Status == metadata.BF16 {
 			x.Parts.Unchanged += 2 * u.NWeights
 			continue

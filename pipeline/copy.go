@@ -24,28 +24,33 @@ import (
 // A copier brings over the files that the result takes from the source as they are, each checked
 // against its published hash.
 type copier struct {
-	*conversion
+	*state
 	files []plan.File
 	disk  int64 // for files that do not stay; 0: no bound
 }
 
 // copier takes over all carried files. disk is for what does not stay; 0 is no bound.
-func (c *conversion) copier(disk int64) *copier {
-	if c.folder.Stays {
+func (s *state) copier(disk int64) *copier {
+	if s.folder.Stays {
 		disk = 0
 	}
-	return &copier{c, c.carried(), disk}
+	return &copier{s, s.carried(), disk}
 }
 
 // copyAll copies a few files at once, as many as the disk budget holds: those that do not stay go
-// as soon as they are uploaded.
+// as soon as they are uploaded. What a failed attempt has copied is not copied again.
 func (k *copier) copyAll(ctx context.Context) ([]target.SideFile, error) {
 	disk := spool.NewBudget(k.disk)
 	inside := k.duplicate(ctx)
 	out := make([]target.SideFile, len(k.files))
+	defer func() { k.remember(out) }()
 	g, gctx := errgroup.WithContext(ctx)
 	g.SetLimit(budget.Uploads)
 	for i, f := range k.files {
+		if done, ok := k.copied[f.Path]; ok {
+			out[i] = done
+			continue
+		}
 		out[i] = target.SideFile{OutputFile: metadata.OutputFile{Path: f.Path,
 			Kind: metadata.KindCopied, Size: f.Size}}
 		if sha, ok := inside[f.Path]; ok {
@@ -68,15 +73,19 @@ func (k *copier) copyAll(ctx context.Context) ([]target.SideFile, error) {
 	return out, g.Wait()
 }
 
+// remember keeps which files are where they belong.
+func (k *copier) remember(files []target.SideFile) {
+	k.copied = map[string]target.SideFile{}
+	for _, f := range files {
+		if f.SHA256 != "" {
+			k.copied[f.Path] = f
+		}
+	}
+}
+
 // carry brings one file over, to the repo as well. What need not stay is deleted then.
 func (k *copier) carry(ctx context.Context, s target.SideFile) (sha string, err error) {
-	s.SHA256, err = k.copy(ctx, s)
-	for reads := 1; brokenFile(err) != "" && reads < sourceReads && ctx.Err() == nil; reads++ {
-		k.Log.Warn("source file is not what was published, reading it again", "file", s.Path, "err",
-			err)
-		s.SHA256, err = k.copy(ctx, s)
-	}
-	if err != nil {
+	if s.SHA256, err = k.copy(ctx, s); err != nil {
 		return "", err
 	}
 	if k.repo != nil {

@@ -6,7 +6,7 @@
 // A conversion finds out what is done, goes forward for what is missing, and back for source files
 // that no single pass has hashed:
 //
-//	prepare (prepare.go): what do the targets hold?  ─▶ one ledger
+//	open (prepare.go): what do the targets hold?  ─▶ one ledger
 //	     ▼
 //	begin (attempt.go): what is missing, within which budgets; kept spools
 //	     ▼
@@ -16,7 +16,9 @@
 //	     ▼
 //	finish (finish.go): index, copied files, card, manifest, config.json last
 //
-// pipeline.go shows the whole way; retry.go decides after a failed attempt. A verification
+// pipeline.go shows the whole way; retry.go decides after a failed attempt. Three nouns share the
+// work: the job (job.go) is what was asked for and never changes, the state (prepare.go) is what is
+// known, and the result (result.go) is what is written at the end. A verification
 // (verify.go) at level full is the way forward without encoding; at level proof it is the way back,
 // into nothing, and a decoding (decode.go) is the way back into files. What bounds memory and disk,
 // and what a resume guarantees, is told in docs/design.md.

@@ -1,125 +1,78 @@
 package pipeline
 
 import (
-	"cmp"
 	"context"
 	"fmt"
-	"slices"
+	"log/slog"
 
-	"github.com/df11-convert/df11-convert/internal/forward"
+	"github.com/df11-convert/df11-convert/internal/ledger"
 	"github.com/df11-convert/df11-convert/internal/metadata"
-	"github.com/df11-convert/df11-convert/internal/names"
 	"github.com/df11-convert/df11-convert/internal/target"
 )
 
-// complete brings over what is copied, makes everything else beside the weights, and has each
-// target take the result.
-func (c *conversion) complete(ctx context.Context) (*Report, error) {
-	c.freeBuffers()
-	sources, err := c.sourceFiles()
+// finish brings over what is copied, makes everything else beside the weights, and has each target
+// take the result.
+func (s *state) finish(ctx context.Context) (*Report, error) {
+	s.freeBuffers()
+	sources, err := s.sourceFiles(s.ledger)
 	if err != nil {
 		return nil, err
 	}
-	disk, err := c.freeDisk(nil, 0)
+	disk, err := s.freeDisk(nil, 0)
 	if err != nil {
 		return nil, err
 	}
-	copied, err := c.copier(disk).copyAll(ctx)
+	copied, err := s.copier(disk).copyAll(ctx)
 	if err != nil {
 		return nil, err
 	}
-	report := c.report()
-	// what this run has not compared is in a source file that it has rebuilt
-	report.Verified = report.Weights
-	for _, f := range sources {
-		if f.Integrity == metadata.Proof {
-			report.Rebuilt++
-		}
+	r := &result{job: s.job, report: s.report(), manifest: newManifest(s.job, s.ledger, sources)}
+	if s.repo != nil {
+		r.repo = s.repo.Repo
 	}
-	m := c.manifest(sources)
-	files, err := c.sideFiles(copied, m, report)
-	if err != nil {
+	r.verified(sources)
+	if err := s.hand(ctx, r, copied); err != nil {
 		return nil, err
 	}
-	for _, f := range files {
-		if f.Path == names.Manifest {
-			report.ManifestSHA256 = f.SHA256
-		}
-	}
-	result := &target.Result{
-		Files: files, Outputs: c.ledger.Outputs(),
-		Summary: fmt.Sprintf("Add %s as DF11", c.Model.ID),
-		Description: fmt.Sprintf(
-			"Made by df11-convert %s from %s at %s; every weight was decoded again and compared.",
-			c.Version, c.Model.ID, cmp.Or(c.Model.Commit, "an unpinned revision")),
-	}
-	if c.folder.Stays {
-		if err := c.folder.Finish(ctx, result); err != nil {
-			return nil, err
-		}
-		if c.folder.CardStays {
-			c.Log.Warn("the card in " + c.OutDir +
-				" is not of this program and stays as it is; --force overwrites it")
-		}
-	}
-	if c.repo != nil {
-		if err := c.repo.Finish(ctx, result); err != nil {
-			return nil, err
-		}
-		if c.repo.Found().CardStays {
-			c.Log.Warn("the card of " + c.repo.Repo +
-				" is not of this program and stays as it is; --force overwrites it")
-		}
-		report.TargetCommit = c.repo.LastCommit()
-	}
-	return report, nil
+	s.leaveRepo(ctx, r.report)
+	return r.report, nil
 }
 
-// sideFiles lists everything beside the weights, in the order in which it appears: config.json
-// last, and the manifest, which lists the others, before it.
-func (c *conversion) sideFiles(files []target.SideFile, m *metadata.Manifest,
-	report *Report) ([]target.SideFile, error) {
-	if index := metadata.RemainderIndex(c.Plan); index != nil {
-		files = append(files, target.NewSideFile(c.Plan.RemainderIndex, metadata.KindIndex, index))
-	}
-	card, err := c.card(m, report)
+// hand hands a result to each target, which the files that were copied have reached already.
+func (s *state) hand(ctx context.Context, r *result, copied []target.SideFile) error {
+	files, err := r.files(copied)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	files = append(files, target.NewSideFile(names.Card, metadata.KindCard, card))
-	if c.hasChart() {
-		chart, err := c.chart(m, report)
-		if err != nil {
-			return nil, err
+	whole := r.whole(files, s.ledger.Outputs())
+	if s.folder.Stays {
+		if err := s.folder.Finish(ctx, whole); err != nil {
+			return err
 		}
-		files = append(files, target.NewSideFile(names.Chart, metadata.KindImage, chart))
+		warnOfCard(s.Log, s.folder.Inspection, "in "+s.OutDir)
 	}
-	config, err := metadata.Config(c.Plan, c.Model.Listing.Config)
-	if err == nil {
-		err = forward.CheckConfig(config, c.Plan)
+	if s.repo != nil {
+		if err := s.repo.Finish(ctx, whole); err != nil {
+			return err
+		}
+		warnOfCard(s.Log, s.repo.Found(), "of "+s.repo.Repo)
 	}
-	if err != nil {
-		return nil, err
+	return nil
+}
+
+// warnOfCard says that a target keeps its card.
+func warnOfCard(log *slog.Logger, in *target.Inspection, where string) {
+	if in.CardStays {
+		log.Warn("the card " + where +
+			" is not of this program and stays as it is; --force overwrites it")
 	}
-	if config != nil {
-		files = append(files, target.NewSideFile(c.Plan.ConfigPath(), metadata.KindConfig, config))
-	}
-	for _, f := range files {
-		m.Outputs = append(m.Outputs, f.OutputFile)
-	}
-	manifest, err := m.Marshal()
-	if err != nil {
-		return nil, err
-	}
-	return slices.Insert(files, len(files)-min(1, len(config)),
-		target.NewSideFile(names.Manifest, "", manifest)), nil
 }
 
 // sourceFiles says for the manifest what is known of each weight file.
-func (c *conversion) sourceFiles() ([]metadata.SourceFile, error) {
+func (j *job) sourceFiles(done *ledger.Ledger) ([]metadata.SourceFile, error) {
 	var out []metadata.SourceFile
-	for _, w := range c.Model.Listing.Weights {
-		known, ok := c.ledger.File(w.Path)
+	for _, w := range j.Model.Listing.Weights {
+		known, ok := done.File(w.Path)
 		if !ok {
 			return nil, fmt.Errorf("source file %s: its hash was never checked", w.Path)
 		}

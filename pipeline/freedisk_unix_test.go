@@ -25,7 +25,8 @@ func TestWhatIsLeftOverCountsAsFree(t *testing.T) {
 		folder, err := target.OpenFolder(t.Context(), t.TempDir(), stays, target.NewOwner(p, "", "part", false, nil), 0o666)
 		must(t, err)
 		defer func() { must(t, folder.Close(true)) }()
-		c := &conversion{Options: Options{Push: &target.Push{}}, outputs: outputs, ledger: ledger.New("", stays), folder: folder}
+		j := &job{Options: Options{Push: &target.Push{}}, outputs: outputs}
+		c := &state{job: j, ledger: ledger.New("", stays), folder: folder}
 		must(t, c.ledger.Add(ledger.Output{Path: "left", Size: much, Place: leftover}))
 		must(t, c.ledger.AddTensors(held))
 		n, err := c.freeDisk(outputs, 0)

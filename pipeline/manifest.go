@@ -1,6 +1,7 @@
 package pipeline
 
 import (
+	"github.com/df11-convert/df11-convert/internal/ledger"
 	"github.com/df11-convert/df11-convert/internal/metadata"
 	"github.com/df11-convert/df11-convert/internal/plan"
 	"github.com/df11-convert/df11-convert/internal/spans"
@@ -9,14 +10,14 @@ import (
 // cpuDecoder names the decoder of the check that always runs.
 const cpuDecoder = "df11-convert, package verify: windows, gaps, tables and output positions as the GPU kernel walks them"
 
-// manifest gathers what the run knows (docs/manifest.md); the small files are added once they are
-// written.
-func (c *conversion) manifest(sources []metadata.SourceFile) *metadata.Manifest {
-	p := c.Plan
+// newManifest gathers what the run knows (docs/manifest.md). The small files are added once they
+// are made.
+func newManifest(j *job, done *ledger.Ledger, sources []metadata.SourceFile) *metadata.Manifest {
+	p := j.Plan
 	m := &metadata.Manifest{
 		Schema: metadata.SchemaVersion,
-		Tool:   metadata.Tool{Name: "df11-convert", Version: c.Version},
-		Source: metadata.Source{Repo: c.baseModel(), Commit: c.baseCommit(), Files: sources},
+		Tool:   metadata.Tool{Name: "df11-convert", Version: j.Version},
+		Source: metadata.Source{Repo: j.baseModel(), Commit: j.baseCommit(), Files: sources},
 		Plan: metadata.PlanInfo{
 			Digest: p.Digest(), Layout: string(p.Layout), Entry: p.Entry, Provenance: p.Provenance,
 			Derived: p.Derived(),
@@ -29,18 +30,18 @@ func (c *conversion) manifest(sources []metadata.SourceFile) *metadata.Manifest 
 	for _, t := range p.Dropped {
 		m.Dropped = append(m.Dropped, t.Source)
 	}
-	c.manifestOutputs(m)
+	j.listOutputs(m, done)
 	return m
 }
 
-// manifestOutputs lists the weight files, the units in them, and what was verified about them.
-func (c *conversion) manifestOutputs(m *metadata.Manifest) {
+// listOutputs lists the weight files, the units in them, and what was verified about them.
+func (j *job) listOutputs(m *metadata.Manifest, made *ledger.Ledger) {
 	cpu := metadata.Verification{Method: metadata.MethodCPU, Decoder: cpuDecoder,
-		NExactF32: spans.NExactF32(c.Plan)}
+		NExactF32: spans.NExactF32(j.Plan)}
 	gpu := metadata.Verification{Method: metadata.MethodGPU}
-	for _, o := range c.outputs {
-		done, _ := c.ledger.Output(o.Path)
-		m.Outputs = append(m.Outputs, metadata.OutputFile{Path: o.Path, Kind: outputKind(c.Plan, o),
+	for _, o := range j.outputs {
+		done, _ := made.Output(o.Path)
+		m.Outputs = append(m.Outputs, metadata.OutputFile{Path: o.Path, Kind: outputKind(j.Plan, o),
 			Size: done.Size, SHA256: done.SHA256})
 		for i, u := range o.Units {
 			unit := done.Units[i]
@@ -60,7 +61,7 @@ func (c *conversion) manifestOutputs(m *metadata.Manifest) {
 	}
 	m.Verification = append(m.Verification, cpu)
 	if gpu.NUnits > 0 {
-		gpu.Decoder, gpu.Device = c.GPU.Describe()
+		gpu.Decoder, gpu.Device = j.GPU.Describe()
 		m.Verification = append(m.Verification, gpu)
 	}
 }

@@ -1,7 +1,6 @@
 package pipeline
 
 import (
-	"cmp"
 	"errors"
 	"log/slog"
 	"time"
@@ -57,6 +56,7 @@ type Options struct {
 	Log      *slog.Logger
 }
 
+// check refuses options that make no sense together, and sets defaults.
 func (o *Options) check() error {
 	switch {
 	case (!o.Part.Whole() || o.Finish) && (o.Push == nil || o.OutDir != ""):
@@ -91,26 +91,3 @@ func (o *Options) check() error {
 // NoBaseModel is the Options.BaseModel of a local source that came from no repo of the Hub,
 // whatever its lineage says.
 const NoBaseModel = "none"
-
-// baseModel is the Hub repo of the original; "" if it is not known.
-func (o *Options) baseModel() string {
-	switch {
-	case !o.Model.Local:
-		return o.Model.ID
-	case o.BaseModel == NoBaseModel:
-		return ""
-	}
-	return cmp.Or(o.BaseModel, o.Model.Lineage.Repo)
-}
-
-// baseCommit is the commit of baseModel; "" if it is not known.
-func (o *Options) baseCommit() string {
-	from := o.Model.Lineage
-	switch base := o.baseModel(); {
-	case !o.Model.Local:
-		return o.Model.Commit
-	case base == "" || from.Repo != "" && from.Repo != base:
-		return ""
-	}
-	return from.Commit
-}

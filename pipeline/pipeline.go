@@ -4,9 +4,6 @@ import (
 	"context"
 	"errors"
 	"time"
-
-	"github.com/df11-convert/df11-convert/hub"
-	"github.com/df11-convert/df11-convert/internal/target"
 )
 
 // Run converts a model. When it returns nil, the folder and the repo are complete, and every output
@@ -14,108 +11,92 @@ import (
 // looked at. After an error the same call goes on where this one stopped. Work that is cancelled
 // ends with the context's cause.
 func Run(ctx context.Context, opt Options) (*Report, error) {
-	if err := opt.check(); err != nil {
+	j, err := newJob(opt)
+	if err != nil {
 		return nil, err
 	}
 	start := time.Now()
-	report, err := runOnce(ctx, opt)
-	for try := 1; errors.Is(err, target.ErrBranchGone) && try < branchTries &&
-		ctx.Err() == nil; try++ {
-		opt.Log.Warn("the branch that prepares the target was removed, looking at the target again",
-			"repo", opt.Push.Repo)
-		report, err = runOnce(ctx, opt)
-	}
+	s := &state{job: j, source: j.Model}
+	report, err := (&retry{state: s, tries: map[any]int{}}).run(ctx)
+	err = errors.Join(err, s.close(err == nil))
 	if report != nil {
-		report.Seconds, report.Stages = time.Since(start).Seconds(), opt.Progress.Stages()
+		report.Seconds, report.Stages = time.Since(start).Seconds(), j.Progress.Stages()
 	}
 	return report, err
 }
 
-// branchTries bounds how often a run begins again because its branch was removed. Mostly another
-// machine was quicker, and once is enough.
-const branchTries = 3
+// attempt makes what is missing, and changes nothing of what is finished: it opens the targets if
+// they aren't open, makes every output, proves every source file, and finishes.
+func (s *state) attempt(ctx context.Context) (*Report, error) {
+	if s.folder == nil {
+		if err := s.open(ctx); err != nil {
+			return nil, err
+		}
+		if report, err := s.upToDate(ctx); report != nil || err != nil {
+			return report, err
+		}
+	}
+	s.Progress.SetPhase("convert")
+	if err := s.convert(ctx); err != nil {
+		return nil, err
+	}
+	if !s.Part.Whole() {
+		return s.report(), nil
+	}
+	s.Progress.SetPhase("rebuild")
+	if err := s.rebuildUnchecked(ctx); err != nil {
+		return nil, err
+	}
+	s.Progress.SetPhase("finish")
+	return s.finish(ctx)
+}
 
-// runOnce makes what the targets lack.
-func runOnce(ctx context.Context, opt Options) (*Report, error) {
-	c, err := prepare(ctx, opt)
+// upToDate returns the report of a run that finds everything in place, and nil for any other run.
+// It writes no file, but removes branches that earlier runs have left in the repo.
+func (s *state) upToDate(ctx context.Context) (*Report, error) {
+	if len(s.pending())+len(s.leftovers()) > 0 {
+		return nil, nil
+	}
+	report := s.report()
+	report.UpToDate = true
+	if !s.Part.Whole() {
+		return report, nil
+	}
+	want, err := s.expect(ctx, s.ledger.Outputs())
 	if err != nil {
 		return nil, err
 	}
-	report, err := c.run(ctx)
-	return report, errors.Join(err, c.close(err == nil))
-}
-
-// run makes every output and verifies every source file, then finishes. Of what is finished it
-// changes nothing.
-func (c *conversion) run(ctx context.Context) (*Report, error) {
-	if report, err := c.upToDate(ctx); report != nil || err != nil {
-		return report, err
-	}
-	c.Progress.SetPhase("convert")
-	if err := c.convertAndRebuild(ctx); err != nil {
-		return nil, err
-	}
-	if !c.Part.Whole() {
-		return c.report(), nil
-	}
-	c.Progress.SetPhase("finish")
-	return c.finish(ctx)
-}
-
-// convertAndRebuild makes outputs until all of them are done and every source file is known to be
-// the published one. What came from a source file that is not is made again, and so are outputs
-// that the target's store has lost.
-func (c *conversion) convertAndRebuild(ctx context.Context) error {
-	retry := retry{c: c, reads: map[string]int{}}
-	for {
-		err := c.convert(ctx)
-		if err == nil && c.Part.Whole() {
-			c.Progress.SetPhase("rebuild")
-			err = c.rebuildUnchecked(ctx)
+	for _, found := range s.found() {
+		if !want.in(found) {
+			return nil, nil
 		}
-		if err == nil || ctx.Err() != nil {
-			return err
-		}
-		if err := retry.after(ctx, err); err != nil {
-			return err
-		}
-		c.Progress.SetPhase("convert")
+		report.ManifestSHA256 = found.ManifestSHA256()
 	}
+	s.leaveRepo(ctx, report)
+	return report, nil
 }
 
 // convert makes every output that is not done.
-func (c *conversion) convert(ctx context.Context) error {
-	work, err := c.begin(ctx)
+func (s *state) convert(ctx context.Context) error {
+	work, err := s.begin(ctx)
 	if err != nil {
 		return err
 	}
-	defer c.leaveSpools(work.Fetcher)
+	defer s.leaveSpools(work.Fetcher)
 	if err := work.Run(ctx); err != nil {
 		return err
 	}
-	return c.checkGain()
+	return checkGain(s.ledger.Outputs())
 }
 
-// finish writes what lies beside the weights and completes every target, config.json last.
-func (c *conversion) finish(ctx context.Context) (*Report, error) {
-	report, err := c.complete(ctx)
-	if errors.Is(err, hub.ErrMissingObject) && !c.sendAll {
-		c.sendAll = true // a copy that the Hub promised is not there
-		report, err = c.complete(ctx)
-	}
-	if err == nil {
-		c.removeBranches(ctx)
-	}
-	return report, err
-}
-
-// removeBranches removes what work has left in a repo that is finished.
-func (c *conversion) removeBranches(ctx context.Context) {
-	if c.repo == nil {
+// leaveRepo reports which commit has the result, and removes the branches of unfinished work.
+func (s *state) leaveRepo(ctx context.Context, report *Report) {
+	if s.repo == nil {
 		return
 	}
-	if err := c.repo.RemoveBranches(ctx); err != nil {
-		c.Log.Warn("the target is complete, but branches of unfinished work are left there", "err",
+	report.TargetCommit = s.repo.LastCommit()
+	if err := s.repo.RemoveBranches(ctx); err != nil {
+		s.Log.Warn("the target is complete, but branches of unfinished work are left there", "err",
 			err)
 	}
 }

@@ -3,222 +3,203 @@ package pipeline
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 
 	"github.com/df11-convert/df11-convert/hub"
-	"github.com/df11-convert/df11-convert/internal/budget"
-	"github.com/df11-convert/df11-convert/internal/human"
 	"github.com/df11-convert/df11-convert/internal/ledger"
 	"github.com/df11-convert/df11-convert/internal/metadata"
 	"github.com/df11-convert/df11-convert/internal/model"
-	"github.com/df11-convert/df11-convert/internal/plan"
 	"github.com/df11-convert/df11-convert/internal/spans"
 	"github.com/df11-convert/df11-convert/internal/target"
 )
 
-// conversion is one call of Run: what it converts, where to, and what is done.
-type conversion struct {
-	Options
-	outputs []*spans.Output // all of the plan
-	folder  *target.Folder  // that outputs are made in
-	repo    *target.Repo    // nil without Push
-	ledger  *ledger.Ledger
-	sendAll bool // the Hub copies no file by itself
+// A state is what a run knows about its job: what the targets hold, and what is done.
+type state struct {
+	*job
+	source *model.Model   // of the job, with the sha256 that this run has computed
+	folder *target.Folder // that outputs are made in; nil while the targets aren't open
+	repo   *target.Repo   // nil without Push
+	ledger *ledger.Ledger
+
+	copied  map[string]target.SideFile // files of the source that are where they belong
+	sendAll bool                       // the Hub copies no file by itself
 }
 
-// prepare opens the targets, refuses those that hold something else, and finds out what is already
-// done.
-func prepare(ctx context.Context, opt Options) (*conversion, error) {
-	c := &conversion{Options: opt, outputs: spans.Outputs(opt.Plan)}
-	root, stays := opt.OutDir, opt.OutDir != ""
+// open opens the targets, refuses those that hold something else, and finds out what is already
+// done. After an error they are closed.
+func (s *state) open(ctx context.Context) (err error) {
+	root, stays := s.OutDir, s.OutDir != ""
 	if !stays {
-		root = opt.WorkDir
+		root = s.WorkDir
 	}
-	var err error
-	owner := target.NewOwner(opt.Plan, opt.baseModel(), opt.Part.String(), opt.Force,
-		c.sourceSum)
-	if c.folder, err = target.OpenFolder(ctx, root, stays, owner,
-		opt.Model.Perm(opt.Plan)); err != nil {
-		return nil, err
+	owner := target.NewOwner(s.Plan, s.baseModel(), s.Part.String(), s.Force, s.sourceSum)
+	if s.folder, err = target.OpenFolder(ctx, root, stays, owner,
+		s.Model.Perm(s.Plan)); err != nil {
+		s.folder = nil
+		return err
 	}
-	if err := c.open(ctx, owner); err != nil {
-		return nil, errors.Join(err, c.close(false))
+	if err := s.readTargets(ctx, owner); err != nil {
+		return errors.Join(err, s.close(false))
 	}
-	return c, nil
+	return nil
 }
 
-// open reads what the targets hold into one ledger, whose journal is kept in the folder from then
-// on.
-func (c *conversion) open(ctx context.Context, owner *target.Owner) error {
-	unchanged, err := c.sourceUnchanged(ctx, c.folder.Manifest)
-	if err != nil {
+// readTargets reads what the targets hold into one ledger, whose journal is kept in the folder from
+// then on.
+func (s *state) readTargets(ctx context.Context, owner *target.Owner) error {
+	if err := s.sumSource(ctx, s.folder.Manifest); err != nil {
 		return err
 	}
-	if c.ledger, err = c.folder.Ledger(unchanged); err != nil {
+	unchanged := s.madeFromSource(s.folder.Manifest)
+	var err error
+	if s.ledger, err = s.folder.Ledger(unchanged); err != nil {
 		return err
 	}
-	if err := c.checkCard(ctx); err != nil {
+	if err := s.checkCard(ctx); err != nil {
 		return err
 	}
-	if c.Push != nil {
-		if err := c.checkRoom(ctx); err != nil {
+	if s.Push != nil {
+		if err := s.checkRoom(ctx); err != nil {
 			return err
 		}
-		if err := c.openRepo(ctx, owner); err != nil {
+		if err := s.openRepo(ctx, owner); err != nil {
 			return err
 		}
 	}
-	c.dropUnplanned()
-	if err := c.folder.Save(c.ledger); err != nil {
+	s.ledger.Keep(s.planned())
+	if err := s.folder.Save(s.ledger); err != nil {
 		return err
 	}
-	return c.folder.Begin(unchanged)
+	return s.folder.Begin(unchanged)
 }
 
 // checkRoom refuses a disk that is too small before a repo is made. A repo that is there may hold
 // so much that the rest fits.
-func (c *conversion) checkRoom(ctx context.Context) error {
-	_, tooSmall := c.layOut(ctx)
+func (s *state) checkRoom(ctx context.Context) error {
+	_, tooSmall := s.layOut(ctx)
 	if tooSmall == nil {
 		return nil
 	}
-	if _, err := c.Push.Hub.Info(ctx, c.Push.Repo, ""); errors.Is(err, hub.ErrNotFound) {
+	if _, err := s.Push.Hub.Info(ctx, s.Push.Repo, ""); errors.Is(err, hub.ErrNotFound) {
 		return tooSmall
 	}
 	return nil
 }
 
-// dropUnplanned forgets what this plan cannot have. Anyone who can write to a target can edit its
-// journal. So an output counts only if the plan has it with the same units; what it holds is proved
-// in the end (rebuild.go).
-func (c *conversion) dropUnplanned() {
+// planned returns the test for what this plan can have made. Anyone who can write to a target can
+// edit its journal. So an output counts only if the plan has it with the same units; what it holds
+// is proved in the end (rebuild.go).
+func (j *job) planned() func(ledger.Output) bool {
 	planned := map[string]*spans.Output{}
-	for _, o := range c.outputs {
+	for _, o := range j.outputs {
 		planned[o.Path] = o
 	}
 	sameUnit := func(done metadata.Unit, u *spans.Unit) bool {
-		coded, kept := done.Status == metadata.DF11 &&
-			done.Reason == "", done.Status == metadata.BF16 && done.Reason != ""
+		coded := done.Status == metadata.DF11 && done.Reason == ""
+		kept := done.Status == metadata.BF16 && done.Reason != ""
 		return done.Path == u.Path && done.NWeights == u.NElems() && (coded || kept)
 	}
-	c.ledger.Keep(func(done ledger.Output) bool {
+	return func(done ledger.Output) bool {
 		o := planned[done.Path]
 		return o != nil && done.SHA256 != "" && slices.EqualFunc(done.Units, o.Units, sameUnit)
-	})
+	}
 }
 
 // openRepo opens the target repo and counts as done what earlier runs, on whatever machine, have
 // published there.
-func (c *conversion) openRepo(ctx context.Context, owner *target.Owner) (err error) {
-	if c.repo, err = target.OpenRepo(ctx, *c.Push, owner, c.Model); err != nil {
-		return err
-	}
-	c.Push = &c.repo.Push // by the name that the repo has now
-	unchanged, err := c.sourceUnchanged(ctx, c.repo.Found().Manifest)
+func (s *state) openRepo(ctx context.Context, owner *target.Owner) error {
+	repo, err := target.OpenRepo(ctx, *s.Push, owner, s.Model)
 	if err != nil {
 		return err
 	}
-	published, err := c.repo.Published(ctx, unchanged, c.Part.Whole())
+	s.repo = repo
+	m := repo.Found().Manifest
+	if err := s.sumSource(ctx, m); err != nil {
+		return err
+	}
+	published, err := repo.Published(ctx, s.madeFromSource(m), s.Part.Whole())
 	if err != nil {
 		return err
 	}
-	c.ledger.Adopt(published)
-	// else the journals of the parts are gone
-	if m := c.repo.Found().Manifest; c.Finish && (m == nil || m.Plan.Digest != c.Plan.Digest()) {
-		return c.checkParts()
+	s.ledger.Adopt(published)
+	if s.Finish && !s.ofPlan(m) { // else the journals of the parts are gone
+		n, err := repo.Parts()
+		if err != nil {
+			return err
+		}
+		return s.checkParts(n, s.ledger)
 	}
 	return nil
 }
 
-// checkParts makes sure that no part has left anything to make.
-func (c *conversion) checkParts() error {
-	n, err := c.repo.Parts()
-	if err != nil {
+// sumSource hashes a local source if a finished conversion by this plan is to be compared with it.
+// A commit pins the files of a repo. Nothing pins a local file, and the plan knows nothing of its
+// content but the header, so its sum counts as the published one from then on.
+func (s *state) sumSource(ctx context.Context, m *metadata.Manifest) error {
+	if !s.Model.Local || !s.ofPlan(m) {
+		return nil
+	}
+	files, summed := s.source.Files(), *s.source
+	if err := addSums(ctx, s.Source, files, s.Memory.Workers); err != nil {
 		return err
 	}
-	e := &PartsError{N: n, Missing: map[int][]string{}}
-	makers := spans.Assign(c.outputs, n)
-	for _, o := range c.outputs {
-		if len(o.Units) > 0 && !c.ledger.Done(o.Path) {
-			e.Missing[makers[o]] = append(e.Missing[makers[o]], o.Path)
-		}
+	summed.SHA256 = nil
+	for _, f := range files {
+		summed.SHA256 = append(summed.SHA256, f.SHA256)
 	}
-	if len(e.Missing) > 0 {
-		return e
-	}
+	s.source = &summed
 	return nil
 }
 
-// PartsError says which parts are not complete.
-type PartsError struct {
-	N       int
-	Missing map[int][]string // outputs by part
-}
-
-func (e *PartsError) Error() string {
-	var parts []string
-	for i := 1; i <= e.N; i++ {
-		if names := e.Missing[i]; len(names) > 0 {
-			parts = append(parts, fmt.Sprintf("part %d of %d lacks %s", i, e.N, human.List(names)))
-		}
+// madeFromSource reports whether a finished conversion by this plan was made from the source as it
+// is now. It is true for any other manifest.
+func (s *state) madeFromSource(m *metadata.Manifest) bool {
+	if !s.Model.Local || !s.ofPlan(m) {
+		return true
 	}
-	return "not all parts are there: " + human.List(parts)
-}
-
-// sourceUnchanged reports whether the source is still the one that a finished conversion by this
-// plan was made from. A commit pins the files of a repo. Nothing pins a local file, and the plan
-// knows nothing of its content but the header: it is read, and its sum counts as the published one
-// from then on.
-func (c *conversion) sourceUnchanged(ctx context.Context, m *metadata.Manifest) (bool, error) {
-	if m == nil || m.Plan.Digest != c.Plan.Digest() || !c.Model.Local {
-		return true, nil
-	}
-	files := c.Model.Files()
-	if err := addSums(ctx, c.Source, files, c.Memory.Workers); err != nil {
-		return false, err
-	}
-	known, unchanged := *c.Model, true
-	known.SHA256 = nil
-	for _, w := range files {
-		known.SHA256 = append(known.SHA256, w.SHA256)
-		same := func(f metadata.SourceFile) bool { return f.Path == w.Path && f.SHA256 == w.SHA256 }
-		unchanged = unchanged && slices.ContainsFunc(m.Source.Files, same)
-	}
-	c.Model = &known
-	return unchanged, nil
-}
-
-// carried lists the files that the result takes over from the source as they are.
-func (o *Options) carried() []plan.File {
-	return slices.DeleteFunc(budget.CarriedFiles(o.Plan), func(f plan.File) bool {
-		return f.Path == o.Plan.Config
+	return !slices.ContainsFunc(s.source.Files(), func(f model.File) bool {
+		return !slices.ContainsFunc(m.Source.Files, func(was metadata.SourceFile) bool {
+			return was.Path == f.Path && was.SHA256 == f.SHA256
+		})
 	})
 }
 
-// sourceSum is the sha256 of such a file of a local source; "" for any other.
-func (o *Options) sourceSum(ctx context.Context, name string) (string, error) {
-	carried := slices.ContainsFunc(o.carried(), func(f plan.File) bool { return f.Path == name })
-	if !o.Model.Local || !carried {
-		return "", nil
-	}
-	return model.Sum(ctx, o.Source.OpenFile, plan.File{Path: name}, "")
+// ofPlan reports whether a manifest is of a finished conversion by the plan of the job.
+func (j *job) ofPlan(m *metadata.Manifest) bool {
+	return m != nil && m.Plan.Digest == j.Plan.Digest()
 }
 
 // freeBuffers lets go what the Hub clients have made to fetch ahead: stages that follow one another
 // share the memory.
-func (c *conversion) freeBuffers() {
-	c.Source.FreeBuffers()
-	if c.repo != nil {
-		c.repo.Hub.FreeBuffers()
+func (s *state) freeBuffers() {
+	s.Source.FreeBuffers()
+	if s.repo != nil {
+		s.repo.Hub.FreeBuffers()
 	}
 }
 
-// close ends the journal and gives the folder back. With done, nothing but the result stays.
-func (c *conversion) close(done bool) error {
-	var err error
-	if c.ledger != nil {
-		err = c.ledger.Close()
+// found lists what the targets that stay held when the run looked at them last.
+func (s *state) found() (list []*target.Inspection) {
+	if s.folder.Stays {
+		list = append(list, s.folder.Inspection)
 	}
-	return errors.Join(err, c.folder.Close(done))
+	if s.repo != nil {
+		list = append(list, s.repo.Found())
+	}
+	return list
+}
+
+// close ends the journal and gives the folder back, if the targets are open. With done, nothing but
+// the result stays.
+func (s *state) close(done bool) error {
+	if s.folder == nil {
+		return nil
+	}
+	var err error
+	if s.ledger != nil {
+		err = s.ledger.Close()
+	}
+	err = errors.Join(err, s.folder.Close(done))
+	s.folder, s.repo, s.ledger, s.copied = nil, nil, nil, nil
+	return err
 }

@@ -21,44 +21,44 @@ import (
 // vouches for a journal: it checks the headers of the outputs of earlier runs, rebuilds every
 // source file that no single pass of this run has hashed, from the outputs as they are stored, and
 // compares its sha256 with the published one.
-func (c *conversion) rebuildUnchecked(ctx context.Context) error {
-	files := slices.DeleteFunc(c.Model.Files(), func(f model.File) bool {
-		_, known := c.ledger.File(f.Path)
+func (s *state) rebuildUnchecked(ctx context.Context) error {
+	files := slices.DeleteFunc(s.source.Files(), func(f model.File) bool {
+		_, known := s.ledger.File(f.Path)
 		return known
 	})
-	if len(files) == 0 && !slices.ContainsFunc(c.ledger.Outputs(), ofEarlierRun) {
+	if len(files) == 0 && !slices.ContainsFunc(s.ledger.Outputs(), ofEarlierRun) {
 		return nil
 	}
-	c.freeBuffers()
-	if err := addSums(ctx, c.Source, files, c.Memory.Workers); err != nil {
+	s.freeBuffers()
+	if err := addSums(ctx, s.Source, files, s.Memory.Workers); err != nil {
 		return err
 	}
-	d, err := c.openOutputs(ctx, files)
+	d, err := s.openOutputs(ctx, files)
 	if err != nil {
 		return err
 	}
 	defer d.Close()
-	if err := c.checkEarlier(d); err != nil {
+	if err := s.checkEarlier(d, s.ledger); err != nil {
 		return err
 	}
-	r := back.NewRebuilder(d, c.outputs, c.Memory.Workers, new(progress.Counters))
-	r.Outside = c.outside
+	r := back.NewRebuilder(d, s.outputs, s.Memory.Workers, new(progress.Counters))
+	r.Outside = s.outside
 	return r.Run(ctx, files, nil, func(f model.File) error {
-		c.Log.Info("source file rebuilt", "file", f.Path)
-		c.ledger.AddFile(ledger.File{Path: f.Path, Integrity: metadata.Proof, SHA256: f.SHA256})
+		s.Log.Info("source file rebuilt", "file", f.Path)
+		s.ledger.AddFile(ledger.File{Path: f.Path, Integrity: metadata.Proof, SHA256: f.SHA256})
 		return nil
 	})
 }
 
 // outside reads a tensor that the model leaves out from the source: in a rebuilt file it stands
 // between tensors of the outputs.
-func (c *conversion) outside(ctx context.Context, f model.File, t safetensors.Tensor,
+func (j *job) outside(ctx context.Context, f model.File, t safetensors.Tensor,
 	w io.Writer) error {
-	if !slices.ContainsFunc(c.Plan.Dropped,
+	if !slices.ContainsFunc(j.Plan.Dropped,
 		func(d plan.Tensor) bool { return d.Source == t.Name }) {
 		return model.Invalidf("", "the plan has no place for it")
 	}
-	in, err := c.Source.Stream(ctx, f.Index, f.Header.DataStart()+t.Begin,
+	in, err := j.Source.Stream(ctx, f.Index, f.Header.DataStart()+t.Begin,
 		f.Header.DataStart()+t.End)
 	if err != nil {
 		return err
@@ -70,13 +70,13 @@ func (c *conversion) outside(ctx context.Context, f model.File, t safetensors.Te
 
 // checkEarlier checks that the outputs of earlier runs hold what the plan wants, and nothing else
 // that a loader would read.
-func (c *conversion) checkEarlier(d *model.DF11) error {
+func (j *job) checkEarlier(d *model.DF11, made *ledger.Ledger) error {
 	stored := map[string]*safetensors.Header{}
 	for _, w := range d.WeightFiles() {
 		stored[w.Path] = w.Header
 	}
-	for _, o := range c.outputs {
-		done, _ := c.ledger.Output(o.Path)
+	for _, o := range j.outputs {
+		done, _ := made.Output(o.Path)
 		if done.Made {
 			continue
 		}
@@ -95,32 +95,32 @@ func (c *conversion) checkEarlier(d *model.DF11) error {
 
 // openOutputs opens the outputs of earlier runs, and those that source files went into, in the
 // folder or, by ranges, in the target repo.
-func (c *conversion) openOutputs(ctx context.Context, from []model.File) (*model.DF11, error) {
+func (s *state) openOutputs(ctx context.Context, from []model.File) (*model.DF11, error) {
 	used := func(file int) bool {
 		return slices.ContainsFunc(from, func(f model.File) bool { return f.Index == file })
 	}
 	var refs []hub.FileRef
-	for _, o := range c.outputs {
-		done, _ := c.ledger.Output(o.Path)
+	for _, o := range s.outputs {
+		done, _ := s.ledger.Output(o.Path)
 		if done.Made && !slices.ContainsFunc(o.Files(), used) {
 			continue
 		}
 		ref := hub.FileRef{Path: done.Path, Size: done.Size, SHA256: done.SHA256}
-		if c.repo != nil {
-			ref = c.repo.Ref(done)
+		if s.repo != nil {
+			ref = s.repo.Ref(done)
 		}
 		refs = append(refs, ref)
 	}
 	var remote *hub.Client
-	if c.repo != nil {
-		remote = c.repo.Hub
+	if s.repo != nil {
+		remote = s.repo.Hub
 	}
 	// a file of the folder is the output only if it has the output's sha256
 	here := func(name string) string {
-		if o, _ := c.ledger.Output(name); o.Here {
-			return c.folder.Path(name)
+		if o, _ := s.ledger.Output(name); o.Here {
+			return s.folder.Path(name)
 		}
 		return ""
 	}
-	return model.OpenOutputs(ctx, refs, here, remote, c.Memory.Pieces)
+	return model.OpenOutputs(ctx, refs, here, remote, s.Memory.Pieces)
 }

@@ -2,6 +2,7 @@ package pipeline
 
 import (
 	"github.com/df11-convert/df11-convert/internal/human"
+	"github.com/df11-convert/df11-convert/internal/ledger"
 	"github.com/df11-convert/df11-convert/internal/metadata"
 	"github.com/df11-convert/df11-convert/internal/plan"
 	"github.com/df11-convert/df11-convert/internal/progress"
@@ -55,21 +56,21 @@ type Report struct {
 }
 
 // report sums up the finished outputs.
-func (c *conversion) report() *Report {
-	p := &Report{Source: c.Model.ID, Commit: c.Model.Commit, BaseModel: c.baseModel(),
-		BaseCommit: c.baseCommit(), Differences: c.Plan.Differences, Warnings: c.Plan.Warnings,
-		GPU: c.GPU != nil, Folder: c.OutDir}
-	if c.repo != nil {
-		p.Repo, p.URL = c.repo.Repo, c.repo.URL()
+func (s *state) report() *Report {
+	p := &Report{Source: s.Model.ID, Commit: s.Model.Commit, BaseModel: s.baseModel(),
+		BaseCommit: s.baseCommit(), Differences: s.Plan.Differences, Warnings: s.Plan.Warnings,
+		GPU: s.GPU != nil, Folder: s.OutDir}
+	if s.repo != nil {
+		p.Repo, p.URL = s.repo.Repo, s.repo.URL()
 	}
-	for _, w := range c.Model.Listing.Weights {
+	for _, w := range s.Model.Listing.Weights {
 		p.BF16Bytes += w.Size
 	}
-	if n := spans.NExactF32(c.Plan); n > 0 {
+	if n := spans.NExactF32(s.Plan); n > 0 {
 		p.F32Bytes = p.BF16Bytes
 		p.BF16Bytes -= 2 * n
 	}
-	for _, o := range c.ledger.Outputs() {
+	for _, o := range s.ledger.Outputs() {
 		p.Files++
 		before := p.Weights
 		p.DF11Bytes += o.Size
@@ -81,11 +82,11 @@ func (c *conversion) report() *Report {
 			p.Verified += p.Weights - before
 		}
 	}
-	if !c.Part.Whole() { // the source bytes are those of the part, as all other counts
-		p.Part, p.BF16Bytes, p.F32Bytes = c.Part.String(), spans.ProvedBytes(
-			c.Part.Of(c.outputs)), 0
+	if !s.Part.Whole() { // the source bytes are those of the part, as all other counts
+		p.Part, p.BF16Bytes, p.F32Bytes = s.Part.String(), spans.ProvedBytes(
+			s.Part.Of(s.outputs)), 0
 	}
-	p.Gain = c.Plan.Gain(p.BF16Bytes, p.DF11Bytes)
+	p.Gain = s.Plan.Gain(p.BF16Bytes, p.DF11Bytes)
 	return p
 }
 
@@ -105,9 +106,9 @@ func (p *Report) add(u metadata.Unit) {
 
 // checkGain refuses a model of which DF11 can hold no module, so that the result is as large as the
 // source.
-func (c *conversion) checkGain() error {
+func checkGain(outputs []ledger.Output) error {
 	var names []string
-	for _, o := range c.ledger.Outputs() {
+	for _, o := range outputs {
 		for _, u := range o.Units {
 			if u.Status != metadata.BF16 {
 				return nil

@@ -3,70 +3,50 @@ package pipeline
 import (
 	"context"
 
+	"github.com/df11-convert/df11-convert/internal/ledger"
 	"github.com/df11-convert/df11-convert/internal/metadata"
 	"github.com/df11-convert/df11-convert/internal/target"
 )
 
-// upToDate gives the report of a run that finds in every target all that it would put there, and
-// nil of any other. Such a run writes nothing, reads no weight of a repo and claims nothing: the
-// manifest that is there stays the word of whoever made it.
-func (c *conversion) upToDate(ctx context.Context) (*Report, error) {
-	if len(c.pending())+len(c.leftovers()) > 0 {
-		return nil, nil
-	}
-	report := c.report()
-	report.UpToDate = true
-	if !c.Part.Whole() {
-		return report, nil
-	}
-	want, err := c.wanted(ctx)
-	if err != nil {
-		return nil, err
-	}
-	current := func(in *target.Inspection) bool {
-		report.ManifestSHA256 = in.ManifestSHA256()
-		return in.Current && c.lists(in.Manifest, want)
-	}
-	if c.folder.Stays && !current(c.folder.Inspection) || c.repo != nil &&
-		!current(c.repo.Found()) {
-		return nil, nil
-	}
-	if c.repo != nil {
-		report.TargetCommit = c.repo.LastCommit()
-		c.removeBranches(ctx)
-	}
-	return report, nil
+// expected is what a finished target holds. It only compares: nothing here can write, and no weight
+// of a repo is read. The manifest in the target stays the claim of whoever made it.
+type expected struct {
+	sums         map[string]string // sha256 by path; "" where a commit pins the file
+	repo, commit string            // of the original
 }
 
-// wanted are the sha256 of all files of the result that are known, and "" of those that a commit
-// pins.
-func (c *conversion) wanted(ctx context.Context) (sums map[string]string, err error) {
-	sums = map[string]string{}
-	for _, f := range c.carried() {
-		if sums[f.Path], err = c.sourceSum(ctx, f.Path); err != nil {
-			return nil, err
+// expect returns what a target holds once the job is done with these outputs.
+func (j *job) expect(ctx context.Context, outputs []ledger.Output) (want expected, err error) {
+	want = expected{map[string]string{}, j.baseModel(), j.baseCommit()}
+	for _, f := range j.carried() {
+		if want.sums[f.Path], err = j.sourceSum(ctx, f.Path); err != nil {
+			return want, err
 		}
 	}
-	for _, o := range c.ledger.Outputs() {
-		sums[o.Path] = o.SHA256
+	for _, o := range outputs {
+		want.sums[o.Path] = o.SHA256
 	}
-	config, err := metadata.Config(c.Plan, c.Model.Listing.Config)
+	config, err := j.config()
 	if config != nil {
-		sums[c.Plan.ConfigPath()] = target.NewSideFile("", "", config).SHA256
+		want.sums[j.Plan.ConfigPath()] = target.NewSideFile("", metadata.KindConfig, config).SHA256
 	}
-	return sums, err
+	return want, err
 }
 
-// lists reports whether a manifest lists what this run would list.
-func (c *conversion) lists(m *metadata.Manifest, want map[string]string) bool {
+// in reports whether a target is finished, and its manifest lists all that is expected.
+func (e expected) in(found *target.Inspection) bool {
+	if !found.Current {
+		return false
+	}
 	listed := map[string]string{}
-	for _, f := range m.Outputs {
+	for _, f := range found.Manifest.Outputs {
 		listed[f.Path] = f.SHA256
 	}
-	for path, sha := range want {
+	for path, sha := range e.sums {
 		if has, ok := listed[path]; !ok || sha != "" && sha != has {
 			return false
 		}
 	}
-	return m.Source.Repo == c.baseModel() && m.Source.Commit == c.baseCommit()
+	from := found.Manifest.Source
+	return from.Repo == e.repo && from.Commit == e.commit
 }

@@ -1,0 +1,83 @@
+package pipeline
+
+import (
+	"cmp"
+	"context"
+	"slices"
+
+	"github.com/df11-convert/df11-convert/internal/budget"
+	"github.com/df11-convert/df11-convert/internal/forward"
+	"github.com/df11-convert/df11-convert/internal/metadata"
+	"github.com/df11-convert/df11-convert/internal/model"
+	"github.com/df11-convert/df11-convert/internal/names"
+	"github.com/df11-convert/df11-convert/internal/plan"
+	"github.com/df11-convert/df11-convert/internal/spans"
+)
+
+// A job is what was asked for. It never changes: what a run finds out is in its state.
+type job struct {
+	Options
+	outputs []*spans.Output // all of the plan
+}
+
+func newJob(opt Options) (*job, error) {
+	if err := opt.check(); err != nil {
+		return nil, err
+	}
+	return &job{opt, spans.Outputs(opt.Plan)}, nil
+}
+
+// baseModel is the Hub repo of the original; "" if it is not known.
+func (j *job) baseModel() string {
+	switch {
+	case !j.Model.Local:
+		return j.Model.ID
+	case j.BaseModel == NoBaseModel:
+		return ""
+	}
+	return cmp.Or(j.BaseModel, j.Model.Lineage.Repo)
+}
+
+// baseCommit is the commit of baseModel; "" if it is not known.
+func (j *job) baseCommit() string {
+	from := j.Model.Lineage
+	switch base := j.baseModel(); {
+	case !j.Model.Local:
+		return j.Model.Commit
+	case base == "" || from.Repo != "" && from.Repo != base:
+		return ""
+	}
+	return from.Commit
+}
+
+// carried lists the files that the result takes over from the source as they are.
+func (j *job) carried() []plan.File {
+	return slices.DeleteFunc(budget.CarriedFiles(j.Plan), func(f plan.File) bool {
+		return f.Path == j.Plan.Config
+	})
+}
+
+// sourceSum returns the sha256 of a carried file of a local source, and "" for any other file.
+func (j *job) sourceSum(ctx context.Context, name string) (string, error) {
+	carried := slices.ContainsFunc(j.carried(), func(f plan.File) bool { return f.Path == name })
+	if !j.Model.Local || !carried {
+		return "", nil
+	}
+	return model.Sum(ctx, j.Source.OpenFile, plan.File{Path: name}, "")
+}
+
+// config returns the config.json of the result, which a loader must be able to use; nil if the
+// result has none.
+func (j *job) config() ([]byte, error) {
+	config, err := metadata.Config(j.Plan, j.Model.Listing.Config)
+	if err != nil {
+		return nil, err
+	}
+	return config, forward.CheckConfig(config, j.Plan)
+}
+
+// hasChart reports whether the result gets a chart: not if the source has a file of that name.
+func (j *job) hasChart() bool {
+	return !slices.ContainsFunc(j.Plan.Copied,
+		func(f plan.File) bool { return f.Path == names.Chart })
+}
