@@ -25,7 +25,8 @@ import (
 //	blobs/XX/XETHASH                             the bytes of a blob that is a link to here: huggingface_hub from 1.32 on
 //	                                             stores what several repos hold once, under another hash
 type sharedCache struct {
-	t       *wire.Transport // for its options, log and errors
+	t       *wire.Transport // for its log and errors
+	dir     string          // "" for none
 	damaged sync.Map        // paths of files that differ from those published
 }
 
@@ -40,7 +41,7 @@ type cached struct {
 // folder is the folder of a repo.
 func (s *sharedCache) folder(repo string) string {
 	parts := append([]string{string(gohf.RepoTypeModel)}, strings.Split(repo, "/")...)
-	return filepath.Join(s.t.Opt.CacheDir, strings.Join(parts, gohf.RepoIdSeparator))
+	return filepath.Join(s.dir, strings.Join(parts, gohf.RepoIdSeparator))
 }
 
 // commit resolves a revision by the cache's refs.
@@ -48,7 +49,7 @@ func (s *sharedCache) commit(repo, rev string) (string, bool) {
 	if names.IsCommit(rev) {
 		return rev, true
 	}
-	if s.t.Opt.CacheDir == "" || !filepath.IsLocal(filepath.FromSlash(rev)) || strings.Contains(rev,
+	if s.dir == "" || !filepath.IsLocal(filepath.FromSlash(rev)) || strings.Contains(rev,
 		`\`) {
 		return "", false
 	}
@@ -65,7 +66,7 @@ func (s *sharedCache) commit(repo, rev string) (string, bool) {
 // must match where it is known, a link must end in the repo's own blobs or in the store that all
 // repos share, and the blob must carry the file's hash as its name. The content is not read.
 func (s *sharedCache) find(f FileRef) (cached, bool) {
-	if s.t.Opt.CacheDir == "" || f.NoCache || checkSource(f.Repo, f.Commit, f.Path) != nil {
+	if s.dir == "" || f.NoCache || checkSource(f.Repo, f.Commit, f.Path) != nil {
 		return cached{}, false
 	}
 	folder, err := filepath.EvalSymlinks(s.folder(f.Repo))

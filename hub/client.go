@@ -1,7 +1,9 @@
 package hub
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"sync/atomic"
 	"time"
@@ -13,17 +15,29 @@ import (
 
 // What a stream fetches where nothing is set.
 const (
-	DefaultRangeBytes = wire.DefaultRangeBytes // asked for at a time
-	RangesAhead       = wire.RangesAhead       // ranges that all streams together fetch ahead
+	DefaultRangeBytes = 8 << 20 // asked for at a time
+	// RangesAhead is how many ranges all streams together fetch ahead: one for each transfer, and
+	// half as many again that are complete and wait for the reader while the lines stay busy.
+	RangesAhead = wire.Transfers + wire.Transfers/2
 )
 
+// Options configure a Client. The zero value reads public models from the public hub, without
+// cache.
+type Options struct {
+	Connection
+	Publisher  *Publisher // gets tokens that end, in place of Token; nil for none
+	CacheDir   string     // shared cache to read first; "" for none
+	RangeBytes int64      // bytes per ranged GET of a stream; 0 is DefaultRangeBytes
+	// bytes that all streams fetch ahead; 0 is RangesAhead × RangeBytes. Fewer ranges are fewer
+	// transfers
+	BufferBytes int64
+}
+
 type (
-	// Options configure a Client.
-	Options = wire.Options
+	// Connection says which hub is asked, how, and as whom.
+	Connection = wire.Options
 	// Governor slows all clients that share it.
 	Governor = wire.Governor
-	// Publisher gets tokens by trusted publishing.
-	Publisher = wire.Publisher
 	// Wait is a pause that people should hear of.
 	Wait = wire.Wait
 	// Clock tells the time, and waits.
@@ -41,19 +55,34 @@ type Client struct {
 	puts  *semaphore.Weighted    // running uploads
 	turns turns                  // of the files to upload
 	user  atomic.Pointer[string] // the answer of WhoAmI
+	only  string                 // the one repo that it can write to; "" if it is not known to be one
 }
 
 // New checks the options. It makes no request.
 func New(opt Options) (*Client, error) {
-	t, err := wire.New(opt)
+	if opt.RangeBytes < 0 || opt.BufferBytes < 0 {
+		return nil, errors.New("hub: range and buffer must not be negative")
+	}
+	opt.RangeBytes = cmp.Or(opt.RangeBytes, DefaultRangeBytes)
+	opt.BufferBytes = cmp.Or(opt.BufferBytes, RangesAhead*opt.RangeBytes)
+	l := &login{Publisher: opt.Publisher, lock: semaphore.NewWeighted(1)}
+	if l.Publisher != nil {
+		opt.Token, opt.TokenSource, opt.Tokens = "", "trusted publishing for "+l.Resource, l.token
+	}
+	t, err := wire.New(opt.Connection)
 	if err != nil {
 		return nil, fmt.Errorf("hub: %w", err)
 	}
-	transfers := min(wire.Transfers, max(1, t.Opt.BufferBytes/t.Opt.RangeBytes))
-	return &Client{
-		t: t, cache: &sharedCache{t: t}, files: newDownloads(t, transfers),
+	l.t = t
+	transfers := min(wire.Transfers, max(1, opt.BufferBytes/opt.RangeBytes))
+	c := &Client{
+		t: t, cache: &sharedCache{t: t, dir: opt.CacheDir}, files: newDownloads(t, opt, transfers),
 		puts: semaphore.NewWeighted(transfers), turns: turns{files: semaphore.NewWeighted(allTurns)},
-	}, nil
+	}
+	if opt.Publisher != nil && opt.Publisher.ForRepo() {
+		c.only = opt.Publisher.Resource
+	}
+	return c, nil
 }
 
 // Endpoint is the hub's address, without trailing slash.
@@ -65,12 +94,7 @@ func (c *Client) Pause(ctx context.Context, reason string, d time.Duration) erro
 }
 
 // OnlyRepo is the one repo that the client's token can write to; "" if it is not known to be one.
-func (c *Client) OnlyRepo() string {
-	if p := c.t.Opt.Publisher; p != nil && p.ForRepo() {
-		return p.Resource
-	}
-	return ""
-}
+func (c *Client) OnlyRepo() string { return c.only }
 
 // Error is a request that failed: what was asked, of whom, and what came back.
 type Error = wire.Error

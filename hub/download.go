@@ -15,17 +15,18 @@ import (
 
 // downloads fetch ranges of files from where the hub stores them.
 type downloads struct {
-	t         *wire.Transport
-	locations sync.Map            // of *location by repo, commit and path
-	transfers int64               // that may run at once
-	conns     *semaphore.Weighted // running downloads
-	peers     *peers
-	buffers   chan []byte // shared fetch-ahead buffers; nil ones are not yet made
+	t          *wire.Transport
+	locations  sync.Map            // of *location by repo, commit and path
+	transfers  int64               // that may run at once
+	rangeBytes int64               // of a stream's requests
+	conns      *semaphore.Weighted // running downloads
+	peers      *peers
+	buffers    chan []byte // shared fetch-ahead buffers; nil ones are not yet made
 }
 
-func newDownloads(t *wire.Transport, transfers int64) *downloads {
-	d := &downloads{t: t, transfers: transfers, conns: semaphore.NewWeighted(transfers),
-		peers: newPeers(int(transfers)), buffers: make(chan []byte, t.Opt.BufferBytes/t.Opt.RangeBytes)}
+func newDownloads(t *wire.Transport, opt Options, transfers int64) *downloads {
+	d := &downloads{t: t, transfers: transfers, rangeBytes: opt.RangeBytes, conns: semaphore.NewWeighted(transfers),
+		peers: &peers{conns: transfers, running: map[*lap]context.CancelCauseFunc{}}, buffers: make(chan []byte, opt.BufferBytes/opt.RangeBytes)}
 	for range cap(d.buffers) {
 		d.buffers <- nil
 	}
@@ -55,7 +56,7 @@ func (d *downloads) fetch(ctx context.Context, f FileRef, off int64, seg *segmen
 	conn *wire.Slot) error {
 	r := &wire.Request{Op: "read " + f.String(), Repo: f.Repo, Method: http.MethodGet, Bulk: true,
 		Slot: conn}
-	switches := 0
+	tries := 0
 	return d.t.Retry(ctx, r, func(ctx context.Context) error {
 		loc, err := d.locate(ctx, f)
 		if err == nil {
@@ -65,15 +66,12 @@ func (d *downloads) fetch(ctx context.Context, f FileRef, off int64, seg *segmen
 			return err
 		}
 		missing := len(seg.space())
-		for {
-			if err = d.fetchOnce(ctx, r, loc, off, seg, switches < maxSwitches); !errors.Is(err,
-				errLagging) {
-				break
-			}
-			switches++ // the rest comes over another connection
+		tries++
+		err = d.fetchOnce(ctx, r, loc, off, seg, tries <= maxSwitches)
+		if e, ok := errors.AsType[*wire.Error](err); ok {
+			got := missing - len(seg.space())
+			e.Progress = got >= min(minProgress, missing) && got > 0
 		}
-		got := missing - len(seg.space())
-		r.Progress = got >= min(minProgress, missing) && got > 0
 		if errors.Is(err, wire.ErrExpired) || errors.Is(err, wire.ErrChanged) {
 			loc.replace(ctx, nil)
 		}
@@ -82,7 +80,7 @@ func (d *downloads) fetch(ctx context.Context, f FileRef, off int64, seg *segmen
 }
 
 // fetchOnce makes one ranged GET and reads its body into the segment. If it may be given up for its
-// rate, it fails with errLagging when it lags. The connection is closed then, as is every one whose
+// rate, it fails with ErrLagging when it lags. The connection is closed then, as is every one whose
 // body was not read to its end.
 func (d *downloads) fetchOnce(ctx context.Context, r *wire.Request, loc *resolved, off int64,
 	seg *segment, mayGiveUp bool) error {
@@ -105,10 +103,10 @@ func (d *downloads) fetchOnce(ctx context.Context, r *wire.Request, loc *resolve
 	if err == nil {
 		d.follow(ctx, loc, resp)
 		if !mayGiveUp {
-			giveUp = nil
+			giveUp = func(error) {}
 		}
-		lap := d.peers.begin(seg, giveUp)
-		err = seg.readFrom(resp.Body, d.peers.look)
+		lap := d.peers.begin(giveUp)
+		err = seg.readFrom(resp.Body, func(n int) { d.peers.brought(lap, n) })
 		d.peers.end(lap)
 	}
 	if err != nil {

@@ -155,7 +155,7 @@ func (h *edgeHub) overPipes(t *testing.T, do func(*testing.T, *Client), change .
 		h.config(srv)
 		go func() { _ = srv.Serve(edgeListener{p, h}) }()
 		rt := &http.Transport{DialContext: p.dial, MaxIdleConnsPerHost: 2 * wire.Transfers}
-		opt := Options{Endpoint: "http://hub.test", HTTPTransport: rt, RangeBytes: edgeRange}
+		opt := Options{Connection: Connection{Endpoint: "http://hub.test", HTTPTransport: rt}, RangeBytes: edgeRange}
 		for _, f := range change {
 			f(&opt)
 		}

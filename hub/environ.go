@@ -28,12 +28,10 @@ func Environ(getenv func(string) string, home string) (Options, error) {
 	}
 	cache := cmp.Or(getenv("XDG_CACHE_HOME"), filepath.Join(home, ".cache"))
 	hfHome := path(filepath.Join(cache, "huggingface"), "HF_HOME")
-	opt := Options{
-		Endpoint: strings.TrimRight(cmp.Or(getenv("HF_ENDPOINT"), wire.PublicEndpoint), "/"),
-		CacheDir: path(filepath.Join(hfHome, "hub"), "HF_HUB_CACHE", "HUGGINGFACE_HUB_CACHE"),
-		Offline:  truthy(getenv("HF_HUB_OFFLINE")) || truthy(getenv("TRANSFORMERS_OFFLINE")),
-	}
-	var err error
+	opt, err := Options{}, error(nil)
+	opt.Endpoint = strings.TrimRight(cmp.Or(getenv("HF_ENDPOINT"), wire.PublicEndpoint), "/")
+	opt.CacheDir = path(filepath.Join(hfHome, "hub"), "HF_HUB_CACHE", "HUGGINGFACE_HUB_CACHE")
+	opt.Offline = truthy(getenv("HF_HUB_OFFLINE")) || truthy(getenv("TRANSFORMERS_OFFLINE"))
 	if opt.Publisher, err = publisherOf(getenv); err == nil {
 		opt.Token, opt.TokenSource, err = findToken(getenv,
 			path(filepath.Join(hfHome, "token"), "HF_TOKEN_PATH"))

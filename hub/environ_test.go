@@ -84,11 +84,13 @@ func TestEnviron(t *testing.T) {
 
 func TestNewRefuses(t *testing.T) {
 	for name, opt := range map[string]Options{
-		"scheme":            {Endpoint: "ftp://x"},
-		"user in endpoint":  {Endpoint: "https://u:p@x"},
-		"query":             {Endpoint: "https://x?a=b"},
-		"line end in token": {Token: "hf_a\nX-Evil: 1"},
-		"negative":          {RangeBytes: -1},
+		"scheme":            {Connection: Connection{Endpoint: "ftp://x"}},
+		"user in endpoint":  {Connection: Connection{Endpoint: "https://u:p@x"}},
+		"query":             {Connection: Connection{Endpoint: "https://x?a=b"}},
+		"line end in token": {Connection: Connection{Token: "hf_a\nX-Evil: 1"}},
+		"negative range":    {RangeBytes: -1},
+		"negative buffer":   {BufferBytes: -1},
+		"negative rate":     {Connection: Connection{LimitRate: -1}},
 	} {
 		if _, err := New(opt); err == nil {
 			t.Errorf("%s: accepted", name)

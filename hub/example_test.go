@@ -17,7 +17,7 @@ func Example_read() {
 	srv.AddRepo("org/model", map[string][]byte{"config.json": []byte("{}"), "model.safetensors": []byte("0123456789")})
 
 	ctx := context.Background()
-	c, err := hub.New(hub.Options{Endpoint: srv.URL})
+	c, err := hub.New(hub.Options{Connection: hub.Connection{Endpoint: srv.URL}})
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -35,7 +35,7 @@ func newPair(t *testing.T, srv *hubtest.Server, tokens [2]string, meanwhile func
 		p.held = p.clock.Waited() - before
 	}
 	client := func(token string, onWait func(hub.Wait)) *hub.Client {
-		c, err := hub.New(hub.Options{Endpoint: srv.URL, Token: token, Clock: p.clock, Governor: governor, OnWait: onWait})
+		c, err := hub.New(hub.Options{Connection: hub.Connection{Endpoint: srv.URL, Token: token, Clock: p.clock, Governor: governor, OnWait: onWait}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -131,8 +131,7 @@ func TestQuotaCountsAllClients(t *testing.T) {
 	governor, told := hub.NewGovernor(), []string{}
 	for range 5 {
 		for _, side := range []string{"source", "target"} {
-			c, err := hub.New(hub.Options{Endpoint: srv.URL, Token: "hf_test", Side: side, Clock: clock, Governor: governor,
-				OnWait: func(w hub.Wait) { told = append(told, w.Reason) }})
+			c, err := hub.New(hub.Options{Connection: hub.Connection{Endpoint: srv.URL, Token: "hf_test", Side: side, Clock: clock, Governor: governor, OnWait: func(w hub.Wait) { told = append(told, w.Reason) }}})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -22,7 +22,7 @@ var script, says, breaks, reply = hubtest.Script, hubtest.Says, hubtest.Breaks, 
 func testClient(t *testing.T, w http.RoundTripper, change ...func(*Options)) (*Client, *hubtest.JumpClock) {
 	t.Helper()
 	clock := hubtest.NewJumpClock(noon)
-	opt := Options{Endpoint: "https://hub.test", Token: "hf_secret", TokenSource: "HF_TOKEN", HTTPTransport: w, Clock: clock}
+	opt := Options{Connection: Connection{Endpoint: "https://hub.test", Token: "hf_secret", TokenSource: "HF_TOKEN", HTTPTransport: w, Clock: clock}}
 	for _, f := range change {
 		f(&opt)
 	}

@@ -40,8 +40,7 @@ func newWorldOn(t *testing.T, srv *hubtest.Server, n int, change ...func(*hub.Op
 	w := &world{srv: srv, clock: hubtest.NewJumpClock(time.Now()), data: pattern(n)}
 	w.commit = srv.AddRepo(source, map[string][]byte{weight: w.data, "config.json": []byte(`{"a": 1}`), "README.md": []byte("---\nlicense: mit\n---\n")})
 	srv.ResetLog()
-	opt := hub.Options{Endpoint: srv.URL, Token: "hf_test", TokenSource: "HF_TOKEN", Clock: w.clock,
-		RangeBytes: 4000, BufferBytes: 12_000}
+	opt := hub.Options{Connection: hub.Connection{Endpoint: srv.URL, Token: "hf_test", TokenSource: "HF_TOKEN", Clock: w.clock}, RangeBytes: 4000, BufferBytes: 12_000}
 	for _, f := range change {
 		f(&opt)
 	}

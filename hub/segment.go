@@ -22,7 +22,7 @@ type segment struct {
 
 // readFrom fills the segment. A body that ends early is io.ErrUnexpectedEOF; bytes beyond the range
 // are not read.
-func (g *segment) readFrom(body io.Reader, progress func()) error {
+func (g *segment) readFrom(body io.Reader, brought func(n int)) error {
 	for {
 		space := g.space()
 		if len(space) == 0 {
@@ -30,7 +30,7 @@ func (g *segment) readFrom(body io.Reader, progress func()) error {
 		}
 		n, err := body.Read(space)
 		g.update(func() { g.n += n })
-		progress()
+		brought(n)
 		switch {
 		case n == len(space):
 		case errors.Is(err, io.EOF):
@@ -46,13 +46,6 @@ func (g *segment) space() []byte {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return g.buf[g.n:]
-}
-
-// filled is how many bytes are there.
-func (g *segment) filled() int {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	return g.n
 }
 
 // finish ends the segment; an error reaches the reader after the bytes that came before it.

@@ -55,7 +55,7 @@ func (c *Client) FreeBuffers() {
 // others while the hub looks the file up.
 func (s *stream) dispatch(off, end int64) {
 	defer close(s.segments)
-	step := s.from.t.Opt.RangeBytes
+	step := s.from.rangeBytes
 	for ; off < end; off += step {
 		begin := off
 		seg := s.take(min(step, end-off))

@@ -33,7 +33,7 @@ func TestConnectionsStayWithinMemory(t *testing.T) {
 				t.Errorf("%+v: other than %d transfers", tt, tt.conns)
 			}
 		}
-		if c.files.peers.conns != int(tt.conns) || cap(c.files.buffers) != tt.nAhead {
+		if c.files.peers.conns != tt.conns || cap(c.files.buffers) != tt.nAhead {
 			t.Errorf("%+v: %d connections, %d buffers", tt, c.files.peers.conns, cap(c.files.buffers))
 		}
 	}

@@ -74,7 +74,7 @@ func (c *Client) Tree(ctx context.Context, repo, rev string) (map[string]FileInf
 			}
 			tree[row.Path] = file
 		}
-		if r.URL, err = c.nextPage(r, header); err != nil {
+		if r.URL, err = nextPage(c.t, r, header); err != nil {
 			return nil, err
 		}
 	}
@@ -83,7 +83,7 @@ func (c *Client) Tree(ctx context.Context, repo, rev string) (map[string]FileInf
 
 // nextPage reads the Link header; empty after the last page. A link to another origin is refused:
 // the token would not go there, and no hub sends one.
-func (c *Client) nextPage(r *wire.Request, header http.Header) (string, error) {
+func nextPage(t *wire.Transport, r *wire.Request, header http.Header) (string, error) {
 	link := nextLink.FindStringSubmatch(strings.Join(header.Values("Link"), ","))
 	if link == nil {
 		return "", nil
@@ -92,12 +92,12 @@ func (c *Client) nextPage(r *wire.Request, header http.Header) (string, error) {
 	if err != nil {
 		return "", wire.ErrBadURL
 	}
-	next, _, err := c.t.Endpoint.Target(base, link[1])
+	next, _, err := t.Endpoint.Target(base, link[1])
 	if err != nil {
-		return "", c.t.Failure(r, base, err)
+		return "", t.Failure(r, base, err)
 	}
-	if !c.t.Endpoint.Owns(next) {
-		return "", c.t.Failure(r, base,
+	if !t.Endpoint.Owns(next) {
+		return "", t.Failure(r, base,
 			fmt.Errorf("%w: next page lies on %s", wire.ErrNotHub, next.Host))
 	}
 	return next.String(), nil

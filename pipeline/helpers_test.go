@@ -98,10 +98,7 @@ func onServers(t *testing.T, test func(t *testing.T, ways hubtest.Option)) {
 // client makes a client of the hub; it fetches in small ranges, so that tiny models have many.
 func (w *world) client(t *testing.T, change ...func(*hub.Options)) *hub.Client {
 	t.Helper()
-	opt := hub.Options{
-		Endpoint: w.URL, Token: testToken, TokenSource: "HF_TOKEN", Clock: w.clock,
-		RangeBytes: rangeBytes, BufferBytes: aheadBytes, UserAgent: userAgent(w.era),
-	}
+	opt := hub.Options{Connection: hub.Connection{Endpoint: w.URL, Token: testToken, TokenSource: "HF_TOKEN", Clock: w.clock, UserAgent: userAgent(w.era)}, RangeBytes: rangeBytes, BufferBytes: aheadBytes}
 	for _, f := range append(slices.Clone(w.hub), change...) {
 		f(&opt)
 	}

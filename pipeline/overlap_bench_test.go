@@ -52,9 +52,7 @@ func overlap(b *testing.B, down, up int64) (wall, alone time.Duration) {
 	s := hubtest.New(hubtest.WithLinkSpeed(down, up), hubtest.WithDropUploads())
 	defer s.Close()
 	s.AddModel(sourceRepo, m)
-	c, err := hub.New(hub.Options{
-		Endpoint: s.URL, Token: testToken, TokenSource: "HF_TOKEN", RangeBytes: 256 << 10, BufferBytes: 2 << 20,
-	})
+	c, err := hub.New(hub.Options{Connection: hub.Connection{Endpoint: s.URL, Token: testToken, TokenSource: "HF_TOKEN"}, RangeBytes: 256 << 10, BufferBytes: 2 << 20})
 	if err != nil {
 		b.Fatal(err)
 	}

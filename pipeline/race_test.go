@@ -33,7 +33,7 @@ type entrant struct {
 
 // convert pushes the conversion to a repo, as a program of its own on a machine of its own would.
 func (e entrant) convert(ctx context.Context, t *testing.T, srv *hubtest.Server, token, repo string) error {
-	c, err := hub.New(hub.Options{Endpoint: srv.URL, Token: token, Clock: hubtest.NewJumpClock(time.Now())})
+	c, err := hub.New(hub.Options{Connection: hub.Connection{Endpoint: srv.URL, Token: token, Clock: hubtest.NewJumpClock(time.Now())}})
 	if err != nil {
 		return err
 	}

@@ -68,8 +68,8 @@ func runDemo(ctx context.Context, u *ui, out string, gpu gpuFlags) (err error) {
 	server.AddModel(demoSource, model)
 	u.say("1. a Llama-shaped model, %s, on a hub inside this process: %s/%s",
 		human.Bytes(model.Size()), server.URL, demoSource)
-	account := hubFlags{instead: &hub.Options{Endpoint: server.URL, Token: demoToken,
-		TokenSource: "the demo"}}
+	account := hubFlags{instead: &hub.Options{Connection: hub.Connection{Endpoint: server.URL,
+		Token: demoToken, TokenSource: "the demo"}}}
 	r, err := demoJob(ctx, u, account, out, gpu)
 	if err != nil {
 		return fmt.Errorf("demo: %w", err)

@@ -23,7 +23,7 @@ func shards(t *testing.T) (dir string, c *hub.Client) {
 	dir, srv := t.TempDir(), hubtest.Start(t)
 	must(t, m.Write(dir))
 	srv.AddModel("a/llama", m)
-	c, err := hub.New(hub.Options{Endpoint: srv.URL, Token: "hf_test", CacheDir: t.TempDir()})
+	c, err := hub.New(hub.Options{Connection: hub.Connection{Endpoint: srv.URL, Token: "hf_test"}, CacheDir: t.TempDir()})
 	must(t, err)
 	return dir, c
 }
@@ -119,7 +119,7 @@ func TestDamagedHeader(t *testing.T) {
 	file := srv.Files("a/df11", "main")[name]
 	blobs := filepath.Join(cache, "models--a--df11", "blobs")
 	must(t, errors.Join(os.MkdirAll(blobs, 0o777), os.WriteFile(filepath.Join(blobs, file.SHA256), make([]byte, file.Size), 0o666)))
-	c, err := hub.New(hub.Options{Endpoint: srv.URL, Token: "hf_test", CacheDir: cache})
+	c, err := hub.New(hub.Options{Connection: hub.Connection{Endpoint: srv.URL, Token: "hf_test"}, CacheDir: cache})
 	must(t, err)
 	d, err := OpenDF11Hub(t.Context(), c, "a/df11", "", 0, 0)
 	must(t, err)

@@ -43,7 +43,7 @@ func generated(t *testing.T, size, limit int64) (*hubtest.Server, *pieceReader) 
 	srv := hubtest.Start(t)
 	commit, err := srv.AddGenerated("a/b", "x.safetensors", size, fmt.Sprintf("%064x", 1), formula{})
 	must(t, err)
-	c, err := hub.New(hub.Options{Endpoint: srv.URL, Token: "hf_test"})
+	c, err := hub.New(hub.Options{Connection: hub.Connection{Endpoint: srv.URL, Token: "hf_test"}})
 	must(t, err)
 	ref := hub.FileRef{Repo: "a/b", Commit: commit, Path: "x.safetensors", Size: size, SHA256: fmt.Sprintf("%064x", 1)}
 	readers := NewReaders(t.Context(), c, limit)
@@ -146,7 +146,7 @@ func TestAConnectionThatIsClosedNeverMakesAModelInvalid(t *testing.T) {
 	if _, err := srv.AddGenerated("a/b", "x.safetensors", layout.Size(), strings.Repeat("0", 64), formula{layout.Bytes()}); err != nil {
 		t.Fatal(err)
 	}
-	c, err := hub.New(hub.Options{Endpoint: srv.URL, Token: "hf_test", HTTPTransport: closing{http.DefaultTransport}, Clock: hubtest.NewJumpClock(time.Now())})
+	c, err := hub.New(hub.Options{Connection: hub.Connection{Endpoint: srv.URL, Token: "hf_test", HTTPTransport: closing{http.DefaultTransport}, Clock: hubtest.NewJumpClock(time.Now())}})
 	must(t, err)
 	_, err = OpenDF11Hub(t.Context(), c, "a/b", "", 0, 0)
 	if e := (*hub.Error)(nil); !errors.As(err, &e) || hub.Hint(err) == "" {

@@ -25,7 +25,8 @@ type Error struct {
 	Repo        string
 	Endpoint    string
 
-	Err error // sentinel or network error
+	Err      error // sentinel or network error
+	Progress bool  // bytes came before it: the count of failures starts again
 
 	finds bool   // the request asks whether the repo is there
 	needs string // the right that it takes

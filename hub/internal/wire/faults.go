@@ -89,6 +89,7 @@ var (
 // has helped.
 var (
 	ErrExpired  = passing("signed link expired")
+	ErrLagging  = passing("connection is far slower than the others")
 	ErrBadRange = passing("server sent other bytes than asked for")
 	ErrBusy     = passing("the hub is busy with another change") // of ours; it passes
 	ErrStale    = lasting("upload link refused")                 // ask for new ones

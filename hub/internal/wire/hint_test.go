@@ -26,8 +26,8 @@ var causes = map[string]error{
 	"ErrNoRoute": ErrNoRoute, "ErrInsists": ErrInsists, "errLocalBody": errLocalBody, "ErrBadURL": ErrBadURL, "ErrNoETag": ErrNoETag, "errNoConnection": errNoConnection, "errNoAnswer": errNoAnswer,
 }
 
-// inside are those of package hub that no caller sees.
-var inside = []string{"errClosed", "errLagging"}
+// inside are those that no caller sees.
+var inside = []string{"errClosed", "ErrLagging"}
 
 // TestNoCauseIsWithoutAHint: whatever an operation fails of, the user is told what to do next. It
 // reads the source, so that a new sentinel cannot be forgotten.

@@ -31,9 +31,6 @@ type Request struct {
 	Slow   time.Duration // time to the headers if longer than usual
 	// of a transfer, given back after each try; nil for a request that needs none
 	Slot *Slot
-
-	bearer   string // the token, where one is sent
-	Progress bool   // the latest try brought bytes: the count of failures starts again
 }
 
 // needs is the right that the request takes, in words.

@@ -31,13 +31,14 @@ func (t *Transport) Retry(ctx context.Context, r *Request, try func(context.Cont
 	}
 	var waited time.Duration
 	now := t.Opt.Clock.Now
+	defer r.Slot.giveBack()
 	failures, attempts, start, failing := 0, 0, now(), time.Time{}
 	same, words := 0, ""
 	for {
-		r.Progress = false
 		err := try(ctx)
-		r.Slot.giveBack()
-		attempts++
+		if attempts++; !errors.Is(err, ErrLagging) {
+			r.Slot.giveBack()
+		}
 		if err == nil {
 			return nil
 		}
@@ -48,7 +49,7 @@ func (t *Transport) Retry(ctx context.Context, r *Request, try func(context.Cont
 		if !ok || !e.Temporary() || e.GaveUp() {
 			return err
 		}
-		if r.Progress {
+		if e.Progress {
 			failures = 0
 		}
 		if failures++; failures == 1 {
@@ -93,7 +94,7 @@ func (t *Transport) delay(e *Error, failures int) time.Duration {
 	switch {
 	case e.wait.known:
 		return min(e.wait.after, maxHeaderWait) + time.Second + share(time.Second)
-	case errors.Is(e, ErrExpired) && failures == 1:
+	case errors.Is(e, ErrExpired) && failures == 1, errors.Is(e, ErrLagging):
 		return 0
 	}
 	doubled := firstBackoff << min(failures-1, 10)

@@ -19,7 +19,6 @@ type Transport struct {
 	Jitter   func() float64 // in [0, 1)
 	moved    atomic.Bool    // bytes of files have come or gone
 	pauses   *pauses
-	login    *login
 }
 
 // Exchange sends r once, following redirects as its rule allows, and gives a 2xx answer or the
@@ -71,13 +70,14 @@ func (t *Transport) roundTrip(ctx context.Context, r *Request, u *url.URL) (*htt
 	if err != nil {
 		return nil, err
 	}
-	if r.Token { // a turn may come later than a token ends
-		if r.bearer, err = t.login.token(ctx); err != nil {
+	token := ""
+	if r.Token && t.Endpoint.Owns(u) { // a turn may come later than a token ends
+		if token, err = t.token(ctx); err != nil {
 			return nil, err
 		}
 	}
 	w := newWatch(ctx, &t.Opt, &t.moved, max(t.Opt.StallTimeout, r.Slow))
-	req := t.build(r, u, w)
+	req := t.build(r, u, token, w)
 	resp, err := t.Opt.HTTPTransport.RoundTrip(req)
 	if err != nil {
 		if err = causeOf(w.ctx, err); errors.Is(err, io.EOF) {
@@ -95,9 +95,16 @@ func (t *Transport) roundTrip(ctx context.Context, r *Request, u *url.URL) (*htt
 	return resp, nil
 }
 
-// build makes the http.Request of one hop: the token only on the hub, the body opened anew, its
-// length exact.
-func (t *Transport) build(r *Request, u *url.URL, w *watch) *http.Request {
+// token gives the token to send, "" for none.
+func (t *Transport) token(ctx context.Context) (string, error) {
+	if t.Opt.Tokens != nil {
+		return t.Opt.Tokens(ctx)
+	}
+	return t.Opt.Token, nil
+}
+
+// build makes the http.Request of one hop: the body opened anew, its length exact.
+func (t *Transport) build(r *Request, u *url.URL, token string, w *watch) *http.Request {
 	req := &http.Request{Method: r.Method, URL: u, Host: u.Host, Header: http.Header{},
 		Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1}
 	req = req.WithContext(w.ctx)
@@ -105,8 +112,8 @@ func (t *Transport) build(r *Request, u *url.URL, w *watch) *http.Request {
 		req.Header[k] = v
 	}
 	req.Header.Set("User-Agent", t.Opt.UserAgent)
-	if r.bearer != "" && t.Endpoint.Owns(u) {
-		req.Header.Set("Authorization", "Bearer "+r.bearer)
+	if token != "" {
+		req.Header.Set("Authorization", "Bearer "+token)
 	}
 	if r.Body == nil {
 		return req
@@ -125,11 +132,10 @@ func (t *Transport) refusal(r *Request, u *url.URL, resp *http.Response) *Error 
 	e := t.Failure(r, u, nil)
 	e.read(resp, t.Opt.Clock.Now())
 	e.wait.lane = t.laneOf(u)
-	onHub := t.Endpoint.Owns(u)
-	if onHub && r.bearer != "" {
-		e.TokenSource = t.Opt.TokenSource
-	}
-	if onHub {
+	if t.Endpoint.Owns(u) {
+		if r.Token && t.Opt.HasToken() {
+			e.TokenSource = t.Opt.TokenSource
+		}
 		e.Err = e.classify()
 	}
 	return e
