@@ -44,6 +44,7 @@ var arrows = map[string][]string{
 	"internal/bench":           {"encoder", "verify"},
 	"internal/hubtest":         {},
 	"internal/hubtest/hubd":    {"internal/hubtest"},
+	"internal/testing/world":   {},
 	"internal/rehearsal":       {"internal/hubtest"},
 	"internal/spans":           {"internal/human", "internal/plan", "internal/safetensors"},
 	"internal/golden":          {},
@@ -73,7 +74,7 @@ const below = "internal/names"
 var without = []string{"encoder", "verify", "verify/kernel", "internal/hubtest", "internal/hubtest/hubd"}
 
 // inTests are what the tests of every package may import as well.
-var inTests = []string{"encoder", "internal/hubtest", "internal/golden", "internal/alloc"}
+var inTests = []string{"encoder", "internal/hubtest", "internal/golden", "internal/alloc", "internal/testing/world"}
 
 // homes says where a library may be used; everything that is not listed may be used anywhere.
 var homes = map[string][]string{

@@ -7,6 +7,8 @@ import (
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
 	"go.yaml.in/yaml/v3"
+
+	"github.com/df11-convert/df11-convert/internal/testing/world"
 )
 
 // TestBatchNeverMixesTwoModels: what would put two models of a list into one target is refused
@@ -29,7 +31,7 @@ func TestBatchNeverMixesTwoModels(t *testing.T) {
 		{"{source: org/a}", both, true},
 	} {
 		file := filepath.Join(dir, "list.yaml")
-		writeTo(t, file, []byte("models: ["+x.text+"]"))
+		world.Write(t, file, []byte("models: ["+x.text+"]"))
 		if _, err := readList(file, &convertFlags{target: x.flags}); (err == nil) != x.good || err != nil && kindOf(err).code != exitUsage {
 			t.Errorf("%q with %+v: %v", x.text, x.flags, err)
 		}
@@ -73,7 +75,7 @@ func TestReadList(t *testing.T) {
 		"models:\n- source: a\n  like: x\n  pattern-dict: y\n": nil,
 	} {
 		file := filepath.Join(t.TempDir(), "a.yaml")
-		writeTo(t, file, []byte(text))
+		world.Write(t, file, []byte(text))
 		got, err := readList(file, &convertFlags{})
 		if want == nil && kindOf(err).code != exitUsage || want != nil && (err != nil || len(got) != 1 || !reflect.DeepEqual(got[0], *want)) {
 			t.Errorf("%q: got %+v, %v", text, got, err)

@@ -11,13 +11,14 @@ import (
 
 	"github.com/df11-convert/df11-convert/internal/hubtest"
 	"github.com/df11-convert/df11-convert/internal/plan"
+	"github.com/df11-convert/df11-convert/internal/testing/world"
 )
 
 // cardCommand is the command line of a model card that repeats the proof, with the model and its
 // source filled in.
 func cardCommand(t *testing.T, out, source string) []string {
 	t.Helper()
-	m := regexp.MustCompile(`(?m)^uvx df11-convert (verify .*)$`).FindStringSubmatch(string(mustRead(t, filepath.Join(out, "README.md"))))
+	m := regexp.MustCompile(`(?m)^uvx df11-convert (verify .*)$`).FindStringSubmatch(string(world.Read(t, filepath.Join(out, "README.md"))))
 	if m == nil {
 		t.Fatal("the card has no command")
 	}
@@ -68,11 +69,11 @@ func TestCardCommandOptions(t *testing.T) {
 	}
 	t.Run("a tied model that stores only its head", func(t *testing.T) {
 		source := filepath.Join(t.TempDir(), "model")
-		x := newCheckpoint(5)
-		x.block("model.layers.0.", "self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj", "self_attn.o_proj", "mlp.gate_proj", "mlp.up_proj", "mlp.down_proj")
-		x.add("lm_head.weight", "BF16", 0, 64, 32)
-		x.write(t, filepath.Join(source, "model.safetensors"))
-		writeTo(t, filepath.Join(source, "config.json"), []byte(`{"architectures": ["LlamaForCausalLM"], "model_type": "llama", "num_hidden_layers": 1, "tie_word_embeddings": true}`))
+		x := world.NewCheckpoint(5)
+		x.Block("model.layers.0.", "self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj", "self_attn.o_proj", "mlp.gate_proj", "mlp.up_proj", "mlp.down_proj")
+		x.Add("lm_head.weight", "BF16", 0, 64, 32)
+		world.Write(t, filepath.Join(source, "model.safetensors"), x.File())
+		world.Write(t, filepath.Join(source, "config.json"), []byte(`{"architectures": ["LlamaForCausalLM"], "model_type": "llama", "num_hidden_layers": 1, "tie_word_embeddings": true}`))
 		provesItself(t, source)
 	})
 	t.Run("exact F32", func(t *testing.T) {
@@ -82,8 +83,8 @@ func TestCardCommandOptions(t *testing.T) {
 	})
 	t.Run("one file of several", func(t *testing.T) {
 		source := t.TempDir()
-		writeTo(t, filepath.Join(source, "a.safetensors"), comfyFlux(""))
-		writeTo(t, filepath.Join(source, "b.safetensors"), comfyFlux("model.diffusion_model."))
+		world.Write(t, filepath.Join(source, "a.safetensors"), comfyFlux(""))
+		world.Write(t, filepath.Join(source, "b.safetensors"), comfyFlux("model.diffusion_model."))
 		provesItself(t, source, "--file", "b.safetensors")
 	})
 	t.Run("an entry that is never chosen by itself", func(t *testing.T) {
@@ -95,14 +96,14 @@ func TestCardCommandOptions(t *testing.T) {
 	t.Run("source's own names by a given dict", func(t *testing.T) {
 		source := classSource(t, entry("gemma3-vlm-4.52"))
 		dict := filepath.Join(t.TempDir(), "dict.json")
-		writeTo(t, dict, []byte(`{"language_model\\.model\\.layers\\.\\d+": ["self_attn.q_proj", "self_attn.k_proj"]}`))
+		world.Write(t, dict, []byte(`{"language_model\\.model\\.layers\\.\\d+": ["self_attn.q_proj", "self_attn.k_proj"]}`))
 		provesItself(t, source, "--pattern-dict", dict)
 	})
 	t.Run("a given dict for a file without config.json", func(t *testing.T) {
 		source := t.TempDir()
-		writeTo(t, filepath.Join(source, "a.safetensors"), comfyFlux(""))
+		world.Write(t, filepath.Join(source, "a.safetensors"), comfyFlux(""))
 		dict := filepath.Join(t.TempDir(), "dict.json")
-		writeTo(t, dict, []byte(`{"double_blocks\\.\\d+": ["img_mlp.0", "img_mlp.2"]}`))
+		world.Write(t, dict, []byte(`{"double_blocks\\.\\d+": ["img_mlp.0", "img_mlp.2"]}`))
 		provesItself(t, source, "--pattern-dict", dict)
 	})
 }
@@ -111,9 +112,9 @@ func TestCardCommandOptions(t *testing.T) {
 func otherClass(t *testing.T, e *plan.Entry) string {
 	t.Helper()
 	source := classSource(t, e)
-	config := strings.ReplaceAll(string(mustRead(t, filepath.Join(source, "config.json"))), e.Match.ModelType[0], "of_mine")
+	config := strings.ReplaceAll(string(world.Read(t, filepath.Join(source, "config.json"))), e.Match.ModelType[0], "of_mine")
 	config = strings.Replace(config, e.Match.Architectures[0], "MyForConditionalGeneration", 1)
-	writeTo(t, filepath.Join(source, "config.json"), []byte(config))
+	world.Write(t, filepath.Join(source, "config.json"), []byte(config))
 	return source
 }
 
@@ -138,21 +139,19 @@ func TestNamesAreEvidence(t *testing.T) {
 // classSource writes a tiny model of a class, with the names of the Hub.
 func classSource(t *testing.T, e *plan.Entry) string {
 	t.Helper()
-	x := newCheckpoint(6)
+	x := world.NewCheckpoint(6)
 	seen := map[string]bool{}
 	add := func(name string, shape ...int64) {
 		if name = hubtest.CheckpointName(e.Renames(), name); !seen[name] {
 			seen[name] = true
-			x.add(name, "BF16", 0, shape...)
+			x.Add(name, "BF16", 0, shape...)
 		}
 	}
 	if e.Tied != nil {
 		for _, pair := range e.Tied.Always {
 			add(pair[1], 64, 16)
 			seen[pair[0]] = true
-			x.entries = append(x.entries, x.entries[len(x.entries)-1])
-			x.entries[len(x.entries)-1].Name = pair[0]
-			x.data[pair[0]] = x.data[pair[1]]
+			x.Again(pair[0])
 		}
 	}
 	for _, m := range e.Match.Markers {
@@ -170,7 +169,7 @@ func classSource(t *testing.T, e *plan.Entry) string {
 		}
 	}
 	dir := filepath.Join(t.TempDir(), "model")
-	writeTo(t, filepath.Join(dir, "df11.png"), []byte("a picture"))
+	world.Write(t, filepath.Join(dir, "df11.png"), []byte("a picture"))
 	config := map[string]any{"num_hidden_layers": 2, "tie_word_embeddings": false}
 	first := func(key string, list []string) {
 		if len(list) > 0 {
@@ -188,14 +187,14 @@ func classSource(t *testing.T, e *plan.Entry) string {
 	}
 	switch e.Layout {
 	case plan.ComfyUI:
-		x.write(t, filepath.Join(dir, "some.safetensors"))
+		world.Write(t, filepath.Join(dir, "some.safetensors"), x.File())
 	case plan.Diffusers, plan.DiffusersSingle:
-		x.write(t, filepath.Join(dir, "transformer", "diffusion_pytorch_model.safetensors"))
-		writeTo(t, filepath.Join(dir, "transformer", "config.json"), b)
-		writeTo(t, filepath.Join(dir, "model_index.json"), []byte(`{"_class_name": "P", "transformer": ["diffusers", "X"]}`))
+		world.Write(t, filepath.Join(dir, "transformer", "diffusion_pytorch_model.safetensors"), x.File())
+		world.Write(t, filepath.Join(dir, "transformer", "config.json"), b)
+		world.Write(t, filepath.Join(dir, "model_index.json"), []byte(`{"_class_name": "P", "transformer": ["diffusers", "X"]}`))
 	default:
-		x.write(t, filepath.Join(dir, "model.safetensors"))
-		writeTo(t, filepath.Join(dir, "config.json"), b)
+		world.Write(t, filepath.Join(dir, "model.safetensors"), x.File())
+		world.Write(t, filepath.Join(dir, "config.json"), b)
 	}
 	return dir
 }

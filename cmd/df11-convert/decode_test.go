@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/df11-convert/df11-convert/internal/hubtest"
+	"github.com/df11-convert/df11-convert/internal/testing/world"
 )
 
 // decodable makes a model in several shards and its conversion, in dir.
@@ -29,30 +30,13 @@ func writeModel(t *testing.T, m *hubtest.Model, dir string) {
 	}
 }
 
-// contents reads all files below a folder.
-func contents(t *testing.T, dir string) map[string]string {
-	t.Helper()
-	all := map[string]string{}
-	err := filepath.WalkDir(dir, func(p string, d os.DirEntry, err error) error {
-		if err == nil && d.Type().IsRegular() {
-			name, _ := filepath.Rel(dir, p)
-			all[filepath.ToSlash(name)] = string(mustRead(t, p))
-		}
-		return err
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return all
-}
-
 // TestDecodeNeverWritesOntoItsInput: by whatever path the output folder leads into the model that
 // is decoded, nothing is written, not even with --force.
 func TestDecodeNeverWritesOntoItsInput(t *testing.T) {
 	dir := t.TempDir()
 	at := func(name string) string { return filepath.Join(dir, name) }
 	_, df11 := decodable(t, dir)
-	writeFiles(t, at("pipe"), fluxFiles())
+	world.WriteAll(t, at("pipe"), fluxFiles())
 	must(t, at("pipe"), "-o", at("pipe-df11"))
 	component := filepath.Join(at("named"), "transformer")
 	if err := os.Mkdir(at("named"), 0o777); err != nil {
@@ -73,7 +57,7 @@ func TestDecodeNeverWritesOntoItsInput(t *testing.T) {
 	}
 	t.Chdir(df11)
 	cases = append(cases, [2]string{".", "."}, [2]string{".", "bf16"}, [2]string{".", df11}, [2]string{df11, "../df11"})
-	before := contents(t, dir)
+	before := world.ReadAll(t, dir)
 	for _, c := range cases {
 		for _, flags := range [][]string{nil, {"--force"}} {
 			code, _, stderr := program(t, append([]string{"decode", c[0], "-o", c[1]}, flags...)...)
@@ -82,7 +66,7 @@ func TestDecodeNeverWritesOntoItsInput(t *testing.T) {
 			}
 		}
 	}
-	if after := contents(t, dir); !maps.Equal(before, after) {
+	if after := world.ReadAll(t, dir); !maps.EqualFunc(before, after, bytes.Equal) {
 		t.Errorf("something was written: %q, before %q", slices.Sorted(maps.Keys(after)), slices.Sorted(maps.Keys(before)))
 	}
 	must(t, "verify", df11, "--against", at("model"))
@@ -99,25 +83,25 @@ func TestDecodeKeepsFilesOfOthers(t *testing.T) {
 		"else.safetensors": "holds weights of another model: else.safetensors",
 	} {
 		out := t.TempDir()
-		writeTo(t, filepath.Join(out, name), []byte("{}"))
-		writeTo(t, filepath.Join(out, "notes.txt"), []byte("mine"))
-		before := contents(t, out)
+		world.Write(t, filepath.Join(out, name), []byte("{}"))
+		world.Write(t, filepath.Join(out, "notes.txt"), []byte("mine"))
+		before := world.ReadAll(t, out)
 		code, _, stderr := program(t, "decode", df11, "-o", out)
 		if code != exitError || !strings.Contains(stderr, words) || !strings.Contains(stderr, "--force") {
 			t.Errorf("%s: exit %d: %s", name, code, stderr)
 		}
-		if after := contents(t, out); !maps.Equal(before, after) {
+		if after := world.ReadAll(t, out); !maps.EqualFunc(before, after, bytes.Equal) {
 			t.Errorf("%s: the folder is now %q", name, slices.Sorted(maps.Keys(after)))
 		}
 		must(t, "decode", df11, "-o", out, "--force")
-		if b := mustRead(t, filepath.Join(out, first)); !bytes.Equal(b, mustRead(t, filepath.Join(original, first))) {
+		if b := world.Read(t, filepath.Join(out, first)); !bytes.Equal(b, world.Read(t, filepath.Join(original, first))) {
 			t.Errorf("%s: --force did not write the original's bytes", name)
 		}
 	}
 	out := t.TempDir()
-	writeTo(t, filepath.Join(out, index), mustRead(t, filepath.Join(original, index)))
+	world.Write(t, filepath.Join(out, index), world.Read(t, filepath.Join(original, index)))
 	must(t, "decode", df11, "-o", out)
-	if !bytes.Equal(mustRead(t, filepath.Join(out, index)), mustRead(t, filepath.Join(original, index))) {
+	if !bytes.Equal(world.Read(t, filepath.Join(out, index)), world.Read(t, filepath.Join(original, index))) {
 		t.Error("the original's own index was replaced by one that says the same")
 	}
 	if text := must(t, "decode", df11, "-o", out); !strings.Contains(text, "3 of them were there already") {
@@ -138,7 +122,7 @@ func TestDecodeWritesOnlyPlainWeightNames(t *testing.T) {
 	dir := t.TempDir()
 	_, df11 := decodable(t, dir)
 	file := filepath.Join(df11, "df11-manifest.json")
-	good := mustRead(t, file)
+	good := world.Read(t, file)
 	for name, ok := range map[string]bool{
 		".bashrc": false, ".ssh/authorized_keys": false, "config.json": false, "model.safetensors.index.json": false, "x.safetensors.exe": false,
 		"../x.safetensors": false, "a/../x.safetensors": false, "/x.safetensors": false, "./x.safetensors": false, "a//x.safetensors": false,
@@ -158,13 +142,13 @@ func TestDecodeWritesOnlyPlainWeightNames(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		writeTo(t, file, b)
+		world.Write(t, file, b)
 		out := filepath.Join(t.TempDir(), "below", "out")
 		code, _, stderr := program(t, "decode", df11, "-o", out, "--force")
 		switch {
 		case ok && code != exitOK:
 			t.Errorf("%q: exit %d: %s", name, code, stderr)
-		case ok && contents(t, out)[name] == "":
+		case ok && len(world.ReadAll(t, out)[name]) == 0:
 			t.Errorf("%q was not written", name)
 		case !ok && (code != exitWrong || strings.ContainsAny(stderr, "\x1b")):
 			t.Errorf("%q: exit %d: %q", name, code, stderr)

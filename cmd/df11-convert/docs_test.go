@@ -15,13 +15,14 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/df11-convert/df11-convert/internal/hubtest"
+	"github.com/df11-convert/df11-convert/internal/testing/world"
 	"github.com/df11-convert/df11-convert/verify"
 )
 
 // TestTroubleshootingIsComplete: the page has one row for each kind of error, with its exit code,
 // and no other rows.
 func TestTroubleshootingIsComplete(t *testing.T) {
-	page := string(mustRead(t, "../../docs/troubleshooting.md"))
+	page := string(world.Read(t, "../../docs/troubleshooting.md"))
 	told := map[string]string{}
 	for _, row := range regexp.MustCompile("(?m)^\\| `([a-z0-9_]+)` \\| ([0-9]+) \\|").FindAllStringSubmatch(page, -1) {
 		told[row[1]] = row[2]
@@ -45,7 +46,7 @@ func TestDocumentedCommands(t *testing.T) {
 	} {
 		t.Run(path.Base(page), func(t *testing.T) {
 			t.Parallel()
-			runPage(t, path.Base(page), commandsOf(string(mustRead(t, "../../"+page+".md"))))
+			runPage(t, path.Base(page), commandsOf(string(world.Read(t, "../../"+page+".md"))))
 		})
 	}
 }
@@ -53,7 +54,7 @@ func TestDocumentedCommands(t *testing.T) {
 // TestDocumentedDemo: README.md shows what the demo prints, but for the time that it takes and the
 // folder.
 func TestDocumentedDemo(t *testing.T) {
-	_, shown, _ := strings.Cut(string(mustRead(t, "../../README.md")), "```console\n$ df11-convert demo\n")
+	_, shown, _ := strings.Cut(string(world.Read(t, "../../README.md")), "```console\n$ df11-convert demo\n")
 	shown, _, _ = strings.Cut(shown, "```")
 	passing := regexp.MustCompile(`(?m)^(time|result) .*`)
 	printed := must(t, "demo", "-o", t.TempDir())
@@ -64,7 +65,7 @@ func TestDocumentedDemo(t *testing.T) {
 
 // TestDocumentedFailure: docs/json.md shows a failure as the program prints it.
 func TestDocumentedFailure(t *testing.T) {
-	_, shown, _ := strings.Cut(string(mustRead(t, "../../docs/json.md")), "```json\n")
+	_, shown, _ := strings.Cut(string(world.Read(t, "../../docs/json.md")), "```json\n")
 	shown, _, _ = strings.Cut(shown, "```")
 	var b strings.Builder
 	err := &verify.MismatchError{
@@ -91,7 +92,7 @@ func TestDocumentedFlags(t *testing.T) {
 		t.Fatal(pages, err)
 	}
 	for _, page := range append(pages, "../../README.md", "../../SECURITY.md") {
-		for _, span := range regexp.MustCompile("`[^`\n]+`").FindAllString(string(mustRead(t, page)), -1) {
+		for _, span := range regexp.MustCompile("`[^`\n]+`").FindAllString(string(world.Read(t, page)), -1) {
 			if regexp.MustCompile("^`(gh|hf|uvx|pip|brew|docker|go|bash|chrt|perf|\\.ci)[ /]").MatchString(span) {
 				continue
 			}

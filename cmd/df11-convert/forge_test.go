@@ -2,7 +2,6 @@ package main
 
 import (
 	"bytes"
-	"encoding/binary"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -16,6 +15,7 @@ import (
 	"github.com/df11-convert/df11-convert/internal/metadata"
 	"github.com/df11-convert/df11-convert/internal/names"
 	"github.com/df11-convert/df11-convert/internal/safetensors"
+	"github.com/df11-convert/df11-convert/internal/testing/world"
 )
 
 // forger makes forgeries of DF11 models: of a small Llama and of a pipeline with two transformers,
@@ -51,19 +51,16 @@ func (g *forger) add(name string, files map[string][]byte) {
 	files["README.md"] = []byte("---\nlicense: mit\n---\n# " + name + "\n")
 	g.AddRepo(name, files)
 	for file, b := range files {
-		writeTo(g.T, filepath.Join(g.local, name, filepath.FromSlash(file)), b)
+		world.Write(g.T, filepath.Join(g.local, name, filepath.FromSlash(file)), b)
 	}
 	g.models["of "+name] = files
 	g.models[name] = g.convert(name)
 }
 
 func (g *forger) convert(source string, args ...string) map[string][]byte {
-	dir, files := g.TempDir(), map[string][]byte{}
+	dir := g.TempDir()
 	must(g.T, append([]string{source, "-o", dir, "-q"}, args...)...)
-	for name, text := range contents(g.T, dir) {
-		files[name] = []byte(text)
-	}
-	return files
+	return world.ReadAll(g.T, dir)
 }
 
 // pipelineFiles are a pipeline with two transformers of the same shapes, and two other components.
@@ -73,13 +70,13 @@ func pipelineFiles() map[string][]byte {
 		"vae/config.json":  []byte(`{"_class_name": "AutoencoderKLWan"}`), "text_encoder/config.json": []byte(`{"model_type": "umt5"}`),
 	}
 	for i, dir := range []string{"transformer", "transformer_2"} {
-		c := newCheckpoint(uint64(i))
-		c.block("", "patch_embedding", "proj_out")
+		c := world.NewCheckpoint(uint64(i))
+		c.Block("", "patch_embedding", "proj_out")
 		for b := range 2 {
-			c.block(fmt.Sprintf("blocks.%d.", b), "attn1.to_q", "attn1.to_k", "attn1.to_v", "attn1.to_out.0", "attn2.to_q", "attn2.to_k", "attn2.to_v",
+			c.Block(fmt.Sprintf("blocks.%d.", b), "attn1.to_q", "attn1.to_k", "attn1.to_v", "attn1.to_out.0", "attn2.to_q", "attn2.to_k", "attn2.to_v",
 				"attn2.to_out.0", "ffn.net.0.proj", "ffn.net.2")
 		}
-		files[dir+"/diffusion_pytorch_model.safetensors"] = c.file()
+		files[dir+"/diffusion_pytorch_model.safetensors"] = c.File()
 		files[dir+"/config.json"] = []byte(`{"_class_name": "WanTransformer3DModel", "num_layers": 2}`)
 	}
 	files["vae/diffusion_pytorch_model.safetensors"] = weightsOf(8)
@@ -90,9 +87,9 @@ func pipelineFiles() map[string][]byte {
 
 // weightsOf is a small file of weights of any kind.
 func weightsOf(seed uint64) []byte {
-	c := newCheckpoint(seed)
-	c.add("w.weight", "BF16", 0, 4, 4)
-	return c.file()
+	c := world.NewCheckpoint(seed)
+	c.Add("w.weight", "BF16", 0, 4, 4)
+	return c.File()
 }
 
 // forged is a DF11 model that is being forged. Its original is the one of the honest model.
@@ -130,7 +127,7 @@ func (f *forged) relist() {
 			if name == names.Manifest || name == ".gitattributes" {
 				continue
 			}
-			o := metadata.OutputFile{Path: name, Kind: metadata.KindCopied, Size: int64(len(f.files[name])), SHA256: sumOf(f.files[name])}
+			o := metadata.OutputFile{Path: name, Kind: metadata.KindCopied, Size: int64(len(f.files[name])), SHA256: world.Sum(f.files[name])}
 			if kinds[name] != "" {
 				o.Kind = kinds[name]
 			}
@@ -185,35 +182,31 @@ func edits(name, from, to string) func(f *forged) {
 }
 
 // changes changes one tensor.
-func changes(file, tensor string, edit func(x *stored)) func(f *forged) {
+func changes(file, tensor string, edit func(x *world.Tensor)) func(f *forged) {
 	return func(f *forged) { f.tensor(file, tensor, edit) }
 }
 
-// stored is one tensor of a file; dtype and shape are what the header says.
-type stored struct {
-	name, dtype string
-	shape       []int64
-	data        []byte
-}
-
 // tensors changes the tensors of a safetensors file. They are written as they are, right or wrong.
-func (f *forged) tensors(name string, edit func(list []stored) []stored) {
+func (f *forged) tensors(name string, edit func(list []world.Tensor) []world.Tensor) {
 	b := f.files[name]
 	h, err := safetensors.ReadHeader(bytes.NewReader(b), int64(len(b)))
 	if err != nil {
 		f.Fatal(err)
 	}
-	var list []stored
+	var list []world.Tensor
 	for _, x := range h.ByOffset() {
-		list = append(list, stored{x.Name, string(x.DType), x.Shape, bytes.Clone(b[h.DataStart()+x.Begin : h.DataStart()+x.End])})
+		list = append(list, world.Tensor{
+			Name: x.Name, DType: string(x.DType), Shape: x.Shape,
+			Data: bytes.Clone(b[h.DataStart()+x.Begin : h.DataStart()+x.End]),
+		})
 	}
-	f.files[name] = safetensorsOf(edit(list))
+	f.files[name] = world.Safetensors(edit(list))
 }
 
 // tensor changes one tensor.
-func (f *forged) tensor(file, name string, edit func(x *stored)) {
-	f.tensors(file, func(list []stored) []stored {
-		i := slices.IndexFunc(list, func(x stored) bool { return x.name == name })
+func (f *forged) tensor(file, name string, edit func(x *world.Tensor)) {
+	f.tensors(file, func(list []world.Tensor) []world.Tensor {
+		i := slices.IndexFunc(list, func(x world.Tensor) bool { return x.Name == name })
 		if i < 0 {
 			f.Fatalf("%s has no tensor %s", file, name)
 		}
@@ -222,21 +215,8 @@ func (f *forged) tensor(file, name string, edit func(x *stored)) {
 	})
 }
 
-func safetensorsOf(list []stored) []byte {
-	members, data := []string{`"__metadata__":{"format":"pt"}`}, []byte(nil)
-	for _, x := range list {
-		shape, _ := json.Marshal(append([]int64{}, x.shape...)) //nolint:errchkjson // a list of numbers
-		begin := len(data)
-		data = append(data, x.data...)
-		members = append(members, fmt.Sprintf(`%q:{"dtype":%q,"shape":%s,"data_offsets":[%d,%d]}`, x.name, x.dtype, shape, begin, len(data)))
-	}
-	header := "{" + strings.Join(members, ",") + "}"
-	header += strings.Repeat(" ", (8-len(header)%8)%8)
-	return slices.Concat(binary.LittleEndian.AppendUint64(nil, uint64(len(header))), []byte(header), data)
-}
-
 // flipBit flips the lowest bit of the byte in the middle.
-func flipBit(x *stored) { x.data[len(x.data)/2] ^= 1 }
+func flipBit(x *world.Tensor) { x.Data[len(x.Data)/2] ^= 1 }
 
 // request opens a pull request to the Llama with files, as anybody may, and returns its commit.
 func (g *forger) request(files map[string][]byte) (commit string) {

@@ -14,6 +14,7 @@ import (
 	"github.com/df11-convert/df11-convert/internal/names"
 	"github.com/df11-convert/df11-convert/internal/plan"
 	"github.com/df11-convert/df11-convert/internal/safetensors"
+	"github.com/df11-convert/df11-convert/internal/testing/world"
 )
 
 // What a verification says of a forgery, beside "no WORDS": exit 3, and the words in what it
@@ -37,7 +38,7 @@ var forgeries = []struct {
 	// Weights of the model.
 	{"a bit of a mantissa", "", changes("model_layers_1.safetensors", "model.layers.1.sign_mantissa", flipBit), []string{nothing, wrong + "differs from"}},
 	{"gaps", "", changes("model_layers_1.safetensors", "model.layers.1.gaps", flipBit), []string{wrong}},
-	{"an output position", "", changes("model_layers_1.safetensors", "model.layers.1.output_positions", func(x *stored) { x.data[len(x.data)-4]++ }), []string{wrong}},
+	{"an output position", "", changes("model_layers_1.safetensors", "model.layers.1.output_positions", func(x *world.Tensor) { x.Data[len(x.Data)-4]++ }), []string{wrong}},
 	{"a bit of a norm", "", changes("model_layers_0.safetensors", "model.layers.0.input_layernorm.weight", flipBit), []string{nothing, wrong + "differs from"}},
 	{"the weights of another model", "", func(f *forged) {
 		for name := range f.files {
@@ -56,54 +57,54 @@ var forgeries = []struct {
 	{"two modules exchanged", "", func(f *forged) {
 		for i, j := range []int{1, 0} {
 			f.take(fmt.Sprintf("model_layers_%d.safetensors", i), llamaModel, fmt.Sprintf("model_layers_%d.safetensors", j))
-			f.tensors(fmt.Sprintf("model_layers_%d.safetensors", i), func(list []stored) []stored {
+			f.tensors(fmt.Sprintf("model_layers_%d.safetensors", i), func(list []world.Tensor) []world.Tensor {
 				for k := range list {
-					list[k].name = strings.Replace(list[k].name, fmt.Sprintf("layers.%d.", j), fmt.Sprintf("layers.%d.", i), 1)
+					list[k].Name = strings.Replace(list[k].Name, fmt.Sprintf("layers.%d.", j), fmt.Sprintf("layers.%d.", i), 1)
 				}
 				return list
 			})
 		}
 	}, []string{nothing, wrong + "differs from"}},
-	{"split positions", "", changes("model_layers_1.safetensors", "model.layers.1.split_positions", func(x *stored) { x.data[0]++ }), []string{wrong}},
-	{"I32 for I64", "", changes("model_layers_1.safetensors", "model.layers.1.split_positions", func(x *stored) { x.dtype, x.shape[0] = "I32", 2*x.shape[0] }), []string{wrong}},
+	{"split positions", "", changes("model_layers_1.safetensors", "model.layers.1.split_positions", func(x *world.Tensor) { x.Data[0]++ }), []string{wrong}},
+	{"I32 for I64", "", changes("model_layers_1.safetensors", "model.layers.1.split_positions", func(x *world.Tensor) { x.DType, x.Shape[0] = "I32", 2*x.Shape[0] }), []string{wrong}},
 	{"fewer mantissas", "", func(f *forged) {
-		f.tensor("model_layers_1.safetensors", "model.layers.1.sign_mantissa", func(x *stored) {
-			x.data, x.shape = x.data[1:], []int64{int64(len(x.data) - 1)}
+		f.tensor("model_layers_1.safetensors", "model.layers.1.sign_mantissa", func(x *world.Tensor) {
+			x.Data, x.Shape = x.Data[1:], []int64{int64(len(x.Data) - 1)}
 		})
 	}, []string{wrong}},
-	{"the type of a norm", "", changes("model_layers_0.safetensors", "model.layers.0.input_layernorm.weight", func(x *stored) { x.dtype = "F16" }), []string{wrong}},
-	{"the shape of a norm", "", changes("model_layers_0.safetensors", "model.layers.0.input_layernorm.weight", func(x *stored) { x.shape = []int64{1, x.shape[0]} }), []string{wrong}},
+	{"the type of a norm", "", changes("model_layers_0.safetensors", "model.layers.0.input_layernorm.weight", func(x *world.Tensor) { x.DType = "F16" }), []string{wrong}},
+	{"the shape of a norm", "", changes("model_layers_0.safetensors", "model.layers.0.input_layernorm.weight", func(x *world.Tensor) { x.Shape = []int64{1, x.Shape[0]} }), []string{wrong}},
 	{"a tensor less", "", func(f *forged) {
-		f.tensors("model_layers_0.safetensors", func(list []stored) []stored {
-			return slices.DeleteFunc(list, func(x stored) bool { return strings.HasSuffix(x.name, "input_layernorm.weight") })
+		f.tensors("model_layers_0.safetensors", func(list []world.Tensor) []world.Tensor {
+			return slices.DeleteFunc(list, func(x world.Tensor) bool { return strings.HasSuffix(x.Name, "input_layernorm.weight") })
 		})
 	}, []string{wrong}},
 	{"a plain weight beside its module", "", func(f *forged) {
-		f.tensors("model_layers_0.safetensors", func(list []stored) []stored {
-			return append(list, stored{"model.layers.0.mlp.up_proj.weight", "BF16", []int64{96, 32}, make([]byte, 2*96*32)})
+		f.tensors("model_layers_0.safetensors", func(list []world.Tensor) []world.Tensor {
+			return append(list, world.Tensor{Name: "model.layers.0.mlp.up_proj.weight", DType: "BF16", Shape: []int64{96, 32}, Data: make([]byte, 2*96*32)})
 		})
 	}, []string{wrong}},
 	{"an empty tensor more", "", func(f *forged) {
-		f.tensors("model.safetensors", func(list []stored) []stored {
-			return append(list, stored{"model.extra.weight", "BF16", []int64{0}, nil})
+		f.tensors("model.safetensors", func(list []world.Tensor) []world.Tensor {
+			return append(list, world.Tensor{Name: "model.extra.weight", DType: "BF16", Shape: []int64{0}})
 		})
 	}, []string{wrong}},
 	{"a tensor twice in a header", "", func(f *forged) {
-		f.tensors("model.safetensors", func(list []stored) []stored { return append(list, list[0]) })
+		f.tensors("model.safetensors", func(list []world.Tensor) []world.Tensor { return append(list, list[0]) })
 	}, []string{wrong}},
 	{"bytes behind the last tensor", "", func(f *forged) {
 		f.files["model.safetensors"] = append(bytes.Clone(f.files["model.safetensors"]), 0)
 	}, []string{wrong}},
 
 	{"a module stored in BF16 instead", "", func(f *forged) {
-		f.tensors("lm_head.safetensors", func([]stored) []stored {
+		f.tensors("lm_head.safetensors", func([]world.Tensor) []world.Tensor {
 			of := f.models["of "+llamaModel]["model.safetensors"]
 			h, err := safetensors.ReadHeader(bytes.NewReader(of), int64(len(of)))
 			x, ok := h.Lookup("lm_head.weight")
 			if err != nil || !ok {
 				f.Fatal(err)
 			}
-			return []stored{{x.Name, "BF16", x.Shape, of[h.DataStart()+x.Begin : h.DataStart()+x.End]}}
+			return []world.Tensor{{Name: x.Name, DType: "BF16", Shape: x.Shape, Data: of[h.DataStart()+x.Begin : h.DataStart()+x.End]}}
 		})
 	}, []string{nothing}},
 	{"the metadata of another framework", "", edits("model.safetensors", `"format":"pt"`, `"format":"tf"`), []string{nothing}},
@@ -119,7 +120,7 @@ var forgeries = []struct {
 	// Weights that a loader finds beside those of the model.
 	{"another weight file", "", func(f *forged) { f.take("else.safetensors", evilModel, "model_layers_0.safetensors") }, []string{wrong}},
 	{"the original's weights beside", "", func(f *forged) { f.take("pytorch.safetensors", "of "+evilModel, "model.safetensors") }, []string{wrong}},
-	{"a weight file without a tensor", "", func(f *forged) { f.files["else.safetensors"] = safetensorsOf(nil) }, []string{wrong + "else.safetensors"}},
+	{"a weight file without a tensor", "", func(f *forged) { f.files["else.safetensors"] = world.Safetensors(nil) }, []string{wrong + "else.safetensors"}},
 	{"an adapter as safetensors", "", func(f *forged) {
 		f.files["adapter_model.safetensors"] = weightsOf(1)
 		f.set("adapter_config.json", "{}")
@@ -193,7 +194,7 @@ var forgeries = []struct {
 	// Pipelines: what is loaded for the other components.
 	{"weights of another component", pipeModel, adds("vae/diffusion_pytorch_model.safetensors"), []string{nothing, wrong + "differs from org/pipe (transformer): vae/"}},
 	{"weights of another component, of another size", pipeModel, func(f *forged) {
-		f.files["text_encoder/model.safetensors"] = safetensorsOf(nil)
+		f.files["text_encoder/model.safetensors"] = world.Safetensors(nil)
 	}, []string{wrong + "text_encoder/model.safetensors: these weights of another component are changed"}},
 	{"weights of the other transformer", pipeModel, func(f *forged) {
 		f.take("transformer_2/diffusion_pytorch_model.safetensors", "of "+pipeModel, "transformer/diffusion_pytorch_model.safetensors")
@@ -285,7 +286,7 @@ func (f *forged) isStale() bool {
 	m, err := metadata.ParseManifest(f.files[names.Manifest], 0)
 	return err == nil && slices.ContainsFunc(m.Outputs, func(o metadata.OutputFile) bool {
 		b, ok := f.files[o.Path]
-		return o.Kind != metadata.KindCard && o.Kind != metadata.KindImage && (!ok || sumOf(b) != o.SHA256)
+		return o.Kind != metadata.KindCard && o.Kind != metadata.KindImage && (!ok || world.Sum(b) != o.SHA256)
 	})
 }
 
@@ -295,26 +296,27 @@ func (g *forger) check(f *forged, name string, said []string) {
 	at := filepath.Join(g.TempDir(), "m")
 	if f.fit {
 		for file, b := range f.files {
-			writeTo(g.T, filepath.Join(at, filepath.FromSlash(file)), b)
+			world.Write(g.T, filepath.Join(at, filepath.FromSlash(file)), b)
 		}
 	} else {
 		at = "anybody/m"
 		g.AddRepo(at, f.files)
 	}
+	local := filepath.Join(g.local, f.original())
 	for i, level := range []string{"structure", "proof", "full"} {
 		want := said[min(i, len(said)-1)]
 		if !f.fit && want == nothing && len(said) > i+1 && strings.HasPrefix(name, "weights of") {
 			want = said[i+1] // the repo publishes the hashes of these weights
 		}
-		local := filepath.Join(g.local, f.original())
-		for _, against := range [][]string{{"--against", f.original()}, nil, {"--against", local}} {
-			if slices.Contains(against, local) {
-				if level != "full" {
-					continue
-				}
+		for _, original := range originals(f, level, local) {
+			args := []string{"verify", at, "--level", level}
+			if original != "" {
+				args = append(args, "--against", original)
+			}
+			want := want
+			if original == local {
 				want = strings.Replace(want, f.original(), filepath.Base(local), 1)
 			}
-			args := append([]string{"verify", at, "--level", level}, against...)
 			code, out, diag := program(g.T, args...)
 			if !fits(want, code, out, diag) {
 				g.Errorf("%s: %v: exit %d, want %q\n%s%s", name, args[2:], code, want, out, diag)
@@ -324,6 +326,23 @@ func (g *forger) check(f *forged, name string, said []string) {
 	if want := said[len(said)-1]; strings.HasPrefix(want, others) {
 		g.checkBeside(name, at, strings.TrimPrefix(want, others))
 	}
+}
+
+// originals are the originals that a forgery is verified against at a level: the repo, the one that
+// the model names itself, and at level full a local folder. Without DF11_DEEP, a level takes one of
+// them, and a model whose manifest was left as it was is tried at one level.
+func originals(f *forged, level, local string) []string {
+	switch deep := world.Deep(); {
+	case deep && level == "full":
+		return []string{f.original(), "", local}
+	case deep:
+		return []string{f.original(), ""}
+	case f.fit:
+		return []string{map[string]string{"structure": "", "proof": f.original(), "full": local}[level]}
+	case level == "proof":
+		return []string{""}
+	}
+	return nil
 }
 
 // fits reports whether a verification said what it must.
@@ -379,8 +398,8 @@ func TestForgedOrigins(t *testing.T) {
 	}
 	t.Chdir(t.TempDir()) // with a folder of the original's name
 	for name, b := range evil {
-		writeTo(t, filepath.Join(filepath.FromSlash(llamaModel), name), b)
-		writeTo(t, filepath.Join("evil", name), b)
+		world.Write(t, filepath.Join(filepath.FromSlash(llamaModel), name), b)
+		world.Write(t, filepath.Join("evil", name), b)
 	}
 	const odd = "an older or unmerged commit"
 	for _, x := range []struct {
@@ -412,7 +431,7 @@ func TestForgedOrigins(t *testing.T) {
 	} {
 		f := g.forge(llamaModel, false, x.forge)
 		for file, b := range f.files {
-			writeTo(t, filepath.Join("m", filepath.FromSlash(file)), b)
+			world.Write(t, filepath.Join("m", filepath.FromSlash(file)), b)
 		}
 		g.AddRepo("anybody/m", f.files)
 		for _, at := range []string{"m", "anybody/m"} {
@@ -444,7 +463,7 @@ func named(edit func(s *metadata.Source)) func(f *forged) {
 // TestEveryFileCounts: whatever file of a model is changed, is missing or is added, wherever, the
 // model does not simply equal its original, however well the manifest fits.
 func TestEveryFileCounts(t *testing.T) {
-	g := newForger(t)
+	g, deep := newForger(t), world.Deep()
 	try := func(model, what, name string, edit func(f *forged)) {
 		if slices.Contains([]string{"README.md", "df11.png", names.Manifest}, name) {
 			return // for people
@@ -452,7 +471,7 @@ func TestEveryFileCounts(t *testing.T) {
 		at := filepath.Join(t.TempDir(), "m")
 		f := g.forge(model, true, edit)
 		for file, b := range f.files {
-			writeTo(t, filepath.Join(at, filepath.FromSlash(file)), b)
+			world.Write(t, filepath.Join(at, filepath.FromSlash(file)), b)
 		}
 		code, out, diag := program(t, "verify", at)
 		_, beside, _ := strings.Cut(out, " from the original: ")
@@ -465,9 +484,10 @@ func TestEveryFileCounts(t *testing.T) {
 			try(model, "changed", name, func(f *forged) { f.files[name] = spoiled(name, b) })
 			try(model, "missing", name, func(f *forged) { delete(f.files, name) })
 		}
-		for _, dir := range []string{"", ".hid/", "vae/", "transformer/", "a/b/", "__pycache__/"} {
-			for _, name := range []string{"x.safetensors", "model.safetensors.index.json", "pytorch_model.bin", "Config.JSON", "README.md", "df11.png", ".x", "x.py"} {
-				if g.models[model][dir+name] == nil {
+		for i, dir := range []string{"", ".hid/", "vae/", "transformer/", "a/b/", "__pycache__/"} {
+			for j, name := range []string{"x.safetensors", "model.safetensors.index.json", "pytorch_model.bin", "Config.JSON", "README.md", "df11.png", ".x", "x.py"} {
+				// every folder and every name, but each name in two folders only unless DF11_DEEP is set
+				if taken := deep || (i+j)%3 == 0; taken && g.models[model][dir+name] == nil {
 					try(model, "added", dir+name, func(f *forged) { f.files[dir+name] = weightsOf(1) })
 				}
 			}

@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"path/filepath"
 	"testing"
+
+	"github.com/df11-convert/df11-convert/internal/testing/world"
 )
 
 // TestInspect: the figures are those of the model, which plan says before it is made, and the page
@@ -30,7 +32,7 @@ func TestInspect(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	mustRead(t, page)
+	world.Read(t, page)
 	if got.DF11Bytes != planned.Size || got.Read != got.Weights || got.Entropy == 0 || len(got.Units) != 4 || len(got.Units[0].Codes) == 0 || got.Units[0].LUTs == 0 {
 		t.Errorf("%+v, planned %+v", got, planned)
 	}

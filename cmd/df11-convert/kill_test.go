@@ -20,6 +20,7 @@ import (
 
 	"github.com/df11-convert/df11-convert/internal/hubtest"
 	"github.com/df11-convert/df11-convert/internal/names"
+	"github.com/df11-convert/df11-convert/internal/testing/world"
 )
 
 // killModel has more outputs than one commit takes, so that some are committed before the end.
@@ -93,15 +94,9 @@ func (v *victim) run(t *testing.T, k int, hit func(*os.Process)) error {
 func (v *victim) target() map[string]hubtest.File {
 	files := v.Files("tester/model-DF11", "main")
 	if b, err := v.ReadFile("tester/model-DF11", "main", names.Manifest); err == nil {
-		files[names.Manifest] = hubtest.File{SHA256: fmt.Sprintf("%x", sha256.Sum256(asStreamed(b)))}
+		files[names.Manifest] = hubtest.File{SHA256: fmt.Sprintf("%x", sha256.Sum256(world.AsStreamed(b)))}
 	}
 	return files
-}
-
-// asStreamed is a manifest that says of every source file that it was streamed. A run that was
-// killed rebuilds the files that it has not read whole, and this word is all that it changes.
-func asStreamed(manifest []byte) []byte {
-	return bytes.ReplaceAll(manifest, []byte(`"integrity": "proof"`), []byte(`"integrity": "streamed"`))
 }
 
 var finishedOutput = regexp.MustCompile(`msg="output finished" file=(\S+)`)
@@ -112,26 +107,6 @@ func (v *victim) finished() (files []string) {
 		files = append(files, m[1])
 	}
 	return files
-}
-
-// killSeeds gives one seed for each kill: few in a normal test run, many with DF11_DEEP, one with
-// DF11_SEED.
-func killSeeds(t *testing.T) (seeds []uint64) {
-	t.Helper()
-	first, n := uint64(1), 5
-	if os.Getenv("DF11_DEEP") != "" {
-		n = 50
-	}
-	if s := os.Getenv("DF11_SEED"); s != "" {
-		if _, err := fmt.Sscan(s, &first); err != nil {
-			t.Fatal(err)
-		}
-		n = 1
-	}
-	for i := range n {
-		seeds = append(seeds, first+uint64(i))
-	}
-	return seeds
 }
 
 // TestKill kills the program at random points. What is left is no finished repo; run again, with
@@ -145,7 +120,7 @@ func TestKill(t *testing.T) {
 		t.Fatalf("%v\n%s", err, &base.stderr)
 	}
 	want, nRequests, nReads := base.target(), len(base.Requests()), base.Count("GET", "/repos/*")
-	for _, seed := range killSeeds(t) {
+	for _, seed := range world.Seeds(t, 5, 50) {
 		t.Run(fmt.Sprintf("DF11_SEED=%d", seed), func(t *testing.T) {
 			v := newVictim(t)
 			rnd := rand.New(rand.NewPCG(seed, 0))

@@ -15,6 +15,7 @@ import (
 	"github.com/df11-convert/df11-convert/internal/hubtest"
 	"github.com/df11-convert/df11-convert/internal/metadata"
 	"github.com/df11-convert/df11-convert/internal/names"
+	"github.com/df11-convert/df11-convert/internal/testing/world"
 )
 
 const testCommit = "0123456789abcdef0123456789abcdef01234567"
@@ -34,12 +35,12 @@ func lineages(t *testing.T) map[string]string {
 	now := time.Now()
 	note := func(folder, name, commit string, when time.Time) {
 		text := fmt.Sprintf("%s\nan-etag\n%d.25\n", commit, when.Unix()+1)
-		writeTo(t, filepath.Join(at[folder], ".cache", "huggingface", "download", name+".metadata"), []byte(text))
+		world.Write(t, filepath.Join(at[folder], ".cache", "huggingface", "download", name+".metadata"), []byte(text))
 	}
 	for name, b := range files {
 		sum := sha256.Sum256(b)
 		blob := filepath.Join(repo, "blobs", hex.EncodeToString(sum[:]))
-		writeTo(t, blob, b)
+		world.Write(t, blob, b)
 		link := filepath.Join(at["cache"], filepath.FromSlash(name))
 		if err := os.MkdirAll(filepath.Dir(link), 0o777); err != nil {
 			t.Fatal(err)
@@ -48,13 +49,13 @@ func lineages(t *testing.T) map[string]string {
 			t.Skip("no symbolic links here, so no shared cache as other programs write it:", err)
 		}
 		for _, folder := range []string{"download", "edited", "mixed", "tuned", "plain"} {
-			writeTo(t, filepath.Join(at[folder], filepath.FromSlash(name)), b)
+			world.Write(t, filepath.Join(at[folder], filepath.FromSlash(name)), b)
 		}
 		note("download", name, testCommit, now)
 		note("edited", name, testCommit, now.Add(-time.Hour)) // the file is younger
 		note("mixed", name, hex.EncodeToString(sum[:20]), now)
 	}
-	writeTo(t, filepath.Join(at["tuned"], "README.md"), []byte("---\nbase_model: acme/ancestor\n---\n"))
+	world.Write(t, filepath.Join(at["tuned"], "README.md"), []byte("---\nbase_model: acme/ancestor\n---\n"))
 	if err := os.Symlink(at["cache"], at["link"]); err != nil {
 		t.Fatal(err)
 	}
@@ -70,10 +71,10 @@ func lineage(t *testing.T, args ...string) (source metadata.Source, card *metada
 		t.Fatalf("%v: exit %d: %s%s", args, code, stdout, stderr)
 	}
 	var m metadata.Manifest
-	if err := json.Unmarshal(mustRead(t, filepath.Join(out, names.Manifest)), &m); err != nil {
+	if err := json.Unmarshal(world.Read(t, filepath.Join(out, names.Manifest)), &m); err != nil {
 		t.Fatal(err)
 	}
-	text := mustRead(t, filepath.Join(out, "README.md"))
+	text := world.Read(t, filepath.Join(out, "README.md"))
 	if n := strings.Count(string(text), "said to be"); n != 0 && m.Source.Repo == "" || n != 2 && m.Source.Repo != "" {
 		t.Errorf("%v: from %s, which nobody has compared with it: the card says so %d times", args, m.Source.Repo, n)
 	}

@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/spf13/cobra"
+
+	"github.com/df11-convert/df11-convert/internal/testing/world"
 )
 
 // TestLostResultIsAnError: whatever command prints, a result that can't be written ends with 1 and
@@ -17,7 +19,7 @@ func TestLostResultIsAnError(t *testing.T) {
 	at := func(name string) string { return filepath.Join(dir, name) }
 	llama(t, at("m"), "BF16", 0, "")
 	must(t, at("m"), "-o", at("out"))
-	writeTo(t, at("list.yaml"), []byte("models:\n- source: "+at("m")+"\n"))
+	world.Write(t, at("list.yaml"), []byte("models:\n- source: "+at("m")+"\n"))
 	commands := map[string][]string{
 		"df11-convert": {}, "convert": {at("m"), "-o", at("again")}, "plan": {at("m")}, "verify": {at("out"), "--against", at("m"), "--level", "structure"},
 		"decode": {at("out"), "-o", at("back")}, "batch": {at("list.yaml"), "-o", at("again")}, "status": {at("list.yaml")}, "inspect": {at("out")},
@@ -48,7 +50,7 @@ func TestLostResultIsAnError(t *testing.T) {
 func loses(t *testing.T, args ...string) {
 	t.Helper()
 	dir := t.TempDir()
-	writeTo(t, filepath.Join(dir, "closed"), nil)
+	world.Write(t, filepath.Join(dir, "closed"), nil)
 	closed, err := os.Open(filepath.Join(dir, "closed"))
 	if err != nil {
 		t.Fatal(err)
@@ -78,7 +80,7 @@ func printsTo(t *testing.T, stdout *os.File, args ...string) (code int, stderr s
 	defer f.Close()
 	u := newUI(stdout, f)
 	code = u.report(t.Context(), rootCommand(u, args).ExecuteContext(t.Context()))
-	return code, string(mustRead(t, name))
+	return code, string(world.Read(t, name))
 }
 
 // TestNoTextSaysOneFiles looks at every format of this package: count writes what may be one thing.

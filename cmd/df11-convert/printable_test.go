@@ -13,6 +13,7 @@ import (
 
 	"github.com/df11-convert/df11-convert/internal/hubtest"
 	"github.com/df11-convert/df11-convert/internal/terminal"
+	"github.com/df11-convert/df11-convert/internal/testing/world"
 )
 
 // evil clears a screen, rings, turns the direction of writing, and begins a line that looks like
@@ -61,8 +62,8 @@ func TestHostileTextNeverCommandsTheTerminal(t *testing.T) {
 				}
 			}
 			dict, list := filepath.Join(dir, "dict.json"), filepath.Join(dir, "list.yaml")
-			writeTo(t, dict, fmt.Appendf(nil, `{"model.layers.\\d+":["%s"],"x%[1]s":[]}`, name))
-			writeTo(t, list, fmt.Appendf(nil, "models:\n- source: %s\n  pattern-dict: %s\n", model, dict))
+			world.Write(t, dict, fmt.Appendf(nil, `{"model.layers.\\d+":["%s"],"x%[1]s":[]}`, name))
+			world.Write(t, list, fmt.Appendf(nil, "models:\n- source: %s\n  pattern-dict: %s\n", model, dict))
 			for _, args := range [][]string{
 				{"plan", model}, {"plan", model, "--json"}, {"plan", model, "--pattern-dict", dict}, {"plan", model, "--log-format", "json"},
 				{"inspect", model}, {"inspect", model, "--json"}, {"verify", model}, {"decode", model, "-o", filepath.Join(dir, "back")},

@@ -15,12 +15,13 @@ import (
 
 	"github.com/df11-convert/df11-convert/internal/hubtest"
 	"github.com/df11-convert/df11-convert/internal/safetensors"
+	"github.com/df11-convert/df11-convert/internal/testing/world"
 )
 
 // TestMain puts the test binary into the PATH under the name of the program, for scripts and for
 // the tests that kill it.
 func TestMain(m *testing.M) {
-	testscript.Main(m, map[string]func(){"df11-convert": main})
+	testscript.Main(world.Quick(m), map[string]func(){"df11-convert": main})
 }
 
 // TestScript runs the scripts in testdata/script. Each has a hub of its own, which HF_ENDPOINT

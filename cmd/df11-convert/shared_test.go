@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/df11-convert/df11-convert/internal/testing/world"
 	"github.com/df11-convert/df11-convert/pipeline"
 )
 
@@ -17,7 +18,7 @@ func TestVerifyNeedsNoNameInASharedDirectory(t *testing.T) {
 	shared := t.TempDir()
 	t.Setenv("TMPDIR", shared)
 	t.Setenv("TMP", shared)
-	writeTo(t, filepath.Join(shared, "df11-convert"), []byte("somebody else's"))
+	world.Write(t, filepath.Join(shared, "df11-convert"), []byte("somebody else's"))
 	if out := must(t, "verify", publishedRepo); !strings.Contains(out, publishedRepo+" equals") {
 		t.Error(out)
 	}

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/df11-convert/df11-convert/internal/testing/world"
 )
 
 // TestNamedFile: a file that is named is the whole source, whatever lies beside it: another single
@@ -15,16 +17,16 @@ import (
 func TestNamedFile(t *testing.T) {
 	dir := t.TempDir()
 	at := func(name string) string { return filepath.Join(dir, name) }
-	writeTo(t, at("alone/flux1.safetensors"), comfyFlux(""))
-	whole := mustRead(t, at("alone/flux1.safetensors"))
-	writeTo(t, at("two/flux1.safetensors"), whole)
-	writeTo(t, at("two/other.safetensors"), comfyFlux(""))
-	writeFiles(t, at("pipe"), fluxFiles())
-	writeTo(t, at("pipe/flux1.safetensors"), whole)
-	writeTo(t, at("config/flux1.safetensors"), whole)
-	writeTo(t, at("config/config.json"), []byte(`{"_class_name": "FluxTransformer2DModel"}`))
+	world.Write(t, at("alone/flux1.safetensors"), comfyFlux(""))
+	whole := world.Read(t, at("alone/flux1.safetensors"))
+	world.Write(t, at("two/flux1.safetensors"), whole)
+	world.Write(t, at("two/other.safetensors"), comfyFlux(""))
+	world.WriteAll(t, at("pipe"), fluxFiles())
+	world.Write(t, at("pipe/flux1.safetensors"), whole)
+	world.Write(t, at("config/flux1.safetensors"), whole)
+	world.Write(t, at("config/config.json"), []byte(`{"_class_name": "FluxTransformer2DModel"}`))
 	must(t, at("alone/flux1.safetensors"), "-o", at("want"))
-	want := mustRead(t, at("want/flux1-DF11.safetensors"))
+	want := world.Read(t, at("want/flux1-DF11.safetensors"))
 	for _, source := range [][]string{
 		{at("two/flux1.safetensors")}, {at("pipe/flux1.safetensors")}, {at("config/flux1.safetensors")}, {at("pipe"), "--file", "flux1.safetensors"},
 	} {
@@ -36,7 +38,7 @@ func TestNamedFile(t *testing.T) {
 		if _, err := os.Stat(filepath.Join(out, "vae")); err == nil {
 			t.Errorf("%v: the pipeline's VAE lies beside a single file", source)
 		}
-		if !bytes.Equal(mustRead(t, filepath.Join(out, "flux1-DF11.safetensors")), want) {
+		if !bytes.Equal(world.Read(t, filepath.Join(out, "flux1-DF11.safetensors")), want) {
 			t.Errorf("%v: the file differs from that of a folder of its own", source)
 		}
 		must(t, "verify", out, "--against", at("pipe/flux1.safetensors"))
@@ -68,9 +70,9 @@ func outputNames(t *testing.T, dir string) []string {
 func TestNamedUsualFile(t *testing.T) {
 	dir := t.TempDir()
 	llama(t, filepath.Join(dir, "llama"), "BF16", 0, "")
-	writeFiles(t, filepath.Join(dir, "pipe"), fluxFiles())
+	world.WriteAll(t, filepath.Join(dir, "pipe"), fluxFiles())
 	shard := filepath.Join(dir, "parts", "model-00001-of-00002.safetensors")
-	writeTo(t, shard, mustRead(t, filepath.Join(dir, "llama", "model.safetensors")))
+	world.Write(t, shard, world.Read(t, filepath.Join(dir, "llama", "model.safetensors")))
 	for source, layout := range map[string]string{
 		"llama/model.safetensors":                              "layout        transformers\n",
 		"pipe/transformer/diffusion_pytorch_model.safetensors": "layout        diffusers\n",
@@ -88,33 +90,33 @@ func TestNoSource(t *testing.T) {
 	dir := t.TempDir()
 	at := func(name string) string { return filepath.Join(dir, name) }
 	for _, name := range []string{"x.gguf", "x.ckpt", "x.bin", "x.pt", "notes.txt"} {
-		writeTo(t, at(name), []byte("x"))
+		world.Write(t, at(name), []byte("x"))
 	}
-	lora := newCheckpoint(1)
-	lora.add("base_model.model.model.layers.0.self_attn.q_proj.lora_A.weight", "BF16", 0, 8, 32)
-	lora.add("base_model.model.model.layers.0.self_attn.q_proj.lora_B.weight", "BF16", 0, 32, 8)
-	lora.write(t, at("peft/adapter_model.safetensors"))
-	writeTo(t, at("peft/adapter_config.json"), []byte(`{}`))
-	lora.write(t, at("renamed.safetensors"))
-	lora.write(t, at("folder/model.safetensors"))
+	lora := world.NewCheckpoint(1)
+	lora.Add("base_model.model.model.layers.0.self_attn.q_proj.lora_A.weight", "BF16", 0, 8, 32)
+	lora.Add("base_model.model.model.layers.0.self_attn.q_proj.lora_B.weight", "BF16", 0, 32, 8)
+	world.Write(t, at("peft/adapter_model.safetensors"), lora.File())
+	world.Write(t, at("peft/adapter_config.json"), []byte(`{}`))
+	world.Write(t, at("renamed.safetensors"), lora.File())
+	world.Write(t, at("folder/model.safetensors"), lora.File())
 	pointer := "version https://git-lfs.github.com/spec/v1\noid sha256:" + strings.Repeat("0", 64) + "\nsize 5368709120\n"
-	writeTo(t, at("lfs/model.safetensors"), []byte(pointer))
-	writeTo(t, at("lfs/config.json"), []byte(`{"model_type": "llama"}`))
-	int8 := newCheckpoint(2)
-	int8.add("model.embed_tokens.weight", "I8", 0, 64, 32)
+	world.Write(t, at("lfs/model.safetensors"), []byte(pointer))
+	world.Write(t, at("lfs/config.json"), []byte(`{"model_type": "llama"}`))
+	int8 := world.NewCheckpoint(2)
+	int8.Add("model.embed_tokens.weight", "I8", 0, 64, 32)
 	for _, b := range []string{"model.layers.0.", "model.layers.1."} {
-		int8.add(b+"mlp.up_proj.weight", "I8", 0, 32, 32)
+		int8.Add(b+"mlp.up_proj.weight", "I8", 0, 32, 32)
 	}
-	int8.write(t, at("int8/model.safetensors"))
-	writeTo(t, at("int8/config.json"), []byte(`{"model_type": "new"}`))
+	world.Write(t, at("int8/model.safetensors"), int8.File())
+	world.Write(t, at("int8/config.json"), []byte(`{"model_type": "new"}`))
 	llama(t, at("fp16"), "F16", 0, "")
 	llama(t, at("fp8"), "F8_E4M3", 0, "")
 	for _, method := range []string{"gptq", "awq", "mxfp4"} {
 		llama(t, at(method), "BF16", 0, `, "quantization_config": {"quant_method": "`+method+`", "bits": 4}`)
 	}
-	writeTo(t, at("gguf/model-Q4_K_M.gguf"), []byte("GGUF"))
-	writeTo(t, at("pickle/pytorch_model.bin"), []byte("\x80\x02"))
-	writeTo(t, at("pickle/config.json"), []byte(`{"model_type": "llama"}`))
+	world.Write(t, at("gguf/model-Q4_K_M.gguf"), []byte("GGUF"))
+	world.Write(t, at("pickle/pytorch_model.bin"), []byte("\x80\x02"))
+	world.Write(t, at("pickle/config.json"), []byte(`{"model_type": "llama"}`))
 	for name, words := range map[string]string{
 		"fp16": "F16", "fp8": "F8", "gptq": "gptq", "awq": "awq", "mxfp4": "mxfp4", "gguf": "GGUF", "pickle": "pickle",
 		"x.gguf": "start from the original BF16 safetensors repo", "x.ckpt": "re-save the model as safetensors", "x.bin": "pickle checkpoint",

@@ -21,6 +21,7 @@ import (
 
 	"github.com/df11-convert/df11-convert/internal/hubtest"
 	"github.com/df11-convert/df11-convert/internal/terminal"
+	"github.com/df11-convert/df11-convert/internal/testing/world"
 )
 
 var updatePictures = flag.Bool("update", false, "write the pictures in testdata/terminal anew")
@@ -109,10 +110,10 @@ func checkPictures(t *testing.T, name, got string) {
 	t.Helper()
 	file := filepath.Join("testdata", "terminal", name+".txt")
 	if *updatePictures {
-		writeTo(t, file, []byte(got))
+		world.Write(t, file, []byte(got))
 		return
 	}
-	if want := string(mustRead(t, file)); got != want {
+	if want := string(world.Read(t, file)); got != want {
 		t.Errorf("%s: the terminal shows\n%s\nwant\n%s", file, got, want)
 	}
 }
@@ -147,7 +148,7 @@ func pictureHub(t *testing.T) (hub *hubtest.Server, dir string) {
 	hub.Configure("acme/gated", hubtest.Gated("manual"))
 	hub.AddRepo("acme/pickled", map[string][]byte{"pytorch_model.bin": {0}, "config.json": []byte("{}")})
 	writeModel(t, hubtest.NewLlama(1, small), filepath.Join(dir, "local"))
-	writeTo(t, filepath.Join(dir, "list.yaml"), []byte("models:\n- source: acme/model\n- source: acme/other\n- source: acme/nope\n"))
+	world.Write(t, filepath.Join(dir, "list.yaml"), []byte("models:\n- source: acme/model\n- source: acme/other\n- source: acme/nope\n"))
 	return hub, dir
 }
 

@@ -13,21 +13,22 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/df11-convert/df11-convert/internal/testing/world"
 	"github.com/df11-convert/df11-convert/pipeline"
 )
 
 // TestReasons: plan and report say in words why a unit stays in BF16.
 func TestReasons(t *testing.T) {
 	dir := t.TempDir()
-	c := newCheckpoint(1)
+	c := world.NewCheckpoint(1)
 	for _, b := range []string{"model.layers.0.", "model.layers.1."} {
-		c.add(b+"mlp.up_proj.weight", "BF16", 0, 32, 32)
+		c.Add(b+"mlp.up_proj.weight", "BF16", 0, 32, 32)
 	}
-	for i := range c.data["model.layers.1.mlp.up_proj.weight"] {
-		c.data["model.layers.1.mlp.up_proj.weight"][i] = 0x3f // one exponent in all weights
+	for i := range c.Tensors[1].Data {
+		c.Tensors[1].Data[i] = 0x3f // one exponent in all weights
 	}
-	c.write(t, filepath.Join(dir, "model.safetensors"))
-	writeTo(t, filepath.Join(dir, "config.json"), []byte(`{"model_type": "new"}`))
+	world.Write(t, filepath.Join(dir, "model.safetensors"), c.File())
+	world.Write(t, filepath.Join(dir, "config.json"), []byte(`{"model_type": "new"}`))
 	for _, args := range [][]string{{"plan", dir}, {dir, "-o", filepath.Join(dir, "out")}} {
 		if out := must(t, args...); !strings.Contains(out, "it has too few different exponents") || strings.Contains(out, "official_crash") {
 			t.Errorf("%v prints\n%s", args, out)

@@ -2,8 +2,6 @@ package main
 
 import (
 	"bytes"
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -16,6 +14,7 @@ import (
 	"github.com/df11-convert/df11-convert/internal/hubtest"
 	"github.com/df11-convert/df11-convert/internal/metadata"
 	"github.com/df11-convert/df11-convert/internal/names"
+	"github.com/df11-convert/df11-convert/internal/testing/world"
 )
 
 // published is a conversion in a folder and in a repo of a hub, with its original in both.
@@ -31,16 +30,14 @@ const publishedRepo, publishedSource = "tester/model-DF11", "org/model"
 func publish(t *testing.T) *published {
 	t.Helper()
 	dir := t.TempDir()
-	p := &published{Server: hubtest.Start(t), original: filepath.Join(dir, "model"), folder: filepath.Join(dir, "df11"), files: map[string][]byte{}}
+	p := &published{Server: hubtest.Start(t), original: filepath.Join(dir, "model"), folder: filepath.Join(dir, "df11")}
 	t.Setenv("HF_ENDPOINT", p.URL)
 	t.Setenv("HF_HOME", filepath.Join(dir, "home"))
 	m := hubtest.NewLlama(1, hubtest.ModelOptions{Hidden: 32, Vocab: 256, Layers: 2, ShardBytes: 30_000, ExtraFiles: true})
 	writeModel(t, m, p.original)
 	p.AddRepo(publishedSource, m.Files())
 	must(t, publishedSource, "-o", p.folder)
-	for name, text := range contents(t, p.folder) {
-		p.files[name] = []byte(text)
-	}
+	p.files = world.ReadAll(t, p.folder)
 	p.AddRepo(publishedRepo, p.files)
 	if err := json.Unmarshal(p.files[names.Manifest], &p.manifest); err != nil {
 		t.Fatal(err)
@@ -77,7 +74,7 @@ func TestEveryLevelComparesFreeSums(t *testing.T) {
 			case forPeople && (code != exitOK || strings.Contains(out, o.Path)):
 				t.Errorf("%s edited, level %s: exit %d: %s%s", o.Path, level, code, out, diag)
 			case !forPeople && (code != exitWrong || !strings.Contains(out, publishedRepo+" is damaged: ") || !strings.Contains(out, o.Path) ||
-				!strings.Contains(out, o.SHA256) || !strings.Contains(out, sumOf(bad))):
+				!strings.Contains(out, o.SHA256) || !strings.Contains(out, world.Sum(bad))):
 				t.Errorf("%s spoiled, level %s: exit %d: %s%s", o.Path, level, code, out, diag)
 			}
 		}
@@ -118,7 +115,7 @@ func TestFolderComparesWhatIsCheap(t *testing.T) {
 		}{
 			{changed, cheapest, o.SHA256}, {changed, "full", o.SHA256}, {append(bytes.Clone(good), 0), "structure", o.Path}, {nil, "structure", ""},
 		} {
-			writeTo(t, file, c.content)
+			world.Write(t, file, c.content)
 			if c.content == nil {
 				if err := os.Remove(file); err != nil {
 					t.Fatal(err)
@@ -129,7 +126,7 @@ func TestFolderComparesWhatIsCheap(t *testing.T) {
 				t.Errorf("%s with %d bytes, level %s: exit %d: %s%s", o.Path, len(c.content), c.level, code, out, diag)
 			}
 		}
-		writeTo(t, file, good)
+		world.Write(t, file, good)
 	}
 	must(t, "verify", p.folder, "--against", p.original)
 }
@@ -141,7 +138,7 @@ func TestManifestThatMisdescribesTheOriginal(t *testing.T) {
 	p := publish(t)
 	for name, change := range map[string]func(*metadata.Manifest){
 		"":       func(*metadata.Manifest) {},
-		"sha256": func(m *metadata.Manifest) { m.Source.Files[0].SHA256 = sumOf(nil) },
+		"sha256": func(m *metadata.Manifest) { m.Source.Files[0].SHA256 = world.Sum(nil) },
 		"size":   func(m *metadata.Manifest) { m.Source.Files[0].Size++ },
 		"header": func(m *metadata.Manifest) { m.Source.Files[0].Header += " " },
 		"module": func(m *metadata.Manifest) { m.Units[0].Path += "x" },
@@ -156,7 +153,7 @@ func TestManifestThatMisdescribesTheOriginal(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		writeTo(t, filepath.Join(p.folder, names.Manifest), b)
+		world.Write(t, filepath.Join(p.folder, names.Manifest), b)
 		for _, level := range []string{"structure", "proof", "full"} {
 			out := must(t, "verify", p.folder, "--level", level)
 			if warned := strings.Contains(out, "otherwise than the original has it: decode needs --against"); warned != (name != "") {
@@ -169,9 +166,4 @@ func TestManifestThatMisdescribesTheOriginal(t *testing.T) {
 			}
 		}
 	}
-}
-
-func sumOf(b []byte) string {
-	sum := sha256.Sum256(b)
-	return hex.EncodeToString(sum[:])
 }

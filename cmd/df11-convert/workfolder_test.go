@@ -14,6 +14,7 @@ import (
 
 	"github.com/df11-convert/df11-convert/internal/hubtest"
 	"github.com/df11-convert/df11-convert/internal/names"
+	"github.com/df11-convert/df11-convert/internal/testing/world"
 )
 
 // runWith is run, while a rule of the hub holds.
@@ -122,14 +123,14 @@ func TestKilledDecode(t *testing.T) {
 	must(t, original, "-o", df11)
 	for _, pattern := range []string{".df11-convert/.df11-*.tmp", "*.safetensors"} {
 		v.killAt(t, "", filepath.Join(out, pattern), "decode", df11, "-o", out)
-		writeTo(t, filepath.Join(out, ".df11-convert", ".df11-LEFTBYAKILLLEFTBYAKILLLEFT.tmp"), []byte("half"))
+		world.Write(t, filepath.Join(out, ".df11-convert", ".df11-LEFTBYAKILLLEFTBYAKILLLEFT.tmp"), []byte("half"))
 	}
 	if stderr, err := v.beside(t, "", "decode", df11, "-o", out); err != nil {
 		t.Fatalf("%v\n%s", err, stderr)
 	}
-	decoded, files := contents(t, out), contents(t, original)
+	decoded, files := world.ReadAll(t, out), world.ReadAll(t, original)
 	for name, b := range decoded {
-		if !strings.HasSuffix(name, ".index.json") && b != files[name] {
+		if !strings.HasSuffix(name, ".index.json") && !bytes.Equal(b, files[name]) {
 			t.Errorf("%s differs", name)
 		}
 	}
@@ -142,7 +143,7 @@ func TestKilledDecode(t *testing.T) {
 func (v *victim) killInside(t *testing.T, dir, out string, args []string) {
 	t.Helper()
 	v.killAt(t, dir, filepath.Join(out, "*.safetensors"), append(slices.Clone(args), "--workers", "1")...)
-	writeTo(t, filepath.Join(out, ".df11-convert", ".df11-LEFTBYAKILLLEFTBYAKILLLEFT.tmp"), []byte("half"))
+	world.Write(t, filepath.Join(out, ".df11-convert", ".df11-LEFTBYAKILLLEFTBYAKILLLEFT.tmp"), []byte("half"))
 }
 
 // killAt runs the program and kills it as soon as a file of some name is there, or at its end if
@@ -177,11 +178,11 @@ func (v *victim) killAt(t *testing.T, dir, pattern string, args ...string) {
 // sameFolders compares all files of two folders.
 func sameFolders(t *testing.T, got, want string) {
 	t.Helper()
-	a, b := contents(t, got), contents(t, want)
-	for _, files := range []map[string]string{a, b} {
-		files[names.Manifest] = string(asStreamed([]byte(files[names.Manifest])))
+	a, b := world.ReadAll(t, got), world.ReadAll(t, want)
+	for _, files := range []map[string][]byte{a, b} {
+		files[names.Manifest] = world.AsStreamed(files[names.Manifest])
 	}
-	if !maps.Equal(a, b) {
+	if !maps.EqualFunc(a, b, bytes.Equal) {
 		t.Errorf("%s differs: it holds %q, want %q", got, slices.Sorted(maps.Keys(a)), slices.Sorted(maps.Keys(b)))
 	}
 }
