@@ -45,18 +45,14 @@ func TestDecodeNeverWritesOntoItsInput(t *testing.T) {
 	if err := os.Rename(at("pipe-df11"), component); err != nil {
 		t.Fatal(err)
 	}
-	cases := [][2]string{ // model and output folder
-		{df11, df11}, {df11, df11 + "/."}, {df11, df11 + "/sub"}, {df11, df11 + "/not/yet/../there"}, {df11, at("model") + "/../df11"},
-		{component, at("named")}, // its files would lie in named/transformer
+	cases := [][2]string{ // model and output folder; internal/back judges more of them
+		{df11, df11 + "/sub"}, {component, at("named")}, // its files would lie in named/transformer
 	}
 	if os.Symlink(df11, at("link")) == nil {
-		cases = append(cases, [2]string{df11, at("link")}, [2]string{at("link"), df11}, [2]string{df11, at("link") + "/sub"})
-	}
-	if _, err := os.Stat(at("DF11")); err == nil {
-		cases = append(cases, [2]string{df11, at("DF11")}) // this file system ignores case
+		cases = append(cases, [2]string{at("link"), df11})
 	}
 	t.Chdir(df11)
-	cases = append(cases, [2]string{".", "."}, [2]string{".", "bf16"}, [2]string{".", df11}, [2]string{df11, "../df11"})
+	cases = append(cases, [2]string{".", "."})
 	before := world.ReadAll(t, dir)
 	for _, c := range cases {
 		for _, flags := range [][]string{nil, {"--force"}} {
@@ -123,15 +119,9 @@ func TestDecodeWritesOnlyPlainWeightNames(t *testing.T) {
 	_, df11 := decodable(t, dir)
 	file := filepath.Join(df11, "df11-manifest.json")
 	good := world.Read(t, file)
-	for name, ok := range map[string]bool{
-		".bashrc": false, ".ssh/authorized_keys": false, "config.json": false, "model.safetensors.index.json": false, "x.safetensors.exe": false,
-		"../x.safetensors": false, "a/../x.safetensors": false, "/x.safetensors": false, "./x.safetensors": false, "a//x.safetensors": false,
-		`..\x.safetensors`: false, "C:x.safetensors": false, "x.safetensors:stream": false, ".x.safetensors": false, ".git/x.safetensors": false,
-		"a/.b/x.safetensors": false, "x\x1b[2J.safetensors": false, "x\n.safetensors": false, "": false, ".": false, ".safetensors": false,
-		"MODEL-00002-of-00003.safetensors":               false, // on file systems that ignore case
-		"model-00002-of-00003.safetensors/x.safetensors": false, // a folder and a file
-		"CON.safetensors":                                false, "aux/x.safetensors": false, "x/nul.y.safetensors": false, "lpt¹ .safetensors": false, "x./y.safetensors": false,
-		"x.safetensors": true, "transformer/diffusion_pytorch_model.safetensors": true, "split_files/diffusion_models/x.safetensors": true,
+	for name, ok := range map[string]bool{ // internal/back judges more of them
+		"../x.safetensors": false, "x\x1b[2J.safetensors": false, ".bashrc": false,
+		"MODEL-00002-of-00003.safetensors": false, "transformer/diffusion_pytorch_model.safetensors": true,
 	} {
 		var m map[string]any
 		if err := json.Unmarshal(good, &m); err != nil {

@@ -136,12 +136,9 @@ func TestFolderComparesWhatIsCheap(t *testing.T) {
 // names anything where it is right.
 func TestManifestThatMisdescribesTheOriginal(t *testing.T) {
 	p := publish(t)
-	for name, change := range map[string]func(*metadata.Manifest){
+	for name, change := range map[string]func(*metadata.Manifest){ // internal/back judges more of them
 		"":       func(*metadata.Manifest) {},
 		"sha256": func(m *metadata.Manifest) { m.Source.Files[0].SHA256 = world.Sum(nil) },
-		"size":   func(m *metadata.Manifest) { m.Source.Files[0].Size++ },
-		"header": func(m *metadata.Manifest) { m.Source.Files[0].Header += " " },
-		"module": func(m *metadata.Manifest) { m.Units[0].Path += "x" },
 		"tensor": func(m *metadata.Manifest) { m.Units[0].Tensors[0].Name += "x" },
 	} {
 		var m metadata.Manifest

@@ -4,10 +4,12 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/df11-convert/df11-convert/internal/model"
 	"github.com/df11-convert/df11-convert/internal/plan"
+	"github.com/df11-convert/df11-convert/internal/safetensors"
 )
 
 // TestNothingThatComesMeanwhileIsReplaced: a file that somebody puts where a rebuilt one is to be,
@@ -50,6 +52,112 @@ func TestNothingThatComesMeanwhileIsReplaced(t *testing.T) {
 			if err := d.Close(); err != nil {
 				t.Error(err)
 			}
+		}
+	}
+}
+
+// TestNamesOfTheOriginal: only plain names of weights are written, since they come from a manifest
+// that anybody may have written, and none that stand for one file anywhere.
+func TestNamesOfTheOriginal(t *testing.T) {
+	for name, ok := range map[string]bool{
+		".bashrc": false, ".ssh/authorized_keys": false, "config.json": false, "model.safetensors.index.json": false, "x.safetensors.exe": false,
+		"../x.safetensors": false, "a/../x.safetensors": false, "/x.safetensors": false, "./x.safetensors": false, "a//x.safetensors": false,
+		`..\x.safetensors`: false, "C:x.safetensors": false, "x.safetensors:stream": false, ".x.safetensors": false, ".git/x.safetensors": false,
+		"a/.b/x.safetensors": false, "x\x1b[2J.safetensors": false, "x\n.safetensors": false, "": false, ".": false, ".safetensors": false,
+		"MODEL-00002-of-00003.safetensors":               false, // on file systems that ignore case
+		"model-00002-of-00003.safetensors/x.safetensors": false, // a folder and a file
+		"CON.safetensors":                                false, "aux/x.safetensors": false, "x/nul.y.safetensors": false, "lpt¹ .safetensors": false, "x./y.safetensors": false,
+		"x.safetensors": true, "transformer/diffusion_pytorch_model.safetensors": true, "split_files/diffusion_models/x.safetensors": true,
+	} {
+		err := CheckPlaces(new(model.DF11), t.TempDir(), named(name, "model-00002-of-00003.safetensors"))
+		if (err == nil) != ok || err != nil && (!IsFault(err) || strings.ContainsAny(err.Error(), "\x1b\n")) {
+			t.Errorf("%q: %v", name, err)
+		}
+	}
+	if err := CheckPlaces(new(model.DF11), t.TempDir(), nil); !IsFault(err) {
+		t.Error("no file:", err)
+	}
+}
+
+// named are files of the original.
+func named(names ...string) []model.File {
+	var files []model.File
+	for _, n := range names {
+		files = append(files, model.File{WeightFile: plan.WeightFile{File: plan.File{Path: n}}})
+	}
+	return files
+}
+
+// TestNothingIsWrittenIntoTheModel: by whatever path files would lie in the model that is decoded,
+// they are refused.
+func TestNothingIsWrittenIntoTheModel(t *testing.T) {
+	f := newFolders(t)
+	above := filepath.Dir(f.df11)
+	at := func(name string) string { return filepath.Join(above, name) }
+	type row struct {
+		root, file string
+		own        bool
+	}
+	rows := []row{
+		{f.df11, "x.safetensors", true}, {f.df11 + "/.", "x.safetensors", true}, {f.df11 + "/sub", "x.safetensors", true},
+		{f.df11 + "/not/yet/../there", "x.safetensors", true}, {at("source") + "/../df11", "x.safetensors", true},
+		{above, "df11/x.safetensors", true}, {above, "x.safetensors", false}, {at("df11-2"), "x.safetensors", false}, {f.source, "x.safetensors", false},
+	}
+	if os.Symlink(f.df11, at("link")) == nil {
+		rows = append(rows, row{at("link"), "x.safetensors", true}, row{at("link/sub"), "x.safetensors", true})
+	}
+	if _, err := os.Stat(at("DF11")); err == nil {
+		rows = append(rows, row{at("DF11"), "x.safetensors", true}) // this file system ignores case
+	}
+	t.Chdir(f.df11)
+	rows = append(rows, row{".", "x.safetensors", true}, row{"bf16", "x.safetensors", true}, row{"../df11", "x.safetensors", true}, row{"..", "x.safetensors", false})
+	p := f.open()
+	for _, r := range rows {
+		err := CheckPlaces(p.DF11, r.root, named(r.file))
+		if _, own := errors.AsType[*OwnInputError](err); own != r.own || !own && err != nil {
+			t.Errorf("%s in %s: %v", r.file, r.root, err)
+		}
+	}
+}
+
+// TestWhoseFilesAreThere: what is right stays, wherever it comes from; all other weights, and an
+// index that says something else, are in the way.
+func TestWhoseFilesAreThere(t *testing.T) {
+	shards := []string{"model-00001-of-00002.safetensors", "model-00002-of-00002.safetensors"}
+	const index = "model.safetensors.index.json"
+	for name, tt := range map[string]struct {
+		text             string
+		replaced, others string
+	}{
+		shards[0]:          {"{}", shards[0], ""},
+		index:              {`{"weight_map":{"w":"other"}}`, index, ""},
+		"else.safetensors": {"{}", "", "else.safetensors"},
+		"notes.txt":        {"mine", "", ""},
+		shards[1]:          {"right", "", ""},
+	} {
+		root := t.TempDir()
+		must(t, os.WriteFile(filepath.Join(root, name), []byte(tt.text), 0o644))
+		files := named(shards...)
+		for i := range files {
+			files[i].Header, files[i].Size, files[i].SHA256 = new(safetensors.Header), 5, sumOf([]byte("right"))
+		}
+		d, err := OpenFolder(t.Context(), root, files, 0o666, false)
+		occupied, refused := errors.AsType[*OccupiedError](err)
+		switch {
+		case !refused && (err != nil || tt.replaced+tt.others != ""):
+			t.Errorf("%s: %v", name, err)
+		case refused && (strings.Join(occupied.Replaced, " ") != tt.replaced || strings.Join(occupied.Others, " ") != tt.others):
+			t.Errorf("%s: %v", name, err)
+		case refused:
+			d, err = OpenFolder(t.Context(), root, files, 0o666, true)
+			must(t, err)
+		}
+		if d.Has(files[0]) || d.Has(files[1]) != (name == shards[1]) {
+			t.Errorf("%s: what is there is not known", name)
+		}
+		must(t, errors.Join(d.Finish(), d.Close()))
+		if b := readFile(t, filepath.Join(root, index)); !strings.Contains(string(b), "weight_map") || strings.Contains(string(b), "other") {
+			t.Errorf("%s: the index is %s", name, b)
 		}
 	}
 }

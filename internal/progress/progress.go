@@ -55,10 +55,13 @@ type meter struct{ bytes, busy atomic.Int64 }
 func (p *Counters) Timed(s Stage) func(nBytes int64) {
 	start := time.Now()
 	return func(nBytes int64) {
-		p.meters[s].bytes.Add(nBytes)
+		p.Count(s, nBytes)
 		p.meters[s].busy.Add(int64(time.Since(start)))
 	}
 }
+
+// Count counts bytes of a stage whose time is not measured.
+func (p *Counters) Count(s Stage, nBytes int64) { p.meters[s].bytes.Add(nBytes) }
 
 // Total is what a stage has done so far. Busy adds up over parallel workers.
 type Total struct {

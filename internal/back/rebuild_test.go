@@ -1,0 +1,122 @@
+package back
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/df11-convert/df11-convert/internal/model"
+	"github.com/df11-convert/df11-convert/internal/progress"
+	"github.com/df11-convert/df11-convert/internal/safetensors"
+)
+
+// TestRebuild: the original's file comes back, by the plan of an original at hand or by the manifest
+// alone, or it is said what of the model is at fault.
+func TestRebuild(t *testing.T) {
+	for _, tt := range []struct {
+		name   string
+		change func(f folders)
+		says   string // of the fault
+	}{
+		{"good", func(folders) {}, ""},
+		{"sign and mantissa", func(f folders) { f.flip("lm_head.safetensors", "lm_head.sign_mantissa") }, "the file has sha256"},
+		{"codes", func(f folders) { f.flip("model_layers_1.safetensors", "model.layers.1.encoded_exponent") }, "the original has"},
+		{"copied tensor", func(f folders) { f.flip("model.safetensors", "model.norm.weight") }, "the file has sha256"},
+		{"positions", func(f folders) { f.flip("lm_head.safetensors", "lm_head.output_positions") }, "module lm_head: output_positions"},
+		{"unit", func(f folders) { must(t, os.Remove(filepath.Join(f.df11, "lm_head.safetensors"))) },
+			"tensor lm_head.weight: the DF11 model does not hold it"},
+		{"sibling", func(f folders) { must(t, os.Remove(filepath.Join(f.df11, "model.safetensors"))) }, "does not hold it"},
+	} {
+		for _, workers := range []int{1, 3} {
+			for _, planned := range []bool{true, false} {
+				f := newFolders(t)
+				known := f.described().DF11.Manifest
+				tt.change(f)
+				p := f.open()
+				if p.DF11.Manifest = known; !planned {
+					p.Model, p.Plan = nil, nil
+				}
+				var counters progress.Counters
+				files, r, err := p.Rebuilder(workers, &counters)
+				must(t, err)
+				done := 0
+				err = r.Run(t.Context(), files, nil, func(model.File) error { done++; return nil })
+				fault := (*RebuildError)(nil)
+				switch {
+				case tt.says == "" && (err != nil || done != 1 || counters.Verified.Load() != files[0].Size):
+					t.Errorf("%s, planned %v: %d files, %v", tt.name, planned, done, err)
+				case tt.says != "" && (!errors.As(err, &fault) || fault.File != files[0].Path || !IsFault(err) ||
+					!strings.Contains(err.Error(), tt.says) || done != 0):
+					t.Errorf("%s, planned %v: %d files, %v", tt.name, planned, done, err)
+				}
+			}
+		}
+	}
+}
+
+// TestRebuildInAFolder: a file gets its name once it is right. One that is there and right stays;
+// of a model at fault nothing is left.
+func TestRebuildInAFolder(t *testing.T) {
+	f, out := newFolders(t), filepath.Join(t.TempDir(), "out")
+	rebuild := func() (there int, err error) {
+		p := f.open()
+		files, r, err := p.Rebuilder(2, new(progress.Counters))
+		must(t, err)
+		d, err := OpenFolder(t.Context(), out, files, 0o666, false)
+		must(t, err)
+		err = r.Run(t.Context(), files, d, func(f model.File) error {
+			if d.Has(f) {
+				there++
+			}
+			return nil
+		})
+		return there, errors.Join(err, d.Close())
+	}
+	for run := range 2 {
+		if there, err := rebuild(); err != nil || there != run {
+			t.Errorf("run %d: %d files were there, %v", run, there, err)
+		}
+		if !bytes.Equal(readFile(t, filepath.Join(out, "model.safetensors")), readFile(t, filepath.Join(f.source, "model.safetensors"))) {
+			t.Errorf("run %d: another file than the source's", run)
+		}
+	}
+	f.flip("lm_head.safetensors", "lm_head.sign_mantissa")
+	must(t, os.Remove(filepath.Join(out, "model.safetensors")))
+	if _, err := rebuild(); !IsFault(err) {
+		t.Error("a fault:", err)
+	}
+	if left, err := os.ReadDir(out); len(left) != 0 || err != nil {
+		t.Errorf("left: %v, %v", left, err)
+	}
+}
+
+// TestOutside: a tensor without a place is asked for, and is a fault if there is no one to ask.
+func TestOutside(t *testing.T) {
+	p := newFolders(t).open()
+	source := readFile(t, filepath.Join(golden, "source", "model.safetensors"))
+	files := p.Model.Files()
+	r := NewRebuilder(p.DF11, nil, 1, new(progress.Counters))
+	if err := r.Run(t.Context(), files, nil, nil); !IsFault(err) || !strings.Contains(err.Error(), "no place") {
+		t.Error(err)
+	}
+	asked := 0
+	r.Outside = func(_ context.Context, f model.File, x safetensors.Tensor, w io.Writer) error {
+		asked++
+		at := f.Header.DataStart() + x.Begin
+		_, err := w.Write(source[at : at+x.NBytes()])
+		return err
+	}
+	if err := r.Run(t.Context(), files, nil, func(model.File) error { return nil }); err != nil || asked != len(files[0].Header.Tensors) {
+		t.Error(asked, err)
+	}
+	stop := errors.New("stop")
+	r.Outside = func(context.Context, model.File, safetensors.Tensor, io.Writer) error { return stop }
+	if err := r.Run(t.Context(), files, nil, nil); !errors.Is(err, stop) || IsFault(err) {
+		t.Error("an error that is no fault:", err)
+	}
+}

@@ -1,0 +1,180 @@
+package back
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/df11-convert/df11-convert/internal/metadata"
+	"github.com/df11-convert/df11-convert/internal/plan"
+)
+
+// TestStructure: what headers, config, and arrays show to be wrong is a fault that names its place.
+func TestStructure(t *testing.T) {
+	remove := func(name string) func(folders) {
+		return func(f folders) { must(t, os.Remove(filepath.Join(f.df11, name))) }
+	}
+	for _, tt := range []struct {
+		name   string
+		change func(f folders)
+		then   func(p *Pair)
+		says   string
+	}{
+		{"good", nil, nil, ""},
+		{"no config", remove("config.json"), nil, "no loader takes this for a DF11 model"},
+		{"no unit", remove("lm_head.safetensors"), nil, "lm_head: neither encoded nor plain: it would load wrongly"},
+		{"no tensor", remove("model.safetensors"), nil, "model.norm.weight: stored nowhere"},
+		{"positions", func(f folders) { f.flip("lm_head.safetensors", "lm_head.output_positions") }, nil, "module lm_head: output_positions"},
+		{"split", func(f folders) { f.flip("model_layers_0.safetensors", "model.layers.0.split_positions") }, nil, "module model.layers.0: split_positions"},
+		{"another dict", nil, func(p *Pair) { p.DF11.Dict = p.DF11.Dict[1:] }, "its pattern dict is not the one that was encoded"},
+		{"for ComfyUI", nil, func(p *Pair) { p.Plan.Layout = plan.ComfyUI }, "one .safetensors file, here are 6"},
+		{"of another component", nil, func(p *Pair) { p.DF11.Dir, p.Model.Listing.ModelIndex = "text_encoder", []byte("{}") }, "the modules are in text_encoder"},
+		{"loaded as another component", nil, func(p *Pair) { p.DF11.CardParts, p.Model.Listing.ModelIndex = []string{"vae"}, []byte("{}") }, "it loads the model as vae"},
+	} {
+		f := newFolders(t)
+		if tt.change != nil {
+			tt.change(f)
+		}
+		p := f.open()
+		if tt.then != nil {
+			tt.then(&p)
+		}
+		c := Checker{Pair: p, Workers: 2}
+		err := c.Structure(t.Context())
+		if tt.says == "" && (err != nil || c.Units != 5 || c.BF16 != 0 || c.Tensors == 0) {
+			t.Errorf("%s: %+v, %v", tt.name, c.Checked, err)
+		}
+		if tt.says != "" && (!IsFault(err) || !strings.Contains(err.Error(), tt.says)) {
+			t.Errorf("%s: %v", tt.name, err)
+		}
+	}
+}
+
+// TestHashes: sizes and the sums that cost nothing are compared first, those of weights in a folder
+// when they are asked for. What is for people is left out.
+func TestHashes(t *testing.T) {
+	at := func(m *metadata.Manifest, name string) *metadata.OutputFile {
+		for i, o := range m.Outputs {
+			if o.Path == name {
+				return &m.Outputs[i]
+			}
+		}
+		t.Fatal("no", name)
+		return nil
+	}
+	for _, tt := range []struct {
+		name        string
+		change      func(m *metadata.Manifest)
+		free, other string // what each says
+	}{
+		{"good", func(*metadata.Manifest) {}, "", ""},
+		{"card", func(m *metadata.Manifest) { at(m, "README.md").SHA256, at(m, "README.md").Size = "x", 0 }, "", ""},
+		{"config", func(m *metadata.Manifest) { at(m, "config.json").SHA256 = "x" }, "config.json: sha256 is ", ""},
+		{"config's size", func(m *metadata.Manifest) { at(m, "config.json").Size++ }, "config.json: it has ", "config.json: it has "},
+		{"unit", func(m *metadata.Manifest) { at(m, "lm_head.safetensors").SHA256 = "x" }, "", "the manifest has x; it holds lm_head"},
+		{"unit's size", func(m *metadata.Manifest) { at(m, "lm_head.safetensors").Size++ }, "; it holds lm_head", "; it holds lm_head"},
+		{"no file", func(m *metadata.Manifest) { at(m, "lm_head.safetensors").Path = "tail.safetensors" },
+			"tail.safetensors: listed in the manifest but not there", "tail.safetensors: listed in the manifest but not there"},
+	} {
+		f := newFolders(t)
+		f.write(filepath.Join(f.df11, "README.md"), "# Model\n")
+		c := Checker{Pair: f.described(), Workers: 2}
+		tt.change(c.DF11.Manifest)
+		free, other := c.FreeHashes(t.Context()), c.OtherHashes(t.Context())
+		for i, err := range []error{free, other} {
+			says := []string{tt.free, tt.other}[i]
+			if (err != nil) != (says != "") || err != nil && (!IsFault(err) || !strings.Contains(err.Error(), says)) {
+				t.Errorf("%s: %v", tt.name, err)
+			}
+		}
+		if free == nil && other == nil && (c.Listed != 7 || c.Hashed != 7) {
+			t.Errorf("%s: %d of %d files", tt.name, c.Hashed, c.Listed)
+		}
+	}
+	c := Checker{Pair: newFolders(t).open(), Workers: 1}
+	if err := errors.Join(c.FreeHashes(t.Context()), c.OtherHashes(t.Context())); err != nil || c.Listed != 0 {
+		t.Error("without a manifest:", err)
+	}
+}
+
+// TestMisdescribed: what the manifest has wrong about the original is named, and what decode needs
+// of it is missed.
+func TestMisdescribed(t *testing.T) {
+	for _, tt := range []struct {
+		name   string
+		change func(m *metadata.Manifest)
+		what   string
+		other  bool
+		decode string // why the manifest alone is not enough
+	}{
+		{"good", func(*metadata.Manifest) {}, "", false, ""},
+		{"sha256", func(m *metadata.Manifest) { m.Source.Files[0].SHA256 = sumOf(nil) }, "model.safetensors", true, ""},
+		{"no sha256", func(m *metadata.Manifest) { m.Source.Files[0].SHA256 = "" }, "", false, ErrNoSum.Error()},
+		{"size", func(m *metadata.Manifest) { m.Source.Files[0].Size++ }, "model.safetensors", false, "header of model.safetensors"},
+		{"header", func(m *metadata.Manifest) { m.Source.Files[0].Header += " " }, "model.safetensors", false, "header of model.safetensors"},
+		{"no header", func(m *metadata.Manifest) { m.Source.Files[0].Header = "" }, "model.safetensors", false, "no header"},
+		{"module", func(m *metadata.Manifest) { m.Units[0].Path += "x" }, "module lm_head", false, ""},
+		{"tensor", func(m *metadata.Manifest) { m.Units[0].Tensors[0].Name += "x" }, "module lm_head", false, ""},
+		{"shape", func(m *metadata.Manifest) { m.Units[0].Tensors[0].Shape = []int64{1} }, "module lm_head", false, ""},
+		{"dropped", func(m *metadata.Manifest) { m.Dropped = []string{"vae.x"} }, "", false, "its tensor vae.x was left out"},
+		{"two dropped", func(m *metadata.Manifest) { m.Dropped = []string{"vae.x", "vae.y"} }, "", false, "2 of its tensors were left out, such as vae.x"},
+	} {
+		p := newFolders(t).described()
+		tt.change(p.DF11.Manifest)
+		if what, other := p.Misdescribed(); what != tt.what || other != tt.other {
+			t.Errorf("%s: %q, %v", tt.name, what, other)
+		}
+		_, _, err := ofManifest(p.DF11, 1, nil)
+		if (err != nil) != (tt.decode != "") || err != nil && !strings.Contains(err.Error(), tt.decode) {
+			t.Errorf("%s, decode: %v", tt.name, err)
+		}
+	}
+	p := newFolders(t).open()
+	if _, _, err := ofManifest(p.DF11, 1, nil); !errors.Is(err, ErrNoManifest) {
+		t.Error("without a manifest:", err)
+	}
+}
+
+// TestCompareFiles: every file beside the weights is the original's, or is named.
+func TestCompareFiles(t *testing.T) {
+	in := func(dir func(f folders) string, name, text string) func(f folders) {
+		return func(f folders) { f.write(filepath.Join(dir(f), name), text) }
+	}
+	source, df11 := func(f folders) string { return f.source }, func(f folders) string { return f.df11 }
+	both := func(name, text, other string) func(f folders) {
+		return func(f folders) { in(source, name, text)(f); in(df11, name, other)(f) }
+	}
+	for _, tt := range []struct {
+		name   string
+		change func(f folders)
+		beside string
+		says   string
+	}{
+		{"good", func(folders) {}, "", ""},
+		{"the same", both("tokenizer.json", "{}", "{}"), "", ""},
+		{"another", both("tokenizer.json", "{}", "[]"), "tokenizer.json changed ", ""},
+		{"longer", both("tokenizer.json", "{}", "{ }"), "tokenizer.json changed ", ""},
+		{"missing", in(source, "tokenizer.json", "{}"), "tokenizer.json missing ", ""},
+		{"added", in(df11, "tokenizer.json", "{}"), "tokenizer.json added ", ""},
+		{"card", both("README.md", "# A", "# B"), "", ""},
+		{"chart", in(df11, metadata.ChartName, ""), "", ""},
+		{"empty weights", in(df11, "more.safetensors", "\x02\x00\x00\x00\x00\x00\x00\x00{}"), "", "no part of the model, but a loader reads it"},
+	} {
+		f := newFolders(t)
+		tt.change(f)
+		c := Checker{Pair: f.open(), Workers: 1}
+		err := c.CompareFiles(t.Context(), true)
+		beside := ""
+		for _, o := range c.Beside {
+			if o.Path != "config.json" { // the official tool writes it in another order
+				beside += fmt.Sprint(o.Path, " ", o.How, " ")
+			}
+		}
+		if beside != tt.beside || (err != nil) != (tt.says != "") || err != nil && !strings.Contains(err.Error(), tt.says) {
+			t.Errorf("%s: %q, %v", tt.name, beside, err)
+		}
+	}
+}
