@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/df11-convert/df11-convert/internal/metadata"
+	"github.com/df11-convert/df11-convert/internal/names"
 	"github.com/df11-convert/df11-convert/internal/plan"
 )
 
@@ -160,7 +161,7 @@ func TestCompareFiles(t *testing.T) {
 		{"missing", in(source, "tokenizer.json", "{}"), "tokenizer.json missing ", ""},
 		{"added", in(df11, "tokenizer.json", "{}"), "tokenizer.json added ", ""},
 		{"card", both("README.md", "# A", "# B"), "", ""},
-		{"chart", in(df11, metadata.ChartName, ""), "", ""},
+		{"chart", in(df11, names.Chart, ""), "", ""},
 		{"empty weights", in(df11, "more.safetensors", "\x02\x00\x00\x00\x00\x00\x00\x00{}"), "", "no part of the model, but a loader reads it"},
 	} {
 		f := newFolders(t)
