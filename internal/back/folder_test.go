@@ -10,6 +10,7 @@ import (
 	"github.com/df11-convert/df11-convert/internal/model"
 	"github.com/df11-convert/df11-convert/internal/plan"
 	"github.com/df11-convert/df11-convert/internal/safetensors"
+	"github.com/df11-convert/df11-convert/internal/testing/world"
 )
 
 // TestNothingThatComesMeanwhileIsReplaced: a file that somebody puts where a rebuilt one is to be,
@@ -136,10 +137,10 @@ func TestWhoseFilesAreThere(t *testing.T) {
 		shards[1]:          {"right", "", ""},
 	} {
 		root := t.TempDir()
-		must(t, os.WriteFile(filepath.Join(root, name), []byte(tt.text), 0o644))
+		world.Must(t, os.WriteFile(filepath.Join(root, name), []byte(tt.text), 0o644))
 		files := named(shards...)
 		for i := range files {
-			files[i].Header, files[i].Size, files[i].SHA256 = new(safetensors.Header), 5, sumOf([]byte("right"))
+			files[i].Header, files[i].Size, files[i].SHA256 = new(safetensors.Header), 5, world.Sum([]byte("right"))
 		}
 		d, err := OpenFolder(t.Context(), root, files, 0o666, false)
 		occupied, refused := errors.AsType[*OccupiedError](err)
@@ -150,13 +151,13 @@ func TestWhoseFilesAreThere(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		case refused:
 			d, err = OpenFolder(t.Context(), root, files, 0o666, true)
-			must(t, err)
+			world.Must(t, err)
 		}
 		if d.Has(files[0]) || d.Has(files[1]) != (name == shards[1]) {
 			t.Errorf("%s: what is there is not known", name)
 		}
-		must(t, errors.Join(d.Finish(), d.Close()))
-		if b := readFile(t, filepath.Join(root, index)); !strings.Contains(string(b), "weight_map") || strings.Contains(string(b), "other") {
+		world.Must(t, errors.Join(d.Finish(), d.Close()))
+		if b := world.Read(t, filepath.Join(root, index)); !strings.Contains(string(b), "weight_map") || strings.Contains(string(b), "other") {
 			t.Errorf("%s: the index is %s", name, b)
 		}
 	}

@@ -2,8 +2,6 @@ package back
 
 import (
 	"bytes"
-	"crypto/sha256"
-	"encoding/hex"
 	"os"
 	"path/filepath"
 	"testing"
@@ -12,6 +10,7 @@ import (
 	"github.com/df11-convert/df11-convert/internal/model"
 	"github.com/df11-convert/df11-convert/internal/plan"
 	"github.com/df11-convert/df11-convert/internal/safetensors"
+	"github.com/df11-convert/df11-convert/internal/testing/world"
 )
 
 // golden is a source and what the official compressor made of it.
@@ -27,20 +26,20 @@ func newFolders(t *testing.T) folders {
 	t.Helper()
 	dir := t.TempDir()
 	f := folders{t, filepath.Join(dir, "source"), filepath.Join(dir, "df11")}
-	must(t, os.CopyFS(f.source, os.DirFS(golden+"/source")))
-	must(t, os.CopyFS(f.df11, os.DirFS(golden+"/multi")))
+	world.Must(t, os.CopyFS(f.source, os.DirFS(golden+"/source")))
+	world.Must(t, os.CopyFS(f.df11, os.DirFS(golden+"/multi")))
 	return f
 }
 
-func (f folders) write(name, text string) { must(f.t, os.WriteFile(name, []byte(text), 0o644)) }
+func (f folders) write(name, text string) { world.Must(f.t, os.WriteFile(name, []byte(text), 0o644)) }
 
 // flip turns one bit of the first byte of a stored tensor around.
 func (f folders) flip(file, tensor string) {
 	f.t.Helper()
 	name := filepath.Join(f.df11, file)
-	b := readFile(f.t, name)
+	b := world.Read(f.t, name)
 	h, err := new(safetensors.Headers).Read(bytes.NewReader(b), int64(len(b)))
-	must(f.t, err)
+	world.Must(f.t, err)
 	x, ok := h.Lookup(tensor)
 	if !ok {
 		f.t.Fatalf("%s has no %s", file, tensor)
@@ -53,17 +52,17 @@ func (f folders) flip(file, tensor string) {
 func (f folders) open() Pair {
 	f.t.Helper()
 	d, err := model.OpenDF11Local(f.t.Context(), f.df11, 0)
-	must(f.t, err)
+	world.Must(f.t, err)
 	f.t.Cleanup(func() { d.Close() })
 	opt := OriginalOptions(d, plan.Options{})[0]
 	src, m, err := model.OpenLocal(f.t.Context(), f.source, opt)
-	must(f.t, err)
+	world.Must(f.t, err)
 	f.t.Cleanup(func() { src.Close() })
 	for i, w := range m.Listing.Weights {
-		m.SHA256[i] = sumOf(readFile(f.t, filepath.Join(f.source, w.Path)))
+		m.SHA256[i] = world.Sum(world.Read(f.t, filepath.Join(f.source, w.Path)))
 	}
 	p, err := PlanOriginal(f.t.Context(), d, m.Listing, opt)
-	must(f.t, err)
+	world.Must(f.t, err)
 	return Pair{DF11: d, Source: src, Model: m, Plan: p}
 }
 
@@ -87,27 +86,8 @@ func (f folders) described() Pair {
 	}
 	for _, o := range p.DF11.Listing() {
 		m.Outputs = append(m.Outputs, metadata.OutputFile{Path: o.Path, Size: o.Size,
-			SHA256: sumOf(readFile(f.t, filepath.Join(f.df11, o.Path)))})
+			SHA256: world.Sum(world.Read(f.t, filepath.Join(f.df11, o.Path)))})
 	}
 	p.DF11.Manifest = m
 	return p
-}
-
-func readFile(t *testing.T, name string) []byte {
-	t.Helper()
-	b, err := os.ReadFile(name)
-	must(t, err)
-	return b
-}
-
-func sumOf(b []byte) string {
-	sum := sha256.Sum256(b)
-	return hex.EncodeToString(sum[:])
-}
-
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/df11-convert/df11-convert/internal/model"
 	"github.com/df11-convert/df11-convert/internal/progress"
 	"github.com/df11-convert/df11-convert/internal/safetensors"
+	"github.com/df11-convert/df11-convert/internal/testing/world"
 )
 
 // TestRebuild: the original's file comes back, by the plan of an original at hand or by the manifest
@@ -28,9 +29,9 @@ func TestRebuild(t *testing.T) {
 		{"codes", func(f folders) { f.flip("model_layers_1.safetensors", "model.layers.1.encoded_exponent") }, "the original has"},
 		{"copied tensor", func(f folders) { f.flip("model.safetensors", "model.norm.weight") }, "the file has sha256"},
 		{"positions", func(f folders) { f.flip("lm_head.safetensors", "lm_head.output_positions") }, "module lm_head: output_positions"},
-		{"unit", func(f folders) { must(t, os.Remove(filepath.Join(f.df11, "lm_head.safetensors"))) },
+		{"unit", func(f folders) { world.Must(t, os.Remove(filepath.Join(f.df11, "lm_head.safetensors"))) },
 			"tensor lm_head.weight: the DF11 model does not hold it"},
-		{"sibling", func(f folders) { must(t, os.Remove(filepath.Join(f.df11, "model.safetensors"))) }, "does not hold it"},
+		{"sibling", func(f folders) { world.Must(t, os.Remove(filepath.Join(f.df11, "model.safetensors"))) }, "does not hold it"},
 	} {
 		for _, workers := range []int{1, 3} {
 			for _, planned := range []bool{true, false} {
@@ -43,7 +44,7 @@ func TestRebuild(t *testing.T) {
 				}
 				var counters progress.Counters
 				files, r, err := p.Rebuilder(workers, &counters)
-				must(t, err)
+				world.Must(t, err)
 				done := 0
 				err = r.Run(t.Context(), files, nil, func(model.File) error { done++; return nil })
 				fault := (*RebuildError)(nil)
@@ -66,9 +67,9 @@ func TestRebuildInAFolder(t *testing.T) {
 	rebuild := func() (there int, err error) {
 		p := f.open()
 		files, r, err := p.Rebuilder(2, new(progress.Counters))
-		must(t, err)
+		world.Must(t, err)
 		d, err := OpenFolder(t.Context(), out, files, 0o666, false)
-		must(t, err)
+		world.Must(t, err)
 		err = r.Run(t.Context(), files, d, func(f model.File) error {
 			if d.Has(f) {
 				there++
@@ -81,12 +82,12 @@ func TestRebuildInAFolder(t *testing.T) {
 		if there, err := rebuild(); err != nil || there != run {
 			t.Errorf("run %d: %d files were there, %v", run, there, err)
 		}
-		if !bytes.Equal(readFile(t, filepath.Join(out, "model.safetensors")), readFile(t, filepath.Join(f.source, "model.safetensors"))) {
+		if !bytes.Equal(world.Read(t, filepath.Join(out, "model.safetensors")), world.Read(t, filepath.Join(f.source, "model.safetensors"))) {
 			t.Errorf("run %d: another file than the source's", run)
 		}
 	}
 	f.flip("lm_head.safetensors", "lm_head.sign_mantissa")
-	must(t, os.Remove(filepath.Join(out, "model.safetensors")))
+	world.Must(t, os.Remove(filepath.Join(out, "model.safetensors")))
 	if _, err := rebuild(); !IsFault(err) {
 		t.Error("a fault:", err)
 	}
@@ -98,7 +99,7 @@ func TestRebuildInAFolder(t *testing.T) {
 // TestOutside: a tensor without a place is asked for, and is a fault if there is no one to ask.
 func TestOutside(t *testing.T) {
 	p := newFolders(t).open()
-	source := readFile(t, filepath.Join(golden, "source", "model.safetensors"))
+	source := world.Read(t, filepath.Join(golden, "source", "model.safetensors"))
 	files := p.Model.Files()
 	r := NewRebuilder(p.DF11, nil, 1, new(progress.Counters))
 	if err := r.Run(t.Context(), files, nil, nil); !IsFault(err) || !strings.Contains(err.Error(), "no place") {

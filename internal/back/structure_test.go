@@ -11,12 +11,13 @@ import (
 	"github.com/df11-convert/df11-convert/internal/metadata"
 	"github.com/df11-convert/df11-convert/internal/names"
 	"github.com/df11-convert/df11-convert/internal/plan"
+	"github.com/df11-convert/df11-convert/internal/testing/world"
 )
 
 // TestStructure: what headers, config, and arrays show to be wrong is a fault that names its place.
 func TestStructure(t *testing.T) {
 	remove := func(name string) func(folders) {
-		return func(f folders) { must(t, os.Remove(filepath.Join(f.df11, name))) }
+		return func(f folders) { world.Must(t, os.Remove(filepath.Join(f.df11, name))) }
 	}
 	for _, tt := range []struct {
 		name   string
@@ -112,7 +113,7 @@ func TestMisdescribed(t *testing.T) {
 		decode string // why the manifest alone is not enough
 	}{
 		{"good", func(*metadata.Manifest) {}, "", false, ""},
-		{"sha256", func(m *metadata.Manifest) { m.Source.Files[0].SHA256 = sumOf(nil) }, "model.safetensors", true, ""},
+		{"sha256", func(m *metadata.Manifest) { m.Source.Files[0].SHA256 = world.Sum(nil) }, "model.safetensors", true, ""},
 		{"no sha256", func(m *metadata.Manifest) { m.Source.Files[0].SHA256 = "" }, "", false, ErrNoSum.Error()},
 		{"size", func(m *metadata.Manifest) { m.Source.Files[0].Size++ }, "model.safetensors", false, "header of model.safetensors"},
 		{"header", func(m *metadata.Manifest) { m.Source.Files[0].Header += " " }, "model.safetensors", false, "header of model.safetensors"},
