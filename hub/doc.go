@@ -11,9 +11,7 @@
 //	WhoAmI, CheckAccess ─▶ CreateRepo ─▶ Upload (per file) ─▶ Op ─▶ Commit
 //
 // Package wire below sends the requests: it holds the rules for tokens, redirects, repeats and
-// waits. Three loops are above it, because the same request would not help: an upload asks for
-// fresh links when its links have expired, ReadFile reads a file again whose bytes have the wrong
-// hash, and the caller of Commit rebuilds a commit when its branch has moved.
+// waits. What is repeated above it, docs/design.md lists.
 //
 // Errors are of type *Error around a sentinel such as ErrGated; Hint gives the next step in words.
 package hub

@@ -64,12 +64,15 @@ func (e *Error) Unwrap() error { return e.Err }
 // Unusable is an error of the folder as a whole.
 func (f *Folder) Unusable(err error) error { return &Error{f.kind, f.Root.Name(), err} }
 
+// openTries bounds how often a folder is opened that changes meanwhile.
+const openTries = 100
+
 // Open makes a folder, locks it, and removes files that killed runs have not finished. New files
 // get perm, less what the umask takes. What keeps it from that is an *Error: of a folder that
 // another run has, it wraps ErrLocked; of one whose state is a link, that belongs to somebody else,
 // or that others may write to, an *UnsafeError.
 func Open(kind, dir string, perm fs.FileMode) (f *Folder, err error) {
-	for range 100 { // a run that ends just now may take away what was there
+	for range openTries { // a run that ends just now may take away what was there
 		if f, err = open(kind, dir, perm); !errors.Is(err, fs.ErrNotExist) {
 			break
 		}
