@@ -1,7 +1,6 @@
 package pipeline_test
 
 import (
-	"bytes"
 	"errors"
 	"maps"
 	"os"
@@ -11,7 +10,6 @@ import (
 	"testing"
 
 	"github.com/df11-convert/df11-convert/internal/hubtest"
-	"github.com/df11-convert/df11-convert/internal/names"
 	"github.com/df11-convert/df11-convert/internal/plan"
 	"github.com/df11-convert/df11-convert/internal/target"
 	"github.com/df11-convert/df11-convert/pipeline"
@@ -40,25 +38,16 @@ func folder(t *testing.T, dir string) map[string]string {
 	return files
 }
 
-// TestSourceFolderIsNoTarget: a conversion never takes the place of its source, whatever the path
-// to it and whatever the flags, and leaves nothing there.
+// TestSourceFolderIsNoTarget: a conversion never takes the place of its source, whatever the flags,
+// and leaves nothing there.
 func TestSourceFolderIsNoTarget(t *testing.T) {
 	source := writeModel(t, small())
-	link := filepath.Join(t.TempDir(), "link")
-	if err := os.Symlink(source, link); err != nil {
-		t.Skip("no symbolic links here: ", err)
-	}
 	one := filepath.Join(writeModel(t, hubtest.NewLlama(2, hubtest.ModelOptions{Hidden: 32, Vocab: 256, Layers: 1})), "model.safetensors")
-	for _, tt := range []struct{ source, out string }{
-		{source, source}, {source, link}, {link, source}, {source, filepath.Join(source, "..", filepath.Base(source))}, {one, filepath.Dir(one)},
-	} {
-		before := folder(t, tt.out)
-		_, err := convertLocal(t, tt.source, tt.out, plan.Options{}, forced)
-		if same := (*target.SourceTargetError)(nil); !errors.As(err, &same) {
-			t.Errorf("%s to %s: %v", tt.source, tt.out, err)
-		}
-		if !maps.Equal(folder(t, tt.out), before) {
-			t.Errorf("%s to %s: the source was changed", tt.source, tt.out)
+	for from, out := range map[string]string{source: source, one: filepath.Dir(one)} {
+		before := folder(t, out)
+		_, err := convertLocal(t, from, out, plan.Options{}, forced)
+		if same := (*target.SourceTargetError)(nil); !errors.As(err, &same) || !maps.Equal(folder(t, out), before) {
+			t.Errorf("%s to %s: %v", from, out, err)
 		}
 	}
 }
@@ -101,27 +90,24 @@ func TestAnotherModelsConversion(t *testing.T) {
 	w.mustConvert(t, inFolder(out))
 	before, head := folder(t, out), w.Head(targetRepo, "main")
 	w.AddModel("org/other", small())
-	other := func(change func(*pipeline.Options)) (err error) {
-		_, err = w.convertFrom(t, "org/other", change)
-		return err
+	for _, to := range []func(*pipeline.Options){inFolder(out), func(*pipeline.Options) {}} {
+		_, err := w.convertFrom(t, "org/other", to)
+		if f := foreign(t, err, "lm_head.safetensors"); f.Of != sourceRepo || !strings.Contains(f.Error(), sourceRepo) {
+			t.Errorf("the error does not name the model: %v", f)
+		}
+		if !maps.Equal(folder(t, out), before) || w.Head(targetRepo, "main") != head {
+			t.Error("the target was changed")
+		}
 	}
-	if f := foreign(t, other(inFolder(out)), "lm_head.safetensors"); f.Of != sourceRepo || !strings.Contains(f.Error(), sourceRepo) {
-		t.Errorf("the error does not name the model: %v", f)
-	}
-	if f := foreign(t, other(func(*pipeline.Options) {}), "lm_head.safetensors"); f.Of != sourceRepo {
-		t.Errorf("the error does not name the model: %v", f)
-	}
-	if !maps.Equal(folder(t, out), before) || w.Head(targetRepo, "main") != head {
-		t.Error("the target was changed")
-	}
-	if err := errors.Join(other(func(o *pipeline.Options) { inFolder(out)(o); forced(o) }), other(forced)); err != nil {
-		t.Fatal(err)
+	for _, to := range []func(*pipeline.Options){inFolder(out), func(*pipeline.Options) {}} {
+		_, err := w.convertFrom(t, "org/other", to, forced)
+		must(t, err)
 	}
 	want := localResult(t, small())
 	sameFolder(t, out, want)
 	for _, name := range []string{"lm_head.safetensors", "model_layers_2.safetensors"} {
-		if got, err := w.ReadFile(targetRepo, "main", name); err != nil || string(got) != string(readFile(t, filepath.Join(want, name))) {
-			t.Errorf("%s is not the new one (%v)", name, err)
+		if content(t, w.Server, targetRepo, "main", name) != string(readFile(t, filepath.Join(want, name))) {
+			t.Errorf("%s is not the new one", name)
 		}
 	}
 	if c := w.Commits(targetRepo, "main"); c[0].Parent != head {
@@ -171,7 +157,7 @@ func TestKilledBeforeTheName(t *testing.T) {
 	w.change = append(w.change, inFolder(out))
 	named := ""
 	_ = w.stopped(t, out, func(stop func()) { w.log.hook = func(file string) { named = file; stop() } })
-	must(t, removing(named)(out))
+	remove(t, filepath.Join(out, named))
 	if _, err := w.convert(t.Context(), t, out); err != nil {
 		t.Fatal(err)
 	}
@@ -196,106 +182,6 @@ func TestRefreshWithForce(t *testing.T) {
 	if _, ok := files["model_layers_3.safetensors"]; ok {
 		t.Error("weights of the former commit are left")
 	}
-}
-
-// TestFolderChangedMeanwhile: a folder that somebody changes while a conversion runs does not look
-// finished at its end: the run stops and names the file. Once that is put right, the same call ends
-// well.
-func TestFolderChangedMeanwhile(t *testing.T) {
-	t.Parallel()
-	want := localResult(t, small())
-	for name, tt := range map[string]struct {
-		change func(out string) error
-		right  func(out string) error
-		says   string
-	}{
-		"other weights come":   {putting("other.safetensors"), removing("other.safetensors"), "other.safetensors"},
-		"an output goes":       {removing("model_embed_tokens.safetensors"), nil, "model_embed_tokens.safetensors"},
-		"an output is cut off": {putting("model_embed_tokens.safetensors"), nil, "model_embed_tokens.safetensors"},
-		"a card comes":         {putting("README.md"), nil, ""},
-		"a tokenizer comes":    {putting("tokenizer.json"), removing("tokenizer.json"), "tokenizer.json"},
-		"the journal goes":     {removing(journalFile), nil, ""},
-	} {
-		w, out := newWorld(t, small()), t.TempDir()
-		w.change = append(w.change, inFolder(out))
-		n := 0
-		w.log.hook = func(string) {
-			if n++; n == 5 {
-				if err := tt.change(out); err != nil {
-					t.Error(err)
-				}
-			}
-		}
-		_, err := w.convert(t.Context(), t, out)
-		if tt.says == "" { // what matters is there, and nobody's files are touched
-			if err != nil || name == "a card comes" && string(readFile(t, filepath.Join(out, "README.md"))) != "theirs" {
-				t.Errorf("%s: %v", name, err)
-			}
-			continue
-		}
-		if err == nil || !strings.Contains(err.Error(), tt.says) {
-			t.Errorf("%s: %v", name, err)
-		}
-		if _, err := os.Stat(filepath.Join(out, "config.json")); err == nil {
-			t.Errorf("%s: the folder looks finished", name)
-		}
-		if tt.right != nil {
-			if err := tt.right(out); err != nil {
-				t.Error(err)
-			}
-		}
-		if name == "an output is cut off" {
-			_, err := w.convert(t.Context(), t, out)
-			foreign(t, err, tt.says)
-			w.change = append(w.change, forced)
-		}
-		if _, err := w.convert(t.Context(), t, out); err != nil {
-			t.Errorf("%s, again: %v", name, err)
-		}
-		sameFolder(t, out, want)
-	}
-}
-
-func putting(name string) func(string) error {
-	return func(dir string) error { return os.WriteFile(filepath.Join(dir, name), []byte("theirs"), 0o666) }
-}
-
-func removing(name string) func(string) error {
-	return func(dir string) error { return os.Remove(filepath.Join(dir, name)) }
-}
-
-// TestForceClaimsNothingOfOthers: weights of others that Force let stay are no less others' to the
-// next run, which has the journal of the first.
-func TestForceClaimsNothingOfOthers(t *testing.T) {
-	dir, out := writeModel(t, small()), t.TempDir()
-	other := filepath.Join(out, "other.safetensors")
-	writeFile(t, other, []byte("theirs"))
-	_, err := convertLocal(t, dir, out, plan.Options{}, func(o *pipeline.Options) { o.Force, o.GPU = true, answers(errStop) })
-	if !errors.Is(err, errStop) {
-		t.Fatal(err)
-	}
-	_, err = convertLocal(t, dir, out, plan.Options{}, nil)
-	if f := (*target.ConflictError)(nil); !errors.As(err, &f) || !slices.Equal(f.Files, []string{filepath.Base(other)}) {
-		t.Errorf("without Force: %v", err)
-	}
-	if _, err := convertLocal(t, dir, out, plan.Options{}, forced); err != nil || string(readFile(t, other)) != "theirs" {
-		t.Error(err)
-	}
-}
-
-// TestManifestNamesNothingOutside: a manifest that calls a file outside of its folder its
-// config.json has nothing removed there when the folder is converted anew.
-func TestManifestNamesNothingOutside(t *testing.T) {
-	out := localResult(t, taller())
-	precious := filepath.Join(filepath.Dir(out), "precious")
-	writeFile(t, precious, nil)
-	manifest := filepath.Join(out, names.Manifest)
-	b := bytes.ReplaceAll(readFile(t, manifest), []byte(`"config.json"`), []byte(`"../precious"`))
-	writeFile(t, manifest, b)
-	if _, err := convertLocal(t, writeModel(t, small()), out, plan.Options{}, forced); err != nil {
-		t.Fatal(err)
-	}
-	readFile(t, precious)
 }
 
 // TestResultOfAnotherProgramIsReplacedAtOnce: a target that a loader takes for a model stays one

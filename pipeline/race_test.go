@@ -396,6 +396,38 @@ func (e entrant) whole() bool {
 	return o.Part.Whole()
 }
 
+// TestTwoPartsAtOnce: of two parts that commit on one parent, the later one tries once more and waits
+// for 5 s at most, whatever status the server refuses it with.
+func TestTwoPartsAtOnce(t *testing.T) {
+	t.Parallel()
+	for _, server := range []string{"hub", "kohakuhub", "git"} {
+		srv := hubtest.Start(t, hubtest.WithWays(hubtest.Servers[server]))
+		srv.AddModel("org/a", seeded(4))
+		srv.AddRepo(targetRepo, nil)
+		clock := hubtest.NewJumpClock(time.Now())
+		var entrants []entrant
+		for i, token := range []string{"hf_a", "hf_b"} {
+			c, err := hub.New(hub.Options{Connection: hub.Connection{Endpoint: srv.URL, Token: token, Clock: clock}})
+			must(t, err)
+			entrants = append(entrants, entrant{"org/a", func(o *pipeline.Options) {
+				o.Part, o.CommitWait, o.Push.Hub = spans.Part{I: i + 1, N: 2}, time.Hour, c
+			}})
+		}
+		r := newRace(t, srv, targetRepo, entrants)
+		before := len(srv.Commits(targetRepo, "main"))
+		r.script("ab")
+		made, tries := len(srv.Commits(targetRepo, "main"))-before, srv.Count("POST", anyCommit)
+		if made != 2 || tries != 3 || clock.Waited() > 5*time.Second {
+			t.Errorf("%s: %d commits in %d tries, after waits of %v", server, made, tries, clock.Waited())
+		}
+		for i, x := range r.racers {
+			if x.err != nil {
+				t.Errorf("%s, part %d: %v", server, i+1, x.err)
+			}
+		}
+	}
+}
+
 // TestFoundCommitMayHoldMore: a commit whose answer was lost, and that is found on the branch, may
 // have others on top of it: they are looked at before the next one, and nothing of theirs is
 // deleted.

@@ -1,15 +1,23 @@
 package target_test
 
 import (
+	"bytes"
+	"crypto/sha256"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
 
 	"github.com/df11-convert/df11-convert/internal/folder"
 	"github.com/df11-convert/df11-convert/internal/ledger"
+	"github.com/df11-convert/df11-convert/internal/metadata"
+	"github.com/df11-convert/df11-convert/internal/model"
+	"github.com/df11-convert/df11-convert/internal/names"
 	"github.com/df11-convert/df11-convert/internal/plan"
 	"github.com/df11-convert/df11-convert/internal/target"
 )
@@ -61,5 +69,197 @@ func useFolder(t *testing.T, root string, stays bool, holders, got *atomic.Int32
 	holders.Add(-1)
 	if err := errors.Join(l.Close(), f.Close(true)); err != nil {
 		t.Error(err)
+	}
+}
+
+// A result is what a run makes in a folder: weights, and a file beside them.
+var result = map[string]string{"model.safetensors": "rest", "head.safetensors": "head", "config.json": "{}"}
+
+// convert makes the result in a folder, as a run does: it takes over what earlier runs have made, and
+// meanwhile is called before the end.
+func convert(t *testing.T, root string, force bool, meanwhile func() error) error {
+	t.Helper()
+	p := &plan.Plan{Config: "config.json"}
+	for _, name := range []string{"head.safetensors", "model.safetensors"} {
+		p.OutputFiles = append(p.OutputFiles, plan.OutputFile{Path: name})
+	}
+	p.Layout = plan.Transformers
+	f, err := target.OpenFolder(t.Context(), root, true, target.NewOwner(p, "org/a", "part", force, nil), 0o666)
+	if err != nil {
+		return err
+	}
+	l, err := f.Ledger(true)
+	if err == nil {
+		err = errors.Join(f.Save(l), f.Begin(true))
+	}
+	r := &target.Result{}
+	for _, o := range p.OutputFiles {
+		if err == nil && !l.Done(o.Path) {
+			err = output(f, l, o.Path)
+		}
+		r.Outputs = l.Outputs()
+	}
+	if err == nil {
+		err = meanwhile()
+	}
+	config := target.NewSideFile("config.json", metadata.KindConfig, []byte("{}"))
+	manifest := &metadata.Manifest{Schema: metadata.SchemaVersion, Source: metadata.Source{Repo: "org/a"}, Plan: metadata.PlanInfo{Digest: p.Digest()}}
+	manifest.Outputs = append(manifest.Outputs, config.OutputFile)
+	for _, o := range r.Outputs {
+		manifest.Outputs = append(manifest.Outputs, metadata.OutputFile{Path: o.Path, Kind: metadata.KindRemainder, Size: o.Size, SHA256: o.SHA256})
+	}
+	b, marshals := manifest.Marshal()
+	r.Files = []target.SideFile{target.NewSideFile("README.md", metadata.KindCard, []byte("card")), target.NewSideFile(names.Manifest, "", b), config}
+	if err = errors.Join(err, marshals); err == nil {
+		err = f.Finish(t.Context(), r)
+	}
+	return errors.Join(err, l.Close(), f.Close(err == nil))
+}
+
+// output makes one output: it gets its name once the journal lists it.
+func output(f *target.Folder, l *ledger.Ledger, name string) error {
+	content := []byte(result[name])
+	if err := l.Add(ledger.Output{Path: name, Size: int64(len(content)), SHA256: fmt.Sprintf("%x", sha256.Sum256(content)),
+		Place: ledger.Place{Here: true}}); err != nil {
+		return err
+	}
+	file, err := f.Create(name, int64(len(content)))
+	if err == nil {
+		err = file.WriteAll(content)
+	}
+	return err
+}
+
+func calm() error { return nil }
+
+// holds checks what files of a folder hold.
+func holds(t *testing.T, root string, want map[string]string) {
+	t.Helper()
+	for name, content := range want {
+		if b, err := os.ReadFile(filepath.Join(root, name)); err != nil || string(b) != content {
+			t.Errorf("%s: %q, %v", name, b, err)
+		}
+	}
+}
+
+// TestFolderChangedMeanwhile: a folder that somebody changes while a run works does not look finished
+// at its end: the run stops and names the file. Once that is put right, the same call ends well.
+func TestFolderChangedMeanwhile(t *testing.T) {
+	const theirs = "theirs"
+	for what, tt := range map[string]struct {
+		name, content string // of the change; "" removes it
+		right         bool   // the user takes it back
+		force         bool   // or says so
+		refused       bool
+	}{
+		"other weights come":   {"other.safetensors", theirs, true, false, true},
+		"an output goes":       {"head.safetensors", "", false, false, true},
+		"an output is cut off": {"head.safetensors", theirs, false, true, true},
+		"a config comes":       {"config.json", theirs, true, false, true},
+		"a card comes":         {"README.md", theirs, false, false, false},
+		"the journal goes":     {".df11-convert/part.json", "", false, false, false},
+	} {
+		out := t.TempDir()
+		path := filepath.Join(out, tt.name)
+		err := convert(t, out, false, func() error {
+			if tt.content == "" {
+				return os.Remove(path)
+			}
+			return os.WriteFile(path, []byte(tt.content), 0o666)
+		})
+		if tt.refused != (err != nil) || err != nil && !strings.Contains(err.Error(), tt.name) {
+			t.Errorf("%s: %v", what, err)
+		}
+		if _, err := os.Stat(filepath.Join(out, "config.json")); tt.refused && tt.name != "config.json" && err == nil {
+			t.Errorf("%s: the folder looks finished", what)
+		}
+		if tt.refused && tt.content != "" { // the same again: it is still in the way
+			conflict := (*target.ConflictError)(nil)
+			if err := convert(t, out, false, calm); !errors.As(err, &conflict) || !slices.Contains(slices.Concat(conflict.Files, conflict.Overwritten), tt.name) {
+				t.Errorf("%s, unchanged: %v", what, err)
+			}
+			holds(t, out, map[string]string{tt.name: theirs})
+		}
+		if tt.right {
+			must(t, os.Remove(path))
+		}
+		if err := convert(t, out, tt.force, calm); err != nil {
+			t.Errorf("%s, again: %v", what, err)
+		}
+		holds(t, out, result)
+		if what == "a card comes" {
+			holds(t, out, map[string]string{"README.md": theirs})
+		}
+	}
+}
+
+// TestForceClaimsNothingOfOthers: weights of others that force let stay are no less others' to the
+// next run, which has the journal of the first.
+func TestForceClaimsNothingOfOthers(t *testing.T) {
+	out, stop := t.TempDir(), errors.New("stop")
+	theirs := map[string]string{"other.safetensors": "theirs"}
+	must(t, os.WriteFile(filepath.Join(out, "other.safetensors"), []byte("theirs"), 0o666))
+	if err := convert(t, out, true, func() error { return stop }); !errors.Is(err, stop) {
+		t.Fatal(err)
+	}
+	conflict := (*target.ConflictError)(nil)
+	if err := convert(t, out, false, calm); !errors.As(err, &conflict) || !slices.Equal(conflict.Files, []string{"other.safetensors"}) {
+		t.Errorf("without force: %v", err)
+	}
+	must(t, convert(t, out, true, calm))
+	holds(t, out, theirs)
+}
+
+// TestManifestNamesNothingOutside: a manifest that calls a file outside of its folder its config.json
+// has nothing removed there when the folder is converted anew.
+func TestManifestNamesNothingOutside(t *testing.T) {
+	out := filepath.Join(t.TempDir(), "out")
+	must(t, convert(t, out, false, calm))
+	precious, manifest := filepath.Join(out, "..", "precious"), filepath.Join(out, names.Manifest)
+	b, err := os.ReadFile(manifest)
+	must(t, errors.Join(err, os.WriteFile(precious, nil, 0o666),
+		os.WriteFile(manifest, bytes.ReplaceAll(b, []byte(`"config.json"`), []byte(`"../precious"`)), 0o666)))
+	must(t, convert(t, out, true, calm))
+	_, err = os.Stat(precious)
+	must(t, err)
+	holds(t, out, result)
+}
+
+// TestSourceFolderIsNoTarget: a result never takes the place of its source, whatever the path to it.
+func TestSourceFolderIsNoTarget(t *testing.T) {
+	source, link := t.TempDir(), filepath.Join(t.TempDir(), "link")
+	must(t, os.Mkdir(filepath.Join(source, "sub"), 0o777))
+	if err := os.Symlink(source, link); err != nil {
+		t.Skip("no symbolic links here: ", err)
+	}
+	beside := t.TempDir()
+	for _, tt := range []struct {
+		source, out string
+		layout      plan.Layout
+		refused     bool
+	}{
+		{source, source, plan.Transformers, true},
+		{source, link, plan.Transformers, true},
+		{link, source, plan.Transformers, true},
+		{source, filepath.Join(source, "..", filepath.Base(source)), plan.Transformers, true},
+		{source, filepath.Join(source, "sub"), plan.Transformers, true},
+		{source, filepath.Join(source, "new"), plan.Transformers, false},
+		{source, filepath.Dir(source), plan.Transformers, false},
+		{source, beside, plan.Transformers, false},
+		{source, source, plan.ComfyUI, false}, // where it has a name of its own
+		{"", source, plan.Transformers, false},
+	} {
+		m := &model.Model{Folder: tt.source, Listing: plan.Source{Files: []plan.File{{Path: "sub/model.safetensors"}}}}
+		err := target.RefuseSource(m, &plan.Plan{Layout: tt.layout}, tt.out)
+		if same := (*target.SourceTargetError)(nil); errors.As(err, &same) != tt.refused || !tt.refused && err != nil {
+			t.Errorf("%s to %s: %v", tt.source, tt.out, err)
+		}
+	}
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
 	}
 }

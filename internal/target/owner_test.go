@@ -1,0 +1,324 @@
+package target
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/df11-convert/df11-convert/internal/names"
+	"github.com/df11-convert/df11-convert/internal/plan"
+)
+
+// A fake is a target in memory: what its files hold, by path. It has versions as a repo has, where
+// the content is what pins a file, or as a folder has.
+type fake struct {
+	files  map[string]string
+	folder bool
+	work   bool
+}
+
+func (f fake) where() string { return "there" }
+
+func (f fake) versions() map[string]string {
+	versions := map[string]string{}
+	for name := range f.files {
+		if !f.folder || !strings.HasPrefix(name, "unlisted") { // a folder looks for what it knows
+			versions[name], _ = f.version(name)
+		}
+	}
+	return versions
+}
+
+func (f fake) version(name string) (string, error) {
+	content, ok := f.files[name]
+	if ok && f.folder {
+		return "version of " + content, nil
+	}
+	return content, nil
+}
+
+func (f fake) read(_ context.Context, name string) ([]byte, error) { return []byte(f.files[name]), nil }
+
+func (f fake) sum(_ context.Context, name string) (string, error) {
+	return sumOf([]byte(f.files[name])), nil
+}
+
+func (f fake) equals(_ context.Context, name, pin string) (bool, error) {
+	return f.folder && !f.work && pin != "" && f.files[name] == pin, nil
+}
+
+// Plans by digest: the one of the run, and two others.
+var (
+	ours  = strings.Repeat("a", 64)
+	older = strings.Repeat("b", 64)
+	other = strings.Repeat("c", 64)
+)
+
+// journal writes one of a plan: files that it lists, as "path content". With a plus, a file is
+// named beside the outputs; with a star, former conversions have left it; KEEPS is a folder's that
+// stays.
+func journal(plan, source string, files ...string) string {
+	head, lines := fmt.Sprintf(`{"version":1,"plan":%q,"source":%q`, plan, source), ""
+	for _, f := range files {
+		name, content, _ := strings.Cut(f, " ")
+		sum := sumOf([]byte(content))
+		switch {
+		case name == "KEEPS":
+			head += `,"keeps":true`
+		case name[0] == '*':
+			head += fmt.Sprintf(`,"former":{%q:%q}`, name[1:], sum)
+		case name[0] == '+':
+			lines += fmt.Sprintf(`{"named":{"path":%q,"sha256":%q}}`+"\n", name[1:], sum)
+		default:
+			lines += fmt.Sprintf(`{"output":{"path":%q,"sha256":%q}}`+"\n", name, sum)
+		}
+	}
+	return head + "}\n" + lines
+}
+
+// manifest writes one that lists files as journal does.
+func manifest(plan, source string, files ...string) string {
+	var list []string
+	for _, f := range files {
+		name, content, _ := strings.Cut(f, " ")
+		list = append(list, fmt.Sprintf(`{"path":%q,"kind":"copied","sha256":%q}`, name, sumOf([]byte(content))))
+	}
+	return fmt.Sprintf(`{"schema_version":1,"plan":{"digest":%q},"source":{"repo":%q},"files":[%s]}`, plan, source, strings.Join(list, ","))
+}
+
+// whole is the finished result of the run, with changes: "" takes a file away.
+func whole(change map[string]string) map[string]string {
+	files := map[string]string{"model.safetensors": "rest", "head.safetensors": "head", "config.json": "{}", "README.md": "card",
+		"df11.png": "png", "tokenizer.json": "tokens"}
+	var list []string
+	for name, content := range files {
+		list = append(list, name+" "+content)
+	}
+	files["df11-manifest.json"] = manifest(ours, "org/a", list...)
+	maps.Copy(files, change)
+	maps.DeleteFunc(files, func(_, content string) bool { return content == "" })
+	return files
+}
+
+// verdict sums up an inspection in words: files of ours, conflicts, and what else it found.
+func verdict(in *Inspection, err error) string {
+	var words []string
+	add := func(word string, names []string) {
+		if len(names) > 0 {
+			slices.Sort(names)
+			words = append(words, word+" "+strings.Join(names, " "))
+		}
+	}
+	if in != nil {
+		add("ours", slices.Collect(maps.Keys(in.Ours)))
+	}
+	if e := (*ConflictError)(nil); errors.As(err, &e) {
+		add("overwritten", e.Overwritten)
+		add("read along", e.Files)
+		add("of", strings.Fields(e.Of))
+	} else if err != nil {
+		words = append(words, err.Error())
+	}
+	if in != nil && in.CardStays {
+		words = append(words, "card stays")
+	}
+	if in != nil && in.Current {
+		words = append(words, "current")
+	}
+	return strings.Join(words, ", ")
+}
+
+const (
+	part   = ".df11/part.json"
+	second = ".df11/second.json"
+	state  = ".df11-convert/part.json"
+	record = "df11-manifest.json"
+	all    = "ours README.md config.json df11-manifest.json df11.png head.safetensors model.safetensors tokenizer.json"
+)
+
+// A site is the kind of a target.
+type site int
+
+const (
+	inRepo site = iota
+	forcedRepo
+	inFolder
+	forcedFolder
+	workFolder
+	nameless // a repo, for a source that no repo is known of
+	single   // a repo, for a layout of which a loader reads one file by its name
+)
+
+// of makes the judge of a run at a site, and what the site holds.
+func (s site) of(files map[string]string) (*judge, fake) {
+	p := &plan.Plan{Layout: plan.Transformers, Config: "config.json", Copied: []plan.File{{Path: "tokenizer.json", ETag: "tokens"}},
+		OutputFiles: []plan.OutputFile{{Path: "model.safetensors"}, {Path: "head.safetensors"}}}
+	if s == single {
+		p.Layout = plan.ComfyUI
+	}
+	w, dir := NewOwner(p, "org/a", "part", s == forcedRepo || s == forcedFolder, nil), names.JournalDir
+	w.Digest = ours
+	if s == nameless {
+		w.Source = ""
+	}
+	f := fake{files, s == inFolder || s == forcedFolder || s == workFolder, s == workFolder}
+	if f.folder {
+		dir = names.StateDir
+	}
+	j := w.judge(dir, w.Force)
+	j.work = f.work
+	return j, f
+}
+
+// TestWhoseAFileIs: the rule of ownership, for a run that begins.
+func TestWhoseAFileIs(t *testing.T) {
+	type files = map[string]string
+	for _, tt := range []struct {
+		what  string
+		at    site
+		there files
+		want  string
+	}{
+		{"nothing", inRepo, nil, ""},
+		{"files in no one's way", inRepo, files{"notes.md": "x", "q4.gguf": "x", "sub/config.json": "x", "sub/x.safetensors": "x", ".df11/x.md": "x"}, ""},
+		{"a file of the result's name", inRepo, files{"head.safetensors": "x"}, "overwritten head.safetensors"},
+		{"the very weights", inRepo, files{"head.safetensors": "head"}, "overwritten head.safetensors"},
+		{"a config", inRepo, files{"config.json": "x"}, "overwritten config.json"},
+		{"a picture", inRepo, files{"df11.png": "x"}, "overwritten df11.png"},
+		{"other weights", inRepo, files{"x.safetensors": "x"}, "read along x.safetensors"},
+		{"other weights, and one file is read", single, files{"x.safetensors": "x"}, ""},
+		{"a card", inRepo, files{"README.md": "x"}, "card stays"},
+		{"a tokenizer of the same bytes", inRepo, files{"tokenizer.json": "tokens"}, "ours tokenizer.json"},
+		{"another tokenizer", inRepo, files{"tokenizer.json": "x"}, "overwritten tokenizer.json"},
+		{"a broken journal of our name", inRepo, files{part: "x"}, "overwritten .df11/part.json"},
+		{"a broken journal", inRepo, files{second: "x"}, ""},
+		{"a broken manifest", inRepo, files{record: "x", "head.safetensors": "head"}, "overwritten df11-manifest.json head.safetensors"},
+		{"a manifest of a newer program", inRepo, files{record: `{"schema_version":2}`}, "overwritten df11-manifest.json"},
+		{"a manifest that names a file outside", inRepo, files{record: manifest(ours, "org/a", "../x x"), "config.json": "x"}, "overwritten config.json df11-manifest.json"},
+
+		{"our journal", inRepo, files{part: journal(ours, "org/a", "head.safetensors head"), "head.safetensors": "head"}, "ours .df11/part.json head.safetensors"},
+		{"our journal, and other bytes", inRepo, files{part: journal(ours, "org/a", "head.safetensors head"), "head.safetensors": "x"}, "ours .df11/part.json, overwritten head.safetensors"},
+		{"our journal, and a stranger's bytes that it lists", inRepo, files{part: journal(ours, "org/a", "x.safetensors x"), "x.safetensors": "x"}, "ours .df11/part.json x.safetensors"},
+		{"our journal, and weights that it doesn't list", inRepo, files{part: journal(ours, "org/a"), "x.safetensors": "x"}, "ours .df11/part.json, read along x.safetensors"},
+		{"our journal, and a card that it names", inRepo, files{part: journal(ours, "org/a", "+README.md card"), "README.md": "card"}, "ours .df11/part.json README.md"},
+		{"our journal, and a card that was edited", inRepo, files{part: journal(ours, "org/a", "+README.md card"), "README.md": "x"}, "ours .df11/part.json, card stays"},
+		{"another part's journal", inRepo, files{second: journal(ours, "org/a", "head.safetensors head"), "head.safetensors": "head"}, "ours .df11/second.json head.safetensors"},
+		{"two sums of one file", inRepo, files{part: journal(ours, "org/a", "+config.json x", "+config.json {}"), "config.json": "{}"}, "ours .df11/part.json config.json"},
+		{"two journals, two sums", inRepo, files{part: journal(ours, "", "head.safetensors x"), second: journal(older, "org/a", "head.safetensors head"), "head.safetensors": "x"}, "ours .df11/part.json .df11/second.json head.safetensors"},
+		{"what former conversions have left", inRepo, files{part: journal(ours, "org/a", "*old.safetensors old"), "old.safetensors": "old"}, "ours .df11/part.json old.safetensors"},
+		{"a torn journal", inRepo, files{part: journal(ours, "org/a", "head.safetensors head") + `{"output":{"path`, "head.safetensors": "head"}, "ours .df11/part.json head.safetensors"},
+		{"a journal of a newer program", inRepo, files{part: strings.Replace(journal(ours, "org/a"), ":1", ":9", 1)}, "ours .df11/part.json"},
+
+		{"a former commit's journal", inRepo, files{part: journal(older, "org/a", "old.safetensors old"), "old.safetensors": "old"}, "ours .df11/part.json old.safetensors"},
+		{"a former commit's manifest", inRepo, files{record: manifest(older, "org/a", "old.safetensors old", "notes.md x"), "old.safetensors": "old", "notes.md": "y"}, "ours df11-manifest.json old.safetensors"},
+		{"a former commit's file, edited", inRepo, files{record: manifest(older, "org/a", "old.safetensors old"), "old.safetensors": "x"}, "ours df11-manifest.json, read along old.safetensors"},
+		{"another model's journal", inRepo, files{part: journal(other, "org/b", "head.safetensors head"), "head.safetensors": "head"}, "overwritten .df11/part.json head.safetensors, of org/b"},
+		{"another model's manifest", inRepo, files{record: manifest(other, "org/b", "head.safetensors head"), "head.safetensors": "head"}, "overwritten df11-manifest.json head.safetensors, of org/b"},
+		{"a journal of an unknown source", inRepo, files{second: journal(other, "", "head.safetensors head"), "head.safetensors": "head"}, "overwritten head.safetensors"},
+		{"another plan, both sources unknown", nameless, files{second: journal(other, "", "head.safetensors head"), "head.safetensors": "head"}, "overwritten head.safetensors"},
+		{"our plan, both sources unknown", nameless, files{second: journal(ours, "", "head.safetensors head"), "head.safetensors": "head"}, "ours .df11/second.json head.safetensors"},
+
+		{"the result", inRepo, whole(nil), all + ", current"},
+		{"the result, and the user's files", inRepo, whole(files{"notes.md": "x"}), all + ", current"},
+		{"the result, its card edited", inRepo, whole(files{"README.md": "x"}), strings.Replace(all, "README.md ", "", 1) + ", card stays, current"},
+		{"the result, its card gone", inRepo, whole(files{"README.md": ""}), strings.Replace(all, "README.md ", "", 1)},
+		{"the result, a file gone", inRepo, whole(files{"head.safetensors": ""}), strings.Replace(all, "head.safetensors ", "", 1)},
+		{"the result, a file edited", inRepo, whole(files{"config.json": "x"}), strings.Replace(all, "config.json ", "", 1) + ", overwritten config.json"},
+		{"the result, and a journal", inRepo, whole(files{part: journal(ours, "org/a")}), strings.Replace(all, "ours", "ours .df11/part.json", 1)},
+		{"the result, and other weights", inRepo, whole(files{"x.safetensors": "x"}), all + ", read along x.safetensors, current"},
+
+		{"force, and a file of the result's name", forcedRepo, files{"head.safetensors": "x"}, ""},
+		{"force, and other weights", forcedRepo, files{"x.safetensors": "x"}, ""},
+		{"force, and a card", forcedRepo, files{"README.md": "x"}, ""},
+		{"force, and another model's journal", forcedRepo, files{part: journal(other, "org/b", "head.safetensors head"), "head.safetensors": "head"}, ""},
+		{"force, a former commit's, and other weights", forcedRepo, files{record: manifest(older, "org/a", "old.safetensors old"), "old.safetensors": "old", "x.safetensors": "x"}, "ours df11-manifest.json old.safetensors"},
+
+		{"a folder's tokenizer of the same bytes", inFolder, files{"tokenizer.json": "tokens"}, "ours tokenizer.json"},
+		{"a folder's other tokenizer", inFolder, files{"tokenizer.json": "x"}, "overwritten tokenizer.json"},
+		{"a folder's file that only its journal names", inFolder, files{state: journal(ours, "org/a", "unlisted.md x"), "unlisted.md": "x"}, "ours .df11-convert/part.json unlisted.md"},
+		{"a folder's other weights, after force", inFolder, files{state: journal(ours, "org/a", "KEEPS", "head.safetensors head"), "x.safetensors": "x"}, "ours .df11-convert/part.json, read along x.safetensors"},
+		{"a folder that a run has worked in", inFolder, files{state: journal(ours, "org/a", "head.safetensors head"), "head.safetensors": "head"}, "ours .df11-convert/part.json head.safetensors"},
+		{"a work folder", workFolder, files{state: journal(ours, "org/a", "head.safetensors head"), "head.safetensors": "head"}, "ours .df11-convert/part.json head.safetensors"},
+		{"a work folder of an older commit", workFolder, files{state: journal(older, "org/a", "head.safetensors head"), "head.safetensors": "head"}, "ours .df11-convert/part.json head.safetensors"},
+		{"a work folder of another model", workFolder, files{state: journal(other, "org/b", "head.safetensors head"), "head.safetensors": "head"}, "overwritten .df11-convert/part.json head.safetensors, of org/b"},
+		{"a work folder where a result stays", workFolder, files{state: journal(ours, "org/a", "KEEPS", "head.safetensors head"), "head.safetensors": "head"}, "overwritten .df11-convert/part.json head.safetensors"},
+		{"a work folder's spool without a journal", workFolder, files{".df11-convert/spool": "x"}, "overwritten .df11-convert/spool"},
+		{"a work folder's same tokenizer", workFolder, files{"tokenizer.json": "tokens"}, "overwritten tokenizer.json"},
+		{"a work folder's other weights", workFolder, files{"x.safetensors": "x"}, ""},
+	} {
+		j, s := tt.at.of(tt.there)
+		if got := verdict(j.inspect(t.Context(), s, nil, nil)); got != tt.want {
+			t.Errorf("%s:\n got %s\nwant %s", tt.what, got, tt.want)
+		}
+	}
+}
+
+// TestWhatHasComeSince: the same rule for what others have changed since the run looked last.
+func TestWhatHasComeSince(t *testing.T) {
+	type files = map[string]string
+	begun := files{part: journal(ours, "org/a", "head.safetensors head"), "head.safetensors": "head", "README.md": "x"}
+	made := map[string]string{"head.safetensors": sumOf([]byte("head")), "model.safetensors": sumOf([]byte("rest"))}
+	const still = "ours .df11/part.json head.safetensors, card stays"
+	taken := "since this run began, a conversion of %s has written to there"
+	for _, tt := range []struct {
+		what string
+		at   site
+		come files // "" takes a file away
+		want string
+	}{
+		{"nothing", inRepo, nil, still},
+		{"a user's file", inRepo, files{"notes.md": "x"}, still},
+		{"other weights", inRepo, files{"x.safetensors": "x"}, "ours .df11/part.json head.safetensors, read along x.safetensors, card stays"},
+		{"other weights, after force", forcedRepo, files{"x.safetensors": "x"}, "ours .df11/part.json head.safetensors, read along x.safetensors"},
+		{"a config, after force", forcedRepo, files{"config.json": "x"}, "ours .df11/part.json head.safetensors, overwritten config.json"},
+		{"a card, after force", forcedRepo, files{"README.md": "y"}, still},
+		{"an edit of our file", inRepo, files{"head.safetensors": "x"}, "ours .df11/part.json, overwritten head.safetensors, card stays"},
+		{"our file is gone", inRepo, files{"head.safetensors": ""}, "ours .df11/part.json, card stays"},
+		{"our journal is gone", inRepo, files{part: ""}, "ours head.safetensors, card stays"},
+		{"the card is gone", inRepo, files{"README.md": ""}, "ours .df11/part.json head.safetensors"},
+		{"another model's journal", inRepo, files{second: journal(other, "org/b")}, fmt.Sprintf(taken, "org/b")},
+		{"another model's manifest, after force", forcedRepo, files{record: manifest(other, "org/b")}, fmt.Sprintf(taken, "org/b")},
+		{"a journal of an unknown source", inRepo, files{second: journal(other, "")}, fmt.Sprintf(taken, "another model")},
+		{"another commit's journal", inRepo, files{second: journal(older, "org/a")}, fmt.Sprintf(taken, "org/a at another commit or with other flags")},
+		{"another commit's manifest", inRepo, files{record: manifest(older, "org/a")}, fmt.Sprintf(taken, "org/a at another commit or with other flags")},
+		{"another part's journal", inRepo, files{second: journal(ours, "org/a", "model.safetensors rest"), "model.safetensors": "rest"}, "ours .df11/part.json .df11/second.json head.safetensors model.safetensors, card stays"},
+		{"our plan's journal with other bytes", inRepo, files{second: journal(ours, "", "model.safetensors x")}, fmt.Sprintf(taken, "a source with the same name and other bytes (model.safetensors differs)")},
+		{"a journal that this run has sent", inRepo, files{second: journal(other, "org/b", "SENT x")}, "ours .df11/part.json head.safetensors, card stays"},
+		{"a broken journal", inRepo, files{second: "x"}, still},
+		{"a broken journal of our name", inRepo, files{part: "x"}, "ours head.safetensors, overwritten .df11/part.json, card stays"},
+	} {
+		j, s := tt.at.of(maps.Clone(begun))
+		last, err := j.inspect(t.Context(), s, nil, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		j.sent[sumOf([]byte(journal(other, "org/b", "SENT x")))] = true
+		before := verdict(last, nil)
+		maps.Copy(s.files, tt.come)
+		maps.DeleteFunc(s.files, func(_, content string) bool { return content == "" })
+		if got := verdict(j.inspect(t.Context(), s, last, made)); got != tt.want {
+			t.Errorf("%s:\n got %s\nwant %s", tt.what, got, tt.want)
+		}
+		if after := verdict(last, nil); after != before {
+			t.Errorf("%s: an inspection was %s and is %s", tt.what, before, after)
+		}
+	}
+}
+
+// TestFormerListsWhatIsOurs: a journal of the run lists what is ours with its sum, so that the next
+// run knows it.
+func TestFormerListsWhatIsOurs(t *testing.T) {
+	j, s := inRepo.of(map[string]string{record: manifest(older, "org/a", "old.safetensors old"), "old.safetensors": "old", "tokenizer.json": "tokens", "x.md": "x"})
+	in, err := j.inspect(t.Context(), s, nil, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := map[string]string{"old.safetensors": sumOf([]byte("old")), record: sumOf([]byte(s.files[record]))}
+	if got := in.former(); !maps.Equal(got, want) || in.ManifestSHA256() != want[record] {
+		t.Errorf("got %v, want %v", got, want)
+	}
+}
