@@ -64,7 +64,7 @@ func (o Op) Holds(tree map[string]FileInfo) bool {
 	case o.gone:
 		return !there
 	}
-	return there && entry.SHA256 == o.SHA256
+	return there && entry.File() == names.File{Path: o.Path, Size: o.Size, SHA256: o.SHA256}
 }
 
 // CommitRequest is one commit to make.

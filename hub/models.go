@@ -35,6 +35,11 @@ type FileInfo struct {
 	XetHash string // of a file that the hub stores in Xet; only Tree tells it
 }
 
+// File is what the file is known by.
+func (f FileInfo) File() names.File {
+	return names.File{Path: f.Path, Size: f.Size, SHA256: f.SHA256}
+}
+
 // File gives the reference by which a file of the commit is read.
 func (i *RepoInfo) File(path string) (FileRef, bool) {
 	at := slices.IndexFunc(i.Files, func(f FileInfo) bool { return f.Path == path })

@@ -299,3 +299,25 @@ func TestRenamedTarget(t *testing.T) {
 		t.Errorf("%d requests change a repo under its former name", n)
 	}
 }
+
+// TestListingWithOldSizes: where a list gives the new sha256 of a weight file with the size of the
+// old one, a refresh says what is lost, the target is not current, and the next run fails, too.
+func TestListingWithOldSizes(t *testing.T) {
+	t.Parallel()
+	w, _, _ := toRefresh(t, hubtest.WithWays(hubtest.Ways{OldSizes: true}))
+	report, err := w.convert(t.Context(), t, t.TempDir())
+	if lost := (*target.LostError)(nil); !errors.As(err, &lost) ||
+		!slices.Contains(lost.Files, "lm_head.safetensors") {
+		t.Fatalf("got %v, %v, want what is lost", report, err)
+	}
+	_, known, p, err := openModel(t.Context(), w.client(t), sourceRepo, w.plan)
+	must(t, err)
+	push := target.Push{Hub: w.client(t), Repo: targetRepo}
+	state, _, err := push.State(t.Context(), target.NewOwner(p, known.ID, "", false, nil))
+	if err != nil || state != target.Unfinished {
+		t.Errorf("the target is %s, %v", state, err)
+	}
+	if report, err = w.convert(t.Context(), t, t.TempDir()); err == nil {
+		t.Errorf("the next run finds nothing wrong: %+v", report)
+	}
+}

@@ -5,30 +5,34 @@ import (
 
 	"github.com/df11-convert/df11-convert/internal/ledger"
 	"github.com/df11-convert/df11-convert/internal/metadata"
+	"github.com/df11-convert/df11-convert/internal/names"
 	"github.com/df11-convert/df11-convert/internal/target"
 )
 
 // expected is what a finished target holds. It only compares: nothing here can write, and no weight
 // of a repo is read. The manifest in the target stays the claim of whoever made it.
 type expected struct {
-	sums         map[string]string // sha256 by path; "" where a commit pins the file
-	repo, commit string            // of the original
+	files        []names.File // without a sha256 where a commit pins the file
+	repo, commit string       // of the original
 }
 
 // expect returns what a target holds once the job is done with these outputs.
 func (j *job) expect(ctx context.Context, outputs []ledger.Output) (want expected, err error) {
-	want = expected{map[string]string{}, j.baseModel(), j.baseCommit()}
+	want = expected{nil, j.baseModel(), j.baseCommit()}
 	for _, f := range j.carried() {
-		if want.sums[f.Path], err = j.sourceSum(ctx, f.Path); err != nil {
+		sum, err := j.sourceSum(ctx, f.Path)
+		if err != nil {
 			return want, err
 		}
+		want.files = append(want.files, names.File{Path: f.Path, Size: f.Size, SHA256: sum})
 	}
 	for _, o := range outputs {
-		want.sums[o.Path] = o.SHA256
+		want.files = append(want.files, o.File())
 	}
 	config, err := j.config()
 	if config != nil {
-		want.sums[j.Plan.ConfigPath()] = target.NewSideFile("", metadata.KindConfig, config).SHA256
+		side := target.NewSideFile(j.Plan.ConfigPath(), metadata.KindConfig, config)
+		want.files = append(want.files, side.File())
 	}
 	return want, err
 }
@@ -38,12 +42,12 @@ func (e expected) in(found *target.Inspection) bool {
 	if !found.Current {
 		return false
 	}
-	listed := map[string]string{}
+	listed := map[string]names.File{}
 	for _, f := range found.Manifest.Outputs {
-		listed[f.Path] = f.SHA256
+		listed[f.Path] = f.File()
 	}
-	for path, sha := range e.sums {
-		if has, ok := listed[path]; !ok || sha != "" && sha != has {
+	for _, f := range e.files {
+		if !f.MayBe(listed[f.Path]) {
 			return false
 		}
 	}

@@ -139,7 +139,12 @@ func (c *call) editOne(files map[string]File, op operation) (err error) {
 	case "file":
 		files[op.Path], err = c.gitFile(op)
 	case "lfsFile":
-		files[op.Path], err = c.lfsFile(op)
+		old, replaced := files[op.Path]
+		f, lfsErr := c.lfsFile(op)
+		if c.cfg.OldSizes && replaced && c.r.PathValue("rev") == "main" {
+			f.Size = old.Size
+		}
+		files[op.Path], err = f, lfsErr
 	case "deletedFile":
 		if _, ok := files[op.Path]; !ok {
 			return errEntryNotFound(op.Path)

@@ -12,7 +12,10 @@ type Ways struct {
 	Details   bool // errors stand in detail, as FastAPI writes them, and a full storage is 413
 	Stale500  bool // a commit with another parent than the branch's head is 500
 	EmptySHA  bool // info of a revision that is not there names no commit
-	ReadOnly  bool // whatever would write is 405
+	// a file of main that a commit replaces is listed with its new sha256 and its old size, as
+	// where one row describes a path on all branches
+	OldSizes bool
+	ReadOnly bool // whatever would write is 405
 }
 
 // Servers are the ways of servers that people run, by what these are like: the Hub, KohakuHub, a

@@ -17,6 +17,7 @@ import (
 	"sync"
 
 	"github.com/df11-convert/df11-convert/internal/metadata"
+	"github.com/df11-convert/df11-convert/internal/names"
 )
 
 // Output is what ledger and manifest keep of one finished output file.
@@ -28,6 +29,11 @@ type Output struct {
 	Units []metadata.Unit `json:"units,omitempty"`
 	Made  bool            `json:"-"` // by this run
 	Place
+}
+
+// File is what the file is known by.
+func (o Output) File() names.File {
+	return names.File{Path: o.Path, Size: o.Size, SHA256: o.SHA256}
 }
 
 // Place says where a finished output is. It need not be made again if
@@ -234,7 +240,7 @@ func (l *Ledger) Adopt(published []Output) {
 	defer l.mu.Unlock()
 	for _, o := range published {
 		o.Place = Place{Committed: true}
-		if mine, ok := l.outputs[o.Path]; ok && mine.SHA256 == o.SHA256 {
+		if mine, ok := l.outputs[o.Path]; ok && mine.File() == o.File() {
 			mine.Committed = true
 			o = mine
 		} else if ok && l.stays {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"regexp"
 
+	"github.com/df11-convert/df11-convert/internal/names"
 	"github.com/df11-convert/df11-convert/internal/plan"
 	"github.com/df11-convert/df11-convert/internal/pyjson"
 )
@@ -162,6 +163,11 @@ type OutputFile struct {
 	Kind   Kind   `json:"kind"`
 	Size   int64  `json:"size"`
 	SHA256 string `json:"sha256"`
+}
+
+// File is what the file is known by.
+func (f OutputFile) File() names.File {
+	return names.File{Path: f.Path, Size: f.Size, SHA256: f.SHA256}
 }
 
 // Alias is a tensor of the source that is not stored because another one has the same bits.

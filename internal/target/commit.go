@@ -202,7 +202,7 @@ func (r *Repo) lastOps(c change, tree map[string]hub.FileInfo) ([]hub.Op, error)
 	}
 	for _, o := range c.result.Outputs {
 		kept[o.Path] = true
-		if tree[o.Path].SHA256 == o.SHA256 {
+		if tree[o.Path].File() == o.File() {
 			continue
 		}
 		if !o.Committed {

@@ -134,6 +134,8 @@ func (s folderSnapshot) where() string { return s.Root.Name() }
 
 func (s folderSnapshot) versions() map[string]string { return s.files }
 
+func (folderSnapshot) list() map[string]names.File { return nil } // what is there is hashed
+
 func (s folderSnapshot) version(name string) (string, error) {
 	info, err := s.Lstat(s.at(name))
 	switch {

@@ -114,6 +114,8 @@ type snapshot interface {
 	// versions returns the files that there are. Two versions differ if the contents do: a hash, or
 	// size and time.
 	versions() map[string]string
+	// list returns the files as a Hub lists them; nil for a folder.
+	list() map[string]names.File
 	// version returns the version of a file that a claim lists; "" if it is not there.
 	version(name string) (string, error)
 	read(ctx context.Context, name string) ([]byte, error)
@@ -131,10 +133,11 @@ type Inspection struct {
 	CardStays bool // the card is somebody else's
 	// it is the finished result of the plan, and nothing of ours is beside it
 	Current  bool
-	versions map[string]string   // of all files
-	listed   map[string][]string // sha256 that files of ours have had, by path
-	journals map[string][]byte   // that have come or changed since the inspection before
-	stranger string              // source of somebody else's journal or manifest
+	versions map[string]string     // of all files
+	files    map[string]names.File // as a Hub lists them
+	listed   map[string][]string   // sha256 that files of ours have had, by path
+	journals map[string][]byte     // that have come or changed since the inspection before
+	stranger string                // source of somebody else's journal or manifest
 }
 
 // A judge knows whose the files of one folder or branch are, on behalf of a conversion.
@@ -165,7 +168,7 @@ func (j *judge) inspect(ctx context.Context, s snapshot, last *Inspection,
 		last = &Inspection{}
 	}
 	in := &Inspection{
-		Ours: map[string]string{}, versions: maps.Clone(s.versions()),
+		Ours: map[string]string{}, versions: maps.Clone(s.versions()), files: s.list(),
 		listed: map[string][]string{}, journals: map[string][]byte{}, stranger: last.stranger,
 	}
 	maps.Copy(in.listed, last.listed)
@@ -283,6 +286,12 @@ func (w *Owner) isCurrent(in *Inspection) bool {
 	}
 	for name := range in.Ours {
 		if !w.writes(name) {
+			return false
+		}
+	}
+	for _, o := range in.Manifest.Outputs {
+		f, listed := in.files[o.Path]
+		if listed && !f.MayBe(o.File()) && !(o.Path == names.Card && in.CardStays) {
 			return false
 		}
 	}

@@ -33,6 +33,8 @@ func (f fake) versions() map[string]string {
 	return versions
 }
 
+func (fake) list() map[string]names.File { return nil }
+
 func (f fake) version(name string) (string, error) {
 	content, ok := f.files[name]
 	if ok && f.folder {

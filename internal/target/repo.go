@@ -135,6 +135,14 @@ func (s repoSnapshot) where() string { return s.Repo }
 
 func (s repoSnapshot) versions() map[string]string { return s.hashes }
 
+func (s repoSnapshot) list() map[string]names.File {
+	files := map[string]names.File{}
+	for name, f := range s.files {
+		files[name] = f.File()
+	}
+	return files
+}
+
 func (s repoSnapshot) version(name string) (string, error) { return s.hashes[name], nil }
 
 func (s repoSnapshot) read(ctx context.Context, name string) ([]byte, error) {
@@ -152,7 +160,7 @@ func (s repoSnapshot) sum(ctx context.Context, name string) (string, error) {
 func (repoSnapshot) equals(context.Context, string, string) (bool, error) { return false, nil }
 
 // holds reports whether a branch has an output.
-func (in *Inspection) holds(o ledger.Output) bool { return in.versions[o.Path] == o.SHA256 }
+func (in *Inspection) holds(o ledger.Output) bool { return in.files[o.Path] == o.File() }
 
 // gatedManual is a public repo whose owner lets in everybody by hand. With "auto", whoever asks is
 // let in.
