@@ -3,17 +3,18 @@ package hub
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"net"
 	"net/http"
 	"strconv"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/df11-convert/df11-convert/hub/internal/wire"
+	"github.com/df11-convert/df11-convert/internal/hubtest"
 )
 
 // edgeHub serves one file of zeros over connections of different rates, as a
@@ -24,53 +25,43 @@ type edgeHub struct {
 
 	pauseFrom, pauseTo time.Time // when the whole line is dead
 
-	mu     sync.Mutex
-	nConns int
-	gets   []string // "connection: range"
+	mu            sync.Mutex
+	nConns, nGets int
 }
 
-// edgeConn is a server's end of a connection that sends at a rate.
+// edgeConn is a connection that brings bytes at a rate.
 type edgeConn struct {
 	net.Conn
 	h    *edgeHub
-	n    int
 	rate int64
 	paid time.Time
 }
 
-func (c *edgeConn) Write(p []byte) (n int, err error) {
-	for len(p) > 0 && err == nil {
-		piece := p[:min(len(p), max(1, int(c.rate/100)))]
-		if oldest := time.Now().Add(-50 * time.Millisecond); c.paid.Before(oldest) {
-			c.paid = oldest // what a late timer loses may be made up for
-		}
-		c.paid = c.paid.Add(time.Duration(float64(len(piece)) / float64(c.rate) * 1e9))
-		time.Sleep(time.Until(c.paid))
-		if c.paid.After(c.h.pauseFrom) {
-			time.Sleep(time.Until(c.h.pauseTo))
-		}
-		var k int
-		k, err = c.Conn.Write(piece)
-		n, p = n+k, p[k:]
+func (c *edgeConn) Read(p []byte) (int, error) {
+	n, err := c.Conn.Read(p[:min(len(p), max(64, int(c.rate/100)))])
+	if oldest := time.Now().Add(-50 * time.Millisecond); c.paid.Before(oldest) {
+		c.paid = oldest // what a late timer loses may be made up for
+	}
+	c.paid = c.paid.Add(time.Duration(float64(n) / float64(c.rate) * 1e9))
+	time.Sleep(time.Until(c.paid))
+	if c.paid.After(c.h.pauseFrom) {
+		time.Sleep(time.Until(c.h.pauseTo))
 	}
 	return n, err
 }
 
-// accepted gives a new connection its rate.
-func (h *edgeHub) accepted(c net.Conn) net.Conn {
+// over gives a new connection its rate.
+func (h *edgeHub) over(c net.Conn) net.Conn {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.nConns++
-	return &edgeConn{Conn: c, h: h, n: h.nConns - 1, rate: h.rate(h.nConns - 1)}
+	return &edgeConn{Conn: c, h: h, rate: h.rate(h.nConns - 1)}
 }
-
-type connKey struct{}
 
 func (h *edgeHub) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if r.Method == http.MethodGet {
-		c := r.Context().Value(connKey{}).(*edgeConn)
 		h.mu.Lock()
-		h.gets = append(h.gets, fmt.Sprintf("%d: %s", c.n, r.Header.Get("Range")))
+		h.nGets++
 		h.mu.Unlock()
 	}
 	w.Header().Set("X-Repo-Commit", testCommit)
@@ -88,32 +79,6 @@ func (zeros) ReadAt(p []byte, _ int64) (int, error) {
 
 func (h *edgeHub) ref() FileRef {
 	return FileRef{Repo: "a/b", Commit: testCommit, Path: "m", Size: h.size, SHA256: shaA}
-}
-
-func (h *edgeHub) config(s *http.Server) {
-	s.Handler = h
-	s.ConnContext = func(ctx context.Context, c net.Conn) context.Context { return context.WithValue(ctx, connKey{}, c) }
-}
-
-// conns is how many connections there were.
-func (h *edgeHub) conns() int {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return h.nConns
-}
-
-// edgeListener takes connections from h.
-type edgeListener struct {
-	net.Listener
-	h *edgeHub
-}
-
-func (l edgeListener) Accept() (net.Conn, error) {
-	c, err := l.Listener.Accept()
-	if err != nil {
-		return nil, err
-	}
-	return l.h.accepted(c), nil
 }
 
 // pipes is a listener inside a synctest bubble.
@@ -134,27 +99,24 @@ func (p *pipes) Accept() (net.Conn, error) {
 func (p *pipes) Close() error   { close(p.done); return nil }
 func (p *pipes) Addr() net.Addr { return &net.TCPAddr{} }
 
-// dial may run after the server has ended: for a request that was given up, or that another
-// connection has served.
-func (p *pipes) dial(context.Context, string, string) (net.Conn, error) {
-	client, server := net.Pipe()
-	select {
-	case p.conns <- server:
-		return client, nil
-	case <-p.done:
-		return nil, net.ErrClosed
-	}
-}
-
 // overPipes runs a real HTTP server and client in a bubble, where time is exact.
 func (h *edgeHub) overPipes(t *testing.T, do func(*testing.T, *Client), change ...func(*Options)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		p := &pipes{make(chan net.Conn), make(chan struct{})}
-		srv := &http.Server{}
-		h.config(srv)
-		go func() { _ = srv.Serve(edgeListener{p, h}) }()
-		rt := &http.Transport{DialContext: p.dial, MaxIdleConnsPerHost: 2 * wire.Transfers}
+		srv := &http.Server{Handler: h}
+		go func() { _ = srv.Serve(p) }()
+		// it may run after the server has ended, for a request that another connection has served
+		dial := func(context.Context, string, string) (net.Conn, error) {
+			client, server := net.Pipe()
+			select {
+			case p.conns <- server:
+				return h.over(client), nil
+			case <-p.done:
+				return nil, net.ErrClosed
+			}
+		}
+		rt := &http.Transport{DialContext: dial, MaxIdleConnsPerHost: 2 * wire.Transfers}
 		opt := Options{Connection: Connection{Endpoint: "http://hub.test", HTTPTransport: rt}, RangeBytes: edgeRange}
 		for _, f := range change {
 			f(&opt)
@@ -230,8 +192,8 @@ func TestEqualConnectionsAreNeverReplaced(t *testing.T) {
 		h := &edgeHub{size: 4 * wire.Transfers * edgeRange, rate: steady(rate)}
 		h.overPipes(t, func(t *testing.T, c *Client) {
 			share := h.share(t, c, wire.Transfers*rate)
-			if h.conns() > wire.Transfers || share < 0.8 {
-				t.Errorf("%s: %.0f %% over %d connections", name, 100*share, h.conns())
+			if h.nConns > wire.Transfers || share < 0.8 {
+				t.Errorf("%s: %.0f %% over %d connections", name, 100*share, h.nConns)
 			}
 		})
 	}
@@ -243,8 +205,8 @@ func TestALineThatFaltersKeepsItsConnections(t *testing.T) {
 	h := &edgeHub{size: 4 * wire.Transfers * fastEdge, rate: steady(fastEdge)}
 	h.overPipes(t, func(t *testing.T, c *Client) {
 		h.pauseFrom, h.pauseTo = time.Now().Add(1100*time.Millisecond), time.Now().Add(3100*time.Millisecond)
-		if share := h.share(t, c, wire.Transfers*fastEdge); h.conns() != wire.Transfers || share > 0.7 {
-			t.Errorf("%.0f %% over %d connections", 100*share, h.conns())
+		if share := h.share(t, c, wire.Transfers*fastEdge); h.nConns != wire.Transfers || share > 0.7 {
+			t.Errorf("%.0f %% over %d connections", 100*share, h.nConns)
 		}
 	})
 }
@@ -256,8 +218,8 @@ func TestThinHonestLinesAreNeverGivenUp(t *testing.T) {
 		h := &edgeHub{size: 2 * edgeRange, rate: steady(20_000 / n)}
 		h.overPipes(t, func(t *testing.T, c *Client) {
 			h.share(t, c, 20_000)
-			if len(h.gets) != 2 {
-				t.Errorf("%d connections: %v", n, h.gets)
+			if h.nGets != 2 {
+				t.Errorf("%d connections: %d GETs", n, h.nGets)
 			}
 		}, func(o *Options) { o.BufferBytes = n * o.RangeBytes })
 	}
@@ -279,6 +241,44 @@ func TestATrickleNeverLastsForEver(t *testing.T) {
 			_, err = io.Copy(io.Discard, s)
 			if d := time.Since(start); !errors.Is(err, wire.ErrStalled) || d > 7*time.Minute {
 				t.Errorf("jitter %v, after %v: %v", jitter, d, err)
+			}
+		})
+	}
+}
+
+// BenchmarkSlowEdge reads 128 MB from the CDN of a hub, over real connections. One of eight reaches
+// a machine that gives a tenth of what the others give. Metric s is the time of a read.
+func BenchmarkSlowEdge(b *testing.B) {
+	for name, conns := range map[string]int64{"replaced": wire.Transfers, "kept": 1} {
+		b.Run(name, func(b *testing.B) {
+			srv := hubtest.Start(b)
+			h := &edgeHub{size: 128 << 20, rate: func(n int) int64 { return []int64{400_000, 4_000_000}[min(n%8, 1)] }}
+			data := make([]byte, h.size)
+			commit := srv.AddRepo("a/b", map[string][]byte{"m.safetensors": data})
+			rt := &http.Transport{MaxIdleConnsPerHost: 2 * wire.Transfers, DialContext: func(ctx context.Context, network, addr string) (net.Conn, error) {
+				c, err := new(net.Dialer).DialContext(ctx, network, addr)
+				if err != nil || !strings.HasSuffix(srv.CDNURL, addr) {
+					return c, err
+				}
+				return h.over(c), nil
+			}}
+			for b.Loop() {
+				c, err := New(Options{Connection: Connection{Endpoint: srv.URL, HTTPTransport: rt}, RangeBytes: 1 << 20})
+				if err != nil {
+					b.Fatal(err)
+				}
+				c.files.peers.conns = conns // alone, a connection has no peers
+				start := time.Now()
+				s, err := c.Stream(b.Context(), FileRef{Repo: "a/b", Commit: commit, Path: "m.safetensors", Size: h.size, SHA256: sha(data)}, 0, h.size)
+				if err != nil {
+					b.Fatal(err)
+				}
+				if n, err := io.Copy(io.Discard, s); n != h.size || err != nil {
+					b.Fatal(n, err)
+				}
+				s.Close()
+				rt.CloseIdleConnections()
+				b.ReportMetric(time.Since(start).Seconds(), "s")
 			}
 		})
 	}

@@ -1,0 +1,57 @@
+package pipeline_test
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"slices"
+	"testing"
+
+	gohf "github.com/gomlx/go-huggingface/hub"
+
+	"github.com/df11-convert/df11-convert/internal/hubtest"
+)
+
+// TestAnotherClientReadsWhatWasPublished: a client that shares no code with ours lists a published
+// repo, downloads all of it, and has the bytes that the hub holds.
+func TestAnotherClientReadsWhatWasPublished(t *testing.T) {
+	onServers(t, func(t *testing.T, ways hubtest.Option) {
+		w := newWorld(t, hubtest.NewLlama(1, hubtest.ModelOptions{Hidden: 32, Vocab: 256, Layers: 3}), ways)
+		w.mustConvert(t)
+		if err := w.downloadByAnother(t); err != nil {
+			t.Error(err)
+		}
+		w.Inject(hubtest.Fault{Name: "cut"})
+		if err := w.downloadByAnother(t); err == nil {
+			t.Error("a download that was cut is taken for whole")
+		}
+	})
+}
+
+// downloadByAnother downloads the target with a client of the same protocol. Its version 0.4.0
+// returns a download that was cut as a success, so that the bytes decide; and its limit of transfers
+// can lose a wake-up, so that it has none.
+func (w *world) downloadByAnother(t *testing.T) error {
+	repo := gohf.New(targetRepo).WithEndpoint(w.URL).WithAuth(testToken).WithCacheDir(t.TempDir())
+	repo.Verbosity, repo.MaxParallelDownload = 0, 0
+	var listed []string
+	for name, err := range repo.IterFileNames() {
+		must(t, err)
+		listed = append(listed, name)
+	}
+	if here := len(w.Files(targetRepo, "main")); len(listed) != here || !slices.Contains(listed, "config.json") {
+		return fmt.Errorf("%d files are listed, %d are there", len(listed), here)
+	}
+	paths, err := repo.DownloadFilesCtx(t.Context(), listed...)
+	if err != nil {
+		return err
+	}
+	for i, name := range listed {
+		want, err := w.ReadFile(targetRepo, "main", name)
+		must(t, err)
+		if got, err := os.ReadFile(paths[i]); err != nil || !bytes.Equal(got, want) {
+			return fmt.Errorf("%s: %d bytes of %d, %w", name, len(got), len(want), err)
+		}
+	}
+	return nil
+}
