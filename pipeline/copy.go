@@ -14,7 +14,7 @@ import (
 
 	"github.com/df11-convert/df11-convert/hub"
 	"github.com/df11-convert/df11-convert/internal/budget"
-	"github.com/df11-convert/df11-convert/internal/forward/spool"
+	"github.com/df11-convert/df11-convert/internal/forward"
 	"github.com/df11-convert/df11-convert/internal/metadata"
 	"github.com/df11-convert/df11-convert/internal/plan"
 	"github.com/df11-convert/df11-convert/internal/streams"
@@ -40,7 +40,7 @@ func (s *state) copier(disk int64) *copier {
 // copyAll copies a few files at once, as many as the disk budget holds: those that do not stay go
 // as soon as they are uploaded. What a failed attempt has copied is not copied again.
 func (k *copier) copyAll(ctx context.Context) ([]target.SideFile, error) {
-	disk := spool.NewBudget(k.disk)
+	disk := forward.NewBudget(k.disk)
 	inside := k.duplicate(ctx)
 	out := make([]target.SideFile, len(k.files))
 	defer func() { k.remember(out) }()

@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"github.com/df11-convert/df11-convert/hub"
-	"github.com/df11-convert/df11-convert/internal/forward/fetch"
 	"github.com/df11-convert/df11-convert/internal/hubtest"
+	"github.com/df11-convert/df11-convert/internal/model"
 	"github.com/df11-convert/df11-convert/internal/plan"
 	"github.com/df11-convert/df11-convert/pipeline"
 )
@@ -154,7 +154,7 @@ func TestCorruptHeader(t *testing.T) {
 	w.ClearFaults()
 	must(t, err)
 	_, err = w.convert(t.Context(), t, t.TempDir(), func(o *pipeline.Options) { o.Source, o.Model, o.Plan = src, known, p })
-	if h := (*fetch.HeaderError)(nil); !errors.As(err, &h) {
+	if h := (*model.HeaderError)(nil); !errors.As(err, &h) {
 		t.Errorf("a broken header: %v", err)
 	}
 	w.unfinished(t)

@@ -18,7 +18,7 @@ func (s *state) finish(ctx context.Context) (*Report, error) {
 	if err != nil {
 		return nil, err
 	}
-	disk, err := s.freeDisk(nil, 0)
+	disk, err := s.way().FreeDisk()
 	if err != nil {
 		return nil, err
 	}

@@ -11,7 +11,7 @@ import (
 	"testing"
 
 	"github.com/df11-convert/df11-convert/hub"
-	"github.com/df11-convert/df11-convert/internal/forward/compare"
+	"github.com/df11-convert/df11-convert/internal/forward"
 	"github.com/df11-convert/df11-convert/internal/hubtest"
 	"github.com/df11-convert/df11-convert/internal/names"
 	"github.com/df11-convert/df11-convert/internal/plan"
@@ -139,7 +139,7 @@ func TestAlias(t *testing.T) {
 	flipLastTensor(t, files["model.safetensors"], "lm_head.weight")
 	bad.AddRepo(sourceRepo, files)
 	_, err := bad.convert(t.Context(), t, t.TempDir())
-	if alias := (*compare.AliasError)(nil); !errors.As(err, &alias) || alias.Name != "lm_head.weight" {
+	if alias := (*forward.AliasError)(nil); !errors.As(err, &alias) || alias.Name != "lm_head.weight" {
 		t.Errorf("a different alias: %v", err)
 	}
 	bad.unfinished(t)

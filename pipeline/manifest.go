@@ -1,14 +1,14 @@
 package pipeline
 
 import (
+	"slices"
+
+	"github.com/df11-convert/df11-convert/internal/forward"
 	"github.com/df11-convert/df11-convert/internal/ledger"
 	"github.com/df11-convert/df11-convert/internal/metadata"
 	"github.com/df11-convert/df11-convert/internal/plan"
 	"github.com/df11-convert/df11-convert/internal/spans"
 )
-
-// cpuDecoder names the decoder of the check that always runs.
-const cpuDecoder = "df11-convert, package verify: windows, gaps, tables and output positions as the GPU kernel walks them"
 
 // newManifest gathers what the run knows (docs/manifest.md). The small files are added once they
 // are made.
@@ -36,9 +36,6 @@ func newManifest(j *job, done *ledger.Ledger, sources []metadata.SourceFile) *me
 
 // listOutputs lists the weight files, the units in them, and what was verified about them.
 func (j *job) listOutputs(m *metadata.Manifest, made *ledger.Ledger) {
-	cpu := metadata.Verification{Method: metadata.MethodCPU, Decoder: cpuDecoder,
-		NExactF32: spans.NExactF32(j.Plan)}
-	gpu := metadata.Verification{Method: metadata.MethodGPU}
 	for _, o := range j.outputs {
 		done, _ := made.Output(o.Path)
 		m.Outputs = append(m.Outputs, metadata.OutputFile{Path: o.Path, Kind: outputKind(j.Plan, o),
@@ -47,23 +44,27 @@ func (j *job) listOutputs(m *metadata.Manifest, made *ledger.Ledger) {
 			unit := done.Units[i]
 			unit.File, unit.Tensors = o.Path, unitTensors(u)
 			m.Units = append(m.Units, unit)
-			addCompared(&cpu, unit)
-			if unit.GPU {
-				addCompared(&gpu, unit)
-			}
 		}
-		cpu.NTensors += int64(len(o.Copied))
+		m.Verification = metadata.AddVerified(m.Verification, verifiedOf(o, done))
 		for t := range o.Tensors() {
 			if t.Name != t.Source {
 				m.Renamed = append(m.Renamed, metadata.Rename{Source: t.Source, Name: t.Name})
 			}
 		}
 	}
-	m.Verification = append(m.Verification, cpu)
-	if gpu.NUnits > 0 {
-		gpu.Decoder, gpu.Device = j.GPU.Describe()
-		m.Verification = append(m.Verification, gpu)
+}
+
+// verifiedOf is what this run has verified about an output: by comparing it, or by rebuilding the
+// source files from it.
+func verifiedOf(o *spans.Output, done ledger.Output) []metadata.Verification {
+	if done.Verified != nil {
+		return done.Verified
 	}
+	return []metadata.Verification{forward.ByCPU(o, func(unit string) bool {
+		return slices.ContainsFunc(done.Units, func(u metadata.Unit) bool {
+			return u.Path == unit && u.Status == metadata.DF11
+		})
+	})}
 }
 
 func outputKind(p *plan.Plan, o *spans.Output) metadata.Kind {
@@ -86,13 +87,4 @@ func unitTensors(u *spans.Unit) (tensors []metadata.UnitTensor) {
 		tensors = append(tensors, t)
 	}
 	return tensors
-}
-
-// addCompared adds a unit to what a method has compared.
-func addCompared(v *metadata.Verification, u metadata.Unit) {
-	if u.Status == metadata.DF11 {
-		v.NUnits++
-		v.NWeights += u.NWeights
-	}
-	v.NTensors += int64(len(u.Tensors))
 }

@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"github.com/df11-convert/df11-convert/internal/back"
-	"github.com/df11-convert/df11-convert/internal/forward/compare"
+	"github.com/df11-convert/df11-convert/internal/forward"
 	"github.com/df11-convert/df11-convert/internal/hubtest"
 	"github.com/df11-convert/df11-convert/internal/model"
 	"github.com/df11-convert/df11-convert/internal/plan"
@@ -19,7 +19,7 @@ func TestVerifyOnGPU(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, hubtest.NewLlama(5, hubtest.ModelOptions{Hidden: 512, Intermediate: 2048, Vocab: 128, Layers: 1, Extra: noPicture}))
 	w.mustConvert(t)
-	check := func(second compare.GPU) (*pipeline.VerifyReport, int64) {
+	check := func(second forward.GPU) (*pipeline.VerifyReport, int64) {
 		c := w.client(t)
 		src, known, p, err := openModel(t.Context(), c, sourceRepo, plan.Options{})
 		must(t, err)

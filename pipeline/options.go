@@ -7,7 +7,6 @@ import (
 
 	"github.com/df11-convert/df11-convert/internal/budget"
 	"github.com/df11-convert/df11-convert/internal/forward"
-	"github.com/df11-convert/df11-convert/internal/forward/compare"
 	"github.com/df11-convert/df11-convert/internal/model"
 	"github.com/df11-convert/df11-convert/internal/plan"
 	"github.com/df11-convert/df11-convert/internal/progress"
@@ -51,7 +50,7 @@ type Options struct {
 	// Version is written into manifest and card.
 	Version string
 
-	GPU      compare.GPU // nil: none
+	GPU      forward.GPU // nil: none
 	Progress *progress.Counters
 	Log      *slog.Logger
 }

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"time"
+
+	"github.com/df11-convert/df11-convert/internal/forward"
 )
 
 // Run converts a model. When it returns nil, the folder and the repo are complete, and every output
@@ -78,12 +80,10 @@ func (s *state) upToDate(ctx context.Context) (*Report, error) {
 
 // convert makes every output that is not done.
 func (s *state) convert(ctx context.Context) error {
-	work, err := s.begin(ctx)
-	if err != nil {
+	if err := s.checkDisk(ctx); err != nil {
 		return err
 	}
-	defer s.leaveSpools(work.Fetcher)
-	if err := work.Run(ctx); err != nil {
+	if err := forward.Make(ctx, s.way()); err != nil {
 		return err
 	}
 	return checkGain(s.ledger.Outputs())

@@ -76,7 +76,7 @@ func (s *state) readTargets(ctx context.Context, owner *target.Owner) error {
 // checkRoom refuses a disk that is too small before a repo is made. A repo that is there may hold
 // so much that the rest fits.
 func (s *state) checkRoom(ctx context.Context) error {
-	_, tooSmall := s.layOut(ctx)
+	tooSmall := s.checkDisk(ctx)
 	if tooSmall == nil {
 		return nil
 	}

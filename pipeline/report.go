@@ -59,7 +59,7 @@ type Report struct {
 func (s *state) report() *Report {
 	p := &Report{Source: s.Model.ID, Commit: s.Model.Commit, BaseModel: s.baseModel(),
 		BaseCommit: s.baseCommit(), Differences: s.Plan.Differences, Warnings: s.Plan.Warnings,
-		GPU: s.GPU != nil, Folder: s.OutDir}
+		Folder: s.OutDir}
 	if s.repo != nil {
 		p.Repo, p.URL = s.repo.Repo, s.repo.URL()
 	}
@@ -70,6 +70,7 @@ func (s *state) report() *Report {
 		p.F32Bytes = p.BF16Bytes
 		p.BF16Bytes -= 2 * n
 	}
+	var verified []metadata.Verification
 	for _, o := range s.ledger.Outputs() {
 		p.Files++
 		before := p.Weights
@@ -77,11 +78,13 @@ func (s *state) report() *Report {
 		for _, u := range o.Units {
 			p.add(u)
 		}
+		verified = metadata.AddVerified(verified, o.Verified)
 		if o.Made {
 			p.Made++
 			p.Verified += p.Weights - before
 		}
 	}
+	p.GPU = s.GPU != nil && metadata.ByGPU(verified).NUnits == int64(p.Units)
 	if !s.Part.Whole() { // the source bytes are those of the part, as all other counts
 		p.Part, p.BF16Bytes, p.F32Bytes = s.Part.String(), spans.ProvedBytes(
 			s.Part.Of(s.outputs)), 0
@@ -98,7 +101,6 @@ func (p *Report) add(u metadata.Unit) {
 	p.Units++
 	p.Weights += u.NWeights
 	p.Bits += u.CodedBits
-	p.GPU = p.GPU && u.GPU
 	if u.TieBroken {
 		p.TiesBroken = append(p.TiesBroken, u.Path)
 	}

@@ -8,7 +8,6 @@ import (
 
 	"github.com/df11-convert/df11-convert/hub"
 	"github.com/df11-convert/df11-convert/internal/back"
-	"github.com/df11-convert/df11-convert/internal/forward/fetch"
 	"github.com/df11-convert/df11-convert/internal/ledger"
 	"github.com/df11-convert/df11-convert/internal/model"
 	"github.com/df11-convert/df11-convert/internal/plan"
@@ -55,13 +54,13 @@ func brokenFile(err error) string {
 	if e, ok := errors.AsType[*model.SourceError](err); ok {
 		return e.File
 	}
-	if e, ok := errors.AsType[*fetch.HeaderError](err); ok {
+	if e, ok := errors.AsType[*model.HeaderError](err); ok {
 		return e.File
 	}
 	if e, ok := errors.AsType[*back.RebuildError](err); ok {
 		return e.File
 	}
-	if e, ok := errors.AsType[*fetch.Error](err); ok &&
+	if e, ok := errors.AsType[*model.ReadError](err); ok &&
 		(errors.Is(err, hub.ErrChanged) || errors.Is(err, hub.ErrCorrupt)) {
 		return e.File // the commit is pinned, so it is the store that is wrong
 	}

@@ -10,9 +10,9 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/df11-convert/df11-convert/internal/back"
-	"github.com/df11-convert/df11-convert/internal/forward/compare"
-	"github.com/df11-convert/df11-convert/internal/forward/fetch"
+	"github.com/df11-convert/df11-convert/internal/forward"
 	"github.com/df11-convert/df11-convert/internal/human"
+	"github.com/df11-convert/df11-convert/internal/metadata"
 	"github.com/df11-convert/df11-convert/internal/model"
 	"github.com/df11-convert/df11-convert/internal/progress"
 	"github.com/df11-convert/df11-convert/internal/spans"
@@ -27,12 +27,12 @@ type VerifyOptions struct {
 	Chosen   bool // the DF11 model itself named the original
 	Workers  int
 	WorkDir  string      // takes the spools of a remote original
-	GPU      compare.GPU // nil: none
+	GPU      forward.GPU // nil: none
 	Progress *progress.Counters
 }
 
 // Verify verifies a DF11 model, up to its first fault. If the model is at fault there are a report
-// and a *verify.MismatchError, *compare.TensorError, *back.RebuildError, *verify.StructureError or
+// and a *verify.MismatchError, *forward.TensorError, *back.RebuildError, *verify.StructureError or
 // *model.InvalidError. If the verification could not run there is another error, and no report.
 func Verify(ctx context.Context, opt VerifyOptions) (*VerifyReport, error) {
 	if opt.Progress == nil {
@@ -75,7 +75,7 @@ func Verify(ctx context.Context, opt VerifyOptions) (*VerifyReport, error) {
 // isFault reports whether an error says that the model is wrong, not that it could not be looked
 // at.
 func isFault(err error) bool {
-	mismatch, tensor := (*verify.MismatchError)(nil), (*compare.TensorError)(nil)
+	mismatch, tensor := (*verify.MismatchError)(nil), (*forward.TensorError)(nil)
 	return back.IsFault(err) || errors.As(err, &mismatch) || errors.As(err, &tensor)
 }
 
@@ -211,7 +211,7 @@ func addSums(ctx context.Context, original model.Source, files []model.File, wor
 			continue
 		}
 		g.Go(func() (err error) {
-			files[i].SHA256, err = fetch.Sum(ctx, original, f)
+			files[i].SHA256, err = model.SumWeights(ctx, original, f)
 			return err
 		})
 	}
@@ -221,18 +221,29 @@ func addSums(ctx context.Context, original model.Source, files []model.File, wor
 // compare compares every weight and every copied tensor with the original: once more if a bit that
 // was wrong on its way may have caused the first difference.
 func (v *verification) compare(ctx context.Context) error {
-	gpuUnits, err := v.full(ctx)
+	verified, err := v.full(ctx)
 	inexact := (*spans.InexactError)(nil)
 	if (isFault(err) || brokenFile(err) != "" || errors.As(err, &inexact)) && v.anew(ctx) {
-		more := 0
+		var more []metadata.Verification
 		more, err = v.full(ctx)
-		gpuUnits += more
+		verified = metadata.AddVerified(verified, more)
 	}
-	if gpuUnits > 0 {
-		v.report.GPU = &GPUReport{Units: gpuUnits}
-		v.report.GPU.Kernel, v.report.GPU.Device = v.GPU.Describe()
+	if gpu := metadata.ByGPU(verified); gpu.NUnits > 0 {
+		v.report.GPU = &GPUReport{Kernel: gpu.Decoder, Device: gpu.Device, Units: int(gpu.NUnits)}
 	}
 	return err
+}
+
+// full goes the way of a conversion without encoding. Outputs that it finds equal are not compared
+// again.
+func (v *verification) full(ctx context.Context) ([]metadata.Verification, error) {
+	equal, verified, err := forward.Compare(ctx, forward.Comparison{
+		Source: v.Source, Model: v.Model, Outputs: v.outputs, Stored: v.DF11,
+		WorkDir: v.WorkDir, Workers: v.Workers, GPU: v.GPU, Progress: v.Progress,
+	})
+	v.outputs = slices.DeleteFunc(v.outputs,
+		func(o *spans.Output) bool { return slices.Contains(equal, o) })
+	return verified, err
 }
 
 // anew has weights fetched anew where they are read again; it is false if both models are on this

@@ -9,7 +9,7 @@ import (
 	"strings"
 
 	"github.com/df11-convert/df11-convert/hub"
-	"github.com/df11-convert/df11-convert/internal/forward/compare"
+	"github.com/df11-convert/df11-convert/internal/forward"
 	"github.com/df11-convert/df11-convert/pipeline"
 	"github.com/df11-convert/df11-convert/verify"
 )
@@ -53,7 +53,7 @@ func failureOf(err error) *failure {
 		f.Unit, f.Tensor, f.Element = m.Unit, m.Tensor, &m.Elem
 		f.Got, f.Want = fmt.Sprintf("%#04x", m.Got), fmt.Sprintf("%#04x", m.Want)
 	}
-	if t, ok := errors.AsType[*compare.TensorError](err); ok {
+	if t, ok := errors.AsType[*forward.TensorError](err); ok {
 		f.Tensor, f.Element, f.Got, f.Want = t.Tensor, &t.Elem, t.Got, t.Want
 	}
 	return f

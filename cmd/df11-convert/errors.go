@@ -11,7 +11,7 @@ import (
 	"github.com/df11-convert/df11-convert/internal/back"
 	"github.com/df11-convert/df11-convert/internal/budget"
 	"github.com/df11-convert/df11-convert/internal/folder"
-	"github.com/df11-convert/df11-convert/internal/forward/compare"
+	"github.com/df11-convert/df11-convert/internal/forward"
 	"github.com/df11-convert/df11-convert/internal/model"
 	"github.com/df11-convert/df11-convert/internal/plan"
 	"github.com/df11-convert/df11-convert/internal/safetensors"
@@ -86,7 +86,7 @@ var kinds = []kind{
 	{"forbidden", oneOf(hub.ErrForbidden), exitAuth, ""},
 	{"f32_not_exact", wraps[*spans.InexactError], exitRefused,
 		"convert the model to BF16 yourself first, if rounding is what you want"},
-	{"aliases_differ", wraps[*compare.AliasError], exitRefused, ""},
+	{"aliases_differ", wraps[*forward.AliasError], exitRefused, ""},
 	{"not_convertible", wraps[*plan.RefusedError], exitRefused, ""},
 	{"conflict", wraps[*target.ConflictError], exitError, ""},
 	{"source_is_target", wraps[*target.SourceTargetError], exitError,
@@ -128,7 +128,7 @@ var kinds = []kind{
 
 // isMismatch reports whether weights of a DF11 model are not the original's.
 func isMismatch(err error) bool {
-	return wraps[*verify.MismatchError](err) || wraps[*compare.TensorError](err) ||
+	return wraps[*verify.MismatchError](err) || wraps[*forward.TensorError](err) ||
 		wraps[*back.ComponentError](err)
 }
 

@@ -14,7 +14,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/df11-convert/df11-convert/internal/budget"
-	"github.com/df11-convert/df11-convert/internal/forward/compare"
+	"github.com/df11-convert/df11-convert/internal/forward"
 	"github.com/df11-convert/df11-convert/internal/human"
 	"github.com/df11-convert/df11-convert/verify"
 )
@@ -89,7 +89,7 @@ func (f *gpuFlags) register(p *pflag.FlagSet) {
 
 // open starts the GPU verifier, which takes host memory from the other parts; nil if no GPU is
 // there and none is required.
-func (f *gpuFlags) open(u *ui, memory *budget.Memory) (compare.GPU, error) {
+func (f *gpuFlags) open(u *ui, memory *budget.Memory) (forward.GPU, error) {
 	g, err := verify.OpenGPU(verify.GPUOptions{Mode: verify.GPUMode(f.mode), Host: memory.GPU,
 		Log: u.log()})
 	if errors.Is(err, verify.ErrNoGPU) {

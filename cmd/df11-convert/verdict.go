@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"github.com/df11-convert/df11-convert/internal/back"
-	"github.com/df11-convert/df11-convert/internal/forward/compare"
+	"github.com/df11-convert/df11-convert/internal/forward"
 	"github.com/df11-convert/df11-convert/pipeline"
 	"github.com/df11-convert/df11-convert/verify"
 )
@@ -67,7 +67,7 @@ func originalHint(r *pipeline.VerifyReport, err error) string {
 		return fmt.Sprintf(
 			"by its manifest the model was made from other files than those of %s: name its original, at the right commit, with --against", r.Against)
 	case r.AgainstOnMain != nil: // the model names it
-	case wraps[*verify.MismatchError](err) || wraps[*compare.TensorError](err):
+	case wraps[*verify.MismatchError](err) || wraps[*forward.TensorError](err):
 		return fmt.Sprintf("if %s is not the original, name another with --against", r.Against)
 	}
 	return ""

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/df11-convert/df11-convert/encoder"
+	"github.com/df11-convert/df11-convert/internal/budget"
 	"github.com/df11-convert/df11-convert/internal/forward/compare"
 	"github.com/df11-convert/df11-convert/internal/forward/fetch"
 	"github.com/df11-convert/df11-convert/internal/hubtest"
@@ -34,9 +35,10 @@ func TestNoChangedByteIsVerified(t *testing.T) {
 	f := fetch.Fetcher{Source: src, Model: m, Tasks: tasks, Ledger: ledger.New("", true), Progress: counters}
 	must(t, f.Run(t.Context(), complete))
 	close(complete)
-	w := &Work{
-		Fetcher: &f, Comparer: &compare.Comparer{Workers: 1, Strict: true, Progress: counters},
-		Make: &Making{Folder: folder, Waiting: NewWaitingFiles(true, 0, nil, nil), Workers: 1},
+	w := &maker{
+		Job: &Job{Folder: folder, Memory: budget.Memory{Workers: 1}, Progress: counters}, fetcher: &f,
+		comparer: &compare.Comparer{Workers: 1, Strict: true, Progress: counters},
+		waiting:  newWaitingFiles(true, 0, nil, nil),
 	}
 	for task := range complete {
 		if task.Path == "lm_head.safetensors" {

@@ -26,6 +26,8 @@ type draft struct {
 	header *safetensors.Header
 	units  []metadata.Unit
 
+	verified []metadata.Verification // nil before the compare stage has found it equal
+
 	// waits for the sha256; nil before the compare stage has begun it
 	sum      func() (string, error)
 	stopHash context.CancelFunc
@@ -42,12 +44,12 @@ func (d *draft) discard() {
 
 // encodeAll makes one output file after the other. One goroutine runs it; the parallelism is
 // inside.
-func (w *Work) encodeAll(ctx context.Context, complete <-chan *fetch.Task,
+func (m *maker) encodeAll(ctx context.Context, complete <-chan *fetch.Task,
 	drafts chan<- *draft) error {
 	for t := range complete {
-		d, err := w.encode(ctx, t)
+		d, err := m.encode(ctx, t)
 		if err != nil {
-			return fmt.Errorf("convert %s: %w", t.Path, w.orChanged(t, err))
+			return fmt.Errorf("convert %s: %w", t.Path, m.orChanged(t, err))
 		}
 		if err := streams.Send(ctx, drafts, d); err != nil {
 			d.discard()
@@ -58,13 +60,13 @@ func (w *Work) encodeAll(ctx context.Context, complete <-chan *fetch.Task,
 }
 
 // encode ends pass 1 and writes the output file. On error nothing is left of the file.
-func (w *Work) encode(ctx context.Context, t *fetch.Task) (*draft, error) {
+func (m *maker) encode(ctx context.Context, t *fetch.Task) (*draft, error) {
 	coded, err := finishCounts(t)
 	if err != nil {
 		return nil, err
 	}
 	for {
-		d, err := w.write(ctx, t, coded)
+		d, err := m.write(ctx, t, coded)
 		// The limit on shared memory shows only while encoding. The unit then stays in BF16 and the
 		// file is laid out again.
 		unsupported, ok := errors.AsType[*encoder.UnsupportedError](err)
@@ -98,23 +100,23 @@ func finishCounts(t *fetch.Task) ([]*encoder.Unit, error) {
 }
 
 // write makes the file and everything in it. Of a file that failed, the draft says how far it came.
-func (w *Work) write(ctx context.Context, t *fetch.Task, coded []*encoder.Unit) (*draft, error) {
+func (m *maker) write(ctx context.Context, t *fetch.Task, coded []*encoder.Unit) (*draft, error) {
 	header, err := safetensors.NewHeader(t.Metadata, entries(t.Output, coded))
 	if err != nil {
 		return nil, err
 	}
 	size := header.Size()
-	if err := w.Make.Waiting.Acquire(ctx, size); err != nil {
+	if err := m.waiting.Acquire(ctx, size); err != nil {
 		return nil, err
 	}
-	f, err := w.Make.Folder.Create(t.Path, size)
+	f, err := m.Folder.Create(t.Path, size)
 	if err != nil {
 		return nil, err // which ends the attempt, and the room with it
 	}
 	d := &draft{task: t, file: f, size: size, header: header}
-	if err := w.fill(ctx, d, coded); err != nil {
+	if err := m.fill(ctx, d, coded); err != nil {
 		f.Cleanup()
-		w.Make.Waiting.Release(size) // for the file that is laid out again
+		m.waiting.Release(size) // for the file that is laid out again
 		return d, err
 	}
 	return d, nil
@@ -141,19 +143,19 @@ func entries(o *spans.Output, coded []*encoder.Unit) []safetensors.Entry {
 	return es
 }
 
-func (w *Work) fill(ctx context.Context, d *draft, coded []*encoder.Unit) error {
+func (m *maker) fill(ctx context.Context, d *draft, coded []*encoder.Unit) error {
 	if _, err := d.file.WriteAt(d.header.Bytes(), 0); err != nil {
 		return fmt.Errorf("write header: %w", err)
 	}
 	for i, u := range d.task.Units {
-		r, err := w.unit(ctx, d, i, coded[i])
+		r, err := m.unit(ctx, d, i, coded[i])
 		if err != nil {
 			return fmt.Errorf("module %s: %w", u.Path, err)
 		}
 		d.units = append(d.units, r)
 	}
 	for _, t := range d.task.Copied {
-		if err := w.copyTensor(ctx, d, t); err != nil {
+		if err := m.copyTensor(ctx, d, t); err != nil {
 			return err
 		}
 	}
@@ -161,29 +163,30 @@ func (w *Work) fill(ctx context.Context, d *draft, coded []*encoder.Unit) error 
 }
 
 // unit encodes a unit into its file, or copies its weights if DF11 can't hold it.
-func (w *Work) unit(ctx context.Context, d *draft, i int, e *encoder.Unit) (metadata.Unit, error) {
+func (m *maker) unit(ctx context.Context, d *draft, i int, e *encoder.Unit) (metadata.Unit, error) {
 	u := d.task.Units[i]
 	r := metadata.Unit{Path: u.Path, Status: metadata.DF11, NWeights: u.NElems()}
 	if e == nil {
 		r.Status, r.Reason = metadata.BF16, d.task.Reasons[i]
 		for t := range u.Tensors() {
-			if err := w.copyTensor(ctx, d, t); err != nil {
+			if err := m.copyTensor(ctx, d, t); err != nil {
 				return r, err
 			}
 		}
 		return r, nil
 	}
-	done := w.Fetcher.Progress.Timed(progress.Encode)
+	done := m.Progress.Timed(progress.Encode)
 	out := gather.New(d.file)
 	src := io.NewSectionReader(d.task.Spool, u.At, 2*u.NElems())
-	if err := e.Encode(ctx, src, destinations(out, d.header, u.Path), w.Make.Workers); err != nil {
+	if err := e.Encode(ctx, src, destinations(out, d.header, u.Path),
+		m.Memory.Workers); err != nil {
 		return r, err
 	}
 	if err := out.Flush(); err != nil {
 		return r, err
 	}
 	done(2 * u.NElems())
-	w.Fetcher.Progress.Encoded.Add(2 * u.NElems())
+	m.Progress.Encoded.Add(2 * u.NElems())
 	stats := e.Stats()
 	r.CodedBits, r.TieBroken, r.Exponents = stats.NBits, stats.TieBroken, exponents(stats.Histogram)
 	return r, nil
@@ -211,17 +214,17 @@ func destinations(f io.WriterAt, h *safetensors.Header, path string) encoder.Dst
 }
 
 // copyTensor copies one tensor from the spool.
-func (w *Work) copyTensor(ctx context.Context, d *draft, t spans.Tensor) error {
+func (m *maker) copyTensor(ctx context.Context, d *draft, t spans.Tensor) error {
 	x, ok := d.header.Lookup(t.Name)
 	if !ok {
-		panic("pipeline: internal error: tensor " + t.Name + " is not in the header")
+		panic("forward: internal error: tensor " + t.Name + " is not in the header")
 	}
 	at := d.header.DataStart() + x.Begin
 	if err := streams.CopySection(ctx, io.NewOffsetWriter(d.file, at),
 		io.NewSectionReader(d.task.Spool, t.At, x.NBytes())); err != nil {
 		return fmt.Errorf("copy tensor %s: %w", t.Name, err)
 	}
-	w.Fetcher.Progress.Encoded.Add(x.NBytes())
+	m.Progress.Encoded.Add(x.NBytes())
 	return nil
 }
 

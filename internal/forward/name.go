@@ -28,10 +28,10 @@ func (d *draft) startHash(ctx context.Context, p *progress.Counters) {
 
 // nameAll gives compared files their name, which means waiting for hashes and the disk, and records
 // them in the ledger. Several goroutines run it.
-func (w *Work) nameAll(ctx context.Context, equal <-chan compared,
+func (m *maker) nameAll(ctx context.Context, equal <-chan compared,
 	finished chan<- ledger.Output) error {
 	for c := range equal {
-		o, err := w.name(c)
+		o, err := m.name(c)
 		if err != nil {
 			return fmt.Errorf("output %s: %w", o.Path, err)
 		}
@@ -43,27 +43,28 @@ func (w *Work) nameAll(ctx context.Context, equal <-chan compared,
 }
 
 // name records a file in the ledger, forces it to disk and gives it its name.
-func (w *Work) name(c compared) (ledger.Output, error) {
+func (m *maker) name(c compared) (ledger.Output, error) {
 	defer c.discard()
 	o := ledger.Output{
 		Path: c.task.Path, Size: c.size, Units: c.units, Made: true,
-		Place: ledger.Place{Here: true},
+		Verified: c.verified,
+		Place:    ledger.Place{Here: true},
 	}
 	var err error
 	if o.SHA256, err = c.sum(); err != nil {
 		return o, err
 	}
-	if err := c.task.Unchanged(w.Fetcher.Source); err != nil {
+	if err := c.task.Unchanged(m.Source); err != nil {
 		return o, err
 	}
-	if err := w.Fetcher.Ledger.Add(o); err != nil {
+	if err := m.Ledger.Add(o); err != nil {
 		return o, err
 	}
 	if err := c.file.Commit(c.size); err != nil {
 		return o, err
 	}
-	w.Fetcher.Progress.Outputs.Add(1)
-	w.Fetcher.Progress.OutputBytes.Add(o.Size - c.task.LikelyBytes())
-	w.Make.Log.Info("output finished", "file", o.Path, "bytes", o.Size)
+	m.Progress.Outputs.Add(1)
+	m.Progress.OutputBytes.Add(o.Size - c.task.LikelyBytes())
+	m.Log.Info("output finished", "file", o.Path, "bytes", o.Size)
 	return o, nil
 }

@@ -37,7 +37,7 @@ func TestNamingErrorEndsAtOnce(t *testing.T) {
 		d.startHash(t.Context(), new(progress.Counters))
 		equal := make(chan compared, 1) // never closed
 		equal <- compared{d}
-		w := &Work{Fetcher: &fetch.Fetcher{Ledger: ledger.New("", false), Progress: new(progress.Counters)}}
+		w := &maker{Job: &Job{Ledger: ledger.New("", false), Progress: new(progress.Counters)}}
 		if err := w.nameAll(t.Context(), equal, make(chan ledger.Output)); err == nil {
 			t.Error("a file of the wrong size was finished")
 		}

@@ -14,28 +14,28 @@ import (
 
 // publishAll uploads outputs that are finished, now or by earlier runs, several at a time, and goes
 // on with it while a batch is committed. Without a repo there is nothing to do.
-func (w *Work) publishAll(ctx context.Context, finished <-chan ledger.Output) error {
+func (m *maker) publishAll(ctx context.Context, finished <-chan ledger.Output) error {
 	g, ctx := errgroup.WithContext(ctx)
 	uploaded := make(chan ledger.Output)
 	g.Go(func() error {
 		defer close(uploaded)
 		uploads, ctx := errgroup.WithContext(ctx)
 		for range budget.Uploads {
-			uploads.Go(func() error { return w.uploadAll(ctx, finished, uploaded) })
+			uploads.Go(func() error { return m.uploadAll(ctx, finished, uploaded) })
 		}
 		return uploads.Wait()
 	})
-	g.Go(func() error { return commitBatches(ctx, w.Make.CommitWait, uploaded, w.commit) })
+	g.Go(func() error { return commitBatches(ctx, m.CommitWait, uploaded, m.commit) })
 	return g.Wait()
 }
 
-func (w *Work) uploadAll(ctx context.Context, finished <-chan ledger.Output,
+func (m *maker) uploadAll(ctx context.Context, finished <-chan ledger.Output,
 	uploaded chan<- ledger.Output) error {
 	for o := range finished {
-		if w.Make.Repo == nil {
+		if m.Repo == nil {
 			continue
 		}
-		if err := w.upload(ctx, o); err != nil {
+		if err := m.upload(ctx, o); err != nil {
 			return err
 		}
 		if err := streams.Send(ctx, uploaded, o); err != nil {
@@ -46,33 +46,33 @@ func (w *Work) uploadAll(ctx context.Context, finished <-chan ledger.Output,
 }
 
 // upload sends one output, and removes it here if it need not stay.
-func (w *Work) upload(ctx context.Context, o ledger.Output) error {
+func (m *maker) upload(ctx context.Context, o ledger.Output) error {
 	// by an earlier run, which a kill may have kept from removing the file
-	if o.Uploaded && !w.Make.Folder.Stays {
-		return w.Make.Folder.Remove(o.Path)
+	if o.Uploaded && !m.Folder.Stays {
+		return m.Folder.Remove(o.Path)
 	}
-	if err := w.send(ctx, o); err != nil || w.Make.Folder.Stays {
+	if err := m.send(ctx, o); err != nil || m.Folder.Stays {
 		return err
 	}
-	if err := w.Fetcher.Ledger.Uploaded(o.Path); err != nil {
+	if err := m.Ledger.Uploaded(o.Path); err != nil {
 		return err
 	}
-	if err := w.Make.Folder.Remove(o.Path); err != nil {
+	if err := m.Folder.Remove(o.Path); err != nil {
 		return err
 	}
-	w.Make.Waiting.uploaded(o)
+	m.waiting.uploaded(o)
 	return nil
 }
 
 // send uploads a file and closes it: Windows does not remove an open one.
-func (w *Work) send(ctx context.Context, o ledger.Output) error {
-	f, err := os.Open(w.Make.Folder.Path(o.Path))
+func (m *maker) send(ctx context.Context, o ledger.Output) error {
+	f, err := os.Open(m.Folder.Path(o.Path))
 	if err != nil {
 		return err
 	}
 	defer f.Close()
-	r, end := w.Fetcher.Progress.Uploading(f, o.Size)
-	err = w.Make.Repo.Upload(ctx, o, r)
+	r, end := m.Progress.Uploading(f, o.Size)
+	err = m.Repo.Upload(ctx, o, r)
 	end(err == nil)
 	return err
 }
@@ -126,10 +126,10 @@ func commitBatches(ctx context.Context, wait time.Duration, uploaded <-chan ledg
 }
 
 // commit commits a batch with the journal that lists it.
-func (w *Work) commit(ctx context.Context, batch []ledger.Output) error {
-	if err := w.Make.Repo.Commit(ctx, batch, w.Fetcher.Ledger); err != nil {
+func (m *maker) commit(ctx context.Context, batch []ledger.Output) error {
+	if err := m.Repo.Commit(ctx, batch, m.Ledger); err != nil {
 		return err
 	}
-	w.Fetcher.Ledger.Committed(batch)
+	m.Ledger.Committed(batch)
 	return nil
 }

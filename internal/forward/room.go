@@ -5,22 +5,22 @@ import (
 	"github.com/df11-convert/df11-convert/internal/ledger"
 )
 
-// WaitingFiles is what finished files that do not stay take of the disk until they are uploaded.
-type WaitingFiles struct {
+// waitingFiles is what finished files that do not stay take of the disk until they are uploaded.
+type waitingFiles struct {
 	*spool.Budget
 	// by output of an earlier run, the budget that holds it; nil: it is over budget
 	chargedTo map[string]*spool.Budget
 }
 
-// NewWaitingFiles charges the leftovers of earlier runs to the limit, or where that is used up to
+// newWaitingFiles charges the leftovers of earlier runs to the limit, or where that is used up to
 // what spools leave. They are uploaded whatever else waits, so this cannot block for ever. Files
 // that stay take nothing.
-func NewWaitingFiles(stay bool, limit int64, spools *spool.Budget,
-	leftovers []ledger.Output) *WaitingFiles {
+func newWaitingFiles(stay bool, limit int64, spools *spool.Budget,
+	leftovers []ledger.Output) *waitingFiles {
 	if stay {
-		return &WaitingFiles{Budget: spool.NewBudget(0)}
+		return &waitingFiles{Budget: spool.NewBudget(0)}
 	}
-	w := &WaitingFiles{spool.NewBudget(limit), map[string]*spool.Budget{}}
+	w := &waitingFiles{spool.NewBudget(limit), map[string]*spool.Budget{}}
 	for _, o := range leftovers {
 		if !o.Here {
 			continue
@@ -37,7 +37,7 @@ func NewWaitingFiles(stay bool, limit int64, spools *spool.Budget,
 }
 
 // uploaded gives back what an output has taken, whoever made it.
-func (w *WaitingFiles) uploaded(o ledger.Output) {
+func (w *waitingFiles) uploaded(o ledger.Output) {
 	b, leftover := w.chargedTo[o.Path]
 	switch {
 	case !leftover:

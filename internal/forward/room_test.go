@@ -18,7 +18,7 @@ func TestRoomIsGivenBackOnce(t *testing.T) {
 		{Path: "not here", Size: 10, Place: ledger.Place{Uploaded: true}},
 	}
 	spools := spool.NewBudget(100)
-	r := NewWaitingFiles(false, 100, spools, leftovers)
+	r := newWaitingFiles(false, 100, spools, leftovers)
 	must(t, r.Acquire(t.Context(), 40)) // for a new one
 	for _, b := range []*spool.Budget{r.Budget, spools} {
 		if b.TryAcquire(100) {

@@ -28,6 +28,8 @@ type Output struct {
 	// Units says how each unit of the file ended, in the plan's order. The plan knows its tensors.
 	Units []metadata.Unit `json:"units,omitempty"`
 	Made  bool            `json:"-"` // by this run
+	// Verified is what this run has verified about the output by comparing it with its source.
+	Verified []metadata.Verification `json:"-"`
 	Place
 }
 

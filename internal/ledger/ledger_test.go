@@ -258,7 +258,7 @@ func TestJournalIsNoWitness(t *testing.T) {
 		`{"tensor":{"output":"z","at":4,"crc":5,"prefix":{"file":"f","end":6,"sha256":"7"}}}`,
 		`{"file":{"file":"g","integrity":"streamed","sha256":"gg"}}`, `{"file":{"file":"h","integrity":"proof","sha256":"hh"}}`,
 	}, "\n")))
-	if !l.Done("a") || !l.Done("b") || len(l.Outputs()) != 2 || len(l.Tensors("z")) != 1 || l.Outputs()[0].Units[0].GPU {
+	if !l.Done("a") || !l.Done("b") || len(l.Outputs()) != 2 || len(l.Tensors("z")) != 1 || l.Outputs()[0].Verified != nil {
 		t.Errorf("%+v, tensors %v", l.Outputs(), l.Tensors("z"))
 	}
 	for _, file := range []string{"f", "g", "h"} {

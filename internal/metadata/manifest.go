@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"regexp"
+	"slices"
 
 	"github.com/df11-convert/df11-convert/internal/names"
 	"github.com/df11-convert/df11-convert/internal/plan"
@@ -121,7 +122,6 @@ type Unit struct {
 	CodedBits int64 `json:"coded_bits,omitempty"` // length of the coded exponents
 	// how many weights have which; nil for a unit in BF16
 	Exponents *Exponents `json:"exponents,omitempty"`
-	GPU       bool       `json:"-"` // a GPU decoded it as well, in this run
 }
 
 // Exponents counts a unit's weights by exponent: Counts[i] have exponent First+i.
@@ -198,6 +198,32 @@ type Verification struct {
 	NWeights int64  `json:"n_weights"`        // of units, all 16 bits compared and equal
 	// NExactF32 counts F32 weights of the source whose lower half was read and found to be zero.
 	NExactF32 int64 `json:"n_exact_f32,omitempty"`
+}
+
+// AddVerified adds up what was verified, by method.
+func AddVerified(list, more []Verification) []Verification {
+	for _, v := range more {
+		i := slices.IndexFunc(list, func(x Verification) bool { return x.Method == v.Method })
+		if i < 0 {
+			list = append(list, v)
+			continue
+		}
+		list[i].NUnits += v.NUnits
+		list[i].NTensors += v.NTensors
+		list[i].NWeights += v.NWeights
+		list[i].NExactF32 += v.NExactF32
+	}
+	return list
+}
+
+// ByGPU returns what a GPU has verified.
+func ByGPU(list []Verification) (gpu Verification) {
+	for _, v := range list {
+		if v.Method == MethodGPU {
+			gpu = v
+		}
+	}
+	return gpu
 }
 
 // Marshal checks the manifest and returns its JSON: UTF-8, two-space indent, keys in the order of

@@ -2,6 +2,7 @@ package model
 
 import (
 	"context"
+	"crypto/sha256"
 	"encoding/hex"
 	"hash"
 	"io"
@@ -45,6 +46,25 @@ func Sum(ctx context.Context, open func(ctx context.Context, path string) (io.Re
 	defer r.Close()
 	if _, err := streams.Copy(ctx, h, r); err != nil {
 		return "", err
+	}
+	return hex.EncodeToString(h.Sum(nil)), nil
+}
+
+// SumWeights returns the sha256 of a weight file. It is for files of which nobody publishes one,
+// such as local ones.
+func SumWeights(ctx context.Context, src Source, f File) (string, error) {
+	r, err := src.Stream(ctx, f.Index, 0, f.Size)
+	if err != nil {
+		return "", &ReadError{f.Path, err}
+	}
+	defer r.Close()
+	h := sha256.New()
+	n, err := streams.Copy(ctx, h, r)
+	if err == nil && n < f.Size {
+		err = io.EOF
+	}
+	if err != nil {
+		return "", NewReadError(f.File, err, n)
 	}
 	return hex.EncodeToString(h.Sum(nil)), nil
 }

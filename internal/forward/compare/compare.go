@@ -10,6 +10,7 @@ import (
 	"os"
 	"slices"
 
+	"github.com/df11-convert/df11-convert/internal/metadata"
 	"github.com/df11-convert/df11-convert/internal/model"
 	"github.com/df11-convert/df11-convert/internal/progress"
 	"github.com/df11-convert/df11-convert/internal/spans"
@@ -38,14 +39,18 @@ type Comparer struct {
 // Output compares all that is stored of an output with its source, in the order of its spool: all
 // 16 bits of every weight of its units, every byte of its copied tensors, and its aliases with what
 // stands for them. It ends with the first difference: a *verify.MismatchError, *TensorError or
-// *AliasError; a *verify.StructureError or *model.InvalidError if there is nothing to compare. gpu
-// tells for each unit whether a GPU has compared it as well.
+// *AliasError; a *verify.StructureError or *model.InvalidError if there is nothing to compare. It
+// returns what it verified, by each decoder.
 func (c *Comparer) Output(ctx context.Context, o *spans.Output, stored Stored,
-	source io.ReaderAt) (gpu []bool, err error) {
-	gpu = make([]bool, len(o.Units))
-	for i, u := range o.Units {
-		if gpu[i], err = c.unit(ctx, u, stored, source); err != nil {
+	source io.ReaderAt) ([]metadata.Verification, error) {
+	gpu := metadata.Verification{Method: metadata.MethodGPU}
+	for _, u := range o.Units {
+		second, err := c.unit(ctx, u, stored, source)
+		if err != nil {
 			return nil, err
+		}
+		if second {
+			count(&gpu, u, true)
 		}
 	}
 	for _, t := range o.Copied {
@@ -58,7 +63,41 @@ func (c *Comparer) Output(ctx context.Context, o *spans.Output, stored Stored,
 			return nil, err
 		}
 	}
-	return gpu, nil
+	verified := []metadata.Verification{ByCPU(o, stored.Coded)}
+	if gpu.NUnits > 0 {
+		gpu.Decoder, gpu.Device = c.GPU.Describe()
+		verified = append(verified, gpu)
+	}
+	return verified, nil
+}
+
+// cpuDecoder names the decoder of the check that always runs.
+const cpuDecoder = "df11-convert, package verify: windows, gaps, tables and output positions as the GPU kernel walks them"
+
+// ByCPU says what is verified about an output once the CPU has decoded it and its weights were
+// found to be those of the source, by comparing them or the hash of the rebuilt file. coded reports
+// whether a unit is stored as DF11.
+func ByCPU(o *spans.Output, coded func(unitPath string) bool) metadata.Verification {
+	v := metadata.Verification{Method: metadata.MethodCPU, Decoder: cpuDecoder,
+		NTensors: int64(len(o.Copied))}
+	for _, u := range o.Units {
+		count(&v, u, coded(u.Path))
+		for _, t := range u.Attrs {
+			if t.ExactF32 {
+				v.NExactF32 += t.NElems()
+			}
+		}
+	}
+	return v
+}
+
+// count adds a unit to what was verified.
+func count(v *metadata.Verification, u *spans.Unit, coded bool) {
+	if coded {
+		v.NUnits++
+		v.NWeights += u.NElems()
+	}
+	v.NTensors += int64(len(u.Attrs))
 }
 
 // TensorError names the first element of a tensor which is stored unchanged that differs from the

@@ -220,7 +220,7 @@ func (f *Fetcher) pass(ctx context.Context, x stretch,
 	g, ctx := errgroup.WithContext(ctx)
 	r, err := f.Source.Stream(ctx, x.file.Index, x.from, x.end)
 	if err != nil {
-		g.Go(func() error { return &Error{x.file.Path, err} })
+		g.Go(func() error { return &model.ReadError{File: x.file.Path, Err: err} })
 		return g.Wait()
 	}
 	defer r.Close()
@@ -264,15 +264,4 @@ func (f *Fetcher) Leave() (err error) {
 		}
 	}
 	return err
-}
-
-// Sum gives the sha256 of a weight file, which is read and hashed side by side. It is for files of
-// which nobody publishes one, such as local files.
-func Sum(ctx context.Context, src model.Source, file model.File) (string, error) {
-	f := Fetcher{Source: src, Progress: &progress.Counters{}}
-	h := sha256.New()
-	if err := f.pass(ctx, stretch{&sourceFile{File: file}, h, 0, file.Size}, nothing); err != nil {
-		return "", err
-	}
-	return hex.EncodeToString(h.Sum(nil)), nil
 }

@@ -1,8 +1,9 @@
 package fetch
 
 import (
+	"github.com/df11-convert/df11-convert/internal/model"
+
 	"context"
-	"fmt"
 	"hash"
 	"io"
 
@@ -39,7 +40,7 @@ func (x stretch) read(ctx context.Context, r io.Reader, p *progress.Counters, fr
 		done := p.Timed(progress.Read)
 		n, err := io.ReadFull(r, b.buf)
 		if done(int64(n)); err != nil {
-			return x.failed(err, off+int64(n))
+			return model.NewReadError(x.file.File.File, err, off+int64(n))
 		}
 		if err := x.file.checkHeader(off, b.buf); err != nil {
 			return err
@@ -50,15 +51,6 @@ func (x stretch) read(ctx context.Context, r io.Reader, p *progress.Counters, fr
 		}
 	}
 	return nil
-}
-
-// failed is the Error of a read that came to an offset.
-func (x stretch) failed(err error, at int64) error {
-	if err == io.EOF || err == io.ErrUnexpectedEOF { //nolint:errorlint // an error of the source that wraps one says more
-		err = fmt.Errorf("source file %s ends after %d of %d bytes: %w", x.file.Path, at,
-			x.file.Size, io.ErrUnexpectedEOF)
-	}
-	return &Error{x.file.Path, err}
 }
 
 // cut begins a block at off: it ends where the segment there ends, or where the next one begins.

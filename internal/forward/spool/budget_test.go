@@ -82,11 +82,11 @@ type household struct {
 func (h *household) spool(o *spans.Output, rng *rand.Rand) {
 	ctx, cancel := context.WithTimeout(h.t.Context(), time.Duration(rng.IntN(20))*time.Millisecond)
 	defer cancel()
-	room, where := h.room, &h.live[0]
+	room, where := &h.room, &h.live[0]
 	if room.InMemory[o] {
 		where = &h.live[1]
 	} else if rng.IntN(4) == 0 {
-		room.Dir = h.gone
+		room = &Room{Dir: h.gone, Disk: room.Disk, Keep: room.Keep}
 	}
 	s, err := room.New(ctx, o)
 	if err == nil && s.Kept && rng.IntN(2) == 0 {
@@ -127,11 +127,11 @@ func (h *household) spool(o *spans.Output, rng *rand.Rand) {
 
 // check counts what is held now.
 func (h *household) check(where *atomic.Int64) {
-	idle.mu.Lock()
-	defer idle.mu.Unlock()
+	h.room.idle.mu.Lock()
+	defer h.room.idle.mu.Unlock()
 	held := where.Load()
 	if where == &h.live[1] {
-		for _, b := range idle.all {
+		for _, b := range h.room.idle.all {
 			held += int64(len(b))
 		}
 	}

@@ -28,25 +28,23 @@ func (m *memory) WriteAt(p []byte, off int64) (int, error) {
 const mappedFrom = 1 << 20
 
 // newMemory makes a spool in memory. What it holds before the first write is not defined.
-func newMemory(size int64) (*Spool, error) {
-	b, err := idle.take(size)
+func (r *Room) newMemory(size int64) (*Spool, error) {
+	b, err := r.idle.take(size)
 	if err != nil {
 		return nil, fmt.Errorf("spool of %d bytes in memory: %w", size, err)
 	}
 	m := &memory{b}
 	return &Spool{ReaderAt: m, WriterAt: m, end: func(bool) error {
 		if m.b = nil; size >= mappedFrom {
-			idle.put(b)
+			r.idle.put(b)
 		}
 		return nil
 	}}, nil
 }
 
-// idle keeps released pages: the first touch of a page costs several times what copying into it
+// spare keeps released pages: the first touch of a page costs several times what copying into it
 // does. A new spool of the same size reuses the newest; any other first frees as much as it takes,
 // so idle pages never add to the budget.
-var idle spare
-
 type spare struct {
 	mu  sync.Mutex
 	all [][]byte // mappedFrom bytes or more each, the last released last

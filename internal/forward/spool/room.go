@@ -16,6 +16,15 @@ type Room struct {
 	Disk, Memory *Budget
 	InMemory     map[*spans.Output]bool
 	Keep         bool
+
+	idle spare
+}
+
+// Close gives back the memory that spools leave for later ones.
+func (r *Room) Close() error {
+	r.idle.mu.Lock()
+	defer r.idle.mu.Unlock()
+	return r.idle.free(len(r.idle.all))
 }
 
 // New makes the spool of an output. It waits while the budget is used up; Release gives the budget
@@ -35,7 +44,7 @@ func (r *Room) New(ctx context.Context, o *spans.Output) (*Spool, error) {
 func (r *Room) make(o *spans.Output) (*Spool, error) {
 	switch {
 	case r.InMemory[o]:
-		return newMemory(o.Size)
+		return r.newMemory(o.Size)
 	case r.Keep:
 		return createKept(r.Dir, o)
 	}

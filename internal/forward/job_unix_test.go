@@ -1,6 +1,6 @@
 //go:build unix
 
-package pipeline
+package forward
 
 import (
 	"errors"
@@ -9,6 +9,7 @@ import (
 
 	"github.com/df11-convert/df11-convert/internal/budget"
 	"github.com/df11-convert/df11-convert/internal/ledger"
+	"github.com/df11-convert/df11-convert/internal/model"
 	"github.com/df11-convert/df11-convert/internal/plan"
 	"github.com/df11-convert/df11-convert/internal/spans"
 	"github.com/df11-convert/df11-convert/internal/target"
@@ -25,15 +26,15 @@ func TestWhatIsLeftOverCountsAsFree(t *testing.T) {
 		folder, err := target.OpenFolder(t.Context(), t.TempDir(), stays, target.NewOwner(p, "", "part", false, nil), 0o666)
 		must(t, err)
 		defer func() { must(t, folder.Close(true)) }()
-		j := &job{Options: Options{Push: &target.Push{}}, outputs: outputs}
-		c := &state{job: j, ledger: ledger.New("", stays), folder: folder}
-		must(t, c.ledger.Add(ledger.Output{Path: "left", Size: much, Place: leftover}))
-		must(t, c.ledger.AddTensors(held))
-		n, err := c.freeDisk(outputs, 0)
+		j := &Job{Model: &model.Model{}, Ledger: ledger.New("", stays), Folder: folder}
+		must(t, j.Ledger.Add(ledger.Output{Path: "left", Size: much, Place: leftover}))
+		must(t, j.Ledger.AddTensors(held))
+		j.Leftovers = j.Ledger.Outputs()
+		n, err := j.freeDisk(outputs, 0)
 		must(t, err)
 		// whatever is free, the same is needed, and the sum is right
 		if outputs[0].Size = 1e18; stays {
-			_, err := c.freeDisk(outputs, 2e18)
+			_, err := j.freeDisk(outputs, 2e18)
 			if e := (*budget.DiskError)(nil); !errors.As(err, &e) || e.Need != 3e18 || e.Result != 1e18 || !strings.HasPrefix(e.Error(), folder.Root.Name()+": ") ||
 				!strings.Contains(e.Error(), " needed (1000000 TB result, 2000000 TB temporary): ") {
 				t.Errorf("%v", err)
@@ -55,12 +56,5 @@ func TestWhatIsLeftOverCountsAsFree(t *testing.T) {
 		if more := c.n > much/2; more != c.more {
 			t.Errorf("%s: %d bytes are free", name, c.n)
 		}
-	}
-}
-
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
 	}
 }

@@ -1,4 +1,4 @@
-package fetch
+package model
 
 import (
 	"context"
@@ -11,14 +11,13 @@ import (
 	"testing"
 	"testing/iotest"
 
-	"github.com/df11-convert/df11-convert/internal/model"
 	"github.com/df11-convert/df11-convert/internal/plan"
 	"github.com/df11-convert/df11-convert/internal/safetensors"
 )
 
 // failing is a source whose one file is three bytes that end with an error.
 type failing struct {
-	model.Source
+	Source
 	end error
 }
 
@@ -32,14 +31,14 @@ func TestASourceThatFailsIsNamedOnce(t *testing.T) {
 	const name = "model.safetensors"
 	early := "source file " + name + " ends after 3 of 9 bytes: unexpected EOF"
 	disk := &fs.PathError{Op: "read", Path: "/models/" + name, Err: syscall.EIO}
-	file := model.File{WeightFile: plan.WeightFile{File: plan.File{Path: name, Size: 9}, Header: new(safetensors.Header)}}
+	file := File{WeightFile: plan.WeightFile{File: plan.File{Path: name, Size: 9}, Header: new(safetensors.Header)}}
 	// as of a Hub that closes every connection
 	closed := fmt.Errorf("read %s of org/m: %w", name, io.EOF)
 	for end, want := range map[error]string{
 		io.EOF: early, io.ErrUnexpectedEOF: early, closed: closed.Error(), error(disk): disk.Error(),
 	} {
-		_, err := Sum(t.Context(), failing{end: end}, file)
-		if e := (*Error)(nil); !errors.As(err, &e) || e.File != name || err.Error() != want {
+		_, err := SumWeights(t.Context(), failing{end: end}, file)
+		if e := (*ReadError)(nil); !errors.As(err, &e) || e.File != name || err.Error() != want {
 			t.Errorf("%v: told as %v", end, err)
 		}
 	}

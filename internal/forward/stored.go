@@ -1,0 +1,96 @@
+package forward
+
+import (
+	"context"
+	"errors"
+	"os"
+	"slices"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/df11-convert/df11-convert/internal/budget"
+	"github.com/df11-convert/df11-convert/internal/forward/compare"
+	"github.com/df11-convert/df11-convert/internal/forward/fetch"
+	"github.com/df11-convert/df11-convert/internal/forward/spool"
+	"github.com/df11-convert/df11-convert/internal/ledger"
+	"github.com/df11-convert/df11-convert/internal/metadata"
+	"github.com/df11-convert/df11-convert/internal/model"
+	"github.com/df11-convert/df11-convert/internal/progress"
+	"github.com/df11-convert/df11-convert/internal/spans"
+)
+
+// Comparison says which stored outputs Compare compares with which source.
+type Comparison struct {
+	Source   model.Source
+	Model    *model.Model
+	Outputs  []*spans.Output
+	Stored   *model.DF11 // has all of them
+	WorkDir  string      // takes the spools of a remote source
+	Workers  int
+	GPU      GPU // nil: none
+	Progress *progress.Counters
+}
+
+// Compare compares every weight and every copied tensor of stored outputs with the source. It ends
+// with the first difference: see compare.Comparer. It returns the outputs that it found equal, and
+// what was verified about these.
+func Compare(ctx context.Context, c Comparison) (equal []*spans.Output,
+	verified []metadata.Verification, err error) {
+	c.Progress.Verified.Store(0)
+	c.Progress.Outputs.Store(0)
+	c.Progress.SourceBytes.Store(spans.ProvedBytes(c.Outputs))
+	c.Progress.OutputFiles.Store(int64(len(c.Outputs)))
+	c.Progress.Expect(progress.Read, progress.Verify)
+	dir, err := c.openDir()
+	if err != nil {
+		return nil, nil, err
+	}
+	if dir != nil {
+		defer dir.Close()
+	}
+	room := &spool.Room{Dir: dir, Disk: spool.NewBudget(0), Memory: spool.NewBudget(0)}
+	defer room.Close()
+	fetcher := &fetch.Fetcher{
+		Source: c.Source, Model: c.Model, Tasks: fetch.NewTasks(c.Outputs),
+		Ledger: ledger.New("", false), Room: room, Uncounted: true, Progress: c.Progress,
+	}
+	defer func() { _ = fetcher.Leave() }()
+	comparer := &compare.Comparer{Workers: c.Workers, GPU: c.GPU, Progress: c.Progress}
+	if c.Stored.Remote() {
+		comparer.NearDir = dir
+	}
+	g, gctx := errgroup.WithContext(ctx)
+	complete := make(chan *fetch.Task, budget.OutputsAhead)
+	g.Go(func() error {
+		defer close(complete)
+		return fetcher.Run(gctx, complete)
+	})
+	g.Go(func() error {
+		for t := range complete {
+			more, err := comparer.Output(gctx, t.Output, c.Stored, t.Spool)
+			if err := errors.Join(err, t.Spool.Release()); err != nil {
+				return err
+			}
+			if err := t.Unchanged(c.Source); err != nil {
+				return err
+			}
+			equal, verified = append(equal, t.Output), metadata.AddVerified(verified, more)
+			c.Progress.Outputs.Add(1)
+		}
+		return nil
+	})
+	err = g.Wait()
+	return equal, verified, err
+}
+
+// openDir opens the work folder; nil if neither spools nor the units of a remote model need one.
+func (c *Comparison) openDir() (*os.Root, error) {
+	spooled := func(o *spans.Output) bool { return o.Spooled(c.Model.Local) }
+	if c.GPU == nil && !slices.ContainsFunc(c.Outputs, spooled) {
+		return nil, nil
+	}
+	if err := os.MkdirAll(c.WorkDir, 0o700); err != nil {
+		return nil, err
+	}
+	return os.OpenRoot(c.WorkDir)
+}
