@@ -49,6 +49,7 @@ func provesItself(t *testing.T, source string, args ...string) {
 // the model card prints: where names change on the way, where tensors stand for others, and for
 // options that the card has to repeat.
 func TestCardCommand(t *testing.T) {
+	t.Parallel()
 	layouts := map[plan.Layout]bool{}
 	for _, e := range plan.Catalog() {
 		if e.Refuse != nil || e.Derive || e.LikeOnly {
@@ -58,12 +59,16 @@ func TestCardCommand(t *testing.T) {
 			continue
 		}
 		layouts[e.Layout] = true
-		t.Run(e.ID, func(t *testing.T) { provesItself(t, classSource(t, e)) })
+		t.Run(e.ID, func(t *testing.T) {
+			t.Parallel()
+			provesItself(t, classSource(t, e))
+		})
 	}
 }
 
 // TestCardCommandOptions: the same for sources that need an option to be converted.
 func TestCardCommandOptions(t *testing.T) {
+	t.Parallel()
 	entry := func(id string) *plan.Entry {
 		return plan.Catalog()[slices.IndexFunc(plan.Catalog(), func(e *plan.Entry) bool { return e.ID == id })]
 	}
@@ -122,6 +127,7 @@ func otherClass(t *testing.T, e *plan.Entry) string {
 // names that the class of the original has not, while names that its class has are known without a
 // manifest.
 func TestNamesAreEvidence(t *testing.T) {
+	t.Parallel()
 	e := plan.Catalog()[slices.IndexFunc(plan.Catalog(), func(e *plan.Entry) bool { return e.ID == "gemma3-vlm-4.52" })]
 	mine, out := otherClass(t, e), t.TempDir()
 	must(t, mine, "--like", e.ID, "-o", out, "-q")

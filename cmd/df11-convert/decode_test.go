@@ -72,6 +72,7 @@ func TestDecodeNeverWritesOntoItsInput(t *testing.T) {
 // come to lie beside its own, without --force. What has the right bytes, whoever wrote it, stays
 // and is not written again.
 func TestDecodeKeepsFilesOfOthers(t *testing.T) {
+	t.Parallel()
 	original, df11 := decodable(t, t.TempDir())
 	const first, index = "model-00001-of-00003.safetensors", "model.safetensors.index.json"
 	for name, words := range map[string]string{
@@ -115,6 +116,7 @@ func TestDecodeKeepsFilesOfOthers(t *testing.T) {
 // TestDecodeWritesOnlyPlainWeightNames: the names come from a manifest that anybody may have
 // written.
 func TestDecodeWritesOnlyPlainWeightNames(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	_, df11 := decodable(t, dir)
 	file := filepath.Join(df11, "df11-manifest.json")

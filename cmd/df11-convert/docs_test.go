@@ -54,6 +54,7 @@ func TestDocumentedCommands(t *testing.T) {
 // TestDocumentedDemo: README.md shows what the demo prints, but for the time that it takes and the
 // folder.
 func TestDocumentedDemo(t *testing.T) {
+	t.Parallel()
 	_, shown, _ := strings.Cut(string(world.Read(t, "../../README.md")), "```console\n$ df11-convert demo\n")
 	shown, _, _ = strings.Cut(shown, "```")
 	passing := regexp.MustCompile(`(?m)^(time|result) .*`)

@@ -11,6 +11,7 @@ import (
 // TestInspect: the figures are those of the model, which plan says before it is made, and the page
 // is written.
 func TestInspect(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	src, out, page := filepath.Join(dir, "m"), filepath.Join(dir, "m-DF11"), filepath.Join(dir, "report.html")
 	llama(t, src, "BF16", 0, "")

@@ -23,10 +23,11 @@ import (
 	"github.com/df11-convert/df11-convert/internal/testing/world"
 )
 
-// killModel has more outputs than one commit takes, so that some are committed before the end.
-func killModel() *hubtest.Model {
+// killModel has an output for each layer. More than 50 are more than one commit takes, so that some
+// are committed before the end.
+func killModel(layers int) *hubtest.Model {
 	return hubtest.NewLlama(5, hubtest.ModelOptions{
-		Layers: 60, Hidden: 16, Heads: 2, Vocab: 64, ShardBytes: 60_000,
+		Layers: layers, Hidden: 16, Heads: 2, Vocab: 64, ShardBytes: 60_000,
 		Extra: map[string][]byte{"df11.png": []byte("drawing one would take longer than all the rest")},
 	})
 }
@@ -42,10 +43,10 @@ type victim struct {
 	stderr bytes.Buffer
 }
 
-func newVictim(t *testing.T) *victim {
+func newVictim(t *testing.T, layers int) *victim {
 	t.Helper()
 	v := &victim{Server: hubtest.Start(t), home: t.TempDir()}
-	v.AddModel("org/model", killModel())
+	v.AddModel("org/model", killModel(layers))
 	v.ResetLog()
 	return v
 }
@@ -115,14 +116,16 @@ func (v *victim) finished() (files []string) {
 // program is asked to end before a second run of it is killed, so that it keeps what it has: then
 // outputs that were made of the wrong bit are made again.
 func TestKill(t *testing.T) {
-	base := newVictim(t)
+	t.Parallel()
+	base := newVictim(t, 60)
 	if err := base.run(t, 0, nil); err != nil {
 		t.Fatalf("%v\n%s", err, &base.stderr)
 	}
 	want, nRequests, nReads := base.target(), len(base.Requests()), base.Count("GET", "/repos/*")
 	for _, seed := range world.Seeds(t, 5, 50) {
 		t.Run(fmt.Sprintf("DF11_SEED=%d", seed), func(t *testing.T) {
-			v := newVictim(t)
+			t.Parallel()
+			v := newVictim(t, 60)
 			rnd := rand.New(rand.NewPCG(seed, 0))
 			onDisk := rnd.IntN(2) == 0
 			if onDisk {
@@ -185,8 +188,9 @@ func (v *victim) ended(t *testing.T, k int) {
 // TestSignals: SIGINT and SIGTERM end the program with 130 and the command that goes on; so does
 // that command.
 func TestSignals(t *testing.T) {
+	t.Parallel()
 	for _, sig := range []os.Signal{os.Interrupt, syscall.SIGTERM} {
-		v := newVictim(t)
+		v := newVictim(t, 60)
 		err := v.run(t, 60, func(p *os.Process) {
 			if err := p.Signal(sig); err != nil {
 				t.Error(err)

@@ -15,7 +15,6 @@ import (
 // program runs the program in this process.
 func program(t *testing.T, args ...string) (code int, stdout, stderr string) {
 	t.Helper()
-	t.Setenv("XDG_CACHE_HOME", t.TempDir())
 	dir := t.TempDir()
 	var files [2]*os.File
 	for i := range files {
@@ -133,6 +132,7 @@ func refused(t *testing.T, words string, args ...string) {
 // TestGoldenSingleFiles: the official single file comes out byte for byte, whether its source is
 // called a transformers model, a diffusers model, or a ComfyUI file.
 func TestGoldenSingleFiles(t *testing.T) {
+	t.Parallel()
 	for _, model := range []string{"qknorm", "bias_f32"} {
 		golden := filepath.Join("..", "..", "testdata", "golden", "e2e", model)
 		weights := world.Read(t, filepath.Join(golden, "source", "model.safetensors"))

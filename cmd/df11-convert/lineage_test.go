@@ -89,6 +89,7 @@ func lineage(t *testing.T, args ...string) (source metadata.Source, card *metada
 // and manifest; where it shows nothing, a warning names --base-model. A commit is that of its
 // files, or none is stated.
 func TestLineageIsNotLostInSilence(t *testing.T) {
+	t.Parallel()
 	at := lineages(t)
 	const base = "--base-model"
 	for _, c := range []struct {

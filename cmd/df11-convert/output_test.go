@@ -15,6 +15,7 @@ import (
 // TestLostResultIsAnError: whatever command prints, a result that can't be written ends with 1 and
 // says so, with and without --json, and no hint speaks of another disk.
 func TestLostResultIsAnError(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	at := func(name string) string { return filepath.Join(dir, name) }
 	llama(t, at("m"), "BF16", 0, "")

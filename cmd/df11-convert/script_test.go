@@ -19,9 +19,21 @@ import (
 )
 
 // TestMain puts the test binary into the PATH under the name of the program, for scripts and for
-// the tests that kill it.
+// the tests that kill it. Work of runs in this process is kept in a folder of its own.
 func TestMain(m *testing.M) {
-	testscript.Main(world.Quick(m), map[string]func(){"df11-convert": main})
+	testscript.Main(world.Quick(ownCache{m}), map[string]func(){"df11-convert": main})
+}
+
+type ownCache struct{ world.Runner }
+
+func (c ownCache) Run() int {
+	dir, err := os.MkdirTemp("", "df11-cache-")
+	if err != nil {
+		panic(err)
+	}
+	defer os.RemoveAll(dir)
+	_ = os.Setenv("XDG_CACHE_HOME", dir)
+	return c.Runner.Run()
 }
 
 // TestScript runs the scripts in testdata/script. Each has a hub of its own, which HF_ENDPOINT

@@ -15,6 +15,7 @@ import (
 // file, a pipeline, or a config. The output is the same in all of them, and is verified against the
 // file.
 func TestNamedFile(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	at := func(name string) string { return filepath.Join(dir, name) }
 	world.Write(t, at("alone/flux1.safetensors"), comfyFlux(""))
@@ -68,6 +69,7 @@ func outputNames(t *testing.T, dir string) []string {
 // TestNamedUsualFile: a file with the name that its library expects belongs to the folder around
 // it; one of several shards is no model.
 func TestNamedUsualFile(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	llama(t, filepath.Join(dir, "llama"), "BF16", 0, "")
 	world.WriteAll(t, filepath.Join(dir, "pipe"), fluxFiles())
@@ -87,6 +89,7 @@ func TestNamedUsualFile(t *testing.T) {
 // TestNoSource: what is no BF16 safetensors model is refused with what to do instead, by plan as by
 // a conversion, which makes no folder.
 func TestNoSource(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	at := func(name string) string { return filepath.Join(dir, name) }
 	for _, name := range []string{"x.gguf", "x.ckpt", "x.bin", "x.pt", "notes.txt"} {

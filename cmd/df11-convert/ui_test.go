@@ -19,6 +19,7 @@ import (
 
 // TestReasons: plan and report say in words why a unit stays in BF16.
 func TestReasons(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	c := world.NewCheckpoint(1)
 	for _, b := range []string{"model.layers.0.", "model.layers.1."} {

@@ -38,6 +38,7 @@ func (v *victim) beside(t *testing.T, dir string, args ...string) (stderr string
 // TestJobsWorkSideBySide: parts of one model, two models, and two targets do not share a work
 // folder. The same job twice does, and the second run says which folder it is and what to do.
 func TestJobsWorkSideBySide(t *testing.T) {
+	t.Parallel()
 	for name, jobs := range map[string]struct {
 		first, second []string
 		locked        bool
@@ -49,7 +50,8 @@ func TestJobsWorkSideBySide(t *testing.T) {
 		"same shard": {[]string{"--shard", "1/2"}, []string{"org/model", "--push", "--shard", "1/2"}, true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			v := newVictim(t)
+			t.Parallel()
+			v := newVictim(t, 12)
 			v.AddModel("org/other", hubtest.NewLlama(6, hubtest.ModelOptions{Layers: 3, Hidden: 16, Heads: 2, Vocab: 64}))
 			v.args = jobs.first
 			held := hubtest.Fault{Method: "POST", Path: "*/commit/*", Action: func(x *hubtest.Exchange) {
@@ -80,10 +82,11 @@ func TestJobsWorkSideBySide(t *testing.T) {
 // lies in. So a second run has nothing to do, a run that was killed is continued, and the result is
 // that of an output folder elsewhere.
 func TestOutputInsideItsSource(t *testing.T) {
-	v := newVictim(t)
+	t.Parallel()
+	v := newVictim(t, 12)
 	want := t.TempDir()
 	source := filepath.Join(t.TempDir(), "model")
-	writeModel(t, killModel(), source)
+	writeModel(t, killModel(12), source)
 	if stderr, err := v.beside(t, "", source, "-o", want); err != nil {
 		t.Fatalf("%v\n%s", err, stderr)
 	}
@@ -117,9 +120,10 @@ func TestOutputInsideItsSource(t *testing.T) {
 // TestKilledDecode: a run of decode that was killed is continued by the next, which leaves nothing
 // of it behind.
 func TestKilledDecode(t *testing.T) {
-	v := newVictim(t)
+	t.Parallel()
+	v := newVictim(t, 12)
 	original, df11, out := filepath.Join(t.TempDir(), "model"), t.TempDir(), filepath.Join(t.TempDir(), "out")
-	writeModel(t, killModel(), original)
+	writeModel(t, killModel(12), original)
 	must(t, original, "-o", df11)
 	for _, pattern := range []string{".df11-convert/.df11-*.tmp", "*.safetensors"} {
 		v.killAt(t, "", filepath.Join(out, pattern), "decode", df11, "-o", out)
