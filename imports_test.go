@@ -29,15 +29,14 @@ var arrows = map[string][]string{
 	"verify/internal/...":      {},
 	"verify":                   {"verify/kernel", "verify/internal/..."},
 	"verify/kernel":            {},
-	"internal/plan":            {"encoder", "internal/human", "internal/pyjson", "internal/pyregex", "internal/safetensors"},
-	"internal/metadata":        {"internal/gpus", "internal/human", "internal/plan", "internal/pyjson"},
+	"internal/plan":            {"encoder", "internal/human", "internal/python", "internal/safetensors"},
+	"internal/metadata":        {"internal/gpus", "internal/human", "internal/plan", "internal/python"},
 	"internal/gpus":            {},
 	"internal/names":           {},
 	"internal/human":           {},
 	"internal/smallfile":       {},
 	"internal/alloc":           {}, // for tests
-	"internal/pyjson":          {},
-	"internal/pyregex":         {},
+	"internal/python":          {},
 	"internal/charts":          {"internal/describe", "internal/gpus", "internal/human"},
 	"hub":                      {"hub/internal/wire", "internal/smallfile", "internal/streams"},
 	"hub/internal/wire":        {"internal/smallfile"},
@@ -52,16 +51,16 @@ var arrows = map[string][]string{
 	"internal/progress":        {},
 	"internal/terminal":        {"internal/human", "internal/progress"},
 	"internal/forward/spool":   {"internal/atomicfile", "internal/spans", "internal/streams"},
-	"internal/ledger":          {"internal/metadata", "internal/atomicfile", "internal/pyjson"},
-	"internal/model":           {"hub", "encoder", "verify", "internal/human", "internal/plan", "internal/metadata", "internal/pyjson", "internal/safetensors", "internal/smallfile", "internal/spans", "internal/streams"},
+	"internal/ledger":          {"internal/metadata", "internal/atomicfile", "internal/python"},
+	"internal/model":           {"hub", "encoder", "verify", "internal/human", "internal/plan", "internal/metadata", "internal/python", "internal/safetensors", "internal/smallfile", "internal/spans", "internal/streams"},
 	"internal/forward/fetch":   {"encoder", "internal/model", "internal/plan", "internal/safetensors", "internal/ledger", "internal/metadata", "internal/forward/spool", "internal/spans", "internal/progress", "internal/streams"},
 	"internal/budget":          {"encoder", "hub", "internal/human", "internal/model", "internal/plan", "internal/safetensors", "internal/spans", "internal/streams"},
 	"internal/describe":        {"encoder", "verify", "internal/model", "internal/human", "internal/plan", "internal/streams"},
 	"internal/forward/compare": {"verify", "internal/plan", "internal/metadata", "internal/model", "internal/forward/spool", "internal/spans", "internal/progress", "internal/streams"},
 	"internal/forward":         {"encoder", "internal/atomicfile", "internal/budget", "internal/forward/compare", "internal/forward/fetch", "internal/gather", "internal/ledger", "internal/metadata", "internal/model", "internal/plan", "internal/progress", "internal/safetensors", "internal/spans", "internal/forward/spool", "internal/streams", "internal/target"},
-	"internal/back":            {"verify", "internal/human", "internal/model", "internal/spans", "internal/plan", "internal/metadata", "internal/safetensors", "internal/progress", "internal/pyjson", "internal/streams", "internal/folder", "internal/smallfile"},
+	"internal/back":            {"verify", "internal/human", "internal/model", "internal/spans", "internal/plan", "internal/metadata", "internal/safetensors", "internal/progress", "internal/python", "internal/streams", "internal/folder", "internal/smallfile"},
 	"internal/target":          {"hub", "internal/human", "internal/model", "internal/ledger", "internal/metadata", "internal/plan", "internal/spans", "internal/atomicfile", "internal/folder", "internal/forward/spool", "internal/smallfile", "internal/streams"},
-	"pipeline":                 {"hub", "verify", "internal/human", "internal/plan", "internal/metadata", "internal/pyjson", "internal/charts", "internal/safetensors", "internal/spans", "internal/streams", "internal/progress", "internal/ledger", "internal/model", "internal/budget", "internal/describe", "internal/forward", "internal/back", "internal/target"},
+	"pipeline":                 {"hub", "verify", "internal/human", "internal/plan", "internal/metadata", "internal/python", "internal/charts", "internal/safetensors", "internal/spans", "internal/streams", "internal/progress", "internal/ledger", "internal/model", "internal/budget", "internal/describe", "internal/forward", "internal/back", "internal/target"},
 	"cmd/df11-convert":         {"*"},
 	"cmd/df11-convert/...":     {"*"},
 	".":                        {"internal/names"},
@@ -91,7 +90,7 @@ var homes = map[string][]string{
 }
 
 // pure packages compute: the same input gives the same bytes, on any machine, at any time.
-var pure = []string{"encoder", "internal/plan", "internal/metadata", "internal/safetensors", "internal/charts", "internal/gpus", "internal/human", "internal/names", "internal/pyjson", "internal/pyregex", "internal/spans"}
+var pure = []string{"encoder", "internal/plan", "internal/metadata", "internal/safetensors", "internal/charts", "internal/gpus", "internal/human", "internal/names", "internal/python", "internal/spans"}
 
 // impure are the standard packages that pure ones may not use.
 var impure = []string{"net", "os", "time", "log", "math/rand", "runtime/debug", "syscall", "unsafe"}
@@ -140,16 +139,16 @@ func checkImport(t *testing.T, dir, key string, f goFile, imported string) {
 }
 
 // readsJSON says which code may read JSON by package json, which does not read as a loader does:
-// pyjson itself, and code that reads what no loader reads and no model brings along.
+// that package itself, and code that reads what no loader reads and no model brings along.
 var readsJSON = []string{
-	"internal/pyjson", "hub", "hub/internal/wire", // answers of the Hub
+	"internal/python", "hub", "hub/internal/wire", // answers of the Hub
 	"internal/hubtest", "internal/hubtest/hubd", "internal/golden", // for tests
 	"internal/plan/catalog.go",     // part of the program
 	"internal/safetensors/scan.go", // single strings
 	"internal/forward/lint.go",     // a second reader for headers that the first one has read
 }
 
-func TestJSONIsReadByPyjson(t *testing.T) {
+func TestJSONIsReadAsPythonDoes(t *testing.T) {
 	for dir, files := range goFiles(t) {
 		for _, f := range files {
 			if f.test || slices.Contains(readsJSON, dir) || slices.Contains(readsJSON, filepath.ToSlash(f.path)) {
@@ -162,7 +161,7 @@ func TestJSONIsReadByPyjson(t *testing.T) {
 			ast.Inspect(parsed, func(n ast.Node) bool {
 				if call, ok := n.(*ast.SelectorExpr); ok && slices.Contains([]string{"Unmarshal", "NewDecoder"}, call.Sel.Name) {
 					if of, ok := call.X.(*ast.Ident); ok && of.Name == "json" {
-						t.Errorf("%s: json.%s matches names in any case: read by package pyjson", f.path, call.Sel.Name)
+						t.Errorf("%s: json.%s matches names in any case: read by package python", f.path, call.Sel.Name)
 					}
 				}
 				return true

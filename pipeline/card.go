@@ -9,7 +9,7 @@ import (
 	"github.com/df11-convert/df11-convert/internal/metadata"
 	"github.com/df11-convert/df11-convert/internal/model"
 	"github.com/df11-convert/df11-convert/internal/names"
-	"github.com/df11-convert/df11-convert/internal/pyjson"
+	"github.com/df11-convert/df11-convert/internal/python"
 )
 
 // card writes the model card.
@@ -53,7 +53,7 @@ func (j *job) pipeline() string {
 	var index struct {
 		Class any `json:"_class_name"` // a list for a class that comes with the model
 	}
-	if pyjson.Unmarshal(j.Model.Listing.ModelIndex, &index) != nil {
+	if python.Unmarshal(j.Model.Listing.ModelIndex, &index) != nil {
 		return ""
 	}
 	name, _ := index.Class.(string)

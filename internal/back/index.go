@@ -9,7 +9,7 @@ import (
 	"github.com/df11-convert/df11-convert/internal/metadata"
 	"github.com/df11-convert/df11-convert/internal/model"
 	"github.com/df11-convert/df11-convert/internal/plan"
-	"github.com/df11-convert/df11-convert/internal/pyjson"
+	"github.com/df11-convert/df11-convert/internal/python"
 	"github.com/df11-convert/df11-convert/internal/smallfile"
 )
 
@@ -48,6 +48,6 @@ func weightMap(b []byte) map[string]string {
 	var x struct {
 		Map map[string]string `json:"weight_map"`
 	}
-	_ = pyjson.Unmarshal(b, &x) // what is broken says nothing
+	_ = python.Unmarshal(b, &x) // what is broken says nothing
 	return x.Map
 }

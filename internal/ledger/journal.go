@@ -11,7 +11,7 @@ import (
 
 	"github.com/df11-convert/df11-convert/internal/atomicfile"
 	"github.com/df11-convert/df11-convert/internal/metadata"
-	"github.com/df11-convert/df11-convert/internal/pyjson"
+	"github.com/df11-convert/df11-convert/internal/python"
 )
 
 // version is that of the journals that are written and read.
@@ -74,16 +74,16 @@ const (
 // parse reads a journal. A torn last line, as a kill leaves it, ends it; a journal that is torn in
 // its head, or is larger than any that a conversion leads to, is empty.
 func parse(b []byte) (h head, rest []record) {
-	if pyjson.Bounded(b, maxObjects, maxValues) != nil {
+	if python.Bounded(b, maxObjects, maxValues) != nil {
 		return head{}, nil
 	}
 	first, lines, _ := bytes.Cut(b, []byte("\n"))
-	if pyjson.Unmarshal(first, &h) != nil {
+	if python.Unmarshal(first, &h) != nil {
 		return head{}, nil
 	}
 	for line := range bytes.Lines(lines) {
 		var r record
-		if pyjson.Unmarshal(line, &r) != nil {
+		if python.Unmarshal(line, &r) != nil {
 			break
 		}
 		rest = append(rest, r)

@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"github.com/df11-convert/df11-convert/internal/plan"
-	"github.com/df11-convert/df11-convert/internal/pyjson"
+	"github.com/df11-convert/df11-convert/internal/python"
 )
 
 // The member that makes a config.json one of a DF11 model, and its fixed values (docs/format.md
@@ -36,7 +36,7 @@ func newConfig(dict plan.PatternDict, pipeline bool) []byte {
 	if pipeline {
 		members, end = append(members, `"model_type": "llama"`), "\n"
 	}
-	return []byte(pyjson.Object(members, "", "  ") + end)
+	return []byte(python.Object(members, "", "  ") + end)
 }
 
 // InsertConfig returns config with the member dfloat11_config appended to its object. Every byte of
@@ -79,9 +79,9 @@ func (o *object) insertion(dict plan.PatternDict) string {
 // start with prefix, then one indent a level; an empty indent puts everything on one line.
 func configMember(dict plan.PatternDict, prefix, indent string) string {
 	inner := prefix + indent
-	return fmt.Sprintf(`"%s": %s`, configKey, pyjson.Object([]string{
+	return fmt.Sprintf(`"%s": %s`, configKey, python.Object([]string{
 		fmt.Sprintf(`"version": "%s"`, plan.FormatVersion),
-		`"threads_per_block": ` + pyjson.List([]string{strconv.Itoa(threadsPerBlock)}, inner,
+		`"threads_per_block": ` + python.List([]string{strconv.Itoa(threadsPerBlock)}, inner,
 			indent),
 		fmt.Sprintf(`"bytes_per_thread": %d`, bytesPerThread),
 		`"pattern_dict": ` + string(dict.AppendJSON(nil, inner, indent)),
@@ -94,7 +94,7 @@ var beforeMember = regexp.MustCompile(`^[ \t\r\n]*?(?:,[ \t\r\n]*?)?(\r?\n)?([ \
 
 // scanObject finds the end of a config's last member, and its style.
 func scanObject(config []byte) (*object, error) {
-	members, begin, err := pyjson.Members(config)
+	members, begin, err := python.Members(config)
 	if err != nil {
 		return nil, err
 	}

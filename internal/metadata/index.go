@@ -7,7 +7,7 @@ import (
 	"slices"
 
 	"github.com/df11-convert/df11-convert/internal/plan"
-	"github.com/df11-convert/df11-convert/internal/pyjson"
+	"github.com/df11-convert/df11-convert/internal/python"
 )
 
 // Index returns the index of weights that are spread over several files, as transformers writes it:
@@ -16,12 +16,12 @@ import (
 func Index(files map[string]string, totalSize int64) []byte {
 	var weights []string
 	for _, name := range slices.Sorted(maps.Keys(files)) {
-		weights = append(weights, pyjson.String(name)+": "+pyjson.String(files[name]))
+		weights = append(weights, python.String(name)+": "+python.String(files[name]))
 	}
-	return []byte(pyjson.Object([]string{
-		`"metadata": ` + pyjson.Object([]string{fmt.Sprintf(`"total_size": %d`, totalSize)}, "  ",
+	return []byte(python.Object([]string{
+		`"metadata": ` + python.Object([]string{fmt.Sprintf(`"total_size": %d`, totalSize)}, "  ",
 			"  "),
-		`"weight_map": ` + pyjson.Object(weights, "  ", "  "),
+		`"weight_map": ` + python.Object(weights, "  ", "  "),
 	}, "", "  ") + "\n")
 }
 

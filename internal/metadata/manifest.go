@@ -9,7 +9,7 @@ import (
 
 	"github.com/df11-convert/df11-convert/internal/names"
 	"github.com/df11-convert/df11-convert/internal/plan"
-	"github.com/df11-convert/df11-convert/internal/pyjson"
+	"github.com/df11-convert/df11-convert/internal/python"
 )
 
 // SchemaVersion is the version of the manifest that this package writes, and the newest that it
@@ -271,11 +271,11 @@ func onOneLine(list []byte) []byte {
 // manifest that it returns is consistent in itself; only verify can tell whether it is true.
 func ParseManifest(data []byte, memory int64) (*Manifest, error) {
 	objects, values := within(memory, maxObjects, 1024), within(memory, maxValues, 128)
-	if err := pyjson.Bounded(data, int(objects), int(values)); err != nil {
+	if err := python.Bounded(data, int(objects), int(values)); err != nil {
 		return nil, fmt.Errorf("read manifest: %w", err)
 	}
 	m := &Manifest{}
-	err := pyjson.Unmarshal(data, m)
+	err := python.Unmarshal(data, m)
 	if m.Schema > SchemaVersion { // the first member: what follows may be anything
 		return nil, fmt.Errorf(
 			"read manifest: schema version %d is newer than this program, which reads up to %d",

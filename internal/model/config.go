@@ -12,7 +12,7 @@ import (
 
 	"github.com/df11-convert/df11-convert/internal/names"
 	"github.com/df11-convert/df11-convert/internal/plan"
-	"github.com/df11-convert/df11-convert/internal/pyjson"
+	"github.com/df11-convert/df11-convert/internal/python"
 )
 
 // readConfig finds the config.json with dfloat11_config: at the root, else in the one folder that
@@ -96,11 +96,11 @@ func DictOfConfig(b []byte) (plan.PatternDict, error) {
 			Dict    json.RawMessage `json:"pattern_dict"`
 		} `json:"dfloat11_config"`
 	}
-	if err := pyjson.Unmarshal(b, &c); err != nil {
+	if err := python.Unmarshal(b, &c); err != nil {
 		return nil, err
 	}
-	members, _, _ := pyjson.Members(b) // none of what is no object
-	isOurs := func(m pyjson.Member) bool { return m.Key == "dfloat11_config" }
+	members, _, _ := python.Members(b) // none of what is no object
+	isOurs := func(m python.Member) bool { return m.Key == "dfloat11_config" }
 	if i := slices.IndexFunc(members, isOurs); i >= 0 && slices.ContainsFunc(members[i+1:],
 		isOurs) {
 		// readers take the last, and no tool writes two

@@ -6,7 +6,7 @@ import (
 	"regexp"
 	"slices"
 
-	"github.com/df11-convert/df11-convert/internal/pyjson"
+	"github.com/df11-convert/df11-convert/internal/python"
 	"github.com/df11-convert/df11-convert/internal/safetensors"
 )
 
@@ -28,10 +28,10 @@ func readObject(path string, data []byte) (members, error) {
 	if path == "" {
 		return nil, nil
 	}
-	err := pyjson.Bounded(data, maxConfigItems, maxConfigItems)
-	var list []pyjson.Member
+	err := python.Bounded(data, maxConfigItems, maxConfigItems)
+	var list []python.Member
 	if err == nil {
-		list, _, err = pyjson.Members(data)
+		list, _, err = python.Members(data)
 	}
 	if err != nil {
 		return nil, refuse(unreadHint, "read %s: %v", path, err)
@@ -153,7 +153,7 @@ var headClass = regexp.MustCompile(`(ForCausalLM|LMHeadModel|ForConditionalGener
 // decode returns a JSON value as a T; the zero T if it is something else.
 func decode[T any](v json.RawMessage) T {
 	var x, zero T
-	if pyjson.Unmarshal(v, &x) != nil {
+	if python.Unmarshal(v, &x) != nil {
 		return zero
 	}
 	return x

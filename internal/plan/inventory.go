@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"github.com/df11-convert/df11-convert/internal/human"
-	"github.com/df11-convert/df11-convert/internal/pyregex"
+	"github.com/df11-convert/df11-convert/internal/python"
 )
 
 // inventory is every tensor of the source, by file, then by offset: the nearest to the order of the
@@ -103,7 +103,7 @@ func (inv *inventory) allModules() []string {
 }
 
 func (inv *inventory) matching(ctx context.Context, regex string) ([]string, error) {
-	re, err := pyregex.Compile(regex)
+	re, err := python.Compile(regex)
 	if err != nil {
 		return nil, err
 	}

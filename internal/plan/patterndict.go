@@ -6,8 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/df11-convert/df11-convert/internal/pyjson"
-	"github.com/df11-convert/df11-convert/internal/pyregex"
+	"github.com/df11-convert/df11-convert/internal/python"
 )
 
 // Pattern is one member of a pattern dict: a Python regex for whole module paths, and the
@@ -25,7 +24,7 @@ type PatternDict []Pattern
 // ParsePatternDict reads a JSON object {"regex": ["attribute", …], …} in its order, and checks the
 // regexes.
 func ParsePatternDict(data []byte) (d PatternDict, err error) {
-	if err := pyjson.Unmarshal(data, &d); err != nil {
+	if err := python.Unmarshal(data, &d); err != nil {
 		return nil, fmt.Errorf("parse pattern dict: %w", err)
 	}
 	return d, nil
@@ -36,17 +35,17 @@ func (d PatternDict) MarshalJSON() ([]byte, error) { return d.AppendJSON(nil, ""
 
 // UnmarshalJSON reads the members one by one, since a Go map would lose their order.
 func (d *PatternDict) UnmarshalJSON(data []byte) error {
-	if err := pyjson.Bounded(data, maxConfigItems, maxConfigItems); err != nil {
+	if err := python.Bounded(data, maxConfigItems, maxConfigItems); err != nil {
 		return err
 	}
-	list, _, err := pyjson.Members(data)
+	list, _, err := python.Members(data)
 	if err != nil {
 		return err
 	}
 	*d = PatternDict{}
 	for _, m := range list {
 		p := Pattern{Regex: m.Key}
-		if err := pyjson.Unmarshal(m.Value, &p.Attrs); err != nil || p.Attrs == nil {
+		if err := python.Unmarshal(m.Value, &p.Attrs); err != nil || p.Attrs == nil {
 			return fmt.Errorf("pattern %q: want a list of attribute names: %.20s", p.Regex, m.Value)
 		}
 		*d = append(*d, p)
@@ -72,7 +71,7 @@ func (d PatternDict) compile() ([]*regexp.Regexp, error) {
 	}
 	res := make([]*regexp.Regexp, len(d))
 	for i, p := range d {
-		re, err := pyregex.Compile(p.Regex)
+		re, err := python.Compile(p.Regex)
 		if err != nil {
 			return nil, err
 		}
@@ -109,11 +108,11 @@ func (d PatternDict) AppendJSON(dst []byte, prefix, indent string) []byte {
 	for i, p := range d {
 		attrs := make([]string, len(p.Attrs))
 		for k, a := range p.Attrs {
-			attrs[k] = pyjson.String(a)
+			attrs[k] = python.String(a)
 		}
-		members[i] = pyjson.String(p.Regex) + ": " + pyjson.List(attrs, prefix+indent, indent)
+		members[i] = python.String(p.Regex) + ": " + python.List(attrs, prefix+indent, indent)
 	}
-	return append(dst, pyjson.Object(members, prefix, indent)...)
+	return append(dst, python.Object(members, prefix, indent)...)
 }
 
 // Equal compares two dicts, order included.
@@ -126,7 +125,7 @@ func (d PatternDict) Equal(other PatternDict) bool {
 // nothing.
 func (d PatternDict) matches(module string) bool {
 	return slices.ContainsFunc(d, func(p Pattern) bool {
-		re, err := pyregex.Compile(p.Regex)
+		re, err := python.Compile(p.Regex)
 		return err == nil && re.MatchString(module)
 	})
 }

@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"github.com/df11-convert/df11-convert/internal/human"
-	"github.com/df11-convert/df11-convert/internal/pyregex"
+	"github.com/df11-convert/df11-convert/internal/python"
 )
 
 // splitBlocks replaces blocks by the largest modules inside them that DF11 can hold, in the order
@@ -102,7 +102,7 @@ func (d *draft) pathRegex(block string, paths []string) string {
 		d.inv.children(strings.TrimSuffix(block+"."+in, "."))):
 		last = `\d+`
 	case len(numbers) == len(names):
-		last = pyregex.Numbers(numbers)
+		last = python.Numbers(numbers)
 	case len(names) > 1:
 		last = "(" + last + ")"
 	}

@@ -9,7 +9,7 @@ import (
 
 	"github.com/df11-convert/df11-convert/internal/human"
 	"github.com/df11-convert/df11-convert/internal/names"
-	"github.com/df11-convert/df11-convert/internal/pyjson"
+	"github.com/df11-convert/df11-convert/internal/python"
 	"github.com/df11-convert/df11-convert/internal/safetensors"
 )
 
@@ -249,9 +249,9 @@ func (s *Survey) weightMap(data []byte) (map[string]string, error) {
 	var index struct {
 		WeightMap map[string]string `json:"weight_map"`
 	}
-	err := pyjson.Bounded(data, 2*safetensors.MaxTensors, 2*safetensors.MaxTensors)
+	err := python.Bounded(data, 2*safetensors.MaxTensors, 2*safetensors.MaxTensors)
 	if err == nil {
-		err = pyjson.Unmarshal(data, &index)
+		err = python.Unmarshal(data, &index)
 	}
 	if err == nil && len(index.WeightMap) == 0 {
 		err = errors.New("it lists no tensors")

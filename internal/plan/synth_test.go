@@ -10,7 +10,7 @@ import (
 
 	"github.com/df11-convert/df11-convert/internal/hubtest"
 	"github.com/df11-convert/df11-convert/internal/human"
-	"github.com/df11-convert/df11-convert/internal/pyregex"
+	"github.com/df11-convert/df11-convert/internal/python"
 	"github.com/df11-convert/df11-convert/internal/safetensors"
 )
 
@@ -250,7 +250,7 @@ func (e *Entry) synthPipeline(m *model) Source {
 // expandRegex lists module paths that a catalog regex matches; \d+ stands for 0, 1 and 2.
 func expandRegex(t *testing.T, regex string) []string {
 	t.Helper()
-	expr, err := pyregex.Translate(regex)
+	expr, err := python.Translate(regex)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -6,7 +6,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/df11-convert/df11-convert/internal/pyregex"
+	"github.com/df11-convert/df11-convert/internal/python"
 )
 
 // settleDict makes the dict of this model, by its catalog entry or by the rule for unknown models.
@@ -89,7 +89,7 @@ func (d *draft) blockPatterns(ctx context.Context, pat Pattern,
 	for i, g := range groups.list {
 		block := pat.Regex
 		if !slices.Equal(g.modules, whole) {
-			block = strings.Replace(pat.Regex, `\d+`, pyregex.Numbers(g.indices), 1)
+			block = strings.Replace(pat.Regex, `\d+`, python.Numbers(g.indices), 1)
 			if modules, err := d.inv.matching(ctx, block); err != nil || !slices.Equal(modules,
 				g.modules) {
 				return nil, refuse("name the modules to compress with --pattern-dict",

@@ -1,4 +1,4 @@
-package pyjson_test
+package python_test
 
 import (
 	"bufio"
@@ -12,7 +12,7 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/df11-convert/df11-convert/internal/pyjson"
+	"github.com/df11-convert/df11-convert/internal/python"
 )
 
 // document has one member of each kind that readers want.
@@ -73,7 +73,7 @@ var texts = []struct{ text, want string }{
 func TestUnmarshalReadsAsPython(t *testing.T) {
 	for _, c := range texts {
 		got, want := document{Name: "old", N: 7, Map: map[string]string{"old": ""}, Inner: &inner{Name: "old"}}, document{}
-		err := pyjson.Unmarshal([]byte(c.text), &got)
+		err := python.Unmarshal([]byte(c.text), &got)
 		if c.want == refused {
 			if err == nil {
 				t.Errorf("%.200q: read as %+v", c.text, got)
@@ -93,10 +93,10 @@ func FuzzUnmarshal(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, text []byte) {
 		var got, want document
-		if pyjson.Unmarshal(text, &got) != nil {
+		if python.Unmarshal(text, &got) != nil {
 			return
 		}
-		ask, err := python()
+		ask, err := interpreter()
 		if err != nil {
 			t.Skipf("no Python to compare with: %v", err)
 		}
@@ -126,8 +126,8 @@ for line in sys.stdin:
         print("refused", flush=True)
 `
 
-// python starts Python once, and returns a function that asks it what a text says.
-var python = sync.OnceValues(func() (ask func(text []byte) string, err error) {
+// interpreter starts Python once, and returns a function that asks it what a text says.
+var interpreter = sync.OnceValues(func() (ask func(text []byte) string, err error) {
 	cmd := exec.Command("python3", "-c", asPython)
 	in, err := cmd.StdinPipe()
 	if err != nil {

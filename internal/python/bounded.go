@@ -1,4 +1,4 @@
-package pyjson
+package python
 
 import (
 	"bytes"

@@ -1,4 +1,4 @@
-package pyregex
+package python
 
 import (
 	"encoding/json"

@@ -1,6 +1,6 @@
-// Package pyjson follows Python's json module where it differs from Go's: in the spelling of what
-// it writes, and in what it reads out of a text. It knows nothing of what the JSON says.
-package pyjson
+// Package python reads and writes what Python programs read and write, where Python differs from Go:
+// JSON, and the regular expressions of pattern dicts. It is pure, and knows nothing of models.
+package python
 
 import (
 	"fmt"

@@ -1,6 +1,4 @@
-// Package pyregex reads the regexes of pattern dicts as Python does, and writes those for the
-// numbers of blocks. It is pure.
-package pyregex
+package python
 
 import (
 	"fmt"
