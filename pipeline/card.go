@@ -23,8 +23,8 @@ func (r *result) card() ([]byte, error) {
 			SaidToBe: m.Local && r.baseModel() != "", SourceName: m.Name, Gated: m.Gated != "",
 			Source: m.Card, PipelineTag: m.PipelineTag, LibraryName: m.LibraryName,
 		},
-		CardSizes: metadata.CardSizes{SourceBytes: r.report.BF16Bytes,
-			F32Bytes: r.report.F32Bytes, OutputBytes: r.report.DF11Bytes},
+		CardSizes: metadata.CardSizes{SourceBytes: r.report.Sizes.BF16,
+			F32Bytes: r.report.Sizes.F32, OutputBytes: r.report.Sizes.DF11},
 		Manifest: r.manifest,
 	}
 	if r.repo != "" {

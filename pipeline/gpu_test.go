@@ -40,7 +40,7 @@ func TestGPULost(t *testing.T) {
 		w := newWorld(t, small())
 		r, err := w.convert(t.Context(), t, t.TempDir(), func(o *pipeline.Options) { o.GPU = answers(results...) })
 		must(t, err)
-		if r.GPU {
+		if r.Verified.GPU {
 			t.Error("the report says that a GPU decoded every unit")
 		}
 		var proved metadata.Verification

@@ -163,15 +163,15 @@ func (w *world) mustConvert(t *testing.T, change ...func(*pipeline.Options)) *pi
 // with the manifest that it names.
 func (w *world) namesItsCommit(t *testing.T, r *pipeline.Report) {
 	t.Helper()
-	if r.Repo == "" || r.Part != "" {
+	if r.Target.Repo == "" || r.Target.Part != "" {
 		return
 	}
-	b, err := w.ReadFile(r.Repo, r.TargetCommit, names.Manifest)
+	b, err := w.ReadFile(r.Target.Repo, r.Target.Commit, names.Manifest)
 	if err != nil {
-		t.Fatalf("commit %q of %s: %v", r.TargetCommit, r.Repo, err)
+		t.Fatalf("commit %q of %s: %v", r.Target.Commit, r.Target.Repo, err)
 	}
-	if sum := fmt.Sprintf("%x", sha256.Sum256(b)); sum != r.ManifestSHA256 {
-		t.Errorf("the manifest has sha256 %s, the report says %q", sum, r.ManifestSHA256)
+	if sum := fmt.Sprintf("%x", sha256.Sum256(b)); sum != r.Target.ManifestSHA256 {
+		t.Errorf("the manifest has sha256 %s, the report says %q", sum, r.Target.ManifestSHA256)
 	}
 }
 

@@ -22,7 +22,8 @@ func Run(ctx context.Context, opt Options) (*Report, error) {
 	report, err := (&retry{state: s, tries: map[any]int{}}).run(ctx)
 	err = errors.Join(err, s.close(err == nil))
 	if report != nil {
-		report.Seconds, report.Stages = time.Since(start).Seconds(), j.Progress.Stages()
+		report.Made.Seconds, report.Made.Stages = time.Since(start).Seconds(),
+			j.Progress.Stages()
 	}
 	return report, err
 }
@@ -60,7 +61,7 @@ func (s *state) upToDate(ctx context.Context) (*Report, error) {
 		return nil, nil
 	}
 	report := s.report()
-	report.UpToDate = true
+	report.Verified.UpToDate, report.Verified.Now = true, false
 	if !s.Part.Whole() {
 		return report, nil
 	}
@@ -72,7 +73,7 @@ func (s *state) upToDate(ctx context.Context) (*Report, error) {
 		if !want.in(found) {
 			return nil, nil
 		}
-		report.ManifestSHA256 = found.ManifestSHA256()
+		report.Target.ManifestSHA256 = found.ManifestSHA256()
 	}
 	s.leaveRepo(ctx, report)
 	return report, nil
@@ -94,7 +95,7 @@ func (s *state) leaveRepo(ctx context.Context, report *Report) {
 	if s.repo == nil {
 		return
 	}
-	report.TargetCommit = s.repo.LastCommit()
+	report.Target.Commit = s.repo.LastCommit()
 	if err := s.repo.RemoveBranches(ctx); err != nil {
 		s.Log.Warn("the target is complete, but branches of unfinished work are left there", "err",
 			err)

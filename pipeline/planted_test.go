@@ -145,8 +145,8 @@ func TestNoJournalIsAWitness(t *testing.T) {
 			proved := func(r *pipeline.Report, err error) {
 				t.Helper()
 				must(t, err)
-				if r.Verified != r.Weights || r.UpToDate {
-					t.Errorf("%d of %d weights are said to be verified, up to date: %t", r.Verified, r.Weights, r.UpToDate)
+				if r.Verified.Weights != r.Sizes.Weights || r.Verified.UpToDate {
+					t.Errorf("%d of %d weights are said to be verified, up to date: %t", r.Verified.Weights, r.Sizes.Weights, r.Verified.UpToDate)
 				}
 			}
 			w := newWorld(t, small())
@@ -218,14 +218,14 @@ func TestNoManifestIsAWitness(t *testing.T) {
 	before := folder(t, out)
 	both := func(o *pipeline.Options) { o.OutDir = out }
 	r, err := w.convert(t.Context(), t, t.TempDir(), both)
-	if err != nil || !r.UpToDate || r.Verified != 0 || r.GPU || r.Made != 0 || r.TargetCommit != head || r.ManifestSHA256 != sum(files[names.Manifest]) {
+	if err != nil || !r.Verified.UpToDate || r.Verified.Weights != 0 || r.Verified.GPU || r.Made.Now != 0 || r.Target.Commit != head || r.Target.ManifestSHA256 != sum(files[names.Manifest]) {
 		t.Fatalf("%+v, %v", r, err)
 	}
 	if w.Head(targetRepo, "main") != head || !maps.Equal(folder(t, out), before) {
 		t.Error("a finished target was changed")
 	}
 	remove(t, filepath.Join(out, "config.json"))
-	if r, err = w.convert(t.Context(), t, t.TempDir(), both); err != nil || r.UpToDate || r.Verified != r.Weights {
+	if r, err = w.convert(t.Context(), t, t.TempDir(), both); err != nil || r.Verified.UpToDate || r.Verified.Weights != r.Sizes.Weights {
 		t.Fatalf("%+v, %v", r, err)
 	}
 	sameFiles(t, w.target(), want)

@@ -184,7 +184,7 @@ func TestRefreshLosesItsBranch(t *testing.T) {
 				}})
 				r, err := w.convert(t.Context(), t, t.TempDir())
 				must(t, err)
-				if by == "another machine" && at != creation && !r.UpToDate {
+				if by == "another machine" && at != creation && !r.Verified.UpToDate {
 					t.Error("the target is not said to be up to date")
 				}
 				refreshed(t, w, want, head)
@@ -292,8 +292,8 @@ func TestRenamedTarget(t *testing.T) {
 		t.Errorf("the card names another repo: %v", err)
 	}
 	sameWeights(t, w.Files(now, "main"), want)
-	if r.Repo != now || !strings.HasSuffix(r.URL, now) || w.Commits(now, "main")[0].Parent != head {
-		t.Errorf("published to %s, %s", r.Repo, r.URL)
+	if r.Target.Repo != now || !strings.HasSuffix(r.Target.URL, now) || w.Commits(now, "main")[0].Parent != head {
+		t.Errorf("published to %s, %s", r.Target.Repo, r.Target.URL)
 	}
 	if n := w.Count("POST", "*"+targetRepo+"*") + w.Count("PUT", "*"+targetRepo+"*") + w.Count("DELETE", "*"+targetRepo+"*"); n > 0 {
 		t.Errorf("%d requests change a repo under its former name", n)

@@ -35,7 +35,7 @@ func TestFileLaidOutAgainGivesItsRoomBack(t *testing.T) {
 	defer cancel()
 	r, err := w.convert(ctx, t, t.TempDir(), func(o *pipeline.Options) { o.Disk = 5_700_000 })
 	must(t, err)
-	if u := r.UnitsBF16; len(u) != 1 || u[0].Path != "lm_head" || u[0].Reason != "shared_memory" {
+	if u := r.Made.UnitsBF16; len(u) != 1 || u[0].Path != "lm_head" || u[0].Reason != "shared_memory" {
 		t.Errorf("units in BF16: %v", u)
 	}
 	checkPublished(t, w)

@@ -9,100 +9,134 @@ import (
 	"github.com/df11-convert/df11-convert/internal/spans"
 )
 
-// Report is the outcome of a conversion.
+// A Report is the outcome of a conversion.
 type Report struct {
-	Source string `json:"source"`
+	Source   Source   `json:"source"`
+	Target   Target   `json:"target"`
+	Sizes    Sizes    `json:"sizes"`
+	Made     Made     `json:"made"`
+	Verified Verified `json:"verified"`
+}
+
+// A Source is what was converted.
+type Source struct {
+	Name   string `json:"name"`
 	Commit string `json:"commit,omitempty"`
 	// BaseModel is the Hub repo of the source, "" if it is not known; BaseCommit its commit.
 	BaseModel  string `json:"base_model,omitempty"`
 	BaseCommit string `json:"base_commit,omitempty"`
+}
 
+// A Target is where the result is.
+type Target struct {
 	Folder string `json:"folder,omitempty"`
 	Repo   string `json:"repo,omitempty"`
 	URL    string `json:"url,omitempty"`
-	// TargetCommit is the commit of Repo that holds the finished result, ManifestSHA256 names all
-	// of its bytes.
-	TargetCommit   string `json:"target_commit,omitempty"`
+	// Commit is the commit of Repo that holds the finished result, ManifestSHA256 names all of its
+	// bytes.
+	Commit         string `json:"commit,omitempty"`
 	ManifestSHA256 string `json:"manifest_sha256,omitempty"`
-	// set where only a part was made and the repo is not finished
+	// Part is set where only a part was made and the repo is not finished.
 	Part string `json:"part,omitempty"`
-	// what was gained, in one line for people
-	Gain string `json:"gain"`
-	// source weights, those of F32 counted as the BF16 that they are
-	BF16Bytes int64 `json:"bf16_bytes"`
-	// source weights as they are stored, if some of them are F32
-	F32Bytes   int64           `json:"f32_bytes,omitempty"`
-	DF11Bytes  int64           `json:"df11_bytes"` // output weights
-	Units      int             `json:"units"`
-	Weights    int64           `json:"weights"` // in units
-	Bits       int64           `json:"exponent_bits"`
-	UnitsBF16  []metadata.Unit `json:"units_bf16,omitempty"`
-	TiesBroken []string        `json:"limiter_ties,omitempty"`
-	Files      int             `json:"files"`
-	// of Files, by this run; the others were there
-	Made        int      `json:"files_made"`
-	GPU         bool     `json:"gpu"`
-	Differences []string `json:"differences,omitempty"`
-	Warnings    []string `json:"warnings,omitempty"`
+}
+
+// Sizes compare source and result.
+type Sizes struct {
+	// BF16 counts source weights, those of F32 as the BF16 that they are, F32 counts them as they
+	// are stored, if some of them are F32.
+	BF16    int64   `json:"bf16_bytes"`
+	F32     int64   `json:"f32_bytes,omitempty"`
+	DF11    int64   `json:"df11_bytes"` // output weights
+	Ratio   float64 `json:"ratio"`      // DF11 by BF16
+	Units   int     `json:"units"`
+	Weights int64   `json:"weights"` // in units
+	Bits    int64   `json:"exponent_bits"`
+}
+
+// Made is what the result is like, and what this run did for it.
+type Made struct {
+	Files int `json:"files"`
+	// Now counts the files that this run has made; the others were there.
+	Now         int             `json:"files_made"`
+	UnitsBF16   []metadata.Unit `json:"units_bf16,omitempty"`
+	TiesBroken  []string        `json:"limiter_ties,omitempty"`
+	Differences []string        `json:"differences,omitempty"`
+	Warnings    []string        `json:"warnings,omitempty"`
 	// Seconds is the wall time of this run, Stages what each stage did in it.
 	Seconds float64          `json:"seconds"`
 	Stages  []progress.Total `json:"stages"`
+}
+
+// Verified is what this run has verified. A conversion with a difference fails.
+type Verified struct {
+	// Weights of units were compared with the source or, Rebuilt files of it, rebuilt with their
+	// sha256.
+	Weights int64 `json:"weights"`
+	Rebuilt int   `json:"files_rebuilt,omitempty"`
+	GPU     bool  `json:"gpu"` // all of them, once more
+	// Now is false where files of an earlier run were taken as they are.
+	Now bool `json:"by_this_run"`
 	// UpToDate: this run found everything done and published, and looked at nothing else.
 	UpToDate bool `json:"-"`
-	// Verified counts the weights of units that this run has compared with the source or, Rebuilt
-	// files of it, rebuilt with their sha256.
-	Verified int64 `json:"-"`
-	Rebuilt  int   `json:"-"`
 }
 
 // report sums up the finished outputs.
 func (s *state) report() *Report {
-	p := &Report{Source: s.Model.ID, Commit: s.Model.Commit, BaseModel: s.baseModel(),
-		BaseCommit: s.baseCommit(), Differences: s.Plan.Differences, Warnings: s.Plan.Warnings,
-		Folder: s.OutDir}
+	r := &Report{
+		Source: Source{s.Model.ID, s.Model.Commit, s.baseModel(), s.baseCommit()},
+		Target: Target{Folder: s.OutDir},
+		Made:   Made{Differences: s.Plan.Differences, Warnings: s.Plan.Warnings},
+	}
 	if s.repo != nil {
-		p.Repo, p.URL = s.repo.Repo, s.repo.URL()
-	}
-	for _, w := range s.Model.Listing.Weights {
-		p.BF16Bytes += w.Size
-	}
-	if n := spans.NExactF32(s.Plan); n > 0 {
-		p.F32Bytes = p.BF16Bytes
-		p.BF16Bytes -= 2 * n
+		r.Target.Repo, r.Target.URL = s.repo.Repo, s.repo.URL()
 	}
 	var verified []metadata.Verification
 	for _, o := range s.ledger.Outputs() {
-		p.Files++
-		before := p.Weights
-		p.DF11Bytes += o.Size
+		before := r.Sizes.Weights
 		for _, u := range o.Units {
-			p.add(u)
+			r.add(u)
 		}
 		verified = metadata.AddVerified(verified, o.Verified)
+		r.Sizes.DF11 += o.Size
+		r.Made.Files++
 		if o.Made {
-			p.Made++
-			p.Verified += p.Weights - before
+			r.Made.Now++
+			r.Verified.Weights += r.Sizes.Weights - before
 		}
 	}
-	p.GPU = s.GPU != nil && metadata.ByGPU(verified).NUnits == int64(p.Units)
-	if !s.Part.Whole() { // the source bytes are those of the part, as all other counts
-		p.Part, p.BF16Bytes, p.F32Bytes = s.Part.String(), spans.ProvedBytes(
-			s.Part.Of(s.outputs)), 0
-	}
-	p.Gain = s.Plan.Gain(p.BF16Bytes, p.DF11Bytes)
-	return p
+	r.Verified.GPU = s.GPU != nil &&
+		metadata.ByGPU(verified).NUnits == int64(r.Sizes.Units)
+	r.Verified.Now = s.Part.Whole() || r.Made.Now == r.Made.Files
+	s.sourceSizes(r)
+	return r
 }
 
-func (p *Report) add(u metadata.Unit) {
+// sourceSizes adds the sizes of the source, or of a part as all other counts are.
+func (s *state) sourceSizes(r *Report) {
+	if !s.Part.Whole() {
+		r.Target.Part, r.Sizes.BF16 = s.Part.String(), spans.ProvedBytes(s.Part.Of(s.outputs))
+	} else {
+		for _, w := range s.Model.Listing.Weights {
+			r.Sizes.BF16 += w.Size
+		}
+		if n := spans.NExactF32(s.Plan); n > 0 {
+			r.Sizes.F32 = r.Sizes.BF16
+			r.Sizes.BF16 -= 2 * n
+		}
+	}
+	r.Sizes.Ratio = float64(r.Sizes.DF11) / float64(max(1, r.Sizes.BF16))
+}
+
+func (r *Report) add(u metadata.Unit) {
 	if u.Status == metadata.BF16 {
-		p.UnitsBF16 = append(p.UnitsBF16, u)
+		r.Made.UnitsBF16 = append(r.Made.UnitsBF16, u)
 		return
 	}
-	p.Units++
-	p.Weights += u.NWeights
-	p.Bits += u.CodedBits
+	r.Sizes.Units++
+	r.Sizes.Weights += u.NWeights
+	r.Sizes.Bits += u.CodedBits
 	if u.TieBroken {
-		p.TiesBroken = append(p.TiesBroken, u.Path)
+		r.Made.TiesBroken = append(r.Made.TiesBroken, u.Path)
 	}
 }
 

@@ -22,10 +22,10 @@ type result struct {
 // verified counts what the run has verified: what it has not compared is in a source file that it
 // has rebuilt.
 func (r *result) verified(sources []metadata.SourceFile) {
-	r.report.Verified = r.report.Weights
+	r.report.Verified.Weights = r.report.Sizes.Weights
 	for _, f := range sources {
 		if f.Integrity == metadata.Proof {
-			r.report.Rebuilt++
+			r.report.Verified.Rebuilt++
 		}
 	}
 }
@@ -64,7 +64,7 @@ func (r *result) files(copied []target.SideFile) ([]target.SideFile, error) {
 		return nil, err
 	}
 	manifest := target.NewSideFile(names.Manifest, "", b)
-	r.report.ManifestSHA256 = manifest.SHA256
+	r.report.Target.ManifestSHA256 = manifest.SHA256
 	return slices.Insert(files, len(files)-min(1, len(config)), manifest), nil
 }
 

@@ -141,10 +141,10 @@ func TestForeignJournal(t *testing.T) {
 		journal string
 		ours    bool
 	}{
-		"torn":           {`{"version": 3, "plan": "`, false},
-		"another":        {`{"version": 3, "plan": "0000"` + outputs, false},
-		"another's":      {`{"version": 3, "plan": "0000", "source": "org/other"` + outputs, false},
-		"another commit": {`{"version": 3, "plan": "0000", "source": "org/model"` + outputs, true},
+		"torn":           {`{"version": 1, "plan": "`, false},
+		"another":        {`{"version": 1, "plan": "0000"` + outputs, false},
+		"another's":      {`{"version": 1, "plan": "0000", "source": "org/other"` + outputs, false},
+		"another commit": {`{"version": 1, "plan": "0000", "source": "org/model"` + outputs, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			out := t.TempDir()

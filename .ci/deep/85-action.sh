@@ -157,8 +157,8 @@ sets found manifest-sha256 "${published%% *}"
 mv "$work/temp/df11-convert/df11-convert" "$work/before"
 cat >"$work/temp/df11-convert/df11-convert" <<'END'
 #!/bin/sh
-[ "$1" = verify ] || exec echo '{"schema_version": 2, "ok": true, "repo": "a/b", "ratio": 1, "manifest_sha256": "0", "verified": {"by_this_run": false}}'
-echo '{"schema_version": 2, "ok": false, "exit_code": 3, "error": {"kind": "mismatch", "message": "it differs"}}'
+[ "$1" = verify ] || exec echo '{"schema_version": 1, "ok": true, "target": {"repo": "a/b", "manifest_sha256": "0"}, "sizes": {"df11_bytes": 1, "ratio": 1}, "verified": {"by_this_run": false}}'
+echo '{"schema_version": 1, "ok": false, "exit_code": 3, "error": {"kind": "mismatch", "message": "it differs"}}'
 exit 3
 END
 chmod +x "$work/temp/df11-convert/df11-convert"
@@ -175,7 +175,7 @@ sets quiet changed true
 for word in quiet-DF11 model_layers lm_head verified bytes; do lacks quiet log "$word"; done
 [ ! -s "$work/quiet/summary" ] || fail "the summary says: $(cat "$work/quiet/summary")"
 [ -z "$(find "$work/temp" -name 'result.json' -o -name report.html)" ] || fail 'there is something for the artifact'
-[ "$(out quiet json | jq -r 'has("files") or has("bf16_bytes")')" = false ] || fail "json: $(out quiet json)"
+[ "$(out quiet json | jq -r 'has("made") or (.sizes | has("bf16_bytes"))')" = false ] || fail "json: $(out quiet json)"
 [ -n "$(out quiet manifest-sha256)" ] || fail 'later steps lack the manifest'
 inputs=(INPUT_SOURCE=org/secret INPUT_REPO_ID=tester/quiet-DF11)
 visibility='' step unseen convert 1

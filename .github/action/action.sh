@@ -114,12 +114,12 @@ escapes='
   def bytes: . as $n | first(range(5) | ($n / pow(1000; .)) as $x | select(. == 4 or $x < 999.5) as $i |
     ($x | fixed(if . >= 100 or . == floor then 0 elif . >= 10 then 1 else 2 end)) + " " + ["B", "kB", "MB", "GB", "TB"][$i]);
   def grouped: tostring | if length > 3 then (.[:-3] | grouped) + "," + .[-3:] else . end;
-  def size: "\(.df11_bytes | bytes) (\(.ratio * 100 | fixed(2)) %)";
-  def changed: .ok and if .part then .files_made > 0 else .verified.by_this_run end;
+  def size: .sizes | "\(.df11_bytes | bytes) (\(.ratio * 100 | fixed(2)) %)";
+  def changed: .ok and if .target.part then .made.files_made > 0 else .verified.by_this_run end;
   def state:
-    if changed then if .part then "\(.part) of \(.repo) is published" else "\(.repo) is published and verified: \(size)" end
-    elif .part then "up to date: \(.repo) has all files of \(.part)"
-    else "up to date: \(.repo) was verified when it was made, says its manifest" end;
+    if changed then if .target.part then .target | "\(.part) of \(.repo) is published" else "\(.target.repo) is published and verified: \(size)" end
+    elif .target.part then .target | "up to date: \(.repo) has all files of \(.part)"
+    else "up to date: \(.target.repo) was verified when it was made, says its manifest" end;
   def as_inputs: if contains("df11-convert ") then . else gsub("(?<before>^|[^-\\w])--(?<flag>[a-z][a-z0-9-]*)";
     .before + "`" + (if .flag | IN("repo-id", "private", "memory", "disk", "shard") then "" else "extra-args: --" end) + .flag + "`") end;
 '
@@ -161,9 +161,9 @@ convert() {
     echo '::notice title=df11-convert::The model is private, and everybody can read this: log, summary and artifact are empty'
   fi
   run 'df11-convert' "$dir/result.json" "$program" "${args[@]}" || code=$?
-  if [ "$(jq .schema_version "$dir/result.json" 2>/dev/null)" != 2 ]; then # killed, for example by a lack of memory
+  if [ "$(jq .schema_version "$dir/result.json" 2>/dev/null)" != 1 ]; then # killed, for example by a lack of memory
     [ "$code" != 0 ] || code=1
-    jq -n --argjson code "$code" '{schema_version: 2, command: "convert", ok: false, exit_code: $code,
+    jq -n --argjson code "$code" '{schema_version: 1, command: "convert", ok: false, exit_code: $code,
       error: {kind: "error", message: "df11-convert ended with exit code \($code) and without a result"}}' >"$dir/result.json"
   fi
   vouch || code=$?
@@ -184,17 +184,18 @@ convert() {
 
 # conceal leaves of the result what later steps need, and nothing that tells of the model.
 conceal() {
-  jq '{schema_version, command, ok, exit_code, url, repo, target_commit, manifest_sha256, ratio, error: (.error | if . then {kind} else null end)} |
-    with_entries(select(.value != null))' "$dir/result.json" >"$dir/concealed"
+  jq 'def known: with_entries(select(.value != null));
+    {schema_version, command, ok, exit_code, target: (.target // {} | {url, repo, commit, manifest_sha256} | known),
+      sizes: (.sizes // {} | {ratio} | known), error: (.error | if . then {kind} else null end)} | known' "$dir/result.json" >"$dir/concealed"
   mv "$dir/concealed" "$dir/result.json"
 }
 
 # vouch verifies a finished model that this job has found and not made, before GitHub is asked to sign that the job has published it.
 vouch() {
   local code=0
-  [ "${INPUT_ATTEST-}" = true ] && [ -n "$(get .manifest_sha256)" ] && [ -z "$(get .verified.by_this_run)" ] || return 0
+  [ "${INPUT_ATTEST-}" = true ] && [ -n "$(get .target.manifest_sha256)" ] && [ -z "$(get .verified.by_this_run)" ] || return 0
   run 'Verify' "$dir/verified.json" "$program" verify --json --against "$INPUT_SOURCE" -- \
-    "$(get .repo)@$(get .target_commit)" || code=$?
+    "$(get .target.repo)@$(get .target.commit)" || code=$?
   [ "$code" = 0 ] || mv "$dir/verified.json" "$dir/result.json"
   return "$code"
 }
@@ -215,11 +216,11 @@ get() { jq -r "$1 // empty" "$dir/result.json"; }
 
 outputs() {
   output changed "$changed"
-  output url "$(get .url)"
-  output repo "$(get .repo)"
-  output commit "$(get .target_commit)"
-  output ratio "$(get .ratio)"
-  output manifest-sha256 "$(get .manifest_sha256)"
+  output url "$(get .target.url)"
+  output repo "$(get .target.repo)"
+  output commit "$(get .target.commit)"
+  output ratio "$(get .sizes.ratio)"
+  output manifest-sha256 "$(get .target.manifest_sha256)"
   output json "$(jq -c . "$dir/result.json")"
 }
 
@@ -227,7 +228,7 @@ annotate() {
   jq -r "$escapes"'
     def say(level; title): "::\(level) title=\(title | property)::\(data)";
     if .ok then
-      (.warnings // [] | .[] | say("warning"; "df11-convert")),
+      (.made.warnings // [] | .[] | say("warning"; "df11-convert")),
       (state | say("notice"; "df11-convert"))
     else
       .error | "df11-convert: \(.kind)" as $title | .message + (.hint // "" | split("\n") | map("\n" + as_inputs) | add // "") | say("error"; $title)
@@ -238,9 +239,9 @@ annotate() {
 report() {
   local commit
   rm -f "$dir/report.html"
-  commit=$(get .target_commit)
+  commit=$(get .target.commit)
   [ -n "$commit" ] || return 0
-  run 'Report' /dev/null "$program" inspect "$(get .repo)@$commit" --html "$dir/report.html" --quiet ||
+  run 'Report' /dev/null "$program" inspect "$(get .target.repo)@$commit" --html "$dir/report.html" --quiet ||
     echo '::warning title=df11-convert::the report could not be written'
 }
 
@@ -248,16 +249,16 @@ summary() {
   jq -r "$escapes"'
     def row(name; value): if value == null or value == "" then empty else "| \(name) | \(value | cell) |" end;
     if .ok then
-      "### \(.repo | cell)\n", (state | cell), "", "| | |", "| --- | --- |",
-      row("source"; "\(.source)\(if .commit then " at " + .commit[:12] else "" end)"),
-      row("gain"; .gain), row("BF16"; .bf16_bytes | bytes), row("DF11"; size),
-      row("compressed"; "\(.units) module\(if .units == 1 then "" else "s" end) (\(.weights | grouped) weights)"),
-      row("verified"; if .verified.by_this_run then "all \(.verified.bits_per_weight) bits of every weight: \(.verified.differing_weights) differ" else null end),
-      row("commit"; .target_commit), row("manifest sha256"; .manifest_sha256),
-      row("time"; if changed then "\(.seconds | round) s" else null end),
-      "", (.url // empty | "[\(cell)](\(.))"),
-      (if .target_commit then "\n[Plot](\(.url)/blob/\(.target_commit)/df11.png); the report is in the artifacts of this run." else empty end),
-      (if .warnings then "\n" + (.warnings | map("- " + cell) | join("\n")) else empty end)
+      "### \(.target.repo | cell)\n", (state | cell), "", "| | |", "| --- | --- |",
+      row("source"; .source | "\(.name)\(if .commit then " at " + .commit[:12] else "" end)"),
+      row("gain"; .gain), row("BF16"; .sizes.bf16_bytes | bytes), row("DF11"; size),
+      row("compressed"; .sizes | "\(.units) module\(if .units == 1 then "" else "s" end) (\(.weights | grouped) weights)"),
+      row("verified"; if .verified.by_this_run then "all 16 bits of every weight: 0 differ" else null end),
+      row("commit"; .target.commit), row("manifest sha256"; .target.manifest_sha256),
+      row("time"; if changed then "\(.made.seconds | round) s" else null end),
+      "", (.target.url // empty | "[\(cell)](\(.))"),
+      (if .target.commit then "\n[Plot](\(.target.url)/blob/\(.target.commit)/df11.png); the report is in the artifacts of this run." else empty end),
+      (if .made.warnings then "\n" + (.made.warnings | map("- " + cell) | join("\n")) else empty end)
     else
       "### Not converted\n", (.error | "**\(.kind | cell)**: \(.message | cell)\n", (.hint // empty | split("\n")[] | "- " + (cell | as_inputs)))
     end, ""' "$dir/result.json"

@@ -113,11 +113,11 @@ func (f *convertFlags) convertListed(ctx context.Context, u *ui,
 		r.Error = u.failure(err)
 		r.Exit = r.Error.exit
 		return r, err
-	case report.UpToDate && report.Repo != "":
-		r.Skipped = &publication{Source: r.Source, Target: report.Repo, State: target.Current}
+	case report.Verified.UpToDate && report.Target.Repo != "":
+		r.Skipped = &publication{Source: r.Source, Target: report.Target.Repo,
+			State: target.Current}
 	default:
-		made := conversionOf(report)
-		r.Report = &made
+		r.Report = report
 	}
 	r.OK = true
 	return r, nil
@@ -134,7 +134,7 @@ func printBatch(w io.Writer, b batchReport) {
 			printf(t, "failed\t%s\t%s\n", r.Source, r.Error.Kind) // which was told in words
 			continue
 		}
-		before, after := r.Report.BF16Bytes, r.Report.DF11Bytes
+		before, after := r.Report.Sizes.BF16, r.Report.Sizes.DF11
 		printf(t, "done\t%s\t%s, %s → %s (%.1f %%)\n", r.Source, where(r.Report.Report),
 			human.Bytes(before), human.Bytes(after), percentage(after, before))
 	}

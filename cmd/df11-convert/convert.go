@@ -58,10 +58,10 @@ func runConvert(ctx context.Context, u *ui, f *convertFlags, spec string) error 
 	if err != nil {
 		return err
 	}
-	u.result(conversionOf(report), where(report), func(w io.Writer) {
-		if report.UpToDate {
-			place := where(report)
-			if report.Part != "" {
+	u.result(report, where(report.Report), func(w io.Writer) {
+		if report.Verified.UpToDate {
+			place := where(report.Report)
+			if report.Target.Part != "" {
 				printf(w, "up to date: %s has all files of this part; --finish verifies them\n",
 					place)
 				return
@@ -95,8 +95,7 @@ func (f *convertFlags) settle() (err error) {
 }
 
 // convertOne converts one source as the flags say.
-func convertOne(ctx context.Context, u *ui, f *convertFlags,
-	spec string) (*pipeline.Report, error) {
+func convertOne(ctx context.Context, u *ui, f *convertFlags, spec string) (*conversion, error) {
 	if err := f.settle(); err != nil {
 		return nil, err
 	}
@@ -124,10 +123,11 @@ func convertOne(ctx context.Context, u *ui, f *convertFlags,
 	defer func() { u.kept = leavesWork(opt.Progress.Snapshot()) }()
 	defer u.watch(opt.Progress)()
 	report, err := pipeline.Run(ctx, opt)
-	if report != nil {
-		report.Seconds = time.Since(u.began).Seconds() // with the plan
+	if err != nil {
+		return nil, err
 	}
-	return report, err
+	report.Made.Seconds = time.Since(u.began).Seconds() // with the plan
+	return &conversion{report, src.plan.Gain(report.Sizes.BF16, report.Sizes.DF11)}, nil
 }
 
 // leavesWork reports whether a run has done work from which the next run continues.

@@ -49,8 +49,7 @@ as a stranger would: from the two repos alone.`,
 // demoReport is the outcome of the demo.
 type demoReport struct {
 	conversion
-	Proof   *pipeline.VerifyReport `json:"proof"`
-	Seconds float64                `json:"seconds"`
+	Proof *pipeline.VerifyReport `json:"proof"`
 }
 
 func runDemo(ctx context.Context, u *ui, out string, gpu gpuFlags) (err error) {
@@ -77,8 +76,8 @@ func runDemo(ctx context.Context, u *ui, out string, gpu gpuFlags) (err error) {
 	if v := server.Violations(); len(v) > 0 {
 		return fmt.Errorf("demo: the hub saw a token where none belongs: %v", v)
 	}
-	r.Seconds = time.Since(start).Seconds()
-	u.result(r, r.Folder, func(w io.Writer) { printDemo(w, r) })
+	r.Made.Seconds = time.Since(start).Seconds()
+	u.result(r, r.Target.Folder, func(w io.Writer) { printDemo(w, r) })
 	return nil
 }
 
@@ -98,7 +97,7 @@ func demoJob(ctx context.Context, u *ui, account hubFlags, out string,
 	if err != nil {
 		return nil, err
 	}
-	r.conversion = conversionOf(made)
+	r.conversion = *made
 	u.say("3. df11-convert verify %s: both repos are fetched again and every bit is compared",
 		demoTarget)
 	check := verifyFlags{
@@ -111,12 +110,12 @@ func demoJob(ctx context.Context, u *ui, account hubFlags, out string,
 
 func printDemo(w io.Writer, r *demoReport) {
 	t := newTable(w)
-	t.sizes(r.Report)
+	t.sizes(r.Sizes)
 	// else verifyOne had failed
 	t.row("verified",
 		"all 16 bits of %s, after encoding and again from the published repo: 0 differ",
 		count(r.Proof.Weights, "weight"))
-	t.row("time", "%.1f s", r.Seconds)
-	t.row("result", "%s", r.Folder)
+	t.row("time", "%.1f s", r.Made.Seconds)
+	t.row("result", "%s", r.Target.Folder)
 	t.Flush()
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -16,7 +17,7 @@ import (
 
 // schemaVersion is the version of what --json prints: docs/json.md, docs/output.schema.json. New
 // members do not change it.
-const schemaVersion = 2
+const schemaVersion = 1
 
 // outcome is how every document begins, whatever the command and however it ended.
 type outcome struct {
@@ -116,34 +117,10 @@ func encode(v any) ([]byte, error) {
 // conversion is a finished conversion as --json prints it.
 type conversion struct {
 	*pipeline.Report
-	Ratio    float64  `json:"ratio"` // DF11 by BF16 bytes
-	Verified verified `json:"verified"`
-}
-
-// verified says how much of the result this run has verified. A conversion with a difference fails.
-type verified struct {
-	// compared with the source, or in original files that were rebuilt with their sha256
-	Weights   int64 `json:"weights"`
-	Bits      int   `json:"bits_per_weight"`
-	Differing int64 `json:"differing_weights"`
-	Rebuilt   int   `json:"files_rebuilt,omitempty"` // of the original
-	CPU       bool  `json:"cpu"`
-	GPU       bool  `json:"gpu"`
-	// all of it; false where files of an earlier run were found and taken as they are
-	Now bool `json:"by_this_run"`
-}
-
-func conversionOf(r *pipeline.Report) conversion {
-	return conversion{r, percentage(r.DF11Bytes, r.BF16Bytes) / 100, verified{
-		Weights: r.Verified, Bits: 16, Rebuilt: r.Rebuilt, CPU: true, GPU: r.GPU,
-		Now: !r.UpToDate && (r.Part == "" || r.Made == r.Files),
-	}}
+	Gain string `json:"gain"` // in one line for people
 }
 
 // where is the target, as --quiet prints it: the address if it was published, else the folder.
 func where(r *pipeline.Report) string {
-	if r.URL != "" {
-		return r.URL
-	}
-	return r.Folder
+	return cmp.Or(r.Target.URL, r.Target.Folder)
 }

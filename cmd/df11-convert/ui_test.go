@@ -82,7 +82,7 @@ func TestWaitsAreAddedUp(t *testing.T) {
 			time.Sleep(wait.after * time.Second)
 			w.add(wait.lasts * time.Second)
 		}
-		if text := stageTimes(&pipeline.Report{Seconds: 31}, w.sum); text != "31.0 s (15 s waiting for the Hub)" {
+		if text := stageTimes(pipeline.Made{Seconds: 31}, w.sum); text != "31.0 s (15 s waiting for the Hub)" {
 			t.Error(text)
 		}
 	})
