@@ -117,7 +117,6 @@ var (
 	ErrMissingObject    = wire.ErrMissingObject
 	ErrUnsafePath       = wire.ErrUnsafePath
 	ErrNotHub           = wire.ErrNotHub
-	ErrInvalidCard      = wire.ErrInvalidCard
 	ErrTrustedPublisher = wire.ErrTrustedPublisher
 )
 

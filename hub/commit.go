@@ -153,7 +153,7 @@ type pendingCommit struct {
 // try makes one attempt and settles whether it took effect.
 func (p *pendingCommit) try(ctx context.Context) error {
 	err := p.post(ctx)
-	if e, ok := errors.AsType[*wire.Error](err); ok && unsettled(e) {
+	if e := wire.ErrorOf(err); unsettled(e) {
 		return p.settle(ctx, e)
 	}
 	return missingObject(err)
@@ -227,7 +227,7 @@ var missingText = regexp.MustCompile(
 
 // missingObject names the refusal of a commit whose large file the hub lost: upload it again.
 func missingObject(err error) error {
-	if e, ok := errors.AsType[*wire.Error](err); ok && e.Status == http.StatusBadRequest &&
+	if e := wire.ErrorOf(err); e.Status == http.StatusBadRequest &&
 		missingText.MatchString(e.Message) {
 		return e.Under(wire.ErrMissingObject)
 	}

@@ -68,10 +68,8 @@ func (d *downloads) fetch(ctx context.Context, f FileRef, off int64, seg *segmen
 		missing := len(seg.space())
 		tries++
 		err = d.fetchOnce(ctx, r, loc, off, seg, tries <= maxSwitches)
-		if e, ok := errors.AsType[*wire.Error](err); ok {
-			got := missing - len(seg.space())
-			e.Progress = got >= min(minProgress, missing) && got > 0
-		}
+		got := missing - len(seg.space())
+		wire.ErrorOf(err).Progress = got >= min(minProgress, missing) && got > 0
 		if errors.Is(err, wire.ErrExpired) || errors.Is(err, wire.ErrChanged) {
 			loc.replace(ctx, nil)
 		}
@@ -119,10 +117,7 @@ func (d *downloads) fetchOnce(ctx context.Context, r *wire.Request, loc *resolve
 // that it has expired, and 416 says that the file has another size. What the hub itself refuses has
 // a sentinel already.
 func rangeRefused(err error) error {
-	e, ok := errors.AsType[*wire.Error](err)
-	if !ok {
-		return err
-	}
+	e := wire.ErrorOf(err)
 	switch {
 	case e.Status == http.StatusRequestedRangeNotSatisfiable:
 		return e.Under(wire.ErrChanged)

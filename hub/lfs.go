@@ -3,7 +3,6 @@ package hub
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"maps"
 	"net/http"
 	"slices"
@@ -117,10 +116,7 @@ func (u *upload) verify(ctx context.Context, a *lfsAction) error {
 		map[string]any{"oid": u.SHA256, "size": u.Size})
 	maps.Copy(r.Header, a.headers())
 	_, err := u.t.Call(ctx, r, nil)
-	e, ok := errors.AsType[*wire.Error](err)
-	if !ok {
-		return err
-	}
+	e := wire.ErrorOf(err)
 	switch e.Status {
 	case http.StatusNotFound:
 		return e.Under(wire.ErrStale) // it never arrived: the batch call will say so

@@ -3,7 +3,6 @@ package hub
 import (
 	"cmp"
 	"context"
-	"errors"
 	"net/http"
 	"net/url"
 	"strings"
@@ -114,7 +113,7 @@ func (l *login) askGitHub(ctx context.Context) (string, error) {
 // ask makes a call of the exchange. A refusal means that the job is not trusted.
 func (l *login) ask(ctx context.Context, r *wire.Request, out any) error {
 	_, err := l.t.Call(ctx, r, out)
-	if e, ok := errors.AsType[*wire.Error](err); ok && e.Status >= 400 && e.Status < 500 &&
+	if e := wire.ErrorOf(err); e.Status >= 400 && e.Status < 500 &&
 		!e.Temporary() {
 		return e.Under(wire.ErrTrustedPublisher)
 	}

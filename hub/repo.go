@@ -50,9 +50,9 @@ func (c *Client) CheckAccess(ctx context.Context, repo string) error {
 // unlessMissing passes over the error of a hub that lacks a route which only brings bad news
 // forward, whatever its X-Error-Code: some proxies call every unknown route a missing repo.
 func (c *Client) unlessMissing(err error) error {
-	e, ok := errors.AsType[*wire.Error](err)
-	if ok && (errors.Is(e, wire.ErrNoRoute) || errors.Is(e, wire.ErrNotFound) &&
-		e.Status == http.StatusNotFound) {
+	e := wire.ErrorOf(err)
+	if errors.Is(err, wire.ErrNoRoute) || errors.Is(err, wire.ErrNotFound) &&
+		e.Status == http.StatusNotFound {
 		c.t.Opt.Log.Info("the hub lacks a route, the commit will tell", "op", e.Op, "status",
 			e.Status)
 		return nil
@@ -73,7 +73,7 @@ func (c *Client) ValidateCard(ctx context.Context, readme []byte) (warnings []st
 		map[string]string{"content": string(readme), "repoType": "model"})
 	_, err = c.t.Call(ctx, r, &answer)
 	// not of the login before
-	if e, ok := errors.AsType[*wire.Error](err); ok && e.Status == http.StatusBadRequest &&
+	if e := wire.ErrorOf(err); e.Status == http.StatusBadRequest &&
 		e.Err == nil {
 		return nil, e.Under(wire.ErrInvalidCard)
 	}
@@ -107,14 +107,14 @@ func (c *Client) CreateRepo(ctx context.Context, repo string,
 	r.Needs = fmt.Sprintf("write access to %q", namespace)
 	err = c.t.Retry(ctx, r, func(ctx context.Context) error {
 		_, err := c.t.Once(ctx, r, nil)
-		e, ok := errors.AsType[*wire.Error](err)
-		if ok && e.Status == http.StatusConflict && strings.Contains(e.Message,
+		e := wire.ErrorOf(err)
+		if e.Status == http.StatusConflict && strings.Contains(e.Message,
 			"conflicting operation") {
 			return e.Under(wire.ErrBusy) // the same user creates another repo just now
 		}
 		return err
 	})
-	if e, ok := errors.AsType[*wire.Error](err); ok && e.Status == http.StatusConflict &&
+	if e := wire.ErrorOf(err); e.Status == http.StatusConflict &&
 		!errors.Is(err, wire.ErrBusy) {
 		return false, nil
 	}
@@ -156,8 +156,8 @@ func (c *Client) CreateBranch(ctx context.Context, repo, branch, start string) e
 		wire.RevPath("branch", branch), body)
 	return c.t.Retry(ctx, r, func(ctx context.Context) error {
 		_, err := c.t.Once(ctx, r, nil)
-		e, ok := errors.AsType[*wire.Error](err)
-		if !ok || e.Status != http.StatusConflict {
+		e := wire.ErrorOf(err)
+		if e.Status != http.StatusConflict {
 			return err
 		}
 		there, err := c.hasBranch(ctx, repo, branch)
@@ -173,7 +173,7 @@ func (c *Client) DeleteBranch(ctx context.Context, repo, branch string) error {
 	r := c.t.RepoGet("delete branch "+branch+" of "+repo, repo, wire.RevPath("branch", branch))
 	r.Method, r.Follow = http.MethodDelete, wire.FollowSame
 	_, err := c.t.Call(ctx, r, nil)
-	if e, ok := errors.AsType[*wire.Error](err); ok && e.Status == http.StatusNotFound {
+	if e := wire.ErrorOf(err); e.Status == http.StatusNotFound {
 		// The answer to an earlier try may have been lost, and not every 404 says what is missing.
 		if there, listErr := c.hasBranch(ctx, repo, branch); listErr == nil && !there {
 			return nil

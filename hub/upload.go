@@ -181,7 +181,7 @@ func (u *upload) put(ctx context.Context, p *parts, i int) (etag string, err err
 		}
 		return err
 	})
-	if e, ok := errors.AsType[*wire.Error](err); ok && linkRefused(e) && !errors.Is(err,
+	if e := wire.ErrorOf(err); linkRefused(e) && !errors.Is(err,
 		wire.ErrQuota) {
 		u.turns.oneByOne.Store(true)
 		return "", e.Under(wire.ErrStale)

@@ -47,7 +47,7 @@ func (s *Server) mac(method, p, query string) string {
 }
 
 // checkURL verifies the signature of the URL, and that it still holds.
-func (s *Server) checkURL(r *http.Request) error {
+func (s cdn) checkURL(r *http.Request) error {
 	method := r.Method
 	if method == http.MethodHead {
 		method = http.MethodGet
@@ -86,7 +86,10 @@ var (
 		"Your socket connection to the server was not read from or written to within the timeout period.")
 )
 
-func (s *Server) cdnRoutes() http.Handler {
+// cdn is the storage host of a server.
+type cdn struct{ *Server }
+
+func (s cdn) routes() http.Handler {
 	return mux(map[string]handler{
 		"GET /repos/{a}/{b}/{sha}":        s.signed(s.getObject),
 		"PUT /upload/{ns}/{name}/{sha}":   s.signed(s.putObject),
@@ -95,7 +98,7 @@ func (s *Server) cdnRoutes() http.Handler {
 }
 
 // signed lets h answer requests whose URL is signed and still holds.
-func (s *Server) signed(h handler) handler {
+func (s cdn) signed(h handler) handler {
 	return func(w http.ResponseWriter, r *http.Request) error {
 		if err := s.checkURL(r); err != nil {
 			return err
@@ -105,7 +108,7 @@ func (s *Server) signed(h handler) handler {
 }
 
 // getObject serves the bytes of a large file, with ranges.
-func (s *Server) getObject(w http.ResponseWriter, r *http.Request) error {
+func (s cdn) getObject(w http.ResponseWriter, r *http.Request) error {
 	s.store.mu.Lock()
 	o := s.objects[r.PathValue("sha")]
 	s.store.mu.Unlock()
@@ -136,7 +139,7 @@ func checkPut(r *http.Request) error {
 }
 
 // putObject takes a whole file. Whether it is the right one shows at verify.
-func (s *Server) putObject(w http.ResponseWriter, r *http.Request) error {
+func (s cdn) putObject(w http.ResponseWriter, r *http.Request) error {
 	if err := checkPut(r); err != nil {
 		return err
 	}
@@ -172,7 +175,7 @@ func receive(r *http.Request, n int64) ([]byte, error) {
 func etag(sum uint32) string { return fmt.Sprintf(`"%032x"`, sum) }
 
 // putPart takes one part of a multipart upload.
-func (s *Server) putPart(w http.ResponseWriter, r *http.Request) error {
+func (s cdn) putPart(w http.ResponseWriter, r *http.Request) error {
 	if err := checkPut(r); err != nil {
 		return err
 	}

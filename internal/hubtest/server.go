@@ -81,7 +81,7 @@ func Listen(addr string, opts ...Option) (*Server, error) {
 		opt(&s.cfg)
 	}
 	s.store, s.secret = newStore(&s.cfg), []byte(rand.Text())
-	s.hub, s.cdn = s.wrap(HostHub, s.hubRoutes()), s.wrap(HostCDN, s.cdnRoutes())
+	s.hub, s.cdn = s.wrap(HostHub, s.hubRoutes()), s.wrap(HostCDN, cdn{s}.routes())
 	if s.URL, s.CDNURL = s.cfg.origin, s.cfg.cdnOrigin; s.URL != "" {
 		return s, nil
 	}

@@ -91,6 +91,14 @@ func (e *Error) Brief() string {
 	return ""
 }
 
+// ErrorOf returns the *Error that err is or wraps, or an empty one.
+func ErrorOf(err error) *Error {
+	if e, ok := errors.AsType[*Error](err); ok {
+		return e
+	}
+	return &Error{}
+}
+
 // Unwrap gives the sentinel or the network error.
 func (e *Error) Unwrap() error { return e.Err }
 
