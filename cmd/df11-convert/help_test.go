@@ -50,30 +50,3 @@ func TestHelp(t *testing.T) {
 		})
 	}
 }
-
-// TestFold: what is too wide continues below its column or indented, and nothing else changes.
-func TestFold(t *testing.T) {
-	for _, x := range []struct {
-		width    int
-		in, want string
-	}{
-		{0, "as long as it is\n", "as long as it is\n"},
-		{20, "fits\n\n  fits too\n", "fits\n\n  fits too\n"},
-		{20, "twenty columns wide!\nno", "twenty columns wide!\nno"},
-		{20, "a sentence that is longer\n", "a sentence that is\n  longer\n"},
-		{20, "    such as something longer\n", "    such as\n      something\n      longer\n"},
-		{20, "name  a text that is long\n", "name  a text that is\n      long\n"},
-		{20, "one  two  three four five six\n", "one  two  three four\n          five six\n"},
-		{20, "a column  too wide  rest of it\n", "a column  too wide\n    rest of it\n"},
-		{20, "  five  columns  of  a  wide table\n", "  five columns of a\n    wide table\n"},
-		{20, "  this  table  is  wide  ratio  name\n", "  this table is wide\n    ratio name\n"},
-		{20, "an_address_that_nobody_can_break\n", "an_address_that_nobody_can_break\n"},
-		{20, "see an_address_that_nobody_can_break\n", "see\n  an_address_that_nobody_can_break\n"},
-		{20, "resume with: df11-convert org/name --push\n", "resume with:\n  df11-convert org/name --push\n"},
-		{20, "\x1b[36mhint:\x1b[m a text of 20\n", "\x1b[36mhint:\x1b[m a text of 20\n"},
-	} {
-		if got := terminal.Fold(x.in, x.width, 2); got != x.want {
-			t.Errorf("%d columns: %q becomes %q, want %q", x.width, x.in, got, x.want)
-		}
-	}
-}

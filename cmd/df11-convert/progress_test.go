@@ -102,13 +102,3 @@ func TestTheFirstLineTellsTheSpeed(t *testing.T) {
 		}
 	})
 }
-
-func TestTimeText(t *testing.T) {
-	for want, d := range map[string]time.Duration{
-		"0s": 0, "59s": 59 * time.Second, "1m05s": 65 * time.Second, "2h05m": 125 * time.Minute, "3d4h": 76 * time.Hour,
-	} {
-		if got := terminal.Duration(d); got != want {
-			t.Errorf("%v is %q, want %q", d, got, want)
-		}
-	}
-}

@@ -60,8 +60,12 @@ func (r waitingReader) ReadAt(p []byte, off int64) (int, error) {
 func TestComparerDoesBothAtOnce(t *testing.T) {
 	u, arrays, source := goldenUnit(t)
 	begun := make(chan struct{})
-	c := Comparer{Workers: 1, Progress: new(progress.Counters), GPU: gpuFunc(func(context.Context) error { close(begun); return nil })}
-	if gpu, err := c.weights(t.Context(), u, arrays, waitingReader{bytes.NewReader(source), begun}); err != nil || !gpu {
+	c := Comparer{
+		Workers: 1, Progress: new(progress.Counters),
+		GPU: gpuFunc(func(context.Context) error { close(begun); return nil }),
+	}
+	waiting := waitingReader{bytes.NewReader(source), begun}
+	if gpu, err := c.weights(t.Context(), u, arrays, waiting); err != nil || !gpu {
 		t.Errorf("%v, %v", gpu, err)
 	}
 }

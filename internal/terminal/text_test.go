@@ -1,0 +1,103 @@
+package terminal
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+	"time"
+)
+
+// evil clears a screen, rings, turns the direction of writing, and begins a line that looks like
+// ours.
+const evil = "\x1b[2J\x07\u202e\u2066\u009b31m\u2028\x7f\r\nhint: forged\tx"
+
+// TestFold: what is too wide continues below its column or indented, and nothing else changes.
+func TestFold(t *testing.T) {
+	for _, x := range []struct {
+		width    int
+		in, want string
+	}{
+		{0, "as long as it is\n", "as long as it is\n"},
+		{20, "fits\n\n  fits too\n", "fits\n\n  fits too\n"},
+		{20, "twenty columns wide!\nno", "twenty columns wide!\nno"},
+		{20, "a sentence that is longer\n", "a sentence that is\n  longer\n"},
+		{20, "    such as something longer\n", "    such as\n      something\n      longer\n"},
+		{20, "name  a text that is long\n", "name  a text that is\n      long\n"},
+		{20, "one  two  three four five six\n", "one  two  three four\n          five six\n"},
+		{20, "a column  too wide  rest of it\n", "a column  too wide\n    rest of it\n"},
+		{20, "  five  columns  of  a  wide table\n", "  five columns of a\n    wide table\n"},
+		{20, "  this  table  is  wide  ratio  name\n", "  this table is wide\n    ratio name\n"},
+		{20, "an_address_that_nobody_can_break\n", "an_address_that_nobody_can_break\n"},
+		{20, "see an_address_that_nobody_can_break\n", "see\n  an_address_that_nobody_can_break\n"},
+		{20, "resume with: df11-convert org/name --push\n", "resume with:\n  df11-convert org/name --push\n"},
+		{20, "\x1b[36mhint:\x1b[m a text of 20\n", "\x1b[36mhint:\x1b[m a text of 20\n"},
+	} {
+		if got := Fold(x.in, x.width, 2); got != x.want {
+			t.Errorf("%d columns: %q becomes %q, want %q", x.width, x.in, got, x.want)
+		}
+	}
+}
+
+// TestPrintableKeepsTheMeaning: glyphs stay, all else becomes an escape that JSON reads.
+func TestPrintableKeepsTheMeaning(t *testing.T) {
+	for in, want := range map[string]string{
+		"é 世界 😀 ← \ufffd\n": "é 世界 😀 ← \ufffd\n", "\x1b[0m": `\u001b[0m`, "\u202e": `\u202e`, "a\xffb": `a\xffb`, "\U000e0041": `\udb40\udc41`,
+	} {
+		if got := Printable(in); got != want {
+			t.Errorf("%q became %q", in, got)
+		}
+	}
+	doc, err := json.Marshal(evil + "\u009b\U000e0041")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var back string
+	if err := json.Unmarshal([]byte(Printable(string(doc))), &back); err != nil || back != evil+"\u009b\U000e0041" {
+		t.Errorf("a document changed: %q, %v", back, err)
+	}
+}
+
+func TestTimeText(t *testing.T) {
+	for want, d := range map[string]time.Duration{
+		"0s": 0, "59s": 59 * time.Second, "1m05s": 65 * time.Second, "2h05m": 125 * time.Minute, "3d4h": 76 * time.Hour,
+	} {
+		if got := Duration(d); got != want {
+			t.Errorf("%v is %q, want %q", d, got, want)
+		}
+	}
+}
+
+// TestScreen: what is said appears above the block, printable and on one line, and after Release
+// below it.
+func TestScreen(t *testing.T) {
+	var b strings.Builder
+	s := Screen{W: &b, Width: func() int { return 0 }}
+	for _, x := range []struct {
+		do   func()
+		want string
+	}{
+		{func() { s.Show(nil) }, ""},
+		{func() { s.Line("hint:", "a\nb\x07") }, `hint: a\nb\u0007` + "\n"},
+		{func() { s.Show([]string{"one", "two"}) }, "one\x1b[K\ntwo\x1b[K\n\x1b[J"},
+		{func() { s.Line("hint:", "c") }, "\x1b[2F\x1b[Jhint: c\none\x1b[K\ntwo\x1b[K\n\x1b[J"},
+		{func() { s.Show([]string{"three"}) }, "\x1b[2Fthree\x1b[K\n\x1b[J"},
+		{s.Release, ""},
+		{func() { _, _ = s.Write([]byte("d\n")) }, "d\n"},
+	} {
+		if x.do(); b.String() != x.want {
+			t.Errorf("%q is written, want %q", b.String(), x.want)
+		}
+		b.Reset()
+	}
+}
+
+// TestColumns: colors take none, and a letter takes one, however many bytes it has.
+func TestColumns(t *testing.T) {
+	for text, want := range map[string]int{
+		"": 0, "hint": 4, "\x1b[36mhint:\x1b[m é": 7, "━╸─": 3,
+	} {
+		if got := Columns(text); got != want {
+			t.Errorf("%q takes %d columns, want %d", text, got, want)
+		}
+	}
+}

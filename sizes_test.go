@@ -1,0 +1,129 @@
+package df11convert
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"strings"
+	"testing"
+	"unicode/utf8"
+)
+
+// Bounds that keep packages easy to change.
+const (
+	smallPackage = 300 // lines; the tests of a larger package aren't all elsewhere
+	ownTests     = 0.3 // lines of tests per line of such a package
+	mostMethods  = 26
+	mostFields   = 18
+	columns      = 100  // a tab is four
+	longLines    = 0.02 // the share of lines that may have more
+)
+
+// testedElsewhere are packages with few tests of their own, each with the reason.
+var testedElsewhere = map[string]string{
+	".ci/deep/page":          "a program of CI, which tests the browser page",
+	"internal/hubtest":       "every test that talks to a Hub tests it, too; hubd is compared with the real one",
+	"internal/describe":      "charts and the tests of inspect show all that it finds",
+	"internal/forward/fetch": "conversions in pipeline test it, with every fault of a Hub",
+	"internal/spans":         "the plans of real models in budget and pipeline test it",
+	"verify/internal/cuda":   "verify tests it with a driver that is made for that",
+}
+
+// tooLarge are types with more methods or fields, each with the reason.
+var tooLarge = map[string]string{
+	"internal/hubtest.Server":  "a test says in one place what the Hub does",
+	"verify/internal/cuda.api": "one field for each function of the driver",
+	"internal/plan.draft":      "issue 31 lets each step return its part of the plan",
+	"internal/target.Repo":     "issue 31 takes a method from it",
+	"pipeline.Report":          "issue 31 groups it",
+}
+
+// TestPackagesHaveTests counts lines.
+func TestPackagesHaveTests(t *testing.T) {
+	for dir, files := range goFiles(t) {
+		lines, tests := 0, 0
+		for _, f := range files {
+			if n := strings.Count(read(t, f.path), "\n"); f.test {
+				tests += n
+			} else {
+				lines += n
+			}
+		}
+		if lines > smallPackage && float64(tests) < ownTests*float64(lines) && testedElsewhere[dir] == "" {
+			t.Errorf("%s has %d lines, and only %d of its own tests", dir, lines, tests)
+		}
+	}
+}
+
+// TestTypesAreSmall counts methods and fields.
+func TestTypesAreSmall(t *testing.T) {
+	methods, fields := map[string]int{}, map[string]int{}
+	for dir, files := range goFiles(t) {
+		for _, f := range files {
+			if f.test {
+				continue
+			}
+			parsed, err := parser.ParseFile(token.NewFileSet(), f.path, nil, parser.SkipObjectResolution)
+			if err != nil {
+				t.Fatal(err)
+			}
+			ast.Inspect(parsed, func(n ast.Node) bool {
+				switch n := n.(type) {
+				case *ast.FuncDecl:
+					if n.Recv != nil {
+						methods[dir+"."+receiver(n.Recv.List[0].Type)]++
+					}
+					return false
+				case *ast.TypeSpec:
+					if s, ok := n.Type.(*ast.StructType); ok {
+						fields[dir+"."+n.Name.Name] = s.Fields.NumFields()
+					}
+				}
+				return true
+			})
+		}
+	}
+	for what, counts := range map[string]map[string]int{"methods": methods, "fields": fields} {
+		most := map[string]int{"methods": mostMethods, "fields": mostFields}[what]
+		for name, n := range counts {
+			if n > most && tooLarge[name] == "" {
+				t.Errorf("%s has %d %s, at most %d are allowed", name, n, what, most)
+			}
+		}
+	}
+}
+
+// receiver is the name of the type that has a method.
+func receiver(e ast.Expr) string {
+	switch e := e.(type) {
+	case *ast.StarExpr:
+		return receiver(e.X)
+	case *ast.IndexExpr:
+		return receiver(e.X)
+	case *ast.Ident:
+		return e.Name
+	}
+	return "?"
+}
+
+// TestLinesAreShort counts columns in all code but tests.
+func TestLinesAreShort(t *testing.T) {
+	lines, long := 0, []string{}
+	for _, files := range goFiles(t) {
+		for _, f := range files {
+			if f.test {
+				continue
+			}
+			for line := range strings.Lines(read(t, f.path)) {
+				lines++
+				if utf8.RuneCountInString(strings.ReplaceAll(line, "\t", "    ")) > columns+1 {
+					long = append(long, f.path+": "+line)
+				}
+			}
+		}
+	}
+	if float64(len(long)) > longLines*float64(lines) {
+		t.Errorf("%d of %d lines have more than %d columns:\n%s", len(long), lines, columns,
+			strings.Join(long, ""))
+	}
+}
