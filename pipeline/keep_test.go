@@ -14,9 +14,9 @@ import (
 	"time"
 
 	"github.com/df11-convert/df11-convert/internal/budget"
-	"github.com/df11-convert/df11-convert/internal/forward/spool"
 	"github.com/df11-convert/df11-convert/internal/hubtest"
 	"github.com/df11-convert/df11-convert/internal/ledger"
+	"github.com/df11-convert/df11-convert/internal/names"
 	"github.com/df11-convert/df11-convert/internal/plan"
 	"github.com/df11-convert/df11-convert/internal/spans"
 	"github.com/df11-convert/df11-convert/pipeline"
@@ -67,7 +67,7 @@ func kept(t *testing.T, p *plan.Plan, work string) (n int64) {
 	t.Helper()
 	l := readJournal(t, p, work)
 	for _, o := range spans.Outputs(p) {
-		_, gone := os.Stat(filepath.Join(work, ".df11-convert", spool.KeptName(o)))
+		_, gone := os.Stat(filepath.Join(work, ".df11-convert", names.KeptSpool(o.Path)))
 		for x := range o.Tensors() {
 			whole := func(h ledger.Tensor) bool { return h.At == x.At }
 			if l.Done(o.Path) || gone == nil && slices.ContainsFunc(l.Tensors(o.Path), whole) {

@@ -4,8 +4,11 @@
 package names
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
 	"io/fs"
+	"path"
 	"regexp"
 	"slices"
 	"strings"
@@ -98,3 +101,15 @@ func CheckNewRepo(id string) error {
 
 // newRepo matches either part of the ID of a new repo.
 var newRepo = regexp.MustCompile(`^[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9_])?$|^_[A-Za-z0-9._-]*$`)
+
+// KeptSpool is the name of the kept spool of an output, in the state folder.
+func KeptSpool(output string) string {
+	sum := sha256.Sum256([]byte(output))
+	return "spool-" + hex.EncodeToString(sum[:8]) + ".data"
+}
+
+// IsKeptSpool reports whether a file name is that of a kept spool.
+func IsKeptSpool(name string) bool {
+	ok, _ := path.Match("spool-"+strings.Repeat("[0-9a-f]", 16)+".data", name)
+	return ok
+}

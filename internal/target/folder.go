@@ -15,7 +15,6 @@ import (
 	"github.com/df11-convert/df11-convert/hub"
 	"github.com/df11-convert/df11-convert/internal/atomicfile"
 	"github.com/df11-convert/df11-convert/internal/folder"
-	"github.com/df11-convert/df11-convert/internal/forward/spool"
 	"github.com/df11-convert/df11-convert/internal/ledger"
 	"github.com/df11-convert/df11-convert/internal/metadata"
 	"github.com/df11-convert/df11-convert/internal/names"
@@ -113,9 +112,11 @@ func (f *Folder) snapshot() (folderSnapshot, error) {
 func (f *Folder) candidates() ([]string, error) {
 	files := slices.AppendSeq([]string{f.judge.journal}, maps.Keys(f.judge.written))
 	if !f.Stays {
-		spools, err := spool.Names(f.State)
-		for _, name := range spools {
-			files = append(files, path.Join(names.StateDir, name))
+		state, err := fs.ReadDir(f.State.FS(), ".")
+		for _, e := range state {
+			if names.IsKeptSpool(e.Name()) {
+				files = append(files, path.Join(names.StateDir, e.Name()))
+			}
 		}
 		return files, err
 	}

@@ -1,16 +1,13 @@
 package spool
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
-	"path"
-	"strings"
 
 	"github.com/df11-convert/df11-convert/internal/atomicfile"
+	"github.com/df11-convert/df11-convert/internal/names"
 	"github.com/df11-convert/df11-convert/internal/spans"
 )
 
@@ -25,18 +22,6 @@ func NewTemp(dir *os.Root) (*Spool, error) {
 	return s, err
 }
 
-// KeptName is the name of the kept spool of an output.
-func KeptName(o *spans.Output) string {
-	sum := sha256.Sum256([]byte(o.Path))
-	return "spool-" + hex.EncodeToString(sum[:8]) + ".data"
-}
-
-// isKeptName reports whether a file name is one of KeptName.
-func isKeptName(name string) bool {
-	ok, _ := path.Match("spool-"+strings.Repeat("[0-9a-f]", 16)+".data", name)
-	return ok
-}
-
 // createKept makes a new file: one that is there may be useless, or have another name elsewhere.
 func createKept(dir *os.Root, o *spans.Output) (*Spool, error) {
 	if err := RemoveKept(dir, o); err != nil {
@@ -46,7 +31,7 @@ func createKept(dir *os.Root, o *spans.Output) (*Spool, error) {
 }
 
 func openKept(dir *os.Root, o *spans.Output, flags int) (*Spool, error) {
-	s, err := openFile(dir, KeptName(o), flags)
+	s, err := openFile(dir, names.KeptSpool(o.Path), flags)
 	if err == nil {
 		s.Kept = true
 	}
@@ -74,16 +59,5 @@ func remove(dir *os.Root, name string) error {
 	return nil
 }
 
-// Names lists the kept spools of a folder.
-func Names(dir *os.Root) (names []string, err error) {
-	entries, err := fs.ReadDir(dir.FS(), ".")
-	for _, e := range entries {
-		if isKeptName(e.Name()) {
-			names = append(names, e.Name())
-		}
-	}
-	return names, err
-}
-
 // RemoveKept deletes the kept spool of an output, if it is there.
-func RemoveKept(dir *os.Root, o *spans.Output) error { return remove(dir, KeptName(o)) }
+func RemoveKept(dir *os.Root, o *spans.Output) error { return remove(dir, names.KeptSpool(o.Path)) }

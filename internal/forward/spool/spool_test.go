@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/df11-convert/df11-convert/internal/names"
 	"github.com/df11-convert/df11-convert/internal/spans"
 )
 
@@ -44,7 +45,7 @@ func TestSpools(t *testing.T) {
 			}
 			budget.Release(o.Size)
 		}
-		if _, err := os.Stat(filepath.Join(dir, KeptName(o))); (err == nil) != c.keep {
+		if _, err := os.Stat(filepath.Join(dir, names.KeptSpool(o.Path))); (err == nil) != c.keep {
 			t.Errorf("%s: %v", name, err)
 		}
 		if !c.keep {
