@@ -18,7 +18,7 @@ import (
 // paths of repos, repo IDs, commits, and SHA-256 sums.
 var judges = map[string]string{
 	"internal/human/list.go":      "what a shell needs no quotes for",
-	"internal/folder/folder.go":   "Lstat ends only for clean paths; what may be there, the disk knows",
+	"internal/disk/folder.go":     "Lstat ends only for clean paths; what may be there, the disk knows",
 	"internal/model/copies.go":    "paths of this machine, to which links lead",
 	"hub/cache.go":                "a revision as a file of the cache",
 	"cmd/df11-convert/list.go":    "a folder of this machine",

@@ -12,8 +12,8 @@ import (
 	gohf "github.com/gomlx/go-huggingface/hub"
 
 	"github.com/df11-convert/df11-convert/hub/internal/wire"
+	"github.com/df11-convert/df11-convert/internal/disk"
 	"github.com/df11-convert/df11-convert/internal/names"
-	"github.com/df11-convert/df11-convert/internal/smallfile"
 )
 
 // sharedCache is the folder of downloaded files that the Python client uses, too. A repo's files
@@ -53,7 +53,7 @@ func (s *sharedCache) commit(repo, rev string) (string, bool) {
 		`\`) {
 		return "", false
 	}
-	data, err := smallfile.Read(filepath.Join(s.folder(repo), "refs", filepath.FromSlash(rev)),
+	data, err := disk.Read(filepath.Join(s.folder(repo), "refs", filepath.FromSlash(rev)),
 		4096)
 	if err != nil {
 		return "", false
@@ -165,7 +165,7 @@ func (s *sharedCache) readSmall(f FileRef, maxBytes int64) ([]byte, bool) {
 		return nil, false
 	}
 	defer file.Close()
-	data, err := smallfile.All(file, maxBytes)
+	data, err := disk.ReadAll(file, maxBytes)
 	if err != nil {
 		return nil, false
 	}

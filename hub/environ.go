@@ -10,7 +10,7 @@ import (
 	"strings"
 
 	"github.com/df11-convert/df11-convert/hub/internal/wire"
-	"github.com/df11-convert/df11-convert/internal/smallfile"
+	"github.com/df11-convert/df11-convert/internal/disk"
 )
 
 // Environ gives the options that the HF_* variables and the token file decide, read as the Python
@@ -49,7 +49,7 @@ func findToken(getenv func(string) string, file string) (token, source string, e
 			return token, name, nil
 		}
 	}
-	data, err := smallfile.ReadInput(file, 64<<10)
+	data, err := disk.ReadInput(file, 64<<10)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return "", "", fmt.Errorf("read token file: %w", err)
 	}

@@ -11,7 +11,7 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/df11-convert/df11-convert/internal/atomicfile"
+	"github.com/df11-convert/df11-convert/internal/disk"
 	"github.com/df11-convert/df11-convert/pipeline"
 )
 
@@ -21,17 +21,17 @@ import (
 // model has more outputs than can be on their way when the disk fills up.
 func TestDiskFull(t *testing.T) {
 	want := reference(t, deep())
-	w, disk := newWorld(t, deep()), t.TempDir()
+	w, tight := newWorld(t, deep()), t.TempDir()
 	// more than there is
 	w.change = append(w.change, func(o *pipeline.Options) { o.Disk = 1 << 30 })
-	full, room := smallDisk(t, w, disk)
-	_, err := w.convert(t.Context(), t, filepath.Join(disk, "work"), full)
-	if err == nil || !atomicfile.IsNoSpace(err) {
+	full, room := smallDisk(t, w, tight)
+	_, err := w.convert(t.Context(), t, filepath.Join(tight, "work"), full)
+	if err == nil || !disk.IsNoSpace(err) {
 		t.Fatalf("on a full disk: %v", err)
 	}
 	w.unfinished(t)
 	noGoroutines(t)
-	err = filepath.WalkDir(disk, func(p string, d fs.DirEntry, err error) error {
+	err = filepath.WalkDir(tight, func(p string, d fs.DirEntry, err error) error {
 		if strings.HasSuffix(p, ".tmp") {
 			t.Errorf("%s is left behind", p)
 		}
@@ -42,7 +42,7 @@ func TestDiskFull(t *testing.T) {
 	})
 	must(t, err)
 	room()
-	if _, err := w.convert(t.Context(), t, filepath.Join(disk, "work")); err != nil {
+	if _, err := w.convert(t.Context(), t, filepath.Join(tight, "work")); err != nil {
 		t.Fatal(err)
 	}
 	sameFiles(t, w.target(), want)

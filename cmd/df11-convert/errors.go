@@ -7,10 +7,9 @@ import (
 	"slices"
 
 	"github.com/df11-convert/df11-convert/hub"
-	"github.com/df11-convert/df11-convert/internal/atomicfile"
 	"github.com/df11-convert/df11-convert/internal/back"
 	"github.com/df11-convert/df11-convert/internal/budget"
-	"github.com/df11-convert/df11-convert/internal/folder"
+	"github.com/df11-convert/df11-convert/internal/disk"
 	"github.com/df11-convert/df11-convert/internal/forward"
 	"github.com/df11-convert/df11-convert/internal/model"
 	"github.com/df11-convert/df11-convert/internal/plan"
@@ -74,7 +73,7 @@ var kinds = []kind{
 	{"interrupted", oneOf(errInterrupted), exitInterrupted, ""},
 	{"usage", wraps[usageError], exitUsage, ""},
 	{"output", wraps[outputError], exitError, ""},
-	{"disk_full", atomicfile.IsNoSpace, exitError, "free some space, or use another disk"},
+	{"disk_full", disk.IsNoSpace, exitError, "free some space, or use another disk"},
 	{"disk_budget", wraps[*budget.DiskError], exitError, "raise --disk, or free some space"},
 	{"memory_budget", wraps[*budget.MemoryError], exitError, "raise --memory, or leave it out"},
 	{"mismatch", isMismatch, exitWrong, ""},
@@ -99,7 +98,7 @@ var kinds = []kind{
 		"make it private in its settings, or choose another target with --repo-id"},
 	{"occupied", wraps[*back.OccupiedError], exitError, ""},
 	{"own_input", wraps[*back.OwnInputError], exitError, "choose a folder outside of it with -o"},
-	{"folder", wraps[*folder.Error], exitError, ""},
+	{"folder", wraps[*disk.Error], exitError, ""},
 	{"source_changed", wraps[*model.ChangedError], exitError,
 		"run the same command again when nothing writes to it any more"},
 	{"source_corrupt", wraps[*model.SourceError], exitError,
@@ -168,7 +167,7 @@ func hint(err error) string {
 	if v, ok := errors.AsType[*target.VisibilityError](err); ok && v.Source != "" {
 		return "make it private in its settings, choose another target with --repo-id, or allow it with --public if the license does"
 	}
-	if f, ok := errors.AsType[*folder.Error](err); ok && !atomicfile.IsNoSpace(err) {
+	if f, ok := errors.AsType[*disk.Error](err); ok && !disk.IsNoSpace(err) {
 		return folderHint(f)
 	}
 	if o, ok := errors.AsType[*back.OccupiedError](err); ok {
@@ -179,12 +178,12 @@ func hint(err error) string {
 }
 
 // folderHint says what to do about a folder that can't be used.
-func folderHint(f *folder.Error) string {
-	flag := choose(f.Kind == folder.Output, "-o", "--work-dir")
-	if errors.Is(f, folder.ErrLocked) {
+func folderHint(f *disk.Error) string {
+	flag := choose(f.Kind == disk.Output, "-o", "--work-dir")
+	if errors.Is(f, disk.ErrLocked) {
 		return "wait until the other run ends, or choose another folder with " + flag
 	}
-	if wraps[*folder.UnsafeError](f) {
+	if wraps[*disk.UnsafeError](f) {
 		return "look at what is there, or choose a folder of your own with " + flag
 	}
 	return "choose a folder that can be written with " + flag

@@ -8,9 +8,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/df11-convert/df11-convert/internal/atomicfile"
 	"github.com/df11-convert/df11-convert/internal/charts"
 	"github.com/df11-convert/df11-convert/internal/describe"
+	"github.com/df11-convert/df11-convert/internal/disk"
 	"github.com/df11-convert/df11-convert/internal/human"
 	"github.com/df11-convert/df11-convert/internal/model"
 )
@@ -57,7 +57,7 @@ func runInspect(ctx context.Context, u *ui, name, html string) error {
 		if err != nil {
 			return err
 		}
-		if err := atomicfile.WriteFile(html, page); err != nil {
+		if err := disk.WriteFile(html, page); err != nil {
 			return err
 		}
 		u.say("report written to %s", html)

@@ -12,8 +12,8 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
+	"github.com/df11-convert/df11-convert/internal/disk"
 	"github.com/df11-convert/df11-convert/internal/names"
-	"github.com/df11-convert/df11-convert/internal/smallfile"
 )
 
 // listedModel is one entry of a list of models, as docs/models.schema.json describes it. The
@@ -105,7 +105,7 @@ const maxList = 1 << 20
 // readList reads a list of models. No two of them may go to one target by their entries and the
 // command line.
 func readList(file string, f *convertFlags) ([]listedModel, error) {
-	b, err := smallfile.ReadInput(file, maxList)
+	b, err := disk.ReadInput(file, maxList)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, hinted{usageError{err},
 			"LIST is a YAML file of models; docs/ci.md has an example"}

@@ -11,7 +11,7 @@ import (
 
 	"golang.org/x/term"
 
-	"github.com/df11-convert/df11-convert/internal/atomicfile"
+	"github.com/df11-convert/df11-convert/internal/disk"
 	"github.com/df11-convert/df11-convert/internal/model"
 	"github.com/df11-convert/df11-convert/internal/plan"
 	"github.com/df11-convert/df11-convert/internal/terminal"
@@ -55,7 +55,7 @@ func canWrite(flag, file, input string) error {
 	}
 	err := mayReplace(file, input)
 	if err == nil {
-		err = atomicfile.CanWrite(file)
+		err = disk.CanWrite(file)
 	}
 	if err != nil {
 		return fmt.Errorf("%s: %w", flag, err)

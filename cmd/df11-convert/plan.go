@@ -7,8 +7,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/df11-convert/df11-convert/internal/atomicfile"
 	"github.com/df11-convert/df11-convert/internal/budget"
+	"github.com/df11-convert/df11-convert/internal/disk"
 	"github.com/df11-convert/df11-convert/internal/human"
 )
 
@@ -78,7 +78,7 @@ func runPlan(ctx context.Context, u *ui, f *planFlags, spec string) error {
 	if f.writeDict != "" {
 		// in the form that --pattern-dict reads
 		dict := append(src.plan.PatternDict.AppendJSON(nil, "", "  "), '\n')
-		if err := atomicfile.WriteFile(f.writeDict, dict); err != nil {
+		if err := disk.WriteFile(f.writeDict, dict); err != nil {
 			return err
 		}
 	}

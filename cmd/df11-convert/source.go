@@ -12,10 +12,10 @@ import (
 
 	"github.com/df11-convert/df11-convert/hub"
 	"github.com/df11-convert/df11-convert/internal/budget"
+	"github.com/df11-convert/df11-convert/internal/disk"
 	"github.com/df11-convert/df11-convert/internal/model"
 	"github.com/df11-convert/df11-convert/internal/names"
 	"github.com/df11-convert/df11-convert/internal/plan"
-	"github.com/df11-convert/df11-convert/internal/smallfile"
 )
 
 // pushEndpoint is the variable that names the Hub with the DF11 models, where that is not the one
@@ -162,7 +162,7 @@ func (f *sourceFlags) planOptions() (plan.Options, error) {
 	if f.patternDict == "" {
 		return opt, nil
 	}
-	b, err := smallfile.ReadInput(f.patternDict, plan.MaxDictBytes)
+	b, err := disk.ReadInput(f.patternDict, plan.MaxDictBytes)
 	if err != nil {
 		return opt, fmt.Errorf("pattern dict: %w", err)
 	}

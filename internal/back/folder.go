@@ -9,7 +9,7 @@ import (
 	"path"
 	"path/filepath"
 
-	"github.com/df11-convert/df11-convert/internal/folder"
+	"github.com/df11-convert/df11-convert/internal/disk"
 	"github.com/df11-convert/df11-convert/internal/human"
 	"github.com/df11-convert/df11-convert/internal/model"
 	"github.com/df11-convert/df11-convert/internal/plan"
@@ -18,7 +18,7 @@ import (
 // A Folder takes rebuilt files, and their index. It is locked against other runs. Nothing there
 // says who wrote a file, and nothing has to: a file that has the right content is done.
 type Folder struct {
-	*folder.Folder
+	*disk.Folder
 	done  map[string]bool // files that are there and right, by path
 	index index
 }
@@ -28,7 +28,7 @@ type Folder struct {
 // anybody may do with the files. The caller closes the folder.
 func OpenFolder(ctx context.Context, root string, files []model.File, perm fs.FileMode,
 	force bool) (*Folder, error) {
-	f, err := folder.Open(folder.Output, root, perm)
+	f, err := disk.OpenFolder(disk.Output, root, perm)
 	if err != nil {
 		return nil, err
 	}
@@ -89,7 +89,7 @@ func (d *Folder) find(e *OccupiedError, name string, isRight func() bool) error 
 	}
 	if d.done[name] = info.Mode().IsRegular() && isRight(); !d.done[name] {
 		e.Replaced = append(e.Replaced, name)
-		d.Known[name] = folder.Version(info)
+		d.Known[name] = disk.Version(info)
 	}
 	return nil
 }

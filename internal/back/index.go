@@ -5,12 +5,11 @@ import (
 	"path"
 	"path/filepath"
 
-	"github.com/df11-convert/df11-convert/internal/folder"
+	"github.com/df11-convert/df11-convert/internal/disk"
 	"github.com/df11-convert/df11-convert/internal/metadata"
 	"github.com/df11-convert/df11-convert/internal/model"
 	"github.com/df11-convert/df11-convert/internal/plan"
 	"github.com/df11-convert/df11-convert/internal/python"
-	"github.com/df11-convert/df11-convert/internal/smallfile"
 )
 
 // index is the index that loaders need for weights in several files. It says the same as the
@@ -37,8 +36,8 @@ func indexOf(files []model.File) (x index) {
 }
 
 // isIn reports whether a file of a folder is an index that says the same.
-func (x index) isIn(f *folder.Folder) bool {
-	b, err := smallfile.Read(filepath.Join(f.Root.Name(), filepath.FromSlash(x.name)),
+func (x index) isIn(f *disk.Folder) bool {
+	b, err := disk.Read(filepath.Join(f.Root.Name(), filepath.FromSlash(x.name)),
 		max(model.MaxIndexBytes, int64(len(x.data))))
 	return err == nil && maps.Equal(weightMap(b), weightMap(x.data))
 }

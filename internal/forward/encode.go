@@ -8,9 +8,8 @@ import (
 	"slices"
 
 	"github.com/df11-convert/df11-convert/encoder"
-	"github.com/df11-convert/df11-convert/internal/atomicfile"
+	"github.com/df11-convert/df11-convert/internal/disk"
 	"github.com/df11-convert/df11-convert/internal/forward/fetch"
-	"github.com/df11-convert/df11-convert/internal/gather"
 	"github.com/df11-convert/df11-convert/internal/metadata"
 	"github.com/df11-convert/df11-convert/internal/progress"
 	"github.com/df11-convert/df11-convert/internal/safetensors"
@@ -21,7 +20,7 @@ import (
 // draft is an output file that nobody has compared with its source, and that has no final name.
 type draft struct {
 	task   *fetch.Task
-	file   *atomicfile.File
+	file   *disk.File
 	size   int64
 	header *safetensors.Header
 	units  []metadata.Unit
@@ -176,7 +175,7 @@ func (m *maker) unit(ctx context.Context, d *draft, i int, e *encoder.Unit) (met
 		return r, nil
 	}
 	done := m.Progress.Timed(progress.Encode)
-	out := gather.New(d.file)
+	out := disk.NewGather(d.file)
 	src := io.NewSectionReader(d.task.Spool, u.At, 2*u.NElems())
 	if err := e.Encode(ctx, src, destinations(out, d.header, u.Path),
 		m.Memory.Workers); err != nil {

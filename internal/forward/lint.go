@@ -8,7 +8,7 @@ import (
 
 	reference "github.com/nlpodyssey/safetensors"
 
-	"github.com/df11-convert/df11-convert/internal/atomicfile"
+	"github.com/df11-convert/df11-convert/internal/disk"
 	"github.com/df11-convert/df11-convert/internal/model"
 	"github.com/df11-convert/df11-convert/internal/names"
 	"github.com/df11-convert/df11-convert/internal/plan"
@@ -18,7 +18,7 @@ import (
 
 // checkHeader reads back the header of a file, compares it with what was written, and looks for
 // traps that a loader would fall into.
-func checkHeader(o *spans.Output, f *atomicfile.File, want *safetensors.Header) error {
+func checkHeader(o *spans.Output, f *disk.File, want *safetensors.Header) error {
 	h, err := safetensors.ReadHeader(f, want.Size())
 	if err == nil && !bytes.Equal(h.Raw, want.Raw) {
 		err = errors.New("it is not as it was written")

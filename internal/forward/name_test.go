@@ -6,7 +6,7 @@ import (
 	"testing"
 	"testing/synctest"
 
-	"github.com/df11-convert/df11-convert/internal/atomicfile"
+	"github.com/df11-convert/df11-convert/internal/disk"
 	"github.com/df11-convert/df11-convert/internal/forward/fetch"
 	"github.com/df11-convert/df11-convert/internal/ledger"
 	"github.com/df11-convert/df11-convert/internal/progress"
@@ -14,12 +14,12 @@ import (
 )
 
 // createIn begins a file in a folder.
-func createIn(t *testing.T, dir string) *atomicfile.File {
+func createIn(t *testing.T, dir string) *disk.File {
 	t.Helper()
 	root, err := os.OpenRoot(dir)
 	must(t, err)
 	t.Cleanup(func() { root.Close() })
-	f, err := atomicfile.CreateIn(root, "model.safetensors", ".", 0o666, 0)
+	f, err := disk.CreateIn(root, "model.safetensors", ".", 0o666, 0)
 	must(t, err)
 	return f
 }

@@ -9,7 +9,7 @@ import (
 	"os"
 	"slices"
 
-	"github.com/df11-convert/df11-convert/internal/atomicfile"
+	"github.com/df11-convert/df11-convert/internal/disk"
 	"github.com/df11-convert/df11-convert/internal/metadata"
 	"github.com/df11-convert/df11-convert/internal/python"
 )
@@ -198,7 +198,7 @@ func (l *Ledger) Save(dir *os.Root, name string) error {
 	if err := l.close(); err != nil { // Windows replaces no open file
 		return err
 	}
-	made, err := atomicfile.CreateIn(dir, name, ".", 0o600, 0)
+	made, err := disk.CreateIn(dir, name, ".", 0o600, 0)
 	if err == nil {
 		err = made.WriteAll(b)
 	}

@@ -8,9 +8,9 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/df11-convert/df11-convert/internal/disk"
 	"github.com/df11-convert/df11-convert/internal/names"
 	"github.com/df11-convert/df11-convert/internal/plan"
-	"github.com/df11-convert/df11-convert/internal/smallfile"
 )
 
 // CheckCopies refuses, before any work, files of a folder that must not be published: Git LFS
@@ -36,7 +36,7 @@ func (m *Model) CheckCopies(p *plan.Plan) error {
 		if c.Size > maxPointer {
 			continue
 		}
-		b, err := smallfile.Read(name, maxPointer)
+		b, err := disk.Read(name, maxPointer)
 		if err != nil {
 			return err
 		}

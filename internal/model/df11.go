@@ -13,11 +13,11 @@ import (
 	"slices"
 
 	"github.com/df11-convert/df11-convert/hub"
+	"github.com/df11-convert/df11-convert/internal/disk"
 	"github.com/df11-convert/df11-convert/internal/metadata"
 	"github.com/df11-convert/df11-convert/internal/names"
 	"github.com/df11-convert/df11-convert/internal/plan"
 	"github.com/df11-convert/df11-convert/internal/safetensors"
-	"github.com/df11-convert/df11-convert/internal/smallfile"
 )
 
 // DF11 is a DF11 model that is there already: a folder, a file, or a Hub repo at one commit. It is
@@ -69,7 +69,7 @@ func OpenDF11Local(ctx context.Context, name string, memory int64) (*DF11, error
 	if plan.IsSafetensors(name) && !st.IsDir() {
 		f, err := newFiles(newLocal(filepath.Dir(name)),
 			[]plan.File{{Path: filepath.Base(name), Size: st.Size()}})
-		if err = cmp.Or(err, smallfile.Regular(name, st.Mode())); err != nil {
+		if err = cmp.Or(err, disk.Regular(name, st.Mode())); err != nil {
 			return nil, err
 		}
 		return openDF11(ctx, &DF11{Name: name, folder: filepath.Dir(name), files: f}, memory)

@@ -7,9 +7,9 @@ import (
 	"strings"
 	"time"
 
+	"github.com/df11-convert/df11-convert/internal/disk"
 	"github.com/df11-convert/df11-convert/internal/names"
 	"github.com/df11-convert/df11-convert/internal/plan"
-	"github.com/df11-convert/df11-convert/internal/smallfile"
 )
 
 // Lineage is the Hub repo and the commit that a local source was downloaded from, as
@@ -39,7 +39,7 @@ func cacheLineage(folder string) (l Lineage, ok bool) {
 func downloadedCommit(folder string, files []plan.File) (commit string) {
 	for _, f := range files {
 		name := filepath.FromSlash(f.Path)
-		b, err := smallfile.Read(filepath.Join(folder, ".cache", "huggingface", "download",
+		b, err := disk.Read(filepath.Join(folder, ".cache", "huggingface", "download",
 			name+".metadata"), 4<<10)
 		lines := strings.Split(string(b), "\n") // commit, etag, seconds since 1970
 		if err != nil || len(lines) < 3 || !names.IsCommit(lines[0]) || commit != "" &&

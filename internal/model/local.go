@@ -8,9 +8,9 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/df11-convert/df11-convert/internal/disk"
 	"github.com/df11-convert/df11-convert/internal/names"
 	"github.com/df11-convert/df11-convert/internal/plan"
-	"github.com/df11-convert/df11-convert/internal/smallfile"
 )
 
 // local are files below a folder. Their bytes are read as they are.
@@ -65,7 +65,7 @@ func listFolder(dir string, enter func(rel string) bool,
 		if st.IsDir() {
 			return linked(rel)
 		}
-		if err := smallfile.Regular(p, st.Mode()); err != nil {
+		if err := disk.Regular(p, st.Mode()); err != nil {
 			return err
 		}
 		list = append(list, plan.File{Path: rel, Size: st.Size()})
@@ -93,11 +93,11 @@ func (l *local) diskPath(path string) string {
 }
 
 func (l *local) OpenFile(_ context.Context, path string) (io.ReadCloser, error) {
-	return smallfile.Open(l.diskPath(path))
+	return disk.Open(l.diskPath(path))
 }
 
 func (l *local) read(_ context.Context, path string, limit int64) ([]byte, error) {
-	return smallfile.Read(l.diskPath(path), limit)
+	return disk.Read(l.diskPath(path), limit)
 }
 
 func (l *local) hold(paths []string) error {
@@ -111,7 +111,7 @@ func (l *local) hold(paths []string) error {
 
 // openAt opens the file of a path, which lies at another one on this machine.
 func (l *local) openAt(path, onDisk string) error {
-	file, err := smallfile.Open(onDisk)
+	file, err := disk.Open(onDisk)
 	if err != nil {
 		return err
 	}

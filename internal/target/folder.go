@@ -13,13 +13,11 @@ import (
 	"strings"
 
 	"github.com/df11-convert/df11-convert/hub"
-	"github.com/df11-convert/df11-convert/internal/atomicfile"
-	"github.com/df11-convert/df11-convert/internal/folder"
+	"github.com/df11-convert/df11-convert/internal/disk"
 	"github.com/df11-convert/df11-convert/internal/ledger"
 	"github.com/df11-convert/df11-convert/internal/metadata"
 	"github.com/df11-convert/df11-convert/internal/names"
 	"github.com/df11-convert/df11-convert/internal/plan"
-	"github.com/df11-convert/df11-convert/internal/smallfile"
 )
 
 // filesDir is where the outputs of a folder that does not keep them are, inside of the state
@@ -29,7 +27,7 @@ const filesDir = "files"
 // A Folder is where output files are made. Either it keeps them and is the user's, or it is a work
 // folder, and each file is removed once it is uploaded. What else is in either is left alone.
 type Folder struct {
-	*folder.Folder
+	*disk.Folder
 	*Inspection      // before the run; at its end, what Finish has found
 	Stays       bool // the folder keeps its output files
 
@@ -44,12 +42,12 @@ type Folder struct {
 func OpenFolder(ctx context.Context, root string, stays bool, w *Owner,
 	perm fs.FileMode) (f *Folder, err error) {
 	f = &Folder{Stays: stays, judge: w.judge(names.StateDir, w.Force)}
-	kind := folder.Output
+	kind := disk.Output
 	if !stays {
-		kind, perm, f.within = folder.Work, 0o600, path.Join(names.StateDir, filesDir)
+		kind, perm, f.within = disk.Work, 0o600, path.Join(names.StateDir, filesDir)
 		f.judge.work = true
 	}
-	if f.Folder, err = folder.Open(kind, root, perm); err != nil {
+	if f.Folder, err = disk.OpenFolder(kind, root, perm); err != nil {
 		return nil, err
 	}
 	f.InTheWay = func(name string) error {
@@ -141,7 +139,7 @@ func (s folderSnapshot) version(name string) (string, error) {
 	info, err := s.Lstat(s.at(name))
 	switch {
 	case err == nil:
-		return folder.Version(info), nil
+		return disk.Version(info), nil
 	case !errors.Is(err, fs.ErrNotExist) && s.judge.writes(name):
 		return "", s.Unusable(err)
 	}
@@ -156,7 +154,7 @@ func (s folderSnapshot) read(_ context.Context, name string) ([]byte, error) {
 	if st, err := s.Lstat(s.at(name)); err != nil || !st.Mode().IsRegular() {
 		return nil, err
 	}
-	return smallfile.Read(s.Path(name), maxJournalBytes)
+	return disk.Read(s.Path(name), maxJournalBytes)
 }
 
 func (s folderSnapshot) sum(ctx context.Context, name string) (string, error) {
@@ -247,7 +245,7 @@ func (f *Folder) Begin(unchanged bool) error {
 }
 
 // Create starts a file of the result, of a known size.
-func (f *Folder) Create(name string, size int64) (*atomicfile.File, error) {
+func (f *Folder) Create(name string, size int64) (*disk.File, error) {
 	return f.Folder.Create(f.at(name), size)
 }
 

@@ -13,7 +13,7 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"github.com/df11-convert/df11-convert/internal/folder"
+	"github.com/df11-convert/df11-convert/internal/disk"
 	"github.com/df11-convert/df11-convert/internal/ledger"
 	"github.com/df11-convert/df11-convert/internal/metadata"
 	"github.com/df11-convert/df11-convert/internal/model"
@@ -48,7 +48,7 @@ func TestFolderTakenOver(t *testing.T) {
 func useFolder(t *testing.T, root string, stays bool, holders, got *atomic.Int32) {
 	p := &plan.Plan{}
 	f, err := target.OpenFolder(t.Context(), root, stays, target.NewOwner(p, "", "part", false, nil), 0o666)
-	if errors.Is(err, folder.ErrLocked) {
+	if errors.Is(err, disk.ErrLocked) {
 		return
 	}
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/df11-convert/df11-convert/internal/smallfile"
+	"github.com/df11-convert/df11-convert/internal/disk"
 )
 
 // maxErrorBody caps how much of an error answer is read.
@@ -20,7 +20,7 @@ const maxErrorBody = 64 << 10
 // read takes from an answer what it says of itself. The message of the headers counts before that
 // of the body.
 func (e *Error) read(resp *http.Response, now time.Time) {
-	body, _ := smallfile.All(resp.Body, maxErrorBody)
+	body, _ := disk.ReadAll(resp.Body, maxErrorBody)
 	h := resp.Header
 	e.Status = resp.StatusCode
 	// One of these ids the operators can search for.

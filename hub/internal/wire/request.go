@@ -11,7 +11,7 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/df11-convert/df11-convert/internal/smallfile"
+	"github.com/df11-convert/df11-convert/internal/disk"
 )
 
 // Request is one thing to ask, repeatable: its body can be opened again.
@@ -120,8 +120,8 @@ func (t *Transport) Once(ctx context.Context, r *Request, out any) (http.Header,
 // decode reads a JSON body. It tells one that was cut, which is worth a repeat, from one that no
 // hub would send.
 func decode(body io.Reader, out any) error {
-	data, err := smallfile.All(body, maxJSON)
-	if _, ok := errors.AsType[*smallfile.TooLargeError](err); ok {
+	data, err := disk.ReadAll(body, maxJSON)
+	if _, ok := errors.AsType[*disk.TooLargeError](err); ok {
 		return fmt.Errorf("%w: an answer of more than %d MiB", ErrTooLarge, maxJSON>>20)
 	}
 	if err != nil {

@@ -6,7 +6,7 @@ import (
 	"io/fs"
 	"os"
 
-	"github.com/df11-convert/df11-convert/internal/atomicfile"
+	"github.com/df11-convert/df11-convert/internal/disk"
 	"github.com/df11-convert/df11-convert/internal/names"
 	"github.com/df11-convert/df11-convert/internal/spans"
 )
@@ -14,7 +14,7 @@ import (
 // NewTemp makes an empty spool in a file of dir. It has no name where the system allows that, so
 // that a killed process leaves nothing behind.
 func NewTemp(dir *os.Root) (*Spool, error) {
-	name := atomicfile.TempName()
+	name := disk.TempName()
 	s, err := openFile(dir, name, os.O_CREATE|os.O_EXCL)
 	if err == nil {
 		_ = remove(dir, name) // else it is removed in the end

@@ -1,4 +1,4 @@
-package smallfile_test
+package disk_test
 
 import (
 	"errors"
@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"github.com/df11-convert/df11-convert/internal/alloc"
-	"github.com/df11-convert/df11-convert/internal/smallfile"
+	"github.com/df11-convert/df11-convert/internal/disk"
 )
 
 // TestReadEndsAtTheLimit: neither a large file nor an endless one costs more than the limit.
@@ -24,10 +24,10 @@ func TestReadEndsAtTheLimit(t *testing.T) {
 			}
 			t.Fatal(err)
 		}
-		for name, read := range map[string]func(string, int64) ([]byte, error){"Read": smallfile.Read, "ReadInput": smallfile.ReadInput} {
+		for name, read := range map[string]func(string, int64) ([]byte, error){"Read": disk.Read, "ReadInput": disk.ReadInput} {
 			alloc.Within(t, 64<<10, func() {
 				b, err := read(path, limit)
-				var large *smallfile.TooLargeError
+				var large *disk.TooLargeError
 				if ok && (err != nil || int64(len(b)) != size) || !ok && !errors.As(err, &large) {
 					t.Errorf("%s of %d bytes: %d bytes, %v", name, size, len(b), err)
 				}
@@ -35,17 +35,17 @@ func TestReadEndsAtTheLimit(t *testing.T) {
 		}
 	}
 	if _, err := os.Stat("/dev/zero"); err == nil {
-		var large *smallfile.TooLargeError
+		var large *disk.TooLargeError
 		alloc.Within(t, 64<<10, func() {
-			if _, err := smallfile.ReadInput("/dev/zero", limit); !errors.As(err, &large) {
+			if _, err := disk.ReadInput("/dev/zero", limit); !errors.As(err, &large) {
 				t.Error(err)
 			}
 		})
-		if _, err := smallfile.Read("/dev/zero", limit); err == nil || !strings.Contains(err.Error(), "a device") {
+		if _, err := disk.Read("/dev/zero", limit); err == nil || !strings.Contains(err.Error(), "a device") {
 			t.Error(err)
 		}
 	}
-	if _, err := smallfile.Read(dir, limit); err == nil || !strings.Contains(err.Error(), "a folder") {
+	if _, err := disk.Read(dir, limit); err == nil || !strings.Contains(err.Error(), "a folder") {
 		t.Error(err)
 	}
 }
@@ -65,10 +65,10 @@ func TestReadInputTakesPipes(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.Close()
-	if b, err := smallfile.ReadInput(path, 10); err != nil || string(b) != "{}" {
+	if b, err := disk.ReadInput(path, 10); err != nil || string(b) != "{}" {
 		t.Errorf("%q, %v", b, err)
 	}
-	if _, err := smallfile.Read(path, 10); err == nil || !strings.Contains(err.Error(), "a pipe") {
+	if _, err := disk.Read(path, 10); err == nil || !strings.Contains(err.Error(), "a pipe") {
 		t.Error(err)
 	}
 }

@@ -1,7 +1,9 @@
-// Package atomicfile writes files that appear under their name complete and on disk, or not at all.
-// It neither makes directories nor takes locks: two writers of one path are the caller's to keep
-// apart.
-package atomicfile
+// Package disk is what the program does with folders and files of this machine: it locks a folder
+// and writes in it alone, writes files that appear whole or not at all, gathers small writes, and
+// reads small files within a limit. It knows nothing of models.
+//
+// It's the only package that may read whole files; the linter refuses that anywhere else.
+package disk
 
 import (
 	"crypto/rand"

@@ -1,4 +1,4 @@
-package gather
+package disk
 
 import (
 	"bytes"
@@ -67,7 +67,7 @@ func TestAnyOrder(t *testing.T) {
 		data := random(rng, n)
 		for _, leave := range []float64{0, 0.2} {
 			f := &target{b: make([]byte, n)}
-			g := New(f)
+			g := NewGather(f)
 			want, parts := make([]byte, n), pieces(rng, n, 1+rng.IntN(2*windowBytes), leave)
 			var wg sync.WaitGroup
 			for w := range 3 {
@@ -105,7 +105,7 @@ func TestAnyOrder(t *testing.T) {
 func TestLarge(t *testing.T) {
 	const n = 3*windowBytes + 1000
 	f := &target{b: make([]byte, n)}
-	g := New(f)
+	g := NewGather(f)
 	for off := 100; off < n; off += 7000 {
 		if _, err := g.WriteAt(make([]byte, min(7000, n-off)), int64(off)); err != nil {
 			t.Fatal(err)
@@ -125,7 +125,7 @@ func TestErrors(t *testing.T) {
 		f    *target
 		want error
 	}{{&target{err: broken}, broken}, {&target{short: true}, io.ErrShortWrite}} {
-		g := New(c.f)
+		g := NewGather(c.f)
 		if _, err := g.WriteAt(make([]byte, windowBytes), windowBytes); !errors.Is(err, c.want) {
 			t.Errorf("whole window: %v", err)
 		}

@@ -1,7 +1,4 @@
-// Package gather turns many small writes to a file into few large ones at round offsets, which the
-// system's page cache takes about twice as fast and gives back faster too. It neither opens nor
-// closes files, and it answers no reads: what was not flushed is not there.
-package gather
+package disk
 
 import (
 	"cmp"
@@ -16,9 +13,9 @@ import (
 // page cache as large as the write that first touches them; above this size nothing is gained.
 const windowBytes = streams.BlockBytes
 
-// Writer gathers the bytes of windows of its file and writes each window when it is complete, or on
+// Gather gathers the bytes of windows of its file and writes each window when it is complete, or on
 // Flush. WriteAt may be called concurrently for ranges that do not overlap, Flush may not.
-type Writer struct {
+type Gather struct {
 	w io.WriterAt
 
 	mu   sync.Mutex
@@ -38,12 +35,12 @@ type window struct {
 // span is a range of bytes of a window.
 type span struct{ from, end int }
 
-// New makes a Writer to a file.
-func New(w io.WriterAt) *Writer { return &Writer{w: w, open: map[int64]*window{}} }
+// NewGather makes a Gather to a file.
+func NewGather(w io.WriterAt) *Gather { return &Gather{w: w, open: map[int64]*window{}} }
 
 // WriteAt takes p, which is borrowed until it returns. An error may be that of an earlier write to
 // the same window.
-func (g *Writer) WriteAt(p []byte, off int64) (int, error) {
+func (g *Gather) WriteAt(p []byte, off int64) (int, error) {
 	done := 0
 	for done < len(p) {
 		at, from := (off+int64(done))/windowBytes, int((off+int64(done))%windowBytes)
@@ -57,7 +54,7 @@ func (g *Writer) WriteAt(p []byte, off int64) (int, error) {
 }
 
 // put copies p into a window, outside of the lock, and writes the window if that completes it.
-func (g *Writer) put(at int64, from int, p []byte) error {
+func (g *Gather) put(at int64, from int, p []byte) error {
 	if len(p) == windowBytes {
 		return g.write(p, at*windowBytes)
 	}
@@ -70,7 +67,7 @@ func (g *Writer) put(at int64, from int, p []byte) error {
 	return g.write(x.buf[:], at*windowBytes)
 }
 
-func (g *Writer) window(at int64) *window {
+func (g *Gather) window(at int64) *window {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	x := g.open[at]
@@ -82,7 +79,7 @@ func (g *Writer) window(at int64) *window {
 }
 
 // add notes what a window has, and takes it out of the open ones if it is complete.
-func (g *Writer) add(at int64, x *window, s span) (complete bool) {
+func (g *Gather) add(at int64, x *window, s span) (complete bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	i, _ := slices.BinarySearchFunc(x.have, s,
@@ -103,7 +100,7 @@ func (g *Writer) add(at int64, x *window, s span) (complete bool) {
 	return true
 }
 
-func (g *Writer) write(p []byte, off int64) error {
+func (g *Gather) write(p []byte, off int64) error {
 	g.writing.Lock()
 	defer g.writing.Unlock()
 	n, err := g.w.WriteAt(p, off)
@@ -114,7 +111,7 @@ func (g *Writer) write(p []byte, off int64) error {
 }
 
 // Flush writes what is still held. No WriteAt may be running.
-func (g *Writer) Flush() error {
+func (g *Gather) Flush() error {
 	for at, x := range g.open {
 		for _, s := range x.have {
 			if err := g.write(x.buf[s.from:s.end], at*windowBytes+int64(s.from)); err != nil {

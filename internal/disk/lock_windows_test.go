@@ -1,4 +1,4 @@
-package folder_test
+package disk_test
 
 import (
 	"errors"
@@ -6,7 +6,7 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/df11-convert/df11-convert/internal/folder"
+	"github.com/df11-convert/df11-convert/internal/disk"
 )
 
 // TestFileInUseIsLocked: a folder whose lock can't be opened, since its holder is removing it, is
@@ -19,11 +19,11 @@ func TestFileInUseIsLocked(t *testing.T) {
 	must(t, err)
 	h, err := syscall.CreateFile(name, syscall.GENERIC_WRITE, 0, nil, syscall.OPEN_EXISTING, syscall.FILE_ATTRIBUTE_NORMAL, 0)
 	must(t, err)
-	if _, err := folder.Open(folder.Output, dir, 0o666); !errors.Is(err, folder.ErrLocked) {
+	if _, err := disk.OpenFolder(disk.Output, dir, 0o666); !errors.Is(err, disk.ErrLocked) {
 		t.Errorf("got %v, want ErrLocked", err)
 	}
 	must(t, syscall.CloseHandle(h))
-	f, err := folder.Open(folder.Output, dir, 0o666)
+	f, err := disk.OpenFolder(disk.Output, dir, 0o666)
 	must(t, err)
 	must(t, f.Leave())
 }

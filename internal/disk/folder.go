@@ -1,7 +1,4 @@
-// Package folder works on one folder that a user has named: it locks the folder against other runs,
-// refuses what could take a write elsewhere, and writes through the open folder, which no link
-// leads out of. It does not know whose a file is.
-package folder
+package disk
 
 import (
 	"context"
@@ -20,7 +17,6 @@ import (
 
 	"github.com/gofrs/flock"
 
-	"github.com/df11-convert/df11-convert/internal/atomicfile"
 	"github.com/df11-convert/df11-convert/internal/names"
 	"github.com/df11-convert/df11-convert/internal/streams"
 )
@@ -67,11 +63,11 @@ func (f *Folder) Unusable(err error) error { return &Error{f.kind, f.Root.Name()
 // openTries bounds how often a folder is opened that changes meanwhile.
 const openTries = 100
 
-// Open makes a folder, locks it, and removes files that killed runs have not finished. New files
+// OpenFolder makes a folder, locks it, and removes files that killed runs have not finished. New files
 // get perm, less what the umask takes. What keeps it from that is an *Error: of a folder that
 // another run has, it wraps ErrLocked; of one whose state is a link, that belongs to somebody else,
 // or that others may write to, an *UnsafeError.
-func Open(kind, dir string, perm fs.FileMode) (f *Folder, err error) {
+func OpenFolder(kind, dir string, perm fs.FileMode) (f *Folder, err error) {
 	for range openTries { // a run that ends just now may take away what was there
 		if f, err = open(kind, dir, perm); !errors.Is(err, fs.ErrNotExist) {
 			break
@@ -96,7 +92,7 @@ func open(kind, dir string, perm fs.FileMode) (*Folder, error) {
 	}
 	f := &Folder{Root: root, Known: map[string]string{}, kind: kind, perm: perm}
 	if err = f.acquire(); err == nil {
-		err = atomicfile.RemoveTemporary(f.State)
+		err = RemoveTemporary(f.State)
 	}
 	if err != nil {
 		return nil, errors.Join(err, f.Leave())
@@ -179,7 +175,7 @@ func (f *Folder) checkOwner(name string) error {
 
 // sample describes a new file of this user.
 func (f *Folder) sample() (fs.FileInfo, error) {
-	name := atomicfile.TempName()
+	name := TempName()
 	file, err := f.Root.OpenFile(name, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
 	if err != nil {
 		return nil, err
@@ -234,14 +230,14 @@ func (f *Folder) Hash(ctx context.Context, name string, size int64, h hash.Hash)
 
 // Create starts a file of a known size, and makes the folders that it is to lie in. It only takes
 // the place of what is known.
-func (f *Folder) Create(name string, size int64) (*atomicfile.File, error) {
+func (f *Folder) Create(name string, size int64) (*File, error) {
 	if _, err := f.Lstat(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
 	}
 	if err := f.Root.MkdirAll(path.Dir(name), forFolders(f.perm)); err != nil {
 		return nil, f.located(err)
 	}
-	file, err := atomicfile.CreateIn(f.Root, name, names.StateDir, f.perm, size)
+	file, err := CreateIn(f.Root, name, names.StateDir, f.perm, size)
 	if err == nil {
 		file.Naming = func(rename func() error) error { return f.replace(name, rename) }
 	}

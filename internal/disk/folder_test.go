@@ -1,4 +1,4 @@
-package folder_test
+package disk_test
 
 import (
 	"errors"
@@ -8,7 +8,7 @@ import (
 	"runtime"
 	"testing"
 
-	"github.com/df11-convert/df11-convert/internal/folder"
+	"github.com/df11-convert/df11-convert/internal/disk"
 )
 
 func must(t *testing.T, err error) {
@@ -58,7 +58,7 @@ func content(t *testing.T, dir string) string {
 }
 
 // put writes a whole file into a folder.
-func put(f *folder.Folder, name, text string) error {
+func put(f *disk.Folder, name, text string) error {
 	file, err := f.Create(name, int64(len(text)))
 	if err != nil {
 		return err
@@ -131,7 +131,7 @@ func TestUnsafeFolders(t *testing.T) {
 			must(t, os.Chmod(dir, 0o755))
 			c.make(t, filepath.Join(dir, c.name))
 			before, beside := content(t, dir), content(t, outside)
-			f, err := folder.Open(folder.Output, dir, 0o666)
+			f, err := disk.OpenFolder(disk.Output, dir, 0o666)
 			if c.safe {
 				must(t, err)
 				must(t, f.Leave())
@@ -140,7 +140,7 @@ func TestUnsafeFolders(t *testing.T) {
 				}
 				return
 			}
-			if unsafe := (*folder.UnsafeError)(nil); !errors.As(err, &unsafe) {
+			if unsafe := (*disk.UnsafeError)(nil); !errors.As(err, &unsafe) {
 				t.Errorf("got %v", err)
 			}
 			if err == nil {
@@ -167,7 +167,7 @@ func TestNothingLeadsOut(t *testing.T) {
 	if info, gone := os.Lstat(sub); gone != nil || info.Mode()&fs.ModeSymlink == 0 {
 		t.Skip("NOT TESTED: no symbolic links here: ", err)
 	}
-	f, err := folder.Open(folder.Output, dir, 0o666)
+	f, err := disk.OpenFolder(disk.Output, dir, 0o666)
 	must(t, err)
 	file, err := f.Create("late/precious", 0)
 	must(t, err)
@@ -178,7 +178,7 @@ func TestNothingLeadsOut(t *testing.T) {
 	if file.Commit(0) == nil {
 		t.Error("a file gets its name outside")
 	}
-	unsafe := (*folder.UnsafeError)(nil)
+	unsafe := (*disk.UnsafeError)(nil)
 	if err := put(f, "sub/precious", "x"); !errors.As(err, &unsafe) {
 		t.Errorf("written: %v", err)
 	}
@@ -193,7 +193,7 @@ func TestNothingLeadsOut(t *testing.T) {
 	}
 	link, err := f.Lstat("file")
 	must(t, err)
-	f.Known["file"] = folder.Version(link)
+	f.Known["file"] = disk.Version(link)
 	must(t, put(f, "file", "ours"))
 	if b, err := os.ReadFile(filepath.Join(outside, "precious")); string(b) != "precious" {
 		t.Errorf("outside is %q, %v", b, err)
@@ -209,7 +209,7 @@ func TestPermissions(t *testing.T) {
 	}
 	for perm, want := range map[fs.FileMode]fs.FileMode{0o600: 0o700, 0o640: 0o750, 0o644: 0o755, 0o666: 0o755} {
 		dir := filepath.Join(t.TempDir(), "new")
-		f, err := folder.Open(folder.Output, dir, perm)
+		f, err := disk.OpenFolder(disk.Output, dir, perm)
 		must(t, err)
 		must(t, put(f, "sub/file", ""))
 		for name, most := range map[string]fs.FileMode{".": want, "sub": want, "sub/file": perm, ".df11-convert": 0o700} {
@@ -217,7 +217,7 @@ func TestPermissions(t *testing.T) {
 				t.Errorf("%v: %s has %v (%v), want at most %v", perm, name, info.Mode(), err, most)
 			}
 		}
-		if _, err := folder.Open(folder.Output, dir, 0o666); !errors.Is(err, folder.ErrLocked) {
+		if _, err := disk.OpenFolder(disk.Output, dir, 0o666); !errors.Is(err, disk.ErrLocked) {
 			t.Errorf("a folder that is open: %v", err)
 		}
 		must(t, f.Leave())

@@ -1,8 +1,4 @@
-// Package smallfile reads whole files into memory, none of them without a limit. It writes nothing.
-//
-// It is the one place of the module that may call os.ReadFile's like; the linter refuses them
-// anywhere else.
-package smallfile
+package disk
 
 import (
 	"bytes"
@@ -96,8 +92,8 @@ func readFile(f *os.File, limit int64) ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// All reads r to its end. More than limit bytes are a TooLargeError, beside the first of them.
-func All(r io.Reader, limit int64) ([]byte, error) {
+// ReadAll reads r to its end. More than limit bytes are a TooLargeError, beside the first of them.
+func ReadAll(r io.Reader, limit int64) ([]byte, error) {
 	b, err := io.ReadAll(io.LimitReader(r, limit+1))
 	if err == nil && int64(len(b)) > limit {
 		return b[:limit], &TooLargeError{"", limit}

@@ -1,6 +1,6 @@
 //go:build unix || js
 
-package atomicfile
+package disk
 
 import (
 	"errors"

@@ -1,4 +1,4 @@
-package atomicfile
+package disk
 
 import (
 	"bytes"
@@ -14,8 +14,8 @@ import (
 	"testing"
 )
 
-// open opens a folder for the time of a test.
-func open(t *testing.T, dir string) *os.Root {
+// openRoot opens a folder for the time of a test.
+func openRoot(t *testing.T, dir string) *os.Root {
 	t.Helper()
 	root, err := os.OpenRoot(dir)
 	must(t, err)
@@ -25,7 +25,7 @@ func open(t *testing.T, dir string) *os.Root {
 
 func create(t *testing.T, path string, size int64) *File {
 	t.Helper()
-	f, err := CreateIn(open(t, filepath.Dir(path)), filepath.Base(path), ".", 0o666, size)
+	f, err := CreateIn(openRoot(t, filepath.Dir(path)), filepath.Base(path), ".", 0o666, size)
 	must(t, err)
 	t.Cleanup(f.Cleanup)
 	return f
@@ -203,7 +203,7 @@ func TestRemoveTemporary(t *testing.T) {
 		must(t, os.WriteFile(filepath.Join(dir, name), nil, 0o644))
 	}
 	must(t, os.MkdirAll(filepath.Join(dir, ".df11-folder.tmp", "x"), 0o755))
-	must(t, RemoveTemporary(open(t, dir)))
+	must(t, RemoveTemporary(openRoot(t, dir)))
 	wantOnly(t, dir, ".df11-", ".df11-folder.tmp", ".df11-x.tmp", "a.tmp", "df11-x.tmp")
 }
 

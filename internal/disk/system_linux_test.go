@@ -1,4 +1,4 @@
-package atomicfile
+package disk
 
 import (
 	"errors"
@@ -38,7 +38,7 @@ func TestNameIsForcedToDisk(t *testing.T) {
 // nothing stays.
 func TestAllocateTooMuch(t *testing.T) {
 	dir := t.TempDir()
-	f, err := CreateIn(open(t, dir), "a", ".", 0o666, 1<<62)
+	f, err := CreateIn(openRoot(t, dir), "a", ".", 0o666, 1<<62)
 	if err == nil {
 		f.Cleanup()
 		t.Skip("NOT TESTED: this file system cannot allocate room ahead")
