@@ -31,35 +31,28 @@ func (c Counts) Chunks() int64 { return (c.Coded + chunkBytes - 1) / chunkBytes 
 // array is a row of the table of what a unit is stored as.
 type array struct {
 	name, dtype string
-	shape       func(c Counts) []int64
-	fits        func(shape []int64) bool // whether any unit has an array of this shape
-	form        string                   // what fits, in words
+	// a list has so many elements, or a multiple of that; 0 for the other two arrays
+	multiple int64
+	form     string // type and shape in words
 }
 
 // arrays is that table, docs/format.md §8.
 var arrays = [...]array{
-	{NameLUTs, "U8", func(c Counts) []int64 { return []int64{c.Rows, lutSlots} },
-		isTable, "U8 [2 to 18, 256]"},
-	{NameEncodedExponent, "U8", func(c Counts) []int64 { return []int64{c.Coded} },
-		isList(1), "U8 with one dimension"},
-	{NameSignMantissa, "U8", func(c Counts) []int64 { return []int64{c.Elems} },
-		isList(1), "U8 with one dimension"},
-	{NameOutputPositions, "U8", func(c Counts) []int64 { return []int64{4 * (c.Marked + 1)} },
-		isList(4), "U8 with one dimension, a multiple of 4"},
-	{NameGaps, "U8", func(c Counts) []int64 { return []int64{gapBytes * c.Chunks()} },
-		isList(gapBytes), "U8 with one dimension, a multiple of 320"},
-	{NameSplitPositions, "I64", func(c Counts) []int64 { return []int64{c.Tensors - 1} },
-		func(shape []int64) bool { return len(shape) == 1 }, "I64 with one dimension"},
+	{NameLUTs, "U8", 0, "U8 [2 to 18, 256]"},
+	{NameEncodedExponent, "U8", 1, "U8 with one dimension"},
+	{NameSignMantissa, "U8", 1, "U8 with one dimension"},
+	{NameOutputPositions, "U8", 4, "U8 with one dimension, a multiple of 4"},
+	{NameGaps, "U8", gapBytes, "U8 with one dimension, a multiple of 320"},
+	{NameSplitPositions, "I64", 0, "I64 with one dimension"},
 }
 
-func isTable(shape []int64) bool {
-	return len(shape) == 2 && 2 <= shape[0] && shape[0] <= maxLUTRows && shape[1] == lutSlots
-}
-
-func isList(multiple int64) func(shape []int64) bool {
-	return func(shape []int64) bool {
-		return len(shape) == 1 && shape[0] > 0 && shape[0]%multiple == 0
+// fits reports whether the array of any unit has this shape.
+func (a array) fits(shape []int64) bool {
+	if a.name == NameLUTs {
+		return len(shape) == 2 && 2 <= shape[0] && shape[0] <= maxLUTRows && shape[1] == lutSlots
 	}
+	return len(shape) == 1 &&
+		(a.name == NameSplitPositions || shape[0] > 0 && shape[0]%a.multiple == 0)
 }
 
 // StoredTensor describes one of the six arrays of a unit, docs/format.md §8.
@@ -72,9 +65,11 @@ type StoredTensor struct {
 
 // Stored describes the six arrays of a unit.
 func (c Counts) Stored() []StoredTensor {
+	shapes := [len(arrays)][]int64{{c.Rows, lutSlots}, {c.Coded}, {c.Elems}, {4 * (c.Marked + 1)},
+		{gapBytes * c.Chunks()}, {c.Tensors - 1}}
 	var list []StoredTensor
-	for _, a := range arrays {
-		t := StoredTensor{Name: a.name, DType: a.dtype, Shape: a.shape(c), NBytes: 1}
+	for i, a := range arrays {
+		t := StoredTensor{a.name, a.dtype, shapes[i], 1}
 		if a.dtype == "I64" {
 			t.NBytes = 8
 		}
@@ -96,9 +91,7 @@ func ArrayNames() []string {
 }
 
 // IsArrayName reports whether one of the six arrays has that name.
-func IsArrayName(name string) bool {
-	return slices.ContainsFunc(arrays[:], func(a array) bool { return a.name == name })
-}
+func IsArrayName(name string) bool { return slices.Contains(ArrayNames(), name) }
 
 // CheckArray checks that an array has the type and a shape by which the official loader takes it.
 // The official kernel computes with the number of rows of luts and with the numbers of elements of
