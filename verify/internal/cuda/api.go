@@ -7,6 +7,14 @@ import "unsafe"
 // is present once an api is. Where a symbol ends in _v2, the plain name of the manual is a function
 // from before 64-bit devices.
 type api struct {
+	devices
+	kernels
+	memory
+	streams
+}
+
+// devices are the functions that find and hold a GPU.
+type devices struct {
 	Init          func(flags uint32) int32         `symbol:"cuInit"`
 	DriverVersion func(v *int32) int32             `symbol:"cuDriverGetVersion"`
 	ErrorName     func(code int32, s **byte) int32 `symbol:"cuGetErrorName"`
@@ -20,7 +28,10 @@ type api struct {
 	ContextRetain  func(ctx *uintptr, dev int32) int32 `symbol:"cuDevicePrimaryCtxRetain"`
 	ContextRelease func(dev int32) int32               `symbol:"cuDevicePrimaryCtxRelease_v2"`
 	ContextSet     func(ctx uintptr) int32             `symbol:"cuCtxSetCurrent"`
+}
 
+// kernels are those that load and start a kernel.
+type kernels struct {
 	ModuleLoad     func(m *uintptr, image *byte) int32           `symbol:"cuModuleLoadData"`
 	ModuleFunction func(f *uintptr, m uintptr, name *byte) int32 `symbol:"cuModuleGetFunction"`
 
@@ -29,6 +40,14 @@ type api struct {
 	MaxActiveBlocks func(n *int32, f uintptr, nThreads int32,
 		nShared uintptr) int32 `symbol:"cuOccupancyMaxActiveBlocksPerMultiprocessor"`
 
+	Launch func(
+		f uintptr, gridX, gridY, gridZ, blockX, blockY, blockZ, nShared uint32, stream uintptr,
+		args, extra *unsafe.Pointer,
+	) int32 `symbol:"cuLaunchKernel"`
+}
+
+// memory are those that reserve, copy, and fill memory.
+type memory struct {
 	MemAlloc     func(p *uint64, n uintptr) int32         `symbol:"cuMemAlloc_v2"`
 	MemAllocHost func(p *unsafe.Pointer, n uintptr) int32 `symbol:"cuMemAllocHost_v2"`
 
@@ -40,17 +59,15 @@ type api struct {
 		stream uintptr) int32 `symbol:"cuMemcpyDtoDAsync_v2"`
 	Fill func(dst uint64, v uint8, n,
 		stream uintptr) int32 `symbol:"cuMemsetD8Async"`
+}
 
+// streams are those that order work, and say how far it is.
+type streams struct {
 	StreamCreate func(s *uintptr, flags uint32) int32 `symbol:"cuStreamCreate"`
 
 	EventCreate func(e *uintptr, flags uint32) int32 `symbol:"cuEventCreate"`
 	EventRecord func(e, stream uintptr) int32        `symbol:"cuEventRecord"`
 	EventQuery  func(e uintptr) int32                `symbol:"cuEventQuery"`
-
-	Launch func(
-		f uintptr, gridX, gridY, gridZ, blockX, blockY, blockZ, nShared uint32, stream uintptr,
-		args, extra *unsafe.Pointer,
-	) int32 `symbol:"cuLaunchKernel"`
 }
 
 // check makes an error of a result that is not success. call is the manual's name.

@@ -26,13 +26,15 @@ func load(path string) (*api, error) {
 		return nil, fmt.Errorf("%w: %w", ErrNoDriver, err)
 	}
 	a := new(api)
-	for field, function := range reflect.ValueOf(a).Elem().Fields() {
-		address, err := lookup(lib, field.Tag.Get("symbol"))
-		if err != nil {
-			return nil, fmt.Errorf(
-				"the NVIDIA driver is too old, one for CUDA 11.0 or later is needed: %w", err)
+	for _, group := range []any{&a.devices, &a.kernels, &a.memory, &a.streams} {
+		for field, function := range reflect.ValueOf(group).Elem().Fields() {
+			address, err := lookup(lib, field.Tag.Get("symbol"))
+			if err != nil {
+				return nil, fmt.Errorf("the NVIDIA driver is too old, "+
+					"one for CUDA 11.0 or later is needed: %w", err)
+			}
+			purego.RegisterFunc(function.Addr().Interface(), address)
 		}
-		purego.RegisterFunc(function.Addr().Interface(), address)
 	}
 	return a, nil
 }
