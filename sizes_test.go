@@ -21,12 +21,11 @@ const (
 
 // testedElsewhere are packages with few tests of their own, each with the reason.
 var testedElsewhere = map[string]string{
-	".ci/deep/page":          "a program of CI, which tests the browser page",
-	"internal/hubtest":       "every test that talks to a Hub tests it, too; hubd is compared with the real one",
-	"internal/describe":      "charts and the tests of inspect show all that it finds",
-	"internal/forward/fetch": "conversions in pipeline test it, with every fault of a Hub",
-	"internal/spans":         "the plans of real models in budget and pipeline test it",
-	"verify/internal/cuda":   "verify tests it with a driver that is made for that",
+	".ci/deep/page":        "a program of CI, which tests the browser page",
+	"internal/hubtest":     "every test that talks to a Hub tests it, too; hubd is compared with the real one",
+	"internal/describe":    "charts and the tests of inspect show all that it finds",
+	"internal/spans":       "the plans of real models in budget and pipeline test it",
+	"verify/internal/cuda": "verify tests it with a driver that is made for that",
 }
 
 // tooLarge are types with more methods or fields, each with the reason.

@@ -1,0 +1,198 @@
+package fetch
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"testing"
+
+	"github.com/df11-convert/df11-convert/internal/forward/spool"
+	"github.com/df11-convert/df11-convert/internal/hubtest"
+	"github.com/df11-convert/df11-convert/internal/ledger"
+	"github.com/df11-convert/df11-convert/internal/model"
+	"github.com/df11-convert/df11-convert/internal/plan"
+	"github.com/df11-convert/df11-convert/internal/progress"
+	"github.com/df11-convert/df11-convert/internal/spans"
+)
+
+// counted counts what is streamed of a source, and changes the byte flip of it, counted from 1.
+type counted struct {
+	model.Source
+	flip, read int64
+}
+
+func (c *counted) Stream(ctx context.Context, file int, from, end int64) (io.ReadCloser, error) {
+	r, err := c.Source.Stream(ctx, file, from, end)
+	if err != nil {
+		return nil, err
+	}
+	b, err := io.ReadAll(r)
+	c.read += int64(len(b))
+	if at := c.flip - 1 - from; at >= 0 && at < int64(len(b)) {
+		b[at] ^= 1
+	}
+	return io.NopCloser(bytes.NewReader(b)), errors.Join(err, r.Close())
+}
+
+// job is a fetcher of a small model in several files, which counts as one of a Hub unless it is
+// local.
+type job struct {
+	*Fetcher
+	source *counted
+}
+
+func newJob(t *testing.T, local bool) *job {
+	t.Helper()
+	dir := t.TempDir()
+	m := hubtest.NewLlama(3, hubtest.ModelOptions{Layers: 2, Vocab: 512, ShardBytes: 100_000, Order: hubtest.OrderScattered})
+	must(t, m.Write(dir))
+	src, known, err := model.OpenLocal(t.Context(), dir, plan.Options{})
+	must(t, err)
+	t.Cleanup(func() { src.Close() })
+	p, err := plan.New(t.Context(), known.Listing, plan.Options{})
+	must(t, err)
+	known.Local = local
+	for i, w := range known.Listing.Weights {
+		b, err := os.ReadFile(dir + "/" + w.Path)
+		must(t, err)
+		known.SHA256[i] = fmt.Sprintf("%x", sha256.Sum256(b))
+	}
+	if len(known.SHA256) < 2 {
+		t.Fatal("one file is too few")
+	}
+	root, err := os.OpenRoot(t.TempDir())
+	must(t, err)
+	t.Cleanup(func() { root.Close() })
+	j := &job{source: &counted{Source: src}}
+	j.Fetcher = &Fetcher{
+		Source: j.source, Model: known, Tasks: NewTasks(spans.Outputs(p)), Ledger: ledger.New("", false),
+		Room:     &spool.Room{Dir: root, Disk: spool.NewBudget(0), Memory: spool.NewBudget(0)},
+		Parallel: 1, Progress: new(progress.Counters),
+	}
+	return j
+}
+
+// run fetches, and checks that every complete task holds the bytes of the source, with counters for
+// its units.
+func (j *job) run(t *testing.T) (complete int, err error) {
+	t.Helper()
+	tasks := make(chan *Task, len(j.Tasks))
+	err = j.Run(t.Context(), tasks)
+	close(tasks)
+	for task := range tasks {
+		complete++
+		for x := range task.Tensors() {
+			got, want := make([]byte, x.Length), make([]byte, x.Length)
+			_, gotErr := task.Spool.ReadAt(got, x.At)
+			_, wantErr := j.source.Local(x.File).ReadAt(want, x.Offset)
+			if must(t, errors.Join(gotErr, wantErr)); !bytes.Equal(got, want) {
+				t.Errorf("%s: %s is not what the source has", task.Path, x.Name)
+			}
+		}
+		for i := range task.Units {
+			if (task.Counters[i] != nil) != !j.Uncounted {
+				t.Errorf("%s: unit %d is counted: %v", task.Path, i, task.Counters[i] != nil)
+			}
+		}
+	}
+	must(t, j.Leave())
+	return complete, err
+}
+
+// size is the size of all files.
+func (j *job) size() (n int64) {
+	for _, f := range j.Model.Files() {
+		n += f.Size
+	}
+	return n
+}
+
+// TestWays: however the files are read, every task gets its bytes. Files that are read whole count
+// as right; of a local source, all is read once for the hash and units once more to be counted.
+func TestWays(t *testing.T) {
+	for _, c := range []struct {
+		name                      string
+		local, byRange, uncounted bool
+		hashed                    bool
+	}{
+		{name: "from a Hub", hashed: true},
+		{name: "from a Hub, a part", byRange: true},
+		{name: "from a Hub, to compare", uncounted: true, hashed: true},
+		{name: "local", local: true, hashed: true},
+		{name: "local, a part", local: true, byRange: true},
+		{name: "local, to compare", local: true, uncounted: true, hashed: true},
+	} {
+		j := newJob(t, c.local)
+		j.ByRange, j.Uncounted = c.byRange, c.uncounted
+		complete, err := j.run(t)
+		if err != nil || complete != len(j.Tasks) {
+			t.Errorf("%s: %d of %d tasks, %v", c.name, complete, len(j.Tasks), err)
+		}
+		for _, f := range j.Model.Files() {
+			if known, ok := j.Ledger.File(f.Path); ok != c.hashed || ok && known.SHA256 != f.SHA256 {
+				t.Errorf("%s: %s is known as %+v, %v", c.name, f.Path, known, ok)
+			}
+		}
+		switch whole := j.source.read >= j.size(); {
+		case whole != c.hashed:
+			t.Errorf("%s: %d of %d bytes were read", c.name, j.source.read, j.size())
+		case !c.local && j.source.read > j.size():
+			t.Errorf("%s: %d bytes were read, the files have %d", c.name, j.source.read, j.size())
+		}
+	}
+}
+
+// TestOnlyWhatIsMissingIsRead: nothing is read for an output that is done, and its files are read
+// by range.
+func TestOnlyWhatIsMissingIsRead(t *testing.T) {
+	j := newJob(t, false)
+	done := j.Tasks[0]
+	must(t, j.Ledger.Add(ledger.Output{Path: done.Path, Place: ledger.Place{Here: true}}))
+	complete, err := j.run(t)
+	if err != nil || complete != len(j.Tasks)-1 {
+		t.Errorf("%d of %d tasks, %v", complete, len(j.Tasks)-1, err)
+	}
+	if done.Spool != nil || j.source.read > j.size()-done.Size {
+		t.Errorf("%d of %d bytes were read, %d are done", j.source.read, j.size(), done.Size)
+	}
+	for _, i := range done.Files() {
+		if f := j.Model.Files()[i]; j.knows(f.Path) {
+			t.Errorf("%s was read by range and counts as hashed", f.Path)
+		}
+	}
+}
+
+func (j *job) knows(path string) bool {
+	_, ok := j.Ledger.File(path)
+	return ok
+}
+
+// TestWrongBytes: a bit of a header or of a weight that is not as published ends the run, with an
+// error that names the file, and the file does not count as right.
+func TestWrongBytes(t *testing.T) {
+	header, sum := (*model.HeaderError)(nil), (*model.SourceError)(nil)
+	for at, as := range map[int64]any{20: &header, 50_000: &sum} {
+		header, sum = nil, nil
+		j := newJob(t, false)
+		j.source.flip = at
+		first := j.Model.Files()[0].Path
+		tasks := make(chan *Task, len(j.Tasks))
+		if err := j.Run(t.Context(), tasks); !errors.As(err, as) || header != nil && header.File != first || sum != nil && sum.File != first {
+			t.Errorf("byte %d: %v", at, err)
+		}
+		if must(t, j.Leave()); j.knows(first) {
+			t.Errorf("byte %d: %s counts as right", at, first)
+		}
+	}
+}
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
