@@ -52,7 +52,7 @@ func readJournal(t *testing.T, p *plan.Plan, work string) *ledger.Ledger {
 	l := ledger.New(p.Digest(), false)
 	journal, err := os.ReadFile(filepath.Join(work, journalFile))
 	if err == nil {
-		err = l.Read(journal)
+		err = l.Read(ledger.ReadJournal(journal))
 	}
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		t.Error(err)

@@ -37,7 +37,8 @@ func plant(t *testing.T, p *plan.Plan, known *model.Model, f forgery) planted {
 	manifest, err := metadata.ParseManifest(readFile(t, filepath.Join(dir, names.Manifest)), 0)
 	must(t, err)
 	x := planted{files: map[string][]byte{}}
-	outputs := ledger.OfManifest(manifest, manifest.Plan.Digest)
+	outputs, err := ledger.OfManifest(manifest).Done(manifest.Plan.Digest)
+	must(t, err)
 	for _, o := range outputs {
 		x.files[o.Path] = readFile(t, filepath.Join(dir, o.Path))
 	}

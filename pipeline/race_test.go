@@ -221,7 +221,7 @@ func (k known) made(t *testing.T, srv *hubtest.Server, repo string, c hubtest.Co
 		case strings.HasSuffix(name, ".safetensors") && k.weights[name] != f.SHA256:
 			return false
 		case strings.HasPrefix(name, ".df11/"):
-			if claim := ledger.Claimed([]byte(content(t, srv, repo, c.OID, name))); claim.Plan != k.plan || !agree(claim.Outputs, k.weights) {
+			if claim := ledger.ReadJournal([]byte(content(t, srv, repo, c.OID, name))); claim.Plan != k.plan || !agree(claim.Outputs, k.weights) {
 				return false
 			}
 		case name == names.Manifest:
@@ -240,9 +240,9 @@ func (k known) made(t *testing.T, srv *hubtest.Server, repo string, c hubtest.Co
 }
 
 // agree reports whether every sum that a journal names is the right one.
-func agree(files, want map[string]string) bool {
-	for name, sum := range files {
-		if sum != "" && sum != want[name] {
+func agree(outputs map[string]ledger.Output, want map[string]string) bool {
+	for name, o := range outputs {
+		if o.SHA256 != "" && o.SHA256 != want[name] {
 			return false
 		}
 	}

@@ -71,108 +71,101 @@ const (
 	maxValues  = 1 << 24
 )
 
-// parse reads a journal. A torn last line, as a kill leaves it, ends it; a journal that is torn in
-// its head, or is larger than any that a conversion leads to, is empty.
-func parse(b []byte) (h head, rest []record) {
-	if python.Bounded(b, maxObjects, maxValues) != nil {
-		return head{}, nil
-	}
+// A Claim is what a journal, or a manifest, says of the files of a target. None is of plan "".
+type Claim struct {
+	head
+	Outputs map[string]Output // that are made, by path
+	// sha256 of all else that is ours, with every sum that such a file may have
+	Others  map[string][]string
+	tensors map[string][]Tensor
+}
+
+func newClaim(h head) Claim {
+	return Claim{h, map[string]Output{}, map[string][]string{}, map[string][]Tensor{}}
+}
+
+// ReadJournal returns what a journal claims. A torn last line, as a kill leaves it, ends it; a
+// journal that is torn in its head, or is larger than any that a conversion leads to, claims
+// nothing.
+func ReadJournal(b []byte) Claim {
+	var h head
 	first, lines, _ := bytes.Cut(b, []byte("\n"))
-	if python.Unmarshal(first, &h) != nil {
-		return head{}, nil
+	if python.Bounded(b, maxObjects, maxValues) != nil || python.Unmarshal(first, &h) != nil {
+		return Claim{}
+	}
+	c := newClaim(h)
+	for path, sum := range h.Former {
+		c.Others[path] = []string{sum}
 	}
 	for line := range bytes.Lines(lines) {
 		var r record
 		if python.Unmarshal(line, &r) != nil {
 			break
 		}
-		rest = append(rest, r)
-	}
-	return h, rest
-}
-
-// A Claim is what a journal, or a manifest, says of the files of a target. None is of plan "".
-type Claim struct {
-	Plan, Source string
-	Keeps        bool              // the folder of the journal is to keep the outputs
-	Outputs      map[string]string // sha256 of the outputs that are made, by path
-	// the same of all else that is ours, with every sum that such a file may have
-	Others map[string][]string
-}
-
-// Claimed gives the claim of a journal. A torn one claims nothing.
-func Claimed(journal []byte) Claim {
-	h, rest := parse(journal)
-	c := Claim{h.Plan, h.Source, h.Keeps, map[string]string{}, map[string][]string{}}
-	for path, sum := range h.Former {
-		c.Others[path] = []string{sum}
-	}
-	for _, r := range rest {
-		if r.Output != nil {
-			c.Outputs[r.Output.Path] = r.Output.SHA256
-		}
-		if r.Named != nil {
-			c.Others[r.Named.Path] = append(c.Others[r.Named.Path], r.Named.SHA256)
-		}
+		c.add(r)
 	}
 	return c
 }
 
-// Read fills an empty ledger from a journal of a folder: what it lists is here, unless it says that
-// it was uploaded. Read ignores journals of other plans and torn ones.
-func (l *Ledger) Read(journal []byte) error {
-	h, rest := parse(journal)
-	if h.Version > version {
-		return &VersionError{h.Version}
-	}
-	if h.Plan != l.digest {
-		return nil
-	}
-	for _, r := range rest {
-		switch {
-		case r.Output != nil:
-			o := *r.Output
-			o.Here = true
-			l.outputs[o.Path] = o
-			delete(l.tensors, o.Path)
-		case r.Uploaded != "":
-			if o, ok := l.outputs[r.Uploaded]; ok {
-				o.Here, o.Uploaded = false, true
-				l.outputs[r.Uploaded] = o
-			}
-		case r.Tensor != nil:
-			l.tensors[r.Tensor.Output] = append(l.tensors[r.Tensor.Output], *r.Tensor)
+// add takes in a line of a journal. An output is in its folder until the target's store has it.
+func (c *Claim) add(r record) {
+	switch {
+	case r.Output != nil:
+		o := *r.Output
+		o.Here = true
+		c.Outputs[o.Path] = o
+		delete(c.tensors, o.Path)
+	case r.Uploaded != "":
+		if o, ok := c.Outputs[r.Uploaded]; ok {
+			o.Here, o.Uploaded = false, true
+			c.Outputs[o.Path] = o
 		}
+	case r.Named != nil:
+		c.Others[r.Named.Path] = append(c.Others[r.Named.Path], r.Named.SHA256)
+	case r.Tensor != nil:
+		c.tensors[r.Tensor.Output] = append(c.tensors[r.Tensor.Output], *r.Tensor)
+	}
+}
+
+// OfManifest returns what the manifest of a finished conversion claims. Whether its files are still
+// there has to be checked.
+func OfManifest(m *metadata.Manifest) Claim {
+	c := newClaim(head{Version: version, Plan: m.Plan.Digest, Source: m.Source.Repo})
+	for _, f := range m.Outputs {
+		if !f.Kind.Weights() {
+			c.Others[f.Path] = []string{f.SHA256}
+			continue
+		}
+		c.Outputs[f.Path] = Output{Path: f.Path, Size: f.Size, SHA256: f.SHA256,
+			Place: Place{Here: true}}
+	}
+	for _, u := range m.Units {
+		o := c.Outputs[u.File]
+		u.File, u.Tensors = "", nil
+		o.Units = append(o.Units, u)
+		c.Outputs[o.Path] = o
+	}
+	return c
+}
+
+// Read fills an empty ledger from a claim on a folder: what it lists is here, unless it says that
+// it was uploaded. Read ignores the claims of other plans.
+func (l *Ledger) Read(c Claim) error {
+	if c.Version > version {
+		return &VersionError{c.Version}
+	}
+	if c.Plan == l.digest {
+		maps.Copy(l.outputs, c.Outputs)
+		maps.Copy(l.tensors, c.tensors)
 	}
 	return nil
 }
 
-// Of gives the outputs that a journal of a repo lists, as Read reads it.
-func Of(journal []byte, digest string) ([]Output, error) {
+// Done returns the outputs that a claim on a repo lists, as Read reads it.
+func (c Claim) Done(digest string) ([]Output, error) {
 	l := New(digest, false)
-	err := l.Read(journal)
+	err := l.Read(c)
 	return l.Outputs(), err
-}
-
-// OfManifest gives the outputs of a finished conversion; nil if m is nil or of another plan.
-// Whether they are still there has to be checked.
-func OfManifest(m *metadata.Manifest, digest string) (outputs []Output) {
-	if m == nil || m.Plan.Digest != digest {
-		return nil
-	}
-	units := map[string][]metadata.Unit{}
-	for _, u := range m.Units {
-		file := u.File
-		u.File, u.Tensors = "", nil
-		units[file] = append(units[file], u)
-	}
-	for _, o := range m.Outputs {
-		if o.Kind.Weights() {
-			outputs = append(outputs, Output{Path: o.Path, Size: o.Size, SHA256: o.SHA256,
-				Units: units[o.Path], Place: Place{Here: true}})
-		}
-	}
-	return outputs
 }
 
 // Save writes the whole journal to a file of a folder that appears complete, and lets every later

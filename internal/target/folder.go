@@ -201,14 +201,11 @@ func (f *Folder) at(name string) string {
 // differ from what it says are not in it, and of no use in a work folder.
 func (f *Folder) Ledger(unchanged bool) (*ledger.Ledger, error) {
 	l := ledger.New(f.judge.Digest, f.Stays)
-	var err error
-	if journal, ok := f.journals[f.judge.journal]; ok {
-		err = l.Read(journal)
-	} else if unchanged {
-		for _, o := range ledger.OfManifest(f.Manifest, f.judge.Digest) {
-			err = errors.Join(err, l.Add(o))
-		}
+	c, ok := f.claims[f.judge.journal]
+	if !ok && unchanged {
+		c = f.claims[names.Manifest]
 	}
+	err := l.Read(c)
 	if err != nil {
 		return nil, err
 	}

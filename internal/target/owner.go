@@ -133,11 +133,11 @@ type Inspection struct {
 	CardStays bool // the card is somebody else's
 	// it is the finished result of the plan, and nothing of ours is beside it
 	Current  bool
-	versions map[string]string     // of all files
-	files    map[string]names.File // as a Hub lists them
-	listed   map[string][]string   // sha256 that files of ours have had, by path
-	journals map[string][]byte     // that have come or changed since the inspection before
-	stranger string                // source of somebody else's journal or manifest
+	versions map[string]string       // of all files
+	files    map[string]names.File   // as a Hub lists them
+	listed   map[string][]string     // sha256 that files of ours have had, by path
+	claims   map[string]ledger.Claim // that have come or changed since the inspection before
+	stranger string                  // source of somebody else's journal or manifest
 }
 
 // A judge knows whose the files of one folder or branch are, on behalf of a conversion.
@@ -169,7 +169,7 @@ func (j *judge) inspect(ctx context.Context, s snapshot, last *Inspection,
 	}
 	in := &Inspection{
 		Ours: map[string]string{}, versions: maps.Clone(s.versions()), files: s.list(),
-		listed: map[string][]string{}, journals: map[string][]byte{}, stranger: last.stranger,
+		listed: map[string][]string{}, claims: map[string]ledger.Claim{}, stranger: last.stranger,
 	}
 	maps.Copy(in.listed, last.listed)
 	changed := func(name string) bool { return in.versions[name] != last.versions[name] }
@@ -319,7 +319,7 @@ func (in *Inspection) with(versions map[string]string) *Inspection {
 // tells reports whether a file may tell whose others are: a manifest, or a journal.
 func tells(name string) bool { return name == names.Manifest || IsJournal(name) }
 
-// readClaim reads what a journal or a manifest claims, nothing if it is broken, and gives its own
+// readClaim reads what a journal or a manifest claims, nothing if it is broken, and returns its own
 // sha256.
 func (in *Inspection) readClaim(ctx context.Context, s snapshot,
 	name string) (c ledger.Claim, sum string, err error) {
@@ -328,19 +328,12 @@ func (in *Inspection) readClaim(ctx context.Context, s snapshot,
 		return c, "", err
 	}
 	if IsJournal(name) {
-		in.journals[name] = b
-		return ledger.Claimed(b), sumOf(b), nil
+		c = ledger.ReadJournal(b)
+	} else if in.Manifest, err = metadata.ParseManifest(b, 0); err == nil {
+		c = ledger.OfManifest(in.Manifest)
 	}
-	if in.Manifest, err = metadata.ParseManifest(b, 0); err != nil {
-		in.Manifest = nil
-		return c, "", nil //nolint:nilerr // a broken manifest says nothing about anybody's files
-	}
-	c = ledger.Claim{Plan: in.Manifest.Plan.Digest, Source: in.Manifest.Source.Repo,
-		Outputs: map[string]string{}}
-	for _, o := range in.Manifest.Outputs {
-		c.Outputs[o.Path] = o.SHA256
-	}
-	return c, sumOf(b), nil
+	in.claims[name] = c
+	return c, sumOf(b), nil //nolint:nilerr // a broken manifest says nothing about anybody's files
 }
 
 // accept takes the claim of a file as ours, if it is of this plan or of its source.
@@ -354,8 +347,8 @@ func (j *judge) accept(in *Inspection, name, sum string, c ledger.Claim) {
 		return
 	}
 	in.Ours[name] = sum
-	for path, sum := range c.Outputs {
-		in.listed[path] = append(slices.Clip(in.listed[path]), sum)
+	for path, o := range c.Outputs {
+		in.listed[path] = append(slices.Clip(in.listed[path]), o.SHA256)
 	}
 	for path, sums := range c.Others {
 		in.listed[path] = append(slices.Clip(in.listed[path]), sums...)
@@ -372,7 +365,7 @@ func (j *judge) refuseTaken(c ledger.Claim, sum, where string, made map[string]s
 		return &TakenError{Where: where, Of: c.Source, Same: who == former}
 	}
 	for _, name := range slices.Sorted(maps.Keys(c.Outputs)) {
-		if ours, theirs := made[name], c.Outputs[name]; ours != "" && theirs != "" &&
+		if ours, theirs := made[name], c.Outputs[name].SHA256; ours != "" && theirs != "" &&
 			ours != theirs {
 			return &TakenError{Where: where, Of: c.Source, File: name}
 		}

@@ -212,8 +212,9 @@ func (r *Repo) isSource(id string, m *model.Model) bool {
 // holds another finished model, work goes to a branch of the plan's own, which is ours whatever is
 // on it.
 func (r *Repo) Published(ctx context.Context, unchanged, whole bool) ([]ledger.Output, error) {
-	if outputs := ledger.OfManifest(r.main.Manifest, r.owner.Digest); unchanged && outputs != nil {
-		return r.held(outputs), nil
+	if m := r.main.Manifest; unchanged && m != nil && m.Plan.Digest == r.owner.Digest {
+		outputs, err := r.main.claims[names.Manifest].Done(r.owner.Digest)
+		return r.held(outputs), err
 	}
 	// as a model by whatever program has
 	if r.main.Manifest != nil || r.main.versions[names.Config] != "" {
@@ -227,11 +228,11 @@ func (r *Repo) Published(ctx context.Context, unchanged, whole bool) ([]ledger.O
 		}
 	}
 	var published []ledger.Output
-	for name, journal := range r.work.journals {
+	for name, c := range r.work.claims {
 		if path.Dir(name) != names.JournalDir || !whole && name != r.work.journal {
 			continue
 		}
-		outputs, err := ledger.Of(journal, r.owner.Digest)
+		outputs, err := c.Done(r.owner.Digest)
 		if err != nil {
 			return nil, fmt.Errorf("journal of %s: %w", r.Repo, err)
 		}
