@@ -28,7 +28,7 @@ func (r *Repo) RemoveBranches(ctx context.Context) error {
 	}
 	for _, name := range branches {
 		of := name[max(0, len(name)-len(r.owner.Digest)):]
-		if !names.IsSHA256(of) || name != r.workBranch(of) || of != r.owner.Digest && !r.moved {
+		if !names.IsSHA256(of) || name != r.workBranch(of) || of != r.owner.Digest && !r.main.moved {
 			continue
 		}
 		if err := r.Hub.DeleteBranch(ctx, r.Repo, name); err != nil {
@@ -38,14 +38,14 @@ func (r *Repo) RemoveBranches(ctx context.Context) error {
 	return nil
 }
 
-// committed records a commit of this run. A head that was found there, not answered to the request,
-// may hold more: it is judged before the next one.
-func (r *Repo) committed(c change, done hub.Commit) {
-	c.branch.head = done.OID
+// committed records a commit of this run on a parent. A head that was found there, not answered to
+// the request, may hold more: it is judged before the next one.
+func (b *branch) committed(parent string, done hub.Commit) {
+	b.head = done.OID
 	if !done.Found {
-		c.branch.seen = done.OID
+		b.seen = done.OID
 	}
-	r.moved = r.moved || c.branch == r.main && done.OID != c.parent
+	b.moved = b.moved || done.OID != parent
 }
 
 // conflictPause lets others go first: nothing after the first conflict, then a random time that

@@ -98,7 +98,7 @@ func (r *Repo) commit(ctx context.Context, c change) error {
 			Summary: c.summary, Description: c.description, Parent: c.parent, Ops: ops,
 		})
 		if err == nil {
-			r.committed(c, done)
+			c.branch.committed(c.parent, done)
 			if c.result != nil && len(ops) > 0 {
 				return r.look(ctx, c)
 			}

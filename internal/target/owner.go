@@ -163,112 +163,175 @@ func (j *judge) hasSent(name string) bool { return name == j.journal && len(j.se
 // made are the sha256 of the run's outputs, by path. A ConflictError comes with the inspection.
 func (j *judge) inspect(ctx context.Context, s snapshot, last *Inspection,
 	made map[string]string) (*Inspection, error) {
-	begins := last == nil
-	if begins {
-		last = &Inspection{}
+	x := &judgment{judge: j, snapshot: s, begins: last == nil, last: last, made: made,
+		in: &Inspection{Ours: map[string]string{}, versions: maps.Clone(s.versions()),
+			files: s.list(), listed: map[string][]string{}, claims: map[string]ledger.Claim{}}}
+	if x.begins {
+		x.last = &Inspection{}
 	}
-	in := &Inspection{
-		Ours: map[string]string{}, versions: maps.Clone(s.versions()), files: s.list(),
-		listed: map[string][]string{}, claims: map[string]ledger.Claim{}, stranger: last.stranger,
-	}
-	maps.Copy(in.listed, last.listed)
-	changed := func(name string) bool { return in.versions[name] != last.versions[name] }
-	if in.versions[names.Manifest] != "" {
-		in.Manifest = last.Manifest
-	}
-	for _, name := range slices.Sorted(maps.Keys(in.versions)) {
-		if !tells(name) || !changed(name) {
-			continue
-		}
-		c, sum, err := in.readClaim(ctx, s, name)
-		if err == nil && !begins {
-			err = j.refuseTaken(c, sum, s.where(), made)
-		}
-		if err != nil {
-			return nil, err
-		}
-		j.accept(in, name, sum, c)
-	}
-	if err := in.findListed(s); err != nil {
-		return nil, err
-	}
-	e := &ConflictError{Where: s.where(), Of: in.stranger}
-	for _, name := range slices.Sorted(maps.Keys(in.versions)) {
-		if !changed(name) {
-			if sum, ours := last.Ours[name]; ours {
-				in.Ours[name] = sum
-			}
-			continue
-		}
-		if err := j.judgeFile(ctx, s, in, name, e); err != nil {
+	for _, step := range []func(context.Context) error{x.readClaims, x.findListed, x.judgeFiles} {
+		if err := step(ctx); err != nil {
 			return nil, err
 		}
 	}
-	forced := begins && j.force
-	_, hasCard := in.Ours[names.Card]
-	in.CardStays = in.versions[names.Card] != "" && !hasCard && !forced &&
-		(changed(names.Card) || last.CardStays)
-	in.Current = j.isCurrent(in)
-	if len(e.Files)+len(e.Overwritten) == 0 || forced {
-		return in, nil
+	forced := x.begins && j.force
+	_, hasCard := x.in.Ours[names.Card]
+	x.in.CardStays = x.in.versions[names.Card] != "" && !hasCard && !forced &&
+		(x.changed(names.Card) || x.last.CardStays)
+	x.in.Current = j.isCurrent(x.in)
+	if len(x.Files)+len(x.Overwritten) == 0 || forced {
+		return x.in, nil
 	}
-	return in, e
+	x.Where, x.Of = s.where(), x.in.stranger
+	return x.in, &x.ConflictError
 }
 
-// findListed adds the files that claims list to the versions.
-func (in *Inspection) findListed(s snapshot) error {
-	for name := range in.listed {
-		version, err := s.version(name)
+// A judgment is one inspection in the making.
+type judgment struct {
+	*judge
+	snapshot
+	begins bool
+	last   *Inspection       // an empty one when the run begins
+	made   map[string]string // sha256 of the run's outputs, by path
+	in     *Inspection
+	ConflictError
+}
+
+// changed reports whether a file is another than at the last inspection.
+func (x *judgment) changed(name string) bool { return x.in.versions[name] != x.last.versions[name] }
+
+// readClaims reads the journals and the manifest that have come, and keeps what the others said.
+func (x *judgment) readClaims(ctx context.Context) error {
+	maps.Copy(x.in.listed, x.last.listed)
+	x.in.stranger = x.last.stranger
+	if x.in.versions[names.Manifest] != "" {
+		x.in.Manifest = x.last.Manifest
+	}
+	for _, name := range slices.Sorted(maps.Keys(x.in.versions)) {
+		if name != names.Manifest && !IsJournal(name) || !x.changed(name) {
+			continue
+		}
+		b, err := x.read(ctx, name)
 		if err != nil {
 			return err
 		}
-		if version != "" {
-			in.versions[name] = version
+		c, sum := x.claim(name, b), sumOf(b)
+		if err := x.refuseTaken(c, sum); err != nil && !x.begins {
+			return err
+		}
+		x.accept(name, sum, c)
+	}
+	return nil
+}
+
+// claim returns what a journal or a manifest claims, nothing if it is broken.
+func (x *judgment) claim(name string, b []byte) (c ledger.Claim) {
+	if IsJournal(name) {
+		c = ledger.ReadJournal(b)
+	} else if x.in.Manifest, _ = metadata.ParseManifest(b, 0); x.in.Manifest != nil {
+		c = ledger.OfManifest(x.in.Manifest)
+	}
+	x.in.claims[name] = c
+	return c
+}
+
+// accept takes the claim of a file as ours, if it is of this plan or of its source.
+func (x *judgment) accept(name, sum string, c ledger.Claim) {
+	who := x.claimant(c)
+	switch {
+	case who == unknown || x.work && c.Keeps:
+		return
+	case who == stranger:
+		x.in.stranger = c.Source
+		return
+	}
+	x.in.Ours[name] = sum
+	list := func(path string, sums ...string) {
+		x.in.listed[path] = slices.Concat(x.in.listed[path], sums)
+	}
+	for path, o := range c.Outputs {
+		list(path, o.SHA256)
+	}
+	for path, sums := range c.Others {
+		list(path, sums...)
+	}
+}
+
+// refuseTaken refuses the claim of a file that has come while the run worked, but for its own, and
+// this plan's with the same outputs.
+func (x *judgment) refuseTaken(c ledger.Claim, sum string) error {
+	if x.sent[sum] {
+		return nil
+	}
+	if who := x.claimant(c); who == stranger || who == former {
+		return &TakenError{Where: x.where(), Of: c.Source, Same: who == former}
+	}
+	for _, name := range slices.Sorted(maps.Keys(c.Outputs)) {
+		if ours, theirs := x.made[name], c.Outputs[name].SHA256; ours != "" && theirs != "" &&
+			ours != theirs {
+			return &TakenError{Where: x.where(), Of: c.Source, File: name}
 		}
 	}
 	return nil
 }
 
-// judgeFile finds out whether a file is ours, and adds it to the conflict if it may not stay as it
-// is.
-func (j *judge) judgeFile(ctx context.Context, s snapshot, in *Inspection, name string,
-	e *ConflictError) error {
-	sum, ours, err := j.ours(ctx, s, in, name)
-	switch {
-	case err != nil:
-		return err
-	case ours:
-		in.Ours[name] = sum
-	case name == names.Card:
-	case j.writes(name) || name == j.journal || j.work && inState(name):
-		e.Overwritten = append(e.Overwritten, name)
-	case j.loads(name) && !j.work:
-		e.Files = append(e.Files, name)
+// findListed adds the files that claims list to the versions.
+func (x *judgment) findListed(context.Context) error {
+	for name := range x.in.listed {
+		version, err := x.version(name)
+		if err != nil {
+			return err
+		}
+		if version != "" {
+			x.in.versions[name] = version
+		}
+	}
+	return nil
+}
+
+// judgeFiles finds out which files are ours, and which of the others may not stay as they are.
+func (x *judgment) judgeFiles(ctx context.Context) error {
+	for _, name := range slices.Sorted(maps.Keys(x.in.versions)) {
+		sum, ours, err := x.ours(ctx, name)
+		switch {
+		case err != nil:
+			return err
+		case ours:
+			x.in.Ours[name] = sum
+		case name == names.Card || !x.changed(name):
+		case x.writes(name) || name == x.journal || x.work && inState(name):
+			x.Overwritten = append(x.Overwritten, name)
+		case x.loads(name) && !x.work:
+			x.Files = append(x.Files, name)
+		}
 	}
 	return nil
 }
 
 // ours reports whether a file is ours, and its sha256; "" if it has the bytes to be written.
-func (j *judge) ours(ctx context.Context, s snapshot, in *Inspection,
-	name string) (sum string, ours bool, err error) {
-	if sum, ours = in.Ours[name]; ours { // its claim was accepted
+func (x *judgment) ours(ctx context.Context, name string) (sum string, ours bool, err error) {
+	if !x.changed(name) {
+		sum, ours = x.last.Ours[name]
+		return sum, ours, nil
+	}
+	if sum, ours = x.in.Ours[name]; ours { // its claim was accepted
 		return sum, true, nil
 	}
-	pin, written := j.written[name]
-	if pin != "" && pin == in.versions[name] {
+	pin, written := x.written[name]
+	if pin != "" && pin == x.in.versions[name] {
 		return "", true, nil
 	}
-	if sums := in.listed[name]; len(sums) > 0 {
-		sum, err = s.sum(ctx, name)
+	if sums := x.in.listed[name]; len(sums) > 0 {
+		sum, err = x.sum(ctx, name)
 		if err != nil {
-			return "", false, fmt.Errorf("%s: %w", s.where(), err)
+			return "", false, fmt.Errorf("%s: %w", x.where(), err)
 		}
 		if slices.Contains(sums, sum) {
 			return sum, true, nil
 		}
 	}
 	if written && name != names.Card {
-		ours, err = s.equals(ctx, name, pin)
+		ours, err = x.equals(ctx, name, pin)
 	}
 	return "", ours, err
 }
@@ -314,63 +377,6 @@ func (in *Inspection) with(versions map[string]string) *Inspection {
 	now := *in
 	now.versions = versions
 	return &now
-}
-
-// tells reports whether a file may tell whose others are: a manifest, or a journal.
-func tells(name string) bool { return name == names.Manifest || IsJournal(name) }
-
-// readClaim reads what a journal or a manifest claims, nothing if it is broken, and returns its own
-// sha256.
-func (in *Inspection) readClaim(ctx context.Context, s snapshot,
-	name string) (c ledger.Claim, sum string, err error) {
-	b, err := s.read(ctx, name)
-	if err != nil {
-		return c, "", err
-	}
-	if IsJournal(name) {
-		c = ledger.ReadJournal(b)
-	} else if in.Manifest, err = metadata.ParseManifest(b, 0); err == nil {
-		c = ledger.OfManifest(in.Manifest)
-	}
-	in.claims[name] = c
-	return c, sumOf(b), nil //nolint:nilerr // a broken manifest says nothing about anybody's files
-}
-
-// accept takes the claim of a file as ours, if it is of this plan or of its source.
-func (j *judge) accept(in *Inspection, name, sum string, c ledger.Claim) {
-	who := j.claimant(c)
-	switch {
-	case who == unknown || j.work && c.Keeps:
-		return
-	case who == stranger:
-		in.stranger = c.Source
-		return
-	}
-	in.Ours[name] = sum
-	for path, o := range c.Outputs {
-		in.listed[path] = append(slices.Clip(in.listed[path]), o.SHA256)
-	}
-	for path, sums := range c.Others {
-		in.listed[path] = append(slices.Clip(in.listed[path]), sums...)
-	}
-}
-
-// refuseTaken refuses the claim of a file that has come while the run worked, but for its own, and
-// this plan's with the same outputs.
-func (j *judge) refuseTaken(c ledger.Claim, sum, where string, made map[string]string) error {
-	if j.sent[sum] {
-		return nil
-	}
-	if who := j.claimant(c); who == stranger || who == former {
-		return &TakenError{Where: where, Of: c.Source, Same: who == former}
-	}
-	for _, name := range slices.Sorted(maps.Keys(c.Outputs)) {
-		if ours, theirs := made[name], c.Outputs[name].SHA256; ours != "" && theirs != "" &&
-			ours != theirs {
-			return &TakenError{Where: where, Of: c.Source, File: name}
-		}
-	}
-	return nil
 }
 
 // ConflictError says that a target holds files that are not ours: Overwritten are in the way of

@@ -55,14 +55,14 @@ type Repo struct {
 	// that batches go to: main, or a branch of the plan's own while a finished repo is refreshed
 	work     *branch
 	uploaded sync.Map // hub.Op that puts what this run has uploaded into a commit, by path
-	moved    bool     // this run has made a commit on main
 }
 
 // A branch is what a run knows of a branch of the target.
 type branch struct {
-	name string
-	head string // the newest commit that the run knows
-	seen string // the commit that the run has judged last, or has made since
+	name  string
+	head  string // the newest commit that the run knows
+	seen  string // the commit that the run has judged last, or has made since
+	moved bool   // by a commit of this run
 	*judge
 	*Inspection
 }
@@ -214,7 +214,7 @@ func (r *Repo) isSource(id string, m *model.Model) bool {
 func (r *Repo) Published(ctx context.Context, unchanged, whole bool) ([]ledger.Output, error) {
 	if m := r.main.Manifest; unchanged && m != nil && m.Plan.Digest == r.owner.Digest {
 		outputs, err := r.main.claims[names.Manifest].Done(r.owner.Digest)
-		return r.held(outputs), err
+		return r.main.held(outputs), err
 	}
 	// as a model by whatever program has
 	if r.main.Manifest != nil || r.main.versions[names.Config] != "" {
@@ -236,14 +236,14 @@ func (r *Repo) Published(ctx context.Context, unchanged, whole bool) ([]ledger.O
 		if err != nil {
 			return nil, fmt.Errorf("journal of %s: %w", r.Repo, err)
 		}
-		published = append(published, r.held(outputs)...)
+		published = append(published, r.work.held(outputs)...)
 	}
 	return published, nil
 }
 
-// held are those of the outputs that the branch confirms.
-func (r *Repo) held(outputs []ledger.Output) []ledger.Output {
-	return slices.DeleteFunc(outputs, func(o ledger.Output) bool { return !r.work.holds(o) })
+// held returns those of the outputs that a branch has.
+func (in *Inspection) held(outputs []ledger.Output) []ledger.Output {
+	return slices.DeleteFunc(outputs, func(o ledger.Output) bool { return !in.holds(o) })
 }
 
 // Parts is the number of parts of the split that most journals are of.
