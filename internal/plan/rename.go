@@ -60,8 +60,8 @@ func factsOf(class string) (f facts) {
 func linesOf(table, class string) iter.Seq[[]string] {
 	return func(yield func([]string) bool) {
 		for line := range strings.Lines(table) {
-			if words := strings.Fields(line); words[0] == class && class != "?" &&
-				!yield(words[1:]) {
+			if rest, ok := strings.CutPrefix(line, class+" "); ok && class != "?" &&
+				!yield(strings.Fields(rest)) {
 				return
 			}
 		}
