@@ -101,7 +101,7 @@ func TestVerifyWithDamagedCache(t *testing.T) {
 		d, err := model.OpenDF11Hub(t.Context(), w.client(t), targetRepo, "", 0, 0)
 		must(t, err)
 		defer d.Close()
-		r, err := pipeline.Verify(t.Context(), pipeline.VerifyOptions{
+		r, err := pipeline.Verify(t.Context(), pipeline.PairOptions{
 			Pair: back.Pair{DF11: d, Source: o.Source, Model: o.Model, Plan: p}, Level: pipeline.LevelFull, WorkDir: t.TempDir()})
 		if err != nil || !r.OK || strings.Count(log.String(), "damaged") != 1 {
 			t.Errorf("%s: %+v, %v; log %s", name, r, err, log)

@@ -43,18 +43,16 @@ func (k *copier) copyAll(ctx context.Context) ([]target.SideFile, error) {
 	disk := forward.NewBudget(k.disk)
 	inside := k.duplicate(ctx)
 	out := make([]target.SideFile, len(k.files))
-	defer func() { k.remember(out) }()
 	g, gctx := errgroup.WithContext(ctx)
 	g.SetLimit(budget.Uploads)
 	for i, f := range k.files {
-		if done, ok := k.copied[f.Path]; ok {
-			out[i] = done
-			continue
-		}
 		out[i] = target.SideFile{OutputFile: metadata.OutputFile{Path: f.Path,
 			Kind: metadata.KindCopied, Size: f.Size}}
 		if sha, ok := inside[f.Path]; ok {
 			out[i].SHA256, out[i].Remote = sha, true
+			continue
+		}
+		if out[i].SHA256 = k.copied[f.Path]; out[i].SHA256 != "" {
 			continue
 		}
 		err := fits(f, k.disk)
@@ -70,17 +68,14 @@ func (k *copier) copyAll(ctx context.Context) ([]target.SideFile, error) {
 			return err
 		})
 	}
-	return out, g.Wait()
-}
-
-// remember keeps which files are where they belong.
-func (k *copier) remember(files []target.SideFile) {
-	k.copied = map[string]target.SideFile{}
-	for _, f := range files {
-		if f.SHA256 != "" {
-			k.copied[f.Path] = f
+	err := g.Wait()
+	k.copied = map[string]string{}
+	for _, f := range out {
+		if !f.Remote {
+			k.copied[f.Path] = f.SHA256
 		}
 	}
+	return out, err
 }
 
 // carry brings one file over, to the repo as well. What need not stay is deleted then.
@@ -94,7 +89,10 @@ func (k *copier) carry(ctx context.Context, s target.SideFile) (sha string, err 
 	if !k.folder.Stays {
 		err = errors.Join(err, k.folder.Remove(s.Path))
 	}
-	return s.SHA256, err
+	if err != nil {
+		return "", err
+	}
+	return s.SHA256, nil
 }
 
 func (k *copier) copy(ctx context.Context, s target.SideFile) (sha string, err error) {

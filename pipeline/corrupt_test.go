@@ -78,7 +78,7 @@ func TestOneWrongBitIsNoWrongModel(t *testing.T) {
 	w.mustConvert(t)
 	levels := func(level pipeline.Level) func(p back.Pair) error {
 		return func(p back.Pair) error {
-			r, err := pipeline.Verify(t.Context(), pipeline.VerifyOptions{Pair: p, Level: level, Workers: 2, WorkDir: t.TempDir()})
+			r, err := pipeline.Verify(t.Context(), pipeline.PairOptions{Pair: p, Level: level, Workers: 2, WorkDir: t.TempDir()})
 			if err == nil && !r.OK {
 				t.Errorf("%+v", r)
 			}
@@ -87,7 +87,7 @@ func TestOneWrongBitIsNoWrongModel(t *testing.T) {
 	}
 	decode := func(p back.Pair) error {
 		p.Source, p.Model = nil, nil
-		_, err := pipeline.Decode(t.Context(), pipeline.DecodeOptions{Pair: p, OutDir: t.TempDir(), Workers: 2})
+		_, err := pipeline.Decode(t.Context(), pipeline.PairOptions{Pair: p, OutDir: t.TempDir(), Workers: 2})
 		return err
 	}
 	for name, read := range map[string]func(back.Pair) error{

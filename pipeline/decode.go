@@ -5,20 +5,38 @@ import (
 	"errors"
 
 	"github.com/df11-convert/df11-convert/internal/back"
+	"github.com/df11-convert/df11-convert/internal/forward"
 	"github.com/df11-convert/df11-convert/internal/model"
 	"github.com/df11-convert/df11-convert/internal/progress"
 )
 
-// DecodeOptions say which model is decoded and where to.
-type DecodeOptions struct {
-	back.Pair // without an original, its headers and hashes come from the manifest
+// PairOptions say which DF11 model is decoded or verified, with which original, and how.
+type PairOptions struct {
+	back.Pair // without an original, Decode takes headers and hashes from the manifest
 
-	OutDir string
-	// Force lets weights of others in OutDir stay, and replaces those with the names of the
-	// original's.
-	Force    bool
 	Workers  int
 	Progress *progress.Counters
+
+	// OutDir takes the files that Decode writes. Force lets weights of others stay there, and
+	// replaces those with the names of the original's.
+	OutDir string
+	Force  bool
+
+	// Level is how far Verify goes. With Locate, a proof that fails is followed by a comparison,
+	// which names the weight.
+	Level   Level
+	Locate  bool
+	Chosen  bool        // the DF11 model itself named the original
+	WorkDir string      // takes the spools of a remote original
+	GPU     forward.GPU // nil: none
+}
+
+// settle sets defaults.
+func (o *PairOptions) settle() {
+	o.Workers = max(1, o.Workers)
+	if o.Progress == nil {
+		o.Progress = new(progress.Counters)
+	}
 }
 
 // DecodeReport says what was written.
@@ -36,10 +54,8 @@ type DecodeReport struct {
 // Decode writes the original weight files again. Each gets its name only if its sha256 is the
 // original's. Files that are there already, with that sha256, stay: a run that was stopped is
 // continued.
-func Decode(ctx context.Context, opt DecodeOptions) (*DecodeReport, error) {
-	if opt.Progress == nil {
-		opt.Progress = new(progress.Counters)
-	}
+func Decode(ctx context.Context, opt PairOptions) (*DecodeReport, error) {
+	opt.settle()
 	files, r, err := opt.Rebuilder(opt.Workers, opt.Progress)
 	if err != nil {
 		return nil, err

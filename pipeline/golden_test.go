@@ -156,7 +156,7 @@ func verifyAs(t *testing.T, df11, source string, level pipeline.Level, opt plan.
 	defer d.Close()
 	opt.PatternDict = d.Dict
 	src, known, p := openLocal(t, source, opt)
-	return pipeline.Verify(t.Context(), pipeline.VerifyOptions{
+	return pipeline.Verify(t.Context(), pipeline.PairOptions{
 		Pair: back.Pair{DF11: d, Source: src, Model: known, Plan: p}, Level: level, Workers: 2, WorkDir: t.TempDir(),
 	})
 }
@@ -246,7 +246,7 @@ func TestDecodeKeepsF32(t *testing.T) {
 	d, err := model.OpenDF11Local(t.Context(), df11, 0)
 	must(t, err)
 	defer d.Close()
-	if _, err := pipeline.Decode(t.Context(), pipeline.DecodeOptions{Pair: back.Pair{DF11: d}, OutDir: out, Workers: 2}); err != nil {
+	if _, err := pipeline.Decode(t.Context(), pipeline.PairOptions{Pair: back.Pair{DF11: d}, OutDir: out, Workers: 2}); err != nil {
 		t.Fatal(err)
 	}
 	for _, name := range names {

@@ -27,7 +27,7 @@ func TestVerifyOnGPU(t *testing.T) {
 		must(t, err)
 		defer d.Close()
 		w.ResetLog()
-		r, err := pipeline.Verify(t.Context(), pipeline.VerifyOptions{
+		r, err := pipeline.Verify(t.Context(), pipeline.PairOptions{
 			Pair: back.Pair{DF11: d, Source: src, Model: known, Plan: p}, Level: pipeline.LevelFull, Workers: 1, WorkDir: t.TempDir(), GPU: second,
 		})
 		must(t, err)

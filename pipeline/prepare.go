@@ -21,8 +21,8 @@ type state struct {
 	repo   *target.Repo   // nil without Push
 	ledger *ledger.Ledger
 
-	copied  map[string]target.SideFile // files of the source that are where they belong
-	sendAll bool                       // the Hub copies no file by itself
+	copied  map[string]string // sha256 of carried files that are where they belong, by path
+	sendAll bool              // the Hub copies no file by itself
 }
 
 // open opens the targets, refuses those that hold something else, and finds out what is already

@@ -88,7 +88,7 @@ func TestConfigLies(t *testing.T) {
 		}
 		opt := plan.Options{PatternDict: d.Dict}
 		src, known, p := openLocal(t, source, opt)
-		_, err = pipeline.Verify(t.Context(), pipeline.VerifyOptions{Pair: back.Pair{DF11: lying, Source: src, Model: known, Plan: p}, Level: pipeline.LevelFull, WorkDir: t.TempDir()})
+		_, err = pipeline.Verify(t.Context(), pipeline.PairOptions{Pair: back.Pair{DF11: lying, Source: src, Model: known, Plan: p}, Level: pipeline.LevelFull, WorkDir: t.TempDir()})
 		if wrong := (*model.InvalidError)(nil); !errors.As(err, &wrong) {
 			t.Errorf("%s: %v", name, err)
 		}

@@ -69,7 +69,7 @@ func TestWrongForm(t *testing.T) {
 			defer d.Close()
 			_, err = describe.DF11(t.Context(), d)
 			namesTensor(t, "inspect", err, name, tt.tensor)
-			_, err = pipeline.Decode(t.Context(), pipeline.DecodeOptions{Pair: back.Pair{DF11: d}, OutDir: t.TempDir(), Workers: 1})
+			_, err = pipeline.Decode(t.Context(), pipeline.PairOptions{Pair: back.Pair{DF11: d}, OutDir: t.TempDir(), Workers: 1})
 			namesTensor(t, "decode", err, name, tt.tensor)
 		})
 	}

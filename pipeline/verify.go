@@ -14,33 +14,17 @@ import (
 	"github.com/df11-convert/df11-convert/internal/human"
 	"github.com/df11-convert/df11-convert/internal/metadata"
 	"github.com/df11-convert/df11-convert/internal/model"
-	"github.com/df11-convert/df11-convert/internal/progress"
 	"github.com/df11-convert/df11-convert/internal/spans"
 	"github.com/df11-convert/df11-convert/verify"
 )
 
-// VerifyOptions say which model is verified, against which original, and how far.
-type VerifyOptions struct {
-	back.Pair
-	Level    Level
-	Locate   bool // a proof that fails is followed by a comparison, which names the weight
-	Chosen   bool // the DF11 model itself named the original
-	Workers  int
-	WorkDir  string      // takes the spools of a remote original
-	GPU      forward.GPU // nil: none
-	Progress *progress.Counters
-}
-
 // Verify verifies a DF11 model, up to its first fault. If the model is at fault there are a report
 // and a *verify.MismatchError, *forward.TensorError, *back.RebuildError, *verify.StructureError or
 // *model.InvalidError. If the verification could not run there is another error, and no report.
-func Verify(ctx context.Context, opt VerifyOptions) (*VerifyReport, error) {
-	if opt.Progress == nil {
-		opt.Progress = new(progress.Counters)
-	}
-	opt.Workers = max(1, opt.Workers)
+func Verify(ctx context.Context, opt PairOptions) (*VerifyReport, error) {
+	opt.settle()
 	v := &verification{
-		VerifyOptions: opt, outputs: spans.Outputs(opt.Plan),
+		PairOptions: opt, outputs: spans.Outputs(opt.Plan),
 		check: back.Checker{Pair: opt.Pair, Workers: opt.Workers},
 	}
 	v.check.Beside = []back.OtherFile{}
@@ -81,7 +65,7 @@ func isFault(err error) bool {
 
 // verification is one call of Verify.
 type verification struct {
-	VerifyOptions
+	PairOptions
 	outputs []*spans.Output // of the plan
 	check   back.Checker
 	report  VerifyReport

@@ -60,7 +60,7 @@ func runDecode(ctx context.Context, u *ui, f *decodeFlags, name string) error {
 		}
 		f.out = strings.TrimSuffix(filepath.Base(at), "-DF11") + "-BF16"
 	}
-	opt := pipeline.DecodeOptions{
+	opt := pipeline.PairOptions{
 		Pair: back.Pair{DF11: d}, OutDir: f.out, Force: f.force, Workers: f.shares.Workers,
 		Progress: new(progress.Counters),
 	}

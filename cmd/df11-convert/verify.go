@@ -90,7 +90,7 @@ func verifyOne(ctx context.Context, u *ui, f *verifyFlags,
 	}
 	defer src.Close()
 	pair := src.pair(d)
-	opt := pipeline.VerifyOptions{
+	opt := pipeline.PairOptions{
 		Pair: pair, Level: cmp.Or(pipeline.Level(f.level), pipeline.Cheapest(pair)),
 		Locate: f.level == "", Chosen: f.against == "", Workers: f.shares.Workers,
 		Progress: new(progress.Counters),
