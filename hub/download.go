@@ -55,7 +55,7 @@ const minProgress = 64 << 10
 func (d *downloads) fetch(ctx context.Context, f FileRef, off int64, seg *segment,
 	conn *wire.Slot) error {
 	r := &wire.Request{Op: "read " + f.String(), Repo: f.Repo, Method: http.MethodGet, Bulk: true,
-		Slot: conn}
+		Token: true, Follow: wire.FollowAll, Slot: conn}
 	tries := 0
 	return d.t.Retry(ctx, r, func(ctx context.Context) error {
 		loc, err := d.locate(ctx, f)
@@ -85,7 +85,7 @@ func (d *downloads) fetchOnce(ctx context.Context, r *wire.Request, loc *resolve
 	end := off + int64(len(seg.buf))
 	begin := end - int64(len(seg.space()))
 	try := *r
-	try.URL, try.Token, try.Follow = loc.url, loc.onHub, wire.FollowAll
+	try.URL = loc.url
 	try.Header = http.Header{
 		"Accept-Encoding": {"identity"}, // a compressed answer would ignore the range
 		"Range":           {fmt.Sprintf("bytes=%d-%d", begin, end-1)},

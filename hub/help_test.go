@@ -3,15 +3,11 @@ package hub
 import (
 	"net/http"
 	"testing"
-	"time"
 
 	"github.com/df11-convert/df11-convert/internal/hubtest"
 )
 
 const okUser = `{"name":"me","type":"user","orgs":[{"name":"team"}],"auth":{"accessToken":{"displayName":"ci","role":"write"}}}`
-
-// noon is when the clocks of testClient start.
-var noon = time.Date(2026, 8, 1, 12, 0, 0, 0, time.UTC)
 
 // Names of the double for answers without a network.
 type scripted = hubtest.Scripted
@@ -21,7 +17,7 @@ var script, says, breaks, reply = hubtest.Script, hubtest.Says, hubtest.Breaks, 
 // testClient is a client of https://hub.test with the token "hf_secret".
 func testClient(t *testing.T, w http.RoundTripper, change ...func(*Options)) (*Client, *hubtest.JumpClock) {
 	t.Helper()
-	clock := hubtest.NewJumpClock(noon)
+	clock := hubtest.NewJumpClock(hubtest.Noon)
 	opt := Options{Connection: Connection{Endpoint: "https://hub.test", Token: "hf_secret", TokenSource: "HF_TOKEN", HTTPTransport: w, Clock: clock}}
 	for _, f := range change {
 		f(&opt)

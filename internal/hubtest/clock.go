@@ -13,6 +13,9 @@ type JumpClock struct {
 	waited time.Duration
 }
 
+// Noon is when the clocks of tests start that compare with dates.
+var Noon = time.Date(2026, 8, 1, 12, 0, 0, 0, time.UTC)
+
 // NewJumpClock makes a clock that shows now.
 func NewJumpClock(now time.Time) *JumpClock { return &JumpClock{now: now} }
 

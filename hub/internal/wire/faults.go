@@ -20,7 +20,7 @@ func (c *cause) Error() string { return c.text }
 func lasting(text string) error { return &cause{text, false} }
 func passing(text string) error { return &cause{text, true} }
 
-// Temporary reports whether what err tells of may pass. A broken connection does, unless it will
+// Temporary reports whether the cause of err may pass. A broken connection does, unless it will
 // break the same way again.
 func Temporary(err error) bool {
 	if c, ok := errors.AsType[*cause](err); ok {

@@ -4,13 +4,9 @@ import (
 	"context"
 	"net/http"
 	"testing"
-	"time"
 
 	"github.com/df11-convert/df11-convert/internal/hubtest"
 )
-
-// noon is when the clocks of testTransport start.
-var noon = time.Date(2026, 8, 1, 12, 0, 0, 0, time.UTC)
 
 // Names of the double for answers without a network.
 type scripted = hubtest.Scripted
@@ -23,7 +19,7 @@ func realTime(o *Options) { o.Clock = nil }
 // testTransport is one to https://hub.test with the token "hf_secret". Its jitter is one half.
 func testTransport(t *testing.T, w http.RoundTripper, change ...func(*Options)) (*Transport, *hubtest.JumpClock) {
 	t.Helper()
-	clock := hubtest.NewJumpClock(noon)
+	clock := hubtest.NewJumpClock(hubtest.Noon)
 	opt := Options{Endpoint: "https://hub.test", Token: "hf_secret", TokenSource: "HF_TOKEN", HTTPTransport: w, Clock: clock}
 	for _, f := range change {
 		f(&opt)

@@ -19,7 +19,7 @@ const noticeable = 5 * time.Second
 // pauses are the waits of a client.
 type pauses struct {
 	clock  Clock
-	onWait func(Wait)   // nil for nobody
+	onWait func(Wait)   // may be nil
 	known  atomic.Int64 // the end of the wait that people heard of last
 }
 

@@ -15,6 +15,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/df11-convert/df11-convert/internal/hubtest"
 )
 
 // TestRepeats: which failures of a request are repeated, how long is waited for each, and what
@@ -37,7 +39,7 @@ func TestRepeats(t *testing.T) {
 	rows := []row{
 		{"RateLimit", says(429, "", `RateLimit: "api";r=0;t=2`), 2, 7 * half, nil, "", ""},
 		{"Retry-After", says(429, "", "Retry-After: 1"), 2, 5 * half, nil, "", ""},
-		{"HTTP date", says(429, "", "Retry-After: "+noon.Add(7*time.Second).Format(http.TimeFormat)), 2, 17 * half, nil, "", ""},
+		{"HTTP date", says(429, "", "Retry-After: "+hubtest.Noon.Add(7*time.Second).Format(http.TimeFormat)), 2, 17 * half, nil, "", ""},
 		{"bare 429", says(429, ""), 2, 2 * half, nil, "", ""},
 		{"503 with Retry-After", says(503, "", "Retry-After: 4"), 2, 11 * half, nil, "", ""},
 		{"RateLimit with requests left is not the reason", says(429, "", `RateLimit: "api";r=90;t=200`), 2, 2 * half, nil, "", ""},
