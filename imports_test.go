@@ -41,7 +41,6 @@ var arrows = map[string][]string{
 	"internal/hubtest":         {},
 	"internal/hubtest/hubd":    {"internal/hubtest"},
 	"internal/testing/world":   {},
-	"internal/rehearsal":       {"internal/hubtest"},
 	"internal/spans":           {"internal/human", "internal/plan", "internal/safetensors"},
 	"internal/golden":          {},
 	"internal/streams":         {},

@@ -21,7 +21,6 @@ const (
 
 // testedElsewhere are packages with few tests of their own, each with the reason.
 var testedElsewhere = map[string]string{
-	".ci/deep/page":        "a program of CI, which tests the browser page",
 	"internal/hubtest":     "every test that talks to a Hub tests it, too; hubd is compared with the real one",
 	"internal/describe":    "charts and the tests of inspect show all that it finds",
 	"internal/spans":       "the plans of real models in budget and pipeline test it",

@@ -4,7 +4,8 @@
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 
-rehearse() { go test ./internal/rehearsal -run TestRehearsal -v -count=1 -timeout 0 -args "$@"; }
+go test ./.ci/deep/rehearsal
+rehearse() { go run ./.ci/deep/rehearsal "$@"; }
 
 # All of it is planned, one part of 126 converted over a slow upload line, so that finished files pile up as far as they
 # may: memory within 1 GB, disk within 14 GB, and neither above what the plan says, as in every rehearsal.

@@ -1,6 +1,4 @@
-//go:build linux
-
-package rehearsal
+package main
 
 import (
 	"context"
@@ -25,8 +23,9 @@ const repeatBytes = 2 * (16<<20 + 1)
 // newModel has the shapes of the real model; scale divides all of them but the layers.
 func newModel(layers, scale int, repeat int64) *hubtest.Model {
 	return hubtest.NewLlama(405, hubtest.ModelOptions{
-		Layers: layers, Hidden: 16384 / scale, Intermediate: 53248 / scale, Heads: 128, KVHeads: 8, HeadDim: 128 / scale,
-		Vocab: 128256 / scale, ShardBytes: shardBytes / int64(scale*scale), Repeat: repeat,
+		Layers: layers, Hidden: 16384 / scale, Intermediate: 53248 / scale, Heads: 128, KVHeads: 8,
+		HeadDim: 128 / scale,
+		Vocab:   128256 / scale, ShardBytes: shardBytes / int64(scale*scale), Repeat: repeat,
 	})
 }
 
@@ -43,7 +42,8 @@ func (p *program) serve(ctx context.Context) (*hubtest.Model, error) {
 	if err := p.add(full, true); err != nil {
 		return nil, err
 	}
-	if _, err := p.plan(ctx, "--disk", "14GB", "--sample-bytes", "0", "--write-pattern-dict", dict); err != nil {
+	if _, err := p.plan(ctx, "--disk", "14GB", "--sample-bytes", "0", "--write-pattern-dict",
+		dict); err != nil {
 		return nil, err
 	}
 	p.source = []string{source + "-scaled", "--pattern-dict", dict}
@@ -67,7 +67,8 @@ func (p *program) add(m *hubtest.Model, unread bool) error {
 		for i, w := range m.Weights {
 			workers.Go(func() error {
 				h := sha256.New()
-				_, err := io.CopyBuffer(h, io.NewSectionReader(w.Body, 0, w.Size), make([]byte, 256<<10))
+				_, err := io.CopyBuffer(h, io.NewSectionReader(w.Body, 0, w.Size),
+					make([]byte, 256<<10))
 				sums[i] = fmt.Sprintf("%x", h.Sum(nil))
 				return err
 			})

@@ -1,6 +1,4 @@
-//go:build linux
-
-package rehearsal
+package main
 
 import (
 	"bytes"
@@ -28,7 +26,8 @@ type program struct {
 
 // build makes the program.
 func (p *program) build(ctx context.Context) error {
-	if err := command(ctx, "go", "build", "-o", p.binary, "github.com/df11-convert/df11-convert/cmd/df11-convert").Run(); err != nil {
+	if err := command(ctx, "go", "build", "-o", p.binary,
+		"github.com/df11-convert/df11-convert/cmd/df11-convert").Run(); err != nil {
 		return fmt.Errorf("build df11-convert: %w", err)
 	}
 	return nil
@@ -46,13 +45,14 @@ func (p *program) command(ctx context.Context, args ...string) *exec.Cmd {
 	c := command(ctx, p.binary, append(args, p.source...)...)
 	c.Dir = p.home // where no folder has the model's name
 	c.Env = []string{
-		"HF_ENDPOINT=" + p.hub.URL, "HF_TOKEN=hf_rehearsal", "HF_HOME=" + filepath.Join(p.machine(), "hf"),
+		"HF_ENDPOINT=" + p.hub.URL, "HF_TOKEN=hf_rehearsal",
+		"HF_HOME=" + filepath.Join(p.machine(), "hf"),
 		"HOME=" + p.machine(), "TMPDIR=" + p.machine(), "PATH=" + os.Getenv("PATH"),
 	}
 	return c
 }
 
-// command starts nothing that outlives the test.
+// command starts nothing that outlives this process.
 func command(ctx context.Context, name string, args ...string) *exec.Cmd {
 	c := exec.CommandContext(ctx, name, args...)
 	c.Stderr = os.Stderr
@@ -131,7 +131,7 @@ type step struct {
 	Wall, CPU         time.Duration
 	RSS, Disk         int64 // the largest
 	Fetched, Uploaded int64 // by the storage host
-	Report            report
+	Report            sizes
 	requests          map[string]int // by rate bucket, in the busiest five minutes; "storage": all
 }
 
@@ -141,8 +141,8 @@ const (
 	done   = "done"
 )
 
-// report is what the program prints at its end, as far as it matters here.
-type report struct {
+// sizes is what the program prints at its end, as far as it matters here.
+type sizes struct {
 	Units   int   `json:"units"`
 	Weights int64 `json:"weights"`
 }
@@ -155,7 +155,8 @@ func (p *program) run(ctx context.Context, kill size, which ...string) (step, er
 	if len(which) > 0 {
 		s.Name = which[len(which)-1]
 	}
-	args := append([]string{"--push", "--repo-id", target, "--work-dir", p.work(), "--json"}, p.budgets()...)
+	args := append([]string{"--push", "--repo-id", target, "--work-dir", p.work(), "--json"},
+		p.budgets()...)
 	c := p.command(ctx, append(args, which...)...)
 	var out bytes.Buffer
 	c.Stdout = &out
@@ -178,13 +179,15 @@ func (p *program) run(ctx context.Context, kill size, which ...string) (step, er
 		return s, s.within(p.options)
 	}
 	if err == nil {
-		s.End, err = done, json.Unmarshal(out.Bytes(), &s.Report)
+		printed := struct{ Sizes *sizes }{&s.Report}
+		s.End, err = done, json.Unmarshal(out.Bytes(), &printed)
 	}
 	switch {
 	case err != nil:
 		return s, fmt.Errorf("df11-convert: %w", err)
 	case kill > 0:
-		return s, fmt.Errorf("the program ended after %d bytes and was to be killed after %d", s.Fetched, kill)
+		return s, fmt.Errorf("the program ended after %d bytes and was to be killed after %d",
+			s.Fetched, kill)
 	}
 	return s, s.within(p.options)
 }
@@ -200,7 +203,8 @@ func (p *program) watch(s *step, process *os.Process, kill size, ended <-chan er
 		case err := <-ended:
 			return err
 		case <-look.C:
-			s.Disk, s.RSS = max(s.Disk, onDisk(process.Pid, p.work())), max(s.RSS, peakRSS(process.Pid))
+			s.Disk, s.RSS = max(s.Disk, onDisk(process.Pid, p.work())), max(s.RSS,
+				peakRSS(process.Pid))
 		case <-account.C:
 			if s.traffic(p.hub.Requests()); kill > 0 && s.End == "" && s.Fetched >= int64(kill) {
 				s.End = killed
@@ -226,7 +230,8 @@ func (s *step) traffic(log []hubtest.Request) {
 // within checks the budgets.
 func (s *step) within(o options) error {
 	if s.RSS > int64(o.memory) || s.Disk > int64(o.disk) {
-		return fmt.Errorf("%s: the resident set reached %d bytes, %d are allowed, and the disk %d bytes, %d are allowed",
+		return fmt.Errorf(
+			"%s: the resident set reached %d bytes, %d are allowed, and the disk %d bytes, %d are allowed",
 			s.Name, s.RSS, o.memory, s.Disk, o.disk)
 	}
 	return nil

@@ -1,6 +1,4 @@
-//go:build linux
-
-package rehearsal
+package main
 
 import (
 	"context"
@@ -49,9 +47,11 @@ func (p *program) finishParts(ctx context.Context, r *result) error {
 	same := "not compared: every source file was proved by its sha256"
 	if p.compare {
 		if !maps.Equal(one, parts) {
-			return fmt.Errorf("the repo of the parts has %d files, that of a single run %d, and they are not the same", len(parts), len(one))
+			return fmt.Errorf(
+				"the repo of the parts has %d files, that of a single run %d, and they are not the same", len(parts), len(one))
 		}
-		same = fmt.Sprintf("%d files, each with the bytes that a single run gives, but for %d words in the manifest: proof for streamed", len(one), r.files)
+		same = fmt.Sprintf(
+			"%d files, each with the bytes that a single run gives, but for %d words in the manifest: proof for streamed", len(one), r.files)
 	}
 	fmt.Println("model:", r.model())
 	printRuns(os.Stdout, steps)
@@ -70,7 +70,8 @@ func (p *program) whole(r *result) error {
 		return err
 	}
 	all, err := p.everything("streamed", 1)
-	if rest := all[manifest]; err == nil && strings.Count(rest, `"integrity"`) != strings.Count(rest, `"integrity": "proof"`) {
+	if rest := all[manifest]; err == nil && strings.Count(rest,
+		`"integrity"`) != strings.Count(rest, `"integrity": "proof"`) {
 		err = errors.New("the manifest calls source files neither streamed nor rebuilt")
 	}
 	return err
@@ -109,7 +110,8 @@ func busiest(log []hubtest.Request) map[string]int {
 			continue
 		}
 		bucket := "api"
-		if strings.Contains(q.Path, "/resolve/") || strings.HasPrefix(q.Path, "/api/resolve-cache/") {
+		if strings.Contains(q.Path, "/resolve/") || strings.HasPrefix(q.Path,
+			"/api/resolve-cache/") {
 			bucket = "resolvers"
 		}
 		ts := append(times[bucket], q.Begin)

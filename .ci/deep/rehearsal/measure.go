@@ -1,6 +1,4 @@
-//go:build linux
-
-package rehearsal
+package main
 
 import (
 	"fmt"
@@ -27,7 +25,8 @@ type result struct {
 
 // model describes the model in a line.
 func (r *result) model() string {
-	return fmt.Sprintf("%d layers in %d files, %s; %d units planned", r.o.layers, r.files, gb(r.sourceBytes), len(r.plan.Units))
+	return fmt.Sprintf("%d layers in %d files, %s; %d units planned", r.o.layers, r.files,
+		gb(r.sourceBytes), len(r.plan.Units))
 }
 
 // all adds the runs up; what it says of memory and disk is the most of any run, and what was
@@ -55,12 +54,16 @@ func (r *result) print(w io.Writer) {
 		}
 	}
 	fmt.Fprintf(t, "model\t%s\n", r.model())
-	fmt.Fprintf(t, "converted\t%s: %d units, %d weights, every bit compared\n", part, all.Report.Units, all.Report.Weights)
+	fmt.Fprintf(t, "converted\t%s: %d units, %d weights, every bit compared\n", part,
+		all.Report.Units, all.Report.Weights)
 	fmt.Fprintf(t, "result\t%d files, %d of them large with %s\n", len(r.target), large, gb(bytes))
-	fmt.Fprintf(t, "moved\t%s down, %s up in %.0f s and %.0f s of CPU time\n", gb(all.Fetched), gb(all.Uploaded), all.Wall.Seconds(), all.CPU.Seconds())
-	fmt.Fprintf(t, "twice\t%s down, %s up\n", gb(all.Fetched-2*all.Report.Weights), gb(all.Uploaded-bytes))
+	fmt.Fprintf(t, "moved\t%s down, %s up in %.0f s and %.0f s of CPU time\n", gb(all.Fetched),
+		gb(all.Uploaded), all.Wall.Seconds(), all.CPU.Seconds())
+	fmt.Fprintf(t, "twice\t%s down, %s up\n", gb(all.Fetched-2*all.Report.Weights),
+		gb(all.Uploaded-bytes))
 	peak := func(name string, measured, planned int64, allowed size) {
-		fmt.Fprintf(t, "peak of %s\t%s measured, at most %s planned, %s allowed\n", name, gb(measured), gb(planned), gb(int64(allowed)))
+		fmt.Fprintf(t, "peak of %s\t%s measured, at most %s planned, %s allowed\n", name,
+			gb(measured), gb(planned), gb(int64(allowed)))
 	}
 	peak("the resident set", all.RSS, r.plan.Estimate.Needs.Memory, r.o.memory)
 	peak("disk", all.Disk, r.plan.Estimate.Needs.DiskPush, r.o.disk)
@@ -73,10 +76,13 @@ func (r *result) print(w io.Writer) {
 // printRuns prints what each run took.
 func printRuns(w io.Writer, steps []step) {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(t, "run\tended\tunits\tdown\tup\tseconds\tCPU seconds\tmemory\tdisk\tapi /5 min\tresolve /5 min\tto storage")
+	fmt.Fprintln(t,
+		"run\tended\tunits\tdown\tup\tseconds\tCPU seconds\tmemory\tdisk\tapi /5 min\tresolve /5 min\tto storage")
 	for _, s := range steps {
-		fmt.Fprintf(t, "%s\t%s\t%d\t%s\t%s\t%.0f\t%.0f\t%s\t%s\t%d\t%d\t%d\n", s.Name, s.End, s.Report.Units, gb(s.Fetched), gb(s.Uploaded),
-			s.Wall.Seconds(), s.CPU.Seconds(), gb(s.RSS), gb(s.Disk), s.requests["api"], s.requests["resolvers"], s.requests["storage"])
+		fmt.Fprintf(t, "%s\t%s\t%d\t%s\t%s\t%.0f\t%.0f\t%s\t%s\t%d\t%d\t%d\n", s.Name, s.End,
+			s.Report.Units, gb(s.Fetched), gb(s.Uploaded),
+			s.Wall.Seconds(), s.CPU.Seconds(), gb(s.RSS), gb(s.Disk), s.requests["api"],
+			s.requests["resolvers"], s.requests["storage"])
 	}
 	t.Flush()
 	fmt.Fprintln(w, "a free account has 1000 api and 5000 resolve requests in 5 minutes")
@@ -100,7 +106,8 @@ func onDisk(pid int, dir string) (n int64) {
 	seen := map[uint64]bool{}
 	count := func(path string) {
 		var s syscall.Stat_t
-		if syscall.Stat(path, &s) == nil && s.Mode&syscall.S_IFMT == syscall.S_IFREG && !seen[s.Ino] {
+		if syscall.Stat(path, &s) == nil && s.Mode&syscall.S_IFMT == syscall.S_IFREG &&
+			!seen[s.Ino] {
 			seen[s.Ino] = true
 			n += 512 * s.Blocks
 		}

@@ -1,11 +1,10 @@
-//go:build linux
-
-// Package rehearsal converts a model of the shapes of Llama-3.1-405B, from a Hub inside the test to
-// the same Hub, with df11-convert as a program of its own, and measures the time, the memory and
-// the disk that the program takes. It does not judge the result bytes by themselves: weights are
+// Command rehearsal converts a model of the shapes of Llama-3.1-405B, from a Hub in this process to
+// the same Hub, with df11-convert as a program of its own. It measures the time, the memory, and
+// the disk that the program takes. It doesn't judge the result bytes by themselves: weights are
 // made when they are asked for, and uploads are hashed and dropped, unless parts are to be finished
-// or a whole conversion is killed, which reads the uploads again.
-package rehearsal
+// or a whole conversion is killed, which reads the uploads again. At full size it takes hours:
+// docs/measured.md has an example. It runs on Linux only.
+package main
 
 import (
 	"context"
@@ -15,8 +14,6 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
-	"strings"
-	"testing"
 
 	"github.com/df11-convert/df11-convert/internal/hubtest"
 )
@@ -47,36 +44,37 @@ func (s *size) Set(text string) error {
 	return err
 }
 
-// flags are those of the rehearsal, which go behind -args.
-var flags = registerFlags()
-
+// registerFlags adds the flags, which say how much to do.
 func registerFlags() *options {
 	o := options{disk: 14e9, memory: 1e9}
 	flag.IntVar(&o.layers, "layers", 126, "layers of the model: 6.4 GB each")
-	flag.StringVar(&o.shard, "shard", "", "convert only this part, i/n; source hashes are then not computed")
-	flag.IntVar(&o.scale, "scale", 1, "divide every dimension but the number of layers by this: 16 gives 3.2 GB in all")
-	flag.IntVar(&o.finish, "finish", 0, "convert this many parts, one after the other, and finish them; uploads are kept in memory")
-	flag.BoolVar(&o.compare, "compare", true, "with -finish: convert in one run as well and compare the repos")
+	flag.StringVar(&o.shard, "shard", "",
+		"convert only this part, i/n; source hashes are then not computed")
+	flag.IntVar(&o.scale, "scale", 1,
+		"divide every dimension but the number of layers by this: 16 gives 3.2 GB in all")
+	flag.IntVar(&o.finish, "finish", 0,
+		"convert this many parts, one after the other, and finish them; uploads are kept in memory")
+	flag.BoolVar(&o.compare, "compare", true,
+		"with -finish: convert in one run as well and compare the repos")
 	flag.Var(&o.down, "down", "speed of the download line in bytes per second, 0 for no limit")
 	flag.Var(&o.up, "up", "speed of the upload line")
 	flag.Var(&o.disk, "disk", "disk budget of the conversion, in bytes; more is a failure")
-	flag.Var(&o.memory, "memory", "memory budget of the conversion, in bytes; a larger resident set is a failure")
-	flag.Var(&o.kill, "kill", "kill the conversion once this many bytes have arrived, and start it again on the same disk")
+	flag.Var(&o.memory, "memory",
+		"memory budget of the conversion, in bytes; a larger resident set is a failure")
+	flag.Var(&o.kill, "kill",
+		"kill the conversion once this many bytes have arrived, and start it again on the same disk")
 	flag.IntVar(&o.kills, "kills", 1, "with -kill: kill so many runs, one after the other")
-	flag.IntVar(&o.elsewhere, "elsewhere", 0, "with -kill: start again after the first so many kills as on a machine that has nothing of the run before")
+	flag.IntVar(&o.elsewhere, "elsewhere", 0,
+		"with -kill: start again after the first so many kills as on a machine that has nothing of the run before")
 	return &o
 }
 
-// TestRehearsal takes hours at full size, so it runs only with flags that say how much of it to do:
-// docs/measured.md has one.
-func TestRehearsal(t *testing.T) {
-	asked := false
-	flag.Visit(func(f *flag.Flag) { asked = asked || !strings.HasPrefix(f.Name, "test.") })
-	if !asked {
-		t.Skip("NOT TESTED: no rehearsal was asked for. Say how much of it to do, such as -args -shard 1/126")
-	}
-	if err := rehearse(t.Context(), *flags); err != nil {
-		t.Fatal(err)
+func main() {
+	o := registerFlags()
+	flag.Parse()
+	if err := rehearse(context.Background(), *o); err != nil {
+		fmt.Fprintln(os.Stderr, "rehearsal:", err)
+		os.Exit(1)
 	}
 }
 
@@ -118,7 +116,8 @@ func rehearse(ctx context.Context, o options) error {
 		}
 	}
 	needs, all := r.plan.Estimate.Needs, r.all()
-	return errors.Join(exceeds("disk", all.Disk, needs.DiskPush), exceeds("memory", all.RSS, needs.Memory))
+	return errors.Join(exceeds("disk", all.Disk, needs.DiskPush),
+		exceeds("memory", all.RSS, needs.Memory))
 }
 
 // exceeds refuses a measured peak above the bound that the plan names.
@@ -126,5 +125,6 @@ func exceeds(what string, measured, bound int64) error {
 	if measured <= bound {
 		return nil
 	}
-	return fmt.Errorf("%d bytes of %s were taken, and the plan says at most %d", measured, what, bound)
+	return fmt.Errorf("%d bytes of %s were taken, and the plan says at most %d", measured, what,
+		bound)
 }

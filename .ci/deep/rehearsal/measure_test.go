@@ -1,6 +1,4 @@
-//go:build linux
-
-package rehearsal
+package main
 
 import (
 	"os/exec"
