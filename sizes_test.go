@@ -23,7 +23,6 @@ const (
 var testedElsewhere = map[string]string{
 	"internal/hubtest":     "every test that talks to a Hub tests it, too; hubd is compared with the real one",
 	"internal/describe":    "charts and the tests of inspect show all that it finds",
-	"internal/spans":       "the plans of real models in budget and pipeline test it",
 	"verify/internal/cuda": "verify tests it with a driver that is made for that",
 }
 
