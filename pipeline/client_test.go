@@ -21,7 +21,7 @@ func TestAnotherClientReadsWhatWasPublished(t *testing.T) {
 		if err := w.downloadByAnother(t); err != nil {
 			t.Error(err)
 		}
-		w.Inject(hubtest.Fault{Name: "cut"})
+		w.Inject(hubtest.Fault{Name: "cut", Times: hubtest.Always})
 		if err := w.downloadByAnother(t); err == nil {
 			t.Error("a download that was cut is taken for whole")
 		}
