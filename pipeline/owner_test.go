@@ -164,26 +164,6 @@ func TestKilledBeforeTheName(t *testing.T) {
 	sameFolder(t, out, localResult(t, small()))
 }
 
-// TestRefreshWithForce: Force lets other weights stay in a repo, but not those of the former
-// commit.
-func TestRefreshWithForce(t *testing.T) {
-	w := newWorld(t, taller())
-	w.mustConvert(t)
-	w.Push(targetRepo, "main", map[string][]byte{"other.safetensors": []byte("theirs")})
-	recommit(w.Server, sourceRepo, small())
-	if _, err := w.convert(t.Context(), t, t.TempDir()); err == nil || !strings.Contains(err.Error(), "other.safetensors") {
-		t.Errorf("other weights: %v", err)
-	}
-	w.mustConvert(t, forced)
-	files := w.target()
-	if _, ok := files["other.safetensors"]; !ok {
-		t.Error("Force deletes other weights")
-	}
-	if _, ok := files["model_layers_3.safetensors"]; ok {
-		t.Error("weights of the former commit are left")
-	}
-}
-
 // TestResultOfAnotherProgramIsReplacedAtOnce: a target that a loader takes for a model stays one
 // until the result is complete, also where no manifest tells of it.
 func TestResultOfAnotherProgramIsReplacedAtOnce(t *testing.T) {
