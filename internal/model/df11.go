@@ -12,7 +12,6 @@ import (
 	"regexp"
 	"slices"
 
-	"github.com/df11-convert/df11-convert/hub"
 	"github.com/df11-convert/df11-convert/internal/disk"
 	"github.com/df11-convert/df11-convert/internal/metadata"
 	"github.com/df11-convert/df11-convert/internal/names"
@@ -83,48 +82,6 @@ func OpenDF11Local(ctx context.Context, name string, memory int64) (*DF11, error
 		return nil, err
 	}
 	return openDF11(ctx, &DF11{Name: name, folder: name, files: f}, memory)
-}
-
-// OpenDF11Hub opens a DF11 repo at one commit. Its weights are read in pieces, of which it keeps at
-// most pieceBytes; 0 is 96 MiB. Close it to end the reading ahead. memory is that of
-// [OpenDF11Local].
-func OpenDF11Hub(ctx context.Context, c *hub.Client, repo, revision string, memory,
-	pieceBytes int64) (*DF11, error) {
-	r, f, info, err := openRepo(ctx, c, repo, revision)
-	if err != nil {
-		return nil, err
-	}
-	r.pieces = NewReaders(ctx, c, pieceBytes)
-	return openDF11(ctx, &DF11{Name: info.ID, Commit: info.SHA, files: f}, memory)
-}
-
-// OpenOutputs opens the outputs of a conversion that has not ended, as far as refs name them: those
-// that are in the folder there, the others in the repo, by ranges, of which it keeps at most
-// pieceBytes. path is where an output lies in the folder, "" if it does not; c is nil if all
-// do. Close it.
-func OpenOutputs(ctx context.Context, refs []hub.FileRef, path func(name string) string,
-	c *hub.Client, pieceBytes int64) (*DF11, error) {
-	here := newLocal("")
-	var s store = here
-	if c != nil {
-		r := newRemote(c, "", refs)
-		r.pieces = NewReaders(ctx, c, pieceBytes)
-		s = near{r, here}
-	}
-	f, err := newFiles(s, planFiles(refs))
-	if err != nil {
-		return nil, errors.Join(err, s.Close())
-	}
-	for _, ref := range refs {
-		if err := here.openAt(ref.Path, path(ref.Path)); err != nil && c == nil {
-			return nil, errors.Join(err, s.Close())
-		}
-	}
-	d := &DF11{files: f}
-	if err := d.readHeaders(ctx, f.list); err != nil {
-		return nil, errors.Join(err, s.Close())
-	}
-	return d, nil
 }
 
 // openDF11 completes d by what its files say. On an error it closes them.
@@ -203,8 +160,8 @@ func (d *DF11) readCard(ctx context.Context) error {
 // that could not be read says nothing of the model.
 func (d *DF11) readHeaders(ctx context.Context, weights []plan.File) (err error) {
 	if d.loaded, err = d.headers(ctx, weights); err != nil {
-		header, remote := (*headerError)(nil), (*hub.Error)(nil)
-		if errors.As(err, &header) && !errors.As(err, &remote) && ctx.Err() == nil {
+		header, ok := errors.AsType[*headerError](err)
+		if ok && !ofHub(err) && ctx.Err() == nil {
 			return Invalidf(header.file, "%v", header.err)
 		}
 		return err

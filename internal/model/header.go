@@ -8,7 +8,6 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"github.com/df11-convert/df11-convert/hub"
 	"github.com/df11-convert/df11-convert/internal/plan"
 	"github.com/df11-convert/df11-convert/internal/safetensors"
 	"github.com/df11-convert/df11-convert/internal/streams"
@@ -26,8 +25,8 @@ type headerError struct {
 }
 
 func (e *headerError) Error() string {
-	if _, named := errors.AsType[*hub.Error](e.err); named {
-		return e.err.Error()
+	if ofHub(e.err) {
+		return e.err.Error() // it names the file
 	}
 	return "header of " + e.file + ": " + e.err.Error()
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path"
 
 	"github.com/df11-convert/df11-convert/hub"
 	"github.com/df11-convert/df11-convert/internal/plan"
@@ -18,6 +19,63 @@ type remote struct {
 	repo   string
 	refs   map[string]hub.FileRef // by path
 	pieces *Readers               // nil if the model is read by streams and small ranges only
+}
+
+// OpenHub opens a repo at a revision, "" for main, and reads its small files and its headers.
+func OpenHub(ctx context.Context, c *hub.Client, repo, revision string,
+	opt plan.Options) (Source, *Model, error) {
+	_, f, info, err := openRepo(ctx, c, repo, revision)
+	if err != nil {
+		return nil, nil, err
+	}
+	m := &Model{
+		ID: info.ID, Name: path.Base(info.ID), Commit: info.SHA, Endpoint: c.Endpoint(),
+		Private: info.Private, Gated: info.Gated,
+		PipelineTag: info.PipelineTag, LibraryName: info.LibraryName,
+	}
+	return openSource(ctx, f, m, opt)
+}
+
+// OpenDF11Hub opens a DF11 repo at one commit. Its weights are read in pieces, of which it keeps at
+// most pieceBytes; 0 is 96 MiB. Close it to end the reading ahead. memory is that of
+// [OpenDF11Local].
+func OpenDF11Hub(ctx context.Context, c *hub.Client, repo, revision string, memory,
+	pieceBytes int64) (*DF11, error) {
+	r, f, info, err := openRepo(ctx, c, repo, revision)
+	if err != nil {
+		return nil, err
+	}
+	r.pieces = NewReaders(ctx, c, pieceBytes)
+	return openDF11(ctx, &DF11{Name: info.ID, Commit: info.SHA, files: f}, memory)
+}
+
+// OpenOutputs opens the outputs of a conversion that has not ended, as far as refs name them: those
+// that are in the folder there, the others in the repo, by ranges, of which it keeps at most
+// pieceBytes. path is where an output lies in the folder, "" if it does not; c is nil if all
+// do. Close it.
+func OpenOutputs(ctx context.Context, refs []hub.FileRef, path func(name string) string,
+	c *hub.Client, pieceBytes int64) (*DF11, error) {
+	here := newLocal("")
+	var s store = here
+	if c != nil {
+		r := newRemote(c, "", refs)
+		r.pieces = NewReaders(ctx, c, pieceBytes)
+		s = near{r, here}
+	}
+	f, err := newFiles(s, planFiles(refs))
+	if err != nil {
+		return nil, errors.Join(err, s.Close())
+	}
+	for _, ref := range refs {
+		if err := here.openAt(ref.Path, path(ref.Path)); err != nil && c == nil {
+			return nil, errors.Join(err, s.Close())
+		}
+	}
+	d := &DF11{files: f}
+	if err := d.readHeaders(ctx, f.list); err != nil {
+		return nil, errors.Join(err, s.Close())
+	}
+	return d, nil
 }
 
 // openRepo lists a repo at a revision, "" for main.
@@ -133,6 +191,12 @@ func (r *remote) Close() error {
 		return nil
 	}
 	return r.pieces.Close()
+}
+
+// ofHub reports whether an error is the Hub's, or the network's on the way to it.
+func ofHub(err error) bool {
+	_, ok := errors.AsType[*hub.Error](err)
+	return ok
 }
 
 // rangeReader reads a file of a repo without keeping anything.

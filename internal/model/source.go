@@ -9,7 +9,6 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/df11-convert/df11-convert/hub"
 	"github.com/df11-convert/df11-convert/internal/names"
 	"github.com/df11-convert/df11-convert/internal/plan"
 	"github.com/df11-convert/df11-convert/internal/streams"
@@ -33,21 +32,6 @@ func (s *source) ReadRange(ctx context.Context, file int, off, n int64) ([]byte,
 func (s *source) Local(file int) io.ReaderAt { return s.held(s.weights[file]) }
 
 func (s *source) Unchanged(file int) error { return s.unchanged(s.weights[file]) }
-
-// OpenHub opens a repo at a revision, "" for main, and reads its small files and its headers.
-func OpenHub(ctx context.Context, c *hub.Client, repo, revision string,
-	opt plan.Options) (Source, *Model, error) {
-	_, f, info, err := openRepo(ctx, c, repo, revision)
-	if err != nil {
-		return nil, nil, err
-	}
-	m := &Model{
-		ID: info.ID, Name: path.Base(info.ID), Commit: info.SHA, Endpoint: c.Endpoint(),
-		Private: info.Private, Gated: info.Gated,
-		PipelineTag: info.PipelineTag, LibraryName: info.LibraryName,
-	}
-	return openSource(ctx, f, m, opt)
-}
 
 // OpenLocal opens a folder or one .safetensors file, and reads small files and headers. A file is
 // the whole source, whatever lies beside it. Results of conversions inside a folder are no part of
