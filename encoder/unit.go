@@ -21,9 +21,7 @@ type Unit struct {
 
 // Stats describes a unit for plans and reports.
 type Stats struct {
-	NElems    int64
 	Histogram [256]uint64 // by exponent
-	CodeBits  [256]uint8  // code length by exponent, 0 where absent
 	NBits     int64       // length of the coded stream without its tail
 	// TieBroken says that the limiter's last choice was among equal counts: the
 	// official bytes then depend on the machine's numpy, ours follow §5.1.
@@ -106,8 +104,7 @@ func (u *Unit) nBytes() int64 { return (u.nBits() + 7) / 8 }
 
 // Stats returns the unit's figures.
 func (u *Unit) Stats() Stats {
-	return Stats{NElems: u.nElems, Histogram: *u.total, CodeBits: u.book.nBits, NBits: u.nBits(),
-		TieBroken: u.book.tied}
+	return Stats{Histogram: *u.total, NBits: u.nBits(), TieBroken: u.book.tied}
 }
 
 // splitPositions are the running sums of the sizes without the last, docs/format.md §8.

@@ -2,14 +2,13 @@ package back
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 
 	"golang.org/x/sync/errgroup"
 
 	"github.com/df11-convert/df11-convert/internal/human"
 	"github.com/df11-convert/df11-convert/internal/metadata"
 	"github.com/df11-convert/df11-convert/internal/model"
+	"github.com/df11-convert/df11-convert/internal/names"
 	"github.com/df11-convert/df11-convert/internal/plan"
 )
 
@@ -33,7 +32,7 @@ func (c *Checker) hashes(ctx context.Context, unread bool) error {
 	var want []metadata.OutputFile
 	for _, o := range c.DF11.Manifest.Outputs {
 		f, ok := c.DF11.File(o.Path)
-		switch known := len(f.ETag) == hex.EncodedLen(sha256.Size); {
+		switch known := names.IsSHA256(f.ETag); {
 		case c.isForPeople(o.Path):
 			continue
 		case !ok:

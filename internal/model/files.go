@@ -37,8 +37,6 @@ type store interface {
 	// anew makes later reads fetch a file again, not take it from memory or from a damaged copy. It
 	// returns false where they would read the same bytes.
 	anew(ctx context.Context, path string) bool
-	// published returns the sha256 that the Hub states for a file; "" if there is none.
-	published(path string) string
 
 	Recheck(ctx context.Context, path string) bool
 	Main(ctx context.Context) ([]plan.File, error)

@@ -145,8 +145,6 @@ func (l *local) unchanged(path string) error {
 
 func (l *local) anew(context.Context, string) bool { return false }
 
-func (l *local) published(string) string { return "" }
-
 func (l *local) Recheck(context.Context, string) bool { return false }
 
 func (l *local) Main(context.Context) ([]plan.File, error) { return nil, errors.ErrUnsupported }

@@ -167,8 +167,6 @@ func (r *remote) anew(ctx context.Context, path string) bool {
 	return true
 }
 
-func (r *remote) published(path string) string { return r.refs[path].SHA256 }
-
 func (r *remote) Recheck(ctx context.Context, path string) bool {
 	ref, ok := r.refs[path]
 	return ok && r.client.CheckCached(ctx, ref)

@@ -119,7 +119,11 @@ func (s *source) describe(ctx context.Context, m *Model, opt plan.Options) error
 		return err
 	}
 	for _, w := range weights {
-		s.weights, m.SHA256 = append(s.weights, w.Path), append(m.SHA256, s.published(w.Path))
+		sum := w.ETag
+		if !names.IsSHA256(sum) {
+			sum = "" // nobody has published one
+		}
+		s.weights, m.SHA256 = append(s.weights, w.Path), append(m.SHA256, sum)
 	}
 	if err := s.hold(s.weights); err != nil {
 		return err
