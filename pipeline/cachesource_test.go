@@ -17,6 +17,7 @@ import (
 	"github.com/df11-convert/df11-convert/internal/hubtest"
 	"github.com/df11-convert/df11-convert/internal/model"
 	"github.com/df11-convert/df11-convert/internal/plan"
+	shared "github.com/df11-convert/df11-convert/internal/testing/world"
 	"github.com/df11-convert/df11-convert/pipeline"
 )
 
@@ -33,12 +34,12 @@ func cacheWorld(t *testing.T) (w *world, log *bytes.Buffer, spoil func(path stri
 	w.change = append(w.change, func(o *pipeline.Options) {
 		c := w.client(t, func(o *hub.Options) { o.CacheDir, o.Log = cache, slog.New(slog.NewTextHandler(log, nil)) })
 		src, known, err := model.OpenHub(t.Context(), c, sourceRepo, "", w.plan)
-		must(t, err)
+		shared.Must(t, err)
 		o.Source, o.Model = src, known
 	})
 	return w, log, func(path string, change func([]byte) []byte) string {
 		copied := filepath.Join(cache, "models--org--model", "blobs", cmp.Or(files[path].SHA256, files[path].BlobID))
-		writeFile(t, copied, change(readFile(t, copied)))
+		shared.Write(t, copied, change(shared.Read(t, copied)))
 		return copied
 	}
 }
@@ -68,14 +69,14 @@ func TestDamagedCache(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			w, log, spoil := cacheWorld(t)
 			copied := spoil(tt.path, tt.change)
-			spoilt := readFile(t, copied)
+			spoilt := shared.Read(t, copied)
 			w.mustConvert(t)
 			sameFiles(t, w.target(), want)
 			checkPublished(t, w)
 			if n := strings.Count(log.String(), "damaged"); n != 1 || !strings.Contains(log.String(), tt.path) {
 				t.Errorf("told %d times: %s", n, log)
 			}
-			if !bytes.Equal(readFile(t, copied), spoilt) {
+			if !bytes.Equal(shared.Read(t, copied), spoilt) {
 				t.Error("the copy was touched")
 			}
 		})
@@ -97,9 +98,9 @@ func TestVerifyWithDamagedCache(t *testing.T) {
 			f(&o)
 		}
 		p, err := plan.New(t.Context(), o.Model.Listing, w.plan)
-		must(t, err)
+		shared.Must(t, err)
 		d, err := model.OpenDF11Hub(t.Context(), w.client(t), targetRepo, "", 0, 0)
-		must(t, err)
+		shared.Must(t, err)
 		defer d.Close()
 		r, err := pipeline.Verify(t.Context(), pipeline.PairOptions{
 			Pair: back.Pair{DF11: d, Source: o.Source, Model: o.Model, Plan: p}, Level: pipeline.LevelFull, WorkDir: t.TempDir()})
@@ -180,13 +181,13 @@ func writeCache(t *testing.T, cache, commit string, files map[string]hubtest.Fil
 		if blob == "" {
 			blob = f.BlobID
 		}
-		writeFile(t, filepath.Join(repo, "blobs", blob), bodies[p])
+		shared.Write(t, filepath.Join(repo, "blobs", blob), bodies[p])
 		link := filepath.Join(snapshot, filepath.FromSlash(p))
-		must(t, os.MkdirAll(filepath.Dir(link), 0o777))
+		shared.Must(t, os.MkdirAll(filepath.Dir(link), 0o777))
 		to, err := filepath.Rel(filepath.Dir(link), filepath.Join(repo, "blobs", blob))
-		must(t, err)
-		must(t, os.Symlink(to, link))
+		shared.Must(t, err)
+		shared.Must(t, os.Symlink(to, link))
 	}
-	writeFile(t, filepath.Join(repo, "refs", "main"), []byte(commit))
+	shared.Write(t, filepath.Join(repo, "refs", "main"), []byte(commit))
 	return snapshot
 }

@@ -10,6 +10,7 @@ import (
 	gohf "github.com/gomlx/go-huggingface/hub"
 
 	"github.com/df11-convert/df11-convert/internal/hubtest"
+	shared "github.com/df11-convert/df11-convert/internal/testing/world"
 )
 
 // TestAnotherClientReadsWhatWasPublished: a client that shares no code with ours lists a published
@@ -36,7 +37,7 @@ func (w *world) downloadByAnother(t *testing.T) error {
 	repo.Verbosity, repo.MaxParallelDownload = 0, 0
 	var listed []string
 	for name, err := range repo.IterFileNames() {
-		must(t, err)
+		shared.Must(t, err)
 		listed = append(listed, name)
 	}
 	if here := len(w.Files(targetRepo, "main")); len(listed) != here || !slices.Contains(listed, "config.json") {
@@ -48,7 +49,7 @@ func (w *world) downloadByAnother(t *testing.T) error {
 	}
 	for i, name := range listed {
 		want, err := w.ReadFile(targetRepo, "main", name)
-		must(t, err)
+		shared.Must(t, err)
 		if got, err := os.ReadFile(paths[i]); err != nil || !bytes.Equal(got, want) {
 			return fmt.Errorf("%s: %d bytes of %d, %w", name, len(got), len(want), err)
 		}

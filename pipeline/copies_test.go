@@ -12,6 +12,7 @@ import (
 
 	"github.com/df11-convert/df11-convert/internal/budget"
 	"github.com/df11-convert/df11-convert/internal/hubtest"
+	shared "github.com/df11-convert/df11-convert/internal/testing/world"
 	"github.com/df11-convert/df11-convert/pipeline"
 )
 
@@ -74,7 +75,7 @@ func TestCorruptCopiedFile(t *testing.T) {
 	for _, times := range []int{1, always} {
 		w := newWorld(t, withToken(), hubtest.WithLFSThreshold(20_000))
 		token, err := w.ReadFile(sourceRepo, "main", "tokenizer.model")
-		must(t, err)
+		shared.Must(t, err)
 		w.Inject(hubtest.Fault{Name: "corrupt", Host: hubtest.HostCDN, Times: times, Path: "*" + w.Files(sourceRepo, "main")["tokenizer.model"].SHA256})
 		_, err = w.convert(t.Context(), t, t.TempDir())
 		if w.FaultsActed("corrupt") == 0 {
@@ -115,10 +116,10 @@ func TestCopiesKeepToTheDisk(t *testing.T) {
 		x.Next(x.ResponseWriter)
 	}
 	w.Inject(hubtest.Fault{Name: "look", Method: "PUT", Times: always, Action: look})
-	writeFile(t, filepath.Join(work, journalFile), []byte(`{"version":1,"plan":"`+w.planned(t).Digest()+`"}`))
+	shared.Write(t, filepath.Join(work, journalFile), []byte(`{"version":1,"plan":"`+w.planned(t).Digest()+`"}`))
 	for name := range w.Files(sourceRepo, "main") {
 		if strings.HasPrefix(name, "vocab") { // as a run that was killed may leave them
-			writeFile(t, filepath.Join(work, ".df11-convert", "files", name), make([]byte, copyDisk/2))
+			shared.Write(t, filepath.Join(work, ".df11-convert", "files", name), make([]byte, copyDisk/2))
 		}
 	}
 	if _, err := w.convert(t.Context(), t, work, func(o *pipeline.Options) { o.Disk = copyDisk }); err != nil {

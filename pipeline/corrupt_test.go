@@ -10,6 +10,7 @@ import (
 	"github.com/df11-convert/df11-convert/internal/metadata"
 	"github.com/df11-convert/df11-convert/internal/model"
 	"github.com/df11-convert/df11-convert/internal/plan"
+	shared "github.com/df11-convert/df11-convert/internal/testing/world"
 	"github.com/df11-convert/df11-convert/pipeline"
 )
 
@@ -62,7 +63,7 @@ func TestWrongFileLeavesNoTensors(t *testing.T) {
 			}
 		}))
 	})
-	must(t, err)
+	shared.Must(t, err)
 	if n := wrong.Load(); n != 1 {
 		t.Errorf("%d attempts met a wrong byte", n)
 	}
@@ -96,9 +97,9 @@ func TestOneWrongBitIsNoWrongModel(t *testing.T) {
 		for n := 1; ; n += 1 + n/4 {
 			c := w.client(t)
 			src, known, p, err := openModel(t.Context(), c, sourceRepo, plan.Options{})
-			must(t, err)
+			shared.Must(t, err)
 			d, err := model.OpenDF11Hub(t.Context(), c, targetRepo, "", 0, 1)
-			must(t, err)
+			shared.Must(t, err)
 			w.corrupted(n)
 			err = read(back.Pair{DF11: d, Source: src, Model: known, Plan: p})
 			acted := w.FaultsActed("corrupt")

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/df11-convert/df11-convert/internal/disk"
+	shared "github.com/df11-convert/df11-convert/internal/testing/world"
 	"github.com/df11-convert/df11-convert/pipeline"
 )
 
@@ -40,7 +41,7 @@ func TestDiskFull(t *testing.T) {
 		}
 		return err
 	})
-	must(t, err)
+	shared.Must(t, err)
 	room()
 	if _, err := w.convert(t.Context(), t, filepath.Join(tight, "work")); err != nil {
 		t.Fatal(err)
@@ -66,7 +67,7 @@ func smallDisk(t *testing.T, w *world, dir string) (full func(*pipeline.Options)
 	w.log.hook = func(string) { fill(t, ballast) }
 	return func(*pipeline.Options) {}, func() {
 		w.log.hook = nil
-		must(t, os.Remove(ballast))
+		shared.Must(t, os.Remove(ballast))
 	}
 }
 
@@ -92,7 +93,7 @@ func TestNoOpenFileIsRemovedOrReplaced(t *testing.T) {
 	w, work := newWorld(t, small()), t.TempDir()
 	state := filepath.Join(work, ".df11-convert")
 	files := filepath.Join(state, "files")
-	must(t, os.MkdirAll(files, 0o777))
+	shared.Must(t, os.MkdirAll(files, 0o777))
 	fd, err := syscall.InotifyInit1(syscall.IN_CLOEXEC | syscall.IN_NONBLOCK)
 	if err != nil {
 		t.Skip("no inotify here: ", err)
@@ -110,7 +111,7 @@ func TestNoOpenFileIsRemovedOrReplaced(t *testing.T) {
 	}
 	events := make([]byte, 1<<20)
 	n, err := syscall.Read(fd, events)
-	must(t, err)
+	shared.Must(t, err)
 	open, times := map[string]int{}, 0
 	for b := events[:n]; len(b) > 0; {
 		mask, size := binary.NativeEndian.Uint32(b[4:]), binary.NativeEndian.Uint32(b[12:])

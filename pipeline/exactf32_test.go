@@ -18,6 +18,7 @@ import (
 	"github.com/df11-convert/df11-convert/internal/plan"
 	"github.com/df11-convert/df11-convert/internal/safetensors"
 	"github.com/df11-convert/df11-convert/internal/spans"
+	shared "github.com/df11-convert/df11-convert/internal/testing/world"
 	"github.com/df11-convert/df11-convert/pipeline"
 )
 
@@ -38,7 +39,7 @@ func widened(t *testing.T, m *hubtest.Model, inexact map[string][2]int) map[stri
 func widenOnly(t *testing.T, b []byte, inexact map[string][2]int, wanted func(tensor string) bool) []byte {
 	t.Helper()
 	h, err := safetensors.ReadHeader(bytes.NewReader(b), int64(len(b)))
-	must(t, err)
+	shared.Must(t, err)
 	var es []safetensors.Entry
 	for _, x := range h.Tensors {
 		e := safetensors.Entry{Name: x.Name, DType: x.DType, Shape: x.Shape}
@@ -48,7 +49,7 @@ func widenOnly(t *testing.T, b []byte, inexact map[string][2]int, wanted func(te
 		es = append(es, e)
 	}
 	l, err := safetensors.NewHeader(nil, es)
-	must(t, err)
+	shared.Must(t, err)
 	out := l.Bytes()
 	for _, x := range l.Tensors {
 		old, _ := h.Lookup(x.Name)
@@ -116,7 +117,7 @@ func TestWrongBitIsNotInexact(t *testing.T) {
 		}), nil)
 	}
 	calm, said := newCalm(t, begin()), 0
-	for n := 1; n <= calm.reads; n += stride(5) {
+	for n := 1; n <= calm.reads; n += shared.Stride(5) {
 		w := begin()
 		w.corrupted(n)
 		_, err := w.convert(t.Context(), t, t.TempDir(), func(o *pipeline.Options) {
@@ -141,7 +142,7 @@ func TestWrongBitIsNotInexact(t *testing.T) {
 func TestSampledInexact(t *testing.T) {
 	t.Parallel()
 	dir := writeModel(t, mediumHead())
-	writeFiles(t, dir, widened(t, mediumHead(), map[string][2]int{head: {0, 8000 * 256}}))
+	shared.WriteAll(t, dir, widened(t, mediumHead(), map[string][2]int{head: {0, 8000 * 256}}))
 	src, _, p := openLocal(t, dir, plan.Options{ExactF32: true})
 	_, err := budget.Sample(t.Context(), src, p, 1<<20)
 	inexact := (*spans.InexactError)(nil)

@@ -12,6 +12,7 @@ import (
 	"github.com/df11-convert/df11-convert/internal/hubtest"
 	"github.com/df11-convert/df11-convert/internal/model"
 	"github.com/df11-convert/df11-convert/internal/plan"
+	shared "github.com/df11-convert/df11-convert/internal/testing/world"
 	"github.com/df11-convert/df11-convert/pipeline"
 )
 
@@ -152,7 +153,7 @@ func TestCorruptHeader(t *testing.T) {
 	w.Inject(hubtest.Fault{Host: hubtest.HostCDN, Method: "GET", Path: "/repos/*", Times: always, Action: renameTensor})
 	src, known, p, err := openModel(t.Context(), c, sourceRepo, plan.Options{})
 	w.ClearFaults()
-	must(t, err)
+	shared.Must(t, err)
 	_, err = w.convert(t.Context(), t, t.TempDir(), func(o *pipeline.Options) { o.Source, o.Model, o.Plan = src, known, p })
 	if h := (*model.HeaderError)(nil); !errors.As(err, &h) {
 		t.Errorf("a broken header: %v", err)

@@ -14,7 +14,8 @@ import (
 // take the result.
 func (s *state) finish(ctx context.Context) (*Report, error) {
 	s.freeBuffers()
-	sources, err := s.sourceFiles(s.ledger)
+	report := s.report()
+	sources, err := s.sourceFiles(s.ledger, report)
 	if err != nil {
 		return nil, err
 	}
@@ -26,16 +27,15 @@ func (s *state) finish(ctx context.Context) (*Report, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &result{job: s.job, report: s.report(), manifest: newManifest(s.job, s.ledger, sources)}
+	r := &result{job: s.job, report: report, manifest: newManifest(s.job, s.ledger, sources)}
 	if s.repo != nil {
 		r.repo = s.repo.Repo
 	}
-	r.verified(sources)
 	if err := s.hand(ctx, r, copied); err != nil {
 		return nil, err
 	}
-	s.leaveRepo(ctx, r.report)
-	return r.report, nil
+	s.leaveRepo(ctx, report)
+	return report, nil
 }
 
 // hand hands a result to each target, which the files that were copied have reached already.
@@ -68,13 +68,17 @@ func warnOfCard(log *slog.Logger, in *target.Inspection, where string) {
 	}
 }
 
-// sourceFiles says for the manifest what is known of each weight file.
-func (j *job) sourceFiles(done *ledger.Ledger) ([]metadata.SourceFile, error) {
-	var out []metadata.SourceFile
+// sourceFiles says for the manifest what is known of each weight file, and for the report that all
+// weights are verified: what this run has not compared is in a source file that it has rebuilt.
+func (j *job) sourceFiles(done *ledger.Ledger, r *Report) (out []metadata.SourceFile, err error) {
+	r.Verified.Weights = r.Sizes.Weights
 	for _, w := range j.Model.Listing.Weights {
 		known, ok := done.File(w.Path)
 		if !ok {
 			return nil, fmt.Errorf("source file %s: its hash was never checked", w.Path)
+		}
+		if known.Integrity == metadata.Proof {
+			r.Verified.Rebuilt++
 		}
 		out = append(out, metadata.SourceFile{
 			Path: w.Path, Size: w.Size, SHA256: known.SHA256, Integrity: known.Integrity,

@@ -15,6 +15,7 @@ import (
 	"github.com/df11-convert/df11-convert/internal/model"
 	"github.com/df11-convert/df11-convert/internal/plan"
 	"github.com/df11-convert/df11-convert/internal/safetensors"
+	shared "github.com/df11-convert/df11-convert/internal/testing/world"
 	"github.com/df11-convert/df11-convert/pipeline"
 )
 
@@ -27,9 +28,9 @@ var goldenModels = []string{"bias_f32", "qknorm"}
 func openLocal(t *testing.T, dir string, opt plan.Options) (model.Source, *model.Model, *plan.Plan) {
 	t.Helper()
 	src, known, err := model.OpenLocal(t.Context(), dir, opt)
-	must(t, err)
+	shared.Must(t, err)
 	p, err := plan.New(t.Context(), known.Listing, opt)
-	must(t, err)
+	shared.Must(t, err)
 	return src, known, p
 }
 
@@ -46,16 +47,9 @@ func convertLocal(t *testing.T, dir, out string, opt plan.Options, change func(*
 
 func goldenDict(t *testing.T, known string) plan.PatternDict {
 	t.Helper()
-	d, err := plan.ParsePatternDict(readFile(t, filepath.Join(goldenE2E, known, "pattern_dict.json")))
-	must(t, err)
+	d, err := plan.ParsePatternDict(shared.Read(t, filepath.Join(goldenE2E, known, "pattern_dict.json")))
+	shared.Must(t, err)
 	return d
-}
-
-func readFile(t *testing.T, name string) []byte {
-	t.Helper()
-	b, err := os.ReadFile(name)
-	must(t, err)
-	return b
 }
 
 // TestGoldenModels: every unit file equals the official compressor's byte for byte, for any number
@@ -72,7 +66,7 @@ func TestGoldenModels(t *testing.T) {
 			if err != nil {
 				t.Fatalf("%s: %v", known, err)
 			}
-			if left, _ := filepath.Glob(filepath.Join(out, ".*")); len(left) > 0 || !strings.Contains(string(readFile(t, filepath.Join(out, "config.json"))), `"dfloat11_config"`) {
+			if left, _ := filepath.Glob(filepath.Join(out, ".*")); len(left) > 0 || !strings.Contains(string(shared.Read(t, filepath.Join(out, "config.json"))), `"dfloat11_config"`) {
 				t.Errorf("%s: %q are left behind, or the config is not one of DF11", known, left)
 			}
 			compareUnits(t, filepath.Join(goldenE2E, known, "multi"), out)
@@ -93,7 +87,7 @@ func compareUnits(t *testing.T, want, got string) {
 		if name == "model.safetensors" {
 			continue
 		}
-		if !bytes.Equal(readFile(t, f), readFile(t, filepath.Join(got, name))) {
+		if !bytes.Equal(shared.Read(t, f), shared.Read(t, filepath.Join(got, name))) {
 			t.Errorf("%s differs from the official file", name)
 		}
 	}
@@ -115,9 +109,9 @@ func compareTensors(t *testing.T, want, got string) {
 
 func tensorsOf(t *testing.T, file string) map[string][]byte {
 	t.Helper()
-	b := readFile(t, file)
+	b := shared.Read(t, file)
 	h, err := safetensors.ReadHeader(bytes.NewReader(b), int64(len(b)))
-	must(t, err)
+	shared.Must(t, err)
 	m := map[string][]byte{}
 	for _, x := range h.Tensors {
 		m[x.Name+" "+string(x.DType)] = b[h.DataStart()+x.Begin : h.DataStart()+x.End]
@@ -133,8 +127,8 @@ func TestGoldenSingle(t *testing.T) {
 		if _, err := convertLocal(t, filepath.Join(goldenE2E, known, "source"), out, opt, nil); err != nil {
 			t.Fatalf("%s: %v", known, err)
 		}
-		want := readFile(t, filepath.Join(goldenE2E, known, "single", "model.safetensors"))
-		if !bytes.Equal(want, readFile(t, filepath.Join(out, "model.safetensors"))) {
+		want := shared.Read(t, filepath.Join(goldenE2E, known, "single", "model.safetensors"))
+		if !bytes.Equal(want, shared.Read(t, filepath.Join(out, "model.safetensors"))) {
 			t.Errorf("%s: single file differs from the official one", known)
 		}
 	}
@@ -187,16 +181,16 @@ func TestVerifyFindsOneBit(t *testing.T) {
 		t.Fatal(err)
 	}
 	file := filepath.Join(out, "model_layers_1.safetensors")
-	good := readFile(t, file)
+	good := shared.Read(t, file)
 	h, err := safetensors.ReadHeader(bytes.NewReader(good), int64(len(good)))
-	must(t, err)
+	shared.Must(t, err)
 	for _, x := range h.Tensors {
 		if x.NBytes() == 0 {
 			continue
 		}
 		bad := bytes.Clone(good)
 		bad[h.DataStart()+(x.Begin+x.End)/2] ^= 0x04
-		must(t, os.WriteFile(file, bad, 0o666))
+		shared.Must(t, os.WriteFile(file, bad, 0o666))
 		for _, level := range []pipeline.Level{pipeline.LevelFull, pipeline.LevelProof} {
 			r, err := verifyLocal(t, out, source, level)
 			if err == nil && len(r.Warnings) == 0 && !unread(x.Name, level) {
@@ -217,10 +211,10 @@ func unread(name string, level pipeline.Level) bool {
 func TestVerifyComparesSizes(t *testing.T) {
 	dir, out := writeModel(t, small()), localResult(t, small())
 	name := filepath.Join(out, "lm_head.safetensors")
-	b := readFile(t, name)
+	b := shared.Read(t, name)
 	end := 8 + binary.LittleEndian.Uint64(b)
 	padded := slices.Concat(binary.LittleEndian.AppendUint64(nil, end), b[8:end], []byte("        "), b[end:])
-	writeFile(t, name, padded)
+	shared.Write(t, name, padded)
 	_, err := verifyLocal(t, out, dir, pipeline.LevelStructure)
 	if e := (*model.InvalidError)(nil); !errors.As(err, &e) || e.File != "lm_head.safetensors" {
 		t.Errorf("got %v", err)
@@ -239,18 +233,18 @@ func TestDecodeKeepsF32(t *testing.T) {
 		}
 	}
 	dir, df11, out := t.TempDir(), t.TempDir(), t.TempDir()
-	writeFiles(t, dir, files)
+	shared.WriteAll(t, dir, files)
 	if _, err := convertLocal(t, dir, df11, plan.Options{}, nil); err != nil {
 		t.Fatal(err)
 	}
 	d, err := model.OpenDF11Local(t.Context(), df11, 0)
-	must(t, err)
+	shared.Must(t, err)
 	defer d.Close()
 	if _, err := pipeline.Decode(t.Context(), pipeline.PairOptions{Pair: back.Pair{DF11: d}, OutDir: out, Workers: 2}); err != nil {
 		t.Fatal(err)
 	}
 	for _, name := range names {
-		if !bytes.Equal(readFile(t, filepath.Join(out, name)), files[name]) {
+		if !bytes.Equal(shared.Read(t, filepath.Join(out, name)), files[name]) {
 			t.Errorf("%s differs", name)
 		}
 	}

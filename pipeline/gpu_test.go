@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/df11-convert/df11-convert/internal/metadata"
+	shared "github.com/df11-convert/df11-convert/internal/testing/world"
 	"github.com/df11-convert/df11-convert/pipeline"
 	"github.com/df11-convert/df11-convert/verify"
 )
@@ -39,7 +40,7 @@ func TestGPULost(t *testing.T) {
 	for nProved, results := range map[int64][]error{0: {errGPULost}, 1: {nil, errGPULost}} {
 		w := newWorld(t, small())
 		r, err := w.convert(t.Context(), t, t.TempDir(), func(o *pipeline.Options) { o.GPU = answers(results...) })
-		must(t, err)
+		shared.Must(t, err)
 		if r.Verified.GPU {
 			t.Error("the report says that a GPU decoded every unit")
 		}

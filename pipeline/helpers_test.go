@@ -3,14 +3,12 @@ package pipeline_test
 import (
 	"bytes"
 	"context"
-	"crypto/sha256"
 	"fmt"
 	"log/slog"
 	"maps"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
-	"runtime/debug"
 	"runtime/pprof"
 	"slices"
 	"strings"
@@ -27,6 +25,7 @@ import (
 	"github.com/df11-convert/df11-convert/internal/plan"
 	"github.com/df11-convert/df11-convert/internal/safetensors"
 	"github.com/df11-convert/df11-convert/internal/target"
+	shared "github.com/df11-convert/df11-convert/internal/testing/world"
 	"github.com/df11-convert/df11-convert/pipeline"
 )
 
@@ -103,7 +102,7 @@ func (w *world) client(t *testing.T, change ...func(*hub.Options)) *hub.Client {
 		f(&opt)
 	}
 	c, err := hub.New(opt)
-	must(t, err)
+	shared.Must(t, err)
 	return c
 }
 
@@ -142,7 +141,7 @@ func openModel(ctx context.Context, c *hub.Client, repo string, opt plan.Options
 func (w *world) planned(t *testing.T) *plan.Plan {
 	t.Helper()
 	_, _, p, err := openModel(t.Context(), w.client(t), sourceRepo, w.plan)
-	must(t, err)
+	shared.Must(t, err)
 	return p
 }
 
@@ -151,7 +150,7 @@ func (w *world) mustConvert(t *testing.T, change ...func(*pipeline.Options)) *pi
 	t.Helper()
 	work := filepath.Join(t.TempDir(), "work")
 	r, err := w.convert(t.Context(), t, work, change...)
-	must(t, err)
+	shared.Must(t, err)
 	if _, err := os.Stat(work); !os.IsNotExist(err) {
 		t.Errorf("the work folder is still there: %v", err)
 	}
@@ -170,7 +169,7 @@ func (w *world) namesItsCommit(t *testing.T, r *pipeline.Report) {
 	if err != nil {
 		t.Fatalf("commit %q of %s: %v", r.Target.Commit, r.Target.Repo, err)
 	}
-	if sum := fmt.Sprintf("%x", sha256.Sum256(b)); sum != r.Target.ManifestSHA256 {
+	if sum := shared.Sum(b); sum != r.Target.ManifestSHA256 {
 		t.Errorf("the manifest has sha256 %s, the report says %q", sum, r.Target.ManifestSHA256)
 	}
 }
@@ -180,14 +179,9 @@ func (w *world) namesItsCommit(t *testing.T, r *pipeline.Report) {
 func (w *world) target() map[string]hubtest.File {
 	files := w.Files(targetRepo, "main")
 	if b, err := w.ReadFile(targetRepo, "main", names.Manifest); err == nil {
-		files[names.Manifest] = hubtest.File{SHA256: fmt.Sprintf("%x", sha256.Sum256(asStreamed(b)))}
+		files[names.Manifest] = hubtest.File{SHA256: shared.Sum(shared.AsStreamed(b))}
 	}
 	return files
-}
-
-// asStreamed is a manifest that says of every source file that it was streamed.
-func asStreamed(manifest []byte) []byte {
-	return bytes.ReplaceAll(manifest, []byte(`"integrity": "proof"`), []byte(`"integrity": "streamed"`))
 }
 
 // unfinished fails the test if a loader would take the target for a model.
@@ -202,9 +196,9 @@ func (w *world) unfinished(t *testing.T) {
 func (w *world) manifest(t *testing.T) *metadata.Manifest {
 	t.Helper()
 	b, err := w.ReadFile(targetRepo, "main", names.Manifest)
-	must(t, err)
+	shared.Must(t, err)
 	m, err := metadata.ParseManifest(b, 0)
-	must(t, err)
+	shared.Must(t, err)
 	return m
 }
 
@@ -299,20 +293,6 @@ func writeModel(t *testing.T, m *hubtest.Model) string {
 	return dir
 }
 
-func writeFile(t *testing.T, name string, b []byte) {
-	t.Helper()
-	must(t, os.MkdirAll(filepath.Dir(name), 0o777))
-	must(t, os.WriteFile(name, b, 0o666))
-}
-
-// writeFiles writes files into a folder.
-func writeFiles(t *testing.T, dir string, files map[string][]byte) {
-	t.Helper()
-	for p, b := range files {
-		writeFile(t, filepath.Join(dir, p), b)
-	}
-}
-
 // labelGoroutines marks every goroutine that a test starts from now on, so that noGoroutines finds
 // those of this test.
 func labelGoroutines(t *testing.T) {
@@ -344,7 +324,7 @@ func noGoroutines(t *testing.T) {
 func ourGoroutines(t *testing.T) (found []string) {
 	t.Helper()
 	var profile bytes.Buffer
-	must(t, pprof.Lookup("goroutine").WriteTo(&profile, 1))
+	shared.Must(t, pprof.Lookup("goroutine").WriteTo(&profile, 1))
 	labeled := 0
 	for stack := range strings.SplitSeq(profile.String(), "\n\n") {
 		if !strings.Contains(stack, fmt.Sprintf("%q:%q", "test", topTest(t))) {
@@ -390,7 +370,7 @@ func openFiles(t *testing.T, dir string) (n int, nBytes int64) {
 func flipLastTensor(t *testing.T, file []byte, name string) {
 	t.Helper()
 	h, err := safetensors.ReadHeader(bytes.NewReader(file), int64(len(file)))
-	must(t, err)
+	shared.Must(t, err)
 	x, ok := h.Lookup(name)
 	if !ok {
 		t.Fatalf("no tensor %s", name)
@@ -409,55 +389,4 @@ func renameTensor(x *hubtest.Exchange) {
 	_, _ = x.Write(body)
 }
 
-// deepMode makes the tests take every point and many seeds; .ci/deep/40-kill.sh sets it.
-func deepMode() bool { return os.Getenv("DF11_DEEP") != "" }
-
-// stride is the distance between two points of a test that could try every one.
-func stride(n int) int {
-	if deepMode() {
-		return 1
-	}
-	return n
-}
-
-// seeds gives the seeds of a random test, always the same ones, and prints them: few, or many where
-// DF11_DEEP asks for them. DF11_SEED repeats one.
-func seeds(t *testing.T, few, many uint64) (list []uint64) {
-	t.Helper()
-	first, n := uint64(1), few
-	if deepMode() {
-		n = many
-	}
-	if s := os.Getenv("DF11_SEED"); s != "" {
-		if _, err := fmt.Sscan(s, &first); err != nil {
-			t.Fatal(err)
-		}
-		n = 1
-	}
-	for i := range n {
-		list = append(list, first+i)
-	}
-	t.Logf("seeds %d; DF11_SEED repeats one", list)
-	return list
-}
-
-// TestMain keeps temporary files in memory where the system offers that: thousands of files are
-// written and synced. The garbage collector runs seldom: beside a tiny model, the buffers of every
-// run are most of the heap.
-func TestMain(m *testing.M) {
-	debug.SetGCPercent(200)
-	if dir, err := os.MkdirTemp("/dev/shm", "df11-test-"); err == nil {
-		_ = os.Setenv("TMPDIR", dir)
-		code := m.Run()
-		_ = os.RemoveAll(dir)
-		os.Exit(code)
-	}
-	os.Exit(m.Run())
-}
-
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
+func TestMain(m *testing.M) { os.Exit(shared.Quick(m).Run()) }

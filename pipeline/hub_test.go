@@ -16,6 +16,7 @@ import (
 	"github.com/df11-convert/df11-convert/internal/names"
 	"github.com/df11-convert/df11-convert/internal/plan"
 	"github.com/df11-convert/df11-convert/internal/target"
+	shared "github.com/df11-convert/df11-convert/internal/testing/world"
 	"github.com/df11-convert/df11-convert/pipeline"
 )
 
@@ -88,8 +89,8 @@ func equalsFolder(t *testing.T, w *world, dir string) {
 			continue
 		}
 		got, err := w.ReadFile(targetRepo, "main", p)
-		must(t, err)
-		if !bytes.Equal(got, readFile(t, filepath.Join(dir, filepath.FromSlash(p)))) {
+		shared.Must(t, err)
+		if !bytes.Equal(got, shared.Read(t, filepath.Join(dir, filepath.FromSlash(p)))) {
 			t.Errorf("%s differs from the local result", p)
 		}
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/df11-convert/df11-convert/internal/hubtest"
 	"github.com/df11-convert/df11-convert/internal/model"
 	"github.com/df11-convert/df11-convert/internal/safetensors"
+	shared "github.com/df11-convert/df11-convert/internal/testing/world"
 	"github.com/df11-convert/df11-convert/pipeline"
 	"github.com/df11-convert/df11-convert/verify"
 )
@@ -22,15 +23,15 @@ func TestInspectHub(t *testing.T) {
 	w, dir := newWorld(t, hubtest.NewLlama(3, hubtest.ModelOptions{Hidden: 256, Vocab: 2048})), t.TempDir()
 	w.mustConvert(t, func(o *pipeline.Options) { o.OutDir = dir })
 	remote, err := model.OpenDF11Hub(t.Context(), w.client(t), targetRepo, "", 0, 0)
-	must(t, err)
+	shared.Must(t, err)
 	defer remote.Close()
 	local, err := model.OpenDF11Local(t.Context(), dir, 0)
-	must(t, err)
+	shared.Must(t, err)
 	defer local.Close()
 	b, err := describe.DF11(t.Context(), local)
-	must(t, err)
+	shared.Must(t, err)
 	a, err := describe.DF11(t.Context(), remote)
-	must(t, err)
+	shared.Must(t, err)
 	if a.BF16Bytes != b.BF16Bytes || a.Bits != b.Bits || len(a.Units) != 4 {
 		t.Errorf("the repo's figures differ from the folder's:\n%+v\n%+v", a.Units[0], b.Units[0])
 	}
@@ -48,12 +49,12 @@ func TestInspectRefusesBombs(t *testing.T) {
 	dir := localResult(t, small())
 	name := filepath.Join(dir, "lm_head.safetensors")
 	st, err := os.Stat(name)
-	must(t, err)
+	shared.Must(t, err)
 	f, err := os.Open(name)
-	must(t, err)
+	shared.Must(t, err)
 	defer f.Close()
 	h, err := safetensors.ReadHeader(f, st.Size())
-	must(t, err)
+	shared.Must(t, err)
 	var entries []safetensors.Entry
 	for _, x := range h.Tensors {
 		if x.DType == safetensors.I64 {
@@ -62,11 +63,11 @@ func TestInspectRefusesBombs(t *testing.T) {
 		entries = append(entries, safetensors.Entry{Name: x.Name, DType: x.DType, Shape: x.Shape})
 	}
 	l, err := safetensors.NewHeader(nil, entries)
-	must(t, err)
-	writeFile(t, name, l.Bytes())
-	must(t, os.Truncate(name, l.Size()))
+	shared.Must(t, err)
+	shared.Write(t, name, l.Bytes())
+	shared.Must(t, os.Truncate(name, l.Size()))
 	d, err := model.OpenDF11Local(t.Context(), dir, 0)
-	must(t, err)
+	shared.Must(t, err)
 	defer d.Close()
 	alloc.Within(t, 64<<20, func() { _, err = describe.DF11(t.Context(), d) })
 	if bad := (*verify.StructureError)(nil); !errors.As(err, &bad) {
@@ -80,10 +81,10 @@ func TestInspectTakesAnyNames(t *testing.T) {
 	l, err := safetensors.NewHeader(nil, []safetensors.Entry{
 		{DType: safetensors.U8, Shape: []int64{1}}, {Name: ".encoded_exponent", DType: safetensors.U8, Shape: []int64{1}},
 	})
-	must(t, err)
-	writeFile(t, filepath.Join(dir, "lm_head.safetensors"), append(l.Bytes(), 0, 0))
+	shared.Must(t, err)
+	shared.Write(t, filepath.Join(dir, "lm_head.safetensors"), append(l.Bytes(), 0, 0))
 	d, err := model.OpenDF11Local(t.Context(), dir, 0)
-	must(t, err)
+	shared.Must(t, err)
 	defer d.Close()
 	if _, err := describe.DF11(t.Context(), d); err == nil {
 		t.Error("a module without tables was described")

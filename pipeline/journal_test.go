@@ -11,6 +11,7 @@ import (
 	"github.com/df11-convert/df11-convert/internal/metadata"
 	"github.com/df11-convert/df11-convert/internal/names"
 	"github.com/df11-convert/df11-convert/internal/plan"
+	shared "github.com/df11-convert/df11-convert/internal/testing/world"
 )
 
 // TestNewerJournal: a journal of a newer program ends the run with an error that says what can be
@@ -24,9 +25,9 @@ func TestNewerJournal(t *testing.T) {
 	}
 	newer := []byte(`{"version":2,"plan":"0","source":"` + sourceRepo + `"}` + "\n" + `{"news":1}` + "\n")
 	w, out := newWorld(t, small()), t.TempDir()
-	writeFile(t, filepath.Join(out, journalFile), newer)
-	writeFile(t, filepath.Join(out, ".df11-convert", "lock"), nil)
-	writeFile(t, filepath.Join(out, ".df11-convert", "spool-0123456789abcdef.data"), []byte("kept"))
+	shared.Write(t, filepath.Join(out, journalFile), newer)
+	shared.Write(t, filepath.Join(out, ".df11-convert", "lock"), nil)
+	shared.Write(t, filepath.Join(out, ".df11-convert", "spool-0123456789abcdef.data"), []byte("kept"))
 	before := folder(t, out)
 	_, err := w.convert(t.Context(), t, out, inFolder(out))
 	refused(err)
@@ -47,13 +48,13 @@ func TestNewerJournal(t *testing.T) {
 func TestOnlyOutputsOfThePlanAreFinished(t *testing.T) {
 	source, out := writeModel(t, small()), localResult(t, small())
 	name := filepath.Join(out, names.Manifest)
-	manifest, err := metadata.ParseManifest(readFile(t, name), 0)
-	must(t, err)
+	manifest, err := metadata.ParseManifest(shared.Read(t, name), 0)
+	shared.Must(t, err)
 	manifest.Units[0].File = manifest.Units[1].File
 	b, err := manifest.Marshal()
-	must(t, err)
-	writeFile(t, name, b)
+	shared.Must(t, err)
+	shared.Write(t, name, b)
 	_, err = convertLocal(t, source, out, plan.Options{}, nil)
-	must(t, err)
+	shared.Must(t, err)
 	sameFolder(t, out, localResult(t, small()))
 }

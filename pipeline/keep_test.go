@@ -2,7 +2,6 @@ package pipeline_test
 
 import (
 	"context"
-	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -19,6 +18,7 @@ import (
 	"github.com/df11-convert/df11-convert/internal/names"
 	"github.com/df11-convert/df11-convert/internal/plan"
 	"github.com/df11-convert/df11-convert/internal/spans"
+	shared "github.com/df11-convert/df11-convert/internal/testing/world"
 	"github.com/df11-convert/df11-convert/pipeline"
 )
 
@@ -236,7 +236,7 @@ func TestKeptSpoolsBlockNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, o := range outputs {
-		if got := fmt.Sprintf("%x", sha256.Sum256(readFile(t, filepath.Join(out, o.Path)))); got != base.target()[o.Path].SHA256 {
+		if got := shared.Sum(shared.Read(t, filepath.Join(out, o.Path))); got != base.target()[o.Path].SHA256 {
 			t.Errorf("%s differs", o.Path)
 		}
 	}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/df11-convert/df11-convert/internal/hubtest"
 	"github.com/df11-convert/df11-convert/internal/progress"
+	shared "github.com/df11-convert/df11-convert/internal/testing/world"
 	"github.com/df11-convert/df11-convert/pipeline"
 )
 
@@ -86,7 +87,7 @@ func TestNoUploadedFileStaysOnTheDisk(t *testing.T) {
 		t.Fatal("nothing was uploaded before the stop")
 	}
 	for _, name := range left {
-		writeFile(t, name, []byte("left"))
+		shared.Write(t, name, []byte("left"))
 	}
 	w.Inject(hubtest.Fault{Method: "POST", Path: anyCommit, Action: func(x *hubtest.Exchange) {
 		for _, name := range left {

@@ -16,6 +16,7 @@ import (
 	"github.com/df11-convert/df11-convert/internal/hubtest"
 	"github.com/df11-convert/df11-convert/internal/model"
 	"github.com/df11-convert/df11-convert/internal/plan"
+	shared "github.com/df11-convert/df11-convert/internal/testing/world"
 	"github.com/df11-convert/df11-convert/pipeline"
 	"github.com/df11-convert/df11-convert/verify"
 )
@@ -28,7 +29,7 @@ func retrained() *hubtest.Model {
 // rewrite puts the files of a model into a folder.
 func rewrite(t *testing.T, dir string, m *hubtest.Model) {
 	t.Helper()
-	must(t, m.Write(dir))
+	shared.Must(t, m.Write(dir))
 }
 
 // TestLocalSourceChanged: a finished repo is not taken for the conversion of a local source whose
@@ -64,7 +65,7 @@ func (w *writer) write() {
 			w.t.Errorf("%q, %v", names, err)
 		}
 		for _, name := range names {
-			b := readFile(w.t, name)
+			b := shared.Read(w.t, name)
 			f, err := os.OpenFile(name, os.O_WRONLY, 0)
 			if err != nil {
 				w.t.Error(err)
@@ -152,7 +153,7 @@ func TestCopiedTensorsAreNotCounted(t *testing.T) {
 		src.Source = o.Source
 		o.Source = src
 	})
-	must(t, err)
+	shared.Must(t, err)
 	if read := src.nBytes.Load(); read < size || read > 2*size-2*vocab*hidden {
 		t.Errorf("%d bytes of %d were streamed", read, size)
 	}
@@ -175,7 +176,7 @@ func TestWhatFailsAtTheEndFailsAtTheBeginning(t *testing.T) {
 		"a config not UTF-8":          {"config.json", strings.Replace(config, "{", "{\"x\": \"\xff\",", 1)},
 	} {
 		dir, log := writeModel(t, small()), newOutputLog()
-		writeFile(t, filepath.Join(dir, tt.file), []byte(tt.content))
+		shared.Write(t, filepath.Join(dir, tt.file), []byte(tt.content))
 		src, known, err := model.OpenLocal(t.Context(), dir, plan.Options{})
 		if err != nil {
 			continue

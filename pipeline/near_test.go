@@ -9,6 +9,7 @@ import (
 	"github.com/df11-convert/df11-convert/internal/hubtest"
 	"github.com/df11-convert/df11-convert/internal/model"
 	"github.com/df11-convert/df11-convert/internal/plan"
+	shared "github.com/df11-convert/df11-convert/internal/testing/world"
 	"github.com/df11-convert/df11-convert/pipeline"
 	"github.com/df11-convert/df11-convert/verify"
 )
@@ -22,15 +23,15 @@ func TestVerifyOnGPU(t *testing.T) {
 	check := func(second forward.GPU) (*pipeline.VerifyReport, int64) {
 		c := w.client(t)
 		src, known, p, err := openModel(t.Context(), c, sourceRepo, plan.Options{})
-		must(t, err)
+		shared.Must(t, err)
 		d, err := model.OpenDF11Hub(t.Context(), c, targetRepo, "", 0, 1)
-		must(t, err)
+		shared.Must(t, err)
 		defer d.Close()
 		w.ResetLog()
 		r, err := pipeline.Verify(t.Context(), pipeline.PairOptions{
 			Pair: back.Pair{DF11: d, Source: src, Model: known, Plan: p}, Level: pipeline.LevelFull, Workers: 1, WorkDir: t.TempDir(), GPU: second,
 		})
-		must(t, err)
+		shared.Must(t, err)
 		return r, w.sourceBytes()
 	}
 	alone, once := check(nil)

@@ -12,6 +12,7 @@ import (
 	"github.com/df11-convert/df11-convert/internal/hubtest"
 	"github.com/df11-convert/df11-convert/internal/plan"
 	"github.com/df11-convert/df11-convert/internal/target"
+	shared "github.com/df11-convert/df11-convert/internal/testing/world"
 	"github.com/df11-convert/df11-convert/pipeline"
 )
 
@@ -27,14 +28,14 @@ func folder(t *testing.T, dir string) map[string]string {
 	t.Helper()
 	files := map[string]string{}
 	dir, err := filepath.EvalSymlinks(dir)
-	must(t, err)
+	shared.Must(t, err)
 	err = filepath.WalkDir(dir, func(p string, d os.DirEntry, err error) error {
 		if err == nil && !d.IsDir() {
-			files[p] = string(readFile(t, p))
+			files[p] = string(shared.Read(t, p))
 		}
 		return err
 	})
-	must(t, err)
+	shared.Must(t, err)
 	return files
 }
 
@@ -101,12 +102,12 @@ func TestAnotherModelsConversion(t *testing.T) {
 	}
 	for _, to := range []func(*pipeline.Options){inFolder(out), func(*pipeline.Options) {}} {
 		_, err := w.convertFrom(t, "org/other", to, forced)
-		must(t, err)
+		shared.Must(t, err)
 	}
 	want := localResult(t, small())
 	sameFolder(t, out, want)
 	for _, name := range []string{"lm_head.safetensors", "model_layers_2.safetensors"} {
-		if content(t, w.Server, targetRepo, "main", name) != string(readFile(t, filepath.Join(want, name))) {
+		if content(t, w.Server, targetRepo, "main", name) != string(shared.Read(t, filepath.Join(want, name))) {
 			t.Errorf("%s is not the new one", name)
 		}
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/df11-convert/df11-convert/internal/plan"
 	"github.com/df11-convert/df11-convert/internal/spans"
 	"github.com/df11-convert/df11-convert/internal/target"
+	shared "github.com/df11-convert/df11-convert/internal/testing/world"
 	"github.com/df11-convert/df11-convert/pipeline"
 )
 
@@ -73,7 +74,7 @@ func TestPartsOfALocalSource(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			dir := writeModel(t, small())
 			if opt.ExactF32 {
-				writeFiles(t, dir, widened(t, small(), nil))
+				shared.WriteAll(t, dir, widened(t, small(), nil))
 			}
 			one, two := newWorld(t, nil), newWorld(t, nil)
 			one.pushLocal(t, dir, opt)
@@ -92,11 +93,11 @@ func TestPartsOfTwoFolders(t *testing.T) {
 	t.Parallel()
 	dir := writeModel(t, small())
 	other := filepath.Join(t.TempDir(), filepath.Base(dir))
-	must(t, os.CopyFS(other, os.DirFS(dir)))
+	shared.Must(t, os.CopyFS(other, os.DirFS(dir)))
 	name := filepath.Join(other, secondFile)
-	b := readFile(t, name)
+	b := shared.Read(t, name)
 	b[len(b)/4*2] ^= 1
-	writeFile(t, name, b)
+	shared.Write(t, name, b)
 	one, two := newWorld(t, nil), newWorld(t, nil)
 	one.pushLocal(t, other, plan.Options{})
 	two.pushLocal(t, dir, plan.Options{}, part(1, 2))
@@ -121,7 +122,7 @@ func (w *world) pushLocal(t *testing.T, dir string, opt plan.Options, change ...
 			f(o)
 		}
 	})
-	must(t, err)
+	shared.Must(t, err)
 }
 
 // TestFinishWantsAllParts: with a part missing, finish says which one. A part of another split
@@ -211,7 +212,7 @@ func TestUploadedFilesAreNotMadeAgain(t *testing.T) {
 			w.RemoveRepo(targetRepo)
 		}
 		r, err := w.convert(t.Context(), t, work)
-		must(t, err)
+		shared.Must(t, err)
 		// the card's picture is always sent
 		if sent := w.Count("PUT", "*") > 1; sent != lost || (r.Made.Now == r.Made.Files) != lost {
 			t.Errorf("lost %v: files were sent again: %v, %d of %d were made", lost, sent, r.Made.Now, r.Made.Files)

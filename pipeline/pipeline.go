@@ -87,7 +87,7 @@ func (s *state) convert(ctx context.Context) error {
 	if err := forward.Make(ctx, s.way()); err != nil {
 		return err
 	}
-	return checkGain(s.ledger.Outputs())
+	return s.report().checkGain()
 }
 
 // leaveRepo reports which commit has the result, and removes the branches of unfinished work.

@@ -2,8 +2,6 @@ package pipeline_test
 
 import (
 	"bytes"
-	"crypto/sha256"
-	"encoding/hex"
 	"fmt"
 	"maps"
 	"path/filepath"
@@ -18,6 +16,7 @@ import (
 	"github.com/df11-convert/df11-convert/internal/names"
 	"github.com/df11-convert/df11-convert/internal/plan"
 	"github.com/df11-convert/df11-convert/internal/safetensors"
+	shared "github.com/df11-convert/df11-convert/internal/testing/world"
 	"github.com/df11-convert/df11-convert/pipeline"
 )
 
@@ -34,26 +33,26 @@ type planted struct {
 func plant(t *testing.T, p *plan.Plan, known *model.Model, f forgery) planted {
 	t.Helper()
 	dir := localResult(t, f.of())
-	manifest, err := metadata.ParseManifest(readFile(t, filepath.Join(dir, names.Manifest)), 0)
-	must(t, err)
+	manifest, err := metadata.ParseManifest(shared.Read(t, filepath.Join(dir, names.Manifest)), 0)
+	shared.Must(t, err)
 	x := planted{files: map[string][]byte{}}
 	outputs, err := ledger.OfManifest(manifest).Done(manifest.Plan.Digest)
-	must(t, err)
+	shared.Must(t, err)
 	for _, o := range outputs {
-		x.files[o.Path] = readFile(t, filepath.Join(dir, o.Path))
+		x.files[o.Path] = shared.Read(t, filepath.Join(dir, o.Path))
 	}
 	if f.files != nil {
 		f.files(t, x.files)
 	}
 	for i, o := range outputs {
-		outputs[i].Size, outputs[i].SHA256 = int64(len(x.files[o.Path])), sum(x.files[o.Path])
+		outputs[i].Size, outputs[i].SHA256 = int64(len(x.files[o.Path])), shared.Sum(x.files[o.Path])
 	}
 	if f.lie != nil {
 		f.lie(&outputs[0])
 	}
 	l := ledger.New(p.Digest(), false)
 	for _, o := range outputs {
-		must(t, l.Add(o))
+		shared.Must(t, l.Add(o))
 	}
 	x.journal = l.ForRepo(nil, l.Outputs())
 	for i, w := range known.Listing.Weights {
@@ -62,31 +61,26 @@ func plant(t *testing.T, p *plan.Plan, known *model.Model, f forgery) planted {
 	return x
 }
 
-func sum(b []byte) string {
-	s := sha256.Sum256(b)
-	return hex.EncodeToString(s[:])
-}
-
 // in puts the leftovers into a folder.
 func (x planted) in(t *testing.T, dir, below string) {
 	t.Helper()
 	for name, b := range x.files {
-		writeFile(t, filepath.Join(dir, below, name), b)
+		shared.Write(t, filepath.Join(dir, below, name), b)
 	}
-	writeFile(t, filepath.Join(dir, journalFile), x.journal)
+	shared.Write(t, filepath.Join(dir, journalFile), x.journal)
 }
 
 // withTensor is a safetensors file with one tensor more.
 func withTensor(t *testing.T, file []byte, name string) []byte {
 	t.Helper()
 	h, err := safetensors.ReadHeader(bytes.NewReader(file), int64(len(file)))
-	must(t, err)
+	shared.Must(t, err)
 	entries := []safetensors.Entry{{Name: name, DType: safetensors.U8, Shape: []int64{8}}}
 	for _, x := range h.Tensors {
 		entries = append(entries, safetensors.Entry{Name: x.Name, DType: x.DType, Shape: x.Shape})
 	}
 	l, err := safetensors.NewHeader(h.Metadata, entries)
-	must(t, err)
+	shared.Must(t, err)
 	out := append(l.Bytes(), make([]byte, l.Size()-int64(len(l.Bytes())))...)
 	for _, x := range h.Tensors {
 		at, _ := l.Lookup(x.Name)
@@ -123,7 +117,7 @@ var forgeries = []forgery{
 	}},
 	{name: "no header", of: small, files: func(_ *testing.T, files map[string][]byte) { files["model.safetensors"] = []byte("nothing") }},
 	{name: "another output", of: small, files: func(_ *testing.T, files map[string][]byte) { files["stray"] = []byte("s") }, lie: func(o *ledger.Output) {
-		o.Path, o.Size, o.SHA256 = "stray", 1, sum([]byte("s"))
+		o.Path, o.Size, o.SHA256 = "stray", 1, shared.Sum([]byte("s"))
 	}},
 	{name: "another status", of: small, lie: func(o *ledger.Output) { o.Units[0].Status, o.Units[0].Reason = metadata.BF16, "exponent_range" }},
 	{name: "unknown status", of: small, lie: func(o *ledger.Output) { o.Units[0].Status = "x" }},
@@ -145,14 +139,14 @@ func TestNoJournalIsAWitness(t *testing.T) {
 		t.Run(f.name, func(t *testing.T) {
 			proved := func(r *pipeline.Report, err error) {
 				t.Helper()
-				must(t, err)
+				shared.Must(t, err)
 				if r.Verified.Weights != r.Sizes.Weights || r.Verified.UpToDate {
 					t.Errorf("%d of %d weights are said to be verified, up to date: %t", r.Verified.Weights, r.Sizes.Weights, r.Verified.UpToDate)
 				}
 			}
 			w := newWorld(t, small())
 			_, known, p, err := openModel(t.Context(), w.client(t), sourceRepo, plan.Options{})
-			must(t, err)
+			shared.Must(t, err)
 			x, force := plant(t, p, known, f), func(o *pipeline.Options) { o.Force = slices.Contains(unlisted, f.name) }
 
 			repo := maps.Clone(x.files)
@@ -181,7 +175,7 @@ func TestNoJournalIsAWitness(t *testing.T) {
 			source, out := writeModel(t, small()), t.TempDir()
 			_, known, p = openLocal(t, source, plan.Options{})
 			for i, s := range known.Listing.Weights {
-				known.SHA256[i] = sum(readFile(t, filepath.Join(source, s.Path)))
+				known.SHA256[i] = shared.Sum(shared.Read(t, filepath.Join(source, s.Path)))
 			}
 			plant(t, p, known, f).in(t, out, "")
 			proved(convertLocal(t, source, out, plan.Options{}, force))
@@ -200,26 +194,26 @@ func TestNoManifestIsAWitness(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, known, p, err := openModel(t.Context(), w.client(t), sourceRepo, plan.Options{})
-	must(t, err)
+	shared.Must(t, err)
 	files, forged := map[string][]byte{}, plant(t, p, known, forgeries[0])
-	manifest := string(readFile(t, filepath.Join(out, names.Manifest)))
+	manifest := string(shared.Read(t, filepath.Join(out, names.Manifest)))
 	for name, b := range folder(t, out) {
 		files[filepath.Base(name)] = []byte(b)
 	}
 	for name, b := range forged.files {
-		manifest = strings.Replace(manifest, sum(files[name]), sum(b), 1)
-		manifest = strings.Replace(manifest, fmt.Sprintf(`"size": %d,`+"\n"+`      "sha256": %q`, len(files[name]), sum(b)), fmt.Sprintf(`"size": %d,`+"\n"+`      "sha256": %q`, len(b), sum(b)), 1)
+		manifest = strings.Replace(manifest, shared.Sum(files[name]), shared.Sum(b), 1)
+		manifest = strings.Replace(manifest, fmt.Sprintf(`"size": %d,`+"\n"+`      "sha256": %q`, len(files[name]), shared.Sum(b)), fmt.Sprintf(`"size": %d,`+"\n"+`      "sha256": %q`, len(b), shared.Sum(b)), 1)
 		files[name] = b
 	}
 	files[names.Manifest] = []byte(manifest)
 	head := w.AddRepo(targetRepo, files)
 	for name, b := range files {
-		writeFile(t, filepath.Join(out, name), b)
+		shared.Write(t, filepath.Join(out, name), b)
 	}
 	before := folder(t, out)
 	both := func(o *pipeline.Options) { o.OutDir = out }
 	r, err := w.convert(t.Context(), t, t.TempDir(), both)
-	if err != nil || !r.Verified.UpToDate || r.Verified.Weights != 0 || r.Verified.GPU || r.Made.Now != 0 || r.Target.Commit != head || r.Target.ManifestSHA256 != sum(files[names.Manifest]) {
+	if err != nil || !r.Verified.UpToDate || r.Verified.Weights != 0 || r.Verified.GPU || r.Made.Now != 0 || r.Target.Commit != head || r.Target.ManifestSHA256 != shared.Sum(files[names.Manifest]) {
 		t.Fatalf("%+v, %v", r, err)
 	}
 	if w.Head(targetRepo, "main") != head || !maps.Equal(folder(t, out), before) {

@@ -21,6 +21,7 @@ import (
 	"github.com/df11-convert/df11-convert/internal/plan"
 	"github.com/df11-convert/df11-convert/internal/spans"
 	"github.com/df11-convert/df11-convert/internal/target"
+	shared "github.com/df11-convert/df11-convert/internal/testing/world"
 	"github.com/df11-convert/df11-convert/pipeline"
 )
 
@@ -195,10 +196,10 @@ func (e entrant) known(t *testing.T, srv *hubtest.Server) (k known) {
 	srv.ClearFaults()
 	srv.AddRepo(repo, nil)
 	whole := entrant{source: e.source}
-	must(t, whole.convert(t.Context(), t, srv, testToken, repo))
+	shared.Must(t, whole.convert(t.Context(), t, srv, testToken, repo))
 	files := srv.Files(repo, "main")
 	m, err := metadata.ParseManifest([]byte(content(t, srv, repo, "main", names.Manifest)), 0)
-	must(t, err)
+	shared.Must(t, err)
 	k = known{m.Plan.Digest, map[string]string{}}
 	for _, name := range weightFiles(files) {
 		k.weights[name] = files[name].SHA256
@@ -209,7 +210,7 @@ func (e entrant) known(t *testing.T, srv *hubtest.Server) (k known) {
 func content(t *testing.T, srv *hubtest.Server, repo, rev, name string) string {
 	t.Helper()
 	b, err := srv.ReadFile(repo, rev, name)
-	must(t, err)
+	shared.Must(t, err)
 	return string(b)
 }
 
@@ -303,12 +304,12 @@ func TestPublishNeverMixesTwoSources(t *testing.T) {
 			if tt.before != "" {
 				all[before.source] = before.known(t, srv)
 			}
-			for i := 0; i < len(tt.scripts); i += stride(3) {
+			for i := 0; i < len(tt.scripts); i += shared.Stride(3) {
 				script := tt.scripts[i]
 				repo := fmt.Sprintf("me/out-%d", i)
 				if tt.before != "" {
 					srv.ClearFaults()
-					must(t, before.convert(t.Context(), t, srv, testToken, repo))
+					shared.Must(t, before.convert(t.Context(), t, srv, testToken, repo))
 				}
 				r := newRace(t, srv, repo, tt.entrants)
 				r.script(script)
@@ -408,7 +409,7 @@ func TestTwoPartsAtOnce(t *testing.T) {
 		var entrants []entrant
 		for i, token := range []string{"hf_a", "hf_b"} {
 			c, err := hub.New(hub.Options{Connection: hub.Connection{Endpoint: srv.URL, Token: token, Clock: clock}})
-			must(t, err)
+			shared.Must(t, err)
 			entrants = append(entrants, entrant{"org/a", func(o *pipeline.Options) {
 				o.Part, o.CommitWait, o.Push.Hub = spans.Part{I: i + 1, N: 2}, time.Hour, c
 			}})

@@ -9,6 +9,7 @@ import (
 	"github.com/df11-convert/df11-convert/internal/hubtest"
 	"github.com/df11-convert/df11-convert/internal/model"
 	"github.com/df11-convert/df11-convert/internal/plan"
+	shared "github.com/df11-convert/df11-convert/internal/testing/world"
 	"github.com/df11-convert/df11-convert/pipeline"
 )
 
@@ -22,14 +23,14 @@ func TestChecksReadLittle(t *testing.T) {
 	w.mustConvert(t)
 	w.ResetLog()
 	src, known, p, err := openModel(t.Context(), w.client(t), sourceRepo, plan.Options{})
-	must(t, err)
+	shared.Must(t, err)
 	nFiles, all := int64(len(known.Listing.Weights)), m.Size()
 	if read := w.sourceBytes(); nFiles < 3 || read > nFiles*128<<10 {
 		t.Errorf("planning reads %d bytes of %d files with %d bytes", read, nFiles, all)
 	}
 	w.ResetLog()
 	d, err := model.OpenDF11Hub(t.Context(), w.client(t), targetRepo, "", 0, 0)
-	must(t, err)
+	shared.Must(t, err)
 	defer d.Close()
 	units, size := int64(len(p.Units)), int64(0)
 	for _, f := range weightFiles(w.target()) {
@@ -54,9 +55,9 @@ func TestEstimateLimit(t *testing.T) {
 	w := newWorld(t, hubtest.NewLlama(3, hubtest.ModelOptions{Layers: 4, Hidden: 512, Intermediate: 1408, Heads: 8, Vocab: 8192, ShardBytes: 4 << 20}))
 	c := w.client(t, func(o *hub.Options) { o.RangeBytes = 1 << 20 })
 	src, known, p, err := openModel(t.Context(), c, sourceRepo, w.plan)
-	must(t, err)
+	shared.Must(t, err)
 	e, err := budget.Sample(t.Context(), src, p, budget.DefaultSampleBytes(known))
-	must(t, err)
+	shared.Must(t, err)
 	n := int64(0)
 	for _, q := range w.Requests() {
 		n += q.Sent

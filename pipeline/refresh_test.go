@@ -9,6 +9,7 @@ import (
 	"github.com/df11-convert/df11-convert/internal/hubtest"
 	"github.com/df11-convert/df11-convert/internal/names"
 	"github.com/df11-convert/df11-convert/internal/target"
+	shared "github.com/df11-convert/df11-convert/internal/testing/world"
 	"github.com/df11-convert/df11-convert/pipeline"
 )
 
@@ -16,7 +17,7 @@ import (
 func (w *world) convertFrom(t *testing.T, source string, change ...func(*pipeline.Options)) (*pipeline.Report, error) {
 	t.Helper()
 	src, known, p, err := openModel(t.Context(), w.client(t), source, w.plan)
-	must(t, err)
+	shared.Must(t, err)
 	from := func(o *pipeline.Options) { o.Source, o.Model, o.Plan = src, known, p }
 	return w.convert(t.Context(), t, t.TempDir(), append([]func(*pipeline.Options){from}, change...)...)
 }
@@ -123,7 +124,7 @@ func TestLastCommitIsLookedAt(t *testing.T) {
 	t.Parallel()
 	other := newWorld(t, nil)
 	other.AddModel("org/other", seeded(1))
-	must(t, (entrant{source: "org/other"}).convert(t.Context(), t, other.Server, testToken, targetRepo))
+	shared.Must(t, (entrant{source: "org/other"}).convert(t.Context(), t, other.Server, testToken, targetRepo))
 	manifest := []byte(content(t, other.Server, targetRepo, "main", names.Manifest))
 	for name, tt := range map[string]struct {
 		files map[string][]byte
@@ -183,7 +184,7 @@ func TestRefreshLosesItsBranch(t *testing.T) {
 					x.Next(x.ResponseWriter)
 				}})
 				r, err := w.convert(t.Context(), t, t.TempDir())
-				must(t, err)
+				shared.Must(t, err)
 				if by == "another machine" && at != creation && !r.Verified.UpToDate {
 					t.Error("the target is not said to be up to date")
 				}
@@ -311,7 +312,7 @@ func TestListingWithOldSizes(t *testing.T) {
 		t.Fatalf("got %v, %v, want what is lost", report, err)
 	}
 	_, known, p, err := openModel(t.Context(), w.client(t), sourceRepo, w.plan)
-	must(t, err)
+	shared.Must(t, err)
 	push := target.Push{Hub: w.client(t), Repo: targetRepo}
 	state, _, err := push.State(t.Context(), target.NewOwner(p, known.ID, "", false, nil))
 	if err != nil || state != target.Unfinished {

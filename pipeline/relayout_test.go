@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/df11-convert/df11-convert/internal/safetensors"
+	shared "github.com/df11-convert/df11-convert/internal/testing/world"
 	"github.com/df11-convert/df11-convert/pipeline"
 )
 
@@ -17,7 +18,7 @@ func TestFileLaidOutAgainGivesItsRoomBack(t *testing.T) {
 	const shard = "model.safetensors"
 	files := mediumHead().Files()
 	h, err := safetensors.ReadHeader(bytes.NewReader(files[shard]), int64(len(files[shard])))
-	must(t, err)
+	shared.Must(t, err)
 	at, ok := h.Lookup(head)
 	if !ok {
 		t.Fatal("no " + head)
@@ -34,7 +35,7 @@ func TestFileLaidOutAgainGivesItsRoomBack(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	r, err := w.convert(ctx, t, t.TempDir(), func(o *pipeline.Options) { o.Disk = 5_700_000 })
-	must(t, err)
+	shared.Must(t, err)
 	if u := r.Made.UnitsBF16; len(u) != 1 || u[0].Path != "lm_head" || u[0].Reason != "shared_memory" {
 		t.Errorf("units in BF16: %v", u)
 	}

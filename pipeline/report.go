@@ -2,7 +2,6 @@ package pipeline
 
 import (
 	"github.com/df11-convert/df11-convert/internal/human"
-	"github.com/df11-convert/df11-convert/internal/ledger"
 	"github.com/df11-convert/df11-convert/internal/metadata"
 	"github.com/df11-convert/df11-convert/internal/plan"
 	"github.com/df11-convert/df11-convert/internal/progress"
@@ -142,17 +141,12 @@ func (r *Report) add(u metadata.Unit) {
 
 // checkGain refuses a model of which DF11 can hold no module, so that the result is as large as the
 // source.
-func checkGain(outputs []ledger.Output) error {
+func (r *Report) checkGain() error {
 	var names []string
-	for _, o := range outputs {
-		for _, u := range o.Units {
-			if u.Status != metadata.BF16 {
-				return nil
-			}
-			names = append(names, u.Path+" ("+u.Reason+")")
-		}
+	for _, u := range r.Made.UnitsBF16 {
+		names = append(names, u.Path+" ("+u.Reason+")")
 	}
-	if len(names) == 0 {
+	if r.Sizes.Units > 0 || names == nil {
 		return nil
 	}
 	return &plan.RefusedError{

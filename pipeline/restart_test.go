@@ -10,6 +10,7 @@ import (
 	"github.com/df11-convert/df11-convert/internal/hubtest"
 	"github.com/df11-convert/df11-convert/internal/model"
 	"github.com/df11-convert/df11-convert/internal/plan"
+	shared "github.com/df11-convert/df11-convert/internal/testing/world"
 	"github.com/df11-convert/df11-convert/pipeline"
 )
 
@@ -58,7 +59,7 @@ func TestChangedFileIsReadAgain(t *testing.T) {
 	if last < first+4 {
 		t.Fatalf("only looks %d to %d are at weights", first, last)
 	}
-	for n := first; n <= last; n += stride(2) {
+	for n := first; n <= last; n += shared.Stride(2) {
 		for name, runs := range map[string][]func(*pipeline.Options){"whole": {func(*pipeline.Options) {}}, "part": {inPart, finishing}} {
 			w := changingWorld(t)
 			changes(w, secondFile, n, 1)

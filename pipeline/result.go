@@ -19,17 +19,6 @@ type result struct {
 	manifest *metadata.Manifest
 }
 
-// verified counts what the run has verified: what it has not compared is in a source file that it
-// has rebuilt.
-func (r *result) verified(sources []metadata.SourceFile) {
-	r.report.Verified.Weights = r.report.Sizes.Weights
-	for _, f := range sources {
-		if f.Integrity == metadata.Proof {
-			r.report.Verified.Rebuilt++
-		}
-	}
-}
-
 // files lists everything beside the weights, in the order in which it appears: config.json last,
 // and the manifest, which lists the others, before it.
 func (r *result) files(copied []target.SideFile) ([]target.SideFile, error) {

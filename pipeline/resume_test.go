@@ -17,6 +17,7 @@ import (
 	"github.com/df11-convert/df11-convert/internal/hubtest"
 	"github.com/df11-convert/df11-convert/internal/model"
 	"github.com/df11-convert/df11-convert/internal/plan"
+	shared "github.com/df11-convert/df11-convert/internal/testing/world"
 	"github.com/df11-convert/df11-convert/pipeline"
 )
 
@@ -58,12 +59,12 @@ func both(a, b []string) []string {
 func sameFolder(t *testing.T, got, want string) {
 	t.Helper()
 	entries, err := os.ReadDir(want)
-	must(t, err)
+	shared.Must(t, err)
 	for _, e := range entries {
 		if e.IsDir() || namesSource(e.Name()) {
 			continue
 		}
-		if string(readFile(t, filepath.Join(got, e.Name()))) != string(readFile(t, filepath.Join(want, e.Name()))) {
+		if string(shared.Read(t, filepath.Join(got, e.Name()))) != string(shared.Read(t, filepath.Join(want, e.Name()))) {
 			t.Errorf("%s differs", e.Name())
 		}
 	}
@@ -148,8 +149,8 @@ func TestForeignJournal(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			out := t.TempDir()
-			writeFile(t, filepath.Join(out, ".df11-convert", "part-1-of-1.json"), []byte(tt.journal))
-			writeFile(t, filepath.Join(out, "lm_head.safetensors"), []byte("x"))
+			shared.Write(t, filepath.Join(out, ".df11-convert", "part-1-of-1.json"), []byte(tt.journal))
+			shared.Write(t, filepath.Join(out, "lm_head.safetensors"), []byte("x"))
 			convert := func(force bool) error {
 				_, err := convertLocal(t, writeModel(t, small()), out, plan.Options{}, func(o *pipeline.Options) { o.BaseModel, o.Force = "org/model", force })
 				return err
@@ -157,7 +158,7 @@ func TestForeignJournal(t *testing.T) {
 			if !tt.ours {
 				foreign(t, convert(false), "lm_head.safetensors")
 			}
-			must(t, convert(!tt.ours))
+			shared.Must(t, convert(!tt.ours))
 			sameFolder(t, out, want)
 		})
 	}
@@ -188,26 +189,26 @@ func TestFinishedFolderIsNotMadeAgain(t *testing.T) {
 		_, err := convertLocal(t, dir, out, plan.Options{}, func(o *pipeline.Options) { o.Log = slog.New(log) })
 		return err
 	}
-	must(t, convert())
+	shared.Must(t, convert())
 	before := folder(t, out)
 	log.take()
-	must(t, convert())
+	shared.Must(t, convert())
 	if made := log.take(); len(made) > 0 || !maps.Equal(folder(t, out), before) {
 		t.Errorf("a run with nothing to do has made %v or changed the folder", made)
 	}
 	const spoiled = "model_layers_0.safetensors"
-	b := readFile(t, filepath.Join(out, spoiled))
+	b := shared.Read(t, filepath.Join(out, spoiled))
 	b[len(b)-1] ^= 1
-	writeFile(t, filepath.Join(out, spoiled), b)
+	shared.Write(t, filepath.Join(out, spoiled), b)
 	foreign(t, convert(), spoiled)
 	remove(t, filepath.Join(out, spoiled))
-	must(t, convert())
+	shared.Must(t, convert())
 	if made := log.take(); !slices.Equal(made, []string{spoiled}) {
 		t.Errorf("made %v", made)
 	}
 	after := folder(t, out)
 	for path := range after { // what was not made again is proved, not streamed
-		after[path] = string(asStreamed([]byte(after[path])))
+		after[path] = string(shared.AsStreamed([]byte(after[path])))
 	}
 	if !maps.Equal(after, before) {
 		t.Error("the folder is not the same")

@@ -2,7 +2,6 @@ package pipeline_test
 
 import (
 	"bytes"
-	"crypto/sha256"
 	"errors"
 	"fmt"
 	"maps"
@@ -20,6 +19,7 @@ import (
 	"github.com/df11-convert/df11-convert/internal/safetensors"
 	"github.com/df11-convert/df11-convert/internal/spans"
 	"github.com/df11-convert/df11-convert/internal/target"
+	shared "github.com/df11-convert/df11-convert/internal/testing/world"
 	"github.com/df11-convert/df11-convert/pipeline"
 )
 
@@ -30,7 +30,7 @@ import (
 func TestEveryConversionSurvives(t *testing.T) {
 	t.Parallel()
 	undisturbed := map[string]*calm{}
-	for _, seed := range seeds(t, 24, 600) {
+	for _, seed := range shared.Seeds(t, 24, 600) {
 		t.Run(fmt.Sprintf("DF11_SEED=%d", seed), func(t *testing.T) {
 			rnd := rand.New(rand.NewPCG(seed, 3))
 			i, server := rnd.IntN(len(ordealModels)), writable[rnd.IntN(len(writable))]
@@ -87,7 +87,7 @@ func checkpoint(t *testing.T, files map[string][]byte) map[string][]byte {
 			continue
 		}
 		h, err := safetensors.ReadHeader(bytes.NewReader(files[name]), int64(len(files[name])))
-		must(t, err)
+		shared.Must(t, err)
 		for _, x := range h.Tensors {
 			to := "model.diffusion_model." + x.Name
 			entries = append(entries, safetensors.Entry{Name: to, DType: x.DType, Shape: x.Shape})
@@ -95,7 +95,7 @@ func checkpoint(t *testing.T, files map[string][]byte) map[string][]byte {
 		}
 	}
 	l, err := safetensors.NewHeader(nil, append(entries, safetensors.Entry{Name: "z_text", DType: "BF16", Shape: []int64{70_000}}))
-	must(t, err)
+	shared.Must(t, err)
 	out := append(l.Bytes(), bytes.Repeat([]byte{1, 2, 3}, int(l.Size()-l.DataStart())/3+1)...)[:l.Size()]
 	for name, b := range data {
 		at, _ := l.Lookup(name)
@@ -325,9 +325,9 @@ func (o *ordeal) flip(t *testing.T) {
 		return
 	}
 	name := files[o.rnd.IntN(len(files))]
-	if b := readFile(t, name); len(b) > 0 {
+	if b := shared.Read(t, name); len(b) > 0 {
 		b[o.rnd.IntN(len(b))] ^= 1 << o.rnd.IntN(8)
-		writeFile(t, name, b)
+		shared.Write(t, name, b)
 	}
 }
 
@@ -389,7 +389,7 @@ func (o *ordeal) check(t *testing.T) {
 	}
 	if o.inHere {
 		for _, x := range o.calm.plan.OutputFiles {
-			if got := fmt.Sprintf("%x", sha256.Sum256(readFile(t, filepath.Join(o.work, x.Path)))); got != o.calm.target[x.Path].SHA256 {
+			if got := shared.Sum(shared.Read(t, filepath.Join(o.work, x.Path))); got != o.calm.target[x.Path].SHA256 {
 				t.Errorf("%s differs", x.Path)
 			}
 		}

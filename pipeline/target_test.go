@@ -12,14 +12,15 @@ import (
 	"github.com/df11-convert/df11-convert/internal/describe"
 	"github.com/df11-convert/df11-convert/internal/model"
 	"github.com/df11-convert/df11-convert/internal/plan"
+	shared "github.com/df11-convert/df11-convert/internal/testing/world"
 	"github.com/df11-convert/df11-convert/pipeline"
 )
 
 // move moves a file inside a folder.
 func move(t *testing.T, dir, from, to string) {
 	t.Helper()
-	must(t, os.MkdirAll(filepath.Dir(filepath.Join(dir, to)), 0o777))
-	must(t, os.Rename(filepath.Join(dir, from), filepath.Join(dir, to)))
+	shared.Must(t, os.MkdirAll(filepath.Dir(filepath.Join(dir, to)), 0o777))
+	shared.Must(t, os.Rename(filepath.Join(dir, from), filepath.Join(dir, to)))
 }
 
 // TestOnlyWhatIsLoaded: the official loader reads the weight files beside config.json and none
@@ -58,13 +59,13 @@ func TestOnlyWhatIsLoaded(t *testing.T) {
 // the components beside it are not.
 func TestModelInAFolder(t *testing.T) {
 	source, good, whole := writeModel(t, formModel()), localResult(t, formModel()), t.TempDir()
-	must(t, os.Remove(filepath.Join(good, "df11-manifest.json")))
-	must(t, os.CopyFS(filepath.Join(whole, "transformer"), os.DirFS(good)))
-	must(t, os.CopyFS(filepath.Join(whole, "vae"), os.DirFS(source)))
+	shared.Must(t, os.Remove(filepath.Join(good, "df11-manifest.json")))
+	shared.Must(t, os.CopyFS(filepath.Join(whole, "transformer"), os.DirFS(good)))
+	shared.Must(t, os.CopyFS(filepath.Join(whole, "vae"), os.DirFS(source)))
 	if r, err := verifyAs(t, whole, source, pipeline.LevelFull, plan.Options{}); err != nil || r.Units == 0 {
 		t.Errorf("%+v, %v", r, err)
 	}
-	must(t, os.CopyFS(filepath.Join(whole, "transformer_2"), os.DirFS(good)))
+	shared.Must(t, os.CopyFS(filepath.Join(whole, "transformer_2"), os.DirFS(good)))
 	if _, err := model.OpenDF11Local(t.Context(), whole, 0); err == nil {
 		t.Error("of two models in folders, one was chosen")
 	}
@@ -75,13 +76,13 @@ func TestModelInAFolder(t *testing.T) {
 func TestConfigLies(t *testing.T) {
 	source, good := writeModel(t, formModel()), localResult(t, formModel())
 	d, err := model.OpenDF11Local(t.Context(), good, 0)
-	must(t, err)
+	shared.Must(t, err)
 	defer d.Close()
-	config := string(readFile(t, filepath.Join(good, "config.json")))
+	config := string(shared.Read(t, filepath.Join(good, "config.json")))
 	for name, to := range map[string]string{"another order": `"mlp.up_proj", "mlp.gate_proj"`, "one missing": `"mlp.gate_proj"`} {
 		bad := folderWith(t, good, "config.json", []byte(listOf(`mlp.gate_proj`, `mlp.up_proj`).ReplaceAllString(config, to)))
 		lying, err := model.OpenDF11Local(t.Context(), bad, 0)
-		must(t, err)
+		shared.Must(t, err)
 		defer lying.Close()
 		if lying.Dict.Equal(d.Dict) {
 			t.Fatal("the config was not changed")
@@ -95,7 +96,7 @@ func TestConfigLies(t *testing.T) {
 	}
 	bad := folderWith(t, good, "config.json", []byte(strings.Replace(config, `"lm_head"`, `"lm_tail"`, 1)))
 	lying, err := model.OpenDF11Local(t.Context(), bad, 0)
-	must(t, err)
+	shared.Must(t, err)
 	defer lying.Close()
 	if r, err := describe.DF11(t.Context(), lying); err != nil || len(r.Traps) != 2 {
 		t.Errorf("inspect: %v, %v", r.Traps, err)

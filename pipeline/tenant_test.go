@@ -2,7 +2,6 @@ package pipeline_test
 
 import (
 	"context"
-	"crypto/sha256"
 	"errors"
 	"fmt"
 	"maps"
@@ -16,6 +15,7 @@ import (
 	"github.com/df11-convert/df11-convert/internal/names"
 	"github.com/df11-convert/df11-convert/internal/spans"
 	"github.com/df11-convert/df11-convert/internal/target"
+	shared "github.com/df11-convert/df11-convert/internal/testing/world"
 	"github.com/df11-convert/df11-convert/pipeline"
 )
 
@@ -152,7 +152,7 @@ func tenantModel(seed uint64) *hubtest.Model {
 // the target holds the result, the user's files, and nothing else.
 func TestFilesOfUsersStay(t *testing.T) {
 	t.Parallel()
-	for _, seed := range seeds(t, 16, 600) {
+	for _, seed := range shared.Seeds(t, 16, 600) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			p := &tenant{T: t, srv: hubtest.Start(t), rng: rand.New(rand.NewPCG(seed, 0)), branch: "main", files: map[string]string{}}
 			p.srv.AddModel("org/model", tenantModel(1))
@@ -188,7 +188,7 @@ func (p *tenant) holdsTheResult() {
 		if o.Kind == metadata.KindCard {
 			continue // which may be the user's, or was taken for his
 		}
-		if sum := fmt.Sprintf("%x", sha256.Sum256([]byte(content(p.T, p.srv, tenantRepo, p.branch, o.Path)))); sum != o.SHA256 {
+		if sum := shared.Sum([]byte(content(p.T, p.srv, tenantRepo, p.branch, o.Path))); sum != o.SHA256 {
 			p.Errorf("%s is not what the manifest says, after %s", o.Path, strings.Join(p.did, ", "))
 		}
 	}

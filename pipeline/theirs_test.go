@@ -1,7 +1,6 @@
 package pipeline_test
 
 import (
-	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -19,6 +18,7 @@ import (
 	"github.com/df11-convert/df11-convert/internal/model"
 	"github.com/df11-convert/df11-convert/internal/names"
 	"github.com/df11-convert/df11-convert/internal/plan"
+	shared "github.com/df11-convert/df11-convert/internal/testing/world"
 	"github.com/df11-convert/df11-convert/pipeline"
 )
 
@@ -103,9 +103,9 @@ func thing(t *testing.T, path string) string {
 	if info.Mode()&fs.ModeSymlink != 0 {
 		content, err = os.Readlink(path)
 	} else if info.Mode().IsRegular() {
-		content = string(readFile(t, path))
+		content = string(shared.Read(t, path))
 	}
-	must(t, err)
+	shared.Must(t, err)
 	return fmt.Sprint(info.Mode(), " ", content)
 }
 
@@ -127,10 +127,10 @@ func TestNobodysFilesAreLost(t *testing.T) {
 	}
 	w := newWorld(t, known(0))
 	ended := map[bool]int{}
-	for _, seed := range seeds(t, 60, 3000) {
+	for _, seed := range shared.Seeds(t, 60, 3000) {
 		n := &neighbor{rand.New(rand.NewPCG(seed, 21)), t, filepath.Join(t.TempDir(), "out"), t.TempDir(), map[string]string{}}
-		writeFile(t, filepath.Join(n.outside, "precious"), []byte("precious"))
-		writeFile(t, filepath.Join(n.outside, "sub", "config.json"), []byte("precious"))
+		shared.Write(t, filepath.Join(n.outside, "precious"), []byte("precious"))
+		shared.Write(t, filepath.Join(n.outside, "sub", "config.json"), []byte("precious"))
 		source := 0
 		convert := func(change func(*pipeline.Options)) error {
 			_, err := convertLocal(t, sources[source], n.out, plan.Options{}, func(o *pipeline.Options) {
@@ -213,7 +213,7 @@ func (n *neighbor) whole(told, want string) {
 		if err != nil {
 			n.t.Fatal(err)
 		}
-		if !n.has(name) && name != names.Card && name != names.Manifest && string(readFile(n.t, filepath.Join(n.out, name))) != content {
+		if !n.has(name) && name != names.Card && name != names.Manifest && string(shared.Read(n.t, filepath.Join(n.out, name))) != content {
 			n.t.Errorf("%s: %s is not the result's", told, name)
 		}
 	}
@@ -232,7 +232,7 @@ func (n *neighbor) oneModel(told string) {
 	}
 	for _, o := range m.Outputs {
 		b, err := os.ReadFile(filepath.Join(n.out, o.Path))
-		if plan.IsSafetensors(o.Path) && !n.has(o.Path) && err == nil && fmt.Sprintf("%x", sha256.Sum256(b)) != o.SHA256 {
+		if plan.IsSafetensors(o.Path) && !n.has(o.Path) && err == nil && shared.Sum(b) != o.SHA256 {
 			n.t.Errorf("%s: %s is of another model than config and manifest", told, o.Path)
 		}
 	}

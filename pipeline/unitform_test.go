@@ -14,6 +14,7 @@ import (
 	"github.com/df11-convert/df11-convert/internal/hubtest"
 	"github.com/df11-convert/df11-convert/internal/model"
 	"github.com/df11-convert/df11-convert/internal/plan"
+	shared "github.com/df11-convert/df11-convert/internal/testing/world"
 	"github.com/df11-convert/df11-convert/pipeline"
 )
 
@@ -35,10 +36,10 @@ func editHeader(t *testing.T, file []byte, from, to string) []byte {
 func folderWith(t *testing.T, from, name string, content []byte) string {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "copy")
-	must(t, os.CopyFS(dir, os.DirFS(from)))
-	must(t, os.Remove(filepath.Join(dir, name)))
+	shared.Must(t, os.CopyFS(dir, os.DirFS(from)))
+	shared.Must(t, os.Remove(filepath.Join(dir, name)))
 	if content != nil {
-		writeFile(t, filepath.Join(dir, name), content)
+		shared.Write(t, filepath.Join(dir, name), content)
 	}
 	return dir
 }
@@ -49,7 +50,7 @@ func folderWith(t *testing.T, from, name string, content []byte) string {
 func TestWrongForm(t *testing.T) {
 	source, good := writeModel(t, formModel()), localResult(t, formModel())
 	const name = "lm_head.safetensors"
-	file := readFile(t, filepath.Join(good, name))
+	file := shared.Read(t, filepath.Join(good, name))
 	for _, tt := range []struct{ tensor, from, to string }{ // encoder judges more of them
 		{"luts", `"U8","shape":[4,256]`, `"I8","shape":[4,256]`},
 		{"sign_mantissa", `"U8","shape":[4096]`, `"BF16","shape":[2048]`},
@@ -58,14 +59,14 @@ func TestWrongForm(t *testing.T) {
 		t.Run(tt.tensor+" "+tt.to, func(t *testing.T) {
 			at := `"lm_head.` + tt.tensor + `":{"dtype":`
 			bad := folderWith(t, good, name, editHeader(t, file, at+tt.from, at+tt.to))
-			must(t, os.Remove(filepath.Join(bad, "df11-manifest.json")))
+			shared.Must(t, os.Remove(filepath.Join(bad, "df11-manifest.json")))
 			for _, level := range []pipeline.Level{pipeline.LevelStructure, pipeline.LevelProof, pipeline.LevelFull} {
 				_, err := verifyLocal(t, bad, source, level)
 				namesTensor(t, string(level), err, name, tt.tensor)
 			}
-			writeFile(t, filepath.Join(bad, "df11-manifest.json"), readFile(t, filepath.Join(good, "df11-manifest.json")))
+			shared.Write(t, filepath.Join(bad, "df11-manifest.json"), shared.Read(t, filepath.Join(good, "df11-manifest.json")))
 			d, err := model.OpenDF11Local(t.Context(), bad, 0)
-			must(t, err)
+			shared.Must(t, err)
 			defer d.Close()
 			_, err = describe.DF11(t.Context(), d)
 			namesTensor(t, "inspect", err, name, tt.tensor)
@@ -94,11 +95,11 @@ func formModel() *hubtest.Model {
 func TestNothingToGain(t *testing.T) {
 	source := writeModel(t, formModel())
 	name := filepath.Join(source, "model.safetensors")
-	file := readFile(t, name)
+	file := shared.Read(t, name)
 	for i := 8 + binary.LittleEndian.Uint64(file); i < uint64(len(file)); i++ {
 		file[i] = 0xff // exponent 255, which DF11 reserves
 	}
-	writeFile(t, name, file)
+	shared.Write(t, name, file)
 	_, err := convertLocal(t, source, t.TempDir(), plan.Options{}, nil)
 	if r, ok := errors.AsType[*plan.RefusedError](err); !ok || r.Hint == "" || !strings.Contains(r.Detail, "lm_head") {
 		t.Errorf("got %v", err)
