@@ -2,6 +2,7 @@ package hub
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/base64"
 	"encoding/json"
@@ -59,8 +60,8 @@ func (o Op) Holds(tree map[string]FileInfo) bool {
 	entry, there := tree[o.Path]
 	switch {
 	case o.small:
-		return there && (entry.BlobID == gitBlobHash(o.content) ||
-			entry.SHA256 != "" && entry.SHA256 == hashLike(entry.SHA256, o.content))
+		hash := cmp.Or(entry.SHA256, entry.BlobID)
+		return there && isETag(hash) && hash == hashLike(hash, o.content)
 	case o.gone:
 		return !there
 	}

@@ -41,6 +41,8 @@ func sha(data []byte) string {
 	return hex.EncodeToString(sum[:])
 }
 
+func gitBlobHash(data []byte) string { return hashLike(testCommit, data) }
+
 func (h *fileHub) ref() FileRef {
 	return FileRef{Repo: "a/b", Commit: h.commit, Path: "model.safetensors", Size: int64(len(h.data)), SHA256: sha(h.data)}
 }

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"hash"
 	"slices"
-	"strings"
 
 	"github.com/df11-convert/df11-convert/hub/internal/wire"
 	"github.com/df11-convert/df11-convert/internal/names"
@@ -84,8 +83,6 @@ func NewHash(like string, size int64) hash.Hash {
 	fmt.Fprintf(h, "blob %d\x00", size)
 	return h
 }
-
-func gitBlobHash(data []byte) string { return hashLike(strings.Repeat("0", 2*sha1.Size), data) }
 
 // isETag says whether s is a hash by which hub and cache name a file's content.
 func isETag(s string) bool { return names.IsSHA256(s) || names.IsCommit(s) }

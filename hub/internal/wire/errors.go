@@ -37,12 +37,9 @@ type Error struct {
 // Error gives one line, lower case, with what a bug report needs in brackets; never a token or a
 // URL query.
 func (e *Error) Error() string {
-	cause, status, request, attempts, id := "", "", "", "", ""
+	cause, request, attempts, id := "", "", "", ""
 	if e.Err != nil {
 		cause = OneLine(e.Err.Error()) // which may quote a server, or its certificate
-	}
-	if e.Status != 0 {
-		status = strings.TrimSpace(fmt.Sprintf("%d %s", e.Status, http.StatusText(e.Status)))
 	}
 	if e.Method != "" {
 		request = e.Method + " " + e.URL
@@ -53,11 +50,19 @@ func (e *Error) Error() string {
 	if e.RequestID != "" {
 		id = "request id " + e.RequestID
 	}
-	text := join(": ", e.Side, e.Op, cause, status, e.Message)
+	text := join(": ", e.Side, e.Op, cause, e.status(), e.Message)
 	if notes := join(", ", request, attempts, id); notes != "" {
 		text += " (" + notes + ")"
 	}
 	return text
+}
+
+// status is the answer's status in words; "" when no answer came.
+func (e *Error) status() string {
+	if e.Status == 0 {
+		return ""
+	}
+	return strings.TrimSpace(fmt.Sprintf("%d %s", e.Status, http.StatusText(e.Status)))
 }
 
 // join leaves out what is empty.

@@ -144,7 +144,7 @@ func (e *Error) reason() string {
 	case e.Status == http.StatusTooManyRequests:
 		return join(": ", "rate limit reached", e.Message)
 	case e.Status != 0:
-		return join(": ", fmt.Sprintf("%d %s", e.Status, http.StatusText(e.Status)), e.Message)
+		return join(": ", e.status(), e.Message)
 	case e.Err != nil:
 		return OneLine(e.Err.Error())
 	}
