@@ -28,7 +28,6 @@ type Error struct {
 	Err      error // sentinel or network error
 	Progress bool  // bytes came before it: the count of failures starts again
 
-	finds bool   // the request asks whether the repo is there
 	needs string // the right that it takes
 	login string // how to send a token, from Options.Login
 	wait  waitHint

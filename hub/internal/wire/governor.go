@@ -45,16 +45,16 @@ func (g *Governor) limit(bytesPerSecond int64) {
 }
 
 // wait blocks until a lane is open.
-func (g *Governor) wait(ctx context.Context, p *pauses, key lane) error {
+func (g *Governor) wait(ctx context.Context, t *Transport, key lane) error {
 	for {
 		g.mu.Lock()
 		now := g.lanes[key]
 		g.mu.Unlock()
-		d := now.until.Sub(p.clock.Now())
+		d := now.until.Sub(t.Opt.Clock.Now())
 		if d <= 0 {
 			return context.Cause(ctx)
 		}
-		if err := p.sleep(ctx, Wait{Reason: now.reason, For: d}); err != nil {
+		if err := t.Pause(ctx, now.reason, d); err != nil {
 			return err
 		}
 	}

@@ -60,7 +60,6 @@ func New(opt Options) (*Transport, error) {
 	if opt.Tokens != nil {
 		t.caller = opt.TokenSource
 	}
-	t.pauses = &pauses{clock: opt.Clock, onWait: opt.OnWait}
 	return t, nil
 }
 

@@ -2,7 +2,6 @@ package wire
 
 import (
 	"context"
-	"sync/atomic"
 	"time"
 )
 
@@ -16,21 +15,14 @@ type Wait struct {
 // noticeable is how long nothing may happen before people wonder.
 const noticeable = 5 * time.Second
 
-// pauses are the waits of a client.
-type pauses struct {
-	clock  Clock
-	onWait func(Wait)   // may be nil
-	known  atomic.Int64 // the end of the wait that people heard of last
-}
-
-// sleep waits as w says. People hear of a long wait once, and of no other before its end.
-func (p *pauses) sleep(ctx context.Context, w Wait) error {
-	now, known := p.clock.Now(), p.known.Load()
-	if p.onWait != nil && w.For >= noticeable && now.UnixNano() >= known &&
-		p.known.CompareAndSwap(known, now.Add(w.For).UnixNano()) {
-		p.onWait(w)
+// Pause waits. People hear of a long wait once, and of no other before its end.
+func (t *Transport) Pause(ctx context.Context, reason string, d time.Duration) error {
+	now, known := t.Opt.Clock.Now(), t.known.Load()
+	if t.Opt.OnWait != nil && d >= noticeable && now.UnixNano() >= known &&
+		t.known.CompareAndSwap(known, now.Add(d).UnixNano()) {
+		t.Opt.OnWait(Wait{Reason: reason, For: d})
 	}
-	return p.clock.Sleep(ctx, w.For)
+	return t.Opt.Clock.Sleep(ctx, d)
 }
 
 // Clock tells the client the time and lets it wait. Both methods are called by many goroutines at

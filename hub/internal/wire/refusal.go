@@ -97,17 +97,17 @@ var byStatus = map[int]error{
 	http.StatusTooManyRequests: ErrRateLimited, http.StatusRequestEntityTooLarge: ErrTooLarge,
 }
 
-// classify gives the sentinel of an answer from the hub itself. Without a code, only the question
-// whether the repo is there can be answered with its absence: elsewhere 404 means a route that this
-// hub lacks. Without a token, private and missing repos are refused alike.
-func (e *Error) classify() error {
+// classify gives the sentinel of an answer from the hub itself. Without a code, only the request
+// that finds the repo can be answered with its absence: elsewhere 404 means a route that this hub
+// lacks. Without a token, private and missing repos are refused alike.
+func (e *Error) classify(finds bool) error {
 	cause := byStatus[e.Status]
 	told, coded := byCode[e.Code]
 	anonymous := e.TokenSource == "" && !strings.Contains(strings.ToLower(e.Message), "credentials")
 	switch {
 	case coded:
 		return told
-	case e.finds &&
+	case finds &&
 		(e.Status == http.StatusNotFound || errors.Is(cause, ErrUnauthorized) && anonymous):
 		return ErrNotFound
 	case errors.Is(cause, ErrForbidden) && strings.Contains(e.Message,

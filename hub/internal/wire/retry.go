@@ -82,9 +82,9 @@ func (t *Transport) Retry(ctx context.Context, r *Request, try func(context.Cont
 func (t *Transport) pause(ctx context.Context, e *Error, d time.Duration) error {
 	if e.Status == http.StatusTooManyRequests || e.wait.known {
 		t.Opt.Governor.close(t.Opt.Clock.Now(), e.wait.lane, d, e.reason())
-		return t.Opt.Governor.wait(ctx, t.pauses, e.wait.lane)
+		return t.Opt.Governor.wait(ctx, t, e.wait.lane)
 	}
-	return t.pauses.sleep(ctx, Wait{Reason: e.reason(), For: d})
+	return t.Pause(ctx, e.reason(), d)
 }
 
 // delay is the server's wish plus one second and jitter, or full jitter under a ceiling that

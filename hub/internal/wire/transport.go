@@ -8,7 +8,6 @@ import (
 	"net/http"
 	"net/url"
 	"sync/atomic"
-	"time"
 )
 
 // Transport sends every request of a client. It alone sends the token.
@@ -18,7 +17,7 @@ type Transport struct {
 	caller   string         // token or publisher: whom limits are for
 	Jitter   func() float64 // in [0, 1)
 	moved    atomic.Bool    // bytes of files have come or gone
-	pauses   *pauses
+	known    atomic.Int64   // the end of the wait that people heard of last
 }
 
 // Exchange sends r once, following redirects as its rule allows, and gives a 2xx answer or the
@@ -66,7 +65,7 @@ func (t *Transport) check(r *Request, resp *http.Response) (*http.Response, erro
 // connection when it stalls.
 func (t *Transport) roundTrip(ctx context.Context, r *Request, u *url.URL) (*http.Response, error) {
 	lane := t.laneOf(u)
-	err := t.Opt.Governor.wait(ctx, t.pauses, lane)
+	err := t.Opt.Governor.wait(ctx, t, lane)
 	if err != nil {
 		return nil, err
 	}
@@ -136,7 +135,7 @@ func (t *Transport) refusal(r *Request, u *url.URL, resp *http.Response) *Error 
 		if r.Token && t.Opt.HasToken() {
 			e.TokenSource = t.Opt.TokenSource
 		}
-		e.Err = e.classify()
+		e.Err = e.classify(r.Finds)
 	}
 	return e
 }
@@ -153,7 +152,7 @@ func (t *Transport) RefusedInside(r *Request, status int, message string) *Error
 // Failure is the *Error of a request that got no usable answer.
 func (t *Transport) Failure(r *Request, u *url.URL, err error) *Error {
 	e := &Error{Op: r.Op, Side: t.Opt.Side, Repo: r.Repo, Endpoint: t.Endpoint.String(), Err: err,
-		finds: r.Finds, needs: r.needs(), login: t.Opt.Login}
+		needs: r.needs(), login: t.Opt.Login}
 	if u != nil {
 		e.Method, e.URL = r.Method, redactURL(u)
 	}
@@ -165,9 +164,4 @@ func (t *Transport) Errorf(op string, sentinel error, format string, args ...any
 	e := t.Failure(&Request{Op: op}, nil, sentinel)
 	e.Message = OneLine(fmt.Sprintf(format, args...))
 	return e
-}
-
-// Pause waits; the reason is told like that of any wait.
-func (t *Transport) Pause(ctx context.Context, reason string, d time.Duration) error {
-	return t.pauses.sleep(ctx, Wait{Reason: reason, For: d})
 }
