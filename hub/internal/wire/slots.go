@@ -3,7 +3,6 @@ package wire
 import (
 	"context"
 	"io"
-	"sync/atomic"
 
 	"golang.org/x/sync/semaphore"
 	"golang.org/x/time/rate"
@@ -48,10 +47,8 @@ func (s *Slot) giveBack() {
 
 // bulkReader notices file bytes, and lets them through at a rate.
 type bulkReader struct {
-	ctx   context.Context //nolint:containedctx // of the one request that this body belongs to
-	clock Clock
+	w     *watch // over the request that the bytes belong to
 	limit *rate.Limiter
-	moved *atomic.Bool
 	r     io.Reader
 }
 
@@ -62,12 +59,13 @@ func (b *bulkReader) Read(p []byte) (int, error) {
 	}
 	n, err := b.r.Read(p)
 	if n > 0 {
-		b.moved.Store(true)
+		b.w.t.moved.Store(true)
 	}
 	if limited && n > 0 {
-		now := b.clock.Now()
+		clock := b.w.t.Opt.Clock
+		now := clock.Now()
 		wait := b.limit.ReserveN(now, n).DelayFrom(now)
-		if waitErr := b.clock.Sleep(b.ctx, wait); err == nil {
+		if waitErr := clock.Sleep(b.w.ctx, wait); err == nil {
 			err = waitErr
 		}
 	}

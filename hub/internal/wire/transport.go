@@ -75,7 +75,7 @@ func (t *Transport) roundTrip(ctx context.Context, r *Request, u *url.URL) (*htt
 			return nil, err
 		}
 	}
-	w := newWatch(ctx, &t.Opt, &t.moved, max(t.Opt.StallTimeout, r.Slow))
+	w := newWatch(ctx, t, max(t.Opt.StallTimeout, r.Slow))
 	req := t.build(r, u, token, w)
 	resp, err := t.Opt.HTTPTransport.RoundTrip(req)
 	if err != nil {

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"sync"
-	"sync/atomic"
 	"time"
 )
 
@@ -14,8 +13,7 @@ import (
 // idle time than lead anywhere. Time spent in our own throttle or with our own consumer does not
 // count.
 type watch struct {
-	opt    *Options
-	moved  *atomic.Bool    // set by bytes of files
+	t      *Transport
 	ctx    context.Context //nolint:containedctx // of the one request that is watched
 	cancel context.CancelCauseFunc
 	header time.Duration // to the answer's headers
@@ -28,9 +26,9 @@ type watch struct {
 
 // newWatch begins to wait for the answer's headers, and makes the context under which the request
 // must run.
-func newWatch(ctx context.Context, opt *Options, moved *atomic.Bool, header time.Duration) *watch {
+func newWatch(ctx context.Context, t *Transport, header time.Duration) *watch {
 	ctx, cancel := context.WithCancelCause(ctx)
-	return &watch{opt: opt, moved: moved, ctx: ctx, cancel: cancel, header: header,
+	return &watch{t: t, ctx: ctx, cancel: cancel, header: header,
 		timer: time.AfterFunc(header, func() {
 			cancel(fmt.Errorf("%w: no answer within %v", ErrStalled, header))
 		})}
@@ -60,7 +58,7 @@ func (w *watch) end() {
 func (w *watch) upload(r *Request) io.ReadCloser {
 	w.sends, w.left = r.Body(), r.Size
 	if r.Bulk {
-		w.sends = &bulkReader{w.ctx, w.opt.Clock, w.opt.Governor.out, w.moved, w.sends}
+		w.sends = &bulkReader{w, w.t.Opt.Governor.out, w.sends}
 	}
 	return io.NopCloser(w)
 }
@@ -77,7 +75,7 @@ func (w *watch) Read(p []byte) (int, error) {
 	switch {
 	case w.timer == nil: // the answer has come early
 	case w.left > 0:
-		w.timer.Reset(w.opt.StallTimeout)
+		w.timer.Reset(w.t.Opt.StallTimeout)
 	default:
 		w.timer.Reset(w.header)
 	}
@@ -93,7 +91,7 @@ func (w *watch) Read(p []byte) (int, error) {
 // guard wraps the answer's body; closing it ends the request.
 func (w *watch) guard(body io.ReadCloser, bulk bool) io.ReadCloser {
 	w.answered()
-	limit, least := w.opt.StallTimeout, leastBytes(w.opt.StallTimeout)
+	limit, least := w.t.Opt.StallTimeout, leastBytes(w.t.Opt.StallTimeout)
 	b := &guardedBody{w: w, body: body, left: limit, idle: time.AfterFunc(limit, func() {
 		w.cancel(fmt.Errorf("%w: less than %d bytes in %v", ErrStalled, least, limit))
 	})}
@@ -104,7 +102,7 @@ func (w *watch) guard(body io.ReadCloser, bulk bool) io.ReadCloser {
 	return struct {
 		io.Reader
 		io.Closer
-	}{&bulkReader{w.ctx, w.opt.Clock, w.opt.Governor.in, w.moved, b}, b}
+	}{&bulkReader{w, w.t.Opt.Governor.in, b}, b}
 }
 
 // leastRate is the least that a line must bring, in bytes per second: all connections share it.
@@ -130,7 +128,7 @@ func (b *guardedBody) Read(p []byte) (int, error) {
 		return n, causeOf(b.w.ctx, err)
 	}
 	b.left, b.bytes = b.left-time.Since(start), b.bytes+int64(n)
-	if limit := b.w.opt.StallTimeout; b.bytes >= leastBytes(limit) {
+	if limit := b.w.t.Opt.StallTimeout; b.bytes >= leastBytes(limit) {
 		b.left, b.bytes = limit, 0
 	}
 	return n, err
