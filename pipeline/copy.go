@@ -148,7 +148,7 @@ func (k *copier) duplicates(ctx context.Context) (list []hub.FileInfo) {
 		k.Model.Endpoint != k.Push.Hub.Endpoint() {
 		return nil
 	}
-	tree, err := k.Push.Hub.Tree(ctx, k.Model.ID, k.Model.Commit)
+	tree, err := k.Source.Tree(ctx, k.Model.Commit)
 	if err != nil {
 		return nil // then they are fetched and uploaded
 	}

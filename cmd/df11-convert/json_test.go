@@ -11,8 +11,11 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 )
 
+// schemaFile is absolute, because tests change the folder.
+var schemaFile, _ = filepath.Abs(filepath.FromSlash("../../docs/output.schema.json"))
+
 var outputSchema = sync.OnceValues(func() (*jsonschema.Schema, error) {
-	return jsonschema.NewCompiler().Compile(filepath.FromSlash("../../docs/output.schema.json"))
+	return jsonschema.NewCompiler().Compile(schemaFile)
 })
 
 var nullMember = regexp.MustCompile(`(?m)^ *(".*": )?null,?$`)

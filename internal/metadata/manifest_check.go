@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"unicode/utf8"
 
 	"github.com/df11-convert/df11-convert/internal/names"
@@ -29,7 +30,7 @@ func (m *Manifest) check() error {
 }
 
 func (s *Source) check() error {
-	if s.Repo != "" && !names.IsRepo(s.Repo) {
+	if s.Repo != "" && (!names.IsRepo(s.Repo) || !strings.Contains(s.Repo, "/")) {
 		return fmt.Errorf("source repo %.100q is no Hub id", s.Repo)
 	}
 	if s.Commit != "" && !names.IsCommit(s.Commit) {

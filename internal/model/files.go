@@ -8,6 +8,7 @@ import (
 	"path"
 	"slices"
 
+	"github.com/df11-convert/df11-convert/hub"
 	"github.com/df11-convert/df11-convert/internal/metadata"
 	"github.com/df11-convert/df11-convert/internal/names"
 	"github.com/df11-convert/df11-convert/internal/plan"
@@ -40,6 +41,7 @@ type store interface {
 
 	Recheck(ctx context.Context, path string) bool
 	Main(ctx context.Context) ([]plan.File, error)
+	Tree(ctx context.Context, commit string) (map[string]hub.FileInfo, error)
 	FreeBuffers()
 	// Remote reports whether files may have to be fetched from a Hub.
 	Remote() bool

@@ -7,6 +7,7 @@ import (
 	"context"
 	"io"
 
+	"github.com/df11-convert/df11-convert/hub"
 	"github.com/df11-convert/df11-convert/internal/metadata"
 	"github.com/df11-convert/df11-convert/internal/plan"
 )
@@ -35,6 +36,8 @@ type Source interface {
 	Unchanged(file int) error
 	// Main lists the files that the repo's main has now, whatever commit the source is.
 	Main(ctx context.Context) ([]plan.File, error)
+	// Tree lists the files of the repo at a commit, as its Hub stores them.
+	Tree(ctx context.Context, commit string) (map[string]hub.FileInfo, error)
 	// FreeBuffers lets go of the memory in which bytes of a repo were to be fetched ahead.
 	FreeBuffers()
 	// Close releases the files.

@@ -180,6 +180,10 @@ func (r *remote) Main(ctx context.Context) ([]plan.File, error) {
 	return planFiles(refsOf(info)), nil
 }
 
+func (r *remote) Tree(ctx context.Context, commit string) (map[string]hub.FileInfo, error) {
+	return r.client.Tree(ctx, r.repo, commit)
+}
+
 func (r *remote) FreeBuffers() { r.client.FreeBuffers() }
 
 func (r *remote) Remote() bool { return true }
