@@ -27,8 +27,9 @@ var arrows = map[string][]string{
 	"verify/internal/...":      {},
 	"verify":                   {"verify/kernel", "verify/internal/..."},
 	"verify/kernel":            {},
-	"internal/plan":            {"encoder", "internal/human", "internal/python", "internal/safetensors"},
-	"internal/metadata":        {"internal/gpus", "internal/human", "internal/plan", "internal/python"},
+	"internal/plan":            {"encoder", "internal/catalog", "internal/human", "internal/python", "internal/safetensors"},
+	"internal/catalog":         {"internal/human", "internal/python", "internal/safetensors"},
+	"internal/metadata":        {"internal/gpus", "internal/human", "internal/catalog", "internal/plan", "internal/python"},
 	"internal/gpus":            {},
 	"internal/names":           {},
 	"internal/human":           {},
@@ -48,15 +49,15 @@ var arrows = map[string][]string{
 	"internal/terminal":        {"internal/human", "internal/progress"},
 	"internal/forward/spool":   {"internal/disk", "internal/names", "internal/spans", "internal/streams"},
 	"internal/ledger":          {"internal/metadata", "internal/disk", "internal/python"},
-	"internal/model":           {"hub", "encoder", "verify", "internal/human", "internal/plan", "internal/metadata", "internal/python", "internal/safetensors", "internal/disk", "internal/spans", "internal/streams"},
+	"internal/model":           {"hub", "encoder", "verify", "internal/human", "internal/catalog", "internal/plan", "internal/metadata", "internal/python", "internal/safetensors", "internal/disk", "internal/spans", "internal/streams"},
 	"internal/forward/fetch":   {"encoder", "internal/model", "internal/plan", "internal/safetensors", "internal/ledger", "internal/metadata", "internal/forward/spool", "internal/spans", "internal/progress", "internal/streams"},
 	"internal/budget":          {"encoder", "hub", "internal/human", "internal/model", "internal/plan", "internal/safetensors", "internal/spans", "internal/streams"},
 	"internal/describe":        {"encoder", "verify", "internal/model", "internal/human", "internal/plan", "internal/streams"},
 	"internal/forward/compare": {"verify", "internal/plan", "internal/metadata", "internal/model", "internal/forward/spool", "internal/spans", "internal/progress", "internal/streams"},
-	"internal/forward":         {"encoder", "internal/disk", "internal/budget", "internal/forward/compare", "internal/forward/fetch", "internal/ledger", "internal/metadata", "internal/model", "internal/plan", "internal/progress", "internal/safetensors", "internal/spans", "internal/forward/spool", "internal/streams", "internal/target"},
-	"internal/back":            {"verify", "internal/human", "internal/model", "internal/spans", "internal/plan", "internal/metadata", "internal/safetensors", "internal/progress", "internal/python", "internal/streams", "internal/disk"},
-	"internal/target":          {"hub", "internal/human", "internal/model", "internal/ledger", "internal/metadata", "internal/plan", "internal/spans", "internal/disk", "internal/streams"},
-	"pipeline":                 {"hub", "verify", "internal/human", "internal/plan", "internal/metadata", "internal/python", "internal/charts", "internal/safetensors", "internal/spans", "internal/streams", "internal/progress", "internal/ledger", "internal/model", "internal/budget", "internal/describe", "internal/forward", "internal/back", "internal/target"},
+	"internal/forward":         {"encoder", "internal/disk", "internal/budget", "internal/forward/compare", "internal/forward/fetch", "internal/ledger", "internal/metadata", "internal/model", "internal/catalog", "internal/plan", "internal/progress", "internal/safetensors", "internal/spans", "internal/forward/spool", "internal/streams", "internal/target"},
+	"internal/back":            {"verify", "internal/human", "internal/model", "internal/spans", "internal/catalog", "internal/plan", "internal/metadata", "internal/safetensors", "internal/progress", "internal/python", "internal/streams", "internal/disk"},
+	"internal/target":          {"hub", "internal/human", "internal/model", "internal/ledger", "internal/metadata", "internal/catalog", "internal/plan", "internal/spans", "internal/disk", "internal/streams"},
+	"pipeline":                 {"hub", "verify", "internal/human", "internal/catalog", "internal/plan", "internal/metadata", "internal/python", "internal/charts", "internal/safetensors", "internal/spans", "internal/streams", "internal/progress", "internal/ledger", "internal/model", "internal/budget", "internal/describe", "internal/forward", "internal/back", "internal/target"},
 	"cmd/df11-convert":         {"*"},
 	"cmd/df11-convert/...":     {"*"},
 	".":                        {"internal/names"},
@@ -86,7 +87,7 @@ var homes = map[string][]string{
 }
 
 // pure packages compute: the same input gives the same bytes, on any machine, at any time.
-var pure = []string{"encoder", "internal/plan", "internal/metadata", "internal/safetensors", "internal/charts", "internal/gpus", "internal/human", "internal/names", "internal/python", "internal/spans"}
+var pure = []string{"encoder", "internal/catalog", "internal/plan", "internal/metadata", "internal/safetensors", "internal/charts", "internal/gpus", "internal/human", "internal/names", "internal/python", "internal/spans"}
 
 // impure are the standard packages that pure ones may not use.
 var impure = []string{"net", "os", "time", "log", "math/rand", "runtime/debug", "syscall", "unsafe"}
@@ -139,7 +140,7 @@ func checkImport(t *testing.T, dir, key string, f goFile, imported string) {
 var readsJSON = []string{
 	"internal/python", "hub", "hub/internal/wire", // answers of the Hub
 	"internal/hubtest", "internal/hubtest/hubd", "internal/golden", // for tests
-	"internal/plan/catalog.go",     // part of the program
+	"internal/catalog/catalog.go",  // part of the program
 	"internal/safetensors/scan.go", // single strings
 	"internal/forward/lint.go",     // a second reader for headers that the first one has read
 }

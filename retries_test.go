@@ -17,7 +17,6 @@ import (
 var notRetries = map[string]string{
 	"internal/back/folder.go within":          "goes up from folder to folder",
 	"internal/disk/folder.go replace":         "looks at what it has made",
-	"internal/plan/template.go settleDict":    "splits a unit that is too large",
 	"internal/safetensors/header.go tensor":   "parses two members that are lists of numbers",
 	"internal/target/repo.go OpenRepo":        "opens the branch that it has made",
 	"internal/target/repo.go ensure":          "asks for the repo that another run has made",

@@ -12,6 +12,7 @@ import (
 
 	"github.com/df11-convert/df11-convert/internal/back"
 	"github.com/df11-convert/df11-convert/internal/budget"
+	"github.com/df11-convert/df11-convert/internal/catalog"
 	"github.com/df11-convert/df11-convert/internal/model"
 	"github.com/df11-convert/df11-convert/internal/plan"
 	"github.com/df11-convert/df11-convert/internal/safetensors"
@@ -45,9 +46,9 @@ func convertLocal(t *testing.T, dir, out string, opt plan.Options, change func(*
 	return pipeline.Run(t.Context(), o)
 }
 
-func goldenDict(t *testing.T, known string) plan.PatternDict {
+func goldenDict(t *testing.T, known string) catalog.PatternDict {
 	t.Helper()
-	d, err := plan.ParsePatternDict(shared.Read(t, filepath.Join(goldenE2E, known, "pattern_dict.json")))
+	d, err := catalog.ParsePatternDict(shared.Read(t, filepath.Join(goldenE2E, known, "pattern_dict.json")))
 	shared.Must(t, err)
 	return d
 }
@@ -123,7 +124,7 @@ func tensorsOf(t *testing.T, file string) map[string][]byte {
 func TestGoldenSingle(t *testing.T) {
 	for _, known := range goldenModels {
 		out := t.TempDir()
-		opt := plan.Options{PatternDict: goldenDict(t, known), Layout: plan.TransformersSingle}
+		opt := plan.Options{PatternDict: goldenDict(t, known), Layout: catalog.TransformersSingle}
 		if _, err := convertLocal(t, filepath.Join(goldenE2E, known, "source"), out, opt, nil); err != nil {
 			t.Fatalf("%s: %v", known, err)
 		}

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/df11-convert/df11-convert/internal/budget"
+	"github.com/df11-convert/df11-convert/internal/catalog"
 	"github.com/df11-convert/df11-convert/internal/hubtest"
 	"github.com/df11-convert/df11-convert/internal/ledger"
 	"github.com/df11-convert/df11-convert/internal/names"
@@ -184,7 +185,7 @@ func (w *world) killedInSpool(t *testing.T, p *plan.Plan, reads int, change ...f
 
 // splitLayers makes a unit of every module of a layer, so that norms belong to no unit but to a
 // file of their own.
-var splitLayers = plan.PatternDict{
+var splitLayers = catalog.PatternDict{
 	{Regex: `lm_head|model\.embed_tokens`},
 	{Regex: `model\.layers\.\d+\.self_attn`, Attrs: []string{"q_proj", "k_proj", "v_proj", "o_proj"}},
 	{Regex: `model\.layers\.\d+\.mlp\.(gate_proj|up_proj|down_proj)`},

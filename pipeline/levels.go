@@ -4,7 +4,7 @@ import (
 	"slices"
 
 	"github.com/df11-convert/df11-convert/internal/back"
-	"github.com/df11-convert/df11-convert/internal/plan"
+	"github.com/df11-convert/df11-convert/internal/catalog"
 )
 
 // Level is how much of a DF11 model is verified.
@@ -44,12 +44,12 @@ type VerifyReport struct {
 	AgainstOnMain *bool  `json:"against_on_main,omitempty"`
 	// AgainstFile is the one weight file of the original, where its name is not the usual one;
 	// Component the folder of a pipeline.
-	AgainstFile string      `json:"against_file,omitempty"`
-	Component   string      `json:"component,omitempty"`
-	Layout      plan.Layout `json:"layout"`
-	Level       Level       `json:"level"`
-	OK          bool        `json:"-"`     // nothing is wrong where the level looks
-	Equal       bool        `json:"equal"` // the level is proof or full, and no weight differs
+	AgainstFile string         `json:"against_file,omitempty"`
+	Component   string         `json:"component,omitempty"`
+	Layout      catalog.Layout `json:"layout"`
+	Level       Level          `json:"level"`
+	OK          bool           `json:"-"`     // nothing is wrong where the level looks
+	Equal       bool           `json:"equal"` // the level is proof or full, and no weight differs
 	// OtherOriginal: the model is at fault, and its manifest lists other files of the original than
 	// these.
 	OtherOriginal bool `json:"other_original,omitempty"`

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/df11-convert/df11-convert/hub"
+	"github.com/df11-convert/df11-convert/internal/catalog"
 	"github.com/df11-convert/df11-convert/internal/hubtest"
 	"github.com/df11-convert/df11-convert/internal/ledger"
 	"github.com/df11-convert/df11-convert/internal/plan"
@@ -59,7 +60,7 @@ func TestEveryConversionSurvives(t *testing.T) {
 var ordealModels = []ordealModel{
 	{model: small}, {model: mediumHead}, {model: scattered}, {model: deep}, {model: several},
 	{model: several, opt: plan.Options{PatternDict: splitLayers}}, {model: several, opt: plan.Options{ExactF32: true}},
-	{model: several, opt: plan.Options{PatternDict: splitLayers, Layout: plan.ComfyUI}},
+	{model: several, opt: plan.Options{PatternDict: splitLayers, Layout: catalog.ComfyUI}},
 }
 
 type ordealModel struct {
@@ -72,7 +73,7 @@ func (m ordealModel) world(t *testing.T, opts ...hubtest.Option) *world {
 		return f32WorldOf(t, m.model(), nil, opts...)
 	}
 	w := newWorld(t, m.model(), opts...)
-	if w.plan = m.opt; m.opt.Layout == plan.ComfyUI {
+	if w.plan = m.opt; m.opt.Layout == catalog.ComfyUI {
 		w.AddRepo(sourceRepo, checkpoint(t, m.model().Files()))
 	}
 	return w
@@ -149,7 +150,7 @@ func newOrdeal(rnd *rand.Rand, c *calm, w *world, work string) *ordeal {
 	o := &ordeal{world: w, rnd: rnd, calm: c, work: work}
 	memory, wait := []int64{0, 0, 1 << 20, 64 << 20}[rnd.IntN(4)], []time.Duration{0, 1}[rnd.IntN(2)]
 	o.inHere = rnd.IntN(4) == 0
-	o.parts = !o.inHere && rnd.IntN(4) == 0 && w.plan.Layout != plan.ComfyUI
+	o.parts = !o.inHere && rnd.IntN(4) == 0 && w.plan.Layout != catalog.ComfyUI
 	o.change = append(o.change, func(opt *pipeline.Options) {
 		opt.Memory.Spools, opt.CommitWait, opt.Memory.Workers = memory, wait, 1+rnd.IntN(3)
 		switch {
@@ -396,7 +397,7 @@ func (o *ordeal) check(t *testing.T) {
 		return
 	}
 	sameFiles(t, o.target(), o.calm.target)
-	if o.plan.Layout != plan.ComfyUI { // which has no config.json
+	if o.plan.Layout != catalog.ComfyUI { // which has no config.json
 		checkPublished(t, o.world)
 	}
 }

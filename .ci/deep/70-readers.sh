@@ -3,7 +3,7 @@
 # show, with transformers 4 and 5 and diffusers, and wants weights, outputs and generated tokens equal to those of the BF16
 # original, bit for bit. Runs on a CPU: the loader's kernel is replaced by readers/decode.c. Needs Python, a C compiler, binutils,
 # PyPI and 7 GB of disk.
-# It takes a few lines of internal/plan/catalog/tried.txt, one for each way to load, in some minutes; 70-readers.sh --all takes all of
+# It takes a few lines of internal/catalog/tried.txt, one for each way to load, in some minutes; 70-readers.sh --all takes all of
 # them, in a quarter of an hour; names of classes, those alone. With --write and names it states there what came out.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
@@ -11,7 +11,7 @@ cd "$(dirname "$0")/../.."
 
 have python3 cc nm readelf || skip_rest 'Python, a C compiler or binutils are not here: no model was loaded in the official loader'
 [ "$(uname -sm)" = 'Linux x86_64' ] || skip_rest 'not Linux on x86-64: no model was loaded in the official loader'
-tried=internal/plan/catalog/tried.txt
+tried=internal/catalog/tried.txt
 if [ "${1-}" = --write ]; then
   for class in "${@:2}"; do sed -i -E "s/^($class [^ ]+) .*/\\1 - - -/" "$tried"; done # else the cards tell what is known already
 fi

@@ -9,8 +9,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/df11-convert/df11-convert/internal/catalog"
 	"github.com/df11-convert/df11-convert/internal/hubtest"
-	"github.com/df11-convert/df11-convert/internal/plan"
 	"github.com/df11-convert/df11-convert/internal/testing/world"
 )
 
@@ -50,8 +50,8 @@ func provesItself(t *testing.T, source string, args ...string) {
 // options that the card has to repeat.
 func TestCardCommand(t *testing.T) {
 	t.Parallel()
-	layouts := map[plan.Layout]bool{}
-	for _, e := range plan.Catalog() {
+	layouts := map[catalog.Layout]bool{}
+	for _, e := range catalog.All() {
 		if e.Refuse != nil || e.Derive || e.LikeOnly {
 			continue
 		}
@@ -69,8 +69,8 @@ func TestCardCommand(t *testing.T) {
 // TestCardCommandOptions: the same for sources that need an option to be converted.
 func TestCardCommandOptions(t *testing.T) {
 	t.Parallel()
-	entry := func(id string) *plan.Entry {
-		return plan.Catalog()[slices.IndexFunc(plan.Catalog(), func(e *plan.Entry) bool { return e.ID == id })]
+	entry := func(id string) *catalog.Entry {
+		return catalog.All()[slices.IndexFunc(catalog.All(), func(e *catalog.Entry) bool { return e.ID == id })]
 	}
 	t.Run("a tied model that stores only its head", func(t *testing.T) {
 		source := filepath.Join(t.TempDir(), "model")
@@ -114,7 +114,7 @@ func TestCardCommandOptions(t *testing.T) {
 }
 
 // otherClass writes a tiny model with the names of an entry, whose config names another class.
-func otherClass(t *testing.T, e *plan.Entry) string {
+func otherClass(t *testing.T, e *catalog.Entry) string {
 	t.Helper()
 	source := classSource(t, e)
 	config := strings.ReplaceAll(string(world.Read(t, filepath.Join(source, "config.json"))), e.Match.ModelType[0], "of_mine")
@@ -128,7 +128,7 @@ func otherClass(t *testing.T, e *plan.Entry) string {
 // manifest.
 func TestNamesAreEvidence(t *testing.T) {
 	t.Parallel()
-	e := plan.Catalog()[slices.IndexFunc(plan.Catalog(), func(e *plan.Entry) bool { return e.ID == "gemma3-vlm-4.52" })]
+	e := catalog.All()[slices.IndexFunc(catalog.All(), func(e *catalog.Entry) bool { return e.ID == "gemma3-vlm-4.52" })]
 	mine, out := otherClass(t, e), t.TempDir()
 	must(t, mine, "--like", e.ID, "-o", out, "-q")
 	if code, report, _ := program(t, "verify", out, "--against", mine); code == exitOK {
@@ -143,7 +143,7 @@ func TestNamesAreEvidence(t *testing.T) {
 }
 
 // classSource writes a tiny model of a class, with the names of the Hub.
-func classSource(t *testing.T, e *plan.Entry) string {
+func classSource(t *testing.T, e *catalog.Entry) string {
 	t.Helper()
 	x := world.NewCheckpoint(6)
 	seen := map[string]bool{}
@@ -192,9 +192,9 @@ func classSource(t *testing.T, e *plan.Entry) string {
 		t.Fatal(err)
 	}
 	switch e.Layout {
-	case plan.ComfyUI:
+	case catalog.ComfyUI:
 		world.Write(t, filepath.Join(dir, "some.safetensors"), x.File())
-	case plan.Diffusers, plan.DiffusersSingle:
+	case catalog.Diffusers, catalog.DiffusersSingle:
 		world.Write(t, filepath.Join(dir, "transformer", "diffusion_pytorch_model.safetensors"), x.File())
 		world.Write(t, filepath.Join(dir, "transformer", "config.json"), b)
 		world.Write(t, filepath.Join(dir, "model_index.json"), []byte(`{"_class_name": "P", "transformer": ["diffusers", "X"]}`))

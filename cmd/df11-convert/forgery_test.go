@@ -10,9 +10,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/df11-convert/df11-convert/internal/catalog"
 	"github.com/df11-convert/df11-convert/internal/metadata"
 	"github.com/df11-convert/df11-convert/internal/names"
-	"github.com/df11-convert/df11-convert/internal/plan"
 	"github.com/df11-convert/df11-convert/internal/safetensors"
 	"github.com/df11-convert/df11-convert/internal/testing/world"
 )
@@ -110,10 +110,10 @@ var forgeries = []struct {
 	{"the metadata of another framework", "", edits("model.safetensors", `"format":"pt"`, `"format":"tf"`), []string{nothing}},
 	{"modules in another order in the manifest", "", func(f *forged) { f.manifest(func(m *metadata.Manifest) { slices.Reverse(m.Units) }) }, []string{nothing}},
 	{"another layout in the manifest", "", func(f *forged) {
-		f.manifest(func(m *metadata.Manifest) { m.Plan.Layout = string(plan.TransformersSingle) })
+		f.manifest(func(m *metadata.Manifest) { m.Plan.Layout = string(catalog.TransformersSingle) })
 	}, []string{nothing}},
 	{"the layout of ComfyUI in the manifest", "", func(f *forged) {
-		f.manifest(func(m *metadata.Manifest) { m.Plan.Layout = string(plan.ComfyUI) })
+		f.manifest(func(m *metadata.Manifest) { m.Plan.Layout = string(catalog.ComfyUI) })
 	}, []string{wrong + "one .safetensors file"}},
 	{"a pattern that matches nothing in Python", "", edits("config.json", `"model\\.layers`, `"MODEL\\.layers`), []string{refuses}},
 

@@ -11,7 +11,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/df11-convert/df11-convert/internal/plan"
+	"github.com/df11-convert/df11-convert/internal/catalog"
 	"github.com/df11-convert/df11-convert/internal/terminal"
 )
 
@@ -136,7 +136,7 @@ const docsURL = "https://github.com/df11-convert/df11-convert/tree/main/docs"
 // completeValues offers the values of flags to the shell.
 func completeValues(c *cobra.Command) {
 	values := maps.Clone(choices)
-	values["layout"] = plan.LayoutNames() // which has other names, too
+	values["layout"] = catalog.LayoutNames() // which has other names, too
 	for name, known := range values {
 		if c.Flags().Lookup(name) != nil || c.PersistentFlags().Lookup(name) != nil {
 			_ = c.RegisterFlagCompletionFunc(name,
@@ -148,8 +148,8 @@ func completeValues(c *cobra.Command) {
 	}
 	_ = c.RegisterFlagCompletionFunc("like",
 		func(*cobra.Command, []string, string) ([]cobra.Completion, cobra.ShellCompDirective) {
-			return transform(plan.Catalog(),
-					func(e *plan.Entry) cobra.Completion { return e.ID }),
+			return transform(catalog.All(),
+					func(e *catalog.Entry) cobra.Completion { return e.ID }),
 				cobra.ShellCompDirectiveNoFileComp
 		})
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/df11-convert/df11-convert/hub"
 	"github.com/df11-convert/df11-convert/internal/budget"
+	"github.com/df11-convert/df11-convert/internal/catalog"
 	"github.com/df11-convert/df11-convert/internal/disk"
 	"github.com/df11-convert/df11-convert/internal/model"
 	"github.com/df11-convert/df11-convert/internal/names"
@@ -151,7 +152,7 @@ func (f *sourceFlags) register(p *pflag.FlagSet, all bool) {
 
 func (f *sourceFlags) planOptions() (plan.Options, error) {
 	opt := f.plan
-	layout, err := plan.ParseLayout(f.layout)
+	layout, err := catalog.ParseLayout(f.layout)
 	if err != nil {
 		return opt, usageError{err}
 	}
@@ -162,11 +163,11 @@ func (f *sourceFlags) planOptions() (plan.Options, error) {
 	if f.patternDict == "" {
 		return opt, nil
 	}
-	b, err := disk.ReadInput(f.patternDict, plan.MaxDictBytes)
+	b, err := disk.ReadInput(f.patternDict, catalog.MaxDictBytes)
 	if err != nil {
 		return opt, fmt.Errorf("pattern dict: %w", err)
 	}
-	if opt.PatternDict, err = plan.ParsePatternDict(b); err != nil {
+	if opt.PatternDict, err = catalog.ParsePatternDict(b); err != nil {
 		return opt, fmt.Errorf("pattern dict %s: %w", f.patternDict, err)
 	}
 	return opt, nil

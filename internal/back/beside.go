@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/df11-convert/df11-convert/internal/catalog"
 	"github.com/df11-convert/df11-convert/internal/metadata"
 	"github.com/df11-convert/df11-convert/internal/model"
 	"github.com/df11-convert/df11-convert/internal/names"
@@ -189,6 +190,6 @@ func (c *Checker) pathHere(name string) string {
 // of a pipeline without the other parts, as others publish it, lacks only the list of them; a
 // single file for ComfyUI lacks nothing.
 func (c *Checker) mustHave(name string) bool {
-	return c.Plan.Layout != plan.ComfyUI &&
+	return c.Plan.Layout != catalog.ComfyUI &&
 		(c.hasParts() || !c.ofPipeline() || name == names.ModelIndex)
 }

@@ -6,6 +6,7 @@ import (
 	"path"
 	"slices"
 
+	"github.com/df11-convert/df11-convert/internal/catalog"
 	"github.com/df11-convert/df11-convert/internal/model"
 	"github.com/df11-convert/df11-convert/internal/names"
 	"github.com/df11-convert/df11-convert/internal/plan"
@@ -26,7 +27,7 @@ func OriginalOptions(d *model.DF11, opt plan.Options) []plan.Options {
 		opt.PatternDict = d.Dict
 	}
 	if opt.Layout == "" {
-		opt.Layout = plan.Layout(d.Layout())
+		opt.Layout = catalog.Layout(d.Layout())
 	}
 	named := opt
 	if named.WeightFile == "" && named.Component == "" {
@@ -55,8 +56,8 @@ func sourcePlace(d *model.DF11) (weightFile, component string) {
 	if len(files) == 1 && !usual && !shard {
 		return files[0].Path, ""
 	}
-	if layout := plan.Layout(d.Layout()); dir != "." &&
-		(layout == plan.Diffusers || layout == plan.DiffusersSingle) {
+	if layout := catalog.Layout(d.Layout()); dir != "." &&
+		(layout == catalog.Diffusers || layout == catalog.DiffusersSingle) {
 		return "", dir
 	}
 	return "", ""

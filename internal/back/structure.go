@@ -6,6 +6,7 @@ import (
 	"path"
 	"slices"
 
+	"github.com/df11-convert/df11-convert/internal/catalog"
 	"github.com/df11-convert/df11-convert/internal/model"
 	"github.com/df11-convert/df11-convert/internal/names"
 	"github.com/df11-convert/df11-convert/internal/plan"
@@ -93,10 +94,10 @@ func (c *Checker) found() error {
 		return model.Invalidf(names.Card,
 			"it loads the model as %s, but the modules are those of %s", c.DF11.CardParts[0],
 			component)
-	case c.Plan.Layout == plan.ComfyUI && len(files) != 1:
+	case c.Plan.Layout == catalog.ComfyUI && len(files) != 1:
 		return model.Invalidf("", "a model for ComfyUI is one .safetensors file, here are %d",
 			len(files))
-	case c.Plan.Layout != plan.ComfyUI && c.DF11.Dict == nil:
+	case c.Plan.Layout != catalog.ComfyUI && c.DF11.Dict == nil:
 		return model.Invalidf(names.Config,
 			"missing: without its dfloat11_config no loader takes this for a DF11 model")
 	}

@@ -8,9 +8,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/df11-convert/df11-convert/internal/catalog"
 	"github.com/df11-convert/df11-convert/internal/metadata"
 	"github.com/df11-convert/df11-convert/internal/names"
-	"github.com/df11-convert/df11-convert/internal/plan"
 	"github.com/df11-convert/df11-convert/internal/testing/world"
 )
 
@@ -32,7 +32,7 @@ func TestStructure(t *testing.T) {
 		{"positions", func(f folders) { f.flip("lm_head.safetensors", "lm_head.output_positions") }, nil, "module lm_head: output_positions"},
 		{"split", func(f folders) { f.flip("model_layers_0.safetensors", "model.layers.0.split_positions") }, nil, "module model.layers.0: split_positions"},
 		{"another dict", nil, func(p *Pair) { p.DF11.Dict = p.DF11.Dict[1:] }, "its pattern dict is not the one that was encoded"},
-		{"for ComfyUI", nil, func(p *Pair) { p.Plan.Layout = plan.ComfyUI }, "one .safetensors file, here are 6"},
+		{"for ComfyUI", nil, func(p *Pair) { p.Plan.Layout = catalog.ComfyUI }, "one .safetensors file, here are 6"},
 		{"of another component", nil, func(p *Pair) { p.DF11.Dir, p.Model.Listing.ModelIndex = "text_encoder", []byte("{}") }, "the modules are in text_encoder"},
 		{"loaded as another component", nil, func(p *Pair) { p.DF11.CardParts, p.Model.Listing.ModelIndex = []string{"vae"}, []byte("{}") }, "it loads the model as vae"},
 	} {

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/df11-convert/df11-convert/internal/budget"
+	"github.com/df11-convert/df11-convert/internal/catalog"
 	"github.com/df11-convert/df11-convert/internal/hubtest"
 	"github.com/df11-convert/df11-convert/internal/model"
 	"github.com/df11-convert/df11-convert/internal/plan"
@@ -119,9 +120,9 @@ func TestEstimateExact(t *testing.T) {
 		dir := filepath.Join(golden, "source")
 		file, err := os.ReadFile(filepath.Join(golden, "pattern_dict.json"))
 		must(t, err)
-		dict, err := plan.ParsePatternDict(file)
+		dict, err := catalog.ParsePatternDict(file)
 		must(t, err)
-		for _, layout := range []plan.Layout{plan.Transformers, plan.TransformersSingle} {
+		for _, layout := range []catalog.Layout{catalog.Transformers, catalog.TransformersSingle} {
 			opt := plan.Options{PatternDict: dict, Layout: layout}
 			result := converted(t, dir, opt)
 			if e := estimated(t, dir, opt, -1); !e.Exact || e.OutputBytes != result {

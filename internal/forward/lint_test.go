@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/df11-convert/df11-convert/internal/catalog"
 	"github.com/df11-convert/df11-convert/internal/metadata"
 	"github.com/df11-convert/df11-convert/internal/plan"
 	"github.com/df11-convert/df11-convert/internal/safetensors"
@@ -59,7 +60,7 @@ func TestLintOfOutputs(t *testing.T) {
 // TestLintOfConfig: no config.json is published that lists attributes in another order than they
 // were encoded in.
 func TestLintOfConfig(t *testing.T) {
-	p := &plan.Plan{PatternDict: plan.PatternDict{{Regex: `layers\.\d+`, Attrs: []string{"q", "k"}}}}
+	p := &plan.Plan{PatternDict: catalog.PatternDict{{Regex: `layers\.\d+`, Attrs: []string{"q", "k"}}}}
 	config, err := metadata.InsertConfig([]byte(`{"a": 1}`), p.PatternDict)
 	must(t, err)
 	if err := CheckConfig(config, p); err != nil {

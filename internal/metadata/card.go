@@ -12,6 +12,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
+	"github.com/df11-convert/df11-convert/internal/catalog"
 	"github.com/df11-convert/df11-convert/internal/plan"
 )
 
@@ -115,10 +116,10 @@ const gatedPrefix = "extra_gated_"
 // library names the library that loads the model: as the source or the Hub states it, else as the
 // layout implies.
 func (in CardInput) library() string {
-	implied := map[plan.Layout]string{
-		plan.Transformers: "transformers", plan.TransformersSingle: "transformers",
-		plan.Diffusers: "diffusers", plan.DiffusersSingle: "diffusers",
-		plan.ComfyUI: "diffusion-single-file",
+	implied := map[catalog.Layout]string{
+		catalog.Transformers: "transformers", catalog.TransformersSingle: "transformers",
+		catalog.Diffusers: "diffusers", catalog.DiffusersSingle: "diffusers",
+		catalog.ComfyUI: "diffusion-single-file",
 	}
 	return cmp.Or(in.Source.String("library_name"), in.LibraryName, implied[in.Plan.Layout])
 }

@@ -11,6 +11,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/df11-convert/df11-convert/internal/alloc"
+	"github.com/df11-convert/df11-convert/internal/catalog"
 	"github.com/df11-convert/df11-convert/internal/metadata"
 	"github.com/df11-convert/df11-convert/internal/plan"
 )
@@ -87,7 +88,7 @@ func llamaCard(t testing.TB) metadata.CardInput {
 			Source: parseReadme(t, llamaReadme), PipelineTag: "other", LibraryName: "",
 		},
 		Plan: &plan.Plan{
-			Layout: plan.Transformers, Loader: plan.Loader{Via: "AutoModelForCausalLM", Transformers: ">=4.43,<5"},
+			Layout: catalog.Transformers, Loader: catalog.Loader{Via: "AutoModelForCausalLM", Transformers: ">=4.43,<5"},
 			Units:      []plan.Unit{unit("lm_head", 128256, 4096), unit("model.layers.0", 53248, 4096), unit("model.layers.7", 300000, 4096)},
 			Provenance: "published:DFloat11/Llama-3.1-8B-Instruct-DF11",
 			Copied:     []plan.File{{Path: "LICENSE"}, {Path: "vocab.json"}, {Path: "USE_POLICY.md"}},
@@ -108,7 +109,7 @@ func localCard(t *testing.T) metadata.CardInput {
 		Name:       "my model-DF11",
 		CardSource: metadata.CardSource{SourceName: "my model", Source: frontMatter(t, `license: "no"`), LibraryName: "transformers"},
 		Plan: &plan.Plan{
-			Layout: plan.Transformers, Loader: plan.Loader{Via: "bfloat16_model=", Class: "Gemma3ForConditionalGeneration"},
+			Layout: catalog.Transformers, Loader: catalog.Loader{Via: "bfloat16_model=", Class: "Gemma3ForConditionalGeneration"},
 			Provenance: "derived", Changes: plan.Changes{TiedEmbeddings: true},
 		},
 		CardSizes: metadata.CardSizes{SourceBytes: 255416, OutputBytes: 183258},
@@ -126,7 +127,7 @@ func diffusersCard(t *testing.T) metadata.CardInput {
 			BaseModel: "black-forest-labs/FLUX.1-dev", Source: frontMatter(t, "license: other"), PipelineTag: "text-to-image",
 		},
 		Plan: &plan.Plan{
-			Layout: plan.Diffusers, Loader: plan.Loader{Via: "bfloat16_model=", Class: "FluxTransformer2DModel (diffusers)"},
+			Layout: catalog.Diffusers, Loader: catalog.Loader{Via: "bfloat16_model=", Class: "FluxTransformer2DModel (diffusers)"},
 			Provenance: "given",
 		},
 		CardSizes: metadata.CardSizes{SourceBytes: 23800000000, OutputBytes: 16300000000},
@@ -136,7 +137,7 @@ func diffusersCard(t *testing.T) metadata.CardInput {
 
 func TestCardGolden(t *testing.T) {
 	comfy := diffusersCard(t)
-	comfy.Component, comfy.Plan.Layout, comfy.Plan.OutputFiles = "", plan.ComfyUI, []plan.OutputFile{{Path: "flux1-dev-DF11.safetensors"}}
+	comfy.Component, comfy.Plan.Layout, comfy.Plan.OutputFiles = "", catalog.ComfyUI, []plan.OutputFile{{Path: "flux1-dev-DF11.safetensors"}}
 	part := diffusersCard(t) // a transformer without its pipeline
 	part.Component, part.Pipeline = "", ""
 	for name, in := range map[string]metadata.CardInput{
@@ -338,7 +339,7 @@ func TestCardSays(t *testing.T) {
 		"gated by the Hub": {func(in *metadata.CardInput) { in.Gated = true }, gated, untested},
 		"open":             {func(*metadata.CardInput) {}, decode, gated},
 		"code of its own": {func(in *metadata.CardInput) {
-			in.Plan.Loader = plan.Loader{Via: "bfloat16_model=", Class: "AutoModel", RemoteCode: true}
+			in.Plan.Loader = catalog.Loader{Via: "bfloat16_model=", Class: "AutoModel", RemoteCode: true}
 		},
 			"AutoModel.from_config(config, trust_remote_code=True)", untested},
 		"of another model":  {func(in *metadata.CardInput) { in.Plan.Dropped = []plan.Tensor{{Name: "vae.x"}} }, "## License", decode},

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"text/template"
 
+	"github.com/df11-convert/df11-convert/internal/catalog"
 	"github.com/df11-convert/df11-convert/internal/gpus"
 	"github.com/df11-convert/df11-convert/internal/human"
 	"github.com/df11-convert/df11-convert/internal/names"
@@ -138,9 +139,9 @@ func (in CardSizes) Percent() string {
 // Usage names the section of the card that shows how to load the model.
 func (in CardInput) Usage() string {
 	switch {
-	case in.Plan.Layout == plan.ComfyUI:
+	case in.Plan.Layout == catalog.ComfyUI:
 		return "comfyui"
-	case in.Plan.Layout == plan.Diffusers || in.Plan.Layout == plan.DiffusersSingle:
+	case in.Plan.Layout == catalog.Diffusers || in.Plan.Layout == catalog.DiffusersSingle:
 		return "diffusers"
 	case strings.HasPrefix(in.Plan.Loader.Via, "bfloat16_model"):
 		return "class"
@@ -171,7 +172,7 @@ func (in CardInput) Refused() *plan.Reader {
 	switch {
 	case len(refused) == 0 || len(refused) < len(in.Plan.Readers):
 		return nil
-	case in.Plan.Layout == plan.ComfyUI:
+	case in.Plan.Layout == catalog.ComfyUI:
 		return &refused[len(refused)-1]
 	}
 	return &refused[0]

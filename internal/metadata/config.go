@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/df11-convert/df11-convert/internal/catalog"
 	"github.com/df11-convert/df11-convert/internal/plan"
 	"github.com/df11-convert/df11-convert/internal/python"
 )
@@ -25,13 +26,13 @@ func Config(p *plan.Plan, source []byte) ([]byte, error) {
 		return InsertConfig(source, p.PatternDict)
 	}
 	return newConfig(p.PatternDict,
-		p.Layout == plan.Diffusers || p.Layout == plan.DiffusersSingle), nil
+		p.Layout == catalog.Diffusers || p.Layout == catalog.DiffusersSingle), nil
 }
 
 // newConfig returns the config.json that the official compressor writes where a layout has none:
 // the dfloat11_config and nothing else, without a final newline. In the published DF11 repos of
 // diffusers models it has one, and a model_type that no loader of a pipeline looks at.
-func newConfig(dict plan.PatternDict, pipeline bool) []byte {
+func newConfig(dict catalog.PatternDict, pipeline bool) []byte {
 	members, end := []string{configMember(dict, "  ", "  ")}, ""
 	if pipeline {
 		members, end = append(members, `"model_type": "llama"`), "\n"
@@ -43,7 +44,7 @@ func newConfig(dict plan.PatternDict, pipeline bool) []byte {
 // config stays, in order; the new text follows its indentation and line ends. config may hold what
 // Python's json reads: a byte order mark, NaN and Infinity included. It must be an object without
 // that member, which a plan makes sure of.
-func InsertConfig(config []byte, dict plan.PatternDict) ([]byte, error) {
+func InsertConfig(config []byte, dict catalog.PatternDict) ([]byte, error) {
 	o, err := scanObject(config)
 	if err != nil {
 		return nil, fmt.Errorf("insert into config.json: %w", err)
@@ -61,7 +62,7 @@ type object struct {
 }
 
 // insertion returns the text to insert: separator, key and value in the style of the object.
-func (o *object) insertion(dict plan.PatternDict) string {
+func (o *object) insertion(dict catalog.PatternDict) string {
 	switch {
 	case o.newline == "" && o.empty:
 		return configMember(dict, "", "")
@@ -77,7 +78,7 @@ func (o *object) insertion(dict plan.PatternDict) string {
 
 // configMember returns `"dfloat11_config": {…}` as json.dumps writes it. Lines after the first
 // start with prefix, then one indent a level; an empty indent puts everything on one line.
-func configMember(dict plan.PatternDict, prefix, indent string) string {
+func configMember(dict catalog.PatternDict, prefix, indent string) string {
 	inner := prefix + indent
 	return fmt.Sprintf(`"%s": %s`, configKey, python.Object([]string{
 		fmt.Sprintf(`"version": "%s"`, plan.FormatVersion),

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/df11-convert/df11-convert/internal/alloc"
+	"github.com/df11-convert/df11-convert/internal/catalog"
 	"github.com/df11-convert/df11-convert/internal/metadata"
 	"github.com/df11-convert/df11-convert/internal/plan"
 	"github.com/df11-convert/df11-convert/internal/safetensors"
@@ -24,9 +25,9 @@ func readFile(t testing.TB, path string) []byte {
 	return b
 }
 
-func testDict(t testing.TB) plan.PatternDict {
+func testDict(t testing.TB) catalog.PatternDict {
 	t.Helper()
-	dict, err := plan.ParsePatternDict([]byte(`{"lm_head": [], "model\\.layers\\.\\d+": ["mlp.up_proj", "mlp.down_proj"]}`))
+	dict, err := catalog.ParsePatternDict([]byte(`{"lm_head": [], "model\\.layers\\.\\d+": ["mlp.up_proj", "mlp.down_proj"]}`))
 	must(t, err)
 	return dict
 }
@@ -35,7 +36,7 @@ func testDict(t testing.TB) plan.PatternDict {
 func TestNewConfigIsOfficial(t *testing.T) {
 	for _, model := range []string{"bias_f32", "qknorm"} {
 		dir := filepath.Join(goldenDir, "e2e", model)
-		dict, err := plan.ParsePatternDict(readFile(t, filepath.Join(dir, "pattern_dict.json")))
+		dict, err := catalog.ParsePatternDict(readFile(t, filepath.Join(dir, "pattern_dict.json")))
 		must(t, err)
 		want := readFile(t, filepath.Join(dir, "single", "config.json"))
 		if got, err := metadata.Config(&plan.Plan{PatternDict: dict}, nil); err != nil || !bytes.Equal(got, want) {
@@ -118,7 +119,7 @@ func planned(t *testing.T, config []byte) bool {
 	weights := plan.File{Path: "model.safetensors"}
 	_, err = plan.New(t.Context(), plan.Source{
 		Files: []plan.File{weights, {Path: "config.json"}}, Weights: []plan.WeightFile{{File: weights, Header: h}}, Config: config,
-	}, plan.Options{PatternDict: plan.PatternDict{{Regex: `x\.\d+`, Attrs: []string{"w"}}}})
+	}, plan.Options{PatternDict: catalog.PatternDict{{Regex: `x\.\d+`, Attrs: []string{"w"}}}})
 	if _, refused := errors.AsType[*plan.RefusedError](err); err != nil && !refused {
 		t.Errorf("%.60s: %v", config, err)
 	}

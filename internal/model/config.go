@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/df11-convert/df11-convert/internal/catalog"
 	"github.com/df11-convert/df11-convert/internal/names"
 	"github.com/df11-convert/df11-convert/internal/plan"
 	"github.com/df11-convert/df11-convert/internal/python"
@@ -88,7 +89,7 @@ func (f *files) configs() []plan.File {
 var ErrNoDF11Config = errors.New("no dfloat11_config: not a finished DF11 model")
 
 // DictOfConfig reads dfloat11_config.pattern_dict of a config.json, in its order.
-func DictOfConfig(b []byte) (plan.PatternDict, error) {
+func DictOfConfig(b []byte) (catalog.PatternDict, error) {
 	var c struct {
 		DF11 *struct {
 			Threads []int           `json:"threads_per_block"`
@@ -113,5 +114,5 @@ func DictOfConfig(b []byte) (plan.PatternDict, error) {
 		return nil, fmt.Errorf("threads_per_block %v and bytes_per_thread %d, want [512] and 8",
 			c.DF11.Threads, c.DF11.Bytes)
 	}
-	return plan.ParsePatternDict(c.DF11.Dict)
+	return catalog.ParsePatternDict(c.DF11.Dict)
 }

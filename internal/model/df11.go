@@ -12,6 +12,7 @@ import (
 	"regexp"
 	"slices"
 
+	"github.com/df11-convert/df11-convert/internal/catalog"
 	"github.com/df11-convert/df11-convert/internal/disk"
 	"github.com/df11-convert/df11-convert/internal/metadata"
 	"github.com/df11-convert/df11-convert/internal/names"
@@ -31,7 +32,7 @@ type DF11 struct {
 	Dir string
 	// Dict is the pattern dict of that config.json; nil if there is none, as beside a single file
 	// for ComfyUI.
-	Dict plan.PatternDict
+	Dict catalog.PatternDict
 	// Manifest is the model's df11-manifest.json; nil if there is none, as in repos that others
 	// made.
 	Manifest *metadata.Manifest

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/df11-convert/df11-convert/encoder"
+	"github.com/df11-convert/df11-convert/internal/catalog"
 	"github.com/df11-convert/df11-convert/internal/human"
 	"github.com/df11-convert/df11-convert/internal/names"
 	"github.com/df11-convert/df11-convert/internal/plan"
@@ -96,8 +97,8 @@ func (c *checker) add(name, detail string) {
 
 // checkPatterns matches the patterns of a dict with the units, and with modules that are stored
 // plainly, as units that DF11 cannot hold are.
-func (c *checker) checkPatterns(ctx context.Context, dict plan.PatternDict) error {
-	modules, err := plan.Modules(slices.Collect(maps.Keys(c.tensors)))
+func (c *checker) checkPatterns(ctx context.Context, dict catalog.PatternDict) error {
+	modules, err := catalog.Modules(slices.Collect(maps.Keys(c.tensors)))
 	var found [][]string
 	if err == nil {
 		found, err = dict.Match(ctx, modules)

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/df11-convert/df11-convert/internal/catalog"
 	"github.com/df11-convert/df11-convert/internal/plan"
 	"github.com/df11-convert/df11-convert/internal/safetensors"
 )
@@ -90,7 +91,7 @@ var traps = []struct {
 		d.Dict[2].Regex = `layers\.\d+`
 	}, "it matches no module"},
 	{"two patterns match one unit", "dict is not the one", func(d *DF11) {
-		d.Dict = append(slices.Clip(d.Dict), plan.Pattern{Regex: `lm_hea.`, Attrs: []string{}})
+		d.Dict = append(slices.Clip(d.Dict), catalog.Pattern{Regex: `lm_hea.`, Attrs: []string{}})
 	}, "matches two patterns"},
 	{"split_positions missing", "it has no split_positions", without("model.layers.0.split_positions"), "it has no split_positions"},
 	{"output_positions missing", "it has no output_positions", without("model.layers.0.output_positions"), "it has no output_positions"},
@@ -168,12 +169,12 @@ func TestTrapsComeInOneOrder(t *testing.T) {
 // many paths, are problems before anything is matched, and whoever waits for less can stop it.
 func TestLongMatching(t *testing.T) {
 	hostile := func(nNames, nPatterns int) *DF11 {
-		d := &DF11{Dict: plan.PatternDict{}, tensors: map[string]Stored{}}
+		d := &DF11{Dict: catalog.PatternDict{}, tensors: map[string]Stored{}}
 		for i := range nNames {
 			d.tensors[fmt.Sprintf("%d%s.weight", i, strings.Repeat(".aaaaaaaa", 29))] = Stored{}
 		}
 		for i := range nPatterns {
-			d.Dict = append(d.Dict, plan.Pattern{Regex: fmt.Sprintf("(?:[0-9a.]*a?[0-9a.]*a?)*x%d", i), Attrs: []string{}})
+			d.Dict = append(d.Dict, catalog.Pattern{Regex: fmt.Sprintf("(?:[0-9a.]*a?[0-9a.]*a?)*x%d", i), Attrs: []string{}})
 		}
 		return d
 	}

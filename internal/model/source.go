@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/df11-convert/df11-convert/internal/catalog"
 	"github.com/df11-convert/df11-convert/internal/names"
 	"github.com/df11-convert/df11-convert/internal/plan"
 	"github.com/df11-convert/df11-convert/internal/streams"
@@ -57,7 +58,7 @@ func OpenLocal(ctx context.Context, name string, opt plan.Options) (Source, *Mod
 			}
 		}
 		m.Folder, opt.WeightFile = filepath.Dir(abs), base
-		deep = plan.FamilyOf(base) != plan.ComfyUI
+		deep = plan.FamilyOf(base) != catalog.ComfyUI
 		if base == names.Weights {
 			m.Name = filepath.Base(m.Folder)
 		}

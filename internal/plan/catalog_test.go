@@ -6,9 +6,9 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"github.com/df11-convert/df11-convert/internal/catalog"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -21,9 +21,9 @@ var update = flag.Bool("update", false, "rewrite testdata/plans")
 // TestCatalogPlans plans every entry of the catalog on a synthetic source and compares the plans
 // with golden files, one a family.
 func TestCatalogPlans(t *testing.T) {
-	for _, family := range families() {
+	for _, family := range catalog.Families() {
 		t.Run(family, func(t *testing.T) {
-			entries, err := readFamily(family)
+			entries, err := catalog.ReadFamily(family)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -37,9 +37,9 @@ func TestCatalogPlans(t *testing.T) {
 }
 
 // describeEntry writes the plans of one entry, untied and tied.
-func describeEntry(t *testing.T, b *bytes.Buffer, e *Entry) {
+func describeEntry(t *testing.T, b *bytes.Buffer, e *catalog.Entry) {
 	t.Helper()
-	opt := e.ownOptions()
+	opt := ownOptions(e)
 	variants := []bool{false}
 	if e.Tied != nil && e.Tied.Head != "" {
 		variants = append(variants, true)
@@ -53,7 +53,7 @@ func describeEntry(t *testing.T, b *bytes.Buffer, e *Entry) {
 }
 
 // describePlan plans one source and writes the plan in a form that is easy to review.
-func describePlan(t *testing.T, b *bytes.Buffer, e *Entry, variant string, src Source, opt Options) {
+func describePlan(t *testing.T, b *bytes.Buffer, e *catalog.Entry, variant string, src Source, opt Options) {
 	t.Helper()
 	fmt.Fprintf(b, "== %s %s\n", e.ID, variant)
 	p, err := New(t.Context(), src, opt)
@@ -235,18 +235,18 @@ func written(t *testing.T, p *Plan) (all []safetensors.Tensor) {
 func TestPublishedDicts(t *testing.T) {
 	var published []struct {
 		Repo string
-		Dict PatternDict `json:"pattern_dict"`
+		Dict catalog.PatternDict `json:"pattern_dict"`
 	}
 	if err := json.Unmarshal(readFile(t, "testdata/published.json"), &published); err != nil {
 		t.Fatal(err)
 	}
 	for _, pub := range published {
-		e := findEntry(pub.Repo)
+		e := catalog.Find(pub.Repo)
 		if e == nil {
 			t.Errorf("%s is not in the catalog", pub.Repo)
 			continue
 		}
-		p, err := New(t.Context(), synth(t, e, e.mustBeTied()), Options{Like: pub.Repo})
+		p, err := New(t.Context(), synth(t, e, mustBeTied(e)), Options{Like: pub.Repo})
 		if err != nil {
 			t.Errorf("%s: %v", pub.Repo, err)
 			continue
@@ -260,52 +260,32 @@ func TestPublishedDicts(t *testing.T) {
 // TestUnambiguous checks that for each entry's source no other entry scores as high, so that the
 // catalog's order decides nothing today.
 func TestUnambiguous(t *testing.T) {
-	for _, e := range Catalog() {
+	for _, e := range catalog.All() {
 		if e.LikeOnly || len(e.PatternDict) == 0 {
 			continue
 		}
-		src := synth(t, e, e.mustBeTied())
-		p, err := newDraft(src, Options{})
+		src := synth(t, e, mustBeTied(e))
+		r, err := read(src, Options{})
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := p.takeTensors(); err != nil {
+		inv, _, err := r.takeTensors(&Notes{})
+		if err != nil {
 			t.Fatal(err)
 		}
-		own := e.score(p.cfg, p.inv)
-		for _, o := range Catalog() {
-			same := o.Layout.family() == e.Layout.family() && !o.LikeOnly && o != e
-			if n := o.score(p.cfg, p.inv); same && n >= own {
+		own := r.score(e, inv)
+		for _, o := range catalog.All() {
+			if n := r.score(o, inv); n >= own && !o.LikeOnly && o != e {
 				t.Errorf("%s scores %d for the source of %s, which scores %d itself", o.ID, n, e.ID, own)
 			}
 		}
 	}
 }
 
-// TestCatalogEntries finds entries that have no id of their own, can do nothing, or state no origin
-// or wrong limits.
-func TestCatalogEntries(t *testing.T) {
-	seen := map[string]bool{}
-	limits := regexp.MustCompile(`^((>=|<=|==|!=|~=|<|>)\d+(\.\d+)*(,|$))*$`) // as pip takes them
-	for _, e := range Catalog() {
-		switch {
-		case e.ID == "" || seen[e.ID]:
-			t.Errorf("id %q is empty or appears twice", e.ID)
-		case len(e.PatternDict) == 0 && e.Refuse == nil && !e.Derive:
-			t.Errorf("%s has neither a pattern dict nor a reason to refuse", e.ID)
-		case e.Provenance == "":
-			t.Errorf("%s has no provenance", e.ID)
-		case !limits.MatchString(e.Loader.Transformers):
-			t.Errorf("%s: transformers %q are no version limits", e.ID, e.Loader.Transformers)
-		}
-		seen[e.ID] = true
-	}
-}
-
 // TestNamesOf: a finished model is planned again from its dict alone, with the entry's names and
 // ties beside it, and the plan stores the same tensors in the same units under the same names.
 func TestNamesOf(t *testing.T) {
-	for _, e := range Catalog() {
+	for _, e := range catalog.All() {
 		if e.Derive || e.Refuse != nil {
 			continue
 		}

@@ -3,6 +3,7 @@ package plan
 import (
 	"bytes"
 	"fmt"
+	"github.com/df11-convert/df11-convert/internal/catalog"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -36,7 +37,7 @@ type param struct {
 func TestClasses(t *testing.T) {
 	var b bytes.Buffer
 	for _, c := range readClasses(t) {
-		e := findEntry(c.entry)
+		e := catalog.Find(c.entry)
 		if e == nil {
 			t.Errorf("%s: no such entry", c.entry)
 			continue
@@ -47,12 +48,12 @@ func TestClasses(t *testing.T) {
 }
 
 // describeClass plans a class by its entry and writes what becomes of its matrices.
-func describeClass(t *testing.T, b *bytes.Buffer, e *Entry, c class) {
+func describeClass(t *testing.T, b *bytes.Buffer, e *catalog.Entry, c class) {
 	t.Helper()
 	fmt.Fprintf(b, "== %s: %s, %s\n", e.ID, c.name, c.library)
-	tied := e.mustBeTied()
-	opt := e.ownOptions()
-	p, err := New(t.Context(), e.synthSource(c.model(e, tied), tied), opt)
+	tied := mustBeTied(e)
+	opt := ownOptions(e)
+	p, err := New(t.Context(), synthSource(e, c.model(e, tied), tied), opt)
 	if err != nil {
 		fmt.Fprintf(b, "refused: %v\n\n", err)
 		if e.Refuse == nil {
@@ -98,7 +99,7 @@ func (c class) otherOrder(p *Plan) []string {
 	for _, u := range p.Units {
 		last := map[string]int{}
 		for _, a := range u.Attrs {
-			in := parent(parent(a.Name))
+			in := catalog.Parent(catalog.Parent(a.Name))
 			path := indices.ReplaceAllString(in, ".#")
 			if before, ok := last[in]; ok && at[a.Name] < before && !slices.Contains(paths, path) {
 				paths = append(paths, path)
@@ -110,7 +111,7 @@ func (c class) otherOrder(p *Plan) []string {
 }
 
 // model makes the headers of a checkpoint of the class, under the names that it has on the Hub.
-func (c class) model(e *Entry, tied bool) *model {
+func (c class) model(e *catalog.Entry, tied bool) *model {
 	m := newModel()
 	m.layers = 4
 	for _, p := range c.params {
@@ -135,7 +136,7 @@ var indices = regexp.MustCompile(`\.\d+\b`)
 
 // left lists the matrices that are in no unit, those that differ by indices alone once, with their
 // kind.
-func (c class) left(in map[string]bool, tied bool, e *Entry) []string {
+func (c class) left(in map[string]bool, tied bool, e *catalog.Entry) []string {
 	var names []string
 	for _, p := range c.params {
 		if in[p.name] || len(p.shape) != 2 || tied && p.name == e.Tied.Head+".weight" {

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/df11-convert/df11-convert/internal/catalog"
 	"github.com/df11-convert/df11-convert/internal/human"
 	"github.com/df11-convert/df11-convert/internal/safetensors"
 )
@@ -16,39 +17,38 @@ const manyUnits = 4000
 
 // comment notes what the user should know about a plan that is otherwise finished: warnings,
 // differences and readers.
-func (d *draft) comment() error {
-	casts := d.warnDTypes()
-	if d.entry != nil && d.entry.Unchecked {
-		d.plan.warn("the catalog's names for this model were not compared with its class: %s",
-			d.entry.Verification)
+func (p *Plan) comment(c *choice) {
+	casts := p.warnDTypes(c.cfg.ModelDType())
+	if c.entry != nil && c.entry.Unchecked {
+		p.warn("the catalog's names for this model were not compared with its class: %s",
+			c.entry.Verification)
 	}
-	if d.foreign != "" {
-		d.plan.warn(
-			"the tensor names are not the module paths of %s, which the config states: that class cannot load the output", d.foreign)
+	if c.foreign != "" {
+		p.warn(
+			"the tensor names are not the module paths of %s, which the config states: that class cannot load the output", c.foreign)
 	}
-	if n := len(d.plan.Units); n > manyUnits {
-		d.plan.warn(
+	if n := len(p.Units); n > manyUnits {
+		p.warn(
 			"%d modules to compress: the official loader lists the whole model once per stored tensor and may take hours", n)
 	}
-	if d.plan.Split {
-		d.plan.differ(
+	if p.Split {
+		p.differ(
 			"layers are split into smaller modules, because a layer exceeds 2^31-1 weights")
 	}
-	if n := d.extraLayerTensors(); n > 0 {
-		d.plan.differ(
+	if n := countExtra(p.Remainder, c.cfg); n > 0 {
+		p.differ(
 			"%s of layers that the model class does not build are kept; the official route drops them", count(n, "tensor"))
 	}
 	if casts > 0 {
-		d.plan.differ("%s keep the source's type; the official route casts them to the model's",
+		p.differ("%s keep the source's type; the official route casts them to the model's",
 			count(casts, "plain tensor"))
 	}
-	d.findReaders()
-	if p := d.plan; p.Derived() && p.Readers[0].Loads != Loads {
+	p.findReaders(c)
+	if p.Derived() && p.Readers[0].Loads != Loads {
 		p.warn(
 			"untested: the catalog does not know this model, and no one has loaded a model converted this way yet; " +
 				"its list of compressed modules was derived from tensor names and shapes")
 	}
-	return nil
 }
 
 // Gain says in one line what a conversion of nBefore bytes to nAfter bytes gains, and what much of
@@ -72,7 +72,7 @@ func (p *Plan) PlainShares() string {
 	var tied, fused int64
 	for _, t := range p.Remainder {
 		if p.TiedEmbeddings && len(t.Shape) == 2 && slices.Contains(tableNames,
-			leaf(parent(t.Name))) {
+			catalog.Leaf(catalog.Parent(t.Name))) {
 			tied += t.Length
 		} else if len(t.Shape) == 3 {
 			fused += t.Length
@@ -96,27 +96,25 @@ func (p *Plan) PlainShares() string {
 
 // warnDTypes warns of plain tensors in another floating-point type than the model's, and counts
 // them.
-func (d *draft) warnDTypes() (casts int) {
-	model := d.cfg.modelDType()
+func (p *Plan) warnDTypes(model safetensors.DType) (casts int) {
 	byType := map[safetensors.DType]int{}
-	for _, t := range d.plan.plainTensors() {
+	for _, t := range p.plainTensors() {
 		if t.DType != model && isFloat(t.DType) {
 			byType[t.DType]++
 			casts++
 		}
 	}
 	for _, dtype := range slices.Sorted(maps.Keys(byType)) {
-		d.plan.warn("%s in a %s model: kept as stored, a loader may convert them",
+		p.warn("%s in a %s model: kept as stored, a loader may convert them",
 			count(byType[dtype], fmt.Sprintf("plain %s tensor", dtype)), model)
 	}
 	return casts
 }
 
-// extraLayerTensors counts the tensors of layers that the model class does not build.
-func (d *draft) extraLayerTensors() int {
-	n := 0
-	for _, t := range d.plan.Remainder {
-		if d.cfg.isExtraLayer(parent(t.Name)) {
+// countExtra counts the tensors of layers that the model class does not build.
+func countExtra(tensors []Tensor, cfg *catalog.Config) (n int) {
+	for _, t := range tensors {
+		if cfg.IsExtraLayer(catalog.Parent(t.Name)) {
 			n++
 		}
 	}

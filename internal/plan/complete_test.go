@@ -3,6 +3,7 @@ package plan
 import (
 	"errors"
 	"fmt"
+	"github.com/df11-convert/df11-convert/internal/catalog"
 	"slices"
 	"strings"
 	"testing"
@@ -97,7 +98,7 @@ func TestIncomplete(t *testing.T) {
 			case c.want != "" && (!errors.As(err, &refused) || !strings.Contains(err.Error(), c.want) || refused.Hint == ""):
 				t.Errorf("got %v, want …%s…", err, c.want)
 			}
-			given := PatternDict{{`model\.layers\.\d+`, []string{"self_attn.q_proj"}}}
+			given := catalog.PatternDict{{Regex: `model\.layers\.\d+`, Attrs: []string{"self_attn.q_proj"}}}
 			p, err = New(t.Context(), src, Options{PatternDict: given})
 			if err != nil {
 				t.Fatalf("with a given dict: %v", err)
@@ -122,7 +123,7 @@ func TestContainerOfVariousModules(t *testing.T) {
 		for _, name := range []string{"net.0.linear.weight", "net.2.linear.weight", third, "net.5.linear.weight"} {
 			m.add(name, safetensors.BF16, 16, 16)
 		}
-		p := mustPlan(t, source([]WeightFile{m.file("model.safetensors")}, map[string]any{}), Options{PatternDict: PatternDict{{regex, []string{"linear"}}}})
+		p := mustPlan(t, source([]WeightFile{m.file("model.safetensors")}, map[string]any{}), Options{PatternDict: catalog.PatternDict{{Regex: regex, Attrs: []string{"linear"}}}})
 		if warns(p, "the source holds no tensor of") != (third == "net.3.linear.weight") {
 			t.Errorf("with %s: warnings %v", third, p.Warnings)
 		}

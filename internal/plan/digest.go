@@ -4,24 +4,26 @@ import (
 	"crypto/sha256"
 	"encoding/json"
 	"fmt"
+
+	"github.com/df11-convert/df11-convert/internal/catalog"
 )
 
 // digestForm is what the digest covers: everything that decides output bytes, and nothing else. Its
 // JSON is stable, so its fields keep their names and order; a change of meaning needs a new Schema.
 type digestForm struct {
-	Schema        string       `json:"schema"`
-	FormatVersion string       `json:"format_version"`
-	Source        string       `json:"source"`
-	Commit        string       `json:"commit"`
-	Weights       []File       `json:"weights"`
-	Layout        Layout       `json:"layout"`
-	Config        digestConfig `json:"config"`
-	Patterns      PatternDict  `json:"pattern_dict"`
-	Files         []digestFile `json:"files"`
-	Index         string       `json:"index"`
-	Copied        []File       `json:"copied"`
-	Components    []File       `json:"components"`
-	Aliases       [][2]string  `json:"aliases"`
+	Schema        string              `json:"schema"`
+	FormatVersion string              `json:"format_version"`
+	Source        string              `json:"source"`
+	Commit        string              `json:"commit"`
+	Weights       []File              `json:"weights"`
+	Layout        catalog.Layout      `json:"layout"`
+	Config        digestConfig        `json:"config"`
+	Patterns      catalog.PatternDict `json:"pattern_dict"`
+	Files         []digestFile        `json:"files"`
+	Index         string              `json:"index"`
+	Copied        []File              `json:"copied"`
+	Components    []File              `json:"components"`
+	Aliases       [][2]string         `json:"aliases"`
 }
 
 type digestConfig struct{ Mode, Source string }

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/df11-convert/df11-convert/internal/catalog"
 	"github.com/df11-convert/df11-convert/internal/human"
 	"github.com/df11-convert/df11-convert/internal/names"
 )
@@ -28,43 +29,43 @@ var weightExts = map[string]bool{
 
 // sortFiles sorts the files that are not converted into copied, components and not copied, and
 // decides how config.json comes about.
-func (d *draft) sortFiles() error {
+func (p *Plan) sortFiles(r *reading) error {
 	// whose config.json lies elsewhere, or is not read
-	if d.plan.Layout != ComfyUI && d.survey.Dir == "" {
-		d.plan.Config = d.survey.Config
+	if p.Layout != catalog.ComfyUI && r.survey.Dir == "" {
+		p.Config = r.survey.Config
 	}
 	converted := map[string]bool{}
-	for _, w := range d.src.Weights {
+	for _, w := range p.source.Weights {
 		if !names.IsSafe(w.Path) {
-			return refuse(renameHint,
+			return refuse(catalog.RenameHint,
 				"the weight file %q has a name that a repo or a file system refuses", w.Path)
 		}
 		converted[w.Path] = true
 	}
-	parts, err := readObject(d.survey.ModelIndex, d.src.ModelIndex)
+	parts, err := catalog.ReadObject(r.survey.ModelIndex, p.source.ModelIndex)
 	if err != nil {
 		return err
 	}
-	own := decode[[2]string](parts[d.survey.Dir])
+	own := catalog.Decode[[2]string](parts[r.survey.Dir])
 	maps.DeleteFunc(parts, func(dir string, _ json.RawMessage) bool {
-		return dir == d.survey.Dir || strings.HasPrefix(dir, "_") || strings.ContainsAny(dir, `/\`)
+		return dir == r.survey.Dir || strings.HasPrefix(dir, "_") || strings.ContainsAny(dir, `/\`)
 	})
-	components := d.src.componentWeights(parts)
+	components := p.source.componentWeights(parts)
 	byPath := func(a, b File) int { return strings.Compare(a.Path, b.Path) }
-	for _, f := range slices.SortedFunc(slices.Values(d.src.Files), byPath) {
-		why := d.plan.whySkipped(f)
+	for _, f := range slices.SortedFunc(slices.Values(p.source.Files), byPath) {
+		why := p.whySkipped(f)
 		switch {
-		case converted[f.Path] || f.Path == d.plan.Config:
+		case converted[f.Path] || f.Path == p.Config:
 		case components[f.Path]:
-			d.plan.Components = append(d.plan.Components, f)
+			p.Components = append(p.Components, f)
 		case why != "":
-			d.plan.NotCopied = append(d.plan.NotCopied, Skipped{Path: f.Path, Why: why})
+			p.NotCopied = append(p.NotCopied, Skipped{Path: f.Path, Why: why})
 		default:
-			d.plan.Copied = append(d.plan.Copied, f)
+			p.Copied = append(p.Copied, f)
 		}
 	}
-	d.judgeParts(parts, own)
-	return d.plan.checkCopies()
+	p.judgeParts(parts, own)
+	return p.checkCopies()
 }
 
 // isWeights is why weights are left out that are neither converted nor part of another component.
@@ -78,7 +79,7 @@ func (p *Plan) whySkipped(f File) string {
 	switch {
 	case !names.IsSafe(f.Path):
 		return "the path is not safe"
-	case p.Layout == ComfyUI && !IsNotice(base):
+	case p.Layout == catalog.ComfyUI && !IsNotice(base):
 		return "the output is a single file"
 	case isHousekeeping(f.Path):
 		return "repository housekeeping"
@@ -122,6 +123,13 @@ func IsWeightName(p string) bool {
 		IsSafetensors(p)
 }
 
+// shardNumber matches the end of the name of a shard: -00001-of-00002.
+var shardNumber = regexp.MustCompile(`-\d+-of-\d+$`)
+
+// hasStem says whether the name of a file, without its extension, is stem, or stem with the number
+// of a shard.
+func hasStem(name, stem string) bool { return shardNumber.ReplaceAllString(name, "") == stem }
+
 // ShardOf says whether a file is one of several that hold a model, and returns the start of their
 // names.
 func ShardOf(p string) (stem string, ok bool) {
@@ -148,13 +156,13 @@ func IsLoaded(p string) bool {
 }
 
 // componentWeights returns the weights that a pipeline loads for its other components.
-func (s Source) componentWeights(parts members) map[string]bool {
+func (s Source) componentWeights(parts catalog.Members) map[string]bool {
 	out := map[string]bool{}
 	for _, f := range s.Files {
 		base := path.Base(f.Path)
 		_, ok := parts[path.Dir(f.Path)]
 		// of a component that is DF11
-		isUnit := IsSafetensors(base) && FamilyOf(base) == ComfyUI && !strings.HasPrefix(base,
+		isUnit := IsSafetensors(base) && FamilyOf(base) == catalog.ComfyUI && !strings.HasPrefix(base,
 			"consolidated")
 		if ok && (isUnit || plainWeight.MatchString(base)) && names.IsSafe(f.Path) {
 			out[f.Path] = true
@@ -167,34 +175,34 @@ func (s Source) componentWeights(parts members) map[string]bool {
 // or no weights that a pipeline loads by default. A part of the class that is converted, such as
 // the second expert of Wan 2.2, stays BF16: the official loader takes the units of one model from a
 // repo.
-func (d *draft) judgeParts(parts members, own [2]string) {
+func (p *Plan) judgeParts(parts catalog.Members, own [2]string) {
 	there, left, size := map[string]bool{}, map[string]bool{}, map[string]int64{}
-	for _, f := range d.src.Files {
+	for _, f := range p.source.Files {
 		top, _, _ := strings.Cut(f.Path, "/")
 		there[top] = true
 	}
-	for _, f := range d.plan.NotCopied {
+	for _, f := range p.NotCopied {
 		left[path.Dir(f.Path)] = left[path.Dir(f.Path)] || f.Why == isWeights
 	}
-	for _, f := range d.plan.Components {
+	for _, f := range p.Components {
 		delete(left, path.Dir(f.Path))
 		size[path.Dir(f.Path)] += f.Size
 	}
 	var lacking []string
 	for _, dir := range slices.Sorted(maps.Keys(parts)) {
-		class := decode[[2]string](parts[dir]) // nulls for a part that the pipeline does without
+		class := catalog.Decode[[2]string](parts[dir]) // nulls for a part that the pipeline does without
 		switch {
 		case class[1] == "":
 		case left[dir] || !there[dir]:
 			lacking = append(lacking, dir)
 		case class == own:
-			d.plan.Twin = fmt.Sprintf(
+			p.Twin = fmt.Sprintf(
 				"%s (%s) stays BF16, since a DF11 repo holds one compressed part: compress it into another repo "+
 					"with --component %s", dir, human.Bytes(size[dir]), dir)
 		}
 	}
 	if len(lacking) > 0 {
-		d.plan.warn(
+		p.warn(
 			"the pipeline does not load without what the source lacks, or does not hold as safetensors under the usual names: %s",
 			strings.Join(lacking, ", "))
 	}

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/df11-convert/df11-convert/encoder"
+	"github.com/df11-convert/df11-convert/internal/catalog"
 	"github.com/df11-convert/df11-convert/internal/human"
 	"github.com/df11-convert/df11-convert/internal/safetensors"
 )
@@ -28,24 +29,19 @@ func quantHint(format string) string {
 }
 
 // refuseForeign refuses a source whose config says that the weights are not plain BF16, or a
-// pipeline of which another folder is DF11 already: its units lie at the root, where a second DF11
-// model would lie.
-func (d *draft) refuseForeign() error {
-	c := d.cfg
-	root, err := readObject(d.survey.RootConfig, d.src.RootConfig)
-	if err != nil {
-		return err
-	}
+// pipeline of which another folder is DF11 already, as its root config says: its units lie at the
+// root, where a second DF11 model would lie.
+func refuseForeign(c *catalog.Config, root catalog.Members) error {
 	for _, key := range []string{"dfloat11_config", "dfloat11_version"} {
-		_, isModel := c.raw[key] // null as well: a second member of that name could not be inserted
+		_, isModel := c.Raw[key] // null as well: a second member of that name could not be inserted
 		if _, ok := root[key]; ok || isModel {
 			return refuse(df11Hint, "the source is a DF11 model already (config.json has %s)", key)
 		}
 	}
 	for _, key := range []string{"quantization_config", "compression_config"} {
-		for _, m := range []members{c.raw, c.text} {
+		for _, m := range []catalog.Members{c.Raw, c.Text} {
 			if v, ok := m[key]; ok && string(v) != "null" {
-				method := cmp.Or(decode[string](decode[members](v)["quant_method"]), "unknown")
+				method := cmp.Or(catalog.Decode[string](catalog.Decode[catalog.Members](v)["quant_method"]), "unknown")
 				return refuse(quantHint(method), "the source is quantized (%s in %s), not BF16",
 					method, key)
 			}
@@ -75,41 +71,34 @@ var packedMarks = map[string]string{
 	"weight_scale":              "scaled FP8",
 }
 
-// refusePacked refuses a source whose tensor names show packed or quantized weights, since a config
-// may not say so.
-func (inv *inventory) refusePacked() error {
-	for _, t := range inv.tensors {
-		format, ok := packedMarks[leaf(t.Name)]
-		if !ok {
-			continue
-		}
-		if format == "DF11" {
-			return refuse(df11Hint, "the source holds DF11 tensors already (%s)", t.Name)
-		}
-		return refuse(quantHint(format), "the source is quantized (%s: %s), not BF16", format,
-			t.Name)
-	}
-	return nil
-}
-
 // adapterMark matches tensors of LoRA and similar adapters: lora_A of PEFT, lora_up of kohya,
 // lora.up of diffusers.
 var adapterMark = regexp.MustCompile(
 	`(^|[._])(lora_(A|B|up|down|mid|embedding_A|embedding_B|te\w*|unet)|lora\.(up|down)|` +
 		`hada_w[12]_[ab]|lokr_w[12])([._]|$)`)
 
-// refuseAdapter refuses a source of which most tensors are an adapter's.
-func (inv *inventory) refuseAdapter() error {
-	var names []string
-	for _, t := range inv.tensors {
+// refuseByNames refuses a source whose tensor names show packed or quantized weights, since a config
+// may not say so, or of which most tensors are an adapter's.
+func refuseByNames(tensors []Tensor) error {
+	var adapter []string
+	for _, t := range tensors {
 		if adapterMark.MatchString(t.Name) {
-			names = append(names, t.Name)
+			adapter = append(adapter, t.Name)
+		}
+		switch format := packedMarks[catalog.Leaf(t.Name)]; format {
+		case "":
+		case "DF11":
+			return refuse(df11Hint, "the source holds DF11 tensors already (%s)", t.Name)
+		default:
+			return refuse(quantHint(format), "the source is quantized (%s: %s), not BF16", format,
+				t.Name)
 		}
 	}
-	if 2*len(names) <= len(inv.tensors) {
-		return nil
+	if 2*len(adapter) > len(tensors) {
+		return refuse(adapterHint, "the source is a LoRA adapter, not a model (%s)",
+			human.List(adapter))
 	}
-	return refuse(adapterHint, "the source is a LoRA adapter, not a model (%s)", human.List(names))
+	return nil
 }
 
 // dtypeHints says what to use instead for weights that are not BF16.

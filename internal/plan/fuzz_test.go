@@ -4,36 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"github.com/df11-convert/df11-convert/internal/catalog"
 	"strings"
 	"testing"
 
 	"github.com/df11-convert/df11-convert/internal/alloc"
 	"github.com/df11-convert/df11-convert/internal/safetensors"
 )
-
-// FuzzParsePatternDict reads back what it wrote, and never accepts a dict that it cannot match.
-func FuzzParsePatternDict(f *testing.F) {
-	for _, seed := range []string{`{}`, `{"a": []}`, `{"model\\.layers\\.\\d++": ["x.y", "z"]}`, `{"[^a-z.]+?-": ["é"]}`, `{"(?P<n>\\d)|(?:\\.[-_\\d]+)*": [""]}`,
-		`{"a": [], "a": []}`, `{"\\x41[]-]{2}": ["\\"]}`} {
-		f.Add([]byte(seed))
-	}
-	f.Fuzz(func(t *testing.T, data []byte) {
-		var d PatternDict
-		var err error
-		// \d alone is a class of 70 ranges
-		alloc.PerByte(t, 20_000, len(data), func() { d, err = ParsePatternDict(data) })
-		if err != nil {
-			return
-		}
-		again, err := ParsePatternDict(d.AppendJSON(nil, "", "  "))
-		if err != nil || !d.Equal(again) {
-			t.Fatalf("%q became %q: %v", d, again, err)
-		}
-		if _, err := d.compile(); err != nil && len(d) > 0 {
-			t.Fatalf("%q: %v", d, err)
-		}
-	})
-}
 
 // FuzzNew plans hostile headers, indexes and configs: it must end in a refusal or in a plan that
 // holds every tensor of the source exactly once, and whose output falls into no trap.
@@ -53,7 +30,7 @@ func FuzzNew(f *testing.F) {
 		}
 		opt := Options{ExactF32: derive}
 		if !derive {
-			opt.PatternDict = PatternDict{{`.+\.\d+`, []string{"mlp.up_proj"}}, {`[^.]+`, []string{}}}
+			opt.PatternDict = catalog.PatternDict{{Regex: `.+\.\d+`, Attrs: []string{"mlp.up_proj"}}, {Regex: `[^.]+`, Attrs: []string{}}}
 		}
 		var p *Plan
 		var err error
@@ -109,7 +86,7 @@ func FuzzSurvey(f *testing.F) {
 		for _, name := range strings.Fields(names) {
 			src.Files = append(src.Files, File{Path: name, Size: 64})
 		}
-		opt := Options{WeightFile: file, Component: component, PatternDict: PatternDict{{`model\.layers\.\d+`, []string{"w"}}}}
+		opt := Options{WeightFile: file, Component: component, PatternDict: catalog.PatternDict{{Regex: `model\.layers\.\d+`, Attrs: []string{"w"}}}}
 		p, err := planFiles(src, opt)
 		if err != nil {
 			if r := (*RefusedError)(nil); !errors.As(err, &r) {

@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"github.com/df11-convert/df11-convert/internal/catalog"
 	"os"
 	"path/filepath"
 	"slices"
@@ -17,7 +18,7 @@ const goldenDir = "../../testdata/golden/e2e"
 // tensor list with the official file, in both layouts.
 func TestGoldenModels(t *testing.T) {
 	for _, model := range []string{"bias_f32", "qknorm"} {
-		for layout, dir := range map[Layout]string{Transformers: "multi", TransformersSingle: "single"} {
+		for layout, dir := range map[catalog.Layout]string{catalog.Transformers: "multi", catalog.TransformersSingle: "single"} {
 			t.Run(model+"/"+dir, func(t *testing.T) {
 				src, dict := readGolden(t, model)
 				p := mustPlan(t, src, Options{PatternDict: dict, Layout: layout})
@@ -28,10 +29,10 @@ func TestGoldenModels(t *testing.T) {
 }
 
 // readGolden reads a golden model's source and pattern dict.
-func readGolden(t *testing.T, model string) (Source, PatternDict) {
+func readGolden(t *testing.T, model string) (Source, catalog.PatternDict) {
 	t.Helper()
 	dir := filepath.Join(goldenDir, model)
-	dict, err := ParsePatternDict(readFile(t, filepath.Join(dir, "pattern_dict.json")))
+	dict, err := catalog.ParsePatternDict(readFile(t, filepath.Join(dir, "pattern_dict.json")))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -5,56 +5,90 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/df11-convert/df11-convert/internal/catalog"
 	"github.com/df11-convert/df11-convert/internal/human"
-	"github.com/df11-convert/df11-convert/internal/python"
+	"github.com/df11-convert/df11-convert/internal/safetensors"
 )
 
 // inventory is every tensor of the source, by file, then by offset: the nearest to the order of the
-// state dict.
+// state dict. Nothing changes it.
 type inventory struct {
 	files    []WeightFile
+	exactF32 bool // F32 weights may be exact BF16
+	renamed  bool // names are not all the source's
 	tensors  []Tensor
 	byName   map[string]int   // output name → index in tensors
 	modules  []string         // every proper prefix of a name, in natural order
 	numbered map[string][]int // numbers that are direct children of a module
 }
 
-// takeInventory lists the tensors of the weight files.
-func takeInventory(files []WeightFile) (*inventory, error) {
-	inv := &inventory{files: files}
-	for i, f := range files {
+// takeTensors lists the tensors of the weight files and checks them against the index. It refuses
+// packed weights and adapters, and drops the other models of a checkpoint of ComfyUI.
+func (r *reading) takeTensors(notes *Notes) (inv *inventory, dropped []Tensor, err error) {
+	inv = &inventory{files: r.src.Weights, exactF32: r.opt.ExactF32}
+	var tensors []Tensor
+	for i, f := range inv.files {
 		for _, t := range f.Header.ByOffset() {
-			inv.tensors = append(inv.tensors, Tensor{
+			tensors = append(tensors, Tensor{
 				Name: t.Name, Source: t.Name, DType: t.DType, Shape: t.Shape,
 				File: i, Offset: f.Header.DataStart() + t.Begin, Length: t.NBytes(),
 			})
 		}
 	}
-	return inv, inv.index()
+	if inv, err = inv.with(tensors); err != nil {
+		return nil, nil, err
+	}
+	unlisted, err := inv.checkIndex(r.survey, r.src)
+	if err != nil {
+		return nil, nil, err
+	}
+	if unlisted > 0 {
+		notes.warn("the index does not list %s that its files hold; they are kept",
+			count(unlisted, "tensor"))
+	}
+	if err := refuseByNames(tensors); err != nil {
+		return nil, nil, err
+	}
+	if r.survey.Layout != catalog.ComfyUI {
+		return inv, nil, nil
+	}
+	return inv.stripComfyPrefix(notes)
 }
 
-// index indexes the tensors by name, and has to be called when tensors or names have changed. It
-// refuses a name that is too long, and a tensor that two files hold, or that has got the name of
-// another.
-func (inv *inventory) index() error {
-	inv.byName, inv.modules, inv.numbered = make(map[string]int, len(inv.tensors)), nil, nil
-	var paths modulePaths
-	for i, t := range inv.tensors {
-		if err := paths.add(t.Name); err != nil {
-			return err
-		}
-		switch other, ok := inv.get(t.Name); {
+// with returns an inventory of other tensors of the same files. It refuses a name that is too long,
+// and a tensor that two files hold, or that has got the name of another.
+func (inv *inventory) with(tensors []Tensor) (*inventory, error) {
+	out := &inventory{files: inv.files, exactF32: inv.exactF32, renamed: inv.renamed,
+		tensors: tensors, byName: make(map[string]int, len(tensors)), numbered: map[string][]int{}}
+	for i, t := range tensors {
+		switch other, ok := out.get(t.Name); {
 		case ok && other.Source == t.Source:
-			return refuse("remove the stale file or its entries from the index",
+			return nil, refuse("remove the stale file or its entries from the index",
 				"%s and %s both hold %s", inv.files[other.File].Path, inv.files[t.File].Path,
 				t.Name)
 		case ok:
-			return refuse("give --pattern-dict for the source's own names",
+			return nil, refuse("give --pattern-dict for the source's own names",
 				"%s and %s both become %s", other.Source, t.Source, t.Name)
 		}
-		inv.byName[t.Name] = i
+		out.byName[t.Name] = i
 	}
-	return nil
+	var err error
+	out.modules, err = catalog.Modules(namesOf(tensors))
+	for _, m := range out.modules {
+		if n, ok := catalog.Number(catalog.Leaf(m)); ok {
+			in := catalog.Parent(m)
+			out.numbered[in] = append(out.numbered[in], n)
+		}
+	}
+	return out, err
+}
+
+func namesOf(tensors []Tensor) []string {
+	out := make([]string, len(tensors))
+	for i, t := range tensors {
+		out[i] = t.Name
+	}
+	return out
 }
 
 func (inv *inventory) get(name string) (Tensor, bool) {
@@ -72,61 +106,36 @@ func (inv *inventory) holds(name string) bool {
 
 // weight returns the weight of an attribute of a module, or of the module itself for "".
 func (inv *inventory) weight(module, attr string) (Tensor, bool) {
-	return inv.get(weightName(module, attr))
+	return inv.get(catalog.WeightName(module, attr))
 }
 
-// weightName returns the name of the weight of an attribute of a module, or of the module itself
-// for "".
-func weightName(module, attr string) string {
-	if attr != "" {
-		module += "." + attr
+// nWeights returns the number of weights of a unit.
+func (inv *inventory) nWeights(module string, attrs []string) (n int64) {
+	if len(attrs) == 0 {
+		attrs = []string{""}
 	}
-	return module + ".weight"
-}
-
-func (inv *inventory) holdsPrefix(prefix string) bool {
-	return slices.ContainsFunc(inv.tensors,
-		func(t Tensor) bool { return strings.HasPrefix(t.Name, prefix) })
-}
-
-// allModules returns every module that the names show, in natural order: each proper prefix that
-// ends before a dot.
-func (inv *inventory) allModules() []string {
-	if inv.modules == nil {
-		names := make([]string, len(inv.tensors))
-		for i, t := range inv.tensors {
-			names[i] = t.Name
-		}
-		inv.modules = modulesOf(names)
-	}
-	return inv.modules
-}
-
-func (inv *inventory) matching(ctx context.Context, regex string) ([]string, error) {
-	re, err := python.Compile(regex)
-	if err != nil {
-		return nil, err
-	}
-	return matching(ctx, re, inv.allModules())
-}
-
-// children returns the numbers that are direct children of a module, in order.
-func (inv *inventory) children(module string) []int {
-	if inv.numbered == nil {
-		inv.numbered = map[string][]int{}
-		for _, m := range inv.allModules() {
-			if n, ok := number(leaf(m)); ok {
-				inv.numbered[parent(m)] = append(inv.numbered[parent(m)], n)
-			}
+	for _, a := range attrs {
+		if t, ok := inv.weight(module, a); ok {
+			n += t.NElems()
 		}
 	}
-	return inv.numbered[module]
+	return n
+}
+
+// isConvertible reports whether the type of a tensor lets it become a weight of a unit.
+func (inv *inventory) isConvertible(t Tensor) bool {
+	return t.DType == safetensors.BF16 || t.DType == safetensors.F32 && inv.exactF32
+}
+
+// isCompressible reports whether a tensor can become a weight of a unit.
+func (inv *inventory) isCompressible(t Tensor) bool {
+	return len(t.Shape) == 2 && inv.isConvertible(t)
 }
 
 // experts returns the numbers that stand for {e} in an attribute of a module, in order.
 func (inv *inventory) experts(module, attr string) []int {
 	before, _, _ := strings.Cut(attr, ".{e}")
-	return inv.children(module + "." + before)
+	return inv.numbered[module+"."+before]
 }
 
 // checkIndex refuses an index that names a tensor which its file does not hold. It counts the
@@ -151,10 +160,73 @@ func (inv *inventory) checkIndex(s *Survey, src Source) (unlisted int, err error
 		return 0, refuse("the index is stale or a shard is damaged; fetch the source again",
 			"%s lists tensors that its files do not hold: %s", s.Index, human.List(missing))
 	}
-	for _, t := range inv.tensors {
-		if _, ok := m[t.Name]; !ok {
-			unlisted++
-		}
+	return len(inv.tensors) - len(m), nil
+}
+
+// comfyPrefixes stand before the diffusion model's names in full checkpoints. ComfyUI's loaders
+// want names without them.
+var comfyPrefixes = []string{"model.diffusion_model.", "diffusion_model."}
+
+// stripComfyPrefix removes the prefix from the names of a single file, and drops the other models
+// of a full checkpoint (text encoders, VAE), which the ComfyUI node does not load.
+func (inv *inventory) stripComfyPrefix(notes *Notes) (_ *inventory, dropped []Tensor, err error) {
+	i := slices.IndexFunc(comfyPrefixes, func(prefix string) bool {
+		return slices.ContainsFunc(inv.tensors,
+			func(t Tensor) bool { return strings.HasPrefix(t.Name, prefix) })
+	})
+	if i < 0 {
+		return inv, nil, nil
 	}
-	return unlisted, nil
+	var kept []Tensor
+	for _, t := range inv.tensors {
+		name, ok := strings.CutPrefix(t.Name, comfyPrefixes[i])
+		if !ok {
+			dropped = append(dropped, t)
+			continue
+		}
+		t.Name = name
+		kept = append(kept, t)
+	}
+	if n := len(dropped); n > 0 {
+		notes.warn(
+			"%s outside the diffusion model left out: keep the source for text encoders and VAE",
+			count(n, "tensor"))
+	}
+	inv, err = inv.with(kept)
+	if err == nil {
+		inv.renamed = true
+	}
+	return inv, dropped, err
+}
+
+// named returns the tensors with their names changed by rules, unless the names fit a dict better
+// as they are.
+func (inv *inventory) named(ctx context.Context, rules [][2]string,
+	dict catalog.PatternDict) (*inventory, error) {
+	if len(rules) == 0 {
+		return inv, nil
+	}
+	tensors := slices.Clone(inv.tensors)
+	for i := range tensors {
+		tensors[i].Name = catalog.Rename(rules, tensors[i].Name)
+	}
+	modules, err := catalog.Modules(namesOf(tensors))
+	if err != nil {
+		return nil, err
+	}
+	if len(dict) > 0 &&
+		dict.CountMatching(ctx, modules) <= dict.CountMatching(ctx, inv.modules) {
+		return inv, nil
+	}
+	return inv.with(tensors)
+}
+
+// hasBlocks reports whether the source has any block of an entry. A relative of the class can have
+// other paths: it is unknown. Names that cannot be changed as the entry wants are refused later.
+func (inv *inventory) hasBlocks(ctx context.Context, e *catalog.Entry) bool {
+	if len(e.PatternDict) == 0 {
+		return true
+	}
+	named, err := inv.named(ctx, e.Renames(), e.PatternDict)
+	return err != nil || e.Blocks().CountMatching(ctx, named.modules) > 0
 }

@@ -4,46 +4,25 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"github.com/df11-convert/df11-convert/internal/catalog"
 	"io"
 	"strings"
 	"testing"
 
-	"github.com/df11-convert/df11-convert/internal/alloc"
 	"github.com/df11-convert/df11-convert/internal/safetensors"
 )
-
-// TestPatternDictBombs: a dict that would take long to compile or to match is refused before that.
-func TestPatternDictBombs(t *testing.T) {
-	var many, wide strings.Builder
-	for i := range 5000 {
-		fmt.Fprintf(&many, `"a%d":[],`, i)
-	}
-	for i := range 20 {
-		fmt.Fprintf(&wide, `"%d%s":[],`, i, strings.Repeat(`\\d`, 3000))
-	}
-	for name, dict := range map[string]string{
-		"patterns": `{` + many.String() + `"a":[]}`, "bytes": `{` + wide.String() + `"a":[]}`,
-		"attributes": `{"a":[` + strings.Repeat(`"",`, 600_000) + `""]}`, "nesting": `{"a":` + strings.Repeat(`[`, 600_000),
-	} {
-		alloc.Within(t, 32<<20, func() {
-			if _, err := ParsePatternDict([]byte(dict)); err == nil || len(err.Error()) > 1000 {
-				t.Errorf("%s: %.200v", name, err)
-			}
-		})
-	}
-}
 
 // TestLongMatching: patterns, names and their lengths may each be within their limits and still
 // take hours together. A dict and names of which each byte is a step of the other are refused
 // before they are matched, and whoever waits for less can stop it.
 func TestLongMatching(t *testing.T) {
 	plan := func(ctx context.Context, nNames, nPatterns int) error {
-		m, dict := newModel(), PatternDict{}
+		m, dict := newModel(), catalog.PatternDict{}
 		for i := range nNames {
 			m.add(fmt.Sprintf("%d%s.weight", i, strings.Repeat(".aaaaaaaa", 29)), safetensors.BF16, 1, 1)
 		}
 		for i := range nPatterns {
-			dict = append(dict, Pattern{fmt.Sprintf("(?:[0-9a.]*a?[0-9a.]*a?)*x%d", i), []string{}})
+			dict = append(dict, catalog.Pattern{Regex: fmt.Sprintf("(?:[0-9a.]*a?[0-9a.]*a?)*x%d", i), Attrs: []string{}})
 		}
 		_, err := New(ctx, source([]WeightFile{m.file("model.safetensors")}, map[string]any{}), Options{PatternDict: dict})
 		return err
@@ -90,7 +69,7 @@ func TestNamesThatCannotBePublished(t *testing.T) {
 // renamed it, is refused before anything is converted.
 func TestRenamedNamesStayWritable(t *testing.T) {
 	refused := 0
-	for _, e := range Catalog() {
+	for _, e := range catalog.All() {
 		for _, r := range e.Renames() {
 			src := synth(t, e, false)
 			h := *src.Weights[0].Header
@@ -98,7 +77,7 @@ func TestRenamedNamesStayWritable(t *testing.T) {
 			name := r[0] + strings.Repeat("x", safetensors.MaxNameBytes-len(r[0]))
 			h.Tensors = append(h.Tensors, safetensors.Tensor{Name: name, DType: safetensors.BF16, Shape: []int64{0}, Begin: end, End: end})
 			src.Weights[0].Header = &h
-			opt := e.ownOptions()
+			opt := ownOptions(e)
 			p, err := New(t.Context(), src, opt)
 			switch {
 			case err == nil:

@@ -6,6 +6,7 @@ import (
 	"regexp"
 	"strings"
 
+	"github.com/df11-convert/df11-convert/internal/catalog"
 	"github.com/df11-convert/df11-convert/internal/names"
 	"github.com/df11-convert/df11-convert/internal/safetensors"
 )
@@ -38,7 +39,7 @@ func (p *Plan) placeUnits() {
 // a file too.
 func (p *Plan) placeRemainder() {
 	shards := splitShards(p.Remainder, maxShardBytes)
-	stem := p.Layout.stem()
+	stem := p.Layout.Stem()
 	for i, shard := range shards {
 		name := stem + ".safetensors"
 		if len(shards) > 1 {
@@ -81,8 +82,8 @@ func splitShards(tensors []Tensor, maxBytes int64) [][]Tensor {
 // placeSingle puts all units and the remainder into one file without metadata (docs/format.md §10).
 // A ComfyUI file keeps the source's name with -DF11 added.
 func (p *Plan) placeSingle() {
-	stem := p.Layout.stem()
-	if p.Layout == ComfyUI {
+	stem := p.Layout.Stem()
+	if p.Layout == catalog.ComfyUI {
 		stem = strings.TrimSuffix(path.Base(p.source.Weights[0].Path), ".safetensors") + "-DF11"
 	}
 	out := OutputFile{Path: stem + ".safetensors", Plain: p.Remainder}
@@ -113,7 +114,7 @@ func (p *Plan) checkOutputNames() error {
 			return err
 		}
 		if !p.Layout.Single() &&
-			hasStem(strings.ToLower(strings.TrimSuffix(u.File, ".safetensors")), p.Layout.stem()) {
+			hasStem(strings.ToLower(strings.TrimSuffix(u.File, ".safetensors")), p.Layout.Stem()) {
 			return refuse("match its sub-modules instead",
 				"module %s would take the name of the remainder file %s", u.Path, u.File)
 		}

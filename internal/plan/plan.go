@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/df11-convert/df11-convert/encoder"
+	"github.com/df11-convert/df11-convert/internal/catalog"
 	"github.com/df11-convert/df11-convert/internal/human"
 	"github.com/df11-convert/df11-convert/internal/names"
 	"github.com/df11-convert/df11-convert/internal/safetensors"
@@ -15,11 +16,11 @@ const FormatVersion = "0.5.0"
 
 // Plan is the whole decision about one conversion. Only [New] changes it.
 type Plan struct {
-	Layout      Layout      // layout of the output
-	Entry       string      // catalog id; "" for a dict that the caller gave or that was derived
-	Loader      Loader      // how the model is loaded
-	PatternDict PatternDict // as config.json states it
-	Unlike      bool        // the caller asked for the entry, although the source does not fit it
+	Layout      catalog.Layout      // layout of the output
+	Entry       string              // catalog id; "" for a dict that the caller gave or that was derived
+	Loader      catalog.Loader      // how the model is loaded
+	PatternDict catalog.PatternDict // as config.json states it
+	Unlike      bool                // the caller asked for the entry, although the source does not fit it
 	// where the dict comes from: "published:…", "derived:…", "given", or "derived" from headers
 	// alone
 	Provenance string
@@ -169,26 +170,24 @@ type Alias struct {
 	Of     Tensor // stored in the output
 }
 
-// Loader says how the official loader takes the model.
-type Loader struct {
-	// "AutoModelForCausalLM", "bfloat16_model=", or a ComfyUI node
-	Via   string `json:"via"`
-	Class string `json:"class,omitempty"` // class to build for bfloat16_model=
-	// versions whose module tree has these paths, as pip takes them; "" if all have
-	Transformers string `json:"transformers,omitempty"`
-	Remark       string `json:"remark,omitempty"` // on these versions, for people
-	// the class comes with the model, and is built only if its code is trusted
-	RemoteCode bool `json:"remote_code,omitempty"`
-}
+// maxUnits is far below what a folder can have of files (docs/format.md §16).
+const maxUnits = 16_384
 
-// maxElems is the largest unit that the loader's 32-bit counters can hold (docs/format.md §9).
-const maxElems = 1<<31 - 1
-
-// checkStoredNames refuses plain tensors that a reader would take for one of the six, wherever they
-// lie.
-func (p *Plan) checkStoredNames() error {
-	for _, t := range p.plainTensors() {
-		if encoder.IsArrayName(leaf(t.Name)) {
+// checkUnits refuses more units than a folder can have files, more tensors in the output than
+// readers accept, and plain tensors that a reader would take for one of the six arrays, wherever
+// they lie.
+func (p *Plan) checkUnits() error {
+	plain := p.plainTensors()
+	switch stored := len(encoder.ArrayNames())*len(p.Units) + len(plain); {
+	case len(p.Units) > maxUnits:
+		return refuse("match larger modules", "the pattern dict names more than %d modules",
+			maxUnits)
+	case stored > safetensors.MaxTensors:
+		return refuse("match larger modules", "the output would have more than %d tensors",
+			safetensors.MaxTensors)
+	}
+	for _, t := range plain {
+		if encoder.IsArrayName(catalog.Leaf(t.Name)) {
 			return refuse("the source may be a DF11 model already; decode it first",
 				"tensor %s has the name of a stored DF11 tensor", t.Name)
 		}
@@ -256,4 +255,28 @@ func (p *Plan) plainTensors() []Tensor {
 		out = append(out, u.Siblings...)
 	}
 	return append(out, p.Remainder...)
+}
+
+// count puts a number before a noun, with an s unless the number is 1.
+func count(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
+}
+
+// sum adds up a number of each element.
+func sum[T any](list []T, of func(T) int64) (n int64) {
+	for _, x := range list {
+		n += of(x)
+	}
+	return n
+}
+
+// RefusedError says that a source cannot be converted as asked.
+type RefusedError = catalog.RefusedError
+
+// refuse returns a RefusedError; the detail is formatted, the hint is taken as it is.
+func refuse(hint, format string, args ...any) error {
+	return catalog.Refuse(hint, format, args...)
 }

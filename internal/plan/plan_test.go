@@ -1,8 +1,8 @@
 package plan
 
 import (
-	"encoding/json"
 	"fmt"
+	"github.com/df11-convert/df11-convert/internal/catalog"
 	"slices"
 	"strings"
 	"testing"
@@ -73,18 +73,6 @@ func TestHeadStoredForEmbedding(t *testing.T) {
 	p := mustPlan(t, src, Options{})
 	if r := p.Remainder[0]; r.Name != "model.embed_tokens.weight" || r.Source != "lm_head.weight" {
 		t.Errorf("the remainder starts with %+v", r)
-	}
-}
-
-// TestTextConfigDecides asks the text model of a multimodal config first, as transformers does.
-func TestTextConfigDecides(t *testing.T) {
-	c, err := readConfig("config.json", []byte(`{"tie_word_embeddings": true, "text_config": {"tie_word_embeddings": false}}`))
-	if err != nil || *lookUp[bool](c, "tie_word_embeddings") {
-		t.Errorf("tied %v, %v", c, err)
-	}
-	c, err = readConfig("config.json", []byte(`{"tie_word_embeddings": true, "limit": [0.0, Infinity], "s": "NaN \" Infinity", "text_config": {}}`))
-	if err != nil || !*lookUp[bool](c, "tie_word_embeddings") {
-		t.Errorf("%v", err)
 	}
 }
 
@@ -216,7 +204,7 @@ func TestDigest(t *testing.T) {
 		"attribute order": func(tr *trial) { slices.Reverse(tr.opt.PatternDict[2].Attrs) },
 		"pattern order":   func(tr *trial) { slices.Reverse(tr.opt.PatternDict) },
 		"regex":           func(tr *trial) { tr.opt.PatternDict[2].Regex = `model.layers.\d+` },
-		"layout":          func(tr *trial) { tr.opt.Layout = TransformersSingle },
+		"layout":          func(tr *trial) { tr.opt.Layout = catalog.TransformersSingle },
 		"shape":           func(tr *trial) { tr.m.dims["lm_head.weight"] = []int64{32, 32} },
 	} {
 		tr := newTrial()
@@ -249,31 +237,6 @@ func TestLikeReproducesStyle(t *testing.T) {
 		if got := p.PatternDict[2].Regex; got != want {
 			t.Errorf("like %q: %s, want %s", like, got, want)
 		}
-	}
-}
-
-// TestPatternDictJSON writes dicts as Python's json.dumps does.
-func TestPatternDictJSON(t *testing.T) {
-	d, err := ParsePatternDict([]byte(`{"b\\.\\d+": ["x.y", "z"], "a": [], "é😀\u007f": ["\t"]}`))
-	if err != nil {
-		t.Fatal(err)
-	}
-	const one = `{"b\\.\\d+": ["x.y", "z"], "a": [], "\u00e9\ud83d\ude00\u007f": ["\t"]}`
-	if got := string(d.AppendJSON(nil, "", "")); got != one {
-		t.Errorf("got  %s\nwant %s", got, one)
-	}
-	const lines = "{\n      \"b\\\\.\\\\d+\": [\n        \"x.y\",\n        \"z\"\n      ],\n      \"a\": [],\n"
-	if got := string(d.AppendJSON(nil, "    ", "  ")); !strings.HasPrefix(got, lines) || !strings.HasSuffix(got, "\n    }") {
-		t.Errorf("got %q", got)
-	}
-	for _, bad := range []string{``, `[]`, `{"a": null}`, `{"a": "b"}`, `{"a": [1]}`, `{"a": [], "a": []}`, `{"(": []}`,
-		`{"a": [""]}`, `{"a": ["x..y"]}`, `{"a": []} x`, `{"a": []`, "{\"\xff\": []}"} {
-		if _, err := ParsePatternDict([]byte(bad)); err == nil {
-			t.Errorf("%s was accepted", bad)
-		}
-	}
-	if data, err := json.Marshal(d[1:2]); err != nil || string(data) != `{"a":[]}` {
-		t.Errorf("marshalled %s, %v", data, err)
 	}
 }
 

@@ -2,11 +2,11 @@ package plan
 
 import (
 	"cmp"
-	_ "embed"
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
+
+	"github.com/df11-convert/df11-convert/internal/catalog"
 )
 
 // Reader says whether a program loads the output.
@@ -36,11 +36,14 @@ type OtherReader struct {
 	URL  string `json:"url"`
 }
 
-// findReaders sets what the plan says about readers (docs/format.md §13, §14).
-func (d *draft) findReaders() {
-	d.plan.Readers = []Reader{d.official(), d.comfy()}
-	if d.plan.Layout != ComfyUI {
-		d.plan.OtherReaders = []OtherReader{
+// findReaders sets what the plan says about readers (docs/format.md §13, §14), and how the official
+// one takes the output.
+func (p *Plan) findReaders(c *choice) {
+	p.Loader = c.loader
+	r := rules{p, c}
+	p.Readers = []Reader{r.official(), r.comfy()}
+	if p.Layout != catalog.ComfyUI {
+		p.OtherReaders = []OtherReader{
 			{"mlx-dfloat", "https://github.com/IonDen/mlx-dfloat"},
 			{"DFloat11-ROCM", "https://github.com/VX1D/DFloat11-ROCM"},
 			{"DFloat11_MPS", "https://github.com/virtualramblas/DFloat11_MPS"},
@@ -48,23 +51,29 @@ func (d *draft) findReaders() {
 	}
 }
 
+// rules are what the readers want of a plan, and of the choice that it was made by.
+type rules struct {
+	*Plan
+	*choice
+}
+
 // official applies the rules of the official loader.
-func (d *draft) official() Reader {
+func (p rules) official() Reader {
 	r := Reader{Name: "dfloat11", Version: "0.5.0", Loads: Refuses}
 	switch {
-	case d.plan.Layout == ComfyUI:
+	case p.Layout == catalog.ComfyUI:
 		r.Why = "a file for ComfyUI has ComfyUI's names"
-	case d.plan.Loader.Via == "own code":
-		r.Why = "its class is in no release of transformers or diffusers, only in its authors' code: " + d.plan.Loader.Class
-	case d.foreign != "":
-		r.Why = "the tensor names are not the module paths of " + d.foreign +
+	case p.Loader.Via == "own code":
+		r.Why = "its class is in no release of transformers or diffusers, only in its authors' code: " + p.Loader.Class
+	case p.foreign != "":
+		r.Why = "the tensor names are not the module paths of " + p.foreign +
 			", the class that the source states"
 	default:
-		if r.Loads = d.try(); r.Loads == Refuses {
-			r.Why = "a tiny model of " + d.cfg.class() +
+		if r.Loads = p.try(); r.Loads == Refuses {
+			r.Why = "a tiny model of " + p.cfg.Class() +
 				" did not load there, or with other weights"
 		} else {
-			r.Why = d.plan.condition(r.Loads)
+			r.Why = p.condition(r.Loads)
 		}
 	}
 	return r
@@ -72,16 +81,16 @@ func (d *draft) official() Reader {
 
 // comfy applies the rules of the ComfyUI node, which has its own dict for each class and ignores
 // config.json.
-func (d *draft) comfy() Reader {
+func (p rules) comfy() Reader {
 	r := Reader{Name: "ComfyUI-DFloat11-Extended", Version: "2026", Loads: Refuses}
 	switch {
-	case d.plan.Layout != ComfyUI:
+	case p.Layout != catalog.ComfyUI:
 		r.Why = "it loads single files with ComfyUI's names only"
-	case d.entry == nil || d.entry.LikeOnly || d.entry.Match.ComfyUIClass == "":
+	case p.entry == nil || p.entry.LikeOnly || p.entry.Match.ComfyUIClass == "":
 		r.Why = "it has no pattern dict for this class"
 	default:
-		r.Loads, r.Why = Untested, "as class "+d.entry.Match.ComfyUIClass
-		if d.isOwnDict() && len(d.entry.DF11Repos) > 0 {
+		r.Loads, r.Why = Untested, "as class "+p.entry.Match.ComfyUIClass
+		if p.isOwnDict() && len(p.entry.DF11Repos) > 0 {
 			r.Loads = Loads
 		}
 	}
@@ -89,48 +98,19 @@ func (d *draft) comfy() Reader {
 }
 
 // isOwnDict says whether the dict is the one that this source gets by itself.
-func (d *draft) isOwnDict() bool { return d.opt.PatternDict == nil && !d.plan.Unlike }
+func (p rules) isOwnDict() bool { return p.Provenance != "given" && !p.Unlike }
 
-// tried is what became of tiny models of a class in the official loader.
-type tried struct {
-	class, modelType string
-	// saved by transformers 4 and loaded in 4, saved by 4 in 5, saved by 5 in 5; see
-	// catalog/tried.txt
-	results []string
-	modules []string // those that were compressed; # stands for any number
+// fits reports whether a class is the plan's, and all modules to compress are, or lie in, those that
+// were compressed in it.
+func (p rules) fits(t catalog.Tried) bool {
+	return t.Class == p.cfg.Class() && t.ModelType == p.cfg.ModelType &&
+		!slices.ContainsFunc(p.Units, func(u Unit) bool { return !t.Covers(u.Path) })
 }
 
-// triedText is written by .ci/deep/70-readers.sh. Its first lines say what it holds.
-//
-//go:embed catalog/tried.txt
-var triedText string
-
-// triedClasses returns the classes of which a model was loaded, or did not load.
-var triedClasses = sync.OnceValue(func() (list []tried) {
-	for line := range strings.Lines(triedText) {
-		if f := strings.Fields(line); f[0] != "#" {
-			class, _, _ := strings.Cut(f[0], "=")
-			list = append(list, tried{class, strings.Trim(f[1], "-"), f[2:5], f[5:]})
-		}
-	}
-	return list
-})
-
-// fits says whether the plan is for the class, and all modules to compress are, or lie in, those
-// that were compressed in it.
-func (t *tried) fits(d *draft) bool {
-	return t.class == d.cfg.class() && t.modelType == d.cfg.ModelType &&
-		!slices.ContainsFunc(d.plan.Units, func(u Unit) bool {
-			at := numberless(u.Path)
-			return !slices.ContainsFunc(t.modules,
-				func(m string) bool { return at == m || strings.HasPrefix(at, m+".") })
-		})
-}
-
-// in returns what became of models that one version saved and another loaded: of those that share
+// cameOut returns what became of models that one version saved and another loaded: of those that share
 // their embeddings as this one does.
-func (t *tried) in(column int, tied bool) Verdict {
-	switch t.results[column] {
+func cameOut(t catalog.Tried, column int, tied bool) Verdict {
+	switch t.Results[column] {
 	case "equal", map[bool]string{true: "tied", false: "untied"}[tied]:
 		return Loads
 	case "-":
@@ -141,27 +121,27 @@ func (t *tried) in(column int, tied bool) Verdict {
 
 // try looks up what became of models of the source's class, and sets how and with which
 // transformers the loader takes the output.
-func (d *draft) try() Verdict {
-	version, _, _ := strings.Cut(decode[string](d.cfg.raw["transformers_version"]), ".")
+func (p rules) try() Verdict {
+	version, _, _ := strings.Cut(catalog.Decode[string](p.cfg.Raw["transformers_version"]), ".")
 	major, _ := strconv.Atoi(version)
 	in4, in5 := Untested, Untested
-	i := slices.IndexFunc(triedClasses(), func(t tried) bool { return t.fits(d) })
+	i := slices.IndexFunc(catalog.AllTried(), p.fits)
 	if i >= 0 {
-		t, tied := &triedClasses()[i], d.plan.TiedEmbeddings
+		t, tied := catalog.AllTried()[i], p.TiedEmbeddings
 		// saved by transformers 5, or of a class that it alone has
-		if major >= 5 || t.results[0] == "-" {
-			major, in5 = 5, t.in(2, tied)
+		if major >= 5 || t.Results[0] == "-" {
+			major, in5 = 5, cameOut(t, 2, tied)
 		} else {
-			in4, in5 = t.in(0, tied), t.in(1, tied)
+			in4, in5 = cameOut(t, 0, tied), cameOut(t, 1, tied)
 		}
-	} else if remote := decode[map[string]any](d.cfg.raw["auto_map"]); remote != nil {
+	} else if remote := catalog.Decode[map[string]any](p.cfg.Raw["auto_map"]); remote != nil {
 		class := "AutoModelForCausalLM"
 		if remote[class] == nil {
 			class = "AutoModel"
 		}
-		d.plan.Loader = Loader{Via: viaClass, Class: class, RemoteCode: true}
+		p.Loader = catalog.Loader{Via: catalog.ViaClass, Class: class, RemoteCode: true}
 	}
-	if loader := &d.plan.Loader; !strings.Contains(loader.Transformers, "<") &&
+	if loader := &p.Plan.Loader; !strings.Contains(loader.Transformers, "<") &&
 		!strings.HasPrefix(loader.Transformers, ">=5") {
 		switch {
 		case major >= 5 || in5 == Loads && in4 != Loads:
@@ -171,7 +151,7 @@ func (d *draft) try() Verdict {
 		}
 	}
 	switch {
-	case !d.isOwnDict():
+	case !p.isOwnDict():
 		return Untested
 	case in4 == Loads || in5 == Loads:
 		return Loads
@@ -181,14 +161,11 @@ func (d *draft) try() Verdict {
 	return Untested
 }
 
-// viaClass is the Via of a model whose class the user builds.
-const viaClass = "bfloat16_model="
-
 // condition states with which packages the official loader takes the output.
-func (p *Plan) condition(v Verdict) string {
+func (p rules) condition(v Verdict) string {
 	var parts []string
 	loader := p.Loader
-	if loader.Via == viaClass {
+	if loader.Via == catalog.ViaClass {
 		parts = append(parts, "pass bfloat16_model= of class "+cmp.Or(loader.Class, "unknown"))
 	}
 	if loader.Transformers != "" {

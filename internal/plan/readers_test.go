@@ -2,6 +2,7 @@ package plan
 
 import (
 	"fmt"
+	"github.com/df11-convert/df11-convert/internal/catalog"
 	"slices"
 	"strings"
 	"testing"
@@ -29,7 +30,7 @@ func TestForeignNames(t *testing.T) {
 		{"bare class", language.file("model.safetensors"), map[string]any{"model_type": "modernbert", "architectures": []string{"ModernBertModel"}}, ""},
 		{"class of the model's own", language.file("model.safetensors"), map[string]any{"model_type": "llama", "architectures": []string{"LlamaForCausalLM"}, "auto_map": map[string]any{}}, ""},
 	} {
-		for _, dict := range []PatternDict{nil, {{`(double_blocks|decoder\.h)\.\d+`, []string{strings.SplitN(c.file.Header.Tensors[0].Name, ".0.", 2)[1]}}}} {
+		for _, dict := range []catalog.PatternDict{nil, {{Regex: `(double_blocks|decoder\.h)\.\d+`, Attrs: []string{strings.SplitN(c.file.Header.Tensors[0].Name, ".0.", 2)[1]}}}} {
 			if dict != nil {
 				dict[0].Attrs[0] = strings.TrimSuffix(dict[0].Attrs[0], ".weight")
 			}
@@ -48,7 +49,7 @@ func TestForeignNames(t *testing.T) {
 
 // TestCaveats: what is said of a dict that is not the catalog's names what nobody checked.
 func TestCaveats(t *testing.T) {
-	for _, dict := range []PatternDict{nil, tinyDict()} {
+	for _, dict := range []catalog.PatternDict{nil, tinyDict()} {
 		tr := newTrial()
 		tr.opt.PatternDict = dict
 		if r := tr.mustPlan(t).Readers[0]; r.Loads != Untested || !strings.Contains(r.Why, "not checked against the class") {
@@ -69,13 +70,13 @@ func TestReaders(t *testing.T) {
 		"flux2-alt-comfyui":          {Refuses, Refuses},
 		"krea2-comfyui":              {Refuses, Loads},
 	} {
-		p := mustPlan(t, synth(t, findEntry(id), false), Options{Like: id})
+		p := mustPlan(t, synth(t, catalog.Find(id), false), Options{Like: id})
 		for i, r := range p.Readers {
 			if r.Loads != want[i] || r.Loads == Refuses && r.Why == "" {
 				t.Errorf("%s: %+v, want %s with a reason", id, r, want[i])
 			}
 		}
-		if len(p.OtherReaders) > 0 == (p.Layout == ComfyUI) {
+		if len(p.OtherReaders) > 0 == (p.Layout == catalog.ComfyUI) {
 			t.Errorf("%s: layout %s, programs that read folders: %v", id, p.Layout, p.OtherReaders)
 		}
 	}
@@ -86,29 +87,29 @@ func TestReaders(t *testing.T) {
 // tried.txt, and each line that is equal is a "yes".
 func TestYesIsWhatWasTried(t *testing.T) {
 	equal := map[string]bool{} // "class type", of models that transformers 4 has saved, if it can
-	for _, c := range triedClasses() {
-		for _, r := range c.results {
-			if !slices.Contains([]string{"equal", "tied", "untied", "no", "-"}, r) || r != "no" && r != "-" && len(c.modules) == 0 {
-				t.Errorf("%s %s: result %q with the modules %v", c.class, c.modelType, r, c.modules)
+	for _, c := range catalog.AllTried() {
+		for _, r := range c.Results {
+			if !slices.Contains([]string{"equal", "tied", "untied", "no", "-"}, r) || r != "no" && r != "-" && len(c.Modules) == 0 {
+				t.Errorf("%s %s: result %q with the modules %v", c.Class, c.ModelType, r, c.Modules)
 			}
 		}
-		results := c.results[:2]
+		results := c.Results[:2]
 		if results[0] == "-" {
-			results = c.results[2:]
+			results = c.Results[2:]
 		}
-		key := c.class + " " + c.modelType
+		key := c.Class + " " + c.ModelType
 		equal[key] = equal[key] || slices.ContainsFunc(results, func(r string) bool { return r != "no" && r != "-" })
 	}
 	n := 0
-	for _, e := range Catalog() {
-		if e.LikeOnly || e.Derive || e.Refuse != nil || e.Layout.family() == ComfyUI {
+	for _, e := range catalog.All() {
+		if e.LikeOnly || e.Derive || e.Refuse != nil || e.Layout.Family() == catalog.ComfyUI {
 			continue
 		}
 		for _, class := range slices.Concat(e.Match.Architectures, e.Match.ClassName) {
 			for _, modelType := range append(e.Match.ModelType, "")[:max(1, len(e.Match.ModelType))] {
 				one := *e
 				one.Match.Architectures, one.Match.ModelType = []string{class}, []string{modelType}
-				p := mustPlan(t, synth(t, &one, e.mustBeTied()), Options{})
+				p := mustPlan(t, synth(t, &one, mustBeTied(e)), Options{})
 				switch got := p.Readers[0]; {
 				case (got.Loads == Loads) != equal[class+" "+modelType]:
 					t.Errorf("%s, %s %s: %s (%s), tried: %v", e.ID, class, modelType, got.Loads, got.Why, equal[class+" "+modelType])
@@ -136,8 +137,8 @@ func TestVersions(t *testing.T) {
 		{"qwen3_5-text", "4.57.0.dev0", "yes", ">=5"},
 		{"internlm2", "4.41.0", "untested", "<5"},
 	} {
-		e := findEntry(c.entry)
-		src := synth(t, e, e.mustBeTied())
+		e := catalog.Find(c.entry)
+		src := synth(t, e, mustBeTied(e))
 		src.Config = append(fmt.Appendf(nil, `{"transformers_version": %q, `, c.savedBy), src.Config[1:]...)
 		p := mustPlan(t, src, Options{})
 		if got := p.Readers[0]; string(got.Loads) != c.verdict || p.Loader.Transformers != c.versions {
@@ -150,7 +151,7 @@ func TestVersions(t *testing.T) {
 // library's own was tried.
 func TestOwnCode(t *testing.T) {
 	for id, want := range map[string]bool{"olmo2": false, "internlm2": true} {
-		e := findEntry(id)
+		e := catalog.Find(id)
 		src := synth(t, e, false)
 		src.Config = append([]byte(`{"auto_map": {"AutoModelForCausalLM": "modeling.X"}, `), src.Config[1:]...)
 		if p := mustPlan(t, src, Options{}); p.Loader.RemoteCode != want {

@@ -2,20 +2,21 @@ package plan
 
 import (
 	"fmt"
+	"github.com/df11-convert/df11-convert/internal/catalog"
 	"slices"
 	"strings"
 	"testing"
 )
 
 // checkReads fails for every weight of a unit that is read outside of it.
-func checkReads(t *testing.T, who string, p *Plan, reads []read) {
+func checkReads(t *testing.T, who string, p *Plan, reads []catalog.Read) {
 	t.Helper()
 	for _, u := range p.Units {
 		for _, a := range u.Attrs {
-			module := numberless(strings.TrimSuffix(a.Name, ".weight"))
-			i := slices.IndexFunc(reads, func(r read) bool { return r.weight == module && r.isOutside(u.Path) })
+			module := catalog.Numberless(strings.TrimSuffix(a.Name, ".weight"))
+			i := slices.IndexFunc(reads, func(r catalog.Read) bool { return r.Weight == module && r.IsOutside(u.Path) })
 			if i >= 0 {
-				t.Errorf("%s: %s is in unit %s, but %s reads it in %q", who, a.Name, u.Path, reads[i].method, reads[i].reader)
+				t.Errorf("%s: %s is in unit %s, but %s reads it in %q", who, a.Name, u.Path, reads[i].Method, reads[i].Reader)
 			}
 		}
 	}
@@ -23,21 +24,21 @@ func checkReads(t *testing.T, who string, p *Plan, reads []read) {
 
 // TestNoUnitIsReadOutside: a weight that a class reads outside of the unit's forward stays in BF16.
 func TestNoUnitIsReadOutside(t *testing.T) {
-	reads, known := map[string][]read{}, map[string]bool{}
-	for line := range strings.Lines(readsText) {
+	reads, known := map[string][]catalog.Read{}, map[string]bool{}
+	for line := range strings.Lines(string(readFile(t, "../catalog/reads.txt"))) {
 		if class := strings.Fields(line)[0]; reads[class] == nil && class != "?" {
-			reads[class] = factsOf(class).reads
+			reads[class] = catalog.FactsOf(class).Reads
 		}
 	}
 	for _, c := range readClasses(t) {
 		known[c.name] = true
-		e := findEntry(c.entry)
+		e := catalog.Find(c.entry)
 		if len(reads[c.name]) == 0 || e.Refuse != nil {
 			continue
 		}
-		tied := e.mustBeTied()
-		opt := e.ownOptions()
-		p := mustPlan(t, e.synthSource(c.model(e, tied), tied), opt)
+		tied := mustBeTied(e)
+		opt := ownOptions(e)
+		p := mustPlan(t, synthSource(e, c.model(e, tied), tied), opt)
 		checkReads(t, e.ID+" ("+c.name+")", p, reads[c.name])
 	}
 	if len(known) < 100 || len(reads) < 100 {
@@ -52,12 +53,12 @@ func TestNoUnitIsReadOutside(t *testing.T) {
 
 // derivedPlan plans a model of which only the class is known, and the weights that are read; it has
 // blocks, a head and an embedding under usual names as well.
-func derivedPlan(t *testing.T, class string, reads []read) *Plan {
+func derivedPlan(t *testing.T, class string, reads []catalog.Read) *Plan {
 	t.Helper()
 	m := newModel()
 	for _, r := range reads {
 		for i := range 2 {
-			m.weight(strings.ReplaceAll(r.weight, "#", fmt.Sprint(i)))
+			m.weight(strings.ReplaceAll(r.Weight, "#", fmt.Sprint(i)))
 		}
 	}
 	for i := range 2 {
@@ -86,7 +87,7 @@ func TestNamesOfClasses(t *testing.T) {
 		"Qwen3_5MoeForConditionalGeneration": {"model.language_model.layers.#.self_attn.q_proj", "model.language_model.layers.0", "untested"},
 	} {
 		m := newModel()
-		for _, name := range []string{c.in, parent(parent(c.in)) + ".shared_transformer.q", parent(parent(c.in)) + ".q_norm"} {
+		for _, name := range []string{c.in, catalog.Parent(catalog.Parent(c.in)) + ".shared_transformer.q", catalog.Parent(catalog.Parent(c.in)) + ".q_norm"} {
 			for i := range 2 {
 				m.weight(strings.ReplaceAll(name, "#", fmt.Sprint(i)))
 			}

@@ -1,10 +1,16 @@
 package plan
 
 import (
-	"strings"
+	"cmp"
+	"errors"
+	"slices"
 
+	"github.com/df11-convert/df11-convert/internal/catalog"
 	"github.com/df11-convert/df11-convert/internal/safetensors"
 )
+
+// MaxFiles is how many files a model may have.
+const MaxFiles = 100_000
 
 // Source is all that a plan is made from. Nothing in it is trusted.
 type Source struct {
@@ -37,11 +43,11 @@ type WeightFile struct {
 
 // Options change what a plan decides. The zero value lets the source and the catalog decide.
 type Options struct {
-	PatternDict PatternDict // overrides the catalog
+	PatternDict catalog.PatternDict // overrides the catalog
 	// catalog id or published DF11 repo whose dict is reproduced; beside PatternDict, whose names
 	// and ties apply
 	Like   string
-	Layout Layout // overrides the layout that the source suggests
+	Layout catalog.Layout // overrides the layout that the source suggests
 	// folder of a diffusers pipeline to convert; "" = transformer, else unet
 	Component string
 	// the one weight file to convert, for repos that hold several single files
@@ -49,68 +55,42 @@ type Options struct {
 	ExactF32   bool // take F32 weights that turn out to be exact BF16
 }
 
-// convertible says whether weights of a type can become units.
-func (o *Options) convertible(d safetensors.DType) bool {
-	return d == safetensors.BF16 || d == safetensors.F32 && o.ExactF32
+// reading is a source with what its small files say.
+type reading struct {
+	src    Source
+	opt    Options
+	survey *Survey
+	cfg    *catalog.Config
+	facts  catalog.Facts // of the stated class
 }
 
-// compressible says whether a tensor can become a weight of a unit.
-func (o *Options) compressible(t Tensor) bool { return len(t.Shape) == 2 && o.convertible(t.DType) }
-
-// Layout is the way a model is laid out in its folder, on both sides of the conversion.
-type Layout string
-
-// Layouts. The single forms put every unit and the remainder into one file.
-const (
-	Transformers       Layout = "transformers"        // units, model.safetensors, full config.json
-	TransformersSingle Layout = "transformers-single" // model.safetensors, full config.json
-	// units, diffusion_pytorch_model.safetensors, config.json
-	Diffusers Layout = "diffusers"
-	// diffusion_pytorch_model.safetensors, config.json
-	DiffusersSingle Layout = "diffusers-single"
-	// one file with ComfyUI's names, and a config.json for other readers than ComfyUI
-	ComfyUI Layout = "comfyui-single"
-)
-
-// Single says whether the layout puts everything into one file.
-func (l Layout) Single() bool { return l != Transformers && l != Diffusers }
-
-// family returns the layout of the source files: a source of one family cannot be written in
-// another.
-func (l Layout) family() Layout {
-	switch l {
-	case TransformersSingle:
-		return Transformers
-	case DiffusersSingle:
-		return Diffusers
-	default:
-		return l
+// read surveys the source again, and checks that the caller brought the files that the survey asks
+// for. It refuses a source that is quantized, or DF11 already.
+func read(src Source, opt Options) (*reading, error) {
+	opt.WeightFile = cmp.Or(opt.WeightFile, src.WeightFile)
+	survey, err := Look(src.Files, opt)
+	if err != nil {
+		return nil, err
 	}
-}
-
-// stem is the name of the remainder file without its extension (docs/format.md §10).
-func (l Layout) stem() string {
-	if l.family() == Diffusers {
-		return "diffusion_pytorch_model"
+	want, err := survey.WeightFiles(src.Index)
+	if err != nil {
+		return nil, err
 	}
-	return "model"
-}
-
-// LayoutNames are the values that ParseLayout takes, one for each layout.
-func LayoutNames() []string {
-	return []string{string(Transformers), string(TransformersSingle), string(Diffusers),
-		string(DiffusersSingle), "single"}
-}
-
-// ParseLayout reads the value of a layout option; "single" stands for ComfyUI's single file.
-func ParseLayout(s string) (Layout, error) {
-	switch l := Layout(s); l {
-	case "", Transformers, TransformersSingle, Diffusers, DiffusersSingle, ComfyUI:
-		return l, nil
-	case "single", "comfyui":
-		return ComfyUI, nil
-	default:
-		return "", refuse("choose one of: "+strings.Join(LayoutNames(), ", "), "unknown layout %q",
-			s)
+	isGiven := func(w File, given WeightFile) bool {
+		return w.Path == given.Path && given.Header != nil
 	}
+	if !slices.EqualFunc(want, src.Weights, isGiven) {
+		return nil, errors.New(
+			"plan: the headers given are not those of the weight files that the survey names")
+	}
+	cfg, err := catalog.ReadConfig(survey.Config, src.Config)
+	if err != nil {
+		return nil, err
+	}
+	root, err := catalog.ReadObject(survey.RootConfig, src.RootConfig)
+	if err != nil {
+		return nil, err
+	}
+	r := &reading{src: src, opt: opt, survey: survey, cfg: cfg, facts: cfg.Facts()}
+	return r, refuseForeign(cfg, root)
 }

@@ -2,33 +2,63 @@ package plan
 
 import (
 	"cmp"
+	"context"
 	"regexp"
 	"slices"
 	"strings"
 
+	"github.com/df11-convert/df11-convert/internal/catalog"
 	"github.com/df11-convert/df11-convert/internal/human"
 	"github.com/df11-convert/df11-convert/internal/python"
 )
 
+// blockPatterns writes the patterns of groups of blocks, in whose regex \d+ stands for all numbers,
+// and takes the blocks apart if the model is to be split.
+func (f *former) blockPatterns(ctx context.Context, pat catalog.Pattern,
+	groups blockGroups) ([]catalog.Pattern, error) {
+	if f.split {
+		groups = f.splitBlocks(pat, groups)
+	}
+	whole, err := pat.Matching(ctx, f.inv.modules)
+	if err != nil {
+		return nil, err
+	}
+	out := make([]catalog.Pattern, len(groups.list))
+	for i, g := range groups.list {
+		block := pat.Regex
+		if !slices.Equal(g.modules, whole) {
+			block = strings.Replace(pat.Regex, `\d+`, python.Numbers(g.indices), 1)
+			one := catalog.Pattern{Regex: block}
+			if modules, err := one.Matching(ctx, f.inv.modules); err != nil || !slices.Equal(modules,
+				g.modules) {
+				return nil, refuse("name the modules to compress with --pattern-dict",
+					"the blocks of %q differ in a way that the catalog cannot express", block)
+			}
+		}
+		out[i] = catalog.Pattern{Regex: block + g.below, Attrs: g.attrs}
+	}
+	return out, nil
+}
+
 // splitBlocks replaces blocks by the largest modules inside them that DF11 can hold, in the order
 // in which the pattern lists them.
-func (d *draft) splitBlocks(pat Pattern, blocks blockGroups) (split blockGroups) {
+func (f *former) splitBlocks(pat catalog.Pattern, blocks blockGroups) (split blockGroups) {
 	first := map[string]string{} // regex of modules inside a block → path of their first weight
 	for _, g := range blocks.list {
 		for i, module := range g.modules {
 			// the parts of a block, under one path those that a regex can list
 			var merged blockGroups
-			for _, p := range d.parts(module, "", g.attrs) {
+			for _, p := range f.parts(module, "", g.attrs) {
 				path := p.path
-				if _, ok := number(leaf(path)); ok || len(p.attrs) == 0 {
-					path = parent(path) + "."
+				if _, ok := catalog.Number(catalog.Leaf(path)); ok || len(p.attrs) == 0 {
+					path = catalog.Parent(path) + "."
 				}
 				merged.add(path, p.attrs, 0, p.path)
 			}
 			for _, m := range merged.list {
-				below := `\.` + d.pathRegex(module, m.modules)
+				below := `\.` + f.pathRegex(module, m.modules)
 				split.add(below, m.attrs, g.indices[i], module)
-				first[below] = numberless(weightName(m.modules[0],
+				first[below] = catalog.Numberless(catalog.WeightName(m.modules[0],
 					strings.Join(m.attrs[:min(1, len(m.attrs))], "")))
 			}
 		}
@@ -36,7 +66,7 @@ func (d *draft) splitBlocks(pat Pattern, blocks blockGroups) (split blockGroups)
 	place := func(g blockGroup) int {
 		return slices.IndexFunc(pat.Attrs,
 			func(a string) bool {
-				return weightName(strings.ReplaceAll(a, "{e}", "#"),
+				return catalog.WeightName(strings.ReplaceAll(a, "{e}", "#"),
 					"") == first[g.below]
 			})
 	}
@@ -61,7 +91,7 @@ var childPath = regexp.MustCompile(`^[^.]+(\.\d+\b)*`)
 
 // parts takes the module at a path of a block apart, as far down as its parts are too large for
 // DF11. A weight that the class reads outside of its part stays in BF16.
-func (d *draft) parts(block, path string, attrs []string) (out []part) {
+func (f *former) parts(block, path string, attrs []string) (out []part) {
 	var children blockGroups
 	for _, a := range attrs {
 		child := childPath.FindString(a)
@@ -72,13 +102,13 @@ func (d *draft) parts(block, path string, attrs []string) (out []part) {
 		module := block + "." + p.path
 		if c.modules[0] == "" {
 			p.attrs = nil
-		} else if d.inv.nWeights(module, p.attrs) > maxElems {
-			out = append(out, d.parts(block, p.path, p.attrs)...)
+		} else if f.inv.nWeights(module, p.attrs) > maxElems {
+			out = append(out, f.parts(block, p.path, p.attrs)...)
 			continue
 		}
-		isRead := func(attr string) bool { return d.facts.readsOutside(module, module+"."+attr) }
+		isRead := func(attr string) bool { return f.facts.ReadsOutside(module, module+"."+attr) }
 		if p.attrs = slices.DeleteFunc(p.attrs, isRead); len(p.attrs) > 0 || c.modules[0] == "" &&
-			!d.facts.readsOutside(module, module) {
+			!f.facts.ReadsOutside(module, module) {
 			out = append(out, p)
 		}
 	}
@@ -86,20 +116,20 @@ func (d *draft) parts(block, path string, attrs []string) (out []part) {
 }
 
 // pathRegex matches the paths of modules of a block that differ in their last component only.
-func (d *draft) pathRegex(block string, paths []string) string {
-	in := parent(paths[0])
+func (f *former) pathRegex(block string, paths []string) string {
+	in := catalog.Parent(paths[0])
 	var names []string
 	var numbers []int
 	for _, p := range paths {
-		names = append(names, leaf(p))
-		if n, ok := number(leaf(p)); ok {
+		names = append(names, catalog.Leaf(p))
+		if n, ok := catalog.Number(catalog.Leaf(p)); ok {
 			numbers = append(numbers, n)
 		}
 	}
 	last := strings.Join(names, "|")
 	switch {
 	case len(numbers) == len(names) && slices.Equal(numbers,
-		d.inv.children(strings.TrimSuffix(block+"."+in, "."))):
+		f.inv.numbered[strings.TrimSuffix(block+"."+in, ".")]):
 		last = `\d+`
 	case len(numbers) == len(names):
 		last = python.Numbers(numbers)

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/df11-convert/df11-convert/internal/catalog"
 	"github.com/df11-convert/df11-convert/internal/human"
 	"github.com/df11-convert/df11-convert/internal/names"
 	"github.com/df11-convert/df11-convert/internal/python"
@@ -16,10 +17,10 @@ import (
 // Survey is what the file names of a source tell: where its weights are, and which small files to
 // read before the plan.
 type Survey struct {
-	Layout     Layout // the source's family: Transformers, Diffusers or ComfyUI
-	Dir        string // folder of the converted weights: "", or the component of a pipeline
-	Config     string // path of the converted model's config.json; "" = there is none
-	ModelIndex string // path of a pipeline's model_index.json; "" = no pipeline
+	Layout     catalog.Layout // the source's family: Transformers, Diffusers or ComfyUI
+	Dir        string         // folder of the converted weights: "", or the component of a pipeline
+	Config     string         // path of the converted model's config.json; "" = there is none
+	ModelIndex string         // path of a pipeline's model_index.json; "" = no pipeline
 	// path of the config.json beside it, where DF11 pipelines say what they are; "" = there is none
 	RootConfig string
 	Index      string // path of the weights' index; "" = one weight file
@@ -37,7 +38,7 @@ func Look(files []File, opt Options) (*Survey, error) {
 	if err := s.findWeights(opt); err != nil {
 		return nil, err
 	}
-	if s.Layout != ComfyUI {
+	if s.Layout != catalog.ComfyUI {
 		s.Config = s.has(path.Join(s.Dir, names.Config))
 	}
 	return s, nil
@@ -55,17 +56,17 @@ func (s *Survey) has(p string) string {
 func (s *Survey) findModel(opt Options) error {
 	switch {
 	case opt.Layout != "":
-		s.Layout = opt.Layout.family()
+		s.Layout = opt.Layout.Family()
 	case opt.WeightFile != "":
 		s.Layout = FamilyOf(opt.WeightFile)
-	case s.has(names.ModelIndex) != "", s.usualFile("", Diffusers) != "":
-		s.Layout = Diffusers
-	case s.has(names.Config) == "" && s.usualFile("", Transformers) == "":
-		s.Layout = ComfyUI
+	case s.has(names.ModelIndex) != "", s.usualFile("", catalog.Diffusers) != "":
+		s.Layout = catalog.Diffusers
+	case s.has(names.Config) == "" && s.usualFile("", catalog.Transformers) == "":
+		s.Layout = catalog.ComfyUI
 	default:
-		s.Layout = Transformers
+		s.Layout = catalog.Transformers
 	}
-	if s.Layout == Diffusers && s.has(names.ModelIndex) != "" {
+	if s.Layout == catalog.Diffusers && s.has(names.ModelIndex) != "" {
 		return s.findComponent(opt)
 	}
 	if opt.Component != "" {
@@ -78,20 +79,20 @@ func (s *Survey) findModel(opt Options) error {
 // FamilyOf returns the family of a weight file by its name: model.safetensors, or a variant such as
 // model.fp16.safetensors, is of transformers. A file with a name that no library uses is a model of
 // its own, as ComfyUI keeps them.
-func FamilyOf(weightFile string) Layout {
+func FamilyOf(weightFile string) catalog.Layout {
 	name := strings.TrimSuffix(path.Base(weightFile), ".safetensors")
-	for _, family := range []Layout{Transformers, Diffusers} {
-		if hasStem(name, family.stem()) || strings.HasPrefix(name, family.stem()+".") {
+	for _, family := range []catalog.Layout{catalog.Transformers, catalog.Diffusers} {
+		if hasStem(name, family.Stem()) || strings.HasPrefix(name, family.Stem()+".") {
 			return family
 		}
 	}
-	return ComfyUI
+	return catalog.ComfyUI
 }
 
 // usualFile returns the file by which a library finds its weights in a folder: the single file,
 // else the index, else "".
-func (s *Survey) usualFile(dir string, family Layout) string {
-	single := path.Join(dir, family.stem()) + ".safetensors"
+func (s *Survey) usualFile(dir string, family catalog.Layout) string {
+	single := path.Join(dir, family.Stem()) + ".safetensors"
 	return cmp.Or(s.has(single), s.has(single+".index.json"))
 }
 
@@ -130,7 +131,7 @@ func (s *Survey) findWeights(opt Options) error {
 	switch file := s.usualFile(s.Dir, s.Layout); {
 	case opt.WeightFile != "":
 		return s.takeSingle(opt.WeightFile)
-	case s.Layout == ComfyUI:
+	case s.Layout == catalog.ComfyUI:
 		return s.findSingle()
 	case file == "":
 		return s.refuseNoWeights()
@@ -168,7 +169,7 @@ func (s *Survey) takeSingle(p string) error {
 // isOtherModel says whether a folder holds another model than s.Config describes: one with a config
 // of its own, or another component of a pipeline.
 func (s *Survey) isOtherModel(dir string) bool {
-	if dir == "." || dir == s.Dir || s.Layout == ComfyUI {
+	if dir == "." || dir == s.Dir || s.Layout == catalog.ComfyUI {
 		return false
 	}
 	return s.has(path.Join(dir, names.Config)) != "" || s.has(names.ModelIndex) != ""
@@ -257,7 +258,7 @@ func (s *Survey) weightMap(data []byte) (map[string]string, error) {
 		err = errors.New("it lists no tensors")
 	}
 	if err != nil {
-		return nil, refuse(unreadHint, "read %s: %v", s.Index, err)
+		return nil, refuse(catalog.UnreadHint, "read %s: %v", s.Index, err)
 	}
 	for name, file := range index.WeightMap {
 		index.WeightMap[name] = path.Join(s.Dir, file)
@@ -307,7 +308,7 @@ func (s *Survey) refuseNoWeights() error {
 			hint = "start from the model in the layout of transformers or diffusers"
 		}
 		return refuse(hint, "the source has neither %s.safetensors nor its index",
-			path.Join(s.Dir, s.Layout.stem()))
+			path.Join(s.Dir, s.Layout.Stem()))
 	case s.holdsType(pickleExts...):
 		return refuse(pickleHint,
 			"the source holds only pickle checkpoints, which can run code, so they are never loaded")

@@ -3,6 +3,8 @@ package plan
 import (
 	"encoding/json"
 	"fmt"
+	"github.com/df11-convert/df11-convert/internal/catalog"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -99,15 +101,15 @@ func mustPlan(t *testing.T, src Source, opt Options) *Plan {
 // synth makes the source that a catalog entry is for: real names in small shapes, three blocks a
 // stack, optional attributes in some blocks only, four experts, norms and biases beside the
 // weights.
-func synth(t *testing.T, e *Entry, tied bool) Source {
+func synth(t *testing.T, e *catalog.Entry, tied bool) Source {
 	t.Helper()
 	m := newModel()
-	for _, name := range e.sharedNames() {
+	for _, name := range sharedNames(e) {
 		m.add(name, safetensors.BF16, 64, 16)
 	}
 	patterns := e.PatternDict
 	if e.Derive {
-		patterns = PatternDict{{`model\.layers\.\d+`, []string{"self_attn.q_proj", "mlp.up_proj"}}}
+		patterns = catalog.PatternDict{{Regex: `model\.layers\.\d+`, Attrs: []string{"self_attn.q_proj", "mlp.up_proj"}}}
 	}
 	for _, pat := range patterns {
 		for i, module := range expandRegex(t, pat.Regex) {
@@ -121,11 +123,11 @@ func synth(t *testing.T, e *Entry, tied bool) Source {
 	m.add("final.norm.weight", safetensors.BF16, 16)
 	m.add("rotary.inv_freq", safetensors.F32, 8)
 	m.hubNames(e.Renames())
-	return e.synthSource(m, tied)
+	return synthSource(e, m, tied)
 }
 
 // ownOptions are the options with which New chooses the entry for its source.
-func (e *Entry) ownOptions() Options {
+func ownOptions(e *catalog.Entry) Options {
 	if e.LikeOnly {
 		return Options{Like: e.ID}
 	}
@@ -133,10 +135,10 @@ func (e *Entry) ownOptions() Options {
 }
 
 // mustBeTied says whether the entry is for tied embeddings alone.
-func (e *Entry) mustBeTied() bool { return e.Match.Tied != nil && *e.Match.Tied }
+func mustBeTied(e *catalog.Entry) bool { return e.Match.Tied != nil && *e.Match.Tied }
 
 // sharedNames lists head, embedding and whatever else the class may share.
-func (e *Entry) sharedNames() []string {
+func sharedNames(e *catalog.Entry) []string {
 	var names []string
 	if e.Tied == nil {
 		return nil
@@ -151,7 +153,7 @@ func (e *Entry) sharedNames() []string {
 }
 
 // addUnit adds one module of a pattern: the weights of its attributes, a norm and a bias.
-func (m *model) addUnit(e *Entry, module string, index int, attrs []string) {
+func (m *model) addUnit(e *catalog.Entry, module string, index int, attrs []string) {
 	if len(attrs) == 0 {
 		m.weight(module)
 		return
@@ -174,14 +176,14 @@ func (m *model) addUnit(e *Entry, module string, index int, attrs []string) {
 
 // optionalIn spreads optional attributes over blocks: those of one sub-module come together, in
 // every second block.
-func optionalIn(e *Entry, attr string, index int) bool {
+func optionalIn(e *catalog.Entry, attr string, index int) bool {
 	var groups []string
 	for _, a := range e.OptionalAttrs {
-		if !slices.Contains(groups, parent(a)) {
-			groups = append(groups, parent(a))
+		if !slices.Contains(groups, catalog.Parent(a)) {
+			groups = append(groups, catalog.Parent(a))
 		}
 	}
-	return (slices.Index(groups, parent(attr))+index)%2 == 0
+	return (slices.Index(groups, catalog.Parent(attr))+index)%2 == 0
 }
 
 // addKept adds a 2-D weight for each thing that the catalog keeps in BF16.
@@ -198,7 +200,7 @@ func (m *model) addKept(globs []string) {
 			m.weight(strings.ReplaceAll(g, "*", "kept"))
 			continue
 		}
-		for _, b := range sortedPaths(blocks) {
+		for _, b := range slices.SortedFunc(maps.Keys(blocks), human.CompareNames) {
 			m.weight(b + "." + strings.ReplaceAll(rest, "*", "kept"))
 		}
 	}
@@ -213,7 +215,7 @@ func (m *model) hubNames(rules [][2]string) {
 }
 
 // synthSource gives the model the files and the config by which the entry is found.
-func (e *Entry) synthSource(m *model, tied bool) Source {
+func synthSource(e *catalog.Entry, m *model, tied bool) Source {
 	config := map[string]any{"num_hidden_layers": m.layers, "tie_word_embeddings": tied, "torch_dtype": "bfloat16"}
 	if len(e.Match.ModelType) > 0 {
 		config["model_type"] = e.Match.ModelType[0]
@@ -221,15 +223,15 @@ func (e *Entry) synthSource(m *model, tied bool) Source {
 	if len(e.Match.Architectures) > 0 {
 		config["architectures"] = e.Match.Architectures[:1]
 	}
-	switch e.Layout.family() {
-	case ComfyUI:
+	switch e.Layout.Family() {
+	case catalog.ComfyUI:
 		for i, n := range m.names {
 			hub := "model.diffusion_model." + n
 			m.types[hub], m.dims[hub], m.names[i] = m.types[n], m.dims[n], hub
 		}
 		return source([]WeightFile{m.file("diffusion_models/" + e.ID + ".safetensors")}, nil, "LICENSE.md", "README.md")
-	case Diffusers:
-		return e.synthPipeline(m)
+	case catalog.Diffusers:
+		return synthPipeline(e, m)
 	default:
 		return source([]WeightFile{m.file("model.safetensors")}, config, "tokenizer.json", "LICENSE", "README.md",
 			"pytorch_model.bin", "original/consolidated.00.pth", ".gitattributes")
@@ -237,7 +239,7 @@ func (e *Entry) synthSource(m *model, tied bool) Source {
 }
 
 // synthPipeline makes a diffusers pipeline around the model.
-func (e *Entry) synthPipeline(m *model) Source {
+func synthPipeline(e *catalog.Entry, m *model) Source {
 	src := source([]WeightFile{m.file("transformer/diffusion_pytorch_model.safetensors")}, nil,
 		"model_index.json", "transformer/config.json", "vae/config.json", "vae/diffusion_pytorch_model.safetensors",
 		"vae/diffusion_pytorch_model.fp16.safetensors", "scheduler/scheduler_config.json", "whole.safetensors")

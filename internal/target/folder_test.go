@@ -13,6 +13,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/df11-convert/df11-convert/internal/catalog"
 	"github.com/df11-convert/df11-convert/internal/disk"
 	"github.com/df11-convert/df11-convert/internal/ledger"
 	"github.com/df11-convert/df11-convert/internal/metadata"
@@ -83,7 +84,7 @@ func convert(t *testing.T, root string, force bool, meanwhile func() error) erro
 	for _, name := range []string{"head.safetensors", "model.safetensors"} {
 		p.OutputFiles = append(p.OutputFiles, plan.OutputFile{Path: name})
 	}
-	p.Layout = plan.Transformers
+	p.Layout = catalog.Transformers
 	f, err := target.OpenFolder(t.Context(), root, true, target.NewOwner(p, "org/a", "part", force, nil), 0o666)
 	if err != nil {
 		return err
@@ -235,19 +236,19 @@ func TestSourceFolderIsNoTarget(t *testing.T) {
 	beside := t.TempDir()
 	for _, tt := range []struct {
 		source, out string
-		layout      plan.Layout
+		layout      catalog.Layout
 		refused     bool
 	}{
-		{source, source, plan.Transformers, true},
-		{source, link, plan.Transformers, true},
-		{link, source, plan.Transformers, true},
-		{source, filepath.Join(source, "..", filepath.Base(source)), plan.Transformers, true},
-		{source, filepath.Join(source, "sub"), plan.Transformers, true},
-		{source, filepath.Join(source, "new"), plan.Transformers, false},
-		{source, filepath.Dir(source), plan.Transformers, false},
-		{source, beside, plan.Transformers, false},
-		{source, source, plan.ComfyUI, false}, // where it has a name of its own
-		{"", source, plan.Transformers, false},
+		{source, source, catalog.Transformers, true},
+		{source, link, catalog.Transformers, true},
+		{link, source, catalog.Transformers, true},
+		{source, filepath.Join(source, "..", filepath.Base(source)), catalog.Transformers, true},
+		{source, filepath.Join(source, "sub"), catalog.Transformers, true},
+		{source, filepath.Join(source, "new"), catalog.Transformers, false},
+		{source, filepath.Dir(source), catalog.Transformers, false},
+		{source, beside, catalog.Transformers, false},
+		{source, source, catalog.ComfyUI, false}, // where it has a name of its own
+		{"", source, catalog.Transformers, false},
 	} {
 		m := &model.Model{Folder: tt.source, Listing: plan.Source{Files: []plan.File{{Path: "sub/model.safetensors"}}}}
 		err := target.RefuseSource(m, &plan.Plan{Layout: tt.layout}, tt.out)

@@ -7,6 +7,7 @@ import (
 	"path"
 	"slices"
 
+	"github.com/df11-convert/df11-convert/internal/catalog"
 	"github.com/df11-convert/df11-convert/internal/human"
 	"github.com/df11-convert/df11-convert/internal/ledger"
 	"github.com/df11-convert/df11-convert/internal/metadata"
@@ -67,7 +68,7 @@ func NewOwner(p *plan.Plan, source, part string, force bool,
 	}
 	for name := range w.written {
 		// which loads one file by its name
-		if plan.IsSafetensors(name) && p.Layout != plan.ComfyUI {
+		if plan.IsSafetensors(name) && p.Layout != catalog.ComfyUI {
 			w.loaded[path.Dir(name)] = true
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/df11-convert/df11-convert/internal/catalog"
 	"github.com/df11-convert/df11-convert/internal/names"
 	"github.com/df11-convert/df11-convert/internal/plan"
 )
@@ -157,10 +158,10 @@ const (
 
 // of makes the judge of a run at a site, and what the site holds.
 func (s site) of(files map[string]string) (*judge, fake) {
-	p := &plan.Plan{Layout: plan.Transformers, Config: "config.json", Copied: []plan.File{{Path: "tokenizer.json", ETag: "tokens"}},
+	p := &plan.Plan{Layout: catalog.Transformers, Config: "config.json", Copied: []plan.File{{Path: "tokenizer.json", ETag: "tokens"}},
 		OutputFiles: []plan.OutputFile{{Path: "model.safetensors"}, {Path: "head.safetensors"}}}
 	if s == single {
-		p.Layout = plan.ComfyUI
+		p.Layout = catalog.ComfyUI
 	}
 	w, dir := NewOwner(p, "org/a", "part", s == forcedRepo || s == forcedFolder, nil), names.JournalDir
 	w.Digest = ours

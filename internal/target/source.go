@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 
+	"github.com/df11-convert/df11-convert/internal/catalog"
 	"github.com/df11-convert/df11-convert/internal/model"
 	"github.com/df11-convert/df11-convert/internal/plan"
 )
@@ -24,7 +25,7 @@ func (e *SourceTargetError) Error() string {
 // there is part of the source. A single ComfyUI file may lie beside its source, whose name it never
 // has.
 func RefuseSource(m *model.Model, p *plan.Plan, out string) error {
-	if m.Folder == "" || p.Layout == plan.ComfyUI {
+	if m.Folder == "" || p.Layout == catalog.ComfyUI {
 		return nil
 	}
 	read, written := []string{"."}, []string{"."}

@@ -2,7 +2,7 @@
 
 Usage: readers.py DF11_CONVERT TRIED SCRATCH [--all | --write | --mutate] [CLASS...]
 
-For lines of TRIED (internal/plan/catalog/tried.txt) a tiny model of the class is saved, converted by df11-convert, and loaded by
+For lines of TRIED (internal/catalog/tried.txt) a tiny model of the class is saved, converted by df11-convert, and loaded by
 the Python code that the README.md of the result shows. Compared are all weights, once more at the time of their use, the outputs,
 and for language models what is generated; all bit for bit. What comes out must be what the line says. Models that transformers 4
 has saved in SCRATCH are loaded with transformers 5, too. Without --all it is a few lines, one for each way to load. --write states

@@ -1,7 +1,7 @@
 """Lists how transformers turns names in a checkpoint into the paths of a class's modules, and which weights it ties.
 
     v/bin/python paths.py > paths-4.txt; PYTHONPATH=transformers-5 v/bin/python paths.py paths-4.txt > paths-5.txt
-    LC_ALL=C sort -u paths-4.txt paths-5.txt | grep -v ' here$' > ../../catalog/paths.txt
+    LC_ALL=C sort -u paths-4.txt paths-5.txt | grep -v ' here$' > ../../../catalog/paths.txt
 
 where v has transformers 4.57.6 and torch, and transformers-5 holds 5.23.0. The loader of DF11 knows none of this: a tensor must
 have the path of its module. Each line is a class and a fact, from version 4 where that has the class:

@@ -1,7 +1,7 @@
 """Lists the weights that the classes of transformers and diffusers read outside of the module that holds them.
 
     v/bin/python reads.py > reads-4.57.6.txt
-    LC_ALL=C sort -u reads-*.txt > ../../catalog/reads.txt
+    LC_ALL=C sort -u reads-*.txt > ../../../catalog/reads.txt
 
 where v is the environment of classes.py. The official loader takes the weight of a unit away and gives it back whenever
 the unit is called, so such a read fails, or finds another unit's numbers. Every model class is built on torch_stub, small;

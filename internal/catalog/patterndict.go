@@ -1,4 +1,4 @@
-package plan
+package catalog
 
 import (
 	"fmt"
@@ -7,6 +7,16 @@ import (
 	"strings"
 
 	"github.com/df11-convert/df11-convert/internal/python"
+)
+
+// Limits of dicts and configs. docs/format.md §16 says why each is generous.
+const (
+	MaxDictBytes  = 16 << 20
+	maxPatterns   = 1024
+	maxRegexBytes = 64 << 10 // of all patterns of a dict
+	maxItems      = 500_000  // values in a config.json or a pattern dict
+	// bytes of all patterns times bytes of the paths that they are matched with
+	maxMatching = 2 << 30
 )
 
 // Pattern is one member of a pattern dict: a Python regex for whole module paths, and the
@@ -35,7 +45,7 @@ func (d PatternDict) MarshalJSON() ([]byte, error) { return d.AppendJSON(nil, ""
 
 // UnmarshalJSON reads the members one by one, since a Go map would lose their order.
 func (d *PatternDict) UnmarshalJSON(data []byte) error {
-	if err := python.Bounded(data, maxConfigItems, maxConfigItems); err != nil {
+	if err := python.Bounded(data, maxItems, maxItems); err != nil {
 		return err
 	}
 	list, _, err := python.Members(data)
@@ -121,9 +131,9 @@ func (d PatternDict) Equal(other PatternDict) bool {
 		func(x, y Pattern) bool { return x.Regex == y.Regex && slices.Equal(x.Attrs, y.Attrs) })
 }
 
-// matches says whether any pattern matches a module. A pattern that cannot be compiled matches
+// Matches says whether any pattern matches a module. A pattern that cannot be compiled matches
 // nothing.
-func (d PatternDict) matches(module string) bool {
+func (d PatternDict) Matches(module string) bool {
 	return slices.ContainsFunc(d, func(p Pattern) bool {
 		re, err := python.Compile(p.Regex)
 		return err == nil && re.MatchString(module)

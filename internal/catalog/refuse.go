@@ -1,4 +1,4 @@
-package plan
+package catalog
 
 import "fmt"
 
@@ -11,7 +11,10 @@ type RefusedError struct {
 // Error returns the detail; the hint is left to the caller, who prints it on its own line.
 func (e *RefusedError) Error() string { return e.Detail }
 
-// refuse builds a RefusedError; the detail is formatted, the hint is taken as it is.
-func refuse(hint, format string, args ...any) error {
+// Refuse returns a RefusedError; the detail is formatted, the hint is taken as it is.
+func Refuse(hint, format string, args ...any) error {
 	return &RefusedError{Detail: fmt.Sprintf(format, args...), Hint: hint}
 }
+
+// UnreadHint goes with small files that are not what they should be.
+const UnreadHint = "fetch it again, or correct it in a copy of the source"

@@ -1,0 +1,156 @@
+package catalog
+
+import (
+	"encoding/json"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/df11-convert/df11-convert/internal/alloc"
+)
+
+// TestTextConfigDecides asks the text model of a multimodal config first, as transformers does.
+func TestTextConfigDecides(t *testing.T) {
+	c, err := ReadConfig("config.json", []byte(`{"tie_word_embeddings": true, "text_config": {"tie_word_embeddings": false}}`))
+	if err != nil || *LookUp[bool](c, "tie_word_embeddings") {
+		t.Errorf("tied %v, %v", c, err)
+	}
+	c, err = ReadConfig("config.json", []byte(`{"tie_word_embeddings": true, "limit": [0.0, Infinity], "s": "NaN \" Infinity", "text_config": {}}`))
+	if err != nil || !*LookUp[bool](c, "tie_word_embeddings") {
+		t.Errorf("%v", err)
+	}
+}
+
+// TestPatternDictJSON writes dicts as Python's json.dumps does.
+func TestPatternDictJSON(t *testing.T) {
+	d, err := ParsePatternDict([]byte(`{"b\\.\\d+": ["x.y", "z"], "a": [], "é😀\u007f": ["\t"]}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	const one = `{"b\\.\\d+": ["x.y", "z"], "a": [], "\u00e9\ud83d\ude00\u007f": ["\t"]}`
+	if got := string(d.AppendJSON(nil, "", "")); got != one {
+		t.Errorf("got  %s\nwant %s", got, one)
+	}
+	const lines = "{\n      \"b\\\\.\\\\d+\": [\n        \"x.y\",\n        \"z\"\n      ],\n      \"a\": [],\n"
+	if got := string(d.AppendJSON(nil, "    ", "  ")); !strings.HasPrefix(got, lines) || !strings.HasSuffix(got, "\n    }") {
+		t.Errorf("got %q", got)
+	}
+	for _, bad := range []string{``, `[]`, `{"a": null}`, `{"a": "b"}`, `{"a": [1]}`, `{"a": [], "a": []}`, `{"(": []}`,
+		`{"a": [""]}`, `{"a": ["x..y"]}`, `{"a": []} x`, `{"a": []`, "{\"\xff\": []}"} {
+		if _, err := ParsePatternDict([]byte(bad)); err == nil {
+			t.Errorf("%s was accepted", bad)
+		}
+	}
+	if data, err := json.Marshal(d[1:2]); err != nil || string(data) != `{"a":[]}` {
+		t.Errorf("marshalled %s, %v", data, err)
+	}
+}
+
+// TestPatternDictBombs: a dict that would take long to compile or to match is refused before that.
+func TestPatternDictBombs(t *testing.T) {
+	var many, wide strings.Builder
+	for i := range 5000 {
+		fmt.Fprintf(&many, `"a%d":[],`, i)
+	}
+	for i := range 20 {
+		fmt.Fprintf(&wide, `"%d%s":[],`, i, strings.Repeat(`\\d`, 3000))
+	}
+	for name, dict := range map[string]string{
+		"patterns": `{` + many.String() + `"a":[]}`, "bytes": `{` + wide.String() + `"a":[]}`,
+		"attributes": `{"a":[` + strings.Repeat(`"",`, 600_000) + `""]}`, "nesting": `{"a":` + strings.Repeat(`[`, 600_000),
+	} {
+		alloc.Within(t, 32<<20, func() {
+			if _, err := ParsePatternDict([]byte(dict)); err == nil || len(err.Error()) > 1000 {
+				t.Errorf("%s: %.200v", name, err)
+			}
+		})
+	}
+}
+
+// TestDerivedOrder ranks the attributes of the usual names like the published dicts.
+func TestDerivedOrder(t *testing.T) {
+	same := 0
+	for _, id := range []string{"llama-untied-escaped", "qwen2-untied", "gemma", "glm", "starcoder2", "phi", "qwen3-moe", "mixtral",
+		"wan-diffusers", "z-image-diffusers", "cogview4-diffusers", "sd35-large-diffusers"} {
+		for _, pat := range Find(id).PatternDict {
+			sorted := slices.Clone(pat.Attrs)
+			slices.SortStableFunc(sorted, compareAttrs)
+			if slices.Equal(sorted, pat.Attrs) {
+				same++
+			} else {
+				t.Logf("%s: derived order %v, catalog %v", id, sorted, pat.Attrs)
+			}
+		}
+	}
+	if same < 24 {
+		t.Errorf("%d orders are those of the catalog", same)
+	}
+}
+
+// TestCatalogEntries finds entries that have no id of their own, can do nothing, or state no origin
+// or wrong limits.
+func TestCatalogEntries(t *testing.T) {
+	seen := map[string]bool{}
+	limits := regexp.MustCompile(`^((>=|<=|==|!=|~=|<|>)\d+(\.\d+)*(,|$))*$`) // as pip takes them
+	for _, e := range All() {
+		switch {
+		case e.ID == "" || seen[e.ID]:
+			t.Errorf("id %q is empty or appears twice", e.ID)
+		case len(e.PatternDict) == 0 && e.Refuse == nil && !e.Derive:
+			t.Errorf("%s has neither a pattern dict nor a reason to refuse", e.ID)
+		case e.Provenance == "":
+			t.Errorf("%s has no provenance", e.ID)
+		case !limits.MatchString(e.Loader.Transformers):
+			t.Errorf("%s: transformers %q are no version limits", e.ID, e.Loader.Transformers)
+		}
+		seen[e.ID] = true
+	}
+}
+
+// FuzzParsePatternDict reads back what it wrote, and never accepts a dict that it cannot match.
+func FuzzParsePatternDict(f *testing.F) {
+	for _, seed := range []string{`{}`, `{"a": []}`, `{"model\\.layers\\.\\d++": ["x.y", "z"]}`, `{"[^a-z.]+?-": ["é"]}`, `{"(?P<n>\\d)|(?:\\.[-_\\d]+)*": [""]}`,
+		`{"a": [], "a": []}`, `{"\\x41[]-]{2}": ["\\"]}`} {
+		f.Add([]byte(seed))
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		var d PatternDict
+		var err error
+		// \d alone is a class of 70 ranges
+		alloc.PerByte(t, 20_000, len(data), func() { d, err = ParsePatternDict(data) })
+		if err != nil {
+			return
+		}
+		again, err := ParsePatternDict(d.AppendJSON(nil, "", "  "))
+		if err != nil || !d.Equal(again) {
+			t.Fatalf("%q became %q: %v", d, again, err)
+		}
+		if _, err := d.compile(); err != nil && len(d) > 0 {
+			t.Fatalf("%q: %v", d, err)
+		}
+	})
+}
+
+// TestLikeHintNamesTheKnown: who asks for an entry that the catalog lacks learns those of the same
+// family, else the families.
+func TestLikeHintNamesTheKnown(t *testing.T) {
+	for like, want := range map[string][]string{
+		"Qwen9-Max":             {"qwen3-vl, ", "qwen2-moe", "qwen-image-diffusers-single"},
+		"DFloat11/Llama-9-DF11": {"llama-untied, llama-untied-escaped, llama4-text"},
+		"nobody/nothing":        {"families", "afmoe, apertus", "z-image"},
+		"\x1b[2J":               {"families"},
+	} {
+		if got := LikeHint(like); !strings.Contains(got, want[0]) || !strings.Contains(got, want[len(want)-1]) || strings.Contains(got, "\x1b") {
+			t.Errorf("%s: %s", like, got)
+		}
+	}
+	for _, family := range Families() {
+		entries, err := ReadFamily(family)
+		hasDict := slices.ContainsFunc(entries, func(e *Entry) bool { return len(e.PatternDict) > 0 })
+		if hint := LikeHint(family); err != nil || hasDict && strings.Contains(hint, "families") {
+			t.Errorf("the name of family %s leads to none of its entries: %s, %v", family, hint, err)
+		}
+	}
+}

@@ -1,0 +1,176 @@
+package catalog
+
+import (
+	"cmp"
+	"encoding/json"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/df11-convert/df11-convert/internal/python"
+	"github.com/df11-convert/df11-convert/internal/safetensors"
+)
+
+// Config is what decides a plan of config.json.
+type Config struct {
+	Raw           Members
+	Text          Members // the text model of a multimodal config; nil if there is none
+	ModelType     string
+	Architectures []string
+	ClassName     string // diffusers' _class_name
+	DType         string // "bfloat16", "float32", …; "" when the config does not say
+}
+
+// Members are the members of a JSON object.
+type Members = map[string]json.RawMessage
+
+// ReadObject reads a small JSON file that must hold an object. Without a path there is no file and
+// no object.
+func ReadObject(path string, data []byte) (Members, error) {
+	if path == "" {
+		return nil, nil
+	}
+	err := python.Bounded(data, maxItems, maxItems)
+	var list []python.Member
+	if err == nil {
+		list, _, err = python.Members(data)
+	}
+	if err != nil {
+		return nil, Refuse(UnreadHint, "read %s: %v", path, err)
+	}
+	object := Members{}
+	for _, m := range list {
+		object[m.Key] = m.Value
+	}
+	return object, nil
+}
+
+// ReadConfig parses the config.json at a path. Without a path the config is empty.
+func ReadConfig(path string, data []byte) (*Config, error) {
+	c := &Config{}
+	var err error
+	if c.Raw, err = ReadObject(path, data); err != nil {
+		return nil, err
+	}
+	for _, key := range []string{"text_config", "llm_config", "language_config", "thinker_config"} {
+		if c.Text = Decode[Members](c.Raw[key]); c.Text != nil {
+			break
+		}
+	}
+	// thinker_config wraps once more
+	if inner := Decode[Members](c.Text["text_config"]); inner != nil {
+		c.Text = inner
+	}
+	c.ModelType = Decode[string](c.Raw["model_type"])
+	c.ClassName = Decode[string](c.Raw["_class_name"])
+	c.Architectures = Decode[[]string](c.Raw["architectures"])
+	for _, m := range []Members{c.Raw, c.Text} {
+		for _, key := range []string{"dtype", "torch_dtype"} {
+			if c.DType == "" {
+				c.DType = Decode[string](m[key])
+			}
+		}
+	}
+	return c, nil
+}
+
+// LookUp returns the first of the keys that holds a T; nil if none does. The text model goes before
+// the top level, as in transformers.
+func LookUp[T any](c *Config, keys ...string) *T {
+	for _, m := range []Members{c.Text, c.Raw} {
+		for _, key := range keys {
+			if v := Decode[*T](m[key]); v != nil {
+				return v
+			}
+		}
+	}
+	return nil
+}
+
+// Number returns the first of the keys that holds a number; -1 if none does.
+func (c *Config) Number(keys ...string) int {
+	if n := LookUp[int](c, keys...); n != nil {
+		return *n
+	}
+	return -1
+}
+
+// Experts returns how many experts a layer with experts has; -1 if the config does not say.
+func (c *Config) Experts() int {
+	return c.Number("num_experts", "num_local_experts", "n_routed_experts", "moe_num_experts")
+}
+
+// MainStacks are the paths of the language model's own layers.
+var MainStacks = []string{"model.layers", "model.language_model.layers",
+	"language_model.model.layers", "backbone.layers"}
+
+// IsExtraLayer says whether a module lies in a layer behind the last that the config counts: the
+// model class does not build it.
+func (c *Config) IsExtraLayer(module string) bool {
+	n := c.Number("num_hidden_layers")
+	return n > 0 && slices.ContainsFunc(Splits(module+".x"), func(s Split) bool {
+		return s.Index >= n && slices.Contains(MainStacks, s.Stack)
+	})
+}
+
+// ModelDType returns the type that the config states, else BF16.
+func (c *Config) ModelDType() safetensors.DType {
+	stated := map[string]safetensors.DType{"float32": safetensors.F32, "float16": "F16"}
+	return cmp.Or(stated[c.DType], safetensors.BF16)
+}
+
+// Holds says whether a top-level member exists and is not null.
+func (c *Config) Holds(key string) bool {
+	v, ok := c.Raw[key]
+	return ok && string(v) != "null"
+}
+
+// Class returns the class that the config names first; "" if it names none.
+func (c *Config) Class() string {
+	if len(c.Architectures) > 0 {
+		return c.Architectures[0]
+	}
+	return c.ClassName
+}
+
+// Facts looks up the stated class. Code that comes with the model may define another class of that
+// name: then only the reads are believed, which at worst keep a weight in BF16.
+func (c *Config) Facts() Facts {
+	f := FactsOf(c.Class())
+	if c.Holds("auto_map") {
+		return Facts{Reads: f.Reads}
+	}
+	return f
+}
+
+// HasHead reports whether a class that the config names has a language-model head.
+func (c *Config) HasHead() bool {
+	return slices.ContainsFunc(c.Architectures, headClass.MatchString)
+}
+
+// GuessLoader says how a model of a class that the catalog does not know is loaded.
+func (c *Config) GuessLoader() Loader {
+	class := c.Class()
+	if strings.HasSuffix(class, "ForCausalLM") {
+		return Loader{Via: "AutoModelForCausalLM"}
+	}
+	return Loader{Via: ViaClass, Class: class}
+}
+
+// hasArchitecture says whether the config names one of the classes.
+func (c *Config) hasArchitecture(names []string) bool {
+	return slices.ContainsFunc(names,
+		func(n string) bool { return slices.Contains(c.Architectures, n) })
+}
+
+// headClass matches the names of classes with a language-model head.
+var headClass = regexp.MustCompile(`(ForCausalLM|LMHeadModel|ForConditionalGeneration)$`)
+
+// Decode returns a JSON value as a T; the zero T if it is something else.
+func Decode[T any](v json.RawMessage) T {
+	var x, zero T
+	if python.Unmarshal(v, &x) != nil {
+		return zero
+	}
+	return x
+}

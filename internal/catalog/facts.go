@@ -1,0 +1,127 @@
+package catalog
+
+import (
+	"cmp"
+	_ "embed" // the tables of facts
+	"iter"
+	"slices"
+	"strings"
+)
+
+// pathsText is what ../plan/testdata/classes/paths.py found in transformers: a class and a fact about its
+// names in each line. The script says which facts there are.
+//
+//go:embed paths.txt
+var pathsText string
+
+// readsText is what ../plan/testdata/classes/reads.py found in transformers and diffusers: "class weight
+// reader method" in each line. A line that begins with ? is a read that the script could not
+// follow, for people to look at.
+//
+//go:embed reads.txt
+var readsText string
+
+// Facts is what the two tables say of a class. The loader of DF11 knows none of it.
+type Facts struct {
+	// start of a name in a checkpoint, start of the module path; longer starts come first
+	Renames [][2]string
+	IsNew   bool // only version 5 of transformers has the class
+	Reads   []Read
+	// parts of names whose weights version 5 fuses, splits or renames in another way; # is any
+	// number
+	changes []string
+	tied    []string // ends of names of weights that may be another's
+}
+
+// FactsOf looks up a class.
+func FactsOf(class string) (f Facts) {
+	for line := range linesOf(pathsText, class) {
+		switch line[0] {
+		case "rename":
+			f.Renames = append(f.Renames, [2]string{line[1], strings.TrimPrefix(line[2], "-")})
+		case "change":
+			f.changes = append(f.changes, strings.ReplaceAll(line[1], "*", "#"))
+		case "tied":
+			f.tied = append(f.tied, line[1])
+		case "new":
+			f.IsNew = true
+		}
+	}
+	for line := range linesOf(readsText, class) {
+		f.Reads = append(f.Reads, Read{line[0], line[1], line[2]})
+	}
+	slices.SortFunc(f.Renames,
+		func(a, b [2]string) int { return cmp.Compare(len(b[0]), len(a[0])) })
+	return f
+}
+
+// linesOf splits the lines of a table that are about a class into the words behind its name.
+func linesOf(table, class string) iter.Seq[[]string] {
+	return func(yield func([]string) bool) {
+		for line := range strings.Lines(table) {
+			if rest, ok := strings.CutPrefix(line, class+" "); ok && class != "?" &&
+				!yield(strings.Fields(rest)) {
+				return
+			}
+		}
+	}
+}
+
+// Changes reports whether version 5 makes another weight of a tensor.
+func (f *Facts) Changes(tensor string) bool {
+	if len(f.changes) == 0 {
+		return false
+	}
+	name := Numberless(tensor)
+	return slices.ContainsFunc(f.changes,
+		func(part string) bool { return strings.Contains(name, part) })
+}
+
+// MayTie reports whether the class may share a weight with another one.
+func (f *Facts) MayTie(tensor string) bool {
+	return slices.ContainsFunc(f.tied,
+		func(end string) bool { return strings.HasSuffix("."+tensor, "."+end) })
+}
+
+// ReadsOutside reports whether the class reads the module's weight outside of a unit: then that
+// unit may not hold the weight.
+func (f *Facts) ReadsOutside(unit, module string) bool {
+	if len(f.Reads) == 0 {
+		return false
+	}
+	path := Numberless(module)
+	return slices.ContainsFunc(f.Reads,
+		func(r Read) bool { return r.Weight == path && r.IsOutside(unit) })
+}
+
+// Read says that a method reads the weight of another module. A DF11 loader fills a unit's weights
+// when the unit is called, so a method outside finds no weight (docs/models.md). In paths # stands
+// for any number.
+type Read struct {
+	Weight string // path of the module with the weight
+	Reader string // path of the module with the method; "." is the model itself
+	Method string
+}
+
+// IsOutside reports whether the read may happen while the unit has no weights.
+func (r Read) IsOutside(unit string) bool {
+	unit = Numberless(unit)
+	return r.Reader != unit && !strings.HasPrefix(r.Reader, unit+".")
+}
+
+// Rename applies the first of the rules that fits the start of a name. A name stays if some rule
+// could have made it.
+func Rename(rules [][2]string, name string) string {
+	for _, r := range rules {
+		longer := !strings.HasPrefix(name, r[0]) || len(r[1]) > len(r[0])
+		if r[1] != "" && longer && strings.HasPrefix(name, r[1]) {
+			return name
+		}
+	}
+	for _, r := range rules {
+		if rest, ok := strings.CutPrefix(name, r[0]); ok {
+			return r[1] + rest
+		}
+	}
+	return name
+}

@@ -1,0 +1,61 @@
+package catalog
+
+import "strings"
+
+// Layout is the way a model is laid out in its folder, on both sides of the conversion.
+type Layout string
+
+// Layouts. The single forms put every unit and the remainder into one file.
+const (
+	Transformers       Layout = "transformers"        // units, model.safetensors, full config.json
+	TransformersSingle Layout = "transformers-single" // model.safetensors, full config.json
+	// units, diffusion_pytorch_model.safetensors, config.json
+	Diffusers Layout = "diffusers"
+	// diffusion_pytorch_model.safetensors, config.json
+	DiffusersSingle Layout = "diffusers-single"
+	// one file with ComfyUI's names, and a config.json for other readers than ComfyUI
+	ComfyUI Layout = "comfyui-single"
+)
+
+// Single reports whether the layout puts everything into one file.
+func (l Layout) Single() bool { return l != Transformers && l != Diffusers }
+
+// Family returns the layout of the source files: a source of one family cannot be written in
+// another.
+func (l Layout) Family() Layout {
+	switch l {
+	case TransformersSingle:
+		return Transformers
+	case DiffusersSingle:
+		return Diffusers
+	default:
+		return l
+	}
+}
+
+// Stem is the name of the remainder file without its extension (docs/format.md §10).
+func (l Layout) Stem() string {
+	if l.Family() == Diffusers {
+		return "diffusion_pytorch_model"
+	}
+	return "model"
+}
+
+// LayoutNames are the values that ParseLayout takes, one for each layout.
+func LayoutNames() []string {
+	return []string{string(Transformers), string(TransformersSingle), string(Diffusers),
+		string(DiffusersSingle), "single"}
+}
+
+// ParseLayout reads the value of a layout option; "single" stands for ComfyUI's single file.
+func ParseLayout(s string) (Layout, error) {
+	switch l := Layout(s); l {
+	case "", Transformers, TransformersSingle, Diffusers, DiffusersSingle, ComfyUI:
+		return l, nil
+	case "single", "comfyui":
+		return ComfyUI, nil
+	default:
+		return "", Refuse("choose one of: "+strings.Join(LayoutNames(), ", "), "unknown layout %q",
+			s)
+	}
+}

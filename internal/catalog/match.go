@@ -1,0 +1,142 @@
+package catalog
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+
+	"github.com/df11-convert/df11-convert/internal/python"
+)
+
+// Match finds which of the modules each pattern matches. It refuses patterns that the official
+// loader would confuse, modules that two patterns match, and matches inside matches (docs/format.md
+// §10, §14).
+func (d PatternDict) Match(ctx context.Context, modules []string) (found [][]string, err error) {
+	res, err := d.compile()
+	if err == nil {
+		err = d.checkMatching(slices.Concat(modules, loaderPaths(d)))
+	}
+	if err != nil {
+		return nil, Refuse(
+			"name the modules to compress by fewer or simpler patterns with --pattern-dict", "%v",
+			err)
+	}
+	owner := map[string]int{} // module → index of its pattern
+	found = make([][]string, len(d))
+	for i, re := range res {
+		if found[i], err = matching(ctx, re, modules); err != nil {
+			return nil, err
+		}
+		for _, m := range found[i] {
+			if j, ok := owner[m]; ok {
+				return nil, Refuse("make the patterns disjoint",
+					"module %s matches two patterns: %q and %q", m, d[j].Regex, d[i].Regex)
+			}
+			owner[m] = i
+		}
+	}
+	if err := checkNesting(found, owner); err != nil {
+		return nil, err
+	}
+	return found, checkLoaderLoop(ctx, d, res)
+}
+
+// matching lists the paths that a pattern matches.
+func matching(ctx context.Context, re *regexp.Regexp, paths []string) (found []string, err error) {
+	for _, p := range paths {
+		if ctx.Err() != nil {
+			return nil, context.Cause(ctx)
+		}
+		if re.MatchString(p) {
+			found = append(found, p)
+		}
+	}
+	return found, nil
+}
+
+// Matching lists the modules that the pattern matches.
+func (p Pattern) Matching(ctx context.Context, modules []string) ([]string, error) {
+	re, err := python.Compile(p.Regex)
+	if err != nil {
+		return nil, err
+	}
+	return matching(ctx, re, modules)
+}
+
+// CountMatching counts the patterns that match any of the modules.
+func (d PatternDict) CountMatching(ctx context.Context, modules []string) (n int) {
+	for _, p := range d {
+		if found, err := p.Matching(ctx, modules); err == nil && len(found) > 0 {
+			n++
+		}
+	}
+	return n
+}
+
+// checkMatching refuses an empty dict, and one that would take very long to match with paths: each
+// byte of a path may take a step for each byte of a pattern.
+func (d PatternDict) checkMatching(paths []string) error {
+	if len(d) == 0 {
+		return errors.New("the pattern dict is empty")
+	}
+	var nPatterns, nPaths int64
+	for _, p := range d {
+		nPatterns += int64(len(p.Regex))
+	}
+	for _, p := range paths {
+		nPaths += int64(len(p))
+	}
+	if nPatterns*nPaths > maxMatching {
+		return fmt.Errorf(
+			"%d bytes of patterns for %d bytes of module paths would take very long to match",
+			nPatterns, nPaths)
+	}
+	return nil
+}
+
+// checkNesting refuses a unit inside another: they would share a decode buffer (docs/format.md
+// §14).
+func checkNesting(found [][]string, owner map[string]int) error {
+	for _, m := range slices.Concat(found...) {
+		for p := Parent(m); p != ""; p = Parent(p) {
+			if _, ok := owner[p]; ok {
+				return Refuse("match either the block or the modules inside it",
+					"module %s lies inside module %s", m, p)
+			}
+		}
+	}
+	return nil
+}
+
+// checkLoaderLoop refuses a pattern that matches the parent of the last attribute of an earlier
+// pattern: the official loader takes that path for the next module that it looks at (docs/format.md
+// §14).
+func checkLoaderLoop(ctx context.Context, d PatternDict, res []*regexp.Regexp) error {
+	paths := loaderPaths(d)
+	for j := range d {
+		found, err := matching(ctx, res[j], paths[:j])
+		if err != nil {
+			return err
+		}
+		if len(found) > 0 {
+			return Refuse("put that pattern before the other one",
+				"pattern %q matches %q, the parent of the last attribute of %q, which confuses the official loader",
+				d[j].Regex, found[0], d[slices.Index(paths, found[0])].Regex)
+		}
+	}
+	return nil
+}
+
+// loaderPaths lists, for each pattern, the parent of its last attribute; "", which no pattern
+// matches, where there is none.
+func loaderPaths(d PatternDict) []string {
+	paths := make([]string, len(d))
+	for i, p := range d {
+		if len(p.Attrs) > 0 {
+			paths[i] = Parent(p.Attrs[len(p.Attrs)-1])
+		}
+	}
+	return paths
+}

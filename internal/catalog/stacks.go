@@ -1,0 +1,129 @@
+package catalog
+
+import (
+	"cmp"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/df11-convert/df11-convert/internal/human"
+)
+
+// IsTable reports whether the path of a module shows that it is no nn.Linear, though its weight has
+// the shape of one's.
+func IsTable(module string) bool {
+	return slices.ContainsFunc(strings.Split(module, "."), tableComponent.MatchString) ||
+		normLeaf.MatchString(Leaf(module))
+}
+
+// normLeaf matches norms with a weight for each head, and embeddings of positions.
+var normLeaf = regexp.MustCompile(`norm|_emb$`)
+
+// tableComponent matches path components of embeddings, other tables, routers, layers for
+// multi-token prediction, and modules that several layers share.
+var tableComponent = regexp.MustCompile(
+	`^(embed.*|.*embedding|.*embeddings|wte|wpe|pos_.*|token_type.*|relative_attention_bias|patch_embed.*|time_embed.*|` +
+		`.*_table|codebook|mtp|router|conv.*|shared_transf.*)$`)
+
+// Stacks sorts modules into stacks of blocks: stack path → block index → attributes, in the order
+// in which most classes define them. The stack of a module is the outermost number in its path that
+// counts at least two blocks, half or more of which share an attribute. Layers behind the last that
+// the config counts are in none.
+func (c *Config) Stacks(modules []string) map[string]map[int][]string {
+	all := map[string]*numbering{}
+	for _, m := range modules {
+		for _, s := range Splits(m) {
+			if all[s.Stack] == nil {
+				all[s.Stack] = &numbering{indices: map[int]bool{}, share: map[string]int{}}
+			}
+			all[s.Stack].add(s)
+		}
+	}
+	blocks := map[string]map[int][]string{}
+	for _, m := range modules {
+		splits := Splits(m)
+		i := slices.IndexFunc(splits, func(s Split) bool { return all[s.Stack].isStack() })
+		if i < 0 || c.IsExtraLayer(m) {
+			continue
+		}
+		s := splits[i]
+		if blocks[s.Stack] == nil {
+			blocks[s.Stack] = map[int][]string{}
+		}
+		blocks[s.Stack][s.Index] = append(blocks[s.Stack][s.Index], s.Attr)
+	}
+	for _, stack := range blocks {
+		for _, attrs := range stack {
+			slices.SortFunc(attrs, compareAttrs)
+		}
+	}
+	return blocks
+}
+
+// numbering counts the numbered children of a module.
+type numbering struct {
+	indices map[int]bool   // the numbers
+	share   map[string]int // attribute → children that have it
+	most    int            // the largest share
+}
+
+func (n *numbering) add(s Split) {
+	n.indices[s.Index] = true
+	n.share[s.Attr]++
+	n.most = max(n.most, n.share[s.Attr])
+}
+
+// isStack reports whether the children are blocks of a stack.
+func (n *numbering) isStack() bool { return len(n.indices) >= 2 && 2*n.most >= len(n.indices) }
+
+// partRanks orders the parts of a block, leafRanks the projections of a part, as most classes
+// define them. Any fixed order is lossless, since the loader splits by the dict; with this order,
+// derived dicts equal published ones.
+var (
+	partRanks = []string{"mod", "ada", "norm", "self_attn", "attn", "attention", "cross",
+		"encoder_attn", "mixer", "mamba",
+		"linear_attn", "conv", "block_sparse_moe", "mlp", "ff", "feed_forward"}
+	leafRanks = []string{"q_a_proj", "q_b_proj", "q_proj", "to_q", "wq", "query", "qkv", "k_proj",
+		"kv_a", "kv_b", "to_k", "wk",
+		"key", "v_proj", "to_v", "wv", "value", "add_k", "add_v", "add_q", "o_proj", "to_out", "wo",
+		"out_proj", "dense", "proj",
+		"to_add_out", "gate_up", "gate", "up", "down", "w1", "w2", "w3", "fc1", "fc2", "linear1",
+		"linear2"}
+)
+
+// compareAttrs orders attributes of a block: component by component, by rank, then naturally.
+func compareAttrs(a, b string) int {
+	x, y := strings.Split(a, "."), strings.Split(b, ".")
+	for i := 0; i < min(len(x), len(y)); i++ {
+		ranks := partRanks
+		if isLast(x, i) && isLast(y, i) {
+			ranks = leafRanks
+		}
+		if c := cmp.Or(cmp.Compare(rankOf(ranks, x[i]), rankOf(ranks, y[i])),
+			human.CompareNames(x[i], y[i])); c != 0 {
+			return c
+		}
+	}
+	return cmp.Compare(len(x), len(y))
+}
+
+// isLast says whether component i names the projection: nothing but numbers follows, as in
+// to_out.0.
+func isLast(parts []string, i int) bool {
+	return strings.Trim(strings.Join(parts[i+1:], ""), "0123456789") == ""
+}
+
+// rankOf returns the place of the rank that the component equals, else of the longest rank that it
+// starts with, else the end.
+func rankOf(ranks []string, component string) int {
+	if i := slices.Index(ranks, component); i >= 0 {
+		return i
+	}
+	best := len(ranks)
+	for i, r := range ranks {
+		if strings.HasPrefix(component, r) && (best == len(ranks) || len(r) > len(ranks[best])) {
+			best = i
+		}
+	}
+	return best
+}
