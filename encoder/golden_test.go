@@ -11,6 +11,7 @@ import (
 
 	"github.com/df11-convert/df11-convert/internal/alloc"
 	"github.com/df11-convert/df11-convert/internal/golden"
+	"github.com/df11-convert/df11-convert/internal/testing/world"
 )
 
 // codebookCase is the part of a case that concerns one histogram.
@@ -254,9 +255,5 @@ func TestGoldenLimiter(t *testing.T) {
 	})
 }
 
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
+// must ends the test at an error.
+var must = world.Must

@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"github.com/df11-convert/df11-convert/internal/golden"
+	"github.com/df11-convert/df11-convert/internal/testing/world"
 )
 
 // stored is a unit in memory: the six arrays, its source, its sizes.
@@ -268,9 +269,5 @@ func signMantissa(bf16 []byte) []byte {
 	return sm
 }
 
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
+// must ends the test at an error.
+var must = world.Must

@@ -15,6 +15,7 @@ import (
 	"github.com/df11-convert/df11-convert/internal/model"
 	"github.com/df11-convert/df11-convert/internal/plan"
 	"github.com/df11-convert/df11-convert/internal/spans"
+	"github.com/df11-convert/df11-convert/internal/testing/world"
 	"github.com/df11-convert/df11-convert/pipeline"
 )
 
@@ -51,12 +52,8 @@ func written(t *testing.T, m *hubtest.Model) string {
 	return dir
 }
 
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
+// must ends the test at an error.
+var must = world.Must
 
 // counted counts what is read of a source by ranges.
 type counted struct {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/df11-convert/df11-convert/internal/charts"
 	"github.com/df11-convert/df11-convert/internal/describe"
+	"github.com/df11-convert/df11-convert/internal/testing/world"
 )
 
 var update = flag.Bool("update", false, "write the letters and testdata/plot.sha256 anew")
@@ -121,9 +122,5 @@ func TestPNG(t *testing.T) {
 	}
 }
 
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
+// must ends the test at an error.
+var must = world.Must

@@ -12,6 +12,8 @@ import (
 	"sync"
 	"syscall"
 	"testing"
+
+	"github.com/df11-convert/df11-convert/internal/testing/world"
 )
 
 // openRoot opens a folder for the time of a test.
@@ -207,9 +209,5 @@ func TestRemoveTemporary(t *testing.T) {
 	wantOnly(t, dir, ".df11-", ".df11-folder.tmp", ".df11-x.tmp", "a.tmp", "df11-x.tmp")
 }
 
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
+// must ends the test at an error.
+var must = world.Must

@@ -9,14 +9,11 @@ import (
 	"testing"
 
 	"github.com/df11-convert/df11-convert/internal/disk"
+	"github.com/df11-convert/df11-convert/internal/testing/world"
 )
 
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
+// must ends the test at an error.
+var must = world.Must
 
 func write(t *testing.T, name, text string) {
 	t.Helper()

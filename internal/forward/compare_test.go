@@ -14,6 +14,7 @@ import (
 	"github.com/df11-convert/df11-convert/internal/progress"
 	"github.com/df11-convert/df11-convert/internal/spans"
 	"github.com/df11-convert/df11-convert/internal/target"
+	"github.com/df11-convert/df11-convert/internal/testing/world"
 )
 
 // TestNoChangedByteIsVerified: the comparer refuses an output file in which one bit is not as it
@@ -81,9 +82,5 @@ func TestCountersGo(t *testing.T) {
 	}
 }
 
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
+// must ends the test at an error.
+var must = world.Must

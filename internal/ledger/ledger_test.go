@@ -12,6 +12,7 @@ import (
 
 	"github.com/df11-convert/df11-convert/internal/ledger"
 	"github.com/df11-convert/df11-convert/internal/metadata"
+	"github.com/df11-convert/df11-convert/internal/testing/world"
 )
 
 // of makes a ledger with outputs, each named by the first letter of its sum.
@@ -100,12 +101,7 @@ func read(t *testing.T, journal []byte) *ledger.Ledger {
 	return l
 }
 
-func readFile(t *testing.T, path string) []byte {
-	t.Helper()
-	b, err := os.ReadFile(path)
-	must(t, err)
-	return b
-}
+var readFile = world.Read
 
 // output is the n-th output, with a unit of its own.
 func output(n int) ledger.Output {
@@ -274,9 +270,5 @@ func committed(l *ledger.Ledger, path string) bool {
 	return o.Committed
 }
 
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
+// must ends the test at an error.
+var must = world.Must

@@ -12,6 +12,7 @@ import (
 	reference "github.com/nlpodyssey/safetensors"
 
 	"github.com/df11-convert/df11-convert/internal/safetensors"
+	"github.com/df11-convert/df11-convert/internal/testing/world"
 )
 
 const goldenDir = "../../testdata/golden"
@@ -143,9 +144,5 @@ func rewrite(t *testing.T, path string, file []byte) {
 	}
 }
 
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
+// must ends the test at an error.
+var must = world.Must

@@ -21,6 +21,7 @@ import (
 	"github.com/df11-convert/df11-convert/internal/names"
 	"github.com/df11-convert/df11-convert/internal/plan"
 	"github.com/df11-convert/df11-convert/internal/target"
+	"github.com/df11-convert/df11-convert/internal/testing/world"
 )
 
 // TestFolderTakenOver: a run that ends well removes what is its own, and nothing of the run that
@@ -258,9 +259,5 @@ func TestSourceFolderIsNoTarget(t *testing.T) {
 	}
 }
 
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
+// must ends the test at an error.
+var must = world.Must

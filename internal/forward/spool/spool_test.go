@@ -11,6 +11,7 @@ import (
 
 	"github.com/df11-convert/df11-convert/internal/names"
 	"github.com/df11-convert/df11-convert/internal/spans"
+	"github.com/df11-convert/df11-convert/internal/testing/world"
 )
 
 // TestSpools: every kind of spool holds what is written to it in any order, ends where it ends,
@@ -142,9 +143,5 @@ func TestBudgetRefusesTheImpossible(t *testing.T) {
 	}
 }
 
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
+// must ends the test at an error.
+var must = world.Must
