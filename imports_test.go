@@ -33,17 +33,17 @@ var arrows = map[string][]string{
 	"internal/gpus":            {},
 	"internal/names":           {},
 	"internal/human":           {},
-	"internal/alloc":           {}, // for tests
 	"internal/python":          {},
 	"internal/charts":          {"internal/describe", "internal/gpus", "internal/human"},
 	"hub":                      {"hub/internal/wire", "internal/disk", "internal/streams"},
 	"hub/internal/wire":        {"internal/disk"},
-	"internal/bench":           {"encoder", "verify"},
 	"internal/hubtest":         {},
 	"internal/hubtest/hubd":    {"internal/hubtest"},
+	"internal/testing/alloc":   {},
+	"internal/testing/bench":   {"encoder", "verify"},
+	"internal/testing/golden":  {},
 	"internal/testing/world":   {},
 	"internal/spans":           {"internal/human", "internal/plan", "internal/safetensors"},
-	"internal/golden":          {},
 	"internal/streams":         {},
 	"internal/progress":        {},
 	"internal/terminal":        {"internal/human", "internal/progress"},
@@ -70,7 +70,7 @@ const below = "internal/names"
 var without = []string{"encoder", "verify", "verify/kernel", "internal/hubtest", "internal/hubtest/hubd"}
 
 // inTests are what the tests of every package may import as well.
-var inTests = []string{"encoder", "internal/hubtest", "internal/golden", "internal/alloc", "internal/testing/world"}
+var inTests = []string{"encoder", "internal/hubtest", "internal/testing/golden", "internal/testing/alloc", "internal/testing/world"}
 
 // homes says where a library may be used; everything that is not listed may be used anywhere.
 var homes = map[string][]string{
@@ -139,7 +139,7 @@ func checkImport(t *testing.T, dir, key string, f goFile, imported string) {
 // that package itself, and code that reads what no loader reads and no model brings along.
 var readsJSON = []string{
 	"internal/python", "hub", "hub/internal/wire", // answers of the Hub
-	"internal/hubtest", "internal/hubtest/hubd", "internal/golden", // for tests
+	"internal/hubtest", "internal/hubtest/hubd", "internal/testing/golden", // for tests
 	"internal/catalog/catalog.go",  // part of the program
 	"internal/safetensors/scan.go", // single strings
 	"internal/forward/lint.go",     // a second reader for headers that the first one has read

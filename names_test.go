@@ -85,7 +85,7 @@ func TestFileNamesAreSpelledOnce(t *testing.T) {
 func eachLiteral(t *testing.T, literal func(file string, call *ast.CallExpr, text string),
 	visit func(file string, call *ast.CallExpr)) {
 	t.Helper()
-	support := []string{"internal/names", "internal/hubtest", "internal/golden"}
+	support := []string{"internal/names", "internal/hubtest", "internal/testing/golden"}
 	for dir, files := range goFiles(t) {
 		for _, f := range files {
 			if f.test || slices.ContainsFunc(support, func(s string) bool {

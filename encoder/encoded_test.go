@@ -6,7 +6,7 @@ import (
 	"io"
 	"sync"
 
-	"github.com/df11-convert/df11-convert/internal/alloc"
+	"github.com/df11-convert/df11-convert/internal/testing/alloc"
 )
 
 // Encoded is a unit in memory, docs/format.md §8. The slices hold the stored bytes, except

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/df11-convert/df11-convert/internal/golden"
+	"github.com/df11-convert/df11-convert/internal/testing/golden"
 )
 
 // FuzzEncode encodes any weights with every variant, block size and worker

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/df11-convert/df11-convert/internal/golden"
+	"github.com/df11-convert/df11-convert/internal/testing/golden"
 )
 
 // streamCase is one unit of the compact sets.

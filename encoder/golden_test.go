@@ -9,8 +9,8 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/df11-convert/df11-convert/internal/alloc"
-	"github.com/df11-convert/df11-convert/internal/golden"
+	"github.com/df11-convert/df11-convert/internal/testing/alloc"
+	"github.com/df11-convert/df11-convert/internal/testing/golden"
 	"github.com/df11-convert/df11-convert/internal/testing/world"
 )
 

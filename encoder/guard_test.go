@@ -7,7 +7,7 @@ import (
 	"testing"
 	"unsafe"
 
-	"github.com/df11-convert/df11-convert/internal/alloc"
+	"github.com/df11-convert/df11-convert/internal/testing/alloc"
 )
 
 // borders says where memory lies in a test of this file: right behind or right before a page

@@ -10,7 +10,7 @@ import (
 	"os"
 	"testing"
 
-	"github.com/df11-convert/df11-convert/internal/alloc"
+	"github.com/df11-convert/df11-convert/internal/testing/alloc"
 )
 
 // shape is a kind of data that the encoder finds hard in its own way.

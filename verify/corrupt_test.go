@@ -11,7 +11,7 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/df11-convert/df11-convert/internal/alloc"
+	"github.com/df11-convert/df11-convert/internal/testing/alloc"
 )
 
 // array returns one of the stored arrays by its name.

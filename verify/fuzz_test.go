@@ -8,8 +8,8 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/df11-convert/df11-convert/internal/alloc"
-	"github.com/df11-convert/df11-convert/internal/golden"
+	"github.com/df11-convert/df11-convert/internal/testing/alloc"
+	"github.com/df11-convert/df11-convert/internal/testing/golden"
 )
 
 // pack and unpack turn a unit into one byte string and back: seven lengths, then the arrays.

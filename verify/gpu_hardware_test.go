@@ -13,7 +13,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/df11-convert/df11-convert/internal/golden"
+	"github.com/df11-convert/df11-convert/internal/testing/golden"
 	"github.com/df11-convert/df11-convert/verify/internal/cuda"
 	"github.com/df11-convert/df11-convert/verify/kernel"
 )

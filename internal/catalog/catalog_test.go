@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/df11-convert/df11-convert/internal/alloc"
+	"github.com/df11-convert/df11-convert/internal/testing/alloc"
 )
 
 // TestTextConfigDecides asks the text model of a multimodal config first, as transformers does.

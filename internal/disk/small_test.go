@@ -8,8 +8,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/df11-convert/df11-convert/internal/alloc"
 	"github.com/df11-convert/df11-convert/internal/disk"
+	"github.com/df11-convert/df11-convert/internal/testing/alloc"
 )
 
 // TestReadEndsAtTheLimit: neither a large file nor an endless one costs more than the limit.

@@ -4,8 +4,8 @@ import (
 	"errors"
 	"testing"
 
-	"github.com/df11-convert/df11-convert/internal/alloc"
 	"github.com/df11-convert/df11-convert/internal/ledger"
+	"github.com/df11-convert/df11-convert/internal/testing/alloc"
 )
 
 // FuzzJournal reads arbitrary journals: memory stays in proportion, and what is refused is a

@@ -9,9 +9,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/df11-convert/df11-convert/internal/alloc"
 	"github.com/df11-convert/df11-convert/internal/metadata"
 	"github.com/df11-convert/df11-convert/internal/plan"
+	"github.com/df11-convert/df11-convert/internal/testing/alloc"
 )
 
 var update = flag.Bool("update", false, "rewrite the golden files of this package")

@@ -8,8 +8,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/df11-convert/df11-convert/internal/alloc"
 	"github.com/df11-convert/df11-convert/internal/safetensors"
+	"github.com/df11-convert/df11-convert/internal/testing/alloc"
 )
 
 // FuzzNew plans hostile headers, indexes and configs: it must end in a refusal or in a plan that

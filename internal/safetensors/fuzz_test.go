@@ -7,8 +7,8 @@ import (
 
 	reference "github.com/nlpodyssey/safetensors"
 
-	"github.com/df11-convert/df11-convert/internal/alloc"
 	"github.com/df11-convert/df11-convert/internal/safetensors"
+	"github.com/df11-convert/df11-convert/internal/testing/alloc"
 )
 
 // FuzzParseHeader feeds hostile headers. What is refused is refused with a HeaderError; what is

@@ -7,8 +7,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/df11-convert/df11-convert/internal/alloc"
 	"github.com/df11-convert/df11-convert/internal/safetensors"
+	"github.com/df11-convert/df11-convert/internal/testing/alloc"
 )
 
 // repeated is a header of n members, made from their number.

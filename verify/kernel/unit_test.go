@@ -10,8 +10,8 @@ import (
 	"testing"
 
 	"github.com/df11-convert/df11-convert/encoder"
-	"github.com/df11-convert/df11-convert/internal/alloc"
-	"github.com/df11-convert/df11-convert/internal/golden"
+	"github.com/df11-convert/df11-convert/internal/testing/alloc"
+	"github.com/df11-convert/df11-convert/internal/testing/golden"
 )
 
 // unit is what the kernels are given, and what they have to make of it.

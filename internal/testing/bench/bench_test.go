@@ -2,7 +2,7 @@
 // memory, on generated weights. No step has code here: the benchmarks call the packages that a
 // conversion calls. .ci/speed.sh measures whole conversions.
 //
-//	go test -run '^$' -bench . -benchtime 5x ./internal/bench
+//	go test -run '^$' -bench . -benchtime 5x ./internal/testing/bench
 //
 // Gw/s are 10⁹ weights per second, MB/s the bytes of BF16 that they have (of any data, where none
 // are weights). "xnaive" compares with the naive loop on as many cores, which runs just before each

@@ -13,7 +13,7 @@ import (
 	"testing"
 
 	"github.com/df11-convert/df11-convert/encoder"
-	"github.com/df11-convert/df11-convert/internal/alloc"
+	"github.com/df11-convert/df11-convert/internal/testing/alloc"
 	"github.com/df11-convert/df11-convert/verify"
 )
 
