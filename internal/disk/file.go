@@ -46,8 +46,8 @@ type File struct {
 	temp   string   // in root; "" once there is nothing left to clean up
 	failed atomic.Pointer[fs.PathError]
 
-	// Naming, if it is not nil, gives the file its name with rename, or fails without.
-	Naming func(rename func() error) error
+	// naming gives the file its name with rename, or fails without.
+	naming func(rename func() error) error
 }
 
 // CreateIn begins a file that will appear as name in root, which no link leads out of. Until then
@@ -56,7 +56,8 @@ type File struct {
 // Cleanup, and keeps root open until then. Errors of the file are an [fs.PathError] with its final
 // name.
 func CreateIn(root *os.Root, name, temp string, perm fs.FileMode, size int64) (*File, error) {
-	f := &File{root: root, name: name, temp: filepath.Join(temp, TempName())}
+	f := &File{root: root, name: name, temp: filepath.Join(temp, TempName()),
+		naming: func(rename func() error) error { return rename() }}
 	h, err := root.OpenFile(f.temp, os.O_RDWR|os.O_CREATE|os.O_EXCL, perm)
 	if err != nil {
 		return nil, f.wrap("create", err)
@@ -99,15 +100,15 @@ func at(path string, do func(*File) error) error {
 // TempName is a new name for an unfinished file.
 func TempName() string { return tempPrefix + rand.Text() + tempSuffix }
 
-// RemoveTemporary deletes the temporary files that killed runs left in a folder. The caller makes
+// removeTemporary deletes the temporary files that killed runs left in a folder. The caller makes
 // sure, with a lock, that nobody is writing there.
-func RemoveTemporary(dir *os.Root) error {
+func removeTemporary(dir *os.Root) error {
 	entries, err := fs.ReadDir(dir.FS(), ".")
 	if err != nil {
 		return wrap("read", dir.Name(), err)
 	}
 	for _, e := range entries {
-		if !e.Type().IsRegular() || !IsTemporary(e.Name()) {
+		if !e.Type().IsRegular() || !isTemporary(e.Name()) {
 			continue
 		}
 		if err := dir.Remove(e.Name()); err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -117,8 +118,8 @@ func RemoveTemporary(dir *os.Root) error {
 	return nil
 }
 
-// IsTemporary reports whether a file name, without directory, is one of TempName.
-func IsTemporary(name string) bool {
+// isTemporary reports whether a file name, without directory, is one of TempName.
+func isTemporary(name string) bool {
 	return len(name) == len(tempPrefix)+len(rand.Text())+len(tempSuffix) &&
 		strings.HasPrefix(name, tempPrefix) && strings.HasSuffix(name, tempSuffix)
 }
@@ -191,25 +192,20 @@ func (f *File) Commit(wantSize int64) error {
 	if err := f.h.Close(); err != nil {
 		return f.wrap("close", err)
 	}
-	rename := func() error {
-		if err := f.root.Rename(f.temp, f.name); err != nil {
-			return f.wrap("rename", err)
-		}
-		f.temp = ""
-		return nil
-	}
-	err := error(nil)
-	if f.Naming == nil {
-		err = rename()
-	} else {
-		err = f.Naming(rename)
-	}
-	if err != nil {
+	if err := f.naming(f.rename); err != nil {
 		return err
 	}
 	if err := syncDir(f.root, filepath.Dir(f.name)); err != nil {
 		return f.wrap("sync directory of", err)
 	}
+	return nil
+}
+
+func (f *File) rename() error {
+	if err := f.root.Rename(f.temp, f.name); err != nil {
+		return f.wrap("rename", err)
+	}
+	f.temp = ""
 	return nil
 }
 

@@ -205,7 +205,7 @@ func TestRemoveTemporary(t *testing.T) {
 		must(t, os.WriteFile(filepath.Join(dir, name), nil, 0o644))
 	}
 	must(t, os.MkdirAll(filepath.Join(dir, ".df11-folder.tmp", "x"), 0o755))
-	must(t, RemoveTemporary(openRoot(t, dir)))
+	must(t, removeTemporary(openRoot(t, dir)))
 	wantOnly(t, dir, ".df11-", ".df11-folder.tmp", ".df11-x.tmp", "a.tmp", "df11-x.tmp")
 }
 

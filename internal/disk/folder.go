@@ -92,7 +92,7 @@ func open(kind, dir string, perm fs.FileMode) (*Folder, error) {
 	}
 	f := &Folder{Root: root, Known: map[string]string{}, kind: kind, perm: perm}
 	if err = f.acquire(); err == nil {
-		err = RemoveTemporary(f.State)
+		err = removeTemporary(f.State)
 	}
 	if err != nil {
 		return nil, errors.Join(err, f.Leave())
@@ -125,17 +125,14 @@ func (f *Folder) acquire() error {
 // run writes there would land elsewhere.
 func (f *Folder) checkState() error {
 	return fs.WalkDir(f.State.FS(), ".", func(name string, d fs.DirEntry, err error) error {
-		if errors.Is(err, fs.ErrNotExist) {
-			return nil // another run has removed it just now
+		var info fs.FileInfo
+		if err == nil {
+			info, err = d.Info()
 		}
-		if err != nil || d.IsDir() {
-			return err
-		}
-		info, err := d.Info()
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
-			return nil
-		case err != nil:
+			return nil // another run has removed it just now
+		case err != nil || info.IsDir():
 			return err
 		case !info.Mode().IsRegular() || links(info) > 1:
 			return &UnsafeError{filepath.Join(f.State.Name(), name),
@@ -156,32 +153,25 @@ func (e *UnsafeError) Error() string { return e.Path + " " + e.Why }
 // neither owners nor modes, which a new file there shows, everybody who has access to the disk
 // could do that.
 func (f *Folder) checkOwner(name string) error {
-	info, err := f.Root.Lstat(name)
-	if err != nil {
+	info, err := f.lstatFolder(name)
+	if err != nil || whose(info) == "" {
 		return err
 	}
-	if !info.IsDir() {
-		return &UnsafeError{filepath.Join(f.Root.Name(), name), "is a link, or no folder"}
-	}
-	if whose(info) == "" {
-		return nil
-	}
 	mine, err := f.sample()
-	if why := whose(info); err == nil && whose(mine) == "" {
-		return &UnsafeError{filepath.Join(f.Root.Name(), name), why}
+	if err == nil && whose(mine) == "" {
+		return &UnsafeError{f.path(name), whose(info)}
 	}
 	return err
 }
 
 // sample describes a new file of this user.
 func (f *Folder) sample() (fs.FileInfo, error) {
-	name := TempName()
-	file, err := f.Root.OpenFile(name, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+	file, err := CreateIn(f.Root, ".", ".", 0o600, 0)
 	if err != nil {
 		return nil, err
 	}
-	info, err := file.Stat()
-	return info, errors.Join(err, file.Close(), f.Root.Remove(name))
+	defer file.Cleanup()
+	return file.h.Stat()
 }
 
 // Lstat describes a file. A folder on the way to it that is a link is an *UnsafeError.
@@ -190,16 +180,28 @@ func (f *Folder) Lstat(name string) (fs.FileInfo, error) {
 		return nil, &UnsafeError{name, "is no name of a file in a folder"}
 	}
 	if dir := path.Dir(name); dir != "." {
-		info, err := f.Lstat(dir)
-		if err == nil && !info.IsDir() {
-			err = &UnsafeError{filepath.Join(f.Root.Name(), dir), "is a link, or no folder"}
-		}
-		if err != nil {
+		if _, err := f.lstatFolder(dir); err != nil {
 			return nil, err
 		}
 	}
-	return f.Root.Lstat(name)
+	info, err := f.Root.Lstat(name)
+	if err != nil {
+		return nil, wrap("lstat", f.path(name), err)
+	}
+	return info, nil
 }
+
+// lstatFolder describes a folder in this one. Anything else is an *UnsafeError.
+func (f *Folder) lstatFolder(name string) (fs.FileInfo, error) {
+	info, err := f.Lstat(name)
+	if err == nil && !info.IsDir() {
+		err = &UnsafeError{f.path(name), "is a link, or no folder"}
+	}
+	return info, err
+}
+
+// path is where a file lies on this machine.
+func (f *Folder) path(name string) string { return filepath.Join(f.Root.Name(), name) }
 
 // Version tells of a file whether it is another than before, or was changed: its size, mode and
 // time.
@@ -235,11 +237,11 @@ func (f *Folder) Create(name string, size int64) (*File, error) {
 		return nil, err
 	}
 	if err := f.Root.MkdirAll(path.Dir(name), forFolders(f.perm)); err != nil {
-		return nil, f.located(err)
+		return nil, wrap("mkdir", f.path(path.Dir(name)), err)
 	}
 	file, err := CreateIn(f.Root, name, names.StateDir, f.perm, size)
 	if err == nil {
-		file.Naming = func(rename func() error) error { return f.replace(name, rename) }
+		file.naming = func(rename func() error) error { return f.replace(name, rename) }
 	}
 	return file, err
 }
@@ -247,8 +249,8 @@ func (f *Folder) Create(name string, size int64) (*File, error) {
 // Remove removes a file, if it is there. Only what is known goes.
 func (f *Folder) Remove(name string) error {
 	return f.replace(name, func() error {
-		if err := f.Root.Remove(name); !errors.Is(err, fs.ErrNotExist) {
-			return f.located(err)
+		if err := f.Root.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return wrap("unlink", f.path(name), err)
 		}
 		return nil
 	})
@@ -260,7 +262,7 @@ func (f *Folder) replace(name string, do func() error) error {
 	defer f.mu.Unlock()
 	info, err := f.Lstat(name)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return f.located(err)
+		return err
 	}
 	if err == nil && !strings.HasPrefix(name, names.StateDir+"/") &&
 		f.Known[name] != Version(info) {
@@ -274,15 +276,6 @@ func (f *Folder) replace(name string, do func() error) error {
 		f.Known[name] = Version(info)
 	}
 	return nil
-}
-
-// located is an error with the whole path, which an open folder leaves out.
-func (f *Folder) located(err error) error {
-	if e, ok := errors.AsType[*fs.PathError](err); ok {
-		return &fs.PathError{Op: strings.TrimSuffix(e.Op, "at"),
-			Path: filepath.Join(f.Root.Name(), e.Path), Err: e.Err}
-	}
-	return err
 }
 
 // Release gives the lock back and leaves the state to the next run.

@@ -25,23 +25,13 @@ func (e *TooLargeError) Error() string {
 // Read gives the content of a regular file of at most limit bytes. Anything else, such as a device
 // or a pipe, could be endless, and is refused unopened.
 func Read(path string, limit int64) ([]byte, error) {
-	f, err := Open(path)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	return readFile(f, limit)
+	return read(Open, path, limit)
 }
 
 // ReadInput is Read for a file that the user names: it may be a pipe as well, which is how a shell
 // hands over the output of a command.
 func ReadInput(path string, limit int64) ([]byte, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	return readFile(f, limit)
+	return read(os.Open, path, limit)
 }
 
 // Open opens a file for reading if it is a regular one. Symbolic links are followed.
@@ -72,8 +62,13 @@ func Regular(path string, mode fs.FileMode) error {
 	return fmt.Errorf("%q is %s, not a regular file", path, kind)
 }
 
-// readFile makes room for the size that the file has, if that is within the limit.
-func readFile(f *os.File, limit int64) ([]byte, error) {
+// read makes room for the size that the file has, if that is within the limit.
+func read(open func(string) (*os.File, error), path string, limit int64) ([]byte, error) {
+	f, err := open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
 	st, err := f.Stat()
 	if err != nil {
 		return nil, err
