@@ -86,6 +86,7 @@ func TestDamagedCache(t *testing.T) {
 // TestVerifyWithDamagedCache: a DF11 model is not blamed for a copy of its original that is
 // damaged, whether a weight shows that or the hash of the file, which ends later.
 func TestVerifyWithDamagedCache(t *testing.T) {
+	t.Parallel()
 	for name, at := range map[string]func(size int) int{
 		"model-00001-of-00004.safetensors": func(size int) int { return size / 3 },
 		"model-00002-of-00004.safetensors": func(size int) int { return size - 1 },
@@ -139,6 +140,7 @@ func (s streamEnd) Close() error {
 // TestFilesOfAHubAreStreamedOneByOne: the budget of spools holds what fills up at once when files
 // come in order, and no more.
 func TestFilesOfAHubAreStreamedOneByOne(t *testing.T) {
+	t.Parallel()
 	w, src := newWorld(t, small()), new(oneByOne)
 	w.mustConvert(t, func(o *pipeline.Options) { src.Source, o.Source, o.Memory.Workers = o.Source, src, 8 })
 	if n := src.most.Load(); n != 1 {
@@ -149,6 +151,7 @@ func TestFilesOfAHubAreStreamedOneByOne(t *testing.T) {
 // TestCacheSnapshot: files that the shared cache holds, behind symbolic links, are read from there
 // and not fetched; a snapshot folder is also a source by its path.
 func TestCacheSnapshot(t *testing.T) {
+	t.Parallel()
 	m := small()
 	w := newWorld(t, m)
 	w.mustConvert(t)

@@ -16,7 +16,7 @@ import (
 func (r *result) card() ([]byte, error) {
 	m := r.Model
 	in := metadata.CardInput{
-		Name: m.Name + "-DF11", Repo: r.repo, Plan: r.Plan, Component: component(m),
+		Name: m.Name + "-DF11", Repo: r.report.Target.Repo, Plan: r.Plan, Component: component(m),
 		Pipeline: r.pipeline(),
 		CardSource: metadata.CardSource{
 			BaseModel: r.baseModel(), Commit: r.baseCommit(),
@@ -27,8 +27,8 @@ func (r *result) card() ([]byte, error) {
 			F32Bytes: r.report.Sizes.F32, OutputBytes: r.report.Sizes.DF11},
 		Manifest: r.manifest,
 	}
-	if r.repo != "" {
-		in.Name = path.Base(r.repo)
+	if in.Repo != "" {
+		in.Name = path.Base(in.Repo)
 	}
 	if r.hasChart() {
 		in.Image = names.Chart
@@ -68,7 +68,7 @@ func (j *job) checkCard(ctx context.Context) error {
 	}
 	r := result{job: j, report: &Report{}, manifest: &metadata.Manifest{}}
 	if j.Push != nil {
-		r.repo = j.Push.Repo
+		r.report.Target.Repo = j.Push.Repo
 	}
 	card, err := r.card()
 	if err != nil || j.Push == nil {

@@ -72,6 +72,7 @@ var jsonAnswer = hubtest.Header{"Content-Type": "application/json"}
 // TestCorruptCopiedFile: wrong bytes of a file that is carried over are noticed by its hash, and
 // read again.
 func TestCorruptCopiedFile(t *testing.T) {
+	t.Parallel()
 	for _, times := range []int{1, always} {
 		w := newWorld(t, withToken(), hubtest.WithLFSThreshold(20_000))
 		token, err := w.ReadFile(sourceRepo, "main", "tokenizer.model")
@@ -109,6 +110,7 @@ const copyDisk = 2_200_000
 // TestCopiesKeepToTheDisk: with --push alone, files that are carried over never take more of the
 // disk than there is, and what arrives is the same. The plan says so.
 func TestCopiesKeepToTheDisk(t *testing.T) {
+	t.Parallel()
 	w, work := newWorld(t, manyCopies(), hubtest.WithLFSThreshold(500_000)), filepath.Join(t.TempDir(), "work")
 	var most atomic.Int64
 	look := func(x *hubtest.Exchange) {
@@ -166,6 +168,7 @@ func folderBytes(dir string) int64 {
 // TestCopyLargerThanTheDisk: a file that no disk budget holds is refused before any work, unless
 // the Hub can copy it.
 func TestCopyLargerThanTheDisk(t *testing.T) {
+	t.Parallel()
 	large := func() *hubtest.Model {
 		return hubtest.NewLlama(7, hubtest.ModelOptions{Hidden: 32, Vocab: 256, Layers: 2, Extra: map[string][]byte{
 			"vocab.model": bytes.Repeat([]byte{0, 1}, copyDisk)}})

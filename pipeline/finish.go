@@ -28,9 +28,6 @@ func (s *state) finish(ctx context.Context) (*Report, error) {
 		return nil, err
 	}
 	r := &result{job: s.job, report: report, manifest: newManifest(s.job, s.ledger, sources)}
-	if s.repo != nil {
-		r.repo = s.repo.Repo
-	}
 	if err := s.hand(ctx, r, copied); err != nil {
 		return nil, err
 	}

@@ -122,6 +122,7 @@ func tensorsOf(t *testing.T, file string) map[string][]byte {
 
 // TestGoldenSingle: the single-file layout equals the official file byte for byte.
 func TestGoldenSingle(t *testing.T) {
+	t.Parallel()
 	for _, known := range goldenModels {
 		out := t.TempDir()
 		opt := plan.Options{PatternDict: goldenDict(t, known), Layout: catalog.TransformersSingle}
@@ -159,6 +160,7 @@ func verifyAs(t *testing.T, df11, source string, level pipeline.Level, opt plan.
 // TestVerifyLevels: every level accepts a good folder, and the official compressor's own output as
 // well.
 func TestVerifyLevels(t *testing.T) {
+	t.Parallel()
 	for _, known := range goldenModels {
 		source, out := filepath.Join(goldenE2E, known, "source"), t.TempDir()
 		if _, err := convertLocal(t, source, out, plan.Options{PatternDict: goldenDict(t, known)}, nil); err != nil {
@@ -177,6 +179,7 @@ func TestVerifyLevels(t *testing.T) {
 // TestVerifyFindsOneBit: one flipped bit in any byte of a unit's code or sign_mantissa, or in a
 // copied tensor, is found.
 func TestVerifyFindsOneBit(t *testing.T) {
+	t.Parallel()
 	source, out := filepath.Join(goldenE2E, "qknorm", "source"), t.TempDir()
 	if _, err := convertLocal(t, source, out, plan.Options{PatternDict: goldenDict(t, "qknorm")}, nil); err != nil {
 		t.Fatal(err)
@@ -210,6 +213,7 @@ func unread(name string, level pipeline.Level) bool {
 // TestVerifyComparesSizes: a weight file of a folder that has another size than the manifest says
 // is found at every level, although its tensors are the same.
 func TestVerifyComparesSizes(t *testing.T) {
+	t.Parallel()
 	dir, out := writeModel(t, small()), localResult(t, small())
 	name := filepath.Join(out, "lm_head.safetensors")
 	b := shared.Read(t, name)
@@ -225,6 +229,7 @@ func TestVerifyComparesSizes(t *testing.T) {
 // TestDecodeKeepsF32: tensors of F32 that are stored as they were, beside weights of BF16, are
 // decoded as they were by the manifest alone.
 func TestDecodeKeepsF32(t *testing.T) {
+	t.Parallel()
 	files := small().Files()
 	var names []string
 	for name, b := range files {

@@ -1,3 +1,13 @@
+// The tests of this package are written in a few words, which are all defined here or next to the
+// first test that needs them:
+//
+//   - a world is a hub with one model: newWorld, convert, mustConvert, target, manifest
+//   - a model is small, taller (one layer more), deep (many outputs), several (files), scattered
+//     (units over many files), or mediumHead (large tensors)
+//   - changes of a run's options are functions: inFolder, forced, inPart, finishing, onDisk
+//   - reference is what an undisturbed run publishes, and calm what it does; sameFiles,
+//     checkPublished, unfinished, foreign, and noGoroutines judge what a disturbed one leaves
+
 package pipeline_test
 
 import (

@@ -127,6 +127,7 @@ func checkPublished(t *testing.T, w *world) {
 // TestAlias: a stored copy of a tied embedding is compared with it. Equal, the manifest records it;
 // different, the model is not convertible, and the target never looks finished.
 func TestAlias(t *testing.T) {
+	t.Parallel()
 	m := hubtest.NewLlama(3, hubtest.ModelOptions{Hidden: 32, Vocab: 256, Tied: true, StoreTied: true})
 	w := newWorld(t, m)
 	w.mustConvert(t)
@@ -202,6 +203,7 @@ func TestVisibility(t *testing.T) {
 // TestPublicMeanwhile: a public repo that somebody else creates between the look for the target and
 // its creation is refused for a private source, too.
 func TestPublicMeanwhile(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, small())
 	w.Configure(sourceRepo, hubtest.Private())
 	w.Inject(hubtest.Fault{Method: "POST", Path: "/api/repos/create", Action: func(x *hubtest.Exchange) {
@@ -217,6 +219,7 @@ func TestPublicMeanwhile(t *testing.T) {
 // TestForceOverwritesWhatIsNamed: files in the way are named before any work. Force overwrites
 // these, and deletes none; what comes into the way later is a conflict again.
 func TestForceOverwritesWhatIsNamed(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, small())
 	w.AddRepo(targetRepo, map[string][]byte{"other.safetensors": []byte("weights"), "config.json": []byte("mine"), "stale.txt": []byte("old")})
 	conflict := func(err error) *target.ConflictError {
@@ -264,6 +267,7 @@ func localResult(t *testing.T, m *hubtest.Model) string {
 // TestRevisions: a branch of the source is converted, and the result goes to a branch of the
 // target.
 func TestRevisions(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, small())
 	w.CreateBranch(sourceRepo, "old", "main")
 	w.Push(sourceRepo, "main", map[string][]byte{"config.json": []byte("{}")})
@@ -280,6 +284,7 @@ func TestRevisions(t *testing.T) {
 
 // TestAccess: each way to be kept out is its own error, before any work and without a repeat.
 func TestAccess(t *testing.T) {
+	t.Parallel()
 	users := []hubtest.Option{
 		hubtest.WithUser(testToken, hubtest.User{Name: "me"}),
 		hubtest.WithUser("hf_reader", hubtest.User{Name: "me", ReadOnly: true}),
@@ -349,6 +354,7 @@ func namesOnce(t *testing.T, err error) {
 // TestFinishedIsNotDoneAgain: a run on a target that already holds this very conversion changes
 // nothing and converts nothing, on every server.
 func TestFinishedIsNotDoneAgain(t *testing.T) {
+	t.Parallel()
 	onServers(t, func(t *testing.T, ways hubtest.Option) {
 		w := newWorld(t, small(), ways)
 		w.mustConvert(t)

@@ -69,6 +69,7 @@ func TestLeftoversKeepToTheDisk(t *testing.T) {
 // TestNoUploadedFileStaysOnTheDisk: an output that was uploaded just before a kill, and whose file
 // the kill has left in the work folder, takes no room there once the next run commits it.
 func TestNoUploadedFileStaysOnTheDisk(t *testing.T) {
+	t.Parallel()
 	want := reference(t, small())
 	w, work := newWorld(t, small()), t.TempDir()
 	_ = w.stopped(t, work, func(stop func()) {
@@ -105,6 +106,7 @@ func TestNoUploadedFileStaysOnTheDisk(t *testing.T) {
 
 // TestUploadsCountOnSuccess: bytes that could not be uploaded do not count as progress.
 func TestUploadsCountOnSuccess(t *testing.T) {
+	t.Parallel()
 	w, counters := newWorld(t, small()), &progress.Counters{}
 	w.Inject(hubtest.Fault{Method: "POST", Path: "*/preupload/*", Times: always, Action: hubtest.Error(403, "", "no")})
 	_, err := w.convert(t.Context(), t, t.TempDir(), func(o *pipeline.Options) { o.Progress = counters })
@@ -116,6 +118,7 @@ func TestUploadsCountOnSuccess(t *testing.T) {
 // TestProgressEndsAtTheEnd: all of the work counts as done when it is done, and no less where an
 // earlier run did a part of it.
 func TestProgressEndsAtTheEnd(t *testing.T) {
+	t.Parallel()
 	for name, stays := range map[string]bool{"repo": false, "repo and folder": true} {
 		w, work, dir := newWorld(t, small()), t.TempDir(), t.TempDir()
 		share := func(more ...func(*pipeline.Options)) float64 {
@@ -147,6 +150,7 @@ func TestProgressEndsAtTheEnd(t *testing.T) {
 // TestSpoolsAreClosedWithoutAJournal: a run that has taken up spools and cannot write its journal
 // then closes them.
 func TestSpoolsAreClosedWithoutAJournal(t *testing.T) {
+	t.Parallel()
 	m := severalTensors(hubtest.OrderModel)
 	base := newWorld(t, m)
 	base.mustConvert(t, onDisk)
@@ -184,6 +188,7 @@ func (h logHook) Handle(_ context.Context, r slog.Record) error {
 // TestLostUploadsOfAFolderAreSentAgain: outputs that the target's store has lost are sent again,
 // and not made again, where the folder keeps them.
 func TestLostUploadsOfAFolderAreSentAgain(t *testing.T) {
+	t.Parallel()
 	w, out := newWorld(t, small()), t.TempDir()
 	w.Inject(hubtest.Fault{Name: "commit-400-lfs"})
 	if _, err := w.convert(t.Context(), t, out, func(o *pipeline.Options) { o.OutDir = out }); err != nil || w.FaultsActed("commit-400-lfs") != 1 {

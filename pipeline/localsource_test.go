@@ -35,6 +35,7 @@ func rewrite(t *testing.T, dir string, m *hubtest.Model) {
 // TestLocalSourceChanged: a finished repo is not taken for the conversion of a local source whose
 // weights have changed since, although plan and headers are the same; it is for one that has not.
 func TestLocalSourceChanged(t *testing.T) {
+	t.Parallel()
 	w, source := newWorld(t, nil), writeModel(t, small())
 	push := func() { w.pushLocal(t, source, plan.Options{}) }
 	push()
@@ -103,6 +104,7 @@ func (s writtenLate) Unchanged(file int) error {
 // and the hash may be of others than those converted. The next run makes a model of what is there
 // then.
 func TestLocalSourceNeverChangesUnseen(t *testing.T) {
+	t.Parallel()
 	for name, change := range map[string]func(*pipeline.Options, *writer){
 		"while an output is checked":     func(o *pipeline.Options, w *writer) { o.GPU = w.answering(nil) },
 		"so that an output is wrong":     func(o *pipeline.Options, w *writer) { o.GPU = w.answering(new(verify.MismatchError)) },
@@ -145,6 +147,7 @@ func (s *streamed) Stream(ctx context.Context, file int, off, end int64) (io.Rea
 // TestCopiedTensorsAreNotCounted: the pass that counts the exponents of a local source leaves out
 // what is copied.
 func TestCopiedTensorsAreNotCounted(t *testing.T) {
+	t.Parallel()
 	const vocab, hidden = 4096, 64
 	m := hubtest.NewQwen3(2, hubtest.ModelOptions{Layers: 3, Hidden: hidden, Vocab: vocab, Tied: true})
 	dir, size := writeModel(t, m), m.Size()
@@ -199,6 +202,7 @@ func TestWhatFailsAtTheEndFailsAtTheBeginning(t *testing.T) {
 // stopped, has left a journal that says the same. Nor is it of files that share no output with
 // those that the next run reads anyway.
 func TestLocalSourceChangedAfterItWasFinished(t *testing.T) {
+	t.Parallel()
 	version := func(seed uint64) *hubtest.Model { // of which the embedding has a file of its own
 		return hubtest.NewLlama(seed, hubtest.ModelOptions{Hidden: 32, Vocab: 256, Layers: 3, ShardBytes: 17_000, Extra: noPicture})
 	}

@@ -42,6 +42,7 @@ func folder(t *testing.T, dir string) map[string]string {
 // TestSourceFolderIsNoTarget: a conversion never takes the place of its source, whatever the flags,
 // and leaves nothing there.
 func TestSourceFolderIsNoTarget(t *testing.T) {
+	t.Parallel()
 	source := writeModel(t, small())
 	one := filepath.Join(writeModel(t, hubtest.NewLlama(2, hubtest.ModelOptions{Hidden: 32, Vocab: 256, Layers: 1})), "model.safetensors")
 	for from, out := range map[string]string{source: source, one: filepath.Dir(one)} {
@@ -55,6 +56,7 @@ func TestSourceFolderIsNoTarget(t *testing.T) {
 
 // TestSourceRepoIsNoTarget: the same on the Hub.
 func TestSourceRepoIsNoTarget(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, small())
 	head := w.Head(sourceRepo, "main")
 	_, err := w.convert(t.Context(), t, t.TempDir(), forced, func(o *pipeline.Options) { o.Push.Repo = sourceRepo })
@@ -120,6 +122,7 @@ func TestAnotherModelsConversion(t *testing.T) {
 // also in a second try after the first was stopped. It looks finished only at the end, and holds no
 // weights of the former commit then. Another model's is refused at any time.
 func TestRefreshFolder(t *testing.T) {
+	t.Parallel()
 	w, out := newWorld(t, taller()), t.TempDir()
 	w.mustConvert(t, inFolder(out))
 	recommit(w.Server, sourceRepo, small())
@@ -154,6 +157,7 @@ func TestRefreshFolder(t *testing.T) {
 // TestKilledBeforeTheName: a file that is in the journal, but has not got its name yet, is made
 // again.
 func TestKilledBeforeTheName(t *testing.T) {
+	t.Parallel()
 	w, out := newWorld(t, small()), t.TempDir()
 	w.change = append(w.change, inFolder(out))
 	named := ""
@@ -168,6 +172,7 @@ func TestKilledBeforeTheName(t *testing.T) {
 // TestResultOfAnotherProgramIsReplacedAtOnce: a target that a loader takes for a model stays one
 // until the result is complete, also where no manifest tells of it.
 func TestResultOfAnotherProgramIsReplacedAtOnce(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, small())
 	head := w.AddRepo(targetRepo, map[string][]byte{"config.json": []byte(`{"dfloat11_config": {}}`), "lm_head.safetensors": []byte("theirs")})
 	w.mustConvert(t, forced)

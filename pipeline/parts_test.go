@@ -55,6 +55,7 @@ func TestPartsGiveTheSameRepo(t *testing.T) {
 // TestNoMorePartsThanUnits: the name of a journal in the target cannot ask for memory for millions
 // of parts, nor can an option.
 func TestNoMorePartsThanUnits(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, small())
 	w.AddRepo(targetRepo, map[string][]byte{fmt.Sprintf(".df11/part-1-of-%d.json", spans.MaxParts+1): []byte("{}")})
 	_, finish := w.convert(t.Context(), t, t.TempDir(), finishing)
@@ -128,6 +129,7 @@ func (w *world) pushLocal(t *testing.T, dir string, opt plan.Options, change ...
 // TestFinishWantsAllParts: with a part missing, finish says which one. A part of another split
 // counts for what it has made, and its journal goes with the others.
 func TestFinishWantsAllParts(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, small())
 	w.mustConvert(t, part(2, 3))
 	_, err := w.convert(t.Context(), t, t.TempDir(), finishing)

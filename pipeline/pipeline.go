@@ -19,7 +19,7 @@ func Run(ctx context.Context, opt Options) (*Report, error) {
 	}
 	start := time.Now()
 	s := &state{job: j, source: j.Model}
-	report, err := (&retry{state: s, tries: map[any]int{}}).run(ctx)
+	report, err := retry{s, map[any]int{}}.run(ctx)
 	err = errors.Join(err, s.close(err == nil))
 	if report != nil {
 		report.Made.Seconds, report.Made.Stages = time.Since(start).Seconds(),

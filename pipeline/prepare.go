@@ -35,7 +35,6 @@ func (s *state) open(ctx context.Context) (err error) {
 	owner := target.NewOwner(s.Plan, s.baseModel(), s.Part.String(), s.Force, s.sourceSum)
 	if s.folder, err = target.OpenFolder(ctx, root, stays, owner,
 		s.Model.Perm(s.Plan)); err != nil {
-		s.folder = nil
 		return err
 	}
 	if err := s.readTargets(ctx, owner); err != nil {
@@ -77,13 +76,12 @@ func (s *state) readTargets(ctx context.Context, owner *target.Owner) error {
 // so much that the rest fits.
 func (s *state) checkRoom(ctx context.Context) error {
 	tooSmall := s.checkDisk(ctx)
-	if tooSmall == nil {
-		return nil
+	if tooSmall != nil {
+		if _, err := s.Push.Hub.Info(ctx, s.Push.Repo, ""); !errors.Is(err, hub.ErrNotFound) {
+			return nil
+		}
 	}
-	if _, err := s.Push.Hub.Info(ctx, s.Push.Repo, ""); errors.Is(err, hub.ErrNotFound) {
-		return tooSmall
-	}
-	return nil
+	return tooSmall
 }
 
 // planned returns the test for what this plan can have made. Anyone who can write to a target can

@@ -433,6 +433,7 @@ func TestTwoPartsAtOnce(t *testing.T) {
 // have others on top of it: they are looked at before the next one, and nothing of theirs is
 // deleted.
 func TestFoundCommitMayHoldMore(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, small())
 	const other = "other.safetensors"
 	w.Inject(hubtest.Fault{Method: "POST", Path: anyCommit, Action: func(x *hubtest.Exchange) {

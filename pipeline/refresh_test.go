@@ -87,6 +87,7 @@ func TestRefreshCommitFaults(t *testing.T) {
 // stays: weights that were removed are put back, files that were removed are not deleted again, and
 // a file of the user's is left alone. Where it is in the way, the run ends.
 func TestRefreshMeetsAnotherCommit(t *testing.T) {
+	t.Parallel()
 	w, want, other := toRefresh(t)
 	meanwhile := func(files map[string][]byte) {
 		w.ClearFaults()
@@ -222,6 +223,7 @@ func abandon(t *testing.T, w *world) string {
 // TestBranchOfEndedRun: when a run ends after its last commit, before it has removed its branch,
 // the next one removes it.
 func TestBranchOfEndedRun(t *testing.T) {
+	t.Parallel()
 	w, want, head := toRefresh(t)
 	w.Inject(hubtest.Fault{Method: "DELETE", Path: "*/branch/*", Action: hubtest.Error(403, "", "no")})
 	if w.mustConvert(t); len(w.branches()) != 1 {
@@ -235,6 +237,7 @@ func TestBranchOfEndedRun(t *testing.T) {
 // and no others. A rerun of what main holds already leaves the branch of a plan alone that may be
 // on its way.
 func TestBranchesOfSupersededPlans(t *testing.T) {
+	t.Parallel()
 	w, _, _ := toRefresh(t)
 	digest := strings.TrimPrefix(abandon(t, w), "df11-convert-")
 	others := []string{"df11-convert-" + digest[:63], "df11-convert-mine", "df11-convert/" + digest, "df11-convert-next-" + digest, digest}
@@ -258,6 +261,7 @@ func TestBranchesOfSupersededPlans(t *testing.T) {
 // TestRefreshOfBranch: a target branch is refreshed like main, on a branch of another name, and
 // those of main stay.
 func TestRefreshOfBranch(t *testing.T) {
+	t.Parallel()
 	w, want, head := toRefresh(t)
 	w.CreateBranch(targetRepo, "next", "main")
 	ofMain := "df11-convert-" + strings.Repeat("0", 64) // where another plan refreshes main
@@ -274,6 +278,7 @@ func TestRefreshOfBranch(t *testing.T) {
 // TestRefreshWithoutAJournal: what a stopped refresh has committed on its branch, from which the
 // journal was lost, is brought to main although nothing of it has to be uploaded again.
 func TestRefreshWithoutAJournal(t *testing.T) {
+	t.Parallel()
 	w, want, head := toRefresh(t)
 	w.Push(targetRepo, abandon(t, w), map[string][]byte{".df11/part-1-of-1.json": nil})
 	w.mustConvert(t)
@@ -283,6 +288,7 @@ func TestRefreshWithoutAJournal(t *testing.T) {
 // TestRenamedTarget: a target that was renamed is found under its former name, and is known by the
 // new one in report and card.
 func TestRenamedTarget(t *testing.T) {
+	t.Parallel()
 	const now = "you/other"
 	w, want, head := toRefresh(t)
 	w.Rename(targetRepo, now)

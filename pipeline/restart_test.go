@@ -113,6 +113,7 @@ func TestChangedForGood(t *testing.T) {
 // TestProofHealsAPart: a bit that flips on its way into a part, which no hash covers, is found by
 // the finishing run, which makes the outputs of that file again.
 func TestProofHealsAPart(t *testing.T) {
+	t.Parallel()
 	want := reference(t, small())
 	base := rangedWorld(t)
 	if _, err := base.convert(t.Context(), t, t.TempDir(), inPart); err != nil {
@@ -136,6 +137,7 @@ func TestProofHealsAPart(t *testing.T) {
 
 // TestBrokenFilesCount: each broken file has its own tries.
 func TestBrokenFilesCount(t *testing.T) {
+	t.Parallel()
 	want := reference(t, small())
 	w := changingWorld(t)
 	changes(w, secondFile, looksForHeaders(t)+3, 2)

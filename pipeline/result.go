@@ -14,7 +14,6 @@ import (
 // A result is what a finished conversion writes beside the weights, and what it says about them.
 type result struct {
 	*job
-	repo     string // that it is published to, by the name that the repo has now; "" for none
 	report   *Report
 	manifest *metadata.Manifest
 }

@@ -86,7 +86,7 @@ type retry struct {
 }
 
 // run makes one attempt after another, until one succeeds or its error ends the conversion.
-func (r *retry) run(ctx context.Context) (*Report, error) {
+func (r retry) run(ctx context.Context) (*Report, error) {
 	for {
 		report, err := r.state.attempt(ctx)
 		if err == nil || ctx.Err() != nil {
@@ -99,13 +99,13 @@ func (r *retry) run(ctx context.Context) (*Report, error) {
 }
 
 // allows counts a try, and reports whether a cause may have it.
-func (r *retry) allows(cause any, most int) bool {
+func (r retry) allows(cause any, most int) bool {
 	r.tries[cause]++
 	return r.tries[cause] <= most
 }
 
 // after returns nil if another attempt makes sense, else the error that ends the conversion.
-func (r *retry) after(ctx context.Context, err error) error {
+func (r retry) after(ctx context.Context, err error) error {
 	s := r.state
 	if errors.Is(err, target.ErrBranchGone) && r.allows(target.ErrBranchGone, branchTries-1) {
 		s.Log.Warn("the branch that prepares the target was removed, looking at the target again",

@@ -189,7 +189,7 @@ func (v *verification) locate(ctx context.Context, proof error) error {
 // once: the hash of one is a single chain of steps.
 func addSums(ctx context.Context, original model.Source, files []model.File, workers int) error {
 	g, ctx := errgroup.WithContext(ctx)
-	g.SetLimit(max(1, workers))
+	g.SetLimit(workers)
 	for i, f := range files {
 		if f.SHA256 != "" {
 			continue
