@@ -29,12 +29,11 @@ var arrows = map[string][]string{
 	"verify/kernel":            {},
 	"internal/plan":            {"encoder", "internal/catalog", "internal/human", "internal/python", "internal/safetensors"},
 	"internal/catalog":         {"internal/human", "internal/python", "internal/safetensors"},
-	"internal/metadata":        {"internal/gpus", "internal/human", "internal/catalog", "internal/plan", "internal/python"},
-	"internal/gpus":            {},
+	"internal/metadata":        {"internal/human", "internal/catalog", "internal/plan", "internal/python"},
 	"internal/names":           {},
 	"internal/human":           {},
 	"internal/python":          {},
-	"internal/charts":          {"internal/describe", "internal/gpus", "internal/human"},
+	"internal/charts":          {"internal/describe", "internal/human", "internal/metadata"},
 	"hub":                      {"hub/internal/wire", "internal/disk", "internal/streams"},
 	"hub/internal/wire":        {"internal/disk"},
 	"internal/hubtest":         {},
@@ -87,7 +86,7 @@ var homes = map[string][]string{
 }
 
 // pure packages compute: the same input gives the same bytes, on any machine, at any time.
-var pure = []string{"encoder", "internal/catalog", "internal/plan", "internal/metadata", "internal/safetensors", "internal/charts", "internal/gpus", "internal/human", "internal/names", "internal/python", "internal/spans"}
+var pure = []string{"encoder", "internal/catalog", "internal/plan", "internal/metadata", "internal/safetensors", "internal/charts", "internal/human", "internal/names", "internal/python", "internal/spans"}
 
 // impure are the standard packages that pure ones may not use.
 var impure = []string{"net", "os", "time", "log", "math/rand", "runtime/debug", "syscall", "unsafe"}

@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"github.com/df11-convert/df11-convert/internal/budget"
-	"github.com/df11-convert/df11-convert/internal/gpus"
 	"github.com/df11-convert/df11-convert/internal/human"
 	"github.com/df11-convert/df11-convert/internal/metadata"
 	"github.com/df11-convert/df11-convert/internal/plan"
@@ -158,14 +157,14 @@ func (f *forecast) print(w io.Writer) {
 }
 
 // gpus are the GPUs that hold one form of the model or both.
-func (f *forecast) gpus() []gpus.Fit {
+func (f *forecast) gpus() []metadata.Fit {
 	largest := f.plan.LargestModule(func(i int) bool { return f.size.Units[i].BF16 != "" })
 	if f.gpu > 0 {
 		// makers write GB
-		return []gpus.Fit{gpus.Fit{N: 1, GiB: max(f.gpu>>30,
+		return []metadata.Fit{metadata.Fit{N: 1, GiB: max(f.gpu>>30,
 			f.gpu/1e9)}.Holding(f.plan.SourceBytes(), f.size.OutputBytes, largest)}
 	}
-	return gpus.Fits(f.plan.SourceBytes(), f.size.OutputBytes, largest)
+	return metadata.Fits(f.plan.SourceBytes(), f.size.OutputBytes, largest)
 }
 
 // holders names the smallest GPU for each form, or says of the one that was asked for whether it
@@ -177,15 +176,15 @@ func (f *forecast) holders() string {
 		return fmt.Sprintf("DF11 %s %s, BF16 %s (weights alone, a tenth free)", says(fits[0].DF11),
 			fits[0], says(fits[0].BF16))
 	}
-	smallest := func(holds func(gpus.Fit) bool) string {
+	smallest := func(holds func(metadata.Fit) bool) string {
 		if i := slices.IndexFunc(fits, holds); i >= 0 {
 			return fits[i].String()
 		}
 		return "none of the usual sizes"
 	}
 	return fmt.Sprintf("DF11 fits %s, BF16 %s (weights alone, a tenth free)",
-		smallest(func(f gpus.Fit) bool { return f.DF11 }),
-		smallest(func(f gpus.Fit) bool { return f.BF16 }))
+		smallest(func(f metadata.Fit) bool { return f.DF11 }),
+		smallest(func(f metadata.Fit) bool { return f.BF16 }))
 }
 
 // access says who may read the source, if not everybody may.

@@ -12,8 +12,8 @@ import (
 	"strings"
 
 	"github.com/df11-convert/df11-convert/internal/describe"
-	"github.com/df11-convert/df11-convert/internal/gpus"
 	"github.com/df11-convert/df11-convert/internal/human"
+	"github.com/df11-convert/df11-convert/internal/metadata"
 )
 
 // The page and its style sheet. It has no script.
@@ -35,7 +35,7 @@ func HTML(r *describe.Report, version string) ([]byte, error) {
 	var b bytes.Buffer
 	err = t.Execute(&b, map[string]any{
 		"Report": r, "Version": version, "Style": style, "Exponents": exponentRows(r),
-		"GPUs": gpus.Fits(r.BF16Bytes, r.DF11Bytes, r.LargestModule),
+		"GPUs": metadata.Fits(r.BF16Bytes, r.DF11Bytes, r.LargestModule),
 		"Picture": template.URL(
 			"data:image/png;base64," + base64.StdEncoding.EncodeToString(picture)),
 	})

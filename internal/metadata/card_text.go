@@ -10,7 +10,6 @@ import (
 	"text/template"
 
 	"github.com/df11-convert/df11-convert/internal/catalog"
-	"github.com/df11-convert/df11-convert/internal/gpus"
 	"github.com/df11-convert/df11-convert/internal/human"
 	"github.com/df11-convert/df11-convert/internal/names"
 	"github.com/df11-convert/df11-convert/internal/plan"
@@ -245,8 +244,8 @@ func (in CardInput) Origin() string {
 }
 
 // GPUs are the rows of the table of GPUs.
-func (in CardInput) GPUs() []gpus.Fit {
-	return gpus.Fits(in.SourceBytes, in.OutputBytes, in.LargestModule())
+func (in CardInput) GPUs() []Fit {
+	return Fits(in.SourceBytes, in.OutputBytes, in.LargestModule())
 }
 
 // LargestModule is the size in BF16 of the largest module that is stored as DF11.

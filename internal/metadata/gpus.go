@@ -1,10 +1,9 @@
-// Package gpus tells which sizes of GPUs hold the weights of a model. It does not look at the GPUs
-// of this machine.
-package gpus
+package metadata
 
 import "fmt"
 
-// Fit says which forms of a model GPUs of one size hold.
+// Fit says which forms of a model GPUs of one size hold. The GPUs of this machine are not looked
+// at.
 type Fit struct {
 	N    int64 `json:"n"`   // GPUs that share the model
 	GiB  int64 `json:"gib"` // of each
@@ -20,8 +19,8 @@ func (f Fit) String() string {
 	return fmt.Sprintf("%d GB", f.GiB)
 }
 
-// sizes are those in common use, by memory in all.
-var sizes = []Fit{
+// gpuSizes are those in common use, by memory in all.
+var gpuSizes = []Fit{
 	{N: 1, GiB: 8}, {N: 1, GiB: 12}, {N: 1, GiB: 16}, {N: 1, GiB: 24}, {N: 1, GiB: 32},
 	{N: 1, GiB: 40}, {N: 1, GiB: 48}, {N: 1, GiB: 80},
 	{N: 1, GiB: 96}, {N: 1, GiB: 141}, {N: 2, GiB: 80}, {N: 4, GiB: 80}, {N: 8, GiB: 80},
@@ -40,7 +39,7 @@ func (f Fit) Holding(bf16, df11, largest int64) Fit {
 // DF11 model decodes into a buffer of its own, which is as large as the largest module in BF16.
 func Fits(bf16, df11, largest int64) []Fit {
 	var rows []Fit
-	for _, f := range sizes {
+	for _, f := range gpuSizes {
 		f = f.Holding(bf16, df11, largest)
 		if !f.BF16 && !f.DF11 {
 			rows = nil

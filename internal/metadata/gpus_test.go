@@ -1,11 +1,11 @@
-package gpus_test
+package metadata_test
 
 import (
 	"fmt"
 	"strings"
 	"testing"
 
-	"github.com/df11-convert/df11-convert/internal/gpus"
+	"github.com/df11-convert/df11-convert/internal/metadata"
 )
 
 // TestFits: the list runs from the largest GPU that holds neither form to the smallest that holds
@@ -23,7 +23,7 @@ func TestFits(t *testing.T) {
 		"larger than every node": {9e12, 6e12, 1e9, "16 × 141 GB: false false"},
 	} {
 		var rows []string
-		for _, f := range gpus.Fits(c.bf16, c.df11, c.largest) {
+		for _, f := range metadata.Fits(c.bf16, c.df11, c.largest) {
 			rows = append(rows, fmt.Sprintf("%s: %t %t", f, f.BF16, f.DF11))
 		}
 		if got := strings.Join(rows, ", "); !strings.HasSuffix(got, c.want) || name != "a module for each GPU" && got != c.want {
