@@ -8,14 +8,14 @@ import (
 	"strings"
 )
 
-// pathsText is what ../plan/testdata/classes/paths.py found in transformers: a class and a fact about its
-// names in each line. The script says which facts there are.
+// pathsText is what ../plan/testdata/classes/paths.py found in transformers: a class and a fact
+// about its names in each line. The script says which facts there are.
 //
 //go:embed paths.txt
 var pathsText string
 
-// readsText is what ../plan/testdata/classes/reads.py found in transformers and diffusers: "class weight
-// reader method" in each line. A line that begins with ? is a read that the script could not
+// readsText is what ../plan/testdata/classes/reads.py found in transformers and diffusers: "class
+// weight reader method" in each line. A line that begins with ? is a read that the script could not
 // follow, for people to look at.
 //
 //go:embed reads.txt

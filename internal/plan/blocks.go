@@ -18,7 +18,7 @@ type former struct {
 	split bool // blocks are taken apart, since one exceeds DF11's limit
 }
 
-// isInBlock reports whether a block becomes a unit: the class builds it, and the catalog does not
+// isUnit reports whether a block becomes a unit: the class builds it, and the catalog does not
 // leave it in BF16.
 func (f *former) isUnit(block string) bool {
 	return !f.cfg.IsExtraLayer(block) && !f.entry.Keeps(block)

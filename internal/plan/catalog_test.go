@@ -233,6 +233,7 @@ func written(t *testing.T, p *Plan) (all []safetensors.Tensor) {
 // TestPublishedDicts reproduces the pattern dict of every published repo, order included.
 // testdata/published.json was transcribed from the repos' config.json, apart from the catalog.
 func TestPublishedDicts(t *testing.T) {
+	t.Parallel()
 	var published []struct {
 		Repo string
 		Dict catalog.PatternDict `json:"pattern_dict"`
@@ -260,6 +261,7 @@ func TestPublishedDicts(t *testing.T) {
 // TestUnambiguous checks that for each entry's source no other entry scores as high, so that the
 // catalog's order decides nothing today.
 func TestUnambiguous(t *testing.T) {
+	t.Parallel()
 	for _, e := range catalog.All() {
 		if e.LikeOnly || len(e.PatternDict) == 0 {
 			continue
@@ -285,6 +287,7 @@ func TestUnambiguous(t *testing.T) {
 // TestNamesOf: a finished model is planned again from its dict alone, with the entry's names and
 // ties beside it, and the plan stores the same tensors in the same units under the same names.
 func TestNamesOf(t *testing.T) {
+	t.Parallel()
 	for _, e := range catalog.All() {
 		if e.Derive || e.Refuse != nil {
 			continue

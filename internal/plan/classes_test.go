@@ -35,6 +35,7 @@ type param struct {
 // the kinds that the official loader replaces. The golden file lists, for review, what of the
 // matrices stays in BF16.
 func TestClasses(t *testing.T) {
+	t.Parallel()
 	var b bytes.Buffer
 	for _, c := range readClasses(t) {
 		e := catalog.Find(c.entry)

@@ -162,8 +162,9 @@ func (s Source) componentWeights(parts catalog.Members) map[string]bool {
 		base := path.Base(f.Path)
 		_, ok := parts[path.Dir(f.Path)]
 		// of a component that is DF11
-		isUnit := IsSafetensors(base) && FamilyOf(base) == catalog.ComfyUI && !strings.HasPrefix(base,
-			"consolidated")
+		isUnit := IsSafetensors(base) && FamilyOf(base) == catalog.ComfyUI &&
+			!strings.HasPrefix(base,
+				"consolidated")
 		if ok && (isUnit || plainWeight.MatchString(base)) && names.IsSafe(f.Path) {
 			out[f.Path] = true
 		}
@@ -190,7 +191,8 @@ func (p *Plan) judgeParts(parts catalog.Members, own [2]string) {
 	}
 	var lacking []string
 	for _, dir := range slices.Sorted(maps.Keys(parts)) {
-		class := catalog.Decode[[2]string](parts[dir]) // nulls for a part that the pipeline does without
+		// nulls for a part that the pipeline does without
+		class := catalog.Decode[[2]string](parts[dir])
 		switch {
 		case class[1] == "":
 		case left[dir] || !there[dir]:

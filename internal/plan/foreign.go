@@ -41,7 +41,9 @@ func refuseForeign(c *catalog.Config, root catalog.Members) error {
 	for _, key := range []string{"quantization_config", "compression_config"} {
 		for _, m := range []catalog.Members{c.Raw, c.Text} {
 			if v, ok := m[key]; ok && string(v) != "null" {
-				method := cmp.Or(catalog.Decode[string](catalog.Decode[catalog.Members](v)["quant_method"]), "unknown")
+				method := cmp.Or(
+					catalog.Decode[string](catalog.Decode[catalog.Members](v)["quant_method"]),
+					"unknown")
 				return refuse(quantHint(method), "the source is quantized (%s in %s), not BF16",
 					method, key)
 			}
@@ -77,8 +79,8 @@ var adapterMark = regexp.MustCompile(
 	`(^|[._])(lora_(A|B|up|down|mid|embedding_A|embedding_B|te\w*|unet)|lora\.(up|down)|` +
 		`hada_w[12]_[ab]|lokr_w[12])([._]|$)`)
 
-// refuseByNames refuses a source whose tensor names show packed or quantized weights, since a config
-// may not say so, or of which most tensors are an adapter's.
+// refuseByNames refuses a source whose tensor names show packed or quantized weights, since a
+// config may not say so, or of which most tensors are an adapter's.
 func refuseByNames(tensors []Tensor) error {
 	var adapter []string
 	for _, t := range tensors {

@@ -50,6 +50,7 @@ func bigLlama() *model {
 // TestLlama405B plans the largest dense model: its layers exceed the format's limit, so they are
 // split.
 func TestLlama405B(t *testing.T) {
+	t.Parallel()
 	files, index := bigLlama().shard(191)
 	src := source(files, map[string]any{
 		"model_type": "llama", "architectures": []string{"LlamaForCausalLM"}, "num_hidden_layers": 126,
@@ -115,6 +116,7 @@ func readLarge(t *testing.T) (list []largeModel) {
 // TestLargeModels plans the models of testdata/large.txt, most of which have layers that exceed the
 // format's limit, and compares what is compressed with a golden file.
 func TestLargeModels(t *testing.T) {
+	t.Parallel()
 	var b bytes.Buffer
 	for _, l := range readLarge(t) {
 		p := l.plan(t)
@@ -134,6 +136,7 @@ func TestLargeModels(t *testing.T) {
 
 // TestNoSplitBelowLimit: GLM-4.5-Air with narrower weights keeps one unit a layer.
 func TestNoSplitBelowLimit(t *testing.T) {
+	t.Parallel()
 	l := readLarge(t)[1]
 	for n, d := range l.m.dims {
 		l.m.dims[n] = append([]int64{max(d[0]/16, 1)}, d[1:]...)

@@ -16,6 +16,7 @@ import (
 // take hours together. A dict and names of which each byte is a step of the other are refused
 // before they are matched, and whoever waits for less can stop it.
 func TestLongMatching(t *testing.T) {
+	t.Parallel()
 	plan := func(ctx context.Context, nNames, nPatterns int) error {
 		m, dict := newModel(), catalog.PatternDict{}
 		for i := range nNames {
@@ -68,6 +69,7 @@ func TestNamesThatCannotBePublished(t *testing.T) {
 // TestRenamedNamesStayWritable: a name that fits a header, but no longer once the catalog has
 // renamed it, is refused before anything is converted.
 func TestRenamedNamesStayWritable(t *testing.T) {
+	t.Parallel()
 	refused := 0
 	for _, e := range catalog.All() {
 		for _, r := range e.Renames() {

@@ -16,11 +16,13 @@ const FormatVersion = "0.5.0"
 
 // Plan is the whole decision about one conversion. Only [New] changes it.
 type Plan struct {
-	Layout      catalog.Layout      // layout of the output
-	Entry       string              // catalog id; "" for a dict that the caller gave or that was derived
+	Layout catalog.Layout // layout of the output
+	// catalog id; "" for a dict that the caller gave or that was derived
+	Entry       string
 	Loader      catalog.Loader      // how the model is loaded
 	PatternDict catalog.PatternDict // as config.json states it
-	Unlike      bool                // the caller asked for the entry, although the source does not fit it
+	// the caller asked for the entry, although the source does not fit it
+	Unlike bool
 	// where the dict comes from: "published:…", "derived:…", "given", or "derived" from headers
 	// alone
 	Provenance string

@@ -100,15 +100,15 @@ func (p rules) comfy() Reader {
 // isOwnDict says whether the dict is the one that this source gets by itself.
 func (p rules) isOwnDict() bool { return p.Provenance != "given" && !p.Unlike }
 
-// fits reports whether a class is the plan's, and all modules to compress are, or lie in, those that
-// were compressed in it.
+// fits reports whether a class is the plan's, and all modules to compress are, or lie in, those
+// that were compressed in it.
 func (p rules) fits(t catalog.Tried) bool {
 	return t.Class == p.cfg.Class() && t.ModelType == p.cfg.ModelType &&
 		!slices.ContainsFunc(p.Units, func(u Unit) bool { return !t.Covers(u.Path) })
 }
 
-// cameOut returns what became of models that one version saved and another loaded: of those that share
-// their embeddings as this one does.
+// cameOut returns what became of models that one version saved and another loaded: of those that
+// share their embeddings as this one does.
 func cameOut(t catalog.Tried, column int, tied bool) Verdict {
 	switch t.Results[column] {
 	case "equal", map[bool]string{true: "tied", false: "untied"}[tied]:

@@ -86,6 +86,7 @@ func TestReaders(t *testing.T) {
 // those of which a tiny model came out equal, and no others. So each "yes" has its line in
 // tried.txt, and each line that is equal is a "yes".
 func TestYesIsWhatWasTried(t *testing.T) {
+	t.Parallel()
 	equal := map[string]bool{} // "class type", of models that transformers 4 has saved, if it can
 	for _, c := range catalog.AllTried() {
 		for _, r := range c.Results {

@@ -24,6 +24,7 @@ func checkReads(t *testing.T, who string, p *Plan, reads []catalog.Read) {
 
 // TestNoUnitIsReadOutside: a weight that a class reads outside of the unit's forward stays in BF16.
 func TestNoUnitIsReadOutside(t *testing.T) {
+	t.Parallel()
 	reads, known := map[string][]catalog.Read{}, map[string]bool{}
 	for line := range strings.Lines(string(readFile(t, "../catalog/reads.txt"))) {
 		if class := strings.Fields(line)[0]; reads[class] == nil && class != "?" {

@@ -29,8 +29,9 @@ func (f *former) blockPatterns(ctx context.Context, pat catalog.Pattern,
 		if !slices.Equal(g.modules, whole) {
 			block = strings.Replace(pat.Regex, `\d+`, python.Numbers(g.indices), 1)
 			one := catalog.Pattern{Regex: block}
-			if modules, err := one.Matching(ctx, f.inv.modules); err != nil || !slices.Equal(modules,
-				g.modules) {
+			if modules, err := one.Matching(ctx, f.inv.modules); err != nil ||
+				!slices.Equal(modules,
+					g.modules) {
 				return nil, refuse("name the modules to compress with --pattern-dict",
 					"the blocks of %q differ in a way that the catalog cannot express", block)
 			}
