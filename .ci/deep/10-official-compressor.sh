@@ -19,4 +19,5 @@ once "$packages" python3 -m pip install -q --disable-pip-version-check --root-us
   --python-version "$($python -c 'import sys; print("%d.%d" % sys.version_info[:2])')" --target "$packages" \
   dfloat11==0.5.0 dahuffman==0.4.2 safetensors==0.6.2 tqdm==4.67.1 packaging==24.2
 
+DF11_DEEP=1 go test -count=1 -run TestRandomPatterns ./internal/python # patterns, as the loader reads them
 PYTHONDONTWRITEBYTECODE=1 $python .ci/deep/official/compare.py "$packages" "$DF11_CONVERT" "$work" "$@"

@@ -20,7 +20,11 @@ func Compile(pattern string) (*regexp.Regexp, error) {
 	if err != nil {
 		return nil, fmt.Errorf("pattern %q: %w", pattern, err)
 	}
-	re, err := regexp.Compile(`\A(?:` + expr + `)\z`)
+	// It compiles alone first: in the frame, a ")" too many would close the frame's group.
+	re, err := regexp.Compile(expr)
+	if err == nil {
+		re, err = regexp.Compile(`\A(?:` + expr + `)\z`)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("pattern %q: not a regex that this tool can match: %w", pattern, err)
 	}
