@@ -26,11 +26,6 @@ var testedElsewhere = map[string]string{
 	"verify/internal/cuda": "verify tests it with a driver that is made for that",
 }
 
-// tooLarge are types with more methods or fields, each with the reason.
-var tooLarge = map[string]string{
-	"internal/hubtest.Server": "a test says in one place what the Hub does",
-}
-
 // TestPackagesHaveTests counts lines.
 func TestPackagesHaveTests(t *testing.T) {
 	for dir, files := range goFiles(t) {
@@ -79,7 +74,7 @@ func TestTypesAreSmall(t *testing.T) {
 	for what, counts := range map[string]map[string]int{"methods": methods, "fields": fields} {
 		most := map[string]int{"methods": mostMethods, "fields": mostFields}[what]
 		for name, n := range counts {
-			if n > most && tooLarge[name] == "" {
+			if n > most {
 				t.Errorf("%s has %d %s, at most %d are allowed", name, n, what, most)
 			}
 		}
