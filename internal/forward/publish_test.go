@@ -109,7 +109,7 @@ func TestUploadsGoOnDuringACommit(t *testing.T) {
 		c := startCommitter(t)
 		c.upload(0, 3)
 		time.Sleep(CommitAge)
-		synctest.Wait() // for the commit, which begins at this very time
+		synctest.Wait()       // for the commit, which begins at this very time
 		c.upload(3, 2*full+7) // would wait for ever if they were not taken
 		time.Sleep(2 * CommitAge)
 		synctest.Wait()
