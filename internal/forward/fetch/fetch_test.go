@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"sync/atomic"
 	"testing"
 
 	"github.com/df11-convert/df11-convert/internal/forward/spool"
@@ -23,7 +24,8 @@ import (
 // counted counts what is streamed of a source, and changes the byte flip of it, counted from 1.
 type counted struct {
 	model.Source
-	flip, read int64
+	flip int64
+	read atomic.Int64
 }
 
 func (c *counted) Stream(ctx context.Context, file int, from, end int64) (io.ReadCloser, error) {
@@ -32,7 +34,7 @@ func (c *counted) Stream(ctx context.Context, file int, from, end int64) (io.Rea
 		return nil, err
 	}
 	b, err := io.ReadAll(r)
-	c.read += int64(len(b))
+	c.read.Add(int64(len(b)))
 	if at := c.flip - 1 - from; at >= 0 && at < int64(len(b)) {
 		b[at] ^= 1
 	}
@@ -138,11 +140,11 @@ func TestWays(t *testing.T) {
 				t.Errorf("%s: %s is known as %+v, %v", c.name, f.Path, known, ok)
 			}
 		}
-		switch whole := j.source.read >= j.size(); {
+		switch whole := j.source.read.Load() >= j.size(); {
 		case whole != c.hashed:
-			t.Errorf("%s: %d of %d bytes were read", c.name, j.source.read, j.size())
-		case !c.local && j.source.read > j.size():
-			t.Errorf("%s: %d bytes were read, the files have %d", c.name, j.source.read, j.size())
+			t.Errorf("%s: %d of %d bytes were read", c.name, j.source.read.Load(), j.size())
+		case !c.local && j.source.read.Load() > j.size():
+			t.Errorf("%s: %d bytes were read, the files have %d", c.name, j.source.read.Load(), j.size())
 		}
 	}
 }
@@ -157,8 +159,8 @@ func TestOnlyWhatIsMissingIsRead(t *testing.T) {
 	if err != nil || complete != len(j.Tasks)-1 {
 		t.Errorf("%d of %d tasks, %v", complete, len(j.Tasks)-1, err)
 	}
-	if done.Spool != nil || j.source.read > j.size()-done.Size {
-		t.Errorf("%d of %d bytes were read, %d are done", j.source.read, j.size(), done.Size)
+	if done.Spool != nil || j.source.read.Load() > j.size()-done.Size {
+		t.Errorf("%d of %d bytes were read, %d are done", j.source.read.Load(), j.size(), done.Size)
 	}
 	for _, i := range done.Files() {
 		if f := j.Model.Files()[i]; j.knows(f.Path) {
