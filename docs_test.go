@@ -89,6 +89,21 @@ func TestNamedTestsExist(t *testing.T) {
 	}
 }
 
+// TestEveryClaimHasACommand: each promise in README.md has a row in docs/measured.md, with a command.
+func TestEveryClaimHasACommand(t *testing.T) {
+	_, promises, _ := strings.Cut(read(t, "README.md"), "\n## What is guaranteed\n")
+	promises, _, _ = strings.Cut(promises, "\n## ")
+	claims := regexp.MustCompile(`(?m)^- \*\*(.*?)\.?\*\*`).FindAllStringSubmatch(promises, -1)
+	if len(claims) < 7 {
+		t.Errorf("README.md has only %d promises", len(claims))
+	}
+	for _, c := range claims {
+		if !strings.Contains(read(t, "docs/measured.md"), "\n| "+c[1]+" | `") {
+			t.Errorf("docs/measured.md has no command for: %s", c[1])
+		}
+	}
+}
+
 // testsOf returns the names of all tests, fuzz targets and benchmarks of every package, one a line.
 func testsOf(t *testing.T) map[string]string {
 	names := map[string]string{}

@@ -27,13 +27,15 @@ var arrows = map[string][]string{
 	"verify/internal/...":      {},
 	"verify":                   {"verify/kernel", "verify/internal/..."},
 	"verify/kernel":            {},
-	"internal/plan":            {"encoder", "internal/catalog", "internal/human", "internal/python", "internal/safetensors"},
+	"internal/plan":            {"internal/reader", "encoder", "internal/catalog", "internal/human", "internal/python", "internal/safetensors"},
+	"internal/reader":          {"internal/catalog"},
 	"internal/catalog":         {"internal/human", "internal/python", "internal/safetensors"},
-	"internal/metadata":        {"internal/human", "internal/catalog", "internal/plan", "internal/python"},
+	"internal/fits":            {"internal/catalog"},
+	"internal/metadata":        {"internal/fits", "internal/reader", "internal/human", "internal/catalog", "internal/plan", "internal/python"},
 	"internal/names":           {},
 	"internal/human":           {},
 	"internal/python":          {},
-	"internal/charts":          {"internal/describe", "internal/human", "internal/metadata"},
+	"internal/charts":          {"internal/describe", "internal/fits", "internal/human", "internal/metadata"},
 	"hub":                      {"hub/internal/wire", "internal/disk", "internal/streams"},
 	"hub/internal/wire":        {"internal/disk"},
 	"internal/hubtest":         {},
@@ -47,16 +49,16 @@ var arrows = map[string][]string{
 	"internal/progress":        {},
 	"internal/terminal":        {"internal/human", "internal/progress"},
 	"internal/forward/spool":   {"internal/disk", "internal/names", "internal/spans", "internal/streams"},
-	"internal/ledger":          {"internal/metadata", "internal/disk", "internal/python"},
-	"internal/model":           {"hub", "encoder", "verify", "internal/human", "internal/catalog", "internal/plan", "internal/metadata", "internal/python", "internal/safetensors", "internal/disk", "internal/spans", "internal/streams"},
+	"internal/ledger":          {"internal/metadata", "internal/plan", "internal/disk", "internal/python"},
+	"internal/model":           {"internal/reader", "hub", "encoder", "verify", "internal/human", "internal/catalog", "internal/plan", "internal/metadata", "internal/python", "internal/safetensors", "internal/disk", "internal/spans", "internal/streams"},
 	"internal/forward/fetch":   {"encoder", "internal/model", "internal/plan", "internal/safetensors", "internal/ledger", "internal/metadata", "internal/forward/spool", "internal/spans", "internal/progress", "internal/streams"},
 	"internal/budget":          {"encoder", "hub", "internal/human", "internal/model", "internal/plan", "internal/safetensors", "internal/spans", "internal/streams"},
 	"internal/describe":        {"encoder", "verify", "internal/model", "internal/human", "internal/plan", "internal/streams"},
 	"internal/forward/compare": {"verify", "internal/plan", "internal/metadata", "internal/model", "internal/forward/spool", "internal/spans", "internal/progress", "internal/streams"},
 	"internal/forward":         {"encoder", "internal/disk", "internal/budget", "internal/forward/compare", "internal/forward/fetch", "internal/ledger", "internal/metadata", "internal/model", "internal/catalog", "internal/plan", "internal/progress", "internal/safetensors", "internal/spans", "internal/forward/spool", "internal/streams", "internal/target"},
-	"internal/back":            {"verify", "internal/human", "internal/model", "internal/spans", "internal/catalog", "internal/plan", "internal/metadata", "internal/safetensors", "internal/progress", "internal/python", "internal/streams", "internal/disk"},
-	"internal/target":          {"hub", "internal/human", "internal/model", "internal/ledger", "internal/metadata", "internal/catalog", "internal/plan", "internal/spans", "internal/disk", "internal/streams"},
-	"pipeline":                 {"hub", "verify", "internal/human", "internal/catalog", "internal/plan", "internal/metadata", "internal/python", "internal/charts", "internal/safetensors", "internal/spans", "internal/streams", "internal/progress", "internal/ledger", "internal/model", "internal/budget", "internal/describe", "internal/forward", "internal/back", "internal/target"},
+	"internal/back":            {"internal/reader", "verify", "internal/human", "internal/model", "internal/spans", "internal/catalog", "internal/plan", "internal/metadata", "internal/safetensors", "internal/progress", "internal/python", "internal/streams", "internal/disk"},
+	"internal/target":          {"internal/reader", "hub", "internal/human", "internal/model", "internal/ledger", "internal/metadata", "internal/catalog", "internal/plan", "internal/spans", "internal/disk", "internal/streams"},
+	"pipeline":                 {"internal/reader", "hub", "verify", "internal/human", "internal/catalog", "internal/plan", "internal/metadata", "internal/python", "internal/charts", "internal/safetensors", "internal/spans", "internal/streams", "internal/progress", "internal/ledger", "internal/model", "internal/budget", "internal/describe", "internal/forward", "internal/back", "internal/target"},
 	"cmd/df11-convert":         {"*"},
 	"cmd/df11-convert/...":     {"*"},
 	".":                        {"internal/names"},
@@ -86,7 +88,7 @@ var homes = map[string][]string{
 }
 
 // pure packages compute: the same input gives the same bytes, on any machine, at any time.
-var pure = []string{"encoder", "internal/catalog", "internal/plan", "internal/metadata", "internal/safetensors", "internal/charts", "internal/human", "internal/names", "internal/python", "internal/spans"}
+var pure = []string{"encoder", "internal/reader", "internal/catalog", "internal/plan", "internal/metadata", "internal/safetensors", "internal/charts", "internal/human", "internal/names", "internal/python", "internal/spans"}
 
 // impure are the standard packages that pure ones may not use.
 var impure = []string{"net", "os", "time", "log", "math/rand", "runtime/debug", "syscall", "unsafe"}

@@ -3,28 +3,30 @@
 #include "go_asm.h"
 #include "textflag.h"
 
-// The AVX-512 variant of appending. A vector has 8 lanes of 8 bytes, operands are in Go's order:
+// The AVX-512 variant of appending. A vector has 8 lanes of 8 bytes. Operands are in Go's order:
 // sources first, destination last.
 //
-// A group is 128 or 64 elements. Its codes are joined, two by two, until a lane holds those of 16
-// or 8 neighbours, the first lane those of the first elements. Then all lanes go to the stream at
-// once, as 64-bit words. The words are those of the whole buffers: the loop begins at the last
-// word that is not full, not at the byte where the stretches begin, and ends in the same way.
 //
-//	SI, R9    pair indices, their end; their words have an exponent in the low 6 bits
-//	R10, R11  the word that is not full, of coded and of marks
-//	DX        from the indices to the weights to be fetched
-//	Z16       lane 0: what is in that word, from the top bit on
-//	Z15       how many bits that are, in every lane
-//	Z31, Z30  codes by exponent, 32 words each; Z29 their lengths, bytes
-//	Z28, Z27  orders of lanes, for the transposition of what is loaded
+// A group is 128 or 64 elements. Its codes are joined, two by two, until each lane holds the codes
+// of 16 or 8 neighbors. The first lane holds those of the first elements. Then all lanes go to the
+// stream at once, as 64-bit words. These words are counted from the start of the whole buffers: the
+// loop begins at the last word that isn't full, not at the byte where the stretches begin, and it
+// ends the same way.
+//
+//	SI, R9    pair indices and their end; each word has an exponent in its low 6 bits
+//	R10, R11  the word that isn't full, in coded and in marks
+//	DX        distance from the indices to the weights to prefetch
+//	Z16       lane 0: the contents of that word, from the top bit down
+//	Z15       how many bits that is, in every lane
+//	Z31, Z30  codes by exponent, 32 words each; Z29 their lengths, in bytes
+//	Z28, Z27  orders of lanes, to transpose what is loaded
 //	Z26       0 ... Z25 1 in every word; in every lane: Z24 63, Z23 64, Z22 0xffffffff
 //	Z21       the bytes of a lane in reverse order; Z20 the lowest word of a lane, four times
 //	Z19       the top bit; Z18 7; Z17 511
 //	K1, K2    lane 0; every other byte
 
-// orders16 takes lanes 0 4 8 12 1 5 9 13 and 2 6 10 14 3 7 11 15 of two vectors, orders8 the even
-// ones and the odd ones.
+// orders16 takes lanes 0 4 8 12 1 5 9 13 and 2 6 10 14 3 7 11 15 of two vectors. orders8 takes the
+// even lanes and the odd lanes.
 DATA orders16<>+0(SB)/8, $0x0
 DATA orders16<>+8(SB)/8, $0x4
 DATA orders16<>+16(SB)/8, $0x8
@@ -66,8 +68,8 @@ DATA lowWord<>+0(SB)/8, $0x100010001000100
 DATA lowWord<>+8(SB)/8, $0x908090809080908
 GLOBL lowWord<>(SB), RODATA|NOPTR, $16
 
-// ENTER loads the constants and the state. The word that is not full has c whole bytes in the
-// buffers, CX = 8c, and n bits waiting. A code begins at the end of the stream, so it is marked.
+// ENTER loads the constants and the state. The word that isn't full has c whole bytes in the
+// buffers, CX = 8c, and n bits waiting. A code begins at the end of the stream, so ENTER marks it.
 #define ENTER(size, orders, lowCodes, lowBits) \
 	MOVQ w+0(FP), DI               \
 	MOVQ t+8(FP), R8               \
@@ -111,7 +113,7 @@ GLOBL lowWord<>(SB), RODATA|NOPTR, $16
 	SHLL $3, CX                    \
 	MOVQ bitWriter_n(DI), R13      \
 	LEAQ (CX)(R13*1), R12          \ // bits in the word
-	XORQ $63, R13                  \ // 63 - n; the shift is by 1 more
+	XORQ $63, R13                  \ // 63 - n; shift by one more
 	MOVQ $-1, R8                   \
 	SHRXQ CX, R8, R8               \
 	NOTQ R8                        \ // the upper 8c bits
@@ -140,9 +142,9 @@ GLOBL lowWord<>(SB), RODATA|NOPTR, $16
 	BSWAPQ AX                      \
 	MOVQ AX, (R11)
 
-// LEAVE stores the state; bits of the word are waiting only beyond its last whole byte. The mark
-// at the end of the stream goes: nobody knows yet whether a code begins there. It leaves the bytes
-// of the groups that were added in SI.
+// LEAVE stores the state. Only bits after the last whole byte of the word are still waiting. It
+// removes the mark at the end of the stream, because a code may or may not begin there. It leaves
+// the number of bytes of the added groups in SI.
 #define LEAVE \
 	MOVQ w+0(FP), DI             \
 	VMOVQ X15, R12               \
@@ -174,17 +176,18 @@ GLOBL lowWord<>(SB), RODATA|NOPTR, $16
 	SUBQ idx_base+16(FP), SI     \
 	VZEROUPPER
 
-// FOURS looks 32 elements up and joins them four by four. V: 4 indices in every lane, becomes
-// their codes, joined. L becomes the four lengths, words in the order of the elements, N their sum.
+// FOURS looks up 32 elements and joins them four by four. V holds 4 indices in every lane; FOURS
+// replaces them with their joined codes. L gets the four lengths, as words in the order of the
+// elements, N their sum.
 //
 // A code has at most 14 bits, so a pair is a signed product of words: the first code times 2 to the
-// length of the second, plus the second times 1. Pairs of pairs join by shifts. VPSADBW adds
-// the bytes of a lane.
+// length of the second, plus the second times 1. Shifts join pairs of pairs. VPSADBW adds the bytes
+// of a lane.
 #define FOURS(V, L, N, S, T) \
 	VPERMB.Z Z29, V, K2, L  \
 	VPERMI2W Z30, Z31, V    \
 	VPSRLD   $16, L, S      \ // words: length of the second, 0
-	VPSLLVW  S, Z25, S      \ // 2 to these
+	VPSLLVW  S, Z25, S      \ // 2 to the power of these
 	VPMADDWD V, S, V        \ // pairs
 	VPSRLQ   $32, L, S      \
 	VPSADBW  Z26, S, S      \ // length of the second pair
@@ -194,14 +197,14 @@ GLOBL lowWord<>(SB), RODATA|NOPTR, $16
 	VPORQ    T, V, V        \
 	VPSADBW  Z26, L, N
 
-// JOIN appends the lanes of code B, length NB, to those of A, length NA, and adds the length up in
-// N, which may be one of the two.
+// JOIN appends the lanes of code B, length NB, to those of A, length NA, and puts the sum of the
+// lengths into N, which may be NA or NB.
 #define JOIN(A, NA, B, NB, N) \
 	VPSLLVQ NB, A, A  \
 	VPORQ   B, A, A   \
 	VPADDQ  NA, NB, N
 
-// RUNNING replaces lanes by the sum of themselves and all before. T is scratch.
+// RUNNING replaces each lane with the sum of itself and all lanes before it. T is scratch.
 #define RUNNING(V, T) \
 	VALIGNQ $7, Z26, V, T \
 	VPADDQ  T, V, V       \
@@ -210,31 +213,31 @@ GLOBL lowWord<>(SB), RODATA|NOPTR, $16
 	VALIGNQ $4, Z26, V, T \
 	VPADDQ  T, V, V
 
-// ENDS makes E, the bit at which each lane ends, counted from the word that is not full, and goes
-// to no if a lane of length N has more than 64 bits, as every lane with a code that the table lacks,
-// or if the group reaches beyond 511 bits: the last word would be the 9th.
+// ENDS sets E to the bit at which each lane ends, counted from the word that isn't full. It jumps
+// to no if a lane of length N has more than 64 bits, as every lane does that has a code the table
+// lacks. It also jumps to no if the group reaches beyond 511 bits: the last word would be the 9th.
 #define ENDS(N, E, T, no) \
 	VMOVDQA64 N, E        \
 	RUNNING(E, T)         \
 	VPADDQ   Z15, E, E    \
-	VPCMPUQ  $2, Z23, N, K3 \ // at most
+	VPCMPUQ  $2, Z23, N, K3 \ // at most 64
 	VPCMPUQ  $2, Z17, E, K3, K3 \
 	KORTESTB K3, K3       \
 	JCC      no
 
-// APPEND adds the lanes of code C, length N, ends E, to the coded stream. It leaves X, the bits
-// that were free in the word in which the lane begins, and K3, the lanes that fill this word.
+// APPEND adds the lanes of code C, length N, ends E, to the coded stream. It leaves in X the bits
+// that were free in the word in which each lane begins, and in K3 the lanes that fill this word.
 //
-// A lane has a part H for the word in which it begins and a part C for the next, 0 if it does not
-// reach it. No two parts have a bit in common, so they can be added up, from the first on. Let the
-// sum at a lane that fills a word be without its C: then every word is the difference of two such
-// sums. VPCOMPRESSQ collects them; behind them comes the sum of everything, so that the word that
-// is not full results in the same way, and zeros behind it.
+// A lane has a part H for the word in which it begins and a part C for the next word, 0 if it
+// doesn't reach that word. No two parts share a bit, so the parts can be added up, starting with
+// the first. For a lane that fills a word, take the sum without its C: then every word is the
+// difference of two such sums. VPCOMPRESSQ collects them. After them comes the sum of everything,
+// which gives the word that isn't full in the same way, and then zeros.
 #define APPEND(C, N, E, X, H, S, T) \
 	VPSUBQ  N, E, S          \
-	VPANDQ  Z24, S, S        \ // the bit of its word at which a lane begins
+	VPANDQ  Z24, S, S        \ // the bit at which a lane begins in its word
 	VPADDQ  N, S, T          \
-	VPCMPUQ $5, Z23, T, K3   \ // at least 64 at its end
+	VPCMPUQ $5, Z23, T, K3   \ // it ends at bit 64 or later
 	VPSUBQ  S, Z23, X        \
 	VPSUBQ  N, Z23, T        \
 	VPSLLVQ T, C, C          \ // to the top
@@ -247,7 +250,7 @@ GLOBL lowWord<>(SB), RODATA|NOPTR, $16
 	VPCOMPRESSQ S, K3, H     \
 	VALIGNQ $7, Z26, H, T    \
 	VPSUBQ  T, H, H          \
-	VPADDQ  Z16, H, H        \ // what was there before
+	VPADDQ  Z16, H, H        \ // what was already in the word
 	VPSHUFB Z21, H, T        \
 	VMOVDQU64 T, (R10)       \
 	VPERMQ  E, Z18, E        \ // the end
@@ -255,10 +258,10 @@ GLOBL lowWord<>(SB), RODATA|NOPTR, $16
 	VPANDQ  Z24, E, Z15      \
 	VPERMQ.Z H, T, K1, Z16
 
-// MARK marks, in every word that begins in this group, the first code that begins in it. L has
-// the lengths of those 4 elements of a lane in which that code begins or with which the last code
-// before it ends, X is how many of their bits belong to the word before. The place is the smallest
-// sum of lengths that is not less, minus X; smaller sums give large words.
+// MARK marks the first code that begins in each word that begins in this group. L holds the lengths
+// of 4 elements of a lane: that code begins in one of them, or the last code before it ends with
+// them. X is how many of their bits belong to the word before. The position is the smallest sum of
+// lengths that isn't less than X, minus X; smaller sums give large words.
 #define MARK(L, X, T) \
 	VPSLLQ  $16, L, T   \
 	VPADDW  T, L, L     \
@@ -270,13 +273,13 @@ GLOBL lowWord<>(SB), RODATA|NOPTR, $16
 	VPMINUW T, L, L     \
 	VPRORQ  $16, L, T   \
 	VPMINUW T, L, L     \
-	VPANDQ  Z24, L, L   \ // of four equal words
+	VPANDQ  Z24, L, L   \ // keep one of four equal words
 	VPSRLVQ L, Z19, L   \
 	VPCOMPRESSQ.Z L, K3, L \
 	VPSHUFB Z21, L, L   \
 	VMOVDQU64 L, 8(R11)
 
-// ADVANCE goes on by as many words as were filled.
+// ADVANCE moves ahead by as many words as were filled.
 #define ADVANCE(size) \
 	KMOVB   K3, AX           \
 	POPCNTL AX, AX           \
@@ -296,14 +299,14 @@ group:
 	PREFETCHT0 128(SI)(DX*1)
 	PREFETCHT0 192(SI)(DX*1)
 
-	// Elements 0-3, 4-7, 8-11 and 12-15 of every 16, in Z0, Z1, Z2, Z3.
+	// Elements 0-3, 4-7, 8-11, and 12-15 of every 16, in Z0, Z1, Z2, Z3.
 	VMOVDQU64    (SI), Z0
 	VMOVDQU64    128(SI), Z4
 	VMOVDQA64    Z0, Z2
 	VMOVDQA64    Z4, Z6
 	VPERMT2Q     64(SI), Z28, Z0   // lanes 0-3 of Z0, then of Z1
 	VPERMT2Q     192(SI), Z28, Z4  // lanes 4-7
-	VPERMT2Q     64(SI), Z27, Z2   // of Z2, then of Z3
+	VPERMT2Q     64(SI), Z27, Z2   // lanes of Z2, then of Z3
 	VPERMT2Q     192(SI), Z27, Z6
 	VSHUFI64X2   $0xee, Z4, Z0, Z1
 	VINSERTI64X4 $1, Y4, Z0, Z0

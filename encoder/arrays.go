@@ -6,7 +6,7 @@ import (
 	"slices"
 )
 
-// The last parts of the names under which a unit's arrays are stored, docs/format.md §8.
+// A unit's arrays are stored under these names, after the module's path (docs/format.md §8).
 const (
 	NameLUTs            = "luts"
 	NameEncodedExponent = "encoded_exponent"
@@ -16,27 +16,27 @@ const (
 	NameSplitPositions  = "split_positions"
 )
 
-// Counts decide the shapes of a unit's arrays.
+// Counts hold the numbers that decide the shapes of a unit's arrays.
 type Counts struct {
 	Rows    int64 // of luts
 	Coded   int64 // bytes of encoded_exponent: B
 	Elems   int64 // weights: N
-	Marked  int64 // chunks that have an output position
-	Tensors int64 // whose weights the unit holds
+	Marked  int64 // chunks with an output position
+	Tensors int64 // tensors in the unit
 }
 
-// Chunks is C, docs/format.md §1.
+// Chunks returns C (docs/format.md §1).
 func (c Counts) Chunks() int64 { return (c.Coded + chunkBytes - 1) / chunkBytes }
 
-// array is a row of the table of what a unit is stored as.
+// array describes one of the arrays that every unit is stored as.
 type array struct {
 	name, dtype string
-	// a list has so many elements, or a multiple of that; 0 for the other two arrays
+	// the length of a list is a multiple of this; 0 for the other two arrays
 	multiple int64
 	form     string // type and shape in words
 }
 
-// arrays is that table, docs/format.md §8.
+// arrays lists the six arrays (docs/format.md §8).
 var arrays = [...]array{
 	{NameLUTs, "U8", 0, "U8 [2 to 18, 256]"},
 	{NameEncodedExponent, "U8", 1, "U8 with one dimension"},
@@ -46,7 +46,7 @@ var arrays = [...]array{
 	{NameSplitPositions, "I64", 0, "I64 with one dimension"},
 }
 
-// fits reports whether the array of any unit has this shape.
+// fits reports whether an array of some unit can have this shape.
 func (a array) fits(shape []int64) bool {
 	if a.name == NameLUTs {
 		return len(shape) == 2 && 2 <= shape[0] && shape[0] <= maxLUTRows && shape[1] == lutSlots
@@ -55,15 +55,15 @@ func (a array) fits(shape []int64) bool {
 		(a.name == NameSplitPositions || shape[0] > 0 && shape[0]%a.multiple == 0)
 }
 
-// StoredTensor describes one of the six arrays of a unit, docs/format.md §8.
+// StoredTensor describes one of a unit's six arrays (docs/format.md §8).
 type StoredTensor struct {
-	Name   string  // NameLUTs and so on, without the module path
+	Name   string  // NameLUTs and so on, without the module's path
 	DType  string  // safetensors dtype: "U8", or "I64" for split_positions
 	Shape  []int64 // in elements of DType
 	NBytes int64   // stored bytes; 0 for split_positions of a single tensor
 }
 
-// Stored describes the six arrays of a unit.
+// Stored describes the six arrays of a unit with these counts.
 func (c Counts) Stored() []StoredTensor {
 	shapes := [len(arrays)][]int64{{c.Rows, lutSlots}, {c.Coded}, {c.Elems}, {4 * (c.Marked + 1)},
 		{gapBytes * c.Chunks()}, {c.Tensors - 1}}
@@ -90,12 +90,12 @@ func ArrayNames() []string {
 	return names
 }
 
-// IsArrayName reports whether one of the six arrays has that name.
+// IsArrayName reports whether name is the name of one of the six arrays.
 func IsArrayName(name string) bool { return slices.Contains(ArrayNames(), name) }
 
-// CheckArray checks that an array has the type and a shape by which the official loader takes it.
-// The official kernel computes with the number of rows of luts and with the numbers of elements of
-// sign_mantissa and encoded_exponent, whatever they are.
+// CheckArray checks that the official loader accepts an array's type and shape. The official kernel
+// computes with the number of rows of luts and with the numbers of elements of sign_mantissa and
+// encoded_exponent, and never checks them.
 func CheckArray(name, dtype string, shape []int64) error {
 	for _, a := range arrays {
 		if a.name == name && (a.dtype != dtype || !a.fits(shape)) {
@@ -105,10 +105,10 @@ func CheckArray(name, dtype string, shape []int64) error {
 	return nil
 }
 
-// Dst returns the writer of one of the six arrays. Offset 0 is the array's first byte; no byte is
-// written twice and none beyond StoredTensor.NBytes. Dst and WriteAt must be safe for concurrent
-// calls on ranges that do not overlap, as WriteAt is for *os.File. The bytes passed to WriteAt are
-// borrowed until it returns.
+// Dst returns the writer of one of the six arrays. Offset 0 is the array's first byte. Encode
+// writes no byte twice and none beyond StoredTensor.NBytes. Dst and WriteAt must be safe for
+// concurrent calls on ranges that don't overlap, as WriteAt is for *os.File. WriteAt borrows the
+// bytes until it returns.
 type Dst func(name string) io.WriterAt
 
 func (dst Dst) write(name string, p []byte, off int64) error {

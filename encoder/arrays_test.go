@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestCheckArray: the official loader goes by types and shapes, so the same bytes described as
-// something else are wrong.
+// The official loader goes by types and shapes, so the same bytes with another type or shape are
+// wrong.
 func TestCheckArray(t *testing.T) {
 	for _, tt := range []struct {
 		name, dtype string
@@ -49,7 +49,7 @@ func TestCheckArray(t *testing.T) {
 	}
 }
 
-// TestStored: what the counts of a unit say of its arrays is what every check accepts.
+// CheckArray accepts every array that Counts.Stored describes.
 func TestStored(t *testing.T) {
 	c := Counts{Rows: 4, Coded: 4097, Elems: 10_000, Marked: 1, Tensors: 3}
 	var sizes []int64
@@ -63,6 +63,6 @@ func TestStored(t *testing.T) {
 		t.Errorf("got %v, want %v", sizes, want)
 	}
 	if IsArrayName("weight") || slices.Contains(ArrayNames(), "") {
-		t.Error("a name that is none")
+		t.Error("IsArrayName accepts a name of no array")
 	}
 }

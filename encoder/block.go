@@ -8,11 +8,11 @@ import (
 	"sync"
 )
 
-// lookBack is how many elements before its start a block may need: codes of at
-// least one bit that fill the part of an octet that the block before it leaves.
+// lookBack is how many elements before its start a block may need. The block before may leave
+// almost a whole octet, and a code has at least one bit.
 const lookBack = octetBits
 
-// errChanged means that codes of pass 2 do not end where pass 1 said.
+// errChanged means that the codes of pass 2 don't end where pass 1 computed.
 var errChanged = errors.New("source changed since it was counted")
 
 // unitCoder is what the blocks of a unit share in pass 2.
@@ -21,7 +21,7 @@ type unitCoder struct {
 	src       io.ReaderAt
 	dst       Dst
 	tables    pairTables
-	positions []uint32 // blocks set disjoint entries
+	positions []uint32 // blocks set different entries
 }
 
 // blockCoder codes a block.
@@ -31,33 +31,33 @@ type blockCoder struct {
 	currentBlock
 }
 
-// coders are not in use. They serve the blocks of all units, so that thousands of blocks leave no
-// garbage.
+// coders holds idle coders. The blocks of all units share them, so that thousands of blocks leave
+// no garbage.
 var coders = sync.Pool{New: func() any { return new(blockCoder) }}
 
-// buffers are used again from block to block. Their contents are void.
+// buffers are reused from block to block. Their contents are undefined.
 type buffers struct {
 	elems []byte // BF16, if the source is not in memory
 	sm    []byte // sign_mantissa
 	coded []byte // the coded stream
-	marks []byte // the mark stream, see bitWriter
+	marks []byte // the mark stream (see bitWriter)
 	gaps  []byte
 	idx   strip
 }
 
-// currentBlock is the block under way: elements start to end-1. It owns the octets from bit base to
-// bit limit of the unit's stream. Positions in its own streams count from base.
+// currentBlock is the block in progress: elements start to end-1. It owns the octets from bit base
+// to bit limit of the unit's stream. Positions in the block's own streams count from base.
 type currentBlock struct {
 	b          int
 	start, end int64
-	bf16       []byte // elements from number first on
+	bf16       []byte // elements from first on
 	first      int64
 	base       int64
 	limit      int64
 	table      *pairTable
 	w          bitWriter
-	stop       int // the byte of coded behind which no code may begin
-	next       int // the bit at which the next chunk without a position begins
+	stop       int // no code may begin after this byte of coded
+	next       int // the bit where the next chunk without a position begins
 }
 
 // block codes block b and writes the output that the block owns.
@@ -65,7 +65,7 @@ func (u *unitCoder) block(b int) error {
 	c := coders.Get().(*blockCoder)
 	c.unitCoder = u
 	defer func() {
-		c.unitCoder, c.currentBlock = nil, currentBlock{} // the unit may go
+		c.unitCoder, c.currentBlock = nil, currentBlock{} // let the unit be collected
 		coders.Put(c)
 	}()
 	if err := c.encode(b); err != nil {
@@ -93,7 +93,7 @@ func (c *blockCoder) encode(b int) error {
 	return c.dst.write(NameGaps, c.gaps, c.base/octetBits*5)
 }
 
-// enter makes b the block under way and reads its elements.
+// enter makes b the current block and reads its elements.
 func (c *blockCoder) enter(b int) (err error) {
 	c.b = b
 	c.start, c.end = blockRange(int64(b), c.u.block, c.u.nElems)
@@ -103,7 +103,7 @@ func (c *blockCoder) enter(b int) (err error) {
 	return err
 }
 
-// read returns the BF16 bytes of elements first to end-1, in a buffer.
+// read returns the BF16 bytes of elements first to end-1. The next read overwrites them.
 func (c *blockCoder) read(first, end int64) ([]byte, error) {
 	off, n := 2*first, int(2*(end-first))
 	c.elems = grow(c.elems, n)
@@ -117,7 +117,7 @@ func (c *blockCoder) read(first, end int64) ([]byte, error) {
 	return c.elems, nil
 }
 
-// code makes the block's coded and mark streams and splits its weights.
+// code makes the block's coded and mark streams and its sign_mantissa bytes.
 func (c *blockCoder) code(sm []byte) error {
 	start := int(c.start - c.first)
 	i, err := c.complete(start, int(c.u.offset[c.b]-c.base))
@@ -136,7 +136,7 @@ func (c *blockCoder) code(sm []byte) error {
 	return nil
 }
 
-// finish ends the streams and packs the gaps.
+// finish completes the streams and packs the gaps.
 func (c *blockCoder) finish() {
 	if c.end == c.u.nElems {
 		c.tail()
@@ -149,9 +149,9 @@ func (c *blockCoder) finish() {
 	c.gaps = c.gaps[:5*nOctets]
 }
 
-// own sets the part of the output that belongs to the block: the octets that begin at or after its
-// start, rounded down, and before the next block's start. The last block also owns the padding of
-// the last chunk, docs/format.md §7.
+// own computes which part of the output the block owns: the octets from the one in which it starts
+// up to the one in which the next block starts. The last block also owns the padding of the last
+// chunk (docs/format.md §7).
 func (c *blockCoder) own() {
 	u, b := c.u, c.b
 	c.base = u.offset[b] / octetBits * octetBits
@@ -167,8 +167,9 @@ func (c *blockCoder) own() {
 	c.skipForeign()
 }
 
-// complete walks back from element i, which starts at bit pos, to the element in which the block's
-// first octet begins. It writes that element's bits in the octet and returns the next element.
+// complete walks back from element i, which starts at bit pos, to the element whose code covers bit
+// 0 of the block's streams. It writes the bits of that code from bit 0 on and returns the next
+// element.
 func (c *blockCoder) complete(i, pos int) (int, error) {
 	book := c.u.book
 	for pos > 0 {
@@ -204,8 +205,8 @@ func (c *blockCoder) codes(i, end int) error {
 	return nil
 }
 
-// cross notes the output position (docs/format.md §7) of a chunk that began at or before the end of
-// the stream, if one did. i is the element that starts at the end of the stream.
+// cross records the output position of a chunk that began at or before the end of the stream
+// (docs/format.md §7). i is the element that starts at the end of the stream.
 func (c *blockCoder) cross(i int) {
 	pos := c.w.pos()
 	if pos < c.next {
@@ -223,8 +224,7 @@ func (c *blockCoder) cross(i int) {
 	c.skipForeign()
 }
 
-// skipForeign skips the next chunk if another block has its first octet, or if the chunk has no
-// position.
+// skipForeign skips the next chunk if another block owns its first octet, or if it has no position.
 func (c *blockCoder) skipForeign() {
 	begin := c.base + int64(c.next)
 	if begin >= c.limit || begin/chunkBits >= int64(c.u.nMarked) {
@@ -232,8 +232,8 @@ func (c *blockCoder) skipForeign() {
 	}
 }
 
-// tail fills the last byte with the first bits of EOF's code, or zeros beyond
-// it, and marks the place as the start of a code, docs/format.md §7.
+// tail fills the last byte with the first bits of EOF's code, then with zeros, and marks the first
+// of these bits as the start of a code (docs/format.md §7).
 func (c *blockCoder) tail() {
 	if c.w.n == 0 {
 		return
@@ -246,8 +246,8 @@ func (c *blockCoder) tail() {
 
 func (c *blockCoder) symbol(i int) byte { return exponent(c.bf16[2*i:]) }
 
-// grow returns a slice of n bytes, buf if it is large enough. The contents are void. The next block
-// may need a little more.
+// grow returns a slice of n bytes with undefined contents: buf if it's large enough. It allocates a
+// little more than n, because the next block may need it.
 func grow(buf []byte, n int) []byte {
 	if cap(buf) < n {
 		return make([]byte, n, n+n/8)

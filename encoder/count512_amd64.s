@@ -3,7 +3,7 @@
 #include "go_asm.h"
 #include "textflag.h"
 
-// The AVX-512 variant of counting and splitting. A "vector" is 64 bytes, operands are in Go's
+// The AVX-512 variant of counting and splitting. A "vector" is 64 bytes. Operands are in Go's
 // order: sources first, destination last. VPTERNLOGQ computes any function of three bits:
 //
 //	$0xb8, C, B, A   A = C where B has ones, else A
@@ -11,42 +11,42 @@
 
 // ---- Counting -------------------------------------------------------------
 //
-// Every exponent becomes a number of 4 bits. Of 512 of them, bit j of all makes up one vector,
-// bit plane j; how often each number occurs follows from how often planes have ones together.
+// Every exponent becomes a number of 4 bits. Bit j of 512 numbers makes one vector, bit plane j.
+// How often each number occurs follows from how often planes have ones together.
 //
-//	SI, CX   weights, batches of 512 left
+//	SI, CX   weights, and batches of 512 left
 //	R8       the planeCounts
 //	Z31      tables of the numbers, by exponent mod 64; Z30 the same times 16
-//	Z29      the exponent that the table means
+//	Z29      the exponent that each table entry stands for
 //	Z28      0xff00 in every word
 //	Z27, Z26 0xaa and 0xcc in every byte
-//	Z25      exponents that the table does not mean: their bits, any
-//	Z10-Z24  ones in the products of planes, in 8 lanes each: product k, from 1 to 15, is that
-//	         of the planes whose bits k has; Z(9+k)
+//	Z25      nonzero bits if some exponent isn't in the table
+//	Z10-Z24  ones in the products of planes, in 8 lanes each: product k, from 1 to 15, multiplies
+//	         the planes whose bits k has; it's in Z(9+k)
 
-// 64 exponents from the 64 weights at off(P): 32 of each vector, one above the other in words.
+// Load 64 exponents from the 64 weights at off(P): 32 from each vector, interleaved in words.
 #define EXPONENTS(P, off, E, T) \
 	VMOVDQU64  (off)(P), T         \
 	VPSRLW     $7, (off+64)(P), E  \
 	VPADDW     T, T, T             \
 	VPTERNLOGQ $0xb8, T, Z28, E
 
-// The numbers of 64 exponents, by table; and what the table does not mean, to Z25.
+// Look up the numbers of 64 exponents, and add to Z25 the bits of exponents that the table lacks.
 #define NUMBERS(off, table, N, E, T) \
 	EXPONENTS(SI, off, E, T)   \
 	VPERMB     table, E, N     \
 	VPERMB     Z29, E, T       \
 	VPTERNLOGQ $0xf6, E, T, Z25
 
-// NUMBERS2 makes N of 128 weights: a byte has the numbers of two of them.
+// NUMBERS2 turns 128 weights into N: each byte has the numbers of two of them.
 #define NUMBERS2(off, N) \
 	NUMBERS(off, Z31, N, Z4, Z5)      \
 	NUMBERS(off+128, Z30, Z6, Z7, Z8) \
 	VPORQ Z6, N, N
 
-// EXCHANGE(n, mask) works on groups of 2n bits, of which mask has the upper n. A keeps its lower
-// ones and gets the lower ones of B above them; B keeps its upper ones and gets the upper ones of A
-// below them. T is scratch.
+// EXCHANGE(n, mask) works on groups of 2n bits; mask has the upper n of each group. A keeps its
+// lower bits and gets the lower bits of B above them. B keeps its upper bits and gets the upper
+// bits of A below them. T is scratch.
 #define EXCHANGE(n, mask, A, B, T) \
 	VPSRLQ     $n, A, T        \
 	VPTERNLOGQ $0xb8, B, mask, T \
@@ -70,7 +70,7 @@ TEXT ·countPlanes(SB), NOSPLIT, $0-24
 	MOVQ         bf16+8(FP), SI
 	MOVQ         nBatches+16(FP), CX
 	VMOVDQU64    planeCounts_numbers(R8), Z31
-	VPSLLW       $4, Z31, Z30 // numbers are less than 16: nothing reaches the next byte
+	VPSLLW       $4, Z31, Z30 // numbers are below 16, so no bit reaches the next byte
 	VMOVDQU64    planeCounts_meant(R8), Z29
 	MOVL         $0xff00, AX
 	VPBROADCASTW AX, Z28
@@ -101,7 +101,7 @@ batch:
 	NUMBERS2(512, Z2)
 	NUMBERS2(768, Z3)
 
-	// A byte of Z0 to Z3 has bits 3210 3210 of two numbers; Z0 shall get bit 0 of all eight.
+	// A byte of Z0 to Z3 has bits 3210 3210 of two numbers. Z0 will get bit 0 of all eight.
 	EXCHANGE(1, Z27, Z0, Z1, Z4) // 2200 2200 of two vectors in Z0, 3311 3311 in Z1
 	EXCHANGE(1, Z27, Z2, Z3, Z4) // the same of the other two
 	EXCHANGE(2, Z26, Z0, Z2, Z4) // 0000 0000 in Z0, 2222 2222 in Z2
@@ -150,7 +150,7 @@ next:
 	VZEROUPPER
 	RET
 
-others: // count what is not meant one by one, 64 weights at a time from DX on
+others: // count exponents the table lacks one by one, 64 weights at a time from DX on
 	MOVQ SI, DX
 	MOVL $8, R9
 
@@ -199,8 +199,8 @@ GLOBL evenBytes<>(SB), RODATA|NOPTR, $64
 
 // func splitAVX512(dst *[stripElems]byte, bf16 *[2 * stripElems]byte, idx *strip, width uint)
 //
-// 64 weights at a time, as 16-bit lanes in two vectors. The next strip's part of dst is fetched
-// ahead of its stores.
+// 64 weights at a time, as 16-bit lanes in two vectors. The loop prefetches the next strip's part
+// of dst.
 TEXT ·splitAVX512(SB), NOSPLIT, $0-32
 	MOVQ dst+0(FP), DI
 	MOVQ bf16+8(FP), SI
@@ -237,10 +237,10 @@ weights64:
 
 	VPSRLW     $8, Z0, Z2
 	VPSRLW     $8, Z1, Z3
-	VPTERNLOGQ $0xb8, Z2, Z13, Z0 // the sign into the low byte, beside the mantissa
+	VPTERNLOGQ $0xb8, Z2, Z13, Z0 // the sign into the low byte, next to the mantissa
 	VPTERNLOGQ $0xb8, Z3, Z13, Z1
-	VPERMB     Z0, Z12, Z4        // the low bytes of Z0, and again
-	VPERMB     Z1, Z12, K1, Z4    // but those of Z1 above
+	VPERMB     Z0, Z12, Z4        // the low bytes of Z0, twice
+	VPERMB     Z1, Z12, K1, Z4    // with those of Z1 in the upper half
 	VMOVDQU64  Z4, (DI)
 	PREFETCHT0 2048(DI)
 
@@ -254,7 +254,7 @@ weights64:
 
 // ---- Gaps -----------------------------------------------------------------
 
-// reversed turns the bytes of every lane of 8 over.
+// reversed reverses the bytes of every 8-byte lane.
 DATA reversed<>+0(SB)/8, $0x0001020304050607
 DATA reversed<>+8(SB)/8, $0x08090a0b0c0d0e0f
 DATA reversed<>+16(SB)/8, $0x0001020304050607
@@ -267,8 +267,8 @@ GLOBL reversed<>(SB), RODATA|NOPTR, $64
 
 // func packGapsOctets(dst, marks *byte, nOctets int)
 //
-// 8 windows at a time, in 8 lanes: the place of the first mark is the number of zeros above it,
-// and 64 without a mark, which the low 5 bits make 0.
+// 8 windows at a time, in 8 lanes. The position of the first mark is the number of zeros above it.
+// Without a mark that's 64, which the low 5 bits turn into 0.
 TEXT ·packGapsOctets(SB), NOSPLIT, $0-24
 	MOVQ         dst+0(FP), DI
 	MOVQ         marks+8(FP), SI

@@ -7,17 +7,17 @@ import (
 	"sync"
 )
 
-// blockElems is how many weights a block holds: its buffers stay in a core's own cache, and system
-// calls do not show.
+// blockElems is how many weights a block holds. Its buffers fit a core's own cache, and it's large
+// enough that system calls cost little.
 const blockElems = 128 << 10
 
-// options are for tests: they change how the work is done, and no byte.
+// options are for tests. They change how the work is done, and never the output.
 type options struct {
-	loops *loops // nil for the fastest of this machine
-	block int    // elements per block, 0 for blockElems
+	loops *loops // nil: the fastest on this machine
+	block int    // elements per block; 0: blockElems
 }
 
-// Counter is pass 1 over a unit: it counts the exponents of every block.
+// Counter is pass 1 over a unit. It counts the exponents of every block. Goroutines may share it.
 type Counter struct {
 	sizes  []int64
 	nElems int64
@@ -30,9 +30,10 @@ type Counter struct {
 	err    error         // the first misuse of Add
 }
 
-// NewCounter starts pass 1 of a unit. sizes, not kept, has the number of elements of each tensor in
-// attribute order, which is part of the format. A unit beyond the limits of docs/format.md §9 is an
-// *UnsupportedError; having no elements is an error too.
+// NewCounter starts pass 1 of a unit. sizes has the number of elements of each tensor in attribute
+// order, which is part of the format; NewCounter copies it. For a unit beyond the limits of
+// docs/format.md §9, NewCounter returns an [*UnsupportedError]. A unit without elements is an
+// error, too.
 func NewCounter(sizes []int64) (*Counter, error) { return options{}.newCounter(sizes) }
 
 func (o options) newCounter(sizes []int64) (*Counter, error) {
@@ -55,9 +56,9 @@ func (o options) newCounter(sizes []int64) (*Counter, error) {
 	return c, nil
 }
 
-// Add counts the elements from number elem on, little-endian BF16 that is borrowed until Add
-// returns. Pieces may come in any order and concurrently, but each element exactly once. Finish
-// reports a piece that does not fit the unit.
+// Add counts the elements from number elem on. bf16 is little-endian BF16, borrowed until Add
+// returns. Add pieces in any order and concurrently, but each element exactly once. If a piece lies
+// outside the unit, Finish reports it.
 func (c *Counter) Add(elem int64, bf16 []byte) {
 	n := int64(len(bf16) / 2)
 	if len(bf16)%2 != 0 || elem < 0 || elem > c.nElems-n {
@@ -98,9 +99,9 @@ func (c *Counter) fail(err error) {
 	c.err = cmp.Or(c.err, err)
 }
 
-// Finish ends pass 1; no Add may be running or follow. It reports pieces that were missing or did
-// not fit, and with an *UnsupportedError every limit that the histograms show; only close cases of
-// shared memory are left to Unit.Encode.
+// Finish ends pass 1. No Add may be running or follow. Finish reports missing pieces and pieces
+// that didn't fit. It returns an [*UnsupportedError] for every limit that the histograms show;
+// Unit.Encode finds the remaining cases of the shared memory limit.
 func (c *Counter) Finish() (*Unit, error) {
 	total, err := c.total()
 	if err != nil {
@@ -134,7 +135,7 @@ func (c *Counter) Finish() (*Unit, error) {
 	return u, nil
 }
 
-// total sums the blocks and checks that each was added completely.
+// total sums the blocks and checks that each is complete.
 func (c *Counter) total() (*histogram, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

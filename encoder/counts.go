@@ -2,32 +2,31 @@ package encoder
 
 import "sync"
 
-// pairCounts counts pairs of neighboring exponents; the low byte of the index is the first
-// exponent. The two tables take turns: in one table, a run of equal pairs would wait for its own
-// last count.
+// pairCounts counts pairs of neighboring exponents. The low byte of the index is the first
+// exponent. Pairs go to the two tables in turn: with one table, a run of equal pairs would wait for
+// its own previous count.
 type pairCounts [2][1 << 16]uint32
 
-// tally counts exponents piece by piece. Counting is faster if a piece resembles the pieces before
-// it.
+// tally counts exponents piece by piece. It's faster if a piece resembles the pieces before it.
 type tally struct {
 	pairs pairCounts     // zero between pieces
 	lanes [8][256]uint32 // zero between pieces
 	known []byte         // exponents seen so far, in order of appearance
 	isIn  [256]bool
-	// counts are the histograms of this and the last piece, in turn.
+	// counts are the histograms of this piece and of the previous one, in turn.
 	counts [2]histogram
 	turn   int
 	state  variantState
 }
 
-// tallies holds idle tallies. A tally is half a mebibyte, and hundreds of units may be counted in
-// turns, so they share tallies.
+// tallies holds idle tallies. Units share them: a tally takes half a mebibyte, and hundreds of
+// units may be counted at the same time.
 var tallies = sync.Pool{New: func() any { return new(tally) }}
 
-// smallPiece is the number of bytes below which counting pairs does not pay.
+// smallPiece is the number of bytes below which counting pairs isn't worth it.
 const smallPiece = 2048
 
-// count returns the histogram of bf16, valid until the next call.
+// count returns the histogram of bf16. It is valid until the next call.
 func (t *tally) count(l *loops, bf16 []byte) *histogram {
 	h, whole := &t.counts[t.turn], 0
 	*h = histogram{}
@@ -40,10 +39,11 @@ func (t *tally) count(l *loops, bf16 []byte) *histogram {
 	return h
 }
 
-// maxKnown is the number of exponents above which their pairs no longer fit the first-level cache.
+// maxKnown is the number of exponents above which their pairs don't fit the first-level cache.
 const maxKnown = 64
 
-// countGo counts pairs and takes them apart, or one exponent at a time if there are too many kinds.
+// countGo counts pairs and splits them up. If there are too many exponents, it counts one at a
+// time.
 func countGo(t *tally, h *histogram, bf16 []byte) {
 	if len(t.known) > maxKnown {
 		lanesGo(&t.lanes, bf16)
@@ -72,8 +72,8 @@ func (h *histogram) add(bf16 []byte) {
 	}
 }
 
-// collect moves nPairs pairs from the tables to h: first those of known exponents, which are nearly
-// always all.
+// collect moves nPairs pairs from the tables to h. It starts with the pairs of known exponents,
+// which are almost always all of them.
 func (t *tally) collect(h *histogram, nPairs uint64) {
 	for _, s1 := range t.known {
 		for _, s0 := range t.known {
@@ -109,8 +109,8 @@ func (t *tally) learn(s byte) {
 	}
 }
 
-// forget drops the known exponents if the last piece has few kinds: a new unit may have begun,
-// whose pairs are worth counting.
+// forget drops the known exponents if the last piece has few of them. A new unit may have begun,
+// and counting its pairs may be worth it.
 func (t *tally) forget(last *histogram) {
 	kinds := 0
 	for _, n := range last {

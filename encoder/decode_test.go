@@ -2,8 +2,8 @@ package encoder
 
 import "encoding/binary"
 
-// decodeReference reads a unit back from its stored tensors, window by window
-// as docs/format.md §9 says, one bit at a time. It trusts them.
+// decodeReference decodes a unit from its stored tensors, window by window as docs/format.md §9
+// says, one bit at a time. It doesn't check them.
 func decodeReference(e *Encoded) []byte {
 	n := len(e.SignMantissa)
 	out := make([]byte, 0, 2*n)

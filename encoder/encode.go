@@ -9,11 +9,11 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// Encode is pass 2: it reads the unit's 2N bytes from src, which must equal the bytes of pass 1,
-// and writes the six tensors. workers blocks are under way at a time; the number changes no byte. A
-// chunk with more weights than the GPU's shared memory holds gives an *UnsupportedError after all
-// bytes were written; they are of no use then. Source and writers must stay open until Encode
-// returns; no goroutine outlives it.
+// Encode is pass 2. It reads the unit's 2N bytes from src, which must equal the bytes of pass 1,
+// and writes the six tensors. It encodes up to workers blocks at a time; the number doesn't change
+// the output. If a chunk has more weights than the GPU's shared memory holds, Encode returns an
+// [*UnsupportedError] after it has written all bytes; discard them. Keep source and writers open
+// until Encode returns. No goroutine outlives it.
 func (u *Unit) Encode(ctx context.Context, src io.ReaderAt, dst Dst, workers int) error {
 	positions := make([]uint32, u.nMarked+1)
 	for i := range positions {
@@ -21,7 +21,7 @@ func (u *Unit) Encode(ctx context.Context, src io.ReaderAt, dst Dst, workers int
 	}
 	c := &unitCoder{u: u, src: src, dst: dst, tables: u.pairTables(), positions: positions}
 	defer c.tables.giveBack()
-	group, running := errgroup.WithContext(ctx) // ends with the first error
+	group, running := errgroup.WithContext(ctx) // the first error ends it
 	group.SetLimit(max(workers, 1))
 	for b := 0; b < len(u.offset)-1 && running.Err() == nil; b++ {
 		group.Go(func() error { return c.block(b) })
@@ -35,7 +35,7 @@ func (u *Unit) Encode(ctx context.Context, src io.ReaderAt, dst Dst, workers int
 	return u.checkShared(positions)
 }
 
-// writeSmall writes the tensors that sit in memory.
+// writeSmall writes the tensors that are already in memory.
 func (u *Unit) writeSmall(positions []uint32, dst Dst) error {
 	return cmp.Or(
 		dst.write(NameLUTs, u.rows, 0),
@@ -43,8 +43,8 @@ func (u *Unit) writeSmall(positions []uint32, dst Dst) error {
 		dst.write(NameSplitPositions, littleEndian(u.splitPositions()), 0))
 }
 
-// checkShared applies the kernel's shared memory limit to the actual positions, docs/format.md
-// §9.3.
+// checkShared applies the kernel's shared memory limit to the actual positions (docs/format.md
+// §9.3).
 func (u *Unit) checkShared(positions []uint32) error {
 	var most uint32
 	for i := 1; i < len(positions); i++ {

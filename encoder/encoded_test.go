@@ -9,7 +9,7 @@ import (
 	"github.com/df11-convert/df11-convert/internal/testing/alloc"
 )
 
-// Encoded is a unit in memory, docs/format.md §8. The slices hold the stored bytes, except
+// Encoded is a unit in memory (docs/format.md §8). The slices hold the stored bytes, except
 // SplitPositions.
 type Encoded struct {
 	LUTs, EncodedExponent, SignMantissa []byte
@@ -18,9 +18,8 @@ type Encoded struct {
 	SplitPositions                      []int64
 }
 
-// Encode encodes a unit that lies in memory, one little-endian BF16 tensor after the other in
-// attribute order. It is for small units: everything is held at once. The tensors are borrowed
-// until it returns.
+// Encode encodes a unit in memory: little-endian BF16 tensors in attribute order. It borrows the
+// tensors until it returns.
 func Encode(bf16 [][]byte) (*Encoded, error) {
 	sizes := make([]int64, len(bf16))
 	for i, t := range bf16 {
@@ -44,7 +43,7 @@ func (o options) encode(sizes []int64, bf16 []byte, workers int) (*Encoded, erro
 	return e, u.Encode(context.Background(), alloc.Memory(bf16), dst, workers)
 }
 
-// addAll counts a whole unit, in as many pieces side by side as there are workers.
+// addAll counts a whole unit, in as many concurrent pieces as there are workers.
 func (c *Counter) addAll(bf16 []byte, workers int) {
 	var wg sync.WaitGroup
 	n := len(bf16) / 2

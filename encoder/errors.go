@@ -1,7 +1,7 @@
 package encoder
 
-// Reason says which limit of docs/format.md keeps a unit from being held in
-// DF11. The values are stable; they appear in plans and manifests.
+// Reason names the limit of docs/format.md that keeps a unit out of DF11. Plans and manifests store
+// the values, so they never change.
 type Reason string
 
 // The limits, with their sections in docs/format.md.
@@ -13,8 +13,7 @@ const (
 	ReasonTooLarge      Reason = "too_large"      // §9.4: N or B beyond 32-bit arithmetic
 )
 
-// UnsupportedError reports a valid unit that DF11 cannot hold: it stays in BF16, and nobody is at
-// fault.
+// UnsupportedError reports a valid unit that DF11 can't hold. The unit stays in BF16.
 type UnsupportedError struct {
 	Reason Reason
 	Detail string // the measured value and the limit

@@ -10,9 +10,8 @@ import (
 	"github.com/df11-convert/df11-convert/internal/testing/golden"
 )
 
-// FuzzEncode encodes any weights with every variant, block size and worker
-// count and compares with the serial reference; what DF11 can hold is decoded
-// again.
+// FuzzEncode encodes any weights with every variant, block size, and worker count, and compares the
+// result with the serial reference. It decodes what DF11 can hold.
 func FuzzEncode(f *testing.F) {
 	f.Add([]byte{}, uint16(0))
 	for i, s := range shapes {
@@ -52,8 +51,8 @@ func fuzzEncode(t *testing.T, o options, bf16 []byte) {
 	}
 }
 
-// checkShannon holds the size against the entropy: at least that, and less
-// than one bit per weight and a bit for the end symbol more.
+// checkShannon compares the size with the entropy. The size is at least the entropy, and the excess
+// is less than one bit per weight plus one bit for the end symbol.
 func checkShannon(t *testing.T, h *histogram, nBytes int) {
 	var n, bits float64
 	for _, e := range h.entries() {
@@ -67,9 +66,8 @@ func checkShannon(t *testing.T, h *histogram, nBytes int) {
 	}
 }
 
-// FuzzVariants compares the variants on codes that do not fit the data:
-// histograms with counts far apart make long codes, and the data then uses
-// them as it likes.
+// FuzzVariants compares the variants on codes that don't fit the data. Histograms with very
+// different counts make long codes, and the data uses them in any frequency.
 func FuzzVariants(f *testing.F) {
 	f.Add([]byte{120, 1, 121, 2, 122, 3, 119, 40, 118, 41}, []byte{0, 1, 2, 3, 4, 4, 4, 4, 4, 4, 0, 0, 0}, uint16(300))
 	f.Add(bytes.Repeat([]byte{7, 30, 9, 28, 77, 1, 200, 12}, 9), []byte("adversarial histograms"), uint16(8000))
@@ -108,8 +106,8 @@ func fuzzVariants(t *testing.T, book *codebook, bf16 []byte) {
 	}
 }
 
-// FuzzCodebook builds codes for any counts and checks what every prefix code
-// must satisfy, and that EOF and the limiter keep to docs/format.md §4 and §5.
+// FuzzCodebook builds codes for any counts. It checks what every prefix code must satisfy, and that
+// EOF and the limiter follow docs/format.md §4 and §5.
 func FuzzCodebook(f *testing.F) {
 	f.Add([]byte{1, 0, 0, 0, 0, 0, 0, 0})
 	f.Add(bytes.Repeat([]byte{9, 255, 255, 255, 255, 1, 0, 0}, 3))

@@ -25,7 +25,7 @@ type streamCase struct {
 	Runs          [][2]int
 }
 
-// gaps returns the whole tensor, of which the case stores the front.
+// gaps returns the whole tensor. The case stores only its beginning.
 func (s streamCase) gaps(t *testing.T) []byte {
 	prefix, err := hex.DecodeString(s.GapsPrefix)
 	must(t, err)
@@ -63,8 +63,8 @@ func TestGoldenStreams(t *testing.T) {
 	})
 }
 
-// TestGoldenFixedCodecs encodes data with codes that do not come from it: every
-// tail length, every gap, chunk borders, codes of 32 bits.
+// TestGoldenFixedCodecs encodes data with codes that weren't made from it. It meets every tail
+// length, every gap, chunk borders, and codes of 32 bits.
 func TestGoldenFixedCodecs(t *testing.T) {
 	var set struct {
 		Codecs  []codebookCase
@@ -83,7 +83,7 @@ func TestGoldenFixedCodecs(t *testing.T) {
 	})
 }
 
-// weights are weights with the symbols of the case.
+// weights returns weights with the case's symbols.
 func (s streamCase) weights(symbols []byte) []byte {
 	if s.Runs == nil {
 		return bf16Of(symbols[s.Symbols:][:s.N])

@@ -14,7 +14,7 @@ import (
 	"github.com/df11-convert/df11-convert/internal/testing/world"
 )
 
-// codebookCase is the part of a case that concerns one histogram.
+// codebookCase is the part of a case that is about one histogram.
 type codebookCase struct {
 	ID         int         `json:"id"`
 	Histogram  [][2]uint64 `json:"histogram"`
@@ -66,7 +66,7 @@ func (c unitCase) sizes() []int64 {
 	return sizes
 }
 
-// reason is the limit that keeps the unit out of DF11, empty if none does.
+// reason is the limit that keeps the unit out of DF11, or "".
 func (c unitCase) reason() Reason {
 	if c.Luts == nil {
 		return ReasonOfficialCrash
@@ -81,8 +81,8 @@ func (c unitCase) reason() Reason {
 	return ""
 }
 
-// forVariants runs f for every variant of this machine, or only for the one that DF11_TEST_VARIANT
-// names, which must be there.
+// forVariants runs f for every variant of this machine. If DF11_TEST_VARIANT names a variant, it
+// runs only that one and fails if the machine lacks it.
 func forVariants(t *testing.T, f func(t *testing.T, o options)) {
 	t.Helper()
 	// thousands of small units, each with tables of its own
@@ -99,8 +99,8 @@ func forVariants(t *testing.T, f func(t *testing.T, o options)) {
 	}
 }
 
-// encodeWith encodes with a code that need not come from the data, without any
-// limit but the one of shared memory, whose error it returns beside the result.
+// encodeWith encodes with any code, whether or not it was made from the data. The only limit that
+// applies is shared memory; its error is returned along with the result.
 func encodeWith(t testing.TB, o options, book *codebook, sizes []int64, bf16 []byte, workers int) (*Encoded, error) {
 	t.Helper()
 	c, total := o.counted(t, sizes, bf16, workers)
@@ -114,7 +114,7 @@ func encodeWith(t testing.TB, o options, book *codebook, sizes []int64, bf16 []b
 	return e, err
 }
 
-// diff names the first of the tensors that differ, or is empty.
+// diff names the first tensor that differs, or returns "".
 func diff(got, want *Encoded) string {
 	for _, p := range []struct {
 		name      string
@@ -192,8 +192,8 @@ func int64s(p []byte) []int64 {
 	return list
 }
 
-// TestGoldenHistograms checks codes, limiter and tables of histograms that no
-// test could afford to store as weights.
+// TestGoldenHistograms checks codes, the limiter, and tables for histograms that are too large to
+// store as weights.
 func TestGoldenHistograms(t *testing.T) {
 	var set struct{ Items []codebookCase }
 	golden.Case(t, "histograms", &set)
@@ -223,8 +223,8 @@ func testGoldenHistogram(t *testing.T, c codebookCase, luts []byte) {
 	}
 }
 
-// TestGoldenLimiter is the one unit in which the limiter acts, rebuilt from its
-// recipe and compared by hash.
+// TestGoldenLimiter builds the one unit in which the limiter acts from its recipe and compares
+// hashes.
 func TestGoldenLimiter(t *testing.T) {
 	var c unitCase
 	golden.Case(t, "limiter_recipe", &c)
@@ -239,7 +239,7 @@ func TestGoldenLimiter(t *testing.T) {
 	}
 	input := bf16Of(symbols)
 	if hexSum(input) != c.Files["input.bf16"].SHA256 {
-		t.Fatal("the recipe was not followed")
+		t.Fatal("the weights don't match the recipe")
 	}
 	forVariants(t, func(t *testing.T, o options) {
 		e, err := o.encode(c.sizes(), input, 2)
@@ -255,5 +255,5 @@ func TestGoldenLimiter(t *testing.T) {
 	})
 }
 
-// must ends the test at an error.
+// must ends the test if err isn't nil.
 var must = world.Must

@@ -10,12 +10,12 @@ import (
 	"github.com/df11-convert/df11-convert/internal/testing/alloc"
 )
 
-// borders says where memory lies in a test of this file: right behind or right before a page
+// borders says where the memory in a test of this file is: right before or right after a page
 // without access.
 var borders = [2]string{"behind", "before"}
 
-// TestLoopsStayInTheirMemory runs every inner loop on buffers that end where its own description
-// says, at borders of pages.
+// TestLoopsStayInTheirMemory runs every inner loop on buffers that end exactly where its comment
+// says, at page borders.
 func TestLoopsStayInTheirMemory(t *testing.T) {
 	for _, l := range variants() {
 		for i, border := range borders {
@@ -44,7 +44,7 @@ func countAtBorder(t *testing.T, l *loops, border int) {
 		copy(bf16, shapes[0].weights(1, nBytes/2))
 		var want histogram
 		want.add(bf16)
-		for range 2 { // the second time with what the first one taught
+		for range 2 { // the second time with what the first one learned
 			h := &tally.counts[tally.turn]
 			*h = histogram{}
 			if l.count(tally, h, bf16); *h != want {
@@ -61,8 +61,8 @@ func gapsAtBorder(t *testing.T, l *loops, border int) {
 	}
 }
 
-// appendAtBorder has all of idx end at a border, and the streams begin at any byte of a window that
-// begins there.
+// appendAtBorder puts the end of idx at a border. The streams begin at any byte of a window that
+// begins at a border.
 func appendAtBorder(t *testing.T, l *loops, border int) {
 	for _, s := range []shape{shapes[0], shapes[2], shortCodes, longCodes} {
 		bf16 := s.weights(1, stripElems)

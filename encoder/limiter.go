@@ -5,13 +5,13 @@ import (
 	"slices"
 )
 
-// entry is one line of a histogram, docs/format.md §3.
+// entry is one line of a histogram (docs/format.md §3).
 type entry struct {
 	symbol int
 	count  uint64
 }
 
-// entries lists the non-zero counts by ascending symbol.
+// entries lists the nonzero counts by ascending symbol.
 func (h *histogram) entries() []entry {
 	var list []entry
 	for s, n := range h {
@@ -22,9 +22,9 @@ func (h *histogram) entries() []entry {
 	return list
 }
 
-// buildCodebook makes the official code of a histogram that is not empty: Huffman as in
-// docs/format.md §4, then, while a code, EOF's included, exceeds 32 bits, the limiter of §5, which
-// sets the k smallest of the original counts to 1, k = 2, 3, …
+// buildCodebook makes the official code of a histogram that isn't empty. It starts with the Huffman
+// code of docs/format.md §4. While any code, including EOF's, exceeds 32 bits, the limiter of §5
+// sets the k smallest of the original counts to 1, for k = 2, 3, …
 func buildCodebook(h *histogram) *codebook {
 	original := h.entries()
 	tree := buildTree(original)
@@ -44,9 +44,9 @@ func buildCodebook(h *histogram) *codebook {
 }
 
 // smallest returns the positions in list of k entries with the smallest counts, 2 <= k < len(list),
-// chosen as numpy's scalar argpartition does. tied reports that the choice is not the only one: the
-// k-th and the next smallest count are equal and not 1 (setting 1 to 1 changes nothing),
-// docs/format.md §5.
+// as numpy's scalar argpartition chooses them. tied reports that other choices exist: the k-th
+// smallest count and the next are equal and not 1 (docs/format.md §5). Setting 1 to 1 changes
+// nothing.
 func smallest(list []entry, k int) (chosen []int, tied bool) {
 	sorted := slices.SortedFunc(slices.Values(list),
 		func(a, b entry) int { return cmp.Compare(a.count, b.count) })
@@ -63,9 +63,9 @@ func smallest(list []entry, k int) (chosen []int, tied bool) {
 	return p.at[:k], tied
 }
 
-// partition is numpy's scalar selection, docs/format.md §5.1: at is a permutation of the positions
-// in list, exchanged until the smallest counts are in front. Its order of ties makes an ambiguous
-// limiter reproducible.
+// partition is numpy's scalar selection (docs/format.md §5.1). at is a permutation of the positions
+// in list. Selection swaps them until the smallest counts are in front. It orders ties as numpy
+// does, so the bytes of an ambiguous limiter are reproducible.
 type partition struct {
 	list []entry
 	at   []int
@@ -75,14 +75,14 @@ func (p *partition) count(i int) uint64 { return p.list[p.at[i]].count }
 
 func (p *partition) swap(i, j int) { p.at[i], p.at[j] = p.at[j], p.at[i] }
 
-// order exchanges the entries at i and j if the count at i is smaller.
+// order swaps the entries at i and j if the count at i is smaller.
 func (p *partition) order(i, j int) {
 	if p.count(i) < p.count(j) {
 		p.swap(i, j)
 	}
 }
 
-// selectFirst brings the n smallest to the front by plain selection.
+// selectFirst moves the n smallest to the front by plain selection.
 func (p *partition) selectFirst(n int) {
 	for i := range n {
 		least := i
@@ -95,7 +95,7 @@ func (p *partition) selectFirst(n int) {
 	}
 }
 
-// introselect brings the k smallest to the front by quickselect with a median-of-three pivot.
+// introselect moves the k smallest to the front by quickselect with a median-of-three pivot.
 func (p *partition) introselect(k int) {
 	low, high := 0, len(p.at)-1
 	for low+1 < high {
@@ -112,9 +112,9 @@ func (p *partition) introselect(k int) {
 	}
 }
 
-// split partitions low..high around the median of three and returns where the two scans met:
-// everything before j is at most the pivot, at j stands the pivot, and i is the first place behind
-// it that may hold more.
+// split partitions low..high around the median of three and returns where the two scans met. The
+// pivot is at j, every count before j is at most the pivot, and i is the first position after j
+// that may hold more.
 func (p *partition) split(low, high int) (i, j int) {
 	mid := low + (high-low)/2
 	p.order(high, mid)

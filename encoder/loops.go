@@ -1,39 +1,39 @@
 package encoder
 
-// stripElems is how many elements inner loops take at a time: the next loop finds them in the
-// first-level cache.
+// stripElems is how many elements inner loops take at a time. It's small enough that the next loop
+// still finds them in the first-level cache.
 const stripElems = 2048
 
 // stretch is the part of a coded or mark stream that one call of an append loop may fill: at most 7
-// bytes for each group of 8 elements or more, and the bytes that an 8-byte store reaches beyond.
+// bytes for each group of 8 elements or more, plus the extra bytes of an 8-byte store.
 type stretch [2*stripElems + 8]byte
 
-// strip holds a pair index (see pairTable) for every two elements, as a little-endian uint16 in
-// bytes 2 and 3 of four; bytes 0 and 1 have the first exponent in their low bits, as many as the
-// pair table is wide.
+// strip holds 4 bytes for every two elements. Bytes 2 and 3 are the pair index (see pairTable),
+// little-endian. Bytes 0 and 1 have the first exponent in their low bits, as many bits as the pair
+// table is wide.
 type strip [2 * stripElems]byte
 
 // loops are the inner loops of one variant. Everything around them is shared, and every variant
-// gives the same results.
+// computes the same results.
 type loops struct {
 	name string
 
 	// count adds the exponents in bf16, a multiple of 16 bytes, to h.
 	count func(t *tally, h *histogram, bf16 []byte)
 
-	// split writes the sign_mantissa byte of every weight and the indices of all pairs into a table
+	// split writes the sign_mantissa byte of every weight and the indices of all pairs for a table
 	// of the given width.
 	split func(dst *[stripElems]byte, bf16 *[2 * stripElems]byte, idx *strip, width uint)
 
-	// append16 and append8 add groups of so many elements to the coded and mark streams at w.at,
-	// where the stretches begin, and return how many groups they added: all in idx, or fewer if the
-	// next one is too long for the loop (see pairTable).
+	// append16 and append8 add groups of 16 or 8 elements to the coded and mark streams at w.at,
+	// where the stretches begin. They return how many groups they added: all in idx, or fewer if
+	// the next group is too long for the loop (see pairTable).
 	append16, append8 appendLoop
 
-	// append128 and append64, nil in most variants, take larger groups: eight runs of 16 or of 8
-	// elements. They look up in the table's lowCodes, from indices of width lowWidth, and write
-	// only the first mark of each window. They may change the bytes before the stretches, back to
-	// the start of the window. A group is too long for them if one of its runs has more than 64
+	// append128 and append64 take larger groups: eight runs of 16 or 8 elements. Most variants have
+	// nil here. They look up codes in the table's lowCodes, from indices of width lowWidth, and
+	// write only the first mark of each window. They may change the bytes before the stretches,
+	// back to the start of the window. A group is too long if one of its runs has more than 64
 	// bits, or if it reaches beyond 511 bits from the start of the window.
 	append128, append64 appendLoop
 
@@ -41,13 +41,13 @@ type loops struct {
 	gaps func(dst, marks []byte)
 }
 
-// appendLoop is documented at loops.append16. idx is part of a strip, 2 bytes for each element.
-// ahead points to the weights after this strip; a loop may prefetch len(idx) bytes there, but must
-// not read them.
+// appendLoop is the type of loops.append16 and the others; see there. idx is part of a strip, 2
+// bytes per element. ahead points to the weights after this strip. A loop may prefetch len(idx)
+// bytes there, but must not read them.
 type appendLoop func(w *bitWriter, t *pairTable, idx []byte, coded, marks *stretch,
 	ahead *byte) (nGroups int)
 
-// fastest returns the last variant.
+// fastest returns this machine's last variant.
 func fastest() *loops {
 	list := variants()
 	return &list[len(list)-1]

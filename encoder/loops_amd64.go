@@ -18,11 +18,10 @@ func variants() []loops {
 	return list
 }
 
-// variantState is the part of a pass 1 worker's state that belongs to the variants of this
-// platform.
+// variantState is what a tally keeps for the variants of this platform.
 type variantState struct{ planes planeCounts }
 
-// avx2Loops needs AVX2 and BMI2, which processors have since 2013 (Intel) and 2015 (AMD).
+// avx2Loops needs AVX2 and BMI2, in processors since 2013 (Intel) and 2015 (AMD).
 var avx2Loops = loops{
 	name: "avx2", count: countGo, split: splitAVX2,
 	append16: append16AVX2, append8: append8AVX2,
@@ -30,7 +29,7 @@ var avx2Loops = loops{
 }
 
 // avx512Loops needs parts of AVX-512 that processors have since Ice Lake (Intel, 2019) and Zen 4
-// (AMD, 2022); these processors do not slow down for 512-bit vectors.
+// (AMD, 2022). These processors don't slow down for 512-bit vectors.
 var avx512Loops = loops{
 	name: "avx512", count: countAVX512, split: splitAVX512,
 	append16: append16AVX2, append8: append8AVX2,

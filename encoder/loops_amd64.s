@@ -3,15 +3,14 @@
 #include "go_asm.h"
 #include "textflag.h"
 
-// The AVX2 and BMI2 variant of the inner loops. Each function does what its
-// twin in loops_go.go does; the comments here say how the data lie in the
-// registers. A "vector" is 32 bytes. Operands are in Go's order: sources
-// first, destination last.
+// The AVX2 and BMI2 variant of the inner loops. Each function does what its twin in loops_go.go
+// does. The comments here say how the data is laid out in the registers. A "vector" is 32 bytes.
+// Operands are in Go's order: sources first, destination last.
 
 // ---- Appending pairs ------------------------------------------------------
 //
-// One loop for both paces. A group has an upper and a lower half of 4 or 2
-// pairs; the HALVES macros make the two halves, the rest is the same.
+// One loop serves both paces. A group has an upper and a lower half of 4 or 2 pairs. The HALVES
+// macros make the two halves; the rest is the same.
 //
 //	SI        pair indices, 4 bytes per pair, the index in the upper two
 //	R8, R9    the table: words and lengths of its entries
@@ -27,8 +26,7 @@
 	MOVBLZX (R9)(DI*1), nBits   \
 	MOVQ    (R8)(DI*8), half
 
-// NEXT appends another entry: codes and marks move up together, since both
-// stay within 32 bits.
+// NEXT appends another entry. Codes and marks move up together, because both stay within 32 bits.
 #define NEXT(MOV, off, half, nBits) \
 	MOV     off(SI), DI         \
 	MOVBLZX (R9)(DI*1), BP      \
@@ -36,8 +34,8 @@
 	ORQ     (R8)(DI*8), half    \
 	ADDL    BP, nBits
 
-// The upper half of 16 joins two by two, which shortens the chain of shifts;
-// for the lower half there are no registers left.
+// The upper half of 16 joins entries two by two, which shortens the chain of shifts. There aren't
+// enough registers to do this for the lower half, too.
 #define HALVES16 \
 	FIRST(MOVWLZX, 2, AX, DX)  \
 	NEXT(MOVWLZX, 6, AX, DX)  \
@@ -57,11 +55,10 @@
 	FIRST(MOVWLZX, 10, BX, CX) \
 	NEXT(MOVWLZX, 14, BX, CX)
 
-// STORE adds the two halves to the streams and stores 8 bytes of each: first
-// makes room for a half and ORs it in, the codes from its lower 32 bits, the
-// marks from its upper ones; then brings what is waiting to the top of a word,
-// a shift by 64-n, stores it in stream order and keeps the bits that do not
-// fill a byte.
+// STORE adds the two halves to the streams and stores 8 bytes of each. For each half it makes space
+// and ORs the half in: the codes from its lower 32 bits, the marks from its upper 32. Then it
+// shifts the waiting bits by 64-n to the top of a word, stores the word in stream order, and keeps
+// the bits that don't fill a byte.
 #define STORE \
 	MOVL   AX, DI          \
 	SHLXQ  DX, R13, R13    \
@@ -89,9 +86,9 @@
 	ADDQ   DI, R12         \
 	ANDL   $7, R15
 
-// APPEND is the body of both functions; size is the bytes of a group in
-// idx. It leaves the bytes of the groups that were added in SI. A half of more
-// than 32 bits or a group of more than 56, its length is in BP, ends the loop.
+// APPEND is the body of both functions; size is the bytes of a group in idx. It leaves the bytes of
+// the groups that were added in SI. The loop ends at a half of more than 32 bits or a group of more
+// than 56. The group's length is in BP.
 #define APPEND(HALVES, size) \
 	MOVQ w+0(FP), DI             \
 	MOVQ t+8(FP), R8             \
@@ -155,8 +152,8 @@ TEXT ·append8AVX2(SB), NOSPLIT, $16-72
 
 // func splitAVX2(dst *[stripElems]byte, bf16 *[2 * stripElems]byte, idx *strip, width uint)
 //
-// 32 weights at a time, as 16-bit lanes in two vectors. The next strip's part of
-// dst is fetched ahead of its stores.
+// 32 weights at a time, as 16-bit lanes in two vectors. The loop prefetches the next strip's part
+// of dst.
 TEXT ·splitAVX2(SB), NOSPLIT, $0-32
 	MOVQ dst+0(FP), DI
 	MOVQ bf16+8(FP), SI
@@ -168,7 +165,7 @@ TEXT ·splitAVX2(SB), NOSPLIT, $0-32
 	DECL AX
 	MOVQ AX, X15
 	VPBROADCASTW X15, Y15
-	ADDL $16, CX // X14: how far the first exponent of a pair moves up
+	ADDL $16, CX // X14: how far to shift up the first exponent of a pair
 	MOVQ CX, X14
 	MOVL $0x7f, AX // Y13: mantissa
 	MOVQ AX, X13
@@ -188,7 +185,7 @@ weights32:
 	VPAND   Y15, Y3, Y3
 	VPSLLD  X14, Y2, Y4 // e0 << width into the upper lane
 	VPSLLD  X14, Y3, Y5
-	VPOR    Y2, Y4, Y4  // with e1: the index; the lower lane is void
+	VPOR    Y2, Y4, Y4  // with e1: the index; the lower lane is undefined
 	VPOR    Y3, Y5, Y5
 	VMOVDQU Y4, (DX)
 	VMOVDQU Y5, 32(DX)
@@ -202,7 +199,7 @@ weights32:
 	VPOR      Y2, Y0, Y0
 	VPOR      Y3, Y1, Y1
 	VPACKUSWB Y1, Y0, Y0     // to bytes, within each half of the vectors
-	VPERMQ    $0xd8, Y0, Y0  // so bring the quarters into order
+	VPERMQ    $0xd8, Y0, Y0  // so put the quarters in order
 	VMOVDQU   Y0, (DI)
 	PREFETCHT0 2048(DI)
 

@@ -9,7 +9,7 @@ var goLoops = loops{
 	gaps: packGaps,
 }
 
-// Parts of four BF16 weights in 8 bytes.
+// Masks for four BF16 weights in 8 bytes.
 const (
 	lowBytes      = 0x00ff00ff00ff00ff // the exponents, after a shift by 7
 	signMantissas = 0x807f807f807f807f
@@ -29,7 +29,7 @@ func pairsGo(p *pairCounts, bf16 []byte) {
 }
 
 // lanesGo counts exponents, a multiple of 8. Neighbors go to different tables, so that equal ones
-// do not wait.
+// don't wait for each other.
 func lanesGo(lanes *[8][256]uint32, bf16 []byte) {
 	for i := 0; i < len(bf16)-15; i += 16 {
 		x := binary.LittleEndian.Uint64(bf16[i:i+8]) >> 7
@@ -57,8 +57,8 @@ func splitGo(dst *[stripElems]byte, bf16 *[2 * stripElems]byte, idx *strip, widt
 	}
 }
 
-// append16Go is the hot loop of pass 2 for usual weights: 16 elements of 2.6 bits each fit one
-// append nearly always.
+// append16Go is the hot loop of pass 2 for typical weights: 16 elements of 2.6 bits each almost
+// always fit one append.
 func append16Go(w *bitWriter, t *pairTable, idx []byte, coded, marks *stretch, _ *byte) int {
 	code, mark, n, at := w.code, w.mark, uint64(w.n), 0
 	i := 0
@@ -100,7 +100,7 @@ func append16Go(w *bitWriter, t *pairTable, idx []byte, coded, marks *stretch, _
 	return i / 32
 }
 
-// append8Go is append16Go with half the elements, for wide distributions.
+// append8Go is append16Go for half as many elements. It serves wide distributions.
 func append8Go(w *bitWriter, t *pairTable, idx []byte, coded, marks *stretch, _ *byte) int {
 	code, mark, n, at := w.code, w.mark, uint64(w.n), 0
 	i := 0

@@ -5,6 +5,5 @@ package encoder
 // variants lists the variants that this machine can run, slowest first.
 func variants() []loops { return []loops{goLoops} }
 
-// variantState is the part of a pass 1 worker's state that belongs to the variants of this
-// platform.
+// variantState is what a tally keeps for the variants of this platform.
 type variantState struct{}

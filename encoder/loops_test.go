@@ -11,7 +11,7 @@ import (
 	"github.com/df11-convert/df11-convert/internal/testing/alloc"
 )
 
-// counted is pass 1 over a unit in memory.
+// counted runs pass 1 over a unit in memory.
 func (o options) counted(t testing.TB, sizes []int64, bf16 []byte, workers int) (*Counter, *histogram) {
 	t.Helper()
 	c, err := o.newCounter(sizes)
@@ -31,8 +31,8 @@ func newTestUnit(t testing.TB, o options, bf16 []byte) *Unit {
 	return c.unit(book, total, rows)
 }
 
-// TestCount compares the histograms of every variant with plain counting, piece
-// after piece, so that what one piece taught is used by the next.
+// TestCount compares the histograms of every variant with plain counting, piece after piece, so
+// that each piece uses what the pieces before it taught.
 func TestCount(t *testing.T) {
 	for _, l := range variants() {
 		tally := new(tally)
@@ -49,8 +49,7 @@ func TestCount(t *testing.T) {
 	}
 }
 
-// TestTallyCountsPairsAgainAfterAWideUnit: units share tallies, so one with many exponents must not
-// slow those behind it.
+// Units share tallies, so a unit with many exponents must not slow the units after it.
 func TestTallyCountsPairsAgainAfterAWideUnit(t *testing.T) {
 	wide, narrow := make([]byte, 2*smallPiece), make([]byte, 2*smallPiece)
 	for i := range smallPiece {
@@ -70,7 +69,7 @@ func TestTallyCountsPairsAgainAfterAWideUnit(t *testing.T) {
 	}
 }
 
-// TestUnitsShareBuffers: all that a unit allocates are its counts and small tables.
+// A unit allocates only its counts and small tables.
 func TestUnitsShareBuffers(t *testing.T) {
 	bf16 := shapes[0].weights(5, 2*blockElems)
 	var out nowhere
@@ -80,13 +79,13 @@ func TestUnitsShareBuffers(t *testing.T) {
 	})
 }
 
-// nowhere takes bytes and forgets them.
+// nowhere discards what is written.
 type nowhere struct{}
 
 func (nowhere) WriteAt(p []byte, _ int64) (int, error) { return len(p), nil }
 
-// strays is trained data with a few exponents of any size, some of which agree with frequent
-// ones in their low bits.
+// strays is trained data with a few exponents of any size. Some share their low bits with frequent
+// exponents.
 var strays = shape{"strays", func(r *rand.Rand) byte {
 	switch r.IntN(100) {
 	case 0:
@@ -128,7 +127,7 @@ func TestSplit(t *testing.T) {
 	}
 }
 
-// TestPackGaps compares with the places of the first marks, packed bit by bit.
+// TestPackGaps compares packed gaps with the positions of the first marks, packed bit by bit.
 func TestPackGaps(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 4))
 	for _, l := range variants() {
@@ -152,17 +151,17 @@ func TestPackGaps(t *testing.T) {
 	}
 }
 
-// shortCodes are of 1 or 2 bits mostly, longCodes of 4 to 9.
+// shortCodes mostly have 1 or 2 bits, longCodes 4 to 9.
 var (
 	shortCodes = shape{"short", func(r *rand.Rand) byte { return byte(1 + r.IntN(60)*r.IntN(60)/59*r.IntN(60)/3500) }}
 	longCodes  = shape{"longer", func(r *rand.Rand) byte { return byte(70 + r.IntN(20)*(1+r.IntN(2)) + r.IntN(2)) }}
 )
 
-// paces are all of them.
+// paces lists all paces.
 var paces = []pace{pace128, pace64, paceFast, pacePairs}
 
-// TestAppend compares the append loops with one append per element, behind any number of elements
-// and so from every bit of a window, and checks which groups they take.
+// TestAppend compares the append loops with one append per element. It starts after any number of
+// elements, so at every bit of a window, and checks which groups the loops take.
 func TestAppend(t *testing.T) {
 	list := variants()
 	for _, s := range append([]shape{strays, shortCodes, longCodes}, shapes...) {
@@ -184,7 +183,7 @@ func TestAppend(t *testing.T) {
 	}
 }
 
-// testTable makes the table of a unit's only block for a pace, nil if none serves.
+// testTable makes the table of a unit's only block for a pace, or returns nil if none serves.
 func (u *Unit) testTable(p pace) *pairTable {
 	k := u.table[0]
 	if p.low && k != 0 {
@@ -193,7 +192,7 @@ func (u *Unit) testTable(p pace) *pairTable {
 	return newPairTable(u.book, u.owners[k], pairWidths[k])
 }
 
-// testAppend runs a loop over a strip, and says in what it differs from plain appending.
+// testAppend runs a loop over a strip and describes how the result differs from plain appending.
 func testAppend(u *Unit, l *loops, p pace, table *pairTable, bf16 []byte, before int) string {
 	var sm [stripElems]byte
 	var idx strip
@@ -206,7 +205,7 @@ func testAppend(u *Unit, l *loops, p pace, table *pairTable, bf16 []byte, before
 	if wantTook := want.groups(u, bf16[2*before:], p); took != wantTook {
 		return fmt.Sprintf("%d groups, want %d", took, wantTook)
 	}
-	// What follows must find the streams in order.
+	// What follows must find the streams in a valid state.
 	rest := bf16[2*(before+took*p.elems):]
 	want.plain(u, rest[:min(len(rest), 100)])
 	got.plain(u, rest[:min(len(rest), 100)])
@@ -228,7 +227,7 @@ func (s *appended) plain(u *Unit, bf16 []byte) {
 	}
 }
 
-// groups appends groups until one is too long for the pace, and returns their number.
+// groups appends groups until the next is too long for the pace, and returns their number.
 func (s *appended) groups(u *Unit, bf16 []byte, p pace) (n int) {
 	for ; len(bf16) >= 2*p.elems && p.takes(u, bf16, s.w.pos()%windowBits); n, bf16 = n+1, bf16[2*p.elems:] {
 		s.plain(u, bf16[:2*p.elems])
@@ -236,8 +235,8 @@ func (s *appended) groups(u *Unit, bf16 []byte, p pace) (n int) {
 	return n
 }
 
-// takes says whether the first group is short enough for a pace, by loops.append16 and
-// loops.append128. at is where in a window it begins.
+// takes reports whether the first group is short enough for a pace, by the rules of loops.append16
+// and loops.append128. at is where in a window it begins.
 func (p pace) takes(u *Unit, bf16 []byte, at int) bool {
 	parts, mostOfPart, most := 2, 32, 56
 	if p.low {
@@ -277,8 +276,8 @@ func (s *appended) diff(want *appended, p pace) string {
 	return ""
 }
 
-// TestPaces sees that the data which the paces are made for is taken by them, not one element at a
-// time.
+// TestPaces checks that each pace takes the data it's made for, so that no data goes one element at
+// a time.
 func TestPaces(t *testing.T) {
 	type want struct {
 		shape shape

@@ -6,14 +6,13 @@ import (
 	"slices"
 )
 
-// prefix is the part of a code that leads to a table: its first nBytes bytes, docs/format.md §6.
+// prefix is the part of a code that leads to a table: its first nBytes bytes (docs/format.md §6).
 type prefix struct {
 	nBytes int
 	bits   uint64
 }
 
-// table returns the prefix of the table in which the code ends, and its index order: by length,
-// then lexicographic.
+// table returns the prefix of the table in which the code ends.
 func (c code) table() prefix {
 	nBytes := (c.n - 1) / 8
 	return prefix{nBytes, c.bits >> (c.n - 8*nBytes)}
@@ -23,8 +22,8 @@ func comparePrefix(a, b prefix) int {
 	return cmp.Or(cmp.Compare(a.nBytes, b.nBytes), cmp.Compare(a.bits, b.bits))
 }
 
-// prefixes lists the tables that the code needs in their order; the empty prefix is always table 0.
-// EOF takes no part.
+// prefixes lists the tables that the code needs, by length and then lexicographically. The empty
+// prefix is always table 0. EOF needs no table.
 func (b *codebook) prefixes() []prefix {
 	list := []prefix{{}}
 	for _, c := range b.order {
@@ -36,12 +35,13 @@ func (b *codebook) prefixes() []prefix {
 	return slices.Compact(list)
 }
 
-// luts builds the lookup tables of docs/format.md §6, 256 bytes per row, the last row being the
-// code lengths. ok is false in the official crash case: the first table has no entry for slot 0.
+// luts builds the lookup tables of docs/format.md §6: 256 bytes per row, and the code lengths as
+// the last row. ok is false if the official compressor would crash because the first table has no
+// entry for slot 0.
 func (b *codebook) luts() (rows []byte, ok bool) {
 	tables := b.prefixes()
 	rows = make([]byte, 0, lutSlots*(len(tables)+1))
-	var running byte // §6, leak rule: not reset between tables
+	var running byte // §6, leak rule: never reset between tables
 	for t, p := range tables {
 		value, set := b.directSlots(tables, p)
 		if t == 0 && !set[0] {
@@ -57,8 +57,9 @@ func (b *codebook) luts() (rows []byte, ok bool) {
 	return append(rows, b.nBits[:]...), true
 }
 
-// directSlots returns the first slot of every code that passes through the table of prefix p: the
-// symbol of a code that ends there, or the jump to the next table, counted down from 256.
+// directSlots returns the first slot of every code that passes through the table of prefix p. Its
+// value is the symbol if the code ends there. Otherwise it's the jump to the next table, counted
+// down from 256.
 func (b *codebook) directSlots(tables []prefix,
 	p prefix) (value [lutSlots]byte, set [lutSlots]bool) {
 	for _, c := range b.order {

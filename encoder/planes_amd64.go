@@ -5,23 +5,24 @@ package encoder
 // batchElems is how many weights countPlanes takes at a time.
 const batchElems = 512
 
-// planeCounts is the state of countPlanes, which counts up to 16 chosen symbols with different low
-// 6 bits by bit planes of their numbers, and all other symbols one by one.
+// planeCounts is the state of countPlanes. It gives up to 16 chosen symbols with different low 6
+// bits a number and counts them by the bit planes of these numbers. It counts all other symbols one
+// by one.
 type planeCounts struct {
-	numbers [64]byte      // by the low bits of a symbol: its number; 0 if none was chosen
-	meant   [64]byte      // by the low bits: the chosen symbol, or one with other low bits
-	ones    [16][8]uint64 // by a set of bits: how many numbers have them all; [0] is not used
-	others  [256]uint32   // symbols that were not chosen
+	numbers [64]byte      // number of the symbol with these low bits; 0 if none is chosen
+	meant   [64]byte      // the chosen symbol with these low bits, or a symbol with other low bits
+	ones    [16][8]uint64 // by a set of bits: how many numbers have them all; [0] is unused
+	others  [256]uint32   // symbols that aren't chosen
 
 	symbols  [16]byte // chosen symbols by number
 	nSymbols int
 }
 
-// maxOtherPlanes: if more than one symbol in so many is not a chosen one, counting pairs is faster.
+// If more than one symbol in maxOtherPlanes isn't a chosen one, counting pairs is faster.
 const maxOtherPlanes = 20
 
-// countAVX512 counts by bit planes, with the last chosen symbols if they still serve, or pairs if
-// no choice would.
+// countAVX512 counts by bit planes. It keeps the chosen symbols while they serve. If no choice
+// would serve, it counts pairs.
 func countAVX512(t *tally, h *histogram, bf16 []byte) {
 	w := &t.state.planes
 	nBatches := len(bf16) / (2 * batchElems)
@@ -35,7 +36,7 @@ func countAVX512(t *tally, h *histogram, bf16 []byte) {
 	h.add(bf16[nBatches*2*batchElems:])
 }
 
-// serves reports that the chosen symbols are nearly all of h, which is not empty.
+// serves reports whether nearly all symbols of h, which isn't empty, are chosen ones.
 func (w *planeCounts) serves(h *histogram) bool {
 	var total, chosen uint64
 	for _, n := range h {
@@ -47,7 +48,7 @@ func (w *planeCounts) serves(h *histogram) bool {
 	return total > 0 && (total-chosen)*maxOtherPlanes <= total
 }
 
-// choose makes the most frequent symbols of h the chosen ones and reports whether they serve.
+// choose chooses the most frequent symbols of h and reports whether they serve.
 func (w *planeCounts) choose(h *histogram) bool {
 	left := *h
 	w.nSymbols, w.numbers = 0, [64]byte{}
@@ -83,7 +84,7 @@ func (w *planeCounts) collect(h *histogram, nElems uint64) {
 			exactly[set] += n
 		}
 	}
-	for bit := 1; bit < 16; bit *= 2 { // then: and not this bit, unless it is in the index
+	for bit := 1; bit < 16; bit *= 2 { // then: and not this bit, unless the index has it
 		for set := range exactly {
 			if set&bit == 0 {
 				exactly[set] -= exactly[set|bit]
@@ -101,7 +102,7 @@ func (w *planeCounts) collect(h *histogram, nElems uint64) {
 	}
 }
 
-// packGapsAVX512 is packGaps.
+// packGapsAVX512 computes what packGaps does.
 func packGapsAVX512(dst, marks []byte) {
 	if nOctets := len(marks) / (octetBits / 8); nOctets > 0 {
 		_ = dst[5*nOctets+2]

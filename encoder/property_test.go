@@ -13,7 +13,7 @@ import (
 	"github.com/df11-convert/df11-convert/internal/testing/alloc"
 )
 
-// shape is a kind of data that the encoder finds hard in its own way.
+// shape is a kind of data that is hard for the encoder in its own way.
 type shape struct {
 	name   string
 	symbol func(r *rand.Rand) byte
@@ -45,8 +45,7 @@ var shapes = []shape{
 	{"two", func(r *rand.Rand) byte { return byte(7 + 150*r.IntN(2)) }},
 }
 
-// trainedSymbol is the exponent of a normal variate with the spread of a
-// trained layer.
+// trainedSymbol returns the exponent of a normal variate with the spread of a trained layer.
 func trainedSymbol(r *rand.Rand) byte {
 	return exponent(bf16(float32(r.NormFloat64() * 0.02)))
 }
@@ -61,16 +60,16 @@ func (s shape) weights(seed uint64, n int) []byte {
 	return bf16Of(symbols)
 }
 
-// lengths are the numbers of elements at which loops and blocks change pace.
+// lengths are numbers of elements at which loops and blocks change pace.
 var lengths = []int{1, 2, 3, 4, 5, 7, 8, 9, 15, 16, 17, 31, 32, 33, 63, 64, 65, 127, 128, 129, 511, 512, 513, 1000, 4096, 20000}
 
-// blockSizes are the elements per block that are tried; 0 is the usual size.
+// blockSizes are the elements per block to try; 0 is the default size.
 var blockSizes = []int{1, 2, 13, 100, 512, 777, 4096, 0}
 
-// TestBlocksAndWorkers compares with the serial reference for block sizes down
-// to one element and several workers. Unless DF11_DEEP asks for the whole grid,
-// each shape takes a part of it: all of its lengths, each with a few block
-// sizes, so that every length meets every block size in some shape.
+// TestBlocksAndWorkers compares with the serial reference for block sizes down to one element and
+// for several worker counts. With DF11_DEEP it runs the whole grid. Otherwise each shape takes all
+// of its lengths, each with a few block sizes, so that every length meets every block size in some
+// shape.
 func TestBlocksAndWorkers(t *testing.T) {
 	deep := os.Getenv("DF11_DEEP") != ""
 	forVariants(t, func(t *testing.T, o options) {
@@ -156,7 +155,7 @@ func TestLimits(t *testing.T) {
 	}
 }
 
-// failing fails reads or writes with its error.
+// failing fails every read or write with its error.
 type failing struct{ err error }
 
 func (f failing) ReadAt([]byte, int64) (int, error)  { return 0, f.err }
@@ -192,8 +191,7 @@ func TestErrors(t *testing.T) {
 	}
 }
 
-// TestChangedSource hands pass 2 other data than pass 1: an error, whatever the
-// data, and no panic.
+// If pass 2 reads other data than pass 1, it returns an error and never panics.
 func TestChangedSource(t *testing.T) {
 	forVariants(t, func(t *testing.T, o options) {
 		o.block = 1000
@@ -211,8 +209,8 @@ func TestChangedSource(t *testing.T) {
 	})
 }
 
-// TestSharedMemory meets the limit of docs/format.md §9.3 exactly: a chunk of
-// one-bit codes and a few long ones.
+// TestSharedMemory meets the limit of docs/format.md §9.3 exactly: a chunk of one-bit codes and a
+// few long ones.
 func TestSharedMemory(t *testing.T) {
 	for _, n := range []int{maxPerChunk, maxPerChunk + 1} {
 		c, _ := NewCounter([]int64{int64(n)})
@@ -224,8 +222,8 @@ func TestSharedMemory(t *testing.T) {
 	}
 }
 
-// TestOverfull meets units that break the limit wherever one looks: Finish
-// refuses them, and the check of Unit.Encode would too.
+// TestOverfull builds units that break the limit everywhere. Finish refuses them, and the check of
+// Unit.Encode would, too.
 func TestOverfull(t *testing.T) {
 	sparse := shape{"sparse", func(r *rand.Rand) byte { return byte(max(0, 60+r.IntN(40)-r.IntN(3000))) }}
 	for _, n := range []int{20_000, 40_000, 200_000, 1_000_000} {

@@ -2,8 +2,8 @@ package encoder
 
 import "encoding/binary"
 
-// reference is the plain serial encoder that the tests compare with: docs/format.md
-// §2 and §7 as they stand, one bit at a time, sharing only the codebook.
+// reference is the plain serial encoder that the tests compare with: docs/format.md §2 and §7 as
+// written, one bit at a time. It shares only the codebook.
 type reference struct {
 	coded     []byte
 	t         int
@@ -78,5 +78,5 @@ func encodeReference(book *codebook, sizes []int64, bf16 []byte) *Encoded {
 	return e
 }
 
-// signMantissa returns the stored byte beside the exponent, docs/format.md §2.
+// signMantissa returns the stored byte next to the exponent (docs/format.md §2).
 func signMantissa(bf16 []byte) byte { return bf16[1]&0x80 | bf16[0]&0x7f }

@@ -1,9 +1,9 @@
 package encoder
 
-// pace is a way through a strip.
+// pace is a way to code a strip.
 type pace struct {
-	elems, bits int     // elements of a group, and the bits that they may have
-	maxBits     float64 // average code length up to which the pace pays
+	elems, bits int     // elements of a group, and the bits they may have
+	maxBits     float64 // largest average code length at which the pace is worth it
 	low         bool    // needs the table's lowCodes
 	loop        func(*loops) appendLoop
 	slower      *pace // for groups with too many bits; nil: one element at a time
@@ -17,7 +17,7 @@ var (
 	pace128 = pace{128, 512, 3.3, true, func(l *loops) appendLoop { return l.append128 }, &pace64}
 )
 
-// paceFor returns the variant's pace for codes of an average length; nil is one element at a time.
+// paceFor returns the pace for an average code length; nil means one element at a time.
 func paceFor(l *loops, t *pairTable, average float64) *pace {
 	for _, p := range []*pace{&pace128, &pace64, &paceFast, &pacePairs} {
 		if average <= p.maxBits && p.loop(l) != nil && (!p.low || t.width == lowWidth) {
@@ -27,8 +27,8 @@ func paceFor(l *loops, t *pairTable, average float64) *pace {
 	return nil
 }
 
-// strips splits and codes as many elements as sm has bytes, from number i on. The pace follows the
-// code lengths of the previous strip, at first those of the whole block.
+// strips splits and codes len(sm) elements, starting with element i. The pace follows the code
+// lengths of the previous strip; for the first strip, those of the whole block.
 func (c *blockCoder) strips(sm []byte, i int) error {
 	average := float64(c.u.offset[c.b+1]-c.u.offset[c.b]) / float64(len(sm))
 	for len(sm) > 0 {
@@ -43,13 +43,13 @@ func (c *blockCoder) strips(sm []byte, i int) error {
 	return nil
 }
 
-// strip splits and codes the elements from number i on that sm has room for, at most one strip.
+// strip splits and codes len(sm) elements, at most one strip, starting with element i.
 func (c *blockCoder) strip(sm []byte, i int, average float64) error {
 	bf16 := c.bf16[2*i : 2*(i+len(sm))]
 	width := c.table.width
 	if len(sm) == stripElems {
 		c.u.loops.split((*[stripElems]byte)(sm), (*[2 * stripElems]byte)(bf16), &c.idx, width)
-	} else { // the end of the block goes through buffers of full size
+	} else { // the end of the block goes through full-size buffers
 		var whole struct {
 			sm   [stripElems]byte
 			bf16 [2 * stripElems]byte
@@ -66,8 +66,8 @@ func (c *blockCoder) strip(sm []byte, i int, average float64) error {
 	return c.codes(i, end)
 }
 
-// appendPairs codes the elements from number i on, whose pair indices are idx, a multiple of 16
-// elements, and returns the next element. Groups that are too long for the pace, or close to the
+// appendPairs codes the elements from i on and returns the next element. idx holds their pair
+// indices, for a multiple of 16 elements. Groups that are too long for the pace, or close to the
 // end of a chunk, go at the slower pace.
 func (c *blockCoder) appendPairs(i int, idx []byte, p *pace) (int, error) {
 	if p == nil {
@@ -93,7 +93,7 @@ func (c *blockCoder) appendPairs(i int, idx []byte, p *pace) (int, error) {
 	return i, nil
 }
 
-// appendGroups runs the inner loop of a pace.
+// appendGroups runs a pace's inner loop.
 func (c *blockCoder) appendGroups(p *pace, i int, idx []byte) (took int) {
 	if len(idx) == 0 {
 		return 0
@@ -103,8 +103,7 @@ func (c *blockCoder) appendGroups(p *pace, i int, idx []byte) (took int) {
 		(*stretch)(c.marks[c.w.at:]), ahead)
 }
 
-// room returns how many groups of a pace surely fit before the next chunk begins or the buffers
-// end.
+// room returns how many groups are certain to fit before the next chunk begins or the buffers end.
 func (c *blockCoder) room(p *pace) int {
 	return (min(c.next, 8*c.stop) - c.w.pos()) / p.bits
 }

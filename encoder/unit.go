@@ -3,7 +3,7 @@ package encoder
 import "encoding/binary"
 
 // Unit is the result of pass 1: the codebook, the tables, the exact size of every tensor, and the
-// place in the coded stream where each block begins. It is safe for concurrent use.
+// offset of every block in the coded stream. Goroutines may share it.
 type Unit struct {
 	sizes  []int64
 	nElems int64
@@ -14,7 +14,7 @@ type Unit struct {
 	total   *histogram
 	rows    []byte  // luts
 	offset  []int64 // bit offset of every block, and of the end
-	nMarked int     // chunks that have an output position
+	nMarked int     // chunks with an output position
 	owners  [len(pairWidths)]*owners
 	table   []uint8 // index in pairWidths, by block
 }
@@ -23,12 +23,12 @@ type Unit struct {
 type Stats struct {
 	Histogram [256]uint64 // by exponent
 	NBits     int64       // length of the coded stream without its tail
-	// TieBroken says that the limiter's last choice was among equal counts: the
-	// official bytes then depend on the machine's numpy, ours follow §5.1.
+	// TieBroken reports that the limiter last chose among equal counts. The official bytes then
+	// depend on the machine's numpy; ours follow §5.1.
 	TieBroken bool
 }
 
-// unit lays the unit out for a codebook that has a code for every symbol.
+// unit computes the unit's layout for a codebook that has a code for every symbol.
 func (c *Counter) unit(book *codebook, total *histogram, rows []byte) *Unit {
 	u := &Unit{sizes: c.sizes, nElems: c.nElems, block: c.block, loops: c.loops, book: book,
 		total: total, rows: rows}
@@ -45,7 +45,7 @@ func (c *Counter) unit(book *codebook, total *histogram, rows []byte) *Unit {
 	return u
 }
 
-// chooseTables finds the smallest pair table for every block.
+// chooseTables finds the smallest pair table that serves each block.
 func (u *Unit) chooseTables(counts [][256]uint32) {
 	u.table = make([]uint8, len(counts))
 	for k, width := range pairWidths {
@@ -58,7 +58,7 @@ func (u *Unit) chooseTables(counts [][256]uint32) {
 	}
 }
 
-// pairTables makes the tables that some block needs.
+// pairTables makes the tables that the blocks need.
 func (u *Unit) pairTables() (tables pairTables) {
 	for _, k := range u.table {
 		if tables[k] == nil {
@@ -68,12 +68,12 @@ func (u *Unit) pairTables() (tables pairTables) {
 	return tables
 }
 
-// nBits is T at the end, before the tail, docs/format.md §7.
+// nBits returns T without the tail (docs/format.md §7).
 func (u *Unit) nBits() int64 { return u.offset[len(u.offset)-1] }
 
-// countMarked returns how many chunks have an output position. That is the chunk of the last mark
-// and all before it: the last mark is the tail's if there is a tail, else the start of the last
-// code, docs/format.md §7.
+// countMarked returns how many chunks have an output position: the chunk with the last mark, and
+// all before it. If there is a tail, the last mark is the tail's; otherwise it's where the last
+// code starts (docs/format.md §7).
 func (u *Unit) countMarked(last byte) int {
 	mark := u.nBits()
 	if mark%8 == 0 {
@@ -82,10 +82,10 @@ func (u *Unit) countMarked(last byte) int {
 	return int(mark/chunkBits) + 1
 }
 
-// overfull reports that some chunk must hold more weights than shared memory allows, docs/format.md
-// §9, whatever the order within the blocks. Blocks in a row with n weights in L bits touch fewer
-// than L/chunkBits + 2 chunks, so n cannot exceed maxPerChunk times that. The row with the largest
-// excess is the maximum subarray.
+// overfull reports whether some chunk must hold more weights than shared memory allows
+// (docs/format.md §9), no matter how the weights are ordered within the blocks. Consecutive blocks
+// with n weights in L bits touch fewer than L/chunkBits + 2 chunks, so n can't exceed maxPerChunk
+// times that. The maximum subarray is the sequence of blocks with the largest excess.
 func (u *Unit) overfull() bool {
 	var excess int64
 	for b := range len(u.offset) - 1 {
@@ -99,7 +99,7 @@ func (u *Unit) overfull() bool {
 	return false
 }
 
-// nBytes is B, docs/format.md §7.
+// nBytes returns B (docs/format.md §7).
 func (u *Unit) nBytes() int64 { return (u.nBits() + 7) / 8 }
 
 // Stats returns the unit's figures.
@@ -107,7 +107,7 @@ func (u *Unit) Stats() Stats {
 	return Stats{Histogram: *u.total, NBits: u.nBits(), TieBroken: u.book.tied}
 }
 
-// splitPositions are the running sums of the sizes without the last, docs/format.md §8.
+// splitPositions returns the running sums of the sizes without the last one (docs/format.md §8).
 func (u *Unit) splitPositions() []int64 {
 	list := make([]int64, 0, len(u.sizes))
 	var sum int64
@@ -131,9 +131,9 @@ func (u *Unit) counts() Counts {
 	}
 }
 
-// littleEndian returns the bytes of a list as it is stored.
+// littleEndian returns the bytes of a list as the format stores it.
 func littleEndian[T uint32 | int64](list []T) []byte {
-	// it fails for types without a fixed size only
+	// binary.Append fails only for types without a fixed size.
 	b, _ := binary.Append(nil, binary.LittleEndian, list)
 	return b
 }

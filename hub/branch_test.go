@@ -6,8 +6,8 @@ import (
 	"github.com/df11-convert/df11-convert/internal/hubtest"
 )
 
-// TestBranchIsLookedFor: a 409 to the creation of a branch may mean another operation than this
-// one, and a 404 to its deletion a hub that has no such route. Whether the branch is there decides.
+// TestBranchIsLookedFor checks that the branch itself decides: a 409 to its creation may mean
+// another operation, and a 404 to its deletion a hub without the route.
 func TestBranchIsLookedFor(t *testing.T) {
 	w := published(t)
 	head := w.srv.Head(target, "main")

@@ -27,18 +27,17 @@ import (
 type sharedCache struct {
 	t       *wire.Transport // for its log and errors
 	dir     string          // "" for none
-	damaged sync.Map        // paths of files that differ from those published
+	damaged sync.Map        // paths of files that differ from the published ones
 }
 
-// cached is a file's copy in the cache.
+// A cached file is a copy in the cache.
 type cached struct {
-	path string // of the bytes, free of links
-	// the name of the blob: sha256 or git blob hash; empty for a file that lies in the snapshot
-	// itself
+	path string // of the bytes, with links resolved
+	// the blob's name, a SHA-256 or git blob hash; "" for a file in the snapshot itself
 	etag string
 }
 
-// folder is the folder of a repo.
+// folder returns the folder of a repo.
 func (s *sharedCache) folder(repo string) string {
 	parts := append([]string{string(gohf.RepoTypeModel)}, strings.Split(repo, "/")...)
 	return filepath.Join(s.dir, strings.Join(parts, gohf.RepoIdSeparator))
@@ -62,9 +61,9 @@ func (s *sharedCache) commit(repo, rev string) (string, bool) {
 	return commit, names.IsCommit(commit)
 }
 
-// find gives a file's copy: in the snapshot of its commit, or by its hash among the blobs. The size
-// must match where it is known, a link must end in the repo's own blobs or in the store that all
-// repos share, and the blob must carry the file's hash as its name. The content is not read.
+// find returns a file's copy: in the snapshot of its commit, or by its hash among the blobs. The
+// size must match if it's known. A link must end in the repo's own blobs or in the store that all
+// repos share, and the blob's name must be the file's hash. find doesn't read the content.
 func (s *sharedCache) find(f FileRef) (cached, bool) {
 	if s.dir == "" || f.NoCache || checkSource(f.Repo, f.Commit, f.Path) != nil {
 		return cached{}, false
@@ -87,8 +86,8 @@ func (s *sharedCache) find(f FileRef) (cached, bool) {
 	return cached{}, false
 }
 
-// snapshotFile follows a file of a snapshot: a link to a blob of its repo, or the file itself where
-// links are not used.
+// snapshotFile returns a file of a snapshot: a link to a blob of its repo, or the file itself on
+// systems without links.
 func (s *sharedCache) snapshotFile(folder, name string) (cached, bool) {
 	link, err := os.Readlink(name)
 	if err != nil {
@@ -105,8 +104,8 @@ func (s *sharedCache) snapshotFile(folder, name string) (cached, bool) {
 	return s.blob(folder, filepath.Base(link))
 }
 
-// blob gives a blob of a repo by its name. Its bytes lie there, or in the store that all repos
-// share, whose names say nothing about them that the hub publishes.
+// blob returns a repo's blob by name. Its bytes are there, or in the store that all repos share,
+// whose names are hashes that the hub doesn't publish.
 func (s *sharedCache) blob(folder, etag string) (cached, bool) {
 	name := filepath.Join(folder, "blobs", etag)
 	path, err := filepath.EvalSymlinks(name)
@@ -121,7 +120,7 @@ func (s *sharedCache) blob(folder, etag string) (cached, bool) {
 		path == filepath.Join(filepath.Dir(folder), "blobs", sum[:2], sum)
 }
 
-// trusts says whether a copy may be the file that is asked for, without looking into it.
+// trusts reports whether a copy may be the file, without reading it.
 func (s *sharedCache) trusts(found cached, f FileRef) bool {
 	_, damaged := s.damaged.Load(found.path)
 	info, err := os.Stat(found.path)
@@ -131,13 +130,13 @@ func (s *sharedCache) trusts(found cached, f FileRef) bool {
 	}
 	if (f.hash() != "" || f.Size > 0) && info.Size() != f.Size {
 		s.discard(found.path,
-			f, fmt.Sprintf("it has %d bytes, published are %d", info.Size(), f.Size))
+			f, fmt.Sprintf("it has %d bytes, not %d as published", info.Size(), f.Size))
 		return false
 	}
 	return true
 }
 
-// discard remembers a file of the cache that must not be used, and says so once.
+// discard marks a file of the cache that must not be used, and logs that once.
 func (s *sharedCache) discard(path string, f FileRef, why string) {
 	if _, known := s.damaged.LoadOrStore(path, true); !known {
 		s.t.Opt.Log.Warn("the shared cache's copy is damaged and is not used", "file", f.String(),
@@ -145,8 +144,8 @@ func (s *sharedCache) discard(path string, f FileRef, why string) {
 	}
 }
 
-// open opens a file's copy and gives the hash that it is named by. A copy that has vanished since
-// it was found is no error: the hub has the file.
+// open opens a file's copy and returns the hash in its name. A copy that vanished since it was
+// found is no error, because the hub has the file.
 func (s *sharedCache) open(f FileRef) (file *os.File, etag string, ok bool) {
 	found, ok := s.find(f)
 	if !ok {
@@ -156,9 +155,8 @@ func (s *sharedCache) open(f FileRef) (file *os.File, etag string, ok bool) {
 	return file, found.etag, err == nil
 }
 
-// readSmall gives a small file from the cache if its bytes have the hash that its blob is named by,
-// or that the caller knows. A file without either counts only offline, when nothing better can be
-// had.
+// readSmall returns a small file from the cache if its bytes have the hash in its name, or the
+// caller's. A file without either counts only offline, when there's nothing better.
 func (s *sharedCache) readSmall(f FileRef, maxBytes int64) ([]byte, bool) {
 	file, etag, ok := s.open(f)
 	if !ok {
@@ -180,8 +178,8 @@ func (s *sharedCache) readSmall(f FileRef, maxBytes int64) ([]byte, bool) {
 	return data, true
 }
 
-// info describes a snapshot of the cache. It knows only the files that are there; the plan notices
-// a shard that was never downloaded.
+// info describes a snapshot of the cache. It knows only the files that were downloaded; the plan
+// notices missing shards.
 func (s *sharedCache) info(repo, revision string) (*RepoInfo, error) {
 	op := "read model info of " + repo
 	commit, ok := s.commit(repo, revision)
@@ -202,7 +200,7 @@ func (s *sharedCache) info(repo, revision string) (*RepoInfo, error) {
 	return info, nil
 }
 
-// list adds one file of a snapshot to info; a link that is not trusted is left out.
+// list adds one file of a snapshot to info. It leaves out a link that isn't trusted.
 func (s *sharedCache) list(info *RepoInfo, root, path string) error {
 	rel, err := filepath.Rel(root, path)
 	if err != nil {

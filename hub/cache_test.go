@@ -40,12 +40,12 @@ func cacheRepo(t *testing.T, files map[string]string) (dir string, folder string
 	return dir, folder
 }
 
-// shareBlobs moves the weights of the repo that cacheRepo wrote into the store that all repos of a
-// cache share, as huggingface_hub does from 1.32 on, and gives the place of a blob there.
+// shareBlobs moves the weights of cacheRepo's repo into the store that all repos of a cache share,
+// as huggingface_hub does from 1.32 on. It returns the path of a blob there.
 func shareBlobs(t *testing.T, dir string) (place func(etag string) string) {
 	t.Helper()
 	place = func(etag string) string {
-		// a hash of its own, which the hub publishes nowhere but in X-Xet-Hash
+		// its own hash, which the hub publishes only in X-Xet-Hash
 		xet := sha([]byte(etag))
 		return filepath.Join(dir, "blobs", xet[:2], xet)
 	}
@@ -85,7 +85,7 @@ func write(t *testing.T, path, content string) {
 	}
 }
 
-// cachedClient is offline: it has nothing but the cache.
+// cachedClient is offline and has only the cache.
 func cachedClient(t *testing.T, dir string) (*Client, *scripted) {
 	w := script(says(500, ""))
 	c, _ := testClient(t, w, func(o *Options) { o.CacheDir, o.Offline = dir, true })
@@ -149,7 +149,7 @@ func cacheServes(t *testing.T, shared bool) {
 }
 
 // cachedFile is a file of ten bytes in the cache: in its snapshot, among its repo's blobs, and
-// where its bytes lie.
+// where its bytes are.
 type cachedFile struct {
 	t                               *testing.T
 	dir, folder, link, blob, stored string
@@ -169,17 +169,16 @@ func (f cachedFile) relink(name, target string) {
 	}
 }
 
-// elsewhere moves the bytes to another place, to which the repo's blob leads then.
+// elsewhere moves the bytes, and points the repo's blob there.
 func (f cachedFile) elsewhere(place ...string) {
 	to := filepath.Join(place...)
 	f.move(to, f.stored)
 	f.relink(f.blob, to)
 }
 
-// TestCacheNeverFollowsLinksElsewhere: a copy is taken from its repo's blobs, or where links are
-// not used from its snapshot. Of the store that all repos share, only regular files in their places
-// are taken, and the hash that a file is said to have is that of the repo's link, never the
-// store's.
+// TestCacheNeverFollowsLinksElsewhere checks that a copy comes from its repo's blobs, or on systems
+// without links from its snapshot. From the store that all repos share, only regular files at their
+// usual paths count. A file's hash is always that of the repo's link, never the store's.
 func TestCacheNeverFollowsLinksElsewhere(t *testing.T) {
 	const content = "0123456789"
 	etag := sha([]byte(content))
@@ -193,7 +192,7 @@ func TestCacheNeverFollowsLinksElsewhere(t *testing.T) {
 	}
 	for _, tt := range []struct {
 		name   string
-		shared bool // the bytes lie in the shared store
+		shared bool // the bytes are in the shared store
 		spoil  func(f cachedFile)
 		finds  []FileRef
 		misses []FileRef
@@ -243,7 +242,7 @@ func TestCacheNeverFollowsLinksElsewhere(t *testing.T) {
 				f.stored = shareBlobs(t, dir)(etag)
 			}
 			tt.spoil(f)
-			if tt.shared { // the name that the store gives it
+			if tt.shared { // the store's name for it
 				tt.misses = append(tt.misses, change(func(f *FileRef) { f.SHA256 = sha([]byte(etag)) }))
 			}
 			for want, refs := range map[bool][]FileRef{true: tt.finds, false: tt.misses} {
@@ -272,8 +271,8 @@ func TestCachedSmallFileIsHashed(t *testing.T) {
 	}
 }
 
-// TestDamagedCopyIsNotUsed: a copy in the cache that is not what was published is told once, read
-// from the hub instead, and left alone, whether the cache uses links or not.
+// TestDamagedCopyIsNotUsed checks that a copy that differs from the published file is reported
+// once, read from the hub instead, and left alone, with and without links.
 func TestDamagedCopyIsNotUsed(t *testing.T) {
 	h := newFileHub(t, 1000)
 	for name, spoil := range map[string]func(b []byte) []byte{
@@ -314,7 +313,7 @@ func damagedCopy(t *testing.T, h *fileHub, dir string) {
 	c, _ := testClient(t, h, func(o *Options) {
 		o.CacheDir, o.Log = dir, slog.New(slog.NewTextHandler(&log, nil))
 	})
-	_, listed := c.cache.find(h.ref()) // a copy of another size is not even found
+	_, listed := c.cache.find(h.ref()) // a copy of another size isn't even found
 	for try := range 2 {
 		if damaged := c.CheckCached(t.Context(), h.ref()); damaged != (listed && try == 0) {
 			t.Fatalf("damaged: %v", damaged)
@@ -324,6 +323,6 @@ func damagedCopy(t *testing.T, h *fileHub, dir string) {
 		}
 	}
 	if n := strings.Count(log.String(), "damaged"); n != 1 {
-		t.Errorf("told %d times: %s", n, &log)
+		t.Errorf("reported %d times: %s", n, &log)
 	}
 }

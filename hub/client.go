@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -13,41 +14,42 @@ import (
 	"github.com/df11-convert/df11-convert/hub/internal/wire"
 )
 
-// What a stream fetches where nothing is set.
+// The defaults of a stream.
 const (
-	DefaultRangeBytes = 8 << 20 // asked for at a time
+	DefaultRangeBytes = 8 << 20 // per request
 	// RangesAhead is how many ranges all streams together fetch ahead: one for each transfer, and
-	// half as many again that are complete and wait for the reader while the lines stay busy.
+	// half as many again that are complete, so that connections stay busy while the reader catches
+	// up.
 	RangesAhead = wire.Transfers + wire.Transfers/2
 )
 
-// Options configure a Client. The zero value reads public models from the public hub, without
+// Options configure a Client. The zero value reads public models from the public hub, without a
 // cache.
 type Options struct {
 	Connection
-	Publisher  *Publisher // gets tokens that end, in place of Token; nil for none
+	Publisher  *Publisher // gets tokens that expire, instead of Token; nil for none
 	CacheDir   string     // shared cache to read first; "" for none
 	RangeBytes int64      // bytes per ranged GET of a stream; 0 is DefaultRangeBytes
-	// bytes that all streams fetch ahead; 0 is RangesAhead × RangeBytes. Fewer ranges are fewer
+	// bytes that all streams fetch ahead; 0 is RangesAhead × RangeBytes. Fewer ranges mean fewer
 	// transfers
 	BufferBytes int64
 }
 
 type (
-	// Connection says which hub is asked, how, and as whom.
+	// Connection says which hub to ask, how, and as whom.
 	Connection = wire.Options
 	// Governor slows all clients that share it.
 	Governor = wire.Governor
-	// Wait is a pause that people should hear of.
+	// Wait is a wait that people should hear of.
 	Wait = wire.Wait
-	// Clock tells the time, and waits.
+	// Clock returns the time and waits.
 	Clock = wire.Clock
 )
 
-// NewGovernor makes one that knows of no limit yet.
+// NewGovernor returns a Governor without limits.
 func NewGovernor() *Governor { return wire.NewGovernor() }
 
-// Client talks to one hub with one token. All methods may be called by many goroutines at once.
+// A Client talks to one hub with one token. Many goroutines may call its methods at once.
 type Client struct {
 	t     *wire.Transport
 	cache *sharedCache
@@ -55,7 +57,8 @@ type Client struct {
 	puts  *semaphore.Weighted    // running uploads
 	turns turns                  // of the files to upload
 	user  atomic.Pointer[string] // the answer of WhoAmI
-	only  string                 // the one repo that it can write to; "" if it is not known to be one
+	seen  sync.Map               // answers of Peek, by repo and revision
+	only  string                 // the one repo it can write to; "" if unknown
 }
 
 // New checks the options. It makes no request.
@@ -85,21 +88,21 @@ func New(opt Options) (*Client, error) {
 	return c, nil
 }
 
-// Endpoint is the hub's address, without trailing slash.
+// Endpoint returns the hub's address, without a trailing slash.
 func (c *Client) Endpoint() string { return c.t.Endpoint.String() }
 
-// Pause waits by the client's clock; the reason is told like that of any wait.
+// Pause waits by the client's clock, and reports a long wait with its reason.
 func (c *Client) Pause(ctx context.Context, reason string, d time.Duration) error {
-	return c.t.Pause(ctx, reason, d)
+	return c.t.Pause(ctx, c.t.Endpoint.Host, reason, d)
 }
 
-// OnlyRepo is the one repo that the client's token can write to; "" if it is not known to be one.
+// OnlyRepo returns the one repo that the client's token can write to, or "" if unknown.
 func (c *Client) OnlyRepo() string { return c.only }
 
-// Error is a request that failed: what was asked, of whom, and what came back.
+// Error is a failed request: what was asked, and what came back.
 type Error = wire.Error
 
-// The sentinels say what kind of failure an error is; test with errors.Is.
+// The sentinels are the kinds of failures. Test for them with errors.Is.
 var (
 	ErrNotFound         = wire.ErrNotFound
 	ErrRevisionNotFound = wire.ErrRevisionNotFound
@@ -120,5 +123,5 @@ var (
 	ErrTrustedPublisher = wire.ErrTrustedPublisher
 )
 
-// Hint gives the next step for the user, one sentence or two, or "" when there is none to give.
+// Hint returns the next step for the user in one or two sentences, or "" if there is none.
 func Hint(err error) string { return wire.Hint(err) }

@@ -11,37 +11,37 @@ import (
 	"io"
 	"net/http"
 	"regexp"
+	"slices"
 	"time"
 
 	"github.com/df11-convert/df11-convert/hub/internal/wire"
 	"github.com/df11-convert/df11-convert/internal/names"
 )
 
-// Op is one change of a commit.
+// An Op is one change of a commit.
 type Op struct {
 	Path   string
 	Size   int64  // bytes of the file; 0 for a deletion
-	SHA256 string // of the content, for large files
+	SHA256 string // of a large file's content
 
-	small, gone bool   // the commit itself has the content; or the file is to be deleted
-	content     []byte // of a small one
+	small, gone bool   // small: the commit itself has the content; gone: the file is deleted
+	content     []byte // of a small file
 }
 
-// FileOp puts a small file into the commit itself. The content is borrowed until the commit is
-// done.
+// FileOp puts a small file into the commit itself. It borrows content until the commit is done.
 func FileOp(path string, content []byte) Op {
 	return Op{Path: path, Size: int64(len(content)), small: true, content: content}
 }
 
-// LFSOp names a large file whose object the hub already stores.
+// LFSOp adds a large file that the hub already stores.
 func LFSOp(path, sha256 string, size int64) Op {
 	return Op{Path: path, Size: size, SHA256: sha256}
 }
 
-// DeleteOp removes a file; the hub refuses the commit if it is not there.
+// DeleteOp removes a file. The hub refuses the commit if the file doesn't exist.
 func DeleteOp(path string) Op { return Op{Path: path, gone: true} }
 
-// row is the Op as a line of the commit's body.
+// row returns the Op as a line of the commit's body.
 func (o Op) row() ndjsonRow {
 	switch {
 	case o.small:
@@ -55,7 +55,7 @@ func (o Op) row() ndjsonRow {
 		map[string]any{"path": o.Path, "algo": "sha256", "oid": o.SHA256, "size": o.Size}}
 }
 
-// Holds says whether a tree is as the Op would make it.
+// Holds reports whether a tree is as the Op would make it.
 func (o Op) Holds(tree map[string]FileInfo) bool {
 	entry, there := tree[o.Path]
 	switch {
@@ -68,34 +68,32 @@ func (o Op) Holds(tree map[string]FileInfo) bool {
 	return there && entry.File() == names.File{Path: o.Path, Size: o.Size, SHA256: o.SHA256}
 }
 
-// CommitRequest is one commit to make.
+// A CommitRequest is a commit to make.
 type CommitRequest struct {
 	Summary     string
 	Description string
-	Parent      string // commit that the branch must still be at
+	Parent      string // the branch must still be at this commit
 	Ops         []Op
 }
 
-// Commit is a commit that was made.
+// A Commit is a commit that was made.
 type Commit struct {
 	OID string
-	// no answer named OID: it is the branch's head, which holds the changes, and perhaps those of
-	// others
+	// OID wasn't confirmed: it's the branch's head, which holds our changes, and perhaps others
 	Found bool
 }
 
-// slowAnswer is how long a hub may take over a commit or a completion, for which it allows itself
-// about a minute, and a storage over bytes that a thin line has still to drain from the system's
+// slowAnswer is how long a hub may take to commit or complete an upload, which it limits to about a
+// minute itself. A storage gets as long, because a slow network must first drain the system's
 // buffers.
 const slowAnswer = 3 * time.Minute
 
-// Commit applies the changes in one commit. Without any, no commit is made, and the parent is
-// given.
+// Commit makes all changes in one commit. Without changes it makes none and returns the parent.
 //
-// When an answer leaves open whether the commit was made (500, 504, a lost connection), the branch
-// is read: if it holds every change, that is success; otherwise the commit is repeated, which its
-// parent makes safe. ErrConflict says that the branch moved and lacks our changes: read its head,
-// look again at the changes to make, and call again.
+// If an answer leaves open whether the commit was made (500, 504, a lost connection), Commit reads
+// the branch. If the branch holds every change, that's success. Otherwise Commit repeats the
+// commit, which its parent makes safe. ErrConflict means that the branch moved and lacks our
+// changes: read its head, check which changes are still needed, and call again.
 func (c *Client) Commit(ctx context.Context, repo, rev string, req CommitRequest) (Commit, error) {
 	for _, o := range req.Ops {
 		if !o.gone && !names.IsSafe(o.Path) {
@@ -105,6 +103,7 @@ func (c *Client) Commit(ctx context.Context, repo, rev string, req CommitRequest
 	if len(req.Ops) == 0 {
 		return Commit{OID: req.Parent, Found: true}, nil
 	}
+	c.seen.Clear()
 	body, err := req.ndjson()
 	if err != nil {
 		return Commit{}, fmt.Errorf("write commit: %w", err)
@@ -116,6 +115,12 @@ func (c *Client) Commit(ctx context.Context, repo, rev string, req CommitRequest
 		Body:   func() io.Reader { return bytes.NewReader(body) }, Size: int64(len(body))}
 	p := &pendingCommit{CommitRequest: req, Client: c, r: r, repo: repo, rev: rev}
 	err = c.t.Retry(ctx, r, p.try)
+	if e := wire.ErrorOf(err); e.Status != 0 && errors.Is(e, wire.ErrTooLarge) {
+		largest := slices.MaxFunc(req.Ops, func(a, b Op) int {
+			return cmp.Compare(len(a.content), len(b.content))
+		})
+		e.Message = fmt.Sprintf("%s is %d bytes of it", largest.Path, largest.Size)
+	}
 	return p.done, err
 }
 
@@ -124,7 +129,7 @@ type ndjsonRow struct {
 	Value any    `json:"value"`
 }
 
-// ndjson writes the body of the commit, one JSON object per line.
+// ndjson returns the body of the commit, one JSON object per line.
 func (req CommitRequest) ndjson() ([]byte, error) {
 	var buf bytes.Buffer
 	enc := json.NewEncoder(&buf)
@@ -142,7 +147,7 @@ func (req CommitRequest) ndjson() ([]byte, error) {
 	return buf.Bytes(), nil
 }
 
-// pendingCommit is a commit on its way. All of its Ops change something.
+// A pendingCommit is a commit on its way. Each of its Ops changes something.
 type pendingCommit struct {
 	CommitRequest
 	*Client
@@ -151,7 +156,7 @@ type pendingCommit struct {
 	done      Commit
 }
 
-// try makes one attempt and settles whether it took effect.
+// try makes one attempt and finds out whether it took effect.
 func (p *pendingCommit) try(ctx context.Context) error {
 	err := p.post(ctx)
 	if e := wire.ErrorOf(err); unsettled(e) {
@@ -160,8 +165,8 @@ func (p *pendingCommit) try(ctx context.Context) error {
 	return missingObject(err)
 }
 
-// settle reads the branch after a failure. It gives nil when every change is there, ErrConflict
-// when the branch moved without them, and otherwise the failure, for the retry loop to judge.
+// settle reads the branch after a failure. It returns nil if every change is there, ErrConflict if
+// the branch moved without them, and otherwise the failure, for the retry loop.
 func (p *pendingCommit) settle(ctx context.Context, failure *wire.Error) error {
 	head, landed, err := p.landed(ctx)
 	switch {
@@ -178,7 +183,7 @@ func (p *pendingCommit) settle(ctx context.Context, failure *wire.Error) error {
 	return failure
 }
 
-// landed reads the head of the branch and says whether it holds every change.
+// landed returns the head of the branch, and whether it holds every change.
 func (p *pendingCommit) landed(ctx context.Context) (head string, all bool, err error) {
 	if head, err = p.Head(ctx, p.repo, p.rev); err != nil {
 		return "", false, err
@@ -195,14 +200,13 @@ func (p *pendingCommit) landed(ctx context.Context) (head string, all bool, err 
 	return head, true, nil
 }
 
-// unsettled says whether a failed POST may have changed the branch, or says that something else
-// did.
+// unsettled reports whether a failed POST may have changed the branch, or someone else did.
 func unsettled(e *wire.Error) bool {
-	// something in between has spoiled what the hub may have answered
+	// something in between may have replaced the hub's answer
 	if errors.Is(e, wire.ErrNotHub) {
 		return true
 	}
-	if e.Status == 0 { // no answer; without a connection, the request was not even begun
+	if e.Status == 0 { // no answer; without a connection, the request wasn't even sent
 		return !wire.NeverBegun(e.Err) && wire.Temporary(e.Err)
 	}
 	return e.Status >= 500 || e.Status == http.StatusRequestTimeout || errors.Is(e,
@@ -226,7 +230,8 @@ func (p *pendingCommit) post(ctx context.Context) error {
 var missingText = regexp.MustCompile(
 	`(?i)lfs (pointer|object|file)[^.]*(not exist|not found|missing|unknown)|(unknown|missing) lfs`)
 
-// missingObject names the refusal of a commit whose large file the hub lost: upload it again.
+// missingObject recognizes the refusal of a commit because the hub lost a large file. Upload it
+// again.
 func missingObject(err error) error {
 	if e := wire.ErrorOf(err); e.Status == http.StatusBadRequest &&
 		missingText.MatchString(e.Message) {

@@ -71,6 +71,17 @@ func TestCreateRepo(t *testing.T) {
 	}
 }
 
+// TestTooLargeACommitNamesItsLargestFile checks the error if a proxy accepts only 1 MB, because the
+// proxy doesn't mention files.
+func TestTooLargeACommitNamesItsLargestFile(t *testing.T) {
+	c, _ := testClient(t, script(says(413, "<html>")))
+	_, err := c.Commit(t.Context(), "a/b", "main", CommitRequest{Parent: testCommit, Ops: []Op{
+		LFSOp("weights", shaA, 1<<40), FileOp("small", []byte("x")), FileOp("tokenizer.json", make([]byte, 2000))}})
+	if !errors.Is(err, wire.ErrTooLarge) || !strings.Contains(err.Error(), "tokenizer.json is 2000 bytes") || Hint(err) == "" {
+		t.Errorf("%v\nhint: %s", err, Hint(err))
+	}
+}
+
 func TestValidateCard(t *testing.T) {
 	w := script(says(200, `{"errors":[],"warnings":[{"message":"no license"}]}`),
 		says(400, `{"errors":[{"message":"\"license\" must be a string"}],"warnings":[]}`))

@@ -1,6 +1,5 @@
-// Package hub reads models from a Hugging Face Hub and publishes models to one. It knows nothing of
-// tensors and prints nothing. On disk it reads only the cache of the Python client, and writes
-// nothing.
+// Package hub reads models from a Hugging Face Hub and publishes models to it. It knows nothing about
+// tensors and prints nothing. On disk it reads only the Python client's cache, and writes nothing.
 //
 // One Client serves one hub with one token:
 //
@@ -10,8 +9,8 @@
 //
 //	WhoAmI, CheckAccess ─▶ CreateRepo ─▶ Upload (per file) ─▶ Op ─▶ Commit
 //
-// Package wire below sends the requests: it holds the rules for tokens, redirects, repeats and
-// waits. What is repeated above it, docs/design.md lists.
+// Package wire sends the requests. It has the rules for tokens, redirects, repeats, and waits.
+// docs/design.md lists what is repeated above it.
 //
-// Errors are of type *Error around a sentinel such as ErrGated; Hint gives the next step in words.
+// Errors are of type *Error around a sentinel such as ErrGated. Hint returns the next step in words.
 package hub

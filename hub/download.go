@@ -13,15 +13,15 @@ import (
 	"github.com/df11-convert/df11-convert/hub/internal/wire"
 )
 
-// downloads fetch ranges of files from where the hub stores them.
+// downloads fetches ranges of files from the hub's storage.
 type downloads struct {
 	t          *wire.Transport
-	locations  sync.Map            // of *location by repo, commit and path
+	locations  sync.Map            // of *location by repo, commit, and path
 	transfers  int64               // that may run at once
-	rangeBytes int64               // of a stream's requests
+	rangeBytes int64               // per request of a stream
 	conns      *semaphore.Weighted // running downloads
 	peers      *peers
-	buffers    chan []byte // shared fetch-ahead buffers; nil ones are not yet made
+	buffers    chan []byte // shared fetch-ahead buffers; nil until used
 }
 
 func newDownloads(t *wire.Transport, opt Options, transfers int64) *downloads {
@@ -33,7 +33,7 @@ func newDownloads(t *wire.Transport, opt Options, transfers int64) *downloads {
 	return d
 }
 
-// read gives bytes [off, off+n) of a file in one range. It takes a connection.
+// read returns bytes [off, off+n) of a file, fetched as one range. It takes a connection.
 func (d *downloads) read(ctx context.Context, f FileRef, off, n int64) ([]byte, error) {
 	buf := make([]byte, n)
 	if n == 0 {
@@ -45,13 +45,13 @@ func (d *downloads) read(ctx context.Context, f FileRef, off, n int64) ([]byte, 
 	return buf, nil
 }
 
-// minProgress is the number of bytes that must have arrived for the count of failures to start
-// again: a server that gives single bytes does not keep us for ever.
+// minProgress is how many bytes reset the count of failures, so that a server that sends single
+// bytes can't hold us forever.
 const minProgress = 64 << 10
 
-// fetch fills the segment with the bytes of a file from off on. It goes on where a broken
-// connection stopped, renews expired links, and never accepts bytes that the answer does not
-// declare to be the ones asked for.
+// fetch fills the segment with the bytes of a file from off on. It continues where a broken
+// connection stopped, renews expired links, and never accepts bytes unless the answer declares them
+// to be the ones we asked for.
 func (d *downloads) fetch(ctx context.Context, f FileRef, off int64, seg *segment,
 	conn *wire.Slot) error {
 	r := &wire.Request{Op: "read " + f.String(), Repo: f.Repo, Method: http.MethodGet, Bulk: true,
@@ -70,16 +70,17 @@ func (d *downloads) fetch(ctx context.Context, f FileRef, off int64, seg *segmen
 		err = d.fetchOnce(ctx, r, loc, off, seg, tries <= maxSwitches)
 		got := missing - len(seg.space())
 		wire.ErrorOf(err).Progress = got >= min(minProgress, missing) && got > 0
-		if errors.Is(err, wire.ErrExpired) || errors.Is(err, wire.ErrChanged) {
+		if errors.Is(err, wire.ErrExpired) || errors.Is(err, wire.ErrChanged) ||
+			errors.Is(err, wire.ErrNotHub) {
 			loc.replace(ctx, nil)
 		}
 		return err
 	})
 }
 
-// fetchOnce makes one ranged GET and reads its body into the segment. If it may be given up for its
-// rate, it fails with ErrLagging when it lags. The connection is closed then, as is every one whose
-// body was not read to its end.
+// fetchOnce makes one ranged GET and reads its body into the segment. If mayGiveUp, it fails with
+// ErrLagging when it lags. The connection is then closed, as is every connection whose body wasn't
+// read to its end.
 func (d *downloads) fetchOnce(ctx context.Context, r *wire.Request, loc *resolved, off int64,
 	seg *segment, mayGiveUp bool) error {
 	end := off + int64(len(seg.buf))
@@ -90,6 +91,9 @@ func (d *downloads) fetchOnce(ctx context.Context, r *wire.Request, loc *resolve
 		"Accept-Encoding": {"identity"}, // a compressed answer would ignore the range
 		"Range":           {fmt.Sprintf("bytes=%d-%d", begin, end-1)},
 	}
+	try.Accept = func(resp *http.Response) error {
+		return checkRange(loc, resp, begin, end, d.t.Endpoint.Owns(resp.Request.URL))
+	}
 	ctx, giveUp := context.WithCancelCause(ctx)
 	defer giveUp(nil)
 	resp, err := d.t.Exchange(ctx, &try)
@@ -97,25 +101,22 @@ func (d *downloads) fetchOnce(ctx context.Context, r *wire.Request, loc *resolve
 		return rangeRefused(err)
 	}
 	defer resp.Body.Close()
-	err = checkRange(loc, resp, begin, end, d.t.Endpoint.Owns(resp.Request.URL))
-	if err == nil {
-		d.follow(ctx, loc, resp)
-		if !mayGiveUp {
-			giveUp = func(error) {}
-		}
-		lap := d.peers.begin(giveUp)
-		err = seg.readFrom(resp.Body, func(n int) { d.peers.brought(lap, n) })
-		d.peers.end(lap)
+	d.follow(ctx, loc, resp)
+	if !mayGiveUp {
+		giveUp = func(error) {}
 	}
+	lap := d.peers.begin(giveUp)
+	err = seg.readFrom(resp.Body, func(n int) { d.peers.brought(lap, n) })
+	d.peers.end(lap)
 	if err != nil {
 		return d.t.Failure(&try, resp.Request.URL, err)
 	}
 	return nil
 }
 
-// rangeRefused reads the meaning of a refused GET: a storage host that refuses a signed link says
-// that it has expired, and 416 says that the file has another size. What the hub itself refuses has
-// a sentinel already.
+// rangeRefused reads what a refused GET means. A storage host that refuses a signed link means that
+// it expired, and 416 means that the file has another size. The hub's own refusals already have a
+// sentinel.
 func rangeRefused(err error) error {
 	e := wire.ErrorOf(err)
 	switch {
@@ -127,8 +128,8 @@ func rangeRefused(err error) error {
 	return err
 }
 
-// checkRange makes sure that the body begins with the range that was asked for. An ETag counts if
-// the answer is the hub's own: a storage host has ETags of another kind.
+// checkRange checks that the body starts with the range we asked for. An ETag counts only from the
+// hub, because storage hosts have ETags of another kind.
 func checkRange(loc *resolved, resp *http.Response, begin, end int64, fromHub bool) error {
 	if enc := resp.Header.Get("Content-Encoding"); enc != "" && enc != "identity" {
 		return fmt.Errorf("%w: body is encoded as %s", wire.ErrBadRange, enc)
@@ -141,7 +142,7 @@ func checkRange(loc *resolved, resp *http.Response, begin, end int64, fromHub bo
 	switch n := resp.ContentLength; {
 	case resp.StatusCode == http.StatusPartialContent:
 		return checkContentRange(resp.Header.Get("Content-Range"), begin, end, loc.size)
-	case resp.StatusCode != http.StatusOK || begin > 0: // a whole file serves its beginning only
+	case resp.StatusCode != http.StatusOK || begin > 0: // a whole file serves only its beginning
 		return fmt.Errorf("%w: status %d", wire.ErrBadRange, resp.StatusCode)
 	case n >= 0 && n != loc.size:
 		return fmt.Errorf("%w: whole file of %d bytes, expected %d", wire.ErrBadRange, n, loc.size)
@@ -149,7 +150,7 @@ func checkRange(loc *resolved, resp *http.Response, begin, end int64, fromHub bo
 	return nil
 }
 
-// checkContentRange compares "bytes begin-last/total" with the range that was asked for.
+// checkContentRange compares "bytes begin-last/total" with the range we asked for.
 func checkContentRange(value string, begin, end, size int64) error {
 	var b, l int64
 	var total string

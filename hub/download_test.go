@@ -56,8 +56,8 @@ func onFirst(f func(*http.Request, *http.Response) (*http.Response, error)) func
 	}
 }
 
-// TestWholeFileAnswersToRanges: a storage that ignores ranges serves the beginning of a file, and
-// never bytes from elsewhere.
+// TestWholeFileAnswersToRanges checks that a storage that ignores ranges can serve the start of a
+// file, and never bytes from elsewhere.
 func TestWholeFileAnswersToRanges(t *testing.T) {
 	h := newFileHub(t, 5000)
 	h.fault = func(_ int, r *http.Request, _ *http.Response) (*http.Response, error) {
@@ -82,7 +82,7 @@ func TestFileChanges(t *testing.T) {
 	h := newFileHub(t, 5000)
 	c, _ := testClient(t, h, smallRanges)
 	ref := h.ref()
-	ref.SHA256 = "" // nothing known beforehand: the first answer is the pin
+	ref.SHA256 = "" // nothing is known yet, so the first answer is the pin
 	h.fault = func(n int, r *http.Request, good *http.Response) (*http.Response, error) {
 		if n == 3 {
 			h.Inject(hubtest.Fault{Name: "etag-changed", Times: hubtest.Always})
@@ -194,9 +194,9 @@ func TestPlainGitFile(t *testing.T) {
 	}
 }
 
-// TestAStorageIsNeverTakenForTheHub: a hub may answer the metadata request itself and lead only the
-// GET to its storage. The ETag there is of another kind, and a refusal means that the link has
-// expired.
+// TestAStorageIsNeverTakenForTheHub checks a hub that answers the metadata request itself and
+// redirects only the GET to its storage. The ETag there is of another kind, and a refusal means
+// that the link expired.
 func TestAStorageIsNeverTakenForTheHub(t *testing.T) {
 	data := "0123456789"
 	nLinks, nGets := 0, 0
@@ -238,7 +238,7 @@ func TestContentRange(t *testing.T) {
 	}
 }
 
-// allFree says whether every buffer and every connection was given back.
+// allFree reports whether every buffer and connection was returned.
 func allFree(c *Client) bool {
 	d := c.files
 	free := d.conns.TryAcquire(d.transfers)

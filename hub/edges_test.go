@@ -17,13 +17,13 @@ import (
 	"github.com/df11-convert/df11-convert/internal/hubtest"
 )
 
-// edgeHub serves one file of zeros over connections of different rates, as a
-// storage network does: the rate belongs to the connection for its life.
+// edgeHub serves one file of zeros over connections of different rates, like a storage network. A
+// connection keeps its rate for life.
 type edgeHub struct {
 	size int64
 	rate func(n int) int64 // bytes per second of the n-th connection, from 0
 
-	pauseFrom, pauseTo time.Time // when the whole line is dead
+	pauseFrom, pauseTo time.Time // when the whole network is dead
 
 	mu            sync.Mutex
 	nConns, nGets int
@@ -40,7 +40,7 @@ type edgeConn struct {
 func (c *edgeConn) Read(p []byte) (int, error) {
 	n, err := c.Conn.Read(p[:min(len(p), max(64, int(c.rate/100)))])
 	if oldest := time.Now().Add(-50 * time.Millisecond); c.paid.Before(oldest) {
-		c.paid = oldest // what a late timer loses may be made up for
+		c.paid = oldest // make up for what a late timer loses
 	}
 	c.paid = c.paid.Add(time.Duration(float64(n) / float64(c.rate) * 1e9))
 	time.Sleep(time.Until(c.paid))
@@ -106,7 +106,7 @@ func (h *edgeHub) overPipes(t *testing.T, do func(*testing.T, *Client), change .
 		p := &pipes{make(chan net.Conn), make(chan struct{})}
 		srv := &http.Server{Handler: h}
 		go func() { _ = srv.Serve(p) }()
-		// it may run after the server has ended, for a request that another connection has served
+		// it may run after the server ended, for a request that another connection served
 		dial := func(context.Context, string, string) (net.Conn, error) {
 			client, server := net.Pipe()
 			select {
@@ -128,12 +128,12 @@ func (h *edgeHub) overPipes(t *testing.T, do func(*testing.T, *Client), change .
 		do(t, c)
 		rt.CloseIdleConnections()
 		_ = srv.Close()
-		time.Sleep(time.Hour) // until the last Write of the server has noticed
+		time.Sleep(time.Hour) // until the server's last Write has noticed
 	})
 }
 
-// The network of 2026, scaled: of sixteen connections, ten reach machines that
-// give 8.7 MB/s, and six such that give 68 MB/s.
+// The network of 2026, scaled: of sixteen connections, ten reach machines with 8.7 MB/s, and six
+// reach machines with 68 MB/s.
 const (
 	edgeScale = 64
 	edgeRange = 16 << 20 / edgeScale
@@ -142,8 +142,8 @@ const (
 	offered   = 10*slowEdge + 6*fastEdge
 )
 
-// mixedEdges deals slow and fast machines like cards: 5 of every 8 are slow, in
-// an order that a seed decides.
+// mixedEdges deals slow and fast machines like cards: 5 of every 8 are slow, in an order from a
+// seed.
 func mixedEdges(seed int) func(int) int64 {
 	return func(n int) int64 {
 		round := (n/8*7 + seed) % 8
@@ -156,7 +156,7 @@ func mixedEdges(seed int) func(int) int64 {
 
 func steady(rate int64) func(int) int64 { return func(int) int64 { return rate } }
 
-// share reads the file and gives the rate as a part of so many bytes per second.
+// share reads the file and returns the rate as a share of that many bytes per second.
 func (h *edgeHub) share(tb testing.TB, c *Client, rate int64) float64 {
 	tb.Helper()
 	start := time.Now()
@@ -171,8 +171,8 @@ func (h *edgeHub) share(tb testing.TB, c *Client, rate int64) float64 {
 	return float64(h.size) / time.Since(start).Seconds() / float64(rate)
 }
 
-// TestSlowConnectionsNeverSetThePaceOfFastOnes: a stream gets most of what its
-// connections offer, since slow ones are replaced. Time is virtual and exact.
+// TestSlowConnectionsNeverSetThePaceOfFastOnes checks that a stream gets most of what its
+// connections offer, because slow ones are replaced. Time is virtual and exact.
 func TestSlowConnectionsNeverSetThePaceOfFastOnes(t *testing.T) {
 	for seed := range 8 {
 		h := &edgeHub{size: 10 * offered, rate: mixedEdges(seed)}
@@ -185,8 +185,30 @@ func TestSlowConnectionsNeverSetThePaceOfFastOnes(t *testing.T) {
 	}
 }
 
-// TestEqualConnectionsAreNeverReplaced: with nothing better in sight, all keep
-// the connections they have.
+// TestALonelySlowConnectionIsReplaced checks a file whose last range meets a slow machine after all
+// other ranges ended.
+func TestALonelySlowConnectionIsReplaced(t *testing.T) {
+	const before, slow = 4, 4000
+	h := &edgeHub{size: before * edgeRange, rate: func(n int) int64 {
+		if n == before {
+			return slow
+		}
+		return fastEdge
+	}}
+	h.overPipes(t, func(t *testing.T, c *Client) {
+		h.share(t, c, fastEdge)
+		c.t.Opt.HTTPTransport.(*http.Transport).CloseIdleConnections()
+		start := time.Now()
+		if _, err := c.ReadRange(t.Context(), h.ref(), 0, edgeRange); err != nil {
+			t.Fatal(err)
+		}
+		if took := time.Since(start); h.nConns != before+2 || took > 5*time.Second {
+			t.Errorf("took %v over %d connections", took, h.nConns-before)
+		}
+	})
+}
+
+// TestEqualConnectionsAreNeverReplaced checks that connections are kept if none is better.
 func TestEqualConnectionsAreNeverReplaced(t *testing.T) {
 	for name, rate := range map[string]int64{"fast": fastEdge, "slow": slowEdge, "very slow": 40_000} {
 		h := &edgeHub{size: 4 * wire.Transfers * edgeRange, rate: steady(rate)}
@@ -199,8 +221,8 @@ func TestEqualConnectionsAreNeverReplaced(t *testing.T) {
 	}
 }
 
-// TestALineThatFaltersKeepsItsConnections: for two seconds nothing arrives from
-// anywhere, which is no connection's fault.
+// TestALineThatFaltersKeepsItsConnections checks two seconds without bytes on all connections,
+// which is no connection's fault.
 func TestALineThatFaltersKeepsItsConnections(t *testing.T) {
 	h := &edgeHub{size: 4 * wire.Transfers * fastEdge, rate: steady(fastEdge)}
 	h.overPipes(t, func(t *testing.T, c *Client) {
@@ -211,8 +233,8 @@ func TestALineThatFaltersKeepsItsConnections(t *testing.T) {
 	})
 }
 
-// TestThinHonestLinesAreNeverGivenUp: a line of 20 kB/s brings every byte, over
-// however many connections it is spread.
+// TestThinHonestLinesAreNeverGivenUp checks that 20 kB/s bring every byte, over however many
+// connections.
 func TestThinHonestLinesAreNeverGivenUp(t *testing.T) {
 	for _, n := range []int64{1, 4, wire.Transfers} {
 		h := &edgeHub{size: 2 * edgeRange, rate: steady(20_000 / n)}
@@ -225,8 +247,8 @@ func TestThinHonestLinesAreNeverGivenUp(t *testing.T) {
 	}
 }
 
-// TestATrickleNeverLastsForEver: bodies at 500 bytes a second, from every
-// connection, end the read within minutes.
+// TestATrickleNeverLastsForEver checks that 500 bytes per second and connection end the read within
+// minutes.
 func TestATrickleNeverLastsForEver(t *testing.T) {
 	for _, jitter := range []float64{0, 0.6, 1} {
 		h := &edgeHub{size: 16 * edgeRange, rate: steady(500)}
@@ -246,8 +268,8 @@ func TestATrickleNeverLastsForEver(t *testing.T) {
 	}
 }
 
-// BenchmarkSlowEdge reads 128 MB from the CDN of a hub, over real connections. One of eight reaches
-// a machine that gives a tenth of what the others give. Metric s is the time of a read.
+// BenchmarkSlowEdge reads 128 MB from a hub's CDN over real connections. One of eight reaches a
+// machine ten times slower than the others. Metric s is the time of a read.
 func BenchmarkSlowEdge(b *testing.B) {
 	for name, conns := range map[string]int64{"replaced": wire.Transfers, "kept": 1} {
 		b.Run(name, func(b *testing.B) {
@@ -267,7 +289,7 @@ func BenchmarkSlowEdge(b *testing.B) {
 				if err != nil {
 					b.Fatal(err)
 				}
-				c.files.peers.conns = conns // alone, a connection has no peers
+				c.files.peers.conns = conns // a single connection has no peers
 				start := time.Now()
 				s, err := c.Stream(b.Context(), FileRef{Repo: "a/b", Commit: commit, Path: "m.safetensors", Size: h.size, SHA256: sha(data)}, 0, h.size)
 				if err != nil {

@@ -2,21 +2,23 @@ package hub
 
 import (
 	"cmp"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 
 	"github.com/df11-convert/df11-convert/hub/internal/wire"
 	"github.com/df11-convert/df11-convert/internal/disk"
 )
 
-// Environ gives the options that the HF_* variables and the token file decide, read as the Python
-// client does; home is the user's home directory. The error wraps ErrTrustedPublisher when
-// HF_OIDC_RESOURCE is set where there is no identity; the options are complete but for the token
-// then, so that a caller with an explicit token may go on.
+// Environ returns the options from the HF_* variables and the token file, read as the Python client
+// does. home is the user's home directory. The error wraps ErrTrustedPublisher if HF_OIDC_RESOURCE
+// is set but there's no identity. The options then lack only the token, so a caller with its own
+// token may go on.
 func Environ(getenv func(string) string, home string) (Options, error) {
 	path := func(def string, names ...string) string {
 		for _, name := range names {
@@ -36,10 +38,25 @@ func Environ(getenv func(string) string, home string) (Options, error) {
 		opt.Token, opt.TokenSource, err = findToken(getenv,
 			path(filepath.Join(hfHome, "token"), "HF_TOKEN_PATH"))
 	}
-	return opt, err
+	return opt, cmp.Or(checkCertificates(getenv("SSL_CERT_FILE")), err)
 }
 
-// findToken gives the token of the variables or the file, and its source: "HF_TOKEN", "file …".
+// checkCertificates refuses a file of root certificates that Go would silently ignore.
+func checkCertificates(file string) error {
+	if runtime.GOOS == "js" || file == "" { // a browser has its own
+		return nil
+	}
+	pem, err := disk.ReadInput(file, 64<<20)
+	switch {
+	case err != nil:
+		return fmt.Errorf("SSL_CERT_FILE: %w", err)
+	case !x509.NewCertPool().AppendCertsFromPEM(pem):
+		return fmt.Errorf("SSL_CERT_FILE: %s holds no certificate", file)
+	}
+	return nil
+}
+
+// findToken returns the token of the variables or the file, and its source: "HF_TOKEN", "file …".
 func findToken(getenv func(string) string, file string) (token, source string, err error) {
 	if truthy(getenv("HF_HUB_DISABLE_IMPLICIT_TOKEN")) {
 		return "", "", nil
@@ -59,7 +76,7 @@ func findToken(getenv func(string) string, file string) (token, source string, e
 	return token, "file " + file, nil
 }
 
-// cleanToken removes line ends and surrounding blanks.
+// cleanToken removes line ends and surrounding spaces.
 func cleanToken(s string) string {
 	return strings.TrimSpace(strings.NewReplacer("\r", "", "\n", "").Replace(s))
 }
@@ -85,8 +102,7 @@ func expandPath(p string, getenv func(string) string, home string) string {
 	return p
 }
 
-// publisherOf reads from the environment whom a hub is to trust; nil if it is to trust nobody. The
-// variables are those of the Python client.
+// publisherOf returns the publisher that the Python client's variables describe, or nil.
 func publisherOf(getenv func(string) string) (*Publisher, error) {
 	p := &Publisher{
 		Resource:     strings.TrimSpace(getenv("HF_OIDC_RESOURCE")),

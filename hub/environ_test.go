@@ -2,7 +2,10 @@ package hub
 
 import (
 	"cmp"
+	"encoding/pem"
 	"errors"
+	"net/http/httptest"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -10,7 +13,7 @@ import (
 	"github.com/df11-convert/df11-convert/hub/internal/wire"
 )
 
-// TestEnviron: what the variables decide, as with the Python client.
+// TestEnviron checks what the variables decide, as in the Python client.
 func TestEnviron(t *testing.T) {
 	dir := t.TempDir()
 	file, other, big := filepath.Join(dir, "token"), filepath.Join(dir, "other"), filepath.Join(dir, "big")
@@ -24,7 +27,7 @@ func TestEnviron(t *testing.T) {
 	inDir := func(token, source string) found { return found{cache: dir + "/hub", token: token, source: source} }
 	for _, tt := range []struct {
 		name string
-		env  string // NAME=VALUE, apart by blanks
+		env  string // NAME=VALUE, separated by spaces
 		want found
 		err  string // part of it
 	}{
@@ -79,6 +82,27 @@ func TestEnviron(t *testing.T) {
 				t.Errorf("%v, hint %q", err, Hint(err))
 			}
 		})
+	}
+}
+
+// TestCertificatesAreNeverPassedOver checks the error for a certificate file that Go silently
+// ignores.
+func TestCertificatesAreNeverPassedOver(t *testing.T) {
+	srv := httptest.NewTLSServer(nil)
+	defer srv.Close()
+	dir := t.TempDir()
+	for name, content := range map[string][]byte{
+		"good": pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: srv.Certificate().Raw}),
+		"none": []byte("not a certificate"), "missing": nil,
+	} {
+		file := filepath.Join(dir, name)
+		if content != nil && os.WriteFile(file, content, 0o600) != nil {
+			t.Fatal(file)
+		}
+		_, err := Environ(func(name string) string { return map[string]string{"SSL_CERT_FILE": file}[name] }, dir)
+		if (err == nil) != (name == "good") || err != nil && !strings.Contains(err.Error(), "SSL_CERT_FILE") {
+			t.Errorf("%s: %v", name, err)
+		}
 	}
 }
 

@@ -10,7 +10,7 @@ import (
 	"github.com/df11-convert/df11-convert/internal/hubtest"
 )
 
-// A model is read by its pinned commit: small files whole, large ones in order.
+// Read a model by its pinned commit: small files whole, large ones in order.
 func Example_read() {
 	srv := hubtest.New()
 	defer srv.Close()

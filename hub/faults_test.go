@@ -10,7 +10,7 @@ import (
 	"github.com/df11-convert/df11-convert/internal/hubtest"
 )
 
-// The calls of the table, each in a world of its own.
+// The calls of the table. Each has its own world.
 var (
 	info     = faultCall{size: 100, run: func(t *testing.T, w *world) error { _, err := w.Info(t.Context(), source, "main"); return err }}
 	oneRange = faultCall{size: 3000, run: func(t *testing.T, w *world) error { return w.stream(t) }}
@@ -47,19 +47,19 @@ func (c faultCall) begin(t *testing.T) *world {
 	return w
 }
 
-// asked counts what a hub and its storage were asked for.
+// asked counts the requests to a hub and its storage.
 type asked struct{ infos, heads, gets, batches, puts, commits int }
 
-const open = -1 // how often is a matter of chance, or of the time for which is tried
+const open = -1 // the number depends on chance, or on how long is tried
 
-// matches compares what was asked with what is wanted.
+// matches compares the counts with those wanted.
 func (got asked) matches(want asked) bool {
 	same := func(got, want int) bool { return want == open || got == want }
 	return same(got.infos, want.infos) && same(got.heads, want.heads) && same(got.gets, want.gets) &&
 		same(got.batches, want.batches) && same(got.puts, want.puts) && same(got.commits, want.commits)
 }
 
-// asked counts for a call; that a commit reads its branch is left out.
+// asked returns the counts of a call, without the reads of the branch after a commit.
 func (c faultCall) asked(w *world) asked {
 	got := asked{0, w.nHeads(), w.nGets(), w.nBatches(), w.nPuts(), w.nCommits()}
 	if !c.publishes {
@@ -70,16 +70,15 @@ func (c faultCall) asked(w *world) asked {
 
 var errAny = errors.New("any error")
 
-// What is waited for: nothing where a repeat is of no use, seconds where it helps, more where a
-// fault stays.
+// Waits: none if a repeat can't help, seconds if it does, and more if a fault stays.
 const (
 	atOnce    = 0
 	briefly   = 30 * time.Second
 	patiently = 100 * time.Minute
 )
 
-// TestFaults: what a hub or its storage does wrong, once or for ever, while a call runs; how often
-// is asked for what, how long is waited, and how the call ends.
+// TestFaults checks every fault of a hub or its storage, once or forever, during a call: how many
+// requests of each kind are sent, how long the client waits, and how the call ends.
 func TestFaults(t *testing.T) {
 	const once, always = 1, hubtest.Always
 	for _, tt := range []struct {
@@ -129,7 +128,7 @@ func TestFaults(t *testing.T) {
 		{ranges, "short", once, nil, asked{heads: 1, gets: 4}, briefly},
 		{ranges, "chunked", once, nil, asked{heads: 1, gets: 4}, briefly},
 		{oneRange, "ignore-range", once, nil, asked{heads: 1, gets: 1}, atOnce},
-		// of use for the first range only
+		// helps the first range only
 		{ranges, "ignore-range", once, nil, asked{heads: 1, gets: open}, briefly},
 		{ranges, "wrong-range", once, nil, asked{heads: 1, gets: 4}, briefly},
 		{ranges, "gzip", once, nil, asked{heads: 1, gets: 4}, briefly},
@@ -179,7 +178,7 @@ func TestFaults(t *testing.T) {
 		{onePut, "put-expired", always, errAny, asked{batches: 3, puts: 3}, atOnce},
 		{parts, "put-no-upload", always, errAny, asked{batches: 3, puts: open}, atOnce},
 		{parts, "put-no-etag", always, errAny, asked{batches: 1, puts: open}, patiently},
-		// the second batch asks whether it is there
+		// the second batch asks whether it's there
 		{parts, "complete-500", always, errAny, asked{batches: 2, puts: 7}, patiently},
 		{onePut, "verify-mismatch", always, hub.ErrCorrupt, asked{batches: 1, puts: 1}, atOnce},
 

@@ -15,14 +15,14 @@ import (
 
 const testCommit = "0123456789abcdef0123456789abcdef01234567"
 
-// fileHub is a hub in memory with one large file, whose storage may answer other things.
+// fileHub is a hub in memory with one large file, whose storage may answer in other ways.
 type fileHub struct {
 	*hubtest.Server
 	data   []byte
 	commit string
 
 	mu    sync.Mutex
-	gets  []string // ranges asked for
+	gets  []string // requested ranges
 	fault func(n int, r *http.Request, good *http.Response) (*http.Response, error)
 }
 
@@ -62,14 +62,14 @@ func (h *fileHub) RoundTrip(r *http.Request) (*http.Response, error) {
 	return good, nil
 }
 
-// nGets is how many GETs the storage saw.
+// nGets returns how many GETs the storage got.
 func (h *fileHub) nGets() int {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return len(h.gets)
 }
 
-// cutBody gives the first n bytes of a body and then err.
+// cutBody returns the first n bytes of a body and then err.
 func cutBody(resp *http.Response, n int64, err error) *http.Response {
 	resp.Body = struct {
 		io.Reader
@@ -82,10 +82,10 @@ type errReader struct{ err error }
 
 func (e errReader) Read([]byte) (int, error) { return 0, e.err }
 
-// smallRanges makes every file many ranges.
+// smallRanges splits every file into many ranges.
 func smallRanges(o *Options) { o.RangeBytes, o.BufferBytes = 1000, 4000 }
 
-// streamAll reads a whole file and compares.
+// streamAll reads a whole file and compares it.
 func streamAll(t *testing.T, c *Client, h *fileHub) error {
 	t.Helper()
 	s, err := c.Stream(t.Context(), h.ref(), 0, int64(len(h.data)))

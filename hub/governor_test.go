@@ -12,12 +12,12 @@ import (
 	"github.com/df11-convert/df11-convert/internal/hubtest"
 )
 
-// pair is a source and a target client of one program, with one clock.
+// pair is a program's source and target clients, with one clock.
 type pair struct {
 	source, target *hub.Client
 	clock          *hubtest.JumpClock
 	reason         string        // of the source's first wait
-	held           time.Duration // that meanwhile took
+	held           time.Duration // how long meanwhile took
 }
 
 // newPair makes both. While the source waits for the hub, meanwhile runs.
@@ -45,14 +45,13 @@ func newPair(t *testing.T, srv *hubtest.Server, tokens [2]string, meanwhile func
 	return p
 }
 
-// limited refuses the first request to a path with 429 and a header that asks
-// for a wait of a minute.
+// limited refuses the first request to a path with 429 and asks for a wait of a minute.
 func limited(path string, header hubtest.Header) hubtest.Fault {
 	return hubtest.Fault{Name: "limited", Path: path, Action: hubtest.Status(http.StatusTooManyRequests, header, "")}
 }
 
-// TestOneGovernorForAllClients: what the hub says to one client holds back the
-// other, in the same bucket and for the same token only.
+// TestOneGovernorForAllClients checks that a limit for one client holds back the other, in the same
+// bucket and for the same token only.
 func TestOneGovernorForAllClients(t *testing.T) {
 	same := [2]string{"hf_test", "hf_test"}
 	date := hubtest.Header{"Retry-After": time.Now().Add(time.Minute).UTC().Format(http.TimeFormat), "RateLimit": ""}
@@ -62,7 +61,7 @@ func TestOneGovernorForAllClients(t *testing.T) {
 		tokens [2]string
 		header hubtest.Header
 		path   string // of the refused request
-		other  string // path that the other client asks for meanwhile
+		other  string // what the other client asks for meanwhile
 		held   bool
 	}{
 		{"Retry-After in seconds", same, seconds, "/api/models/*", "api", true},
@@ -110,8 +109,8 @@ func TestOneGovernorForAllClients(t *testing.T) {
 	}
 }
 
-// TestQuotaCountsAllClients: a bucket that one client has emptied is not asked
-// by the other, so that the hub never has to refuse.
+// TestQuotaCountsAllClients checks that no client asks a bucket that another one emptied, so that
+// the hub never has to refuse.
 func TestQuotaCountsAllClients(t *testing.T) {
 	clock := hubtest.NewJumpClock(time.Now())
 	srv := hubtest.Start(t)
@@ -128,10 +127,10 @@ func TestQuotaCountsAllClients(t *testing.T) {
 		}
 		x.Next(x.ResponseWriter)
 	}})
-	governor, told := hub.NewGovernor(), []string{}
+	governor, waits := hub.NewGovernor(), []string{}
 	for range 5 {
 		for _, side := range []string{"source", "target"} {
-			c, err := hub.New(hub.Options{Connection: hub.Connection{Endpoint: srv.URL, Token: "hf_test", Side: side, Clock: clock, Governor: governor, OnWait: func(w hub.Wait) { told = append(told, w.Reason) }}})
+			c, err := hub.New(hub.Options{Connection: hub.Connection{Endpoint: srv.URL, Token: "hf_test", Side: side, Clock: clock, Governor: governor, OnWait: func(w hub.Wait) { waits = append(waits, w.Reason) }}})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -140,14 +139,14 @@ func TestQuotaCountsAllClients(t *testing.T) {
 			}
 		}
 	}
-	if clock.Waited() < time.Minute || len(told) == 0 || !strings.Contains(told[0], "bucket api") {
-		t.Errorf("waited %v, told %q", clock.Waited(), told)
+	if clock.Waited() < time.Minute || len(waits) == 0 || !strings.Contains(waits[0], "bucket api") {
+		t.Errorf("waited %v, waits %q", clock.Waited(), waits)
 	}
 }
 
-// TestCommitQuotaHoldsCommitsOnly: a quota by the hour, which the hub tells with the commit and
-// without a time, is waited for; uploads go on meanwhile, other commits do not. Each of the
-// fourteen waits is a random share of up to several minutes.
+// TestCommitQuotaHoldsCommitsOnly checks an hourly quota, which the hub reports at a commit,
+// without a time. The client waits. Uploads go on, other commits don't. Each of the fourteen waits
+// is a random share of up to several minutes.
 func TestCommitQuotaHoldsCommitsOnly(t *testing.T) {
 	w := published(t)
 	op := hub.FileOp("b.txt", []byte("b"))
@@ -165,7 +164,7 @@ func TestCommitQuotaHoldsCommitsOnly(t *testing.T) {
 	})
 	w.srv.Inject(hubtest.Fault{Name: "commit-429", Times: 14})
 	_, err := p.source.Commit(t.Context(), target, "main", hub.CommitRequest{Parent: w.srv.Head(target, "main"), Summary: "a", Ops: []hub.Op{hub.FileOp("a.txt", []byte("a"))}})
-	if err != nil && !errors.Is(err, hub.ErrConflict) { // the other one was first
+	if err != nil && !errors.Is(err, hub.ErrConflict) { // the other client was first
 		t.Error(err)
 	}
 	if meanwhile != 0 || commit < 5*time.Minute || w.srv.FaultsActed("commit-429") != 14 {

@@ -9,12 +9,12 @@ import (
 
 const okUser = `{"name":"me","type":"user","orgs":[{"name":"team"}],"auth":{"accessToken":{"displayName":"ci","role":"write"}}}`
 
-// Names of the double for answers without a network.
+// Short names for answers without a network.
 type scripted = hubtest.Scripted
 
 var script, says, breaks, reply = hubtest.Script, hubtest.Says, hubtest.Breaks, hubtest.Reply
 
-// testClient is a client of https://hub.test with the token "hf_secret".
+// testClient returns a client of https://hub.test with the token "hf_secret".
 func testClient(t *testing.T, w http.RoundTripper, change ...func(*Options)) (*Client, *hubtest.JumpClock) {
 	t.Helper()
 	clock := hubtest.NewJumpClock(hubtest.Noon)

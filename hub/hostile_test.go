@@ -9,8 +9,8 @@ import (
 	"unicode"
 )
 
-// TestHostileWordsNeverReachATerminal: whatever place of an answer they come from, an error and the
-// reason of a wait are one line each, of bounded length, without control characters.
+// TestHostileWordsNeverReachATerminal checks that an error and a wait's reason are one line each,
+// of limited length and without control characters, wherever in an answer the words come from.
 func TestHostileWordsNeverReachATerminal(t *testing.T) {
 	words := "a\u009b31m" + strings.Repeat("x", 5000)
 	for name, step := range map[string]func(*http.Request) (*http.Response, error){
@@ -29,7 +29,7 @@ func TestHostileWordsNeverReachATerminal(t *testing.T) {
 	} {
 		var said []string
 		c, _ := testClient(t, script(step), func(o *Options) { o.OnWait = func(w Wait) { said = append(said, w.Reason) } })
-		for range 2 { // the second may wait for what the first was told
+		for range 2 { // the second may wait because of the first
 			if _, err := c.Head(t.Context(), "a/b", "main"); err == nil {
 				t.Fatalf("%s: no error", name)
 			} else {

@@ -28,8 +28,8 @@ type world struct {
 	data   []byte // of the weight file
 }
 
-// newWorld starts both; the model has a large file of n bytes and a small one.
-// The test fails if a token reaches the storage host.
+// newWorld starts both. The model has a large file of n bytes and a small one. The test fails if a
+// token reaches the storage host.
 func newWorld(t *testing.T, n int, change ...func(*hub.Options)) *world {
 	t.Helper()
 	return newWorldOn(t, hubtest.Start(t, hubtest.WithMultipart(20_000, 8_000)), n, change...)
@@ -51,7 +51,7 @@ func newWorldOn(t *testing.T, srv *hubtest.Server, n int, change ...func(*hub.Op
 	return w
 }
 
-// pattern makes bytes that do not compress and do not repeat.
+// pattern returns bytes that don't compress or repeat.
 func pattern(n int) []byte {
 	var out []byte
 	sum := sha256.Sum256([]byte("pattern"))
@@ -71,7 +71,7 @@ func (w *world) ref() hub.FileRef {
 	return hub.FileRef{Repo: source, Commit: w.commit, Path: weight, Size: int64(len(w.data)), SHA256: hexSHA(w.data)}
 }
 
-// stream reads the whole weight file; wrong bytes are fatal even before an error.
+// stream reads the whole weight file. Wrong bytes are fatal, even before an error.
 func (w *world) stream(t *testing.T) error {
 	t.Helper()
 	s, err := w.Stream(t.Context(), w.ref(), 0, int64(len(w.data)))
@@ -103,4 +103,12 @@ func noSecret(t *testing.T, err error) {
 			t.Errorf("error shows %q: %v", s, err)
 		}
 	}
+}
+
+// first returns the result of uploading one file.
+func first(ops []hub.Op, err error) (hub.Op, error) {
+	if err != nil {
+		return hub.Op{}, err
+	}
+	return ops[0], nil
 }

@@ -16,13 +16,16 @@ import (
 )
 
 // Info resolves a revision ("" is main) to its commit and lists its files with sizes and hashes. A
-// file name that must not become a local path is an error that wraps ErrUnsafePath. Offline it
-// answers from the shared cache.
+// file name that must not become a local path is an error that wraps ErrUnsafePath. Offline, the
+// shared cache answers.
 func (c *Client) Info(ctx context.Context, repo, revision string) (*RepoInfo, error) {
 	if err := wire.CheckRepo(repo); err != nil {
 		return nil, err
 	}
 	revision = cmp.Or(revision, "main")
+	if seen, ok := c.seen.LoadAndDelete(repo + "@" + revision); ok {
+		return seen.(func() (*RepoInfo, error))()
+	}
 	if c.t.Opt.Offline {
 		return c.cache.info(repo, revision)
 	}
@@ -36,7 +39,15 @@ func (c *Client) Info(ctx context.Context, repo, revision string) (*RepoInfo, er
 	return info, err
 }
 
-// Head gives the commit that a branch or another revision points to.
+// Peek is Info, but the next Info about the same revision returns the same answer, once, unless the
+// client changed a repo meanwhile.
+func (c *Client) Peek(ctx context.Context, repo, revision string) (*RepoInfo, error) {
+	info, err := c.Info(ctx, repo, revision)
+	c.seen.Store(repo+"@"+cmp.Or(revision, "main"), func() (*RepoInfo, error) { return info, err })
+	return info, err
+}
+
+// Head returns the commit of a branch or another revision.
 func (c *Client) Head(ctx context.Context, repo, rev string) (string, error) {
 	info, err := c.describe(ctx, repo, rev, "")
 	if err != nil {
@@ -45,15 +56,15 @@ func (c *Client) Head(ctx context.Context, repo, rev string) (string, error) {
 	return info.SHA, nil
 }
 
-// describe asks for a commit of a repo.
+// describe asks about a commit of a repo.
 func (c *Client) describe(ctx context.Context, repo, revision, query string) (*RepoInfo, error) {
 	r := c.t.RepoGet("read model info of "+repo, repo, wire.RevPath("revision", revision)+query)
-	r.Finds = revision == "main" // of another one, the repo may be there without it
+	r.Finds = revision == "main" // another revision may be missing although the repo exists
 	var doc infoDocument
 	if _, err := c.t.Call(ctx, r, &doc); err != nil {
 		return nil, err
 	}
-	if doc.SHA == "" { // as some hubs answer instead of 404
+	if doc.SHA == "" { // some hubs answer so instead of 404
 		return nil, c.t.Failure(r, nil, wire.ErrRevisionNotFound)
 	}
 	info, err := doc.info()
@@ -73,24 +84,24 @@ func (c *Client) describe(ctx context.Context, repo, revision, query string) (*R
 	return info, nil
 }
 
-// infoDocument is what is read of the hub's answer about a model. Its card, tags and counts are
-// not: they have no one form.
+// An infoDocument is what we read of the hub's answer about a model. Its card, tags, and counts
+// vary too much.
 type infoDocument struct {
 	ID      string
 	SHA     string
 	Private bool
-	// a text, or a bool: hubs say false for an open repo, and old ones true for a gated one
+	// a string, or a bool: hubs say false for an open repo, and old ones true for a gated one
 	Gated       any
 	PipelineTag any `json:"pipeline_tag"`
 	LibraryName any `json:"library_name"`
 	Siblings    []struct {
 		gohf.FileInfo
-		// nil if the hub does not tell it, which in gohf.FileInfo looks like an empty file
+		// nil if the hub doesn't say; in gohf.FileInfo that looks like an empty file
 		Size *int64 `json:"size"`
 	}
 }
 
-// info checks the document.
+// info checks and converts the document.
 func (d *infoDocument) info() (*RepoInfo, error) {
 	if !names.IsCommit(d.SHA) {
 		return nil, errors.New("info names no commit")
@@ -103,10 +114,10 @@ func (d *infoDocument) info() (*RepoInfo, error) {
 	info.PipelineTag, _ = d.PipelineTag.(string)
 	info.LibraryName, _ = d.LibraryName.(string)
 	if d.Gated == true {
-		info.Gated = "manual"
+		info.Gated = "auto" // the mode is unknown, and the asker may be let in
 	}
 	for _, s := range d.Siblings {
-		// -1 is a size that the hub did not tell
+		// -1 is an unknown size
 		f := FileInfo{Path: s.Name, Size: -1, BlobID: s.BlobID}
 		if s.Size != nil {
 			f.Size = *s.Size

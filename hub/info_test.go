@@ -13,18 +13,18 @@ import (
 
 const shaA = "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
 
-// TestInfoReadsWhatMatters: what strict types would fail on does not fail a run, and what is wrong
-// where it counts is refused.
+// TestInfoReadsWhatMatters checks that members of odd types don't fail a run, and that wrong values
+// are refused where they matter.
 func TestInfoReadsWhatMatters(t *testing.T) {
 	good := RepoInfo{ID: "a/b", SHA: testCommit, Files: []FileInfo{{Path: "x", Size: 1}}}
-	known, manual := good, good
+	known, auto := good, good
 	known.Private, known.Gated, known.PipelineTag, known.LibraryName = true, "auto", "text-generation", "transformers"
 	known.Files = []FileInfo{{Path: "config.json", Size: 5, BlobID: "b1"}, {Path: "m.safetensors", Size: 10, SHA256: shaA, BlobID: "b2"}}
-	manual.Gated = "manual"
+	auto.Gated = "auto"
 	file := func(members string) string { return `"siblings":[{"rfilename":"x",` + members + `}]` }
 	const x = `"siblings":[{"rfilename":"x","size":1}]`
 	type row struct {
-		name, members string // beside the commit
+		name, members string // in addition to the commit
 		want          *RepoInfo
 		err           error
 	}
@@ -36,7 +36,7 @@ func TestInfoReadsWhatMatters(t *testing.T) {
 		{"no id", x, &good, nil},
 		{"tags as text", `"tags":"x",` + x, &good, nil},
 		{"card with lists", `"cardData":{"license":["mit","other"],"model-index":[{"a":[]}]},` + x, &good, nil},
-		{"gated true", `"gated":true,` + x, &manual, nil},
+		{"gated true", `"gated":true,` + x, &auto, nil},
 		{"pipeline as number", `"pipeline_tag":3,` + x, &good, nil},
 		{"odd times", `"lastModified":"yesterday","createdAt":7,` + x, &good, nil},
 		{"odd widgets", `"widgetData":{"a":1},"transformersInfo":[],"spaces":"x","likes":"many",` + x, &good, nil},
@@ -51,7 +51,7 @@ func TestInfoReadsWhatMatters(t *testing.T) {
 		{"bad hash", file(`"lfs":{"sha256":"zz","size":1}`), nil, wire.ErrNotHub},
 		{"negative size", file(`"size":-5`), nil, wire.ErrNotHub},
 	}
-	// it becomes a part of paths and URLs
+	// it becomes part of paths and URLs
 	for _, id := range []string{"../x", "a/b/c", "a/..", "a/b\u009b", "a b/c"} {
 		rows = append(rows, row{"id " + id, `"id":"` + id + `",` + x, nil, wire.ErrNotHub})
 	}
@@ -75,7 +75,7 @@ func TestInfoReadsWhatMatters(t *testing.T) {
 	}
 }
 
-// TestInfoEscapesWhatItAsksFor: a revision may have slashes, and a repo's name nothing that leads
+// TestInfoEscapesWhatItAsksFor checks that a revision may have slashes, and that no repo name leads
 // elsewhere.
 func TestInfoEscapesWhatItAsksFor(t *testing.T) {
 	w := script(says(200, `{"sha":"`+testCommit+`","siblings":[]}`))
@@ -90,7 +90,7 @@ func TestInfoEscapesWhatItAsksFor(t *testing.T) {
 	}
 }
 
-// TestTreeRefusesStrangeLinks: and reads the hash of a large file in either form.
+// TestTreeRefusesStrangeLinks also checks that it reads the hash of a large file in either form.
 func TestTreeRefusesStrangeLinks(t *testing.T) {
 	for name, link := range map[string]string{
 		"other origin": "https://evil.test/api/models/a/b/tree/main?cursor=2",
@@ -110,8 +110,8 @@ func TestTreeRefusesStrangeLinks(t *testing.T) {
 	}
 }
 
-// TestAnswerNeverTakesMoreThanItsShare: the least memory budget is 64 MiB, and no server may make
-// an answer of that size.
+// TestAnswerNeverTakesMoreThanItsShare checks that no server can send an answer of 64 MiB, the
+// least memory budget.
 func TestAnswerNeverTakesMoreThanItsShare(t *testing.T) {
 	w := script(says(200, `{"name":"`+strings.Repeat("x", 17<<20)+`"}`))
 	c, _ := testClient(t, w)
@@ -120,8 +120,8 @@ func TestAnswerNeverTakesMoreThanItsShare(t *testing.T) {
 	}
 }
 
-// TestATreeWithoutEndIsNeverTaken: page after page, each with a cursor of its own, is bounded by
-// what it brings.
+// TestATreeWithoutEndIsNeverTaken checks that endless pages, each with its own cursor, are limited
+// by their bytes.
 func TestATreeWithoutEndIsNeverTaken(t *testing.T) {
 	n, oid := 0, strings.Repeat("a", 4<<20)
 	w := &scripted{Answer: func(r *http.Request) (*http.Response, error) {
@@ -135,7 +135,7 @@ func TestATreeWithoutEndIsNeverTaken(t *testing.T) {
 	}
 }
 
-// TestCommitsMayHaveSixtyFourDigits: not every hub keeps its repos in git.
+// TestCommitsMayHaveSixtyFourDigits checks a hub whose repos aren't in git.
 func TestCommitsMayHaveSixtyFourDigits(t *testing.T) {
 	commit, text := strings.Repeat("0a", 32), "{}"
 	w := &scripted{Answer: func(r *http.Request) (*http.Response, error) {

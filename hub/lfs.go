@@ -3,6 +3,7 @@ package hub
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"maps"
 	"net/http"
 	"slices"
@@ -13,13 +14,13 @@ import (
 
 const lfsJSON = "application/vnd.git-lfs+json"
 
-// lfsAction is one thing that the hub wants done for an object.
+// An lfsAction is something to do for an object.
 type lfsAction struct {
 	Href   string                     `json:"href"`
 	Header map[string]json.RawMessage `json:"header"`
 }
 
-// text reads a header value; numbers are taken as they are written.
+// text returns a header value. A number keeps its spelling.
 func (a *lfsAction) text(key string) string {
 	raw := a.Header[key]
 	var s string
@@ -29,7 +30,7 @@ func (a *lfsAction) text(key string) string {
 	return string(raw)
 }
 
-// headers are to be sent with the action.
+// headers returns the headers to send with the action.
 func (a *lfsAction) headers() http.Header {
 	h := http.Header{}
 	for key := range a.Header {
@@ -38,7 +39,7 @@ func (a *lfsAction) headers() http.Header {
 	return h
 }
 
-// lfsObject is the hub's answer about one object.
+// An lfsObject is the hub's answer about one object.
 type lfsObject struct {
 	OID     string `json:"oid"`
 	Actions *struct {
@@ -51,7 +52,7 @@ type lfsObject struct {
 	} `json:"error"`
 }
 
-// stored says that the hub has the object and wants nothing.
+// stored reports whether the hub has the object and wants nothing.
 func (o *lfsObject) stored() bool { return o.Actions == nil || o.Actions.Upload == nil }
 
 type batchAnswer struct {
@@ -59,39 +60,44 @@ type batchAnswer struct {
 	Objects  []lfsObject
 }
 
-// batch asks where an object is to go. It is asked for each file just before its upload, because
-// the links in the answer live only minutes.
-func (u *upload) batch(ctx context.Context) (obj *lfsObject, err error) {
+// batch asks where objects are to go. Ask just before their upload, because the links live only
+// minutes.
+func batch(ctx context.Context, files []*upload) error {
+	u, objects := files[0], map[string]any{}
+	for _, f := range files {
+		objects[f.SHA256] = map[string]any{"oid": f.SHA256, "size": f.Size}
+	}
 	body := map[string]any{
 		"operation": "upload", "transfers": []string{"basic", "multipart"}, "hash_algo": "sha256",
-		"objects": []any{map[string]any{"oid": u.SHA256, "size": u.Size}},
+		"objects": slices.Collect(maps.Values(objects)),
 	}
 	if !strings.HasPrefix(u.rev, "refs/") {
 		body["ref"] = map[string]string{"name": u.rev}
 	}
-	r := u.ask("ask where to upload ", u.t.Endpoint.Page(u.repo, ".git/info/lfs/objects/batch"),
-		body)
-	err = u.t.Retry(ctx, r, func(ctx context.Context) error {
+	r := u.ask("ask where to upload "+listOf(files),
+		u.t.Endpoint.Page(u.repo, ".git/info/lfs/objects/batch"), body)
+	return u.t.Retry(ctx, r, func(ctx context.Context) error {
 		var answer batchAnswer
 		_, err := u.t.Once(ctx, r, &answer)
-		if err == nil {
-			obj, err = u.object(r, &answer)
+		for _, f := range files {
+			if err == nil {
+				f.object, err = f.objectIn(r, &answer)
+			}
 		}
 		return err
 	})
-	return obj, err
 }
 
-// ask is a question of the LFS protocol about the file.
+// ask returns a request of the LFS protocol.
 func (u *upload) ask(what, url string, body any) *wire.Request {
-	r := wire.Send(what+u.Path, u.repo, http.MethodPost, url, body)
+	r := wire.Send(what, u.repo, http.MethodPost, url, body)
 	r.Header = http.Header{"Accept": {lfsJSON}, "Content-Type": {lfsJSON}}
 	return r
 }
 
-// object finds the file in the answer. The hub may refuse an object, for good or for now, inside an
-// answer 200.
-func (u *upload) object(r *wire.Request, answer *batchAnswer) (*lfsObject, error) {
+// objectIn returns the file's object in the answer. The hub may refuse an object, for good or for
+// now, inside a 200 answer.
+func (u *upload) objectIn(r *wire.Request, answer *batchAnswer) (*lfsObject, error) {
 	at := slices.IndexFunc(answer.Objects,
 		func(o lfsObject) bool { return strings.EqualFold(o.OID, u.SHA256) })
 	if at < 0 {
@@ -99,7 +105,9 @@ func (u *upload) object(r *wire.Request, answer *batchAnswer) (*lfsObject, error
 	}
 	obj := &answer.Objects[at]
 	if obj.Error != nil {
-		return nil, u.t.RefusedInside(r, obj.Error.Code, obj.Error.Message)
+		about := *r
+		about.Op = "ask where to upload " + u.Path
+		return nil, u.t.RefusedInside(&about, obj.Error.Code, obj.Error.Message)
 	}
 	if !obj.stored() && answer.Transfer != "" && answer.Transfer != "basic" &&
 		answer.Transfer != "multipart" {
@@ -109,17 +117,20 @@ func (u *upload) object(r *wire.Request, answer *batchAnswer) (*lfsObject, error
 	return obj, nil
 }
 
-// verify makes the hub check that it holds the object. If it holds another one, our bytes or their
-// hash are wrong, and no repeat helps.
+// verify makes the hub check that it has the object. If it has another one, our bytes or their hash
+// are wrong, and no repeat helps.
 func (u *upload) verify(ctx context.Context, a *lfsAction) error {
-	r := u.ask("verify the upload of ", u.t.Endpoint.Rewrite(a.Href),
+	r := u.ask("verify the upload of "+u.Path, u.t.Endpoint.Rewrite(a.Href),
 		map[string]any{"oid": u.SHA256, "size": u.Size})
 	maps.Copy(r.Header, a.headers())
 	_, err := u.t.Call(ctx, r, nil)
 	e := wire.ErrorOf(err)
+	if errors.Is(e, wire.ErrNotHub) {
+		return err
+	}
 	switch e.Status {
 	case http.StatusNotFound:
-		return e.Under(wire.ErrStale) // it never arrived: the batch call will say so
+		return e.Under(wire.ErrStale) // it never arrived; the batch call will say so
 	case http.StatusBadRequest, http.StatusConflict, http.StatusUnprocessableEntity:
 		return e.Under(wire.ErrCorrupt)
 	}
@@ -129,16 +140,16 @@ func (u *upload) verify(ctx context.Context, a *lfsAction) error {
 // maxDuplicates is the hub's limit per call.
 const maxDuplicates = 500
 
-// DuplicateFiles makes the hub copy large files from one repo's store to another's, without moving
-// their bytes; commit LFSOps for them afterwards. The files are those of Tree. It gives the reason
-// for each that could not be copied, by sha256: upload those, and all of them on an error.
+// DuplicateFiles makes the hub copy large files from one repo's storage to another's, without
+// moving their bytes. Commit LFSOps for them afterward. The files come from Tree. It returns, by
+// SHA-256, why a file couldn't be copied. Upload those, and all files after an error.
 func (c *Client) DuplicateFiles(ctx context.Context, source, target string,
 	files []FileInfo) (failed map[string]string, err error) {
 	failed = map[string]string{}
 	var rows []map[string]string
 	for _, f := range files {
 		if f.XetHash == "" {
-			failed[f.SHA256] = "the source does not store it in Xet"
+			failed[f.SHA256] = "the source doesn't store it in Xet"
 			continue
 		}
 		rows = append(rows,

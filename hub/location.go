@@ -15,24 +15,24 @@ import (
 	"github.com/df11-convert/df11-convert/internal/names"
 )
 
-// location is shared by all workers that read a file: one of them asks for all.
+// A location is shared by all workers that read a file. One of them asks for all.
 type location struct {
 	lock *semaphore.Weighted // of one
 	now  *resolved           // nil if the hub must be asked
-	pin  *resolved           // the first answer; later ones must agree with it for the client's life
+	pin  *resolved           // the first answer; all later ones must agree with it
 }
 
 // resolved is one answer to the metadata request.
 type resolved struct {
-	at     *location // whose answer it is
+	at     *location // the location it answers
 	url    string    // signed or on the hub; never shown
 	onHub  bool
-	etag   string // sha256 or git blob hash, unquoted
+	etag   string // SHA-256 or git blob hash, unquoted
 	commit string
 	size   int64
 }
 
-// locate gives the location of a file, asking the hub when there is none. A signed link serves
+// locate returns the location of a file, and asks the hub if there is none. A signed link serves
 // until the storage refuses it.
 func (d *downloads) locate(ctx context.Context, f FileRef) (r *resolved, err error) {
 	known, _ := d.locations.LoadOrStore([...]string{f.Repo, f.Commit, f.Path},
@@ -55,8 +55,8 @@ func (d *downloads) locate(ctx context.Context, f FileRef) (r *resolved, err err
 	return r, nil
 }
 
-// replace puts another location in the place of this one, nil to make the next locate ask again,
-// unless another worker was quicker.
+// replace replaces this location unless another worker did so first. With nil, the next locate asks
+// again.
 func (r *resolved) replace(ctx context.Context, by *resolved) {
 	if wire.Take(ctx, r.at.lock) != nil {
 		return
@@ -67,8 +67,8 @@ func (r *resolved) replace(ctx context.Context, by *resolved) {
 	}
 }
 
-// follow remembers the storage that the hub has sent a GET to, where it answers HEAD by itself: the
-// next ranges need not ask it.
+// follow remembers the storage that the hub redirected a GET to, if the hub itself answered the
+// HEAD. The next ranges needn't ask the hub.
 func (d *downloads) follow(ctx context.Context, loc *resolved, resp *http.Response) {
 	u := resp.Request.URL
 	if loc.onHub && !d.t.Endpoint.Owns(u) {
@@ -78,9 +78,9 @@ func (d *downloads) follow(ctx context.Context, loc *resolved, resp *http.Respon
 	}
 }
 
-// head asks for a file's metadata. Relative redirects are followed, the absolute one to the data is
-// the answer: beyond it the hub's headers are lost. A file of git, which the hub sends itself,
-// needs no question if a list of files has told its hash.
+// head asks for a file's metadata. It follows relative redirects. The absolute redirect to the data
+// is the answer, because behind it the hub's headers are lost. A git file, which the hub sends
+// itself, needs no question if its hash is known from a list of files.
 func (d *downloads) head(ctx context.Context, f FileRef) (*resolved, error) {
 	page := d.t.Endpoint.Page(f.Repo, wire.RevPath("resolve", f.Commit)+"/"+wire.EscapePath(f.Path))
 	if known := names.IsCommit(f.Commit) && f.hash() != ""; known &&
@@ -107,8 +107,8 @@ func (d *downloads) head(ctx context.Context, f FileRef) (*resolved, error) {
 	return got, err
 }
 
-// readLocation reads the headers of the answer to a metadata request. Not every hub tells the size
-// there; a file whose hash is known has the size that is known with it.
+// readLocation reads the headers of the answer to a metadata request. Not every hub sends the size.
+// If a file's hash is known, so is its size.
 func readLocation(e wire.Endpoint, f FileRef, resp *http.Response) (*resolved, error) {
 	h := resp.Header
 	r := &resolved{commit: h.Get(gohf.HeaderXRepoCommit), etag: etagOf(h), size: -1}
@@ -131,7 +131,7 @@ func readLocation(e wire.Endpoint, f FileRef, resp *http.Response) (*resolved, e
 		r.size = n
 	}
 	if r.commit == "" || r.etag == "" || r.size < 0 {
-		return nil, fmt.Errorf("%w: commit, etag or size is missing; is a proxy in between?",
+		return nil, fmt.Errorf("%w: commit, etag, or size is missing; is a proxy in between?",
 			wire.ErrNotHub)
 	}
 	r.url, r.onHub = u.String(), e.Owns(u)
@@ -158,8 +158,8 @@ func (d *downloads) agree(f FileRef, pin, r *resolved) error {
 	return nil
 }
 
-// linkRefused says whether a storage wants another link: S3 answers 403 to one that has expired,
-// 400 ExpiredToken if its credentials have, and 404 NoSuchUpload for a multipart upload that was
+// linkRefused reports whether the storage wants another link. S3 answers 403 to an expired link,
+// 400 ExpiredToken if its credentials expired, and 404 NoSuchUpload if a multipart upload was
 // ended.
 func linkRefused(e *wire.Error) bool {
 	switch e.Status {
@@ -169,7 +169,7 @@ func linkRefused(e *wire.Error) bool {
 	return e.Status == http.StatusBadRequest && e.Code == "ExpiredToken"
 }
 
-// etagOf reads the hash of a file, without the marks that HTTP puts around it.
+// etagOf returns the hash of a file, without the marks that HTTP puts around it.
 func etagOf(h http.Header) string {
 	etag := cmp.Or(h.Get(gohf.HeaderXLinkedETag), h.Get("ETag"))
 	return strings.Trim(strings.TrimPrefix(strings.TrimSpace(etag), "W/"), `"`)

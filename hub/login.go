@@ -13,35 +13,35 @@ import (
 	"github.com/df11-convert/df11-convert/hub/internal/wire"
 )
 
-// Publisher is a job of a CI system that a hub trusts instead of a stored token. Its identity is a
-// token that the CI signs and that lasts for minutes. It is exchanged (RFC 8693) for a token of the
-// hub that lasts for an hour, again and again as long as the job runs.
+// A Publisher is a CI job that a hub trusts instead of a stored token. Its identity is a token that
+// the CI signs and that lasts minutes. The job exchanges it (RFC 8693) for a token of the hub that
+// lasts an hour, again and again while it runs.
 type Publisher struct {
-	// ns/name: a repo to write to, and nothing else; or a user, whose gated repos can be read
+	// ns/name for writing to that repo only, or a user, for reading what the user may read
 	Resource string
-	// Identity is such a token, made beforehand; "" asks GitHub for one each time, at RequestURL
-	// with RequestToken.
+	// Identity is a ready-made identity. If it's "", the job asks GitHub for one each time, at
+	// RequestURL with RequestToken.
 	Identity, RequestURL, RequestToken string
 }
 
-// ForRepo says whether the tokens are for a repo, and not for what a user may read.
+// ForRepo reports whether the tokens are for writing to a repo.
 func (p *Publisher) ForRepo() bool { return strings.Contains(p.Resource, "/") }
 
-// renewalMargin is how long before its end a token is exchanged for the next one: longer than any
-// request waits for its answer.
+// renewalMargin is how long before its end a token is replaced: longer than any request waits for
+// its answer.
 const renewalMargin = 5 * time.Minute
 
-// login gives the tokens that a Publisher gets.
+// A login gets tokens for a Publisher.
 type login struct {
 	*Publisher
 	t    *wire.Transport
-	lock *semaphore.Weighted // of one; guards the token that was got last
+	lock *semaphore.Weighted // of one; guards the latest token
 
 	got   string
 	renew time.Time
 }
 
-// token gives the token to send. It holds for a while; one request gets it for all.
+// token returns the token to send. One request gets it for all others.
 func (l *login) token(ctx context.Context) (string, error) {
 	if err := wire.Take(ctx, l.lock); err != nil {
 		return "", err
@@ -87,7 +87,7 @@ func (l *login) exchange(ctx context.Context) (token string, lasts time.Duration
 	return answer.Token, cmp.Or(max(0, lasts), time.Hour), nil
 }
 
-// askGitHub gets the job's identity, made out to the hub.
+// askGitHub gets the job's identity, issued for the hub.
 func (l *login) askGitHub(ctx context.Context) (string, error) {
 	const op = "ask GitHub for the identity of this job"
 	u, err := url.Parse(l.RequestURL)
@@ -110,7 +110,7 @@ func (l *login) askGitHub(ctx context.Context) (string, error) {
 	return answer.Value, err
 }
 
-// ask makes a call of the exchange. A refusal means that the job is not trusted.
+// ask makes a call of the exchange. A refusal means that the job isn't trusted.
 func (l *login) ask(ctx context.Context, r *wire.Request, out any) error {
 	_, err := l.t.Call(ctx, r, out)
 	if e := wire.ErrorOf(err); e.Status >= 400 && e.Status < 500 &&

@@ -7,39 +7,43 @@ import (
 	"encoding/hex"
 	"fmt"
 	"hash"
+	"path"
 	"slices"
 
 	"github.com/df11-convert/df11-convert/hub/internal/wire"
 	"github.com/df11-convert/df11-convert/internal/names"
 )
 
-// RepoInfo is what a hub says about one commit of a model.
+// A RepoInfo is what a hub says about one commit of a model.
 type RepoInfo struct {
-	ID          string // the repo's present name, after renames
-	SHA         string // the commit; everything else is pinned to it
+	ID          string // the repo's current name, after renames
+	SHA         string // the commit, which everything else belongs to
 	Private     bool
-	Gated       string     // "", "auto" or "manual"
+	Gated       string     // "", "auto", or "manual"
 	Files       []FileInfo // in the hub's order
 	PipelineTag string
 	LibraryName string
 }
 
-// FileInfo is one file of a commit. SHA256 is set for large (LFS) files, and is the hash of the
-// content; BlobID is git's hash of a plain file's content, or of a large file's pointer.
+// Name returns the repo's name without its namespace.
+func (i *RepoInfo) Name() string { return path.Base(i.ID) }
+
+// A FileInfo is one file of a commit. SHA256 is set for large (LFS) files, and is the hash of the
+// content. BlobID is git's hash of a plain file's content, or of a large file's pointer.
 type FileInfo struct {
 	Path    string
 	Size    int64
 	SHA256  string
 	BlobID  string
-	XetHash string // of a file that the hub stores in Xet; only Tree tells it
+	XetHash string // of a file stored in Xet; only Tree sets it
 }
 
-// File is what the file is known by.
+// File returns the file's path, size, and SHA-256.
 func (f FileInfo) File() names.File {
 	return names.File{Path: f.Path, Size: f.Size, SHA256: f.SHA256}
 }
 
-// File gives the reference by which a file of the commit is read.
+// File returns the reference to read a file of the commit.
 func (i *RepoInfo) File(path string) (FileRef, bool) {
 	at := slices.IndexFunc(i.Files, func(f FileInfo) bool { return f.Path == path })
 	if at < 0 {
@@ -48,8 +52,8 @@ func (i *RepoInfo) File(path string) (FileRef, bool) {
 	return i.Files[at].Ref(i.ID, i.SHA), true
 }
 
-// Ref gives the reference by which the file is read. The BlobID of a large file
-// is left out, because it is only the hash of the file's pointer.
+// Ref returns the reference to read the file. It leaves out the BlobID of a large file, which only
+// hashes the file's pointer.
 func (f FileInfo) Ref(repo, commit string) FileRef {
 	ref := FileRef{Repo: repo, Commit: commit, Path: f.Path, Size: f.Size, SHA256: f.SHA256}
 	if f.SHA256 == "" {
@@ -58,23 +62,22 @@ func (f FileInfo) Ref(repo, commit string) FileRef {
 	return ref
 }
 
-// FileRef names one file of a pinned commit. Size is required for ReadRange and Stream; SHA256
-// (large files) or BlobID (plain git files), if given, must match the hub's word at every look, and
-// so must Size beside one of them.
+// A FileRef names one file of a pinned commit. ReadRange and Stream need Size. If SHA256 (large
+// files) or BlobID (plain git files) is set, it and Size must match whatever the hub says.
 type FileRef struct {
 	Repo, Commit, Path string
 	Size               int64
 	SHA256, BlobID     string
-	NoCache            bool // do not look into the shared cache
+	NoCache            bool // don't use the shared cache
 }
 
 func (f FileRef) String() string { return f.Path + " of " + f.Repo }
 
-// hash is the etag that the hub should give for the file, "" if unknown.
+// hash returns the expected etag, or "" if unknown.
 func (f FileRef) hash() string { return cmp.Or(f.SHA256, f.BlobID) }
 
-// NewHash begins the hash of a file of a size in the way in which the ETag like was made: git's, or
-// sha256, also if like is "".
+// NewHash returns a hash of the kind that the ETag like is, git's or SHA-256, for a file of that
+// size. If like is "", it's SHA-256.
 func NewHash(like string, size int64) hash.Hash {
 	if like == "" || names.IsSHA256(like) {
 		return sha256.New()
@@ -84,11 +87,11 @@ func NewHash(like string, size int64) hash.Hash {
 	return h
 }
 
-// isETag says whether s is a hash by which hub and cache name a file's content.
+// isETag reports whether s is a hash by which hub and cache name a file's content.
 func isETag(s string) bool { return names.IsSHA256(s) || names.IsCommit(s) }
 
-// hashLike hashes data in the way in which etag was made. An etag of another form covers nothing
-// and is given back.
+// hashLike hashes data with the kind of hash that etag is. It returns an etag of another form
+// unchanged, because that covers nothing.
 func hashLike(etag string, data []byte) string {
 	if !isETag(etag) {
 		return etag
@@ -101,7 +104,7 @@ func hashLike(etag string, data []byte) string {
 // checkPath refuses a file name that no repo should have. The error wraps ErrUnsafePath.
 func checkPath(name string) error {
 	if !names.IsListed(name) {
-		return fmt.Errorf("%w: %.200q is not a clean path below the repo's folder",
+		return fmt.Errorf("%w: %.200q isn't a clean path below the repo's folder",
 			wire.ErrUnsafePath, name)
 	}
 	return nil

@@ -14,8 +14,7 @@ import (
 	"github.com/df11-convert/df11-convert/internal/hubtest"
 )
 
-// origins are servers in memory, and how many requests with a token went to each origin that was
-// asked.
+// origins are servers in memory. They count the requests with a token for each origin.
 type origins struct {
 	servers []*hubtest.Server
 
@@ -35,12 +34,12 @@ func (o *origins) RoundTrip(r *http.Request) (*http.Response, error) {
 			return s.RoundTrip(r)
 		}
 	}
-	return nil, fmt.Errorf("nobody is at %s", origin)
+	return nil, fmt.Errorf("no server is at %s", origin)
 }
 
-// TestMirrorThatRedirectsIsNoLoop: HF_ENDPOINT names a mirror that sends every request on to the
-// public hub, as hf-mirror.com does. All that a source and a target need works there, with the
-// token, which goes to the mirror and to the public hub alone.
+// TestMirrorThatRedirectsIsNoLoop checks a mirror in HF_ENDPOINT that sends every request on to the
+// public hub, like hf-mirror.com. Everything that a source and a target need works. The token goes
+// to the mirror and the public hub only.
 func TestMirrorThatRedirectsIsNoLoop(t *testing.T) {
 	const public = "https://huggingface.co"
 	mirror := hubtest.Start(t, hubtest.InMemory("https://mirror.test", "https://none.test"))
@@ -63,7 +62,7 @@ func TestMirrorThatRedirectsIsNoLoop(t *testing.T) {
 	}
 }
 
-// readAll reads the source in every way there is.
+// readAll reads the source in every way.
 func (w *world) readAll(t *testing.T) {
 	t.Helper()
 	info, err := w.Info(t.Context(), source, "")
@@ -83,7 +82,7 @@ func (w *world) readAll(t *testing.T) {
 	}
 }
 
-// publishAll makes the target with a large file and a small one.
+// publishAll publishes a target with a large file and a small one.
 func (w *world) publishAll(t *testing.T) error {
 	t.Helper()
 	if _, err := w.CreateRepo(t.Context(), target, nil); err != nil {
@@ -95,7 +94,7 @@ func (w *world) publishAll(t *testing.T) error {
 	if _, err := w.ValidateCard(t.Context(), []byte("---\nlicense: mit\n---\n")); err != nil {
 		return err
 	}
-	op, err := w.Upload(t.Context(), target, "main", blob(weight, w.data))
+	op, err := first(w.Upload(t.Context(), target, "main", blob(weight, w.data)))
 	if err != nil {
 		return err
 	}
@@ -107,8 +106,8 @@ func (w *world) publishAll(t *testing.T) error {
 	return err
 }
 
-// TestForeignAnswerIsNeverBelieved: no other origin speaks for the hub, however good its answers
-// are. The stranger here is a hub that knows the same repos; it must not even be asked.
+// TestForeignAnswerIsNeverBelieved checks that no other origin answers for the hub, however good
+// its answers are. The stranger here is a hub with the same repos. It must not even be asked.
 func TestForeignAnswerIsNeverBelieved(t *testing.T) {
 	w, stranger := newWorld(t, 30_000), newWorld(t, 30_000)
 	stranger.srv.AddRepo(target, map[string][]byte{"x": []byte("x")})
@@ -155,8 +154,8 @@ func TestForeignAnswerIsNeverBelieved(t *testing.T) {
 	}
 }
 
-// TestSecureHubNeverLeadsToPlainHTTP: whatever link a hub gives under https, no byte goes to plain
-// http, neither up nor down.
+// TestSecureHubNeverLeadsToPlainHTTP checks that no link of an https hub sends or gets bytes over
+// plain http.
 func TestSecureHubNeverLeadsToPlainHTTP(t *testing.T) {
 	for name, n := range map[string]int{"one PUT": 10_000, "parts": 30_000} {
 		t.Run(name, func(t *testing.T) {
@@ -175,8 +174,8 @@ func TestSecureHubNeverLeadsToPlainHTTP(t *testing.T) {
 	}
 }
 
-// TestMissingRouteNeverEndsAPublication: what only brings bad news forward may be missing from a
-// hub, whatever it calls that.
+// TestMissingRouteNeverEndsAPublication checks hubs without routes that only report bad news early,
+// whatever they answer instead.
 func TestMissingRouteNeverEndsAPublication(t *testing.T) {
 	w := newWorldOn(t, hubtest.Start(t, hubtest.WithMultipart(20_000, 8_000), hubtest.WithWays(hubtest.Ways{FewRoutes: true})), 100)
 	if err := w.publishAll(t); err != nil {
@@ -194,14 +193,14 @@ func TestMissingRouteNeverEndsAPublication(t *testing.T) {
 		}
 	}
 	w.srv.ClearFaults()
-	// as of proxies that call every unknown route a missing repo
+	// as from proxies that call every unknown route a missing repo
 	if err := w.CheckAccess(t.Context(), "org/none"); err != nil {
 		t.Error(err)
 	}
 }
 
-// TestMissingSizeNeverEndsADownload: the list of files has told the size with the hash. Without it
-// nothing is guessed.
+// TestMissingSizeNeverEndsADownload checks that the list of files provides the size with the hash.
+// Without it, nothing is guessed.
 func TestMissingSizeNeverEndsADownload(t *testing.T) {
 	w := newWorld(t, 10_000)
 	w.srv.Inject(hubtest.Fault{Name: "no-size", Method: "HEAD", Times: hubtest.Always})
@@ -220,7 +219,7 @@ func TestMissingSizeNeverEndsADownload(t *testing.T) {
 	}
 }
 
-// TestTreeNeverGivesAHashThatIsNone: hashes become names of files.
+// TestTreeNeverGivesAHashThatIsNone checks hashes, because they become names of files.
 func TestTreeNeverGivesAHashThatIsNone(t *testing.T) {
 	w := newWorld(t, 30_000)
 	w.srv.Inject(hubtest.Fault{Name: "tree-bad-hash"})

@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// outage lets one host of a hub be gone until a moment, or some of what it is asked for.
+// outage makes one host of a hub unreachable for a while, or some of its routes.
 type outage struct {
 	http.RoundTripper
 	where string // in the URL
@@ -31,7 +31,7 @@ func (o *outage) RoundTrip(r *http.Request) (*http.Response, error) {
 	return o.gone(r)
 }
 
-// answeredOnce is the governor of a program that has reached its hub before.
+// answeredOnce is the governor of a program that reached its hub before.
 func answeredOnce(t *testing.T) *Governor {
 	governor := NewGovernor()
 	c, _ := testClient(t, script(says(200, okUser)), func(o *Options) { o.Governor = governor })
@@ -41,15 +41,15 @@ func answeredOnce(t *testing.T) *Governor {
 	return governor
 }
 
-// How long a host that is gone is waited for, and how much longer the last wait may last.
+// How long to wait for an unreachable host, and how much longer the last wait may be.
 const (
 	patienceForOutages = 5 * time.Minute
 	longestWait        = 2 * time.Minute
 )
 
-// TestAnOutageOfMinutesNeverEndsARun: whichever host or route is gone, whatever shows it, and
-// whatever the client is at, four minutes are waited for. What stays away ends the run, after no
-// more than some minutes.
+// TestAnOutageOfMinutesNeverEndsARun checks that the client waits four minutes for any host or
+// route, whatever the failure and the task. If it stays away, the run ends within a few more
+// minutes.
 func TestAnOutageOfMinutesNeverEndsARun(t *testing.T) {
 	download := func(t *testing.T, change func(*Options)) error {
 		h := newFileHub(t, 20_000)
@@ -101,5 +101,22 @@ func TestAnOutageOfMinutesNeverEndsARun(t *testing.T) {
 				})
 			}
 		}
+	}
+}
+
+// TestPeopleDoNotWaitLong checks that no call waits longer than its patience, whatever the hub
+// answers.
+func TestPeopleDoNotWaitLong(t *testing.T) {
+	const patience = 15 * time.Second
+	for _, gone := range []func(*http.Request) (*http.Response, error){
+		says(429, ""), says(429, "", "Retry-After: 3600"), says(503, ""), says(503, "", "Retry-After: 5"), breaks(io.ErrUnexpectedEOF),
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			c, _ := testClient(t, script(gone), func(o *Options) { o.Clock, o.Patience = nil, patience })
+			start := time.Now()
+			if _, err := c.Info(t.Context(), "a/b", "main"); err == nil || time.Since(start) > patience {
+				t.Errorf("after %v: %v", time.Since(start), err)
+			}
+		})
 	}
 }

@@ -13,12 +13,12 @@ import (
 	"github.com/df11-convert/df11-convert/hub/internal/wire"
 )
 
-// parts are the links for the bytes of a file, in order, each for chunk of them.
+// parts are the links for the bytes of a file, in order, one per chunk.
 type parts struct {
 	chunk  int64
 	urls   []string
-	header http.Header // to send along
-	// where to ask for the object to be made of the parts; "" if it is sent as a whole
+	header http.Header // to send with each part
+	// where to have the parts joined; "" if the file is sent whole
 	join string
 }
 
@@ -50,15 +50,15 @@ func readParts(a *lfsAction, link string, size int64) (*parts, error) {
 	return p, nil
 }
 
-// completedPart is one line of the completion.
+// A completedPart is one entry of the completion.
 type completedPart struct {
 	PartNumber int    `json:"partNumber"`
 	ETag       string `json:"etag"`
 }
 
-// putParts sends the parts, several at once, and has them joined. After a failure no further part
-// is begun, but those under way come to their end: the storage may ask to wait, which holds for
-// whatever is sent next.
+// putParts sends the parts, several at once, and has them joined. After a failure it starts no more
+// parts but finishes those under way: the storage may ask to wait, which also holds for whatever is
+// sent next.
 func (u *upload) putParts(ctx context.Context, p *parts) error {
 	done := make([]completedPart, len(p.urls))
 	var failed atomic.Bool
@@ -67,7 +67,7 @@ func (u *upload) putParts(ctx context.Context, p *parts) error {
 	for i := range p.urls {
 		group.Go(func() error {
 			if failed.Load() {
-				return nil // that failure is told
+				return nil // the failure is reported
 			}
 			etag, err := u.put(ctx, p, i)
 			if err != nil {
@@ -83,21 +83,21 @@ func (u *upload) putParts(ctx context.Context, p *parts) error {
 	return u.complete(ctx, p.join, done)
 }
 
-// complete joins the parts. It may be repeated. Where it is refused, new parts may do better,
-// unless the next batch call tells that the object is there after all. A hub that is in trouble for
-// as long as anything is waited for has the batch call alone.
+// complete has the parts joined, and may be repeated. If that's refused, new parts may do better,
+// unless the next batch call says that the object is there after all. After all tries failed, only
+// the batch call is left.
 func (u *upload) complete(ctx context.Context, link string, done []completedPart) error {
-	r := u.ask("complete the upload of ", link, map[string]any{"oid": u.SHA256, "parts": done})
+	r := u.ask("complete the upload of "+u.Path, link, map[string]any{"oid": u.SHA256, "parts": done})
 	r.Token, r.Slow = false, slowAnswer
 	_, err := u.t.Call(ctx, r, nil)
 	e, ok := errors.AsType[*wire.Error](err)
 	switch {
-	case !ok || errors.Is(err, wire.ErrQuota):
+	case !ok || errors.Is(err, wire.ErrQuota) || errors.Is(err, wire.ErrNotHub):
 		return err
 	case !e.GaveUp():
 		return e.Under(wire.ErrStale)
 	}
-	if obj, lookErr := u.batch(ctx); lookErr == nil && obj.stored() {
+	if lookErr := batch(ctx, []*upload{u}); lookErr == nil && u.object.stored() {
 		return nil
 	}
 	return err

@@ -12,8 +12,8 @@ import (
 	"github.com/df11-convert/df11-convert/internal/hubtest"
 )
 
-// linkHub is a hub with a repo a/b, whose links to upload parts of 1000 bytes live for a while by
-// the bubble's clock.
+// linkHub is a hub with a repo a/b. Its links to upload parts of 1000 bytes live for a while by the
+// bubble's clock.
 func linkHub(t *testing.T, lifetime time.Duration) *hubtest.Server {
 	t.Helper()
 	h := hubtest.Start(t, hubtest.InMemory("https://hub.test", "https://s3.test"), hubtest.WithMultipart(1, 1000))
@@ -32,7 +32,7 @@ func linkHub(t *testing.T, lifetime time.Duration) *hubtest.Server {
 // nBatches counts the questions where to upload.
 func nBatches(h *hubtest.Server) int { return h.Count("POST", "*.git/info/lfs/objects/batch") }
 
-// uploadAll sends files of n bytes each at once, over a line of 1000 bytes a second.
+// uploadAll sends files of n bytes each at once, over a network with 1000 bytes per second.
 func uploadAll(t *testing.T, h *hubtest.Server, nFiles, n int) (errs []error) {
 	t.Helper()
 	c, _ := testClient(t, h, realTime, func(o *Options) { o.LimitRate, o.RangeBytes, o.BufferBytes = 1000, 1<<20, 4<<20 })
@@ -42,7 +42,7 @@ func uploadAll(t *testing.T, h *hubtest.Server, nFiles, n int) (errs []error) {
 		data := bytes.Repeat([]byte{byte(i + 1)}, n)
 		group.Go(func() {
 			b := Blob{Path: fmt.Sprintf("%d.bin", i), Size: int64(n), SHA256: sha(data), Reader: bytes.NewReader(data)}
-			op, err := c.Upload(t.Context(), "a/b", "main", b)
+			op, err := first(c.Upload(t.Context(), "a/b", "main", b))
 			if errs[i] = err; err == nil && op.SHA256 != b.SHA256 {
 				t.Errorf("%+v", op)
 			}
@@ -52,8 +52,8 @@ func uploadAll(t *testing.T, h *hubtest.Server, nFiles, n int) (errs []error) {
 	return errs
 }
 
-// TestFilesArriveOverALineTooThinToShare: files of 40 s each have links for a minute. Together none
-// is done in time; after the first refusal they go one by one, and all arrive.
+// TestFilesArriveOverALineTooThinToShare checks files of 40 s each with links for a minute.
+// Together none finishes in time. After the first refusal they go one by one, and all arrive.
 func TestFilesArriveOverALineTooThinToShare(t *testing.T) {
 	for _, n := range []int{2, 4} {
 		synctest.Test(t, func(t *testing.T) {
@@ -71,19 +71,20 @@ func TestFilesArriveOverALineTooThinToShare(t *testing.T) {
 	}
 }
 
-// TestAFileThatCannotBeDoneInTimeEnds: alone, and still too slow for its links. The hint says so.
+// TestAFileThatCannotBeDoneInTimeEnds checks a single file that's too slow for its links. The hint
+// says so.
 func TestAFileThatCannotBeDoneInTimeEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := linkHub(t, time.Minute)
 		err := uploadAll(t, h, 1, 200_000)[0]
-		if err == nil || !strings.Contains(Hint(err), "a slow line") || nBatches(h) != maxRounds {
+		if err == nil || !strings.Contains(Hint(err), "a faster network") || nBatches(h) != maxRounds {
 			t.Errorf("%d batch calls, %v; %s", nBatches(h), err, Hint(err))
 		}
 	})
 }
 
-// TestARefusedLinkNeverCutsOffASiblingsAnswer: while one link is refused, the
-// storage asks the next part to wait. Nothing is sent before that time is over.
+// TestARefusedLinkNeverCutsOffASiblingsAnswer checks that nothing is sent before a wait is over
+// that the storage asked for while it refused another link.
 func TestARefusedLinkNeverCutsOffASiblingsAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := linkHub(t, time.Hour)

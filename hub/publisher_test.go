@@ -43,8 +43,8 @@ func (w *world) exchanges() (n int) {
 	return n
 }
 
-// TestPublisherNeverShowsATokenThatEnds: over ten hours, and with many requests at once, every
-// request has a token that the hub takes, got by one exchange an hour at most.
+// TestPublisherNeverShowsATokenThatEnds checks ten hours with many requests at once: every request
+// has a valid token, and there's one exchange per hour at most.
 func TestPublisherNeverShowsATokenThatEnds(t *testing.T) {
 	w := publishing(t, nil)
 	for hour := time.Duration(0); hour < 10*time.Hour; hour += 5 * time.Minute {
@@ -66,8 +66,7 @@ func TestPublisherNeverShowsATokenThatEnds(t *testing.T) {
 	}
 }
 
-// TestTokenOutlastsTheWaitForATurn: a rate limit may hold a request back for longer than the token
-// lasts that was there before.
+// TestTokenOutlastsTheWaitForATurn checks a rate limit that lasts longer than the current token.
 func TestTokenOutlastsTheWaitForATurn(t *testing.T) {
 	w := publishing(t, nil)
 	limit := hubtest.Fault{Name: "nothing left for ten minutes", Path: "/api/*", Times: 1, Action: func(x *hubtest.Exchange) {
@@ -92,8 +91,8 @@ func TestTokenOutlastsTheWaitForATurn(t *testing.T) {
 	}
 }
 
-// TestPublisherPublishesToOneRepo: the token uploads and commits to its repo, and the hub refuses
-// it anywhere else.
+// TestPublisherPublishesToOneRepo checks that the token uploads and commits to its repo, and that
+// the hub refuses it elsewhere.
 func TestPublisherPublishesToOneRepo(t *testing.T) {
 	w := publishing(t, nil)
 	if w.OnlyRepo() != target {
@@ -113,8 +112,8 @@ func TestPublisherPublishesToOneRepo(t *testing.T) {
 	}
 }
 
-// TestPublisherReadsWhatAUserMay: a token for a user reads the gated repos that the user was let
-// into, and is known for one.
+// TestPublisherReadsWhatAUserMay checks that a user's token reads the gated repos that the user may
+// read, and that the client knows it's a user's.
 func TestPublisherReadsWhatAUserMay(t *testing.T) {
 	w := publishing(t, func(_ *hubtest.Server, p *hub.Publisher) { p.Resource = "me" })
 	info, err := w.Info(t.Context(), "org/gated", "")
@@ -131,9 +130,9 @@ func TestPublisherReadsWhatAUserMay(t *testing.T) {
 	}
 }
 
-// TestPublisherIsRefusedClearly: where the hub or GitHub refuses, there is one error that says so,
-// names the resource, tells the next step, and shows no secret; nobody asks again and again. Where
-// they are in trouble, they are asked again.
+// TestPublisherIsRefusedClearly checks that a refusal by the hub or GitHub is one error that names
+// the resource and the next step and shows no secret. The client doesn't ask again. After other
+// failures it does.
 func TestPublisherIsRefusedClearly(t *testing.T) {
 	for name, change := range map[string]func(*hubtest.Server, *hub.Publisher){
 		"other repository": func(s *hubtest.Server, p *hub.Publisher) {
@@ -144,7 +143,7 @@ func TestPublisherIsRefusedClearly(t *testing.T) {
 		"unknown identity":  func(_ *hubtest.Server, p *hub.Publisher) { p.Identity = "eyJ.none" },
 		"no job of GitHub":  func(_ *hubtest.Server, p *hub.Publisher) { p.RequestToken = "wrong-secret" },
 		"broken address":    func(_ *hubtest.Server, p *hub.Publisher) { p.RequestURL = "http://[::1" },
-		"nothing on record": func(_ *hubtest.Server, p *hub.Publisher) { p.Resource = "nobody" },
+		"nothing on record": func(_ *hubtest.Server, p *hub.Publisher) { p.Resource = "no-one" },
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := publishing(t, change)
@@ -164,9 +163,9 @@ func TestPublisherIsRefusedClearly(t *testing.T) {
 	}
 }
 
-// TestPublisherOutlastsTrouble: an exchange that fails for a while is repeated, as every request
-// is; a token is not asked for with the token of somebody else, and never sent to where the
-// identity comes from.
+// TestPublisherOutlastsTrouble checks that a failed exchange is repeated like any request. No
+// request for a token carries someone else's token, and no token goes to where the identity comes
+// from.
 func TestPublisherOutlastsTrouble(t *testing.T) {
 	w := publishing(t, nil)
 	for _, path := range []string{"/oauth/token", "/_github/*"} {
@@ -184,9 +183,8 @@ func TestPublisherOutlastsTrouble(t *testing.T) {
 	}
 }
 
-// TestIdentityStaysHome: neither the identity, which is worth a token, nor the token that GitHub
-// gives the job for asking goes to another origin by a redirect, and no other origin's token is
-// taken.
+// TestIdentityStaysHome checks that no redirect leads the identity, which is worth a token, or
+// GitHub's token for the job to another origin, and that no other origin's token is used.
 func TestIdentityStaysHome(t *testing.T) {
 	for _, path := range []string{"/oauth/token", "/_github/*"} {
 		for _, status := range []int{http.StatusFound, http.StatusTemporaryRedirect, http.StatusPermanentRedirect} {
@@ -206,8 +204,8 @@ func TestIdentityStaysHome(t *testing.T) {
 	}
 }
 
-// TestIdentityMadeBeforehand: an identity that another CI has made serves one token, and when that
-// has ended the error says what is missing.
+// TestIdentityMadeBeforehand checks that another CI's identity serves for one token, and that the
+// error names what's missing when that token expired.
 func TestIdentityMadeBeforehand(t *testing.T) {
 	w := publishing(t, func(s *hubtest.Server, p *hub.Publisher) {
 		*p = hub.Publisher{Resource: target, Identity: s.NewIdentity("me/ci", s.URL)}

@@ -29,7 +29,7 @@ func blob(path string, data []byte) hub.Blob {
 // push uploads and commits one file.
 func (w *world) push(t *testing.T, path string, data []byte) (hub.Commit, error) {
 	t.Helper()
-	op, err := w.Upload(t.Context(), target, "main", blob(path, data))
+	op, err := first(w.Upload(t.Context(), target, "main", blob(path, data)))
 	if err != nil {
 		return hub.Commit{}, err
 	}
@@ -54,7 +54,7 @@ func TestPublish(t *testing.T) {
 	small, single, multi := []byte(`{"x": 1}`), pattern(15_000), pattern(50_000)
 	var ops []hub.Op
 	for path, data := range map[string][]byte{"config.json": small, "a.safetensors": single, "b/c.safetensors": multi, "empty.txt": {}} {
-		op, err := w.Upload(t.Context(), target, "main", blob(path, data))
+		op, err := first(w.Upload(t.Context(), target, "main", blob(path, data)))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -90,8 +90,8 @@ func TestPublish(t *testing.T) {
 	}
 }
 
-// TestOddAnswersToACommit: whatever the answer is, the branch tells whether the commit was made,
-// and it is made once.
+// TestOddAnswersToACommit checks that the branch decides whether a commit was made, whatever the
+// answer is, and that it's made once.
 func TestOddAnswersToACommit(t *testing.T) {
 	ok, html := hubtest.Status(200, nil, "{}"), hubtest.Status(200, nil, "<html>")
 	n := 0
@@ -127,8 +127,8 @@ func TestOddAnswersToACommit(t *testing.T) {
 	}
 }
 
-// TestTwoCommitsAtOnce: whatever status a server refuses a stale parent with, the slower of two
-// writers hears at once that the branch moved, although both have sent files.
+// TestTwoCommitsAtOnce checks that the slower of two writers hears at once that the branch moved,
+// whatever status refuses its parent, although both sent files.
 func TestTwoCommitsAtOnce(t *testing.T) {
 	for _, server := range []string{"hub", "kohakuhub", "git"} {
 		w := newWorldOn(t, hubtest.Start(t, hubtest.WithWays(hubtest.Servers[server])), 100)
@@ -137,7 +137,7 @@ func TestTwoCommitsAtOnce(t *testing.T) {
 		}
 		parent := w.srv.Head(target, "main")
 		for i, want := range []error{nil, hub.ErrConflict} {
-			op, err := w.Upload(t.Context(), target, "main", blob(fmt.Sprint(i, weight), pattern(15_000+i)))
+			op, err := first(w.Upload(t.Context(), target, "main", blob(fmt.Sprint(i, weight), pattern(15_000+i))))
 			if err == nil {
 				_, err = w.Client.Commit(t.Context(), target, "main", hub.CommitRequest{Parent: parent, Summary: "s", Ops: []hub.Op{op}})
 			}
@@ -151,7 +151,7 @@ func TestTwoCommitsAtOnce(t *testing.T) {
 	}
 }
 
-// TestACommitThatIsThereAlready: somebody else has made the same one.
+// TestACommitThatIsThereAlready checks a commit that someone else already made.
 func TestACommitThatIsThereAlready(t *testing.T) {
 	w := published(t)
 	request := hub.CommitRequest{Summary: "s", Parent: w.srv.Head(target, "main"), Ops: []hub.Op{hub.FileOp("a.txt", []byte("a"))}}
@@ -163,8 +163,8 @@ func TestACommitThatIsThereAlready(t *testing.T) {
 	}
 }
 
-// TestCompletionThatWorkedIsFound: the answer got lost, and the upload id is gone, or the hub fails
-// over it for ever; the next batch call tells that the object is there.
+// TestCompletionThatWorkedIsFound checks a completion whose answer got lost and whose upload id is
+// gone, or that keeps failing. The next batch call says that the object is there.
 func TestCompletionThatWorkedIsFound(t *testing.T) {
 	for _, status := range []int{404, 500} {
 		w := published(t)
@@ -172,5 +172,32 @@ func TestCompletionThatWorkedIsFound(t *testing.T) {
 		if _, err := w.push(t, weight, pattern(50_000)); err != nil || w.nBatches() != 2 || w.nPuts() != 7 {
 			t.Errorf("%d: %d batch calls, %d PUTs, %v", status, w.nBatches(), w.nPuts(), err)
 		}
+	}
+}
+
+// TestPeekNeverOutlivesAChange checks that creating a repo ends what Peek saw before.
+func TestPeekNeverOutlivesAChange(t *testing.T) {
+	w := newWorld(t, 100)
+	for _, rev := range []string{"", "next"} {
+		if _, err := w.Peek(t.Context(), target, rev); !errors.Is(err, hub.ErrNotFound) {
+			t.Fatal(err)
+		}
+	}
+	if _, err := w.CreateRepo(t.Context(), target, nil); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.Peek(t.Context(), target, "next"); !errors.Is(err, hub.ErrRevisionNotFound) {
+		t.Error(err)
+	}
+	if err := w.CreateBranch(t.Context(), target, "next", ""); err != nil {
+		t.Fatal(err)
+	}
+	seen, err := w.Peek(t.Context(), target, "next")
+	if again, err2 := w.Info(t.Context(), target, "next"); errors.Join(err, err2) != nil || again != seen {
+		t.Error(err, err2)
+	}
+	asked := len(w.srv.Requests())
+	if _, err := w.Info(t.Context(), target, "next"); err != nil || len(w.srv.Requests()) != asked+1 {
+		t.Error("an answer served twice", err)
 	}
 }

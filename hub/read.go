@@ -12,8 +12,8 @@ import (
 	"github.com/df11-convert/df11-convert/internal/streams"
 )
 
-// ReadRange gives bytes [off, off+n) of a file; the caller owns them. They come from the shared
-// cache where it holds the file. No hash covers a range.
+// ReadRange returns bytes [off, off+n) of a file, from the shared cache if it's there. The caller
+// owns them. No hash covers a range.
 func (c *Client) ReadRange(ctx context.Context, f FileRef, off, n int64) ([]byte, error) {
 	if err := c.files.checkSpan(f, off, off+n); err != nil {
 		return nil, err
@@ -40,12 +40,12 @@ func (d *downloads) checkSpan(f FileRef, off, end int64) error {
 	return nil
 }
 
-// Stream gives bytes [off, end) of a file in order, several ranges ahead of the reader. It resumes,
-// renews links and retries inside; io.EOF comes only after the last byte, and ErrChanged when the
-// file is no longer the same. Fetch-ahead is bounded by Options.BufferBytes for all streams
-// together, and one range for each stream besides. The hash of a whole file is the caller's to
-// check. Close the reader; it may be closed at any time, but not while a Read runs. A Read ends as
-// soon as ctx does.
+// Stream returns bytes [off, end) of a file in order, and fetches several ranges ahead of the
+// reader. It resumes, renews links, and retries. io.EOF comes only after the last byte, and
+// ErrChanged if the file isn't the same any more. Fetching ahead is limited by Options.BufferBytes
+// for all streams together, plus one range for each stream. The caller checks the hash of a whole
+// file. Close the reader; you may close it at any time except during a Read. A Read ends as soon as
+// ctx does.
 func (c *Client) Stream(ctx context.Context, f FileRef, off, end int64) (io.ReadCloser, error) {
 	if err := c.files.checkSpan(f, off, end); err != nil {
 		return nil, err
@@ -57,8 +57,8 @@ func (c *Client) Stream(ctx context.Context, f FileRef, off, end int64) (io.Read
 	return c.files.stream(ctx, f, off, end), nil
 }
 
-// cachedReader reads a span of a cached file. A file that has become shorter is an error, not the
-// end.
+// A cachedReader reads a span of a cached file. If the file became shorter, that's an error, not
+// the end.
 type cachedReader struct {
 	io.Closer
 	r    io.Reader
@@ -74,8 +74,8 @@ func (r *cachedReader) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// ReadFile gives a whole small file of a commit, from the shared cache if it is there. Its hash is
-// checked: sha256 of large files, git blob hash of plain ones. A file above maxBytes is
+// ReadFile returns a small file of a commit, from the shared cache if it's there. It checks the
+// hash: SHA-256 for large files, git's blob hash for plain ones. A file above maxBytes is
 // ErrTooLarge. The caller owns the bytes.
 func (c *Client) ReadFile(ctx context.Context, f FileRef, maxBytes int64) ([]byte, error) {
 	if err := checkSource(f.Repo, f.Commit, f.Path); err != nil {
@@ -85,7 +85,7 @@ func (c *Client) ReadFile(ctx context.Context, f FileRef, maxBytes int64) ([]byt
 		return data, nil
 	}
 	data, err := c.files.readWhole(ctx, f, maxBytes)
-	if errors.Is(err, wire.ErrCorrupt) { // wrong bytes of the right size are fetched once more
+	if errors.Is(err, wire.ErrCorrupt) { // fetch wrong bytes once more
 		return c.files.readWhole(ctx, f, maxBytes)
 	}
 	return data, err
@@ -99,7 +99,7 @@ func (d *downloads) readWhole(ctx context.Context, f FileRef, maxBytes int64) ([
 	}
 	op := "read " + f.String()
 	if loc.size > maxBytes {
-		return nil, d.t.Errorf(op, wire.ErrTooLarge, "%d bytes, at most %d are expected", loc.size,
+		return nil, d.t.Errorf(op, wire.ErrTooLarge, "it has %d bytes, and at most %d are expected", loc.size,
 			maxBytes)
 	}
 	data, err := d.read(ctx, f, 0, loc.size)
@@ -112,10 +112,10 @@ func (d *downloads) readWhole(ctx context.Context, f FileRef, maxBytes int64) ([
 	return data, nil
 }
 
-// CheckCached reads the shared cache's copy of a file, and says whether it was damaged: then it is
-// told in the log and not used again by this client. Without a known hash nothing is checked.
+// CheckCached reads the shared cache's copy of a file, and reports whether it's damaged. This
+// client logs a damaged copy and doesn't use it again. Without a known hash it checks nothing.
 func (c *Client) CheckCached(ctx context.Context, f FileRef) (damaged bool) {
-	for f.hash() != "" { // another copy may be found after a damaged one
+	for f.hash() != "" { // after a damaged copy there may be another
 		found, ok := c.cache.find(f)
 		if !ok {
 			break
@@ -135,7 +135,7 @@ func (c *Client) CheckCached(ctx context.Context, f FileRef) (damaged bool) {
 	return damaged
 }
 
-// hashFile hashes a file as the hub hashes the referenced one.
+// hashFile hashes a file as the hub hashes f.
 func (f FileRef) hashFile(ctx context.Context, path string) (string, error) {
 	file, err := os.Open(path)
 	if err != nil {

@@ -51,12 +51,12 @@ func TestRenamedRepo(t *testing.T) {
 	if err != nil || info.ID != "org/new-name" || info.SHA != w.commit {
 		t.Fatalf("%+v, %v", info, err)
 	}
-	if err := w.stream(t); err != nil { // by the old name
+	if err := w.stream(t); err != nil { // by its old name
 		t.Error(err)
 	}
 }
 
-// TestInfoCompletesSizesFromTheTree: not every hub tells the sizes of all files at once.
+// TestInfoCompletesSizesFromTheTree checks hubs that don't send all sizes with the info.
 func TestInfoCompletesSizesFromTheTree(t *testing.T) {
 	w := newWorldOn(t, hubtest.Start(t, hubtest.WithWays(hubtest.Ways{NoSizes: true}), hubtest.WithPageSize(2)), 3000)
 	info, err := w.Info(t.Context(), source, "")
@@ -98,8 +98,8 @@ func TestTreePagesAndFaults(t *testing.T) {
 	}
 }
 
-// TestLinksForOneRangeCostOneLookEach: where no link serves twice, the hub is asked once for each
-// range.
+// TestLinksForOneRangeCostOneLookEach checks that the hub is asked once for each range if no link
+// serves twice.
 func TestLinksForOneRangeCostOneLookEach(t *testing.T) {
 	w := newWorldOn(t, hubtest.Start(t, hubtest.WithLinksForOnce()), 10_000)
 	if err := w.stream(t); err != nil {
@@ -110,7 +110,7 @@ func TestLinksForOneRangeCostOneLookEach(t *testing.T) {
 	}
 }
 
-// TestAWrongClockNeverAsksForLinksAgain: a machine whose clock is a day ahead, or behind, asks as
+// TestAWrongClockNeverAsksForLinksAgain checks that a machine whose clock is a day off asks as
 // often as any other.
 func TestAWrongClockNeverAsksForLinksAgain(t *testing.T) {
 	for _, ahead := range []time.Duration{24 * time.Hour, -24 * time.Hour} {
@@ -132,8 +132,8 @@ func TestAWrongClockNeverAsksForLinksAgain(t *testing.T) {
 	}
 }
 
-// TestEveryRequestForBytesIsRanged: storage hosts refuse huge files whole, so that no way to read
-// one asks for it whole.
+// TestEveryRequestForBytesIsRanged checks that no request asks for a whole file, because storage
+// hosts refuse huge ones.
 func TestEveryRequestForBytesIsRanged(t *testing.T) {
 	w := newWorld(t, 10_000)
 	if err := w.stream(t); err != nil {

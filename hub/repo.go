@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"net/url"
 	"slices"
 	"strings"
 
@@ -12,7 +13,7 @@ import (
 	"github.com/df11-convert/df11-convert/internal/names"
 )
 
-// NeedToken is ErrUnauthorized for a client without token. It asks nobody.
+// NeedToken returns ErrUnauthorized if the client has no token. It makes no request.
 func (c *Client) NeedToken() error {
 	if !c.t.Opt.HasToken() {
 		return c.t.Errorf("log in", wire.ErrUnauthorized, "no token is set")
@@ -20,8 +21,8 @@ func (c *Client) NeedToken() error {
 	return nil
 }
 
-// WhoAmI gives the name of the token's owner: "ns" of ns/name. The hub limits this question
-// tightly, so a client asks it once and remembers the answer.
+// WhoAmI returns the name of the token's owner: "ns" of ns/name. The hub limits this question
+// tightly, so the client asks once and remembers the answer.
 func (c *Client) WhoAmI(ctx context.Context) (string, error) {
 	if err := c.NeedToken(); err != nil {
 		return "", err
@@ -38,30 +39,49 @@ func (c *Client) WhoAmI(ctx context.Context) (string, error) {
 	return doc.Name, nil
 }
 
-// CheckAccess asks whether the token may write to a repo that is known to be there, before anything
-// is uploaded. A hub that has no such route lets the commit decide, and so does this.
+// Quantized returns a few repos whose names contain search and whose cards say that they hold base
+// in another form. Anyone can write that into a card.
+func (c *Client) Quantized(ctx context.Context, base, search string) (ids []string, err error) {
+	q := url.Values{"filter": {"base_model:quantized:" + base}, "search": {search}, "limit": {"5"}}
+	var docs []struct{ ID string }
+	_, err = c.t.Call(ctx, wire.Get("look for other forms of "+base, "",
+		c.Endpoint()+"/api/models?"+q.Encode()), &docs)
+	for _, d := range docs {
+		if names.IsRepo(d.ID) {
+			ids = append(ids, d.ID)
+		}
+	}
+	return ids, err
+}
+
+// CheckAccess checks that the token may write to an existing repo, before anything is uploaded. If
+// the hub has no route for that, it asks how to upload a card.
 func (c *Client) CheckAccess(ctx context.Context, repo string) error {
 	r := c.t.RepoGet("write to "+repo, repo, "/auth-check/write")
 	r.Needs = "write access to " + repo
 	_, err := c.t.Call(ctx, r, nil)
-	return c.unlessMissing(err)
+	if err == nil || unlessMissing(c.t, err) != nil {
+		return err
+	}
+	card := Blob{Path: names.Card, Reader: strings.NewReader("")}
+	return unlessMissing(c.t, preupload(ctx, []*upload{{Client: c, repo: repo, rev: "main", Blob: card}}))
 }
 
-// unlessMissing passes over the error of a hub that lacks a route which only brings bad news
-// forward, whatever its X-Error-Code: some proxies call every unknown route a missing repo.
-func (c *Client) unlessMissing(err error) error {
+// unlessMissing ignores the error of a hub without a route that only reports bad news early. It
+// ignores the X-Error-Code, because some proxies call every unknown route a missing repo.
+func unlessMissing(t *wire.Transport, err error) error {
 	e := wire.ErrorOf(err)
 	if errors.Is(err, wire.ErrNoRoute) || errors.Is(err, wire.ErrNotFound) &&
 		e.Status == http.StatusNotFound {
-		c.t.Opt.Log.Info("the hub lacks a route, the commit will tell", "op", e.Op, "status",
+		t.Opt.Log.Info("the hub lacks a route; the commit will show", "op", e.Op, "status",
 			e.Status)
 		return nil
 	}
 	return err
 }
 
-// ValidateCard lets the hub check a model card before anything is uploaded: warnings are only
-// shown, an error (wrapping ErrInvalidCard) would refuse the commit. A hub that has no such route
+// ValidateCard lets the hub check a model card before anything is uploaded. Warnings are only
+// shown. An error, which wraps ErrInvalidCard, would refuse the commit. A hub without this route
 // finds nothing.
 func (c *Client) ValidateCard(ctx context.Context, readme []byte) (warnings []string, err error) {
 	type remark struct {
@@ -72,13 +92,13 @@ func (c *Client) ValidateCard(ctx context.Context, readme []byte) (warnings []st
 		c.Endpoint()+"/api/validate-yaml",
 		map[string]string{"content": string(readme), "repoType": "model"})
 	_, err = c.t.Call(ctx, r, &answer)
-	// not of the login before
+	// not from the login before
 	if e := wire.ErrorOf(err); e.Status == http.StatusBadRequest &&
 		e.Err == nil {
 		return nil, e.Under(wire.ErrInvalidCard)
 	}
 	if err != nil {
-		return nil, c.unlessMissing(err)
+		return nil, unlessMissing(c.t, err)
 	}
 	for _, w := range answer.Warnings {
 		warnings = append(warnings, wire.OneLine(w.Message))
@@ -89,14 +109,15 @@ func (c *Client) ValidateCard(ctx context.Context, readme []byte) (warnings []st
 	return warnings, nil
 }
 
-// CreateRepo makes a model repo; created is false if it exists, whose visibility then stays as it
-// is. private nil leaves the visibility to the namespace's default. A repo that was asked to be
-// private and came out public is set private before the call returns.
+// CreateRepo creates a model repo. If it exists, created is false, and it stays public or private.
+// If private is nil, the namespace's default decides. A repo that should be private but isn't is
+// made private before CreateRepo returns.
 func (c *Client) CreateRepo(ctx context.Context, repo string,
 	private *bool) (created bool, err error) {
 	if err := names.CheckNewRepo(repo); err != nil {
 		return false, err
 	}
+	c.seen.Clear()
 	namespace, name, _ := strings.Cut(repo, "/")
 	body := map[string]any{"name": name, "organization": namespace, "type": "model"}
 	if private != nil {
@@ -110,7 +131,7 @@ func (c *Client) CreateRepo(ctx context.Context, repo string,
 		e := wire.ErrorOf(err)
 		if e.Status == http.StatusConflict && strings.Contains(e.Message,
 			"conflicting operation") {
-			return e.Under(wire.ErrBusy) // the same user creates another repo just now
+			return e.Under(wire.ErrBusy) // the same user is creating another repo
 		}
 		return err
 	})
@@ -128,10 +149,10 @@ func (c *Client) CreateRepo(ctx context.Context, repo string,
 	if err != nil || info.Private {
 		return true, err
 	}
-	return true, c.makePrivate(ctx, repo) // the hub does not know the member visibility
+	return true, c.makePrivate(ctx, repo) // the hub ignored "visibility"
 }
 
-// makePrivate hides a repo, and checks that the hub did it.
+// makePrivate makes a repo private, and checks that the hub did it.
 func (c *Client) makePrivate(ctx context.Context, repo string) error {
 	r := c.t.RepoSend("set visibility of "+repo, repo, http.MethodPut, "/settings",
 		map[string]string{"visibility": "private"})
@@ -140,14 +161,15 @@ func (c *Client) makePrivate(ctx context.Context, repo string) error {
 	}
 	info, err := c.Info(ctx, repo, "")
 	if err == nil && !info.Private {
-		return c.t.Errorf(r.Op, wire.ErrForbidden, "the hub did not make it private")
+		return c.t.Errorf(r.Op, wire.ErrForbidden, "the hub didn't make it private")
 	}
 	return err
 }
 
-// CreateBranch makes a branch that starts at a commit, or at main's head if start is empty. A
-// branch that exists is success, and stays where it is.
+// CreateBranch creates a branch at a commit, or at main's head if start is empty. If the branch
+// exists, it stays where it is, and that's success.
 func (c *Client) CreateBranch(ctx context.Context, repo, branch, start string) error {
+	c.seen.Clear()
 	body := map[string]string{}
 	if start != "" {
 		body["startingPoint"] = start
@@ -160,30 +182,30 @@ func (c *Client) CreateBranch(ctx context.Context, repo, branch, start string) e
 		if e.Status != http.StatusConflict {
 			return err
 		}
-		there, err := c.hasBranch(ctx, repo, branch)
+		there, err := hasBranch(ctx, c, repo, branch)
 		if err == nil && !there {
-			return e.Under(wire.ErrBusy) // the hub does something else with the repo just now
+			return e.Under(wire.ErrBusy) // the hub is busy with the repo
 		}
 		return err
 	})
 }
 
-// DeleteBranch removes a branch; one that does not exist is success.
+// DeleteBranch deletes a branch. If it doesn't exist, that's success.
 func (c *Client) DeleteBranch(ctx context.Context, repo, branch string) error {
 	r := c.t.RepoGet("delete branch "+branch+" of "+repo, repo, wire.RevPath("branch", branch))
 	r.Method, r.Follow = http.MethodDelete, wire.FollowSame
 	_, err := c.t.Call(ctx, r, nil)
 	if e := wire.ErrorOf(err); e.Status == http.StatusNotFound {
-		// The answer to an earlier try may have been lost, and not every 404 says what is missing.
-		if there, listErr := c.hasBranch(ctx, repo, branch); listErr == nil && !there {
+		// An earlier try may have worked without an answer, and not every 404 says what's missing.
+		if there, listErr := hasBranch(ctx, c, repo, branch); listErr == nil && !there {
 			return nil
 		}
 	}
 	return err
 }
 
-// hasBranch looks whether a branch is there.
-func (c *Client) hasBranch(ctx context.Context, repo, branch string) (bool, error) {
+// hasBranch reports whether a branch exists.
+func hasBranch(ctx context.Context, c *Client, repo, branch string) (bool, error) {
 	names, err := c.Branches(ctx, repo)
 	return slices.Contains(names, branch), err
 }

@@ -23,13 +23,13 @@ func (l *lockedBuffer) Write(p []byte) (int, error) {
 	return l.b.Write(p)
 }
 
-// TestNothingSecretIsLogged: with every named fault, the most talkative log, the waits and the
-// errors show neither the token nor a signed link. The test hub fails the test if the token reaches
-// the storage host.
+// TestNothingSecretIsLogged checks with every named fault that the most detailed log, the waits,
+// and the errors show neither the token nor a signed link. The test hub fails the test if the token
+// reaches the storage host.
 func TestNothingSecretIsLogged(t *testing.T) {
 	for _, fault := range hubtest.FaultNames() {
 		if strings.Contains(fault, "stall") || fault == "slow" {
-			continue // they end by patience; TestStalls has them
+			continue // patience ends them; TestStalls has them
 		}
 		t.Run(fault, func(t *testing.T) {
 			var log lockedBuffer
@@ -38,23 +38,23 @@ func TestNothingSecretIsLogged(t *testing.T) {
 				o.OnWait = func(w hub.Wait) { _, _ = log.Write([]byte(w.Reason + "\n")) }
 			})
 			w.srv.Inject(hubtest.Fault{Name: fault, Times: 3})
-			tell := func(err error) {
+			check := func(err error) {
 				if err != nil {
 					_, _ = log.Write([]byte(err.Error() + " " + hub.Hint(err) + "\n"))
 				}
 			}
 			_, err := w.Info(t.Context(), source, "main")
-			tell(err)
+			check(err)
 			_, err = w.ReadFile(t.Context(), hub.FileRef{Repo: source, Commit: w.commit, Path: weight}, 10_000)
-			tell(err)
+			check(err)
 			_, err = w.CreateRepo(t.Context(), target, nil)
-			tell(err)
+			check(err)
 			for _, size := range []int{15_000, 50_000} {
 				_, err = w.push(t, weight, pattern(size))
-				tell(err)
+				check(err)
 			}
 			_, err = w.Tree(t.Context(), source, "main")
-			tell(err)
+			check(err)
 			text := log.b.String()
 			if len(text) == 0 {
 				t.Error("nothing was logged")

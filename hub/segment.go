@@ -4,15 +4,18 @@ import (
 	"errors"
 	"io"
 	"sync"
+	"sync/atomic"
 )
 
-// segment is one range of a file: a worker fills it while a reader may follow. The buffer of a
-// stream's segment goes home when the reader is done.
+// A segment is one range of a file. A worker fills it while a reader may follow. A stream's segment
+// returns its buffer when the reader is done.
 type segment struct {
 	buf  []byte
 	home chan []byte
-	more chan struct{} // signalled after each change; nil if nobody follows
-	pos  int           // read so far; the reader's alone
+	more chan struct{} // signals each change; nil without a reader
+	pos  int           // read so far; only the reader uses it
+
+	arrived *atomic.Int64 // the stream's bytes; nil outside streams
 
 	mu   sync.Mutex
 	n    int // filled so far
@@ -20,8 +23,8 @@ type segment struct {
 	err  error
 }
 
-// readFrom fills the segment. A body that ends early is io.ErrUnexpectedEOF; bytes beyond the range
-// are not read.
+// readFrom fills the segment. A body that ends early is io.ErrUnexpectedEOF. Bytes beyond the range
+// aren't read.
 func (g *segment) readFrom(body io.Reader, brought func(n int)) error {
 	for {
 		space := g.space()
@@ -30,6 +33,9 @@ func (g *segment) readFrom(body io.Reader, brought func(n int)) error {
 		}
 		n, err := body.Read(space)
 		g.update(func() { g.n += n })
+		if g.arrived != nil {
+			g.arrived.Add(int64(n))
+		}
 		brought(n)
 		switch {
 		case n == len(space):
@@ -41,14 +47,14 @@ func (g *segment) readFrom(body io.Reader, brought func(n int)) error {
 	}
 }
 
-// space is where the next bytes go; empty when the range is complete.
+// space returns where the next bytes go. It's empty when the range is complete.
 func (g *segment) space() []byte {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return g.buf[g.n:]
 }
 
-// finish ends the segment; an error reaches the reader after the bytes that came before it.
+// finish ends the segment. The reader gets an error after the bytes before it.
 func (g *segment) finish(err error) {
 	g.update(func() { g.done, g.err = true, err })
 }
@@ -63,8 +69,8 @@ func (g *segment) update(change func()) {
 	}
 }
 
-// read copies the bytes that are there. Those below n are written no more, so that the copy needs
-// no lock. A segment is done only after its worker is, because the buffer is given away then.
+// read copies the bytes that are there. No one writes below n any more, so the copy needs no lock.
+// A segment is done only after its worker, because the buffer is then given away.
 func (g *segment) read(p []byte) (k int, done bool, err error) {
 	g.mu.Lock()
 	n, finished, failure := g.n, g.done, g.err
@@ -78,6 +84,6 @@ func (g *segment) read(p []byte) (k int, done bool, err error) {
 }
 
 func (g *segment) release() {
-	g.home <- g.buf // cap is the number of buffers: never blocks
+	g.home <- g.buf // cap is the number of buffers, so this never blocks
 	g.buf = nil
 }

@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// TestStreamSoak reads a file over a hub that fails every sixth answer in some
-// way, from a seed that is printed on failure. Only the right bytes may come.
+// TestStreamSoak reads a file over a hub that fails every sixth answer in some way. It prints the
+// seed on a failure. Only the right bytes may arrive.
 func TestStreamSoak(t *testing.T) {
 	for seed := range uint64(120) {
 		h := newFileHub(t, 20_000)

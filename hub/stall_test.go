@@ -14,10 +14,9 @@ import (
 	"github.com/df11-convert/df11-convert/hub/internal/wire"
 )
 
-// Under synctest time jumps when everything waits, so that real timeouts can
-// be tested without waiting.
+// Under synctest, time jumps when everything waits, so we can test real timeouts without waiting.
 
-// slowBody gives one byte every gap until its request ends.
+// slowBody returns one byte every gap until its request ends.
 type slowBody struct {
 	ctx  context.Context //nolint:containedctx // of the one request that this body belongs to
 	gap  time.Duration
@@ -41,11 +40,11 @@ func (b *slowBody) Read(p []byte) (int, error) {
 
 func (b *slowBody) Close() error { return nil }
 
-// realTime lets the client use the bubble's clock.
+// realTime makes the client use the bubble's clock.
 func realTime(o *Options) { o.Clock = nil }
 
-// TestStalledDownloadsGoOn: a body that brings nothing, or a byte a second, is left after half a
-// minute. What it has brought is kept.
+// TestStalledDownloadsGoOn checks that a body that brings nothing, or a byte per second, is given
+// up after half a minute, and that its bytes are kept.
 func TestStalledDownloadsGoOn(t *testing.T) {
 	for gap, rest := range map[time.Duration]string{time.Hour: "0-999", time.Second: "30-999"} {
 		synctest.Test(t, func(t *testing.T) {
@@ -81,7 +80,7 @@ func TestStallForEverEnds(t *testing.T) {
 	})
 }
 
-// TestUploadStall: the storage takes so many of 100 bytes, and then hangs.
+// TestUploadStall checks a storage that takes some of 100 bytes and then hangs.
 func TestUploadStall(t *testing.T) {
 	for taken, want := range map[int64]time.Duration{1: 30 * time.Second, 100: slowAnswer} {
 		synctest.Test(t, func(t *testing.T) {
@@ -168,8 +167,8 @@ func TestSlowReaderIsNoStall(t *testing.T) {
 	})
 }
 
-// TestStreamsShareTheBudget opens more streams than there are buffers and
-// reads the last one first: each must be able to go on alone.
+// TestStreamsShareTheBudget opens more streams than there are buffers and reads the last one first.
+// Each must be able to finish alone.
 func TestStreamsShareTheBudget(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newFileHub(t, 9000)
@@ -199,8 +198,8 @@ func TestStreamsShareTheBudget(t *testing.T) {
 	})
 }
 
-// TestFreeBuffers: buffers are kept between streams until they are let go; a
-// stream in the middle loses none, and the next one makes its own.
+// TestFreeBuffers checks that buffers are kept between streams until they're freed. A stream in the
+// middle loses none, and the next one makes its own.
 func TestFreeBuffers(t *testing.T) {
 	h := newFileHub(t, 9000)
 	c, _ := testClient(t, h, smallRanges)
@@ -233,8 +232,7 @@ func TestFreeBuffers(t *testing.T) {
 	}
 }
 
-// TestLimitRateOfAllClients: the limit holds for the clients of one governor
-// together.
+// TestLimitRateOfAllClients checks that the clients of one governor share the limit.
 func TestLimitRateOfAllClients(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h, governor := newFileHub(t, 20_000), NewGovernor()
@@ -258,7 +256,7 @@ func TestLimitRateOfAllClients(t *testing.T) {
 func TestCancelEndsAnUploadAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := &scripted{Answer: func(r *http.Request) (*http.Response, error) {
-			<-r.Context().Done() // neither takes the body nor answers
+			<-r.Context().Done() // neither reads the body nor answers
 			return nil, r.Context().Err()
 		}}
 		c, _ := testClient(t, w, realTime)

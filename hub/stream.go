@@ -5,28 +5,33 @@ import (
 	"errors"
 	"io"
 	"sync"
+	"sync/atomic"
 
 	"github.com/df11-convert/df11-convert/hub/internal/wire"
 )
 
-// stream is one file on its way. The dispatcher cuts it into segments and hands them, in order, to
-// workers and to the reader.
+// A stream is one file on its way. The dispatcher cuts it into segments and passes them, in order,
+// to workers and the reader.
 type stream struct {
 	from     *downloads
 	file     FileRef
-	ctx      context.Context //nolint:containedctx // of this stream, an io.ReadCloser; ended by Close
+	ctx      context.Context //nolint:containedctx // of this io.ReadCloser; Close ends it
 	cancel   context.CancelCauseFunc
 	workers  sync.WaitGroup
 	segments chan *segment // in file order; closed by the dispatcher
 	own      chan []byte   // the one buffer that this stream always has
 	cur      *segment
 	err      error
+	arrived  atomic.Int64
 }
 
-// errClosed is the cause with which Close ends a stream.
+// Arrived returns how many bytes have arrived, whether or not they were read.
+func (s *stream) Arrived() int64 { return s.arrived.Load() }
+
+// errClosed is the cause of a stream's end by Close.
 var errClosed = errors.New("stream is closed")
 
-// stream begins to fetch bytes [off, end) of a file.
+// stream starts to fetch bytes [off, end) of a file.
 func (d *downloads) stream(ctx context.Context, f FileRef, off, end int64) *stream {
 	ctx, cancel := context.WithCancelCause(ctx)
 	s := &stream{from: d, file: f, ctx: ctx, cancel: cancel,
@@ -36,8 +41,7 @@ func (d *downloads) stream(ctx context.Context, f FileRef, off, end int64) *stre
 	return s
 }
 
-// FreeBuffers lets go of the buffers in which streams fetch ahead, but for those in use. Streams
-// make new ones.
+// FreeBuffers frees the fetch-ahead buffers that aren't in use. Streams make new ones.
 func (c *Client) FreeBuffers() {
 	buffers := c.files.buffers
 	for range cap(buffers) {
@@ -51,8 +55,8 @@ func (c *Client) FreeBuffers() {
 }
 
 // dispatch takes a buffer and a connection for each segment, both in file order, so that the
-// segment that the reader needs next never waits behind a later one. No connection is kept from
-// others while the hub looks the file up.
+// reader's next segment never waits behind a later one. It holds no connection while the hub looks
+// up the file.
 func (s *stream) dispatch(off, end int64) {
 	defer close(s.segments)
 	step := s.from.rangeBytes
@@ -67,7 +71,7 @@ func (s *stream) dispatch(off, end int64) {
 		if err == nil {
 			err = conn.Take(s.ctx)
 		}
-		s.segments <- seg // has room for every buffer there is
+		s.segments <- seg // has room for every buffer
 		if err != nil {
 			seg.finish(err)
 			return
@@ -76,8 +80,8 @@ func (s *stream) dispatch(off, end int64) {
 	}
 }
 
-// take waits for a buffer: the stream's own before a shared one. It gives nil when the stream ends
-// first.
+// take waits for a buffer, and takes the stream's own before a shared one. If the stream ends
+// first, it returns nil.
 func (s *stream) take(n int64) *segment {
 	var buf []byte
 	home := s.own
@@ -95,7 +99,7 @@ func (s *stream) take(n int64) *segment {
 	if int64(cap(buf)) < n {
 		buf = make([]byte, n)
 	}
-	return &segment{buf: buf[:n], home: home, more: make(chan struct{}, 1)}
+	return &segment{buf: buf[:n], home: home, more: make(chan struct{}, 1), arrived: &s.arrived}
 }
 
 // Read implements io.Reader.
@@ -125,7 +129,7 @@ func (s *stream) Read(p []byte) (int, error) {
 	return 0, s.err
 }
 
-// next moves on to the following segment; io.EOF after the last.
+// next goes on to the following segment. It returns io.EOF after the last.
 func (s *stream) next() error {
 	select {
 	case seg, ok := <-s.segments:
@@ -142,7 +146,7 @@ func (s *stream) next() error {
 	}
 }
 
-// Close ends all transfers of the stream, waits for them, and gives the buffers back.
+// Close ends all transfers of the stream, waits for them, and returns the buffers.
 func (s *stream) Close() error {
 	s.cancel(errClosed)
 	s.workers.Wait()

@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sync/semaphore"
 )
 
-// TestConnectionsStayWithinMemory: there are never more than buffers.
+// TestConnectionsStayWithinMemory checks that there are never more connections than buffers.
 func TestConnectionsStayWithinMemory(t *testing.T) {
 	for _, tt := range []struct {
 		rng, buffer int64
@@ -22,7 +22,7 @@ func TestConnectionsStayWithinMemory(t *testing.T) {
 		{1 << 20, 16 << 20, 16, 16},
 		{1 << 20, 64 << 20, 16, 64},
 		{1 << 20, 4 << 20, 4, 4},
-		{4 << 20, 1 << 20, 1, 0}, // every stream has one buffer of its own
+		{4 << 20, 1 << 20, 1, 0}, // every stream has its own buffer
 	} {
 		c, err := New(Options{RangeBytes: tt.rng, BufferBytes: tt.buffer})
 		if err != nil {
@@ -39,8 +39,8 @@ func TestConnectionsStayWithinMemory(t *testing.T) {
 	}
 }
 
-// TestAWaitingTransferHoldsNoSlot: while one transfer waits before it goes on, the only slot serves
-// another.
+// TestAWaitingTransferHoldsNoSlot checks that the only slot serves another transfer while one waits
+// for its next try.
 func TestAWaitingTransferHoldsNoSlot(t *testing.T) {
 	for name, refuse := range map[string]func(*http.Request) (*http.Response, error){
 		"fails":         says(500, ""),
@@ -94,7 +94,7 @@ func TestAWaitingTransferHoldsNoSlot(t *testing.T) {
 						t.Errorf("%s %s: after %v: %v", name, way, time.Since(start), err)
 					}
 				})
-				synctest.Wait() // it has the slot, or waits already
+				synctest.Wait() // it has the slot or waits
 				if err := transfer("well"); err != nil || time.Since(start) > 0 {
 					t.Errorf("%s %s: the other waited %v: %v", name, way, time.Since(start), err)
 				}

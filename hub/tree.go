@@ -12,7 +12,7 @@ import (
 	"github.com/df11-convert/df11-convert/internal/names"
 )
 
-// treeRow is an entry as the hub writes it.
+// A treeRow is an entry as the hub writes it.
 type treeRow struct {
 	Type    string `json:"type"`
 	Path    string `json:"path"`
@@ -25,7 +25,7 @@ type treeRow struct {
 	} `json:"lfs"`
 }
 
-// file reads a row; not ok says that its size or hash is none.
+// file converts a row. It reports false for a bad size or hash.
 func (r *treeRow) file() (f FileInfo, ok bool) {
 	f = FileInfo{Path: r.Path, Size: r.Size, BlobID: r.OID, XetHash: r.XetHash}
 	if r.LFS != nil {
@@ -35,20 +35,20 @@ func (r *treeRow) file() (f FileInfo, ok bool) {
 	return f, f.Size >= 0 && (r.LFS == nil || names.IsSHA256(f.SHA256))
 }
 
-// What bounds a tree: a repo has less than 100,000 files, 50 a page at least.
+// Limits for a tree: a repo has fewer than 100,000 files, and a page at least 50.
 const (
 	maxPages = 4000
 	maxTree  = 32 << 20 // bytes of all names and hashes
 )
 
-// Tree lists all files at a revision, by path.
+// Tree returns all files at a revision, by path.
 func (c *Client) Tree(ctx context.Context, repo, rev string) (map[string]FileInfo, error) {
 	r := c.t.RepoGet("list files of "+repo, repo,
 		wire.RevPath("tree", rev)+"?recursive=true&expand=false")
 	tree, seen, size := map[string]FileInfo{}, map[string]bool{}, 0
 	for r.URL != "" {
 		if seen[r.URL] || len(seen) >= maxPages {
-			return nil, c.t.Errorf(r.Op, wire.ErrNotHub, "page after page without an end")
+			return nil, c.t.Errorf(r.Op, wire.ErrNotHub, "the pages never end")
 		}
 		seen[r.URL] = true
 		var rows []treeRow
@@ -81,8 +81,8 @@ func (c *Client) Tree(ctx context.Context, repo, rev string) (map[string]FileInf
 	return tree, nil
 }
 
-// nextPage reads the Link header; empty after the last page. A link to another origin is refused:
-// the token would not go there, and no hub sends one.
+// nextPage returns the Link header's next page, or "" after the last. It refuses a link to another
+// origin, which the token must not go to, and which no hub sends.
 func nextPage(t *wire.Transport, r *wire.Request, header http.Header) (string, error) {
 	link := nextLink.FindStringSubmatch(strings.Join(header.Values("Link"), ","))
 	if link == nil {
@@ -103,10 +103,10 @@ func nextPage(t *wire.Transport, r *wire.Request, header http.Header) (string, e
 	return next.String(), nil
 }
 
-// nextLink is <url>; rel="next" in a Link header, which may have other links.
+// nextLink matches <url>; rel="next" in a Link header, which may have other links.
 var nextLink = regexp.MustCompile(`(?i)<([^>]*)>[^<]*;\s*rel="?next\b`)
 
-// Branches lists the names of a repo's branches.
+// Branches returns the names of a repo's branches.
 func (c *Client) Branches(ctx context.Context, repo string) ([]string, error) {
 	var refs struct{ Branches []struct{ Name string } }
 	if _, err := c.t.Call(ctx, c.t.RepoGet("list branches of "+repo, repo, "/refs"),

@@ -7,8 +7,10 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"sync/atomic"
 
+	"golang.org/x/sync/errgroup"
 	"golang.org/x/sync/semaphore"
 
 	"github.com/df11-convert/df11-convert/hub/internal/wire"
@@ -16,13 +18,15 @@ import (
 )
 
 const (
-	sampleBytes = 512      // of a file's head, by which the hub sniffs its kind
-	maxRegular  = 50 << 20 // a regular file travels inside the commit
-	maxRounds   = 3        // times that links are asked for, for one file
+	sampleBytes = 512      // of a file's start; the hub uses them to find its kind
+	maxRegular  = 50 << 20 // a regular file goes into the commit
+	maxRounds   = 3        // times to ask for links of one file
+	maxAsked    = 100      // files per question
+	groupBytes  = 64 << 20 // of files that get their links at once
 )
 
-// Blob is a file to upload. Reader must stay readable until Upload returns, may be read at several
-// offsets at once, and more than once.
+// A Blob is a file to upload. Reader must stay readable until Upload returns. Upload may read it at
+// several offsets at once, and more than once.
 type Blob struct {
 	Path   string
 	Size   int64
@@ -32,7 +36,7 @@ type Blob struct {
 
 func (b Blob) section(off, n int64) io.Reader { return io.NewSectionReader(b.Reader, off, n) }
 
-// head gives the first n bytes.
+// head returns the first n bytes.
 func (b Blob) head(n int64) ([]byte, error) {
 	data := make([]byte, n)
 	if _, err := io.ReadFull(b.section(0, b.Size), data); err != nil {
@@ -41,67 +45,107 @@ func (b Blob) head(n int64) ([]byte, error) {
 	return data, nil
 }
 
-// upload is one file on its way to a branch.
+// An upload is one file on its way to a branch.
 type upload struct {
 	*Client
 	repo, rev string
 	Blob
+	mode   string     // "lfs" or "regular", by the hub
+	object *lfsObject // where it goes, from the last answer
 }
 
-// Upload brings a file to where a commit can name it, and gives the Op for that commit. The hub
-// decides whether it goes into the commit itself or into its store; a file that the store already
-// holds is not sent. Upload may be repeated, and runs for several files at once.
-func (c *Client) Upload(ctx context.Context, repo, rev string, b Blob) (Op, error) {
-	if err := checkSource(repo, rev, b.Path); err != nil {
-		return Op{}, err
+// Upload sends files to the hub and returns the Ops to commit them, in the order of the files. The
+// hub decides whether a file goes into the commit or into its storage. A file that the storage
+// already has isn't sent. You may repeat Upload, and run several at once. It asks about all files
+// together, but for links for only 64 MiB at a time, because links expire.
+func (c *Client) Upload(ctx context.Context, repo, rev string, blobs ...Blob) ([]Op, error) {
+	var all []*upload
+	for _, b := range blobs {
+		if err := checkSource(repo, rev, b.Path); err != nil {
+			return nil, err
+		}
+		if !names.IsSHA256(b.SHA256) {
+			return nil, fmt.Errorf("hub: upload %s: no SHA-256 given", b.Path)
+		}
+		all = append(all, &upload{Client: c, repo: repo, rev: rev, Blob: b})
 	}
-	if !names.IsSHA256(b.SHA256) {
-		return Op{}, fmt.Errorf("hub: upload %s: no sha256 given", b.Path)
+	for group := range slices.Chunk(all, maxAsked) {
+		if err := preupload(ctx, group); err != nil {
+			return nil, err
+		}
 	}
-	u := &upload{c, repo, rev, b}
-	mode, err := u.preupload(ctx)
-	if err != nil {
-		return Op{}, err
+	var ops []Op
+	for _, u := range all {
+		op, err := LFSOp(u.Path, u.SHA256, u.Size), error(nil)
+		if !u.large() {
+			op, err = u.regularOp()
+		}
+		if err != nil {
+			return nil, err
+		}
+		ops = append(ops, op)
 	}
-	if mode != "lfs" || b.Size == 0 { // the storage refuses empty objects
-		return u.regularOp()
+	all = slices.DeleteFunc(all, func(u *upload) bool { return !u.large() })
+	for len(all) > 0 {
+		n, size := 0, int64(0)
+		for ; n < min(len(all), maxAsked) && (n == 0 || size+all[n].Size <= groupBytes); n++ {
+			size += all[n].Size
+		}
+		if err := sendObjects(ctx, all[:n:n]); err != nil {
+			return nil, err
+		}
+		all = all[n:]
 	}
-	if err := u.sendObject(ctx); err != nil {
-		return Op{}, err
-	}
-	return LFSOp(b.Path, b.SHA256, b.Size), nil
+	return ops, nil
 }
 
-// preupload gives the hub's decision about the file. Its shouldIgnore, for a match in the repo's
-// .gitignore, is not read: that is for clients which add whole folders, while a file that is
-// uploaded by name is wanted, as with git add --force. Nor is what the branch holds now: not every
-// hub tells it there, and the tree does.
-func (u *upload) preupload(ctx context.Context) (mode string, err error) {
-	sample, err := u.head(min(u.Size, sampleBytes))
-	if err != nil {
-		return "", err
+// large reports whether the file goes to the storage, which refuses empty objects.
+func (u *upload) large() bool { return u.mode == "lfs" && u.Size > 0 }
+
+// listOf names files in errors.
+func listOf(files []*upload) string {
+	if len(files) == 1 {
+		return files[0].Path
 	}
-	file := map[string]any{"path": u.Path, "size": u.Size,
-		"sample": base64.StdEncoding.EncodeToString(sample)}
-	r := u.t.RepoSend("ask how to upload "+u.Path, u.repo, http.MethodPost,
-		wire.RevPath("preupload", u.rev),
-		map[string]any{"files": []any{file}})
+	return fmt.Sprintf("%s and %d more", files[0].Path, len(files)-1)
+}
+
+// preupload asks the hub how to upload the files. It ignores shouldIgnore, for a match in the
+// repo's .gitignore: that's for clients that add whole folders, but these files are wanted, as with
+// git add --force. It also ignores what the branch holds now, because the tree says that, and not
+// every hub says it here.
+func preupload(ctx context.Context, files []*upload) error {
+	var asked []any
+	for _, u := range files {
+		sample, err := u.head(min(u.Size, sampleBytes))
+		if err != nil {
+			return err
+		}
+		asked = append(asked, map[string]any{"path": u.Path, "size": u.Size,
+			"sample": base64.StdEncoding.EncodeToString(sample)})
+	}
+	first := files[0]
+	r := first.t.RepoSend("ask how to upload "+listOf(files), first.repo, http.MethodPost,
+		wire.RevPath("preupload", first.rev), map[string]any{"files": asked})
 	var answer struct {
 		Files []struct{ Path, UploadMode string }
 	}
-	if _, err := u.t.Call(ctx, r, &answer); err != nil {
-		return "", err
+	if _, err := first.t.Call(ctx, r, &answer); err != nil {
+		return err
 	}
-	if len(answer.Files) != 1 || answer.Files[0].Path != u.Path {
-		return "", u.t.Errorf(r.Op, wire.ErrNotHub, "the answer does not name the file")
+	modes := map[string]string{}
+	for _, f := range answer.Files {
+		modes[f.Path] = f.UploadMode
 	}
-	if mode = answer.Files[0].UploadMode; mode != "lfs" && mode != "regular" {
-		return "", u.t.Errorf(r.Op, wire.ErrNotHub, "upload mode is %q", mode)
+	for _, u := range files {
+		if u.mode = modes[u.Path]; u.mode != "lfs" && u.mode != "regular" {
+			return u.t.Errorf(r.Op, wire.ErrNotHub, "upload mode of %s is %q", u.Path, u.mode)
+		}
 	}
-	return mode, nil
+	return nil
 }
 
-// regularOp puts the file into the commit.
+// regularOp returns the Op that puts the file into the commit.
 func (u *upload) regularOp() (Op, error) {
 	if u.Size > maxRegular {
 		return Op{}, u.errorf(wire.ErrTooLarge, "the hub wants %d bytes inside a commit", u.Size)
@@ -111,44 +155,65 @@ func (u *upload) regularOp() (Op, error) {
 		return Op{}, err
 	}
 	if got := hashLike(u.SHA256, content); got != u.SHA256 {
-		return Op{}, u.errorf(wire.ErrCorrupt, "sha256 is %s, expected %s", got, u.SHA256)
+		return Op{}, u.errorf(wire.ErrCorrupt, "its SHA-256 is %s, expected %s", got, u.SHA256)
 	}
 	return FileOp(u.Path, content), nil
 }
 
-// errorf makes an *Error of the file's upload.
+// errorf returns an *Error about the file's upload.
 func (u *upload) errorf(sentinel error, format string, args ...any) error {
 	return u.t.Errorf("upload "+u.Path, sentinel, format, args...)
 }
 
-// sendObject uploads one object, anew with fresh links when those it has are refused.
-func (u *upload) sendObject(ctx context.Context) (err error) {
+// sendObjects uploads objects. If the storage refuses their links, it asks for new ones.
+func sendObjects(ctx context.Context, files []*upload) (err error) {
 	for range maxRounds {
-		if err = u.try(ctx); !errors.Is(err, wire.ErrStale) {
+		if files, err = try(ctx, files); !errors.Is(err, wire.ErrStale) {
 			return err
 		}
-		u.t.Opt.Log.Info("upload begins again with fresh links", "file", u.Path, "err",
+		files[0].t.Opt.Log.Info("upload starts again with new links", "file", listOf(files), "err",
 			wire.OneLine(err.Error()))
 	}
 	return err
 }
 
-// try asks for links and sends the object. The links are asked for when it is the file's turn, so
-// that they do not grow old before.
-func (u *upload) try(ctx context.Context) error {
-	leave, err := u.turns.enter(ctx)
+// try asks for links when it's the files' turn, so that the links don't expire, and sends the
+// objects. It returns the files whose links were refused, with the error.
+func try(ctx context.Context, files []*upload) (stale []*upload, err error) {
+	leave, err := files[0].turns.enter(ctx)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer leave()
-	obj, err := u.batch(ctx)
-	if err != nil || obj.stored() {
-		return err
+	if err := batch(ctx, files); err != nil {
+		return nil, err
 	}
-	return u.transfer(ctx, obj)
+	failed := make([]error, len(files))
+	g, gctx := errgroup.WithContext(ctx)
+	for i, u := range files {
+		same := func(other *upload) bool { return other.SHA256 == u.SHA256 }
+		if u.object.stored() || slices.ContainsFunc(files[:i], same) {
+			continue
+		}
+		g.Go(func() error {
+			if failed[i] = u.transfer(gctx, u.object); errors.Is(failed[i], wire.ErrStale) {
+				return nil
+			}
+			return failed[i]
+		})
+	}
+	if err := g.Wait(); err != nil {
+		return nil, err
+	}
+	for i, u := range files {
+		if failed[i] != nil {
+			stale, err = append(stale, u), failed[i]
+		}
+	}
+	return stale, err
 }
 
-// transfer moves the bytes as the hub's action says, then verifies.
+// transfer sends the bytes as the hub's action says, and then verifies.
 func (u *upload) transfer(ctx context.Context, obj *lfsObject) error {
 	action := obj.Actions.Upload
 	p, err := readParts(action, u.t.Endpoint.Rewrite(action.Href), u.Size)
@@ -161,9 +226,8 @@ func (u *upload) transfer(ctx context.Context, obj *lfsObject) error {
 	return u.verify(ctx, obj.Actions.Verify)
 }
 
-// put sends a part to its link, and gives the ETag verbatim, quotes included; the token never goes
-// along. Without the ETag of a part the object cannot be completed, so that such an answer is as
-// good as none.
+// put sends a part to its link, without the token, and returns the ETag verbatim, quotes included.
+// A part without an ETag is a failure, because the object can't be completed without it.
 func (u *upload) put(ctx context.Context, p *parts, i int) (etag string, err error) {
 	off := int64(i) * p.chunk
 	n := min(p.chunk, u.Size-off)
@@ -181,16 +245,16 @@ func (u *upload) put(ctx context.Context, p *parts, i int) (etag string, err err
 		}
 		return err
 	})
-	if e := wire.ErrorOf(err); linkRefused(e) && !errors.Is(err,
-		wire.ErrQuota) {
+	if e := wire.ErrorOf(err); linkRefused(e) && !errors.Is(err, wire.ErrQuota) &&
+		!errors.Is(err, wire.ErrNotHub) {
 		u.turns.oneByOne.Store(true)
 		return "", e.Under(wire.ErrStale)
 	}
 	return etag, err
 }
 
-// turns let files share the line until the storage refuses a link, which lives for minutes only.
-// From then on they go one by one: alone, a file has the best chance to be done in time.
+// turns lets files share the network until the storage refuses a link, because links live only
+// minutes. From then on, files go one by one: alone, a file has the best chance to finish in time.
 type turns struct {
 	files    *semaphore.Weighted
 	oneByOne atomic.Bool

@@ -2,7 +2,9 @@ package hub
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"slices"
@@ -18,7 +20,7 @@ func testBlob(n int) (Blob, []byte) {
 	return Blob{Path: "m.safetensors", Size: int64(n), SHA256: sha(data), Reader: bytes.NewReader(data)}, data
 }
 
-// oneObject is a hub that answers the questions of an upload; put answers the storage.
+// oneObject is a hub that answers the questions of an upload. put answers for the storage.
 func oneObject(mode, batch string, put func(*http.Request) (*http.Response, error)) *scripted {
 	return &scripted{Answer: func(r *http.Request) (*http.Response, error) {
 		switch {
@@ -44,7 +46,7 @@ func TestUploadModes(t *testing.T) {
 	}
 }
 
-// TestBatchNamesTheBranch: but not a pull request.
+// TestBatchNamesTheBranch also checks that it names no pull request.
 func TestBatchNamesTheBranch(t *testing.T) {
 	for rev, want := range map[string]bool{"main": true, "df11-convert/x": true, "refs/pr/3": false} {
 		b, _ := testBlob(100)
@@ -87,8 +89,8 @@ func TestUploadRefusals(t *testing.T) {
 	}
 }
 
-// TestABlobIsNeverReadAfterUpload: the connection may still want to send the body of a request that
-// has its answer. The reader is the caller's again then, who may have closed it.
+// TestABlobIsNeverReadAfterUpload checks a connection that still wants to send the body after the
+// answer. The reader then belongs to the caller, who may have closed it.
 func TestABlobIsNeverReadAfterUpload(t *testing.T) {
 	var bodies []io.Reader
 	for _, answer := range []func(*http.Request) (*http.Response, error){says(413, ""), breaks(syscall.ENOSPC)} {
@@ -112,7 +114,7 @@ func TestABlobIsNeverReadAfterUpload(t *testing.T) {
 	}
 }
 
-// countingReaderAt counts how often it is read.
+// countingReaderAt counts its reads.
 type countingReaderAt struct {
 	io.ReaderAt
 	n int
@@ -140,5 +142,64 @@ func TestDuplicateFiles(t *testing.T) {
 	}
 	if w.Seen[0].URL.Path != "/api/models/a/src/lfs-files/duplicate" || !strings.Contains(body, `"target":{"name":"b/dst","type":"model"}`) {
 		t.Error(w.Seen[0].URL.Path, body)
+	}
+}
+
+// first returns the result of uploading one file.
+func first(ops []Op, err error) (Op, error) {
+	if err != nil {
+		return Op{}, err
+	}
+	return ops[0], nil
+}
+
+// TestManyFilesAreAskedForTogether checks that files of one call share their questions, and that
+// refused links are asked for again together.
+func TestManyFilesAreAskedForTogether(t *testing.T) {
+	var asked []string
+	refused := map[string]bool{}
+	w := &scripted{}
+	w.Answer = func(r *http.Request) (*http.Response, error) {
+		body, err := io.ReadAll(r.Body)
+		if err != nil {
+			return nil, err
+		}
+		var q struct {
+			Files   []struct{ Path string }
+			Objects []struct{ OID string }
+		}
+		switch {
+		case r.Method == http.MethodPut:
+			if key := r.URL.Path; strings.HasSuffix(key, "0") && !refused[key] {
+				refused[key] = true
+				return reply(r, 403, "<Error><Code>AccessDenied</Code></Error>"), nil
+			}
+			return reply(r, 200, ""), nil
+		case json.Unmarshal(body, &q) != nil:
+			t.Fatalf("%s", body)
+		}
+		asked = append(asked, fmt.Sprint(len(q.Files), len(q.Objects)))
+		var answers []string
+		for _, f := range q.Files {
+			answers = append(answers, fmt.Sprintf(`{"path":%q,"uploadMode":"lfs"}`, f.Path))
+		}
+		if q.Files != nil {
+			return reply(r, 200, `{"files":[`+strings.Join(answers, ",")+`]}`), nil
+		}
+		for _, o := range q.Objects {
+			answers = append(answers, fmt.Sprintf(`{"oid":%q,"actions":{"upload":{"href":"https://cdn.test/%s"}}}`, o.OID, o.OID))
+		}
+		return reply(r, 200, `{"objects":[`+strings.Join(answers, ",")+`]}`), nil
+	}
+	c, _ := testClient(t, w, oneTransfer)
+	var files []Blob
+	for i := range 20 {
+		files = append(files, Blob{Path: fmt.Sprint("f", i), Size: groupBytes / 10, Reader: zeros{}, SHA256: fmt.Sprintf("%064d", i)})
+	}
+	files = append(files, files[0])
+	files[20].Path = "the same again"
+	ops, err := c.Upload(t.Context(), "a/b", "main", files...)
+	if want := "[21 0 0 10 0 1 0 10 0 1 0 1]"; err != nil || len(ops) != len(files) || ops[20].Path != "the same again" || fmt.Sprint(asked) != want {
+		t.Errorf("asked for %v, want %s; %d ops, %v", asked, want, len(ops), err)
 	}
 }

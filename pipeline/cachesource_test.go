@@ -44,7 +44,7 @@ func cacheWorld(t *testing.T) (w *world, log *bytes.Buffer, spoil func(path stri
 	}
 }
 
-// TestDamagedCache: whatever is wrong with a copy in the shared cache, the log tells, the bytes
+// TestDamagedCache: whatever is wrong with a copy in the shared cache, the log says so, the bytes
 // come from the hub, and the result is the same. The copy stays as it is.
 func TestDamagedCache(t *testing.T) {
 	t.Parallel()
@@ -74,7 +74,7 @@ func TestDamagedCache(t *testing.T) {
 			sameFiles(t, w.target(), want)
 			checkPublished(t, w)
 			if n := strings.Count(log.String(), "damaged"); n != 1 || !strings.Contains(log.String(), tt.path) {
-				t.Errorf("told %d times: %s", n, log)
+				t.Errorf("reported %d times: %s", n, log)
 			}
 			if !bytes.Equal(shared.Read(t, copied), spoilt) {
 				t.Error("the copy was touched")

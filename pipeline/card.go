@@ -17,7 +17,7 @@ func (r *result) card() ([]byte, error) {
 	m := r.Model
 	in := metadata.CardInput{
 		Name: m.Name + "-DF11", Repo: r.report.Target.Repo, Plan: r.Plan, Component: component(m),
-		Pipeline: r.pipeline(),
+		Pipeline: pipelineOf(m),
 		CardSource: metadata.CardSource{
 			BaseModel: r.baseModel(), Commit: r.baseCommit(),
 			SaidToBe: m.Local && r.baseModel() != "", SourceName: m.Name, Gated: m.Gated != "",
@@ -36,7 +36,8 @@ func (r *result) card() ([]byte, error) {
 	return metadata.Card(in)
 }
 
-// component is the folder of the converted part of a diffusers pipeline; "" if the source is none.
+// component returns the folder of the converted component of a diffusers pipeline, or "" if the
+// source is no pipeline.
 func component(m *model.Model) string {
 	if dir := path.Dir(m.Listing.Weights[0].Path); dir != "." && m.Listing.ModelIndex != nil {
 		return dir
@@ -44,24 +45,23 @@ func component(m *model.Model) string {
 	return ""
 }
 
-// pipelineClass matches the name of a class of diffusers' own.
+// pipelineClass matches the names of diffusers' own classes.
 var pipelineClass = regexp.MustCompile(`^[A-Z][A-Za-z0-9]*$`)
 
-// pipeline is the class of the pipeline that the source is, as its model_index.json states it; ""
-// if it states none.
-func (j *job) pipeline() string {
+// pipelineOf returns the pipeline's class as model_index.json states it, or "" if it states none.
+func pipelineOf(m *model.Model) string {
 	var index struct {
-		Class any `json:"_class_name"` // a list for a class that comes with the model
+		Class any `json:"_class_name"` // a list, if the class comes with the model
 	}
-	if python.Unmarshal(j.Model.Listing.ModelIndex, &index) != nil {
+	if python.Unmarshal(m.Listing.ModelIndex, &index) != nil {
 		return ""
 	}
 	name, _ := index.Class.(string)
 	return pipelineClass.FindString(name)
 }
 
-// checkCard makes card and config.json before any work, as far as they do not depend on it, and
-// asks the Hub about the front matter: what they can't be made of would fail at the end.
+// checkCard makes the card and config.json before any work, as far as they don't depend on it, and
+// asks the Hub to check the front matter. Otherwise a fault in them would end the run at its end.
 func (j *job) checkCard(ctx context.Context) error {
 	if _, err := j.config(); err != nil {
 		return err

@@ -34,8 +34,8 @@ func (r *result) chart() ([]byte, error) {
 	return b, nil
 }
 
-// charted is what a chart shows of a unit. Counts that make no sense, as a strange journal may have
-// them, are left out.
+// charted returns what the chart shows of a unit. It leaves out counts that make no sense, which a
+// forged journal may have.
 func charted(u metadata.Unit) describe.Unit {
 	x := describe.Unit{Path: u.Path, Weights: u.NWeights, NBits: u.CodedBits}
 	if e := u.Exponents; e != nil && e.First >= 0 && e.First <= len(x.Histogram)-len(e.Counts) {

@@ -12,6 +12,8 @@ import (
 
 	"github.com/df11-convert/df11-convert/internal/budget"
 	"github.com/df11-convert/df11-convert/internal/hubtest"
+	"github.com/df11-convert/df11-convert/internal/ledger"
+	"github.com/df11-convert/df11-convert/internal/plan"
 	shared "github.com/df11-convert/df11-convert/internal/testing/world"
 	"github.com/df11-convert/df11-convert/pipeline"
 )
@@ -118,7 +120,9 @@ func TestCopiesKeepToTheDisk(t *testing.T) {
 		x.Next(x.ResponseWriter)
 	}
 	w.Inject(hubtest.Fault{Name: "look", Method: "PUT", Times: always, Action: look})
-	shared.Write(t, filepath.Join(work, journalFile), []byte(`{"version":1,"plan":"`+w.planned(t).Digest()+`"}`))
+	begun := ledger.New(w.planned(t).Digest(), false)
+	begun.Claim(plan.IdentityOf(w.planned(t), sourceRepo), "", nil)
+	shared.Write(t, filepath.Join(work, journalFile), begun.ForRepo(nil, nil))
 	for name := range w.Files(sourceRepo, "main") {
 		if strings.HasPrefix(name, "vocab") { // as a run that was killed may leave them
 			shared.Write(t, filepath.Join(work, ".df11-convert", "files", name), make([]byte, copyDisk/2))

@@ -16,29 +16,40 @@ import (
 	"github.com/df11-convert/df11-convert/internal/budget"
 	"github.com/df11-convert/df11-convert/internal/forward"
 	"github.com/df11-convert/df11-convert/internal/metadata"
+	"github.com/df11-convert/df11-convert/internal/names"
 	"github.com/df11-convert/df11-convert/internal/plan"
 	"github.com/df11-convert/df11-convert/internal/streams"
 	"github.com/df11-convert/df11-convert/internal/target"
 )
 
-// A copier brings over the files that the result takes from the source as they are, each checked
-// against its published hash.
+// A copier brings the files that the result takes unchanged from the source. It checks each against
+// its published hash.
 type copier struct {
 	*state
 	files []plan.File
-	disk  int64 // for files that do not stay; 0: no bound
+	disk  int64 // budget for files that don't stay; 0: no limit
+	// the files are small: they wait until the end and are uploaded together
+	wait bool
 }
 
-// copier takes over all carried files. disk is for what does not stay; 0 is no bound.
+// copier returns a copier of all copied files. disk is the budget for files that don't stay; 0 is
+// no limit.
 func (s *state) copier(disk int64) *copier {
 	if s.folder.Stays {
 		disk = 0
 	}
-	return &copier{s, s.carried(), disk}
+	k := &copier{s, s.carried(), disk, false}
+	var size int64
+	for _, f := range k.files {
+		size += f.Size
+	}
+	k.wait = size <= budget.WaitBytes && fits(plan.File{Size: size}, disk) == nil
+	return k
 }
 
-// copyAll copies a few files at once, as many as the disk budget holds: those that do not stay go
-// as soon as they are uploaded. What a failed attempt has copied is not copied again.
+// copyAll copies a few files at once, as many as the disk budget holds. Unless all of them can wait
+// for the end, a file that doesn't stay is removed once it's uploaded. Files that a failed attempt
+// has copied are not copied again.
 func (k *copier) copyAll(ctx context.Context) ([]target.SideFile, error) {
 	disk := forward.NewBudget(k.disk)
 	inside := k.duplicate(ctx)
@@ -52,6 +63,10 @@ func (k *copier) copyAll(ctx context.Context) ([]target.SideFile, error) {
 			out[i].SHA256, out[i].Remote = sha, true
 			continue
 		}
+		if k.there(f) {
+			out[i].SHA256, out[i].Remote = f.ETag, true
+			continue
+		}
 		if out[i].SHA256 = k.copied[f.Path]; out[i].SHA256 != "" {
 			continue
 		}
@@ -63,7 +78,9 @@ func (k *copier) copyAll(ctx context.Context) ([]target.SideFile, error) {
 			return nil, cmp.Or(g.Wait(), err)
 		}
 		g.Go(func() (err error) {
-			defer disk.Release(f.Size)
+			if !k.wait {
+				defer disk.Release(f.Size)
+			}
 			out[i].SHA256, err = k.carry(gctx, out[i])
 			return err
 		})
@@ -78,10 +95,21 @@ func (k *copier) copyAll(ctx context.Context) ([]target.SideFile, error) {
 	return out, err
 }
 
-// carry brings one file over, to the repo as well. What need not stay is deleted then.
+// there reports whether every target holds a file with the SHA-256 that the source's Hub states.
+func (k *copier) there(f plan.File) bool {
+	file := names.File{Path: f.Path, Size: f.Size, SHA256: f.ETag}
+	return names.IsSHA256(f.ETag) && !slices.ContainsFunc(k.found(),
+		func(in *target.Inspection) bool { return !in.Holds(file) })
+}
+
+// carry copies one file to the folder and, unless it waits, uploads it. Then it removes the file if
+// the folder doesn't keep it.
 func (k *copier) carry(ctx context.Context, s target.SideFile) (sha string, err error) {
 	if s.SHA256, err = k.copy(ctx, s); err != nil {
 		return "", err
+	}
+	if k.wait {
+		return s.SHA256, nil
 	}
 	if k.repo != nil {
 		err = k.repo.UploadFile(ctx, k.folder, s)
@@ -101,23 +129,28 @@ func (k *copier) copy(ctx context.Context, s target.SideFile) (sha string, err e
 		return "", err
 	}
 	defer in.Close()
+	h := sha256.New()
+	if k.folder.Kept[s.Path] {
+		_, err := streams.Copy(ctx, h, in)
+		return hex.EncodeToString(h.Sum(nil)), err
+	}
 	w, err := k.folder.Create(s.Path, s.Size)
 	if err != nil {
 		return "", err
 	}
 	defer w.Cleanup()
-	h := sha256.New()
 	if _, err := streams.Copy(ctx, io.MultiWriter(w, h), in); err != nil {
 		return "", err
 	}
 	sha = hex.EncodeToString(h.Sum(nil))
-	if err := k.folder.Announce(s.Path, sha); err != nil {
+	s.SHA256 = sha
+	if err := k.folder.Announce(s.File()); err != nil {
 		return "", err
 	}
 	return sha, w.Commit(s.Size)
 }
 
-// check refuses a disk that does not hold the largest file, unless the Hub can copy it.
+// check refuses a disk that can't hold the largest file, unless the Hub can copy that file.
 func (k *copier) check(ctx context.Context) error {
 	large := slices.DeleteFunc(slices.Clone(k.files),
 		func(f plan.File) bool { return fits(f, k.disk) == nil })
@@ -133,7 +166,7 @@ func (k *copier) check(ctx context.Context) error {
 	return nil
 }
 
-// fits refuses a file that is larger than the whole disk budget; 0 is no bound.
+// fits refuses a file that is larger than the whole disk budget; 0 is no limit.
 func fits(f plan.File, limit int64) error {
 	if limit > 0 && f.Size > limit {
 		return fmt.Errorf("copy %s: %w", f.Path, &budget.DiskError{Need: f.Size, Have: limit})
@@ -141,8 +174,8 @@ func fits(f plan.File, limit int64) error {
 	return nil
 }
 
-// duplicates lists the large files that the Hub may be able to copy from the source's store to the
-// target's.
+// duplicates lists the large files that the Hub may be able to copy from the source's storage to
+// the target's.
 func (k *copier) duplicates(ctx context.Context) (list []hub.FileInfo) {
 	if k.sendAll || k.Push == nil || k.folder.Stays ||
 		k.Model.Endpoint != k.Push.Hub.Endpoint() {
@@ -150,7 +183,7 @@ func (k *copier) duplicates(ctx context.Context) (list []hub.FileInfo) {
 	}
 	tree, err := k.Source.Tree(ctx, k.Model.Commit)
 	if err != nil {
-		return nil // then they are fetched and uploaded
+		return nil // the files are fetched and uploaded instead
 	}
 	for _, f := range k.files {
 		if e := tree[f.Path]; e.SHA256 != "" && e.XetHash != "" {
@@ -160,8 +193,8 @@ func (k *copier) duplicates(ctx context.Context) (list []hub.FileInfo) {
 	return list
 }
 
-// duplicate has the Hub copy large files, and gives the sha256 of those that it did, by path.
-// Anything that goes wrong only means that they are fetched and uploaded instead.
+// duplicate asks the Hub to copy large files, and returns the SHA-256 of those it copied, by path.
+// After any failure the files are fetched and uploaded instead.
 func (k *copier) duplicate(ctx context.Context) map[string]string {
 	ask := k.duplicates(ctx)
 	if len(ask) == 0 {

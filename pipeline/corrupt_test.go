@@ -72,7 +72,7 @@ func TestWrongFileLeavesNoTensors(t *testing.T) {
 }
 
 // TestOneWrongBitIsNoWrongModel: whichever answer to verify or decode has a wrong bit, it is read
-// again before anything is told.
+// again before anything is reported.
 func TestOneWrongBitIsNoWrongModel(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, hubtest.NewLlama(5, hubtest.ModelOptions{Hidden: 256, Intermediate: 512, Vocab: 64, Layers: 1, Extra: noPicture}))

@@ -17,17 +17,17 @@ type PairOptions struct {
 	Workers  int
 	Progress *progress.Counters
 
-	// OutDir takes the files that Decode writes. Force lets weights of others stay there, and
-	// replaces those with the names of the original's.
+	// OutDir is the folder for the files that Decode writes. With Force, other weights may stay
+	// there, and files with the original's names are replaced.
 	OutDir string
 	Force  bool
 
-	// Level is how far Verify goes. With Locate, a proof that fails is followed by a comparison,
-	// which names the weight.
+	// Level is how far Verify goes. With Locate, Verify follows a failed proof with a comparison
+	// that finds the weight.
 	Level   Level
 	Locate  bool
 	Chosen  bool        // the DF11 model itself named the original
-	WorkDir string      // takes the spools of a remote original
+	WorkDir string      // holds the spools of a remote original
 	GPU     forward.GPU // nil: none
 }
 
@@ -45,15 +45,15 @@ type DecodeReport struct {
 	Folder string `json:"folder"`
 	Files  int    `json:"files"`
 	Bytes  int64  `json:"bytes"`
-	// of Files: they were in the folder already, with the right sha256
+	// There counts the files that were in the folder already, with the right SHA-256.
 	There int `json:"files_there"`
-	// Consulted: headers and hashes came from the original, not from the DF11 model's own manifest.
+	// Consulted says that headers and hashes came from the original, not from the manifest.
 	Consulted bool `json:"original_consulted"`
 }
 
-// Decode writes the original weight files again. Each gets its name only if its sha256 is the
-// original's. Files that are there already, with that sha256, stay: a run that was stopped is
-// continued.
+// Decode writes the original weight files again. A file gets its name only if its SHA-256 is the
+// original's. Files that are there already with that SHA-256 stay, so the same call continues a run
+// that was stopped.
 func Decode(ctx context.Context, opt PairOptions) (*DecodeReport, error) {
 	opt.settle()
 	files, r, err := opt.Rebuilder(opt.Workers, opt.Progress)

@@ -88,7 +88,7 @@ func fill(t *testing.T, name string) {
 	}
 }
 
-// TestNoOpenFileIsRemovedOrReplaced: Windows lets nobody do that to an output or a journal.
+// TestNoOpenFileIsRemovedOrReplaced: Windows doesn't allow that for an output or a journal.
 func TestNoOpenFileIsRemovedOrReplaced(t *testing.T) {
 	w, work := newWorld(t, small()), t.TempDir()
 	state := filepath.Join(work, ".df11-convert")

@@ -8,18 +8,20 @@
 //
 //	open (prepare.go): what do the targets hold?  ─▶ one ledger
 //	     ▼
+//	take over (earlier.go): what has an earlier run verified that hasn't changed since?
+//	     ▼
 //	begin (attempt.go): what is missing, within which budgets; kept spools
 //	     ▼
 //	forward (internal/forward): fetch ─▶ spool ─▶ encode ─▶ compare ─▶ name ─▶ publish
 //	     ▼
 //	back (rebuild.go): files that were not hashed, rebuilt from their outputs
 //	     ▼
-//	finish (finish.go): index, copied files, card, manifest, config.json last
+//	finish (finish.go): copied files, index, card, manifest, config.json last
 //
 // pipeline.go shows the whole way; retry.go decides after a failed attempt. Three nouns share the
 // work: the job (job.go) is what was asked for and never changes, the state (prepare.go) is what is
-// known, and the result (result.go) is what is written at the end. A verification
-// (verify.go) at level full is the way forward without encoding; at level proof it is the way back,
-// into nothing, and a decoding (decode.go) is the way back into files. What bounds memory and disk,
-// and what a resume guarantees, is told in docs/design.md.
+// known, and the result (result.go) is what is written at the end. At level full, a verification
+// (verify.go) goes forward without encoding. At level proof it goes back but writes no files, and a
+// decoding (decode.go) goes back and writes them. docs/design.md explains the limits on memory and
+// disk, and what a resume guarantees.
 package pipeline

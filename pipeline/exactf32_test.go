@@ -22,8 +22,8 @@ import (
 	"github.com/df11-convert/df11-convert/pipeline"
 )
 
-// widened gives the files of a model with F32 in place of BF16. inexact says how many values from
-// which on, of which tensor, get a bit that BF16 has no room for.
+// widened returns the files of a model with F32 instead of BF16. inexact gives, by tensor, the first
+// value that gets a bit which BF16 can't hold, and how many values get it.
 func widened(t *testing.T, m *hubtest.Model, inexact map[string][2]int) map[string][]byte {
 	t.Helper()
 	files := m.Files()
@@ -83,7 +83,7 @@ func f32WorldOf(t *testing.T, m *hubtest.Model, inexact map[string][2]int, opts 
 	return w
 }
 
-// head is a tensor of 4 MB of which the middle does not fit.
+// head is a tensor of 4 MB whose middle doesn't fit.
 const head = "lm_head.weight"
 
 var inexactHead = map[string][2]int{head: {1_000_000, 3}}
@@ -107,7 +107,7 @@ func TestInexactIsRefusedAgain(t *testing.T) {
 	}
 }
 
-// TestWrongBitIsNotInexact: a bit that is wrong on its way may make a value that BF16 cannot hold.
+// TestWrongBitIsNotInexact: a bit that changes on its way may make a value that BF16 can't hold.
 // The file is read again before that is said of the source.
 func TestWrongBitIsNotInexact(t *testing.T) {
 	t.Parallel()
@@ -122,7 +122,7 @@ func TestWrongBitIsNotInexact(t *testing.T) {
 		w.corrupted(n)
 		_, err := w.convert(t.Context(), t, t.TempDir(), func(o *pipeline.Options) {
 			o.Log = slog.New(logHook(func(r slog.Record) {
-				if strings.Contains(r.Message, "BF16 cannot hold") {
+				if strings.Contains(r.Message, "BF16 can't hold") {
 					said++
 				}
 			}))
@@ -133,7 +133,7 @@ func TestWrongBitIsNotInexact(t *testing.T) {
 		sameFiles(t, w.target(), calm.target)
 	}
 	if said == 0 {
-		t.Error("no wrong bit made a value that BF16 cannot hold")
+		t.Error("no wrong bit made a value that BF16 can't hold")
 	}
 }
 
@@ -151,7 +151,7 @@ func TestSampledInexact(t *testing.T) {
 	}
 }
 
-// patientSource waits, from some byte on, until it is told to end; half a minute is for tests that
+// patientSource waits, from some byte on, until its context ends; half a minute is for tests that
 // would wait for ever.
 type patientSource struct {
 	model.Source
@@ -195,6 +195,6 @@ func TestScattererErrorEndsTheRead(t *testing.T) {
 		t.Error(err)
 	}
 	if s.timed.Load() {
-		t.Error("the read was not told to end")
+		t.Error("the read's context didn't end")
 	}
 }

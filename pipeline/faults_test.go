@@ -29,7 +29,7 @@ var ends = map[string]error{
 	"416, always":              hub.ErrChanged,
 	"etag-changed, always":     hub.ErrChanged,
 	"no-commit, always":        hub.ErrNotHub,
-	"no-size, always":          nil, // the list of files tells it
+	"no-size, always":          nil, // the list of files has it
 	"redirect-scheme":          errAny,
 	"gated-401":                hub.ErrGated,
 	"gated-403":                hub.ErrGated,
@@ -38,9 +38,9 @@ var ends = map[string]error{
 	"repo-401":                 hub.ErrNotFound,
 	"repo-404":                 hub.ErrNotFound,
 	"revision-404":             hub.ErrRevisionNotFound,
-	"link-origin":              hub.ErrNotHub,
+	"link-origin, always":      hub.ErrNotHub,
 	"tree-bad-hash, always":    hub.ErrNotHub,
-	"tree-bad-path":            hub.ErrUnsafePath,
+	"tree-bad-path, always":    hub.ErrUnsafePath,
 	"batch-quota":              hub.ErrQuota,
 	"lfs-error":                errAny,
 	"lfs-quota":                hub.ErrQuota,

@@ -7,15 +7,15 @@ import (
 
 	"github.com/df11-convert/df11-convert/internal/ledger"
 	"github.com/df11-convert/df11-convert/internal/metadata"
+	"github.com/df11-convert/df11-convert/internal/model"
 	"github.com/df11-convert/df11-convert/internal/target"
 )
 
-// finish brings over what is copied, makes everything else beside the weights, and has each target
-// take the result.
+// finish copies files, makes everything else next to the weights, and completes each target.
 func (s *state) finish(ctx context.Context) (*Report, error) {
 	s.freeBuffers()
 	report := s.report()
-	sources, err := s.sourceFiles(s.ledger, report)
+	sources, err := s.sourceFiles(s.source.Files(), s.ledger, report)
 	if err != nil {
 		return nil, err
 	}
@@ -35,21 +35,29 @@ func (s *state) finish(ctx context.Context) (*Report, error) {
 	return report, nil
 }
 
-// hand hands a result to each target, which the files that were copied have reached already.
+// hand completes each target with a result. The copied files are there already.
 func (s *state) hand(ctx context.Context, r *result, copied []target.SideFile) error {
 	files, err := r.files(copied)
 	if err != nil {
 		return err
 	}
-	whole := r.whole(files, s.ledger.Outputs())
+	outputs := s.ledger.Outputs()
 	if s.folder.Stays {
-		if err := s.folder.Finish(ctx, whole); err != nil {
+		whole, err := r.whole(files, outputs, s.folder.Inspection)
+		if err == nil {
+			err = s.folder.Finish(ctx, whole)
+		}
+		if err != nil {
 			return err
 		}
 		warnOfCard(s.Log, s.folder.Inspection, "in "+s.OutDir)
 	}
 	if s.repo != nil {
-		if err := s.repo.Finish(ctx, whole); err != nil {
+		whole, err := r.whole(files, outputs, s.repo.Found())
+		if err == nil {
+			err = s.repo.Finish(ctx, s.folder, whole)
+		}
+		if err != nil {
 			return err
 		}
 		warnOfCard(s.Log, s.repo.Found(), "of "+s.repo.Repo)
@@ -57,7 +65,7 @@ func (s *state) hand(ctx context.Context, r *result, copied []target.SideFile) e
 	return nil
 }
 
-// warnOfCard says that a target keeps its card.
+// warnOfCard warns that a target keeps its own card.
 func warnOfCard(log *slog.Logger, in *target.Inspection, where string) {
 	if in.CardStays {
 		log.Warn("the card " + where +
@@ -65,12 +73,18 @@ func warnOfCard(log *slog.Logger, in *target.Inspection, where string) {
 	}
 }
 
-// sourceFiles says for the manifest what is known of each weight file, and for the report that all
-// weights are verified: what this run has not compared is in a source file that it has rebuilt.
-func (j *job) sourceFiles(done *ledger.Ledger, r *Report) (out []metadata.SourceFile, err error) {
-	r.Verified.Weights = r.Sizes.Weights
-	for _, w := range j.Model.Listing.Weights {
+// sourceFiles returns what the manifest says of each weight file. In the report it counts all
+// weights as verified, except those taken over: weights that this run hasn't compared are in source
+// files that it has rebuilt.
+func (j *job) sourceFiles(files []model.File, done *ledger.Ledger,
+	r *Report) (out []metadata.SourceFile, err error) {
+	r.Verified.Weights = r.Sizes.Weights - r.Verified.Earlier
+	unread := j.unread(done)
+	for _, w := range files {
 		known, ok := done.File(w.Path)
+		if unread[w.Path] && !ok {
+			known, ok = ledger.File{Integrity: metadata.Earlier, SHA256: w.SHA256}, true
+		}
 		if !ok {
 			return nil, fmt.Errorf("source file %s: its hash was never checked", w.Path)
 		}

@@ -204,7 +204,7 @@ func TestVerifyFindsOneBit(t *testing.T) {
 	}
 }
 
-// unread tells whether a level may overlook a byte of a tensor: decoding alone does not read every
+// unread reports whether a level may overlook a byte of a tensor: decoding alone does not read every
 // byte of these, and a proof does not compare with the manifest's hashes.
 func unread(name string, level pipeline.Level) bool {
 	return level == pipeline.LevelProof && (strings.HasSuffix(name, ".gaps") || strings.HasSuffix(name, ".luts"))
@@ -226,7 +226,7 @@ func TestVerifyComparesSizes(t *testing.T) {
 	}
 }
 
-// TestDecodeKeepsF32: tensors of F32 that are stored as they were, beside weights of BF16, are
+// TestDecodeKeepsF32: tensors of F32 that are stored as they were, next to weights of BF16, are
 // decoded as they were by the manifest alone.
 func TestDecodeKeepsF32(t *testing.T) {
 	t.Parallel()

@@ -53,7 +53,7 @@ func TestGPULost(t *testing.T) {
 		if proved.NUnits != nProved || nProved > 0 && proved.Device != "a GPU" {
 			t.Errorf("the manifest has %+v", proved)
 		}
-		sameWeights(t, w.target(), want) // the card tells of the GPU
+		sameWeights(t, w.target(), want) // the card names the GPU
 	}
 }
 

@@ -128,6 +128,7 @@ func (w *world) convert(ctx context.Context, t *testing.T, work string, change .
 	opt := pipeline.Options{
 		Source: src, Model: known, Plan: p, Push: &target.Push{Hub: c, Repo: targetRepo}, WorkDir: work,
 		Memory: budget.ForConversion(0, 2), Version: "test", Log: slog.New(w.log),
+		CommitWait: time.Minute, // tiny models too
 	}
 	for _, f := range append(slices.Clone(w.change), change...) {
 		f(&opt)
@@ -359,7 +360,7 @@ func isOurs(frame string) bool {
 }
 
 // openFiles counts the process's open files below dir, deleted ones included, and their bytes. Only
-// Linux can tell.
+// Linux can report it.
 func openFiles(t *testing.T, dir string) (n int, nBytes int64) {
 	t.Helper()
 	entries, _ := os.ReadDir("/proc/self/fd")

@@ -14,7 +14,7 @@ import (
 	"github.com/df11-convert/df11-convert/internal/spans"
 )
 
-// A job is what was asked for. It never changes: what a run finds out is in its state.
+// A job is what was asked for. It never changes; what a run finds out is in its state.
 type job struct {
 	Options
 	outputs []*spans.Output // all of the plan
@@ -27,7 +27,7 @@ func newJob(opt Options) (*job, error) {
 	return &job{opt, spans.Outputs(opt.Plan)}, nil
 }
 
-// baseModel is the Hub repo of the original; "" if it is not known.
+// baseModel returns the Hub repo of the original, or "" if it isn't known.
 func (j *job) baseModel() string {
 	switch {
 	case !j.Model.Local:
@@ -38,7 +38,7 @@ func (j *job) baseModel() string {
 	return cmp.Or(j.BaseModel, j.Model.Lineage.Repo)
 }
 
-// baseCommit is the commit of baseModel; "" if it is not known.
+// baseCommit returns the commit of baseModel, or "" if it isn't known.
 func (j *job) baseCommit() string {
 	from := j.Model.Lineage
 	switch base := j.baseModel(); {
@@ -50,14 +50,14 @@ func (j *job) baseCommit() string {
 	return from.Commit
 }
 
-// carried lists the files that the result takes over from the source as they are.
+// carried lists the files that the result takes unchanged from the source.
 func (j *job) carried() []plan.File {
 	return slices.DeleteFunc(budget.CarriedFiles(j.Plan), func(f plan.File) bool {
 		return f.Path == j.Plan.Config
 	})
 }
 
-// sourceSum returns the sha256 of a carried file of a local source, and "" for any other file.
+// sourceSum returns the SHA-256 of a copied file of a local source, and "" for any other file.
 func (j *job) sourceSum(ctx context.Context, name string) (string, error) {
 	carried := slices.ContainsFunc(j.carried(), func(f plan.File) bool { return f.Path == name })
 	if !j.Model.Local || !carried {
@@ -66,8 +66,8 @@ func (j *job) sourceSum(ctx context.Context, name string) (string, error) {
 	return model.Sum(ctx, j.Source.OpenFile, plan.File{Path: name}, "")
 }
 
-// config returns the config.json of the result, which a loader must be able to use; nil if the
-// result has none.
+// config returns the result's config.json, or nil if it has none. It checks that a loader can use
+// it.
 func (j *job) config() ([]byte, error) {
 	config, err := metadata.Config(j.Plan, j.Model.Listing.Config)
 	if err != nil {
@@ -76,7 +76,8 @@ func (j *job) config() ([]byte, error) {
 	return config, forward.CheckConfig(config, j.Plan)
 }
 
-// hasChart reports whether the result gets a chart: not if the source has a file of that name.
+// hasChart reports whether the result gets a chart. It doesn't if the source has a file of that
+// name.
 func (j *job) hasChart() bool {
 	return !slices.ContainsFunc(j.Plan.Copied,
 		func(f plan.File) bool { return f.Path == names.Chart })

@@ -26,7 +26,6 @@ func TestNewerJournal(t *testing.T) {
 	newer := []byte(`{"version":2,"plan":"0","source":"` + sourceRepo + `"}` + "\n" + `{"news":1}` + "\n")
 	w, out := newWorld(t, small()), t.TempDir()
 	shared.Write(t, filepath.Join(out, journalFile), newer)
-	shared.Write(t, filepath.Join(out, ".df11-convert", "lock"), nil)
 	shared.Write(t, filepath.Join(out, ".df11-convert", "spool-0123456789abcdef.data"), []byte("kept"))
 	before := folder(t, out)
 	_, err := w.convert(t.Context(), t, out, inFolder(out))
@@ -43,7 +42,7 @@ func TestNewerJournal(t *testing.T) {
 	}
 }
 
-// TestOnlyOutputsOfThePlanAreFinished: a manifest of which an output has the units of another one
+// TestOnlyOutputsOfThePlanAreFinished: a manifest in which an output has the units of another
 // is not believed.
 func TestOnlyOutputsOfThePlanAreFinished(t *testing.T) {
 	source, out := writeModel(t, small()), localResult(t, small())

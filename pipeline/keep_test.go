@@ -23,15 +23,15 @@ import (
 	"github.com/df11-convert/df11-convert/pipeline"
 )
 
-// severalTensors is a model of 3.7 MB of which no tensor is larger than 512 KiB: what lies whole in
-// a spool can be told from what was under way.
+// severalTensors is a model of 3.7 MB without a tensor above 512 KiB: what lies whole in
+// a spool differs from what was in progress.
 func severalTensors(order hubtest.Order) *hubtest.Model {
 	return hubtest.NewLlama(13, hubtest.ModelOptions{
 		Hidden: 128, Intermediate: 1024, Vocab: 2000, Layers: 3, ShardBytes: 2_000_000, Order: order, Extra: noPicture,
 	})
 }
 
-// mediumHead is a model of 11 MB of which two tensors take 4 MB each.
+// mediumHead is a model of 11 MB with two tensors of 4 MB each.
 func mediumHead() *hubtest.Model {
 	return hubtest.NewLlama(13, hubtest.ModelOptions{Hidden: 256, Heads: 4, Vocab: 8000, Layers: 2, Extra: noPicture})
 }
@@ -135,7 +135,7 @@ func copyAsKilled(t *testing.T, from, to string) {
 	}
 }
 
-// listing tells for each file below a folder when it was last written.
+// listing returns, for each file below a folder, when it was last written.
 func listing(t *testing.T, dir string) (files []string) {
 	err := fs.WalkDir(os.DirFS(dir), ".", func(name string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() {
@@ -165,7 +165,7 @@ func (w *world) catchUp(t *testing.T, p *plan.Plan, work string, but int64) {
 	}
 }
 
-// killedInSpool runs a conversion of severalTensors, of which all of an undisturbed run's reads are
+// killedInSpool runs a conversion of severalTensors, in which all of an undisturbed run's reads are
 // given, and gives a work folder as a kill leaves it in the middle of an output: the journal names
 // all that it can, and tensors in a spool.
 func (w *world) killedInSpool(t *testing.T, p *plan.Plan, reads int, change ...func(*pipeline.Options)) (work string) {

@@ -104,6 +104,61 @@ func TestNoUploadedFileStaysOnTheDisk(t *testing.T) {
 	sameFiles(t, w.target(), want)
 }
 
+// TestSmallResultWaits: a small result is asked about once and committed once, counts as uploaded, and
+// after a kill the next run takes it from the folder without another byte of the source's weights. On
+// a small disk, and where the time to a commit is given, it goes in batches.
+func TestSmallResultWaits(t *testing.T) {
+	t.Parallel()
+	want := reference(t, small())
+	questions := func(w *world) [3]int {
+		return [3]int{w.Count("POST", "*/preupload/*"), w.Count("POST", "*/objects/batch"), w.Count("POST", anyCommit)}
+	}
+	waits := func(o *pipeline.Options) { o.CommitWait = 0 }
+	onServers(t, func(t *testing.T, ways hubtest.Option) {
+		undisturbed := newWorld(t, small(), ways)
+		undisturbed.mustConvert(t)
+		w, work := newWorld(t, small(), ways), t.TempDir()
+		w.change = append(w.change, waits)
+		_ = w.stopped(t, work, func(stop func()) {
+			w.Inject(hubtest.Fault{Method: "POST", Path: anyCommit, Times: always, Action: func(x *hubtest.Exchange) {
+				stop()
+				hubtest.Error(503, "", "")(x)
+			}})
+		})
+		w.unfinished(t)
+		for _, o := range readJournal(t, w.planned(t), work).Outputs() {
+			if !o.Here || o.Uploaded {
+				t.Errorf("%+v", o)
+			}
+		}
+		w.ResetLog()
+		w.since = w.era
+		counters := &progress.Counters{}
+		_, err := w.convert(t.Context(), t, work, func(o *pipeline.Options) { o.Progress = counters })
+		shared.Must(t, err)
+		sameFiles(t, w.target(), undisturbed.target())
+		if got := questions(w); got[0] > 2 || got[1] != 1 || got[2] != 1 { // one may ask for access
+			t.Errorf("asked %d times", got)
+		}
+		if n := w.sourceBytes(); n > small().Size() { // which the plan reads whole
+			t.Errorf("%d bytes of weights were read again", n)
+		}
+		if done, all := counters.Uploaded.Load(), counters.OutputBytes.Load(); done != all || all == 0 {
+			t.Errorf("%d of %d bytes count as uploaded", done, all)
+		}
+	})
+	for name, change := range map[string]func(*pipeline.Options){
+		"disk": func(o *pipeline.Options) { o.Disk = 5_000_000 }, "wait": func(o *pipeline.Options) { o.CommitWait = time.Hour },
+	} {
+		w := newWorld(t, small())
+		w.mustConvert(t, waits, change)
+		if got := questions(w); got[0] < 3 || got[2] != 2 {
+			t.Errorf("%s: asked %d times", name, got)
+		}
+		sameFiles(t, w.target(), want)
+	}
+}
+
 // TestUploadsCountOnSuccess: bytes that could not be uploaded do not count as progress.
 func TestUploadsCountOnSuccess(t *testing.T) {
 	t.Parallel()
@@ -159,7 +214,7 @@ func TestSpoolsAreClosedWithoutAJournal(t *testing.T) {
 	_, err := w.convert(t.Context(), t, work, onDisk, func(o *pipeline.Options) {
 		o.Log = slog.New(logHook(func(r slog.Record) {
 			// nothing can take the place of a folder that holds something
-			if r.Message == "spool taken up" {
+			if r.Message == "reusing a kept spool" {
 				_ = os.Remove(filepath.Join(work, journalFile))
 				_ = os.MkdirAll(filepath.Join(work, journalFile, "x"), 0o777)
 			}

@@ -2,30 +2,31 @@ package pipeline
 
 import (
 	"slices"
+	"strconv"
 
 	"github.com/df11-convert/df11-convert/internal/back"
 	"github.com/df11-convert/df11-convert/internal/catalog"
 )
 
-// Level is how much of a DF11 model is verified.
+// A Level is how much of a DF11 model is verified.
 type Level string
 
-// The levels, from cheap to complete. Each contains the levels before it, except that LevelProof
-// needs no weights of the original and so compares hashes where LevelFull compares bits.
+// The levels, from cheap to complete. Each contains the levels before it, with one exception:
+// LevelProof reads no weights of the original, so it compares hashes where LevelFull compares bits.
 const (
-	// sha256 that cost nothing, headers, arrays, tables, positions; completeness against the plan
+	// known hashes, headers, arrays, tables, positions, and completeness against the plan
 	LevelStructure Level = "structure"
-	// the original files are rebuilt and their sha256 compared with the published one
+	// original files are rebuilt, and their SHA-256 is compared with the published one
 	LevelProof Level = "proof"
-	LevelFull  Level = "full" // all 16 bits of every weight against the original
+	LevelFull  Level = "full" // all 16 bits of every weight are compared with the original
 )
 
-// Levels are all levels, from cheap to complete.
+// Levels lists all levels, from cheap to complete.
 var Levels = []Level{LevelStructure, LevelProof, LevelFull}
 
-// Cheapest is the level that reads least to show that a pair is equal: LevelProof where it needs no
-// weight of the original, which is where the sha256 of every file is published and all their
-// tensors were converted.
+// Cheapest returns the level that reads least to show that a pair is equal. It's LevelProof if that
+// needs no weight of the original: the SHA-256 of every file is published, and all tensors in those
+// files were converted.
 func Cheapest(p back.Pair) Level {
 	if len(p.Plan.Dropped) > 0 || slices.Contains(p.Model.SHA256, "") {
 		return LevelFull
@@ -38,34 +39,66 @@ type VerifyReport struct {
 	Model   string `json:"model"`
 	Commit  string `json:"commit,omitempty"`
 	Against string `json:"against,omitempty"`
-	// AgainstCommit is the original's commit; "" for a local one. AgainstOnMain says, where the
-	// model itself named the original, whether main has the same files; nil where nobody asked.
+	// AgainstCommit is the original's commit, or "" for a local original. AgainstOnMain says
+	// whether main has the same weight files. It's set only if the model itself named the original.
 	AgainstCommit string `json:"against_commit,omitempty"`
 	AgainstOnMain *bool  `json:"against_on_main,omitempty"`
-	// AgainstFile is the one weight file of the original, where its name is not the usual one;
-	// Component the folder of a pipeline.
+	// AgainstFile is the one weight file of the original, if its name is unusual. Component is the
+	// folder of a pipeline.
 	AgainstFile string         `json:"against_file,omitempty"`
 	Component   string         `json:"component,omitempty"`
 	Layout      catalog.Layout `json:"layout"`
 	Level       Level          `json:"level"`
-	OK          bool           `json:"-"`     // nothing is wrong where the level looks
-	Equal       bool           `json:"equal"` // the level is proof or full, and no weight differs
-	// OtherOriginal: the model is at fault, and its manifest lists other files of the original than
-	// these.
-	OtherOriginal bool `json:"other_original,omitempty"`
+	OK          bool           `json:"-"` // no fault in the model or the pair
+	Equal       Equality       `json:"equal"`
+	Faults
 	back.Checked
-	// of units in DF11, all compared or hashed; 0 at a level that does neither
+	// Weights counts the weights of units in DF11, all compared or hashed. It's 0 if the level does
+	// neither, or if an earlier check found a fault.
 	Weights int64 `json:"weights"`
 	Files   int   `json:"files_rebuilt,omitempty"`
-	// the sha256 of all rebuilt files were published, not computed here
+	// Published says that the SHA-256 of every rebuilt file was published, not computed here.
 	Published bool       `json:"sha256_published,omitempty"`
 	GPU       *GPUReport `json:"gpu,omitempty"` // nil: compared on the CPU alone
 }
 
-// GPUReport names the second decoder of units, which compared all their weights once more.
+// Faults are what is wrong, by subject, as far as the level goes.
+type Faults struct {
+	Damage     error `json:"-"` // of the model alone; nil: none
+	Difference error `json:"-"` // of the pair; nil: none
+	// MadeFrom is the original that the manifest names, if the pair differs and the manifest lists
+	// other source files than the pair's original has. Otherwise it's "".
+	MadeFrom string `json:"made_from,omitempty"`
+	// FilesCompared says that all files next to the weights were compared. Those that differ are in
+	// Beside.
+	FilesCompared bool `json:"-"`
+}
+
+// first returns the fault of the model, or else that of the pair.
+func (f Faults) first() error {
+	if f.Damage != nil {
+		return f.Damage
+	}
+	return f.Difference
+}
+
+func (f Faults) faulty() bool { return f.first() != nil }
+
+// An Equality says whether this process has compared all weights of a pair and found them the same.
+// Only Verify makes an Equality that says so: a manifest, a card, and an earlier run's report
+// can't.
+type Equality struct{ shown bool }
+
+// Shown reports whether the weights are the same.
+func (e Equality) Shown() bool { return e.shown }
+
+// MarshalJSON returns true or false.
+func (e Equality) MarshalJSON() ([]byte, error) { return strconv.AppendBool(nil, e.shown), nil }
+
+// A GPUReport names the second decoder, which compared all weights of its units once more.
 type GPUReport struct {
 	Kernel string `json:"kernel"`
 	Device string `json:"device"`
-	// that it decoded; the units after its fault were decoded on the CPU alone
+	// Units counts the units that it decoded. After it fails, the CPU alone decodes the rest.
 	Units int `json:"units"`
 }

@@ -33,11 +33,12 @@ func rewrite(t *testing.T, dir string, m *hubtest.Model) {
 }
 
 // TestLocalSourceChanged: a finished repo is not taken for the conversion of a local source whose
-// weights have changed since, although plan and headers are the same; it is for one that has not.
+// weights have changed since, although plan and headers are the same: it's refused, and replaced by
+// force. A source that has not changed is up to date.
 func TestLocalSourceChanged(t *testing.T) {
 	t.Parallel()
 	w, source := newWorld(t, nil), writeModel(t, small())
-	push := func() { w.pushLocal(t, source, plan.Options{}) }
+	push := func(change ...func(*pipeline.Options)) { w.pushLocal(t, source, plan.Options{}, change...) }
 	push()
 	head := w.Head(targetRepo, "main")
 	push()
@@ -45,7 +46,11 @@ func TestLocalSourceChanged(t *testing.T) {
 		t.Error("the same weights were committed again")
 	}
 	rewrite(t, source, retrained())
-	push()
+	err := w.tryLocal(t, source, plan.Options{})
+	if f := foreign(t, err, "df11-manifest.json"); !strings.HasSuffix(f.Of, "(other weights)") || w.Head(targetRepo, "main") != head {
+		t.Error(err)
+	}
+	push(forced)
 	equalsFolder(t, w, localResult(t, retrained()))
 	if w.Commits(targetRepo, "main")[0].Parent != head || len(w.Refs(targetRepo)) != 1 {
 		t.Error("main did not move by one commit")
@@ -162,7 +167,7 @@ func TestCopiedTensorsAreNotCounted(t *testing.T) {
 	}
 }
 
-// TestWhatFailsAtTheEndFailsAtTheBeginning: a source of which card or config.json can't be made is
+// TestWhatFailsAtTheEndFailsAtTheBeginning: a source whose card or config.json can't be made is
 // refused before any output is.
 func TestWhatFailsAtTheEndFailsAtTheBeginning(t *testing.T) {
 	t.Parallel()
@@ -203,7 +208,7 @@ func TestWhatFailsAtTheEndFailsAtTheBeginning(t *testing.T) {
 // those that the next run reads anyway.
 func TestLocalSourceChangedAfterItWasFinished(t *testing.T) {
 	t.Parallel()
-	version := func(seed uint64) *hubtest.Model { // of which the embedding has a file of its own
+	version := func(seed uint64) *hubtest.Model { // its embedding has a file of its own
 		return hubtest.NewLlama(seed, hubtest.ModelOptions{Hidden: 32, Vocab: 256, Layers: 3, ShardBytes: 17_000, Extra: noPicture})
 	}
 	want := localResult(t, version(8))
@@ -222,6 +227,7 @@ func TestLocalSourceChangedAfterItWasFinished(t *testing.T) {
 		}
 		rewrite(t, source, version(8))
 		_, err = convertLocal(t, source, out, plan.Options{}, func(o *pipeline.Options) {
+			o.Force = lost == "nothing"
 			o.Log = slog.New(logHook(func(r slog.Record) {
 				if lost == "nothing" && r.Level == slog.LevelWarn {
 					t.Errorf("what the manifest says was believed at first: %s", r.Message)

@@ -10,8 +10,8 @@ import (
 	"github.com/df11-convert/df11-convert/internal/spans"
 )
 
-// newManifest gathers what the run knows (docs/manifest.md). The small files are added once they
-// are made.
+// newManifest gathers what the run knows (docs/manifest.md). The small files are added once they're
+// made.
 func newManifest(j *job, done *ledger.Ledger, sources []metadata.SourceFile) *metadata.Manifest {
 	p := j.Plan
 	m := &metadata.Manifest{
@@ -19,8 +19,8 @@ func newManifest(j *job, done *ledger.Ledger, sources []metadata.SourceFile) *me
 		Tool:   metadata.Tool{Name: "df11-convert", Version: j.Version},
 		Source: metadata.Source{Repo: j.baseModel(), Commit: j.baseCommit(), Files: sources},
 		Plan: metadata.PlanInfo{
-			Digest: p.Digest(), Layout: string(p.Layout), Entry: p.Entry, Provenance: p.Provenance,
-			Derived: p.Derived(),
+			Digest: p.Digest(), Layout: string(p.Layout), Dict: plan.DictDigest(p.PatternDict), Entry: p.Entry,
+			Provenance: p.Provenance, Derived: p.Derived(), Asked: j.Asked,
 		},
 		NotCopied: p.NotCopied, Differences: p.Differences,
 	}
@@ -34,18 +34,20 @@ func newManifest(j *job, done *ledger.Ledger, sources []metadata.SourceFile) *me
 	return m
 }
 
-// listOutputs lists the weight files, the units in them, and what was verified about them.
+// listOutputs lists the weight files, the units in them, and what was verified of them.
 func (j *job) listOutputs(m *metadata.Manifest, made *ledger.Ledger) {
 	for _, o := range j.outputs {
 		done, _ := made.Output(o.Path)
 		m.Outputs = append(m.Outputs, metadata.OutputFile{Path: o.Path, Kind: outputKind(j.Plan, o),
-			Size: done.Size, SHA256: done.SHA256})
+			Size: done.Size, SHA256: done.SHA256, Digest: done.Digest, Earlier: done.Earlier})
 		for i, u := range o.Units {
 			unit := done.Units[i]
 			unit.File, unit.Tensors = o.Path, unitTensors(u)
 			m.Units = append(m.Units, unit)
 		}
-		m.Verification = metadata.AddVerified(m.Verification, verifiedOf(o, done))
+		if done.Earlier == nil {
+			m.Verification = metadata.AddVerified(m.Verification, verifiedOf(o, done))
+		}
 		for t := range o.Tensors() {
 			if t.Name != t.Source {
 				m.Renamed = append(m.Renamed, metadata.Rename{Source: t.Source, Name: t.Name})
@@ -54,7 +56,7 @@ func (j *job) listOutputs(m *metadata.Manifest, made *ledger.Ledger) {
 	}
 }
 
-// verifiedOf is what this run has verified about an output: by comparing it, or by rebuilding the
+// verifiedOf returns what this run has verified of an output, by comparing it or by rebuilding the
 // source files from it.
 func verifiedOf(o *spans.Output, done ledger.Output) []metadata.Verification {
 	if done.Verified != nil {

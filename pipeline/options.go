@@ -20,49 +20,51 @@ type Options struct {
 	Model  *model.Model
 	Plan   *plan.Plan
 
-	// OutDir keeps the result; "" keeps nothing, which needs Push. Push publishes it.
+	// OutDir is the folder of the result. If it's "", nothing is kept, which needs Push. Push
+	// publishes the result.
 	OutDir string
 	Push   *target.Push
-	// WorkDir holds what is on its way, if there is no OutDir.
+	// WorkDir holds unfinished work if there is no OutDir.
 	WorkDir string
 
-	// Memory is what workers, spools and pieces of outputs may take; the zero value is one worker,
+	// Memory limits workers, spools, and buffered pieces of outputs. The zero value is one worker,
 	// and all spools on disk.
 	Memory budget.Memory
-	// Disk bounds, in bytes, the spools and the finished files that wait for their upload; 0 is no
-	// bound.
+	// Disk limits, in bytes, the spools and the finished files that wait for their upload; 0 is no
+	// limit.
 	Disk int64
-	// CommitWait is how long an uploaded output waits for its commit; 0 is a minute for each part
-	// of the conversion.
+	// CommitWait is how long an uploaded output waits for its commit. With 0, a small result waits
+	// for the last commit, and any other output a minute for each part.
 	CommitWait time.Duration
 
-	// Part makes only a share of the outputs, for one of many machines, and leaves the repo
-	// unfinished. A run of the whole goes on from what parts have published; with Finish it refuses
-	// to make what a part should have. Both need Push and no OutDir.
+	// Part makes only a share of the outputs, for one machine of many, and leaves the repo
+	// unfinished. A run of the whole continues from what parts have published. With Finish it
+	// refuses to make what a part should have made. Both need Push and no OutDir.
 	Part   spans.Part
 	Finish bool
 
-	// Force allows other weights in the target, and to replace those of the same names.
+	// Force allows other weights in the target, and replaces files with the result's names.
 	Force bool
-	// BaseModel names the Hub repo that a local source came from, for card and manifest; "" takes
-	// that of Model.Lineage, and NoBaseModel says that it came from none.
+	// BaseModel names the Hub repo that a local source came from, for the card and the manifest. ""
+	// takes the repo of Model.Lineage, and NoBaseModel says that there is none.
 	BaseModel string
-	// Version is written into manifest and card.
-	Version string
+	// Version is written into the manifest and the card. Asked is written into the manifest: it's
+	// plan.Options.Asked of the plan's options.
+	Version, Asked string
 
 	GPU      forward.GPU // nil: none
 	Progress *progress.Counters
 	Log      *slog.Logger
 }
 
-// check refuses options that make no sense together, and sets defaults.
+// check refuses options that contradict each other, and sets defaults.
 func (o *Options) check() error {
 	switch {
 	case (!o.Part.Whole() || o.Finish) && (o.Push == nil || o.OutDir != ""):
 		return errors.New(
 			"options: parts are published to a repo: they need a target and no output folder")
 	case !o.Part.Whole() && o.Finish:
-		return errors.New("options: a run is either a part or the one that finishes")
+		return errors.New("options: a run makes a part or finishes the parts, not both")
 	case !o.Part.Whole() && o.Plan.Layout.Single():
 		return errors.New("options: a single-file layout can't be split into parts")
 	}
@@ -75,9 +77,6 @@ func (o *Options) check() error {
 		}
 	}
 	o.Memory.Workers = max(1, o.Memory.Workers)
-	if o.CommitWait == 0 {
-		o.CommitWait = time.Duration(max(1, o.Part.N)) * forward.CommitAge
-	}
 	if o.Progress == nil {
 		o.Progress = new(progress.Counters)
 	}
@@ -87,6 +86,6 @@ func (o *Options) check() error {
 	return nil
 }
 
-// NoBaseModel is the Options.BaseModel of a local source that came from no repo of the Hub,
-// whatever its lineage says.
+// NoBaseModel is the Options.BaseModel of a local source that came from no Hub repo, whatever its
+// lineage says.
 const NoBaseModel = "none"

@@ -170,7 +170,7 @@ func TestKilledBeforeTheName(t *testing.T) {
 }
 
 // TestResultOfAnotherProgramIsReplacedAtOnce: a target that a loader takes for a model stays one
-// until the result is complete, also where no manifest tells of it.
+// until the result is complete, also if no manifest lists it.
 func TestResultOfAnotherProgramIsReplacedAtOnce(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, small())

@@ -67,7 +67,7 @@ func TestNoMorePartsThanUnits(t *testing.T) {
 	}
 }
 
-// TestPartsOfALocalSource: a folder, too, can be converted in parts. Nobody has published the sums
+// TestPartsOfALocalSource: a folder, too, can be converted in parts. No one has published the sums
 // of its files: the run that finishes reads them.
 func TestPartsOfALocalSource(t *testing.T) {
 	t.Parallel()
@@ -117,13 +117,19 @@ func TestPartsOfTwoFolders(t *testing.T) {
 // pushLocal converts a folder to the target.
 func (w *world) pushLocal(t *testing.T, dir string, opt plan.Options, change ...func(*pipeline.Options)) {
 	t.Helper()
+	shared.Must(t, w.tryLocal(t, dir, opt, change...))
+}
+
+// tryLocal is pushLocal, with the error.
+func (w *world) tryLocal(t *testing.T, dir string, opt plan.Options, change ...func(*pipeline.Options)) error {
+	t.Helper()
 	_, err := convertLocal(t, dir, "", opt, func(o *pipeline.Options) {
 		o.WorkDir, o.Push = filepath.Join(t.TempDir(), "work"), &target.Push{Hub: w.client(t), Repo: targetRepo}
 		for _, f := range change {
 			f(o)
 		}
 	})
-	shared.Must(t, err)
+	return err
 }
 
 // TestFinishWantsAllParts: with a part missing, finish says which one. A part of another split
@@ -175,7 +181,7 @@ func TestSmallDiskIsToldWhatItNeeds(t *testing.T) {
 }
 
 // TestATooSmallDiskChangesNothingOnTheHub: a disk that can't hold one unit is refused before a repo
-// is created for it, or anything is changed in one that is there. What is published already needs
+// is created for it, or anything is changed in an existing repo. What is published already needs
 // no disk.
 func TestATooSmallDiskChangesNothingOnTheHub(t *testing.T) {
 	t.Parallel()

@@ -5,13 +5,14 @@ import (
 	"errors"
 	"time"
 
+	"github.com/df11-convert/df11-convert/internal/budget"
 	"github.com/df11-convert/df11-convert/internal/forward"
 )
 
 // Run converts a model. When it returns nil, the folder and the repo are complete, and every output
-// was verified against the source, unless the report says that all of it was there and nothing was
-// looked at. After an error the same call goes on where this one stopped. Work that is cancelled
-// ends with the context's cause.
+// was verified against the source, with two exceptions that the report names: outputs that were
+// taken over, and a run that found everything up to date and looked no further. After an error, the
+// same call continues where this one stopped. If ctx ends, the error is its cause.
 func Run(ctx context.Context, opt Options) (*Report, error) {
 	j, err := newJob(opt)
 	if err != nil {
@@ -28,8 +29,8 @@ func Run(ctx context.Context, opt Options) (*Report, error) {
 	return report, err
 }
 
-// attempt makes what is missing, and changes nothing of what is finished: it opens the targets if
-// they aren't open, makes every output, proves every source file, and finishes.
+// attempt makes what is missing and leaves finished work alone. It opens the targets if they aren't
+// open, makes every output, proves every source file, and finishes.
 func (s *state) attempt(ctx context.Context) (*Report, error) {
 	if s.folder == nil {
 		if err := s.open(ctx); err != nil {
@@ -54,14 +55,15 @@ func (s *state) attempt(ctx context.Context) (*Report, error) {
 	return s.finish(ctx)
 }
 
-// upToDate returns the report of a run that finds everything in place, and nil for any other run.
-// It writes no file, but removes branches that earlier runs have left in the repo.
+// upToDate returns a report if every target already holds the result. It returns nil otherwise, and
+// with Force, which proves everything again. It writes no file, but it removes branches that
+// earlier runs left in the repo.
 func (s *state) upToDate(ctx context.Context) (*Report, error) {
-	if len(s.pending())+len(s.leftovers()) > 0 {
+	if s.Force || len(s.pending())+len(s.leftovers()) > 0 {
 		return nil, nil
 	}
 	report := s.report()
-	report.Verified.UpToDate, report.Verified.Now = true, false
+	report.Verified = Verified{UpToDate: true}
 	if !s.Part.Whole() {
 		return report, nil
 	}
@@ -84,7 +86,13 @@ func (s *state) convert(ctx context.Context) error {
 	if err := s.checkDisk(ctx); err != nil {
 		return err
 	}
-	if err := forward.Make(ctx, s.way()); err != nil {
+	way := s.way()
+	disk, err := way.FreeDisk()
+	if err != nil {
+		return err
+	}
+	way.Wait = s.CommitWait == 0 && s.Part.Whole() && budget.Wait(s.Plan, disk)
+	if err := forward.Make(ctx, way); err != nil {
 		return err
 	}
 	return s.report().checkGain()
@@ -97,7 +105,7 @@ func (s *state) leaveRepo(ctx context.Context, report *Report) {
 	}
 	report.Target.Commit = s.repo.LastCommit()
 	if err := s.repo.RemoveBranches(ctx); err != nil {
-		s.Log.Warn("the target is complete, but branches of unfinished work are left there", "err",
+		s.Log.Warn("the target is complete, but it still has branches of unfinished work", "err",
 			err)
 	}
 }

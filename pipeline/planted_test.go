@@ -36,7 +36,7 @@ func plant(t *testing.T, p *plan.Plan, known *model.Model, f forgery) planted {
 	manifest, err := metadata.ParseManifest(shared.Read(t, filepath.Join(dir, names.Manifest)), 0)
 	shared.Must(t, err)
 	x := planted{files: map[string][]byte{}}
-	outputs, err := ledger.OfManifest(manifest).Done(manifest.Plan.Digest)
+	outputs, err := ledger.OfManifest(manifest).Done(manifest.Plan.Digest, nil)
 	shared.Must(t, err)
 	for _, o := range outputs {
 		x.files[o.Path] = shared.Read(t, filepath.Join(dir, o.Path))
@@ -51,6 +51,11 @@ func plant(t *testing.T, p *plan.Plan, known *model.Model, f forgery) planted {
 		f.lie(&outputs[0])
 	}
 	l := ledger.New(p.Digest(), false)
+	from := sourceRepo
+	if known.Local {
+		from = ""
+	}
+	l.Claim(plan.IdentityOf(p, from), known.Commit, nil)
 	for _, o := range outputs {
 		shared.Must(t, l.Add(o))
 	}
@@ -89,7 +94,7 @@ func withTensor(t *testing.T, file []byte, name string) []byte {
 	return out
 }
 
-// forgery is what can be planted: files of a model, changed, and a journal that tells their sums,
+// forgery is what can be planted: files of a model, changed, and a journal that lists their sums,
 // and a lie about the first output.
 type forgery struct {
 	name  string
@@ -98,7 +103,7 @@ type forgery struct {
 	lie   func(o *ledger.Output)
 }
 
-// unlisted are the forgeries after which no journal tells whose a file is.
+// unlisted are the forgeries after which no journal says whose a file is.
 var unlisted = []string{"no sha256", "another output"}
 
 var forgeries = []forgery{
@@ -130,7 +135,7 @@ var forgeries = []forgery{
 }
 
 // TestNoJournalIsAWitness: whatever a journal in a target, an output folder or a work folder says,
-// what is finished is proved by the run that calls it verified, or made again. Whoever can write
+// what is finished is proved by the run that calls it verified, or made again. Anyone who can write
 // there gets nothing published, and nothing vouched for.
 func TestNoJournalIsAWitness(t *testing.T) {
 	t.Parallel()

@@ -4,11 +4,13 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strings"
 
 	"github.com/df11-convert/df11-convert/hub"
 	"github.com/df11-convert/df11-convert/internal/ledger"
 	"github.com/df11-convert/df11-convert/internal/metadata"
 	"github.com/df11-convert/df11-convert/internal/model"
+	"github.com/df11-convert/df11-convert/internal/names"
 	"github.com/df11-convert/df11-convert/internal/spans"
 	"github.com/df11-convert/df11-convert/internal/target"
 )
@@ -16,23 +18,25 @@ import (
 // A state is what a run knows about its job: what the targets hold, and what is done.
 type state struct {
 	*job
-	source *model.Model   // of the job, with the sha256 that this run has computed
-	folder *target.Folder // that outputs are made in; nil while the targets aren't open
+	source *model.Model   // the job's model, with the hashes that this run has computed
+	folder *target.Folder // where outputs are made; nil while the targets aren't open
 	repo   *target.Repo   // nil without Push
 	ledger *ledger.Ledger
 
-	copied  map[string]string // sha256 of carried files that are where they belong, by path
-	sendAll bool              // the Hub copies no file by itself
+	copied  map[string]string // SHA-256 of copied files that are in place, by path
+	sendAll bool              // don't ask the Hub to copy files
 }
 
-// open opens the targets, refuses those that hold something else, and finds out what is already
-// done. After an error they are closed.
+// open opens the targets, refuses those that hold something else, and finds out what is done. After
+// an error it closes them.
 func (s *state) open(ctx context.Context) (err error) {
 	root, stays := s.OutDir, s.OutDir != ""
 	if !stays {
 		root = s.WorkDir
 	}
-	owner := target.NewOwner(s.Plan, s.baseModel(), s.Part.String(), s.Force, s.sourceSum)
+	owner := target.NewOwner(s.Plan, target.Origin{Repo: s.baseModel(), Commit: s.baseCommit(),
+		Local:   s.Model.Local,
+		Weights: s.weights, Content: s.sourceSum}, s.Part.String(), s.Force)
 	if s.folder, err = target.OpenFolder(ctx, root, stays, owner,
 		s.Model.Perm(s.Plan)); err != nil {
 		return err
@@ -43,15 +47,11 @@ func (s *state) open(ctx context.Context) (err error) {
 	return nil
 }
 
-// readTargets reads what the targets hold into one ledger, whose journal is kept in the folder from
-// then on.
+// readTargets reads what the targets hold into one ledger. From then on the folder keeps its
+// journal.
 func (s *state) readTargets(ctx context.Context, owner *target.Owner) error {
-	if err := s.sumSource(ctx, s.folder.Manifest); err != nil {
-		return err
-	}
-	unchanged := s.madeFromSource(s.folder.Manifest)
 	var err error
-	if s.ledger, err = s.folder.Ledger(unchanged); err != nil {
+	if s.ledger, err = s.folder.Ledger(); err != nil {
 		return err
 	}
 	if err := s.checkCard(ctx); err != nil {
@@ -66,14 +66,21 @@ func (s *state) readTargets(ctx context.Context, owner *target.Owner) error {
 		}
 	}
 	s.ledger.Keep(s.planned())
+	takeOver(s)
+	for _, found := range s.found() {
+		if gone := owner.Removes(found); len(gone) > 0 && s.Part.Whole() {
+			s.Log.Warn("this update will remove these files of the earlier result from " +
+				found.Where + ": " + strings.Join(gone, ", "))
+		}
+	}
 	if err := s.folder.Save(s.ledger); err != nil {
 		return err
 	}
-	return s.folder.Begin(unchanged)
+	return s.folder.Begin()
 }
 
-// checkRoom refuses a disk that is too small before a repo is made. A repo that is there may hold
-// so much that the rest fits.
+// checkRoom refuses a disk that is too small before it creates a repo. An existing repo may hold so
+// much of the result that the rest fits.
 func (s *state) checkRoom(ctx context.Context) error {
 	tooSmall := s.checkDisk(ctx)
 	if tooSmall != nil {
@@ -84,9 +91,9 @@ func (s *state) checkRoom(ctx context.Context) error {
 	return tooSmall
 }
 
-// planned returns the test for what this plan can have made. Anyone who can write to a target can
-// edit its journal. So an output counts only if the plan has it with the same units; what it holds
-// is proved in the end (rebuild.go).
+// planned returns a test for outputs that this plan can have made. Anyone who can write to a target
+// can edit its journal. So an output counts only if the plan has it with the same units, and
+// rebuild.go proves what it holds.
 func (j *job) planned() func(ledger.Output) bool {
 	planned := map[string]*spans.Output{}
 	for _, o := range j.outputs {
@@ -103,72 +110,52 @@ func (j *job) planned() func(ledger.Output) bool {
 	}
 }
 
-// openRepo opens the target repo and counts as done what earlier runs, on whatever machine, have
+// openRepo opens the target repo, and counts as done what earlier runs on any machine have
 // published there.
 func (s *state) openRepo(ctx context.Context, owner *target.Owner) error {
 	repo, err := target.OpenRepo(ctx, *s.Push, owner, s.Model)
 	if err != nil {
 		return err
 	}
-	s.repo = repo
-	m := repo.Found().Manifest
-	if err := s.sumSource(ctx, m); err != nil {
-		return err
+	if s.repo = repo; repo.Closed != "" {
+		s.Log.Warn(repo.Repo + " is private: " + repo.Closed +
+			"; --public publishes it for everyone, if the license allows that")
 	}
-	published, err := repo.Published(ctx, s.madeFromSource(m), s.Part.Whole())
+	published, err := repo.Published(ctx, s.Part.Whole())
 	if err != nil {
 		return err
 	}
 	s.ledger.Adopt(published)
-	if s.Finish && !s.ofPlan(m) { // else the journals of the parts are gone
+	if s.Finish && !repo.Found().Made() { // else the journals of the parts are gone
 		n, err := repo.Parts()
 		if err != nil {
 			return err
 		}
-		return s.checkParts(n, s.ledger)
+		return s.checkParts(n, repo, s.ledger)
 	}
 	return nil
 }
 
-// sumSource hashes a local source if a finished conversion by this plan is to be compared with it.
-// A commit pins the files of a repo. Nothing pins a local file, and the plan knows nothing of its
-// content but the header, so its sum counts as the published one from then on.
-func (s *state) sumSource(ctx context.Context, m *metadata.Manifest) error {
-	if !s.Model.Local || !s.ofPlan(m) {
-		return nil
-	}
+// weights lists the weight files of the source with their SHA-256. It hashes local files, because
+// the plan knows only their headers. From then on those sums count as published.
+func (s *state) weights(ctx context.Context) (list []names.File, err error) {
 	files, summed := s.source.Files(), *s.source
-	if err := addSums(ctx, s.Source, files, s.Memory.Workers); err != nil {
-		return err
+	if s.Model.Local {
+		if err := addSums(ctx, s.Source, files, s.Memory.Workers); err != nil {
+			return nil, err
+		}
 	}
 	summed.SHA256 = nil
 	for _, f := range files {
 		summed.SHA256 = append(summed.SHA256, f.SHA256)
+		list = append(list, names.File{Path: f.Path, Size: f.Size, SHA256: f.SHA256})
 	}
 	s.source = &summed
-	return nil
+	return list, nil
 }
 
-// madeFromSource reports whether a finished conversion by this plan was made from the source as it
-// is now. It is true for any other manifest.
-func (s *state) madeFromSource(m *metadata.Manifest) bool {
-	if !s.Model.Local || !s.ofPlan(m) {
-		return true
-	}
-	return !slices.ContainsFunc(s.source.Files(), func(f model.File) bool {
-		return !slices.ContainsFunc(m.Source.Files, func(was metadata.SourceFile) bool {
-			return was.Path == f.Path && was.SHA256 == f.SHA256
-		})
-	})
-}
-
-// ofPlan reports whether a manifest is of a finished conversion by the plan of the job.
-func (j *job) ofPlan(m *metadata.Manifest) bool {
-	return m != nil && m.Plan.Digest == j.Plan.Digest()
-}
-
-// freeBuffers lets go what the Hub clients have made to fetch ahead: stages that follow one another
-// share the memory.
+// freeBuffers releases the read buffers of the Hub clients, so that the next stage can use the
+// memory.
 func (s *state) freeBuffers() {
 	s.Source.FreeBuffers()
 	if s.repo != nil {
@@ -176,7 +163,7 @@ func (s *state) freeBuffers() {
 	}
 }
 
-// found lists what the targets that stay held when the run looked at them last.
+// found lists what the targets that stay held when the run last inspected them.
 func (s *state) found() (list []*target.Inspection) {
 	if s.folder.Stays {
 		list = append(list, s.folder.Inspection)
@@ -187,8 +174,8 @@ func (s *state) found() (list []*target.Inspection) {
 	return list
 }
 
-// close ends the journal and gives the folder back, if the targets are open. With done, nothing but
-// the result stays.
+// close ends the journal and releases the folder, if the targets are open. With done, only the
+// result stays.
 func (s *state) close(done bool) error {
 	if s.folder == nil {
 		return nil

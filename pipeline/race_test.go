@@ -165,7 +165,7 @@ func (r *race) script(script string) {
 			act = hubtest.After(hubtest.Reset())
 			continue
 		case step == '+':
-			r.srv.Push(r.repo, "main", map[string][]byte{"README.md": []byte("# by hand\n")})
+			r.srv.Push(r.repo, "main", map[string][]byte{"README.md": []byte("# edited\n")})
 		case step >= 'A' && step <= 'Z':
 			r.start(r.racers[step-'A'])
 		case step >= 'a' && step <= 'z':
@@ -279,7 +279,7 @@ func TestPublishNeverMixesTwoSources(t *testing.T) {
 		"the same twice":      {entrants: []entrant{{"org/a", nil}, {"org/a", nil}}, scripts: scripts},
 		"three repos":         {entrants: []entrant{{"org/a", nil}, {"org/b", nil}, {"org/c", nil}}, scripts: []string{"abcabc", "cbbaac", "aBbCca", "~c1ab"}},
 		"two parts and a run": {entrants: []entrant{{"org/a", part(1)}, {"org/a", part(2)}, {"org/b", nil}}, scripts: []string{"abc", "cab", "ba~cab", "aCbcb"}},
-		"parts beside finish": {
+		"parts next to finish": {
 			entrants: []entrant{{"org/a", part(1)}, {"org/a", part(2)}, {"org/a", part(1)}, {"org/a", finish}},
 			scripts:  []string{"aaaabbbbDddddcccc", "aaaabbbbDcdcdc", "aaaabbbbDcddcc"},
 		},
@@ -370,7 +370,7 @@ func (r *race) judge(all map[string]known, refresh bool, script string) {
 	// of one plan and other bytes: each may find the other's outputs, and stop
 	folders := filepath.IsAbs(r.racers[0].source)
 	if killed := strings.ContainsAny(script, "123456789"); winners == 0 && !killed && !folders {
-		r.t.Errorf("%s: nobody has published", script)
+		r.t.Errorf("%s: no run has published", script)
 	} else if winners > 0 || refresh {
 		return
 	}

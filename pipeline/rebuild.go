@@ -17,16 +17,16 @@ import (
 	"github.com/df11-convert/df11-convert/internal/streams"
 )
 
-// rebuildUnchecked proves what this run has not made of bytes that it has hashed, since nobody
-// vouches for a journal: it checks the headers of the outputs of earlier runs, rebuilds every
-// source file that no single pass of this run has hashed, from the outputs as they are stored, and
-// compares its sha256 with the published one.
+// rebuildUnchecked proves the work of earlier runs, because a journal proves nothing. It checks the
+// headers of their outputs. Then it rebuilds every source file that this run didn't hash in one
+// pass, and compares its SHA-256 with the published one. It leaves out what the run takes over.
 func (s *state) rebuildUnchecked(ctx context.Context) error {
+	unread := s.unread(s.ledger)
 	files := slices.DeleteFunc(s.source.Files(), func(f model.File) bool {
 		_, known := s.ledger.File(f.Path)
-		return known
+		return known || unread[f.Path]
 	})
-	if len(files) == 0 && !slices.ContainsFunc(s.ledger.Outputs(), ofEarlierRun) {
+	if len(files) == 0 && !slices.ContainsFunc(s.ledger.Outputs(), ledger.Output.Unproved) {
 		return nil
 	}
 	s.freeBuffers()
@@ -50,8 +50,8 @@ func (s *state) rebuildUnchecked(ctx context.Context) error {
 	})
 }
 
-// outside reads a tensor that the model leaves out from the source: in a rebuilt file it stands
-// between tensors of the outputs.
+// outside reads from the source a tensor that the model leaves out, because a rebuilt file needs it
+// between the tensors of the outputs.
 func (j *job) outside(ctx context.Context, f model.File, t safetensors.Tensor,
 	w io.Writer) error {
 	if !slices.ContainsFunc(j.Plan.Dropped,
@@ -68,7 +68,7 @@ func (j *job) outside(ctx context.Context, f model.File, t safetensors.Tensor,
 	return err
 }
 
-// checkEarlier checks that the outputs of earlier runs hold what the plan wants, and nothing else
+// checkEarlier checks that the outputs of earlier runs hold what the plan says, and nothing else
 // that a loader would read.
 func (j *job) checkEarlier(d *model.DF11, made *ledger.Ledger) error {
 	stored := map[string]*safetensors.Header{}
@@ -77,7 +77,7 @@ func (j *job) checkEarlier(d *model.DF11, made *ledger.Ledger) error {
 	}
 	for _, o := range j.outputs {
 		done, _ := made.Output(o.Path)
-		if done.Made {
+		if !done.Unproved() {
 			continue
 		}
 		if err := forward.CheckStored(o, stored[o.Path]); err != nil {
@@ -93,8 +93,8 @@ func (j *job) checkEarlier(d *model.DF11, made *ledger.Ledger) error {
 	return nil
 }
 
-// openOutputs opens the outputs of earlier runs, and those that source files went into, in the
-// folder or, by ranges, in the target repo.
+// openOutputs opens the outputs that no run has proved, and those that hold tensors of the given
+// source files. It reads them in the folder or, by ranges, in the target repo.
 func (s *state) openOutputs(ctx context.Context, from []model.File) (*model.DF11, error) {
 	used := func(file int) bool {
 		return slices.ContainsFunc(from, func(f model.File) bool { return f.Index == file })
@@ -102,7 +102,7 @@ func (s *state) openOutputs(ctx context.Context, from []model.File) (*model.DF11
 	var refs []hub.FileRef
 	for _, o := range s.outputs {
 		done, _ := s.ledger.Output(o.Path)
-		if done.Made && !slices.ContainsFunc(o.Files(), used) {
+		if !done.Unproved() && !slices.ContainsFunc(o.Files(), used) {
 			continue
 		}
 		ref := hub.FileRef{Path: done.Path, Size: done.Size, SHA256: done.SHA256}

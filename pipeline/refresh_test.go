@@ -1,6 +1,7 @@
 package pipeline_test
 
 import (
+	"context"
 	"errors"
 	"slices"
 	"strings"
@@ -135,7 +136,7 @@ func TestLastCommitIsLookedAt(t *testing.T) {
 		"weights beside":     {map[string][]byte{"other.safetensors": []byte("theirs")}, []string{": other.safetensors ("}},
 		"a file that went":   {map[string][]byte{"config.json": nil}, []string{": config.json"}},
 		"another conversion": {map[string][]byte{names.Manifest: manifest, "config.json": []byte("{}")}, []string{"config.json, " + names.Manifest, "org/other has written"}},
-		"a card by hand":     {map[string][]byte{names.Card: []byte("# mine")}, nil},
+		"an edited card":     {map[string][]byte{names.Card: []byte("# mine")}, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w, want, _ := toRefresh(t)
@@ -320,11 +321,54 @@ func TestListingWithOldSizes(t *testing.T) {
 	_, known, p, err := openModel(t.Context(), w.client(t), sourceRepo, w.plan)
 	shared.Must(t, err)
 	push := target.Push{Hub: w.client(t), Repo: targetRepo}
-	state, _, err := push.State(t.Context(), target.NewOwner(p, known.ID, "", false, nil))
+	state, _, err := push.State(t.Context(), target.NewOwner(p, target.Origin{Repo: known.ID, Commit: known.Commit}, "", false))
 	if err != nil || state != target.Unfinished {
 		t.Errorf("the target is %s, %v", state, err)
 	}
 	if report, err = w.convert(t.Context(), t, t.TempDir()); err == nil {
 		t.Errorf("the next run finds nothing wrong: %+v", report)
+	}
+}
+
+// TestOneRowForAllBranches: where one row describes a path on every branch, main doesn't get the
+// weights that the branch of a refresh has. The run heals that, or ends with what is lost. Main is
+// never called current, or taken for a model, without the weights of its config; and the command
+// that the hint names makes it whole.
+func TestOneRowForAllBranches(t *testing.T) {
+	t.Parallel()
+	ways := hubtest.WithWays(hubtest.Ways{OneRow: true})
+	for _, fault := range []string{"", "commit-400-lfs", "commit-412", "commit-500", "commit-504-after", "commit-reset-after", "commit-quota", "killed"} {
+		t.Run(fault, func(t *testing.T) {
+			w, want, _ := toRefresh(t, ways)
+			ctx, stop := context.WithCancel(t.Context())
+			defer stop()
+			switch fault {
+			case "":
+			case "killed": // between the commit of main and the look at it
+				w.Inject(hubtest.Fault{Method: "POST", Path: "/api/models/*/commit/main", Action: func(x *hubtest.Exchange) { x.Next(x.ResponseWriter); stop() }})
+			default:
+				w.Inject(hubtest.Fault{Name: fault, Nth: 2})
+			}
+			for try, change := range []func(*pipeline.Options){func(*pipeline.Options) {}, forced} {
+				_, err := w.convert(ctx, t, t.TempDir(), change)
+				ctx = t.Context()
+				isWhole := true
+				for name, f := range w.target() {
+					is := want[name]
+					isWhole = isWhole && (!strings.HasSuffix(name, ".safetensors") || f.SHA256 == is.SHA256 && f.Size == is.Size)
+				}
+				_, known, p, opens := openModel(t.Context(), w.client(t), sourceRepo, w.plan)
+				shared.Must(t, opens)
+				push := target.Push{Hub: w.client(t), Repo: targetRepo}
+				state, _, _ := push.State(t.Context(), target.NewOwner(p, target.Origin{Repo: known.ID, Commit: known.Commit}, "", false))
+				if (err == nil || state == target.Current) && !isWhole {
+					t.Fatalf("try %d ends with %v, main is %s, and lacks weights", try, err, state)
+				}
+				if try == 1 && err != nil {
+					t.Errorf("by force: %v", err)
+				}
+				w.ClearFaults()
+			}
+		})
 	}
 }

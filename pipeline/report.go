@@ -6,6 +6,7 @@ import (
 	"github.com/df11-convert/df11-convert/internal/plan"
 	"github.com/df11-convert/df11-convert/internal/progress"
 	"github.com/df11-convert/df11-convert/internal/spans"
+	"github.com/df11-convert/df11-convert/internal/target"
 )
 
 // A Report is the outcome of a conversion.
@@ -21,7 +22,7 @@ type Report struct {
 type Source struct {
 	Name   string `json:"name"`
 	Commit string `json:"commit,omitempty"`
-	// BaseModel is the Hub repo of the source, "" if it is not known; BaseCommit its commit.
+	// BaseModel is the Hub repo of the source, and BaseCommit its commit. Both are "" if unknown.
 	BaseModel  string `json:"base_model,omitempty"`
 	BaseCommit string `json:"base_commit,omitempty"`
 }
@@ -31,18 +32,18 @@ type Target struct {
 	Folder string `json:"folder,omitempty"`
 	Repo   string `json:"repo,omitempty"`
 	URL    string `json:"url,omitempty"`
-	// Commit is the commit of Repo that holds the finished result, ManifestSHA256 names all of its
-	// bytes.
+	// Commit is the commit of Repo that holds the finished result. ManifestSHA256 identifies all of
+	// its bytes.
 	Commit         string `json:"commit,omitempty"`
 	ManifestSHA256 string `json:"manifest_sha256,omitempty"`
-	// Part is set where only a part was made and the repo is not finished.
+	// Part is set if the run made only a part, and the repo isn't finished.
 	Part string `json:"part,omitempty"`
 }
 
 // Sizes compare source and result.
 type Sizes struct {
-	// BF16 counts source weights, those of F32 as the BF16 that they are, F32 counts them as they
-	// are stored, if some of them are F32.
+	// BF16 is the size of the source's weights, counting F32 weights as BF16. F32 is their size as
+	// stored. It's 0 if no weight is F32.
 	BF16    int64   `json:"bf16_bytes"`
 	F32     int64   `json:"f32_bytes,omitempty"`
 	DF11    int64   `json:"df11_bytes"` // output weights
@@ -52,31 +53,59 @@ type Sizes struct {
 	Bits    int64   `json:"exponent_bits"`
 }
 
-// Made is what the result is like, and what this run did for it.
+// Made says what the result is like, and what this run did for it.
 type Made struct {
 	Files int `json:"files"`
-	// Now counts the files that this run has made; the others were there.
+	// Now counts the files that this run made; the others were there.
 	Now         int             `json:"files_made"`
 	UnitsBF16   []metadata.Unit `json:"units_bf16,omitempty"`
 	TiesBroken  []string        `json:"limiter_ties,omitempty"`
 	Differences []string        `json:"differences,omitempty"`
 	Warnings    []string        `json:"warnings,omitempty"`
-	// Seconds is the wall time of this run, Stages what each stage did in it.
+	// Seconds is the wall time of this run. Stages says what each stage did.
 	Seconds float64          `json:"seconds"`
 	Stages  []progress.Total `json:"stages"`
 }
 
 // Verified is what this run has verified. A conversion with a difference fails.
 type Verified struct {
-	// Weights of units were compared with the source or, Rebuilt files of it, rebuilt with their
-	// sha256.
+	// Weights counts the weights of units that were compared with the source, or that lie in source
+	// files whose rebuilt SHA-256 was right. Rebuilt counts those files.
 	Weights int64 `json:"weights"`
 	Rebuilt int   `json:"files_rebuilt,omitempty"`
-	GPU     bool  `json:"gpu"` // all of them, once more
-	// Now is false where files of an earlier run were taken as they are.
+	GPU     bool  `json:"gpu"` // a GPU compared all of them once more
+	// Earlier counts the weights in files that this run took over from the run that verified them.
+	Earlier int64 `json:"weights_earlier,omitempty"`
+	// Now is false if the run took files of an earlier run without verifying them.
 	Now bool `json:"by_this_run"`
-	// UpToDate: this run found everything done and published, and looked at nothing else.
+	// UpToDate says that this run found everything done and published, and looked no further.
 	UpToDate bool `json:"-"`
+}
+
+// SettledReport returns the report of a run that finds its target settled. Its sizes are the
+// manifest's.
+func SettledReport(s *target.Settled) *Report {
+	id, commit := s.Source.ID, s.Source.SHA
+	r := &Report{
+		Source:   Source{id, commit, id, commit},
+		Target:   Target{Repo: s.Repo, URL: s.URL(), Commit: s.Commit, ManifestSHA256: s.SHA256},
+		Made:     Made{Differences: s.Manifest.Differences},
+		Verified: Verified{UpToDate: true},
+	}
+	for _, u := range s.Manifest.Units {
+		r.add(u)
+	}
+	for _, f := range s.Manifest.Source.Files {
+		r.Sizes.BF16 += f.Size
+	}
+	for _, f := range s.Manifest.Outputs {
+		if f.Kind.Weights() {
+			r.Sizes.DF11 += f.Size
+			r.Made.Files++
+		}
+	}
+	r.Sizes.Ratio = float64(r.Sizes.DF11) / float64(max(1, r.Sizes.BF16))
+	return r
 }
 
 // report sums up the finished outputs.
@@ -101,23 +130,23 @@ func (s *state) report() *Report {
 		if o.Made {
 			r.Made.Now++
 			r.Verified.Weights += r.Sizes.Weights - before
+		} else if o.Earlier != nil {
+			r.Verified.Earlier += r.Sizes.Weights - before
 		}
 	}
 	r.Verified.GPU = s.GPU != nil &&
 		metadata.ByGPU(verified).NUnits == int64(r.Sizes.Units)
-	r.Verified.Now = s.Part.Whole() || r.Made.Now == r.Made.Files
+	r.Verified.Now = s.Part.Whole() && r.Verified.Earlier == 0 || r.Made.Now == r.Made.Files
 	s.sourceSizes(r)
 	return r
 }
 
-// sourceSizes adds the sizes of the source, or of a part as all other counts are.
+// sourceSizes adds the sizes of the source or, like all other counts, those of the part.
 func (s *state) sourceSizes(r *Report) {
 	if !s.Part.Whole() {
 		r.Target.Part, r.Sizes.BF16 = s.Part.String(), spans.ProvedBytes(s.Part.Of(s.outputs))
 	} else {
-		for _, w := range s.Model.Listing.Weights {
-			r.Sizes.BF16 += w.Size
-		}
+		r.Sizes.BF16 = s.Model.Listing.WeightBytes()
 		if n := spans.NExactF32(s.Plan); n > 0 {
 			r.Sizes.F32 = r.Sizes.BF16
 			r.Sizes.BF16 -= 2 * n
@@ -139,8 +168,8 @@ func (r *Report) add(u metadata.Unit) {
 	}
 }
 
-// checkGain refuses a model of which DF11 can hold no module, so that the result is as large as the
-// source.
+// checkGain refuses a model if DF11 can hold none of its modules: the result would be as large as
+// the source.
 func (r *Report) checkGain() error {
 	var names []string
 	for _, u := range r.Made.UnitsBF16 {
@@ -151,6 +180,6 @@ func (r *Report) checkGain() error {
 	}
 	return &plan.RefusedError{
 		Detail: "DF11 can hold no module: " + human.List(names),
-		Hint:   "keep the model in BF16: as DF11 it would not be smaller",
+		Hint:   "keep the model in BF16: DF11 wouldn't make it smaller",
 	}
 }

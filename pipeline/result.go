@@ -11,15 +11,15 @@ import (
 	"github.com/df11-convert/df11-convert/internal/target"
 )
 
-// A result is what a finished conversion writes beside the weights, and what it says about them.
+// A result is what a finished conversion writes next to the weights, and what it says about them.
 type result struct {
 	*job
 	report   *Report
 	manifest *metadata.Manifest
 }
 
-// files lists everything beside the weights, in the order in which it appears: config.json last,
-// and the manifest, which lists the others, before it.
+// files returns everything next to the weights except the manifest, in the order in which the files
+// appear: config.json comes last.
 func (r *result) files(copied []target.SideFile) ([]target.SideFile, error) {
 	files := slices.Clone(copied)
 	if index := metadata.RemainderIndex(r.Plan); index != nil {
@@ -44,26 +44,35 @@ func (r *result) files(copied []target.SideFile) ([]target.SideFile, error) {
 	if config != nil {
 		files = append(files, target.NewSideFile(r.Plan.ConfigPath(), metadata.KindConfig, config))
 	}
-	for _, f := range files {
-		r.manifest.Outputs = append(r.manifest.Outputs, f.OutputFile)
+	return files, nil
+}
+
+// whole returns the result for one target: the outputs, and the files next to the weights with the
+// manifest before config.json. The manifest says which files the target had already.
+func (r *result) whole(files []target.SideFile, outputs []ledger.Output,
+	found *target.Inspection) (*target.Result, error) {
+	of, last := *r.manifest, len(files)
+	for i, f := range files {
+		f.Kept = found.Kept[f.Path]
+		if of.Outputs = append(slices.Clip(of.Outputs), f.OutputFile); f.Kind == metadata.KindConfig {
+			last = i
+		}
 	}
-	b, err := r.manifest.Marshal()
+	b, err := of.Marshal()
 	if err != nil {
 		return nil, err
 	}
 	manifest := target.NewSideFile(names.Manifest, "", b)
 	r.report.Target.ManifestSHA256 = manifest.SHA256
-	return slices.Insert(files, len(files)-min(1, len(config)), manifest), nil
-}
-
-// whole is the result for a target: the files beside the weights, and the outputs.
-func (r *result) whole(files []target.SideFile, outputs []ledger.Output) *target.Result {
-	m := r.Model
-	return &target.Result{
-		Files: files, Outputs: outputs,
-		Summary: fmt.Sprintf("Add %s as DF11", m.ID),
-		Description: fmt.Sprintf(
-			"Made by df11-convert %s from %s at %s; every weight was decoded again and compared.",
-			r.Version, m.ID, cmp.Or(m.Commit, "an unpinned revision")),
+	m, verified := r.Model, "every weight was decoded again and compared"
+	if r.report.Verified.Earlier > 0 {
+		verified = "the manifest says which weights were verified by an earlier run"
 	}
+	return &target.Result{
+		Files: slices.Insert(slices.Clone(files), last, manifest), Outputs: outputs,
+		Summary: fmt.Sprintf("Add %s as DF11", m.ID),
+		Description: fmt.Sprintf("Made by df11-convert %s from %s at %s; %s.", r.Version, m.ID,
+			cmp.Or(m.Commit, "an unpinned revision"), verified),
+		Sending: r.Progress.Uploading,
+	}, nil
 }

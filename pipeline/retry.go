@@ -16,20 +16,19 @@ import (
 )
 
 const (
-	// sourceReads is how often a run reads a source file that turns out not to be the published
-	// one.
+	// sourceReads is how often a run reads a source file whose bytes aren't the published ones.
 	sourceReads = 3
-	// branchTries bounds how often a run opens the target because its branch was removed. Mostly
-	// another machine was quicker, and once is enough.
+	// branchTries is how often a run opens the target if its branch is removed. Usually another
+	// machine was faster, and the second time works.
 	branchTries = 3
 )
 
-// BrokenSourceError says that a source file was never what the plan was made for, however often it
-// was read.
+// A BrokenSourceError says that a source file never had the published bytes, however often it was
+// read.
 type BrokenSourceError struct {
 	File, Commit string
 	Reads        int
-	Err          error // of the last time
+	Err          error // from the last read
 }
 
 func (e *BrokenSourceError) Error() string {
@@ -38,18 +37,19 @@ func (e *BrokenSourceError) Error() string {
 
 func (e *BrokenSourceError) Unwrap() error { return e.Err }
 
-// Hint says what can be done about it.
+// Hint says what the user can do.
 func (e *BrokenSourceError) Hint() string {
 	if e.Commit == "" {
-		return e.File +
-			" is damaged where it lies, or on its way: check the disk and the memory of this machine"
+		return "check the disk and the memory of this machine: one of them damages " + e.File
 	}
 	return fmt.Sprintf(
-		"a file of commit %s must never change: look at the history of the repo; if it was rewritten, convert its present "+
-			"revision, else %s is damaged in the hub's store or on its way: try again later or tell the repo's owners", e.Commit, e.File)
+		"look at the repo's history, because a file of commit %s must never change: if it was "+
+			"rewritten, convert the current revision; otherwise the Hub's storage or the network "+
+			"damages %s: try again later, or write to the repo's owners", e.Commit, e.File)
 }
 
-// brokenFile names the source file whose bytes an error found to be wrong; "" for any other error.
+// brokenFile returns the source file that an error found to have wrong bytes, or "" for other
+// errors.
 func brokenFile(err error) string {
 	if e, ok := errors.AsType[*model.SourceError](err); ok {
 		return e.File
@@ -62,30 +62,28 @@ func brokenFile(err error) string {
 	}
 	if e, ok := errors.AsType[*model.ReadError](err); ok &&
 		(errors.Is(err, hub.ErrChanged) || errors.Is(err, hub.ErrCorrupt)) {
-		return e.File // the commit is pinned, so it is the store that is wrong
+		return e.File // the commit is pinned, so the storage is wrong
 	}
 	return ""
 }
 
-// retry decides after a failed attempt whether another one makes sense, and takes back what the
-// failed one got wrong. Nothing else in this package repeats the work of a conversion. An attempt
-// is repeated
+// retry decides after a failed attempt whether another one makes sense, and undoes what the failed
+// one got wrong. Nothing else in this package repeats the work of a conversion. It repeats an
+// attempt
 //
 //   - twice for each source file, weights or carried, whose bytes aren't the published ones;
 //     then a BrokenSourceError ends the run
-//   - once for each file of a Hub with F32 values that BF16 can't hold: a bit may be wrong on its way
-//   - once for outputs of earlier runs that are at fault: it forgets all of them
-//   - once for files that the target's store has lost, whether they were uploaded or the Hub said
-//     that it has copied them
+//   - once for each Hub file with F32 values that BF16 can't hold: the network may have changed a bit
+//   - once for faulty outputs of earlier runs: it forgets all of them
+//   - once for files that the target's storage has lost after an upload, or after the Hub claimed to
+//     have copied them
 //   - twice for the run's branch in the target, which another run may have removed
-//
-// The context ends all of it.
 type retry struct {
 	state *state
-	tries map[any]int // that were given, by cause: a sentinel error, or a file's path
+	tries map[any]int // by cause: a sentinel error, or a file's path
 }
 
-// run makes one attempt after another, until one succeeds or its error ends the conversion.
+// run makes one attempt after another until one succeeds, or until its error ends the conversion.
 func (r retry) run(ctx context.Context) (*Report, error) {
 	for {
 		report, err := r.state.attempt(ctx)
@@ -98,17 +96,17 @@ func (r retry) run(ctx context.Context) (*Report, error) {
 	}
 }
 
-// allows counts a try, and reports whether a cause may have it.
+// allows counts a try for a cause, and reports whether it's within the limit.
 func (r retry) allows(cause any, most int) bool {
 	r.tries[cause]++
 	return r.tries[cause] <= most
 }
 
-// after returns nil if another attempt makes sense, else the error that ends the conversion.
+// after returns nil if another attempt makes sense, or else the error that ends the conversion.
 func (r retry) after(ctx context.Context, err error) error {
 	s := r.state
 	if errors.Is(err, target.ErrBranchGone) && r.allows(target.ErrBranchGone, branchTries-1) {
-		s.Log.Warn("the branch that prepares the target was removed, looking at the target again",
+		s.Log.Warn("the branch that prepares the target was removed: inspecting the target again",
 			"repo", s.Push.Repo)
 		return s.close(false)
 	}
@@ -120,24 +118,24 @@ func (r retry) after(ctx context.Context, err error) error {
 			return &BrokenSourceError{File: file, Commit: s.Model.Commit, Reads: sourceReads,
 				Err: err}
 		}
-		s.Log.Warn("source file is not what was published, reading it again", "file", file, "err",
+		s.Log.Warn("source file isn't the published one: reading it again", "file", file, "err",
 			err)
 		s.Source.Recheck(ctx, file)
 		return s.discard(file)
 	}
 	if e, ok := errors.AsType[*spans.InexactError](err); ok && !s.Model.Local &&
 		r.allows(e.File, 1) {
-		s.Log.Warn("source file has values that BF16 cannot hold, or a wrong bit on its way: "+
+		s.Log.Warn("source file has values that BF16 can't hold, or the network changed a bit: "+
 			"reading it again", "file", e.File, "err", err)
 		return s.discard(e.File)
 	}
 	if back.IsFault(err) && slices.ContainsFunc(s.ledger.Outputs(), ofEarlierRun) {
-		s.Log.Warn("outputs of earlier runs are not what they should be, making them again",
+		s.Log.Warn("outputs of earlier runs aren't what they should be: making them again",
 			"err", err)
 		return s.forget(ofEarlierRun)
 	}
 	if errors.Is(err, hub.ErrMissingObject) && r.allows(hub.ErrMissingObject, 1) {
-		s.Log.Warn("the target lost files that were uploaded or copied, sending them again", "err",
+		s.Log.Warn("the target lost files that were uploaded or copied: sending them again", "err",
 			err)
 		s.sendAll, s.copied = true, nil
 		return s.forget(func(o ledger.Output) bool { return o.Uploaded && !o.Committed })
@@ -145,7 +143,7 @@ func (r retry) after(ctx context.Context, err error) error {
 	return err
 }
 
-// discard forgets everything that was made of a source file, and removes it from the folder.
+// discard forgets everything that was made from a source file, and removes it from the folder.
 func (s *state) discard(file string) error {
 	made := map[string]bool{}
 	at := slices.IndexFunc(s.Model.Listing.Weights,
@@ -162,7 +160,7 @@ func (s *state) discard(file string) error {
 
 func ofEarlierRun(o ledger.Output) bool { return !o.Made }
 
-// forget forgets outputs that are wrong, and removes them from the folder.
+// forget forgets wrong outputs, and removes them from the folder.
 func (s *state) forget(wrong func(ledger.Output) bool) error {
 	for _, o := range s.ledger.Outputs() {
 		if o.Here && wrong(o) {

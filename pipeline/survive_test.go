@@ -107,7 +107,7 @@ func checkpoint(t *testing.T, files map[string][]byte) map[string][]byte {
 
 func several() *hubtest.Model { return severalTensors(hubtest.OrderModel) }
 
-// scattered is a model of 7 MB of which every unit lies in many files, so that many spools are open
+// scattered is a model of 7 MB whose units each lie in many files, so that many spools are open
 // at once.
 func scattered() *hubtest.Model {
 	return hubtest.NewLlama(19, hubtest.ModelOptions{
@@ -297,7 +297,7 @@ func (o *ordeal) refusedAsNobodys(t *testing.T) {
 	}
 	_, err := o.convert(t.Context(), t, o.work)
 	if e := (*target.ConflictError)(nil); !errors.As(err, &e) {
-		t.Errorf("with files of nobody: %v", err)
+		t.Errorf("with files of no one: %v", err)
 	}
 	for _, name := range slices.Concat(spools, files) {
 		remove(t, name)
@@ -314,7 +314,7 @@ func (o *ordeal) kill(t *testing.T) error {
 	return err
 }
 
-// flip changes a bit of a spool, or of an output that is to be published. One that stays in a
+// flip changes a bit of a spool, or of an output that is to be published. A spool that stays in a
 // folder would be taken for somebody else's then.
 func (o *ordeal) flip(t *testing.T) {
 	var files []string
@@ -359,7 +359,7 @@ func (o *ordeal) finish(t *testing.T) {
 	}
 }
 
-// there counts the source bytes of which the next run has something, and names the outputs that are
+// there counts the source bytes that the next run has something of, and names the outputs that are
 // done: in the folder, or in the repo.
 func (o *ordeal) there(t *testing.T) (saved int64, done []string) {
 	t.Helper()

@@ -23,7 +23,7 @@ func move(t *testing.T, dir, from, to string) {
 	shared.Must(t, os.Rename(filepath.Join(dir, from), filepath.Join(dir, to)))
 }
 
-// TestOnlyWhatIsLoaded: the official loader reads the weight files beside config.json and none
+// TestOnlyWhatIsLoaded: the official loader reads the weight files next to config.json and none
 // below, and takes nothing for compressed without dfloat11_config. So what lies elsewhere is not
 // part of the model, and verify says so at every level.
 func TestOnlyWhatIsLoaded(t *testing.T) {
@@ -47,7 +47,7 @@ func TestOnlyWhatIsLoaded(t *testing.T) {
 			change(bad)
 			for _, level := range []pipeline.Level{pipeline.LevelStructure, pipeline.LevelProof, pipeline.LevelFull} {
 				_, err := verifyAs(t, bad, source, level, plan.Options{})
-				if wrong := (*model.InvalidError)(nil); !errors.As(err, &wrong) {
+				if other := (*back.DifferentError)(nil); !back.IsFault(err) && !errors.As(err, &other) {
 					t.Errorf("%s: %v", level, err)
 				}
 			}
@@ -56,7 +56,7 @@ func TestOnlyWhatIsLoaded(t *testing.T) {
 }
 
 // TestModelInAFolder: in a pipeline that others made, the folder with dfloat11_config is the model;
-// the components beside it are not.
+// the components next to it are not.
 func TestModelInAFolder(t *testing.T) {
 	source, good, whole := writeModel(t, formModel()), localResult(t, formModel()), t.TempDir()
 	shared.Must(t, os.Remove(filepath.Join(good, "df11-manifest.json")))
@@ -90,7 +90,7 @@ func TestConfigLies(t *testing.T) {
 		opt := plan.Options{PatternDict: d.Dict}
 		src, known, p := openLocal(t, source, opt)
 		_, err = pipeline.Verify(t.Context(), pipeline.PairOptions{Pair: back.Pair{DF11: lying, Source: src, Model: known, Plan: p}, Level: pipeline.LevelFull, WorkDir: t.TempDir()})
-		if wrong := (*model.InvalidError)(nil); !errors.As(err, &wrong) {
+		if other := (*back.DifferentError)(nil); !back.IsFault(err) && !errors.As(err, &other) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

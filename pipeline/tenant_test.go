@@ -47,14 +47,14 @@ var tenantNames = []string{
 func (p *tenant) put() {
 	name := tenantNames[p.rng.IntN(len(tenantNames))]
 	content := fmt.Sprintf("of the user, %d", p.rng.Uint64())
-	// which remain ours as long as they tell whose the files are
-	tells := target.IsJournal(name) || name == names.Manifest
-	if old, err := p.srv.ReadFile(tenantRepo, p.branch, name); err == nil && p.rng.IntN(2) == 0 && !tells {
+	// which remain ours as long as they say whose the files are
+	isRecord := target.IsJournal(name) || name == names.Manifest
+	if old, err := p.srv.ReadFile(tenantRepo, p.branch, name); err == nil && p.rng.IntN(2) == 0 && !isRecord {
 		content = string(old) + "\n" // an edit
 	}
 	p.srv.Push(tenantRepo, p.branch, map[string][]byte{name: []byte(content)})
 	p.files[name] = content
-	p.hides = p.hides || tells
+	p.hides = p.hides || isRecord
 	p.did = append(p.did, "put "+name)
 }
 

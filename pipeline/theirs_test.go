@@ -18,6 +18,7 @@ import (
 	"github.com/df11-convert/df11-convert/internal/model"
 	"github.com/df11-convert/df11-convert/internal/names"
 	"github.com/df11-convert/df11-convert/internal/plan"
+	"github.com/df11-convert/df11-convert/internal/reader"
 	shared "github.com/df11-convert/df11-convert/internal/testing/world"
 	"github.com/df11-convert/df11-convert/pipeline"
 )
@@ -185,19 +186,19 @@ func TestNobodysFilesAreLost(t *testing.T) {
 				d.Close()
 			}
 			ended[err == nil]++
-			told := fmt.Sprintf("seed %d, command %d (%v)", seed, command, err)
+			step := fmt.Sprintf("seed %d, command %d (%v)", seed, command, err)
 			for name, want := range n.left {
 				if got := thing(t, filepath.Join(n.out, name)); got != want {
-					t.Errorf("%s: %s was %q and is %q", told, name, want, got)
+					t.Errorf("%s: %s was %q and is %q", step, name, want, got)
 				}
 			}
 			if after := folder(t, n.outside); fmt.Sprint(after) != fmt.Sprint(outside) {
-				t.Errorf("%s: outside was\n%v\nand is\n%v", told, outside, after)
+				t.Errorf("%s: outside was\n%v\nand is\n%v", step, outside, after)
 			}
 			if command < 2 && err == nil {
-				n.whole(told, results[source])
+				n.whole(step, results[source])
 			}
-			n.oneModel(told)
+			n.oneModel(step)
 		}
 	}
 	if ended[true] == 0 || ended[false] == 0 {
@@ -207,21 +208,21 @@ func TestNobodysFilesAreLost(t *testing.T) {
 }
 
 // whole checks that a folder has every file of a result but where something else was left before.
-func (n *neighbor) whole(told, want string) {
+func (n *neighbor) whole(step, want string) {
 	for name, content := range folder(n.t, want) {
 		name, err := filepath.Rel(want, name)
 		if err != nil {
 			n.t.Fatal(err)
 		}
 		if !n.has(name) && name != names.Card && name != names.Manifest && string(shared.Read(n.t, filepath.Join(n.out, name))) != content {
-			n.t.Errorf("%s: %s is not the result's", told, name)
+			n.t.Errorf("%s: %s is not the result's", step, name)
 		}
 	}
 }
 
 // oneModel checks that a folder with the config and the manifest of a finished result has its
 // weights, but where something was left.
-func (n *neighbor) oneModel(told string) {
+func (n *neighbor) oneModel(step string) {
 	b, err := os.ReadFile(filepath.Join(n.out, names.Manifest))
 	if err != nil {
 		return
@@ -232,8 +233,8 @@ func (n *neighbor) oneModel(told string) {
 	}
 	for _, o := range m.Outputs {
 		b, err := os.ReadFile(filepath.Join(n.out, o.Path))
-		if plan.IsSafetensors(o.Path) && !n.has(o.Path) && err == nil && shared.Sum(b) != o.SHA256 {
-			n.t.Errorf("%s: %s is of another model than config and manifest", told, o.Path)
+		if reader.IsSafetensors(o.Path) && !n.has(o.Path) && err == nil && shared.Sum(b) != o.SHA256 {
+			n.t.Errorf("%s: %s is of another model than config and manifest", step, o.Path)
 		}
 	}
 }

@@ -90,7 +90,7 @@ func formModel() *hubtest.Model {
 	return hubtest.NewLlama(3, hubtest.ModelOptions{Hidden: 64, Vocab: 64, Layers: 1, Extra: noPicture})
 }
 
-// TestNothingToGain: a model of which DF11 can hold no module is refused: the result would be as
+// TestNothingToGain: a model without a module that DF11 can hold is refused: the result would be as
 // large as the source.
 func TestNothingToGain(t *testing.T) {
 	source := writeModel(t, formModel())

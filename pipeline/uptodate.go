@@ -9,10 +9,10 @@ import (
 	"github.com/df11-convert/df11-convert/internal/target"
 )
 
-// expected is what a finished target holds. It only compares: nothing here can write, and no weight
-// of a repo is read. The manifest in the target stays the claim of whoever made it.
+// expected is what a finished target holds. It only compares: it writes nothing, and reads no
+// weight of a repo. The target's manifest remains a claim by the target's maker.
 type expected struct {
-	files        []names.File // without a sha256 where a commit pins the file
+	files        []names.File // without a SHA-256 if a commit pins the file
 	repo, commit string       // of the original
 }
 
@@ -37,7 +37,7 @@ func (j *job) expect(ctx context.Context, outputs []ledger.Output) (want expecte
 	return want, err
 }
 
-// in reports whether a target is finished, and its manifest lists all that is expected.
+// in reports whether a target is finished and its manifest lists everything expected.
 func (e expected) in(found *target.Inspection) bool {
 	if !found.Current {
 		return false

@@ -1,6 +1,7 @@
 package pipeline
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -18,9 +19,9 @@ import (
 	"github.com/df11-convert/df11-convert/verify"
 )
 
-// Verify verifies a DF11 model, up to its first fault. If the model is at fault there are a report
-// and a *verify.MismatchError, *forward.TensorError, *back.RebuildError, *verify.StructureError or
-// *model.InvalidError. If the verification could not run there is another error, and no report.
+// Verify checks a DF11 model by itself, compares it with its original, and compares the files next
+// to its weights. The report has a verdict on each. An error with a report is the model's fault, or
+// else the pair's. An error without a report says that the verification could not run.
 func Verify(ctx context.Context, opt PairOptions) (*VerifyReport, error) {
 	opt.settle()
 	v := &verification{
@@ -35,32 +36,25 @@ func Verify(ctx context.Context, opt PairOptions) (*VerifyReport, error) {
 		Layout: opt.Plan.Layout, Level: opt.Level,
 	}
 	if opt.Chosen {
-		v.checkChoice(ctx)
+		if err := v.checkChoice(ctx); err != nil {
+			return nil, err
+		}
 	}
-	err := v.run(ctx)
-	if inexact, ok := errors.AsType[*spans.InexactError](err); ok {
-		err = model.Invalidf("", "stored as BF16, but in the original %v", inexact)
-	}
-	if err != nil && !isFault(err) {
+	if err := v.run(ctx); err != nil {
 		return nil, err
 	}
-	what, otherFiles := opt.Misdescribed()
-	if err == nil && what != "" {
+	r := &v.report
+	switch what, otherFiles := opt.Misdescribed(); {
+	case r.Difference != nil && otherFiles:
+		repo, commit := opt.DF11.Original()
+		r.MadeFrom = cmp.Or(strings.TrimSuffix(repo+"@"+commit, "@"), "other files")
+	case r.first() == nil && what != "":
 		v.check.Warn(
 			"the manifest describes %s otherwise than the original has it: decode needs --against",
 			what)
 	}
-	r := &v.report
-	r.Checked, r.OtherOriginal = v.check.Checked, err != nil && otherFiles
-	r.OK, r.Equal = err == nil, err == nil && opt.Level != LevelStructure
-	return r, err
-}
-
-// isFault reports whether an error says that the model is wrong, not that it could not be looked
-// at.
-func isFault(err error) bool {
-	mismatch, tensor := (*verify.MismatchError)(nil), (*forward.TensorError)(nil)
-	return back.IsFault(err) || errors.As(err, &mismatch) || errors.As(err, &tensor)
+	r.Checked, r.OK = v.check.Checked, r.first() == nil
+	return r, r.first()
 }
 
 // verification is one call of Verify.
@@ -71,81 +65,117 @@ type verification struct {
 	report  VerifyReport
 }
 
-// run looks at what costs nothing first, then goes the way of the level: back to the original
-// files, or forward without encoding.
+// run does the cheap checks first. Then it does what the level asks: rebuild the original files, or
+// go forward without encoding. It decodes no weights of a pair that can't be equal.
 func (v *verification) run(ctx context.Context) error {
+	c, r := &v.check, &v.report
 	v.Progress.SetPhase("structure")
-	if err := v.check.FreeHashes(ctx); err != nil {
-		return err
+	for _, look := range []func(context.Context) error{v.files, c.FreeHashes, c.Structure} {
+		if err := v.judge(look(ctx)); err != nil {
+			return err
+		}
 	}
-	if err := v.check.Structure(ctx); err != nil {
-		return err
+	if !r.faulty() {
+		_ = v.judge(c.Fits()) // every error of it is a fault: it reads nothing
 	}
-	if err := v.check.CompareFiles(ctx, v.Level != LevelStructure); err != nil ||
-		v.Level == LevelStructure {
-		return err
+	if r.faulty() || v.Level == LevelStructure {
+		return nil
 	}
 	v.Progress.SetPhase(string(v.Level))
 	for _, u := range v.Plan.Units {
 		if v.DF11.Coded(u.Path) {
-			v.report.Weights += u.NElems()
+			r.Weights += u.NElems()
 		}
 	}
-	switch v.Level {
-	case LevelProof:
-		return v.locate(ctx, v.rebuild(ctx))
-	case LevelFull:
-		if err := v.compare(ctx); err != nil {
-			return err // a weight that differs says more than the hash of its file
-		}
-		return v.check.OtherHashes(ctx)
-	}
-	return fmt.Errorf("unknown level %q", v.Level)
+	return v.weights(ctx)
 }
 
-// checkChoice says what the model under test has chosen for its original. Whoever made the model
-// wrote that, and anybody can have commits in a repo, by a pull request, so the files that count
-// are compared with those of main.
-func (v *verification) checkChoice(ctx context.Context) {
-	d, m, p := v.DF11, v.Model, v.Plan
+// judge records a fault under its subject, and keeps the first of each. It returns an error that is
+// no fault.
+func (v *verification) judge(err error) error {
+	if err == nil {
+		return nil
+	}
+	subject := subjectOf(err, &v.report.Faults)
+	if subject == nil {
+		return err
+	}
+	if *subject == nil {
+		*subject = err
+	}
+	return nil
+}
+
+// subjectOf returns the field for a fault, or nil for an error that is none. What can't be decoded
+// is a fault of the model alone. What a comparison finds is a fault of the pair.
+func subjectOf(err error, f *Faults) *error {
+	switch {
+	case wraps[*verify.StructureError](err):
+		return &f.Damage
+	case wraps[*verify.MismatchError](err), wraps[*forward.TensorError](err),
+		wraps[*back.RebuildError](err), wraps[*back.DifferentError](err),
+		wraps[*back.ComponentError](err):
+		return &f.Difference
+	case wraps[*model.InvalidError](err):
+		return &f.Damage
+	}
+	return nil
+}
+
+func wraps[T error](err error) bool {
+	_, ok := errors.AsType[T](err)
+	return ok
+}
+
+// files compares the files next to the weights.
+func (v *verification) files(ctx context.Context) error {
+	v.judgeCard(ctx)
+	err := v.check.CompareFiles(ctx, v.Level != LevelStructure)
+	v.report.FilesCompared = err == nil || wraps[*back.ComponentError](err)
+	return err
+}
+
+// weights compares the weights as the level says, or finds where they differ. Only here is equality
+// claimed.
+func (v *verification) weights(ctx context.Context) (err error) {
+	switch v.Level {
+	case LevelProof:
+		err = v.locate(ctx, v.rebuild(ctx))
+	case LevelFull:
+		if err = v.compare(ctx); err == nil { // a weight says more than the hash of its file
+			err = v.check.OtherHashes(ctx)
+		}
+	default:
+		err = fmt.Errorf("unknown level %q", v.Level)
+	}
+	if err = v.judge(err); err == nil && v.report.first() == nil {
+		v.report.Equal = Equality{shown: true}
+	}
+	return err
+}
+
+// checkChoice reports what the model has chosen for its original, and makes the other checks
+// compare its files with the original's main.
+func (v *verification) checkChoice(ctx context.Context) error {
+	d, m := v.DF11, v.Model
 	if named, _ := d.Original(); d.CardModel != "" && !strings.EqualFold(d.CardModel, named) {
 		v.check.Warn("the manifest says that the original is %s, the card says %s", named,
 			d.CardModel)
 	}
-	main, err := v.Source.Main(ctx)
+	other, err := v.check.HoldAgainstMain(ctx)
 	if err != nil {
-		v.check.Warn("whether %s is a commit of main is not known: %v", m.Commit, err)
-		return
-	}
-	onMain := map[string]string{}
-	for _, f := range main {
-		onMain[f.Path] = f.ETag
-	}
-	counts := slices.Concat(p.Copied, p.Components)
-	for _, w := range m.Listing.Weights {
-		counts = append(counts, w.File)
-	}
-	for _, f := range m.Listing.Files {
-		if f.Path == p.Config {
-			counts = append(counts, f)
-		}
-	}
-	var other []string
-	for _, f := range counts {
-		if onMain[f.Path] != f.ETag {
-			other = append(other, f.Path)
-		}
+		return fmt.Errorf("list main of %s: %w", m.ID, err)
 	}
 	same := len(other) == 0
 	v.report.AgainstOnMain = &same
 	if !same {
-		v.check.Warn(
-			"the original is an older or unmerged commit of %s, which has other files on main: %s",
+		v.check.Warn("the original is an older or unmerged commit of %s: main has other weights in %s",
 			m.ID, human.List(other))
 	}
+	return nil
 }
 
-// rebuild rebuilds every original file, into nothing.
+// rebuild rebuilds every original file without writing it.
 func (v *verification) rebuild(ctx context.Context) error {
 	v.report.Published = !slices.Contains(v.Model.SHA256, "")
 	files, r, err := v.Rebuilder(v.Workers, v.Progress)
@@ -161,11 +191,11 @@ func (v *verification) rebuild(ctx context.Context) error {
 	})
 }
 
-// locate says where the fault is that a proof has found, in which any bit of a file may be wrong:
-// at which weight if the original may be read for that, else in which file, if the manifest lists
-// it otherwise.
+// locate finds the fault behind a failed proof, which may be any wrong bit of a file. If the
+// original may be read, it looks for the weight. Otherwise it looks for a file with another SHA-256
+// than the manifest lists.
 func (v *verification) locate(ctx context.Context, proof error) error {
-	if rebuild := (*back.RebuildError)(nil); !errors.As(proof, &rebuild) {
+	if !wraps[*back.RebuildError](proof) {
 		return proof
 	}
 	if v.Locate {
@@ -176,17 +206,21 @@ func (v *verification) locate(ctx context.Context, proof error) error {
 			return err
 		}
 		if err != nil {
-			v.check.Warn("which weight differs is not known: %v", err)
+			v.check.Warn("couldn't find out which weight differs: %v", err)
 		}
 	}
 	if err := v.check.OtherHashes(ctx); isFault(err) {
+		v.report.Difference = proof
 		return err
 	}
 	return proof
 }
 
-// addSums hashes files of the original whose sha256 nobody publishes, such as local ones, a few at
-// once: the hash of one is a single chain of steps.
+// isFault reports whether the model or the pair is wrong, as opposed to unreadable.
+func isFault(err error) bool { return subjectOf(err, new(Faults)) != nil }
+
+// addSums hashes the files of the original that have no published SHA-256, such as local ones. It
+// hashes a few at once, because hashing one file can't be divided.
 func addSums(ctx context.Context, original model.Source, files []model.File, workers int) error {
 	g, ctx := errgroup.WithContext(ctx)
 	g.SetLimit(workers)
@@ -202,12 +236,11 @@ func addSums(ctx context.Context, original model.Source, files []model.File, wor
 	return g.Wait()
 }
 
-// compare compares every weight and every copied tensor with the original: once more if a bit that
-// was wrong on its way may have caused the first difference.
+// compare compares every weight and every copied tensor with the original. After a difference that
+// the network may have caused, it compares once more.
 func (v *verification) compare(ctx context.Context) error {
 	verified, err := v.full(ctx)
-	inexact := (*spans.InexactError)(nil)
-	if (isFault(err) || brokenFile(err) != "" || errors.As(err, &inexact)) && v.anew(ctx) {
+	if (isFault(err) || brokenFile(err) != "") && v.refetch(ctx) {
 		var more []metadata.Verification
 		more, err = v.full(ctx)
 		verified = metadata.AddVerified(verified, more)
@@ -218,8 +251,8 @@ func (v *verification) compare(ctx context.Context) error {
 	return err
 }
 
-// full goes the way of a conversion without encoding. Outputs that it finds equal are not compared
-// again.
+// full goes forward like a conversion, without encoding. It doesn't compare again the outputs that
+// it found equal.
 func (v *verification) full(ctx context.Context) ([]metadata.Verification, error) {
 	equal, verified, err := forward.Compare(ctx, forward.Comparison{
 		Source: v.Source, Model: v.Model, Outputs: v.outputs, Stored: v.DF11,
@@ -227,13 +260,15 @@ func (v *verification) full(ctx context.Context) ([]metadata.Verification, error
 	})
 	v.outputs = slices.DeleteFunc(v.outputs,
 		func(o *spans.Output) bool { return slices.Contains(equal, o) })
+	if inexact, ok := errors.AsType[*spans.InexactError](err); ok {
+		err = &back.DifferentError{Name: "stored as BF16", Detail: inexact.Error()}
+	}
 	return verified, err
 }
 
-// anew has weights fetched anew where they are read again; it is false if both models are on this
-// machine.
-func (v *verification) anew(ctx context.Context) bool {
-	fetched := v.DF11.Anew(ctx)
+// refetch makes the next read fetch weights again. It returns false if both models are local.
+func (v *verification) refetch(ctx context.Context) bool {
+	fetched := v.DF11.Refetch(ctx)
 	for _, w := range v.Model.Listing.Weights {
 		v.Source.Recheck(ctx, w.Path)
 	}

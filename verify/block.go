@@ -6,14 +6,14 @@ import (
 	"sync"
 )
 
-// block is a range of chunks under way: its bytes of the arrays, and the codes of some of its
+// block is a range of chunks in progress: its part of the arrays, and the codes of some of its
 // chunks.
 type block struct {
 	chunkRange
-	stream []byte // coded stream, and readAhead bytes more; zeros behind the end
-	gaps   []byte // gaps, and the next chunk's first bytes; zeros behind the end
+	stream []byte // coded stream, and readAhead bytes more; zeros past the end
+	gaps   []byte // gaps, and the next chunk's first bytes; zeros past the end
 	sm     []byte // sign_mantissa
-	bf16   []byte // source weights, or decoded ones
+	bf16   []byte // weights of the source, or decoded ones
 
 	// The chunks that are decoded in turns.
 	chunks [maxLanes]chunkData
@@ -21,14 +21,14 @@ type block struct {
 	codes  [maxLanes]codes
 }
 
-// blocks are not in use. They serve the ranges of all units, so that thousands of ranges leave no
-// garbage. What they hold is void.
+// blocks holds idle blocks. The ranges of all units share them, so that thousands of ranges leave
+// no garbage. Their contents are undefined.
 var blocks = sync.Pool{New: func() any { return new(block) }}
 
-// newBlock lends a block until blocks.Put.
+// newBlock returns a block; return it with blocks.Put.
 func newBlock() *block { return blocks.Get().(*block) }
 
-// load reads a range of the arrays, and of the source where src is not nil.
+// load reads a range of the arrays, and of the source unless src is nil.
 func (u *Unit) load(b *block, r chunkRange, src io.ReaderAt) error {
 	b.chunkRange = r
 	first, end := u.span(r)
@@ -52,8 +52,8 @@ func (u *Unit) load(b *block, r chunkRange, src io.ReaderAt) error {
 	return readAt(src, b.bf16, 2*first, "source")
 }
 
-// grow returns n bytes, in buf if they fit. The contents are void. Another range may need a little
-// more.
+// grow returns a slice of n bytes with undefined contents: buf if it's large enough. It allocates a
+// little more than n, because the next range may need it.
 func grow(buf []byte, n int) []byte {
 	if n > cap(buf) {
 		buf = make([]byte, n+n/8)
@@ -61,7 +61,7 @@ func grow(buf []byte, n int) []byte {
 	return buf[:n]
 }
 
-// chunk returns the parts of the block that belong to its i-th chunk.
+// chunk returns the block's data for its i-th chunk.
 func (b *block) chunk(l *layout, i int) chunkData {
 	c := b.first + i
 	base := l.positions[b.first]
@@ -77,10 +77,10 @@ func (b *block) chunk(l *layout, i int) chunkData {
 	}
 }
 
-// eachChunk decodes the chunks of ranges that have weights, on several workers, and calls use for
-// each, in order within a range. src is the source of the weights, or nil. The error says why a
-// chunk does not decode as its gaps and positions say, or why use returned false. workers, and
-// which error it is: see parallel.
+// eachChunk decodes those chunks of ranges that have weights and calls use for each, in order
+// within a range. src holds the unit's weights, or is nil. The error says why a chunk doesn't
+// decode as its gaps and positions say, or why use returned false. For workers, and for which error
+// it returns, see parallel.
 func (u *Unit) eachChunk(ctx context.Context, v *variant, ranges []chunkRange, workers int,
 	src io.ReaderAt, use func(*codes, *chunkData) bool) error {
 	return parallel(ctx, len(ranges), workers, func(i int) error {
@@ -93,7 +93,7 @@ func (u *Unit) eachChunk(ctx context.Context, v *variant, ranges []chunkRange, w
 	})
 }
 
-// decodeBlock is eachChunk for a loaded block.
+// decodeBlock does eachChunk's work for a loaded block.
 func (u *Unit) decodeBlock(v *variant, b *block, src io.ReaderAt,
 	use func(*codes, *chunkData) bool) error {
 	for first := 0; first < b.n; first += v.lanes {

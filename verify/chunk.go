@@ -8,21 +8,22 @@ type chunkData struct {
 	n      int  // weights, by output_positions
 	last   bool // no later chunk starts a code
 	stream *chunkStream
-	gaps   []byte // gaps, and 8 bytes that begin with the next chunk's
+	gaps   []byte // gaps, and 8 bytes starting with the next chunk's
 	sm     []byte // [n]
 	bf16   []byte // [2n]
 }
 
-// start is the bit where the chunk's first code starts, as stored.
+// start returns the stored bit at which the chunk's first code starts.
 func (d *chunkData) start() int { return gapAt(d.gaps, 0) }
 
-// startsWell says that the first chunk starts with its first bit.
+// startsWell reports whether the chunk may start where it does: the unit's first code starts at bit
+// 0.
 func (d *chunkData) startsWell() bool { return d.index > 0 || d.start() == 0 }
 
-// decode decodes the first n of b.chunks, v.lanes at most, and reports which of them have the
-// stored gaps and the stored number of weights.
+// decode decodes the first n of b.chunks, at most v.lanes. It reports for each whether the stored
+// gaps and the stored number of weights are right.
 func (u *Unit) decode(v *variant, b *block, n int) (ok [maxLanes]bool) {
-	whole := 0 // the last chunk is never before another
+	whole := 0 // the last chunk always comes after the others
 	for i := range n {
 		if d := &b.chunks[i]; !d.last {
 			b.lanes[i].begin(&b.codes[i], d.stream, d.start())
@@ -40,16 +41,16 @@ func (u *Unit) decode(v *variant, b *block, n int) (ok [maxLanes]bool) {
 	return ok
 }
 
-// agrees reports whether a decoded chunk, not the last, has the stored gaps and weights and ends
-// where the next one starts.
+// agrees reports whether a decoded chunk has the stored gaps and number of weights, and ends where
+// the next chunk starts. It isn't for the last chunk.
 func (c *codes) agrees(d *chunkData) bool {
 	return c.n == d.n && d.startsWell() &&
 		c.checkGaps(d.gaps, chunkWindows) == chunkWindows &&
 		c.end-chunkBits == gapAt(d.gaps, chunkWindows)
 }
 
-// decodeLast decodes the last chunk that starts codes: exactly d.n of them. The end of the stream
-// must follow.
+// decodeLast decodes the last chunk that starts codes. It must have exactly d.n codes, followed by
+// the end of the stream.
 func (u *Unit) decodeLast(c *codes, d *chunkData) bool {
 	ok := c.decodeSerial(u.tables, d.stream, d.start(), chunkBits, d.n)
 	if !ok || c.n != d.n || !d.startsWell() {
@@ -59,7 +60,7 @@ func (u *Unit) decodeLast(c *codes, d *chunkData) bool {
 	return c.checkGaps(d.gaps, nWindows) == nWindows && u.checkEnd(c, d) == nil
 }
 
-// lastStart is the bit where the last code of a chunk starts.
+// lastStart returns the bit where the last code of a chunk starts.
 func (c *codes) lastStart() int {
 	for w := chunkWindows; w >= 0; w-- {
 		if s := c.window(w); s != 0 {
@@ -69,12 +70,13 @@ func (c *codes) lastStart() int {
 	return -1
 }
 
-// checkEnd checks everything that the end of the coded stream decides (docs/format.md §7): its
-// length, the number of output positions, and that the bits behind it do not make a GPU hang.
+// checkEnd checks what follows from the end of the coded stream (docs/format.md §7): the stream's
+// length, the number of output positions, and that the bits after the last code can't make a GPU
+// hang.
 func (u *Unit) checkEnd(c *codes, d *chunkData) *StructureError {
 	end := int64(d.index)*chunkBits + int64(c.end)
 	if (end+7)/8 != u.nStream {
-		return badAt(arrayEncodedExponent, end, "the codes end here, the array after %d bytes",
+		return badAt(arrayEncodedExponent, end, "the codes end here, but the array has %d bytes",
 			u.nStream)
 	}
 	entries := d.index + 2
@@ -87,9 +89,9 @@ func (u *Unit) checkEnd(c *codes, d *chunkData) *StructureError {
 	return u.checkGarbage(c, d)
 }
 
-// checkGarbage walks the bits behind the last code that a GPU decodes but never writes: the rest of
+// checkGarbage walks the bits after the last code that a GPU decodes but never writes: the rest of
 // the window, and the next window, whose gap can point anywhere. Later windows hold only zeros,
-// which parseTables checked.
+// which parseTables has checked.
 func (u *Unit) checkGarbage(c *codes, d *chunkData) *StructureError {
 	w := c.lastStart()/windowBits + 1
 	next := w*windowBits + gapAt(d.gaps, w)
@@ -98,7 +100,7 @@ func (u *Unit) checkGarbage(c *codes, d *chunkData) *StructureError {
 			_, nBits := u.tables.next(peek(d.stream[:], pos))
 			if nBits == 0 {
 				return badAt(arrayEncodedExponent, int64(d.index)*chunkBits+int64(pos),
-					"a GPU would hang on the bits behind the last code")
+					"a GPU would hang on the bits after the last code")
 			}
 			pos += int(nBits)
 		}

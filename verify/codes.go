@@ -5,44 +5,43 @@ import (
 	"math/bits"
 )
 
-// readAhead is how many bytes behind a chunk a decoder may look at: 8 for a 64-bit load at the last
-// bit.
+// readAhead is how many bytes after a chunk a decoder may read. A 64-bit load at the last bit needs
+// 8.
 const readAhead = 16
 
-// maxCodes bounds the codes of a chunk: one per bit, and one lookup group that runs over.
+// maxCodes bounds the codes of a chunk: one per bit, plus one lookup group past the end.
 const maxCodes = chunkBits + windowBits
 
-// chunkStream is a chunk of the coded stream and the bytes behind it.
+// chunkStream is a chunk of the coded stream and the bytes after it.
 type chunkStream [chunkBytes + readAhead]byte
 
 // codes are the decoded codes of one chunk.
 type codes struct {
 	exponents [maxCodes + storeAhead]uint8 // symbols in order
-	n         int                          // codes that start inside the chunk (or its limit)
+	n         int                          // codes that start inside the chunk, at most the limit
 
-	// starts has one bit per bit of the chunk and of the codes that run over, most significant
-	// first; it is set where a code starts. The number of leading zeros of a window is its gap
-	// (docs/format.md §7).
+	// starts has one bit for every bit of the chunk and of the codes that reach past it, most
+	// significant first. The bit is set where a code starts. A window's gap is its number of
+	// leading zeros (docs/format.md §7).
 	starts [chunkBytes + 2*windowBits/8]uint8
 
-	end int // bit behind the last code, from the start of the chunk
+	end int // bit after the last code, counted from the start of the chunk
 }
 
-// decodeSerial fills c with the codes of a chunk that start at bit pos or later and before bit end,
-// one at a time, limit at most. It reports whether every step found a code; c.end is where it
-// stopped.
+// decodeSerial fills c with at most limit codes of a chunk, one at a time, starting at bit pos and
+// before bit end. It reports whether every lookup found a code. c.end is where it stopped.
 func (c *codes) decodeSerial(t *tables, stream *chunkStream, pos, end, limit int) bool {
 	c.reset()
 	return c.decodeMore(t, stream, pos, end, limit)
 }
 
-// reset makes c hold no codes.
+// reset removes all codes.
 func (c *codes) reset() {
 	clear(c.starts[:])
 	c.n, c.end = 0, 0
 }
 
-// decodeMore is decodeSerial behind the codes that c has already.
+// decodeMore is like decodeSerial, but keeps the codes c already has.
 func (c *codes) decodeMore(t *tables, stream *chunkStream, pos, end, limit int) bool {
 	for pos < end && c.n < limit {
 		symbol, nBits := t.next(peek(stream[:], pos))
@@ -59,19 +58,19 @@ func (c *codes) decodeMore(t *tables, stream *chunkStream, pos, end, limit int) 
 	return true
 }
 
-// window returns the code starts of window w.
+// window returns the code starts in window w.
 func (c *codes) window(w int) uint64 {
 	return binary.BigEndian.Uint64(c.starts[w*windowBits/8:])
 }
 
-// peek returns the 32 bits at bit pos.
+// peek returns the 32 bits from bit pos on.
 func peek(stream []byte, pos int) uint32 {
 	return uint32(binary.BigEndian.Uint64(stream[pos/8:]) << (pos % 8) >> 32)
 }
 
-// checkGaps compares the stored gaps with the code starts in c for the first nWindows windows; a
-// code must start in each. It returns the first window that differs, or nWindows. gaps starts at
-// the chunk and has 8 bytes to spare.
+// checkGaps compares the stored gaps of the first nWindows windows with the code starts in c. A
+// code must start in each window. checkGaps returns the first window that differs, or nWindows.
+// gaps starts at the chunk and must have 8 bytes to spare.
 func (c *codes) checkGaps(gaps []byte, nWindows int) int {
 	w := 0
 	for ; w+8 <= nWindows; w += 8 {
@@ -92,15 +91,14 @@ func (c *codes) checkGaps(gaps []byte, nWindows int) int {
 	return nWindows
 }
 
-// gapDiff is 0 when the first code start of window i is at the i-th of the packed gaps: when a
-// shift leaves nothing but that start.
+// gapDiff returns 0 if the first code start of window i is at the i-th packed gap. Then shifting by
+// the gap leaves only that start.
 func gapDiff(starts *[8 * windowBits / 8]uint8, i int, packed uint64) uint64 {
 	gap := packed << (gapBits * i) >> (64 - gapBits)
 	return binary.BigEndian.Uint64(starts[8*i:8*i+8])>>(^gap%64) ^ 1
 }
 
-// gapAt returns the stored gap of window w, counted from the start of gaps, which must have a byte
-// more than needed.
+// gapAt returns the stored gap of window w. gaps must have one byte more than the gap needs.
 func gapAt(gaps []byte, w int) int {
 	bit := w * gapBits
 	two := binary.BigEndian.Uint16(gaps[bit/8:])

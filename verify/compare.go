@@ -9,25 +9,25 @@ import (
 	"slices"
 )
 
-// CompareOptions tell Compare how to name what it finds. The zero value works.
+// CompareOptions configure Compare. The zero value works.
 type CompareOptions struct {
-	Unit    string   // for messages
-	Names   []string // tensor names in encoding order; nil names them by number
-	Workers int      // goroutines; 0 means one per processor
-	// warnings of CheckUnread are errors: only the bytes of the official encoder pass
+	Unit    string   // the unit's name in errors
+	Names   []string // tensor names in encoding order; nil: numbers
+	Workers int      // goroutines; 0: one per processor
+	// warnings of CheckUnread are errors, so only the official encoder's bytes pass
 	Strict bool
 
-	variant *variant // for tests; nil means the fastest
+	variant *variant // for tests; nil: the fastest
 }
 
 // Compare decodes the whole unit and compares it with src, its 2N bytes of little-endian BF16
-// weights: all 16 bits of every weight, and the stored gaps and output positions (docs/format.md
-// §7). src is read concurrently.
+// weights. It compares all 16 bits of every weight, and the stored gaps and output positions
+// (docs/format.md §7). It reads src concurrently.
 //
-// It returns the first fault in the order of the weights, whatever the number of workers: a
-// *[MismatchError] when a weight decodes to other bits, a *[StructureError] when a chunk
-// contradicts itself although its weights agree. Other errors come from reading or from ctx. Memory
-// is at most 1.3 MB per worker.
+// It returns the first error in the order of the weights, no matter how many workers there are: a
+// *[MismatchError] if a weight decodes to other bits, or a *[StructureError] if a chunk contradicts
+// itself although its weights are right. Other errors come from reading or from ctx. Each worker
+// needs at most 1.3 MB of memory.
 func (u *Unit) Compare(ctx context.Context, src io.ReaderAt, opt CompareOptions) error {
 	v := cmp.Or(opt.variant, fastest())
 	err := u.eachChunk(ctx, v, cut(0, u.nChunks), opt.Workers, src,
@@ -42,8 +42,8 @@ func (u *Unit) Compare(ctx context.Context, src io.ReaderAt, opt CompareOptions)
 	return opt.wrap(err)
 }
 
-// name adds the unit's name to an error. A mismatch also gets the name of its tensor, and its
-// element counts from there.
+// name adds the unit's name to an error. For a mismatch it also names the tensor, and counts Elem
+// from the tensor's start.
 func (opt CompareOptions) name(err error, ends []int64) error {
 	m, ok := errors.AsType[*MismatchError](err)
 	if !ok {
@@ -61,7 +61,7 @@ func (opt CompareOptions) name(err error, ends []int64) error {
 	return m
 }
 
-// wrap puts the unit's name before an error.
+// wrap puts the unit's name in front of an error.
 func (opt CompareOptions) wrap(err error) error {
 	if err == nil || opt.Unit == "" {
 		return err

@@ -14,7 +14,7 @@ import (
 	"github.com/df11-convert/df11-convert/internal/testing/alloc"
 )
 
-// array returns one of the stored arrays by its name.
+// array returns the stored array with this name.
 func (s *stored) array(name string) *[]byte {
 	return map[string]*[]byte{
 		arrayLUTs: &s.luts, arrayEncodedExponent: &s.stream, arraySignMantissa: &s.sm,
@@ -35,7 +35,8 @@ func testUnits() map[string]*stored {
 	return units
 }
 
-// TestEveryByteCounts changes single bytes of the arrays. Strictly compared, none may go unnoticed.
+// TestEveryByteCounts changes single bytes of the arrays. A strict comparison must notice every
+// one.
 func TestEveryByteCounts(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	for name, s := range testUnits() {
@@ -45,7 +46,7 @@ func TestEveryByteCounts(t *testing.T) {
 				n := len(*s.array(array))
 				for i := range n {
 					if inside := i >= 20 && i < n-20; inside && n*len(s.sm) > 1<<18 && rng.IntN(n) > 100 {
-						continue // in large units, only some
+						continue // only some bytes of large units
 					}
 					c := s.clone()
 					(*c.array(array))[i] ^= 1 << rng.IntN(8)
@@ -58,14 +59,14 @@ func TestEveryByteCounts(t *testing.T) {
 	}
 }
 
-// ours says that an error blames the file.
+// ours reports whether an error says that the file is wrong.
 func ours(err error) bool {
 	var s *StructureError
 	var m *MismatchError
 	return errors.As(err, &s) || errors.As(err, &m)
 }
 
-// oracle decodes as the kernel does, written apart from the package's decoders. It stops before the
+// oracle decodes as the kernel does, independently of the package's decoders. It stops before the
 // first window that would hang, and at a chunk that decodes to another number of weights than
 // stored.
 func oracle(s *stored) (weights []uint16) {
@@ -119,7 +120,7 @@ func oracle(s *stored) (weights []uint16) {
 	return weights
 }
 
-// firstDifference is the first element that differs from the source, or -1.
+// firstDifference returns the first element that differs from the source, or -1.
 func firstDifference(weights []uint16, source []byte) int {
 	for i, w := range weights {
 		if w != binary.LittleEndian.Uint16(source[2*i:]) {
@@ -129,8 +130,8 @@ func firstDifference(weights []uint16, source []byte) int {
 	return -1
 }
 
-// TestMismatchIsFirst spoils arrays and demands that a MismatchError names what an independent
-// decoder finds first, and that workers make no difference.
+// TestMismatchIsFirst damages arrays. A MismatchError must name what an independent decoder finds
+// first, with any number of workers.
 func TestMismatchIsFirst(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 4))
 	for name, s := range testUnits() {
@@ -169,7 +170,7 @@ func mustNameFirst(t *testing.T, c *stored) {
 	}
 }
 
-// elemInUnit undoes the naming of a tensor "#i" and its element.
+// elemInUnit converts a tensor "#i" and its element back to an element of the unit.
 func elemInUnit(c *stored, m *MismatchError) int {
 	var i int
 	if _, err := fmt.Sscanf(m.Tensor, "#%d", &i); err != nil {
@@ -216,7 +217,7 @@ func TestMismatchNames(t *testing.T) {
 	}
 }
 
-// TestBorderGap spoils the first gap of chunks, which the chunk before notices.
+// TestBorderGap damages the first gap of chunks; the chunk before notices.
 func TestBorderGap(t *testing.T) {
 	s := encode(normalWeights(900_000, 6))
 	u, err := s.open()
@@ -244,7 +245,7 @@ func TestMismatchText(t *testing.T) {
 	}
 }
 
-// failingReader fails in one byte.
+// failingReader fails at one byte.
 type failingReader struct {
 	io.ReaderAt
 	at int64
@@ -319,8 +320,7 @@ func (r *cancelReader) ReadAt(b []byte, off int64) (int, error) {
 	return r.ReaderAt.ReadAt(b, off)
 }
 
-// TestMemory: comparing a unit allocates a few blocks, whatever its size, and units share the
-// blocks.
+// A comparison allocates a few blocks, no matter how large the unit is, and units share the blocks.
 func TestMemory(t *testing.T) {
 	for name, c := range map[string]struct {
 		unit  *stored

@@ -5,9 +5,9 @@ import (
 	"fmt"
 )
 
-// DecodeRange decodes elements elem to elem+n into dst, 2n bytes of the caller's, as little-endian
-// BF16. It reads only the chunks that hold them. As in [Unit.Compare], gaps or positions that
-// disagree with the codes are an error; dst is then incomplete.
+// DecodeRange decodes elements elem to elem+n-1 into dst, 2n bytes, as little-endian BF16. It reads
+// only the chunks that hold them. As in [Unit.Compare], gaps or positions that contradict the codes
+// are an error, and dst is then incomplete.
 func (u *Unit) DecodeRange(ctx context.Context, elem, n int64, dst []byte) error {
 	if elem < 0 || n < 0 || n > u.nElems-elem || int64(len(dst)) != 2*n {
 		return fmt.Errorf("range of %d elements at %d into %d bytes, in a unit of %d", n, elem,
@@ -30,7 +30,7 @@ func (u *Unit) DecodeRange(ctx context.Context, elem, n int64, dst []byte) error
 	})
 }
 
-// copyOverlap copies what src, which begins at byte at of dst or before dst, has in common with it.
+// copyOverlap copies src to byte at of dst. The part of src before or after dst is left out.
 func copyOverlap(dst, src []byte, at int64) {
 	if at < 0 {
 		src, at = src[-at:], 0

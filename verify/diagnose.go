@@ -6,8 +6,8 @@ import (
 	"io"
 )
 
-// diagnose finds what is wrong with a chunk by decoding it slowly, as the GPU kernel does; the
-// structure alone if src is nil.
+// diagnose finds what is wrong with a chunk by decoding it slowly, as the GPU kernel does. If src
+// is nil, it checks only the structure.
 func (u *Unit) diagnose(c *codes, d *chunkData, src io.ReaderAt) error {
 	cause := u.decodeAsKernel(c, d)
 	if src != nil {
@@ -24,7 +24,7 @@ func (u *Unit) diagnose(c *codes, d *chunkData, src io.ReaderAt) error {
 	return cause
 }
 
-// firstMismatch compares the codes of a chunk with its source.
+// firstMismatch compares the codes of a chunk with the source.
 func (l *layout) firstMismatch(c *codes, d *chunkData, cause *StructureError) error {
 	for i := range min(c.n, d.n) {
 		got, want := weight(c.exponents[i], d.sm[i]), binary.LittleEndian.Uint16(d.bf16[2*i:])
@@ -36,8 +36,8 @@ func (l *layout) firstMismatch(c *codes, d *chunkData, cause *StructureError) er
 	return nil
 }
 
-// diagnoseNext looks at the chunk after a chunk whose only fault is that chunk's first gap, which
-// can make it decode wrongly.
+// diagnoseNext checks the chunk at index. The chunk before it has only one fault, the first gap of
+// this chunk, and a wrong gap can make this chunk decode wrongly.
 func (u *Unit) diagnoseNext(index int, src io.ReaderAt, cause *StructureError) error {
 	r := chunkRange{index, 1}
 	b := newBlock()
@@ -46,15 +46,15 @@ func (u *Unit) diagnoseNext(index int, src io.ReaderAt, cause *StructureError) e
 		return err
 	}
 	d := b.chunk(&u.layout, 0)
-	// only the weights count here, not the faults of the chunk
+	// only the weights count here, not the chunk's own faults
 	_ = u.decodeAsKernel(&b.codes[0], &d)
 	return cmp.Or(u.firstMismatch(&b.codes[0], &d, cause), error(cause))
 }
 
 // decodeAsKernel decodes chunk d exactly as a GPU does (docs/format.md §9): every window starts at
-// its own gap, and its weights come behind those of earlier windows. c gets the exponents, up to
-// the first window that would hang. The result is the first place where the chunk contradicts
-// itself, or nil; it may be the first gap of the next chunk.
+// its own gap, and its weights come after those of earlier windows. c gets the exponents, up to the
+// first window that would hang. The result is the first place where the chunk contradicts itself,
+// or nil. That place may be the first gap of the next chunk.
 func (u *Unit) decodeAsKernel(c *codes, d *chunkData) *StructureError {
 	k := kernelWalk{unit: u, codes: c, chunk: d}
 	c.reset()
@@ -78,23 +78,24 @@ type kernelWalk struct {
 	first *StructureError
 }
 
-// fault keeps the first fault. pos counts from the start of the chunk for bits and windows.
+// fault keeps the first fault.
 func (k *kernelWalk) fault(array string, pos int64, format string, args ...any) {
 	if k.first == nil {
 		k.first = badAt(array, pos, format, args...)
 	}
 }
 
-// done says that the last chunk has all its codes. The bits behind them are not meant to be codes.
+// done reports whether the last chunk has all its codes. The bits after them aren't codes.
 func (k *kernelWalk) done() bool { return k.chunk.last && k.codes.n >= k.chunk.n }
 
-// window decodes window w and compares where it starts with where the window before ended.
+// window decodes window w and checks that it starts where the window before ended. It reports
+// whether every lookup found a code.
 func (k *kernelWalk) window(w int) bool {
 	c, d := k.codes, k.chunk
 	pos := w*windowBits + gapAt(d.gaps, w)
 	if w > 0 && pos != c.end {
 		k.fault(arrayGaps, int64(d.index)*chunkWindows+int64(w),
-			"%d, but the code before ends at bit %d of the window",
+			"%d, but the previous code ends at bit %d of the window",
 			pos-w*windowBits, c.end-w*windowBits)
 	}
 	limit := maxCodes
@@ -109,11 +110,11 @@ func (k *kernelWalk) window(w int) bool {
 	return true
 }
 
-// finish judges the chunk as a whole: its number of weights and its end.
+// finish checks the chunk as a whole: its number of weights and its end.
 func (k *kernelWalk) finish() {
 	c, d := k.codes, k.chunk
 	if c.n != d.n {
-		k.fault(arrayOutputPositions, int64(d.index)+1, "chunk of %d weights, its codes are %d",
+		k.fault(arrayOutputPositions, int64(d.index)+1, "chunk of %d weights has %d codes",
 			d.n, c.n)
 	}
 	if d.last {
@@ -124,7 +125,7 @@ func (k *kernelWalk) finish() {
 	}
 	if gap := gapAt(d.gaps, chunkWindows); c.end-chunkBits != gap {
 		k.fault(arrayGaps, int64(d.index+1)*chunkWindows,
-			"%d, but the code before ends at bit %d of the window",
+			"%d, but the previous code ends at bit %d of the window",
 			gap, c.end-chunkBits)
 	}
 }

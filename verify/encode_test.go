@@ -11,8 +11,7 @@ import (
 	"strings"
 )
 
-// This file is a plain encoder for tests, written from docs/format.md §2–§8: one bit after the
-// other.
+// This file is a plain encoder for tests, written from docs/format.md §2–§8, one bit at a time.
 
 // code is one code: nBits bits, left-aligned in value.
 type code struct {
@@ -27,8 +26,8 @@ type codebook struct {
 	eof   code   // of the end symbol
 }
 
-// bookFor builds the code of a histogram (docs/format.md §4). It has no limiter (§5): the code may
-// be longer than 32 bits, and is useless then.
+// bookFor builds the code of a histogram (docs/format.md §4). It has no limiter (§5), so the code
+// may be longer than 32 bits and useless.
 func bookFor(hist *[256]int64) *codebook {
 	type node struct {
 		weight      int64
@@ -74,8 +73,8 @@ func bookFor(hist *[256]int64) *codebook {
 	return &book
 }
 
-// luts builds the stored form of the tables (docs/format.md §6); nil if the end symbol comes first:
-// that has no stored form.
+// luts returns the stored form of the tables (docs/format.md §6). If the end symbol comes first,
+// there is none, and luts returns nil.
 func (b *codebook) luts() []byte {
 	if b.eof.value == 0 && b.eof.nBits <= 8 {
 		return nil
@@ -114,7 +113,7 @@ func (b *codebook) luts() []byte {
 
 func (c code) bits() string { return fmt.Sprintf("%032b", c.value)[:c.nBits] }
 
-// filled gives slots that are not set the value of the slot before, beginning with running.
+// filled gives empty slots the value of the slot before; the first ones get running.
 func filled(direct map[int]uint8, running *uint8) (row []byte) {
 	for s := range rowBytes {
 		if v, ok := direct[s]; ok {
@@ -196,7 +195,7 @@ func encode(bf16 []byte) *stored {
 	return encodeWith(bookFor(&hist), bf16)
 }
 
-// split makes several tensors of a unit.
+// split divides a unit into several tensors.
 func (s *stored) splitAt(ends ...int64) {
 	s.sizes, s.split = nil, nil
 	last := int64(0)
@@ -208,7 +207,8 @@ func (s *stored) splitAt(ends ...int64) {
 	s.sizes = append(s.sizes, int64(len(s.source)/2)-last)
 }
 
-// normalWeights are n weights as a trained layer has them: normal, with spreads that vary by row.
+// normalWeights returns n weights like those of a trained layer: normal, with a spread that varies
+// by row.
 func normalWeights(n int, seed uint64) []byte {
 	rng := rand.New(rand.NewPCG(seed, 1))
 	b := make([]byte, 2*n)
@@ -223,8 +223,8 @@ func normalWeights(n int, seed uint64) []byte {
 	return b
 }
 
-// fibWeights have codes of every length up to nSymbols bits: symbol counts grow like Fibonacci's
-// numbers, and a shuffle spreads them.
+// fibWeights returns weights with codes of every length up to nSymbols bits. The symbol counts grow
+// like Fibonacci numbers; a shuffle spreads the symbols.
 func fibWeights(nSymbols int, seed uint64) []byte {
 	var symbols []uint8
 	a, b := 1, 1
@@ -237,7 +237,7 @@ func fibWeights(nSymbols int, seed uint64) []byte {
 	return fromSymbols(symbols, rng)
 }
 
-// fromSymbols gives exponents random signs and mantissas.
+// fromSymbols adds random signs and mantissas to exponents.
 func fromSymbols(symbols []uint8, rng *rand.Rand) []byte {
 	b := make([]byte, 2*len(symbols))
 	for i, s := range symbols {

@@ -2,12 +2,11 @@ package verify
 
 import "fmt"
 
-// StructureError says that no encoder writes such an array: the file is at fault, whatever the
+// StructureError reports an array that no encoder writes. The file is wrong, no matter what the
 // source is.
 type StructureError struct {
 	Array string // stored name, e.g. "gaps" (docs/format.md §8)
-	// a byte, bit, window or entry of the array, as posWord says; -1 when the array as a whole is
-	// meant
+	// a byte, bit, window, or entry of the array (see posWord); -1 for the whole array
 	Pos    int64
 	Reason string
 }
@@ -37,16 +36,16 @@ func badAt(array string, pos int64, format string, args ...any) *StructureError 
 	return &StructureError{Array: array, Pos: pos, Reason: fmt.Sprintf(format, args...)}
 }
 
-// MismatchError names the first weight of a unit whose decoded bits differ from the source.
+// MismatchError reports the first weight of a unit that decodes to other bits than the source has.
 type MismatchError struct {
 	Unit   string // CompareOptions.Unit
-	Tensor string // CompareOptions.Names entry, or "#i" when none were given
-	Elem   int64  // element within Tensor
-	Got    uint16 // BF16 bits that the stored arrays decode to
+	Tensor string // entry of CompareOptions.Names, or "#i" without names
+	Elem   int64  // index within Tensor
+	Got    uint16 // BF16 bits decoded from the stored arrays
 	Want   uint16 // BF16 bits of the source
 
-	// Cause is the fault in the chunk's structure that explains the wrong bits; nil when only the
-	// value is wrong.
+	// Cause is the fault in the chunk's structure that explains the wrong bits. It's nil if only
+	// the value is wrong.
 	Cause *StructureError
 }
 
@@ -62,7 +61,7 @@ func (e *MismatchError) Error() string {
 	return s
 }
 
-// Unwrap gives access to the structural cause, if there is one.
+// Unwrap returns the structural cause, or nil.
 func (e *MismatchError) Unwrap() error {
 	if e.Cause == nil {
 		return nil

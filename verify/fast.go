@@ -5,15 +5,15 @@ import (
 	"math/bits"
 )
 
-// maxLanes is the largest number of chunks that any variant decodes in turns: each lookup waits for
-// the previous one of its chunk, and the other chunks keep the processor busy meanwhile.
+// maxLanes is the largest number of chunks that any variant decodes in turns. Each lookup waits for
+// the previous one in its chunk; the other chunks keep the processor busy in the meantime.
 const maxLanes = 4
 
-// goLanes is their number in Go. More lanes would need more registers than the compiler has: their
-// state would go to memory and back with every lookup.
+// goLanes is the number of lanes in Go. More would need more registers than the compiler has, so
+// their state would go to memory and back with every lookup.
 const goLanes = 2
 
-// storeAhead is how far behind the last exponent a lookup may store: the range of its 8-bit index,
+// storeAhead is how far past the last exponent a lookup may store: the range of its 8-bit index,
 // which saves the bounds checks, and one word.
 const storeAhead = 1<<8 + 8
 
@@ -23,7 +23,7 @@ type lane struct {
 	codes  *codes
 	pos    uint   // bit in the chunk
 	n      uint   // codes so far
-	carry  uint64 // code starts from the start of pos's byte to pos, left-aligned
+	carry  uint64 // code starts from the beginning of pos's byte up to pos, left-aligned
 }
 
 // begin sets a lane to the first code of a chunk.
@@ -33,20 +33,20 @@ func (l *lane) begin(c *codes, stream *chunkStream, start int) {
 	clear(c.starts[chunkBytes:])
 }
 
-// fetch returns 57 bits or more from bit pos, left-aligned.
+// fetch returns at least 57 bits from bit pos on, left-aligned.
 func (s *chunkStream) fetch(pos uint) uint64 {
 	at := pos / 8
 	return binary.BigEndian.Uint64(s[at:at+8:at+8]) << (pos % 8)
 }
 
-// out returns where exponents from the n-th on are stored.
+// out returns where to store exponents from the n-th on.
 func (c *codes) out(n uint) *[storeAhead]uint8 {
 	return (*[storeAhead]uint8)(c.exponents[n : n+storeAhead : n+storeAhead])
 }
 
-// step does one lookup, for the top bits of reg. Its shift also frees bits at the bottom of reg,
-// which take the code starts of the bits shifted out. sum adds up the tops of the entries: bits in
-// its low byte, codes above.
+// step does one lookup, for the top bits of reg. Its shift also frees bits at the bottom of reg;
+// they take the code starts of the bits shifted out. sum adds up the tops of the entries: the
+// number of bits in its low byte, the number of codes above.
 func (m *multiTable) step(out *[storeAhead]uint8, reg, sum uint64) (uint64, uint64) {
 	i := reg >> (64 - multiBits)
 	e := m.entry[i]
@@ -56,8 +56,8 @@ func (m *multiTable) step(out *[storeAhead]uint8, reg, sum uint64) (uint64, uint
 	return reg<<(top%64) | uint64(m.starts[i]), sum + top
 }
 
-// putStarts stores the code starts in the low bits of reg, as many as sum has bits, from bit pos
-// on. It returns the position and the carry behind them.
+// putStarts stores the code starts from the low bits of reg, as many as sum has bits, from bit pos
+// on. It returns the position after them and the next carry.
 func (c *codes) putStarts(pos uint, sum, reg, carry uint64) (uint, uint64) {
 	at, nBits := pos/8, uint(uint8(sum))
 	starts := carry | reg<<1<<((63-nBits)%64)>>(pos%8)
@@ -66,8 +66,8 @@ func (c *codes) putStarts(pos uint, sum, reg, carry uint64) (uint, uint64) {
 	return pos, starts << ((pos/8 - at) * 8 % 64)
 }
 
-// group does as many lookups as one fetch serves: 5 of 11 bits. It reports whether the last lookup
-// found a code.
+// group does all lookups that one fetch has bits for: 5 of 11 bits. It reports whether the last
+// lookup found a code.
 func (l *lane) group(m *multiTable) bool {
 	out, reg := l.codes.out(l.n), l.stream.fetch(l.pos)
 	reg, sum := m.step(out, reg, 0)
@@ -80,10 +80,10 @@ func (l *lane) group(m *multiTable) bool {
 	return last != sum
 }
 
-// groupsGo does groups of lookups in goLanes lanes, in turns, until a lane is behind its chunk or
-// meets a code that the table does not have; bit i of lost says that lane i did. All must be inside
-// their chunks. This is the hot loop: all of its state is in variables of its own, to keep them in
-// registers.
+// groupsGo does groups of lookups in goLanes lanes, in turns. It stops when a lane is past its
+// chunk, or when a lane meets a code that the table lacks; bit i of lost says that lane i did. All
+// lanes must start inside their chunks. This is the hot loop. All of its state is in local
+// variables, so that it stays in registers.
 func groupsGo(m *multiTable, lanes []lane) (lost uint) {
 	a, b := &lanes[0], &lanes[1]
 	ca, sa, posA, nA, carryA := a.codes, a.stream, a.pos, a.n, a.carry
@@ -117,7 +117,7 @@ func groupsGo(m *multiTable, lanes []lane) (lost uint) {
 	return lost
 }
 
-// one decodes a single code of up to 32 bits. It reports false when there is none.
+// one decodes a single code of up to 32 bits. It reports whether there was a code.
 func (l *lane) one(t *tables) bool {
 	symbol, nBits := t.next(peek(l.stream[:], int(l.pos)))
 	if nBits == 0 {
@@ -129,7 +129,7 @@ func (l *lane) one(t *tables) bool {
 	return true
 }
 
-// decodeLanes decodes chunks in turns until one is complete or has bits that are no code.
+// decodeLanes decodes chunks in turns until one is complete or has bits that aren't a code.
 func (v *variant) decodeLanes(t *tables, m *multiTable, lanes []lane) {
 	for {
 		for i := range lanes {
@@ -146,8 +146,8 @@ func (v *variant) decodeLanes(t *tables, m *multiTable, lanes []lane) {
 	}
 }
 
-// finish decodes the rest of a chunk and sums up. Codes that start behind the chunk belong to the
-// next one. It reports false when it met bits that are no code.
+// finish decodes the rest of a chunk and counts its codes. Codes that start after the chunk belong
+// to the next chunk. It returns false if it meets bits that aren't a code.
 func (l *lane) finish(t *tables, m *multiTable) bool {
 	for l.pos < chunkBits {
 		if !l.group(m) && l.pos < chunkBits && !l.one(t) {

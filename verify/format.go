@@ -1,7 +1,7 @@
 package verify
 
-// The constants of the format, not shared with package encoder on purpose: a mistake in one package
-// shows up as a mismatch.
+// The constants of the format. Package encoder has its own on purpose, so that a mistake in one of
+// them shows up as a mismatch.
 const (
 	windowBits   = 64             // docs/format.md §1: bits of the coded stream per GPU thread
 	chunkWindows = 512            // docs/format.md §1: windows (threads) per GPU block
@@ -11,22 +11,22 @@ const (
 	// docs/format.md §7: bytes of gaps per chunk, chunkWindows*gapBits/8
 	gapBytes = 320
 	rowBytes = 256 // docs/format.md §6: one lookup table
-	// docs/format.md §6, §9: values from here on are jumps, not symbols
+	// docs/format.md §6, §9: values from here up are jumps, not symbols
 	jumpMin     = 240
-	maxTables   = 256 - jumpMin + 1 // docs/format.md §9: table 0 and what jumps can name
+	maxTables   = 256 - jumpMin + 1 // docs/format.md §9: table 0 and the tables that jumps can name
 	maxLevels   = 4                 // docs/format.md §9: lookups per code
 	maxCodeBits = 32                // docs/format.md §5
 	maxElems    = 1<<31 - 1         // docs/format.md §9: N is a signed 32-bit number
-	maxStream   = 1<<31 - 8192      // docs/format.md §9: B, with room for the thread index times 8
-	// a unit has a handful; this bounds what a hostile file can make us allocate
+	maxStream   = 1<<31 - 8192      // docs/format.md §9: B; thread index * 8 must not overflow
+	// limits how much a hostile file can make us allocate; real units have a handful
 	maxTensors = 1 << 16
 
-	// docs/format.md §9: the kernel's shared memory of 49152 bytes holds 512 counters, a position
+	// docs/format.md §9: the kernel's 49,152 bytes of shared memory hold 512 counters, a position,
 	// and the chunk's weights.
 	maxChunkElems = (49152 - 512*4 - 4) / 2
 )
 
-// Names of the stored arrays, docs/format.md §8.
+// Names of the stored arrays (docs/format.md §8).
 const (
 	arrayLUTs            = "luts"
 	arrayEncodedExponent = "encoded_exponent"

@@ -36,10 +36,10 @@ func unpack(b []byte) *stored {
 	return &s
 }
 
-// FuzzHostile feeds arbitrary arrays. Whatever opens must come to an end, blame the file if
-// anything, and decode to what an independent decoder finds.
+// FuzzHostile opens arbitrary arrays. If they open, checking them must end, every error must say
+// that the file is wrong, and they must decode to what an independent decoder finds.
 func FuzzHostile(f *testing.F) {
-	// Small ones: large inputs make the fuzzer slow.
+	// Small inputs, because large ones make the fuzzer slow.
 	f.Add(encode(normalWeights(101, 5)).pack())
 	f.Add(encode(fibWeights(12, 4)).pack())
 	for _, name := range []string{"elements_31", "end_on_byte"} {
@@ -52,8 +52,8 @@ func FuzzHostile(f *testing.F) {
 	})
 }
 
-// FuzzSpoiled changes bytes of sound units, which gets further than arbitrary bytes do. Each edit
-// is an array, an offset, and what to change.
+// FuzzSpoiled changes bytes of valid units, which gets further than arbitrary bytes do. Each edit
+// is an array, an offset, and a change.
 func FuzzSpoiled(f *testing.F) {
 	units := []*stored{encode(normalWeights(101, 5)), encode(fibWeights(13, 4)), encode(normalWeights(30_000, 8))}
 	f.Add(uint8(0), []byte{0, 3, 0, 255})
@@ -70,8 +70,8 @@ func FuzzSpoiled(f *testing.F) {
 	})
 }
 
-// mustEnd demands of any arrays that checking them comes to an end, blames the file if anything,
-// and that what decodes is what an independent decoder finds.
+// mustEnd checks any arrays. Checking them must end, every error must say that the file is wrong,
+// and what decodes must be what an independent decoder finds.
 func mustEnd(t *testing.T, s *stored) {
 	t.Helper()
 	u, err := s.open()
@@ -100,8 +100,8 @@ func mustBeOurs(t *testing.T, err error) {
 	}
 }
 
-// FuzzDecoders compares all decoders of chunks with the one that goes code by code, on arbitrary
-// bits, with the code of an arbitrary histogram: byte i gives symbol i's count as a power of two.
+// FuzzDecoders compares all decoders of chunks with the serial one, on arbitrary bits with the code
+// of an arbitrary histogram. Byte i is the log2 of symbol i's count.
 func FuzzDecoders(f *testing.F) {
 	f.Add([]byte{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17}, []byte{0xa5, 0xff, 0x00}, uint8(0))
 	f.Add([]byte{0, 9, 9, 1, 30}, []byte{0}, uint8(31))
@@ -124,7 +124,7 @@ func FuzzDecoders(f *testing.F) {
 		if err != nil {
 			return // no unit has such a code
 		}
-		var chunks [maxLanes]chunkStream // each is the first from another byte on
+		var chunks [maxLanes]chunkStream // each starts one byte later than the one before
 		for c := range chunks {
 			for i := 0; i < len(chunks[c]); i += len(stream) {
 				copy(chunks[c][i:], stream[min(c, len(stream)-1):])
@@ -137,13 +137,13 @@ func FuzzDecoders(f *testing.F) {
 	})
 }
 
-// sameDecoded decodes a chunk in every lane, into got, with m, which newMultiTable made of tab.
+// sameDecoded decodes a chunk in every lane into got. m must be newMultiTable(tab).
 func sameDecoded(t *testing.T, v *variant, tab *tables, m *multiTable, got []codes, chunks *[maxLanes]chunkStream, start int) {
 	t.Helper()
 	rng := rand.New(rand.NewPCG(uint64(start), 1))
 	lanes := make([]lane, v.lanes)
 	for i := range lanes {
-		for j := range got[i].starts { // a lane must not depend on what was there
+		for j := range got[i].starts { // a lane must not depend on earlier contents
 			got[i].starts[j] = uint8(rng.Uint32())
 		}
 		lanes[i].begin(&got[i], &chunks[i], start)
@@ -173,7 +173,7 @@ func mustEqualCodes(t *testing.T, got, want *codes) {
 	}
 }
 
-// FuzzRoundTrip encodes arbitrary exponents, plainly, and demands that the unit passes.
+// FuzzRoundTrip encodes arbitrary exponents with the plain encoder; the unit must pass.
 func FuzzRoundTrip(f *testing.F) {
 	f.Add([]byte{120}, uint16(3000), uint64(1))
 	f.Add([]byte{1, 2, 3, 3, 3, 3, 9, 9, 9, 9, 9, 9, 9, 9, 9}, uint16(60000), uint64(2))
@@ -194,7 +194,7 @@ func FuzzRoundTrip(f *testing.F) {
 			if !ours(err) {
 				t.Fatal(err)
 			}
-			return // a unit that DF11 cannot hold, docs/format.md §6, §9
+			return // a unit that DF11 can't hold (docs/format.md §6, §9)
 		}
 		must(t, u.Compare(context.Background(), bytes.NewReader(s.source), CompareOptions{Strict: true}))
 	})

@@ -17,7 +17,7 @@ import (
 	"github.com/df11-convert/df11-convert/internal/testing/world"
 )
 
-// stored is a unit in memory: the six arrays, its source, its sizes.
+// stored is a unit in memory: the six arrays, its source, and its sizes.
 type stored struct {
 	luts, stream, sm, positions, gaps, split []byte
 
@@ -38,7 +38,7 @@ func (s *stored) arrays() Arrays {
 
 func (s *stored) open() (*Unit, error) { return Open(s.arrays(), s.sizes) }
 
-// clone copies all arrays, so that a test may spoil them.
+// clone copies all arrays, so that a test may damage them.
 func (s *stored) clone() *stored {
 	c := *s
 	for _, b := range []*[]byte{&c.luts, &c.stream, &c.sm, &c.positions, &c.gaps, &c.split, &c.source} {
@@ -63,7 +63,7 @@ func storedGolden(u golden.Unit) *stored {
 	}
 }
 
-// mustPass demands that a unit is sound, strictly, and decodes to its source by every route.
+// mustPass checks that a unit is valid, strictly, and that every decoder returns its source.
 func mustPass(t *testing.T, s *stored) {
 	t.Helper()
 	u, err := s.open()
@@ -108,7 +108,7 @@ func TestGoldenUnits(t *testing.T) {
 	}
 }
 
-// streamCase is one unit of the compact sets; the sign_mantissa bytes are not among its data.
+// streamCase is one unit of the compact sets, which leave out the sign_mantissa bytes.
 type streamCase struct {
 	N             int
 	LUTsError     string `json:"luts_error"`
@@ -125,7 +125,7 @@ type streamCase struct {
 	GapsPrefixHex string   `json:"gaps_prefix_hex"`
 }
 
-// stored makes a unit of the case, with these tables and weights.
+// stored makes the case's unit with these tables and weights.
 func (x streamCase) stored(t *testing.T, luts, encoded, source []byte) *stored {
 	t.Helper()
 	return &stored{
@@ -141,7 +141,7 @@ func TestGoldenStreams(t *testing.T) {
 	passed := 0
 	for _, x := range c.Streams {
 		if x.LUTsError != "" {
-			continue // the official encoder makes no tables: nothing to decode
+			continue // the official encoder makes no tables, so there is nothing to decode
 		}
 		s := x.stored(t, luts[x.LUTsOffset:x.LUTsOffset+x.LUTsRows*rowBytes], encoded, input[:2*x.N])
 		t.Run(fmt.Sprint(x.N), func(t *testing.T) { mustPass(t, s) })
@@ -175,8 +175,8 @@ func TestGoldenStreamsFixedCodec(t *testing.T) {
 	}
 }
 
-// mustPassRuns encodes a stream that the set gives as runs, demands the recorded bytes, and
-// decodes.
+// mustPassRuns encodes a stream that the set stores as runs, compares it with the recorded hash,
+// and decodes it.
 func mustPassRuns(t *testing.T, book *codebook, runs [][2]int, sha string) {
 	t.Helper()
 	var symbols []uint8
@@ -204,8 +204,8 @@ func bookOf(codes [][3]int64) *codebook {
 	return &b
 }
 
-// TestGoldenHistograms finds the end symbol in 282 official tables, whose form is theirs; the plain
-// encoder builds them again.
+// TestGoldenHistograms finds the end symbol in 282 official tables, and the plain encoder builds
+// the same tables.
 func TestGoldenHistograms(t *testing.T) {
 	var c struct {
 		Items []struct {
@@ -269,5 +269,5 @@ func signMantissa(bf16 []byte) []byte {
 	return sm
 }
 
-// must ends the test at an error.
+// must ends the test if err isn't nil.
 var must = world.Must

@@ -11,19 +11,19 @@ import (
 	"sync/atomic"
 )
 
-// stretch is how many bytes a worker reads or compares at once: they stay in its core's cache.
+// stretch is how many bytes a worker reads or compares at once. They stay in its core's cache.
 const stretch = 256 << 10
 
 // Compare decodes a unit on the GPU and compares all 16 bits of every weight with src, as
-// [Unit.Compare] does on the CPU. [Open] has found the unit's structure sound: with that the kernel
-// always ends and stays within its buffers.
+// [Unit.Compare] does on the CPU. [Open] has checked the unit's structure, so the kernel always
+// ends and stays within its buffers.
 //
-// opt is as for Unit.Compare; opt.Strict means nothing here. src is read concurrently; src and the
-// unit are borrowed until Compare returns.
+// opt is as for Unit.Compare, but opt.Strict has no effect. Compare reads src concurrently, and
+// borrows src and the unit until it returns.
 //
-// A *[MismatchError] is the first of the unit, and its Cause is nil: the GPU shows no structure.
-// After a fault of the GPU, the error of this and of every later call is [ErrGPULost], or ErrNoGPU
-// with GPURequire.
+// A *[MismatchError] is the first of the unit. Its Cause is nil, because the GPU shows no
+// structure. If the GPU fails, this call and every later call return [ErrGPULost], or ErrNoGPU with
+// GPURequire.
 func (g *GPU) Compare(ctx context.Context, u *Unit, src io.ReaderAt, opt CompareOptions) error {
 	job := gpuJob{gpu: g, id: g.nJobs.Add(1), unit: u, src: src, workers: opt.Workers,
 		pieces: cutPieces(u, g.opt.slotSize)}
@@ -33,15 +33,15 @@ func (g *GPU) Compare(ctx context.Context, u *Unit, src io.ReaderAt, opt Compare
 	case !errors.Is(err, errLost):
 		return opt.name(err, u.ends)
 	case g.opt.Mode == GPURequire:
-		return fmt.Errorf("%w: the one that was used is lost: %w", ErrNoGPU, g.cause)
+		return fmt.Errorf("%w: the GPU in use has failed: %w", ErrNoGPU, g.cause)
 	}
 	return fmt.Errorf("%w: %w", ErrGPULost, g.cause)
 }
 
-// gpuJob is one unit on its way through the GPU.
+// gpuJob is the comparison of one unit on the GPU.
 type gpuJob struct {
 	gpu     *GPU
-	id      uint64 // no other job has it
+	id      uint64 // different for each job
 	unit    *Unit
 	src     io.ReaderAt
 	workers int
@@ -49,8 +49,8 @@ type gpuJob struct {
 	buffers sync.Pool // *[stretch]byte
 }
 
-// run takes the pieces in order, as many at a time as there are slots. If the device is lost, the
-// error is errLost, unless an earlier piece has shown something.
+// run takes the pieces in order, as many at a time as there are slots. If the device is lost, it
+// returns errLost, unless an earlier piece had an error of its own.
 func (j *gpuJob) run(ctx context.Context) error {
 	var lost atomic.Bool
 	err := parallel(ctx, len(j.pieces), nSlots, func(i int) error {
@@ -67,7 +67,7 @@ func (j *gpuJob) run(ctx context.Context) error {
 	return err
 }
 
-// piece reads, decodes and compares one piece in a slot. After a fault it gives the device up.
+// piece reads, decodes, and compares one piece in a slot. After a fault it gives up the device.
 func (j *gpuJob) piece(ctx context.Context, p *gpuPiece) error {
 	s, err := j.gpu.acquire(ctx)
 	if err != nil {
@@ -82,22 +82,22 @@ func (j *gpuJob) piece(ctx context.Context, p *gpuPiece) error {
 	return err
 }
 
-// inSlot does a piece. A piece with a weight that differs is decoded once more: if it is right
-// then, the device is at fault.
+// inSlot decodes and compares a piece. If a weight differs, it decodes the piece again. If that
+// result is right, the device is at fault.
 func (j *gpuJob) inSlot(ctx context.Context, s *gpuSlot, p *gpuPiece) (fault, err error) {
 	fault, err = j.once(ctx, s, p)
 	wrong, ok := errors.AsType[*MismatchError](err)
 	if !ok {
 		return fault, err
 	}
-	s.tables = 0 // may be wrong as well
+	s.tables = 0 // the tables may be wrong, too
 	if fault, err = j.once(ctx, s, p); fault == nil && err == nil {
-		return fmt.Errorf("one piece decoded twice, and only the second time right: %w", wrong), nil
+		return fmt.Errorf("decoded a piece twice, and only the second time right: %w", wrong), nil
 	}
 	return fault, err
 }
 
-// once reads, decodes and compares a piece.
+// once reads, decodes, and compares a piece.
 func (j *gpuJob) once(ctx context.Context, s *gpuSlot, p *gpuPiece) (fault, err error) {
 	if err := p.fill(ctx, j.unit, s.host, j.workers); err != nil {
 		return nil, err
@@ -111,7 +111,7 @@ func (j *gpuJob) once(ctx context.Context, s *gpuSlot, p *gpuPiece) (fault, err 
 	return nil, j.compare(ctx, s.weights(p), p.elem)
 }
 
-// compare compares decoded weights, [2n] bytes, with the source's from elem on.
+// compare compares decoded weights, [2n] bytes, with the source's weights from elem on.
 func (j *gpuJob) compare(ctx context.Context, weights []byte, elem int64) error {
 	return inStretches(ctx, len(weights), j.workers, func(from, to int) error {
 		buffer := j.buffers.Get().(*[stretch]byte)
@@ -128,7 +128,7 @@ func (j *gpuJob) compare(ctx context.Context, weights []byte, elem int64) error 
 	})
 }
 
-// firstWrongWeight finds it in stretches of weights that differ.
+// firstWrongWeight returns the first difference between two stretches of weights.
 func firstWrongWeight(got, want []byte, elem int64) error {
 	for i := 0; i+2 <= len(got); i += 2 {
 		g, w := binary.LittleEndian.Uint16(got[i:]), binary.LittleEndian.Uint16(want[i:])
@@ -139,8 +139,8 @@ func firstWrongWeight(got, want []byte, elem int64) error {
 	return errors.New("a buffer changed while it was compared")
 }
 
-// inStretches calls do for 0..n in stretches, in parallel. The error is that of the first stretch
-// that has one.
+// inStretches calls do for 0..n in stretches, in parallel. It returns the error of the first
+// stretch that failed.
 func inStretches(ctx context.Context, n, workers int, do func(from, to int) error) error {
 	return parallel(ctx, (n+stretch-1)/stretch, workers,
 		func(i int) error { return do(i*stretch, min((i+1)*stretch, n)) })

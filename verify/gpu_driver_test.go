@@ -12,11 +12,11 @@ import (
 	"testing"
 )
 
-// stubDriver is the stand-in for the driver's library, testdata/stub/stub.c, and the folder through
-// which a test tells it its faults and reads which functions were called.
+// stubDriver is a stand-in for the driver's library, built from testdata/stub/stub.c. It also has a
+// folder: tests write faults there and read which functions were called.
 type stubDriver struct{ dir, library string }
 
-var stubDir string // once there is one; TestMain removes it
+var stubDir string // set once it exists; TestMain removes it
 
 var buildStub = sync.OnceValues(func() (*stubDriver, error) {
 	dir, err := os.MkdirTemp("", "df11-stub")
@@ -40,8 +40,8 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// stub gives the stub with these faults and an empty log. At the end of the test the log must show
-// no misuse. Only one test at a time can have it.
+// stub returns the stub with these faults and an empty log. At the end of the test, the log must
+// show no misuse. Only one test at a time may use it.
 func stub(t *testing.T, faults ...string) *stubDriver {
 	t.Helper()
 	if _, err := exec.LookPath("gcc"); err != nil {
@@ -79,5 +79,5 @@ func (s *stubDriver) open(t *testing.T, opt GPUOptions) *GPU {
 	return g
 }
 
-// stubPTX is a text with the official kernel's interface, as far as the stub looks.
+// stubPTX is a text with as much of the official kernel's interface as the stub reads.
 const stubPTX = ".version 6.0\n.target sm_52\n.visible .entry decode(\n"

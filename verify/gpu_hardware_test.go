@@ -18,15 +18,15 @@ import (
 	"github.com/df11-convert/df11-convert/verify/kernel"
 )
 
-// The tests of this file need a real GPU: testdata/gpu-run.sh runs them.
+// The tests in this file need a real GPU. testdata/gpu-run.sh runs them.
 //
-//	DF11_GPU=1        run them; without a GPU they fail
-//	DF11_KERNEL       path of the official decode.ptx, tested beside ours
-//	DF11_GPU_DRIVER   path of the driver's library, where the system does not find it
-//	DF11_GPU_WEIGHTS  weights of the unit that TestHardwareRates verifies, where memory or patience is short
+//	DF11_GPU=1        runs them; without a GPU they fail
+//	DF11_KERNEL       path of the official decode.ptx, to test it along with ours
+//	DF11_GPU_DRIVER   path of the driver's library, if the system doesn't find it
+//	DF11_GPU_WEIGHTS  weights of the unit that TestHardwareRates verifies, if memory or time is short
 
-// hardware gives the options for a real GPU. Nobody has asked for one: it skips. There is none: it
-// fails.
+// hardware returns options for a real GPU. It skips the test unless someone asked for a GPU; then,
+// without a GPU, the test fails.
 func hardware(t *testing.T) GPUOptions {
 	t.Helper()
 	if os.Getenv("DF11_GPU") != "1" {
@@ -39,8 +39,7 @@ func hardware(t *testing.T) GPUOptions {
 	return opt
 }
 
-// TestHardwareDemanded runs the tests for hardware with a driver that is not there: they fail, they
-// do not skip.
+// TestHardwareDemanded runs the hardware tests without a driver. They must fail, not skip.
 func TestHardwareDemanded(t *testing.T) {
 	if os.Getenv("DF11_GPU") != "" || testing.Short() {
 		t.Skip("runs itself without DF11_GPU only, and not in an emulator of another machine")
@@ -57,7 +56,7 @@ func TestHardwareDemanded(t *testing.T) {
 	}
 }
 
-// TestHardwareDriver opens the device, loads our kernel there, and says which it is.
+// TestHardwareDriver opens the device, loads our kernel, and logs which device it is.
 func TestHardwareDriver(t *testing.T) {
 	g, err := OpenGPU(hardware(t))
 	if err != nil {
@@ -67,8 +66,8 @@ func TestHardwareDriver(t *testing.T) {
 	t.Log("DEVICE", g.describe)
 }
 
-// officialFunctions are a kernel with the interface of the official one: it has a single entry
-// point and needs no tables.
+// officialFunctions are a kernel with the official kernel's interface: one entry point, and no
+// tables.
 type officialFunctions struct{ decode *cuda.Function }
 
 func officialKernel(ptx string) gpuKernel {
@@ -89,8 +88,8 @@ func (f *officialFunctions) launch(c *cuda.Context, s *gpuSlot, p *gpuPiece) err
 	return c.Launch(f.decode, l, s.decodeArgs(p)...)
 }
 
-// hardwareKernels are the texts of kernels with the official interface, by name: ours has it beside
-// its own, for which the text is empty here, and the official kernel, if it is there.
+// hardwareKernels returns kernels with the official interface, by name: the official one, if it's
+// available, and ours, which has it in addition to its own. Ours has an empty text here.
 func hardwareKernels(t *testing.T, opt GPUOptions) map[string]string {
 	t.Helper()
 	kernels := map[string]string{"ours": "", "ours, official interface": kernel.PTX()}
@@ -110,7 +109,7 @@ func hardwareKernels(t *testing.T, opt GPUOptions) map[string]string {
 		t.Log("NOT RUN: the official kernel:", err)
 		return kernels
 	}
-	kernels["official"] = string(ptx) // with any other error, the tests fail
+	kernels["official"] = string(ptx) // after any other error, the tests fail
 	return kernels
 }
 
@@ -121,7 +120,7 @@ func hardwareKernel(ptx string) gpuKernel {
 	return officialKernel(ptx)
 }
 
-// tooNew reports whether the driver cannot compile a kernel's text for the device.
+// tooNew reports whether the driver can't compile a kernel's text for the device.
 func tooNew(err error) bool {
 	const noBinary, invalidPTX, newerPTX = 209, 218, 222
 	e, ok := errors.AsType[*cuda.Error](err)
@@ -136,7 +135,7 @@ func (s *stored) onGPU(ctx context.Context, g *GPU, opt CompareOptions) error {
 	return g.Compare(ctx, u, bytes.NewReader(s.source), opt)
 }
 
-// gpuShapes are units of all kinds, some of many pieces.
+// gpuShapes returns units of all kinds; some have many pieces.
 func gpuShapes() map[string][]byte {
 	rng := rand.New(rand.NewPCG(31, 4))
 	oneBit := normalWeights(200_000, 5)
@@ -181,7 +180,7 @@ func mustDecode(t *testing.T, opt GPUOptions, units map[string]*stored) {
 	}
 }
 
-// TestHardwareDecode is the proof: every kind of unit, bit for bit, by every kernel.
+// TestHardwareDecode is the proof: every kernel decodes every kind of unit bit for bit.
 func TestHardwareDecode(t *testing.T) {
 	opt := hardware(t)
 	units := map[string]*stored{}
@@ -196,7 +195,7 @@ func TestHardwareDecode(t *testing.T) {
 			symbols[k] = uint8(base + min(89, int(rng.ExpFloat64()*spread)))
 		}
 		u := encode(fromSymbols(symbols, rng))
-		if _, err := u.open(); err == nil { // else DF11 cannot hold it
+		if _, err := u.open(); err == nil { // otherwise DF11 can't hold it
 			units[fmt.Sprint("random ", i)] = u
 		}
 	}
@@ -214,7 +213,7 @@ func TestHardwareGolden(t *testing.T) {
 	mustDecode(t, opt, units)
 }
 
-// TestHardwareMismatch demands that one wrong bit in the source is found where it is.
+// TestHardwareMismatch flips one bit of the source; it must be found at its position.
 func TestHardwareMismatch(t *testing.T) {
 	g, err := OpenGPU(hardware(t))
 	must(t, err)

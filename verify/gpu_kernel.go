@@ -9,12 +9,12 @@ import (
 	"github.com/df11-convert/df11-convert/verify/kernel"
 )
 
-// gpuKernel loads a kernel. Only tests have another than ourKernel.
+// gpuKernel loads a kernel. Only tests use another one than ourKernel.
 type gpuKernel func(c *cuda.Context, info cuda.Info) (gpuFunctions, error)
 
-// gpuFunctions are a kernel on a device. They are called on the device's thread.
+// gpuFunctions are the functions of a loaded kernel. Call them on the device's thread.
 type gpuFunctions interface {
-	// buildTables enqueues the work that precedes the first piece of a unit in a slot.
+	// buildTables enqueues the work that comes before a unit's first piece in a slot.
 	buildTables(c *cuda.Context, s *gpuSlot, p *gpuPiece) error
 	// launch enqueues the decoding of the piece that was uploaded to a slot.
 	launch(c *cuda.Context, s *gpuSlot, p *gpuPiece) error
@@ -26,11 +26,11 @@ func describeKernel() string {
 		sha256.Sum256([]byte(kernel.PTX())))
 }
 
-// ourFunctions are the entry points of our kernel.
+// ourFunctions are our kernel's entry points.
 type ourFunctions struct{ build, decode *cuda.Function }
 
-// ourKernel loads our kernel. It refuses devices that are too old itself, since the driver's
-// compiler would only name versions.
+// ourKernel loads our kernel. It refuses devices that are too old, because the driver's compiler
+// would only name PTX versions.
 func ourKernel(c *cuda.Context, info cuda.Info) (gpuFunctions, error) {
 	if 10*info.Major+info.Minor < kernel.Target {
 		return nil, fmt.Errorf("our kernel needs compute capability %d.%d, %s has %d.%d",
@@ -54,7 +54,7 @@ func ourKernel(c *cuda.Context, info cuda.Info) (gpuFunctions, error) {
 	return f, c.PreferShared(f.decode)
 }
 
-// buildTables makes the tables, which all pieces of a unit share, from the luts of one piece.
+// buildTables makes the tables from one piece's luts. All pieces of a unit share them.
 func (f *ourFunctions) buildTables(c *cuda.Context, s *gpuSlot, p *gpuPiece) error {
 	l := cuda.Launch{Blocks: 1, Threads: kernel.Threads, NShared: kernel.BuildShared,
 		Stream: s.stream}
@@ -72,14 +72,14 @@ func (f *ourFunctions) launch(c *cuda.Context, s *gpuSlot, p *gpuPiece) error {
 	return c.Launch(f.decode, l, append(s.decodeArgs(p), s.at(p.tables), uint64(p.n))...)
 }
 
-// rounds is how many blocks of DecodeTiles follow one another in each place of the device. A few
-// leave no place empty for long at the end; more would copy the tables more often.
+// rounds is how many blocks of DecodeTiles run one after the other in each place of the device. A
+// few keep all places busy until shortly before the end; more would copy the tables more often.
 const rounds = 4
 
-// at is the address of an offset in the slot.
+// at returns the device address of an offset in the slot.
 func (s *gpuSlot) at(offset int) uint64 { return uint64(s.memory) + uint64(offset) }
 
-// decodeArgs are the parameters that our kernel and the official one share.
+// decodeArgs returns the parameters that our kernel and the official one share.
 func (s *gpuSlot) decodeArgs(p *gpuPiece) []uint64 {
 	return []uint64{
 		s.at(p.luts), s.at(p.stream), s.at(p.sm), s.at(p.positions), s.at(p.gaps), s.at(p.out),

@@ -11,30 +11,30 @@ import (
 	"github.com/df11-convert/df11-convert/verify/internal/cuda"
 )
 
-// GPU decodes units on one GPU of this machine. It is safe for concurrent use.
+// GPU decodes units on one GPU of this machine. Goroutines may share it.
 type GPU struct {
 	opt       GPUOptions
 	device    *cuda.Device
-	describe  string // the device
+	describe  string // describes the device
 	functions gpuFunctions
 	free      chan *gpuSlot // idle slots
 
 	nJobs atomic.Uint64
-	used  atomic.Bool // a piece was decoded
+	used  atomic.Bool // a piece has been decoded
 
 	losing sync.Once
-	lost   chan struct{} // closed at the first fault: nothing on the device may be used any more
+	lost   chan struct{} // closed at the first fault; nothing on the device may be used after that
 	cause  error         // that fault; set before lost is closed
 }
 
 const (
-	contextMemory = 256 << 20 // of the host, for driver and context: assumed, not measured
+	contextMemory = 256 << 20 // of the host, for driver and context; assumed, not measured
 	leastHost     = contextMemory + nSlots*4<<20
 )
 
-// OpenGPU makes the first GPU ready that works: driver, context, kernel, buffers. With GPUOff the
-// result is nil. Without a usable GPU it is nil, too, and the log says why; with GPURequire the
-// error is ErrNoGPU instead. If Host is too little, the driver is left alone.
+// OpenGPU prepares the first GPU that works: driver, context, kernel, and buffers. With GPUOff it
+// returns nil. Without a usable GPU it logs why and returns nil, or ErrNoGPU with GPURequire. If
+// opt.Host is too small, it doesn't start the driver.
 func OpenGPU(opt GPUOptions) (*GPU, error) {
 	opt = opt.withDefaults()
 	if opt.Mode == GPUOff {
@@ -42,8 +42,8 @@ func OpenGPU(opt GPUOptions) (*GPU, error) {
 	}
 	if opt.Host != 0 {
 		if opt.Host < leastHost && cuda.Find(opt.driver) == nil {
-			err := fmt.Errorf(
-				"the memory budget leaves %d MiB for it, and driver and buffers take %d MiB or more", max(0, opt.Host>>20), leastHost>>20)
+			err := fmt.Errorf("the memory budget leaves %d MiB for the GPU, but driver and "+
+				"buffers take at least %d MiB", max(0, opt.Host>>20), leastHost>>20)
 			return opt.without(opt.Log.Warn, err)
 		}
 		opt.slotSize = min(opt.slotSize, int((opt.Host-contextMemory)/nSlots))
@@ -60,13 +60,13 @@ func OpenGPU(opt GPUOptions) (*GPU, error) {
 		if err == nil {
 			return g, nil
 		}
-		opt.Log.Warn("leaving out a GPU", "device", i, "err", err)
+		opt.Log.Warn("skipping a GPU", "device", i, "err", err)
 		first = cmp.Or(first, err)
 	}
 	return opt.without(opt.Log.Info, first)
 }
 
-// openDevice makes device i ready.
+// openDevice prepares device i.
 func openDevice(driver *cuda.Driver, i int, opt GPUOptions) (*GPU, error) {
 	device, err := driver.OpenDevice(i)
 	if err != nil {
@@ -98,7 +98,7 @@ func openDevice(driver *cuda.Driver, i int, opt GPUOptions) (*GPU, error) {
 	return g, nil
 }
 
-// Describe names the kernel, and the device if it has decoded anything, for the manifest.
+// Describe returns texts for the manifest: the kernel, and the device if it has decoded anything.
 func (g *GPU) Describe() (kernel, device string) {
 	if g.used.Load() {
 		device = g.describe
@@ -106,12 +106,12 @@ func (g *GPU) Describe() (kernel, device string) {
 	return describeKernel(), device
 }
 
-// Host returns how many bytes of the host's memory the GPU takes: pinned buffers, and the assumed
+// Host returns how many bytes of the host's memory the GPU takes: pinned buffers, plus the assumed
 // need of the driver.
 func (g *GPU) Host() int64 { return contextMemory + nSlots*int64(g.opt.slotSize) }
 
-// Close gives the GPU back. No Compare may be running. After a fault it releases nothing: that
-// might wait for ever.
+// Close releases the GPU. No Compare may be running. After a fault it releases nothing, because
+// that might wait forever.
 func (g *GPU) Close() {
 	if g.isLost() {
 		g.device.Abandon()
@@ -120,7 +120,7 @@ func (g *GPU) Close() {
 	}
 }
 
-// errLost says that the device has had a fault.
+// errLost reports that the device has failed.
 var errLost = errors.New("the device is lost")
 
 func (g *GPU) isLost() bool {
@@ -132,7 +132,7 @@ func (g *GPU) isLost() bool {
 	}
 }
 
-// acquire waits for a free slot. The error is errLost once the device is.
+// acquire waits for a free slot. It returns errLost once the device has failed.
 func (g *GPU) acquire(ctx context.Context) (*gpuSlot, error) {
 	if g.isLost() {
 		return nil, errLost
@@ -147,13 +147,13 @@ func (g *GPU) acquire(ctx context.Context) (*gpuSlot, error) {
 	}
 }
 
-// giveUp ends the use of the device: a fault spoils its context, and the contents of the slots are
+// giveUp ends the use of the device. A fault breaks its context, and the contents of the slots are
 // unknown.
 func (g *GPU) giveUp(fault error) {
 	g.losing.Do(func() {
 		g.cause = fmt.Errorf("%s: %w", g.describe, fault)
 		if g.opt.Mode != GPURequire {
-			g.opt.Log.Warn("giving up the GPU, decoding on the CPU only from here on", "device",
+			g.opt.Log.Warn("giving up the GPU, decoding on the CPU from now on", "device",
 				g.describe, "err", fault)
 		}
 		close(g.lost)

@@ -8,24 +8,24 @@ import (
 	"github.com/df11-convert/df11-convert/verify/kernel"
 )
 
-// gpuPiece is a run of whole chunks, and where its parts lie in a slot. The kernel's tables come
-// first: all pieces of a unit have the same ones, in the same place. Then come the parts that are
-// uploaded: luts, coded stream, gaps, positions, sign_mantissa.
+// gpuPiece is a range of whole chunks, and where its parts are in a slot. The kernel's tables come
+// first, because all pieces of a unit share them and need them in the same place. Then come the
+// parts that are uploaded: luts, coded stream, gaps, positions, sign_mantissa.
 type gpuPiece struct {
 	chunkRange
-	elem    int64 // the unit's element that is the piece's first
+	elem    int64 // the unit's element that the piece starts with
 	nElems  int
-	widest  int // weights of the chunk that has most
+	widest  int // weights of the chunk with the most weights
 	nLUTs   int // rows
 	nStream int // bytes of the coded stream that the kernel may read
 
 	tables, luts, stream, gaps, positions, sm, out, size int // offsets in the slot
-	nUpload                                              int // bytes, from luts on
+	nUpload                                              int // bytes to upload, starting at luts
 }
 
 const (
 	slotAlign = 256
-	// bytes of the coded stream behind a piece: the last code may reach into them
+	// bytes of the coded stream after a piece, because the last code may reach into them
 	pieceTail = 4
 	minSlot   = (maxTables+1)*rowBytes + 8192 + // luts; stream, gaps, positions of a chunk
 		kernel.TableBytes + 3*maxChunkElems + 7*slotAlign // tables; sign_mantissa, weights
@@ -33,7 +33,7 @@ const (
 
 func alignSlot(n int) int { return (n + slotAlign - 1) &^ (slotAlign - 1) }
 
-// newPiece lays a run of chunks out.
+// newPiece lays out a range of chunks.
 func newPiece(u *Unit, r chunkRange) gpuPiece {
 	first, end := u.span(r)
 	p := gpuPiece{chunkRange: r, elem: first, nElems: int(end - first), widest: u.widest(r),
@@ -51,7 +51,7 @@ func newPiece(u *Unit, r chunkRange) gpuPiece {
 }
 
 // cutPieces cuts a unit into as few pieces of at most size bytes as the order of its chunks allows.
-// Every chunk fits minSlot. Chunks without weights have no piece of their own.
+// Every chunk fits minSlot. A piece without weights is left out.
 func cutPieces(u *Unit, size int) []gpuPiece {
 	var all []gpuPiece
 	for first := 0; first < u.nChunks; {
@@ -63,8 +63,8 @@ func cutPieces(u *Unit, size int) []gpuPiece {
 	return all
 }
 
-// fitting is how many chunks from first on fit size bytes: at least one. It counts a little more
-// than their piece takes.
+// fitting returns how many chunks from first on fit into size bytes, at least one. It counts a
+// little more than their piece takes.
 func fitting(l *layout, first, size int) int {
 	return max(1, sort.Search(l.nChunks-first, func(i int) bool {
 		from, to := l.span(chunkRange{first, i + 1})
@@ -72,8 +72,7 @@ func fitting(l *layout, first, size int) int {
 	}))
 }
 
-// fill reads a piece's part of the arrays to its place in b. Bytes behind the end of the arrays
-// become zeros.
+// fill reads a piece's part of the arrays into b. Bytes past the end of the arrays become zeros.
 func (p *gpuPiece) fill(ctx context.Context, u *Unit, b []byte, workers int) error {
 	copy(b[p.luts:p.stream], u.tables.raw)
 	stream := b[p.stream : p.stream+p.n*chunkBytes+pieceTail]

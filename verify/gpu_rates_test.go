@@ -21,11 +21,11 @@ import (
 // The goals of docs/measured.md.
 const (
 	goalOfficial = 2.0 // times as fast as the official kernel
-	goalBus      = 0.7 // of what the bus moves both ways at once
+	goalBus      = 0.7 // share of what the bus moves both ways at once
 )
 
-// goalCopy is the share of what a copy on the device moves: where memory is slow for the
-// processors, that is the bound; the memory of a data centre's card is too fast for it.
+// goalCopy is the share of a copy's speed on the device. Memory is the limit if it's slow compared
+// with the processors; a data center card has memory too fast for that.
 func goalCopy(device string) float64 {
 	for _, name := range []string{"H100", "H200", "A100", "B200", "GB200"} {
 		if strings.Contains(device, name) {
@@ -39,10 +39,10 @@ func goalCopy(device string) float64 {
 const benchElems = 32 << 20
 
 const (
-	// of a sample: one alone takes not much longer than its launch and its end are told
+	// per sample; a single one takes hardly longer than its launch and the report of its end
 	launches = 24
-	samples  = 30                     // of which the median counts
-	warmUp   = 300 * time.Millisecond // until a GPU has its clock up
+	samples  = 30                     // the median counts
+	warmUp   = 300 * time.Millisecond // time for a GPU to raise its clock
 )
 
 // meter times work on a device.
@@ -51,8 +51,8 @@ type meter struct {
 	slots []*gpuSlot
 }
 
-// sample runs f over the slots in turn, so that no cache holds what it reads, and gives the time of
-// one call.
+// sample runs f over the slots in turn, so that no cache holds what it reads, and returns the time
+// of one call.
 func (m meter) sample(t *testing.T, f func(c *cuda.Context, s *gpuSlot) error) time.Duration {
 	t.Helper()
 	var took time.Duration
@@ -73,7 +73,7 @@ func (m meter) sample(t *testing.T, f func(c *cuda.Context, s *gpuSlot) error) t
 	return took / launches
 }
 
-// await waits, on the device's thread, for the work of a slot's stream.
+// await waits on the device's thread for the work in a slot's stream.
 func (s *gpuSlot) await(c *cuda.Context) error {
 	err := c.Record(s.done, s.stream)
 	for reached := false; err == nil && !reached; {
@@ -88,8 +88,8 @@ func (m meter) median(t *testing.T, f func(c *cuda.Context, s *gpuSlot) error) t
 	return medians(t, map[string]func() time.Duration{"": func() time.Duration { return m.sample(t, f) }})[""]
 }
 
-// medians samples several kinds of work in turn, so that clocks and heat are the same for all, on a
-// warm device.
+// medians samples several kinds of work in turn on a warm device, so that clocks and heat are the
+// same for all.
 func medians(t *testing.T, kinds map[string]func() time.Duration) map[string]time.Duration {
 	t.Helper()
 	names := slices.Sorted(maps.Keys(kinds))
@@ -133,7 +133,7 @@ func report(t *testing.T, what string, d time.Duration, nBytes, nWeights int) {
 	t.Logf("RATE %-40s %11.1f µs %8.1f GB/s %8.2f Gweights/s", what, float64(d)/1e3, float64(nBytes)/float64(d), float64(nWeights)/float64(d))
 }
 
-// judge prints what a goal is measured by.
+// judge prints how a measurement compares with its goal.
 func judge(t *testing.T, what string, measured, goal float64) {
 	t.Helper()
 	verdict := "missed"
@@ -143,8 +143,8 @@ func judge(t *testing.T, what string, measured, goal float64) {
 	t.Logf("GOAL %-52s %6.2f, goal %.2f: %s", what, measured, goal, verdict)
 }
 
-// TestHardwareRates measures; the lines with RATE and GOAL belong into docs/measured.md. A goal
-// that is missed is not a failure: the figures are what the run is for.
+// TestHardwareRates measures. Its RATE and GOAL lines belong in docs/measured.md. Missing a goal
+// isn't a failure, because the run is for the numbers.
 func TestHardwareRates(t *testing.T) {
 	opt := hardware(t)
 	n := rateWeights(t)
@@ -173,7 +173,7 @@ func TestHardwareRates(t *testing.T) {
 		report(t, "decode, "+name, decoded[name], nMoved, p.nElems)
 	}
 	report(t, "build tables, once for a slot and a unit", ours.median(t, func(c *cuda.Context, s *gpuSlot) error { return ours.functions.buildTables(c, s, &p) }), 0, 0)
-	// of nMoved bytes on the device; of the piece's bytes on the bus
+	// copies of nMoved bytes on the device, and of the piece's bytes over the bus
 	copied, both := measureCopies(t, ours, &p)
 	for _, m := range meters {
 		m.Close()
@@ -189,9 +189,9 @@ func TestHardwareRates(t *testing.T) {
 	judge(t, "verification, share of what the bus moves", float64(both)/float64(p.nElems)/verified, goalBus)
 }
 
-// hostCopy is the time in which all of the host's processors copy n bytes within its memory. A
-// verification reads and writes there several times what it sends over the bus, so this bounds it
-// as well.
+// hostCopy returns how long all of the host's processors take to copy n bytes in memory. A
+// verification reads and writes several times as much there as it sends over the bus, so this is a
+// limit, too.
 func hostCopy(n int) time.Duration {
 	from, to := bytes.Repeat([]byte{1}, n), make([]byte, n)
 	const rounds = 5
@@ -207,8 +207,8 @@ func hostCopy(n int) time.Duration {
 
 func ratio(a, b time.Duration) float64 { return float64(a) / float64(b) }
 
-// measureCopies measures the bounds: the device's memory, in the time for as many bytes as a
-// decoding moves, and the bus, in the time for the piece's way there and back, both at once.
+// measureCopies measures the limits: for the device's memory, the time to copy as many bytes as
+// decoding moves; for the bus, the time for the piece's way there and back, both at once.
 func measureCopies(t *testing.T, m meter, p *gpuPiece) (device, bus time.Duration) {
 	t.Helper()
 	n := p.size / 2 &^ 255
@@ -223,17 +223,17 @@ func measureCopies(t *testing.T, m meter, p *gpuPiece) (device, bus time.Duratio
 	report(t, "device to host, pinned", d, 2*p.nElems, 0)
 	bus = m.bothWays(t, p)
 	report(t, "both ways at once, as verification does", bus, p.nUpload+2*p.nElems, p.nElems)
-	// Last: the upload is what the kernel finds.
+	// This comes last, because the kernel reads what was uploaded.
 	report(t, "host to device, pinned", m.median(t, func(c *cuda.Context, s *gpuSlot) error { return s.upload(c, p) }), p.nUpload, 0)
 	return device, bus
 }
 
-// bothWays copies pieces to the device in one stream and weights from it in another, and gives the
-// time for one of each.
+// bothWays copies pieces to the device in one stream and weights from it in another, and returns
+// the time for one of each.
 func (m meter) bothWays(t *testing.T, p *gpuPiece) time.Duration {
 	t.Helper()
 	const rounds = 30
-	there, back := m.slots[0], m.slots[1] // whose streams differ
+	there, back := m.slots[0], m.slots[1] // their streams differ
 	var took time.Duration
 	err := m.device.Do(func(c *cuda.Context) error {
 		start := time.Now()
@@ -250,8 +250,8 @@ func (m meter) bothWays(t *testing.T, p *gpuPiece) time.Duration {
 	return took / rounds
 }
 
-// measureCompare measures whole verifications of a unit of n weights that is in memory, and gives
-// the nanoseconds of a weight.
+// measureCompare measures whole verifications of an in-memory unit with n weights, and returns
+// nanoseconds per weight.
 func measureCompare(t *testing.T, opt GPUOptions, n int) float64 {
 	t.Helper()
 	s := encode(normalWeights(n, 2))
@@ -274,8 +274,8 @@ func measureCompare(t *testing.T, opt GPUOptions, n int) float64 {
 	return float64(took) / rounds / float64(n)
 }
 
-// rateWeights is how many weights are verified: 1 GiB of BF16, or as much as a third of the memory
-// holds.
+// rateWeights returns how many weights to verify: 1 GiB of BF16, or as much as a third of the
+// memory holds.
 func rateWeights(t *testing.T) int {
 	t.Helper()
 	if text := os.Getenv("DF11_GPU_WEIGHTS"); text != "" {
@@ -296,7 +296,7 @@ func rateWeights(t *testing.T) int {
 	return n
 }
 
-// availableMemory is what the system says is left, in bytes; 0 if it says nothing.
+// availableMemory returns how many bytes of memory the system reports as available, or 0.
 func availableMemory() int64 {
 	f, err := os.Open("/proc/meminfo")
 	if err != nil {

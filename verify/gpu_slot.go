@@ -8,17 +8,17 @@ import (
 	"github.com/df11-convert/df11-convert/verify/internal/cuda"
 )
 
-// gpuSlot is room for one piece: on the device, and pinned on the host, with the same layout.
+// gpuSlot is memory for one piece: on the device, and pinned on the host, with the same layout.
 type gpuSlot struct {
 	gpu    *GPU
 	memory cuda.Ptr
 	host   cuda.Pinned
-	stream cuda.Stream // its own, so that no upload waits for the download of another slot
+	stream cuda.Stream // one per slot, so that no upload waits for the download of another slot
 	done   cuda.Event
-	tables uint64 // gpuJob.id of the unit whose tables are in the slot; 0 is none
+	tables uint64 // gpuJob.id of the unit whose tables are in the slot, or 0
 }
 
-// allocate makes what a slot needs. The device's Close gives it back.
+// allocate allocates what a slot needs. The device's Close frees it.
 func (s *gpuSlot) allocate(c *cuda.Context, size int) (err error) {
 	if s.stream, err = c.NewStream(); err != nil {
 		return err
@@ -33,7 +33,7 @@ func (s *gpuSlot) allocate(c *cuda.Context, size int) (err error) {
 	return err
 }
 
-// decode puts a piece from the slot's pinned memory through the device and waits. Every error is a
+// decode sends a piece from the slot's pinned memory through the device and waits. Every error is a
 // fault of the device.
 func (s *gpuSlot) decode(p *gpuPiece, unit uint64) error {
 	if err := s.enqueue(p, unit); err != nil {
@@ -46,13 +46,12 @@ func (s *gpuSlot) decode(p *gpuPiece, unit uint64) error {
 	return nil
 }
 
-// poison fills the place of a piece's weights on the device before decoding. No unit can hold
-// exponent 255 (docs/format.md §9), so weights that the kernel leaves out are seen, whatever the
-// slot held before.
+// poison fills the output on the device before decoding. No unit can hold exponent 255
+// (docs/format.md §9), so weights that the kernel leaves out show, no matter what the slot held
+// before.
 const poison = 0xff
 
-// enqueue puts a piece that lies in the slot's pinned memory through the device. unit is the
-// gpuJob.id.
+// enqueue sends a piece from the slot's pinned memory through the device. unit is the gpuJob.id.
 func (s *gpuSlot) enqueue(p *gpuPiece, unit uint64) error {
 	f := s.gpu.functions
 	return s.gpu.device.Do(func(c *cuda.Context) error {
@@ -83,19 +82,19 @@ func (s *gpuSlot) upload(c *cuda.Context, p *gpuPiece) error {
 	return c.CopyToDevice(s.memory+cuda.Ptr(p.luts), s.host[p.luts:p.luts+p.nUpload], s.stream)
 }
 
-// weights is where a piece's decoded weights arrive.
+// weights returns where a piece's decoded weights arrive.
 func (s *gpuSlot) weights(p *gpuPiece) cuda.Pinned { return s.host[p.out : p.out+2*p.nElems] }
 
-var errSilent = errors.New("the GPU does not answer")
+var errSilent = errors.New("the GPU doesn't answer")
 
-// pieceLimit is how long a piece may take. It needs milliseconds, on a GPU that others keep busy a
-// few seconds.
+// pieceLimit is how long a piece may take. It needs milliseconds, or a few seconds on a GPU that
+// others keep busy.
 const pieceLimit = time.Minute
 
 // wait returns when the device has finished the slot's piece. It polls instead of waiting in the
-// driver, since the device's thread must stay free for the other slots. The end of ctx does not end
-// the wait, because the device still writes. A device that takes longer than any piece can has a
-// fault. Only the time slept is counted.
+// driver, because the other slots need the device's thread. It ignores ctx, because the device is
+// still writing. If the device takes longer than any piece can, that's a fault. wait counts only
+// the time it sleeps.
 func (s *gpuSlot) wait() error {
 	var waited time.Duration
 	for pause := 20 * time.Microsecond; ; pause = min(pause*5/4,
@@ -107,7 +106,7 @@ func (s *gpuSlot) wait() error {
 		})
 		switch {
 		case err != nil:
-			return err // reached may not be read
+			return err // the fault; reached is undefined
 		case reached:
 			return nil
 		case s.gpu.isLost():

@@ -20,8 +20,8 @@ import (
 	"github.com/df11-convert/df11-convert/verify/kernel"
 )
 
-// TestGPUGolden sends every golden unit through both kinds of kernels, in large and in the smallest
-// pieces.
+// TestGPUGolden decodes every golden unit with both kinds of kernels, in large pieces and in the
+// smallest.
 func TestGPUGolden(t *testing.T) {
 	s := stub(t)
 	for name, kernel := range map[string]gpuKernel{"ours": ourKernel, "official": officialKernel(stubPTX)} {
@@ -45,7 +45,7 @@ func TestGPUGolden(t *testing.T) {
 	}
 }
 
-// logging makes options of auto mode, and the log to which OpenGPU and the GPU then write.
+// logging returns options with auto mode, and the log that OpenGPU and the GPU then write.
 func (s *stubDriver) logging() (GPUOptions, *bytes.Buffer) {
 	log := new(bytes.Buffer)
 	opt := s.options()
@@ -74,7 +74,7 @@ func (s *stored) mustPassOn(t *testing.T, g *GPU) {
 	}
 }
 
-// warned demands that a log has one warning, with these words.
+// warned checks that the log has exactly one warning, with these words.
 func warned(t *testing.T, log *bytes.Buffer, words string) {
 	t.Helper()
 	if strings.Count(log.String(), "level=WARN") != 1 || !strings.Contains(log.String(), words) {
@@ -104,8 +104,8 @@ func TestGPUShapes(t *testing.T) {
 	}
 }
 
-// TestGPUDescribe has three devices, of which the first does not work: the second is used, and is
-// named once it has decoded.
+// The first of three devices doesn't work. The second is used, and Describe names it once it has
+// decoded something.
 func TestGPUDescribe(t *testing.T) {
 	s := stub(t, "devices 3", "fail cuMemAlloc 2 2")
 	opt, log := s.logging()
@@ -120,8 +120,8 @@ func TestGPUDescribe(t *testing.T) {
 	}
 }
 
-// TestGPUSlots demands that each slot has its own stream, and that tables are built once for a slot
-// and a unit: the stub knows of which luts they are.
+// Each slot must have its own stream, and tables are built once per slot and unit. The stub knows
+// which luts they come from.
 func TestGPUSlots(t *testing.T) {
 	s, g := openStub(t)
 	a, b := encode(normalWeights(700_000, 25)), encode(fibWeights(20, 4))
@@ -140,7 +140,8 @@ func TestGPUSlots(t *testing.T) {
 	}
 }
 
-// TestGPUMismatch spoils the source in several places: the first is found, as on the CPU.
+// TestGPUMismatch damages the source in several places. The GPU must find the first, as the CPU
+// does.
 func TestGPUMismatch(t *testing.T) {
 	_, g := openStub(t)
 	unit := encode(normalWeights(600_000, 11))
@@ -158,7 +159,7 @@ func TestGPUMismatch(t *testing.T) {
 	}
 }
 
-// TestGPUWrong has a GPU that computes a piece wrongly twice: it contradicts the unit.
+// A GPU that computes a piece wrongly twice contradicts the unit.
 func TestGPUWrong(t *testing.T) {
 	_, g := openStub(t, "flip 1 777", "flip 2 777")
 	var m *MismatchError
@@ -167,10 +168,10 @@ func TestGPUWrong(t *testing.T) {
 	}
 }
 
-// TestGPULost has a GPU that is itself at fault while several pieces are under way: it computes one
-// wrongly, or not at all although it says so, and rightly when asked again; a launch breaks its
-// context; a kernel never ends. The unit is not proved, nothing is from then on, nothing waits for
-// the GPU, and its context is left as it is. Time is what the test says.
+// TestGPULost has a GPU that fails while several pieces are in progress. It computes a piece
+// wrongly, or reports it done without computing it, and is right the second time; or a launch
+// breaks its context; or a kernel never ends. The unit isn't proved, and neither is any later one.
+// Nothing waits for the GPU, and its context is left as it is. The test controls the time.
 func TestGPULost(t *testing.T) {
 	unit := encode(normalWeights(900_000, 15))
 	for fault, words := range map[string]string{
@@ -193,9 +194,9 @@ func TestGPULost(t *testing.T) {
 	}
 }
 
-// TestGPUFaults lets every call fail once, while the only GPU is opened or used. The GPU is then
-// used no more: with GPURequire that is ErrNoGPU and names the call, with GPUAuto there is none
-// from the start, or it is ErrGPULost.
+// TestGPUFaults makes every call fail once, while the only GPU is opened or used. After that, the
+// GPU isn't used. With GPURequire the error is ErrNoGPU and names the call. With GPUAuto there is
+// no GPU from the start, or the error is ErrGPULost.
 func TestGPUFaults(t *testing.T) {
 	unit := encode(normalWeights(200_000, 14))
 	for _, call := range []string{
@@ -229,15 +230,14 @@ func TestGPUFaults(t *testing.T) {
 	}
 }
 
-// TestGPUMismatchBeforeLoss: a weight that differs counts although the device has a fault
-// afterwards.
+// A weight that differs counts even if the device fails afterwards.
 func TestGPUMismatchBeforeLoss(t *testing.T) {
 	unit := encode(normalWeights(300_000, 21))
 	s := stub(t, "crash 4 700")
 	opt := s.options()
 	opt.Mode, opt.slotSize = GPUAuto, 700<<10
 	if u, err := unit.open(); err != nil || len(cutPieces(u, opt.slotSize)) != 2 {
-		t.Fatalf("not two pieces: %v", err) // each in a slot of its own
+		t.Fatalf("not two pieces: %v", err) // each piece is in its own slot
 	}
 	unit.source[5], unit.source[len(unit.source)-5] = unit.source[5]^1, unit.source[len(unit.source)-5]^1
 	g := s.openUntilEnd(t, opt)
@@ -247,8 +247,8 @@ func TestGPUMismatchBeforeLoss(t *testing.T) {
 	}
 }
 
-// TestGPUUnusable has no driver, no device, or one that does not work: auto goes on and says why,
-// with a warning if there seems to be a GPU; required is an error.
+// TestGPUUnusable has no driver, no device, or a broken one. Auto goes on and logs why,
+// with a warning if there seems to be a GPU. Require fails.
 func TestGPUUnusable(t *testing.T) {
 	for name, c := range map[string]struct {
 		fault, driver string
@@ -285,10 +285,9 @@ func TestGPUUnusable(t *testing.T) {
 	}
 }
 
-// TestGPUFillsTheDevice: every launch has blocks for all the places of the device, and no more than
-// a few for each.
+// Every launch has blocks for all places of the device, and only a few for each.
 func TestGPUFillsTheDevice(t *testing.T) {
-	// some 60 chunks; the stub has 2 multiprocessors for 2 blocks each
+	// about 60 chunks; the stub has 2 multiprocessors with 2 blocks each
 	unit := encode(normalWeights(700_000, 26))
 	s := stub(t)
 	opt := s.options()
@@ -300,8 +299,7 @@ func TestGPUFillsTheDevice(t *testing.T) {
 	}
 }
 
-// TestGPUHangCancelled: a user who gives up does not wait long for a device that hangs, and learns
-// of his own reason.
+// If you cancel, you don't wait long for a device that hangs, and the error is your own reason.
 func TestGPUHangCancelled(t *testing.T) {
 	unit := encode(normalWeights(600_000, 23))
 	s := stub(t, "hang 1")
@@ -344,7 +342,7 @@ func TestGPUCancel(t *testing.T) {
 	unit.mustPassOn(t, g)
 }
 
-// TestGPUReadError fails reading the source, behind which the slots still work.
+// After an error while reading the source, the slots still work.
 func TestGPUReadError(t *testing.T) {
 	unit := encode(normalWeights(600_000, 17))
 	_, g := openStub(t)
@@ -357,7 +355,7 @@ func TestGPUReadError(t *testing.T) {
 	unit.mustPassOn(t, g)
 }
 
-// TestGPUPressure has several units at once while the collector runs all the time.
+// TestGPUPressure compares several units at once while the garbage collector runs all the time.
 func TestGPUPressure(t *testing.T) {
 	unit := encode(normalWeights(300_000, 18))
 	s := stub(t)
@@ -387,8 +385,8 @@ func TestGPUPressure(t *testing.T) {
 	g.Close()
 }
 
-// TestGPUHost has budgets of host memory: what the GPU takes stays within them. If they have no
-// room, the driver is not started; auto warns once and required is an error.
+// The GPU stays within any budget of host memory. If the budget is too small, the driver isn't
+// started: auto warns once, and require fails.
 func TestGPUHost(t *testing.T) {
 	unit := encode(normalWeights(50_000, 24))
 	for _, host := range []int64{0, leastHost, leastHost + 1<<20, 1 << 40} {
@@ -428,7 +426,8 @@ func TestGPUOptions(t *testing.T) {
 	}
 }
 
-// TestPieces cuts a unit at every size that makes a difference: pieces cover it, and fit.
+// TestPieces cuts a unit at every size that makes a difference. The pieces must cover the unit and
+// fit.
 func TestPieces(t *testing.T) {
 	u, err := encode(normalWeights(400_000, 20)).open()
 	must(t, err)

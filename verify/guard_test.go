@@ -10,7 +10,7 @@ import (
 	"github.com/df11-convert/df11-convert/internal/testing/alloc"
 )
 
-// TestWeightsStayInTheirMemory joins and compares weights that lie right behind and right before a
+// TestWeightsStayInTheirMemory joins and compares weights that lie right before or right after a
 // page without access.
 func TestWeightsStayInTheirMemory(t *testing.T) {
 	source := normalWeights(300, 9)
@@ -31,8 +31,8 @@ func TestWeightsStayInTheirMemory(t *testing.T) {
 	}
 }
 
-// TestDecodersStayInTheirMemory decodes chunks of the shortest codes, of the longest and of others,
-// with everything that the loops read and write at the border of a page.
+// TestDecodersStayInTheirMemory decodes chunks of the shortest codes, of the longest, and of
+// others. Everything that the loops read and write ends at a page border.
 func TestDecodersStayInTheirMemory(t *testing.T) {
 	var fibonacci [256]int64
 	a, b := int64(1), int64(1)
@@ -47,7 +47,7 @@ func TestDecodersStayInTheirMemory(t *testing.T) {
 			m := guarded[multiTable](t, i)
 			*m = *newMultiTable(tab)
 			chunks, got := guarded[[maxLanes]chunkStream](t, i), guarded[[maxLanes]codes](t, i)
-			for turn := range maxLanes { // each lane has each of the chunks
+			for turn := range maxLanes { // each lane gets each chunk
 				for c := range chunks {
 					for at := range chunks[c] {
 						chunks[c][at] = [maxLanes]byte{0xff, 0, byte(37 * at), byte(at * at >> 3)}[(c+turn)%maxLanes]
@@ -61,7 +61,8 @@ func TestDecodersStayInTheirMemory(t *testing.T) {
 	}
 }
 
-// guarded gives a T, which has no pointers, behind (0) or before (1) a page without access.
+// guarded returns a T, which has no pointers, right after (0) or right before (1) a page without
+// access.
 func guarded[T any](t *testing.T, border int) *T {
 	t.Helper()
 	return (*T)(unsafe.Pointer(&alloc.Guarded(t, int(unsafe.Sizeof(*new(T))))[border][0]))

@@ -6,28 +6,28 @@ import (
 	"slices"
 )
 
-// blockChunks is how many chunks a worker reads at once: few enough for its buffers to stay in the
-// core's own cache.
+// blockChunks is how many chunks a worker reads at once. The buffers for these still fit the core's
+// own cache.
 const blockChunks = 16
 
-// layout says how the weights and the coded stream of a unit are cut into chunks.
+// layout holds where the chunks of a unit begin, in the weights and in the coded stream.
 type layout struct {
 	nElems  int64
 	nStream int64 // B, bytes of the coded stream
 	nChunks int   // C
 
-	// nChunks+1 entries: the stored ones, plus N where the last is missing (docs/format.md §7)
+	// nChunks+1 entries: the stored ones, plus N if the last is missing (docs/format.md §7)
 	positions []uint32
 	nEntries  int // how many are stored
 }
 
-// newLayout compares the sizes of the arrays, and of the tensors if they are known, before anything
-// is allocated from them.
+// newLayout compares the sizes of the arrays, and of the tensors if sizes isn't nil. It comes
+// before anything that allocates by these sizes.
 func newLayout(a Arrays, sizes []int64) (l layout, err error) {
 	l = layout{nElems: a.SignMantissa.Size(), nStream: a.EncodedExponent.Size()}
 	l.nChunks = int((max(l.nStream, 0) + chunkBytes - 1) / chunkBytes)
 	if l.nElems < 1 || l.nElems > maxElems {
-		return l, badArray(arraySignMantissa, "%d weights; 1 to %d are possible", l.nElems,
+		return l, badArray(arraySignMantissa, "%d weights, want 1 to %d", l.nElems,
 			maxElems)
 	}
 	nElems := int64(0)
@@ -38,7 +38,7 @@ func newLayout(a Arrays, sizes []int64) (l layout, err error) {
 		return l, badArray(arraySignMantissa, "%d bytes for %d weights", l.nElems, nElems)
 	}
 	if l.nStream < 1 || l.nStream > maxStream {
-		return l, badArray(arrayEncodedExponent, "%d bytes; 1 to %d are possible", l.nStream,
+		return l, badArray(arrayEncodedExponent, "%d bytes, want 1 to %d", l.nStream,
 			maxStream)
 	}
 	if n := a.Gaps.Size(); n != int64(l.nChunks)*gapBytes {
@@ -54,7 +54,7 @@ func newLayout(a Arrays, sizes []int64) (l layout, err error) {
 	return l, nil
 }
 
-// readPositions reads output_positions. Codes start in every chunk, except perhaps the last
+// readPositions reads output_positions. Codes start in every chunk, except perhaps in the last
 // (docs/format.md §7).
 func (l *layout) readPositions(r *io.SectionReader) error {
 	b, err := readAll(r, arrayOutputPositions)
@@ -87,15 +87,15 @@ func (l *layout) readPositions(r *io.SectionReader) error {
 	return nil
 }
 
-// chunkRange is a run of neighboring chunks.
+// chunkRange is a range of n neighboring chunks.
 type chunkRange struct{ first, n int }
 
-// span returns the elements that chunks decode to.
+// span returns the range of elements that the chunks decode to.
 func (l *layout) span(r chunkRange) (first, end int64) {
 	return int64(l.positions[r.first]), int64(l.positions[r.first+r.n])
 }
 
-// widest is the largest number of weights that one chunk of a range has.
+// widest returns the largest number of weights that a chunk in the range has.
 func (l *layout) widest(r chunkRange) int {
 	n := 0
 	for c := r.first; c < r.first+r.n; c++ {
@@ -104,14 +104,14 @@ func (l *layout) widest(r chunkRange) int {
 	return n
 }
 
-// chunkAt returns the chunk that decodes to an element.
+// chunkAt returns the chunk that decodes to element elem.
 func (l *layout) chunkAt(elem int64) int {
 	i, _ := slices.BinarySearchFunc(l.positions, elem+1,
 		func(p uint32, e int64) int { return int(int64(p) - e) })
 	return i - 1
 }
 
-// cut returns chunks first to end-1, cut into ranges of blockChunks.
+// cut splits chunks first to end-1 into ranges of blockChunks.
 func cut(first, end int) (ranges []chunkRange) {
 	for ; first < end; first += blockChunks {
 		ranges = append(ranges, chunkRange{first, min(blockChunks, end-first)})

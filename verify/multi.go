@@ -1,29 +1,28 @@
 package verify
 
 const (
-	// index width: 2048 entries of 8 and of 2 bytes are half of a first-level cache, one more bit
-	// buys little
+	// index width: the 2048 entries of 8 and 2 bytes fill half of a first-level cache; one more bit
+	// gains little
 	multiBits = 11
 	multiMax  = 6 // symbols in an entry
 
 	multiTopShift   = 48
-	multiCountShift = 8 // in the top
+	multiCountShift = 8 // within the top
 )
 
 // A multiTable decodes several whole codes per lookup.
 type multiTable struct {
 	// entry has up to multiMax symbols, the first in the low byte. The low byte of its top 16 bits
-	// is the number of bits of all its codes, so that a shift by the top skips these codes; the
-	// high byte is the number of codes. Both are 0 when the first code does not end inside the
-	// index.
+	// is the number of bits of all its codes, so a shift by the top skips these codes. The high
+	// byte is the number of codes. Both are 0 if the first code doesn't end inside the index.
 	entry [1 << multiBits]uint64
 
-	// starts says where in the entry's bits codes start: as many low bits as the entry has bits,
-	// the first code on top.
+	// starts has one bit for each of the entry's bits, the first on top. It's set where a code
+	// starts.
 	starts [1 << multiBits]uint16
 }
 
-// newMultiTable builds the table by walking the stored tables, so that both decode alike.
+// newMultiTable builds the table by walking the stored tables, so both decode the same.
 func newMultiTable(t *tables) *multiTable {
 	m := new(multiTable)
 	for i := range m.entry {
@@ -32,7 +31,7 @@ func newMultiTable(t *tables) *multiTable {
 	return m
 }
 
-// multiEntry gives the entry for the multiBits bits in index.
+// multiEntry returns the entry for the multiBits bits in index.
 func (t *tables) multiEntry(index uint) (entry uint64, starts uint16) {
 	var symbols uint64
 	nBits, n := 0, 0
@@ -51,9 +50,9 @@ func (t *tables) multiEntry(index uint) (entry uint64, starts uint16) {
 }
 
 // prefixCode finds the code at the start of nBits bits. The tables may have holes, so a code is
-// known only when every continuation of the bits gives the same table entry. Padding with zeros
-// instead would take the hole of the end symbol for its neighbor. l = 0 says that the code is not
-// known.
+// known only if every continuation of the bits leads to the same table entry. (If the bits were
+// padded with zeros, the hole of the end symbol would look like its neighbor.) l = 0 means that the
+// code isn't known.
 func (t *tables) prefixCode(bits uint, nBits int) (symbol uint8, l int) {
 	row, left := 0, nBits
 	for left >= 8 {
@@ -73,7 +72,7 @@ func (t *tables) prefixCode(bits uint, nBits int) (symbol uint8, l int) {
 	return t.fits(t.rows[row][first], nBits)
 }
 
-// fits gives the length of a symbol's code if it is at most nBits.
+// fits returns the length of a symbol's code if it is at most nBits, and 0 otherwise.
 func (t *tables) fits(v uint8, nBits int) (symbol uint8, l int) {
 	if l = int(t.length[v]); v >= jumpMin || l > nBits {
 		return 0, 0

@@ -18,13 +18,13 @@ type Arrays struct {
 	SplitPositions  *io.SectionReader // [tensors-1] int64, little-endian
 }
 
-// ArraysAt returns the arrays of a unit; at finds each of them by its name.
+// ArraysAt returns the arrays of a unit; at returns the array with a given name.
 func ArraysAt(at func(name string) *io.SectionReader) Arrays {
 	return Arrays{at(arrayLUTs), at(arrayEncodedExponent), at(arraySignMantissa),
 		at(arrayOutputPositions), at(arrayGaps), at(arraySplitPositions)}
 }
 
-// Unit is a DF11 unit whose structure has been found sound. It is safe for concurrent use.
+// Unit is a DF11 unit whose structure [Open] has checked. Goroutines may share it.
 type Unit struct {
 	layout
 	tables *tables
@@ -33,11 +33,11 @@ type Unit struct {
 	ends   []int64 // running sums of the tensor sizes; the last one is nElems
 }
 
-// Open checks all that the arrays of a unit show without decoding (docs/format.md §6–§9): sizes
-// against each other, lookup tables, output positions, split positions, the kernel's limits. sizes
-// are the elements of each tensor in encoding order; nil takes them from SplitPositions. A
-// *[StructureError] says what is wrong with the file; other errors come from reading. Memory is
-// about 8 bytes per 4096 bytes of EncodedExponent.
+// Open checks everything that a unit's arrays show without decoding (docs/format.md §6–§9): sizes,
+// lookup tables, output positions, split positions, and the kernel's limits. sizes holds the number
+// of elements of each tensor in encoding order; with nil, Open takes them from SplitPositions. A
+// *[StructureError] says what is wrong with the file. Other errors come from reading. A Unit takes
+// about 8 bytes of memory per 4096 bytes of EncodedExponent.
 func Open(a Arrays, sizes []int64) (*Unit, error) {
 	u := &Unit{arrays: a}
 	var err error
@@ -62,10 +62,10 @@ func Open(a Arrays, sizes []int64) (*Unit, error) {
 	return u, nil
 }
 
-// NElems is the number of weights.
+// NElems returns the number of weights.
 func (u *Unit) NElems() int64 { return u.nElems }
 
-// Sizes returns the elements of each tensor, in encoding order.
+// Sizes returns the number of elements of each tensor in encoding order.
 func (u *Unit) Sizes() []int64 {
 	sizes := make([]int64, len(u.ends))
 	start := int64(0)
@@ -97,7 +97,7 @@ func readSplit(r *io.SectionReader, nElems int64) (ends []int64, err error) {
 	return append(ends, nElems), nil
 }
 
-// checkSplit compares the stored split positions with the sizes that the caller knows.
+// checkSplit compares the stored split positions with the sizes the caller knows.
 func (u *Unit) checkSplit(sizes []int64) error {
 	if len(sizes) != len(u.ends) {
 		return badArray(arraySplitPositions, "for %d tensors; the unit has %d", len(u.ends),
@@ -118,14 +118,14 @@ func readAll(r *io.SectionReader, array string) ([]byte, error) {
 	return b, readAt(r, b, 0, array)
 }
 
-// readPadded fills b from r at off, with zeros behind the end of r.
+// readPadded fills b from r at off, with zeros past the end of r.
 func readPadded(r *io.SectionReader, b []byte, off int64, array string) error {
 	n := max(0, min(int64(len(b)), r.Size()-off))
 	clear(b[n:])
 	return readAt(r, b[:n], off, array)
 }
 
-// readAt fills b from r at off; name says what r is.
+// readAt fills b from r at off. Errors call r name.
 func readAt(r io.ReaderAt, b []byte, off int64, name string) error {
 	n, err := r.ReadAt(b, off)
 	if n == len(b) {

@@ -4,7 +4,7 @@ package verify
 
 import "golang.org/x/sys/cpu"
 
-// simdVariants needs AVX2, and BMI2 for its shifts; only emulators have one without the other.
+// simdVariants needs AVX2, and BMI2 for its shifts. Only emulators have one without the other.
 func simdVariants() []variant {
 	if !cpu.X86.HasAVX2 || !cpu.X86.HasBMI2 {
 		return nil
@@ -18,8 +18,8 @@ func groups4(m *multiTable, lanes []lane) (lost uint) {
 	return groups4BMI2(m, four, four[0].codes)
 }
 
-// groups4BMI2 is the loop of groups4. cs is the first lane's codes, in an array with those of the
-// others.
+// groups4BMI2 is the loop of groups4. cs is the first lane's codes; the codes of the other lanes
+// follow it in the same array.
 //
 //go:noescape
 func groups4BMI2(m *multiTable, lanes *[maxLanes]lane, cs *codes) (lost uint)

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// TestStructure breaks what Open judges.
+// TestStructure breaks everything that Open checks.
 func TestStructure(t *testing.T) {
 	good := encode(normalWeights(40_000, 3))
 	good.splitAt(1000)
@@ -56,7 +56,7 @@ func TestStructure(t *testing.T) {
 	}
 }
 
-// lutsOf makes tables from rows that give values to ranges of slots, and code lengths.
+// lutsOf makes tables from rows, which set ranges of slots to values, and from code lengths.
 func lutsOf(lengths map[uint8]uint8, rows ...map[int]uint8) []byte {
 	var luts []byte
 	for _, row := range rows {
@@ -99,7 +99,7 @@ func TestHostileTables(t *testing.T) {
 	}
 }
 
-// TestUnread changes what no decoder reads: Compare passes, CheckUnread warns.
+// TestUnread changes bytes that no decoder reads. Compare passes; CheckUnread warns.
 func TestUnread(t *testing.T) {
 	s := encode(normalWeights(101, 5))
 	for name, x := range map[string]struct {
@@ -130,8 +130,8 @@ type zeros struct{}
 
 func (zeros) ReadAt(p []byte, _ int64) (int, error) { clear(p); return len(p), nil }
 
-// TestHugeClaims opens arrays of absurd sizes; the test would run out of memory if Open believed
-// them.
+// TestHugeClaims opens arrays of absurd sizes. If Open believed them, the test would run out of
+// memory.
 func TestHugeClaims(t *testing.T) {
 	const huge = 1 << 50
 	for i := range arrayNames {

@@ -2,21 +2,21 @@ package verify
 
 import "io"
 
-// tables are the lookup tables of a unit as stored (docs/format.md §6). parseTables checked them,
-// so walks need no care.
+// tables are the lookup tables of a unit as stored (docs/format.md §6). parseTables has checked
+// them, so walking them is always safe.
 type tables struct {
 	rows    [maxTables][rowBytes]uint8
 	nTables int
-	// the last row; 0 for no code and for codes over 32 bits, on which a GPU would hang
+	// the last row, but 0 for codes over 32 bits, on which a GPU would hang
 	length [256]uint8
 	runEnd [maxTables][rowBytes]uint16 // the slot where a run of equal values ends
-	raw    []byte                      // luts as stored, for the checks of unread bytes
+	raw    []byte                      // luts as stored, to check unread bytes
 }
 
 // readTables reads and checks luts.
 func readTables(r *io.SectionReader) (*tables, error) {
 	if n := r.Size(); n > (maxTables+1)*rowBytes {
-		return nil, badArray(arrayLUTs, "%d bytes; %d are the most", n, (maxTables+1)*rowBytes)
+		return nil, badArray(arrayLUTs, "%d bytes, the most is %d", n, (maxTables+1)*rowBytes)
 	}
 	luts, err := readAll(r, arrayLUTs)
 	if err != nil {
@@ -25,14 +25,15 @@ func readTables(r *io.SectionReader) (*tables, error) {
 	return parseTables(luts)
 }
 
-// parseTables checks luts, (rows)*256 bytes, and keeps a reference to it.
+// parseTables checks luts, nRows*256 bytes, and keeps a reference to it.
 //
-// Slots that no code leads to hold left-overs of the official encoder's fill (the leak rule of
-// docs/format.md §6). They may jump in circles or have no length, and are tolerated exactly there.
+// Slots that no code leads to hold leftovers of the official encoder's fill (the leak rule of
+// docs/format.md §6). They may jump in circles or have no length. parseTables tolerates this only
+// in these slots.
 func parseTables(luts []byte) (*tables, error) {
 	nRows := len(luts) / rowBytes
 	if len(luts)%rowBytes != 0 || nRows < 2 || nRows > maxTables+1 {
-		return nil, badArray(arrayLUTs, "%d bytes; 2 to %d rows of %d are possible", len(luts),
+		return nil, badArray(arrayLUTs, "%d bytes, want 2 to %d rows of %d", len(luts),
 			maxTables+1, rowBytes)
 	}
 	t := &tables{nTables: nRows - 1, raw: luts}
@@ -50,7 +51,7 @@ func parseTables(luts []byte) (*tables, error) {
 	}
 	if _, nBits := t.next(0); nBits == 0 {
 		return nil, badAt(arrayLUTs, 0,
-			"zero bits, as after the end of the stream, decode to nothing: a GPU would hang")
+			"the zero bits after the end of the stream are no code, so a GPU would hang")
 	}
 	return t, nil
 }
@@ -65,8 +66,8 @@ func runEnds(row *[rowBytes]uint8) (ends [rowBytes]uint16) {
 	return ends
 }
 
-// next decodes one code at the top of bits as the kernel does (docs/format.md §9): up to four
-// lookups of 8 bits each. nBits = 0 says that there is no code.
+// next decodes one code at the top of bits as the kernel does (docs/format.md §9), with up to four
+// lookups of 8 bits each. nBits = 0 means that there is no code.
 func (t *tables) next(bits uint32) (symbol, nBits uint8) {
 	v := t.rows[0][bits>>24]
 	for shift := 16; v >= jumpMin; shift -= 8 {
@@ -79,8 +80,8 @@ func (t *tables) next(bits uint32) (symbol, nBits uint8) {
 	return v, t.length[v]
 }
 
-// leaked says that slot s of table i holds the running value of the encoder's fill (docs/format.md
-// §6, leak rule).
+// leaked reports whether slot s of table i holds the running value of the encoder's fill
+// (docs/format.md §6, leak rule).
 func (t *tables) leaked(i, s int) bool {
 	if i == 0 {
 		return false
@@ -94,7 +95,7 @@ func (t *tables) leaked(i, s int) bool {
 	return true
 }
 
-// checkReachable checks every slot that can be reached from table 0. The number of levels also ends
+// checkReachable checks every slot that can be reached from table 0. The limit on levels also ends
 // walks in circles.
 func (t *tables) checkReachable() error {
 	level := []int{0}
@@ -115,8 +116,8 @@ func (t *tables) checkReachable() error {
 	return nil
 }
 
-// checkTable checks table i, reached with depth lookups before it, and adds the tables that it
-// leads to.
+// checkTable checks table i, reached after depth lookups, and marks in below the tables it leads
+// to.
 func (t *tables) checkTable(i, depth int, below *[maxTables]bool) error {
 	for s, v := range t.rows[i] {
 		if t.leaked(i, s) {
@@ -129,7 +130,7 @@ func (t *tables) checkTable(i, depth int, below *[maxTables]bool) error {
 			case row >= t.nTables:
 				return badAt(arrayLUTs, pos, "jump to table %d of %d", row, t.nTables)
 			case depth+1 >= maxLevels:
-				return badAt(arrayLUTs, pos, "jump at level %d, past the last", depth+1)
+				return badAt(arrayLUTs, pos, "jump at level %d, the last level", depth+1)
 			}
 			below[row] = true
 			continue

@@ -5,11 +5,11 @@ import (
 	"slices"
 )
 
-// CheckUnread looks at the stored bits that decoding never uses, where the format decides them
-// without encoding again (docs/format.md §6, §7): the tables' unused slots and lengths, the bits
-// behind the last code, and the gaps of windows in which no code starts. Each difference comes back
-// as a warning: the file decodes as it should, but the official encoder writes other bits. The
-// error comes from reading, or from a last chunk that does not decode.
+// CheckUnread checks stored bits that decoding never uses, as far as the format decides them
+// without another encoding (docs/format.md §6, §7): the tables' unused slots and lengths, the bits
+// after the last code, and the gaps of windows in which no code starts. Each difference is a
+// warning: the file decodes correctly, but the official encoder writes other bits. The error comes
+// from reading, or from a last chunk that doesn't decode.
 func (u *Unit) CheckUnread(ctx context.Context) ([]*StructureError, error) {
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
@@ -28,16 +28,16 @@ func (u *Unit) CheckUnread(ctx context.Context) ([]*StructureError, error) {
 	return slices.DeleteFunc(warnings, func(e *StructureError) bool { return e == nil }), nil
 }
 
-// checkForm compares the tables with those that the official encoder makes of the same code
-// (docs/format.md §6), and returns the end symbol's code, left-aligned, for which they leave slots
-// free. In the order of the tables, the first slot with a value is the real one; the fill repeats
-// what is before it.
+// checkForm compares the tables with those the official encoder makes for the same code
+// (docs/format.md §6). It returns the end symbol's code, left-aligned; it takes the slots that the
+// other codes leave free. Going through the tables in order, the first slot with a value is the
+// real one, and the fill repeats the value before it.
 func (t *tables) checkForm() (eof uint32, bad *StructureError) {
-	prefixes := []tablePrefix{{}} // of the tables that a slot has led to
+	prefixes := []tablePrefix{{}} // prefixes of the tables that slots have led to
 	var seen [256]bool
 	var last uint8
 	var free []int
-	end := 0 // of the slots of the latest symbol
+	end := 0 // end of the latest symbol's slots
 	for at, v := range t.raw[:t.nTables*rowBytes] {
 		if at < end || seen[v] {
 			if v != last {
@@ -73,18 +73,18 @@ func (t *tables) checkForm() (eof uint32, bad *StructureError) {
 	return endSymbol(free, prefixes)
 }
 
-// tablePrefix is the common start of all codes of a table: level bytes, left-aligned.
+// tablePrefix is the common start of all codes in a table: level bytes, left-aligned.
 type tablePrefix struct {
 	level int
 	value uint32
 }
 
-// below is the prefix of the table to which a slot leads.
+// below returns the prefix of the table that slot leads to.
 func (p tablePrefix) below(slot int) tablePrefix {
 	return tablePrefix{p.level + 1, p.value | uint32(slot)<<(24-8*p.level)}
 }
 
-// endSymbol makes the end symbol's code of the slots that belong to no other symbol.
+// endSymbol returns the end symbol's code, made from the slots that belong to no other symbol.
 func endSymbol(free []int, prefixes []tablePrefix) (eof uint32, bad *StructureError) {
 	if len(free) == 0 {
 		return 0, badArray(arrayLUTs, "the code has no end symbol")
@@ -96,10 +96,10 @@ func endSymbol(free []int, prefixes []tablePrefix) (eof uint32, bad *StructureEr
 	return prefixes[first/rowBytes].below(first % rowBytes).value, nil
 }
 
-// streamEnd is the last chunk that starts codes, decoded, and all chunks behind it.
+// streamEnd is the last chunk that starts codes, decoded, and all chunks after it.
 type streamEnd struct {
 	*block
-	bit int // behind the last code, from the start of the block
+	bit int // bit after the last code, counted from the start of the block
 }
 
 func (u *Unit) decodeEnd(b *block) (*streamEnd, error) {
@@ -115,7 +115,7 @@ func (u *Unit) decodeEnd(b *block) (*streamEnd, error) {
 	return &streamEnd{b, c.end}, nil
 }
 
-// checkTail compares the bits behind the last code with the start of the end symbol's code.
+// checkTail compares the bits after the last code with the beginning of the end symbol's code.
 func (e *streamEnd) checkTail(eof uint32) *StructureError {
 	nBits := -e.bit & 7
 	if nBits == 0 {
@@ -129,8 +129,8 @@ func (e *streamEnd) checkTail(eof uint32) *StructureError {
 	return nil
 }
 
-// checkGaps looks at the gaps of windows in which no code starts. They are 0, except in the window
-// that the last code reaches into and in which the end symbol's bits begin.
+// checkGaps checks the gaps of windows in which no code starts. They are 0, except in the window
+// where the last code ends and the end symbol's bits begin.
 func (e *streamEnd) checkGaps() *StructureError {
 	for w := e.codes[0].lastStart()/windowBits + 1; w < e.n*chunkWindows; w++ {
 		want := 0

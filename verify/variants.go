@@ -1,13 +1,13 @@
 package verify
 
-// variant is a way to decode chunks, and to compare and join weights, with the same results as all
-// others. exponents and sm have n bytes, bf16 2n.
+// variant is a way to decode chunks, and to compare and join weights. All variants have the same
+// results. exponents and sm have n bytes, bf16 has 2n.
 type variant struct {
 	name  string
 	lanes int // how many chunks groups takes
 	// see groupsGo; the lanes' codes are neighbors in one array
 	groups func(m *multiTable, lanes []lane) uint
-	// reports whether exponents and sm make up the little-endian weights in bf16
+	// reports whether exponents and sm make the little-endian weights in bf16
 	same func(exponents, sm, bf16 []byte) bool
 	join func(bf16, exponents, sm []byte) // writes the weights of exponents and sm to bf16
 }
@@ -16,5 +16,5 @@ type variant struct {
 var variants = append([]variant{{"go", goLanes, groupsGo, sameWeightsGo, joinWeightsGo}},
 	simdVariants()...)
 
-// fastest is what everything uses but tests.
+// fastest returns the variant for everything but tests.
 func fastest() *variant { return &variants[len(variants)-1] }

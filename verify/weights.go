@@ -39,10 +39,10 @@ func joinWeightsGo(bf16, exponents, sm []byte) {
 func weight4(exponents, sm uint32) uint64 {
 	e, s := unpack4(exponents), unpack4(sm)
 	const sign = 0x0080008000800080
-	return e<<7 + s + s&sign*(1<<8-1) // the sign moves up by 8: plus 256 times, minus once
+	return e<<7 + s + s&sign*(1<<8-1) // shift the sign up by 8: add it 256 times, subtract it once
 }
 
-// unpack4 spreads four bytes to four 16-bit fields.
+// unpack4 spreads four bytes over four 16-bit fields.
 func unpack4(b uint32) uint64 {
 	v := (uint64(b) | uint64(b)<<16) & 0x0000ffff0000ffff
 	return (v | v<<8) & 0x00ff00ff00ff00ff

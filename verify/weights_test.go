@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// TestJoin goes through all 65536 weights, split and joined, by every path.
+// TestJoin splits and joins all 65,536 weights in every variant.
 func TestJoin(t *testing.T) {
 	bf16 := make([]byte, 2<<16)
 	exponents := make([]byte, 1<<16)
@@ -27,7 +27,7 @@ func TestJoin(t *testing.T) {
 	}
 }
 
-// TestSame changes every bit of every position of short runs, by every path.
+// TestSame changes every bit at every position of short runs, in every variant.
 func TestSame(t *testing.T) {
 	rng := rand.New(rand.NewPCG(5, 6))
 	for _, v := range variants {
@@ -53,7 +53,7 @@ func TestSame(t *testing.T) {
 	}
 }
 
-// TestVariants compares a unit in every way that this machine has.
+// TestVariants compares a unit in every variant this machine has.
 func TestVariants(t *testing.T) {
 	s := encode(normalWeights(50_000, 3))
 	for i := range variants {

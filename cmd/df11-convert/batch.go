@@ -1,123 +1,214 @@
 package main
 
 import (
+	"cmp"
 	"context"
+	"fmt"
 	"io"
+	"maps"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/df11-convert/df11-convert/hub"
 	"github.com/df11-convert/df11-convert/internal/human"
+	"github.com/df11-convert/df11-convert/internal/model"
 	"github.com/df11-convert/df11-convert/internal/target"
 )
 
-// batchResult is how one model ended.
+// batchResult is the outcome for one model.
 type batchResult struct {
 	Source string      `json:"source"`
-	OK     bool        `json:"ok"`
+	OK     bool        `json:"ok"` // it ended as its entry expects
 	Exit   int         `json:"exit_code"`
 	Error  *failure    `json:"error,omitempty"`
 	Report *conversion `json:"report,omitempty"`
-	// Skipped is what is published of a model that was not converted, since it is current.
+	// Skipped is what's published, if the model wasn't converted.
 	Skipped *publication `json:"skipped,omitempty"`
 }
 
-// batchReport is how a batch ended.
+// batchReport is the outcome of a batch.
 type batchReport struct {
-	Done    int           `json:"done"`
-	Skipped int           `json:"skipped"`
-	Failed  int           `json:"failed"`
-	Models  []batchResult `json:"models"`
+	Converted int            `json:"converted"`
+	Parts     int            `json:"parts"` // made by --shard
+	UpToDate  int            `json:"up_to_date"`
+	Skipped   int            `json:"skipped"` // kept, or expected to be refused
+	Failed    int            `json:"failed"`
+	Kinds     map[string]int `json:"failed_by_kind"`
+	Bill      *bill          `json:"bill,omitempty"` // known before the first conversion
+	Read      int64          `json:"read_bytes"`
+	Published int64          `json:"published_bytes"`
+	Seconds   float64        `json:"seconds"`
+	Models    []batchResult  `json:"models"`
 }
 
 func batchCommand(u *ui) *cobra.Command {
 	var f convertFlags
 	c := &cobra.Command{
 		Use:   "batch LIST",
-		Short: "Convert many models, one after the other, with one report",
-		Long: `batch reads a list of models and converts each as the main command would. A model that fails does not stop the others, and
-with --push one whose published result is current is skipped. The exit code is 0 if all are done, else that
-of the first failure.
+		Short: "Convert a list of models, one after another",
+		Long: `batch converts each model of a list as the main command would. With --push it first asks the Hub what's published, prints
+how much it will read and publish, and skips models whose published result is current. If a model fails, batch goes on
+with the next one. The exit code is 0 if every model ends as expected, else that of the first failure.
 
-LIST is YAML (models: a list of entries with source and, if wanted, revision, repo-id, output, base-model, layout,
-pattern-dict or like, private, and refresh: commit or never). docs/models.schema.json is its JSON schema.`,
+LIST is a YAML file with models: and a list below it. An entry is a source such as org/name, or source: with any of
+revision, repo-id, output, base-model, layout, pattern-dict or like, private, refresh (commit or never), and expect
+(not_convertible). docs/models.schema.json is its JSON schema.
+
+Several machines can share a list: give each one a --slice of it. --shard splits every model instead.`,
 		Example: `  df11-convert batch models.yaml --push
+  df11-convert batch models.yaml --push --slice 1/4  # one of four machines
   df11-convert batch models.yaml --push --json > report.json`,
 		Args: exactArgs(1, "LIST"),
 		RunE: func(c *cobra.Command, args []string) error {
 			return runBatch(c.Context(), u, &f, args[0])
 		},
 	}
-	f.register(c.Flags())
+	f.registerListed(c.Flags(), f.register)
 	return c
+}
+
+// registerListed adds --slice and the flags that register adds, except those for a single model.
+func (f *convertFlags) registerListed(to *pflag.FlagSet, register func(*pflag.FlagSet)) {
+	var all pflag.FlagSet
+	register(&all)
+	all.VisitAll(func(flag *pflag.Flag) {
+		if !slices.Contains(entryFlags, flag.Name) {
+			to.AddFlag(flag)
+		}
+	})
+	to.StringVar(&f.slice, "slice", "",
+		"take only `slice` i/n of the list; auto/n takes an array task's index")
+}
+
+// entryFlags are flags that make sense only for a single model.
+var entryFlags = []string{"repo-id", "output", "file", "component", "base-model"}
+
+// models reads a list, checks that all targets differ, and returns this machine's slice.
+func (f *convertFlags) models(ctx context.Context, u *ui, list string) ([]listedModel, error) {
+	f.clients = map[string]*hub.Client{} // shared by all models
+	models, err := readList(list)
+	if err != nil {
+		return nil, err
+	}
+	part, err := parsePart("--slice", f.slice)
+	if err == nil {
+		err = f.settle()
+	}
+	if err != nil {
+		return nil, err
+	}
+	me := "you"
+	if f.target.push && slices.ContainsFunc(models, func(m listedModel) bool {
+		return !strings.Contains(m.RepoID, "/") && !model.Exists(m.Source)
+	}) {
+		c, err := f.client(u, "target")
+		if err == nil && c.OnlyRepo() == "" {
+			me, err = c.WhoAmI(ctx)
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	if err := f.distinct(models, me); err != nil {
+		return nil, err
+	}
+	if !part.Whole() {
+		models = slice(models, part)
+	}
+	return models, nil
 }
 
 func runBatch(ctx context.Context, u *ui, f *convertFlags, list string) error {
 	ctx, done := f.limitTime(ctx)
 	defer done()
-	models, err := readList(list, f)
+	began := time.Now()
+	models, err := f.models(ctx, u, list)
+	if err == nil {
+		err = f.ready(u)
+	}
 	if err != nil {
 		return err
 	}
-	f.clients = map[string]*hub.Client{} // shared by all models
-	found := batchReport{Models: []batchResult{}}
-	var places []string // of what was made
+	found := batchReport{Kinds: map[string]int{}, Models: []batchResult{}}
+	known := make([]publication, len(models))
+	if f.target.push && f.target.out == "" && !f.target.force {
+		if known, err = f.survey(ctx, u, models); err != nil {
+			return err
+		}
+		found.Bill = billOf(known)
+		u.say("%s", found.Bill)
+	}
+	var places []string // where the results are
 	var first error
 	for i, m := range models {
 		u.began, u.waits.sum, u.kept = time.Now(), 0, false
 		u.say("%d/%d %s", i+1, len(models), m.spec())
 		flags := m.flags(*f)
-		r, err := flags.convertListed(ctx, u, m)
+		r, err := flags.convertListed(ctx, u, m, known[i])
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
-		switch {
-		case err != nil:
-			found.Failed++
+		if err != nil {
 			u.complain(m.spec(), r.Error)
-			if first == nil {
-				first = toldError{err}
-			}
-		case r.Skipped != nil:
-			found.Skipped++
-		default:
-			found.Done++
+			first = cmp.Or(first, error(printedError{err}))
+		} else if r.Report != nil {
 			places = append(places, where(r.Report.Report))
 		}
-		found.Models = append(found.Models, r)
+		found.add(r)
 	}
+	found.Read, found.Published, found.Seconds = u.read, u.published, time.Since(began).Seconds()
 	u.result(found, strings.Join(places, "\n"), func(w io.Writer) {
-		if !u.quiet { // else there are no places
-			printBatch(w, found)
-		}
+		printBatch(w, found)
 	})
 	return first
 }
 
-// convertListed converts a model of a list, unless it is published already, and says how that
-// ended.
-func (f *convertFlags) convertListed(ctx context.Context, u *ui,
-	m listedModel) (batchResult, error) {
-	r := batchResult{Source: m.spec()}
-	if m.Refresh == refreshNever && f.target.push && f.target.out == "" && !f.target.force {
-		if p, err := f.status(ctx, u, r.Source); err == nil && m.keeps(p) {
-			r.OK, r.Skipped = true, &p
-			return r, nil
-		}
+// add counts the outcome for one model.
+func (b *batchReport) add(r batchResult) {
+	switch {
+	case r.Error != nil:
+		b.Failed++
+		b.Kinds[r.Error.Kind]++
+	case r.Report != nil && r.Report.Target.Part != "":
+		b.Parts++
+	case r.Report != nil:
+		b.Converted++
+	case r.Skipped.State == target.Current:
+		b.UpToDate++
+	default:
+		b.Skipped++
 	}
-	report, err := convertOne(ctx, u, f, r.Source)
+	b.Models = append(b.Models, r)
+}
+
+// convertListed converts a model of a list, unless p says that this would change nothing.
+func (f *convertFlags) convertListed(ctx context.Context, u *ui, m listedModel,
+	p publication) (r batchResult, err error) {
+	r.Source = m.spec()
+	if p.Newest != "" { // convert the commit that was checked
+		m.Revision = p.Newest
+	}
+	if err = p.err; err == nil && !p.final {
+		r.Report, err = convertOne(ctx, u, f, m.spec())
+		p.State = target.Current // judge corrects it after an error
+		p.judge(m, err)
+		err = p.err
+	}
 	switch {
 	case err != nil:
 		r.Error = u.failure(err)
 		r.Exit = r.Error.exit
 		return r, err
-	case report.Verified.UpToDate && report.Target.Repo != "":
-		r.Skipped = &publication{Source: r.Source, Target: report.Target.Repo,
+	case r.Report == nil:
+		r.Skipped = &p
+	case r.Report.Verified.UpToDate && r.Report.Target.Repo != "" && r.Report.Target.Part == "":
+		r.Skipped = &publication{Source: r.Source, Target: r.Report.Target.Repo,
 			State: target.Current}
-	default:
-		r.Report = report
+		r.Report = nil
 	}
 	r.OK = true
 	return r, nil
@@ -126,18 +217,30 @@ func (f *convertFlags) convertListed(ctx context.Context, u *ui,
 func printBatch(w io.Writer, b batchReport) {
 	t := newTable(w)
 	for _, r := range b.Models {
-		if p := r.Skipped; p != nil {
-			printf(t, "%s\t%s\t%s\n", p.State, r.Source, p.Target)
-			continue
+		switch {
+		case r.Error != nil: // complain printed it
+			printf(t, "failed\t%s\t%s\n", r.Source, r.Error.Kind)
+		case r.Report == nil:
+			printf(t, "%s\t%s\t%s\n", r.Skipped.State, r.Source, cmp.Or(r.Skipped.Target, none))
+		default:
+			before, after := r.Report.Sizes.BF16, r.Report.Sizes.DF11
+			printf(t, "%s\t%s\t%s, %s → %s (%.1f %%)\n",
+				cmp.Or(strings.ReplaceAll(r.Report.Target.Part, "-", " "), "converted"), r.Source,
+				where(r.Report.Report), human.Bytes(before), human.Bytes(after),
+				percentage(after, before))
 		}
-		if r.Report == nil {
-			printf(t, "failed\t%s\t%s\n", r.Source, r.Error.Kind) // which was told in words
-			continue
-		}
-		before, after := r.Report.Sizes.BF16, r.Report.Sizes.DF11
-		printf(t, "done\t%s\t%s, %s → %s (%.1f %%)\n", r.Source, where(r.Report.Report),
-			human.Bytes(before), human.Bytes(after), percentage(after, before))
 	}
 	t.Flush()
-	printf(w, "%d done, %d published already, %d failed\n", b.Done, b.Skipped, b.Failed)
+	printf(w, "%d converted, %d up to date, %d skipped, %d failed", b.Converted, b.UpToDate,
+		b.Skipped, b.Failed)
+	for i, kind := range slices.Sorted(maps.Keys(b.Kinds)) {
+		printf(w, "%s %d %s", choose(i == 0, ":", ","), b.Kinds[kind], kind)
+	}
+	fmt.Fprintln(w)
+	if b.Parts > 0 {
+		printf(w, "%s made; when all are uploaded, run this with --finish instead of --shard\n",
+			count(b.Parts, "part"))
+	}
+	printf(w, "%s read, %s published, in %.1f s\n", human.Bytes(b.Read),
+		human.Bytes(b.Published), b.Seconds)
 }

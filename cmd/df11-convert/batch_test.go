@@ -1,13 +1,22 @@
 package main
 
 import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"os"
 	"path/filepath"
 	"reflect"
+	"slices"
+	"strings"
+	"sync"
 	"testing"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
 	"go.yaml.in/yaml/v3"
 
+	"github.com/df11-convert/df11-convert/internal/spans"
 	"github.com/df11-convert/df11-convert/internal/testing/world"
 )
 
@@ -29,10 +38,23 @@ func TestBatchNeverMixesTwoModels(t *testing.T) {
 		{"{source: org/a, repo-id: me/a}, {source: org/b}", targetFlags{repoID: both.repoID}, true},
 		{"{source: org/a, repo-id: me/a}, {source: org/b, repo-id: me/b}", targetFlags{out: both.out}, false},
 		{"{source: org/a}", both, true},
+		{"org/a, org/b", targetFlags{push: true}, true},
+		{"org/a, other/a", targetFlags{push: true}, false},
+		{"org/a, other/a", targetFlags{}, false},
+		{"org/a, org/a@v1", targetFlags{push: true}, false},
+		{"org/a, 'https://huggingface.co/org/a'", targetFlags{push: true}, false},
+		{"org/a, {source: org/b, repo-id: a-DF11}", targetFlags{push: true}, false},
+		{"org/a, {source: org/b, repo-id: you/a-DF11}", targetFlags{push: true}, false},
+		{"org/a, {source: org/b, repo-id: me/a-DF11}", targetFlags{push: true}, true},
+		{"{source: ./a, output: out}, {source: ./b, output: ./out}", targetFlags{}, false},
 	} {
 		file := filepath.Join(dir, "list.yaml")
 		world.Write(t, file, []byte("models: ["+x.text+"]"))
-		if _, err := readList(file, &convertFlags{target: x.flags}); (err == nil) != x.good || err != nil && kindOf(err).code != exitUsage {
+		models, err := readList(file)
+		if err == nil {
+			err = (&convertFlags{target: x.flags}).distinct(models, "you")
+		}
+		if (err == nil) != x.good || err != nil && kindOf(err).code != exitUsage {
 			t.Errorf("%q with %+v: %v", x.text, x.flags, err)
 		}
 	}
@@ -59,33 +81,147 @@ func TestAnEntryWinsOverTheCommandLine(t *testing.T) {
 // TestReadList: the program takes lists as editors write them, and refuses others as a mistake in
 // the command line; so does the schema.
 func TestReadList(t *testing.T) {
-	schema, err := jsonschema.NewCompiler().Compile("../../docs/models.schema.json")
-	if err != nil {
-		t.Fatal(err)
-	}
 	yes := true
 	for text, want := range map[string]*listedModel{ // nil: refused
-		"\ufeffmodels:\r\n- source: org/a\r\n":                                          {Source: "org/a"},
+		"\ufeffmodels:\r\n- source: org/a\r\n": {Source: "org/a"},
+		"models:\n- org/a\n":                   {Source: "org/a"},
+		"models: [org/a@v1]":                   {Source: "org/a", Revision: "v1"},
 		"models:\n- source: org/a\n  revision: v1\n  repo-id: me/a\n  refresh: never\n": {Source: "org/a", Revision: "v1", RepoID: "me/a", Refresh: "never"},
 		"models:\n- source: org/a\n  like: llama\n  private: true\n  layout: single\n":  {Source: "org/a", Like: "llama", Private: &yes, Layout: "single"},
-		"":                                     nil,
-		"models:\n- repo-id: me/a\n":           nil,
-		"models:\n- source: a\n  repo: b\n":    nil,
-		"models:\n- source: a\n  refresh: x\n": nil, "models:\n- source: a\n  repo-id: a b\n": nil, "models:\n- source: a\n  private: maybe\n": nil,
-		"models:\n- source: a\n  like: x\n  pattern-dict: y\n": nil,
+		"models:\n- {source: org/a, expect: not_convertible}\n":                         {Source: "org/a", Expect: expectRefusal},
+		"models:\n- &a {source: org/a, like: llama}\n":                                  {Source: "org/a", Like: "llama"},
+		"":                                    nil,
+		"org/a\norg/b\n":                      nil,
+		"- org/a\n":                           nil,
+		"models: org/a\n":                     nil,
+		"models:\n":                           nil,
+		"models: [7]":                         nil,
+		"models: [[org/a]]":                   nil,
+		"models: [null]":                      nil,
+		"models: ['']":                        nil,
+		"models: [org/a]\nmore: 1\n":          nil,
+		"models:\n- repo-id: me/a\n":          nil,
+		"models:\n- source: a\n  repo: b\n":   nil,
+		"models: [{source: a, repo-id: a b}]": nil,
+		"models: [{source: a, like: x, pattern-dict: y}]":                 nil,
+		"models: [{source: a/b@v1, revision: v2}]":                        nil,
+		"models: [{source: a, expect: current}]":                          nil,
+		"models: [{source: a, repo-id: me/a--b}]":                         nil,
+		"models: [{source: a, repo-id: me/a..b}]":                         nil,
+		"models: [{source: a, repo-id: me/a.git}]":                        nil,
+		"models: [{source: a, repo-id: a/b/c}]":                           nil,
+		"models: [{source: a, repo-id: -a}]":                              nil,
+		"models: [{source: a, repo-id: a-}]":                              nil,
+		"models: [{source: a, repo-id: " + strings.Repeat("a", 97) + "}]": nil,
 	} {
-		file := filepath.Join(t.TempDir(), "a.yaml")
-		world.Write(t, file, []byte(text))
-		got, err := readList(file, &convertFlags{})
+		got, err := listOf(t, text)
 		if want == nil && kindOf(err).code != exitUsage || want != nil && (err != nil || len(got) != 1 || !reflect.DeepEqual(got[0], *want)) {
 			t.Errorf("%q: got %+v, %v", text, got, err)
 		}
-		var doc any
-		if err := yaml.Unmarshal([]byte(text), &doc); err != nil {
-			t.Fatal(err)
+		schemaAgrees(t, text, want != nil)
+	}
+}
+
+// TestTypesOfMembers: program and schema know the same members, and take the same types in them.
+func TestTypesOfMembers(t *testing.T) {
+	schema, err := os.ReadFile("../../docs/models.schema.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var doc struct {
+		Defs struct {
+			Entry struct{ Properties map[string]any }
+		} `json:"$defs"`
+	}
+	if err := json.Unmarshal(schema, &doc); err != nil {
+		t.Fatal(err)
+	}
+	known := new(listedModel).members()
+	for _, name := range slices.Sorted(maps.Keys(doc.Defs.Entry.Properties)) {
+		if known[name] == nil {
+			t.Errorf("the program does not know %s", name)
 		}
-		if told := schema.Validate(doc); (told == nil) != (want != nil) {
-			t.Errorf("%q: the schema says %v", text, told)
+		delete(known, name)
+		good := 0
+		for _, value := range []string{"word", "single", "never", "not_convertible", "true", "True", "yes", "'true'", "1.10", "7", "2026-11-24", "null", "~", "''",
+			"[word]", "{word: word}"} {
+			text := "models: [{source: org/a, " + name + ": " + value + "}]"
+			if name == "source" {
+				text = "models: [{source: " + value + "}]"
+			}
+			_, err := listOf(t, text)
+			schemaAgrees(t, text, err == nil)
+			if err == nil {
+				good++
+			}
+		}
+		if good == 0 || good > 6 {
+			t.Errorf("%s takes %d of the values", name, good)
+		}
+	}
+	if len(known) > 0 {
+		t.Errorf("the schema lacks %v", known)
+	}
+}
+
+func listOf(t *testing.T, text string) ([]listedModel, error) {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "a.yaml")
+	world.Write(t, file, []byte(text))
+	return readList(file)
+}
+
+var listSchema = sync.OnceValues(func() (*jsonschema.Schema, error) {
+	return jsonschema.NewCompiler().Compile("../../docs/models.schema.json")
+})
+
+// schemaAgrees makes sure that the schema takes a list, or refuses it, as the program does.
+func schemaAgrees(t *testing.T, text string, good bool) {
+	t.Helper()
+	schema, err := listSchema()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var doc any
+	if err := yaml.Unmarshal([]byte(text), &doc); err != nil {
+		t.Fatal(err)
+	}
+	if wrong := schema.Validate(doc); (wrong == nil) != good {
+		t.Errorf("%q: good is %v, the schema says %v", text, good, wrong)
+	}
+}
+
+// TestSlices: the slices of a list have all of its models, each once, whatever its order, and
+// differ by at most one in how many they have.
+func TestSlices(t *testing.T) {
+	var all []listedModel
+	for i := range 203 {
+		all = append(all, listedModel{Source: fmt.Sprintf("org/m%d", i%101), RepoID: fmt.Sprintf("me/t%d", i)})
+	}
+	mixed := slices.Clone(all)
+	rand.New(rand.NewPCG(1, 2)).Shuffle(len(mixed), func(i, j int) { mixed[i], mixed[j] = mixed[j], mixed[i] })
+	for _, n := range []int{1, 2, 7, 20, 203, 500} {
+		seen := map[string]int{}
+		for i := range n {
+			part := spans.Part{I: i + 1, N: n}
+			mine, theirs := slice(all, part), slice(mixed, part)
+			if len(mine) < len(all)/n || len(mine) > (len(all)+n-1)/n || len(mine) != len(theirs) {
+				t.Errorf("slice %v has %d models of %d, in another order %d", part, len(mine), len(all), len(theirs))
+			}
+			for _, m := range mine {
+				seen[m.RepoID]++
+				if !slices.Contains(theirs, m) {
+					t.Errorf("slice %v has %v in one order only", part, m)
+				}
+			}
+		}
+		for id, times := range seen {
+			if times != 1 {
+				t.Errorf("%d slices: %s is in %d", n, id, times)
+			}
+		}
+		if len(seen) != len(all) {
+			t.Errorf("%d slices have %d models", n, len(seen))
 		}
 	}
 }

@@ -4,9 +4,12 @@ package main
 
 import "github.com/spf13/cobra"
 
+// patience limits how long a call waits for the Hub in all; 0 is the limit for batch jobs.
+const patience = 0
+
 // addCommands adds all commands, in the order in which help lists them.
 func addCommands(root *cobra.Command, u *ui) {
-	root.SetVersionTemplate("{{.Name}} {{.Version}}\n")
+	root.SetVersionTemplate(`{{""}}`) // execute prints it
 	convert := convertCommand(u)
 	root.Flags().AddFlagSet(convert.Flags())
 	root.Args, root.RunE = convert.Args, convert.RunE

@@ -1,7 +1,14 @@
 package main
 
-import "github.com/spf13/cobra"
+import (
+	"time"
 
-// addCommands adds those that a page runs: they read, and only from a Hub. What the others need is
-// not linked then.
+	"github.com/spf13/cobra"
+)
+
+// patience is a visitor's, not a batch job's.
+const patience = 15 * time.Second
+
+// addCommands adds the commands that a page runs, which only read from a Hub. That keeps what the
+// others need out of the binary.
 func addCommands(root *cobra.Command, u *ui) { root.AddCommand(planCommand(u), verifyCommand(u)) }

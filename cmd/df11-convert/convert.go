@@ -13,15 +13,15 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"github.com/df11-convert/df11-convert/hub"
 	"github.com/df11-convert/df11-convert/internal/budget"
 	"github.com/df11-convert/df11-convert/internal/human"
-	"github.com/df11-convert/df11-convert/internal/model"
 	"github.com/df11-convert/df11-convert/internal/progress"
 	"github.com/df11-convert/df11-convert/internal/spans"
 	"github.com/df11-convert/df11-convert/pipeline"
 )
 
-// convertFlags are the flags of a conversion.
+// convertFlags are the flags of a conversion, whether of one model or of a list.
 type convertFlags struct {
 	sourceFlags
 	target    targetFlags
@@ -30,7 +30,8 @@ type convertFlags struct {
 	parts     partFlags
 	gpu       gpuFlags
 	workDir   string
-	listed    bool // one of many models, which share workDir
+	listed    bool   // one of a list's models, which share workDir
+	slice     string // --slice, of a list
 	stopAfter time.Duration
 }
 
@@ -40,14 +41,14 @@ func (f *convertFlags) register(p *pflag.FlagSet) {
 	f.limits.register(p)
 	f.parts.register(p)
 	f.gpu.register(p)
-	p.Var(&f.disk, "disk", "maximum temporary disk space, e.g. 12GB (default: what is free)")
+	p.Var(&f.disk, "disk", "limit for temporary disk space, e.g. 12GB (default all free space)")
 	p.StringVar(&f.workDir, "work-dir", "",
-		"`directory` for temporary files (a tmpfs counts as memory)")
+		"`directory` for temporary files; a tmpfs counts as memory (default the cache)")
 	p.DurationVar(&f.stopAfter, "stop-after",
-		0, "stop as if interrupted after this time, e.g. 5h20m; the same command resumes")
+		0, "stop after this time, e.g. 5h20m; the same command resumes (default never)")
 }
 
-// runConvert is the command convert.
+// runConvert converts one model and prints the report.
 func runConvert(ctx context.Context, u *ui, f *convertFlags, spec string) error {
 	ctx, done := f.limitTime(ctx)
 	defer done()
@@ -66,8 +67,8 @@ func runConvert(ctx context.Context, u *ui, f *convertFlags, spec string) error 
 					place)
 				return
 			}
-			printf(w,
-				"up to date: %s was verified when it was made, says its manifest; to check it: df11-convert verify %s\n", place, human.ShellWord(place))
+			printf(w, "up to date: its manifest says that %s was verified when it was made; "+
+				"to check it: df11-convert verify %s\n", place, human.ShellWord(place))
 			return
 		}
 		printReport(w, report, u.waits.sum)
@@ -75,8 +76,8 @@ func runConvert(ctx context.Context, u *ui, f *convertFlags, spec string) error 
 	return nil
 }
 
-// limitTime returns a context that --stop-after ends as a signal would, and the function that
-// releases it.
+// limitTime returns a context that --stop-after ends the way a signal would, and its cancel
+// function.
 func (f *convertFlags) limitTime(ctx context.Context) (context.Context, func()) {
 	if f.stopAfter == 0 {
 		return ctx, func() {}
@@ -85,19 +86,42 @@ func (f *convertFlags) limitTime(ctx context.Context) (context.Context, func()) 
 		fmt.Errorf("%w: time is up (--stop-after %s)", errInterrupted, f.stopAfter))
 }
 
-// settle checks what the flags say of the target, and divides the memory.
+// settle checks the flags of the target and divides the memory.
 func (f *convertFlags) settle() (err error) {
 	if err = f.target.check(); err == nil {
 		f.shares, err = f.limits.divide(budget.ForConversion)
+	}
+	if f.clients == nil {
+		f.clients = map[string]*hub.Client{}
 	}
 	applyMemory(f.shares)
 	return err
 }
 
-// convertOne converts one source as the flags say.
-func convertOne(ctx context.Context, u *ui, f *convertFlags, spec string) (*conversion, error) {
+// ready checks the flags and the token, without a request.
+func (f *convertFlags) ready(u *ui) error {
 	if err := f.settle(); err != nil {
+		return err
+	}
+	if err := f.parts.check(f.target.push); err != nil || !f.target.push {
+		return err
+	}
+	c, err := f.client(u, "target")
+	if err != nil {
+		return err
+	}
+	return c.NeedToken()
+}
+
+// convertOne converts one source, unless its target is up to date.
+func convertOne(ctx context.Context, u *ui, f *convertFlags, spec string) (*conversion, error) {
+	if err := f.ready(u); err != nil {
 		return nil, err
+	}
+	if s := f.settled(ctx, u, spec); s != nil && s.Hub.NeedToken() == nil {
+		report := pipeline.SettledReport(s)
+		report.Made.Seconds = time.Since(u.began).Seconds()
+		return &conversion{Report: report}, nil
 	}
 	src, err := f.open(ctx, u, spec)
 	if err != nil {
@@ -107,8 +131,9 @@ func convertOne(ctx context.Context, u *ui, f *convertFlags, spec string) (*conv
 	if err := f.shares.Check(src.model, src.plan); err != nil {
 		return nil, err
 	}
-	u.say("about %s",
-		src.plan.Gain(src.plan.SourceBytes(), spans.LikelyBytes(spans.Outputs(src.plan))))
+	if f.parts.which == "" { // the sizes of a part differ
+		u.say("%s", gain(src.plan, spans.LikelyBytes(spans.Outputs(src.plan)), false))
+	}
 	for _, w := range src.plan.Warnings {
 		u.log().Warn(w)
 	}
@@ -120,17 +145,24 @@ func convertOne(ctx context.Context, u *ui, f *convertFlags, spec string) (*conv
 		return nil, err
 	}
 	defer f.gpu.close()
-	defer func() { u.kept = leavesWork(opt.Progress.Snapshot()) }()
+	defer func() { u.count(opt.Progress.Snapshot()) }()
 	defer u.watch(opt.Progress)()
 	report, err := pipeline.Run(ctx, opt)
 	if err != nil {
 		return nil, err
 	}
-	report.Made.Seconds = time.Since(u.began).Seconds() // with the plan
-	return &conversion{report, src.plan.Gain(report.Sizes.BF16, report.Sizes.DF11)}, nil
+	report.Made.Seconds = time.Since(u.began).Seconds() // the time includes the plan
+	return &conversion{report, src.plan.Stays()}, nil
 }
 
-// leavesWork reports whether a run has done work from which the next run continues.
+// count adds the bytes that a conversion moved, and records whether it left work to resume.
+func (u *ui) count(s progress.Snapshot) {
+	u.kept = leavesWork(s)
+	u.read += s.Fetched
+	u.published += s.Stages[progress.Upload].Bytes
+}
+
+// leavesWork reports whether a run did work that the next run can continue.
 func leavesWork(s progress.Snapshot) bool {
 	return s.Fetched > 0 || s.Outputs > 0 || s.Phase != "" && s.Phase != "convert"
 }
@@ -142,27 +174,23 @@ func (f *convertFlags) options(ctx context.Context, u *ui, src *opened) (pipelin
 		OutDir: f.target.out, WorkDir: f.workDir, Force: f.target.force,
 		BaseModel: f.target.baseModel,
 		Disk:      int64(f.disk),
-		Version:   versionText(), Progress: new(progress.Counters), Log: u.log(),
+		Version:   versionText(), Asked: src.asked, Progress: new(progress.Counters), Log: u.log(),
 	}
 	if f.target.push {
 		var err error
-		if opt.Push, err = f.push(ctx, u, src); err != nil {
-			return opt, err
-		}
-		if err := opt.Push.Hub.NeedToken(); err != nil {
+		if opt.Push, err = f.push(ctx, u, src.model.Name); err != nil {
 			return opt, err
 		}
 	} else if opt.OutDir == "" {
-		opt.OutDir = resultName(src.model)
-		// a link that came with a source leads where its author wants
+		opt.OutDir = resultName(src.model.Name)
+		// A link may come with a source and lead anywhere.
 		if st, err := os.Lstat(opt.OutDir); err == nil && !st.IsDir() {
 			return opt, &fs.PathError{Op: "open", Path: opt.OutDir,
-				Err: errors.New("something else than a folder is there; -o names another one")}
+				Err: errors.New("it exists and isn't a folder; choose another one with -o")}
 		}
 	}
-	if err := f.parts.apply(&opt); err != nil {
-		return opt, err
-	}
+	opt.Part, _ = f.parts.part() // ready has checked it
+	opt.Finish = f.parts.finish
 	if opt.WorkDir == "" || f.listed {
 		opt.WorkDir = jobDir(opt, src.plan.Digest())
 	}
@@ -172,12 +200,12 @@ func (f *convertFlags) options(ctx context.Context, u *ui, src *opened) (pipelin
 	return opt, err
 }
 
-// resultName is the name of a folder or repo for the result.
-func resultName(m *model.Model) string { return m.Name + "-DF11" }
+// resultName returns the default name of the result's folder or repo.
+func resultName(model string) string { return model + "-DF11" }
 
-// jobDir is a work folder of a job's own, in the one that is given, else in the user's cache. It is
-// the same for the same job, so that a rerun finds the work of the run before, and another for
-// every other job, the parts of one model included, so that they can run side by side.
+// jobDir returns the work folder of one job, in --work-dir or in the user's cache. The same job
+// always gets the same folder, so a rerun finds earlier work. Other jobs, such as other parts of
+// the model, get other folders, so they can run at the same time.
 func jobDir(opt pipeline.Options, digest string) string {
 	in := opt.WorkDir
 	if in == "" {

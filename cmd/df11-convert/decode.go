@@ -26,12 +26,12 @@ func decodeCommand(u *ui) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "decode DF11",
 		Short: "Write the original safetensors files again",
-		Long: `decode turns a DF11 folder or Hub repo back into the original weight files: the same bytes, the same sha256.
+		Long: `decode turns a DF11 folder or Hub repo back into the original weight files: the same bytes, the same SHA-256.
 
-The original's headers and hashes come from the DF11 model's manifest; with --against they come from the original itself,
-of which only headers are read, and the weights of a local one, for their hashes. A file whose hash is not the original's
-never gets its name. Files that are there already with the right hash stay; so a run that was stopped goes on where it was.`,
-		Example: `  df11-convert decode ./Llama-3.1-8B-DF11    # writes ./Llama-3.1-8B-BF16
+By default, it takes the original's headers and hashes from the DF11 model's manifest. With --against it takes them from
+the original itself; to hash a local original, it also reads the weights. Only a file with the right hash gets its final
+name. Existing files with the right hash stay, so the same command resumes a stopped run.`,
+		Example: `  df11-convert decode ./Qwen3-8B-DF11    # writes ./Qwen3-8B-BF16
   df11-convert decode DFloat11/Qwen3-8B-DF11 --against Qwen/Qwen3-8B -o ./bf16`,
 		Args: exactArgs(1, "DF11"),
 		RunE: func(c *cobra.Command, args []string) error {
@@ -42,7 +42,7 @@ never gets its name. Files that are there already with the right hash stay; so a
 	c.Flags().StringVarP(&f.out, "output", "o", "",
 		"`folder` for the decoded files (default ./NAME-BF16)")
 	c.Flags().BoolVar(&f.force, "force", false,
-		"write into a folder that holds other .safetensors files, and over those with the original's names")
+		"overwrite files with the original's names, and allow other .safetensors files")
 	return c
 }
 
@@ -53,7 +53,7 @@ func runDecode(ctx context.Context, u *ui, f *decodeFlags, name string) error {
 	}
 	defer d.Close()
 	if f.out == "" {
-		// of a folder that is called ".", too
+		// the absolute path has a name even if the folder is "."
 		at, err := filepath.Abs(strings.TrimSuffix(d.Name, ".safetensors"))
 		if err != nil {
 			return err
@@ -86,9 +86,12 @@ func runDecode(ctx context.Context, u *ui, f *decodeFlags, name string) error {
 func printDecodeReport(w io.Writer, r *pipeline.DecodeReport) {
 	printf(w, "%s with %s in %s", count(r.Files, "file"), human.Bytes(r.Bytes), r.Folder)
 	if r.There > 0 {
-		printf(w, ", %d of them were there already", r.There)
+		printf(w, ", %d of them already there", r.There)
 	}
 	fmt.Fprintln(w)
-	fmt.Fprintln(w, "every sha256 equals", choose(r.Consulted, "the original's",
-		"the one in the manifest; the original itself was not consulted"))
+	if r.Consulted {
+		fmt.Fprintln(w, "all hashes match the original")
+		return
+	}
+	fmt.Fprintln(w, "all hashes match the manifest (add --against to check the original itself)")
 }

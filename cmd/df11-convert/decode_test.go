@@ -57,7 +57,7 @@ func TestDecodeNeverWritesOntoItsInput(t *testing.T) {
 	for _, c := range cases {
 		for _, flags := range [][]string{nil, {"--force"}} {
 			code, _, stderr := program(t, append([]string{"decode", c[0], "-o", c[1]}, flags...)...)
-			if code != exitError || !strings.Contains(stderr, "belongs to the model that is to be decoded") || !strings.Contains(stderr, "hint: ") {
+			if code != exitError || !strings.Contains(stderr, "belongs to the model that would be decoded") || !strings.Contains(stderr, "hint: ") {
 				t.Errorf("decode %s -o %s %v: exit %d: %s", c[0], c[1], flags, code, stderr)
 			}
 		}
@@ -69,7 +69,7 @@ func TestDecodeNeverWritesOntoItsInput(t *testing.T) {
 }
 
 // TestDecodeKeepsFilesOfOthers: what decode did not write is not replaced, and no weights of others
-// come to lie beside its own, without --force. What has the right bytes, whoever wrote it, stays
+// end up next to its own, without --force. What has the right bytes stays
 // and is not written again.
 func TestDecodeKeepsFilesOfOthers(t *testing.T) {
 	t.Parallel()
@@ -99,15 +99,15 @@ func TestDecodeKeepsFilesOfOthers(t *testing.T) {
 	world.Write(t, filepath.Join(out, index), world.Read(t, filepath.Join(original, index)))
 	must(t, "decode", df11, "-o", out)
 	if !bytes.Equal(world.Read(t, filepath.Join(out, index)), world.Read(t, filepath.Join(original, index))) {
-		t.Error("the original's own index was replaced by one that says the same")
+		t.Error("the original's own index was replaced by an equal one")
 	}
-	if text := must(t, "decode", df11, "-o", out); !strings.Contains(text, "3 of them were there already") {
+	if text := must(t, "decode", df11, "-o", out); !strings.Contains(text, "3 of them already there") {
 		t.Errorf("the second run says %q", text)
 	}
 	if err := os.Remove(filepath.Join(out, first)); err != nil {
 		t.Fatal(err)
 	}
-	if text := must(t, "decode", df11, "--against", original, "-o", out); !strings.Contains(text, "2 of them were there already") {
+	if text := must(t, "decode", df11, "--against", original, "-o", out); !strings.Contains(text, "2 of them already there") {
 		t.Errorf("the third run says %q", text)
 	}
 	must(t, "decode", df11, "--against", original, "-o", original) // where every file is right

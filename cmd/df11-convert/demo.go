@@ -19,7 +19,7 @@ import (
 	"github.com/df11-convert/df11-convert/verify"
 )
 
-// The demo's repos, and the token of its only user.
+// The demo's repos and its user's token.
 const (
 	demoSource = "demo/tiny-llama"
 	demoTarget = "demo/tiny-llama-DF11"
@@ -31,25 +31,25 @@ func demoCommand(u *ui) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "demo",
 		Short: "Show the whole job, with no network and no account",
-		Long: `demo generates a small Llama-shaped model with weights distributed like trained ones, serves it on a Hub inside this
-process, converts it over HTTP, verifies it, publishes it back, and then verifies the published repo against the original
-as a stranger would: from the two repos alone.`,
+		Long: `demo generates a small Llama-shaped model with weights distributed like trained ones, and serves it on a Hub inside
+this process. It converts the model over HTTP, verifies the result, and publishes it. Then it verifies the published repo
+against the original as a stranger would, from the two repos alone.`,
 		Args: exactArgs(0, ""),
 		RunE: func(c *cobra.Command, _ []string) error {
 			return runDemo(c.Context(), u, out, gpuFlags{mode: gpu})
 		},
 	}
 	c.Flags().StringVarP(&out, "output", "o", "",
-		"`folder` for the result (default a new temporary one)")
+		"`folder` for the result (default a new temporary folder)")
 	c.Flags().StringVar(&gpu, "gpu", string(verify.GPUOff),
-		"`when` to decode on the GPU too: auto (if there is one), require, or off")
+		"`when` to decode on the GPU too: auto (if there's one), require, or off")
 	return c
 }
 
 // demoReport is the outcome of the demo.
 type demoReport struct {
 	conversion
-	Proof *pipeline.VerifyReport `json:"proof"`
+	Proof *verification `json:"proof"`
 }
 
 func runDemo(ctx context.Context, u *ui, out string, gpu gpuFlags) (err error) {
@@ -65,7 +65,7 @@ func runDemo(ctx context.Context, u *ui, out string, gpu gpuFlags) (err error) {
 		Layers: 6, Hidden: 512, Intermediate: 1408, Heads: 8, Vocab: 8192, ShardBytes: 12 << 20,
 	})
 	server.AddModel(demoSource, model)
-	u.say("1. a Llama-shaped model, %s, on a hub inside this process: %s/%s",
+	u.say("1. a Llama-shaped model, %s, on a Hub inside this process: %s/%s",
 		human.Bytes(model.Size()), server.URL, demoSource)
 	account := hubFlags{instead: &hub.Options{Connection: hub.Connection{Endpoint: server.URL,
 		Token: demoToken, TokenSource: "the demo"}}}
@@ -74,15 +74,15 @@ func runDemo(ctx context.Context, u *ui, out string, gpu gpuFlags) (err error) {
 		return fmt.Errorf("demo: %w", err)
 	}
 	if v := server.Violations(); len(v) > 0 {
-		return fmt.Errorf("demo: the hub saw a token where none belongs: %v", v)
+		return fmt.Errorf("demo: the Hub saw a token where none belongs: %v", v)
 	}
 	r.Made.Seconds = time.Since(start).Seconds()
 	u.result(r, r.Target.Folder, func(w io.Writer) { printDemo(w, r) })
+	u.say("delete %s when you're done", r.Target.Folder)
 	return nil
 }
 
-// demoJob runs a conversion against the hub. Then it reads both repos again, as a stranger to the
-// conversion would.
+// demoJob runs a conversion. Then it reads both repos again, as a stranger would.
 func demoJob(ctx context.Context, u *ui, account hubFlags, out string,
 	gpu gpuFlags) (*demoReport, error) {
 	r, source := &demoReport{}, sourceFlags{hubFlags: account}
@@ -98,20 +98,23 @@ func demoJob(ctx context.Context, u *ui, account hubFlags, out string,
 		return nil, err
 	}
 	r.conversion = *made
-	u.say("3. df11-convert verify %s: both repos are fetched again and every bit is compared",
+	u.say("3. df11-convert verify %s: fetch both repos again and compare every bit",
 		demoTarget)
 	check := verifyFlags{
 		readerFlags: readerFlags{sourceFlags: source, against: demoSource},
 		level:       string(pipeline.LevelFull), workDir: out, gpu: gpu,
 	}
-	r.Proof, err = verifyOne(ctx, u, &check, demoTarget)
+	report, err := verifyOne(ctx, u, &check, demoTarget)
+	if err == nil {
+		r.Proof = judge(report, false)
+	}
 	return r, err
 }
 
 func printDemo(w io.Writer, r *demoReport) {
 	t := newTable(w)
 	t.sizes(r.Sizes)
-	// else verifyOne had failed
+	// an error of verifyOne would have ended the demo
 	t.row("verified",
 		"all 16 bits of %s, after encoding and again from the published repo: 0 differ",
 		count(r.Proof.Weights, "weight"))

@@ -21,16 +21,16 @@ import (
 	"github.com/df11-convert/df11-convert/internal/target"
 )
 
-// readerFlags are the flags of commands that read a DF11 model and its original.
+// readerFlags are the flags of the commands that read a DF11 model and its original.
 type readerFlags struct {
-	sourceFlags // of the original
+	sourceFlags // for the original
 	limitFlags
 	against string
 }
 
 func (f *readerFlags) register(p *pflag.FlagSet) {
 	p.StringVar(&f.against, "against", "",
-		"the original `model`: Hub repo, folder or .safetensors file")
+		"original `model`: org/name, ./folder, or a .safetensors file (default the manifest's)")
 	f.limitFlags.register(p)
 	f.sourceFlags.register(p, false)
 }
@@ -66,22 +66,22 @@ func (f *hubFlags) openDF11(ctx context.Context, u *ui, name string) (d *model.D
 	return d, nil
 }
 
-// hintSource adds what to do if what was given as a DF11 model is none.
+// hintSource adds a hint to the error about a model that isn't DF11.
 func hintSource(err error, name string) error {
 	if !errors.Is(err, model.ErrNoDF11Config) {
 		return err
 	}
 	return hinted{err,
-		"give a DF11 model; to see what this one would become: df11-convert plan " +
+		"give a DF11 model; to see what this model would become: df11-convert plan " +
 			human.ShellWord(name)}
 }
 
-// errNoOriginal says that nothing tells what a DF11 model was made from.
-var errNoOriginal = errors.New("has no manifest, and no README.md that names its base_model")
+// errNoOriginal reports that a DF11 model doesn't name its original.
+var errNoOriginal = errors.New("doesn't name its original: it has no manifest, and no README.md with base_model")
 
-// unfinished gives an error for a folder that is the target of a conversion that has not ended.
+// unfinished returns an error for a folder whose conversion hasn't ended, and nil otherwise.
 func unfinished(folder string) error {
-	// what cannot be read is nothing that we keep there
+	// We can read what we keep there, so ignore the error.
 	entries, _ := os.ReadDir(filepath.Join(folder, names.StateDir))
 	journal := func(e os.DirEntry) bool {
 		return target.IsJournal(path.Join(names.StateDir, e.Name()))
@@ -90,16 +90,17 @@ func unfinished(folder string) error {
 		journal) {
 		return nil
 	}
-	return hinted{fmt.Errorf("the conversion to %s has not ended", folder),
-		"run the command that began it again: it resumes"}
+	return hinted{fmt.Errorf("the conversion to %s hasn't ended", folder),
+		"run the same conversion again: it resumes"}
 }
 
-// openOriginal opens the model that a DF11 model was made from, and plans it as the DF11 model
-// shows that it was planned. Without --against it is the original that the DF11 model itself names:
-// a repo, whatever folders are here.
+// openOriginal opens the model that a DF11 model was made from, and plans it the way the DF11 model
+// shows. Without --against it opens the original that the DF11 model names. That's always a repo,
+// and so is any org/name after --against, even if a folder has that name.
 func (f *readerFlags) openOriginal(ctx context.Context, u *ui, d *model.DF11) (*opened, error) {
 	spec, open := f.against, f.openSource
-	if spec == "" {
+	switch {
+	case spec == "":
 		repo, commit := d.Original()
 		if repo == "" {
 			return nil, fmt.Errorf("%s %w", d.Name, errNoOriginal)
@@ -108,6 +109,12 @@ func (f *readerFlags) openOriginal(ctx context.Context, u *ui, d *model.DF11) (*
 			spec += "@" + commit
 		}
 		u.say("the original is %s", spec)
+	case onHub(spec):
+		open = f.openNamed
+	default:
+		if err := refuseOwn(d, spec); err != nil {
+			return nil, err
+		}
 	}
 	opt, err := f.planOptions()
 	if err != nil {
@@ -129,7 +136,17 @@ func (f *readerFlags) openOriginal(ctx context.Context, u *ui, d *model.DF11) (*
 	return o, nil
 }
 
-// pair is a DF11 model with this original.
+// refuseOwn refuses a local original that's part of the DF11 model.
+func refuseOwn(d *model.DF11, spec string) error {
+	own, err := back.BringsAlong(d, spec)
+	if err != nil || !own {
+		return err
+	}
+	return hinted{usagef("--against %s: that's in %s itself", spec, d.Name),
+		"name the original's repo, or a folder elsewhere"}
+}
+
+// pair returns a DF11 model with this original.
 func (o *opened) pair(d *model.DF11) back.Pair {
 	return back.Pair{DF11: d, Source: o.source, Model: o.model, Plan: o.plan}
 }

@@ -23,17 +23,17 @@ import (
 // and no other rows.
 func TestTroubleshootingIsComplete(t *testing.T) {
 	page := string(world.Read(t, "../../docs/troubleshooting.md"))
-	told := map[string]string{}
+	codes := map[string]string{}
 	for _, row := range regexp.MustCompile("(?m)^\\| `([a-z0-9_]+)` \\| ([0-9]+) \\|").FindAllStringSubmatch(page, -1) {
-		told[row[1]] = row[2]
+		codes[row[1]] = row[2]
 	}
 	for _, k := range kinds {
-		if told[k.name] != strconv.Itoa(k.code) {
-			t.Errorf("%s: exit code %q on the page, %d in the program", k.name, told[k.name], k.code)
+		if codes[k.name] != strconv.Itoa(k.code) {
+			t.Errorf("%s: exit code %q on the page, %d in the program", k.name, codes[k.name], k.code)
 		}
-		delete(told, k.name)
+		delete(codes, k.name)
 	}
-	for name := range told {
+	for name := range codes {
 		t.Errorf("%s: no such kind", name)
 	}
 }
@@ -42,7 +42,7 @@ func TestTroubleshootingIsComplete(t *testing.T) {
 // hub that serves small models under the names that the pages use.
 func TestDocumentedCommands(t *testing.T) {
 	for _, page := range []string{
-		"README", "docs/convert", "docs/publish", "docs/verify", "docs/decode", "docs/large-models", "docs/json",
+		"README", "docs/convert", "docs/publish", "docs/verify", "docs/large-models", "docs/json",
 	} {
 		t.Run(path.Base(page), func(t *testing.T) {
 			t.Parallel()
@@ -72,7 +72,7 @@ func TestDocumentedFailure(t *testing.T) {
 	err := &verify.MismatchError{
 		Unit: "model.layers.1", Tensor: "model.layers.1.mlp.up_proj.weight", Elem: 77, Got: 0x3c04, Want: 0x3c00,
 	}
-	if err := outcomeOf("verify", failureOf(err)).write(&b, nil); err != nil || b.String() != shown {
+	if err := outcomeOf("verify", failureOf(err)).write(&b, nil, false); err != nil || b.String() != shown {
 		t.Errorf("%v: the page shows\n%s\nand the program prints\n%s", err, shown, b.String())
 	}
 }
@@ -142,7 +142,7 @@ func runPage(t *testing.T, page string, commands []string) {
 			t.Errorf("%s\n%s%v", command, out, err)
 		}
 	}
-	if page == "verify" || page == "decode" {
+	if page == "verify" {
 		run("df11-convert Qwen/Qwen3-8B --push --repo-id my-org/Qwen3-8B-DF11 -o Qwen3-8B-DF11 -q")
 	}
 	run(strings.Join(commands, "\n"))

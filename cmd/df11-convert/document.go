@@ -11,15 +11,16 @@ import (
 
 	"github.com/df11-convert/df11-convert/hub"
 	"github.com/df11-convert/df11-convert/internal/forward"
+	"github.com/df11-convert/df11-convert/internal/human"
 	"github.com/df11-convert/df11-convert/pipeline"
 	"github.com/df11-convert/df11-convert/verify"
 )
 
-// schemaVersion is the version of what --json prints: docs/json.md, docs/output.schema.json. New
-// members do not change it.
+// schemaVersion is the version of what --json prints: docs/json.md, docs/output.schema.json. Adding
+// members doesn't change it.
 const schemaVersion = 1
 
-// outcome is how every document begins, whatever the command and however it ended.
+// outcome is how every command's document begins, also after a failure.
 type outcome struct {
 	Schema  int      `json:"schema_version"`
 	Command string   `json:"command"`
@@ -28,28 +29,34 @@ type outcome struct {
 	Error   *failure `json:"error,omitempty"`
 }
 
-// failure is an error for programs: what kind, what to do, and the place, as far as the error has
-// one.
+// failure is an error for programs: its kind, what to do, and, if known, where it is.
 type failure struct {
-	Kind    string `json:"kind"` // of kinds
+	Kind    string `json:"kind"` // its name in kinds
 	Message string `json:"message"`
+	Detail  string `json:"detail,omitempty"` // the whole error, if Message is shorter
 	Hint    string `json:"hint,omitempty"`
+	Next    string `json:"next,omitempty"` // the hint for programs: docs/json.md
+	Try     string `json:"try,omitempty"`  // the source that was probably meant
 	Unit    string `json:"unit,omitempty"`
 	Tensor  string `json:"tensor,omitempty"`
 	Element *int64 `json:"element,omitempty"`
 	Got     string `json:"got,omitempty"` // the bits of the element, 0x3f80
 	Want    string `json:"want,omitempty"`
 
-	hints []string // as Hint, one by one
-	brief string   // Message for people
-	exit  int      // code
+	hints []string // the lines of Hint
+	exit  int      // the exit code
 }
 
-// failureOf describes an error that ends the program, or one model of a batch.
+// failureOf describes an error that ends the program or one model of a batch. It escapes
+// unprintable characters in names, because a JSON parser would undo the escapes that stdout adds.
 func failureOf(err error) *failure {
 	k := kindOf(err)
-	f := &failure{Kind: k.name, Message: err.Error(), brief: brief(err), exit: k.code}
-	f.advise(hint(err))
+	f := &failure{Kind: k.name, Message: human.Message("%s", brief(err)), exit: k.code}
+	if whole := human.Message("%v", err); whole != f.Message {
+		f.Detail = whole
+	}
+	f.Next, f.Try = next(err)
+	f.advise(human.Printable(hint(err)))
 	if m, ok := errors.AsType[*verify.MismatchError](err); ok {
 		f.Unit, f.Tensor, f.Element = m.Unit, m.Tensor, &m.Elem
 		f.Got, f.Want = fmt.Sprintf("%#04x", m.Got), fmt.Sprintf("%#04x", m.Want)
@@ -60,7 +67,7 @@ func failureOf(err error) *failure {
 	return f
 }
 
-// advise adds a hint, unless it is empty.
+// advise adds a hint, unless it's empty.
 func (f *failure) advise(hint string) {
 	if hint != "" {
 		f.hints = append(f.hints, hint)
@@ -68,7 +75,7 @@ func (f *failure) advise(hint string) {
 	}
 }
 
-// brief is an error in words, without requests whose answer says it all.
+// brief returns the text of an error, for the Hub's errors without the request.
 func brief(err error) string {
 	if e, ok := errors.AsType[*hub.Error](err); ok && e.Brief() != "" {
 		return e.Brief()
@@ -76,7 +83,7 @@ func brief(err error) string {
 	return err.Error()
 }
 
-// outcomeOf is how a command ended: well if f is nil.
+// outcomeOf returns how a command ended; a nil f is success.
 func outcomeOf(command string, f *failure) outcome {
 	o := outcome{Schema: schemaVersion, Command: command, OK: f == nil, Error: f}
 	if f != nil {
@@ -85,9 +92,9 @@ func outcomeOf(command string, f *failure) outcome {
 	return o
 }
 
-// write prints the one document of a run: the outcome and then the members of what the command
-// found, nil for nothing.
-func (o outcome) write(w io.Writer, found any) error {
+// write prints a run's document: the outcome, then the members of found, unless that's nil. oneLine
+// keeps the document on one line, for output that shares a terminal with the JSON log.
+func (o outcome) write(w io.Writer, found any, oneLine bool) error {
 	head, err := encode(o)
 	body, err2 := encode(found)
 	if err := errors.Join(err, err2); err != nil {
@@ -96,16 +103,18 @@ func (o outcome) write(w io.Writer, found any) error {
 	if len(body) > len("null") {
 		head = append(append(head[:len(head)-1], ','), body[1:]...)
 	}
-	var b bytes.Buffer
-	if err := json.Indent(&b, head, "", "  "); err != nil {
-		return err
+	if !oneLine {
+		var b bytes.Buffer
+		if err := json.Indent(&b, head, "", "  "); err != nil {
+			return err
+		}
+		head = b.Bytes()
 	}
-	b.WriteByte('\n')
-	_, err = w.Write(b.Bytes())
+	_, err = w.Write(append(head, '\n'))
 	return err
 }
 
-// encode is json.Marshal that leaves <, > and & in names as they are.
+// encode is json.Marshal, but keeps <, >, and & as they are.
 func encode(v any) ([]byte, error) {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
@@ -117,10 +126,10 @@ func encode(v any) ([]byte, error) {
 // conversion is a finished conversion as --json prints it.
 type conversion struct {
 	*pipeline.Report
-	Gain string `json:"gain"` // in one line for people
+	Note string `json:"note,omitempty"` // what stays BF16, for people
 }
 
-// where is the target, as --quiet prints it: the address if it was published, else the folder.
+// where returns the target as --quiet prints it: the address if it was published, else the folder.
 func where(r *pipeline.Report) string {
 	return cmp.Or(r.Target.URL, r.Target.Folder)
 }

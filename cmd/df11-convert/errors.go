@@ -20,14 +20,15 @@ import (
 	"github.com/df11-convert/df11-convert/verify"
 )
 
-// Exit codes, as the README lists them.
+// Exit codes, as docs/troubleshooting.md lists them.
 const (
 	exitOK          = 0
 	exitError       = 1
 	exitUsage       = 2
-	exitWrong       = 3 // something about the target is wrong: structure, hash or bits
+	exitWrong       = 3 // the DF11 model is damaged, or differs
 	exitAuth        = 4
 	exitRefused     = 5 // not convertible
+	exitFiles       = 6 // files next to the weights differ, with verify --strict-files
 	exitInterrupted = 130
 )
 
@@ -38,7 +39,7 @@ func (e usageError) Unwrap() error { return e.error }
 
 func usagef(format string, args ...any) error { return usageError{fmt.Errorf(format, args...)} }
 
-// hinted carries advice beside an error.
+// hinted is an error with a hint.
 type hinted struct {
 	error
 	hint string
@@ -46,14 +47,24 @@ type hinted struct {
 
 func (h hinted) Unwrap() error { return h.error }
 
+// meantError is an error about a source, with the id that was probably meant.
+type meantError struct {
+	error
+	id string
+}
+
+func (e meantError) Unwrap() error { return e.error }
+
+func (e meantError) Hint() string { return "did you mean: " + e.id }
+
 // wraps reports whether err wraps a T.
 func wraps[T error](err error) bool {
 	_, ok := errors.AsType[T](err)
 	return ok
 }
 
-// kind is a kind of error: its name in JSON and in docs/troubleshooting.md, its exit code, and what
-// the user can do, unless the error itself knows better.
+// kind is a kind of error: its name in JSON and in docs/troubleshooting.md, its exit code, and a
+// hint for errors that have none of their own.
 type kind struct {
 	name string
 	is   func(error) bool
@@ -61,14 +72,14 @@ type kind struct {
 	hint string
 }
 
-// oneOf reports whether an error wraps one of a package's sentinels.
+// oneOf returns a function that reports whether an error wraps one of the sentinels.
 func oneOf(sentinels ...error) func(error) bool {
 	return func(err error) bool {
 		return slices.ContainsFunc(sentinels, func(s error) bool { return errors.Is(err, s) })
 	}
 }
 
-// kinds are all kinds of errors. The first that fits an error counts; the last fits any.
+// kinds lists all kinds of errors. The first match counts; the last one matches any error.
 var kinds = []kind{
 	{"interrupted", oneOf(errInterrupted), exitInterrupted, ""},
 	{"usage", wraps[usageError], exitUsage, ""},
@@ -76,9 +87,11 @@ var kinds = []kind{
 	{"disk_full", disk.IsNoSpace, exitError, "free some space, or use another disk"},
 	{"disk_budget", wraps[*budget.DiskError], exitError, "raise --disk, or free some space"},
 	{"memory_budget", wraps[*budget.MemoryError], exitError, "raise --memory, or leave it out"},
-	{"mismatch", isMismatch, exitWrong, ""},
-	{"files_differ", wraps[besideError], exitWrong, ""},
 	{"structure", wraps[*verify.StructureError], exitWrong, ""},
+	{"other_original", wraps[otherOriginal], exitWrong, ""},
+	{"mismatch", isMismatch, exitWrong, ""},
+	{"files_differ", wraps[besideError], exitFiles, ""},
+	{"not_df11", oneOf(model.ErrNoDF11Config), exitError, ""},
 	{"invalid", wraps[*model.InvalidError], exitWrong, ""},
 	{"unauthorized", oneOf(hub.ErrUnauthorized, hub.ErrTrustedPublisher), exitAuth, ""},
 	{"gated", oneOf(hub.ErrGated), exitAuth, ""},
@@ -87,30 +100,31 @@ var kinds = []kind{
 		"convert the model to BF16 yourself first, if rounding is what you want"},
 	{"aliases_differ", wraps[*forward.AliasError], exitRefused, ""},
 	{"not_convertible", wraps[*plan.RefusedError], exitRefused, ""},
-	{"conflict", wraps[*target.ConflictError], exitError, ""},
+	{"conflict", func(err error) bool {
+		return wraps[*target.ConflictError](err) || errors.Is(err, errForeign)
+	}, exitError, ""},
 	{"source_is_target", wraps[*target.SourceTargetError], exitError,
 		"choose another target with -o or --repo-id"},
 	{"target_taken", wraps[*target.TakenError], exitError,
-		"two runs have one target: give this one another with --repo-id or -o, or let the other one end and look at what it has made"},
-	{"target_lost", wraps[*target.LostError], exitError,
-		"another program may have written there too: let one at a time publish to a repo, and run the same command again"},
+		"choose another target with --repo-id or -o, or wait until the other run ends"},
+	{"target_lost", wraps[*target.LostError], exitError, ""},
 	{"visibility", wraps[*target.VisibilityError], exitError,
 		"make it private in its settings, or choose another target with --repo-id"},
 	{"occupied", wraps[*back.OccupiedError], exitError, ""},
-	{"own_input", wraps[*back.OwnInputError], exitError, "choose a folder outside of it with -o"},
+	{"own_input", wraps[*back.OwnInputError], exitError, "choose a folder outside it with -o"},
 	{"folder", wraps[*disk.Error], exitError, ""},
 	{"source_changed", wraps[*model.ChangedError], exitError,
-		"run the same command again when nothing writes to it any more"},
+		"run the same command again once nothing writes to it"},
 	{"source_corrupt", wraps[*model.SourceError], exitError,
-		"the bytes that arrived are not the published ones: the file is damaged at the source, or on its way"},
+		"try another network; if it fails again, the file is damaged at the source"},
 	{"header", wraps[*safetensors.HeaderError], exitError,
-		"the file is incomplete or damaged: fetch it once more"},
+		"fetch the file again: it's incomplete or damaged"},
 	{"no_original", oneOf(errNoOriginal, back.ErrNoManifest, back.ErrNoSum), exitError,
 		"name the original with --against org/name"},
 	{"left_out", wraps[*back.LeftOutError], exitError,
-		"verify --level full compares all that was kept with the original"},
+		"use verify --level full, which compares everything that was kept"},
 	{"parts_missing", wraps[*pipeline.PartsError], exitError,
-		"make those parts with --shard, and then --finish again"},
+		"make those parts with --shard, then run --finish again"},
 	{"not_found", oneOf(hub.ErrNotFound, hub.ErrRevisionNotFound, hub.ErrEntryNotFound), exitError,
 		""},
 	{"offline", oneOf(hub.ErrOffline), exitError, ""},
@@ -118,26 +132,29 @@ var kinds = []kind{
 	{"quota", oneOf(hub.ErrQuota), exitError, ""},
 	{"rate_limited", oneOf(hub.ErrRateLimited), exitError, ""},
 	{"file", wraps[*fs.PathError], exitError,
-		"check the path, and whether it may be read or written"},
+		"check the path and its permissions"},
+	{"unexpected", oneOf(errUnexpected), exitError,
+		"remove expect: not_convertible from its entry"},
 	{"not_current", oneOf(errNotCurrent), exitError, ""},
 	{"gpu", oneOf(verify.ErrNoGPU, verify.ErrGPULost), exitError, ""},
 	{"hub", wraps[*hub.Error], exitError, ""},
 	{"error", func(error) bool { return true }, exitError, ""},
 }
 
-// isMismatch reports whether weights of a DF11 model are not the original's.
+// isMismatch reports whether an error says that weights differ from the original's.
 func isMismatch(err error) bool {
 	return wraps[*verify.MismatchError](err) || wraps[*forward.TensorError](err) ||
-		wraps[*back.ComponentError](err)
+		wraps[*back.RebuildError](err) || wraps[*back.ComponentError](err) ||
+		wraps[*back.DifferentError](err)
 }
 
-// kindOf is the kind of an error.
+// kindOf returns the kind of an error.
 func kindOf(err error) kind {
 	return kinds[slices.IndexFunc(kinds, func(k kind) bool { return k.is(err) })]
 }
 
-// hint is what the user can do about an error, in one line, "" if nothing is known: what was said
-// with the error counts before what is said of its kind.
+// hint returns what you can do about an error, or "". The error's own hint counts before its
+// kind's.
 func hint(err error) string {
 	if h, ok := errors.AsType[hinted](err); ok {
 		return h.hint
@@ -155,36 +172,64 @@ func hint(err error) string {
 		return h
 	}
 	if c, ok := errors.AsType[*target.ConflictError](err); ok {
-		return "choose another target with -o or --repo-id, or --force: " +
-			choose(len(c.Overwritten) > 0,
-				"files with these names are overwritten, all others stay",
-				"these files stay, and the loader reads them too")
+		if len(c.Overwritten) > 0 {
+			return "choose another target with -o or --repo-id, or add --force to overwrite these files"
+		}
+		return "choose another target with -o or --repo-id, or add --force to keep these files, " +
+			"which the loader will read too"
 	}
 	if d, ok := errors.AsType[*budget.DiskError](err); ok && d.Folder != "" {
 		return "free some space, or choose another disk with " + choose(d.Result > 0, "-o",
 			"--work-dir")
 	}
-	if v, ok := errors.AsType[*target.VisibilityError](err); ok && v.Source != "" {
+	if v, ok := errors.AsType[*target.VisibilityError](err); ok && v.Closed != "" {
 		return "make it private in its settings, choose another target with --repo-id, or allow it with --public if the license does"
 	}
 	if f, ok := errors.AsType[*disk.Error](err); ok && !disk.IsNoSpace(err) {
 		return folderHint(f)
 	}
 	if o, ok := errors.AsType[*back.OccupiedError](err); ok {
-		return "choose another folder with -o, or --force " + choose(len(o.Replaced) > 0,
-			"to overwrite", "to keep them; a loader may take them for the model's")
+		if len(o.Replaced) > 0 {
+			return "choose another folder with -o, or add --force to overwrite"
+		}
+		return "choose another folder with -o, or add --force to keep these files, " +
+			"which a loader may take for the model's"
 	}
 	return kindOf(err).hint
 }
 
-// folderHint says what to do about a folder that can't be used.
+// next returns the step that a front end can offer after an error, and the source for the step
+// "try".
+func next(err error) (step, source string) {
+	m, _ := errors.AsType[meantError](err)
+	e, isHub := errors.AsType[*hub.Error](err)
+	r, _ := errors.AsType[*plan.RefusedError](err)
+	switch {
+	case m.id != "":
+		return "try", m.id
+	case r != nil:
+		return r.Next, ""
+	case !isHub:
+		return "", ""
+	case errors.Is(e, hub.ErrUnauthorized), e.TokenSource == "" &&
+		oneOf(hub.ErrGated, hub.ErrNotFound, hub.ErrForbidden)(e):
+		return "sign_in", ""
+	case errors.Is(e, hub.ErrGated):
+		return "accept_terms", ""
+	case e.GaveUp() || e.Temporary():
+		return "retry", ""
+	}
+	return "", ""
+}
+
+// folderHint returns what to do about an unusable folder.
 func folderHint(f *disk.Error) string {
 	flag := choose(f.Kind == disk.Output, "-o", "--work-dir")
 	if errors.Is(f, disk.ErrLocked) {
 		return "wait until the other run ends, or choose another folder with " + flag
 	}
 	if wraps[*disk.UnsafeError](f) {
-		return "look at what is there, or choose a folder of your own with " + flag
+		return "check who owns what is there, or choose a folder of your own with " + flag
 	}
-	return "choose a folder that can be written with " + flag
+	return "choose a writable folder with " + flag
 }

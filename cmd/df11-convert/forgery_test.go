@@ -18,10 +18,11 @@ import (
 )
 
 // What a verification says of a forgery, beside "no WORDS": exit 3, and the words in what it
-// prints; and "beside FILES": exit 0, and the last line names these files and no others.
+// prints; and "beside FILES": exit 0, and the last line names these files and no others, those first
+// that programs run, then those that they open.
 const (
 	refuses = "refused" // exit 5: no original makes such a model
-	nothing = "ok"      // what this level cannot see, or what harms nobody
+	nothing = "ok"      // what this level cannot see, or what harms no one
 	wrong   = "no "
 	others  = "beside "
 )
@@ -53,7 +54,7 @@ var forgeries = []struct {
 				f.take(name, evilModel, name)
 			}
 		}
-	}, []string{nothing, wrong + "differs from"}},
+	}, []string{others + "README.md (its code isn't ours)", wrong + "differs from"}},
 	{"two modules exchanged", "", func(f *forged) {
 		for i, j := range []int{1, 0} {
 			f.take(fmt.Sprintf("model_layers_%d.safetensors", i), llamaModel, fmt.Sprintf("model_layers_%d.safetensors", j))
@@ -79,7 +80,7 @@ var forgeries = []struct {
 			return slices.DeleteFunc(list, func(x world.Tensor) bool { return strings.HasSuffix(x.Name, "input_layernorm.weight") })
 		})
 	}, []string{wrong}},
-	{"a plain weight beside its module", "", func(f *forged) {
+	{"a plain weight next to its module", "", func(f *forged) {
 		f.tensors("model_layers_0.safetensors", func(list []world.Tensor) []world.Tensor {
 			return append(list, world.Tensor{Name: "model.layers.0.mlp.up_proj.weight", DType: "BF16", Shape: []int64{96, 32}, Data: make([]byte, 2*96*32)})
 		})
@@ -106,7 +107,7 @@ var forgeries = []struct {
 			}
 			return []world.Tensor{{Name: x.Name, DType: "BF16", Shape: x.Shape, Data: of[h.DataStart()+x.Begin : h.DataStart()+x.End]}}
 		})
-	}, []string{nothing}},
+	}, []string{others + "README.md (its code isn't ours)"}}, // which counts the modules
 	{"the metadata of another framework", "", edits("model.safetensors", `"format":"pt"`, `"format":"tf"`), []string{nothing}},
 	{"modules in another order in the manifest", "", func(f *forged) { f.manifest(func(m *metadata.Manifest) { slices.Reverse(m.Units) }) }, []string{nothing}},
 	{"another layout in the manifest", "", func(f *forged) {
@@ -117,7 +118,7 @@ var forgeries = []struct {
 	}, []string{wrong + "one .safetensors file"}},
 	{"a pattern that matches nothing in Python", "", edits("config.json", `"model\\.layers`, `"MODEL\\.layers`), []string{refuses}},
 
-	// Weights that a loader finds beside those of the model.
+	// Weights that a loader finds next to the model's.
 	{"another weight file", "", func(f *forged) { f.take("else.safetensors", evilModel, "model_layers_0.safetensors") }, []string{wrong}},
 	{"the original's weights beside", "", func(f *forged) { f.take("pytorch.safetensors", "of "+evilModel, "model.safetensors") }, []string{wrong}},
 	{"a weight file without a tensor", "", func(f *forged) { f.files["else.safetensors"] = world.Safetensors(nil) }, []string{wrong + "else.safetensors"}},
@@ -128,7 +129,7 @@ var forgeries = []struct {
 	{"a variant", "", adds("model.fp16.safetensors"), []string{wrong + "w.weight"}},
 	{"a name in capitals", "", adds("ZZ.SAFETENSORS"), []string{others + "ZZ.SAFETENSORS (added)"}},
 	{"two names where case counts", "", func(f *forged) { f.take("MODEL.safetensors", llamaModel, "model.safetensors") }, []string{wrong}},
-	{"two configs where case counts", "", func(f *forged) { f.set("Config.json", "{}") }, []string{wrong + "where case does not count"}},
+	{"two configs where case counts", "", func(f *forged) { f.set("Config.json", "{}") }, []string{wrong + "on a case-insensitive file system"}},
 	{"an index, and weights in a folder", "", func(f *forged) {
 		f.set("model.safetensors.index.json", `{"weight_map": {"w.weight": "sub/evil.safetensors"}}`)
 		f.files["sub/evil.safetensors"] = weightsOf(1)
@@ -138,8 +139,8 @@ var forgeries = []struct {
 		for _, name := range []string{"pytorch_model.bin", "adapter_model.bin", "adapter_config.json", "handler.py", "chat_template.jinja", "added_tokens.json", ".env"} {
 			f.set(name, "{}")
 		}
-	}, []string{others + ".env (added), adapter_config.json (added), adapter_model.bin (added), added_tokens.json (added), chat_template.jinja (added), " +
-		"handler.py (added), pytorch_model.bin (added)"}},
+	}, []string{others + "adapter_model.bin (added), handler.py (added), pytorch_model.bin (added), .env (added), adapter_config.json (added), " +
+		"added_tokens.json (added), chat_template.jinja (added)"}},
 	{"DF11 in a folder, another model at the root", "", func(f *forged) {
 		for name, b := range maps.Clone(f.files) {
 			if name != names.Manifest {
@@ -152,7 +153,7 @@ var forgeries = []struct {
 			f.take(name, "of "+evilModel, name)
 		}
 		f.set("README.md", "---\nbase_model: "+llamaModel+"\n---\n")
-	}, []string{wrong + "model.safetensors: another model beside the DF11 model, which is in sub"}},
+	}, []string{wrong + "model.safetensors: another model next to the DF11 model, which is in sub"}},
 	{"DF11 in a folder, an index at the root", "", func(f *forged) {
 		for name, b := range maps.Clone(f.files) {
 			delete(f.files, name)
@@ -164,7 +165,7 @@ var forgeries = []struct {
 	}, []string{wrong + "model.safetensors.index.json: another model"}},
 
 	// config.json and all else that a loader reads.
-	{"attributes exchanged in the dict", "", exchanged, []string{nothing, wrong + "differs from"}},
+	{"attributes exchanged in the dict", "", exchanged, []string{others + "README.md (its code isn't ours)", wrong + "differs from"}},
 	{"the same behind DFloat11_Config", "", edits("config.json", `"dfloat11_config": {`, `"DFloat11_Config": {"threads_per_block": [512]}, "dfloat11_config": {`), []string{wrong + "config.json"}},
 	{"the same behind Pattern_Dict", "", edits("config.json", `"pattern_dict": {`, `"Pattern_Dict": {}, "pattern_dict": {`), []string{wrong + "config.json"}},
 	{"Threads_per_block", "", edits("config.json", `"threads_per_block": [`, `"Threads_per_block": [256], "threads_per_block": [`), []string{wrong + "config.json"}},
@@ -184,12 +185,19 @@ var forgeries = []struct {
 			b[len(b)-2] = '#' // of the same size
 			f.files[name] = b
 		}
-	}, []string{others + "generation_config.json, modeling.py, tokenizer.json"}},
+	}, []string{others + "modeling.py, generation_config.json, tokenizer.json"}},
 	{"a generation config less", "", func(f *forged) { delete(f.files, "generation_config.json") }, []string{others + "generation_config.json (missing)"}},
 	{"a card of one's own", "", func(f *forged) { f.set("README.md", "mine") }, []string{nothing}},
 	{"another picture", "", func(f *forged) { f.set("df11.png", "mine") }, []string{nothing}},
 	{"no manifest, an honest model", "", func(f *forged) { delete(f.files, names.Manifest) }, []string{nothing}},
-	{"files of the original that are not copied", "", func(f *forged) { f.take(".gitattributes", llamaModel, "config.json") }, []string{nothing}},
+	{"lines that a Hub adds for Git", "", func(f *forged) {
+		f.set(".gitattributes", "*.safetensors filter=lfs diff=lfs merge=lfs -text\n*.png filter=lfs diff=lfs merge=lfs -text\n")
+	}, []string{nothing}},
+	{"lines that make Git change a file", "", func(f *forged) {
+		f.set(".gitattributes", "*.safetensors filter=lfs diff=lfs merge=lfs -text\nvocab.txt text eol=crlf\n")
+	}, []string{others + ".gitattributes"}},
+	{"no lines that fetch weights from Git LFS", "", func(f *forged) { f.set(".gitattributes", "*.png filter=lfs diff=lfs merge=lfs -text\n") },
+		[]string{others + ".gitattributes"}},
 
 	// Pipelines: what is loaded for the other components.
 	{"weights of another component", pipeModel, adds("vae/diffusion_pytorch_model.safetensors"), []string{nothing, wrong + "differs from org/pipe (transformer): vae/"}},
@@ -223,12 +231,12 @@ var forgeries = []struct {
 			m.Source.Files[0].Path = "transformer_2/diffusion_pytorch_model.safetensors"
 		})
 	}, []string{wrong + "transformer/diffusion_pytorch_model.safetensors"}},
-	{"modules of the other transformer, with all weights beside them", pipeModel, func(f *forged) {
+	{"modules of the other transformer, with all weights next to them", pipeModel, func(f *forged) {
 		card := f.files["README.md"]
 		f.files = maps.Clone(f.models[pipe2Model])
 		f.files["README.md"] = card
 		f.take("transformer_2/diffusion_pytorch_model.safetensors", "of "+pipeModel, "transformer_2/diffusion_pytorch_model.safetensors")
-	}, []string{wrong + "README.md: it loads the model as transformer, but the modules are those of transformer_2"}},
+	}, []string{others + "README.md (its code isn't ours)"}},
 	{"modules in the folder of the other transformer", pipeModel, func(f *forged) {
 		for name, b := range maps.Clone(f.files) {
 			if !strings.Contains(name, "/") && name != "model_index.json" && name != "README.md" {
@@ -258,8 +266,8 @@ func exchanged(f *forged) {
 }
 
 // TestForgeries: no level says of a forgery that it equals the original without naming what
-// differs. Where the manifest was not rewritten, a listed file that was changed is a fault at every
-// level that knows its hash.
+// differs. Where the manifest was not rewritten, listed weights that were changed are a fault at
+// every level that knows their hash.
 func TestForgeries(t *testing.T) {
 	g := newForger(t)
 	g.models[llamaModel+"2 single"] = g.convert(llamaModel, "--layout", "transformers-single")
@@ -284,13 +292,12 @@ func TestForgeries(t *testing.T) {
 	}
 }
 
-// isStale reports whether the manifest lists something that the files are not, with what is for
-// people left out.
+// isStale reports whether the manifest lists weights that the files are not.
 func (f *forged) isStale() bool {
 	m, err := metadata.ParseManifest(f.files[names.Manifest], 0)
 	return err == nil && slices.ContainsFunc(m.Outputs, func(o metadata.OutputFile) bool {
 		b, ok := f.files[o.Path]
-		return o.Kind != metadata.KindCard && o.Kind != metadata.KindImage && (!ok || world.Sum(b) != o.SHA256)
+		return strings.HasSuffix(o.Path, ".safetensors") && (!ok || world.Sum(b) != o.SHA256)
 	})
 }
 
@@ -322,7 +329,7 @@ func (g *forger) check(f *forged, name string, said []string) {
 				want = strings.Replace(want, f.original(), filepath.Base(local), 1)
 			}
 			code, out, diag := program(g.T, args...)
-			if !fits(want, code, out, diag) {
+			if !matches(want, code, out, diag) {
 				g.Errorf("%s: %v: exit %d, want %q\n%s%s", name, args[2:], code, want, out, diag)
 			}
 		}
@@ -340,7 +347,7 @@ func letters(r rune) rune {
 	return -1
 }
 
-// originals are the originals that a forgery is verified against at a level: the repo, the one that
+// originals are the originals that a forgery is verified against at a level: the repo, the repo that
 // the model names itself, and at level full a local folder. Without DF11_DEEP, a level takes one of
 // them, and a model whose manifest was left as it was is tried at one level.
 func originals(f *forged, level, local string) []string {
@@ -357,8 +364,8 @@ func originals(f *forged, level, local string) []string {
 	return nil
 }
 
-// fits reports whether a verification said what it must.
-func fits(want string, code int, out, diag string) bool {
+// matches reports whether a verification said what it must.
+func matches(want string, code int, out, diag string) bool {
 	_, last, _ := strings.Cut(" from the original: ", "")
 	if lines := strings.Split(strings.TrimSpace(out), "\n"); len(lines) > 0 {
 		last = lines[len(lines)-1]
@@ -383,7 +390,7 @@ func (g *forger) checkBeside(name, at, files string) {
 		Equal  bool
 	}
 	code, out, _ := program(g.T, "verify", at, "--json", "--strict-files")
-	if err := json.Unmarshal([]byte(out), &doc); err != nil || code != exitWrong || !doc.Equal {
+	if err := json.Unmarshal([]byte(out), &doc); err != nil || code != exitFiles || !doc.Equal {
 		g.Errorf("%s, --strict-files: exit %d: %v: %s", name, code, err, out)
 	}
 	var want []string
@@ -397,7 +404,7 @@ func (g *forger) checkBeside(name, at, files string) {
 }
 
 // TestForgedOrigins: a model names its original by a repo and a commit, and what it has chosen is
-// told where main has other files.
+// reported if main has other files.
 func TestForgedOrigins(t *testing.T) {
 	g := newForger(t)
 	evil := maps.Clone(g.models["of "+evilModel])
@@ -423,12 +430,12 @@ func TestForgedOrigins(t *testing.T) {
 	}{
 		{"honest", func(*forged) {}, true, ", the same weights as main", exitOK},
 		{"other weights by a pull request", convert(pull), false, odd, exitOK},
-		{"another tokenizer by a pull request", convert(tokenizer), false, odd + " of org/llama, which has other files on main: tokenizer.json", exitOK},
-		{"a branch", named(func(s *metadata.Source) { s.Commit = "refs/pr/1" }), nil, `commit "refs/pr/1" is no commit id`, exitWrong},
-		{"a short commit", named(func(s *metadata.Source) { s.Commit = s.Commit[:39] }), nil, "is no commit id", exitWrong},
-		{"a folder", named(func(s *metadata.Source) { s.Repo = "/tmp/evil" }), nil, "is no Hub id", exitWrong},
-		{"a folder above", named(func(s *metadata.Source) { s.Repo = "../evil" }), nil, "is no Hub id", exitWrong},
-		{"a folder here", named(func(s *metadata.Source) { s.Repo, s.Commit = "evil", "" }), nil, "is no Hub id", exitWrong},
+		{"another tokenizer by a pull request", convert(tokenizer), true, "tokenizer.json (not on main)", exitOK},
+		{"a branch", named(func(s *metadata.Source) { s.Commit = "refs/pr/1" }), nil, `commit "refs/pr/1" isn't a commit id`, exitWrong},
+		{"a short commit", named(func(s *metadata.Source) { s.Commit = s.Commit[:39] }), nil, "isn't a commit id", exitWrong},
+		{"a folder", named(func(s *metadata.Source) { s.Repo = "/tmp/evil" }), nil, "isn't a Hub id", exitWrong},
+		{"a folder above", named(func(s *metadata.Source) { s.Repo = "../evil" }), nil, "isn't a Hub id", exitWrong},
+		{"a folder here", named(func(s *metadata.Source) { s.Repo, s.Commit = "evil", "" }), nil, "isn't a Hub id", exitWrong},
 		{"a folder as a base model", func(f *forged) {
 			delete(f.files, names.Manifest)
 			f.set("README.md", "---\nbase_model: ./evil\n---\n")

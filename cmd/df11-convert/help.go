@@ -15,22 +15,22 @@ import (
 	"github.com/df11-convert/df11-convert/internal/terminal"
 )
 
-// groups are the headings of flags in help, each with its flags. Those of no group come first.
+// groups lists the headings of flags in help. Flags without a group come first.
 var groups = []struct {
 	title string
 	flags []string
 }{
 	{"Source", []string{"against", "file", "component", "layout", "like", "pattern-dict",
-		"exact-f32"}},
+		"exact-f32", "unfilled"}},
 	{"Output", []string{"output", "force", "base-model"}},
 	{"Publish", []string{"push", "repo-id", "revision", "private", "public"}},
 	{"Resources",
 		[]string{"workers", "memory", "disk", "work-dir", "limit-rate", "stop-after", "gpu"}},
-	{"Distributed", []string{"shard", "finish"}},
+	{"Distributed", []string{"slice", "shard", "finish"}},
 	{"Global", []string{"json", "log-format", "quiet", "verbose", "help", "version"}},
 }
 
-// writeHelp writes what a command does, examples, and its flags by group, in at most width columns.
+// writeHelp writes what a command does, its examples, and its flags, in at most width columns.
 func writeHelp(w io.Writer, c *cobra.Command, width int) {
 	var b strings.Builder
 	if c.Long != "" {
@@ -56,32 +56,33 @@ func writeHelp(w io.Writer, c *cobra.Command, width int) {
 	fmt.Fprint(w, terminal.Fold(b.String(), width, 0))
 }
 
-// surroundings are what counts for the program beside its flags. Help and the man page of the root
-// have them.
+// surroundings lists what matters to the program in addition to its flags. The root's help and its
+// man page print it.
 const surroundings = `Environment:
-  HF_TOKEN                the token, instead of that of hf auth login
+  HF_TOKEN                the token (default: the token that hf auth login stored)
   HF_ENDPOINT             the Hub (default https://huggingface.co)
-  DF11_PUSH_ENDPOINT      the Hub to publish on, if that is another one
-  HF_HOME, HF_HUB_CACHE   where hf keeps its token, and a cache that is read
-  HF_HUB_OFFLINE          1 asks no Hub and reads that cache alone
-  HTTPS_PROXY, NO_PROXY   the way to the Hub
-  NO_COLOR, CI            no colors; no progress that is redrawn
+  DF11_PUSH_ENDPOINT      the Hub to publish on (default: HF_ENDPOINT)
+  HF_HOME, HF_HUB_CACHE   where hf keeps its token and its cache, which we read
+  HF_HUB_OFFLINE          1 works offline, from the cache only
+  HTTPS_PROXY, NO_PROXY   the proxy, and hosts that need none
+  NO_COLOR, CI            no colors; progress as lines in a log
 
 Files:
-  NAME-DF11/.df11-convert  what an unfinished result resumes from
-  ~/.cache/df11-convert    what unfinished runs with --push resume from
+  NAME-DF11/.df11-convert  the state that an unfinished run resumes from
+  ~/.cache/df11-convert    the same for runs with --push
 
 Exit status:
   0    done or verified
   1    error, or a check that could not run
   2    usage
-  3    something about the target is wrong
-  4    authentication or gated
+  3    the DF11 model is damaged, or differs
+  4    no access: token or terms
   5    not convertible
+  6    files next to the weights differ: verify --strict-files
   130  interrupted
 `
 
-// writeFlags writes the flags of a command by group.
+// writeFlags writes a command's flags by group.
 func writeFlags(b *strings.Builder, c *cobra.Command, width int) {
 	flags := inHelp(c)
 	write := func(title string, set *pflag.FlagSet) {
@@ -111,8 +112,8 @@ func writeFlags(b *strings.Builder, c *cobra.Command, width int) {
 	}
 }
 
-// inHelp are the flags that the help of a command shows. That of the program has those which most
-// conversions need.
+// inHelp returns the flags that a command's help shows. The root's help shows only the flags that
+// most conversions need.
 func inHelp(c *cobra.Command) *pflag.FlagSet {
 	c.InheritedFlags() // adds them to those of the command
 	if c.HasParent() {
@@ -128,7 +129,7 @@ func inHelp(c *cobra.Command) *pflag.FlagSet {
 	return few
 }
 
-// lineEnd is one inside of a paragraph. Lines that begin with a space stay as they are.
+// lineEnd matches a line end inside a paragraph. Lines that begin with a space keep theirs.
 var lineEnd = regexp.MustCompile(`(\S)\n(\S)`)
 
 const docsURL = "https://github.com/df11-convert/df11-convert/tree/main/docs"
@@ -136,7 +137,7 @@ const docsURL = "https://github.com/df11-convert/df11-convert/tree/main/docs"
 // completeValues offers the values of flags to the shell.
 func completeValues(c *cobra.Command) {
 	values := maps.Clone(choices)
-	values["layout"] = catalog.LayoutNames() // which has other names, too
+	values["layout"] = catalog.LayoutNames() // which accepts other names too
 	for name, known := range values {
 		if c.Flags().Lookup(name) != nil || c.PersistentFlags().Lookup(name) != nil {
 			_ = c.RegisterFlagCompletionFunc(name,

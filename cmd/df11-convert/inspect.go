@@ -20,11 +20,11 @@ func inspectCommand(u *ui) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "inspect DF11",
 		Short: "Measure exponents, codes and bits per weight of a DF11 model",
-		Long: `inspect looks into a DF11 model. It prints sizes, compressed modules, entropy, and bits per weight against the order-0
-entropy bound; --json also the code table of each module. Of a large model it reads samples of the weights. What a source would
-become, the command plan says.`,
-		Example: `  df11-convert inspect ./Llama-3.1-8B-DF11
-  df11-convert inspect org/Llama-3.1-8B-DF11 --html report.html
+		Long: `inspect measures a DF11 model. It prints sizes, compressed modules, entropy, and bits per weight next to the order-0
+entropy bound; --json adds each module's code table. It samples the weights of large models. It verifies nothing. To see
+what a BF16 model would become, use plan.`,
+		Example: `  df11-convert inspect ./Qwen3-8B-DF11
+  df11-convert inspect DFloat11/Qwen3-8B-DF11 --html report.html
   df11-convert inspect ./flux1-dev-DF11.safetensors --json`,
 		Args: exactArgs(1, "DF11"),
 		RunE: func(c *cobra.Command, args []string) error {
@@ -32,7 +32,7 @@ become, the command plan says.`,
 		},
 	}
 	c.Flags().StringVar(&html, "html", "",
-		"write a report with a picture and tables to this `file`, one page that needs nothing else")
+		"write a report with a picture and tables to this `file`")
 	return c
 }
 
@@ -62,11 +62,12 @@ func runInspect(ctx context.Context, u *ui, name, html string) error {
 		}
 		u.say("report written to %s", html)
 	}
-	u.result(r, "", func(w io.Writer) { printInspection(w, r) })
+	u.result(r, sprintf("%s %.2f %%", r.Name, percentage(r.DF11Bytes, r.BF16Bytes)),
+		func(w io.Writer) { printInspection(w, r) })
 	return nil
 }
 
-// printInspection writes the figures for people.
+// printInspection writes a report for people.
 func printInspection(w io.Writer, r *describe.Report) {
 	t := newTable(w)
 	t.row("model", "%s%s", r.Name, atCommit(r.Commit))

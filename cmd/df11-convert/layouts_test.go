@@ -78,7 +78,7 @@ func comfyFlux(prefix string) []byte {
 	return c.File()
 }
 
-// severalModels is a checkpoint of which one model is converted.
+// severalModels is a checkpoint with several models, one of them to convert.
 func severalModels() []byte {
 	c := world.NewCheckpoint(3)
 	c.Add("first_stage_model.decoder.conv.weight", "F32", 3, 4, 4)
@@ -119,7 +119,7 @@ func llamaFiles(dtype string, inexact int, config string) map[string][]byte {
 	}
 }
 
-// refused runs the program, which must end with 5 and one line that holds the words, beside hints.
+// refused runs the program, which must end with 5 and print one line with the words, and hints.
 func refused(t *testing.T, words string, args ...string) {
 	t.Helper()
 	code, out, diag := program(t, args...)

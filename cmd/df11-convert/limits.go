@@ -14,39 +14,40 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/df11-convert/df11-convert/internal/budget"
+	"github.com/df11-convert/df11-convert/internal/fits"
 	"github.com/df11-convert/df11-convert/internal/forward"
 	"github.com/df11-convert/df11-convert/internal/human"
 	"github.com/df11-convert/df11-convert/verify"
 )
 
-// limitFlags bound the cores and the memory of a command.
+// limitFlags limit a command's threads and memory.
 type limitFlags struct {
 	workers int
 	memory  sizeFlag
 }
 
 func (f *limitFlags) register(p *pflag.FlagSet) {
-	p.IntVar(&f.workers, "workers", 0, "threads that work at once (default: all cores)")
+	p.IntVar(&f.workers, "workers", 0, "threads that work at once (default all cores)")
 	p.Var(&f.memory, "memory",
-		"memory budget, at least 64MiB (default: three quarters of a container's limit, if there is one)")
+		"memory budget, at least 64MiB (default 75 % of a container's limit, else none)")
 }
 
-// divide divides the memory budget as a command of this kind does.
+// divide divides the memory budget by kind, such as [budget.ForReading].
 func (f *limitFlags) divide(kind func(total int64, workers int) budget.Memory) (budget.Memory,
 	error) {
 	memory := cmp.Or(f.memory, defaultMemory())
 	if memory > 0 && memory < budget.LeastMemory {
-		return budget.Memory{}, usagef("--memory %s is less than the 64MiB that are needed",
+		return budget.Memory{}, usagef("--memory %s is too little: at least 64MiB are needed",
 			memory.String())
 	}
 	return kind(int64(memory), cmp.Or(f.workers, runtime.GOMAXPROCS(0))), nil
 }
 
-// garbagePercent is the garbage that may pile up, in percent of the live heap. The heap is mostly
-// buffers, which the collector need not look into, so that it may run often.
+// garbagePercent is the garbage that may pile up, in percent of the live heap. The collector can
+// run often, because the heap is mostly buffers, which it doesn't scan.
 const garbagePercent = 25
 
-// applyMemory makes the garbage collector keep the heap's share.
+// applyMemory makes the garbage collector keep the heap within its share.
 func applyMemory(m budget.Memory) {
 	if m.Budget > 0 {
 		debug.SetMemoryLimit(m.Heap)
@@ -54,10 +55,10 @@ func applyMemory(m budget.Memory) {
 	}
 }
 
-// containerShare is the share of a container's limit that is used if no budget is set.
+// containerShare is the share of a container's limit that we use by default.
 const containerShare = 0.75
 
-// defaultMemory is the budget where none is given: a share of the container's limit, or none.
+// defaultMemory returns the budget if none is given: a share of the container's limit, or 0.
 func defaultMemory() sizeFlag {
 	limit := containerMemory()
 	if limit == 0 {
@@ -66,8 +67,8 @@ func defaultMemory() sizeFlag {
 	return sizeFlag(max(budget.LeastMemory, int64(containerShare*float64(limit))))
 }
 
-// containerMemory is the memory limit of the control groups of this process; 0 if there is none or
-// it cannot be read.
+// containerMemory returns the memory limit of this process's control groups; 0 if there is none or
+// it can't be read.
 func containerMemory() int64 {
 	limit, err := memlimit.FromCgroup()
 	if err != nil {
@@ -76,7 +77,7 @@ func containerMemory() int64 {
 	return int64(min(limit, maxSize))
 }
 
-// gpuFlags choose the second decoder.
+// gpuFlags choose whether a GPU decodes everything a second time.
 type gpuFlags struct {
 	mode string
 	gpu  *verify.GPU // set by open
@@ -84,16 +85,16 @@ type gpuFlags struct {
 
 func (f *gpuFlags) register(p *pflag.FlagSet) {
 	p.StringVar(&f.mode, "gpu", "auto",
-		"`when` to decode on the GPU too: auto (if there is one), require, or off")
+		"`when` to decode on the GPU too: auto (if there's one), require, or off")
 }
 
-// open starts the GPU verifier, which takes host memory from the other parts; nil if no GPU is
-// there and none is required.
+// open starts the GPU verifier and takes its host memory out of memory. Without a GPU it returns
+// nil, unless --gpu requires one.
 func (f *gpuFlags) open(u *ui, memory *budget.Memory) (forward.GPU, error) {
 	g, err := verify.OpenGPU(verify.GPUOptions{Mode: verify.GPUMode(f.mode), Host: memory.GPU,
 		Log: u.log()})
 	if errors.Is(err, verify.ErrNoGPU) {
-		return nil, hinted{err, "the CPU check needs no GPU: leave --gpu at auto, or set it to off"}
+		return nil, hinted{err, "leave out --gpu: the check on the CPU needs none"}
 	}
 	if err != nil || g == nil {
 		return nil, err
@@ -112,12 +113,12 @@ func (f *gpuFlags) close() {
 // maxSize is more than any disk holds, and small enough that sums of sizes stay inside int64.
 const maxSize = 1 << 60
 
-// sizeFlag is a number of bytes as a flag: 512MiB, 14GB, 1.5g; "/s" may follow.
+// sizeFlag is a flag for a number of bytes: 512MiB, 14GB, 1.5g; "/s" may follow.
 type sizeFlag int64
 
 func (s *sizeFlag) Set(text string) error {
 	text = strings.TrimSpace(text)
-	if n, err := strconv.ParseFloat(text, 64); err == nil && n > 0 && n < 1000 {
+	if n, err := strconv.ParseFloat(text, 64); err == nil && n > 0 {
 		return fmt.Errorf("%q has no unit: write %[1]sGB, %[1]sMiB, or %[1]sB for bytes", text)
 	}
 	n, err := humanize.ParseBigBytes(strings.TrimSuffix(text, "/s")) // exact: 2.01kB are 2010 bytes
@@ -136,3 +137,31 @@ func (s *sizeFlag) String() string {
 }
 
 func (s *sizeFlag) Type() string { return "size" }
+
+// cardFlag is a flag for a GPU's memory in GiB: a size, or a card's name.
+type cardFlag int64
+
+func (c *cardFlag) Set(text string) error {
+	if *c = cardFlag(fits.Card(text)); *c > 0 {
+		return nil
+	}
+	var size sizeFlag
+	if err := size.Set(text); err != nil {
+		return fmt.Errorf("%w, or a card such as 4090 or H100", err)
+	}
+	*c = cardFlag(max(size>>30, size/1e9)) // makers count GiB and write GB
+	if *c == 0 || *c > 1000 {              // 4060Ti would be tebibytes
+		*c = 0
+		return fmt.Errorf("%q is no memory of one GPU: write a size such as 24GB", text)
+	}
+	return nil
+}
+
+func (c *cardFlag) String() string {
+	if *c == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%dGB", *c)
+}
+
+func (c *cardFlag) Type() string { return "size|card" }

@@ -8,7 +8,7 @@ import (
 	"github.com/df11-convert/df11-convert/internal/budget"
 )
 
-// TestMemoryLimit: a budget is told to the collector, no budget leaves it alone, and one that is
+// TestMemoryLimit: the collector gets a budget, no budget leaves it alone, and a budget that is
 // too small is refused.
 func TestMemoryLimit(t *testing.T) {
 	defer debug.SetMemoryLimit(debug.SetMemoryLimit(math.MaxInt64))
@@ -42,11 +42,11 @@ func TestBothSidesKeepTheBudget(t *testing.T) {
 	}
 }
 
-// TestSizeFlag: decimal and binary units in either case, fractions, plain bytes, and a rate;
-// nothing else is a size.
+// TestSizeFlag: a size has a unit, decimal or binary, in either case; it may have fractions or be a
+// rate. A bare number is no size.
 func TestSizeFlag(t *testing.T) {
 	for text, want := range map[string]sizeFlag{
-		"0": 0, "1024": 1024, "17b": 17, "8GB": 8e9, "8GiB": 8 << 30, "8gib": 8 << 30, "512MiB": 512 << 20, "1.5G": 1.5e9, "1.5g": 1.5e9,
+		"0": 0, "17b": 17, "8GB": 8e9, "8GiB": 8 << 30, "8gib": 8 << 30, "512MiB": 512 << 20, "1.5G": 1.5e9, "1.5g": 1.5e9,
 		"2k": 2000, "2kb": 2000, "2KiB": 2048, "3m": 3e6, "1T": 1e12, "1TiB": 1 << 40, "50MB/s": 50e6, " 12 GB ": 12e9, ".5GB": 5e8,
 	} {
 		var s sizeFlag
@@ -54,7 +54,7 @@ func TestSizeFlag(t *testing.T) {
 			t.Errorf("%q: %d, %v, want %d", text, s, err, want)
 		}
 	}
-	for _, text := range []string{"5", "64", "1.5", "999", "", "GB", "-1", "-1GB", "1XB", "8 G B", "1.2.3MB", "inf", "nan", "2000000TB", "1e30"} {
+	for _, text := range []string{"5", "64", "1.5", "999", "4090", "1048576", "", "GB", "-1", "-1GB", "1XB", "8 G B", "1.2.3MB", "inf", "nan", "2000000TB", "1e30"} {
 		var s sizeFlag
 		if err := s.Set(text); err == nil || s != 0 {
 			t.Errorf("%q: %d, %v", text, s, err)

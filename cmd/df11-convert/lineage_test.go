@@ -76,7 +76,7 @@ func lineage(t *testing.T, args ...string) (source metadata.Source, card *metada
 	}
 	text := world.Read(t, filepath.Join(out, "README.md"))
 	if n := strings.Count(string(text), "said to be"); n != 0 && m.Source.Repo == "" || n != 2 && m.Source.Repo != "" {
-		t.Errorf("%v: from %s, which nobody has compared with it: the card says so %d times", args, m.Source.Repo, n)
+		t.Errorf("%v: from %s, which wasn't compared with it: the card says so %d times", args, m.Source.Repo, n)
 	}
 	card, err := metadata.ParseFrontMatter(text)
 	if err != nil {

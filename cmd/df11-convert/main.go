@@ -4,8 +4,11 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"fmt"
+	"io"
 	"os"
 	"os/signal"
 	"syscall"
@@ -14,7 +17,7 @@ import (
 
 func main() { os.Exit(run(os.Args[1:], os.Stdout, os.Stderr)) }
 
-// errInterrupted is the cause of a context that a signal has ended, or --stop-after.
+// errInterrupted is the cause of a context that a signal or --stop-after ended.
 var errInterrupted = errors.New("interrupted")
 
 // run is the whole program: arguments in, exit code out.
@@ -26,18 +29,24 @@ func run(args []string, stdout, stderr *os.File) int {
 	return execute(ctx, u, args)
 }
 
-// execute runs a command line and reports how it ended.
+// execute runs a command line, reports how it ended, and returns the exit code.
 func execute(ctx context.Context, u *ui, args []string) int {
 	root := rootCommand(u, args)
 	c, err := root.ExecuteContextC(ctx)
 	if wraps[usageError](err) {
 		parseGlobal(root, args)
 	}
-	u.command = commandName(c)
+	u.command = cmp.Or(u.command, commandName(c))
+	if v := c.Flags().Lookup("version"); err == nil && v != nil && v.Changed {
+		u.command = "version"
+		text := "df11-convert " + versionText()
+		u.result(map[string]any{"version": versionText()}, text,
+			func(w io.Writer) { fmt.Fprintln(w, text) })
+	}
 	return u.report(ctx, err)
 }
 
-// watchSignals lets the first signal stop the work and a later one the process.
+// watchSignals makes the first signal stop the work and a later one end the process.
 func watchSignals(cancel context.CancelCauseFunc) {
 	c := make(chan os.Signal, 2)
 	signal.Notify(c, os.Interrupt, syscall.SIGTERM)
@@ -47,8 +56,8 @@ func watchSignals(cancel context.CancelCauseFunc) {
 	}()
 }
 
-// oneSignal is how long what arrives still belongs to the first signal: timeout(1) and other
-// wrappers send it to the program and to its process group, so that it comes twice.
+// oneSignal is how long signals still count as the first one. timeout(1) and other wrappers send
+// theirs to the program and to its process group, so it arrives twice.
 const oneSignal = time.Second
 
 // awaitSecond cancels at the first signal and returns at the second.

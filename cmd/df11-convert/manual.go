@@ -13,8 +13,8 @@ import (
 	"github.com/spf13/cobra/doc"
 )
 
-// The tag man adds a command that writes what packages hold beside the program. It is no part of
-// the program itself, which needs no renderer of man pages.
+// The tag man adds a command that writes man pages and completions for packages. The released
+// program leaves it out, and with it the renderer of man pages.
 func init() { packaging = append(packaging, manualCommand) }
 
 func manualCommand() *cobra.Command {
@@ -32,8 +32,8 @@ func manualCommand() *cobra.Command {
 // heading matches the headings of surroundings.
 var heading = regexp.MustCompile(`(?m)^\S.*:$`)
 
-// writeManual writes dir/man, whose date is SOURCE_DATE_EPOCH, and dir/completions, each file under
-// the name by which its shell finds it.
+// writeManual writes dir/man, dated by SOURCE_DATE_EPOCH, and dir/completions, with the file names
+// that the shells look for.
 func writeManual(root *cobra.Command, dir string) error {
 	man, completions := filepath.Join(dir, "man"), filepath.Join(dir, "completions")
 	if err := errors.Join(os.MkdirAll(man, 0o777), os.MkdirAll(completions, 0o777)); err != nil {

@@ -12,13 +12,14 @@ import (
 	"golang.org/x/term"
 
 	"github.com/df11-convert/df11-convert/internal/disk"
+	"github.com/df11-convert/df11-convert/internal/human"
 	"github.com/df11-convert/df11-convert/internal/model"
-	"github.com/df11-convert/df11-convert/internal/plan"
-	"github.com/df11-convert/df11-convert/internal/terminal"
+	"github.com/df11-convert/df11-convert/internal/reader"
 )
 
-// results is stdout, to which only printable text goes. It keeps the first error: whoever prints
-// need not look at it, and no run whose result got lost ends well.
+// results is stdout. It makes text printable and keeps the first error, so callers can ignore write
+// errors, and a run that loses its result still fails. A closed stdout gives none: Go opens
+// /dev/null for it, as other programs do that want no output.
 type results struct {
 	to  *os.File
 	err error
@@ -26,7 +27,7 @@ type results struct {
 
 func (r *results) Write(b []byte) (int, error) {
 	n := len(b)
-	_, err := io.WriteString(r.to, terminal.Printable(string(b)))
+	_, err := io.WriteString(r.to, human.Printable(string(b)))
 	if p, ok := errors.AsType[*fs.PathError](err); ok {
 		err = p.Err // without the name
 	}
@@ -37,7 +38,7 @@ func (r *results) Write(b []byte) (int, error) {
 	return n, err
 }
 
-// width is that of the terminal to which results go, 0 if they go elsewhere.
+// width returns the width of the terminal that shows the results; 0 if none does.
 func (r *results) width() int {
 	if !term.IsTerminal(int(r.to.Fd())) {
 		return 0
@@ -46,9 +47,8 @@ func (r *results) width() int {
 	return width
 }
 
-// canWrite makes sure, before the work whose outcome it is for, that the file which a flag names
-// can be written, and that it replaces no file of the input, if that is local, no weights, and
-// nothing that is no file, such as a device or a link.
+// canWrite checks, before any work, that the file a flag names can be written. It refuses to
+// replace weights, files of a local input, and anything that isn't a regular file.
 func canWrite(flag, file, input string) error {
 	if file == "" {
 		return nil
@@ -63,7 +63,7 @@ func canWrite(flag, file, input string) error {
 	return nil
 }
 
-// mayReplace refuses a file that is there and is not for a report to replace.
+// mayReplace refuses existing files that a report must not replace.
 func mayReplace(file, input string) error {
 	refused := func(why string) error {
 		return &fs.PathError{Op: "create", Path: file, Err: errors.New(why)}
@@ -75,9 +75,9 @@ func mayReplace(file, input string) error {
 	case err != nil:
 		return err
 	case !st.Mode().IsRegular():
-		return refused("something else than a file is there")
-	case plan.IsSafetensors(file):
-		return refused("weights are there")
+		return refused("it exists and isn't a regular file")
+	case reader.IsSafetensors(file):
+		return refused("it holds weights")
 	case !model.Exists(input):
 		return nil
 	}
@@ -87,14 +87,14 @@ func mayReplace(file, input string) error {
 	}
 	return filepath.WalkDir(root, func(name string, _ fs.DirEntry, err error) error {
 		if own, missing := os.Stat(name); missing == nil && os.SameFile(own, st) {
-			return refused("a file of " + input + " is there")
+			return refused("it's a file of " + input)
 		}
 		return err
 	})
 }
 
-// outputError says that a result could not be printed. It hides its cause: no hint about full disks
-// is about this one.
+// outputError reports that a result couldn't be printed. It doesn't unwrap to its cause, because
+// hints about full disks don't fit it.
 type outputError struct{ cause error }
 
 func (e outputError) Error() string { return "write to standard output: " + e.cause.Error() }

@@ -20,10 +20,10 @@ func TestLostResultIsAnError(t *testing.T) {
 	at := func(name string) string { return filepath.Join(dir, name) }
 	llama(t, at("m"), "BF16", 0, "")
 	must(t, at("m"), "-o", at("out"))
-	world.Write(t, at("list.yaml"), []byte("models:\n- source: "+at("m")+"\n"))
+	world.Write(t, at("list.yaml"), []byte("models:\n- {source: "+at("m")+", output: "+at("again")+"}\n"))
 	commands := map[string][]string{
 		"df11-convert": {}, "convert": {at("m"), "-o", at("again")}, "plan": {at("m")}, "verify": {at("out"), "--against", at("m"), "--level", "structure"},
-		"decode": {at("out"), "-o", at("back")}, "batch": {at("list.yaml"), "-o", at("again")}, "status": {at("list.yaml")}, "inspect": {at("out")},
+		"decode": {at("out"), "-o", at("back")}, "batch": {at("list.yaml")}, "status": {at("list.yaml")}, "inspect": {at("out")},
 		"demo": {"-o", at("demo")}, "completion": {"bash"}, "help": {"verify"},
 	}
 	root := rootCommand(newUI(os.Stdout, os.Stderr), nil)

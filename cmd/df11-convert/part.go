@@ -10,11 +10,10 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/df11-convert/df11-convert/internal/spans"
-	"github.com/df11-convert/df11-convert/pipeline"
 )
 
-// partFlags divide one model among machines. Each makes one part; the flag is called --shard, and
-// makes no weight shards.
+// partFlags divide one model among machines, and each makes one part. The flag is called
+// --shard, but a part isn't a shard of the weights.
 type partFlags struct {
 	which  string
 	finish bool
@@ -22,36 +21,36 @@ type partFlags struct {
 
 func (f *partFlags) register(p *pflag.FlagSet) {
 	p.StringVar(&f.which, "shard", "",
-		"make only `part` i/n, counted from 1; auto/n takes i from Kubernetes or Slurm")
+		"make only `part` i/n of each model; auto/n takes an array task's index")
 	p.BoolVar(&f.finish, "finish", false,
-		"complete what the parts have published: check, verify, write the rest")
+		"complete the published parts: check, verify, and add the rest")
 }
 
-// apply puts the flags into the options.
-func (f *partFlags) apply(opt *pipeline.Options) (err error) {
-	if opt.Part, err = f.part(); err != nil {
-		return err
-	}
-	opt.Finish = f.finish
-	if (f.finish || opt.Part != spans.Part{}) && opt.Push == nil {
+// check refuses wrong parts, and flags that need --push.
+func (f *partFlags) check(push bool) error {
+	part, err := f.part()
+	if err == nil && !push && (f.finish || !part.Whole()) {
 		return usagef("--shard and --finish need --push")
 	}
-	return nil
+	return err
 }
 
 // part returns the part that --shard asks for; the zero Part is the whole model.
-func (f *partFlags) part() (spans.Part, error) {
-	if f.which == "" {
+func (f *partFlags) part() (spans.Part, error) { return parsePart("--shard", f.which) }
+
+// parsePart parses a flag's value, i/n or auto/n; "" is the zero Part.
+func parsePart(flag, value string) (spans.Part, error) {
+	if value == "" {
 		return spans.Part{}, nil
 	}
-	index, count, _ := strings.Cut(f.which, "/")
-	i, n, what := number(index), number(count), "--shard "+f.which
+	index, count, _ := strings.Cut(value, "/")
+	i, n, what := number(index), number(count), flag+" "+value
 	if index == "auto" {
-		task, err := taskIndex()
+		task, err := taskIndex(flag)
 		if err != nil {
 			return spans.Part{}, err
 		}
-		i, what = task+1, fmt.Sprintf("%s, of which this is index %d", what, task)
+		i, what = task+1, fmt.Sprintf("%s with index %d", what, task)
 	}
 	p := spans.Part{I: i, N: n}
 	if p.Whole() || p.Check() != nil {
@@ -60,22 +59,26 @@ func (f *partFlags) part() (spans.Part, error) {
 	return p, nil
 }
 
-// taskIndex returns the index, counted from 0, that the engine has given to this process:
-// Kubernetes to a pod of an Indexed Job, Slurm to a task of an array.
-func taskIndex() (int, error) {
+// taskIndex returns this process's index, counted from 0: that of a pod in a Kubernetes Indexed
+// Job, of a task in a Slurm array, or of a job in a GitLab matrix.
+func taskIndex(flag string) (int, error) {
 	index, first := os.Getenv("JOB_COMPLETION_INDEX"), "0"
 	if index == "" {
 		index, first = os.Getenv("SLURM_ARRAY_TASK_ID"), cmp.Or(os.Getenv("SLURM_ARRAY_TASK_MIN"),
 			"0")
 	}
-	if number(index) < 0 || number(first) < 0 {
-		return 0, usagef(
-			"--shard auto/n: neither JOB_COMPLETION_INDEX (Kubernetes) nor SLURM_ARRAY_TASK_ID (Slurm) has the index of this part")
+	if index == "" {
+		index, first = os.Getenv("CI_NODE_INDEX"), "1"
+	}
+	if number(first) < 0 || number(index) < number(first) {
+		return 0, hinted{usagef("%s auto/n: this isn't a task of an array", flag),
+			"set JOB_COMPLETION_INDEX (Kubernetes, counted from 0), SLURM_ARRAY_TASK_ID (Slurm), or " +
+				"CI_NODE_INDEX (GitLab)"}
 	}
 	return number(index) - number(first), nil
 }
 
-// number reads a whole number; -1 is none.
+// number parses a whole number; it returns -1 for other text.
 func number(text string) int {
 	n, err := strconv.Atoi(text)
 	if err != nil {

@@ -3,29 +3,33 @@ package main
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/spf13/cobra"
 
+	"github.com/df11-convert/df11-convert/hub"
 	"github.com/df11-convert/df11-convert/internal/budget"
 	"github.com/df11-convert/df11-convert/internal/disk"
 	"github.com/df11-convert/df11-convert/internal/human"
+	"github.com/df11-convert/df11-convert/internal/model"
 )
 
-// planFlags are the flags of the command plan. Limits and part are the conversion's, on which its
-// disk and memory depend.
+// planFlags are the flags of the command plan. Limits and part are those of the planned conversion.
 type planFlags struct {
 	sourceFlags
 	limitFlags
 	disk      sizeFlag
 	parts     partFlags
-	sample    sizeFlag // -1: a share of the model
+	sample    sizeFlag // -1 is a share of the model
 	bandwidth sizeFlag
-	gpu       sizeFlag
+	card      cardFlag
+	context   int
+	batch     int
 	writeDict string
 }
 
-// usualBandwidth is a gigabit line, for which times are given unless the user knows better.
+// usualBandwidth is that of a gigabit connection, in bytes per second.
 const usualBandwidth = 125_000_000
 
 func planCommand(u *ui) *cobra.Command {
@@ -33,12 +37,12 @@ func planCommand(u *ui) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "plan SOURCE",
 		Short: "Show what a conversion would do, before any weight moves",
-		Long: `plan reads headers, small files and a few samples of the weights. It tells whether the source can be converted, into
-what, how big the result will be, what it takes to make it, what stays uncompressed and why, and which loaders
-will load it.`,
-		Example: `  df11-convert plan meta-llama/Llama-3.1-8B
+		Long: `plan reads headers, small files, and a few samples of the weights. It shows whether the source can be converted, how big
+the result will be, what making it takes, what stays uncompressed and why, and which loaders can load it.`,
+		Example: `  df11-convert plan Qwen/Qwen3-8B
   df11-convert plan ./my-model --json
-  df11-convert plan Qwen/Qwen3-8B --gpu 24GB
+  df11-convert plan Qwen/Qwen3-8B --vram 24GB
+  df11-convert plan Qwen/Qwen3-8B --vram 4090 --context 32768 --batch 4
   df11-convert plan Qwen/Qwen3-8B --bandwidth 30MB/s
   df11-convert plan org/new-arch --write-pattern-dict dict.json`,
 		Args: exactArgs(1, "SOURCE"),
@@ -49,16 +53,18 @@ will load it.`,
 	p := c.Flags()
 	f.sourceFlags.register(p, true)
 	p.Var(&f.sample, "sample-bytes",
-		"read at most this much of the weights for the estimate; 0 reads none (default 1 % or 8 MB, whichever is more, at most 64 MiB)")
+		"limit for reading weights; 0 reads none (default 1 %, from 8 MB to 64 MiB)")
 	f.limitFlags.register(p)
 	p.Lookup("memory").Usage = "memory budget of the conversion"
-	p.Var(&f.disk, "disk", "disk budget of the conversion, e.g. 12GB")
-	p.StringVar(&f.parts.which, "shard", "", "the `part` i/n for which disk is given")
+	p.Var(&f.disk, "disk", "disk budget of the conversion, e.g. 12GB (default all free space)")
+	p.StringVar(&f.parts.which, "shard", "", "show the disk that `part` i/n needs")
 	p.Var(&f.bandwidth, "bandwidth",
-		"speed of the line for which times are given, e.g. 30MB/s (default 125 MB/s, a gigabit)")
-	p.Var(&f.gpu, "gpu", "say whether the weights fit a GPU of this memory, e.g. 24GB")
+		"speed of your connection, e.g. 30MB/s (default 125MB/s, a gigabit)")
+	p.Var(&f.card, "vram", "show whether it fits this GPU: 24GB, or a card such as 4090")
+	p.IntVar(&f.context, "context", 0, "with --vram: tokens of context that must fit too (default 0)")
+	p.IntVar(&f.batch, "batch", 1, "with --vram: sequences at once")
 	p.StringVar(&f.writeDict, "write-pattern-dict", "",
-		"write the pattern dict of the plan to this `file`")
+		"write the plan's pattern dict to this `file`")
 	return c
 }
 
@@ -76,7 +82,6 @@ func runPlan(ctx context.Context, u *ui, f *planFlags, spec string) error {
 	}
 	defer src.Close()
 	if f.writeDict != "" {
-		// in the form that --pattern-dict reads
 		dict := append(src.plan.PatternDict.AppendJSON(nil, "", "  "), '\n')
 		if err := disk.WriteFile(f.writeDict, dict); err != nil {
 			return err
@@ -87,17 +92,35 @@ func runPlan(ctx context.Context, u *ui, f *planFlags, spec string) error {
 		return fmt.Errorf("estimate %s: %w", src.model.ID, err)
 	}
 	needs, err := budget.FindNeeds(src.model, src.plan, size, limits)
-	tooSmall := wraps[*budget.DiskError](err) // the plan says for what
-	if err != nil && (!tooSmall) {
+	tooSmall := wraps[*budget.DiskError](err) // the plan shows how much is missing
+	if err != nil && !tooSmall {
 		return err
 	}
 	v := &forecast{src, size, needs, limits.Disk, cmp.Or(int64(f.bandwidth), usualBandwidth),
-		int64(f.gpu)}
-	u.result(v.document(), "", v.print)
+		gpuQuestion{int64(f.card), int64(f.context), int64(max(1, f.batch))},
+		f.published(ctx, u, src.model)}
+	u.result(v.document(), v.gain(), v.print)
 	return err
 }
 
-// conversion is the budget that the conversion would have.
+// published lists the model's DF11 repos on the Hub, according to their cards. If it can't, it logs
+// a warning and returns nil.
+func (f *planFlags) published(ctx context.Context, u *ui, m *model.Model) []string {
+	if m.Local {
+		return nil
+	}
+	c, err := f.client(u, "source")
+	var repos []string
+	if err == nil {
+		repos, err = c.Quantized(ctx, m.ID, "DF11")
+	}
+	if err != nil && !errors.Is(err, hub.ErrOffline) {
+		u.log().Warn("can't look for DF11 repos of the model: " + brief(err))
+	}
+	return repos
+}
+
+// conversion returns the budget that the conversion would have.
 func (f *planFlags) conversion() (b budget.Budget, err error) {
 	b.Disk = int64(f.disk)
 	if b.Memory, err = f.divide(budget.ForConversion); err != nil {
@@ -107,8 +130,8 @@ func (f *planFlags) conversion() (b budget.Budget, err error) {
 	return b, err
 }
 
-// sampleBytes is how much may be read of the planned source's weights, which it tells the user if
-// the source is remote.
+// sampleBytes returns how much of the source's weights plan may read. For a remote source, it
+// prints the number.
 func (f *planFlags) sampleBytes(u *ui, o *opened) int64 {
 	n := int64(f.sample)
 	if n < 0 {

@@ -13,48 +13,63 @@ import (
 	"time"
 
 	"github.com/df11-convert/df11-convert/internal/budget"
+	"github.com/df11-convert/df11-convert/internal/fits"
 	"github.com/df11-convert/df11-convert/internal/human"
 	"github.com/df11-convert/df11-convert/internal/metadata"
 	"github.com/df11-convert/df11-convert/internal/plan"
+	"github.com/df11-convert/df11-convert/internal/spans"
 	"github.com/df11-convert/df11-convert/internal/terminal"
 )
 
-// forecast is what the command plan shows: a plan, the estimated size of its result, and what
-// making it takes.
+// forecast is what plan shows: a plan, the estimated size of the result, and what making it takes.
 type forecast struct {
 	*opened
 	size      *budget.Estimate
 	needs     budget.Needs
-	disk      int64 // the budget; 0 is none
-	bandwidth int64 // of the line, bytes per second
-	gpu       int64 // memory of the GPU that is asked about; 0 is none
+	disk      int64 // --disk; 0 is none
+	bandwidth int64 // bytes per second
+	gpu       gpuQuestion
+	published []string // DF11 repos of the model, according to their cards
 }
 
-// seconds is the time that n bytes take on the line.
+// seconds returns how long a transfer of n bytes takes.
 func (f *forecast) seconds(n int64) float64 { return float64(n) / float64(f.bandwidth) }
 
-// timeOf is that time for people, a second at least.
+// timeOf returns that time for people, at least a second.
 func (f *forecast) timeOf(n int64) string {
-	const most = 1e9 // seconds, which a Duration holds
+	const most = 1e9 // seconds; a Duration can hold that
 	return terminal.Duration(time.Duration(max(1, min(f.seconds(n), most)) * float64(time.Second)))
 }
 
-// gain says in one line what the conversion would gain.
-func (f *forecast) gain() string { return f.plan.Gain(f.plan.SourceBytes(), f.size.OutputBytes) }
+// gain returns what the conversion would gain, in one line.
+func (f *forecast) gain() string { return gain(f.plan, f.size.OutputBytes, f.size.Exact) }
 
-// basis says in words what an estimate rests on.
+// gain returns, in one line, how much smaller than BF16 the df11 bytes are, and what stays BF16.
+// Unless exact is set, df11 is an estimate.
+func gain(p *plan.Plan, df11 int64, exact bool) string {
+	wide := spans.NExactF32(p)
+	bf16 := p.SourceBytes() - 2*wide
+	less := fmt.Sprintf("%.0f %% smaller", 100-percentage(df11, bf16))
+	if stays := p.Stays(); stays != "" {
+		less += "; " + stays
+	}
+	return fmt.Sprintf("%s%s → %s%s (%s)", human.Bytes(bf16), choose(wide > 0, " in BF16", ""),
+		choose(exact, "", "about "), human.Bytes(df11), less)
+}
+
+// basis returns what an estimate is based on, in words.
 func basis(e *budget.Estimate) string {
 	switch {
 	case e.Exact:
 		return "exact: all weights were read"
 	case e.Samples == 0:
-		return "nothing was sampled: the usual ratio of trained weights is assumed"
+		return "nothing was sampled: this assumes the usual ratio of trained weights"
 	}
 	return fmt.Sprintf("estimated from %s of the weights in %s", human.Bytes(e.SampledBytes),
 		count(e.Samples, "range"))
 }
 
-// document is the forecast as plan --json prints it.
+// document returns the forecast as plan --json prints it.
 func (f *forecast) document() map[string]any {
 	m, p := f.model, f.plan
 	return omitEmpty(map[string]any{
@@ -71,10 +86,10 @@ func (f *forecast) document() map[string]any {
 		"tied_embeddings": p.TiedEmbeddings,
 		"copied":          transform(p.Copied, func(f plan.File) string { return f.Path }),
 		"not_copied":      append([]plan.Skipped{}, p.NotCopied...),
-		"gpus":            f.gpus(),
-		"differences":     p.Differences, "warnings": p.Warnings, "readers": p.Readers,
+		"gpus":            f.gpus(), "published": f.published,
+		"differences": p.Differences, "warnings": p.Warnings, "readers": p.Readers,
 		"other_readers": p.OtherReaders, "loader": p.Loader,
-	}, "commit", "gated", "entry", "aliases", "differences", "warnings", "readers", "other_readers")
+	}, "published", "commit", "gated", "entry", "aliases", "differences", "warnings", "readers", "other_readers")
 }
 
 // omitEmpty removes the named members, strings and lists, if they are empty.
@@ -129,18 +144,22 @@ func aliases(p *plan.Plan) []string {
 // print writes the forecast for people.
 func (f *forecast) print(w io.Writer) {
 	m, p, e := f.model, f.plan, f.size
-	printf(w, "%s%s\n", choose(e.Exact, "", "about "), f.gain())
+	printf(w, "%s\n", f.gain())
 	if e.EmptyBits >= 4 { // as FP8 leaves them
 		printf(w,
-			"the lowest %d of 7 mantissa bits are 0 in every weight that was read: up-cast from a smaller type such as FP8, "+
-				"in which the model takes less space than in DF11\n", e.EmptyBits)
+			"the lowest %d of 7 mantissa bits are 0 in every weight that was read: the weights come from a smaller type, "+
+				"such as FP8, which takes less space than DF11\n", e.EmptyBits)
 	}
 	fmt.Fprintln(w)
 	t := newTable(w)
 	t.row("source", "%s%s", m.ID, access(m.Private, m.Gated))
 	t.row("commit", "%s", m.Commit)
 	if m.Lineage.Repo != "" {
-		t.row("base model", "said to be %s%s", m.Lineage.Repo, atCommit(m.Lineage.Commit))
+		t.row("base model", "%s%s (not checked)", m.Lineage.Repo, atCommit(m.Lineage.Commit))
+	}
+	if len(f.published) > 0 {
+		t.row("DF11 exists", "%s, according to its card; check with: df11-convert verify",
+			human.List(f.published))
 	}
 	t.row("layout", "%s", p.Layout)
 	t.row("pattern dict", "%s", origin(p))
@@ -156,38 +175,57 @@ func (f *forecast) print(w io.Writer) {
 	f.printRemarks(w)
 }
 
-// gpus are the GPUs that hold one form of the model or both.
-func (f *forecast) gpus() []metadata.Fit {
-	largest := f.plan.LargestModule(func(i int) bool { return f.size.Units[i].BF16 != "" })
-	if f.gpu > 0 {
-		// makers write GB
-		return []metadata.Fit{metadata.Fit{N: 1, GiB: max(f.gpu>>30,
-			f.gpu/1e9)}.Holding(f.plan.SourceBytes(), f.size.OutputBytes, largest)}
+// gpuQuestion is the GPU of --vram: its memory in GiB (0 if none is named), and the tokens and
+// sequences that must fit next to the weights.
+type gpuQuestion struct{ gib, context, batch int64 }
+
+// gpus returns the GPUs that hold at least one form of the model; with --vram, only that GPU.
+func (f *forecast) gpus() []fits.Fit {
+	w := fits.Weights{BF16: f.plan.SourceBytes(), DF11: f.size.OutputBytes,
+		Largest: f.plan.LargestModule(func(i int) bool { return f.size.Units[i].BF16 != "" })}
+	if q := f.gpu; q.gib > 0 {
+		return []fits.Fit{w.On(1, q.gib, fits.ReadCache(f.model.Listing.Config), q.context, q.batch)}
 	}
-	return metadata.Fits(f.plan.SourceBytes(), f.size.OutputBytes, largest)
+	return w.Table()
 }
 
-// holders names the smallest GPU for each form, or says of the one that was asked for whether it
-// holds them.
+// holders names the smallest GPU for each form; with --vram, it says what fits that GPU.
 func (f *forecast) holders() string {
-	fits := f.gpus()
-	if f.gpu > 0 {
-		says := func(ok bool) string { return choose(ok, "fits", "does not fit") }
-		return fmt.Sprintf("DF11 %s %s, BF16 %s (weights alone, a tenth free)", says(fits[0].DF11),
-			fits[0], says(fits[0].BF16))
+	gpus := f.gpus()
+	if f.gpu.gib > 0 {
+		return fmt.Sprintf("%s: DF11 %s, BF16 %s (10 %% kept free)", gpus[0],
+			f.gpu.answer(gpus[0].DF11, gpus[0].DF11Context),
+			f.gpu.answer(gpus[0].BF16, gpus[0].BF16Context))
 	}
-	smallest := func(holds func(metadata.Fit) bool) string {
-		if i := slices.IndexFunc(fits, holds); i >= 0 {
-			return fits[i].String()
+	smallest := func(holds func(fits.Fit) bool) string {
+		if i := slices.IndexFunc(gpus, holds); i >= 0 {
+			return gpus[i].String()
 		}
 		return "none of the usual sizes"
 	}
-	return fmt.Sprintf("DF11 fits %s, BF16 %s (weights alone, a tenth free)",
-		smallest(func(f metadata.Fit) bool { return f.DF11 }),
-		smallest(func(f metadata.Fit) bool { return f.BF16 }))
+	return fmt.Sprintf("smallest: %s for DF11, %s for BF16 (weights only, 10 %% kept free)",
+		smallest(func(f fits.Fit) bool { return f.DF11 }),
+		smallest(func(f fits.Fit) bool { return f.BF16 }))
 }
 
-// access says who may read the source, if not everybody may.
+// answer returns whether one form fits, and with how much context.
+func (q gpuQuestion) answer(ok bool, longest int64) string {
+	size := ""
+	if q.batch > 1 {
+		size = fmt.Sprintf(" × %d", q.batch)
+	}
+	switch {
+	case !ok && longest > 0:
+		return fmt.Sprintf("doesn't fit: at most %s of context%s", count(longest, "token"), size)
+	case !ok:
+		return "doesn't fit"
+	case longest > 0:
+		return fmt.Sprintf("fits with up to %s of context%s", count(longest, "token"), size)
+	}
+	return "fits (weights only)"
+}
+
+// access returns a note if not everyone may read the source.
 func access(private bool, gated string) string {
 	var words []string
 	if private {
@@ -202,18 +240,18 @@ func access(private bool, gated string) string {
 	return " (" + strings.Join(words, ", ") + ": the target will be private)"
 }
 
-// origin says where the pattern dict comes from.
+// origin returns where the pattern dict comes from.
 func origin(p *plan.Plan) string {
 	switch {
 	case p.Derived():
-		return "derived from the tensor names; nobody has checked it"
+		return "derived from the tensor names, not checked by anyone"
 	case p.Entry != "":
 		return p.Entry + " (" + p.Provenance + ")"
 	}
 	return p.Provenance
 }
 
-// printNeeds writes a line for each thing that the conversion takes.
+// printNeeds writes what the conversion needs: disk, memory, and transfers.
 func (f *forecast) printNeeds(t *table) {
 	n, line := f.needs, human.Bytes(f.bandwidth)
 	t.row("disk", "%s", f.diskText("with a folder as the target", n.Disk, n.DiskFolderLeast))
@@ -222,7 +260,7 @@ func (f *forecast) printNeeds(t *table) {
 	both := ""
 	if n.Download > 0 {
 		t.row("download", "%s, %s at %s/s", human.Bytes(n.Download), f.timeOf(n.Download), line)
-		both = fmt.Sprintf("; both overlap, so %s in all", f.timeOf(max(n.Download, n.Upload)))
+		both = fmt.Sprintf("; both run at once, so %s in all", f.timeOf(max(n.Download, n.Upload)))
 	} else {
 		t.row("download", "nothing: the source is local")
 	}
@@ -230,8 +268,7 @@ func (f *forecast) printNeeds(t *table) {
 		both)
 }
 
-// diskText says how much of the disk a conversion takes at most, and the smallest budget that
-// works, if it needs one.
+// diskText returns how much disk a conversion takes at most, and the smallest --disk that works.
 func (f *forecast) diskText(when string, bound, least int64) string {
 	switch {
 	case f.disk > 0 && f.disk < least:
@@ -246,11 +283,11 @@ func (f *forecast) diskText(when string, bound, least int64) string {
 		human.BytesUp(least))
 }
 
-// printUnits prints a line for each run of units that are alike.
+// printUnits prints one line for each run of similar units.
 func (f *forecast) printUnits(w io.Writer) {
 	fmt.Fprintln(w)
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprint(t, "modules\ttensors each\tBF16 each\tDF11 each\tratio\t \n")
+	fmt.Fprint(t, "modules\ttensors each\tBF16 each\tDF11 each\tratio\t\n")
 	units := f.plan.Units
 	for i := 0; i < len(units); {
 		j, u, df11 := i, units[i], int64(0)
@@ -271,7 +308,7 @@ func (f *forecast) printUnits(w io.Writer) {
 	t.Flush()
 }
 
-// alike tells whether units i and j may share a line.
+// alike reports whether units i and j can share a line.
 func (f *forecast) alike(i, j int) bool {
 	a, b := f.plan.Units[i], f.plan.Units[j]
 	return len(a.Attrs) == len(b.Attrs) && a.NElems() == b.NElems() &&
@@ -281,8 +318,7 @@ func (f *forecast) alike(i, j int) bool {
 
 var numbers = regexp.MustCompile(`\d+`)
 
-// runName makes "model.layers.0–31" of the paths of the first and the last module of a run of
-// modules that are alike.
+// runName returns a name for a run of similar modules, such as "model.layers.0–31".
 func runName(first, last string) string {
 	kind := numbers.ReplaceAllString(first, "#")
 	switch {
@@ -294,22 +330,22 @@ func runName(first, last string) string {
 	return strings.Replace(kind, "#", numbers.FindString(first)+"–"+numbers.FindString(last), 1)
 }
 
-// whyPlain says why a tensor passes through unchanged.
+// whyPlain returns why a tensor stays uncompressed.
 func whyPlain(t plan.Tensor, tied bool) string {
 	switch {
 	case t.DType != "BF16":
 		return string(t.DType) + ": DF11 holds BF16 only"
 	case len(t.Shape) < 2:
-		return "norm, bias or scale: the loader compresses matrices of linear and embedding modules only"
+		return "norm, bias, or scale: DF11 compresses only matrices of linear and embedding modules"
 	case len(t.Shape) > 2:
-		return "more than two dimensions: no linear module's weight"
+		return "more than two dimensions: not a linear module's weight"
 	case tied && strings.Contains(t.Name, "embed"):
-		return "embedding that the head shares: stored once, in BF16"
+		return "embedding, shared with the head: stored once, in BF16"
 	}
 	return "in no pattern of the dict"
 }
 
-// printPlain prints the tensors that pass through unchanged, by reason, largest first.
+// printPlain prints the uncompressed tensors by reason, the largest group first.
 func (f *forecast) printPlain(w io.Writer) {
 	p, siblings := f.plan, 0
 	for _, u := range p.Units {
@@ -345,15 +381,15 @@ func (f *forecast) printPlain(w io.Writer) {
 	}
 }
 
-// printRemarks prints what the user should know besides sizes, and who can load the result.
+// printRemarks prints shared tensors, differences, warnings, and the loaders of the result.
 func (f *forecast) printRemarks(w io.Writer) {
 	p := f.plan
 	for _, list := range []struct {
 		title string
 		lines []string
 	}{
-		{"equal, so stored once (compared bit by bit while converting)", aliases(p)},
-		{"differences to the official route", p.Differences},
+		{"equal tensors, stored once (convert compares every bit)", aliases(p)},
+		{"differences from the official converter", p.Differences},
 		{"warnings", p.Warnings},
 	} {
 		if len(list.lines) > 0 {
@@ -373,6 +409,6 @@ func (f *forecast) printRemarks(w io.Writer) {
 	}
 	t.Flush()
 	for _, r := range p.OtherReaders {
-		printf(w, "  %s reads DF11 folders; not tested by us: %s\n", r.Name, r.URL)
+		printf(w, "  %s reads DF11 folders (we haven't tested it): %s\n", r.Name, r.URL)
 	}
 }

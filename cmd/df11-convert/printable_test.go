@@ -65,12 +65,16 @@ func TestHostileTextNeverCommandsTheTerminal(t *testing.T) {
 			world.Write(t, list, fmt.Appendf(nil, "models:\n- source: %s\n  pattern-dict: %s\n", model, dict))
 			for _, args := range [][]string{
 				{"plan", model}, {"plan", model, "--json"}, {"plan", model, "--pattern-dict", dict}, {"plan", model, "--log-format", "json"},
-				{"inspect", model}, {"inspect", model, "--json"}, {"verify", model}, {"decode", model, "-o", filepath.Join(dir, "back")},
+				{"inspect", model}, {"inspect", model, "--json"}, {"verify", model}, {"verify", model, "--against", model, "--json"}, {"verify", filepath.Join(dir, "out"), "--against", model, "--json"}, {"decode", model, "-o", filepath.Join(dir, "back")},
 				{model, "-o", filepath.Join(dir, "out"), "-v"}, {"verify", model, "--against", model}, {"verify", filepath.Join(dir, "out"), "--against", model},
 				{"batch", list}, {"plan", evil}, {"plan", "org/" + evil}, {evil}, {"plan", model, "--layout", evil}, {"plan", model, "--like", evil},
 			} {
 				_, stdout, stderr := program(t, args...)
 				checkPrintable(t, fmt.Sprintf("%q stdout", args[:1]), stdout)
+				var doc any
+				if json.Unmarshal([]byte(stdout), &doc) == nil {
+					checkMessages(t, "", doc)
+				}
 				checkPrintable(t, fmt.Sprintf("%q stderr", args[:1]), stderr)
 			}
 		})
@@ -82,6 +86,27 @@ func writeHostile(t *testing.T, file string, b []byte) {
 	t.Helper()
 	if err := os.MkdirAll(filepath.Dir(file), 0o777); err == nil {
 		_ = os.WriteFile(file, b, 0o666)
+	}
+}
+
+// checkMessages finds in the messages of a document, which a parser has read, what checkPrintable
+// finds in text. Names by themselves are data, and stay as they are.
+func checkMessages(t *testing.T, key string, value any) {
+	t.Helper()
+	switch value := value.(type) {
+	case map[string]any:
+		for key, value := range value {
+			checkMessages(t, key, value)
+		}
+	case []any:
+		for _, value := range value {
+			checkMessages(t, key, value)
+		}
+	case string:
+		switch key {
+		case "message", "detail", "hint", "why", "warnings", "differences", "verdict":
+			checkPrintable(t, key, value)
+		}
 	}
 }
 

@@ -2,27 +2,28 @@ package main
 
 import (
 	"fmt"
+	"runtime"
 	"time"
 
 	"github.com/df11-convert/df11-convert/internal/progress"
 	"github.com/df11-convert/df11-convert/internal/terminal"
 )
 
-// How often progress is measured, and drawn on a terminal; elsewhere every lineAfter-th state is
-// written as a line.
+// Progress is measured every drawEvery, and drawn then on a terminal. Elsewhere, every lineAfter-th
+// state becomes a line.
 const (
 	drawEvery = 200 * time.Millisecond
 	lineAfter = 50
 )
 
-// watch shows progress until stop is called. Stop shows the last state, or nothing if nothing was
-// to be done.
+// watch shows progress until stop is called. stop shows the last state, or nothing if there was
+// nothing to do.
 func (u *ui) watch(p *progress.Counters) (stop func()) {
 	if u.quiet {
 		return func() {}
 	}
 	show, after := u.writeLine, lineAfter
-	if u.terminal() {
+	if runtime.GOOS != "js" && u.terminal() {
 		show, after = u.drawBlock, 1
 	}
 	done, ended := make(chan struct{}), make(chan struct{})
@@ -49,7 +50,7 @@ func (u *ui) watch(p *progress.Counters) (stop func()) {
 	return func() { close(done); <-ended }
 }
 
-// drawBlock draws the state in place, as many lines as the terminal has room for.
+// drawBlock draws the state over the last one, in as many lines as the terminal has.
 func (u *ui) drawBlock(m *progress.Motion) {
 	width, height := size(u.err)
 	lines := terminal.Block(m, width, u.paint)
@@ -67,7 +68,7 @@ func (u *ui) writeLine(m *progress.Motion) {
 	}
 }
 
-// attrsOf is the state for the JSON log.
+// attrsOf returns the state for the JSON log.
 func attrsOf(m *progress.Motion) []any {
 	attrs := []any{
 		"phase", m.Phase, "percent", terminal.Percent(m), "files", m.Outputs, "files_total",

@@ -52,7 +52,7 @@ func TestTrustedPublishing(t *testing.T) {
 		t.Errorf("exit %d: %s", code, diag)
 	}
 	t.Setenv("HF_OIDC_RESOURCE", "acme/unknown")
-	if code, _, diag := program(t, "org/model", "--push"); code != exitAuth || !strings.Contains(diag, "must list this workflow as a trusted publisher") {
+	if code, _, diag := program(t, "org/model", "--push"); code != exitAuth || !strings.Contains(diag, "add this workflow to the trusted publishers") {
 		t.Errorf("exit %d: %s", code, diag)
 	}
 	t.Setenv("ACTIONS_ID_TOKEN_REQUEST_TOKEN", "")
@@ -63,7 +63,7 @@ func TestTrustedPublishing(t *testing.T) {
 
 // TestPushEndpoint: where sources are read from one Hub and results are published to another, the
 // token goes to the latter alone, and DF11 models are found there. Who needs it for the source is
-// told so. Without the variable a mirror that only reads has its hint.
+// an error that says so. Without the variable a mirror that only reads has its hint.
 func TestPushEndpoint(t *testing.T) {
 	mirror, home := hubtest.Start(t), hubtest.Start(t)
 	mirror.AddModel("org/model", hubtest.NewLlama(1, hubtest.ModelOptions{Hidden: 32, Vocab: 64, Layers: 2}))

@@ -10,9 +10,9 @@ import (
 	"github.com/df11-convert/df11-convert/internal/names"
 )
 
-// repoID turns the ways in which people name a model on the Hub into org/name or org/name@revision:
-// https://huggingface.co/org/name, with /tree/REVISION if they like, and hf://org/name@REVISION.
-// Everything else comes back as it is.
+// repoID turns addresses of a model on the Hub into org/name or org/name@revision. It knows
+// https://huggingface.co/org/name, with or without /tree/REVISION, and hf://org/name@REVISION. It
+// returns text without "://" unchanged.
 func repoID(text string) (string, error) {
 	if !strings.Contains(text, "://") {
 		return text, nil
@@ -33,21 +33,21 @@ func repoID(text string) (string, error) {
 		(u.Host == "huggingface.co" || u.Host == "www.huggingface.co" || u.Host == "hf.co"),
 		inUse("HF_ENDPOINT"), inUse(pushEndpoint):
 	default:
-		return "", hinted{usagef("%s is no address of a model on the Hub", text),
+		return "", hinted{usagef("%s is not the address of a model on the Hub", text),
 			"write org/name, https://huggingface.co/org/name or hf://org/name"}
 	}
 	parts := strings.Split(strings.TrimPrefix(path, "models/"), "/")
 	if parts[0] == "datasets" || parts[0] == "spaces" {
-		return "", hinted{usagef("%s is in %s of the Hub, which hold no models", text, parts[0]),
+		return "", hinted{usagef("%s is in the Hub's %s, which hold no models", text, parts[0]),
 			"give the address of a model"}
 	}
 	if len(parts) == 4 && parts[2] == "tree" {
 		at, parts = "@"+parts[3], parts[:2]
 	}
 	if len(parts) != 2 {
-		return "", hinted{usagef("%s is no address of a model: want org/name behind the host",
+		return "", hinted{usagef("%s is not the address of a model: want org/name after the host",
 			text),
-			"an address may end in /tree/REVISION; one file of a repo is chosen with --file"}
+			"end the address after org/name or /tree/REVISION; choose one file of a repo with --file"}
 	}
 	id, err := url.PathUnescape(parts[0] + "/" + parts[1] + at)
 	if err != nil {
@@ -56,10 +56,18 @@ func repoID(text string) (string, error) {
 	return id, nil
 }
 
-// somePath matches what can only be meant as a path of this machine.
+// somePath matches text that can only mean a local path.
 var somePath = regexp.MustCompile(`^([./~]|[A-Za-z]:)|\.safetensors$`)
 
-// notFound tells that a source is no file, no folder and no Hub id, and what was probably meant.
+// onHub reports whether --against names a model on the Hub. Local folders don't matter.
+func onHub(spec string) bool {
+	repo, _, _ := strings.Cut(spec, "@")
+	return strings.Contains(spec, "://") ||
+		names.CheckNewRepo(repo) == nil && !somePath.MatchString(spec)
+}
+
+// notFound returns the error for a source that's no file, no folder, and no Hub id, with a guess at
+// what you meant.
 func notFound(id string) error {
 	err := usagef("%s: no such file or folder, and not a Hub id such as org/name", id)
 	if somePath.MatchString(id) {
@@ -74,13 +82,13 @@ func notFound(id string) error {
 	repo, _, _ := strings.Cut(meant, "@")
 	switch {
 	case names.CheckNewRepo(repo) == nil:
-		return hinted{err, "did you mean: " + meant}
+		return meantError{err, meant}
 	case kind == "datasets" || kind == "spaces":
 		return hinted{err,
-			"only models can be converted, not " + kind + "; write org/name for a model"}
+			"write org/name for a model; the Hub's " + kind + " hold none"}
 	case kind == clean && names.CheckNewRepo(kind+"/name") == nil:
-		return hinted{err, "a Hub id names a model, too, such as " + kind + "/name"}
+		return hinted{err, "add the model's name, such as " + kind + "/name"}
 	}
 	return hinted{err,
-		"check the path; a Hub id is org/name or org/name@revision, of letters, digits, - _ and ."}
+		"check the path; a Hub id is org/name or org/name@revision, made of letters, digits, -, _, and ."}
 }

@@ -40,7 +40,7 @@ func TestWrongIDsAreExplained(t *testing.T) {
 	for id, advice := range map[string]string{
 		"meta-llama/": "such as meta-llama/name", `org\name`: "did you mean: org/name", "org/name/": "did you mean: org/name",
 		"huggingface.co/org/name": "did you mean: org/name", "models/org/name": "did you mean: org/name", " org/name": "did you mean: org/name",
-		"org/name/tree/v1": "did you mean: org/name@v1", "datasets/org/name": "not datasets", "spaces/org/name": "not spaces",
+		"org/name/tree/v1": "did you mean: org/name@v1", "datasets/org/name": "the Hub's datasets hold none", "spaces/org/name": "the Hub's spaces hold none",
 		"https://huggingface.co/datasets/org/name": "address of a model", "https://huggingface.co/spaces/org/name": "address of a model",
 		"a/b/c/d": "org/name@revision", "my org/name": "letters, digits", "org/my name": "letters, digits", "org/name:v1": "org/name@revision",
 		"org/-name": "letters, digits", "org/na--me": "letters, digits", "org/..": "letters, digits", "./none": "check the path",

@@ -11,7 +11,7 @@ import (
 	"github.com/df11-convert/df11-convert/pipeline"
 )
 
-// sizes adds lines about what was made of what.
+// sizes adds the sizes before and after.
 func (t *table) sizes(s pipeline.Sizes) {
 	t.row("BF16", "%s", human.Bytes(s.BF16))
 	t.row("DF11", "%s (%.2f %%)", human.Bytes(s.DF11), percentage(s.DF11, s.BF16))
@@ -21,25 +21,27 @@ func (t *table) sizes(s pipeline.Sizes) {
 	}
 }
 
-// printReport writes the outcome of a conversion for people.
+// printReport writes a conversion's outcome for people.
 func printReport(w io.Writer, r *conversion, waited time.Duration) {
-	printf(w, "%s\n", r.Gain)
 	t := newTable(w)
 	t.row("source", "%s%s", r.Source.Name, atCommit(r.Source.Commit))
 	t.row("part", "%s", strings.ReplaceAll(strings.TrimPrefix(r.Target.Part, "part-"), "-", " "))
 	if r.Source.BaseModel != "" && r.Source.Commit == "" {
-		t.row("base model", "said to be %s%s", r.Source.BaseModel, atCommit(r.Source.BaseCommit))
+		t.row("base model", "%s%s (not checked)", r.Source.BaseModel, atCommit(r.Source.BaseCommit))
 	}
 	if r.Sizes.F32 > 0 {
-		t.row("as stored", "%s, in F32 weights that are BF16 numbers", human.Bytes(r.Sizes.F32))
+		t.row("as stored", "%s, in F32 weights that are exact in BF16", human.Bytes(r.Sizes.F32))
 	}
 	t.sizes(r.Sizes)
+	if r.Target.Part == "" {
+		t.row("note", "%s", r.Note)
+	}
 	for _, u := range r.Made.UnitsBF16 {
 		t.row("stays BF16", "%s: it %s", u.Path, metadata.ReasonText(u.Reason))
 	}
 	for _, u := range r.Made.TiesBroken {
 		t.row("limiter tie",
-			"%s: the official bytes depend on the machine here, ours follow one rule", u)
+			"%s: here the official bytes depend on the machine; ours follow one rule", u)
 	}
 	t.verified(r.Report)
 	t.row("folder", "%s", r.Target.Folder)
@@ -51,7 +53,7 @@ func printReport(w io.Writer, r *conversion, waited time.Duration) {
 	t.Flush()
 }
 
-// verified adds lines about what this run has verified: no journal and no manifest tells.
+// verified adds what this run itself verified. It doesn't repeat claims of journals and manifests.
 func (t *table) verified(r *pipeline.Report) {
 	which := choose(r.Made.Now == r.Made.Files, "", " in "+count(r.Made.Now, "file"))
 	if r.Made.Now > 0 {
@@ -60,16 +62,20 @@ func (t *table) verified(r *pipeline.Report) {
 			which, choose(r.Verified.GPU, " and on the GPU", ""))
 	}
 	if r.Verified.Rebuilt > 0 {
-		t.row("rebuilt", "%s of the original, from the stored bytes: every sha256 is the same",
+		t.row("rebuilt", "%s of the original from the stored bytes: every SHA-256 matches",
 			count(r.Verified.Rebuilt, "file"))
+	}
+	if r.Verified.Earlier > 0 {
+		t.row("taken over", "%s; the manifest says that an earlier run verified them",
+			count(r.Verified.Earlier, "weight"))
 	}
 	if r.Target.Part != "" && r.Made.Now < r.Made.Files {
 		t.row("not verified", "%s of earlier runs", count(r.Made.Files-r.Made.Now, "file"))
 	}
 }
 
-// stageTimes gives the wall time, how much of it the run has waited for a Hub, and the time for
-// which each stage was at work.
+// stageTimes returns the run's time, how much of it the run waited for the Hub, and how long each
+// stage worked.
 func stageTimes(m pipeline.Made, waited time.Duration) string {
 	text := fmt.Sprintf("%.1f s", m.Seconds)
 	if waited > 0 {

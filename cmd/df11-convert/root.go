@@ -1,6 +1,7 @@
 package main
 
 import (
+	"os"
 	"runtime/debug"
 	"slices"
 	"strings"
@@ -14,10 +15,10 @@ import (
 	"github.com/df11-convert/df11-convert/verify"
 )
 
-// version is set by the release build. Without it versionText asks the build's own data.
+// version is set by the release build. In other builds, versionText reads the build info.
 var version = ""
 
-// versionText is the program's version for people, manifests and user agents.
+// versionText returns the program's version for people, manifests, and user agents.
 func versionText() string {
 	if version != "" {
 		return version
@@ -28,7 +29,7 @@ func versionText() string {
 	return "dev"
 }
 
-// convertName is the command that may be left out.
+// convertName is the command that you can leave out.
 const convertName = "convert"
 
 func commandName(c *cobra.Command) string {
@@ -43,28 +44,28 @@ the result on the Hugging Face Hub.`
 
 const rootExample = `  df11-convert Qwen/Qwen3-8B             # writes ./Qwen3-8B-DF11
   df11-convert Qwen/Qwen3-8B --push      # publishes <you>/Qwen3-8B-DF11
-  df11-convert plan Qwen/Qwen3-8B        # tells what would happen
+  df11-convert plan Qwen/Qwen3-8B        # shows what would happen
   df11-convert verify ./Qwen3-8B-DF11    # compares it with the original
-  df11-convert demo                      # does it all, without an account`
+  df11-convert demo                      # does all of it, without an account`
 
 const convertLong = `convert reads a BF16 model, rewrites it losslessly as DFloat11 (DF11, about 68 % of the size), verifies every weight, and
-with --push publishes the result as <name>-DF11. The word convert itself may be left out.
+with --push publishes the result as <name>-DF11. You can leave out the word convert.
 
 SOURCE is a Hub repo (org/name, org/name@revision, or its address), a folder, or one .safetensors file. An existing path
-wins over a Hub id. Every output file equals, byte for byte, what the official compressor writes. Nothing is published or
-called done before its stored bytes were decoded again and compared with the source. Stopped at any moment, the same
-command resumes where it was.`
+wins over a Hub id. Every output file equals, byte for byte, what the official compressor writes. Before an output file is
+published or counts as done, its stored bytes are decoded again and compared with the source. If a run stops, the same
+command resumes it.`
 
-const convertExample = `  df11-convert meta-llama/Llama-3.1-8B --push
+const convertExample = `  df11-convert Qwen/Qwen3-8B --push
   df11-convert https://huggingface.co/Qwen/Qwen3-8B
   df11-convert ./my-model -o ./out --base-model me/my-model`
 
-// packaging are commands that only a build for packages has: see manual.go.
+// packaging lists commands that only a build for packages has: see manual.go.
 var packaging []func() *cobra.Command
 
-// rootCommand builds the command tree. Errors come back to run, which alone prints them.
+// rootCommand builds the command tree. Its commands return errors, and only execute prints them.
 func rootCommand(u *ui, args []string) *cobra.Command {
-	cobra.EnableCommandSorting = false // help lists them in the order in which a user meets them
+	cobra.EnableCommandSorting = false // help lists them in the order in which you meet them
 	root := &cobra.Command{
 		Use:                        "df11-convert SOURCE",
 		Short:                      "Convert BF16 models to DFloat11, losslessly",
@@ -107,8 +108,8 @@ func rootCommand(u *ui, args []string) *cobra.Command {
 	return root
 }
 
-// parseGlobal sets the global flags that stand behind a wrong one, or were taken for its value:
-// they say in which form it is told.
+// parseGlobal sets the global flags that follow a wrong flag, or that were taken for its value,
+// because they choose the form of the error.
 func parseGlobal(root *cobra.Command, args []string) {
 	all := pflag.NewFlagSet("", pflag.ContinueOnError)
 	all.AddFlagSet(root.PersistentFlags())
@@ -116,7 +117,7 @@ func parseGlobal(root *cobra.Command, args []string) {
 	_ = all.Parse(args)
 }
 
-// addCobras adds the commands help and completion, which refuse words that they do not know.
+// addCobras adds the commands help and completion, and makes them refuse unknown words.
 func addCobras(root *cobra.Command) {
 	ours := root.Commands()
 	root.InitDefaultCompletionCmd()
@@ -131,7 +132,7 @@ func addCobras(root *cobra.Command) {
 
 func showHelp(c *cobra.Command, _ []string) error { return c.Help() }
 
-// onlyKnown refuses words that cobra's own commands would answer with help and success.
+// onlyKnown refuses unknown words, which cobra's own commands would answer with help and exit 0.
 func onlyKnown(c *cobra.Command, args []string) error {
 	of := c
 	if c.Name() == "help" {
@@ -140,7 +141,7 @@ func onlyKnown(c *cobra.Command, args []string) error {
 	names := transform(of.Commands(), (*cobra.Command).Name)
 	for _, word := range args {
 		if !slices.Contains(names, word) {
-			return hinted{usagef("%s knows no %q", c.Name(), word),
+			return hinted{usagef("%s: unknown command %q", c.Name(), word),
 				"choose one of: " + strings.Join(names, ", ")}
 		}
 	}
@@ -156,6 +157,8 @@ func convertCommand(u *ui) *cobra.Command {
 		Example: convertExample,
 		Args: func(c *cobra.Command, args []string) error {
 			switch {
+			case len(args) == 0 && os.Getenv(eventRepo) != "":
+				return nil
 			case len(args) == 0 && !c.HasParent() && c.Flags().NFlag() == 0:
 				return pflag.ErrHelp
 			case len(args) > 0:
@@ -165,12 +168,18 @@ func convertCommand(u *ui) *cobra.Command {
 			}
 			err := exactArgs(1, "SOURCE")(c, args)
 			if len(args) > 1 {
-				flag := choose(names.CheckNewRepo(args[1]) == nil, "--repo-id", "-o")
-				err = hinted{err, "did you mean " + flag + " " + human.ShellWord(args[1]) + "?"}
+				flag := "-o "
+				if names.CheckNewRepo(args[1]) == nil {
+					flag = "--repo-id "
+				}
+				err = hinted{err, "did you mean " + flag + human.ShellWord(args[1]) + "?"}
 			}
 			return err
 		},
 		RunE: func(c *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return runEvent(c.Context(), u, &f)
+			}
 			return runConvert(c.Context(), u, &f, args[0])
 		},
 	}
@@ -178,21 +187,21 @@ func convertCommand(u *ui) *cobra.Command {
 	return c
 }
 
-// choices are the flags that have a fixed set of values.
+// choices lists the values of flags that have a fixed set of them.
 var choices = map[string][]string{
 	"log-format": {logText, logJSON},
 	"gpu":        {string(verify.GPUAuto), string(verify.GPURequire), string(verify.GPUOff)},
 	"level":      transform(pipeline.Levels, func(l pipeline.Level) string { return string(l) }),
 }
 
-// checkFlags refuses values that are wrong for every command.
+// checkFlags refuses values that are wrong in every command.
 func checkFlags(flags *pflag.FlagSet) (err error) {
 	flags.Visit(func(f *pflag.Flag) {
 		switch v := f.Value.String(); {
 		case (f.Value.Type() == "int" || f.Value.Type() == "duration") && v[0] == '-':
 			err = usagef("--%s: %s is less than 0", f.Name, v)
 		case f.Value.Type() == "string" && strings.HasPrefix(v, "-"): // a path can begin with ./-
-			err = usagef("--%s has no value: %q is a flag", f.Name, v)
+			err = usagef("--%s needs a value: %q is a flag", f.Name, v)
 		}
 		if known := choices[f.Name]; known != nil && f.Value.Type() == "string" &&
 			!slices.Contains(known, f.Value.String()) {
@@ -202,12 +211,12 @@ func checkFlags(flags *pflag.FlagSet) (err error) {
 	return err
 }
 
-// resumeCommand is the command line that continues a stopped run.
+// resumeCommand returns the command line that continues a stopped run.
 func resumeCommand(args []string) string {
 	return "df11-convert " + strings.Join(transform(args, human.ShellWord), " ")
 }
 
-// exactArgs demands n arguments and names the missing one.
+// exactArgs requires n arguments, and names the missing one what.
 func exactArgs(n int, what string) cobra.PositionalArgs {
 	return func(_ *cobra.Command, args []string) error {
 		switch {

@@ -38,12 +38,12 @@ func (c ownCache) Run() int {
 
 // TestScript runs the scripts in testdata/script. Each has a hub of its own, which HF_ENDPOINT
 // names, with the users tester (token hf_tester, set in HF_TOKEN), reader (hf_reader, may not
-// write) and stranger (hf_stranger), and these commands besides the usual ones:
+// write) and stranger (hf_stranger), and these commands in addition to the usual ones:
 //
 //	code N PROGRAM ARGS…       runs a program that must end with exit code N; holds what --json prints against the schema, and
 //	                           what --log-format=json writes against the form of the log
 //	model TARGET KIND…         makes a model in a folder (a path with a dot or slash first) or a repo; kinds in models and sources
-//	repo NAME private|gated|auto|file=PATH…   changes a repo, or makes one with empty files; auto lets in whoever agrees
+//	repo NAME private|gated|auto|file=PATH…   changes a repo, or makes one with empty files; auto admits anyone who agrees
 //	fault NAME[:N|:always]  spoils answers of the hub
 //	flip FILE TENSOR           flips a bit in the middle of a tensor
 //	pull REPO DIR              writes a repo's files into a folder

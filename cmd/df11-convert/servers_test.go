@@ -9,7 +9,7 @@ import (
 )
 
 // TestServers: each server that speaks the Hub's protocol in its own ways is read from with about
-// as few requests as the Hub, takes what is published if it takes anything, and is told apart from
+// as few requests as the Hub, takes what is published if it takes anything, and differs from
 // a Hub that lacks a repo, a revision or a right.
 func TestServers(t *testing.T) {
 	t.Setenv("HF_HOME", filepath.Join(t.TempDir(), "home"))

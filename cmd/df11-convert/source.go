@@ -14,27 +14,25 @@ import (
 	"github.com/df11-convert/df11-convert/internal/budget"
 	"github.com/df11-convert/df11-convert/internal/catalog"
 	"github.com/df11-convert/df11-convert/internal/disk"
+	"github.com/df11-convert/df11-convert/internal/human"
 	"github.com/df11-convert/df11-convert/internal/model"
 	"github.com/df11-convert/df11-convert/internal/names"
 	"github.com/df11-convert/df11-convert/internal/plan"
 )
 
-// pushEndpoint is the variable that names the Hub with the DF11 models, where that is not the one
-// that sources are read from.
+// pushEndpoint is the variable that names the Hub for DF11 models, if it isn't the sources' Hub.
 const pushEndpoint = "DF11_PUSH_ENDPOINT"
 
-// hubFlags say how a Hub is asked, on either side.
+// hubFlags say how to talk to the Hub of the source and the Hub of the target.
 type hubFlags struct {
 	limitRate sizeFlag
-	shares    budget.Memory // of the memory; set by the command
-	// used instead of the environment's, by the demo; nil otherwise
-	instead *hub.Options
-	clients map[string]*hub.Client // by side, for the next models of a batch; nil otherwise
+	shares    budget.Memory          // of the memory; set by the command
+	instead   *hub.Options           // the demo's; nil is the environment's
+	clients   map[string]*hub.Client // by side
 }
 
-// client makes a Hub client for a side, "source" or "target". Each side gets the whole share of
-// memory for transfers: the source is read before its files are verified, outputs come back from
-// the target meanwhile.
+// client returns the Hub client of a side, "source" or "target". Each side may use
+// the whole share of memory for transfers.
 func (f *hubFlags) client(u *ui, side string) (*hub.Client, error) {
 	if c := f.clients[side]; c != nil {
 		return c, nil
@@ -49,21 +47,22 @@ func (f *hubFlags) client(u *ui, side string) (*hub.Client, error) {
 			"correct the variable or file that says so; HF_ENDPOINT and " + pushEndpoint +
 				" are addresses such as https://huggingface.co"}
 	}
-	if f.clients != nil {
-		f.clients[side] = c
+	if f.clients == nil {
+		f.clients = map[string]*hub.Client{}
 	}
+	f.clients[side] = c
 	return c, nil
 }
 
-// repo takes a Hub id apart, into the repo and the revision if there is one, and makes the client
-// that asks for it. Errors name the id.
+// repo splits a Hub id into repo and revision ("" if it has none), and returns the client for it.
+// Errors name the id.
 func (f *hubFlags) repo(u *ui, side, id string) (c *hub.Client, repo, revision string, err error) {
 	if id, err = repoID(id); err != nil {
 		return nil, "", "", err
 	}
 	repo, revision, pinned := strings.Cut(id, "@")
 	if pinned && revision == "" {
-		return nil, "", "", usagef("%s: the revision behind @ is empty", id)
+		return nil, "", "", usagef("%s: the revision after @ is empty", id)
 	}
 	if names.CheckNewRepo(repo) != nil {
 		return nil, "", "", notFound(id)
@@ -72,7 +71,8 @@ func (f *hubFlags) repo(u *ui, side, id string) (c *hub.Client, repo, revision s
 	return c, repo, revision, err
 }
 
-// hubOptions are those of the environment, as Python reads it, and of the flags.
+// hubOptions returns the options of a side, from the flags and from the environment, which it reads
+// as Python does.
 func (f *hubFlags) hubOptions(u *ui, side string) (hub.Options, error) {
 	var opt hub.Options
 	var err error
@@ -84,33 +84,33 @@ func (f *hubFlags) hubOptions(u *ui, side string) (hub.Options, error) {
 	if to := strings.TrimRight(os.Getenv(pushEndpoint), "/"); to != "" && f.instead == nil {
 		if side == "target" {
 			opt.Endpoint = to
-		} else if to != opt.Endpoint { // two hubs: the token is that of the one that is written to
+		} else if to != opt.Endpoint { // with two Hubs, only the target's gets the token
 			opt.Token, opt.TokenSource, opt.Login = "", "", "unset "+pushEndpoint+
 				", which alone gets the token, convert into a folder, and publish that"
 		}
 	}
 	if p := opt.Publisher; p != nil && p.ForRepo() != (side == "target") {
-		// its token is for one repo to write to, or for a user to read: the other side has the
-		// stored token
+		// Its token is only for writing to one repo, or only for reading as a user.
+		// The other side uses the stored token.
 		opt.Publisher = nil
 	}
 	if err != nil {
 		return opt, err
 	}
 	opt.Side, opt.UserAgent, opt.Log = side, "df11-convert/"+versionText(), u.log()
-	opt.LimitRate = int64(f.limitRate)
+	opt.LimitRate, opt.Patience = int64(f.limitRate), patience
 	opt.RangeBytes, opt.BufferBytes = f.shares.RangeBytes, f.shares.AheadBytes
 	opt.Governor, opt.OnWait = u.governor, func(w hub.Wait) {
 		u.waits.add(w.For)
-		u.say("waiting %s for %s: %s", max(time.Second, w.For.Round(time.Second)), opt.Endpoint,
+		u.say("waiting %s for %s: %s", max(time.Second, w.For.Round(time.Second)), w.Host,
 			w.Reason)
 	}
 	return opt, nil
 }
 
-// homeDir is the home of the user. A service may have no HOME; what it reads as its own, token and
-// cache included, must still not be what somebody else can put into the directory for temporary
-// files, which all users share.
+// homeDir returns the user's home. Without HOME, as in some services, it asks the user database.
+// The shared folder for temporary files is the last resort, because other users could put a token
+// or a cache there.
 func homeDir() string {
 	if home, err := os.UserHomeDir(); err == nil {
 		return home
@@ -118,34 +118,36 @@ func homeDir() string {
 	if me, err := user.Current(); err == nil && me.HomeDir != "" {
 		return me.HomeDir
 	}
-	return os.TempDir() // such as in a container whose user has no name
+	return os.TempDir() // as in a container whose user has no name
 }
 
-// sourceFlags say how a source is read and planned.
+// sourceFlags choose how a source is read and planned.
 type sourceFlags struct {
 	hubFlags
-	plan        plan.Options // without layout and pattern dict, which planOptions parses
+	plan        plan.Options // planOptions adds layout and pattern dict
 	layout      string
 	patternDict string // a file
 }
 
-// register adds the flags. How a source is planned, a DF11 model or a list of models says better:
-// help shows those flags where all serve.
+// register adds the flags. Unless all is set, help hides the flags of planning, because a DF11
+// model or a list of models already says how a source is planned.
 func (f *sourceFlags) register(p *pflag.FlagSet, all bool) {
 	p.StringVar(&f.patternDict, "pattern-dict", "",
-		"JSON `file` with the pattern dict, instead of the catalog's")
+		"JSON `file` with the pattern dict (default the catalog's)")
 	p.StringVar(&f.layout, "layout", "",
-		"`layout` of the result: transformers, transformers-single, diffusers, diffusers-single or single (ComfyUI)")
+		"`layout` of the result: transformers[-single], diffusers[-single], or single for ComfyUI (default the source's)")
 	p.StringVar(&f.plan.Like, "like", "",
-		"take the pattern dict of this `model`: a catalog entry or a published DF11 repo")
+		"use the pattern dict of this `model`: a catalog entry or a DF11 repo")
 	p.StringVar(&f.plan.Component, "component", "",
 		"`folder` of a diffusers pipeline to convert (default transformer, else unet)")
 	p.StringVar(&f.plan.WeightFile, "file", "",
-		"the one .safetensors `file` of the repo to convert, where it holds several models")
+		"the .safetensors `file` to convert, if the repo holds several models")
 	p.BoolVar(&f.plan.ExactF32, "exact-f32", false,
-		"take F32 weights that are exactly BF16; every value is checked")
-	p.Var(&f.limitRate, "limit-rate", "bytes per second in each direction, e.g. 50MB")
-	for _, name := range []string{"pattern-dict", "layout", "like", "exact-f32"} {
+		"accept F32 weights whose values are all exact in BF16")
+	p.BoolVar(&f.plan.Unfilled, "unfilled", false,
+		"accept modules that no known reader fills")
+	p.Var(&f.limitRate, "limit-rate", "limit per direction, e.g. 50MB/s (default none)")
+	for _, name := range []string{"pattern-dict", "layout", "like", "exact-f32", "unfilled"} {
 		p.Lookup(name).Hidden = !all
 	}
 }
@@ -173,16 +175,17 @@ func (f *sourceFlags) planOptions() (plan.Options, error) {
 	return opt, nil
 }
 
-// opened is a source with its plan. openSource leaves the plan to its caller.
+// opened is a source with its plan. openSource leaves the plan nil.
 type opened struct {
 	source model.Source
 	model  *model.Model
 	plan   *plan.Plan
+	asked  string // plan.Options.Asked
 }
 
 func (o *opened) Close() error { return o.source.Close() }
 
-// open reads what the plan needs of a source and makes the plan.
+// open reads a source's headers and small files, and makes the plan.
 func (f *sourceFlags) open(ctx context.Context, u *ui, spec string) (*opened, error) {
 	opt, err := f.planOptions()
 	if err != nil {
@@ -193,7 +196,7 @@ func (f *sourceFlags) open(ctx context.Context, u *ui, spec string) (*opened, er
 		return nil, err
 	}
 	if o.plan, err = plan.New(ctx, o.model.Listing, opt); err == nil {
-		err = o.model.CheckCopies(o.plan)
+		o.asked, err = opt.Asked(), o.model.CheckCopies(o.plan)
 	}
 	if err != nil {
 		budget.HintF32(ctx, o.source, o.model, opt, err)
@@ -203,7 +206,7 @@ func (f *sourceFlags) open(ctx context.Context, u *ui, spec string) (*opened, er
 	return o, nil
 }
 
-// openSource reads what a plan needs of a source: a folder, a file, or a Hub repo.
+// openSource reads the headers and small files of a source: a folder, a file, or a Hub repo.
 func (f *sourceFlags) openSource(ctx context.Context, u *ui, spec string,
 	opt plan.Options) (*opened, error) {
 	if err := unfinished(spec); err != nil {
@@ -220,7 +223,7 @@ func (f *sourceFlags) openSource(ctx context.Context, u *ui, spec string,
 	return o, nil
 }
 
-// openRepo is openSource for a Hub id, which is one even if a folder has that name.
+// openRepo is openSource for a Hub id, even if a folder has that name.
 func (f *sourceFlags) openRepo(ctx context.Context, u *ui, spec string,
 	opt plan.Options) (*opened, error) {
 	o := &opened{}
@@ -229,10 +232,20 @@ func (f *sourceFlags) openRepo(ctx context.Context, u *ui, spec string,
 		return nil, err
 	}
 	switch o.source, o.model, err = model.OpenHub(ctx, c, repo, revision, opt); {
-	case wraps[*hub.Error](err): // which names the source
+	case wraps[*hub.Error](err): // its text names the source
 		return nil, err
 	case err != nil:
 		return nil, fmt.Errorf("%s: %w", spec, err)
 	}
 	return o, nil
+}
+
+// openNamed is openRepo, but its errors hint at a folder with that name.
+func (f *sourceFlags) openNamed(ctx context.Context, u *ui, spec string,
+	opt plan.Options) (*opened, error) {
+	o, err := f.openRepo(ctx, u, spec, opt)
+	if err != nil && model.Exists(spec) {
+		err = hinted{err, "to use the folder with that name: --against ./" + human.ShellWord(spec)}
+	}
+	return o, err
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/df11-convert/df11-convert/internal/testing/world"
 )
 
-// TestNamedFile: a file that is named is the whole source, whatever lies beside it: another single
+// TestNamedFile: a file that is named is the whole source, whatever lies next to it: another single
 // file, a pipeline, or a config. The output is the same in all of them, and is verified against the
 // file.
 func TestNamedFile(t *testing.T) {
@@ -37,14 +37,14 @@ func TestNamedFile(t *testing.T) {
 			t.Errorf("%v: files %v", source, got)
 		}
 		if _, err := os.Stat(filepath.Join(out, "vae")); err == nil {
-			t.Errorf("%v: the pipeline's VAE lies beside a single file", source)
+			t.Errorf("%v: the pipeline's VAE lies next to a single file", source)
 		}
 		if !bytes.Equal(world.Read(t, filepath.Join(out, "flux1-DF11.safetensors")), want) {
 			t.Errorf("%v: the file differs from that of a folder of its own", source)
 		}
 		must(t, "verify", out, "--against", at("pipe/flux1.safetensors"))
 	}
-	refused(t, "beside the pipeline's folders", "plan", at("pipe"), "--file", "flux1.safetensors", "--layout", "diffusers")
+	refused(t, "next to the pipeline's folders", "plan", at("pipe"), "--file", "flux1.safetensors", "--layout", "diffusers")
 	refused(t, "several single files", "plan", at("two"))
 	refused(t, "--file other.safetensors is given", "plan", at("two/flux1.safetensors"), "--file", "other.safetensors")
 }
@@ -115,7 +115,7 @@ func TestNoSource(t *testing.T) {
 	llama(t, at("fp16"), "F16", 0, "")
 	llama(t, at("fp8"), "F8_E4M3", 0, "")
 	for _, method := range []string{"gptq", "awq", "mxfp4"} {
-		llama(t, at(method), "BF16", 0, `, "quantization_config": {"quant_method": "`+method+`", "bits": 4}`)
+		llama(t, at(method), "I32", 0, `, "quantization_config": {"quant_method": "`+method+`", "bits": 4}`)
 	}
 	world.Write(t, at("gguf/model-Q4_K_M.gguf"), []byte("GGUF"))
 	world.Write(t, at("pickle/pytorch_model.bin"), []byte("\x80\x02"))

@@ -6,42 +6,82 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
-	"github.com/df11-convert/df11-convert/hub"
+	"github.com/df11-convert/df11-convert/internal/human"
+	"github.com/df11-convert/df11-convert/internal/metadata"
 	"github.com/df11-convert/df11-convert/internal/model"
+	"github.com/df11-convert/df11-convert/internal/spans"
 	"github.com/df11-convert/df11-convert/internal/target"
 )
 
-// stateLocal is the state of a source that is no repo, so that nothing tells whether it is still
-// the same.
-const stateLocal target.State = "local"
+// The states of models that no target can be compared with.
+const (
+	// stateLocal is a local source, which may have changed unnoticed.
+	stateLocal   target.State = "local"
+	stateRefused target.State = "not_convertible"
+	stateFailed  target.State = "failed"
+)
 
-// publication is what the two repos say of one model, without reading a weight.
+// publication is what source and target repo say about one model. No weight is read for it.
 type publication struct {
 	Source    string       `json:"source"`
 	Target    string       `json:"target,omitempty"`
-	State     target.State `json:"state,omitempty"`
-	Todo      bool         `json:"todo"`                       // batch would convert it
+	State     target.State `json:"state"`
+	Todo      bool         `json:"todo"`                       // a run could change something
 	Newest    string       `json:"newest_commit,omitempty"`    // of the source
-	Converted string       `json:"converted_commit,omitempty"` // that the target was made of
-	Tool      string       `json:"tool_version,omitempty"`     // that made it
-	// when it was made, says the manifest
+	Converted string       `json:"converted_commit,omitempty"` // the target was made from
+	Tool      string       `json:"tool_version,omitempty"`     // that made the target
+	// at the conversion, according to the manifest
 	Weights int64    `json:"weights_verified,omitempty"`
-	GPU     bool     `json:"gpu,omitempty"` // which decoded them as well
+	GPU     bool     `json:"gpu,omitempty"`              // a GPU decoded them too
+	Earlier bool     `json:"verified_earlier,omitempty"` // an update took over unchanged weights
 	Error   *failure `json:"error,omitempty"`
+
+	err   error // Error as a value
+	final bool  // no run would change the target
+	// limits for what a conversion reads and publishes, in bytes
+	read, publish int64
+}
+
+// bill is what a batch moves, at most.
+type bill struct {
+	Models  int   `json:"models"` // to convert
+	Read    int64 `json:"read_bytes"`
+	Publish int64 `json:"publish_bytes"`
+	Store   int64 `json:"store_bytes"` // what the account stores in addition
+}
+
+func billOf(found []publication) *bill {
+	var b bill
+	for _, p := range found {
+		if p.Todo {
+			b.Models++
+			b.Read += p.read
+			b.Publish += p.publish
+		}
+	}
+	b.Store = b.Publish // the Hub also keeps older commits
+	return &b
+}
+
+func (b *bill) String() string {
+	return fmt.Sprintf("%s to convert: at most %s to read, about %s to publish and store",
+		count(b.Models, "model"), human.Bytes(b.Read), human.Bytes(b.Publish))
 }
 
 func statusCommand(u *ui) *cobra.Command {
-	f := convertFlags{target: targetFlags{push: true}} // which a list completes
+	f := convertFlags{target: targetFlags{push: true}} // the list has the rest
 	c := &cobra.Command{
 		Use:   "status LIST",
-		Short: "Compare a list of models with what is published of them",
-		Long: `status reads the list that batch takes, plans each model, and tells whether what is published is what a conversion would
-publish now, of which commit it was made, and how it was verified then, as its manifest says. It changes nothing. The exit
-code is 0 if all models are current, or kept as they are by refresh: never, else 1.`,
+		Short: "Show which models of a list are published and current",
+		Long: `status reads a list as batch does and plans each model. It shows whether the published result is current, which commit it
+was made from, and how it was verified then, according to its manifest. It also shows what a batch would read and publish.
+It changes nothing. The exit code is 0 if batch has nothing to do and every model is as expected, else 1.`,
 		Example: `  df11-convert status models.yaml
   df11-convert status models.yaml --json`,
 		Args: exactArgs(1, "LIST"),
@@ -49,88 +89,140 @@ code is 0 if all models are current, or kept as they are by refresh: never, else
 			return runStatus(c.Context(), u, &f, args[0])
 		},
 	}
-	f.sourceFlags.register(c.Flags(), false)
+	f.registerListed(c.Flags(), func(p *pflag.FlagSet) { f.sourceFlags.register(p, false) })
 	return c
 }
 
 func runStatus(ctx context.Context, u *ui, f *convertFlags, list string) error {
-	models, err := readList(list, f)
+	models, err := f.models(ctx, u, list)
 	if err != nil {
 		return err
 	}
-	f.clients = map[string]*hub.Client{}
-	found, todo := []publication{}, 0
-	for _, m := range models {
-		flags := m.flags(*f)
-		p, err := flags.status(ctx, u, m.spec())
-		if ctx.Err() != nil {
-			return context.Cause(ctx)
-		}
-		if err != nil {
-			p.Error = failureOf(err)
-		}
-		if p.Todo = !m.keeps(p) && p.State != stateLocal; p.Todo {
-			todo++
-		}
-		found = append(found, p)
+	found, err := f.survey(ctx, u, models)
+	if err != nil {
+		return err
 	}
-	u.result(map[string]any{"models": found}, "", func(w io.Writer) { printStatus(w, found) })
-	if todo > 0 {
-		return fmt.Errorf("%d of %d %w", todo, len(found), errNotCurrent)
+	b, failed := billOf(found), 0
+	var todo []string
+	for _, p := range found {
+		if p.Error != nil {
+			failed++
+		}
+		if p.Todo {
+			todo = append(todo, p.Source)
+		}
+	}
+	u.result(map[string]any{"bill": b, "models": found}, strings.Join(todo, "\n"), func(w io.Writer) {
+		printStatus(w, found)
+		if b.Models > 0 {
+			printf(w, "%s\n", b.String())
+		}
+	})
+	if b.Models+failed > 0 {
+		return fmt.Errorf("%d of %d %w: %d to convert, %d failed", b.Models+failed, len(found),
+			errNotCurrent, b.Models, failed)
 	}
 	return nil
 }
 
-var errNotCurrent = errors.New("models are not published as they are now")
+// survey returns what's published of each model of a list.
+func (f *convertFlags) survey(ctx context.Context, u *ui, models []listedModel) ([]publication,
+	error) {
+	found := []publication{}
+	for _, m := range models {
+		flags := m.flags(*f)
+		p, err := flags.status(ctx, u, m.spec())
+		if ctx.Err() != nil {
+			return nil, context.Cause(ctx)
+		}
+		p.judge(m, err)
+		found = append(found, p)
+	}
+	return found, nil
+}
 
-// status tells what is published of a source.
+var (
+	errNotCurrent = errors.New("models need work")
+	errUnexpected = errors.New("it can be converted, but its entry in the list says otherwise")
+	errForeign    = errors.New("holds a model that this program didn't make")
+)
+
+// judge completes p with an error and with what the entry expects.
+func (p *publication) judge(m listedModel, err error) {
+	if err != nil {
+		p.State = choose(kindOf(err).code == exitRefused, stateRefused, stateFailed)
+	}
+	expected := m.Expect != "" && p.State == stateRefused
+	switch {
+	case expected:
+		err = nil
+	case m.Expect != "" && err == nil && p.State != stateLocal:
+		err = errUnexpected
+	}
+	p.final = expected || p.State == target.Current ||
+		p.State == target.Outdated && m.Refresh == refreshNever
+	p.Todo = err == nil && !p.final && p.State != stateLocal && p.State != target.Foreign
+	if p.err = err; p.State == target.Foreign {
+		err = fmt.Errorf("%s %w", p.Target, errForeign)
+	}
+	if err != nil {
+		p.Error = failureOf(err)
+	}
+}
+
+// status returns what's published of a source.
 func (f *convertFlags) status(ctx context.Context, u *ui, spec string) (publication, error) {
 	if model.Exists(spec) {
 		return publication{Source: spec, State: stateLocal}, nil
 	}
-	if err := f.settle(); err != nil {
-		return publication{Source: spec}, err
+	if s := f.settled(ctx, u, spec); s != nil {
+		p := publication{Source: spec, Target: s.Repo, Newest: s.Source.SHA, State: target.Current}
+		p.describe(s.Manifest)
+		return p, nil
 	}
 	src, err := f.open(ctx, u, spec)
 	if err != nil {
 		return publication{Source: spec}, err
 	}
 	defer src.Close()
-	push, err := f.push(ctx, u, src)
+	push, err := f.push(ctx, u, src.model.Name)
 	if err != nil {
 		return publication{Source: spec, Newest: src.model.Commit}, err
 	}
 	return publicationOf(ctx, spec, src, push)
 }
 
-// publicationOf tells what a repo holds of the conversion of a source.
+// publicationOf compares what a repo holds with what a conversion would publish.
 func publicationOf(ctx context.Context, spec string, src *opened,
 	push *target.Push) (publication, error) {
 	p := publication{Source: spec, Target: push.Repo, Newest: src.model.Commit}
-	state, m, err := push.State(ctx, target.NewOwner(src.plan, src.model.ID, "", false, nil))
+	p.read, p.publish = src.plan.SourceBytes(), spans.LikelyBytes(spans.Outputs(src.plan))
+	state, m, err := push.State(ctx, target.NewOwner(src.plan,
+		target.Origin{Repo: src.model.ID, Commit: src.model.Commit}, "", false))
 	if p.State = state; m == nil {
 		return p, err
 	}
+	if p.describe(m); state == target.Outdated && m.Plan.Digest == src.plan.Digest() {
+		p.read, p.publish = 0, 0 // only small files differ
+	}
+	return p, nil
+}
+
+// describe adds what a manifest says about the conversion.
+func (p *publication) describe(m *metadata.Manifest) {
 	p.Converted, p.Tool = m.Source.Commit, m.Tool.Version
 	for _, v := range m.Verification {
 		p.Weights = max(p.Weights, v.NWeights)
 		p.GPU = p.GPU || v.Device != ""
 	}
-	return p, nil
-}
-
-// keeps reports whether a batch leaves what is published of a model as it is.
-func (m listedModel) keeps(p publication) bool {
-	return p.State == target.Current || m.Refresh == refreshNever && p.State == target.Outdated
+	p.Earlier = slices.ContainsFunc(m.Outputs,
+		func(f metadata.OutputFile) bool { return f.Earlier != nil })
 }
 
 func printStatus(w io.Writer, found []publication) {
 	t := newTable(w)
 	printf(t, "state\tsource\ttarget\tcommit\tverified\n")
 	for _, p := range found {
-		if p.Error != nil {
-			p.State = "failed"
-		}
 		commit := fmt.Sprintf("%.12s", p.Converted)
 		printf(t, "%s\t%s\t%s\t%s\t%s\n", p.State, p.Source, cmp.Or(p.Target, none),
 			cmp.Or(commit, none), cmp.Or(p.remark(), none))
@@ -138,23 +230,26 @@ func printStatus(w io.Writer, found []publication) {
 	t.Flush()
 }
 
-// none stands in a table for what there is not.
+// none marks an empty cell of a table.
 const none = "—"
 
-// remark says what is wrong, whether the source has changed since, and how the target was verified.
+// remark returns what is wrong, or how the target was verified and why it's outdated.
 func (p *publication) remark() string {
 	if p.Error != nil {
-		return strings.TrimPrefix(p.Error.brief, p.Source+": ")
+		return strings.TrimPrefix(p.Error.Message, p.Source+": ")
 	}
 	var parts []string
 	if p.Weights > 0 {
 		parts = append(parts, count(p.Weights, "weight")+choose(p.GPU, ", on a GPU too", ""))
 	}
+	if p.Earlier {
+		parts = append(parts, "some verified by an earlier run")
+	}
 	switch {
 	case p.Converted != "" && p.Converted != p.Newest:
-		parts = append(parts, fmt.Sprintf("%.12s is the newest", p.Newest))
+		parts = append(parts, fmt.Sprintf("the newest commit is %.12s", p.Newest))
 	case p.State == target.Outdated:
-		parts = append(parts, "was converted with other flags")
+		parts = append(parts, "converted with other flags")
 	}
 	return strings.Join(parts, "; ")
 }

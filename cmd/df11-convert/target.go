@@ -14,8 +14,8 @@ import (
 	"github.com/df11-convert/df11-convert/pipeline"
 )
 
-// targetFlags say where the result goes, who may read it, and which model its card names as the
-// base.
+// targetFlags choose where the result goes, who may read it, and the base model that its card
+// names.
 type targetFlags struct {
 	out, repoID, revision, baseModel string
 	push, private, public, force     bool
@@ -23,18 +23,18 @@ type targetFlags struct {
 
 func (f *targetFlags) register(p *pflag.FlagSet) {
 	p.StringVarP(&f.out, "output", "o", "",
-		"`folder` for the result (default ./NAME-DF11; with --push nothing is kept)")
+		"`folder` for the result (default ./NAME-DF11; with --push none)")
 	p.BoolVar(&f.push, "push", false, "publish the result on the Hub")
-	p.StringVar(&f.repoID, "repo-id", "", "target `repo`, namespace/name (default YOU/NAME-DF11)")
+	p.StringVar(&f.repoID, "repo-id", "", "target `repo`, ORG/NAME (default YOU/NAME-DF11)")
 	p.StringVar(&f.revision, "revision", "",
-		"`branch` of the target to publish to, made if it is not there (default main)")
+		"`branch` of the target; created if it doesn't exist (default main)")
 	p.BoolVar(&f.private, "private", false,
-		"make the target private; refuse one that is there and is not")
+		"create a private target; stop if it exists and isn't private")
 	p.BoolVar(&f.public, "public", false, "allow a public target for a private or gated source")
 	p.StringVar(&f.baseModel, "base-model", "",
-		"Hub `repo` that a local source came from, for the model card, or none")
+		"Hub `repo` of a local source, for the model card; or none")
 	p.BoolVar(&f.force, "force", false,
-		"write over files that are not of this program, and beside .safetensors files that are not")
+		"overwrite files this program didn't write, allow other .safetensors files, and verify existing outputs")
 }
 
 func (f *targetFlags) check() error {
@@ -58,7 +58,7 @@ func (f *targetFlags) check() error {
 	return validRepo("--base-model", f.baseModel)
 }
 
-// validRepo checks the repo, or none, that a flag names.
+// validRepo checks the repo that a flag names; an empty one is valid.
 func validRepo(flag, id string) error {
 	if err := names.CheckNewRepo(id); id != "" && err != nil {
 		return usageError{fmt.Errorf("%s: %w", flag, err)}
@@ -66,21 +66,22 @@ func validRepo(flag, id string) error {
 	return nil
 }
 
-// checkLineage makes sure that a model is not published without a word about where it comes from.
+// checkLineage refuses to publish a local source whose base model isn't known. If nothing is
+// published, it logs a warning.
 func (f *targetFlags) checkLineage(u *ui, m *model.Model) error {
 	if !m.Local || f.baseModel != "" || m.Lineage.Repo != "" || m.Card.String("base_model") != "" {
 		return nil
 	}
-	const advice = "name it with --base-model org/name, so that the Hub lists the result among its quantizations"
+	const advice = "name it with --base-model org/name, so the Hub lists the result as its quantization"
 	if f.push {
-		return hinted{usagef("the Hub repo that %s comes from is not known", m.ID),
+		return hinted{usagef("the base model of %s is unknown", m.ID),
 			advice + "; if there is none, add --base-model none"}
 	}
-	u.log().Warn("the Hub repo that " + m.ID + " comes from is not known; " + advice)
+	u.log().Warn("the base model of " + m.ID + " is unknown; " + advice)
 	return nil
 }
 
-// names takes addresses of the Hub for repo ids. An address of a branch chooses that branch.
+// names turns the Hub's addresses into repo ids. The address of a branch also sets the branch.
 func (f *targetFlags) names() (err error) {
 	if f.repoID, err = repoID(f.repoID); err != nil {
 		return err
@@ -92,7 +93,7 @@ func (f *targetFlags) names() (err error) {
 	return err
 }
 
-// fullRepoID puts a namespace before a repo's name that has none.
+// fullRepoID adds a namespace to a name without one.
 func fullRepoID(namespace, name string) string {
 	if strings.Contains(name, "/") {
 		return name
@@ -100,10 +101,10 @@ func fullRepoID(namespace, name string) string {
 	return namespace + "/" + name
 }
 
-// push finds out where to publish: the given repo, or the user's own with the name of the model.
-// The Hub limits the question who the user is, so that it is asked only where the namespace is not
-// given. A token is needed for nothing else here.
-func (f *convertFlags) push(ctx context.Context, u *ui, src *opened) (*target.Push, error) {
+// push finds out where to publish: to the given repo, or to the user's own repo with the model's
+// name. It asks the Hub who the user is only if no namespace is given, because the Hub limits that
+// request.
+func (f *convertFlags) push(ctx context.Context, u *ui, model string) (*target.Push, error) {
 	c, err := f.client(u, "target")
 	if err != nil {
 		return nil, err
@@ -118,7 +119,7 @@ func (f *convertFlags) push(ctx context.Context, u *ui, src *opened) (*target.Pu
 				only), "set HF_OIDC_RESOURCE to the target"}
 		}
 	}
-	push.Repo = cmp.Or(push.Repo, resultName(src.model))
+	push.Repo = cmp.Or(push.Repo, resultName(model))
 	if !strings.Contains(push.Repo, "/") {
 		me, err := c.WhoAmI(ctx)
 		if err != nil {

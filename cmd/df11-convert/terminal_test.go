@@ -24,7 +24,7 @@ import (
 	"github.com/df11-convert/df11-convert/internal/testing/world"
 )
 
-var updatePictures = flag.Bool("update", false, "write the pictures in testdata/terminal anew")
+var updatePictures = flag.Bool("update", false, "draw the pictures in testdata/terminal again")
 
 // widths are the terminals of the pictures.
 var widths = []int{80, 120}
@@ -33,7 +33,7 @@ var widths = []int{80, 120}
 type display struct {
 	keyboard *os.File
 	vt       vt10x.Terminal
-	closed   chan struct{} // when nobody can write to the terminal any more
+	closed   chan struct{} // when no program can write to the terminal any more
 
 	mu  sync.Mutex
 	raw strings.Builder // everything that was written
@@ -136,7 +136,7 @@ func onTerminal(t *testing.T, hub, dir string, columns int, command string) (*di
 	return watched(t, keyboard, columns, rows), c
 }
 
-// pictureHub is a hub with some models, and a folder with a list of models and a model that nobody
+// pictureHub is a hub with some models, and a folder with a list of models and a model that no one
 // knows the origin of.
 func pictureHub(t *testing.T) (hub *hubtest.Server, dir string) {
 	t.Helper()
@@ -173,7 +173,7 @@ func TestPictures(t *testing.T) {
 				hub, dir := pictureHub(t)
 				for _, command := range commands {
 					d, c := onTerminal(t, hub.URL, dir, width, command)
-					_ = c.Wait() // the picture tells how it ended
+					_ = c.Wait() // the picture shows how it ended
 					<-d.closed
 					got += "$ " + command + "\n" + d.picture(t, width)
 				}

@@ -7,25 +7,22 @@ import (
 	"text/tabwriter"
 
 	"github.com/df11-convert/df11-convert/internal/human"
-	"github.com/df11-convert/df11-convert/internal/terminal"
 )
-
-// Words and tables that several commands print.
 
 // table aligns columns when it is flushed.
 type table struct{ *tabwriter.Writer }
 
 func newTable(w io.Writer) *table { return &table{tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)} }
 
-// row adds a line with a name and a text, unless the text is empty.
+// row adds a line with a name and a text. It adds nothing if the text is empty.
 func (t *table) row(name, format string, args ...any) {
 	if text := sprintf(format, args...); text != "" {
 		printf(t, "%s\t%s\n", name, text)
 	}
 }
 
-// printf is fmt.Fprintf for formats of our own with foreign arguments: line ends and tabs of the
-// arguments are escaped.
+// printf is fmt.Fprintf for our formats with anyone's arguments: it escapes line ends and tabs in
+// them.
 func printf(w io.Writer, format string, args ...any) {
 	fmt.Fprint(w, sprintf(format, args...))
 }
@@ -34,15 +31,15 @@ func sprintf(format string, args ...any) string {
 	for i, a := range args {
 		switch a := a.(type) {
 		case string:
-			args[i] = terminal.OneLine(a)
+			args[i] = human.OneLine(a)
 		case error:
-			args[i] = terminal.OneLine(a.Error())
+			args[i] = human.OneLine(a.Error())
 		}
 	}
 	return fmt.Sprintf(format, args...)
 }
 
-// count writes a number of things.
+// count returns a number with its noun, such as "2 files".
 func count[N int | int64](n N, thing string) string {
 	if stem, ok := strings.CutSuffix(thing, "y"); ok && n != 1 {
 		thing = stem + "ie"
@@ -57,7 +54,7 @@ func atCommit(commit string) string {
 	return " at " + commit[:min(12, len(commit))]
 }
 
-// choose is one of two values.
+// choose returns one of two values.
 func choose[T any](yes bool, ifYes, ifNo T) T {
 	if yes {
 		return ifYes
@@ -72,7 +69,7 @@ func percentage(a, b int64) float64 {
 	return 100 * float64(a) / float64(b)
 }
 
-// transform returns what of makes of every element; never nil, so that --json prints an array.
+// transform applies of to every element. It never returns nil, so JSON shows [].
 func transform[T, U any](list []T, of func(T) U) []U {
 	made := make([]U, 0, len(list))
 	for _, x := range list {

@@ -16,43 +16,46 @@ import (
 	"golang.org/x/term"
 
 	"github.com/df11-convert/df11-convert/hub"
+	"github.com/df11-convert/df11-convert/internal/human"
 	"github.com/df11-convert/df11-convert/internal/terminal"
 )
 
-// The rules of what the program says:
-//   - results go to stdout, everything else to stderr; nothing but the result document with --json
-//   - messages are lower case, name the thing, and have no full stop
-//   - an error is one line, "df11-convert: …", and is followed by "hint: …" lines wherever the user can act
-//   - with --log-format json every line on stderr is one JSON object, errors and progress too; --quiet wins over all else
-//   - nothing but glyphs, line ends and tabs, and our own sequences, reaches a terminal (internal/terminal)
-//   - no token, and no query of a URL, is ever printed
+// The rules for what the program prints:
+//   - Results go to stdout, everything else to stderr. With --json, stdout has only the document.
+//   - Messages are lower case, name the thing, and have no period.
+//   - An error is one line, "df11-convert: …". Lines "hint: …" follow it wherever you can act.
+//   - With --log-format json, every line on stderr is one JSON object, errors and progress too.
+//   - Only glyphs, line ends, tabs, and our own sequences reach a terminal (internal/terminal).
+//   - It never prints a token, or the query of a URL.
 
 // ui is where the program talks to its user.
 type ui struct {
 	out       *results
 	err       *os.File
-	screen    *terminal.Screen // over err, for all that is said
+	screen    *terminal.Screen // over err, for everything but results
 	quiet     bool
 	json      bool
 	verbose   bool
 	logFormat string
 	resume    string // command that continues after an interruption
-	kept      bool   // the run has left work from which this command continues
-	command   string // that runs, for --json
-	found     any    // by the command, for --json
+	kept      bool   // whether the run left work that this command continues
+	command   string // the running command, for --json
+	found     any    // what the command found, for --json
 	governor  *hub.Governor
 	began     time.Time
 	waits     waits
+
+	read, published int64 // bytes, of all conversions
 }
 
-// waits adds up the time in which a run waits for a Hub. Many transfers wait at once.
+// waits adds up the time that a run waits for a Hub. Many transfers can wait at once.
 type waits struct {
 	mu    sync.Mutex
 	until time.Time // when the last wait ends
 	sum   time.Duration
 }
 
-// add counts a wait that begins now, as far as it outlasts those before.
+// add counts the part of a new wait that outlasts the earlier ones.
 func (w *waits) add(d time.Duration) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -74,23 +77,23 @@ func newUI(out, err *os.File) *ui {
 	return u
 }
 
-// register adds the flags of all commands.
+// register adds the flags that all commands have.
 func (u *ui) register(p *pflag.FlagSet) {
-	p.BoolVarP(&u.quiet, "quiet", "q", false, "print nothing but results and errors")
+	p.BoolVarP(&u.quiet, "quiet", "q", false, "print only results and errors")
 	p.BoolVar(&u.json, "json", false, "print the result as JSON on stdout")
 	p.BoolVarP(&u.verbose, "verbose", "v", false, "log every step on stderr")
 	p.StringVar(&u.logFormat, "log-format", logText,
-		"`form` of all that is written on stderr: text, or json, an object a line")
+		"log `format` on stderr: text, or json (one object per line)")
 }
 
-// terminal reports whether somebody looks at a terminal on which progress can be redrawn. CI keeps
-// a log, whatever it writes to.
+// terminal reports whether stderr is a terminal on which progress can be redrawn. CI keeps a log,
+// even if it looks like a terminal.
 func (u *ui) terminal() bool {
 	return !u.jsonLog() && term.IsTerminal(int(u.err.Fd())) && os.Getenv("TERM") != "dumb" &&
 		os.Getenv("CI") == ""
 }
 
-// size is the width and height of a terminal in characters, 80 and 24 if they are unknown.
+// size returns the width and height of a terminal in characters, 80 and 24 if they're unknown.
 func size(f *os.File) (width, height int) {
 	if w, h, err := term.GetSize(int(f.Fd())); err == nil && w > 0 && h > 0 {
 		return w, h
@@ -126,15 +129,16 @@ func (u *ui) say(format string, args ...any) {
 	}
 }
 
-// result prints what a command found as text says; with --quiet it prints brief instead, if that is
-// not empty. With --json it keeps found, which must be a struct or a map, for the document that
-// report prints.
+// result prints what text writes; with --quiet it prints only the line brief, if that isn't empty.
+// With --json it keeps found, a struct or a map, for the document that report prints.
 func (u *ui) result(found any, brief string, text func(w io.Writer)) {
 	switch {
 	case u.json:
 		u.found = found
-	case u.quiet && brief != "":
-		fmt.Fprintln(u.out, brief)
+	case u.quiet:
+		if brief != "" {
+			fmt.Fprintln(u.out, brief)
+		}
 	default:
 		var b strings.Builder
 		text(&b)
@@ -142,8 +146,8 @@ func (u *ui) result(found any, brief string, text func(w io.Writer)) {
 	}
 }
 
-// log is the logger of the other packages: warnings by default, every step with --verbose or as
-// JSON, errors with --quiet.
+// log returns the logger for the other packages. It logs warnings by default, every step with
+// --verbose or as JSON, and errors with --quiet.
 func (u *ui) log() *slog.Logger {
 	level := slog.LevelWarn
 	switch {
@@ -161,14 +165,14 @@ func (u *ui) log() *slog.Logger {
 	return slog.New(people{w: u.screen, level: level})
 }
 
-// report prints the document of --json, and an error with its hints. It gives the exit code.
+// report prints the document of --json, or an error with its hints, and returns the exit code.
 func (u *ui) report(ctx context.Context, err error) int {
 	if errors.Is(context.Cause(ctx), errInterrupted) {
 		err = errInterrupted
 	}
 	f := u.failure(err)
 	if u.json {
-		u.out.err = cmp.Or(u.out.err, outcomeOf(u.command, f).write(u.out, u.found))
+		u.out.err = cmp.Or(u.out.err, outcomeOf(u.command, f).write(u.out, u.found, u.jsonLog()))
 	}
 	if f == nil && u.out.err != nil {
 		f = failureOf(u.out.err)
@@ -176,36 +180,36 @@ func (u *ui) report(ctx context.Context, err error) int {
 	if f == nil {
 		return exitOK
 	}
-	if !wraps[toldError](err) || u.jsonLog() {
+	if !wraps[printedError](err) || u.jsonLog() {
 		u.complain("", f)
 	}
 	return f.exit
 }
 
-// toldError is an error that people were told of already. A log ends with it all the same.
-type toldError struct{ error }
+// printedError is an error that was printed already. A JSON log still ends with it.
+type printedError struct{ error }
 
-func (e toldError) Unwrap() error { return e.error }
+func (e printedError) Unwrap() error { return e.error }
 
-// advise gives the hints about an error that the result will name as its last line. Programs are
-// told of it as of any other.
+// advise prints the hints about an error that the result will name in its last line. For JSON the
+// error stays as any other.
 func (u *ui) advise(err error) error {
 	if err == nil || u.json || u.jsonLog() {
 		return err
 	}
 	u.hint(failureOf(err).hints)
-	return toldError{err}
+	return printedError{err}
 }
 
-// hint prints what the user can do.
+// hint prints what you can do, one line per hint.
 func (u *ui) hint(hints []string) {
 	for _, h := range hints {
 		u.screen.Line(u.paint(terminal.Cyan, "hint:"), h)
 	}
 }
 
-// failure describes the error that ends the program, nil for none. What the command line has to do
-// with it becomes a hint.
+// failure describes the error that ends the program; nil for nil. It adds hints that depend on the
+// command line.
 func (u *ui) failure(err error) *failure {
 	if err == nil {
 		return nil
@@ -220,10 +224,13 @@ func (u *ui) failure(err error) *failure {
 	return f
 }
 
-// complain prints an error of something, "" for the whole run, and the hints about it. It is brief
-// unless --verbose asks for all.
+// complain prints an error about of ("" is the whole run) and its hints. --verbose adds the
+// details.
 func (u *ui) complain(of string, f *failure) {
-	text := choose(u.verbose, f.Message, f.brief)
+	text := f.Message
+	if u.verbose && f.Detail != "" {
+		text = f.Detail
+	}
 	if of != "" {
 		text = of + ": " + strings.TrimPrefix(text, of+": ")
 	}
@@ -235,7 +242,7 @@ func (u *ui) complain(of string, f *failure) {
 	u.hint(f.hints)
 }
 
-// people is a log handler for human readers: each record is one sentence without time and keys.
+// people is a log handler for people: each record is one sentence, without the time and the keys.
 type people struct {
 	w     io.Writer
 	level slog.Level
@@ -254,7 +261,7 @@ func (h people) Handle(_ context.Context, r slog.Record) error {
 		parts = append(parts, a.Value.String())
 		return true
 	})
-	_, err := io.WriteString(h.w, terminal.OneLine(strings.Join(parts, ": "))+"\n")
+	_, err := io.WriteString(h.w, human.OneLine(strings.Join(parts, ": "))+"\n")
 	return err
 }
 

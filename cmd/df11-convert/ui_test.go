@@ -37,7 +37,7 @@ func TestReasons(t *testing.T) {
 	}
 }
 
-// TestResumeNamesTheRunsOwnArguments: the command that continues is the one that was run, not that
+// TestResumeNamesTheRunsOwnArguments: the command that continues is the command that was run, not that
 // of the process.
 func TestResumeNamesTheRunsOwnArguments(t *testing.T) {
 	for _, args := range [][]string{{"./none", "-o", "a b"}, {"batch", "./none.yaml", "--push"}} {

@@ -4,17 +4,121 @@ import (
 	"cmp"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/df11-convert/df11-convert/internal/back"
 	"github.com/df11-convert/df11-convert/internal/forward"
+	"github.com/df11-convert/df11-convert/internal/human"
+	"github.com/df11-convert/df11-convert/internal/reader"
 	"github.com/df11-convert/df11-convert/pipeline"
 	"github.com/df11-convert/df11-convert/verify"
 )
 
-// verdict is the outcome of a verification in one line that can be quoted. err is what is wrong,
-// nil for nothing.
-func verdict(r *pipeline.VerifyReport, err error) string {
+// verification is the outcome of verify as --json prints it.
+type verification struct {
+	*pipeline.VerifyReport
+	Verdicts verdicts `json:"verdicts"`
+}
+
+// verdicts are the verdicts about the model, the pair, and the other files: docs/verify.md.
+type verdicts struct {
+	Model subject      `json:"model"`
+	Pair  subject      `json:"pair"`
+	Files filesVerdict `json:"files"`
+}
+
+// subject is the verdict about one of them.
+type subject struct {
+	Verdict string `json:"verdict"`
+	Exit    int    `json:"exit_code"`
+	Why     string `json:"why,omitempty"`
+	err     error  // what ends the program, unless an earlier subject does
+}
+
+// filesVerdict is the verdict about the files next to the weights. Named lists the files that
+// differ under changed, added, or missing; those that matter most come first.
+type filesVerdict struct {
+	subject
+	Named map[string][]back.OtherFile `json:"named,omitempty"`
+}
+
+// judge returns the three verdicts. If strict is set, other files that differ are an error.
+func judge(r *pipeline.VerifyReport, strict bool) *verification {
+	v := &verification{VerifyReport: r}
+	slices.SortFunc(r.Beside, byUse)
+	v.Verdicts.Model = faulty(r.Damage, "damaged", "well_formed")
+	v.Verdicts.Pair = faulty(r.Difference, "different_weights",
+		choose(r.Equal.Shown(), "same_weights", "not_compared"))
+	if r.MadeFrom != "" {
+		v.Verdicts.Pair = faulty(otherOriginal{r.Difference, r.MadeFrom}, "other_original", "")
+	}
+	files := &v.Verdicts.Files
+	files.Named = map[string][]back.OtherFile{}
+	switch {
+	case len(r.Beside) > 0:
+		files.Verdict, files.Why = "different", human.Message("%v", besideError(r.Beside))
+	case r.FilesCompared:
+		files.Verdict = "same"
+	default:
+		files.Verdict = "not_compared"
+	}
+	for _, o := range r.Beside {
+		how := choose(o.How == back.Added || o.How == back.Missing, o.How, back.Changed)
+		files.Named[how] = append(files.Named[how], o)
+	}
+	if strict && len(r.Beside) > 0 {
+		files.Exit, files.err = exitFiles, besideError(r.Beside)
+	}
+	return v
+}
+
+// String returns the verdict in words, and why.
+func (s subject) String() string {
+	return strings.ReplaceAll(s.Verdict, "_", " ") + choose(s.Why == "", "", ": "+s.Why)
+}
+
+// faulty returns the verdict bad with its error, or good if err is nil.
+func faulty(err error, bad, good string) subject {
+	if err == nil {
+		return subject{Verdict: good}
+	}
+	return subject{bad, kindOf(err).code, human.Message("%v", err), err}
+}
+
+// err returns the error that ends the program. The model's counts first, then the pair's.
+func (v verdicts) err() error {
+	for _, s := range []subject{v.Model, v.Pair, v.Files.subject} {
+		if s.err != nil {
+			return s.err
+		}
+	}
+	return nil
+}
+
+// otherOriginal reports that a model differs from an original that it wasn't made from.
+type otherOriginal struct {
+	error
+	madeFrom string
+}
+
+func (e otherOriginal) Error() string {
+	return "made from " + e.madeFrom + ", by its manifest; " + e.error.Error()
+}
+
+func (e otherOriginal) Unwrap() error { return e.error }
+
+// byUse orders files by what programs do with them: first the files they run, then those they open.
+// Within these, files that the original has come before added ones.
+func byUse(a, b back.OtherFile) int {
+	added := func(o back.OtherFile) int { return choose(o.How == back.Added, 1, 0) }
+	return cmp.Or(cmp.Compare(reader.UseOf(a.Path), reader.UseOf(b.Path)),
+		cmp.Compare(added(a), added(b)), human.CompareNames(a.Path, b.Path))
+}
+
+// verdict returns the outcome of a verification in one line that you can quote.
+func (v *verification) verdict() string {
+	r := v.VerifyReport
 	against := r.Against
 	if r.AgainstOnMain != nil && !*r.AgainstOnMain {
 		against += "@" + r.AgainstCommit + ", " + notOnMain + ","
@@ -27,11 +131,11 @@ func verdict(r *pipeline.VerifyReport, err error) string {
 		others = "; " + besideError(r.Beside).Error()
 	}
 	switch {
-	case !r.OK && (isMismatch(err) || wraps[*back.RebuildError](err)):
-		return fmt.Sprintf("%s differs from %s: %v", r.Model, against, err)
-	case !r.OK:
-		return fmt.Sprintf("%s is damaged: %v", r.Model, err)
-	case !r.Equal:
+	case r.Damage != nil:
+		return fmt.Sprintf("%s is damaged: %v", r.Model, r.Damage)
+	case r.Difference != nil:
+		return fmt.Sprintf("%s differs from %s: %s", r.Model, against, v.Verdicts.Pair.Why)
+	case !r.Equal.Shown():
 		return fmt.Sprintf("%s shows no fault against %s (level %s)%s", r.Model, against, r.Level,
 			others)
 	case others != "":
@@ -41,40 +145,42 @@ func verdict(r *pipeline.VerifyReport, err error) string {
 	return fmt.Sprintf("%s equals %s (level %s)", r.Model, against, r.Level)
 }
 
-// notOnMain says of an original that the model under test has chosen that its files are not those
-// of the branch main.
+// notOnMain describes an original whose files differ from main's, when the model itself chose it.
 const notOnMain = "an older or unmerged commit"
 
-// besideError says which files beside the weights are not the original's. It ends a verification
-// with --strict-files.
+// besideError lists the files next to the weights that differ from the original's. It always names
+// those that a program runs or opens. It ends a verification with --strict-files.
 type besideError []back.OtherFile
 
 func (e besideError) Error() string {
-	const most = 20 // in one line; --json has all
+	const most = 20 // for people; --json has all
 	var names []string
-	for _, o := range e[:min(len(e), most)] {
-		names = append(names, o.Path+choose(o.How == back.Changed, "", " ("+o.How+")"))
+	for _, o := range e {
+		if len(names) < most || reader.UseOf(o.Path) != reader.Ignores {
+			names = append(names, o.Path+choose(o.How == back.Changed, "", " ("+o.How+")"))
+		}
 	}
-	more := choose(len(e) > most, fmt.Sprintf(" and %d more", len(e)-most), "")
+	more := choose(len(e) > len(names), fmt.Sprintf(" and %d more", len(e)-len(names)), "")
 	return fmt.Sprintf("%s %s from the original: %s%s", count(len(e), "other file"),
 		choose(len(e) == 1, "differs", "differ"), strings.Join(names, ", "), more)
 }
 
-// originalHint says what to do where the model and the original may not belong together.
-func originalHint(r *pipeline.VerifyReport, err error) string {
+// originalHint returns what to do if the model may not belong to the original, or "".
+func originalHint(r *pipeline.VerifyReport) string {
 	switch {
-	case r.OtherOriginal:
-		return fmt.Sprintf(
-			"by its manifest the model was made from other files than those of %s: name its original, at the right commit, with --against", r.Against)
-	case r.AgainstOnMain != nil: // the model names it
-	case wraps[*verify.MismatchError](err) || wraps[*forward.TensorError](err):
-		return fmt.Sprintf("if %s is not the original, name another with --against", r.Against)
+	case r.MadeFrom != "":
+		return "name the original it was made from, at the right commit, with --against"
+	case r.Damage != nil || r.AgainstOnMain != nil: // the model names its original
+	case wraps[*verify.MismatchError](r.Difference), wraps[*forward.TensorError](r.Difference),
+		wraps[*back.DifferentError](r.Difference):
+		return fmt.Sprintf("name another original with --against if %s isn't it", r.Against)
 	}
 	return ""
 }
 
-// printVerifyReport writes what was checked, and how, and the verdict.
-func printVerifyReport(w io.Writer, r *pipeline.VerifyReport, err error) {
+// print writes what was checked and how, the three verdicts, and the outcome.
+func (v *verification) print(w io.Writer) {
+	r := v.VerifyReport
 	t := newTable(w)
 	t.row("model", "%s%s", r.Model, atCommit(r.Commit))
 	onMain := ""
@@ -84,7 +190,7 @@ func printVerifyReport(w io.Writer, r *pipeline.VerifyReport, err error) {
 	t.row("original", "%s%s%s", r.Against, atCommit(r.AgainstCommit), onMain)
 	t.row("level", "%s", r.Level)
 	modules := count(r.Units, "compressed module")
-	if r.Equal {
+	if r.Equal.Shown() {
 		modules += fmt.Sprintf(" (%s decoded)", count(r.Weights, "weight"))
 	}
 	if r.BF16 > 0 {
@@ -98,24 +204,31 @@ func printVerifyReport(w io.Writer, r *pipeline.VerifyReport, err error) {
 		t.row("sha256", "%d of %s compared with the manifest", r.Hashed, count(r.Listed, "file"))
 	}
 	if r.GPU != nil {
-		t.row("GPU", "%d of %d modules once more: %s on %s", r.GPU.Units, r.Units, r.GPU.Kernel,
+		t.row("GPU", "%d of %d modules again: %s on %s", r.GPU.Units, r.Units, r.GPU.Kernel,
 			r.GPU.Device)
 	}
 	for _, x := range r.Warnings {
 		t.row("warning", "%s", x)
 	}
+	t.row("the model", "%s", v.Verdicts.Model)
+	t.row("the pair", "%s", v.Verdicts.Pair)
+	t.row("the files", "%s", v.Verdicts.Files.subject)
 	t.Flush()
-	printf(w, "%s\n", verdict(r, err))
+	printf(w, "%s\n", v.verdict())
 }
 
-// compared says what a level that found nothing wrong has compared.
+// compared returns what a level compared, for a model without faults.
 func compared(r *pipeline.VerifyReport) string {
 	switch r.Level {
 	case pipeline.LevelFull:
 		return "all 16 bits of every weight: 0 differ"
 	case pipeline.LevelProof:
-		return fmt.Sprintf("%s rebuilt: every sha256 is %s", count(r.Files, "original file"),
-			choose(r.Published, "the published one", "the original's"))
+		whose := "original's"
+		if r.Published {
+			whose = "published one"
+		}
+		return fmt.Sprintf("%s rebuilt: every SHA-256 matches the %s",
+			count(r.Files, "original file"), whose)
 	}
-	return "headers, tables, positions and completeness; no weight was compared; without --level equality is checked"
+	return "structure only, no weight was compared (leave out --level to check equality)"
 }

@@ -61,7 +61,7 @@ func TestPlanAndConvertAgreeOnTheDisk(t *testing.T) {
 			if !strings.Contains(text, "compatible loaders") {
 				t.Errorf("%s, %d of disk: no plan: %s", source, disk, text)
 			}
-			want, _, said = program(t, append([]string{source, "--push", "--repo-id", fmt.Sprint("d", i), "--base-model", "org/model"}, budget...)...)
+			want, _, said = program(t, append([]string{source, "--push", "--repo-id", fmt.Sprint("d", i, "-", filepath.Base(source)), "--base-model", "org/model"}, budget...)...)
 			least := human.BytesUp(push)
 			if fits := disk >= push; fits != (want == exitOK) || fits == strings.Contains(text, "is too little with --push alone: at least "+least+" are needed") ||
 				!fits && !strings.Contains(said, "at least "+least+" are needed") {
@@ -72,7 +72,7 @@ func TestPlanAndConvertAgreeOnTheDisk(t *testing.T) {
 				t.Errorf("%s, %d of disk: exit %d, %v: %s", source, disk, code, err, text)
 			}
 		}
-		must(t, source, "--push", "--repo-id", "as-printed", "--base-model", "org/model", "--memory", "64MiB", "--disk", human.BytesUp(push))
+		must(t, source, "--push", "--repo-id", "as-printed-"+filepath.Base(source), "--base-model", "org/model", "--memory", "64MiB", "--disk", human.BytesUp(push))
 	}
 }
 

@@ -3,11 +3,12 @@ package main
 import (
 	"cmp"
 	"context"
-	"io"
 	"os"
 
 	"github.com/spf13/cobra"
 
+	"github.com/df11-convert/df11-convert/internal/back"
+	"github.com/df11-convert/df11-convert/internal/model"
 	"github.com/df11-convert/df11-convert/internal/progress"
 	"github.com/df11-convert/df11-convert/pipeline"
 	"github.com/df11-convert/df11-convert/verify"
@@ -25,16 +26,22 @@ func verifyCommand(u *ui) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "verify DF11 [--against SOURCE]",
 		Short: "Check that a DF11 model equals its original",
-		Long: `verify checks a DF11 folder or Hub repo, whoever made it, against the model that it was made from. The last line that it
-prints is the result. It ends with the first difference, and names it exactly.
+		Long: `verify compares a DF11 folder or Hub repo with the model that it was made from. It doesn't matter who made it. The last
+line is the result. verify stops at the first difference and names it exactly.
 
 Levels:
-  structure  headers, tables, positions, completeness, and the sha256 of all files where it costs nothing to know
-  proof      the original files rebuilt, and their sha256 compared with the published one
-  full       every module decoded, and all 16 bits of every weight compared with the original
+  structure  check headers, tables, positions, and completeness, and the SHA-256 of files where it's free
+  proof      rebuild the original files, and compare their SHA-256 with the published one
+  full       decode every module, and compare all 16 bits of every weight with the original
 
-Only proof and full show that two models are equal. Without --level it is proof, which reads the original's headers alone; a proof that fails is followed by a comparison, which names the weight. It is full where nobody has published the original's sha256, such as for a folder, and where a part of it was left out. Without --against the original is taken from the manifest, or from base_model in the model card, and whether its commit is that of main is said. Files beside the weights that are not the original's are named; with --strict-files they end the program with 3.`,
-		Example: `  df11-convert verify ./Llama-3.1-8B-DF11
+Only proof and full show that two models are equal. The default is proof, which reads only the original's headers. If a
+proof fails, verify compares the weights and names the first difference. The default is full if no one published
+the original's SHA-256, as for a folder, or if the conversion left out a part of the original.
+
+Without --against, the manifest names the original, or base_model in the model card does. The report says whether main
+still has the same weights. It names files next to the weights that differ from the original's; with --strict-files, such
+files make the program exit with 6.`,
+		Example: `  df11-convert verify ./Qwen3-8B-DF11
   df11-convert verify ./out --against ./my-model
   df11-convert verify DFloat11/Qwen3-8B-DF11`,
 		Args: exactArgs(1, "DF11"),
@@ -45,10 +52,10 @@ Only proof and full show that two models are equal. Without --level it is proof,
 	p := c.Flags()
 	f.readerFlags.register(p)
 	p.StringVar(&f.level, "level", "",
-		"how much is verified: `level` structure, proof or full (default the cheapest that shows equality)")
-	p.StringVar(&f.workDir, "work-dir", "", "`directory` for temporary files")
+		"`level`: structure, proof, or full (default the cheapest that shows equality)")
+	p.StringVar(&f.workDir, "work-dir", "", "`directory` for temporary files (default the system's)")
 	p.BoolVar(&f.strictFiles, "strict-files", false,
-		"end with 3 as well if a file beside the weights is not the original's")
+		"exit with 6 if a file next to the weights differs")
 	f.gpu.register(p)
 	return c
 }
@@ -64,22 +71,23 @@ func runVerify(ctx context.Context, u *ui, f *verifyFlags, name string) error {
 	if report == nil {
 		return err
 	}
-	if err == nil && f.strictFiles && len(report.Beside) > 0 {
-		err = besideError(report.Beside)
-	}
-	if hint := originalHint(report, err); hint != "" {
+	v := judge(report, f.strictFiles)
+	err = v.Verdicts.err()
+	if hint := originalHint(report); hint != "" {
 		err = hinted{err, hint}
 	}
 	err = u.advise(err)
-	u.result(report, verdict(report, err), func(w io.Writer) { printVerifyReport(w, report, err) })
+	u.result(v, v.verdict(), v.print)
 	return err
 }
 
-// verifyOne verifies one DF11 model as the flags say. If the model is wrong there are a report and
-// an error.
+// verifyOne verifies one DF11 model. If the model is wrong, it returns both a report and an error.
 func verifyOne(ctx context.Context, u *ui, f *verifyFlags,
 	name string) (*pipeline.VerifyReport, error) {
 	d, err := f.openLimited(ctx, u, name)
+	if wraps[*model.InvalidError](err) {
+		return unopened(name, err), err
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -94,7 +102,7 @@ func verifyOne(ctx context.Context, u *ui, f *verifyFlags,
 		Pair: pair, Level: cmp.Or(pipeline.Level(f.level), pipeline.Cheapest(pair)),
 		Locate: f.level == "", Chosen: f.against == "", Workers: f.shares.Workers,
 		Progress: new(progress.Counters),
-		// no folder of a known name, which could be another user's
+		// A folder with a known name could be another user's.
 		WorkDir: cmp.Or(f.workDir, os.TempDir()),
 	}
 	if opt.Level == pipeline.LevelFull {
@@ -106,4 +114,11 @@ func verifyOne(ctx context.Context, u *ui, f *verifyFlags,
 	}
 	defer u.watch(opt.Progress)()
 	return pipeline.Verify(ctx, opt)
+}
+
+// unopened returns the report about a model that's too damaged to open.
+func unopened(name string, err error) *pipeline.VerifyReport {
+	return &pipeline.VerifyReport{Model: name, Level: pipeline.LevelStructure,
+		Faults:  pipeline.Faults{Damage: err},
+		Checked: back.Checked{Beside: []back.OtherFile{}}}
 }

@@ -23,8 +23,8 @@ func (v *victim) runWith(t *testing.T, f hubtest.Fault) error {
 	return v.run(t, 1, func(*os.Process) { v.Inject(f) })
 }
 
-// beside runs the program with other arguments, with the same hub and HOME, and gives what it wrote
-// to stderr.
+// beside runs the program with other arguments, the same hub, and the same HOME. It returns what it
+// wrote to stderr.
 func (v *victim) beside(t *testing.T, dir string, args ...string) (stderr string, err error) {
 	t.Helper()
 	c := v.command(t, args...)

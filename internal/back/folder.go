@@ -13,19 +13,20 @@ import (
 	"github.com/df11-convert/df11-convert/internal/human"
 	"github.com/df11-convert/df11-convert/internal/model"
 	"github.com/df11-convert/df11-convert/internal/plan"
+	"github.com/df11-convert/df11-convert/internal/reader"
 )
 
-// A Folder takes rebuilt files, and their index. It is locked against other runs. Nothing there
-// says who wrote a file, and nothing has to: a file that has the right content is done.
+// A Folder holds rebuilt files and their index, and locks out other runs. It doesn't matter who
+// wrote a file: a file with the right content is done.
 type Folder struct {
-	*disk.Folder
+	disk  *disk.Folder
 	done  map[string]bool // files that are there and right, by path
 	index index
 }
 
-// OpenFolder makes the folder, locks it, and finds out which of the files are there. Other weights,
-// and files that would be replaced, are an OccupiedError without force. perm is the most that
-// anybody may do with the files. The caller closes the folder.
+// OpenFolder creates the folder, locks it, and finds out which of the files are there. Without
+// force, other weights and files that would be replaced are an OccupiedError. Files get no
+// permissions beyond perm. The caller closes the folder.
 func OpenFolder(ctx context.Context, root string, files []model.File, perm fs.FileMode,
 	force bool) (*Folder, error) {
 	f, err := disk.OpenFolder(disk.Output, root, perm)
@@ -46,14 +47,14 @@ func OpenFolder(ctx context.Context, root string, files []model.File, perm fs.Fi
 	return d, nil
 }
 
-// look goes through every folder that is written to.
+// look goes through every folder that will be written to.
 func (d *Folder) look(ctx context.Context, files []model.File) (e *OccupiedError, err error) {
-	e = &OccupiedError{Folder: d.Root.Name()}
+	e = &OccupiedError{Folder: d.disk.Root.Name()}
 	wanted, dirs := map[string]bool{}, map[string]bool{}
 	for _, f := range files {
 		wanted[f.Path], dirs[path.Dir(f.Path)] = true, true
 		if err := d.find(e, f.Path,
-			func() bool { return d.Sum(ctx, f.Path, f.Size) == f.SHA256 }); err != nil {
+			func() bool { return d.disk.Sum(ctx, f.Path, f.Size) == f.SHA256 }); err != nil {
 			return nil, err
 		}
 		if ctx.Err() != nil {
@@ -61,15 +62,15 @@ func (d *Folder) look(ctx context.Context, files []model.File) (e *OccupiedError
 		}
 	}
 	if d.index.name != "" {
-		err = d.find(e, d.index.name, func() bool { return d.index.isIn(d.Folder) })
+		err = d.find(e, d.index.name, func() bool { return d.index.isIn(d.disk) })
 	}
 	for dir := range dirs {
-		entries, missing := fs.ReadDir(d.Root.FS(), dir)
+		entries, missing := fs.ReadDir(d.disk.Root.FS(), dir)
 		if !errors.Is(missing, fs.ErrNotExist) {
 			err = errors.Join(err, missing)
 		}
 		for _, entry := range entries {
-			if name := path.Join(dir, entry.Name()); plan.IsSafetensors(name) && !wanted[name] {
+			if name := path.Join(dir, entry.Name()); reader.IsSafetensors(name) && !wanted[name] {
 				e.Others = append(e.Others, name)
 			}
 		}
@@ -77,45 +78,46 @@ func (d *Folder) look(ctx context.Context, files []model.File) (e *OccupiedError
 	return e, err
 }
 
-// find looks at a file that is to be written, which may be there: it is done if it is right, else
-// it would be replaced.
+// find checks a file that will be written. If it's there with the right content, it's done.
+// Otherwise find adds it to the files that would be replaced.
 func (d *Folder) find(e *OccupiedError, name string, isRight func() bool) error {
-	info, err := d.Lstat(name)
+	info, err := d.disk.Lstat(name)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
 	if err != nil {
-		return d.Unusable(err)
+		return d.disk.Unusable(err)
 	}
 	if d.done[name] = info.Mode().IsRegular() && isRight(); !d.done[name] {
 		e.Replaced = append(e.Replaced, name)
-		d.Known[name] = disk.Version(info)
+		d.disk.Known[name] = disk.Version(info)
 	}
 	return nil
 }
 
-// Has reports whether a file was there when the folder was opened.
+// Has reports whether a file was there when the folder was opened, with the right content.
 func (d *Folder) Has(f model.File) bool { return d.done[f.Path] }
 
-// Finish writes the index, unless one that says the same was there, such as the original's own.
+// Finish writes the index, unless an index that says the same was there, such as the original's
+// own.
 func (d *Folder) Finish() error {
 	if d.index.name == "" || d.done[d.index.name] {
 		return nil
 	}
-	f, err := d.Create(d.index.name, int64(len(d.index.data)))
+	f, err := d.disk.Create(d.index.name, int64(len(d.index.data)))
 	if err != nil {
 		return err
 	}
 	return f.WriteAll(d.index.data)
 }
 
-// Close gives the lock back. The state of an unfinished conversion in the folder stays.
-func (d *Folder) Close() error { return d.Leave() }
+// Close releases the lock. It leaves alone the state of an unfinished conversion in the folder.
+func (d *Folder) Close() error { return d.disk.Leave() }
 
-// OccupiedError says that a folder holds weights of others.
+// An OccupiedError says that a folder holds other weights.
 type OccupiedError struct {
 	Folder string
-	// those that have the names of files to be written, and those beside them
+	// weights with the names of files to be written, and any others
 	Replaced, Others []string
 }
 
@@ -127,21 +129,21 @@ func (e *OccupiedError) Error() string {
 	return fmt.Sprintf("%s holds weights of another model: %s", e.Folder, human.List(e.Others))
 }
 
-// CheckPlaces refuses to write files to a folder where that could do harm. Names that are not plain
-// ones of weights are refused, since the manifest of a model, which nobody vouches for, gives them;
-// and so is a folder that belongs to the model d itself.
+// CheckPlaces refuses to write files to a folder if that could do harm. The names come from a
+// model's manifest, which may be forged, so it refuses all but plain names of weights. It also
+// refuses a folder that belongs to the model d itself.
 func CheckPlaces(d *model.DF11, root string, files []model.File) error {
 	var paths []string
 	for _, f := range files {
-		if !plan.IsWeightName(f.Path) {
+		if !reader.IsWeightName(f.Path) {
 			return model.Invalidf("",
-				"the original's file %q has no plain .safetensors name and is not written", f.Path)
+				"the original's file %q has no plain .safetensors name, so it isn't written", f.Path)
 		}
 		paths = append(paths, f.Path)
 	}
 	if a, b := plan.Collision(paths); a != "" {
 		return model.Invalidf("",
-			"%q and %q of the original cannot both exist where case does not count", a, b)
+			"%q and %q of the original can't both exist on a case-insensitive file system", a, b)
 	}
 	if len(files) == 0 {
 		return model.Invalidf("", "no file of the original is known")
@@ -152,15 +154,15 @@ func CheckPlaces(d *model.DF11, root string, files []model.File) error {
 	return refuseInput(d.Local(), root, files)
 }
 
-// OwnInputError says that a model would be decoded into itself.
+// An OwnInputError says that a model would be decoded into itself.
 type OwnInputError struct{ Folder string }
 
 func (e *OwnInputError) Error() string {
-	return e.Folder + " belongs to the model that is to be decoded"
+	return e.Folder + " belongs to the model that would be decoded"
 }
 
-// refuseInput refuses a folder if files there would spoil the local model that they are made of:
-// they would lie in its folder, by whatever path, or below it, or replace the one file that it is.
+// refuseInput refuses a folder if writing the files there would spoil the local model that they're
+// made from: they would lie in its folder, by whatever path, or replace the one file that it is.
 func refuseInput(input, root string, files []model.File) error {
 	info, err := os.Stat(input)
 	if err != nil {
@@ -178,9 +180,9 @@ func refuseInput(input, root string, files []model.File) error {
 	return nil
 }
 
-// within reports whether a path, where nothing need be, leads to a file or folder, or below it.
-// Links are followed, and folders compared by what they are: one folder has many names, by case,
-// mounts and links.
+// within reports whether a path leads to a file or folder, or below it. Nothing has to exist at the
+// path. within follows links, and compares folders by identity: a folder can have many names,
+// through case, mounts, and links.
 func within(top fs.FileInfo, at string) (bool, error) {
 	at, err := filepath.Abs(at)
 	if err != nil {
@@ -199,4 +201,27 @@ func within(top fs.FileInfo, at string) (bool, error) {
 		}
 	}
 	return false, nil
+}
+
+// BringsAlong reports whether a path belongs to a local model: it lies in the model's folder, as
+// written or after following links, or it's the model's one file.
+func BringsAlong(d *model.DF11, at string) (bool, error) {
+	if d.Local() == "" {
+		return false, nil
+	}
+	top, err := os.Stat(d.Local())
+	if err != nil {
+		return false, err
+	}
+	named, err := filepath.Abs(at)
+	if err != nil {
+		return false, err
+	}
+	for above := ""; named != above; named, above = filepath.Dir(named), named {
+		there, missing := os.Stat(named)
+		if missing == nil && os.SameFile(top, there) {
+			return true, nil
+		}
+	}
+	return within(top, at)
 }

@@ -14,7 +14,7 @@ import (
 )
 
 // TestNothingThatComesMeanwhileIsReplaced: a file that somebody puts where a rebuilt one is to be,
-// while that is written, stays, with and without force; with force the one that was there before
+// while that is written, stays, with and without force; with force a file that was there before
 // goes.
 func TestNothingThatComesMeanwhileIsReplaced(t *testing.T) {
 	for _, before := range []bool{false, true} {
@@ -35,7 +35,7 @@ func TestNothingThatComesMeanwhileIsReplaced(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			f, err := d.Create("model.safetensors", 7)
+			f, err := d.disk.Create("model.safetensors", 7)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -2,6 +2,7 @@ package back
 
 import (
 	"context"
+	"slices"
 
 	"golang.org/x/sync/errgroup"
 
@@ -10,20 +11,22 @@ import (
 	"github.com/df11-convert/df11-convert/internal/model"
 	"github.com/df11-convert/df11-convert/internal/names"
 	"github.com/df11-convert/df11-convert/internal/plan"
+	"github.com/df11-convert/df11-convert/internal/reader"
 )
 
-// FreeHashes compares the manifest with the sha256 of files as far as they are known without
-// reading weights: a Hub publishes those of large files, and the other files are small. It also
-// tells which files are missing or have another size. The manifest is a claim of whoever made the
-// repo: equal sums show that it fits the files, no more. People edit a card after its publication,
-// so what is for them is left out.
+// FreeHashes compares the manifest with every SHA-256 that it can know without reading weights: a
+// Hub publishes the hashes of large files, and other files are small. It also finds missing files
+// and other sizes. Equal hashes show only that the manifest, a claim by the repo's maker, fits the
+// files. Weights that don't fit are a fault. Another changed file is only a warning, because
+// CompareFiles, which comes first, compares it with the original. Files for people are left out,
+// since people edit a card after publishing it.
 func (c *Checker) FreeHashes(ctx context.Context) error { return c.hashes(ctx, false) }
 
-// OtherHashes compares the sha256 of the weight files that FreeHashes has left, which it reads.
+// OtherHashes reads the weight files that FreeHashes left out, and compares their SHA-256.
 func (c *Checker) OtherHashes(ctx context.Context) error { return c.hashes(ctx, true) }
 
-// hashes compares the files that only reading weights tells the sha256 of, or all others, one by
-// each worker at a time.
+// hashes compares files with the manifest: with unread, the weight files without a published
+// SHA-256; otherwise all others.
 func (c *Checker) hashes(ctx context.Context, unread bool) error {
 	if c.DF11.Manifest == nil {
 		return nil
@@ -32,15 +35,18 @@ func (c *Checker) hashes(ctx context.Context, unread bool) error {
 	var want []metadata.OutputFile
 	for _, o := range c.DF11.Manifest.Outputs {
 		f, ok := c.DF11.File(o.Path)
+		isWeights := reader.IsSafetensors(o.Path)
 		switch known := names.IsSHA256(f.ETag); {
-		case c.isForPeople(o.Path):
+		case c.isForPeople(o.Path) || unread && !isWeights:
 			continue
+		case !ok && !isWeights:
+			c.lost(o.Path)
 		case !ok:
-			return model.Invalidf(o.Path, "listed in the manifest but not there")
-		case f.Size != o.Size:
+			return model.Invalidf(o.Path, "the manifest lists it, but it's missing")
+		case f.Size != o.Size && isWeights:
 			return model.Invalidf(o.Path, "it has %d bytes, the manifest has %d%s", f.Size, o.Size,
 				c.modules(o.Path))
-		case unread == (!known && plan.IsSafetensors(o.Path)):
+		case unread == (!known && isWeights):
 			files, want = append(files, f), append(want, o)
 		}
 		if !unread {
@@ -60,16 +66,28 @@ func (c *Checker) hashes(ctx context.Context, unread bool) error {
 		return err
 	}
 	for i, o := range want {
-		if sums[i] != o.SHA256 {
+		switch {
+		case sums[i] == o.SHA256:
+			c.Hashed++
+		case !reader.IsSafetensors(o.Path):
+			c.Warn("%s was changed after the conversion: sha256 is %s, the manifest has %s", o.Path,
+				sums[i], o.SHA256)
+		default:
 			return model.Invalidf(o.Path, "sha256 is %s, the manifest has %s%s", sums[i], o.SHA256,
 				c.modules(o.Path))
 		}
-		c.Hashed++
 	}
 	return nil
 }
 
-// modules says which modules a file holds, by the manifest.
+// lost adds to c.Beside, if it isn't there, a file that the manifest lists and the model lacks.
+func (c *Checker) lost(name string) {
+	if !slices.ContainsFunc(c.Beside, func(o OtherFile) bool { return o.Path == name }) {
+		c.Beside = append(c.Beside, OtherFile{name, Missing})
+	}
+}
+
+// modules says which modules the manifest lists for a file.
 func (c *Checker) modules(file string) string {
 	var held []string
 	for _, u := range c.DF11.Manifest.Units {

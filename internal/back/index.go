@@ -8,19 +8,20 @@ import (
 	"github.com/df11-convert/df11-convert/internal/disk"
 	"github.com/df11-convert/df11-convert/internal/metadata"
 	"github.com/df11-convert/df11-convert/internal/model"
-	"github.com/df11-convert/df11-convert/internal/plan"
 	"github.com/df11-convert/df11-convert/internal/python"
+	"github.com/df11-convert/df11-convert/internal/reader"
 )
 
-// index is the index that loaders need for weights in several files. It says the same as the
-// original's, but is not a copy of it. The zero index is that of a single file, which has none.
+// An index is what loaders need to find weights in several files. It says the same as the
+// original's index, but isn't a copy of it. The zero index is that of a single file, which needs
+// none.
 type index struct {
 	name string // in the output folder, with slashes
 	data []byte
 }
 
 func indexOf(files []model.File) (x index) {
-	stem, shard := plan.ShardOf(files[0].Path)
+	stem, shard := reader.ShardOf(files[0].Path)
 	if len(files) < 2 || !shard {
 		return x
 	}
@@ -35,18 +36,18 @@ func indexOf(files []model.File) (x index) {
 	return index{stem + ".safetensors.index.json", metadata.Index(holder, total)}
 }
 
-// isIn reports whether a file of a folder is an index that says the same.
+// isIn reports whether the folder has an index that says the same.
 func (x index) isIn(f *disk.Folder) bool {
 	b, err := disk.Read(filepath.Join(f.Root.Name(), filepath.FromSlash(x.name)),
 		max(model.MaxIndexBytes, int64(len(x.data))))
 	return err == nil && maps.Equal(weightMap(b), weightMap(x.data))
 }
 
-// weightMap is the file of each tensor; nil if the JSON is none of an index.
+// weightMap returns the file of each tensor, or nil if the JSON is not an index.
 func weightMap(b []byte) map[string]string {
 	var x struct {
 		Map map[string]string `json:"weight_map"`
 	}
-	_ = python.Unmarshal(b, &x) // what is broken says nothing
+	_ = python.Unmarshal(b, &x) // broken JSON lists nothing
 	return x.Map
 }

@@ -15,8 +15,8 @@ import (
 	"github.com/df11-convert/df11-convert/internal/spans"
 )
 
-// LeftOutError says that the original can't be rebuilt, since the model was made of a part of it:
-// the other tensors of a checkpoint that holds several models were left out on purpose.
+// A LeftOutError says that the original can't be rebuilt, because the conversion left out some of
+// its tensors: it converts one model of a checkpoint that holds several.
 type LeftOutError struct {
 	Tensors int
 	First   string
@@ -24,15 +24,15 @@ type LeftOutError struct {
 
 func (e *LeftOutError) Error() string {
 	if e.Tensors == 1 {
-		return fmt.Sprintf("the original cannot be rebuilt: its tensor %s was left out", e.First)
+		return fmt.Sprintf("the original can't be rebuilt: its tensor %s was left out", e.First)
 	}
 	return fmt.Sprintf(
-		"the original cannot be rebuilt: %d of its tensors were left out, such as %s", e.Tensors,
+		"the original can't be rebuilt: %d of its tensors were left out, such as %s", e.Tensors,
 		e.First)
 }
 
-// Rebuilder gives the weight files of the original, and a Rebuilder that knows where their bytes
-// are: from the plan of an original that is at hand, else from the manifest.
+// Rebuilder returns the original's weight files, and a Rebuilder that knows where their bytes are.
+// It takes both from the plan of the original if there is one, or else from the manifest.
 func (p Pair) Rebuilder(workers int, c *progress.Counters) ([]model.File, *Rebuilder, error) {
 	if p.Model == nil {
 		return ofManifest(p.DF11, workers, c)
@@ -43,14 +43,14 @@ func (p Pair) Rebuilder(workers int, c *progress.Counters) ([]model.File, *Rebui
 	return p.Model.Files(), NewRebuilder(p.DF11, spans.Outputs(p.Plan), workers, c), nil
 }
 
-// ErrNoManifest says that a DF11 model can't be decoded by itself.
+// ErrNoManifest says that a DF11 model can't be decoded without its original.
 var ErrNoManifest = errors.New(
 	"the model has no manifest, so the headers of the original files are not known")
 
-// ErrNoSum says that nothing tells whether a rebuilt file would be right.
+// ErrNoSum says that a rebuilt file couldn't be checked.
 var ErrNoSum = errors.New("the manifest has no sha256 of the original file")
 
-// ofManifest is Rebuilder for an original that only the manifest describes.
+// ofManifest does the work of Rebuilder for an original that only the manifest describes.
 func ofManifest(d *model.DF11, workers int,
 	c *progress.Counters) ([]model.File, *Rebuilder, error) {
 	m := d.Manifest
@@ -83,10 +83,10 @@ func ofManifest(d *model.DF11, workers int,
 	return files, r, nil
 }
 
-// Misdescribed names the first file or module of the original that the manifest describes otherwise
-// than it is; "" if there is none. The weights may be right all the same: they are compared with
-// the original, while decode by itself rests on the manifest. otherFiles says that the sha256 of a
-// file is another one: the model was made from another original.
+// Misdescribed returns the first file or module of the original that the manifest describes
+// wrongly, or "". The weights may still be right: they're compared with the original, while decode
+// without the original relies on the manifest. otherFiles says that the manifest has another
+// SHA-256 for a file: the model was made from another original.
 func (p Pair) Misdescribed() (what string, otherFiles bool) {
 	m := p.DF11.Manifest
 	if m == nil {
@@ -119,7 +119,7 @@ func (p Pair) Misdescribed() (what string, otherFiles bool) {
 	return what, otherFiles
 }
 
-// placeByManifest finds the places of the original files' tensors by the manifest alone.
+// placeByManifest finds the locations of the original files' tensors by the manifest alone.
 func (r *Rebuilder) placeByManifest(m *metadata.Manifest, files []model.File) {
 	stored := map[string]string{} // source name → output name, where they differ
 	for _, x := range m.Renamed {
@@ -141,7 +141,7 @@ func (r *Rebuilder) placeByManifest(m *metadata.Manifest, files []model.File) {
 	}
 }
 
-// unitPlaces gives the places of all weights in units, by output name.
+// unitPlaces returns the locations of all weights in units, by output name.
 func unitPlaces(m *metadata.Manifest) map[string]place {
 	places := map[string]place{}
 	for _, x := range m.Units {

@@ -10,18 +10,18 @@ import (
 	"github.com/df11-convert/df11-convert/internal/model"
 	"github.com/df11-convert/df11-convert/internal/names"
 	"github.com/df11-convert/df11-convert/internal/plan"
+	"github.com/df11-convert/df11-convert/internal/reader"
 )
 
-// The original of a DF11 model is planned anew, to know what the model has to hold. The model's
-// config.json states the pattern dict. It does not state how the source's names became the
-// output's, which tensors were taken for others, or which file of the source was converted.
-// Manifest and catalog have these as hints, never as evidence: whatever the plan, each tensor of
-// the source has its place in it, and its bits are compared.
+// To know what a DF11 model has to hold, this file plans its original again. The model's config.json
+// states the pattern dict. It does not state how the source's names became the output's, which
+// tensors stand for others, or which file of the source was converted. The manifest and the catalog
+// have hints at these, but no evidence: whatever the plan is, it covers each tensor of the source,
+// and the bits of each are compared.
 
-// OriginalOptions completes the options with which the original of d is opened: layout and dict
-// come from d itself, and the file or the pipeline's component from its manifest. A copy of the
-// original may have its files elsewhere than the manifest says, so the caller tries the options in
-// order until the original opens.
+// OriginalOptions completes the options for opening the original of d. It takes layout and dict
+// from d, and the weight file or the pipeline's component from d's manifest. A copy of the original
+// may have its files elsewhere, so the caller tries the options in order until the original opens.
 func OriginalOptions(d *model.DF11, opt plan.Options) []plan.Options {
 	if opt.PatternDict == nil {
 		opt.PatternDict = d.Dict
@@ -29,6 +29,7 @@ func OriginalOptions(d *model.DF11, opt plan.Options) []plan.Options {
 	if opt.Layout == "" {
 		opt.Layout = catalog.Layout(d.Layout())
 	}
+	opt.Unfilled = true // the model shows its structure
 	named := opt
 	if named.WeightFile == "" && named.Component == "" {
 		named.WeightFile, named.Component = sourcePlace(d)
@@ -39,8 +40,8 @@ func OriginalOptions(d *model.DF11, opt plan.Options) []plan.Options {
 	return []plan.Options{named, opt}
 }
 
-// sourcePlace is where the manifest says that the source's weights are, if that is not the usual
-// place: their one file, or the folder of a pipeline. A model in a folder of a pipeline is that
+// sourcePlace returns the place of the source's weights by the manifest, if it's unusual: their one
+// file, or the folder of a pipeline. If the model lies in a pipeline's folder, that is the
 // component.
 func sourcePlace(d *model.DF11) (weightFile, component string) {
 	if d.Dir != "" {
@@ -51,7 +52,7 @@ func sourcePlace(d *model.DF11) (weightFile, component string) {
 	}
 	files := d.Manifest.Source.Files
 	dir, base := path.Dir(files[0].Path), path.Base(files[0].Path)
-	_, shard := plan.ShardOf(base)
+	_, shard := reader.ShardOf(base)
 	usual := base == names.Weights || base == "diffusion_pytorch_model.safetensors"
 	if len(files) == 1 && !usual && !shard {
 		return files[0].Path, ""
@@ -63,10 +64,16 @@ func sourcePlace(d *model.DF11) (weightFile, component string) {
 	return "", ""
 }
 
-// PlanOriginal plans the original of d. Of the plans that the catalog and the manifest suggest, it
-// takes the one with which the headers and the config of d agree best.
+// PlanOriginal plans the original of d. It tries the plans that the catalog and the manifest
+// suggest, and takes the plan that agrees best with the headers and the config of d. A model that
+// ComfyUI's node loads is planned by the node's own dict, whatever layout the manifest states.
 func PlanOriginal(ctx context.Context, d *model.DF11, src plan.Source,
 	opt plan.Options) (*plan.Plan, error) {
+	own := opt
+	own.Layout, own.ExactF32 = "", true
+	if p, err := plan.New(ctx, src, own); err == nil && p.ByNode {
+		opt.Layout = ""
+	}
 	attempts, err := candidates(ctx, d, src, opt)
 	if err != nil {
 		return nil, err
@@ -93,10 +100,10 @@ func PlanOriginal(ctx context.Context, d *model.DF11, src plan.Source,
 	return best, nil
 }
 
-// candidates lists the options of the plans with which d may have been made, the likeliest first. A
-// source's names may have become those of a catalog entry that fits it, never of any other: a
-// loader finds a tensor by its name. F32 that is exact BF16 may be stored as such, which shows in
-// the comparison.
+// candidates lists the options of the plans with which d may have been made, the likeliest first.
+// The source's names may have become those of a catalog entry that fits the source, but never those
+// of any other entry: a loader finds a tensor by its name. F32 that is exact BF16 may be stored as
+// BF16; the comparison shows whether it is.
 func candidates(ctx context.Context, d *model.DF11, src plan.Source,
 	opt plan.Options) ([]plan.Options, error) {
 	if src.WeightFile != "" {
@@ -123,9 +130,8 @@ func candidates(ctx context.Context, d *model.DF11, src plan.Source,
 	return out, nil
 }
 
-// likelyEntries puts the entries that a source fits, best first, and "" for no entry, into the
-// order in which they are tried: first the manifest's. A model without a manifest has its source's
-// names more often than not.
+// likelyEntries orders the entries that fit a source, and "" for no entry, by how likely they are.
+// The manifest's entry comes first. A model without a manifest usually has its source's names.
 func likelyEntries(d *model.DF11, fitting []string) []string {
 	best := slices.Clone(fitting[:min(1, len(fitting))])
 	if d.Manifest == nil || d.Manifest.Plan.Entry == "" {

@@ -22,18 +22,18 @@ import (
 	"github.com/df11-convert/df11-convert/verify"
 )
 
-// rebuildElems is how many weights are decoded at a time when a source file is written again.
+// rebuildElems is how many weights are decoded at a time.
 const rebuildElems = 1 << 18
 
-// A Rebuilder writes original files again from a DF11 model: their headers, and their tensors'
-// bytes, decoded or copied.
+// A Rebuilder writes original files from a DF11 model: their headers, and the bytes of their
+// tensors, decoded or copied.
 type Rebuilder struct {
 	model    *model.DF11
 	workers  int
 	progress *progress.Counters
 	places   map[string]place // by source tensor name
 
-	// Outside writes a tensor of a file that is no part of the model; nil: there is none.
+	// Outside writes a tensor that the model left out of a file; nil: there is none.
 	Outside func(ctx context.Context, f model.File, t safetensors.Tensor, w io.Writer) error
 }
 
@@ -41,7 +41,7 @@ func newRebuilder(d *model.DF11, workers int, p *progress.Counters) *Rebuilder {
 	return &Rebuilder{model: d, workers: max(1, workers), progress: p, places: map[string]place{}}
 }
 
-// place says where the bytes of a source tensor are in the DF11 model.
+// A place is the location of a source tensor's bytes in the DF11 model.
 type place struct {
 	unit  *spans.Unit // nil: the tensor is stored under its name
 	elem  int64       // first weight in the unit
@@ -49,7 +49,7 @@ type place struct {
 	widen bool // BF16 to F32
 }
 
-// NewRebuilder takes the places of all tensors from a plan's outputs.
+// NewRebuilder returns a Rebuilder that takes the locations of all tensors from a plan's outputs.
 func NewRebuilder(d *model.DF11, outputs []*spans.Output, workers int,
 	p *progress.Counters) *Rebuilder {
 	r := newRebuilder(d, workers, p)
@@ -68,14 +68,14 @@ func NewRebuilder(d *model.DF11, outputs []*spans.Output, workers int,
 	return r
 }
 
-// filesAtOnce is how many files of a local model are rebuilt at once at most: the hash of one is a
-// single chain of steps, which takes longer than decoding does. From a Hub it is one, since the
-// network takes longer than both.
+// filesAtOnce is how many files of a local model are rebuilt at once at most: hashing one file
+// can't be divided, and takes longer than decoding it. Files from a Hub are rebuilt one at a time,
+// because the network takes longer than both.
 const filesAtOnce = 4
 
-// Run rebuilds files, each into its place in out, or into nothing if out is nil, and calls done for
-// each that has the sha256 of the original, one call at a time. A *RebuildError says that the model
-// does not give a file back.
+// Run rebuilds files into out, or without writing them if out is nil. It calls done for each file
+// that has the original's SHA-256, one call at a time. A *RebuildError says which file the model
+// can't restore.
 func (r *Rebuilder) Run(ctx context.Context, files []model.File, out *Folder,
 	done func(model.File) error) error {
 	var size int64
@@ -115,16 +115,17 @@ func (r *Rebuilder) Run(ctx context.Context, files []model.File, out *Folder,
 	return g.Wait()
 }
 
-// twice calls f once more after a fault that bytes may have got on their way from a repo.
+// twice calls f once more after a fault in bytes that came over the network, which may have changed
+// them.
 func twice(ctx context.Context, d *model.DF11, f func() error) error {
 	err := f()
-	if IsFault(err) && d.Anew(ctx) {
+	if IsFault(err) && d.Refetch(ctx) {
 		err = f()
 	}
 	return err
 }
 
-// RebuildError says that a DF11 model does not give a file of the original back.
+// A RebuildError says that a DF11 model can't restore a file of the original.
 type RebuildError struct {
 	File string
 	Err  error
@@ -134,21 +135,21 @@ func (e *RebuildError) Error() string { return "rebuild " + e.File + ": " + e.Er
 
 func (e *RebuildError) Unwrap() error { return e.Err }
 
-// IsFault reports whether an error says that a DF11 model is wrong, not that it could not be read.
+// IsFault reports whether an error says that a DF11 model is wrong, as opposed to unreadable.
 func IsFault(err error) bool {
-	structure, invalid, component := (*verify.StructureError)(nil), (*model.InvalidError)(nil), (*ComponentError)(nil)
-	return errors.As(err, &structure) || errors.As(err, &invalid) || errors.As(err, &component)
+	structure, invalid := (*verify.StructureError)(nil), (*model.InvalidError)(nil)
+	return errors.As(err, &structure) || errors.As(err, &invalid)
 }
 
-// rebuild is one file on its way.
+// A rebuild is the work on one file.
 type rebuild struct {
 	*Rebuilder
 	model.File
 	workers int
-	units   map[string]*verify.Unit // that are open, by path
+	units   map[string]*verify.Unit // open units, by path
 }
 
-// run rebuilds the file. In a folder it gets its name at the end.
+// run rebuilds the file. In a folder, the file gets its name at the end.
 func (r *rebuild) run(ctx context.Context, out *Folder) error {
 	f := r.File
 	if out == nil {
@@ -159,7 +160,7 @@ func (r *rebuild) run(ctx context.Context, out *Folder) error {
 		r.progress.Found.Add(f.Size)
 		return nil
 	}
-	w, err := out.Create(f.Path, f.Size)
+	w, err := out.disk.Create(f.Path, f.Size)
 	if err != nil {
 		return err
 	}
@@ -170,7 +171,7 @@ func (r *rebuild) run(ctx context.Context, out *Folder) error {
 	return w.Commit(f.Size)
 }
 
-// write writes a file, and compares the sha256 of what it wrote with the original's.
+// write writes a file, and compares the SHA-256 of what it wrote with the original's.
 func (r *rebuild) write(ctx context.Context, w io.Writer) error {
 	f, sum := r.File, sha256.New()
 	w = io.MultiWriter(w, sum, counter{r.progress})
@@ -188,7 +189,7 @@ func (r *rebuild) write(ctx context.Context, w io.Writer) error {
 	return nil
 }
 
-// counter counts rebuilt bytes as progress.
+// A counter counts rebuilt bytes as progress.
 type counter struct{ *progress.Counters }
 
 func (c counter) Write(b []byte) (int, error) {
@@ -217,7 +218,7 @@ func (r *rebuild) tensor(ctx context.Context, t safetensors.Tensor, w io.Writer)
 	}
 	s, ok := r.model.Section(p.name)
 	if !ok {
-		return model.Invalidf("", "the DF11 model does not hold it")
+		return model.Invalidf("", "the DF11 model doesn't have it")
 	}
 	return streams.CopySection(ctx, w, s)
 }
@@ -235,8 +236,8 @@ func (r *rebuild) open(u *spans.Unit) (*verify.Unit, error) {
 	return opened, nil
 }
 
-// decode writes n weights of a unit in order. As many blocks as there are workers are decoded at
-// once, while those before them are written and hashed.
+// decode writes n weights of a unit in order. Each worker decodes a block, while the blocks before
+// them are written and hashed.
 func (r *rebuild) decode(ctx context.Context, u *verify.Unit, elem, n int64, w io.Writer) error {
 	bufs := make([][2][]byte, r.workers)
 	for i := range bufs {
@@ -271,7 +272,7 @@ func (r *rebuild) decode(ctx context.Context, u *verify.Unit, elem, n int64, w i
 	return nil
 }
 
-// widener writes BF16 as the F32 values that were narrowed to it.
+// A widener writes BF16 values as the F32 values that were narrowed to them.
 type widener struct {
 	w   io.Writer
 	buf []byte

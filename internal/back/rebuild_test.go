@@ -30,8 +30,8 @@ func TestRebuild(t *testing.T) {
 		{"copied tensor", func(f folders) { f.flip("model.safetensors", "model.norm.weight") }, "the file has sha256"},
 		{"positions", func(f folders) { f.flip("lm_head.safetensors", "lm_head.output_positions") }, "module lm_head: output_positions"},
 		{"unit", func(f folders) { world.Must(t, os.Remove(filepath.Join(f.df11, "lm_head.safetensors"))) },
-			"tensor lm_head.weight: the DF11 model does not hold it"},
-		{"sibling", func(f folders) { world.Must(t, os.Remove(filepath.Join(f.df11, "model.safetensors"))) }, "does not hold it"},
+			"tensor lm_head.weight: the DF11 model doesn't have it"},
+		{"sibling", func(f folders) { world.Must(t, os.Remove(filepath.Join(f.df11, "model.safetensors"))) }, "doesn't have it"},
 	} {
 		for _, workers := range []int{1, 3} {
 			for _, planned := range []bool{true, false} {
@@ -60,7 +60,7 @@ func TestRebuild(t *testing.T) {
 	}
 }
 
-// TestRebuildInAFolder: a file gets its name once it is right. One that is there and right stays;
+// TestRebuildInAFolder: a file gets its name once it is right. A file that is there and right stays;
 // of a model at fault nothing is left.
 func TestRebuildInAFolder(t *testing.T) {
 	f, out := newFolders(t), filepath.Join(t.TempDir(), "out")

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/df11-convert/df11-convert/internal/catalog"
+	"github.com/df11-convert/df11-convert/internal/human"
 	"github.com/df11-convert/df11-convert/internal/model"
 	"github.com/df11-convert/df11-convert/internal/names"
 	"github.com/df11-convert/df11-convert/internal/plan"
@@ -14,7 +15,7 @@ import (
 	"github.com/df11-convert/df11-convert/verify"
 )
 
-// Pair is a DF11 model and the original that it is to hold, with its plan.
+// A Pair is a DF11 model and the original that it should hold, with the original's plan.
 type Pair struct {
 	DF11   *model.DF11
 	Source model.Source
@@ -22,41 +23,74 @@ type Pair struct {
 	Plan   *plan.Plan
 }
 
-// A Checker finds what is wrong with a DF11 model as far as no weight has to be decoded: in its
-// structure, and in the hashes of its files. An error that says that the model is wrong is a
-// *model.InvalidError or *verify.StructureError. One goroutine uses it.
+// A Checker checks a DF11 model as far as it can without decoding weights: the model alone, by its
+// structure and the hashes of its files; whether it fits the original; and the files next to the
+// weights. A fault of the model is a *model.InvalidError or a *verify.StructureError. A fault of
+// the pair is a *DifferentError or a *ComponentError. Only one goroutine may use it.
 type Checker struct {
 	Pair
 	Workers int // at least 1
 	Checked
+	// the original's files on main, to compare other files with; nil: those of its commit
+	main  []plan.File
+	sizes map[string][]int64 // of the weights in each unit, by path
+	// the first file of another component that differs; nil: none
+	component *ComponentError
 }
 
-// Checked says what a Checker has looked at.
+// A DifferentError says that, by its headers, a DF11 model holds other weights than the original.
+type DifferentError struct{ Name, Detail string }
+
+func (e *DifferentError) Error() string { return e.Name + ": " + e.Detail }
+
+// Checked says what a Checker has checked.
 type Checked struct {
 	Units   int `json:"units"`      // in DF11
 	BF16    int `json:"units_bf16"` // stored unchanged
 	Tensors int `json:"tensors"`    // copied ones
-	// Beside are the files beside the weights that are neither the original's nor made by the
-	// conversion.
+	// Beside: the files next to the weights that are neither the original's nor made by the
+	// conversion, and those that are missing.
 	Beside []OtherFile `json:"beside"`
-	// Listed files are in the manifest, without those for people; Hashed of them have the sha256
-	// that it states.
+	// Listed counts the files in the manifest, without those for people. Hashed counts those of
+	// them that have the SHA-256 that it states.
 	Listed   int      `json:"files_listed,omitempty"`
 	Hashed   int      `json:"files_hashed,omitempty"`
 	Warnings []string `json:"warnings,omitempty"`
 }
 
-// Structure checks that a loader finds the model, that every unit can be decoded, and that the
-// model holds what the plan says, no more and no less.
+// Structure checks the model alone: a loader must find it, and every unit must be decodable. It
+// ignores the original.
 func (c *Checker) Structure(ctx context.Context) error {
-	if err := c.found(); err != nil {
+	if why := c.lacks(catalog.Layout(c.DF11.Layout())); why != "" {
+		return model.Invalidf("", "%s", why)
+	}
+	c.sizes = map[string][]int64{}
+	for _, path := range c.DF11.CodedUnits() {
+		if err := c.openUnit(ctx, path); err != nil {
+			return fmt.Errorf("module %s: %w", path, err)
+		}
+	}
+	problems, err := c.DF11.ProblemsAlone(ctx)
+	if err != nil || len(problems) == 0 {
+		return err
+	}
+	return model.Invalidf("", "%s: %s: it would load wrongly", problems[0].Name, problems[0].Detail)
+}
+
+// Fits checks that the model holds exactly what the plan of the original says. Call Structure
+// first.
+func (c *Checker) Fits() error {
+	if err := c.placed(); err != nil {
 		return err
 	}
 	narrowed := 0
 	for _, o := range spans.Outputs(c.Plan) {
 		for _, u := range o.Units {
-			if err := c.openUnit(ctx, u); err != nil {
-				return fmt.Errorf("module %s: %w", u.Path, err)
+			if sizes, coded := c.sizes[u.Path]; !coded {
+				c.BF16++
+			} else if !slices.Equal(sizes, u.Sizes()) {
+				return &DifferentError{"module " + u.Path,
+					"split_positions are not those of the original's tensors"}
 			}
 		}
 		for t := range o.Tensors() {
@@ -66,8 +100,8 @@ func (c *Checker) Structure(ctx context.Context) error {
 		}
 		c.Tensors += len(o.Copied)
 	}
-	if err := c.firstProblem(); err != nil {
-		return err
+	if problems := c.DF11.Problems(c.Plan); len(problems) > 0 {
+		return &DifferentError{problems[0].Name, problems[0].Detail}
 	}
 	if narrowed > 0 {
 		c.Warn("%d tensors are F32 in the original and BF16 here", narrowed)
@@ -75,46 +109,45 @@ func (c *Checker) Structure(ctx context.Context) error {
 	return nil
 }
 
-// Warn adds a warning to what was checked.
+// Warn adds a warning.
 func (c *Checker) Warn(format string, args ...any) {
-	c.Warnings = append(c.Warnings, fmt.Sprintf(format, args...))
+	c.Warnings = append(c.Warnings, human.Message(format, args...))
 }
 
-// found checks that a loader finds the model: the official loader looks for dfloat11_config,
-// without which it takes nothing for compressed, and ComfyUI for one file.
-func (c *Checker) found() error {
+// lacks says what a loader of a layout misses: the official loader looks for dfloat11_config, and
+// treats a model without it as uncompressed. ComfyUI looks for one file. "" means nothing is
+// missing, or the layout is unknown.
+func (c *Checker) lacks(layout catalog.Layout) string {
+	switch files := len(c.DF11.WeightFiles()); {
+	case layout == catalog.ComfyUI && files != 1:
+		return fmt.Sprintf("a model for ComfyUI is one .safetensors file, not %d", files)
+	case layout != "" && layout != catalog.ComfyUI && c.DF11.Dict == nil:
+		return names.Config +
+			": missing: without its dfloat11_config no loader recognizes a DF11 model"
+	}
+	return ""
+}
+
+// placed checks that loaders of the original's layout find the model as the component that it is.
+func (c *Checker) placed() error {
 	component := path.Dir(c.Model.Listing.Weights[0].Path)
-	switch files := c.DF11.WeightFiles(); {
-	case c.DF11.Dir != "" && c.ofPipeline() && component != c.DF11.Dir:
-		return model.Invalidf("",
-			"the modules are in %s, a loader takes them for that component, not for %s", c.DF11.Dir,
-			component)
-	case c.ofPipeline() && len(c.DF11.CardParts) > 0 && !slices.Contains(c.DF11.CardParts,
-		component):
-		return model.Invalidf(names.Card,
-			"it loads the model as %s, but the modules are those of %s", c.DF11.CardParts[0],
-			component)
-	case c.Plan.Layout == catalog.ComfyUI && len(files) != 1:
-		return model.Invalidf("", "a model for ComfyUI is one .safetensors file, here are %d",
-			len(files))
-	case c.Plan.Layout != catalog.ComfyUI && c.DF11.Dict == nil:
-		return model.Invalidf(names.Config,
-			"missing: without its dfloat11_config no loader takes this for a DF11 model")
+	if c.DF11.Dir != "" && c.ofPipeline() && component != c.DF11.Dir {
+		return &DifferentError{"the modules are in " + c.DF11.Dir,
+			"a loader reads them as that component, not as " + component}
+	}
+	if why := c.lacks(c.Plan.Layout); why != "" {
+		return &DifferentError{string(c.Plan.Layout), why}
 	}
 	return nil
 }
 
-// openUnit checks the arrays of a unit that is stored as DF11, and warns of wrong bytes that no
-// decoder reads.
-func (c *Checker) openUnit(ctx context.Context, u *spans.Unit) error {
-	if !c.DF11.Coded(u.Path) {
-		c.BF16++
-		return nil
-	}
+// openUnit checks the arrays of a unit, and warns of wrong bytes that no decoder reads.
+func (c *Checker) openUnit(ctx context.Context, path string) error {
 	var unread []*verify.StructureError
 	err := twice(ctx, c.DF11, func() error {
-		opened, err := c.DF11.OpenSparse(ctx, u)
+		opened, err := c.DF11.OpenAlone(ctx, path)
 		if err == nil {
+			c.sizes[path] = opened.Sizes()
 			unread, err = opened.CheckUnread(ctx)
 		}
 		return err
@@ -123,19 +156,8 @@ func (c *Checker) openUnit(ctx context.Context, u *spans.Unit) error {
 		return err
 	}
 	for _, w := range unread {
-		c.Warn("%s: %v", u.Path, w)
+		c.Warn("%s: %v", path, w)
 	}
 	c.Units++
 	return nil
-}
-
-// firstProblem returns the first problem that headers and config show.
-func (c *Checker) firstProblem() error {
-	problems := c.DF11.Problems(c.Plan)
-	if len(problems) == 0 {
-		return nil
-	}
-	p := problems[0]
-	stored, _ := c.DF11.Tensor(p.Name) // without a file if the problem is no stored tensor
-	return model.Invalidf(stored.File, "%s: %s: it would load wrongly", p.Name, p.Detail)
 }

@@ -2,22 +2,23 @@ package budget
 
 import "github.com/df11-convert/df11-convert/internal/spans"
 
-// Places between the stages of a conversion.
+// How many outputs may be between the stages of a conversion.
 const (
-	// OutputsAhead is how many outputs whose source bytes are complete may wait for the converter,
-	// so that the fetcher goes on while a large output is converted.
+	// OutputsAhead is how many outputs with complete source bytes may wait for the converter, so
+	// that the fetcher can go on while a large output is converted.
 	OutputsAhead = 4
-	// Finalizers is how many compared files wait for their hashes and the disk side by side.
+	// Finalizers is how many compared files may wait for their hashes and the disk at the same
+	// time.
 	Finalizers = 3
-	// spoolsBeside is how many spools are full at once: those of outputs that wait, of one that is
-	// encoded, and of one that is compared.
-	spoolsBeside = OutputsAhead + 2
-	// filesBeside is how many finished files there are besides those that are uploaded: one is
-	// written, one is compared, some are hashed, and one waits for an upload.
-	filesBeside = Finalizers + 3
+	// fullSpools is how many spools may be full at once: the spools of waiting
+	// outputs, of one being encoded, and of one being compared.
+	fullSpools = OutputsAhead + 2
+	// otherFiles is how many finished files there may be in addition to those being uploaded: one
+	// is being written, one compared, some hashed, and one waits for an upload.
+	otherFiles = Finalizers + 3
 )
 
-// arrival is a moment at which an output gets its spool, the last byte of it, or both.
+// arrival is the moment when an output gets its spool, the spool's last byte, or both.
 type arrival struct {
 	output      *spans.Output
 	begin, last bool
@@ -53,8 +54,9 @@ type choice func(*spans.Output) bool
 // all picks every output.
 func all(*spans.Output) bool { return true }
 
-// Peak is the most bytes that the unfinished spools of some outputs hold at once. Finished spools
-// count as given back, so that a budget of this size can make the fetcher wait but never blocks it.
+// Peak returns the most bytes that the unfinished spools of some outputs hold at once. Finished
+// spools don't count, because they will be freed. So a budget of this size can make the fetcher
+// wait, but never forever.
 func (d *Demand) Peak(of func(*spans.Output) bool) (peak int64) {
 	var held int64
 	for _, a := range d.arrivals {

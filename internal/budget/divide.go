@@ -1,6 +1,6 @@
-// Package budget says before a conversion runs how large its result will be and what it needs, and
-// shares out disk and memory. Of the weights it reads samples only. It guards no budget while the
-// conversion runs.
+// Package budget computes, before a conversion runs, how large its result will be and what it
+// needs, and divides disk and memory. It reads only samples of the weights. While the conversion
+// runs, other packages keep to the budgets.
 package budget
 
 import (
@@ -12,12 +12,12 @@ import (
 	"github.com/df11-convert/df11-convert/internal/spans"
 )
 
-// DiskError says that a conversion does not fit on the disk, and the smallest budget with which it
-// would.
+// DiskError reports that a conversion doesn't fit on the disk, and the smallest budget that it
+// needs.
 type DiskError struct {
 	Need, Have int64
-	Folder     string // whose disk has no more; "" where Have is a budget
-	Result     int64  // of Need: what stays in the folder
+	Folder     string // on the disk with Have bytes free; "" if Have is a budget
+	Result     int64  // part of Need: what stays in the folder
 }
 
 func (e *DiskError) Error() string {
@@ -31,17 +31,17 @@ func (e *DiskError) Error() string {
 		human.BytesUp(e.Need))
 }
 
-// Demand is what outputs need of disk and memory while source files are streamed in order.
+// Demand is the disk and memory that outputs need while source files are streamed in order.
 type Demand struct {
 	arrivals []arrival
-	spooled  []*spans.Output // their source bytes wait in a spool
+	spooled  []*spans.Output // spooled: their source bytes wait in a spool
 	memory   int64           // for spools
-	// what the largest finished file may take; 0 where none waits for its upload
+	// size of the largest finished file; 0 if files don't wait for an upload
 	outMin int64
 }
 
-// NewDemand looks at the outputs of which the segments are, of a local source or another one. With
-// wait, finished files wait for their upload.
+// NewDemand computes what outputs need. segments are theirs; local says whether the source is. With
+// wait, finished files stay on disk until they're uploaded.
 func NewDemand(outputs []*spans.Output, segments [][]spans.Segment, local, wait bool,
 	memory int64) *Demand {
 	d := &Demand{arrivals: inFileOrder(segments, local), memory: memory}
@@ -56,16 +56,16 @@ func NewDemand(outputs []*spans.Output, segments [][]spans.Segment, local, wait 
 	return d
 }
 
-// Shares is how a demand is met.
+// Shares is how disk and memory are divided.
 type Shares struct {
-	// of the disk, for spools and for finished files; 0: no bound
+	// of the disk, for spools and for finished files; 0: no limit
 	Spools, Outputs int64
 	Memory          int64                  // for spools in memory
 	InMemory        map[*spans.Output]bool // outputs whose spool is memory
 }
 
-// Divide decides which spools are memory and how the disk is shared out; 0 is no bound. A disk on
-// which the spools do not fit, with as many of them in memory as there is room for, is a DiskError.
+// Divide decides which spools are in memory and how to divide the disk; 0 means no limit. If the
+// spools don't fit on the disk, even with as many in memory as possible, the error is a DiskError.
 func (d *Demand) Divide(disk int64) (Shares, error) {
 	for _, inMemory := range d.choices() {
 		onDisk := d.onDisk(inMemory)
@@ -76,8 +76,8 @@ func (d *Demand) Divide(disk int64) (Shares, error) {
 	return Shares{}, &DiskError{Need: d.Least(), Have: disk}
 }
 
-// Least is the smallest disk that can be divided: it holds the largest finished file, if such files
-// wait, and the spools that do not fit into memory.
+// Least returns the smallest disk that can be divided. It holds the spools that don't fit into
+// memory and, if finished files wait, the largest of them.
 func (d *Demand) Least() int64 {
 	least := int64(math.MaxInt64)
 	for _, inMemory := range d.choices() {
@@ -88,10 +88,11 @@ func (d *Demand) Least() int64 {
 	return least
 }
 
-// choices lists which spools may be memory, the best choice first. Small spools are, of which half
-// of memory stays free, so that the fetcher can be ahead. The remainder is not: it collects norms
-// from every layer, so losing it to a kill would mean reading every file again. Where the disk is
-// too small for the other spools, those above some size are, fewer and fewer of them.
+// choices lists which spools may be in memory, the best choice first. The first choice is small
+// spools, which may fill half of the memory; the other half lets the fetcher run ahead. The
+// remainder isn't among them: it collects norms from every layer, so losing it in a kill would mean
+// reading every file again. If the disk is too small for the other spools, the next choices put
+// those above some size into memory, fewer and fewer of them.
 func (d *Demand) choices() []choice {
 	sizes := []int64{0}
 	for _, o := range d.spooled {
@@ -107,7 +108,7 @@ func (d *Demand) choices() []choice {
 	return list
 }
 
-// largestWithin finds the largest of rising sizes with which all spools up to that size never hold
+// largestWithin returns the largest of rising sizes such that all spools up to that size never hold
 // more than limit together.
 func (d *Demand) largestWithin(sizes []int64, limit int64) (largest int64) {
 	for _, size := range sizes {
@@ -119,20 +120,20 @@ func (d *Demand) largestWithin(sizes []int64, limit int64) (largest int64) {
 	return largest
 }
 
-// onDisk is the most that the spools on disk hold together.
+// onDisk returns the most that the spools on disk hold together.
 func (d *Demand) onDisk(inMemory choice) int64 {
 	return d.Peak(func(o *spans.Output) bool { return !inMemory(o) })
 }
 
-// share gives spools and finished files what they need at least, and half of the rest of the disk
-// each. onDisk is what the spools on disk need.
+// share gives spools and finished files what they need, plus half of the remaining disk each.
+// onDisk is what the spools on disk need.
 func (d *Demand) share(disk, onDisk int64, inMemory choice) Shares {
 	s := Shares{Memory: d.memory, InMemory: map[*spans.Output]bool{}}
 	for _, o := range d.spooled {
 		s.InMemory[o] = o.Size == 0 || inMemory(o)
 	}
 	switch spare := disk - onDisk - d.outMin; {
-	case disk == 0: // no bound
+	case disk == 0: // no limit
 	case onDisk == 0:
 		s.Spools, s.Outputs = 1, disk
 	default:

@@ -10,9 +10,9 @@ import (
 	"github.com/df11-convert/df11-convert/internal/spans"
 )
 
-// TestPeakCopies: files that are carried over are on the disk a few at a time, as many as it holds.
+// Carried files are on the disk a few at a time, as many as it holds.
 func TestPeakCopies(t *testing.T) {
-	p := &plan.Plan{Copied: []plan.File{{Size: 3}, {Size: 10}}, Components: []plan.File{{Size: 50}, {Size: 40}}}
+	p := &plan.Plan{Carried: plan.Carried{Copied: []plan.File{{Size: 3}, {Size: 10}}, Components: []plan.File{{Size: 50}, {Size: 40}}}}
 	for _, tc := range []struct {
 		limit int64
 		n     int
@@ -24,9 +24,9 @@ func TestPeakCopies(t *testing.T) {
 	}
 }
 
-// TestDivide: half of what is to spare goes to each side of the disk; where the disk is too small,
-// spools are memory; where that is too small as well, the run is refused. The largest output may
-// take 5.5 MiB.
+// Spools and finished files each get half of the spare disk. If the disk is too small, spools are
+// in memory. If that doesn't suffice either, the run is refused. The largest output may take 5.5
+// MiB.
 func TestDivide(t *testing.T) {
 	for _, tc := range []struct {
 		name         string
@@ -69,7 +69,7 @@ func TestDivide(t *testing.T) {
 	}
 }
 
-// TestPeak: nested outputs are open at once, those that begin one after the other are not.
+// Nested outputs are open at once; outputs that begin one after the other aren't.
 func TestPeak(t *testing.T) {
 	outputs, segments := nested(4, 2, 1)
 	_, sorted := inTurn(4, 2, 1)
@@ -85,8 +85,8 @@ const (
 	quarter = mb / 4
 )
 
-// nested makes outputs of these sizes, each of which begins inside the one before it: all are open
-// at once.
+// nested returns outputs of these sizes. Each begins inside the one before it, so all are open at
+// once.
 func nested(sizes ...int64) ([]*spans.Output, [][]spans.Segment) {
 	var outputs []*spans.Output
 	var first, last []spans.Segment
@@ -99,7 +99,7 @@ func nested(sizes ...int64) ([]*spans.Output, [][]spans.Segment) {
 	return outputs, [][]spans.Segment{first, last}
 }
 
-// inTurn makes outputs of these sizes that begin one after the other.
+// inTurn returns outputs of these sizes that begin one after the other.
 func inTurn(sizes ...int64) ([]*spans.Output, [][]spans.Segment) {
 	outputs, _ := nested(sizes...)
 	var file []spans.Segment

@@ -15,22 +15,22 @@ import (
 	"github.com/df11-convert/df11-convert/internal/safetensors"
 )
 
-// Typical figures stand for units that were not sampled. With gaps and positions they make the 68 %
-// of BF16 that a conversion assumes before anything was read.
+// Typical figures for units that weren't sampled. With gaps and positions, they make the 68% of
+// BF16 that a conversion assumes before it reads anything.
 const (
 	typicalBits = 2.68 // of code for a weight's exponent
 	typicalLUTs = 5    // table rows of a unit
 )
 
-// Estimate is what a conversion will write, judged from samples of the weights.
+// Estimate is what a conversion will write, estimated from samples of the weights.
 type Estimate struct {
 	Units        []UnitEstimate // the plan's units, in its order
 	Files        []int64        // sizes of the plan's output files, in its order
 	OutputBytes  int64          // all output files with their headers
-	SampledBytes int64          // read of the source, in Samples ranges; 0 if sampling was off
+	SampledBytes int64          // read from the source, in Samples ranges; 0 if sampling was off
 	Samples      int
-	Exact        bool // every weight was read, so that sizes are not estimates
-	// lowest bits of the mantissa that are 0 in all weights that were read; 7 in BF16 at most
+	Exact        bool // every weight was read, so sizes are exact
+	// lowest bits of the mantissa that are 0 in all weights that were read; at most 7 in BF16
 	EmptyBits int
 }
 
@@ -40,17 +40,21 @@ type UnitEstimate struct {
 	Bytes   int64  // of the stored weights: six tensors, or the source's values as BF16
 	Sampled int64  // weights that were read
 
-	bits float64 // of code for each weight; 0 while that is not known
+	bits float64 // of code per weight; 0 if unknown
 	rows int64   // of lookup tables
-	low  byte    // all bits that any weight that was read has in its lower byte
+	low  byte    // all bits set in the lower byte of some weight that was read
 }
 
 // Sample reads at most maxBytes of the weights, spread over the units, and estimates the size of
-// the result. With maxBytes 0 nothing is read and the ratio of published models is assumed. F32
-// weights in the samples that do not fit BF16 are an spans.InexactError, as in the conversion.
+// the result. If maxBytes is 0, it reads nothing and assumes the ratio of published models. As in
+// the conversion, F32 weights in the samples that don't fit BF16 are a spans.InexactError.
 func Sample(ctx context.Context, src model.Source, p *plan.Plan,
 	maxBytes int64) (*Estimate, error) {
 	e := &Estimate{Units: make([]UnitEstimate, len(p.Units)), Exact: maxBytes > 0}
+	onHub, nBytes := p.Source().Commit != "", p.SourceBytes()
+	if onHub && nBytes <= min(maxBytes, smallModel) {
+		src = newWholeFiles(ctx, src, p)
+	}
 	runs, readers := chooseRuns(p, maxBytes), make([]*weightReader, len(p.Units))
 	g, gctx := errgroup.WithContext(ctx)
 	g.SetLimit(unitsAtOnce)
@@ -59,7 +63,7 @@ func Sample(ctx context.Context, src model.Source, p *plan.Plan,
 		if len(runs[i]) == 0 {
 			continue
 		}
-		readers[i] = newWeightReader(gctx, src, u)
+		readers[i] = &weightReader{ctx: gctx, src: src, unit: u}
 		g.Go(func() error {
 			if err := e.Units[i].sample(gctx, u, readers[i], runs[i]); err != nil {
 				return fmt.Errorf("sample module %s: %w", u.Path, err)
@@ -87,7 +91,7 @@ func Sample(ctx context.Context, src model.Source, p *plan.Plan,
 	return e, e.layOut(p)
 }
 
-// fillGaps judges units that were not sampled by their nearest neighbors.
+// fillGaps estimates units that weren't sampled from their nearest neighbors.
 func (e *Estimate) fillGaps(p *plan.Plan) {
 	for _, group := range alikeUnits(p) {
 		for at, i := range group {
@@ -98,7 +102,7 @@ func (e *Estimate) fillGaps(p *plan.Plan) {
 	}
 }
 
-// nearest gives bits per weight and table rows of the sampled unit that is closest to position at
+// nearest returns bits per weight and table rows of the sampled unit that is closest to position at
 // of the group.
 func (e *Estimate) nearest(group []int, at int) (bits float64, rows int64) {
 	bits, rows = typicalBits, typicalLUTs
@@ -111,7 +115,7 @@ func (e *Estimate) nearest(group []int, at int) (bits float64, rows int64) {
 	return bits, rows
 }
 
-// layOut sizes every unit, and every output file as the writer will lay it out.
+// layOut computes the size of every unit, and of every output file as the writer will lay it out.
 func (e *Estimate) layOut(p *plan.Plan) error {
 	for _, f := range p.OutputFiles {
 		var entries []safetensors.Entry
@@ -141,7 +145,7 @@ func (e *Estimate) layOut(p *plan.Plan) error {
 	return nil
 }
 
-// coded are the six tensors that a unit is stored as, and their size.
+// coded returns the six tensors that a unit is stored as, and their size.
 func (e *UnitEstimate) coded(u plan.Unit) (entries []safetensors.Entry, nBytes int64) {
 	n := u.NElems()
 	c := encoder.Counts{Rows: e.rows, Coded: (int64(math.Round(e.bits*float64(n))) + 7) / 8,

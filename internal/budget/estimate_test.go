@@ -52,10 +52,10 @@ func written(t *testing.T, m *hubtest.Model) string {
 	return dir
 }
 
-// must ends the test at an error.
+// must ends the test if err isn't nil.
 var must = world.Must
 
-// counted counts what is read of a source by ranges.
+// counted counts what is read from a source by ranges.
 type counted struct {
 	model.Source
 	nBytes atomic.Int64
@@ -66,7 +66,7 @@ func (c *counted) ReadRange(ctx context.Context, file int, off, n int64) ([]byte
 	return c.Source.ReadRange(ctx, file, off, n)
 }
 
-// estimated estimates a model with the given budget (-1: the default).
+// estimated estimates a model with the given budget; -1 is the default.
 func estimated(t *testing.T, dir string, opt plan.Options, maxBytes int64) *budget.Estimate {
 	t.Helper()
 	src, known, p := opened(t, dir, opt)
@@ -82,8 +82,8 @@ func estimated(t *testing.T, dir string, opt plan.Options, maxBytes int64) *budg
 	return e
 }
 
-// TestEstimateSampled: on models that are larger than what may be read, the estimate is within 0.5
-// % of the result; where nothing may be read, the usual ratio is assumed, within 3 %.
+// For models larger than what may be read, the estimate is within 0.5% of the result. If nothing
+// may be read, it assumes the usual ratio, which is within 3%.
 func TestEstimateSampled(t *testing.T) {
 	t.Parallel()
 	for name, known := range map[string]*hubtest.Model{
@@ -110,7 +110,7 @@ func TestEstimateSampled(t *testing.T) {
 	}
 }
 
-// TestEstimateExact: a model that may be read whole is laid out to the byte, headers included.
+// A model that may be read in full is laid out to the byte, including headers.
 func TestEstimateExact(t *testing.T) {
 	for _, known := range []string{"bias_f32", "qknorm"} {
 		golden := filepath.Join("../../testdata/golden/e2e", known)
@@ -129,7 +129,7 @@ func TestEstimateExact(t *testing.T) {
 	}
 }
 
-// TestEstimateUpCast: weights that were FP8 leave the lower bits of the mantissa empty.
+// Weights that were FP8 leave the lower bits of the mantissa empty.
 func TestEstimateUpCast(t *testing.T) {
 	dir := written(t, hubtest.NewLlama(5, hubtest.ModelOptions{}))
 	path := filepath.Join(dir, "model.safetensors")

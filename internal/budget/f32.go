@@ -12,12 +12,12 @@ import (
 	"github.com/df11-convert/df11-convert/internal/spans"
 )
 
-// f32Sample is how many bytes of F32 weights are looked at: 40,000 values.
+// f32Sample is how many bytes of F32 weights are read: 40,000 values.
 const f32Sample = 160_000
 
-// HintF32 looks at some weights of a source that was refused for its F32 weights, and says in the
-// hint of refused whether they are BF16 numbers. It changes no other error, and ignores one that
-// sampling meets.
+// HintF32 reads some weights of a source that was refused for its F32 weights, and adds a hint to
+// refused that says whether they are BF16 numbers. It doesn't change any other error, and it
+// ignores errors while sampling.
 func HintF32(ctx context.Context, src model.Source, m *model.Model, opt plan.Options,
 	refused error) {
 	r, ok := errors.AsType[*plan.RefusedError](refused)
@@ -35,26 +35,22 @@ func HintF32(ctx context.Context, src model.Source, m *model.Model, opt plan.Opt
 		r.Hint = fmt.Sprintf("%v; convert the model to BF16 yourself if rounding is what you want",
 			inexact)
 	case err == nil && e.SampledBytes > 0:
+		r.Next = "exact_f32"
 		r.Hint = fmt.Sprintf("all %s sampled F32 values are exact BF16: add --exact-f32",
 			human.Grouped(e.SampledBytes/4))
 	}
 }
 
-// A weightReader reads the weights of a unit at random, as BF16 in encoding order, and counts the
-// F32 weights among them.
+// A weightReader reads the weights of a unit at any offset, as BF16 in encoding order, until ctx
+// ends. It counts the F32 weights among them and drops their lower halves without an error; call
+// inexact afterwards to learn whether all of them were exact.
 type weightReader struct {
-	ctx  context.Context //nolint:containedctx // io.ReaderAt has no room for one; the value lives as long as one sampling
+	ctx  context.Context //nolint:containedctx // of one sampling
 	src  model.Source
 	unit plan.Unit
 
-	inexact, of int64       // values that BF16 cannot hold, of those that were read
-	first       plan.Tensor // that has such a value
-}
-
-// newWeightReader makes a reader that works until ctx ends. It cuts off the lower halves of F32
-// weights without an error; afterwards the caller asks inexact whether all of them were exact.
-func newWeightReader(ctx context.Context, src model.Source, u plan.Unit) *weightReader {
-	return &weightReader{ctx: ctx, src: src, unit: u}
+	inexact, of int64       // values that BF16 can't hold, and all values that were read
+	first       plan.Tensor // the first tensor with such a value
 }
 
 // ReadAt asks the source for exactly the bytes that p needs.
@@ -95,8 +91,8 @@ func (r *weightReader) read(t plan.Tensor, p []byte, off int64) error {
 	return nil
 }
 
-// inexact returns a spans.InexactError for all that the readers have counted, nil if all values
-// were exact. There may be none for a unit.
+// inexact returns a spans.InexactError for everything that the readers have counted, or nil if all
+// values were exact. A reader may be nil.
 func inexact(p *plan.Plan, units []*weightReader) error {
 	e := &spans.InexactError{}
 	for _, r := range units {

@@ -11,7 +11,7 @@ import (
 	"github.com/df11-convert/df11-convert/internal/spans"
 )
 
-// shapes are real models by their names and shapes, in files of at most shard bytes.
+// shapes are real models with their names and shapes, in files of at most shard bytes.
 var shapes = []struct {
 	name, config string
 	shard        int64
@@ -76,7 +76,8 @@ func flux() (list []safetensors.Entry) {
 	return list
 }
 
-// source deals tensors out to files as a Hub has them: each sorted by name, none above a size.
+// source distributes tensors over files as a Hub has them: sorted by name within a file, and no
+// file above a size.
 func source(t *testing.T, config string, shard int64, list []safetensors.Entry) plan.Source {
 	t.Helper()
 	src := plan.Source{ID: "org/model", Commit: "0123456789012345678901234567890123456789"}
@@ -117,10 +118,10 @@ func bytesOf(e safetensors.Entry) int64 {
 	return n
 }
 
-// TestWhatAKillCosts: what the next run fetches again after a kill, as a share of the model, with
-// spools that outlive the process and without them. A slow line has one complete output on its way
-// to its name, a fast one as many as the stages hold. Without kept spools a layout of one file
-// would lose all of it.
+// TestWhatAKillCosts computes how much the next run fetches again after a kill, as a share of the
+// model, with and without spools that outlive the process. A slow connection has one complete
+// output that doesn't have its name yet; a fast one has as many as the stages hold. Without kept
+// spools, a layout of one file would lose everything.
 func TestWhatAKillCosts(t *testing.T) {
 	for _, m := range shapes {
 		p, err := plan.New(t.Context(), source(t, m.config, m.shard, m.tensors), plan.Options{})
@@ -137,7 +138,7 @@ func TestWhatAKillCosts(t *testing.T) {
 		for _, naming := range []int{1, Finalizers} {
 			ahead := naming
 			if naming > 1 {
-				ahead += spoolsBeside
+				ahead += fullSpools
 			}
 			mean, worst := killCost(segments, ahead, func(*spans.Output, int) bool { return true })
 			keptMean, keptWorst := killCost(segments, ahead, func(o *spans.Output, age int) bool {
@@ -152,9 +153,9 @@ func TestWhatAKillCosts(t *testing.T) {
 	}
 }
 
-// killCost is the mean and the most, in percent of the model, of what a kill just before the end of
-// a tensor loses: that tensor, and the lost ones among open spools (of age -1) and the complete
-// outputs that are on their way to a name, the newest of age 0.
+// killCost returns the mean and the maximum, in percent of the model, of what a kill just before
+// the end of a tensor loses: that tensor, and the lost ones among open spools (age -1) and among
+// complete outputs without a name yet (the newest has age 0).
 func killCost(segments [][]spans.Segment, ahead int, lost func(o *spans.Output, age int) bool) (mean, worst float64) {
 	open, complete := map[*spans.Output]int64{}, []*spans.Output(nil)
 	var total, sum, most float64

@@ -9,58 +9,58 @@ import (
 	"github.com/df11-convert/df11-convert/internal/plan"
 )
 
-// Uploads is how many finished files a conversion sends at once.
+// Uploads is how many finished files a conversion uploads at once.
 const Uploads = 2
 
 // LeastMemory is the smallest memory budget.
 const LeastMemory = 64 << 20
 
-// The memory table: what each part of the program takes. A budget is divided by these figures, and
-// Bound adds them up.
+// The memory table: what each part of the program needs. ForConversion divides a budget by these
+// figures, and Bound adds them up.
 const (
-	// all that does not grow with the workers: the program, stacks, headers, garbage
+	// everything that doesn't grow with the workers: the program, stacks, headers, garbage
 	baseMemory  = 44 << 20
-	outsideHeap = 16 << 20 // the share of baseMemory that the collector does not see
+	outsideHeap = 16 << 20 // part of baseMemory that the collector doesn't see
 	// buffers of encoder and verifier, and blocks read ahead from a local file
 	workerMemory = 9 << 20
 	uploadMemory = 8 << 20
 
-	// A counter keeps 1 KiB for every 256 KiB of weights. A tensor is held in a header, the plan
-	// and its spans, an output in the plan, its task, the ledger and the manifest: these two were
+	// A counter keeps 1 KiB for every 256 KiB of weights. A tensor is in a header, the plan, and
+	// its spans; an output is in the plan, its task, the ledger, and the manifest. These two were
 	// measured with 10,000 outputs.
 	weightsPerCount = 256
 	tensorMemory    = 1200
 	outputMemory    = 5 << 10
 )
 
-// How the rest of a budget is shared out.
+// How the rest of a budget is divided.
 const (
-	transferShare = 4 // 1/4 of the budget is for bytes that are fetched ahead
+	transferShare = 4 // 1/4 of the budget is for bytes fetched ahead
 	minRange      = 1 << 20
-	defaultSpools = 64 << 20 // where nobody says how much there is
-	minSpools     = 8 << 20  // less is not worth it
+	defaultSpools = 64 << 20 // without a budget
+	minSpools     = 8 << 20  // less isn't worth it
 	gpuShare      = 2        // 1/2 of the spools' share is for a GPU, if there is one
 	pieceShare    = 8        // 1/8 of the budget is for pieces of a finished model on a Hub
 	maxPieces     = 96 << 20
 )
 
-// Memory is the memory of the program, shared out. Zero shares mean the defaults of those who take
-// them.
+// Memory is how the program's memory is divided. A share of 0 means the default of the code that
+// uses it.
 type Memory struct {
-	Budget  int64 // for all together; 0: no bound
+	Budget  int64 // for all together; 0: no limit
 	Workers int
 	Heap    int64 // the collector's limit
 	Spools  int64 // that a conversion holds in memory
 	Pieces  int64 // of outputs that are read back from a Hub; 0: 96 MiB
 	GPU     int64 // the most that a GPU may take of the host's memory
 
-	// of each Hub client: what it asks for at a time, and what it fetches ahead
+	// for each Hub client: how much it requests at a time, and how much it fetches ahead
 	RangeBytes, AheadBytes int64
 }
 
-// ForConversion divides a budget of at least LeastMemory for a conversion; 0 is no budget. Workers
-// come first, as many as the budget can hold, then uploads and transfers. Spools, which lie outside
-// the heap, get three quarters of the rest; garbage and tables get the last quarter.
+// ForConversion divides a budget of at least LeastMemory for a conversion; 0 means no budget.
+// Workers come first, as many as the budget can hold, then uploads and transfers. Spools, which are
+// outside the heap, get three quarters of the rest. Garbage and tables get the last quarter.
 func ForConversion(budget int64, workers int) Memory {
 	m := Memory{Budget: budget, Workers: max(1, workers), Spools: defaultSpools}
 	m.divideTransfers(budget)
@@ -78,8 +78,8 @@ func ForConversion(budget int64, workers int) Memory {
 	return m
 }
 
-// ForReading divides a budget for a command that makes no spools: the heap gets their share. There
-// may be two Hub clients.
+// ForReading divides a budget for a command without spools. Their share goes to the heap. There may
+// be two Hub clients.
 func ForReading(budget int64, workers int) Memory {
 	m := ForConversion(budget, workers)
 	if budget > 0 {
@@ -103,33 +103,34 @@ func (m Memory) BesideGPU(n int64) Memory {
 	return m
 }
 
-// divideTransfers divides a budget over the ranges that a Hub client fetches ahead. Without one
+// divideTransfers divides a budget into ranges that a Hub client fetches ahead. Without a budget,
 // they have the client's own sizes.
 func (m *Memory) divideTransfers(budget int64) {
-	if m.RangeBytes, m.AheadBytes = hub.DefaultRangeBytes, hub.RangesAhead*hub.DefaultRangeBytes; budget > 0 {
+	m.RangeBytes, m.AheadBytes = hub.DefaultRangeBytes, hub.RangesAhead*hub.DefaultRangeBytes
+	if budget > 0 {
 		m.AheadBytes = transferMemory(budget)
 		m.RangeBytes = min(max(m.AheadBytes/hub.RangesAhead, minRange), hub.DefaultRangeBytes)
 		m.AheadBytes = max(m.AheadBytes, m.RangeBytes)
 	}
 }
 
-// transferMemory is the budget's share for bytes that are fetched ahead. More than what the client
-// takes by itself is not faster.
+// transferMemory returns the budget's share for bytes fetched ahead. More than the client's own
+// size isn't faster.
 func transferMemory(budget int64) int64 {
 	return min(budget/transferShare, hub.RangesAhead*hub.DefaultRangeBytes)
 }
 
-// collected is what n bytes of ranges take: the collector is late by a quarter as well, as
-// measured.
+// collected returns the memory that n bytes of ranges need. Measurements show that the garbage
+// collector is late by a quarter.
 func collected(n int64) int64 { return n * 5 / 4 }
 
-// buffers is the memory that depends on nothing but the number of workers.
+// buffers returns the memory that depends only on the number of workers.
 func (m Memory) buffers() int64 {
 	return baseMemory + int64(m.Workers)*workerMemory + Uploads*uploadMemory
 }
 
-// Bound is the most memory that converting the model takes, of which spools take a given number of
-// bytes; counted is how many bytes of weights are counted at once.
+// Bound returns the most memory that converting the model takes. spools is the part for spools, and
+// counted is how many bytes of weights are counted at once.
 func (m Memory) Bound(of *model.Model, p *plan.Plan, spools, counted int64) int64 {
 	n := m.buffers() + spools + counted/weightsPerCount
 	n += 2 * tables(of, p) // garbage may grow to as much again
@@ -149,7 +150,7 @@ func largestSource(m *model.Model) (largest int64) {
 	return largest
 }
 
-// MemoryError says that a memory budget is too small for the tables of a model with very many
+// MemoryError reports that a memory budget is too small for the tables of a model with very many
 // tensors.
 type MemoryError struct {
 	Need, Have       int64
@@ -157,14 +158,12 @@ type MemoryError struct {
 }
 
 func (e *MemoryError) Error() string {
-	return fmt.Sprintf(
-		"%s of memory is too little for a model of %s tensors, converted to %s files: at least %s are needed",
-		human.Bytes(e.Have), human.Grouped(int64(e.Tensors)), human.Grouped(int64(e.Outputs)),
-		human.BytesUp(e.Need))
+	return fmt.Sprintf("%s of memory is too little for a model of %s tensors in %s output files: "+
+		"at least %s are needed", human.Bytes(e.Have), human.Grouped(int64(e.Tensors)),
+		human.Grouped(int64(e.Outputs)), human.BytesUp(e.Need))
 }
 
-// Check refuses a budget that cannot hold what is known of every tensor and output, with a
-// MemoryError.
+// Check returns a MemoryError if the budget can't hold the tables of all tensors and outputs.
 func (m Memory) Check(of *model.Model, p *plan.Plan) error {
 	need := baseMemory + tables(of, p)
 	if m.Budget == 0 || m.Budget >= need {
@@ -173,7 +172,7 @@ func (m Memory) Check(of *model.Model, p *plan.Plan) error {
 	return &MemoryError{need, m.Budget, nTensors(of), len(p.OutputFiles)}
 }
 
-// tables is the size of what is known of every tensor and output.
+// tables returns the size of everything known about each tensor and output.
 func tables(m *model.Model, p *plan.Plan) int64 {
 	return tensorMemory*int64(nTensors(m)) + outputMemory*int64(len(p.OutputFiles))
 }

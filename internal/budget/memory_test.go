@@ -8,8 +8,7 @@ import (
 	"github.com/df11-convert/df11-convert/internal/safetensors"
 )
 
-// TestForConversion: workers first, then uploads and transfers; spools get most of the rest,
-// outside the heap.
+// Workers come first, then uploads and transfers. Spools get most of the rest, outside the heap.
 func TestForConversion(t *testing.T) {
 	for _, c := range []struct {
 		budget        int64
@@ -34,8 +33,8 @@ func TestForConversion(t *testing.T) {
 	}
 }
 
-// TestForReading: commands that only read give the collector all that a conversion would keep for
-// spools, and their clients less than half each.
+// For commands that only read, the heap gets what a conversion would keep for spools, and each
+// client gets less than half.
 func TestForReading(t *testing.T) {
 	m := ForReading(256<<20, 64)
 	if m.Workers != 23 || m.Heap != 240<<20 || m.Spools != 0 || m.AheadBytes != 28<<20 {
@@ -46,8 +45,8 @@ func TestForReading(t *testing.T) {
 	}
 }
 
-// TestMemoryBesideGPU: what a GPU takes of the host's memory, half of the spools' share at most,
-// others do without.
+// A GPU takes at most half of the spools' share of the host's memory, and others get that much
+// less.
 func TestMemoryBesideGPU(t *testing.T) {
 	for _, budget := range []int64{64 << 20, 256 << 20, 2 << 30, 64 << 30} {
 		convert := ForConversion(budget, 2)
@@ -64,12 +63,12 @@ func TestMemoryBesideGPU(t *testing.T) {
 	}
 }
 
-// TestTransfers: ranges shrink with the budget, and there are as many as the client fetches ahead.
+// Ranges shrink with the budget, and there are as many as the client fetches ahead.
 func TestTransfers(t *testing.T) {
 	for _, c := range []struct {
 		budget, rng, ahead int64
 	}{
-		{0, 8 << 20, 192 << 20}, // as the client has them by itself
+		{0, 8 << 20, 192 << 20}, // the client's own sizes
 		{64 << 20, 1 << 20, 16 << 20},
 		{384 << 20, 4 << 20, 96 << 20},
 		{2 << 30, 8 << 20, 192 << 20},
@@ -80,8 +79,8 @@ func TestTransfers(t *testing.T) {
 	}
 }
 
-// TestBoundHoldsWhatIsShared: a plan promises no less than the run divides, and no more than the
-// budget; the ranges that are fetched ahead of a Hub's file take no more than the file has.
+// A plan promises no less than the run divides, and no more than the budget. Ranges fetched ahead
+// from a Hub's file take no more than the file's size.
 func TestBoundHoldsWhatIsShared(t *testing.T) {
 	m := func(local bool, sizes ...int64) *model.Model {
 		of := &model.Model{Local: local}

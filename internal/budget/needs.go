@@ -9,36 +9,36 @@ import (
 	"github.com/df11-convert/df11-convert/internal/spans"
 )
 
-// Needs is what a conversion takes: transfers as far as the size of the output is known, and bounds
-// of disk and memory.
+// Needs is what a conversion takes: transfers, as far as the output's size is known, and bounds on
+// disk and memory.
 type Needs struct {
-	// Download and Upload are bytes that cross the network: Download is 0 for a local source,
-	// Upload supposes a push.
+	// Download and Upload are bytes that cross the network. Download is 0 for a local source.
+	// Upload assumes a push.
 	Download int64 `json:"download_bytes"`
 	Upload   int64 `json:"upload_bytes"`
-	// Disk bounds a conversion into a folder, with the folder's files, and DiskPush one with --push
-	// alone, if the Hub copies no file from repo to repo by itself. Both take the sizes of finished
-	// files from the estimate.
+	// Disk bounds a conversion into a folder, including the folder's files. DiskPush bounds one
+	// with only --push, if the Hub copies no file from repo to repo itself. Both take the sizes of
+	// finished files from the estimate.
 	Disk     int64 `json:"disk_bytes"`
 	DiskPush int64 `json:"disk_push_bytes"`
-	// DiskLeast and DiskFolderLeast are the smallest --disk that works with --push alone, and into
-	// a folder, whose own files do not count.
+	// DiskLeast is the smallest --disk that works with only --push. DiskFolderLeast is the smallest
+	// that works for a folder, whose own files don't count.
 	DiskLeast       int64 `json:"disk_least_bytes"`
 	DiskFolderLeast int64 `json:"disk_folder_least_bytes"`
-	// Memory bounds buffers, tables and spools in memory.
+	// Memory bounds buffers, tables, and spools in memory.
 	Memory int64 `json:"memory_bytes"`
 }
 
 // Budget is what a conversion may use.
 type Budget struct {
 	Memory Memory
-	Disk   int64 // 0: no bound
+	Disk   int64 // 0: no limit
 	Part   spans.Part
 }
 
-// FindNeeds bounds what converting m takes within a budget. A disk that nothing fits on is a
-// DiskError beside the needs with the least disk that works; a memory that cannot hold the model's
-// tables is a MemoryError, without needs.
+// FindNeeds computes bounds for a conversion of m within a budget. If nothing fits on the disk, it
+// returns a DiskError along with the needs, which have the smallest disk that works. If the memory
+// can't hold the model's tables, it returns a MemoryError and no needs.
 func FindNeeds(m *model.Model, p *plan.Plan, e *Estimate, b Budget) (Needs, error) {
 	if err := b.Memory.Check(m, p); err != nil {
 		return Needs{}, err
@@ -56,6 +56,9 @@ func FindNeeds(m *model.Model, p *plan.Plan, e *Estimate, b Budget) (Needs, erro
 		n.DiskPush = max(n.DiskPush, PeakCopies(p, b.Disk, Uploads))
 		n.DiskLeast = max(n.DiskLeast, PeakCopies(p, 0, 1))
 	}
+	if b.Part.Whole() && Wait(p, b.Disk) {
+		n.DiskPush = max(n.DiskPush, n.Disk)
+	}
 	n.Memory = b.Memory.Bound(m, p, max(folder.memory, push.memory),
 		max(folder.unfinished, largest(outputs, 1, (*spans.Output).MaxBytes)))
 	least := n.DiskFolderLeast
@@ -68,16 +71,16 @@ func FindNeeds(m *model.Model, p *plan.Plan, e *Estimate, b Budget) (Needs, erro
 	return n, nil
 }
 
-// holding bounds what outputs take on their way: their spools, and their files if these wait for an
-// upload.
+// holding bounds the disk and memory of unfinished outputs: their spools and, if they wait for an
+// upload, their files.
 type holding struct {
 	disk, memory int64
-	least        int64 // the smallest disk budget that works
+	least        int64 // smallest disk budget that works
 	unfinished   int64 // of all spools that are filled at once
 }
 
-// held bounds what outputs on their way take within the budget: their spools, and their finished
-// files if sizes gives these. A budget that is too small counts as the least that works.
+// held bounds the disk and memory of unfinished outputs: their spools and, unless sizes is nil,
+// their finished files. If the budget is too small, it counts as the smallest that works.
 func (b Budget) held(m *model.Model, outputs []*spans.Output, sizes []int64) (h holding) {
 	d := NewDemand(outputs, spans.Segments(outputs, len(m.Listing.Weights)), m.Local, sizes != nil,
 		b.Memory.Spools)
@@ -85,7 +88,7 @@ func (b Budget) held(m *model.Model, outputs []*spans.Output, sizes []int64) (h 
 	h.disk = d.spoolBound()
 	h.memory = min(h.disk, d.memory)
 	if sizes != nil {
-		h.disk += largest(outputs, Uploads+filesBeside,
+		h.disk += largest(outputs, Uploads+otherFiles,
 			func(o *spans.Output) int64 { return sizes[o.Index] })
 	}
 	h.least = d.Least()
@@ -95,15 +98,15 @@ func (b Budget) held(m *model.Model, outputs []*spans.Output, sizes []int64) (h 
 	return h
 }
 
-// spoolBound is the most that spools hold at once: those that are being filled, and full ones of
-// outputs on their way.
+// spoolBound returns the most that spools hold at once: those being filled, and full ones of
+// unfinished outputs.
 func (d *Demand) spoolBound() int64 {
 	size := func(o *spans.Output) int64 { return o.Size }
-	return min(d.Peak(all)+largest(d.spooled, spoolsBeside, size),
+	return min(d.Peak(all)+largest(d.spooled, fullSpools, size),
 		largest(d.spooled, len(d.spooled), size))
 }
 
-// largest adds up the largest n sizes.
+// largest returns the sum of the largest n sizes.
 func largest[T any](of []T, n int, size func(T) int64) (sum int64) {
 	var sizes []int64
 	for _, x := range of {
@@ -116,12 +119,26 @@ func largest[T any](of []T, n int, size func(T) int64) (sum int64) {
 	return sum
 }
 
-// CarriedFiles lists what the result takes over as it is: small files, and the other components of
-// a pipeline.
+// CarriedFiles lists what the result keeps unchanged: small files, and the other components of a
+// pipeline.
 func CarriedFiles(p *plan.Plan) []plan.File { return slices.Concat(p.Copied, p.Components) }
 
-// PeakCopies is the most that files that are carried over take of the disk at once, n of them on
-// their way, if the Hub copies none of them by itself. A limit of 0 is none.
+// WaitBytes limits what waits for the last commit: a whole result, or the copied files of a larger
+// one.
+const WaitBytes = 64 << 20
+
+// Wait reports whether a result is small enough for all of it to wait on the disk for the last
+// commit, so that the Hub is asked about its files together. Spools get half of the disk, hence
+// three times its size; 0 means no
+// limit.
+func Wait(p *plan.Plan, disk int64) bool {
+	all := largest(spans.Outputs(p), math.MaxInt, (*spans.Output).MaxBytes) +
+		PeakCopies(p, 0, math.MaxInt)
+	return all <= WaitBytes && (disk == 0 || 3*all <= disk)
+}
+
+// PeakCopies returns the most disk that carried files take at once, with n of them in transit, if
+// the Hub copies none itself. A limit of 0 means no limit.
 func PeakCopies(p *plan.Plan, limit int64, n int) int64 {
 	peak := largest(CarriedFiles(p), n, func(f plan.File) int64 { return f.Size })
 	if limit > 0 {

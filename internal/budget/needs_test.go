@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestSpoolsKeepTheBound: however far the fetcher is ahead of a slow conversion, the spools take no
-// more than a plan says.
+// No matter how far the fetcher is ahead of a slow conversion, the spools take no more than the
+// plan says.
 func TestSpoolsKeepTheBound(t *testing.T) {
 	rng := rand.New(rand.NewPCG(13, 14))
 	for range 300 {
@@ -27,7 +27,7 @@ func TestSpoolsKeepTheBound(t *testing.T) {
 				unfinished += a.output.Size
 			}
 			held := unfinished
-			for _, size := range complete[max(0, len(complete)-spoolsBeside):] {
+			for _, size := range complete[max(0, len(complete)-fullSpools):] {
 				held += size
 			}
 			if largest = max(largest, held); a.last {
@@ -41,8 +41,8 @@ func TestSpoolsKeepTheBound(t *testing.T) {
 	}
 }
 
-// TestLeastDiskIsTheLeast: with the budget that plans and errors name a conversion can be laid out,
-// with a byte less it cannot, and that error names the same budget.
+// With the budget that plans and errors name, a conversion can be laid out. With one byte less it
+// can't, and that error names the same budget.
 func TestLeastDiskIsTheLeast(t *testing.T) {
 	rng := rand.New(rand.NewPCG(11, 12))
 	for range 300 {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"sync"
 
 	"github.com/df11-convert/df11-convert/encoder"
 	"github.com/df11-convert/df11-convert/internal/model"
@@ -12,24 +13,54 @@ import (
 	"github.com/df11-convert/df11-convert/internal/streams"
 )
 
-// Limits of sampling: the share of a model that may be read, and what may be read of any model.
+// Limits of sampling: the share of a model that may be read, and how much of any model.
 const (
 	sampleShare    = 100
 	minSampleBytes = 8_000_000
-	maxSampleBytes = 64 << 20 // more only costs time: the estimate is good to 0.1 % long before
+	maxSampleBytes = 64 << 20 // more only costs time: by then, the estimate is good to 0.1%
 	maxRuns        = 1000     // each is a request if the source is on the Hub
 	runsPerUnit    = 8        // fewer say too little about a unit
 	unitsAtOnce    = 8
+	smallModel     = 32 << 20 // smaller ones are read in full, in few requests
 )
 
-// listedFileBytes is about what the Hub's answer to a request for a repo takes for each of its
-// files, and for the rest.
+// wholeFiles is a repo whose weight files are read in full, once each.
+type wholeFiles struct {
+	model.Source
+	files []func() ([]byte, error)
+}
+
+func newWholeFiles(ctx context.Context, src model.Source, p *plan.Plan) wholeFiles {
+	w := wholeFiles{Source: src}
+	for i, f := range p.Source().Weights {
+		w.files = append(w.files, sync.OnceValues(func() ([]byte, error) {
+			return src.ReadRange(ctx, i, 0, f.Size)
+		}))
+	}
+	return w
+}
+
+func (w wholeFiles) ReadRange(_ context.Context, file int, off, n int64) ([]byte, error) {
+	b, err := w.files[file]()
+	if err != nil {
+		return nil, err
+	}
+	return b[off : off+n], nil
+}
+
+// listedFileBytes is about how much of the Hub's answer to a request for a repo each file takes,
+// and everything else.
 const listedFileBytes = 512
 
-// DefaultSampleBytes is what an estimate may read of a source: the usual share of its weights, less
-// what planning has read of it already, which are headers, small files, and the list of its files.
+// DefaultSampleBytes returns how much an estimate may read from a source. A small source is read in
+// full. Of others it's the usual share of the weights, minus what planning has already read:
+// headers, small files, and the list of files.
 func DefaultSampleBytes(m *model.Model) int64 {
 	src := &m.Listing
+	nBytes := src.WeightBytes()
+	if nBytes <= smallModel {
+		return nBytes
+	}
 	taken := int64(
 		len(src.Index) + len(src.Config) + len(src.ModelIndex) + listedFileBytes*(1+len(src.Files)))
 	for _, f := range src.Files {
@@ -37,19 +68,17 @@ func DefaultSampleBytes(m *model.Model) int64 {
 			taken += f.Size
 		}
 	}
-	var nBytes int64
 	for _, w := range src.Weights {
-		nBytes += w.Size
 		taken += model.HeaderRead(w)
 	}
 	return max(0, min(max(nBytes/sampleShare, minSampleBytes)-taken, maxSampleBytes))
 }
 
-// A run is n of a unit's weights in encoding order, from number elem on.
+// A run is n of a unit's weights in encoding order, starting at number elem.
 type run struct{ elem, n int64 }
 
 // chooseRuns spreads at most maxBytes over the units. Units that are alike share what their group
-// gets, and if that is too little for all of them, some stand for their neighbors.
+// gets. If that is too little for all of them, some represent their neighbors.
 func chooseRuns(p *plan.Plan, maxBytes int64) [][]run {
 	runs := make([][]run, len(p.Units))
 	total := p.UnitBytes()
@@ -75,8 +104,8 @@ func chooseRuns(p *plan.Plan, maxBytes int64) [][]run {
 	return runs
 }
 
-// spread places k runs of n weights evenly over a unit; if they would cover it, or whole asks for
-// it, one run takes all.
+// spread places k runs of n weights evenly over a unit. If they would cover the unit, or with
+// whole, one run takes everything.
 func spread(u plan.Unit, k int, n int64, whole bool) []run {
 	nElems := u.NElems()
 	if whole || int64(k)*n >= nElems {
@@ -90,8 +119,7 @@ func spread(u plan.Unit, k int, n int64, whole bool) []run {
 	return runs
 }
 
-// likeness tells which units are alike: units that agree in all of it have weights of the same
-// kind.
+// likeness says which units are alike: units with equal likeness have weights of the same kind.
 type likeness struct {
 	pattern, nAttrs int
 	nElems          int64
@@ -109,7 +137,7 @@ func alikeUnits(p *plan.Plan) map[likeness][]int {
 	return groups
 }
 
-// sourceWidth is the number of bytes of a weight in the source.
+// sourceWidth returns the size of a weight in the source, in bytes.
 func sourceWidth(u plan.Unit) int64 {
 	if len(u.Attrs) > 0 && u.Attrs[0].ExactF32 {
 		return 4
@@ -117,7 +145,7 @@ func sourceWidth(u plan.Unit) int64 {
 	return 2
 }
 
-// sample reads the runs of a unit's weights and finds the code that the encoder would give them.
+// sample reads the runs of a unit's weights and computes the code that the encoder would give them.
 func (e *UnitEstimate) sample(ctx context.Context, u plan.Unit, weights io.ReaderAt,
 	runs []run) error {
 	for _, r := range runs {
@@ -149,7 +177,7 @@ func (e *UnitEstimate) sample(ctx context.Context, u plan.Unit, weights io.Reade
 }
 
 // countRuns is the encoder's pass 1 over runs of a unit's weights, as if they were the whole unit.
-// It returns all bits that occur in the weights' lower bytes.
+// It returns all bits set in the weights' lower bytes.
 func countRuns(ctx context.Context, c *encoder.Counter, weights io.ReaderAt,
 	runs []run) (low byte, err error) {
 	buf := streams.GetBlock()

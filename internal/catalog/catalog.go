@@ -15,7 +15,7 @@ import (
 //go:embed entries/*.json
 var entryFiles embed.FS
 
-// Entry is one model class: how to recognize it and what its units are. docs/models.md explains
+// An Entry is one model class: how to recognize it, and what its units are. docs/models.md explains
 // every field.
 type Entry struct {
 	ID       string `json:"id"`
@@ -23,8 +23,8 @@ type Entry struct {
 	Match    Match  `json:"match"`
 	LikeOnly bool   `json:"like_only,omitempty"` // chosen by name only
 
-	Refuse *Refusal `json:"refuse,omitempty"` // why the class cannot be converted, if that is known
-	// the class is known, its dict is not: use the rule for unknown classes
+	Refuse *Refusal `json:"refuse,omitempty"` // why the class can't be converted; nil: it can
+	// the class is known but its dict isn't: use the rule for unknown classes
 	Derive bool `json:"derive,omitempty"`
 
 	Dicts
@@ -36,53 +36,55 @@ type Entry struct {
 // Dicts says which modules of a class are units.
 type Dicts struct {
 	PatternDict PatternDict `json:"pattern_dict,omitempty"`
+	// units of towers for images; a pattern counts if its modules have all their weights in BF16
+	Towers PatternDict `json:"towers,omitempty"`
 	// expand {e}, filter by presence, group block indices
 	Template      bool     `json:"template,omitempty"`
 	OptionalAttrs []string `json:"optional_attrs,omitempty"` // attributes that some blocks lack
-	// module paths that stay, with * for any characters
+	// paths of modules that stay in BF16, with * for any characters
 	KeepBF16 []string `json:"keep_bf16,omitempty"`
 }
 
-// Record says where an entry comes from and how it was checked.
+// A Record says where an entry comes from and how it was checked.
 type Record struct {
 	Provenance    string   `json:"provenance"`
 	FormatVersion string   `json:"format_version,omitempty"` // of the published repos
 	DF11Repos     []string `json:"df11_repos,omitempty"`
 	ExampleRepos  []string `json:"example_repos,omitempty"`
 	Verification  string   `json:"verification,omitempty"`
-	// nobody compared the names or their order with the class
+	// the names and their order were not compared with the class
 	Unchecked bool   `json:"unchecked,omitempty"`
 	Notes     string `json:"notes,omitempty"`
 }
 
-// Match says which sources an entry is for. Every list that is not empty must hold.
+// A Match says which sources an entry is for. Every list that isn't empty must hold.
 type Match struct {
 	ModelType     []string `json:"model_type,omitempty"`
 	Architectures []string `json:"architectures,omitempty"`
 	ClassName     []string `json:"class_name,omitempty"` // diffusers
-	// what the ComfyUI node calls it; not matched
-	ComfyUIClass string   `json:"comfyui_class,omitempty"`
-	Markers      []string `json:"markers,omitempty"` // tensors that must exist
-	Absent       []string `json:"absent,omitempty"`  // tensors that must not exist
-	Tied         *bool    `json:"tied,omitempty"`    // tie_word_embeddings must be this
+	Markers       []string `json:"markers,omitempty"`    // tensors that must exist
+	Absent        []string `json:"absent,omitempty"`     // tensors that must not exist
+	// tensors that must exist with these dimensions, where 0 is any and -n any but n
+	Shapes map[string][]int64 `json:"shapes,omitempty"`
+	Tied   *bool              `json:"tied,omitempty"` // tie_word_embeddings must be this
 }
 
-// Loader says how the official loader takes the model.
+// A Loader says how the official loader takes the model.
 type Loader struct {
 	// "AutoModelForCausalLM", "bfloat16_model=", or a ComfyUI node
 	Via   string `json:"via"`
 	Class string `json:"class,omitempty"` // class to build for bfloat16_model=
-	// versions whose module tree has these paths, as pip takes them; "" if all have
+	// versions whose module tree has these paths, in pip's syntax; "" for all
 	Transformers string `json:"transformers,omitempty"`
 	Remark       string `json:"remark,omitempty"` // on these versions, for people
-	// the class comes with the model, and is built only if its code is trusted
+	// the class comes with the model, so it's built only if its code is trusted
 	RemoteCode bool `json:"remote_code,omitempty"`
 }
 
 // ViaClass is the Via of a model whose class the user builds.
 const ViaClass = "bfloat16_model="
 
-// Refusal explains why a known class cannot be converted.
+// A Refusal explains why a known class can't be converted.
 type Refusal struct {
 	Why  string `json:"why"`
 	Hint string `json:"hint,omitempty"`
@@ -92,14 +94,13 @@ type Refusal struct {
 type TiedNames struct {
 	Head      string `json:"head,omitempty"`      // module path of the head
 	Embedding string `json:"embedding,omitempty"` // module path of the token embedding
-	// tie_word_embeddings of the class when the config is silent
+	// the class's tie_word_embeddings, for configs without it
 	Default *bool `json:"default,omitempty"`
-	// tensor that is not stored, tensor that holds its values
+	// pairs: a tensor that isn't stored, and the tensor that holds its values
 	Always [][2]string `json:"always,omitempty"`
 }
 
-// All lists the models whose pattern dicts are known, in the order of entries/*.json. Callers must
-// not change them.
+// All lists the entries in the order of entries/*.json. Callers must not change them.
 var All = sync.OnceValue(func() []*Entry {
 	var list []*Entry
 	for _, family := range Families() {
@@ -113,7 +114,7 @@ var All = sync.OnceValue(func() []*Entry {
 	return list
 })
 
-// Families lists the families of the catalog, one for each of its files.
+// Families lists the families of the catalog, one for each file of entries.
 func Families() []string {
 	names, _ := fs.Glob(entryFiles, "entries/*.json") // the pattern is right
 	for i, name := range names {
@@ -122,7 +123,7 @@ func Families() []string {
 	return names
 }
 
-// ReadFamily reads the entries of a family. Unknown fields are errors: they are typing mistakes.
+// ReadFamily reads the entries of a family. It refuses unknown fields, which are typing mistakes.
 func ReadFamily(name string) ([]*Entry, error) {
 	data, err := entryFiles.ReadFile("entries/" + name + ".json")
 	if err != nil {
@@ -138,8 +139,8 @@ func ReadFamily(name string) ([]*Entry, error) {
 	return family.Entries, err
 }
 
-// Find returns the entry with an id, or the entry that reproduces a DF11 repo; nil if there is
-// none.
+// Find returns the entry with an ID, or the entry that reproduces a DF11 repo. It returns nil if
+// there is none.
 func Find(like string) *Entry {
 	for _, e := range All() {
 		if e.ID == like || slices.ContainsFunc(e.DF11Repos,
@@ -150,19 +151,27 @@ func Find(like string) *Entry {
 	return nil
 }
 
-// Score says how much an entry's match says about a source with a config, and with the tensors that
-// holds reports: a marker more than an architecture, an architecture more than the model type. 0
-// means that the entry does not fit.
-func (e *Entry) Score(cfg *Config, holds func(tensor string) bool) int {
+// Score says how specifically an entry matches a source, by its config and its tensors; shape
+// returns a tensor's dimensions. A marker counts more than an architecture, and an architecture
+// more than the model type. 0 means that the entry doesn't fit.
+func (e *Entry) Score(cfg *Config, shape func(tensor string) (dims []int64, ok bool)) int {
 	m := &e.Match
+	holds := func(tensor string) bool { _, ok := shape(tensor); return ok }
 	isMissing := func(marker string) bool { return !holds(marker) }
+	for tensor, want := range m.Shapes {
+		dims, _ := shape(tensor)
+		fits := func(n, want int64) bool { return n == want || want <= 0 && n != -want }
+		if !slices.EqualFunc(dims, want, fits) {
+			return 0
+		}
+	}
 	tied := e.TiedBy(cfg)
 	isTiedElse := m.Tied != nil && (tied == nil || *tied != *m.Tied)
 	if isTiedElse || slices.ContainsFunc(m.Markers, isMissing) || slices.ContainsFunc(m.Absent,
 		holds) {
 		return 0
 	}
-	n := 4 * (len(m.Markers) + len(m.Absent))
+	n := 4 * (len(m.Markers) + len(m.Absent) + len(m.Shapes))
 	for _, c := range []struct {
 		listed  []string
 		matches bool
@@ -183,8 +192,8 @@ func (e *Entry) Score(cfg *Config, holds func(tensor string) bool) int {
 	return n
 }
 
-// TiedBy says whether embeddings are tied: as the config says, else as the class has it; nil if
-// neither is known.
+// TiedBy reports whether embeddings are tied: as the config says, or else by the class's default.
+// It returns nil if neither is known.
 func (e *Entry) TiedBy(cfg *Config) *bool {
 	if tied := LookUp[bool](cfg, "tie_word_embeddings"); tied != nil || e == nil || e.Tied == nil {
 		return tied
@@ -192,7 +201,7 @@ func (e *Entry) TiedBy(cfg *Config) *bool {
 	return e.Tied.Default
 }
 
-// Keeps says whether the catalog leaves a module in BF16. A nil entry keeps none.
+// Keeps reports whether the catalog leaves a module in BF16. A nil entry keeps none.
 func (e *Entry) Keeps(module string) bool {
 	return e != nil && slices.ContainsFunc(e.KeepBF16, func(glob string) bool {
 		ok, err := path.Match(glob, module)
@@ -200,8 +209,8 @@ func (e *Entry) Keeps(module string) bool {
 	})
 }
 
-// LikeHint says what --like takes instead of a word: the entries with a name like it, else
-// the families.
+// LikeHint says what to pass to --like instead of word: entries with a similar name, or else the
+// families.
 func LikeHint(word string) string {
 	isLetter := func(r rune) bool { return r >= 'a' && r <= 'z' }
 	stem := strings.ToLower(path.Base(word))
@@ -221,8 +230,8 @@ func LikeHint(word string) string {
 	return "--like takes one of these: " + strings.Join(ids, ", ")
 }
 
-// Renames returns what turns the names in the class's checkpoints into module paths: starts of
-// names, and what they become.
+// Renames returns the rules that turn names in the class's checkpoints into module paths: starts of
+// names, and what replaces them.
 func (e *Entry) Renames() [][2]string {
 	if len(e.Match.Architectures) == 0 {
 		return nil
@@ -236,9 +245,9 @@ func (e *Entry) Blocks() PatternDict {
 		func(p Pattern) bool { return len(p.Attrs) == 0 })
 }
 
-// StatedClass returns the class that a config names if the catalog knows its module paths, since it
-// cannot load other paths. Code that comes with the model (auto_map) may define another class of
-// that name.
+// StatedClass returns the class that a config names, if the catalog knows its module paths: that
+// class can't load other paths. It returns "" if code comes with the model (auto_map), since that
+// code may define another class of that name.
 func (e *Entry) StatedClass(c *Config) string {
 	switch {
 	case c.Holds("auto_map"):

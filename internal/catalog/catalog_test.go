@@ -139,7 +139,7 @@ func TestLikeHintNamesTheKnown(t *testing.T) {
 	for like, want := range map[string][]string{
 		"Qwen9-Max":             {"qwen3-vl, ", "qwen2-moe", "qwen-image-diffusers-single"},
 		"DFloat11/Llama-9-DF11": {"llama-untied, llama-untied-escaped, llama4-text"},
-		"nobody/nothing":        {"families", "afmoe, apertus", "z-image"},
+		"none/nothing":          {"families", "afmoe, apertus", "z-image"},
 		"\x1b[2J":               {"families"},
 	} {
 		if got := LikeHint(like); !strings.Contains(got, want[0]) || !strings.Contains(got, want[len(want)-1]) || strings.Contains(got, "\x1b") {

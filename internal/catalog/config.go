@@ -11,21 +11,20 @@ import (
 	"github.com/df11-convert/df11-convert/internal/safetensors"
 )
 
-// Config is what decides a plan of config.json.
+// A Config is what a plan needs of a config.json.
 type Config struct {
 	Raw           Members
 	Text          Members // the text model of a multimodal config; nil if there is none
 	ModelType     string
 	Architectures []string
 	ClassName     string // diffusers' _class_name
-	DType         string // "bfloat16", "float32", …; "" when the config does not say
+	DType         string // "bfloat16", "float32", …; "" if the config doesn't say
 }
 
 // Members are the members of a JSON object.
 type Members = map[string]json.RawMessage
 
-// ReadObject reads a small JSON file that must hold an object. Without a path there is no file and
-// no object.
+// ReadObject reads a small JSON file that must hold an object. Without a path it returns nil.
 func ReadObject(path string, data []byte) (Members, error) {
 	if path == "" {
 		return nil, nil
@@ -57,7 +56,7 @@ func ReadConfig(path string, data []byte) (*Config, error) {
 			break
 		}
 	}
-	// thinker_config wraps once more
+	// thinker_config has a text_config inside
 	if inner := Decode[Members](c.Text["text_config"]); inner != nil {
 		c.Text = inner
 	}
@@ -74,8 +73,8 @@ func ReadConfig(path string, data []byte) (*Config, error) {
 	return c, nil
 }
 
-// LookUp returns the first of the keys that holds a T; nil if none does. The text model goes before
-// the top level, as in transformers.
+// LookUp returns the value of the first key that holds a T, or nil. It looks in the text model
+// before the top level, as transformers does.
 func LookUp[T any](c *Config, keys ...string) *T {
 	for _, m := range []Members{c.Text, c.Raw} {
 		for _, key := range keys {
@@ -87,7 +86,7 @@ func LookUp[T any](c *Config, keys ...string) *T {
 	return nil
 }
 
-// Number returns the first of the keys that holds a number; -1 if none does.
+// Number returns the value of the first key that holds a number, or -1.
 func (c *Config) Number(keys ...string) int {
 	if n := LookUp[int](c, keys...); n != nil {
 		return *n
@@ -95,7 +94,7 @@ func (c *Config) Number(keys ...string) int {
 	return -1
 }
 
-// Experts returns how many experts a layer with experts has; -1 if the config does not say.
+// Experts returns how many experts a layer with experts has, or -1 if the config doesn't say.
 func (c *Config) Experts() int {
 	return c.Number("num_experts", "num_local_experts", "n_routed_experts", "moe_num_experts")
 }
@@ -104,8 +103,8 @@ func (c *Config) Experts() int {
 var MainStacks = []string{"model.layers", "model.language_model.layers",
 	"language_model.model.layers", "backbone.layers"}
 
-// IsExtraLayer says whether a module lies in a layer behind the last that the config counts: the
-// model class does not build it.
+// IsExtraLayer reports whether a module lies in a layer after the last that the config counts. The
+// model class doesn't build such layers.
 func (c *Config) IsExtraLayer(module string) bool {
 	n := c.Number("num_hidden_layers")
 	return n > 0 && slices.ContainsFunc(Splits(module+".x"), func(s Split) bool {
@@ -113,28 +112,31 @@ func (c *Config) IsExtraLayer(module string) bool {
 	})
 }
 
-// ModelDType returns the type that the config states, else BF16.
+// ModelDType returns the type that the config states, or else BF16.
 func (c *Config) ModelDType() safetensors.DType {
 	stated := map[string]safetensors.DType{"float32": safetensors.F32, "float16": "F16"}
 	return cmp.Or(stated[c.DType], safetensors.BF16)
 }
 
-// Holds says whether a top-level member exists and is not null.
+// Holds reports whether a top-level member exists and isn't null.
 func (c *Config) Holds(key string) bool {
 	v, ok := c.Raw[key]
 	return ok && string(v) != "null"
 }
 
-// Class returns the class that the config names first; "" if it names none.
+// Class returns the first class that the config names, or else the class that the library makes of
+// its model type, or else that of the text model, where transformers 4.57 writes it. It returns ""
+// if none is known.
 func (c *Config) Class() string {
 	if len(c.Architectures) > 0 {
 		return c.Architectures[0]
 	}
-	return c.ClassName
+	return cmp.Or(c.ClassName, libraryClass(c.ModelType),
+		append(Decode[[]string](c.Text["architectures"]), "")[0])
 }
 
 // Facts looks up the stated class. Code that comes with the model may define another class of that
-// name: then only the reads are believed, which at worst keep a weight in BF16.
+// name. Then Facts returns only the reads, which at worst keep a weight in BF16.
 func (c *Config) Facts() Facts {
 	f := FactsOf(c.Class())
 	if c.Holds("auto_map") {
@@ -145,10 +147,10 @@ func (c *Config) Facts() Facts {
 
 // HasHead reports whether a class that the config names has a language-model head.
 func (c *Config) HasHead() bool {
-	return slices.ContainsFunc(c.Architectures, headClass.MatchString)
+	return slices.ContainsFunc(append(c.Architectures, c.Class()), headClass.MatchString)
 }
 
-// GuessLoader says how a model of a class that the catalog does not know is loaded.
+// GuessLoader says how to load a model whose class the catalog doesn't know.
 func (c *Config) GuessLoader() Loader {
 	class := c.Class()
 	if strings.HasSuffix(class, "ForCausalLM") {
@@ -157,7 +159,7 @@ func (c *Config) GuessLoader() Loader {
 	return Loader{Via: ViaClass, Class: class}
 }
 
-// hasArchitecture says whether the config names one of the classes.
+// hasArchitecture reports whether the config names one of the classes.
 func (c *Config) hasArchitecture(names []string) bool {
 	return slices.ContainsFunc(names,
 		func(n string) bool { return slices.Contains(c.Architectures, n) })
@@ -166,7 +168,7 @@ func (c *Config) hasArchitecture(names []string) bool {
 // headClass matches the names of classes with a language-model head.
 var headClass = regexp.MustCompile(`(ForCausalLM|LMHeadModel|ForConditionalGeneration)$`)
 
-// Decode returns a JSON value as a T; the zero T if it is something else.
+// Decode returns a JSON value as a T, or the zero T if it's something else.
 func Decode[T any](v json.RawMessage) T {
 	var x, zero T
 	if python.Unmarshal(v, &x) != nil {

@@ -8,29 +8,45 @@ import (
 	"strings"
 )
 
-// pathsText is what ../plan/testdata/classes/paths.py found in transformers: a class and a fact
-// about its names in each line. The script says which facts there are.
+// pathsText is what ../plan/testdata/classes/paths.py found in transformers: each line has a class
+// and a fact about its names. The script describes the facts.
 //
 //go:embed paths.txt
 var pathsText string
 
 // readsText is what ../plan/testdata/classes/reads.py found in transformers and diffusers: "class
-// weight reader method" in each line. A line that begins with ? is a read that the script could not
-// follow, for people to look at.
+// weight reader method" in each line. A line that begins with ? is a read that the script couldn't
+// follow, for people to inspect.
 //
 //go:embed reads.txt
 var readsText string
 
-// Facts is what the two tables say of a class. The loader of DF11 knows none of it.
+// fillsText is another result of reads.py: "class module kind" in each line, for lists of modules,
+// and for modules with a 2-D weight that aren't a Linear.
+//
+//go:embed fills.txt
+var fillsText string
+
+// Kinds of modules that a loader treats specially. Any other kind is the name of a class.
+const (
+	Embedding  = "Embedding"
+	ModuleList = "ModuleList"
+)
+
+// Facts are what the tables say of a class. The loader of DF11 knows none of them.
 type Facts struct {
 	// start of a name in a checkpoint, start of the module path; longer starts come first
 	Renames [][2]string
-	IsNew   bool // only version 5 of transformers has the class
-	Reads   []Read
-	// parts of names whose weights version 5 fuses, splits or renames in another way; # is any
+	// the path of the class's base model, such as "model."; "" if it has none
+	Under string
+	Bare  string // for a class that is a base model: the path that other classes have it at
+	IsNew bool   // only version 5 of transformers has the class
+	Reads []Read
+	// parts of names whose weights version 5 fuses, splits, or renames in another way; # is any
 	// number
 	changes []string
-	tied    []string // ends of names of weights that may be another's
+	tied    []string   // ends of names of weights that may be another's
+	kinds   [][]string // path and kind of modules that aren't a Linear
 }
 
 // FactsOf looks up a class.
@@ -43,6 +59,10 @@ func FactsOf(class string) (f Facts) {
 			f.changes = append(f.changes, strings.ReplaceAll(line[1], "*", "#"))
 		case "tied":
 			f.tied = append(f.tied, line[1])
+		case "under":
+			f.Under = line[1]
+		case "bare":
+			f.Bare = line[1]
 		case "new":
 			f.IsNew = true
 		}
@@ -50,12 +70,24 @@ func FactsOf(class string) (f Facts) {
 	for line := range linesOf(readsText, class) {
 		f.Reads = append(f.Reads, Read{line[0], line[1], line[2]})
 	}
+	f.kinds = slices.Collect(linesOf(fillsText, class))
 	slices.SortFunc(f.Renames,
 		func(a, b [2]string) int { return cmp.Compare(len(b[0]), len(a[0])) })
 	return f
 }
 
-// linesOf splits the lines of a table that are about a class into the words behind its name.
+// libraryClass returns the class that the library makes of a model type if the config names no
+// class. It returns "" if that isn't known.
+func libraryClass(modelType string) string {
+	for line := range strings.Lines(pathsText) {
+		if f := strings.Fields(line); f[1] == "auto" && f[2] == modelType {
+			return f[0]
+		}
+	}
+	return ""
+}
+
+// linesOf returns the lines of a table about a class, split into the words after its name.
 func linesOf(table, class string) iter.Seq[[]string] {
 	return func(yield func([]string) bool) {
 		for line := range strings.Lines(table) {
@@ -67,7 +99,7 @@ func linesOf(table, class string) iter.Seq[[]string] {
 	}
 }
 
-// Changes reports whether version 5 makes another weight of a tensor.
+// Changes reports whether transformers 5 makes other weights of a tensor.
 func (f *Facts) Changes(tensor string) bool {
 	if len(f.changes) == 0 {
 		return false
@@ -77,13 +109,25 @@ func (f *Facts) Changes(tensor string) bool {
 		func(part string) bool { return strings.Contains(name, part) })
 }
 
-// MayTie reports whether the class may share a weight with another one.
+// MayTie reports whether the class may share a weight with another module.
 func (f *Facts) MayTie(tensor string) bool {
 	return slices.ContainsFunc(f.tied,
 		func(end string) bool { return strings.HasSuffix("."+tensor, "."+end) })
 }
 
-// ReadsOutside reports whether the class reads the module's weight outside of a unit: then that
+// Kind returns what a module with a weight is if it isn't a Linear. It returns "" if it's a Linear
+// or unknown. The path may lack the class's first components, or have others before them.
+func (f *Facts) Kind(module string) string {
+	path := "." + Numberless(module)
+	for _, k := range f.kinds {
+		if known := "." + k[0]; strings.HasSuffix(known, path) || strings.HasSuffix(path, known) {
+			return k[1]
+		}
+	}
+	return ""
+}
+
+// ReadsOutside reports whether the class reads the module's weight outside of a unit. If so, that
 // unit may not hold the weight.
 func (f *Facts) ReadsOutside(unit, module string) bool {
 	if len(f.Reads) == 0 {
@@ -94,9 +138,9 @@ func (f *Facts) ReadsOutside(unit, module string) bool {
 		func(r Read) bool { return r.Weight == path && r.IsOutside(unit) })
 }
 
-// Read says that a method reads the weight of another module. A DF11 loader fills a unit's weights
-// when the unit is called, so a method outside finds no weight (docs/models.md). In paths # stands
-// for any number.
+// A Read says that a method reads the weight of another module. A DF11 loader fills a unit's
+// weights when the unit is called, so a method outside finds no weight (docs/models.md). In paths,
+// # stands for any number.
 type Read struct {
 	Weight string // path of the module with the weight
 	Reader string // path of the module with the method; "." is the model itself
@@ -109,8 +153,8 @@ func (r Read) IsOutside(unit string) bool {
 	return r.Reader != unit && !strings.HasPrefix(r.Reader, unit+".")
 }
 
-// Rename applies the first of the rules that fits the start of a name. A name stays if some rule
-// could have made it.
+// Rename applies the first rule that fits the start of a name. It leaves a name that a rule could
+// have made.
 func Rename(rules [][2]string, name string) string {
 	for _, r := range rules {
 		longer := !strings.HasPrefix(name, r[0]) || len(r[1]) > len(r[0])

@@ -2,7 +2,7 @@ package catalog
 
 import "strings"
 
-// Layout is the way a model is laid out in its folder, on both sides of the conversion.
+// A Layout is how a model's files are arranged, before and after the conversion.
 type Layout string
 
 // Layouts. The single forms put every unit and the remainder into one file.
@@ -20,8 +20,8 @@ const (
 // Single reports whether the layout puts everything into one file.
 func (l Layout) Single() bool { return l != Transformers && l != Diffusers }
 
-// Family returns the layout of the source files: a source of one family cannot be written in
-// another.
+// Family returns the layout of the source files. A source of one family can't be written in the
+// layout of another.
 func (l Layout) Family() Layout {
 	switch l {
 	case TransformersSingle:
@@ -33,7 +33,7 @@ func (l Layout) Family() Layout {
 	}
 }
 
-// Stem is the name of the remainder file without its extension (docs/format.md §10).
+// Stem returns the name of the remainder file without its extension (docs/format.md §10).
 func (l Layout) Stem() string {
 	if l.Family() == Diffusers {
 		return "diffusion_pytorch_model"
@@ -41,7 +41,7 @@ func (l Layout) Stem() string {
 	return "model"
 }
 
-// LayoutNames are the values that ParseLayout takes, one for each layout.
+// LayoutNames returns the values that ParseLayout takes, one for each layout.
 func LayoutNames() []string {
 	return []string{string(Transformers), string(TransformersSingle), string(Diffusers),
 		string(DiffusersSingle), "single"}

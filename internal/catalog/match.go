@@ -75,8 +75,8 @@ func (d PatternDict) CountMatching(ctx context.Context, modules []string) (n int
 	return n
 }
 
-// checkMatching refuses an empty dict, and one that would take very long to match with paths: each
-// byte of a path may take a step for each byte of a pattern.
+// checkMatching refuses an empty dict, and a dict that would take very long to match with paths:
+// each byte of a path may take a step for each byte of a pattern.
 func (d PatternDict) checkMatching(paths []string) error {
 	if len(d) == 0 {
 		return errors.New("the pattern dict is empty")
@@ -111,8 +111,7 @@ func checkNesting(found [][]string, owner map[string]int) error {
 }
 
 // checkLoaderLoop refuses a pattern that matches the parent of the last attribute of an earlier
-// pattern: the official loader takes that path for the next module that it looks at (docs/format.md
-// §14).
+// pattern. The official loader would take that path for the next module (docs/format.md §14).
 func checkLoaderLoop(ctx context.Context, d PatternDict, res []*regexp.Regexp) error {
 	paths := loaderPaths(d)
 	for j := range d {
@@ -129,8 +128,7 @@ func checkLoaderLoop(ctx context.Context, d PatternDict, res []*regexp.Regexp) e
 	return nil
 }
 
-// loaderPaths lists, for each pattern, the parent of its last attribute; "", which no pattern
-// matches, where there is none.
+// loaderPaths returns the parent of each pattern's last attribute, or "", which no pattern matches.
 func loaderPaths(d PatternDict) []string {
 	paths := make([]string, len(d))
 	for i, p := range d {

@@ -100,7 +100,7 @@ func TestStacks(t *testing.T) {
 // what does not hold leaves nothing.
 func TestScore(t *testing.T) {
 	yes := true
-	holds := func(name string) bool { return name == "there.weight" }
+	shape := func(name string) ([]int64, bool) { return []int64{8, 16}, name == "there.weight" }
 	c := &Config{ModelType: "toy", Architectures: []string{"ToyModel"}, Raw: Members{"tie_word_embeddings": []byte("true")}}
 	for _, x := range []struct {
 		match Match
@@ -111,10 +111,15 @@ func TestScore(t *testing.T) {
 		{Match{ModelType: []string{"toy"}, Architectures: []string{"ToyModel"}, Tied: &yes}, 3},
 		{Match{Markers: []string{"there.weight"}, Absent: []string{"none.weight"}}, 8},
 		{Match{ModelType: []string{"toy"}, Markers: []string{"none.weight"}}, 0},
+		{Match{Markers: []string{"there.weight"}, Shapes: map[string][]int64{"there.weight": {0, 16}}}, 8},
+		{Match{Markers: []string{"there.weight"}, Shapes: map[string][]int64{"there.weight": {0, 17}}}, 0},
+		{Match{Markers: []string{"there.weight"}, Shapes: map[string][]int64{"there.weight": {8}}}, 0},
+		{Match{Markers: []string{"there.weight"}, Shapes: map[string][]int64{"there.weight": {-9, -8}}}, 8},
+		{Match{Markers: []string{"there.weight"}, Shapes: map[string][]int64{"there.weight": {0, -16}}}, 0},
 		{Match{ModelType: []string{"toy"}, Absent: []string{"there.weight"}}, 0},
 		{Match{ModelType: []string{"toy"}, ClassName: []string{"Other"}}, 0},
 	} {
-		if got := (&Entry{Match: x.match}).Score(c, holds); got != x.want {
+		if got := (&Entry{Match: x.match}).Score(c, shape); got != x.want {
 			t.Errorf("%+v scores %d, want %d", x.match, got, x.want)
 		}
 	}

@@ -13,7 +13,7 @@ import (
 // Limits of names. docs/format.md §16 says why each is generous.
 const (
 	maxDepth = 32 // parts of a tensor's name between its dots
-	// of the paths of all modules; one that several tensors lie in counts for each
+	// bytes of the paths of all modules, counted once for each tensor in a module
 	maxModuleBytes = 64 << 20
 )
 
@@ -26,8 +26,8 @@ func Parent(name string) string { return name[:max(strings.LastIndexByte(name, '
 // Leaf returns what follows the last dot.
 func Leaf(name string) string { return name[strings.LastIndexByte(name, '.')+1:] }
 
-// WeightName returns the name of the weight of an attribute of a module, or of the module itself
-// for "".
+// WeightName returns the name of the weight of a module's attribute. For "" it returns that of the
+// module itself.
 func WeightName(module, attr string) string {
 	if attr != "" {
 		module += "." + attr
@@ -36,8 +36,8 @@ func WeightName(module, attr string) string {
 }
 
 // Modules lists the modules that names of tensors show, in natural order: each proper prefix that
-// ends before a dot. It refuses a name that no header holds, or with very many parts, each of which
-// would be a module; and too many paths.
+// ends before a dot. It refuses names that no header holds, names with very many components, since
+// each would be a module, and too many paths.
 func Modules(names []string) (modules []string, err error) {
 	seen, nBytes := map[string]bool{}, 0
 	for _, name := range names {
@@ -62,14 +62,14 @@ func Modules(names []string) (modules []string, err error) {
 	return modules, nil
 }
 
-// Number reads a component of a path that is the number of a block or an expert. Too large a number
+// Number reads a path component that is the number of a block or an expert. Too large a number
 // becomes 2^62-1.
 func Number(component string) (n int, ok bool) {
 	u, err := strconv.ParseUint(component, 10, 62)
 	return int(u), err == nil || errors.Is(err, strconv.ErrRange)
 }
 
-// Numberless writes # for every component of a path that is a number.
+// Numberless replaces each component of a path that is a number by #.
 func Numberless(path string) string {
 	parts := strings.Split(path, ".")
 	for i, p := range parts {
@@ -80,14 +80,14 @@ func Numberless(path string) string {
 	return strings.Join(parts, ".")
 }
 
-// Split is one way to read the path of a module: as an attribute of a numbered block of a stack.
+// A Split is one way to read a module's path: as an attribute of a numbered block of a stack.
 type Split struct {
 	Stack string // path before the number
 	Index int    // the number of the block
 	Attr  string // path inside the block
 }
 
-// Block is the path of the block.
+// Block returns the path of the block.
 func (s Split) Block() string { return s.Stack + "." + strconv.Itoa(s.Index) }
 
 // Splits returns every way to read a path as stack, number and attribute, outermost first.
@@ -103,8 +103,8 @@ func Splits(module string) []Split {
 	return out
 }
 
-// LastSplit reads the path of a block by its last number; without a number there is no stack, and
-// the number is -1.
+// LastSplit reads a block's path by its last number. Without a number, the stack is "" and the
+// number is -1.
 func LastSplit(block string) Split {
 	splits := Splits(block + ".x")
 	if len(splits) == 0 {

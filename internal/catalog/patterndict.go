@@ -15,11 +15,11 @@ const (
 	maxPatterns   = 1024
 	maxRegexBytes = 64 << 10 // of all patterns of a dict
 	maxItems      = 500_000  // values in a config.json or a pattern dict
-	// bytes of all patterns times bytes of the paths that they are matched with
+	// bytes of all patterns, times bytes of the paths to match
 	maxMatching = 2 << 30
 )
 
-// Pattern is one member of a pattern dict: a Python regex for whole module paths, and the
+// A Pattern is one member of a pattern dict: a Python regex for whole module paths, and the
 // attributes whose weights form a unit, in encoding order. An empty list stands for the module's
 // own weight (docs/format.md §10).
 type Pattern struct {
@@ -27,12 +27,12 @@ type Pattern struct {
 	Attrs []string
 }
 
-// PatternDict is an ordered pattern dict. The order of attributes is part of the format, the order
-// of patterns part of config.json.
+// A PatternDict is an ordered pattern dict. The order of attributes is part of the format, and the
+// order of patterns is part of config.json.
 type PatternDict []Pattern
 
-// ParsePatternDict reads a JSON object {"regex": ["attribute", …], …} in its order, and checks the
-// regexes.
+// ParsePatternDict reads a JSON object {"regex": ["attribute", …], …}, keeps its order, and checks
+// the regexes.
 func ParsePatternDict(data []byte) (d PatternDict, err error) {
 	if err := python.Unmarshal(data, &d); err != nil {
 		return nil, fmt.Errorf("parse pattern dict: %w", err)
@@ -43,7 +43,7 @@ func ParsePatternDict(data []byte) (d PatternDict, err error) {
 // MarshalJSON writes the dict on one line, in order.
 func (d PatternDict) MarshalJSON() ([]byte, error) { return d.AppendJSON(nil, "", ""), nil }
 
-// UnmarshalJSON reads the members one by one, since a Go map would lose their order.
+// UnmarshalJSON reads the members one by one, because a Go map would lose their order.
 func (d *PatternDict) UnmarshalJSON(data []byte) error {
 	if err := python.Bounded(data, maxItems, maxItems); err != nil {
 		return err
@@ -65,7 +65,7 @@ func (d *PatternDict) UnmarshalJSON(data []byte) error {
 }
 
 // compile refuses more patterns than can be matched in time, repeated patterns, repeated or
-// malformed attributes, and regexes that cannot be matched.
+// malformed attributes, and regexes that can't be matched.
 func (d PatternDict) compile() ([]*regexp.Regexp, error) {
 	seen, nBytes := map[string]bool{}, 0
 	for _, p := range d {
@@ -93,8 +93,7 @@ func (d PatternDict) compile() ([]*regexp.Regexp, error) {
 	return res, nil
 }
 
-// checkAttrs refuses attribute lists that Python's getattr could not follow, and repeated
-// attributes.
+// checkAttrs refuses attributes that Python's getattr couldn't follow, and repeated attributes.
 func checkAttrs(p Pattern) error {
 	seen := map[string]bool{}
 	for _, a := range p.Attrs {
@@ -111,8 +110,8 @@ func checkAttrs(p Pattern) error {
 }
 
 // AppendJSON appends the dict as Python's json.dumps writes it: in order, ASCII only, one attribute
-// a line. Every line after the first starts with prefix, then one indent a level; with an empty
-// indent everything is on one line.
+// per line. Every line after the first starts with prefix, then one indent per level. With an empty
+// indent, everything is on one line.
 func (d PatternDict) AppendJSON(dst []byte, prefix, indent string) []byte {
 	members := make([]string, len(d))
 	for i, p := range d {
@@ -125,13 +124,13 @@ func (d PatternDict) AppendJSON(dst []byte, prefix, indent string) []byte {
 	return append(dst, python.Object(members, prefix, indent)...)
 }
 
-// Equal compares two dicts, order included.
+// Equal reports whether two dicts are the same, order included.
 func (d PatternDict) Equal(other PatternDict) bool {
 	return slices.EqualFunc(d, other,
 		func(x, y Pattern) bool { return x.Regex == y.Regex && slices.Equal(x.Attrs, y.Attrs) })
 }
 
-// Matches says whether any pattern matches a module. A pattern that cannot be compiled matches
+// Matches reports whether any pattern matches a module. A pattern that can't be compiled matches
 // nothing.
 func (d PatternDict) Matches(module string) bool {
 	return slices.ContainsFunc(d, func(p Pattern) bool {

@@ -9,8 +9,8 @@ import (
 	"github.com/df11-convert/df11-convert/internal/human"
 )
 
-// IsTable reports whether the path of a module shows that it is no nn.Linear, though its weight has
-// the shape of one's.
+// IsTable reports whether a module's path shows that it isn't an nn.Linear, though its weight has
+// the shape of one.
 func IsTable(module string) bool {
 	return slices.ContainsFunc(strings.Split(module, "."), tableComponent.MatchString) ||
 		normLeaf.MatchString(Leaf(module))
@@ -26,9 +26,9 @@ var tableComponent = regexp.MustCompile(
 		`.*_table|codebook|mtp|router|conv.*|shared_transf.*)$`)
 
 // Stacks sorts modules into stacks of blocks: stack path → block index → attributes, in the order
-// in which most classes define them. The stack of a module is the outermost number in its path that
-// counts at least two blocks, half or more of which share an attribute. Layers behind the last that
-// the config counts are in none.
+// in which most classes define them. A module's stack is at the outermost number in its path that
+// counts at least two blocks, if at least half of these share an attribute. Layers after the last
+// that the config counts are in no stack.
 func (c *Config) Stacks(modules []string) map[string]map[int][]string {
 	all := map[string]*numbering{}
 	for _, m := range modules {
@@ -60,11 +60,11 @@ func (c *Config) Stacks(modules []string) map[string]map[int][]string {
 	return blocks
 }
 
-// numbering counts the numbered children of a module.
+// A numbering counts the numbered children of a module.
 type numbering struct {
 	indices map[int]bool   // the numbers
-	share   map[string]int // attribute → children that have it
-	most    int            // the largest share
+	share   map[string]int // attribute → how many children have it
+	most    int            // the largest number in share
 }
 
 func (n *numbering) add(s Split) {
@@ -91,7 +91,7 @@ var (
 		"linear2"}
 )
 
-// compareAttrs orders attributes of a block: component by component, by rank, then naturally.
+// compareAttrs orders a block's attributes component by component, by rank and then naturally.
 func compareAttrs(a, b string) int {
 	x, y := strings.Split(a, "."), strings.Split(b, ".")
 	for i := 0; i < min(len(x), len(y)); i++ {
@@ -107,14 +107,13 @@ func compareAttrs(a, b string) int {
 	return cmp.Compare(len(x), len(y))
 }
 
-// isLast says whether component i names the projection: nothing but numbers follows, as in
-// to_out.0.
+// isLast reports whether component i names the projection: only numbers follow it, as in to_out.0.
 func isLast(parts []string, i int) bool {
 	return strings.Trim(strings.Join(parts[i+1:], ""), "0123456789") == ""
 }
 
-// rankOf returns the place of the rank that the component equals, else of the longest rank that it
-// starts with, else the end.
+// rankOf returns the rank that a component equals, or else the longest rank that it starts with, or
+// else the end.
 func rankOf(ranks []string, component string) int {
 	if i := slices.Index(ranks, component); i >= 0 {
 		return i

@@ -1,6 +1,7 @@
 package catalog
 
 import (
+	"cmp"
 	_ "embed" // the table of what was tried
 	"slices"
 	"strings"
@@ -10,30 +11,54 @@ import (
 // Tried is what became of tiny models of a class in the official loader.
 type Tried struct {
 	Class, ModelType string
-	// saved by transformers 4 and loaded in 4, saved by 4 in 5, saved by 5 in 5; see tried.txt
+	// how a layer stores its experts: "fused" in one tensor, or "separate", also without experts
+	Experts string
+	// saved by transformers 4 and loaded by 4, saved by 4 and loaded by 5, saved and loaded by 5;
+	// see tried.txt
 	Results []string
-	Modules []string // those that were compressed; # stands for any number
+	Modules []string // compressed modules; # stands for any number
 }
 
-// triedText is written by .ci/deep/70-readers.sh. Its first lines say what it holds.
+// triedText is written by .ci/deep/70-readers.sh. Its first lines describe it.
 //
 //go:embed tried.txt
 var triedText string
 
-// AllTried lists the classes of which a model was loaded, or did not load.
+// AllTried lists the classes whose tiny models the official loader has tried to load.
 var AllTried = sync.OnceValue(func() (list []Tried) {
 	for line := range strings.Lines(triedText) {
 		if f := strings.Fields(line); f[0] != "#" {
 			class, _, _ := strings.Cut(f[0], "=")
-			list = append(list, Tried{class, strings.Trim(f[1], "-"), f[2:5], f[5:]})
+			modelType, experts, _ := strings.Cut(strings.Trim(f[1], "-"), "+")
+			list = append(list, Tried{class, modelType, cmp.Or(experts, "separate"), f[2:5], f[5:]})
 		}
 	}
 	return list
 })
 
-// Covers reports whether a module is, or lies in, one that was compressed.
+// Covers reports whether a module is a compressed one, or lies in one.
 func (t *Tried) Covers(module string) bool {
 	at := Numberless(module)
 	return slices.ContainsFunc(t.Modules,
 		func(m string) bool { return at == m || strings.HasPrefix(at, m+".") })
+}
+
+// comfyText has the results of the ComfyUI node. Its first lines describe it.
+//
+//go:embed comfy.txt
+var comfyText string
+
+// InComfy returns what became of a tiny model of the entry in the ComfyUI node: the class that
+// ComfyUI makes of it, the result, and the reason for a "no".
+func (e *Entry) InComfy() (class, result, why string) {
+	for words := range linesOf(comfyText, e.ID) {
+		return words[0], words[1], strings.Join(words[2:], " ")
+	}
+	return "", "", ""
+}
+
+// NodeLoads reports whether the ComfyUI node has the entry's pattern dict for its class.
+func (e *Entry) NodeLoads() bool {
+	_, result, _ := e.InComfy()
+	return result == "equal" || result == "read"
 }

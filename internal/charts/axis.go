@@ -7,19 +7,19 @@ import (
 	"github.com/df11-convert/df11-convert/internal/describe"
 )
 
-// bias is the exponent bias of BF16: exponent e stands for values from 2^(e-bias) on. Exponent 0
-// stands for zeros and subnormals.
+// bias is the exponent bias of BF16. Values with exponent e are at least 2^(e-bias); exponent 0
+// holds zeros and subnormals.
 const bias = 127
 
-// column is a place on the axis of exponents. Label is empty if it is one exponent's.
+// column is a column of the chart: exponents first to last. label is "" if it's a single exponent.
 type column struct {
 	first, last int
 	label       string
 }
 
-// axis lists the columns of the chart by exponent: one for each exponent around the most frequent
-// one that at least one weight in 100,000 has, and one for all that lie below them, zeros included,
-// and one for all above. So a few odd weights cannot empty a chart.
+// axis lists the columns of the chart by exponent. Around the most frequent exponent, each exponent
+// that at least one weight in 100,000 has gets a column. One more column holds all exponents below,
+// including zeros, and one holds all above. So a few odd weights can't empty a chart.
 func axis(h *describe.Histogram) (list []column) {
 	best := 1
 	for e := 2; e < len(h); e++ {
@@ -48,7 +48,7 @@ func axis(h *describe.Histogram) (list []column) {
 	return list
 }
 
-// count is the number of weights of a column.
+// count returns the number of weights in a column.
 func (c column) count(h *describe.Histogram) (n uint64) {
 	for _, k := range h[c.first : c.last+1] {
 		n += k
@@ -67,14 +67,14 @@ func (c column) String() string {
 	return power(c.first-bias) + " to " + power(c.last-bias)
 }
 
-// labeled reports whether a column gets a label: if it is no single exponent, and at powers that
-// are multiples of every, unless it would touch one of those.
+// labeled reports whether a column gets a label: if it has several exponents, or if its power is a
+// multiple of every and isn't too close to such a column.
 func labeled(axis []column, i, every int) bool {
 	near := func(j int) bool { return axis[j].label != "" && max(i-j, j-i) <= every/2 }
 	return axis[i].label != "" || (axis[i].first-bias)%every == 0 && !near(0) && !near(len(axis)-1)
 }
 
-// power writes a power of 2.
+// power formats a power of 2.
 func power(exponent int) string { return "2" + superscript.Replace(strconv.Itoa(exponent)) }
 
 var superscript = strings.NewReplacer("-", "⁻", "0", "⁰", "1", "¹", "2", "²", "3", "³", "4", "⁴",

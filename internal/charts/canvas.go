@@ -12,9 +12,8 @@ import (
 	"sync"
 )
 
-// The letters of the Go fonts are embedded as a picture and a list, so that pictures come out the
-// same on every machine. TestGlyphs compares both with the fonts and, with -update, draws them
-// anew.
+// The letters of the Go fonts are embedded as a picture and a list, so pictures look the same on
+// every machine. TestGlyphs compares both with the fonts; with -update it draws them again.
 //
 //go:embed glyphs.png
 var glyphImage []byte
@@ -28,8 +27,8 @@ type letter struct {
 	r    rune
 }
 
-// glyph says where a letter is in the atlas, where its box lies from the pen, and how far the pen
-// moves.
+// glyph is where a letter is in the atlas, where its box is relative to the pen, and how far the
+// pen moves.
 type glyph struct {
 	from    image.Rectangle
 	at      image.Point
@@ -67,13 +66,13 @@ var loadAtlas = sync.OnceValues(func() (*atlas, error) {
 	return a, nil
 })
 
-// canvas draws with whole numbers only, so that every machine makes the same picture.
+// canvas draws using only integers, so every machine makes the same picture.
 type canvas struct {
 	img *image.NRGBA
 	*atlas
 }
 
-// newCanvas makes a canvas without a background.
+// newCanvas returns a canvas without a background.
 func newCanvas(w, h int) (*canvas, error) {
 	a, err := loadAtlas()
 	if err != nil {
@@ -82,14 +81,14 @@ func newCanvas(w, h int) (*canvas, error) {
 	return &canvas{image.NewNRGBA(image.Rect(0, 0, w, h)), a}, nil
 }
 
-// blend lays a color over a pixel; alpha goes from 0 to 255. All is in whole numbers.
+// blend lays a color over a pixel; alpha goes from 0 to 255.
 func (c *canvas) blend(x, y int, col color.NRGBA, alpha int) {
 	if alpha == 0 || !(image.Point{x, y}).In(c.img.Rect) {
 		return
 	}
 	i := c.img.PixOffset(x, y)
 	p := c.img.Pix[i : i+4 : i+4]
-	below := int(p[3]) * (255 - alpha) // what is left of the pixel's own alpha, times 255
+	below := int(p[3]) * (255 - alpha) // remaining alpha of the pixel itself, times 255
 	whole := 255*alpha + below
 	mix := func(old, new uint8) uint8 {
 		return uint8((int(new)*255*alpha + int(old)*below + whole/2) / whole)
@@ -105,7 +104,7 @@ func (c *canvas) rect(col color.NRGBA, x, y, w, h int) {
 // edge is a horizontal line.
 type edge struct{ left, right, y int }
 
-// trapezoid fills the area between two edges. Its slanting sides are smoothed in sixteenths of a
+// trapezoid fills the area between two edges. It smooths the slanting sides to a sixteenth of a
 // pixel.
 func (c *canvas) trapezoid(col color.NRGBA, alpha int, top, bottom edge) {
 	const sub = 16
@@ -120,7 +119,7 @@ func (c *canvas) trapezoid(col color.NRGBA, alpha int, top, bottom edge) {
 	}
 }
 
-// glyph finds a letter. A letter that the atlas lacks is shown as a question mark.
+// glyph returns a letter. For a letter that the atlas lacks, it returns a question mark.
 func (c *canvas) glyph(face string, r rune) glyph {
 	if g, ok := c.glyphs[letter{face, r}]; ok {
 		return g
@@ -136,7 +135,7 @@ func (c *canvas) width(face, text string) int {
 	return w
 }
 
-// text writes a line with its baseline at y and returns where it ends.
+// text writes a line with its baseline at y and returns where the line ends.
 func (c *canvas) text(face string, col color.NRGBA, x, y int, text string) int {
 	for _, r := range text {
 		g := c.glyph(face, r)

@@ -17,8 +17,7 @@ import (
 	"golang.org/x/image/math/fixed"
 )
 
-// faces are the fonts that pictures use: the Go fonts (BSD license,
-// golang.org/x/image/font/gofont).
+// faces are the fonts in pictures: the Go fonts (BSD license, golang.org/x/image/font/gofont).
 var faces = []struct {
 	name string
 	ttf  []byte
@@ -28,12 +27,12 @@ var faces = []struct {
 	{"text", goregular.TTF, 19}, {"small", goregular.TTF, 14},
 }
 
-// letters are the letters of the atlas outside ASCII.
+// letters are the atlas's letters outside ASCII.
 const letters = "−–·…→²"
 
 const atlasWidth = 1024
 
-// atlas is a picture that letters fill row by row, with the list of where each letter is.
+// atlas is a picture that letters fill row by row, with a list of where each letter is.
 type atlas struct {
 	img          *image.Gray
 	x, y, height int
@@ -74,7 +73,7 @@ func drawAtlas(t *testing.T) (img *image.Gray, list string) {
 	return a.img.SubImage(image.Rect(0, 0, atlasWidth, a.y+a.height)).(*image.Gray), a.list.String()
 }
 
-// TestGlyphs demands that the embedded atlas is what the fonts give; -update draws it anew.
+// TestGlyphs compares the embedded atlas with the fonts; -update draws it again.
 func TestGlyphs(t *testing.T) {
 	img, list := drawAtlas(t)
 	if *update {

@@ -1,19 +1,18 @@
-// Package charts shows what is known of a DF11 model: as the picture of a model card, and as a page
-// with the same picture and tables. It measures nothing; the same report gives the same bytes on
-// every machine.
+// Package charts shows a report about a DF11 model: as a model card's picture, and as a page with
+// the same bars and tables. It measures nothing. The same report has the same bytes on every
+// machine.
 package charts
 
 import (
 	"bytes"
 	_ "embed"
-	"encoding/base64"
 	"fmt"
 	"html/template"
 	"strings"
 
 	"github.com/df11-convert/df11-convert/internal/describe"
+	"github.com/df11-convert/df11-convert/internal/fits"
 	"github.com/df11-convert/df11-convert/internal/human"
-	"github.com/df11-convert/df11-convert/internal/metadata"
 )
 
 // The page and its style sheet. It has no script.
@@ -24,27 +23,51 @@ var (
 	style template.CSS
 )
 
-// HTML returns the report as one page without references to anything outside. The report must be
-// finished.
+// HTML returns the report as one page that refers to nothing outside. Call Finish of the report
+// first.
 func HTML(r *describe.Report, version string) ([]byte, error) {
-	picture, err := PNG(r)
-	if err != nil {
-		return nil, err
-	}
 	t := template.Must(template.New("report").Funcs(pageFuncs).Parse(page))
 	var b bytes.Buffer
-	err = t.Execute(&b, map[string]any{
+	err := t.Execute(&b, map[string]any{
 		"Report": r, "Version": version, "Style": style, "Exponents": exponentRows(r),
-		"GPUs": metadata.Fits(r.BF16Bytes, r.DF11Bytes, r.LargestModule),
-		"Picture": template.URL(
-			"data:image/png;base64," + base64.StdEncoding.EncodeToString(picture)),
+		"GPUs": fits.Weights{BF16: r.BF16Bytes, DF11: r.DF11Bytes,
+			Largest: r.LargestModule}.Table(),
+		"Bars": []bar{drawn("BF16", before(r), 0, r), drawn("DF11", after(r), 62, r)},
 	})
 	return b.Bytes(), err
 }
 
-// exponentRow is what the page says of an exponent, or of all at an end of the axis: how many
-// weights have it, and how many bits its codes take on average over the modules, by weights; 0 if
-// no module has a code for it.
+// bar is a size in the page's picture. Lengths are percent of its width, so that letters keep their
+// size on a phone; heights are pixels.
+type bar struct {
+	Name  string
+	Bytes int64
+	Text  int // height of the text's baseline
+	Top   int
+	Bands []drawnBand
+}
+
+type drawnBand struct {
+	describe.Part
+	Fill     string
+	X, Width float64
+}
+
+// drawn places the bands of a bar below y.
+func drawn(name string, bands []band, y int, r *describe.Report) bar {
+	b, whole := bar{Name: name, Text: y + 14, Top: y + 22}, float64(max(1, r.BF16Bytes, r.DF11Bytes))
+	for _, x := range bands {
+		b.Bands = append(b.Bands, drawnBand{x.Part,
+			fmt.Sprintf("#%02x%02x%02x", x.color.R, x.color.G, x.color.B),
+			100 * float64(b.Bytes) / whole, 100 * float64(x.Bytes) / whole})
+		b.Bytes += x.Bytes
+	}
+	return b
+}
+
+// exponentRow is the page's row for an exponent, or for all exponents at one end of the axis: how
+// many weights have it, and how many bits its codes take on average, weighted by the modules'
+// weights. Bits is 0 if no module has a code for it.
 type exponentRow struct {
 	Name    string
 	Weights int64
@@ -55,7 +78,7 @@ func exponentRows(r *describe.Report) (rows []exponentRow) {
 	var weights, bits [256]float64
 	for _, u := range r.Units {
 		for _, c := range u.Codes {
-			// a code counts even if no weight that was read has it
+			// a code counts even if none of the weights that were read has it
 			n := 1 + float64(u.Histogram[c.Exponent])
 			weights[c.Exponent] += n
 			bits[c.Exponent] += n * float64(c.Bits)
@@ -77,11 +100,11 @@ var pageFuncs = template.FuncMap{
 	"count": human.Grouped,
 	"share": share,
 	"bits":  func(x float64) string { return fmt.Sprintf("%.2f", x) },
-	"bar": func(part, whole float64) template.CSS { // the length of a row's bar, from 0 to 1
+	"bar": func(part, whole float64) template.CSS { // length of a row's bar, from 0 to 1
 		return template.CSS(fmt.Sprintf("--bar:%.3f", part/max(1, whole)))
 	},
 	"float": func(n int64) float64 { return float64(n) },
-	"breakable": func(name string) template.HTML { // behind a dot, and nowhere else
+	"breakable": func(name string) template.HTML { // only after a dot
 		return template.HTML(strings.ReplaceAll(template.HTMLEscapeString(name), ".", ".<wbr>"))
 	},
 }

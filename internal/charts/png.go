@@ -13,8 +13,8 @@ import (
 	"github.com/df11-convert/df11-convert/internal/human"
 )
 
-// Colors of the picture. It has no background, so that it suits light and dark pages: grays and
-// hues are of middle lightness.
+// Colors of the picture. It has no background, so grays and hues have middle lightness to suit
+// light and dark pages.
 var (
 	gray   = color.NRGBA{0x76, 0x80, 0x8b, 255}
 	faint  = color.NRGBA{0x76, 0x80, 0x8b, 90}
@@ -34,31 +34,29 @@ const (
 	inner         = pictureWidth - 2*margin
 )
 
-// PNG draws the picture of a model card: both sizes as bars, and the exponents that make the
-// difference. It names no model, so that the same weights give the same picture wherever they come
-// from. The report must be finished.
+// PNG draws a model card's picture: both sizes as bars, and the exponents that make the difference.
+// It shows sizes and claims no equality, because only a comparison can. It names no model, so the
+// same weights have the same picture everywhere. Call Finish of the report first.
 func PNG(r *describe.Report) ([]byte, error) {
 	c, err := newCanvas(pictureWidth, pictureHeight)
 	if err != nil {
 		return nil, err
 	}
-	part := share(r.DF11Bytes, r.BF16Bytes)
-	c.text("title", gray, margin, 92, "The same weights in "+part+" of the space")
+	c.text("title", gray, margin, 92, share(r.DF11Bytes, r.BF16Bytes)+" of the size")
 	c.text("lead", gray, margin, 138,
-		human.Bytes(r.BF16Bytes)+" in BF16 → "+human.Bytes(
-			r.DF11Bytes)+" in DF11, bit for bit the same")
+		human.Bytes(r.BF16Bytes)+" in BF16 → "+human.Bytes(r.DF11Bytes)+" in DF11")
 	c.anatomy(r)
 	if r.Histogram.Total() > 0 {
 		c.histogram(r)
 	}
 	var b bytes.Buffer
-	// two thirds of the time for 5 % more bytes: a conversion waits for it
+	// BestSpeed takes two thirds of the time for 5% more bytes, and a conversion waits for it
 	e := png.Encoder{CompressionLevel: png.BestSpeed}
 	err = e.Encode(&b, c.img)
 	return b.Bytes(), err
 }
 
-// anatomy draws the two bars, and what their colors stand for.
+// anatomy draws the two bars and explains their colors.
 func (c *canvas) anatomy(r *describe.Report) {
 	const y, height, gap = 166, 52, 34
 	before, after := before(r), after(r)
@@ -77,7 +75,7 @@ func (c *canvas) anatomy(r *describe.Report) {
 	c.legend(after, y+2*height+gap+32)
 }
 
-// legend names all bands that the eye can find, with their sizes.
+// legend names all bands that aren't empty, with their sizes.
 func (c *canvas) legend(bands []band, y int) {
 	x := margin
 	for _, b := range bands {
@@ -89,7 +87,7 @@ func (c *canvas) legend(bands []band, y int) {
 	}
 }
 
-// edges are the left edges of the bands in pixels, and the right edge of the last one.
+// edges returns the left edges of the bands in pixels, and the right edge of the last one.
 func edges(bands []band, whole int64) []int {
 	at := []int{margin}
 	var sum int64
@@ -100,7 +98,7 @@ func edges(bands []band, whole int64) []int {
 	return at
 }
 
-// bands draws the bands of a bar, with their names where there is room. The bar's own name comes
+// bands draws the bands of a bar, with their names if there is space. The bar's own name comes
 // first.
 func (c *canvas) bands(name string, bands []band, at []int, y, height int) {
 	for i, b := range bands {
@@ -119,8 +117,7 @@ func (c *canvas) bands(name string, bands []band, at []int, y, height int) {
 	}
 }
 
-// histogram draws the share of the weights that each exponent has. All heights are whole numbers of
-// pixels.
+// histogram draws each exponent's share of the weights. All heights are whole pixels.
 func (c *canvas) histogram(r *describe.Report) {
 	const top, base = 438, 586
 	columns := axis(&r.Histogram)
@@ -137,11 +134,11 @@ func (c *canvas) histogram(r *describe.Report) {
 		count := x.count(&r.Histogram)
 		h := int(count * (base - top) / most)
 		if count > 0 {
-			h = max(h, 2) // what occurs is seen
+			h = max(h, 2) // even the rarest stays visible
 		}
 		c.rect(teal, x0+pad, base-h, x1-x0-2*pad, h)
 		permille := (count*1000 + total/2) / total
-		if label := fmt.Sprintf("%d.%d %%", permille/10, permille%10); permille >= 10 &&
+		if label := fmt.Sprintf("%d.%d%%", permille/10, permille%10); permille >= 10 &&
 			c.width("small", label) < x1-x0+8 && base-h-6 > top-20 {
 			c.text("small", gray, (x0+x1-c.width("small", label))/2, base-h-7, label)
 		}

@@ -1,5 +1,5 @@
-// Package describe measures DF11 models: exponent counts, entropy, bits per weight against the
-// bound, and what the stored bytes are for. It changes and verifies nothing, and draws no charts.
+// Package describe measures DF11 models: exponent counts, entropy, bits per weight compared with
+// the bound, and what the stored bytes are for. It changes, verifies, and draws nothing.
 package describe
 
 import (
@@ -19,22 +19,19 @@ import (
 const (
 	// runElems is how many weights are decoded at a time: about one chunk.
 	runElems = 12 << 10
-	// localRuns is how many runs are decoded of a model on this machine: all of a small one.
+	// localRuns is how many runs are decoded of a local model: all of a small one.
 	localRuns = 4096
-	// remoteRuns is how many are decoded of a repo: each takes three requests.
+	// remoteRuns is how many runs are decoded of a repo. Each takes three requests.
 	remoteRuns = 160
 	// unitsAtOnce is how many units are read at a time.
 	unitsAtOnce = 8
 )
 
-// DF11 describes a DF11 model. Headers and tables are read whole; of the weights some runs are
-// decoded for the distribution of their exponents, spread over the units.
+// DF11 describes a DF11 model. It reads all headers and tables. For the distribution of exponents,
+// it decodes some runs of weights, spread over the units.
 func DF11(ctx context.Context, d *model.DF11) (*Report, error) {
 	r := &Report{Name: d.Name, Commit: d.Commit}
 	paths := r.addTensors(d)
-	if d.Dict == nil && len(paths) == 0 {
-		return nil, model.Invalidf("", "%w", model.ErrNoDF11Config)
-	}
 	var err error
 	if r.Traps, err = d.ProblemsAlone(ctx); err != nil {
 		return nil, err
@@ -46,10 +43,12 @@ func DF11(ctx context.Context, d *model.DF11) (*Report, error) {
 	return r, nil
 }
 
-// addTensors adds up files and tensors, and lists the paths of the coded units.
+// addTensors sums up files and tensors, and returns the paths of the coded units.
 func (r *Report) addTensors(d *model.DF11) (units []string) {
 	for _, w := range d.WeightFiles() {
-		r.Files, r.DF11Bytes, r.BF16Bytes = r.Files+1, r.DF11Bytes+w.Size, r.BF16Bytes+w.Header.DataStart()
+		r.Files++
+		r.DF11Bytes += w.Size
+		r.BF16Bytes += w.Header.DataStart()
 		for _, t := range w.Header.Tensors {
 			dot := strings.LastIndexByte(t.Name, '.')
 			switch path, name := t.Name[:max(0, dot)], t.Name[dot+1:]; {
@@ -58,7 +57,7 @@ func (r *Report) addTensors(d *model.DF11) (units []string) {
 				r.BF16Bytes += t.NBytes()
 			case name == encoder.NameSignMantissa:
 				r.Parts.SignMantissa += t.NBytes()
-				r.BF16Bytes += 2 * t.NBytes() // a byte for each weight
+				r.BF16Bytes += 2 * t.NBytes() // one byte per weight
 			case name == encoder.NameEncodedExponent:
 				r.Parts.Exponents += t.NBytes()
 				units = append(units, path)
@@ -93,10 +92,10 @@ func describeUnits(ctx context.Context, d *model.DF11, paths []string) ([]Unit, 
 	return units, g.Wait()
 }
 
-// describeUnit reads a unit's tables, and decodes at most so many runs of its weights.
+// describeUnit reads a unit's tables and decodes at most runs runs of its weights.
 func describeUnit(ctx context.Context, path string, a verify.Arrays, runs int64) (Unit, error) {
 	x := Unit{Path: path, Weights: a.SignMantissa.Size(), Codes: []Code{}}
-	// until then the number of tensors is only what a header says
+	// before Open, the number of tensors is only a header's claim
 	opened, err := verify.Open(a, nil)
 	if err != nil {
 		return x, err
@@ -123,7 +122,7 @@ func describeUnit(ctx context.Context, path string, a verify.Arrays, runs int64)
 	return x, nil
 }
 
-// countRuns counts the exponents of at most so many runs of a unit's weights, spread over it.
+// countRuns counts the exponents in at most most runs of a unit's weights, spread over the unit.
 func countRuns(ctx context.Context, u *verify.Unit, most int64, h *Histogram) error {
 	buf := make([]byte, 2*runElems)
 	runs := (u.NElems() + runElems - 1) / runElems

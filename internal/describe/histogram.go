@@ -8,7 +8,7 @@ import (
 // Histogram counts weights by exponent.
 type Histogram [256]uint64
 
-// Add counts the exponents of little-endian BF16 weights, which are borrowed.
+// Add counts the exponents of little-endian BF16 weights, which it borrows.
 func (h *Histogram) Add(bf16 []byte) {
 	for i := 0; i+1 < len(bf16); i += 2 {
 		h[bf16[i+1]<<1|bf16[i]>>7]++
@@ -22,7 +22,7 @@ func (h *Histogram) merge(o *Histogram, scale float64) {
 	}
 }
 
-// Total is the number of weights.
+// Total returns the number of weights.
 func (h *Histogram) Total() uint64 {
 	var sum uint64
 	for _, n := range h {
@@ -31,8 +31,8 @@ func (h *Histogram) Total() uint64 {
 	return sum
 }
 
-// Entropy is the order-0 entropy in bits: no code that takes every value by itself has a shorter
-// mean length.
+// Entropy returns the order-0 entropy in bits. No code that encodes every value separately has a
+// shorter mean length.
 func (h *Histogram) Entropy() float64 {
 	total := float64(h.Total())
 	var bits float64
@@ -45,7 +45,7 @@ func (h *Histogram) Entropy() float64 {
 	return bits
 }
 
-// Bounds are the first and the last exponent that occur; first > last in an empty histogram.
+// Bounds returns the first and the last exponent that occur. In an empty histogram, first > last.
 func (h *Histogram) Bounds() (first, last int) {
 	first, last = len(h), -1
 	for e, n := range h {

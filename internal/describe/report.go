@@ -7,11 +7,11 @@ import (
 	"github.com/df11-convert/df11-convert/internal/model"
 )
 
-// plainBits is what sign and mantissa of a weight take, stored as they are.
+// plainBits is the size of a weight's sign and mantissa, which are stored as they are.
 const plainBits = 8
 
-// Report describes a DF11 model. Finish computes LargestModule, Weights, Read, Histogram and Rates,
-// and what of Parts is for the decoder.
+// Report describes a DF11 model. Finish computes LargestModule, Weights, Read, Histogram, Rates,
+// and Parts.Decoder.
 type Report struct {
 	Name   string          `json:"name"`
 	Commit string          `json:"commit,omitempty"`
@@ -19,32 +19,32 @@ type Report struct {
 
 	Files     int   `json:"files"`
 	BF16Bytes int64 `json:"bf16_bytes"` // the whole model before
-	DF11Bytes int64 `json:"df11_bytes"` // and after: its weight files
+	DF11Bytes int64 `json:"df11_bytes"` // and after: the size of its weight files
 	Parts     Parts `json:"parts"`
 
 	Units []Unit `json:"units"`
-	// in BF16: what the decoder needs room for
+	// in BF16: the size of the buffer that the decoder needs
 	LargestModule int64     `json:"largest_module_bytes"`
 	Weights       int64     `json:"weights"` // in units
 	Read          int64     `json:"weights_read"`
-	Histogram     Histogram `json:"histogram"` // of all units
+	Histogram     Histogram `json:"histogram"` // over all units
 	Rates                   // means over the units, by weights
 }
 
-// Rates are the bits that a weight takes, beside the least that is possible.
+// Rates are the bits per weight, and the least that is possible.
 type Rates struct {
 	// bits per exponent: order-0 entropy of the unit's own distribution
 	Entropy  float64 `json:"entropy"`
 	CodeBits float64 `json:"code_bits"` // bits per exponent that the code takes
-	Bits     float64 `json:"bits"`      // bits per weight with everything that is stored for a unit
+	Bits     float64 `json:"bits"`      // bits per weight, including everything stored for a unit
 	Bound    float64 `json:"bound"`     // 8 + Entropy
 }
 
-// Parts are the bytes of a DF11 model by what they are for.
+// Parts are the bytes of a DF11 model by purpose.
 type Parts struct {
 	SignMantissa int64 `json:"sign_mantissa"`
 	Exponents    int64 `json:"exponents"`
-	// tables, gaps, positions and file headers: all that is in no other part
+	// tables, gaps, positions, and file headers: everything that is in no other part
 	Decoder   int64 `json:"decoder"`
 	Unchanged int64 `json:"unchanged"`
 }
@@ -82,7 +82,7 @@ type Code struct {
 	Bits     int `json:"bits"`
 }
 
-// Finish computes the figures that follow from histogram and sizes.
+// Finish computes Rates from the histogram and the sizes.
 func (u *Unit) Finish() { u.Rates = rates(u.Histogram.Entropy(), u.Weights, u.NBits, u.Bytes) }
 
 func rates(entropy float64, weights, codedBits, bytes int64) Rates {
@@ -91,7 +91,7 @@ func rates(entropy float64, weights, codedBits, bytes int64) Rates {
 		Bound: plainBits + entropy}
 }
 
-// Finish sorts the units for reading and sums them up. Every unit must be finished.
+// Finish sorts the units for reading and sums them up. Call it after Finish of every unit.
 func (r *Report) Finish() {
 	slices.SortStableFunc(r.Units,
 		func(a, b Unit) int { return human.CompareNames(a.Path, b.Path) })

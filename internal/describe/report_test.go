@@ -8,8 +8,8 @@ import (
 	"github.com/df11-convert/df11-convert/internal/describe"
 )
 
-// TestFigures: entropy and bound of a known histogram; units in natural order; the decoder has what
-// is in no other part.
+// TestFigures checks entropy and bound of a known histogram, the natural order of units, and that
+// Parts.Decoder is everything that is in no other part.
 func TestFigures(t *testing.T) {
 	r := &describe.Report{DF11Bytes: 5000, Parts: describe.Parts{SignMantissa: 3000, Exponents: 1100, Unchanged: 500}}
 	for _, path := range []string{"model.layers.10", "model.layers.2", "lm_head"} {
@@ -35,7 +35,7 @@ func TestFigures(t *testing.T) {
 	}
 }
 
-// TestHistogramJSON: a histogram is written from its first exponent to its last.
+// A histogram is written from its first exponent to its last.
 func TestHistogramJSON(t *testing.T) {
 	for want, h := range map[string]describe.Histogram{
 		`{"first":0,"counts":[]}`: {}, `{"first":0,"counts":[1]}`: {0: 1}, `{"first":255,"counts":[7]}`: {255: 7},
@@ -47,7 +47,7 @@ func TestHistogramJSON(t *testing.T) {
 	}
 }
 
-// TestAdd: exponents are found in both bytes, and the sign does not matter.
+// Exponents are split over both bytes, and the sign doesn't matter.
 func TestAdd(t *testing.T) {
 	var h describe.Histogram
 	h.Add([]byte{0x80, 0x3f, 0x00, 0x40, 0x80, 0xbf, 0x00, 0x00})

@@ -1,8 +1,8 @@
-// Package disk is what the program does with folders and files of this machine: it locks a folder
-// and writes in it alone, writes files that appear whole or not at all, gathers small writes, and
-// reads small files within a limit. It knows nothing of models.
+// Package disk handles the program's folders and files on this machine. It locks a folder and
+// writes in it alone, writes files that appear whole or not at all, gathers small writes, and reads
+// small files within a limit. It knows nothing about models.
 //
-// It's the only package that may read whole files; the linter refuses that anywhere else.
+// It's the only package that may read whole files. The linter refuses that anywhere else.
 package disk
 
 import (
@@ -19,14 +19,14 @@ import (
 	"github.com/df11-convert/df11-convert/internal/names"
 )
 
-// Temporary names begin and end like this, so that leftovers of a killed run can be told from
-// everything else.
+// Temporary names begin and end like this. No other file has such a name, so a run can delete what
+// a killed run left.
 const (
 	tempPrefix = names.Ours + "-"
 	tempSuffix = ".tmp"
 )
 
-// handle is what File needs of an [os.File]; tests put failing ones in its place.
+// handle is the part of [os.File] that File needs. Tests replace it with a failing handle.
 type handle interface {
 	io.ReaderAt
 	io.Writer
@@ -38,23 +38,22 @@ type handle interface {
 }
 
 // File is a file being written under a temporary name. ReadAt and WriteAt may be called
-// concurrently, the rest may not.
+// concurrently; the other methods may not.
 type File struct {
 	h      handle
-	root   *os.Root // both names are in it
+	root   *os.Root // has both names
 	name   string   // the target, in root
-	temp   string   // in root; "" once there is nothing left to clean up
+	temp   string   // in root; "" once there is nothing to clean up
 	failed atomic.Pointer[fs.PathError]
 
-	// naming gives the file its name with rename, or fails without.
+	// naming renames the file by calling rename, or returns an error.
 	naming func(rename func() error) error
 }
 
-// CreateIn begins a file that will appear as name in root, which no link leads out of. Until then
-// it lies in the folder temp of root, on the same file system. With size > 0 its room on disk is
-// taken at once where the system can do that, so that a full disk shows now. The caller defers
-// Cleanup, and keeps root open until then. Errors of the file are an [fs.PathError] with its final
-// name.
+// CreateIn creates a file that will appear as name in root; links can't lead out of root. Until
+// then the file is in the folder temp of root, on the same file system. If size > 0 and the system
+// supports it, CreateIn allocates the space now, so that a full disk shows at once. Defer Cleanup,
+// and keep root open until then. Errors of the file are an [fs.PathError] with its final name.
 func CreateIn(root *os.Root, name, temp string, perm fs.FileMode, size int64) (*File, error) {
 	f := &File{root: root, name: name, temp: filepath.Join(temp, TempName()),
 		naming: func(rename func() error) error { return rename() }}
@@ -72,13 +71,13 @@ func CreateIn(root *os.Root, name, temp string, perm fs.FileMode, size int64) (*
 	return f, nil
 }
 
-// WriteFile puts data at path, atomically and durably. The file lies beside path until it is
-// complete.
+// WriteFile writes data to path, atomically and durably. Until it's complete, the file is in path's
+// folder under another name.
 func WriteFile(path string, data []byte) error {
 	return at(path, func(f *File) error { return f.WriteAll(data) })
 }
 
-// CanWrite tries whether a file can be begun at path.
+// CanWrite tests whether a file can be created at path.
 func CanWrite(path string) error {
 	return at(path, func(*File) error { return nil })
 }
@@ -97,11 +96,11 @@ func at(path string, do func(*File) error) error {
 	return do(f)
 }
 
-// TempName is a new name for an unfinished file.
+// TempName returns a new name for an unfinished file.
 func TempName() string { return tempPrefix + rand.Text() + tempSuffix }
 
-// removeTemporary deletes the temporary files that killed runs left in a folder. The caller makes
-// sure, with a lock, that nobody is writing there.
+// removeTemporary deletes the temporary files that killed runs left in a folder. Lock the folder
+// first, so that no other process is writing there.
 func removeTemporary(dir *os.Root) error {
 	entries, err := fs.ReadDir(dir.FS(), ".")
 	if err != nil {
@@ -118,19 +117,19 @@ func removeTemporary(dir *os.Root) error {
 	return nil
 }
 
-// isTemporary reports whether a file name, without directory, is one of TempName.
+// isTemporary reports whether TempName could have returned a file name.
 func isTemporary(name string) bool {
 	return len(name) == len(tempPrefix)+len(rand.Text())+len(tempSuffix) &&
 		strings.HasPrefix(name, tempPrefix) && strings.HasSuffix(name, tempSuffix)
 }
 
-// writebackFrom is the smallest write that is put on disk at once: small ones may share their pages
-// with writes to come.
+// writebackFrom is the smallest write to send to disk at once. Smaller ones may share their pages
+// with later writes.
 const writebackFrom = 256 << 10
 
-// WriteAt writes all of p at off, or fails. A failure is remembered: Commit reports it even if the
-// caller did not. A large write begins its way to the disk, so that the disk is not idle until
-// Commit.
+// WriteAt writes all of p at off, or fails. File remembers the first failure, so Commit returns it
+// even if the caller ignores it. A large write starts on its way to the disk at once, so that the
+// disk isn't idle until Commit.
 func (f *File) WriteAt(p []byte, off int64) (int, error) {
 	n, err := f.h.WriteAt(p, off)
 	if h, ok := f.h.(*os.File); ok && err == nil && n >= writebackFrom {
@@ -139,13 +138,13 @@ func (f *File) WriteAt(p []byte, off int64) (int, error) {
 	return n, f.wrote(n, len(p), err)
 }
 
-// Write writes all of p after what earlier calls of Write wrote, or fails as WriteAt does.
+// Write writes all of p after earlier calls of Write, or fails as WriteAt does.
 func (f *File) Write(p []byte) (int, error) {
 	n, err := f.h.Write(p)
 	return n, f.wrote(n, len(p), err)
 }
 
-// wrote turns the result of a write into an error and keeps the first one.
+// wrote returns the error of a write, and remembers the first one.
 func (f *File) wrote(n, want int, err error) error {
 	if err == nil && n != want {
 		err = io.ErrShortWrite
@@ -158,7 +157,7 @@ func (f *File) wrote(n, want int, err error) error {
 	return e
 }
 
-// WriteAll writes all of an empty file and commits it. It cleans up after an error.
+// WriteAll writes and commits all of an empty file. After an error it cleans up.
 func (f *File) WriteAll(data []byte) error {
 	defer f.Cleanup()
 	if _, err := f.Write(data); err != nil {
@@ -167,7 +166,7 @@ func (f *File) WriteAll(data []byte) error {
 	return f.Commit(int64(len(data)))
 }
 
-// ReadAt reads what was written. At the end of the file it returns a bare [io.EOF].
+// ReadAt reads what was written. At the end of the file, the error is [io.EOF] itself.
 func (f *File) ReadAt(p []byte, off int64) (int, error) {
 	n, err := f.h.ReadAt(p, off)
 	if err != nil && !errors.Is(err, io.EOF) {
@@ -176,9 +175,9 @@ func (f *File) ReadAt(p []byte, off int64) (int, error) {
 	return n, err
 }
 
-// Commit checks that the file holds wantSize bytes, puts it on disk, closes it, and gives it its
-// name. After an error nothing has appeared, unless only the last step failed: recording the new
-// name on disk, Op "sync directory of".
+// Commit checks that the file holds wantSize bytes, syncs and closes it, and gives it its name.
+// After an error, no file has appeared, unless only the last step failed: syncing the directory (Op
+// "sync directory of").
 func (f *File) Commit(wantSize int64) error {
 	if e := f.failed.Load(); e != nil {
 		return e
@@ -209,7 +208,7 @@ func (f *File) rename() error {
 	return nil
 }
 
-// checkSize compares the size, and gives back room that was allocated beyond it.
+// checkSize compares the size, and frees space that was allocated beyond it.
 func (f *File) checkSize(want int64) error {
 	info, err := f.h.Stat()
 	if err != nil {
@@ -224,13 +223,13 @@ func (f *File) checkSize(want int64) error {
 	return nil
 }
 
-// Cleanup removes the file unless Commit has given it its name. It may be deferred right after
-// Create and called more than once.
+// Cleanup removes the file unless Commit has given it its name. You may defer it right after
+// CreateIn, and call it more than once.
 func (f *File) Cleanup() {
 	if f.temp == "" {
 		return
 	}
-	_ = f.h.Close() // the file is thrown away
+	_ = f.h.Close() // the file is discarded
 	_ = f.root.Remove(f.temp)
 	f.temp = ""
 }
@@ -239,7 +238,8 @@ func (f *File) wrap(op string, err error) *fs.PathError {
 	return wrap(op, filepath.Join(f.root.Name(), f.name), err)
 }
 
-// wrap reports err under the final name; the system's own wrapping names only the temporary file.
+// wrap returns err with the final name, because the system's own error names only the temporary
+// file.
 func wrap(op, path string, err error) *fs.PathError {
 	if pe, ok := errors.AsType[*fs.PathError](err); ok {
 		err = pe.Err

@@ -16,7 +16,7 @@ import (
 	"github.com/df11-convert/df11-convert/internal/testing/world"
 )
 
-// openRoot opens a folder for the time of a test.
+// openRoot opens a folder until the test ends.
 func openRoot(t *testing.T, dir string) *os.Root {
 	t.Helper()
 	root, err := os.OpenRoot(dir)
@@ -50,7 +50,7 @@ func wantOnly(t *testing.T, dir string, names ...string) {
 func TestConcurrentWriteAt(t *testing.T) {
 	const nParts, part = 16, 1000
 	dir := t.TempDir()
-	f := create(t, filepath.Join(dir, "a"), 2*nParts*part) // more room than is used
+	f := create(t, filepath.Join(dir, "a"), 2*nParts*part) // allocate more space than is used
 	var wg sync.WaitGroup
 	for i := range nParts {
 		wg.Go(func() {
@@ -74,8 +74,8 @@ func TestConcurrentWriteAt(t *testing.T) {
 	}
 }
 
-// TestAppearsWholeOrNotAtAll: a commit replaces what was there; without one, or after one that
-// fails, the old file stays.
+// A commit replaces an existing file. If no commit succeeds, the old file
+// stays.
 func TestAppearsWholeOrNotAtAll(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "a")
@@ -108,7 +108,7 @@ func TestAppearsWholeOrNotAtAll(t *testing.T) {
 	}
 }
 
-// diskFull is what the system says of a full disk.
+// diskFull is the system's error for a full disk.
 var diskFull error = syscall.ENOSPC
 
 func init() {
@@ -150,11 +150,11 @@ func (f faulty) Close() error {
 	return f.fail("close")
 }
 
-// TestEveryFailureIsReported: with the operation and the final name, to the caller or by Commit,
-// and nothing appears.
+// Every failure is reported with the operation and the final name, to the caller or by Commit, and
+// no file appears.
 func TestEveryFailureIsReported(t *testing.T) {
 	full := &fs.PathError{Op: "write", Path: "temp", Err: diskFull}
-	write := func(f *File) error { // Commit reports what this caller forgets
+	write := func(f *File) error { // Commit reports what this caller ignores
 		_, _ = f.Write([]byte("1234"))
 		return f.Commit(0)
 	}
@@ -171,7 +171,7 @@ func TestEveryFailureIsReported(t *testing.T) {
 		{"sync", "sync", syscall.EIO, syscall.EIO, write},
 		{"truncate", "truncate", syscall.EIO, syscall.EIO, write},
 		{"close", "close", full, diskFull, write},
-		{"none", "rename", nil, nil, func(f *File) error { // over a folder that is not empty
+		{"none", "rename", nil, nil, func(f *File) error { // over a folder that isn't empty
 			if err := f.root.MkdirAll(filepath.Join(f.name, "b"), 0o755); err != nil {
 				return err
 			}
@@ -198,7 +198,7 @@ func TestEveryFailureIsReported(t *testing.T) {
 func TestRemoveTemporary(t *testing.T) {
 	dir := t.TempDir()
 	f := create(t, filepath.Join(dir, "a"), 0)
-	if err := f.h.Close(); err != nil { // as it is after a kill
+	if err := f.h.Close(); err != nil { // as after a kill
 		t.Fatal(err)
 	}
 	for _, name := range []string{".df11-", ".df11-x.tmp", "df11-x.tmp", "a.tmp"} {
@@ -209,5 +209,5 @@ func TestRemoveTemporary(t *testing.T) {
 	wantOnly(t, dir, ".df11-", ".df11-folder.tmp", ".df11-x.tmp", "a.tmp", "df11-x.tmp")
 }
 
-// must ends the test at an error.
+// must ends the test if err isn't nil.
 var must = world.Must

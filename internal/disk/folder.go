@@ -12,6 +12,7 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 
@@ -21,22 +22,22 @@ import (
 	"github.com/df11-convert/df11-convert/internal/streams"
 )
 
-// Kinds of folders, as people know them.
+// Kinds of folders, in words for users.
 const (
 	Output = "output folder"
 	Work   = "work folder"
 )
 
-// A Folder is open and locked. Names in it are relative and have slashes. Its methods may be called
-// by several goroutines.
+// A Folder is an open, locked folder. Names in it are relative and have slashes. Goroutines may
+// share it.
 type Folder struct {
 	Root *os.Root
-	// the folder in it for all that is not the result: lock, journals, spools and unfinished files
+	// the folder inside for everything but the result: lock, journals, spools, and unfinished files
 	State *os.Root
 
-	// Known has the version of every file that may be replaced or removed, but for those of the
-	// state, which all are the run's. What else is there, or has changed since, stays, and InTheWay
-	// makes the error.
+	// Known has the version of every file that may be replaced or removed, except for the state's
+	// files, which all belong to the run. Other files, and files that have changed, stay, and
+	// InTheWay returns the error.
 	Known    map[string]string
 	InTheWay func(name string) error
 
@@ -46,8 +47,8 @@ type Folder struct {
 	mu   sync.Mutex
 }
 
-// Error says that a folder can't be used: it can't be made or written, another run has it, or
-// others may change what is there.
+// Error reports that a folder can't be used: it can't be created or written, another run uses it,
+// or others may change its contents.
 type Error struct {
 	Kind, Folder string
 	Err          error
@@ -57,18 +58,18 @@ func (e *Error) Error() string { return fmt.Sprintf("%s %s: %v", e.Kind, e.Folde
 
 func (e *Error) Unwrap() error { return e.Err }
 
-// Unusable is an error of the folder as a whole.
+// Unusable returns an error about the folder as a whole.
 func (f *Folder) Unusable(err error) error { return &Error{f.kind, f.Root.Name(), err} }
 
-// openTries bounds how often a folder is opened that changes meanwhile.
+// openTries limits how often open is repeated while the folder changes.
 const openTries = 100
 
-// OpenFolder makes a folder, locks it, and removes files that killed runs have not finished. New files
-// get perm, less what the umask takes. What keeps it from that is an *Error: of a folder that
-// another run has, it wraps ErrLocked; of one whose state is a link, that belongs to somebody else,
-// or that others may write to, an *UnsafeError.
+// OpenFolder creates and locks a folder, and removes files that killed runs didn't finish. New
+// files get perm, minus the umask. Errors are an *Error. If another run uses the folder, it wraps
+// ErrLocked. If the folder's state is a link, belongs to someone else, or may be written to by
+// others, it wraps an *UnsafeError.
 func OpenFolder(kind, dir string, perm fs.FileMode) (f *Folder, err error) {
-	for range openTries { // a run that ends just now may take away what was there
+	for range openTries { // a run that is just ending may remove what was there
 		if f, err = open(kind, dir, perm); !errors.Is(err, fs.ErrNotExist) {
 			break
 		}
@@ -100,9 +101,9 @@ func open(kind, dir string, perm fs.FileMode) (*Folder, error) {
 	return f, nil
 }
 
-// acquire makes the folder of the state, and locks it.
+// acquire creates and locks the state folder.
 func (f *Folder) acquire() error {
-	if err := f.checkOwner("."); err != nil {
+	if err := CheckOwner(f.Root); err != nil {
 		return err
 	}
 	if err := f.Root.Mkdir(names.StateDir, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
@@ -121,8 +122,8 @@ func (f *Folder) acquire() error {
 	return err
 }
 
-// checkState refuses a state with something else than files and folders of a single name: what a
-// run writes there would land elsewhere.
+// checkState refuses a state with anything but folders and regular files with a single name,
+// because writing to a link changes another file.
 func (f *Folder) checkState() error {
 	return fs.WalkDir(f.State.FS(), ".", func(name string, d fs.DirEntry, err error) error {
 		var info fs.FileInfo
@@ -131,27 +132,65 @@ func (f *Folder) checkState() error {
 		}
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
-			return nil // another run has removed it just now
+			return nil // another run has just removed it
 		case err != nil || info.IsDir():
 			return err
 		case !info.Mode().IsRegular() || links(info) > 1:
 			return &UnsafeError{filepath.Join(f.State.Name(), name),
-				"is a link, or no regular file"}
+				"is a link or not a regular file"}
 		case name == lockName && info.Size() > 0:
-			return &UnsafeError{filepath.Join(f.State.Name(), name), "is no lock of this program"}
+			return &UnsafeError{filepath.Join(f.State.Name(), name), "is not our lock"}
 		}
 		return nil
 	})
 }
 
-// UnsafeError says why a folder can't be trusted to take what is written to it.
+// UnsafeError says why it isn't safe to write to a folder.
 type UnsafeError struct{ Path, Why string }
 
 func (e *UnsafeError) Error() string { return e.Path + " " + e.Why }
 
-// checkOwner refuses a folder that another user has, or may write to. Where the file system keeps
-// neither owners nor modes, which a new file there shows, everybody who has access to the disk
-// could do that.
+// CheckOwner refuses a folder that belongs to another user, that others may write to, or that they
+// may rename, because they may write to a folder on the way to it. The error is an *UnsafeError.
+func CheckOwner(root *os.Root) error {
+	f := &Folder{Root: root}
+	err := f.checkOwner(".")
+	above := sharedAbove(root.Name())
+	if err != nil || above == "" {
+		return err
+	}
+	mine, err := f.sample()
+	if err == nil && whose(mine) == "" {
+		return &UnsafeError{above, "may be written to by other users, who may rename what is in it"}
+	}
+	return err
+}
+
+// sharedAbove returns a folder on the way to another one, by its links or without, in which every
+// user may rename things; "" if there is none. A pod's own volume has no other users.
+func sharedAbove(dir string) string {
+	named, _ := filepath.Abs(dir)
+	real, _ := filepath.EvalSymlinks(named)
+	for _, above := range slices.Concat(foldersAbove(named), foldersAbove(real)) {
+		if info, err := os.Stat(above); err == nil && isShared(info) && !isPodVolume(above) {
+			return above
+		}
+	}
+	return ""
+}
+
+// foldersAbove lists the folders that one lies in.
+func foldersAbove(dir string) (list []string) {
+	for dir != filepath.Dir(dir) {
+		dir = filepath.Dir(dir)
+		list = append(list, dir)
+	}
+	return list
+}
+
+// checkOwner refuses a folder that belongs to another user, or that others may write to. Some file
+// systems keep neither owners nor modes, as a new file shows. There, everyone with access to the
+// disk could write to it, so checkOwner accepts the folder.
 func (f *Folder) checkOwner(name string) error {
 	info, err := f.lstatFolder(name)
 	if err != nil || whose(info) == "" {
@@ -164,7 +203,7 @@ func (f *Folder) checkOwner(name string) error {
 	return err
 }
 
-// sample describes a new file of this user.
+// sample returns the file info of a new file of this user.
 func (f *Folder) sample() (fs.FileInfo, error) {
 	file, err := CreateIn(f.Root, ".", ".", 0o600, 0)
 	if err != nil {
@@ -174,10 +213,10 @@ func (f *Folder) sample() (fs.FileInfo, error) {
 	return file.h.Stat()
 }
 
-// Lstat describes a file. A folder on the way to it that is a link is an *UnsafeError.
+// Lstat describes a file. If a folder on its path is a link, the error is an *UnsafeError.
 func (f *Folder) Lstat(name string) (fs.FileInfo, error) {
 	if !fs.ValidPath(name) {
-		return nil, &UnsafeError{name, "is no name of a file in a folder"}
+		return nil, &UnsafeError{name, "is not the name of a file in a folder"}
 	}
 	if dir := path.Dir(name); dir != "." {
 		if _, err := f.lstatFolder(dir); err != nil {
@@ -191,30 +230,30 @@ func (f *Folder) Lstat(name string) (fs.FileInfo, error) {
 	return info, nil
 }
 
-// lstatFolder describes a folder in this one. Anything else is an *UnsafeError.
+// lstatFolder describes a folder in this one. For anything else, the error is an *UnsafeError.
 func (f *Folder) lstatFolder(name string) (fs.FileInfo, error) {
 	info, err := f.Lstat(name)
 	if err == nil && !info.IsDir() {
-		err = &UnsafeError{f.path(name), "is a link, or no folder"}
+		err = &UnsafeError{f.path(name), "is a link or not a folder"}
 	}
 	return info, err
 }
 
-// path is where a file lies on this machine.
+// path returns the path of a file on this machine.
 func (f *Folder) path(name string) string { return filepath.Join(f.Root.Name(), name) }
 
-// Version tells of a file whether it is another than before, or was changed: its size, mode and
-// time.
+// Version identifies a state of a file: its size, mode, time, and what else the system knows about
+// it. Another file, or the same one after a change, has another version.
 func Version(info fs.FileInfo) string {
-	return fmt.Sprint(info.Size(), info.Mode(), info.ModTime().UnixNano())
+	return fmt.Sprint(info.Size(), info.Mode(), info.ModTime().UnixNano(), stamp(info))
 }
 
-// Sum gives the sha256 of a regular file of a size; "" if there is none.
+// Sum returns the SHA-256 of a regular file of this size, or "" if there is none.
 func (f *Folder) Sum(ctx context.Context, name string, size int64) string {
 	return f.Hash(ctx, name, size, sha256.New())
 }
 
-// Hash gives another hash of it.
+// Hash is like Sum, for another hash.
 func (f *Folder) Hash(ctx context.Context, name string, size int64, h hash.Hash) string {
 	if info, err := f.Lstat(name); err != nil || !info.Mode().IsRegular() || info.Size() != size {
 		return ""
@@ -230,8 +269,26 @@ func (f *Folder) Hash(ctx context.Context, name string, size int64, h hash.Hash)
 	return hex.EncodeToString(h.Sum(nil))
 }
 
-// Create starts a file of a known size, and makes the folders that it is to lie in. It only takes
-// the place of what is known.
+// Open opens a file through the folder if its version is the known one.
+func (f *Folder) Open(name string) (*os.File, error) {
+	file, err := f.Root.Open(name)
+	if err != nil {
+		return nil, wrap("open", f.path(name), err)
+	}
+	info, err := file.Stat()
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if err == nil && f.Known[name] != Version(info) {
+		err = &UnsafeError{f.path(name), "has changed since it was verified"}
+	}
+	if err != nil {
+		return nil, errors.Join(err, file.Close())
+	}
+	return file, nil
+}
+
+// Create starts a file of a known size and creates the folders above it. It replaces only known
+// files.
 func (f *Folder) Create(name string, size int64) (*File, error) {
 	if _, err := f.Lstat(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
@@ -246,7 +303,7 @@ func (f *Folder) Create(name string, size int64) (*File, error) {
 	return file, err
 }
 
-// Remove removes a file, if it is there. Only what is known goes.
+// Remove removes a file if it exists. It removes only known files.
 func (f *Folder) Remove(name string) error {
 	return f.replace(name, func() error {
 		if err := f.Root.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -256,7 +313,8 @@ func (f *Folder) Remove(name string) error {
 	})
 }
 
-// replace does away with what has a name, if it is known, and knows what has the name then.
+// replace runs do, which creates, renames, or removes name, and records the new version. If name
+// exists and its version isn't the known one, replace returns InTheWay's error instead.
 func (f *Folder) replace(name string, do func() error) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -278,24 +336,24 @@ func (f *Folder) replace(name string, do func() error) error {
 	return nil
 }
 
-// Release gives the lock back and leaves the state to the next run.
+// Release releases the lock and leaves the state for the next run.
 func (f *Folder) Release() error {
 	return errors.Join(f.lock.Close(), f.State.Close(), f.Root.Close())
 }
 
-// Leave gives the lock back, and removes the folder of the state if nothing is left in it.
+// Leave releases the lock, and removes the state folder if it's empty.
 func (f *Folder) Leave() (err error) {
 	if f.lock != nil {
 		err = f.removeLock()
 	}
 	if f.State != nil {
 		err = errors.Join(err, f.State.Close())
-		// not if a former run has left something, or somebody else has come
+		// this fails, on purpose, if an earlier run left something or another run has come
 		_ = f.Root.Remove(names.StateDir)
 	}
 	return errors.Join(err, f.Root.Close())
 }
 
-// forFolders lets everybody look into a folder who may read the files in it, and only the user
-// change it.
+// forFolders returns the mode of folders with these files: everyone who may read the files may list
+// the folder, and only the user may change it.
 func forFolders(files fs.FileMode) fs.FileMode { return 0o700 | files&0o044 | files>>2&0o011 }

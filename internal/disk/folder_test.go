@@ -12,7 +12,7 @@ import (
 	"github.com/df11-convert/df11-convert/internal/testing/world"
 )
 
-// must ends the test at an error.
+// must ends the test if err isn't nil.
 var must = world.Must
 
 func write(t *testing.T, name, text string) {
@@ -21,7 +21,7 @@ func write(t *testing.T, name, text string) {
 	must(t, os.WriteFile(name, []byte(text), 0o644))
 }
 
-// content is everything below a folder: names, modes, and what files and links hold.
+// content returns everything below a folder: names, modes, and what files and links hold.
 func content(t *testing.T, dir string) string {
 	t.Helper()
 	all := ""
@@ -63,8 +63,8 @@ func put(f *disk.Folder, name, text string) error {
 	return file.WriteAll([]byte(text))
 }
 
-// TestUnsafeFolders: a folder whose state leads elsewhere, or that somebody else may change, is
-// refused and left as it was, and so is all that it leads to.
+// A folder is refused if its state leads elsewhere or someone else may change it. It stays as it
+// was, and so does everything its links lead to.
 func TestUnsafeFolders(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("NOT TESTED: links and modes of Windows")
@@ -153,14 +153,40 @@ func TestUnsafeFolders(t *testing.T) {
 	}
 }
 
-// TestNothingLeadsOut: no file is made, found or removed through a folder that is a link, whenever
-// the link comes; a file that is a link is replaced, not what it leads to.
+// TestFoldersAbove: a folder in which others may rename things is refused on the way, too, whether
+// links lead through it or not.
+func TestFoldersAbove(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("NOT TESTED: modes say nothing here")
+	}
+	for mode, safe := range map[fs.FileMode]bool{0o777: false, 0o777 | fs.ModeSticky: true, 0o755: true, 0o775: true} {
+		base := t.TempDir()
+		shared, own := filepath.Join(base, "shared"), filepath.Join(base, "own")
+		must(t, os.MkdirAll(filepath.Join(shared, "mine", "deep"), 0o700))
+		must(t, os.Mkdir(own, 0o700))
+		must(t, os.Chmod(shared, mode))
+		must(t, os.Symlink(filepath.Join(shared, "mine"), filepath.Join(base, "into")))
+		must(t, os.Symlink(own, filepath.Join(shared, "out")))
+		for _, dir := range []string{"shared/mine", "shared/mine/deep", "shared/mine/new", "into", "into/deep", "shared/out"} {
+			f, err := disk.OpenFolder(disk.Work, filepath.Join(base, dir), 0o600)
+			if unsafe := (*disk.UnsafeError)(nil); errors.As(err, &unsafe) == safe || safe && err != nil {
+				t.Errorf("%s with mode %v: %v", dir, mode, err)
+			}
+			if err == nil {
+				must(t, f.Leave())
+			}
+		}
+	}
+}
+
+// No file is created, found, or removed through a folder that is a link, no matter when the link
+// appears. If a file is a link, the link is replaced, and its target stays.
 func TestNothingLeadsOut(t *testing.T) {
 	dir, outside := t.TempDir(), t.TempDir()
 	write(t, filepath.Join(outside, "precious"), "precious")
 	sub := filepath.Join(dir, "sub")
 	err := os.Symlink(outside, sub)
-	// Wine makes none, and says that it did
+	// Wine creates no links, but reports success
 	if info, gone := os.Lstat(sub); gone != nil || info.Mode()&fs.ModeSymlink == 0 {
 		t.Skip("NOT TESTED: no symbolic links here: ", err)
 	}
@@ -198,8 +224,7 @@ func TestNothingLeadsOut(t *testing.T) {
 	must(t, f.Leave())
 }
 
-// TestPermissions: files and folders get no wider permissions than they are given, and the state is
-// the user's alone.
+// Files and folders get no more permissions than asked for, and only the user may open the state.
 func TestPermissions(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("NOT TESTED: Windows has other permissions")

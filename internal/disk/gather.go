@@ -9,37 +9,37 @@ import (
 	"github.com/df11-convert/df11-convert/internal/streams"
 )
 
-// windowBytes is how much is written at once, and at which multiples. Linux makes the pieces of its
-// page cache as large as the write that first touches them; above this size nothing is gained.
+// windowBytes is how much is written at once, at multiples of that size. Linux makes the pieces of
+// its page cache as large as the write that first touches them. Larger writes gain nothing.
 const windowBytes = streams.BlockBytes
 
-// Gather gathers the bytes of windows of its file and writes each window when it is complete, or on
-// Flush. WriteAt may be called concurrently for ranges that do not overlap, Flush may not.
+// Gather collects bytes in windows of its file. It writes each window when it's complete, or on
+// Flush. WriteAt may be called concurrently for ranges that don't overlap; Flush may not.
 type Gather struct {
 	w io.WriterAt
 
 	mu   sync.Mutex
 	open map[int64]*window
 
-	// writing is held by the one that writes. Linux lets one write to a file at a time, and whoever
-	// else comes spins in the kernel; here it leaves its core to others.
+	// writing is held during a write. Linux allows one write to a file at a time, and other writers
+	// would spin in the kernel. Waiting here leaves their cores to others.
 	writing sync.Mutex
 }
 
-// window is a piece of the file that is not complete.
+// window is an incomplete piece of the file.
 type window struct {
 	buf  *streams.Block
 	have []span // disjoint, sorted, not touching
 }
 
-// span is a range of bytes of a window.
+// span is a range of bytes in a window.
 type span struct{ from, end int }
 
-// NewGather makes a Gather to a file.
+// NewGather returns a Gather that writes to w.
 func NewGather(w io.WriterAt) *Gather { return &Gather{w: w, open: map[int64]*window{}} }
 
-// WriteAt takes p, which is borrowed until it returns. An error may be that of an earlier write to
-// the same window.
+// WriteAt takes p, and borrows it until it returns. The error may come from an earlier write to the
+// same window.
 func (g *Gather) WriteAt(p []byte, off int64) (int, error) {
 	done := 0
 	for done < len(p) {
@@ -53,7 +53,7 @@ func (g *Gather) WriteAt(p []byte, off int64) (int, error) {
 	return done, nil
 }
 
-// put copies p into a window, outside of the lock, and writes the window if that completes it.
+// put copies p into a window without holding the lock. If that completes the window, put writes it.
 func (g *Gather) put(at int64, from int, p []byte) error {
 	if len(p) == windowBytes {
 		return g.write(p, at*windowBytes)
@@ -78,7 +78,7 @@ func (g *Gather) window(at int64) *window {
 	return x
 }
 
-// add notes what a window has, and takes it out of the open ones if it is complete.
+// add notes which bytes a window has, and closes the window when it's complete.
 func (g *Gather) add(at int64, x *window, s span) (complete bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -110,7 +110,7 @@ func (g *Gather) write(p []byte, off int64) error {
 	return err
 }
 
-// Flush writes what is still held. No WriteAt may be running.
+// Flush writes all incomplete windows. No WriteAt may be running.
 func (g *Gather) Flush() error {
 	for at, x := range g.open {
 		for _, s := range x.have {

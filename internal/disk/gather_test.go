@@ -10,14 +10,14 @@ import (
 	"testing"
 )
 
-// target is a file in memory that knows how it was written.
+// target is a file in memory that records how it was written.
 type target struct {
 	mu     sync.Mutex
 	b      []byte
 	writes []span
 	err    error
 	short  bool
-	atOnce atomic.Bool // two writes met
+	atOnce atomic.Bool // two writes ran at the same time
 }
 
 func (f *target) WriteAt(p []byte, off int64) (int, error) {
@@ -44,7 +44,7 @@ func random(rng *rand.Rand, n int) []byte {
 	return b
 }
 
-// pieces cuts [0, n) into random ones, in random order, and leaves some out.
+// pieces cuts [0, n) into random pieces in random order, and leaves some out.
 func pieces(rng *rand.Rand, n, most int, leave float64) []span {
 	var all []span
 	for at := 0; at < n; {
@@ -58,8 +58,8 @@ func pieces(rng *rand.Rand, n, most int, leave float64) []span {
 	return all
 }
 
-// TestAnyOrder writes random pieces from several goroutines: all bytes arrive, each once and no two
-// writes at a time, and bytes that were not written are left alone.
+// TestAnyOrder writes random pieces from several goroutines. Each byte arrives once, no two writes
+// run at the same time, and the other bytes don't change.
 func TestAnyOrder(t *testing.T) {
 	for seed := range uint64(40) {
 		rng := rand.New(rand.NewPCG(seed, 0))
@@ -101,7 +101,7 @@ func TestAnyOrder(t *testing.T) {
 	}
 }
 
-// TestLarge looks at what arrives when pieces come in order: whole windows, and the rest.
+// If pieces come in order, they arrive as whole windows and one rest.
 func TestLarge(t *testing.T) {
 	const n = 3*windowBytes + 1000
 	f := &target{b: make([]byte, n)}

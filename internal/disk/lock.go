@@ -11,20 +11,20 @@ import (
 	"github.com/gofrs/flock"
 )
 
-// ErrLocked says that another run has the folder.
+// ErrLocked reports that another run uses the folder.
 var ErrLocked = errors.New("locked by another process")
 
 const lockName = "lock"
 
-// inUse reports whether Windows has refused to open something because a run that ends just now
-// removes it.
+// inUse reports whether Windows refused to open a file because a run that is just ending is
+// removing it.
 func inUse(err error) bool {
 	const sharingViolation = syscall.Errno(32)
 	return runtime.GOOS == "windows" && errors.Is(err, sharingViolation)
 }
 
-// takeLock locks the folder. A lock that is not, or no longer, the one in the open state keeps
-// nobody out: the run that has removed it ends just now.
+// takeLock locks the folder. The lock file must still be the one in the open state folder.
+// Otherwise the run that removed it is just ending, and the lock would keep no other run out.
 func (f *Folder) takeLock() error {
 	lock := flock.New(filepath.Join(f.State.Name(), lockName), flock.SetFlag(os.O_CREATE|os.O_RDWR),
 		flock.SetPermissions(0o600))
@@ -55,11 +55,11 @@ func (f *Folder) isLock(lock *flock.Flock) error {
 	return err
 }
 
-// removeLock removes the file and gives the lock back. Nobody can hold another lock of the folder
-// before that.
+// removeLock removes the lock file, then releases the lock. Before that, no other run can lock the
+// folder.
 func (f *Folder) removeLock() error {
 	remove := func() error { return os.Remove(f.lock.Path()) }
-	// where an open file can't be removed; it stays if somebody else has taken it by now
+	// Windows can't remove an open file; it stays if another run has taken it by now
 	if runtime.GOOS == "windows" {
 		err := f.lock.Close()
 		_ = remove()

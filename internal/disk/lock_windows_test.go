@@ -9,8 +9,7 @@ import (
 	"github.com/df11-convert/df11-convert/internal/disk"
 )
 
-// TestFileInUseIsLocked: a folder whose lock can't be opened, since its holder is removing it, is
-// locked.
+// A folder counts as locked if its lock can't be opened because its holder is removing it.
 func TestFileInUseIsLocked(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, ".df11-convert", "lock")

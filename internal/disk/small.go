@@ -8,9 +8,9 @@ import (
 	"os"
 )
 
-// TooLargeError says that something is larger than all that it could rightly be.
+// TooLargeError reports that something is larger than it can rightly be.
 type TooLargeError struct {
-	Path  string // "" for what is no file
+	Path  string // "" if it isn't a file
 	Limit int64  // bytes
 }
 
@@ -22,21 +22,21 @@ func (e *TooLargeError) Error() string {
 	return s
 }
 
-// Read gives the content of a regular file of at most limit bytes. Anything else, such as a device
-// or a pipe, could be endless, and is refused unopened.
+// Read returns the content of a regular file of at most limit bytes. Other files, such as devices
+// and pipes, could be endless, so Read refuses them without opening them.
 func Read(path string, limit int64) ([]byte, error) {
 	return read(Open, path, limit)
 }
 
-// ReadInput is Read for a file that the user names: it may be a pipe as well, which is how a shell
-// hands over the output of a command.
+// ReadInput is Read for a file that the user names. It also accepts a pipe, because a shell passes
+// the output of a command as one.
 func ReadInput(path string, limit int64) ([]byte, error) {
 	return read(os.Open, path, limit)
 }
 
-// Open opens a file for reading if it is a regular one. Symbolic links are followed.
+// Open opens a regular file for reading. It follows symbolic links.
 func Open(path string) (*os.File, error) {
-	st, err := os.Stat(path) // to open a pipe that nobody writes to would wait for ever
+	st, err := os.Stat(path) // opening a pipe without a writer would wait forever
 	if err != nil {
 		return nil, err
 	}
@@ -46,7 +46,7 @@ func Open(path string) (*os.File, error) {
 	return os.Open(path)
 }
 
-// Regular gives an error for everything but a regular file.
+// Regular returns an error for anything but a regular file.
 func Regular(path string, mode fs.FileMode) error {
 	kind := "a device"
 	switch {
@@ -62,7 +62,7 @@ func Regular(path string, mode fs.FileMode) error {
 	return fmt.Errorf("%q is %s, not a regular file", path, kind)
 }
 
-// read makes room for the size that the file has, if that is within the limit.
+// read allocates a buffer for the file's size if that is within the limit.
 func read(open func(string) (*os.File, error), path string, limit int64) ([]byte, error) {
 	f, err := open(path)
 	if err != nil {
@@ -87,7 +87,8 @@ func read(open func(string) (*os.File, error), path string, limit int64) ([]byte
 	return b.Bytes(), nil
 }
 
-// ReadAll reads r to its end. More than limit bytes are a TooLargeError, beside the first of them.
+// ReadAll reads r to its end. If there are more than limit bytes, it returns the first limit bytes
+// and a TooLargeError.
 func ReadAll(r io.Reader, limit int64) ([]byte, error) {
 	b, err := io.ReadAll(io.LimitReader(r, limit+1))
 	if err == nil && int64(len(b)) > limit {

@@ -12,7 +12,7 @@ import (
 	"github.com/df11-convert/df11-convert/internal/testing/alloc"
 )
 
-// TestReadEndsAtTheLimit: neither a large file nor an endless one costs more than the limit.
+// A large file costs no more than the limit, and neither does an endless one.
 func TestReadEndsAtTheLimit(t *testing.T) {
 	const limit = 1000
 	dir := t.TempDir()
@@ -50,7 +50,7 @@ func TestReadEndsAtTheLimit(t *testing.T) {
 	}
 }
 
-// TestReadInputTakesPipes: a shell hands over <(command) as a pipe.
+// A shell passes <(command) as a pipe.
 func TestReadInputTakesPipes(t *testing.T) {
 	r, w, err := os.Pipe()
 	if err != nil {

@@ -2,14 +2,18 @@ package disk
 
 import (
 	"errors"
+	"fmt"
+	"io/fs"
 	"os"
+	"strings"
+	"syscall"
 
 	"golang.org/x/sys/unix"
 )
 
-// allocate takes room for size bytes without changing the file's size, so that Commit's length
-// check still means something. Where the file system cannot do that, room is taken by writing, as
-// everywhere else.
+// allocate allocates space for size bytes without changing the file's size, so that Commit can
+// still check the length. If the file system doesn't support that, writing allocates the space, as
+// on other systems.
 func allocate(f *os.File, size int64) error {
 	for {
 		err := unix.Fallocate(int(f.Fd()), unix.FALLOC_FL_KEEP_SIZE, 0, size)
@@ -24,8 +28,31 @@ func allocate(f *os.File, size int64) error {
 	}
 }
 
-// beginWriteback asks the system to start putting bytes on disk, so that Sync finds little left to
-// do. It waits for room in the disk's queue at most. An error here shows again in Sync.
+// isPodVolume reports whether a folder is a volume that Kubernetes has made for this pod alone: it
+// gives every such emptyDir the mode 0777.
+func isPodVolume(dir string) bool {
+	b, _ := os.ReadFile("/proc/self/mountinfo")
+	for line := range strings.Lines(string(b)) {
+		f := strings.Fields(line) // id, parent, device, folder of the device, where it is mounted
+		if len(f) > 4 && f[4] == dir && strings.Contains(f[3], "/kubernetes.io~empty-dir/") {
+			return true
+		}
+	}
+	return false
+}
+
+// stamp returns a text that no other file has, and that changes with every write, even if the
+// modification time is set back.
+func stamp(info fs.FileInfo) string {
+	st, ok := info.Sys().(*syscall.Stat_t)
+	if !ok {
+		return ""
+	}
+	return fmt.Sprint(st.Ino, st.Ctim)
+}
+
+// beginWriteback asks the system to start writing bytes to disk, so that Sync has little left to
+// do. It waits at most for space in the disk's queue. Sync reports any error again.
 func beginWriteback(f *os.File, off, n int64) {
 	_ = unix.SyncFileRange(int(f.Fd()), off, n, unix.SYNC_FILE_RANGE_WRITE)
 }

@@ -8,8 +8,8 @@ import (
 	"unsafe"
 )
 
-// TestNameIsForcedToDisk: Commit opens the folder to sync it once the file has its name. Without
-// that a machine that loses power may lose a file that a journal names.
+// Commit syncs the folder once the file has its name. Otherwise a machine that loses power might
+// lose a file that a journal names.
 func TestNameIsForcedToDisk(t *testing.T) {
 	dir := t.TempDir()
 	f := create(t, filepath.Join(dir, "a"), 0)
@@ -34,14 +34,13 @@ func TestNameIsForcedToDisk(t *testing.T) {
 	}
 }
 
-// TestAllocateTooMuch asks for more than any disk has: the answer comes before the first byte, and
-// nothing stays.
+// A request for more space than any disk has fails before the first byte, and leaves nothing.
 func TestAllocateTooMuch(t *testing.T) {
 	dir := t.TempDir()
 	f, err := CreateIn(openRoot(t, dir), "a", ".", 0o666, 1<<62)
 	if err == nil {
 		f.Cleanup()
-		t.Skip("NOT TESTED: this file system cannot allocate room ahead")
+		t.Skip("NOT TESTED: this file system can't allocate space")
 	}
 	if !IsNoSpace(err) && !errors.Is(err, syscall.EFBIG) {
 		t.Errorf("got %v", err)

@@ -2,10 +2,19 @@
 
 package disk
 
-import "os"
+import (
+	"io/fs"
+	"os"
+)
 
-// allocate does nothing: room is taken by writing.
+// allocate does nothing: writing allocates the space.
 func allocate(*os.File, int64) error { return nil }
 
-// beginWriteback does nothing: Sync writes it all.
+// stamp returns "": only Linux has one.
+func stamp(fs.FileInfo) string { return "" }
+
+// beginWriteback does nothing: Sync writes everything.
 func beginWriteback(*os.File, int64, int64) {}
+
+// isPodVolume is known on Linux alone.
+func isPodVolume(string) bool { return false }

@@ -13,8 +13,8 @@ func IsNoSpace(err error) bool {
 	return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT)
 }
 
-// syncDir puts a rename on disk. File systems that cannot sync a directory say EINVAL; their
-// renames are as durable as they can be made.
+// syncDir syncs a rename to disk. File systems that can't sync a directory return EINVAL; their
+// renames are as durable as they can be.
 func syncDir(root *os.Root, dir string) error {
 	d, err := root.Open(dir)
 	if err != nil {

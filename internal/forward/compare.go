@@ -9,19 +9,18 @@ import (
 	"github.com/df11-convert/df11-convert/internal/streams"
 )
 
-// orChanged is a fault of a task, unless its source files were written to: then any fault is due to
-// that.
+// orChanged returns fault, unless the task's source files were written to. Then any fault comes
+// from that, and orChanged reports it instead.
 func (m *maker) orChanged(t *fetch.Task, fault error) error {
 	return cmp.Or(t.Unchanged(m.Source), fault)
 }
 
-// compared is a draft that was found to hold what its source does. Only the compare stage makes
-// one.
+// compared is a draft that holds what its source does. Only the compare stage makes one.
 type compared struct{ *draft }
 
-// compareAll compares output files with their spools, from the bytes as stored, while the next one
-// is encoded, and gives back the spools. The hash of a file is made meanwhile; it is thrown away if
-// the file is wrong. One goroutine runs it.
+// compareAll compares output files, as stored, with their spools while the next file is encoded, and
+// releases the spools. It starts each file's hash at the same time, and discards the hash of a wrong
+// file. One goroutine runs compareAll.
 func (m *maker) compareAll(ctx context.Context, drafts <-chan *draft, equal chan<- compared) error {
 	for d := range drafts {
 		d.startHash(ctx, m.Progress)
@@ -43,7 +42,7 @@ func (m *maker) compareAll(ctx context.Context, drafts <-chan *draft, equal chan
 	return nil
 }
 
-// compare compares a file with its source, then reads the header back.
+// compare compares a file with its source, then reads the file's header back.
 func (m *maker) compare(ctx context.Context, d *draft) error {
 	var err error
 	if d.verified, err = m.comparer.Output(ctx, d.task.Output, d, d.task.Spool); err != nil {

@@ -17,9 +17,8 @@ import (
 	"github.com/df11-convert/df11-convert/internal/testing/world"
 )
 
-// TestNoChangedByteIsVerified: the comparer refuses an output file in which one bit is not as it
-// was written: of the header, of the arrays of a module, of a module that stays in BF16, of a
-// copied tensor.
+// The comparer refuses an output file with one wrong bit: in the header, in the arrays of a module,
+// in a module that stays in BF16, or in a copied tensor.
 func TestNoChangedByteIsVerified(t *testing.T) {
 	dir := t.TempDir()
 	must(t, hubtest.NewQwen2(5, hubtest.ModelOptions{Hidden: 16, Heads: 2, Vocab: 32, Layers: 1, Intermediate: 32}).Write(dir))
@@ -28,7 +27,7 @@ func TestNoChangedByteIsVerified(t *testing.T) {
 	defer src.Close()
 	p, err := plan.New(t.Context(), m.Listing, plan.Options{})
 	must(t, err)
-	folder, err := target.OpenFolder(t.Context(), t.TempDir(), true, target.NewOwner(p, "", "part", false, nil), 0o666)
+	folder, err := target.OpenFolder(t.Context(), t.TempDir(), true, target.NewOwner(p, target.Origin{}, "part", false), 0o666)
 	must(t, err)
 	outputs, counters := spans.Outputs(p), &progress.Counters{}
 	tasks := fetch.NewTasks(outputs)
@@ -43,7 +42,7 @@ func TestNoChangedByteIsVerified(t *testing.T) {
 	}
 	for task := range complete {
 		if task.Path == "lm_head.safetensors" {
-			task.Reasons[0] = "stays in BF16" // as one that DF11 can't hold
+			task.Reasons[0] = "stays in BF16" // like a module that DF11 can't hold
 			task.Counters[0] = nil
 		}
 		made, err := w.encode(t.Context(), task)
@@ -53,14 +52,14 @@ func TestNoChangedByteIsVerified(t *testing.T) {
 			t.Fatalf("%s: %v", task.Path, err)
 		}
 		b := make([]byte, 1)
-		for at := int64(0); at < made.size; at += 5 { // all of them take seconds
+		for at := int64(0); at < made.size; at += 5 { // all of them would take seconds
 			_, err := made.file.ReadAt(b, at)
 			must(t, err)
 			b[0] ^= 1 << (at % 8)
 			_, err = made.file.WriteAt(b, at)
 			must(t, err)
 			if w.compare(t.Context(), made) == nil {
-				t.Errorf("%s: byte %d of %d is changed, and nobody sees it", task.Path, at, made.size)
+				t.Errorf("%s: byte %d of %d is changed, and the comparer misses it", task.Path, at, made.size)
 			}
 			b[0] ^= 1 << (at % 8)
 			_, err = made.file.WriteAt(b, at)
@@ -69,7 +68,7 @@ func TestNoChangedByteIsVerified(t *testing.T) {
 	}
 }
 
-// TestCountersGo: the counts of a unit end with it. Those of a whole model of 811 GB would take 3
+// A unit's counters are freed when the unit is done. For a whole model of 811 GB they would take 3
 // GB.
 func TestCountersGo(t *testing.T) {
 	c, err := encoder.NewCounter([]int64{4})
@@ -82,5 +81,5 @@ func TestCountersGo(t *testing.T) {
 	}
 }
 
-// must ends the test at an error.
+// must ends the test if err isn't nil.
 var must = world.Must

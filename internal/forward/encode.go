@@ -17,7 +17,7 @@ import (
 	"github.com/df11-convert/df11-convert/internal/streams"
 )
 
-// draft is an output file that nobody has compared with its source, and that has no final name.
+// draft is an output file that isn't compared with its source yet, and has no final name.
 type draft struct {
 	task   *fetch.Task
 	file   *disk.File
@@ -25,14 +25,14 @@ type draft struct {
 	header *safetensors.Header
 	units  []metadata.Unit
 
-	verified []metadata.Verification // nil before the compare stage has found it equal
+	verified []metadata.Verification // nil until the compare stage finds the file equal
 
-	// waits for the sha256; nil before the compare stage has begun it
+	// waits for the SHA-256; nil until the compare stage starts it
 	sum      func() (string, error)
 	stopHash context.CancelFunc
 }
 
-// discard removes a file that will not be finished.
+// discard removes a file that won't be finished.
 func (d *draft) discard() {
 	if d.sum != nil {
 		d.stopHash()
@@ -41,8 +41,8 @@ func (d *draft) discard() {
 	d.file.Cleanup()
 }
 
-// encodeAll makes one output file after the other. One goroutine runs it; the parallelism is
-// inside.
+// encodeAll makes one output file after the other. One goroutine runs it; each file is encoded in
+// parallel.
 func (m *maker) encodeAll(ctx context.Context, complete <-chan *fetch.Task,
 	drafts chan<- *draft) error {
 	for t := range complete {
@@ -58,7 +58,7 @@ func (m *maker) encodeAll(ctx context.Context, complete <-chan *fetch.Task,
 	return nil
 }
 
-// encode ends pass 1 and writes the output file. On error nothing is left of the file.
+// encode ends pass 1 and writes the output file. After an error, nothing is left of the file.
 func (m *maker) encode(ctx context.Context, t *fetch.Task) (*draft, error) {
 	coded, err := finishCounts(t)
 	if err != nil {
@@ -66,18 +66,18 @@ func (m *maker) encode(ctx context.Context, t *fetch.Task) (*draft, error) {
 	}
 	for {
 		d, err := m.write(ctx, t, coded)
-		// The limit on shared memory shows only while encoding. The unit then stays in BF16 and the
-		// file is laid out again.
+		// The limit on shared memory shows only while encoding. The unit then stays in BF16, and
+		// the file is laid out again.
 		unsupported, ok := errors.AsType[*encoder.UnsupportedError](err)
 		if !ok {
 			return d, err
 		}
-		i := len(d.units) // after those that went well
+		i := len(d.units) // after those that succeeded
 		t.Reasons[i], coded[i] = string(unsupported.Reason), nil
 	}
 }
 
-// finishCounts ends pass 1 of every unit. A nil entry is a unit that stays in BF16.
+// finishCounts ends pass 1 of every unit. A unit with a nil entry stays in BF16.
 func finishCounts(t *fetch.Task) ([]*encoder.Unit, error) {
 	coded := make([]*encoder.Unit, len(t.Units))
 	for i, u := range t.Units {
@@ -85,7 +85,7 @@ func finishCounts(t *fetch.Task) ([]*encoder.Unit, error) {
 			continue
 		}
 		e, err := t.Counters[i].Finish()
-		t.Counters[i] = nil // of a whole model they would take gigabytes
+		t.Counters[i] = nil // for a whole model, counters would take gigabytes
 		if unsupported, ok := errors.AsType[*encoder.UnsupportedError](err); ok {
 			t.Reasons[i] = string(unsupported.Reason)
 			continue
@@ -98,7 +98,7 @@ func finishCounts(t *fetch.Task) ([]*encoder.Unit, error) {
 	return coded, nil
 }
 
-// write makes the file and everything in it. Of a file that failed, the draft says how far it came.
+// write creates and fills the output file. After an error, d.units lists the units that succeeded.
 func (m *maker) write(ctx context.Context, t *fetch.Task, coded []*encoder.Unit) (*draft, error) {
 	header, err := safetensors.NewHeader(t.Metadata, entries(t.Output, coded))
 	if err != nil {
@@ -110,7 +110,7 @@ func (m *maker) write(ctx context.Context, t *fetch.Task, coded []*encoder.Unit)
 	}
 	f, err := m.Folder.Create(t.Path, size)
 	if err != nil {
-		return nil, err // which ends the attempt, and the room with it
+		return nil, err // this ends the attempt, and the budget with it
 	}
 	d := &draft{task: t, file: f, size: size, header: header}
 	if err := m.fill(ctx, d, coded); err != nil {
@@ -121,7 +121,7 @@ func (m *maker) write(ctx context.Context, t *fetch.Task, coded []*encoder.Unit)
 	return d, nil
 }
 
-// entries lists the tensors of the output file; the writer puts them in order.
+// entries lists the tensors of the output file; the writer sorts them.
 func entries(o *spans.Output, coded []*encoder.Unit) []safetensors.Entry {
 	var es []safetensors.Entry
 	for i, u := range o.Units {
@@ -191,7 +191,7 @@ func (m *maker) unit(ctx context.Context, d *draft, i int, e *encoder.Unit) (met
 	return r, nil
 }
 
-// exponents are a histogram's counts from the first exponent that occurs to the last.
+// exponents returns a histogram's counts from the first exponent that occurs to the last.
 func exponents(counts [256]uint64) *metadata.Exponents {
 	first, end := 0, len(counts)
 	for ; first < end && counts[first] == 0; first++ {
@@ -204,7 +204,7 @@ func exponents(counts [256]uint64) *metadata.Exponents {
 	return &metadata.Exponents{First: first, Counts: slices.Clone(counts[first:end])}
 }
 
-// destinations points the encoder's six arrays at their places in the file.
+// destinations returns writers for the encoder's six arrays at their offsets in the file.
 func destinations(f io.WriterAt, h *safetensors.Header, path string) encoder.Dst {
 	return func(name string) io.WriterAt {
 		t, _ := h.Lookup(path + "." + name)
@@ -233,7 +233,7 @@ func (d *draft) Coded(unitPath string) bool {
 	return ok
 }
 
-// Section is the bytes of a tensor as they are stored in the file.
+// Section returns the bytes of a tensor as stored in the file.
 func (d *draft) Section(name string) (*io.SectionReader, bool) {
 	t, ok := d.header.Lookup(name)
 	return io.NewSectionReader(d.file, d.header.DataStart()+t.Begin, t.NBytes()), ok

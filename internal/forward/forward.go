@@ -1,7 +1,7 @@
-// Package forward takes the bytes of a source to its outputs: it has them fetched into spools and
-// encoded, compares what is stored with the spools, names what is equal, and publishes it. Where
-// outputs are stored already, it only compares. It decides neither what is to be made nor what
-// comes after a failure. Make and Compare are its doors; other packages use none of those below it.
+// Package forward takes the bytes of a source to its outputs. It fetches them into spools, encodes
+// them, compares what is stored with the spools, names equal files, and publishes them. If outputs
+// are stored already, it only compares. It decides neither what to make nor what to do after a
+// failure. Make and Compare are its entry points. Only forward imports the packages below it.
 package forward
 
 import (
@@ -26,20 +26,19 @@ type GPU = compare.GPU
 
 // Errors that say what differs.
 type (
-	// TensorError names an element of a tensor that is stored unchanged and differs from the
-	// source.
+	// TensorError names the first different element of a tensor that is stored unchanged.
 	TensorError = compare.TensorError
 	// AliasError names two tensors that the model ties and that differ in the source.
 	AliasError = compare.AliasError
 )
 
-// ByCPU says what a comparison on the CPU, or the hash of a rebuilt file, verifies about an output.
-// coded reports whether a unit is stored as DF11.
+// ByCPU returns what a comparison on the CPU, or the hash of a rebuilt file, verifies about an
+// output. coded reports whether a unit is stored as DF11.
 func ByCPU(o *spans.Output, coded func(unitPath string) bool) metadata.Verification {
 	return compare.ByCPU(o, coded)
 }
 
-// NewBudget makes a budget of disk; a limit of 0 is none.
+// NewBudget returns a budget of disk; a limit of 0 means no limit.
 func NewBudget(limit int64) *spool.Budget { return spool.NewBudget(limit) }
 
 // maker is one call of Make.
@@ -50,8 +49,8 @@ type maker struct {
 	waiting  *waitingFiles
 }
 
-// Make makes the outputs that are not done and publishes them. After an error, the same call goes
-// on with what the ledger has and with the spools that are kept.
+// Make makes and publishes the outputs that aren't done. After an error, call it again: it goes on
+// with what the ledger lists and with the spools that were kept.
 func Make(ctx context.Context, job *Job) error {
 	_, shares, err := job.divide()
 	if err != nil {
@@ -59,7 +58,7 @@ func Make(ctx context.Context, job *Job) error {
 	}
 	m := &maker{Job: job, fetcher: job.fetcher(shares)}
 	defer m.close()
-	// One core is left to the hash of the same file, a single chain of steps that takes as long.
+	// Leave one core for hashing the file, which is sequential and takes as long.
 	m.comparer = &compare.Comparer{Workers: max(1, job.Memory.Workers-1), GPU: job.GPU,
 		Strict: true, Progress: job.Progress}
 	m.waiting = newWaitingFiles(job.Folder.Stays, shares.Outputs, m.fetcher.Room.Disk,
@@ -74,16 +73,16 @@ func Make(ctx context.Context, job *Job) error {
 	return m.run(ctx)
 }
 
-// close closes the spools that are left, of which kept ones stay for the next run.
+// close closes the remaining spools. Kept ones stay for the next run.
 func (m *maker) close() {
 	if err := errors.Join(m.fetcher.Leave(), m.fetcher.Room.Close()); err != nil {
 		m.Log.Warn("a spool can't be closed", "err", err)
 	}
 }
 
-// run makes the output of every task. Each stage is a goroutine, or a few, that takes what the
-// stage before sends and closes the channel to the next one when it ends; the first error ends all
-// of them.
+// run makes the output of every task. Each stage is one or a few goroutines that take what the
+// previous stage sends. When a stage ends, it closes the channel to the next one. The first error
+// ends all of them.
 func (m *maker) run(ctx context.Context) error {
 	g, gctx := errgroup.WithContext(ctx)
 	complete := make(chan *fetch.Task, budget.OutputsAhead) // all source bytes are in the spool
@@ -91,18 +90,18 @@ func (m *maker) run(ctx context.Context) error {
 		defer close(complete)
 		return m.fetcher.Run(gctx, complete)
 	})
-	drafts := make(chan *draft) // written, as the source bytes say
+	drafts := make(chan *draft) // written from the source bytes
 	g.Go(func() error {
 		defer close(drafts)
 		return m.encodeAll(gctx, complete, drafts)
 	})
-	// decoded again from the stored bytes and compared; the hash is under way
+	// decoded again from the stored bytes and compared; the hash is in progress
 	equal := make(chan compared)
 	g.Go(func() error {
 		defer close(equal)
 		return m.compareAll(gctx, drafts, equal)
 	})
-	finished := make(chan ledger.Output) // hashed, forced to disk, renamed, in the journal
+	finished := make(chan ledger.Output) // hashed, synced to disk, renamed, and in the journal
 	var naming sync.WaitGroup
 	naming.Add(1 + budget.Finalizers)
 	g.Go(func() error {
@@ -123,7 +122,7 @@ func (m *maker) run(ctx context.Context) error {
 	g.Go(func() error { return m.publishAll(gctx, finished) })
 
 	err := g.Wait()
-	for c := range equal { // after an error nobody takes it
+	for c := range equal { // after an error, no stage takes these
 		c.discard()
 	}
 	return err

@@ -15,22 +15,23 @@ import (
 	"github.com/df11-convert/df11-convert/internal/target"
 )
 
-// Job says what Make makes, where it goes, and with what.
+// Job says what Make makes, where it goes, and what it may use.
 type Job struct {
 	Source    model.Source
 	Model     *model.Model
-	Outputs   []*spans.Output // of this run, made already or not
-	Ledger    *ledger.Ledger  // says which are made
-	Leftovers []ledger.Output // of earlier runs, which no commit names yet
-	ByRange   bool            // of every source file, only what is needed is read
+	Outputs   []*spans.Output // of this run, already made or not
+	Ledger    *ledger.Ledger  // lists which are made
+	Leftovers []ledger.Output // of earlier runs; no commit has them yet
+	ByRange   bool            // read only what is needed of every source file
 
 	Folder *target.Folder
-	Repo   *target.Repo // nil: nothing is published
+	Repo   *target.Repo // nil: publish nothing
 	// CommitWait is how long an uploaded output waits for its commit.
 	CommitWait time.Duration
+	Wait       bool // outputs wait in the folder for the last commit
 
 	Memory budget.Memory
-	// Disk is for spools and for files that wait for their upload; 0 is all that is free.
+	// Disk is for spools and files that wait for their upload; 0 means all free space.
 	Disk int64
 
 	GPU      GPU // nil: none
@@ -38,26 +39,26 @@ type Job struct {
 	Log      *slog.Logger
 }
 
-// pending lists the outputs that are still to be made.
+// pending lists the outputs that aren't made yet.
 func (j *Job) pending() []*spans.Output {
 	return slices.DeleteFunc(slices.Clone(j.Outputs),
 		func(o *spans.Output) bool { return j.Ledger.Done(o.Path) })
 }
 
-// demand is what outputs need of disk and memory.
+// demand computes what outputs need of disk and memory.
 func (j *Job) demand(outputs []*spans.Output) *budget.Demand {
 	return budget.NewDemand(outputs, spans.Segments(outputs, len(j.Model.SHA256)), j.Model.Local,
 		!j.Folder.Stays, j.Memory.Spools)
 }
 
-// FreeDisk returns the disk for spools and waiting files, or a *budget.DiskError if what is still
-// to be made needs more. 0 is no bound.
+// FreeDisk returns the disk for spools and waiting files, or a *budget.DiskError if the missing
+// outputs need more. 0 means no limit.
 func (j *Job) FreeDisk() (int64, error) {
 	disk, _, err := j.divide()
 	return disk, err
 }
 
-// divide shares out disk and memory for what is still to be made.
+// divide divides disk and memory among the missing outputs.
 func (j *Job) divide() (disk int64, shares budget.Shares, err error) {
 	pending := j.pending()
 	demand := j.demand(pending)
@@ -67,15 +68,15 @@ func (j *Job) divide() (disk int64, shares budget.Shares, err error) {
 	return disk, shares, err
 }
 
-// spareDisk is what is left free of a disk whose size nobody set a budget for: this much, or a
-// twentieth of a small one.
+// spareDisk is how much of a disk stays free without a budget; on a small disk, a twentieth of the
+// free space if that is less.
 const spareDisk = 256 << 20
 
-// freeDisk returns Disk, else the free space less what the results will keep and, as far as least
-// allows, less a reserve. Files of earlier runs count as free, since they are reused. 0 is no
-// bound.
+// freeDisk returns Disk, or without one the free space minus what the results will keep, and minus
+// a reserve as far as least allows. Files of earlier runs count as free, because they are reused. 0
+// means no limit.
 func (j *Job) freeDisk(pending []*spans.Output, least int64) (int64, error) {
-	free, known := spool.FreeSpace(j.Folder.State.Name())
+	free, known := spool.FreeSpace(j.Folder.State().Name())
 	if !known {
 		return j.Disk, nil
 	}
@@ -92,7 +93,7 @@ func (j *Job) freeDisk(pending []*spans.Output, least int64) (int64, error) {
 		}
 	}
 	if stays+least > free {
-		return 0, &budget.DiskError{Need: stays + least, Have: free, Folder: j.Folder.Root.Name(),
+		return 0, &budget.DiskError{Need: stays + least, Have: free, Folder: j.Folder.Name(),
 			Result: stays}
 	}
 	if j.Disk > 0 {
@@ -101,20 +102,20 @@ func (j *Job) freeDisk(pending []*spans.Output, least int64) (int64, error) {
 	return max(1, least, free-stays-min(spareDisk, free/20)), nil
 }
 
-// fetcher reads what the job needs into spools within these shares.
+// fetcher returns a fetcher that reads what the job needs into spools within these shares.
 func (j *Job) fetcher(shares budget.Shares) *fetch.Fetcher {
 	return &fetch.Fetcher{
 		Source: j.Source, Model: j.Model, Tasks: fetch.NewTasks(j.Outputs), Ledger: j.Ledger,
 		Room: &spool.Room{
-			Dir: j.Folder.State, Disk: spool.NewBudget(shares.Spools),
+			Dir: j.Folder.State(), Disk: spool.NewBudget(shares.Spools),
 			Memory:   spool.NewBudget(shares.Memory),
-			InMemory: shares.InMemory, Keep: !j.Model.Local, // an etag pins the files of a Hub
+			InMemory: shares.InMemory, Keep: !j.Model.Local, // an ETag identifies a Hub's file
 		},
 		Parallel: j.Memory.Workers, ByRange: j.ByRange, Progress: j.Progress,
 	}
 }
 
-// countProgress begins to count again: what is done already counts as done.
+// countProgress resets the counters; finished work counts as done.
 func (j *Job) countProgress() {
 	p := j.Progress
 	p.SourceBytes.Store(spans.ProvedBytes(j.Outputs))

@@ -15,15 +15,15 @@ import (
 	"github.com/df11-convert/df11-convert/internal/target"
 )
 
-// TestWhatIsLeftOverCountsAsFree: what earlier runs have left on the disk, in kept spools and in
-// finished files that go, is room for the run that takes it over; what only the target has is not.
+// What earlier runs left on the disk, in kept spools and in finished files that don't stay, is
+// space for the run that reuses it. What only the target has isn't.
 func TestWhatIsLeftOverCountsAsFree(t *testing.T) {
 	const much = 1 << 50 // more than any disk
 	free := func(stays bool, leftover ledger.Place, held ...ledger.Tensor) int64 {
 		outputs := spans.Outputs(&plan.Plan{OutputFiles: []plan.OutputFile{{Path: "o", Plain: []plan.Tensor{{Name: "a", Length: 25}}}}})
 		outputs[0].Copied[0].Length = much
 		p := &plan.Plan{}
-		folder, err := target.OpenFolder(t.Context(), t.TempDir(), stays, target.NewOwner(p, "", "part", false, nil), 0o666)
+		folder, err := target.OpenFolder(t.Context(), t.TempDir(), stays, target.NewOwner(p, target.Origin{}, "part", false), 0o666)
 		must(t, err)
 		defer func() { must(t, folder.Close(true)) }()
 		j := &Job{Model: &model.Model{}, Ledger: ledger.New("", stays), Folder: folder}
@@ -32,10 +32,10 @@ func TestWhatIsLeftOverCountsAsFree(t *testing.T) {
 		j.Leftovers = j.Ledger.Outputs()
 		n, err := j.freeDisk(outputs, 0)
 		must(t, err)
-		// whatever is free, the same is needed, and the sum is right
+		// no matter how much is free, the need is the same, and the sum is right
 		if outputs[0].Size = 1e18; stays {
 			_, err := j.freeDisk(outputs, 2e18)
-			if e := (*budget.DiskError)(nil); !errors.As(err, &e) || e.Need != 3e18 || e.Result != 1e18 || !strings.HasPrefix(e.Error(), folder.Root.Name()+": ") ||
+			if e := (*budget.DiskError)(nil); !errors.As(err, &e) || e.Need != 3e18 || e.Result != 1e18 || !strings.HasPrefix(e.Error(), folder.Name()+": ") ||
 				!strings.Contains(e.Error(), " needed (1000000 TB result, 2000000 TB temporary): ") {
 				t.Errorf("%v", err)
 			}
@@ -48,7 +48,7 @@ func TestWhatIsLeftOverCountsAsFree(t *testing.T) {
 	}{
 		"nothing":              {free(false, ledger.Place{Uploaded: true}), false},
 		"a finished file":      {free(false, ledger.Place{Here: true}), true},
-		"one that stays":       {free(true, ledger.Place{Here: true}), false},
+		"a file that stays":    {free(true, ledger.Place{Here: true}), false},
 		"a kept spool":         {free(false, ledger.Place{}, ledger.Tensor{Output: "o", At: 0}), true},
 		"a spool of no use":    {free(false, ledger.Place{}, ledger.Tensor{Output: "o", At: 1}), false},
 		"a spool of no output": {free(false, ledger.Place{}, ledger.Tensor{Output: "x", At: 0}), false},

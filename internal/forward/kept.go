@@ -13,7 +13,7 @@ import (
 	"github.com/df11-convert/df11-convert/internal/spans"
 )
 
-// heldBytes is how much of the disk the kept spool of an output takes, as far as it is of use.
+// heldBytes returns how much of an output's kept spool is useful, in bytes.
 func (j *Job) heldBytes(o *spans.Output) (n int64) {
 	held := j.Ledger.Tensors(o.Path)
 	if len(held) == 0 {
@@ -27,9 +27,9 @@ func (j *Job) heldBytes(o *spans.Output) (n int64) {
 	return n
 }
 
-// takeUpSpools takes up the spools that earlier runs have kept, and deletes those of no use: one
-// whose tensors are not as the ledger says, and all of them if they leave too little disk for the
-// others, since the fetcher would wait for ever.
+// takeUpSpools takes over the spools that earlier runs kept, and deletes useless ones. A spool is
+// useless if its tensors aren't what the ledger says. All of them are useless if they leave too
+// little disk for the others, because then the fetcher would wait forever.
 func (m *maker) takeUpSpools(ctx context.Context) error {
 	begun := slices.DeleteFunc(slices.Clone(m.fetcher.Tasks), func(t *fetch.Task) bool {
 		return len(m.Ledger.Tensors(t.Path)) == 0 || m.Ledger.Done(t.Path) ||
@@ -49,15 +49,15 @@ func (m *maker) takeUpSpools(ctx context.Context) error {
 			}
 		}
 		m.Ledger.ForgetTensors(t.Path)
-		if err := spool.RemoveKept(m.Folder.State, t.Output); err != nil {
+		if err := spool.RemoveKept(m.Folder.State(), t.Output); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// fitBeside reports whether the spools still to come fit beside the kept ones, however long these
-// are there.
+// fitBeside reports whether the missing spools fit next to the kept ones, no matter how long these
+// stay.
 func (m *maker) fitBeside(begun []*fetch.Task) bool {
 	kept, room := map[*spans.Output]bool{}, m.fetcher.Room
 	var held int64
@@ -70,12 +70,12 @@ func (m *maker) fitBeside(begun []*fetch.Task) bool {
 	}) <= room.Disk.Limit
 }
 
-// takeUp takes up one spool, if there is room for it and its bytes are right.
+// takeUp takes over one spool if the disk has space for it and its bytes are right.
 func (m *maker) takeUp(ctx context.Context, t *fetch.Task) (ok bool, err error) {
 	s, err := m.fetcher.Room.Open(t.Output)
 	if err != nil {
 		if !errors.Is(err, fs.ErrNotExist) {
-			m.Log.Warn("a kept spool is of no use", "output", t.Path, "err", err)
+			m.Log.Warn("can't use a kept spool", "output", t.Path, "err", err)
 		}
 		return false, nil
 	}
@@ -84,10 +84,10 @@ func (m *maker) takeUp(ctx context.Context, t *fetch.Task) (ok bool, err error) 
 		return false, errors.Join(context.Cause(ctx), s.Leave())
 	}
 	if err != nil {
-		m.Log.Warn("a kept spool is of no use", "output", t.Path, "err", err)
+		m.Log.Warn("can't use a kept spool", "output", t.Path, "err", err)
 		return false, s.Release()
 	}
 	m.Progress.Fetched.Add(t.Arrived())
-	m.Log.Info("spool taken up", "output", t.Path, "bytes", t.Arrived(), "of", t.Size)
+	m.Log.Info("reusing a kept spool", "output", t.Path, "bytes", t.Arrived(), "of", t.Size)
 	return true, nil
 }

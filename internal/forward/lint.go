@@ -17,11 +17,11 @@ import (
 )
 
 // checkHeader reads back the header of a file, compares it with what was written, and looks for
-// traps that a loader would fall into.
+// traps for a loader.
 func checkHeader(o *spans.Output, f *disk.File, want *safetensors.Header) error {
 	h, err := safetensors.ReadHeader(f, want.Size())
 	if err == nil && !bytes.Equal(h.Raw, want.Raw) {
-		err = errors.New("it is not as it was written")
+		err = errors.New("it is not what was written")
 	}
 	if err != nil {
 		return fmt.Errorf("read header again: %w: bad disk or memory, or a bug", err)
@@ -32,7 +32,7 @@ func checkHeader(o *spans.Output, f *disk.File, want *safetensors.Header) error 
 	return trapError(traps(o, h))
 }
 
-// traps lists what a loader of an output with this header would take wrongly.
+// traps lists what a loader would misread in an output with this header.
 func traps(o *spans.Output, h *safetensors.Header) []model.Problem {
 	part := &plan.Plan{}
 	for _, u := range o.Units {
@@ -44,9 +44,9 @@ func traps(o *spans.Output, h *safetensors.Header) []model.Problem {
 	return model.CheckHeader(h, part)
 }
 
-// CheckStored checks the header of an output that another run is said to have made: it names the
-// plan's tensors and no others, in the order in which this program writes them. A
-// *model.InvalidError tells what is wrong.
+// CheckStored checks the header of an output that another run claims to have made. The header must
+// name the plan's tensors and no others, in the order in which df11-convert writes them. Otherwise
+// the error is a *model.InvalidError.
 func CheckStored(o *spans.Output, h *safetensors.Header) error {
 	if problems := traps(o, h); len(problems) > 0 {
 		return model.Invalidf(o.Path, "%s: %s", problems[0].Name, problems[0].Detail)
@@ -57,18 +57,18 @@ func CheckStored(o *spans.Output, h *safetensors.Header) error {
 	}
 	want, err := safetensors.NewHeader(o.Metadata, es)
 	if err == nil && !bytes.Equal(h.Raw, want.Raw) {
-		err = model.Invalidf(o.Path, "its header is not as this program writes it")
+		err = model.Invalidf(o.Path, "its header is not what df11-convert writes")
 	}
 	return err
 }
 
-// readIndependently has the header parsed by a reader that shares no code with ours,
-// nlpodyssey/safetensors, and compares what both find. Headers with dtypes that it does not know
-// are not its business.
+// readIndependently parses the header with a reader that shares no code with ours,
+// nlpodyssey/safetensors, and compares the results. It skips headers with dtypes that this reader
+// doesn't know.
 func readIndependently(h *safetensors.Header) error {
 	for _, t := range h.Tensors {
 		if _, err := reference.ParseDType(string(t.DType)); err != nil {
-			return nil //nolint:nilerr // the check is for the dtypes that both know
+			return nil //nolint:nilerr // compare only dtypes that both know
 		}
 	}
 	var other reference.Metadata
@@ -88,15 +88,15 @@ func readIndependently(h *safetensors.Header) error {
 			same = x.Shape[i] == uint64(t.Shape[i])
 		}
 		if !same {
-			return fmt.Errorf(
-				"a second reader finds another tensor %s in the header; this is a bug", t.Name)
+			return fmt.Errorf("a second reader reads tensor %s in the header differently; "+
+				"this is a bug", t.Name)
 		}
 	}
 	return nil
 }
 
-// CheckConfig makes sure that the config.json to be published states the dict by which the units
-// were encoded: in another order of attributes, weights change places without a word.
+// CheckConfig checks that the config.json to publish has the dict that the units were encoded with.
+// With another order of attributes, weights would swap places without an error.
 func CheckConfig(config []byte, p *plan.Plan) error {
 	if config == nil {
 		return nil
@@ -107,12 +107,12 @@ func CheckConfig(config []byte, p *plan.Plan) error {
 	}
 	if !dict.Equal(p.PatternDict) {
 		return trapError([]model.Problem{{Name: names.Config,
-			Detail: "its pattern dict is not the one that was encoded"}})
+			Detail: "its pattern dict differs from the plan's"}})
 	}
 	return nil
 }
 
-// trapError is about our own output: whatever it says is a bug.
+// trapError returns an error about our own output. Any problem is a bug.
 func trapError(problems []model.Problem) error {
 	if len(problems) == 0 {
 		return nil

@@ -12,7 +12,7 @@ import (
 	"github.com/df11-convert/df11-convert/internal/spans"
 )
 
-// lint writes an output file with these tensors, all zero, and lints it.
+// lint writes an output file with these tensors, all zero, and checks its header.
 func lint(t *testing.T, o *spans.Output, es []safetensors.Entry) error {
 	t.Helper()
 	l, err := safetensors.NewHeader(nil, es)
@@ -25,7 +25,7 @@ func lint(t *testing.T, o *spans.Output, es []safetensors.Entry) error {
 	return checkHeader(o, f, l)
 }
 
-// TestLintOfOutputs: no output is finalized in which a loader would fall into a trap.
+// No output is finalized that has a trap for a loader.
 func TestLintOfOutputs(t *testing.T) {
 	norm := plan.Tensor{Name: "layers.0.norm.weight", DType: "BF16", Shape: []int64{8}, Length: 16}
 	weight := plan.Tensor{Name: "layers.0.q.weight", DType: "F32", Shape: []int64{4, 8}, Length: 128, ExactF32: true}
@@ -57,8 +57,7 @@ func TestLintOfOutputs(t *testing.T) {
 	}
 }
 
-// TestLintOfConfig: no config.json is published that lists attributes in another order than they
-// were encoded in.
+// No config.json is published that lists attributes in another order than they were encoded in.
 func TestLintOfConfig(t *testing.T) {
 	p := &plan.Plan{PatternDict: catalog.PatternDict{{Regex: `layers\.\d+`, Attrs: []string{"q", "k"}}}}
 	config, err := metadata.InsertConfig([]byte(`{"a": 1}`), p.PatternDict)
@@ -67,13 +66,13 @@ func TestLintOfConfig(t *testing.T) {
 		t.Error(err)
 	}
 	p.PatternDict[0].Attrs = []string{"k", "q"}
-	if err := CheckConfig(config, p); err == nil || !strings.Contains(err.Error(), "its pattern dict is not the one") {
+	if err := CheckConfig(config, p); err == nil || !strings.Contains(err.Error(), "its pattern dict differs") {
 		t.Errorf("attributes in another order than they were encoded in: %v", err)
 	}
 }
 
-// TestSecondReader: the second reader of a header finds a dtype, a shape or an offset that ours got
-// wrong, and a tensor that ours has not seen. Dtypes that it does not know keep it from looking.
+// The second reader notices a dtype, a shape, or an offset that ours got wrong, and a tensor that
+// ours missed. It doesn't check headers with dtypes it doesn't know.
 func TestSecondReader(t *testing.T) {
 	entries := []safetensors.Entry{
 		{Name: "a", DType: "BF16", Shape: []int64{2, 3}}, {Name: "b", DType: "U8", Shape: []int64{12}},
@@ -114,8 +113,8 @@ func TestSecondReader(t *testing.T) {
 		}
 	}
 	unknown := header(append(entries, safetensors.Entry{Name: "f8", DType: "F8_E4M3", Shape: []int64{2}}))
-	unknown.Tensors[0].Begin++ // not looked at
+	unknown.Tensors[0].Begin++ // isn't checked
 	if err := readIndependently(unknown); err != nil {
-		t.Errorf("a dtype that the second reader does not know: %v", err)
+		t.Errorf("a dtype that the second reader doesn't know: %v", err)
 	}
 }

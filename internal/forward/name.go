@@ -11,8 +11,8 @@ import (
 	"github.com/df11-convert/df11-convert/internal/streams"
 )
 
-// startHash begins to hash a file as it is stored, in a goroutine of its own. It ends early with
-// ctx, or when the draft is discarded.
+// startHash starts to hash a file as stored, in its own goroutine. The hash ends early when ctx
+// ends or the draft is discarded.
 func (d *draft) startHash(ctx context.Context, p *progress.Counters) {
 	ctx, d.stopHash = context.WithCancel(ctx)
 	d.sum = sync.OnceValues(func() (string, error) {
@@ -26,8 +26,8 @@ func (d *draft) startHash(ctx context.Context, p *progress.Counters) {
 	go func() { _, _ = d.sum() }()
 }
 
-// nameAll gives compared files their name, which means waiting for hashes and the disk, and records
-// them in the ledger. Several goroutines run it.
+// nameAll names compared files and records them in the ledger. It waits for hashes and for the
+// disk, so several goroutines run it.
 func (m *maker) nameAll(ctx context.Context, equal <-chan compared,
 	finished chan<- ledger.Output) error {
 	for c := range equal {
@@ -42,7 +42,7 @@ func (m *maker) nameAll(ctx context.Context, equal <-chan compared,
 	return nil
 }
 
-// name records a file in the ledger, forces it to disk and gives it its name.
+// name records a file in the ledger, syncs it to disk, and gives it its name.
 func (m *maker) name(c compared) (ledger.Output, error) {
 	defer c.discard()
 	o := ledger.Output{

@@ -13,7 +13,7 @@ import (
 	"github.com/df11-convert/df11-convert/internal/spans"
 )
 
-// createIn begins a file in a folder.
+// createIn creates a file in a folder.
 func createIn(t *testing.T, dir string) *disk.File {
 	t.Helper()
 	root, err := os.OpenRoot(dir)
@@ -24,11 +24,11 @@ func createIn(t *testing.T, dir string) *disk.File {
 	return f
 }
 
-// TestNamingErrorEndsAtOnce: a file that can't be finished ends the stage although the one before
-// has more to come, nothing appears, and no hash is left running.
+// If a file can't be finished, the stage ends although the previous stage has more. No file
+// appears, and no hash keeps running.
 func TestNamingErrorEndsAtOnce(t *testing.T) {
 	dir := t.TempDir()
-	synctest.Test(t, func(t *testing.T) { // which fails where a goroutine is left
+	synctest.Test(t, func(t *testing.T) { // it fails if a goroutine is left
 		file := createIn(t, dir)
 		if _, err := file.WriteAt([]byte("short"), 0); err != nil {
 			t.Fatal(err)
@@ -47,8 +47,7 @@ func TestNamingErrorEndsAtOnce(t *testing.T) {
 	}
 }
 
-// TestNoFileGoesWhileItIsHashed: a file that is thrown away stays until its hash has ended, which
-// reads it.
+// A discarded file stays until its hash, which reads it, has ended.
 func TestNoFileGoesWhileItIsHashed(t *testing.T) {
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {

@@ -2,7 +2,6 @@ package forward
 
 import (
 	"context"
-	"os"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -12,9 +11,15 @@ import (
 	"github.com/df11-convert/df11-convert/internal/streams"
 )
 
-// publishAll uploads outputs that are finished, now or by earlier runs, several at a time, and goes
-// on with it while a batch is committed. Without a repo there is nothing to do.
+// publishAll uploads finished outputs, of this run and of earlier ones, several at a time. It keeps
+// uploading while a batch is committed. Without a repo, or if outputs wait for the last commit, it
+// does nothing.
 func (m *maker) publishAll(ctx context.Context, finished <-chan ledger.Output) error {
+	if m.Repo == nil || m.Wait {
+		for range finished {
+		}
+		return nil
+	}
 	g, ctx := errgroup.WithContext(ctx)
 	uploaded := make(chan ledger.Output)
 	g.Go(func() error {
@@ -32,9 +37,6 @@ func (m *maker) publishAll(ctx context.Context, finished <-chan ledger.Output) e
 func (m *maker) uploadAll(ctx context.Context, finished <-chan ledger.Output,
 	uploaded chan<- ledger.Output) error {
 	for o := range finished {
-		if m.Repo == nil {
-			continue
-		}
 		if err := m.upload(ctx, o); err != nil {
 			return err
 		}
@@ -45,9 +47,9 @@ func (m *maker) uploadAll(ctx context.Context, finished <-chan ledger.Output,
 	return nil
 }
 
-// upload sends one output, and removes it here if it need not stay.
+// upload uploads one output, and removes it from the folder unless it stays.
 func (m *maker) upload(ctx context.Context, o ledger.Output) error {
-	// by an earlier run, which a kill may have kept from removing the file
+	// an earlier run uploaded it; perhaps a kill kept it from removing the file
 	if o.Uploaded && !m.Folder.Stays {
 		return m.Folder.Remove(o.Path)
 	}
@@ -64,9 +66,9 @@ func (m *maker) upload(ctx context.Context, o ledger.Output) error {
 	return nil
 }
 
-// send uploads a file and closes it: Windows does not remove an open one.
+// send uploads a file and closes it, because Windows can't remove an open file.
 func (m *maker) send(ctx context.Context, o ledger.Output) error {
-	f, err := os.Open(m.Folder.Path(o.Path))
+	f, err := m.Folder.Open(o.Path)
 	if err != nil {
 		return err
 	}
@@ -77,20 +79,20 @@ func (m *maker) send(ctx context.Context, o ledger.Output) error {
 	return err
 }
 
-// CommitAge is how long an uploaded output waits for its commit. A kill loses what waits, and the
-// Hub takes about 128 commits an hour: so a repo gets one a minute, and one more for every 50
-// files. Parts share them.
+// CommitAge is how long an uploaded output waits for its commit. A kill loses the uploads that
+// wait, but the Hub allows only about 128 commits an hour. So a repo gets one a minute, and one
+// more for every 50 files. Parts share the Hub's limit.
 const CommitAge = time.Minute
 
-// commitFiles is how many files one commit brings at most, as the Hub advises.
+// commitFiles is the most files in one commit, as the Hub advises.
 const commitFiles = 50
 
 // commitBatches commits all uploaded outputs once the first one has waited for the given time, and
-// at the end. One commit is under way at a time.
+// at the end. It runs one commit at a time.
 func commitBatches(ctx context.Context, wait time.Duration, uploaded <-chan ledger.Output,
 	commit func(context.Context, []ledger.Output) error) error {
 	var waiting []ledger.Output
-	var committing chan error // nil: no commit is under way
+	var committing chan error // nil: no commit is running
 	age := time.NewTimer(wait)
 	age.Stop()
 	defer age.Stop()
@@ -125,7 +127,7 @@ func commitBatches(ctx context.Context, wait time.Duration, uploaded <-chan ledg
 	}
 }
 
-// commit commits a batch with the journal that lists it.
+// commit commits a batch together with the journal that lists it.
 func (m *maker) commit(ctx context.Context, batch []ledger.Output) error {
 	if err := m.Repo.Commit(ctx, batch, m.Ledger); err != nil {
 		return err

@@ -15,7 +15,7 @@ import (
 	"github.com/df11-convert/df11-convert/internal/ledger"
 )
 
-// committer runs commitBatches under the clock of a synctest bubble.
+// committer runs commitBatches with the clock of a synctest bubble.
 type committer struct {
 	uploaded chan ledger.Output
 	release  chan error // what each commit waits for and returns
@@ -23,9 +23,9 @@ type committer struct {
 	group    errgroup.Group
 
 	mu      sync.Mutex
-	batches [][]string // that were begun
-	open    int        // commits under way
-	most    int        // at a time
+	batches [][]string // started batches
+	open    int        // running commits
+	most    int        // at the same time
 }
 
 func startCommitter(t *testing.T) *committer {
@@ -60,7 +60,7 @@ func (c *committer) commit(ctx context.Context, outputs []ledger.Output) error {
 	}
 }
 
-// upload hands over n outputs, numbered on; it returns when all are taken.
+// upload sends the next n outputs; it returns when all are received.
 func (c *committer) upload(from, n int) {
 	for i := range n {
 		c.uploaded <- ledger.Output{Path: fmt.Sprint(from + i)}
@@ -85,7 +85,7 @@ func numbers(from, n int) (names []string) {
 	return names
 }
 
-// begun checks how many files are in each batch so far, and that one commit at a time is under way.
+// begun checks how many files are in each batch so far, and that only one commit runs.
 func (c *committer) begun(t *testing.T, sizes ...int) {
 	t.Helper()
 	c.mu.Lock()
@@ -99,18 +99,18 @@ func (c *committer) begun(t *testing.T, sizes ...int) {
 	}
 }
 
-// TestUploadsGoOnDuringACommit: outputs are taken while a commit is under way; they go into later
-// ones, none of which begins before the one before it has ended. Where more wait than one commit
-// brings, others follow at once. At the end all that waits is committed without delay. Every output
-// is in one commit.
+// During a commit, outputs are still received; they go into later commits. A commit starts only
+// after the previous one has ended. If more outputs wait than fit into one commit, others follow at
+// once. At the end, all waiting outputs are committed without delay. Every output is in exactly one
+// commit.
 func TestUploadsGoOnDuringACommit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const full = commitFiles
 		c := startCommitter(t)
 		c.upload(0, 3)
 		time.Sleep(CommitAge)
-		synctest.Wait()       // for the commit, which begins at this very time
-		c.upload(3, 2*full+7) // would wait for ever if they were not taken
+		synctest.Wait()       // for the commit that starts at this moment
+		c.upload(3, 2*full+7) // would wait forever if they weren't received
 		time.Sleep(2 * CommitAge)
 		synctest.Wait()
 		c.begun(t, 3)
@@ -133,16 +133,15 @@ func TestUploadsGoOnDuringACommit(t *testing.T) {
 	})
 }
 
-// TestCommitsAMinute: however outputs come, none waits for its commit longer than CommitAge and a
-// commit that is under way, and no commit begins sooner than CommitAge after the one before: the
-// Hub counts them.
+// No matter how outputs arrive, none waits for its commit longer than CommitAge plus a running
+// commit, and no commit starts sooner than CommitAge after the one before. The Hub counts commits.
 func TestCommitsAMinute(t *testing.T) {
 	for name, every := range map[string]time.Duration{
 		"many a minute": CommitAge / 40, "few a minute": CommitAge / 3, "one a minute": CommitAge, "seldom": 7 * CommitAge / 2,
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				const n, takes = 100, 5 * time.Second // outputs, and what a commit takes
+				const n, takes = 100, 5 * time.Second // outputs, and the duration of a commit
 				var began []time.Time
 				first, committed := time.Now(), 0
 				uploaded := make(chan ledger.Output)
@@ -170,7 +169,7 @@ func TestCommitsAMinute(t *testing.T) {
 				}
 				for i := range running - 1 {
 					if pause := began[i+1].Sub(began[i]); pause < CommitAge {
-						t.Errorf("commit %d began %s after the one before", i+1, pause)
+						t.Errorf("commit %d began %s after the previous one", i+1, pause)
 					}
 				}
 			})
@@ -178,15 +177,14 @@ func TestCommitsAMinute(t *testing.T) {
 	}
 }
 
-// TestCommitFails: the error of a commit ends the work; so does the end of the context, once the
-// commit has ended.
+// The error of a commit ends the work. So does the end of the context, once the commit has ended.
 func TestCommitFails(t *testing.T) {
 	boom := errors.New("boom")
 	begin := func(t *testing.T) *committer {
 		c := startCommitter(t)
 		c.upload(0, 3)
 		time.Sleep(CommitAge)
-		synctest.Wait() // for the commit, which begins at this very time
+		synctest.Wait() // for the commit that starts at this moment
 		c.upload(3, 1)
 		return c
 	}

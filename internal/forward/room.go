@@ -5,16 +5,16 @@ import (
 	"github.com/df11-convert/df11-convert/internal/ledger"
 )
 
-// waitingFiles is what finished files that do not stay take of the disk until they are uploaded.
+// waitingFiles limits the disk that finished files take until they are uploaded.
 type waitingFiles struct {
 	*spool.Budget
-	// by output of an earlier run, the budget that holds it; nil: it is over budget
+	// for each output of an earlier run, the budget that holds it; nil: over budget
 	chargedTo map[string]*spool.Budget
 }
 
-// newWaitingFiles charges the leftovers of earlier runs to the limit, or where that is used up to
-// what spools leave. They are uploaded whatever else waits, so this cannot block for ever. Files
-// that stay take nothing.
+// newWaitingFiles charges the leftovers of earlier runs to the limit or, once that is used up, to
+// what spools leave. They are uploaded no matter what else waits, so this can't block forever.
+// Files that stay cost nothing.
 func newWaitingFiles(stay bool, limit int64, spools *spool.Budget,
 	leftovers []ledger.Output) *waitingFiles {
 	if stay {
@@ -36,7 +36,7 @@ func newWaitingFiles(stay bool, limit int64, spools *spool.Budget,
 	return w
 }
 
-// uploaded gives back what an output has taken, whoever made it.
+// uploaded releases what an output has taken, no matter which run made it.
 func (w *waitingFiles) uploaded(o ledger.Output) {
 	b, leftover := w.chargedTo[o.Path]
 	switch {

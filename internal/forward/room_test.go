@@ -7,9 +7,8 @@ import (
 	"github.com/df11-convert/df11-convert/internal/ledger"
 )
 
-// TestRoomIsGivenBackOnce: every output gives back what was taken for it and no more, whether it is
-// new or left over from an earlier run, whether there was room for it among outputs, among spools,
-// or nowhere.
+// Every output releases exactly what it has acquired: whether it's new or left over from an earlier
+// run, and whether the budget for outputs, the one for spools, or neither had space for it.
 func TestRoomIsGivenBackOnce(t *testing.T) {
 	leftovers := []ledger.Output{
 		{Path: "among outputs", Size: 60, Place: ledger.Place{Here: true}},
@@ -19,7 +18,7 @@ func TestRoomIsGivenBackOnce(t *testing.T) {
 	}
 	spools := spool.NewBudget(100)
 	r := newWaitingFiles(false, 100, spools, leftovers)
-	must(t, r.Acquire(t.Context(), 40)) // for a new one
+	must(t, r.Acquire(t.Context(), 40)) // for a new output
 	for _, b := range []*spool.Budget{r.Budget, spools} {
 		if b.TryAcquire(100) {
 			t.Error("a leftover takes no room")
@@ -32,7 +31,7 @@ func TestRoomIsGivenBackOnce(t *testing.T) {
 	// a semaphore panics if it gets back more than it gave
 	for _, b := range []*spool.Budget{r.Budget, spools} {
 		if !b.TryAcquire(100) || b.TryAcquire(1) {
-			t.Error("not what was taken is given back")
+			t.Error("the budgets got back less than they gave")
 		}
 	}
 }

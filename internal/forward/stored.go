@@ -9,6 +9,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/df11-convert/df11-convert/internal/budget"
+	"github.com/df11-convert/df11-convert/internal/disk"
 	"github.com/df11-convert/df11-convert/internal/forward/compare"
 	"github.com/df11-convert/df11-convert/internal/forward/fetch"
 	"github.com/df11-convert/df11-convert/internal/forward/spool"
@@ -19,21 +20,21 @@ import (
 	"github.com/df11-convert/df11-convert/internal/spans"
 )
 
-// Comparison says which stored outputs Compare compares with which source.
+// Comparison says which stored outputs Compare compares, and with which source.
 type Comparison struct {
 	Source   model.Source
 	Model    *model.Model
 	Outputs  []*spans.Output
-	Stored   *model.DF11 // has all of them
-	WorkDir  string      // takes the spools of a remote source
+	Stored   *model.DF11 // has all of the outputs
+	WorkDir  string      // for the spools of a remote source
 	Workers  int
 	GPU      GPU // nil: none
 	Progress *progress.Counters
 }
 
 // Compare compares every weight and every copied tensor of stored outputs with the source. It ends
-// with the first difference: see compare.Comparer. It returns the outputs that it found equal, and
-// what was verified about these.
+// at the first difference; for the errors, see compare.Comparer. It returns the outputs that are
+// equal, and what it verified about them.
 func Compare(ctx context.Context, c Comparison) (equal []*spans.Output,
 	verified []metadata.Verification, err error) {
 	c.Progress.Verified.Store(0)
@@ -83,7 +84,8 @@ func Compare(ctx context.Context, c Comparison) (equal []*spans.Output,
 	return equal, verified, err
 }
 
-// openDir opens the work folder; nil if neither spools nor the units of a remote model need one.
+// openDir opens the work folder. It returns nil if neither spools nor a remote model's units need
+// one.
 func (c *Comparison) openDir() (*os.Root, error) {
 	spooled := func(o *spans.Output) bool { return o.Spooled(c.Model.Local) }
 	if c.GPU == nil && !slices.ContainsFunc(c.Outputs, spooled) {
@@ -92,5 +94,12 @@ func (c *Comparison) openDir() (*os.Root, error) {
 	if err := os.MkdirAll(c.WorkDir, 0o700); err != nil {
 		return nil, err
 	}
-	return os.OpenRoot(c.WorkDir)
+	root, err := os.OpenRoot(c.WorkDir)
+	if err == nil {
+		if err = disk.CheckOwner(root); err != nil {
+			err = &disk.Error{Kind: disk.Work, Folder: c.WorkDir, Err: errors.Join(err, root.Close())}
+			root = nil
+		}
+	}
+	return root, err
 }

@@ -7,17 +7,19 @@ import (
 	"strings"
 )
 
-// User is whom a token stands for.
+// A User is the owner of a token.
 type User struct {
 	Name string
 	Orgs []string // organizations it may write to
-	// the one repo that the token may read and write, of whatever owner; "" for those of its owner
-	Only     string
+	// the one repo the token may read and write, of any owner; "" for the owner's repos
+	Only string
+	// only repos it created, as an OAuth app with the scope contribute-repos
+	Made     bool
 	ReadOnly bool     // the token has role "read"
-	All      bool     // may read and write everything, gated repos included
+	All      bool     // may read and write everything, including gated repos
 	CanRead  []string // private repos of others that it may see
-	Granted  []string // gated repos that it was let into
-	// to the terms of every gated repo: those with "auto" let it in, as they do with any stranger
+	Granted  []string // gated repos it was let into
+	// has accepted the terms of every gated repo: those with "auto" let it in, like any stranger
 	Agrees bool
 }
 
@@ -29,14 +31,16 @@ func (u *User) sees(rp *repo) bool {
 	return u.writes(rp) || slices.Contains(u.CanRead, rp.name)
 }
 
-func (u *User) writes(rp *repo) bool { return u.owns(rp.namespace()) || u.Only == rp.name }
+func (u *User) writes(rp *repo) bool {
+	return u.owns(rp.namespace()) && (!u.Made || rp.maker == u.Name) || u.Only == rp.name
+}
 
-// access is the right that a route asks of its caller.
+// An access is the right that a route takes.
 type access int
 
 const (
-	accessNone  access = iota // nothing: the token is not looked at
-	accessLogin               // a known user; the route is not below a repo
+	accessNone  access = iota // nothing: the token isn't checked
+	accessLogin               // a known user; the route isn't below a repo
 	accessInfo                // names, sizes, hashes: allowed on gated repos
 	accessFiles               // content
 	accessWrite               // change branches and settings
@@ -44,8 +48,8 @@ const (
 
 var errNoLogin = fail(http.StatusUnauthorized, "Invalid username or password.")
 
-// open finds out who sends a request and which repo the path values ns and name (or git) stand for,
-// and checks that the caller may do what the route does.
+// open finds the caller and the repo of the path values ns and name (or git), and checks that the
+// caller may do what the route does.
 func (s *Server) open(w http.ResponseWriter, r *http.Request, want access) (c *call, err error) {
 	c = &call{Server: s, w: w, r: r}
 	if want == accessNone {
@@ -70,7 +74,7 @@ func (s *Server) open(w http.ResponseWriter, r *http.Request, want access) (c *c
 	return c, c.permit(c.repo, want)
 }
 
-// userOf returns who sends the request, nil for nobody.
+// userOf returns the sender of the request, or nil.
 func (s *Server) userOf(r *http.Request) (*User, error) {
 	c := &s.cfg
 	h := r.Header.Get("Authorization")

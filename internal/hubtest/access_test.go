@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// TestAccess: who may see, read and change what, and in which words it is refused. The official
+// TestAccess checks who may see, read, and change what, and the words of each refusal. The official
 // clients decide by code and text.
 func TestAccess(t *testing.T) {
 	s := Start(t,
@@ -13,12 +13,14 @@ func TestAccess(t *testing.T) {
 		WithUser("guest", User{Name: "bob"}),
 		WithUser("agrees", User{Name: "ann", Agrees: true}),
 		WithUser("granted", User{Name: "eve", Granted: []string{"org/gated"}, CanRead: []string{"org/private"}}),
+		WithUser("app", User{Name: "org", Made: true}),
 		WithUser("reader", User{Name: "org", ReadOnly: true}))
 	files := map[string][]byte{"a.txt": []byte("hello\n")}
 	s.AddRepo("org/open", files)
 	s.AddRepo("org/private", files, Private())
 	s.AddRepo("org/gated", files, Gated("manual"))
 	s.AddRepo("org/auto", files, Gated("auto"))
+	must(t, "POST", s.URL+"/api/repos/create", "app", `{"type":"model","name":"made","organization":"org"}`)
 	const info, file, check, write = "/api/models/%", "/%/resolve/main/a.txt", "/api/models/%/auth-check", "/api/models/%/auth-check/write"
 	for _, tc := range []struct {
 		route, repo, token string
@@ -47,6 +49,9 @@ func TestAccess(t *testing.T) {
 		{write, "org/open", "guest", 403, "", ""},
 		{write, "org/open", "reader", 403, "", "use a write token to upload to a repository."},
 		{write, "org/open", "owner", 200, "", ""},
+		{write, "org/open", "app", 403, "", ""}, // it didn't create this one
+		{write, "org/made", "app", 200, "", ""},
+		{info, "org/private", "app", 404, codeRepoNotFound, ""},
 		{"/%/resolve/nope/a.txt", "org/open", "", 404, codeRevisionNotFound, "Invalid rev id: nope"},
 		{"/%/resolve/main/nope.txt", "org/open", "", 404, codeEntryNotFound, "Entry not found"},
 		{"/api/models/%/surprise", "org/open", "", 404, "", "Sorry, we can't find the page you are looking for."},

@@ -14,10 +14,10 @@ import (
 	"time"
 )
 
-// Header is the header fields of an action, one value each.
+// A Header has the header fields of an action, one value each.
 type Header map[string]string
 
-// Status answers with a status, header fields and a body, without asking the server.
+// Status answers with a status, header fields, and a body, without asking the server.
 func Status(status int, header Header, body string) Action {
 	return func(x *Exchange) {
 		drain(x.Request)
@@ -44,8 +44,8 @@ func refuse(why *refusal) Action {
 	return func(x *Exchange) { why.answer(x, x.Request) }
 }
 
-// After lets the server do its work, throws its answer away, and then acts: the client cannot tell
-// whether the work was done.
+// After lets the server do its work, drops its answer, and then acts. The client can't know whether
+// the work was done.
 func After(action Action) Action {
 	return func(x *Exchange) {
 		x.Next(httptest.NewRecorder())
@@ -53,7 +53,7 @@ func After(action Action) Action {
 	}
 }
 
-// Reset cuts the connection before anything is answered.
+// Reset cuts the connection before any answer.
 func Reset() Action {
 	return func(x *Exchange) { cut(x, true) }
 }
@@ -66,7 +66,7 @@ func resetUpload(n int64) Action {
 	}
 }
 
-// cut takes the connection away, with a TCP reset or with a plain close.
+// cut ends the connection, with a TCP reset or a plain close.
 func cut(x *Exchange, reset bool) {
 	conn, _, err := http.NewResponseController(x).Hijack()
 	if err != nil {
@@ -78,14 +78,14 @@ func cut(x *Exchange, reset bool) {
 	_ = conn.Close()
 }
 
-// whole is an answer of the server, before it is sent.
+// whole is an answer of the server before it's sent.
 type whole struct {
 	status int
 	header http.Header
 	body   []byte
 }
 
-// right is what the server answers to the request. Without ranges it is asked for all of the file.
+// right returns the server's answer to the request. Without ranges it's the whole file.
 func (x *Exchange) right(ranges bool) *whole {
 	if !ranges {
 		x.Request.Header.Del("Range")
@@ -95,7 +95,7 @@ func (x *Exchange) right(ranges bool) *whole {
 	return &whole{rec.Code, rec.Header(), rec.Body.Bytes()}
 }
 
-// send sends an answer, or as much as its header and the first n bytes.
+// send sends an answer, or its header and the first n bytes.
 func (x *Exchange) send(a *whole, n int) {
 	maps.Copy(x.Header(), a.header)
 	x.WriteHeader(a.status)
@@ -112,8 +112,8 @@ func change(edit func(a *whole)) Action {
 	}
 }
 
-// cutAfter sends the header and n bytes of the right answer, then resets the connection, or closes
-// it in good order when reset is false.
+// cutAfter sends the header and n bytes of the right answer. Then it resets the connection, or
+// closes it properly if reset is false.
 func cutAfter(n int, reset bool) Action {
 	return func(x *Exchange) {
 		x.send(x.right(true), n)
@@ -121,8 +121,8 @@ func cutAfter(n int, reset bool) Action {
 	}
 }
 
-// truncate sends n bytes of the file without a Content-Length and ends the chunked body properly:
-// the answer looks complete.
+// truncate sends n bytes of the file without a Content-Length and ends the chunked body properly,
+// so the answer looks complete.
 func truncate(n int) Action {
 	return func(x *Exchange) {
 		a := x.right(false)
@@ -131,21 +131,21 @@ func truncate(n int) Action {
 	}
 }
 
-// stall sends n bytes of the right answer's body and then nothing more, until the client or the
-// server closes; with n < 0 not even the header.
+// stall sends n bytes of the right answer's body and then nothing, until the client or the server
+// closes. With n < 0 it doesn't even send the header.
 func stall(n int) Action {
 	return func(x *Exchange) {
 		if n >= 0 {
 			x.send(x.right(true), n)
 		} else {
-			drain(x.Request) // net/http notices that the client is gone only after the body
+			drain(x.Request) // net/http notices a lost client only after the body
 		}
 		<-x.Request.Context().Done()
 		panic(http.ErrAbortHandler)
 	}
 }
 
-// slow sends the right answer one byte at a time, pause apart.
+// slow sends the right answer one byte at a time, with pauses.
 func slow(pause time.Duration) Action {
 	return func(x *Exchange) {
 		a := x.right(true)
@@ -160,7 +160,7 @@ func slow(pause time.Duration) Action {
 	}
 }
 
-// corrupt flips a bit of the n-th byte of the body (from 0) and leaves the length right.
+// corrupt flips a bit of the body's n-th byte (from 0) and keeps the length.
 func corrupt(n int) Action {
 	return change(func(a *whole) {
 		if n < len(a.body) {
@@ -169,7 +169,7 @@ func corrupt(n int) Action {
 	})
 }
 
-// compress answers 200 with the whole file compressed, as a CDN that ignores Accept-Encoding:
+// compress answers 200 with the whole file compressed, like a CDN that ignores Accept-Encoding:
 // identity.
 func compress(x *Exchange) {
 	a := x.right(false)
@@ -183,14 +183,14 @@ func compress(x *Exchange) {
 	x.send(a, len(a.body))
 }
 
-// ignoreRange answers 200 with the whole file whatever range was asked for.
+// ignoreRange answers 200 with the whole file for any range.
 func ignoreRange(x *Exchange) {
 	a := x.right(false)
 	x.send(a, len(a.body))
 }
 
-// shift asks the server for a range delta bytes later than the client did, and so answers with a
-// Content-Range that was not asked for.
+// shift asks the server for a range delta bytes later than the client did, so the Content-Range is
+// wrong.
 func shift(delta int64) Action {
 	return func(x *Exchange) {
 		var from int64
@@ -201,7 +201,7 @@ func shift(delta int64) Action {
 	}
 }
 
-// setHeader lets the server answer and overwrites header fields; an empty value removes the field.
+// setHeader lets the server answer and overwrites header fields. An empty value removes the field.
 func setHeader(header Header) Action {
 	return change(func(a *whole) {
 		for k, v := range header {
@@ -212,8 +212,7 @@ func setHeader(header Header) Action {
 	})
 }
 
-// replace lets the server answer, and puts other text in place of what a pattern matches in the
-// body.
+// replace lets the server answer, and replaces what a pattern matches in the body.
 func replace(pattern, instead string) Action {
 	re := regexp.MustCompile(pattern)
 	return change(func(a *whole) {
@@ -239,6 +238,6 @@ func redirectHome(x *Exchange) {
 	x.WriteHeader(http.StatusPermanentRedirect)
 }
 
-// noRoute answers as a hub that does not have the route: with a page for people.
+// noRoute answers like a hub without the route: with a web page.
 var noRoute = Status(http.StatusNotFound, Header{"Content-Type": "text/html"},
 	"<html><body>Not Found</body></html>")

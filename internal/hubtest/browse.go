@@ -26,7 +26,7 @@ func isTrue(v string) bool {
 	return ok
 }
 
-// list returns all entries of a commit, sorted by path, folders included.
+// list returns all entries of a commit, including folders, sorted by path.
 func (c *config) list(head *Commit) (out []map[string]any) {
 	found := map[string]map[string]any{}
 	for p, e := range head.Files {
@@ -53,8 +53,8 @@ func (c *config) fileEntry(p string, e File) map[string]any {
 	return m
 }
 
-// xetHash stands in for the Merkle hash of Xet: 64 hex digits that belong to the object and are not
-// its sha256.
+// xetHash returns a stand-in for Xet's Merkle hash: 64 hex digits per object that aren't its
+// SHA-256.
 func xetHash(sha string) string { return newObject([]byte("xet " + sha)).sha256 }
 
 func (c *Commit) dirEntry(p string) map[string]any {
@@ -62,7 +62,7 @@ func (c *Commit) dirEntry(p string) map[string]any {
 		"path": p}
 }
 
-// page returns one page of a list and sets the Link to the next one.
+// page returns one page of a list and sets the Link to the next.
 func (c *call) page(list []map[string]any) (any, error) {
 	q := c.r.URL.Query()
 	size := c.cfg.pageSize
@@ -107,8 +107,8 @@ func pathsInfo(c *call, paths []string) (any, error) {
 }
 
 // resolve answers GET and HEAD of /{id}/resolve/{rev}/{path} and
-// /api/resolve-cache/models/{id}/{rev}/{path}: large files are a redirect to a signed URL, JSON
-// files a relative redirect to the resolve cache, the others come at once.
+// /api/resolve-cache/models/{id}/{rev}/{path}. Large files are a redirect to a signed URL, and JSON
+// files a relative redirect to the resolve cache. It sends other files at once.
 func resolve(c *call) (any, error) {
 	head, e, err := c.file()
 	switch {
@@ -125,8 +125,8 @@ func resolve(c *call) (any, error) {
 	return e.send(), nil
 }
 
-// file finds the file of a resolve route. X-Repo-Commit goes out with every answer for which the
-// revision exists, EntryNotFound included.
+// file returns the file of a resolve route. Every answer for an existing revision has an
+// X-Repo-Commit, including EntryNotFound.
 func (c *call) file() (*Commit, File, error) {
 	head, err := c.commit()
 	if err != nil {
@@ -140,7 +140,7 @@ func (c *call) file() (*Commit, File, error) {
 	return head, e, nil
 }
 
-// cacheURL is the address in the resolve cache, with the odd query that the real hub appends.
+// cacheURL returns the address in the resolve cache, with the odd query that the real hub appends.
 func (c *call) cacheURL(head *Commit, e File) string {
 	segments := strings.Split(c.r.PathValue("path"), "/")
 	for i, seg := range segments {

@@ -9,7 +9,7 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// parseCard returns the YAML front matter of a model card; nil when it has none.
+// parseCard returns the YAML front matter of a model card, or nil.
 func parseCard(readme string) (card map[string]any, err error) {
 	text := strings.ReplaceAll(readme, "\r\n", "\n")
 	if rest, ok := strings.CutPrefix(text, "---\n"); ok {
@@ -20,12 +20,12 @@ func parseCard(readme string) (card map[string]any, err error) {
 	return card, err
 }
 
-// cardKeys are what a card may say of a converted model: each is text, or a list of texts.
+// cardKeys are what a converted model's card may contain. Each is a string or a list of strings.
 var cardKeys = []string{"base_model", "base_model_relation", "datasets", "language", "library_name",
 	"license", "license_link",
 	"license_name", "pipeline_tag", "tags"}
 
-// checkCard applies a few of the hub's rules, and returns what is wrong.
+// checkCard applies a few of the hub's rules, and returns what's wrong.
 func checkCard(readme string) (wrong []string) {
 	card, err := parseCard(readme)
 	if err != nil {
@@ -50,7 +50,7 @@ func isText(v any) bool {
 	return !slices.ContainsFunc(list, func(e any) bool { _, text := e.(string); return !text })
 }
 
-// checkCommittedCard refuses a commit that brings in a card with errors.
+// checkCommittedCard refuses a commit that adds a card with errors.
 func checkCommittedCard(now, before File) error {
 	if now.content == before.content {
 		return nil

@@ -21,7 +21,7 @@ const (
 	putPiece       = 1 << 20 // bytes of a single PUT that are read and stored at a time
 )
 
-// signDownload makes the URL that a large file is fetched from.
+// signDownload returns the URL to fetch a large file from.
 func (s *Server) signDownload(sha, file string) string {
 	p := "/repos/" + sha[:2] + "/" + sha[2:4] + "/" + sha
 	name := path.Base(file)
@@ -30,8 +30,8 @@ func (s *Server) signDownload(sha, file string) string {
 	return s.sign(http.MethodGet, p, disposition)
 }
 
-// sign makes an S3-style URL for one method, of which no two are the same. The signature covers
-// path and query as they are written, so a client that decodes and encodes them again breaks it.
+// sign returns an S3-style URL for one method, different each time. The signature covers path and
+// query as written, so a client that decodes and encodes them again breaks it.
 func (s *Server) sign(method, p, query string) string {
 	q := "X-Amz-Algorithm=AWS4-HMAC-SHA256&X-Amz-Credential=hubtest%2Fus-east-1%2Fs3%2Faws4_request" +
 		"&X-Amz-Date=" + s.cfg.clock().UTC().Format("20060102T150405Z") + fmt.Sprintf(
@@ -46,7 +46,7 @@ func (s *Server) mac(method, p, query string) string {
 	return hex.EncodeToString(m.Sum(nil))
 }
 
-// checkURL verifies the signature of the URL, and that it still holds.
+// checkURL checks the URL's signature, and that it's still valid.
 func (s cdn) checkURL(r *http.Request) error {
 	method := r.Method
 	if method == http.MethodHead {
@@ -75,7 +75,7 @@ func (s cdn) checkURL(r *http.Request) error {
 	return nil
 }
 
-// failStorage is a refusal of the storage host, which speaks XML.
+// failStorage is a refusal by the storage host, in XML.
 func failStorage(status int, code, message string) *refusal {
 	return &refusal{status: status, code: code, message: message, xml: true}
 }
@@ -97,7 +97,7 @@ func (s cdn) routes() http.Handler {
 	})
 }
 
-// signed lets h answer requests whose URL is signed and still holds.
+// signed lets h answer requests with a valid signed URL.
 func (s cdn) signed(h handler) handler {
 	return func(w http.ResponseWriter, r *http.Request) error {
 		if err := s.checkURL(r); err != nil {
@@ -119,7 +119,7 @@ func (s cdn) getObject(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	w.Header().Set("ETag", `"`+o.sha256[:32]+`"`) // not the hub's: the storage has its own
+	w.Header().Set("ETag", `"`+o.sha256[:32]+`"`) // not the hub's ETag: the storage has its own
 	w.Header().Set("Content-Type", "application/octet-stream")
 	http.ServeContent(w, r, "", time.Time{}, body)
 	return nil
@@ -138,7 +138,7 @@ func checkPut(r *http.Request) error {
 	return nil
 }
 
-// putObject takes a whole file. Whether it is the right one shows at verify.
+// putObject stores a whole file. Only verify shows whether it's the right one.
 func (s cdn) putObject(w http.ResponseWriter, r *http.Request) error {
 	if err := checkPut(r); err != nil {
 		return err
@@ -170,11 +170,11 @@ func receive(r *http.Request, n int64) ([]byte, error) {
 	return p, nil
 }
 
-// etag is the ETag of uploaded bytes, quotes included. Clients may not look into it, so a checksum
-// does that is cheaper than S3's MD5.
+// etag returns the ETag of uploaded bytes, quotes included. Clients may not read anything into it,
+// so we use a cheaper checksum than S3's MD5.
 func etag(sum uint32) string { return fmt.Sprintf(`"%032x"`, sum) }
 
-// putPart takes one part of a multipart upload.
+// putPart stores one part of a multipart upload.
 func (s cdn) putPart(w http.ResponseWriter, r *http.Request) error {
 	if err := checkPut(r); err != nil {
 		return err

@@ -6,20 +6,21 @@ import (
 	"time"
 )
 
-// JumpClock is a clock for clients of the hub. Nobody waits for it: Sleep moves it ahead at once.
+// A JumpClock is a clock for clients of the hub that makes no one wait: Sleep moves it ahead at
+// once.
 type JumpClock struct {
 	mu     sync.Mutex
 	now    time.Time
 	waited time.Duration
 }
 
-// Noon is when the clocks of tests start that compare with dates.
+// Noon is the start of clocks in tests that compare dates.
 var Noon = time.Date(2026, 8, 1, 12, 0, 0, 0, time.UTC)
 
-// NewJumpClock makes a clock that shows now.
+// NewJumpClock returns a clock that shows now.
 func NewJumpClock(now time.Time) *JumpClock { return &JumpClock{now: now} }
 
-// Now is the time that the clock shows.
+// Now returns the time that the clock shows.
 func (c *JumpClock) Now() time.Time {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -34,7 +35,7 @@ func (c *JumpClock) Sleep(ctx context.Context, d time.Duration) error {
 	return context.Cause(ctx)
 }
 
-// Waited adds up all sleeps.
+// Waited returns the sum of all sleeps.
 func (c *JumpClock) Waited() time.Duration {
 	c.mu.Lock()
 	defer c.mu.Unlock()

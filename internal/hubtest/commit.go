@@ -139,21 +139,42 @@ func (c *call) editOne(files map[string]File, op operation) (err error) {
 	case "file":
 		files[op.Path], err = c.gitFile(op)
 	case "lfsFile":
-		old, replaced := files[op.Path]
-		f, lfsErr := c.lfsFile(op)
-		if c.cfg.OldSizes && replaced && c.r.PathValue("rev") == "main" {
-			f.Size = old.Size
-		}
-		files[op.Path], err = f, lfsErr
+		err = c.putLarge(files, op)
 	case "deletedFile":
 		if _, ok := files[op.Path]; !ok {
 			return errEntryNotFound(op.Path)
 		}
 		delete(files, op.Path)
+		if c.cfg.OneRow {
+			delete(c.repo.rows, op.Path)
+		}
 	default:
 		return fail(http.StatusBadRequest, "unknown operation %q", op.Key)
 	}
 	return err
+}
+
+// putLarge puts a large file into a commit, in the ways of the server.
+func (c *call) putLarge(files map[string]File, op operation) error {
+	f, err := c.lfsFile(op)
+	if err != nil {
+		return err
+	}
+	row, described := c.repo.rows[op.Path]
+	switch old, there := files[op.Path]; {
+	case c.cfg.OneRow && described && row == f:
+		if there {
+			old.SHA256 = f.SHA256
+			files[op.Path] = old
+		}
+		return nil
+	case c.cfg.OldSizes && c.r.PathValue("rev") == "main" && described:
+		f.Size = row.Size
+	case c.cfg.OneRow, c.cfg.OldSizes && c.r.PathValue("rev") == "main":
+		c.repo.rows[op.Path] = f
+	}
+	files[op.Path] = f
+	return nil
 }
 
 func (c *call) gitFile(op operation) (File, error) {

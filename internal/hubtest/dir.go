@@ -13,9 +13,9 @@ import (
 	"strings"
 )
 
-// AddDir serves every folder root/<namespace>/<name>/ as a repo. Names that start with a dot are
-// left out, and so are the folders .git and .cache inside a repo. The files must not be changed in
-// place while the server runs; replacing them by rename is fine.
+// AddDir serves every folder root/<namespace>/<name>/ as a repo. It skips names that start with a
+// dot, and the folders .git and .cache inside a repo. Don't write to the files while the server
+// runs; replacing them by rename is fine.
 func (s *Server) AddDir(root string) error {
 	names, err := fs.Glob(os.DirFS(root), "*/*")
 	if err != nil {
@@ -34,7 +34,7 @@ func (s *Server) AddDir(root string) error {
 	return nil
 }
 
-// addFolder makes one repo from a folder: small files at once, and then each large one, whose bytes
+// addFolder makes a repo from a folder: small files at once, and then each large one, whose bytes
 // stay where they are.
 func (s *Server) addFolder(name, dir string) error {
 	small, large := map[string][]byte{}, map[string]*os.File{}
@@ -75,7 +75,7 @@ func (s *Server) addFolder(name, dir string) error {
 	return nil
 }
 
-// pushFolder shows the main branch of every repo as files; "" shows nothing. The caller holds the
+// pushFolder writes the main branch of every repo as files; "" writes nothing. The caller holds the
 // lock of the store.
 type pushFolder string
 
@@ -83,7 +83,7 @@ func (f pushFolder) path(name string) string {
 	return filepath.Join(string(f), filepath.FromSlash(name))
 }
 
-// land writes what a commit on main changes, file by file and each by rename, config.json last.
+// land writes what a commit on main changes, each file by rename, and config.json last.
 func (s *store) land(repo string, before, files map[string]File) error {
 	if s.folder == "" {
 		return nil
@@ -107,7 +107,7 @@ func (s *store) land(repo string, before, files map[string]File) error {
 	return nil
 }
 
-// write puts one file in its place.
+// write writes one file.
 func (s *store) write(e File, file string) error {
 	body, err := s.open(e)
 	if err != nil {
@@ -125,7 +125,7 @@ func (s *store) write(e File, file string) error {
 	return errors.Join(err, out.Close(), os.Rename(tmp, file))
 }
 
-// removeFile deletes a file of a repo, and the folders that it leaves empty.
+// removeFile deletes a file of a repo, and the folders that become empty.
 func (f pushFolder) removeFile(repo, p string) {
 	for ; p != "."; p = path.Dir(p) {
 		if os.Remove(f.path(repo+"/"+p)) != nil {

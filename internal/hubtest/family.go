@@ -91,7 +91,7 @@ func indent(v any) []byte {
 	return append(data, '\n')
 }
 
-// smallFiles are the files beside the weights.
+// smallFiles are the files next to the weights.
 func (f family) smallFiles(o ModelOptions) map[string][]byte {
 	return map[string][]byte{
 		attributesFile: []byte(defaultAttributes),
@@ -129,8 +129,8 @@ func indexJSON(shards []*shard) []byte {
 		"weight_map": where})
 }
 
-// extraFiles are files that repos carry beside the weights and a converter must leave out, and an
-// image that it must take along.
+// extraFiles are files next to the weights that a converter must leave out, and an image that it
+// must copy.
 func extraFiles(first *shard) map[string][]byte {
 	copied := make([]byte, first.size)
 	_, _ = first.ReadAt(copied, 0)

@@ -11,10 +11,10 @@ import (
 	"sync"
 )
 
-// Fault is a rule that spoils the answers to some requests. A request counts for every rule that it
-// matches; the first rule that fires acts.
+// A Fault is a rule that spoils the answers to some requests. A request counts for every rule that
+// it matches. The first rule whose turn it is acts.
 type Fault struct {
-	// Name labels the log. With a nil Action it picks host, method, path and action from the table
+	// Name labels the log. If Action is nil, it picks host, method, path, and action from the table
 	// of named faults.
 	Name string
 
@@ -33,10 +33,10 @@ type Fault struct {
 // Always is the value of Fault.Times for a fault that does not end.
 const Always = -1
 
-// Action answers a request in place of the server.
+// An Action answers a request instead of the server.
 type Action func(x *Exchange)
 
-// Exchange is one request in the hands of an action.
+// An Exchange is one request that an action handles.
 type Exchange struct {
 	http.ResponseWriter
 	Request *http.Request
@@ -58,14 +58,14 @@ type faultRule struct {
 	rng         *rand.Rand
 }
 
-// faultRules are the rules that hold now.
+// faultRules are the current rules.
 type faultRules struct {
 	mu    sync.Mutex
 	rules []*faultRule
 }
 
-// Inject adds fault rules; they hold until they are used up or ClearFaults is called. It panics on
-// a name that is not in the table.
+// Inject adds fault rules, which last until they're used up or ClearFaults is called. It panics for
+// a name that isn't in the table.
 func (fs *faultRules) Inject(faults ...Fault) {
 	fs.mu.Lock()
 	defer fs.mu.Unlock()
@@ -104,7 +104,7 @@ func (fs *faultRules) FaultsActed(name string) int {
 	return n
 }
 
-// ParseFault reads NAME, NAME:N (the first N matches) or NAME:always.
+// ParseFault reads NAME, NAME:N (the first N matches), or NAME:always.
 func ParseFault(spec string) (Fault, error) {
 	name, arg, found := strings.Cut(spec, ":")
 	f := Fault{Name: name}
@@ -125,7 +125,7 @@ func ParseFault(spec string) (Fault, error) {
 	return f, nil
 }
 
-// pick counts the request at every rule and returns the one that acts, or nil.
+// pick counts the request for every rule and returns the rule that acts, or nil.
 func (fs *faultRules) pick(host Host, r *http.Request) *faultRule {
 	fs.mu.Lock()
 	defer fs.mu.Unlock()
@@ -142,7 +142,7 @@ func (fs *faultRules) pick(host Host, r *http.Request) *faultRule {
 	return chosen
 }
 
-// fires counts one match and says whether it is the rule's turn.
+// fires counts one match and reports whether it's the rule's turn.
 func (f *faultRule) fires() bool {
 	f.seen++
 	switch {

@@ -21,6 +21,27 @@ func modelInfo(c *call) (any, error) {
 	return info, nil
 }
 
+// listModels lists the models that the caller may see, by a part of the name and by the relation to
+// a base model that their cards state.
+func listModels(c *call) (any, error) {
+	q := c.r.URL.Query()
+	base, filtered := strings.CutPrefix(q.Get("filter"), "base_model:quantized:")
+	list := []any{}
+	for _, name := range slices.Sorted(maps.Keys(c.repos)) {
+		rp := c.repos[name]
+		head := rp.resolve("main")
+		if head == nil || !strings.Contains(strings.ToLower(name), strings.ToLower(q.Get("search"))) ||
+			rp.opts.Private && (c.user == nil || !c.user.sees(rp)) {
+			continue
+		}
+		card, _ := parseCard(head.Files["README.md"].content)
+		if !filtered || card["base_model"] == base && card["base_model_relation"] == "quantized" {
+			list = append(list, map[string]any{"id": name, "modelId": name, "private": rp.opts.Private})
+		}
+	}
+	return list, nil
+}
+
 func (c *call) info(head *Commit) map[string]any {
 	opts, name := c.repo.opts, c.repo.name
 	var gated any = false

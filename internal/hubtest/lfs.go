@@ -43,7 +43,7 @@ func batchObjects(c *call, q batchRequest) (any, error) {
 	return map[string]any{"transfer": transfer, "objects": objects, "hash_algo": "sha256"}, nil
 }
 
-// batchObject decides how one object travels, and writes it into the object's part of the answer.
+// batchObject decides how one object travels, and writes that into the object's part of the answer.
 func (c *call) batchObject(q batchRequest, p lfsPointer, m map[string]any) (multipart bool) {
 	refuse := func(code int, message string) bool {
 		m["error"] = map[string]any{"code": code, "message": message}
@@ -108,8 +108,8 @@ type duplicateRequest struct {
 	Files  []struct{ XetHash, SHA256, Filename string }
 }
 
-// duplicate answers POST /api/models/{id}/lfs-files/duplicate: objects of this repo become objects
-// of the target's store, without a commit.
+// duplicate answers POST /api/models/{id}/lfs-files/duplicate: this repo's objects become the
+// target's too, without a commit.
 func duplicate(c *call, q duplicateRequest) (any, error) {
 	if len(q.Files) > maxDuplicate {
 		return nil, fail(http.StatusBadRequest, "too many files: %d", len(q.Files))

@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// Host names one of the two listeners.
+// A Host is one of the two listeners.
 type Host string
 
 // The hub's own origin, and the storage that signed URLs point to.
@@ -21,7 +21,7 @@ const (
 	HostCDN Host = "cdn"
 )
 
-// Request is one line of the request log.
+// A Request is one line of the request log.
 type Request struct {
 	Seq        int // 1 for the first request of the server
 	Host       Host
@@ -29,7 +29,7 @@ type Request struct {
 	Path       string // decoded
 	RawQuery   string
 	Header     http.Header // of the request
-	Status     int         // 0: no answer was written, or the connection was taken away
+	Status     int         // 0 if no answer was written, or the connection was cut
 	Received   int64       // bytes of the request body that were read
 	Sent       int64       // bytes of the answer's body
 	Fault      string      // name of the fault that acted
@@ -43,7 +43,7 @@ type requestLog struct {
 	violations []string
 }
 
-// Requests returns the log so far, in order of arrival; requests that are still being served have a
+// Requests returns the log so far, in order of arrival. Requests that are still being served have a
 // zero End.
 func (l *requestLog) Requests() []Request {
 	l.mu.Lock()
@@ -67,15 +67,15 @@ func (l *requestLog) Count(method, pattern string) int {
 	return n
 }
 
-// Violations returns every breach of the rules that a client must never commit: a token or cookie
-// sent to the storage host, a signed URL that was changed.
+// Violations returns every breach of a rule that clients must keep: a token or cookie sent to the
+// storage host, a changed signed URL.
 func (l *requestLog) Violations() []string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return slices.Clone(l.violations)
 }
 
-// ResetLog forgets all requests and violations; numbering starts again at 1.
+// ResetLog clears all requests and violations. Numbering restarts at 1.
 func (l *requestLog) ResetLog() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -88,8 +88,7 @@ func (l *requestLog) violation(format string, args ...any) {
 	l.violations = append(l.violations, fmt.Sprintf(format, args...))
 }
 
-// begin opens the log line of a request, and records a token or a cookie that reaches the storage
-// host.
+// begin starts a request's log line, and records a token or cookie that reaches the storage host.
 func (l *requestLog) begin(host Host, w http.ResponseWriter, r *http.Request) *tracked {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -109,7 +108,7 @@ func (l *requestLog) begin(host Host, w http.ResponseWriter, r *http.Request) *t
 	return t
 }
 
-// tracked is a response writer that fills a log line, and keeps to the speed of the links.
+// tracked is a response writer that fills in a log line and limits the speed.
 type tracked struct {
 	http.ResponseWriter
 	links
@@ -151,7 +150,7 @@ func (t *tracked) Write(p []byte) (total int, err error) {
 	return total, err
 }
 
-// trackedBody is a request body that fills a log line.
+// trackedBody is a request body that fills in a log line.
 type trackedBody struct {
 	io.ReadCloser
 	line *tracked

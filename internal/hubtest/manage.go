@@ -19,7 +19,7 @@ var (
 	badName  = regexp.MustCompile(`--|\.\.|\.git$`)
 )
 
-// repoName checks a name, and the caller's right to it, and returns it in full.
+// repoName checks a name and the caller's right to it, and returns it in full.
 func (q repoRequest) repoName(u *User) (string, error) {
 	ns, name := u.Name, q.Name
 	if q.Organization != "" {
@@ -52,6 +52,7 @@ func createRepo(c *call, q repoRequest) (any, error) {
 			message: "You already created this model repo", url: link}
 	}
 	rp := c.newRepo(name)
+	rp.maker = c.user.Name
 	rp.opts.Private = q.Visibility == "private" || q.Visibility == "" && q.Private
 	return map[string]any{"url": link, "name": name, "id": blobID([]byte(name))[:24],
 		"private": rp.opts.Private}, c.land(name, nil, rp.resolve("main").Files)

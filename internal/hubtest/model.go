@@ -14,8 +14,7 @@ import (
 	"sync"
 )
 
-// ModelOptions shapes a generated model. Zero fields take the defaults: a model of about 0.6 MB in
-// one file.
+// ModelOptions shapes a generated model. Zero fields mean the defaults: one file of about 0.6 MB.
 type ModelOptions struct {
 	Layers       int // 2
 	Hidden       int // 64
@@ -31,36 +30,36 @@ type ModelOptions struct {
 	Order      Order // of the tensors over the files
 	// also original/, consolidated.safetensors, pytorch_model.bin, an image
 	ExtraFiles bool
-	// when set: this many bytes of weights are made and fill all files, again and again
+	// if set: make this many bytes of weights, and fill all files with them again and again
 	Repeat int64
 	Extra  map[string][]byte // further files; nil content leaves a file out
 }
 
-// Order is how tensors are dealt to the files.
+// An Order is how tensors are spread over the files.
 type Order int
 
 // The orders that real repos have, and the worst one.
 const (
 	OrderModel     Order = iota // as the model class defines them
 	OrderName                   // sorted by name: layer 10 before layer 2
-	OrderScattered              // all q_proj, then all k_proj, …: a unit lies everywhere
+	OrderScattered              // all q_proj, then all k_proj, …: a unit is everywhere
 )
 
-// Model is a generated model: weight files whose bytes are made when they are read, and the small
-// files beside them.
+// A Model is a generated model: weight files whose bytes are made when they're read, and the small
+// files next to them.
 type Model struct {
 	Small   map[string][]byte
 	Weights []Generated
 }
 
-// Generated is one file whose bytes are a function of the offset.
+// A Generated is a file whose bytes are a function of the offset.
 type Generated struct {
 	Path string
 	Size int64
 	Body io.ReaderAt // safe for concurrent use
 }
 
-// NewLlama makes a Llama-shaped model: no biases, lm_head of its own unless Tied.
+// NewLlama makes a Llama-shaped model: no biases, and its own lm_head unless Tied.
 func NewLlama(seed uint64, opt ModelOptions) *Model {
 	return newModel(seed, opt, family{architecture: "LlamaForCausalLM", modelType: "llama"})
 }
@@ -88,7 +87,7 @@ func (o ModelOptions) withDefaults() ModelOptions {
 	return o
 }
 
-// newModel gives a model to its caller alone, who may change the map of small files and the list of
+// newModel returns a model of the caller's own, who may change its small files and its list of
 // weights.
 func newModel(seed uint64, opt ModelOptions, fam family) *Model {
 	extra := opt.Extra
@@ -108,11 +107,10 @@ func newModel(seed uint64, opt ModelOptions, fam family) *Model {
 // maxKept is the size of the largest model whose bytes are kept.
 const maxKept = 16 << 20
 
-// made keeps small models for the whole process: tests make the same few again and again, and spent
-// more time on their weights than on encoding them.
+// made keeps small models for the whole process, because tests make the same few again and again.
 var made sync.Map
 
-// kept makes a model, or gives one that was made before.
+// kept returns a model, and makes it if needed.
 func kept(seed uint64, opt ModelOptions, fam family) *Model {
 	key := fmt.Sprint(seed, opt, fam)
 	if m, ok := made.Load(key); ok {
@@ -195,8 +193,8 @@ func (m *Model) Files() map[string][]byte {
 	return out
 }
 
-// Write makes the model's files in a folder, which need not be there. No weight file is in memory
-// as a whole.
+// Write writes the model's files to a folder, and creates it. No weight file is in memory as a
+// whole.
 func (m *Model) Write(dir string) error {
 	for name, content := range m.Small {
 		if err := write(dir, name, bytes.NewReader(content), int64(len(content))); err != nil {
@@ -234,8 +232,8 @@ func (m *Model) Size() (n int64) {
 	return n
 }
 
-// AddModel makes a repo of a generated model and returns the commit. Each weight file is read once
-// to hash it; a large one is never in memory as a whole.
+// AddModel makes a repo of a generated model and returns the commit. It reads each weight file once
+// to hash it, and never has a large one in memory as a whole.
 func (s *Server) AddModel(name string, m *Model, opts ...RepoOption) string {
 	head := s.AddRepo(name, m.Small, opts...)
 	for _, g := range m.Weights {

@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// Expand lists strings that a regex of RE2 matches, as module paths for a model; every repetition
-// stands for the given digits. It panics at syntax that patterns of module paths do not use.
+// Expand returns strings that an RE2 regex matches, as module paths for a model. Repetitions stand
+// for the given digits. It panics on syntax that patterns of module paths don't use.
 func Expand(regex string, digits ...string) []string {
 	re, err := syntax.Parse(regex, syntax.Perl)
 	if err != nil {
@@ -55,9 +55,9 @@ func expand(re *syntax.Regexp, digits []string) (out []string) {
 	return out
 }
 
-// CheckpointName gives the Hub's name for a module path of the loaded model, by the path renames of
-// a catalog entry. A rename is the start of the Hub's name, and the start of the path that replaces
-// it; the longest start wins.
+// CheckpointName returns the Hub's name for a module path of the loaded model, by a catalog entry's
+// path renames. A rename is the start of the Hub's name, and the start of the path that replaces
+// it. The longest start wins.
 func CheckpointName(renames [][2]string, name string) string {
 	renames = slices.Clone(renames)
 	slices.SortStableFunc(renames,

@@ -9,7 +9,7 @@ type config struct {
 	Ways
 	origin, cdnOrigin string
 	clock             func() time.Time
-	// by token; empty: every token is tester's, who may do everything
+	// by token; if empty, every token is tester's, who may do everything
 	users         map[string]User
 	publishers    map[string]string // GitHub repositories by resource
 	lfsThreshold  int64
@@ -30,15 +30,15 @@ func defaultConfig() config {
 		publishers:    map[string]string{},
 		lfsThreshold:  10 << 20,
 		multipartFrom: 64 << 20,
-		chunkSize:     16_000_000, // the size seen in the field
+		chunkSize:     16_000_000, // the real hub's size
 		pageSize:      1000,
 	}
 }
 
-// WithClock sets the clock for tokens that end and for commit dates.
+// WithClock sets the clock for expiring tokens and for commit dates.
 func WithClock(now func() time.Time) Option { return func(c *config) { c.clock = now } }
 
-// InMemory makes a server that listens nowhere, of two origins. Requests come by
+// InMemory makes a server that doesn't listen, of two origins. Requests come through
 // [Server.RoundTrip].
 func InMemory(url, cdnURL string) Option {
 	return func(c *config) { c.origin, c.cdnOrigin = url, cdnURL }
@@ -61,8 +61,7 @@ func WithMultipart(from, chunk int64) Option {
 // WithPageSize sets the number of tree entries and commits on a page (default 1000).
 func WithPageSize(n int) Option { return func(c *config) { c.pageSize = n } }
 
-// WithLinksForOnce makes each signed URL serve one request, and expire with it. Without this
-// option, URLs hold for ever.
+// WithLinksForOnce makes each signed URL serve one request. Without this option, URLs never expire.
 func WithLinksForOnce() Option { return func(c *config) { c.linksForOnce = true } }
 
 // WithLinkSpeed limits all answers together to down bytes per second and all request bodies
@@ -71,15 +70,15 @@ func WithLinkSpeed(down, up int64) Option {
 	return func(c *config) { c.links = links{newLink(down), newLink(up)} }
 }
 
-// WithXetHashes makes tree entries of large files carry xetHash, which the copy route then insists
-// on (without this option it takes any hash), and their downloads X-Xet-Hash and the links beside
-// it. Nothing else of Xet is there.
+// WithXetHashes adds xetHash to tree entries of large files, which the copy route then insists on
+// (otherwise it takes any hash), and X-Xet-Hash and its links to their downloads. It does nothing
+// else of Xet.
 func WithXetHashes() Option { return func(c *config) { c.xetHashes = true } }
 
-// WithDropUploads hashes uploaded large files and forgets their bytes: size and sha256 stay,
-// downloading them answers 410.
+// WithDropUploads hashes uploaded large files and drops their bytes. Size and SHA-256 stay, and a
+// download answers 410.
 func WithDropUploads() Option { return func(c *config) { c.dropUploads = true } }
 
 // WithPushDir writes every commit to a main branch to root/<namespace>/<name>/, each file by
-// rename. The folder must be there.
+// rename. The folder must exist.
 func WithPushDir(root string) Option { return func(c *config) { c.pushDir = root } }

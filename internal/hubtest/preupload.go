@@ -16,8 +16,8 @@ type preuploadRequest struct {
 	}
 }
 
-// preupload answers POST /api/models/{id}/preupload/{rev}: which files go by LFS, which are
-// ignored, which are there already.
+// preupload answers POST /api/models/{id}/preupload/{rev}: which files go to LFS, which are
+// ignored, and which exist.
 func preupload(c *call, q preuploadRequest) (any, error) {
 	head, err := c.commit()
 	if err != nil {
@@ -56,8 +56,7 @@ const largeNames = `*.7z *.arrow *.bin *.bz2 *.ckpt *.ftz *.gz *.h5 *.joblib *.l
 	*.ot *.parquet *.pb *.pickle *.pkl *.pt *.pth *.rar *.safetensors saved_model/**/* *.tar.* *.tar *.tflite *.tgz *.wasm *.xz *.zip
 	*.zst *tfevents*`
 
-// defaultAttributes is the .gitattributes of a new model repo. The file is shown, and never read:
-// largeNames decide.
+// defaultAttributes is the .gitattributes of a new model repo. It's only shown; largeNames decide.
 var defaultAttributes = func() (text string) {
 	for p := range strings.FieldsSeq(largeNames) {
 		text += p + " filter=lfs diff=lfs merge=lfs -text\n"
@@ -65,7 +64,7 @@ var defaultAttributes = func() (text string) {
 	return text
 }()
 
-// named tells whether one of the patterns, apart by white space, is that of a file's name.
+// named reports whether one of the patterns, separated by spaces, matches a file's name.
 func named(patterns, file string) bool {
 	return slices.ContainsFunc(strings.Fields(patterns), func(p string) bool {
 		ok, _ := path.Match(p, path.Base(file))
@@ -73,8 +72,8 @@ func named(patterns, file string) bool {
 	})
 }
 
-// wantsLFS is the hub's decision at preupload: by name, by size, by a look at the first bytes.
-// Empty files are always plain, because the storage refuses them.
+// wantsLFS is the hub's decision at preupload: by name, size, and first bytes. Empty files are
+// always plain, because the storage refuses them.
 func (c *config) wantsLFS(file string, sample []byte, size int64) bool {
 	if size == 0 || path.Base(file) == attributesFile {
 		return false

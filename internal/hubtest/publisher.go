@@ -8,16 +8,16 @@ import (
 	"time"
 )
 
-// WithPublisher makes jobs of a GitHub repository trusted publishers for a resource: a repo of the
-// hub, ns/name, which their tokens may write to and nothing else, or a user, whose gated repos they
-// may read. Tokens of anybody else must be those of WithUser then.
+// WithPublisher makes jobs of a GitHub repository trusted publishers for a resource: a repo,
+// ns/name, which their tokens may write to, or a user, whose gated repos they may read. Other
+// tokens must then come from WithUser.
 func WithPublisher(resource, github string) Option {
 	return func(c *config) {
 		c.publishers[resource] = github
 	}
 }
 
-// How long what a publisher gets holds, by the server's clock.
+// How long a publisher's tokens last, by the server's clock.
 const (
 	identityTTL = 10 * time.Minute
 	tokenTTL    = time.Hour
@@ -40,8 +40,8 @@ type issued struct {
 	ends time.Time
 }
 
-// JobEnv are the variables with which GitHub lets a job of a repository ask for its identity. The
-// server stands in for GitHub.
+// JobEnv returns the variables with which GitHub lets a job of a repository ask for its identity.
+// The server stands in for GitHub.
 func (s *Server) JobEnv(github string) map[string]string {
 	return map[string]string{
 		"GITHUB_ACTIONS":                 "true",
@@ -52,7 +52,7 @@ func (s *Server) JobEnv(github string) map[string]string {
 
 const jobToken = "github-job-token"
 
-// NewIdentity is the identity of a job of a GitHub repository, made out to an audience.
+// NewIdentity returns the identity of a job of a GitHub repository, issued for an audience.
 func (s *Server) NewIdentity(github, audience string) string {
 	t := &s.trust
 	t.mu.Lock()
@@ -72,8 +72,8 @@ func (s *Server) giveIdentity(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// exchange is POST /oauth/token as trusted publishers use it (RFC 8693). Why a grant is invalid is
-// not told, as on the real hub.
+// exchange is POST /oauth/token as trusted publishers use it (RFC 8693). Like the real hub, it
+// doesn't say why a grant is invalid.
 func (s *Server) exchange(w http.ResponseWriter, r *http.Request) error {
 	q, err := readJSON[struct {
 		GrantType        string `json:"grant_type"`
@@ -119,7 +119,7 @@ func (s *Server) exchange(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// userOf returns whom a token was issued for; nil if it was not, or has ended.
+// userOf returns the user a token was issued for, or nil if it's unknown or expired.
 func (t *trust) userOf(token string, now time.Time) *User {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// link is a wire of limited speed that all transfers in one direction share. A nil link is
+// A link is a wire of limited speed that all transfers in one direction share. A nil link is
 // infinitely fast.
 type link struct {
 	perSecond float64
@@ -13,7 +13,7 @@ type link struct {
 	free      time.Time // when everything promised so far has passed
 }
 
-// links are the two directions of the line to a server.
+// links are the two directions of a server's network.
 type links struct{ down, up *link }
 
 func newLink(bytesPerSecond int64) *link {
@@ -47,7 +47,7 @@ func (l *link) wait(done <-chan struct{}, n int) {
 	sleep(done, pause)
 }
 
-// sleep pauses for d or until done is closed, and says whether it slept through.
+// sleep waits for d or until done is closed, and reports whether it waited for all of d.
 func sleep(done <-chan struct{}, d time.Duration) bool {
 	t := time.NewTimer(d)
 	defer t.Stop()

@@ -17,9 +17,11 @@ type repo struct {
 	name    string // namespace/name
 	opts    repoOptions
 	created time.Time
+	maker   string             // the user who created it by a request
 	refs    map[string]string  // refs/heads/main → commit
 	commits map[string]*Commit // all of them, also unreachable ones
 	holds   map[string]bool    // sha256 of the objects in its LFS store
+	rows    map[string]File    // what a way of the server remembers of a path
 	serial  int                // number of commits made, so that ids do not depend on time
 	long    bool               // ids of commits
 }
@@ -59,7 +61,7 @@ func blobID(content []byte) string {
 	return hex.EncodeToString(h.Sum(nil))
 }
 
-// pointer is the text that git stores in place of a large file.
+// pointer returns the text that git stores instead of a large file.
 func pointer(sha string, size int64) string {
 	return fmt.Sprintf("version https://git-lfs.github.com/spec/v1\noid sha256:%s\nsize %d\n", sha,
 		size)
@@ -103,7 +105,7 @@ func (rp *repo) add(now time.Time, ref string, c *Commit) string {
 	return c.OID
 }
 
-// resolve turns a branch, full ref or commit id into a commit, nil when there is none, or no repo.
+// resolve returns the commit of a branch, full ref, or commit id, or nil.
 func (rp *repo) resolve(rev string) *Commit {
 	if rp == nil {
 		return nil

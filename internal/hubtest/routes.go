@@ -42,7 +42,7 @@ func (s *Server) hubRoutes() http.Handler {
 }
 
 // fewer are the routes of Ways.FewRoutes.
-var fewer = regexp.MustCompile(`/auth-check|/validate-yaml$`)
+var fewer = regexp.MustCompile(`/auth-check`)
 
 func mux(routes map[string]handler) *http.ServeMux {
 	m := http.NewServeMux()
@@ -63,6 +63,7 @@ func (s *Server) apiRoutes() map[string]handler {
 	return map[string]handler{
 		"/":                  noPage,
 		"GET /api/whoami-v2": s.route(accessLogin, whoami),
+		"GET /api/models":    s.route(accessNone, listModels),
 		"POST /api/validate-yaml": routeBody(s, accessNone,
 			validateYAML),
 		"POST /api/repos/create": routeBody(s, accessLogin,
@@ -110,7 +111,7 @@ type call struct {
 	*Server
 	w    http.ResponseWriter
 	r    *http.Request
-	user *User // who sends it, nil for nobody
+	user *User // the sender, or nil
 	repo *repo // of a route below a repo
 }
 
@@ -130,8 +131,8 @@ func routeBody[Q any](s *Server, want access, h func(c *call, q Q) (any, error))
 	return routeRead(s, want, readJSON[Q], h)
 }
 
-// routeRead is route for one whose body is read in a way of its own, before the store is locked: a
-// slow client holds up nobody.
+// routeRead is route for a body that's read in its own way, before the store is locked, so that a
+// slow client makes no one wait.
 func routeRead[Q any](s *Server, want access, read func(*http.Request) (Q, error),
 	h func(c *call, q Q) (any, error)) handler {
 	return func(w http.ResponseWriter, r *http.Request) error {

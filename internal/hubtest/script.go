@@ -8,11 +8,11 @@ import (
 	"sync/atomic"
 )
 
-// Scripted answers requests without a network and records them. It is an http.RoundTripper.
+// Scripted is an http.RoundTripper that answers requests without a network and records them.
 type Scripted struct {
 	Answer func(*http.Request) (*http.Response, error)
 	mu     sync.Mutex
-	Seen   []*http.Request // to be read when no request is under way
+	Seen   []*http.Request // read it when no request is running
 }
 
 // RoundTrip implements http.RoundTripper.
@@ -23,14 +23,14 @@ func (s *Scripted) RoundTrip(r *http.Request) (*http.Response, error) {
 	return s.Answer(r)
 }
 
-// Count is the number of requests so far.
+// Count returns the number of requests so far.
 func (s *Scripted) Count() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return len(s.Seen)
 }
 
-// Reply makes an answer; headers are "Key: value" lines.
+// Reply returns an answer. headers are "Key: value" lines.
 func Reply(r *http.Request, status int, body string, headers ...string) *http.Response {
 	resp := &http.Response{StatusCode: status, Header: http.Header{}, Request: r,
 		ContentLength: int64(len(body)),

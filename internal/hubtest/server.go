@@ -17,9 +17,8 @@ import (
 	"time"
 )
 
-// Server is one hub with its CDN. Its methods are those of its parts: the repos, the log of
-// requests and the fault rules. All of them may be called from several goroutines, also while
-// requests are being served.
+// A Server is one hub with its CDN. Its methods are those of its parts: the repos, the log of
+// requests, and the fault rules. Many goroutines may call them, even while requests are served.
 type Server struct {
 	URL    string // origin of the hub, http://127.0.0.1:PORT
 	CDNURL string // origin of the signed URLs, http://localhost:PORT
@@ -30,7 +29,7 @@ type Server struct {
 
 	cfg     config
 	trust   trust
-	secret  []byte       // that signs URLs
+	secret  []byte       // signs URLs
 	links   atomic.Int64 // signed so far
 	used    sync.Map     // signatures of URLs that were asked for
 	uploads sync.Map     // multipart, by id
@@ -41,8 +40,8 @@ type Server struct {
 	done     sync.WaitGroup
 }
 
-// New starts a server on free ports of the loopback interface. Like httptest.NewServer it panics
-// when it cannot listen.
+// New starts a server on free ports of the loopback interface. Like httptest.NewServer, it panics
+// if it can't listen.
 func New(opts ...Option) *Server {
 	s, err := Listen("127.0.0.1:0", opts...)
 	if err != nil {
@@ -58,7 +57,7 @@ type TB interface {
 	Errorf(format string, args ...any)
 }
 
-// Start is New for a test: the server is closed when the test ends, and every recorded violation
+// Start is New for a test. The server is closed when the test ends, and every recorded violation
 // fails the test.
 func Start(tb TB, opts ...Option) *Server {
 	tb.Helper()
@@ -101,8 +100,8 @@ func Listen(addr string, opts ...Option) (*Server, error) {
 	return s, nil
 }
 
-// RoundTrip answers a request without a network, as an http.RoundTripper. What cuts a connection is
-// a reset.
+// RoundTrip answers a request without a network, as an http.RoundTripper. A cut connection is a
+// reset.
 func (s *Server) RoundTrip(r *http.Request) (resp *http.Response, err error) {
 	defer func() {
 		if recover() != nil || r.Context().Err() != nil {
@@ -132,8 +131,8 @@ func (s *Server) serve(ctx context.Context, l net.Listener, h http.Handler) {
 	s.done.Go(func() { _ = server.Serve(l) })
 }
 
-// Close stops both listeners and cuts the requests still being served, stalled answers included. It
-// may be called twice.
+// Close stops both listeners and cuts the requests still being served, including stalled answers.
+// You may call it twice.
 func (s *Server) Close() {
 	s.cancel()
 	for _, h := range s.http {
@@ -171,13 +170,13 @@ func (s *Server) wrap(host Host, next http.Handler) http.Handler {
 	})
 }
 
-// finish ends the log line; a route that panics shows up among the violations.
+// finish ends the log line. A route's panic becomes a violation.
 func (s *Server) finish(t *tracked) {
 	t.note(func(q *Request) { q.End = time.Now() })
 	if v := recover(); v != nil {
 		if err, ok := v.(error); !ok || !errors.Is(err, http.ErrAbortHandler) {
 			s.violation("internal error: %s %s: %v", t.req.Method, t.req.Path, v)
 		}
-		panic(http.ErrAbortHandler) // the connection is of no use any more
+		panic(http.ErrAbortHandler) // the connection can't be used any more
 	}
 }

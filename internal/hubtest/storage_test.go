@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// TestSignedURLs: a signed URL holds for its method, as it is written, without a token, and once if
-// that is asked for.
+// TestSignedURLs checks that a signed URL is valid for its method, as written, without a token, and
+// once if that's asked for.
 func TestSignedURLs(t *testing.T) {
 	s := New(WithLinksForOnce())
 	defer s.Close()
@@ -41,7 +41,7 @@ func TestSignedURLs(t *testing.T) {
 	}
 }
 
-// TestWrongUploads: what is refused on the way up, and where it shows.
+// TestWrongUploads checks what's refused during an upload, and where.
 func TestWrongUploads(t *testing.T) {
 	s := Start(t, WithMultipart(6, 4), WithUser("tok", User{Name: "me"}), WithUser("reader", User{Name: "me", ReadOnly: true}))
 	s.AddRepo("me/m", map[string][]byte{"w.safetensors": []byte("w")})
@@ -56,7 +56,7 @@ func TestWrongUploads(t *testing.T) {
 		status                         int
 		holds                          string
 	}{
-		{"nobody asks", "POST", url, "", batchBody(right), 401, ""},
+		{"no one asks", "POST", url, "", batchBody(right), 401, ""},
 		{"a reader asks", "POST", url, "reader", batchBody(right), 403, ""},
 		{"to download", "POST", url, "tok", `{"operation":"download"}`, 400, ""},
 		{"another hash", "POST", url, "tok", `{"operation":"upload","hash_algo":"md5"}`, 409, ""},
@@ -68,7 +68,7 @@ func TestWrongUploads(t *testing.T) {
 		{"verified", "POST", one["verify"].Href, "tok", pointer(5), 404, ""},
 		{"right bytes", "PUT", one["upload"].Href, "", "right", 200, ""},
 		{"another size", "POST", one["verify"].Href, "tok", pointer(6), 422, ""},
-		{"nobody verifies", "POST", one["verify"].Href, "", pointer(5), 401, ""},
+		{"no one verifies", "POST", one["verify"].Href, "", pointer(5), 401, ""},
 		{"part too long", "PUT", many.Header["00001"], "", "01234", 400, "InvalidPart"},
 		{"part too short", "PUT", many.Header["00003"], "", "8", 400, "InvalidPart"},
 		{"part missing", "POST", many.Href, "", strings.Replace(done, first, "", 1), 400, "expected 3 parts, got 2"},
@@ -92,7 +92,7 @@ func TestWrongUploads(t *testing.T) {
 	}
 }
 
-// TestDroppedParts: parts are hashed in order however they come, and some of them twice.
+// TestDroppedParts checks that parts are hashed in order, whatever order they come in, even twice.
 func TestDroppedParts(t *testing.T) {
 	for _, order := range [][]int{{1, 2, 3}, {3, 2, 1}, {2, 2, 3, 1, 1}} {
 		parts := (&config{dropUploads: true}).assemble(3, 9)
@@ -105,7 +105,8 @@ func TestDroppedParts(t *testing.T) {
 	}
 }
 
-// TestPushFolder: folders are repos, commits to main change their files, and nothing else does.
+// TestPushFolder checks that folders are repos, that commits to main change their files, and that
+// nothing else does.
 func TestPushFolder(t *testing.T) {
 	root := t.TempDir()
 	for name, content := range map[string]string{

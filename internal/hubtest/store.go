@@ -9,8 +9,8 @@ import (
 	"sync"
 )
 
-// store holds the repos. Its exported methods are how a test fills a server and looks at it; they
-// take the lock, the others expect their caller to hold it.
+// store holds the repos. Its exported methods, which fill a server and read it, take the lock. The
+// others expect their caller to hold it.
 type store struct {
 	cfg    *config
 	folder pushFolder // "" without WithPushDir
@@ -45,6 +45,7 @@ func (s *store) newRepo(name string) *repo {
 	rp := &repo{
 		name: name, created: s.cfg.clock(), long: s.cfg.LongCommits,
 		refs: map[string]string{}, commits: map[string]*Commit{}, holds: map[string]bool{},
+		rows: map[string]File{},
 	}
 	first := map[string]File{attributesFile: gitFile(defaultAttributes)}
 	rp.add(s.cfg.clock(), "refs/heads/main", &Commit{Title: "initial commit", Files: first})
@@ -250,7 +251,7 @@ func (s *store) Refs(name string) map[string]string {
 	return maps.Clone(s.mustRepo(name).refs)
 }
 
-// IsPrivate tells how a repo is shown now.
+// IsPrivate reports whether a repo is private now.
 func (s *store) IsPrivate(name string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -10,9 +10,9 @@ import (
 	"sync"
 )
 
-// assembly collects an uploaded large file in parts of one size, which come in any order, some of
-// them twice. Without data it hashes parts in order and forgets them; a part that comes early waits
-// for those before it.
+// An assembly collects an uploaded large file in parts of one size, which come in any order, some
+// of them twice. Without data it hashes parts in order and forgets them. An early part waits for
+// those before it.
 type assembly struct {
 	chunk   int64
 	data    []byte
@@ -37,7 +37,7 @@ func (a *assembly) put(n int, part []byte) {
 		copy(a.data[int64(n-1)*a.chunk:], part)
 		return
 	}
-	if n > a.hashed { // else it is sent again: the ETag tells whether it is the same
+	if n > a.hashed { // otherwise it's sent again, and the ETag shows whether it's the same
 		a.waiting[n] = part
 	}
 	for part, ok := a.waiting[a.hashed+1]; ok; part, ok = a.waiting[a.hashed+1] {

@@ -1,25 +1,28 @@
 package hubtest
 
-// Ways are those in which a server speaks the Hub's protocol. The zero value is the Hub's own.
+// Ways are the variants of the Hub's protocol that a server speaks. The zero value is the Hub's
+// own.
 type Ways struct {
 	LongCommits bool // commit ids have 64 digits, as where repos are not in git
 	AnswersHead bool // HEAD of a large file is answered; only a GET is sent on to the storage
-	NoHashes    bool // preupload does not tell what the branch holds
-	NoSizes     bool // info does not tell sizes
+	NoHashes    bool // preupload doesn't say what the branch holds
+	NoSizes     bool // info has no sizes
 	NoSlashes   bool // paths are decoded before they are routed, so that no name can have a slash
-	// neither access nor cards are checked; what has no route is called a missing repo
+	// access is not checked; what has no route is called a missing repo
 	FewRoutes bool
 	Details   bool // errors stand in detail, as FastAPI writes them, and a full storage is 413
 	Stale500  bool // a commit with another parent than the branch's head is 500
 	EmptySHA  bool // info of a revision that is not there names no commit
-	// a file of main that a commit replaces is listed with its new sha256 and its old size, as
-	// where one row describes a path on all branches
+	// a file of main is always listed with the size that it had first
 	OldSizes bool
+	// One row describes a path on all branches: what another branch has committed is listed with its
+	// sha256 here, too, and a commit that brings it here changes nothing.
+	OneRow   bool
 	ReadOnly bool // whatever would write is 405
 }
 
-// Servers are the ways of servers that people run, by what these are like: the Hub, KohakuHub, a
-// server of git repos, a mirror that only reads.
+// Servers are the ways of servers that people run: the Hub, KohakuHub, a server of git repos, and a
+// read-only mirror.
 var Servers = map[string]Ways{
 	"hub": {},
 	"kohakuhub": {LongCommits: true, AnswersHead: true, NoHashes: true, NoSlashes: true,

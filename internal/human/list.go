@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// List names the first five of a list, and says how many more there are.
+// List names the first five of a list and says how many more there are.
 func List(names []string) string {
 	if len(names) > 6 {
 		return fmt.Sprintf("%s and %d more", strings.Join(names[:5], ", "), len(names)-5)
@@ -16,7 +16,7 @@ func List(names []string) string {
 
 var shellSafe = regexp.MustCompile(`^[\w./@+:=,-]+$`)
 
-// ShellWord writes a text as one word of a command line.
+// ShellWord quotes a text, if necessary, so that it is one word of a command line.
 func ShellWord(text string) string {
 	if shellSafe.MatchString(text) {
 		return text

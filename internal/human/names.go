@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// CompareNames orders names as people do, numbers in them by value: layers.2 comes before
+// CompareNames orders names as people do, with the numbers in them by value: layers.2 comes before
 // layers.10.
 func CompareNames(a, b string) int {
 	for a != "" && b != "" {
@@ -27,7 +27,7 @@ func CompareNames(a, b string) int {
 	return cmp.Compare(len(a), len(b))
 }
 
-// leadingDigits is a plain loop, because it runs for every byte of every name that is sorted.
+// leadingDigits is a plain loop because it runs for every byte of every name that is sorted.
 func leadingDigits(s string) int {
 	n := 0
 	for n < len(s) && '0' <= s[n] && s[n] <= '9' {

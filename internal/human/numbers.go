@@ -1,12 +1,12 @@
-// Package human writes numbers, lists and words of a command line, and orders names, as people read
-// them. It does not parse numbers: each flag knows its own syntax.
+// Package human formats numbers, lists, and words of a command line, and orders names, as people
+// read them. It doesn't parse numbers: each flag knows its own syntax.
 package human
 
 import "strconv"
 
-// Bytes writes a number of bytes with three significant digits, in decimal units as the Hub does:
-// "5 B", "1.62 GB". It is not the BytesN of go-humanize 1.1, which gives whole numbers decimals
-// too: "5.00 GB".
+// Bytes formats a number of bytes with three significant digits, in decimal units as the Hub does:
+// "5 B", "1.62 GB". (BytesN of go-humanize 1.1 won't do: it adds decimals to whole numbers, as in
+// "5.00 GB".)
 func Bytes(n int64) string {
 	x := float64(n)
 	for _, unit := range []string{"B", "kB", "MB", "GB"} {
@@ -18,9 +18,8 @@ func Bytes(n int64) string {
 	return digits(x) + " TB"
 }
 
-// BytesUp is Bytes rounded up: a limit that is given as it is printed is large enough. Who reads
-// "2.03 kB" as a floating-point number may get 2029, so a number that three digits hold is raised
-// too.
+// BytesUp is Bytes, but rounded up, so a limit that you copy from the output is large enough.
+// Parsing "2.03 kB" as a float can give 2029, so BytesUp raises exact values, too.
 func BytesUp(n int64) string {
 	unit := int64(1)
 	for n/unit >= 1000 {
@@ -32,7 +31,7 @@ func BytesUp(n int64) string {
 	return Bytes((n/unit + 1) * unit)
 }
 
-// digits writes three significant digits, or the whole number.
+// digits formats three significant digits, or a whole number.
 func digits(x float64) string {
 	switch {
 	case x >= 100 || x == float64(int64(x)):
@@ -43,7 +42,7 @@ func digits(x float64) string {
 	return strconv.FormatFloat(x, 'f', 2, 64)
 }
 
-// Grouped writes all digits of a number, with a comma between thousands: "1,234,567".
+// Grouped formats all digits of a number, with a comma between thousands: "1,234,567".
 func Grouped(n int64) string {
 	s := strconv.FormatInt(n, 10)
 	for i := len(s) - 3; i > 0 && s[i-1] != '-'; i -= 3 {

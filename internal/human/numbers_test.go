@@ -6,7 +6,7 @@ import (
 	"github.com/df11-convert/df11-convert/internal/human"
 )
 
-// TestBytes: three digits at most, and no "1000" of a unit where the next one begins.
+// A number has at most three significant digits, and never "1000" of a unit that has a larger one.
 func TestBytes(t *testing.T) {
 	for n, want := range map[int64]string{
 		0: "0 B", 999: "999 B", 1000: "1 kB", 1024: "1.02 kB", 999_499: "999 kB", 999_500: "1.00 MB", 15_250_000: "15.2 MB",

@@ -5,13 +5,14 @@ import (
 	"testing"
 
 	"github.com/df11-convert/df11-convert/internal/ledger"
+	"github.com/df11-convert/df11-convert/internal/names"
 	"github.com/df11-convert/df11-convert/internal/testing/alloc"
 )
 
-// FuzzJournal reads arbitrary journals: memory stays in proportion, and what is refused is a
-// version of the future.
+// FuzzJournal reads arbitrary journals. Memory stays in proportion, and only newer versions are
+// refused.
 func FuzzJournal(f *testing.F) {
-	f.Add(of(f, "aaa", "bbb").ForRepo(map[string]string{"a.safetensors": "aa"}, nil))
+	f.Add(of(f, "aaa", "bbb").ForRepo([]names.File{{Path: "a.safetensors", SHA256: "aa"}}, nil))
 	f.Add([]byte(`{"version":1,"plan":"digest"}` + "\n" + `{"output":{"path":"a","units":[{}]}}` + "\n" + `{"uploaded":"a"}` + "\n" + `{"tensor":{"output":"a"}}{"file":{"offset":1}}{"fi`))
 	f.Add([]byte(`{"version":2}`))
 	f.Fuzz(func(t *testing.T, journal []byte) {
@@ -27,8 +28,7 @@ func FuzzJournal(f *testing.F) {
 	})
 }
 
-// TestJournalBombIsEmpty: a journal larger than any that a conversion leads to claims nothing, and
-// costs little.
+// A journal larger than a conversion can make it claims nothing and costs little.
 func TestJournalBombIsEmpty(t *testing.T) {
 	bomb := []byte(`{"version":1,"plan":"digest","claims":["a"]}`)
 	for range 3 << 20 {

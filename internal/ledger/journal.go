@@ -11,10 +11,12 @@ import (
 
 	"github.com/df11-convert/df11-convert/internal/disk"
 	"github.com/df11-convert/df11-convert/internal/metadata"
+	"github.com/df11-convert/df11-convert/internal/names"
+	"github.com/df11-convert/df11-convert/internal/plan"
 	"github.com/df11-convert/df11-convert/internal/python"
 )
 
-// version is that of the journals that are written and read.
+// version is the version of the journals that this program writes and reads.
 const version = 1
 
 // record is one line of a journal: the head, or one thing that is done.
@@ -23,24 +25,20 @@ type record struct {
 	Output   *Output `json:"output,omitempty"`
 	Uploaded string  `json:"uploaded,omitempty"` // path of an output that the target's store has
 	Tensor   *Tensor `json:"tensor,omitempty"`
-	Named    *Named  `json:"named,omitempty"`
+	// a file of the folder that has its name, or is about to get it
+	Named *names.File `json:"named,omitempty"`
 }
 
-// Named says that a file of the folder has its name, or is about to get it.
-type Named struct {
-	Path   string `json:"path"`
-	SHA256 string `json:"sha256"`
-}
-
-// head is the first line: whose journal it is.
+// head is the first line. It says which conversion the journal belongs to.
 type head struct {
-	Version int    `json:"version"`
-	Plan    string `json:"plan"`
-	Source  string `json:"source,omitempty"` // Hub repo that the weights come from
-	Keeps   bool   `json:"keeps,omitempty"`  // the folder is to keep the outputs
-	// Former is the sha256 of files of the target that are ours, by path: what earlier journals and
-	// manifests there have listed.
-	Former map[string]string `json:"former,omitempty"`
+	Version int           `json:"version"`
+	Plan    string        `json:"plan"`
+	Result  plan.Identity `json:"result"`
+	Commit  string        `json:"commit,omitempty"` // of the source; "" if unknown
+	Keeps   bool          `json:"keeps,omitempty"`  // the folder must keep the outputs
+	// Former are files of the target that are ours, because earlier journals and manifests there
+	// list them.
+	Former []names.File `json:"former,omitempty"`
 }
 
 func (r record) line() []byte {
@@ -51,42 +49,43 @@ func (r record) line() []byte {
 	return append(b, '\n')
 }
 
-// VersionError says that a newer program has written a journal.
+// VersionError reports that a newer program has written a journal.
 type VersionError struct{ Version int }
 
 func (e *VersionError) Error() string {
-	return fmt.Sprintf(
-		"the journal of this conversion has version %d, this program knows version %d", e.Version,
-		version)
+	return fmt.Sprintf("the journal of this conversion has version %d, this program knows "+
+		"version %d", e.Version, version)
 }
 
-// Hint says what can be done about it.
+// Hint says what to do about it.
 func (e *VersionError) Hint() string {
-	return "continue with the newer df11-convert that began this conversion, or start again in another folder or repo"
+	return "continue with the newer df11-convert that began this conversion, " +
+		"or start again in another folder or repo"
 }
 
-// Limits of a journal that is read (docs/format.md §16).
+// Limits of a journal to read (docs/format.md §16).
 const (
 	maxObjects = 1 << 21
 	maxValues  = 1 << 24
 )
 
-// A Claim is what a journal, or a manifest, says of the files of a target. None is of plan "".
+// A Claim is what a journal or a manifest says about the files of a target. The empty Claim has
+// Plan "".
 type Claim struct {
 	head
-	Outputs map[string]Output // that are made, by path
-	// sha256 of all else that is ours, with every sum that such a file may have
-	Others  map[string][]string
+	Weights []names.File      // of the source, as a manifest lists them; nil in a journal
+	Outputs map[string]Output // finished outputs, by path
+	Others  []names.File      // all other files that are ours; a path may occur several times
 	tensors map[string][]Tensor
 }
 
 func newClaim(h head) Claim {
-	return Claim{h, map[string]Output{}, map[string][]string{}, map[string][]Tensor{}}
+	return Claim{h, nil, map[string]Output{}, h.Former, map[string][]Tensor{}}
 }
 
-// ReadJournal returns what a journal claims. A torn last line, as a kill leaves it, ends it; a
-// journal that is torn in its head, or is larger than any that a conversion leads to, claims
-// nothing.
+// ReadJournal returns what a journal claims. A kill can leave a torn last line; ReadJournal stops
+// there. If the head is torn, or the journal is larger than a conversion can make it, the claim is
+// empty.
 func ReadJournal(b []byte) Claim {
 	var h head
 	first, lines, _ := bytes.Cut(b, []byte("\n"))
@@ -94,9 +93,6 @@ func ReadJournal(b []byte) Claim {
 		return Claim{}
 	}
 	c := newClaim(h)
-	for path, sum := range h.Former {
-		c.Others[path] = []string{sum}
-	}
 	for line := range bytes.Lines(lines) {
 		var r record
 		if python.Unmarshal(line, &r) != nil {
@@ -107,7 +103,7 @@ func ReadJournal(b []byte) Claim {
 	return c
 }
 
-// add takes in a line of a journal. An output is in its folder until the target's store has it.
+// add adds a line of a journal. An output is in its folder until the target's store has it.
 func (c *Claim) add(r record) {
 	switch {
 	case r.Output != nil:
@@ -121,23 +117,28 @@ func (c *Claim) add(r record) {
 			c.Outputs[o.Path] = o
 		}
 	case r.Named != nil:
-		c.Others[r.Named.Path] = append(c.Others[r.Named.Path], r.Named.SHA256)
+		c.Others = append(c.Others, *r.Named)
 	case r.Tensor != nil:
 		c.tensors[r.Tensor.Output] = append(c.tensors[r.Tensor.Output], *r.Tensor)
 	}
 }
 
-// OfManifest returns what the manifest of a finished conversion claims. Whether its files are still
-// there has to be checked.
+// OfManifest returns what the manifest of a finished conversion claims. Check yourself whether its
+// files still exist.
 func OfManifest(m *metadata.Manifest) Claim {
-	c := newClaim(head{Version: version, Plan: m.Plan.Digest, Source: m.Source.Repo})
+	c := newClaim(head{Version: version, Plan: m.Plan.Digest, Result: m.Identity(),
+		Commit: m.Source.Commit})
+	for _, f := range m.Source.Files {
+		c.Weights = append(c.Weights, names.File{Path: f.Path, Size: f.Size, SHA256: f.SHA256})
+	}
 	for _, f := range m.Outputs {
-		if !f.Kind.Weights() {
-			c.Others[f.Path] = []string{f.SHA256}
-			continue
+		switch {
+		case f.Kind.Weights():
+			c.Outputs[f.Path] = Output{Path: f.Path, Size: f.Size, SHA256: f.SHA256,
+				Digest: f.Digest, Place: Place{Here: true}}
+		case !f.Kept:
+			c.Others = append(c.Others, f.File())
 		}
-		c.Outputs[f.Path] = Output{Path: f.Path, Size: f.Size, SHA256: f.SHA256,
-			Place: Place{Here: true}}
 	}
 	for _, u := range m.Units {
 		o := c.Outputs[u.File]
@@ -148,34 +149,50 @@ func OfManifest(m *metadata.Manifest) Claim {
 	return c
 }
 
-// Read fills an empty ledger from a claim on a folder: what it lists is here, unless it says that
-// it was uploaded. Read ignores the claims of other plans.
-func (l *Ledger) Read(c Claim) error {
+// Check returns a VersionError if a newer program made the claim.
+func (c Claim) Check() error {
 	if c.Version > version {
 		return &VersionError{c.Version}
 	}
-	if c.Plan == l.digest {
-		maps.Copy(l.outputs, c.Outputs)
+	return nil
+}
+
+// Read fills an empty ledger from a claim about a folder. The listed files are here, unless the
+// claim says that they were uploaded. From a claim of another plan, Read takes only outputs that
+// this plan makes from the same bytes.
+func (l *Ledger) Read(c Claim) error {
+	if err := c.Check(); err != nil {
+		return err
+	}
+	same := c.Plan == l.digest
+	for path, o := range c.Outputs {
+		if digest := l.Digests[path]; same || o.Digest != "" && o.Digest == digest {
+			o.Digest = digest
+			l.outputs[path] = o
+		}
+	}
+	if same {
 		maps.Copy(l.tensors, c.tensors)
 	}
 	return nil
 }
 
-// Done returns the outputs that a claim on a repo lists, as Read reads it.
-func (c Claim) Done(digest string) ([]Output, error) {
+// Done returns the outputs that a claim about a repo lists, as Read takes them for a plan.
+func (c Claim) Done(digest string, digests map[string]string) ([]Output, error) {
 	l := New(digest, false)
+	l.Digests = digests
 	err := l.Read(c)
 	return l.Outputs(), err
 }
 
-// Save writes the whole journal to a file of a folder that appears complete, and lets every later
-// change append to it. The file stays open until Close.
+// Save writes the whole journal to a file in dir, which appears complete. Later changes are
+// appended to the file. It stays open until Close.
 func (l *Ledger) Save(dir *os.Root, name string) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	b := l.begin(l.stays, l.former)
 	for _, o := range l.all() {
-		uploaded := o.Uploaded || o.Committed && !l.stays // also by another machine
+		uploaded := o.Uploaded || o.Committed && !l.stays // maybe by another machine
 		if o.Here || uploaded {
 			b = append(b, record{Output: &o}.line()...)
 		}
@@ -188,7 +205,7 @@ func (l *Ledger) Save(dir *os.Root, name string) error {
 			b = append(b, record{Tensor: &t}.line()...)
 		}
 	}
-	if err := l.close(); err != nil { // Windows replaces no open file
+	if err := l.close(); err != nil { // Windows can't replace an open file
 		return err
 	}
 	made, err := disk.CreateIn(dir, name, ".", 0o600, 0)
@@ -201,9 +218,9 @@ func (l *Ledger) Save(dir *os.Root, name string) error {
 	return err
 }
 
-// append adds a line to the journal, if there is one. Unless it is forced to disk, the system may
-// keep it in memory for a while: a machine that loses power loses the last lines, and what they
-// tell of is made again. The lock is held.
+// append adds a line to the journal, if there is one. Without force, the system may keep the line
+// in memory for a while. If the machine loses power, the last lines are lost, and the run does
+// their work again. Call append with the lock held.
 func (l *Ledger) append(line []byte, force bool) error {
 	if l.file == nil {
 		return nil
@@ -218,7 +235,7 @@ func (l *Ledger) append(line []byte, force bool) error {
 	return nil
 }
 
-// Close puts the journal on disk and ends it. Later changes are not stored.
+// Close syncs and closes the journal. Later changes aren't stored.
 func (l *Ledger) Close() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -233,11 +250,11 @@ func (l *Ledger) close() error {
 	return errors.Join(f.Sync(), f.Close())
 }
 
-// ForRepo is the journal for a commit that brings more outputs to a repo in which former
-// conversions have left files: it lists these outputs and all that is committed, and names outputs
-// that are to be made again, whose files are still ours. It counts on nothing that only this
-// machine has.
-func (l *Ledger) ForRepo(former map[string]string, more []Output) []byte {
+// ForRepo returns the journal for a commit of more outputs to a repo. It lists these outputs and
+// all committed ones. It names former, the files of former conversions there, and committed outputs
+// that must be made again, because these files are still ours. It never relies on anything that
+// only this machine has.
+func (l *Ledger) ForRepo(former []names.File, more []Output) []byte {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	brings := map[string]bool{}
@@ -253,10 +270,10 @@ func (l *Ledger) ForRepo(former map[string]string, more []Output) []byte {
 	return b
 }
 
-// begin is how every journal begins: the head, and the files that are ours but no outputs.
-func (l *Ledger) begin(keeps bool, former map[string]string) []byte {
-	b := record{head: &head{Version: version, Plan: l.digest, Source: l.source, Keeps: keeps,
-		Former: former}}.line()
+// begin returns the start of every journal: the head, and the files that are ours but aren't
+// outputs.
+func (l *Ledger) begin(keeps bool, former []names.File) []byte {
+	b := record{head: &head{version, l.digest, l.identity, l.commit, keeps, former}}.line()
 	for _, n := range l.named {
 		b = append(b, record{Named: &n}.line()...)
 	}

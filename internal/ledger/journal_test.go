@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// TestLostLineIsAnError: a change that the journal does not take ends the run, whatever the change
-// is. The next run would know nothing of it, while files that it tells of may be gone.
+// If the journal can't record a change, the run ends. Otherwise the next run wouldn't know about
+// the change, and files that it names might be gone.
 func TestLostLineIsAnError(t *testing.T) {
 	l := New("digest", false)
 	dir, err := os.OpenRoot(t.TempDir())
@@ -17,7 +17,7 @@ func TestLostLineIsAnError(t *testing.T) {
 	if err := l.Save(dir, "journal.json"); err != nil {
 		t.Fatal(err)
 	}
-	if err := l.file.Close(); err != nil { // as a disk that takes nothing more
+	if err := l.file.Close(); err != nil { // like a full disk
 		t.Fatal(err)
 	}
 	for name, err := range map[string]error{
@@ -26,7 +26,7 @@ func TestLostLineIsAnError(t *testing.T) {
 		"tensor":   l.AddTensors([]Tensor{{Output: "b"}}),
 	} {
 		if err == nil {
-			t.Errorf("nobody learns that a line is lost: %s", name)
+			t.Errorf("a line is lost without an error: %s", name)
 		}
 	}
 }

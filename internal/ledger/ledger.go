@@ -1,12 +1,12 @@
-// Package ledger knows what of a conversion is done: finished outputs, tensors that wait whole in
-// kept spools, and source files that this run has found to be right. It is the only owner of
-// "done"; it moves no bytes and decides no order.
+// Package ledger knows which parts of a conversion are done: finished outputs, complete tensors in
+// kept spools, and source files that this run has found to be right. No other package decides what
+// is done. It moves no bytes and decides no order.
 //
-// Outputs and tensors are stored as a journal: one JSON value a line, of which later lines replace
-// earlier ones. The journal of a folder is appended to, so that its cost for an output does not
-// grow with the number of outputs. The journal of a repo travels in the commit that brings the
-// outputs, and lists only what is committed. Whoever can write to a target can write its journal,
-// so no journal says that anything was verified.
+// Outputs and tensors are stored as a journal, with one JSON value per line. Later lines replace
+// earlier ones. A folder's journal is appended to, so an output costs the same no matter how many
+// there are. A repo's journal is part of the commit that brings the outputs, and lists only what is
+// committed. Anyone who can write to a target can write its journal, so no journal can claim that
+// something was verified.
 package ledger
 
 import (
@@ -18,74 +18,83 @@ import (
 
 	"github.com/df11-convert/df11-convert/internal/metadata"
 	"github.com/df11-convert/df11-convert/internal/names"
+	"github.com/df11-convert/df11-convert/internal/plan"
 )
 
-// Output is what ledger and manifest keep of one finished output file.
+// Output is what the ledger and the manifest record about a finished output file.
 type Output struct {
 	Path   string `json:"path"`
 	Size   int64  `json:"size"`
 	SHA256 string `json:"sha256"`
-	// Units says how each unit of the file ended, in the plan's order. The plan knows its tensors.
+	// Digest covers everything that decides the bytes of the file (plan.OutputDigests).
+	Digest string `json:"digest,omitempty"`
+	// Units says how each unit of the file ended, in the plan's order. The plan knows their
+	// tensors.
 	Units []metadata.Unit `json:"units,omitempty"`
 	Made  bool            `json:"-"` // by this run
 	// Verified is what this run has verified about the output by comparing it with its source.
 	Verified []metadata.Verification `json:"-"`
+	Earlier  *metadata.Run           `json:"-"` // the run that verified it, if this run takes it over
 	Place
 }
 
-// File is what the file is known by.
+// Unproved reports whether an earlier run made the output and this run has to verify it.
+func (o Output) Unproved() bool { return !o.Made && o.Earlier == nil }
+
+// File returns what identifies the file.
 func (o Output) File() names.File {
 	return names.File{Path: o.Path, Size: o.Size, SHA256: o.SHA256}
 }
 
-// Place says where a finished output is. It need not be made again if
+// Place says where a finished output is. It needn't be made again if
 //
 //	the result stays in the folder:   it is Here
-//	the result is only published:     it is Here, Uploaded or Committed
+//	the result is only published:     it is Here, Uploaded, or Committed
 type Place struct {
-	Here      bool `json:"-"` // the folder of the run has the file
+	Here      bool `json:"-"` // the run's folder has the file
 	Uploaded  bool `json:"-"` // the target's store has the bytes, and the file here may be gone
-	Committed bool `json:"-"` // a commit of the target names it
+	Committed bool `json:"-"` // a commit of the target has it
 }
 
-// Tensor is a tensor that a kept spool holds whole, at the spool offset At. CRC is the CRC-32C of
-// its bytes there.
+// Tensor is a complete tensor in a kept spool, at the spool offset At. CRC is the CRC-32C of its
+// bytes there.
 type Tensor struct {
 	Output string `json:"output"`
 	At     int64  `json:"at"`
 	CRC    uint32 `json:"crc"`
 }
 
-// File says that this run has found the sha256 of a source file to be SHA256, and that every output
-// and every kept tensor in the ledger holds the bytes that were hashed. It stays true only as long
-// as nothing of the file is fetched again.
+// File reports that this run found SHA256 to be the SHA-256 of a source file, and that every output
+// and kept tensor in the ledger comes from the bytes that were hashed. If any part of the file is
+// fetched again, call ForgetFile.
 type File struct {
 	Path      string
 	Integrity metadata.Integrity
 	SHA256    string
 }
 
-// A Ledger is what a run and those before it have done. Its methods may be called from several
-// goroutines.
+// A Ledger is what a run and earlier runs have done. Goroutines may share it.
 type Ledger struct {
-	digest string
-	stays  bool // outputs have to stay in the run's folder
+	// Digests are the digests of the plan's outputs, by path. Set them before use.
+	Digests map[string]string
 
-	mu     sync.Mutex
-	source string // Hub repo that the weights come from
-	// sha256 of files that former conversions have left in the folder, by path
-	former map[string]string
-	// files that are this run's but no outputs: those beside them, and committed ones that are made
-	// again
-	named   []Named
+	digest string
+	stays  bool // outputs must stay in the run's folder
+
+	mu       sync.Mutex
+	identity plan.Identity
+	commit   string       // of the source
+	former   []names.File // files that former conversions left in the folder
+	// files of this run that aren't outputs: those next to them, and committed outputs to make again
+	named   []names.File
 	outputs map[string]Output
 	tensors map[string][]Tensor // by output
 	files   map[string]File
-	file    *os.File // the journal, open for more lines; without it nothing is stored
+	file    *os.File // the open journal; nil: nothing is stored
 }
 
-// New makes an empty ledger for a plan. With stays, an output counts as done only if the run's
-// folder has it.
+// New returns an empty ledger for a plan. With stays, an output counts as done only if it's in the
+// run's folder.
 func New(digest string, stays bool) *Ledger {
 	return &Ledger{
 		digest: digest, stays: stays,
@@ -93,34 +102,36 @@ func New(digest string, stays bool) *Ledger {
 	}
 }
 
-// Claim says in every later journal where the weights come from, and which files former conversions
-// have left in the folder: their sha256, by path.
-func (l *Ledger) Claim(source string, former map[string]string) {
+// Claim sets what every later journal says: which result is made, from which commit of the source
+// ("" if unknown), and which files former conversions left in the folder.
+func (l *Ledger) Claim(of plan.Identity, commit string, former []names.File) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.source, l.former = source, former
+	l.identity, l.commit, l.former = of, commit, former
 }
 
-// Name records a file of the folder beside the outputs, before it gets its name: wherever the run
-// is killed, the next one knows by its sha256 that the file is ours.
-func (l *Ledger) Name(n Named) error {
+// Name records a file that isn't an output before it gets its name in the folder. If the run is
+// killed, the next one recognizes the file by its SHA-256.
+func (l *Ledger) Name(n names.File) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.named = append(l.named, n)
 	return l.append(record{Named: &n}.line(), true)
 }
 
-// Add records a finished output, on disk before the output gets its name: a file that no journal
-// lists is taken for somebody else's. Its spool is not needed any more.
+// Add records a finished output. The record must be on disk before the output gets its name,
+// because a file that no journal lists counts as someone else's. The output's spool isn't needed
+// anymore.
 func (l *Ledger) Add(o Output) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	delete(l.tensors, o.Path)
+	o.Digest = l.Digests[o.Path]
 	l.outputs[o.Path] = o
 	return l.append(record{Output: &o}.line(), true)
 }
 
-// Uploaded records that the target's store has an output, whose file here goes.
+// Uploaded records that the target's store has an output, and that its file here will be removed.
 func (l *Ledger) Uploaded(path string) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -130,7 +141,7 @@ func (l *Ledger) Uploaded(path string) error {
 	return l.append(record{Uploaded: path}.line(), false)
 }
 
-// Committed records that a commit of the target names the outputs.
+// Committed records that a commit of the target has the outputs.
 func (l *Ledger) Committed(outputs []Output) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -141,7 +152,7 @@ func (l *Ledger) Committed(outputs []Output) {
 	}
 }
 
-// Output gives a finished output, wherever it is.
+// Output returns a finished output, wherever it is.
 func (l *Ledger) Output(path string) (Output, bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -149,13 +160,13 @@ func (l *Ledger) Output(path string) (Output, bool) {
 	return o, ok
 }
 
-// Done reports whether an output need not be made any more.
+// Done reports whether an output needn't be made anymore.
 func (l *Ledger) Done(path string) bool {
 	o, _ := l.Output(path)
 	return o.done(l.stays)
 }
 
-// done reports whether an output need not be made any more, if it has to stay or not.
+// done reports whether an output needn't be made anymore. With stays, it must be in the folder.
 func (p Place) done(stays bool) bool { return p.Here || !stays && (p.Uploaded || p.Committed) }
 
 // Outputs lists the outputs that are done, by path.
@@ -165,13 +176,13 @@ func (l *Ledger) Outputs() []Output {
 	return slices.DeleteFunc(l.all(), func(o Output) bool { return !o.done(l.stays) })
 }
 
-// all lists every output by path. The lock is held.
+// all lists every output by path. Call it with the lock held.
 func (l *Ledger) all() []Output {
 	return slices.SortedFunc(maps.Values(l.outputs),
 		func(a, b Output) int { return cmp.Compare(a.Path, b.Path) })
 }
 
-// AddTensors records tensors that are whole in kept spools.
+// AddTensors records complete tensors in kept spools.
 func (l *Ledger) AddTensors(ts []Tensor) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -191,15 +202,14 @@ func (l *Ledger) Tensors(output string) []Tensor {
 	return slices.Clone(l.tensors[output])
 }
 
-// ForgetTensors forgets what the kept spool of an output holds. The journal follows with the next
-// Save.
+// ForgetTensors forgets what the kept spool of an output holds. The next Save updates the journal.
 func (l *Ledger) ForgetTensors(output string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	delete(l.tensors, output)
 }
 
-// Keep forgets the outputs that are not valid. The journal follows with the next Save.
+// Keep forgets the outputs for which valid returns false. The next Save updates the journal.
 func (l *Ledger) Keep(valid func(Output) bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -208,8 +218,18 @@ func (l *Ledger) Keep(valid func(Output) bool) {
 			continue
 		}
 		if delete(l.outputs, o.Path); o.Committed {
-			l.named = append(l.named, Named{o.Path, o.SHA256})
+			l.named = append(l.named, o.File())
 		}
+	}
+}
+
+// TakeOver sets the earlier run that verified each output, if this run takes the output over.
+func (l *Ledger) TakeOver(verifiedBy func(Output) *metadata.Run) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for path, o := range l.outputs {
+		o.Earlier = verifiedBy(o)
+		l.outputs[path] = o
 	}
 }
 
@@ -220,7 +240,7 @@ func (l *Ledger) AddFile(f File) {
 	l.files[f.Path] = f
 }
 
-// File tells how a source file was found to be right; ok is false if it was not.
+// File returns how a source file was found to be right. ok is false if it wasn't.
 func (l *Ledger) File(path string) (f File, ok bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -228,15 +248,15 @@ func (l *Ledger) File(path string) (f File, ok bool) {
 	return f, ok
 }
 
-// ForgetFile takes back what AddFile has recorded.
+// ForgetFile removes what AddFile recorded.
 func (l *Ledger) ForgetFile(path string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	delete(l.files, path)
 }
 
-// Adopt takes over the outputs that the target lists, perhaps of another machine: all of them are
-// committed.
+// Adopt takes over the outputs that the target lists, which another machine may have made. All of
+// them are committed.
 func (l *Ledger) Adopt(published []Output) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

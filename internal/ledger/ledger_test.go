@@ -12,10 +12,11 @@ import (
 
 	"github.com/df11-convert/df11-convert/internal/ledger"
 	"github.com/df11-convert/df11-convert/internal/metadata"
+	"github.com/df11-convert/df11-convert/internal/names"
 	"github.com/df11-convert/df11-convert/internal/testing/world"
 )
 
-// of makes a ledger with outputs, each named by the first letter of its sum.
+// of returns a ledger with outputs, each named by the first letter of its sum.
 func of(t testing.TB, outputs ...string) *ledger.Ledger {
 	t.Helper()
 	l := ledger.New("digest", false)
@@ -36,8 +37,8 @@ func keeping(t *testing.T, l *ledger.Ledger) *ledger.Ledger {
 	return l
 }
 
-// TestAdopt: what a journal of the target lists is done, and takes the place of another output, or
-// of a spool, that is here.
+// An output that the target's journal lists is done, and replaces another output or a spool that is
+// here.
 func TestAdopt(t *testing.T) {
 	here, there := keeping(t, of(t, "a", "b1", "c")), of(t, "a", "b2", "z")
 	here.Adopt(there.Outputs())
@@ -51,9 +52,8 @@ func TestAdopt(t *testing.T) {
 	}
 }
 
-// TestAdoptInAFolder: an output of the repo that the folder has to keep is made again if it is not
-// here, by the run that adopts it and by the next one. One that is here with other bytes is not
-// taken for that of the repo.
+// If the folder must keep an output that only the repo has, the run that adopts it makes it again,
+// and so does the next run. An output that is here with other bytes doesn't count as the repo's.
 func TestAdoptInAFolder(t *testing.T) {
 	here := ledger.New("digest", true)
 	for _, o := range []ledger.Output{{Path: "a", SHA256: "a"}, {Path: "c", SHA256: "c1"}} {
@@ -84,7 +84,7 @@ func save(t *testing.T, l *ledger.Ledger, path string) error {
 	return l.Save(dir, filepath.Base(path))
 }
 
-// journaled makes a ledger whose journal lies in a new folder.
+// journaled returns a ledger with a journal in a new folder.
 func journaled(t *testing.T) (l *ledger.Ledger, path string) {
 	t.Helper()
 	l, path = ledger.New("digest", false), filepath.Join(t.TempDir(), "journal")
@@ -93,7 +93,7 @@ func journaled(t *testing.T) (l *ledger.Ledger, path string) {
 	return l, path
 }
 
-// read makes a ledger of what a journal says.
+// read returns a ledger made from a journal.
 func read(t *testing.T, journal []byte) *ledger.Ledger {
 	t.Helper()
 	l := ledger.New("digest", false)
@@ -103,7 +103,7 @@ func read(t *testing.T, journal []byte) *ledger.Ledger {
 
 var readFile = world.Read
 
-// output is the n-th output, with a unit of its own.
+// output returns the n-th output, with its own unit.
 func output(n int) ledger.Output {
 	path := fmt.Sprintf("model_layers_%d.safetensors", n)
 	return ledger.Output{
@@ -112,8 +112,8 @@ func output(n int) ledger.Output {
 	}
 }
 
-// TestJournalIsAppendedTo: a finished output adds a line to the journal and leaves what is there,
-// so that the cost of an output does not grow with their number.
+// A finished output adds a line to the journal and changes nothing else, so an output costs the
+// same no matter how many there are.
 func TestJournalIsAppendedTo(t *testing.T) {
 	l, path := journaled(t)
 	before, err := os.Stat(path)
@@ -136,21 +136,21 @@ func TestJournalIsAppendedTo(t *testing.T) {
 	}
 	after, err := os.Stat(path)
 	if err != nil || !os.SameFile(before, after) {
-		t.Errorf("the journal was written anew (%v)", err)
+		t.Errorf("the journal was written again (%v)", err)
 	}
 	if most > 1500 {
 		t.Errorf("an output takes %d bytes of the journal", most)
 	}
 }
 
-// TestJournalSaysItAll: a ledger that is read from its journal knows what the one that wrote it
-// did, whether its lines were appended or written at once.
+// A ledger read from its journal knows the same as the ledger that wrote it, whether the lines were
+// appended or written at once.
 func TestJournalSaysItAll(t *testing.T) {
 	l, path := journaled(t)
 	tensor := ledger.Tensor{Output: "z", At: 4, CRC: 5}
 	err := errors.Join(
 		l.Add(output(1)), l.Add(output(2)), l.Uploaded(output(2).Path), l.AddTensors([]ledger.Tensor{tensor}),
-		// its spool goes with that
+		// this removes its spool
 		l.AddTensors([]ledger.Tensor{{Output: output(1).Path}}), l.Add(output(1)),
 	)
 	must(t, err)
@@ -176,8 +176,7 @@ func TestJournalSaysItAll(t *testing.T) {
 	check(readFile(t, again))
 }
 
-// TestTornJournal: wherever a journal ends, it is read without an error, and says nothing but what
-// its whole lines say.
+// Wherever a journal ends, it's read without an error, and says only what its complete lines say.
 func TestTornJournal(t *testing.T) {
 	l, path := journaled(t)
 	for n := range 3 {
@@ -185,7 +184,7 @@ func TestTornJournal(t *testing.T) {
 	}
 	journal := readFile(t, path)
 	for end := range journal {
-		// also where only the end of the line is missing
+		// even if only the end of the line is missing
 		whole := bytes.Count(journal[:end+1], []byte("\n"))
 		if got := len(read(t, journal[:end]).Outputs()); got != max(0, whole-1) {
 			t.Fatalf("%d of %d bytes: %d outputs in %d lines", end, len(journal), got, whole)
@@ -193,8 +192,7 @@ func TestTornJournal(t *testing.T) {
 	}
 }
 
-// TestJournalOfAnother: a journal of another plan says nothing; one of a newer program is refused,
-// with a hint.
+// A journal of another plan says nothing. A journal of a newer program is refused with a hint.
 func TestJournalOfAnother(t *testing.T) {
 	l, path := journaled(t)
 	must(t, l.Add(output(1)))
@@ -214,8 +212,7 @@ func TestJournalOfAnother(t *testing.T) {
 	}
 }
 
-// TestJournalForARepo: it names what is committed and what the commit brings, nothing that only
-// this machine has.
+// It lists what is committed and what the commit brings, and nothing that only this machine has.
 func TestJournalForARepo(t *testing.T) {
 	l := keeping(t, ledger.New("digest", false))
 	for n := range 4 {
@@ -228,10 +225,10 @@ func TestJournalForARepo(t *testing.T) {
 	}
 	l.Committed([]ledger.Output{{Path: "again"}})
 	l.Keep(func(o ledger.Output) bool { return o.Path != "again" })
-	if c := ledger.ReadJournal(l.ForRepo(nil, nil)); c.Outputs["again"].SHA256 != "" || !slices.Equal(c.Others["again"], []string{"wrong"}) {
-		t.Errorf("an output that is to be made again is listed as %q, and otherwise as %q", c.Outputs["again"].SHA256, c.Others["again"])
+	if c := ledger.ReadJournal(l.ForRepo(nil, nil)); c.Outputs["again"].SHA256 != "" || !slices.Equal(c.Others, []names.File{{Path: "again", SHA256: "wrong"}}) {
+		t.Errorf("an output that is to be made again is listed as %q, and otherwise as %v", c.Outputs["again"].SHA256, c.Others)
 	}
-	got := read(t, l.ForRepo(map[string]string{"claimed": "sum"}, []ledger.Output{output(2)}))
+	got := read(t, l.ForRepo([]names.File{{Path: "claimed", SHA256: "sum"}}, []ledger.Output{output(2)}))
 	var paths []string
 	for _, o := range got.Outputs() {
 		paths = append(paths, o.Path)
@@ -244,8 +241,8 @@ func TestJournalForARepo(t *testing.T) {
 	}
 }
 
-// TestJournalIsNoWitness: the outputs of a journal are done, and no line about a source file counts,
-// nor one that a GPU has decoded a unit.
+// The outputs in a journal are done. Lines about a source file, or about a unit decoded by a GPU,
+// don't count.
 func TestJournalIsNoWitness(t *testing.T) {
 	l := read(t, []byte(strings.Join([]string{
 		`{"version":1,"plan":"digest","source":"org/model"}`,
@@ -264,11 +261,11 @@ func TestJournalIsNoWitness(t *testing.T) {
 	}
 }
 
-// committed reports whether a commit of the target names an output.
+// committed reports whether a commit of the target has an output.
 func committed(l *ledger.Ledger, path string) bool {
 	o, _ := l.Output(path)
 	return o.Committed
 }
 
-// must ends the test at an error.
+// must ends the test if err isn't nil.
 var must = world.Must

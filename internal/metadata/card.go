@@ -16,45 +16,45 @@ import (
 	"github.com/df11-convert/df11-convert/internal/plan"
 )
 
-// CardInput is everything that the model card states. All text in it is escaped where it lands.
+// CardInput is everything that the model card states. Its text may be hostile: Card escapes it.
 type CardInput struct {
 	Name string // of the DF11 model: "Llama-3.1-8B-DF11"
-	Repo string // "org/Llama-3.1-8B-DF11"; "" when it is not published
+	Repo string // "org/Llama-3.1-8B-DF11"; "" if it isn't published
 	CardSource
 	Plan      *plan.Plan
 	Component string // folder of the converted part of a diffusers pipeline; "" at the root
 	Pipeline  string // class of that pipeline; "" if unknown
-	Image     string // picture of sizes and exponents beside the card; "" if there is none
+	Image     string // picture of sizes and exponents next to the card; "" if there is none
 	CardSizes
-	Manifest *Manifest // with the units, and what was verified
+	Manifest *Manifest // with the units and the checks
 }
 
 // CardSource is the model that was converted.
 type CardSource struct {
 	BaseModel string // "org/name"; "" when a local source has no stated base model
-	Commit    string // of the base model; "" if it is not known
-	// the source is local: only its user, or a folder's name, says that it is the base model
+	Commit    string // of the base model; "" if unknown
+	// the source is local: only its user or the folder's name says that this is the base model
 	SaidToBe bool
-	// what a source without a base model is called: the name of its folder or file
+	// the name of the source's folder or file, for a source without a base model
 	SourceName string
-	Gated      bool         // the Hub gives it only to those who accept its terms
+	Gated      bool         // people must accept the original's terms on the Hub
 	Source     *FrontMatter // of the source's README.md; nil if it has none
 
-	// What the Hub says of the source, for keys on which its README.md is silent.
+	// What the Hub says about the source, for keys that its README.md lacks.
 	PipelineTag, LibraryName string
 }
 
 // CardSizes compares the weights before and after.
 type CardSizes struct {
-	SourceBytes int64 // before; F32 that is exact BF16 counts as such
-	F32Bytes    int64 // as the source stores the weights; 0 if none is F32
+	SourceBytes int64 // before, counting exact F32 as BF16
+	F32Bytes    int64 // as stored in the source; 0 if no weight is F32
 	OutputBytes int64 // after
 }
 
 //go:embed card.md.tmpl
 var cardText string
 
-// Card returns the README.md of a DF11 repo: front matter as docs of the Hub ask for it, then a
+// Card returns the README.md of a DF11 repo: the front matter that the Hub's docs ask for, then a
 // page for people.
 func Card(in CardInput) ([]byte, error) {
 	head, err := in.frontMatter()
@@ -69,8 +69,7 @@ func Card(in CardInput) ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// frontMatter writes the front matter. It copies the keys of the source that are true of the DF11
-// model too, and adds our own.
+// frontMatter copies the source's keys that are true of the DF11 model too, and adds our own.
 func (in CardInput) frontMatter() ([]byte, error) {
 	out := &FrontMatter{Kind: yaml.MappingNode}
 	src := in.Source
@@ -79,7 +78,7 @@ func (in CardInput) frontMatter() ([]byte, error) {
 	case in.BaseModel != "":
 		out.addText("base_model_relation", RelationQuantized)
 	case src.String("base_model") != "":
-		// the source is unknown to the Hub; what it was made of is what is known
+		// the Hub doesn't know the source, but its card says what it was made from
 		out.copyStrings(src, "base_model")
 		out.addText("base_model_relation",
 			cmp.Or(src.String("base_model_relation"), relationFinetune))
@@ -102,19 +101,18 @@ func (in CardInput) frontMatter() ([]byte, error) {
 	return out.block()
 }
 
-// Values of base_model_relation: the Hub's words for the same model in another format, and for one
-// that was trained further, which the Hub assumes where none is given.
+// Values of base_model_relation. The Hub calls the same model in another format quantized. It
+// assumes finetune if a card names no relation.
 const (
 	RelationQuantized = "quantized"
 	relationFinetune  = "finetune"
 )
 
-// gatedPrefix begins the keys that describe the form which the Hub shows before it gives a gated
-// repo.
+// gatedPrefix begins the keys that describe the form on a gated repo's page.
 const gatedPrefix = "extra_gated_"
 
-// library names the library that loads the model: as the source or the Hub states it, else as the
-// layout implies.
+// library returns the library that loads the model: the one the source or the Hub states, or else
+// the layout's.
 func (in CardInput) library() string {
 	implied := map[catalog.Layout]string{
 		catalog.Transformers: "transformers", catalog.TransformersSingle: "transformers",
@@ -124,11 +122,10 @@ func (in CardInput) library() string {
 	return cmp.Or(in.Source.String("library_name"), in.LibraryName, implied[in.Plan.Layout])
 }
 
-// ownTags make a repo findable as DF11: they are those of the repos that the authors of DFloat11
-// have published.
+// ownTags are the tags that the authors of DFloat11 give their repos, so that people find ours too.
 var ownTags = []string{"dfloat11", "df11", "lossless compression", "70% size, 100% accuracy"}
 
-// staleTag matches tags of a source that would be wrong for a DF11 repo, or that the Hub derives by
+// staleTag matches a source's tags that would be wrong for a DF11 repo, or that the Hub adds
 // itself.
 var staleTag = regexp.MustCompile(
 	`(?i)^(gguf|ggml|awq|gptq|mlx|exl[23]|bnb|bitsandbytes|onnx|openvino|coreml|tensorrt.*|` +
@@ -136,7 +133,7 @@ var staleTag = regexp.MustCompile(
 		`text-generation-inference|text-embeddings-inference|endpoints_compatible|autotrain_compatible|` +
 		`(license|base_model|region|arxiv|dataset|doi|model-index|deploy):.*)$`)
 
-// cardTags returns our tags, then the tags of the source that are still true, each once.
+// cardTags returns our tags, then the source's tags that still hold, each once.
 func cardTags(source []string) []string {
 	tags := slices.Clone(ownTags)
 	for _, t := range source {
@@ -148,8 +145,7 @@ func cardTags(source []string) []string {
 	return tags
 }
 
-// LicenseName is the license in words: its own name if it has one, else the Hub's id, or the ids of
-// several.
+// LicenseName returns the license's own name if it has one, or else the Hub's ids.
 func (in CardInput) LicenseName() string {
 	return cmp.Or(in.Source.String("license_name"),
 		strings.Join(in.Source.Strings("license"), ", "))

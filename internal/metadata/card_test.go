@@ -43,7 +43,7 @@ extra_gated_eu_disallowed: true
 # Llama
 `
 
-// frontMatter parses a block that holds these lines.
+// frontMatter parses a block with these lines.
 func frontMatter(t testing.TB, lines string) *metadata.FrontMatter {
 	t.Helper()
 	return parseReadme(t, "---\n"+lines+"\n---\n")
@@ -56,13 +56,15 @@ func parseReadme(t testing.TB, readme string) *metadata.FrontMatter {
 	return f
 }
 
-// unit is a module of a plan with one weight.
+// unit returns a planned module with one weight.
 func unit(path string, shape ...int64) plan.Unit {
-	return plan.Unit{Path: path, Attrs: []plan.Tensor{{Shape: shape}}}
+	t := plan.Tensor{Shape: shape}
+	t.Length = 2 * t.NElems()
+	return plan.Unit{Path: path, Attrs: []plan.Tensor{t}}
 }
 
-// manifest says that nUnits units with nWeights weights are in DF11, and that nTensors tensors were
-// compared.
+// manifest returns a manifest of nUnits DF11 units with nWeights weights, and nTensors compared
+// tensors.
 func manifest(nUnits, nTensors, nWeights int64) *metadata.Manifest {
 	m := &metadata.Manifest{Units: make([]metadata.Unit, nUnits), Verification: []metadata.Verification{
 		{Method: "cpu", Decoder: "package verify", NUnits: nUnits, NTensors: nTensors, NWeights: nWeights},
@@ -90,8 +92,9 @@ func llamaCard(t testing.TB) metadata.CardInput {
 		Plan: &plan.Plan{
 			Layout: catalog.Transformers, Loader: catalog.Loader{Via: "AutoModelForCausalLM", Transformers: ">=4.43,<5"},
 			Units:      []plan.Unit{unit("lm_head", 128256, 4096), unit("model.layers.0", 53248, 4096), unit("model.layers.7", 300000, 4096)},
+			Rest:       plan.Rest{Remainder: []plan.Tensor{{Name: "model.norm.weight", Length: 8192}}},
 			Provenance: "published:DFloat11/Llama-3.1-8B-Instruct-DF11",
-			Copied:     []plan.File{{Path: "LICENSE"}, {Path: "vocab.json"}, {Path: "USE_POLICY.md"}},
+			Carried:    plan.Carried{Copied: []plan.File{{Path: "LICENSE"}, {Path: "vocab.json"}, {Path: "USE_POLICY.md"}}},
 			Notes: plan.Notes{
 				Readers:      []plan.Reader{{Name: "dfloat11", Version: "0.5.0", Loads: plan.Loads}, {Name: "node", Loads: plan.Refuses, Why: "regex has `+?` | more"}},
 				OtherReaders: []plan.OtherReader{{Name: "a_b", URL: "https://example.org/a"}, {Name: "c", URL: "https://example.org/c"}},
@@ -153,8 +156,8 @@ func TestCardGolden(t *testing.T) {
 	}
 }
 
-// TestCardFrontMatterValues reads the block with a YAML parser and compares the values, whose
-// spelling and order card_llama.md shows.
+// TestCardFrontMatterValues reads the block with a YAML parser and compares the values.
+// card_llama.md shows their spelling and order.
 func TestCardFrontMatterValues(t *testing.T) {
 	got, err := metadata.Card(llamaCard(t))
 	must(t, err)
@@ -203,8 +206,8 @@ func TestCardEscapesHostileText(t *testing.T) {
 	}
 }
 
-// TestNamesAreNeitherMarkupNorLinks: what Markdown reads of a text, here of an unknown reason, is
-// the text, whatever backslashes it has before the marks.
+// TestNamesAreNeitherMarkupNorLinks checks that Markdown reads an unknown reason as plain text,
+// whatever backslashes come before a mark.
 func TestNamesAreNeitherMarkupNorLinks(t *testing.T) {
 	for _, mark := range []string{"|", "`", "[", "*", "_", "~", "<b>", "https://x", "www.x", `\`, "a"} {
 		for n := range 4 {
@@ -228,8 +231,8 @@ func TestNamesAreNeitherMarkupNorLinks(t *testing.T) {
 	}
 }
 
-// TestNamesStayInTheirCell: a pipe in a code span has an odd number of backslashes before it,
-// whether a reader takes them in pairs or not.
+// TestNamesStayInTheirCell checks that a pipe in a code span has an odd number of backslashes
+// before it, whether or not a reader takes them in pairs.
 func TestNamesStayInTheirCell(t *testing.T) {
 	for n := range 4 {
 		in := llamaCard(t)
@@ -266,8 +269,8 @@ func TestParseFrontMatter(t *testing.T) {
 	}
 }
 
-// FuzzParseFrontMatter checks that a card made from any accepted block has a block that is accepted
-// and says the same.
+// FuzzParseFrontMatter checks that a card made from any accepted block has an accepted block with
+// the same values.
 func FuzzParseFrontMatter(f *testing.F) {
 	f.Add([]byte(llamaReadme))
 	f.Add([]byte("---\nlicense: [mit, apache-2.0]\n---\n"))
@@ -296,8 +299,8 @@ func FuzzParseFrontMatter(f *testing.F) {
 	})
 }
 
-// TestInstallFitsReaders: the card's pip line is one that pip takes, and asks for the versions that
-// the plan states. Only code that runs with transformers 5 prepares dfloat11 for it.
+// TestInstallFitsReaders checks that pip accepts the card's line, and that it asks for the plan's
+// versions. Only code that runs with transformers 5 prepares dfloat11 for it.
 func TestInstallFitsReaders(t *testing.T) {
 	pip := regexp.MustCompile(`"transformers((?:(?:>=|<)\d+(?:\.\d+)*,?)*)"`)
 	for versions, with5 := range map[string]bool{"": true, ">=4.51": true, ">=5": true, "<5": false, ">=4.50,<4.52": false} {
@@ -310,7 +313,7 @@ func TestInstallFitsReaders(t *testing.T) {
 	}
 }
 
-// TestLargestModule: what stays BF16 is not decoded.
+// TestLargestModule checks that units in BF16 don't count, because nothing decodes them.
 func TestLargestModule(t *testing.T) {
 	in := metadata.CardInput{Plan: &plan.Plan{Units: []plan.Unit{unit("kept", 9), unit("a", 5), unit("b", 1)}}}
 	in.Manifest = &metadata.Manifest{Units: []metadata.Unit{{Path: "kept", Status: metadata.BF16}}}
@@ -319,25 +322,36 @@ func TestLargestModule(t *testing.T) {
 	}
 }
 
-// TestCardSays: what holds for some models is in their cards, and in no other card: nobody has
-// loaded such a model, the original is gated, it has several licenses, or it cannot be restored.
+// TestCardSays checks texts that only some cards have: no one has loaded such a model, the original
+// is gated, it has several licenses, it can't be restored, or its pipeline makes a picture.
 func TestCardSays(t *testing.T) {
 	read := func(v plan.Verdict) func(*metadata.CardInput) {
 		return func(in *metadata.CardInput) {
 			in.Plan.Readers = []plan.Reader{{Name: "dfloat11", Loads: v}, {Name: "other", Loads: plan.Refuses}}
 		}
 	}
+	pipe := func(pipeline, class string) func(*metadata.CardInput) {
+		return func(in *metadata.CardInput) {
+			in.Plan.Layout, in.Pipeline, in.Plan.Loader.Class = catalog.Diffusers, pipeline, class
+		}
+	}
+	const picture = `pipe("a cat").images[0].save("cat.png")`
 	const untested, gated, decode = "\n\n> **Untested.**", " is gated", "df11-convert decode"
 	for name, c := range map[string]struct {
 		change     func(*metadata.CardInput)
 		has, lacks string
 	}{
-		"loaded":           {read(plan.Loads), "Loads in **dfloat11**; ", untested},
+		"loaded":           {read(plan.Loads), "Loads in **dfloat11**: ", untested},
 		"loads nowhere":    {read(plan.Refuses), "**Does not load in dfloat11", "DFloat11Model"},
-		"loaded by nobody": {read(plan.Untested), untested, gated},
+		"loaded by no one": {read(plan.Untested), untested, gated},
 		"gated by card":    {func(in *metadata.CardInput) { in.Source = frontMatter(t, "extra_gated_prompt: no harm") }, gated, untested},
 		"gated by the Hub": {func(in *metadata.CardInput) { in.Gated = true }, gated, untested},
 		"open":             {func(*metadata.CardInput) {}, decode, gated},
+		"a video":          {pipe("WanPipeline", "WanTransformer3DModel"), "pipe.enable_model_cpu_offload()", picture},
+		"a picture":        {pipe("FluxPipeline", "FluxTransformer2DModel (diffusers)"), picture + "\n```\n", untested},
+		"an edited one":    {pipe("QwenImageEditPipeline", "QwenImageTransformer2DModel"), "pipe.enable_model_cpu_offload()", picture},
+		"from a release":   {func(in *metadata.CardInput) { in.Manifest.Tool.Version = "1.2.3" }, "uvx " + decode, "\n" + decode},
+		"from a build":     {func(in *metadata.CardInput) { in.Manifest.Tool.Version = "1.2.4-0.2026" }, decode, "uvx"},
 		"code of its own": {func(in *metadata.CardInput) {
 			in.Plan.Loader = catalog.Loader{Via: "bfloat16_model=", Class: "AutoModel", RemoteCode: true}
 		},
@@ -355,6 +369,37 @@ func TestCardSays(t *testing.T) {
 		}
 		if warning := bytes.Index(card, []byte(untested)); warning > bytes.Index(card, []byte("## Use it")) {
 			t.Errorf("%s: the warning comes late", name)
+		}
+	}
+}
+
+// TestCode checks that everything a reader may take for code counts, and no text does.
+func TestCode(t *testing.T) {
+	for card, want := range map[string]string{
+		"":                              "",
+		"# A\n\nText, `code`.\n\n- b\n": "",
+		"a\n```sh\nx\n```\nb\n":         "```sh\nx\n```\n",
+		"> ~~~\n> x\n> ~~~\nb\n":        "> ~~~\n> x\n> ~~~\n",
+		"a\n    x\n\ty\n-     z\n":      "    x\n\ty\n-     z\n",
+		"a\r```\rx\r```\r\nb\n":         "a\r```\rx\r```\r\nb\n",
+		"a <pre>x\n<details>\n<summary>S</summary>\n</details>\n<details><pre>\n": "a <pre>x\n<details><pre>\n",
+		"```\nnot closed\n": "```\nnot closed\n",
+	} {
+		if got := metadata.Code([]byte(card)); got != want {
+			t.Errorf("%q: %q, want %q", card, got, want)
+		}
+	}
+}
+
+// TestNoParameters checks that the code for a model without plain tensors states the device. All
+// other code asks the model.
+func TestNoParameters(t *testing.T) {
+	in := llamaCard(t)
+	for _, rest := range [][]plan.Tensor{in.Plan.Remainder, nil} {
+		in.Plan.Remainder = rest
+		card, err := metadata.Card(in)
+		if err != nil || strings.Contains(string(card), "type(model).device = ") != (rest == nil) {
+			t.Errorf("with %d plain tensors: %v\n%s", len(rest), err, card)
 		}
 	}
 }

@@ -10,12 +10,14 @@ import (
 	"text/template"
 
 	"github.com/df11-convert/df11-convert/internal/catalog"
+	"github.com/df11-convert/df11-convert/internal/fits"
 	"github.com/df11-convert/df11-convert/internal/human"
 	"github.com/df11-convert/df11-convert/internal/names"
 	"github.com/df11-convert/df11-convert/internal/plan"
+	"github.com/df11-convert/df11-convert/internal/reader"
 )
 
-// cardFuncs are the words of card.md.tmpl.
+// cardFuncs are the functions of card.md.tmpl.
 var cardFuncs = template.FuncMap{
 	"code": code, "plain": plainText, "link": modelLink, "count": human.Grouped,
 	"reason": ReasonText,
@@ -23,26 +25,26 @@ var cardFuncs = template.FuncMap{
 	"shell":  func(s string) string { return human.ShellWord(inShell.Replace(s)) },
 }
 
-// code makes a code span of hostile text, in a line or in a cell of a table. A pipe is kept from
-// ending the cell by one backslash; where the text has one there, by two more, since readers
-// disagree whether a pair of them is one.
+// code makes a code span of hostile text, in a line or in a table cell. One backslash keeps a pipe
+// from ending the cell. After a backslash it takes two more, because readers disagree about what a
+// pair of them means.
 func code(s string) string { return "`" + inCode.Replace(s) + "`" }
 
 var inCode = strings.NewReplacer("`", "'", "\n", " ", "\r", " ", `\\`, `\\`, `\|`, `\\\|`, "|",
 	`\|`)
 
-// plainText keeps hostile text from acting as Markdown or HTML, in a line or in a cell of a table:
-// what others have named is neither markup nor a link.
+// plainText keeps hostile text from acting as Markdown, HTML, or a link, in a line or in a table
+// cell.
 func plainText(s string) string { return inText.Replace(s) }
 
 var inText = strings.NewReplacer("\n", " ", "\r", " ", "<", "&lt;", `\`, `\\`, "|", `\|`, "`",
 	"\\`", "[", `\[`, "*", `\*`, "_", `\_`, "~", `\~`,
-	"://", `:\//`, "www.", `www\.`) // the last two would become links by themselves
+	"://", `:\//`, "www.", `www\.`) // GitHub makes links of the last two
 
-// inShell keeps a name on its line, in its code block.
+// inShell keeps a name on its line and inside its code block.
 var inShell = strings.NewReplacer("\n", " ", "\r", " ", "`", " ")
 
-// modelLink links to a model on the Hub.
+// modelLink returns a link to a model on the Hub, or a code span if repo isn't a Hub id.
 func modelLink(repo string) string {
 	if !names.IsRepo(repo) || !strings.Contains(repo, "/") {
 		return code(repo)
@@ -50,7 +52,7 @@ func modelLink(repo string) string {
 	return "[" + strings.ReplaceAll(repo, "_", "\\_") + "](https://huggingface.co/" + repo + ")"
 }
 
-// reasons says in words why DF11 cannot hold a unit (docs/format.md §6, §9).
+// reasons are the texts for why DF11 can't hold a unit (docs/format.md §6, §9).
 var reasons = map[string]string{
 	"exponent_range": "has weights of 2^113 or more, Inf or NaN",
 	"too_many_luts":  "needs more lookup tables than the decoder has room for",
@@ -60,8 +62,8 @@ var reasons = map[string]string{
 	"empty":          "has no weights",
 }
 
-// ReasonText says in words why a unit stays in BF16. An unknown reason is repeated, made safe for a
-// line of Markdown.
+// ReasonText returns why a unit stays in BF16, in words. For an unknown reason it returns the
+// reason, escaped for Markdown.
 func ReasonText(reason string) string {
 	if words, ok := reasons[reason]; ok {
 		return words
@@ -69,8 +71,7 @@ func ReasonText(reason string) string {
 	return plainText(reason)
 }
 
-// IsGated reports whether the original is given only to those who accept its terms, by the Hub or
-// by its own card.
+// IsGated reports whether people must accept the original's terms, by the Hub or by its own card.
 func (in CardInput) IsGated() bool {
 	gated := in.Gated
 	for key := range in.Source.all() {
@@ -79,7 +80,7 @@ func (in CardInput) IsGated() bool {
 	return gated
 }
 
-// Coded sums up the units that are stored as DF11.
+// Coded returns the totals of the units stored as DF11.
 func (in CardInput) Coded() (sum struct{ NUnits, NWeights int64 }) {
 	for _, u := range in.Manifest.Units {
 		if u.Status == DF11 {
@@ -89,12 +90,12 @@ func (in CardInput) Coded() (sum struct{ NUnits, NWeights int64 }) {
 	return sum
 }
 
-// KeptBF16 are the units that DF11 cannot hold.
+// KeptBF16 returns the units that DF11 can't hold.
 func (in CardInput) KeptBF16() []Unit {
 	return filter(in.Manifest.Units, func(u Unit) bool { return u.Status == BF16 })
 }
 
-// TiesBroken are the units whose code depends on a rule of docs/format.md §5.1.
+// TiesBroken returns the units whose code depends on how ties are broken (docs/format.md §5.1).
 func (in CardInput) TiesBroken() []Unit {
 	return filter(in.Manifest.Units, func(u Unit) bool { return u.TieBroken })
 }
@@ -108,13 +109,18 @@ func filter[T any](list []T, keep func(T) bool) (kept []T) {
 	return kept
 }
 
-// NoticeFiles are the license files that were copied.
-func (in CardInput) NoticeFiles() []plan.File {
-	return filter(in.Plan.Copied, func(f plan.File) bool { return plan.IsNotice(f.Path) })
+// TakenOver counts the weight files that this run didn't verify itself.
+func (in CardInput) TakenOver() int64 {
+	return int64(len(filter(in.Manifest.Outputs,
+		func(f OutputFile) bool { return f.Earlier != nil })))
 }
 
-// Size writes a number of bytes in the unit that suits the source's weights, so that both can be
-// compared.
+// NoticeFiles returns the license files among the copied ones.
+func (in CardInput) NoticeFiles() []plan.File {
+	return filter(in.Plan.Copied, func(f plan.File) bool { return reader.IsNotice(f.Path) })
+}
+
+// Size formats bytes in the unit that suits the source's weights, so that you can compare sizes.
 func (in CardSizes) Size(nBytes int64) string {
 	for _, u := range []struct {
 		name string
@@ -127,7 +133,7 @@ func (in CardSizes) Size(nBytes int64) string {
 	return fmt.Sprintf("%.1f kB", float64(nBytes)/1e3)
 }
 
-// Percent is the size after conversion; one decimal.
+// Percent returns the size after conversion, with one decimal.
 func (in CardSizes) Percent() string {
 	if in.SourceBytes <= 0 {
 		return "–"
@@ -135,7 +141,7 @@ func (in CardSizes) Percent() string {
 	return fmt.Sprintf("%.1f%%", 100*float64(in.OutputBytes)/float64(in.SourceBytes))
 }
 
-// Usage names the section of the card that shows how to load the model.
+// Usage returns which section of the card shows how to load the model.
 func (in CardInput) Usage() string {
 	switch {
 	case in.Plan.Layout == catalog.ComfyUI:
@@ -148,24 +154,52 @@ func (in CardInput) Usage() string {
 	return "auto"
 }
 
-// className matches the start of a loader's class.
+// Code returns every line of a card that a reader may take for code: the lines of its code blocks,
+// and other lines that could form one, by blanks, tabs, or HTML.
+func Code(card []byte) string {
+	var code strings.Builder
+	inBlock := false
+	for line := range strings.Lines(string(card)) {
+		fence := strings.Contains(line, "```") || strings.Contains(line, "~~~")
+		html := strings.Contains(line, "<") && !folds.MatchString(line)
+		if inBlock || fence || html || strings.Contains(line, "    ") ||
+			strings.ContainsAny(line, "\t\r") {
+			code.WriteString(line)
+		}
+		inBlock = inBlock != fence
+	}
+	return code.String()
+}
+
+// folds matches the HTML lines of our own cards.
+var folds = regexp.MustCompile(`^(</?details>|<summary>[^<]*</summary>)\n$`)
+
+// className matches the class at the start of a loader's Class.
 var className = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*`)
 
-// readers are those with a verdict.
+// readers returns the readers with verdict v.
 func (in CardInput) readers(v plan.Verdict) []plan.Reader {
 	return filter(in.Plan.Readers, func(r plan.Reader) bool { return r.Loads == v })
 }
 
-// Loaders are the programs in which models of the class were loaded.
+// Loaders returns the programs that loaded models of this class.
 func (in CardInput) Loaders() []plan.Reader { return in.readers(plan.Loads) }
 
-// OtherLoaders are the programs that nobody has tried.
-func (in CardInput) OtherLoaders() []plan.Reader { return in.readers(plan.Untested) }
+// OtherLoaders returns the programs that no one has tried. The card's code shows which class to pass.
+func (in CardInput) OtherLoaders() []plan.Reader {
+	list := in.readers(plan.Untested)
+	for i, r := range list {
+		if first, rest, _ := strings.Cut(r.Why, "; "); strings.HasPrefix(first, "pass ") {
+			list[i].Why = rest
+		}
+	}
+	return list
+}
 
-// Untested reports whether no reader is known to load the model.
+// Untested reports whether no one has loaded a model of this class in any known reader.
 func (in CardInput) Untested() bool { return len(in.Plan.Readers) > 0 && len(in.Loaders()) == 0 }
 
-// Refused is the reader of the layout if no reader at all loads the model; else nil.
+// Refused returns the layout's reader if every reader refuses the model, and nil otherwise.
 func (in CardInput) Refused() *plan.Reader {
 	refused := in.readers(plan.Refuses)
 	switch {
@@ -177,11 +211,11 @@ func (in CardInput) Refused() *plan.Reader {
 	return &refused[0]
 }
 
-// Class is the Python class to build; "" if the catalog does not know it.
+// Class returns the Python class to build, or "" if the catalog doesn't know it.
 func (in CardInput) Class() string { return className.FindString(in.Plan.Loader.Class) }
 
-// AutoClass is the class of transformers that finds the model's class, where that comes with the
-// model or is not known; else "".
+// AutoClass returns the auto class of transformers for a model whose own class comes with the model
+// or isn't known, and "" otherwise.
 func (in CardInput) AutoClass() string {
 	if c := cmp.Or(in.Class(), "AutoModel"); strings.HasPrefix(c, "Auto") && in.Usage() == "class" {
 		return c
@@ -189,8 +223,8 @@ func (in CardInput) AutoClass() string {
 	return ""
 }
 
-// Processor is the class of transformers that prepares the model's inputs; "" if the model has no
-// files for one.
+// Processor returns the transformers class that prepares the model's inputs, or "" if the model has
+// no files for one.
 func (in CardInput) Processor() string {
 	for _, p := range [][2]string{{"processor_config.json", "AutoProcessor"},
 		{"preprocessor_config.json", "AutoProcessor"}, {"tokenizer_config.json", "AutoTokenizer"}} {
@@ -201,7 +235,27 @@ func (in CardInput) Processor() string {
 	return ""
 }
 
-// Trust is the argument that lets transformers run code which comes with the model.
+// MakesImages reports whether the pipeline makes a picture from a prompt alone.
+func (in CardInput) MakesImages() bool {
+	return in.Pipeline != "" && strings.Contains(in.Class(), "2D") &&
+		!takesImage.MatchString(in.Pipeline)
+}
+
+// takesImage matches pipelines that need a picture to start from.
+var takesImage = regexp.MustCompile(`Control|Edit|Fill|Img2Img|Inpaint|Kontext|Layered|Redux`)
+
+// Command returns how to run the program. Only a release can be run by uvx: until then, anyone may
+// own that name.
+func (t Tool) Command() string {
+	if released.MatchString(t.Version) {
+		return "uvx df11-convert"
+	}
+	return "df11-convert"
+}
+
+var released = regexp.MustCompile(`^v?\d+\.\d+\.\d+$`)
+
+// Trust returns the argument that lets transformers run code from the model.
 func (in CardInput) Trust() string {
 	if in.Plan.Loader.RemoteCode {
 		return ", trust_remote_code=True"
@@ -209,46 +263,55 @@ func (in CardInput) Trust() string {
 	return ""
 }
 
-// OnlyTransformers4 reports whether the model does not load with transformers 5, or nobody has
+// Variant returns the argument that a pipeline needs to find parts whose weights have no plain
+// names.
+func (in CardInput) Variant() string {
+	if in.Plan.Variant == "" {
+		return ""
+	}
+	return ", variant=" + strconv.QuoteToASCII(in.Plan.Variant)
+}
+
+// OnlyTransformers4 reports whether the model doesn't load with transformers 5, or no one has
 // tried.
 func (in CardInput) OnlyTransformers4() bool {
 	return strings.Contains(in.Plan.Loader.Transformers, "<")
 }
 
-// Install is the pip line. dfloat11 0.5.0 imports pkg_resources, which setuptools 82 dropped.
-// PyTorch 2.11 is for CUDA 13, dfloat11[cuda12] brings CuPy for CUDA 12.
+// Install returns the pip line. dfloat11 0.5.0 imports pkg_resources, which setuptools 82 dropped.
+// PyTorch 2.11 is for CUDA 13, but dfloat11[cuda12] brings CuPy for CUDA 12.
 func (in CardInput) Install() string {
 	line := `pip install "torch<2.11" "setuptools<81" "transformers` + in.Plan.Loader.Transformers +
 		`" "dfloat11[cuda12]"`
 	if in.Usage() == "diffusers" {
-		// Wan and others clean prompts with ftfy, which diffusers does not install
+		// Wan and others clean prompts with ftfy, which diffusers doesn't install
 		line += " diffusers ftfy"
 	}
 	return line
 }
 
-// Origin says in words where the list of compressed modules comes from.
+// Origin returns a phrase that says where the list of compressed modules comes from.
 func (in CardInput) Origin() string {
 	kind, detail, _ := strings.Cut(in.Plan.Provenance, ":")
 	switch {
 	case in.Plan.Derived():
 		return "was derived from the tensor names and shapes of this model; no release by the authors of DFloat11 confirms it"
 	case kind == "published":
-		return "is the one of the published " + modelLink(detail)
+		return "is that of the published " + modelLink(detail)
 	case kind == "given":
-		return "was given by hand"
+		return "was given on the command line"
 	case kind == "derived":
 		return "was derived from the source code of the model class"
 	}
 	return "comes from " + code(in.Plan.Provenance)
 }
 
-// GPUs are the rows of the table of GPUs.
-func (in CardInput) GPUs() []Fit {
-	return Fits(in.SourceBytes, in.OutputBytes, in.LargestModule())
+// GPUs returns the rows of the table of GPUs.
+func (in CardInput) GPUs() []fits.Fit {
+	return fits.Weights{BF16: in.SourceBytes, DF11: in.OutputBytes, Largest: in.LargestModule()}.Table()
 }
 
-// LargestModule is the size in BF16 of the largest module that is stored as DF11.
+// LargestModule returns the BF16 size of the largest module stored as DF11.
 func (in CardInput) LargestModule() int64 {
 	kept := in.KeptBF16()
 	return in.Plan.LargestModule(func(i int) bool {

@@ -20,7 +20,7 @@ const (
 	bytesPerThread  = 8
 )
 
-// Config returns the config.json of a plan's output, given the bytes of the source's.
+// Config returns the config.json of a plan's output. source is the source's config.json.
 func Config(p *plan.Plan, source []byte) ([]byte, error) {
 	if p.Config != "" {
 		return InsertConfig(source, p.PatternDict)
@@ -29,9 +29,9 @@ func Config(p *plan.Plan, source []byte) ([]byte, error) {
 		p.Layout == catalog.Diffusers || p.Layout == catalog.DiffusersSingle), nil
 }
 
-// newConfig returns the config.json that the official compressor writes where a layout has none:
-// the dfloat11_config and nothing else, without a final newline. In the published DF11 repos of
-// diffusers models it has one, and a model_type that no loader of a pipeline looks at.
+// newConfig returns what the official compressor writes if the source has no config.json: the
+// dfloat11_config alone, without a final newline. In the published DF11 repos of diffusers models
+// it has a newline, and a model_type that no pipeline loader reads.
 func newConfig(dict catalog.PatternDict, pipeline bool) []byte {
 	members, end := []string{configMember(dict, "  ", "  ")}, ""
 	if pipeline {
@@ -40,10 +40,10 @@ func newConfig(dict catalog.PatternDict, pipeline bool) []byte {
 	return []byte(python.Object(members, "", "  ") + end)
 }
 
-// InsertConfig returns config with the member dfloat11_config appended to its object. Every byte of
-// config stays, in order; the new text follows its indentation and line ends. config may hold what
-// Python's json reads: a byte order mark, NaN and Infinity included. It must be an object without
-// that member, which a plan makes sure of.
+// InsertConfig returns config with dfloat11_config appended to its object. Every byte of config
+// stays, in order; the new text follows its indentation and line ends. config may hold whatever
+// Python's json reads, including a byte order mark, NaN, and Infinity. It must be an object without
+// that member, which the plan ensures.
 func InsertConfig(config []byte, dict catalog.PatternDict) ([]byte, error) {
 	o, err := scanObject(config)
 	if err != nil {
@@ -52,7 +52,7 @@ func InsertConfig(config []byte, dict catalog.PatternDict) ([]byte, error) {
 	return slices.Concat(config[:o.end], []byte(o.insertion(dict)), config[o.end:]), nil
 }
 
-// object describes the top-level object of a config, for the insertion of a member.
+// object describes the top-level object of a config, to insert a member.
 type object struct {
 	empty bool
 	// where the new member goes: after the last value, or after the brace of an empty object
@@ -61,7 +61,7 @@ type object struct {
 	indent  string // of the members
 }
 
-// insertion returns the text to insert: separator, key and value in the style of the object.
+// insertion returns the text to insert: separator, key, and value in the object's style.
 func (o *object) insertion(dict catalog.PatternDict) string {
 	switch {
 	case o.newline == "" && o.empty:
@@ -77,7 +77,7 @@ func (o *object) insertion(dict catalog.PatternDict) string {
 }
 
 // configMember returns `"dfloat11_config": {…}` as json.dumps writes it. Lines after the first
-// start with prefix, then one indent a level; an empty indent puts everything on one line.
+// start with prefix, then one indent per level. An empty indent puts everything on one line.
 func configMember(dict catalog.PatternDict, prefix, indent string) string {
 	inner := prefix + indent
 	return fmt.Sprintf(`"%s": %s`, configKey, python.Object([]string{
@@ -89,18 +89,18 @@ func configMember(dict catalog.PatternDict, prefix, indent string) string {
 	}, prefix, indent))
 }
 
-// beforeMember matches the white space before a member, which shows the line end and the
-// indentation of an object.
+// beforeMember matches the white space before a member. It shows the object's line end and
+// indentation.
 var beforeMember = regexp.MustCompile(`^[ \t\r\n]*?(?:,[ \t\r\n]*?)?(\r?\n)?([ \t]*)["}]`)
 
-// scanObject finds the end of a config's last member, and its style.
+// scanObject finds the end of a config's last member, and the object's style.
 func scanObject(config []byte) (*object, error) {
 	members, begin, err := python.Members(config)
 	if err != nil {
 		return nil, err
 	}
 	o := &object{empty: len(members) == 0, end: begin}
-	last := begin // behind the member before the last
+	last := begin // where the member before the last ends
 	for _, m := range members {
 		if m.Key == configKey {
 			return nil, fmt.Errorf("it has a %s already", configKey)

@@ -27,7 +27,7 @@ func testDict(t testing.TB) catalog.PatternDict {
 	return dict
 }
 
-// TestNewConfigIsOfficial compares with what the official compressor wrote.
+// TestNewConfigIsOfficial compares new configs with the official compressor's.
 func TestNewConfigIsOfficial(t *testing.T) {
 	for _, model := range []string{"bias_f32", "qknorm"} {
 		dir := filepath.Join(goldenDir, "e2e", model)
@@ -85,8 +85,8 @@ func TestInsertConfigStyles(t *testing.T) {
 	}
 }
 
-// TestConfigsAreRefusedBeforeTheWeights: what has no place for the member is refused by the plan,
-// not after hours of work.
+// TestConfigsAreRefusedBeforeTheWeights checks that the plan refuses a config without a place for
+// the member, before hours of work.
 func TestConfigsAreRefusedBeforeTheWeights(t *testing.T) {
 	for _, config := range []string{
 		`{"dfloat11_config": {}}`, `{"dfloat11_config": null}`, `{"\u0064float11_config": 1}`, `{"dfloat11_config": 1, "dfloat11_config": null}`,
@@ -105,7 +105,7 @@ func TestConfigsAreRefusedBeforeTheWeights(t *testing.T) {
 	}
 }
 
-// planned says whether a model with this config is planned, and if not, whether that is a refusal.
+// planned reports whether a model with this config gets a plan, and if not, whether it's refused.
 func planned(t *testing.T, config []byte) bool {
 	t.Helper()
 	const header = `{"x.0.w.weight":{"dtype":"BF16","shape":[2,1],"data_offsets":[0,4]}}`
@@ -121,8 +121,8 @@ func planned(t *testing.T, config []byte) bool {
 	return err == nil
 }
 
-// FuzzInsertConfig checks on any accepted input that nothing but one run of text was added, and
-// that the result is the same object with one more member.
+// FuzzInsertConfig checks that any accepted input gets one run of text and nothing else, and that
+// the result is the same object with one more member.
 func FuzzInsertConfig(f *testing.F) {
 	f.Add([]byte("{\n  \"a\": 1\n}\n"))
 	f.Add([]byte("\ufeff{\r\n\t\"a\": [{}, \"\\\\\"]\r\n}"))
@@ -163,5 +163,5 @@ func FuzzInsertConfig(f *testing.F) {
 	})
 }
 
-// must ends the test at an error.
+// must ends the test on an error.
 var must = world.Must

@@ -9,8 +9,8 @@ import (
 	"github.com/df11-convert/df11-convert/internal/metadata"
 )
 
-// TestManifestIsDocumented wants every member of the manifest in docs/manifest.md, alone or as
-// `list[].member`.
+// TestManifestIsDocumented checks that docs/manifest.md mentions every member of the manifest,
+// alone or as `list[].member`.
 func TestManifestIsDocumented(t *testing.T) {
 	doc := string(readFile(t, "../../docs/manifest.md"))
 	for _, name := range jsonNames(reflect.TypeFor[metadata.Manifest]()) {
@@ -26,7 +26,7 @@ func TestManifestIsDocumented(t *testing.T) {
 	}
 }
 
-// jsonNames lists the JSON names of a struct and of the structs in it.
+// jsonNames returns the JSON names of a struct and of the structs in it.
 func jsonNames(typ reflect.Type) []string {
 	for typ.Kind() == reflect.Slice {
 		typ = typ.Elem()

@@ -10,8 +10,7 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// FrontMatter is the YAML block at the start of a README.md: a mapping. A nil FrontMatter is an
-// empty one.
+// FrontMatter is the YAML mapping at the start of a README.md. A nil FrontMatter is empty.
 type FrontMatter yaml.Node
 
 // frontMatterBlock finds the block between two lines of three dashes, as the Hub does.
@@ -21,8 +20,8 @@ var frontMatterBlock = regexp.MustCompile(
 // maxFrontMatter bounds the block: real ones have a few kilobytes.
 const maxFrontMatter = 1 << 20
 
-// ParseFrontMatter reads the block of a README.md. A file without a block gives nil. A block that
-// is not a YAML mapping, or is nested too deep or too large, is an error.
+// ParseFrontMatter reads the block of a README.md. It returns nil for a file without one. A block
+// that isn't a YAML mapping, or is too large or nested too deep, is an error.
 func ParseFrontMatter(readme []byte) (*FrontMatter, error) {
 	m := frontMatterBlock.FindSubmatch(readme)
 	if m == nil {
@@ -49,9 +48,9 @@ func ParseFrontMatter(readme []byte) (*FrontMatter, error) {
 	return (*FrontMatter)(root), nil
 }
 
-// plainCopy copies a node without comments, anchors and aliases, and quotes text that a reader
-// could take for a number or a boolean. Depth and number of nodes are bounded, since aliases can
-// describe endless trees.
+// plainCopy copies a node without comments, anchors, and aliases. It quotes text that a reader
+// could take for a number or a boolean. It bounds depth and nodes, because aliases can describe
+// endless trees.
 func plainCopy(n *yaml.Node, depth int, nLeft *int) (*yaml.Node, error) {
 	if *nLeft--; depth == 0 || *nLeft < 0 {
 		return nil, errors.New("nested too deep or too large")
@@ -73,8 +72,8 @@ func plainCopy(n *yaml.Node, depth int, nLeft *int) (*yaml.Node, error) {
 	return c, nil
 }
 
-// stringNode quotes a string where a YAML reader, old or new, could take it for another type, as
-// with `no` and `1.0`.
+// stringNode quotes a string that some YAML reader, old or new, could take for another type, such
+// as `no` and `1.0`.
 func stringNode(s string) *yaml.Node {
 	n := &yaml.Node{}
 	if err := n.Encode(s); err != nil || n.Style == yaml.SingleQuotedStyle {
@@ -83,7 +82,7 @@ func stringNode(s string) *yaml.Node {
 	return n
 }
 
-// all gives keys and values in order.
+// all yields keys and values in order.
 func (f *FrontMatter) all() iter.Seq2[string, *yaml.Node] {
 	return func(yield func(string, *yaml.Node) bool) {
 		for i := 0; f != nil && i < len(f.Content); i += 2 {
@@ -104,7 +103,8 @@ func (f *FrontMatter) get(key string) *yaml.Node {
 	return nil
 }
 
-// Strings returns the text of a key that holds one value or a list of them; other values give nil.
+// Strings returns the text of a key that holds one value or a list of them. It returns nil for
+// other values.
 func (f *FrontMatter) Strings(key string) []string {
 	n := f.get(key)
 	if n == nil {
@@ -155,8 +155,8 @@ func (f *FrontMatter) addList(key string, values []string) {
 	}
 }
 
-// copyStrings copies a key of the source whose values must be strings. A single value stays single,
-// a list stays a list.
+// copyStrings copies a key whose values must be strings. A single value stays single, and a list
+// stays a list.
 func (f *FrontMatter) copyStrings(source *FrontMatter, key string) {
 	if n := source.get(key); n != nil && n.Kind == yaml.ScalarNode {
 		f.addText(key, source.String(key))
@@ -165,7 +165,7 @@ func (f *FrontMatter) copyStrings(source *FrontMatter, key string) {
 	f.addList(key, source.Strings(key))
 }
 
-// block returns the YAML between its two lines of dashes.
+// block returns the YAML between two lines of dashes.
 func (f *FrontMatter) block() ([]byte, error) {
 	var b bytes.Buffer
 	b.WriteString("---\n")

@@ -10,9 +10,9 @@ import (
 	"github.com/df11-convert/df11-convert/internal/python"
 )
 
-// Index returns the index of weights that are spread over several files, as transformers writes it:
-// sorted, two spaces of indent, ASCII only, final newline. files has the file of each tensor,
-// totalSize is the number of bytes of all of them.
+// Index returns the index of weights in several files, as transformers writes it: sorted, two
+// spaces of indent, ASCII only, final newline. files maps each tensor to its file, and totalSize is
+// the bytes of all tensors.
 func Index(files map[string]string, totalSize int64) []byte {
 	var weights []string
 	for _, name := range slices.Sorted(maps.Keys(files)) {
@@ -25,7 +25,7 @@ func Index(files map[string]string, totalSize int64) []byte {
 	}, "", "  ") + "\n")
 }
 
-// RemainderIndex is the index of a remainder in several files; nil for one file.
+// RemainderIndex returns the index of a remainder in several files, or nil if it's one file.
 func RemainderIndex(p *plan.Plan) []byte {
 	if p.RemainderIndex == "" {
 		return nil

@@ -7,29 +7,28 @@ import (
 	"regexp"
 	"slices"
 
+	"github.com/df11-convert/df11-convert/internal/catalog"
 	"github.com/df11-convert/df11-convert/internal/names"
 	"github.com/df11-convert/df11-convert/internal/plan"
 	"github.com/df11-convert/df11-convert/internal/python"
 )
 
-// SchemaVersion is the version of the manifest that this package writes, and the newest that it
-// reads.
+// SchemaVersion is the manifest version that this package writes, and the newest that it reads.
 const SchemaVersion = 1
 
-// Limits of a manifest that is read (docs/format.md §16). The largest that a plan within its limits
-// leads to is smaller.
+// Limits for reading a manifest (docs/format.md §16). A plan within its own limits makes a smaller
+// one.
 const (
 	maxManifestBytes = 256 << 20
 	maxObjects       = 1 << 19
 	maxValues        = 1 << 23
 )
 
-// MaxManifestBytes is the size of the largest manifest that is read within a memory budget; 0 is no
+// MaxManifestBytes returns the size of the largest manifest that fits a memory budget; 0 means no
 // budget. Reading takes up to five times its size.
 func MaxManifestBytes(memory int64) int64 { return within(memory, maxManifestBytes, 8) }
 
-// within is a limit, or as much of a memory budget as there is for each of its things if every one
-// takes so many bytes.
+// within returns how many things of each bytes fit a memory budget, and limit at most.
 func within(memory, limit, each int64) int64 {
 	if memory == 0 {
 		return limit
@@ -37,9 +36,9 @@ func within(memory, limit, each int64) int64 {
 	return min(limit, memory/each)
 }
 
-// Manifest records the source of a DF11 repo, its content, and the checks that were carried out
-// (docs/manifest.md). It holds no times, no host names and no counts of machines: the same source
-// and plan give the same bytes.
+// A Manifest is df11-manifest.json: what was converted into what, how, and which checks it passed
+// (docs/manifest.md). It holds no times, host names, or counts of machines, so the same source and
+// plan make the same bytes.
 type Manifest struct {
 	Schema       int            `json:"schema_version"`
 	Tool         Tool           `json:"tool"`
@@ -55,91 +54,95 @@ type Manifest struct {
 	Verification []Verification `json:"verification"`
 }
 
-// Tool names the program that made the repo.
+// A Tool is the program that made the repo.
 type Tool struct {
 	Name    string `json:"name"`
 	Version string `json:"version"`
 }
 
-// Source is the model that was converted.
+// A Source is the model that was converted.
 type Source struct {
-	// "org/name"; empty for a local source without a stated base model
+	// "org/name"; empty for a local source that states no base model
 	Repo   string       `json:"repo,omitempty"`
 	Commit string       `json:"commit,omitempty"` // pinned commit; empty for a local source
 	Files  []SourceFile `json:"files"`
 }
 
-// Integrity says how much is known about a source file.
+// Integrity is how much is known about a source file.
 type Integrity string
 
 // Integrity states.
 const (
-	// all its bytes passed through sha256 while they were converted
+	// the run hashed all its bytes while converting them
 	Streamed Integrity = "streamed"
-	// rebuilt from the DF11 files; the sha256 of the result is the published one
-	Proof     Integrity = "proof"
-	Unchecked Integrity = "unchecked" // read by ranges, its hash was never computed
+	// rebuilt from the DF11 files, with the published SHA-256
+	Proof Integrity = "proof"
+	// an earlier run verified all that was made from it, and its SHA-256 is the published one
+	Earlier   Integrity = "earlier"
+	Unchecked Integrity = "unchecked" // read by ranges; its hash was never computed
 )
 
-// SourceFile is one file of the source that was converted; copied files are among the outputs.
+// A SourceFile is a source file that was converted. Copied files are among the outputs.
 type SourceFile struct {
 	Path      string    `json:"path"`
 	Size      int64     `json:"size"`
 	SHA256    string    `json:"sha256,omitempty"` // empty if unchecked and not published
 	Integrity Integrity `json:"integrity"`
-	// safetensors header JSON as stored, padding included
+	// safetensors header JSON as stored, with its padding
 	Header string `json:"header,omitempty"`
 }
 
-// PlanInfo identifies the decision that the conversion carried out.
+// PlanInfo identifies the plan that was carried out.
 type PlanInfo struct {
 	Digest     string `json:"digest"`
 	Layout     string `json:"layout"`
+	Dict       string `json:"pattern_dict_sha256"`
 	Entry      string `json:"catalog_entry,omitempty"`
 	Provenance string `json:"provenance"`
 	Derived    bool   `json:"derived"`
+	Asked      string `json:"asked,omitempty"` // plan.Options.Asked
 }
 
-// Status says in which form a unit is stored.
+// Status is the form in which a unit is stored.
 type Status string
 
 // Unit states.
 const (
 	DF11 Status = "df11" // the six DF11 tensors
-	BF16 Status = "bf16" // the source's weights unchanged, because DF11 cannot hold them
+	BF16 Status = "bf16" // the source's weights unchanged, because DF11 can't hold them
 )
 
-// Unit is one module that is compressed, or that stays in BF16 because DF11 cannot hold it.
+// A Unit is a module that is compressed, or that stays in BF16 because DF11 can't hold it.
 type Unit struct {
 	Path     string       `json:"path"`
 	File     string       `json:"file,omitempty"`
 	Status   Status       `json:"status"`
-	Reason   string       `json:"reason,omitempty"` // why the unit stays in BF16
+	Reason   string       `json:"reason,omitempty"` // why it stays in BF16
 	NWeights int64        `json:"n_weights"`
 	Tensors  []UnitTensor `json:"tensors,omitempty"` // in encoding order
 	// other tools may choose another code (docs/format.md §5.1)
 	TieBroken bool  `json:"limiter_tie,omitempty"`
 	CodedBits int64 `json:"coded_bits,omitempty"` // length of the coded exponents
-	// how many weights have which; nil for a unit in BF16
+	// nil for a unit in BF16
 	Exponents *Exponents `json:"exponents,omitempty"`
 }
 
-// Exponents counts a unit's weights by exponent: Counts[i] have exponent First+i.
+// Exponents counts a unit's weights by exponent: Counts[i] weights have the exponent First+i.
 type Exponents struct {
 	First  int      `json:"first"`
 	Counts []uint64 `json:"counts"`
 }
 
-// UnitTensor is one weight of a unit.
+// A UnitTensor is one weight of a unit.
 type UnitTensor struct {
 	Name  string  `json:"name"` // in the output
 	Shape []int64 `json:"shape"`
-	// SourceDType is F32 where the source holds the tensor as F32 and the lower half of every
-	// weight is zero; else empty.
+	// SourceDType is F32 if the source stores the tensor as F32 and the lower half of every weight
+	// is zero, and empty otherwise.
 	SourceDType string `json:"source_dtype,omitempty"`
 }
 
-// Kind is the kind of an output file.
+// Kind is what an output file is for.
 type Kind string
 
 // Kinds of output files.
@@ -157,26 +160,40 @@ const (
 // Weights reports whether a file holds tensors of the model.
 func (k Kind) Weights() bool { return k == KindUnit || k == KindRemainder || k == KindSingle }
 
-// OutputFile is one file of the repo. The manifest itself is not listed.
+// An OutputFile is one file of the repo. The manifest doesn't list itself.
 type OutputFile struct {
 	Path   string `json:"path"`
 	Kind   Kind   `json:"kind"`
 	Size   int64  `json:"size"`
 	SHA256 string `json:"sha256"`
+	Blob   string `json:"git_blob,omitempty"` // git's hash of a file that the run wrote
+	// Kept says that the run found the file with the right content and left it.
+	Kept bool `json:"kept,omitempty"`
+	// plan.OutputDigests, for a weight file
+	Digest string `json:"digest,omitempty"`
+	// Earlier is the run that verified a weight file; nil if it was the run that wrote the
+	// manifest.
+	Earlier *Run `json:"verified_earlier,omitempty"`
 }
 
-// File is what the file is known by.
+// A Run is identified by the program's version and the source's commit.
+type Run struct {
+	Version string `json:"version"`
+	Commit  string `json:"commit,omitempty"`
+}
+
+// File returns the file's path, size, and SHA-256.
 func (f OutputFile) File() names.File {
 	return names.File{Path: f.Path, Size: f.Size, SHA256: f.SHA256}
 }
 
-// Alias is a tensor of the source that is not stored because another one has the same bits.
+// An Alias is a tensor that isn't stored because another one has the same bits.
 type Alias struct {
 	Name string `json:"name"`
 	Of   string `json:"of"`
 }
 
-// Rename is a tensor whose name differs between source and output.
+// A Rename is a tensor whose name differs between source and output.
 type Rename struct {
 	Source string `json:"source"`
 	Name   string `json:"name"`
@@ -185,22 +202,22 @@ type Rename struct {
 // Methods of a verification.
 const (
 	MethodCPU = "cpu" // always
-	MethodGPU = "gpu" // as well, where there is one
+	MethodGPU = "gpu" // also, if there is a GPU
 )
 
-// Verification is one check that was carried out.
+// A Verification is one check that was made.
 type Verification struct {
 	Method   string `json:"method"`
-	Decoder  string `json:"decoder"`          // which decoder, in words
+	Decoder  string `json:"decoder"`          // in words
 	Device   string `json:"device,omitempty"` // model of the GPU
 	NUnits   int64  `json:"n_units"`          // decoded from the stored bytes
-	NTensors int64  `json:"n_tensors"`        // compared with the source, copied ones included
-	NWeights int64  `json:"n_weights"`        // of units, all 16 bits compared and equal
-	// NExactF32 counts F32 weights of the source whose lower half was read and found to be zero.
+	NTensors int64  `json:"n_tensors"`        // compared with the source, including copied ones
+	NWeights int64  `json:"n_weights"`        // of units; all 16 bits compared and equal
+	// NExactF32 counts the source's F32 weights whose lower half was read and is zero.
 	NExactF32 int64 `json:"n_exact_f32,omitempty"`
 }
 
-// AddVerified adds up what was verified, by method.
+// AddVerified adds more to list, by method.
 func AddVerified(list, more []Verification) []Verification {
 	for _, v := range more {
 		i := slices.IndexFunc(list, func(x Verification) bool { return x.Method == v.Method })
@@ -216,7 +233,7 @@ func AddVerified(list, more []Verification) []Verification {
 	return list
 }
 
-// ByGPU returns what a GPU has verified.
+// ByGPU returns what a GPU verified.
 func ByGPU(list []Verification) (gpu Verification) {
 	for _, v := range list {
 		if v.Method == MethodGPU {
@@ -226,9 +243,17 @@ func ByGPU(list []Verification) (gpu Verification) {
 	return gpu
 }
 
+// Identity returns the identity of the result that the manifest describes.
+func (m *Manifest) Identity() plan.Identity {
+	var weights []string
+	for _, f := range m.Source.Files {
+		weights = append(weights, f.Path)
+	}
+	return plan.NewIdentity(m.Source.Repo, catalog.Layout(m.Plan.Layout), weights, m.Plan.Dict)
+}
+
 // Marshal checks the manifest and returns its JSON: UTF-8, two-space indent, keys in the order of
-// docs/manifest.md, final newline. Lists that every manifest has are written as [] where they are
-// empty.
+// docs/manifest.md, final newline. Empty lists that every manifest has become [].
 func (m *Manifest) Marshal() ([]byte, error) {
 	if err := m.check(); err != nil {
 		return nil, fmt.Errorf("write manifest: %w", err)
@@ -245,7 +270,7 @@ func (m *Manifest) Marshal() ([]byte, error) {
 	return numberList.ReplaceAllFunc(b, onOneLine), nil
 }
 
-// indented is the JSON of a file for people and programs: two-space indent, <, > and & as they are,
+// indented returns v as JSON for people and programs: two-space indent, <, >, and & as they are,
 // final newline.
 func indented(v any) ([]byte, error) {
 	var b bytes.Buffer
@@ -256,19 +281,19 @@ func indented(v any) ([]byte, error) {
 	return b.Bytes(), err
 }
 
-// numberList matches an indented list of numbers. It matches nothing inside a string, since JSON
-// strings have no line ends.
+// numberList matches an indented list of numbers. It never matches inside a string, because JSON
+// strings hold no line ends.
 var numberList = regexp.MustCompile(`\[\n +\d+(?:,\n +\d+)*\n +\]`)
 
-// onOneLine joins the lines of a number list, since people read shapes too.
+// onOneLine joins the lines of a number list, so that people can read shapes.
 func onOneLine(list []byte) []byte {
 	numbers := bytes.Fields(list[1 : len(list)-1])
 	return fmt.Appendf(nil, "[%s]", bytes.Join(numbers, []byte(" ")))
 }
 
 // ParseManifest reads and checks a manifest of at most [MaxManifestBytes] within a memory budget; 0
-// is no budget. It ignores members that it does not know; a newer schema version is an error. The
-// manifest that it returns is consistent in itself; only verify can tell whether it is true.
+// means no budget. It ignores members that it doesn't know, and refuses a newer schema version. The
+// manifest is consistent in itself; only verify can find out whether it's true.
 func ParseManifest(data []byte, memory int64) (*Manifest, error) {
 	objects, values := within(memory, maxObjects, 1024), within(memory, maxValues, 128)
 	if err := python.Bounded(data, int(objects), int(values)); err != nil {
@@ -276,7 +301,7 @@ func ParseManifest(data []byte, memory int64) (*Manifest, error) {
 	}
 	m := &Manifest{}
 	err := python.Unmarshal(data, m)
-	if m.Schema > SchemaVersion { // the first member: what follows may be anything
+	if m.Schema > SchemaVersion { // comes first; anything may follow
 		return nil, fmt.Errorf(
 			"read manifest: schema version %d is newer than this program, which reads up to %d",
 			m.Schema, SchemaVersion)

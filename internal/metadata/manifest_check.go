@@ -10,14 +10,16 @@ import (
 	"github.com/df11-convert/df11-convert/internal/names"
 )
 
-// check refuses a manifest that contradicts itself, or that names files which a reader must not
-// touch.
+// check refuses a manifest that contradicts itself, or that names files a reader must not touch.
 func (m *Manifest) check() error {
 	if m.Schema != SchemaVersion {
 		return fmt.Errorf("schema version %d, want %d", m.Schema, SchemaVersion)
 	}
 	if !names.IsSHA256(m.Plan.Digest) {
-		return fmt.Errorf("plan digest %.70q is no sha256", m.Plan.Digest)
+		return fmt.Errorf("plan digest %.70q isn't a SHA-256", m.Plan.Digest)
+	}
+	if err := (&Run{m.Tool.Version, m.Source.Commit}).check(); err != nil {
+		return err
 	}
 	if err := m.Source.check(); err != nil {
 		return err
@@ -29,12 +31,21 @@ func (m *Manifest) check() error {
 	return m.checkUnits(files)
 }
 
+// check refuses what can't identify a run, because later manifests repeat it.
+func (r *Run) check() error {
+	switch {
+	case r == nil:
+	case len(r.Version) > 200:
+		return fmt.Errorf("version %.100q of the program is too long", r.Version)
+	case r.Commit != "" && !names.IsCommit(r.Commit):
+		return fmt.Errorf("source commit %.100q isn't a commit id", r.Commit)
+	}
+	return nil
+}
+
 func (s *Source) check() error {
 	if s.Repo != "" && (!names.IsRepo(s.Repo) || !strings.Contains(s.Repo, "/")) {
-		return fmt.Errorf("source repo %.100q is no Hub id", s.Repo)
-	}
-	if s.Commit != "" && !names.IsCommit(s.Commit) {
-		return fmt.Errorf("source commit %.100q is no commit id", s.Commit)
+		return fmt.Errorf("source repo %.100q isn't a Hub id", s.Repo)
 	}
 	seen := map[string]bool{}
 	for _, f := range s.Files {
@@ -50,13 +61,13 @@ func (s *Source) check() error {
 
 func (f SourceFile) check() error {
 	switch f.Integrity {
-	case Streamed, Proof:
+	case Streamed, Proof, Earlier:
 		if !names.IsSHA256(f.SHA256) {
-			return fmt.Errorf("integrity %q without a sha256", f.Integrity)
+			return fmt.Errorf("integrity %q without a SHA-256", f.Integrity)
 		}
 	case Unchecked:
 		if f.SHA256 != "" && !names.IsSHA256(f.SHA256) {
-			return errors.New("malformed sha256")
+			return errors.New("malformed SHA-256")
 		}
 	default:
 		return fmt.Errorf("unknown integrity %q", f.Integrity)
@@ -67,7 +78,7 @@ func (f SourceFile) check() error {
 	return nil
 }
 
-// checkOutputs returns the kind of every output file.
+// checkOutputs checks the output files and returns the kind of each.
 func (m *Manifest) checkOutputs() (map[string]Kind, error) {
 	known := []Kind{KindUnit, KindRemainder, KindSingle, KindIndex, KindConfig, KindCard, KindImage,
 		KindCopied}
@@ -77,10 +88,13 @@ func (m *Manifest) checkOutputs() (map[string]Kind, error) {
 			return nil, fmt.Errorf("file: %w", err)
 		}
 		if !names.IsSHA256(f.SHA256) {
-			return nil, fmt.Errorf("file %q: malformed sha256", f.Path)
+			return nil, fmt.Errorf("file %q: malformed SHA-256", f.Path)
 		}
 		if !slices.Contains(known, f.Kind) {
 			return nil, fmt.Errorf("file %q: unknown kind %q", f.Path, f.Kind)
+		}
+		if err := f.Earlier.check(); err != nil {
+			return nil, fmt.Errorf("file %q: %w", f.Path, err)
 		}
 		kinds[f.Path] = f.Kind
 	}
@@ -96,7 +110,7 @@ func (m *Manifest) checkUnits(files map[string]Kind) error {
 		}
 		seen[u.Path] = true
 		if k := files[u.File]; k != KindUnit && k != KindSingle {
-			return fmt.Errorf("unit %q: its file %q is not listed as one that holds units", u.Path,
+			return fmt.Errorf("unit %q: its file %q isn't listed as a file with units", u.Path,
 				u.File)
 		}
 		if err := u.check(); err != nil {
@@ -127,8 +141,8 @@ func (u *Unit) check() error {
 	return nil
 }
 
-// nElems multiplies a shape. No unit comes near 2^48 weights; the bound keeps every sum inside
-// int64.
+// nElems returns the product of a shape. No unit comes near 2^48 weights, and the limit keeps every
+// sum inside int64.
 func nElems(shape []int64) (int64, error) {
 	const limit = 1 << 48
 	n := int64(1)
@@ -141,10 +155,10 @@ func nElems(shape []int64) (int64, error) {
 	return n, nil
 }
 
-// checkFile refuses sizes below zero, repeated paths, and paths that aren't safe on every system.
+// checkFile refuses negative sizes, repeated paths, and paths that aren't safe on every system.
 func checkFile(name string, size int64, seen map[string]bool) error {
 	if !names.IsSafe(name) {
-		return fmt.Errorf("path %q is not one inside a repo", name)
+		return fmt.Errorf("path %q isn't safe inside a repo", name)
 	}
 	if seen[name] {
 		return fmt.Errorf("path %q is listed twice", name)

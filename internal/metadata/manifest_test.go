@@ -87,21 +87,21 @@ func TestManifestRefusals(t *testing.T) {
 	}{
 		{"schema version 0", func(m *metadata.Manifest) { m.Schema = 0 }},
 		{"plan digest", func(m *metadata.Manifest) { m.Plan.Digest = "abc" }},
-		{"not one inside a repo", func(m *metadata.Manifest) { m.Outputs[0].Path = "../x" }},
-		{"not one inside a repo", func(m *metadata.Manifest) { m.Outputs[0].Path = "/etc/passwd" }},
-		{"not one inside a repo", func(m *metadata.Manifest) { m.Source.Files[0].Path = `a\b` }},
-		{"not one inside a repo", func(m *metadata.Manifest) { m.Source.Files[0].Path = "a//b" }},
-		{"not one inside a repo", func(m *metadata.Manifest) { m.Source.Files[0].Path = "" }},
+		{"safe inside a repo", func(m *metadata.Manifest) { m.Outputs[0].Path = "../x" }},
+		{"safe inside a repo", func(m *metadata.Manifest) { m.Outputs[0].Path = "/etc/passwd" }},
+		{"safe inside a repo", func(m *metadata.Manifest) { m.Source.Files[0].Path = `a\b` }},
+		{"safe inside a repo", func(m *metadata.Manifest) { m.Source.Files[0].Path = "a//b" }},
+		{"safe inside a repo", func(m *metadata.Manifest) { m.Source.Files[0].Path = "" }},
 		{"listed twice", func(m *metadata.Manifest) { m.Outputs[1].Path = m.Outputs[0].Path }},
 		{"size -1", func(m *metadata.Manifest) { m.Outputs[1].Size = -1 }},
-		{"malformed sha256", func(m *metadata.Manifest) { m.Outputs[1].SHA256 = strings.ToUpper(sum("a")) }},
+		{"malformed SHA-256", func(m *metadata.Manifest) { m.Outputs[1].SHA256 = strings.ToUpper(sum("a")) }},
 		{"unknown kind", func(m *metadata.Manifest) { m.Outputs[3].Kind = "other" }},
-		{"without a sha256", func(m *metadata.Manifest) { m.Source.Files[1].SHA256 = "" }},
-		{"malformed sha256", func(m *metadata.Manifest) { m.Source.Files[2].SHA256 = "1" }},
+		{"without a SHA-256", func(m *metadata.Manifest) { m.Source.Files[1].SHA256 = "" }},
+		{"malformed SHA-256", func(m *metadata.Manifest) { m.Source.Files[2].SHA256 = "1" }},
 		{"unknown integrity", func(m *metadata.Manifest) { m.Source.Files[1].Integrity = "" }},
 		{"not valid UTF-8", func(m *metadata.Manifest) { m.Source.Files[1].Header = "\xff" }},
 		{"is listed twice", func(m *metadata.Manifest) { m.Units[1].Path = m.Units[0].Path }},
-		{"holds units", func(m *metadata.Manifest) { m.Units[1].File = "model.safetensors" }},
+		{"a file with units", func(m *metadata.Manifest) { m.Units[1].File = "model.safetensors" }},
 		{"unknown status", func(m *metadata.Manifest) { m.Units[1].Status = "fp8" }},
 		{"with reason", func(m *metadata.Manifest) { m.Units[1].Reason = "" }},
 		{"with reason", func(m *metadata.Manifest) { m.Units[0].Reason = "why" }},
@@ -128,7 +128,8 @@ func TestManifestRefusals(t *testing.T) {
 	}
 }
 
-// FuzzParseManifest checks that what is accepted can be written and read again without change.
+// FuzzParseManifest checks that every accepted manifest can be written and read again without
+// change.
 func FuzzParseManifest(f *testing.F) {
 	seed, err := testManifest().Marshal()
 	if err != nil {
@@ -152,9 +153,9 @@ func FuzzParseManifest(f *testing.F) {
 	})
 }
 
-// TestManifestsFitTheBudget: whatever a manifest of the size that a budget allows holds, reading it
-// takes less than the budget, and a small one that would become very many objects or values is
-// refused before it is decoded.
+// TestManifestsFitTheBudget checks that reading any manifest of the size that a budget allows takes
+// less than the budget. A small manifest that would become very many objects or values is refused
+// before it's decoded.
 func TestManifestsFitTheBudget(t *testing.T) {
 	const budget = 64 << 20
 	room := int(metadata.MaxManifestBytes(budget)) - 100

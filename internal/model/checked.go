@@ -12,7 +12,7 @@ import (
 	"github.com/df11-convert/df11-convert/internal/streams"
 )
 
-// checkedReader hashes what it reads, and returns io.EOF only if the hash is right.
+// A checkedReader hashes what it reads. It returns io.EOF only if the hash is right.
 type checkedReader struct {
 	io.ReadCloser
 	hash hash.Hash
@@ -31,8 +31,8 @@ func (c *checkedReader) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// Sum hashes a file as the ETag like is made, or by sha256 if that is "". It opens the file unless
-// its own ETag is of that kind.
+// Sum returns the hash of a file of the kind that the ETag like is, or its SHA-256 if like is "".
+// If the file's own ETag is of that kind, it returns that and reads nothing.
 func Sum(ctx context.Context, open func(ctx context.Context, path string) (io.ReadCloser, error),
 	f plan.File, like string) (string, error) {
 	if f.ETag != "" && len(f.ETag) == len(like) {
@@ -50,8 +50,8 @@ func Sum(ctx context.Context, open func(ctx context.Context, path string) (io.Re
 	return hex.EncodeToString(h.Sum(nil)), nil
 }
 
-// SumWeights returns the sha256 of a weight file. It is for files of which nobody publishes one,
-// such as local ones.
+// SumWeights returns the SHA-256 of a weight file. It's for files without a published one, such as
+// local files.
 func SumWeights(ctx context.Context, src Source, f File) (string, error) {
 	r, err := src.Stream(ctx, f.Index, 0, f.Size)
 	if err != nil {

@@ -14,10 +14,11 @@ import (
 	"github.com/df11-convert/df11-convert/internal/names"
 	"github.com/df11-convert/df11-convert/internal/plan"
 	"github.com/df11-convert/df11-convert/internal/python"
+	"github.com/df11-convert/df11-convert/internal/reader"
 )
 
-// readConfig finds the config.json with dfloat11_config: at the root, else in the one folder that
-// has it.
+// readConfig finds the config.json with dfloat11_config: at the root, or else in the one folder
+// that has it.
 func (d *DF11) readConfig(ctx context.Context) error {
 	var found []string
 	var atRoot error // what is wrong with the root's config.json
@@ -38,11 +39,14 @@ func (d *DF11) readConfig(ctx context.Context) error {
 		case !errors.Is(err, ErrNoDF11Config):
 			return Invalidf(ref.Path, "%v", err)
 		case isRoot:
-			atRoot = Invalidf(ref.Path, "%w", err)
+			atRoot = fmt.Errorf("%s: %w", ref.Path, err)
 		}
 	}
 	switch len(found) {
 	case 0:
+		if _, made := d.File(names.Manifest); made && atRoot != nil {
+			return Invalidf("", "%v", atRoot)
+		}
 		return atRoot
 	case 1:
 		return d.aloneIn(d.Dir)
@@ -51,24 +55,24 @@ func (d *DF11) readConfig(ctx context.Context) error {
 		strings.Join(found, ", "))
 }
 
-// aloneIn refuses a model at the root beside the DF11 model in a folder: a loader that is given the
-// whole takes that one.
+// aloneIn refuses a repo with the DF11 model in a folder and another model at the root. A loader
+// that opens the repo takes the one at the root.
 func (d *DF11) aloneIn(dir string) error {
 	for _, ref := range d.list {
-		if !strings.Contains(ref.Path, "/") && plan.IsLoaded(ref.Path) {
-			return Invalidf(ref.Path, "another model beside the DF11 model, which is in %s", dir)
+		if !strings.Contains(ref.Path, "/") && reader.IsLoaded(ref.Path) {
+			return Invalidf(ref.Path, "another model next to the DF11 model, which is in %s", dir)
 		}
 	}
 	return nil
 }
 
-// configs lists the files that may be the config.json of a DF11 model: first the root's, then those
-// of its folders with weights.
+// configs returns the files that may be the config.json of a DF11 model: first the root's, then
+// those of folders with weights.
 func (f *files) configs() []plan.File {
 	var configs []plan.File
 	holdsWeights := map[string]bool{}
 	for _, ref := range f.list {
-		if plan.IsSafetensors(ref.Path) {
+		if reader.IsSafetensors(ref.Path) {
 			holdsWeights[path.Dir(ref.Path)] = true
 		}
 	}
@@ -85,10 +89,10 @@ func (f *files) configs() []plan.File {
 	return configs
 }
 
-// ErrNoDF11Config says that a config.json is of no DF11 model.
+// ErrNoDF11Config means that something isn't a DF11 model, such as an original.
 var ErrNoDF11Config = errors.New("no dfloat11_config: not a finished DF11 model")
 
-// DictOfConfig reads dfloat11_config.pattern_dict of a config.json, in its order.
+// DictOfConfig returns dfloat11_config.pattern_dict of a config.json, in its order.
 func DictOfConfig(b []byte) (catalog.PatternDict, error) {
 	var c struct {
 		DF11 *struct {
@@ -100,7 +104,7 @@ func DictOfConfig(b []byte) (catalog.PatternDict, error) {
 	if err := python.Unmarshal(b, &c); err != nil {
 		return nil, err
 	}
-	members, _, _ := python.Members(b) // none of what is no object
+	members, _, _ := python.Members(b) // none if b isn't an object
 	isOurs := func(m python.Member) bool { return m.Key == "dfloat11_config" }
 	if i := slices.IndexFunc(members, isOurs); i >= 0 && slices.ContainsFunc(members[i+1:],
 		isOurs) {

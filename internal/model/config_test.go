@@ -7,8 +7,8 @@ import (
 	"github.com/df11-convert/df11-convert/internal/model"
 )
 
-// TestDictOfConfigIsTheLoadersDict: no second spelling of a member, and no second member, hides the
-// dict that a loader reads.
+// TestDictOfConfigIsTheLoadersDict checks that neither a second spelling nor a second member hides
+// the dict that a loader reads.
 func TestDictOfConfigIsTheLoadersDict(t *testing.T) {
 	const (
 		fixed = `"threads_per_block": [512], "bytes_per_thread": 8`

@@ -13,9 +13,9 @@ import (
 	"github.com/df11-convert/df11-convert/internal/plan"
 )
 
-// CheckCopies refuses, before any work, files of a folder that must not be published: Git LFS
-// pointers, which stand for files that were not fetched, and links out of the folder, to files that
-// are no part of the model. It opens small files only.
+// CheckCopies refuses, before any work, files that must not be published: Git LFS pointers, whose
+// real files weren't fetched, and links to files outside the folder, which aren't part of the
+// model. It opens small files only.
 func (m *Model) CheckCopies(p *plan.Plan) error {
 	if !m.Local {
 		return nil
@@ -47,17 +47,17 @@ func (m *Model) CheckCopies(p *plan.Plan) error {
 	return nil
 }
 
-// inCache reports whether a path is that of a file in a download cache, to which the links of a
-// snapshot lead: in a folder of blobs, named by its hash.
+// inCache reports whether target is a file of a download cache, where the links of a snapshot lead:
+// in a blobs folder, and named by its hash.
 func inCache(target string) bool {
 	dir, name := path.Split(filepath.ToSlash(target))
 	return names.IsCommit(name) && blobs.MatchString(dir)
 }
 
-// blobs matches a folder of blobs, or one below it for the first digits.
+// blobs matches a blobs folder, or one below it for a hash's first digits.
 var blobs = regexp.MustCompile(`/blobs/([0-9a-f]{2}/)*$`)
 
-// checkLink refuses a link that leads neither to a file below root nor into a download cache.
+// checkLink refuses a link that leads neither below root nor into a download cache.
 func checkLink(root, name, file string) error {
 	target, err := filepath.EvalSymlinks(name)
 	if err != nil {
@@ -68,13 +68,13 @@ func checkLink(root, name, file string) error {
 		return nil
 	}
 	return &plan.RefusedError{
-		Detail: fmt.Sprintf("%q is a link to a file outside of the source, %q", file, target),
-		Hint:   "put the file itself there if it belongs to the model, else remove the link",
+		Detail: fmt.Sprintf("%q is a link to a file outside the source, %q", file, target),
+		Hint:   "replace the link with the file if it belongs to the model, or remove it",
 	}
 }
 
-// lfsPointer begins the small text that Git keeps in place of a large file. As the length of a
-// header it is out of range.
+// lfsPointer begins the small text that Git stores instead of a large file. Read as a header
+// length, it's out of range.
 const lfsPointer = "version https://git-lfs.github.com/spec/"
 
 // maxPointer is the size below which Git LFS looks for pointers.
@@ -82,7 +82,7 @@ const maxPointer = 1024
 
 func refusePointer(file, what string) error {
 	return &plan.RefusedError{
-		Detail: file + " is a Git LFS pointer, which stands for " + what + " not fetched",
+		Detail: file + " is a Git LFS pointer to " + what + " not fetched",
 		Hint:   "fetch it with: git lfs pull",
 	}
 }

@@ -11,8 +11,8 @@ import (
 	"github.com/df11-convert/df11-convert/internal/plan"
 )
 
-// TestCopiesAreTheModelsOwn: before any work, what would be published must be a file of the source,
-// or one that a download cache keeps for it, and no stand-in.
+// TestCopiesAreTheModelsOwn checks, before any work, that each file to publish is a file of the
+// source, or in a download cache, and no LFS pointer.
 func TestCopiesAreTheModelsOwn(t *testing.T) {
 	const hash = "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08"
 	pointer := lfsPointer + "v1\noid sha256:" + hash + "\nsize 11422654\n"
@@ -25,13 +25,13 @@ func TestCopiesAreTheModelsOwn(t *testing.T) {
 		"pointer":                {"tokenizer.json", "", pointer, "Git LFS pointer"},
 		"linked pointer":         {"tokenizer.json", "models--a--b/blobs/" + hash, pointer, "Git LFS pointer"},
 		"large text like one":    {"tokenizer.json", "", pointer + strings.Repeat(" ", 1024), ""},
-		"link outside":           {"notes.txt", "secret", "password", `outside of the source`},
-		"config outside":         {"config.json", "secret.json", `{"model_type":"llama","architectures":["LlamaForCausalLM"]}`, `outside of the source`},
+		"link outside":           {"notes.txt", "secret", "password", `outside the source`},
+		"config outside":         {"config.json", "secret.json", `{"model_type":"llama","architectures":["LlamaForCausalLM"]}`, `outside the source`},
 		"link inside":            {"notes.txt", "model/tokenizer.json", "", ""},
 		"cache":                  {"notes.txt", "models--a--b/blobs/" + hash, "x", ""},
 		"cache of all repos":     {"notes.txt", "blobs/9f/" + hash, "x", ""},
 		"blob of Git":            {"notes.txt", "models--a--b/blobs/" + hash[:40], "x", ""},
-		"no blob in the cache":   {"notes.txt", "blobs/secret", "x", `outside of the source`},
+		"no blob in the cache":   {"notes.txt", "blobs/secret", "x", `outside the source`},
 		"unused file outside":    {"old.bin", "secret", "x", ""},
 		"weights somewhere else": {"model.safetensors", "disk2/model.safetensors", "", ""},
 	} {

@@ -18,7 +18,7 @@ func HeaderRead(w plan.WeightFile) int64 {
 	return min(w.Size, max(safetensors.FirstRead, w.Header.DataStart()))
 }
 
-// headerError names the file whose header is wrong or could not be read.
+// A headerError names the file whose header is wrong or couldn't be read.
 type headerError struct {
 	file string
 	err  error
@@ -57,13 +57,13 @@ func (f *files) headers(ctx context.Context, weights []plan.File) ([]plan.Weight
 	return out, cmp.Or(append(errs, context.Cause(ctx))...)
 }
 
-// header reads one header. It reads a wrong header of a remote file once more: no hash covers a
-// range, so the bytes may be damaged on their way or in the shared cache.
+// header reads one header. It reads a wrong header of a remote file twice: no hash covers a range,
+// so the bytes may be damaged, on the way or in the shared cache.
 func (f *files) header(ctx context.Context, all *safetensors.Headers,
 	file plan.File) (*safetensors.Header, error) {
 	r := f.sparse(ctx, file.Path)
 	h, err := readHeader(all, r, file.Size)
-	if err == nil || !f.anew(ctx, file.Path) {
+	if err == nil || !f.refetch(ctx, file.Path) {
 		return h, err
 	}
 	return readHeader(all, r, file.Size)

@@ -12,12 +12,12 @@ import (
 	"github.com/df11-convert/df11-convert/internal/plan"
 )
 
-// Lineage is the Hub repo and the commit that a local source was downloaded from, as
-// huggingface_hub's paths and notes tell. Either may be "".
+// A Lineage is the Hub repo and commit that a local source was downloaded from, by
+// huggingface_hub's paths and notes. Either may be "".
 type Lineage struct{ Repo, Commit string }
 
-// cacheLineage finds the lineage of a path in the shared cache: models--org--name/snapshots/COMMIT,
-// or below.
+// cacheLineage returns the lineage of a path in the shared cache:
+// models--org--name/snapshots/COMMIT, or below.
 func cacheLineage(folder string) (l Lineage, ok bool) {
 	for dir := folder; ; dir = filepath.Dir(dir) {
 		snapshots := filepath.Dir(dir)
@@ -33,9 +33,9 @@ func cacheLineage(folder string) (l Lineage, ok bool) {
 	}
 }
 
-// downloadedCommit returns the one commit from which all given files of a folder were downloaded,
-// by the notes that "hf download --local-dir" leaves; "" if a note is missing, or a file is younger
-// than its note.
+// downloadedCommit returns the one commit that all files were downloaded from, by the notes that
+// "hf download --local-dir" leaves. It returns "" if a note is missing, or a file is newer than its
+// note.
 func downloadedCommit(folder string, files []plan.File) (commit string) {
 	for _, f := range files {
 		name := filepath.FromSlash(f.Path)
@@ -57,8 +57,8 @@ func downloadedCommit(folder string, files []plan.File) (commit string) {
 	return commit
 }
 
-// traceCache finds the lineage of a local source by its path, or by the path to which its links
-// lead. A source that is named after its commit gets the name of its repo.
+// traceCache finds the lineage of a local source by its path, or by the path that its links lead
+// to. A source named after its commit gets its repo's name.
 func (m *Model) traceCache() {
 	paths := []string{m.Folder}
 	if real, err := filepath.EvalSymlinks(m.Folder); err == nil {

@@ -14,13 +14,13 @@ import (
 	"github.com/df11-convert/df11-convert/internal/plan"
 )
 
-// local are files below a folder. Their bytes are read as they are.
+// local is a store of files below a folder. Their bytes aren't checked.
 type local struct {
 	dir    string
 	opened map[string]openFile // weight files, by path
 }
 
-// openFile is an open file, with its size and time when it was opened.
+// An openFile is an open file with its size and time at that moment.
 type openFile struct {
 	*os.File
 	then fs.FileInfo
@@ -28,18 +28,18 @@ type openFile struct {
 
 func newLocal(dir string) *local { return &local{dir, map[string]openFile{}} }
 
-// Exists reports whether a path names a local file or folder.
+// Exists reports whether a path is a local file or folder.
 func Exists(path string) bool {
 	_, err := os.Stat(path)
 	return !errors.Is(err, fs.ErrNotExist)
 }
 
-// listFolder lists the files below dir with forward slashes; symbolic links to files count as what
-// they point to. It leaves out the folders for which enter, given the path from dir, returns false.
-// It calls linked for a link to a folder, which it does not follow.
+// listFolder returns the files below dir, with forward slashes. Links to files count as those
+// files. It skips folders for which enter returns false, given the path from dir. For a link to a
+// folder it calls linked, and doesn't follow it.
 func listFolder(dir string, enter func(rel string) bool,
 	linked func(rel string) error) (*files, error) {
-	root, err := filepath.EvalSymlinks(dir) // WalkDir does not follow a link to a folder
+	root, err := filepath.EvalSymlinks(dir) // WalkDir doesn't follow a link to a folder
 	if err != nil {
 		return nil, err
 	}
@@ -81,14 +81,14 @@ func listFolder(dir string, enter func(rel string) bool,
 	return newFiles(newLocal(dir), list)
 }
 
-// isResult reports whether a folder holds a conversion, finished or in the making. Inside a source,
-// such a folder is no part of the source: otherwise a conversion would change its own source.
+// isResult reports whether a folder holds a conversion, finished or not. Inside a source, such a
+// folder isn't part of it: otherwise a conversion would change its own source.
 func isResult(dir string) bool {
 	return Exists(filepath.Join(dir, names.Manifest)) ||
 		Exists(filepath.Join(dir, names.StateDir))
 }
 
-// diskPath returns where a file lies on this machine.
+// diskPath returns where a file is on this machine.
 func (l *local) diskPath(path string) string {
 	return filepath.Join(l.dir, filepath.FromSlash(path))
 }
@@ -110,7 +110,7 @@ func (l *local) hold(paths []string) error {
 	return nil
 }
 
-// openAt opens the file of a path, which lies at another one on this machine.
+// openAt opens the file for a path. onDisk is where it is.
 func (l *local) openAt(path, onDisk string) error {
 	file, err := disk.Open(onDisk)
 	if err != nil {
@@ -131,7 +131,7 @@ func (l *local) sparse(_ context.Context, path string) io.ReaderAt { return l.he
 
 func (l *local) held(path string) io.ReaderAt { return l.opened[path].File }
 
-// unchanged looks at the open file, since another file may have taken the name.
+// unchanged checks the open file, because another file may have taken its name.
 func (l *local) unchanged(path string) error {
 	f := l.opened[path]
 	now, err := f.Stat()
@@ -144,7 +144,7 @@ func (l *local) unchanged(path string) error {
 	return nil
 }
 
-func (l *local) anew(context.Context, string) bool { return false }
+func (l *local) refetch(context.Context, string) bool { return false }
 
 func (l *local) Recheck(context.Context, string) bool { return false }
 

@@ -1,6 +1,5 @@
-// Package model opens a model wherever its files are, in a folder or in a repo of the Hub, and
-// reads them: a source that is to be converted, or a DF11 model that is there already. It writes,
-// plans, encodes and verifies nothing.
+// Package model opens and reads a model in a folder or a Hub repo: a source to convert, or an
+// existing DF11 model. It writes, plans, encodes, and verifies nothing.
 package model
 
 import (
@@ -12,39 +11,37 @@ import (
 	"github.com/df11-convert/df11-convert/internal/plan"
 )
 
-// Source gives the bytes of a model. Weight files are named by their index in
-// Model.Listing.Weights. All methods but Close may be called by several goroutines at once and
-// repeated.
+// A Source is a model to convert. It names weight files by their index in Model.Listing.Weights.
+// Several goroutines may call all methods except Close at once, and repeat them.
 type Source interface {
-	// Stream reads bytes [off, end) of a weight file, in order. It ends with io.EOF only after all
-	// of them. The caller closes it.
+	// Stream reads bytes [off, end) of a weight file, in order. io.EOF comes only after the last.
+	// The caller closes it.
 	Stream(ctx context.Context, file int, off, end int64) (io.ReadCloser, error)
 	// ReadRange reads n bytes at off of a weight file, for headers and samples. The caller owns
 	// them.
 	ReadRange(ctx context.Context, file int, off, n int64) ([]byte, error)
-	// OpenFile reads a file that is not a weight, whole. The reader's last read fails if the bytes
-	// are not the published ones.
+	// OpenFile reads a whole file that holds no weights. The last read fails if the bytes aren't
+	// the published ones.
 	OpenFile(ctx context.Context, path string) (io.ReadCloser, error)
-	// Local returns a weight file that can be read at random until the source is closed; nil if the
-	// file has to be fetched.
+	// Local returns a weight file for random reads until the source is closed, or nil if the file
+	// has to be fetched.
 	Local(file int) io.ReaderAt
-	// Recheck checks the cached copy from which a file was read, and reports whether that copy is
-	// damaged. A damaged copy is not used again.
+	// Recheck reports whether the cached copy of a file is damaged. A damaged copy isn't used
+	// again.
 	Recheck(ctx context.Context, path string) bool
-	// Unchanged returns a ChangedError if the size or the time of a local weight file has changed
-	// since the source was opened. The files of a repo never change: the commit is pinned.
+	// Unchanged returns a ChangedError if the size or the time of a local weight file changed since
+	// the source was opened. A repo's files never change, because the commit is pinned.
 	Unchanged(file int) error
-	// Main lists the files that the repo's main has now, whatever commit the source is.
+	// Main returns the files that the repo's main has now, whatever commit the source is at.
 	Main(ctx context.Context) ([]plan.File, error)
-	// Tree lists the files of the repo at a commit, as its Hub stores them.
+	// Tree returns the repo's files at a commit, as its Hub stores them.
 	Tree(ctx context.Context, commit string) (map[string]hub.FileInfo, error)
-	// FreeBuffers lets go of the memory in which bytes of a repo were to be fetched ahead.
+	// FreeBuffers frees the memory for fetching ahead.
 	FreeBuffers()
-	// Close releases the files.
 	Close() error
 }
 
-// Model is what is known of a source before its weights move.
+// A Model is what's known about a source before its weights move.
 type Model struct {
 	ID     string // "namespace/name" of a Hub repo, or the base name of a local folder or file
 	Name   string // the output is named after it
@@ -53,28 +50,27 @@ type Model struct {
 	Commit string // pinned commit of a Hub repo
 	// Endpoint is the address of the repo's Hub; "" for a local source.
 	Endpoint string
-	Lineage  Lineage // repo and commit that a local source comes from, where known
-	// Private and Gated say who may read the repo ("", "auto" or "manual").
+	Lineage  Lineage // of a local source, if known
+	// Private and Gated say who may read the repo. Gated is "", "auto", or "manual".
 	Private bool
 	Gated   string
-	// Card is the front matter of the source's model card; nil if there is none. PipelineTag and
-	// LibraryName are the Hub's words.
+	// Card is the front matter of the source's model card, or nil. PipelineTag and LibraryName come
+	// from the Hub.
 	Card                     *metadata.FrontMatter
 	PipelineTag, LibraryName string
-	// Listing is the input of plan.New. SHA256 are the published sums of its weight files, "" for a
-	// file without one.
+	// Listing is the input of plan.New. SHA256 has the published hash of each weight file, or "".
 	Listing plan.Source
 	SHA256  []string
 }
 
-// File is a weight file of a source.
+// A File is a weight file of a source.
 type File struct {
 	plan.WeightFile
 	Index  int    // among the source's weight files
-	SHA256 string // "" if nobody has published it
+	SHA256 string // the published one, or ""
 }
 
-// Files are the weight files of a source.
+// Files returns the weight files of a source.
 func (m *Model) Files() []File {
 	var files []File
 	for i, w := range m.Listing.Weights {

@@ -29,7 +29,8 @@ func shards(t *testing.T) (dir string, c *hub.Client) {
 	return dir, c
 }
 
-// TestFolderAndRepoAreAlike: a model is the same wherever its files are, and so are its bytes.
+// TestFolderAndRepoAreAlike checks that a model and its bytes are the same in a folder and in a
+// repo.
 func TestFolderAndRepoAreAlike(t *testing.T) {
 	dir, c := shards(t)
 	local, here, err := OpenLocal(t.Context(), dir, plan.Options{})
@@ -64,7 +65,8 @@ func TestFolderAndRepoAreAlike(t *testing.T) {
 	}
 }
 
-// TestSourceOfDevicesAndPipesIsRefused: what is no regular file may be endless, or may never come.
+// TestSourceOfDevicesAndPipesIsRefused checks that only regular files are read. Others may be
+// endless, or never come.
 func TestSourceOfDevicesAndPipesIsRefused(t *testing.T) {
 	dir, _ := shards(t)
 	index := filepath.Join(dir, "model.safetensors.index.json")
@@ -82,7 +84,7 @@ func TestSourceOfDevicesAndPipesIsRefused(t *testing.T) {
 	}
 }
 
-// TestHeaders: a header may be longer than the first read, and a file that has none says why.
+// TestHeaders checks a header longer than the first read, and the error for a file without one.
 func TestHeaders(t *testing.T) {
 	entry := `"x":{"dtype":"U8","shape":[1],"data_offsets":[0,1]}`
 	pad := bytes.Repeat([]byte(" "), 3*safetensors.FirstRead+1)
@@ -106,8 +108,7 @@ func TestHeaders(t *testing.T) {
 	}
 }
 
-// TestDamagedHeader: a DF11 model is not blamed for a damaged copy of its files in the shared
-// cache.
+// TestDamagedHeader checks that a damaged copy in the shared cache isn't blamed on the model.
 func TestDamagedHeader(t *testing.T) {
 	const name = "model.safetensors"
 	header := `{"x":{"dtype":"U8","shape":[1],"data_offsets":[0,1]}}   `
@@ -131,5 +132,5 @@ func TestDamagedHeader(t *testing.T) {
 	}
 }
 
-// must ends the test at an error.
+// must ends the test on an error.
 var must = world.Must

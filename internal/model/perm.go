@@ -9,8 +9,8 @@ import (
 	"github.com/df11-convert/df11-convert/internal/plan"
 )
 
-// Perm is what users may do with all files of a local source that a plan takes over, at most with
-// what is made of them. The files of a Hub have no such rules.
+// Perm returns the permission bits that all source files in the plan share. Outputs get no more. A
+// Hub's files have none, so they share all.
 func (m *Model) Perm(p *plan.Plan) fs.FileMode {
 	names := []string{p.Config}
 	for _, w := range m.Listing.Weights {
@@ -22,7 +22,7 @@ func (m *Model) Perm(p *plan.Plan) fs.FileMode {
 	return permOf(m.Folder, names)
 }
 
-// Perm is what users may do with every file of a local DF11 model.
+// Perm returns the permission bits that all files of a local DF11 model share.
 func (d *DF11) Perm() fs.FileMode {
 	var names []string
 	for _, file := range d.list {
@@ -31,8 +31,8 @@ func (d *DF11) Perm() fs.FileMode {
 	return permOf(d.folder, names)
 }
 
-// permOf is what users may do with all of the files of a folder, "" for none. The owner may always
-// read and write.
+// permOf returns the permission bits that all names in dir share. "" stands for no file or folder.
+// The owner may always read and write.
 func permOf(dir string, names []string) fs.FileMode {
 	perm := fs.FileMode(0o666)
 	for _, name := range names {

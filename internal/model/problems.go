@@ -14,26 +14,30 @@ import (
 	"github.com/df11-convert/df11-convert/internal/safetensors"
 )
 
-// Problem is a way in which a DF11 model loads wrongly: a trap of docs/format.md §14.
+// A Problem is a way in which a DF11 model loads wrong (docs/format.md §14).
 type Problem struct {
 	Name   string `json:"name"` // tensor, unit or file
 	Detail string `json:"detail"`
 }
 
-// Problems lists the reasons, as far as headers and config show them, why the model would load
-// wrongly. p is the plan that the model should come from: its patterns match its modules, so
-// tensors and dict are compared with the plan, and no pattern is matched again. A tensor may be in
-// another file than the plan says: other programs name and split the files as they like.
+// Problems returns why the model would load wrong, as far as its headers and config show. p is the
+// plan that the model should come from. Since p's patterns match its modules, Problems compares
+// tensors and dict with p and matches no pattern again. Tensors may be in other files than the plan
+// says: other programs name and split files as they like.
 func (d *DF11) Problems(p *plan.Plan) []Problem {
 	c := newChecker(d.tensors)
 	if d.Dict != nil && !d.Dict.Equal(p.PatternDict) {
-		c.add(names.Config, "its pattern dict is not the one that was encoded")
+		c.add(names.Config, "its pattern dict differs from the plan's")
+	}
+	for _, why := range p.Unfilled {
+		c.add("no reader fills every module", why)
 	}
 	c.checkPlan(p)
 	return c.problems
 }
 
-// ProblemsAlone lists the problems that show without a plan. It returns an error only if ctx ends.
+// ProblemsAlone returns the problems that show without a plan. It returns an error only if ctx
+// ends.
 func (d *DF11) ProblemsAlone(ctx context.Context) ([]Problem, error) {
 	c := newChecker(d.tensors)
 	var err error
@@ -42,12 +46,12 @@ func (d *DF11) ProblemsAlone(ctx context.Context) ([]Problem, error) {
 		err = c.checkPatterns(ctx, d.Dict)
 	case len(d.loaded) > 1:
 		c.add(names.Config,
-			"there is none with dfloat11_config: nothing says which modules are compressed")
+			"none has dfloat11_config, so nothing says which modules are compressed")
 	}
 	return c.problems, err
 }
 
-// CheckHeader lists the problems of one output file. p holds the tensors of that file alone.
+// CheckHeader returns the problems of one output file. p holds that file's tensors only.
 func CheckHeader(h *safetensors.Header, p *plan.Plan) []Problem {
 	tensors := map[string]Stored{}
 	for _, t := range h.Tensors {
@@ -58,7 +62,7 @@ func CheckHeader(h *safetensors.Header, p *plan.Plan) []Problem {
 	return c.problems
 }
 
-// checker collects the problems of one DF11 model.
+// A checker collects the problems of one DF11 model.
 type checker struct {
 	tensors  map[string]Stored
 	units    map[string]bool // paths with any of the six tensors
@@ -95,8 +99,8 @@ func (c *checker) add(name, detail string) {
 	c.problems = append(c.problems, Problem{name, detail})
 }
 
-// checkPatterns matches the patterns of a dict with the units, and with modules that are stored
-// plainly, as units that DF11 cannot hold are.
+// checkPatterns matches a dict's patterns with the units, and with plain modules, such as units
+// that DF11 can't hold.
 func (c *checker) checkPatterns(ctx context.Context, dict catalog.PatternDict) error {
 	modules, err := catalog.Modules(slices.Collect(maps.Keys(c.tensors)))
 	var found [][]string
@@ -127,7 +131,7 @@ func (c *checker) checkPatterns(ctx context.Context, dict catalog.PatternDict) e
 	return nil
 }
 
-// checkPlan looks for differences from the plan that made the model.
+// checkPlan compares the model with the plan that made it.
 func (c *checker) checkPlan(p *plan.Plan) {
 	known := map[string]bool{}
 	for _, u := range p.Units {
@@ -148,11 +152,11 @@ func (c *checker) checkUnit(u plan.Unit, known map[string]bool) {
 			known[u.Path+"."+n] = true
 		}
 		if t, ok := c.tensors[u.Path+"."+encoder.NameSignMantissa]; ok && t.NElems() != u.NElems() {
-			c.add(u.Path, "sign_mantissa has another number of weights than the source")
+			c.add(u.Path, "sign_mantissa doesn't have as many weights as the source")
 		}
 		if t, ok := c.tensors[u.Path+"."+encoder.NameSplitPositions]; ok &&
 			t.NElems() != int64(len(u.Attrs)-1) {
-			c.add(u.Path, "split_positions does not fit the number of attributes")
+			c.add(u.Path, "split_positions doesn't fit the number of attributes")
 		}
 	} else if _, ok := c.tensors[u.Attrs[0].Name]; ok {
 		c.checkPlain(u.Attrs, known)
@@ -162,7 +166,7 @@ func (c *checker) checkUnit(u plan.Unit, known map[string]bool) {
 	c.checkPlain(u.Siblings, known)
 }
 
-// checkPlain checks that tensors are stored as the source has them.
+// checkPlain checks that tensors are stored as in the source.
 func (c *checker) checkPlain(want []plan.Tensor, known map[string]bool) {
 	for _, w := range want {
 		known[w.Name] = true

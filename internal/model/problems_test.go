@@ -17,7 +17,7 @@ import (
 	"github.com/df11-convert/df11-convert/internal/safetensors"
 )
 
-// goldenModel is a model that the official compressor wrote, next to its source.
+// goldenModel is a model from the official compressor, next to its source.
 const goldenModel = "../../testdata/golden/e2e/bias_f32"
 
 // goldenOutput opens the official output and plans it again from its source.
@@ -55,11 +55,11 @@ const (
 // traps lists the traps of docs/format.md §14 as changes of a good output.
 var traps = []struct {
 	name   string
-	detail string // part of what is told
+	detail string // part of the problem
 	change func(*DF11)
-	alone  string // part of what is told without the plan; "" if that is nothing
+	alone  string // part of the problem without the plan; "" for none
 }{
-	{"attribute order differs from the encoding order", "dict is not the one that was encoded", func(d *DF11) {
+	{"attribute order differs from the encoding order", "dict differs from the plan's", func(d *DF11) {
 		d.Dict = slices.Clone(d.Dict)
 		d.Dict[2].Attrs = slices.Clone(d.Dict[2].Attrs)
 		slices.Reverse(d.Dict[2].Attrs)
@@ -85,23 +85,23 @@ var traps = []struct {
 			}
 		}
 	}, "no pattern matches it"},
-	{"pattern missing", "dict is not the one", func(d *DF11) { d.Dict = d.Dict[:2] }, "no pattern matches it"},
-	{"pattern that does not match fully", "dict is not the one", func(d *DF11) {
+	{"pattern missing", "dict differs", func(d *DF11) { d.Dict = d.Dict[:2] }, "no pattern matches it"},
+	{"pattern that does not match fully", "dict differs", func(d *DF11) {
 		d.Dict = slices.Clone(d.Dict)
 		d.Dict[2].Regex = `layers\.\d+`
 	}, "it matches no module"},
-	{"two patterns match one unit", "dict is not the one", func(d *DF11) {
+	{"two patterns match one unit", "dict differs", func(d *DF11) {
 		d.Dict = append(slices.Clip(d.Dict), catalog.Pattern{Regex: `lm_hea.`, Attrs: []string{}})
 	}, "matches two patterns"},
 	{"split_positions missing", "it has no split_positions", without("model.layers.0.split_positions"), "it has no split_positions"},
 	{"output_positions missing", "it has no output_positions", without("model.layers.0.output_positions"), "it has no output_positions"},
 	{"output_positions as U32", "output_positions is U32", with("model.layers.0.output_positions", func(x *Stored) { x.DType = "U32" }), "output_positions is U32"},
 	{"too many tables", "luts is U8 [19 256]", with("model.layers.0.luts", func(x *Stored) { x.Shape = []int64{19, 256} }), "luts is U8 [19 256]"},
-	{"another number of weights", "another number of weights", with("model.layers.0.sign_mantissa", func(x *Stored) { x.Shape = []int64{7} }), ""},
-	{"another number of attributes", "does not fit the number of attributes", with("model.layers.0.split_positions", func(x *Stored) { x.Shape = []int64{1} }), ""},
+	{"another number of weights", "as many weights as the source", with("model.layers.0.sign_mantissa", func(x *Stored) { x.Shape = []int64{7} }), ""},
+	{"another number of attributes", "fit the number of attributes", with("model.layers.0.split_positions", func(x *Stored) { x.Shape = []int64{1} }), ""},
 }
 
-// TestTraps changes a good official output into each trap and expects the check to name it.
+// TestTraps changes a good official output into each trap and checks that the problem names it.
 func TestTraps(t *testing.T) {
 	check := func(t *testing.T, d *DF11, p *plan.Plan) (problems, alone []Problem) {
 		t.Helper()
@@ -131,8 +131,8 @@ func TestTraps(t *testing.T) {
 	}
 }
 
-// TestOldShardInTheFolder: a loader reads every weight file of the folder, so a tensor that two of
-// them hold is refused, and both files are named.
+// TestOldShardInTheFolder checks that a tensor in two weight files is refused and both are named,
+// because a loader reads every weight file of a folder.
 func TestOldShardInTheFolder(t *testing.T) {
 	dir := t.TempDir()
 	must(t, os.CopyFS(dir, os.DirFS(filepath.Join(goldenModel, "multi"))))
@@ -148,7 +148,7 @@ func TestOldShardInTheFolder(t *testing.T) {
 	}
 }
 
-// TestTrapsComeInOneOrder: the first problem is what a user is told, so it is the same each time.
+// TestTrapsComeInOneOrder checks that the first problem, which users see, is always the same.
 func TestTrapsComeInOneOrder(t *testing.T) {
 	d, p := goldenOutput(t)
 	for name := range strings.SplitSeq("jihgfedcba", "") {
@@ -165,8 +165,8 @@ func TestTrapsComeInOneOrder(t *testing.T) {
 	}
 }
 
-// TestLongMatching: a dict and names of which each byte is a step of the other, and names with too
-// many paths, are problems before anything is matched, and whoever waits for less can stop it.
+// TestLongMatching checks that a dict that takes too many steps, or names with too many paths, are
+// problems before anything is matched, and that the caller can stop the matching.
 func TestLongMatching(t *testing.T) {
 	hostile := func(nNames, nPatterns int) *DF11 {
 		d := &DF11{Dict: catalog.PatternDict{}, tensors: map[string]Stored{}}

@@ -11,9 +11,8 @@ import (
 	"github.com/df11-convert/df11-convert/hub"
 )
 
-// Weights of the Hub that are read at random are fetched in pieces, of which the latest are kept. A
-// reader that goes on in order finds the next pieces fetched ahead. Several readers can go on side
-// by side.
+// Random reads of the Hub's weights fetch pieces and keep the latest. If a reader goes on in order,
+// the next pieces are fetched ahead. Several readers can do that at once.
 const (
 	largestPiece  = 4 << 20
 	smallestPiece = 64 << 10
@@ -21,20 +20,20 @@ const (
 	piecesAhead   = 3
 )
 
-// Readers read files of the Hub by pieces, and read ahead until they are closed. They share one
-// cache; readers of the same piece wait for one request.
+// Readers read the Hub's files in pieces, and ahead until they're closed. They share one cache, and
+// readers of the same piece wait for one request.
 type Readers struct {
-	ctx        context.Context //nolint:containedctx // io.ReaderAt has no room for one; the value lives as long as one command
+	ctx        context.Context //nolint:containedctx // io.ReaderAt has no room for one; it lives as long as one command
 	cancel     context.CancelCauseFunc
 	client     *hub.Client
 	pieceBytes int64
-	behind     sync.WaitGroup // reading ahead
+	behind     sync.WaitGroup // workers that read ahead
 
 	mu     sync.Mutex
-	pieces []*piece // the one that was read last is the last
+	pieces []*piece // the last one was read last
 }
 
-// piece is one span of a file: its number-th.
+// A piece is one span of a file: its number-th.
 type piece struct {
 	path   string
 	number int64
@@ -44,8 +43,8 @@ type piece struct {
 	err    error
 }
 
-// NewReaders makes readers that keep at most limitBytes in memory; 0 is 96 MiB. There is always
-// room for a few small pieces.
+// NewReaders returns readers that keep at most limitBytes in memory; 0 means 96 MiB. They always
+// have space for a few small pieces.
 func NewReaders(ctx context.Context, c *hub.Client, limitBytes int64) *Readers {
 	size := cmp.Or(limitBytes, piecesKept*largestPiece) / piecesKept
 	r := &Readers{client: c, pieceBytes: max(smallestPiece, min(size, largestPiece))}
@@ -53,18 +52,18 @@ func NewReaders(ctx context.Context, c *hub.Client, limitBytes int64) *Readers {
 	return r
 }
 
-// Open makes the reader of one file. It is safe for concurrent use.
+// Open returns the reader of one file, for use by many goroutines.
 func (r *Readers) Open(ref hub.FileRef) io.ReaderAt { return &pieceReader{r, ref} }
 
-// Close ends all requests that are under way. The readers must not be used any more.
+// Close ends all requests. Don't use the readers afterward.
 func (r *Readers) Close() error {
 	r.cancel(fs.ErrClosed)
 	r.behind.Wait()
 	return nil
 }
 
-// get finds a piece, or makes an empty one in place of the oldest. inOrder says that the piece
-// before it was read.
+// get returns a piece, or an empty one instead of the oldest. inOrder reports whether the previous
+// piece was read.
 func (r *Readers) get(path string, number int64) (p *piece, inOrder bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -85,14 +84,14 @@ func (r *Readers) get(path string, number int64) (p *piece, inOrder bool) {
 	return p, inOrder
 }
 
-// drop drops pieces, so that the next reader fetches them anew.
+// drop removes pieces, so that the next reader fetches them again.
 func (r *Readers) drop(which func(*piece) bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.pieces = slices.DeleteFunc(r.pieces, which)
 }
 
-// pieceReader reads one file by pieces.
+// A pieceReader reads one file in pieces.
 type pieceReader struct {
 	*Readers
 	ref hub.FileRef
@@ -114,8 +113,8 @@ func (r *pieceReader) ReadAt(p []byte, off int64) (int, error) {
 	return done, nil
 }
 
-// piece gives the bytes of a piece, which are borrowed, and begins to read ahead of a reader that
-// goes on in order.
+// piece returns the bytes of a piece, which are borrowed. If the reader goes on in order, it starts
+// to read ahead.
 func (r *pieceReader) piece(number int64) ([]byte, error) {
 	p, inOrder := r.get(r.ref.Path, number)
 	if inOrder {

@@ -17,7 +17,7 @@ import (
 	"github.com/df11-convert/df11-convert/internal/safetensors"
 )
 
-// formula is an endless file whose bytes repeat with an odd period, after a head of its own.
+// formula is an endless file. After a head of its own, its bytes repeat with an odd period.
 type formula struct{ head []byte }
 
 var period = func() []byte {
@@ -36,7 +36,7 @@ func (f formula) ReadAt(p []byte, off int64) (int, error) {
 	return len(p), nil
 }
 
-// generated is a hub with one file that is never stored, and a reader of it that keeps at most
+// generated returns a hub with one file that's never stored, and a reader of it that keeps at most
 // limit bytes.
 func generated(t *testing.T, size, limit int64) (*hubtest.Server, *pieceReader) {
 	t.Helper()
@@ -51,7 +51,7 @@ func generated(t *testing.T, size, limit int64) (*hubtest.Server, *pieceReader) 
 	return srv, &pieceReader{readers, ref}
 }
 
-// fetched counts the ranges that the storage host was asked for, and their bytes.
+// fetched returns how many ranges the storage host was asked for, and their bytes.
 func fetched(srv *hubtest.Server) (n int, nBytes int64) {
 	for _, q := range srv.Requests() {
 		var begin, last int64
@@ -74,8 +74,8 @@ func readAndCompare(t *testing.T, h *pieceReader, off, n int64) {
 	}
 }
 
-// TestPiecesAtRandom: whatever is read in whatever order, also at once, the bytes are right, and
-// none is fetched twice while there is room.
+// TestPiecesAtRandom checks that reads in any order, also at once, return the right bytes, and that
+// nothing is fetched twice while there is space.
 func TestPiecesAtRandom(t *testing.T) {
 	const size = 20<<20 + 999
 	srv, h := generated(t, size, 0)
@@ -99,8 +99,8 @@ func TestPiecesAtRandom(t *testing.T) {
 	}
 }
 
-// TestPiecesInLittleRoom: readers that go on side by side fetch each byte once, and what is kept
-// stays within the room. A piece that could not be read makes room for another try.
+// TestPiecesInLittleRoom checks that several in-order readers fetch each byte once within the space
+// there is, and that a failed piece can be read again.
 func TestPiecesInLittleRoom(t *testing.T) {
 	const size, room, readers = 48 << 20, 8 << 20, 4
 	srv, h := generated(t, size, room)
@@ -111,7 +111,7 @@ func TestPiecesInLittleRoom(t *testing.T) {
 		}
 	}
 	h.behind.Wait()
-	// over the end of its share each reader's next pieces are another's first
+	// past the end of its share, each reader's next pieces are another's first
 	ahead := int64(readers * (1 + piecesAhead))
 	if n, nBytes := fetched(srv); nBytes > size+ahead*h.pieceBytes || n > int(size/h.pieceBytes+ahead) {
 		t.Errorf("%d bytes fetched for %d in %d requests", nBytes, size, n)
@@ -126,7 +126,7 @@ func TestPiecesInLittleRoom(t *testing.T) {
 	readAndCompare(t, h, 1<<20, 1)
 }
 
-// closing is a Hub whose storage takes requests and closes the connection.
+// closing is a Hub whose storage accepts requests and closes the connection.
 type closing struct{ http.RoundTripper }
 
 func (c closing) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -136,8 +136,8 @@ func (c closing) RoundTrip(r *http.Request) (*http.Response, error) {
 	return c.RoundTripper.RoundTrip(r)
 }
 
-// TestAConnectionThatIsClosedNeverMakesAModelInvalid: that nothing can be read says nothing of what
-// is there.
+// TestAConnectionThatIsClosedNeverMakesAModelInvalid checks that a failed read says nothing about
+// the model.
 func TestAConnectionThatIsClosedNeverMakesAModelInvalid(t *testing.T) {
 	srv := hubtest.Start(t)
 	layout, err := safetensors.NewHeader(nil, []safetensors.Entry{{Name: "x", DType: "U8", Shape: []int64{1 << 20}}})
@@ -150,6 +150,6 @@ func TestAConnectionThatIsClosedNeverMakesAModelInvalid(t *testing.T) {
 	must(t, err)
 	_, err = OpenDF11Hub(t.Context(), c, "a/b", "", 0, 0)
 	if e := (*hub.Error)(nil); !errors.As(err, &e) || hub.Hint(err) == "" {
-		t.Errorf("told as %v", err)
+		t.Errorf("the error is %v", err)
 	}
 }

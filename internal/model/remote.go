@@ -7,21 +7,20 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"path"
 
 	"github.com/df11-convert/df11-convert/hub"
 	"github.com/df11-convert/df11-convert/internal/plan"
 )
 
-// remote are the files of a repo at one commit.
+// remote is a store of a repo's files at one commit.
 type remote struct {
 	client *hub.Client
 	repo   string
 	refs   map[string]hub.FileRef // by path
-	pieces *Readers               // nil if the model is read by streams and small ranges only
+	pieces *Readers               // nil for streams and small ranges only
 }
 
-// OpenHub opens a repo at a revision, "" for main, and reads its small files and its headers.
+// OpenHub opens a repo at a revision, "" for main, and reads its small files and headers.
 func OpenHub(ctx context.Context, c *hub.Client, repo, revision string,
 	opt plan.Options) (Source, *Model, error) {
 	_, f, info, err := openRepo(ctx, c, repo, revision)
@@ -29,15 +28,15 @@ func OpenHub(ctx context.Context, c *hub.Client, repo, revision string,
 		return nil, nil, err
 	}
 	m := &Model{
-		ID: info.ID, Name: path.Base(info.ID), Commit: info.SHA, Endpoint: c.Endpoint(),
+		ID: info.ID, Name: info.Name(), Commit: info.SHA, Endpoint: c.Endpoint(),
 		Private: info.Private, Gated: info.Gated,
 		PipelineTag: info.PipelineTag, LibraryName: info.LibraryName,
 	}
 	return openSource(ctx, f, m, opt)
 }
 
-// OpenDF11Hub opens a DF11 repo at one commit. Its weights are read in pieces, of which it keeps at
-// most pieceBytes; 0 is 96 MiB. Close it to end the reading ahead. memory is that of
+// OpenDF11Hub opens a DF11 repo at one commit. It reads weights in pieces and keeps at most
+// pieceBytes of them; 0 means 96 MiB. Close it to stop reading ahead. memory is that of
 // [OpenDF11Local].
 func OpenDF11Hub(ctx context.Context, c *hub.Client, repo, revision string, memory,
 	pieceBytes int64) (*DF11, error) {
@@ -49,10 +48,9 @@ func OpenDF11Hub(ctx context.Context, c *hub.Client, repo, revision string, memo
 	return openDF11(ctx, &DF11{Name: info.ID, Commit: info.SHA, files: f}, memory)
 }
 
-// OpenOutputs opens the outputs of a conversion that has not ended, as far as refs name them: those
-// that are in the folder there, the others in the repo, by ranges, of which it keeps at most
-// pieceBytes. path is where an output lies in the folder, "" if it does not; c is nil if all
-// do. Close it.
+// OpenOutputs opens those outputs of an unfinished conversion that refs name: some in a folder, the
+// others in a repo. path returns where an output is in the folder, or "". c is nil if all are
+// there. It keeps at most pieceBytes of the repo's weights. Close it.
 func OpenOutputs(ctx context.Context, refs []hub.FileRef, path func(name string) string,
 	c *hub.Client, pieceBytes int64) (*DF11, error) {
 	here := newLocal("")
@@ -106,7 +104,7 @@ func refsOf(info *hub.RepoInfo) []hub.FileRef {
 	return refs
 }
 
-// planFiles describes files to a plan. A hash pins the content of a file where there is one.
+// planFiles converts refs for a plan. A file's hash, if known, pins its content.
 func planFiles(refs []hub.FileRef) []plan.File {
 	var list []plan.File
 	for _, ref := range refs {
@@ -116,14 +114,14 @@ func planFiles(refs []hub.FileRef) []plan.File {
 	return list
 }
 
-// OpenFile streams a whole file, from the shared cache if that holds a good copy. The last read
-// fails with a SourceError if the hash is not the published one.
+// OpenFile streams a whole file, from the shared cache if that has a good copy. The last read fails
+// with a SourceError if the hash isn't the published one.
 func (r *remote) OpenFile(ctx context.Context, path string) (io.ReadCloser, error) {
 	ref, ok := r.refs[path]
 	if !ok {
 		return nil, fmt.Errorf("%s: no such file in the repo: %w", path, os.ErrNotExist)
 	}
-	r.client.CheckCached(ctx, ref) // so that Stream does not use a damaged copy
+	r.client.CheckCached(ctx, ref) // so that Stream doesn't use a damaged copy
 	s, err := r.client.Stream(ctx, ref, 0, ref.Size)
 	if err != nil {
 		return nil, err
@@ -153,10 +151,10 @@ func (r *remote) sparse(ctx context.Context, path string) io.ReaderAt {
 
 func (r *remote) held(string) io.ReaderAt { return nil }
 
-// unchanged is nil: the commit is pinned.
+// unchanged returns nil, because the commit is pinned.
 func (r *remote) unchanged(string) error { return nil }
 
-func (r *remote) anew(ctx context.Context, path string) bool {
+func (r *remote) refetch(ctx context.Context, path string) bool {
 	if ctx.Err() != nil {
 		return false
 	}
@@ -195,13 +193,13 @@ func (r *remote) Close() error {
 	return r.pieces.Close()
 }
 
-// ofHub reports whether an error is the Hub's, or the network's on the way to it.
+// ofHub reports whether an error comes from the Hub, or from the network on the way to it.
 func ofHub(err error) bool {
 	_, ok := errors.AsType[*hub.Error](err)
 	return ok
 }
 
-// rangeReader reads a file of a repo without keeping anything.
+// A rangeReader reads a repo's file and keeps nothing.
 type rangeReader struct {
 	ctx    context.Context //nolint:containedctx // io.ReaderAt has no room for one
 	client *hub.Client
@@ -220,7 +218,7 @@ func (r rangeReader) ReadAt(p []byte, off int64) (int, error) {
 	return copy(p, b), err
 }
 
-// near is a repo of which some files are on this machine.
+// near is a repo with some of its files on this machine.
 type near struct {
 	*remote
 	here *local

@@ -12,10 +12,11 @@ import (
 	"github.com/df11-convert/df11-convert/internal/catalog"
 	"github.com/df11-convert/df11-convert/internal/names"
 	"github.com/df11-convert/df11-convert/internal/plan"
+	"github.com/df11-convert/df11-convert/internal/reader"
 	"github.com/df11-convert/df11-convert/internal/streams"
 )
 
-// source is a Source of files. Its weight files are those at the paths in weights.
+// source is the Source of files. weights are the paths of its weight files.
 type source struct {
 	*files
 	weights []string
@@ -34,9 +35,9 @@ func (s *source) Local(file int) io.ReaderAt { return s.held(s.weights[file]) }
 
 func (s *source) Unchanged(file int) error { return s.unchanged(s.weights[file]) }
 
-// OpenLocal opens a folder or one .safetensors file, and reads small files and headers. A file is
-// the whole source, whatever lies beside it. Results of conversions inside a folder are no part of
-// the source.
+// OpenLocal opens a folder or one .safetensors file, and reads its small files and headers. A file
+// is the whole source, whatever is next to it. Results of conversions inside a folder aren't part
+// of the source.
 func OpenLocal(ctx context.Context, name string, opt plan.Options) (Source, *Model, error) {
 	abs, err := filepath.Abs(name)
 	if err != nil {
@@ -52,13 +53,13 @@ func OpenLocal(ctx context.Context, name string, opt plan.Options) (Source, *Mod
 	if !st.IsDir() {
 		if opt.WeightFile != "" {
 			return nil, nil, &plan.RefusedError{
-				Hint: "name either the folder with --file, or the file alone",
+				Hint: "name the folder and --file, or just the file",
 				Detail: fmt.Sprintf("--file %s is given, but the source is the file %s",
 					opt.WeightFile, base),
 			}
 		}
 		m.Folder, opt.WeightFile = filepath.Dir(abs), base
-		deep = plan.FamilyOf(base) != catalog.ComfyUI
+		deep = reader.FamilyOf(base) != catalog.ComfyUI
 		if base == names.Weights {
 			m.Name = filepath.Base(m.Folder)
 		}
@@ -76,8 +77,7 @@ func OpenLocal(ctx context.Context, name string, opt plan.Options) (Source, *Mod
 	return openSource(ctx, f, m, opt)
 }
 
-// openSource makes a source of files and completes m by what they say. After an error it has closed
-// the files.
+// openSource makes a source of files and fills in m. On an error it closes the files.
 func openSource(ctx context.Context, f *files, m *Model, opt plan.Options) (Source, *Model, error) {
 	s := &source{files: f}
 	if err := s.describe(ctx, m, opt); err != nil {
@@ -104,6 +104,7 @@ func (s *source) describe(ctx context.Context, m *Model, opt plan.Options) error
 		{survey.Config, maxConfigBytes, &m.Listing.Config},
 		{survey.ModelIndex, maxConfigBytes, &m.Listing.ModelIndex},
 		{survey.RootConfig, maxConfigBytes, &m.Listing.RootConfig},
+		{survey.Modules, maxConfigBytes, &m.Listing.Modules},
 	} {
 		if _, ok := s.File(small.path); !ok {
 			continue
@@ -122,7 +123,7 @@ func (s *source) describe(ctx context.Context, m *Model, opt plan.Options) error
 	for _, w := range weights {
 		sum := w.ETag
 		if !names.IsSHA256(sum) {
-			sum = "" // nobody has published one
+			sum = "" // not published
 		}
 		s.weights, m.SHA256 = append(s.weights, w.Path), append(m.SHA256, sum)
 	}

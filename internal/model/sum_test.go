@@ -15,7 +15,7 @@ import (
 	"github.com/df11-convert/df11-convert/internal/safetensors"
 )
 
-// failing is a source whose one file is three bytes that end with an error.
+// failing is a source with one file: three bytes, then an error.
 type failing struct {
 	Source
 	end error
@@ -25,21 +25,21 @@ func (s failing) Stream(context.Context, int, int64, int64) (io.ReadCloser, erro
 	return io.NopCloser(io.MultiReader(strings.NewReader("abc"), iotest.ErrReader(s.end))), nil
 }
 
-// TestASourceThatFailsIsNamedOnce: whether the source names the file or not, the error does, and
-// says why reading has ended.
+// TestASourceThatFailsIsNamedOnce checks that the error names the file once, whether or not the
+// source does, and says why reading ended.
 func TestASourceThatFailsIsNamedOnce(t *testing.T) {
 	const name = "model.safetensors"
 	early := "source file " + name + " ends after 3 of 9 bytes: unexpected EOF"
 	disk := &fs.PathError{Op: "read", Path: "/models/" + name, Err: syscall.EIO}
 	file := File{WeightFile: plan.WeightFile{File: plan.File{Path: name, Size: 9}, Header: new(safetensors.Header)}}
-	// as of a Hub that closes every connection
+	// as from a Hub that closes every connection
 	closed := fmt.Errorf("read %s of org/m: %w", name, io.EOF)
 	for end, want := range map[error]string{
 		io.EOF: early, io.ErrUnexpectedEOF: early, closed: closed.Error(), error(disk): disk.Error(),
 	} {
 		_, err := SumWeights(t.Context(), failing{end: end}, file)
 		if e := (*ReadError)(nil); !errors.As(err, &e) || e.File != name || err.Error() != want {
-			t.Errorf("%v: told as %v", end, err)
+			t.Errorf("%v: the error is %v", end, err)
 		}
 	}
 }

@@ -9,15 +9,15 @@ import (
 	"github.com/df11-convert/df11-convert/verify"
 )
 
-// Coded reports whether a unit is stored as DF11, not as its weights unchanged.
+// Coded reports whether a unit is stored as DF11.
 func (d *DF11) Coded(unitPath string) bool {
 	_, ok := d.tensors[unitPath+"."+encoder.NameEncodedExponent]
 	return ok
 }
 
-// CheckForm checks that a unit has its six tensors, each with the type and shape by which the
-// official loader takes it (docs/format.md §8, §13). The same bytes in another shape load as
-// another unit, and decoding does not show it.
+// CheckForm checks that a unit has its six tensors, each with the type and shape that the official
+// loader accepts (docs/format.md §8, §13). The same bytes in another shape load as another unit,
+// and decoding doesn't show it.
 func (d *DF11) CheckForm(unitPath string) error {
 	for _, name := range encoder.ArrayNames() {
 		t, ok := d.tensors[unitPath+"."+name]
@@ -31,27 +31,27 @@ func (d *DF11) CheckForm(unitPath string) error {
 	return nil
 }
 
-// OpenUnit checks everything that the headers and the arrays of a unit show, and opens it to be
-// decoded in order.
+// OpenUnit checks everything that a unit's headers and arrays show, and opens the unit for decoding
+// in order.
 func (d *DF11) OpenUnit(u *spans.Unit) (*verify.Unit, error) {
-	return d.openUnit(u, d.arrays(u.Path, d.weights))
+	return d.openUnit(u.Path, d.arrays(u.Path, d.weights), u.Sizes())
 }
 
-// OpenSparse is OpenUnit for reading a little here and there: of a remote file exactly the ranges
-// that are read are fetched.
-func (d *DF11) OpenSparse(ctx context.Context, u *spans.Unit) (*verify.Unit, error) {
-	return d.openUnit(u, d.SparseArrays(ctx, u.Path))
+// OpenAlone opens a unit without its original, to read a little here and there. It fetches only the
+// ranges it reads.
+func (d *DF11) OpenAlone(ctx context.Context, unitPath string) (*verify.Unit, error) {
+	return d.openUnit(unitPath, d.SparseArrays(ctx, unitPath), nil)
 }
 
-func (d *DF11) openUnit(u *spans.Unit, a verify.Arrays) (*verify.Unit, error) {
-	if err := d.CheckForm(u.Path); err != nil {
+func (d *DF11) openUnit(path string, a verify.Arrays, sizes []int64) (*verify.Unit, error) {
+	if err := d.CheckForm(path); err != nil {
 		return nil, err
 	}
-	return verify.Open(a, u.Sizes())
+	return verify.Open(a, sizes)
 }
 
-// SparseArrays points at the six tensors of a unit, for reading a little here and there. A missing
-// tensor is an empty section, which verify.Open refuses.
+// SparseArrays returns the six tensors of a unit, to read a little here and there. A missing tensor
+// is an empty section, which verify.Open refuses.
 func (d *DF11) SparseArrays(ctx context.Context, unitPath string) verify.Arrays {
 	return d.arrays(unitPath, func(file string) io.ReaderAt { return d.sparse(ctx, file) })
 }

@@ -1,6 +1,6 @@
-// Package names says which paths, repo IDs, commits, and SHA-256 sums are well formed, and spells
-// the file names that this project writes. It asks neither the machine nor a server: a name gets
-// the same verdict on every system.
+// Package names decides which paths, repo IDs, commits, and SHA-256 sums are well formed, and
+// spells the file names that this project writes. It looks at neither the machine nor a server, so
+// a name gets the same verdict on every system.
 package names
 
 import (
@@ -15,7 +15,7 @@ import (
 	"unicode"
 )
 
-// Files of a repo or of the folder of a result.
+// Files of a repo or of a result folder.
 const (
 	Config     = "config.json"
 	Card       = "README.md"
@@ -23,16 +23,16 @@ const (
 	Chart      = "df11.png"          // the model card's picture
 	Weights    = "model.safetensors" // of a model in one file
 	ModelIndex = "model_index.json"  // lists the parts of a pipeline
+	Modules    = "modules.json"      // lists the modules of a sentence-transformers model
 	Attributes = ".gitattributes"
 )
 
 const (
-	// Ours begins the names of files and folders that go once a conversion is complete.
+	// Ours begins the names of files and folders that are deleted when a conversion is complete.
 	Ours = ".df11"
 	// JournalDir is the folder of a repo that holds the journals.
 	JournalDir = Ours
-	// StateDir is the folder, in that of the result, that holds the journal, the lock, and the
-	// spools.
+	// StateDir is the folder in the result folder that holds the journal, the lock, and the spools.
 	StateDir = Ours + "-convert"
 )
 
@@ -42,8 +42,8 @@ const (
 )
 
 // IsListed reports whether a repo may list a path. It refuses only what no repo should hold: a path
-// that could lead out of the repo's folder, into .git, or to a drive of Windows, or that would
-// control a terminal. Use [IsSafe] for a path to be written.
+// that could lead out of the repo's folder, into .git, or to a Windows drive, or that could control
+// a terminal. For a path to write, use [IsSafe].
 func IsListed(path string) bool {
 	first, _, _ := strings.Cut(path, "/")
 	return fs.ValidPath(path) && path != "." && len(path) <= maxPath &&
@@ -51,18 +51,16 @@ func IsListed(path string) bool {
 		!(len(path) > 1 && path[1] == ':') && !strings.EqualFold(first, ".git")
 }
 
-// IsSafe reports whether a path may be written anywhere. Besides what [IsListed] refuses, it refuses
-// names that some file system rejects, or takes for another file or a device, and .git at any
-// depth.
+// IsSafe reports whether you may write a path anywhere. It refuses what [IsListed] refuses, .git at
+// any depth, and names that some file system rejects or takes for another file or a device.
 func IsSafe(path string) bool {
 	refused := func(name string) bool { return len(name) > maxName || otherName.MatchString(name) }
 	return IsListed(path) && !strings.ContainsAny(path, `:*?"<>|`) &&
 		!slices.ContainsFunc(strings.Split(path, "/"), refused)
 }
 
-// otherName matches names that stand for something else: a device of Windows, whatever its
-// extension; a name that Windows reads without its last dots and blanks; git's own folder, and its
-// short form.
+// otherName matches names that mean something else: a Windows device with any extension, a name
+// that Windows reads without its last dots and blanks, and git's own folder and its short form.
 var otherName = regexp.MustCompile(
 	`(?i)^(con|prn|aux|nul|conin\$|conout\$|(com|lpt)[0-9¹²³]) *(\.|$)|[. ]$|^(\.git|git~\d+)$`)
 
@@ -75,8 +73,8 @@ var commit = regexp.MustCompile(`^[0-9a-f]{40}([0-9a-f]{24})?$`)
 // IsSHA256 reports whether a text is a SHA-256 in lower-case hex.
 func IsSHA256(text string) bool { return len(text) == 64 && commit.MatchString(text) }
 
-// IsRepo reports whether a repo ID may go into a URL or a path. It accepts repos that a Hub wouldn't
-// create today, such as old ones without a namespace.
+// IsRepo reports whether a repo ID may go into a URL or a path. It accepts repos that a Hub no
+// longer creates, such as those without a namespace.
 func IsRepo(id string) bool { return repo.MatchString(id) && !strings.Contains(id, "..") }
 
 var repo = regexp.MustCompile(`^[A-Za-z0-9_][\w.-]*(/[A-Za-z0-9_][\w.-]*)?$`)
@@ -94,15 +92,15 @@ func CheckNewRepo(id string) error {
 	if valid(namespace) && valid(name) && !strings.HasSuffix(name, ".git") {
 		return nil
 	}
-	return fmt.Errorf("repo id %q is not of the form namespace/name: each has up to %d letters, "+
-		"digits, - _ and ., with neither - nor . at its ends, nor -- or .. or a last .git",
+	return fmt.Errorf("repo id %q must be namespace/name: up to %d letters, digits, - _ or . in "+
+		"each, no - or . at either end, no -- or .., and no .git at the end of the name",
 		id, maxRepo)
 }
 
 // newRepo matches either part of the ID of a new repo.
 var newRepo = regexp.MustCompile(`^[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9_])?$|^_[A-Za-z0-9._-]*$`)
 
-// KeptSpool is the name of the kept spool of an output, in the state folder.
+// KeptSpool returns the name of an output's kept spool in the state folder.
 func KeptSpool(output string) string {
 	sum := sha256.Sum256([]byte(output))
 	return "spool-" + hex.EncodeToString(sum[:8]) + ".data"

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// TestPaths judges paths by both rules: what a repo may list, and what may be written.
+// TestPaths checks paths by both rules: what a repo may list, and what may be written.
 func TestPaths(t *testing.T) {
 	long := strings.Repeat("a", maxName)
 	for name, want := range map[string]struct{ listed, safe bool }{
@@ -76,8 +76,8 @@ func TestPaths(t *testing.T) {
 	}
 }
 
-// FuzzPaths: a safe path may be listed, leads to no other place on this system, and is as safe in
-// parts and in capital letters.
+// A safe path may be listed, stays inside the folder on this system, and is just as safe in parts
+// and in capital letters.
 func FuzzPaths(f *testing.F) {
 	for _, name := range []string{"a/../b", `a\b`, "a/con", "x/.git", "a:b", "LPT1 .x/y", "a/b.c"} {
 		f.Add(name)
@@ -87,14 +87,14 @@ func FuzzPaths(f *testing.F) {
 			return
 		}
 		if !IsListed(name) || !filepath.IsLocal(filepath.FromSlash(name)) {
-			t.Errorf("%q is safe, but leads out of the folder or may not be listed", name)
+			t.Errorf("%q is safe, but leaves the folder or may not be listed", name)
 		}
 		if strings.ContainsAny(name, "\\:*?\"<>|\x00\n\r\t\x1b") {
-			t.Errorf("%q is safe in spite of its characters", name)
+			t.Errorf("%q is safe despite its characters", name)
 		}
 		for part := range strings.SplitSeq(name, "/") {
 			if !IsSafe(part) || part != strings.TrimRight(part, ". ") {
-				t.Errorf("%q is safe, its part %q is not", name, part)
+				t.Errorf("%q is safe, but its part %q isn't", name, part)
 			}
 		}
 	})

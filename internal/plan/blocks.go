@@ -7,26 +7,27 @@ import (
 // maxElems is the largest unit that the loader's 32-bit counters can hold (docs/format.md §9).
 const maxElems = 1<<31 - 1
 
-// incompleteHint goes with every refusal of a model that lacks tensors which its class has.
-const incompleteHint = "fetch the source again and compare its size; a model that is meant to be so takes --pattern-dict"
+// incompleteHint goes with every refusal of a model that lacks tensors of its class.
+const incompleteHint = "fetch the source again and compare its size; if the model is complete, " +
+	"name its modules with --pattern-dict"
 
-// former forms the dict of a model, and its units.
+// A former forms the dict and the units of a model.
 type former struct {
 	*choice
 	inv   *inventory
 	tied  bool
-	split bool // blocks are taken apart, since one exceeds DF11's limit
+	split bool // blocks are taken apart, because one exceeds DF11's limit
 }
 
-// isUnit reports whether a block becomes a unit: the class builds it, and the catalog does not
-// leave it in BF16.
+// isUnit reports whether a block becomes a unit: the class builds it, and the catalog doesn't leave
+// it in BF16.
 func (f *former) isUnit(block string) bool {
 	return !f.cfg.IsExtraLayer(block) && !f.entry.Keeps(block)
 }
 
-// blockGroup is the blocks that have the same attributes.
+// A blockGroup is the blocks that have the same attributes.
 type blockGroup struct {
-	below   string // regex of modules inside the blocks; "" where the blocks themselves are units
+	below   string // regex of modules inside the blocks; "" if the blocks themselves are units
 	attrs   []string
 	indices []int
 	modules []string

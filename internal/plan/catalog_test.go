@@ -285,7 +285,7 @@ func TestUnambiguous(t *testing.T) {
 }
 
 // TestNamesOf: a finished model is planned again from its dict alone, with the entry's names and
-// ties beside it, and the plan stores the same tensors in the same units under the same names.
+// ties next to it, and the plan stores the same tensors in the same units under the same names.
 func TestNamesOf(t *testing.T) {
 	t.Parallel()
 	for _, e := range catalog.All() {
@@ -309,6 +309,35 @@ func TestNamesOf(t *testing.T) {
 			if ids, err := Fitting(t.Context(), src, Options{}); err != nil || !slices.Contains(ids, e.ID) && len(e.Match.ModelType)+len(e.Match.ClassName)+len(e.Match.Markers) > 0 {
 				t.Errorf("%s fits none of %v: %v", e.ID, ids, err)
 			}
+		}
+	}
+}
+
+// TestTowers: a tower is compressed where all of its weights are BF16, and left as it is where one
+// is not. The dicts of published repos have none.
+func TestTowers(t *testing.T) {
+	e := *catalog.Find("qwen2_5-vl")
+	e.PatternDict = slices.Concat(e.PatternDict, e.Towers)
+	for other, want := range map[string]int{"none": 4, "visual.merger.mlp.2.weight": 3, "visual.": 0} {
+		src := synth(t, &e, false)
+		for i, tensor := range src.Weights[0].Header.Tensors {
+			if strings.HasPrefix(tensor.Name, other) {
+				src.Weights[0].Header.Tensors[i].DType = "F16" // as large as BF16
+			}
+		}
+		p, n := mustPlan(t, src, Options{}), 0
+		for _, u := range p.Units {
+			if strings.HasPrefix(u.Path, "model.visual.") {
+				n++
+			}
+		}
+		if n != want || len(p.Units) != want+5 {
+			t.Errorf("%s in F16: %d modules of the tower are compressed, %d in all, want %d", other, n, len(p.Units), want)
+		}
+	}
+	for _, e := range catalog.All() {
+		if len(e.DF11Repos) > 0 && len(e.Towers) > 0 {
+			t.Errorf("%s reproduces %v, which have no towers", e.ID, e.DF11Repos)
 		}
 	}
 }

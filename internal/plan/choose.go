@@ -4,32 +4,37 @@ import (
 	"cmp"
 	"context"
 	"slices"
+	"strings"
 
 	"github.com/df11-convert/df11-convert/internal/catalog"
 )
 
-// choice says where a plan's dict comes from, and whose names and ties apply.
+// A choice says where a plan's dict comes from, and whose names and ties apply.
 type choice struct {
 	*reading
 	entry *catalog.Entry // nil for a dict that was given or derived
-	id    string         // of the entry whose dict it is
-	// class that the source states although its names are not that class's; "" if all fits
+	id    string         // ID of the entry that has the dict
+	// the class that the source states, if its names aren't that class's; else ""
 	foreign    string
 	provenance string
 	unlike     bool
 	layout     catalog.Layout
 	loader     catalog.Loader
-	dict       catalog.PatternDict // nil if it is to be derived
+	dict       catalog.PatternDict // nil if it has to be derived
+	node       catalog.PatternDict // the ComfyUI node's dict for this class; nil if it has none
 }
 
-// choose takes the dict from the caller, from a named entry, from the catalog, or from the rule for
-// unknown classes. Names and ties of a named entry apply to a dict of the caller, too: the
-// config.json of a finished model states its dict alone.
+// choose takes the dict from the caller, a named entry, the catalog, or the rule for unknown
+// classes. If the caller gives a dict and names an entry, the entry's names and ties apply, because
+// the config.json of a finished model states its dict alone.
 func (r *reading) choose(ctx context.Context, inv *inventory) (*choice, error) {
 	c := &choice{reading: r, layout: r.survey.Layout, dict: r.opt.PatternDict}
 	known := r.bestEntry(inv)
 	if known != nil && !inv.hasBlocks(ctx, known) {
 		c.foreign, known = known.StatedClass(r.cfg), nil
+	}
+	if known != nil && known.NodeLoads() {
+		c.node = known.PatternDict
 	}
 	switch {
 	case r.opt.Like != "":
@@ -61,7 +66,7 @@ func (r *reading) choose(ctx context.Context, inv *inventory) (*choice, error) {
 	return c, nil
 }
 
-// bestEntry returns the entry with the highest score, the first of equals; nil if none fits. It
+// bestEntry returns the entry with the highest score, the first of equals, or nil if none fits. It
 // leaves like-only entries out.
 func (r *reading) bestEntry(inv *inventory) (best *catalog.Entry) {
 	most := 0
@@ -73,15 +78,46 @@ func (r *reading) bestEntry(inv *inventory) (best *catalog.Entry) {
 	return best
 }
 
-// score says how well an entry fits the source; 0 if it does not.
+// rebase adds the prefix of the base model to all names, if the stated class has a prefix and no
+// name does. It removes the prefix if the class is itself the base model. Transformers does the
+// same (base_model_prefix). Names of heads stay, and so do names that fit an entry or a given dict
+// better.
+func (r *reading) rebase(ctx context.Context, inv *inventory) *inventory {
+	under, bare, dict := r.facts.Under, r.facts.Bare, r.opt.PatternDict
+	if slices.ContainsFunc(inv.tensors,
+		func(t Tensor) bool { return strings.HasPrefix(t.Name, under) }) {
+		under = ""
+	}
+	best := r.bestEntry(inv)
+	if under+bare == "" || best != nil && inv.hasBlocks(ctx, best) {
+		return inv
+	}
+	tensors := slices.Clone(inv.tensors)
+	for i, t := range tensors {
+		if isHead := slices.Contains(headNames, catalog.Parent(t.Name)); !isHead {
+			tensors[i].Name = under + strings.TrimPrefix(t.Name, bare)
+		}
+	}
+	based, err := inv.with(tensors)
+	switch {
+	case err != nil, best != nil && !based.hasBlocks(ctx, best),
+		len(dict) > 0 && dict.CountMatching(ctx, based.modules) <=
+			dict.CountMatching(ctx, inv.modules):
+		return inv
+	}
+	return based
+}
+
+// score says how well an entry fits the source; 0 means that it doesn't.
 func (r *reading) score(e *catalog.Entry, inv *inventory) int {
 	if e.Layout.Family() != r.survey.Layout {
 		return 0
 	}
-	return e.Score(r.cfg, inv.holds)
+	return e.Score(r.cfg, inv.shape)
 }
 
-// usable refuses an entry that cannot be used, and forgets one that knows no dict.
+// usable returns the entry, or nil if the entry has no dict. It refuses an entry that can't be
+// used.
 func (r *reading) usable(e *catalog.Entry) (*catalog.Entry, error) {
 	switch {
 	case e == nil || e.Derive:
@@ -89,14 +125,14 @@ func (r *reading) usable(e *catalog.Entry) (*catalog.Entry, error) {
 	case e.Refuse != nil:
 		return nil, refuse(e.Refuse.Hint, "%s", e.Refuse.Why)
 	case e.Layout.Family() != r.survey.Layout:
-		return nil, refuse("choose an entry for this layout, or the layout of that entry",
+		return nil, refuse("choose an entry for the source's layout",
 			"%s is for the layout %s, the source is %s", e.ID, e.Layout, r.survey.Layout)
 	}
 	return e, nil
 }
 
-// renamePaths gives all tensors the module paths of the class that loads the output: that of the
-// entry, else the stated one. It notes a class that has no modules for some of them.
+// renamePaths gives all tensors the module paths of the class that loads the output: the entry's,
+// or else the stated class. If that class has other modules, it notes that.
 func (c *choice) renamePaths(ctx context.Context, inv *inventory,
 	notes *Notes) (*inventory, error) {
 	if slices.ContainsFunc(inv.tensors, func(t Tensor) bool { return c.facts.Changes(t.Name) }) {
@@ -116,12 +152,12 @@ func (c *choice) renamePaths(ctx context.Context, inv *inventory,
 		return nil, err
 	}
 	n := 0
-	for i, t := range named.tensors {
-		if t.Name != inv.tensors[i].Name {
+	for _, t := range named.tensors {
+		if t.Name != t.Source {
 			n++
 		}
 	}
-	if n > 0 {
+	if n > 0 && c.survey.Layout != catalog.ComfyUI {
 		named.renamed = true
 		notes.differ("%s stored under the module paths of current transformers instead of the "+
 			"source's names", count(n, "tensor"))

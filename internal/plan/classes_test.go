@@ -16,7 +16,7 @@ import (
 )
 
 // class is a model class as the library that defines it builds it: every parameter with its shape
-// and the kind of module that holds it. testdata/classes tells where the list is from.
+// and the kind of module that holds it. testdata/classes says where the list is from.
 type class struct {
 	entry   string // id in the catalog
 	name    string // "Qwen3ForCausalLM"

@@ -11,8 +11,8 @@ import (
 	"github.com/df11-convert/df11-convert/internal/human"
 )
 
-// derive makes the dict from headers and config alone, for classes that the catalog does not know.
-// docs/models.md lists what headers cannot show.
+// derive makes the dict from headers and config alone, for classes that the catalog doesn't know.
+// docs/models.md lists what headers can't show.
 func (f *former) derive(ctx context.Context) (catalog.PatternDict, error) {
 	stacks := f.cfg.Stacks(f.candidates())
 	if len(stacks) == 0 {
@@ -34,19 +34,19 @@ func (f *former) derive(ctx context.Context) (catalog.PatternDict, error) {
 	return dict, nil
 }
 
-// refuseUnknown explains why nothing could be derived.
+// refuseUnknown says why nothing could be derived.
 func (f *former) refuseUnknown() error {
 	for _, t := range f.inv.tensors {
 		if len(t.Shape) == 2 && !f.inv.isConvertible(t) && strings.HasSuffix(t.Name, ".weight") {
 			return f.inv.refuseDType(t)
 		}
 	}
-	return refuse("name the modules to compress with --pattern-dict, or take those of a relative "+
+	return refuse("name the modules to compress with --pattern-dict, or use those of a similar model "+
 		"with --like; the catalog's families: "+strings.Join(catalog.Families(), ", "),
-		"the catalog does not know this model, and its names show no stack of blocks to compress")
+		"the catalog doesn't know this model, and its names show no stack of blocks to compress")
 }
 
-// candidates lists the modules whose weights look like those of nn.Linear.
+// candidates lists the modules whose weights look like those of an nn.Linear.
 func (f *former) candidates() (out []string) {
 	experts := int64(f.cfg.Experts())
 	for _, t := range f.inv.tensors {
@@ -54,16 +54,16 @@ func (f *former) candidates() (out []string) {
 		if !ok || !f.inv.isCompressible(t) {
 			continue
 		}
-		rows, columns := t.Shape[0], t.Shape[1] // a router has as many rows as there are experts
+		rows, columns := t.Shape[0], t.Shape[1] // a router has a row for each expert
 		if rows > 1 && columns > 0 && rows != experts && !catalog.IsTable(module) &&
-			!f.facts.MayTie(t.Name) && !f.facts.ReadsOutside(outerBlock(module), module) {
+			f.inv.cantFill(&f.facts, outerBlock(module), module) == "" {
 			out = append(out, module)
 		}
 	}
 	return out
 }
 
-// outerBlock returns the outermost block that a module lies in, else the module.
+// outerBlock returns the outermost block that a module lies in, or else the module.
 func outerBlock(module string) string {
 	if splits := catalog.Splits(module); len(splits) > 0 {
 		return splits[0].Block()
@@ -71,10 +71,11 @@ func outerBlock(module string) string {
 	return module
 }
 
-// outerUnits returns the units outside the blocks: head and token embedding of an untied model.
+// outerUnits returns the units outside the blocks: the head and the token embedding of an untied
+// model.
 func (f *former) outerUnits() (dict catalog.PatternDict) {
 	pair, ok := f.inv.guessTie()
-	if !ok || f.tied {
+	if !ok || f.tied || f.facts.Bare != "" && !f.cfg.HasHead() {
 		return nil
 	}
 	for _, name := range []string{pair.drop, pair.keep} {
@@ -83,7 +84,7 @@ func (f *former) outerUnits() (dict catalog.PatternDict) {
 			return nil
 		}
 		module := catalog.Parent(name)
-		if !f.facts.ReadsOutside(module, module) && !f.facts.MayTie(name) {
+		if f.inv.cantFill(&f.facts, module, module) == "" {
 			dict = append(dict, catalog.Pattern{Regex: strings.ReplaceAll(module, ".", `\.`),
 				Attrs: []string{}})
 		}

@@ -9,8 +9,8 @@ import (
 	"github.com/df11-convert/df11-convert/internal/catalog"
 )
 
-// settle makes the dict of this model. If a unit would have more weights than DF11 can hold, all
-// blocks are split. A dict of the caller stays as it is.
+// settle makes the dict of this model. If a unit would have more weights than DF11 can hold, it
+// splits all blocks. It leaves the caller's dict as it is.
 func (f *former) settle(ctx context.Context) (dict catalog.PatternDict, split bool, err error) {
 	if f.opt.PatternDict != nil {
 		return f.opt.PatternDict, false, nil
@@ -43,8 +43,9 @@ func (f *former) largestUnit(ctx context.Context, dict catalog.PatternDict) (mos
 	return most
 }
 
-// form takes tied embeddings out of the dict of the entry and expands it if it is a template. The
-// tied embedding stays in BF16, the head is not stored (docs/format.md §15).
+// form takes tied embeddings out of the entry's dict, adds the entry's towers, and expands the dict
+// if it's a template. The tied embedding stays BF16, and the head isn't stored (docs/format.md
+// §15).
 func (f *former) form(ctx context.Context) (catalog.PatternDict, error) {
 	dict := slices.Clone(f.dict)
 	if tied := f.entry.Tied; tied != nil && f.tied {
@@ -52,6 +53,11 @@ func (f *former) form(ctx context.Context) (catalog.PatternDict, error) {
 			one := catalog.PatternDict{p}
 			return one.Matches(tied.Head) || one.Matches(tied.Embedding)
 		})
+	}
+	for _, pat := range f.entry.Towers {
+		if f.holdsAll(ctx, pat) {
+			dict = append(dict, pat)
+		}
 	}
 	if !f.entry.Template && !f.split {
 		return dict, nil
@@ -67,10 +73,20 @@ func (f *former) form(ctx context.Context) (catalog.PatternDict, error) {
 	return out, nil
 }
 
-// expand turns a pattern of a template into patterns of a dict: it drops the attributes of a block
-// that have no fitting tensor and lists the experts that are present; blocks with the same list
-// share one pattern. A pattern whose list is empty stands for single modules and stays as it is. It
-// refuses a pattern whose blocks are there, but with weights of another type.
+// holdsAll reports whether a pattern has modules, and all their weights can be compressed.
+func (f *former) holdsAll(ctx context.Context, pat catalog.Pattern) bool {
+	// a pattern that cannot be compiled is refused when units are formed
+	modules, _ := pat.Matching(ctx, f.inv.modules)
+	return len(modules) > 0 && !slices.ContainsFunc(modules, func(m string) bool {
+		return slices.ContainsFunc(pat.Attrs,
+			func(attr string) bool { return !f.inv.fits(catalog.WeightName(m, attr)) })
+	})
+}
+
+// expand turns a pattern of a template into patterns of a dict. It drops the attributes for which a
+// block has no fitting tensor, and lists the experts that exist. Blocks with the same list share a
+// pattern. A pattern with an empty list stands for single modules and stays as it is. expand
+// refuses a pattern if its blocks exist, but with weights of another type.
 func (f *former) expand(ctx context.Context, pat catalog.Pattern) ([]catalog.Pattern, error) {
 	if len(pat.Attrs) == 0 {
 		return []catalog.Pattern{pat}, nil
@@ -101,7 +117,7 @@ func (f *former) expand(ctx context.Context, pat catalog.Pattern) ([]catalog.Pat
 	return nil, nil
 }
 
-// presentAttrs lists the attributes of a block that can be compressed; it takes those with {e}
+// presentAttrs lists the attributes of a block that can be compressed. It takes those with {e}
 // expert by expert.
 func (f *former) presentAttrs(module string, attrs []string) []string {
 	var out []string
@@ -134,15 +150,15 @@ func (f *former) presentAttrs(module string, attrs []string) []string {
 // expert returns an attribute of one expert.
 func expert(attr string, e int) string { return strings.ReplaceAll(attr, "{e}", strconv.Itoa(e)) }
 
-// checkBlocks refuses a block that lacks an attribute which other blocks of the pattern have,
-// unless the catalog calls it optional, and a weight of another type than in other blocks. An
-// attribute that no block has belongs to a variant of the class.
+// checkBlocks refuses a block without an attribute that other blocks of the pattern have, unless
+// the catalog calls the attribute optional. It also refuses a weight of another type than in other
+// blocks. An attribute that no block has belongs to a variant of the class.
 func (f *former) checkBlocks(pat catalog.Pattern, modules []string) error {
 	isNone := func(m string) bool { return !f.isUnit(m) }
 	blocks := slices.DeleteFunc(slices.Clone(modules), isNone)
 	for _, attr := range pat.Attrs {
 		wanted := f.wantedWeights(blocks, attr)
-		if !slices.ContainsFunc(wanted, f.fits) {
+		if !slices.ContainsFunc(wanted, f.inv.fits) {
 			continue
 		}
 		for _, name := range wanted {
@@ -155,7 +171,7 @@ func (f *former) checkBlocks(pat catalog.Pattern, modules []string) error {
 }
 
 // wantedWeights lists the weights of an attribute that the blocks must have: one for each block, or
-// one for each expert up to the last that is there or that the config counts. A block may lack an
+// one for each expert up to the last that exists or that the config counts. A block may lack an
 // attribute that the catalog calls optional.
 func (f *former) wantedWeights(blocks []string, attr string) []string {
 	optional := slices.Contains(f.entry.OptionalAttrs, attr)
@@ -180,17 +196,18 @@ func (f *former) wantedWeights(blocks []string, attr string) []string {
 	return names
 }
 
-func (f *former) fits(name string) bool {
-	t, ok := f.inv.get(name)
-	return ok && f.inv.isCompressible(t)
+// fits reports whether a tensor exists and can become a weight of a unit.
+func (inv *inventory) fits(name string) bool {
+	t, ok := inv.get(name)
+	return ok && inv.isCompressible(t)
 }
 
-// checkWanted refuses a weight that is missing, or that has another type or form than in other
-// blocks.
+// checkWanted refuses a weight that is missing, or that has another type or number of dimensions
+// than in other blocks.
 func (f *former) checkWanted(name string) error {
 	t, ok := f.inv.get(name)
 	switch {
-	case f.fits(name), f.entry.Keeps(catalog.Parent(name)):
+	case f.inv.fits(name), f.entry.Keeps(catalog.Parent(name)):
 		return nil
 	case !ok:
 		return refuse(incompleteHint,

@@ -1,38 +1,36 @@
 package plan
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/json"
 	"fmt"
+	"slices"
 
 	"github.com/df11-convert/df11-convert/internal/catalog"
 )
 
-// digestForm is what the digest covers: everything that decides output bytes, and nothing else. Its
-// JSON is stable, so its fields keep their names and order; a change of meaning needs a new Schema.
+// A digestForm is what the plan's digest covers. Its JSON is stable, so its fields keep their names
+// and order. A change of meaning needs a new Schema.
 type digestForm struct {
-	Schema        string              `json:"schema"`
-	FormatVersion string              `json:"format_version"`
-	Source        string              `json:"source"`
-	Commit        string              `json:"commit"`
-	Weights       []File              `json:"weights"`
-	Layout        catalog.Layout      `json:"layout"`
-	Config        digestConfig        `json:"config"`
-	Patterns      catalog.PatternDict `json:"pattern_dict"`
-	Files         []digestFile        `json:"files"`
-	Index         string              `json:"index"`
-	Copied        []File              `json:"copied"`
-	Components    []File              `json:"components"`
-	Aliases       [][2]string         `json:"aliases"`
+	Schema   string              `json:"schema"`
+	Source   string              `json:"source"`
+	Weights  []File              `json:"weights"`
+	Layout   catalog.Layout      `json:"layout"`
+	Config   string              `json:"config"`
+	Patterns catalog.PatternDict `json:"pattern_dict"`
+	Index    string              `json:"index"`
+	Outputs  map[string]string   `json:"outputs"`
 }
 
-type digestConfig struct{ Mode, Source string }
-
-type digestFile struct {
-	Path     string         `json:"path"`
-	Units    []digestUnit   `json:"units"`
-	Plain    []digestTensor `json:"plain"`
-	Metadata [][2]string    `json:"metadata"`
+// An outputForm is what the digest of an output file covers.
+type outputForm struct {
+	FormatVersion string         `json:"format_version"`
+	Path          string         `json:"path"`
+	Units         []digestUnit   `json:"units"`
+	Plain         []digestTensor `json:"plain"`
+	Aliases       []digestTensor `json:"aliases"` // each with the tensor that it must equal
+	Metadata      [][2]string    `json:"metadata"`
 }
 
 type digestUnit struct {
@@ -46,57 +44,71 @@ type digestTensor struct {
 	Name   string  `json:"name"`
 	DType  string  `json:"dtype"`
 	Shape  []int64 `json:"shape"`
-	File   int     `json:"file"`
+	File   string  `json:"file"` // identifies the file's content
 	Offset int64   `json:"offset"`
 	Exact  bool    `json:"exact_f32,omitempty"`
 }
 
-// Digest returns the sha256, in hexadecimal, of the plan: source id, commit and file etags, format
-// version, layout, pattern dict, units and every tensor's place. Machine facts and options that
-// change no byte are not part of it.
+// Digest returns the SHA-256, in hexadecimal, of what the plan says of weights: source ID, weight
+// files, layout, pattern dict, and every output file. It doesn't cover options and machine facts
+// that change no byte of these, nor the commit, nor copied files.
 func (p *Plan) Digest() string {
 	form := digestForm{
-		Schema: "df11-convert plan 1", FormatVersion: FormatVersion,
-		Source: p.source.ID, Commit: p.source.Commit,
-		Layout: p.Layout, Config: digestConfig{"new", ""}, Patterns: p.PatternDict,
-		Index: p.RemainderIndex, Copied: p.Copied, Components: p.Components,
+		Schema: "df11-convert plan 2", Source: p.source.ID, Layout: p.Layout, Config: p.Config,
+		Patterns: p.PatternDict, Index: p.RemainderIndex, Outputs: p.OutputDigests(),
 	}
-	if p.Config != "" {
-		form.Config = digestConfig{"insert", p.Config}
+	for i, w := range p.source.Weights {
+		form.Weights = append(form.Weights, File{w.Path, w.Size, p.source.pin(i)})
 	}
-	for _, w := range p.source.Weights {
-		form.Weights = append(form.Weights, w.File)
-	}
-	for _, a := range p.Aliases {
-		form.Aliases = append(form.Aliases, [2]string{a.Tensor.Name, a.Of.Name})
-	}
+	return digest(form)
+}
+
+// OutputDigests returns, by path, the SHA-256 of everything that decides the bytes of each output
+// file: the format, what the file holds, and the content of the source files it's made from.
+func (p *Plan) OutputDigests() map[string]string {
+	all, src := map[string]string{}, &p.source
 	for _, f := range p.OutputFiles {
-		form.Files = append(form.Files, p.digestFile(f))
+		form := outputForm{FormatVersion: FormatVersion, Path: f.Path,
+			Plain: src.digestTensors(f.Plain)}
+		copied := slices.Clone(f.Plain)
+		for _, i := range f.Units {
+			u := p.Units[i]
+			copied = append(copied, u.Siblings...)
+			form.Units = append(form.Units, digestUnit{u.Path, src.digestTensors(u.Attrs),
+				src.digestTensors(u.Siblings), u.Unholdable})
+		}
+		for _, a := range p.Aliases {
+			if slices.ContainsFunc(copied, func(t Tensor) bool { return t.Name == a.Of.Name }) {
+				form.Aliases = append(form.Aliases, src.digestTensors([]Tensor{a.Tensor, a.Of})...)
+			}
+		}
+		for _, m := range f.Metadata {
+			form.Metadata = append(form.Metadata, [2]string{m.Key, m.Value})
+		}
+		all[f.Path] = digest(form)
 	}
+	return all
+}
+
+func (s *Source) digestTensors(ts []Tensor) []digestTensor {
+	out := make([]digestTensor, len(ts))
+	for i, t := range ts {
+		out[i] = digestTensor{t.Name, string(t.DType), t.Shape, s.pin(t.File), t.Offset, t.ExactF32}
+	}
+	return out
+}
+
+// pin identifies the content of a weight file: by its hash, or else by the commit and its path. A
+// local file has only its path, which doesn't identify content.
+func (s *Source) pin(file int) string {
+	w := s.Weights[file]
+	return fmt.Sprint(cmp.Or(w.ETag, s.Commit+" "+w.Path), " ", w.Size)
+}
+
+func digest(form any) string {
 	data, err := json.Marshal(form)
 	if err != nil {
 		panic(fmt.Sprintf("plan: internal error: digest: %v", err))
 	}
 	return fmt.Sprintf("%x", sha256.Sum256(data))
-}
-
-func (p *Plan) digestFile(f OutputFile) digestFile {
-	d := digestFile{Path: f.Path, Plain: digestTensors(f.Plain)}
-	for _, i := range f.Units {
-		u := p.Units[i]
-		d.Units = append(d.Units,
-			digestUnit{u.Path, digestTensors(u.Attrs), digestTensors(u.Siblings), u.Unholdable})
-	}
-	for _, m := range f.Metadata {
-		d.Metadata = append(d.Metadata, [2]string{m.Key, m.Value})
-	}
-	return d
-}
-
-func digestTensors(ts []Tensor) []digestTensor {
-	out := make([]digestTensor, len(ts))
-	for i, t := range ts {
-		out[i] = digestTensor{t.Name, string(t.DType), t.Shape, t.File, t.Offset, t.ExactF32}
-	}
-	return out
 }

@@ -11,16 +11,16 @@ import (
 	"github.com/df11-convert/df11-convert/internal/safetensors"
 )
 
-// Hints for sources that are not BF16.
+// Hints for sources that aren't BF16.
 const (
 	df11Hint = "check it with: df11-convert verify; get the BF16 files back with: df11-convert decode"
 	fp8Hint  = "DF11 holds BF16 only; for FP8 weights use ECF8 of the same authors, or start from a BF16 release"
 
 	// otherQuantHint is for GPTQ, AWQ, bitsandbytes, compressed-tensors, MXFP4, ….
-	otherQuantHint = "quantized weights are smaller than DF11 already; start from the BF16 original of the model"
+	otherQuantHint = "quantized weights are already smaller than DF11; start from the BF16 original of the model"
 )
 
-// quantHint says what to use instead of weights of a format.
+// quantHint says what to use instead of weights in a quantized format.
 func quantHint(format string) string {
 	if strings.Contains(strings.ToUpper(format), "FP8") {
 		return fp8Hint
@@ -28,28 +28,37 @@ func quantHint(format string) string {
 	return otherQuantHint
 }
 
-// refuseForeign refuses a source whose config says that the weights are not plain BF16, or a
-// pipeline of which another folder is DF11 already, as its root config says: its units lie at the
-// root, where a second DF11 model would lie.
-func refuseForeign(c *catalog.Config, root catalog.Members) error {
+// refuseForeign refuses a source whose config says that the weights are not plain BF16, unless all
+// of them are: a merge of a quantized model may have kept its config. It also refuses a pipeline if
+// its root config says that another folder is DF11 already. The units of that one lie at the root,
+// where a second DF11 model would put its own.
+func refuseForeign(c *catalog.Config, root catalog.Members, isBF16 bool) error {
 	for _, key := range []string{"dfloat11_config", "dfloat11_version"} {
-		_, isModel := c.Raw[key] // null as well: a second member of that name could not be inserted
+		_, isModel := c.Raw[key] // also if it's null: config.json can't have the member twice
 		if _, ok := root[key]; ok || isModel {
-			return refuse(df11Hint, "the source is a DF11 model already (config.json has %s)", key)
+			return refuseDF11("the source is a DF11 model already (config.json has " + key + ")")
 		}
 	}
+	if method, key := statedQuant(c); method != "" && !isBF16 {
+		return refuse(quantHint(method), "the source is quantized (%s in %s), not BF16", method,
+			key)
+	}
+	return nil
+}
+
+// statedQuant returns the format in which a config says that weights are quantized, and the key
+// that says so. It returns "" if none does.
+func statedQuant(c *catalog.Config) (method, key string) {
 	for _, key := range []string{"quantization_config", "compression_config"} {
 		for _, m := range []catalog.Members{c.Raw, c.Text} {
 			if v, ok := m[key]; ok && string(v) != "null" {
-				method := cmp.Or(
+				return cmp.Or(
 					catalog.Decode[string](catalog.Decode[catalog.Members](v)["quant_method"]),
-					"unknown")
-				return refuse(quantHint(method), "the source is quantized (%s in %s), not BF16",
-					method, key)
+					"unknown"), key
 			}
 		}
 	}
-	return nil
+	return "", ""
 }
 
 // packedMarks maps last name components that only packed or quantized checkpoints have to the
@@ -80,7 +89,7 @@ var adapterMark = regexp.MustCompile(
 		`hada_w[12]_[ab]|lokr_w[12])([._]|$)`)
 
 // refuseByNames refuses a source whose tensor names show packed or quantized weights, since a
-// config may not say so, or of which most tensors are an adapter's.
+// config may not say so. It also refuses a source that consists mostly of an adapter's tensors.
 func refuseByNames(tensors []Tensor) error {
 	var adapter []string
 	for _, t := range tensors {
@@ -90,7 +99,7 @@ func refuseByNames(tensors []Tensor) error {
 		switch format := packedMarks[catalog.Leaf(t.Name)]; format {
 		case "":
 		case "DF11":
-			return refuse(df11Hint, "the source holds DF11 tensors already (%s)", t.Name)
+			return refuseDF11("the source holds DF11 tensors already (" + t.Name + ")")
 		default:
 			return refuse(quantHint(format), "the source is quantized (%s: %s), not BF16", format,
 				t.Name)
@@ -103,14 +112,14 @@ func refuseByNames(tensors []Tensor) error {
 	return nil
 }
 
-// dtypeHints says what to use instead for weights that are not BF16.
+// dtypeHints says what to use instead of weights that aren't BF16.
 var dtypeHints = map[safetensors.DType]string{
 	"F32": "if this is a BF16 model saved as F32, add --exact-f32, which checks every value; " +
 		"otherwise keep F32: a cast to BF16 loses bits",
 	"F16": "DF11 holds BF16 only and a cast loses bits; keep FP16, or use ZipNN, which is lossless for it",
 }
 
-// refuseDType refuses a weight that is not BF16 and counts the tensors of its type.
+// refuseDType refuses a weight that isn't BF16, and counts the tensors of its type.
 func (inv *inventory) refuseDType(t Tensor) error {
 	hint := dtypeHints[t.DType]
 	switch {

@@ -10,20 +10,21 @@ import (
 	"github.com/df11-convert/df11-convert/internal/safetensors"
 )
 
-// inventory is every tensor of the source, by file, then by offset: the nearest to the order of the
-// state dict. Nothing changes it.
+// An inventory is every tensor of the source, by file and then by offset. That is the closest to
+// the order of the state dict. An inventory never changes.
 type inventory struct {
 	files    []WeightFile
 	exactF32 bool // F32 weights may be exact BF16
-	renamed  bool // names are not all the source's
+	renamed  bool // some names aren't the source's
 	tensors  []Tensor
 	byName   map[string]int   // output name → index in tensors
 	modules  []string         // every proper prefix of a name, in natural order
+	parents  map[string]bool  // modules with sub-modules
 	numbered map[string][]int // numbers that are direct children of a module
 }
 
 // takeTensors lists the tensors of the weight files and checks them against the index. It refuses
-// packed weights and adapters, and drops the other models of a checkpoint of ComfyUI.
+// packed weights and adapters. From a ComfyUI checkpoint it drops other models.
 func (r *reading) takeTensors(notes *Notes) (inv *inventory, dropped []Tensor, err error) {
 	inv = &inventory{files: r.src.Weights, exactF32: r.opt.ExactF32}
 	var tensors []Tensor
@@ -56,10 +57,10 @@ func (r *reading) takeTensors(notes *Notes) (inv *inventory, dropped []Tensor, e
 }
 
 // with returns an inventory of other tensors of the same files. It refuses a name that is too long,
-// and a tensor that two files hold, or that has got the name of another.
+// a tensor that two files hold, and a tensor that was given another tensor's name.
 func (inv *inventory) with(tensors []Tensor) (*inventory, error) {
 	out := &inventory{files: inv.files, exactF32: inv.exactF32, renamed: inv.renamed,
-		tensors: tensors, byName: make(map[string]int, len(tensors)), numbered: map[string][]int{}}
+		tensors: tensors, byName: make(map[string]int, len(tensors)), parents: map[string]bool{}, numbered: map[string][]int{}}
 	for i, t := range tensors {
 		switch other, ok := out.get(t.Name); {
 		case ok && other.Source == t.Source:
@@ -75,8 +76,9 @@ func (inv *inventory) with(tensors []Tensor) (*inventory, error) {
 	var err error
 	out.modules, err = catalog.Modules(namesOf(tensors))
 	for _, m := range out.modules {
+		in := catalog.Parent(m)
+		out.parents[in] = true
 		if n, ok := catalog.Number(catalog.Leaf(m)); ok {
-			in := catalog.Parent(m)
 			out.numbered[in] = append(out.numbered[in], n)
 		}
 	}
@@ -104,12 +106,19 @@ func (inv *inventory) holds(name string) bool {
 	return ok
 }
 
-// weight returns the weight of an attribute of a module, or of the module itself for "".
+// shape returns the dimensions of a tensor, if it exists.
+func (inv *inventory) shape(name string) ([]int64, bool) {
+	t, ok := inv.get(name)
+	return t.Shape, ok
+}
+
+// weight returns the weight of an attribute of a module. For "" it returns that of the module
+// itself.
 func (inv *inventory) weight(module, attr string) (Tensor, bool) {
 	return inv.get(catalog.WeightName(module, attr))
 }
 
-// nWeights returns the number of weights of a unit.
+// nWeights returns how many weights a unit has.
 func (inv *inventory) nWeights(module string, attrs []string) (n int64) {
 	if len(attrs) == 0 {
 		attrs = []string{""}
@@ -122,7 +131,7 @@ func (inv *inventory) nWeights(module string, attrs []string) (n int64) {
 	return n
 }
 
-// isConvertible reports whether the type of a tensor lets it become a weight of a unit.
+// isConvertible reports whether a tensor has a type that a unit can hold.
 func (inv *inventory) isConvertible(t Tensor) bool {
 	return t.DType == safetensors.BF16 || t.DType == safetensors.F32 && inv.exactF32
 }
@@ -138,7 +147,7 @@ func (inv *inventory) experts(module, attr string) []int {
 	return inv.numbered[module+"."+before]
 }
 
-// checkIndex refuses an index that names a tensor which its file does not hold. It counts the
+// checkIndex refuses an index if it names a tensor that its file doesn't hold. It counts the
 // tensors that the index lacks.
 func (inv *inventory) checkIndex(s *Survey, src Source) (unlisted int, err error) {
 	if s.Index == "" {
@@ -158,17 +167,17 @@ func (inv *inventory) checkIndex(s *Survey, src Source) (unlisted int, err error
 	if len(missing) > 0 {
 		slices.SortFunc(missing, human.CompareNames)
 		return 0, refuse("the index is stale or a shard is damaged; fetch the source again",
-			"%s lists tensors that its files do not hold: %s", s.Index, human.List(missing))
+			"%s lists tensors that its files don't hold: %s", s.Index, human.List(missing))
 	}
 	return len(inv.tensors) - len(m), nil
 }
 
-// comfyPrefixes stand before the diffusion model's names in full checkpoints. ComfyUI's loaders
-// want names without them.
+// comfyPrefixes come before the diffusion model's names in full checkpoints. ComfyUI's loaders want
+// names without them.
 var comfyPrefixes = []string{"model.diffusion_model.", "diffusion_model."}
 
-// stripComfyPrefix removes the prefix from the names of a single file, and drops the other models
-// of a full checkpoint (text encoders, VAE), which the ComfyUI node does not load.
+// stripComfyPrefix removes the prefix from the names of a single file. From a full checkpoint it
+// drops the other models (text encoders, VAE), which the ComfyUI node doesn't load.
 func (inv *inventory) stripComfyPrefix(notes *Notes) (_ *inventory, dropped []Tensor, err error) {
 	i := slices.IndexFunc(comfyPrefixes, func(prefix string) bool {
 		return slices.ContainsFunc(inv.tensors,
@@ -199,8 +208,7 @@ func (inv *inventory) stripComfyPrefix(notes *Notes) (_ *inventory, dropped []Te
 	return inv, dropped, err
 }
 
-// named returns the tensors with their names changed by rules, unless the names fit a dict better
-// as they are.
+// named renames the tensors by rules, unless their own names fit a dict better.
 func (inv *inventory) named(ctx context.Context, rules [][2]string,
 	dict catalog.PatternDict) (*inventory, error) {
 	if len(rules) == 0 {
@@ -221,8 +229,9 @@ func (inv *inventory) named(ctx context.Context, rules [][2]string,
 	return inv.with(tensors)
 }
 
-// hasBlocks reports whether the source has any block of an entry. A relative of the class can have
-// other paths: it is unknown. Names that cannot be changed as the entry wants are refused later.
+// hasBlocks reports whether the source has any block of an entry. A relative of the entry's class
+// may have other paths; then the catalog doesn't know it. hasBlocks ignores names that can't be
+// changed as the entry wants, which are refused later.
 func (inv *inventory) hasBlocks(ctx context.Context, e *catalog.Entry) bool {
 	if len(e.PatternDict) == 0 {
 		return true

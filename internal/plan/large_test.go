@@ -62,7 +62,7 @@ func TestLlama405B(t *testing.T) {
 	if len(p.Units) != 506 || !p.Split || p.UnitBytes() != 2*weights {
 		t.Errorf("%d units of %d bytes, split %v", len(p.Units), p.UnitBytes(), p.Split)
 	}
-	// Norms lie beside the units, in the remainder, since no unit holds them.
+	// Norms lie next to the units, in the remainder, since no unit holds them.
 	const norms = (2*126 + 1) * 16384 * 2
 	if p.PlainBytes() != norms || len(p.RemainderFiles) != 1 {
 		t.Errorf("%d plain bytes in %d files, want %d in 1", p.PlainBytes(), len(p.RemainderFiles), norms)
@@ -113,7 +113,7 @@ func readLarge(t *testing.T) (list []largeModel) {
 	return list
 }
 
-// TestLargeModels plans the models of testdata/large.txt, most of which have layers that exceed the
+// TestLargeModels plans the models of testdata/large.txt, where most have layers that exceed the
 // format's limit, and compares what is compressed with a golden file.
 func TestLargeModels(t *testing.T) {
 	t.Parallel()

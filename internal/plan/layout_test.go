@@ -10,7 +10,7 @@ import (
 	"github.com/df11-convert/df11-convert/internal/safetensors"
 )
 
-// fluxComfy is a ComfyUI checkpoint with a text encoder beside the diffusion model.
+// fluxComfy is a ComfyUI checkpoint with a text encoder next to the diffusion model.
 func fluxComfy(prefix string, checkpoint bool) Source {
 	m := newModel()
 	for _, n := range []string{"img_mod.lin", "img_attn.qkv", "img_attn.proj", "img_mlp.0", "img_mlp.2", "txt_mod.lin",
@@ -20,6 +20,7 @@ func fluxComfy(prefix string, checkpoint bool) Source {
 	for _, n := range []string{"linear1", "linear2", "modulation.lin"} {
 		m.weight(prefix + "single_blocks.0." + n)
 	}
+	m.weight(prefix + "img_in")
 	m.weight(prefix + "guidance_in.in_layer")
 	if checkpoint {
 		m.weight("text_encoders.clip_l.embed")
@@ -120,15 +121,15 @@ func TestPipelineWithBrokenIndexIsRefused(t *testing.T) {
 	}
 }
 
-// TestPipelineTellsWhatItLacks: the user learns which components are not there, or have no weights
-// that are carried over, unless the pipeline does without them.
-func TestPipelineTellsWhatItLacks(t *testing.T) {
-	for _, c := range []struct{ index, lacks string }{
-		{`{"transformer": ["a", "b"], "text_encoder": ["a", "b"], "vae": ["a", "b"]}`, ""},
-		{`{"transformer": ["a", "b"], "text_encoder": ["a", "b"], "extra": ["a", "b"]}`, ""},
-		{`{"text_encoder": ["a", "b"], "checker": [null, null], "_note": ["a", "b"], "checker/deep": ["a", "b"]}`, ""},
-		{`{"text_encoder": ["a", "b"], "checker": ["a", "b"], "vae": true, "fp16": ["a", "b"]}`, "usual names: checker, fp16"},
-		{`{"text_encoder": ["a", "b"], "text_encoder_2": ["a", "b"], "no_2": [null, null], "force": true}`, "usual names: text_encoder_2"},
+// TestPipelineSaysWhatItLacks: a warning names the components that are missing, or have no weights
+// that are copied, unless the pipeline does without them.
+func TestPipelineSaysWhatItLacks(t *testing.T) {
+	for _, c := range []struct{ index, lacks, variant string }{
+		{`{"transformer": ["a", "b"], "text_encoder": ["a", "b"], "vae": ["a", "b"]}`, "", ""},
+		{`{"transformer": ["a", "b"], "text_encoder": ["a", "b"], "extra": ["a", "b"]}`, "", ""},
+		{`{"text_encoder": ["a", "b"], "checker": [null, null], "_note": ["a", "b"], "checker/deep": ["a", "b"]}`, "", ""},
+		{`{"text_encoder": ["a", "b"], "checker": ["a", "b"], "vae": true, "fp16": ["a", "b"]}`, "usual names: checker", "fp16"},
+		{`{"text_encoder": ["a", "b"], "text_encoder_2": ["a", "b"], "no_2": [null, null], "force": true}`, "usual names: text_encoder_2", ""},
 	} {
 		src := pipeline("WanTransformer3DModel")
 		src.ModelIndex = []byte(c.index)
@@ -136,8 +137,8 @@ func TestPipelineTellsWhatItLacks(t *testing.T) {
 			src.Files = append(src.Files, File{Path: name, Size: 1})
 		}
 		p := mustPlan(t, src, Options{})
-		if warns(p, "the pipeline does not load") != (c.lacks != "") || !warns(p, c.lacks) {
-			t.Errorf("%s: %q", c.index, p.Warnings)
+		if warns(p, "the pipeline doesn't load") != (c.lacks != "") || !warns(p, c.lacks) || p.Variant != c.variant {
+			t.Errorf("%s: %q, variant %q", c.index, p.Warnings, p.Variant)
 		}
 	}
 }
@@ -155,7 +156,7 @@ func TestPipelineLosesNoWeights(t *testing.T) {
 	if got := filePaths(p.Components); !strings.Contains(got, "vae/up_0.safetensors") || strings.Contains(got, "fp16") {
 		t.Errorf("components %s", got)
 	}
-	if got := p.Gain(2000, 1400); !strings.HasPrefix(got, "2 kB → 1.40 kB (70 %); transformer_2 (1 kB) stays BF16") {
+	if got := p.Stays(); !strings.HasPrefix(got, "transformer_2 (1 kB) stays BF16") {
 		t.Errorf("gain %s", got)
 	}
 	src.Files = append(src.Files, File{Path: "config.json", Size: 9})

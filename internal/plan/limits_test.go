@@ -13,8 +13,8 @@ import (
 )
 
 // TestLongMatching: patterns, names and their lengths may each be within their limits and still
-// take hours together. A dict and names of which each byte is a step of the other are refused
-// before they are matched, and whoever waits for less can stop it.
+// take hours together. A dict and names whose bytes are each a step of the other's are refused
+// before they are matched, and a caller that waits for less can stop it.
 func TestLongMatching(t *testing.T) {
 	t.Parallel()
 	plan := func(ctx context.Context, nNames, nPatterns int) error {
@@ -49,7 +49,7 @@ func TestNamesThatCannotBePublished(t *testing.T) {
 		src := source([]WeightFile{tr.m.file(name + ".safetensors")}, nil)
 		src.Config, src.WeightFile = nil, name+".safetensors"
 		_, err := New(t.Context(), src, tr.opt)
-		if refused := (*RefusedError)(nil); !errors.As(err, &refused) || !strings.Contains(refused.Detail, "has a name that a repo or a file system refuses") {
+		if refused := (*RefusedError)(nil); !errors.As(err, &refused) || !strings.Contains(refused.Detail, "a repo or a file system may refuse the name") {
 			t.Errorf("weights %.20q: %v", name, err)
 		}
 		if err != nil && strings.ContainsAny(err.Error(), "\n\a") {

@@ -9,9 +9,9 @@ import (
 	"github.com/df11-convert/df11-convert/internal/human"
 )
 
-// checkStacks looks for blocks that a stack lacks: the model class would build them, and the loader
-// would leave them uninitialized. It refuses where a catalog entry vouches for how the stack is
-// numbered, and warns elsewhere.
+// checkStacks looks for blocks that a stack lacks. The model class would build them, and the loader
+// would leave them uninitialized. checkStacks refuses the source if a catalog entry says how the
+// stack is numbered, and warns otherwise.
 func (f *former) checkStacks(units []Unit, dict catalog.PatternDict, notes *Notes) error {
 	inUnits := map[string]bool{} // paths of units, and of modules that hold units
 	for _, u := range units {
@@ -39,9 +39,9 @@ func (f *former) checkStacks(units []Unit, dict catalog.PatternDict, notes *Note
 	return nil
 }
 
-// missingBlocks lists the blocks of a stack that have no tensor, and says why they should exist. In
-// a container of different modules some numbers have no weights, so only the main stack and stacks
-// of nothing but units are judged.
+// missingBlocks lists the blocks of a stack that have no tensor, and says why they should exist. It
+// checks only the main stack and stacks of nothing but units, because a container of different
+// modules may have numbers without weights.
 func (f *former) missingBlocks(stack string,
 	inUnits map[string]bool) (missing []string, why string) {
 	there := f.inv.numbered[stack]
@@ -60,7 +60,7 @@ func (f *former) missingBlocks(stack string,
 		if _, ok := slices.BinarySearch(there, i); !ok {
 			missing = append(missing, block(i))
 		}
-		// a stack whose only block has the number 2^31 must not take memory for all others
+		// a single block with the number 2^31 must not take memory for all others
 		if len(missing) > manyUnits {
 			break
 		}
@@ -68,9 +68,9 @@ func (f *former) missingBlocks(stack string,
 	return missing, why
 }
 
-// layers returns how many layers the config of a transformers model counts; -1 if it does not say.
-// Classes that build two modules for each layer count the modules under one of the two keys and the
-// layers under the other.
+// layers returns how many layers the config of a transformers model counts, or -1. Classes that
+// build two modules for each layer count the modules under one of the two keys, and the layers
+// under the other.
 func (f *former) layers() int {
 	if f.survey.Layout != catalog.Transformers {
 		return -1

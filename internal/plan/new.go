@@ -4,10 +4,12 @@ import (
 	"context"
 
 	"github.com/df11-convert/df11-convert/internal/catalog"
+	"github.com/df11-convert/df11-convert/internal/human"
 )
 
-// New makes the plan of a conversion. It returns a *RefusedError if the source cannot be converted
-// as asked, and any other error only if ctx ends, or for input that no caller should build.
+// New makes the plan of a conversion. It returns a *RefusedError if the source can't be converted
+// as asked. Any other error means that ctx has ended, or that the input isn't what [Survey] asks
+// for.
 func New(ctx context.Context, src Source, opt Options) (*Plan, error) {
 	p := &Plan{source: src}
 	r, err := read(src, opt)
@@ -18,11 +20,13 @@ func New(ctx context.Context, src Source, opt Options) (*Plan, error) {
 	if err != nil {
 		return nil, err
 	}
+	inv = r.rebase(ctx, inv)
 	c, err := r.choose(ctx, inv)
 	if err != nil {
 		return nil, err
 	}
 	p.Layout, p.Entry, p.Provenance, p.Unlike = c.layout, c.id, c.provenance, c.unlike
+	p.ByNode = c.node != nil
 	if inv, err = c.renamePaths(ctx, inv, &p.Notes); err != nil {
 		return nil, err
 	}
@@ -37,6 +41,10 @@ func New(ctx context.Context, src Source, opt Options) (*Plan, error) {
 	}
 	if p.Units, p.Remainder, err = f.formUnits(ctx, p.PatternDict); err != nil {
 		return nil, err
+	}
+	if p.Unfilled = c.unfilled(inv, p.Units); len(p.Unfilled) > 0 && !opt.Unfilled {
+		return nil, refuse("leave those modules out of the pattern dict, or accept them with --unfilled",
+			"no reader gives these modules their weights: %s", human.List(p.Unfilled))
 	}
 	if err := p.checkUnits(); err != nil {
 		return nil, err
@@ -57,8 +65,8 @@ func New(ctx context.Context, src Source, opt Options) (*Plan, error) {
 	return p, nil
 }
 
-// Fitting lists the ids of the entries that fit a source: the one that [New] chooses, then all
-// others, like-only ones included.
+// Fitting returns the IDs of the entries that fit a source: first the entry that [New] chooses,
+// then all others, like-only entries included.
 func Fitting(ctx context.Context, src Source, opt Options) ([]string, error) {
 	r, err := read(src, opt)
 	if err != nil {
@@ -68,6 +76,7 @@ func Fitting(ctx context.Context, src Source, opt Options) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
+	inv = r.rebase(ctx, inv)
 	var ids []string
 	best := r.bestEntry(inv)
 	if best != nil && inv.hasBlocks(ctx, best) {

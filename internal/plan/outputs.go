@@ -8,13 +8,14 @@ import (
 
 	"github.com/df11-convert/df11-convert/internal/catalog"
 	"github.com/df11-convert/df11-convert/internal/names"
+	"github.com/df11-convert/df11-convert/internal/reader"
 	"github.com/df11-convert/df11-convert/internal/safetensors"
 )
 
 // maxShardBytes is the size above which transformers opens the next remainder shard: "5GB".
 const maxShardBytes = 5_000_000_000
 
-// placeTensors puts every tensor into exactly one output file and checks the files' names.
+// placeTensors puts every tensor into exactly one output file, and checks the files' names.
 func (p *Plan) placeTensors() error {
 	if p.Layout.Single() {
 		p.placeSingle()
@@ -35,8 +36,8 @@ func (p *Plan) placeUnits() {
 	}
 }
 
-// placeRemainder deals the remainder out to files, as save_pretrained does; an empty remainder gets
-// a file too.
+// placeRemainder divides the remainder into files, as save_pretrained does. Even an empty remainder
+// gets a file.
 func (p *Plan) placeRemainder() {
 	shards := splitShards(p.Remainder, maxShardBytes)
 	stem := p.Layout.Stem()
@@ -55,8 +56,8 @@ func (p *Plan) placeRemainder() {
 	}
 }
 
-// splitShards follows huggingface_hub's rule: a tensor above the limit gets a shard of its own at
-// once; any other opens a new shard when it would lift the current one above the limit.
+// splitShards follows huggingface_hub's rule. A tensor above the limit gets a shard of its own at
+// once. Any other tensor opens a new shard if it would lift the current one above the limit.
 func splitShards(tensors []Tensor, maxBytes int64) [][]Tensor {
 	var shards [][]Tensor
 	var current []Tensor
@@ -80,7 +81,7 @@ func splitShards(tensors []Tensor, maxBytes int64) [][]Tensor {
 }
 
 // placeSingle puts all units and the remainder into one file without metadata (docs/format.md §10).
-// A ComfyUI file keeps the source's name with -DF11 added.
+// A ComfyUI file keeps the source's name, with -DF11 added.
 func (p *Plan) placeSingle() {
 	stem := p.Layout.Stem()
 	if p.Layout == catalog.ComfyUI {
@@ -94,14 +95,15 @@ func (p *Plan) placeSingle() {
 	p.RemainderFiles = []OutputFile{out}
 }
 
-// checkOutputNames refuses output files that collide, unit paths that cannot become file names, and
-// units that are named like a remainder file of any number of shards (docs/format.md §10).
+// checkOutputNames refuses output files that collide, and unit paths that can't become file names.
+// It also refuses units named like a remainder file, whatever the number of shards (docs/format.md
+// §10).
 func (p *Plan) checkOutputNames() error {
 	var paths []string
 	for _, f := range p.OutputFiles {
 		if !names.IsSafe(f.Path) {
 			return refuse("rename the source in a copy of it",
-				"the output file %q has a name that a repo or a file system refuses", f.Path)
+				"a repo or a file system may refuse the name of the output file %q", f.Path)
 		}
 		paths = append(paths, f.Path)
 	}
@@ -114,7 +116,7 @@ func (p *Plan) checkOutputNames() error {
 			return err
 		}
 		if !p.Layout.Single() &&
-			hasStem(strings.ToLower(strings.TrimSuffix(u.File, ".safetensors")), p.Layout.Stem()) {
+			reader.HasStem(strings.ToLower(strings.TrimSuffix(u.File, ".safetensors")), p.Layout.Stem()) {
 			return refuse("match its sub-modules instead",
 				"module %s would take the name of the remainder file %s", u.Path, u.File)
 		}
@@ -122,8 +124,8 @@ func (p *Plan) checkOutputNames() error {
 	return nil
 }
 
-// Collision returns two of the paths that cannot both exist, or "": on file systems that ignore
-// case they are the same file, or one is a folder of the other.
+// Collision returns two of the paths that can't both exist, or "". On file systems that ignore
+// case, they are the same file, or one is a folder of the other.
 func Collision(paths []string) (a, b string) {
 	taken := map[string]string{}
 	fold := func(p string) string { return strings.ToLower(strings.ToUpper(p)) }
@@ -147,12 +149,12 @@ func Collision(paths []string) (a, b string) {
 // unitPath matches plain dotted names.
 var unitPath = regexp.MustCompile(`^[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*$`)
 
-// checkUnitPath refuses paths that cannot become the name of a file.
+// checkUnitPath refuses paths that can't become the name of a file.
 func checkUnitPath(path string) error {
 	const most = 200 // leaves room for the extension and a temporary name within 255 bytes
 	if len(path) > most || !unitPath.MatchString(path) {
 		return refuse("match another module",
-			"module path %.200q cannot become a file name: it may have %d letters, digits, - and _ between single dots",
+			"module path %.200q can't become a file name: it may have %d letters, digits, - and _ between single dots",
 			path, most)
 	}
 	return nil

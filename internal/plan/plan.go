@@ -8,54 +8,58 @@ import (
 	"github.com/df11-convert/df11-convert/internal/catalog"
 	"github.com/df11-convert/df11-convert/internal/human"
 	"github.com/df11-convert/df11-convert/internal/names"
+	"github.com/df11-convert/df11-convert/internal/reader"
 	"github.com/df11-convert/df11-convert/internal/safetensors"
 )
 
 // FormatVersion is the DF11 version that new repos state (docs/format.md §12).
 const FormatVersion = "0.5.0"
 
-// Plan is the whole decision about one conversion. Only [New] changes it.
+// A Plan is the whole decision about one conversion. Only [New] changes it.
 type Plan struct {
 	Layout catalog.Layout // layout of the output
-	// catalog id; "" for a dict that the caller gave or that was derived
+	// the catalog's ID; "" if the caller gave the dict or it was derived
 	Entry       string
-	Loader      catalog.Loader      // how the model is loaded
+	Loader      catalog.Loader      // how to load the model
 	PatternDict catalog.PatternDict // as config.json states it
-	// the caller asked for the entry, although the source does not fit it
+	// the caller asked for the entry, although the source doesn't fit it
 	Unlike bool
 	// where the dict comes from: "published:…", "derived:…", "given", or "derived" from headers
 	// alone
 	Provenance string
 
-	Units       []Unit       // by pattern, then by module
+	Units []Unit // by pattern, then by module
+	// for each unit that no reader can fill, the reason; see [Options.Unfilled]
+	Unfilled []string
+	ByNode   bool // the ComfyUI node loads the class, by a pattern dict of its own
+
 	Rest                     // tensors outside the units
 	OutputFiles []OutputFile // every safetensors file of the output, unit files first
 
-	// path of the source's config.json if that gets the dict; "" if there will be a new one
+	// path of the source's config.json, if the dict goes into it; "" if there will be a new file
 	// (docs/format.md §12)
 	Config string
-	Copied []File // files carried over unchanged
-	// weights of a pipeline's other components, carried over unchanged; can be large
-	Components []File
-	NotCopied  []Skipped // files of the source that have no place in the output
+	Carried
 
 	Changes
 	Notes
 
-	source Source
+	source     Source
+	original   *reader.Original
+	incomplete string // why a pipeline doesn't load with the output; "" if it does
 }
 
 // Rest is the tensors that lie in no unit, and their files.
 type Rest struct {
-	Remainder []Tensor // in the order in which the tensors are dealt out to files
-	// at least one, even when empty; in single layouts the one file of everything
+	Remainder []Tensor // in the order of the files
+	// at least one file, even if it's empty; in single layouts the one file of everything
 	RemainderFiles []OutputFile
-	RemainderIndex string // path of the remainder's index; "" when there is one file
+	RemainderIndex string // path of the remainder's index; "" if there is one file
 }
 
 // Changes says how the output's tensors differ from the source's.
 type Changes struct {
-	Aliases []Alias  // tensors that are not stored because another holds the same values
+	Aliases []Alias  // tensors that aren't stored, because another holds the same values
 	Dropped []Tensor // tensors outside the converted model in a single-file checkpoint
 	// units are smaller than usual, because a layer would exceed DF11's limit
 	Split          bool
@@ -63,40 +67,51 @@ type Changes struct {
 	TiedEmbeddings bool // head and embedding share one matrix
 }
 
-// Notes is what the user should know about a plan.
+// Notes are what the user should know about a plan.
 type Notes struct {
 	Differences []string // where the output differs from the official route, and why
 	Warnings    []string // what may go wrong
-	// which other part of the pipeline stays BF16 although it is of the same class, and how to
+	// the Warnings about what readers of the source open and the output lacks
+	Lacks []string
+	// which other part of the pipeline stays BF16 although it has the same class, and how to
 	// compress it
-	Twin         string
+	Twin string
+	// the variant with which a pipeline loads the parts that have no weights under plain names; ""
+	// if it needs none
+	Variant      string
 	Readers      []Reader      // whether the official loader and the ComfyUI node load the output
-	OtherReaders []OtherReader // programs that read such folders, which nobody here has tried
+	OtherReaders []OtherReader // programs that read such folders, untested
 }
 
 func (n *Notes) warn(format string, args ...any) {
-	n.Warnings = append(n.Warnings, fmt.Sprintf(format, args...))
+	n.Warnings = append(n.Warnings, human.Message(format, args...))
+}
+
+// lack warns of files that the output lacks.
+func (n *Notes) lack(format string, args ...any) {
+	n.warn(format, args...)
+	n.Lacks = append(n.Lacks, n.Warnings[len(n.Warnings)-1])
 }
 
 // differ notes a difference from the official route's output.
 func (n *Notes) differ(format string, args ...any) {
-	n.Differences = append(n.Differences, fmt.Sprintf(format, args...))
+	n.Differences = append(n.Differences, human.Message(format, args...))
 }
 
-// Derived says whether the dict was derived from headers alone.
+// Derived reports whether the dict was derived from headers alone.
 func (p *Plan) Derived() bool { return p.Provenance == "derived" }
 
-// ConfigPath is where the output's config.json lies.
+// ConfigPath returns the path of the output's config.json.
 func (p *Plan) ConfigPath() string { return cmp.Or(p.Config, names.Config) }
 
-// Unit is one module that is compressed as a whole (docs/format.md §1).
+// A Unit is one module that is compressed as a whole (docs/format.md §1).
 type Unit struct {
 	Path     string   // module path, in the output's names
 	File     string   // output file that holds its tensors
 	Pattern  int      // index in Plan.PatternDict
 	Attrs    []Tensor // BF16 weights in encoding order, all 2-D
 	Siblings []Tensor // other tensors of the module, copied unchanged into the same file
-	// why headers show that DF11 cannot hold it: "too_large", "empty"; "" if they do not
+	// why DF11 can't hold it, as far as headers show: "too_large", "empty", or ""
 	Unholdable string
 }
 
@@ -112,7 +127,7 @@ func (u Unit) Sizes() []int64 {
 	return sizes
 }
 
-// Tensor is a tensor of the source and the place of its bytes.
+// A Tensor is a tensor of the source and the location of its bytes.
 type Tensor struct {
 	Name   string // name in the output
 	Source string // name in the source
@@ -123,7 +138,8 @@ type Tensor struct {
 	File   int   // index in Source.Weights
 	Offset int64 // first byte in that file
 	Length int64 // bytes in that file
-	// F32 whose values must all be exact BF16: take the upper halves, refuse other values
+	// F32 whose values must all be exact in BF16: the conversion takes the upper halves, and refuses
+	// other values
 	ExactF32 bool
 }
 
@@ -132,8 +148,8 @@ func (t Tensor) NElems() int64 { return safetensors.Tensor{Shape: t.Shape}.NElem
 
 func (t Tensor) length() int64 { return t.Length }
 
-// StoredDType returns the type of a plain tensor in the output: the source's, or BF16 for F32 that
-// holds exact BF16.
+// StoredDType returns the type of a plain tensor in the output: the source's, or BF16 for exact
+// F32.
 func (t Tensor) StoredDType() safetensors.DType {
 	if t.ExactF32 {
 		return safetensors.BF16
@@ -141,8 +157,8 @@ func (t Tensor) StoredDType() safetensors.DType {
 	return t.DType
 }
 
-// SpoolBytes returns the bytes of the tensor in a spool and, if plain, in the output: F32 of exact
-// BF16 arrives narrowed.
+// SpoolBytes returns the size of the tensor in a spool and, if it's plain, in the output. F32 that
+// is exact BF16 is narrowed before.
 func (t Tensor) SpoolBytes() int64 {
 	if t.ExactF32 {
 		return t.Length / 2
@@ -150,8 +166,9 @@ func (t Tensor) SpoolBytes() int64 {
 	return t.Length
 }
 
-// OutputFile is one safetensors file of the output: for each unit the six tensors, or its plain
-// weights if DF11 cannot hold it, and its siblings; then the plain tensors.
+// An OutputFile is one safetensors file of the output. For each unit it has the six tensors and the
+// siblings, or the plain weights and the siblings if DF11 can't hold the unit. Then come the plain
+// tensors.
 type OutputFile struct {
 	Path     string
 	Units    []int // indices in Plan.Units
@@ -159,25 +176,27 @@ type OutputFile struct {
 	Metadata []safetensors.MetadataEntry
 }
 
-// Skipped is a file of the source that is not carried over.
+// A Skipped is a file of the source that isn't copied.
 type Skipped struct {
 	Path string `json:"path"`
 	Why  string `json:"why"`
+	// a reader of the source opens it
+	Lost bool `json:"lost,omitempty"`
 }
 
-// Alias is a tensor of the source that is not stored, because the loader takes Of for it. The
-// caller must compare the bytes of both and refuse the model if they differ.
+// An Alias is a tensor of the source that isn't stored, because the loader uses Of for it. The
+// caller must compare the bytes of both, and refuse the model if they differ.
 type Alias struct {
 	Tensor Tensor // stored in the source, not in the output
 	Of     Tensor // stored in the output
 }
 
-// maxUnits is far below what a folder can have of files (docs/format.md §16).
+// maxUnits is far below the number of files that a folder can have (docs/format.md §16).
 const maxUnits = 16_384
 
-// checkUnits refuses more units than a folder can have files, more tensors in the output than
-// readers accept, and plain tensors that a reader would take for one of the six arrays, wherever
-// they lie.
+// checkUnits refuses more units than a folder can have files, and more tensors in the output than
+// readers accept. It also refuses plain tensors, wherever they lie, that a reader would take for
+// one of the six arrays.
 func (p *Plan) checkUnits() error {
 	plain := p.plainTensors()
 	switch stored := len(encoder.ArrayNames())*len(p.Units) + len(plain); {
@@ -197,8 +216,8 @@ func (p *Plan) checkUnits() error {
 	return nil
 }
 
-// markUnholdable marks the units that DF11 cannot hold, as far as headers show it, and refuses a
-// model without other units.
+// markUnholdable marks the units that DF11 can't hold, as far as headers show. It refuses a model
+// without other units.
 func (p *Plan) markUnholdable() error {
 	var names []string
 	for i := range p.Units {
@@ -218,7 +237,7 @@ func (p *Plan) markUnholdable() error {
 			"DF11 can hold none of the %s: %s", count(len(names), "module"), human.List(names))
 	}
 	if len(names) > 0 {
-		p.warn("left in BF16, because DF11 cannot hold them: %s", count(len(names), "module"))
+		p.warn("left in BF16, because DF11 can't hold them: %s", count(len(names), "module"))
 	}
 	return nil
 }
@@ -228,7 +247,7 @@ func (p *Plan) Source() Source { return p.source }
 
 // SourceBytes returns the bytes of all weight files: what a conversion reads.
 func (p *Plan) SourceBytes() int64 {
-	return sum(p.source.Weights, func(w WeightFile) int64 { return w.Size })
+	return p.source.WeightBytes()
 }
 
 // UnitBytes returns the bytes of all weights in units, in the source.
@@ -239,8 +258,9 @@ func (p *Plan) UnitBytes() int64 {
 // PlainBytes returns the bytes of all tensors that pass through: siblings and remainder.
 func (p *Plan) PlainBytes() int64 { return sum(p.plainTensors(), Tensor.length) }
 
-// LargestModule is the size in BF16 of the largest module that becomes DF11: the buffer that it is
-// decoded into. staysBF16 says of a module, by its place in Units, that it does not.
+// LargestModule returns the BF16 size of the largest module that becomes DF11: the loader decodes
+// into a buffer of that size. staysBF16 reports whether a module, by its index in Units, stays
+// BF16.
 func (p *Plan) LargestModule(staysBF16 func(i int) bool) (nBytes int64) {
 	for i, u := range p.Units {
 		if !staysBF16(i) {
@@ -259,7 +279,7 @@ func (p *Plan) plainTensors() []Tensor {
 	return append(out, p.Remainder...)
 }
 
-// count puts a number before a noun, with an s unless the number is 1.
+// count puts a number before a noun, and adds an s unless the number is 1.
 func count(n int, noun string) string {
 	if n == 1 {
 		return "1 " + noun
@@ -275,10 +295,15 @@ func sum[T any](list []T, of func(T) int64) (n int64) {
 	return n
 }
 
-// RefusedError says that a source cannot be converted as asked.
+// RefusedError says that a source can't be converted as asked.
 type RefusedError = catalog.RefusedError
 
-// refuse returns a RefusedError; the detail is formatted, the hint is taken as it is.
+// refuseDF11 refuses a source that is a DF11 model.
+func refuseDF11(detail string) error {
+	return &RefusedError{Detail: detail, Hint: df11Hint, Next: "check_instead"}
+}
+
+// refuse returns a RefusedError. It formats the detail, and leaves the hint as it is.
 func refuse(hint, format string, args ...any) error {
 	return catalog.Refuse(hint, format, args...)
 }

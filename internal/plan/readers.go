@@ -7,9 +7,10 @@ import (
 	"strings"
 
 	"github.com/df11-convert/df11-convert/internal/catalog"
+	"github.com/df11-convert/df11-convert/internal/human"
 )
 
-// Reader says whether a program loads the output.
+// A Reader says whether a program loads the output.
 type Reader struct {
 	Name    string  `json:"name"`
 	Version string  `json:"version"`
@@ -18,30 +19,33 @@ type Reader struct {
 	Why string `json:"why,omitempty"`
 }
 
-// Verdict says whether a program loads something.
+// A Verdict says whether a program loads something.
 type Verdict string
 
 // Verdicts.
 const (
-	// a tiny model of the class was loaded, or repos like it are published for this program
+	// a tiny model of the class was loaded
 	Loads    Verdict = "yes"
 	Refuses  Verdict = "no"       // a known rule fails, or a tiny model of the class did not load
-	Untested Verdict = "untested" // no known rule fails, and nobody has tried
+	Untested Verdict = "untested" // no known rule fails, and no one has tried
 )
 
-// OtherReader is a program that reads DF11 folders. Its rules are not known here, so a plan gives
-// no verdict on it.
+// An OtherReader is a program that reads DF11 folders by rules that aren't known here. So a plan
+// has no verdict on it.
 type OtherReader struct {
 	Name string `json:"name"`
 	URL  string `json:"url"`
 }
 
-// findReaders sets what the plan says about readers (docs/format.md §13, §14), and how the official
-// one takes the output.
+// findReaders notes which readers load the output (docs/format.md §13, §14), and how the official
+// loader takes it.
 func (p *Plan) findReaders(c *choice) {
 	p.Loader = c.loader
 	r := rules{p, c}
 	p.Readers = []Reader{r.official(), r.comfy()}
+	for i := range p.Readers { // the source states its class
+		p.Readers[i].Why = human.Message("%s", p.Readers[i].Why)
+	}
 	if p.Layout != catalog.ComfyUI {
 		p.OtherReaders = []OtherReader{
 			{"mlx-dfloat", "https://github.com/IonDen/mlx-dfloat"},
@@ -51,7 +55,7 @@ func (p *Plan) findReaders(c *choice) {
 	}
 }
 
-// rules are what the readers want of a plan, and of the choice that it was made by.
+// rules apply what readers want to a plan, and to the choice that it was made by.
 type rules struct {
 	*Plan
 	*choice
@@ -63,15 +67,17 @@ func (p rules) official() Reader {
 	switch {
 	case p.Layout == catalog.ComfyUI:
 		r.Why = "a file for ComfyUI has ComfyUI's names"
+	case p.incomplete != "" || len(p.Unfilled) > 0:
+		r.Why = cmp.Or(p.incomplete, strings.Join(p.Unfilled[:min(1, len(p.Unfilled))], ""))
 	case p.Loader.Via == "own code":
-		r.Why = "its class is in no release of transformers or diffusers, only in its authors' code: " + p.Loader.Class
+		r.Why = "no release of transformers or diffusers has its class, only its authors' code: " + p.Loader.Class
 	case p.foreign != "":
-		r.Why = "the tensor names are not the module paths of " + p.foreign +
+		r.Why = "the tensor names aren't the module paths of " + p.foreign +
 			", the class that the source states"
 	default:
 		if r.Loads = p.try(); r.Loads == Refuses {
 			r.Why = "a tiny model of " + p.cfg.Class() +
-				" did not load there, or with other weights"
+				" didn't load there, or it loaded with other weights"
 		} else {
 			r.Why = p.condition(r.Loads)
 		}
@@ -79,36 +85,64 @@ func (p rules) official() Reader {
 	return r
 }
 
-// comfy applies the rules of the ComfyUI node, which has its own dict for each class and ignores
-// config.json.
+// comfy applies the rules of the ComfyUI node. The node has a dict of its own for each class, and
+// ignores config.json.
 func (p rules) comfy() Reader {
 	r := Reader{Name: "ComfyUI-DFloat11-Extended", Version: "2026", Loads: Refuses}
 	switch {
 	case p.Layout != catalog.ComfyUI:
 		r.Why = "it loads single files with ComfyUI's names only"
-	case p.entry == nil || p.entry.LikeOnly || p.entry.Match.ComfyUIClass == "":
+	case len(p.Unfilled) > 0:
+		r.Why = p.Unfilled[0]
+	case p.entry == nil:
 		r.Why = "it has no pattern dict for this class"
 	default:
-		r.Loads, r.Why = Untested, "as class "+p.entry.Match.ComfyUIClass
-		if p.isOwnDict() && len(p.entry.DF11Repos) > 0 {
+		class, result, why := p.entry.InComfy()
+		r.Why = cmp.Or(why, "as class "+class)
+		switch {
+		case result == "equal" && p.isOwnDict():
 			r.Loads = Loads
+		case result != "no":
+			r.Loads = Untested
 		}
 	}
 	return r
 }
 
-// isOwnDict says whether the dict is the one that this source gets by itself.
+// isOwnDict reports whether the source gets this dict without any option.
 func (p rules) isOwnDict() bool { return p.Provenance != "given" && !p.Unlike }
 
-// fits reports whether a class is the plan's, and all modules to compress are, or lie in, those
-// that were compressed in it.
+// fits reports whether the plan has a tried class, stores its experts alike, and compresses only
+// modules that are, or lie in, modules that were compressed there.
 func (p rules) fits(t catalog.Tried) bool {
+	form := p.experts()
 	return t.Class == p.cfg.Class() && t.ModelType == p.cfg.ModelType &&
-		!slices.ContainsFunc(p.Units, func(u Unit) bool { return !t.Covers(u.Path) })
+		(form == "" || form == t.Experts) && !slices.ContainsFunc(p.Units, func(u Unit) bool { return !t.Covers(u.Path) })
 }
 
-// cameOut returns what became of models that one version saved and another loaded: of those that
-// share their embeddings as this one does.
+// experts says how the source stores its experts: "fused", "separate", or "" if it has none.
+func (p rules) experts() string {
+	if slices.ContainsFunc(p.plainTensors(), Tensor.isFusedExperts) {
+		return "fused"
+	}
+	isSeparate := func(t Tensor) bool { return separateExpert.MatchString(t.Name) }
+	if slices.ContainsFunc(p.Units, func(u Unit) bool {
+		return slices.ContainsFunc(u.Attrs, isSeparate)
+	}) {
+		return "separate"
+	}
+	return ""
+}
+
+// storesHead reports whether the output has a matrix for its head.
+func (p rules) storesHead() bool {
+	isHead := func(t Tensor) bool { return slices.Contains(headNames, catalog.Parent(t.Name)) }
+	return slices.ContainsFunc(p.plainTensors(), isHead) || slices.ContainsFunc(p.Units,
+		func(u Unit) bool { return slices.ContainsFunc(u.Attrs, isHead) })
+}
+
+// cameOut returns what became of models that one version saved and another loaded. A model whose
+// embeddings are tied, as this one's are or aren't, may come out otherwise.
 func cameOut(t catalog.Tried, column int, tied bool) Verdict {
 	switch t.Results[column] {
 	case "equal", map[bool]string{true: "tied", false: "untied"}[tied]:
@@ -119,17 +153,17 @@ func cameOut(t catalog.Tried, column int, tied bool) Verdict {
 	return Refuses
 }
 
-// try looks up what became of models of the source's class, and sets how and with which
-// transformers the loader takes the output.
+// try looks up what became of models of the source's class. It sets how, and with which
+// transformers, the loader takes the output.
 func (p rules) try() Verdict {
 	version, _, _ := strings.Cut(catalog.Decode[string](p.cfg.Raw["transformers_version"]), ".")
 	major, _ := strconv.Atoi(version)
 	in4, in5 := Untested, Untested
 	i := slices.IndexFunc(catalog.AllTried(), p.fits)
 	if i >= 0 {
-		t, tied := catalog.AllTried()[i], p.TiedEmbeddings
+		t, tied := catalog.AllTried()[i], p.TiedEmbeddings || !p.storesHead()
 		// saved by transformers 5, or of a class that it alone has
-		if major >= 5 || t.Results[0] == "-" {
+		if major >= 5 || p.facts.IsNew {
 			major, in5 = 5, cameOut(t, 2, tied)
 		} else {
 			in4, in5 = cameOut(t, 0, tied), cameOut(t, 1, tied)
@@ -161,7 +195,7 @@ func (p rules) try() Verdict {
 	return Untested
 }
 
-// condition states with which packages the official loader takes the output.
+// condition says which packages the official loader needs for the output.
 func (p rules) condition(v Verdict) string {
 	var parts []string
 	loader := p.Loader

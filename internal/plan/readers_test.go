@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"cmp"
 	"fmt"
 	"github.com/df11-convert/df11-convert/internal/catalog"
 	"slices"
@@ -10,7 +11,7 @@ import (
 
 // TestForeignNames: names that are not those of the class that the source states can be planned,
 // but no reader that builds this class is said to load them. Code of the model's own may define the
-// class anew.
+// class again.
 func TestForeignNames(t *testing.T) {
 	comfy := newModel()
 	language := newModel()
@@ -47,7 +48,7 @@ func TestForeignNames(t *testing.T) {
 	}
 }
 
-// TestCaveats: what is said of a dict that is not the catalog's names what nobody checked.
+// TestCaveats: what is said of a dict that is not the catalog's names what no one checked.
 func TestCaveats(t *testing.T) {
 	for _, dict := range []catalog.PatternDict{nil, tinyDict()} {
 		tr := newTrial()
@@ -68,7 +69,8 @@ func TestReaders(t *testing.T) {
 		"flux-kontext-dev-diffusers": {Loads, Refuses},
 		"flux-comfyui":               {Refuses, Loads},
 		"flux2-alt-comfyui":          {Refuses, Refuses},
-		"krea2-comfyui":              {Refuses, Loads},
+		"flux-fill-comfyui":          {Refuses, Refuses},
+		"krea2-comfyui":              {Refuses, Untested},
 	} {
 		p := mustPlan(t, synth(t, catalog.Find(id), false), Options{Like: id})
 		for i, r := range p.Readers {
@@ -82,12 +84,49 @@ func TestReaders(t *testing.T) {
 	}
 }
 
+// TestComfyUIGoesByShapes: ComfyUI makes another class of FLUX.1 Fill than of FLUX.1 dev, though all
+// names are the same, and its node has no dict for that one, whatever --like says. HunyuanVideo has
+// FLUX's blocks. Each entry for ComfyUI has its line in the table of what was tried.
+func TestComfyUIGoesByShapes(t *testing.T) {
+	for name, c := range map[string]struct {
+		columns int64 // of img_in
+		like    string
+		want    Verdict
+	}{
+		"dev": {64, "", Loads}, "Depth": {128, "", Loads}, "Fill": {384, "", Refuses}, "Fill as dev": {384, "flux-comfyui", Untested},
+		"Hunyuan": {0, "", Refuses},
+	} {
+		src := synth(t, catalog.Find("flux-comfyui"), false)
+		for i, tensor := range src.Weights[0].Header.Tensors {
+			switch isInput := strings.HasSuffix(tensor.Name, ".img_in.weight"); {
+			case isInput && c.columns > 0:
+				src.Weights[0].Header.Tensors[i].Shape = []int64{16, c.columns}
+			case isInput:
+				src.Weights[0].Header.Tensors[i].Name = strings.Replace(tensor.Name, "img_in", "img_in.proj", 1)
+			}
+		}
+		if got := mustPlan(t, src, Options{Like: c.like}).Readers[1]; got.Loads != c.want {
+			t.Errorf("%s: %+v, want %s", name, got, c.want)
+		}
+	}
+	for _, e := range catalog.All() {
+		class, result, why := e.InComfy()
+		isKnown := class != "" && slices.Contains([]string{"equal", "read", "no"}, result) && (why != "") == (result == "no")
+		if (e.Layout == catalog.ComfyUI) != isKnown {
+			t.Errorf("%s: class %q, result %q, why %q", e.ID, class, result, why)
+		}
+	}
+}
+
 // TestYesIsWhatWasTried: of an entry's classes and model types, the official loader is said to load
-// those of which a tiny model came out equal, and no others. So each "yes" has its line in
+// those whose tiny model came out equal, and no others. So each "yes" has its line in
 // tried.txt, and each line that is equal is a "yes".
 func TestYesIsWhatWasTried(t *testing.T) {
 	t.Parallel()
-	equal := map[string]bool{} // "class type", of models that transformers 4 has saved, if it can
+	// by class and type, of models that transformers 4 has saved, if it can: what came of the row that
+	// fits a model without experts, the first
+	equal := map[string]bool{}
+	fitting := map[string]string{}
 	for _, c := range catalog.AllTried() {
 		for _, r := range c.Results {
 			if !slices.Contains([]string{"equal", "tied", "untied", "no", "-"}, r) || r != "no" && r != "-" && len(c.Modules) == 0 {
@@ -95,10 +134,13 @@ func TestYesIsWhatWasTried(t *testing.T) {
 			}
 		}
 		results := c.Results[:2]
-		if results[0] == "-" {
+		if facts := catalog.FactsOf(c.Class); facts.IsNew {
 			results = c.Results[2:]
 		}
 		key := c.Class + " " + c.ModelType
+		if fitting[key] = cmp.Or(fitting[key], c.Experts); fitting[key] != c.Experts {
+			continue
+		}
 		equal[key] = equal[key] || slices.ContainsFunc(results, func(r string) bool { return r != "no" && r != "-" })
 	}
 	n := 0
@@ -111,9 +153,10 @@ func TestYesIsWhatWasTried(t *testing.T) {
 				one := *e
 				one.Match.Architectures, one.Match.ModelType = []string{class}, []string{modelType}
 				p := mustPlan(t, synth(t, &one, mustBeTied(e)), Options{})
+				key := class + " " + modelType
 				switch got := p.Readers[0]; {
-				case (got.Loads == Loads) != equal[class+" "+modelType]:
-					t.Errorf("%s, %s %s: %s (%s), tried: %v", e.ID, class, modelType, got.Loads, got.Why, equal[class+" "+modelType])
+				case (got.Loads == Loads) != equal[key]:
+					t.Errorf("%s, %s: %s (%s), tried: %v", e.ID, key, got.Loads, got.Why, equal[key])
 				case got.Loads == Loads:
 					n++
 				}
@@ -125,7 +168,7 @@ func TestYesIsWhatWasTried(t *testing.T) {
 	}
 }
 
-// TestVersions: which transformers loads a model depends on the one that saved it, and on what came
+// TestVersions: which transformers loads a model depends on the version that saved it, and on what came
 // out of both.
 func TestVersions(t *testing.T) {
 	for _, c := range []struct{ entry, savedBy, verdict, versions string }{
@@ -137,6 +180,7 @@ func TestVersions(t *testing.T) {
 		{"clip-text", "5.2.0", "yes", ">=5"},
 		{"qwen3_5-text", "4.57.0.dev0", "yes", ">=5"},
 		{"internlm2", "4.41.0", "untested", "<5"},
+		{"internlm2", "5.2.0", "untested", ">=5"},
 	} {
 		e := catalog.Find(c.entry)
 		src := synth(t, e, mustBeTied(e))
@@ -157,6 +201,96 @@ func TestOwnCode(t *testing.T) {
 		src.Config = append([]byte(`{"auto_map": {"AutoModelForCausalLM": "modeling.X"}, `), src.Config[1:]...)
 		if p := mustPlan(t, src, Options{}); p.Loader.RemoteCode != want {
 			t.Errorf("%s: %+v", id, p.Loader)
+		}
+	}
+}
+
+// TestExpertsDecide: what came of a class with its experts in separate tensors says nothing of one
+// with fused experts, and the other way round.
+func TestExpertsDecide(t *testing.T) {
+	for name, want := range map[string]bool{
+		"model.layers.0.mlp.experts.gate_up_proj":      true,
+		"model.layers.0.block_sparse_moe.input_linear": true,
+		"model.layers.0.conv1d.weight":                 false,
+	} {
+		if tensor := (Tensor{Name: name, Shape: []int64{4, 8, 8}}); tensor.isFusedExperts() != want {
+			t.Errorf("%s holds fused experts: %v", name, !want)
+		}
+	}
+	fused, separate := Tensor{Name: "l.0.experts.down_proj", Shape: []int64{4, 8, 8}}, Tensor{Name: "l.0.experts.3.down_proj.weight"}
+	for _, c := range []struct {
+		plan Plan
+		want map[string]bool // by how the experts of the model that was tried were stored
+	}{
+		{Plan{Units: []Unit{{Path: "l.0", Siblings: []Tensor{fused}}}}, map[string]bool{"fused": true}},
+		{Plan{Units: []Unit{{Path: "l.0", Attrs: []Tensor{separate}}}}, map[string]bool{"separate": true}},
+		{Plan{Units: []Unit{{Path: "l.0"}}}, map[string]bool{"fused": true, "separate": true}},
+	} {
+		r := rules{&c.plan, &choice{reading: &reading{cfg: &catalog.Config{Architectures: []string{"Toy"}}}}}
+		for _, form := range []string{"fused", "separate"} {
+			if got := r.fits(catalog.Tried{Class: "Toy", Experts: form, Modules: []string{"l.#"}}); got != c.want[form] {
+				t.Errorf("%s fits experts that are %q: %v", form, r.experts(), got)
+			}
+		}
+	}
+}
+
+// TestBasePrefix: names that lack the prefix of the base model get it where the stated class has it,
+// and lose it where the class is the base model, as transformers does; heads, and names that fit a
+// given dict, stay.
+func TestBasePrefix(t *testing.T) {
+	full := synth(t, catalog.Find("llama-untied-escaped"), true)
+	strip := func(class, from, to string) Source {
+		src := full
+		src.Config = fmt.Appendf(nil, `{"model_type": "llama", "architectures": [%q], "tie_word_embeddings": true, "num_hidden_layers": 3}`, class)
+		h := *full.Weights[0].Header
+		h.Tensors = slices.Clone(h.Tensors)
+		for i, tensor := range h.Tensors {
+			if rest, ok := strings.CutPrefix(tensor.Name, from); ok && !strings.HasPrefix(tensor.Name, "lm_head") {
+				h.Tensors[i].Name = to + rest
+			}
+		}
+		src.Weights = []WeightFile{{File: full.Weights[0].File, Header: &h}}
+		return src
+	}
+	given := catalog.PatternDict{{Regex: `layers\.\d+`, Attrs: []string{"mlp.up_proj"}}}
+	for name, c := range map[string]struct {
+		src   Source
+		opt   Options
+		unit  string
+		loads Verdict
+	}{
+		"as it is":      {strip("LlamaForCausalLM", "", ""), Options{}, "model.layers.0", Loads},
+		"without":       {strip("LlamaForCausalLM", "model.", ""), Options{}, "model.layers.0", Loads},
+		"base":          {strip("LlamaModel", "model.", ""), Options{}, "layers.0", Untested},
+		"base with":     {strip("LlamaModel", "", ""), Options{}, "layers.0", Untested},
+		"given without": {strip("LlamaForCausalLM", "model.", ""), Options{PatternDict: given}, "layers.0", Refuses},
+		"other names":   {strip("LlamaForCausalLM", "model.", "transformer."), Options{}, "transformer.layers.0", Refuses},
+	} {
+		p := mustPlan(t, c.src, c.opt)
+		isUnit := func(u Unit) bool { return u.Path == c.unit }
+		if !slices.ContainsFunc(p.Units, isUnit) || p.Readers[0].Loads != c.loads {
+			t.Errorf("%s: first unit %s, %+v", name, p.Units[0].Path, p.Readers[0])
+		}
+	}
+}
+
+// TestClassOfNone: a config that names no class is of the class that the library makes of its model
+// type; transformers 4.57 writes the class of Qwen2-VL into text_config.
+func TestClassOfNone(t *testing.T) {
+	for config, want := range map[string]string{
+		`{"model_type": "llama"}`: "LlamaForCausalLM",
+		`{"model_type": "qwen2_vl", "text_config": {"architectures": ["Qwen2VLForConditionalGeneration"]}}`: "Qwen2VLForConditionalGeneration",
+		`{"model_type": "llava", "text_config": {"architectures": ["LlamaForCausalLM"]}}`:                   "LlavaForConditionalGeneration",
+		`{"model_type": "own", "text_config": {"architectures": ["OwnForCausalLM"]}}`:                       "OwnForCausalLM",
+		`{"model_type": "bert"}`:    "",
+		`{"_class_name": "UNet"}`:   "UNet",
+		`{"model_type": "unknown"}`: "",
+		`{}`:                        "",
+	} {
+		c, err := catalog.ReadConfig("config.json", []byte(config))
+		if err != nil || c.Class() != want {
+			t.Errorf("%s: class %q, %v, want %q", config, c.Class(), err, want)
 		}
 	}
 }

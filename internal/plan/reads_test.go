@@ -52,7 +52,7 @@ func TestNoUnitIsReadOutside(t *testing.T) {
 	}
 }
 
-// derivedPlan plans a model of which only the class is known, and the weights that are read; it has
+// derivedPlan plans a model whose class alone is known, and the weights that are read; it has
 // blocks, a head and an embedding under usual names as well.
 func derivedPlan(t *testing.T, class string, reads []catalog.Read) *Plan {
 	t.Helper()

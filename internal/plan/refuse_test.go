@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"github.com/df11-convert/df11-convert/internal/catalog"
 	"path"
+	"slices"
 	"strings"
 	"testing"
 
@@ -121,7 +122,7 @@ var refusals = []struct {
 		tr.m.weight("Lm_Head")
 		tr.opt.PatternDict = append(tr.opt.PatternDict, catalog.Pattern{Regex: `Lm_Head`, Attrs: []string{}})
 	}},
-	{"a folder named like an output", "cannot both exist", func(tr *trial) {
+	{"a folder named like an output", "can't both exist", func(tr *trial) {
 		tr.src = func(s Source) Source {
 			s.Files = append(s.Files, File{Path: "LM_head.safetensors/a/notes.txt"})
 			return s
@@ -137,15 +138,15 @@ var refusals = []struct {
 		tr.m.weight("model.head")
 		tr.opt.PatternDict = catalog.PatternDict{{Regex: `model`, Attrs: []string{"head"}}}
 	}},
-	{"slash in a unit name", "cannot become a file name", func(tr *trial) {
+	{"slash in a unit name", "can't become a file name", func(tr *trial) {
 		tr.m.weight("../x")
 		tr.opt.PatternDict = append(tr.opt.PatternDict, catalog.Pattern{Regex: `\.\./x`, Attrs: []string{}})
 	}},
-	{"slash before a unit name", "a file system refuses", func(tr *trial) {
+	{"slash before a unit name", "a file system may refuse", func(tr *trial) {
 		tr.m.weight("/a")
 		tr.opt.PatternDict = append(tr.opt.PatternDict, catalog.Pattern{Regex: "/a", Attrs: []string{}})
 	}},
-	{"device name", "a file system refuses", func(tr *trial) {
+	{"device name", "a file system may refuse", func(tr *trial) {
 		tr.m.weight("aux")
 		tr.opt.PatternDict = append(tr.opt.PatternDict, catalog.Pattern{Regex: `aux`, Attrs: []string{}})
 	}},
@@ -179,9 +180,11 @@ var refusals = []struct {
 	}},
 	{"FP8 by config", "quantized (fp8", func(tr *trial) {
 		tr.config["quantization_config"] = map[string]any{"quant_method": "fp8"}
+		tr.m.add("model.norm.bias", safetensors.F32, 4)
 	}},
 	{"GPTQ by config", "quantized (gptq", func(tr *trial) {
 		tr.config["text_config"] = map[string]any{"quantization_config": map[string]any{"quant_method": "gptq"}}
+		tr.m.add("model.norm.bias", safetensors.F32, 4)
 	}},
 	{"AWQ by tensors", "GPTQ or AWQ", func(tr *trial) {
 		tr.m.add("model.layers.0.mlp.up_proj.qweight", "I32", 4, 4)
@@ -189,8 +192,8 @@ var refusals = []struct {
 	{"config is no JSON", "read config.json", func(tr *trial) {
 		tr.src = func(s Source) Source { s.Config = []byte("{"); return s }
 	}},
-	{"unknown id", "has no entry nobody/nothing", func(tr *trial) {
-		tr.opt = Options{Like: "nobody/nothing"}
+	{"unknown id", "has no entry none/nothing", func(tr *trial) {
+		tr.opt = Options{Like: "none/nothing"}
 	}},
 	{"nothing to derive from", "no stack of blocks", func(tr *trial) {
 		tr.opt, tr.m = Options{}, newModel()
@@ -202,7 +205,7 @@ var refusals = []struct {
 	{"Conv1D class", "Conv1D", func(tr *trial) {
 		tr.opt, tr.config["model_type"] = Options{}, "gpt2"
 	}},
-	{"component of no pipeline", "no pipeline", func(tr *trial) { tr.opt.Component = "unet" }},
+	{"component of no pipeline", "isn't a pipeline", func(tr *trial) { tr.opt.Component = "unet" }},
 	{"no component of a pipeline", "no folder transformer_2", func(tr *trial) {
 		*tr = trialOf(pipeline("WanTransformer3DModel"), Options{Component: "transformer_2"})
 	}},
@@ -214,7 +217,7 @@ var refusals = []struct {
 		src.Files = append(src.Files, File{Path: "flux1-dev-fp8.safetensors"})
 		*tr = trialOf(src, Options{})
 	}},
-	{"untied without a head", "no lm_head.weight, although its embeddings are not tied; if they are, set tie_word_embeddings to true", func(tr *trial) {
+	{"untied without a head", "no lm_head.weight, although its embeddings aren't tied; if they are tied, set tie_word_embeddings to true", func(tr *trial) {
 		*tr = trialOf(llama(false, false), Options{})
 	}},
 	{"tensor in two files", "both hold model.embed_tokens.weight", func(tr *trial) {
@@ -261,7 +264,7 @@ var refusals = []struct {
 	}},
 }
 
-// bomb is JSON of which each byte takes much memory.
+// bomb is JSON whose bytes each take much memory.
 var bomb = `{"a":[` + strings.Repeat(`{},`, 600_000) + `{}]}`
 
 // trialOf is a trial of another source.
@@ -281,7 +284,7 @@ func TestRefusals(t *testing.T) {
 			r.change(tr)
 			src := tr.source()
 			var err error
-			// a tenth of it, but under the race detector regexes allocate anew what they keep
+			// a tenth of it, but under the race detector regexes allocate again what they keep
 			alloc.Within(t, 512<<20, func() {
 				_, err = New(t.Context(), src, tr.opt)
 			})
@@ -325,14 +328,14 @@ func TestWeightSets(t *testing.T) {
 		want    string // part of the refusal; "" = accepted
 	}{
 		{"one file", []WeightFile{whole}, []WeightFile{whole}, nil, ""},
-		{"one file beside others", []WeightFile{whole, other}, []WeightFile{whole}, nil, ""},
+		{"one file next to others", []WeightFile{whole, other}, []WeightFile{whole}, nil, ""},
 		{"one file wins over an index", []WeightFile{whole, a, b}, []WeightFile{whole}, good, ""},
 		{"two shards", []WeightFile{b, a}, []WeightFile{a, b}, good, ""},
 		{"two shards by paths", []WeightFile{a, b}, []WeightFile{a, b}, index("./"+a.Path, "x/../"+b.Path), ""},
-		{"missing shard", []WeightFile{a}, []WeightFile{a}, good, "which the source does not hold"},
-		{"pickled shard", []WeightFile{a, {File: File{Path: "b.bin"}}}, nil, index(a.Path, "b.bin"), "no safetensors file"},
-		{"shards swapped in the index", []WeightFile{a, b}, []WeightFile{a, b}, index(b.Path, a.Path), "do not hold"},
-		{"index leaves the folder", []WeightFile{a, b}, nil, index("../x.safetensors", b.Path), "does not hold"},
+		{"missing shard", []WeightFile{a}, []WeightFile{a}, good, "which the source doesn't have"},
+		{"pickled shard", []WeightFile{a, {File: File{Path: "b.bin"}}}, nil, index(a.Path, "b.bin"), "isn't a safetensors file"},
+		{"shards swapped in the index", []WeightFile{a, b}, []WeightFile{a, b}, index(b.Path, a.Path), "don't hold"},
+		{"index leaves the folder", []WeightFile{a, b}, nil, index("../x.safetensors", b.Path), "doesn't have"},
 		{"empty index", []WeightFile{a, b}, nil, []byte(`{"weight_map":{}}`), "lists no tensors"},
 		{"broken index", []WeightFile{a, b}, nil, []byte(`{`), "read model.safetensors.index.json"},
 		{"other name only", []WeightFile{other}, nil, nil, "neither model.safetensors nor its index"},
@@ -385,8 +388,8 @@ func TestWithoutUsualWeights(t *testing.T) {
 		{"consolidated.safetensors params.json", "layout of transformers"},
 		{"model_index.json transformer/model.bin transformer_2/a.safetensors", "re-save"},
 		{"model-Q4.gguf config.json", "GGUF"},
-		{"pytorch_model.bin config.json", "pickle checkpoint"},
-		{"model.ckpt config.json", "pickle checkpoint"},
+		{"pytorch_model.bin config.json", "pickle weights"},
+		{"model.ckpt config.json", "pickle weights"},
 		{"adapter_model.safetensors config.json", "LoRA"},
 		{"tokenizer.json config.json", "no safetensors weights"},
 	} {
@@ -402,7 +405,7 @@ func TestWithoutUsualWeights(t *testing.T) {
 	}
 }
 
-// TestUnknownClassNamesTheKnown: a model of which nothing can be derived is refused with the ways
+// TestUnknownClassNamesTheKnown: a model from which nothing can be derived is refused with the ways
 // out.
 func TestUnknownClassNamesTheKnown(t *testing.T) {
 	m := newModel()
@@ -413,5 +416,17 @@ func TestUnknownClassNamesTheKnown(t *testing.T) {
 		if !ok || !strings.Contains(r.Hint, way) {
 			t.Errorf("no word of %s: %v", way, r)
 		}
+	}
+}
+
+// TestLeftoverQuantization: a config that says that weights are quantized is not believed where every
+// tensor is BF16, and the plan says so.
+func TestLeftoverQuantization(t *testing.T) {
+	tr := newTrial()
+	tr.config["quantization_config"] = map[string]any{"quant_method": "bitsandbytes"}
+	p := tr.mustPlan(t)
+	isSaid := func(w string) bool { return strings.Contains(w, "bitsandbytes in quantization_config") }
+	if len(p.Units) == 0 || !slices.ContainsFunc(p.Warnings, isSaid) {
+		t.Errorf("%d units, warnings %q", len(p.Units), p.Warnings)
 	}
 }

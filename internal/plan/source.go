@@ -12,7 +12,7 @@ import (
 // MaxFiles is how many files a model may have.
 const MaxFiles = 100_000
 
-// Source is all that a plan is made from. Nothing in it is trusted.
+// A Source is everything that a plan is made from. Nothing in it is trusted.
 type Source struct {
 	ID     string // repo id, or the name of the local folder or file; part of the digest
 	Commit string // pinned commit; empty for a local source
@@ -21,41 +21,66 @@ type Source struct {
 	Files      []File // every file of the source, in any order
 	// the headers of the files that Survey.WeightFiles returned, in that order
 	Weights    []WeightFile
-	Index      []byte // the file Survey.Index; nil when that is empty
-	Config     []byte // the file Survey.Config; nil when that is empty
-	ModelIndex []byte // the file Survey.ModelIndex; nil when that is empty
-	RootConfig []byte // the file Survey.RootConfig; nil when that is empty
+	Index      []byte // the file Survey.Index; nil if that is ""
+	Config     []byte // the file Survey.Config; nil if that is ""
+	ModelIndex []byte // the file Survey.ModelIndex; nil if that is ""
+	RootConfig []byte // the file Survey.RootConfig; nil if that is ""
+	Modules    []byte // the file Survey.Modules; nil if that is ""
 }
 
-// File is one file of the source, or one that is copied. Paths use forward slashes.
+// A File is a file of the source. Paths use forward slashes.
 type File struct {
 	Path string `json:"path"`
 	Size int64  `json:"size"`
-	// what pins the content: sha256 or blob id; empty if unknown
+	// SHA-256 or blob ID of the content; "" if unknown
 	ETag string `json:"etag,omitempty"`
 }
 
-// WeightFile is a safetensors file that is converted, with its header.
+// isBF16 reports whether every tensor is BF16. It returns false for a source without weight files.
+func (s Source) isBF16() bool {
+	isOther := func(t safetensors.Tensor) bool { return t.DType != safetensors.BF16 }
+	holdsOther := func(w WeightFile) bool {
+		return slices.ContainsFunc(w.Header.Tensors, isOther)
+	}
+	return len(s.Weights) > 0 && !slices.ContainsFunc(s.Weights, holdsOther)
+}
+
+// A WeightFile is a safetensors file to convert, with its header.
 type WeightFile struct {
 	File
 	Header *safetensors.Header
 }
 
-// Options change what a plan decides. The zero value lets the source and the catalog decide.
+// Options change what a plan decides. The zero value leaves all decisions to the source and the
+// catalog.
 type Options struct {
 	PatternDict catalog.PatternDict // overrides the catalog
-	// catalog id or published DF11 repo whose dict is reproduced; beside PatternDict, whose names
-	// and ties apply
+	// catalog ID or published DF11 repo whose dict to reproduce; with PatternDict, only its names and
+	// ties apply
 	Like   string
 	Layout catalog.Layout // overrides the layout that the source suggests
-	// folder of a diffusers pipeline to convert; "" = transformer, else unet
+	// folder of a diffusers pipeline to convert; "": transformer, or else unet
 	Component string
 	// the one weight file to convert, for repos that hold several single files
 	WeightFile string
-	ExactF32   bool // take F32 weights that turn out to be exact BF16
+	ExactF32   bool // accept F32 weights whose values are all exact in BF16
+	Unfilled   bool // accept a dict with units that no reader can fill
 }
 
-// reading is a source with what its small files say.
+// WeightBytes returns the total size of the weight files.
+func (s *Source) WeightBytes() int64 {
+	return sum(s.Weights, func(w WeightFile) int64 { return w.Size })
+}
+
+// Asked returns the SHA-256 of the options, or "" if all have their defaults.
+func (o Options) Asked() string {
+	if asked := digest(o); asked != digest(Options{}) {
+		return asked
+	}
+	return ""
+}
+
+// A reading is a source with what its small files say.
 type reading struct {
 	src    Source
 	opt    Options
@@ -64,8 +89,8 @@ type reading struct {
 	facts  catalog.Facts // of the stated class
 }
 
-// read surveys the source again, and checks that the caller brought the files that the survey asks
-// for. It refuses a source that is quantized, or DF11 already.
+// read surveys the source again, and checks that the caller brought the headers that the survey
+// asks for. It refuses a source that is quantized or DF11.
 func read(src Source, opt Options) (*reading, error) {
 	opt.WeightFile = cmp.Or(opt.WeightFile, src.WeightFile)
 	survey, err := Look(src.Files, opt)
@@ -92,5 +117,5 @@ func read(src Source, opt Options) (*reading, error) {
 		return nil, err
 	}
 	r := &reading{src: src, opt: opt, survey: survey, cfg: cfg, facts: cfg.Facts()}
-	return r, refuseForeign(cfg, root)
+	return r, refuseForeign(cfg, root, src.isBF16())
 }

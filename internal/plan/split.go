@@ -12,8 +12,8 @@ import (
 	"github.com/df11-convert/df11-convert/internal/python"
 )
 
-// blockPatterns writes the patterns of groups of blocks, in whose regex \d+ stands for all numbers,
-// and takes the blocks apart if the model is to be split.
+// blockPatterns writes the patterns of groups of blocks. In pat's regex, \d+ stands for all their
+// numbers. If the model has to be split, it takes the blocks apart.
 func (f *former) blockPatterns(ctx context.Context, pat catalog.Pattern,
 	groups blockGroups) ([]catalog.Pattern, error) {
 	if f.split {
@@ -47,7 +47,7 @@ func (f *former) splitBlocks(pat catalog.Pattern, blocks blockGroups) (split blo
 	first := map[string]string{} // regex of modules inside a block → path of their first weight
 	for _, g := range blocks.list {
 		for i, module := range g.modules {
-			// the parts of a block, under one path those that a regex can list
+			// the parts of a block; parts that one regex can list share a path
 			var merged blockGroups
 			for _, p := range f.parts(module, "", g.attrs) {
 				path := p.path
@@ -79,19 +79,19 @@ func (f *former) splitBlocks(pat catalog.Pattern, blocks blockGroups) (split blo
 	return split
 }
 
-// part is a module inside a block that becomes a unit; without attributes it is a single Linear or
+// A part is a module inside a block that becomes a unit. Without attributes it's a single Linear or
 // Embedding.
 type part struct {
 	path  string
 	attrs []string
 }
 
-// childPath matches the start of an attribute: a module, with the numbers behind it, since nobody
-// calls a list of modules.
+// childPath matches the start of an attribute: a module, and the numbers after it, because a list
+// of modules is never called.
 var childPath = regexp.MustCompile(`^[^.]+(\.\d+\b)*`)
 
-// parts takes the module at a path of a block apart, as far down as its parts are too large for
-// DF11. A weight that the class reads outside of its part stays in BF16.
+// parts takes apart the module at a path of a block, until its parts are small enough for DF11. A
+// weight that the class reads outside of its part stays BF16.
 func (f *former) parts(block, path string, attrs []string) (out []part) {
 	var children blockGroups
 	for _, a := range attrs {
@@ -116,7 +116,8 @@ func (f *former) parts(block, path string, attrs []string) (out []part) {
 	return out
 }
 
-// pathRegex matches the paths of modules of a block that differ in their last component only.
+// pathRegex returns a regex for paths of modules of a block that differ only in their last
+// component.
 func (f *former) pathRegex(block string, paths []string) string {
 	in := catalog.Parent(paths[0])
 	var names []string

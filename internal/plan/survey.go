@@ -11,21 +11,23 @@ import (
 	"github.com/df11-convert/df11-convert/internal/human"
 	"github.com/df11-convert/df11-convert/internal/names"
 	"github.com/df11-convert/df11-convert/internal/python"
+	"github.com/df11-convert/df11-convert/internal/reader"
 	"github.com/df11-convert/df11-convert/internal/safetensors"
 )
 
-// Survey is what the file names of a source tell: where its weights are, and which small files to
+// A Survey is what the file names of a source show: where its weights are, and which small files to
 // read before the plan.
 type Survey struct {
 	Layout     catalog.Layout // the source's family: Transformers, Diffusers or ComfyUI
 	Dir        string         // folder of the converted weights: "", or the component of a pipeline
-	Config     string         // path of the converted model's config.json; "" = there is none
-	ModelIndex string         // path of a pipeline's model_index.json; "" = no pipeline
-	// path of the config.json beside it, where DF11 pipelines say what they are; "" = there is none
+	Config     string         // path of the converted model's config.json; "": there is none
+	ModelIndex string         // path of a pipeline's model_index.json; "": no pipeline
+	// path of the config.json next to it, where DF11 pipelines say what they are; "": there is none
 	RootConfig string
-	Index      string // path of the weights' index; "" = one weight file
+	Modules    string // path of the modules.json of sentence-transformers; "": there is none
+	Index      string // path of the weights' index; "": one weight file
 
-	single string // path of the weight file when there is no index
+	single string // path of the weight file if there is no index
 	files  []File
 }
 
@@ -40,11 +42,12 @@ func Look(files []File, opt Options) (*Survey, error) {
 	}
 	if s.Layout != catalog.ComfyUI {
 		s.Config = s.has(path.Join(s.Dir, names.Config))
+		s.Modules = s.has(names.Modules)
 	}
 	return s, nil
 }
 
-// has returns p if the source holds it, else "".
+// has returns p if the source holds it, or else "".
 func (s *Survey) has(p string) string {
 	if slices.ContainsFunc(s.files, func(f File) bool { return f.Path == p }) {
 		return p
@@ -58,7 +61,7 @@ func (s *Survey) findModel(opt Options) error {
 	case opt.Layout != "":
 		s.Layout = opt.Layout.Family()
 	case opt.WeightFile != "":
-		s.Layout = FamilyOf(opt.WeightFile)
+		s.Layout = reader.FamilyOf(opt.WeightFile)
 	case s.has(names.ModelIndex) != "", s.usualFile("", catalog.Diffusers) != "":
 		s.Layout = catalog.Diffusers
 	case s.has(names.Config) == "" && s.usualFile("", catalog.Transformers) == "":
@@ -71,26 +74,13 @@ func (s *Survey) findModel(opt Options) error {
 	}
 	if opt.Component != "" {
 		return refuse("leave out --component",
-			"a component is asked for, but the source is no pipeline")
+			"you asked for a component, but the source isn't a pipeline")
 	}
 	return nil
 }
 
-// FamilyOf returns the family of a weight file by its name: model.safetensors, or a variant such as
-// model.fp16.safetensors, is of transformers. A file with a name that no library uses is a model of
-// its own, as ComfyUI keeps them.
-func FamilyOf(weightFile string) catalog.Layout {
-	name := strings.TrimSuffix(path.Base(weightFile), ".safetensors")
-	for _, family := range []catalog.Layout{catalog.Transformers, catalog.Diffusers} {
-		if hasStem(name, family.Stem()) || strings.HasPrefix(name, family.Stem()+".") {
-			return family
-		}
-	}
-	return catalog.ComfyUI
-}
-
-// usualFile returns the file by which a library finds its weights in a folder: the single file,
-// else the index, else "".
+// usualFile returns the file by which a library finds its weights in a folder: the single file, or
+// else the index, or else "".
 func (s *Survey) usualFile(dir string, family catalog.Layout) string {
 	single := path.Join(dir, family.Stem()) + ".safetensors"
 	return cmp.Or(s.has(single), s.has(single+".index.json"))
@@ -108,11 +98,11 @@ func (s *Survey) findComponent(opt Options) error {
 	}
 	if opt.WeightFile != "" && path.Dir(opt.WeightFile) != choices[0] {
 		return refuse("leave out --component, or name a file of that folder",
-			"%s does not lie in the folder %s", opt.WeightFile, choices[0])
+			"%s isn't in the folder %s", opt.WeightFile, choices[0])
 	}
 	if choices[0] == "." {
-		return refuse("leave --layout away: the file becomes a single file again",
-			"%s lies beside the pipeline's folders: it is a model of its own, with other names",
+		return refuse("leave out --layout: the file becomes a single file again",
+			"%s lies next to the pipeline's folders: it's a model of its own, with other names",
 			opt.WeightFile)
 	}
 	for _, dir := range choices {
@@ -143,9 +133,9 @@ func (s *Survey) findWeights(opt Options) error {
 	return nil
 }
 
-// isPart says whether a file is one of several that hold a model.
+// isPart reports whether a file is one shard of several.
 func isPart(p string) bool {
-	_, ok := ShardOf(p)
+	_, ok := reader.ShardOf(p)
 	return ok && !strings.HasSuffix(p, "-00001-of-00001.safetensors")
 }
 
@@ -154,7 +144,7 @@ func (s *Survey) takeSingle(p string) error {
 	switch {
 	case s.has(p) == "":
 		return refuse("", "the source holds no file %s", p)
-	case !IsSafetensors(p):
+	case !reader.IsSafetensors(p):
 		return refuseFile(p)
 	case isPart(p):
 		return refuse("name the folder or repo without the file", "%s is only a part of a model", p)
@@ -166,8 +156,8 @@ func (s *Survey) takeSingle(p string) error {
 	return nil
 }
 
-// isOtherModel says whether a folder holds another model than s.Config describes: one with a config
-// of its own, or another component of a pipeline.
+// isOtherModel reports whether a folder holds another model than s.Config describes: it has a
+// config of its own, or it's another component of a pipeline.
 func (s *Survey) isOtherModel(dir string) bool {
 	if dir == "." || dir == s.Dir || s.Layout == catalog.ComfyUI {
 		return false
@@ -191,11 +181,11 @@ func (s *Survey) findSingle() error {
 	}
 }
 
-// singles lists the safetensors files of the weights' folder that may be models of their own:
-// neither parts of one, nor the consolidated files that Mistral puts beside those of transformers.
+// singles lists the safetensors files in the folder of the weights that may be models of their own.
+// It leaves out shards, and the consolidated files that Mistral puts next to those of transformers.
 func (s *Survey) singles() (found []string) {
 	for _, f := range s.files {
-		if IsSafetensors(f.Path) && s.inDir(f) && !isPart(f.Path) &&
+		if reader.IsSafetensors(f.Path) && s.inDir(f) && !isPart(f.Path) &&
 			!strings.HasPrefix(path.Base(f.Path), "consolidated") {
 			found = append(found, f.Path)
 		}
@@ -205,9 +195,8 @@ func (s *Survey) singles() (found []string) {
 
 func (s *Survey) inDir(f File) bool { return s.Dir == "" || strings.HasPrefix(f.Path, s.Dir+"/") }
 
-// WeightFiles returns the weight files in shard order, given the content of the file Index (nil if
-// there is none). It refuses an index that cannot be read, and one that names files which the
-// source does not hold.
+// WeightFiles returns the weight files in shard order, given the content of the file Index, or nil
+// if there is none. It refuses an index that can't be read, and an index that names missing files.
 func (s *Survey) WeightFiles(index []byte) ([]File, error) {
 	if s.Index == "" {
 		return s.pick([]string{s.single})
@@ -234,10 +223,10 @@ func (s *Survey) pick(names []string) ([]File, error) {
 		f, ok := byPath[name]
 		if !ok {
 			return nil, refuse("complete the source, or remove the index if it is stale",
-				"%s names %s, which the source does not hold", s.Index, name)
+				"%s names %s, which the source doesn't have", s.Index, name)
 		}
-		if !IsSafetensors(name) {
-			return nil, refuse(pickleHint, "%s names %s, which is no safetensors file", s.Index,
+		if !reader.IsSafetensors(name) {
+			return nil, refuse(pickleHint, "%s names %s, which isn't a safetensors file", s.Index,
 				name)
 		}
 		out[i] = f
@@ -245,7 +234,7 @@ func (s *Survey) pick(names []string) ([]File, error) {
 	return out, nil
 }
 
-// weightMap reads the content of the file Index: name of a tensor → path of its file.
+// weightMap reads the content of the file Index. It returns the path of each tensor's file.
 func (s *Survey) weightMap(data []byte) (map[string]string, error) {
 	var index struct {
 		WeightMap map[string]string `json:"weight_map"`
@@ -277,7 +266,7 @@ const (
 // pickleExts are the extensions of files that Python unpickles, which can run code.
 var pickleExts = []string{".bin", ".pt", ".pth", ".ckpt", ".pkl", ".pickle"}
 
-// refuseFile refuses a file that the caller named, and that cannot be a source, by its name.
+// refuseFile refuses a file that the caller named, if its name shows that it can't be a source.
 func refuseFile(name string) error {
 	ext := strings.ToLower(path.Ext(name))
 	switch {
@@ -285,7 +274,7 @@ func refuseFile(name string) error {
 		return refuse(ggufHint, "%s holds GGUF weights, not BF16 safetensors", name)
 	case slices.Contains(pickleExts, ext):
 		return refuse(pickleHint,
-			"%s is a pickle checkpoint, which can run code, so it is never loaded", name)
+			"%s is a pickle checkpoint: it can run code, so df11-convert never loads it", name)
 	case strings.HasSuffix(name, ".safetensors.index.json"):
 		return refuse("name its folder", "%s is the index of a model, not the model", name)
 	default:
@@ -297,7 +286,7 @@ func refuseFile(name string) error {
 func (s *Survey) refuseNoWeights() error {
 	switch {
 	case s.has(names.Manifest) != "":
-		return refuse(df11Hint, "the source is a DF11 model already (it has a df11-manifest.json)")
+		return refuseDF11("the source is a DF11 model already (it has a df11-manifest.json)")
 	case s.holdsType(".gguf"):
 		return refuse(ggufHint, "the source holds GGUF weights, not BF16 safetensors")
 	case s.isAdapter():
@@ -311,17 +300,16 @@ func (s *Survey) refuseNoWeights() error {
 			path.Join(s.Dir, s.Layout.Stem()))
 	case s.holdsType(pickleExts...):
 		return refuse(pickleHint,
-			"the source holds only pickle checkpoints, which can run code, so they are never loaded")
+			"only pickle weights here (.bin, .pt): they can run code, so df11-convert never loads them")
 	default:
 		return refuse("", "the source holds no safetensors weights")
 	}
 }
 
 func (s *Survey) isAdapter() bool {
-	names := []string{"adapter_config.json", "adapter_model.safetensors", "adapter_model.bin",
-		"pytorch_lora_weights.safetensors"}
-	return slices.ContainsFunc(names,
-		func(name string) bool { return s.has(path.Join(s.Dir, name)) != "" })
+	return slices.ContainsFunc(s.files, func(f File) bool {
+		return reader.IsAdapter(f.Path) && path.Dir(f.Path) == path.Clean(s.Dir)
+	})
 }
 
 func (s *Survey) holdsType(exts ...string) bool {

@@ -99,11 +99,20 @@ func mustPlan(t *testing.T, src Source, opt Options) *Plan {
 }
 
 // synth makes the source that a catalog entry is for: real names in small shapes, three blocks a
-// stack, optional attributes in some blocks only, four experts, norms and biases beside the
+// stack, optional attributes in some blocks only, four experts, norms and biases next to the
 // weights.
 func synth(t *testing.T, e *catalog.Entry, tied bool) Source {
 	t.Helper()
 	m := newModel()
+	for _, name := range slices.Sorted(maps.Keys(e.Match.Shapes)) {
+		dims := slices.Clone(e.Match.Shapes[name])
+		for i, n := range dims {
+			if n <= 0 {
+				dims[i] = 16 - n // any, or any but -n
+			}
+		}
+		m.add(name, safetensors.BF16, dims...)
+	}
 	for _, name := range sharedNames(e) {
 		m.add(name, safetensors.BF16, 64, 16)
 	}

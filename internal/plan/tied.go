@@ -7,19 +7,19 @@ import (
 	"github.com/df11-convert/df11-convert/internal/catalog"
 )
 
-// tie is a pair of tensors that the model may share; if it does, keep alone is stored.
+// A tie is a pair of tensors that the model may share. If it does, only keep is stored.
 type tie struct{ drop, keep string }
 
-// Last path components of output heads and of token embeddings, for models that the catalog does
-// not know.
+// Last path components of output heads and of token embeddings, for models that the catalog doesn't
+// know.
 var (
 	headNames  = []string{"lm_head", "embed_out", "output", "proj_out"}
 	tableNames = []string{"embed_tokens", "tok_embeddings", "word_embeddings", "wte", "embed_in",
 		"embeddings"}
 )
 
-// resolveTies finds out whether head and embedding are one matrix (docs/format.md §15), and takes
-// the copies that are not stored out of the inventory.
+// resolveTies finds out whether head and embedding are one matrix (docs/format.md §15), and removes
+// the copies that aren't stored from the inventory.
 func (c *choice) resolveTies(inv *inventory, notes *Notes) (_ *inventory, tied bool,
 	aliases []Alias, err error) {
 	always, whenTied := c.tiePairs(inv)
@@ -64,9 +64,9 @@ func (c *choice) resolveTies(inv *inventory, notes *Notes) (_ *inventory, tied b
 	return inv, tied, aliases, err
 }
 
-// isStoredTwice reports whether a given dict compresses the head of a tied model: both ways load.
-// It refuses one that compresses the embedding alone: then the order of a directory listing decides
-// whether it loads (docs/format.md §15).
+// isStoredTwice reports whether a given dict compresses the head of a tied model. Such a model
+// loads either way. isStoredTwice refuses a dict that compresses the embedding alone: whether that
+// loads depends on the order of a directory listing (docs/format.md §15).
 func (c *choice) isStoredTwice(t tie, isThere, tied bool) (bool, error) {
 	compresses := c.opt.PatternDict.Matches
 	isTwice := isThere && compresses(catalog.Parent(t.drop))
@@ -96,7 +96,7 @@ func (c *choice) tiePairs(inv *inventory) (always, whenTied []tie) {
 	return always, whenTied
 }
 
-// guessTie finds a head and a token embedding by their usual names; the shortest path of each wins.
+// guessTie finds a head and a token embedding by their usual names. The shortest path of each wins.
 func (inv *inventory) guessTie() (tie, bool) {
 	table := inv.shortestWeight(tableNames)
 	head := inv.shortestWeight(headNames)
@@ -106,8 +106,8 @@ func (inv *inventory) guessTie() (tie, bool) {
 	return tie{drop: head, keep: table}, table != ""
 }
 
-// shortestWeight returns the 2-D weight with the shortest path whose module has one of the names;
-// "" if there is none. The longest usual name is model.decoder.embed_tokens.weight.
+// shortestWeight returns the 2-D weight with the shortest path whose module has one of the names,
+// or "". The longest usual name is model.decoder.embed_tokens.weight.
 func (inv *inventory) shortestWeight(names []string) (best string) {
 	for _, t := range inv.tensors {
 		module, ok := strings.CutSuffix(t.Name, ".weight")
@@ -121,7 +121,7 @@ func (inv *inventory) shortestWeight(names []string) (best string) {
 	return best
 }
 
-// isTied asks the config, else the catalog, else the tensors. A stored head counts as untied, which
+// isTied asks the config, then the catalog, then the tensors. A stored head counts as untied, which
 // is always lossless.
 func (c *choice) isTied(inv *inventory, pairs []tie) bool {
 	if len(pairs) == 0 {
@@ -129,7 +129,7 @@ func (c *choice) isTied(inv *inventory, pairs []tie) bool {
 	}
 	isStored := inv.holds(pairs[0].drop)
 	if tied := c.entry.TiedBy(c.cfg); tied != nil {
-		// there transformers 5 looks
+		// transformers 5 looks at the top level
 		return *tied || !isStored && catalog.Decode[bool](c.cfg.Raw["tie_word_embeddings"])
 	}
 	return !isStored && inv.holds(pairs[0].keep) && c.cfg.HasHead()

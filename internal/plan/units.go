@@ -3,14 +3,13 @@ package plan
 import (
 	"context"
 	"fmt"
-	"strings"
 
 	"github.com/df11-convert/df11-convert/internal/catalog"
+	"github.com/df11-convert/df11-convert/internal/reader"
 	"github.com/df11-convert/df11-convert/internal/safetensors"
 )
 
-// formUnits finds the units of a dict and gives them their tensors; the tensors outside are the
-// remainder.
+// formUnits finds the units of a dict and their tensors. The tensors outside are the remainder.
 func (f *former) formUnits(ctx context.Context, dict catalog.PatternDict) (units []Unit,
 	rest []Tensor, err error) {
 	found, err := dict.Match(ctx, f.inv.modules)
@@ -35,8 +34,7 @@ func (f *former) formUnits(ctx context.Context, dict catalog.PatternDict) (units
 	return units, below[""], nil
 }
 
-// groupByUnit sorts tensors under the unit that they lie in, and tensors outside all units under
-// "".
+// groupByUnit groups tensors by the unit that they lie in. Tensors outside all units are under "".
 func groupByUnit(units []Unit, tensors []Tensor) map[string][]Tensor {
 	isUnit := map[string]bool{}
 	for _, u := range units {
@@ -53,12 +51,12 @@ func groupByUnit(units []Unit, tensors []Tensor) map[string][]Tensor {
 	return groups
 }
 
-// fillUnit gives a unit of a pattern its attributes' weights and its siblings. below lists the
-// tensors under the unit's path.
+// fillUnit adds to a unit the weights of its pattern's attributes, and its siblings. below lists
+// the tensors under the unit's path.
 func (f *former) fillUnit(u *Unit, pattern catalog.Pattern, below []Tensor) error {
 	attrs := pattern.Attrs
 	// a Linear or Embedding ignores the attribute list (docs/format.md §10)
-	if len(attrs) == 0 || isLeaf(u.Path, below) {
+	if len(attrs) == 0 || f.inv.isLeaf(u.Path) {
 		attrs = []string{""}
 	}
 	encoded := map[string]bool{}
@@ -78,16 +76,33 @@ func (f *former) fillUnit(u *Unit, pattern catalog.Pattern, below []Tensor) erro
 	return nil
 }
 
-// isLeaf says whether a module has a 2-D weight of its own and no sub-modules.
-func isLeaf(module string, below []Tensor) bool {
-	found := false
-	for _, t := range below {
-		if strings.Contains(t.Name[len(module)+1:], ".") {
-			return false
+// isLeaf reports whether a module has a 2-D weight of its own and no sub-modules.
+func (inv *inventory) isLeaf(module string) bool {
+	t, ok := inv.weight(module, "")
+	return ok && len(t.Shape) == 2 && !inv.parents[module]
+}
+
+// cantFill says why no reader can fill the weights of modules as parts of a unit, or returns "".
+func (inv *inventory) cantFill(class *catalog.Facts, unit string, modules ...string) string {
+	return reader.CantFill(class, unit, modules, func(path string) bool { return inv.parents[path] })
+}
+
+// unfilled returns the reason for each unit that no reader can fill.
+func (c *choice) unfilled(inv *inventory, units []Unit) (why []string) {
+	for _, u := range units {
+		modules, attrs := make([]string, len(u.Attrs)), make([]string, len(u.Attrs))
+		for i, t := range u.Attrs {
+			modules[i], attrs[i] = catalog.Parent(t.Name), t.Attr
 		}
-		found = found || t.Name == catalog.WeightName(module, "") && len(t.Shape) == 2
+		no := inv.cantFill(&c.facts, u.Path, modules...)
+		if no == "" && c.node != nil {
+			no = reader.NodeCantFill(c.node, u.Path, attrs)
+		}
+		if no != "" {
+			why = append(why, no)
+		}
 	}
-	return found
+	return why
 }
 
 // unitWeight returns the weight of an attribute, or of the unit itself for "". It refuses a tensor
@@ -114,20 +129,20 @@ func (f *former) unitWeight(u *Unit, pattern catalog.Pattern, attr string) (Tens
 	return t, nil
 }
 
-// refuseNoMatch refuses a pattern that matches no module. Unless the caller wrote the pattern, tied
-// embeddings, a lacking head or lacking weights are the cause.
+// refuseNoMatch refuses a pattern that matches no module. If the caller didn't write the pattern,
+// the cause is tied embeddings, a missing head, or missing weights.
 func (f *former) refuseNoMatch(regex string) error {
 	detail, hint := fmt.Sprintf("pattern %q matches no module",
 		regex), "remove it, or start from the dict that plan --write-pattern-dict writes"
 	switch e := f.entry; {
 	case f.tied:
-		hint = "the embeddings are tied, so the head is not stored; remove head and embedding from the pattern dict"
+		hint = "the embeddings are tied, so the head isn't stored; remove head and embedding from the pattern dict"
 	case e == nil:
 	case e.Tied != nil && e.Tied.Head != "" && f.inv.holds(e.Tied.Embedding+".weight") &&
 		!f.inv.holds(e.Tied.Head+".weight"):
 		detail = "the source has no " + e.Tied.Head +
-			".weight, although its embeddings are not tied"
-		hint = "if they are, set tie_word_embeddings to true in a copy of the source; else its weights are incomplete"
+			".weight, although its embeddings aren't tied"
+		hint = "if they are tied, set tie_word_embeddings to true in a copy of the source; otherwise its weights are incomplete"
 	default:
 		hint = incompleteHint
 	}

@@ -2,30 +2,31 @@ package progress
 
 import "time"
 
-// Motion tells from one snapshot to the next how fast things move. The zero value has seen none.
+// Motion measures how fast things move from one snapshot to the next. The zero value is ready to
+// use.
 type Motion struct {
-	Snapshot           // the newest
-	Share    float64   // of the whole work, 0 to 1; it never falls
-	Ended    bool      // the stages have stopped: nothing is left, and nobody waits
-	Began    time.Time // of the run; the zero value is the time of the first snapshot
+	Snapshot           // the latest
+	Share    float64   // of all work, 0 to 1; it never falls
+	Ended    bool      // the stages have stopped: nothing is left to do
+	Began    time.Time // when the run began; by default, the time of the first snapshot
 	at       time.Time
 	paces    []pace // by Stage
 }
 
-// pace tells how fast one stage is. A stage that has work also has a steady speed, from which the
-// time left follows. The steady speed counts from the first time that the stage did something,
-// since the last stages begin later.
+// pace measures the speed of one stage. If the stage has work, it also has a steady speed, which
+// predicts the time left. The steady speed counts from the stage's first work on, because the last
+// stages begin later.
 type pace struct {
 	speed  average // bytes per second, over the last seconds
 	busy   average // share of the time
-	steady average // bytes per second of its work, up to the last time that something was done
+	steady average // bytes per second of its work, up to the last time it did some
 	age    float64 // seconds that steady covers
 	idle   float64 // seconds since then
 	begun  bool
 }
 
-// Seconds over which speeds are averaged, after which a steady speed tells about how much time is
-// left, and after which it is believed.
+// Seconds: over which speeds are averaged, and for how long a steady speed must have been measured
+// until Left returns a rough time, and until that time is sure.
 const (
 	speedWindow  = 5
 	steadyWindow = 30
@@ -33,9 +34,9 @@ const (
 	steadyLeast  = 10
 )
 
-// work takes what was done in the last dt seconds. Large modules reach the last stages in bursts,
-// so the time before a burst belongs to it. The average is over most of the time: it gets steadier
-// the longer that is, and forgets a slow line.
+// work adds what the stage did in the last dt seconds. With large modules, the last stages work in
+// bursts, so idle time counts toward the next burst. The window is three quarters of the time so
+// far: it gets steadier with time, but it can forget a slow start.
 func (p *pace) work(bytes, dt float64) {
 	p.idle += dt
 	if bytes == 0 {
@@ -48,12 +49,12 @@ func (p *pace) work(bytes, dt float64) {
 	p.begun, p.idle = true, 0
 }
 
-// known reports whether the steady speed was measured for this long, and still holds as far as
-// anybody can tell.
+// known reports whether the steady speed was measured for that many seconds, and the stage hasn't
+// been idle for longer than it was measured.
 func (p *pace) known(seconds float64) bool { return p.age >= seconds && p.idle <= p.age }
 
-// average is a moving average: over all of the time at first, then over the last seconds, as many
-// as its window has.
+// average is a moving average: over all of the time at first, then over the last seconds of its
+// window.
 type average struct{ value, seconds float64 }
 
 func (a *average) add(x, dt, window float64) {
@@ -61,7 +62,7 @@ func (a *average) add(x, dt, window float64) {
 	a.value += dt / a.seconds * (x - a.value)
 }
 
-// Add takes the next snapshot. Work that was lost and begins anew begins a new motion.
+// Add takes the next snapshot. If work was lost and starts again, the motion starts again, too.
 func (m *Motion) Add(s Snapshot, now time.Time) {
 	work, before := s.Work(), m.Work()
 	if len(work) != len(before) || s.SourceBytes != m.SourceBytes || s.Verified < m.Verified {
@@ -85,18 +86,17 @@ func (m *Motion) Add(s Snapshot, now time.Time) {
 	m.Snapshot, m.at = s, now
 }
 
-// Elapsed is how long the run has lasted.
+// Elapsed returns how long the run has lasted.
 func (m *Motion) Elapsed() time.Duration { return m.at.Sub(m.Began) }
 
-// Speed is how many bytes per second have passed a stage of late; measured is false before that can
-// be told.
+// Speed returns a stage's recent speed in bytes per second. measured is false until it is known.
 func (m *Motion) Speed(s Stage) (perSecond float64, measured bool) {
 	p := &m.paces[s]
 	return p.speed.value, p.speed.seconds > 0
 }
 
-// Bottleneck names the stage that the others wait for, "" for none: a stage that is idle half of
-// the time keeps nobody waiting.
+// Bottleneck names the stage that the others wait for, or "". A stage that is idle half of the time
+// makes no other wait.
 func (m *Motion) Bottleneck() (name string) {
 	most := 0.5
 	for i, p := range m.paces {
@@ -107,13 +107,13 @@ func (m *Motion) Bottleneck() (name string) {
 	return name
 }
 
-// leftMost is the longest time left that is told, in seconds: what is slower stands still.
+// leftMost is the longest time left to report, in seconds. Anything slower stands still.
 const leftMost = 100 * 86400
 
-// Left is the time that the slowest stage needs for the rest of its work, since all of them work at
-// once; 0 where nothing has moved for long enough to tell. It is sure when something has passed
-// every stage, and some time after that; until then a stage that nothing has reached is taken to
-// keep up with the others.
+// Left returns the time that the slowest stage needs for the rest of its work, because all of them
+// work at once. It returns 0 until something has moved for long enough. The time is sure once bytes
+// have passed every stage for a while. Until then, Left assumes that a stage without bytes keeps up
+// with the others.
 func (m *Motion) Left() (left time.Duration, sure bool) {
 	var most float64
 	sure = true

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// TestProgressNeverFalls: a part of the work that turns out larger than it was guessed holds the
-// percentage, and does not lower it.
+// If a part of the work turns out larger than estimated, the percentage stays where it is and never
+// falls.
 func TestProgressNeverFalls(t *testing.T) {
 	var m Motion
 	var p Counters
@@ -22,8 +22,8 @@ func TestProgressNeverFalls(t *testing.T) {
 	}
 }
 
-// TestAverageStaysBetween: an average is never above what it is of, nor below, however long the
-// time between two snapshots.
+// An average stays between the smallest and the largest value, no matter how much time passes
+// between two snapshots.
 func TestAverageStaysBetween(t *testing.T) {
 	for _, dt := range []float64{0.2, 5, 10, 1000} {
 		var a average
@@ -36,8 +36,7 @@ func TestAverageStaysBetween(t *testing.T) {
 	}
 }
 
-// TestProgressBeginsAnew: where work turned out to be lost and is done again, the percentage says
-// so.
+// If work was lost and is done again, the percentage falls.
 func TestProgressBeginsAnew(t *testing.T) {
 	var m Motion
 	var p Counters
@@ -51,9 +50,9 @@ func TestProgressBeginsAnew(t *testing.T) {
 	}
 }
 
-// TestTimeLeft: on a terminal, which is drawn five times a second, about how much time is left is
-// told from the second second on, and surely after ten; not so of a stage that has done nothing for
-// longer than it was ever seen to work.
+// On a terminal, which is drawn five times a second, Left returns a rough time from the second
+// second on, and a sure one after ten. It returns nothing for a stage that has been idle for longer
+// than it was ever seen to work.
 func TestTimeLeft(t *testing.T) {
 	var p Counters
 	var m Motion
@@ -67,8 +66,8 @@ func TestTimeLeft(t *testing.T) {
 	}
 	for past := time.Duration(0); past < 12*time.Second; past += 200 * time.Millisecond {
 		left, sure := look(1000, 200*time.Millisecond)
-		told, second, tenth := left > 190_000*time.Second && left < 210_000*time.Second, past/(1200*time.Millisecond), past/(10400*time.Millisecond)
-		if told != (second > 0) || sure != (tenth > 0) {
+		rough, second, tenth := left > 190_000*time.Second && left < 210_000*time.Second, past/(1200*time.Millisecond), past/(10400*time.Millisecond)
+		if rough != (second > 0) || sure != (tenth > 0) {
 			t.Errorf("after %v: %v are left of a gigabyte, at 5 kB/s, sure: %v", past, left, sure)
 		}
 	}
@@ -83,15 +82,15 @@ func TestTimeLeft(t *testing.T) {
 	}
 }
 
-// simulated is a conversion that is pushed. A unit is encoded and verified when all of it was read,
-// and uploaded after that; the line takes some time until it is at its speed.
+// simulated is a conversion with --push. A unit is encoded and verified when all of it has been
+// read, and uploaded after that. The connection takes some time to reach its speed.
 type simulated struct {
-	size, unit, found int64 // bytes of source: of all, of a unit, and what an earlier run has done
+	size, unit, found int64 // bytes of source: of all, of a unit, and of what an earlier run has done
 	down, up          float64
-	slow              time.Duration // until the line is at its speed; a hundredth of that before
+	slow              time.Duration // until the connection reaches its speed; before that, it has a hundredth of it
 }
 
-// run looks at the motion every ten seconds, as a log does, until all is done, and says how long
+// run calls look every ten seconds, as a log does, until everything is done, and returns how long
 // that takes.
 func (c simulated) run(look func(m *Motion, at time.Duration)) (at time.Duration) {
 	var p Counters
@@ -115,7 +114,7 @@ func (c simulated) run(look func(m *Motion, at time.Duration)) (at time.Duration
 		if at < c.slow {
 			speed /= 100
 		}
-		if at > c.slow/2 { // the fetcher has passed what is done already
+		if at > c.slow/2 { // by now, the fetcher has skipped what is already done
 			read = max(read, float64(c.found))
 		}
 		read = min(read+speed, float64(c.size))
@@ -123,20 +122,19 @@ func (c simulated) run(look func(m *Motion, at time.Duration)) (at time.Duration
 	return at
 }
 
-// TestTimeLeftIsNeverWild: the time that is left is told before a quarter of a conversion is over,
-// and never before it can be told: from the first to the last time, it is about what it turns out
-// to be, whether the line down or up is the slow one, whatever the size of units, and whatever
-// earlier runs have done.
+// Left returns a sure time before a quarter of a conversion is over, and never too early: from the
+// first to the last time, it's about right. It doesn't matter whether the download or the upload is
+// slow, how large the units are, or what earlier runs have done.
 func TestTimeLeftIsNeverWild(t *testing.T) {
 	for name, c := range map[string]simulated{
-		"small units":           {size: 16e9, unit: 50e6, down: 20e6, up: 1e9, slow: 3 * time.Second},
-		"large units":           {size: 200e9, unit: 4e9, down: 100e6, up: 1e9, slow: 3 * time.Second},
-		"a slow line up":        {size: 16e9, unit: 400e6, down: 100e6, up: 10e6, slow: 3 * time.Second},
-		"a slow start":          {size: 16e9, unit: 400e6, down: 50e6, up: 50e6, slow: 20 * time.Second},
-		"resumed":               {size: 160e9, unit: 400e6, found: 100e9, down: 100e6, up: 100e6, slow: 3 * time.Second},
-		"resumed, slow to go":   {size: 160e9, unit: 400e6, found: 100e9, down: 100e6, up: 30e6, slow: 30 * time.Second},
-		"days":                  {size: 800e9, unit: 4e9, down: 5e6, up: 5e6, slow: 3 * time.Second},
-		"over before it's told": {size: 1e9, unit: 50e6, down: 100e6, up: 1e9, slow: 3 * time.Second},
+		"small units":         {size: 16e9, unit: 50e6, down: 20e6, up: 1e9, slow: 3 * time.Second},
+		"large units":         {size: 200e9, unit: 4e9, down: 100e6, up: 1e9, slow: 3 * time.Second},
+		"a slow line up":      {size: 16e9, unit: 400e6, down: 100e6, up: 10e6, slow: 3 * time.Second},
+		"a slow start":        {size: 16e9, unit: 400e6, down: 50e6, up: 50e6, slow: 20 * time.Second},
+		"resumed":             {size: 160e9, unit: 400e6, found: 100e9, down: 100e6, up: 100e6, slow: 3 * time.Second},
+		"resumed, slow to go": {size: 160e9, unit: 400e6, found: 100e9, down: 100e6, up: 30e6, slow: 30 * time.Second},
+		"days":                {size: 800e9, unit: 4e9, down: 5e6, up: 5e6, slow: 3 * time.Second},
+		"over too soon":       {size: 1e9, unit: 50e6, down: 100e6, up: 1e9, slow: 3 * time.Second},
 	} {
 		var about, first time.Duration
 		all := c.run(func(*Motion, time.Duration) {})
@@ -151,15 +149,37 @@ func TestTimeLeftIsNeverWild(t *testing.T) {
 					first = at
 				}
 				if left < want/2-slack || left > want*3/2+slack {
-					t.Errorf("%s: %v after the start %v are left, and it turns out to be %v", name, at, left, want)
+					t.Errorf("%s: %v after the start %v are left, and the true time is %v", name, at, left, want)
 				}
 			}
 		})
 		if about > 10*time.Second && about > c.slow+10*time.Second {
-			t.Errorf("%s: not even about how long is told before %v", name, about)
+			t.Errorf("%s: no rough time before %v", name, about)
 		}
 		if first > all/4+20*time.Second || first == 0 && all > time.Minute {
-			t.Errorf("%s: first told after %v of %v", name, first, all)
+			t.Errorf("%s: first sure time after %v of %v", name, first, all)
+		}
+	}
+}
+
+// Once 10% of the time has passed, the time left is within a factor of two of the true one, plus or
+// minus the time of one unit, for speeds from 1 MB/s to 1 GB/s in each direction.
+func TestTimeLeftAtAnySpeed(t *testing.T) {
+	for _, down := range []float64{1e6, 3e6, 10e6, 30e6, 100e6} {
+		for _, up := range []float64{1e6, 10e6, 100e6, 1e9} {
+			c := simulated{size: 16e9, unit: 400e6, down: down, up: up, slow: 2 * time.Second}
+			all := c.run(func(*Motion, time.Duration) {})
+			unit := time.Duration(float64(c.unit) / min(down, up) * float64(time.Second))
+			c.run(func(m *Motion, at time.Duration) {
+				if at < all/10 {
+					return
+				}
+				left, _ := m.Left()
+				if want := all - at; left < want/2-unit || left > want*2+unit {
+					t.Errorf("%.0f MB/s down, %.0f up, %v after the start: %v left, the true time is %v",
+						down/1e6, up/1e6, at, left, want)
+				}
+			})
 		}
 	}
 }

@@ -1,36 +1,39 @@
-// Package progress counts the work of a run while its stages do it, and tells how fast it moves. It
-// draws nothing and starts no goroutine.
+// Package progress counts the work of a run while its stages do it, and measures how fast it moves.
+// It draws nothing and starts no goroutine.
 package progress
 
 import (
 	"encoding/json"
 	"io"
 	"slices"
+	"sync"
 	"sync/atomic"
 	"time"
 )
 
-// Counters count a run's work. Its fields are written by the stages and may be read at any time.
+// Counters count a run's work. The stages write the fields, and anyone may read them at any time.
 type Counters struct {
-	// Bytes of source weights: fetched (skipped ones included), encoded or copied, and verified.
-	// Bytes of output uploaded.
+	// Bytes of source weights: fetched (including skipped ones), encoded or copied, and verified;
+	// and bytes of output uploaded.
 	Fetched, Encoded, Verified, Uploaded atomic.Int64
-	// Found are those bytes of Verified that an earlier run has verified.
+	// Found is the part of Verified that an earlier run has verified.
 	Found atomic.Int64
 	// Outputs counts finished output files.
 	Outputs atomic.Int64
-	// Totals, known once the plan stands. OutputBytes is a guess for the outputs that are not
-	// finished.
+	// Totals, known once the plan is made. OutputBytes is an estimate for unfinished outputs.
 	SourceBytes, OutputBytes, OutputFiles atomic.Int64
-	passes                                [nStages]atomic.Bool // what Expect was told
+	passes                                [nStages]atomic.Bool // stages named to Expect
 	phase                                 atomic.Value         // string
 	meters                                [nStages]meter
+
+	mu       sync.Mutex
+	arriving map[*arrival]struct{}
 }
 
 // Stage is one stage of the pipeline.
 type Stage int
 
-// The stages, in the order in which bytes pass them. Hash is the sha256 of source files and of
+// The stages, in the order in which bytes pass them. Hash is the SHA-256 of source files and
 // results.
 const (
 	Read Stage = iota
@@ -46,12 +49,12 @@ func (s Stage) String() string {
 }
 
 // meter counts one stage: the bytes that passed it, and the time that it worked or waited for its
-// own resource, be that a core that is busy with another stage. Time that it waits for the stages
-// beside it does not count.
+// own resource, even if another stage keeps that core busy. Time spent waiting for neighboring
+// stages doesn't count.
 type meter struct{ bytes, busy atomic.Int64 }
 
-// Timed begins to measure one piece of a stage's work. Call the function that it returns with the
-// bytes when it is done.
+// Timed starts to measure one piece of a stage's work. When it's done, call the returned function
+// with the number of bytes.
 func (p *Counters) Timed(s Stage) func(nBytes int64) {
 	start := time.Now()
 	return func(nBytes int64) {
@@ -60,17 +63,17 @@ func (p *Counters) Timed(s Stage) func(nBytes int64) {
 	}
 }
 
-// Count counts bytes of a stage whose time is not measured.
+// Count counts bytes of a stage without measuring time.
 func (p *Counters) Count(s Stage, nBytes int64) { p.meters[s].bytes.Add(nBytes) }
 
-// Total is what a stage has done so far. Busy adds up over parallel workers.
+// Total is what a stage has done so far. Busy is summed over parallel workers.
 type Total struct {
 	Stage string        `json:"stage"`
 	Bytes int64         `json:"bytes"`
 	Busy  time.Duration `json:"-"`
 }
 
-// MarshalJSON gives the time in seconds.
+// MarshalJSON writes the time in seconds.
 func (t Total) MarshalJSON() ([]byte, error) {
 	type plain Total
 	return json.Marshal(struct {
@@ -79,17 +82,71 @@ func (t Total) MarshalJSON() ([]byte, error) {
 	}{plain(t), t.Busy.Seconds()})
 }
 
-// Expect names the stages that the run's bytes will pass. Without it that is Verify alone. Hash,
-// which keeps up with the others, is no part of the work that is counted.
+// Expect names the stages that the run's bytes will pass. Without it, only Verify is expected. Hash
+// keeps up with the others, so it isn't part of the work that is counted.
 func (p *Counters) Expect(stages ...Stage) {
 	for _, s := range stages {
 		p.passes[s].Store(true)
 	}
 }
 
-// Uploading counts the bytes that are read from an output of size bytes while it is sent. Call end
-// when it is sent, or has failed: a piece that was sent twice counts once, and what came to nothing
-// does not count.
+// Arriving counts the bytes of a source stream as they arrive. Some streams fetch several ranges at
+// once; their Arrived method returns how many bytes have arrived so far. For other streams, bytes
+// count when they are read. With fetched, the bytes also count as Fetched. Call end when you stop
+// reading; after that, bytes that were never read don't count.
+func (p *Counters) Arriving(r io.Reader, fetched bool) (counted io.Reader, end func()) {
+	a := &arrival{Reader: r, p: p, fetched: fetched}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.arriving == nil {
+		p.arriving = map[*arrival]struct{}{}
+	}
+	p.arriving[a] = struct{}{}
+	return a, func() {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		delete(p.arriving, a)
+	}
+}
+
+// arrival is a stream that is being read.
+type arrival struct {
+	io.Reader
+	p       *Counters
+	fetched bool
+	read    atomic.Int64
+}
+
+func (a *arrival) Read(b []byte) (int, error) {
+	n, err := a.Reader.Read(b)
+	a.read.Add(int64(n))
+	a.p.Count(Read, int64(n))
+	if a.fetched {
+		a.p.Fetched.Add(int64(n))
+	}
+	return n, err
+}
+
+// ahead returns how many bytes have arrived but aren't read yet: in all streams, and in those that
+// count as Fetched.
+func (p *Counters) ahead() (all, fetched int64) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for a := range p.arriving {
+		if s, ok := a.Reader.(interface{ Arrived() int64 }); ok {
+			n := max(0, s.Arrived()-a.read.Load())
+			all += n
+			if a.fetched {
+				fetched += n
+			}
+		}
+	}
+	return all, fetched
+}
+
+// Uploading counts the bytes of an output of size bytes while they are read to be sent. Call end
+// when the upload is done or has failed. A piece that is sent twice counts once, and a failed
+// upload doesn't count as Uploaded.
 func (p *Counters) Uploading(r io.ReaderAt, size int64) (counted io.ReaderAt, end func(sent bool)) {
 	done, u := p.Timed(Upload), &upload{ReaderAt: r, p: p, size: size}
 	return u, func(sent bool) {
@@ -99,7 +156,8 @@ func (p *Counters) Uploading(r io.ReaderAt, size int64) (counted io.ReaderAt, en
 			return
 		}
 		p.Uploaded.Add(size - n)
-		done(size)
+		p.Count(Upload, size-n)
+		done(0)
 	}
 }
 
@@ -108,7 +166,7 @@ type upload struct {
 	io.ReaderAt
 	p       *Counters
 	size    int64
-	n, more atomic.Int64 // bytes that were counted, and that were read
+	n, more atomic.Int64 // bytes that were counted, and bytes that were read
 }
 
 func (u *upload) ReadAt(b []byte, off int64) (int, error) {
@@ -117,11 +175,12 @@ func (u *upload) ReadAt(b []byte, off int64) (int, error) {
 		fresh := int64(n) - max(0, over)
 		u.n.Add(fresh)
 		u.p.Uploaded.Add(fresh)
+		u.p.Count(Upload, fresh)
 	}
 	return n, err
 }
 
-// Snapshot is one consistent-enough reading of the counters.
+// Snapshot is one reading of the counters. They may change while it reads them.
 type Snapshot struct {
 	Phase                                       string
 	Fetched, Encoded, Verified, Uploaded, Found int64
@@ -132,20 +191,20 @@ type Snapshot struct {
 	passes [nStages]bool
 }
 
-// Begun reports whether this run has done anything, and not only found what earlier ones have done.
+// Begun reports whether this run has done more than find what earlier runs have done.
 func (s *Snapshot) Begun() bool {
 	return s.Verified > s.Found || slices.ContainsFunc(s.Stages,
 		func(t Total) bool { return t.Bytes > 0 })
 }
 
-// Work is what a stage has to do in all, and what of it is done, in bytes: Done is never more than
+// Work is how many bytes a stage has to process, and how many it has processed. Done never exceeds
 // All.
 type Work struct {
 	Stage     Stage
 	Done, All int64
 }
 
-// Work lists the work of each stage that is expected, always in the same order.
+// Work lists the work of each expected stage, always in the same order.
 func (s *Snapshot) Work() (list []Work) {
 	for _, w := range []Work{
 		{Read, s.Fetched, s.SourceBytes}, {Encode, s.Encoded, s.SourceBytes},
@@ -159,8 +218,7 @@ func (s *Snapshot) Work() (list []Work) {
 	return list
 }
 
-// Share is how much of all work is done, from 0 to 1: the mean of what has passed each of the
-// stages that are expected.
+// Share returns how much of all work is done, from 0 to 1: the mean over the expected stages.
 func (s *Snapshot) Share() float64 {
 	var sum, n float64
 	for _, w := range s.Work() {
@@ -178,12 +236,14 @@ func (s *Snapshot) Share() float64 {
 // Snapshot reads the counters.
 func (p *Counters) Snapshot() Snapshot {
 	phase, _ := p.phase.Load().(string)
+	ahead, fetched := p.ahead()
 	s := Snapshot{
-		Phase: phase, Fetched: p.Fetched.Load(), Encoded: p.Encoded.Load(),
+		Phase: phase, Fetched: p.Fetched.Load() + fetched, Encoded: p.Encoded.Load(),
 		Verified: p.Verified.Load(), Found: p.Found.Load(),
 		Uploaded: p.Uploaded.Load(), Outputs: p.Outputs.Load(), OutputFiles: p.OutputFiles.Load(),
 		SourceBytes: p.SourceBytes.Load(), OutputBytes: p.OutputBytes.Load(), Stages: p.Stages(),
 	}
+	s.Stages[Read].Bytes += ahead
 	for i := range s.passes {
 		s.passes[i] = p.passes[i].Load()
 	}

@@ -8,8 +8,8 @@ import (
 	"github.com/df11-convert/df11-convert/internal/progress"
 )
 
-// TestShare: every byte that passes an expected stage moves the share, and the work is done when
-// all stages are.
+// Every byte that passes an expected stage raises the share, and the work is done when all stages
+// are.
 func TestShare(t *testing.T) {
 	var p progress.Counters
 	share := func() float64 { s := p.Snapshot(); return s.Share() }
@@ -37,7 +37,7 @@ func TestShare(t *testing.T) {
 	}
 }
 
-// TestShareOfVerification: what only verifies is done when all is verified, whatever it reads.
+// A run that only verifies is done when everything is verified, no matter how much it reads.
 func TestShareOfVerification(t *testing.T) {
 	var p progress.Counters
 	p.SourceBytes.Store(10)
@@ -48,8 +48,8 @@ func TestShareOfVerification(t *testing.T) {
 	}
 }
 
-// TestUploading: an upload counts while it is read; what is read twice counts once, what fails not
-// at all, and what the hub has already counts whole.
+// An upload counts while it is read. Bytes that are read twice count once, a failed upload doesn't
+// count, and a file that the Hub already has counts in full.
 func TestUploading(t *testing.T) {
 	file := bytes.NewReader(make([]byte, 100))
 	for name, c := range map[string]struct {
@@ -76,5 +76,41 @@ func TestUploading(t *testing.T) {
 		if n := p.Uploaded.Load(); n != c.end {
 			t.Errorf("%s: %d bytes at the end, want %d", name, n, c.end)
 		}
+	}
+}
+
+// ranged is a stream whose ranges arrive at the same time, so more has arrived than was read.
+type ranged struct {
+	io.Reader
+	here int64
+}
+
+func (r *ranged) Arrived() int64 { return r.here }
+
+// Bytes count when they arrive, not when they are read in order, and each counts once. When the
+// reading ends, bytes that were never read stop counting.
+func TestArriving(t *testing.T) {
+	for name, fetched := range map[string]bool{"once": true, "of another pass": false} {
+		var p progress.Counters
+		stream := &ranged{Reader: bytes.NewReader(make([]byte, 100))}
+		r, end := p.Arriving(stream, fetched)
+		look := func(when string, want int64) {
+			t.Helper()
+			s := p.Snapshot()
+			if s.Stages[progress.Read].Bytes != want || s.Fetched != want && fetched ||
+				s.Fetched != 0 && !fetched {
+				t.Errorf("%s, %s: %d read and %d fetched, want %d", name, when,
+					s.Stages[progress.Read].Bytes, s.Fetched, want)
+			}
+		}
+		look("nothing is here", 0)
+		stream.here = 80
+		look("80 bytes are here", 80)
+		if _, err := io.ReadFull(r, make([]byte, 60)); err != nil {
+			t.Fatal(err)
+		}
+		look("60 of 80 bytes are read", 80)
+		end()
+		look("the reading has ended", 60)
 	}
 }

@@ -5,9 +5,9 @@ import (
 	"fmt"
 )
 
-// Bounded checks that JSON text, or several texts in a row, have at most the given numbers of
-// objects and of values in objects and lists. It decodes and allocates nothing, while a decoder
-// makes a large value of every few bytes. Text that is no JSON may pass.
+// Bounded checks that JSON text, or several texts in a row, has at most mostObjects objects, and at
+// most mostValues values in objects and lists. It decodes and allocates nothing, while a decoder
+// turns every few bytes into a large value. Invalid JSON may pass.
 func Bounded(data []byte, mostObjects, mostValues int) error {
 	objects, values := 0, 0
 	for i := 0; i < len(data); i++ {
@@ -29,8 +29,8 @@ func Bounded(data []byte, mostObjects, mostValues int) error {
 	return nil
 }
 
-// stringEnd finds the quotation mark that ends the string which begins at i; the end of data if
-// there is none.
+// stringEnd returns the position of the quotation mark that ends the string beginning at i, or the
+// end of data if there is none.
 func stringEnd(data []byte, i int) int {
 	for i++; i < len(data); i++ {
 		n := bytes.IndexAny(data[i:], `"\`)
@@ -40,7 +40,7 @@ func stringEnd(data []byte, i int) int {
 		if i += n; data[i] == '"' {
 			return i
 		}
-		i++ // the character behind a backslash
+		i++ // skip the escaped character
 	}
 	return i
 }

@@ -1,5 +1,5 @@
-// Package python reads and writes what Python programs read and write, where Python differs from Go:
-// JSON, and the regular expressions of pattern dicts. It is pure, and knows nothing of models.
+// Package python reads and writes JSON and the regular expressions of pattern dicts the way Python
+// does, where Python differs from Go. It does no I/O and knows nothing about models.
 package python
 
 import (
@@ -8,8 +8,8 @@ import (
 	"unicode/utf16"
 )
 
-// String writes a JSON string as json.dumps does: every character outside printable ASCII is
-// escaped.
+// String writes a JSON string as json.dumps does. It escapes every character outside printable
+// ASCII.
 func String(s string) string {
 	const short, letters = "\"\\\b\f\n\r\t", `"\bfnrt`
 	b := []byte{'"'}
@@ -29,13 +29,13 @@ func String(s string) string {
 }
 
 // List writes a JSON list as json.dumps does. Every line after the first starts with prefix, and
-// the items with one indent more; with an empty indent everything is on one line.
+// items are indented by one more indent. If indent is empty, everything is on one line.
 func List(items []string, prefix, indent string) string {
 	return join("[", items, "]", prefix, indent)
 }
 
-// Object writes a JSON object of members `"name": value` as json.dumps does, with prefix and indent
-// as in [List].
+// Object writes a JSON object of members `"name": value` as json.dumps does. For prefix and indent,
+// see [List].
 func Object(members []string, prefix, indent string) string {
 	return join("{", members, "}", prefix, indent)
 }

@@ -27,8 +27,8 @@ func Numbers(numbers []int) string {
 	return "(" + strings.Join(alts, "|") + ")"
 }
 
-// digitAlternatives returns regexes that together match the given strings of digits, which are
-// sorted and of one length. First digits with the same tails share an alternative.
+// digitAlternatives returns regexes that together match the given strings of digits. The strings
+// are sorted and have the same length. First digits with the same tails share an alternative.
 func digitAlternatives(nums []string) []string {
 	if len(nums) == 0 || nums[0] == "" {
 		return nums

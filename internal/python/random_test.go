@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// judge is a Python program that reads patterns and paths, and says of each pattern whether it compiles, and which paths
-// it matches in full.
+// judge is a Python program that reads patterns and paths. For each pattern it reports whether the
+// pattern compiles, and which paths it matches in full.
 const judge = `
 import json, re, sys, warnings
 warnings.simplefilter("ignore")
@@ -32,7 +32,7 @@ func TestUnbalanced(t *testing.T) {
 	}
 }
 
-// TestRandomPatterns compares random patterns with CPython's re: an accepted pattern compiles there
+// TestRandomPatterns compares random patterns with CPython's re. An accepted pattern compiles there
 // and matches the same paths. DF11_DEEP=1 tries 60,000.
 func TestRandomPatterns(t *testing.T) {
 	python, err := exec.LookPath("python3")

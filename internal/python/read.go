@@ -12,14 +12,15 @@ import (
 	"unicode/utf8"
 )
 
-// Unmarshal reads a JSON text into what v points to, as Python's json reads it: a member of a
-// struct has exactly its own name, the last of two equal members counts alone, and NaN and Infinity
-// are numbers. It is the only way to read JSON that a loader reads too, or that a model, a folder
-// or a repo brings along. What Go and Python could understand differently is refused: a member
-// whose name differs from that of the struct in case only, half a surrogate pair, and text that is
-// not UTF-8.
+// Unmarshal reads a JSON text into what v points to, as Python's json does: a struct member has
+// exactly its own name, only the last of two equal members counts, and NaN and Infinity are
+// numbers. Use nothing else to read JSON that a loader also reads, or that comes with a model, a
+// folder, or a repo. It refuses everything that Go and Python might understand differently: a
+// member whose name differs from a struct's only in case, half of a surrogate pair, and text that
+// isn't UTF-8.
 //
-// Structs name each member by a tag, and embed nothing that is read. There are no maps of structs.
+// Structs name each member with a tag. They have no embedded fields to read, and there are no maps
+// of structs.
 func Unmarshal(data []byte, v any) error {
 	dec, _, err := newDecoder(data)
 	if err != nil {
@@ -31,16 +32,16 @@ func Unmarshal(data []byte, v any) error {
 	return atEnd(dec)
 }
 
-// inWords says of a text that is cut off more than that it ends.
+// inWords replaces an unexpected end of the text by an error that says more.
 func inWords(err error) error {
 	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
-		return errors.New("no valid JSON: it ends too early")
+		return errors.New("invalid JSON: it ends too early")
 	}
 	return err
 }
 
-// decode reads the next value into v, which forgets what it held. Whatever holds no struct is read
-// by package json.
+// decode reads the next value into v, whose old contents are lost. Package json reads any value
+// without a struct.
 func decode(dec *json.Decoder, v reflect.Value) error {
 	v.SetZero()
 	if _, itself := v.Addr().Interface().(json.Unmarshaler); itself || !holdsStruct(v.Type()) {
@@ -60,7 +61,7 @@ func decode(dec *json.Decoder, v reflect.Value) error {
 		v.Set(reflect.MakeSlice(v.Type(), 0, 0))
 	}
 	if open != want {
-		return fmt.Errorf("%v where a %v should be", open, want)
+		return fmt.Errorf("%v instead of %v", open, want)
 	}
 	for dec.More() {
 		if v.Kind() == reflect.Struct {
@@ -73,11 +74,11 @@ func decode(dec *json.Decoder, v reflect.Value) error {
 			return err
 		}
 	}
-	_, err = dec.Token() // what ends it
+	_, err = dec.Token() // the closing delimiter
 	return err
 }
 
-// holdsStruct says whether a type is a struct, a pointer to one or a list of them.
+// holdsStruct reports whether a type is a struct, or a pointer to or a list of structs.
 func holdsStruct(t reflect.Type) bool {
 	for t.Kind() == reflect.Pointer || t.Kind() == reflect.Slice {
 		t = t.Elem()
@@ -85,7 +86,7 @@ func holdsStruct(t reflect.Type) bool {
 	return t.Kind() == reflect.Struct
 }
 
-// decodeMember reads the next member of an object into the field with its name, or passes it over.
+// decodeMember reads the next member of an object into the field with its name, or skips it.
 func decodeMember(dec *json.Decoder, v reflect.Value) error {
 	key, err := dec.Token()
 	if err != nil {
@@ -93,16 +94,15 @@ func decodeMember(dec *json.Decoder, v reflect.Value) error {
 	}
 	for i := range v.NumField() {
 		switch name, _, _ := strings.Cut(v.Type().Field(i).Tag.Get("json"), ","); {
-		case name == "" || name == "-": // is not read
+		case name == "" || name == "-": // isn't read
 		case name == key:
 			if err := decode(dec, v.Field(i)); err != nil {
 				return fmt.Errorf("%s: %w", name, err)
 			}
 			return nil
 		case strings.EqualFold(name, key.(string)):
-			return fmt.Errorf(
-				"member %q differs from %q in case only: programs do not agree which one counts",
-				key, name)
+			return fmt.Errorf("member %q differs from %q only in case, so programs may disagree "+
+				"which one counts", key, name)
 		}
 	}
 	var passed json.RawMessage
@@ -112,12 +112,12 @@ func decodeMember(dec *json.Decoder, v reflect.Value) error {
 // Member is one member of an object.
 type Member struct {
 	Key   string
-	Value json.RawMessage // NaN and Infinity are other numbers, as in [Unmarshal]
-	End   int             // offset in the text behind the value
+	Value json.RawMessage // NaN and Infinity are other numbers (see [Unmarshal])
+	End   int             // offset after the value
 }
 
-// Members lists the members of the one object that a text holds, and returns the offset behind its
-// opening brace. A repeated key is listed each time: Python takes the last.
+// Members lists the members of the only object in a text, and returns the offset after its opening
+// brace. A repeated key appears each time; Python takes the last.
 func Members(data []byte) (list []Member, begin int, err error) {
 	defer func() { err = inWords(err) }()
 	dec, skip, err := newDecoder(data)
@@ -147,7 +147,7 @@ func Members(data []byte) (list []Member, begin int, err error) {
 	return list, begin, atEnd(dec)
 }
 
-// newDecoder decodes a text behind its byte order mark, which has skip bytes.
+// newDecoder returns a decoder for a text without its byte order mark, which has skip bytes.
 func newDecoder(data []byte) (dec *json.Decoder, skip int, err error) {
 	const bom = "\ufeff"
 	text := bytes.TrimPrefix(data, []byte(bom))
@@ -160,7 +160,7 @@ func newDecoder(data []byte) (dec *json.Decoder, skip int, err error) {
 	return json.NewDecoder(bytes.NewReader(standard(text))), len(data) - len(text), nil
 }
 
-// atEnd refuses a text that goes on.
+// atEnd refuses text after the value.
 func atEnd(dec *json.Decoder) error {
 	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
 		return errors.New("text after the JSON value")
@@ -168,8 +168,8 @@ func atEnd(dec *json.Decoder) error {
 	return nil
 }
 
-// halfCharacter finds an escaped surrogate that is not one of a pair: Python keeps it, Go does not.
-// It is "" if there is none.
+// halfCharacter returns an escaped surrogate that isn't part of a pair, or "". Python keeps it; Go
+// doesn't.
 func halfCharacter(text []byte) string {
 	if !bytes.Contains(text, []byte(`\ud`)) && !bytes.Contains(text, []byte(`\uD`)) {
 		return ""
@@ -186,16 +186,16 @@ func halfCharacter(text []byte) string {
 	}
 }
 
-// escapes matches an escaped character outside of the Basic Multilingual Plane, half of one, or any
+// escapes matches an escaped character outside the Basic Multilingual Plane, half of one, or any
 // other escape.
 var escapes = regexp.MustCompile(`(?is)\\ud[89ab]..\\ud[c-f]..|(\\ud[89a-f]..)|\\.`)
 
-// stringOrWord matches a JSON string, or a number or word outside of strings.
+// stringOrWord matches a JSON string, or a number or word outside strings.
 var stringOrWord = regexp.MustCompile(`(?s)"(?:\\.|[^"\\])*"|[^\s",:\[\]{}]+`)
 
-// standard replaces NaN, Infinity and -Infinity outside of strings by fractions of the same length:
-// a decoder accepts them where it accepts these floats, not where it wants a whole number or
-// anything else, and every offset stays true.
+// standard replaces NaN, Infinity, and -Infinity outside strings by fractions of the same length.
+// So a decoder accepts them where it accepts these floats, and nowhere else, and all offsets stay
+// right.
 func standard(data []byte) []byte {
 	if !bytes.Contains(data, []byte("NaN")) && !bytes.Contains(data, []byte("Infinity")) {
 		return data

@@ -15,7 +15,7 @@ import (
 	"github.com/df11-convert/df11-convert/internal/python"
 )
 
-// document has one member of each kind that readers want.
+// document has one member of each kind that readers need.
 type document struct {
 	*unread
 	Name  string            `json:"name"`
@@ -34,11 +34,11 @@ type inner struct {
 	N    *int   `json:"n"`
 }
 
-// refused stands for a text that is not read.
+// refused means that a text isn't read.
 const refused = "refused"
 
-// texts says what a document reads out of texts, as Python finds it there, or that it is refused,
-// whatever Python does.
+// texts maps texts to what a document reads from them, as Python does, or to refused, whatever
+// Python does.
 var texts = []struct{ text, want string }{
 	{`{"name": "a", "n": 1, "sizes": [1, 2], "map": {"k": "v", "K": "V"}, "inner": {"n": 2}, "files": [{"name": "f"}, null]}`,
 		`{"name": "a", "n": 1, "sizes": [1, 2], "map": {"k": "v", "K": "V"}, "inner": {"n": 2}, "files": [{"name": "f"}, {}]}`},
@@ -86,7 +86,7 @@ func TestUnmarshalReadsAsPython(t *testing.T) {
 	}
 }
 
-// FuzzUnmarshal: what is read is what Python reads.
+// Whatever is read equals what Python reads.
 func FuzzUnmarshal(f *testing.F) {
 	for _, c := range texts {
 		f.Add([]byte(c.text))
@@ -110,7 +110,7 @@ func FuzzUnmarshal(f *testing.F) {
 	})
 }
 
-// asPython reads one text a line, in hexadecimal, and writes what a document has of it.
+// asPython reads one text per line, in hexadecimal, and writes what a document takes from it.
 const asPython = `
 import json, sys
 def inner(v):
@@ -126,7 +126,7 @@ for line in sys.stdin:
         print("refused", flush=True)
 `
 
-// interpreter starts Python once, and returns a function that asks it what a text says.
+// interpreter starts Python once, and returns a function that asks it to read a text.
 var interpreter = sync.OnceValues(func() (ask func(text []byte) string, err error) {
 	cmd := exec.Command("python3", "-c", asPython)
 	in, err := cmd.StdinPipe()

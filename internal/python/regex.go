@@ -7,9 +7,9 @@ import (
 	"strings"
 )
 
-// Compile returns a regex that matches as Python's re.fullmatch(pattern, path) does. It refuses by
-// name any construct that published pattern dicts do not use, and a pattern that matches the empty
-// path, which is the whole model.
+// Compile returns a regex that matches as Python's re.fullmatch(pattern, path) does. It refuses any
+// construct that published pattern dicts don't use, and names it. It also refuses a pattern that
+// matches the empty path, which is the whole model.
 func Compile(pattern string) (*regexp.Regexp, error) {
 	// published patterns have about 50 bytes; the limit bounds the time to compile one
 	const maxBytes = 8 << 10
@@ -20,13 +20,14 @@ func Compile(pattern string) (*regexp.Regexp, error) {
 	if err != nil {
 		return nil, fmt.Errorf("pattern %q: %w", pattern, err)
 	}
-	// It compiles alone first: in the frame, a ")" too many would close the frame's group.
+	// Compile it alone first, because an extra ")" would close the group of the frame below.
 	re, err := regexp.Compile(expr)
 	if err == nil {
 		re, err = regexp.Compile(`\A(?:` + expr + `)\z`)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("pattern %q: not a regex that this tool can match: %w", pattern, err)
+		return nil, fmt.Errorf("pattern %q: not a regex that df11-convert can match: %w", pattern,
+			err)
 	}
 	if re.MatchString("") {
 		return nil, fmt.Errorf("pattern %q: matches the empty path, which is the whole model",
@@ -35,10 +36,10 @@ func Compile(pattern string) (*regexp.Regexp, error) {
 	return re, nil
 }
 
-// Translate rewrites a Python regex into RE2 syntax. It refuses unknown elements; the compiler
+// Translate rewrites a Python regex in RE2 syntax. It refuses unknown elements. The compiler
 // refuses known elements in a wrong place, such as a second quantifier.
 func Translate(pattern string) (string, error) {
-	// a published dict has it; as the last element, \d+ matches the same paths
+	// one published dict ends in \d++; there, \d+ matches the same paths
 	if strings.HasSuffix(pattern, `\d++`) {
 		pattern = strings.TrimSuffix(pattern, "+")
 	}
@@ -54,19 +55,18 @@ func Translate(pattern string) (string, error) {
 	return expr.String(), nil
 }
 
-// refuseConstruct names the construct at the start of rest.
+// refuseConstruct returns an error that names the construct at the start of rest.
 func refuseConstruct(rest string) error {
 	i := slices.IndexFunc(pyConstructs,
 		func(c pyConstruct) bool { return strings.HasPrefix(rest, c.start) })
-	return fmt.Errorf(
-		"the %s at %.20q is not supported; patterns consist of characters, \\., \\d, classes, groups, |, *, + and ?",
-		pyConstructs[i].name, rest)
+	return fmt.Errorf("the %s at %.20q is not supported; patterns consist of characters, \\., "+
+		"\\d, classes, groups, |, *, + and ?", pyConstructs[i].name, rest)
 }
 
 type pyConstruct struct{ start, name string }
 
-// pyConstructs names the constructs of Python that are not accepted. Longer starts come first; the
-// last fits anything.
+// pyConstructs names the constructs of Python that Translate refuses. Longer starts come first. The
+// last one fits anything.
 var pyConstructs = []pyConstruct{
 	{"(?=", "lookahead"}, {"(?!", "lookahead"}, {"(?<=", "lookbehind"}, {"(?<!", "lookbehind"},
 	{"(?P=", "backreference"},
@@ -76,8 +76,8 @@ var pyConstructs = []pyConstruct{
 	{`\`, "escape"}, {"", "character"},
 }
 
-// pyElement matches the accepted element at the start of a pattern. Python and RE2 read all of them
-// alike but for \d.
+// pyElement matches the accepted element at the start of a pattern. Except for \d, Python and RE2
+// read all of them the same way.
 var pyElement = regexp.MustCompile(`^(?:` +
 	`[^\\.\[\](){}|*+?^$]` + // a character
 	`|\\[[:punct:]]` + // an escaped character
@@ -89,6 +89,6 @@ var pyElement = regexp.MustCompile(`^(?:` +
 	`|\((?:\?:|\?P<[A-Za-z_][A-Za-z0-9_]*>|\??)|\)|\|` +
 	`|[*+?]\??)`) // a quantifier, greedy or lazy
 
-// pyDigits writes \d as Python means it: digits of any script, not only ASCII. An escaped backslash
-// stays.
+// pyDigits replaces \d by what Python means: digits of any script, not only ASCII. An escaped
+// backslash stays.
 var pyDigits = strings.NewReplacer(`\\`, `\\`, `\d`, `\p{Nd}`)

@@ -11,16 +11,16 @@ import (
 	"testing"
 )
 
-// TestPythonRegexes compares with what CPython says about the same patterns. A construct that
-// published dicts do not use may be refused, but an accepted pattern must match the same strings,
+// TestPythonRegexes compares with what CPython does for the same patterns. A construct that
+// published dicts don't use may be refused. But an accepted pattern must match the same strings,
 // and a pattern that Python refuses must be refused.
 func TestPythonRegexes(t *testing.T) {
 	var golden struct {
 		Strings []string
 		Cases   []struct {
 			Pattern string
-			Error   bool // Python does not compile it
-			Empty   bool // it matches the empty string, which is refused as a pattern for modules
+			Error   bool // Python doesn't compile it
+			Empty   bool // it matches the empty string, so it's refused as a pattern for modules
 			Strings []string
 			Matches []string
 		}
@@ -61,13 +61,12 @@ func TestPythonRegexes(t *testing.T) {
 	}
 }
 
-// unsupported matches the constructs of the golden file that this package refuses although Python
-// knows them.
+// unsupported matches the constructs of the golden file that Python knows and this package refuses.
 var unsupported = regexp.MustCompile(
 	`\(\?[^:P]|\(\?P[^<]|[{}$]|(^|[^\[])\^|[*+?]\+|\\[0-9A-Zabce-z é]|\[[\[\]&à]|\[\^\]|\[--|\]b`)
 
-// TestPossessive accepts a possessive quantifier where dropping it changes nothing: on the last
-// digits of a pattern.
+// A possessive quantifier is accepted where dropping it changes nothing: on the last digits of a
+// pattern.
 func TestPossessive(t *testing.T) {
 	for pattern, ok := range map[string]bool{
 		`encoder\.layers\.\d++`: true,
@@ -82,7 +81,7 @@ func TestPossessive(t *testing.T) {
 	}
 }
 
-// TestRefusedConstruct checks that an error names the construct and the pattern.
+// An error names the construct and the pattern.
 func TestRefusedConstruct(t *testing.T) {
 	for pattern, construct := range map[string]string{
 		`a(?=b)`:       "lookahead",
@@ -102,7 +101,8 @@ func TestRefusedConstruct(t *testing.T) {
 	}
 }
 
-// TestNumbers writes sets of numbers the way published dicts do, and matches exactly them.
+// TestNumbers writes sets of numbers the way published dicts do; the result matches exactly these
+// numbers.
 func TestNumbers(t *testing.T) {
 	seq := func(a, b int) (out []int) {
 		for i := a; i <= b; i++ {

@@ -5,11 +5,11 @@ import (
 	"slices"
 )
 
-// DType is the element type of a tensor, spelt as in a header: "BF16", "F32", "U8", "I64",
+// DType is the element type of a tensor, spelled as in a header: "BF16", "F32", "U8", "I64",
 // "F8_E4M3", ….
 type DType string
 
-// The types that this module names; the table below knows all others of the format.
+// The types this module names. The table below lists all types of the format.
 const (
 	BF16 DType = "BF16"
 	F32  DType = "F32"
@@ -22,7 +22,7 @@ type elemType struct {
 	nBits int64
 }
 
-// dtypes lists every type of the official crate in the order of its enum; writers sort by it,
+// dtypes lists every type of the official crate in the order of its enum. Writers sort by it,
 // descending (docs/format.md §11).
 var dtypes = [...]elemType{
 	{"BOOL", 8},
@@ -49,14 +49,14 @@ var dtypes = [...]elemType{
 	{"U64", 64},
 }
 
-// rank returns the place of d in the crate's enum, or -1.
+// rank returns d's position in the crate's enum, or -1.
 func (d DType) rank() int {
 	return slices.IndexFunc(dtypes[:], func(t elemType) bool { return t.name == d })
 }
 
-// nBytes returns the size of a tensor of type d and the given shape. Any intermediate product that
-// leaves int64 is an overflow even when a later dimension is zero, as in the official crate. The
-// kind is "" if all is well.
+// nBytes returns the size of a tensor of type d and the given shape, and "" as the kind if the
+// shape is valid. As in the official crate, any intermediate product that leaves int64 is an
+// overflow, even if a later dimension is zero.
 func (d DType) nBytes(shape []int64) (int64, Kind) {
 	rank, n := d.rank(), int64(1)
 	if rank < 0 {

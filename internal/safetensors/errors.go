@@ -2,7 +2,7 @@ package safetensors
 
 import "fmt"
 
-// Kind is one way in which a header can be wrong; test for it with [errors.Is].
+// Kind is one way in which a header can be wrong. Test for it with [errors.Is].
 type Kind string
 
 func (k Kind) Error() string { return string(k) }
@@ -12,7 +12,7 @@ const (
 	ErrTooShort     = Kind("file is too short for a safetensors header")
 	ErrHeaderLength = Kind("header length is out of range")
 	ErrNotUTF8      = Kind("header is not valid UTF-8")
-	ErrSyntax       = Kind("header is not the JSON that the format asks for")
+	ErrSyntax       = Kind("header is not the JSON that the format requires")
 	ErrDuplicate    = Kind("duplicate key")
 	ErrMissing      = Kind("missing member")
 	ErrUnknown      = Kind("unknown member")
@@ -24,15 +24,15 @@ const (
 	ErrSize         = Kind("data size does not match dtype and shape")
 	ErrOverlap      = Kind("tensors overlap")
 	ErrHole         = Kind("hole in the data")
-	ErrLimit        = Kind("over the limits of this program")
+	ErrLimit        = Kind("over this program's limits")
 	ErrTrailing     = Kind("data does not end where the file ends")
 )
 
-// HeaderError says what is wrong with a header and where. It wraps its [Kind].
+// HeaderError says what is wrong with a header, and where. It wraps its [Kind].
 type HeaderError struct {
 	Kind   Kind
-	Tensor string // name of the tensor; "" when the defect lies outside any tensor
-	Detail string // the numbers or the place, "" when the kind says it all
+	Tensor string // name of the tensor; "" if the defect isn't in a tensor
+	Detail string // the numbers or the position; "" if the kind says it all
 }
 
 func (e *HeaderError) Error() string {

@@ -1,4 +1,4 @@
 package safetensors
 
-// HeaderSize is headerSize, for tests of files that are too large to make.
+// HeaderSize is headerSize, to test files that are too large to make.
 var HeaderSize = headerSize

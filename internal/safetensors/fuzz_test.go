@@ -11,9 +11,9 @@ import (
 	"github.com/df11-convert/df11-convert/internal/testing/alloc"
 )
 
-// FuzzParseHeader feeds hostile headers. What is refused is refused with a HeaderError; what is
-// accepted covers the file exactly once, costs memory in proportion, survives being laid out again,
-// and is accepted by the independent reader too.
+// FuzzParseHeader parses hostile headers. If one is refused, the error is a HeaderError. If one is
+// accepted, it covers the file exactly once, needs memory in proportion, survives another layout,
+// and the independent reader accepts it, too.
 func FuzzParseHeader(f *testing.F) {
 	for _, c := range goldenCases(f) {
 		file := unhex(f, c.File)

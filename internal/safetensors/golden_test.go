@@ -49,8 +49,8 @@ func unhex(t testing.TB, s string) []byte {
 	return b
 }
 
-// TestGoldenFiles writes every golden tensor list, in two input orders, and wants the official
-// crate's bytes.
+// TestGoldenFiles writes every golden tensor list, in two input orders, and compares with the
+// official crate's bytes.
 func TestGoldenFiles(t *testing.T) {
 	for i, c := range goldenCases(t) {
 		var metadata []safetensors.MetadataEntry
@@ -123,7 +123,7 @@ func compareWithReference(t *testing.T, file []byte) {
 	}
 }
 
-// rewrite lays the file out again from its header alone: same header, same places.
+// rewrite lays the file out again from its header alone: same header, same offsets.
 func rewrite(t *testing.T, path string, file []byte) {
 	t.Helper()
 	h, err := safetensors.ReadHeader(bytes.NewReader(file), int64(len(file)))
@@ -144,5 +144,5 @@ func rewrite(t *testing.T, path string, file []byte) {
 	}
 }
 
-// must ends the test at an error.
+// must ends the test if err isn't nil.
 var must = world.Must

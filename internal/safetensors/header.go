@@ -11,7 +11,7 @@ import (
 	"github.com/df11-convert/df11-convert/internal/streams"
 )
 
-// Limits of headers. docs/format.md §16 says why each is generous.
+// Limits of headers. For the reasons, see docs/format.md §16.
 const (
 	// the official crate's limit on one header; here all headers of a model share it
 	maxHeaderBytes   = 100_000_000
@@ -25,7 +25,7 @@ const (
 // lengthBytes is the size of the length field in front of the header JSON (docs/format.md §11).
 const lengthBytes = 8
 
-// metadataKey names the member of a header that is no tensor.
+// metadataKey names the member of a header that isn't a tensor.
 const metadataKey = "__metadata__"
 
 // Tensor is one entry of a header.
@@ -52,11 +52,11 @@ func (t Tensor) NBytes() int64 { return t.End - t.Begin }
 // MetadataEntry is one key of the header's "__metadata__" member.
 type MetadataEntry struct{ Key, Value string }
 
-// Header is the header of one file, parsed or to be written: it says where every byte lies.
+// Header is the header of one file, parsed or to be written. It says where every byte is.
 type Header struct {
-	Metadata []MetadataEntry // in header order; nil without a "__metadata__" member
+	Metadata []MetadataEntry // in header order; nil without "__metadata__"
 	Tensors  []Tensor        // in header order
-	// the header JSON exactly as stored, padding included, without the length
+	// the header JSON exactly as stored, with padding, without the length
 	Raw []byte
 
 	byName map[string]int // index in Tensors
@@ -74,7 +74,7 @@ func (h *Header) Size() int64 {
 	return h.DataStart() + end
 }
 
-// Bytes returns the file up to its data: the header with its length.
+// Bytes returns the file up to its data: the length and the header JSON.
 func (h *Header) Bytes() []byte {
 	return append(binary.LittleEndian.AppendUint64(make([]byte, 0, h.DataStart()),
 		uint64(len(h.Raw))), h.Raw...)
@@ -89,21 +89,19 @@ func (h *Header) Lookup(name string) (Tensor, bool) {
 	return h.Tensors[i], true
 }
 
-// ByOffset returns the tensors in the order of their data; an empty tensor comes before the tensor
+// ByOffset returns the tensors in the order of their data. An empty tensor comes before the tensor
 // at the same offset.
 func (h *Header) ByOffset() []Tensor {
 	list := slices.Clone(h.Tensors)
-	slices.SortStableFunc(list, compareOffsets)
+	slices.SortStableFunc(list, func(a, b Tensor) int {
+		return cmp.Or(cmp.Compare(a.Begin, b.Begin), cmp.Compare(a.End, b.End))
+	})
 	return list
 }
 
-func compareOffsets(a, b Tensor) int {
-	return cmp.Or(cmp.Compare(a.Begin, b.Begin), cmp.Compare(a.End, b.End))
-}
-
-// headerSize returns the length of the header JSON, taken from the first 8 bytes of a file of
-// fileSize bytes. The length is checked against the format's limit and the file before the caller
-// allocates anything.
+// headerSize returns the length of the header JSON from the first 8 bytes of a file of fileSize
+// bytes. It checks the length against the format's limit and the file, so that the caller can
+// allocate it.
 func headerSize(first8 []byte, fileSize int64) (nBytes int64, err error) {
 	if len(first8) < lengthBytes || fileSize < lengthBytes+2 {
 		return 0, fail(ErrTooShort, "", "%d bytes", fileSize)
@@ -120,20 +118,21 @@ func headerSize(first8 []byte, fileSize int64) (nBytes int64, err error) {
 	return int64(n), nil
 }
 
-// FirstRead is the size of the first read of a file, into which most headers fit.
+// FirstRead is the size of the first read of a file. Most headers fit into it.
 const FirstRead = 64 << 10
 
-// ReadHeader reads and parses the header of a file of fileSize bytes: the first FirstRead bytes,
+// ReadHeader reads and parses the header of a file of fileSize bytes. It reads FirstRead bytes,
 // then the rest of a longer header.
 func ReadHeader(r io.ReaderAt, fileSize int64) (*Header, error) {
 	return new(Headers).Read(r, fileSize)
 }
 
-// Headers bounds the headers of one model together: many files may take no more memory than one.
-// The zero value has counted nothing. It is safe for concurrent use.
+// Headers limits the headers of one model: together, its files may take no more memory than one
+// header may. The zero value is ready to use. Goroutines may share it.
 type Headers struct{ nBytes, nTensors atomic.Int64 }
 
-// Read is [ReadHeader] for one more file of the model. A header that is refused does not count.
+// Read is [ReadHeader] for the next file of the model. If it refuses a header, that header doesn't
+// count.
 func (m *Headers) Read(r io.ReaderAt, fileSize int64) (*Header, error) {
 	first := make([]byte, min(fileSize, FirstRead))
 	if err := streams.ReadFull(r, first, 0); err != nil {
@@ -154,15 +153,15 @@ func (m *Headers) Read(r io.ReaderAt, fileSize int64) (*Header, error) {
 	})
 }
 
-// Parse parses the header JSON raw of one more file of the model, of fileSize bytes: the bytes
-// after the length field, padding included. The result keeps raw; the caller must not change it
-// afterwards. The data area must be covered exactly once, without holes, up to the end of the file.
-// Every defect is a [*HeaderError]. A header that is refused does not count.
+// Parse parses the header JSON of the next file of the model, which has fileSize bytes. raw is the
+// bytes after the length field, with padding. The result keeps raw, so don't change it. The tensors
+// must cover the data exactly once, without holes, up to the end of the file. Every defect is a
+// [*HeaderError]. If Parse refuses a header, that header doesn't count.
 func (m *Headers) Parse(raw []byte, fileSize int64) (*Header, error) {
 	return m.count(int64(len(raw)), func() (*Header, error) { return m.parse(raw, fileSize) })
 }
 
-// count calls get for a header of n bytes, unless the model's headers would be over the limit.
+// count calls get for a header of n bytes, unless the model's headers would exceed the limit.
 func (m *Headers) count(n int64, get func() (*Header, error)) (h *Header, err error) {
 	if m.nBytes.Add(n) > maxHeaderBytes {
 		err = fail(ErrLimit, "", "more than %d bytes of headers in one model", maxHeaderBytes)
@@ -194,7 +193,7 @@ func (m *Headers) parse(raw []byte, fileSize int64) (*Header, error) {
 	return p.h, nil
 }
 
-// checkCoverage makes sure that the tensors cover the data area exactly once (docs/format.md §11).
+// checkCoverage checks that the tensors cover the data area exactly once (docs/format.md §11).
 func (h *Header) checkCoverage(fileSize int64) error {
 	end := int64(0)
 	for _, t := range h.ByOffset() {
@@ -212,12 +211,12 @@ func (h *Header) checkCoverage(fileSize int64) error {
 	return nil
 }
 
-// parser turns header JSON into a Header, one member at a time. Every limit is checked before the
-// next value is kept.
+// parser turns header JSON into a Header, one member at a time. It checks every limit before it
+// keeps the next value.
 type parser struct {
 	scanner
 	h  *Header
-	of *Headers // of the model
+	of *Headers // the model's limits
 }
 
 func (p *parser) header() error {
@@ -242,8 +241,7 @@ func (p *parser) header() error {
 	return nil
 }
 
-// member reads the tensor of a key. It refuses a name that another tensor has, or that is over the
-// limit.
+// member reads the tensor of a key. It refuses a duplicate name and a name that exceeds the limit.
 func (p *parser) member(name string) error {
 	if _, twice := p.h.byName[name]; twice {
 		return fail(ErrDuplicate, name, "%.100q", name)
@@ -287,7 +285,7 @@ func (p *parser) metadata() error {
 // tensorMembers are the members of a tensor's object.
 var tensorMembers = [...]string{"dtype", "shape", "data_offsets"}
 
-// tensor reads one tensor's object and checks it by itself.
+// tensor reads and checks one tensor's object.
 func (p *parser) tensor(name string) (Tensor, error) {
 	t := Tensor{Name: name}
 	var offsets []int64

@@ -52,8 +52,7 @@ func names(list []safetensors.Tensor) (out []string) {
 	return out
 }
 
-// TestHostileHeaders gives every defect its own kind and, where there is one, the name of the
-// tensor.
+// Every defect has its own kind and, if it's in a tensor, the tensor's name.
 func TestHostileHeaders(t *testing.T) {
 	const ok = `{"dtype":"U8","shape":[4],"data_offsets":[0,4]}`
 	deep := strings.Repeat(`{"a":`, 100_000)

@@ -11,7 +11,7 @@ import (
 	"github.com/df11-convert/df11-convert/internal/testing/alloc"
 )
 
-// repeated is a header of n members, made from their number.
+// repeated returns a header of n members, each made from its number.
 func repeated(n int, member func(b *bytes.Buffer, i int)) []byte {
 	var b bytes.Buffer
 	for i := range n {
@@ -26,8 +26,7 @@ func emptyTensor(b *bytes.Buffer, i int) {
 	fmt.Fprintf(b, `"w%d":{"dtype":"U8","shape":[0],"data_offsets":[0,0]}`, i)
 }
 
-// TestHeaderBombsAreRefusedWithinMemory: a header that is over a limit costs no more memory than
-// one that is not, and names the limit.
+// A header over a limit needs no more memory than one within it, and the error names the limit.
 func TestHeaderBombsAreRefusedWithinMemory(t *testing.T) {
 	tensor := func(shape string) []byte {
 		return []byte(`{"w":{"dtype":"U8","shape":[` + shape + `],"data_offsets":[0,0]}}`)
@@ -56,7 +55,7 @@ func TestHeaderBombsAreRefusedWithinMemory(t *testing.T) {
 	}
 }
 
-// TestHeadersOfAModelShareOneLimit: many files can't hold together what one may not.
+// Many files together can't hold more than one file may.
 func TestHeadersOfAModelShareOneLimit(t *testing.T) {
 	var all safetensors.Headers
 	file := func(n int) *bytes.Reader {
@@ -69,7 +68,7 @@ func TestHeadersOfAModelShareOneLimit(t *testing.T) {
 	}
 	most := file(150_000)
 	must(t, read(most))
-	for range 2 { // what is refused does not count
+	for range 2 { // a refused header doesn't count
 		if err := read(most); !errors.Is(err, safetensors.ErrLimit) {
 			t.Errorf("300000 tensors in two files: %v", err)
 		}

@@ -9,22 +9,21 @@ import (
 	"strings"
 )
 
-// Entry is one tensor of a file to be written.
+// Entry is one tensor of a new file.
 type Entry struct {
 	Name  string
 	DType DType
 	Shape []int64 // borrowed until NewHeader returns
 }
 
-// NewHeader makes the header of a new file, with its tensors in file order, exactly as the official
+// NewHeader makes the header of a new file, with the tensors in file order, exactly as the official
 // crate writes it: tensors by descending dtype, then by name, and a header padded with spaces to a
-// multiple of 8 (docs/format.md §11). The order of entries does not matter. At most one metadata
-// entry is allowed, because the crate writes more of them in random order. What [Headers.Parse]
-// refuses is refused.
+// multiple of 8 (docs/format.md §11). The order of entries doesn't matter. It takes at most one
+// metadata entry, because the crate writes several in random order. It refuses whatever
+// [Headers.Parse] refuses.
 func NewHeader(metadata []MetadataEntry, entries []Entry) (*Header, error) {
 	if len(metadata) > 1 {
-		return nil, fail(ErrUnknown, metadataKey, "%d keys, only one has a defined place",
-			len(metadata))
+		return nil, fail(ErrUnknown, metadataKey, "%d keys, want at most 1", len(metadata))
 	}
 	b := append(make([]byte, 0, 128*len(entries)), '{')
 	for _, m := range metadata {
@@ -54,14 +53,14 @@ func compareEntries(a, b Entry) int {
 	return cmp.Or(b.DType.rank()-a.DType.rank(), strings.Compare(a.Name, b.Name))
 }
 
-// appendTensor writes `"name":{"dtype":…,"shape":[…],"data_offsets":[…]}`.
+// appendTensor appends `"name":{"dtype":…,"shape":[…],"data_offsets":[…]}`.
 func appendTensor(b []byte, e Entry, begin, end int64) []byte {
 	shape := strings.ReplaceAll(fmt.Sprint(e.Shape), " ", ",")
 	return fmt.Appendf(appendString(b, e.Name), `:{"dtype":"%s","shape":%s,"data_offsets":[%d,%d]}`,
 		e.DType, shape, begin, end)
 }
 
-// appendString writes a JSON string with the crate's escapes (docs/format.md §11).
+// appendString appends a JSON string with the crate's escapes (docs/format.md §11).
 func appendString(b []byte, s string) []byte {
 	const short = "btn_fr" // escapes of the control characters 8 to 13; 11 has none
 	b = append(b, '"')

@@ -37,8 +37,8 @@ func TestNewHeaderRefuses(t *testing.T) {
 	}
 }
 
-// TestLayoutOrder checks the descending enum order over all types (docs/format.md §11), and the
-// bytes of four elements.
+// TestLayoutOrder checks the descending enum order of all types (docs/format.md §11), and the bytes
+// of four elements.
 func TestLayoutOrder(t *testing.T) {
 	want := []string{"U64", "I64", "F64", "C64", "F32", "U32", "I32", "BF16", "F16", "U16", "I16", "F8_E5M2FNUZ",
 		"F8_E4M3FNUZ", "F8_E8M0", "F8_E4M3", "F8_E5M2", "I8", "U8", "F6_E3M2", "F6_E2M3", "F4", "BOOL"}

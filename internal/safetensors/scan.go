@@ -8,8 +8,8 @@ import (
 	"unicode/utf8"
 )
 
-// scanner reads exactly the JSON that a safetensors header may hold. It knows no general value:
-// everything unexpected is an error, so nesting cannot grow, and nothing is skipped unseen.
+// scanner reads exactly the JSON that a safetensors header may hold. It never parses a general
+// value, and anything unexpected is an error. So nesting can't grow, and nothing is skipped.
 type scanner struct {
 	b   []byte // valid UTF-8
 	pos int
@@ -26,7 +26,7 @@ func (s *scanner) space() {
 	}
 }
 
-// accept skips white space and takes c if it comes next.
+// accept skips white space. If c comes next, it consumes c and returns true.
 func (s *scanner) accept(c byte) bool {
 	s.space()
 	if s.pos < len(s.b) && s.b[s.pos] == c {
@@ -47,8 +47,7 @@ func (s *scanner) syntax(tensor, detail string) error {
 	return fail(ErrSyntax, tensor, "%s at byte %d", detail, s.pos)
 }
 
-// list reads items between two brackets, with commas between them. It calls item with the scanner
-// at each item.
+// list reads items between two brackets, separated by commas. It calls item at each item.
 func (s *scanner) list(begin, end byte, tensor string, item func() error) error {
 	if err := s.expect(begin, tensor); err != nil || s.accept(end) {
 		return err
@@ -63,8 +62,8 @@ func (s *scanner) list(begin, end byte, tensor string, item func() error) error 
 	}
 }
 
-// object reads `{"key": value, …}`. It calls member with the scanner at each value; member has to
-// refuse a repeated key.
+// object reads `{"key": value, …}`. It calls member at each value; member has to refuse a repeated
+// key.
 func (s *scanner) object(tensor string, member func(key string) error) error {
 	return s.list('{', '}', tensor, func() error {
 		key, err := s.str(tensor)
@@ -78,8 +77,8 @@ func (s *scanner) object(tensor string, member func(key string) error) error {
 	})
 }
 
-// numbers reads `[1, 2, …]`, each number an integer from 0 to 2^63-1. It refuses more numbers than
-// a tensor may have dimensions.
+// numbers reads `[1, 2, …]`. Each number is an integer from 0 to 2^63-1. It refuses more numbers
+// than a tensor may have dimensions.
 func (s *scanner) numbers(tensor string) ([]int64, error) {
 	var few [maxRank]int64
 	list := few[:0]
@@ -115,7 +114,7 @@ func (s *scanner) number(tensor string) (int64, error) {
 }
 
 // str reads a JSON string, at most as long as metadata may be. Raw control characters and unpaired
-// surrogates are errors, so that every name has exactly one meaning.
+// surrogates are errors, so every name has exactly one meaning.
 func (s *scanner) str(tensor string) (string, error) {
 	if err := s.expect('"', tensor); err != nil {
 		return "", err
@@ -135,13 +134,13 @@ func (s *scanner) str(tensor string) (string, error) {
 			return "", fail(ErrLimit, tensor, "a string of more than %d bytes", maxMetadataBytes)
 		case c == '\\':
 			escaped = true
-			s.pos++ // the character behind it
+			s.pos++ // the escaped character
 		}
 	}
-	return "", s.syntax(tensor, "string without an end")
+	return "", s.syntax(tensor, "unterminated string")
 }
 
-// halfPair matches an escaped half of a surrogate pair. One that stands alone is read as
+// halfPair matches an escaped half of a surrogate pair. json.Unmarshal reads an unpaired half as
 // utf8.RuneError.
 var halfPair = regexp.MustCompile(`(?i)\\ud[89a-f]`)
 

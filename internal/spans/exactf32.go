@@ -8,8 +8,8 @@ import (
 	"github.com/df11-convert/df11-convert/internal/plan"
 )
 
-// Narrow writes the upper halves of the F32 values in src to dst, which it may grow, and counts the
-// values whose lower half is not zero: BF16 cannot hold them.
+// Narrow writes the upper halves of the F32 values in src to dst, which it may grow. It counts the
+// values whose lower half isn't zero: BF16 can't hold them.
 func Narrow(dst, src []byte) (narrowed []byte, inexact int64) {
 	half := len(src) / 2
 	dst = slices.Grow(dst[:0], half)[:half]
@@ -22,7 +22,7 @@ func Narrow(dst, src []byte) (narrowed []byte, inexact int64) {
 	return dst, inexact
 }
 
-// NExactF32 counts the weights that the plan takes from F32.
+// NExactF32 returns how many weights the plan takes from F32.
 func NExactF32(p *plan.Plan) (n int64) {
 	for _, u := range p.Units {
 		for _, t := range u.Attrs {
@@ -34,15 +34,15 @@ func NExactF32(p *plan.Plan) (n int64) {
 	return n
 }
 
-// InexactError says that Values of Of F32 weights that were counted do not fit BF16 without loss.
-// Tensor is the first one with such a weight, by its name in the source.
+// InexactError reports that Values of the Of F32 weights counted don't fit BF16 without loss.
+// Tensor is the first with such a weight, by its name in the source.
 type InexactError struct {
 	File, Tensor string
 	Values, Of   int64
 }
 
 func (e *InexactError) Error() string {
-	return fmt.Sprintf(
-		"%s of %s F32 values that were counted cannot be stored in BF16 exactly; the first is in tensor %s of %s",
+	return fmt.Sprintf("%s of %s F32 values that were counted cannot be stored in BF16 exactly; "+
+		"the first is in tensor %s of %s",
 		human.Grouped(e.Values), human.Grouped(e.Of), e.Tensor, e.File)
 }

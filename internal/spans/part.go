@@ -6,14 +6,13 @@ import (
 	"slices"
 )
 
-// Part is the share of a conversion that one machine makes: I of N, counted from 1. The zero Part
-// is the whole.
+// Part is one machine's share of a conversion: I of N, counted from 1. The zero Part is the whole.
 type Part struct{ I, N int }
 
-// MaxParts is the most parts of a conversion: a plan has no more units.
+// MaxParts is the largest number of parts, because a plan has no more units.
 const MaxParts = 16_384
 
-// Check refuses a part that is none of 1 to N, and more than MaxParts.
+// Check refuses a part outside 1 to N, and more than MaxParts.
 func (p Part) Check() error {
 	if !p.Whole() && (p.N < 1 || p.I < 1 || p.I > p.N || p.N > MaxParts) {
 		return fmt.Errorf("part %d of %d: parts are counted from 1, and there are at most %d", p.I,
@@ -42,9 +41,9 @@ func (p Part) Of(all []*Output) []*Output {
 	return slices.DeleteFunc(slices.Clone(all), func(o *Output) bool { return makers[o] != p.I })
 }
 
-// Assign gives each output with units to one of n parts, counted from 1: the largest output first,
-// each to the part with the fewest bytes so far. It depends on the plan alone. The finishing run
-// makes outputs without units (the remainder).
+// Assign gives each output with units to one of n parts, counted from 1. It starts with the largest
+// output, and gives each to the part with the fewest bytes so far. The result depends only on the
+// plan. The finishing run makes outputs without units (the remainder).
 func Assign(outputs []*Output, n int) map[*Output]int {
 	bySize := slices.Clone(outputs)
 	slices.SortStableFunc(bySize, func(a, b *Output) int { return cmp.Compare(b.Size, a.Size) })

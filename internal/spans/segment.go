@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// A Segment is one tensor of a source file, [Off, End), and the outputs that want it.
+// A Segment is one tensor of a source file, [Off, End), and the outputs that need it.
 type Segment struct {
 	Off, End int64
 	To       []Delivery
@@ -18,7 +18,7 @@ type Delivery struct {
 	Tensor
 }
 
-// Segments lists for each of nFiles source files what the outputs want of it, in file order. Empty
+// Segments lists what the outputs need from each of nFiles source files, in file order. Empty
 // tensors have no segment.
 func Segments(outputs []*Output, nFiles int) [][]Segment {
 	files := make([]map[int64]*Segment, nFiles)

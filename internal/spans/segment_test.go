@@ -7,8 +7,8 @@ import (
 	"github.com/df11-convert/df11-convert/internal/spans"
 )
 
-// TestEmptyTensorTakesNoBytes: an empty tensor lies where the next one begins, whose bytes go where
-// they should all the same.
+// An empty tensor has the offset of the tensor after it, whose bytes must still go where they
+// belong.
 func TestEmptyTensorTakesNoBytes(t *testing.T) {
 	empty, full := plan.Tensor{Name: "empty", Offset: 10}, plan.Tensor{Name: "full", Offset: 10, Length: 6}
 	for _, plain := range [][]plan.Tensor{{empty, full}, {full, empty}} {
@@ -20,8 +20,7 @@ func TestEmptyTensorTakesNoBytes(t *testing.T) {
 	}
 }
 
-// TestOutputsWithoutUnitsAreOfNoPart: the run that finishes makes them, whatever part is the
-// smallest.
+// The finishing run makes outputs without units, whichever part is the smallest.
 func TestOutputsWithoutUnitsAreOfNoPart(t *testing.T) {
 	unit, rest := &spans.Output{Path: "unit", Units: []*spans.Unit{{}}, Size: 9}, &spans.Output{Path: "rest", Size: 5}
 	if makers := spans.Assign([]*spans.Output{unit, rest}, 2); makers[unit] != 1 || len(makers) != 1 {

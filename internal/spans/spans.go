@@ -1,6 +1,6 @@
-// Package spans says of which source bytes each output file of a plan is made, and where these
-// bytes wait until then. It opens no files and starts no goroutines: the same plan gives the same
-// spans.
+// Package spans computes which source bytes each output file of a plan is made from, and where
+// these bytes wait until then. It opens no files and starts no goroutines. The same plan always has
+// the same spans.
 package spans
 
 import (
@@ -11,9 +11,8 @@ import (
 	"github.com/df11-convert/df11-convert/internal/safetensors"
 )
 
-// An Output is one output file as the plan lays it out. Its source bytes have one running offset in
-// its spool: the weights of every unit in encoding order, then the copied tensors, then the
-// aliases.
+// An Output is one output file as the plan lays it out. Its spool holds the weights of every unit
+// in encoding order, then the copied tensors, then the aliases, all counted by one running offset.
 type Output struct {
 	Path     string
 	Metadata []safetensors.MetadataEntry
@@ -21,7 +20,7 @@ type Output struct {
 	Copied   []Tensor
 	Aliases  []Alias
 	Size     int64 // bytes in the spool
-	Index    int   // place among the plan's outputs
+	Index    int   // index in the plan's outputs
 }
 
 // Unit is one unit of an output. At is the spool offset of its first weight.
@@ -36,7 +35,7 @@ type Tensor struct {
 	At int64
 }
 
-// Alias is a tensor that must equal the copied tensor Of and is not stored (docs/format.md §15).
+// Alias is a tensor that must equal the copied tensor Of and isn't stored (docs/format.md §15).
 type Alias struct {
 	Tensor
 	Of Tensor
@@ -70,7 +69,7 @@ func (o *Output) addUnit(u plan.Unit) {
 	}
 }
 
-// place reserves room in the spool for a tensor.
+// place reserves space in the spool for a tensor.
 func (o *Output) place(t plan.Tensor) Tensor {
 	placed := Tensor{t, o.Size}
 	o.Size += t.SpoolBytes()
@@ -102,8 +101,8 @@ func (u *Unit) Tensors() iter.Seq[Tensor] {
 	}
 }
 
-// Tensors lists every source tensor of the output in spool order, with its unit; nil for a copied
-// tensor or an alias.
+// Tensors lists every source tensor of the output in spool order, with its unit. For a copied
+// tensor or an alias, the unit is nil.
 func (o *Output) Tensors() iter.Seq2[Tensor, *Unit] {
 	return func(yield func(Tensor, *Unit) bool) {
 		for _, u := range o.Units {
@@ -136,8 +135,8 @@ func (o *Output) Files() []int {
 	return slices.Compact(files)
 }
 
-// Spooled reports whether the output's source bytes wait in a spool. Those of a local source do
-// where they are, but for F32 tensors that are taken as BF16.
+// Spooled reports whether the output's source bytes wait in a spool. For a local source, they wait
+// in their file, unless F32 tensors are taken as BF16.
 func (o *Output) Spooled(local bool) bool {
 	if !local {
 		return true
@@ -150,13 +149,13 @@ func (o *Output) Spooled(local bool) bool {
 	return false
 }
 
-// MaxBytes bounds the size of the output file: DF11 of the worst exponents, or BF16, with its
-// header.
+// MaxBytes returns a bound on the size of the output file: DF11 with the worst exponents, or BF16,
+// plus the header.
 func (o *Output) MaxBytes() int64 { return o.Size + o.Size/8 + 1<<20 }
 
-// LikelyBytes is about how large the output file will be, before any weight was read: a module
-// shrinks to 68 %, which is the middle of the published models, and takes 2 kB of tables and
-// header; all else stays.
+// LikelyBytes estimates the size of the output file before any weight is read. A module shrinks to
+// 68%, the middle of the published models, and needs 2 kB for tables and header. Everything else
+// stays.
 func (o *Output) LikelyBytes() int64 {
 	size := o.Size
 	for _, u := range o.Units {
@@ -167,7 +166,7 @@ func (o *Output) LikelyBytes() int64 {
 	return size
 }
 
-// LikelyBytes is about how large the files of these outputs will be.
+// LikelyBytes estimates the size of the files of these outputs.
 func LikelyBytes(outputs []*Output) (n int64) {
 	for _, o := range outputs {
 		n += o.LikelyBytes()
@@ -175,8 +174,8 @@ func LikelyBytes(outputs []*Output) (n int64) {
 	return n
 }
 
-// ProvedBytes counts the source bytes of outputs that are encoded or copied: all but aliases, which
-// are only compared.
+// ProvedBytes returns how many source bytes of outputs are encoded or copied: all except aliases,
+// which are only compared.
 func ProvedBytes(outputs []*Output) (n int64) {
 	for _, o := range outputs {
 		n += o.Size

@@ -8,8 +8,8 @@ import (
 	"github.com/df11-convert/df11-convert/internal/spans"
 )
 
-// twoFiles is a plan of a unit with two weights of F32, a sibling, a remainder, and an alias of what
-// is in it.
+// twoFiles is a plan with a unit of two F32 weights, a sibling, a remainder, and an alias of a
+// tensor in the remainder.
 func twoFiles() *plan.Plan {
 	weight := func(name string, file int, offset int64) plan.Tensor {
 		return plan.Tensor{Name: name, Source: name, DType: "F32", Shape: []int64{2, 4}, File: file, Offset: offset, Length: 32, ExactF32: true}
@@ -27,8 +27,8 @@ func twoFiles() *plan.Plan {
 	}
 }
 
-// TestOutputs: the weights of units come first in a spool, in encoding order and as BF16, then what
-// is copied, then aliases, which lie with what stands for them.
+// A spool holds the weights of units first, in encoding order and as BF16, then the copied tensors,
+// then the aliases. An alias is in the same output as the tensor it equals.
 func TestOutputs(t *testing.T) {
 	outputs := spans.Outputs(twoFiles())
 	type place struct {
@@ -58,7 +58,7 @@ func TestOutputs(t *testing.T) {
 	}
 }
 
-// TestSegments: each file lists its tensors by offset, with the output that each belongs to.
+// Each file lists its tensors by offset, with the output that each belongs to.
 func TestSegments(t *testing.T) {
 	outputs := spans.Outputs(twoFiles())
 	var got []string
@@ -75,8 +75,7 @@ func TestSegments(t *testing.T) {
 	}
 }
 
-// TestNarrow: the upper halves of F32 values are kept, and those whose lower half is not zero are
-// counted.
+// Narrow keeps the upper halves of F32 values and counts the values whose lower half isn't zero.
 func TestNarrow(t *testing.T) {
 	got, inexact := spans.Narrow(nil, []byte{0, 0, 0x80, 0x3f, 1, 0, 2, 3, 0, 9, 4, 5})
 	if !slices.Equal(got, []byte{0x80, 0x3f, 2, 3, 4, 5}) || inexact != 2 {
@@ -87,8 +86,8 @@ func TestNarrow(t *testing.T) {
 	}
 }
 
-// TestParts: every output with a unit has one maker, the largest output goes first, and a part out
-// of range is refused.
+// Every output with a unit has one maker, the largest output goes first, and a part out of range is
+// refused.
 func TestParts(t *testing.T) {
 	var outputs []*spans.Output
 	for _, size := range []int64{1, 9, 4, 4} {

@@ -1,4 +1,4 @@
-// Package streams copies, hashes and compares bytes, and sends values, until a context ends. It
+// Package streams copies, hashes, and compares bytes, and sends values, until a context ends. It
 // opens and closes nothing.
 package streams
 
@@ -12,8 +12,8 @@ import (
 	"sync"
 )
 
-// BlockBytes is how much is read or written at a time; a multiple of every element size. Larger
-// ones were no faster, and a dozen are in use at once.
+// BlockBytes is how much is read or written at a time, a multiple of every element size. Larger
+// blocks weren't faster, and a dozen are in use at once.
 const BlockBytes = 512 << 10
 
 // Block is a buffer for one read or write.
@@ -21,14 +21,14 @@ type Block [BlockBytes]byte
 
 var blocks = sync.Pool{New: func() any { return new(Block) }}
 
-// GetBlock lends a block, whose contents are void, until PutBlock. Thousands of reads and writes
-// share a few of them, which would otherwise be most of the garbage of a conversion.
+// GetBlock returns a block with undefined contents; return it with PutBlock. Thousands of reads and
+// writes share a few blocks, which would otherwise be most of a conversion's garbage.
 func GetBlock() *Block { return blocks.Get().(*Block) }
 
-// PutBlock takes back a block that nobody uses any more.
+// PutBlock takes back a block that is no longer in use.
 func PutBlock(b *Block) { blocks.Put(b) }
 
-// contextReader ends with the context's cause once the context has ended.
+// contextReader fails with the context's cause once the context has ended.
 type contextReader struct {
 	ctx context.Context //nolint:containedctx // of the one transfer that this reader belongs to
 	r   io.Reader
@@ -53,15 +53,15 @@ func Send[T any](ctx context.Context, to chan<- T, values ...T) error {
 	return nil
 }
 
-// Copy copies r to w in blocks, whatever shortcuts either offers: each would allocate buffers of
-// its own.
+// Copy copies r to w in blocks. It ignores the shortcuts of r and w, because each would allocate
+// its own buffers.
 func Copy(ctx context.Context, w io.Writer, r io.Reader) (int64, error) {
 	b := GetBlock()
 	defer PutBlock(b)
 	return io.CopyBuffer(onlyWriter{w}, contextReader{ctx, r}, b[:])
 }
 
-// CopySection copies all bytes of a section. If its file ends before them, the error is
+// CopySection copies all bytes of a section. If the file ends before the section does, the error is
 // io.ErrUnexpectedEOF.
 func CopySection(ctx context.Context, w io.Writer, s *io.SectionReader) error {
 	n, err := Copy(ctx, w, s)
@@ -73,7 +73,7 @@ func CopySection(ctx context.Context, w io.Writer, s *io.SectionReader) error {
 
 type onlyWriter struct{ io.Writer }
 
-// SHA256 gives the sha256, in hex, of everything that r has.
+// SHA256 returns the SHA-256 of everything in r, in hex.
 func SHA256(ctx context.Context, r io.Reader) (string, error) {
 	h := sha256.New()
 	if _, err := Copy(ctx, h, r); err != nil {
@@ -82,7 +82,7 @@ func SHA256(ctx context.Context, r io.Reader) (string, error) {
 	return hex.EncodeToString(h.Sum(nil)), nil
 }
 
-// ReadFull fills p from off on; a shorter source is io.ErrUnexpectedEOF.
+// ReadFull fills p from off on. If the source is too short, the error is io.ErrUnexpectedEOF.
 func ReadFull(r io.ReaderAt, p []byte, off int64) error {
 	if n, err := r.ReadAt(p, off); n < len(p) {
 		return Short(err)
@@ -90,8 +90,9 @@ func ReadFull(r io.ReaderAt, p []byte, off int64) error {
 	return nil
 }
 
-// Short is the error of a read that gave fewer bytes than a tensor has: an end of the file there is
-// unexpected. An error that wraps io.EOF, such as that of a connection which was closed, is none.
+// Short returns the error of a read that returned too few bytes: the end of the file becomes
+// io.ErrUnexpectedEOF. An error that only wraps io.EOF, such as a closed connection, stays as it
+// is.
 func Short(err error) error {
 	if err == nil || err == io.EOF { //nolint:errorlint // see above
 		return io.ErrUnexpectedEOF
@@ -99,8 +100,8 @@ func Short(err error) error {
 	return err
 }
 
-// FirstDifference compares the first n bytes of a and b and gives the offset of the first that
-// differs, or -1.
+// FirstDifference compares the first n bytes of a and b and returns the offset of the first
+// difference, or -1.
 func FirstDifference(ctx context.Context, a, b io.ReaderAt, n int64) (int64, error) {
 	first, second := GetBlock(), GetBlock()
 	defer PutBlock(first)

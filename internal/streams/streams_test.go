@@ -12,8 +12,8 @@ type failing struct{ error }
 
 func (f failing) ReadAt([]byte, int64) (int, error) { return 0, f.error }
 
-// TestAReadThatFailsSaysWhy: the end of a file is told as one that comes too early; an error that
-// only wraps it, such as that of a connection which was closed, keeps its words.
+// The end of a file becomes io.ErrUnexpectedEOF. An error that only wraps io.EOF, such as a closed
+// connection, keeps its words.
 func TestAReadThatFailsSaysWhy(t *testing.T) {
 	if err := ReadFull(bytes.NewReader([]byte("abc")), make([]byte, 9), 0); !errors.Is(err, io.ErrUnexpectedEOF) {
 		t.Error(err)

@@ -10,8 +10,7 @@ import (
 	"github.com/df11-convert/df11-convert/internal/streams"
 )
 
-// TestFirstDifference: the first byte that differs is found at its offset, in whatever block it
-// lies.
+// The first byte that differs is found at its offset, in any block.
 func TestFirstDifference(t *testing.T) {
 	const size = 2*streams.BlockBytes + 5
 	for _, want := range []int64{-1, 0, 1, streams.BlockBytes - 1, streams.BlockBytes, streams.BlockBytes + 3, size - 1} {
@@ -26,7 +25,7 @@ func TestFirstDifference(t *testing.T) {
 	}
 }
 
-// TestShortSourceIsAnError: a source that ends too early is no shorter tensor.
+// A source that ends too early is an error, not a shorter tensor.
 func TestShortSourceIsAnError(t *testing.T) {
 	a, b := bytes.NewReader(make([]byte, 9)), bytes.NewReader(make([]byte, 10))
 	_, err := streams.FirstDifference(t.Context(), a, b, 10)
@@ -37,7 +36,7 @@ func TestShortSourceIsAnError(t *testing.T) {
 	}
 }
 
-// TestEndedContextEndsATransfer: with the context's cause.
+// When a context ends, the transfer ends with the context's cause.
 func TestEndedContextEndsATransfer(t *testing.T) {
 	why := errors.New("why")
 	ctx, cancel := context.WithCancelCause(t.Context())

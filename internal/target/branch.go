@@ -22,6 +22,9 @@ func (r *Repo) workBranch(digest string) string {
 // RemoveBranches removes the branch of the plan once main is finished. If this run has committed to
 // main, it also removes the branches of other plans for main, which are out of date.
 func (r *Repo) RemoveBranches(ctx context.Context) error {
+	if r.fresh {
+		return nil
+	}
 	branches, err := r.Hub.Branches(ctx, r.Repo)
 	if err != nil {
 		return err
@@ -50,18 +53,17 @@ func (b *branch) committed(parent string, done hub.Commit) {
 
 // conflictPause lets others go first: nothing after the first conflict, then a random time that
 // grows to 10 s.
-func (r *Repo) conflictPause(ctx context.Context, try int) error {
+func (p Push) conflictPause(ctx context.Context, try int) error {
 	if try == 1 {
 		return nil
 	}
 	d := rand.N(min(100*time.Millisecond<<try, 10*time.Second))
-	return r.Hub.Pause(ctx, "another machine commits to "+r.Repo, d)
+	return p.Hub.Pause(ctx, "another machine commits to "+p.Repo, d)
 }
 
-// recheck refuses a branch that others have changed. It reads nothing if the head is the one that
-// this run saw last. made are the sha256 of the outputs that this run has put there, or will, by
-// path.
-func (r *Repo) recheck(ctx context.Context, b *branch, head string, made map[string]string) error {
+// recheck refuses a branch that others have changed. It reads nothing if the head hasn't moved since
+// this run last saw it. made are the outputs that this run has put there, or will, by path.
+func (r *Repo) recheck(ctx context.Context, b *branch, head string, made map[string]names.File) error {
 	if b.seen == head {
 		return nil
 	}
@@ -76,12 +78,11 @@ func (r *Repo) recheck(ctx context.Context, b *branch, head string, made map[str
 	return err
 }
 
-// ErrBranchGone says that the branch of a refresh was removed: by another run that was quicker, or
-// by hand.
+// ErrBranchGone says that the branch of a refresh was removed, by a faster run or by a person.
 var ErrBranchGone = errors.New("the branch of the refresh was removed")
 
-// whyGone tells why the branch of a refresh is gone: whoever has finished main removes the branches
-// that main has gone past. Any other error stays as it is.
+// whyGone turns the error of a missing branch into ErrBranchGone: a run that finishes main removes
+// the branches that are out of date then. It returns any other error as it is.
 func (r *Repo) whyGone(ctx context.Context, err error) error {
 	if r.work == r.main || !errors.Is(err, hub.ErrRevisionNotFound) {
 		return err

@@ -2,12 +2,12 @@ package target
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"maps"
-	"os"
 	"slices"
 
 	"github.com/df11-convert/df11-convert/hub"
@@ -23,30 +23,71 @@ func (r *Repo) Upload(ctx context.Context, o ledger.Output, b io.ReaderAt) error
 
 // UploadFile uploads a side file that is in the folder.
 func (r *Repo) UploadFile(ctx context.Context, f *Folder, s SideFile) error {
-	file, err := os.Open(f.Path(s.Path))
+	file, err := f.Open(s.Path)
 	if err != nil {
 		return err
 	}
 	defer file.Close()
-	return r.upload(ctx, r.main,
-		hub.Blob{Path: s.Path, Size: s.Size, SHA256: s.SHA256, Reader: file})
+	return r.upload(ctx, r.main, s.blob(file))
 }
 
-// upload brings a file to where a commit of a branch can name it.
-func (r *Repo) upload(ctx context.Context, on *branch, b hub.Blob) error {
-	op, err := r.Hub.Upload(ctx, r.Repo, on.name, b)
+// upload brings files to where a commit of a branch can name them.
+func (r *Repo) upload(ctx context.Context, on *branch, files ...hub.Blob) error {
+	ops, err := r.Hub.Upload(ctx, r.Repo, on.name, files...)
 	if err != nil {
 		return r.whyGone(ctx, err)
 	}
-	r.uploaded.Store(b.Path, op)
+	for _, op := range ops {
+		r.uploaded.Store(op.Path, op)
+	}
 	return nil
+}
+
+// uploadRest uploads together what is left for the end: the side files that the run has written,
+// and the copied ones and outputs in its folder that it has not uploaded.
+func (r *Repo) uploadRest(ctx context.Context, f *Folder, res *Result) (err error) {
+	var rest []hub.Blob
+	for _, o := range res.Outputs {
+		if o.Uploaded || o.Committed {
+			continue
+		}
+		file, openErr := f.Open(o.Path)
+		if openErr != nil {
+			return openErr
+		}
+		defer file.Close()
+		counted, end := res.Sending(file, o.Size)
+		defer func() { end(err == nil) }()
+		rest = append(rest,
+			hub.Blob{Path: o.Path, Size: o.Size, SHA256: o.SHA256, Reader: counted})
+	}
+	for _, s := range res.Files {
+		_, sent := r.uploaded.Load(s.Path)
+		switch {
+		case s.Remote || sent && s.Data == nil:
+		case s.Data != nil:
+			rest = append(rest, s.blob(bytes.NewReader(s.Data)))
+		default:
+			file, err := f.Open(s.Path)
+			if err != nil {
+				return err
+			}
+			defer file.Close()
+			rest = append(rest, s.blob(file))
+		}
+	}
+	return r.upload(ctx, r.main, rest...)
+}
+
+func (s SideFile) blob(content io.ReaderAt) hub.Blob {
+	return hub.Blob{Path: s.Path, Size: s.Size, SHA256: s.SHA256, Reader: content}
 }
 
 // Commit commits uploaded outputs together with the journal that lists them and all others that are
 // committed.
 func (r *Repo) Commit(ctx context.Context, outputs []ledger.Output, l *ledger.Ledger) error {
 	c := change{
-		branch: r.work, parent: r.work.head, made: sums(l.Outputs()), outputs: outputs, ledger: l,
+		branch: r.work, parent: r.work.head, made: files(l.Outputs()), outputs: outputs, ledger: l,
 		summary: fmt.Sprintf("Add %d DF11 files (%s and on)", len(outputs), outputs[0].Path),
 	}
 	for _, o := range outputs {
@@ -55,11 +96,11 @@ func (r *Repo) Commit(ctx context.Context, outputs []ledger.Output, l *ledger.Le
 	return r.commit(ctx, c)
 }
 
-// sums are the sha256 of outputs, by path.
-func sums(outputs []ledger.Output) map[string]string {
-	m := map[string]string{}
+// files are outputs by path.
+func files(outputs []ledger.Output) map[string]names.File {
+	m := map[string]names.File{}
 	for _, o := range outputs {
-		m[o.Path] = o.SHA256
+		m[o.Path] = o.File()
 	}
 	return m
 }
@@ -70,12 +111,13 @@ type change struct {
 	branch               *branch
 	parent               string
 	summary, description string
-	// sha256 of every output that the run knows to be there then, by path
-	made    map[string]string
+	// every output that the run knows to be there then, by path
+	made    map[string]names.File
 	outputs []ledger.Output
 	ledger  *ledger.Ledger // of the outputs
 	ops     []hub.Op
 	result  *Result
+	mended  bool // main was found to be a mixture once
 }
 
 // commitTries bounds how often a commit is rebuilt on a head that moved. Parts on other machines
@@ -128,9 +170,8 @@ func (r *Repo) opsOn(ctx context.Context, c change) ([]hub.Op, error) {
 		return r.lastOps(c, tree)
 	}
 	in := c.branch.Inspection
-	differs := func(o ledger.Output) bool { return !in.holds(o) }
-	if in.Manifest != nil && in.Manifest.Plan.Digest == r.owner.Digest &&
-		!slices.ContainsFunc(c.outputs, differs) {
+	differs := func(o ledger.Output) bool { return !in.Holds(o.File()) }
+	if in.Made() && !slices.ContainsFunc(c.outputs, differs) {
 		return nil, nil
 	}
 	journal := c.ledger.ForRepo(c.branch.former(), c.outputs)
@@ -148,15 +189,19 @@ func (r *Repo) op(o ledger.Output) hub.Op {
 }
 
 // Finish makes the repo complete in one last commit, which adds the small files, config.json among
-// them, and deletes journals and stale files. After a refresh it is the only commit of main. Finish
-// fails if main would lack an output. It may be repeated.
-func (r *Repo) Finish(ctx context.Context, res *Result) error {
+// them, and deletes journals and stale files. After a refresh it is the only commit of main. Copied
+// files and outputs that are not uploaded are in the folder. Finish fails if main would lack an
+// output. It may be repeated.
+func (r *Repo) Finish(ctx context.Context, f *Folder, res *Result) error {
+	if err := r.uploadRest(ctx, f, res); err != nil {
+		return err
+	}
 	c := change{
-		branch: r.main, parent: r.main.head, made: sums(res.Outputs), result: res,
+		branch: r.main, parent: r.main.head, made: files(res.Outputs), result: res,
 		summary: res.Summary, description: res.Description,
 	}
 	for _, s := range res.Files {
-		op, err := r.sideOp(ctx, s)
+		op, err := r.sideOp(s)
 		if err != nil {
 			return err
 		}
@@ -171,17 +216,10 @@ func (r *Repo) Finish(ctx context.Context, res *Result) error {
 	return r.commit(ctx, c)
 }
 
-// sideOp puts a side file into the last commit. A copied file is uploaded by now, or copied inside
-// the Hub.
-func (r *Repo) sideOp(ctx context.Context, s SideFile) (hub.Op, error) {
+// sideOp puts a side file into the last commit. It is uploaded by now, or copied inside the Hub.
+func (r *Repo) sideOp(s SideFile) (hub.Op, error) {
 	if s.Remote {
 		return hub.LFSOp(s.Path, s.SHA256, s.Size), nil
-	}
-	if s.Data != nil {
-		if err := r.upload(ctx, r.main, hub.Blob{Path: s.Path, Size: s.Size, SHA256: s.SHA256,
-			Reader: bytes.NewReader(s.Data)}); err != nil {
-			return hub.Op{}, err
-		}
 	}
 	op, ok := r.uploaded.Load(s.Path)
 	if !ok {
@@ -205,7 +243,7 @@ func (r *Repo) lastOps(c change, tree map[string]hub.FileInfo) ([]hub.Op, error)
 		if tree[o.Path].File() == o.File() {
 			continue
 		}
-		if !o.Committed {
+		if _, sent := r.uploaded.Load(o.Path); !(sent || o.Uploaded || o.Committed) {
 			return nil, fmt.Errorf("finish %s: %s was never published", r.Repo, o.Path)
 		}
 		ops = append(ops, r.op(o))
@@ -221,7 +259,8 @@ func (r *Repo) lastOps(c change, tree map[string]hub.FileInfo) ([]hub.Op, error)
 
 // look ends a publication: main must hold now what was published. A Hub that does not read a
 // commit's parent lets two programs write at the same time, and mixes what they bring. What is
-// there instead is fine if it is a whole result of the plan, or a person's card.
+// there instead is fine if it is a whole result of the plan, or a person's card. Otherwise look
+// takes main apart, and completes it once more, unless others are at work.
 func (r *Repo) look(ctx context.Context, c change) error {
 	tree, err := r.Hub.Tree(ctx, r.Repo, r.main.name)
 	if err != nil {
@@ -248,8 +287,40 @@ func (r *Repo) look(ctx context.Context, c change) error {
 	if err == nil && in.Current {
 		return nil
 	}
+	if in == nil { // no one else's claims are ours
+		in = r.main.Inspection
+	}
 	lost.why = err
-	return lost
+	before := r.main.head
+	if err := r.takeApart(ctx, in); err != nil {
+		return errors.Join(lost, err)
+	}
+	if c.mended || lost.why != nil || r.main.head == before {
+		return lost
+	}
+	c.mended, c.parent = true, r.main.head
+	return r.commit(ctx, c)
+}
+
+// takeApart takes config.json away from a main that is a mixture, and with it every file that is
+// torn: a Hub takes it again only once it's gone.
+func (r *Repo) takeApart(ctx context.Context, in *Inspection) error {
+	var ops []hub.Op
+	for name := range in.Ours {
+		if in.torn(name) || name == r.owner.config {
+			ops = append(ops, hub.DeleteOp(name))
+		}
+	}
+	if len(ops) == 0 {
+		return nil
+	}
+	slices.SortFunc(ops, func(a, b hub.Op) int { return cmp.Compare(a.Path, b.Path) })
+	done, err := r.Hub.Commit(ctx, r.Repo, r.main.name, hub.CommitRequest{
+		Summary: "Take an incomplete DF11 model apart", Parent: r.main.head, Ops: ops})
+	if err == nil {
+		r.main.committed(r.main.head, done)
+	}
+	return err
 }
 
 // LostError says that a branch does not hold what was just published there: files of it differ, are
@@ -258,6 +329,14 @@ type LostError struct {
 	Where, Branch string
 	Files         []string
 	why           error // who it was; nil if that is not known
+}
+
+// Hint says what can be done about it.
+func (e *LostError) Hint() string {
+	if e.why != nil {
+		return "look at what else writes to " + e.Where + ", then run the same command with --force, or choose another target with --repo-id"
+	}
+	return "another program may have written there too: let one at a time publish to a repo, and run the same command again with --force"
 }
 
 func (e *LostError) Error() string {

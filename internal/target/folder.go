@@ -17,7 +17,7 @@ import (
 	"github.com/df11-convert/df11-convert/internal/ledger"
 	"github.com/df11-convert/df11-convert/internal/metadata"
 	"github.com/df11-convert/df11-convert/internal/names"
-	"github.com/df11-convert/df11-convert/internal/plan"
+	"github.com/df11-convert/df11-convert/internal/reader"
 )
 
 // filesDir is where the outputs of a folder that does not keep them are, inside of the state
@@ -27,18 +27,19 @@ const filesDir = "files"
 // A Folder is where output files are made. Either it keeps them and is the user's, or it is a work
 // folder, and each file is removed once it is uploaded. What else is in either is left alone.
 type Folder struct {
-	*disk.Folder
 	*Inspection      // before the run; at its end, what Finish has found
 	Stays       bool // the folder keeps its output files
 
+	disk   *disk.Folder
 	within string // where in the folder the output files are
 	judge  *judge
 	ledger *ledger.Ledger
+	saved  bool // it is in the folder
 }
 
-// OpenFolder makes the folder, locks it, and refuses one with files of others in the way. With
-// stays, root keeps the result, and perm is the most that anybody may do with the files; else it is
-// a work folder, whose files nobody else needs.
+// OpenFolder makes the folder, locks it, and refuses it if files of others are in the way. With
+// stays, root keeps the result, and perm limits the permissions of its files. Otherwise root is a
+// work folder, whose files only this conversion needs.
 func OpenFolder(ctx context.Context, root string, stays bool, w *Owner,
 	perm fs.FileMode) (f *Folder, err error) {
 	f = &Folder{Stays: stays, judge: w.judge(names.StateDir, w.Force)}
@@ -47,14 +48,14 @@ func OpenFolder(ctx context.Context, root string, stays bool, w *Owner,
 		kind, perm, f.within = disk.Work, 0o600, path.Join(names.StateDir, filesDir)
 		f.judge.work = true
 	}
-	if f.Folder, err = disk.OpenFolder(kind, root, perm); err != nil {
+	if f.disk, err = disk.OpenFolder(kind, root, perm); err != nil {
 		return nil, err
 	}
-	f.InTheWay = func(name string) error {
-		return &ConflictError{Where: f.Root.Name(), Overwritten: []string{name}}
+	f.disk.InTheWay = func(name string) error {
+		return &ConflictError{Where: f.Name(), Overwritten: []string{name}}
 	}
 	if err = f.inspect(ctx); err != nil {
-		return nil, errors.Join(err, f.Leave())
+		return nil, errors.Join(err, f.leave())
 	}
 	return f, nil
 }
@@ -70,7 +71,7 @@ func (f *Folder) inspect(ctx context.Context) error {
 		return err
 	}
 	for name, version := range f.versions {
-		f.Known[f.at(name)] = version
+		f.disk.Known[f.at(name)] = version
 	}
 	conflict, refused := errors.AsType[*ConflictError](err)
 	if !refused || f.Stays {
@@ -91,8 +92,8 @@ type folderSnapshot struct {
 	files map[string]string // versions
 }
 
-// snapshot has the files of the result, what tells whose files are, and what a loader reads beside
-// them, or, in a work folder, kept spools.
+// snapshot has the files of the result, the journals and the manifest, and other files that a loader
+// would read with them. In a work folder, it has the kept spools instead.
 func (f *Folder) snapshot() (folderSnapshot, error) {
 	s := folderSnapshot{f, map[string]string{}}
 	files, err := f.candidates()
@@ -110,7 +111,7 @@ func (f *Folder) snapshot() (folderSnapshot, error) {
 func (f *Folder) candidates() ([]string, error) {
 	files := slices.AppendSeq([]string{f.judge.journal}, maps.Keys(f.judge.written))
 	if !f.Stays {
-		state, err := fs.ReadDir(f.State.FS(), ".")
+		state, err := fs.ReadDir(f.disk.State.FS(), ".")
 		for _, e := range state {
 			if names.IsKeptSpool(e.Name()) {
 				files = append(files, path.Join(names.StateDir, e.Name()))
@@ -119,9 +120,9 @@ func (f *Folder) candidates() ([]string, error) {
 		return files, err
 	}
 	for dir := range f.judge.loaded {
-		entries, _ := fs.ReadDir(f.Root.FS(), dir) // a folder that is not there has none
+		entries, _ := fs.ReadDir(f.disk.Root.FS(), dir) // a folder that is not there has none
 		for _, e := range entries {
-			if plan.IsSafetensors(e.Name()) {
+			if reader.IsSafetensors(e.Name()) {
 				files = append(files, path.Join(dir, e.Name()))
 			}
 		}
@@ -129,19 +130,19 @@ func (f *Folder) candidates() ([]string, error) {
 	return files, nil
 }
 
-func (s folderSnapshot) where() string { return s.Root.Name() }
+func (s folderSnapshot) where() string { return s.Name() }
 
 func (s folderSnapshot) versions() map[string]string { return s.files }
 
 func (folderSnapshot) list() map[string]names.File { return nil } // what is there is hashed
 
 func (s folderSnapshot) version(name string) (string, error) {
-	info, err := s.Lstat(s.at(name))
+	info, err := s.disk.Lstat(s.at(name))
 	switch {
 	case err == nil:
 		return disk.Version(info), nil
 	case !errors.Is(err, fs.ErrNotExist) && s.judge.writes(name):
-		return "", s.Unusable(err)
+		return "", s.disk.Unusable(err)
 	}
 	return "", nil
 }
@@ -151,18 +152,24 @@ func inState(name string) bool { return strings.HasPrefix(name, names.StateDir+"
 
 // read returns a manifest or a journal. For a link it returns nil.
 func (s folderSnapshot) read(_ context.Context, name string) ([]byte, error) {
-	if st, err := s.Lstat(s.at(name)); err != nil || !st.Mode().IsRegular() {
+	if st, err := s.disk.Lstat(s.at(name)); err != nil || !st.Mode().IsRegular() {
 		return nil, err
 	}
-	return disk.Read(s.Path(name), maxJournalBytes)
+	file, err := s.disk.Root.Open(s.at(name))
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	return disk.ReadAll(file, maxJournalBytes)
 }
 
-func (s folderSnapshot) sum(ctx context.Context, name string) (string, error) {
-	st, err := s.Lstat(s.at(name))
+func (s folderSnapshot) file(ctx context.Context, name string) (names.File, error) {
+	st, err := s.disk.Lstat(s.at(name))
 	if err != nil {
-		return "", err
+		return names.File{}, err
 	}
-	return s.Sum(ctx, s.at(name), st.Size()), context.Cause(ctx)
+	sum := s.disk.Sum(ctx, s.at(name), st.Size())
+	return names.File{Path: name, Size: st.Size(), SHA256: sum}, context.Cause(ctx)
 }
 
 // equals compares a file with what pins its content at the source, or with the file of a local
@@ -171,21 +178,27 @@ func (s folderSnapshot) equals(ctx context.Context, name, pin string) (equal boo
 	if !s.Stays {
 		return false, nil
 	}
-	if pin == "" && s.judge.content != nil {
-		if pin, err = s.judge.content(ctx, name); err != nil {
+	if pin == "" && s.judge.Content != nil {
+		if pin, err = s.judge.Content(ctx, name); err != nil {
 			return false, err
 		}
 	}
-	st, err := s.Lstat(name)
+	st, err := s.disk.Lstat(name)
 	if pin == "" || err != nil {
 		return false, nil //nolint:nilerr // what is gone by now equals nothing
 	}
-	return s.Hash(ctx, name, st.Size(), hub.NewHash(pin, st.Size())) == pin, nil
+	return s.disk.Hash(ctx, name, st.Size(), hub.NewHash(pin, st.Size())) == pin, nil
 }
+
+// Name is where the folder is.
+func (f *Folder) Name() string { return f.disk.Root.Name() }
+
+// State is the folder in it for all that is not the result.
+func (f *Folder) State() *os.Root { return f.disk.State }
 
 // Path is where a file of the result lies.
 func (f *Folder) Path(name string) string {
-	return filepath.Join(f.Root.Name(), filepath.FromSlash(f.at(name)))
+	return filepath.Join(f.Name(), filepath.FromSlash(f.at(name)))
 }
 
 // at is where in the folder a file of the result lies, or one of the state.
@@ -197,12 +210,13 @@ func (f *Folder) at(name string) string {
 }
 
 // Ledger reads what earlier runs have done in the folder: from their journal, else from the
-// manifest of a finished conversion, unless the source has changed since. Outputs that are gone or
-// differ from what it says are not in it, and of no use in a work folder.
-func (f *Folder) Ledger(unchanged bool) (*ledger.Ledger, error) {
+// manifest of a finished conversion. Outputs that are gone or differ from what it says are not in
+// it, and of no use in a work folder.
+func (f *Folder) Ledger() (*ledger.Ledger, error) {
 	l := ledger.New(f.judge.Digest, f.Stays)
+	l.Digests = f.judge.Digests
 	c, ok := f.claims[f.judge.journal]
-	if !ok && unchanged {
+	if !ok {
 		c = f.claims[names.Manifest]
 	}
 	err := l.Read(c)
@@ -210,9 +224,9 @@ func (f *Folder) Ledger(unchanged bool) (*ledger.Ledger, error) {
 		return nil, err
 	}
 	f.ledger = l
-	l.Claim(f.judge.Source, f.former())
+	l.Claim(f.judge.identity, f.judge.Commit, f.former())
 	// it was hashed to know whose it is
-	l.Keep(func(o ledger.Output) bool { return !o.Here || f.Ours[o.Path] == o.SHA256 })
+	l.Keep(func(o ledger.Output) bool { return !o.Here || f.Ours[o.Path] == o.File() })
 	for name := range f.versions {
 		if o, _ := l.Output(name); !f.Stays && !inState(name) && !o.Here {
 			err = errors.Join(err, f.Remove(name))
@@ -222,13 +236,16 @@ func (f *Folder) Ledger(unchanged bool) (*ledger.Ledger, error) {
 }
 
 // Save writes the journal of a ledger, which every later change is appended to.
-func (f *Folder) Save(l *ledger.Ledger) error { return l.Save(f.State, journalName(f.judge.Part)) }
+func (f *Folder) Save(l *ledger.Ledger) error {
+	f.saved = true
+	return l.Save(f.disk.State, journalName(f.judge.Part))
+}
 
-// Begin is called once the first journal tells what is ours. Unless the folder holds the finished
-// result of the very source, or a part of it, Begin removes config and manifest: weights are
-// overwritten one by one, and the folder must not look finished meanwhile.
-func (f *Folder) Begin(unchanged bool) error {
-	if f.Manifest == nil || f.Manifest.Plan.Digest == f.judge.Digest && unchanged {
+// Begin is called after the first journal is saved. Unless the folder holds the finished result of
+// these weights, Begin removes config and manifest: weights are overwritten one by one, and the
+// folder must not look finished meanwhile.
+func (f *Folder) Begin() error {
+	if f.Manifest == nil || f.Made() {
 		return nil
 	}
 	for _, o := range f.Manifest.Outputs {
@@ -243,16 +260,19 @@ func (f *Folder) Begin(unchanged bool) error {
 
 // Create starts a file of the result, of a known size.
 func (f *Folder) Create(name string, size int64) (*disk.File, error) {
-	return f.Folder.Create(f.at(name), size)
+	return f.disk.Create(f.at(name), size)
 }
 
-// Announce says which sha256 a file beside the outputs will have, before it gets its name.
-func (f *Folder) Announce(name, sum string) error {
-	return f.ledger.Name(ledger.Named{Path: name, SHA256: sum})
+// Announce puts a side file into the journal, before the file gets its name.
+func (f *Folder) Announce(file names.File) error {
+	return f.ledger.Name(file)
 }
 
-// Remove removes a file of the result, if it is there and nobody has changed it meanwhile.
-func (f *Folder) Remove(name string) error { return f.Folder.Remove(f.at(name)) }
+// Open opens a file of the result that this run has made or looked at.
+func (f *Folder) Open(name string) (*os.File, error) { return f.disk.Open(f.at(name)) }
+
+// Remove removes a file of the result, if it's there and no one has changed it meanwhile.
+func (f *Folder) Remove(name string) error { return f.disk.Remove(f.at(name)) }
 
 // Finish makes the folder complete: it checks that the folder is still this conversion's and holds
 // every output, removes what former conversions have left, and writes the side files, config.json
@@ -280,7 +300,7 @@ func (f *Folder) Finish(ctx context.Context, r *Result) error {
 }
 
 func (f *Folder) write(s SideFile) error {
-	if err := f.Announce(s.Path, s.SHA256); err != nil {
+	if err := f.Announce(s.File()); err != nil {
 		return err
 	}
 	file, err := f.Create(s.Path, s.Size)
@@ -290,20 +310,19 @@ func (f *Folder) write(s SideFile) error {
 	return file.WriteAll(s.Data)
 }
 
-// complete makes sure that nobody has changed the files of the folder since the run began, or has
-// named them.
+// complete makes sure that no one else has changed files of the folder since the run began.
 func (f *Folder) complete(ctx context.Context, r *Result) error {
 	s, err := f.snapshot()
 	if err != nil {
 		return err
 	}
 	for _, o := range r.Outputs {
-		if v := s.files[o.Path]; v == "" || v != f.Known[o.Path] {
+		if v := s.files[o.Path]; v == "" || v != f.disk.Known[o.Path] {
 			return fmt.Errorf(
 				"%s was removed or changed while the conversion ran: run it again, and it is made again", f.Path(o.Path))
 		}
 	}
-	in, err := f.judge.inspect(ctx, s, f.Inspection.with(f.Known), sums(r.Outputs))
+	in, err := f.judge.inspect(ctx, s, f.Inspection.with(f.disk.Known), files(r.Outputs))
 	if err == nil {
 		f.Inspection = in
 	}
@@ -312,17 +331,25 @@ func (f *Folder) complete(ctx context.Context, r *Result) error {
 
 // Close gives the lock back. With done, it removes what this run has made but the result, by name,
 // then the lock: once the lock is free, the folder is the next run's. It removes an empty work
-// folder too.
+// folder too. Without done, it leaves what another run can go on with.
 func (f *Folder) Close(done bool) error {
-	if !done {
-		return f.Release()
-	}
 	var err error
-	if !f.Stays {
+	if !done && f.saved {
+		return f.disk.Release()
+	}
+	if done && !f.Stays {
 		err = f.removeMade()
 	}
-	root := f.Root.Name()
-	err = errors.Join(err, f.Folder.Remove(f.judge.journal), f.Leave())
+	if done {
+		err = errors.Join(err, f.disk.Remove(f.judge.journal))
+	}
+	return errors.Join(err, f.leave())
+}
+
+// leave gives the lock back, and removes an empty work folder.
+func (f *Folder) leave() error {
+	root := f.Name()
+	err := f.disk.Leave()
 	if !f.Stays {
 		_ = os.Remove(root) // which removes no link, and nothing that is in use
 	}
@@ -332,17 +359,17 @@ func (f *Folder) Close(done bool) error {
 // removeMade removes the files that were to be uploaded, and the folders that they were in.
 func (f *Folder) removeMade() (err error) {
 	dirs := map[string]bool{f.within: true}
-	for _, name := range slices.Collect(maps.Keys(f.Known)) {
+	for _, name := range slices.Collect(maps.Keys(f.disk.Known)) {
 		if !strings.HasPrefix(name, f.within+"/") {
 			continue // the journal, and spools
 		}
-		err = errors.Join(err, f.Folder.Remove(name))
+		err = errors.Join(err, f.disk.Remove(name))
 		for dir := path.Dir(name); dir != f.within; dir = path.Dir(dir) {
 			dirs[dir] = true
 		}
 	}
 	for _, dir := range slices.Backward(slices.Sorted(maps.Keys(dirs))) { // the deepest first
-		_ = f.Folder.Remove(dir) // not if somebody has put something there
+		_ = f.disk.Remove(dir) // not if somebody has put something there
 	}
 	return err
 }

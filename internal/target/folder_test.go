@@ -49,7 +49,7 @@ func TestFolderTakenOver(t *testing.T) {
 // useFolder opens a folder, if nobody else has it, writes a journal, finds it, and ends.
 func useFolder(t *testing.T, root string, stays bool, holders, got *atomic.Int32) {
 	p := &plan.Plan{}
-	f, err := target.OpenFolder(t.Context(), root, stays, target.NewOwner(p, "", "part", false, nil), 0o666)
+	f, err := target.OpenFolder(t.Context(), root, stays, target.NewOwner(p, target.Origin{}, "part", false), 0o666)
 	if errors.Is(err, disk.ErrLocked) {
 		return
 	}
@@ -65,7 +65,7 @@ func useFolder(t *testing.T, root string, stays bool, holders, got *atomic.Int32
 	if err := f.Save(l); err != nil {
 		t.Error(err)
 	}
-	if _, err := os.Stat(filepath.Join(f.State.Name(), "part.json")); err != nil {
+	if _, err := os.Stat(filepath.Join(f.State().Name(), "part.json")); err != nil {
 		t.Error(err)
 	}
 	holders.Add(-1)
@@ -86,13 +86,13 @@ func convert(t *testing.T, root string, force bool, meanwhile func() error) erro
 		p.OutputFiles = append(p.OutputFiles, plan.OutputFile{Path: name})
 	}
 	p.Layout = catalog.Transformers
-	f, err := target.OpenFolder(t.Context(), root, true, target.NewOwner(p, "org/a", "part", force, nil), 0o666)
+	f, err := target.OpenFolder(t.Context(), root, true, target.NewOwner(p, target.Origin{Repo: "org/a"}, "part", force), 0o666)
 	if err != nil {
 		return err
 	}
-	l, err := f.Ledger(true)
+	l, err := f.Ledger()
 	if err == nil {
-		err = errors.Join(f.Save(l), f.Begin(true))
+		err = errors.Join(f.Save(l), f.Begin())
 	}
 	r := &target.Result{}
 	for _, o := range p.OutputFiles {
@@ -105,7 +105,7 @@ func convert(t *testing.T, root string, force bool, meanwhile func() error) erro
 		err = meanwhile()
 	}
 	config := target.NewSideFile("config.json", metadata.KindConfig, []byte("{}"))
-	manifest := &metadata.Manifest{Schema: metadata.SchemaVersion, Source: metadata.Source{Repo: "org/a"}, Plan: metadata.PlanInfo{Digest: p.Digest()}}
+	manifest := &metadata.Manifest{Schema: metadata.SchemaVersion, Source: metadata.Source{Repo: "org/a"}, Plan: metadata.PlanInfo{Digest: p.Digest(), Layout: string(p.Layout), Dict: plan.DictDigest(nil)}}
 	manifest.Outputs = append(manifest.Outputs, config.OutputFile)
 	for _, o := range r.Outputs {
 		manifest.Outputs = append(manifest.Outputs, metadata.OutputFile{Path: o.Path, Kind: metadata.KindRemainder, Size: o.Size, SHA256: o.SHA256})

@@ -13,21 +13,25 @@ import (
 	"github.com/df11-convert/df11-convert/internal/metadata"
 	"github.com/df11-convert/df11-convert/internal/names"
 	"github.com/df11-convert/df11-convert/internal/plan"
+	"github.com/df11-convert/df11-convert/internal/reader"
 )
 
 // An Owner is a conversion that asks what it may touch in a target. One rule answers, for folders
 // and repos:
 //
-//   - A journal or a manifest is ours if it is of this plan, or of another plan of the same source.
-//   - A file is ours if such a journal or manifest lists its path with the sha256 that the file has.
+//   - A journal or a manifest is ours if it is of this result, by the plan that this run has or for
+//     another commit of the source. Without commits, the sha256 of the weights say whether a result
+//     is this one.
+//   - A file is ours if such a journal or manifest lists it as it is, and says that a run wrote it.
 //   - What is ours is replaced, or deleted if the result has no file of that path.
-//   - Any other file stays. If it has the path of a file to be written, and other bytes, it is in the way; so are weights that a
-//     loader would read with the result. That is a ConflictError. Force overwrites what is in the way when the run begins, and
-//     deletes nothing.
-//   - A card that is not ours is in nobody's way: the result goes without one.
+//   - A file that a run finds with the very content to be written is kept: it stays, and is not ours.
+//   - Any other file stays. If it has the path of a file to be written, it is in the way; so are
+//     weights that a loader would read with the result. That is a ConflictError. Force overwrites
+//     what is in the way when the run begins, and deletes nothing.
+//   - A card that isn't ours doesn't conflict: the result goes without a card.
 //
-// Who can write to a target can forge journals and manifests there. So the rule tells what may be
-// replaced, never what is right.
+// Anyone who can write to a target can forge journals and manifests there. So the rule decides what
+// may be replaced, never what is right.
 //
 // A run judges a target when it begins, and judges what others have changed before every commit:
 // two runs that begin at the same time both find the target free. A journal or a manifest that has
@@ -35,22 +39,36 @@ import (
 // TakenError, unless this run has sent it. Every commit brings the journal that lists its files.
 type Owner struct {
 	Digest string // of the plan
-	Source string // Hub repo that the weights come from; "" if it is not known
-	Part   string // names the journal
-	Force  bool   // what is in the way when a run begins may be overwritten
+	// of everything that decides the bytes of each output, by path
+	Digests map[string]string
+	Origin
+	Part  string // names the journal
+	Force bool   // what is in the way when a run begins may be overwritten
+
+	identity plan.Identity
+	config   string // path of config.json
 	// every file of the result: what pins its content at the source, "" if nothing does
 	written map[string]string
 	loaded  map[string]bool // folders of which a loader reads every .safetensors file
-	// content returns the sha256 of a file that the result takes over from a local source, "" of
-	// any other. The files of a Hub are pinned.
-	content func(ctx context.Context, name string) (string, error)
 }
 
-// NewOwner returns the owner of what a part of a plan makes of a source. content returns the sha256
-// of a file that the result takes over from a local source, "" of any other; nil means no file.
-func NewOwner(p *plan.Plan, source, part string, force bool,
-	content func(ctx context.Context, name string) (string, error)) *Owner {
-	w := &Owner{Digest: p.Digest(), Source: source, Part: part, Force: force, content: content,
+// An Origin is what a run knows of its source.
+type Origin struct {
+	Repo   string // Hub repo that the weights come from; "" if it is not known
+	Commit string // of Repo; "" if it is not known
+	Local  bool   // nothing but their sha256 pins the weights
+	// Weights returns the weight files with their sha256, as far as that is known or can be found
+	// out; nil means no file.
+	Weights func(ctx context.Context) ([]names.File, error)
+	// Content returns the sha256 of a file that the result takes over from a local source, "" of
+	// any other: the files of a Hub are pinned. Nil means no file.
+	Content func(ctx context.Context, name string) (string, error)
+}
+
+// NewOwner returns the owner of what a part of a plan makes of its source.
+func NewOwner(p *plan.Plan, from Origin, part string, force bool) *Owner {
+	w := &Owner{Digest: p.Digest(), Digests: p.OutputDigests(), Origin: from, Part: part, Force: force,
+		identity: plan.IdentityOf(p, from.Repo), config: p.ConfigPath(),
 		written: map[string]string{}, loaded: map[string]bool{}}
 	for _, f := range p.OutputFiles {
 		w.written[f.Path] = ""
@@ -68,7 +86,7 @@ func NewOwner(p *plan.Plan, source, part string, force bool,
 	}
 	for name := range w.written {
 		// which loads one file by its name
-		if plan.IsSafetensors(name) && p.Layout != catalog.ComfyUI {
+		if reader.IsSafetensors(name) && p.Layout != catalog.ComfyUI {
 			w.loaded[path.Dir(name)] = true
 		}
 	}
@@ -83,7 +101,7 @@ func (w *Owner) writes(name string) bool {
 
 // loads reports whether a loader reads a file as weights of the result.
 func (w *Owner) loads(name string) bool {
-	return plan.IsSafetensors(name) && w.loaded[path.Dir(name)]
+	return reader.IsSafetensors(name) && w.loaded[path.Dir(name)]
 }
 
 // A claimant is what the rule knows of the author of a journal or a manifest.
@@ -92,21 +110,34 @@ type claimant int
 const (
 	unknown  claimant = iota // the file says nothing
 	stranger                 // another conversion
-	former                   // another plan of the same source
-	same                     // this plan
+	former                   // this result, of another commit or by another plan of the same weights
+	same                     // this plan, for these weights
 )
 
-// claimant says who has made a claim.
-func (w *Owner) claimant(c ledger.Claim) claimant {
+// claimant says who has made a claim. A manifest lists the weights that it's of. A journal doesn't:
+// what its plan made of other weights is found out before the result counts (pipeline/rebuild.go).
+func (w *Owner) claimant(ctx context.Context, c ledger.Claim) (claimant, error) {
 	switch {
 	case c.Plan == "":
-		return unknown
-	case c.Plan == w.Digest:
-		return same
-	case c.Source != "" && c.Source == w.Source:
-		return former
+		return unknown, nil
+	case c.Result != w.identity:
+		return stranger, nil
 	}
-	return stranger
+	equal := c.Plan == w.Digest
+	if c.Weights != nil && w.Weights != nil {
+		weights, err := w.Weights(ctx)
+		if err != nil {
+			return unknown, err
+		}
+		equal = slices.EqualFunc(weights, c.Weights, names.File.MayBe)
+	}
+	switch {
+	case equal && c.Plan == w.Digest:
+		return same, nil
+	case equal, c.Commit != "" && w.Commit != "":
+		return former, nil
+	}
+	return stranger, nil
 }
 
 // A snapshot is what a folder or a branch holds at one moment.
@@ -120,25 +151,9 @@ type snapshot interface {
 	// version returns the version of a file that a claim lists; "" if it is not there.
 	version(name string) (string, error)
 	read(ctx context.Context, name string) ([]byte, error)
-	sum(ctx context.Context, name string) (string, error) // sha256
+	file(ctx context.Context, name string) (names.File, error) // with its sha256
 	// equals reports whether a file has the content that a pin of the source stands for.
 	equals(ctx context.Context, name, pin string) (bool, error)
-}
-
-// An Inspection is what a run found in a target when it looked at it. It never changes.
-type Inspection struct {
-	Manifest *metadata.Manifest // of a finished conversion; nil if there is none
-	// files that may be replaced or deleted, with their sha256; "" if they have the bytes to be
-	// written
-	Ours      map[string]string
-	CardStays bool // the card is somebody else's
-	// it is the finished result of the plan, and nothing of ours is beside it
-	Current  bool
-	versions map[string]string       // of all files
-	files    map[string]names.File   // as a Hub lists them
-	listed   map[string][]string     // sha256 that files of ours have had, by path
-	claims   map[string]ledger.Claim // that have come or changed since the inspection before
-	stranger string                  // source of somebody else's journal or manifest
 }
 
 // A judge knows whose the files of one folder or branch are, on behalf of a conversion.
@@ -161,12 +176,14 @@ func (w *Owner) judge(journals string, force bool) *judge {
 func (j *judge) hasSent(name string) bool { return name == j.journal && len(j.sent) > 0 }
 
 // inspect looks at what has changed in a target since the last inspection, nil when the run begins.
-// made are the sha256 of the run's outputs, by path. A ConflictError comes with the inspection.
+// made are the run's outputs, by path. A ConflictError comes with the inspection.
 func (j *judge) inspect(ctx context.Context, s snapshot, last *Inspection,
-	made map[string]string) (*Inspection, error) {
+	made map[string]names.File) (*Inspection, error) {
 	x := &judgment{judge: j, snapshot: s, begins: last == nil, last: last, made: made,
-		in: &Inspection{Ours: map[string]string{}, versions: maps.Clone(s.versions()),
-			files: s.list(), listed: map[string][]string{}, claims: map[string]ledger.Claim{}}}
+		in: &Inspection{Where: s.where(), Ours: map[string]names.File{}, Kept: map[string]bool{},
+			versions: maps.Clone(s.versions()), files: s.list(),
+			listed: map[string][]names.File{}, pinned: map[string]names.File{},
+			claims: map[string]ledger.Claim{}}}
 	if x.begins {
 		x.last = &Inspection{}
 	}
@@ -192,8 +209,8 @@ type judgment struct {
 	*judge
 	snapshot
 	begins bool
-	last   *Inspection       // an empty one when the run begins
-	made   map[string]string // sha256 of the run's outputs, by path
+	last   *Inspection           // an empty one when the run begins
+	made   map[string]names.File // the run's outputs, by path
 	in     *Inspection
 	ConflictError
 }
@@ -204,9 +221,13 @@ func (x *judgment) changed(name string) bool { return x.in.versions[name] != x.l
 // readClaims reads the journals and the manifest that have come, and keeps what the others said.
 func (x *judgment) readClaims(ctx context.Context) error {
 	maps.Copy(x.in.listed, x.last.listed)
+	maps.Copy(x.in.pinned, x.last.pinned)
+	maps.Copy(x.in.claims, x.last.claims)
+	maps.DeleteFunc(x.in.claims, func(name string, _ ledger.Claim) bool { return x.changed(name) })
 	x.in.stranger = x.last.stranger
 	if x.in.versions[names.Manifest] != "" {
 		x.in.Manifest = x.last.Manifest
+		x.in.made = x.last.made && !x.changed(names.Manifest)
 	}
 	for _, name := range slices.Sorted(maps.Keys(x.in.versions)) {
 		if name != names.Manifest && !IsJournal(name) || !x.changed(name) {
@@ -216,61 +237,75 @@ func (x *judgment) readClaims(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		c, sum := x.claim(name, b), sumOf(b)
-		if err := x.refuseTaken(c, sum); err != nil && !x.begins {
+		c, file := x.claim(name, b), names.File{Path: name, Size: int64(len(b)), SHA256: sumOf(b)}
+		who, err := x.claimant(ctx, c)
+		if err == nil && name == x.journal {
+			err = c.Check()
+		}
+		if err == nil && !x.begins {
+			err = x.refuseTaken(who, c, file.SHA256)
+		}
+		if err != nil {
 			return err
 		}
-		x.accept(name, sum, c)
+		x.accept(file, who, c)
 	}
 	return nil
 }
 
 // claim returns what a journal or a manifest claims, nothing if it is broken.
-func (x *judgment) claim(name string, b []byte) (c ledger.Claim) {
+func (x *judgment) claim(name string, b []byte) ledger.Claim {
 	if IsJournal(name) {
-		c = ledger.ReadJournal(b)
-	} else if x.in.Manifest, _ = metadata.ParseManifest(b, 0); x.in.Manifest != nil {
-		c = ledger.OfManifest(x.in.Manifest)
+		return ledger.ReadJournal(b)
 	}
-	x.in.claims[name] = c
-	return c
+	if x.in.Manifest, _ = metadata.ParseManifest(b, 0); x.in.Manifest == nil {
+		return ledger.Claim{}
+	}
+	return ledger.OfManifest(x.in.Manifest)
 }
 
-// accept takes the claim of a file as ours, if it is of this plan or of its source.
-func (x *judgment) accept(name, sum string, c ledger.Claim) {
-	who := x.claimant(c)
+// accept takes the claim of a file as ours, if it is of this result.
+func (x *judgment) accept(file names.File, who claimant, c ledger.Claim) {
 	switch {
 	case who == unknown || x.work && c.Keeps:
 		return
 	case who == stranger:
-		x.in.stranger = c.Source
+		x.in.stranger = c.Result.Unlike(x.identity)
 		return
 	}
-	x.in.Ours[name] = sum
-	list := func(path string, sums ...string) {
-		x.in.listed[path] = slices.Concat(x.in.listed[path], sums)
+	x.in.Ours[file.Path] = file
+	files := c.Others
+	for _, o := range c.Outputs {
+		files = append(files, o.File())
 	}
-	for path, o := range c.Outputs {
-		list(path, o.SHA256)
+	for _, f := range files {
+		x.in.listed[f.Path] = append(slices.Clip(x.in.listed[f.Path]), f)
+		if who == same && c.Commit == x.Commit {
+			x.in.pinned[f.Path] = f
+		}
 	}
-	for path, sums := range c.Others {
-		list(path, sums...)
+	if who == same || !x.Local {
+		x.in.claims[file.Path] = c
 	}
+	x.in.made = x.in.made || who == same && file.Path == names.Manifest
 }
 
 // refuseTaken refuses the claim of a file that has come while the run worked, but for its own, and
 // this plan's with the same outputs.
-func (x *judgment) refuseTaken(c ledger.Claim, sum string) error {
+func (x *judgment) refuseTaken(who claimant, c ledger.Claim, sum string) error {
 	if x.sent[sum] {
 		return nil
 	}
-	if who := x.claimant(c); who == stranger || who == former {
-		return &TakenError{Where: x.where(), Of: c.Source, Same: who == former}
+	switch who {
+	case stranger:
+		return &TakenError{Where: x.where(), Of: c.Result.Unlike(x.identity)}
+	case former:
+		return &TakenError{Where: x.where(), Of: c.Result.Source, Same: true}
 	}
 	for _, name := range slices.Sorted(maps.Keys(c.Outputs)) {
-		if ours, theirs := x.made[name], c.Outputs[name].SHA256; ours != "" && theirs != "" &&
-			ours != theirs {
-			return &TakenError{Where: x.where(), Of: c.Source, File: name}
+		if ours, theirs := x.made[name], c.Outputs[name].File(); ours.SHA256 != "" &&
+			theirs.SHA256 != "" && ours != theirs {
+			return &TakenError{Where: x.where(), Of: c.Result.Source, File: name}
 		}
 	}
 	return nil
@@ -293,13 +328,16 @@ func (x *judgment) findListed(context.Context) error {
 // judgeFiles finds out which files are ours, and which of the others may not stay as they are.
 func (x *judgment) judgeFiles(ctx context.Context) error {
 	for _, name := range slices.Sorted(maps.Keys(x.in.versions)) {
-		sum, ours, err := x.ours(ctx, name)
+		file, ours, err := x.ours(ctx, name)
+		if err == nil && !ours {
+			x.in.Kept[name], err = x.keeps(ctx, name)
+		}
 		switch {
 		case err != nil:
-			return err
+			return fmt.Errorf("%s: %w", x.where(), err)
 		case ours:
-			x.in.Ours[name] = sum
-		case name == names.Card || !x.changed(name):
+			x.in.Ours[name] = file
+		case x.in.Kept[name] || name == names.Card || !x.changed(name):
 		case x.writes(name) || name == x.journal || x.work && inState(name):
 			x.Overwritten = append(x.Overwritten, name)
 		case x.loads(name) && !x.work:
@@ -309,42 +347,51 @@ func (x *judgment) judgeFiles(ctx context.Context) error {
 	return nil
 }
 
-// ours reports whether a file is ours, and its sha256; "" if it has the bytes to be written.
-func (x *judgment) ours(ctx context.Context, name string) (sum string, ours bool, err error) {
+// ours reports whether a file is ours. A run of this plan for this commit has written what the
+// commit pins. Some Hubs list its sha256 with the size of an older file: still it's no one else's.
+func (x *judgment) ours(ctx context.Context, name string) (file names.File, ours bool, err error) {
 	if !x.changed(name) {
-		sum, ours = x.last.Ours[name]
-		return sum, ours, nil
+		file, ours = x.last.Ours[name]
+		return file, ours, nil
 	}
-	if sum, ours = x.in.Ours[name]; ours { // its claim was accepted
-		return sum, true, nil
+	if file, ours = x.in.Ours[name]; ours { // its claim was accepted
+		return file, true, nil
 	}
-	pin, written := x.written[name]
-	if pin != "" && pin == x.in.versions[name] {
-		return "", true, nil
+	file, ours = x.in.pinned[name]
+	if pin := x.written[name]; ours && pin != "" && pin == x.in.versions[name] {
+		return file, true, nil
 	}
-	if sums := x.in.listed[name]; len(sums) > 0 {
-		sum, err = x.sum(ctx, name)
-		if err != nil {
-			return "", false, fmt.Errorf("%s: %w", x.where(), err)
-		}
-		if slices.Contains(sums, sum) {
-			return sum, true, nil
-		}
+	if len(x.in.listed[name]) == 0 {
+		return file, false, nil
 	}
-	if written && name != names.Card {
-		ours, err = x.equals(ctx, name, pin)
-	}
-	return "", ours, err
+	file, err = x.file(ctx, name)
+	return file, err == nil && slices.ContainsFunc(x.in.listed[name],
+		func(f names.File) bool { return f.SHA256 == file.SHA256 }), err
 }
 
-// isCurrent reports whether a target holds the finished result of the plan, and nothing of ours
-// beside it.
+// keeps reports whether a file that isn't ours has the content to be written.
+func (x *judgment) keeps(ctx context.Context, name string) (bool, error) {
+	pin, written := x.written[name]
+	switch {
+	case !x.changed(name):
+		return x.last.Kept[name], nil
+	case !written || name == names.Card:
+		return false, nil
+	case pin != "" && pin == x.in.versions[name]:
+		return true, nil
+	}
+	return x.equals(ctx, name, pin)
+}
+
+// isCurrent reports whether a target holds the finished result of the plan, and no other file of
+// ours.
 func (w *Owner) isCurrent(in *Inspection) bool {
-	if in.Manifest == nil || in.Manifest.Plan.Digest != w.Digest {
+	if !in.isOf(w.Commit) {
 		return false
 	}
 	for name := range w.written {
-		if _, ours := in.Ours[name]; !ours && !(name == names.Card && in.CardStays) {
+		if _, ours := in.Ours[name]; !ours && !in.Kept[name] &&
+			!(name == names.Card && in.CardStays) {
 			return false
 		}
 	}
@@ -353,31 +400,14 @@ func (w *Owner) isCurrent(in *Inspection) bool {
 			return false
 		}
 	}
-	for _, o := range in.Manifest.Outputs {
-		f, listed := in.files[o.Path]
-		if listed && !f.MayBe(o.File()) && !(o.Path == names.Card && in.CardStays) {
-			return false
-		}
-	}
-	return true
+	return in.Intact()
 }
 
-// ManifestSHA256 is that of the manifest that was there when the target was looked at; "" if there
-// was none.
-func (in *Inspection) ManifestSHA256() string { return in.Ours[names.Manifest] }
-
-// former is what a journal says of the files that are ours: their sha256, by path.
-func (in *Inspection) former() map[string]string {
-	files := maps.Clone(in.Ours)
-	maps.DeleteFunc(files, func(_, sum string) bool { return sum == "" })
-	return files
-}
-
-// with returns the inspection with other versions: the run knows what it has written since.
-func (in *Inspection) with(versions map[string]string) *Inspection {
-	now := *in
-	now.versions = versions
-	return &now
+// Removes lists the files that a run removes in the end: they're ours, and the result has none of
+// these names.
+func (w *Owner) Removes(in *Inspection) []string {
+	names := slices.Sorted(maps.Keys(in.Ours))
+	return slices.DeleteFunc(names, func(name string) bool { return w.writes(name) || IsJournal(name) })
 }
 
 // ConflictError says that a target holds files that are not ours: Overwritten are in the way of
@@ -426,7 +456,7 @@ func (e *TakenError) Error() string {
 	return fmt.Sprintf("since this run began, a conversion of %s has written to %s", of, e.Where)
 }
 
-// IsJournal tells the journals of conversions that have not finished a target.
+// IsJournal reports whether a file is the journal of a conversion that hasn't finished its target.
 func IsJournal(name string) bool {
 	dir := path.Dir(name)
 	return (dir == names.JournalDir || dir == names.StateDir) && path.Ext(name) == ".json"

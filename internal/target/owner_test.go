@@ -46,8 +46,12 @@ func (f fake) version(name string) (string, error) {
 
 func (f fake) read(_ context.Context, name string) ([]byte, error) { return []byte(f.files[name]), nil }
 
-func (f fake) sum(_ context.Context, name string) (string, error) {
-	return sumOf([]byte(f.files[name])), nil
+func (f fake) file(_ context.Context, name string) (names.File, error) {
+	return file(name, f.files[name]), nil
+}
+
+func file(name, content string) names.File {
+	return names.File{Path: name, Size: int64(len(content)), SHA256: sumOf([]byte(content))}
 }
 
 func (f fake) equals(_ context.Context, name, pin string) (bool, error) {
@@ -59,38 +63,79 @@ var (
 	ours  = strings.Repeat("a", 64)
 	older = strings.Repeat("b", 64)
 	other = strings.Repeat("c", 64)
+	dict  = plan.DictDigest(nil)
+)
+
+// Commits of the source: the one of the run, and an older one.
+const (
+	newest = "1111111111111111111111111111111111111111"
+	before = "2222222222222222222222222222222222222222"
 )
 
 // journal writes one of a plan: files that it lists, as "path content". With a plus, a file is
 // named beside the outputs; with a star, former conversions have left it; KEEPS is a folder's that
-// stays.
+// stays. The source is "repo", or "repo@commit"; without a commit, it's "new" for a repo. Further
+// words are other members of the head.
 func journal(plan, source string, files ...string) string {
-	head, lines := fmt.Sprintf(`{"version":1,"plan":%q,"source":%q`, plan, source), ""
+	repo, commit := at(source)
+	head, lines := fmt.Sprintf(`{"version":1,"plan":%q,"commit":%q`, plan, commit), ""
+	result := fmt.Sprintf(`"source":%q,"pattern_dict":%q`, repo, dict)
+	layout := "transformers"
 	for _, f := range files {
 		name, content, _ := strings.Cut(f, " ")
-		sum := sumOf([]byte(content))
+		listed := fmt.Sprintf(`{"path":%q,"size":%d,"sha256":%q}`, strings.TrimLeft(name, "*+"), len(content), sumOf([]byte(content)))
 		switch {
 		case name == "KEEPS":
 			head += `,"keeps":true`
+		case name == "LAYOUT":
+			layout = content
+		case name == "FILE" || name == "FOLDER":
+			result += fmt.Sprintf(`,%q:%q`, strings.ToLower(name), content)
+		case name == "DICT":
+			result = strings.Replace(result, dict, content, 1)
 		case name[0] == '*':
-			head += fmt.Sprintf(`,"former":{%q:%q}`, name[1:], sum)
+			head += `,"former":[` + listed + `]`
 		case name[0] == '+':
-			lines += fmt.Sprintf(`{"named":{"path":%q,"sha256":%q}}`+"\n", name[1:], sum)
+			lines += `{"named":` + listed + "}\n"
 		default:
-			lines += fmt.Sprintf(`{"output":{"path":%q,"sha256":%q}}`+"\n", name, sum)
+			lines += `{"output":` + listed + "}\n"
 		}
 	}
-	return head + "}\n" + lines
+	return head + fmt.Sprintf(`,"result":{%s,"layout":%q}}`, result, layout) + "\n" + lines
 }
 
-// manifest writes one that lists files as journal does.
+// at takes a source apart.
+func at(source string) (repo, commit string) {
+	repo, commit, stated := strings.Cut(source, "@")
+	if !stated && repo != "" {
+		commit = newest
+	}
+	return repo, commit
+}
+
+// manifest writes one that lists files as journal does; those with a dash were kept. WEIGHTS is
+// what the source held.
 func manifest(plan, source string, files ...string) string {
 	var list []string
+	weights, layout, pattern := "weights", "transformers", dict
 	for _, f := range files {
 		name, content, _ := strings.Cut(f, " ")
-		list = append(list, fmt.Sprintf(`{"path":%q,"kind":"copied","sha256":%q}`, name, sumOf([]byte(content))))
+		switch name {
+		case "WEIGHTS":
+			weights = content
+		case "LAYOUT":
+			layout = content
+		case "DICT":
+			pattern = content
+		default:
+			path, kept := strings.CutPrefix(name, "-")
+			list = append(list, fmt.Sprintf(`{"path":%q,"kind":"copied","size":%d,"sha256":%q,"kept":%v}`, path, len(content), sumOf([]byte(content)), kept))
+		}
 	}
-	return fmt.Sprintf(`{"schema_version":1,"plan":{"digest":%q},"source":{"repo":%q},"files":[%s]}`, plan, source, strings.Join(list, ","))
+	repo, commit := at(source)
+	return fmt.Sprintf(`{"schema_version":1,"plan":{"digest":%q,"layout":%q,"pattern_dict_sha256":%q},`+
+		`"source":{"repo":%q,"commit":%q,"files":[{"path":"model.safetensors","size":1,"sha256":%q,"integrity":"proof"}]},"files":[%s]}`,
+		plan, layout, pattern, repo, commit, sumOf([]byte(weights)), strings.Join(list, ","))
 }
 
 // whole is the finished result of the run, with changes: "" takes a file away.
@@ -118,11 +163,18 @@ func verdict(in *Inspection, err error) string {
 	}
 	if in != nil {
 		add("ours", slices.Collect(maps.Keys(in.Ours)))
+		for name, kept := range in.Kept {
+			if kept {
+				add("kept", []string{name})
+			}
+		}
 	}
 	if e := (*ConflictError)(nil); errors.As(err, &e) {
 		add("overwritten", e.Overwritten)
 		add("read along", e.Files)
-		add("of", strings.Fields(e.Of))
+		if e.Of != "" {
+			words = append(words, "of "+e.Of)
+		}
 	} else if err != nil {
 		words = append(words, err.Error())
 	}
@@ -153,21 +205,28 @@ const (
 	forcedFolder
 	workFolder
 	nameless // a repo, for a source that no repo is known of
+	local    // a repo, for a local source of which the repo is known, but no commit
 	single   // a repo, for a layout of which a loader reads one file by its name
 )
 
 // of makes the judge of a run at a site, and what the site holds.
 func (s site) of(files map[string]string) (*judge, fake) {
-	p := &plan.Plan{Layout: catalog.Transformers, Config: "config.json", Copied: []plan.File{{Path: "tokenizer.json", ETag: "tokens"}},
+	p := &plan.Plan{Layout: catalog.Transformers, Config: "config.json", Carried: plan.Carried{Copied: []plan.File{{Path: "tokenizer.json", ETag: "tokens"}}},
 		OutputFiles: []plan.OutputFile{{Path: "model.safetensors"}, {Path: "head.safetensors"}}}
 	if s == single {
 		p.Layout = catalog.ComfyUI
 	}
-	w, dir := NewOwner(p, "org/a", "part", s == forcedRepo || s == forcedFolder, nil), names.JournalDir
-	w.Digest = ours
-	if s == nameless {
-		w.Source = ""
+	from := Origin{Repo: "org/a", Commit: newest, Weights: func(context.Context) ([]names.File, error) {
+		return []names.File{{Path: "model.safetensors", Size: 1, SHA256: sumOf([]byte("weights"))}}, nil
+	}}
+	if s == nameless || s == local {
+		from.Commit = ""
 	}
+	if s == nameless {
+		from.Repo = ""
+	}
+	w, dir := NewOwner(p, from, "part", s == forcedRepo || s == forcedFolder), names.JournalDir
+	w.Digest = ours
 	f := fake{files, s == inFolder || s == forcedFolder || s == workFolder, s == workFolder}
 	if f.folder {
 		dir = names.StateDir
@@ -195,7 +254,7 @@ func TestWhoseAFileIs(t *testing.T) {
 		{"other weights", inRepo, files{"x.safetensors": "x"}, "read along x.safetensors"},
 		{"other weights, and one file is read", single, files{"x.safetensors": "x"}, ""},
 		{"a card", inRepo, files{"README.md": "x"}, "card stays"},
-		{"a tokenizer of the same bytes", inRepo, files{"tokenizer.json": "tokens"}, "ours tokenizer.json"},
+		{"a tokenizer of the same bytes", inRepo, files{"tokenizer.json": "tokens"}, "kept tokenizer.json"},
 		{"another tokenizer", inRepo, files{"tokenizer.json": "x"}, "overwritten tokenizer.json"},
 		{"a broken journal of our name", inRepo, files{part: "x"}, "overwritten .df11/part.json"},
 		{"a broken journal", inRepo, files{second: "x"}, ""},
@@ -211,10 +270,10 @@ func TestWhoseAFileIs(t *testing.T) {
 		{"our journal, and a card that was edited", inRepo, files{part: journal(ours, "org/a", "+README.md card"), "README.md": "x"}, "ours .df11/part.json, card stays"},
 		{"another part's journal", inRepo, files{second: journal(ours, "org/a", "head.safetensors head"), "head.safetensors": "head"}, "ours .df11/second.json head.safetensors"},
 		{"two sums of one file", inRepo, files{part: journal(ours, "org/a", "+config.json x", "+config.json {}"), "config.json": "{}"}, "ours .df11/part.json config.json"},
-		{"two journals, two sums", inRepo, files{part: journal(ours, "", "head.safetensors x"), second: journal(older, "org/a", "head.safetensors head"), "head.safetensors": "x"}, "ours .df11/part.json .df11/second.json head.safetensors"},
+		{"two journals, two sums", inRepo, files{part: journal(ours, "org/a", "head.safetensors x"), second: journal(older, "org/a", "head.safetensors head"), "head.safetensors": "x"}, "ours .df11/part.json .df11/second.json head.safetensors"},
 		{"what former conversions have left", inRepo, files{part: journal(ours, "org/a", "*old.safetensors old"), "old.safetensors": "old"}, "ours .df11/part.json old.safetensors"},
 		{"a torn journal", inRepo, files{part: journal(ours, "org/a", "head.safetensors head") + `{"output":{"path`, "head.safetensors": "head"}, "ours .df11/part.json head.safetensors"},
-		{"a journal of a newer program", inRepo, files{part: strings.Replace(journal(ours, "org/a"), ":1", ":9", 1)}, "ours .df11/part.json"},
+		{"a journal of a newer program", inRepo, files{part: strings.Replace(journal(ours, "org/a"), ":1", ":9", 1)}, "the journal of this conversion has version 9, this program knows version 1"},
 
 		{"a former commit's journal", inRepo, files{part: journal(older, "org/a", "old.safetensors old"), "old.safetensors": "old"}, "ours .df11/part.json old.safetensors"},
 		{"a former commit's manifest", inRepo, files{record: manifest(older, "org/a", "old.safetensors old", "notes.md x"), "old.safetensors": "old", "notes.md": "y"}, "ours df11-manifest.json old.safetensors"},
@@ -222,7 +281,19 @@ func TestWhoseAFileIs(t *testing.T) {
 		{"another model's journal", inRepo, files{part: journal(other, "org/b", "head.safetensors head"), "head.safetensors": "head"}, "overwritten .df11/part.json head.safetensors, of org/b"},
 		{"another model's manifest", inRepo, files{record: manifest(other, "org/b", "head.safetensors head"), "head.safetensors": "head"}, "overwritten df11-manifest.json head.safetensors, of org/b"},
 		{"a journal of an unknown source", inRepo, files{second: journal(other, "", "head.safetensors head"), "head.safetensors": "head"}, "overwritten head.safetensors"},
-		{"another plan, both sources unknown", nameless, files{second: journal(other, "", "head.safetensors head"), "head.safetensors": "head"}, "overwritten head.safetensors"},
+		{"another plan, both sources unknown", nameless, files{second: journal(other, "", "head.safetensors head"), "head.safetensors": "head"}, "overwritten head.safetensors, of a local model (other weights)"},
+		{"the same source, another file", inRepo, files{second: journal(older, "org/a", "FILE low.safetensors", "head.safetensors head"), "head.safetensors": "head"}, "overwritten head.safetensors, of org/a (low.safetensors)"},
+		{"the same source, another component", inRepo, files{second: journal(older, "org/a", "FOLDER transformer_2", "head.safetensors head"), "head.safetensors": "head"}, "overwritten head.safetensors, of org/a (transformer_2)"},
+		{"the same source, another layout", inRepo, files{record: manifest(older, "org/a@"+before, "LAYOUT diffusers", "head.safetensors head"), "head.safetensors": "head"}, "overwritten df11-manifest.json head.safetensors, of org/a (layout diffusers)"},
+		{"the same source, another dict", inRepo, files{record: manifest(older, "org/a@"+before, "DICT x", "head.safetensors head"), "head.safetensors": "head"}, "overwritten df11-manifest.json head.safetensors, of org/a (another pattern dict)"},
+		{"an older commit, other weights", inRepo, files{record: manifest(older, "org/a@"+before, "WEIGHTS x", "old.safetensors old"), "old.safetensors": "old"}, "ours df11-manifest.json old.safetensors"},
+		{"no commit, other weights", local, files{record: manifest(ours, "org/a", "WEIGHTS x", "old.safetensors old"), "old.safetensors": "old"}, "overwritten df11-manifest.json, read along old.safetensors, of org/a (other weights)"},
+		{"no commit, the same weights", local, files{record: manifest(older, "org/a", "old.safetensors old"), "old.safetensors": "old"}, "ours df11-manifest.json old.safetensors"},
+		{"two local models, other weights", nameless, files{record: manifest(ours, "", "WEIGHTS x", "head.safetensors head"), "head.safetensors": "head"}, "overwritten df11-manifest.json head.safetensors, of a local model (other weights)"},
+		{"a kept file that the result has no more", inRepo, files{record: manifest(older, "org/a@"+before, "-LICENSE mine", "NOTICE theirs"), "LICENSE": "mine", "NOTICE": "theirs"}, "ours NOTICE df11-manifest.json"},
+		{"a kept file that would change", inRepo, files{record: manifest(older, "org/a@"+before, "-tokenizer.json old"), "tokenizer.json": "old"}, "ours df11-manifest.json, overwritten tokenizer.json"},
+		{"a kept file that stays", inRepo, files{record: manifest(older, "org/a@"+before, "-tokenizer.json tokens"), "tokenizer.json": "tokens"}, "ours df11-manifest.json, kept tokenizer.json"},
+		{"a user's file with the bytes of the new commit", inRepo, files{record: manifest(older, "org/a@"+before, "tokenizer.json tokenX"), "tokenizer.json": "tokens"}, "ours df11-manifest.json, kept tokenizer.json"},
 		{"our plan, both sources unknown", nameless, files{second: journal(ours, "", "head.safetensors head"), "head.safetensors": "head"}, "ours .df11/second.json head.safetensors"},
 
 		{"the result", inRepo, whole(nil), all + ", current"},
@@ -240,7 +311,7 @@ func TestWhoseAFileIs(t *testing.T) {
 		{"force, and another model's journal", forcedRepo, files{part: journal(other, "org/b", "head.safetensors head"), "head.safetensors": "head"}, ""},
 		{"force, a former commit's, and other weights", forcedRepo, files{record: manifest(older, "org/a", "old.safetensors old"), "old.safetensors": "old", "x.safetensors": "x"}, "ours df11-manifest.json old.safetensors"},
 
-		{"a folder's tokenizer of the same bytes", inFolder, files{"tokenizer.json": "tokens"}, "ours tokenizer.json"},
+		{"a folder's tokenizer of the same bytes", inFolder, files{"tokenizer.json": "tokens"}, "kept tokenizer.json"},
 		{"a folder's other tokenizer", inFolder, files{"tokenizer.json": "x"}, "overwritten tokenizer.json"},
 		{"a folder's file that only its journal names", inFolder, files{state: journal(ours, "org/a", "unlisted.md x"), "unlisted.md": "x"}, "ours .df11-convert/part.json unlisted.md"},
 		{"a folder's other weights, after force", inFolder, files{state: journal(ours, "org/a", "KEEPS", "head.safetensors head"), "x.safetensors": "x"}, "ours .df11-convert/part.json, read along x.safetensors"},
@@ -264,7 +335,7 @@ func TestWhoseAFileIs(t *testing.T) {
 func TestWhatHasComeSince(t *testing.T) {
 	type files = map[string]string
 	begun := files{part: journal(ours, "org/a", "head.safetensors head"), "head.safetensors": "head", "README.md": "x"}
-	made := map[string]string{"head.safetensors": sumOf([]byte("head")), "model.safetensors": sumOf([]byte("rest"))}
+	made := map[string]names.File{"head.safetensors": file("head.safetensors", "head"), "model.safetensors": file("model.safetensors", "rest")}
 	const still = "ours .df11/part.json head.safetensors, card stays"
 	taken := "since this run began, a conversion of %s has written to there"
 	for _, tt := range []struct {
@@ -289,7 +360,7 @@ func TestWhatHasComeSince(t *testing.T) {
 		{"another commit's journal", inRepo, files{second: journal(older, "org/a")}, fmt.Sprintf(taken, "org/a at another commit or with other flags")},
 		{"another commit's manifest", inRepo, files{record: manifest(older, "org/a")}, fmt.Sprintf(taken, "org/a at another commit or with other flags")},
 		{"another part's journal", inRepo, files{second: journal(ours, "org/a", "model.safetensors rest"), "model.safetensors": "rest"}, "ours .df11/part.json .df11/second.json head.safetensors model.safetensors, card stays"},
-		{"our plan's journal with other bytes", inRepo, files{second: journal(ours, "", "model.safetensors x")}, fmt.Sprintf(taken, "a source with the same name and other bytes (model.safetensors differs)")},
+		{"our plan's journal with other bytes", inRepo, files{second: journal(ours, "org/a", "model.safetensors x")}, fmt.Sprintf(taken, "a source with the same name and other bytes (model.safetensors differs)")},
 		{"a journal that this run has sent", inRepo, files{second: journal(other, "org/b", "SENT x")}, "ours .df11/part.json head.safetensors, card stays"},
 		{"a broken journal", inRepo, files{second: "x"}, still},
 		{"a broken journal of our name", inRepo, files{part: "x"}, "ours head.safetensors, overwritten .df11/part.json, card stays"},
@@ -320,8 +391,8 @@ func TestFormerListsWhatIsOurs(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := map[string]string{"old.safetensors": sumOf([]byte("old")), record: sumOf([]byte(s.files[record]))}
-	if got := in.former(); !maps.Equal(got, want) || in.ManifestSHA256() != want[record] {
+	want := []names.File{file(record, s.files[record]), file("old.safetensors", "old")}
+	if got := in.former(); !slices.Equal(got, want) || in.ManifestSHA256() != want[0].SHA256 {
 		t.Errorf("got %v, want %v", got, want)
 	}
 }

@@ -36,14 +36,14 @@ type Push struct {
 // private or gated, or a private target was asked for.
 type VisibilityError struct {
 	Target string
-	Source string // what they would see; "" if its owner shows it to everybody
+	Closed string // why not everybody may see the source; "" if everybody may
 }
 
 func (e *VisibilityError) Error() string {
-	if e.Source == "" {
+	if e.Closed == "" {
 		return e.Target + " is there already, and is not private"
 	}
-	return fmt.Sprintf("%s is private or gated, but everybody can open %s", e.Source, e.Target)
+	return fmt.Sprintf("%s, but everybody can open %s", e.Closed, e.Target)
 }
 
 // A Repo is a repo of the Hub that a conversion is published to. Upload may be called by several
@@ -53,7 +53,10 @@ type Repo struct {
 	owner *Owner
 	main  *branch // that the result goes to
 	// that batches go to: main, or a branch of the plan's own while a finished repo is refreshed
-	work     *branch
+	work  *branch
+	fresh bool // main held no model when it was opened, so that no other branch refreshes it
+	// Closed says why the target was made private without --private; "" if it wasn't.
+	Closed   string
 	uploaded sync.Map // hub.Op that puts what this run has uploaded into a commit, by path
 }
 
@@ -82,7 +85,13 @@ func OpenRepo(ctx context.Context, push Push, w *Owner, m *model.Model) (*Repo, 
 			r.main, err = r.open(ctx, name, w.Force)
 		}
 	}
+	if err == nil && slices.ContainsFunc(slices.Collect(maps.Keys(r.main.Ours)), r.main.torn) {
+		if err = r.takeApart(ctx, r.main.Inspection); err == nil {
+			r.main, err = r.open(ctx, name, w.Force)
+		}
+	}
 	r.work = r.main
+	r.fresh = err == nil && !r.main.isModel()
 	return r, err
 }
 
@@ -95,15 +104,19 @@ func (r *Repo) open(ctx context.Context, name string, force bool) (*branch, erro
 
 // inspect judges what has changed on a branch since the last inspection, nil when a run begins.
 func (p Push) inspect(ctx context.Context, j *judge, name string, last *Inspection,
-	made map[string]string) (head string, in *Inspection, err error) {
-	if head, err = p.Hub.Head(ctx, p.Repo, name); err != nil {
+	made map[string]names.File) (head string, in *Inspection, err error) {
+	info, err := p.Hub.Info(ctx, p.Repo, name)
+	if err != nil {
 		return "", nil, err
 	}
-	s, err := p.snapshot(ctx, head)
+	s := p.snapshotOf(info.SHA, byPath(info.Files))
+	if slices.Contains(slices.Collect(maps.Values(s.hashes)), "") { // as some hubs list files
+		s, err = p.snapshot(ctx, info.SHA)
+	}
 	if err == nil {
 		in, err = j.inspect(ctx, s, last, made)
 	}
-	return head, in, err
+	return info.SHA, in, err
 }
 
 // Found is what the branch of the result held when this run looked at it last.
@@ -121,14 +134,26 @@ type repoSnapshot struct {
 	hashes map[string]string
 }
 
+func byPath(files []hub.FileInfo) map[string]hub.FileInfo {
+	m := make(map[string]hub.FileInfo, len(files))
+	for _, f := range files {
+		m[f.Path] = f
+	}
+	return m
+}
+
 // snapshot has all files of a commit.
 func (p Push) snapshot(ctx context.Context, commit string) (repoSnapshot, error) {
 	files, err := p.Hub.Tree(ctx, p.Repo, commit)
+	return p.snapshotOf(commit, files), err
+}
+
+func (p Push) snapshotOf(commit string, files map[string]hub.FileInfo) repoSnapshot {
 	s := repoSnapshot{p, commit, files, map[string]string{}}
 	for name, f := range files {
 		s.hashes[name] = cmp.Or(f.SHA256, f.BlobID)
 	}
-	return s, err
+	return s
 }
 
 func (s repoSnapshot) where() string { return s.Repo }
@@ -149,29 +174,30 @@ func (s repoSnapshot) read(ctx context.Context, name string) ([]byte, error) {
 	return s.Hub.ReadFile(ctx, s.files[name].Ref(s.Repo, s.commit), maxJournalBytes)
 }
 
-func (s repoSnapshot) sum(ctx context.Context, name string) (string, error) {
-	if f := s.files[name]; f.SHA256 != "" {
-		return f.SHA256, nil
+func (s repoSnapshot) file(ctx context.Context, name string) (names.File, error) {
+	f := s.files[name].File()
+	if f.SHA256 != "" {
+		return f, nil
 	}
 	b, err := s.read(ctx, name)
-	return sumOf(b), err
+	f.SHA256 = sumOf(b)
+	return f, err
 }
 
 func (repoSnapshot) equals(context.Context, string, string) (bool, error) { return false, nil }
 
-// holds reports whether a branch has an output.
-func (in *Inspection) holds(o ledger.Output) bool { return in.files[o.Path] == o.File() }
-
-// gatedManual is a public repo whose owner lets in everybody by hand. With "auto", whoever asks is
-// let in.
+// gatedManual is the mode of a public repo whose owner approves each reader. With "auto", anyone who
+// asks may read.
 const gatedManual = "manual"
 
 // ensure creates the target if need be and makes sure that we may write to it, that it is not too
 // visible, and that it is not the source.
 func (r *Repo) ensure(ctx context.Context, m *model.Model) error {
-	private, closed := r.Private, m.Private || m.Gated != ""
-	if private == nil && closed {
-		private = &closed
+	private, why := r.Private, ""
+	if private == nil {
+		if why = r.closed(ctx, r.owner.Repo, m); why != "" {
+			private = new(true)
+		}
 	}
 	info, err := r.Hub.Info(ctx, r.Repo, "")
 	if errors.Is(err, hub.ErrNotFound) {
@@ -180,7 +206,8 @@ func (r *Repo) ensure(ctx context.Context, m *model.Model) error {
 			return createErr
 		}
 		if created {
-			return r.Hub.CheckAccess(ctx, r.Repo)
+			r.Closed = why
+			return nil // by whom it may be written to
 		}
 		// somebody else was quicker, and may have made it public
 		info, err = r.Hub.Info(ctx, r.Repo, "")
@@ -189,35 +216,77 @@ func (r *Repo) ensure(ctx context.Context, m *model.Model) error {
 		return err
 	}
 	r.Repo = info.ID // one that was renamed still answers to its former name
-	switch {
-	case r.isSource(info.ID, m):
+	if r.isSource(info.ID, m) {
 		return &SourceTargetError{info.ID}
-	case closed && !info.Private && info.Gated != gatedManual && r.Private == nil:
-		return &VisibilityError{Target: r.Repo, Source: m.ID}
-	case r.Private != nil && *r.Private && !info.Private:
-		return &VisibilityError{Target: r.Repo}
+	}
+	if err := r.visible(info, why); err != nil {
+		return err
 	}
 	return r.Hub.CheckAccess(ctx, r.Repo)
 }
 
-// isSource reports whether a repo of the target's Hub is the one that the weights come from.
+// closed says why the source isn't public, or returns "". It asks the target's Hub about each repo
+// that the source is known or said to come from, except the repo that it was read from there. If the
+// Hub doesn't answer, the source isn't public.
+func (p Push) closed(ctx context.Context, from string, m *model.Model) string {
+	if why := closedAt(&hub.RepoInfo{ID: m.ID, Private: m.Private, Gated: m.Gated}); why != "" {
+		return why
+	}
+	if !m.Local && m.Endpoint == p.Hub.Endpoint() {
+		return ""
+	}
+	named := []string{from, m.Lineage.Repo}
+	named = slices.DeleteFunc(slices.Compact(named), func(repo string) bool { return repo == "" })
+	for _, repo := range named {
+		info, err := p.Hub.Info(ctx, repo, "")
+		if err != nil {
+			return "whether everybody may see " + repo + " is not known"
+		}
+		if why := closedAt(info); why != "" {
+			return why
+		}
+	}
+	if len(named) == 0 && m.Lineage.Commit != "" {
+		return "the source comes from a repo that isn't known"
+	}
+	return ""
+}
+
+// closedAt says why a repo isn't public, by its Hub's description, or returns "".
+func closedAt(info *hub.RepoInfo) string {
+	if info.Private || info.Gated != "" {
+		return info.ID + " is private or gated"
+	}
+	return ""
+}
+
+// visible refuses a target that strangers can open, if it was to be private or its source is closed.
+func (p Push) visible(info *hub.RepoInfo, closed string) error {
+	switch {
+	case p.Private != nil && *p.Private && !info.Private:
+		return &VisibilityError{Target: info.ID}
+	case p.Private == nil && closed != "" && !info.Private && info.Gated != gatedManual:
+		return &VisibilityError{Target: info.ID, Closed: closed}
+	}
+	return nil
+}
+
+// isSource reports whether the weights come from a repo of the target's Hub.
 func (r *Repo) isSource(id string, m *model.Model) bool {
-	return strings.EqualFold(id, r.owner.Source) &&
+	return strings.EqualFold(id, r.owner.Repo) &&
 		(m.Endpoint == "" || m.Endpoint == r.Hub.Endpoint())
 }
 
-// Published lists what earlier runs have published: by the manifest of a finished conversion by
-// this plan, unless the source has changed since, else by the journal of the part, or for the whole
-// by those of all parts, of whatever splits: an output is the same whoever made it. While main
-// holds another finished model, work goes to a branch of the plan's own, which is ours whatever is
-// on it.
-func (r *Repo) Published(ctx context.Context, unchanged, whole bool) ([]ledger.Output, error) {
-	if m := r.main.Manifest; unchanged && m != nil && m.Plan.Digest == r.owner.Digest {
-		outputs, err := r.main.claims[names.Manifest].Done(r.owner.Digest)
+// Published lists the outputs that earlier runs have published. It reads the manifest of a finished
+// conversion. Unless that is by this plan, it also reads the journal of the part or, for the whole,
+// the journals of all parts of any split: an output doesn't depend on the run that made it. While
+// main holds another finished model, work goes to the plan's own branch, which is always ours.
+func (r *Repo) Published(ctx context.Context, whole bool) ([]ledger.Output, error) {
+	if r.main.Made() {
+		outputs, err := r.main.claims[names.Manifest].Done(r.owner.Digest, r.owner.Digests)
 		return r.main.held(outputs), err
 	}
-	// as a model by whatever program has
-	if r.main.Manifest != nil || r.main.versions[names.Config] != "" {
+	if r.main.isModel() {
 		name := r.workBranch(r.owner.Digest)
 		err := r.Hub.CreateBranch(ctx, r.Repo, name, r.main.head)
 		if err != nil {
@@ -229,21 +298,17 @@ func (r *Repo) Published(ctx context.Context, unchanged, whole bool) ([]ledger.O
 	}
 	var published []ledger.Output
 	for name, c := range r.work.claims {
-		if path.Dir(name) != names.JournalDir || !whole && name != r.work.journal {
+		if name != r.work.journal && !(whole && path.Dir(name) == names.JournalDir) &&
+			name != names.Manifest {
 			continue
 		}
-		outputs, err := c.Done(r.owner.Digest)
+		outputs, err := c.Done(r.owner.Digest, r.owner.Digests)
 		if err != nil {
 			return nil, fmt.Errorf("journal of %s: %w", r.Repo, err)
 		}
 		published = append(published, r.work.held(outputs)...)
 	}
 	return published, nil
-}
-
-// held returns those of the outputs that a branch has.
-func (in *Inspection) held(outputs []ledger.Output) []ledger.Output {
-	return slices.DeleteFunc(outputs, func(o ledger.Output) bool { return !in.holds(o) })
 }
 
 // Parts is the number of parts of the split that most journals are of.
@@ -264,6 +329,11 @@ func (r *Repo) Parts() (n int, err error) {
 	return n, spans.Part{I: 1, N: n}.Check()
 }
 
+// CommitOf is the commit of the source that a part was made of, as its journal says.
+func (r *Repo) CommitOf(part spans.Part) string {
+	return r.work.claims[path.Join(names.JournalDir, journalName(part.String()))].Commit
+}
+
 // partJournal matches the journals of a split conversion.
 var partJournal = regexp.MustCompile(`^\.df11/part-\d+-of-(\d+)\.json$`)
 
@@ -273,9 +343,9 @@ func (r *Repo) Ref(o ledger.Output) hub.FileRef {
 		SHA256: o.SHA256, NoCache: true}
 }
 
-// LastCommit is the newest commit of the branch of the result that the run knows: after Finish, the
-// one that holds the result.
+// LastCommit is the newest commit that the run knows of the result's branch. After Finish, it holds
+// the result.
 func (r *Repo) LastCommit() string { return r.main.head }
 
 // URL is where a person finds the result.
-func (r *Repo) URL() string { return r.Hub.Endpoint() + "/" + r.Repo }
+func (p Push) URL() string { return p.Hub.Endpoint() + "/" + p.Repo }

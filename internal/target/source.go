@@ -22,8 +22,8 @@ func (e *SourceTargetError) Error() string {
 }
 
 // RefuseSource refuses to write the result to a folder of a local source, by whatever path: what is
-// there is part of the source. A single ComfyUI file may lie beside its source, whose name it never
-// has.
+// there is part of the source. A single ComfyUI file may lie next to its source, whose name it
+// never has.
 func RefuseSource(m *model.Model, p *plan.Plan, out string) error {
 	if m.Folder == "" || p.Layout == catalog.ComfyUI {
 		return nil

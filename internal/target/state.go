@@ -11,7 +11,7 @@ import (
 	"github.com/df11-convert/df11-convert/internal/names"
 )
 
-// State tells what a repo holds of a conversion.
+// A State says what a repo holds of a conversion.
 type State string
 
 const (
@@ -27,23 +27,24 @@ const (
 	Foreign State = "foreign"
 )
 
-// State tells what a repo holds of a conversion, and changes nothing. The manifest is nil if there
-// is none.
+// State returns what a repo holds of a conversion, and changes nothing. The manifest is nil if there
+// is none. State returns the ConflictError with which a run would refuse the repo.
 func (p Push) State(ctx context.Context, w *Owner) (State, *metadata.Manifest, error) {
 	_, in, err := p.inspect(ctx, w.judge(names.JournalDir, false), cmp.Or(p.Revision, "main"), nil,
 		nil)
 	if errors.Is(err, hub.ErrNotFound) || errors.Is(err, hub.ErrRevisionNotFound) {
 		return Missing, nil, nil
 	}
-	if conflict := (*ConflictError)(nil); err != nil && !errors.As(err, &conflict) {
-		return "", nil, err
-	}
 	switch {
+	case in != nil && in.Manifest == nil && in.withoutManifest() == Foreign:
+		return Foreign, nil, nil
+	case err != nil:
+		return "", nil, err
 	case in.Manifest == nil:
 		return in.withoutManifest(), nil, nil
 	case in.Current:
 		return Current, in.Manifest, nil
-	case in.Manifest.Plan.Digest == w.Digest:
+	case in.isOf(w.Commit):
 		return Unfinished, in.Manifest, nil
 	}
 	return Outdated, in.Manifest, nil

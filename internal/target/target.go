@@ -5,7 +5,9 @@ package target
 import (
 	"crypto/sha256"
 	"fmt"
+	"io"
 
+	"github.com/df11-convert/df11-convert/hub"
 	"github.com/df11-convert/df11-convert/internal/ledger"
 	"github.com/df11-convert/df11-convert/internal/metadata"
 )
@@ -16,9 +18,11 @@ type Result struct {
 	Outputs     []ledger.Output
 	Summary     string // of the last commit
 	Description string
+	// Sending counts the bytes that are read of an output during its upload, until end is called.
+	Sending func(r io.ReaderAt, size int64) (counted io.ReaderAt, end func(sent bool))
 }
 
-// SideFile is a file beside the weights.
+// A SideFile is a file of the result without weights.
 type SideFile struct {
 	metadata.OutputFile
 	Data   []byte // nil: the file was copied, and is in the run's folder until it is uploaded
@@ -27,7 +31,10 @@ type SideFile struct {
 
 // NewSideFile is a file that a run has written.
 func NewSideFile(path string, kind metadata.Kind, data []byte) SideFile {
-	file := metadata.OutputFile{Path: path, Kind: kind, Size: int64(len(data)), SHA256: sumOf(data)}
+	blob := hub.NewHash("git", int64(len(data)))
+	blob.Write(data)
+	file := metadata.OutputFile{Path: path, Kind: kind, Size: int64(len(data)), SHA256: sumOf(data),
+		Blob: fmt.Sprintf("%x", blob.Sum(nil))}
 	return SideFile{OutputFile: file, Data: data}
 }
 

@@ -6,11 +6,11 @@ import (
 	"unicode/utf8"
 )
 
-// Fold breaks lines that are wider than a terminal, between words. In a table the rest of a line
-// stands below its last column, or all of the last column on a line of its own if it begins too far
-// right. Elsewhere, and where the columns before the last are wider than the terminal, the rest is
-// indented. A command that ends a line behind a colon stays in one piece, for people to copy: the
-// terminal may wrap it. With width 0 nothing is folded.
+// Fold breaks lines that are wider than a terminal between words. In a table, the rest of a line
+// continues below its last column. If that column begins too far right, all of it goes to lines of
+// its own. Elsewhere, and if the columns before the last are wider than the terminal, the rest is
+// indented. A command at the end of a line, after a colon, stays in one piece, so that people can
+// copy it; the terminal may wrap it. If width is 0, Fold changes nothing.
 func Fold(text string, width, indent int) string {
 	if width == 0 {
 		return text
@@ -31,7 +31,7 @@ func foldLine(b *strings.Builder, line string, width, indent int) {
 	head, hang := hanging(body, width, indent)
 	b.WriteString(head)
 	column := Columns(head)
-	begin := column // of the words on this line
+	begin := column // where the words of this line begin
 	next := func() {
 		b.WriteString("\n" + strings.Repeat(" ", hang))
 		column, begin = hang, hang
@@ -55,8 +55,8 @@ func foldLine(b *strings.Builder, line string, width, indent int) {
 	b.WriteString(line[len(body):])
 }
 
-// hanging divides a line into what stays as it is and the words behind it, and gives the column at
-// which their next line begins.
+// hanging splits a line into its head, which stays as it is, and the words after it. It also
+// returns the column at which their next line begins.
 func hanging(line string, width, indent int) (head string, hang int) {
 	margin := len(line) - len(strings.TrimLeft(line, " "))
 	i := strings.LastIndex(line, "  ")
@@ -69,7 +69,7 @@ func hanging(line string, width, indent int) (head string, hang int) {
 	return strings.TrimRight(line[:i], " "), margin + 4
 }
 
-// wordsOf are the words of a text; a command at its end, behind a colon, is one.
+// wordsOf returns the words of a text. A command at its end, after a colon, is one word.
 func wordsOf(text string) []string {
 	if before, command, ok := strings.Cut(text, ": df11-convert "); ok {
 		return append(strings.Fields(before+":"), "df11-convert "+command)
@@ -79,5 +79,5 @@ func wordsOf(text string) []string {
 
 var styles = regexp.MustCompile("\x1b\\[[0-9]*m")
 
-// Columns is the width of a text on a terminal.
+// Columns returns the width of a text on a terminal.
 func Columns(text string) int { return utf8.RuneCountInString(styles.ReplaceAllString(text, "")) }

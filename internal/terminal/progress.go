@@ -1,5 +1,5 @@
-// Package terminal shows texts and progress to people: it folds, keeps control characters away, and
-// draws in place.
+// Package terminal shows texts and progress to people. It folds lines, escapes control characters,
+// and draws in place.
 package terminal
 
 import (
@@ -27,7 +27,7 @@ const (
 // A Painter gives a text a style, or leaves it alone.
 type Painter func(Style, string) string
 
-// summary is what matters first: times, files.
+// summary returns what matters most: times and files.
 func summary(m *progress.Motion) (parts []string) {
 	switch left, sure := m.Left(); {
 	case sure && left > 0:
@@ -42,13 +42,13 @@ func summary(m *progress.Motion) (parts []string) {
 	return append(parts, elapsed, fmt.Sprintf("%d/%d files", m.Outputs, m.OutputFiles))
 }
 
-// amount is how much of the model has passed its first stage.
+// amount says how much of the model has passed its first stage.
 func amount(m *progress.Motion) string {
 	first := m.Work()[0]
 	return human.Bytes(first.Done) + " of " + human.Bytes(first.All)
 }
 
-// Line is the state in one line of any width.
+// Line describes the state in one line, no matter how long.
 func Line(m *progress.Motion) string {
 	parts := append([]string{fmt.Sprintf("%s %d%%", m.Phase, Percent(m))}, summary(m)...)
 	if limit := m.Bottleneck(); limit != "" {
@@ -65,8 +65,8 @@ func Line(m *progress.Motion) string {
 	return strings.Join(parts, " · ")
 }
 
-// shareOf is how much is done. While anything goes on it is below 1: the last bytes of an upload
-// are read before they have arrived.
+// shareOf returns how much is done. It's below 1 until the end, because an upload's last bytes are
+// read before they arrive.
 func shareOf(m *progress.Motion) float64 {
 	if m.Ended {
 		return m.Share
@@ -74,11 +74,11 @@ func shareOf(m *progress.Motion) float64 {
 	return min(m.Share, 0.99)
 }
 
-// Percent is how much is done.
+// Percent returns how much is done.
 func Percent(m *progress.Motion) int { return int(100 * shareOf(m)) }
 
-// speedOf is the speed of a stage for people, "" before it was measured and when the stage has done
-// its work.
+// speedOf formats the speed of a stage. It returns "" before the speed is known, and when the stage
+// has done all its work.
 func speedOf(m *progress.Motion, w progress.Work) string {
 	switch speed, measured := m.Speed(w.Stage); {
 	case !measured || w.Done == w.All:
@@ -90,8 +90,8 @@ func speedOf(m *progress.Motion, w progress.Work) string {
 	}
 }
 
-// Columns of a line of the block: of a bar and of all texts around it where there is room, and of
-// both on a narrow terminal.
+// Columns of a bar and of the texts next to it: on a terminal with enough space, and on a narrow
+// one.
 const (
 	barColumns  = 36
 	textColumns = 60
@@ -100,7 +100,8 @@ const (
 	leastWidth  = 16 // of a terminal
 )
 
-// Block is what a terminal shows: a bar for the whole, and one for each stage while several work.
+// Block returns what a terminal shows: a bar for the whole, and one for each stage while several
+// work.
 func Block(m *progress.Motion, width int, paint Painter) []string {
 	if m.SourceBytes == 0 || m.Ended && !m.Begun() || width < leastWidth {
 		return nil
@@ -122,15 +123,15 @@ func Block(m *progress.Motion, width int, paint Painter) []string {
 			bars = append(bars, paint(st, row("  "+name, w.Done, w.All, width, texts)))
 		}
 	}
-	if limit != "" { // a stage that has no bar
+	if limit != "" { // this stage has no bar
 		texts = append(texts, "bottleneck: "+limit)
 	}
 	const whole = 1_000_000
 	return append([]string{row(m.Phase, int64(shareOf(m)*whole), whole, width, texts)}, bars...)
 }
 
-// row is a bar with as many of the texts as fit behind it. The bar keeps its width while the texts
-// change.
+// row returns a bar and as many of the texts as fit after it. The bar keeps its width when the
+// texts change.
 func row(name string, done, all int64, width int, texts []string) string {
 	line, between := bar(name, done, all,
 		max(0, min(shortBar, width-shortText), min(barColumns, width-textColumns))), " "
@@ -142,10 +143,10 @@ func row(name string, done, all int64, width int, texts []string) string {
 	return line
 }
 
-// bar draws a bar with its percentage. Each drawing is a new bar of the library: one that lives on
-// cannot fall, get another width, or move after 100 %, and takes what earlier runs have done for
-// its speed. No bar has an unknown length (-1), for which the library starts a goroutine that
-// nothing ends.
+// bar draws a bar with its percentage. It makes a new bar of the library every time: a lasting bar
+// can't fall, change its width, or move past 100%, and its speed would include the work of earlier
+// runs. bar never passes an unknown length (-1), for which the library starts a goroutine that
+// never ends.
 func bar(name string, done, all int64, width int) string {
 	b := progressbar.NewOptions64(max(1, all), progressbar.OptionSetWriter(io.Discard),
 		progressbar.OptionSetPredictTime(false),
@@ -153,12 +154,12 @@ func bar(name string, done, all int64, width int) string {
 		progressbar.OptionSetWidth(width),
 		progressbar.OptionSetTheme(progressbar.Theme{Saucer: "━", SaucerHead: "╸",
 			SaucerPadding: "─"}))
-	_ = b.Set64(done)   // draws nothing at 0 %
-	_ = b.RenderBlank() // draws it as it stands
+	_ = b.Set64(done)   // draws nothing at 0%
+	_ = b.RenderBlank() // draws it as it is
 	return strings.TrimRight(strings.TrimPrefix(b.String(), "\r"), " ")
 }
 
-// Duration writes a duration with two units at most: 12s, 1m05s, 2h05m, 3d4h.
+// Duration formats a duration with at most two units: 12s, 1m05s, 2h05m, 3d4h.
 func Duration(d time.Duration) string {
 	s := int64(d.Round(time.Second).Seconds())
 	switch {

@@ -2,7 +2,7 @@ package terminal
 
 import "testing"
 
-// TestBarsKeepTheirWidth: while stages begin, work and end.
+// Bars keep their width while stages begin, work, and end.
 func TestBarsKeepTheirWidth(t *testing.T) {
 	for width := 1; width < 220; width++ {
 		for _, done := range []int64{0, 1, 50, 99, 100} {

@@ -5,31 +5,32 @@ import (
 	"io"
 	"strings"
 	"sync"
+
+	"github.com/df11-convert/df11-convert/internal/human"
 )
 
-// Screen is a terminal with a block of lines at its end that is drawn again and again in place.
-// Everything else that is written to it appears above the block, so that a message never lands in
-// the middle of a progress line.
-//
-// The library that renders the bars redraws a single line in place, so the block is ours.
+// Screen is a terminal with a block of lines at its end that is drawn in place again and again.
+// Everything else written to it appears above the block, so a message never lands inside a progress
+// line. (The library that renders the bars can redraw only a single line.)
 type Screen struct {
 	mu    sync.Mutex
 	W     io.Writer
-	Width func() int // of a line; 0 for any
+	Width func() int // of a line; 0: any
 	block []string   // as drawn; the cursor is at the start of the line below
 }
 
-// Write puts whole lines above the block, as far as they are printable.
+// Write puts whole lines above the block and escapes what isn't printable.
 func (s *Screen) Write(b []byte) (int, error) {
-	if err := s.above(Printable(string(b))); err != nil {
+	if err := s.above(human.Printable(string(b))); err != nil {
 		return 0, err
 	}
 	return len(b), nil
 }
 
-// Line puts one line above the block: a painted word and a text of whatever origin.
+// Line puts one line above the block: a painted word and a text from any source.
 func (s *Screen) Line(painted, text string) {
-	_ = s.above(painted + " " + Printable(OneLine(text)) + "\n") // nobody else can be told
+	text = human.Printable(human.OneLine(text))
+	_ = s.above(painted + " " + text + "\n") // no other place to report it
 }
 
 func (s *Screen) above(text string) error {
@@ -43,8 +44,8 @@ func (s *Screen) above(text string) error {
 	return err
 }
 
-// Show draws the block anew. No line may be wider than the terminal. Without an error to be seen
-// there is nothing to do about one: progress that cannot be drawn is no reason to stop.
+// Show draws the block again. No line may be wider than the terminal. It ignores errors, because a
+// run shouldn't stop when its progress can't be drawn.
 func (s *Screen) Show(lines []string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -55,7 +56,7 @@ func (s *Screen) Show(lines []string) {
 	s.block = lines
 }
 
-// Release leaves the block as it is and lets what follows appear below.
+// Release leaves the block as it is; whatever follows appears below it.
 func (s *Screen) Release() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

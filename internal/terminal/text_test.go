@@ -1,17 +1,13 @@
 package terminal
 
 import (
-	"encoding/json"
+	"io"
 	"strings"
 	"testing"
 	"time"
 )
 
-// evil clears a screen, rings, turns the direction of writing, and begins a line that looks like
-// ours.
-const evil = "\x1b[2J\x07\u202e\u2066\u009b31m\u2028\x7f\r\nhint: forged\tx"
-
-// TestFold: what is too wide continues below its column or indented, and nothing else changes.
+// Text that is too wide continues below its column or indented. Nothing else changes.
 func TestFold(t *testing.T) {
 	for _, x := range []struct {
 		width    int
@@ -38,28 +34,10 @@ func TestFold(t *testing.T) {
 	}
 }
 
-// TestPrintableKeepsTheMeaning: glyphs stay, all else becomes an escape that JSON reads.
-func TestPrintableKeepsTheMeaning(t *testing.T) {
-	for in, want := range map[string]string{
-		"é 世界 😀 ← \ufffd\n": "é 世界 😀 ← \ufffd\n", "\x1b[0m": `\u001b[0m`, "\u202e": `\u202e`, "a\xffb": `a\xffb`, "\U000e0041": `\udb40\udc41`,
-	} {
-		if got := Printable(in); got != want {
-			t.Errorf("%q became %q", in, got)
-		}
-	}
-	doc, err := json.Marshal(evil + "\u009b\U000e0041")
-	if err != nil {
-		t.Fatal(err)
-	}
-	var back string
-	if err := json.Unmarshal([]byte(Printable(string(doc))), &back); err != nil || back != evil+"\u009b\U000e0041" {
-		t.Errorf("a document changed: %q, %v", back, err)
-	}
-}
-
 func TestTimeText(t *testing.T) {
 	for want, d := range map[string]time.Duration{
-		"0s": 0, "59s": 59 * time.Second, "1m05s": 65 * time.Second, "2h05m": 125 * time.Minute, "3d4h": 76 * time.Hour,
+		"0s": 0, "59s": 59 * time.Second, "1m05s": 65 * time.Second, "2h05m": 125 * time.Minute,
+		"47h59m": 48*time.Hour - time.Second, "2d0h": 48 * time.Hour, "3d4h": 76 * time.Hour,
 	} {
 		if got := Duration(d); got != want {
 			t.Errorf("%v is %q, want %q", d, got, want)
@@ -67,8 +45,7 @@ func TestTimeText(t *testing.T) {
 	}
 }
 
-// TestScreen: what is said appears above the block, printable and on one line, and after Release
-// below it.
+// Messages appear above the block, printable and on one line, and after Release below it.
 func TestScreen(t *testing.T) {
 	var b strings.Builder
 	s := Screen{W: &b, Width: func() int { return 0 }}
@@ -91,7 +68,7 @@ func TestScreen(t *testing.T) {
 	}
 }
 
-// TestColumns: colors take none, and a letter takes one, however many bytes it has.
+// Colors take no column, and a letter takes one, no matter how many bytes it has.
 func TestColumns(t *testing.T) {
 	for text, want := range map[string]int{
 		"": 0, "hint": 4, "\x1b[36mhint:\x1b[m é": 7, "━╸─": 3,
@@ -99,5 +76,28 @@ func TestColumns(t *testing.T) {
 		if got := Columns(text); got != want {
 			t.Errorf("%q takes %d columns, want %d", text, got, want)
 		}
+	}
+}
+
+// What a program writes keeps its lines and columns, commands nothing, and counts as written whole.
+// A writer's failure is reported.
+func TestScreenWrite(t *testing.T) {
+	var b strings.Builder
+	s := Screen{W: &b, Width: func() int { return 0 }}
+	for text, want := range map[string]string{
+		"a\tb\nc\n":           "a\tb\nc\n",
+		"\x1b[2J\u202egnp.\n": `\u001b[2J\u202egnp.` + "\n",
+		"a\xff\n":             `a\xff` + "\n",
+	} {
+		b.Reset()
+		if n, err := s.Write([]byte(text)); n != len(text) || err != nil || b.String() != want {
+			t.Errorf("%q: %q is written, want %q; %d, %v", text, b.String(), want, n, err)
+		}
+	}
+	r, w := io.Pipe()
+	r.Close()
+	s.W = w
+	if n, err := s.Write([]byte("a\n")); n != 0 || err == nil {
+		t.Errorf("to a closed pipe: %d, %v", n, err)
 	}
 }

@@ -1,5 +1,5 @@
-// What decode.cu needs of CUDA, for clang without a CUDA toolkit. Everything here is a compiler
-// builtin, but for the funnel shift, which has none.
+// What decode.cu needs from CUDA, for clang without a CUDA toolkit. Everything here is a compiler
+// builtin, except the funnel shift, which has none.
 #pragma once
 
 #define __global__ __attribute__((global))
@@ -19,13 +19,15 @@ typedef u32 u32x4 __attribute__((ext_vector_type(4)));
 
 constexpr u32 ALL_LANES = 0xffffffff;
 
-// Read again at every use: what the compiler would make of it ahead of a loop takes more registers than there are.
+// thread_index is read again at every use. If the compiler computed from it ahead of a loop, there
+// wouldn't be enough registers.
 DEVICE u32 thread_index() {
   u32 n;
   asm volatile("mov.u32 %0, %%tid.x;" : "=r"(n));
   return n;
 }
-// The same, read so that ptxas does not know it: where this is used, nothing has to be kept that was made of thread_index().
+// thread_index_again hides from ptxas that it's the same value, so nothing computed from
+// thread_index() is kept for it.
 DEVICE u32 thread_index_again() {
   u32 n;
   asm volatile("{\n\t.reg .b16 t;\n\t"
@@ -41,7 +43,7 @@ DEVICE u32 block_count() {
   return n;
 }
 
-// Bytes of dynamic shared memory that the launch asked for.
+// shared_size returns the bytes of dynamic shared memory that the launch asked for.
 DEVICE u32 shared_size() {
   u32 n;
   asm("mov.u32 %0, %%dynamic_smem_size;" : "=r"(n));
@@ -49,7 +51,7 @@ DEVICE u32 shared_size() {
 }
 
 DEVICE void barrier() { __syncthreads(); }
-// v, and the v of the lane so many above this one on top, where there is such a lane.
+// add_from_above returns v plus the v of the lane that many lanes above, if there is such a lane.
 DEVICE u32 add_from_above(u32 v, u32 lanes) {
   u32 r;
   asm volatile("{\n\t.reg .pred p;\n\t"
@@ -62,35 +64,36 @@ DEVICE u32 add_from_above(u32 v, u32 lanes) {
 DEVICE u32 shuffle_down(u32 v, u32 lanes) { return __nvvm_shfl_sync_down_i32(ALL_LANES, v, lanes, 31); }
 DEVICE u32 shuffle(u32 v, u32 lane) { return __nvvm_shfl_sync_idx_i32(ALL_LANES, v, lane, 31); }
 
-// The upper half of hi:lo shifted left by n, n = 0..32.
+// funnel_left returns the upper half of hi:lo shifted left by n, n = 0..32.
 DEVICE u32 funnel_left(u32 hi, u32 lo, u32 n) {
   u32 r;
   asm("shf.l.clamp.b32 %0, %1, %2, %3;" : "=r"(r) : "r"(lo), "r"(hi), "r"(n));
   return r;
 }
 
-// The same by n % 32.
+// funnel_left_wrap is funnel_left by n % 32.
 DEVICE u32 funnel_left_wrap(u32 hi, u32 lo, u32 n) {
   u32 r;
   asm("shf.l.wrap.b32 %0, %1, %2, %3;" : "=r"(r) : "r"(lo), "r"(hi), "r"(n));
   return r;
 }
 
-// v shifted left by n, n = 0..64.
+// shift_left returns v shifted left by n, n = 0..64.
 DEVICE u64 shift_left(u64 v, u32 n) {
   u64 r;
   asm("shl.b64 %0, %1, %2;" : "=l"(r) : "l"(v), "r"(n));
   return r;
 }
 
-// The bits of a where mask has ones, and of b elsewhere.
+// choose returns the bits of a where mask has ones, and the bits of b elsewhere.
 DEVICE u32 choose(u32 a, u32 b, u32 mask) {
   u32 r;
   asm("lop3.b32 %0, %1, %2, %3, 0xe4;" : "=r"(r) : "r"(a), "r"(b), "r"(mask));
   return r;
 }
 
-// v, of which the compiler does not know how it was made: so it is made here, once, and stays in a register until it is used.
+// opaque returns v and hides from the compiler how it was computed. So v is computed here, once,
+// and stays in a register until it's used.
 DEVICE u32 opaque(u32 v) {
   asm volatile("" : "+r"(v));
   return v;
@@ -98,11 +101,11 @@ DEVICE u32 opaque(u32 v) {
 
 typedef __attribute__((address_space(3))) u8 shared_u8;
 
-// The address of p, which is in shared memory, among shared addresses.
+// shared_address returns p's address in shared memory.
 DEVICE u32 shared_address(void *p) { return (u32)(u64)(shared_u8 *)p; }
 
-// Where a word has its 64 bits, it is stored at the shared address, and the next one opens with `more` from bit `rest` on. The
-// compiler would rather have every outcome in registers of its own.
+// store_full stores the word if it has its 64 bits; then the next word starts with `more` from bit
+// `rest` on. In C++, the compiler would keep every outcome in its own registers.
 DEVICE void store_full(u64 &word, u32 &n_bits, u32 &address, u64 more, u32 rest) {
   asm volatile("{\n\t.reg .pred p;\n\t"
                "setp.ge.u32 p, %1, 64;\n\t"
@@ -113,7 +116,7 @@ DEVICE void store_full(u64 &word, u32 &n_bits, u32 &address, u64 more, u32 rest)
                : "+l"(word), "+r"(n_bits), "+r"(address) : "l"(more), "r"(rest) : "memory");
 }
 
-// Four of the eight bytes of hi:lo, chosen by the nibbles of selector.
+// permute returns four of the eight bytes of hi:lo, chosen by the nibbles of selector.
 DEVICE u32 permute(u32 lo, u32 hi, u32 selector) { return __nvvm_prmt(lo, hi, selector); }
 
 DEVICE u32 min(u32 a, u32 b) { return a < b ? a : b; }

@@ -1,9 +1,9 @@
-// Package kernel holds the GPU kernel that decodes DF11 units, as PTX text, and the sizes that its
-// launches need. It does not talk to a GPU: package verify launches the kernel, and the tests here
-// run it in an interpreter.
+// Package kernel holds the GPU kernel that decodes DF11 units, as PTX text, and the sizes that
+// launches need. It doesn't use a GPU: package verify launches the kernel, and the tests here run
+// it in an interpreter.
 //
-// decode.ptx is made from decode.cu by generate.sh; the hashes of the sources are on its first
-// lines.
+// generate.sh makes decode.ptx from decode.cu. The first lines of decode.ptx hold the SHA-256 of
+// its sources.
 package kernel
 
 import _ "embed"
@@ -14,13 +14,13 @@ var text string
 // PTX returns the kernel's text.
 func PTX() string { return text }
 
-// What the text asks for: every driver with the functions of CUDA 11.0 reads this version.
+// What the text requires. Every driver with the functions of CUDA 11.0 reads this version.
 const (
 	Version = "6.0"
-	Target  = 70 // least compute capability, times 10
+	Target  = 70 // lowest compute capability, times 10
 )
 
-// The entry points. Tests also launch decode, which has the parameters of the official kernel's.
+// The entry points. Tests also launch decode, which has the official kernel's parameters.
 const (
 	BuildTables = "build_tables"
 	DecodeTiles = "decode_tiles"
@@ -28,14 +28,14 @@ const (
 
 // Sizes of launches, and of the data that the entry points read and write.
 const (
-	Threads     = 512  // of a block of every entry point
+	Threads     = 512  // per block, for every entry point
 	TileBytes   = 4096 // docs/format.md §1: bytes of the coded stream per tile
 	TableBytes  = 4352 // output of BuildTables
 	BuildShared = 1024 // bytes of dynamic shared memory of BuildTables
-	// bytes that must be readable behind gaps: the official kernel reads one too many
+	// bytes that must be readable after gaps, because the official kernel reads one too many
 	Slack = 16
 )
 
-// TilesShared is the dynamic shared memory, in bytes, of DecodeTiles for chunks of at most n
-// weights.
+// TilesShared returns how many bytes of dynamic shared memory DecodeTiles needs for chunks of at
+// most n weights.
 func TilesShared(n int) int { return 256 + TableBytes + 32 + n }

@@ -22,7 +22,7 @@ func ownModule(t testing.TB) *module {
 	return m
 }
 
-// officialPTX is the official decode.ptx, which is not ours to ship.
+// officialPTX returns the official decode.ptx, which we may not ship.
 func officialPTX(t testing.TB) string {
 	t.Helper()
 	path := os.Getenv("DF11_OFFICIAL_PTX")
@@ -48,7 +48,7 @@ func officialKernel(t testing.TB) *entryPoint {
 	return m.kernels[Decode]
 }
 
-// must fails the test unless a run gave the unit's weights.
+// must fails the test unless a run returned the unit's weights.
 func must(t *testing.T, what string, u *unit, out []byte, err error) {
 	t.Helper()
 	if err != nil {
@@ -80,8 +80,8 @@ func mustDecodeOwn(t *testing.T, m *module, u *unit, v variant) {
 	must(t, fmt.Sprintf("decode_tiles %+v", v), u, out, err)
 }
 
-// forKernels runs a test on our kernel and on the official one, each with a function that demands a
-// unit's weights.
+// forKernels runs a test on our kernel and on the official one. Each run gets a function that
+// checks a unit's weights.
 func forKernels(t *testing.T, test func(t *testing.T, mustDecode func(u *unit, v variant))) {
 	t.Helper()
 	t.Run("ours", func(t *testing.T) {
@@ -116,7 +116,7 @@ func TestGoldenUnits(t *testing.T) {
 	})
 }
 
-// nRandom is how many random units a test takes: DF11_DEEP makes it thorough, -short quick.
+// nRandom returns how many random units a test takes: more with DF11_DEEP, fewer with -short.
 func nRandom() int {
 	switch {
 	case os.Getenv("DF11_DEEP") != "":
@@ -146,7 +146,7 @@ func TestLongCodes(t *testing.T) {
 	}
 }
 
-// TestHashes demands that decode.ptx was made from the sources beside it.
+// TestHashes checks that decode.ptx was made from the sources in this folder.
 func TestHashes(t *testing.T) {
 	for _, name := range []string{"decode.cu", "tables.h", "device.h"} {
 		b, err := os.ReadFile(name)
@@ -161,7 +161,7 @@ func TestHashes(t *testing.T) {
 	}
 }
 
-// normalUnit has several chunks of weights as a trained model has them.
+// normalUnit has several chunks of weights like those of a trained model.
 func normalUnit(t testing.TB, n int) *unit {
 	t.Helper()
 	rng := rand.New(rand.NewPCG(1, 5))
@@ -173,7 +173,7 @@ func normalUnit(t testing.TB, n int) *unit {
 	return encode(t, "normal", bf)
 }
 
-// TestPieces decodes runs of chunks, as the verifier does where memory is short.
+// TestPieces decodes ranges of chunks, as the verifier does when memory is short.
 func TestPieces(t *testing.T) {
 	forKernels(t, func(t *testing.T, mustDecode func(*unit, variant)) {
 		u := normalUnit(t, 60000)
@@ -186,7 +186,7 @@ func TestPieces(t *testing.T) {
 }
 
 // mutants runs a kernel once for each barrier, without that barrier. It returns the lines of
-// barriers that no run missed.
+// barriers that no run needed.
 func mutants(t *testing.T, k *entryPoint, u *unit, run func(*entryPoint) ([]byte, stats, error)) (unnoticed []int, n int) {
 	t.Helper()
 	for ; ; n++ {
@@ -202,11 +202,10 @@ func mutants(t *testing.T, k *entryPoint, u *unit, run func(*entryPoint) ([]byte
 	}
 }
 
-// TestMutants demands that every barrier is needed, and that the interpreter sees when it is
-// missing.
+// Every barrier must be needed, and the interpreter must notice when one is missing.
 func TestMutants(t *testing.T) {
 	m, u := ownModule(t), normalUnit(t, 40000)
-	// 0: any number but none
+	// 0: any number except none
 	for name, want := range map[string]int{Decode: 4, BuildTables: 0, DecodeTiles: 0} {
 		lost, n := mutants(t, m.kernels[name], u, func(k *entryPoint) ([]byte, stats, error) {
 			if name == Decode {
@@ -220,7 +219,7 @@ func TestMutants(t *testing.T) {
 	}
 }
 
-// TestCorruptUnits demands that our kernel ends on any bytes, and stays within its buffers.
+// Whatever the bytes are, our kernel must end and stay within its buffers.
 func TestCorruptUnits(t *testing.T) {
 	m := ownModule(t)
 	for i := range uint64(nRandom() / 2) {
@@ -229,7 +228,7 @@ func TestCorruptUnits(t *testing.T) {
 	}
 }
 
-// endsWell demands that our entry points end on a unit, whatever its bytes are, and stay within its
+// endsWell checks that our entry points end on a unit, whatever its bytes are, and stay within its
 // buffers.
 func endsWell(t *testing.T, m *module, u *unit, v variant, what string) {
 	t.Helper()
@@ -242,10 +241,9 @@ func endsWell(t *testing.T, m *module, u *unit, v variant, what string) {
 	}
 }
 
-// TestNoWordHasTwoWriters takes a unit all of whose codes are said to have one length: with long
-// ones, windows have fewer codes than the words of shared memory that they begin in have room for.
-// Then no thread may store such a word whole. The second tile begins behind the first byte of a
-// word.
+// TestNoWordHasTwoWriters takes a unit whose codes all claim one length. If that length is large,
+// windows have fewer codes than fit into the words of shared memory that they begin in. Then no
+// thread may store such a word whole. The second tile begins after the first byte of a word.
 func TestNoWordHasTwoWriters(t *testing.T) {
 	m := ownModule(t)
 	u := *normalUnit(t, 20000)
@@ -257,8 +255,7 @@ func TestNoWordHasTwoWriters(t *testing.T) {
 	}
 }
 
-// TestHostilePositions demands the same of positions that wrap around when something is added to
-// them.
+// The same must hold for positions that wrap around when something is added to them.
 func TestHostilePositions(t *testing.T) {
 	m := ownModule(t)
 	u := normalUnit(t, 20000)
@@ -274,7 +271,7 @@ func TestHostilePositions(t *testing.T) {
 	}
 }
 
-// TestCost keeps an eye on what our kernel executes. It counts; how fast a GPU is only a GPU shows.
+// TestCost limits what our kernel executes. It counts instructions; only a GPU shows the speed.
 func TestCost(t *testing.T) {
 	m := ownModule(t)
 	u := normalUnit(t, 120000)
@@ -289,7 +286,7 @@ func TestCost(t *testing.T) {
 	}
 }
 
-// TestHeader: the text asks for the PTX version and the compute capability that the constants name.
+// The text must ask for the PTX version and the compute capability that the constants name.
 func TestHeader(t *testing.T) {
 	if want := fmt.Sprintf("\n.version %s\n.target sm_%d\n", Version, Target); !strings.Contains(PTX(), want) {
 		t.Errorf("the text has no %q", want)

@@ -5,17 +5,17 @@ import (
 	"strings"
 )
 
-// access is a load or a store of a register or a vector of registers.
+// access is a load or store of a register or a vector of registers.
 type access struct {
 	store  bool
-	shared bool   // in shared memory, not in global memory
+	shared bool   // in shared memory instead of global memory
 	size   int    // bytes of an element
 	base   int    // row of the address
 	offset uint64 // from the base
-	rows   []int  // of the elements
+	rows   []int  // rows of the elements
 }
 
-// buildLoad reads memory, or takes a parameter of the kernel.
+// buildLoad builds an instruction that reads memory or a parameter of the kernel.
 func buildLoad(c *compiler, in *instr, mods, ops []string) {
 	if mods[0] == "param" {
 		c.compute(in, same, lastType(mods), ops)
@@ -28,8 +28,8 @@ func buildStore(c *compiler, in *instr, mods, ops []string) {
 	c.access(in, &access{store: true}, mods, ops[1], ops[0])
 }
 
-// access fills in a from the modifiers and operands of a load or a store. vector is "{%r1,%r2}" or
-// a single register, address is "[base]" or "[base+offset]".
+// access sets a from the modifiers and operands of a load or a store. vector is "{%r1,%r2}" or a
+// single register; address is "[base]" or "[base+offset]".
 func (c *compiler) access(in *instr, a *access, mods []string, vector, address string) {
 	a.modifiers(mods)
 	for _, name := range strings.Split(strings.Trim(vector, "{}"), ",") {
@@ -56,7 +56,7 @@ func (a *access) modifiers(mods []string) {
 			global = true
 		case "shared":
 			a.shared = true
-		case "volatile", "nc", "v2", "v4": // vectors show in the operands
+		case "volatile", "nc", "v2", "v4": // the operands show whether it's a vector
 		default:
 			unsupported("modifier %q", m)
 		}
@@ -95,8 +95,8 @@ func (a *access) run(w *warp, mask uint32) (int, error) {
 	return 0, nil
 }
 
-// buildShuffle is shfl.sync.mode.b32 d, a, b, c, members, or d|p where p says whether the lane to
-// read from is there.
+// buildShuffle builds shfl.sync.mode.b32 d, a, b, c, members, or d|p, where p says whether the lane
+// to read from exists.
 func buildShuffle(c *compiler, in *instr, mods, ops []string) {
 	from := shuffles[mods[1]]
 	if mods[0] != "sync" || from == nil {
@@ -130,7 +130,7 @@ func buildShuffle(c *compiler, in *instr, mods, ops []string) {
 	}
 }
 
-// shuffles give the lane to read from, by the operands b and c, and whether it is in the segment.
+// shuffles return the lane to read from, by the operands b and c, and whether it's in the segment.
 // If not, a lane reads itself.
 var shuffles = map[string]func(lane, b, c int) (from int, ok bool){
 	"down": func(lane, b, c int) (int, bool) { return lane + b, lane+b <= lastLane(lane, c) },
@@ -141,7 +141,7 @@ var shuffles = map[string]func(lane, b, c int) (from int, ok bool){
 	},
 }
 
-// lastLane is the last lane of a segment that a shuffle reads, in the direction of the shuffle.
+// lastLane returns the last lane of a segment that a shuffle reads, in the shuffle's direction.
 func lastLane(lane, c int) int {
 	segment := c >> 8 & 31
 	return lane&segment | c&31&^segment

@@ -6,13 +6,13 @@ import (
 	"math/rand/v2"
 )
 
-// block is one block of threads while it runs. All blocks of a launch use the same one in turn.
+// block is a running block of threads. The blocks of a launch use the same one in turn.
 type block struct {
 	kernel *entryPoint
 	memory *memory
 	launch launch
 	index  int
-	steps  int64 // left
+	steps  int64 // steps left
 	shared region
 	warps  []warp
 	stats  stats // of all blocks so far
@@ -27,8 +27,8 @@ func newBlock(k *entryPoint, m *memory, l launch) *block {
 	return b
 }
 
-// start prepares the block to run as block i of the launch: noise everywhere, all threads at the
-// first instruction.
+// start prepares the block to run as block i of the launch: noise everywhere, and all threads at
+// the first instruction.
 func (b *block) start(i int, rng *rand.Rand) {
 	b.index, b.steps = i, cmp.Or(b.launch.maxSteps, 20e6)
 	for j := range b.shared.bytes {
@@ -43,7 +43,7 @@ func (b *block) start(i int, rng *rand.Rand) {
 	}
 }
 
-// run takes all warps from barrier to barrier until they are done.
+// run takes all warps from barrier to barrier until they end.
 func (b *block) run(rng *rand.Rand) error {
 	for {
 		barrier := -1 // where the warps wait

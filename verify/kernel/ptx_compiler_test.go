@@ -9,18 +9,18 @@ import (
 type instr struct {
 	opcode string
 	line   int
-	guards []guard // all must hold for a lane, or it does nothing
+	guards []guard // if one doesn't hold for a lane, the lane does nothing
 	flow   flowKind
-	label  string // of a branch
-	target int    // of a branch
-	meet   int    // where the lanes that a branch parts come together again
+	label  string // label of a branch
+	target int    // target of a branch
+	meet   int    // where the lanes that a branch splits meet again
 
-	// do runs the instruction for the lanes in mask. With an error it names the lane at fault. It
-	// is nil for an instruction that only controls the flow.
+	// do runs the instruction for the lanes in mask. It returns an error with the lane at fault.
+	// It's nil for an instruction that only controls the flow.
 	do func(w *warp, mask uint32) (lane int, err error)
 }
 
-// guard is a row of a predicate, and the value that it must have.
+// guard is a row of a predicate and the value it must have.
 type guard struct {
 	row  int
 	want uint64
@@ -36,15 +36,15 @@ const (
 	flowBarrier
 )
 
-// rowStart says what a row of a warp's registers holds when a block starts: the value that of
-// gives, or noise in the bits of mask where of is nil. Constants, special registers and parameters
-// are rows that no instruction writes. A predicate is a row of zeros and ones.
+// rowStart is what a row of a warp's registers holds when a block starts: the value of returns, or,
+// if of is nil, noise in the bits of mask. Constants, special registers, and parameters are rows
+// that no instruction writes. A predicate is a row of zeros and ones.
 type rowStart struct {
 	mask uint64
 	of   func(b *block, thread int) uint64
 }
 
-// specialRegisters are the readable special registers, by the number of the thread within its
+// specialRegisters are the readable special registers, as functions of the thread's number in its
 // block.
 var specialRegisters = map[string]func(b *block, thread int) uint64{
 	"%tid.x":             func(_ *block, thread int) uint64 { return uint64(thread) },
@@ -54,7 +54,7 @@ var specialRegisters = map[string]func(b *block, thread int) uint64{
 	"%dynamic_smem_size": func(b *block, _ int) uint64 { return uint64(b.launch.sharedBytes) },
 }
 
-// compiler turns the statements of a kernel into instructions.
+// compiler turns a kernel's statements into instructions.
 type compiler struct {
 	kernel *entryPoint
 	// by the operand as written; "#" and the value for constants, "[name]" for parameters
@@ -70,7 +70,7 @@ func newCompiler(m *module, name string) *compiler {
 	return c
 }
 
-// row returns the row of an operand and adds it where the operand is new.
+// row returns the row of an operand. It adds a row for a new operand.
 func (c *compiler) row(operand string, start rowStart) int {
 	row, ok := c.rows[operand]
 	if !ok {
@@ -128,7 +128,7 @@ func (c *compiler) instruction(words []string, line int) {
 	c.kernel.code = append(c.kernel.code, in)
 }
 
-// operands joins the words between commas; commas in braces do not part operands.
+// operands joins the words between commas. Commas in braces don't separate operands.
 func operands(words []string) []string {
 	var list []string
 	operand, depth := "", 0
@@ -179,7 +179,7 @@ func (c *compiler) register(name string) int {
 	return row
 }
 
-// finish finds where branches lead.
+// finish finds the targets of branches.
 func (c *compiler) finish() {
 	code := c.kernel.code
 	for i := range code {

@@ -1,22 +1,23 @@
 package kernel
 
 // The files ptx_*_test.go run the PTX text of a GPU kernel on the CPU and report faults that a GPU
-// would hide. They know only the instructions that our kernel and the official one use, and say
-// nothing about speed.
+// would hide. They know only the instructions that our kernel and the official one use, and they
+// don't measure speed.
 //
-// parsePTX reads a module, entryPoint.run launches one of its kernels over a memory. Threads run in
-// warps of 32 in lockstep. Where a branch parts the threads of a warp, they run one after the other
+// parsePTX reads a module; entryPoint.run launches one of its kernels over a memory. Threads run in
+// warps of 32 in lockstep. If a branch splits the threads of a warp, they run one after the other
 // up to the first instruction that all of them reach, as on a GPU. The interpreter checks that
 //
-//   - every access lies inside one buffer and is aligned to its size;
-//   - no kernel relies on what registers hold at the start, which is noise, or reads shared memory that it has not written;
-//   - no byte that one thread writes is touched by another: in shared memory between two barriers, in global memory
-//     during the whole launch;
-//   - all threads of a block reach each barrier, and all threads that a shuffle names reach the shuffle;
-//   - no block runs for too many steps.
+//    - every access is inside one buffer and aligned to its size;
+//    - no kernel relies on what registers hold at the start, which is noise, or reads shared
+//      memory before writing it;
+//    - no thread touches a byte that another thread writes: in shared memory between two barriers,
+//      in global memory during the whole launch;
+//    - all threads of a block reach each barrier, and all threads that a shuffle names reach it;
+//    - no block runs for too many steps.
 //
-// Each violation is a fault with the line, the block and the thread. The interpreter checks neither
-// weak memory ordering nor what an assembler makes of the text.
+// Each violation is a fault with the line, the block, and the thread. The interpreter checks
+// neither weak memory ordering nor what an assembler makes of the text.
 
 import (
 	"fmt"
@@ -47,9 +48,9 @@ type entryPoint struct {
 	rows    []rowStart
 }
 
-// without returns a copy of the kernel in which the n-th instruction of the given opcode, counted
-// from 0, does nothing; ok is false when there are fewer. With it, tests show that they would
-// notice a missing instruction.
+// without returns a copy of the kernel in which the n-th instruction of an opcode, counted from 0,
+// does nothing. ok is false if there are fewer. Tests use it to show that they would notice a
+// missing instruction.
 func (k *entryPoint) without(opcode string, n int) (mutant *entryPoint, line int, ok bool) {
 	for i, in := range k.code {
 		if in.opcode != opcode {
@@ -65,20 +66,20 @@ func (k *entryPoint) without(opcode string, n int) (mutant *entryPoint, line int
 	return nil, 0, false
 }
 
-// launch says how to run a kernel. Grid and block are one-dimensional; block is a multiple of 32.
+// launch holds how to run a kernel. Grid and block are one-dimensional; block is a multiple of 32.
 type launch struct {
 	grid, block int
 	sharedBytes int      // dynamic shared memory
 	args        []uint64 // one per parameter: addresses from memory, or numbers
-	seed        uint64   // of the noise, and of the order of blocks and warps
+	seed        uint64   // for the noise, and for the order of blocks and warps
 	maxSteps    int64    // instructions of a block, counted per warp; 0 means 20 million
-	corrupt     bool     // of data that make kernels read shared memory that they have not written
+	corrupt     bool     // the data makes kernels read shared memory that they haven't written
 }
 
 // stats count what a launch did.
 type stats struct {
-	warpInstructions int64 // times 32: lane slots
-	barriers         int64 // of each block
+	warpInstructions int64 // times 32 gives lane slots
+	barriers         int64 // summed over the blocks
 }
 
 // fault is something that must not happen on a GPU.
@@ -94,8 +95,8 @@ func (f *fault) Error() string {
 	return fmt.Sprintf("%s, line %d, block %d, thread %d: %v", f.kernel, f.line, f.block, f.thread, f.err)
 }
 
-// run launches the kernel and waits for its end. Blocks run one after the other, in an order that
-// seed decides. An error is a *fault.
+// run launches the kernel and waits until it ends. Blocks run one after the other, in an order that
+// depends on the seed. An error is a *fault.
 func (k *entryPoint) run(m *memory, l launch) (stats, error) {
 	m.beginLaunch()
 	rng := rand.New(rand.NewPCG(l.seed, 0x9e3779b97f4a7c15))

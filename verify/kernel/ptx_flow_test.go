@@ -9,7 +9,7 @@ func buildBranch(_ *compiler, in *instr, _, ops []string) { in.flow, in.label = 
 
 func buildReturn(_ *compiler, in *instr, _, _ []string) { in.flow = flowReturn }
 
-// buildBarrier takes the barrier of the whole block only.
+// buildBarrier supports only the barrier of the whole block.
 func buildBarrier(_ *compiler, in *instr, mods, ops []string) {
 	if mods[0] != "sync" || len(ops) != 1 || ops[0] != "0" {
 		unsupported("other barrier than bar.sync 0")
@@ -17,9 +17,9 @@ func buildBarrier(_ *compiler, in *instr, mods, ops []string) {
 	in.flow = flowBarrier
 }
 
-// findMeetings finds where hardware brings parted lanes together again: at the immediate
-// postdominator of the branch, which is the first instruction through which all ways from the
-// branch lead. The end of the kernel counts as an instruction.
+// findMeetings finds where hardware brings split lanes together again: at the immediate
+// postdominator of the branch, the first instruction that all paths from the branch reach. The end
+// of the kernel counts as an instruction.
 func (k *entryPoint) findMeetings() {
 	later := k.postdominators()
 	size := make([]int, len(later))
@@ -34,7 +34,7 @@ func (k *entryPoint) findMeetings() {
 		}
 		meet := len(k.code)
 		for j := range later {
-			// the first one has all others behind it
+			// the first one has all others after it
 			if j != i && later[i].Bit(j) == 1 && size[j] > size[meet] {
 				meet = j
 			}
@@ -43,8 +43,8 @@ func (k *entryPoint) findMeetings() {
 	}
 }
 
-// postdominators returns, for every instruction, those through which all ways from it to the end
-// lead, itself included. It starts with all instructions for each and takes away until nothing
+// postdominators returns for every instruction those that all paths from it to the end pass,
+// including itself. It starts with all instructions for each and removes some until nothing
 // changes.
 func (k *entryPoint) postdominators() []*big.Int {
 	end := len(k.code)
@@ -71,7 +71,7 @@ func (k *entryPoint) postdominators() []*big.Int {
 	return sets
 }
 
-// successors are the instructions that may follow instruction i.
+// successors returns the instructions that may follow instruction i.
 func (k *entryPoint) successors(i int) []int {
 	in := &k.code[i]
 	switch {

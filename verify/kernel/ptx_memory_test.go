@@ -2,21 +2,21 @@ package kernel
 
 import "fmt"
 
-// An address names a buffer above addressBits and a place in the buffer below. Buffers begin in the
-// middle of the range of places, so that an address a little before a buffer still belongs to it.
+// An address names a buffer above addressBits and an offset in the buffer below. Buffers begin in
+// the middle of the range of offsets, so an address a little before a buffer still belongs to it.
 const (
 	addressBits = 40
 	middle      = 1 << (addressBits - 1)
 )
 
-// memory is the global memory of launches: buffers, each with exact bounds. It is not safe for
+// memory is the global memory of launches: buffers, each with exact bounds. It isn't safe for
 // concurrent use.
 type memory struct {
 	buffers []region
 }
 
-// input adds a read-only buffer and returns its address, which is skew bytes past a multiple of
-// 256. The bytes are borrowed.
+// input adds a read-only buffer, which it borrows, and returns its address, skew bytes past a
+// multiple of 256.
 func (m *memory) input(name string, bytes []byte, skew int) uint64 {
 	base := uint64(len(m.buffers)+1)<<addressBits + middle + uint64(skew)
 	m.buffers = append(m.buffers, region{name: name, bytes: bytes, base: base})
@@ -30,7 +30,7 @@ func (m *memory) output(name string, bytes []byte, skew int) uint64 {
 	return address
 }
 
-// beginLaunch begins a new interval: a launch sees all that earlier ones wrote.
+// beginLaunch begins a new interval. A launch sees everything that earlier ones wrote.
 func (m *memory) beginLaunch() {
 	for i := range m.buffers {
 		m.buffers[i].beginInterval()
@@ -51,31 +51,31 @@ type region struct {
 	name     string
 	bytes    []byte
 	base     uint64 // address of the first byte
-	marks    []mark // of each byte; nil for a read-only region
+	marks    []mark // one per byte; nil for a read-only region
 	interval stamp
-	// the interval since which something must have been written to be read; 0 where anything may be
+	// a byte must have been written since this interval to be read; 0: read anything
 	begin stamp
 }
 
-// mark says who touched a byte last.
+// mark records who touched a byte last.
 type mark struct{ writer, reader stamp }
 
-// stamp names an interval in its upper half and a thread of it in the lower half.
+// stamp holds an interval in its upper half and a thread in its lower half.
 type stamp uint64
 
 const (
 	intervalStep stamp = 1 << 32
-	manyReaders  stamp = intervalStep - 1 // in place of a thread
+	manyReaders  stamp = intervalStep - 1 // instead of a thread
 )
 
 func (s stamp) thread() stamp { return s % intervalStep }
 
-// isOther reports whether another thread left the stamp, in the interval of mine.
+// isOther reports whether another thread left the stamp, in the same interval as mine.
 func (s stamp) isOther(mine stamp) bool { return s != mine && s/intervalStep == mine/intervalStep }
 
 func (r *region) beginInterval() { r.interval += intervalStep }
 
-// find returns the place of an access of n bytes.
+// find returns the offset of an access of n bytes.
 func (r *region) find(address uint64, n int) (int, error) {
 	at := address - r.base
 	if at > uint64(len(r.bytes)) || uint64(n) > uint64(len(r.bytes))-at {

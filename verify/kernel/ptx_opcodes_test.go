@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// typ is an operand type: its width, and whether it is signed.
+// typ is an operand type: its width, and whether it's signed.
 type typ struct {
 	bits   int
 	signed bool
@@ -35,7 +35,7 @@ func lastType(mods []string) typ { return parseType(mods[len(mods)-1]) }
 // mask has the type's bits set.
 func (t typ) mask() uint64 { return ^uint64(0) >> (64 - t.bits) }
 
-// extend widens a value to 64 bits, by its sign where the type has one.
+// extend widens a value to 64 bits, with its sign if the type has one.
 func (t typ) extend(v uint64) int64 {
 	s := 64 - t.bits
 	if t.signed {
@@ -84,7 +84,7 @@ var opcodes = map[string]builder{
 	"bra": buildBranch, "ret": buildReturn, "bar": buildBarrier,
 }
 
-// arith returns the builder of an instruction whose operands are all of the type that ends its
+// arith returns the builder of an instruction whose operands all have the type at the end of its
 // opcode.
 func arith(of func(typ) eval) builder {
 	return func(c *compiler, in *instr, mods, ops []string) {
@@ -93,11 +93,10 @@ func arith(of func(typ) eval) builder {
 	}
 }
 
-// compute makes in an instruction that sets its first operand to f of up to three others, of type
-// t.
+// compute makes in set its first operand to f of up to three others of type t.
 func (c *compiler) compute(in *instr, f eval, t typ, ops []string) {
 	dst, src := c.register(ops[0]), c.sources(ops[1:], t)
-	src = append(src, src[0], src[0]) // three in any case
+	src = append(src, src[0], src[0]) // at least three
 	in.do = func(w *warp, mask uint32) (int, error) {
 		dst, a, b, c := &w.rows[dst], &w.rows[src[0]], &w.rows[src[1]], &w.rows[src[2]]
 		for lane := range lanes(mask) {
@@ -109,7 +108,7 @@ func (c *compiler) compute(in *instr, f eval, t typ, ops []string) {
 
 func same(a, _, _ uint64) uint64 { return a }
 
-// buildMove is mov.b64 {low, high}, a, which parts a register, or mov of any type.
+// buildMove builds mov.b64 {low, high}, a, which splits a register, or mov of any type.
 func buildMove(c *compiler, in *instr, mods, ops []string) {
 	low, high, parts := strings.Cut(strings.Trim(ops[0], "{}"), ",")
 	if !parts {
@@ -120,7 +119,7 @@ func buildMove(c *compiler, in *instr, mods, ops []string) {
 	c.compute(&lower, func(a, _, _ uint64) uint64 { return a & math.MaxUint32 }, types["b64"], []string{low, ops[1]})
 	c.compute(&upper, func(a, _, _ uint64) uint64 { return a >> 32 }, types["b64"], []string{high, ops[1]})
 	in.do = func(w *warp, mask uint32) (int, error) {
-		_, _ = lower.do(w, mask) // what computes has no errors
+		_, _ = lower.do(w, mask) // compute's instructions have no errors
 		return upper.do(w, mask)
 	}
 }
@@ -132,8 +131,8 @@ func choose(a, b, p uint64) uint64 {
 	return b
 }
 
-// buildGlobalAddress takes addresses of global memory as they are, in both directions. Accesses
-// through generic addresses are not supported.
+// buildGlobalAddress leaves addresses of global memory as they are, in both directions. Accesses
+// through generic addresses aren't supported.
 func buildGlobalAddress(c *compiler, in *instr, mods, ops []string) {
 	if !slices.Contains(mods, "global") {
 		unsupported("address of other than global memory")
@@ -161,7 +160,7 @@ func maximum(t typ) eval {
 	return func(a, b, _ uint64) uint64 { return a ^ b ^ low(a, b, 0) }
 }
 
-// Shift counts are not taken modulo the width: Go's rule is that of PTX.
+// Shift counts aren't taken modulo the width: Go's rule is the same as PTX's.
 func shiftLeft(t typ) eval {
 	m := t.mask()
 	return func(a, b, _ uint64) uint64 { return a << uint32(b) & m }
@@ -177,7 +176,7 @@ func shiftRight(t typ) eval {
 	}
 }
 
-// extractField is bfe: c bits of a from bit b on.
+// extractField is bfe: c bits of a, from bit b on.
 func extractField(typ) eval {
 	return func(a, b, c uint64) uint64 { return a >> (b & 255) & (1<<min(c&255, 64) - 1) }
 }
@@ -216,7 +215,8 @@ func buildLogic(c *compiler, in *instr, _, ops []string) {
 	c.compute(in, func(x, y, z uint64) uint64 { return threeWay(x, y, z, table) & math.MaxUint32 }, types["b32"], ops[:4])
 }
 
-// threeWay: bit i of the table is the result where the bits of x, y, z make the number i.
+// threeWay computes lop3: bit i of the table is the result where the bits of x, y, and z make the
+// number i.
 func threeWay(x, y, z, table uint64) (r uint64) {
 	for i := range uint64(8) {
 		if table>>i&1 != 0 {
@@ -226,7 +226,7 @@ func threeWay(x, y, z, table uint64) (r uint64) {
 	return r
 }
 
-// buildMultiply is mul and mad. The third source of mad, which is added, has the width of the
+// buildMultiply builds mul and mad. The third source of mad, which is added, has the width of the
 // result.
 func buildMultiply(c *compiler, in *instr, mods, ops []string) {
 	t := lastType(mods)
@@ -238,13 +238,13 @@ func buildMultiply(c *compiler, in *instr, mods, ops []string) {
 		unsupported("product %q", mods[0])
 	}
 	if len(ops) == 3 {
-		ops = append(ops, "0") // mul
+		ops = append(ops, "0") // this is mul
 	}
 	f := func(a, b, c uint64) uint64 { return (uint64(t.extend(a)*t.extend(b)) + c) & m }
 	c.compute(in, f, t, ops)
 }
 
-// buildInsertField is bfi: b with d bits of a put in at bit c.
+// buildInsertField builds bfi: b with d bits of a inserted at bit c.
 func buildInsertField(c *compiler, in *instr, mods, ops []string) {
 	t := lastType(mods)
 	m := t.mask()

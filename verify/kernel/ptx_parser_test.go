@@ -8,17 +8,17 @@ import (
 	"strings"
 )
 
-// token is a word, a number, a string or a punctuation mark of PTX text.
+// token is a word, a number, a string, or a punctuation mark of PTX text.
 type token struct {
 	text string
 	line int
 }
 
-// tokenPattern also matches comments. Dots belong to words, since they bind an opcode to its
+// tokenPattern also matches comments. Dots belong to words, because they connect an opcode with its
 // modifiers.
 var tokenPattern = regexp.MustCompile(`//[^\n]*|"[^"\n]*"|[\w%$.]+|[-{}()\[\]<>,;:+@!|]`)
 
-// lex cuts PTX text into tokens and drops comments.
+// lex splits PTX text into tokens and drops comments.
 func lex(src string) (tokens []token) {
 	line, end := 1, 0
 	for _, match := range append(tokenPattern.FindAllStringIndex(src, -1), []int{len(src), len(src)}) {
@@ -35,7 +35,7 @@ func lex(src string) (tokens []token) {
 	return tokens
 }
 
-// unsupported ends parsePTX: the text has what the interpreter does not know.
+// unsupported ends parsePTX: the text has something that the interpreter doesn't know.
 func unsupported(format string, args ...any) { panic(fmt.Errorf(format, args...)) }
 
 // parser walks over tokens.
@@ -45,8 +45,8 @@ type parser struct {
 	module *module
 }
 
-// parsePTX reads a PTX module. An instruction that the interpreter does not know is an error here,
-// not when it runs.
+// parsePTX reads a PTX module. If the interpreter doesn't know an instruction, that's an error
+// here, not when it runs.
 func parsePTX(src []byte) (m *module, err error) {
 	p := &parser{module: &module{kernels: map[string]*entryPoint{}}}
 	defer func() {
@@ -134,7 +134,7 @@ func (p *parser) directive() {
 	}
 }
 
-// dynamicShared reads ".align 16 .b8 name[];". All such names stand for the start of shared memory.
+// dynamicShared reads ".align 16 .b8 name[];". All such names mean the start of shared memory.
 func (p *parser) dynamicShared() {
 	if p.accept(".align") {
 		p.next()
@@ -161,8 +161,7 @@ func (p *parser) entry() {
 	p.module.kernels[c.kernel.name] = c.kernel
 }
 
-// block reads statements up to a closing brace. What a block in braces declares is forgotten at its
-// end.
+// block reads statements up to a closing brace. Declarations inside the braces end there.
 func (p *parser) block(c *compiler) {
 	for !p.accept("}") {
 		if !p.accept("{") {
@@ -187,7 +186,7 @@ func (p *parser) params(c *compiler) {
 	}
 }
 
-// statement reads a label, a declaration or an instruction.
+// statement reads a label, a declaration, or an instruction.
 func (p *parser) statement(c *compiler) {
 	line := p.tokens[min(p.at, len(p.tokens)-1)].line
 	var words []string

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// header declares what the little kernels of the tests use.
+// header declares what the small kernels of the tests use.
 const header = `
 .version 6.0
 .target sm_70
@@ -31,8 +31,8 @@ const header = `
 	add.s32 %r3, %r3, %r2;
 `
 
-// run runs the kernel k, with this body, in 64 threads. in has 64 words, 0, 1, 2, ...; out has 64;
-// n is 7.
+// run runs the kernel k with this body in 64 threads. in has the 64 words 0, 1, 2, ...; out has 64
+// words; n is 7.
 func run(t *testing.T, body string) error {
 	t.Helper()
 	m, err := parsePTX([]byte(header + body + "\nret;\n}\n"))
@@ -49,7 +49,7 @@ func run(t *testing.T, body string) error {
 	return err
 }
 
-// TestFaults demands that what must not happen is reported, with the right words.
+// Everything that must not happen is reported with the right words.
 func TestFaults(t *testing.T) {
 	for _, c := range []struct{ name, body, want string }{
 		{"read outside", "ld.global.u32 %r4, [%rd4+4];", "4 bytes at 256 of in"},
@@ -68,7 +68,7 @@ func TestFaults(t *testing.T) {
 		{"barrier in a branch", "setp.eq.s32 %p1, %r1, 3; @%p1 bar.sync 0;", "barrier reached by lanes"},
 		{"barrier after a return", "setp.eq.s32 %p1, %r1, 3; @%p1 ret; bar.sync 0;", "barrier missed"},
 		{"barrier missed by a warp", "setp.gt.u32 %p1, %r1, 31; @%p1 ret; bar.sync 0;", "barrier missed"},
-		{"read of what nobody wrote", "ld.shared.u32 %r4, [%r3];", "never written"},
+		{"read of an unwritten byte", "ld.shared.u32 %r4, [%r3];", "never written"},
 		{"two barriers", "setp.gt.u32 %p1, %r1, 31; @%p1 bra a; bar.sync 0; bra.uni b; a: bar.sync 0; b:", "different barriers"},
 		{"shuffle in a branch", "setp.eq.s32 %p1, %r1, 3; @%p1 shfl.sync.idx.b32 %r4, %r1, 0, 31, -1;", "shuffle for lanes"},
 		{"endless loop", "again: bra.uni again;", "step limit"},

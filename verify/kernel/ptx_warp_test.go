@@ -23,8 +23,8 @@ type warp struct {
 	rows  []row
 	live  uint32 // lanes that have not returned
 
-	// paths are the ways that parted lanes take; the last one runs. It ends where its lanes meet
-	// the other parted lanes, and the path below it goes on.
+	// paths are the ways that split lanes take. The last one runs. When its lanes meet the other
+	// lanes, it ends, and the path below it goes on.
 	paths []path
 }
 
@@ -38,7 +38,7 @@ type path struct {
 func lanes(mask uint32) iter.Seq[int] {
 	return func(yield func(int) bool) {
 		for ; mask != 0; mask &= mask - 1 {
-			// which shows the compiler that it is an index into a row
+			// shows the compiler that it's an index into a row
 			if !yield(first(mask) & (warpSize - 1)) {
 				return
 			}
@@ -46,7 +46,7 @@ func lanes(mask uint32) iter.Seq[int] {
 	}
 }
 
-// first is the lowest lane of a mask.
+// first returns the lowest lane of a mask.
 func first(mask uint32) int { return bits.TrailingZeros32(mask) }
 
 // start fills the registers and puts all lanes at the first instruction.
@@ -66,8 +66,7 @@ func (w *warp) start(rng *rand.Rand) {
 	w.paths = append(w.paths[:0], path{0, len(w.block.kernel.code), allLanes})
 }
 
-// run executes the warp up to a barrier, whose instruction it returns, its end, which is -1, or a
-// fault.
+// run executes the warp up to a barrier and returns the barrier's instruction, or -1 at the end.
 func (w *warp) run() (barrier int, err error) {
 	for len(w.paths) > 0 {
 		p := &w.paths[len(w.paths)-1]
@@ -97,8 +96,8 @@ func (w *warp) run() (barrier int, err error) {
 	return -1, nil
 }
 
-// step executes the instruction at pc in the active lanes for which it is switched on, and returns
-// it with these lanes.
+// step executes the instruction at pc in the active lanes whose guards hold, and returns it with
+// these lanes.
 func (w *warp) step(pc int, active uint32) (in *instr, mask uint32, err error) {
 	code := w.block.kernel.code
 	if pc >= len(code) {
@@ -118,7 +117,7 @@ func (w *warp) step(pc int, active uint32) (in *instr, mask uint32, err error) {
 	return in, mask, nil
 }
 
-// guard returns the lanes for which an instruction is switched on.
+// guard returns the lanes for which an instruction's guards hold.
 func (w *warp) guard(in *instr) uint32 {
 	off := uint32(0)
 	for _, g := range in.guards {
@@ -129,8 +128,8 @@ func (w *warp) guard(in *instr) uint32 {
 	return ^off
 }
 
-// branch sends the lanes in mask to the target; the other active ones go on. Where lanes part, the
-// path is split, and its rest begins where they meet.
+// branch sends the lanes in mask to the target; the other active lanes go on. If that splits the
+// lanes, the path is split, and its rest begins where they meet.
 func (w *warp) branch(in *instr, active, mask uint32) {
 	p := &w.paths[len(w.paths)-1]
 	switch mask {
@@ -149,7 +148,7 @@ func (w *warp) branch(in *instr, active, mask uint32) {
 	w.paths = append(w.paths, path{next, in.meet, active &^ mask}, path{in.target, in.meet, mask})
 }
 
-// fault makes a fault of an error of a lane at instruction pc.
+// fault makes a *fault from an error of a lane at instruction pc.
 func (w *warp) fault(pc, lane int, err error) error {
 	k := w.block.kernel
 	return &fault{kernel: k.name, line: k.code[pc].line, block: w.block.index, thread: w.first + lane, err: err}

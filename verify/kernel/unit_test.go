@@ -14,7 +14,7 @@ import (
 	"github.com/df11-convert/df11-convert/internal/testing/golden"
 )
 
-// unit is what the kernels are given, and what they have to make of it.
+// unit is the kernels' input, and the output they must produce.
 type unit struct {
 	name                                  string
 	luts, stream, sm, positions, gaps, bf []byte
@@ -23,7 +23,7 @@ type unit struct {
 func (u *unit) nElems() int  { return len(u.sm) }
 func (u *unit) nChunks() int { return len(u.gaps) / 320 }
 
-// position is the first weight of a chunk.
+// position returns the first weight of a chunk.
 func (u *unit) position(chunk int) int {
 	if 4*chunk >= len(u.positions) {
 		return u.nElems() // docs/format.md §7: the last entry may be missing
@@ -31,7 +31,7 @@ func (u *unit) position(chunk int) int {
 	return int(binary.LittleEndian.Uint32(u.positions[4*chunk:]))
 }
 
-// most is the largest number of weights of a chunk.
+// most returns the largest number of weights of a chunk.
 func (u *unit) most() int {
 	most := 0
 	for c := range u.nChunks() {
@@ -40,7 +40,7 @@ func (u *unit) most() int {
 	return most
 }
 
-// piece cuts chunks first to end out of the unit, as the verifier gives them to a GPU.
+// piece cuts chunks first to end out of the unit, as the verifier does for a GPU.
 func (u *unit) piece(first, end int) *unit {
 	p := &unit{name: u.name, luts: u.luts}
 	from, to := u.position(first), u.position(end)
@@ -53,7 +53,7 @@ func (u *unit) piece(first, end int) *unit {
 	return p
 }
 
-// goldenUnits are the golden units that DF11 can hold.
+// goldenUnits returns the golden units that DF11 can hold.
 func goldenUnits(t testing.TB) (units []*unit) {
 	t.Helper()
 	for _, u := range golden.Units(t) {
@@ -67,7 +67,7 @@ func goldenUnits(t testing.TB) (units []*unit) {
 	return units
 }
 
-// encode makes a unit of weights, nil if DF11 cannot hold them.
+// encode makes a unit from weights, or returns nil if DF11 can't hold them.
 func encode(t testing.TB, name string, bf []byte) *unit {
 	t.Helper()
 	c, err := encoder.NewCounter([]int64{int64(len(bf) / 2)})
@@ -94,7 +94,7 @@ func encode(t testing.TB, name string, bf []byte) *unit {
 	return u
 }
 
-// randomWeights are n weights whose exponents follow one of several shapes.
+// randomWeights returns n weights whose exponents follow one of several shapes.
 func randomWeights(rng *rand.Rand, n int) []byte {
 	shape, base := rng.IntN(5), rng.IntN(200)
 	spread := 0.3 + 4*rng.Float64()
@@ -123,7 +123,7 @@ func randomWeights(rng *rand.Rand, n int) []byte {
 	return b
 }
 
-// randomUnit is the seed's random unit; sizes are small, with some of several chunks.
+// randomUnit returns the seed's random unit. Most are small; some have several chunks.
 func randomUnit(t testing.TB, seed uint64, most int) *unit {
 	t.Helper()
 	rng := rand.New(rand.NewPCG(seed, 5))
@@ -160,7 +160,7 @@ func fibonacciUnit(t testing.TB, nSymbols int) *unit {
 	return u
 }
 
-// spoil damages a copy of the unit at random, sizes kept.
+// spoil damages a copy of the unit at random and keeps all sizes.
 func (u *unit) spoil(rng *rand.Rand) *unit {
 	s := *u
 	array := []*[]byte{&s.luts, &s.stream, &s.gaps, &s.positions}[rng.IntN(4)]

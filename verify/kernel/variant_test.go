@@ -5,24 +5,23 @@ import "bytes"
 // variant is one way to run a kernel over a unit.
 type variant struct {
 	steps int64
-	skew  int  // of the addresses of stream, sign_mantissa and output: 0 is aligned
-	own   bool // our shared memory size instead of the official one
-	slack int  // readable bytes behind gaps and positions
+	skew  int  // of the addresses of stream, sign_mantissa, and output; 0: aligned
+	own   bool // use our shared memory size instead of the official one
+	slack int  // readable bytes after gaps and positions
 	seed  uint64
 
-	corrupt bool // of data that make kernels read shared memory that they have not written
+	corrupt bool // the data makes kernels read shared memory that they haven't written
 }
 
-// Decode is the entry point with the parameters and the launch of the official kernel's. Only tests
-// launch it.
+// Decode is the entry point with the official kernel's parameters and launch. Only tests launch it.
 const Decode = "decode"
 
-// officialShared is the dynamic shared memory, in bytes, of the official kernel for chunks of at
-// most n weights (docs/format.md §9).
+// officialShared returns how many bytes of dynamic shared memory the official kernel needs for
+// chunks of at most n weights (docs/format.md §9).
 func officialShared(n int) int { return Threads*4 + 4 + 2*n }
 
-// decodeShared is the dynamic shared memory, in bytes, that our Decode needs with its largest
-// tables. Decode works with officialShared too, but not with less than both.
+// decodeShared returns how many bytes of dynamic shared memory our Decode needs with its largest
+// tables. Decode also works with officialShared, but not with less than both.
 func decodeShared(n int) int {
 	const scan, slots, padding = 256, 1024, 32
 	return scan + slots + padding + TableBytes + n
@@ -56,7 +55,7 @@ func (m *unitMemory) args(u *unit) []uint64 {
 // decode runs the entry point that both kernels have.
 func decode(k *entryPoint, u *unit, v variant) ([]byte, stats, error) {
 	m := newUnitMemory(u, v)
-	most := min(u.most(), 32768) // corrupt positions can say anything
+	most := min(u.most(), 32768) // corrupt positions may hold anything
 	shared := officialShared(most)
 	if v.own {
 		shared = decodeShared(most)
@@ -67,7 +66,7 @@ func decode(k *entryPoint, u *unit, v variant) ([]byte, stats, error) {
 	return m.out, stats, err
 }
 
-// decodeTiles runs our two entry points with ready tables.
+// decodeTiles runs our two entry points with tables already built.
 func decodeTiles(mod *module, u *unit, v variant, grid int) ([]byte, stats, error) {
 	m := newUnitMemory(u, v)
 	tables := m.output("tables", make([]byte, TableBytes), 0)

@@ -1,20 +1,20 @@
 #!/usr/bin/env bash
-# Proves and measures GPU decoding on a machine that has an NVIDIA GPU: bash verify/testdata/gpu-run.sh [OUT]
+# Proves and measures GPU decoding on a machine with an NVIDIA GPU: bash verify/testdata/gpu-run.sh [OUT]
 #
-#   OUT               folder for all output (gpu-results); OUT/results.md has it in one page, for docs/measured.md
-#   VERIFY_TEST       a test binary made elsewhere: CGO_ENABLED=0 go test -c -o verify.test ./verify. Without it Go is needed
-#   DF11_CONVERT      the program, made elsewhere: CGO_ENABLED=0 go build ./cmd/df11-convert. Without it Go is needed
-#   DF11_KERNEL       the official decode.ptx, which is in the wheel dfloat11==0.5.0. Without it pip is asked for the wheel
-#   DF11_GPU_WEIGHTS  weights of the unit whose verification is measured (default: 1 GiB of BF16, if memory allows)
-#   DF11_GPU_DRIVER   another driver library, such as the tests' stand-in; the results then say that no GPU was used
+#   OUT               folder for all output (gpu-results); OUT/results.md sums it up on one page, for docs/measured.md
+#   VERIFY_TEST       a test binary built elsewhere: CGO_ENABLED=0 go test -c -o verify.test ./verify. Without it you need Go
+#   DF11_CONVERT      the program, built elsewhere: CGO_ENABLED=0 go build ./cmd/df11-convert. Without it you need Go
+#   DF11_KERNEL       the official decode.ptx, which is in the wheel dfloat11==0.5.0. Without it pip downloads the wheel
+#   DF11_GPU_WEIGHTS  weights of the unit whose verification is measured (1 GiB of BF16 if memory allows)
+#   DF11_GPU_DRIVER   another driver library, such as the tests' stand-in; then the results say that no GPU was used
 #
-# Made for an hour on a rented machine, with nothing on it but the driver, this folder, and what the variables name: first
-# whether the weights are right, then how fast, then a whole conversion, and the sanitizers last, each for 20 minutes at
-# most. Every step runs, or a line "NOT RUN" says why not. The exit status is that of the first step that failed; where nothing
-# could be run it is 1.
+# Made for an hour on a rented machine that has only the driver, this folder, and what the variables name. First it checks
+# whether the weights are right, then how fast, then a whole conversion, and last the sanitizers, for at most 20 minutes
+# each. Every step runs, or a line "NOT RUN" says why not. The exit status is that of the first step that failed, or 1 if
+# nothing could run.
 set -uo pipefail
 
-# --- where things are: paths are those of the caller ------------------------------------------------------------------
+# --- where things are: paths are relative to the caller ------------------------------------------------------------------
 
 out=${1:-gpu-results}
 mkdir -p "$out" || exit 1
@@ -36,12 +36,12 @@ touch "$out/not-run.txt"
 
 # --- helpers ----------------------------------------------------------------------------------------------------------
 
-# missing WHAT…: tells of something that is not run, and why.
+# missing WHAT…: reports a step that doesn't run, and why.
 missing() { printf 'NOT RUN: %s\n' "$*" | tee -a "$out/not-run.txt"; }
 
 fail() { if [ "$status" = 0 ]; then status=$1; fi; }
 
-# step NAME COMMAND…: runs it, keeps its output, goes on when it fails; "$rc" is how it ended.
+# step NAME COMMAND…: runs the command, keeps its output, and goes on if it fails; "$rc" is its exit status.
 step() {
   local name=$1
   shift
@@ -56,18 +56,18 @@ step() {
   rc=$(cat "$scratch/rc")
 }
 
-# hardware NAME TEST: one of the tests for hardware.
+# hardware NAME TEST: runs one of the hardware tests.
 hardware() {
   step "$1" "$VERIFY_TEST" -test.v -test.timeout 30m -test.run "^$2\$"
   fail "$rc"
 }
 
-# reason FILE: the last line of an output that says what was wrong.
+# reason FILE: prints the last line of an output that says what went wrong.
 reason() { grep -E 'DF11_GPU=1, but|[Ee]rror|cannot|no such|not found|refus' "$1" | tail -1 | sed -E 's/^[ =]*//; s/^[a-z_]+\.go:[0-9]+: //; s/^DF11_GPU=1, but: //'; }
 
 # --- the pieces -------------------------------------------------------------------------------------------------------
 
-# describe_machine tells what this is.
+# describe_machine prints what this machine is.
 describe_machine() {
   local changes
   date -u +'date: %Y-%m-%d %H:%M UTC'
@@ -87,7 +87,7 @@ describe_machine() {
   fi
 }
 
-# find_driver helps the loader where the driver lies where only containers look.
+# find_driver helps the loader find a driver in a folder that only containers know.
 find_driver() {
   local folder
   for folder in /usr/local/nvidia/lib64 /usr/lib/wsl/lib /usr/lib64-nvidia; do
@@ -95,7 +95,7 @@ find_driver() {
   done
 }
 
-# find_tests makes the test binary, unless there is one.
+# find_tests builds the test binary, unless there is one.
 find_tests() {
   if [ -n "${VERIFY_TEST-}" ]; then
     [ -x "$VERIFY_TEST" ] || { missing "everything: VERIFY_TEST, $VERIFY_TEST, is not an executable file"; return 1; }
@@ -112,7 +112,7 @@ find_tests() {
   fi
 }
 
-# find_official gets the official kernel, unless it is there.
+# find_official downloads the official kernel, unless it's there.
 find_official() {
   local wanted=cc9b78f6a14c9118abf46a733390f14ef66a9c2eb4db04ded9b74183a02665cf file=$scratch/wheel/dfloat11/decode.ptx
   if [ -n "${DF11_KERNEL-}" ]; then
@@ -136,7 +136,7 @@ find_official() {
   fi
 }
 
-# demonstrate converts a model and proves it, on the GPU as well, with the program that ships.
+# demonstrate converts a model and proves it, also on the GPU, with the released program.
 demonstrate() {
   if [ -n "${DF11_GPU_DRIVER-}" ]; then
     missing 'the demo: the program takes no other driver than the system'\''s'
@@ -157,7 +157,7 @@ demonstrate() {
   fail "$rc"
 }
 
-# sanitize runs the golden units under compute-sanitizer, our kernel alone. What ends without a summary has checked nothing.
+# sanitize runs the golden units under compute-sanitizer, with our kernel only. A run without a summary has checked nothing.
 sanitize() {
   local sanitizer candidate tool
   sanitizer=$(command -v compute-sanitizer)
@@ -178,7 +178,7 @@ sanitize() {
   done
 }
 
-# run_steps does all that needs the GPU.
+# run_steps runs everything that needs the GPU.
 run_steps() {
   export DF11_GPU=1
   hardware driver TestHardwareDriver
@@ -195,7 +195,7 @@ run_steps() {
   cat "$out"/{golden,decode,rates}.txt | grep -o 'NOT RUN: .*' | sort -u - "$out/not-run.txt" -o "$out/not-run.txt"
 }
 
-# lines PATTERN: what the tests printed behind file and line.
+# lines PATTERN: prints what the tests logged after file and line.
 lines() { cat "$out"/driver.txt "$out"/rates.txt 2>/dev/null | grep -oE "$1" || echo 'none'; }
 
 # page prints everything as one page for docs/measured.md.

@@ -1,6 +1,6 @@
 // Command avx512 packs test binaries and their data into an initramfs, and, started as the first
 // process of a Linux that boots from it, runs them and switches the machine off. It judges no test:
-// whoever reads the console does.
+// the reader of the console does.
 package main
 
 import (
@@ -19,7 +19,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// script is the file that tells the first process what to run, one command a line: a folder,
+// script is the file with the commands for the first process, one per line: a folder,
 // variables as NAME=VALUE, a program, its arguments.
 const script = "run"
 

@@ -1,7 +1,7 @@
-// Command page serves what the page needs, as the Hub does it: a hub of hubtest and its storage
-// with CORS, sign-in by OAuth with PKCE, and jobs that really run the program. The page itself is
-// served as a static Space, at /, and by a server that knows no OAuth, at /plain/. It prints its
-// addresses, and at /_test/ tells what clients did wrong.
+// Command page answers what the page asks of the Hub: a hub of hubtest and its storage with CORS,
+// sign-in by OAuth with PKCE, and jobs that really run the program. A script (check.mjs) stands in
+// front of it, which serves the page and plays what goes wrong. It prints its addresses, and at
+// /_test/ reports what clients did wrong.
 package main
 
 import (
@@ -41,28 +41,33 @@ type stand struct {
 	front, store  string // addresses of hub and storage for browsers
 	page          string
 
-	mu     sync.Mutex
-	codes  map[string]url.Values // what a code was asked for with
-	jobs   map[string]*job
-	refuse int  // status with which the next job is refused
-	hold   bool // the next job, when it has told its progress, until it is canceled
-	wrong  []string
+	mu    sync.Mutex
+	codes map[string]url.Values // what a code was asked for with
+	jobs  map[string]*job
+	hold  bool // the next job, after it reported progress, until it's canceled
+	wrong []string
 }
 
 func main() {
-	page, data, program := os.Args[1], os.Args[2], os.Args[3]
+	data, program := os.Args[1], os.Args[2]
 	hub, err := hubtest.Listen("127.0.0.1:0", hubtest.WithPushDir(data),
 		hubtest.WithLinkSpeed(0, 5_000_000),
-		hubtest.WithUser(token, hubtest.User{Name: user, Granted: []string{"org/gated"}}))
+		hubtest.WithUser(token, hubtest.User{Name: user, Granted: []string{"org/gated"}, Made: true}))
 	check(err)
 	check(hub.AddDir(data))
 	addModels(hub)
 	s := &stand{hub: hub, data: data, program: program, codes: map[string]url.Values{},
-		jobs: map[string]*job{}}
-	s.store = serve(s.proxy(hub.CDNURL, "*"))
+		jobs: map[string]*job{}, page: os.Args[3], front: os.Args[4], store: os.Args[5]}
 	api := http.NewServeMux()
-	api.Handle("/", s.proxy(hub.URL, ""))
-	api.HandleFunc("GET /api/models", s.search)
+	rest := s.proxy(hub.URL, "")
+	api.Handle("/", rest)
+	api.HandleFunc("GET /api/models", func(w http.ResponseWriter, r *http.Request) {
+		if r.FormValue("sort") == "" { // no suggestions are asked for
+			rest.ServeHTTP(w, r)
+			return
+		}
+		s.search(w, r)
+	})
 	api.HandleFunc("GET /oauth/authorize", s.authorize)
 	api.HandleFunc("POST /oauth/token", s.token)
 	api.HandleFunc("GET /oauth/userinfo", s.userinfo)
@@ -72,34 +77,19 @@ func main() {
 	api.HandleFunc("GET /api/jobs/{user}/{id}", s.one)
 	api.HandleFunc("GET /api/jobs/{user}/{id}/logs", s.logs)
 	api.HandleFunc("POST /api/jobs/{user}/{id}/cancel", s.cancel)
-	s.front = serve(cors(api, ""))
-	files := http.NewServeMux()
-	files.HandleFunc("GET /{$}",
-		func(w http.ResponseWriter, r *http.Request) { s.index(w, page, true) })
-	files.HandleFunc("GET /plain/{$}",
-		func(w http.ResponseWriter, r *http.Request) { s.index(w, page, false) })
-	files.Handle("GET /plain/", http.StripPrefix("/plain", http.FileServer(http.Dir(page))))
-	files.Handle("GET /", http.FileServer(http.Dir(page)))
-	files.HandleFunc("GET /_test/wrong", func(w http.ResponseWriter, r *http.Request) {
+	api.HandleFunc("GET /_test/wrong", func(w http.ResponseWriter, r *http.Request) {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		answer(w, 200, append(s.wrong, hub.Violations()...))
 	})
-	files.HandleFunc("POST /_test/refuse/{status}", func(w http.ResponseWriter, r *http.Request) {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		_, err := fmt.Sscan(r.PathValue("status"), &s.refuse)
-		check(err)
-	})
-	files.HandleFunc("POST /_test/hold", func(http.ResponseWriter, *http.Request) {
+	api.HandleFunc("POST /_test/hold", func(http.ResponseWriter, *http.Request) {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		s.hold = true
 	})
-	files.HandleFunc("POST /_test/damage",
+	api.HandleFunc("POST /_test/damage",
 		func(http.ResponseWriter, *http.Request) { damage(hub, "ann/good-DF11", "ann/bad-DF11") })
-	s.page = serve(files)
-	fmt.Println("READY", s.page, s.front, s.store, hub.URL)
+	fmt.Println("READY", serve(cors(api, "")), serve(s.proxy(hub.CDNURL, "*")), hub.URL)
 	_, _ = io.Copy(io.Discard, os.Stdin) // until the script ends
 	hub.Close()
 }
@@ -188,23 +178,6 @@ func (s *stand) proxy(to, origin string) http.Handler {
 	return cors(p, origin)
 }
 
-// index serves the page; a Space gets its variables right behind the head's beginning.
-func (s *stand) index(w http.ResponseWriter, page string, space bool) {
-	b, err := os.ReadFile(filepath.Join(page, "index.html"))
-	check(err)
-	text := strings.NewReplacer("https://huggingface.co https://*.huggingface.co https://*.hf.co",
-		s.front+" "+s.store,
-		`name="hub" content="https://huggingface.co"`,
-		`name="hub" content="`+s.front+`"`).Replace(string(b))
-	if space {
-		text = strings.Replace(text, "<head>",
-			`<head><script>window.huggingface={variables:{"OAUTH_CLIENT_ID":"space","OAUTH_SCOPES":"openid profile jobs contribute-repos gated-repos"}};</script>`, 1)
-	}
-	w.Header().Set("Content-Type", "text/html; charset=utf-8")
-	_, err = io.WriteString(w, text)
-	check(err)
-}
-
 // search lists the repos whose names hold a text.
 func (s *stand) search(w http.ResponseWriter, r *http.Request) {
 	dirs, err := filepath.Glob(filepath.Join(s.data, "*", "*"))
@@ -287,6 +260,8 @@ type job struct {
 	Status  map[string]string `json:"status"`
 	Flavor  string            `json:"flavor"`
 	Command []string          `json:"command"`
+	Labels  map[string]string `json:"labels"`
+	Created time.Time         `json:"createdAt"`
 
 	process *exec.Cmd
 	changed *sync.Cond
@@ -312,21 +287,14 @@ func (s *stand) start(w http.ResponseWriter, r *http.Request) {
 		Command             []string
 		Environment         map[string]string
 		Secrets             map[string]string
+		Labels              map[string]string
 		TimeoutSeconds      int
 	}
 	check(json.NewDecoder(r.Body).Decode(&q))
-	s.mu.Lock()
-	refused := s.refuse
-	s.refuse = 0
-	s.mu.Unlock()
-	if refused != 0 {
-		answer(w, refused,
-			map[string]string{"error": "Pre-paid credit balance is insufficient <img src=x>"})
-		return
-	}
-	if !strings.HasPrefix(q.DockerImage, "ghcr.io/df11-convert/df11-convert:") ||
+	if !strings.HasPrefix(q.DockerImage, "ghcr.io/df11-convert/df11-convert@sha256:") ||
 		q.Command[0] != "df11-convert" || q.Secrets["HF_TOKEN"] != token ||
-		q.TimeoutSeconds < 1800 || strings.Contains(fmt.Sprint(q.Command, q.Environment), token) {
+		q.TimeoutSeconds < 600 || q.Labels["df11-convert"] == "" ||
+		!strings.Contains(q.Command[1], "@") || strings.Contains(fmt.Sprint(q.Command, q.Environment), token) {
 		s.fault("job: %+v", q)
 	}
 	home, err := os.MkdirTemp("", "df11-job-")
@@ -337,7 +305,7 @@ func (s *stand) start(w http.ResponseWriter, r *http.Request) {
 		}
 	}
 	j := &job{ID: rand.Text(), Status: map[string]string{"stage": "RUNNING"}, Flavor: q.Flavor,
-		Command: slices.Clone(q.Command), changed: sync.NewCond(new(sync.Mutex))}
+		Labels: q.Labels, Created: time.Now(), Command: slices.Clone(q.Command), changed: sync.NewCond(new(sync.Mutex))}
 	j.process = exec.Command(s.program, q.Command[1:]...)
 	j.process.Env = []string{"HOME=" + home, "TMPDIR=" + home, "HF_ENDPOINT=" + s.hub.URL,
 		"HF_TOKEN=" + q.Secrets["HF_TOKEN"], "CI=true"}
@@ -407,7 +375,14 @@ func (s *stand) list(w http.ResponseWriter, r *http.Request) {
 	defer s.mu.Unlock()
 	all := []*job{}
 	for _, j := range s.jobs {
-		all = append(all, j)
+		fits := slices.Contains(r.URL.Query()["stage"], j.Status["stage"])
+		for _, label := range r.URL.Query()["label"] {
+			k, v, _ := strings.Cut(label, "=")
+			fits = fits && j.Labels[k] == v
+		}
+		if fits {
+			all = append(all, j)
+		}
 	}
 	answer(w, 200, all)
 }

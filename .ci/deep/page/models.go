@@ -38,6 +38,10 @@ func addModels(s *hubtest.Server) {
 		"f16": {"config.json": config(
 			`{"model_type":"llama","architectures":["LlamaForCausalLM"]}`),
 			"model.safetensors": zeros("F16", linear)},
+		"turned": {"config.json": config(
+			`{"model_type":"llama","architectures":["LlamaForCausalLM"]}`),
+			"model.safetensors": zeros("F16",
+				map[string][]int64{"a.\u202egnp.exe.weight": {64, 64}})},
 		"f32": {"config.json": config(
 			`{"model_type":"llama","architectures":["LlamaForCausalLM"]}`),
 			"model.safetensors": zeros("F32", linear)},

@@ -80,7 +80,7 @@ func (p *program) whole(r *result) error {
 const manifest = "df11-manifest.json"
 
 // everything lists the files of the target with their hashes, and the manifest with its text. It
-// takes the word out of the manifest that tells how a source file was checked, and wants the word
+// removes the manifest's word about how a source file was checked, and wants the word
 // to be the same for nFiles at least.
 func (p *program) everything(how string, nFiles int) (map[string]string, error) {
 	all := map[string]string{}

@@ -69,7 +69,7 @@ func (p *program) part() []string {
 }
 
 func (p *program) budgets() []string {
-	return []string{"--disk", p.disk.String(), "--memory", p.memory.String()}
+	return []string{"--disk", p.disk.String() + "B", "--memory", p.memory.String() + "B"}
 }
 
 // planned is the part of the plan command's answer that matters here.

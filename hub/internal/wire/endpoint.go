@@ -14,10 +14,10 @@ import (
 	"github.com/df11-convert/df11-convert/internal/names"
 )
 
-// PublicEndpoint is the hub that everyone means when nothing is set.
+// PublicEndpoint is the hub in use if no other is set.
 const PublicEndpoint = "https://huggingface.co"
 
-// Endpoint is the address of the hub in use.
+// An Endpoint is the address of the hub in use.
 type Endpoint struct{ *url.URL }
 
 // parseEndpoint checks an endpoint and removes trailing slashes.
@@ -28,35 +28,34 @@ func parseEndpoint(s string) (Endpoint, error) {
 	}
 	u, err := url.Parse(s)
 	switch {
-	case err != nil: // which may show a password
-		return Endpoint{}, errors.New("the endpoint is not an address")
+	case err != nil: // err may show a password
+		return Endpoint{}, errors.New("the endpoint isn't an address")
 	case u.Host == "" || (u.Scheme != "https" && u.Scheme != "http"):
-		return Endpoint{}, fmt.Errorf("endpoint %q is not an http or https address", redactURL(u))
+		return Endpoint{}, fmt.Errorf("endpoint %q isn't an http or https address", redactURL(u))
 	case u.User != nil || u.RawQuery != "" || u.Fragment != "":
-		return Endpoint{}, fmt.Errorf("endpoint %q must not hold a user, query or fragment",
+		return Endpoint{}, fmt.Errorf("endpoint %q must not have a user, query, or fragment",
 			redactURL(u))
 	}
 	return Endpoint{u}, nil
 }
 
-// publicOrigins are those of the public hub. Mirrors that HF_ENDPOINT names redirect to it, so that
-// every client is served by it too, wherever it began. As in the Python client, a token may
-// therefore go to the endpoint in use and to these origins, and nowhere else.
+// publicOrigins are the public hub's. Mirrors that HF_ENDPOINT names redirect to it. So, as in the
+// Python client, a token may go to the endpoint in use and to these origins, and nowhere else.
 var publicOrigins = []*url.URL{{Scheme: "https", Host: "huggingface.co"},
 	{Scheme: "https", Host: "hf.co"}}
 
-// Owns says whether a URL lies on the hub: on the endpoint's own origin, or on the public hub's.
+// Owns reports whether a URL is on the hub: on the endpoint's own origin, or the public hub's.
 func (e Endpoint) Owns(u *url.URL) bool {
 	return sameOrigin(u, e.URL) || slices.ContainsFunc(publicOrigins,
 		func(p *url.URL) bool { return sameOrigin(u, p) })
 }
 
-// API gives {endpoint}/api/models/{repo}{rest}; rest is already escaped.
+// API returns {endpoint}/api/models/{repo}{rest}. rest is already escaped.
 func (e Endpoint) API(repo, rest string) string {
 	return e.String() + "/api/models/" + EscapePath(repo) + rest
 }
 
-// Page gives {endpoint}/{repo}{rest}; rest is already escaped.
+// Page returns {endpoint}/{repo}{rest}. rest is already escaped.
 func (e Endpoint) Page(repo, rest string) string {
 	return e.String() + "/" + EscapePath(repo) + rest
 }
@@ -72,13 +71,13 @@ func (e Endpoint) Rewrite(raw string) string {
 	return own + rest
 }
 
-// RevPath gives /{verb}/{rev}, with the slashes of rev escaped too.
+// RevPath returns /{verb}/{rev}, with the slashes of rev escaped too.
 func RevPath(verb, rev string) string { return "/" + verb + "/" + url.PathEscape(rev) }
 
 // EscapePath escapes every segment and keeps the slashes.
 func EscapePath(p string) string { return (&url.URL{Path: p}).EscapedPath() }
 
-// redactURL leaves out user, query and fragment; the rest may be logged.
+// redactURL removes user, query, and fragment, so that the rest may be logged.
 func redactURL(u *url.URL) string {
 	clean := url.URL{Scheme: u.Scheme, Host: u.Host, Path: u.Path, RawPath: u.RawPath}
 	return clean.String()
@@ -86,13 +85,13 @@ func redactURL(u *url.URL) string {
 
 var defaultPorts = map[string]string{"http": "80", "https": "443"}
 
-// sameOrigin compares scheme, host and port; default ports are filled in.
+// sameOrigin compares scheme, host, and port, with default ports filled in.
 func sameOrigin(a, b *url.URL) bool {
 	return a.Scheme == b.Scheme && strings.EqualFold(a.Hostname(), b.Hostname()) &&
 		cmp.Or(a.Port(), defaultPorts[a.Scheme]) == cmp.Or(b.Port(), defaultPorts[b.Scheme])
 }
 
-// parseLink parses a URL that an answer names; what is valid of it is sent byte for byte.
+// parseLink parses a URL from an answer. The request repeats it byte for byte.
 func parseLink(raw string) (*url.URL, error) {
 	u, err := url.Parse(raw)
 	if err != nil || u.Host == "" {
@@ -102,17 +101,17 @@ func parseLink(raw string) (*url.URL, error) {
 	return u, nil
 }
 
-// maxHops bounds redirects; the longest known chain has three.
+// maxHops limits redirects. The longest known chain has three.
 const maxHops = 10
 
-// IsRedirect reports whether an answer of this status names another address.
+// IsRedirect reports whether a status is a redirect.
 func IsRedirect(status int) bool {
 	return slices.Contains([]int{http.StatusMovedPermanently, http.StatusFound, http.StatusSeeOther,
 		http.StatusTemporaryRedirect, http.StatusPermanentRedirect}, status)
 }
 
-// nextHop gives the URL to go on with, nil when resp is the answer, or an error when the redirect
-// must not be followed. Whether the token goes along is decided anew for each hop, by its origin.
+// nextHop returns the next URL, nil if resp is the answer, or an error if the redirect must not be
+// followed. The token goes along only if the new origin may have it.
 func (e Endpoint) nextHop(r *Request, u *url.URL, resp *http.Response, hop int) (*url.URL, error) {
 	status, location := resp.StatusCode, resp.Header.Get("Location")
 	// a browser follows redirects unseen
@@ -124,7 +123,7 @@ func (e Endpoint) nextHop(r *Request, u *url.URL, resp *http.Response, hop int) 
 	}
 	if r.Follow == FollowSame && status != http.StatusTemporaryRedirect &&
 		status != http.StatusPermanentRedirect {
-		return nil, fmt.Errorf("%s request was answered with redirect %d", r.Method, status)
+		return nil, fmt.Errorf("%w: a %s was redirected with %d", ErrNotHub, r.Method, status)
 	}
 	next, relative, err := e.Target(u, location)
 	if err != nil {
@@ -133,8 +132,8 @@ func (e Endpoint) nextHop(r *Request, u *url.URL, resp *http.Response, hop int) 
 	if !r.mayLeave() && !e.Owns(next) {
 		return nil, fmt.Errorf("%w: it was redirected to %s", ErrNotHub, next.Host)
 	}
-	// A redirect to the repo's new name on the hub names no commit; the one that carries a file's
-	// metadata does.
+	// A redirect to the repo's new name has no commit header. A redirect with a file's metadata has
+	// one.
 	renamed := e.Owns(next) && resp.Header.Get(gohf.HeaderXRepoCommit) == ""
 	if r.Follow == FollowRelative && !relative && !renamed {
 		return nil, nil
@@ -145,14 +144,14 @@ func (e Endpoint) nextHop(r *Request, u *url.URL, resp *http.Response, hop int) 
 	return next, nil
 }
 
-// mayLeave says whether another origin than the hub's may answer.
+// mayLeave reports whether another origin than the hub's may answer.
 func (r *Request) mayLeave() bool {
 	return r.Follow == FollowAll || r.Follow == FollowRelative || r.Follow == FollowSame && r.Bulk
 }
 
-// Target reads a Location that came from u. One that a proxying mirror passed on from the public
-// hub is moved to the mirror, unless that is where it came from: then the mirror means the public
-// hub. Schemes other than http and https, and the step from https down to http, are refused.
+// Target reads a Location that came from u. A mirror may pass on the public hub's Location, which
+// then moves to the mirror. If that's where it came from, the mirror means the public hub. Target
+// refuses other schemes than http and https, and the step from https to http.
 func (e Endpoint) Target(u *url.URL, location string) (next *url.URL, relative bool, err error) {
 	ref, err := url.Parse(location)
 	if err != nil {
@@ -179,7 +178,7 @@ func (e Endpoint) Target(u *url.URL, location string) (next *url.URL, relative b
 	return next, relative, noDowngrade(u, next)
 }
 
-// noDowngrade refuses the step from https down to http.
+// noDowngrade refuses the step from https to http.
 func noDowngrade(from, to *url.URL) error {
 	if from.Scheme == "https" && to.Scheme == "http" {
 		return fmt.Errorf("%w: %s, over https, leads to plain http at %s", ErrNotHub, from.Host,
@@ -188,8 +187,8 @@ func noDowngrade(from, to *url.URL) error {
 	return nil
 }
 
-// onward is the request at the next hop. What its own headers authorize, such as those that a
-// storage link came with, is for the origin that they were made for.
+// onward returns the request for the next hop. A header such as a storage link's Authorization is
+// for the origin it was made for, so another origin doesn't get it.
 func (r *Request) onward(from, to *url.URL) *Request {
 	if sameOrigin(from, to) || r.Header.Get("Authorization") == "" {
 		return r

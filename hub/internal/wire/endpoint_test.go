@@ -26,7 +26,7 @@ func TestSameOrigin(t *testing.T) {
 	}
 }
 
-// TestLinksAreSentByteForByte: a signature covers the very bytes of a link.
+// TestLinksAreSentByteForByte checks links, because a signature covers their exact bytes.
 func TestLinksAreSentByteForByte(t *testing.T) {
 	for _, raw := range []string{
 		"https://cdn.test/a%2Fb/c%20d?X-Amz-Signature=a%2Bb+c%3d&Policy=e~_",
@@ -91,8 +91,8 @@ func TestBadRedirects(t *testing.T) {
 	}
 }
 
-// TestLaneNeverTakesANameForARoute: a limit holds back the requests that it covers, whatever repos,
-// branches and files are called.
+// TestLaneNeverTakesANameForARoute checks that a limit holds back only its own requests, whatever
+// repos, branches, and files are called.
 func TestLaneNeverTakesANameForARoute(t *testing.T) {
 	for path, want := range map[string]string{
 		"/api/models/org/m":                          "api",

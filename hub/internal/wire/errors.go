@@ -10,35 +10,36 @@ import (
 	"unicode"
 )
 
-// Error is a request that failed: what was asked, of whom, and what came back.
+// An Error is a failed request: what was asked, and what came back.
 type Error struct {
 	Op          string // "read model info of ns/name"
-	Side        string // "source", "target" or empty, from Options.Side
+	Side        string // "source", "target", or "", from Options.Side
 	Method      string
-	URL         string // without query, user and fragment
-	Status      int    // 0 when no answer came
+	URL         string // without query, user, and fragment
+	Status      int    // 0 without an answer
 	Code        string // X-Error-Code, or the storage's error code
-	Message     string // the server's own words, one line
+	Message     string // from the server, one line
 	RequestID   string
-	TokenSource string // where the token that was sent came from; empty when none was sent
-	Attempts    int    // requests made before the last was given up; 0 if no repeat could help
+	TokenSource string // where the sent token came from; "" if none was sent
+	Attempts    int    // requests made before giving up; 0 if no repeat could help
 	Repo        string
 	Endpoint    string
 
 	Err      error // sentinel or network error
-	Progress bool  // bytes came before it: the count of failures starts again
+	Progress bool  // bytes came first, so the count of failures starts again
 
-	needs string // the right that it takes
-	login string // how to send a token, from Options.Login
+	host  string // of URL
+	needs string // the right it takes
+	login string // how to set a token, from Options.Login
 	wait  waitHint
 }
 
-// Error gives one line, lower case, with what a bug report needs in brackets; never a token or a
-// URL query.
+// Error returns one line, lower case, with what a bug report needs in parentheses. It never shows a
+// token or a URL query.
 func (e *Error) Error() string {
 	cause, request, attempts, id := "", "", "", ""
 	if e.Err != nil {
-		cause = OneLine(e.Err.Error()) // which may quote a server, or its certificate
+		cause = OneLine(e.Err.Error()) // may quote a server, or its certificate
 	}
 	if e.Method != "" {
 		request = e.Method + " " + e.URL
@@ -56,7 +57,7 @@ func (e *Error) Error() string {
 	return text
 }
 
-// status is the answer's status in words; "" when no answer came.
+// status returns the answer's status in words, or "" without an answer.
 func (e *Error) status() string {
 	if e.Status == 0 {
 		return ""
@@ -64,14 +65,14 @@ func (e *Error) status() string {
 	return strings.TrimSpace(fmt.Sprintf("%d %s", e.Status, http.StatusText(e.Status)))
 }
 
-// join leaves out what is empty.
+// join joins the parts that aren't empty.
 func join(by string, parts ...string) string {
 	return strings.Join(slices.DeleteFunc(parts, func(s string) bool { return s == "" }), by)
 }
 
-// Brief says in one sentence that the Hub cannot be reached, that a token is missing or refused or
-// lacks a right, or that a repo or a revision is not there, or gated. It is "" for all other
-// errors, whose details matter.
+// Brief returns one sentence if the Hub can't be reached, the token is missing, refused, or lacks a
+// right, or a repo or revision is missing or gated. For other errors, whose details matter, it
+// returns "".
 func (e *Error) Brief() string {
 	switch {
 	case errors.Is(e, errNoConnection):
@@ -81,12 +82,11 @@ func (e *Error) Brief() string {
 	case e.Repo == "":
 		return ""
 	case errors.Is(e, ErrRevisionNotFound):
-		return e.Repo + ": no such revision" // the hint names what it can be
+		return e.Repo + ": no such revision" // the hint says what it can be
 	case errors.Is(e, ErrNotFound):
 		return e.Repo + ": no such repo, or it is private"
 	case errors.Is(e, ErrForbidden) && e.TokenSource != "":
-		return join(": ", "may not "+e.Op,
-			fmt.Sprintf("the token from %s has no %s", e.TokenSource, e.needs), e.Message)
+		return join(": ", fmt.Sprintf("the token from %s can't %s", e.TokenSource, e.Op), e.Message)
 	case errors.Is(e, ErrGated):
 		return e.Repo + ": this repo is gated, and the Hub does not let you read it"
 	case errors.Is(e, ErrUnauthorized):
@@ -103,35 +103,39 @@ func ErrorOf(err error) *Error {
 	return &Error{}
 }
 
-// Unwrap gives the sentinel or the network error.
+// Unwrap returns the sentinel or the network error.
 func (e *Error) Unwrap() error { return e.Err }
 
-// Under gives the error under another sentinel.
+// Under returns a copy of the error with another sentinel.
 func (e *Error) Under(sentinel error) *Error {
 	renamed := *e
 	renamed.Err = sentinel
 	return &renamed
 }
 
-// GaveUp says whether a loop has spent its tries on the request, so that an outer loop must not
+// GaveUp reports whether a loop used up its tries on the request, so that an outer loop doesn't
 // multiply them.
 func (e *Error) GaveUp() bool { return e.Attempts > 0 }
 
-// Temporary reports whether the same request may succeed later. The cause decides; the status
-// decides where there is none. The retry loop follows it.
+// Temporary reports whether the same request may succeed later. The cause decides, or else the
+// status.
 func (e *Error) Temporary() bool {
 	if e.Err != nil {
 		return Temporary(e.Err)
 	}
-	switch e.Status {
-	case http.StatusRequestTimeout, http.StatusTooManyRequests, http.StatusInternalServerError,
-		http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
-		return true
-	}
-	return e.Status == http.StatusBadRequest && e.Code == "RequestTimeout" // S3's for a slow body
+	return passes(e.Status) ||
+		e.Status == http.StatusBadRequest && e.Code == "RequestTimeout" // from S3, for a slow body
 }
 
-// OneLine makes a server's text fit for a terminal: no control characters, one line, bounded.
+// passes reports whether a status means a temporary failure.
+func passes(status int) bool {
+	return slices.Contains([]int{http.StatusRequestTimeout, http.StatusTooManyRequests,
+		http.StatusInternalServerError, http.StatusBadGateway, http.StatusServiceUnavailable,
+		http.StatusGatewayTimeout}, status)
+}
+
+// OneLine makes a server's text fit for a terminal: one line of limited length, without control
+// characters.
 func OneLine(s string) string {
 	s = strings.Map(func(r rune) rune {
 		if unicode.IsControl(r) {
@@ -146,7 +150,7 @@ func OneLine(s string) string {
 	return strings.ToValidUTF8(s, "")
 }
 
-// seconds converts without overflow; a year is as good as for ever here.
+// seconds converts without overflow. A year is long enough here.
 func seconds(n int64) time.Duration {
 	const year = 365 * 24 * 3600
 	return time.Duration(min(n, year)) * time.Second

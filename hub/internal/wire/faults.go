@@ -1,44 +1,57 @@
 package wire
 
 import (
-	"crypto/tls"
-	"crypto/x509"
 	"errors"
+	"io"
+	"io/fs"
 	"net"
+	"slices"
 	"strings"
 	"syscall"
 )
 
-// cause is a kind of failure. It passes if the same request may succeed later.
+// A cause is a kind of failure. It passes if the same request may succeed later.
 type cause struct {
 	text   string
 	passes bool
+	kind   error // a wider sentinel, or nil
 }
 
 func (c *cause) Error() string { return c.text }
+func (c *cause) Unwrap() error { return c.kind }
 
-func lasting(text string) error { return &cause{text, false} }
-func passing(text string) error { return &cause{text, true} }
+func lasting(text string) error { return &cause{text: text} }
+func passing(text string) error { return &cause{text: text, passes: true} }
 
-// Temporary reports whether the cause of err may pass. A broken connection does, unless it will
-// break the same way again.
+// passingTexts are failures of net/http and crypto/tls without a type: the server closed a
+// connection between two requests, or a byte of a record was wrong.
+var passingTexts = []string{"server closed idle connection", "bad record MAC"}
+
+// Temporary reports whether the cause of err may pass. Only a lookup or a connection that failed,
+// broke, or took too long may.
 func Temporary(err error) bool {
 	if c, ok := errors.AsType[*cause](err); ok {
 		return c.passes
 	}
-	return err != nil && localFault(err) == 0 &&
-		!IsA[tls.RecordHeaderError](err) && !IsA[x509.UnknownAuthorityError](err) &&
-		!IsA[x509.HostnameError](err) && !IsA[x509.CertificateInvalidError](err)
+	if err == nil || localFault(err) != 0 {
+		return false
+	}
+	late, ok := errors.AsType[net.Error](err)
+	return ok && late.Timeout() || IsA[*net.DNSError](err) ||
+		IsA[syscall.Errno](err) && !IsA[*fs.PathError](err) ||
+		errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) ||
+		errors.Is(err, net.ErrClosed) || slices.ContainsFunc(passingTexts,
+		func(text string) bool { return strings.Contains(err.Error(), text) })
 }
 
-// localFault gives the refusal by this machine's own system that err tells of, 0 if there is none.
-// The network is not at fault then, and a repeat meets the same refusal.
+// localFault returns this machine's own refusal in err, or 0. The network isn't at fault then, and
+// a repeat would be refused too.
 func localFault(err error) syscall.Errno {
 	lookup, isLookup := errors.AsType[*net.DNSError](err)
 	for _, e := range []syscall.Errno{syscall.EMFILE, syscall.ENFILE, syscall.ENOMEM,
 		syscall.ENOSPC, syscall.EDQUOT,
 		syscall.EROFS, syscall.EACCES, syscall.EPERM} {
-		// a look-up has its cause in words only
+		// a lookup has its cause in words only
 		if errors.Is(err, e) || isLookup && strings.Contains(lookup.Err, e.Error()) {
 			return e
 		}
@@ -46,19 +59,19 @@ func localFault(err error) syscall.Errno {
 	return 0
 }
 
-// NeverBegun says that no connection came about, so that the request was not even begun.
+// NeverBegun reports whether there was no connection, so the request wasn't even sent.
 func NeverBegun(err error) bool {
 	op, ok := errors.AsType[*net.OpError](err)
 	return IsA[*net.DNSError](err) || ok && (op.Op == "dial" || op.Op == "proxyconnect")
 }
 
-// IsA says whether err is, or wraps, an error of type E.
+// IsA reports whether err is, or wraps, an error of type E.
 func IsA[E error](err error) bool {
 	_, ok := errors.AsType[E](err)
 	return ok
 }
 
-// The sentinels say what kind of failure an error is; test with errors.Is.
+// The sentinels are the kinds of failures. Test for them with errors.Is.
 var (
 	ErrNotFound         = lasting("repo not found or private")
 	ErrRevisionNotFound = lasting("revision not found")
@@ -72,30 +85,32 @@ var (
 	ErrRateLimited      = passing("rate limit reached")
 	ErrOffline          = lasting("offline mode is on (HF_HUB_OFFLINE)")
 	ErrChanged          = lasting("file changed on the hub")
-	ErrCorrupt          = lasting("bytes do not match the published hash")
+	ErrCorrupt          = lasting("bytes don't match the published hash")
 	ErrTooLarge         = lasting("file is larger than allowed here")
 	ErrConflict         = lasting("branch moved")
-	ErrMissingObject    = lasting("hub does not hold an object that the commit names")
+	ErrMissingObject    = lasting("the hub doesn't have a file that the commit names")
 	ErrUnsafePath       = lasting("unsafe file name")
-	ErrNotHub           = lasting("answer does not come from a hub")
+	ErrNotHub           = lasting("the answer isn't from a hub")
 	ErrStalled          = passing("connection stalled")
 	ErrInvalidCard      = lasting("model card is not valid")
-	ErrTrustedPublisher = lasting("no token by trusted publishing")
+	ErrTrustedPublisher = lasting("no token from trusted publishing")
 	ErrInsists          = lasting("the Hub gives the same answer each time")
-	errNoConnection     = lasting("no connection") // from the beginning
+	errNoConnection     = lasting("no connection") // from the start
+	errProxy            = lasting("the proxy refuses the connection")
 )
 
-// What a request may end with on its way; callers of the API see the first three only if no repeat
-// has helped.
+// Failures on the way. Callers of the API see the first three only if no repeat helped.
 var (
 	ErrExpired  = passing("signed link expired")
 	ErrLagging  = passing("connection is far slower than the others")
 	ErrBadRange = passing("server sent other bytes than asked for")
-	ErrBusy     = passing("the hub is busy with another change") // of ours; it passes
-	ErrStale    = lasting("upload link refused")                 // ask for new ones
+	ErrBusy     = passing("the hub is busy with another change") // our own change
+	ErrStale    = lasting("upload link refused")                 // ask for new links
 	ErrNoETag   = passing("the storage acknowledged a part without an ETag")
-	// in place of io.EOF, which readers take for a file's end
+	// instead of io.EOF, which readers take for the end of a file
 	errNoAnswer  = passing("connection closed without an answer")
-	errLocalBody = lasting("the file to send cannot be read") // the network is not at fault
+	errLocalBody = lasting("the file to send can't be read") // the network isn't at fault
 	ErrBadURL    = lasting("unreadable URL")
+	// a second try may reach the Hub
+	errPage = &cause{"the answer isn't from a hub: it's a web page", true, ErrNotHub}
 )

@@ -13,30 +13,30 @@ import (
 	"golang.org/x/time/rate"
 )
 
-// Governor slows all workers of all clients that share it: a limit that one of them is told holds
-// for the others as well. Requests are sorted into lanes, one for each limit that a hub keeps. When
-// an answer says that a limit is reached, its whole lane waits. A program has one Governor.
+// A Governor slows all workers of all clients that share it: a limit that one of them hits holds
+// for the others too. It sorts requests into lanes, one for each limit of a hub. When an answer
+// says that a limit is reached, its whole lane waits. A program has one Governor.
 type Governor struct {
-	answered atomic.Bool   // something has answered a request
-	in, out  *rate.Limiter // of the file bytes of all clients; their burst is 0 without a limit
+	answered atomic.Bool   // something answered a request
+	in, out  *rate.Limiter // for the file bytes of all clients; without a limit, their burst is 0
 
 	mu    sync.Mutex
 	lanes map[lane]pause
 }
 
 type pause struct {
-	until  time.Time // nobody starts before
+	until  time.Time // no one starts before
 	reason string
 }
 
-// NewGovernor makes one that knows of no limit yet.
+// NewGovernor returns a Governor without limits.
 func NewGovernor() *Governor {
 	return &Governor{lanes: map[lane]pause{},
 		in: rate.NewLimiter(rate.Inf, 0), out: rate.NewLimiter(rate.Inf, 0)}
 }
 
-// limit bounds the file bytes of all clients in each direction; what a tenth of a second lets
-// through may pass at once.
+// limit sets the rate of all clients' file bytes in each direction. A tenth of a second's bytes may
+// pass at once.
 func (g *Governor) limit(bytesPerSecond int64) {
 	for _, l := range []*rate.Limiter{g.in, g.out} {
 		l.SetBurst(int(max(1, bytesPerSecond/10)))
@@ -44,7 +44,7 @@ func (g *Governor) limit(bytesPerSecond int64) {
 	}
 }
 
-// wait blocks until a lane is open.
+// wait waits until a lane is open.
 func (g *Governor) wait(ctx context.Context, t *Transport, key lane) error {
 	for {
 		g.mu.Lock()
@@ -54,13 +54,13 @@ func (g *Governor) wait(ctx context.Context, t *Transport, key lane) error {
 		if d <= 0 {
 			return context.Cause(ctx)
 		}
-		if err := t.Pause(ctx, now.reason, d); err != nil {
+		if err := t.Pause(ctx, key.host, now.reason, d); err != nil {
 			return err
 		}
 	}
 }
 
-// close keeps a lane closed until d from now, or as long as it is closed already.
+// close keeps a lane closed for d, or as long as it already is.
 func (g *Governor) close(now time.Time, key lane, d time.Duration, reason string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -69,12 +69,11 @@ func (g *Governor) close(now time.Time, key lane, d time.Duration, reason string
 	}
 }
 
-// maxHeaderWait is the ceiling of a wait that the server asks for.
+// maxHeaderWait is the longest wait that a server can ask for.
 const maxHeaderWait = 10 * time.Minute
 
-// observe reads the rate headers that come on every answer: when nothing is left, the lane waits
-// before the hub has to refuse anything. A 429 is left to the retry loop, which closes the lane
-// itself.
+// observe reads the rate headers of every answer. If nothing is left, the lane waits before the hub
+// has to refuse anything. The retry loop closes the lane after a 429.
 func (g *Governor) observe(now time.Time, key lane, resp *http.Response) {
 	bucket, reset, empty := parseRateLimit(resp.Header)
 	if !empty || reset == 0 || resp.StatusCode == http.StatusTooManyRequests {
@@ -84,22 +83,22 @@ func (g *Governor) observe(now time.Time, key lane, resp *http.Response) {
 		"nothing left in the hub's rate bucket "+bucket)
 }
 
-// lane names the requests that one limit covers: a token's api calls, its file routes, what has a
-// quota of its own by the hour, and every storage host, which knows neither caller nor kind.
+// A lane is the requests that one limit covers: a token's API calls, its file routes, commits and
+// new repos, which have hourly quotas, and each storage host, which knows neither caller nor kind.
 type lane struct {
 	host   string
 	caller string // token or publisher
 	kind   string // "api", "resolvers", "commit", "create"
 }
 
-// laneOf names the lane of a URL. Names of repos and files may look like any route, so that only
-// places in it tell.
+// laneOf returns the lane of a URL. Repos and files may be named like any route, so only a
+// segment's position counts.
 func (t *Transport) laneOf(u *url.URL) lane {
 	if !t.Endpoint.Owns(u) {
 		return lane{host: u.Host}
 	}
 	kind := "api"
-	// one segment at least
+	// at least one segment
 	route := strings.Split(strings.TrimPrefix(strings.TrimPrefix(u.Path, t.Endpoint.Path), "/"),
 		"/")
 	switch {

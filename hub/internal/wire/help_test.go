@@ -8,7 +8,7 @@ import (
 	"github.com/df11-convert/df11-convert/internal/hubtest"
 )
 
-// Names of the double for answers without a network.
+// Short names for answers without a network.
 type scripted = hubtest.Scripted
 
 var script, says, breaks, reply = hubtest.Script, hubtest.Says, hubtest.Breaks, hubtest.Reply
@@ -16,7 +16,8 @@ var script, says, breaks, reply = hubtest.Script, hubtest.Says, hubtest.Breaks, 
 // realTime is for tests in a bubble.
 func realTime(o *Options) { o.Clock = nil }
 
-// testTransport is one to https://hub.test with the token "hf_secret". Its jitter is one half.
+// testTransport returns a Transport to https://hub.test with the token "hf_secret" and a jitter of
+// one half.
 func testTransport(t *testing.T, w http.RoundTripper, change ...func(*Options)) (*Transport, *hubtest.JumpClock) {
 	t.Helper()
 	clock := hubtest.NewJumpClock(hubtest.Noon)

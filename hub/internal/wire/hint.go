@@ -3,71 +3,72 @@ package wire
 import (
 	"cmp"
 	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"net"
 	"net/http"
+	"runtime"
 	"strconv"
 	"strings"
 	"syscall"
 )
 
-// hints are the next steps by cause; the first cause that fits counts. withToken replaces step
-// where a token was sent. Words in braces are filled in.
+// hints are the next steps by cause. The first cause that fits counts. withToken replaces step if a
+// token was sent. Words in braces are filled in.
 var hints = []struct {
 	cause           error
 	step, withToken string
 }{
 	{ErrGated, "open {endpoint}/{repo} in a browser, accept the terms, then {login}",
-		"request access at {endpoint}/{repo} in a browser; if you have it, the token from {token} may lack the right to read " +
-			"gated repos"},
+		"request access at {endpoint}/{repo} in a browser; if you have it, give the token from {token} the right " +
+			"to read gated repos"},
 	{ErrUnauthorized, "{login}, from {endpoint}/settings/tokens",
 		"the token from {token} {fault}; make a new one at {endpoint}/settings/tokens"},
 	{ErrNotFound, "check the spelling of {name}; if the repo is private, {login}",
 		"check the spelling of {name}; if the repo is private, the owner of the token from {token} needs access to it"},
 	{ErrForbidden, "{login} that has this right",
-		"give the token from {token} {right} at {endpoint}/settings/tokens, or set another token"},
-	{ErrDisabled, "the hub's operators have disabled this repo; nothing can be done here", ""},
+		"give the token from {token} {right} at {endpoint}/settings/tokens, or use another token"},
+	{ErrDisabled, "ask the hub's operators: they disabled this repo", ""},
 	{ErrQuota,
 		"free or buy storage at {endpoint}/settings/billing, or choose another target with --repo-id", ""},
-	{ErrRateLimited, "run the same command again later; it goes on where it stopped", ""},
-	{ErrRevisionNotFound, "check the revision after @: a branch, a tag or a commit", ""},
+	{ErrRateLimited, "run the same command again later; it continues where it stopped", ""},
+	{ErrRevisionNotFound, "check the revision after @: it can be a branch, a tag, or a commit", ""},
 	{ErrOffline, "unset HF_HUB_OFFLINE to use the network", ""},
-	{ErrChanged, "run the same command again; it reads the file anew", ""},
+	{ErrChanged, "run the same command again; it reads the file again", ""},
 	{ErrConflict,
-		"others commit to {it} at the same time; run the same command again, it goes on where it stopped", ""},
+		"run the same command again; someone else commits to {it} at the same time", ""},
 	{ErrMissingObject,
-		"the hub does not hold a file that it took before; run the same command again, it sends that file anew", ""},
+		"run the same command again; the hub lost a file, which is then sent again", ""},
 	{ErrCorrupt,
-		"run the same command again; if it fails the same way, the file is damaged in the hub's store, " +
-			"or this machine's memory or disk is at fault", ""},
-	{ErrNotHub, "check HF_ENDPOINT and the proxy settings", ""},
+		"run the same command again; if it fails again, the file is damaged in the hub's store, or this " +
+			"machine's memory or disk is at fault", ""},
+	{errPage, "log in to your network, or check HF_ENDPOINT and your proxy settings: a login page, a firewall, " +
+		"or a proxy answered instead of the hub", ""},
+	{ErrNotHub, "check HF_ENDPOINT and your proxy settings", ""},
+	{errProxy, "if the proxy wants a login, set HTTPS_PROXY=http://user:password@host:port; otherwise ask its operators", ""},
 	{ErrNoRoute,
-		"{endpoint} cannot do this: if it is a mirror that only reads, set DF11_PUSH_ENDPOINT to the Hub to publish to; else " +
-			"check HF_ENDPOINT", ""},
+		"check HF_ENDPOINT, because {endpoint} can't do this; if it's a read-only mirror, set DF11_PUSH_ENDPOINT " +
+			"to the Hub to publish to", ""},
 	{ErrInsists,
-		"it may refuse what was asked, in its own words; if they tell of an outage, run the same command again later", ""},
+		"read the Hub's message: if it reports an outage, run the same command again later", ""},
 	{ErrExpired,
-		"the hub's storage refuses even fresh links: check this machine's clock, and whether a proxy changes URLs; " +
-			"else run the same command again later, it goes on where it stopped", ""},
+		"check this machine's clock, and whether a proxy changes URLs: the hub's storage refuses even new links; " +
+			"otherwise run the same command again later", ""},
 	{ErrStale,
-		"the hub's storage did not take the file, even with fresh links, which live for minutes: it may be too large for " +
-			"a slow line; run the same command again, it sends that file anew", ""},
-	{ErrBadRange, "a proxy or cache in between spoils what the hub sends; check the proxy settings",
-		""},
+		"run the same command again, on a faster network if you can: the file may take longer than the storage's " +
+			"links last, which is minutes", ""},
+	{ErrBadRange, "check your proxy settings: a proxy or cache changes what the hub sends", ""},
 	{errNoConnection,
-		"check the network of this machine, and HF_ENDPOINT, without which the Hub is " +
-			PublicEndpoint +
-			"; behind a proxy, set HTTPS_PROXY; with HF_HUB_OFFLINE=1 only what the shared cache holds is read", ""},
+		"check your network; behind a proxy, set HTTPS_PROXY; for a mirror, set HF_ENDPOINT", ""},
 	{ErrBusy,
-		"another change of yours is under way on the hub; run the same command again in a minute",
-		""},
+		"run the same command again in a minute, when your other change on the hub is done", ""},
 }
 
-// Hint gives the next step for the user, one sentence or two, or "" when there is none to give.
+// Hint returns the next step for the user in one or two sentences, or "" if there is none.
 func Hint(err error) string {
 	if errors.Is(err, ErrTrustedPublisher) {
-		return "allow the job id-token: write (GitHub), or set HF_OIDC_ID_TOKEN to an identity for this hub; the settings of what " +
-			"HF_OIDC_RESOURCE names must list this workflow as a trusted publisher. Or unset HF_OIDC_RESOURCE and set HF_TOKEN"
+		return "allow the job id-token: write (GitHub), or set HF_OIDC_ID_TOKEN to an identity for this hub, and add this workflow " +
+			"to the trusted publishers of the repo or user in HF_OIDC_RESOURCE. Or unset HF_OIDC_RESOURCE and set HF_TOKEN"
 	}
 	if h := localHint(err); h != "" {
 		return h
@@ -76,8 +77,12 @@ func Hint(err error) string {
 	if !ok {
 		return ""
 	}
+	if strings.HasPrefix(e.URL, "http:") && (errors.Is(e, errNoAnswer) ||
+		strings.Contains(e.Error(), "malformed HTTP response")) {
+		return "check HF_ENDPOINT: is it https:// and not http://?"
+	}
 	if errors.Is(e, ErrNoRoute) && strings.Contains(e.URL, "%2F") {
-		return "choose a name without a slash, which this Hub may not take"
+		return "choose a name without a slash: this Hub may not accept slashes"
 	}
 	for _, h := range hints {
 		if errors.Is(e, h.cause) {
@@ -87,16 +92,23 @@ func Hint(err error) string {
 			return e.fill(h.step)
 		}
 	}
-	if IsA[tls.RecordHeaderError](err) {
-		return "there is no TLS at the other end: check HF_ENDPOINT; is it http:// and not https://?"
+	switch {
+	case runtime.GOOS == "js": // a browser says nothing of TLS
+	case IsA[tls.RecordHeaderError](err):
+		return "check HF_ENDPOINT: is it http:// and not https://? The other end doesn't speak TLS"
+	case IsA[x509.UnknownAuthorityError](err):
+		return "if your network's proxy signs certificates, set SSL_CERT_FILE to the file with its own, often the one in " +
+			"REQUESTS_CA_BUNDLE; on macOS and Windows, add it to the system's certificates"
+	case e.Status == http.StatusRequestEntityTooLarge:
+		return "raise the request limit of the server, or of a proxy in between (nginx: client_max_body_size)"
 	}
 	if e.GaveUp() || e.Temporary() || e.Status >= http.StatusInternalServerError {
-		return "the network or the hub is in trouble; run the same command again, it goes on where it stopped"
+		return "run the same command again; it continues where it stopped. The network or the hub has a problem"
 	}
 	return ""
 }
 
-// fill replaces the words in braces.
+// fill fills in the words in braces.
 func (e *Error) fill(text string) string {
 	fault := "is wrong or expired"
 	if strings.Contains(strings.ToLower(e.Message), "expired") {
@@ -109,16 +121,16 @@ func (e *Error) fill(text string) string {
 		"{login}", cmp.Or(e.login, "set HF_TOKEN to an access token")).Replace(text)
 }
 
-// localHint is the next step after a refusal by the system.
+// localHint returns the next step if this machine refused.
 func localHint(err error) string {
 	switch localFault(err) {
 	case syscall.EMFILE:
-		return "this process may open too few files at once: allow more with `ulimit -n 1024`, then run the same command again"
+		return "allow more open files with `ulimit -n 1024`, then run the same command again"
 	case syscall.ENFILE:
-		return "all programs of this machine together have too many files open: close some, or raise the system's limit"
+		return "close some programs, or raise the system's limit: too many files are open on this machine"
 	case syscall.EACCES, syscall.EPERM:
 		if IsA[*net.OpError](err) {
-			return "this machine does not allow the connection: check the rules of its firewall"
+			return "check this machine's firewall rules: they don't allow the connection"
 		}
 	}
 	return ""

@@ -23,14 +23,14 @@ var causes = map[string]error{
 	"ErrUnsafePath": ErrUnsafePath, "ErrNotHub": ErrNotHub,
 	"ErrStalled": ErrStalled, "ErrInvalidCard": ErrInvalidCard, "ErrTrustedPublisher": ErrTrustedPublisher,
 	"ErrExpired": ErrExpired, "ErrBadRange": ErrBadRange, "ErrBusy": ErrBusy, "ErrStale": ErrStale,
-	"ErrNoRoute": ErrNoRoute, "ErrInsists": ErrInsists, "errLocalBody": errLocalBody, "ErrBadURL": ErrBadURL, "ErrNoETag": ErrNoETag, "errNoConnection": errNoConnection, "errNoAnswer": errNoAnswer,
+	"ErrNoRoute": ErrNoRoute, "ErrInsists": ErrInsists, "errLocalBody": errLocalBody, "ErrBadURL": ErrBadURL, "ErrNoETag": ErrNoETag, "errNoConnection": errNoConnection, "errNoAnswer": errNoAnswer, "errProxy": errProxy,
 }
 
-// inside are those that no caller sees.
+// inside are causes that no caller sees.
 var inside = []string{"errClosed", "ErrLagging"}
 
-// TestNoCauseIsWithoutAHint: whatever an operation fails of, the user is told what to do next. It
-// reads the source, so that a new sentinel cannot be forgotten.
+// TestNoCauseIsWithoutAHint checks that users get a next step for every failure. It reads the
+// source, so that no one can forget a new sentinel.
 func TestNoCauseIsWithoutAHint(t *testing.T) {
 	names := sentinels(t)
 	if len(names) < 20 {
@@ -51,7 +51,7 @@ func TestNoCauseIsWithoutAHint(t *testing.T) {
 	}
 }
 
-// sentinels finds the variables of this package and of hub made of a text.
+// sentinels returns the variables of this package and of hub that are made from a text.
 func sentinels(t *testing.T) (names []string) {
 	t.Helper()
 	files, err := filepath.Glob("*.go")
@@ -73,5 +73,5 @@ func sentinels(t *testing.T) (names []string) {
 	return names
 }
 
-// madeOfText finds a variable of a package made of a text.
+// madeOfText matches a variable made from a text.
 var madeOfText = regexp.MustCompile(`(?m)^(?:var |\t)(\w+)\s+= (?:errors\.New|lasting|passing)\(`)

@@ -4,17 +4,20 @@ package wire
 
 import (
 	"context"
+	"fmt"
 	"net"
 	"net/http"
+	"net/url"
 	"time"
 )
 
-// HidesRedirects says whether what sends the requests follows redirects unseen.
+// HidesRedirects reports whether the sender follows redirects unseen.
 const HidesRedirects = false
 
-// newRoundTripper speaks HTTP/1.1 only: over HTTP/2 all ranges of a file would share one TCP
-// connection, and one connection is what limits a CDN. Proxies come from the environment, custom
-// CAs from SSL_CERT_FILE through Go itself.
+// newRoundTripper speaks HTTP/1.1 only. Over HTTP/2, all ranges of a file would share one TCP
+// connection, and CDNs limit each connection. Proxies come from the environment, and Go reads
+// custom CAs from SSL_CERT_FILE. A proxy's answer to CONNECT counts like its answer to any other
+// request.
 func newRoundTripper(governor *Governor) *http.Transport {
 	protocols := new(http.Protocols)
 	protocols.SetHTTP1(true)
@@ -26,7 +29,17 @@ func newRoundTripper(governor *Governor) *http.Transport {
 		return d.DialContext(ctx, network, addr)
 	}
 	return &http.Transport{
-		Proxy:               http.ProxyFromEnvironment,
+		Proxy: http.ProxyFromEnvironment,
+		OnProxyConnectResponse: func(_ context.Context, _ *url.URL, _ *http.Request,
+			resp *http.Response) error {
+			switch {
+			case resp.StatusCode == http.StatusOK:
+				return nil
+			case passes(resp.StatusCode):
+				return fmt.Errorf("%w: the proxy says %s", errNoAnswer, resp.Status)
+			}
+			return fmt.Errorf("%w: %s", errProxy, resp.Status)
+		},
 		DialContext:         dial,
 		Protocols:           protocols,
 		TLSHandshakeTimeout: 20 * time.Second,

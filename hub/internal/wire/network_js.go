@@ -2,6 +2,7 @@ package wire
 
 import (
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"net/url"
@@ -9,12 +10,12 @@ import (
 	"syscall/js"
 )
 
-// HidesRedirects says whether what sends the requests follows redirects unseen.
+// HidesRedirects reports whether the sender follows redirects unseen.
 const HidesRedirects = true
 
-// browser sends requests by the browser's fetch, which follows redirects itself: an answer's
-// Request names the address from which it came. Fetch takes a token from a request that goes on to
-// another origin. No cookie is sent.
+// browser sends requests with the browser's fetch, which follows redirects itself. An answer's
+// Request has the address it came from. If a request goes on to another origin, fetch drops its
+// token. It sends no cookies.
 type browser struct{}
 
 func newRoundTripper(*Governor) http.RoundTripper { return browser{} }
@@ -42,7 +43,7 @@ func (browser) RoundTrip(req *http.Request) (*http.Response, error) {
 	return response(req, answer, abort)
 }
 
-// response is a fetch's answer, whose body is read as it comes.
+// response converts a fetch's answer. Its body is read as it arrives.
 func response(req *http.Request, answer, abort js.Value) (*http.Response, error) {
 	final := *req
 	var err error
@@ -71,7 +72,7 @@ func response(req *http.Request, answer, abort js.Value) (*http.Response, error)
 type fetched struct {
 	done        <-chan struct{}
 	abort, from js.Value
-	rest        js.Value // a Uint8Array, of which used bytes were read
+	rest        js.Value // a Uint8Array, read up to used
 	used        int
 }
 
@@ -96,7 +97,7 @@ func (b *fetched) Close() error {
 	return nil
 }
 
-// await waits for a promise, and aborts what it stands for when done is closed.
+// await waits for a promise. If done is closed, it aborts the request.
 func await(done <-chan struct{}, abort, promise js.Value) (js.Value, error) {
 	kept, broken := make(chan js.Value, 1), make(chan error, 1)
 	keep := js.FuncOf(func(_ js.Value, args []js.Value) any {
@@ -104,7 +105,7 @@ func await(done <-chan struct{}, abort, promise js.Value) (js.Value, error) {
 		return nil
 	})
 	fail := js.FuncOf(func(_ js.Value, args []js.Value) any {
-		broken <- errors.New(args[0].Get("message").String())
+		broken <- fmt.Errorf("%w: %s", errNoAnswer, args[0].Get("message").String())
 		return nil
 	})
 	defer keep.Release()
@@ -116,7 +117,7 @@ func await(done <-chan struct{}, abort, promise js.Value) (js.Value, error) {
 			return value, nil
 		case err := <-broken:
 			return js.Undefined(), err
-		case <-done: // the promise breaks now
+		case <-done: // the promise fails now
 			abort.Call("abort")
 			done = nil
 		}

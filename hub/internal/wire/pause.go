@@ -5,9 +5,9 @@ import (
 	"time"
 )
 
-// Wait is a pause that people hear of through Options.OnWait: one that takes long enough for them
-// to wonder.
+// A Wait is long enough that people wonder. Options.OnWait reports it.
 type Wait struct {
+	Host   string        // the Hub or its storage
 	Reason string        // "rate limit of bucket api reached", "503 Service Unavailable"
 	For    time.Duration // from now on
 }
@@ -15,25 +15,24 @@ type Wait struct {
 // noticeable is how long nothing may happen before people wonder.
 const noticeable = 5 * time.Second
 
-// Pause waits. People hear of a long wait once, and of no other before its end.
-func (t *Transport) Pause(ctx context.Context, reason string, d time.Duration) error {
+// Pause waits for a host. It reports a long wait, and no other until that one ends.
+func (t *Transport) Pause(ctx context.Context, host, reason string, d time.Duration) error {
 	now, known := t.Opt.Clock.Now(), t.known.Load()
 	if t.Opt.OnWait != nil && d >= noticeable && now.UnixNano() >= known &&
 		t.known.CompareAndSwap(known, now.Add(d).UnixNano()) {
-		t.Opt.OnWait(Wait{Reason: reason, For: d})
+		t.Opt.OnWait(Wait{Host: host, Reason: reason, For: d})
 	}
 	return t.Opt.Clock.Sleep(ctx, d)
 }
 
-// Clock tells the client the time and lets it wait. Both methods are called by many goroutines at
-// once. Sleep returns the cause of ctx as soon as ctx ends. The watch over stalled connections does
-// not use it, but real time.
+// A Clock returns the time and waits. Many goroutines call both methods at once. Sleep returns the
+// cause of ctx as soon as ctx ends. The watch over stalled connections uses real time instead.
 type Clock interface {
 	Now() time.Time
 	Sleep(ctx context.Context, d time.Duration) error
 }
 
-// systemClock is the real one.
+// systemClock is the system's Clock.
 type systemClock struct{}
 
 func (systemClock) Now() time.Time { return time.Now() }

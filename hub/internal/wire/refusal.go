@@ -14,16 +14,16 @@ import (
 	"github.com/df11-convert/df11-convert/internal/disk"
 )
 
-// maxErrorBody caps how much of an error answer is read.
+// maxErrorBody limits how much of an error answer is read.
 const maxErrorBody = 64 << 10
 
-// read takes from an answer what it says of itself. The message of the headers counts before that
-// of the body.
-func (e *Error) read(resp *http.Response, now time.Time) {
+// read fills in e from an answer, and reports whether the answer is a web page. The headers'
+// message counts before the body's.
+func (e *Error) read(resp *http.Response, now time.Time) (page bool) {
 	body, _ := disk.ReadAll(resp.Body, maxErrorBody)
 	h := resp.Header
 	e.Status = resp.StatusCode
-	// One of these ids the operators can search for.
+	// The operators can search for one of these ids.
 	e.RequestID = OneLine(cmp.Or(h.Get("X-Request-Id"), h.Get("X-Amzn-Trace-Id"),
 		h.Get("X-Amz-Request-Id"), h.Get("X-Amz-Cf-Id")))
 	e.Code = OneLine(h.Get("X-Error-Code"))
@@ -33,11 +33,12 @@ func (e *Error) read(resp *http.Response, now time.Time) {
 		e.readBody(h.Get("Content-Type"), body)
 	}
 	if e.Message == http.StatusText(e.Status) {
-		e.Message = "" // it is told with the number
+		e.Message = "" // the status says it
 	}
+	return isPage(h, body)
 }
 
-// readBody takes the message from a JSON or storage XML body; HTML and other text is never shown.
+// readBody takes the message from a JSON body, a storage's XML, or plain text. HTML is never shown.
 func (e *Error) readBody(contentType string, body []byte) {
 	trimmed := strings.TrimSpace(string(body))
 	switch {
@@ -60,11 +61,10 @@ func (e *Error) readBody(contentType string, body []byte) {
 	}
 }
 
-// messageKeys are the members in which servers tell what is wrong: the Hub, FastAPI (detail) and
-// OAuth.
+// messageKeys are the members in which the Hub, FastAPI (detail), and OAuth say what's wrong.
 var messageKeys = []string{"error", "errors", "detail", "error_description", "message", "msg"}
 
-// texts gathers what a JSON body says is wrong: text, or lists and objects of it.
+// texts returns what a JSON body says is wrong: strings, or lists and objects of them.
 func texts(v any) (found []string) {
 	switch v := v.(type) {
 	case string:
@@ -94,57 +94,57 @@ var byStatus = map[int]error{
 	http.StatusNotFound:        ErrNoRoute, http.StatusGone: ErrNoRoute,
 	http.StatusMethodNotAllowed: ErrNoRoute, http.StatusNotImplemented: ErrNoRoute,
 	http.StatusConflict: ErrConflict, http.StatusPreconditionFailed: ErrConflict,
-	http.StatusTooManyRequests: ErrRateLimited, http.StatusRequestEntityTooLarge: ErrTooLarge,
+	http.StatusTooManyRequests: ErrRateLimited,
 }
 
-// classify gives the sentinel of an answer from the hub itself. Without a code, only the request
-// that finds the repo can be answered with its absence: elsewhere 404 means a route that this hub
-// lacks. Without a token, private and missing repos are refused alike.
+// classify returns the sentinel of an answer from the hub itself. Without a code, only a request
+// that finds the repo can get a 404 for a missing repo: otherwise 404 means that this hub lacks the
+// route. Without a token, private and missing repos get the same refusal.
 func (e *Error) classify(finds bool) error {
 	cause := byStatus[e.Status]
-	told, coded := byCode[e.Code]
+	coded := byCode[e.Code]
 	anonymous := e.TokenSource == "" && !strings.Contains(strings.ToLower(e.Message), "credentials")
 	switch {
-	case coded:
-		return told
+	case coded != nil:
+		return coded
 	case finds &&
 		(e.Status == http.StatusNotFound || errors.Is(cause, ErrUnauthorized) && anonymous):
 		return ErrNotFound
 	case errors.Is(cause, ErrForbidden) && strings.Contains(e.Message,
 		"Access to this resource is disabled"):
 		return ErrDisabled
-	case (errors.Is(cause, ErrForbidden) || errors.Is(cause, ErrTooLarge)) &&
+	case (errors.Is(cause, ErrForbidden) || e.Status == http.StatusRequestEntityTooLarge) &&
 		quotaText.MatchString(e.Message):
 		return ErrQuota
 	}
 	return cause
 }
 
-// waitHint says how long an answer asks to wait.
+// A waitHint says how long an answer asks to wait.
 type waitHint struct {
-	after  time.Duration // from Retry-After, or the window's reset when nothing is left
+	after  time.Duration // from Retry-After, or when an empty bucket fills again
 	known  bool
-	bucket string // name of the hub's rate bucket, if told
-	lane   lane   // that the answer came in
+	bucket string // the hub's rate bucket; "" if unknown
+	lane   lane   // of the answer
 }
 
 // rateLimit is the first member of a RateLimit header, as hubs write it: "bucket";r=left;t=seconds
 // (IETF draft 9).
 var rateLimit = regexp.MustCompile(`^"?([^";,]*)"?;\s*r=(\d+);\s*t=(\d+)`)
 
-// parseRateLimit reads a RateLimit header: the bucket's name, and the time until it fills again if
-// nothing is left in it.
+// parseRateLimit returns the bucket of a RateLimit header, whether it's empty, and when it fills
+// again.
 func parseRateLimit(h http.Header) (bucket string, reset time.Duration, empty bool) {
 	m := rateLimit.FindStringSubmatch(h.Get("RateLimit"))
 	if m == nil {
 		return "", 0, false
 	}
-	until, _ := strconv.ParseInt(m[3], 10, 64) // one that is too large is the largest
+	until, _ := strconv.ParseInt(m[3], 10, 64) // if it's too large, the largest
 	return OneLine(m[1]), seconds(until), strings.Trim(m[2], "0") == ""
 }
 
-// parseRetryAfter reads both forms of Retry-After: seconds and HTTP date. How far off the date is
-// tells the answer's own date, since this machine's clock may be wrong.
+// parseRetryAfter reads both forms of Retry-After, seconds and an HTTP date. It compares the date
+// with the answer's own Date, because this machine's clock may be wrong.
 func parseRetryAfter(h http.Header, now time.Time) (time.Duration, bool) {
 	value := strings.TrimSpace(h.Get("Retry-After"))
 	if value == "" {
@@ -157,14 +157,14 @@ func parseRetryAfter(h http.Header, now time.Time) (time.Duration, bool) {
 	if err != nil {
 		return 0, false
 	}
-	if told, err := http.ParseTime(h.Get("Date")); err == nil {
-		now = told
+	if sent, err := http.ParseTime(h.Get("Date")); err == nil {
+		now = sent
 	}
 	return max(date.Sub(now), 0), true
 }
 
-// parseWait reads the wait that an answer asks for. A RateLimit header is the reason for a 429 only
-// when nothing is left in its bucket.
+// parseWait reads how long an answer asks to wait. A RateLimit header explains a 429 only if its
+// bucket is empty.
 func parseWait(resp *http.Response, now time.Time) waitHint {
 	bucket, reset, empty := parseRateLimit(resp.Header)
 	if empty && resp.StatusCode == http.StatusTooManyRequests {

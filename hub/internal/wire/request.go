@@ -14,26 +14,28 @@ import (
 	"github.com/df11-convert/df11-convert/internal/disk"
 )
 
-// Request is one thing to ask, repeatable: its body can be opened again.
+// A Request can be repeated: its body can be opened again.
 type Request struct {
 	Op     string // for errors: "read model info of ns/name"
-	Needs  string // the right that it takes: "write access to ns/name"; "" is what its method says
-	Finds  bool   // asks whether the repo is there: a 404 without a code says that it is not
+	Needs  string // the right it takes: "write access to ns/name"; "" is by method
+	Finds  bool   // asks whether the repo exists: a 404 without a code says that it doesn't
 	Repo   string // empty if the request is about no repo
 	Method string
 	URL    string
 	Header http.Header
 	Body   func() io.Reader // nil for none
 	Size   int64            // exact length of the body
-	Bulk   bool             // file bytes: throttled, noticed
+	Bulk   bool             // file bytes: throttled and counted
 	Follow followRule
 	Token  bool          // send the token if the hop is on the hub
-	Slow   time.Duration // time to the headers if longer than usual
-	// of a transfer, given back after each try; nil for a request that needs none
+	Slow   time.Duration // time until the headers, if longer than usual
+	// refuses a success with the wrong content; nil accepts all but web pages
+	Accept func(*http.Response) error
+	// a transfer's place, given back after each try; nil for other requests
 	Slot *Slot
 }
 
-// needs is the right that the request takes, in words.
+// needs returns the right that the request takes, in words.
 func (r *Request) needs() string {
 	right := "write"
 	if r.Method == http.MethodGet || r.Method == http.MethodHead {
@@ -42,8 +44,8 @@ func (r *Request) needs() string {
 	return cmp.Or(r.Needs, right+" access to "+cmp.Or(r.Repo, "it"))
 }
 
-// followRule says which redirects a request follows. That of API reads is 0: no other origin may
-// answer for the hub.
+// A followRule says which redirects a request follows. API reads follow none away from the hub: no
+// other origin may answer for it.
 type followRule int
 
 const (
@@ -52,20 +54,20 @@ const (
 	FollowAll
 	// FollowRelative is for a HEAD of metadata: an absolute Location is the answer.
 	FollowRelative
-	// FollowSame is for bodies: 307 and 308 only, and no other origin but for file bytes.
+	// FollowSame is for bodies: 307 and 308 only, and another origin only for file bytes.
 	FollowSame
 )
 
-// Get is the request for an API read.
+// Get returns the request for an API read.
 func Get(op, repo, url string) *Request {
 	return &Request{Op: op, Repo: repo, Method: http.MethodGet, URL: url, Token: true}
 }
 
-// Send is the request for an API call with a JSON body.
+// Send returns the request for an API call with a JSON body.
 func Send(op, repo, method, url string, body any) *Request {
 	data, err := json.Marshal(body)
 	if err != nil {
-		panic("wire: internal error: " + err.Error()) // bodies are made of strings and numbers
+		panic("wire: internal error: " + err.Error()) // bodies hold strings and numbers only
 	}
 	return &Request{Op: op, Repo: repo, Method: method, URL: url, Token: true, Follow: FollowSame,
 		Header: http.Header{"Content-Type": {"application/json"}},
@@ -73,25 +75,24 @@ func Send(op, repo, method, url string, body any) *Request {
 }
 
 const (
-	// maxJSON caps an API answer, so that none exceeds the least memory budget. The largest that
-	// are known: 300 bytes for each file of a repo's info, and 700 for each of the 10,000 part
-	// links that an upload may have.
+	// maxJSON limits an API answer to less than the least memory budget. The largest known answers
+	// have 300 bytes per file of a repo's info, and 700 for each of an upload's 10,000 part links.
 	maxJSON    = 16 << 20
-	maxIgnored = 1 << 20 // caps an answer of which only the status counts
+	maxIgnored = 1 << 20 // limits an answer whose body isn't used
 )
 
-// RepoGet is the request for an API read about a repo; rest is already escaped.
+// RepoGet returns the request for an API read about a repo. rest is already escaped.
 func (t *Transport) RepoGet(op, repo, rest string) *Request {
 	return Get(op, repo, t.Endpoint.API(repo, rest))
 }
 
-// RepoSend is the request for an API call about a repo with a JSON body.
+// RepoSend returns the request for an API call about a repo with a JSON body.
 func (t *Transport) RepoSend(op, repo, method, rest string, body any) *Request {
 	return Send(op, repo, method, t.Endpoint.API(repo, rest), body)
 }
 
-// Call makes one API request with retries and decodes its JSON answer into out, unless out is nil.
-// It gives the answer's headers.
+// Call makes an API request with retries, decodes its JSON answer into out unless out is nil, and
+// returns the answer's headers.
 func (t *Transport) Call(ctx context.Context, r *Request, out any) (header http.Header, err error) {
 	err = t.Retry(ctx, r, func(ctx context.Context) (err error) {
 		header, err = t.Once(ctx, r, out)
@@ -100,7 +101,7 @@ func (t *Transport) Call(ctx context.Context, r *Request, out any) (header http.
 	return header, err
 }
 
-// Once is call without retries.
+// Once is Call without retries.
 func (t *Transport) Once(ctx context.Context, r *Request, out any) (http.Header, error) {
 	resp, err := t.Exchange(ctx, r)
 	if err != nil {
@@ -108,7 +109,7 @@ func (t *Transport) Once(ctx context.Context, r *Request, out any) (http.Header,
 	}
 	defer resp.Body.Close()
 	if out == nil {
-		_, _ = io.CopyN(io.Discard, resp.Body, maxIgnored) // lets the connection be used again
+		_, _ = io.CopyN(io.Discard, resp.Body, maxIgnored) // so that the connection can be used again
 		return resp.Header, nil
 	}
 	if err := decode(resp.Body, out); err != nil {
@@ -117,8 +118,7 @@ func (t *Transport) Once(ctx context.Context, r *Request, out any) (http.Header,
 	return resp.Header, nil
 }
 
-// decode reads a JSON body. It tells one that was cut, which is worth a repeat, from one that no
-// hub would send.
+// decode reads a JSON body. A cut body is worth a repeat; JSON that no hub would send isn't.
 func decode(body io.Reader, out any) error {
 	data, err := disk.ReadAll(body, maxJSON)
 	if _, ok := errors.AsType[*disk.TooLargeError](err); ok {

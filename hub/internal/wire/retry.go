@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -11,21 +12,21 @@ import (
 // Limits of the retry loop.
 const (
 	maxTries       = 8 // without progress
-	maxSame        = 5 // for the same 500 with the same words
+	maxSame        = 5 // for the same answer
 	firstBackoff   = time.Second
 	longestBackoff = time.Minute
-	longestQuota   = 10 * time.Minute // between two looks whether a limit of unknown length is over
-	// even if the tries are used up: a host that is gone for minutes must not end hours of work
+	longestQuota   = 10 * time.Minute // between two tries, if the hub doesn't say how long
+	// even if the tries are used up: a host that's gone for minutes must not end hours of work
 	outagePatience = 5 * time.Minute
-	maxWait        = 90 * time.Minute // of all waits of one call; covers an hourly quota
+	maxWait        = 90 * time.Minute // all waits of one call; covers an hourly quota
 )
 
-// Retry is the retry loop of all requests. It repeats try while its error is temporary, waits as
-// the server asks or with full jitter, and gives up when neither tries nor patience are left, after
-// the total wait, or at the end of ctx.
+// Retry is the retry loop of all requests. It repeats try while the error is temporary. It waits as
+// the server asks, or with full jitter. It gives up when tries and patience are used up, when all
+// waits take longer than Patience, or when ctx ends.
 func (t *Transport) Retry(ctx context.Context, r *Request, try func(context.Context) error) error {
 	if r.Repo != "" {
-		if err := CheckRepo(r.Repo); err != nil { // the id must not go into a URL
+		if err := CheckRepo(r.Repo); err != nil { // a bad id must not get into a URL
 			return err
 		}
 	}
@@ -55,16 +56,16 @@ func (t *Transport) Retry(ctx context.Context, r *Request, try func(context.Cont
 		if failures++; failures == 1 {
 			failing = now()
 		}
-		if same++; !e.insists() || e.Message != words {
-			same, words = 1, e.Message
+		if same++; e.reason() != words || e.Progress {
+			same, words = 1, e.reason()
 		}
 		d := t.delay(e, failures)
 		switch {
-		case same == maxSame && e.insists() && !r.Bulk && !t.moved.Load():
-			return e.Under(ErrInsists).after(attempts)
-		case failures >= maxTries && now().Sub(failing) >= patience(e), waited+d > maxWait:
+		case same == t.believed(r, e):
+			return e.Under(cmp.Or(e.Err, ErrInsists)).after(attempts)
+		case failures >= maxTries && now().Sub(failing) >= patience(e), waited+d > t.Opt.Patience:
 			return e.after(attempts)
-		case !t.Opt.Governor.answered.Load() && NeverBegun(e) &&
+		case !t.Opt.Governor.answered.Load() && (NeverBegun(e) || errors.Is(e, errNoAnswer)) &&
 			now().Add(d).Sub(start) > firstContact:
 			return e.Under(fmt.Errorf("%w to %s: %w", errNoConnection, t.Endpoint.Host,
 				e.Err)).after(attempts)
@@ -78,17 +79,17 @@ func (t *Transport) Retry(ctx context.Context, r *Request, try func(context.Cont
 	}
 }
 
-// pause waits between two tries. A wait that the server asks for closes the whole lane.
+// pause waits between two tries. If the server asked for the wait, the whole lane waits.
 func (t *Transport) pause(ctx context.Context, e *Error, d time.Duration) error {
 	if e.Status == http.StatusTooManyRequests || e.wait.known {
 		t.Opt.Governor.close(t.Opt.Clock.Now(), e.wait.lane, d, e.reason())
 		return t.Opt.Governor.wait(ctx, t, e.wait.lane)
 	}
-	return t.Pause(ctx, e.reason(), d)
+	return t.Pause(ctx, cmp.Or(e.host, t.Endpoint.Host), e.reason(), d)
 }
 
-// delay is the server's wish plus one second and jitter, or full jitter under a ceiling that
-// doubles.
+// delay returns the wait that the server asks for, plus a second and jitter, or full jitter under a
+// limit that doubles.
 func (t *Transport) delay(e *Error, failures int) time.Duration {
 	share := func(d time.Duration) time.Duration { return time.Duration(t.Jitter() * float64(d)) }
 	switch {
@@ -98,47 +99,54 @@ func (t *Transport) delay(e *Error, failures int) time.Duration {
 		return 0
 	}
 	doubled := firstBackoff << min(failures-1, 10)
-	if e.openLimit() {
+	if e.isUntimed() {
 		ceiling := min(doubled, longestQuota)
-		return ceiling/2 + share(ceiling) // never at once
+		return ceiling/2 + share(ceiling) // never zero
 	}
 	return share(min(doubled, longestBackoff))
 }
 
-// patience is for how long a failure is repeated at least.
+// patience returns how long to repeat a failure at least.
 func patience(e *Error) time.Duration {
 	switch {
-	case e.openLimit():
+	case e.isUntimed():
 		return maxWait
 	case e.Status == http.StatusTooManyRequests:
-		return 0 // the hub has named the time, again and again
+		return 0 // the hub said when, again and again
 	}
 	return outagePatience
 }
 
-// insists says whether an answer may be meant for good although it speaks of trouble: some hubs
-// answer 500 to what they refuse, with a reason. Before a client has moved any bytes of files, no
-// work is lost by believing it.
-func (e *Error) insists() bool {
-	return e.Status == http.StatusInternalServerError && e.Message != "" && !e.wait.known
+// believed returns how many equal answers in a row to believe, although each may be temporary; 0
+// means never. Two web pages mean there will be more, and a cache in between keeps what it has.
+// Some hubs refuse with 500 and a reason. Until the client has moved file bytes, believing it loses
+// no work.
+func (t *Transport) believed(r *Request, e *Error) int {
+	switch {
+	case errors.Is(e, errPage):
+		return 2
+	case errors.Is(e, ErrBadRange), e.Status == http.StatusInternalServerError &&
+		e.Message != "" && !e.wait.known && !r.Bulk && !t.moved.Load():
+		return maxSame
+	}
+	return 0
 }
 
-// openLimit says whether the hub has refused a request for its number without a word about when to
-// come back.
-func (e *Error) openLimit() bool { return e.Status == http.StatusTooManyRequests && !e.wait.known }
+// isUntimed reports whether e is a 429 that doesn't say when to retry.
+func (e *Error) isUntimed() bool { return e.Status == http.StatusTooManyRequests && !e.wait.known }
 
-// after is the error with which the last of so many requests was given up.
+// after returns the error of a request that was given up after so many attempts.
 func (e *Error) after(attempts int) *Error {
 	last := *e
 	last.Attempts = attempts
 	return &last
 }
 
-// reason is a short text for logs and progress lines.
+// reason returns a short text for logs and progress lines.
 func (e *Error) reason() string {
 	switch {
-	case errors.Is(e, ErrExpired):
-		return ErrExpired.Error() // its 403 would be taken for a matter of rights
+	case errors.Is(e, ErrExpired), errors.Is(e, errPage):
+		return e.Err.Error() // its 403 would look like a missing right
 	case e.Status == http.StatusTooManyRequests && e.wait.bucket != "":
 		return "rate limit of the hub's bucket " + e.wait.bucket + " reached"
 	case e.Status == http.StatusTooManyRequests:

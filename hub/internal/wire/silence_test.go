@@ -10,12 +10,12 @@ import (
 	"time"
 )
 
-// TestLongWaitsAreToldOnce: a hub answers 429 for ever, without a word about when to come back, and
-// several workers wait for it. People hear of every long wait, and never of one while another lasts.
-func TestLongWaitsAreToldOnce(t *testing.T) {
+// TestLongWaitsAreReportedOnce checks a hub that answers 429 forever and doesn't say when to retry,
+// with several waiting workers. OnWait reports every long wait, and none while another lasts.
+func TestLongWaitsAreReportedOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var mu sync.Mutex
-		var told, over time.Duration
+		var noticed, over time.Duration
 		start := time.Now()
 		c, _ := testTransport(t, script(says(429, "")), realTime, func(o *Options) {
 			o.OnWait = func(w Wait) {
@@ -23,9 +23,9 @@ func TestLongWaitsAreToldOnce(t *testing.T) {
 				defer mu.Unlock()
 				now := time.Since(start)
 				if now < over || w.For < noticeable {
-					t.Errorf("told after %v of %v, when people knew of a wait until %v", now, w.For, over)
+					t.Errorf("noticed after %v of %v, when people knew of a wait until %v", now, w.For, over)
 				}
-				told, over = told+w.For, now+w.For
+				noticed, over = noticed+w.For, now+w.For
 			}
 		})
 		var group sync.WaitGroup
@@ -37,24 +37,23 @@ func TestLongWaitsAreToldOnce(t *testing.T) {
 			})
 		}
 		group.Wait()
-		if took := time.Since(start); took < time.Hour || told < took*9/10 {
-			t.Errorf("people heard of %v of %v", told, took)
+		if took := time.Since(start); took < time.Hour || noticed < took*9/10 {
+			t.Errorf("people heard of %v of %v", noticed, took)
 		}
 	})
 }
 
-// TestAWaitIsToldOnce: who listens to OnWait hears of a wait there, and does not read of it in a
-// warning as well.
-func TestAWaitIsToldOnce(t *testing.T) {
+// TestAWaitIsReportedOnce checks that a wait reported by OnWait isn't also logged as a warning.
+func TestAWaitIsReportedOnce(t *testing.T) {
 	for _, refused := range []string{"Retry-After: 20", `RateLimit: "api";r=0;t=20`} {
 		var log bytes.Buffer
-		told := 0
+		noticed := 0
 		c, _ := testTransport(t, script(says(429, "", refused), says(200, okUser)), func(o *Options) {
 			o.Log = slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelWarn}))
-			o.OnWait = func(Wait) { told++ }
+			o.OnWait = func(Wait) { noticed++ }
 		})
-		if _, err := whoAmI(t.Context(), c); err != nil || told != 1 || log.Len() > 0 {
-			t.Errorf("told %d times, logged %q, %v", told, log.String(), err)
+		if _, err := whoAmI(t.Context(), c); err != nil || noticed != 1 || log.Len() > 0 {
+			t.Errorf("noticed %d times, logged %q, %v", noticed, log.String(), err)
 		}
 	}
 }

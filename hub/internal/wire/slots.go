@@ -8,12 +8,11 @@ import (
 	"golang.org/x/time/rate"
 )
 
-// Transfers is how many ranges of files travel at once in each direction: enough for a storage that
-// limits each connection, and few enough for a thin line to keep each of them alive.
+// Transfers is how many ranges of files travel at once in each direction. That's enough for a
+// storage that limits each connection, and few enough to keep each alive on a slow network.
 const Transfers = 16
 
-// Take waits for one of a number of places, first come, first served. It returns the cause of ctx
-// if that ends first.
+// Take waits for a place, first come, first served. If ctx ends first, it returns the cause.
 func Take(ctx context.Context, places *semaphore.Weighted) error {
 	if places.Acquire(ctx, 1) != nil {
 		return context.Cause(ctx)
@@ -21,14 +20,14 @@ func Take(ctx context.Context, places *semaphore.Weighted) error {
 	return nil
 }
 
-// Slot is the right of one transfer to run. The transfer has it during a try, not while it waits
-// for the next one. A nil slot belongs to a request that needs none.
+// A Slot is a transfer's place among those that run. The transfer holds it during a try, not while
+// it waits for the next one. Requests that need no place have a nil Slot.
 type Slot struct {
 	Of   *semaphore.Weighted
 	held bool
 }
 
-// Take waits for the slot, unless the transfer has it.
+// Take waits for the place, unless the transfer holds it.
 func (s *Slot) Take(ctx context.Context) error {
 	if s.held {
 		return nil
@@ -45,9 +44,9 @@ func (s *Slot) giveBack() {
 	}
 }
 
-// bulkReader notices file bytes, and lets them through at a rate.
+// A bulkReader marks that file bytes moved, and limits their rate.
 type bulkReader struct {
-	w     *watch // over the request that the bytes belong to
+	w     *watch // over the bytes' request
 	limit *rate.Limiter
 	r     io.Reader
 }
@@ -55,7 +54,7 @@ type bulkReader struct {
 func (b *bulkReader) Read(p []byte) (int, error) {
 	limited := b.limit.Burst() > 0
 	if limited {
-		p = p[:min(b.limit.Burst(), len(p))] // a low rate stays smooth
+		p = p[:min(b.limit.Burst(), len(p))] // so that a low rate stays smooth
 	}
 	n, err := b.r.Read(p)
 	if n > 0 {

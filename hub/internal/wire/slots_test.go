@@ -8,8 +8,7 @@ import (
 	"golang.org/x/sync/semaphore"
 )
 
-// TestASlotIsTakenOnce: a transfer that takes its slot again, or gives it back again, leaves the
-// others theirs; one that is stopped while it waits says why.
+// TestASlotIsTakenOnce checks that transfers wait their turn, and that a canceled wait returns its cause.
 func TestASlotIsTakenOnce(t *testing.T) {
 	places := semaphore.NewWeighted(2)
 	mine, other, none := &Slot{Of: places}, &Slot{Of: places}, (*Slot)(nil)

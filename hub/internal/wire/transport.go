@@ -1,27 +1,34 @@
 package wire
 
 import (
+	"bufio"
+	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"net/url"
+	"slices"
+	"strings"
 	"sync/atomic"
+
+	gohf "github.com/gomlx/go-huggingface/hub"
 )
 
-// Transport sends every request of a client. It alone sends the token.
+// A Transport sends every request of a client. Nothing else sends the token.
 type Transport struct {
 	Opt      Options // complete
 	Endpoint Endpoint
-	caller   string         // token or publisher: whom limits are for
+	caller   string         // token or publisher that rate limits apply to
 	Jitter   func() float64 // in [0, 1)
-	moved    atomic.Bool    // bytes of files have come or gone
-	known    atomic.Int64   // the end of the wait that people heard of last
+	moved    atomic.Bool    // file bytes have come or gone
+	known    atomic.Int64   // when the last reported wait ends
 }
 
-// Exchange sends r once, following redirects as its rule allows, and gives a 2xx answer or the
-// redirect at which the rule stops. Everything else is an *Error. The caller closes the body.
+// Exchange sends r once and follows redirects by its rule. It returns a 2xx answer, or the redirect
+// where the rule stops. Everything else is an *Error. The caller closes the body.
 func (t *Transport) Exchange(ctx context.Context, r *Request) (*http.Response, error) {
 	if t.Opt.Offline {
 		return nil, t.Failure(r, nil, ErrOffline)
@@ -40,7 +47,7 @@ func (t *Transport) Exchange(ctx context.Context, r *Request) (*http.Response, e
 		}
 		next, err := t.Endpoint.nextHop(r, u, resp, hop)
 		if next == nil && err == nil {
-			return t.check(r, resp)
+			return t.gate(r, resp)
 		}
 		_ = resp.Body.Close()
 		if err != nil {
@@ -50,19 +57,63 @@ func (t *Transport) Exchange(ctx context.Context, r *Request) (*http.Response, e
 	}
 }
 
-// check turns an answer that is no success into an *Error.
-func (t *Transport) check(r *Request, resp *http.Response) (*http.Response, error) {
+// gate passes a success, or the redirect where r stops. It returns an *Error for a refusal, and for
+// an answer that neither a Hub nor a storage sends. Every answer goes through it before anything
+// reads it.
+func (t *Transport) gate(r *Request, resp *http.Response) (*http.Response, error) {
 	stopped := r.Follow == FollowRelative && IsRedirect(resp.StatusCode) &&
 		resp.Header.Get("Location") != ""
-	if resp.StatusCode >= 200 && resp.StatusCode < 300 || stopped {
+	if stopped {
 		return resp, nil
 	}
-	defer resp.Body.Close()
-	return nil, t.refusal(r, resp.Request.URL, resp)
+	u := resp.Request.URL
+	if resp.StatusCode < 200 || resp.StatusCode >= 300 {
+		defer resp.Body.Close()
+		return nil, t.refusal(r, u, resp)
+	}
+	if err := r.accept(resp); err != nil {
+		_ = resp.Body.Close()
+		return nil, t.Failure(r, u, err)
+	}
+	return resp, nil
 }
 
-// roundTrip sends one request of one hop. The watch that guards the answer's body ends the
-// connection when it stalls.
+// accept refuses a success with the wrong content.
+func (r *Request) accept(resp *http.Response) error {
+	var wrong error
+	if r.Accept != nil {
+		sized := resp.ContentLength >= 0 || resp.StatusCode == http.StatusPartialContent
+		if wrong = r.Accept(resp); wrong == nil && sized {
+			return nil // a file may be a web page
+		}
+	}
+	body := bufio.NewReader(resp.Body)
+	start, _ := body.Peek(sniffed)
+	resp.Body = struct {
+		io.Reader
+		io.Closer
+	}{body, resp.Body}
+	if isPage(resp.Header, start) {
+		return errPage
+	}
+	return wrong
+}
+
+const sniffed = 512 // the bytes that show a body's kind
+
+// isPage reports whether an answer is a web page that no Hub sends, such as from a login page, a
+// firewall, or a proxy.
+func isPage(h http.Header, body []byte) bool {
+	if h.Get(gohf.HeaderXRepoCommit) != "" || h.Get("X-Error-Code") != "" {
+		return false // only a Hub sends these
+	}
+	return strings.HasPrefix(http.DetectContentType(body), "text/html") ||
+		strings.Contains(h.Get("Content-Type"), "html") &&
+			bytes.HasPrefix(bytes.TrimSpace(body), []byte("<"))
+}
+
+// roundTrip sends the request of one hop. The watch over the answer's body ends the connection if
+// it stalls.
 func (t *Transport) roundTrip(ctx context.Context, r *Request, u *url.URL) (*http.Response, error) {
 	lane := t.laneOf(u)
 	err := t.Opt.Governor.wait(ctx, t, lane)
@@ -70,7 +121,7 @@ func (t *Transport) roundTrip(ctx context.Context, r *Request, u *url.URL) (*htt
 		return nil, err
 	}
 	token := ""
-	if r.Token && t.Endpoint.Owns(u) { // a turn may come later than a token ends
+	if r.Token && t.Endpoint.Owns(u) { // after the wait, because the token may expire meanwhile
 		if token, err = t.token(ctx); err != nil {
 			return nil, err
 		}
@@ -94,7 +145,7 @@ func (t *Transport) roundTrip(ctx context.Context, r *Request, u *url.URL) (*htt
 	return resp, nil
 }
 
-// token gives the token to send, "" for none.
+// token returns the token to send, or "".
 func (t *Transport) token(ctx context.Context) (string, error) {
 	if t.Opt.Tokens != nil {
 		return t.Opt.Tokens(ctx)
@@ -102,7 +153,7 @@ func (t *Transport) token(ctx context.Context) (string, error) {
 	return t.Opt.Token, nil
 }
 
-// build makes the http.Request of one hop: the body opened anew, its length exact.
+// build returns the http.Request of one hop. It opens the body again and sets its exact length.
 func (t *Transport) build(r *Request, u *url.URL, token string, w *watch) *http.Request {
 	req := &http.Request{Method: r.Method, URL: u, Host: u.Host, Header: http.Header{},
 		Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1}
@@ -125,41 +176,52 @@ func (t *Transport) build(r *Request, u *url.URL, token string, w *watch) *http.
 	return req
 }
 
-// refusal reads an answer that is no success into an *Error. X-Error-Code decides first, then the
-// status.
+// refusal makes an *Error of a refusal. X-Error-Code decides first, then the status.
 func (t *Transport) refusal(r *Request, u *url.URL, resp *http.Response) *Error {
 	e := t.Failure(r, u, nil)
-	e.read(resp, t.Opt.Clock.Now())
+	page, ours := e.read(resp, t.Opt.Clock.Now()), t.Endpoint.Owns(u)
 	e.wait.lane = t.laneOf(u)
-	if t.Endpoint.Owns(u) {
-		if r.Token && t.Opt.HasToken() {
-			e.TokenSource = t.Opt.TokenSource
-		}
+	if r.Token && t.Opt.HasToken() && ours {
+		e.TokenSource = t.Opt.TokenSource
+	}
+	if ours {
 		e.Err = e.classify(r.Finds)
+	}
+	e.Err = cmp.Or(e.Err, anywhere[e.Status])
+	if page && !passes(e.Status) && !slices.Contains(mayBePages, e.Err) {
+		e.Err = errPage
 	}
 	return e
 }
 
-// RefusedInside is the refusal of one object inside an answer that is a success as a whole.
+// mayBePages are the causes that servers in front of a Hub explain in a web page.
+var mayBePages = []error{ErrNoRoute, ErrTooLarge, errProxy}
+
+// anywhere has the statuses that mean the same from any host.
+var anywhere = map[int]error{http.StatusProxyAuthRequired: errProxy,
+	http.StatusRequestEntityTooLarge:         ErrTooLarge,
+	http.StatusNetworkAuthenticationRequired: errPage}
+
+// RefusedInside returns the error for one object that was refused inside a successful answer.
 func (t *Transport) RefusedInside(r *Request, status int, message string) *Error {
-	u, _ := parseLink(r.URL) // which was sent
+	u, _ := parseLink(r.URL) // it was sent before
 	object := *r
 	object.Finds = true // a 404 is about the repo
 	return t.refusal(&object, u, &http.Response{StatusCode: status,
 		Header: http.Header{"X-Error-Message": {message}}, Body: http.NoBody})
 }
 
-// Failure is the *Error of a request that got no usable answer.
+// Failure returns the *Error of a request that got no usable answer.
 func (t *Transport) Failure(r *Request, u *url.URL, err error) *Error {
 	e := &Error{Op: r.Op, Side: t.Opt.Side, Repo: r.Repo, Endpoint: t.Endpoint.String(), Err: err,
 		needs: r.needs(), login: t.Opt.Login}
 	if u != nil {
-		e.Method, e.URL = r.Method, redactURL(u)
+		e.Method, e.URL, e.host = r.Method, redactURL(u), OneLine(u.Host)
 	}
 	return e
 }
 
-// Errorf makes an *Error that no request caused.
+// Errorf returns an *Error that no request caused.
 func (t *Transport) Errorf(op string, sentinel error, format string, args ...any) *Error {
 	e := t.Failure(&Request{Op: op}, nil, sentinel)
 	e.Message = OneLine(fmt.Sprintf(format, args...))

@@ -3,6 +3,7 @@ package wire
 import (
 	"cmp"
 	"context"
+	"crypto/tls"
 	"crypto/x509"
 	"errors"
 	"fmt"
@@ -19,15 +20,15 @@ import (
 	"github.com/df11-convert/df11-convert/internal/hubtest"
 )
 
-// TestRepeats: which failures of a request are repeated, how long is waited for each, and what
-// people are told of those that stay.
+// TestRepeats checks that temporary failures are repeated, with the right waits, and that lasting
+// ones reach the user with words and a hint.
 func TestRepeats(t *testing.T) {
 	type row struct {
 		name     string
 		step     func(*http.Request) (*http.Response, error)
-		requests int           // 2: the second is answered well
+		requests int           // 2: the second succeeds
 		waited   time.Duration // with jitter one half
-		want     error         // of those that stay, as well as words of the error and of the hint
+		want     error         // of lasting failures; also parts of the error and of the hint
 		words    string
 		hint     string
 	}
@@ -59,15 +60,15 @@ func TestRepeats(t *testing.T) {
 			"read the token's owner: 503 Service Unavailable (GET https://hub.test/api/whoami-v2, 16 attempts, request id cf-9)", "run the same command again"},
 		{"a quota of unknown length for ever", says(429, ""), 18, (1<<10 - 1 + 7*600) * time.Second, ErrRateLimited, "18 attempts", "later"},
 
-		// No network: the first request of a run says so within seconds.
+		// Without a network, the first request of a run says so within seconds.
 		{"no look-up for ever", breaks(&net.DNSError{Err: "no such host", Name: "hub.test"}), 4, 7 * half, errNoConnection,
-			"no connection to hub.test: lookup hub.test: no such host", "HF_ENDPOINT, without which"},
+			"no connection to hub.test: lookup hub.test: no such host", "check your network"},
 		{"refused for ever", breaks(dial("dial", syscall.ECONNREFUSED)), 4, 7 * half, syscall.ECONNREFUSED,
-			"no connection to hub.test: dial tcp: connection refused", "HF_ENDPOINT, without which"},
+			"no connection to hub.test: dial tcp: connection refused", "check your network"},
 		{"proxy refused for ever", breaks(dial("proxyconnect", syscall.ECONNREFUSED)), 4, 7 * half, errNoConnection,
 			"no connection to hub.test: ", "HTTPS_PROXY"},
 
-		// What this machine refuses is told at once, and not blamed on the network.
+		// This machine's own refusals are reported at once, and not blamed on the network.
 		{"EMFILE", breaks(socket(syscall.EMFILE)), 1, 0, syscall.EMFILE, "", "ulimit -n"},
 		{"EMFILE of a look-up", breaks(&net.DNSError{Err: "dial udp: socket: " + syscall.EMFILE.Error(), Name: "hub.test"}), 1, 0, nil, "", "ulimit -n"},
 		{"ENFILE", breaks(socket(syscall.ENFILE)), 1, 0, syscall.ENFILE, "", "limit"},
@@ -78,7 +79,21 @@ func TestRepeats(t *testing.T) {
 		{"EDQUOT", breaks(file(syscall.EDQUOT)), 1, 0, syscall.EDQUOT, "", ""},
 		{"EROFS", breaks(file(syscall.EROFS)), 1, 0, syscall.EROFS, "", ""},
 
-		{"unknown authority", breaks(x509.UnknownAuthorityError{}), 1, 0, nil, "", ""},
+		{"unknown authority", breaks(x509.UnknownAuthorityError{}), 1, 0, nil, "", "SSL_CERT_FILE"},
+		{"no roots", breaks(x509.SystemRootsError{Err: file(syscall.ENOENT)}), 1, 0, nil, "", ""},
+
+		// Only these are temporary. All others are reported at once.
+		{"look-up", breaks(&net.DNSError{Err: "server misbehaving"}), 2, half, nil, "", ""},
+		{"late", breaks(dial("read", os.ErrDeadlineExceeded)), 2, half, nil, "", ""},
+		{"closed", breaks(net.ErrClosed), 2, half, nil, "", ""},
+		{"closed while idle", breaks(errors.New("http: server closed idle connection")), 2, half, nil, "", ""},
+		{"a wrong byte", breaks(dial("remote error", errors.New("tls: bad record MAC"))), 2, half, nil, "", ""},
+		{"something new", breaks(errors.New("something new")), 1, 0, nil, "", ""},
+		{"handshake", breaks(dial("remote error", errors.New("tls: handshake failure"))), 1, 0, nil, "", ""},
+		{"no TLS there", breaks(tls.RecordHeaderError{Msg: "first record does not look like a TLS handshake"}), 1, 0, nil, "", "doesn't speak TLS"},
+		{"proxy wants a login", says(407, ""), 1, 0, errProxy, "", "HTTPS_PROXY=http://user:password@"},
+		{"web page", says(200, "<html>"), 2, half, nil, "", ""},
+		{"web pages for ever", says(200, "<html>"), 2, half, ErrNotHub, "", "login page"},
 		{"certificate of another host", breaks(fmt.Errorf("tls: %w", x509.HostnameError{Certificate: &x509.Certificate{}, Host: "x"})), 1, 0, nil, "", ""},
 	}
 	for _, status := range []int{400, 401, 402, 403, 404, 405, 409, 410, 412, 413, 416, 422, 501} {
@@ -88,12 +103,12 @@ func TestRepeats(t *testing.T) {
 	for _, tt := range rows {
 		t.Run(tt.name, func(t *testing.T) {
 			w := script(tt.step)
-			if tt.requests == 2 {
+			if tt.requests == 2 && tt.want == nil {
 				w = script(tt.step, says(200, okUser))
 			}
 			c, clock := testTransport(t, w)
 			u, err := whoAmI(t.Context(), c)
-			if (err == nil) != (tt.requests == 2) || (err == nil) != (u == "me") || tt.want != nil && !errors.Is(err, tt.want) {
+			if (err == nil) != (tt.requests == 2 && tt.want == nil) || (err == nil) != (u == "me") || tt.want != nil && !errors.Is(err, tt.want) {
 				t.Fatalf("got %q, %v", u, err)
 			}
 			if w.Count() != tt.requests || clock.Waited() != tt.waited {
@@ -102,7 +117,7 @@ func TestRepeats(t *testing.T) {
 			if err == nil {
 				return
 			}
-			if !strings.Contains(err.Error(), tt.words) || !strings.Contains(Hint(err), tt.hint) || tt.requests == 1 && strings.Contains(Hint(err), "in trouble") {
+			if !strings.Contains(err.Error(), tt.words) || !strings.Contains(Hint(err), tt.hint) || tt.requests == 1 && strings.Contains(Hint(err), "has a problem") {
 				t.Errorf("%v\nhint: %s", err, Hint(err))
 			}
 			if e, ok := errors.AsType[*Error](err); !ok || errors.Is(err, errNoConnection) && !strings.HasPrefix(e.Brief(), tt.words) {
@@ -112,13 +127,13 @@ func TestRepeats(t *testing.T) {
 	}
 }
 
-// TestASilentNetworkIsNeverWaitedForAtTheStart: a firewall that drops packets costs one short dial,
-// not thirty seconds for each try.
+// TestASilentNetworkIsNeverWaitedForAtTheStart checks that a firewall that drops packets costs one
+// short dial, not thirty seconds per try.
 func TestASilentNetworkIsNeverWaitedForAtTheStart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := script(func(r *http.Request) (*http.Response, error) {
-			time.Sleep(firstContact) // what the dialer allows, see newRoundTripper
-			return nil, &net.OpError{Op: "dial", Net: "tcp", Err: errors.New("i/o timeout")}
+			time.Sleep(firstContact) // the dialer's limit, see newRoundTripper
+			return nil, &net.OpError{Op: "dial", Net: "tcp", Err: os.ErrDeadlineExceeded}
 		})
 		c, _ := testTransport(t, w, realTime)
 		if _, err := whoAmI(t.Context(), c); w.Count() != 1 || !errors.Is(err, errNoConnection) {
@@ -152,7 +167,7 @@ func TestTokenStaysHome(t *testing.T) {
 		{"subdomain", "https://cdn.hub.test/api/y", false},
 		{"other host", "https://evil.test/api/y", false},
 		{"no scheme", "//evil.test/api/y", false},
-		{"public hub", "https://huggingface.co/api/y", true}, // where mirrors redirect to
+		{"public hub", "https://huggingface.co/api/y", true}, // mirrors redirect there
 		{"public hub by its short name", "https://hf.co/api/y", true},
 		{"public hub, other port", "https://huggingface.co:8443/api/y", false},
 		{"subdomain of the public hub", "https://cdn-lfs.huggingface.co/api/y", false},
@@ -177,8 +192,8 @@ func TestTokenStaysHome(t *testing.T) {
 	}
 }
 
-// TestAuthorizationNeverLeavesItsOrigin: headers that came with a link, or are for the CI system,
-// are as secret as the token.
+// TestAuthorizationNeverLeavesItsOrigin checks headers that came with a link, or are for the CI
+// system. They're as secret as the token.
 func TestAuthorizationNeverLeavesItsOrigin(t *testing.T) {
 	for location, kept := range map[string]bool{
 		"https://store.test/y": true, "/y": true, "https://store.test:8443/y": false, "https://evil.test/y": false, "https://hub.test/y": false,
@@ -242,8 +257,7 @@ func TestLocalBodyIsNotTheNetworksFault(t *testing.T) {
 	}
 }
 
-// TestRefusals: what each answer to a call is called, which sentinel it has, and what people are
-// told to do.
+// TestRefusals checks the words, the sentinel, and the hint of each refusal.
 func TestRefusals(t *testing.T) {
 	const repo, api = "a/b", "https://hub.test/api/models/a/b"
 	info := Get("read model info of a/b", repo, api+"/revision/main?x=1")
@@ -262,7 +276,7 @@ func TestRefusals(t *testing.T) {
 		headers []string
 		body    string
 		want    error
-		words   string // Brief's, or the beginning of Error's
+		words   string // Brief's, or the start of Error's
 		hint    string
 	}{
 		{info, false, 401, code("RepoNotFound"), "", ErrNotFound, noRepo, "if the repo is private, set HF_TOKEN"},
@@ -273,26 +287,26 @@ func TestRefusals(t *testing.T) {
 		{tree, false, 401, nil, "", ErrUnauthorized, "no token is set", "set HF_TOKEN to an access token, from https://hub.test/settings/tokens"},
 		{tree, true, 404, nil, "<html>", ErrNoRoute, "list files of a/b" + lacks + "404 Not Found (GET " + api + "/tree/main)", "check HF_ENDPOINT"},
 		{commit, true, 404, nil, `{"detail":"Not Found"}`, ErrNoRoute, "commit to a/b" + lacks + "404 Not Found (POST ", "check HF_ENDPOINT"},
-		{create, true, 405, nil, "", ErrNoRoute, "create repo a/b" + lacks + "405 Method Not Allowed (POST ", "if it is a mirror that only reads, set DF11_PUSH_ENDPOINT"},
-		{commit, true, 501, nil, `{"detail":{"error":"NotImplemented","message":"no pull requests"}}`, ErrNoRoute, "commit to a/b" + lacks + "501 Not Implemented: NotImplemented; no pull requests (", "cannot do this"},
+		{create, true, 405, nil, "", ErrNoRoute, "create repo a/b" + lacks + "405 Method Not Allowed (POST ", "if it's a read-only mirror, set DF11_PUSH_ENDPOINT"},
+		{commit, true, 501, nil, `{"detail":{"error":"NotImplemented","message":"no pull requests"}}`, ErrNoRoute, "commit to a/b" + lacks + "501 Not Implemented: NotImplemented; no pull requests (", "can't do this"},
 		{tree, true, 404, code("RevisionNotFound"), "", ErrRevisionNotFound, "a/b: no such revision", "revision after @"},
 		{tree, true, 404, code("EntryNotFound"), "", ErrEntryNotFound, "list files of a/b: file not found in the repo: 404 Not Found (", ""},
 		{info, true, 401, said("Invalid credentials in Authorization header"), "", ErrUnauthorized, "a/b: the Hub refuses the token", "HF_TOKEN is wrong or expired"},
 		{info, true, 401, nil, `{"error":"User Access Token \"ci\" is expired"}`, ErrUnauthorized, "a/b: the Hub refuses the token", "HF_TOKEN has expired"},
 		{info, false, 401, code("GatedRepo"), "", ErrGated, "a/b: this repo is gated", "https://hub.test/a/b in a browser, accept the terms, then set HF_TOKEN"},
 		{info, true, 403, code("GatedRepo"), "", ErrGated, "a/b: this repo is gated", "request access at https://hub.test/a/b"},
-		{info, true, 403, said("Access to this resource is disabled."), "", ErrDisabled, "read model info of a/b: repo is disabled: 403 Forbidden", "operators have disabled"},
-		{tree, true, 403, nil, "", ErrForbidden, "may not list files of a/b: the token from HF_TOKEN has no read access to a/b", "give the token from HF_TOKEN read access to a/b at https://hub.test/settings"},
-		{commit, true, 403, nil, `{"error":"read only"}`, ErrForbidden, "may not commit to a/b: the token from HF_TOKEN has no write access to a/b: read only", "write access to a/b at"},
-		{create, true, 403, nil, "", ErrForbidden, `may not create repo a/b: the token from HF_TOKEN has no write access to "a"`, `write access to "a"`},
+		{info, true, 403, said("Access to this resource is disabled."), "", ErrDisabled, "read model info of a/b: repo is disabled: 403 Forbidden", "operators: they disabled"},
+		{tree, true, 403, nil, "", ErrForbidden, "the token from HF_TOKEN can't list files of a/b", "give the token from HF_TOKEN read access to a/b at https://hub.test/settings"},
+		{commit, true, 403, nil, `{"error":"read only"}`, ErrForbidden, "the token from HF_TOKEN can't commit to a/b: read only", "write access to a/b at"},
+		{create, true, 403, nil, "", ErrForbidden, "the token from HF_TOKEN can't create repo a/b", `write access to "a"`},
 		{create, false, 403, nil, "", ErrForbidden, "create repo a/b: not allowed: 403 Forbidden (POST", "set HF_TOKEN to an access token that has this right"},
 		{commit, true, 403, nil, `{"error":"Private repository storage limit reached"}`, ErrQuota, "commit to a/b: storage quota reached: 403", "free or buy storage"},
 		{commit, true, 403, nil, `{"error":["Your storage patterns tripped our limits"]}`, ErrQuota, "commit to a/b: storage quota reached: 403", "storage"},
 		{commit, true, 413, nil, `{"detail":{"error":"Storage quota exceeded"}}`, ErrQuota, "commit to a/b: storage quota reached: 413 Request Entity Too Large: Storage quota exceeded", "storage"},
-		{commit, true, 413, nil, "", ErrTooLarge, "commit to a/b: file is larger than allowed here: 413", ""},
-		{commit, true, 412, nil, `{"errors":[{"message":"moved"}]}`, ErrConflict, "commit to a/b: branch moved: 412 Precondition Failed: moved (", "others commit to a/b"},
+		{commit, true, 413, nil, "", ErrTooLarge, "commit to a/b: file is larger than allowed here: 413", "raise the request limit"},
+		{commit, true, 412, nil, `{"errors":[{"message":"moved"}]}`, ErrConflict, "commit to a/b: branch moved: 412 Precondition Failed: moved (", "someone else commits to a/b"},
 		{commit, true, 400, nil, `{"detail":[{"loc":["body"],"msg":"field required"}]}`, nil, "commit to a/b: 400 Bad Request: field required (", ""},
-		{info, true, 500, nil, `{"detail":"branch id must consist of letters"}`, ErrInsists, "read model info of a/b: the Hub gives the same answer each time: 500 Internal Server Error: branch id must consist of letters (GET " + api + "/revision/main, 5 attempts)", "in its own words"},
+		{info, true, 500, nil, `{"detail":"branch id must consist of letters"}`, ErrInsists, "read model info of a/b: the Hub gives the same answer each time: 500 Internal Server Error: branch id must consist of letters (GET " + api + "/revision/main, 5 attempts)", "if it reports an outage"},
 	} {
 		t.Run(fmt.Sprint(tt.call.Op, tt.status, tt.headers, tt.body), func(t *testing.T) {
 			w := script(says(tt.status, tt.body, tt.headers...))
@@ -316,8 +330,8 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// TestOutageAfterWorkIsWaitedFor: once file bytes have moved, the same words again and again may
-// well be an outage.
+// TestOutageAfterWorkIsWaitedFor checks that equal answers count as an outage once file bytes have
+// moved.
 func TestOutageAfterWorkIsWaitedFor(t *testing.T) {
 	w := script(says(200, "bytes"), says(500, `{"error":"Internal Error"}`))
 	c, clock := testTransport(t, w)

@@ -9,23 +9,21 @@ import (
 	"time"
 )
 
-// watch ends one request when its connection is dead: no headers in time, or fewer bytes in the
-// idle time than lead anywhere. Time spent in our own throttle or with our own consumer does not
-// count.
+// A watch ends one request if its connection is dead: no headers in time, or too few bytes in the
+// idle time. Time in our own throttle or with our own consumer doesn't count.
 type watch struct {
 	t      *Transport
-	ctx    context.Context //nolint:containedctx // of the one request that is watched
+	ctx    context.Context //nolint:containedctx // of the one watched request
 	cancel context.CancelCauseFunc
-	header time.Duration // to the answer's headers
+	header time.Duration // time until the answer's headers
 
 	mu    sync.Mutex
 	timer *time.Timer // ends the request; nil once its headers have come
-	sends io.Reader   // the body; nil if there is none, and once the request has ended
-	left  int64       // bytes of it that must still be sent
+	sends io.Reader   // the body; nil if there is none, or the request has ended
+	left  int64       // bytes of it still to send
 }
 
-// newWatch begins to wait for the answer's headers, and makes the context under which the request
-// must run.
+// newWatch starts to wait for the answer's headers, and makes the context for the request.
 func newWatch(ctx context.Context, t *Transport, header time.Duration) *watch {
 	ctx, cancel := context.WithCancelCause(ctx)
 	return &watch{t: t, ctx: ctx, cancel: cancel, header: header,
@@ -44,8 +42,8 @@ func (w *watch) answered() {
 	}
 }
 
-// end ends the request, if it still runs. RoundTrip may want to read its body even then, but the
-// caller's reader is left alone from now on.
+// end ends the request if it's still running. RoundTrip may want to read the body even then, but
+// from now on the caller's reader is left alone.
 func (w *watch) end() {
 	w.cancel(nil)
 	w.answered()
@@ -54,7 +52,7 @@ func (w *watch) end() {
 	w.sends = nil
 }
 
-// upload is the body of the request.
+// upload returns the body of the request.
 func (w *watch) upload(r *Request) io.ReadCloser {
 	w.sends, w.left = r.Body(), r.Size
 	if r.Bulk {
@@ -63,7 +61,7 @@ func (w *watch) upload(r *Request) io.ReadCloser {
 	return io.NopCloser(w)
 }
 
-// Read gives the body to the connection. Each piece puts the deadline off.
+// Read passes the body to the connection. Each piece extends the deadline.
 func (w *watch) Read(p []byte) (int, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -73,7 +71,7 @@ func (w *watch) Read(p []byte) (int, error) {
 	n, err := w.sends.Read(p)
 	w.left -= int64(n)
 	switch {
-	case w.timer == nil: // the answer has come early
+	case w.timer == nil: // the answer came early
 	case w.left > 0:
 		w.timer.Reset(w.t.Opt.StallTimeout)
 	default:
@@ -88,7 +86,7 @@ func (w *watch) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// guard wraps the answer's body; closing it ends the request.
+// guard wraps the answer's body. Closing it ends the request.
 func (w *watch) guard(body io.ReadCloser, bulk bool) io.ReadCloser {
 	w.answered()
 	limit, least := w.t.Opt.StallTimeout, leastBytes(w.t.Opt.StallTimeout)
@@ -105,17 +103,17 @@ func (w *watch) guard(body io.ReadCloser, bulk bool) io.ReadCloser {
 	}{&bulkReader{w, w.t.Opt.Governor.in, b}, b}
 }
 
-// leastRate is the least that a line must bring, in bytes per second: all connections share it.
+// leastRate is the least rate of all connections together, in bytes per second.
 const leastRate = 8 << 10
 
-// leastBytes is what one connection must bring in so much time.
+// leastBytes is what one connection must bring in that time.
 func leastBytes(d time.Duration) int64 { return int64(d.Seconds() * leastRate / Transfers) }
 
 type guardedBody struct {
 	w     *watch
 	body  io.ReadCloser
 	idle  *time.Timer   // runs during a Read
-	left  time.Duration // of reading, until the least must be there
+	left  time.Duration // time of reading until enough must be there
 	bytes int64         // received meanwhile
 }
 
@@ -140,7 +138,7 @@ func (b *guardedBody) Close() error {
 	return b.body.Close()
 }
 
-// causeOf gives the reason why a request was ended, in place of the bare cancellation.
+// causeOf returns why a request was ended, instead of the bare cancellation.
 func causeOf(ctx context.Context, err error) error {
 	if cause := context.Cause(ctx); cause != nil && !errors.Is(err, cause) {
 		return cause

@@ -1,5 +1,5 @@
-// Package compare compares outputs with their source, bit for bit, from the bytes as they are
-// stored. It fetches no source and makes no output.
+// Package compare compares outputs with their source, bit for bit, from the stored bytes. It
+// fetches no source and makes no output.
 package compare
 
 import (
@@ -17,30 +17,31 @@ import (
 	"github.com/df11-convert/df11-convert/internal/streams"
 )
 
-// Stored is an output file as it is stored, or a model that has the output's tensors.
+// Stored is an output file as stored, or a model that has the output's tensors.
 type Stored interface {
-	// Coded reports whether a unit is stored as DF11, not as its weights unchanged.
+	// Coded reports whether a unit is stored as DF11. Otherwise its weights are stored unchanged.
 	Coded(unitPath string) bool
-	// Section is the bytes of a stored tensor; false if there is none of that name.
+	// Section returns the bytes of a stored tensor, and false if there is no tensor of that name.
 	Section(name string) (*io.SectionReader, bool)
 }
 
-// A Comparer compares outputs with their source. One goroutine uses it; the parallelism is inside.
+// A Comparer compares outputs with their source. One goroutine uses it; the work inside is
+// parallel.
 type Comparer struct {
 	Workers int
 	GPU     GPU  // nil: none
-	Strict  bool // for our own output: bytes that decoding never reads must be right too
-	// NearDir takes copies of remote units, so that the CPU and the GPU fetch them only once; nil
-	// if what is stored is on this machine.
+	Strict  bool // for our own output: bytes that decoding never reads must be right, too
+	// NearDir takes copies of remote units, so that the CPU and the GPU fetch them only once. It's
+	// nil if the stored model is on this machine.
 	NearDir  *os.Root
 	Progress *progress.Counters
 }
 
-// Output compares all that is stored of an output with its source, in the order of its spool: all
-// 16 bits of every weight of its units, every byte of its copied tensors, and its aliases with what
-// stands for them. It ends with the first difference: a *verify.MismatchError, *TensorError or
-// *AliasError; a *verify.StructureError or *model.InvalidError if there is nothing to compare. It
-// returns what it verified, by each decoder.
+// Output compares everything that is stored of an output with its source, in the order of its
+// spool: all 16 bits of every weight of its units, every byte of its copied tensors, and its
+// aliases with the tensors they equal. It ends at the first difference, with a
+// *verify.MismatchError, *TensorError, or *AliasError. If there is nothing to compare, the error is
+// a *verify.StructureError or *model.InvalidError. It returns what each decoder verified.
 func (c *Comparer) Output(ctx context.Context, o *spans.Output, stored Stored,
 	source io.ReaderAt) ([]metadata.Verification, error) {
 	gpu := metadata.Verification{Method: metadata.MethodGPU}
@@ -71,12 +72,13 @@ func (c *Comparer) Output(ctx context.Context, o *spans.Output, stored Stored,
 	return verified, nil
 }
 
-// cpuDecoder names the decoder of the check that always runs.
-const cpuDecoder = "df11-convert, package verify: windows, gaps, tables and output positions as the GPU kernel walks them"
+// cpuDecoder names the decoder that always runs.
+const cpuDecoder = "df11-convert, package verify: " +
+	"windows, gaps, tables and output positions as the GPU kernel walks them"
 
-// ByCPU says what is verified about an output once the CPU has decoded it and its weights were
-// found to be those of the source, by comparing them or the hash of the rebuilt file. coded reports
-// whether a unit is stored as DF11.
+// ByCPU returns what is verified about an output once the CPU has decoded it and found its weights
+// equal to the source's, by comparing either the weights or the hash of the rebuilt file. coded
+// reports whether a unit is stored as DF11.
 func ByCPU(o *spans.Output, coded func(unitPath string) bool) metadata.Verification {
 	v := metadata.Verification{Method: metadata.MethodCPU, Decoder: cpuDecoder,
 		NTensors: int64(len(o.Copied))}
@@ -91,7 +93,7 @@ func ByCPU(o *spans.Output, coded func(unitPath string) bool) metadata.Verificat
 	return v
 }
 
-// count adds a unit to what was verified.
+// count adds a unit to v.
 func count(v *metadata.Verification, u *spans.Unit, coded bool) {
 	if coded {
 		v.NUnits++
@@ -100,8 +102,7 @@ func count(v *metadata.Verification, u *spans.Unit, coded bool) {
 	v.NTensors += int64(len(u.Attrs))
 }
 
-// TensorError names the first element of a tensor which is stored unchanged that differs from the
-// source.
+// TensorError names the first different element of a tensor that is stored unchanged.
 type TensorError struct {
 	Tensor    string
 	Elem      int64
@@ -133,9 +134,9 @@ func (c *Comparer) tensor(ctx context.Context, t spans.Tensor, stored Stored,
 	return nil
 }
 
-// difference reads the element of a tensor to which the byte at belongs.
+// difference returns an error about the element that contains byte at.
 func difference(t spans.Tensor, stored, source *io.SectionReader, at int64) error {
-	// of elements smaller than a byte, bytes are counted
+	// if elements are smaller than a byte, Elem counts bytes
 	width := max(1, stored.Size()/max(1, t.NElems()))
 	e := &TensorError{Tensor: t.Name, Elem: at / width}
 	got, want := make([]byte, width), make([]byte, width)
@@ -149,7 +150,7 @@ func difference(t spans.Tensor, stored, source *io.SectionReader, at int64) erro
 	return e
 }
 
-// AliasError says that two tensors that the model ties differ in the source.
+// AliasError reports that two tensors that the model ties differ in the source.
 type AliasError struct {
 	Name, Of string
 	Byte     int64
@@ -159,7 +160,7 @@ func (e *AliasError) Error() string {
 	return fmt.Sprintf("%s is tied to %s by the config, but byte %d differs", e.Name, e.Of, e.Byte)
 }
 
-// alias compares an alias with the tensor that stands for it. Both lie in the spool.
+// alias compares an alias with the tensor it must equal. Both are in the spool.
 func alias(ctx context.Context, a spans.Alias, source io.ReaderAt) error {
 	n, of := a.SpoolBytes(), a.Of.SpoolBytes()
 	if n != of {

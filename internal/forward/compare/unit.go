@@ -13,17 +13,16 @@ import (
 	"github.com/df11-convert/df11-convert/verify"
 )
 
-// GPU is the second decoder, where there is one. Compare is called by one goroutine at a time; it
-// borrows its arguments. Its error is verify.ErrGPULost if the GPU works no more and none is
-// required: the CPU's check then stands alone.
+// GPU is a second decoder. One goroutine at a time calls Compare, which borrows its arguments. Its
+// error is verify.ErrGPULost if the GPU has failed and isn't required; then only the CPU checks.
 type GPU interface {
 	Compare(ctx context.Context, u *verify.Unit, src io.ReaderAt, opt verify.CompareOptions) error
 	// Describe names kernel and device for the manifest.
 	Describe() (kernel, device string)
 }
 
-// unit compares a unit: its weights decoded, or as they are stored where it stays in BF16. The
-// result says whether a GPU has compared it as well.
+// unit compares a unit: its decoded weights, or its stored weights if it stays in BF16. It reports
+// whether a GPU has compared it, too.
 func (c *Comparer) unit(ctx context.Context, u *spans.Unit, stored Stored,
 	source io.ReaderAt) (gpu bool, err error) {
 	if !stored.Coded(u.Path) {
@@ -52,8 +51,8 @@ func (c *Comparer) unit(ctx context.Context, u *spans.Unit, stored Stored,
 	return c.weights(ctx, u, arrays, weights)
 }
 
-// section is the bytes of a stored tensor. A missing tensor is an empty section, which verify.Open
-// refuses.
+// section returns the bytes of a stored tensor. For a missing tensor it returns an empty section,
+// which verify.Open refuses.
 func section(stored Stored, name string) *io.SectionReader {
 	if s, ok := stored.Section(name); ok {
 		return s
@@ -61,7 +60,7 @@ func section(stored Stored, name string) *io.SectionReader {
 	return io.NewSectionReader(nil, 0, 0)
 }
 
-// copyArrays copies the six tensors of a unit to a file, one behind the other.
+// copyArrays copies the six tensors of a unit to a file, one after the other.
 func copyArrays(ctx context.Context, to *spool.Spool, unitPath string,
 	stored Stored) (a verify.Arrays, err error) {
 	var end int64
@@ -77,9 +76,9 @@ func copyArrays(ctx context.Context, to *spool.Spool, unitPath string,
 	return a, err
 }
 
-// weights decodes the stored arrays on the CPU, and on the GPU where there is one, and compares all
-// 16 bits of every weight with src. Both do it at once, so that what one has read is still in the
-// system's cache for the other. Nothing switches the CPU off.
+// weights decodes the stored arrays on the CPU and, if there is one, on the GPU, and compares all
+// 16 bits of every weight with src. Both work at the same time, so what one has read is still in
+// the system's cache for the other. The CPU always checks.
 func (c *Comparer) weights(ctx context.Context, u *spans.Unit, a verify.Arrays,
 	src io.ReaderAt) (gpu bool, err error) {
 	done := c.Progress.Timed(progress.Verify)
@@ -111,22 +110,22 @@ func (c *Comparer) both(ctx context.Context, u *verify.Unit, src io.ReaderAt,
 	go func() { second <- c.GPU.Compare(gctx, u, src, opt) }()
 	first := u.Compare(ctx, src, opt)
 	if first != nil {
-		cancel(first) // what the GPU finds says no more
+		cancel(first) // the GPU can't add anything
 	}
-	err = <-second // until then it borrows the unit
+	err = <-second // until then, the GPU borrows the unit
 	switch mismatch := (*verify.MismatchError)(nil); {
 	case first != nil:
 		return false, first
 	case errors.As(err, &mismatch):
-		return false, fmt.Errorf(
-			"gpu: %w; the CPU decodes the same bytes rightly, so suspect the GPU, its memory or its driver, or a bug here: --gpu off does without", err)
+		return false, fmt.Errorf("gpu: %w, but the CPU decodes the same bytes correctly; suspect "+
+			"the GPU, its memory, its driver, or a bug here, and try --gpu off", err)
 	case err != nil && !errors.Is(err, verify.ErrGPULost):
 		return false, fmt.Errorf("module %s: gpu: %w", opt.Unit, err)
 	}
 	return err == nil, nil
 }
 
-// options name a unit's tensors for messages.
+// options names a unit's tensors for errors.
 func options(u *spans.Unit, workers int) verify.CompareOptions {
 	names := make([]string, len(u.Attrs))
 	for i, a := range u.Attrs {

@@ -24,7 +24,7 @@ func (f gpuFunc) Compare(ctx context.Context, _ *verify.Unit, _ io.ReaderAt, _ v
 
 func (gpuFunc) Describe() (string, string) { return "", "" }
 
-// goldenUnit is a sound unit, stored, with its source.
+// goldenUnit returns a valid unit, stored, with its source.
 func goldenUnit(t *testing.T) (*spans.Unit, verify.Arrays, []byte) {
 	t.Helper()
 	for _, g := range golden.Units(t) {
@@ -45,7 +45,7 @@ func goldenUnit(t *testing.T) (*spans.Unit, verify.Arrays, []byte) {
 	return nil, verify.Arrays{}, nil
 }
 
-// waitingReader gives nothing before the channel is closed.
+// waitingReader returns nothing until the channel is closed.
 type waitingReader struct {
 	io.ReaderAt
 	until <-chan struct{}
@@ -56,7 +56,7 @@ func (r waitingReader) ReadAt(p []byte, off int64) (int, error) {
 	return r.ReaderAt.ReadAt(p, off)
 }
 
-// TestComparerDoesBothAtOnce: the CPU has not even read the source when the GPU begins.
+// When the GPU begins, the CPU hasn't even read the source.
 func TestComparerDoesBothAtOnce(t *testing.T) {
 	u, arrays, source := goldenUnit(t)
 	begun := make(chan struct{})
@@ -70,13 +70,12 @@ func TestComparerDoesBothAtOnce(t *testing.T) {
 	}
 }
 
-// TestComparerTellsWhoDisagrees: whatever the GPU says, what the CPU finds ends the comparison, and
-// ends the GPU's as well. Where only the GPU finds a difference, the error says that the CPU does
-// not.
-func TestComparerTellsWhoDisagrees(t *testing.T) {
+// If the CPU finds a difference, that ends the comparison, and the GPU's as well, no matter what
+// the GPU finds. If only the GPU finds one, the error says that the CPU doesn't.
+func TestComparerSaysWhoDisagrees(t *testing.T) {
 	for _, c := range []struct {
 		gpu     gpuFunc
-		flip    byte // of a weight of the source
+		flip    byte // flips bits of a weight of the source
 		elem    int64
 		onlyGPU bool
 	}{
@@ -90,7 +89,7 @@ func TestComparerTellsWhoDisagrees(t *testing.T) {
 		comparer := Comparer{Workers: 1, Progress: new(progress.Counters), GPU: c.gpu}
 		m := (*verify.MismatchError)(nil)
 		ok, err := comparer.weights(t.Context(), u, arrays, bytes.NewReader(source))
-		if ok || !errors.As(err, &m) || m.Elem != c.elem || strings.Contains(err.Error(), "the CPU decodes the same bytes rightly") != c.onlyGPU {
+		if ok || !errors.As(err, &m) || m.Elem != c.elem || strings.Contains(err.Error(), "the CPU decodes the same bytes correctly") != c.onlyGPU {
 			t.Errorf("%v, %v", ok, err)
 		}
 	}

@@ -19,23 +19,22 @@ import (
 	"github.com/df11-convert/df11-convert/internal/streams"
 )
 
-// blocksPerFile is how many blocks of a file are in memory: those that are read, hashed and
-// scattered, and some between them.
+// blocksPerFile is how many blocks of a file are in memory: those being read, hashed, and
+// scattered, and some between these steps.
 const blocksPerFile = 6
 
-// A Fetcher reads source files and fills the spools of tasks. Its fields are set before Run and
-// belong to it until Run returns.
+// A Fetcher reads source files and fills the spools of tasks. Set its fields before Run, and leave
+// them alone until Run returns.
 type Fetcher struct {
 	Source model.Source
 	Model  *model.Model
 	Tasks  []*Task
-	Ledger *ledger.Ledger // says what is done, and records what arrived for good
+	Ledger *ledger.Ledger // says what is done, and records what has arrived for good
 	Room   *spool.Room    // for spools
-	// Parallel is the number of files that are read at once if the source is local; from a Hub it
-	// is one.
+	// Parallel is how many files of a local source are read at once. From a Hub, it's always one.
 	Parallel  int
-	ByRange   bool // of every file, only what is needed is read
-	Uncounted bool // outputs are made already: exponents are not counted
+	ByRange   bool // read only what is needed of every file
+	Uncounted bool // outputs are made already, so don't count exponents
 	Progress  *progress.Counters
 
 	byOutput map[*spans.Output]*Task
@@ -43,7 +42,7 @@ type Fetcher struct {
 	complete chan<- *Task
 }
 
-// Run reads what unfinished tasks still need and sends each task as soon as it is complete.
+// Run reads what unfinished tasks still need, and sends each task as soon as it's complete.
 func (f *Fetcher) Run(ctx context.Context, complete chan<- *Task) error {
 	f.complete = complete
 	f.byOutput = map[*spans.Output]*Task{}
@@ -79,7 +78,7 @@ func (f *Fetcher) readFiles(ctx context.Context) error {
 	return g.Wait()
 }
 
-// filesAtOnce is one where spools have to fill up in file order.
+// filesAtOnce returns 1 if spools have to fill up in file order.
 func (f *Fetcher) filesAtOnce() int {
 	if !f.inPlace() {
 		return 1
@@ -92,23 +91,23 @@ func (f *Fetcher) inPlace() bool {
 	return !slices.ContainsFunc(f.Tasks, func(t *Task) bool { return t.Spooled(f.Model.Local) })
 }
 
-// holdInPlace notes which tensors are in a spool that is the source file itself: those with no
-// exponents to count, so nothing has to arrive.
+// holdInPlace notes which tensors of a spool have nothing to wait for: the spool is the source file
+// itself, and their exponents aren't counted.
 func (f *Fetcher) holdInPlace(t *Task) {
 	for x, u := range t.Tensors() {
 		if u != nil && !f.Uncounted {
 			continue
 		}
 		t.hold(x)
-		// else the pass that hashes the file counts it
+		// otherwise the pass that hashes the file counts these bytes
 		if f.files[x.File].byRange && !f.Ledger.Done(t.Path) {
 			f.Progress.Fetched.Add(x.Length)
 		}
 	}
 }
 
-// sendReady sends the tasks that wait for no byte: an empty remainder, one that an earlier run has
-// fetched, or one that only copies tensors of local files.
+// sendReady sends the tasks that don't wait for any byte: an empty remainder, a task that an
+// earlier run has fetched, or a task that only copies tensors of local files.
 func (f *Fetcher) sendReady(ctx context.Context, ready []*Task) error {
 	for _, t := range ready {
 		if err := f.open(ctx, t); err != nil {
@@ -121,8 +120,8 @@ func (f *Fetcher) sendReady(ctx context.Context, ready []*Task) error {
 	return nil
 }
 
-// open gives a task its spool and its counters, once. It waits while the budget for spools is used
-// up.
+// open creates the spool and the counters of a task, once. It waits while the budget for spools is
+// used up.
 func (f *Fetcher) open(ctx context.Context, t *Task) error {
 	t.open.Do(func() {
 		if !f.Uncounted {
@@ -139,7 +138,7 @@ func (f *Fetcher) open(ctx context.Context, t *Task) error {
 	return t.openErr
 }
 
-// inPlaceSpool reads an output's bytes from local source files.
+// inPlaceSpool returns a spool that reads an output's bytes from local source files.
 func inPlaceSpool(src model.Source, o *spans.Output) *spool.Spool {
 	var sections []*io.SectionReader
 	for t := range o.Tensors() {
@@ -148,9 +147,9 @@ func inPlaceSpool(src model.Source, o *spans.Output) *spool.Spool {
 	return spool.InPlace(sections)
 }
 
-// file reads one file. Where its bytes can be read again at any time, hashing is a pass of its own:
-// the hash of a file is one chain of steps, which takes longer than anything else does with its
-// bytes, and no output waits for it.
+// file reads one file. If its bytes can be read again at any time, hashing is a separate pass.
+// Hashing a file is sequential and takes longer than anything else done with its bytes, and no
+// output waits for it.
 func (f *Fetcher) file(ctx context.Context, file *sourceFile) error {
 	switch {
 	case file.byRange:
@@ -164,7 +163,7 @@ func (f *Fetcher) file(ctx context.Context, file *sourceFile) error {
 	return f.whole(ctx, file, (&scatterer{Fetcher: f, file: file}).scatter)
 }
 
-// whole reads all of a file in order, and records its hash if that is right.
+// whole reads all of a file in order, and records its hash if the hash is right.
 func (f *Fetcher) whole(ctx context.Context, file *sourceFile,
 	use func(context.Context, block) error) error {
 	h := sha256.New()
@@ -182,7 +181,7 @@ func (f *Fetcher) whole(ctx context.Context, file *sourceFile,
 	return nil
 }
 
-// nothing is what a pass does with blocks that are only hashed.
+// nothing does nothing with blocks that are only hashed.
 func nothing(context.Context, block) error { return nil }
 
 // needs reports whether an unfinished task lacks the tensor of a delivery.
@@ -190,7 +189,7 @@ func (f *Fetcher) needs(d spans.Delivery) bool {
 	return !f.Ledger.Done(d.Output.Path) && !f.byOutput[d.Output].Holds(d.At)
 }
 
-// ranges reads only the segments that are needed. Neighbors closer than a block are read as one.
+// ranges reads only the segments that are needed. It reads neighbors closer than a block in one go.
 func (f *Fetcher) ranges(ctx context.Context, file *sourceFile) error {
 	needed := func(s spans.Segment) bool { return slices.ContainsFunc(s.To, f.needs) }
 	for i := 0; i < len(file.segments); {
@@ -211,12 +210,11 @@ func (f *Fetcher) ranges(ctx context.Context, file *sourceFile) error {
 	return nil
 }
 
-// pass reads a stretch, through its hash, and calls use for every block. All three go on side by
-// side: no pass is faster than one core hashes, but what goes before and after need not make it
-// slower.
+// pass reads a stretch, hashes it, and calls use for every block, all at the same time. No pass is
+// faster than one core hashes, but the other steps need not make it slower.
 func (f *Fetcher) pass(ctx context.Context, x stretch,
 	use func(context.Context, block) error) error {
-	// the source's too: a scatterer that fails ends a read that waits
+	// the source uses this ctx, too, so a scatterer that fails ends a read that waits
 	g, ctx := errgroup.WithContext(ctx)
 	r, err := f.Source.Stream(ctx, x.file.Index, x.from, x.end)
 	if err != nil {
@@ -224,6 +222,9 @@ func (f *Fetcher) pass(ctx context.Context, x stretch,
 		return g.Wait()
 	}
 	defer r.Close()
+	// if another pass hashes the file, its tensors count there
+	counted, end := f.Progress.Arriving(r, x.hash != nil || x.file.byRange)
+	defer end()
 	nBlocks := blocksPerFile
 	if f.inPlace() { // two passes share them
 		nBlocks /= 2
@@ -237,7 +238,7 @@ func (f *Fetcher) pass(ctx context.Context, x stretch,
 	}
 	g.Go(func() error {
 		defer close(read)
-		return x.read(ctx, r, f.Progress, free, read)
+		return x.read(ctx, counted, f.Progress, free, read)
 	})
 	g.Go(func() error {
 		defer close(hashed)
@@ -255,7 +256,7 @@ func (f *Fetcher) pass(ctx context.Context, x stretch,
 	return g.Wait()
 }
 
-// Leave closes the spools that are left after Run; those that outlive the process stay for the next
+// Leave closes the spools that are left after Run. Those that outlive the process stay for the next
 // run.
 func (f *Fetcher) Leave() (err error) {
 	for _, t := range f.Tasks {

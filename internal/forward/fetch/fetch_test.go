@@ -21,7 +21,7 @@ import (
 	"github.com/df11-convert/df11-convert/internal/testing/world"
 )
 
-// counted counts what is streamed of a source, and changes the byte flip of it, counted from 1.
+// counted counts what is streamed from a source. It changes the byte number flip, counted from 1.
 type counted struct {
 	model.Source
 	flip int64
@@ -41,8 +41,7 @@ func (c *counted) Stream(ctx context.Context, file int, from, end int64) (io.Rea
 	return io.NopCloser(bytes.NewReader(b)), errors.Join(err, r.Close())
 }
 
-// job is a fetcher of a small model in several files, which counts as one of a Hub unless it is
-// local.
+// job is a fetcher of a small model in several files. Unless local, it counts as one from a Hub.
 type job struct {
 	*Fetcher
 	source *counted
@@ -79,8 +78,8 @@ func newJob(t *testing.T, local bool) *job {
 	return j
 }
 
-// run fetches, and checks that every complete task holds the bytes of the source, with counters for
-// its units.
+// run fetches, and checks that every complete task holds the bytes of the source and has counters
+// for its units.
 func (j *job) run(t *testing.T) (complete int, err error) {
 	t.Helper()
 	tasks := make(chan *Task, len(j.Tasks))
@@ -106,7 +105,7 @@ func (j *job) run(t *testing.T) (complete int, err error) {
 	return complete, err
 }
 
-// size is the size of all files.
+// size returns the size of all files.
 func (j *job) size() (n int64) {
 	for _, f := range j.Model.Files() {
 		n += f.Size
@@ -114,8 +113,8 @@ func (j *job) size() (n int64) {
 	return n
 }
 
-// TestWays: however the files are read, every task gets its bytes. Files that are read whole count
-// as right; of a local source, all is read once for the hash and units once more to be counted.
+// No matter how the files are read, every task gets its bytes. Files that are read whole count as
+// right. A local source is read once for the hash, and its units once more to be counted.
 func TestWays(t *testing.T) {
 	for _, c := range []struct {
 		name                      string
@@ -149,8 +148,7 @@ func TestWays(t *testing.T) {
 	}
 }
 
-// TestOnlyWhatIsMissingIsRead: nothing is read for an output that is done, and its files are read
-// by range.
+// Nothing is read for an output that is done, and its files are read by range.
 func TestOnlyWhatIsMissingIsRead(t *testing.T) {
 	j := newJob(t, false)
 	done := j.Tasks[0]
@@ -174,8 +172,8 @@ func (j *job) knows(path string) bool {
 	return ok
 }
 
-// TestWrongBytes: a bit of a header or of a weight that is not as published ends the run, with an
-// error that names the file, and the file does not count as right.
+// One wrong bit in a header or a weight ends the run with an error that names the file, and the
+// file doesn't count as right.
 func TestWrongBytes(t *testing.T) {
 	header, sum := (*model.HeaderError)(nil), (*model.SourceError)(nil)
 	for at, as := range map[int64]any{20: &header, 50_000: &sum} {
@@ -193,5 +191,5 @@ func TestWrongBytes(t *testing.T) {
 	}
 }
 
-// must ends the test at an error.
+// must ends the test if err isn't nil.
 var must = world.Must

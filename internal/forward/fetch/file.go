@@ -8,18 +8,19 @@ import (
 	"github.com/df11-convert/df11-convert/internal/spans"
 )
 
-// sourceFile is one source file, and how it is read.
+// sourceFile is one source file, and how to read it.
 type sourceFile struct {
 	model.File
-	segments []spans.Segment // what the outputs want of it
-	// byRange: only tensors that are still needed are read, under no hash. Else all of the file is,
-	// from its first byte to its last.
+	segments []spans.Segment // what the outputs need from it
+	// byRange: read only tensors that are still needed, without a hash. Otherwise read the whole
+	// file, from its first byte to its last.
 	byRange bool
 }
 
-// layOut lists the source files and decides how each is read: whole and through its hash if nothing
-// of it is there, else by range. A file whose hash was right is not read again. If some of it has
-// to be, that hash does not cover what comes now.
+// layOut lists the source files and decides how to read each. If no output has anything from a file
+// yet, it's read whole and hashed; otherwise it's read by range. A file with the right hash isn't
+// read again. If some of it is needed again, its hash doesn't cover those bytes, so the ledger
+// forgets it.
 func (f *Fetcher) layOut(outputs []*spans.Output) {
 	segments := spans.Segments(outputs, len(f.Model.SHA256))
 	there := func(d spans.Delivery) bool { return !f.needs(d) }
@@ -29,19 +30,19 @@ func (f *Fetcher) layOut(outputs []*spans.Output) {
 		if known && file.delivers(f.needs) {
 			f.Ledger.ForgetFile(file.Path)
 		}
-		unhashed := f.Uncounted && file.SHA256 == "" // nothing is there to compare a sum with
+		unhashed := f.Uncounted && file.SHA256 == "" // there is no hash to compare with
 		file.byRange = f.ByRange || unhashed || known || file.delivers(there)
 		f.files = append(f.files, file)
 	}
 }
 
-// delivers reports whether one of the file's deliveries fits.
+// delivers reports whether fits returns true for one of the file's deliveries.
 func (f *sourceFile) delivers(fits func(spans.Delivery) bool) bool {
 	return slices.ContainsFunc(f.segments,
 		func(s spans.Segment) bool { return slices.ContainsFunc(s.To, fits) })
 }
 
-// checkHeader compares what p, read at off, holds of the header.
+// checkHeader compares the part of the header in p, which was read at off.
 func (f *sourceFile) checkHeader(off int64, p []byte) error {
 	const start = 8 // the header follows its length
 	from, end := max(off, start), min(off+int64(len(p)), f.Header.DataStart())

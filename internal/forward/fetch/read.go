@@ -11,7 +11,7 @@ import (
 	"github.com/df11-convert/df11-convert/internal/streams"
 )
 
-// stretch is [from, end) of a file, which is read in one go; through the hash, unless that is nil.
+// stretch is [from, end) of a file, read in one go and hashed, unless hash is nil.
 type stretch struct {
 	file      *sourceFile
 	hash      hash.Hash
@@ -22,10 +22,10 @@ type stretch struct {
 type block struct {
 	off     int64
 	buf     []byte
-	segment int // index of the segment that it lies in, -1 for none
+	segment int // index of its segment, or -1
 }
 
-// read reads a stretch in blocks that end where segments do.
+// read reads a stretch in blocks. A block ends where its segment does.
 func (x stretch) read(ctx context.Context, r io.Reader, p *progress.Counters, free <-chan []byte,
 	out chan<- block) error {
 	next := 0
@@ -39,7 +39,7 @@ func (x stretch) read(ctx context.Context, r io.Reader, p *progress.Counters, fr
 		b.buf = b.buf[:min(int64(len(b.buf)), stop-off)]
 		done := p.Timed(progress.Read)
 		n, err := io.ReadFull(r, b.buf)
-		if done(int64(n)); err != nil {
+		if done(0); err != nil {
 			return model.NewReadError(x.file.File.File, err, off+int64(n))
 		}
 		if err := x.file.checkHeader(off, b.buf); err != nil {
@@ -53,8 +53,8 @@ func (x stretch) read(ctx context.Context, r io.Reader, p *progress.Counters, fr
 	return nil
 }
 
-// cut begins a block at off: it ends where the segment there ends, or where the next one begins.
-// next is the first segment that is not behind off.
+// cut begins a block at off. The block ends where the segment at off ends, or where the next one
+// begins. next is the first segment that doesn't end before off.
 func (x stretch) cut(next *int, off int64) (b block, stop int64) {
 	segments := x.file.segments
 	for *next < len(segments) && segments[*next].End <= off {
@@ -71,8 +71,7 @@ func (x stretch) cut(next *int, off int64) (b block, stop int64) {
 	return b, min(x.end, segments[*next].End)
 }
 
-// sum adds blocks to the hash of their file. It counts them as fetched, but for the tensors of a
-// file that another pass hashes.
+// sum adds blocks to the hash of their file.
 func (x stretch) sum(ctx context.Context, p *progress.Counters, in <-chan block,
 	out chan<- block) error {
 	for b := range in {
@@ -80,9 +79,6 @@ func (x stretch) sum(ctx context.Context, p *progress.Counters, in <-chan block,
 			done := p.Timed(progress.Hash)
 			x.hash.Write(b.buf)
 			done(int64(len(b.buf)))
-		}
-		if x.hash != nil || x.file.byRange {
-			p.Fetched.Add(int64(len(b.buf)))
 		}
 		if err := streams.Send(ctx, out, b); err != nil {
 			return err

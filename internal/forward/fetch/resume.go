@@ -11,9 +11,9 @@ import (
 	"github.com/df11-convert/df11-convert/internal/streams"
 )
 
-// Resume takes up the kept spool s of an earlier run, which holds the tensors that the ledger
-// lists: it reads them, compares their checksums, and counts their exponents again. After an error
-// s is the caller's, and the task begins anew.
+// Resume takes over the kept spool s of an earlier run. For each tensor that the ledger lists, it
+// reads the bytes, compares the checksum, and counts the exponents again. After an error, s belongs
+// to the caller again, and the task starts over.
 func (t *Task) Resume(ctx context.Context, s *spool.Spool, tensors []ledger.Tensor) error {
 	if err := t.count(); err != nil {
 		return err
@@ -34,7 +34,8 @@ func (t *Task) Resume(ctx context.Context, s *spool.Spool, tensors []ledger.Tens
 		found = append(found, x)
 	}
 	if len(found) < len(tensors) {
-		return fmt.Errorf("%d tensors are listed, %d of them lie there", len(tensors), len(found))
+		return fmt.Errorf("%d tensors are listed, but the plan has only %d of them", len(tensors),
+			len(found))
 	}
 	for _, x := range found {
 		t.hold(x)
@@ -63,10 +64,10 @@ func (t *Task) recount(ctx context.Context, s *spool.Spool, u *spans.Unit, x spa
 		done += int64(len(p))
 	}
 	if sum != want {
-		return fmt.Errorf("tensor %s at %d is not as it was written", x.Source, x.At)
+		return fmt.Errorf("tensor %s at %d is not what was written", x.Source, x.At)
 	}
 	return nil
 }
 
-// Arrived counts the bytes that are in the spool.
+// Arrived returns how many bytes are in the spool.
 func (t *Task) Arrived() int64 { return t.Size - t.left.Load() }

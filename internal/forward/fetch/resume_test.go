@@ -12,8 +12,8 @@ import (
 	"github.com/df11-convert/df11-convert/internal/spans"
 )
 
-// TestOnlyConfirmedTensorsAreTakenUp: of a kept spool nothing is believed but the tensors that the
-// ledger names, and these only if their bytes are what it says. Else nothing of the spool counts.
+// Only the tensors that the ledger names are taken from a kept spool, and only if their checksums
+// are right. Otherwise nothing in the spool counts.
 func TestOnlyConfirmedTensorsAreTakenUp(t *testing.T) {
 	a, b := bytes.Repeat([]byte("a"), 600), bytes.Repeat([]byte("b"), 400)
 	named := func(at int64, data []byte) ledger.Tensor {

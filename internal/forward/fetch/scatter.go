@@ -13,14 +13,14 @@ import (
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// scatterer gives the blocks of one file to the tasks that need them.
+// scatterer passes the blocks of one file to the tasks that need them.
 type scatterer struct {
 	*Fetcher
 	file *sourceFile
 
-	to   []spans.Delivery // who needs this segment
-	crcs []uint32         // of what each has of it so far
-	// values so far that BF16 cannot hold; the first such tensor ends the run
+	to   []spans.Delivery // deliveries that need this segment
+	crcs []uint32         // checksum of what each delivery has so far
+	// values so far that BF16 can't hold; the first tensor with such a value ends the run
 	inexact int64
 	narrow  []byte // the block in BF16
 }
@@ -47,15 +47,15 @@ func (s *scatterer) scatter(ctx context.Context, b block) error {
 	return s.finish(ctx)
 }
 
-// begin finds out who needs a segment. A stream never begins inside of one.
+// begin finds the deliveries that need a segment. A stream never begins inside a segment.
 func (s *scatterer) begin(seg spans.Segment) {
 	s.to = slices.DeleteFunc(slices.Clone(seg.To),
 		func(d spans.Delivery) bool { return !s.needs(d) })
 	s.crcs = make([]uint32, len(s.to))
 }
 
-// narrowBlock makes BF16 of a block if somebody needs it so. A segment that does not fit BF16 is
-// refused before its last block is delivered, so that no task is ever complete with it.
+// narrowBlock converts a block to BF16 if a delivery needs that. If a segment doesn't fit BF16,
+// narrowBlock refuses it before its last block is delivered, so no task is ever complete with it.
 func (s *scatterer) narrowBlock(b block, seg spans.Segment) error {
 	i := slices.IndexFunc(s.to, func(d spans.Delivery) bool { return d.ExactF32 })
 	if i < 0 {
@@ -91,8 +91,7 @@ func (s *scatterer) deliver(ctx context.Context, i int, d spans.Delivery, b bloc
 	return nil
 }
 
-// finish records a segment that has arrived whole, and sends on the tasks that are complete with
-// it.
+// finish records a segment that has arrived in full, and sends the tasks that it completes.
 func (s *scatterer) finish(ctx context.Context) error {
 	var kept []ledger.Tensor
 	for i, d := range s.to {

@@ -1,6 +1,6 @@
 // Package fetch streams the source files of a model through their hash and scatters the bytes to
-// the spools of the outputs that want them. It decides neither what an output is made of nor what
-// is done: spans and ledger tell.
+// the spools of the outputs that need them. Package spans says what an output is made of, and the
+// ledger says what is done.
 package fetch
 
 import (
@@ -15,22 +15,23 @@ import (
 	"github.com/df11-convert/df11-convert/internal/spans"
 )
 
-// A Task is an output in the making. The fetcher fills its spool and counts exponents on the way;
-// whoever takes the complete task owns both.
+// A Task is an output in progress. The fetcher fills its spool and counts exponents. Once the task
+// is complete, both belong to its receiver.
 type Task struct {
 	*spans.Output
 	Spool *spool.Spool
-	// Counters have pass 1 of each unit, nil for one that stays in BF16 for the reason in Reasons.
+	// Counters have pass 1 of each unit. If Reasons says why a unit stays in BF16, its counter is
+	// nil.
 	Counters []*encoder.Counter
 	Reasons  []string
 
 	open    sync.Once // spool and counters
 	openErr error
-	left    atomic.Int64   // bytes that have not arrived
-	held    map[int64]bool // tensors that were in the spool from the beginning, by offset
+	left    atomic.Int64   // bytes that haven't arrived yet
+	held    map[int64]bool // tensors that were in the spool from the start, by offset
 }
 
-// NewTasks makes a fresh task for every output.
+// NewTasks returns a new task for every output.
 func NewTasks(outputs []*spans.Output) []*Task {
 	var tasks []*Task
 	for _, o := range outputs {
@@ -47,8 +48,8 @@ func NewTasks(outputs []*spans.Output) []*Task {
 	return tasks
 }
 
-// count makes a counter for each unit that DF11 may hold. The plan has left out those that are too
-// large.
+// count creates a counter for each unit that DF11 may hold. The plan has excluded units that are
+// too large.
 func (t *Task) count() error {
 	for i, u := range t.Units {
 		if t.Reasons[i] != "" {
@@ -63,8 +64,8 @@ func (t *Task) count() error {
 	return nil
 }
 
-// add counts the exponents of bytes p at the spool offset at, which lie in the unit u; nil for
-// copied tensors.
+// add counts the exponents in p, the bytes of unit u at spool offset at. For copied tensors u is
+// nil, and add does nothing.
 func (t *Task) add(u *spans.Unit, at int64, p []byte) {
 	if u == nil {
 		return
@@ -77,10 +78,10 @@ func (t *Task) add(u *spans.Unit, at int64, p []byte) {
 // complete reports whether every byte has arrived.
 func (t *Task) complete() bool { return t.left.Load() == 0 }
 
-// Holds reports whether the tensor at a spool offset was there from the beginning.
+// Holds reports whether the tensor at a spool offset was there from the start.
 func (t *Task) Holds(at int64) bool { return t.held[at] }
 
-// hold notes that a tensor is in the spool from the beginning.
+// hold notes that a tensor is in the spool from the start.
 func (t *Task) hold(x spans.Tensor) {
 	if t.held == nil {
 		t.held = map[int64]bool{}
@@ -89,8 +90,8 @@ func (t *Task) hold(x spans.Tensor) {
 	t.left.Add(-x.SpoolBytes())
 }
 
-// Unchanged is an error if a source file of the output has been written to, so that what passed the
-// hash may be something else than what was converted.
+// Unchanged returns an error if a source file of the output was written to: then the bytes that
+// were hashed may differ from those that were converted.
 func (t *Task) Unchanged(src model.Source) error {
 	for _, file := range t.Files() {
 		if err := src.Unchanged(file); err != nil {

@@ -16,9 +16,9 @@ import (
 	"github.com/df11-convert/df11-convert/internal/spans"
 )
 
-// TestBudgetsHold: whatever spools come and go at once, are left or released twice, can't be made,
-// or are given up while they wait for room, they never hold more than the budgets of disk and
-// memory, idle memory included, and give all of it back.
+// Spools come and go at the same time, are left or released twice, can't be created, or are given
+// up while they wait. They never hold more than the budgets of disk and memory, including idle
+// memory, and release all of it.
 func TestBudgetsHold(t *testing.T) {
 	const limit = 6 << 20
 	for seed := range uint64(8) {
@@ -68,7 +68,7 @@ func open(t *testing.T, dir string) *os.Root {
 	return root
 }
 
-// household is a room whose spools are counted.
+// household is a room that counts its spools.
 type household struct {
 	t       *testing.T
 	limit   int64
@@ -78,7 +78,7 @@ type household struct {
 	live    [2]atomic.Int64 // bytes of spools on disk and in memory
 }
 
-// spool makes, uses and ends a spool of one output, or fails to.
+// spool creates, uses, and ends a spool of one output, or fails to.
 func (h *household) spool(o *spans.Output, rng *rand.Rand) {
 	ctx, cancel := context.WithTimeout(h.t.Context(), time.Duration(rng.IntN(20))*time.Millisecond)
 	defer cancel()
@@ -97,7 +97,7 @@ func (h *household) spool(o *spans.Output, rng *rand.Rand) {
 			_ = RemoveKept(room.Dir, o)
 		}
 		if s, err = room.Open(o); err != nil {
-			return // it is gone, or others have taken the room
+			return // the folder is gone, or others took the space
 		}
 	}
 	if err != nil {

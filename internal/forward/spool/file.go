@@ -11,18 +11,18 @@ import (
 	"github.com/df11-convert/df11-convert/internal/spans"
 )
 
-// NewTemp makes an empty spool in a file of dir. It has no name where the system allows that, so
-// that a killed process leaves nothing behind.
+// NewTemp returns an empty spool in a file of dir. If the system allows it, the file has no name,
+// so a killed process leaves nothing behind.
 func NewTemp(dir *os.Root) (*Spool, error) {
 	name := disk.TempName()
 	s, err := openFile(dir, name, os.O_CREATE|os.O_EXCL)
 	if err == nil {
-		_ = remove(dir, name) // else it is removed in the end
+		_ = remove(dir, name) // otherwise it's removed at the end
 	}
 	return s, err
 }
 
-// createKept makes a new file: one that is there may be useless, or have another name elsewhere.
+// createKept replaces any existing file, which may be stale, or a hard link to someone else's file.
 func createKept(dir *os.Root, o *spans.Output) (*Spool, error) {
 	if err := RemoveKept(dir, o); err != nil {
 		return nil, err
@@ -59,5 +59,5 @@ func remove(dir *os.Root, name string) error {
 	return nil
 }
 
-// RemoveKept deletes the kept spool of an output, if it is there.
+// RemoveKept deletes the kept spool of an output, if there is one.
 func RemoveKept(dir *os.Root, o *spans.Output) error { return remove(dir, names.KeptSpool(o.Path)) }

@@ -8,8 +8,8 @@ import (
 	"sync"
 )
 
-// memory is outside the heap where the system offers that: the garbage collector would return this
-// much late.
+// memory is outside the heap if the system allows that, because the garbage collector would free
+// this much memory too late.
 type memory struct{ b []byte }
 
 func (m *memory) ReadAt(p []byte, off int64) (int, error) {
@@ -27,7 +27,7 @@ func (m *memory) WriteAt(p []byte, off int64) (int, error) {
 // mappedFrom is the smallest size for which the system is asked for pages.
 const mappedFrom = 1 << 20
 
-// newMemory makes a spool in memory. What it holds before the first write is not defined.
+// newMemory returns a spool in memory. Its contents are undefined until the first write.
 func (r *Room) newMemory(size int64) (*Spool, error) {
 	b, err := r.idle.take(size)
 	if err != nil {
@@ -42,12 +42,12 @@ func (r *Room) newMemory(size int64) (*Spool, error) {
 	}}, nil
 }
 
-// spare keeps released pages: the first touch of a page costs several times what copying into it
-// does. A new spool of the same size reuses the newest; any other first frees as much as it takes,
-// so idle pages never add to the budget.
+// spare keeps released pages, because the first access to a page costs several times as much as
+// copying into it. A new spool of the same size reuses the newest. Any other spool first frees as
+// much as it takes, so idle pages never exceed the budget.
 type spare struct {
 	mu  sync.Mutex
-	all [][]byte // mappedFrom bytes or more each, the last released last
+	all [][]byte // at least mappedFrom bytes each, the last released last
 }
 
 func (s *spare) take(size int64) ([]byte, error) {
@@ -74,7 +74,7 @@ func (s *spare) put(b []byte) {
 	s.all = append(s.all, b)
 }
 
-// free gives n pieces of idle memory back to the system.
+// free returns n pieces of idle memory to the system.
 func (s *spare) free(n int) (err error) {
 	for range n {
 		last := len(s.all) - 1

@@ -9,8 +9,8 @@ import (
 	"github.com/df11-convert/df11-convert/internal/spans"
 )
 
-// Room is what all spools of a run share: a folder, and budgets of disk and memory. InMemory names
-// the outputs whose spools are memory. With Keep, spool files outlive the process.
+// Room is what all spools of a run share: a folder, and budgets of disk and memory. InMemory has
+// the outputs whose spools are in memory. With Keep, spool files outlive the process.
 type Room struct {
 	Dir          *os.Root
 	Disk, Memory *Budget
@@ -20,15 +20,15 @@ type Room struct {
 	idle spare
 }
 
-// Close gives back the memory that spools leave for later ones.
+// Close frees the memory that is kept for later spools.
 func (r *Room) Close() error {
 	r.idle.mu.Lock()
 	defer r.idle.mu.Unlock()
 	return r.idle.free(len(r.idle.all))
 }
 
-// New makes the spool of an output. It waits while the budget is used up; Release gives the budget
-// back.
+// New returns the spool of an output. It waits while the budget is used up. Release of the spool
+// frees the budget.
 func (r *Room) New(ctx context.Context, o *spans.Output) (*Spool, error) {
 	if err := r.budget(o).Acquire(ctx, o.Size); err != nil {
 		return nil, fmt.Errorf("spool for %s: %w", o.Path, err)
@@ -58,11 +58,11 @@ func (r *Room) budget(o *spans.Output) *Budget {
 	return r.Disk
 }
 
-// Open opens the kept spool of an output for a run that goes on with it, if there is room for it
+// Open opens the kept spool of an output to continue with it, if the disk budget has space for it
 // now.
 func (r *Room) Open(o *spans.Output) (*Spool, error) {
 	if r.InMemory[o] || !r.Disk.TryAcquire(o.Size) {
-		return nil, errors.New("there is no room for it on disk")
+		return nil, errors.New("the disk budget has no space for it")
 	}
 	s, err := openKept(r.Dir, o, 0)
 	if err != nil {
@@ -72,7 +72,7 @@ func (r *Room) Open(o *spans.Output) (*Spool, error) {
 	return r.charged(s, o), nil
 }
 
-// charged makes a spool give its budget back with itself.
+// charged makes a spool release its budget when it ends.
 func (r *Room) charged(s *Spool, o *spans.Output) *Spool {
 	end := s.end
 	s.end = func(remove bool) error {

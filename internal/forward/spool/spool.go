@@ -1,6 +1,6 @@
 // Package spool holds the source bytes of an output between the encoder's two passes: in memory, in
-// a file, or where they already lie. It decides how much of disk and memory spools may take, but
-// not what is fetched, nor when.
+// a file, or where they already are. It limits how much disk and memory spools take. It decides
+// neither what is fetched nor when.
 package spool
 
 import (
@@ -12,24 +12,25 @@ import (
 )
 
 // A Spool is where the source bytes of one output wait. Offsets are those of spans.Output. Writes
-// never overlap and may come from several goroutines. It is ended by Release or Leave; what ends it
+// never overlap and may come from several goroutines. Release or Leave ends a spool; ending it
 // again does nothing.
 type Spool struct {
 	io.ReaderAt
 	io.WriterAt
-	// Kept: the spool is a file that outlives the process, so that a later run on the same disk
-	// goes on with it. The file alone says nothing: which tensors are there, whole and with which
-	// checksum, is in the ledger.
+	// Kept: the spool is a file that outlives the process, so a later run on the same disk can
+	// continue with it. The file alone proves nothing: the ledger lists which tensors are complete,
+	// with their checksums.
 	Kept bool
 
 	ended sync.Once
-	end   func(remove bool) error // nil: nothing is to be done
+	end   func(remove bool) error // nil: there is nothing to do
 }
 
-// Release gives memory or disk back.
+// Release frees the memory or disk.
 func (s *Spool) Release() error { return s.finish(true) }
 
-// Leave closes a spool at the end of a run: a kept one stays for the next, every other one goes.
+// Leave closes a spool at the end of a run. A kept one stays for the next run; any other is
+// deleted.
 func (s *Spool) Leave() error { return s.finish(!s.Kept) }
 
 func (s *Spool) finish(remove bool) (err error) {
@@ -41,8 +42,8 @@ func (s *Spool) finish(remove bool) (err error) {
 	return err
 }
 
-// InPlace makes a spool of bytes that are there already, in sections of local source files, one
-// behind the other. Writes to it are ignored.
+// InPlace returns a spool of bytes that exist already, in sections of local source files, one after
+// the other. It ignores writes.
 func InPlace(sections []*io.SectionReader) *Spool {
 	s := &inPlace{sections: sections}
 	var end int64
@@ -55,7 +56,7 @@ func InPlace(sections []*io.SectionReader) *Spool {
 
 type inPlace struct {
 	sections []*io.SectionReader
-	ends     []int64 // of the sections in the spool
+	ends     []int64 // where the sections end in the spool
 }
 
 // ReadAt reads across sections.
@@ -77,5 +78,5 @@ func (s *inPlace) ReadAt(p []byte, off int64) (int, error) {
 	return done, nil
 }
 
-// WriteAt does nothing: the bytes are there.
+// WriteAt does nothing, because the bytes are already there.
 func (s *inPlace) WriteAt(p []byte, _ int64) (int, error) { return len(p), nil }

@@ -14,8 +14,8 @@ import (
 	"github.com/df11-convert/df11-convert/internal/testing/world"
 )
 
-// TestSpools: every kind of spool holds what is written to it in any order, ends where it ends,
-// gives its budget back once, and leaves no file; a kept one stays until it is released.
+// Every kind of spool holds what is written to it in any order, has the right end, releases its
+// budget once, and leaves no file. A kept spool stays until it's released.
 func TestSpools(t *testing.T) {
 	o := &spans.Output{Path: "o.safetensors", Size: 3 << 20}
 	for name, c := range map[string]struct{ memory, keep bool }{"memory": {memory: true}, "file": {}, "kept file": {keep: true}} {
@@ -69,11 +69,11 @@ func TestSpools(t *testing.T) {
 	}
 }
 
-// TestReleasedMemoryIsUsedAgain: a spool in memory takes that of a released one of its size, which
-// a spool of another size gives back to the system.
+// A spool in memory reuses the memory of a released spool of its size. A spool of another size
+// frees that memory.
 func TestReleasedMemoryIsUsedAgain(t *testing.T) {
 	r := &Room{Memory: NewBudget(0), InMemory: map[*spans.Output]bool{}}
-	// first makes a spool, says what its first byte was, and writes 1 there.
+	// first creates a spool, returns its first byte, and writes 1 there.
 	first := func(size int64) byte {
 		o := &spans.Output{Size: size}
 		r.InMemory[o] = true
@@ -101,7 +101,7 @@ func write(t *testing.T, s *Spool, p []byte, off int64) {
 	}
 }
 
-// check wants 1 MiB of ones and 2 MiB of twos.
+// check expects 1 MiB of ones and 2 MiB of twos.
 func check(t *testing.T, name string, s *Spool) {
 	t.Helper()
 	p := make([]byte, 4)
@@ -113,7 +113,7 @@ func check(t *testing.T, name string, s *Spool) {
 	}
 }
 
-// TestInPlace: a spool of sections reads across them, and says where it ends.
+// A spool of sections reads across them and has the right end.
 func TestInPlace(t *testing.T) {
 	section := func(text string, off, n int64) *io.SectionReader {
 		return io.NewSectionReader(strings.NewReader(text), off, n)
@@ -133,7 +133,7 @@ func TestInPlace(t *testing.T) {
 	}
 }
 
-// TestBudgetRefusesTheImpossible: a request above the whole budget would wait for ever.
+// A request above the whole budget would wait forever, so it's an error.
 func TestBudgetRefusesTheImpossible(t *testing.T) {
 	if err := NewBudget(10).Acquire(t.Context(), 11); err == nil {
 		t.Error("11 of 10 bytes are granted")
@@ -143,5 +143,5 @@ func TestBudgetRefusesTheImpossible(t *testing.T) {
 	}
 }
 
-// must ends the test at an error.
+// must ends the test if err isn't nil.
 var must = world.Must

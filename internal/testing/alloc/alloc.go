@@ -1,5 +1,5 @@
-// Package alloc bounds, in tests, how much memory code may allocate for an input, and which memory
-// it may touch. It looks at no clock, so that a busy machine changes nothing.
+// Package alloc limits, in tests, how much memory code may allocate for an input, and which memory
+// it may touch. It measures no time, so a busy machine makes no difference.
 package alloc
 
 import (
@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// Bytes gives how many bytes f allocates, freed ones included. Nothing else may run meanwhile.
+// Bytes returns how many bytes f allocates, including freed ones. Nothing else may run meanwhile.
 func Bytes(f func()) int64 {
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
@@ -16,8 +16,8 @@ func Bytes(f func()) int64 {
 	return int64(after.TotalAlloc - before.TotalAlloc)
 }
 
-// PerByte fails the test if f, which reads an input of n bytes, allocates more than perByte for
-// each of them and a mebibyte besides.
+// PerByte fails the test if f, which reads an input of n bytes, allocates more than a mebibyte plus
+// perByte bytes per byte of input.
 func PerByte(tb testing.TB, perByte, n int, f func()) {
 	tb.Helper()
 	Within(tb, 1<<20+int64(perByte)*int64(n), f)
@@ -31,9 +31,9 @@ func Within(tb testing.TB, limit int64, f func()) {
 	}
 }
 
-// Repeated fails the test if f allocates more than limit bytes every time: what it uses again may
-// be allocated at first. It has many tries, since the race detector makes a sync.Pool forget some
-// of what it is given.
+// Repeated fails the test if f allocates more than limit bytes in every run; the first runs may
+// allocate what later runs reuse. It runs f many times, because the race detector makes a sync.Pool
+// lose some of its contents.
 func Repeated(tb testing.TB, limit int64, f func()) {
 	tb.Helper()
 	least := Bytes(f)

@@ -8,9 +8,8 @@ import (
 	"testing"
 )
 
-// Guarded gives n bytes twice: right behind a page that nobody may touch, and right before one.
-// Whoever reads or writes beyond them dies. The two share memory, so a test uses one after the
-// other.
+// Guarded returns n bytes twice: right after a page without access, and right before one. Any
+// access beyond the bytes crashes. The two share memory, so use one after the other.
 func Guarded(tb testing.TB, n int) [2][]byte {
 	tb.Helper()
 	page := os.Getpagesize()

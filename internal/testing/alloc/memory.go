@@ -5,7 +5,7 @@ import (
 	"io"
 )
 
-// Memory is a source or destination of a test that lies in memory.
+// Memory is a test's source or destination in memory.
 type Memory []byte
 
 // ReadAt implements io.ReaderAt.
@@ -13,7 +13,7 @@ func (m Memory) ReadAt(p []byte, off int64) (int, error) {
 	return bytes.NewReader(m).ReadAt(p, off)
 }
 
-// WriteAt implements io.WriterAt; the slice does not grow.
+// WriteAt implements io.WriterAt. The slice doesn't grow.
 func (m Memory) WriteAt(p []byte, off int64) (int, error) {
 	if off < 0 || off > int64(len(m)) || len(p) > len(m)-int(off) {
 		return 0, io.ErrShortWrite

@@ -1,12 +1,12 @@
-// Package bench holds benchmarks alone: how fast this machine does each step of a conversion in
-// memory, on generated weights. No step has code here: the benchmarks call the packages that a
-// conversion calls. .ci/speed.sh measures whole conversions.
+// Package bench has only benchmarks: how fast this machine does each step of a conversion in memory,
+// on generated weights. It has no code for the steps: it calls the same packages as a conversion.
+// .ci/speed.sh measures whole conversions.
 //
 //	go test -run '^$' -bench . -benchtime 5x ./internal/testing/bench
 //
-// Gw/s are 10⁹ weights per second, MB/s the bytes of BF16 that they have (of any data, where none
-// are weights). "xnaive" compares with the naive loop on as many cores, which runs just before each
-// measured run: compare machines by the other figures, and versions of this program by that one.
+// Gw/s are 10⁹ weights per second. MB/s are bytes of BF16, or of any data if there are no weights.
+// "xnaive" compares with the naive loop on as many cores, which runs just before each measured run.
+// Use xnaive to compare versions of this program, and the other figures to compare machines.
 package bench
 
 import (
@@ -19,10 +19,10 @@ import (
 	"github.com/df11-convert/df11-convert/internal/hubtest"
 )
 
-// benchBytes is the size of the measured weights: far more than caches hold.
+// benchBytes is the size of the measured weights, far more than caches hold.
 const benchBytes = 256 << 20
 
-// makeWeights makes nBytes of BF16 weights that look trained, the same on every machine.
+// makeWeights returns nBytes of BF16 weights that look trained, the same on every machine.
 func makeWeights(tb testing.TB, nBytes int64) []byte {
 	tb.Helper()
 	file := hubtest.NewLlama(1, hubtest.ModelOptions{Layers: 1, Hidden: 1024, Vocab: int(nBytes / 2048)}).Weights[0]
@@ -33,8 +33,8 @@ func makeWeights(tb testing.TB, nBytes int64) []byte {
 	return p
 }
 
-// BenchmarkSteps measures each step, with the fastest inner loops that this processor has; -tags
-// noasm measures those of Go.
+// BenchmarkSteps measures each step with the fastest inner loops for this processor; with -tags
+// noasm, those in Go.
 func BenchmarkSteps(b *testing.B) {
 	l := newLab(b, makeWeights(b, benchBytes))
 	for _, s := range l.steps() {
@@ -42,8 +42,8 @@ func BenchmarkSteps(b *testing.B) {
 	}
 }
 
-// compare measures a step beside the naive loop, on one core and on all. (The number of cores is
-// set here, since a benchmark that uses Loop runs the first number of -cpu with another one.)
+// compare measures a step next to the naive loop, on one core and on all. (It sets the number of
+// cores itself, because a benchmark with Loop runs the first number of -cpu with another one.)
 func (l *lab) compare(b *testing.B, s step) {
 	for _, cores := range slices.Compact([]int{1, runtime.GOMAXPROCS(0)}) {
 		b.Run(fmt.Sprintf("%s/cores=%d", s.name, cores), func(b *testing.B) {
@@ -53,8 +53,8 @@ func (l *lab) compare(b *testing.B, s step) {
 	}
 }
 
-// inTurns runs a step and the naive loop in turns, so that a machine that changes its speed changes
-// it for both, and reports the median of their ratios.
+// inTurns runs a step and the naive loop in turns, so that a change of the machine's speed affects
+// both, and reports the median of their ratios.
 func (l *lab) inTurns(b *testing.B, s step) {
 	b.SetBytes(int64(len(l.weights)))
 	var seconds, ratios []float64
@@ -69,7 +69,7 @@ func (l *lab) inTurns(b *testing.B, s step) {
 	b.ReportMetric(median(ratios), "xnaive")
 }
 
-// timed runs w once on all cores that the runtime may use and returns the seconds that it took.
+// timed runs w once on all cores that the runtime may use and returns the seconds it took.
 func timed(b *testing.B, w work) float64 {
 	start := time.Now()
 	if err := w(b.Context(), runtime.GOMAXPROCS(0)); err != nil {
@@ -78,7 +78,7 @@ func timed(b *testing.B, w work) float64 {
 	return time.Since(start).Seconds()
 }
 
-// TestSteps runs every step once on few weights.
+// TestSteps runs every step once on a few weights.
 func TestSteps(t *testing.T) {
 	l := newLab(t, makeWeights(t, 1<<20))
 	for _, s := range l.steps() {

@@ -17,10 +17,10 @@ import (
 	"github.com/df11-convert/df11-convert/verify"
 )
 
-// work is done on a number of cores.
+// work runs on a number of cores.
 type work func(ctx context.Context, cores int) error
 
-// step is a part of a conversion, or a yardstick for parts.
+// step is a part of a conversion, or a yardstick for one.
 type step struct {
 	name string
 	run  work
@@ -32,7 +32,7 @@ type lab struct {
 	sizes   []int64
 	memory  map[string]alloc.Memory // the six tensors of the unit
 	counted *encoder.Unit
-	// takes what memory_read and sha256 compute, so that the compiler keeps them
+	// holds what memory_read and sha256 compute, so that the compiler keeps them
 	sink atomic.Uint64
 }
 

@@ -1,5 +1,5 @@
-// Package golden loads the vectors of testdata/golden for the tests of several packages. It judges
-// nothing, and nothing but tests imports it.
+// Package golden loads the vectors of testdata/golden for the tests of several packages. It checks
+// nothing, and only tests import it.
 package golden
 
 import (
@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// Read reads a file of the vectors, by the parts of its path.
+// Read reads a file of the vectors. path holds the parts of its path.
 func Read(t testing.TB, path ...string) []byte {
 	t.Helper()
 	b, err := os.ReadFile(filepath.Join(dir(t), filepath.Join(path...)))
@@ -19,7 +19,7 @@ func Read(t testing.TB, path ...string) []byte {
 	return b
 }
 
-// Case reads what case.json says of a set of vectors.
+// Case decodes a set's case.json.
 func Case(t testing.TB, set string, into any) {
 	t.Helper()
 	if err := json.Unmarshal(Read(t, set, "case.json"), into); err != nil {
@@ -27,7 +27,7 @@ func Case(t testing.TB, set string, into any) {
 	}
 }
 
-// dir finds the vectors from whatever folder of the module a test runs in.
+// dir finds the vectors, whichever folder of the module a test runs in.
 func dir(t testing.TB) string {
 	t.Helper()
 	for up := "."; len(up) < 64; up = filepath.Join("..", up) {
@@ -47,14 +47,14 @@ type Unit struct {
 
 	Input, EncodedExponent, SignMantissa, OutputPositions, Gaps, SplitPositions []byte
 
-	LUTs     []byte   // nil where the official functions make no tables
-	Problems []string // limits of DF11 that it breaks
+	LUTs     []byte   // nil if the official functions make no tables
+	Problems []string // limits of DF11 that the unit breaks
 }
 
 // Sound reports whether DF11 can hold the unit.
 func (u Unit) Sound() bool { return u.LUTs != nil && len(u.Problems) == 0 }
 
-// Units loads every unit whose input is stored, by name.
+// Units loads every unit with a stored input, by name.
 func Units(t testing.TB) (units []Unit) {
 	t.Helper()
 	inputs, err := filepath.Glob(filepath.Join(dir(t), "*", "sign_mantissa.u8"))

@@ -10,14 +10,16 @@ import (
 	"strings"
 )
 
-// A Tensor is a tensor of a safetensors file. DType and Shape are what the header says, true or not.
+// A Tensor is a tensor of a safetensors file. DType and Shape are what the header says, right or
+// wrong.
 type Tensor struct {
 	Name, DType string
 	Shape       []int64
 	Data        []byte
 }
 
-// Safetensors returns a safetensors file of tensors in their order, whether a reader takes it or not.
+// Safetensors returns a safetensors file of tensors in this order. A reader may or may not accept
+// it.
 func Safetensors(tensors []Tensor) []byte {
 	members, data := []string{`"__metadata__":{"format":"pt"}`}, []byte(nil)
 	for _, x := range tensors {
@@ -32,7 +34,7 @@ func Safetensors(tensors []Tensor) []byte {
 	return slices.Concat(binary.LittleEndian.AppendUint64(nil, uint64(len(header))), []byte(header), data)
 }
 
-// A Checkpoint is a small model in the making.
+// A Checkpoint is a small model under construction.
 type Checkpoint struct {
 	Tensors []Tensor
 	rng     *rand.Rand
@@ -43,7 +45,8 @@ func NewCheckpoint(seed uint64) *Checkpoint {
 	return &Checkpoint{rng: rand.New(rand.NewPCG(seed, 1))}
 }
 
-// Add adds a tensor of normal numbers. F32 values are exact BF16, but for the first inexact ones.
+// Add adds a tensor of normal numbers. F32 values are exact in BF16, except for the first inexact
+// ones.
 func (c *Checkpoint) Add(name, dtype string, inexact int, shape ...int64) {
 	n := int64(1)
 	for _, d := range shape {
@@ -67,8 +70,8 @@ func (c *Checkpoint) Add(name, dtype string, inexact int, shape ...int64) {
 	c.Tensors = append(c.Tensors, Tensor{name, dtype, shape, b})
 }
 
-// Block adds the tensors of one block. A module whose name ends in "norm" gets a weight of one
-// dimension, any other a weight of two and a bias.
+// Block adds the tensors of one block. A module whose name ends in "norm" gets a one-dimensional
+// weight. Any other module gets a two-dimensional weight and a bias.
 func (c *Checkpoint) Block(prefix string, modules ...string) {
 	for _, m := range modules {
 		if strings.HasSuffix(m, "norm") {
@@ -80,7 +83,7 @@ func (c *Checkpoint) Block(prefix string, modules ...string) {
 	}
 }
 
-// Again adds the last tensor once more, under another name.
+// Again adds the last tensor again under another name.
 func (c *Checkpoint) Again(name string) {
 	last := c.Tensors[len(c.Tensors)-1]
 	last.Name = name

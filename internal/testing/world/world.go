@@ -1,7 +1,7 @@
 // Package world is what the tests of several packages share: files on disk, how deep random tests
-// go, and small checkpoints that are made tensor by tensor. Hubs and models of real shapes come from
-// package hubtest, golden vectors from package golden. A helper that two packages of tests need
-// belongs here; a helper that knows what is tested stays with its test.
+// go, and small checkpoints made tensor by tensor. Hubs and models with real shapes are in package
+// hubtest, golden vectors in package golden. A helper that the tests of two packages need belongs
+// here. A helper that knows what is being tested stays with its test.
 package world
 
 import (
@@ -16,7 +16,7 @@ import (
 	"testing"
 )
 
-// Must ends the test at an error.
+// Must ends the test if err isn't nil.
 func Must(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {
@@ -32,7 +32,7 @@ func Read(t testing.TB, file string) []byte {
 	return b
 }
 
-// Write writes a file, and makes the folders above it.
+// Write writes a file and creates the folders above it.
 func Write(t testing.TB, file string, b []byte) {
 	t.Helper()
 	Must(t, os.MkdirAll(filepath.Dir(file), 0o777))
@@ -61,22 +61,23 @@ func ReadAll(t testing.TB, dir string) map[string][]byte {
 	return all
 }
 
-// Sum returns the sha256 of some bytes, in hex.
+// Sum returns the SHA-256 of some bytes, in hex.
 func Sum(b []byte) string {
 	sum := sha256.Sum256(b)
 	return hex.EncodeToString(sum[:])
 }
 
-// AsStreamed returns a manifest in which every source file was streamed. After a kill a run rebuilds
-// the files that it hasn't read whole, and nothing else in the manifest differs.
+// AsStreamed returns a manifest in which every source file was streamed. After a kill, a run
+// rebuilds the files that it hasn't read in full; nothing else in the manifest differs.
 func AsStreamed(manifest []byte) []byte {
 	return bytes.ReplaceAll(manifest, []byte(`"integrity": "proof"`), []byte(`"integrity": "streamed"`))
 }
 
-// Deep reports whether DF11_DEEP asks tests to take every case instead of a sample.
+// Deep reports whether DF11_DEEP asks tests for every case instead of a sample.
 func Deep() bool { return os.Getenv("DF11_DEEP") != "" }
 
-// Stride is the distance between two cases of a test that tries every n-th, or every one if Deep.
+// Stride returns the distance between the cases of a test that tries every n-th case: n, or 1 if
+// Deep.
 func Stride(n int) int {
 	if Deep() {
 		return 1
@@ -85,7 +86,7 @@ func Stride(n int) int {
 }
 
 // Seeds returns the seeds of a random test: few, or many if Deep. They are the same every time, and
-// the test prints them. With DF11_SEED there is only this one.
+// the test prints them. With DF11_SEED it returns only that one.
 func Seeds(t testing.TB, few, many int) (seeds []uint64) {
 	t.Helper()
 	first, n := uint64(1), few
@@ -107,8 +108,8 @@ func Seeds(t testing.TB, few, many int) (seeds []uint64) {
 // A Runner is a *testing.M.
 type Runner interface{ Run() int }
 
-// Quick returns a Runner for tests that write and sync thousands of files and have small heaps:
-// temporary files are in memory if the system offers that, and garbage is collected seldom.
+// Quick returns a Runner for tests that write and sync thousands of files and have small heaps.
+// Temporary files are in memory if the system supports that, and the garbage collector runs rarely.
 func Quick(m Runner) Runner { return quick{m} }
 
 type quick struct{ Runner }

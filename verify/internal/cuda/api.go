@@ -2,10 +2,10 @@ package cuda
 
 import "unsafe"
 
-// api are the driver's functions, each with its name in the library. Sizes are size_t, handles are
-// pointers that only the driver follows, device addresses have 64 bits everywhere. Every function
-// is present once an api is. Where a symbol ends in _v2, the plain name of the manual is a function
-// from before 64-bit devices.
+// api holds the driver's functions, each with its name in the library. Sizes are size_t, handles
+// are pointers that only the driver follows, and device addresses always have 64 bits. Once load
+// returns an api, every function is present. Where a symbol ends in _v2, the manual uses its name
+// without the suffix; in the library that name is a function from before 64-bit devices.
 type api struct {
 	devices
 	kernels
@@ -13,7 +13,7 @@ type api struct {
 	streams
 }
 
-// devices are the functions that find and hold a GPU.
+// devices are the functions that find and open a GPU.
 type devices struct {
 	Init          func(flags uint32) int32         `symbol:"cuInit"`
 	DriverVersion func(v *int32) int32             `symbol:"cuDriverGetVersion"`
@@ -30,7 +30,7 @@ type devices struct {
 	ContextSet     func(ctx uintptr) int32             `symbol:"cuCtxSetCurrent"`
 }
 
-// kernels are those that load and start a kernel.
+// kernels are the functions that load and start a kernel.
 type kernels struct {
 	ModuleLoad     func(m *uintptr, image *byte) int32           `symbol:"cuModuleLoadData"`
 	ModuleFunction func(f *uintptr, m uintptr, name *byte) int32 `symbol:"cuModuleGetFunction"`
@@ -46,7 +46,7 @@ type kernels struct {
 	) int32 `symbol:"cuLaunchKernel"`
 }
 
-// memory are those that reserve, copy, and fill memory.
+// memory are the functions that allocate, copy, and fill memory.
 type memory struct {
 	MemAlloc     func(p *uint64, n uintptr) int32         `symbol:"cuMemAlloc_v2"`
 	MemAllocHost func(p *unsafe.Pointer, n uintptr) int32 `symbol:"cuMemAllocHost_v2"`
@@ -61,7 +61,7 @@ type memory struct {
 		stream uintptr) int32 `symbol:"cuMemsetD8Async"`
 }
 
-// streams are those that order work, and say how far it is.
+// streams are the functions that order work and report its progress.
 type streams struct {
 	StreamCreate func(s *uintptr, flags uint32) int32 `symbol:"cuStreamCreate"`
 
@@ -70,7 +70,7 @@ type streams struct {
 	EventQuery  func(e uintptr) int32                `symbol:"cuEventQuery"`
 }
 
-// check makes an error of a result that is not success. call is the manual's name.
+// check returns an error unless code means success. call is the function's name in the manual.
 func (a *api) check(call string, code int32) error {
 	if code == codeSuccess {
 		return nil
@@ -83,7 +83,7 @@ func (a *api) check(call string, code int32) error {
 	return e
 }
 
-// goString copies a C string. nil is empty.
+// goString copies a C string. For nil it returns "".
 func goString(p *byte) string {
 	if p == nil {
 		return ""
@@ -95,7 +95,7 @@ func goString(p *byte) string {
 	return string(unsafe.Slice(p, n))
 }
 
-// cString gives a string the zero byte that C wants.
+// cString returns s with the zero byte that C needs.
 func cString(s string) *byte {
 	b := append([]byte(s), 0)
 	return &b[0]

@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// compile makes a library of a C source.
+// compile makes a library from a C source.
 func compile(t *testing.T, source string, flags ...string) string {
 	t.Helper()
 	if _, err := exec.LookPath("gcc"); err != nil {
@@ -43,7 +43,7 @@ func openStub(t *testing.T, faults ...string) (*Device, string) {
 	return dev, filepath.Join(dir, "log")
 }
 
-// roundTrip sends bytes to the device, across it and back.
+// roundTrip sends bytes to the device, across it, and back.
 func roundTrip(c *Context, send, back Pinned) error {
 	n := len(send)
 	s, err := c.NewStream()
@@ -138,7 +138,7 @@ func TestErrors(t *testing.T) {
 	})
 }
 
-// TestAbandon leaves the context as it is.
+// Abandon leaves the context as it is.
 func TestAbandon(t *testing.T) {
 	dev, log := openStub(t)
 	dev.Abandon()
@@ -155,7 +155,7 @@ func TestNoDriver(t *testing.T) {
 	}
 }
 
-// TestOldDriver has a library that lacks what was added later: the error names it.
+// An old driver lacks newer functions; the error names the missing one.
 func TestOldDriver(t *testing.T) {
 	source := filepath.Join(t.TempDir(), "old.c")
 	if err := os.WriteFile(source, []byte("int cuInit(unsigned flags) { return 0; }\n"), 0o600); err != nil {

@@ -21,7 +21,7 @@ const (
 	attributeMinor      = 76
 )
 
-// Device is one GPU with its primary context. Its methods may be called by any goroutine.
+// Device is one GPU with its primary context. Goroutines may share it.
 type Device struct {
 	api     *api
 	ordinal int32
@@ -31,10 +31,10 @@ type Device struct {
 
 	closing   sync.Once
 	closed    chan struct{}
-	abandoned atomic.Bool // the context is left as it is
+	abandoned atomic.Bool // leave the context as it is
 }
 
-// Context is a device's context on its own thread. It is valid inside Device.Do only.
+// Context is a device's context on its own thread. It is valid only inside Device.Do.
 type Context struct {
 	api    *api
 	info   *Info
@@ -42,7 +42,7 @@ type Context struct {
 	handle uintptr
 }
 
-// OpenDevice makes the context of device i and the goroutine that owns it. Close ends both.
+// OpenDevice creates the context of device i and the goroutine that owns it. Close ends both.
 func (d *Driver) OpenDevice(i int) (*Device, error) {
 	dev := &Device{api: d.api, ordinal: int32(i), work: make(chan func(*Context)),
 		done: make(chan struct{}), closed: make(chan struct{})}
@@ -55,7 +55,7 @@ func (d *Driver) OpenDevice(i int) (*Device, error) {
 	return dev, nil
 }
 
-// Info tells about the device.
+// Info describes the device.
 func (d *Device) Info() Info { return d.info }
 
 // run is the device's goroutine. Its thread ends with it, so that no other goroutine gets a thread
@@ -84,8 +84,8 @@ func (d *Device) run(ready chan<- error) {
 	}
 }
 
-// Do runs f on the device's thread and returns its error. Closures run one after the other, so f
-// should be short.
+// Do runs f on the device's thread and returns f's error. Closures run one after the other, so keep
+// f short.
 func (d *Device) Do(f func(c *Context) error) error {
 	result := make(chan error, 1)
 	select {
@@ -96,8 +96,8 @@ func (d *Device) Do(f func(c *Context) error) error {
 	}
 }
 
-// Close waits for a running closure and gives the context back, and with it all memory, modules,
-// streams and events, unless the device was abandoned.
+// Close waits for a running closure, then releases the context with all its memory, modules,
+// streams, and events. If the device was abandoned, it does nothing.
 func (d *Device) Close() {
 	d.closing.Do(func() { close(d.closed) })
 	if !d.abandoned.Load() {
@@ -105,9 +105,8 @@ func (d *Device) Close() {
 	}
 }
 
-// Abandon is Close for a device that may not answer: it waits for nothing and leaves the context,
-// and all memory in it, to the end of the process. Releasing a context would wait for the work on
-// it.
+// Abandon is Close for a device that may not answer. It doesn't wait, and it leaves the context and
+// its memory until the process ends, because releasing a context waits for the work on it.
 func (d *Device) Abandon() {
 	d.abandoned.Store(true)
 	d.closing.Do(func() { close(d.closed) })
@@ -131,7 +130,7 @@ func (c *Context) open(d *Device) error {
 	return nil
 }
 
-// close ignores results: after a fault every call returns that fault again.
+// close ignores results, because after a fault every call returns that fault again.
 func (c *Context) close() {
 	c.api.ContextSet(0)
 	c.api.ContextRelease(c.device)

@@ -5,15 +5,15 @@ import (
 	"fmt"
 )
 
-// Driver is the loaded library. It is safe for concurrent use.
+// Driver is the loaded library. Goroutines may share it.
 type Driver struct {
 	api     *api
 	version int
 	count   int
 }
 
-// Open loads and starts the driver: the library at path, or the system's for "". Without a driver
-// or a device, which is normal, the error is ErrNoDriver or ErrNoDevice.
+// Open loads and starts the driver: the library at path, or the system's if path is "". Without a
+// driver or a device, which is normal, it returns ErrNoDriver or ErrNoDevice.
 func Open(path string) (*Driver, error) {
 	a, err := load(path)
 	if err != nil {
@@ -47,8 +47,8 @@ func (d *Driver) start() error {
 	return nil
 }
 
-// Count is the number of devices. CUDA_VISIBLE_DEVICES is obeyed by the driver.
+// Count returns the number of devices. The driver obeys CUDA_VISIBLE_DEVICES.
 func (d *Driver) Count() int { return d.count }
 
-// Version is the CUDA version that the driver is made for.
+// Version returns the CUDA version that the driver supports.
 func (d *Driver) Version() (major, minor int) { return d.version / 1000, d.version % 1000 / 10 }

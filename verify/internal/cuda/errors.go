@@ -5,14 +5,14 @@ import (
 	"fmt"
 )
 
-// ErrNoDriver says that the driver's library is not on this machine, or that this build cannot load
-// it.
+// ErrNoDriver reports that this machine doesn't have the driver's library, or that this build can't
+// load it.
 var ErrNoDriver = errors.New("no NVIDIA driver")
 
-// ErrNoDevice says that there is a driver, but it shows this process no device.
+// ErrNoDevice reports that there is a driver, but no device that this process may use.
 var ErrNoDevice = errors.New("the NVIDIA driver shows no device")
 
-// ErrClosed says that a device was used after its Close.
+// ErrClosed reports that a device was used after its Close.
 var ErrClosed = errors.New("the device is closed")
 
 // Result codes.
@@ -27,9 +27,9 @@ const (
 
 // Error is a result other than success.
 type Error struct {
-	Call string // as the manual has it, e.g. "cuMemAlloc"
+	Call string // as in the manual, e.g. "cuMemAlloc"
 	Code int
-	Name string // e.g. "CUDA_ERROR_OUT_OF_MEMORY", empty if the driver has none
+	Name string // e.g. "CUDA_ERROR_OUT_OF_MEMORY", or "" if the driver has no name
 	Text string
 }
 
@@ -40,13 +40,14 @@ func (e *Error) Error() string {
 	return fmt.Sprintf("%s: %s (%s)", e.Call, e.Name, e.Text)
 }
 
-// Hint says what can be done about the error; "" if its text does.
+// Hint returns what to do about the error, or "".
 func (e *Error) Hint() string {
 	switch e.Code {
 	case codeNoCompiler:
-		return "the driver's compiler is missing: install the library libnvidia-ptxjitcompiler of the driver's own version"
+		return "the driver's compiler is missing: install the library libnvidia-ptxjitcompiler " +
+			"in the driver's version"
 	case codeCompilerOff:
-		return "the driver's compiler is switched off: unset CUDA_DISABLE_PTX_JIT"
+		return "the driver's compiler is turned off: unset CUDA_DISABLE_PTX_JIT"
 	}
 	return ""
 }

@@ -9,8 +9,8 @@ import (
 	"github.com/ebitengine/purego"
 )
 
-// Find tells whether there is a library to load, at path or for "" the system's. It starts nothing,
-// and takes no memory to speak of. The error is ErrNoDriver.
+// Find reports whether there is a library to load: at path, or the system's if path is "". It
+// starts nothing and takes hardly any memory. Without a library it returns ErrNoDriver.
 func Find(path string) error {
 	if _, err := openLibrary(path); err != nil {
 		return fmt.Errorf("%w: %w", ErrNoDriver, err)
@@ -18,8 +18,8 @@ func Find(path string) error {
 	return nil
 }
 
-// load opens the library at path, or the system's, and looks up all functions: an old driver fails
-// here, with a name.
+// load opens the library at path, or the system's, and looks up all functions. For an old driver,
+// it returns an error that names the missing function.
 func load(path string) (*api, error) {
 	lib, err := openLibrary(path)
 	if err != nil {

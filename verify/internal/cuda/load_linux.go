@@ -4,8 +4,8 @@ package cuda
 
 import "github.com/ebitengine/purego"
 
-// libraries are where the driver may be: where the loader looks, then in folders of which
-// containers do not tell the loader.
+// libraries are where the driver may be: where the loader looks, and then folders that the loader
+// doesn't know in some containers.
 var libraries = [...]string{
 	"libcuda.so.1",
 	"/usr/local/nvidia/lib64/libcuda.so.1",
@@ -14,8 +14,8 @@ var libraries = [...]string{
 	"/run/opengl-driver/lib/libcuda.so.1",
 }
 
-// openLibrary never closes a library that it opened: the driver starts threads that cannot be
-// stopped.
+// openLibrary never closes a library that it opened, because the driver starts threads that can't
+// be stopped.
 func openLibrary(path string) (uintptr, error) {
 	if path != "" {
 		return purego.Dlopen(path, purego.RTLD_NOW|purego.RTLD_LOCAL)

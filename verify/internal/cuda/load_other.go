@@ -9,7 +9,7 @@ import (
 
 func load(path string) (*api, error) { return nil, Find(path) }
 
-// Find tells that there is no library to load: the error is ErrNoDriver.
+// Find always returns ErrNoDriver, because this build can't load a library.
 func Find(string) error {
 	return fmt.Errorf("%w: this build for %s/%s does not load one", ErrNoDriver, runtime.GOOS,
 		runtime.GOARCH)

@@ -4,8 +4,8 @@ package cuda
 
 import "golang.org/x/sys/windows"
 
-// openLibrary takes the driver from the system's folder only, never from the program's or the
-// working directory.
+// openLibrary loads the driver only from the system's folder, never from the program's folder or
+// the working directory.
 func openLibrary(path string) (uintptr, error) {
 	flags := uintptr(0)
 	if path == "" {

@@ -5,15 +5,15 @@ import "unsafe"
 // Ptr is an address in a device's memory.
 type Ptr uint64
 
-// Alloc allocates n bytes on the device, aligned to 256, until the device is closed.
+// Alloc allocates n bytes on the device, aligned to 256. Close of the device frees them.
 func (c *Context) Alloc(n int) (Ptr, error) {
 	var p uint64
 	err := c.api.check("cuMemAlloc", c.api.MemAlloc(&p, uintptr(n)))
 	return Ptr(p), err
 }
 
-// Pinned is host memory that the device can reach, not Go's: the collector leaves it, and the
-// device's Close ends its use.
+// Pinned is host memory that the device can reach. It isn't Go's memory: the collector ignores it,
+// and the device's Close frees it.
 type Pinned []byte
 
 // AllocPinned allocates n bytes, n > 0.
@@ -25,7 +25,7 @@ func (c *Context) AllocPinned(n int) (Pinned, error) {
 	return unsafe.Slice((*byte)(p), n), nil
 }
 
-// CopyToDevice copies src to dst when the stream gets there; src must not change until then.
+// CopyToDevice copies src to dst when the stream gets there. src must not change until then.
 func (c *Context) CopyToDevice(dst Ptr, src Pinned, s Stream) error {
 	if len(src) == 0 {
 		return nil

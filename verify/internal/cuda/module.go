@@ -35,10 +35,10 @@ func (c *Context) Function(m *Module, name string) (*Function, error) {
 	return f, nil
 }
 
-// PreferShared has multiprocessors give a function all the shared memory they can, at the cost of
-// their L1 cache.
+// PreferShared makes multiprocessors give a function as much shared memory as they can, at the cost
+// of their L1 cache.
 func (c *Context) PreferShared(f *Function) error {
-	// percent of shared memory in what a multiprocessor has for it and for L1 cache
+	// the percentage that shared memory gets of the memory it shares with the L1 cache
 	const functionCarveout = 9
 	if err := c.api.check("cuFuncSetAttribute",
 		c.api.FunctionSet(f.handle, functionCarveout, 100)); err != nil {
@@ -47,8 +47,8 @@ func (c *Context) PreferShared(f *Function) error {
 	return nil
 }
 
-// Resident is how many blocks the device holds at once of a function, each of so many threads and
-// bytes of dynamic shared memory: at least 1.
+// Resident returns how many blocks of a function the device holds at once, at least 1. Each block
+// has nThreads threads and nShared bytes of dynamic shared memory.
 func (c *Context) Resident(f *Function, nThreads, nShared int) (int, error) {
 	var n int32
 	if err := c.api.check("cuOccupancyMaxActiveBlocksPerMultiprocessor",
@@ -58,15 +58,15 @@ func (c *Context) Resident(f *Function, nThreads, nShared int) (int, error) {
 	return max(1, int(n)) * c.info.Processors, nil
 }
 
-// Launch is how a function is started: in one dimension.
+// Launch holds how to start a function, in one dimension.
 type Launch struct {
 	Blocks, Threads int
-	NShared         int // bytes of dynamic shared memory, 48 KiB at most
+	NShared         int // bytes of dynamic shared memory, at most 48 KiB
 	Stream          Stream
 }
 
-// Launch puts a function into a stream. args are its parameters, each in the low bytes of a word,
-// where a little-endian machine reads shorter parameters; they are copied before Launch returns.
+// Launch enqueues a function in a stream. args are its parameters, each in the low bytes of a word,
+// where a little-endian machine reads shorter parameters. Launch copies them before it returns.
 func (c *Context) Launch(f *Function, l Launch, args ...uint64) error {
 	var pin runtime.Pinner
 	defer pin.Unpin()

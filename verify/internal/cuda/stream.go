@@ -7,30 +7,30 @@ type Stream uintptr
 type Event uintptr
 
 const (
-	streamNonBlocking = 1 // does not wait for the default stream
+	streamNonBlocking = 1 // doesn't wait for the default stream
 	eventNoTiming     = 2
 )
 
-// NewStream makes a stream that waits for no other.
+// NewStream creates a stream that waits for no other.
 func (c *Context) NewStream() (Stream, error) {
 	var s uintptr
 	err := c.api.check("cuStreamCreate", c.api.StreamCreate(&s, streamNonBlocking))
 	return Stream(s), err
 }
 
-// NewEvent makes an event.
+// NewEvent creates an event.
 func (c *Context) NewEvent() (Event, error) {
 	var e uintptr
 	err := c.api.check("cuEventCreate", c.api.EventCreate(&e, eventNoTiming))
 	return Event(e), err
 }
 
-// Record puts the event behind the work that the stream has so far.
+// Record puts the event after the work that the stream has so far.
 func (c *Context) Record(e Event, s Stream) error {
 	return c.api.check("cuEventRecord", c.api.EventRecord(uintptr(e), uintptr(s)))
 }
 
-// Reached reports whether the stream has got to the event. The error may be that of any work before
+// Reached reports whether the stream has reached the event. The error may come from any work before
 // it.
 func (c *Context) Reached(e Event) (bool, error) {
 	code := c.api.EventQuery(uintptr(e))

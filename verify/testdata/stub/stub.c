@@ -1,13 +1,14 @@
-// A driver library for tests, without a GPU: it checks how it is called and decodes on the CPU, as
+// A driver library for tests without a GPU. It checks how it's called and decodes on the CPU, as
 // docs/format.md §9 says. Build: gcc -shared -fPIC -O2 -pthread -DDIR='"/a/folder"' -o libcuda.so.1 stub.c
 //
-// Work is queued and done only when an event is asked for the third time, so that what changes too early shows. DIR/log gets every call. DIR/faults is read by cuInit:
+// Queued work runs only when an event is queried for the third time, so changes that come too early show. DIR/log
+// lists every call. cuInit reads DIR/faults:
 //
-//   devices N            how many there are (1)
+//   devices N            number of devices (1)
 //   maxptx N             the newest PTX version, as 82 for 8.2 (60)
 //   fail CALL N CODE     the Nth CALL returns CODE
-//   crash N CODE         the Nth decoding breaks the context: CODE from then on
-//   flip N ELEM          the Nth decoding gets a bit of its piece's weight ELEM wrong
+//   crash N CODE         the Nth decoding breaks the context; every call returns CODE from then on
+//   flip N ELEM          the Nth decoding flips a bit of its piece's weight ELEM
 //   idle N               the Nth decoding writes nothing
 //   hang N               the Nth decoding never ends
 //   major N              the devices' compute capability is N.5 (7)
@@ -25,7 +26,7 @@ typedef uint32_t u32;
 enum { INVALID_VALUE = 1, OUT_OF_MEMORY = 2, INVALID_CONTEXT = 201, NEWER_PTX = 222, NOT_FOUND = 500, NOT_READY = 600 };
 enum { MAX_BLOCKS = 4096, MAX_STREAMS = 64, MAX_OPS = 4096, MAX_FAULTS = 64, MAX_DEVICES = 8 };
 
-// An allocation, on a device (its memory is the host's all the same) or pinned.
+// An allocation, on a device (really in the host's memory) or pinned.
 struct block { u8 *at; size_t n; int pinned, device; };
 struct op { int kind; ptr dst; ptr src; size_t n; int value; uint64_t args[11]; u32 shared, blocks; int function; struct event *event; };
 struct stream { int used, device, n, hung; struct op ops[MAX_OPS]; };
@@ -50,7 +51,7 @@ static void note(const char *format, const char *name, long a, long b) {
   fclose(f);
 }
 
-// complain is for what no driver would forgive: the tests look for it.
+// complain logs what a real driver would fail at; the tests look for it.
 static result complain(const char *what) {
   note("VIOLATION %s", what, 0, 0);
   return INVALID_VALUE;
@@ -69,7 +70,7 @@ static result enter(const char *name) {
 
 #define ENTER(name) pthread_mutex_lock(&lock); result r = enter(name)
 #define LEAVE pthread_mutex_unlock(&lock); return r
-// What needs a context on the thread.
+// Checks that the thread has a context.
 #define ENTER_CONTEXT(name) ENTER(name); if (!r && current < 0) r = INVALID_CONTEXT; if (!r) r = broken[current < 0 ? 0 : current]
 
 static struct block *find(ptr p, size_t n, int pinned) {
@@ -137,14 +138,14 @@ static result decode(uint64_t *a, int n_tiles) {
   return 0;
 }
 
-// hangs says whether the next decoding is one that never ends.
+// hangs reports whether the next decoding never ends.
 static int hangs(void) {
   for (int k = 0; k < n_faults; k++)
     if (!strcmp(faults[k].what, "hang") && faults[k].n == n_decoded + 1) return 1;
   return 0;
 }
 
-// decode_faulty is the nth decoding with what DIR/faults has for it.
+// decode_faulty is the nth decoding, with its faults from DIR/faults.
 static result decode_faulty(struct op *o, int device, int n_tiles) {
   int idle = 0;
   n_decoded++;
@@ -159,7 +160,7 @@ static result decode_faulty(struct op *o, int device, int n_tiles) {
   return r;
 }
 
-// The tables' stand-in: words that tell of which luts they were made.
+// Stands in for the tables: words that identify the luts they were made from.
 static u32 table_word(ptr luts, uint64_t n_luts) {
   u32 sum = 1;
   for (uint64_t i = 0; i < (n_luts & 0xffff) * 256; i++) sum = sum * 31 + ((u8 *)luts)[i];
@@ -181,7 +182,7 @@ static result run_launch(struct op *o, int device) {
   return decode_faulty(o, device, (int32_t)o->args[10]);
 }
 
-// run does a stream's work up to an event.
+// run runs a stream's work up to an event.
 static void run(struct stream *s, struct event *until) {
   int i = 0, done = 0;
   for (; i < s->n && !done && !s->hung; i++) {
@@ -223,7 +224,7 @@ result cuInit(u32 flags) {
   memset(calls, 0, sizeof calls);
   memset(broken, 0, sizeof broken);
   memset(retained, 0, sizeof retained);
-  for (int i = 0; i < MAX_STREAMS; i++) streams[i].used = streams[i].hung = streams[i].n = 0; // of abandoned devices
+  for (int i = 0; i < MAX_STREAMS; i++) streams[i].used = streams[i].hung = streams[i].n = 0; // left by abandoned devices
   n_faults = n_decoded = 0, n_devices = 1, max_ptx = 60, major = 7;
   FILE *f = fopen(DIR "/faults", "r");
   char line[128];
@@ -291,7 +292,7 @@ result cuDeviceGetAttribute(int32_t *v, int32_t a, int32_t d) {
 result cuDevicePrimaryCtxRetain(ptr *c, int32_t d) { ENTER("cuDevicePrimaryCtxRetain"); *c = d + 1; if (!r) retained[d]++; LEAVE; }
 result cuCtxSetCurrent(ptr c) { ENTER("cuCtxSetCurrent"); current = (int)c - 1; LEAVE; }
 
-// All that a context has goes with it, as the driver's manual says.
+// A context's resources are freed with it, as the driver's manual says.
 result cuDevicePrimaryCtxRelease_v2(int32_t d) {
   ENTER("cuDevicePrimaryCtxRelease");
   if (--retained[d] > 0) { LEAVE; }
@@ -336,7 +337,7 @@ result cuOccupancyMaxActiveBlocksPerMultiprocessor(int32_t *n, ptr f, int32_t th
 }
 
 
-// Fresh memory is noise, never zero.
+// New memory holds noise, never zeros.
 static result allocate(void **p, size_t n, int pinned) {
   if (n == 0) return complain("empty allocation");
   for (int i = 0; i < MAX_BLOCKS; i++) {

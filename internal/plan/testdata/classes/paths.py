@@ -7,6 +7,9 @@ where v has transformers 4.57.6 and torch, and transformers-5 holds 5.23.0. The 
 have the path of its module. Each line is a class and a fact, from version 4 where that has the class:
 
     rename FROM TO   a name that begins with FROM begins with TO instead
+    under PREFIX     the base model lies under this prefix, which names may lack if all of them do
+    bare PREFIX      this is the base model, and names may have this prefix
+    auto TYPE        this is what the library makes of a config of this model_type that names no class
     tied NAME        tie_weights may give it another's weight; heads, which are tied to the token embedding, are left out
     new              version 4 has no such class
     change PARTS     in version 5 weights whose names hold this are fused, split or renamed in another way; * is any number
@@ -37,6 +40,23 @@ def rename(source, target):
     return f"rename {source.removeprefix('^')} {target.removeprefix('^')}"
 
 
+def bases(cls):
+    """Where the base model is, or that this is one."""
+    if prefix := cls.base_model_prefix:
+        made = "".join(inspect.getsource(c.__init__) for c in cls.__mro__ if issubclass(c, transformers.PreTrainedModel) and "__init__" in vars(c))
+        yield f"{'under' if re.search(rf'self[.]{prefix} *[:=]', made) else 'bare'} {prefix}."
+
+
+def autos():
+    """Model type -> class, of language models and what takes images or sound to them; bidirectional encoders have no class of their own."""
+    from transformers.models.auto import modeling_auto as auto
+    found = {}
+    for kind in ("CAUSAL_LM", "SEQ_TO_SEQ_CAUSAL_LM", "SPEECH_SEQ_2_SEQ", "IMAGE_TEXT_TO_TEXT"):
+        found |= getattr(auto, f"MODEL_FOR_{kind}_MAPPING_NAMES")
+    names = {t: c if isinstance(c, str) else c[0] for t, c in found.items() if t not in auto.MODEL_FOR_MASKED_LM_MAPPING_NAMES}
+    return {c: sorted(t for t in names if names[t] == c) for c in names.values()}
+
+
 def shrink(config):
     for c in (config, *(v for v in vars(config).values() if isinstance(v, transformers.PretrainedConfig))):
         for key, value in vars(c).items():
@@ -62,6 +82,7 @@ def conversions(cls):
 def facts(cls, known):
     if VERSION == "4":
         yield "here"
+        yield from bases(cls)
         yield from (rename(*pair) for pair in cls._checkpoint_conversion_mapping.items())
     else:
         for c in conversions(cls):
@@ -75,6 +96,7 @@ def facts(cls, known):
         if known:
             return
         yield "new"
+        yield from bases(cls)
     tied = cls._tied_weights_keys or ()
     for name in [n for n in tied if not HEAD.search(n)] if not isinstance(tied, property) else ():
         yield f"tied {plain(name)}" if plain(name) else f"? tied {name}"
@@ -83,14 +105,15 @@ def facts(cls, known):
 def main(there=None):
     logging.disable(logging.CRITICAL)
     warnings.simplefilter("ignore")
-    known = {line.split()[0] for line in open(there)} if there else set()
+    lines = [line.split() for line in open(there)] if there else []
+    known, types, made = {line[0] for line in lines}, {line[2] for line in lines if line[1] == "auto"}, autos()
     for name in sorted(dir(transformers)):
         try:
             cls = getattr(transformers, name)
         except Exception:
             continue
         if inspect.isclass(cls) and issubclass(cls, transformers.PreTrainedModel) and cls.config_class and NAME.match(name):
-            for fact in facts(cls, name in known):
+            for fact in [*facts(cls, name in known), *(f"auto {t}" for t in made.get(name, ()) if t not in types)]:
                 print(name, fact)
 
 

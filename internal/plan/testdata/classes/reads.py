@@ -3,6 +3,9 @@
     v/bin/python reads.py > reads-4.57.6.txt
     LC_ALL=C sort -u reads-*.txt > ../../../catalog/reads.txt
 
+    v/bin/python reads.py fills > fills-4.57.6.txt
+    LC_ALL=C sort -u fills-*.txt > ../../../catalog/fills.txt
+
 where v is the environment of classes.py. The official loader takes the weight of a unit away and gives it back whenever
 the unit is called, so such a read fails, or finds another unit's numbers. Every model class is built on torch_stub, small;
 the source of each of its modules' methods is searched for ".weight", and what stands before it is followed on the built
@@ -12,6 +15,10 @@ Each line is `class weight reader method`: the module whose weight is read, the 
 model itself), and the method. A line that begins with ? is a read that can't be followed, or is in a class that no model
 could be built of. Left out are methods that run before weights are loaded or only when somebody asks for them (BEFORE),
 and what happens only after model.parallelize().
+
+With fills, it lists the 2-D weights that are no Linear's, and the lists of modules: `class module kind`, the module and its own
+class. The official loader fills an Embedding only as a unit of its own, and leaves any other module that a pattern matches as it
+is, without a word. Nobody calls a list, so a unit that is one never gets its weights.
 """
 import ast
 import contextlib
@@ -211,6 +218,24 @@ def scan():
         yield f"? {read}"
 
 
+def scan_fills():
+    """Yields the lines of fills.txt, in no order."""
+    nn = sys.modules["torch.nn"]
+    for name, build in classes():
+        try:
+            modules = list(build().named_modules())
+        except Exception as e:
+            print(f"{name}: not built: {str(e).strip()[:100]!r}", file=sys.stderr)
+            continue
+        for path, module in modules:
+            weight = module._parameters.get("weight")
+            if isinstance(module, (nn.ModuleList, nn.ModuleDict)) and not isinstance(module, nn.Sequential):
+                yield f"{name} {indices(path)} ModuleList"
+            elif weight is not None and len(weight.shape) == 2 and not isinstance(module, nn.Linear):
+                kind = "Embedding" if isinstance(module, nn.Embedding) else type(module).__name__
+                yield f"{name} {indices(path)} {kind}"
+
+
 def indices(path):
     return re.sub(r"(^|\.)\d+(?=\.|$)", r"\1#", path)
 
@@ -220,7 +245,7 @@ def main():
     warnings.simplefilter("ignore")
     transformers.PreTrainedModel.post_init = transformers.PreTrainedModel.init_weights = lambda self: None
     with contextlib.redirect_stdout(sys.stderr):
-        lines = sorted(set(scan()))
+        lines = sorted(set(scan_fills() if sys.argv[1:] == ["fills"] else scan()))
     print(*lines, sep="\n")
 
 

@@ -1,16 +1,16 @@
-package metadata_test
+package fits_test
 
 import (
 	"fmt"
 	"strings"
 	"testing"
 
-	"github.com/df11-convert/df11-convert/internal/metadata"
+	"github.com/df11-convert/df11-convert/internal/fits"
 )
 
-// TestFits: the list runs from the largest GPU that holds neither form to the smallest that holds
-// both, and the largest module counts once for each GPU that shares the model.
-func TestFits(t *testing.T) {
+// The list runs from the largest GPU that holds neither form to the smallest that holds both. The
+// largest module counts once for each GPU that shares the model.
+func TestTable(t *testing.T) {
 	for name, c := range map[string]struct {
 		bf16, df11, largest int64
 		want                string
@@ -23,7 +23,7 @@ func TestFits(t *testing.T) {
 		"larger than every node": {9e12, 6e12, 1e9, "16 × 141 GB: false false"},
 	} {
 		var rows []string
-		for _, f := range metadata.Fits(c.bf16, c.df11, c.largest) {
+		for _, f := range (fits.Weights{BF16: c.bf16, DF11: c.df11, Largest: c.largest}).Table() {
 			rows = append(rows, fmt.Sprintf("%s: %t %t", f, f.BF16, f.DF11))
 		}
 		if got := strings.Join(rows, ", "); !strings.HasSuffix(got, c.want) || name != "a module for each GPU" && got != c.want {

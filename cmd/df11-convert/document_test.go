@@ -1,0 +1,62 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/df11-convert/df11-convert/hub"
+	"github.com/df11-convert/df11-convert/internal/plan"
+)
+
+// TestNext: a front end learns from the document what it may offer.
+func TestNext(t *testing.T) {
+	asked := func(cause error, token string) error {
+		return fmt.Errorf("plan: %w", &hub.Error{Err: cause, TokenSource: token, Repo: "a/b"})
+	}
+	for _, x := range []struct {
+		err       error
+		step, try string
+	}{
+		{asked(hub.ErrGated, ""), "sign_in", ""},
+		{asked(hub.ErrGated, "HF_TOKEN"), "accept_terms", ""},
+		{asked(hub.ErrNotFound, ""), "sign_in", ""}, // it may be private
+		{asked(hub.ErrNotFound, "HF_TOKEN"), "", ""},
+		{asked(hub.ErrUnauthorized, "HF_TOKEN"), "sign_in", ""},
+		{asked(hub.ErrForbidden, "HF_TOKEN"), "", ""},
+		{&hub.Error{Status: 503}, "retry", ""},
+		{&hub.Error{Err: hub.ErrRateLimited, Attempts: 2}, "retry", ""},
+		{&hub.Error{Err: hub.ErrCorrupt}, "", ""},
+		{&plan.RefusedError{Next: "check_instead"}, "check_instead", ""},
+		{notFound("hf.co/a/b"), "try", "a/b"},
+		{notFound("./a"), "", ""},
+		{errNoOriginal, "", ""},
+	} {
+		if f := failureOf(x.err); f.Next != x.step || f.Try != x.try {
+			t.Errorf("%v: %q, %q", x.err, f.Next, f.Try)
+		}
+	}
+}
+
+// TestNamesTurnNothing: a mark of direction in a name reaches no reader of the document.
+func TestNamesTurnNothing(t *testing.T) {
+	f := failureOf(&plan.RefusedError{Detail: "a.\u202egnp is F16", Hint: "see \u2066b"})
+	if f.Message != `a.\u202egnp is F16` || f.Hint != `see \u2066b` {
+		t.Errorf("%q, %q", f.Message, f.Hint)
+	}
+}
+
+// TestResultInALog: between the lines of a log the document is one line.
+func TestResultInALog(t *testing.T) {
+	for _, oneLine := range []bool{false, true} {
+		var b bytes.Buffer
+		found := map[string]any{"lines": []int{1, 2}}
+		if err := outcomeOf("plan", nil).write(&b, found, oneLine); err != nil {
+			t.Fatal(err)
+		}
+		if n := strings.Count(b.String(), "\n"); n == 1 != oneLine || !strings.HasSuffix(b.String(), "}\n") {
+			t.Errorf("%v: %q", oneLine, b.String())
+		}
+	}
+}

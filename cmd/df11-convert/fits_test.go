@@ -1,0 +1,185 @@
+package main
+
+import (
+	"bytes"
+	"encoding/binary"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/df11-convert/df11-convert/internal/catalog"
+	"github.com/df11-convert/df11-convert/internal/human"
+	"github.com/df11-convert/df11-convert/internal/testing/world"
+)
+
+var updateFits = flag.Bool("update-fits", false, "write docs/fits.md")
+
+// fitsIntro is what docs/fits.md says above its table.
+const fitsIntro = `# What fits my card
+
+Each cell says how many tokens of context fit next to the weights of one sequence, for BF16 and for DF11; – means that the
+weights alone don't fit. A tenth of the memory stays free. Keys and values are BF16, as transformers keeps them, and no context
+is longer than the model's own. Ask about your model, card, and batch: ` + "`df11-convert plan Qwen/Qwen3-8B --vram 4090 --batch 4`" + `.
+
+Made by ` + "`go test ./cmd/df11-convert -run TestFitsPage -update-fits`" + ` from the models' configs and the usual ratio of trained weights.
+
+`
+
+// fitsCards are the columns of the table, in GB.
+var fitsCards = []int{12, 16, 24, 32, 48, 80}
+
+// TestFitsPage: docs/fits.md says what the command plan says of much-used models: of a few, or of
+// all with DF11_DEEP.
+func TestFitsPage(t *testing.T) {
+	var b strings.Builder
+	b.WriteString(fitsIntro + "| model | BF16 | DF11 |")
+	for _, gb := range fitsCards {
+		fmt.Fprintf(&b, " %d GB |", gb)
+	}
+	b.WriteString("\n| --- | ---: | ---: |" + strings.Repeat(" --- |", len(fitsCards)) + "\n")
+	page := filepath.Join("..", "..", "docs", "fits.md")
+	const few = 7
+	for i, line := range strings.Split(strings.TrimSpace(string(world.Read(t, "testdata/fits/models.txt"))), "\n") {
+		if !*updateFits && !world.Deep() && i%few != 1 {
+			continue
+		}
+		repo, config, _ := strings.Cut(line, " ")
+		dir := sparseModel(t, config)
+		var cells []string
+		var sizes string
+		for _, gb := range fitsCards {
+			var doc struct {
+				BF16 int64 `json:"source_bytes"`
+				DF11 int64 `json:"output_bytes_estimate"`
+				GPUs []struct {
+					BF16 int64 `json:"bf16_context"`
+					DF11 int64 `json:"df11_context"`
+				}
+			}
+			out := must(t, "plan", dir, "--json", "--sample-bytes", "0", "--vram", fmt.Sprintf("%dGB", gb))
+			world.Must(t, json.Unmarshal([]byte(out), &doc))
+			sizes = fmt.Sprintf("%s | %s", human.Bytes(doc.BF16), human.Bytes(doc.DF11))
+			cells = append(cells, fitsCell(doc.GPUs[0].BF16, doc.GPUs[0].DF11))
+		}
+		row := fmt.Sprintf("| %s | %s | %s |\n", repo, sizes, strings.Join(cells, " | "))
+		if b.WriteString(row); !*updateFits && !strings.Contains(string(world.Read(t, page)), row) {
+			t.Errorf("%s lacks %s: run this test with -update-fits", page, row)
+		}
+	}
+	if *updateFits {
+		world.Must(t, os.WriteFile(page, []byte(b.String()), 0o644))
+	}
+}
+
+// fitsCell is what fits one card.
+func fitsCell(bf16, df11 int64) string {
+	tokens := func(n int64) string {
+		if n < 1024 {
+			return "under 1k"
+		}
+		return fmt.Sprintf("%dk", n/1024)
+	}
+	switch {
+	case df11 == 0 && bf16 == 0:
+		return "–"
+	case bf16 == 0:
+		return "**DF11 " + tokens(df11) + "**"
+	case bf16 == df11:
+		return "both " + tokens(bf16)
+	case df11 == 0:
+		return "BF16 " + tokens(bf16)
+	}
+	return "BF16 " + tokens(bf16) + ", DF11 " + tokens(df11)
+}
+
+// sparseModel makes a folder with a config and the weight file that goes with it: a true header,
+// and a hole where the weights would be.
+func sparseModel(t *testing.T, config string) string {
+	t.Helper()
+	dir := t.TempDir()
+	header, size := map[string]any{}, int64(0)
+	for name, shape := range shapesOf(t, config) {
+		end := size + 2
+		for _, n := range shape {
+			end = size + (end-size)*n
+		}
+		header[name] = map[string]any{"dtype": "BF16", "shape": shape, "data_offsets": []int64{size, end}}
+		size = end
+	}
+	text, err := json.Marshal(header)
+	world.Must(t, err)
+	file := filepath.Join(dir, "model.safetensors")
+	var b bytes.Buffer
+	world.Must(t, binary.Write(&b, binary.LittleEndian, uint64(len(text))))
+	b.Write(text)
+	world.Must(t, os.WriteFile(file, b.Bytes(), 0o644))
+	if err := os.Truncate(file, int64(b.Len())+size); err != nil {
+		t.Skipf("NOT TESTED: no room for a hole of %s here: %v", human.Bytes(size), err)
+	}
+	world.Must(t, os.WriteFile(filepath.Join(dir, "config.json"), []byte(config), 0o644))
+	return dir
+}
+
+// shapesOf are the tensors of a model of the Llama kind, as its config decides them.
+func shapesOf(t *testing.T, config string) map[string][]int64 {
+	t.Helper()
+	raw, err := catalog.ReadConfig("config.json", []byte(config))
+	world.Must(t, err)
+	n := func(name string) int64 { return int64(catalog.Decode[float64](raw.Raw[name])) }
+	hidden, heads, kv, inner := n("hidden_size"), n("num_attention_heads"), n("num_key_value_heads"), n("intermediate_size")
+	dim := n("head_dim")
+	if dim == 0 {
+		dim = hidden / heads
+	}
+	out := map[string][]int64{"model.embed_tokens.weight": {n("vocab_size"), hidden}, "model.norm.weight": {hidden}}
+	if !catalog.Decode[bool](raw.Raw["tie_word_embeddings"]) {
+		out["lm_head.weight"] = []int64{n("vocab_size"), hidden}
+	}
+	for i := range n("num_hidden_layers") {
+		layer := fmt.Sprintf("model.layers.%d.", i)
+		mlp := func(prefix string, inner int64) {
+			out[prefix+"gate_proj.weight"] = []int64{inner, hidden}
+			out[prefix+"up_proj.weight"] = []int64{inner, hidden}
+			out[prefix+"down_proj.weight"] = []int64{hidden, inner}
+		}
+		norms := []string{"input_layernorm", "post_attention_layernorm"}
+		out[layer+"self_attn.o_proj.weight"] = []int64{hidden, heads * dim}
+		if raw.ModelType == "phi3" {
+			out[layer+"self_attn.qkv_proj.weight"] = []int64{(heads + 2*kv) * dim, hidden}
+			out[layer+"mlp.gate_up_proj.weight"] = []int64{2 * inner, hidden}
+			out[layer+"mlp.down_proj.weight"] = []int64{hidden, inner}
+		} else {
+			out[layer+"self_attn.q_proj.weight"] = []int64{heads * dim, hidden}
+			out[layer+"self_attn.k_proj.weight"] = []int64{kv * dim, hidden}
+			out[layer+"self_attn.v_proj.weight"] = []int64{kv * dim, hidden}
+		}
+		switch raw.ModelType {
+		case "qwen2":
+			out[layer+"self_attn.q_proj.bias"] = []int64{heads * dim}
+			out[layer+"self_attn.k_proj.bias"] = []int64{kv * dim}
+			out[layer+"self_attn.v_proj.bias"] = []int64{kv * dim}
+		case "qwen3", "qwen3_moe":
+			out[layer+"self_attn.q_norm.weight"] = []int64{dim}
+			out[layer+"self_attn.k_norm.weight"] = []int64{dim}
+		case "gemma2":
+			norms = append(norms, "pre_feedforward_layernorm", "post_feedforward_layernorm")
+		}
+		for _, norm := range norms {
+			out[layer+norm+".weight"] = []int64{hidden}
+		}
+		switch experts := n("num_experts"); {
+		case experts > 0:
+			out[layer+"mlp.gate.weight"] = []int64{experts, hidden}
+			for e := range experts {
+				mlp(fmt.Sprintf("%smlp.experts.%d.", layer, e), n("moe_intermediate_size"))
+			}
+		case raw.ModelType != "phi3":
+			mlp(layer+"mlp.", inner)
+		}
+	}
+	return out
+}

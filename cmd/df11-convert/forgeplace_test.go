@@ -1,0 +1,76 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/df11-convert/df11-convert/internal/testing/world"
+)
+
+// TestOriginalsBroughtAlong: wherever a model has a folder with another model, and however that is
+// named, it's never the original: org/name and addresses mean the Hub, and a path into the model is
+// refused, by whatever links.
+func TestOriginalsBroughtAlong(t *testing.T) {
+	g := newForger(t)
+	model := filepath.Join(t.TempDir(), "d")
+	evil := g.models["of "+evilModel]
+	write := func(dir string) {
+		for name, b := range evil {
+			world.Write(t, filepath.Join(dir, filepath.FromSlash(name)), b)
+		}
+	}
+	for name, b := range g.models[evilModel] { // the honest model of another original
+		world.Write(t, filepath.Join(model, filepath.FromSlash(name)), b)
+	}
+	elsewhere := filepath.Join(t.TempDir(), "elsewhere")
+	write(elsewhere)
+	for _, dir := range []string{llamaModel, llamaModel + "@main", "sub", "a/b/c", ".cache/huggingface/x/y", "https:/huggingface.co/" + llamaModel, "hf:/" + llamaModel} {
+		write(filepath.Join(model, filepath.FromSlash(dir)))
+	}
+	world.Must(t, os.Symlink(elsewhere, filepath.Join(model, ".cache", "huggingface", "out")))
+	link := filepath.Join(t.TempDir(), "in")
+	world.Must(t, os.Symlink(filepath.Join(model, "sub"), link))
+	t.Chdir(model)
+	for _, x := range []struct {
+		against string
+		exit    int
+		said    string
+	}{
+		{llamaModel, exitWrong, "differs from " + llamaModel},
+		{llamaModel + "@main", exitWrong, "differs from " + llamaModel},
+		{"hf://" + llamaModel, exitWrong, "differs from " + llamaModel},
+		{g.URL + "/" + llamaModel, exitWrong, "differs from " + llamaModel},
+		{"a/b", exitError, "no such repo"},
+		{"./" + llamaModel, exitUsage, "in . itself"},
+		{filepath.Join(model, "sub"), exitUsage, "in . itself"},
+		{"../d/sub", exitUsage, "in . itself"},
+		{"sub", exitUsage, "in . itself"},
+		{".cache/huggingface/out", exitUsage, "in . itself"},
+		{"a/b/c", exitUsage, "in . itself"},
+		{"./.cache/huggingface/x/y", exitUsage, "in . itself"},
+		{"sub/model.safetensors", exitUsage, "in . itself"},
+		{".", exitUsage, "in . itself"},
+		{link, exitUsage, "in . itself"},
+		{elsewhere, exitOK, "against elsewhere (level full): weights equal"},
+	} {
+		for _, command := range [][]string{{"verify", "."}, {"decode", ".", "-o", t.TempDir()}} {
+			code, out, diag := program(t, append(command, "--against", x.against)...)
+			if command[0] == "decode" && x.exit != exitUsage {
+				if (code == exitOK) != (x.exit == exitOK) {
+					t.Errorf("%s --against %s: exit %d: %s%s", command[0], x.against, code, out, diag)
+				}
+				continue
+			}
+			if code != x.exit || !strings.Contains(out+diag, x.said) {
+				t.Errorf("%s --against %s: exit %d: %s%s", command[0], x.against, code, out, diag)
+			}
+		}
+	}
+	t.Chdir(filepath.Dir(elsewhere)) // the hint names the folder
+	write(filepath.Join("own", "model"))
+	if code, _, diag := program(t, "verify", model, "--against", "own/model"); code == exitOK || !strings.Contains(diag, "--against ./own/model") {
+		t.Errorf("a folder of a repo's form: exit %d: %s", code, diag)
+	}
+}

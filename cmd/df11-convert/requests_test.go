@@ -1,0 +1,199 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/df11-convert/df11-convert/internal/hubtest"
+	"github.com/df11-convert/df11-convert/internal/metadata"
+	"github.com/df11-convert/df11-convert/internal/names"
+	"github.com/df11-convert/df11-convert/internal/testing/world"
+)
+
+// asked counts requests: of the API, of files with their redirects, of the storage.
+type asked struct{ api, files, storage int }
+
+func askedOf(s *hubtest.Server) (n asked) {
+	for _, q := range s.Requests() {
+		switch {
+		case q.Host == hubtest.HostCDN:
+			n.storage++
+		case strings.Contains(q.Path, "/resolve"):
+			n.files++
+		default:
+			n.api++
+		}
+	}
+	return n
+}
+
+// publishedHub serves a model and its conversion.
+func publishedHub(t *testing.T) *hubtest.Server {
+	t.Helper()
+	t.Setenv("HF_HOME", filepath.Join(t.TempDir(), "home"))
+	t.Setenv("HF_TOKEN", "hf_secret")
+	s := hubtest.Start(t)
+	t.Setenv("HF_ENDPOINT", s.URL)
+	s.AddModel("org/model", hubtest.NewLlama(1, hubtest.ModelOptions{ShardBytes: 200_000, ExtraFiles: true}))
+	must(t, "org/model", "--push", "--repo-id", "me/out")
+	return s
+}
+
+// TestRequests counts what commands ask of a Hub; docs/measured.md has the table.
+func TestRequests(t *testing.T) {
+	s := publishedHub(t)
+	list := filepath.Join(t.TempDir(), "list.yaml")
+	world.Write(t, list, []byte("models:\n  - {source: org/model, repo-id: me/out}\n"))
+	for _, tt := range []struct {
+		args []string
+		most asked
+	}{
+		{[]string{"plan", "org/model"}, asked{2, 7, 4}},
+		{[]string{"org/model", "--push", "--repo-id", "me/new"}, asked{18, 19, 12}},
+		{[]string{"org/model", "--push", "--repo-id", "me/out"}, asked{2, 2, 1}},
+		{[]string{"status", list}, asked{2, 2, 1}},
+		{[]string{"batch", list, "--push"}, asked{2, 2, 1}},
+	} {
+		s.ResetLog()
+		must(t, tt.args...)
+		got := askedOf(s)
+		t.Log(tt.args, got)
+		if got.api > tt.most.api || got.files > tt.most.files || got.storage > tt.most.storage {
+			t.Errorf("%v: %+v, at most %+v", tt.args, got, tt.most)
+		}
+	}
+}
+
+// TestSmallModelsArePlannedByFewReads: the weights of a model of 27 MB in four files.
+func TestSmallModelsArePlannedByFewReads(t *testing.T) {
+	t.Setenv("HF_HOME", filepath.Join(t.TempDir(), "home"))
+	s := hubtest.Start(t)
+	t.Setenv("HF_ENDPOINT", s.URL)
+	s.AddModel("org/model", hubtest.NewLlama(1, hubtest.ModelOptions{Layers: 10, Hidden: 256, Vocab: 16_000, ShardBytes: 8_000_000}))
+	must(t, "plan", "org/model")
+	if n := askedOf(s); n.storage > 2*5 {
+		t.Errorf("%+v", n)
+	}
+}
+
+// TestOnlyASettledTargetIsTakenByItsLists: whatever differs from what was published or asked for is
+// looked at by a run, which settles it.
+func TestOnlyASettledTargetIsTakenByItsLists(t *testing.T) {
+	edit := func(repo, path string, change func([]byte) []byte) func(*testing.T, *hubtest.Server) {
+		return func(t *testing.T, s *hubtest.Server) {
+			b, err := s.ReadFile(repo, "main", path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			s.Push(repo, "main", map[string][]byte{path: change(b)})
+		}
+	}
+	flip := func(b []byte) []byte { b = bytes.Clone(b); b[len(b)-2] ^= 1; return b }
+	gone := func([]byte) []byte { return nil }
+	for name, tt := range map[string]struct {
+		change  func(*testing.T, *hubtest.Server)
+		flags   []string
+		settled bool
+	}{
+		"nothing": {settled: true},
+		"a foreign file": {change: func(_ *testing.T, s *hubtest.Server) {
+			s.Push("me/out", "main", map[string][]byte{"notes.txt": []byte("x")})
+		}, settled: true},
+		"weights gone":     {change: edit("me/out", "lm_head.safetensors", gone)},
+		"other weights":    {change: edit("me/out", "lm_head.safetensors", flip)},
+		"config gone":      {change: edit("me/out", names.Config, gone)},
+		"other config":     {change: edit("me/out", names.Config, func(b []byte) []byte { return bytes.Replace(b, []byte("llama"), []byte("lamma"), 1) })},
+		"other card":       {change: edit("me/out", names.Card, flip)},
+		"a copy gone":      {change: edit("me/out", "tokenizer.json", gone)},
+		"another copy":     {change: edit("me/out", "tokenizer.json", flip)},
+		"another manifest": {change: edit("me/out", names.Manifest, func(b []byte) []byte { return bytes.Replace(b, []byte("tokenizer.json"), []byte("tokenizer_json"), 1) })},
+		"no manifest":      {change: edit("me/out", names.Manifest, gone)},
+		"a journal": {change: func(_ *testing.T, s *hubtest.Server) {
+			s.Push("me/out", "main", map[string][]byte{names.JournalDir + "/all.json": []byte("{}")})
+		}},
+		"source's weights": {change: edit("org/model", "model-00001-of-00002.safetensors", flip)},
+		"source's card":    {change: edit("org/model", names.Card, flip)},
+		"another layout":   {flags: []string{"--layout", "transformers"}},
+		"private":          {change: func(_ *testing.T, s *hubtest.Server) { s.Configure("org/model", hubtest.Private()) }},
+		"forced":           {flags: []string{"--force"}},
+		"kept here, too":   {flags: []string{"-o", filepath.Join(t.TempDir(), "out")}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := publishedHub(t)
+			if tt.change != nil {
+				tt.change(t, s)
+			}
+			s.ResetLog()
+			code, _, diag := program(t, append([]string{"org/model", "--push", "--repo-id", "me/out"}, tt.flags...)...)
+			if n := askedOf(s); (n.api+n.files <= 4 && code == exitOK) != tt.settled {
+				t.Errorf("%+v, exit %d: %s", n, code, diag)
+			}
+		})
+	}
+}
+
+// TestAShorterManifestSettlesNothing: whichever file a manifest leaves out while the target lacks
+// it, as an output or of the source, or passes off as one of another kind, a run looks closer and
+// makes the target whole, or refuses one whose manifest can't be read.
+func TestAShorterManifestSettlesNothing(t *testing.T) {
+	s := publishedHub(t)
+	whole := s.Files("me/out", "main")
+	b, err := s.ReadFile("me/out", "main", names.Manifest)
+	world.Must(t, err)
+	var m metadata.Manifest
+	world.Must(t, json.Unmarshal(b, &m))
+	forge := map[string]func(m *metadata.Manifest) (lacks string){
+		"no units": func(m *metadata.Manifest) string { m.Units = nil; return "" },
+	}
+	for i, o := range m.Outputs {
+		if o.Kind == metadata.KindImage || o.Kind == metadata.KindRemainder {
+			continue // a card's picture; which tensors a model has, headers alone say
+		}
+		forge["no "+o.Path] = func(m *metadata.Manifest) string {
+			m.Outputs = slices.Delete(slices.Clone(m.Outputs), i, i+1)
+			return o.Path
+		}
+		forge[o.Path+" of another kind"] = func(m *metadata.Manifest) string {
+			m.Outputs = slices.Clone(m.Outputs)
+			m.Outputs[i].Kind = metadata.KindImage
+			return ""
+		}
+	}
+	for i, f := range m.Source.Files {
+		forge["not made of "+f.Path] = func(m *metadata.Manifest) string {
+			m.Source.Files = slices.Delete(slices.Clone(m.Source.Files), i, i+1)
+			return ""
+		}
+	}
+	for name, f := range forge {
+		t.Run(name, func(t *testing.T) {
+			forged, change, back := m, map[string][]byte{}, map[string][]byte{names.Manifest: b}
+			if lacks := f(&forged); lacks != "" {
+				change[lacks] = nil
+				back[lacks], err = s.ReadFile("me/out", "main", lacks)
+				world.Must(t, err)
+			}
+			change[names.Manifest], err = json.Marshal(forged)
+			world.Must(t, err)
+			s.Push("me/out", "main", change)
+			s.ResetLog()
+			code, _, diag := program(t, "org/model", "--push", "--repo-id", "me/out")
+			if n := askedOf(s); n.api+n.files <= 4 {
+				t.Errorf("%+v, exit %d: %s", n, code, diag)
+			}
+			refused := code == exitError && strings.Contains(diag, "not of this conversion")
+			delete(whole, names.Card) // says what this run has verified
+			delete(whole, names.Manifest)
+			for path, f := range whole {
+				if got := s.Files("me/out", "main")[path]; !refused && got != f {
+					t.Errorf("%s differs, exit %d: %s", path, code, diag)
+				}
+			}
+			s.Push("me/out", "main", back)
+		})
+	}
+}

@@ -1,0 +1,32 @@
+package main
+
+import (
+	"context"
+
+	"github.com/df11-convert/df11-convert/internal/model"
+	"github.com/df11-convert/df11-convert/internal/target"
+)
+
+// settled returns the target's state if it already holds everything that a run would publish. It
+// needs no plan. In doubt, and after an error, it returns nil, because the run that follows finds
+// out more.
+func (f *convertFlags) settled(ctx context.Context, u *ui, spec string) *target.Settled {
+	opt, err := f.planOptions()
+	if err != nil || !f.target.push || f.target.out != "" || f.target.force || f.parts.which != "" ||
+		opt.Like != "" || opt.ExactF32 || unfinished(spec) != nil || model.Exists(spec) {
+		return nil
+	}
+	c, repo, revision, err := f.repo(u, "source", spec)
+	if err != nil {
+		return nil
+	}
+	source, err := c.Peek(ctx, repo, revision)
+	if err != nil {
+		return nil
+	}
+	push, err := f.push(ctx, u, source.Name())
+	if err != nil {
+		return nil
+	}
+	return push.Settled(ctx, source, versionText(), opt)
+}

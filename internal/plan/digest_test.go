@@ -1,0 +1,91 @@
+package plan
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"testing"
+
+	"github.com/df11-convert/df11-convert/internal/catalog"
+)
+
+// twoShards is a tiny model with a second shard, which begins in the middle of the last block. With
+// tied, its head is stored although it has the values of the embedding.
+func twoShards(tied bool) Source {
+	m := tiny()
+	if tied { // nothing else of the remainder is in the second shard
+		m.names = slices.DeleteFunc(m.names, func(n string) bool { return n == "model.norm.weight" })
+	}
+	last := slices.Index(m.names, "model.layers.1.mlp.up_proj.weight")
+	a := headerFile("model-00001-of-00002.safetensors", m.tensors(m.names[:last]))
+	b := headerFile("model-00002-of-00002.safetensors", m.tensors(m.names[last:]))
+	config := map[string]any{"model_type": "toy", "architectures": []string{"ToyForCausalLM"}, "tie_word_embeddings": tied}
+	src := source([]WeightFile{a, b}, config, "model.safetensors.index.json", "LICENSE", "generation_config.json")
+	src.Index = fmt.Appendf(nil, `{"weight_map": {"model.embed_tokens.weight": %q, "lm_head.weight": %q}}`, a.Path, b.Path)
+	return src
+}
+
+// TestOutputDigests: the digest of an output changes with the content of the source files that it is
+// made from and with its tensors, and with nothing else: not the commit, what is copied, nor the
+// names of the files.
+func TestOutputDigests(t *testing.T) {
+	const embed, layer0, layer1, head, rest = "model_embed_tokens.safetensors", "model_layers_0.safetensors", "model_layers_1.safetensors", "lm_head.safetensors", "model.safetensors"
+	pin := func(file int, etag string) func(*Source) {
+		return func(s *Source) { s.Weights[file].ETag, s.Files[file].ETag = etag, etag }
+	}
+	unpinned := func(commit string) func(*Source) {
+		return func(s *Source) { pin(0, "")(s); s.Commit = commit }
+	}
+	for name, tt := range map[string]struct {
+		tied         bool
+		before, then func(*Source)
+		changed      []string
+		plan         bool // has another digest
+	}{
+		"commit":      {then: func(s *Source) { s.Commit = "other" }},
+		"copied file": {then: func(s *Source) { s.Files[len(s.Files)-1] = File{Path: "notes.txt", Size: 3, ETag: "x"} }},
+		"renamed shard": {plan: true, then: func(s *Source) {
+			s.Weights[1].Path, s.Files[1].Path = "model-00003-of-00003.safetensors", "model-00003-of-00003.safetensors"
+			s.Index = fmt.Appendf(nil, `{"weight_map": {"model.embed_tokens.weight": %q, "lm_head.weight": %q}}`, s.Weights[0].Path, s.Weights[1].Path)
+		}},
+		"first shard":              {then: pin(0, "x"), changed: []string{embed, layer0, layer1}, plan: true},
+		"second shard":             {then: pin(1, "x"), changed: []string{head, rest, layer1}, plan: true},
+		"second shard with a twin": {tied: true, then: pin(1, "x"), changed: []string{rest, layer1}, plan: true},
+		"commit without a hash":    {before: unpinned("a"), then: unpinned("b"), changed: []string{embed, layer0, layer1}, plan: true},
+		"shape": {plan: true, then: func(s *Source) {
+			last := s.Weights[1].Header.Tensors
+			last[len(last)-1].Shape = []int64{32, 32}
+		}, changed: []string{head}},
+		"type": {plan: true, then: func(s *Source) {
+			for i, x := range s.Weights[1].Header.Tensors {
+				if x.Name == "model.norm.weight" {
+					s.Weights[1].Header.Tensors[i].DType = "F16"
+				}
+			}
+		}, changed: []string{rest}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			opt := Options{PatternDict: tinyDict()}
+			if tt.tied {
+				opt.PatternDict = slices.DeleteFunc(opt.PatternDict, func(p catalog.Pattern) bool { return p.Regex == `lm_head` || p.Regex == `model\.embed_tokens` })
+			}
+			src, other := twoShards(tt.tied), twoShards(tt.tied)
+			if tt.before != nil {
+				tt.before(&src)
+			}
+			tt.then(&other)
+			was, is := mustPlan(t, src, opt), mustPlan(t, other, opt)
+			before, now := was.OutputDigests(), is.OutputDigests()
+			var changed []string
+			for _, path := range slices.Sorted(maps.Keys(before)) {
+				if before[path] != now[path] {
+					changed = append(changed, path)
+				}
+			}
+			slices.Sort(tt.changed)
+			if !slices.Equal(changed, tt.changed) || (was.Digest() != is.Digest()) != tt.plan {
+				t.Errorf("%v have changed, want %v; the plan %v", changed, tt.changed, was.Digest() != is.Digest())
+			}
+		})
+	}
+}

@@ -1,0 +1,85 @@
+package reader
+
+import (
+	"path"
+	"regexp"
+	"strings"
+
+	"github.com/df11-convert/df11-convert/internal/catalog"
+	"github.com/df11-convert/df11-convert/internal/names"
+)
+
+// IsSafetensors reports whether a file is a safetensors file, by its name.
+func IsSafetensors(name string) bool { return path.Ext(name) == ".safetensors" }
+
+// Loads reports whether a loader that is given the DF11 model in a folder, or "" for the root,
+// reads a file as weights. The official loader reads every safetensors file there, whatever an
+// index says.
+func Loads(dir, name string) bool {
+	return IsSafetensors(name) && path.Dir(name) == path.Clean(dir)
+}
+
+// IsWeightName reports whether a path can be that of a source's weight file: a safe path of a
+// .safetensors file, without hidden files or folders.
+func IsWeightName(p string) bool {
+	return names.IsSafe(p) && !strings.HasPrefix(p, ".") && !strings.Contains(p, "/.") &&
+		IsSafetensors(p)
+}
+
+// shardNumber matches the end of a shard's name: -00001-of-00002.
+var shardNumber = regexp.MustCompile(`-\d+-of-\d+$`)
+
+// HasStem reports whether a file's name without its extension is stem, or stem with the number of a
+// shard.
+func HasStem(name, stem string) bool { return shardNumber.ReplaceAllString(name, "") == stem }
+
+// IsUsual reports whether libraries find a weight file, or a shard, by its name alone.
+func IsUsual(weightFile string) bool {
+	name := strings.TrimSuffix(path.Base(weightFile), ".safetensors")
+	return HasStem(name, FamilyOf(weightFile).Stem())
+}
+
+// ShardOf reports whether a file is one shard of a model, and returns the start of the shards'
+// names.
+func ShardOf(p string) (stem string, ok bool) {
+	name := strings.TrimSuffix(p, ".safetensors")
+	stem = shardNumber.ReplaceAllString(name, "")
+	return stem, stem != name && IsSafetensors(p)
+}
+
+// FamilyOf returns the family of a weight file by its name: model.safetensors, or a variant such as
+// model.fp16.safetensors, is of transformers. A file whose name no library uses is a model of its
+// own, as ComfyUI keeps them.
+func FamilyOf(weightFile string) catalog.Layout {
+	name := strings.TrimSuffix(path.Base(weightFile), ".safetensors")
+	for _, family := range []catalog.Layout{catalog.Transformers, catalog.Diffusers} {
+		if HasStem(name, family.Stem()) || strings.HasPrefix(name, family.Stem()+".") {
+			return family
+		}
+	}
+	return catalog.ComfyUI
+}
+
+// loadedName matches the names by which libraries find the weights of a folder, or their index.
+// Some systems ignore case.
+var loadedName = regexp.MustCompile(
+	`(?i)^(model|pytorch_model|diffusion_pytorch_model|flax_model|diffusion_flax_model|tf_model)[.-]`)
+
+// IsLoaded reports whether a library may read a file as the weights of its folder, in whatever
+// format, or as their index.
+func IsLoaded(p string) bool {
+	base := strings.ToLower(path.Base(p))
+	return loadedName.MatchString(base) && (isWeights(base) || index.MatchString(base))
+}
+
+// adapter matches the files of an adapter, as PEFT and diffusers name them.
+var adapter = regexp.MustCompile(
+	`^(adapter_config\.json|(adapter_model|pytorch_lora_weights)\.(safetensors|bin))$`)
+
+// IsAdapter reports whether a file is part of an adapter, by its name.
+func IsAdapter(name string) bool { return adapter.MatchString(path.Base(name)) }
+
+// IsNotice reports whether a file carries license terms, by its name.
+func IsNotice(name string) bool { return notice.MatchString(path.Base(name)) }
+
+var notice = regexp.MustCompile(`(?i)^(LICEN[CS]E|NOTICE|USE_POLICY|COPYING)`)

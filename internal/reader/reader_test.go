@@ -1,0 +1,222 @@
+package reader
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/df11-convert/df11-convert/internal/catalog"
+	"github.com/df11-convert/df11-convert/internal/testing/world"
+)
+
+// TestUse: what runs comes first, then whatever a library may open; texts and pictures are last.
+func TestUse(t *testing.T) {
+	for use, list := range map[Use][]string{
+		Runs: {"modeling_x.py", "vae/pytorch_model.bin", "a.PKL", "x.npy", "original/consolidated.00.pth", "x.so"},
+		Opens: {"config.json", "tokenizer.json", "vocab.txt", "merges.txt", "chat_template.jinja", "model.safetensors",
+			"spiece.model", "qwen.tiktoken", "bpe.codes", "x.gguf", ".gitattributes", "unknown", "scheduler/scheduler_config.json"},
+		Ignores: {"README.md", "a00.txt", "LICENSE", "LICENSE.txt", "images/a.PNG", "notes.rst", ".gitignore"},
+	} {
+		for _, name := range list {
+			if got := UseOf(name); got != use {
+				t.Errorf("%s: %d, want %d", name, got, use)
+			}
+		}
+	}
+}
+
+// TestNames reads families, shards and the names that libraries look for.
+func TestNames(t *testing.T) {
+	for name, want := range map[string]struct {
+		family  catalog.Layout
+		loaded  bool
+		variant string // "-" if no library looks for it
+	}{
+		"model.safetensors":                                    {catalog.Transformers, true, ""},
+		"a/model-00001-of-00002.safetensors":                   {catalog.Transformers, true, ""},
+		"model.safetensors.index.json":                         {catalog.Transformers, true, ""},
+		"model.bf16.safetensors":                               {catalog.Transformers, true, "bf16"},
+		"model.bf16-00001-of-00002.safetensors":                {catalog.Transformers, true, "bf16"},
+		"diffusion_pytorch_model-1-of-2.fp16.safetensors":      {catalog.ComfyUI, true, "fp16"},
+		"diffusion_pytorch_model.safetensors":                  {catalog.Diffusers, true, ""},
+		"diffusion_pytorch_model.safetensors.index.fp16.json":  {catalog.Diffusers, true, "fp16"},
+		"pytorch_model.bin":                                    {catalog.ComfyUI, true, "-"},
+		"PyTorch_Model-1-of-2.BIN":                             {catalog.ComfyUI, true, "-"},
+		"flux1-dev.safetensors":                                {catalog.ComfyUI, false, "-"},
+		"model.txt":                                            {catalog.Transformers, false, "-"},
+		"adapter_model.safetensors":                            {catalog.ComfyUI, false, "-"},
+		"diffusion_pytorch_model-00001-of-00002.safetensors":   {catalog.Diffusers, true, ""},
+		"text_encoder/model.fp16-00001-of-00002.safetensors":   {catalog.Transformers, true, "fp16"},
+		"diffusion_pytorch_model.non_ema.safetensors":          {catalog.Diffusers, true, "non_ema"},
+		"diffusion_pytorch_model.safetensors.index.a-b.c.json": {catalog.Diffusers, false, "-"},
+	} {
+		variant, ok := variantOf(name)
+		if !ok {
+			variant = "-"
+		}
+		if IsSafetensors(name) && FamilyOf(name) != want.family || IsLoaded(name) != want.loaded || variant != want.variant {
+			t.Errorf("%s: %s, %v, variant %q", name, FamilyOf(name), IsLoaded(name), variant)
+		}
+	}
+	if stem, ok := ShardOf("model-00001-of-00002.safetensors"); stem != "model" || !ok {
+		t.Error("shard of", stem)
+	}
+	for name, want := range map[string]bool{"x.safetensors": true, "a/x.safetensors": false, ".x.safetensors": true, "x.SAFETENSORS": false, "x.bin": false} {
+		if Loads("", name) != want || Loads("a", "a/"+name) != (want && name != "a/x.safetensors") {
+			t.Errorf("%s is loaded: %v", name, !want)
+		}
+	}
+}
+
+// TestFates: for every reader of an original, each file that it opens for another part is carried
+// over, or is lost by name. Nothing that a reader opens is left in silence.
+func TestFates(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		layout catalog.Layout
+		dir    string
+		parts  []string
+		fates  map[Fate][]string
+	}{
+		{"transformers", catalog.Transformers, "", nil, map[Fate][]string{
+			Copied: {"tokenizer.json", "modeling.py", "LICENSE", "LoRA/adapter_config.json"},
+			Part:   {"LoRA/adapter_model.safetensors"},
+			Left: {"pytorch_model.bin", "pytorch_model.bin.index.json", "model.fp16.safetensors", "original/consolidated.00.pth", "consolidated.safetensors",
+				"x.gguf", "onnx/model.onnx", "README.md", ".gitattributes", "config.json", "df11-manifest.json", "old.safetensors", "a/../b"},
+			Lost: {"adapter_model.safetensors", "adapter_config.json", "adapter_model.bin", "bin/adapter_model.bin", "speech/model.safetensors"},
+		}},
+		{"sentence-transformers", catalog.Transformers, "", []string{"1_Pooling", "2_Dense", "3_Dense", "4_Router"}, map[Fate][]string{
+			Copied: {"modules.json", "1_Pooling/config.json", "2_Dense/config.json"},
+			Part:   {"2_Dense/model.safetensors", "4_Router/query_0_Dense/model.safetensors"},
+			Left:   {"2_Dense/pytorch_model.bin"},
+			Lost:   {"3_Dense/pytorch_model.bin"},
+		}},
+		{"diffusers", catalog.Diffusers, "transformer", []string{"text_encoder", "text_encoder_2", "vae", "unsafe"}, map[Fate][]string{
+			Copied: {"model_index.json", "transformer/config.json", "vae/config.json"},
+			Part: {"text_encoder/model.safetensors", "text_encoder_2/model.bf16-00001-of-00002.safetensors", "text_encoder_2/model.bf16-00002-of-00002.safetensors",
+				"text_encoder_2/model.safetensors.index.bf16.json", "vae/up_0.safetensors", "vae/diffusion_pytorch_model.safetensors"},
+			Left: {"text_encoder/model.bf16.safetensors", "text_encoder/model.fp16.safetensors", "vae/diffusion_pytorch_model-1-of-2.fp16.safetensors", "text_encoder_2/model.fp16.safetensors",
+				"text_encoder_2/model.safetensors.index.fp16.json", "flux.safetensors", "transformer/diffusion_pytorch_model.fp16.safetensors"},
+			Lost: {"unsafe/pytorch_model.bin", "pytorch_lora_weights.safetensors"},
+		}},
+		{"ComfyUI", catalog.ComfyUI, "", nil, map[Fate][]string{Copied: {"LICENSE.md"}, Left: {"vae.safetensors", "config.json", "adapter_config.json"}}},
+	} {
+		paths := []string{"speech/config.json"}
+		for _, list := range c.fates {
+			paths = append(paths, list...)
+		}
+		slices.Sort(paths)
+		o := NewOriginal(c.layout, c.dir, c.parts, paths)
+		for want, list := range c.fates {
+			for _, name := range list {
+				got, why := o.Fate(name)
+				if got != want || (why == "") != (got == Copied || got == Part) {
+					t.Errorf("%s: %s: fate %d (%s), want %d", c.name, name, got, why, want)
+				}
+			}
+		}
+		if want := map[string]string{"diffusers": "bf16"}[c.name]; o.Variant != want {
+			t.Errorf("%s: variant %q, want %q", c.name, o.Variant, want)
+		}
+	}
+}
+
+// TestCantFill: whatever module of whatever class a loader cannot fill, no dict can have it, as a
+// unit or as a part of one. An Embedding can be a unit of its own.
+func TestCantFill(t *testing.T) {
+	none := func(string) bool { return false }
+	facts := map[string]*catalog.Facts{}
+	n := map[string]int{}
+	for line := range strings.Lines(string(world.Read(t, "../catalog/fills.txt"))) {
+		f := strings.Fields(line)
+		if facts[f[0]] == nil {
+			known := catalog.FactsOf(f[0])
+			facts[f[0]] = &known
+		}
+		n[f[2]]++
+		class, module := facts[f[0]], strings.ReplaceAll(f[1], "#", "7")
+		for _, at := range []string{module, "model." + module} { // as the base class and others name it
+			alone := CantFill(class, at, []string{at}, none)
+			if isRead := class.ReadsOutside(at, at) || class.MayTie(at+".weight"); (alone == "") != (f[2] == catalog.Embedding && !isRead) {
+				t.Errorf("%s %s, %s, alone: %q", f[0], at, f[2], alone)
+			}
+			if part := CantFill(class, "x", []string{at}, none); f[2] != catalog.ModuleList && part == "" {
+				t.Errorf("%s: %s, %s, is filled as a part", f[0], at, f[2])
+			}
+		}
+	}
+	if n["Conv1D"] < 50 || n["DeepseekV3TopkRouter"] < 3 || n[catalog.Embedding] < 2000 || n[catalog.ModuleList] < 3000 {
+		t.Errorf("the list is not whole: %v", n)
+	}
+	parent := func(path string) bool { return path == "a.b" }
+	if CantFill(&catalog.Facts{}, "a.b", []string{"a.b"}, parent) == "" || CantFill(&catalog.Facts{}, "a", []string{"a.b", "a.c"}, parent) == "" ||
+		CantFill(&catalog.Facts{}, "a", []string{"a.c"}, parent) != "" {
+		t.Error("a module that holds others is filled, or a module that holds none is not")
+	}
+}
+
+// TestNodeCantFill: for each class of the ComfyUI node, only its own attributes in its own order
+// are filled.
+func TestNodeCantFill(t *testing.T) {
+	n := 0
+	for _, e := range catalog.All() {
+		if !e.NodeLoads() {
+			continue
+		}
+		for _, p := range e.PatternDict {
+			unit := strings.NewReplacer(`\d+`, "3", `\.`, ".").Replace(p.Regex)
+			if !e.PatternDict.Matches(unit) {
+				continue // of alternatives
+			}
+			if why := NodeCantFill(e.PatternDict, unit, slices.Concat(p.Attrs, []string{""})[:max(1, len(p.Attrs))]); why != "" {
+				t.Errorf("%s: %s: %s", e.ID, unit, why)
+			}
+			for i := range p.Attrs {
+				n++
+				fewer := slices.Delete(slices.Clone(p.Attrs), i, i+1)
+				exchanged := slices.Clone(p.Attrs)
+				exchanged[0], exchanged[i] = exchanged[i], exchanged[0]
+				for _, attrs := range [][]string{fewer, exchanged} {
+					if len(attrs) > 0 && !slices.Equal(attrs, p.Attrs) && NodeCantFill(e.PatternDict, unit, attrs) == "" {
+						t.Errorf("%s: %s is filled by %v", e.ID, unit, attrs)
+					}
+				}
+			}
+			if NodeCantFill(e.PatternDict, unit+".x", []string{""}) == "" {
+				t.Errorf("%s: %s.x is decoded", e.ID, unit)
+			}
+		}
+	}
+	if n < 100 {
+		t.Error(fmt.Sprint("only ", n, " attributes were tried"))
+	}
+}
+
+// TestDocs: the table in docs/convert.md says what becomes of each file that it names.
+func TestDocs(t *testing.T) {
+	_, table, _ := strings.Cut(string(world.Read(t, "../../docs/convert.md")), "## What is carried over\n")
+	table, _, _ = strings.Cut(table, "## ")
+	fates, paths := map[string]string{}, []string{"speech/config.json"}
+	for line := range strings.Lines(table) {
+		if !strings.HasPrefix(line, "| `") {
+			continue
+		}
+		cells := strings.Split(line, "|")
+		for i, name := range strings.Split(cells[1], "`") {
+			if i%2 == 1 {
+				fates[name], paths = strings.TrimSpace(cells[3]), append(paths, name)
+			}
+		}
+	}
+	o := NewOriginal(catalog.Transformers, "", []string{"vae", "text_encoder", "text_encoder_2", "2_Dense", "3_Dense"}, paths)
+	for name, want := range fates {
+		f, _ := o.Fate(name)
+		if got := map[Fate]string{Copied: "copied", Part: "copied", Lost: "named", Left: "left"}[f]; got != want {
+			t.Errorf("%s: %s, the table says %q", name, got, want)
+		}
+	}
+	if len(fates) < 15 {
+		t.Errorf("only %d files in the table", len(fates))
+	}
+}

@@ -1,0 +1,76 @@
+package reader
+
+import (
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/df11-convert/df11-convert/internal/names"
+)
+
+// A Use is what programs may do with a file. A lower Use matters more.
+type Use int
+
+// Uses.
+const (
+	Runs    Use = iota // code, and formats that can run code when they're read
+	Opens              // weights, configs, tokenizers, templates, and unknown files
+	Ignores            // notices, pictures, texts
+)
+
+// Extensions of files, with a dot before and after each.
+const (
+	code = ".py.pyc.pyd.so.dll.dylib.sh.bat.ps1.js.jar.ipynb."
+	// files that Python unpickles, or that can hold code
+	pickles = ".bin.pt.pth.ckpt.pkl.pickle.joblib.npy.npz.h5.hdf5.keras.nemo.mar.tar.zip.distcp" +
+		".llamafile.exe.engine.pb."
+	otherWeights = ".safetensors.gguf.ggml.onnx.onnx_data.msgpack.tflite.ot.mlmodel.mlpackage" +
+		".weights.pdparams."
+)
+
+// isOf reports whether a file has one of the extensions.
+func isOf(extensions, name string) bool {
+	ext := strings.ToLower(path.Ext(name))
+	return ext != "" && strings.Contains(extensions, ext+".")
+}
+
+// isWeights reports whether a file holds weights in any format, by its name.
+func isWeights(base string) bool {
+	low := strings.ToLower(base)
+	return isOf(pickles, low) || isOf(otherWeights, low) ||
+		strings.HasPrefix(path.Ext(low), ".data-") || strings.Contains(low, ".onnx_data") ||
+		strings.Contains(low, ".onnx.data")
+}
+
+// index matches the end of the name of an index of weights, with or without a variant.
+var index = regexp.MustCompile(`\.index(\.\w+)?\.json$`)
+
+// forPeople matches what no library reads: pictures, and texts other than those of tokenizers.
+var forPeople = regexp.MustCompile(
+	`(?i)\.(md|rst|pdf|png|jpe?g|gif|svg|webp|bmp|mp4|webm|csv|gitignore)$`)
+
+// tokens matches the names of tokenizers' text files.
+var tokens = regexp.MustCompile(`(?i)vocab|merges|dict|bpe|token|words|spm|emoji`)
+
+// UseOf returns what programs may do with a file, by its path. Unknown files may be opened.
+func UseOf(name string) Use {
+	base := path.Base(name)
+	isText := strings.EqualFold(path.Ext(base), ".txt") && !tokens.MatchString(base)
+	switch {
+	case isOf(code, base), isOf(pickles, base):
+		return Runs
+	case IsNotice(base), forPeople.MatchString(base), isText:
+		return Ignores
+	}
+	return Opens
+}
+
+// isHousekeeping reports whether a file belongs to Git, to a download cache, or to an unfinished
+// conversion.
+func isHousekeeping(p string) bool {
+	return slices.ContainsFunc(strings.Split(p, "/"), func(part string) bool {
+		return strings.HasPrefix(part, ".git") || strings.HasPrefix(part, names.Ours) ||
+			part == ".cache" || part == ".DS_Store"
+	})
+}

@@ -1,0 +1,500 @@
+package pipeline_test
+
+import (
+	"bytes"
+	"cmp"
+	"maps"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/df11-convert/df11-convert/internal/hubtest"
+	"github.com/df11-convert/df11-convert/internal/metadata"
+	"github.com/df11-convert/df11-convert/internal/names"
+	"github.com/df11-convert/df11-convert/internal/plan"
+	"github.com/df11-convert/df11-convert/internal/reader"
+	shared "github.com/df11-convert/df11-convert/internal/testing/world"
+	"github.com/df11-convert/df11-convert/pipeline"
+)
+
+// A change is a commit to the source of a finished conversion.
+type change struct {
+	name  string
+	files func(t *testing.T) map[string][]byte
+	// shards that have other weights, outputs that they touch, other shards that these touch, and what
+	// is made of those
+	shards, outputs, beside, around []string
+	writes                          []string // of the result, next to the outputs
+}
+
+// text is a change of small files.
+func text(files ...string) func(*testing.T) map[string][]byte {
+	return func(*testing.T) map[string][]byte {
+		list := map[string][]byte{}
+		for i := 0; i < len(files); i += 2 {
+			list[files[i]] = []byte(files[i+1])
+		}
+		return list
+	}
+}
+
+// tuned is a shard of small with another bit in its last weight.
+func tuned(shard string) func(*testing.T) map[string][]byte {
+	return func(*testing.T) map[string][]byte {
+		b := bytes.Clone(small().Files()[shard])
+		b[len(b)-1] ^= 1
+		return map[string][]byte{shard: b}
+	}
+}
+
+// refreshes has every kind.
+func refreshes(t *testing.T) []change {
+	t.Helper()
+	config := string(small().Files()["config.json"])
+	about := []string{names.Card, names.Manifest} // they name the commit
+	list := []change{
+		{name: "card", files: text(names.Card, "---\nlicense: mit\n---\n# A typo\n"), writes: about},
+		{name: "license", files: text("LICENSE", "mit"), writes: append([]string{"LICENSE"}, about...)},
+		{name: "config", files: text("config.json", strings.Replace(config, "{", `{"use_cache": false,`, 1)), writes: append([]string{"config.json"}, about...)},
+		{name: "generation config", files: text("generation_config.json", `{"top_k": 2}`), writes: append([]string{"generation_config.json"}, about...)},
+		{name: "a file less", files: func(*testing.T) map[string][]byte { return map[string][]byte{"LICENSE": nil} }, writes: append([]string{"LICENSE"}, about...)},
+	}
+	shard := change{name: "one shard", files: tuned(secondFile), shards: []string{secondFile}, writes: about}
+	all := change{name: "all", files: func(*testing.T) map[string][]byte {
+		files := retrained().Files()
+		maps.DeleteFunc(files, func(name string, _ []byte) bool { return !reader.IsSafetensors(name) })
+		return files
+	}, writes: about}
+	w := newWorld(t, small())
+	p := w.planned(t)
+	for name := range small().Files() {
+		if reader.IsSafetensors(name) {
+			all.shards = append(all.shards, name)
+		}
+	}
+	for _, c := range []*change{&shard, &all} {
+		c.touch(p)
+	}
+	return append(list, shard, all)
+}
+
+// touch finds the outputs that are made of the shards, the other shards that these are made of, and
+// what is made of those.
+func (c *change) touch(p *plan.Plan) {
+	made := madeOf(p)
+	for path, from := range made {
+		if share(from, c.shards) {
+			c.outputs, c.beside = append(c.outputs, path), append(c.beside, from...)
+		}
+	}
+	c.beside = slices.DeleteFunc(c.beside, func(s string) bool { return slices.Contains(c.shards, s) })
+	for path, from := range made {
+		if share(from, c.beside) {
+			c.around = append(c.around, path)
+		}
+	}
+}
+
+func share(a, b []string) bool {
+	return slices.ContainsFunc(a, func(s string) bool { return slices.Contains(b, s) })
+}
+
+// madeOf lists by output the source files that it is made of.
+func madeOf(p *plan.Plan) map[string][]string {
+	made := map[string][]string{}
+	for _, f := range p.OutputFiles {
+		tensors := slices.Clone(f.Plain)
+		for _, u := range f.Units {
+			tensors = slices.Concat(tensors, p.Units[u].Attrs, p.Units[u].Siblings)
+		}
+		for _, x := range tensors {
+			name := p.Source().Weights[x.File].Path
+			if !slices.Contains(made[f.Path], name) {
+				made[f.Path] = append(made[f.Path], name)
+			}
+		}
+	}
+	return made
+}
+
+// commit brings the change to the source.
+func (c change) commit(t *testing.T, w *world) { w.Push(sourceRepo, "main", c.files(t)) }
+
+// licensed is a hub with a finished conversion of small, with a license and a generation config.
+func licensed(t *testing.T, change ...func(*pipeline.Options)) *world {
+	t.Helper()
+	w := newWorld(t, small())
+	text := text("LICENSE", "apache", "generation_config.json", `{"top_k": 1}`)
+	w.Push(sourceRepo, "main", text(t))
+	w.mustConvert(t, change...)
+	return w
+}
+
+// traffic is what a run moves, without what the plan reads.
+type traffic struct {
+	source, result int64    // bytes of weights that are read
+	outputs        []string // of the result that are read
+	sent           int64    // bytes of weights that are uploaded
+	api, files     int      // requests
+}
+
+// refresh runs a conversion and returns what it has moved.
+func (w *world) refresh(t *testing.T, change ...func(*pipeline.Options)) (*pipeline.Report, traffic) {
+	t.Helper()
+	w.ended(t, t.TempDir())
+	planned := func(*pipeline.Options) { w.ResetLog() }
+	old := w.target()
+	r := w.mustConvert(t, append(change, planned)...)
+	weights := func(files map[string]hubtest.File) map[string]string {
+		sums := map[string]string{}
+		for name, f := range files {
+			if reader.IsSafetensors(name) {
+				sums[f.SHA256] = name
+			}
+		}
+		return sums
+	}
+	source, result, now := weights(w.Files(sourceRepo, "main")), weights(old), weights(w.target())
+	var x traffic
+	for _, q := range w.Requests() {
+		sum := path.Base(q.Path)
+		switch {
+		case strings.HasPrefix(q.Path, "/api/"):
+			x.api++
+		case q.Host == hubtest.HostHub:
+			x.files++
+		case q.Method == "PUT":
+			x.sent += q.Received
+		case source[sum] != "":
+			x.source += q.Sent
+		case result[sum] != "" || now[sum] != "":
+			x.result += q.Sent
+			x.outputs = append(x.outputs, cmp.Or(result[sum], now[sum]))
+		}
+	}
+	return r, x
+}
+
+// fresh is what a conversion of a source leaves in a target that was empty.
+func fresh(t *testing.T, w *world) map[string]hubtest.File {
+	t.Helper()
+	other := newWorld(t, nil)
+	files := map[string][]byte{}
+	for name := range w.Files(sourceRepo, "main") {
+		files[name] = []byte(content(t, w.Server, sourceRepo, "main", name))
+	}
+	other.AddRepo(sourceRepo, files)
+	other.mustConvert(t)
+	return other.target()
+}
+
+// TestRefreshCostsWhatChanged: a commit to the source costs what it changes. Where the weights are the
+// same, no byte of them is read, here or there, and what is new is in one commit. The manifest says which
+// run has verified what this one has taken over, however many refreshes ago that was.
+func TestRefreshCostsWhatChanged(t *testing.T) {
+	t.Parallel()
+	for _, c := range refreshes(t) {
+		t.Run(c.name, func(t *testing.T) {
+			w := licensed(t)
+			first, before, head := w.manifest(t).Source.Commit, w.target(), w.Head(targetRepo, "main")
+			c.commit(t, w)
+			r, x := w.refresh(t)
+			t.Logf("%+v", x)
+			c.judge(t, w, x, before)
+			if w.Commits(targetRepo, "main")[0].Parent != head {
+				t.Error("main did not move by one commit")
+			}
+			c.vouched(t, w.manifest(t), r, metadata.Run{Version: "test", Commit: first})
+
+			if r, x := w.refresh(t); !r.Verified.UpToDate || x.source+x.result+x.sent > 0 {
+				t.Errorf("it is not up to date: %+v", x)
+			}
+			w.Push(sourceRepo, "main", map[string][]byte{names.Card: []byte("# Another typo")})
+			if _, x := w.refresh(t); x.source+x.result+x.sent > 0 {
+				t.Errorf("the next typo costs %+v", x)
+			}
+			for _, f := range w.manifest(t).Outputs {
+				second := slices.Contains(c.outputs, f.Path)
+				if f.Kind.Weights() && (f.Earlier == nil || (f.Earlier.Commit == first) == second) {
+					t.Errorf("%s: verified by %+v", f.Path, f.Earlier)
+				}
+			}
+			// and it can be proved at any time
+			r, x = w.refresh(t, forced)
+			if r.Verified.Weights != r.Sizes.Weights || r.Verified.Earlier > 0 || x.source+x.sent > 0 || x.result == 0 {
+				t.Errorf("forced: %+v, %+v", r.Verified, x)
+			}
+			sameFiles(t, besides(w.target()), besides(fresh(t, w)))
+		})
+	}
+}
+
+// judge checks what a refresh has read and written.
+func (c change) judge(t *testing.T, w *world, x traffic, before map[string]hubtest.File) {
+	t.Helper()
+	var written []string
+	after := w.target()
+	for name := range before {
+		if after[name] != before[name] {
+			written = append(written, name)
+		}
+	}
+	for name := range after {
+		if _, ok := before[name]; !ok {
+			written = append(written, name)
+		}
+	}
+	slices.Sort(written)
+	may := append(slices.Clone(c.writes), c.outputs...)
+	for _, name := range written {
+		if !slices.Contains(may, name) {
+			t.Errorf("%s was written", name)
+		}
+	}
+	for _, name := range c.writes {
+		if !slices.Contains(written, name) {
+			t.Errorf("%s was not written", name)
+		}
+	}
+	var source, beside int64
+	for _, f := range c.shards {
+		source += w.Files(sourceRepo, "main")[f].Size
+	}
+	for _, f := range c.beside {
+		beside += w.Files(sourceRepo, "main")[f].Size
+	}
+	if len(c.shards) == 0 && x.source+x.result+x.sent > 0 || x.source < source || x.source > source+beside {
+		t.Errorf("%+v, want %d bytes of the source, and at most %d beside", x, source, beside)
+	}
+	for _, name := range x.outputs {
+		if !slices.Contains(c.around, name) {
+			t.Errorf("%s was read again", name)
+		}
+	}
+}
+
+// vouched checks what the manifest and the report say of the weights.
+func (c change) vouched(t *testing.T, m *metadata.Manifest, r *pipeline.Report, by metadata.Run) {
+	t.Helper()
+	var weights int64
+	for _, f := range m.Outputs {
+		made := slices.Contains(c.outputs, f.Path) || !f.Kind.Weights()
+		if made != (f.Earlier == nil) || f.Earlier != nil && *f.Earlier != by || f.Kind.Weights() != (f.Digest != "") {
+			t.Errorf("%s: verified by %+v", f.Path, f.Earlier)
+		}
+	}
+	for _, u := range m.Units {
+		if !slices.Contains(c.outputs, u.File) {
+			weights += u.NWeights
+		}
+	}
+	for _, f := range m.Source.Files {
+		want := metadata.Earlier
+		switch {
+		case slices.Contains(c.shards, f.Path):
+			want = metadata.Streamed
+		case slices.Contains(c.beside, f.Path):
+			want = metadata.Proof
+		}
+		if f.Integrity != want {
+			t.Errorf("%s: %s, want %s", f.Path, f.Integrity, want)
+		}
+	}
+	v := metadata.Verification{}
+	if len(m.Verification) > 0 {
+		v = m.Verification[0]
+	}
+	if r.Verified.Earlier != weights || r.Verified.Weights+weights != r.Sizes.Weights || v.NWeights != r.Verified.Weights || (weights == 0) != r.Verified.Now {
+		t.Errorf("%d weights are taken over, the report says %+v, the manifest %+v", weights, r.Verified, v)
+	}
+}
+
+// besides returns what a target holds except the files that name the commit.
+func besides(files map[string]hubtest.File) map[string]hubtest.File {
+	delete(files, names.Card)
+	delete(files, names.Manifest)
+	return files
+}
+
+// TestRefreshIsStoppedAnywhere: wherever a refresh ends, the next run brings the target to what a
+// fresh conversion is, and reads no weights that have not changed.
+func TestRefreshIsStoppedAnywhere(t *testing.T) {
+	t.Parallel()
+	for _, c := range refreshes(t) {
+		t.Run(c.name, func(t *testing.T) {
+			w := licensed(t)
+			c.commit(t, w)
+			want := besides(fresh(t, w))
+			w.refresh(t)
+			last := len(w.Requests())
+			for n := 1; n <= last; n += shared.Stride(9) {
+				w, work := licensed(t), t.TempDir()
+				head := w.Head(targetRepo, "main")
+				c.commit(t, w)
+				err := w.stopped(t, work, func(stop func()) {
+					w.Inject(hubtest.Fault{Nth: n, Action: func(x *hubtest.Exchange) { stop(); x.Next(x.ResponseWriter) }})
+				})
+				if err != nil && n%2 == 0 {
+					work = t.TempDir() // on another machine
+				}
+				_, x := w.refresh(t, func(o *pipeline.Options) { o.WorkDir = work })
+				if len(c.shards) == 0 && x.source+x.result+x.sent > 0 {
+					t.Errorf("stopped at %d of %d, the next run moves %+v", n, last, x)
+				}
+				sameFiles(t, besides(w.target()), want)
+				if w.Commits(targetRepo, "main")[0].Parent != head {
+					t.Error("main did not move by one commit")
+				}
+			}
+		})
+	}
+}
+
+// TestPartsOfTwoCommits: parts that were made of two commits with equal weights fit together. Where
+// the weights differ, what is missing is named with both commits.
+func TestPartsOfTwoCommits(t *testing.T) {
+	t.Parallel()
+	for _, c := range refreshes(t) {
+		t.Run(c.name, func(t *testing.T) {
+			w := newWorld(t, small())
+			w.Push(sourceRepo, "main", text("LICENSE", "apache", "generation_config.json", "{}")(t))
+			w.mustConvert(t, part(1, 2))
+			first := w.Head(sourceRepo, "main")
+			c.commit(t, w)
+			w.mustConvert(t, part(2, 2))
+			_, err := w.convert(t.Context(), t, t.TempDir(), finishing)
+			if len(c.outputs) == 0 {
+				shared.Must(t, err)
+				sameFiles(t, besides(w.target()), besides(fresh(t, w)))
+				return
+			}
+			for _, commit := range []string{first, w.Head(sourceRepo, "main")} {
+				if err == nil || !strings.Contains(err.Error(), commit) {
+					t.Errorf("got %v, want commit %s", err, commit)
+				}
+			}
+			w.mustConvert(t, part(1, 2))
+			w.mustConvert(t, finishing)
+			sameFiles(t, besides(w.target()), besides(fresh(t, w)))
+		})
+	}
+}
+
+// TestTakenOverIsNotVouchedFor: what a forged manifest lists, true in itself, is taken over at the
+// source's next commit, but the run claims nothing of it. With Force, or where anything doesn't fit,
+// what is there is proved, and what is wrong made again.
+func TestTakenOverIsNotVouchedFor(t *testing.T) {
+	t.Parallel()
+	const victim = "lm_head.safetensors"
+	for name, tt := range map[string]struct {
+		change func(t *testing.T, m *metadata.Manifest)
+		taken  bool // the forged file
+		again  bool // all weights are made again or proved
+	}{
+		"true in itself": {change: func(*testing.T, *metadata.Manifest) {}, taken: true},
+		"another digest": {change: func(_ *testing.T, m *metadata.Manifest) { at(m, victim).Digest = shared.Sum([]byte("x")) }},
+		"no digest":      {change: func(_ *testing.T, m *metadata.Manifest) { at(m, victim).Digest = "" }},
+		"a file too many": {change: func(_ *testing.T, m *metadata.Manifest) {
+			m.Outputs = append(m.Outputs, metadata.OutputFile{Path: "x", Kind: metadata.KindCopied, SHA256: shared.Sum(nil)})
+		}, again: true},
+		"another unit": {change: func(_ *testing.T, m *metadata.Manifest) {
+			for i := range m.Units {
+				if m.Units[i].File == victim {
+					m.Units[i].Path = "x"
+				}
+			}
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := licensed(t)
+			other := newWorld(t, nil)
+			files := retrained().Files()
+			other.AddRepo(sourceRepo, files)
+			other.mustConvert(t)
+			forged := []byte(content(t, other.Server, targetRepo, "main", victim))
+			m := w.manifest(t)
+			at(m, victim).Size, at(m, victim).SHA256 = int64(len(forged)), shared.Sum(forged)
+			tt.change(t, m)
+			b, err := m.Marshal()
+			shared.Must(t, err)
+			w.Push(targetRepo, "main", map[string][]byte{victim: forged, names.Manifest: b})
+			w.Push(sourceRepo, "main", map[string][]byte{names.Card: []byte("# A typo")})
+			want := fresh(t, w)
+
+			r := w.mustConvert(t)
+			taken := w.target()[victim].SHA256 == shared.Sum(forged)
+			v := r.Verified
+			if taken != tt.taken || v.Now != tt.again || (v.Earlier == 0) != tt.again || v.Weights+v.Earlier != r.Sizes.Weights {
+				t.Errorf("taken over: %v, %+v", taken, v)
+			}
+			card := content(t, w.Server, targetRepo, "main", names.Card)
+			if claims := !strings.Contains(card, "This update didn't decode them again"); claims != tt.again {
+				t.Error("the card claims too much or too little")
+			}
+			r = w.mustConvert(t, forced)
+			if r.Verified.Weights != r.Sizes.Weights || r.Verified.Earlier > 0 {
+				t.Errorf("forced: %+v", r.Verified)
+			}
+			sameFiles(t, besides(w.target()), besides(want))
+			for _, f := range w.manifest(t).Outputs {
+				if f.Earlier != nil {
+					t.Errorf("forced: %s is taken over", f.Path)
+				}
+			}
+		})
+	}
+}
+
+// at finds a file of a manifest.
+func at(m *metadata.Manifest, path string) *metadata.OutputFile {
+	return &m.Outputs[slices.IndexFunc(m.Outputs, func(f metadata.OutputFile) bool { return f.Path == path })]
+}
+
+// TestRefreshOfAFolder: a folder takes over what it holds, also where it is published as well. What
+// is published for the first time is proved. A local source is hashed.
+func TestRefreshOfAFolder(t *testing.T) {
+	t.Parallel()
+	typo := map[string][]byte{names.Card: []byte("# A typo"), "LICENSE": []byte("bsd")}
+	both := func(out string) func(*pipeline.Options) { return func(o *pipeline.Options) { o.OutDir = out } }
+	taken := func(r *pipeline.Report, all bool) {
+		t.Helper()
+		if want := map[bool]int64{true: r.Sizes.Weights}[all]; r.Verified.Earlier != want || r.Verified.Weights+want != r.Sizes.Weights {
+			t.Errorf("taken over: %+v", r.Verified)
+		}
+	}
+	run := func(w *world, change func(*pipeline.Options)) *pipeline.Report {
+		t.Helper()
+		r, err := w.convert(t.Context(), t, t.TempDir(), change)
+		shared.Must(t, err)
+		return r
+	}
+	w, out := newWorld(t, small()), t.TempDir()
+	run(w, inFolder(out))
+	w.Push(sourceRepo, "main", typo)
+	w.ResetLog()
+	taken(run(w, inFolder(out)), true)
+	taken(run(w, both(out)), false) // nothing was published yet
+	w.Push(sourceRepo, "main", map[string][]byte{"LICENSE": []byte("mit")})
+	taken(run(w, both(out)), true)
+	if string(shared.Read(t, filepath.Join(out, "LICENSE"))) != "mit" {
+		t.Error("the license is the old one")
+	}
+	sameFiles(t, besides(w.target()), besides(fresh(t, w)))
+
+	dir, out := writeModel(t, small()), t.TempDir()
+	local := func(change func(*pipeline.Options)) *pipeline.Report {
+		t.Helper()
+		r, err := convertLocal(t, dir, out, plan.Options{}, change)
+		shared.Must(t, err)
+		return r
+	}
+	local(nil)
+	shared.Write(t, filepath.Join(dir, "LICENSE"), typo["LICENSE"])
+	taken(local(nil), true)
+	b := shared.Read(t, filepath.Join(dir, secondFile))
+	b[len(b)-1] ^= 1
+	shared.Write(t, filepath.Join(dir, secondFile), b)
+	taken(local(forced), false) // other weights are another result
+}
