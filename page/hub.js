@@ -1,0 +1,144 @@
+// The Hub: its API, who is signed in, and what this tab keeps. The token is in this module's memory alone.
+
+export const setting = name => document.querySelector(`meta[name="${name}"]`).content;
+export const hub = () => setting('hub');
+export const wait = ms => new Promise(done => setTimeout(done, ms));
+// A Problem is what went wrong in words for a visitor: a title, the reason, and what to do.
+export class Problem extends Error {
+  constructor(title, why = '', todo = [], more = {}) {
+    super(title);
+    Object.assign(this, { title, why, todo }, more);
+  }
+}
+// shown escapes what has no glyph, such as marks that turn the direction of writing: a text from outside.
+export const shown = text => String(text ?? '').replace(/[\p{C}\p{Zl}\p{Zp}]/gu, c =>
+  c === '\n' ? c : [...Array(c.length).keys()].map(i => '\\u' + c.charCodeAt(i).toString(16).padStart(4, '0')).join(''));
+// keep holds texts for this tab's session. A browser that forbids it loses them when the page is left.
+const memory = new Map();
+const session = (name, ...args) => {
+  try { return [sessionStorage[name](...args)]; } catch { return undefined; }
+};
+export const keep = {
+  get: key => (session('getItem', key) ?? [memory.get(key)])[0] ?? undefined,
+  set: (key, text) => session('setItem', key, text) || void memory.set(key, text), // whether it outlives the page
+  drop: key => session('removeItem', key) ?? memory.delete(key),
+  names: () => [...memory.keys(), ...(session('valueOf') ? Object.keys(sessionStorage) : [])],
+};
+
+// --- questions ----------------------------------------------------------------------------------------------------------
+export let account = {}; // token, ends, user: all of it or nothing
+// api asks the Hub, and it alone. A read is repeated while the Hub is busy or away: tries times in all.
+export async function api(path, { tries = 1, token = account.token, headers, ...options } = {}) {
+  for (let wrong, n = 1; ; n++) {
+    try {
+      return await once(path, { ...options, headers: { ...(token && { Authorization: 'Bearer ' + token }), ...headers } });
+    } catch (error) {
+      wrong = error;
+    }
+    if (n >= tries || wrong.status && wrong.status !== 429 && wrong.status < 500) throw wrong;
+    await wait(1000 * Math.min(wrong.after || 2 ** n, 60));
+  }
+}
+
+async function once(path, options) {
+  const signal = options.signal ?? AbortSignal.timeout(30_000);
+  const answer = await fetch(hub() + path, { ...options, signal, credentials: 'omit', referrerPolicy: 'no-referrer' }).catch(() => {
+    throw new Problem(navigator.onLine ? 'The Hub cannot be reached' : 'You are offline', '', ['check your connection, then try again']);
+  });
+  if (answer.ok) return answer;
+  const { error, error_description: more } = await answer.json().catch(() => ({}));
+  const { status } = answer, said = more ?? error;
+  throw new Problem(`The Hub answers with ${status}`, said ? 'The Hub says: ' + shown(said) : '', [],
+    { status, after: +answer.headers.get('Retry-After') });
+}
+
+export const json = async (path, options) => (await api(path, options)).json().catch(() => {
+  throw new Problem('The Hub sent something else than an answer', '', ['a proxy or a login page of your network may be in between']);
+});
+// modelOf finds the model in what people paste: an id, or an address of any page of a model. What it does not know stays as it is.
+export function modelOf(text) {
+  const bare = text.trim().replace(/^["'<`]+|[>"'`]+$/g, '').replace(/[?#].*$/, '').replace(/\/+$/, '');
+  const [, scheme = '', rest] = bare.match(/^([a-z]+:\/\/)?(.*)$/i);
+  const parts = rest.split('/').filter(part => part !== '');
+  if (/^https?:/i.test(scheme) || /^(www\.)?(huggingface\.co|hf\.co|hf-mirror\.com)$/i.test(parts[0])) parts.shift();
+  if (/^(datasets|spaces)$/.test(parts[0])) {
+    throw new Problem('This is no model', `${shown(text)} is among the ${parts[0]} of the Hub.`, ['name a model: org/name']);
+  }
+  if (parts[0] === 'models') parts.shift();
+  const [org, name, kind, revision] = parts;
+  if (!name) return bare;
+  return `${org}/${name}` + (/^(tree|blob|resolve|raw|commit)$/.test(kind) && revision ? '@' + decodeURIComponent(revision) : '');
+}
+// suggest lists models whose names hold a text, the most downloaded first.
+export const suggest = async (text, limit = 8) =>
+  (await json('/api/models?' + new URLSearchParams({ search: text, limit, sort: 'downloads' })).catch(() => [])).map(m => String(m.id));
+
+// --- sign-in ------------------------------------------------------------------------------------------------------------
+const client = () => window.huggingface?.variables?.OAUTH_CLIENT_ID || setting('oauth-client'); // a Space brings its own
+const scope = 'openid profile jobs contribute-repos gated-repos';
+const here = () => location.origin + location.pathname;
+const pending = 'df11-sign-in'; // kept from leaving for the Hub until coming back: no token
+const base64url = raw => btoa(String.fromCharCode(...raw)).replaceAll('+', '-').replaceAll('/', '_').replaceAll('=', '');
+const random = () => base64url(crypto.getRandomValues(new Uint8Array(32)));
+const again = 'Press “Sign in” to try again.';
+export const canSignIn = () => !!client();
+export const framed = () => window.top !== window;
+// signIn leaves for the Hub. A frame, in which the Hub refuses to ask, opens a tab that does so.
+export async function signIn() {
+  if (framed()) {
+    if (!window.open(location.href)) throw new Problem('Your browser has blocked a new tab', '', ['allow it for this page: signing in needs one']);
+    return;
+  }
+  const verifier = random(), state = random();
+  if (!keep.set(pending, JSON.stringify({ verifier, state, query: location.search }))) {
+    throw new Problem('You cannot sign in', 'Your browser forbids this page to keep anything, and the answer of the Hub could not be recognized.',
+      ['allow cookies and site data for this page, or use a command under “Run it yourself”']);
+  }
+  const challenge = base64url(new Uint8Array(await crypto.subtle.digest('SHA-256', new TextEncoder().encode(verifier))));
+  location.assign(hub() + '/oauth/authorize?' + new URLSearchParams({
+    client_id: client(), redirect_uri: here(), response_type: 'code', scope, state, code_challenge: challenge, code_challenge_method: 'S256',
+  }));
+}
+
+export const signOut = () => { account = {}; };
+// comeFromFrame takes over what a frame of this page keeps that has opened this tab to sign in, and says whether there is one.
+export function comeFromFrame() {
+  try {
+    const from = window.opener;
+    if (!from || from.location.origin !== location.origin || from.top === from) return false;
+    window.opener = null;
+    for (const [key, text] of Object.entries(from.sessionStorage)) keep.set(key, text);
+    return true;
+  } catch {
+    return false; // another site's
+  }
+}
+const declined = {
+  access_denied: ['You have not agreed', 'Without the three rights no job can be started for you. Plans and checks need no sign-in.'],
+  invalid_scope: ['The Hub does not grant what this page asks for', 'The page's operator must register it for jobs, contribute-repos and gated-repos.'],
+};
+// comeBack takes the Hub's answer out of the address, and signs in if it answers this tab's question. It says whether there was one.
+export async function comeBack() {
+  const query = new URLSearchParams(location.search), asked = JSON.parse(keep.get(pending) ?? 'null');
+  keep.drop(pending);
+  if (!['state', 'code', 'error'].some(name => query.has(name))) return false;
+  history.replaceState(null, '', here() + (asked?.query ?? ''));
+  if (!asked || query.get('state') !== asked.state) {
+    throw new Problem('You are not signed in', 'The answer belongs to no sign-in that this tab has begun, so it was thrown away.', [again]);
+  }
+  if (!query.has('code')) {
+    const [title, why] = declined[query.get('error')] ?? ['The Hub has not signed you in', shown(query.get('error_description') ?? query.get('error'))];
+    throw new Problem(title, why, [again]);
+  }
+  const form = { grant_type: 'authorization_code', client_id: client(), code: query.get('code'), redirect_uri: here(), code_verifier: asked.verifier };
+  try {
+    const got = await json('/oauth/token', { method: 'POST', body: new URLSearchParams(form), token: '' });
+    if (!got.access_token) throw new Problem('The Hub has sent no token');
+    const { preferred_username: user } = await json('/oauth/userinfo', { token: got.access_token, tries: 3 });
+    if (!user) throw new Problem('The Hub has not said who you are');
+    account = { token: got.access_token, ends: Date.now() + 1000 * (got.expires_in ?? 3600), user };
+  } catch (error) {
+    throw new Problem('You are not signed in', [error.title ?? error.message, error.why].filter(Boolean).join('. '), [...(error.todo ?? []), again]);
+  }
+  return true;
+}

@@ -1,0 +1,143 @@
+// The planner: the program itself, built for browsers, in a worker. See worker.js.
+
+import { Problem, account, hub, keep, wait } from './hub.js';
+
+// planner has one state, which all ask: idle, loading, ready, or broken and why. A change is an event.
+export const planner = Object.assign(new EventTarget(), { state: 'idle', got: 0, all: 0, why: undefined });
+const become = changes => planner.dispatchEvent(Object.assign(new Event('change'), Object.assign(planner, changes)));
+let loaded; // a promise of the program's module, and of the address of what runs it
+// load makes the planner ready, once; what has broken is loaded again.
+export function load() {
+  return loaded ??= fetchAll().then(program => { become({ state: 'ready' }); return program; }, broken);
+}
+
+function broken(error) {
+  loaded = undefined;
+  const why = error instanceof Problem ? error : new Problem('The planner does not start', error.message, ['reload the page; if that does not help, try another browser']);
+  why.retry = true;
+  become({ state: 'broken', why });
+  throw why;
+}
+const stalled = 30_000; // a download that brings nothing for so long has stopped
+const reload = ['check your connection, then try again'];
+
+async function fetchAll() {
+  become({ state: 'loading', got: 0, all: 0 });
+  if (!globalThis.WebAssembly || !globalThis.DecompressionStream) {
+    throw new Problem('This browser cannot run the planner', `It has no ${globalThis.WebAssembly ? 'DecompressionStream: it is too old' : 'WebAssembly, or does not allow it here'}.`,
+      ['update it or use another one; a strict mode, such as Lockdown, may have switched it off']);
+  }
+  const [module, ...scripts] = await Promise.all([compile(), script('wasm_exec.js'), script('worker.js')]);
+  return { module, source: URL.createObjectURL(new Blob(scripts, { type: 'text/javascript' })) };
+}
+const missing = why => { throw new Problem('A part of this page is missing', why, ['reload the page']); };
+// get fetches a file of the page.
+async function get(name) {
+  const answer = await fetch(new URL(name, import.meta.url)).catch(() => {
+    throw new Problem(navigator.onLine ? 'The planner could not be loaded' : 'You are offline', `${name} did not arrive.`, reload);
+  });
+  return answer.ok ? answer : missing(`${name}: ${answer.status}.`);
+}
+
+async function script(name) {
+  const text = await (await get(name)).text();
+  return /^\s*</.test(text) ? missing(`${name} is something else.`) : text;
+}
+// compile fetches the program, says how far it is, and distinguishes a cut-off file from a wrong one.
+async function compile() {
+  const answer = await get('plan.wasm.gz'), pieces = [];
+  const all = answer.headers.get('Content-Encoding') ? 0 : +answer.headers.get('Content-Length');
+  let got = 0;
+  for (const reader = answer.body.getReader(); ;) {
+    const piece = await Promise.race([reader.read(), wait(stalled)]).catch(() => undefined);
+    if (!piece) throw new Problem('The planner’s download has stopped', `${got} bytes had arrived.`, reload);
+    if (piece.done) break;
+    pieces.push(piece.value);
+    become({ got: got += piece.value.length, all });
+  }
+  const [a, b] = new Uint8Array(await new Blob(pieces).slice(0, 2).arrayBuffer());
+  const packed = a === 0x1f && b === 0x8b;
+  if (!packed && a !== 0) missing('plan.wasm.gz is something else.');
+  let stream = new Blob(pieces).stream();
+  if (packed) stream = stream.pipeThrough(new DecompressionStream('gzip')); // some servers have unpacked it
+  return WebAssembly.compileStreaming(new Response(stream, { headers: { 'Content-Type': 'application/wasm' } })).catch(error => {
+    throw new Problem('The planner came incomplete', error.message, reload);
+  });
+}
+// begin makes a worker of a blob, so that it is bound by this page's policy.
+function begin(source) {
+  try { return new Worker(source); } catch (error) { return broken(error); }
+}
+// run runs the program and gives what it prints. With each line of its log, and each answer of the Hub, it calls heard.
+export async function run(args, signal, heard = () => {}) {
+  const { module, source } = await load();
+  signal?.throwIfAborted();
+  const worker = begin(source);
+  const ended = new Promise((yes, no) => {
+    worker.onerror = event => no(new Problem('Your browser has stopped the planner', event.message ?? '',
+      ['reload the page; an extension or a policy may forbid workers']));
+    worker.onmessage = ({ data }) => {
+      if (data.failed) return no(new Problem('The planner has stopped', data.failed, ['reload the page; a very large model may need more memory']));
+      if (data.code === undefined) return heard(data);
+      yes(data);
+    };
+    signal?.addEventListener('abort', () => no(signal.reason));
+  });
+  const env = { HOME: '/', HF_ENDPOINT: hub() };
+  if (account.token) env.HF_TOKEN = account.token;
+  worker.postMessage({ module, args, env });
+  return ended.catch(error => error instanceof Problem ? broken(error) : Promise.reject(error)).finally(() => worker.terminate());
+}
+// lines reads the objects of a log of --log-format json.
+export const lines = log => log.split('\n').flatMap(line => {
+  try { return line.startsWith('{') ? [JSON.parse(line)] : []; } catch { return []; }
+});
+// answer runs a command with --json, and gives the document, good or not.
+async function answer(command, args, signal, heard) {
+  const { stdout, stderr } = await run([command, '--json', '--log-format', 'json', ...args], signal, heard);
+  try {
+    return JSON.parse(stdout);
+  } catch {
+    const last = stderr.trim().split('\n').find(line => /panic|fatal|error/.test(line)) ?? 'It ended without an answer.';
+    return broken(new Problem('The planner has stopped', last.slice(0, 300), ['reload the page; a very large model may need more memory']));
+  }
+}
+export const check = (name, signal, heard) => answer('verify', ['--level', 'structure', '--', name], signal, heard);
+// plan gives what a model becomes, from its headers alone, or from samples of its weights too.
+export async function plan(name, { samples = false, exact = false, signal, heard }) {
+  const doc = await answer('plan', [...(samples ? [] : ['--sample-bytes', '0']), ...(exact ? ['--exact-f32'] : []), '--', name], signal, heard);
+  return doc.ok || doc.estimate ? brief(doc, name, exact) : doc;
+}
+// brief is what the page shows of a plan, small however large the model is.
+export function brief(doc, name, exact) {
+  const { source_bytes: before, output_bytes_estimate: after, units } = doc;
+  const sum = of => units.reduce((n, u) => n + of(u), 0);
+  const codes = sum(u => u.stays_bf16 ? 0 : u.df11_bytes - u.weights), kept = sum(u => u.stays_bf16 ? 0 : u.weights), all = sum(u => u.weights);
+  const groups = new Map();
+  const add = (why, n, size, such) => {
+    const g = groups.get(why) ?? { why, n: 0, size: 0, such };
+    groups.set(why, { ...g, n: g.n + n, size: g.size + size });
+  };
+  for (const t of doc.remainder ?? []) add(t.why, 1, t.bytes, t.name);
+  for (const u of units) if (u.stays_bf16) add('the module ' + u.stays_bf16, u.tensors, u.bytes, u.path);
+  const { gpus, published = [], readers = [], other_readers: others = [], warnings = [], differences = [], aliases = [] } = doc;
+  return {
+    name, exact, source: doc.source, commit: doc.commit, layout: doc.layout, closed: !!(doc.private || doc.gated),
+    access: [doc.private && 'private', doc.gated && 'gated'].filter(Boolean).join(', '), before, after, sampled: doc.estimate.sampled_bytes,
+    known: doc.estimate.exact, parts: [[all, all, before - 2 * all], [kept, codes, Math.max(0, after - kept - codes)]],
+    needs: doc.estimate.needs, gpus, published, readers, others, warnings, differences, aliases: aliases.slice(0, 20),
+    groups: [...groups.values()].sort((a, b) => b.size - a.size), siblings: sum(u => u.siblings),
+    within: Math.max(0, doc.plain_bytes - (doc.remainder ?? []).reduce((n, t) => n + t.bytes, 0)),
+  };
+}
+// Plans are kept by commit, and the commit of each name that was planned, so that a reload, a sign-in and Back cost nothing.
+const key = (name, exact) => `df11-plan:${exact ? 'f32:' : ''}${name}`;
+export function remember(p) {
+  keep.set(key(p.source + '@' + p.commit, p.exact), JSON.stringify(p));
+  keep.set(key(p.name, p.exact) + ':', p.source + '@' + p.commit);
+}
+export function recall(name, exact) {
+  const p = JSON.parse(keep.get(key(keep.get(key(name, exact) + ':') ?? name, exact)) ?? 'null');
+  return p && { ...p, name };
+}
+export const forget = () => keep.names().filter(name => name.startsWith('df11-plan:')).forEach(keep.drop);

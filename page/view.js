@@ -1,0 +1,438 @@
+// What is on the page, and what its buttons do. Everything from outside is text, never markup.
+
+import * as hub from './hub.js';
+import * as jobs from './job.js';
+import * as planner from './planner.js';
+import { Problem, account, shown } from './hub.js';
+const $ = id => document.getElementById(id);
+const put = (e, props, children) => { e.append(...children); return Object.assign(e, props); };
+const el = (tag, props = {}, ...children) => put(document.createElement(tag), props, children);
+const fill = (id, ...children) => $(id).replaceChildren(...children.filter(child => child != null && child !== ''));
+const name = text => el('bdi', {}, shown(text)); // of a repo or a tensor: it turns nothing around it
+const link = (href, ...children) => el('a', { href, rel: 'noopener', target: '_blank' }, ...children);
+const repo = id => link(`${hub.hub()}/${id}`, name(id));
+const button = (text, onclick, className = '') => el('button', { type: 'button', onclick, className }, text);
+const choice = (group, value, text, checked) => el('label', { className: 'choice' }, el('input', { type: 'radio', name: group, value, checked }), el('span', {}, text));
+const announce = text => { $('state').textContent = text; };
+const done = (heading, text) => { $(heading).focus({ preventScroll: true }); announce(text); };
+const title = text => { document.title = text ? text + ' · df11-convert' : 'df11-convert: BF16 models as DFloat11'; };
+// bytes is written as the program writes it.
+function bytes(n) {
+  let unit = 0;
+  for (; n >= 999.5 && unit < 4; unit++) n /= 1000;
+  return (n >= 100 || n === Math.trunc(n) ? n.toFixed(0) : n.toPrecision(3)) + ' ' + ['B', 'kB', 'MB', 'GB', 'TB'][unit];
+}
+
+// --- messages -----------------------------------------------------------------------------------------------------------
+// warn shows a problem until it is closed, or the same topic has another outcome. No other action hides it.
+function warn(topic, problem, ...actions) {
+  hush(topic);
+  const { title: head, why = '', todo = [], link: more } = problem instanceof Problem ? problem : new Problem('That did not work', problem.message, ['reload the page and try again']);
+  const close = button('Close', () => hush(topic));
+  close.ariaLabel = 'Close: ' + head;
+  $('messages').append(el('section', { className: 'box', id: 'about-' + topic }, el('h2', { tabIndex: -1 }, head), el('p', {}, why),
+    el('ul', {}, ...todo.filter(Boolean).map(step => el('li', {}, step))), ...(more ? [link(...more), ' '] : []), ...actions, close));
+  announce(`${head}. ${why}`);
+}
+const hush = topic => $('about-' + topic)?.remove();
+const signInButton = () => hub.canSignIn() && !account.user ? [button('Sign in with Hugging Face', enter, 'main')] : [];
+
+// --- ask ----------------------------------------------------------------------------------------------------------------
+let asking = new AbortController(); // of the plan or check that is under way
+let now; // the plan that is shown
+// move writes what is shown into the address, also into that of the Space around a frame.
+function move(changes, how = 'replaceState') {
+  const query = new URLSearchParams(location.search);
+  for (const [key, value] of Object.entries(changes)) value ? query.set(key, value) : query.delete(key);
+  const text = query.toString();
+  history[how](null, '', text ? '?' + text : location.pathname);
+  query.delete('__theme');
+  if (hub.framed()) window.parent.postMessage({ queryString: query.toString(), hash: '' }, hub.hub());
+}
+// ask plans or checks what was named. A plan that this session knows costs nothing unless it is wanted fresh.
+async function ask(mode, text, { fresh = true, f32 = false } = {}) {
+  asking.abort();
+  const { signal } = asking = new AbortController(), stop = () => { asking.abort(); busy('stopped'); };
+  for (const id of ['plan', 'check', 'examples']) $(id).hidden = true;
+  hush('answer');
+  now = undefined;
+  document.querySelector(`[name=mode][value=${mode}]`).click();
+  $('model').value = text;
+  $('go').focus({ preventScroll: true });
+  try {
+    const id = hub.modelOf(text);
+    $('model').value = id;
+    if (fresh) move({ model: '', check: '', f32: f32 && 'exact', [mode]: id }, 'pushState');
+    title(id);
+    await (mode === 'check' ? check(id, signal, stop) : plan(id, signal, stop, { fresh, f32 }));
+  } catch (error) {
+    if (signal.aborted) return;
+    const retry = error.retry ? [button('Try again', () => ask(mode, text, { f32 }), 'main')] : [];
+    warn('answer', error, ...retry);
+  }
+  if (!signal.aborted) busy('');
+}
+// busy says what is under way, and how much was read for it; '' is nothing.
+function busy(text, stop) {
+  $('progress').firstElementChild.textContent = text;
+  $('stop').hidden = !stop;
+  $('stop').onclick = stop;
+}
+const reading = (what, stop) => ({ read, line }) => {
+  const said = line && planner.lines(line).findLast(m => m.level === 'INFO' && /^waiting/.test(m.msg));
+  if (read || said) busy(said?.msg ?? `${what}: ${bytes(read)} …`, stop);
+};
+
+planner.planner.addEventListener('change', ({ state, got, all }) => {
+  if (state !== 'loading') busy('');
+  else busy(got ? `loading the planner: ${bytes(got)}${all ? ' of ' + bytes(all) : ''} …` : 'loading the planner …');
+});
+async function plan(id, signal, stop, { fresh, f32 }) {
+  const known = !fresh && planner.recall(id, f32);
+  if (known) return show(known);
+  busy('reading headers …', stop);
+  announce('reading headers');
+  const first = await planner.plan(id, { exact: f32, signal, heard: reading('reading headers', stop) });
+  if (signal.aborted) return;
+  if (!first.parts) return refuse(first, id);
+  planner.remember(first);
+  show(first);
+  done('plan-title', `${first.source}: ${bytes(first.before)} become about ${bytes(first.after)}`);
+  if (!first.known && !navigator.connection?.saveData) await refine(first, signal);
+}
+// refine makes a plan exact to about 0.1% from samples of the weights, which the visitor may stop.
+async function refine(first, signal) {
+  const part = new AbortController(), stop = () => part.abort();
+  signal.addEventListener('abort', stop);
+  const heard = reading('reading samples of the weights for a closer estimate', stop);
+  heard({ read: 1 });
+  const closer = await planner.plan(first.name, { exact: first.exact, samples: true, signal: part.signal, heard }).catch(() => first);
+  if (signal.aborted || !closer.parts) return;
+  planner.remember(closer);
+  show(closer);
+}
+// steps word what the program says about the next step.
+const steps = {
+  sign_in: id => [account.user ? 'if it is private: this page sees public models alone' : 'if it is gated or private, sign in', signInButton],
+  accept_terms: id => ['open its page on the Hub, accept the terms, then try again', () => [link(`${hub.hub()}/${id.split('@')[0]}`, 'Open its page'), ' ', again('model', id)]],
+  check_instead: id => ['it is a result already: check it', () => [again('check', id, 'Check it')]],
+  exact_f32: id => ['its F32 values look like BF16 ones', () => [button('Plan it as BF16', () => ask('model', id, { f32: true }), 'main')]],
+  try: (id, error) => ['you may have meant ' + shown(error.try), () => [again('model', error.try, shown(error.try))]],
+  retry: id => ['the Hub is busy or out of reach: wait a little, then try again', () => [again('model', id)]],
+};
+const again = (mode, id, text = 'Try again') => button(text, () => ask(mode, id), 'main');
+const titles = {
+  not_convertible: 'This model cannot be converted', not_found: 'There is no such model, or it is private', gated: 'You must accept its terms first',
+  usage: 'This is no model of the Hub', rate_limited: 'The Hub has had too many questions', hub: 'The Hub does not answer as it should',
+};
+// refuse shows why there is no plan or check.
+function refuse({ error }, id, kind = 'This cannot be planned') {
+  const [todo, actions = () => []] = steps[error.next]?.(id, error) ?? [];
+  const more = !todo && error.hint ? ['the program on your own machine can say more: uvx df11-convert plan ' + id] : [];
+  const offline = error.next === 'retry' && !navigator.onLine;
+  warn('answer', new Problem(offline ? 'You are offline' : titles[error.kind] ?? kind, shown(error.message), [todo, ...more]), ...actions());
+}
+
+// --- plan ---------------------------------------------------------------------------------------------------------------
+function svg(tag, attributes, ...children) {
+  const e = document.createElementNS('http://www.w3.org/2000/svg', tag);
+  for (const [key, value] of Object.entries(attributes)) e.setAttribute(key, value);
+  return put(e, {}, children);
+}
+const kinds = ['same', 'moved', 'rest'];
+const bands = [['sign and mantissa', 'sign and mantissa, the same'], ['exponents', 'coded exponents'], ['unchanged', 'unchanged']];
+// picture draws both sizes: the exponents shrink, all else stays. Lengths are shares, so letters keep their size on a phone.
+function picture({ before, after, parts }) {
+  const whole = Math.max(before, after, 1), share = n => (100 * n / whole).toFixed(3) + '%';
+  const bar = (sizes, y) => sizes.map((n, i) => svg('rect', { class: kinds[i], x: share(sizes.slice(0, i).reduce((a, b) => a + b, 0)), y, width: share(n), height: 30 }));
+  const at = ([a, b]) => [a, a + b].map(n => (100 * n / whole).toFixed(2)), [[a, b], [c, d]] = parts.map(at);
+  const text = (y, line) => { const t = svg('text', { x: 0, y }); t.textContent = line; return t; };
+  return svg('svg', { height: 132, role: 'img', 'aria-label': `${bytes(before)} in BF16 become ${bytes(after)} as DF11: the exponents shrink from ${bytes(parts[0][1])} to ${bytes(parts[1][1])}` },
+    text(12, `BF16 ${bytes(before)}`), ...bar(parts[0], 20),
+    svg('svg', { viewBox: '0 0 100 10', preserveAspectRatio: 'none', y: 50, height: 24 }, svg('polygon', { class: 'flow', points: `${a},0 ${b},0 ${d},10 ${c},10` })),
+    ...bar(parts[1], 74), text(122, `DF11 ${bytes(after)}`));
+}
+const legend = parts => el('ul', { className: 'legend' }, ...bands.map(([, what], i) => parts[1][i] > 0 &&
+  el('li', {}, svg('svg', { viewBox: '0 0 10 10' }, svg('rect', { class: kinds[i], width: 10, height: 10 })), `${what} ${bytes(parts[1][i])}`)).filter(Boolean));
+const gpu = g => g.n > 1 ? `${g.n} × ${g.gib} GB` : `one ${g.gib} GB`;
+const percent = (part, whole) => Math.round(100 * part / Math.max(1, whole)) + '%';
+// fits says in one sentence which GPU it takes.
+function fits(gpus) {
+  const [df11, bf16] = ['df11_fits', 'bf16_fits'].map(form => gpus.find(g => g[form]));
+  if (!df11) return 'DF11 fits none of the usual GPUs.';
+  if (!bf16) return `DF11 fits ${gpu(df11)} GPU; BF16 fits none of the usual sizes.`;
+  return df11 === bf16 ? `Both fit ${gpu(df11)} GPU.` : `DF11 fits ${gpu(df11)} GPU; BF16 needs ${gpu(bf16)}.`;
+}
+
+function show(p) {
+  now = p;
+  const saved = 1 - p.after / Math.max(1, p.before);
+  fill('plan-title', repo(p.source));
+  const there = p.published.slice(0, 3).flatMap((id, i) => [i ? ', ' : 'There already: ', repo(id), ' (', el('a', { href: '?check=' + encodeURIComponent(id) }, 'check'), ')']);
+  fill('there', ...there);
+  fill('sizes', `${bytes(p.before)} → ${p.known ? '' : '≈ '}${bytes(p.after)} `, el('small', {}, saved > 0 ? percent(saved, 1) + ' smaller, bit for bit the same' : 'nothing to gain'));
+  fill('picture', picture(p), legend(p.parts));
+  $('fits').textContent = fits(p.gpus);
+  offer(p);
+  const basis = p.known ? 'exact' : p.sampled ? `estimated from ${bytes(p.sampled)} of the weights` : 'estimated from the headers: the usual ratio of trained weights';
+  $('plan-meta').textContent = [p.commit && 'commit ' + p.commit.slice(0, 12), p.layout, p.access, basis].filter(Boolean).join(' · ');
+  const lists = [['Take care', p.warnings], ['Differs from the official route', p.differences], ['Equal, so stored once', p.aliases]];
+  fill('remarks', ...lists.filter(([, rows]) => rows.length).flatMap(([head, rows]) => [el('h3', {}, head), el('ul', {}, ...rows.map(row => el('li', {}, name(row))))]));
+  const plain = p.groups.map(g => el('li', {}, `${bytes(g.size)} in ${g.n} ${g.n === 1 ? 'tensor' : 'tensors'}: ${shown(g.why)}, such as `, el('code', {}, name(g.such))));
+  if (p.siblings) plain.push(el('li', {}, `${bytes(p.within)} in ${p.siblings} norms and biases inside compressed modules`));
+  fill('plain', ...(plain.length ? plain : [el('li', {}, 'nothing')]));
+  fill('readers', ...p.readers.map(r => el('tr', {}, el('td', {}, r.name), el('td', {}, r.version), el('td', { className: r.loads === 'yes' ? 'yes' : 'no' }, r.loads === 'yes' ? 'loads it' : r.loads), el('td', {}, name(r.why ?? '')))));
+  $('others').textContent = p.others.map(r => `${r.name} reads DF11 folders; not tested by us: ${r.url}`).join('\n');
+  const cell = yes => el('td', { className: yes ? 'yes' : 'no' }, yes ? 'fits' : 'no');
+  fill('gpus', ...p.gpus.map(g => el('tr', {}, el('td', {}, gpu(g).replace('one ', '')), cell(g.bf16_fits), cell(g.df11_fits))));
+  $('command').textContent = command(p);
+  $('plan').hidden = false;
+}
+// command is what does the same on the visitor's own machine. Ids and commits hold no character that a shell would read.
+function command({ name: asked, source, commit, exact }) {
+  const from = (asked.includes('@') ? `${source}@${commit}` : source) + (exact ? ' --exact-f32' : '');
+  return `uvx df11-convert ${from} --push --repo-id ${account.user ?? 'YOU'}/${$('target').value}`;
+}
+
+// --- check --------------------------------------------------------------------------------------------------------------
+// verdicts are those that are not good, of the model, the pair with its original, and the other files.
+const verdicts = {
+  damaged: ['bad', 'Damaged'], different_weights: ['bad', 'Differs from its original'], other_original: ['bad', 'Made from another original'], different: ['open', 'Other files differ'],
+};
+
+async function check(id, signal, stop) {
+  busy('reading headers …', stop);
+  const doc = await planner.check(id, signal, reading('checking', stop));
+  if (signal.aborted) return;
+  if (doc.level === undefined) return refuse(doc, id, 'This cannot be checked');
+  const subjects = ['model', 'pair', 'files'].map(of => doc.verdicts[of]), found = subjects.find(s => verdicts[s.verdict]);
+  const [look, head] = verdicts[found?.verdict] ?? (doc.ok ? ['good', 'No fault found'] : ['bad', 'Not checked to the end']);
+  $('check').className = look;
+  fill('verdict', el('span', { className: 'verdict' }, head), ': ', name(id));
+  $('check-why').textContent = !found && doc.ok ? `Its structure and published hashes fit ${shown(doc.against)}.` : shown(found?.why ?? doc.error?.message).replace(/\b([0-9a-f]{10})[0-9a-f]{54}\b/g, '$1…');
+  const rows = { finding: doc.error?.message, model: doc.model, commit: doc.commit, original: doc.against, 'its commit': doc.against_commit, modules: doc.units, 'copied tensors': doc.tensors,
+    warnings: (doc.warnings ?? []).join('; '), 'other files': doc.beside.join(', ') };
+  fill('checked', ...Object.entries(rows).filter(([, v]) => v != null && v !== '').map(([k, v]) => el('div', {}, el('dt', {}, k), el('dd', {}, name(v)))));
+  fill('check-next', 'Checked in this browser; no weight was compared. Every weight is compared by ', el('code', {}, `uvx df11-convert verify ${id.replace(/[^\w./@:-]/g, '')} --level proof`));
+  $('check').hidden = false;
+  done('verdict', `${head}: ${id}`);
+}
+
+// --- sign-in ------------------------------------------------------------------------------------------------------------
+const enter = () => hub.signIn().catch(error => warn('sign-in', error, ...signInButton()));
+
+function showAccount() {
+  $('who').textContent = account.user ? `Signed in as ${account.user}` : '';
+  $('sign-out').hidden = !account.user;
+  $('sign-in').hidden = !hub.canSignIn() || !!account.user;
+  if (now) offer(now);
+}
+
+function leave() {
+  if (following) warn('job', new Problem('Your job goes on, and goes on costing', 'This page cannot follow it any more.', ['sign in again to see it'], { link: [jobs.address(following.job), 'The job on the Hub'] }), ...signInButton());
+  unfollow();
+  hub.signOut();
+  planner.forget();
+  showAccount();
+}
+
+// --- convert ------------------------------------------------------------------------------------------------------------
+// offer prepares the button for a plan, with what it costs.
+function offer(p) {
+  const list = jobs.quotes(p.needs), worth = p.after < 0.99 * p.before, own = p.source.split('/').at(-1) + '-DF11';
+  const given = $('target').dataset.of === p.source ? new FormData($('job')) : new FormData(); // another plan leaves no choices
+  const why = !worth ? 'Nothing would be gained, so there is nothing to convert.' : !jobs.image() ? 'This copy of the page is no release and starts no jobs. The commands under Details do the same.'
+    : !hub.canSignIn() ? 'This copy of the page is not registered for signing in. The commands under Details do the same.' : '';
+  Object.assign($('no-job'), { textContent: why, hidden: !why });
+  $('job').hidden = !!why || !!following;
+  const chosen = () => list[new FormData($('job')).get('machine') ?? 0];
+  fill('machines', ...list.map((q, i) => choice('machine', i, `${q.flavor}, ${q.what}: about ${jobs.span(q.seconds)}, about ${jobs.dollars(q.cost)}, at most ${jobs.dollars(q.most)}`, i === +(given.get('machine') ?? 0))));
+  const label = () => {
+    const q = chosen();
+    $('start').textContent = `Convert it: about ${jobs.span(q.seconds)}, at most ${jobs.dollars(q.most)}`;
+    $('terms').textContent = `${account.user ? '' : 'You sign in first. '}A job of Hugging Face converts it, compares every weight with the original and publishes the result under your name. You pay Hugging Face, for every minute that has begun` +
+      ` (${q.now ? 'prices of today' : 'prices of November 2026'}); after ${jobs.span(q.timeout)} the job stops by itself, and can be continued. The time is a guess: no job of ours was measured. You can close the page meanwhile.`;
+  };
+  label();
+  $('machines').onchange = label;
+  $('owner').textContent = (account.user ?? 'you') + ' /';
+  if ($('target').dataset.of !== p.source) Object.assign($('target'), { value: own }).dataset.of = p.source;
+  const hidden = (given.get('visibility') ?? (p.closed ? '--private' : '')) === '--private';
+  fill('visibility', choice('visibility', p.closed ? '--public' : '', p.closed ? 'Everybody: the license of this model allows that' : 'Everybody', !hidden),
+    choice('visibility', '--private', 'You, and whom you let in', hidden));
+  $('job').onsubmit = event => {
+    event.preventDefault();
+    if (!account.user) return enter();
+    const task = { source: p.source, commit: p.commit, target: `${account.user}/${$('target').value}` };
+    begin(task, chosen(), [new FormData($('job')).get('visibility'), p.exact && '--exact-f32'].filter(Boolean));
+  };
+}
+
+let following; // job, and what ends following it
+function unfollow() {
+  following?.end.abort();
+  following = undefined;
+  $('run').hidden = true;
+}
+
+async function begin(task, machine, options) {
+  hush('job');
+  $('start').disabled = true;
+  announce('asking the Hub for a machine');
+  try {
+    const { job, found } = await jobs.start(task, machine, options);
+    if (found) warn('job', new Problem('This job runs already', 'Another tab has started it, or you have before. Nothing new was started.'));
+    follow(job.id, job);
+  } catch (error) {
+    lost(error);
+  }
+  $('start').disabled = false;
+}
+// lost says why there is no job to follow. A sign-in that has ended is none.
+function lost(error) {
+  if (error.status === 401) hub.signOut();
+  showAccount();
+  warn('job', error, ...(error.status === 401 ? signInButton() : []));
+}
+
+const stages = ['waiting for a machine', 'reading', 'converting', 'publishing', 'done'];
+function step(n) {
+  if (n < following.step) return;
+  following.step = n;
+  fill('steps', ...stages.map((text, i) => Object.assign(el('li', { className: i < n || n === 4 ? 'past' : '' }, text), i === n ? { ariaCurrent: 'step' } : {})));
+}
+// present makes ready what shows a job.
+function present(id) {
+  $('job').hidden = true;
+  $('run').className = $('phase').textContent = $('clock').textContent = '';
+  fill('run-title', 'Your job');
+  fill('run-why', 'You can close this page: the job goes on, and this address shows it again.');
+  fill('run-links', link(jobs.address({ id }), 'The job on the Hub'));
+  for (const part of ['run', 'going', 'steps', 'cancel']) $(part).hidden = false;
+  $('bar').removeAttribute('value');
+  $('cancel').disabled = false;
+  $('cancel').onclick = () => {
+    $('cancel').disabled = true;
+    jobs.cancel({ id }).catch(error => { $('phase').textContent = `not canceled: ${error.title}`; $('cancel').disabled = false; });
+  };
+  $('run-title').focus();
+  step(0);
+}
+// follow shows a job until it has ended. The address names it, so that a reload or another tab finds it again.
+async function follow(id, job) {
+  unfollow();
+  const end = new AbortController(), log = [];
+  const mine = following = { job: job ?? { id }, end, step: -1 };
+  move({ job: id });
+  present(id);
+  const began = Date.now();
+  const tick = setInterval(() => {
+    const { createdAt, flavor } = mine.job, s = Math.max(0, (Date.now() - (Date.parse(createdAt) || began)) / 1000), m = jobs.machines.find(x => x.flavor === flavor);
+    $('clock').textContent = `${Math.floor(s / 60)}:${String(Math.floor(s % 60)).padStart(2, '0')} elapsed` + (m ? `, ${jobs.dollars(Math.ceil(s / 60) * m.price / 60)} so far` : '');
+  }, 1000);
+  try {
+    const last = await jobs.follow(id, {
+      signal: end.signal,
+      saw: found => {
+        mine.job = found;
+        const { target } = jobs.taskOf(found);
+        if (target) fill('run-title', 'Your job: ', name(target));
+        hush('lost');
+        if (found.status.stage === 'RUNNING') step(1);
+      },
+      silent: error => warn('lost', new Problem('No news of your job', `${error.title}. It goes on; this page keeps asking.`)),
+      heard: line => mine === following && heard(line, log),
+    });
+    await settle(last, log, mine);
+  } catch (error) {
+    if (end.signal.aborted) return;
+    unfollow();
+    lost(error);
+    if (error.status === 404) move({ job: '' });
+    if (now) offer(now);
+  } finally {
+    clearInterval(tick);
+    hush('lost');
+  }
+}
+// heard shows a line of the log, as far as it is what the program writes.
+function heard(line, log) {
+  log.push(line);
+  const [m] = planner.lines(line);
+  if (m?.msg !== 'progress' || !(m.percent >= 0)) return;
+  step(m.phase === 'convert' ? m.percent > 0 ? 2 : 1 : 3);
+  $('bar').value = m.percent;
+  title(`${m.percent}% ` + jobs.taskOf(following.job).target);
+  $('phase').textContent = shown(`${m.percent}%, ${m.files} of ${m.files_total} files` + (m.seconds_left > 0 ? `, about ${jobs.span(m.seconds_left)} left` : ''));
+}
+// settle shows how a job has ended.
+async function settle(job, log, mine) {
+  $('going').hidden = $('cancel').hidden = true;
+  const o = await jobs.outcome(job, log);
+  if (mine !== following) return;
+  const { target } = jobs.taskOf(job);
+  if (o.good) step(4);
+  else $('steps').hidden = true;
+  following = undefined;
+  move({ job: '' });
+  $('run').className = o.good ? 'good' : job.status.stage === 'COMPLETED' || job.status.stage === 'CANCELED' ? 'open' : 'bad';
+  fill('run-title', el('span', { className: 'verdict' }, o.title), ...(target ? [': ', o.good ? repo(target) : name(target)] : []));
+  fill('run-why', o.why);
+  const check = o.good ? [el('a', { href: '?check=' + encodeURIComponent(target) }, 'Check it'), ' · ', link(`${hub.hub()}/${target}`, 'How to use it'), ' · '] : [];
+  fill('run-links', ...(o.todo.length ? [el('ul', {}, ...o.todo.map(todo => el('li', {}, todo)))] : []), ...check, link(jobs.address(job), 'The job on the Hub'));
+  done('run-title', o.title);
+  title(o.title + ' ' + target);
+  if (now) offer(now);
+}
+
+// --- start --------------------------------------------------------------------------------------------------------------
+$('unready').remove();
+const first = new URLSearchParams(location.search);
+if (/^(light|dark)$/.test(first.get('__theme'))) document.documentElement.dataset.theme = first.get('__theme');
+$('version').textContent = `Version ${hub.setting('version')}.`;
+const mode = () => new FormData($('ask')).get('mode');
+$('ask').onsubmit = event => { event.preventDefault(); ask(mode(), $('model').value); };
+$('ask').onchange = () => { $('go').textContent = mode() === 'check' ? 'Check' : 'Plan'; };
+$('model').onfocus = () => { planner.load().catch(() => {}); }; // while the visitor types
+let typed;
+$('model').oninput = () => {
+  clearTimeout(typed);
+  typed = setTimeout(async () => {
+    const text = $('model').value.trim();
+    if (text.length > 2 && !text.includes('://')) fill('ids', ...(await hub.suggest(text)).map(id => el('option', { value: id })));
+  }, 250);
+};
+$('sign-in').onclick = enter;
+$('sign-out').onclick = leave;
+$('copy').onclick = async () => {
+  $('copy').textContent = await navigator.clipboard.writeText($('command').textContent).then(() => 'Copied', () => 'Select it and copy');
+};
+window.onpopstate = () => fromAddress();
+// fromAddress shows what the address names. What this session knows costs nothing.
+function fromAddress(focus) {
+  const query = new URLSearchParams(location.search), text = ['model', 'repo'].map(key => query.get(key)).find(Boolean) ?? new URLSearchParams(location.hash.slice(1)).get('model');
+  if (query.get('check')) return ask('check', query.get('check'), { fresh: false });
+  if (text) return ask('model', text, { fresh: false, f32: query.get('f32') === 'exact' }).then(() => focus && now && $('start').focus());
+  for (const id of ['plan', 'check']) $(id).hidden = true;
+  title('');
+  return examples();
+}
+// examples shows plans that were made when the page was built.
+async function examples() {
+  const list = await fetch(new URL('examples.json', import.meta.url)).then(answer => answer.json()).catch(() => []);
+  if (now || !list.length) return;
+  fill('examples', ...list.map(p => el('a', { href: '?model=' + encodeURIComponent(p.source) }, el('h2', {}, name(p.source.split('/').at(-1))), picture(p), el('p', { className: 'note' }, fits(p.gpus)))));
+  $('examples').hidden = false;
+}
+
+jobs.askPrices().then(() => { if (now) offer(now); });
+(async () => {
+  if (hub.comeFromFrame()) return enter();
+  const back = await hub.comeBack().catch(error => warn('sign-in', error, ...signInButton()));
+  showAccount();
+  const query = new URLSearchParams(location.search), job = query.get('job');
+  const shownFirst = fromAddress(back === true && !job);
+  if (job && account.user) follow(job);
+  else if (job) warn('job', new Problem('This address names a job', 'Sign in to see it. It goes on meanwhile.'), ...signInButton());
+  await shownFirst;
+})();
