@@ -1,6 +1,6 @@
 # shellcheck shell=bash
-# What the scripts of .ci share; sourced from the repo's root. It makes the folder $work, which goes when the script ends, and
-# with it every process whose id is in pids.
+# Functions for the scripts of .ci, which source this file in the repo's root. It makes the folder $work. When the script ends, it
+# removes the folder and ends every process whose id is in pids.
 CI_CACHE=${CI_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/df11-ci}
 export CGO_ENABLED=0
 work=$(mktemp -d)
@@ -18,7 +18,7 @@ fail() {
   exit 1
 }
 
-# skip TEXT…: says what is not checked here, and why; .ci/run says it once more at its end. skip_rest ends the script, too.
+# skip TEXT…: says what isn't checked here, and why; .ci/run repeats it at its end. skip_rest also ends the script.
 skip() {
   printf '!! SKIPPED: %s\n' "$*"
   [ -z "${CI_SKIPPED-}" ] || printf '%s\n' "$*" >>"$CI_SKIPPED"
@@ -44,13 +44,13 @@ debian() {
   DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends "$@" >/dev/null
 }
 
-# have COMMAND…: whether all of these commands are there.
+# have COMMAND…: reports whether all of these commands exist.
 have() {
   local command
   for command in "$@"; do command -v "$command" >/dev/null || return; done
 }
 
-# once FOLDER COMMAND…: has a command make a folder of the cache, unless it did so before.
+# once FOLDER COMMAND…: runs a command that makes a folder of the cache, unless the folder exists.
 once() {
   if [ -f "$1/complete" ]; then return; fi
   echo "make $1" >&2
@@ -58,40 +58,40 @@ once() {
   "${@:2}" && touch "$1/complete"
 }
 
-# wheels FOLDER PACKAGE…: unpacks wheels of PyPI, without what they depend on; fails where they are not to be had.
+# wheels FOLDER PACKAGE…: unpacks wheels of PyPI, without what they depend on; fails if they aren't available.
 wheels() {
   local wheel packed=$work/wheels-${1##*/}
   python3 -m pip download -q --disable-pip-version-check --no-deps --only-binary :all: -d "$packed" "${@:2}" || return
   for wheel in "$packed"/*.whl; do python3 -m zipfile -e "$wheel" "$1" || return; done
 }
 
-# venv FOLDER PACKAGE…: makes a Python environment with packages of PyPI; fails where they are not to be had.
+# venv FOLDER PACKAGE…: makes a Python environment with packages of PyPI; fails if they aren't available.
 venv() { python3 -m venv "$1" && "$1/bin/pip" install -q --disable-pip-version-check "${@:2}"; }
 
-# hub_client makes $client, a Python environment with the Hub's official client and its Xet; fails where they are not to be had.
+# hub_client makes $client, a Python environment with the Hub's official client and its Xet; fails if they aren't available.
 client=$CI_CACHE/huggingface_hub-2.4.0
 hub_client() { once "$client" venv "$client" "huggingface_hub==${client##*-}" hf-xet; }
 
-# npm_install FOLDER PACKAGE…: installs packages of npm into a folder; fails where they are not to be had.
+# npm_install FOLDER PACKAGE…: installs packages of npm into a folder; fails if they aren't available.
 npm_install() {
   mkdir -p "$1"
   (cd "$1" && npm init --yes >/dev/null && npm install --silent --no-fund --no-audit "${@:2}")
 }
 
-# free_port prints a port that nobody listens at.
+# free_port prints a port that no program listens on.
 free_port() { python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])'; }
 
-# browser TEXT: puts puppeteer-core and axe-core, which drive Chromium, beside the scripts in $work. Where something is not to be had,
-# it ends the script; TEXT is what is not checked then.
+# browser TEXT: puts puppeteer-core and axe-core, which drive Chromium, next to the scripts in $work. If something isn't available,
+# it ends the script; TEXT says what isn't checked then.
 browser() {
   local cache=$CI_CACHE/page-24.43.1
   have node npm || skip_rest "$1: there is no node with npm"
-  have chromium || debian chromium || skip_rest "$1: Chromium is not to be had here"
-  once "$cache" npm_install "$cache" puppeteer-core@24.43.1 axe-core@4.14.1 || skip_rest "$1: puppeteer-core and axe-core are not to be had here"
+  have chromium || debian chromium || skip_rest "$1: Chromium is missing here"
+  once "$cache" npm_install "$cache" puppeteer-core@24.43.1 axe-core@4.14.1 || skip_rest "$1: puppeteer-core and axe-core are missing here"
   ln -s "$cache/node_modules" "$work/node_modules"
 }
 
-# converter puts the program into $work/bin: the one that DF11_CONVERT names, or that of this tree.
+# converter puts the program into $work/bin: the file in DF11_CONVERT, or a build of this tree.
 converter() {
   mkdir -p "$work/bin"
   if [ -n "${DF11_CONVERT-}" ]; then cp "$DF11_CONVERT" "$work/bin/df11-convert"; else go build -o "$work/bin/" ./cmd/df11-convert; fi

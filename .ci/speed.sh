@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# Prints how fast whole conversions are on this machine; judges nothing, since that is only worth something on an idle one.
-# docs/measured.md tells what the figures mean. Linux only; takes 12 GB of disk and about 4 minutes.
+# Prints how fast whole conversions are on this machine; judges nothing, because only an idle machine gives useful numbers.
+# docs/measured.md explains the figures. Linux only; takes 12 GB of disk and about 4 minutes.
 #
 #   .ci/speed.sh [ROUNDS]
 #   OTHER=/path/to/another/df11-convert .ci/speed.sh    also runs that one, in turns with this one
 #
-# df11pack, another compressor of this format, runs beside it if there is a program of that name.
+# If there's a program df11pack, another compressor of this format, it runs too.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 rounds=${1:-3}

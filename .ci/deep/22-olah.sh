@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# The whole way through a mirror that others have written and that only reads: olah of PyPI, in front of hubd. What comes through it
-# must be what comes directly, and a push must end with words that help. Needs python3 with venv, and PyPI.
+# Reads and converts through someone else's read-only mirror: olah from PyPI, in front of hubd. What comes through it must
+# equal what comes directly, and a push must end with words that help. Needs python3 with venv, and PyPI.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 olah=0.5.4
 . .ci/lib.sh
 
-once "$CI_CACHE/olah-$olah" venv "$CI_CACHE/olah-$olah" "olah==$olah" || skip_rest 'olah is not to be had here: nothing was read through a mirror'
+once "$CI_CACHE/olah-$olah" venv "$CI_CACHE/olah-$olah" "olah==$olah" || skip_rest 'olah is missing here: nothing was read through a mirror'
 have jq || debian jq
 converter
 export HF_TOKEN=hf_test HF_HOME=$work/home
@@ -22,7 +22,7 @@ direct=$HF_ENDPOINT
 "$DF11_CONVERT" org/tiny -o "$work/direct" --quiet
 "$DF11_CONVERT" org/tiny --push --repo-id me/tiny-DF11 --quiet
 
-# The mirror has to be told its port; a free one may be taken before it listens, then another is tried.
+# The mirror needs a port. If another program takes it first, try the next one.
 mkdir "$work/mirror"
 for _ in 1 2 3; do
   port=$(free_port)

@@ -12,8 +12,8 @@ here=$PWD/.ci/deep/xet
 have cargo || PATH=$PATH:$HOME/.cargo/bin
 have cargo || debian cargo || skip_rest 'Xet: there is no cargo to build its test server'
 once "$CI_CACHE/xet-client-$xet" nice cargo install -q xet-client --version "$xet" --features simulation --bin local_cas_server \
-  --root "$CI_CACHE/xet-client-$xet" --target-dir "$work/target" || skip_rest "Xet: its test server, crate xet-client $xet, is not to be had here"
-hub_client || skip_rest 'Xet: huggingface_hub is not to be had here'
+  --root "$CI_CACHE/xet-client-$xet" --target-dir "$work/target" || skip_rest "Xet: its test server, crate xet-client $xet, is missing here"
+hub_client || skip_rest 'Xet: huggingface_hub is missing here'
 npm_install "$work/js" @huggingface/hub@2.17.5
 have jq || debian jq
 converter

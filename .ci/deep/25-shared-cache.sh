@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Proves that this program reads the shared cache of the official Python client, an old one and the newest: online without
-# fetching a weight, and offline. The newest client keeps weights once for all repos of a cache unless told not to.
+# fetching a weight, and offline. The newest client keeps weights once for all repos of a cache unless you turn that off.
 # Needs python3 (3.10 or later) with venv, and PyPI.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
@@ -9,7 +9,7 @@ clients=$PWD/internal/hubtest/testdata/clients
 converter
 
 { venv "$work/old" huggingface_hub==0.36.2 && hub_client; } ||
-  skip_rest 'the shared cache: huggingface_hub is not to be had here'
+  skip_rest 'the shared cache: huggingface_hub is missing here'
 "$work/old/bin/pip" uninstall --quiet --yes hf-xet
 
 export HF_HOME=$work/home HF_TOKEN=hf_test NO_PROXY='*' HF_HUB_DISABLE_PROGRESS_BARS=1 HF_HUB_DISABLE_TELEMETRY=1 \
@@ -53,7 +53,7 @@ echo "== the old client"
 reads "$work/old" own
 echo "== the newest, which keeps weights once for all repos"
 reads "$client" shared
-echo "== the newest, told not to"
+echo "== the newest, with that turned off"
 HF_HUB_DISABLE_SHARED_BLOBS=1 reads "$client" own
 echo "== the newest without Xet, as where hf-xet is not installed"
 HF_HUB_DISABLE_XET=1 reads "$client" own

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Proves the GPU kernel as far as that goes without a GPU:
+# Proves the GPU kernel as far as possible without a GPU:
 #   1. compiles decode.cu again and wants the committed PTX, byte for byte;
 #   2. assembles our PTX and the official decode.ptx (from the dfloat11 0.5.0 wheel) with NVIDIA's own ptxas, that of CUDA 12.9
 #      and the newest 13.x, for every target that they know: no errors, no spilled registers, and few of them in decode_tiles;
@@ -12,7 +12,7 @@ cd "$(dirname "$0")/../.."
 # The compiler's version decides the bytes, see verify/kernel/generate.sh.
 wanted=19.1.7
 if ! have clang-19 && ! debian clang-19; then
-  skip "clang-19 is not to be had here: decode.ptx was not generated again"
+  skip "clang-19 is missing here: decode.ptx was not generated again"
 elif ! clang-19 --version | grep -q "version $wanted\b"; then
   skip "clang-19 is $(clang-19 --version | head -1), not $wanted: decode.ptx was not generated again"
 else
@@ -41,20 +41,20 @@ declare -A registers=([sm_75]=64 [sm_80]=32 [sm_86]=40 [sm_89]=40 [sm_90]=32 [sm
 
 # assemble PTXAS PTX: has ptxas assemble a text for every target that both know.
 assemble() {
-  local least target told used
+  local least target log used
   least=$(sed -n 's/^\.target sm_\([0-9]*\).*/\1/p' "$2")
   for target in $("$1" --help | grep -oE "'sm_[0-9]+'" | tr -d "'" | sort -uV); do
     [ "${target#sm_}" -ge "$least" ] || continue
-    told=$("$1" -v -arch "$target" -o "$work/kernel.cubin" "$2" 2>&1) || fail "ptxas for $target: $told"
-    ! grep -E '[1-9][0-9]* bytes spill' <<<"$told" || fail "registers spill on $target"
-    used=$(sed -n "/function 'decode_tiles'/,\$ s/.*Used \([0-9]*\) registers.*/\1/p" <<<"$told" | head -1)
+    log=$("$1" -v -arch "$target" -o "$work/kernel.cubin" "$2" 2>&1) || fail "ptxas for $target: $log"
+    ! grep -E '[1-9][0-9]* bytes spill' <<<"$log" || fail "registers spill on $target"
+    used=$(sed -n "/function 'decode_tiles'/,\$ s/.*Used \([0-9]*\) registers.*/\1/p" <<<"$log" | head -1)
     [ "${used:-0}" -le "${registers[$target]:-255}" ] || fail "decode_tiles uses $used registers on $target"
     echo "$(basename "$2") for $target: no spilled registers${used:+, $used in decode_tiles}"
   done
 }
 
 if ! old=$(tools "$CI_CACHE/ptxas-12.9" nvidia-cuda-nvcc-cu12==12.9.86) || ! new=$(tools "$CI_CACHE/ptxas-13" 'nvidia-cuda-nvcc>=13,<14'); then
-  skip 'the wheels with ptxas are not to be had here: nothing was assembled'
+  skip 'the wheels with ptxas are missing here: nothing was assembled'
 else
   for ptxas in "$old" "$new"; do
     assemble "$ptxas" verify/kernel/decode.ptx

@@ -35,7 +35,7 @@ fetch() {
 }
 if [ ! -f "$cache/vmlinuz" ] || ! have bochs genisoimage; then
   echo 'install bochs and a kernel'
-  fetch || skip_rest 'bochs or a kernel for it are not to be had here: the AVX-512 loops did not run'
+  fetch || skip_rest 'bochs or a kernel for it are missing here: the AVX-512 loops did not run'
 fi
 
 # The machine's files: the first process, what it runs, and the golden vectors.
@@ -49,8 +49,8 @@ tests='^(TestCount|TestSplit|TestAppend|TestPaces|TestPackGaps|TestGoldenUnits|T
 echo "/encoder DF11_TEST_VARIANT=avx512 GODEBUG=cpu.avx512vl=off /encoder/encoder.test -test.v -test.short -test.run $tests" >"$root/run"
 "$root/init" "$root" "$work/iso/initrd"
 
-# Bochs 2.7 tells the kernel sizes of the compact XSAVE format that do not fit each other, and of short moves that they
-# are fast while it says that long ones are not: without these features the kernel boots.
+# Bochs 2.7 reports contradictory sizes for the compact XSAVE format, and fast short moves but slow long ones. The
+# kernel boots without these features.
 cat >"$work/iso/isolinux.cfg" <<'CONFIG'
 default linux
 prompt 0

@@ -10,7 +10,7 @@ if [ "$(uname -m)" = aarch64 ]; then
   exit 0
 fi
 have qemu-aarch64-static || debian qemu-user-static ||
-  skip_rest 'qemu-user-static is not to be had here: the program for ARM was built and vetted only'
+  skip_rest 'qemu-user-static is missing here: the program for ARM was built and vetted only'
 
 for package in encoder verify; do
   GOARCH=arm64 go test -c -tags nogpu -o "$work/$package" "./$package"

@@ -6,10 +6,10 @@ cd "$(dirname "$0")/../.."
 . .ci/lib.sh
 [ "$(uname -m)" = x86_64 ] || skip_rest 'the Windows program: Wine needs an x86-64 machine'
 have jq || debian jq
-have wine || debian wine wine64 || skip_rest 'the Windows program: Wine is not to be had here'
+have wine || debian wine wine64 || skip_rest 'the Windows program: Wine is missing here'
 converter
 
-# Wine cannot remove a file as only Windows 10 can, and does not say so in a way that Go knows: Go is told by its own switch.
+# Wine cannot remove a file as only Windows 10 can, and Go doesn't notice, so its own switch turns that off.
 at=$(go env GOROOT)/src/internal/syscall/windows/at_windows.go
 sed 's/^var TestDeleteatFallback bool$/var TestDeleteatFallback = true/' "$at" >"$work/at.go"
 if cmp -s "$at" "$work/at.go"; then fail 'Go has another name for its switch: look into at_windows.go'; fi
@@ -21,7 +21,7 @@ wine wineboot --init >/dev/null 2>&1
 # Go asks this library for random numbers; Wine has it from version 8.8 on.
 library=$WINEPREFIX/drive_c/windows/system32/bcryptprimitives.dll
 if [ ! -e "$library" ]; then
-  have x86_64-w64-mingw32-gcc || debian gcc-mingw-w64-x86-64-win32 || skip_rest 'the Windows program: mingw is not to be had here'
+  have x86_64-w64-mingw32-gcc || debian gcc-mingw-w64-x86-64-win32 || skip_rest 'the Windows program: mingw is missing here'
   x86_64-w64-mingw32-gcc -shared -o "$library" -x c - -ladvapi32 <<'END'
 #include <windows.h>
 BOOLEAN NTAPI SystemFunction036(PVOID, ULONG);

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Rehearses Llama-3.1-405B from a Hub to a Hub inside one machine, as docs/measured.md tells. Linux only; takes 14 GB of disk
+# Rehearses Llama-3.1-405B from a Hub to a Hub inside one machine, as docs/measured.md describes. Linux only; takes 14 GB of disk
 # and 12 minutes.
 set -euo pipefail
 cd "$(dirname "$0")/../.."

@@ -13,7 +13,7 @@ have python3 cc nm readelf || skip_rest 'Python, a C compiler or binutils are no
 [ "$(uname -sm)" = 'Linux x86_64' ] || skip_rest 'not Linux on x86-64: no model was loaded in the official loader'
 tried=internal/catalog/tried.txt
 if [ "${1-}" = --write ]; then
-  for class in "${@:2}"; do sed -i -E "s/^($class [^ ]+) .*/\\1 - - -/" "$tried"; done # else the cards tell what is known already
+  for class in "${@:2}"; do sed -i -E "s/^($class [^ ]+) .*/\\1 - - -/" "$tried"; done # else the cards state the known results
 fi
 converter
 

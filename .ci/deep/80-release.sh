@@ -14,7 +14,7 @@ if ! docker info >/dev/null 2>&1; then
   PATH=$PWD/.ci/deep/release/bin:$PATH
   if ! { [ "$(id -u)" = 0 ] && { have buildah || debian buildah; } &&
     mkdir "$IMAGES" && docker base "$(sed -n 's/^ARG BASE=//p' packaging/Dockerfile)"; }; then
-    skip 'the container image: neither Docker nor buildah and packages for its base are to be had here'
+    skip 'the container image: Docker, or buildah with packages for its base, is missing here'
     without+=,docker image=
   fi
 fi
@@ -101,7 +101,7 @@ for path in sys.argv[1:]:
         sys.exit(f"{path}: {error}")
 END
 else
-  skip 'the SBOMs were not compared with the schema: cyclonedx-python-lib is not to be had here'
+  skip 'the SBOMs were not compared with the schema: cyclonedx-python-lib is missing here'
 fi
 
 echo '== the packages hold program, man pages and completions'

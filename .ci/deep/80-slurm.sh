@@ -1,16 +1,17 @@
 #!/usr/bin/env bash
 # Runs deploy/slurm on a real Slurm: slurmctld, slurmd and munge of Debian, on this machine alone and without systemd. A job
-# array converts a model in parts against hubd; one task is killed and requeued by hand, one is told that its time is up. The
-# repo must then be that of a single run.
+# array converts a model in parts against hubd; one task is killed by SIGKILL, one is requeued, and one runs out of time. Another
+# array converts a list in slices. The repos must then be those of single runs.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 . .ci/lib.sh
 
 have slurmctld slurmd munged sbatch || debian slurmctld slurmd slurm-client munge ||
-  skip_rest 'Slurm is not to be had here: deploy/slurm did not run'
+  skip_rest 'Slurm is missing here: deploy/slurm did not run'
 converter
 export PATH=$work/bin:$PATH HF_HOME=$work/home HF_TOKEN=hf_rehearsal
 source=org/tiny target=tester/tiny-DF11
+models=(-model "$source" -model org/second -model org/third)
 
 # --- a cluster of one machine ----------------------------------------------------------------------------------------
 
@@ -64,45 +65,70 @@ eventually 'an idle node' idle
 
 # --- the conversion --------------------------------------------------------------------------------------------------
 
-start_hub single -model "$source"
-df11-convert "$source" --push --repo-id "$target" --quiet
-start_hub parts -model "$source" -up 15000 # slow enough for a task to be killed in the middle
-deploy=$PWD/deploy/slurm
+printf 'models: [%s, org/second, org/third]\n' "$source" >"$work/models.yaml"
+start_hub single "${models[@]}"
+df11-convert batch "$work/models.yaml" --push --quiet
+start_hub parts "${models[@]}" -up 15000 # slow enough for a task to be killed in the middle
+export DF11_RECIPE=$PWD/deploy/slurm TMPDIR=$work/tmp
+# shellcheck disable=SC2016 # the backquotes are Markdown's
+sed -n '/^```sh$/,/^```$/{/^```/d;p}' deploy/slurm/README.md >"$work/shown"
+eval "$(grep DF11_SECRET= "$work/shown")"
 cd "$work" # where Slurm writes the output of the jobs
-export TMPDIR=$work/tmp
 mkdir "$TMPDIR"
-small=(--cpus-per-task=1 --mem=512)
-array=$(sbatch --parsable "${small[@]}" --array=0-3 "$deploy/part.sbatch" "$source" "$target")
-finish=$(sbatch --parsable "${small[@]}" --dependency="afterok:$array" "$deploy/finish.sbatch" "$source" "$target")
+sbatch() { command sbatch --cpus-per-task=1 --mem=512 "$@"; }
+commit=$(df11-convert plan "$source" --sample-bytes 0 --json | python3 -c 'import json, sys; print(json.load(sys.stdin)["commit"])')
+pinned=$source@$commit
+array=$(sbatch --parsable --array=0-3 "$DF11_RECIPE/part.sbatch" "$pinned" "$target")
 
-task() { scontrol show job --oneliner "${array}_$1"; }
-running() {
-  local job
-  job=$(task "$1" | sed -n 's/^JobId=\([0-9]*\) .*JobState=RUNNING.*/\1/p')
-  [ -n "$job" ] && compgen -G "$TMPDIR/df11-$job-*/.df11-convert" >"$TMPDIR/found"
+# folder TASK: its work folder, whatever try it is.
+folder() {
+  local name
+  name=$(printf '%s %s' "$DF11_SECRET" "${array}_$1" | sha256sum)
+  printf '%s\n' "$TMPDIR/df11-${name:0:32}"
 }
+task() { scontrol show job --oneliner "${array}_$1"; }
+id() { task "$1" | sed -n 's/^JobId=\([0-9]*\) .*/\1/p'; }
+running() { task "$1" | grep -q JobState=RUNNING && find "$(folder "$1")" -name .df11-convert | grep -q .; }
+failed() { task "$1" | grep -q JobState=FAILED; }
 restarted() { task "$1" | grep -q ' Restarts=[1-9]'; }
 # Slurm lets a requeued job wait for two minutes; this one need not.
 now() { ! task "$1" | grep -q 'JobState=PENDING.*Reason=BeginTime' || scontrol update JobId="${array}_$1" StartTime=now; }
+finish=$(sbatch --parsable --dependency="afterok:$array" "$DF11_RECIPE/finish.sbatch" "$pinned" "$target")
 eventually 'task 1 at work' running 1
 scontrol requeue "${array}_1"
 eventually 'task 2 at work' running 2
 scancel --batch --signal=USR1 "${array}_2"
 eventually 'task 1 queued again' restarted 1
 eventually 'task 2 queued again by itself' restarted 2
+
+# completed JOB: waits for its end, which must be a good one.
 ended() {
-  now 1
-  now 2
-  scontrol show job --oneliner "$finish" | grep -qE 'JobState=(COMPLETED|FAILED|CANCELLED|TIMEOUT|OUT_OF_MEMORY)'
+  for task in 0 1 2; do now "$task"; done
+  ! scontrol show job --oneliner "$1" | grep -qE 'JobState=(PENDING|RUNNING|COMPLETING|REQUEUED)'
 }
-eventually 'the end of the last job' ended
-scontrol show job --oneliner "$finish" | grep -q JobState=COMPLETED || { tail -n 20 slurm-*.out; exit 1; }
+completed() {
+  eventually "the end of job $1" ended "$1"
+  ! scontrol show job --oneliner "$1" | grep -qv JobState=COMPLETED || { scontrol show job --oneliner; tail -n 20 "$work"/slurm-*.out; exit 1; }
+}
+completed "$finish"
 cat "slurm-$finish.out"
+
+# The list; a task of it is killed in a way that runs no trap, and goes on in the same folder.
+start_hub slices "${models[@]}" -up 15000
+array=$(sbatch --parsable --array=0-1 "$DF11_RECIPE/part.sbatch" batch "$PWD/models.yaml")
+eventually 'slice 0 at work' running 0
+scontrol listpids "$(id 0)" | awk 'NR > 1 && $1 > 0 { print $1 }' | xargs kill -KILL
+eventually 'the end of slice 0' failed 0
+[ -d "$(folder 0)" ] || { echo 'SIGKILL left no folder to go on with'; exit 1; }
+scontrol requeue "${array}_0"
+completed "$array"
+[ -z "$(ls "$TMPDIR")" ] || { echo "left behind: $(ls "$TMPDIR")"; exit 1; }
 cd "$OLDPWD"
 
 # The repo is that of the single run, byte for byte, but for the word in the manifest that says how each source file was checked
 # (docs/manifest.md).
+diff -r "$work/single/tester" "$work/slices/tester"
 single=$work/single/$target parts=$work/parts/$target manifest=df11-manifest.json
 sed 's/"integrity": "streamed"/"integrity": "proof"/' "$single/$manifest" | cmp - "$parts/$manifest"
 diff -r --exclude "$manifest" "$single" "$parts"
-echo 'slurm: a job array of 4 tasks, one killed and one out of time, gave the repo of a single run'
+echo 'slurm: arrays of parts and of slices, with tasks killed, requeued and out of time, gave the repos of single runs'

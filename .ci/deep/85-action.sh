@@ -137,8 +137,8 @@ sets whole manifest-sha256 "${published%% *}"
 has whole log '::add-mask::hf_very_secret'
 token=$'hf_first\nhf_second' step masked convert
 [ "$(grep -c '^::add-mask::hf_' "$work/masked/log")" = 2 ] || fail 'a line of a token is not masked'
-has masked log '::notice title=df11-convert::up to date: tester/tiny-DF11 was verified when it was made, says its manifest'
-has masked summary 'up to date: tester/tiny-DF11 was verified when it was made'
+has masked log '::notice title=df11-convert::up to date: the manifest says that tester/tiny-DF11 was verified when it was made'
+has masked summary 'up to date: the manifest says that tester/tiny-DF11 was verified when it was made'
 lacks masked summary '| time |'
 sets masked changed false
 sets whole changed true
@@ -203,7 +203,7 @@ step again convert
 has again log 'up to date: tester/parts-DF11 has all files of part-1-of-2'
 sets again changed false
 
-echo '== convert: failures are told, escaped, and fail the step'
+echo '== convert: failures are printed, escaped, and fail the step'
 inputs=(INPUT_SOURCE=$'org/no,such:repo%\n::error::injected' INPUT_REPO_ID=tester/x)
 step refused convert 2
 has refused log '::error title=df11-convert%3A usage::org/no,such:repo%25%0A::error::injected'

@@ -1,15 +1,15 @@
 #!/usr/bin/env bash
 # Runs the workflows that docs/ci.md shows as GitHub would, copied into a repository of their own, in act without containers,
-# against hubd: a model every week; a model in parts whose time is up and that resumes; a list of models, one of which cannot be
-# converted, and one of which is private. GitHub's own services (checkout, artifacts) have stand-ins in act/. Takes three minutes. Needs
+# against hubd: a model every week; a model in parts that run out of time and resume; a list with a model that can't be converted and
+# a private model. GitHub's own services (checkout, artifacts) have stand-ins in act/. Takes three minutes. Needs
 # jq, zip, unzip and Python.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 here=$PWD/.ci/deep/act version=v0.2.89
 . .ci/lib.sh
-have jq || debian jq || skip_rest 'the workflows: jq is not to be had here'
-yq=$(tool github.com/mikefarah/yq/v4 v4.47.1) || skip_rest 'the workflows: yq is not to be had here'
-act=$(tool github.com/nektos/act "$version") || skip_rest "the workflows: act $version is not to be had here"
+have jq || debian jq || skip_rest 'the workflows: jq is missing here'
+yq=$(tool github.com/mikefarah/yq/v4 v4.47.1) || skip_rest 'the workflows: yq is missing here'
+act=$(tool github.com/nektos/act "$version") || skip_rest "the workflows: act $version is missing here"
 
 mkdir -p "$work"/{program,caller/.github/workflows,artifacts,github,home,config,cache}
 GOCACHE=$(go env GOCACHE) GOMODCACHE=$(go env GOMODCACHE)
@@ -29,7 +29,7 @@ for action in checkout setup-go upload-artifact attest; do
   done < <(grep -hoE "actions/$action@[0-9a-f]{40}" action.yml .github/workflows/*.yml | sort -u)
 done
 
-# The repository of the program, in a commit of its own, and one that calls it by that commit. act looks for what batch.yml calls
+# The repository of the program, in a commit of its own, and a repository that calls it by that commit. act looks for what batch.yml calls
 # in the wrong one of the two.
 pin=0123456789012345678901234567890123456789
 git ls-files -co --exclude-standard -z | xargs -0 cp --parents -t "$work/program" 2>/dev/null || true
@@ -83,7 +83,7 @@ event='{"ref": "refs/heads/main", "inputs": {"source": "org/parts", "repo-id": "
 start_hub parts -model org/parts -up 4000
 amend df11-model '      parts: "3"\n      stop-after: 5s'
 if run workflow_dispatch df11-model "$event"; then fail 'a model whose time was up twice is said to be finished'; fi
-[ "$(grep -c 'Success - Main Tell a job whose time was up' "$work/log")" = 6 ] || fail 'the time was not up twice in three parts'
+[ "$(grep -c 'Success - Main Distinguish a job whose time was up' "$work/log")" = 6 ] || fail 'the time was not up twice in three parts'
 grep -q 'Failure - Main Fail if the time was up once more' "$work/log" || fail 'the run failed by something else'
 [ ! -e "$work/parts/me/parts/config.json" ] || fail 'a model without its weights looks finished'
 end_hub
@@ -104,7 +104,7 @@ end_hub
 one_tensor "$work/hub/org/half" F16 128
 start_hub hub -model org/one -model org/two
 sed -i 's/^    uses: .*batch.yml@.*/&\n    with:\n      attest: "true"/' "$work/caller/.github/workflows/df11-list.yml"
-if run push df11-list '{"ref": "refs/heads/main"}'; then fail 'the batch did not fail'; fi
+if run push df11-list '{"ref": "refs/heads/main"}'; then :; fi # the report fails, where act gets that far
 published me/one
 published tester/two-DF11
 for model in me/one tester/two-DF11; do
@@ -115,9 +115,9 @@ done
 jq -e .ok "$work/artifacts/me-one-part-1/result.json" >/dev/null || fail 'no result of the first model'
 jq -e .equal "$work/artifacts/me-one-verification/verification.json" >/dev/null || fail 'the first model was not verified'
 [ -z "$(find "$work/artifacts/" -path '*two*' -type f)" ] || fail "of a private model there is $(find "$work/artifacts/" -path '*two*' -type f)"
-if grep -qE 'two.*model_layers|^\[org/two' "$work/log"; then fail 'the log tells of a private model'; fi
+if grep -qE 'two.*model_layers|^\[org/two' "$work/log"; then fail 'the log names a private model'; fi
 grep -qF '[model 2-' "$work/log" || fail 'the private model has no jobs'
-grep -q '::error title=df11-convert::org/half: model.embed_tokens.weight is F16' "$work/log" || fail 'no annotation says why'
+if grep -qF '[org/half' "$work/log"; then fail 'a job was started for a model that cannot be converted'; fi
 # act ends where a called workflow fails, GitHub goes on: the report runs in a second try, without the jobs between.
 sed '/^  convert:$/,/^  # What the Hub says/d; s/needs: \[list, convert\]/needs: list/' .github/workflows/batch.yml \
   >"$work/program/.github/workflows/report.yml"
@@ -126,9 +126,10 @@ for visibility in public private; do
   event=$(printf '{"ref": "refs/heads/main", "repository": {"visibility": "%s"}}' "$visibility")
   if run push df11-list "$event"; then fail 'the report did not fail'; fi
   jq -e --arg visibility "$visibility" '.ok == false and ([.models[] | [.source, .state]] == ([["org/one", "current"],
-    ["org/two", "current"], ["org/half", null]] | if $visibility == "public" then del(.[1]) else . end)) and
+    ["org/two", "current"], ["org/half", "not_convertible"]] | if $visibility == "public" then del(.[1]) else . end)) and
     .private_models == if $visibility == "public" then 1 else null end' "$work/artifacts/report/report.json" >/dev/null || fail "no $visibility report"
-  for row in '| current | org/one ' '| org/half: model.embed'; do
+  grep -q '::error title=df11-convert::org/half: model.embed_tokens.weight is F16' "$work/log" || fail 'no annotation says why'
+  for row in '| current | org/one ' '| not\_convertible: model.embed' ' current, 1 not\_convertible'; do
     grep -qF "$row" "$work/artifacts/report/report.md" || fail "the table lacks $row"
   done
   if grep -q two "$work/artifacts/report/report.md"; then [ "$visibility" = private ]; else [ "$visibility" = public ]; fi ||

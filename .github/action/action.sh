@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# The steps of action.yml: download, build, convert. Everything comes in by environment variables, and what a model or a server
-# has named is only ever data: it reaches the log between stop-commands, annotations and summary through escapes of jq. Of a private
-# model nothing reaches what strangers can read.
+# The steps of action.yml: download, build, convert. All input comes from environment variables. Names from a model or a server are
+# only data: they reach the log between stop-commands, and annotations and the summary through jq's escapes. Nothing about a private
+# model reaches what strangers can read.
 # .ci/deep/85-action.sh runs this against a Hub of our own.
 set -euo pipefail
 
@@ -17,13 +17,13 @@ output() {
   printf '%s<<%s\n%s\n%s\n' "$1" "$mark" "$2" "$mark" >>"$GITHUB_OUTPUT"
 }
 
-# On Windows jq ends its lines with CR LF. No text loses a CR by this: jq writes one that is part of a text as an escape.
+# On Windows jq ends lines with CR LF. Removing the CRs changes no text, because jq escapes a CR inside one.
 jq() { command jq "$@" | tr -d '\r'; }
 
 # --- download --------------------------------------------------------------------------------------------------------
 
-# download brings the released program to $program if its checksum is the published one and GitHub vouches for it, or asks for a
-# build. Who has pinned the action to a commit gets the program of that commit, whatever version says.
+# download fetches the released program into $program, and checks its checksum and GitHub's attestation, or asks for a build. If
+# the action is pinned to a commit, you get the program of that commit, whatever version says.
 download() {
   local version=${INPUT_VERSION-} pinned='' commit='' base archive system machine
   version=${version#v}
@@ -119,7 +119,7 @@ escapes='
   def state:
     if changed then if .target.part then .target | "\(.part) of \(.repo) is published" else "\(.target.repo) is published and verified: \(size)" end
     elif .target.part then .target | "up to date: \(.repo) has all files of \(.part)"
-    else "up to date: \(.target.repo) was verified when it was made, says its manifest" end;
+    else "up to date: the manifest says that \(.target.repo) was verified when it was made" end;
   def as_inputs: if contains("df11-convert ") then . else gsub("(?<before>^|[^-\\w])--(?<flag>[a-z][a-z0-9-]*)";
     .before + "`" + (if .flag | IN("repo-id", "private", "memory", "disk", "shard") then "" else "extra-args: --" end) + .flag + "`") end;
 '
@@ -166,7 +166,7 @@ convert() {
     jq -n --argjson code "$code" '{schema_version: 1, command: "convert", ok: false, exit_code: $code,
       error: {kind: "error", message: "df11-convert ended with exit code \($code) and without a result"}}' >"$dir/result.json"
   fi
-  vouch || code=$?
+  recheck || code=$?
   changed=$(jq "$escapes"' if .ok then changed else empty end' "$dir/result.json")
   [ -z "$hidden" ] || conceal
   outputs
@@ -182,7 +182,7 @@ convert() {
   return "$code"
 }
 
-# conceal leaves of the result what later steps need, and nothing that tells of the model.
+# conceal keeps only what later steps need from the result, and nothing about the model.
 conceal() {
   jq 'def known: with_entries(select(.value != null));
     {schema_version, command, ok, exit_code, target: (.target // {} | {url, repo, commit, manifest_sha256} | known),
@@ -190,11 +190,12 @@ conceal() {
   mv "$dir/concealed" "$dir/result.json"
 }
 
-# vouch verifies a finished model that this job has found and not made, before GitHub is asked to sign that the job has published it.
-vouch() {
-  local code=0
+# recheck verifies a finished model that this job found and didn't make, before GitHub signs that the job published it.
+recheck() {
+  local code=0 source=$INPUT_SOURCE
   [ "${INPUT_ATTEST-}" = true ] && [ -n "$(get .target.manifest_sha256)" ] && [ -z "$(get .verified.by_this_run)" ] || return 0
-  run 'Verify' "$dir/verified.json" "$program" verify --json --against "$INPUT_SOURCE" -- \
+  [ ! -e "$source" ] || source=$(realpath -- "$source") # org/name alone is a repo
+  run 'Verify' "$dir/verified.json" "$program" verify --json --against "$source" -- \
     "$(get .target.repo)@$(get .target.commit)" || code=$?
   [ "$code" = 0 ] || mv "$dir/verified.json" "$dir/result.json"
   return "$code"
@@ -251,7 +252,7 @@ summary() {
     if .ok then
       "### \(.target.repo | cell)\n", (state | cell), "", "| | |", "| --- | --- |",
       row("source"; .source | "\(.name)\(if .commit then " at " + .commit[:12] else "" end)"),
-      row("gain"; .gain), row("BF16"; .sizes.bf16_bytes | bytes), row("DF11"; size),
+      row("BF16"; .sizes.bf16_bytes | bytes), row("DF11"; size), row("note"; .note),
       row("compressed"; .sizes | "\(.units) module\(if .units == 1 then "" else "s" end) (\(.weights | grouped) weights)"),
       row("verified"; if .verified.by_this_run then "all 16 bits of every weight: 0 differ" else null end),
       row("commit"; .target.commit), row("manifest sha256"; .target.manifest_sha256),

@@ -28,9 +28,10 @@ def run(code):
     """Runs the code of a card and returns its names.
 
     It runs as it stands, but that fewer tokens are generated, and for what a machine without a GPU can't do: cuda:0 becomes cpu,
-    and a pipeline isn't moved between devices. Afterwards torch must be as it was.
+    and a pipeline isn't moved between devices. No picture is made, because tiny pipelines lack the parts for it. Afterwards torch must be as it was.
     """
     code = code.replace('"cuda:0"', f'"{official.DEVICE}"').replace("max_new_tokens=128", f"max_new_tokens={TOKENS}")
+    code = re.sub(r"^pipe\(.*\n", "", code, flags=re.M)
     scope = types.SimpleNamespace(__name__="card").__dict__
     offload = diffusers.DiffusionPipeline.enable_model_cpu_offload
     if official.DEVICE == "cpu":

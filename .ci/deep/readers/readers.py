@@ -202,6 +202,8 @@ def attempt(program, base, row, tied):
         if not source.exists():
             torch.manual_seed(1)
             tiny.save(source, *row[:2], tied)
+        if tiny.fuses(source) != row[1].endswith("+fused"):
+            raise ValueError(f"its experts are {'fused' if tiny.fuses(source) else 'separate'}")
     check = check_pipeline if issubclass(cls, diffusers.DiffusionPipeline) else check_model
 
     def convert_and_load():

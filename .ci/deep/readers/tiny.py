@@ -1,8 +1,10 @@
 """Tiny models of the real classes, with random BF16 weights, saved as their libraries save them."""
 import inspect
 import json
+import re
 
 import diffusers
+import safetensors
 import torch
 import transformers
 from tokenizers import Tokenizer, models, pre_tokenizers
@@ -109,6 +111,7 @@ def save(path, name, model_type, tied=None):
     The type is that of one of the configs with which the class goes. "CausalLM=Model" is a Model that is stated to be a CausalLM.
     """
     stated, _, real = name.partition("=")
+    model_type, _, fused = model_type.partition("+")
     cls = real_class(name)
     if issubclass(cls, diffusers.DiffusionPipeline):
         PIPELINES[name][1](path) if name in PIPELINES else one_part(path, name)
@@ -118,12 +121,20 @@ def save(path, name, model_type, tied=None):
         small = config(cls.config_class)
     if tied is not None:
         small.tie_word_embeddings = small.get_text_config().tie_word_embeddings = tied
-    fill(cls(small)).save_pretrained(path)
+    # transformers 5 splits experts when it saves them, unless it is told not to
+    as_it_is = dict(save_original_format=False) if fused and transformers.__version__[0] == "5" else {}
+    fill(cls(small)).save_pretrained(path, **as_it_is)
     stored = json.loads((path / "config.json").read_text())
     if real or stored["model_type"] != model_type:
         (path / "config.json").write_text(json.dumps(stored | dict(architectures=[stated], model_type=model_type)))
     if "vocab_size" in vars(small.get_text_config()):
         transformers.PreTrainedTokenizerFast(**word_level(), model_input_names=["input_ids", "attention_mask"]).save_pretrained(path)
+
+
+def fuses(path):
+    """Whether a model is stored with all experts of a layer in one tensor."""
+    files = [safetensors.safe_open(file, "pt") for file in path.glob("*.safetensors")]
+    return any(re.search("expert|moe", name) and len(f.get_slice(name).get_shape()) == 3 for f in files for name in f.keys())
 
 
 def calls(model):
