@@ -54,7 +54,7 @@ printf 'models:\n  - {source: org/tiny, repo-id: me/tiny-DF11}\n' >"$work/models
 code=0
 "$DF11_CONVERT" org/tiny --push --repo-id me/new-DF11 --json >"$work/refused.json" || code=$?
 jq -e --argjson code "$code" '$code == 1 and (.error.message | contains("405 Method Not Allowed")) and
-  (.error.hint | contains("a mirror that only reads, set DF11_PUSH_ENDPOINT"))' "$work/refused.json" >/dev/null ||
+  (.error.hint | contains("a read-only mirror, set DF11_PUSH_ENDPOINT"))' "$work/refused.json" >/dev/null ||
   fail "a push to the mirror ended with $code: $(cat "$work/refused.json")"
 DF11_PUSH_ENDPOINT=$direct "$DF11_CONVERT" org/tiny --push --repo-id me/new-DF11 --quiet # reads there, publishes here
 HF_ENDPOINT=$direct "$DF11_CONVERT" verify me/new-DF11 --level proof --quiet
