@@ -179,7 +179,7 @@ func TestSlowConnectionsNeverSetThePaceOfFastOnes(t *testing.T) {
 		h.overPipes(t, func(t *testing.T, c *Client) {
 			share := h.share(t, c, offered)
 			if share < 0.8 {
-				t.Errorf("seed %d: %.0f %% of what the connections offer", seed, 100*share)
+				t.Errorf("seed %d: %.0f%% of what the connections offer", seed, 100*share)
 			}
 		})
 	}
@@ -215,7 +215,7 @@ func TestEqualConnectionsAreNeverReplaced(t *testing.T) {
 		h.overPipes(t, func(t *testing.T, c *Client) {
 			share := h.share(t, c, wire.Transfers*rate)
 			if h.nConns > wire.Transfers || share < 0.8 {
-				t.Errorf("%s: %.0f %% over %d connections", name, 100*share, h.nConns)
+				t.Errorf("%s: %.0f%% over %d connections", name, 100*share, h.nConns)
 			}
 		})
 	}
@@ -228,7 +228,7 @@ func TestALineThatFaltersKeepsItsConnections(t *testing.T) {
 	h.overPipes(t, func(t *testing.T, c *Client) {
 		h.pauseFrom, h.pauseTo = time.Now().Add(1100*time.Millisecond), time.Now().Add(3100*time.Millisecond)
 		if share := h.share(t, c, wire.Transfers*fastEdge); h.nConns != wire.Transfers || share > 0.7 {
-			t.Errorf("%.0f %% over %d connections", 100*share, h.nConns)
+			t.Errorf("%.0f%% over %d connections", 100*share, h.nConns)
 		}
 	})
 }

@@ -224,7 +224,7 @@ func printBatch(w io.Writer, b batchReport) {
 			printf(t, "%s\t%s\t%s\n", r.Skipped.State, r.Source, cmp.Or(r.Skipped.Target, none))
 		default:
 			before, after := r.Report.Sizes.BF16, r.Report.Sizes.DF11
-			printf(t, "%s\t%s\t%s, %s → %s (%.1f %%)\n",
+			printf(t, "%s\t%s\t%s, %s → %s (%.1f%%)\n",
 				cmp.Or(strings.ReplaceAll(r.Report.Target.Part, "-", " "), "converted"), r.Source,
 				where(r.Report.Report), human.Bytes(before), human.Bytes(after),
 				percentage(after, before))

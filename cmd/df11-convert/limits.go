@@ -29,7 +29,7 @@ type limitFlags struct {
 func (f *limitFlags) register(p *pflag.FlagSet) {
 	p.IntVar(&f.workers, "workers", 0, "threads that work at once (default all cores)")
 	p.Var(&f.memory, "memory",
-		"memory budget, at least 64MiB (default 75 % of a container's limit, else none)")
+		"memory budget, at least 64MiB (default 75% of a container's limit, else none)")
 }
 
 // divide divides the memory budget by kind, such as [budget.ForReading].

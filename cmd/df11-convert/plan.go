@@ -53,7 +53,7 @@ the result will be, what making it takes, what stays uncompressed and why, and w
 	p := c.Flags()
 	f.sourceFlags.register(p, true)
 	p.Var(&f.sample, "sample-bytes",
-		"limit for reading weights; 0 reads none (default 1 %, from 8 MB to 64 MiB)")
+		"limit for reading weights; 0 reads none (default 1%, from 8 MB to 64 MiB)")
 	f.limitFlags.register(p)
 	p.Lookup("memory").Usage = "memory budget of the conversion"
 	p.Var(&f.disk, "disk", "disk budget of the conversion, e.g. 12GB (default all free space)")

@@ -49,7 +49,7 @@ func (f *forecast) gain() string { return gain(f.plan, f.size.OutputBytes, f.siz
 func gain(p *plan.Plan, df11 int64, exact bool) string {
 	wide := spans.NExactF32(p)
 	bf16 := p.SourceBytes() - 2*wide
-	less := fmt.Sprintf("%.0f %% smaller", 100-percentage(df11, bf16))
+	less := fmt.Sprintf("%.0f%% smaller", 100-percentage(df11, bf16))
 	if stays := p.Stays(); stays != "" {
 		less += "; " + stays
 	}
@@ -164,7 +164,7 @@ func (f *forecast) print(w io.Writer) {
 	t.row("layout", "%s", p.Layout)
 	t.row("pattern dict", "%s", origin(p))
 	t.row("read", "%s in %s", human.Bytes(p.SourceBytes()), count(len(m.Listing.Weights), "file"))
-	t.row("write", "%s%s in %s, %.1f %% (%s)", choose(e.Exact, "", "about "),
+	t.row("write", "%s%s in %s, %.1f%% (%s)", choose(e.Exact, "", "about "),
 		human.Bytes(e.OutputBytes), count(len(p.OutputFiles), "file"),
 		percentage(e.OutputBytes, p.SourceBytes()), basis(e))
 	t.row("GPU", "%s", f.holders())
@@ -193,7 +193,7 @@ func (f *forecast) gpus() []fits.Fit {
 func (f *forecast) holders() string {
 	gpus := f.gpus()
 	if f.gpu.gib > 0 {
-		return fmt.Sprintf("%s: DF11 %s, BF16 %s (10 %% kept free)", gpus[0],
+		return fmt.Sprintf("%s: DF11 %s, BF16 %s (10%% kept free)", gpus[0],
 			f.gpu.answer(gpus[0].DF11, gpus[0].DF11Context),
 			f.gpu.answer(gpus[0].BF16, gpus[0].BF16Context))
 	}
@@ -203,7 +203,7 @@ func (f *forecast) holders() string {
 		}
 		return "none of the usual sizes"
 	}
-	return fmt.Sprintf("smallest: %s for DF11, %s for BF16 (weights only, 10 %% kept free)",
+	return fmt.Sprintf("smallest: %s for DF11, %s for BF16 (weights only, 10%% kept free)",
 		smallest(func(f fits.Fit) bool { return f.DF11 }),
 		smallest(func(f fits.Fit) bool { return f.BF16 }))
 }
@@ -297,7 +297,7 @@ func (f *forecast) printUnits(w io.Writer) {
 		}
 		df11 /= int64(j - i)
 		bf16 := 2 * u.NElems()
-		size, ratio := human.Bytes(df11), fmt.Sprintf("%.1f %%", percentage(df11, bf16))
+		size, ratio := human.Bytes(df11), fmt.Sprintf("%.1f%%", percentage(df11, bf16))
 		if reason := f.size.Units[i].BF16; reason != "" {
 			size, ratio = "stays BF16: it "+metadata.ReasonText(reason), ""
 		}

@@ -22,9 +22,9 @@ func TestPlanGPUs(t *testing.T) {
 		gpu   gpuQuestion
 		want  string
 	}{
-		{"", gpuQuestion{24, 0, 1}, "24 GB: DF11 doesn't fit, BF16 fits with up to 565,248 tokens of context (10 % kept free)"},
-		{"too_large", gpuQuestion{24, 0, 1}, "24 GB: DF11 fits with up to 199,680 tokens of context, BF16 fits with up to 565,248 tokens of context (10 % kept free)"},
-		{"too_large", gpuQuestion{24, 1e6, 4}, "24 GB: DF11 doesn't fit: at most 49,152 tokens of context × 4, BF16 doesn't fit: at most 141,312 tokens of context × 4 (10 % kept free)"},
+		{"", gpuQuestion{24, 0, 1}, "24 GB: DF11 doesn't fit, BF16 fits with up to 565,248 tokens of context (10% kept free)"},
+		{"too_large", gpuQuestion{24, 0, 1}, "24 GB: DF11 fits with up to 199,680 tokens of context, BF16 fits with up to 565,248 tokens of context (10% kept free)"},
+		{"too_large", gpuQuestion{24, 1e6, 4}, "24 GB: DF11 doesn't fit: at most 49,152 tokens of context × 4, BF16 doesn't fit: at most 141,312 tokens of context × 4 (10% kept free)"},
 	} {
 		f := &forecast{opened: &opened{plan: p, model: src}, size: &budget.Estimate{OutputBytes: 13e9, Units: []budget.UnitEstimate{{BF16: c.stays}, {}}}, gpu: c.gpu}
 		if got := f.holders(); got != c.want {

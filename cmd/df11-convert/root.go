@@ -39,7 +39,7 @@ func commandName(c *cobra.Command) string {
 	return c.Name()
 }
 
-const rootLong = `df11-convert rewrites a BF16 model losslessly as DFloat11 (about 68 % of the size), checks every weight, and publishes
+const rootLong = `df11-convert rewrites a BF16 model losslessly as DFloat11 (about 68% of the size), checks every weight, and publishes
 the result on the Hugging Face Hub.`
 
 const rootExample = `  df11-convert Qwen/Qwen3-8B             # writes ./Qwen3-8B-DF11
@@ -48,7 +48,7 @@ const rootExample = `  df11-convert Qwen/Qwen3-8B             # writes ./Qwen3-8
   df11-convert verify ./Qwen3-8B-DF11    # compares it with the original
   df11-convert demo                      # does all of it, without an account`
 
-const convertLong = `convert reads a BF16 model, rewrites it losslessly as DFloat11 (DF11, about 68 % of the size), verifies every weight, and
+const convertLong = `convert reads a BF16 model, rewrites it losslessly as DFloat11 (DF11, about 68% of the size), verifies every weight, and
 with --push publishes the result as <name>-DF11. You can leave out the word convert.
 
 SOURCE is a Hub repo (org/name, org/name@revision, or its address), a folder, or one .safetensors file. An existing path

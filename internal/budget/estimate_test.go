@@ -101,7 +101,7 @@ func TestEstimateSampled(t *testing.T) {
 			off := float64(e.OutputBytes)/float64(result) - 1
 			t.Logf("%s: %d of %d bytes read in %d ranges: %+.3f %%", name, e.SampledBytes, known.Size(), e.Samples, 100*off)
 			if math.Abs(off) > most {
-				t.Errorf("%s: estimate %d, result %d: off by %.2f %%", name, e.OutputBytes, result, 100*off)
+				t.Errorf("%s: estimate %d, result %d: off by %.2f%%", name, e.OutputBytes, result, 100*off)
 			}
 			if e.Exact || (e.Samples > 0) != (maxBytes != 0) || (e.SampledBytes > 0) != (maxBytes != 0) || e.EmptyBits != 0 {
 				t.Errorf("%s: exact %t after %d bytes in %d samples, %d empty bits", name, e.Exact, e.SampledBytes, e.Samples, e.EmptyBits)

@@ -146,7 +146,7 @@ func TestWhatAKillCosts(t *testing.T) {
 			})
 			row += fmt.Sprintf(" %.1f, %.1f | %.1f, %.1f |", mean, worst, keptMean, keptWorst)
 			if single := len(outputs) == 1; single != (worst > 99) || keptWorst > worst || single && keptWorst > 1 {
-				t.Errorf("%s: %.1f %% without kept spools, %.1f %% with them", m.name, worst, keptWorst)
+				t.Errorf("%s: %.1f%% without kept spools, %.1f%% with them", m.name, worst, keptWorst)
 			}
 		}
 		t.Log(row)

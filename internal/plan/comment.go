@@ -60,7 +60,7 @@ func (p *Plan) Stays() string {
 	return strings.Trim(p.PlainShares()+"; "+p.Twin, "; ")
 }
 
-// PlainShares says what makes up 10% or more of the model outside of units: "26 % of the model is a
+// PlainShares says what makes up 10% or more of the model outside of units: "26% of the model is a
 // tied embedding, which stays BF16".
 func (p *Plan) PlainShares() string {
 	var shares []string
@@ -83,7 +83,7 @@ func (p *Plan) PlainShares() string {
 		{plain - tied - fused, "is in no module that is compressed"},
 	} {
 		if percent := 100 * part.nBytes / max(p.UnitBytes()+plain, 1); percent >= 10 {
-			shares = append(shares, fmt.Sprintf("%d %% %s", percent, part.is))
+			shares = append(shares, fmt.Sprintf("%d%% %s", percent, part.is))
 		}
 	}
 	return strings.Replace(strings.Join(shares, ", and "), "% is", "% of the model is", 1)

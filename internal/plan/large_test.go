@@ -120,7 +120,7 @@ func TestLargeModels(t *testing.T) {
 	var b bytes.Buffer
 	for _, l := range readLarge(t) {
 		p := l.plan(t)
-		fmt.Fprintf(&b, "== %s: entry %q, split %v\n%d units with %.1f %% of %d bytes\n", l.name, p.Entry, p.Split, len(p.Units),
+		fmt.Fprintf(&b, "== %s: entry %q, split %v\n%d units with %.1f%% of %d bytes\n", l.name, p.Entry, p.Split, len(p.Units),
 			100*float64(p.UnitBytes())/float64(p.UnitBytes()+p.PlainBytes()), p.UnitBytes()+p.PlainBytes())
 		for _, pat := range p.PatternDict {
 			fmt.Fprintf(&b, "%s: %.100s\n", pat.Regex, strings.Join(pat.Attrs, " "))

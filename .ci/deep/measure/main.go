@@ -176,7 +176,7 @@ func (b *bench) print(programs []*program) error {
 		for i := range p.wall {
 			busy = append(busy, p.cpu[i]/p.wall[i]/cores*100)
 		}
-		fmt.Fprintf(t, "%s\t%.2f–%.2f\t%.2f\t%.2f\t%.2f\t%.0f %%\t%.2f\t%d\t", p.name,
+		fmt.Fprintf(t, "%s\t%.2f–%.2f\t%.2f\t%.2f\t%.2f\t%.0f%%\t%.2f\t%d\t", p.name,
 			slices.Min(p.wall), slices.Max(p.wall),
 			median(p.wall), median(p.wall)/median(first.wall), median(p.cpu), median(busy),
 			median(p.cpu)/b.weights*1e9, p.peak)
