@@ -15,6 +15,7 @@ import (
 
 // notRetries look like loops that retry, and say why they are none.
 var notRetries = map[string]string{
+	"internal/back/beside.go CompareFiles":    "compares with main, then with an older commit",
 	"internal/back/folder.go within":          "goes up from folder to folder",
 	"internal/disk/folder.go replace":         "looks at what it has made",
 	"internal/safetensors/header.go tensor":   "parses two members that are lists of numbers",
