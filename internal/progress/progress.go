@@ -218,19 +218,19 @@ func (s *Snapshot) Work() (list []Work) {
 	return list
 }
 
-// Share returns how much of all work is done, from 0 to 1: the mean over the expected stages.
+// Share returns how much of the work is done, from 0 to 1: the share of the expected stage that is
+// furthest behind. All stages work at once, so that one decides when the run ends.
 func (s *Snapshot) Share() float64 {
-	var sum, n float64
+	share, known := 1.0, false
 	for _, w := range s.Work() {
 		if w.All > 0 {
-			sum += float64(w.Done) / float64(w.All)
-			n++
+			share, known = min(share, float64(w.Done)/float64(w.All)), true
 		}
 	}
-	if n == 0 {
+	if !known {
 		return 0
 	}
-	return sum / n
+	return share
 }
 
 // Snapshot reads the counters.

@@ -8,33 +8,30 @@ import (
 	"github.com/df11-convert/df11-convert/internal/progress"
 )
 
-// Every byte that passes an expected stage raises the share, and the work is done when all stages
-// are.
+// The share is that of the stage furthest behind, and the work is done when all stages are.
 func TestShare(t *testing.T) {
 	var p progress.Counters
-	share := func() float64 { s := p.Snapshot(); return s.Share() }
-	if share() != 0 {
-		t.Error("work is done before there is any")
-	}
-	p.SourceBytes.Store(1000)
-	p.OutputBytes.Store(700)
-	p.Expect(progress.Read, progress.Encode, progress.Verify, progress.Upload)
-	last := 0.0
-	for name, step := range map[string]func(){
-		"read":   func() { p.Fetched.Add(1000) },
-		"encode": func() { p.Encoded.Add(1000) },
-		"verify": func() { p.Verified.Add(1000) },
-		"upload": func() { p.Uploaded.Add(700) },
-	} {
-		step()
-		if now := share(); now <= last {
-			t.Errorf("%s: the share goes from %v to %v", name, last, now)
+	check := func(want float64) {
+		t.Helper()
+		if s := p.Snapshot(); s.Share() != want {
+			t.Errorf("the share is %v instead of %v", s.Share(), want)
 		}
-		last = share()
 	}
-	if last != 1 {
-		t.Errorf("all is done, but the share is %v", last)
-	}
+	check(0)
+	p.SourceBytes.Store(1000)
+	p.OutputBytes.Store(800)
+	p.Expect(progress.Read, progress.Encode, progress.Verify, progress.Upload)
+	p.Fetched.Add(1000)
+	p.Encoded.Add(750)
+	check(0)
+	p.Verified.Add(500)
+	p.Uploaded.Add(200)
+	check(0.25)
+	p.Uploaded.Add(600)
+	check(0.5)
+	p.Encoded.Add(250)
+	p.Verified.Add(500)
+	check(1)
 }
 
 // A run that only verifies is done when everything is verified, no matter how much it reads.
