@@ -7,7 +7,6 @@ import (
 
 	"github.com/df11-convert/df11-convert/internal/back"
 	"github.com/df11-convert/df11-convert/internal/hubtest"
-	"github.com/df11-convert/df11-convert/internal/metadata"
 	"github.com/df11-convert/df11-convert/internal/model"
 	"github.com/df11-convert/df11-convert/internal/plan"
 	shared "github.com/df11-convert/df11-convert/internal/testing/world"
@@ -17,35 +16,6 @@ import (
 // corrupted makes one bit wrong in the answer to the n-th read of weights.
 func (w *world) corrupted(n int) {
 	w.Inject(hubtest.Fault{Name: "corrupt", Nth: n})
-}
-
-// TestRangesThenStreamed: what was made of ranges is proved, and not called streamed because a
-// later run streams the rest.
-func TestRangesThenStreamed(t *testing.T) {
-	t.Parallel()
-	want := reference(t, mediumHead())
-	for corrupt, integrity := range map[bool]metadata.Integrity{false: metadata.Proof, true: metadata.Streamed} {
-		w, work := newWorld(t, mediumHead()), t.TempDir()
-		if corrupt {
-			w.corrupted(200)
-		}
-		if _, err := w.convert(t.Context(), t, work, onDisk, inPart); err != nil {
-			t.Fatal(err)
-		}
-		if corrupt && w.FaultsActed("corrupt") == 0 {
-			t.Error("no byte was wrong")
-		}
-		w.ClearFaults()
-		if _, err := w.convert(t.Context(), t, work, onDisk); err != nil {
-			t.Fatal(err)
-		}
-		sameFiles(t, w.target(), want)
-		for _, f := range w.manifest(t).Source.Files {
-			if f.Integrity != integrity {
-				t.Errorf("%s: %s, want %s", f.Path, f.Integrity, integrity)
-			}
-		}
-	}
 }
 
 // TestWrongFileLeavesNoTensors: a file that turns out to be wrong takes its tensors with it from

@@ -2,19 +2,13 @@ package pipeline_test
 
 import (
 	"bytes"
-	"context"
 	"errors"
-	"io"
 	"log/slog"
-	"path/filepath"
 	"strings"
-	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/df11-convert/df11-convert/internal/budget"
 	"github.com/df11-convert/df11-convert/internal/hubtest"
-	"github.com/df11-convert/df11-convert/internal/model"
 	"github.com/df11-convert/df11-convert/internal/plan"
 	"github.com/df11-convert/df11-convert/internal/safetensors"
 	"github.com/df11-convert/df11-convert/internal/spans"
@@ -148,53 +142,5 @@ func TestSampledInexact(t *testing.T) {
 	inexact := (*spans.InexactError)(nil)
 	if !errors.As(err, &inexact) || inexact.Tensor != head || inexact.Values >= inexact.Of {
 		t.Error(err)
-	}
-}
-
-// patientSource waits, from some byte on, until its context ends; half a minute is for tests that
-// would wait for ever.
-type patientSource struct {
-	model.Source
-	from  int64
-	timed atomic.Bool
-}
-
-func (s *patientSource) Stream(ctx context.Context, file int, off, end int64) (io.ReadCloser, error) {
-	r, err := s.Source.Stream(ctx, file, off, end)
-	wait := readFunc(func([]byte) (int, error) {
-		select {
-		case <-ctx.Done():
-			return 0, context.Cause(ctx)
-		case <-time.After(30 * time.Second):
-			s.timed.Store(true)
-			return 0, errStop
-		}
-	})
-	return streamEnd{io.NopCloser(io.MultiReader(io.LimitReader(r, s.from-off), wait)), func() { _ = r.Close() }}, err
-}
-
-type readFunc func([]byte) (int, error)
-
-func (f readFunc) Read(p []byte) (int, error) { return f(p) }
-
-// TestScattererErrorEndsTheRead: an error in what arrived is not held up by a source that lets the
-// next bytes wait.
-func TestScattererErrorEndsTheRead(t *testing.T) {
-	t.Parallel()
-	files := widened(t, mediumHead(), map[string][2]int{"model.embed_tokens.weight": {5, 1}})
-	w := f32World(t, nil)
-	w.Push(sourceRepo, "main", files)
-	s := &patientSource{}
-	_, err := w.convert(t.Context(), t, filepath.Join(t.TempDir(), "work"), func(o *pipeline.Options) {
-		s.Source, o.Source = o.Source, s
-		h := o.Model.Listing.Weights[0].Header
-		embed, _ := h.Lookup("model.embed_tokens.weight")
-		s.from = h.DataStart() + embed.End + 100
-	})
-	if inexact := (*spans.InexactError)(nil); !errors.As(err, &inexact) {
-		t.Error(err)
-	}
-	if s.timed.Load() {
-		t.Error("the read's context didn't end")
 	}
 }

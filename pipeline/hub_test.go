@@ -2,7 +2,6 @@ package pipeline_test
 
 import (
 	"bytes"
-	"cmp"
 	"errors"
 	"fmt"
 	"path/filepath"
@@ -11,7 +10,6 @@ import (
 	"testing"
 
 	"github.com/df11-convert/df11-convert/hub"
-	"github.com/df11-convert/df11-convert/internal/forward"
 	"github.com/df11-convert/df11-convert/internal/hubtest"
 	"github.com/df11-convert/df11-convert/internal/names"
 	"github.com/df11-convert/df11-convert/internal/plan"
@@ -124,82 +122,6 @@ func checkPublished(t *testing.T, w *world) {
 	}
 }
 
-// TestAlias: a stored copy of a tied embedding is compared with it. Equal, the manifest records it;
-// different, the model is not convertible, and the target never looks finished.
-func TestAlias(t *testing.T) {
-	t.Parallel()
-	m := hubtest.NewLlama(3, hubtest.ModelOptions{Hidden: 32, Vocab: 256, Tied: true, StoreTied: true})
-	w := newWorld(t, m)
-	w.mustConvert(t)
-	a := w.manifest(t).Aliases
-	if len(a) != 1 || a[0].Name != "lm_head.weight" || a[0].Of != "model.embed_tokens.weight" {
-		t.Errorf("aliases %+v", a)
-	}
-
-	bad := newWorld(t, nil)
-	files := m.Files()
-	flipLastTensor(t, files["model.safetensors"], "lm_head.weight")
-	bad.AddRepo(sourceRepo, files)
-	_, err := bad.convert(t.Context(), t, t.TempDir())
-	if alias := (*forward.AliasError)(nil); !errors.As(err, &alias) || alias.Name != "lm_head.weight" {
-		t.Errorf("a different alias: %v", err)
-	}
-	bad.unfinished(t)
-	noGoroutines(t)
-}
-
-// TestVisibility: only people that the owner lets in can open the conversion of a private or
-// gated source, without Public. A target that strangers can open, because they need only agree to
-// its terms, is refused before any work, and so is one that is not private if a private one was
-// asked for.
-func TestVisibility(t *testing.T) {
-	t.Parallel()
-	private, public := new(bool), false
-	*private = true
-	asked := map[string]func(*target.Push){
-		"nothing": func(*target.Push) {},
-		"private": func(p *target.Push) { p.Private = private },
-		"public":  func(p *target.Push) { p.Private = &public },
-	}
-	there := map[string][]hubtest.RepoOption{
-		"public": {}, "auto": {hubtest.Gated("auto")}, "manual": {hubtest.Gated("manual")}, "private": {hubtest.Private()},
-	}
-	for source, closed := range map[string]hubtest.RepoOption{"public": nil, "private": hubtest.Private(), "gated": hubtest.Gated("auto")} {
-		for _, exists := range []string{"", "public", "auto", "manual", "private"} {
-			for ask, set := range asked {
-				t.Run(fmt.Sprintf("%s source, %s target, asked for %s", source, cmp.Or(exists, "no"), ask), func(t *testing.T) {
-					w := newWorld(t, small(), hubtest.WithUser(testToken, hubtest.User{Name: "me", All: true}),
-						hubtest.WithUser("stranger", hubtest.User{Name: "ann", Agrees: true}))
-					if closed != nil {
-						w.Configure(sourceRepo, closed)
-					}
-					if exists != "" {
-						w.AddRepo(targetRepo, nil, there[exists]...)
-					}
-					open := exists == "public" || exists == "auto"
-					refuse := ask == "private" && exists != "" && exists != "private" || ask == "nothing" && closed != nil && open
-					_, err := w.convert(t.Context(), t, t.TempDir(), func(o *pipeline.Options) { set(o.Push) })
-					if v := (*target.VisibilityError)(nil); refuse != errors.As(err, &v) || !refuse && err != nil {
-						t.Fatalf("refused should be %v: %v", refuse, err)
-					}
-					if n := w.Count("POST", anyCommit) + w.Count("POST", "*/info/lfs/objects/batch"); refuse && (n > 0 || len(w.log.take()) > 0) {
-						t.Errorf("work was done before the refusal (%d requests)", n)
-					}
-					if isPrivate := w.IsPrivate(targetRepo); exists == "" && isPrivate != (ask == "private" || ask == "nothing" && closed != nil) {
-						t.Errorf("the new target is private: %v", isPrivate)
-					}
-					stranger := w.client(t, func(o *hub.Options) { o.Token = "stranger" })
-					head := hub.FileRef{Repo: targetRepo, Commit: w.Head(targetRepo, "main"), Path: "config.json"}
-					_, err = stranger.ReadFile(t.Context(), head, 1<<20)
-					if err == nil && closed != nil && ask != "public" {
-						t.Error("strangers can open it")
-					}
-				})
-			}
-		}
-	}
-}
-
 // TestPublicMeanwhile: a public repo that somebody else creates between the look for the target and
 // its creation is refused for a private source, too.
 func TestPublicMeanwhile(t *testing.T) {
@@ -262,61 +184,6 @@ func localResult(t *testing.T, m *hubtest.Model) string {
 		t.Fatal(err)
 	}
 	return out
-}
-
-// TestRevisions: a branch of the source is converted, and the result goes to a branch of the
-// target.
-func TestRevisions(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t, small())
-	w.CreateBranch(sourceRepo, "old", "main")
-	w.Push(sourceRepo, "main", map[string][]byte{"config.json": []byte("{}")})
-	w.AddRepo(targetRepo, map[string][]byte{"notes.txt": []byte("mine")})
-	w.CreateBranch(targetRepo, "bf16", "main")
-	if _, err := w.convertFrom(t, sourceRepo+"@old", func(o *pipeline.Options) { o.Push.Revision = "bf16" }); err != nil {
-		t.Fatal(err)
-	}
-	if _, ok := w.Files(targetRepo, "bf16")["config.json"]; !ok {
-		t.Error("the branch is not finished")
-	}
-	w.unfinished(t)
-}
-
-// TestAccess: each way to be kept out is its own error, before any work and without a repeat.
-func TestAccess(t *testing.T) {
-	t.Parallel()
-	users := []hubtest.Option{
-		hubtest.WithUser(testToken, hubtest.User{Name: "me"}),
-		hubtest.WithUser("hf_reader", hubtest.User{Name: "me", ReadOnly: true}),
-	}
-	for name, tt := range map[string]struct {
-		token string
-		opts  []hubtest.RepoOption
-		repo  string
-		want  error
-		hint  string
-	}{
-		"gated, anonymous":       {"", []hubtest.RepoOption{hubtest.Gated("auto")}, targetRepo, hub.ErrGated, "accept the terms"},
-		"gated, not on the list": {testToken, []hubtest.RepoOption{hubtest.Gated("auto")}, targetRepo, hub.ErrGated, "request access"},
-		"private":                {testToken, []hubtest.RepoOption{hubtest.Private()}, targetRepo, hub.ErrNotFound, "spelling"},
-		"wrong token":            {"hf_expired", nil, targetRepo, hub.ErrUnauthorized, "wrong or expired"},
-		"read token":             {"hf_reader", nil, targetRepo, hub.ErrForbidden, "write access"},
-		"another's namespace":    {testToken, nil, "them/model-DF11", hub.ErrForbidden, "HF_TOKEN"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			w := newWorld(t, small(), users...)
-			w.Configure(sourceRepo, tt.opts...)
-			w.hub = append(w.hub, func(o *hub.Options) { o.Token = tt.token })
-			_, err := w.convert(t.Context(), t, t.TempDir(), func(o *pipeline.Options) { o.Push.Repo = tt.repo })
-			if !errors.Is(err, tt.want) || !strings.Contains(hub.Hint(err), tt.hint) {
-				t.Errorf("error %v, hint %q", err, hub.Hint(err))
-			}
-			noSecret(t, err)
-			if len(w.log.take()) > 0 || w.clock.Waited() > 0 {
-				t.Error("work or waiting before the refusal")
-			}
-		})
-	}
 }
 
 // noSecret fails the test if an error shows a token or a signature.

@@ -6,7 +6,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -159,17 +158,6 @@ func TestSmallResultWaits(t *testing.T) {
 	}
 }
 
-// TestUploadsCountOnSuccess: bytes that could not be uploaded do not count as progress.
-func TestUploadsCountOnSuccess(t *testing.T) {
-	t.Parallel()
-	w, counters := newWorld(t, small()), &progress.Counters{}
-	w.Inject(hubtest.Fault{Method: "POST", Path: "*/preupload/*", Times: always, Action: hubtest.Error(403, "", "no")})
-	_, err := w.convert(t.Context(), t, t.TempDir(), func(o *pipeline.Options) { o.Progress = counters })
-	if n := counters.Uploaded.Load(); err == nil || n > 0 {
-		t.Errorf("%d bytes count as uploaded (%v)", n, err)
-	}
-}
-
 // TestProgressEndsAtTheEnd: all of the work counts as done when it is done, and no less where an
 // earlier run did a part of it.
 func TestProgressEndsAtTheEnd(t *testing.T) {
@@ -199,32 +187,6 @@ func TestProgressEndsAtTheEnd(t *testing.T) {
 		if done := share(); done != 1 {
 			t.Errorf("%s: a run ends at %v", name, done)
 		}
-	}
-}
-
-// TestSpoolsAreClosedWithoutAJournal: a run that has taken up spools and cannot write its journal
-// then closes them.
-func TestSpoolsAreClosedWithoutAJournal(t *testing.T) {
-	t.Parallel()
-	m := severalTensors(hubtest.OrderModel)
-	base := newWorld(t, m)
-	base.mustConvert(t, onDisk)
-	w := newWorld(t, m)
-	work := w.killedInSpool(t, w.planned(t), base.Count("GET", "/repos/*"))
-	_, err := w.convert(t.Context(), t, work, onDisk, func(o *pipeline.Options) {
-		o.Log = slog.New(logHook(func(r slog.Record) {
-			// nothing can take the place of a folder that holds something
-			if r.Message == "reusing a kept spool" {
-				_ = os.Remove(filepath.Join(work, journalFile))
-				_ = os.MkdirAll(filepath.Join(work, journalFile, "x"), 0o777)
-			}
-		}))
-	})
-	if err == nil || !strings.Contains(err.Error(), filepath.Base(journalFile)) {
-		t.Fatalf("the journal was written: %v", err)
-	}
-	if n, _ := openFiles(t, work); n > 0 {
-		t.Errorf("%d files are open", n)
 	}
 }
 

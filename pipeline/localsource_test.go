@@ -3,13 +3,11 @@ package pipeline_test
 import (
 	"context"
 	"errors"
-	"io"
 	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -30,31 +28,6 @@ func retrained() *hubtest.Model {
 func rewrite(t *testing.T, dir string, m *hubtest.Model) {
 	t.Helper()
 	shared.Must(t, m.Write(dir))
-}
-
-// TestLocalSourceChanged: a finished repo is not taken for the conversion of a local source whose
-// weights have changed since, although plan and headers are the same: it's refused, and replaced by
-// force. A source that has not changed is up to date.
-func TestLocalSourceChanged(t *testing.T) {
-	t.Parallel()
-	w, source := newWorld(t, nil), writeModel(t, small())
-	push := func(change ...func(*pipeline.Options)) { w.pushLocal(t, source, plan.Options{}, change...) }
-	push()
-	head := w.Head(targetRepo, "main")
-	push()
-	if w.Head(targetRepo, "main") != head {
-		t.Error("the same weights were committed again")
-	}
-	rewrite(t, source, retrained())
-	err := w.tryLocal(t, source, plan.Options{})
-	if f := foreign(t, err, "df11-manifest.json"); !strings.HasSuffix(f.Of, "(other weights)") || w.Head(targetRepo, "main") != head {
-		t.Error(err)
-	}
-	push(forced)
-	equalsFolder(t, w, localResult(t, retrained()))
-	if w.Commits(targetRepo, "main")[0].Parent != head || len(w.Refs(targetRepo)) != 1 {
-		t.Error("main did not move by one commit")
-	}
 }
 
 // writer changes one bit of every weight file of a folder, once.
@@ -135,35 +108,6 @@ func TestLocalSourceNeverChangesUnseen(t *testing.T) {
 				}
 			}
 		})
-	}
-}
-
-// streamed counts what is streamed of a source.
-type streamed struct {
-	model.Source
-	nBytes atomic.Int64
-}
-
-func (s *streamed) Stream(ctx context.Context, file int, off, end int64) (io.ReadCloser, error) {
-	s.nBytes.Add(end - off)
-	return s.Source.Stream(ctx, file, off, end)
-}
-
-// TestCopiedTensorsAreNotCounted: the pass that counts the exponents of a local source leaves out
-// what is copied.
-func TestCopiedTensorsAreNotCounted(t *testing.T) {
-	t.Parallel()
-	const vocab, hidden = 4096, 64
-	m := hubtest.NewQwen3(2, hubtest.ModelOptions{Layers: 3, Hidden: hidden, Vocab: vocab, Tied: true})
-	dir, size := writeModel(t, m), m.Size()
-	src := new(streamed)
-	_, err := convertLocal(t, dir, t.TempDir(), plan.Options{}, func(o *pipeline.Options) {
-		src.Source = o.Source
-		o.Source = src
-	})
-	shared.Must(t, err)
-	if read := src.nBytes.Load(); read < size || read > 2*size-2*vocab*hidden {
-		t.Errorf("%d bytes of %d were streamed", read, size)
 	}
 }
 

@@ -67,26 +67,6 @@ func TestNoMorePartsThanUnits(t *testing.T) {
 	}
 }
 
-// TestPartsOfALocalSource: a folder, too, can be converted in parts. No one has published the sums
-// of its files: the run that finishes reads them.
-func TestPartsOfALocalSource(t *testing.T) {
-	t.Parallel()
-	for name, opt := range map[string]plan.Options{"bf16": {}, "exact f32": {ExactF32: true}} {
-		t.Run(name, func(t *testing.T) {
-			dir := writeModel(t, small())
-			if opt.ExactF32 {
-				shared.WriteAll(t, dir, widened(t, small(), nil))
-			}
-			one, two := newWorld(t, nil), newWorld(t, nil)
-			one.pushLocal(t, dir, opt)
-			for _, change := range []func(*pipeline.Options){part(1, 2), part(2, 2), finishing} {
-				two.pushLocal(t, dir, opt, change)
-			}
-			sameFiles(t, two.target(), one.target())
-		})
-	}
-}
-
 // TestPartsOfTwoFolders: the run that finishes has another weight in its folder than the machines
 // that made the parts. It makes the outputs of that file again: the result is that of its own
 // folder.
@@ -117,19 +97,13 @@ func TestPartsOfTwoFolders(t *testing.T) {
 // pushLocal converts a folder to the target.
 func (w *world) pushLocal(t *testing.T, dir string, opt plan.Options, change ...func(*pipeline.Options)) {
 	t.Helper()
-	shared.Must(t, w.tryLocal(t, dir, opt, change...))
-}
-
-// tryLocal is pushLocal, with the error.
-func (w *world) tryLocal(t *testing.T, dir string, opt plan.Options, change ...func(*pipeline.Options)) error {
-	t.Helper()
 	_, err := convertLocal(t, dir, "", opt, func(o *pipeline.Options) {
 		o.WorkDir, o.Push = filepath.Join(t.TempDir(), "work"), &target.Push{Hub: w.client(t), Repo: targetRepo}
 		for _, f := range change {
 			f(o)
 		}
 	})
-	return err
+	shared.Must(t, err)
 }
 
 // TestFinishWantsAllParts: with a part missing, finish says which one. A part of another split

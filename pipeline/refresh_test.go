@@ -14,15 +14,6 @@ import (
 	"github.com/df11-convert/df11-convert/pipeline"
 )
 
-// convertFrom converts another source of the hub.
-func (w *world) convertFrom(t *testing.T, source string, change ...func(*pipeline.Options)) (*pipeline.Report, error) {
-	t.Helper()
-	src, known, p, err := openModel(t.Context(), w.client(t), source, w.plan)
-	shared.Must(t, err)
-	from := func(o *pipeline.Options) { o.Source, o.Model, o.Plan = src, known, p }
-	return w.convert(t.Context(), t, t.TempDir(), append([]func(*pipeline.Options){from}, change...)...)
-}
-
 // recommit makes the next commit of a repo hold a model and nothing else.
 func recommit(srv *hubtest.Server, repo string, m *hubtest.Model) {
 	files := m.Files()

@@ -1,7 +1,6 @@
 package pipeline_test
 
 import (
-	"errors"
 	"strings"
 	"sync"
 	"testing"
@@ -76,37 +75,6 @@ func TestChangedFileIsReadAgain(t *testing.T) {
 			checkPublished(t, w)
 			noGoroutines(t)
 		}
-	}
-}
-
-// TestChangedForGood: a file that stays another one ends the run after a few times, with an error
-// that names it and says what to do. No config.json is there, and once the file is back the same
-// call ends with the same bytes.
-func TestChangedForGood(t *testing.T) {
-	t.Parallel()
-	want := reference(t, small())
-	for name, part := range map[string]func(*pipeline.Options){"whole": func(*pipeline.Options) {}, "part": inPart} {
-		w, work := changingWorld(t), t.TempDir()
-		changes(w, secondFile, looksForHeaders(t)+3, always)
-		_, err := w.convert(t.Context(), t, work, part)
-		broken := (*pipeline.BrokenSourceError)(nil)
-		if !errors.As(err, &broken) || broken.File != secondFile || !errors.Is(err, hub.ErrChanged) {
-			t.Fatalf("%s: %v", name, err)
-		}
-		if !strings.Contains(err.Error(), secondFile) || !strings.Contains(broken.Hint(), "history") {
-			t.Errorf("%s: %v; hint %s", name, err, broken.Hint())
-		}
-		noSecret(t, err)
-		if n := w.FaultsActed("etag-changed"); n > 3*4 { // a few ranges may look at once
-			t.Errorf("%s: %d looks at a file that has changed", name, n)
-		}
-		w.unfinished(t)
-		noGoroutines(t)
-		w.ClearFaults()
-		if _, err := w.convert(t.Context(), t, work); err != nil {
-			t.Fatalf("%s, again: %v", name, err)
-		}
-		sameFiles(t, w.target(), want)
 	}
 }
 

@@ -2,7 +2,6 @@ package pipeline_test
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"io"
 	"log/slog"
@@ -131,49 +130,6 @@ func (r failingReader) Read(p []byte) (int, error) {
 		return 0, errSourceFails
 	}
 	return r.ReadCloser.Read(p)
-}
-
-// TestForeignJournal: a torn journal, or one of another plan, is not believed. Whether the files
-// are ours it does say, if it is of the same result and names the commit.
-func TestForeignJournal(t *testing.T) {
-	want := localResult(t, small())
-	const sumOfX = "2d711642b726b04401627ca9fbac32f5c8530fb1903cc4db02258717921a4881"
-	const outputs = "}\n" + `{"output": {"path": "lm_head.safetensors", "size": 1, "sha256": "` + sumOfX + `"}}` + "\n"
-	for name, tt := range map[string]struct {
-		journal string
-		ours    bool
-	}{
-		"torn":           {`{"version": 1, "plan": "`, false},
-		"another":        {`{"version": 1, "plan": "0000"` + outputs, false},
-		"another's":      {`{"version": 1, "plan": "0000", "commit": "1111", "result": {"source": "org/other"}` + outputs, false},
-		"another result": {`{"version": 1, "plan": "0000", "commit": "1111", "result": {"source": "org/model"}` + outputs, false},
-		"no commit":      {`{"version": 1, "plan": "0000", "result": RESULT` + outputs, false},
-		"another commit": {`{"version": 1, "plan": "0000", "commit": "1111", "result": RESULT` + outputs, true},
-	} {
-		t.Run(name, func(t *testing.T) {
-			out := t.TempDir()
-			source := filepath.Join(t.TempDir(), "models--org--model", "snapshots", strings.Repeat("2", 40))
-			rewrite(t, source, small())
-			src, m, err := model.OpenLocal(t.Context(), source, plan.Options{})
-			shared.Must(t, err)
-			defer src.Close()
-			p, err := plan.New(t.Context(), m.Listing, plan.Options{})
-			shared.Must(t, err)
-			result, err := json.Marshal(plan.IdentityOf(p, "org/model"))
-			shared.Must(t, err)
-			shared.Write(t, filepath.Join(out, ".df11-convert", "part-1-of-1.json"), []byte(strings.Replace(tt.journal, "RESULT", string(result), 1)))
-			shared.Write(t, filepath.Join(out, "lm_head.safetensors"), []byte("x"))
-			convert := func(force bool) error {
-				_, err := convertLocal(t, source, out, plan.Options{}, func(o *pipeline.Options) { o.Force = force })
-				return err
-			}
-			if !tt.ours {
-				foreign(t, convert(false), "lm_head.safetensors")
-			}
-			shared.Must(t, convert(!tt.ours))
-			sameFolder(t, out, want)
-		})
-	}
 }
 
 // TestLocked: two runs never share a folder.
