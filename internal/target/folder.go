@@ -86,21 +86,15 @@ func (f *Folder) inspect(ctx context.Context) error {
 	return conflict
 }
 
-// A folderSnapshot is what a folder holds. The version of a file is its size and time.
-type folderSnapshot struct {
-	*Folder
-	files map[string]string // versions
-}
-
 // snapshot has the files of the result, the journals and the manifest, and other files that a loader
 // would read with them. In a work folder, it has the kept spools instead.
-func (f *Folder) snapshot() (folderSnapshot, error) {
-	s := folderSnapshot{f, map[string]string{}}
+func (f *Folder) snapshot() (snapshot, error) {
+	s := snapshot{f.Name(), map[string]string{}, nil, f} // what is there is hashed
 	files, err := f.candidates()
 	for _, name := range files {
-		version, versionErr := s.version(name)
+		version, versionErr := f.version(name)
 		if version != "" {
-			s.files[name] = version
+			s.versions[name] = version
 		}
 		err = errors.Join(err, versionErr)
 	}
@@ -130,19 +124,14 @@ func (f *Folder) candidates() ([]string, error) {
 	return files, nil
 }
 
-func (s folderSnapshot) where() string { return s.Name() }
-
-func (s folderSnapshot) versions() map[string]string { return s.files }
-
-func (folderSnapshot) list() map[string]names.File { return nil } // what is there is hashed
-
-func (s folderSnapshot) version(name string) (string, error) {
-	info, err := s.disk.Lstat(s.at(name))
+// version returns the size and time of a file.
+func (f *Folder) version(name string) (string, error) {
+	info, err := f.disk.Lstat(f.at(name))
 	switch {
 	case err == nil:
 		return disk.Version(info), nil
-	case !errors.Is(err, fs.ErrNotExist) && s.judge.writes(name):
-		return "", s.disk.Unusable(err)
+	case !errors.Is(err, fs.ErrNotExist) && f.judge.writes(name):
+		return "", f.disk.Unusable(err)
 	}
 	return "", nil
 }
@@ -151,11 +140,11 @@ func (s folderSnapshot) version(name string) (string, error) {
 func inState(name string) bool { return strings.HasPrefix(name, names.StateDir+"/") }
 
 // read returns a manifest or a journal. For a link it returns nil.
-func (s folderSnapshot) read(_ context.Context, name string) ([]byte, error) {
-	if st, err := s.disk.Lstat(s.at(name)); err != nil || !st.Mode().IsRegular() {
+func (f *Folder) read(_ context.Context, name string) ([]byte, error) {
+	if st, err := f.disk.Lstat(f.at(name)); err != nil || !st.Mode().IsRegular() {
 		return nil, err
 	}
-	file, err := s.disk.Root.Open(s.at(name))
+	file, err := f.disk.Root.Open(f.at(name))
 	if err != nil {
 		return nil, err
 	}
@@ -163,31 +152,31 @@ func (s folderSnapshot) read(_ context.Context, name string) ([]byte, error) {
 	return disk.ReadAll(file, maxJournalBytes)
 }
 
-func (s folderSnapshot) file(ctx context.Context, name string) (names.File, error) {
-	st, err := s.disk.Lstat(s.at(name))
+func (f *Folder) file(ctx context.Context, name string) (names.File, error) {
+	st, err := f.disk.Lstat(f.at(name))
 	if err != nil {
 		return names.File{}, err
 	}
-	sum := s.disk.Sum(ctx, s.at(name), st.Size())
+	sum := f.disk.Sum(ctx, f.at(name), st.Size())
 	return names.File{Path: name, Size: st.Size(), SHA256: sum}, context.Cause(ctx)
 }
 
 // equals compares a file with what pins its content at the source, or with the file of a local
 // source. In a work folder, only the journal says whose a file is.
-func (s folderSnapshot) equals(ctx context.Context, name, pin string) (equal bool, err error) {
-	if !s.Stays {
+func (f *Folder) equals(ctx context.Context, name, pin string) (equal bool, err error) {
+	if !f.Stays {
 		return false, nil
 	}
-	if pin == "" && s.judge.Content != nil {
-		if pin, err = s.judge.Content(ctx, name); err != nil {
+	if pin == "" && f.judge.Content != nil {
+		if pin, err = f.judge.Content(ctx, name); err != nil {
 			return false, err
 		}
 	}
-	st, err := s.disk.Lstat(name)
+	st, err := f.disk.Lstat(name)
 	if pin == "" || err != nil {
 		return false, nil //nolint:nilerr // what is gone by now equals nothing
 	}
-	return s.disk.Hash(ctx, name, st.Size(), hub.NewHash(pin, st.Size())) == pin, nil
+	return f.disk.Hash(ctx, name, st.Size(), hub.NewHash(pin, st.Size())) == pin, nil
 }
 
 // Name is where the folder is.
@@ -317,7 +306,7 @@ func (f *Folder) complete(ctx context.Context, r *Result) error {
 		return err
 	}
 	for _, o := range r.Outputs {
-		if v := s.files[o.Path]; v == "" || v != f.disk.Known[o.Path] {
+		if v := s.versions[o.Path]; v == "" || v != f.disk.Known[o.Path] {
 			return fmt.Errorf(
 				"%s was removed or changed while the conversion ran: run it again, and it is made again", f.Path(o.Path))
 		}

@@ -141,13 +141,16 @@ func (w *Owner) claimant(ctx context.Context, c ledger.Claim) (claimant, error) 
 }
 
 // A snapshot is what a folder or a branch holds at one moment.
-type snapshot interface {
-	where() string // for errors
-	// versions returns the files that there are. Two versions differ if the contents do: a hash, or
-	// size and time.
-	versions() map[string]string
-	// list returns the files as a Hub lists them; nil for a folder.
-	list() map[string]names.File
+type snapshot struct {
+	where string // for errors
+	// of the files that there are. Two versions differ if the contents do: a hash, or size and time
+	versions map[string]string
+	listed   map[string]names.File // the files as a Hub lists them; nil for a folder
+	contents
+}
+
+// contents are what the files of a snapshot hold.
+type contents interface {
 	// version returns the version of a file that a claim lists; "" if it is not there.
 	version(name string) (string, error)
 	read(ctx context.Context, name string) ([]byte, error)
@@ -180,8 +183,8 @@ func (j *judge) hasSent(name string) bool { return name == j.journal && len(j.se
 func (j *judge) inspect(ctx context.Context, s snapshot, last *Inspection,
 	made map[string]names.File) (*Inspection, error) {
 	x := &judgment{judge: j, snapshot: s, begins: last == nil, last: last, made: made,
-		in: &Inspection{Where: s.where(), Ours: map[string]names.File{}, Kept: map[string]bool{},
-			versions: maps.Clone(s.versions()), files: s.list(),
+		in: &Inspection{Where: s.where, Ours: map[string]names.File{}, Kept: map[string]bool{},
+			versions: maps.Clone(s.versions), files: s.listed,
 			listed: map[string][]names.File{}, pinned: map[string]names.File{},
 			claims: map[string]ledger.Claim{}}}
 	if x.begins {
@@ -200,7 +203,7 @@ func (j *judge) inspect(ctx context.Context, s snapshot, last *Inspection,
 	if len(x.Files)+len(x.Overwritten) == 0 || forced {
 		return x.in, nil
 	}
-	x.Where, x.Of = s.where(), x.in.stranger
+	x.Where, x.Of = s.where, x.in.stranger
 	return x.in, &x.ConflictError
 }
 
@@ -298,14 +301,14 @@ func (x *judgment) refuseTaken(who claimant, c ledger.Claim, sum string) error {
 	}
 	switch who {
 	case stranger:
-		return &TakenError{Where: x.where(), Of: c.Result.Unlike(x.identity)}
+		return &TakenError{Where: x.where, Of: c.Result.Unlike(x.identity)}
 	case former:
-		return &TakenError{Where: x.where(), Of: c.Result.Source, Same: true}
+		return &TakenError{Where: x.where, Of: c.Result.Source, Same: true}
 	}
 	for _, name := range slices.Sorted(maps.Keys(c.Outputs)) {
 		if ours, theirs := x.made[name], c.Outputs[name].File(); ours.SHA256 != "" &&
 			theirs.SHA256 != "" && ours != theirs {
-			return &TakenError{Where: x.where(), Of: c.Result.Source, File: name}
+			return &TakenError{Where: x.where, Of: c.Result.Source, File: name}
 		}
 	}
 	return nil
@@ -334,7 +337,7 @@ func (x *judgment) judgeFiles(ctx context.Context) error {
 		}
 		switch {
 		case err != nil:
-			return fmt.Errorf("%s: %w", x.where(), err)
+			return fmt.Errorf("%s: %w", x.where, err)
 		case ours:
 			x.in.Ours[name] = file
 		case x.in.Kept[name] || name == names.Card || !x.changed(name):

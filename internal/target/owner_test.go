@@ -22,19 +22,15 @@ type fake struct {
 	work   bool
 }
 
-func (f fake) where() string { return "there" }
-
-func (f fake) versions() map[string]string {
+func (f fake) snapshot() snapshot {
 	versions := map[string]string{}
 	for name := range f.files {
 		if !f.folder || !strings.HasPrefix(name, "unlisted") { // a folder looks for what it knows
 			versions[name], _ = f.version(name)
 		}
 	}
-	return versions
+	return snapshot{"there", versions, nil, f}
 }
-
-func (fake) list() map[string]names.File { return nil }
 
 func (f fake) version(name string) (string, error) {
 	content, ok := f.files[name]
@@ -325,7 +321,7 @@ func TestWhoseAFileIs(t *testing.T) {
 		{"a work folder's other weights", workFolder, files{"x.safetensors": "x"}, ""},
 	} {
 		j, s := tt.at.of(tt.there)
-		if got := verdict(j.inspect(t.Context(), s, nil, nil)); got != tt.want {
+		if got := verdict(j.inspect(t.Context(), s.snapshot(), nil, nil)); got != tt.want {
 			t.Errorf("%s:\n got %s\nwant %s", tt.what, got, tt.want)
 		}
 	}
@@ -366,7 +362,7 @@ func TestWhatHasComeSince(t *testing.T) {
 		{"a broken journal of our name", inRepo, files{part: "x"}, "ours head.safetensors, overwritten .df11/part.json, card stays"},
 	} {
 		j, s := tt.at.of(maps.Clone(begun))
-		last, err := j.inspect(t.Context(), s, nil, nil)
+		last, err := j.inspect(t.Context(), s.snapshot(), nil, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -374,7 +370,7 @@ func TestWhatHasComeSince(t *testing.T) {
 		before := verdict(last, nil)
 		maps.Copy(s.files, tt.come)
 		maps.DeleteFunc(s.files, func(_, content string) bool { return content == "" })
-		if got := verdict(j.inspect(t.Context(), s, last, made)); got != tt.want {
+		if got := verdict(j.inspect(t.Context(), s.snapshot(), last, made)); got != tt.want {
 			t.Errorf("%s:\n got %s\nwant %s", tt.what, got, tt.want)
 		}
 		if after := verdict(last, nil); after != before {
@@ -387,7 +383,7 @@ func TestWhatHasComeSince(t *testing.T) {
 // run knows it.
 func TestFormerListsWhatIsOurs(t *testing.T) {
 	j, s := inRepo.of(map[string]string{record: manifest(older, "org/a", "old.safetensors old"), "old.safetensors": "old", "tokenizer.json": "tokens", "x.md": "x"})
-	in, err := j.inspect(t.Context(), s, nil, nil)
+	in, err := j.inspect(t.Context(), s.snapshot(), nil, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -110,7 +110,7 @@ func (p Push) inspect(ctx context.Context, j *judge, name string, last *Inspecti
 		return "", nil, err
 	}
 	s := p.snapshotOf(info.SHA, byPath(info.Files))
-	if slices.Contains(slices.Collect(maps.Values(s.hashes)), "") { // as some hubs list files
+	if slices.Contains(slices.Collect(maps.Values(s.versions)), "") { // as some hubs list files
 		s, err = p.snapshot(ctx, info.SHA)
 	}
 	if err == nil {
@@ -125,13 +125,11 @@ func (r *Repo) Found() *Inspection { return r.main.Inspection }
 // maxJournalBytes bounds a journal, a manifest or a small file that is read whole.
 const maxJournalBytes = 256 << 20
 
-// A repoSnapshot is what a commit of a repo holds. The version of a large file is its sha256, that
-// of a small one git's hash: that is what pins it at a source, too.
-type repoSnapshot struct {
+// A commit of a repo holds files.
+type commit struct {
 	Push
-	commit string
-	files  map[string]hub.FileInfo
-	hashes map[string]string
+	id    string
+	files map[string]hub.FileInfo
 }
 
 func byPath(files []hub.FileInfo) map[string]hub.FileInfo {
@@ -143,48 +141,43 @@ func byPath(files []hub.FileInfo) map[string]hub.FileInfo {
 }
 
 // snapshot has all files of a commit.
-func (p Push) snapshot(ctx context.Context, commit string) (repoSnapshot, error) {
-	files, err := p.Hub.Tree(ctx, p.Repo, commit)
-	return p.snapshotOf(commit, files), err
+func (p Push) snapshot(ctx context.Context, id string) (snapshot, error) {
+	files, err := p.Hub.Tree(ctx, p.Repo, id)
+	return p.snapshotOf(id, files), err
 }
 
-func (p Push) snapshotOf(commit string, files map[string]hub.FileInfo) repoSnapshot {
-	s := repoSnapshot{p, commit, files, map[string]string{}}
+func (p Push) snapshotOf(id string, files map[string]hub.FileInfo) snapshot {
+	c := commit{p, id, files}
+	s := snapshot{p.Repo, map[string]string{}, map[string]names.File{}, c}
 	for name, f := range files {
-		s.hashes[name] = cmp.Or(f.SHA256, f.BlobID)
+		s.versions[name], _ = c.version(name)
+		s.listed[name] = f.File()
 	}
 	return s
 }
 
-func (s repoSnapshot) where() string { return s.Repo }
-
-func (s repoSnapshot) versions() map[string]string { return s.hashes }
-
-func (s repoSnapshot) list() map[string]names.File {
-	files := map[string]names.File{}
-	for name, f := range s.files {
-		files[name] = f.File()
-	}
-	return files
+// version returns the SHA-256 of a large file, and git's hash of a small one: that is what pins it
+// at a source, too.
+func (c commit) version(name string) (string, error) {
+	f := c.files[name]
+	return cmp.Or(f.SHA256, f.BlobID), nil
 }
 
-func (s repoSnapshot) version(name string) (string, error) { return s.hashes[name], nil }
-
-func (s repoSnapshot) read(ctx context.Context, name string) ([]byte, error) {
-	return s.Hub.ReadFile(ctx, s.files[name].Ref(s.Repo, s.commit), maxJournalBytes)
+func (c commit) read(ctx context.Context, name string) ([]byte, error) {
+	return c.Hub.ReadFile(ctx, c.files[name].Ref(c.Repo, c.id), maxJournalBytes)
 }
 
-func (s repoSnapshot) file(ctx context.Context, name string) (names.File, error) {
-	f := s.files[name].File()
+func (c commit) file(ctx context.Context, name string) (names.File, error) {
+	f := c.files[name].File()
 	if f.SHA256 != "" {
 		return f, nil
 	}
-	b, err := s.read(ctx, name)
+	b, err := c.read(ctx, name)
 	f.SHA256 = sumOf(b)
 	return f, err
 }
 
-func (repoSnapshot) equals(context.Context, string, string) (bool, error) { return false, nil }
+func (commit) equals(context.Context, string, string) (bool, error) { return false, nil }
 
 // gatedManual is the mode of a public repo whose owner approves each reader. With "auto", anyone who
 // asks may read.
