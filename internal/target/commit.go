@@ -18,7 +18,7 @@ import (
 
 // Upload brings an output to where a commit can name it. b is borrowed until Upload returns.
 func (r *Repo) Upload(ctx context.Context, o ledger.Output, b io.ReaderAt) error {
-	return r.upload(ctx, r.work, hub.Blob{Path: o.Path, Size: o.Size, SHA256: o.SHA256, Reader: b})
+	return r.upload(ctx, r.work, blob(o.File(), b))
 }
 
 // UploadFile uploads a side file that is in the folder.
@@ -28,7 +28,7 @@ func (r *Repo) UploadFile(ctx context.Context, f *Folder, s SideFile) error {
 		return err
 	}
 	defer file.Close()
-	return r.upload(ctx, r.main, s.blob(file))
+	return r.upload(ctx, r.main, blob(s.File(), file))
 }
 
 // upload brings files to where a commit of a branch can name them.
@@ -58,29 +58,28 @@ func (r *Repo) uploadRest(ctx context.Context, f *Folder, res *Result) (err erro
 		defer file.Close()
 		counted, end := res.Sending(file, o.Size)
 		defer func() { end(err == nil) }()
-		rest = append(rest,
-			hub.Blob{Path: o.Path, Size: o.Size, SHA256: o.SHA256, Reader: counted})
+		rest = append(rest, blob(o.File(), counted))
 	}
 	for _, s := range res.Files {
 		_, sent := r.uploaded.Load(s.Path)
 		switch {
 		case s.Remote || sent && s.Data == nil:
 		case s.Data != nil:
-			rest = append(rest, s.blob(bytes.NewReader(s.Data)))
+			rest = append(rest, blob(s.File(), bytes.NewReader(s.Data)))
 		default:
 			file, err := f.Open(s.Path)
 			if err != nil {
 				return err
 			}
 			defer file.Close()
-			rest = append(rest, s.blob(file))
+			rest = append(rest, blob(s.File(), file))
 		}
 	}
 	return r.upload(ctx, r.main, rest...)
 }
 
-func (s SideFile) blob(content io.ReaderAt) hub.Blob {
-	return hub.Blob{Path: s.Path, Size: s.Size, SHA256: s.SHA256, Reader: content}
+func blob(f names.File, content io.ReaderAt) hub.Blob {
+	return hub.Blob{Path: f.Path, Size: f.Size, SHA256: f.SHA256, Reader: content}
 }
 
 // Commit commits uploaded outputs together with the journal that lists them and all others that are
@@ -91,7 +90,11 @@ func (r *Repo) Commit(ctx context.Context, outputs []ledger.Output, l *ledger.Le
 		summary: fmt.Sprintf("Add %d DF11 files (%s and on)", len(outputs), outputs[0].Path),
 	}
 	for _, o := range outputs {
-		c.ops = append(c.ops, r.op(o))
+		op, err := r.op(o.File(), true)
+		if err != nil {
+			return err
+		}
+		c.ops = append(c.ops, op)
 	}
 	return r.commit(ctx, c)
 }
@@ -179,13 +182,16 @@ func (r *Repo) opsOn(ctx context.Context, c change) ([]hub.Op, error) {
 	return append(slices.Clone(c.ops), hub.FileOp(c.branch.journal, journal)), nil
 }
 
-// op puts an output into a commit of the branch that it was uploaded for. An earlier run may have
-// uploaded it.
-func (r *Repo) op(o ledger.Output) hub.Op {
-	if op, ok := r.uploaded.Load(o.Path); ok {
-		return op.(hub.Op)
+// op puts a file into a commit. This run has uploaded it, or it's stored: an earlier run has, or the
+// Hub has copied it.
+func (r *Repo) op(f names.File, stored bool) (hub.Op, error) {
+	if op, ok := r.uploaded.Load(f.Path); ok {
+		return op.(hub.Op), nil
 	}
-	return hub.LFSOp(o.Path, o.SHA256, o.Size)
+	if !stored {
+		return hub.Op{}, fmt.Errorf("finish %s: %s was never uploaded", r.Repo, f.Path)
+	}
+	return hub.LFSOp(f.Path, f.SHA256, f.Size), nil
 }
 
 // Finish makes the repo complete in one last commit, which adds the small files, config.json among
@@ -201,7 +207,7 @@ func (r *Repo) Finish(ctx context.Context, f *Folder, res *Result) error {
 		summary: res.Summary, description: res.Description,
 	}
 	for _, s := range res.Files {
-		op, err := r.sideOp(s)
+		op, err := r.op(s.File(), s.Remote)
 		if err != nil {
 			return err
 		}
@@ -214,18 +220,6 @@ func (r *Repo) Finish(ctx context.Context, f *Folder, res *Result) error {
 		}
 	}
 	return r.commit(ctx, c)
-}
-
-// sideOp puts a side file into the last commit. It is uploaded by now, or copied inside the Hub.
-func (r *Repo) sideOp(s SideFile) (hub.Op, error) {
-	if s.Remote {
-		return hub.LFSOp(s.Path, s.SHA256, s.Size), nil
-	}
-	op, ok := r.uploaded.Load(s.Path)
-	if !ok {
-		return hub.Op{}, fmt.Errorf("finish %s: %s was never uploaded", r.Repo, s.Path)
-	}
-	return op.(hub.Op), nil
 }
 
 // lastOps is what makes a tree of main complete: the side files, every output that it does not
@@ -243,10 +237,11 @@ func (r *Repo) lastOps(c change, tree map[string]hub.FileInfo) ([]hub.Op, error)
 		if tree[o.Path].File() == o.File() {
 			continue
 		}
-		if _, sent := r.uploaded.Load(o.Path); !(sent || o.Uploaded || o.Committed) {
-			return nil, fmt.Errorf("finish %s: %s was never published", r.Repo, o.Path)
+		op, err := r.op(o.File(), o.Uploaded || o.Committed)
+		if err != nil {
+			return nil, err
 		}
-		ops = append(ops, r.op(o))
+		ops = append(ops, op)
 	}
 	for _, p := range slices.Sorted(maps.Keys(tree)) {
 		_, ours := c.branch.Ours[p]
