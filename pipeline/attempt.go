@@ -8,7 +8,6 @@ import (
 
 	"github.com/df11-convert/df11-convert/internal/forward"
 	"github.com/df11-convert/df11-convert/internal/ledger"
-	"github.com/df11-convert/df11-convert/internal/spans"
 )
 
 // way returns the job for what is still to be made.
@@ -22,19 +21,14 @@ func (s *state) way() *forward.Job {
 	}
 }
 
-// checkDisk refuses a disk that is too small for the missing outputs, or for a file to copy.
-func (s *state) checkDisk(ctx context.Context) error {
-	disk, err := s.way().FreeDisk()
-	if err != nil || !s.Part.Whole() {
-		return err
+// checkDisk returns the budget of disk. It refuses a disk that is too small for the missing outputs,
+// or for a file to copy.
+func (s *state) checkDisk(ctx context.Context) (disk int64, err error) {
+	disk, err = s.way().FreeDisk()
+	if err == nil && s.Part.Whole() {
+		err = s.copier(disk).check(ctx)
 	}
-	return s.copier(disk).check(ctx)
-}
-
-// pending lists the outputs of the run's part that are not done.
-func (s *state) pending() []*spans.Output {
-	return slices.DeleteFunc(slices.Clone(s.Part.Of(s.outputs)),
-		func(o *spans.Output) bool { return s.ledger.Done(o.Path) })
+	return disk, err
 }
 
 // leftovers lists the outputs of earlier runs that no commit names yet.

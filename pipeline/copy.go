@@ -57,17 +57,13 @@ func (k *copier) copyAll(ctx context.Context) ([]target.SideFile, error) {
 	g, gctx := errgroup.WithContext(ctx)
 	g.SetLimit(budget.Uploads)
 	for i, f := range k.files {
-		out[i] = target.SideFile{OutputFile: metadata.OutputFile{Path: f.Path,
-			Kind: metadata.KindCopied, Size: f.Size}}
-		if sha, ok := inside[f.Path]; ok {
-			out[i].SHA256, out[i].Remote = sha, true
-			continue
+		s := &out[i]
+		s.OutputFile = metadata.OutputFile{Path: f.Path, Kind: metadata.KindCopied, Size: f.Size}
+		if s.SHA256 = inside[f.Path]; s.SHA256 == "" && k.there(f) {
+			s.SHA256 = f.ETag
 		}
-		if k.there(f) {
-			out[i].SHA256, out[i].Remote = f.ETag, true
-			continue
-		}
-		if out[i].SHA256 = k.copied[f.Path]; out[i].SHA256 != "" {
+		s.Remote = s.SHA256 != ""
+		if s.SHA256 = cmp.Or(s.SHA256, k.copied[f.Path]); s.SHA256 != "" {
 			continue
 		}
 		err := fits(f, k.disk)
@@ -77,11 +73,14 @@ func (k *copier) copyAll(ctx context.Context) ([]target.SideFile, error) {
 		if err != nil {
 			return nil, cmp.Or(g.Wait(), err)
 		}
-		g.Go(func() (err error) {
+		g.Go(func() error {
 			if !k.wait {
 				defer disk.Release(f.Size)
 			}
-			out[i].SHA256, err = k.carry(gctx, out[i])
+			err := k.carry(gctx, s)
+			if err != nil {
+				s.SHA256 = "" // it isn't in place
+			}
 			return err
 		})
 	}
@@ -104,50 +103,46 @@ func (k *copier) there(f plan.File) bool {
 
 // carry copies one file to the folder and, unless it waits, uploads it. Then it removes the file if
 // the folder doesn't keep it.
-func (k *copier) carry(ctx context.Context, s target.SideFile) (sha string, err error) {
-	if s.SHA256, err = k.copy(ctx, s); err != nil {
-		return "", err
-	}
-	if k.wait {
-		return s.SHA256, nil
+func (k *copier) carry(ctx context.Context, s *target.SideFile) error {
+	err := k.copy(ctx, s)
+	if err != nil || k.wait {
+		return err
 	}
 	if k.repo != nil {
-		err = k.repo.UploadFile(ctx, k.folder, s)
+		err = k.repo.UploadFile(ctx, k.folder, *s)
 	}
 	if !k.folder.Stays {
 		err = errors.Join(err, k.folder.Remove(s.Path))
 	}
-	if err != nil {
-		return "", err
-	}
-	return s.SHA256, nil
+	return err
 }
 
-func (k *copier) copy(ctx context.Context, s target.SideFile) (sha string, err error) {
+// copy copies a file to the folder, unless it's there, and sets its SHA-256.
+func (k *copier) copy(ctx context.Context, s *target.SideFile) error {
 	in, err := k.Source.OpenFile(ctx, s.Path)
 	if err != nil {
-		return "", err
+		return err
 	}
 	defer in.Close()
 	h := sha256.New()
 	if k.folder.Kept[s.Path] {
-		_, err := streams.Copy(ctx, h, in)
-		return hex.EncodeToString(h.Sum(nil)), err
+		_, err = streams.Copy(ctx, h, in)
+		s.SHA256 = hex.EncodeToString(h.Sum(nil))
+		return err
 	}
 	w, err := k.folder.Create(s.Path, s.Size)
 	if err != nil {
-		return "", err
+		return err
 	}
 	defer w.Cleanup()
-	if _, err := streams.Copy(ctx, io.MultiWriter(w, h), in); err != nil {
-		return "", err
+	if _, err = streams.Copy(ctx, io.MultiWriter(w, h), in); err != nil {
+		return err
 	}
-	sha = hex.EncodeToString(h.Sum(nil))
-	s.SHA256 = sha
-	if err := k.folder.Announce(s.File()); err != nil {
-		return "", err
+	s.SHA256 = hex.EncodeToString(h.Sum(nil))
+	if err = k.folder.Announce(s.File()); err != nil {
+		return err
 	}
-	return sha, w.Commit(s.Size)
+	return w.Commit(s.Size)
 }
 
 // check refuses a disk that can't hold the largest file, unless the Hub can copy that file.

@@ -3,7 +3,6 @@ package pipeline
 import (
 	"context"
 	"fmt"
-	"log/slog"
 
 	"github.com/df11-convert/df11-convert/internal/ledger"
 	"github.com/df11-convert/df11-convert/internal/metadata"
@@ -41,36 +40,27 @@ func (s *state) hand(ctx context.Context, r *result, copied []target.SideFile) e
 	if err != nil {
 		return err
 	}
-	outputs := s.ledger.Outputs()
-	if s.folder.Stays {
-		whole, err := r.whole(files, outputs, s.folder.Inspection)
-		if err == nil {
+	for _, found := range s.found() {
+		whole, err := r.whole(files, s.ledger.Outputs(), found)
+		if err != nil {
+			return err
+		}
+		if s.repo != nil && found == s.repo.Found() {
+			err = s.repo.Finish(ctx, s.folder, whole)
+		} else {
 			err = s.folder.Finish(ctx, whole)
 		}
 		if err != nil {
 			return err
 		}
-		warnOfCard(s.Log, s.folder.Inspection, "in "+s.OutDir)
 	}
-	if s.repo != nil {
-		whole, err := r.whole(files, outputs, s.repo.Found())
-		if err == nil {
-			err = s.repo.Finish(ctx, s.folder, whole)
+	for _, found := range s.found() {
+		if found.CardStays {
+			s.Log.Warn("the card of " + found.Where +
+				" is not of this program and stays as it is; --force overwrites it")
 		}
-		if err != nil {
-			return err
-		}
-		warnOfCard(s.Log, s.repo.Found(), "of "+s.repo.Repo)
 	}
 	return nil
-}
-
-// warnOfCard warns that a target keeps its own card.
-func warnOfCard(log *slog.Logger, in *target.Inspection, where string) {
-	if in.CardStays {
-		log.Warn("the card " + where +
-			" is not of this program and stays as it is; --force overwrites it")
-	}
 }
 
 // sourceFiles returns what the manifest says of each weight file. In the report it counts all

@@ -3,10 +3,12 @@ package pipeline
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/df11-convert/df11-convert/internal/budget"
 	"github.com/df11-convert/df11-convert/internal/forward"
+	"github.com/df11-convert/df11-convert/internal/spans"
 )
 
 // Run converts a model. When it returns nil, the folder and the repo are complete, and every output
@@ -59,7 +61,9 @@ func (s *state) attempt(ctx context.Context) (*Report, error) {
 // with Force, which proves everything again. It writes no file, but it removes branches that
 // earlier runs left in the repo.
 func (s *state) upToDate(ctx context.Context) (*Report, error) {
-	if s.Force || len(s.pending())+len(s.leftovers()) > 0 {
+	missing := func(o *spans.Output) bool { return !s.ledger.Done(o.Path) }
+	if s.Force || len(s.leftovers()) > 0 ||
+		slices.ContainsFunc(s.Part.Of(s.outputs), missing) {
 		return nil, nil
 	}
 	report := s.report()
@@ -67,12 +71,12 @@ func (s *state) upToDate(ctx context.Context) (*Report, error) {
 	if !s.Part.Whole() {
 		return report, nil
 	}
-	want, err := s.expect(ctx, s.ledger.Outputs())
+	holds, err := s.expect(ctx, s.ledger.Outputs())
 	if err != nil {
 		return nil, err
 	}
 	for _, found := range s.found() {
-		if !want.in(found) {
+		if !holds(found) {
 			return nil, nil
 		}
 		report.Target.ManifestSHA256 = found.ManifestSHA256()
@@ -83,14 +87,11 @@ func (s *state) upToDate(ctx context.Context) (*Report, error) {
 
 // convert makes every output that is not done.
 func (s *state) convert(ctx context.Context) error {
-	if err := s.checkDisk(ctx); err != nil {
-		return err
-	}
-	way := s.way()
-	disk, err := way.FreeDisk()
+	disk, err := s.checkDisk(ctx)
 	if err != nil {
 		return err
 	}
+	way := s.way()
 	way.Wait = s.CommitWait == 0 && s.Part.Whole() && budget.Wait(s.Plan, disk)
 	if err := forward.Make(ctx, way); err != nil {
 		return err

@@ -82,7 +82,7 @@ func (s *state) readTargets(ctx context.Context, owner *target.Owner) error {
 // checkRoom refuses a disk that is too small before it creates a repo. An existing repo may hold so
 // much of the result that the rest fits.
 func (s *state) checkRoom(ctx context.Context) error {
-	tooSmall := s.checkDisk(ctx)
+	_, tooSmall := s.checkDisk(ctx)
 	if tooSmall != nil {
 		if _, err := s.Push.Hub.Info(ctx, s.Push.Repo, ""); !errors.Is(err, hub.ErrNotFound) {
 			return nil

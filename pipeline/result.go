@@ -22,27 +22,23 @@ type result struct {
 // appear: config.json comes last.
 func (r *result) files(copied []target.SideFile) ([]target.SideFile, error) {
 	files := slices.Clone(copied)
-	if index := metadata.RemainderIndex(r.Plan); index != nil {
-		files = append(files, target.NewSideFile(r.Plan.RemainderIndex, metadata.KindIndex, index))
-	}
-	card, err := r.card()
-	if err != nil {
-		return nil, err
-	}
-	files = append(files, target.NewSideFile(names.Card, metadata.KindCard, card))
-	if r.hasChart() {
-		chart, err := r.chart()
+	index := func() ([]byte, error) { return metadata.RemainderIndex(r.Plan), nil }
+	for _, f := range []struct {
+		path string
+		kind metadata.Kind
+		make func() ([]byte, error)
+	}{
+		{r.Plan.RemainderIndex, metadata.KindIndex, index}, {names.Card, metadata.KindCard, r.card},
+		{names.Chart, metadata.KindImage, r.chart},
+		{r.Plan.ConfigPath(), metadata.KindConfig, r.config},
+	} {
+		data, err := f.make()
 		if err != nil {
 			return nil, err
 		}
-		files = append(files, target.NewSideFile(names.Chart, metadata.KindImage, chart))
-	}
-	config, err := r.config()
-	if err != nil {
-		return nil, err
-	}
-	if config != nil {
-		files = append(files, target.NewSideFile(r.Plan.ConfigPath(), metadata.KindConfig, config))
+		if data != nil { // else the result has no such file
+			files = append(files, target.NewSideFile(f.path, f.kind, data))
+		}
 	}
 	return files, nil
 }
