@@ -8,6 +8,7 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"slices"
 
 	"github.com/df11-convert/df11-convert/internal/disk"
 	"github.com/df11-convert/df11-convert/internal/human"
@@ -169,38 +170,20 @@ func refuseInput(input, root string, files []model.File) error {
 		return err
 	}
 	for _, f := range files {
-		own, err := within(info, filepath.Join(root, filepath.FromSlash(f.Path)))
-		if err != nil {
-			return err
-		}
-		if own {
+		if leadsThrough(info, filepath.Join(root, filepath.FromSlash(f.Path))) {
 			return &OwnInputError{root}
 		}
 	}
 	return nil
 }
 
-// within reports whether a path leads to a file or folder, or below it. Nothing has to exist at the
-// path. within follows links, and compares folders by identity: a folder can have many names,
-// through case, mounts, and links.
-func within(top fs.FileInfo, at string) (bool, error) {
-	at, err := filepath.Abs(at)
-	if err != nil {
-		return false, err
-	}
-	for above := ""; at != above; at, above = filepath.Dir(at), at {
-		if real, err := filepath.EvalSymlinks(at); err == nil {
-			at = real
-		}
-		there, err := os.Stat(at)
-		if err == nil && os.SameFile(top, there) {
-			return true, nil
-		}
-		if err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return false, err
-		}
-	}
-	return false, nil
+// leadsThrough reports whether a path is a file or folder, or leads through it. It compares folders
+// by identity: a folder can have many names, through case, mounts, and links.
+func leadsThrough(top fs.FileInfo, at string) bool {
+	return slices.ContainsFunc(disk.Above(at), func(above string) bool {
+		there, err := os.Stat(above)
+		return err == nil && os.SameFile(top, there)
+	})
 }
 
 // BringsAlong reports whether a path belongs to a local model: it lies in the model's folder, as
@@ -213,15 +196,5 @@ func BringsAlong(d *model.DF11, at string) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	named, err := filepath.Abs(at)
-	if err != nil {
-		return false, err
-	}
-	for above := ""; named != above; named, above = filepath.Dir(named), named {
-		there, missing := os.Stat(named)
-		if missing == nil && os.SameFile(top, there) {
-			return true, nil
-		}
-	}
-	return within(top, at)
+	return leadsThrough(top, at), nil
 }

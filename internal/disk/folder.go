@@ -12,7 +12,6 @@ import (
 	"os"
 	"path"
 	"path/filepath"
-	"slices"
 	"strings"
 	"sync"
 
@@ -166,12 +165,10 @@ func CheckOwner(root *os.Root) error {
 	return err
 }
 
-// sharedAbove returns a folder on the way to another one, by its links or without, in which every
-// user may rename things; "" if there is none. A pod's own volume has no other users.
+// sharedAbove returns a folder on the way to another one in which every user may rename things; "" if
+// there is none. A pod's own volume has no other users.
 func sharedAbove(dir string) string {
-	named, _ := filepath.Abs(dir)
-	real, _ := filepath.EvalSymlinks(named)
-	for _, above := range slices.Concat(foldersAbove(named), foldersAbove(real)) {
+	for _, above := range Above(dir) {
 		if info, err := os.Stat(above); err == nil && isShared(info) && !isPodVolume(above) {
 			return above
 		}
@@ -179,11 +176,23 @@ func sharedAbove(dir string) string {
 	return ""
 }
 
-// foldersAbove lists the folders that one lies in.
-func foldersAbove(dir string) (list []string) {
-	for dir != filepath.Dir(dir) {
-		dir = filepath.Dir(dir)
-		list = append(list, dir)
+// Above lists a path and the folders that it leads through, as written and as links lead. Nothing
+// has to exist at the path.
+func Above(path string) (list []string) {
+	named, _ := filepath.Abs(path)
+	for _, at := range above(named) {
+		list = append(list, at)
+		if real, err := filepath.EvalSymlinks(at); err == nil && real != at {
+			list = append(list, above(real)...)
+		}
+	}
+	return list
+}
+
+// above lists a path and the folders that it lies in, as written.
+func above(path string) (list []string) {
+	for below := ""; path != below; path, below = filepath.Dir(path), path {
+		list = append(list, path)
 	}
 	return list
 }
