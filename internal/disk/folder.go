@@ -165,11 +165,12 @@ func CheckOwner(root *os.Root) error {
 	return err
 }
 
-// sharedAbove returns a folder on the way to another one in which every user may rename things; "" if
-// there is none. A pod's own volume has no other users.
+// sharedAbove returns a folder on the way to another one in which other users may rename things; ""
+// if there is none. A folder's owner isn't meant: you trust the owner of a folder if you put yours
+// there. A pod's own volume has no other users.
 func sharedAbove(dir string) string {
 	for _, above := range Above(dir) {
-		if info, err := os.Stat(above); err == nil && isShared(info) && !isPodVolume(above) {
+		if info, err := os.Stat(above); err == nil && isShared(info) && !isPodVolume(above, mounts()) {
 			return above
 		}
 	}
@@ -276,6 +277,19 @@ func (f *Folder) Hash(ctx context.Context, name string, size int64, h hash.Hash)
 		return ""
 	}
 	return hex.EncodeToString(h.Sum(nil))
+}
+
+// Read returns the content of a regular file of at most limit bytes, and nil for anything else.
+func (f *Folder) Read(name string, limit int64) ([]byte, error) {
+	if info, err := f.Lstat(name); err != nil || !info.Mode().IsRegular() {
+		return nil, err
+	}
+	file, err := f.Root.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	return ReadAll(file, limit)
 }
 
 // Open opens a file through the folder if its version is the known one.

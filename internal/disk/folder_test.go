@@ -159,18 +159,32 @@ func TestFoldersAbove(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("NOT TESTED: modes say nothing here")
 	}
-	for mode, safe := range map[fs.FileMode]bool{0o777: false, 0o777 | fs.ModeSticky: true, 0o755: true, 0o775: true} {
+	type access struct {
+		mode     fs.FileMode
+		uid, gid int
+	}
+	me, own := os.Geteuid(), os.Getegid()
+	for c, safe := range map[access]bool{
+		{0o777, me, own}: false, {0o777 | fs.ModeSticky, me, own}: true, {0o755, me, own}: true, {0o775, me, own}: true,
+		{0o775, me, 65534}: false, {0o775 | fs.ModeSetgid, 0, 65534}: false, {0o775 | fs.ModeSticky, me, 65534}: true,
+		{0o755, 65534, 65534}: true, {0o775, 65534, 65534}: true, // the owner's private group
+		{0o775, 65533, 65534}: false,
+	} {
 		base := t.TempDir()
-		shared, own := filepath.Join(base, "shared"), filepath.Join(base, "own")
+		shared, apart := filepath.Join(base, "shared"), filepath.Join(base, "own")
 		must(t, os.MkdirAll(filepath.Join(shared, "mine", "deep"), 0o700))
-		must(t, os.Mkdir(own, 0o700))
-		must(t, os.Chmod(shared, mode))
+		must(t, os.Mkdir(apart, 0o700))
+		if err := os.Chown(shared, c.uid, c.gid); err != nil {
+			t.Log("NOT TESTED: only root gives folders away: ", err)
+			continue
+		}
+		must(t, os.Chmod(shared, c.mode))
 		must(t, os.Symlink(filepath.Join(shared, "mine"), filepath.Join(base, "into")))
-		must(t, os.Symlink(own, filepath.Join(shared, "out")))
+		must(t, os.Symlink(apart, filepath.Join(shared, "out")))
 		for _, dir := range []string{"shared/mine", "shared/mine/deep", "shared/mine/new", "into", "into/deep", "shared/out"} {
 			f, err := disk.OpenFolder(disk.Work, filepath.Join(base, dir), 0o600)
 			if unsafe := (*disk.UnsafeError)(nil); errors.As(err, &unsafe) == safe || safe && err != nil {
-				t.Errorf("%s with mode %v: %v", dir, mode, err)
+				t.Errorf("%s below %v: %v", dir, c, err)
 			}
 			if err == nil {
 				must(t, f.Leave())

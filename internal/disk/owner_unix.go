@@ -8,26 +8,30 @@ import (
 	"syscall"
 )
 
-// whose says why others may change a file or folder, or returns "". The user's own group counts as
-// the user. The system's administrator may change everything anyway.
+// whose says why others may change a file or folder, or returns "". The system's administrator may
+// change everything anyway.
 func whose(info fs.FileInfo) string {
 	st, ok := info.Sys().(*syscall.Stat_t)
-	mode := info.Mode()
 	switch {
 	case !ok:
 		return ""
 	case st.Uid != 0 && int(st.Uid) != os.Geteuid():
 		return "belongs to another user"
-	case mode&fs.ModeSticky != 0: // others can't change a user's files in such a folder
-		return ""
-	case mode&0o002 != 0, mode&0o020 != 0 && int(st.Gid) != os.Getegid():
+	case isShared(info):
 		return "may be written to by other users"
 	}
 	return ""
 }
 
-// isShared reports whether every user may rename what is in a folder.
-func isShared(info fs.FileInfo) bool { return info.Mode()&(0o002|fs.ModeSticky) == 0o002 }
+// isShared reports whether everyone, or a group, may rename what is in a folder. With the sticky
+// bit, no one can rename another user's files. The group of this process isn't meant, nor is the
+// private group of the folder's owner, which has the owner's number.
+func isShared(info fs.FileInfo) bool {
+	st, ok := info.Sys().(*syscall.Stat_t)
+	mode := info.Mode()
+	group := ok && mode&0o020 != 0 && int(st.Gid) != os.Getegid() && st.Gid != st.Uid
+	return mode&fs.ModeSticky == 0 && (mode&0o002 != 0 || group)
+}
 
 // links returns the number of names a file has.
 func links(info fs.FileInfo) uint64 {

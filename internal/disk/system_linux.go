@@ -28,11 +28,16 @@ func allocate(f *os.File, size int64) error {
 	}
 }
 
-// isPodVolume reports whether a folder is a volume that Kubernetes has made for this pod alone: it
-// gives every such emptyDir the mode 0777.
-func isPodVolume(dir string) bool {
+// mounts lists what is mounted.
+func mounts() string {
 	b, _ := os.ReadFile("/proc/self/mountinfo")
-	for line := range strings.Lines(string(b)) {
+	return string(b)
+}
+
+// isPodVolume reports whether a folder is a volume on disk that Kubernetes has made for this pod
+// alone: it gives every such emptyDir the mode 0777. An emptyDir in memory looks like any tmpfs.
+func isPodVolume(dir, mounts string) bool {
+	for line := range strings.Lines(mounts) {
 		f := strings.Fields(line) // id, parent, device, folder of the device, where it is mounted
 		if len(f) > 4 && f[4] == dir && strings.Contains(f[3], "/kubernetes.io~empty-dir/") {
 			return true

@@ -47,3 +47,25 @@ func TestAllocateTooMuch(t *testing.T) {
 	}
 	wantOnly(t, dir)
 }
+
+// Only a volume that Kubernetes makes for a pod, on disk, may be writable for everyone: one with a
+// claim, a folder of the node, and a tmpfs, also one of a pod, have other users for all we know.
+func TestVolumesOfPods(t *testing.T) {
+	const pod = "/var/lib/kubelet/pods/1234/volumes/kubernetes.io~"
+	for line, own := range map[string]bool{
+		"700 600 8:1 " + pod + "empty-dir/work /work rw - ext4 /dev/sda1 rw":     true,
+		"700 600 8:1 " + pod + "empty-dir/work/sub /work rw - ext4 /dev/sda1 rw": true,
+		"700 600 8:1 " + pod + "empty-dir/work /work/sub rw - ext4 /dev/sda1 rw": false,
+		"700 600 8:1 " + pod + "empty-dir/work /wor rw - ext4 /dev/sda1 rw":      false,
+		"700 600 8:1 " + pod + "csi/pvc-1/mount /work rw - ext4 /dev/sda1 rw":    false,
+		"700 600 8:1 /kubernetes.io~empty-dir /work rw - ext4 /dev/sda1 rw":      false,
+		"700 600 8:1 / /work rw - ext4 " + pod + "empty-dir/work rw":             false,
+		"700 600 0:99 / /work rw - tmpfs tmpfs rw":                               false,
+		"700 600 8:1 /srv /work rw - ext4 /dev/sda1 rw":                          false,
+		"700": false, "": false,
+	} {
+		if got := isPodVolume("/work", "600 1 0:1 / / rw - overlay overlay rw\n"+line+"\n"); got != own {
+			t.Errorf("%s: %v", line, got)
+		}
+	}
+}
