@@ -3,6 +3,8 @@ package pipeline
 import (
 	"context"
 	"io"
+	"io/fs"
+	"os"
 	"slices"
 
 	"github.com/df11-convert/df11-convert/hub"
@@ -116,11 +118,11 @@ func (s *state) openOutputs(ctx context.Context, from []model.File) (*model.DF11
 		remote = s.repo.Hub
 	}
 	// a file of the folder is the output only if it has the output's sha256
-	here := func(name string) string {
-		if o, _ := s.ledger.Output(name); o.Here {
-			return s.folder.Path(name)
+	here := func(name string) (*os.File, error) {
+		if o, _ := s.ledger.Output(name); !o.Here {
+			return nil, fs.ErrNotExist
 		}
-		return ""
+		return s.folder.Open(name)
 	}
 	return model.OpenOutputs(ctx, refs, here, remote, s.Memory.Pieces)
 }

@@ -14,6 +14,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/df11-convert/df11-convert/internal/disk"
 	"github.com/df11-convert/df11-convert/internal/hubtest"
 	"github.com/df11-convert/df11-convert/internal/model"
 	"github.com/df11-convert/df11-convert/internal/plan"
@@ -180,5 +181,25 @@ func TestFinishedFolderIsNotMadeAgain(t *testing.T) {
 	}
 	if !maps.Equal(after, before) {
 		t.Error("the folder is not the same")
+	}
+}
+
+// TestOutputsAreReadAsTheyWereJudged: an output of an earlier run that is exchanged while this run
+// works is not read, though it has the same size: what is proved is the file that was judged.
+func TestOutputsAreReadAsTheyWereJudged(t *testing.T) {
+	t.Parallel()
+	w, out := newWorld(t, small()), t.TempDir()
+	w.change = append(w.change, inFolder(out))
+	w.mustConvert(t)
+	remove(t, filepath.Join(out, "lm_head.safetensors"))
+	judged := filepath.Join(out, "model_layers_0.safetensors")
+	w.log.hook = func(string) {
+		b := shared.Read(t, judged)
+		remove(t, judged)
+		shared.Write(t, judged, b)
+	}
+	_, err := w.convert(t.Context(), t, out)
+	if unsafe := (*disk.UnsafeError)(nil); !errors.As(err, &unsafe) || unsafe.Path != judged {
+		t.Errorf("got %v", err)
 	}
 }

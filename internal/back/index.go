@@ -3,7 +3,6 @@ package back
 import (
 	"maps"
 	"path"
-	"path/filepath"
 
 	"github.com/df11-convert/df11-convert/internal/disk"
 	"github.com/df11-convert/df11-convert/internal/metadata"
@@ -38,8 +37,7 @@ func indexOf(files []model.File) (x index) {
 
 // isIn reports whether the folder has an index that says the same.
 func (x index) isIn(f *disk.Folder) bool {
-	b, err := disk.Read(filepath.Join(f.Root.Name(), filepath.FromSlash(x.name)),
-		max(model.MaxIndexBytes, int64(len(x.data))))
+	b, err := f.Read(x.name, max(model.MaxIndexBytes, int64(len(x.data))))
 	return err == nil && maps.Equal(weightMap(b), weightMap(x.data))
 }
 

@@ -103,19 +103,19 @@ func (l *local) read(_ context.Context, path string, limit int64) ([]byte, error
 
 func (l *local) hold(paths []string) error {
 	for _, path := range paths {
-		if err := l.openAt(path, l.diskPath(path)); err != nil {
+		file, err := disk.Open(l.diskPath(path))
+		if err == nil {
+			err = l.keep(path, file)
+		}
+		if err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// openAt opens the file for a path. onDisk is where it is.
-func (l *local) openAt(path, onDisk string) error {
-	file, err := disk.Open(onDisk)
-	if err != nil {
-		return err
-	}
+// keep makes an open file the one for a path.
+func (l *local) keep(path string, file *os.File) error {
 	then, err := file.Stat()
 	l.opened[path] = openFile{file, then}
 	return err

@@ -49,9 +49,9 @@ func OpenDF11Hub(ctx context.Context, c *hub.Client, repo, revision string, memo
 }
 
 // OpenOutputs opens those outputs of an unfinished conversion that refs name: some in a folder, the
-// others in a repo. path returns where an output is in the folder, or "". c is nil if all are
-// there. It keeps at most pieceBytes of the repo's weights. Close it.
-func OpenOutputs(ctx context.Context, refs []hub.FileRef, path func(name string) string,
+// others in a repo. open opens an output of the folder. c is nil if all are there. It keeps at most
+// pieceBytes of the repo's weights. Close it.
+func OpenOutputs(ctx context.Context, refs []hub.FileRef, open func(name string) (*os.File, error),
 	c *hub.Client, pieceBytes int64) (*DF11, error) {
 	here := newLocal("")
 	var s store = here
@@ -65,7 +65,11 @@ func OpenOutputs(ctx context.Context, refs []hub.FileRef, path func(name string)
 		return nil, errors.Join(err, s.Close())
 	}
 	for _, ref := range refs {
-		if err := here.openAt(ref.Path, path(ref.Path)); err != nil && c == nil {
+		file, err := open(ref.Path)
+		if err == nil {
+			err = here.keep(ref.Path, file)
+		}
+		if err != nil && c == nil {
 			return nil, errors.Join(err, s.Close())
 		}
 	}

@@ -141,15 +141,7 @@ func inState(name string) bool { return strings.HasPrefix(name, names.StateDir+"
 
 // read returns a manifest or a journal. For a link it returns nil.
 func (f *Folder) read(_ context.Context, name string) ([]byte, error) {
-	if st, err := f.disk.Lstat(f.at(name)); err != nil || !st.Mode().IsRegular() {
-		return nil, err
-	}
-	file, err := f.disk.Root.Open(f.at(name))
-	if err != nil {
-		return nil, err
-	}
-	defer file.Close()
-	return disk.ReadAll(file, maxJournalBytes)
+	return f.disk.Read(f.at(name), maxJournalBytes)
 }
 
 func (f *Folder) file(ctx context.Context, name string) (names.File, error) {
@@ -184,11 +176,6 @@ func (f *Folder) Name() string { return f.disk.Root.Name() }
 
 // State is the folder in it for all that is not the result.
 func (f *Folder) State() *os.Root { return f.disk.State }
-
-// Path is where a file of the result lies.
-func (f *Folder) Path(name string) string {
-	return filepath.Join(f.Name(), filepath.FromSlash(f.at(name)))
-}
 
 // at is where in the folder a file of the result lies, or one of the state.
 func (f *Folder) at(name string) string {
@@ -308,7 +295,8 @@ func (f *Folder) complete(ctx context.Context, r *Result) error {
 	for _, o := range r.Outputs {
 		if v := s.versions[o.Path]; v == "" || v != f.disk.Known[o.Path] {
 			return fmt.Errorf(
-				"%s was removed or changed while the conversion ran: run it again, and it is made again", f.Path(o.Path))
+				"%s was removed or changed while the conversion ran: run it again, and it is made again",
+				filepath.Join(f.Name(), o.Path))
 		}
 	}
 	in, err := f.judge.inspect(ctx, s, f.Inspection.with(f.disk.Known), files(r.Outputs))
