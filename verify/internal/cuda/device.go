@@ -23,7 +23,7 @@ const (
 
 // Device is one GPU with its primary context. Goroutines may share it.
 type Device struct {
-	api     *api
+	api     api
 	ordinal int32
 	info    Info
 	work    chan func(*Context)
@@ -36,7 +36,7 @@ type Device struct {
 
 // Context is a device's context on its own thread. It is valid only inside Device.Do.
 type Context struct {
-	api    *api
+	api
 	info   *Info
 	device int32
 	handle uintptr
@@ -113,17 +113,16 @@ func (d *Device) Abandon() {
 }
 
 func (c *Context) open(d *Device) error {
-	if err := c.api.check("cuDeviceGet", c.api.DeviceGet(&c.device, d.ordinal)); err != nil {
+	if err := c.call("cuDeviceGet", &c.device, d.ordinal); err != nil {
 		return err
 	}
 	if err := c.readInfo(&d.info); err != nil {
 		return err
 	}
-	if err := c.api.check("cuDevicePrimaryCtxRetain",
-		c.api.ContextRetain(&c.handle, c.device)); err != nil {
+	if err := c.call("cuDevicePrimaryCtxRetain", &c.handle, c.device); err != nil {
 		return err
 	}
-	if err := c.api.check("cuCtxSetCurrent", c.api.ContextSet(c.handle)); err != nil {
+	if err := c.call("cuCtxSetCurrent", c.handle); err != nil {
 		c.close()
 		return err
 	}
@@ -132,25 +131,23 @@ func (c *Context) open(d *Device) error {
 
 // close ignores results, because after a fault every call returns that fault again.
 func (c *Context) close() {
-	c.api.ContextSet(0)
-	c.api.ContextRelease(c.device)
+	c.result("cuCtxSetCurrent", 0)
+	c.result("cuDevicePrimaryCtxRelease_v2", c.device)
 }
 
 func (c *Context) readInfo(info *Info) error {
 	var name [256]byte
-	if err := c.api.check("cuDeviceGetName",
-		c.api.DeviceName(&name[0], int32(len(name)-1), c.device)); err != nil {
+	if err := c.call("cuDeviceGetName", &name, len(name)-1, c.device); err != nil {
 		return err
 	}
 	info.Name = goString(&name[0])
-	for attribute, to := range map[int32]*int{
+	for attribute, to := range map[int]*int{
 		attributeProcessors: &info.Processors,
 		attributeMajor:      &info.Major,
 		attributeMinor:      &info.Minor,
 	} {
 		var v int32
-		if err := c.api.check("cuDeviceGetAttribute",
-			c.api.DeviceAttribute(&v, attribute, c.device)); err != nil {
+		if err := c.call("cuDeviceGetAttribute", &v, attribute, c.device); err != nil {
 			return err
 		}
 		*to = int(v)

@@ -7,7 +7,7 @@ import (
 
 // Driver is the loaded library. Goroutines may share it.
 type Driver struct {
-	api     *api
+	api     api
 	version int
 	count   int
 }
@@ -33,14 +33,14 @@ func Open(path string) (*Driver, error) {
 }
 
 func (d *Driver) start() error {
-	if err := d.api.check("cuInit", d.api.Init(0)); err != nil {
+	if err := d.api.call("cuInit", 0); err != nil {
 		return err
 	}
 	var version, count int32
-	if err := d.api.check("cuDriverGetVersion", d.api.DriverVersion(&version)); err != nil {
+	if err := d.api.call("cuDriverGetVersion", &version); err != nil {
 		return err
 	}
-	if err := d.api.check("cuDeviceGetCount", d.api.DeviceCount(&count)); err != nil {
+	if err := d.api.call("cuDeviceGetCount", &count); err != nil {
 		return err
 	}
 	d.version, d.count = int(version), int(count)

@@ -4,7 +4,6 @@ package cuda
 
 import (
 	"fmt"
-	"reflect"
 
 	"github.com/ebitengine/purego"
 )
@@ -20,21 +19,22 @@ func Find(path string) error {
 
 // load opens the library at path, or the system's, and looks up all functions. For an old driver,
 // it returns an error that names the missing function.
-func load(path string) (*api, error) {
+func load(path string) (api, error) {
 	lib, err := openLibrary(path)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrNoDriver, err)
 	}
-	a := new(api)
-	for _, group := range []any{&a.devices, &a.kernels, &a.memory, &a.streams} {
-		for field, function := range reflect.ValueOf(group).Elem().Fields() {
-			address, err := lookup(lib, field.Tag.Get("symbol"))
-			if err != nil {
-				return nil, fmt.Errorf("the NVIDIA driver is too old, "+
-					"one for CUDA 11.0 or later is needed: %w", err)
-			}
-			purego.RegisterFunc(function.Addr().Interface(), address)
+	a := api{}
+	for _, symbol := range symbols {
+		if a[symbol], err = lookup(lib, symbol); err != nil {
+			return nil, fmt.Errorf("the NVIDIA driver is too old, "+
+				"one for CUDA 11.0 or later is needed: %w", err)
 		}
 	}
 	return a, nil
+}
+
+func callAt(address uintptr, args []uintptr) uintptr {
+	result, _, _ := purego.SyscallN(address, args...)
+	return result
 }

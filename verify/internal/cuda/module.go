@@ -1,22 +1,14 @@
 package cuda
 
-import (
-	"fmt"
-	"runtime"
-	"unsafe"
-)
+import "fmt"
 
 // Module is a loaded PTX text.
-type Module struct{ handle uintptr }
+type Module uintptr
 
 // LoadModule compiles a PTX text.
-func (c *Context) LoadModule(ptx string) (*Module, error) {
-	m := new(Module)
-	if err := c.api.check("cuModuleLoadData",
-		c.api.ModuleLoad(&m.handle, cString(ptx))); err != nil {
-		return nil, err
-	}
-	return m, nil
+func (c *Context) LoadModule(ptx string) (m Module, err error) {
+	err = c.call("cuModuleLoadData", &m, cString(ptx))
+	return m, err
 }
 
 // Function is an entry point of a module.
@@ -26,13 +18,17 @@ type Function struct {
 }
 
 // Function finds an entry point by its name.
-func (c *Context) Function(m *Module, name string) (*Function, error) {
+func (c *Context) Function(m Module, name string) (*Function, error) {
 	f := &Function{name: name}
-	if err := c.api.check("cuModuleGetFunction",
-		c.api.ModuleFunction(&f.handle, m.handle, cString(name))); err != nil {
-		return nil, fmt.Errorf("entry %s: %w", name, err)
+	return f, f.wrap(c.call("cuModuleGetFunction", &f.handle, m, cString(name)))
+}
+
+// wrap puts the function's name in front of an error.
+func (f *Function) wrap(err error) error {
+	if err == nil {
+		return nil
 	}
-	return f, nil
+	return fmt.Errorf("entry %s: %w", f.name, err)
 }
 
 // PreferShared makes multiprocessors give a function as much shared memory as they can, at the cost
@@ -40,22 +36,15 @@ func (c *Context) Function(m *Module, name string) (*Function, error) {
 func (c *Context) PreferShared(f *Function) error {
 	// the percentage that shared memory gets of the memory it shares with the L1 cache
 	const functionCarveout = 9
-	if err := c.api.check("cuFuncSetAttribute",
-		c.api.FunctionSet(f.handle, functionCarveout, 100)); err != nil {
-		return fmt.Errorf("entry %s: %w", f.name, err)
-	}
-	return nil
+	return f.wrap(c.call("cuFuncSetAttribute", f.handle, functionCarveout, 100))
 }
 
 // Resident returns how many blocks of a function the device holds at once, at least 1. Each block
 // has nThreads threads and nShared bytes of dynamic shared memory.
 func (c *Context) Resident(f *Function, nThreads, nShared int) (int, error) {
 	var n int32
-	if err := c.api.check("cuOccupancyMaxActiveBlocksPerMultiprocessor",
-		c.api.MaxActiveBlocks(&n, f.handle, int32(nThreads), uintptr(nShared))); err != nil {
-		return 0, fmt.Errorf("entry %s: %w", f.name, err)
-	}
-	return max(1, int(n)) * c.info.Processors, nil
+	err := c.call("cuOccupancyMaxActiveBlocksPerMultiprocessor", &n, f.handle, nThreads, nShared)
+	return max(1, int(n)) * c.info.Processors, f.wrap(err)
 }
 
 // Launch holds how to start a function, in one dimension.
@@ -68,19 +57,10 @@ type Launch struct {
 // Launch enqueues a function in a stream. args are its parameters, each in the low bytes of a word,
 // where a little-endian machine reads shorter parameters. Launch copies them before it returns.
 func (c *Context) Launch(f *Function, l Launch, args ...uint64) error {
-	var pin runtime.Pinner
-	defer pin.Unpin()
-	values := append(make([]uint64, 0, len(args)+1), args...)[:len(args)+1] // never empty
-	pointers := make([]unsafe.Pointer, len(values))
-	pin.Pin(&values[0])
-	for i := range values {
-		pointers[i] = unsafe.Pointer(&values[i])
+	pointers := make([]*uint64, len(args))
+	for i := range args {
+		pointers[i] = &args[i]
 	}
-	pin.Pin(&pointers[0])
-	code := c.api.Launch(f.handle, uint32(l.Blocks), 1, 1, uint32(l.Threads), 1, 1,
-		uint32(l.NShared), uintptr(l.Stream), &pointers[0], nil)
-	if err := c.api.check("cuLaunchKernel", code); err != nil {
-		return fmt.Errorf("entry %s: %w", f.name, err)
-	}
-	return nil
+	return f.wrap(c.call("cuLaunchKernel", f.handle, l.Blocks, 1, 1, l.Threads, 1, 1, l.NShared,
+		l.Stream, pointers, 0))
 }
