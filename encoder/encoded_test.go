@@ -1,7 +1,6 @@
 package encoder
 
 import (
-	"bytes"
 	"context"
 	"io"
 	"sync"
@@ -16,16 +15,6 @@ type Encoded struct {
 	OutputPositions                     []byte // little-endian uint32
 	Gaps                                []byte
 	SplitPositions                      []int64
-}
-
-// Encode encodes a unit in memory: little-endian BF16 tensors in attribute order. It borrows the
-// tensors until it returns.
-func Encode(bf16 [][]byte) (*Encoded, error) {
-	sizes := make([]int64, len(bf16))
-	for i, t := range bf16 {
-		sizes[i] = int64(len(t) / 2)
-	}
-	return options{}.encode(sizes, bytes.Join(bf16, nil), 1)
 }
 
 // encode runs both passes over a unit in memory.

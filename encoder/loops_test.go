@@ -96,61 +96,6 @@ var strays = shape{"strays", func(r *rand.Rand) byte {
 	return trainedSymbol(r)
 }}
 
-// TestSplit compares every variant with the definitions.
-func TestSplit(t *testing.T) {
-	bf16 := make([]byte, 2*stripElems)
-	r := rand.New(rand.NewPCG(1, 2))
-	for i := range bf16 {
-		bf16[i] = byte(r.Uint32())
-	}
-	for _, l := range variants() {
-		for _, width := range pairWidths {
-			var sm [stripElems]byte
-			var idx strip
-			l.split(&sm, (*[2 * stripElems]byte)(bf16), &idx, width)
-			for i := range stripElems {
-				if sm[i] != signMantissa(bf16[2*i:]) {
-					t.Fatalf("%s: sign_mantissa %d is wrong", l.name, i)
-				}
-			}
-			low := uint16(1)<<width - 1
-			for i := 0; i < stripElems; i += 2 {
-				want := uint16(exponent(bf16[2*i:]))&low<<width | uint16(exponent(bf16[2*i+2:]))&low
-				if first := uint16(idx[2*i]) | uint16(idx[2*i+1])<<8; first&low != want>>width {
-					t.Fatalf("%s, width %d: first exponent of pair %d is %#x, want %#x", l.name, width, i/2, first&low, want>>width)
-				}
-				if got := uint16(idx[2*i+2]) | uint16(idx[2*i+3])<<8; got != want {
-					t.Fatalf("%s, width %d: index of pair %d is %#x, want %#x", l.name, width, i/2, got, want)
-				}
-			}
-		}
-	}
-}
-
-// TestPackGaps compares packed gaps with the positions of the first marks, packed bit by bit.
-func TestPackGaps(t *testing.T) {
-	r := rand.New(rand.NewPCG(3, 4))
-	for _, l := range variants() {
-		for _, nOctets := range []int{0, 1, 2, 7, 64} {
-			marks := make([]byte, nOctets*octetBits/8)
-			want := make([]byte, 5*nOctets)
-			for w := range 8 * nOctets {
-				gap := r.IntN(33) // 32: no mark
-				for i := gap; gap < 32 && i < windowBits; i += 1 + r.IntN(40) {
-					marks[8*w+i/8] |= 0x80 >> (i % 8)
-				}
-				for i := range 5 {
-					want[(5*w+i)/8] |= byte(gap>>(4-i)&1) << (7 - (5*w+i)%8)
-				}
-			}
-			got := make([]byte, 5*nOctets+3)
-			if l.gaps(got, marks); !bytes.Equal(got[:5*nOctets], want) {
-				t.Errorf("%s: wrong gaps in %d octets", l.name, nOctets)
-			}
-		}
-	}
-}
-
 // shortCodes mostly have 1 or 2 bits, longCodes 4 to 9.
 var (
 	shortCodes = shape{"short", func(r *rand.Rand) byte { return byte(1 + r.IntN(60)*r.IntN(60)/59*r.IntN(60)/3500) }}

@@ -3,7 +3,6 @@ package encoder
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"math"
 	"math/rand/v2"
@@ -243,18 +242,6 @@ func TestOverfull(t *testing.T) {
 			}
 		}
 	}
-}
-
-func ExampleEncode() {
-	// 119 three times, 120 four times, 121 five times: the example of docs/format.md §7.
-	symbols := []byte{119, 119, 119, 120, 120, 120, 120, 121, 121, 121, 121, 121}
-	e, err := Encode([][]byte{bf16Of(symbols)})
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	fmt.Println(e.EncodedExponent)
-	// Output: [182 255 130]
 }
 
 // bf16 rounds to the nearest BF16, ties to even, and returns its bytes.

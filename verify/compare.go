@@ -1,7 +1,6 @@
 package verify
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -16,8 +15,6 @@ type CompareOptions struct {
 	Workers int      // goroutines; 0: one per processor
 	// warnings of CheckUnread are errors, so only the official encoder's bytes pass
 	Strict bool
-
-	variant *variant // for tests; nil: the fastest
 }
 
 // Compare decodes the whole unit and compares it with src, its 2N bytes of little-endian BF16
@@ -29,7 +26,7 @@ type CompareOptions struct {
 // itself although its weights are right. Other errors come from reading or from ctx. Each worker
 // needs at most 1.3 MB of memory.
 func (u *Unit) Compare(ctx context.Context, src io.ReaderAt, opt CompareOptions) error {
-	v := cmp.Or(opt.variant, fastest())
+	v := fastest()
 	err := u.eachChunk(ctx, v, cut(0, u.nChunks), opt.Workers, src,
 		func(c *codes, d *chunkData) bool { return v.same(c.exponents[:d.n], d.sm, d.bf16) })
 	if err != nil || !opt.Strict {

@@ -172,30 +172,3 @@ func mustEqualCodes(t *testing.T, got, want *codes) {
 		}
 	}
 }
-
-// FuzzRoundTrip encodes arbitrary exponents with the plain encoder; the unit must pass.
-func FuzzRoundTrip(f *testing.F) {
-	f.Add([]byte{120}, uint16(3000), uint64(1))
-	f.Add([]byte{1, 2, 3, 3, 3, 3, 9, 9, 9, 9, 9, 9, 9, 9, 9}, uint16(60000), uint64(2))
-	f.Add([]byte{120, 121, 121, 0, 239}, uint16(1), uint64(3))
-	f.Fuzz(func(t *testing.T, symbols []byte, n uint16, seed uint64) {
-		if len(symbols) == 0 || n == 0 {
-			return
-		}
-		rng := rand.New(rand.NewPCG(seed, 3))
-		all := make([]uint8, n)
-		for i := range all {
-			// The first symbols are the most frequent.
-			all[i] = symbols[int(float64(len(symbols))*rng.Float64()*rng.Float64()*rng.Float64())] % jumpMin
-		}
-		s := encode(fromSymbols(all, rng))
-		u, err := s.open()
-		if err != nil {
-			if !ours(err) {
-				t.Fatal(err)
-			}
-			return // a unit that DF11 can't hold (docs/format.md §6, §9)
-		}
-		must(t, u.Compare(context.Background(), bytes.NewReader(s.source), CompareOptions{Strict: true}))
-	})
-}

@@ -1,17 +1,12 @@
 package verify
 
 import (
-	"bufio"
-	"bytes"
-	"context"
 	"errors"
 	"fmt"
 	"maps"
 	"os"
-	"runtime"
 	"slices"
 	"strconv"
-	"strings"
 	"testing"
 	"time"
 
@@ -23,17 +18,6 @@ const (
 	goalOfficial = 2.0 // times as fast as the official kernel
 	goalBus      = 0.7 // share of what the bus moves both ways at once
 )
-
-// goalCopy is the share of a copy's speed on the device. Memory is the limit if it's slow compared
-// with the processors; a data center card has memory too fast for that.
-func goalCopy(device string) float64 {
-	for _, name := range []string{"H100", "H200", "A100", "B200", "GB200"} {
-		if strings.Contains(device, name) {
-			return 0.45
-		}
-	}
-	return 0.8
-}
 
 // benchElems is the size of the main unit: 64 MiB of BF16, twice a large cache.
 const benchElems = 32 << 20
@@ -80,12 +64,6 @@ func (s *gpuSlot) await(c *cuda.Context) error {
 		reached, err = c.Reached(s.done)
 	}
 	return err
-}
-
-// median samples f on a warm device.
-func (m meter) median(t *testing.T, f func(c *cuda.Context, s *gpuSlot) error) time.Duration {
-	t.Helper()
-	return medians(t, map[string]func() time.Duration{"": func() time.Duration { return m.sample(t, f) }})[""]
 }
 
 // medians samples several kinds of work in turn on a warm device, so that clocks and heat are the
@@ -147,7 +125,12 @@ func judge(t *testing.T, what string, measured, goal float64) {
 // isn't a failure, because the run is for the numbers.
 func TestHardwareRates(t *testing.T) {
 	opt := hardware(t)
-	n := rateWeights(t)
+	n := 512 << 20 // 1 GiB of BF16
+	if text := os.Getenv("DF11_GPU_WEIGHTS"); text != "" {
+		var err error
+		n, err = strconv.Atoi(text)
+		must(t, err)
+	}
 	s := encode(normalWeights(min(n, benchElems), 1))
 	u, err := s.open()
 	must(t, err)
@@ -172,60 +155,18 @@ func TestHardwareRates(t *testing.T) {
 	for _, name := range slices.Sorted(maps.Keys(decoded)) {
 		report(t, "decode, "+name, decoded[name], nMoved, p.nElems)
 	}
-	report(t, "build tables, once for a slot and a unit", ours.median(t, func(c *cuda.Context, s *gpuSlot) error { return ours.functions.buildTables(c, s, &p) }), 0, 0)
-	// copies of nMoved bytes on the device, and of the piece's bytes over the bus
-	copied, both := measureCopies(t, ours, &p)
+	both := ours.bothWays(t, &p)
+	report(t, "both ways at once, as verification does", both, p.nUpload+2*p.nElems, p.nElems)
 	for _, m := range meters {
 		m.Close()
 	}
 	if official := decoded["official"]; official > 0 {
-		judge(t, "our kernel, times as fast as the official one", ratio(official, decoded["ours"]), goalOfficial)
+		judge(t, "our kernel, times as fast as the official one", float64(official)/float64(decoded["ours"]), goalOfficial)
 	} else {
 		t.Log("GOAL our kernel, times as fast as the official one: NOT RUN, there is no official kernel here")
 	}
-	judge(t, "our kernel, share of what a copy on the device moves", ratio(copied, decoded["ours"]), goalCopy(ours.describe))
-	report(t, "copy in the host's memory, read + write", hostCopy(p.size), 2*p.size, 0)
 	verified := measureCompare(t, opt, n)
 	judge(t, "verification, share of what the bus moves", float64(both)/float64(p.nElems)/verified, goalBus)
-}
-
-// hostCopy returns how long all of the host's processors take to copy n bytes in memory. A
-// verification reads and writes several times as much there as it sends over the bus, so this is a
-// limit, too.
-func hostCopy(n int) time.Duration {
-	from, to := bytes.Repeat([]byte{1}, n), make([]byte, n)
-	const rounds = 5
-	start := time.Now()
-	for range rounds {
-		_ = inStretches(context.Background(), n, runtime.GOMAXPROCS(0), func(i, end int) error {
-			copy(to[i:end], from[i:end])
-			return nil
-		})
-	}
-	return time.Since(start) / rounds
-}
-
-func ratio(a, b time.Duration) float64 { return float64(a) / float64(b) }
-
-// measureCopies measures the limits: for the device's memory, the time to copy as many bytes as
-// decoding moves; for the bus, the time for the piece's way there and back, both at once.
-func measureCopies(t *testing.T, m meter, p *gpuPiece) (device, bus time.Duration) {
-	t.Helper()
-	n := p.size / 2 &^ 255
-	d := m.median(t, func(c *cuda.Context, s *gpuSlot) error {
-		return c.CopyOnDevice(s.memory+cuda.Ptr(n), s.memory, n, s.stream)
-	})
-	report(t, "copy on the device, read + write", d, 2*n, 0)
-	device = time.Duration(float64(d) * float64(p.nUpload+2*p.nElems) / float64(2*n))
-	d = m.median(t, func(c *cuda.Context, s *gpuSlot) error {
-		return c.CopyToHost(s.weights(p), s.memory+cuda.Ptr(p.out), s.stream)
-	})
-	report(t, "device to host, pinned", d, 2*p.nElems, 0)
-	bus = m.bothWays(t, p)
-	report(t, "both ways at once, as verification does", bus, p.nUpload+2*p.nElems, p.nElems)
-	// This comes last, because the kernel reads what was uploaded.
-	report(t, "host to device, pinned", m.median(t, func(c *cuda.Context, s *gpuSlot) error { return s.upload(c, p) }), p.nUpload, 0)
-	return device, bus
 }
 
 // bothWays copies pieces to the device in one stream and weights from it in another, and returns
@@ -272,42 +213,4 @@ func measureCompare(t *testing.T, opt GPUOptions, n int) float64 {
 	what := fmt.Sprintf("verification, %d pieces", len(cutPieces(u, g.opt.slotSize)))
 	report(t, what, took/rounds, len(s.stream)+len(s.sm)+len(s.gaps)+len(s.source), n)
 	return float64(took) / rounds / float64(n)
-}
-
-// rateWeights returns how many weights to verify: 1 GiB of BF16, or as much as a third of the
-// memory holds.
-func rateWeights(t *testing.T) int {
-	t.Helper()
-	if text := os.Getenv("DF11_GPU_WEIGHTS"); text != "" {
-		n, err := strconv.Atoi(text)
-		if err != nil || n < 2 {
-			t.Fatalf("DF11_GPU_WEIGHTS=%s", text)
-		}
-		return n
-	}
-	const whole, each = 512 << 20, 4 // bytes of source, stream, gaps, sign_mantissa
-	n := whole
-	for available := availableMemory(); available > 0 && int64(n)*each*3 > available && n > benchElems; {
-		n /= 2
-	}
-	if n < whole {
-		t.Logf("NOT RUN: the verification of 1 GiB, for want of memory; of %d MiB instead, which may be too few pieces", 2*n>>20)
-	}
-	return n
-}
-
-// availableMemory returns how many bytes of memory the system reports as available, or 0.
-func availableMemory() int64 {
-	f, err := os.Open("/proc/meminfo")
-	if err != nil {
-		return 0
-	}
-	defer f.Close()
-	for lines := bufio.NewScanner(f); lines.Scan(); {
-		var n int64
-		if _, err := fmt.Sscanf(lines.Text(), "MemAvailable: %d kB", &n); err == nil {
-			return n << 10
-		}
-	}
-	return 0
 }

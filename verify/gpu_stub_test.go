@@ -20,21 +20,26 @@ import (
 	"github.com/df11-convert/df11-convert/verify/kernel"
 )
 
-// TestGPUGolden decodes every golden unit with both kinds of kernels, in large pieces and in the
-// smallest.
+// TestGPUGolden decodes every golden unit, and units of all kinds, with both kinds of kernels, in
+// large pieces and in the smallest.
 func TestGPUGolden(t *testing.T) {
-	s := stub(t)
+	s, units := stub(t), map[string]*stored{}
+	for name, weights := range gpuShapes() {
+		units[name] = encode(weights)
+	}
+	for _, u := range golden.Units(t) {
+		if u.Sound() {
+			units[u.Name] = storedGolden(u)
+		}
+	}
 	for name, kernel := range map[string]gpuKernel{"ours": ourKernel, "official": officialKernel(stubPTX)} {
 		for _, size := range []int{minSlot, 512 << 10} {
 			opt := s.options()
 			opt.kernel, opt.slotSize = kernel, size
 			g := s.open(t, opt)
-			for _, u := range golden.Units(t) {
-				if !u.Sound() {
-					continue
-				}
-				if err := storedGolden(u).onGPU(t.Context(), g, CompareOptions{}); err != nil {
-					t.Errorf("%s, kernel %s, slots of %d bytes: %v", u.Name, name, size, err)
+			for unit, u := range units {
+				if err := u.onGPU(t.Context(), g, CompareOptions{}); err != nil {
+					t.Errorf("%s, kernel %s, slots of %d bytes: %v", unit, name, size, err)
 				}
 			}
 			g.Close()
@@ -90,18 +95,6 @@ func grep(s, word string) string {
 		}
 	}
 	return strings.Join(lines, "")
-}
-
-func TestGPUShapes(t *testing.T) {
-	s := stub(t)
-	opt := s.options()
-	opt.slotSize = 3 * minSlot
-	g := s.openUntilEnd(t, opt)
-	for name, weights := range gpuShapes() {
-		if err := encode(weights).onGPU(t.Context(), g, CompareOptions{}); err != nil {
-			t.Errorf("%s: %v", name, err)
-		}
-	}
 }
 
 // The first of three devices doesn't work. The second is used, and Describe names it once it has

@@ -52,13 +52,3 @@ func TestSame(t *testing.T) {
 		}
 	}
 }
-
-// TestVariants compares a unit in every variant this machine has.
-func TestVariants(t *testing.T) {
-	s := encode(normalWeights(50_000, 3))
-	for i := range variants {
-		if err := s.compare(CompareOptions{variant: &variants[i]}); err != nil {
-			t.Errorf("%s: %v", variants[i].name, err)
-		}
-	}
-}

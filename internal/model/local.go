@@ -129,7 +129,12 @@ func (l *local) weights(path string) io.ReaderAt { return l.held(path) }
 
 func (l *local) sparse(_ context.Context, path string) io.ReaderAt { return l.held(path) }
 
-func (l *local) held(path string) io.ReaderAt { return l.opened[path].File }
+func (l *local) held(path string) io.ReaderAt {
+	if f, ok := l.opened[path]; ok {
+		return f
+	}
+	return nil
+}
 
 // unchanged checks the open file, because another file may have taken its name.
 func (l *local) unchanged(path string) error {

@@ -56,10 +56,9 @@ func NewReaders(ctx context.Context, c *hub.Client, limitBytes int64) *Readers {
 func (r *Readers) Open(ref hub.FileRef) io.ReaderAt { return &pieceReader{r, ref} }
 
 // Close ends all requests. Don't use the readers afterward.
-func (r *Readers) Close() error {
+func (r *Readers) Close() {
 	r.cancel(fs.ErrClosed)
 	r.behind.Wait()
-	return nil
 }
 
 // get returns a piece, or an empty one instead of the oldest. inOrder reports whether the previous

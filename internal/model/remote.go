@@ -12,8 +12,9 @@ import (
 	"github.com/df11-convert/df11-convert/internal/plan"
 )
 
-// remote is a store of a repo's files at one commit.
+// remote is a store of a repo's files at one commit. Some may be on this machine.
 type remote struct {
+	here   *local
 	client *hub.Client
 	repo   string
 	refs   map[string]hub.FileRef // by path
@@ -57,8 +58,8 @@ func OpenOutputs(ctx context.Context, refs []hub.FileRef, open func(name string)
 	var s store = here
 	if c != nil {
 		r := newRemote(c, "", refs)
-		r.pieces = NewReaders(ctx, c, pieceBytes)
-		s = near{r, here}
+		r.here, r.pieces = here, NewReaders(ctx, c, pieceBytes)
+		s = r
 	}
 	f, err := newFiles(s, planFiles(refs))
 	if err != nil {
@@ -93,7 +94,7 @@ func openRepo(ctx context.Context, c *hub.Client, repo,
 }
 
 func newRemote(c *hub.Client, repo string, refs []hub.FileRef) *remote {
-	r := &remote{client: c, repo: repo, refs: make(map[string]hub.FileRef, len(refs))}
+	r := &remote{here: newLocal(""), client: c, repo: repo, refs: make(map[string]hub.FileRef, len(refs))}
 	for _, ref := range refs {
 		r.refs[ref.Path] = ref
 	}
@@ -147,13 +148,21 @@ func (r *remote) stream(ctx context.Context, path string, off, end int64) (io.Re
 	return r.client.Stream(ctx, r.refs[path], off, end)
 }
 
-func (r *remote) weights(path string) io.ReaderAt { return r.pieces.Open(r.refs[path]) }
+func (r *remote) weights(path string) io.ReaderAt {
+	if here := r.held(path); here != nil {
+		return here
+	}
+	return r.pieces.Open(r.refs[path])
+}
 
 func (r *remote) sparse(ctx context.Context, path string) io.ReaderAt {
+	if here := r.held(path); here != nil {
+		return here
+	}
 	return rangeReader{ctx, r.client, r.refs[path]}
 }
 
-func (r *remote) held(string) io.ReaderAt { return nil }
+func (r *remote) held(path string) io.ReaderAt { return r.here.held(path) }
 
 // unchanged returns nil, because the commit is pinned.
 func (r *remote) unchanged(string) error { return nil }
@@ -191,10 +200,10 @@ func (r *remote) FreeBuffers() { r.client.FreeBuffers() }
 func (r *remote) Remote() bool { return true }
 
 func (r *remote) Close() error {
-	if r.pieces == nil {
-		return nil
+	if r.pieces != nil {
+		r.pieces.Close()
 	}
-	return r.pieces.Close()
+	return r.here.Close()
 }
 
 // ofHub reports whether an error comes from the Hub, or from the network on the way to it.
@@ -221,25 +230,3 @@ func (r rangeReader) ReadAt(p []byte, off int64) (int, error) {
 	}
 	return copy(p, b), err
 }
-
-// near is a repo with some of its files on this machine.
-type near struct {
-	*remote
-	here *local
-}
-
-func (n near) weights(path string) io.ReaderAt {
-	if _, ok := n.here.opened[path]; ok {
-		return n.here.weights(path)
-	}
-	return n.remote.weights(path)
-}
-
-func (n near) sparse(ctx context.Context, path string) io.ReaderAt {
-	if _, ok := n.here.opened[path]; ok {
-		return n.here.sparse(ctx, path)
-	}
-	return n.remote.sparse(ctx, path)
-}
-
-func (n near) Close() error { return errors.Join(n.here.Close(), n.remote.Close()) }

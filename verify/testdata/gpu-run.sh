@@ -5,7 +5,7 @@
 #   VERIFY_TEST       a test binary built elsewhere: CGO_ENABLED=0 go test -c -o verify.test ./verify. Without it you need Go
 #   DF11_CONVERT      the program, built elsewhere: CGO_ENABLED=0 go build ./cmd/df11-convert. Without it you need Go
 #   DF11_KERNEL       the official decode.ptx, which is in the wheel dfloat11==0.5.0. Without it pip downloads the wheel
-#   DF11_GPU_WEIGHTS  weights of the unit whose verification is measured (1 GiB of BF16 if memory allows)
+#   DF11_GPU_WEIGHTS  weights of the unit whose verification is measured (1 GiB of BF16 without it)
 #   DF11_GPU_DRIVER   another driver library, such as the tests' stand-in; then the results say that no GPU was used
 #
 # Made for an hour on a rented machine that has only the driver, this folder, and what the variables name. First it checks

@@ -20,7 +20,7 @@ var symbols = [...]string{
 	"cuOccupancyMaxActiveBlocksPerMultiprocessor", "cuLaunchKernel",
 
 	"cuMemAlloc_v2", "cuMemAllocHost_v2", "cuMemcpyHtoDAsync_v2", "cuMemcpyDtoHAsync_v2",
-	"cuMemcpyDtoDAsync_v2", "cuMemsetD8Async",
+	"cuMemsetD8Async",
 
 	"cuStreamCreate", "cuEventCreate", "cuEventRecord", "cuEventQuery",
 }

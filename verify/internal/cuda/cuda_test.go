@@ -3,6 +3,7 @@
 package cuda
 
 import (
+	"bytes"
 	"errors"
 	"os"
 	"os/exec"
@@ -43,14 +44,14 @@ func openStub(t *testing.T, faults ...string) (*Device, string) {
 	return dev, filepath.Join(dir, "log")
 }
 
-// roundTrip sends bytes to the device, across it, and back.
+// roundTrip sends bytes to the device and half of them back, then as many sevens.
 func roundTrip(c *Context, send, back Pinned) error {
 	n := len(send)
 	s, err := c.NewStream()
 	if err != nil {
 		return err
 	}
-	p, err := c.Alloc(2 * n)
+	p, err := c.Alloc(n)
 	if err != nil {
 		return err
 	}
@@ -60,9 +61,9 @@ func roundTrip(c *Context, send, back Pinned) error {
 	}
 	err = errors.Join(
 		c.CopyToDevice(p, send, s),
-		c.CopyOnDevice(p+Ptr(n), p, n, s),
+		c.CopyToHost(back[:n/2], p, s),
 		c.Fill(p, 7, n, s),
-		c.CopyToHost(back, p+Ptr(n), s),
+		c.CopyToHost(back[n/2:], p, s),
 		c.Record(e, s),
 	)
 	for reached := false; err == nil && !reached; {
@@ -90,7 +91,7 @@ func TestDevice(t *testing.T) {
 			send[i], back[i] = byte(i), 0
 		}
 		err = roundTrip(c, send, back)
-		if string(send) != string(back) {
+		if want := append(send[:500:500], bytes.Repeat([]byte{7}, 500)...); !bytes.Equal(back, want) {
 			t.Error("other bytes came back")
 		}
 		return err

@@ -34,11 +34,6 @@ func (c *Context) CopyToHost(dst Pinned, src Ptr, s Stream) error {
 	return c.call("cuMemcpyDtoHAsync_v2", dst, src, len(dst), s)
 }
 
-// CopyOnDevice copies n bytes within the device's memory when the stream gets there.
-func (c *Context) CopyOnDevice(dst, src Ptr, n int, s Stream) error {
-	return c.call("cuMemcpyDtoDAsync_v2", dst, src, n, s)
-}
-
 // Fill sets n bytes to v when the stream gets there.
 func (c *Context) Fill(dst Ptr, v byte, n int, s Stream) error {
 	return c.call("cuMemsetD8Async", dst, v, n, s)

@@ -365,9 +365,6 @@ result cuMemcpyHtoDAsync_v2(ptr d, void *h, size_t n, struct stream *s) {
 result cuMemcpyDtoHAsync_v2(void *h, ptr d, size_t n, struct stream *s) {
   ENTER_CONTEXT("cuMemcpyDtoHAsync"); if (!r) r = copy((ptr)h, 1, d, 0, n, s); LEAVE;
 }
-result cuMemcpyDtoDAsync_v2(ptr d, ptr e, size_t n, struct stream *s) {
-  ENTER_CONTEXT("cuMemcpyDtoDAsync"); if (!r) r = copy(d, 0, e, 0, n, s); LEAVE;
-}
 result cuMemsetD8Async(ptr d, u8 v, size_t n, struct stream *s) {
   ENTER_CONTEXT("cuMemsetD8Async");
   if (!r && !find(d, n, 0)) r = complain("fill outside what was allocated");
