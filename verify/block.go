@@ -36,14 +36,14 @@ func (u *Unit) load(b *block, r chunkRange, src io.ReaderAt) error {
 	b.gaps = grow(b.gaps, r.n*gapBytes+8)
 	b.sm = grow(b.sm, int(end-first))
 	b.bf16 = grow(b.bf16, 2*int(end-first))
-	if err := readPadded(u.arrays.EncodedExponent, b.stream, int64(r.first)*chunkBytes,
-		arrayEncodedExponent); err != nil {
+	if err := u.arrays.readPadded(arrayEncodedExponent, b.stream,
+		int64(r.first)*chunkBytes); err != nil {
 		return err
 	}
-	if err := readPadded(u.arrays.Gaps, b.gaps, int64(r.first)*gapBytes, arrayGaps); err != nil {
+	if err := u.arrays.readPadded(arrayGaps, b.gaps, int64(r.first)*gapBytes); err != nil {
 		return err
 	}
-	if err := readAt(u.arrays.SignMantissa, b.sm, first, arraySignMantissa); err != nil {
+	if err := u.arrays.read(arraySignMantissa, b.sm, first); err != nil {
 		return err
 	}
 	if src == nil {

@@ -35,3 +35,6 @@ const (
 	arrayGaps            = "gaps"
 	arraySplitPositions  = "split_positions"
 )
+
+var arrayNames = [...]string{arrayLUTs, arrayEncodedExponent, arraySignMantissa,
+	arrayOutputPositions, arrayGaps, arraySplitPositions}

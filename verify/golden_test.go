@@ -30,10 +30,7 @@ func section(b []byte) *io.SectionReader {
 }
 
 func (s *stored) arrays() Arrays {
-	return Arrays{
-		LUTs: section(s.luts), EncodedExponent: section(s.stream), SignMantissa: section(s.sm),
-		OutputPositions: section(s.positions), Gaps: section(s.gaps), SplitPositions: section(s.split),
-	}
+	return ArraysAt(func(name string) *io.SectionReader { return section(*s.array(name)) })
 }
 
 func (s *stored) open() (*Unit, error) { return Open(s.arrays(), s.sizes) }

@@ -81,17 +81,16 @@ func (p *gpuPiece) fill(ctx context.Context, u *Unit, b []byte, workers int) err
 	for i := range p.n + 1 {
 		binary.LittleEndian.PutUint32(positions[4*i:], u.positions[p.first+i]-uint32(p.elem))
 	}
-	if err := readPadded(u.arrays.Gaps, gaps, int64(p.first)*gapBytes, arrayGaps); err != nil {
+	if err := u.arrays.readPadded(arrayGaps, gaps, int64(p.first)*gapBytes); err != nil {
 		return err
 	}
 	if err := inStretches(ctx, len(stream), workers, func(from, to int) error {
-		return readPadded(u.arrays.EncodedExponent, stream[from:to],
-			int64(p.first)*chunkBytes+int64(from), arrayEncodedExponent)
+		return u.arrays.readPadded(arrayEncodedExponent, stream[from:to],
+			int64(p.first)*chunkBytes+int64(from))
 	}); err != nil {
 		return err
 	}
 	return inStretches(ctx, p.nElems, workers, func(from, to int) error {
-		return readAt(u.arrays.SignMantissa, b[p.sm+from:p.sm+to], p.elem+int64(from),
-			arraySignMantissa)
+		return u.arrays.read(arraySignMantissa, b[p.sm+from:p.sm+to], p.elem+int64(from))
 	})
 }

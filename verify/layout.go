@@ -2,7 +2,6 @@ package verify
 
 import (
 	"encoding/binary"
-	"io"
 	"slices"
 )
 
@@ -24,7 +23,7 @@ type layout struct {
 // newLayout compares the sizes of the arrays, and of the tensors if sizes isn't nil. It comes
 // before anything that allocates by these sizes.
 func newLayout(a Arrays, sizes []int64) (l layout, err error) {
-	l = layout{nElems: a.SignMantissa.Size(), nStream: a.EncodedExponent.Size()}
+	l = layout{nElems: a[arraySignMantissa].Size(), nStream: a[arrayEncodedExponent].Size()}
 	l.nChunks = int((max(l.nStream, 0) + chunkBytes - 1) / chunkBytes)
 	if l.nElems < 1 || l.nElems > maxElems {
 		return l, badArray(arraySignMantissa, "%d weights, want 1 to %d", l.nElems,
@@ -41,11 +40,11 @@ func newLayout(a Arrays, sizes []int64) (l layout, err error) {
 		return l, badArray(arrayEncodedExponent, "%d bytes, want 1 to %d", l.nStream,
 			maxStream)
 	}
-	if n := a.Gaps.Size(); n != int64(l.nChunks)*gapBytes {
+	if n := a[arrayGaps].Size(); n != int64(l.nChunks)*gapBytes {
 		return l, badArray(arrayGaps, "%d bytes; %d chunks need %d", n, l.nChunks,
 			l.nChunks*gapBytes)
 	}
-	n := a.OutputPositions.Size()
+	n := a[arrayOutputPositions].Size()
 	if n%4 != 0 || (n/4 != int64(l.nChunks) && n/4 != int64(l.nChunks)+1) {
 		return l, badArray(arrayOutputPositions, "%d bytes; %d chunks need %d, or 4 less", n,
 			l.nChunks, 4*(l.nChunks+1))
@@ -56,8 +55,8 @@ func newLayout(a Arrays, sizes []int64) (l layout, err error) {
 
 // readPositions reads output_positions. Codes start in every chunk, except perhaps in the last
 // (docs/format.md §7).
-func (l *layout) readPositions(r *io.SectionReader) error {
-	b, err := readAll(r, arrayOutputPositions)
+func (l *layout) readPositions(a Arrays) error {
+	b, err := a.readAll(arrayOutputPositions)
 	if err != nil {
 		return err
 	}

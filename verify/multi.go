@@ -1,5 +1,7 @@
 package verify
 
+import "slices"
+
 const (
 	// index width: the 2048 entries of 8 and 2 bytes fill half of a first-level cache; one more bit
 	// gains little
@@ -65,11 +67,12 @@ func (t *tables) prefixCode(bits uint, nBits int) (symbol uint8, l int) {
 			return 0, 0
 		}
 	}
-	first := uint8(bits << (8 - left))
-	if int(t.runEnd[row][first]) < int(first)+1<<(8-left) {
+	first := int(uint8(bits << (8 - left)))
+	slots := t.rows[row][first : first+1<<(8-left)]
+	if !slices.Equal(slots[1:], slots[:len(slots)-1]) {
 		return 0, 0
 	}
-	return t.fits(t.rows[row][first], nBits)
+	return t.fits(slots[0], nBits)
 }
 
 // fits returns the length of a symbol's code if it is at most nBits, and 0 otherwise.

@@ -8,21 +8,17 @@ import (
 	"slices"
 )
 
-// Arrays are the six stored arrays of a unit, each as its bytes in the file (docs/format.md §8).
-// The readers must allow concurrent ReadAt, as files and byte slices do.
-type Arrays struct {
-	LUTs            *io.SectionReader // [tables+1, 256] bytes
-	EncodedExponent *io.SectionReader // [B] bytes
-	SignMantissa    *io.SectionReader // [N] bytes
-	OutputPositions *io.SectionReader // [C or C+1] uint32, little-endian
-	Gaps            *io.SectionReader // [320*C] bytes
-	SplitPositions  *io.SectionReader // [tensors-1] int64, little-endian
-}
+// Arrays are the six stored arrays of a unit by their names, each as its bytes in the file
+// (docs/format.md §8). The readers must allow concurrent ReadAt, as files and byte slices do.
+type Arrays map[string]*io.SectionReader
 
 // ArraysAt returns the arrays of a unit; at returns the array with a given name.
 func ArraysAt(at func(name string) *io.SectionReader) Arrays {
-	return Arrays{at(arrayLUTs), at(arrayEncodedExponent), at(arraySignMantissa),
-		at(arrayOutputPositions), at(arrayGaps), at(arraySplitPositions)}
+	a := Arrays{}
+	for _, name := range arrayNames {
+		a[name] = at(name)
+	}
+	return a
 }
 
 // Unit is a DF11 unit whose structure [Open] has checked. Goroutines may share it.
@@ -45,14 +41,14 @@ func Open(a Arrays, sizes []int64) (*Unit, error) {
 	if u.layout, err = newLayout(a, sizes); err != nil {
 		return nil, err
 	}
-	if u.tables, err = readTables(a.LUTs); err != nil {
+	if u.tables, err = readTables(a); err != nil {
 		return nil, err
 	}
 	u.multi = newMultiTable(u.tables)
-	if err := u.readPositions(a.OutputPositions); err != nil {
+	if err := u.readPositions(a); err != nil {
 		return nil, err
 	}
-	if u.ends, err = readSplit(a.SplitPositions, u.nElems); err != nil {
+	if u.ends, err = readSplit(a, u.nElems); err != nil {
 		return nil, err
 	}
 	if sizes != nil && !slices.Equal(sizes, u.Sizes()) {
@@ -75,12 +71,12 @@ func (u *Unit) Sizes() []int64 {
 }
 
 // readSplit reads split_positions and returns where each tensor ends.
-func readSplit(r *io.SectionReader, nElems int64) (ends []int64, err error) {
-	n := r.Size()
+func readSplit(a Arrays, nElems int64) (ends []int64, err error) {
+	n := a[arraySplitPositions].Size()
 	if n%8 != 0 || n/8 >= maxTensors {
 		return nil, badArray(arraySplitPositions, "%d bytes", n)
 	}
-	b, err := readAll(r, arraySplitPositions)
+	b, err := a.readAll(arraySplitPositions)
 	if err != nil {
 		return nil, err
 	}
@@ -97,17 +93,20 @@ func readSplit(r *io.SectionReader, nElems int64) (ends []int64, err error) {
 }
 
 // readAll reads a whole array whose size was checked.
-func readAll(r *io.SectionReader, array string) ([]byte, error) {
-	b := make([]byte, r.Size())
-	return b, readAt(r, b, 0, array)
+func (a Arrays) readAll(name string) ([]byte, error) {
+	b := make([]byte, a[name].Size())
+	return b, a.read(name, b, 0)
 }
 
-// readPadded fills b from r at off, with zeros past the end of r.
-func readPadded(r *io.SectionReader, b []byte, off int64, array string) error {
-	n := max(0, min(int64(len(b)), r.Size()-off))
+// readPadded fills b from an array at off, with zeros past the end of the array.
+func (a Arrays) readPadded(name string, b []byte, off int64) error {
+	n := max(0, min(int64(len(b)), a[name].Size()-off))
 	clear(b[n:])
-	return readAt(r, b[:n], off, array)
+	return a.read(name, b[:n], off)
 }
+
+// read fills b from an array at off.
+func (a Arrays) read(name string, b []byte, off int64) error { return readAt(a[name], b, off, name) }
 
 // readAt fills b from r at off. Errors call r name.
 func readAt(r io.ReaderAt, b []byte, off int64, name string) error {

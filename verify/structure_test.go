@@ -134,15 +134,14 @@ func (zeros) ReadAt(p []byte, _ int64) (int, error) { clear(p); return len(p), n
 // memory.
 func TestHugeClaims(t *testing.T) {
 	const huge = 1 << 50
-	for i := range arrayNames {
-		sizes := [6]int64{512, chunkBytes, 1000, 8, gapBytes, 0}
-		sizes[i] = huge
-		var r [6]*io.SectionReader
-		for j, n := range sizes {
-			r[j] = io.NewSectionReader(zeros{}, 0, n)
-		}
-		if _, err := Open(Arrays{r[0], r[1], r[2], r[3], r[4], r[5]}, []int64{1000}); !ours(err) {
-			t.Errorf("%s of 2^50 bytes: %v", arrayNames[i], err)
+	sizes := map[string]int64{
+		arrayLUTs: 512, arrayEncodedExponent: chunkBytes, arraySignMantissa: 1000, arrayOutputPositions: 8, arrayGaps: gapBytes,
+	}
+	for _, array := range arrayNames {
+		a := ArraysAt(func(name string) *io.SectionReader { return io.NewSectionReader(zeros{}, 0, sizes[name]) })
+		a[array] = io.NewSectionReader(zeros{}, 0, huge)
+		if _, err := Open(a, []int64{1000}); !ours(err) {
+			t.Errorf("%s of 2^50 bytes: %v", array, err)
 		}
 	}
 }

@@ -1,7 +1,5 @@
 package verify
 
-import "io"
-
 // tables are the lookup tables of a unit as stored (docs/format.md §6). parseTables has checked
 // them, so walking them is always safe.
 type tables struct {
@@ -9,16 +7,15 @@ type tables struct {
 	nTables int
 	// the last row, but 0 for codes over 32 bits, on which a GPU would hang
 	length [256]uint8
-	runEnd [maxTables][rowBytes]uint16 // the slot where a run of equal values ends
-	raw    []byte                      // luts as stored, to check unread bytes
+	raw    []byte // luts as stored, to check unread bytes
 }
 
 // readTables reads and checks luts.
-func readTables(r *io.SectionReader) (*tables, error) {
-	if n := r.Size(); n > (maxTables+1)*rowBytes {
+func readTables(a Arrays) (*tables, error) {
+	if n := a[arrayLUTs].Size(); n > (maxTables+1)*rowBytes {
 		return nil, badArray(arrayLUTs, "%d bytes, the most is %d", n, (maxTables+1)*rowBytes)
 	}
-	luts, err := readAll(r, arrayLUTs)
+	luts, err := a.readAll(arrayLUTs)
 	if err != nil {
 		return nil, err
 	}
@@ -39,7 +36,6 @@ func parseTables(luts []byte) (*tables, error) {
 	t := &tables{nTables: nRows - 1, raw: luts}
 	for i := range t.nTables {
 		copy(t.rows[i][:], luts[i*rowBytes:])
-		t.runEnd[i] = runEnds(&t.rows[i])
 	}
 	for s, l := range luts[t.nTables*rowBytes:] {
 		if l <= maxCodeBits {
@@ -54,16 +50,6 @@ func parseTables(luts []byte) (*tables, error) {
 			"the zero bits after the end of the stream are no code, so a GPU would hang")
 	}
 	return t, nil
-}
-
-func runEnds(row *[rowBytes]uint8) (ends [rowBytes]uint16) {
-	for s := rowBytes - 1; s >= 0; s-- {
-		ends[s] = uint16(s + 1)
-		if s+1 < rowBytes && row[s+1] == row[s] {
-			ends[s] = ends[s+1]
-		}
-	}
-	return ends
 }
 
 // next decodes one code at the top of bits as the kernel does (docs/format.md §9), with up to four

@@ -5,7 +5,6 @@ package describe
 import (
 	"context"
 	"fmt"
-	"io"
 	"strings"
 
 	"golang.org/x/sync/errgroup"
@@ -94,20 +93,20 @@ func describeUnits(ctx context.Context, d *model.DF11, paths []string) ([]Unit, 
 
 // describeUnit reads a unit's tables and decodes at most runs runs of its weights.
 func describeUnit(ctx context.Context, path string, a verify.Arrays, runs int64) (Unit, error) {
-	x := Unit{Path: path, Weights: a.SignMantissa.Size(), Codes: []Code{}}
+	x := Unit{Path: path, Weights: a[encoder.NameSignMantissa].Size(), Codes: []Code{}}
 	// before Open, the number of tensors is only a header's claim
 	opened, err := verify.Open(a, nil)
 	if err != nil {
 		return x, err
 	}
 	x.Tensors = len(opened.Sizes())
-	for _, s := range []*io.SectionReader{a.LUTs, a.EncodedExponent, a.SignMantissa,
-		a.OutputPositions, a.Gaps, a.SplitPositions} {
+	for _, s := range a {
 		x.Bytes += s.Size()
 	}
-	x.NBits, x.LUTs = 8*a.EncodedExponent.Size(), int(a.LUTs.Size()/256)
+	luts := a[encoder.NameLUTs]
+	x.NBits, x.LUTs = 8*a[encoder.NameEncodedExponent].Size(), int(luts.Size()/256)
 	var lengths [256]uint8
-	if err := streams.ReadFull(a.LUTs, lengths[:], a.LUTs.Size()-256); err != nil {
+	if err := streams.ReadFull(luts, lengths[:], luts.Size()-256); err != nil {
 		return x, err
 	}
 	for e, n := range lengths {

@@ -35,14 +35,17 @@ func goldenUnit(t *testing.T) (*spans.Unit, verify.Arrays, []byte) {
 		for _, n := range g.Sizes {
 			u.Attrs = append(u.Attrs, plan.Tensor{Name: "weight", Shape: []int64{n}})
 		}
-		at := func(b []byte) *io.SectionReader { return io.NewSectionReader(bytes.NewReader(b), 0, int64(len(b))) }
-		return u, verify.Arrays{
-			LUTs: at(g.LUTs), EncodedExponent: at(g.EncodedExponent), SignMantissa: at(g.SignMantissa),
-			OutputPositions: at(g.OutputPositions), Gaps: at(g.Gaps), SplitPositions: at(g.SplitPositions),
-		}, g.Input
+		arrays := verify.Arrays{}
+		for name, b := range map[string][]byte{
+			"luts": g.LUTs, "encoded_exponent": g.EncodedExponent, "sign_mantissa": g.SignMantissa,
+			"output_positions": g.OutputPositions, "gaps": g.Gaps, "split_positions": g.SplitPositions,
+		} {
+			arrays[name] = io.NewSectionReader(bytes.NewReader(b), 0, int64(len(b)))
+		}
+		return u, arrays, g.Input
 	}
 	t.Fatal("no golden unit")
-	return nil, verify.Arrays{}, nil
+	return nil, nil, nil
 }
 
 // waitingReader returns nothing until the channel is closed.
