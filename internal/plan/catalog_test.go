@@ -267,11 +267,7 @@ func TestUnambiguous(t *testing.T) {
 			continue
 		}
 		src := synth(t, e, mustBeTied(e))
-		r, err := read(src, Options{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		inv, _, err := r.takeTensors(&Notes{})
+		r, inv, err := (&Plan{source: src}).open(t.Context(), Options{})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -17,7 +17,6 @@ const manyUnits = 4000
 
 // comment notes what the user should know about a plan: warnings, differences, and readers.
 func (p *Plan) comment(c *choice) {
-	casts := p.warnDTypes(c.cfg.ModelDType())
 	if method, key := statedQuant(c.cfg); method != "" {
 		p.warn("%s says that the weights are quantized (%s in %s), but every tensor is BF16: "+
 			"remove that member", c.survey.Config, method, key)
@@ -42,10 +41,7 @@ func (p *Plan) comment(c *choice) {
 		p.differ(
 			"%s of layers that the model class doesn't build are kept; the official route drops them", count(n, "tensor"))
 	}
-	if casts > 0 {
-		p.differ("%s keep the source's type; the official route casts them to the model's",
-			count(casts, "plain tensor"))
-	}
+	p.noteCasts(c.cfg.ModelDType())
 	p.findReaders(c)
 	if p.Derived() && p.Readers[0].Loads != Loads {
 		p.warn(
@@ -100,21 +96,18 @@ func (t Tensor) isFusedExperts() bool {
 	return len(t.Shape) == 3 && expertName.MatchString(t.Name)
 }
 
-// warnDTypes counts plain tensors in another floating-point type than the model's, and warns of
-// them.
-func (p *Plan) warnDTypes(model safetensors.DType) (casts int) {
+// noteCasts notes plain tensors in another floating-point type than the model's.
+func (p *Plan) noteCasts(model safetensors.DType) {
 	byType := map[safetensors.DType]int{}
 	for _, t := range p.plainTensors() {
 		if t.DType != model && isFloat(t.DType) {
 			byType[t.DType]++
-			casts++
 		}
 	}
 	for _, dtype := range slices.Sorted(maps.Keys(byType)) {
-		p.warn("%s in a %s model: kept as stored, a loader may convert them",
+		p.differ("%s in a %s model: kept as stored; the official route and some loaders cast them",
 			count(byType[dtype], fmt.Sprintf("plain %s tensor", dtype)), model)
 	}
-	return casts
 }
 
 // countExtra counts the tensors of layers that the model class doesn't build.

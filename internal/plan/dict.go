@@ -9,26 +9,23 @@ import (
 	"github.com/df11-convert/df11-convert/internal/catalog"
 )
 
-// settle makes the dict of this model. If a unit would have more weights than DF11 can hold, it
-// splits all blocks. It leaves the caller's dict as it is.
-func (f *former) settle(ctx context.Context) (dict catalog.PatternDict, split bool, err error) {
+// settle makes the dict of this model by the catalog entry, or by the rule for unknown models. If a
+// unit would have more weights than DF11 can hold, it splits all blocks. It leaves the caller's dict
+// as it is.
+func (f *former) settle(ctx context.Context) (catalog.PatternDict, error) {
 	if f.opt.PatternDict != nil {
-		return f.opt.PatternDict, false, nil
+		return f.opt.PatternDict, nil
 	}
-	dict, err = f.make(ctx, false)
-	if err == nil && f.largestUnit(ctx, dict) > maxElems {
-		dict, err = f.make(ctx, true)
-	}
-	return dict, f.split, err
-}
-
-// make forms the dict by the catalog entry, or by the rule for unknown models.
-func (f *former) make(ctx context.Context, split bool) (catalog.PatternDict, error) {
-	f.split = split
+	form := f.form
 	if f.entry == nil {
-		return f.derive(ctx)
+		form = f.derive
 	}
-	return f.form(ctx)
+	dict, err := form(ctx)
+	if err == nil && f.largestUnit(ctx, dict) > maxElems {
+		f.split = true
+		return form(ctx)
+	}
+	return dict, err
 }
 
 // largestUnit returns the number of weights of the largest unit that a dict would make.
@@ -122,8 +119,7 @@ func (f *former) expand(ctx context.Context, pat catalog.Pattern) ([]catalog.Pat
 func (f *former) presentAttrs(module string, attrs []string) []string {
 	var out []string
 	add := func(attr string) {
-		if t, ok := f.inv.weight(module, attr); ok && f.inv.isCompressible(t) &&
-			!f.entry.Keeps(module+"."+attr) {
+		if f.inv.fits(catalog.WeightName(module, attr)) && !f.entry.Keeps(module+"."+attr) {
 			out = append(out, attr)
 		}
 	}

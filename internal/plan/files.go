@@ -47,7 +47,7 @@ func (p *Plan) sortFiles(r *reading) error {
 	p.Carried = p.Carry(p.source.Files)
 	p.judgeParts(parts, own)
 	p.warnLost(p.NotCopied, p.original)
-	return p.checkCopies()
+	return p.checkCollisions()
 }
 
 // modules lists the folders of a sentence-transformers model's further modules.
@@ -144,8 +144,9 @@ func (p *Plan) judgeParts(parts catalog.Members, own [2]string) {
 	}
 }
 
-// checkCopies refuses copies that collide with each other or with an output file.
-func (p *Plan) checkCopies() error {
+// checkCollisions refuses files of the result that collide. Two units do if their paths differ only
+// in a dot and an underscore.
+func (p *Plan) checkCollisions() error {
 	paths := []string{names.Config, names.Card, names.Manifest}
 	if p.RemainderIndex != "" {
 		paths = append(paths, p.RemainderIndex)
@@ -157,7 +158,7 @@ func (p *Plan) checkCopies() error {
 		paths = append(paths, f.Path)
 	}
 	if a, b := Collision(paths); a != "" {
-		return refuse("rename one of them in a copy of the source",
+		return refuse("choose other modules with --pattern-dict, or rename one in a copy of the source",
 			"%s and %s can't both exist (names that differ only in case are the same on some file systems)", a, b)
 	}
 	return nil

@@ -25,7 +25,7 @@ type inventory struct {
 
 // takeTensors lists the tensors of the weight files and checks them against the index. It refuses
 // packed weights and adapters. From a ComfyUI checkpoint it drops other models.
-func (r *reading) takeTensors(notes *Notes) (inv *inventory, dropped []Tensor, err error) {
+func (r *reading) takeTensors(p *Plan) (inv *inventory, err error) {
 	inv = &inventory{files: r.src.Weights, exactF32: r.opt.ExactF32}
 	var tensors []Tensor
 	for i, f := range inv.files {
@@ -37,23 +37,21 @@ func (r *reading) takeTensors(notes *Notes) (inv *inventory, dropped []Tensor, e
 		}
 	}
 	if inv, err = inv.with(tensors); err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	unlisted, err := inv.checkIndex(r.survey, r.src)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	if unlisted > 0 {
-		notes.warn("the index does not list %s that its files hold; they are kept",
+		p.warn("the index does not list %s that its files hold; they are kept",
 			count(unlisted, "tensor"))
 	}
-	if err := refuseByNames(tensors); err != nil {
-		return nil, nil, err
+	err = refuseByNames(tensors)
+	if err == nil && r.survey.Layout == catalog.ComfyUI {
+		return inv.stripComfyPrefix(p)
 	}
-	if r.survey.Layout != catalog.ComfyUI {
-		return inv, nil, nil
-	}
-	return inv.stripComfyPrefix(notes)
+	return inv, err
 }
 
 // with returns an inventory of other tensors of the same files. It refuses a name that is too long,
@@ -178,34 +176,34 @@ var comfyPrefixes = []string{"model.diffusion_model.", "diffusion_model."}
 
 // stripComfyPrefix removes the prefix from the names of a single file. From a full checkpoint it
 // drops the other models (text encoders, VAE), which the ComfyUI node doesn't load.
-func (inv *inventory) stripComfyPrefix(notes *Notes) (_ *inventory, dropped []Tensor, err error) {
+func (inv *inventory) stripComfyPrefix(p *Plan) (*inventory, error) {
 	i := slices.IndexFunc(comfyPrefixes, func(prefix string) bool {
 		return slices.ContainsFunc(inv.tensors,
 			func(t Tensor) bool { return strings.HasPrefix(t.Name, prefix) })
 	})
 	if i < 0 {
-		return inv, nil, nil
+		return inv, nil
 	}
 	var kept []Tensor
 	for _, t := range inv.tensors {
 		name, ok := strings.CutPrefix(t.Name, comfyPrefixes[i])
 		if !ok {
-			dropped = append(dropped, t)
+			p.Dropped = append(p.Dropped, t)
 			continue
 		}
 		t.Name = name
 		kept = append(kept, t)
 	}
-	if n := len(dropped); n > 0 {
-		notes.warn(
+	if n := len(p.Dropped); n > 0 {
+		p.warn(
 			"%s outside the diffusion model left out: keep the source for text encoders and VAE",
 			count(n, "tensor"))
 	}
-	inv, err = inv.with(kept)
+	inv, err := inv.with(kept)
 	if err == nil {
 		inv.renamed = true
 	}
-	return inv, dropped, err
+	return inv, err
 }
 
 // named renames the tensors by rules, unless their own names fit a dict better.

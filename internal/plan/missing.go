@@ -12,17 +12,17 @@ import (
 // checkStacks looks for blocks that a stack lacks. The model class would build them, and the loader
 // would leave them uninitialized. checkStacks refuses the source if a catalog entry says how the
 // stack is numbered, and warns otherwise.
-func (f *former) checkStacks(units []Unit, dict catalog.PatternDict, notes *Notes) error {
+func (f *former) checkStacks(p *Plan) error {
 	inUnits := map[string]bool{} // paths of units, and of modules that hold units
-	for _, u := range units {
+	for _, u := range p.Units {
 		for path := u.Path; path != "" && !inUnits[path]; path = catalog.Parent(path) {
 			inUnits[path] = true
 		}
 	}
 	seen := map[string]bool{"": true}
-	for _, u := range units {
+	for _, u := range p.Units {
 		stack := catalog.LastSplit(u.Path).Stack
-		if seen[stack] || len(dict[u.Pattern].Attrs) == 0 {
+		if seen[stack] || len(p.PatternDict[u.Pattern].Attrs) == 0 {
 			continue
 		}
 		seen[stack] = true
@@ -34,7 +34,7 @@ func (f *former) checkStacks(units []Unit, dict catalog.PatternDict, notes *Note
 			return refuse(incompleteHint, "the source holds no tensor of %s, but %s",
 				human.List(missing), why)
 		}
-		notes.warn("the source holds no tensor of %s, but %s", human.List(missing), why)
+		p.warn("the source holds no tensor of %s, but %s", human.List(missing), why)
 	}
 	return nil
 }

@@ -12,15 +12,10 @@ import (
 // for.
 func New(ctx context.Context, src Source, opt Options) (*Plan, error) {
 	p := &Plan{source: src}
-	r, err := read(src, opt)
+	r, inv, err := p.open(ctx, opt)
 	if err != nil {
 		return nil, err
 	}
-	inv, dropped, err := r.takeTensors(&p.Notes)
-	if err != nil {
-		return nil, err
-	}
-	inv = r.rebase(ctx, inv)
 	c, err := r.choose(ctx, inv)
 	if err != nil {
 		return nil, err
@@ -34,11 +29,12 @@ func New(ctx context.Context, src Source, opt Options) (*Plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	p.Dropped, p.Renamed = dropped, inv.renamed
+	p.Renamed = inv.renamed
 	f := &former{choice: c, inv: inv, tied: p.TiedEmbeddings}
-	if p.PatternDict, p.Split, err = f.settle(ctx); err != nil {
+	if p.PatternDict, err = f.settle(ctx); err != nil {
 		return nil, err
 	}
+	p.Split = f.split
 	if p.Units, p.Remainder, err = f.formUnits(ctx, p.PatternDict); err != nil {
 		return nil, err
 	}
@@ -46,37 +42,38 @@ func New(ctx context.Context, src Source, opt Options) (*Plan, error) {
 		return nil, refuse("leave those modules out of the pattern dict, or accept them with --unfilled",
 			"no reader gives these modules their weights: %s", human.List(p.Unfilled))
 	}
-	if err := p.checkUnits(); err != nil {
-		return nil, err
-	}
-	if err := f.checkStacks(p.Units, p.PatternDict, &p.Notes); err != nil {
-		return nil, err
-	}
-	if err := p.markUnholdable(); err != nil {
-		return nil, err
-	}
-	if err := p.placeTensors(); err != nil {
-		return nil, err
-	}
-	if err := p.sortFiles(r); err != nil {
-		return nil, err
+	checkStacks := func() error { return f.checkStacks(p) }
+	sortFiles := func() error { return p.sortFiles(r) }
+	for _, step := range []func() error{p.checkUnits, checkStacks, p.markUnholdable,
+		p.placeTensors, sortFiles} {
+		if err := step(); err != nil {
+			return nil, err
+		}
 	}
 	p.comment(c)
 	return p, nil
 }
 
+// open reads the small files of the plan's source and lists its tensors.
+func (p *Plan) open(ctx context.Context, opt Options) (*reading, *inventory, error) {
+	r, err := read(p.source, opt)
+	if err != nil {
+		return nil, nil, err
+	}
+	inv, err := r.takeTensors(p)
+	if err != nil {
+		return nil, nil, err
+	}
+	return r, r.rebase(ctx, inv), nil
+}
+
 // Fitting returns the IDs of the entries that fit a source: first the entry that [New] chooses,
 // then all others, like-only entries included.
 func Fitting(ctx context.Context, src Source, opt Options) ([]string, error) {
-	r, err := read(src, opt)
+	r, inv, err := (&Plan{source: src}).open(ctx, opt)
 	if err != nil {
 		return nil, err
 	}
-	inv, _, err := r.takeTensors(&Notes{})
-	if err != nil {
-		return nil, err
-	}
-	inv = r.rebase(ctx, inv)
 	var ids []string
 	best := r.bestEntry(inv)
 	if best != nil && inv.hasBlocks(ctx, best) {

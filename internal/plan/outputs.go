@@ -95,21 +95,14 @@ func (p *Plan) placeSingle() {
 	p.RemainderFiles = []OutputFile{out}
 }
 
-// checkOutputNames refuses output files that collide, and unit paths that can't become file names.
-// It also refuses units named like a remainder file, whatever the number of shards (docs/format.md
-// §10).
+// checkOutputNames refuses unit paths that can't become file names. It also refuses units named like
+// a remainder file, whatever the number of shards (docs/format.md §10).
 func (p *Plan) checkOutputNames() error {
-	var paths []string
 	for _, f := range p.OutputFiles {
 		if !names.IsSafe(f.Path) {
 			return refuse("rename the source in a copy of it",
 				"a repo or a file system may refuse the name of the output file %q", f.Path)
 		}
-		paths = append(paths, f.Path)
-	}
-	if a, b := Collision(paths); a != "" {
-		return refuse("choose modules whose paths stay different when dots become underscores",
-			"two output files would share a name: %s and %s", a, b)
 	}
 	for _, u := range p.Units {
 		if err := checkUnitPath(u.Path); err != nil {

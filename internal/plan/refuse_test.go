@@ -113,12 +113,12 @@ var refusals = []struct {
 	{"3-D weight", "has 3 dimensions", func(tr *trial) {
 		tr.m.dims["model.layers.0.mlp.up_proj.weight"] = []int64{2, 8, 8}
 	}},
-	{"colliding file names", "would share a name", func(tr *trial) {
+	{"colliding file names", "can't both exist", func(tr *trial) {
 		tr.m.weight("a.b_c")
 		tr.m.weight("a_b.c")
 		tr.opt.PatternDict = append(tr.opt.PatternDict, catalog.Pattern{Regex: `a.b.c`, Attrs: []string{}})
 	}},
-	{"names that differ in case", "would share a name", func(tr *trial) {
+	{"names that differ in case", "can't both exist", func(tr *trial) {
 		tr.m.weight("Lm_Head")
 		tr.opt.PatternDict = append(tr.opt.PatternDict, catalog.Pattern{Regex: `Lm_Head`, Attrs: []string{}})
 	}},
@@ -133,7 +133,7 @@ var refusals = []struct {
 		tr.m.weight("model-00001-of-00002")
 		tr.opt.PatternDict = catalog.PatternDict{{Regex: `model-00001-of-00002`, Attrs: []string{}}}
 	}},
-	{"unit called model", "would share a name", func(tr *trial) {
+	{"unit called model", "name of the remainder file", func(tr *trial) {
 		tr.m = newModel()
 		tr.m.weight("model.head")
 		tr.opt.PatternDict = catalog.PatternDict{{Regex: `model`, Attrs: []string{"head"}}}
