@@ -80,15 +80,11 @@ func (n *numbering) isStack() bool { return len(n.indices) >= 2 && 2*n.most >= l
 // define them. Any fixed order is lossless, since the loader splits by the dict; with this order,
 // derived dicts equal published ones.
 var (
-	partRanks = []string{"mod", "ada", "norm", "self_attn", "attn", "attention", "cross",
-		"encoder_attn", "mixer", "mamba",
-		"linear_attn", "conv", "block_sparse_moe", "mlp", "ff", "feed_forward"}
-	leafRanks = []string{"q_a_proj", "q_b_proj", "q_proj", "to_q", "wq", "query", "qkv", "k_proj",
-		"kv_a", "kv_b", "to_k", "wk",
-		"key", "v_proj", "to_v", "wv", "value", "add_k", "add_v", "add_q", "o_proj", "to_out", "wo",
-		"out_proj", "dense", "proj",
-		"to_add_out", "gate_up", "gate", "up", "down", "w1", "w2", "w3", "fc1", "fc2", "linear1",
-		"linear2"}
+	partRanks = strings.Fields("mod ada norm self_attn attn attention cross encoder_attn mixer mamba " +
+		"linear_attn conv block_sparse_moe mlp ff feed_forward")
+	leafRanks = strings.Fields("q_a_proj q_b_proj q_proj to_q wq query qkv k_proj kv_a kv_b to_k wk " +
+		"key v_proj to_v wv value add_k add_v add_q o_proj to_out wo out_proj dense proj " +
+		"to_add_out gate_up gate up down w1 w2 w3 fc1 fc2 linear1 linear2")
 )
 
 // compareAttrs orders a block's attributes component by component, by rank and then naturally.

@@ -1,29 +1,39 @@
 package fits
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
-// cards maps graphics cards to their memory in GiB, as their makers list it. A card that comes in
-// several sizes isn't here.
-var cards = map[string]int64{
-	"2080ti": 11, "3080ti": 12, "3090": 24, "3090ti": 24,
-	"4060": 8, "4070": 12, "4070super": 12, "4070ti": 12, "4070tisuper": 16, "4080": 16,
-	"4080super": 16, "4090": 24, "5060": 8, "5070": 12, "5070ti": 16, "5080": 16, "5090": 32,
-	"t4": 16, "p100": 16, "a10": 24, "a10g": 24, "l4": 24, "a30": 24, "a40": 48, "a6000": 48,
-	"6000ada": 48, "l40": 48, "l40s": 48, "h100": 80, "h200": 141, "pro6000": 96,
-	"7900xtx": 24, "9070xt": 16, "mi210": 64, "mi300x": 192,
+// cards maps sizes of memory in GiB to graphics cards, as their makers list them. A card that comes
+// in several sizes isn't here.
+var cards = map[int64]string{
+	8:   "4060 5060",
+	11:  "2080ti",
+	12:  "3080ti 4070 4070super 4070ti 5070",
+	16:  "4070tisuper 4080 4080super 5070ti 5080 9070xt t4 p100",
+	24:  "3090 3090ti 4090 7900xtx a10 a10g a30 l4",
+	32:  "5090",
+	48:  "6000ada a40 a6000 l40 l40s",
+	64:  "mi210",
+	80:  "h100",
+	96:  "pro6000",
+	141: "h200",
+	192: "mi300x",
 }
 
 // Card returns the memory in GiB of a card such as "4090" or "RTX 4090". It's 0 if the name is
 // unknown.
 func Card(name string) int64 {
-	name = strings.Map(func(r rune) rune {
-		if r == ' ' || r == '-' || r == '_' {
-			return -1
+	name = inName.Replace(strings.ToLower(name))
+	for gib, list := range cards {
+		if slices.Contains(strings.Fields(list), name) {
+			return gib
 		}
-		return r
-	}, strings.ToLower(name))
-	for _, maker := range []string{"nvidia", "geforce", "amd", "radeon", "rtx", "rx"} {
-		name = strings.TrimPrefix(name, maker)
 	}
-	return cards[name]
+	return 0
 }
+
+// inName removes makers and separators from the name of a card.
+var inName = strings.NewReplacer("nvidia", "", "geforce", "", "amd", "", "radeon", "", "rtx", "",
+	"rx", "", " ", "", "-", "", "_", "")

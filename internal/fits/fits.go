@@ -32,13 +32,9 @@ func (f Fit) String() string {
 	return fmt.Sprintf("%d GB", f.GiB)
 }
 
-// sizes are the sizes in common use, by total memory.
-var sizes = []Fit{
-	{N: 1, GiB: 8}, {N: 1, GiB: 12}, {N: 1, GiB: 16}, {N: 1, GiB: 24}, {N: 1, GiB: 32},
-	{N: 1, GiB: 40}, {N: 1, GiB: 48}, {N: 1, GiB: 80},
-	{N: 1, GiB: 96}, {N: 1, GiB: 141}, {N: 2, GiB: 80}, {N: 4, GiB: 80}, {N: 8, GiB: 80},
-	{N: 8, GiB: 141}, {N: 16, GiB: 141},
-}
+// sizes are the sizes in common use, by total memory: how many GPUs, and the GiB of each.
+var sizes = [][2]int64{{1, 8}, {1, 12}, {1, 16}, {1, 24}, {1, 32}, {1, 40}, {1, 48}, {1, 80},
+	{1, 96}, {1, 141}, {2, 80}, {4, 80}, {8, 80}, {8, 141}, {16, 141}}
 
 // space returns how many bytes a model may take on these GPUs; 10% stays free for everything else.
 func (f Fit) space() int64 { return f.N * f.GiB << 30 / 10 * 9 }
@@ -56,8 +52,8 @@ func (w Weights) On(n, gib int64, c Cache, context, batch int64) Fit {
 // Table lists the GPUs in common use, counting only the weights: from the largest that holds
 // neither form to the smallest that holds both.
 func (w Weights) Table() (rows []Fit) {
-	for _, f := range sizes {
-		f = w.On(f.N, f.GiB, Cache{}, 0, 1)
+	for _, size := range sizes {
+		f := w.On(size[0], size[1], Cache{}, 0, 1)
 		if !f.BF16 && !f.DF11 {
 			rows = nil
 		}

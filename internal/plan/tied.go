@@ -13,9 +13,8 @@ type tie struct{ drop, keep string }
 // Last path components of output heads and of token embeddings, for models that the catalog doesn't
 // know.
 var (
-	headNames  = []string{"lm_head", "embed_out", "output", "proj_out"}
-	tableNames = []string{"embed_tokens", "tok_embeddings", "word_embeddings", "wte", "embed_in",
-		"embeddings"}
+	headNames  = strings.Fields("lm_head embed_out output proj_out")
+	tableNames = strings.Fields("embed_tokens tok_embeddings word_embeddings wte embed_in embeddings")
 )
 
 // resolveTies finds out whether head and embedding are one matrix (docs/format.md §15), and removes
