@@ -133,16 +133,16 @@ func TestNothingIsLost(t *testing.T) {
 	variants["text_encoder/model.bf16.safetensors"] = variants["text_encoder/model.safetensors"]
 	delete(variants, "text_encoder/model.safetensors")
 	for model, c := range map[string]struct {
-		files      map[string][]byte
-		code, lost string // in the card; not in the result
+		files            map[string][]byte
+		code, lost, kept string // in the card; not in the result; in the result
 	}{
-		"org/sentences": {sentences, "", "3_Dense/pytorch_model.bin adapter_config.json adapter_model.safetensors speech/model.safetensors"},
-		"org/variants":  {variants, `torch_dtype=torch.bfloat16, variant="bf16")`, ""},
+		"org/sentences": {sentences, "", "3_Dense/pytorch_model.bin adapter_config.json adapter_model.safetensors speech/model.safetensors", "2_Dense/model.safetensors"},
+		"org/variants":  {variants, `torch_dtype=torch.bfloat16, variant="bf16")`, "", "text_encoder/model.bf16.safetensors"},
 	} {
 		g.add(model, c.files)
 		result := g.models[model]
 		code, plan, diag := program(t, "plan", model)
-		if code != exitOK || !strings.Contains(string(result["README.md"]), c.code) {
+		if code != exitOK || !strings.Contains(string(result["README.md"]), c.code) || result[c.kept] == nil {
 			t.Errorf("%s: exit %d: %s: %s", model, code, diag, result["README.md"])
 		}
 		at := filepath.Join(t.TempDir(), "m")

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io/fs"
 	"path"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -212,15 +213,10 @@ func (e *Entry) Keeps(module string) bool {
 // LikeHint says what to pass to --like instead of word: entries with a similar name, or else the
 // families.
 func LikeHint(word string) string {
-	isLetter := func(r rune) bool { return r >= 'a' && r <= 'z' }
-	stem := strings.ToLower(path.Base(word))
-	if end := strings.IndexFunc(stem, func(r rune) bool { return !isLetter(r) }); end > 0 {
-		stem = stem[:end]
-	}
+	stem := firstLetters.FindString(strings.ToLower(path.Base(word)))
 	var ids []string
 	for _, e := range All() {
-		isLike := strings.HasPrefix(e.ID, stem) || len(stem) > 2 && strings.Contains(e.ID, stem)
-		if isLike && len(e.PatternDict) > 0 {
+		if stem != "" && strings.Contains(e.ID, stem) && len(e.PatternDict) > 0 {
 			ids = append(ids, e.ID)
 		}
 	}
@@ -229,6 +225,9 @@ func LikeHint(word string) string {
 	}
 	return "--like takes one of these: " + strings.Join(ids, ", ")
 }
+
+// firstLetters matches the name of a family at the start of a model's name.
+var firstLetters = regexp.MustCompile(`^[a-z]+`)
 
 // Renames returns the rules that turn names in the class's checkpoints into module paths: starts of
 // names, and what replaces them.

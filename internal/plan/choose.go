@@ -133,8 +133,7 @@ func (r *reading) usable(e *catalog.Entry) (*catalog.Entry, error) {
 
 // renamePaths gives all tensors the module paths of the class that loads the output: the entry's,
 // or else the stated class. If that class has other modules, it notes that.
-func (c *choice) renamePaths(ctx context.Context, inv *inventory,
-	notes *Notes) (*inventory, error) {
+func (c *choice) renamePaths(ctx context.Context, inv *inventory, p *Plan) (*inventory, error) {
 	if slices.ContainsFunc(inv.tensors, func(t Tensor) bool { return c.facts.Changes(t.Name) }) {
 		if c.entry == nil {
 			c.loader.Transformers = "<5"
@@ -159,7 +158,7 @@ func (c *choice) renamePaths(ctx context.Context, inv *inventory,
 	}
 	if n > 0 && c.survey.Layout != catalog.ComfyUI {
 		named.renamed = true
-		notes.differ("%s stored under the module paths of current transformers instead of the "+
+		p.differ("%s stored under the module paths of current transformers instead of the "+
 			"source's names", count(n, "tensor"))
 	}
 	return named, nil

@@ -45,14 +45,15 @@ func (p *Plan) sortFiles(r *reading) error {
 		slices.Concat(slices.Sorted(maps.Keys(parts)), r.modules()), pathsOf(p.source.Files))
 	p.Variant = p.original.Variant
 	p.Carried = p.Carry(p.source.Files)
-	p.judgeParts(parts, own)
-	p.warnLost(p.NotCopied, p.original)
+	p.judgeParts(r.survey, parts, own)
 	return p.checkCollisions()
 }
 
 // modules lists the folders of a sentence-transformers model's further modules.
 func (r *reading) modules() (dirs []string) {
-	type module struct{ Path string }
+	type module struct {
+		Path string `json:"path"`
+	}
 	for _, m := range catalog.Decode[[]module](r.src.Modules) {
 		if m.Path != "" {
 			dirs = append(dirs, m.Path)
@@ -92,36 +93,23 @@ func (p *Plan) Carry(files []File) (c Carried) {
 	return c
 }
 
-// warnLost warns of files that a reader of the original opens and the output lacks. For files of
-// parts, judgeParts warns instead.
-func (n *Notes) warnLost(left []Skipped, original *reader.Original) {
-	lost := map[string][]string{}
-	for _, f := range left {
-		if f.Lost && original.PartOf(f.Path) == "" {
-			lost[f.Why] = append(lost[f.Why], f.Path)
-		}
-	}
-	for _, why := range slices.Sorted(maps.Keys(lost)) {
-		n.lack("not carried over: %s (%s)", human.List(lost[why]), why)
-	}
-}
-
-// judgeParts warns of parts of a pipeline that the output lacks: the source has no folder for them,
-// or no weights that a pipeline loads by default. It also notes a part of the same class as the
-// converted part, such as the second expert of Wan 2.2. That part stays BF16, because the official
-// loader takes the units of only one model from a repo.
-func (p *Plan) judgeParts(parts catalog.Members, own [2]string) {
-	there, left, size := map[string]bool{}, map[string]bool{}, map[string]int64{}
-	for _, f := range p.source.Files {
-		top, _, _ := strings.Cut(f.Path, "/")
-		there[top] = true
+// judgeParts warns of what the output lacks although a reader of the source opens it: parts of a
+// pipeline without a folder, or without weights that a pipeline loads by default, and single files.
+// It also notes a part of the same class as the converted part, such as the second expert of Wan
+// 2.2. That part stays BF16, because the official loader takes the units of only one model from a
+// repo.
+func (p *Plan) judgeParts(s *Survey, parts catalog.Members, own [2]string) {
+	size, lost, left := map[string]int64{}, map[string][]string{}, map[string]bool{}
+	for _, f := range p.Components {
+		size[p.original.PartOf(f.Path)] += f.Size
 	}
 	for _, f := range p.NotCopied {
 		part := p.original.PartOf(f.Path)
-		left[part] = left[part] || f.Lost
-	}
-	for _, f := range p.Components {
-		size[p.original.PartOf(f.Path)] += f.Size
+		if _, isListed := parts[part]; isListed {
+			left[part] = left[part] || f.Lost
+		} else if f.Lost {
+			lost[f.Why] = append(lost[f.Why], f.Path)
+		}
 	}
 	var lacking []string
 	for _, dir := range slices.Sorted(maps.Keys(parts)) {
@@ -129,7 +117,7 @@ func (p *Plan) judgeParts(parts catalog.Members, own [2]string) {
 		class := catalog.Decode[[2]string](parts[dir])
 		switch {
 		case class[1] == "":
-		case left[dir] || !there[dir]:
+		case left[dir] || !s.hasFolder(dir):
 			lacking = append(lacking, dir)
 		case class == own:
 			p.Twin = fmt.Sprintf(
@@ -141,6 +129,9 @@ func (p *Plan) judgeParts(parts catalog.Members, own [2]string) {
 		p.incomplete = fmt.Sprintf("the pipeline doesn't load: the source lacks these parts, or doesn't "+
 			"have them as safetensors under the usual names: %s", strings.Join(lacking, ", "))
 		p.lack("%s", p.incomplete)
+	}
+	for _, why := range slices.Sorted(maps.Keys(lost)) {
+		p.lack("not carried over: %s (%s)", human.List(lost[why]), why)
 	}
 }
 

@@ -22,11 +22,10 @@ func New(ctx context.Context, src Source, opt Options) (*Plan, error) {
 	}
 	p.Layout, p.Entry, p.Provenance, p.Unlike = c.layout, c.id, c.provenance, c.unlike
 	p.ByNode = c.node != nil
-	if inv, err = c.renamePaths(ctx, inv, &p.Notes); err != nil {
+	if inv, err = c.renamePaths(ctx, inv, p); err != nil {
 		return nil, err
 	}
-	inv, p.TiedEmbeddings, p.Aliases, err = c.resolveTies(inv, &p.Notes)
-	if err != nil {
+	if inv, err = c.resolveTies(inv, p); err != nil {
 		return nil, err
 	}
 	p.Renamed = inv.renamed

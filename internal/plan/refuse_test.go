@@ -388,8 +388,8 @@ func TestWithoutUsualWeights(t *testing.T) {
 		{"consolidated.safetensors params.json", "layout of transformers"},
 		{"model_index.json transformer/model.bin transformer_2/a.safetensors", "re-save"},
 		{"model-Q4.gguf config.json", "GGUF"},
-		{"pytorch_model.bin config.json", "pickle weights"},
-		{"model.ckpt config.json", "pickle weights"},
+		{"pytorch_model.bin config.json", "pickle checkpoint"},
+		{"model.ckpt config.json", "pickle checkpoint"},
 		{"adapter_model.safetensors config.json", "LoRA"},
 		{"tokenizer.json config.json", "no safetensors weights"},
 	} {

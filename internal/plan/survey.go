@@ -55,6 +55,12 @@ func (s *Survey) has(p string) string {
 	return ""
 }
 
+// hasFolder reports whether the source holds a folder.
+func (s *Survey) hasFolder(dir string) bool {
+	return slices.ContainsFunc(s.files,
+		func(f File) bool { return strings.HasPrefix(f.Path, dir+"/") })
+}
+
 // findModel decides the family and the folder of the weights.
 func (s *Survey) findModel(opt Options) error {
 	switch {
@@ -106,8 +112,7 @@ func (s *Survey) findComponent(opt Options) error {
 			opt.WeightFile)
 	}
 	for _, dir := range choices {
-		if slices.ContainsFunc(s.files,
-			func(f File) bool { return strings.HasPrefix(f.Path, dir+"/") }) {
+		if s.hasFolder(dir) {
 			s.Dir = dir
 			return nil
 		}
@@ -263,16 +268,14 @@ const (
 	adapterHint = "merge the adapter into its base model first"
 )
 
-// pickleExts are the extensions of files that Python unpickles, which can run code.
-var pickleExts = []string{".bin", ".pt", ".pth", ".ckpt", ".pkl", ".pickle"}
+func isGGUF(name string) bool { return strings.EqualFold(path.Ext(name), ".gguf") }
 
-// refuseFile refuses a file that the caller named, if its name shows that it can't be a source.
+// refuseFile refuses a file whose name shows that it can't be a source.
 func refuseFile(name string) error {
-	ext := strings.ToLower(path.Ext(name))
 	switch {
-	case ext == ".gguf":
+	case isGGUF(name):
 		return refuse(ggufHint, "%s holds GGUF weights, not BF16 safetensors", name)
-	case slices.Contains(pickleExts, ext):
+	case reader.IsPickle(name):
 		return refuse(pickleHint,
 			"%s is a pickle checkpoint: it can run code, so df11-convert never loads it", name)
 	case strings.HasSuffix(name, ".safetensors.index.json"):
@@ -284,23 +287,23 @@ func refuseFile(name string) error {
 
 // refuseNoWeights says which kind of weights the source holds instead.
 func (s *Survey) refuseNoWeights() error {
+	gguf, pickle := s.find(isGGUF), s.find(reader.IsPickle)
 	switch {
 	case s.has(names.Manifest) != "":
 		return refuseDF11("the source is a DF11 model already (it has a df11-manifest.json)")
-	case s.holdsType(".gguf"):
-		return refuse(ggufHint, "the source holds GGUF weights, not BF16 safetensors")
+	case gguf != "":
+		return refuseFile(gguf)
 	case s.isAdapter():
 		return refuse(adapterHint, "the source is a LoRA adapter, not a model")
-	case s.holdsType(".safetensors"):
+	case s.find(reader.IsSafetensors) != "":
 		hint := "name the file with --file, or choose another --layout"
 		if len(s.singles()) == 0 {
 			hint = "start from the model in the layout of transformers or diffusers"
 		}
 		return refuse(hint, "the source has neither %s.safetensors nor its index",
 			path.Join(s.Dir, s.Layout.Stem()))
-	case s.holdsType(pickleExts...):
-		return refuse(pickleHint,
-			"only pickle weights here (.bin, .pt): they can run code, so df11-convert never loads them")
+	case pickle != "":
+		return refuseFile(pickle)
 	default:
 		return refuse("", "the source holds no safetensors weights")
 	}
@@ -312,8 +315,12 @@ func (s *Survey) isAdapter() bool {
 	})
 }
 
-func (s *Survey) holdsType(exts ...string) bool {
-	return slices.ContainsFunc(s.files, func(f File) bool {
-		return slices.Contains(exts, strings.ToLower(path.Ext(f.Path))) && s.inDir(f)
-	})
+// find returns the first file in the folder of the weights that is of a kind, or "".
+func (s *Survey) find(isKind func(path string) bool) string {
+	for _, f := range s.files {
+		if isKind(f.Path) && s.inDir(f) {
+			return f.Path
+		}
+	}
+	return ""
 }

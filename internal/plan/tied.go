@@ -19,48 +19,45 @@ var (
 
 // resolveTies finds out whether head and embedding are one matrix (docs/format.md §15), and removes
 // the copies that aren't stored from the inventory.
-func (c *choice) resolveTies(inv *inventory, notes *Notes) (_ *inventory, tied bool,
-	aliases []Alias, err error) {
-	always, whenTied := c.tiePairs(inv)
-	if tied = c.isTied(inv, whenTied); tied {
-		always = append(always, whenTied...)
-	}
+func (c *choice) resolveTies(inv *inventory, p *Plan) (*inventory, error) {
+	pairs, tied := c.ties(inv)
+	p.TiedEmbeddings = tied
 	drop := map[string]bool{}
-	for _, t := range always {
+	for _, t := range pairs {
 		copied, okCopy := inv.get(t.drop)
 		original, okOriginal := inv.get(t.keep)
 		isTwice, err := c.isStoredTwice(t, okCopy, tied)
 		switch {
 		case err != nil:
-			return nil, false, nil, err
+			return nil, err
 		case !okCopy:
 		case isTwice:
-			notes.warn("the pattern dict compresses %s although it is tied to %s: the matrix is "+
+			p.warn("the pattern dict compresses %s although it is tied to %s: the matrix is "+
 				"stored twice", t.drop, t.keep)
 		case !okOriginal:
 			tensors := slices.Clone(inv.tensors)
 			tensors[inv.byName[t.drop]].Name = t.keep
 			if inv, err = inv.with(tensors); err != nil {
-				return nil, false, nil, err
+				return nil, err
 			}
-			notes.differ("%s is stored as %s, the name that a model with tied embeddings loads",
+			p.differ("%s is stored as %s, the name that a model with tied embeddings loads",
 				t.drop, t.keep)
 		case copied.DType != original.DType || !slices.Equal(copied.Shape, original.Shape):
-			return nil, false, nil, refuse("set tie_word_embeddings to false in a copy of the "+
+			return nil, refuse("set tie_word_embeddings to false in a copy of the "+
 				"source if the two are really different", "the config ties %s to %s, but the "+
 				"source stores them with different types or shapes", t.drop, t.keep)
 		default:
 			drop[t.drop] = true
-			aliases = append(aliases, Alias{Tensor: copied, Of: original})
-			notes.differ("%s is not stored: the source's copy must equal %s, which the loader "+
+			p.Aliases = append(p.Aliases, Alias{Tensor: copied, Of: original})
+			p.differ("%s is not stored: the source's copy must equal %s, which the loader "+
 				"takes for it", t.drop, t.keep)
 		}
 	}
-	if len(drop) > 0 {
-		inv, err = inv.with(slices.DeleteFunc(slices.Clone(inv.tensors),
-			func(t Tensor) bool { return drop[t.Name] }))
+	if len(drop) == 0 {
+		return inv, nil
 	}
-	return inv, tied, aliases, err
+	return inv.with(slices.DeleteFunc(slices.Clone(inv.tensors),
+		func(t Tensor) bool { return drop[t.Name] }))
 }
 
 // isStoredTwice reports whether a given dict compresses the head of a tied model. Such a model
@@ -76,23 +73,20 @@ func (c *choice) isStoredTwice(t tie, isThere, tied bool) (bool, error) {
 	return isTwice, nil
 }
 
-// tiePairs returns the pairs that are always shared, and the pairs that are shared when the
-// embeddings are tied.
-func (c *choice) tiePairs(inv *inventory) (always, whenTied []tie) {
-	if c.entry == nil || c.entry.Tied == nil {
-		if t, ok := inv.guessTie(); ok {
-			whenTied = []tie{t}
+// ties returns the pairs that are shared, and whether head and embedding are among them.
+func (c *choice) ties(inv *inventory) (pairs []tie, tied bool) {
+	head, ok := inv.guessTie()
+	if c.entry != nil && c.entry.Tied != nil {
+		t := c.entry.Tied
+		for _, pair := range t.Always {
+			pairs = append(pairs, tie{pair[0], pair[1]})
 		}
-		return nil, whenTied
+		head, ok = tie{t.Head + ".weight", t.Embedding + ".weight"}, t.Head != ""
 	}
-	t := c.entry.Tied
-	for _, pair := range t.Always {
-		always = append(always, tie{pair[0], pair[1]})
+	if ok && c.isTied(inv, head) {
+		return append(pairs, head), true
 	}
-	if t.Head != "" {
-		whenTied = []tie{{t.Head + ".weight", t.Embedding + ".weight"}}
-	}
-	return always, whenTied
+	return pairs, false
 }
 
 // guessTie finds a head and a token embedding by their usual names. The shortest path of each wins.
@@ -122,14 +116,11 @@ func (inv *inventory) shortestWeight(names []string) (best string) {
 
 // isTied asks the config, then the catalog, then the tensors. A stored head counts as untied, which
 // is always lossless.
-func (c *choice) isTied(inv *inventory, pairs []tie) bool {
-	if len(pairs) == 0 {
-		return false
-	}
-	isStored := inv.holds(pairs[0].drop)
+func (c *choice) isTied(inv *inventory, head tie) bool {
+	isStored := inv.holds(head.drop)
 	if tied := c.entry.TiedBy(c.cfg); tied != nil {
 		// transformers 5 looks at the top level
 		return *tied || !isStored && catalog.Decode[bool](c.cfg.Raw["tie_word_embeddings"])
 	}
-	return !isStored && inv.holds(pairs[0].keep) && c.cfg.HasHead()
+	return !isStored && inv.holds(head.keep) && c.cfg.HasHead()
 }

@@ -152,7 +152,7 @@ func (o *Original) adapterFate(name string) (f Fate, why string) {
 	switch dir := path.Dir(name); {
 	case dir == "." || dir == o.Dir:
 		return Lost, "transformers applies this adapter if PEFT is installed"
-	case isOf(pickles, name):
+	case IsPickle(name):
 		return Lost, "an adapter as a pickle"
 	case IsSafetensors(name):
 		return Part, ""

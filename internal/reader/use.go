@@ -35,10 +35,13 @@ func isOf(extensions, name string) bool {
 	return ext != "" && strings.Contains(extensions, ext+".")
 }
 
+// IsPickle reports whether Python would unpickle a file, or run code from it, to read it as weights.
+func IsPickle(name string) bool { return isOf(pickles, name) }
+
 // isWeights reports whether a file holds weights in any format, by its name.
 func isWeights(base string) bool {
 	low := strings.ToLower(base)
-	return isOf(pickles, low) || isOf(otherWeights, low) ||
+	return IsPickle(low) || isOf(otherWeights, low) ||
 		strings.HasPrefix(path.Ext(low), ".data-") || strings.Contains(low, ".onnx_data") ||
 		strings.Contains(low, ".onnx.data")
 }
@@ -58,7 +61,7 @@ func UseOf(name string) Use {
 	base := path.Base(name)
 	isText := strings.EqualFold(path.Ext(base), ".txt") && !tokens.MatchString(base)
 	switch {
-	case isOf(code, base), isOf(pickles, base):
+	case isOf(code, base), IsPickle(base):
 		return Runs
 	case IsNotice(base), forPeople.MatchString(base), isText:
 		return Ignores
