@@ -267,7 +267,7 @@ func TestUnambiguous(t *testing.T) {
 			continue
 		}
 		src := synth(t, e, mustBeTied(e))
-		r, inv, err := (&Plan{source: src}).open(t.Context(), Options{})
+		r, inv, err := open(t.Context(), &Plan{source: src}, Options{})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -12,7 +12,7 @@ import (
 // settle makes the dict of this model by the catalog entry, or by the rule for unknown models. If a
 // unit would have more weights than DF11 can hold, it splits all blocks. It leaves the caller's dict
 // as it is.
-func (f *former) settle(ctx context.Context) (catalog.PatternDict, error) {
+func (f *former) settle(ctx context.Context) (dict catalog.PatternDict, err error) {
 	if f.opt.PatternDict != nil {
 		return f.opt.PatternDict, nil
 	}
@@ -20,10 +20,11 @@ func (f *former) settle(ctx context.Context) (catalog.PatternDict, error) {
 	if f.entry == nil {
 		form = f.derive
 	}
-	dict, err := form(ctx)
-	if err == nil && f.largestUnit(ctx, dict) > maxElems {
-		f.split = true
-		return form(ctx)
+	for _, f.split = range []bool{false, true} {
+		dict, err = form(ctx)
+		if err != nil || f.largestUnit(ctx, dict) <= maxElems {
+			break
+		}
 	}
 	return dict, err
 }

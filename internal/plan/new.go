@@ -12,7 +12,7 @@ import (
 // for.
 func New(ctx context.Context, src Source, opt Options) (*Plan, error) {
 	p := &Plan{source: src}
-	r, inv, err := p.open(ctx, opt)
+	r, inv, err := open(ctx, p, opt)
 	if err != nil {
 		return nil, err
 	}
@@ -53,8 +53,8 @@ func New(ctx context.Context, src Source, opt Options) (*Plan, error) {
 	return p, nil
 }
 
-// open reads the small files of the plan's source and lists its tensors.
-func (p *Plan) open(ctx context.Context, opt Options) (*reading, *inventory, error) {
+// open reads the small files of a plan's source and lists its tensors.
+func open(ctx context.Context, p *Plan, opt Options) (*reading, *inventory, error) {
 	r, err := read(p.source, opt)
 	if err != nil {
 		return nil, nil, err
@@ -69,7 +69,7 @@ func (p *Plan) open(ctx context.Context, opt Options) (*reading, *inventory, err
 // Fitting returns the IDs of the entries that fit a source: first the entry that [New] chooses,
 // then all others, like-only entries included.
 func Fitting(ctx context.Context, src Source, opt Options) ([]string, error) {
-	r, inv, err := (&Plan{source: src}).open(ctx, opt)
+	r, inv, err := open(ctx, &Plan{source: src}, opt)
 	if err != nil {
 		return nil, err
 	}
