@@ -115,7 +115,7 @@ export function comeFromFrame() {
 }
 const declined = {
   access_denied: ['You have not agreed', 'Without the three rights no job can be started for you. Plans and checks need no sign-in.'],
-  invalid_scope: ['The Hub does not grant what this page asks for', 'The page's operator must register it for jobs, contribute-repos and gated-repos.'],
+  invalid_scope: ['The Hub does not grant what this page asks for', 'The page’s operator must register it for jobs, contribute-repos and gated-repos.'],
 };
 // comeBack takes the Hub's answer out of the address, and signs in if it answers this tab's question. It says whether there was one.
 export async function comeBack() {
