@@ -112,7 +112,6 @@ export async function plan(name, { samples = false, exact = false, signal, heard
 export function brief(doc, name, exact) {
   const { source_bytes: before, output_bytes_estimate: after, units } = doc;
   const sum = of => units.reduce((n, u) => n + of(u), 0);
-  const codes = sum(u => u.stays_bf16 ? 0 : u.df11_bytes - u.weights), kept = sum(u => u.stays_bf16 ? 0 : u.weights), all = sum(u => u.weights);
   const groups = new Map();
   const add = (why, n, size, such) => {
     const g = groups.get(why) ?? { why, n: 0, size: 0, such };
@@ -124,7 +123,7 @@ export function brief(doc, name, exact) {
   return {
     name, exact, source: doc.source, commit: doc.commit, layout: doc.layout, closed: !!(doc.private || doc.gated),
     access: [doc.private && 'private', doc.gated && 'gated'].filter(Boolean).join(', '), before, after, sampled: doc.estimate.sampled_bytes,
-    known: doc.estimate.exact, parts: [[all, all, before - 2 * all], [kept, codes, Math.max(0, after - kept - codes)]],
+    known: doc.estimate.exact, picture: doc.picture,
     needs: doc.estimate.needs, gpus, published, readers, others, warnings, differences, aliases: aliases.slice(0, 20),
     groups: [...groups.values()].sort((a, b) => b.size - a.size), siblings: sum(u => u.siblings),
     within: Math.max(0, doc.plain_bytes - (doc.remainder ?? []).reduce((n, t) => n + t.bytes, 0)),

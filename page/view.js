@@ -15,6 +15,7 @@ const button = (text, onclick, className = '') => el('button', { type: 'button',
 const choice = (group, value, text, checked) => el('label', { className: 'choice' }, el('input', { type: 'radio', name: group, value, checked }), el('span', {}, text));
 const announce = text => { $('state').textContent = text; };
 const done = (heading, text) => { $(heading).focus({ preventScroll: true }); announce(text); };
+const program = (hub.setting('version') === 'dev' ? '' : 'uvx ') + 'df11-convert'; // registries have releases alone
 const title = text => { document.title = text ? text + ' · df11-convert' : 'df11-convert: BF16 models as DFloat11'; };
 // bytes is written as the program writes it.
 function bytes(n) {
@@ -94,7 +95,7 @@ async function plan(id, signal, stop, { fresh, f32 }) {
   announce('reading headers');
   const first = await planner.plan(id, { exact: f32, signal, heard: reading('reading headers', stop) });
   if (signal.aborted) return;
-  if (!first.parts) return refuse(first, id);
+  if (!first.groups) return refuse(first, id);
   planner.remember(first);
   show(first);
   done('plan-title', `${first.source}: ${bytes(first.before)} become about ${bytes(first.after)}`);
@@ -107,7 +108,7 @@ async function refine(first, signal) {
   const heard = reading('reading samples of the weights for a closer estimate', stop);
   heard({ read: 1 });
   const closer = await planner.plan(first.name, { exact: first.exact, samples: true, signal: part.signal, heard }).catch(() => first);
-  if (signal.aborted || !closer.parts) return;
+  if (signal.aborted || !closer.groups) return;
   planner.remember(closer);
   show(closer);
 }
@@ -128,32 +129,14 @@ const titles = {
 // refuse shows why there is no plan or check.
 function refuse({ error }, id, kind = 'This cannot be planned') {
   const [todo, actions = () => []] = steps[error.next]?.(id, error) ?? [];
-  const more = !todo && error.hint ? ['the program on your own machine can say more: uvx df11-convert plan ' + id] : [];
+  const more = !todo && error.hint ? ['the program on your own machine can say more: ' + program + ' plan ' + id] : [];
   const offline = error.next === 'retry' && !navigator.onLine;
   warn('answer', new Problem(offline ? 'You are offline' : titles[error.kind] ?? kind, shown(error.message), [todo, ...more]), ...actions());
 }
 
 // --- plan ---------------------------------------------------------------------------------------------------------------
-function svg(tag, attributes, ...children) {
-  const e = document.createElementNS('http://www.w3.org/2000/svg', tag);
-  for (const [key, value] of Object.entries(attributes)) e.setAttribute(key, value);
-  return put(e, {}, children);
-}
-const kinds = ['same', 'moved', 'rest'];
-const bands = [['sign and mantissa', 'sign and mantissa, the same'], ['exponents', 'coded exponents'], ['unchanged', 'unchanged']];
-// picture draws both sizes: the exponents shrink, all else stays. Lengths are shares, so letters keep their size on a phone.
-function picture({ before, after, parts }) {
-  const whole = Math.max(before, after, 1), share = n => (100 * n / whole).toFixed(3) + '%';
-  const bar = (sizes, y) => sizes.map((n, i) => svg('rect', { class: kinds[i], x: share(sizes.slice(0, i).reduce((a, b) => a + b, 0)), y, width: share(n), height: 30 }));
-  const at = ([a, b]) => [a, a + b].map(n => (100 * n / whole).toFixed(2)), [[a, b], [c, d]] = parts.map(at);
-  const text = (y, line) => { const t = svg('text', { x: 0, y }); t.textContent = line; return t; };
-  return svg('svg', { height: 132, role: 'img', 'aria-label': `${bytes(before)} in BF16 become ${bytes(after)} as DF11: the exponents shrink from ${bytes(parts[0][1])} to ${bytes(parts[1][1])}` },
-    text(12, `BF16 ${bytes(before)}`), ...bar(parts[0], 20),
-    svg('svg', { viewBox: '0 0 100 10', preserveAspectRatio: 'none', y: 50, height: 24 }, svg('polygon', { class: 'flow', points: `${a},0 ${b},0 ${d},10 ${c},10` })),
-    ...bar(parts[1], 74), text(122, `DF11 ${bytes(after)}`));
-}
-const legend = parts => el('ul', { className: 'legend' }, ...bands.map(([, what], i) => parts[1][i] > 0 &&
-  el('li', {}, svg('svg', { viewBox: '0 0 10 10' }, svg('rect', { class: kinds[i], width: 10, height: 10 })), `${what} ${bytes(parts[1][i])}`)).filter(Boolean));
+// picture is the program's drawing of both sizes: markup of numbers and of its own words.
+const picture = p => [...new DOMParser().parseFromString(p.picture ?? '', 'text/html').body.childNodes];
 const gpu = g => g.n > 1 ? `${g.n} × ${g.gib} GB` : `one ${g.gib} GB`;
 const percent = (part, whole) => Math.round(100 * part / Math.max(1, whole)) + '%';
 // fits says in one sentence which GPU it takes.
@@ -171,7 +154,7 @@ function show(p) {
   const there = p.published.slice(0, 3).flatMap((id, i) => [i ? ', ' : 'There already: ', repo(id), ' (', el('a', { href: '?check=' + encodeURIComponent(id) }, 'check'), ')']);
   fill('there', ...there);
   fill('sizes', `${bytes(p.before)} → ${p.known ? '' : '≈ '}${bytes(p.after)} `, el('small', {}, saved > 0 ? percent(saved, 1) + ' smaller, bit for bit the same' : 'nothing to gain'));
-  fill('picture', picture(p), legend(p.parts));
+  fill('picture', ...picture(p));
   $('fits').textContent = fits(p.gpus);
   offer(p);
   const basis = p.known ? 'exact' : p.sampled ? `estimated from ${bytes(p.sampled)} of the weights` : 'estimated from the headers: the usual ratio of trained weights';
@@ -182,7 +165,7 @@ function show(p) {
   if (p.siblings) plain.push(el('li', {}, `${bytes(p.within)} in ${p.siblings} norms and biases inside compressed modules`));
   fill('plain', ...(plain.length ? plain : [el('li', {}, 'nothing')]));
   fill('readers', ...p.readers.map(r => el('tr', {}, el('td', {}, r.name), el('td', {}, r.version), el('td', { className: r.loads === 'yes' ? 'yes' : 'no' }, r.loads === 'yes' ? 'loads it' : r.loads), el('td', {}, name(r.why ?? '')))));
-  $('others').textContent = p.others.map(r => `${r.name} reads DF11 folders; not tested by us: ${r.url}`).join('\n');
+  fill('others', ...p.others.map(r => el('li', {}, link(r.url, r.name), ' reads DF11 folders; not tested by us')));
   const cell = yes => el('td', { className: yes ? 'yes' : 'no' }, yes ? 'fits' : 'no');
   fill('gpus', ...p.gpus.map(g => el('tr', {}, el('td', {}, gpu(g).replace('one ', '')), cell(g.bf16_fits), cell(g.df11_fits))));
   $('command').textContent = command(p);
@@ -191,7 +174,7 @@ function show(p) {
 // command is what does the same on the visitor's own machine. Ids and commits hold no character that a shell would read.
 function command({ name: asked, source, commit, exact }) {
   const from = (asked.includes('@') ? `${source}@${commit}` : source) + (exact ? ' --exact-f32' : '');
-  return `uvx df11-convert ${from} --push --repo-id ${account.user ?? 'YOU'}/${$('target').value}`;
+  return `${program} ${from} --push --repo-id ${account.user ?? 'YOU'}/${$('target').value}`;
 }
 
 // --- check --------------------------------------------------------------------------------------------------------------
@@ -213,7 +196,7 @@ async function check(id, signal, stop) {
   const rows = { finding: doc.error?.message, model: doc.model, commit: doc.commit, original: doc.against, 'its commit': doc.against_commit, modules: doc.units, 'copied tensors': doc.tensors,
     warnings: (doc.warnings ?? []).join('; '), 'other files': doc.beside.join(', ') };
   fill('checked', ...Object.entries(rows).filter(([, v]) => v != null && v !== '').map(([k, v]) => el('div', {}, el('dt', {}, k), el('dd', {}, name(v)))));
-  fill('check-next', 'Checked in this browser; no weight was compared. Every weight is compared by ', el('code', {}, `uvx df11-convert verify ${id.replace(/[^\w./@:-]/g, '')} --level proof`));
+  fill('check-next', 'Checked in this browser; no weight was compared. Every weight is compared by ', el('code', {}, `${program} verify ${id.replace(/[^\w./@:-]/g, '')} --level proof`));
   $('check').hidden = false;
   done('verdict', `${head}: ${id}`);
 }
@@ -421,7 +404,7 @@ function fromAddress(focus) {
 async function examples() {
   const list = await fetch(new URL('examples.json', import.meta.url)).then(answer => answer.json()).catch(() => []);
   if (now || !list.length) return;
-  fill('examples', ...list.map(p => el('a', { href: '?model=' + encodeURIComponent(p.source) }, el('h2', {}, name(p.source.split('/').at(-1))), picture(p), el('p', { className: 'note' }, fits(p.gpus)))));
+  fill('examples', ...list.map(p => el('a', { href: '?model=' + encodeURIComponent(p.source) }, el('h2', {}, name(p.source.split('/').at(-1))), picture(p)[0], el('p', { className: 'note' }, fits(p.gpus)))));
   $('examples').hidden = false;
 }
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Opens the page of inspect --html in headless Chromium, light and dark, from 360 to 1280 pixels wide: no console message, no
+# Opens the page of inspect --html in headless Chromium, light, dark, and in forced colors, from 360 to 1280 pixels wide: no console message, no
 # request, nothing over the right edge, nothing that axe finds. Needs node with npm and its registry, and Chromium from PATH or Debian.
 # SCREENSHOTS=FOLDER keeps pictures.
 set -euo pipefail

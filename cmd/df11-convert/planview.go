@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"github.com/df11-convert/df11-convert/internal/budget"
+	"github.com/df11-convert/df11-convert/internal/charts"
+	"github.com/df11-convert/df11-convert/internal/describe"
 	"github.com/df11-convert/df11-convert/internal/fits"
 	"github.com/df11-convert/df11-convert/internal/human"
 	"github.com/df11-convert/df11-convert/internal/metadata"
@@ -81,7 +83,7 @@ func (f *forecast) document() map[string]any {
 		"output_files": transform(p.OutputFiles,
 			func(f plan.OutputFile) string { return f.Path }),
 		"output_bytes_estimate": f.size.OutputBytes, "estimate": f.estimateDocument(),
-		"gain":      f.gain(),
+		"gain": f.gain(), "picture": f.picture(),
 		"remainder": f.remainderDocuments(), "aliases": aliases(p),
 		"tied_embeddings": p.TiedEmbeddings,
 		"copied":          transform(p.Copied, func(f plan.File) string { return f.Path }),
@@ -90,6 +92,20 @@ func (f *forecast) document() map[string]any {
 		"differences": p.Differences, "warnings": p.Warnings, "readers": p.Readers,
 		"other_readers": p.OtherReaders, "loader": p.Loader,
 	}, "published", "commit", "gated", "entry", "aliases", "differences", "warnings", "readers", "other_readers")
+}
+
+// picture draws both sizes for a page.
+func (f *forecast) picture() string {
+	r := &describe.Report{BF16Bytes: f.plan.SourceBytes(), DF11Bytes: f.size.OutputBytes}
+	for i, u := range f.plan.Units {
+		if e := f.size.Units[i]; e.BF16 == "" {
+			r.Weights += u.NElems()
+			r.Parts.Exponents += e.Bytes - u.NElems()
+		}
+	}
+	r.Parts.SignMantissa = r.Weights
+	r.Parts.Unchanged = max(0, r.DF11Bytes-r.Weights-r.Parts.Exponents)
+	return charts.Drawing(r)
 }
 
 // omitEmpty removes the named members, strings and lists, if they are empty.

@@ -3,13 +3,16 @@ package charts
 import (
 	"fmt"
 	"image/color"
+	"strings"
 
 	"github.com/df11-convert/df11-convert/internal/describe"
+	"github.com/df11-convert/df11-convert/internal/human"
 )
 
-// band is one colored stretch of a bar.
+// band is one colored stretch of a bar. Pages give its class their own colors.
 type band struct {
 	describe.Part
+	class       string
 	color, text color.NRGBA
 }
 
@@ -17,17 +20,56 @@ type band struct {
 // only the exponents seem to shrink.
 func before(r *describe.Report) []band {
 	return []band{
-		{describe.Part{Name: "sign and mantissa", Bytes: r.Weights}, silver, dark},
-		{describe.Part{Name: "exponents", Bytes: r.Weights}, teal, white},
-		{describe.Part{Name: "unchanged", Bytes: max(0, r.BF16Bytes-2*r.Weights)}, slate, dark},
+		{describe.Part{Name: "sign and mantissa", Bytes: r.Weights}, "same", silver, dark},
+		{describe.Part{Name: "exponents", Bytes: r.Weights}, "moved", teal, white},
+		{describe.Part{Name: "unchanged", Bytes: max(0, r.BF16Bytes-2*r.Weights)}, "rest", slate, dark},
 	}
 }
 
 // after returns the bands of the model in DF11.
 func after(r *describe.Report) []band {
 	p := r.Parts.List()
-	return []band{{p[0], silver, dark}, {p[1], teal, white}, {p[2], orange, dark},
-		{p[3], slate, dark}}
+	return []band{{p[0], "same", silver, dark}, {p[1], "moved", teal, white},
+		{p[2], "decoder", orange, dark}, {p[3], "rest", slate, dark}}
+}
+
+// Drawing returns both sizes as bars with a legend, as markup for a page. Lengths are shares of the
+// width, so letters keep their size on a phone, and colors are the page's. It holds numbers and
+// words of ours, and no name.
+func Drawing(r *describe.Report) string {
+	from, to, whole := before(r), after(r), max(1, r.BF16Bytes, r.DF11Bytes)
+	percent := func(n int64) float64 { return 100 * float64(n) / float64(whole) }
+	var b strings.Builder
+	bar := func(bands []band, y int) (ends []float64) {
+		var end int64
+		for _, x := range bands {
+			if x.Bytes > 0 {
+				fmt.Fprintf(&b, `<rect class="%s" x="%.3f%%" y="%d" width="%.3f%%" height="30"/>`,
+					x.class, percent(end), y, percent(x.Bytes))
+			}
+			end += x.Bytes
+			ends = append(ends, percent(end))
+		}
+		return ends
+	}
+	fmt.Fprintf(&b, `<svg class="bars" height="132" role="img" aria-label="%s in BF16, %s in DF11: `+
+		`the exponents take %s instead of %s">`, human.Bytes(r.BF16Bytes), human.Bytes(r.DF11Bytes),
+		human.Bytes(to[1].Bytes), human.Bytes(from[1].Bytes))
+	fmt.Fprintf(&b, `<text y="12">BF16 %s</text>`, human.Bytes(r.BF16Bytes))
+	top := bar(from, 20)
+	bottom := bar(to, 74)
+	fmt.Fprintf(&b, `<svg viewBox="0 0 100 10" preserveAspectRatio="none" y="50" height="24">`+
+		`<polygon class="flow" points="%.2f,0 %.2f,0 %.2f,10 %.2f,10"/></svg>`, top[0], top[1],
+		bottom[1], bottom[0])
+	fmt.Fprintf(&b, `<text y="122">DF11 %s</text></svg><ul class="legend">`, human.Bytes(r.DF11Bytes))
+	for _, x := range to {
+		if x.Bytes > 0 {
+			fmt.Fprintf(&b, `<li><svg viewBox="0 0 10 10"><rect class="%s" width="10" height="10"/>`+
+				`</svg>%s %s</li>`, x.class, x.Name, human.Bytes(x.Bytes))
+		}
+	}
+	b.WriteString("</ul>")
+	return b.String()
 }
 
 // share formats part of whole in percent.

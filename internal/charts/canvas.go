@@ -9,7 +9,6 @@ import (
 	"image/draw"
 	"image/png"
 	"strings"
-	"sync"
 )
 
 // The letters of the Go fonts are embedded as a picture and a list, so pictures look the same on
@@ -41,8 +40,8 @@ type atlas struct {
 	glyphs map[letter]glyph
 }
 
-// loadAtlas reads the embedded atlas once.
-var loadAtlas = sync.OnceValues(func() (*atlas, error) {
+// loadAtlas reads the embedded atlas.
+func loadAtlas() (*atlas, error) {
 	img, err := png.Decode(bytes.NewReader(glyphImage))
 	if err != nil {
 		return nil, fmt.Errorf("read glyphs: %w", err)
@@ -64,7 +63,7 @@ var loadAtlas = sync.OnceValues(func() (*atlas, error) {
 		a.glyphs[l] = g
 	}
 	return a, nil
-})
+}
 
 // canvas draws using only integers, so every machine makes the same picture.
 type canvas struct {

@@ -58,7 +58,7 @@ func TestHTML(t *testing.T) {
 			t.Errorf("the page, which compares nothing, says %q", claim)
 		}
 	}
-	if page := html(t, report("m")); !strings.Contains(page, `>DF11 6.90 MB</text>`) || !strings.Contains(page, `x="49.000%" y="84" width="17.000%"`) {
+	if page := html(t, report("m")); !strings.Contains(page, `>DF11 6.90 MB</text>`) || !strings.Contains(page, `x="49.000%" y="74" width="17.000%"`) {
 		t.Error("the picture lacks the size in DF11, or the exponents in their place")
 	}
 	if page := html(t, report("m")); !strings.Contains(page, `<th scope="row">2⁻⁸</th><td class="bar" style="--bar:0.400">40.0%</td><td>1.00</td>`) {

@@ -26,43 +26,15 @@ var (
 // HTML returns the report as one page that refers to nothing outside. Call Finish of the report
 // first.
 func HTML(r *describe.Report, version string) ([]byte, error) {
-	t := template.Must(template.New("report").Funcs(pageFuncs).Parse(page))
+	t := template.Must(template.New("report").Funcs(pageFuncs()).Parse(page))
 	var b bytes.Buffer
 	err := t.Execute(&b, map[string]any{
 		"Report": r, "Version": version, "Style": style, "Exponents": exponentRows(r),
 		"GPUs": fits.Weights{BF16: r.BF16Bytes, DF11: r.DF11Bytes,
 			Largest: r.LargestModule}.Table(),
-		"Bars": []bar{drawn("BF16", before(r), 0, r), drawn("DF11", after(r), 62, r)},
+		"Drawing": template.HTML(Drawing(r)),
 	})
 	return b.Bytes(), err
-}
-
-// bar is a size in the page's picture. Lengths are percent of its width, so that letters keep their
-// size on a phone; heights are pixels.
-type bar struct {
-	Name  string
-	Bytes int64
-	Text  int // height of the text's baseline
-	Top   int
-	Bands []drawnBand
-}
-
-type drawnBand struct {
-	describe.Part
-	Fill     string
-	X, Width float64
-}
-
-// drawn places the bands of a bar below y.
-func drawn(name string, bands []band, y int, r *describe.Report) bar {
-	b, whole := bar{Name: name, Text: y + 14, Top: y + 22}, float64(max(1, r.BF16Bytes, r.DF11Bytes))
-	for _, x := range bands {
-		b.Bands = append(b.Bands, drawnBand{x.Part,
-			fmt.Sprintf("#%02x%02x%02x", x.color.R, x.color.G, x.color.B),
-			100 * float64(b.Bytes) / whole, 100 * float64(x.Bytes) / whole})
-		b.Bytes += x.Bytes
-	}
-	return b
 }
 
 // exponentRow is the page's row for an exponent, or for all exponents at one end of the axis: how
@@ -95,16 +67,18 @@ func exponentRows(r *describe.Report) (rows []exponentRow) {
 	return rows
 }
 
-var pageFuncs = template.FuncMap{
-	"size":  human.Bytes,
-	"count": human.Grouped,
-	"share": share,
-	"bits":  func(x float64) string { return fmt.Sprintf("%.2f", x) },
-	"bar": func(part, whole float64) template.CSS { // length of a row's bar, from 0 to 1
-		return template.CSS(fmt.Sprintf("--bar:%.3f", part/max(1, whole)))
-	},
-	"float": func(n int64) float64 { return float64(n) },
-	"breakable": func(name string) template.HTML { // only after a dot
-		return template.HTML(strings.ReplaceAll(template.HTMLEscapeString(name), ".", ".<wbr>"))
-	},
+func pageFuncs() template.FuncMap {
+	return template.FuncMap{
+		"size":  human.Bytes,
+		"count": human.Grouped,
+		"share": share,
+		"bits":  func(x float64) string { return fmt.Sprintf("%.2f", x) },
+		"bar": func(part, whole float64) template.CSS { // length of a row's bar, from 0 to 1
+			return template.CSS(fmt.Sprintf("--bar:%.3f", part/max(1, whole)))
+		},
+		"float": func(n int64) float64 { return float64(n) },
+		"breakable": func(name string) template.HTML { // only after a dot
+			return template.HTML(strings.ReplaceAll(template.HTMLEscapeString(name), ".", ".<wbr>"))
+		},
+	}
 }

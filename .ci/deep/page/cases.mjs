@@ -189,7 +189,7 @@ const next = [
   await t.says(tab, '#about-answer', why);
   const said = await t.text(tab, '#messages');
   t.want(said.includes(button), `no button ${button}: ${said}`);
-  t.want(!shell.test(said.replace(/uvx df11-convert plan \S+/, '')), `words of a shell: ${said}`);
+  t.want(!shell.test(said.replace(/df11-convert plan \S+/, '')), `words of a shell: ${said}`);
   t.want(!(await tab.$('img')), 'a name is markup');
   if (button === 'Check it') {
     await tab.click('#about-answer button.main');

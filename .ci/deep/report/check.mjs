@@ -17,14 +17,16 @@ const tab = await browser.newPage();
 let name;
 tab.on('console', m => faults.push(`${name}: console: ${m.text()}`));
 tab.on('request', r => { if (!/^(file|data):/.test(r.url())) faults.push(`${name}: asked for ${r.url()}`); });
-for (const [width, scheme] of [[1280, 'light'], [1280, 'dark'], [768, 'light'], [360, 'light'], [360, 'dark']]) {
-  name = `${width}-${scheme}`;
+const cdp = await tab.createCDPSession();
+for (const [width, scheme, forced = 'none'] of [[1280, 'light'], [1280, 'dark'], [768, 'light'], [360, 'light'], [360, 'dark'], [360, 'dark', 'active'], [1280, 'light', 'active']]) {
+  name = `${width}-${scheme}${forced === 'active' ? '-forced' : ''}`;
   await tab.setViewport({ width, height: 900 });
-  await tab.emulateMediaFeatures([{ name: 'prefers-color-scheme', value: scheme }]);
+  await cdp.send('Emulation.setEmulatedMedia', { features: [{ name: 'forced-colors', value: forced }, { name: 'prefers-color-scheme', value: scheme }] });
   await tab.goto(pathToFileURL(page));
   const over = await tab.$$eval('main *, header *, footer', all => all.filter(e => e.getBoundingClientRect().right > innerWidth + 1).map(e => e.outerHTML.slice(0, 90)));
   if (over.length) faults.push(`${name}: hangs over the right edge: ${over.slice(0, 3).join(' | ')}`);
-  if (!await tab.$eval('img', img => img.naturalWidth)) faults.push(`${name}: the picture is not shown`);
+  const bars = await tab.$$eval('.bars rect', all => all.filter(e => e.getBoundingClientRect().width > 1 && getComputedStyle(e).fill !== getComputedStyle(document.body).backgroundColor).length);
+  if (bars < 4) faults.push(`${name}: the picture shows ${bars} bars`);
   if (pictures) await tab.screenshot({ path: `${pictures}/report-${name}.png`, fullPage: true });
   await tab.evaluate(axe); // a debugger's script, which the page's policy does not stop
   const { violations } = await tab.evaluate(() => window.axe.run());
