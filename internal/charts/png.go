@@ -36,7 +36,9 @@ const (
 
 // PNG draws a model card's picture: both sizes as bars, and the exponents that make the difference.
 // It shows sizes and claims no equality, because only a comparison can. It names no model, so the
-// same weights have the same picture everywhere. Call Finish of the report first.
+// same weights have the same picture everywhere. Call Finish of the report first. It isn't an SVG,
+// because the Hub serves one as an image or as text, by what the browser says that it's for, and a
+// cache may keep the text: then the card shows nothing.
 func PNG(r *describe.Report) ([]byte, error) {
 	c, err := newCanvas(pictureWidth, pictureHeight)
 	if err != nil {

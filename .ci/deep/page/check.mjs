@@ -18,12 +18,11 @@ const launch = options => puppeteer.launch({ args: ['--no-sandbox', '--disable-g
 const browser = await launch({ executablePath: chromium });
 
 // open opens the page in a tab of a browser without history, and listens to what goes wrong there.
-async function open(path = '/', { width = 1280, scheme = 'light', colors = 'none', fast = 1, expected = [], before } = {}) {
+async function open(path = '/', { width = 1280, fast = 1, expected = [], before } = {}) {
   const context = await browser.createBrowserContext();
   const tab = await context.newPage();
   await tab.setViewport({ width, height: 900, isMobile: width < 600, hasTouch: width < 600, deviceScaleFactor: 1 });
-  await tab.emulateMediaFeatures([{ name: 'prefers-color-scheme', value: scheme }]);
-  if (colors === 'active') await (await tab.createCDPSession()).send('Emulation.setEmulatedMedia', { features: [{ name: 'forced-colors', value: 'active' }, { name: 'prefers-color-scheme', value: scheme }] });
+  await paint(tab, 'light');
   if (fast > 1) {
     await tab.evaluateOnNewDocument(factor => { // a clock that runs so much faster
       const [set, now, began] = [setTimeout, Date.now, Date.now()];
@@ -35,6 +34,11 @@ async function open(path = '/', { width = 1280, scheme = 'light', colors = 'none
   listen(tab, path, expected);
   await tab.goto(site + path);
   return tab;
+}
+// paint shows a tab as somebody wants it: light, dark, or in forced colors.
+async function paint(tab, look) {
+  const cdp = tab.painter ??= await tab.createCDPSession();
+  await cdp.send('Emulation.setEmulatedMedia', { features: [{ name: 'forced-colors', value: look === 'forced' ? 'active' : 'none' }, { name: 'prefers-color-scheme', value: look === 'light' ? 'light' : 'dark' }] });
 }
 function listen(tab, path, expected) {
   tab.on('pageerror', error => want(expected === 'any', `${path}: exception: ${error.message}`));
@@ -101,21 +105,23 @@ async function look(tab, name) {
   for (const v of violations) want(false, `${name}: axe: ${v.id}: ${v.nodes.map(n => n.html.slice(0, 120)).join(' | ')}`);
   if (process.env.SCREENSHOTS) await tab.screenshot({ path: `${process.env.SCREENSHOTS}/${name}.png`, fullPage: true });
 }
-const views = [['1280-light', { width: 1280 }], ['1280-dark', { width: 1280, scheme: 'dark' }], ['360-light', { width: 360 }], ['360-dark', { width: 360, scheme: 'dark' }],
-  ['360-forced', { width: 360, colors: 'active', scheme: 'dark' }], ['1280-forced', { colors: 'active', scheme: 'dark' }]];
+const paints = ['light', 'dark', 'forced'];
 
 async function looks() {
-  for (const [view, options] of views) {
+  for (const width of [1280, 360]) {
     for (const [name, path, id] of [['large', '/?model=org/large', '#plan-title'], ['hostile', '/?model=org/hostile', '#plan-title'], ['plain', '/plain/?model=org/tied', '#no-job'],
       ['refused', '/?model=org/f16', '#about-answer'], ['good', '/?check=ann/good-DF11', '#verdict'], ['bad', '/?check=ann/bad-DF11', '#verdict'], ['start', '/', '#examples']]) {
-      const tab = await open(path, { ...options, before: () => { window.shift = 0; new PerformanceObserver(l => l.getEntries().forEach(e => { window.shift += e.hadRecentInput ? 0 : e.value; })).observe({ type: 'layout-shift', buffered: true }); } });
+      const tab = await open(path, { width, before: () => { window.shift = 0; new PerformanceObserver(l => l.getEntries().forEach(e => { window.shift += e.hadRecentInput ? 0 : e.value; })).observe({ type: 'layout-shift', buffered: true }); } });
       await seen(tab, id, 120_000);
       await idle(tab);
       const shift = await tab.evaluate(() => window.shift);
-      want(shift < 0.05, `${name}-${view}: layout shift of ${shift}`);
+      want(shift < 0.05, `${name}-${width}: layout shift of ${shift}`);
       if (name === 'large') await tab.$$eval('details', all => all.forEach(d => { d.open = true; }));
-      if (view === '1280-light' && ['large', 'good'].includes(name) && process.env.SCREENSHOTS) await tab.pdf({ path: `${process.env.SCREENSHOTS}/${name}.pdf` });
-      await look(tab, `${name}-${view}`);
+      for (const color of paints) {
+        await paint(tab, color);
+        await look(tab, `${name}-${width}-${color}`);
+      }
+      if (width === 1280 && ['large', 'good'].includes(name) && process.env.SCREENSHOTS) await tab.pdf({ path: `${process.env.SCREENSHOTS}/${name}.pdf` });
       await close(tab);
     }
   }
@@ -135,6 +141,17 @@ async function press(tab, id) {
   for (let n = 0; n < 80 && await tab.evaluate(() => document.activeElement.id) !== id; n++) await tab.keyboard.press('Tab');
   want(await tab.evaluate(id => document.activeElement.id === id && getComputedStyle(document.activeElement).outlineStyle !== 'none', id), `${id}: not to be had by keys`);
   await tab.keyboard.press('Enter');
+}
+
+// lookAround looks at a tab in all sizes and colors. The kind of device stays: another would load the page again.
+async function lookAround(tab, name) {
+  for (const width of [360, 1280]) {
+    await tab.setViewport({ width, height: 900 });
+    for (const color of paints) {
+      await paint(tab, color);
+      await look(tab, `${name}-${width}-${color}`);
+    }
+  }
 }
 
 async function road() {
@@ -158,12 +175,7 @@ async function road() {
   await press(tab, 'start');
   await tab.waitForFunction(() => document.getElementById('bar').hasAttribute('value'), { timeout: 120_000 });
   want(/[?&]job=/.test(tab.url()), `the address does not name the job: ${tab.url()}`);
-  for (const [view, { width = 1280, scheme = 'light' }] of views.slice(0, 4)) {
-    await tab.setViewport({ width, height: 900 }); // with the same kind of device: another would load the page again
-    await tab.emulateMediaFeatures([{ name: 'prefers-color-scheme', value: scheme }]);
-    await look(tab, `running-${view}`);
-  }
-  await tab.setViewport({ width: 1280, height: 900 });
+  await lookAround(tab, 'running');
   await tab.click('#cancel');
   await says(tab, '#run-title', /Canceled/, 120_000);
   await tab.click('#start');
@@ -172,11 +184,7 @@ async function road() {
   want(await tab.evaluate(() => document.activeElement.id) === 'run-title', 'the outcome has not the focus');
   want(!/job=/.test(tab.url()), 'the address names a job that has ended');
   await secretive(tab, 'after the conversion');
-  for (const [view, { width = 1280, scheme = 'light' }] of views.slice(0, 4)) {
-    await tab.setViewport({ width, height: 900 });
-    await tab.emulateMediaFeatures([{ name: 'prefers-color-scheme', value: scheme }]);
-    await look(tab, `published-${view}`);
-  }
+  await lookAround(tab, 'published');
   const verified = own(['verify', 'ann/large-DF11', '--against', 'org/large', '--level', 'full', '--quiet'], { HF_ENDPOINT: inside, HF_TOKEN: 'hf_oauth_of_ann' });
   want(verified.status === 0, `what was published: ${verified.stdout}${verified.stderr}`);
   await close(tab);
