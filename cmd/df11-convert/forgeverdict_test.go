@@ -76,6 +76,7 @@ func TestVerdicts(t *testing.T) {
 		{"changed, strict", false, func(f *forged) { f.set("generation_config.json", "{}") }, []string{"--strict-files"}, "well_formed same_weights different", exitFiles, nil},
 		{"added, strict", true, func(f *forged) { f.set("x.py", "") }, []string{"--strict-files"}, "well_formed same_weights different", exitFiles, nil},
 		{"missing, strict", false, func(f *forged) { delete(f.files, "tokenizer.json") }, []string{"--strict-files"}, "well_formed same_weights different", exitFiles, nil},
+		{"no .gitattributes in a repo", false, func(f *forged) { f.files[names.Attributes] = nil }, nil, "well_formed same_weights different", exitOK, []string{": .gitattributes (missing)"}},
 		{"config.json", false, edits("config.json", `"rope_theta": 500000.0`, `"rope_theta": 10000.0`), nil, "well_formed same_weights different", exitOK, nil},
 		{"the card's code, strict", false, edits("README.md", "pip install", "pip  install"), []string{"--strict-files"}, "well_formed same_weights different", exitFiles, []string{"README.md (its code isn't ours)"}},
 		{"another component, and files", true, func(f *forged) {

@@ -109,8 +109,8 @@ func (c *Checker) CompareFiles(ctx context.Context, deep bool) error {
 	return nil
 }
 
-// addMissing finds the files that the model lacks: files that a conversion would have copied, and
-// files that a reader of the original opens.
+// addMissing finds the files that the model lacks: files that a conversion would have copied, files
+// that a reader of the original opens, and in a repo, the file that says what git clone writes.
 func (c *Checker) addMissing(original plan.Carried) {
 	lacks := func(name string) bool {
 		_, there := c.DF11.File(c.pathHere(name))
@@ -122,7 +122,8 @@ func (c *Checker) addMissing(original plan.Carried) {
 		}
 	}
 	for _, f := range original.NotCopied {
-		if f.Lost && lacks(f.Path) {
+		isGits := f.Path == names.Attributes && c.DF11.Commit != ""
+		if (f.Lost || isGits) && lacks(f.Path) {
 			c.Beside = append(c.Beside, OtherFile{c.pathHere(f.Path), Missing})
 		}
 	}
