@@ -49,6 +49,8 @@ type DecodeReport struct {
 	There int `json:"files_there"`
 	// Consulted says that headers and hashes came from the original, not from the manifest.
 	Consulted bool `json:"original_consulted"`
+	// NotRestored lists files of the original that are neither written nor in the DF11 model.
+	NotRestored []string `json:"not_restored,omitempty"`
 }
 
 // Decode writes the original weight files again. A file gets its name only if its SHA-256 is the
@@ -71,7 +73,8 @@ func Decode(ctx context.Context, opt PairOptions) (*DecodeReport, error) {
 	if err != nil {
 		return nil, err
 	}
-	report := &DecodeReport{Model: opt.DF11.Name, Folder: opt.OutDir, Consulted: opt.Model != nil}
+	report := &DecodeReport{Model: opt.DF11.Name, Folder: opt.OutDir, Consulted: opt.Model != nil,
+		NotRestored: opt.NotRestored()}
 	err = r.Run(ctx, files, out, func(f model.File) error {
 		if out.Has(f) {
 			report.There++

@@ -89,6 +89,9 @@ func printDecodeReport(w io.Writer, r *pipeline.DecodeReport) {
 		printf(w, ", %d of them already there", r.There)
 	}
 	fmt.Fprintln(w)
+	if len(r.NotRestored) > 0 {
+		printf(w, "not restored, and not in the DF11 model either: %s\n", human.List(r.NotRestored))
+	}
 	if r.Consulted {
 		fmt.Fprintln(w, "all hashes match the original")
 		return

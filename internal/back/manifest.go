@@ -11,6 +11,7 @@ import (
 	"github.com/df11-convert/df11-convert/internal/names"
 	"github.com/df11-convert/df11-convert/internal/plan"
 	"github.com/df11-convert/df11-convert/internal/progress"
+	"github.com/df11-convert/df11-convert/internal/reader"
 	"github.com/df11-convert/df11-convert/internal/safetensors"
 	"github.com/df11-convert/df11-convert/internal/spans"
 )
@@ -41,6 +42,27 @@ func (p Pair) Rebuilder(workers int, c *progress.Counters) ([]model.File, *Rebui
 		return nil, nil, &LeftOutError{len(dropped), dropped[0].Source}
 	}
 	return p.Model.Files(), NewRebuilder(p.DF11, spans.Outputs(p.Plan), workers, c), nil
+}
+
+// NotRestored lists the files of the original that decoding doesn't write and the DF11 model doesn't
+// hold, first those that a reader of the original opens. It leaves out what no program reads.
+func (p Pair) NotRestored() (paths []string) {
+	var left []plan.Skipped
+	if p.Plan != nil {
+		left = p.Plan.NotCopied
+	} else if p.DF11.Manifest != nil {
+		left = p.DF11.Manifest.NotCopied
+	}
+	for _, lost := range []bool{true, false} {
+		for _, f := range left {
+			_, held := p.DF11.File(f.Path)
+			isRead := reader.UseOf(f.Path) != reader.Ignores && f.Path != names.Attributes
+			if f.Lost == lost && !held && isRead {
+				paths = append(paths, f.Path)
+			}
+		}
+	}
+	return paths
 }
 
 // ErrNoManifest says that a DF11 model can't be decoded without its original.
