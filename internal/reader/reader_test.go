@@ -10,19 +10,21 @@ import (
 	"github.com/df11-convert/df11-convert/internal/testing/world"
 )
 
-// TestUse: what runs comes first, then whatever a library may open; texts and pictures are last.
+// TestUse: docs/verify.md says what programs may do with each file that it names: what runs comes
+// first, then whatever a library may open; texts and pictures are last.
 func TestUse(t *testing.T) {
-	for use, list := range map[Use][]string{
-		Runs: {"modeling_x.py", "vae/pytorch_model.bin", "a.PKL", "x.npy", "original/consolidated.00.pth", "x.so"},
-		Opens: {"config.json", "tokenizer.json", "vocab.txt", "merges.txt", "chat_template.jinja", "model.safetensors",
-			"spiece.model", "qwen.tiktoken", "bpe.codes", "x.gguf", ".gitattributes", "unknown", "scheduler/scheduler_config.json"},
-		Ignores: {"README.md", "a00.txt", "LICENSE", "LICENSE.txt", "images/a.PNG", "notes.rst", ".gitignore"},
-	} {
-		for _, name := range list {
-			if got := UseOf(name); got != use {
-				t.Errorf("%s: %d, want %d", name, got, use)
+	n := 0
+	for i, use := range []string{"run code in", "open", "ignore"} {
+		_, row, _ := strings.Cut(string(world.Read(t, "../../docs/verify.md")), "\n| "+use+" them | ")
+		row, _, _ = strings.Cut(row, "\n")
+		for k, name := range strings.Split(row, "`") {
+			if n++; k%2 == 1 && UseOf(name) != Use(i) {
+				t.Errorf("%s: %d, docs/verify.md says %s", name, UseOf(name), use)
 			}
 		}
+	}
+	if n < 50 {
+		t.Errorf("only %d files in the table", n/2)
 	}
 }
 
