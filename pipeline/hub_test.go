@@ -4,13 +4,16 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
 
 	"github.com/df11-convert/df11-convert/hub"
+	"github.com/df11-convert/df11-convert/internal/budget"
 	"github.com/df11-convert/df11-convert/internal/hubtest"
+	"github.com/df11-convert/df11-convert/internal/ledger"
 	"github.com/df11-convert/df11-convert/internal/names"
 	"github.com/df11-convert/df11-convert/internal/plan"
 	"github.com/df11-convert/df11-convert/internal/target"
@@ -135,6 +138,68 @@ func TestPublicMeanwhile(t *testing.T) {
 	_, err := w.convert(t.Context(), t, t.TempDir())
 	if v := (*target.VisibilityError)(nil); !errors.As(err, &v) {
 		t.Errorf("a public target: %v", err)
+	}
+}
+
+// TestRefusedLeavesNothing: a run that is refused before any work leaves no folder of its own, and in
+// a folder that was there, no state. It changes nothing on the Hub.
+func TestRefusedLeavesNothing(t *testing.T) {
+	t.Parallel()
+	const theirs = "config.json"
+	noDisk := func(o *pipeline.Options) { o.Disk, o.Memory.Spools = 1000, 0 }
+	is := func(o *pipeline.Options) {}
+	for name, tt := range map[string]struct {
+		there  map[string][]byte // in the target; nil: there is none
+		closed bool              // the source
+		token  string
+		change func(*pipeline.Options)
+		as     any
+	}{
+		"conflict":     {map[string][]byte{theirs: []byte("mine")}, false, testToken, is, new(*target.ConflictError)},
+		"read along":   {map[string][]byte{"x.safetensors": []byte("mine")}, false, testToken, is, new(*target.ConflictError)},
+		"journal":      {map[string][]byte{".df11/part-1-of-1.json": []byte(`{"version":2,"plan":"0"}`)}, false, testToken, is, new(*ledger.VersionError)},
+		"visibility":   {map[string][]byte{}, true, testToken, is, new(*target.VisibilityError)},
+		"not writable": {map[string][]byte{}, false, "hf_reader", is, new(*hub.Error)},
+		"their name":   {nil, false, testToken, func(o *pipeline.Options) { o.Push.Repo = "them/x" }, new(*hub.Error)},
+		"disk":         {nil, false, testToken, noDisk, new(*budget.DiskError)},
+	} {
+		for _, keeps := range []string{"nothing", "a new folder", "a folder"} {
+			w := newWorld(t, small(), hubtest.WithUser(testToken, hubtest.User{Name: "me", Agrees: true}), hubtest.WithUser("hf_reader", hubtest.User{Name: "me", ReadOnly: true}))
+			w.hub = append(w.hub, func(o *hub.Options) { o.Token = tt.token })
+			if tt.there != nil {
+				w.AddRepo(targetRepo, tt.there)
+			}
+			if tt.closed {
+				w.Configure(sourceRepo, hubtest.Gated("auto"))
+			}
+			top := t.TempDir()
+			work, out := filepath.Join(top, "work"), filepath.Join(top, "out")
+			if keeps == "a folder" {
+				shared.Write(t, filepath.Join(out, "notes.md"), []byte("mine"))
+			}
+			before := fmt.Sprint(listing(t, top))
+			_, err := w.convert(t.Context(), t, work, tt.change, func(o *pipeline.Options) {
+				if keeps != "nothing" {
+					o.OutDir = out
+				}
+			})
+			if !errors.As(err, tt.as) {
+				t.Errorf("%s, keeps %s: %v", name, keeps, err)
+			}
+			entries, _ := filepath.Glob(filepath.Join(top, "*"))
+			states, _ := filepath.Glob(filepath.Join(top, "*", names.StateDir))
+			if after := fmt.Sprint(listing(t, top)); after != before || len(states) > 0 || len(entries) > 0 && keeps != "a folder" {
+				t.Errorf("%s, keeps %s: left are %v %v", name, keeps, entries, states)
+			}
+			if n := w.Count("POST", anyCommit) + w.Count("PUT", "*"); n > 0 {
+				t.Errorf("%s: the Hub was changed %d times", name, n)
+			}
+		}
+	}
+	out := filepath.Join(t.TempDir(), "out")
+	_, err := newWorld(t, small()).convert(t.Context(), t, "", noDisk, inFolder(out))
+	if _, left := os.Stat(out); !errors.As(err, new(*budget.DiskError)) || left == nil {
+		t.Errorf("without a repo: %v, and the folder is left: %v", err, left == nil)
 	}
 }
 

@@ -172,10 +172,11 @@ func hint(err error) string {
 		return h
 	}
 	if c, ok := errors.AsType[*target.ConflictError](err); ok {
+		other := choose(c.Work, "work folder with --work-dir", "target with -o or --repo-id")
 		if len(c.Overwritten) > 0 {
-			return "choose another target with -o or --repo-id, or add --force to overwrite these files"
+			return "choose another " + other + ", or add --force to overwrite these files"
 		}
-		return "choose another target with -o or --repo-id, or add --force to keep these files, " +
+		return "choose another " + other + ", or add --force to keep these files, " +
 			"which the loader will read too"
 	}
 	if d, ok := errors.AsType[*budget.DiskError](err); ok && d.Folder != "" {

@@ -41,6 +41,7 @@ type Folder struct {
 	InTheWay func(name string) error
 
 	kind string
+	made bool // Root is new
 	perm fs.FileMode
 	lock *flock.Flock
 	mu   sync.Mutex
@@ -83,6 +84,7 @@ func OpenFolder(kind, dir string, perm fs.FileMode) (f *Folder, err error) {
 }
 
 func open(kind, dir string, perm fs.FileMode) (*Folder, error) {
+	_, missing := os.Lstat(dir)
 	if err := os.MkdirAll(dir, forFolders(perm)); err != nil && !errors.Is(err, fs.ErrExist) {
 		return nil, err
 	}
@@ -90,7 +92,7 @@ func open(kind, dir string, perm fs.FileMode) (*Folder, error) {
 	if err != nil {
 		return nil, err
 	}
-	f := &Folder{Root: root, Known: map[string]string{}, kind: kind, perm: perm}
+	f := &Folder{Root: root, Known: map[string]string{}, kind: kind, perm: perm, made: missing != nil}
 	if err = f.acquire(); err == nil {
 		err = removeTemporary(f.State)
 	}
@@ -364,7 +366,8 @@ func (f *Folder) Release() error {
 	return errors.Join(f.lock.Close(), f.State.Close(), f.Root.Close())
 }
 
-// Leave releases the lock, and removes the state folder if it's empty.
+// Leave releases the lock, and removes the state folder if it's empty. Then it removes an empty work
+// folder, and any folder that it has made and nothing is in.
 func (f *Folder) Leave() (err error) {
 	if f.lock != nil {
 		err = f.removeLock()
@@ -374,7 +377,12 @@ func (f *Folder) Leave() (err error) {
 		// this fails, on purpose, if an earlier run left something or another run has come
 		_ = f.Root.Remove(names.StateDir)
 	}
-	return errors.Join(err, f.Root.Close())
+	err = errors.Join(err, f.Root.Close())
+	at, missing := os.Lstat(f.Root.Name())
+	if missing == nil && at.IsDir() && (f.made || f.kind == Work) {
+		_ = os.Remove(f.Root.Name()) // which removes nothing that is in use
+	}
+	return err
 }
 
 // forFolders returns the mode of folders with these files: everyone who may read the files may list

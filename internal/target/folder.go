@@ -52,10 +52,10 @@ func OpenFolder(ctx context.Context, root string, stays bool, w *Owner,
 		return nil, err
 	}
 	f.disk.InTheWay = func(name string) error {
-		return &ConflictError{Where: f.Name(), Overwritten: []string{name}}
+		return &ConflictError{Where: f.Name(), Overwritten: []string{name}, Work: !stays}
 	}
 	if err = f.inspect(ctx); err != nil {
-		return nil, errors.Join(err, f.leave())
+		return nil, errors.Join(err, f.disk.Leave())
 	}
 	return f, nil
 }
@@ -320,17 +320,7 @@ func (f *Folder) Close(done bool) error {
 	if done {
 		err = errors.Join(err, f.disk.Remove(f.judge.journal))
 	}
-	return errors.Join(err, f.leave())
-}
-
-// leave gives the lock back, and removes an empty work folder.
-func (f *Folder) leave() error {
-	root := f.Name()
-	err := f.disk.Leave()
-	if !f.Stays {
-		_ = os.Remove(root) // which removes no link, and nothing that is in use
-	}
-	return err
+	return errors.Join(err, f.disk.Leave())
 }
 
 // removeMade removes the files that were to be uploaded, and the folders that they were in.

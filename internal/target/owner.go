@@ -203,7 +203,7 @@ func (j *judge) inspect(ctx context.Context, s snapshot, last *Inspection,
 	if len(x.Files)+len(x.Overwritten) == 0 || forced {
 		return x.in, nil
 	}
-	x.Where, x.Of = s.where, x.in.stranger
+	x.Where, x.Of, x.Work = s.where, x.in.stranger, j.work
 	return x.in, &x.ConflictError
 }
 
@@ -420,7 +420,8 @@ type ConflictError struct {
 	Where              string
 	Files, Overwritten []string
 	// the source of the conversion that is there; "" if there is none or it is not known
-	Of string
+	Of   string
+	Work bool // it's a work folder
 }
 
 func (e *ConflictError) Error() string {
