@@ -1,8 +1,6 @@
 package pipeline_test
 
 import (
-	"log/slog"
-	"sync/atomic"
 	"testing"
 
 	"github.com/df11-convert/df11-convert/internal/back"
@@ -16,29 +14,6 @@ import (
 // corrupted makes one bit wrong in the answer to the n-th read of weights.
 func (w *world) corrupted(n int) {
 	w.Inject(hubtest.Fault{Name: "corrupt", Nth: n})
-}
-
-// TestWrongFileLeavesNoTensors: a file that turns out to be wrong takes its tensors with it from
-// the spools of units that other files belong to as well, so that the next attempt does not meet
-// them again.
-func TestWrongFileLeavesNoTensors(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t, scattered())
-	w.corrupted(20)
-	var wrong atomic.Int64
-	_, err := w.convert(t.Context(), t, t.TempDir(), onDisk, func(o *pipeline.Options) {
-		o.Log = slog.New(logHook(func(r slog.Record) {
-			if r.Level == slog.LevelWarn {
-				wrong.Add(1)
-			}
-		}))
-	})
-	shared.Must(t, err)
-	if n := wrong.Load(); n != 1 {
-		t.Errorf("%d attempts met a wrong byte", n)
-	}
-	sameFiles(t, w.target(), reference(t, scattered()))
-	checkPublished(t, w)
 }
 
 // TestOneWrongBitIsNoWrongModel: whichever answer to verify or decode has a wrong bit, it is read

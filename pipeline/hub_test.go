@@ -162,6 +162,7 @@ func TestRefusedLeavesNothing(t *testing.T) {
 		"not writable": {map[string][]byte{}, false, "hf_reader", is, new(*hub.Error)},
 		"their name":   {nil, false, testToken, func(o *pipeline.Options) { o.Push.Repo = "them/x" }, new(*hub.Error)},
 		"disk":         {nil, false, testToken, noDisk, new(*budget.DiskError)},
+		"disk, a repo": {map[string][]byte{"notes.md": []byte("mine")}, false, testToken, noDisk, new(*budget.DiskError)},
 	} {
 		for _, keeps := range []string{"nothing", "a new folder", "a folder"} {
 			w := newWorld(t, small(), hubtest.WithUser(testToken, hubtest.User{Name: "me", Agrees: true}), hubtest.WithUser("hf_reader", hubtest.User{Name: "me", ReadOnly: true}))
@@ -300,6 +301,7 @@ func TestFinishedIsNotDoneAgain(t *testing.T) {
 		if read := w.Count("GET", "/"+targetRepo+"/resolve/*"); asked > 0 || trees > 0 || read != 3 || len(w.Requests()) > most {
 			t.Errorf("%d uploads and commits, %d lists of files, %d files of the target read, %d requests", asked, trees, read, len(w.Requests()))
 		}
+		w.mustConvert(t, func(o *pipeline.Options) { o.Disk = 1000 }) // which is enough
 		sameFiles(t, w.target(), before)
 		if again := w.log.take(); len(again) > 0 {
 			t.Errorf("converted again: %v", again)

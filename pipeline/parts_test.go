@@ -154,28 +154,6 @@ func TestSmallDiskIsToldWhatItNeeds(t *testing.T) {
 	}
 }
 
-// TestATooSmallDiskChangesNothingOnTheHub: a disk that can't hold one unit is refused before a repo
-// is created for it, or anything is changed in an existing repo. What is published already needs
-// no disk.
-func TestATooSmallDiskChangesNothingOnTheHub(t *testing.T) {
-	t.Parallel()
-	tiny := func(o *pipeline.Options) { o.Disk = 1000 }
-	w := newWorld(t, small())
-	for _, there := range []bool{false, true} {
-		if there {
-			w.AddRepo(targetRepo, map[string][]byte{"notes.txt": []byte("mine")})
-		}
-		if _, err := w.convert(t.Context(), t, t.TempDir(), tiny); !errors.As(err, new(*budget.DiskError)) {
-			t.Errorf("there %t: %v", there, err)
-		}
-		if n := w.Count("POST", "/api/repos/*") + w.Count("POST", anyCommit) + w.Count("PUT", "*"); n > 0 {
-			t.Errorf("there %t: the Hub was changed %d times", there, n)
-		}
-	}
-	w.mustConvert(t)
-	w.mustConvert(t, tiny)
-}
-
 // TestUploadedFilesAreNotMadeAgain: when a run ends between upload and commit, the next one on the
 // same disk commits what the target's store has; and if the store has lost it, the files are made
 // again.

@@ -57,16 +57,19 @@ func (s *state) readTargets(ctx context.Context, owner *target.Owner) error {
 	if err := s.checkCard(ctx); err != nil {
 		return err
 	}
-	if err := s.checkRoom(ctx); err != nil {
-		return err
-	}
 	if s.Push != nil {
+		if err := s.checkRoom(ctx); err != nil {
+			return err
+		}
 		if err := s.openRepo(ctx, owner); err != nil {
 			return err
 		}
 	}
 	s.ledger.Keep(s.planned())
 	takeOver(s)
+	if _, err := s.checkDisk(ctx); err != nil {
+		return err
+	}
 	for _, found := range s.found() {
 		if gone := owner.Removes(found); len(gone) > 0 && s.Part.Whole() {
 			s.Log.Warn("this update will remove these files of the earlier result from " +
@@ -79,11 +82,11 @@ func (s *state) readTargets(ctx context.Context, owner *target.Owner) error {
 	return s.folder.Begin()
 }
 
-// checkRoom refuses a disk that is too small before anything is written or a repo is created. An
-// existing repo may hold so much of the result that the rest fits.
+// checkRoom refuses a disk that is too small before it creates a repo. An existing repo may hold so
+// much of the result that the rest fits.
 func (s *state) checkRoom(ctx context.Context) error {
 	_, tooSmall := s.checkDisk(ctx)
-	if tooSmall != nil && s.Push != nil {
+	if tooSmall != nil {
 		if _, err := s.Push.Hub.Info(ctx, s.Push.Repo, ""); !errors.Is(err, hub.ErrNotFound) {
 			return nil
 		}
