@@ -5,9 +5,6 @@ import (
 
 	"github.com/df11-convert/df11-convert/internal/back"
 	"github.com/df11-convert/df11-convert/internal/hubtest"
-	"github.com/df11-convert/df11-convert/internal/model"
-	"github.com/df11-convert/df11-convert/internal/plan"
-	shared "github.com/df11-convert/df11-convert/internal/testing/world"
 	"github.com/df11-convert/df11-convert/pipeline"
 )
 
@@ -40,19 +37,15 @@ func TestOneWrongBitIsNoWrongModel(t *testing.T) {
 		"structure": levels(pipeline.LevelStructure), "proof": levels(pipeline.LevelProof), "full": levels(pipeline.LevelFull), "decode": decode,
 	} {
 		for n := 1; ; n += 1 + n/4 {
-			c := w.client(t)
-			src, known, p, err := openModel(t.Context(), c, sourceRepo, plan.Options{})
-			shared.Must(t, err)
-			d, err := model.OpenDF11Hub(t.Context(), c, targetRepo, "", 0, 1)
-			shared.Must(t, err)
+			p := w.pair(t, 1)
 			w.corrupted(n)
-			err = read(back.Pair{DF11: d, Source: src, Model: known, Plan: p})
+			err := read(p)
 			acted := w.FaultsActed("corrupt")
 			w.ClearFaults()
 			if err != nil {
 				t.Errorf("%s, answer %d: %v", name, n, err)
 			}
-			if d.Close(); acted == 0 {
+			if p.DF11.Close(); acted == 0 {
 				t.Logf("%s reads fewer than %d answers", name, n)
 				break
 			}

@@ -27,6 +27,7 @@ import (
 	"time"
 
 	"github.com/df11-convert/df11-convert/hub"
+	"github.com/df11-convert/df11-convert/internal/back"
 	"github.com/df11-convert/df11-convert/internal/budget"
 	"github.com/df11-convert/df11-convert/internal/hubtest"
 	"github.com/df11-convert/df11-convert/internal/metadata"
@@ -148,6 +149,18 @@ func openModel(ctx context.Context, c *hub.Client, repo string, opt plan.Options
 	return src, known, p, err
 }
 
+// pair opens the target and its original, and keeps pieces of the target in so many bytes.
+func (w *world) pair(t *testing.T, pieces int64) back.Pair {
+	t.Helper()
+	c := w.client(t)
+	src, known, p, err := openModel(t.Context(), c, sourceRepo, w.plan)
+	shared.Must(t, err)
+	d, err := model.OpenDF11Hub(t.Context(), c, targetRepo, "", 0, pieces)
+	shared.Must(t, err)
+	t.Cleanup(func() { d.Close() })
+	return back.Pair{DF11: d, Source: src, Model: known, Plan: p}
+}
+
 // planned is the plan of the hub's model.
 func (w *world) planned(t *testing.T) *plan.Plan {
 	t.Helper()
@@ -215,28 +228,23 @@ func (w *world) manifest(t *testing.T) *metadata.Manifest {
 
 // outputLog is a log handler that remembers which outputs were finished.
 type outputLog struct {
+	logHook
 	mu    sync.Mutex
 	files []string
 	hook  func(file string) // called after each, one at a time, with mu held
 }
 
-func newOutputLog() *outputLog { return &outputLog{} }
-
-func (l *outputLog) Enabled(context.Context, slog.Level) bool { return true }
-func (l *outputLog) WithAttrs([]slog.Attr) slog.Handler       { return l }
-func (l *outputLog) WithGroup(string) slog.Handler            { return l }
-
-func (l *outputLog) Handle(_ context.Context, r slog.Record) error {
-	if r.Message != "output finished" {
-		return nil
+func newOutputLog() *outputLog {
+	l := new(outputLog)
+	l.logHook = func(r slog.Record) {
+		r.Attrs(func(a slog.Attr) bool {
+			if a.Key == "file" && r.Message == "output finished" {
+				l.add(a.Value.String())
+			}
+			return true
+		})
 	}
-	r.Attrs(func(a slog.Attr) bool {
-		if a.Key == "file" {
-			l.add(a.Value.String())
-		}
-		return true
-	})
-	return nil
+	return l
 }
 
 func (l *outputLog) add(file string) {

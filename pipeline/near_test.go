@@ -4,11 +4,8 @@ import (
 	"context"
 	"testing"
 
-	"github.com/df11-convert/df11-convert/internal/back"
 	"github.com/df11-convert/df11-convert/internal/forward"
 	"github.com/df11-convert/df11-convert/internal/hubtest"
-	"github.com/df11-convert/df11-convert/internal/model"
-	"github.com/df11-convert/df11-convert/internal/plan"
 	shared "github.com/df11-convert/df11-convert/internal/testing/world"
 	"github.com/df11-convert/df11-convert/pipeline"
 	"github.com/df11-convert/df11-convert/verify"
@@ -21,16 +18,9 @@ func TestVerifyOnGPU(t *testing.T) {
 	w := newWorld(t, hubtest.NewLlama(5, hubtest.ModelOptions{Hidden: 512, Intermediate: 2048, Vocab: 128, Layers: 1, Extra: noPicture}))
 	w.mustConvert(t)
 	check := func(second forward.GPU) (*pipeline.VerifyReport, int64) {
-		c := w.client(t)
-		src, known, p, err := openModel(t.Context(), c, sourceRepo, plan.Options{})
-		shared.Must(t, err)
-		d, err := model.OpenDF11Hub(t.Context(), c, targetRepo, "", 0, 1)
-		shared.Must(t, err)
-		defer d.Close()
+		opt := pipeline.PairOptions{Pair: w.pair(t, 1), Level: pipeline.LevelFull, Workers: 1, WorkDir: t.TempDir(), GPU: second}
 		w.ResetLog()
-		r, err := pipeline.Verify(t.Context(), pipeline.PairOptions{
-			Pair: back.Pair{DF11: d, Source: src, Model: known, Plan: p}, Level: pipeline.LevelFull, Workers: 1, WorkDir: t.TempDir(), GPU: second,
-		})
+		r, err := pipeline.Verify(t.Context(), opt)
 		shared.Must(t, err)
 		return r, w.sourceBytes()
 	}
