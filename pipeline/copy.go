@@ -147,15 +147,11 @@ func (k *copier) copy(ctx context.Context, s *target.SideFile) error {
 
 // check refuses a disk that can't hold the largest file, unless the Hub can copy that file.
 func (k *copier) check(ctx context.Context) error {
-	large := slices.DeleteFunc(slices.Clone(k.files),
-		func(f plan.File) bool { return fits(f, k.disk) == nil })
-	if len(large) == 0 {
-		return nil
-	}
-	inside := k.duplicates(ctx)
-	for _, f := range large {
-		if !slices.ContainsFunc(inside, func(d hub.FileInfo) bool { return d.Path == f.Path }) {
-			return fits(f, k.disk)
+	for _, f := range k.files {
+		err := fits(f, k.disk)
+		inside := func(d hub.FileInfo) bool { return d.Path == f.Path }
+		if err != nil && !slices.ContainsFunc(k.duplicates(ctx), inside) {
+			return err
 		}
 	}
 	return nil

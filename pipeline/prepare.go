@@ -129,7 +129,7 @@ func (s *state) openRepo(ctx context.Context, owner *target.Owner) error {
 		return err
 	}
 	s.ledger.Adopt(published)
-	if s.Finish && !repo.Found().Made() { // else the journals of the parts are gone
+	if s.Finish && !repo.Found().Made { // else the journals of the parts are gone
 		n, err := repo.Parts()
 		if err != nil {
 			return err

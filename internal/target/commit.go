@@ -174,7 +174,7 @@ func (r *Repo) opsOn(ctx context.Context, c change) ([]hub.Op, error) {
 	}
 	in := c.branch.Inspection
 	differs := func(o ledger.Output) bool { return !in.Holds(o.File()) }
-	if in.Made() && !slices.ContainsFunc(c.outputs, differs) {
+	if in.Made && !slices.ContainsFunc(c.outputs, differs) {
 		return nil, nil
 	}
 	journal := c.ledger.ForRepo(c.branch.former(), c.outputs)

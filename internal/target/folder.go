@@ -221,7 +221,7 @@ func (f *Folder) Save(l *ledger.Ledger) error {
 // these weights, Begin removes config and manifest: weights are overwritten one by one, and the
 // folder must not look finished meanwhile.
 func (f *Folder) Begin() error {
-	if f.Manifest == nil || f.Made() {
+	if f.Manifest == nil || f.Made {
 		return nil
 	}
 	for _, o := range f.Manifest.Outputs {

@@ -17,6 +17,7 @@ type Inspection struct {
 	Ours      map[string]names.File // that may be replaced or deleted, by path
 	Kept      map[string]bool       // that have the very content to be written, and are not ours
 	CardStays bool                  // the card is somebody else's
+	Made      bool                  // the manifest is of this plan and of these weights
 	// it holds the finished result of the plan, and no other file of ours
 	Current  bool
 	versions map[string]string       // of all files
@@ -24,17 +25,12 @@ type Inspection struct {
 	listed   map[string][]names.File // files as they were when they were ours, by path
 	pinned   map[string]names.File   // those of the very commit
 	claims   map[string]ledger.Claim // that count, by the file that makes them
-	made     bool                    // by this plan and of these weights, says the manifest
 	stranger string                  // names the result of somebody else's journal or manifest
 }
 
-// Made reports whether the target has the manifest of a finished conversion by this plan, of these
-// weights.
-func (in *Inspection) Made() bool { return in.made }
-
 // isOf reports whether that manifest is of a commit, too.
 func (in *Inspection) isOf(commit string) bool {
-	return in.Made() && in.Manifest.Source.Commit == commit
+	return in.Made && in.Manifest.Source.Commit == commit
 }
 
 // Intact reports whether a target is as the run that wrote its manifest has left it, but for a card

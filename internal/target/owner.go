@@ -230,7 +230,7 @@ func (x *judgment) readClaims(ctx context.Context) error {
 	x.in.stranger = x.last.stranger
 	if x.in.versions[names.Manifest] != "" {
 		x.in.Manifest = x.last.Manifest
-		x.in.made = x.last.made && !x.changed(names.Manifest)
+		x.in.Made = x.last.Made && !x.changed(names.Manifest)
 	}
 	for _, name := range slices.Sorted(maps.Keys(x.in.versions)) {
 		if name != names.Manifest && !IsJournal(name) || !x.changed(name) {
@@ -290,7 +290,7 @@ func (x *judgment) accept(file names.File, who claimant, c ledger.Claim) {
 	if who == same || !x.Local {
 		x.in.claims[file.Path] = c
 	}
-	x.in.made = x.in.made || who == same && file.Path == names.Manifest
+	x.in.Made = x.in.Made || who == same && file.Path == names.Manifest
 }
 
 // refuseTaken refuses the claim of a file that has come while the run worked, but for its own, and

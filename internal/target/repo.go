@@ -275,7 +275,7 @@ func (r *Repo) isSource(id string, m *model.Model) bool {
 // the journals of all parts of any split: an output doesn't depend on the run that made it. While
 // main holds another finished model, work goes to the plan's own branch, which is always ours.
 func (r *Repo) Published(ctx context.Context, whole bool) ([]ledger.Output, error) {
-	if r.main.Made() {
+	if r.main.Made {
 		outputs, err := r.main.claims[names.Manifest].Done(r.owner.Digest, r.owner.Digests)
 		return r.main.held(outputs), err
 	}
