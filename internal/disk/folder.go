@@ -156,13 +156,8 @@ func (e *UnsafeError) Error() string { return e.Path + " " + e.Why }
 func CheckOwner(root *os.Root) error {
 	f := &Folder{Root: root}
 	err := f.checkOwner(".")
-	above := sharedAbove(root.Name())
-	if err != nil || above == "" {
-		return err
-	}
-	mine, err := f.sample()
-	if err == nil && whose(mine) == "" {
-		return &UnsafeError{above, "may be written to by other users, who may rename what is in it"}
+	if above := sharedAbove(root.Name()); err == nil && above != "" {
+		err = f.refuse(above, "may be written to by other users, who may rename what is in it")
 	}
 	return err
 }
@@ -200,29 +195,28 @@ func above(path string) (list []string) {
 	return list
 }
 
-// checkOwner refuses a folder that belongs to another user, or that others may write to. Some file
-// systems keep neither owners nor modes, as a new file shows. There, everyone with access to the
-// disk could write to it, so checkOwner accepts the folder.
+// checkOwner refuses a folder that belongs to another user, or that others may write to.
 func (f *Folder) checkOwner(name string) error {
 	info, err := f.lstatFolder(name)
 	if err != nil || whose(info) == "" {
 		return err
 	}
-	mine, err := f.sample()
-	if err == nil && whose(mine) == "" {
-		return &UnsafeError{f.path(name), whose(info)}
-	}
-	return err
+	return f.refuse(f.path(name), whose(info))
 }
 
-// sample returns the file info of a new file of this user.
-func (f *Folder) sample() (fs.FileInfo, error) {
+// refuse returns an error for a folder, unless the file system keeps neither owners nor modes, as a
+// new file shows. There, everyone with access to the disk could write to it.
+func (f *Folder) refuse(path, why string) error {
 	file, err := CreateIn(f.Root, ".", ".", 0o600, 0)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	defer file.Cleanup()
-	return file.h.Stat()
+	mine, err := file.h.Stat()
+	if err == nil && whose(mine) == "" {
+		err = &UnsafeError{path, why}
+	}
+	return err
 }
 
 // Lstat describes a file. If a folder on its path is a link, the error is an *UnsafeError.
