@@ -6,7 +6,6 @@ package forward
 
 import (
 	"context"
-	"errors"
 	"sync"
 
 	"golang.org/x/sync/errgroup"
@@ -75,7 +74,7 @@ func Make(ctx context.Context, job *Job) error {
 
 // close closes the remaining spools. Kept ones stay for the next run.
 func (m *maker) close() {
-	if err := errors.Join(m.fetcher.Leave(), m.fetcher.Room.Close()); err != nil {
+	if err := m.fetcher.Leave(); err != nil {
 		m.Log.Warn("a spool can't be closed", "err", err)
 	}
 }

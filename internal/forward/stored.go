@@ -50,7 +50,6 @@ func Compare(ctx context.Context, c Comparison) (equal []*spans.Output,
 		defer dir.Close()
 	}
 	room := &spool.Room{Dir: dir, Disk: spool.NewBudget(0), Memory: spool.NewBudget(0)}
-	defer room.Close()
 	fetcher := &fetch.Fetcher{
 		Source: c.Source, Model: c.Model, Tasks: fetch.NewTasks(c.Outputs),
 		Ledger: ledger.New("", false), Room: room, Uncounted: true, Progress: c.Progress,

@@ -15,7 +15,8 @@ const HidesRedirects = true
 
 // browser sends requests with the browser's fetch, which follows redirects itself. An answer's
 // Request has the address it came from. If a request goes on to another origin, fetch drops its
-// token. It sends no cookies.
+// token. It sends no cookies. The transport of net/http would do as well, but makes the page's
+// program 700 kB larger.
 type browser struct{}
 
 func newRoundTripper(*Governor) http.RoundTripper { return browser{} }

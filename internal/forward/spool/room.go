@@ -16,15 +16,6 @@ type Room struct {
 	Disk, Memory *Budget
 	InMemory     map[*spans.Output]bool
 	Keep         bool
-
-	idle spare
-}
-
-// Close frees the memory that is kept for later spools.
-func (r *Room) Close() error {
-	r.idle.mu.Lock()
-	defer r.idle.mu.Unlock()
-	return r.idle.free(len(r.idle.all))
 }
 
 // New returns the spool of an output. It waits while the budget is used up. Release of the spool
@@ -44,7 +35,7 @@ func (r *Room) New(ctx context.Context, o *spans.Output) (*Spool, error) {
 func (r *Room) make(o *spans.Output) (*Spool, error) {
 	switch {
 	case r.InMemory[o]:
-		return r.newMemory(o.Size)
+		return newMemory(o.Size)
 	case r.Keep:
 		return createKept(r.Dir, o)
 	}

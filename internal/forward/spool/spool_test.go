@@ -69,31 +69,6 @@ func TestSpools(t *testing.T) {
 	}
 }
 
-// A spool in memory reuses the memory of a released spool of its size. A spool of another size
-// frees that memory.
-func TestReleasedMemoryIsUsedAgain(t *testing.T) {
-	r := &Room{Memory: NewBudget(0), InMemory: map[*spans.Output]bool{}}
-	// first creates a spool, returns its first byte, and writes 1 there.
-	first := func(size int64) byte {
-		o := &spans.Output{Size: size}
-		r.InMemory[o] = true
-		s, err := r.New(t.Context(), o)
-		must(t, err)
-		p := make([]byte, 1)
-		if n, err := s.ReadAt(p, 0); n != 1 || err != nil {
-			t.Fatal(n, err)
-		}
-		write(t, s, []byte{1}, 0)
-		must(t, errors.Join(s.Release(), s.Release()))
-		return p[0]
-	}
-	const size, other = 2 << 20, 3 << 20
-	first(size)
-	if got := []byte{first(size), first(other), first(size)}; !bytes.Equal(got, []byte{1, 0, 0}) {
-		t.Errorf("first bytes of spools: %v", got)
-	}
-}
-
 func write(t *testing.T, s *Spool, p []byte, off int64) {
 	t.Helper()
 	if n, err := s.WriteAt(p, off); n != len(p) || err != nil {
