@@ -3,13 +3,10 @@ package hub
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
 	"strings"
-
-	gohf "github.com/gomlx/go-huggingface/hub"
 
 	"github.com/df11-convert/df11-convert/hub/internal/wire"
 	"github.com/df11-convert/df11-convert/internal/names"
@@ -65,16 +62,11 @@ func (c *Client) describe(ctx context.Context, repo, revision, query string) (*R
 	}
 	info, err := doc.info()
 	if err != nil {
-		return nil, c.t.Errorf(r.Op, wire.ErrNotHub, "%v", err)
+		return nil, c.t.Failure(r, nil, err)
 	}
 	if names.IsCommit(revision) && info.SHA != revision {
 		return nil, c.t.Errorf(r.Op, wire.ErrChanged, "asked for commit %s, answered with %s",
 			revision, info.SHA)
-	}
-	for _, f := range info.Files {
-		if err := checkPath(f.Path); err != nil {
-			return nil, fmt.Errorf("%s: %w", r.Op, err)
-		}
 	}
 	info.ID = cmp.Or(info.ID, repo)
 	return info, nil
@@ -90,20 +82,16 @@ type infoDocument struct {
 	Gated       any
 	PipelineTag any `json:"pipeline_tag"`
 	LibraryName any `json:"library_name"`
-	Siblings    []struct {
-		gohf.FileInfo
-		// nil if the hub doesn't say; in gohf.FileInfo that looks like an empty file
-		Size *int64 `json:"size"`
-	}
+	Siblings    []fileRow
 }
 
 // info checks and converts the document.
 func (d *infoDocument) info() (*RepoInfo, error) {
 	if !names.IsCommit(d.SHA) {
-		return nil, errors.New("info names no commit")
+		return nil, fmt.Errorf("%w: info names no commit", wire.ErrNotHub)
 	}
 	if d.ID != "" && wire.CheckRepo(d.ID) != nil {
-		return nil, fmt.Errorf("info names the repo %q", d.ID)
+		return nil, fmt.Errorf("%w: info names the repo %q", wire.ErrNotHub, d.ID)
 	}
 	info := &RepoInfo{ID: d.ID, SHA: d.SHA, Private: d.Private}
 	info.Gated, _ = d.Gated.(string)
@@ -112,17 +100,10 @@ func (d *infoDocument) info() (*RepoInfo, error) {
 	if d.Gated == true {
 		info.Gated = "auto" // the mode is unknown, and the asker may be let in
 	}
-	for _, s := range d.Siblings {
-		// -1 is an unknown size
-		f := FileInfo{Path: s.Name, Size: -1, BlobID: s.BlobID}
-		if s.Size != nil {
-			f.Size = *s.Size
-		}
-		if s.LFS != nil {
-			f.SHA256, f.Size = strings.ToLower(s.LFS.SHA256), s.LFS.Size
-		}
-		if f.Size < -1 || f.SHA256 != "" && !names.IsSHA256(f.SHA256) {
-			return nil, fmt.Errorf("info gives a bad size or hash for %q", s.Name)
+	for _, row := range d.Siblings {
+		f, err := row.file()
+		if err != nil {
+			return nil, err
 		}
 		info.Files = append(info.Files, f)
 	}

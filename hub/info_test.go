@@ -126,7 +126,7 @@ func TestATreeWithoutEndIsNeverTaken(t *testing.T) {
 	n, oid := 0, strings.Repeat("a", 4<<20)
 	w := &scripted{Answer: func(r *http.Request) (*http.Response, error) {
 		n++
-		return reply(r, 200, fmt.Sprintf(`[{"type":"file","path":"%d","oid":"%s"}]`, n, oid),
+		return reply(r, 200, fmt.Sprintf(`[{"type":"file","path":"%d","size":1,"oid":"%s"}]`, n, oid),
 			fmt.Sprintf(`Link: <https://hub.test/next?cursor=%d>; rel="next"`, n)), nil
 	}}
 	c, _ := testClient(t, w)

@@ -51,27 +51,12 @@ func (c *Client) Stream(ctx context.Context, f FileRef, off, end int64) (io.Read
 		return nil, err
 	}
 	if file, _, ok := c.cache.open(f); ok {
-		return &cachedReader{Closer: file, r: io.NewSectionReader(file, off, end-off),
-			left: end - off}, nil
+		return struct {
+			io.Reader
+			io.Closer
+		}{io.NewSectionReader(file, off, end-off), file}, nil
 	}
 	return c.files.stream(ctx, f, off, end), nil
-}
-
-// A cachedReader reads a span of a cached file. If the file became shorter, that's an error, not
-// the end.
-type cachedReader struct {
-	io.Closer
-	r    io.Reader
-	left int64
-}
-
-func (r *cachedReader) Read(p []byte) (int, error) {
-	n, err := r.r.Read(p)
-	r.left -= int64(n)
-	if err == io.EOF && r.left > 0 {
-		err = io.ErrUnexpectedEOF
-	}
-	return n, err
 }
 
 // ReadFile returns a small file of a commit, from the shared cache if it's there. It checks the

@@ -1,6 +1,7 @@
 package hub
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net/http"
@@ -12,27 +13,34 @@ import (
 	"github.com/df11-convert/df11-convert/internal/names"
 )
 
-// A treeRow is an entry as the hub writes it.
-type treeRow struct {
-	Type    string `json:"type"`
-	Path    string `json:"path"`
-	OID     string `json:"oid"`
-	Size    int64  `json:"size"`
-	XetHash string `json:"xetHash"`
-	LFS     *struct {
-		OID  string `json:"oid"`
-		Size int64  `json:"size"`
-	} `json:"lfs"`
+// A fileRow is a file as the hub writes it, in an answer about a commit or in a tree.
+type fileRow struct {
+	Type            string // in a tree, "file" or "directory"
+	Path, RFilename string
+	OID, BlobID     string
+	Size            *int64 // nil if the hub doesn't say
+	XetHash         string
+	LFS             *struct {
+		OID, SHA256 string
+		Size        int64
+	}
 }
 
-// file converts a row. It reports false for a bad size or hash.
-func (r *treeRow) file() (f FileInfo, ok bool) {
-	f = FileInfo{Path: r.Path, Size: r.Size, BlobID: r.OID, XetHash: r.XetHash}
-	if r.LFS != nil {
-		f.SHA256 = strings.TrimPrefix(strings.ToLower(r.LFS.OID), "sha256:")
-		f.Size = r.LFS.Size
+// file checks and converts a row. A size of -1 is unknown.
+func (r *fileRow) file() (FileInfo, error) {
+	f := FileInfo{Path: cmp.Or(r.Path, r.RFilename), Size: -1, BlobID: cmp.Or(r.OID, r.BlobID),
+		XetHash: r.XetHash}
+	if r.Size != nil {
+		f.Size = *r.Size
 	}
-	return f, f.Size >= 0 && (r.LFS == nil || names.IsSHA256(f.SHA256))
+	if r.LFS != nil {
+		sum := strings.ToLower(cmp.Or(r.LFS.OID, r.LFS.SHA256))
+		f.SHA256, f.Size = strings.TrimPrefix(sum, "sha256:"), r.LFS.Size
+	}
+	if f.Size < -1 || r.LFS != nil && !names.IsSHA256(f.SHA256) {
+		return f, fmt.Errorf("%w: bad size or hash of %q", wire.ErrNotHub, f.Path)
+	}
+	return f, checkPath(f.Path)
 }
 
 // Limits for a tree: a repo has fewer than 100,000 files, and a page at least 50.
@@ -51,7 +59,7 @@ func (c *Client) Tree(ctx context.Context, repo, rev string) (map[string]FileInf
 			return nil, c.t.Errorf(r.Op, wire.ErrNotHub, "the pages never end")
 		}
 		seen[r.URL] = true
-		var rows []treeRow
+		var rows []fileRow
 		header, err := c.t.Call(ctx, r, &rows)
 		if err != nil {
 			return nil, err
@@ -64,15 +72,14 @@ func (c *Client) Tree(ctx context.Context, repo, rev string) (map[string]FileInf
 			if row.Type != "file" {
 				continue
 			}
-			if err := checkPath(row.Path); err != nil {
-				return nil, fmt.Errorf("%s: %w", r.Op, err)
+			file, err := row.file()
+			if err == nil && file.Size < 0 {
+				err = fmt.Errorf("%w: no size of %q", wire.ErrNotHub, file.Path)
 			}
-			file, ok := row.file()
-			if !ok {
-				return nil, c.t.Errorf(r.Op, wire.ErrNotHub,
-					"the tree gives a bad size or hash for %q", row.Path)
+			if err != nil {
+				return nil, c.t.Failure(r, nil, err)
 			}
-			tree[row.Path] = file
+			tree[file.Path] = file
 		}
 		if r.URL, err = nextPage(c.t, r, header); err != nil {
 			return nil, err
