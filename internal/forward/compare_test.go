@@ -48,7 +48,7 @@ func TestNoChangedByteIsVerified(t *testing.T) {
 		made, err := w.encode(t.Context(), task)
 		must(t, err)
 		t.Cleanup(made.discard)
-		if err := w.compare(t.Context(), made); err != nil {
+		if err := w.equal(t.Context(), made); err != nil {
 			t.Fatalf("%s: %v", task.Path, err)
 		}
 		b := make([]byte, 1)
@@ -58,7 +58,7 @@ func TestNoChangedByteIsVerified(t *testing.T) {
 			b[0] ^= 1 << (at % 8)
 			_, err = made.file.WriteAt(b, at)
 			must(t, err)
-			if w.compare(t.Context(), made) == nil {
+			if w.equal(t.Context(), made) == nil {
 				t.Errorf("%s: byte %d of %d is changed, and the comparer misses it", task.Path, at, made.size)
 			}
 			b[0] ^= 1 << (at % 8)

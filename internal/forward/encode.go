@@ -41,40 +41,22 @@ func (d *draft) discard() {
 	d.file.Cleanup()
 }
 
-// encodeAll makes one output file after the other. One goroutine runs it; each file is encoded in
-// parallel.
-func (m *maker) encodeAll(ctx context.Context, complete <-chan *fetch.Task,
-	drafts chan<- *draft) error {
-	for t := range complete {
-		d, err := m.encode(ctx, t)
-		if err != nil {
-			return fmt.Errorf("convert %s: %w", t.Path, m.orChanged(t, err))
-		}
-		if err := streams.Send(ctx, drafts, d); err != nil {
-			d.discard()
-			return err
-		}
-	}
-	return nil
-}
-
 // encode ends pass 1 and writes the output file. After an error, nothing is left of the file.
 func (m *maker) encode(ctx context.Context, t *fetch.Task) (*draft, error) {
 	coded, err := finishCounts(t)
-	if err != nil {
-		return nil, err
-	}
-	for {
-		d, err := m.write(ctx, t, coded)
+	for err == nil {
+		var d *draft
+		if d, err = m.write(ctx, t, coded); err == nil {
+			return d, nil
+		}
 		// The limit on shared memory shows only while encoding. The unit then stays in BF16, and
 		// the file is laid out again.
-		unsupported, ok := errors.AsType[*encoder.UnsupportedError](err)
-		if !ok {
-			return d, err
+		if unsupported, ok := errors.AsType[*encoder.UnsupportedError](err); ok {
+			i := len(d.units) // after those that succeeded
+			t.Reasons[i], coded[i], err = string(unsupported.Reason), nil, nil
 		}
-		i := len(d.units) // after those that succeeded
-		t.Reasons[i], coded[i] = string(unsupported.Reason), nil
 	}
+	return nil, fmt.Errorf("convert %s: %w", t.Path, m.orChanged(t, err))
 }
 
 // finishCounts ends pass 1 of every unit. A unit with a nil entry stays in BF16.

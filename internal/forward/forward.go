@@ -79,50 +79,65 @@ func (m *maker) close() {
 	}
 }
 
-// run makes the output of every task. Each stage is one or a few goroutines that take what the
-// previous stage sends. When a stage ends, it closes the channel to the next one. The first error
-// ends all of them.
+// run makes the output of every task, in stages that hand it on. The first error ends all of them.
 func (m *maker) run(ctx context.Context) error {
-	g, gctx := errgroup.WithContext(ctx)
+	g, ctx := errgroup.WithContext(ctx)
 	complete := make(chan *fetch.Task, budget.OutputsAhead) // all source bytes are in the spool
 	g.Go(func() error {
 		defer close(complete)
-		return m.fetcher.Run(gctx, complete)
+		return m.fetcher.Run(ctx, complete)
 	})
-	drafts := make(chan *draft) // written from the source bytes
-	g.Go(func() error {
-		defer close(drafts)
-		return m.encodeAll(gctx, complete, drafts)
-	})
-	// decoded again from the stored bytes and compared; the hash is in progress
-	equal := make(chan compared)
-	g.Go(func() error {
-		defer close(equal)
-		return m.compareAll(gctx, drafts, equal)
-	})
-	finished := make(chan ledger.Output) // hashed, synced to disk, renamed, and in the journal
-	var naming sync.WaitGroup
-	naming.Add(1 + budget.Finalizers)
-	g.Go(func() error {
-		defer naming.Done()
-		return streams.Send(gctx, finished, m.Leftovers...)
-	})
-	for range budget.Finalizers { // one file may wait for its hash, another for the disk
+	// Each file is encoded in parallel, but one after the other.
+	drafts := stage(ctx, g, 1, complete, m.encode, (*draft).discard)
+	equal := stage(ctx, g, 1, drafts, m.compare, compared.discard)
+	// One file may wait for its hash, another for the disk.
+	finished := stage(ctx, g, budget.Finalizers, equal, m.name, stays, m.Leftovers...)
+	if m.Repo == nil || m.Wait { // nothing is published now
+		for range finished {
+		}
+		return g.Wait()
+	}
+	uploaded := stage(ctx, g, budget.Uploads, finished, m.upload, stays)
+	g.Go(func() error { return commitBatches(ctx, m.CommitWait, uploaded, m.commit) })
+	return g.Wait()
+}
+
+// stays leaves a finished file where it is, for the next run.
+func stays(ledger.Output) {}
+
+// stage starts workers that apply f to all that in sends, and returns a channel with the results and
+// with what is given as first. It closes the channel when the workers have ended, each at the first
+// error. A result that the next stage doesn't take any more goes to drop.
+func stage[A, B any](ctx context.Context, g *errgroup.Group, workers int, in <-chan A,
+	f func(context.Context, A) (B, error), drop func(B), first ...B) <-chan B {
+	out := make(chan B)
+	var working sync.WaitGroup
+	begin := func(work func() error) {
+		working.Add(1)
 		g.Go(func() error {
-			defer naming.Done()
-			return m.nameAll(gctx, equal, finished)
+			defer working.Done()
+			return work()
 		})
 	}
-	g.Go(func() error {
-		defer close(finished)
-		naming.Wait()
-		return nil
-	})
-	g.Go(func() error { return m.publishAll(gctx, finished) })
-
-	err := g.Wait()
-	for c := range equal { // after an error, no stage takes these
-		c.discard()
+	begin(func() error { return streams.Send(ctx, out, first...) })
+	for range workers {
+		begin(func() error {
+			for a := range in {
+				b, err := f(ctx, a)
+				if err != nil {
+					return err
+				}
+				if err := streams.Send(ctx, out, b); err != nil {
+					drop(b)
+					return err
+				}
+			}
+			return nil
+		})
 	}
-	return err
+	go func() {
+		working.Wait()
+		close(out)
+	}()
+	return out
 }

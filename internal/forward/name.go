@@ -26,24 +26,9 @@ func (d *draft) startHash(ctx context.Context, p *progress.Counters) {
 	go func() { _, _ = d.sum() }()
 }
 
-// nameAll names compared files and records them in the ledger. It waits for hashes and for the
-// disk, so several goroutines run it.
-func (m *maker) nameAll(ctx context.Context, equal <-chan compared,
-	finished chan<- ledger.Output) error {
-	for c := range equal {
-		o, err := m.name(c)
-		if err != nil {
-			return fmt.Errorf("output %s: %w", o.Path, err)
-		}
-		if err := streams.Send(ctx, finished, o); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// name records a file in the ledger, syncs it to disk, and gives it its name.
-func (m *maker) name(c compared) (ledger.Output, error) {
+// name records a compared file in the ledger, syncs it to disk, and gives it its name. It waits for
+// the hash and for the disk.
+func (m *maker) name(_ context.Context, c compared) (ledger.Output, error) {
 	defer c.discard()
 	o := ledger.Output{
 		Path: c.task.Path, Size: c.size, Units: c.units, Made: true,
@@ -51,17 +36,17 @@ func (m *maker) name(c compared) (ledger.Output, error) {
 		Place:    ledger.Place{Here: true},
 	}
 	var err error
-	if o.SHA256, err = c.sum(); err != nil {
-		return o, err
+	if o.SHA256, err = c.sum(); err == nil {
+		err = c.task.Unchanged(m.Source)
 	}
-	if err := c.task.Unchanged(m.Source); err != nil {
-		return o, err
+	if err == nil {
+		err = m.Ledger.Add(o)
 	}
-	if err := m.Ledger.Add(o); err != nil {
-		return o, err
+	if err == nil {
+		err = c.file.Commit(c.size)
 	}
-	if err := c.file.Commit(c.size); err != nil {
-		return o, err
+	if err != nil {
+		return o, fmt.Errorf("output %s: %w", o.Path, err)
 	}
 	m.Progress.Outputs.Add(1)
 	m.Progress.OutputBytes.Add(o.Size - c.task.LikelyBytes())

@@ -6,6 +6,8 @@ import (
 	"testing"
 	"testing/synctest"
 
+	"golang.org/x/sync/errgroup"
+
 	"github.com/df11-convert/df11-convert/internal/disk"
 	"github.com/df11-convert/df11-convert/internal/forward/fetch"
 	"github.com/df11-convert/df11-convert/internal/ledger"
@@ -38,7 +40,9 @@ func TestNamingErrorEndsAtOnce(t *testing.T) {
 		equal := make(chan compared, 1) // never closed
 		equal <- compared{d}
 		w := &maker{Job: &Job{Ledger: ledger.New("", false), Progress: new(progress.Counters)}}
-		if err := w.nameAll(t.Context(), equal, make(chan ledger.Output)); err == nil {
+		g, ctx := errgroup.WithContext(t.Context())
+		stage(ctx, g, 1, equal, w.name, stays)
+		if g.Wait() == nil {
 			t.Error("a file of the wrong size was finished")
 		}
 	})

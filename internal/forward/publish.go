@@ -4,66 +4,26 @@ import (
 	"context"
 	"time"
 
-	"golang.org/x/sync/errgroup"
-
-	"github.com/df11-convert/df11-convert/internal/budget"
 	"github.com/df11-convert/df11-convert/internal/ledger"
-	"github.com/df11-convert/df11-convert/internal/streams"
 )
 
-// publishAll uploads finished outputs, of this run and of earlier ones, several at a time. It keeps
-// uploading while a batch is committed. Without a repo, or if outputs wait for the last commit, it
-// does nothing.
-func (m *maker) publishAll(ctx context.Context, finished <-chan ledger.Output) error {
-	if m.Repo == nil || m.Wait {
-		for range finished {
-		}
-		return nil
-	}
-	g, ctx := errgroup.WithContext(ctx)
-	uploaded := make(chan ledger.Output)
-	g.Go(func() error {
-		defer close(uploaded)
-		uploads, ctx := errgroup.WithContext(ctx)
-		for range budget.Uploads {
-			uploads.Go(func() error { return m.uploadAll(ctx, finished, uploaded) })
-		}
-		return uploads.Wait()
-	})
-	g.Go(func() error { return commitBatches(ctx, m.CommitWait, uploaded, m.commit) })
-	return g.Wait()
-}
-
-func (m *maker) uploadAll(ctx context.Context, finished <-chan ledger.Output,
-	uploaded chan<- ledger.Output) error {
-	for o := range finished {
-		if err := m.upload(ctx, o); err != nil {
-			return err
-		}
-		if err := streams.Send(ctx, uploaded, o); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 // upload uploads one output, and removes it from the folder unless it stays.
-func (m *maker) upload(ctx context.Context, o ledger.Output) error {
+func (m *maker) upload(ctx context.Context, o ledger.Output) (ledger.Output, error) {
 	// an earlier run uploaded it; perhaps a kill kept it from removing the file
 	if o.Uploaded && !m.Folder.Stays {
-		return m.Folder.Remove(o.Path)
+		return o, m.Folder.Remove(o.Path)
 	}
 	if err := m.send(ctx, o); err != nil || m.Folder.Stays {
-		return err
+		return o, err
 	}
 	if err := m.Ledger.Uploaded(o.Path); err != nil {
-		return err
+		return o, err
 	}
 	if err := m.Folder.Remove(o.Path); err != nil {
-		return err
+		return o, err
 	}
 	m.waiting.uploaded(o)
-	return nil
+	return o, nil
 }
 
 // send uploads a file and closes it, because Windows can't remove an open file.
