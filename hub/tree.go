@@ -73,11 +73,11 @@ func (c *Client) Tree(ctx context.Context, repo, rev string) (map[string]FileInf
 				continue
 			}
 			file, err := row.file()
-			if err == nil && file.Size < 0 {
-				err = fmt.Errorf("%w: no size of %q", wire.ErrNotHub, file.Path)
-			}
 			if err != nil {
 				return nil, c.t.Failure(r, nil, err)
+			}
+			if file.Size < 0 {
+				return nil, c.t.Errorf(r.Op, wire.ErrNotHub, "no size of %q", file.Path)
 			}
 			tree[file.Path] = file
 		}

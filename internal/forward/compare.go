@@ -8,10 +8,13 @@ import (
 	"github.com/df11-convert/df11-convert/internal/forward/fetch"
 )
 
-// orChanged returns fault, unless the task's source files were written to. Then any fault comes
-// from that, and orChanged reports it instead.
-func (m *maker) orChanged(t *fetch.Task, fault error) error {
-	return cmp.Or(t.Unchanged(m.Source), fault)
+// failed returns the fault of a stage, if there is one. If the task's source files were written to,
+// any fault comes from that, and failed reports it instead.
+func (m *maker) failed(stage string, t *fetch.Task, fault error) error {
+	if fault == nil {
+		return nil
+	}
+	return fmt.Errorf("%s %s: %w", stage, t.Path, cmp.Or(t.Unchanged(m.Source), fault))
 }
 
 // compared is a draft that holds what its source does. Only the compare stage makes one.
@@ -28,7 +31,7 @@ func (m *maker) compare(ctx context.Context, d *draft) (compared, error) {
 	}
 	if err != nil {
 		d.discard()
-		return compared{}, fmt.Errorf("compare %s: %w", d.task.Path, m.orChanged(d.task, err))
+		return compared{}, m.failed("compare", d.task, err)
 	}
 	return compared{d}, nil
 }

@@ -45,18 +45,17 @@ func (d *draft) discard() {
 func (m *maker) encode(ctx context.Context, t *fetch.Task) (*draft, error) {
 	coded, err := finishCounts(t)
 	for err == nil {
-		var d *draft
-		if d, err = m.write(ctx, t, coded); err == nil {
-			return d, nil
-		}
+		d, fault := m.write(ctx, t, coded)
 		// The limit on shared memory shows only while encoding. The unit then stays in BF16, and
 		// the file is laid out again.
-		if unsupported, ok := errors.AsType[*encoder.UnsupportedError](err); ok {
-			i := len(d.units) // after those that succeeded
-			t.Reasons[i], coded[i], err = string(unsupported.Reason), nil, nil
+		unsupported, ok := errors.AsType[*encoder.UnsupportedError](fault)
+		if !ok {
+			return d, m.failed("convert", t, fault)
 		}
+		i := len(d.units) // after those that succeeded
+		t.Reasons[i], coded[i] = string(unsupported.Reason), nil
 	}
-	return nil, fmt.Errorf("convert %s: %w", t.Path, m.orChanged(t, err))
+	return nil, m.failed("convert", t, err)
 }
 
 // finishCounts ends pass 1 of every unit. A unit with a nil entry stays in BF16.
