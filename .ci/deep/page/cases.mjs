@@ -232,7 +232,7 @@ const signIns = [
   ['userinfo: HTML', { [userinfo]: html }, /something else/], ['userinfo: no name', { [userinfo]: { body: { sub: '1' } } }, /who you are/],
 ].map(([name, rules, wanted]) => [`sign-in: ${name}`, async t => {
   t.play(rules);
-  const tab = await t.open(model, { ...slow, fast: 8 });
+  const tab = await t.open(model, { ...slow, fast: 8, kept: t.kept });
   await t.seen(tab, '#plan-title');
   await t.idle(tab);
   await tab.click('#sign-in');
@@ -313,7 +313,7 @@ const none = { status: 404, body: { error: 'Entry not found' } };
 
 // signed is a tab with a plan whose visitor has signed in. Its clock is fast.
 async function signed(t, path = model, fast = 20) {
-  const tab = await t.open(path, { ...slow, fast });
+  const tab = await t.open(path, { ...slow, fast, kept: t.kept });
   await t.seen(tab, '#plan-title');
   await t.idle(tab);
   await t.agree(tab);

@@ -18,7 +18,7 @@ const launch = options => puppeteer.launch({ args: ['--no-sandbox', '--disable-g
 const browser = await launch({ executablePath: chromium });
 
 // open opens the page in a tab of a browser without history, and listens to what goes wrong there.
-async function open(path = '/', { width = 1280, fast = 1, expected = [], before } = {}) {
+async function open(path = '/', { width = 1280, fast = 1, expected = [], before, kept } = {}) {
   const context = await browser.createBrowserContext();
   const tab = await context.newPage();
   await tab.setViewport({ width, height: 900, isMobile: width < 600, hasTouch: width < 600, deviceScaleFactor: 1 });
@@ -30,6 +30,7 @@ async function open(path = '/', { width = 1280, fast = 1, expected = [], before 
       Date.now = () => began + (now() - began) * factor;
     }, fast);
   }
+  if (kept) await tab.evaluateOnNewDocument(plans => { for (const [key, text] of Object.entries(plans)) sessionStorage.setItem(key, text); }, kept);
   if (before) await tab.evaluateOnNewDocument(before);
   listen(tab, path, expected);
   await tab.goto(site + path);
@@ -61,6 +62,16 @@ async function agree(tab, selector = '#sign-in') {
   await Promise.all([tab.waitForNavigation(), tab.click(selector)]);
   await tab.waitForSelector('#yes');
   await Promise.all([tab.waitForNavigation(), tab.click('#yes')]);
+}
+
+// planned is what a tab keeps that has planned org/llama. A case that is about something else begins with it.
+async function planned() {
+  const tab = await open('/?model=org/llama');
+  await seen(tab, '#plan-title');
+  await idle(tab);
+  const kept = await tab.evaluate(() => ({ ...sessionStorage }));
+  await close(tab);
+  return kept;
 }
 
 // --- the same answers as the program's ---
@@ -212,8 +223,8 @@ async function inFirefox() {
 const made = own(['org/llama', '--push', '--repo-id', 'ann/good-DF11', '--quiet'], { HF_ENDPOINT: inside, HF_TOKEN: 'hf_oauth_of_ann', HOME: data });
 if (made.status !== 0) throw new Error(made.stderr);
 await fetch(world.back + '/_test/damage', { method: 'POST' });
-const only = process.env.CASES;
-const tools = { open, close, text, seen, says, idle, agree, want, asked, site, hub, inside, browser, listen, play, commit: JSON.parse(await (await fetch(world.back + '/api/models/org/llama')).text()).sha };
+const only = process.env.CASES, kept = await planned();
+const tools = { open, close, kept, text, seen, says, idle, agree, want, asked, site, hub, inside, browser, listen, play, commit: JSON.parse(await (await fetch(world.back + '/api/models/org/llama')).text()).sha };
 for (const [name, test] of [...Object.entries({ equality, looks, road, inFirefox }), ...cases]) {
   if (only && !only.split(',').some(part => name.includes(part))) continue;
   const began = Date.now();
