@@ -61,7 +61,7 @@ func Drawing(r *describe.Report) string {
 	fmt.Fprintf(&b, `<svg viewBox="0 0 100 10" preserveAspectRatio="none" y="50" height="24">`+
 		`<polygon class="flow" points="%.2f,0 %.2f,0 %.2f,10 %.2f,10"/></svg>`, top[0], top[1],
 		bottom[1], bottom[0])
-	fmt.Fprintf(&b, `<text y="122">DF11 %s</text></svg><ul class="legend">`, human.Bytes(r.DF11Bytes))
+	fmt.Fprintf(&b, `<text y="106" dy="1em">DF11 %s</text></svg><ul class="legend">`, human.Bytes(r.DF11Bytes))
 	for _, x := range to {
 		if x.Bytes > 0 {
 			fmt.Fprintf(&b, `<li><svg viewBox="0 0 10 10"><rect class="%s" width="10" height="10"/>`+

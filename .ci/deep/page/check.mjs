@@ -36,10 +36,10 @@ async function open(path = '/', { width = 1280, fast = 1, expected = [], before,
   await tab.goto(site + path);
   return tab;
 }
-// paint shows a tab as somebody wants it: light, dark, or in forced colors.
+// paint shows a tab as somebody wants it: light, dark, in forced colors, or on paper.
 async function paint(tab, look) {
   const cdp = tab.painter ??= await tab.createCDPSession();
-  await cdp.send('Emulation.setEmulatedMedia', { features: [{ name: 'forced-colors', value: look === 'forced' ? 'active' : 'none' }, { name: 'prefers-color-scheme', value: look === 'light' ? 'light' : 'dark' }] });
+  await cdp.send('Emulation.setEmulatedMedia', { media: look === 'print' ? 'print' : 'screen', features: [{ name: 'forced-colors', value: look === 'forced' ? 'active' : 'none' }, { name: 'prefers-color-scheme', value: ['light', 'print'].includes(look) ? 'light' : 'dark' }] });
 }
 function listen(tab, path, expected) {
   tab.on('pageerror', error => want(expected === 'any', `${path}: exception: ${error.message}`));
@@ -116,7 +116,7 @@ async function look(tab, name) {
   for (const v of violations) want(false, `${name}: axe: ${v.id}: ${v.nodes.map(n => n.html.slice(0, 120)).join(' | ')}`);
   if (process.env.SCREENSHOTS) await tab.screenshot({ path: `${process.env.SCREENSHOTS}/${name}.png`, fullPage: true });
 }
-const paints = ['light', 'dark', 'forced'];
+const paints = ['light', 'dark', 'forced', 'print'];
 
 async function looks() {
   for (const width of [1280, 360]) {
@@ -132,7 +132,6 @@ async function looks() {
         await paint(tab, color);
         await look(tab, `${name}-${width}-${color}`);
       }
-      if (width === 1280 && ['large', 'good'].includes(name) && process.env.SCREENSHOTS) await tab.pdf({ path: `${process.env.SCREENSHOTS}/${name}.pdf` });
       await close(tab);
     }
   }

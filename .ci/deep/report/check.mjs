@@ -18,10 +18,10 @@ let name;
 tab.on('console', m => faults.push(`${name}: console: ${m.text()}`));
 tab.on('request', r => { if (!/^(file|data):/.test(r.url())) faults.push(`${name}: asked for ${r.url()}`); });
 const cdp = await tab.createCDPSession();
-for (const [width, scheme, forced = 'none'] of [[1280, 'light'], [1280, 'dark'], [768, 'light'], [360, 'light'], [360, 'dark'], [360, 'dark', 'active'], [1280, 'light', 'active']]) {
-  name = `${width}-${scheme}${forced === 'active' ? '-forced' : ''}`;
+for (const [width, scheme, forced = 'none', media = 'screen'] of [[1280, 'light'], [1280, 'dark'], [768, 'light'], [360, 'light'], [360, 'dark'], [360, 'dark', 'active'], [1280, 'light', 'active'], [720, 'light', 'none', 'print']]) {
+  name = `${width}-${scheme}${forced === 'active' ? '-forced' : ''}${media === 'print' ? '-print' : ''}`;
   await tab.setViewport({ width, height: 900 });
-  await cdp.send('Emulation.setEmulatedMedia', { features: [{ name: 'forced-colors', value: forced }, { name: 'prefers-color-scheme', value: scheme }] });
+  await cdp.send('Emulation.setEmulatedMedia', { media, features: [{ name: 'forced-colors', value: forced }, { name: 'prefers-color-scheme', value: scheme }] });
   await tab.goto(pathToFileURL(page));
   const over = await tab.$$eval('main *, header *, footer', all => all.filter(e => e.getBoundingClientRect().right > innerWidth + 1).map(e => e.outerHTML.slice(0, 90)));
   if (over.length) faults.push(`${name}: hangs over the right edge: ${over.slice(0, 3).join(' | ')}`);
@@ -32,7 +32,6 @@ for (const [width, scheme, forced = 'none'] of [[1280, 'light'], [1280, 'dark'],
   const { violations } = await tab.evaluate(() => window.axe.run());
   for (const v of violations) faults.push(`${name}: axe: ${v.id}: ${v.nodes.map(n => n.html.slice(0, 120)).join(' | ')}`);
 }
-if (pictures) await tab.pdf({ path: `${pictures}/report.pdf`, printBackground: true, preferCSSPageSize: true });
 await browser.close();
 faults.forEach(f => console.error(f));
 if (faults.length) process.exit(1);
