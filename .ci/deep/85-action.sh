@@ -206,7 +206,7 @@ sets again changed false
 echo '== convert: failures are printed, escaped, and fail the step'
 inputs=(INPUT_SOURCE=$'org/no,such:repo%\n::error::injected' INPUT_REPO_ID=tester/x)
 step refused convert 2
-has refused log '::error title=df11-convert%3A usage::org/no,such:repo%25%0A::error::injected'
+has refused log '::error title=df11-convert%3A usage::org/no,such:repo%25\n::error::injected'
 if grep '^::error::injected' "$work/refused/log"; then fail 'a source gave a command to the runner'; fi
 mkdir "$work/crlf"
 printf '#!/bin/sh\n%q "$@" | sed "s/$/\\r/"\n' "$(command -v jq)" >"$work/crlf/jq" # jq as it is on Windows
