@@ -57,9 +57,8 @@ func TestNamedFilesExist(t *testing.T) {
 	}
 }
 
-// TestNamedTestsExist: every test, fuzz target and benchmark that a page tells people to run is
-// there, in one of the packages that the command names. A pattern that matches nothing would pass,
-// and show nothing.
+// TestNamedTestsExist: every test, fuzz target, and benchmark in a command of a page exists in one of
+// the packages that the command names. A pattern that matches nothing would pass and show nothing.
 func TestNamedTestsExist(t *testing.T) {
 	command := regexp.MustCompile("go test [^`\n]*")
 	option := regexp.MustCompile(`-(run|bench|fuzz) ('[^']*'|\S+)`)

@@ -45,8 +45,8 @@ func TestNamesAreJudgedOnce(t *testing.T) {
 	})
 }
 
-// judgesNames reports whether an expression accepts a name of a kind, and refuses one that is nearly
-// of the kind.
+// judgesNames reports whether an expression accepts a name of some kind, and refuses a name that
+// is nearly of that kind.
 func judgesNames(re *regexp.Regexp) bool {
 	accepts := func(yes, no string) bool { return re.MatchString(yes) && !re.MatchString(no) }
 	commit, sum := strings.Repeat("0a", 20), strings.Repeat("0a", 32)

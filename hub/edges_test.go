@@ -50,7 +50,7 @@ func (c *edgeConn) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// over gives a new connection its rate.
+// over limits a new connection to its rate.
 func (h *edgeHub) over(c net.Conn) net.Conn {
 	h.mu.Lock()
 	defer h.mu.Unlock()

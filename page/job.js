@@ -47,7 +47,7 @@ export function taskOf({ command = [] }) {
   const [source = '', commit = ''] = (command[1] ?? '').split('@');
   return { source, commit, target: command[command.indexOf('--repo-id') + 1] ?? '' };
 }
-// find gives the job that converts a source into a target now.
+// find returns the job that is converting a source into a target now.
 async function find({ source, target }) {
   const labels = { 'df11-convert': source, 'df11-target': target };
   const query = [...Object.entries(labels).map(([k, v]) => ['label', `${k}=${v}`]), ['stage', 'RUNNING'], ['stage', 'SCHEDULING']];

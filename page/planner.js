@@ -68,7 +68,7 @@ async function compile() {
 function begin(source) {
   try { return new Worker(source); } catch (error) { return broken(error); }
 }
-// run runs the program and gives what it prints. With each line of its log, and each answer of the Hub, it calls heard.
+// run runs the program and returns what it prints. It calls heard with each line of the log, and each answer of the Hub.
 export async function run(args, signal, heard = () => {}) {
   const { module, source } = await load();
   signal?.throwIfAborted();
@@ -92,7 +92,7 @@ export async function run(args, signal, heard = () => {}) {
 export const lines = log => log.split('\n').flatMap(line => {
   try { return line.startsWith('{') ? [JSON.parse(line)] : []; } catch { return []; }
 });
-// answer runs a command with --json, and gives the document, good or not.
+// answer runs a command with --json and returns the document, good or not.
 async function answer(command, args, signal, heard) {
   const { stdout, stderr } = await run([command, '--json', '--log-format', 'json', ...args], signal, heard);
   try {
@@ -103,7 +103,7 @@ async function answer(command, args, signal, heard) {
   }
 }
 export const check = (name, signal, heard) => answer('verify', ['--level', 'structure', '--', name], signal, heard);
-// plan gives what a model becomes, from its headers alone, or from samples of its weights too.
+// plan returns what a model becomes, from its headers alone, or from samples of its weights too.
 export async function plan(name, { samples = false, exact = false, signal, heard }) {
   const doc = await answer('plan', [...(samples ? [] : ['--sample-bytes', '0']), ...(exact ? ['--exact-f32'] : []), '--', name], signal, heard);
   return doc.ok || doc.estimate ? brief(doc, name, exact) : doc;

@@ -256,7 +256,7 @@ func (l *outputLog) add(file string) {
 	}
 }
 
-// take gives the outputs since the last call.
+// take returns the outputs since the last call.
 func (l *outputLog) take() []string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -304,7 +304,7 @@ func sameFiles(t *testing.T, got, want map[string]hubtest.File) {
 	}
 }
 
-// writeModel writes a model into a new folder and gives its path.
+// writeModel writes a model into a new folder and returns its path.
 func writeModel(t *testing.T, m *hubtest.Model) string {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "model")

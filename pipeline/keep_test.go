@@ -79,8 +79,8 @@ func kept(t *testing.T, p *plan.Plan, work string) (n int64) {
 	return n
 }
 
-// killed runs a conversion up to the k-th read of weights and gives a work folder as a kill at that
-// moment leaves it.
+// killed runs a conversion up to the k-th read of weights, and returns a work folder as a kill at
+// that moment leaves it.
 func (w *world) killed(t *testing.T, k int, change ...func(*pipeline.Options)) (work string) {
 	t.Helper()
 	work, err := w.killedIn(t, t.TempDir(), k, change...)
@@ -165,9 +165,9 @@ func (w *world) catchUp(t *testing.T, p *plan.Plan, work string, but int64) {
 	}
 }
 
-// killedInSpool runs a conversion of severalTensors, in which all of an undisturbed run's reads are
-// given, and gives a work folder as a kill leaves it in the middle of an output: the journal names
-// all that it can, and tensors in a spool.
+// killedInSpool runs a conversion of severalTensors with all reads of an undisturbed run. It returns
+// a work folder as a kill in the middle of an output leaves it: the journal names everything it can,
+// and tensors in a spool.
 func (w *world) killedInSpool(t *testing.T, p *plan.Plan, reads int, change ...func(*pipeline.Options)) (work string) {
 	t.Helper()
 	w.beforeKill = func(work string) {

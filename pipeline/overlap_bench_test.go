@@ -45,7 +45,7 @@ func BenchmarkOverlap(b *testing.B) {
 	}
 }
 
-// overlap makes one conversion and gives its wall time and that of the slower line alone.
+// overlap runs one conversion. It returns its wall time, and that of the slower connection alone.
 func overlap(b *testing.B, down, up int64) (wall, alone time.Duration) {
 	b.Helper()
 	m := hubtest.NewLlama(3, hubtest.ModelOptions{Hidden: 256, Layers: 96, Vocab: 2048, ShardBytes: 16 << 20})

@@ -50,7 +50,7 @@ func TestSourceRepoIsNoTarget(t *testing.T) {
 	}
 }
 
-// foreign checks that a target is refused because of a file that would be overwritten, and gives
+// foreign checks that a target is refused because of a file that would be overwritten. It returns
 // the error.
 func foreign(t *testing.T, err error, file string) *target.ConflictError {
 	t.Helper()

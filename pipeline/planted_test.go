@@ -135,8 +135,8 @@ var forgeries = []forgery{
 }
 
 // TestNoJournalIsAWitness: whatever a journal in a target, an output folder or a work folder says,
-// what is finished is proved by the run that calls it verified, or made again. Anyone who can write
-// there gets nothing published, and nothing vouched for.
+// what is finished is proved by the run that calls it verified, or made again. A forger who
+// can write there gets nothing published, and nothing called verified.
 func TestNoJournalIsAWitness(t *testing.T) {
 	t.Parallel()
 	want, dir := reference(t, small()), localResult(t, small())

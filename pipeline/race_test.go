@@ -114,8 +114,8 @@ func (r *race) start(x *racer) {
 	}()
 }
 
-// settle waits until every racer that was started has ended or wants to commit, and gives those
-// that want to.
+// settle waits until every started racer has ended or wants to commit. It returns the racers that
+// want to.
 func (r *race) settle() (ready []*racer) {
 	for _, x := range r.racers {
 		if x.kill == nil {

@@ -110,7 +110,7 @@ func sameWeights(t *testing.T, got, want map[string]hubtest.File) {
 	}
 }
 
-// TestLastCommitIsLookedAt: when the Hub lets somebody else write over the last commit, or beside
+// TestLastCommitIsLookedAt: when the Hub lets someone else write over the last commit, or next to
 // it, the run ends with an error that names the files, and whose conversion it was. A person's card
 // is none of its business. The next run puts it right.
 func TestLastCommitIsLookedAt(t *testing.T) {
@@ -124,7 +124,7 @@ func TestLastCommitIsLookedAt(t *testing.T) {
 		want  []string // in the error; none if the run ends well
 	}{
 		"an output":          {map[string][]byte{"model_layers_0.safetensors": []byte("theirs")}, []string{": model_layers_0.safetensors ("}},
-		"weights beside":     {map[string][]byte{"other.safetensors": []byte("theirs")}, []string{": other.safetensors ("}},
+		"other weights":      {map[string][]byte{"other.safetensors": []byte("theirs")}, []string{": other.safetensors ("}},
 		"a file that went":   {map[string][]byte{"config.json": nil}, []string{": config.json"}},
 		"another conversion": {map[string][]byte{names.Manifest: manifest, "config.json": []byte("{}")}, []string{"config.json, " + names.Manifest, "org/other has written"}},
 		"an edited card":     {map[string][]byte{names.Card: []byte("# mine")}, nil},
@@ -198,8 +198,8 @@ func (w *world) branches() (names []string) {
 	return names
 }
 
-// abandon begins a refresh and makes it fail at its last commit; it gives the name of the branch
-// that is left.
+// abandon begins a refresh and makes it fail at its last commit; it returns the name of the
+// branch that is left.
 func abandon(t *testing.T, w *world) string {
 	t.Helper()
 	w.Inject(hubtest.Fault{Name: "commit-quota", Nth: 2})

@@ -24,8 +24,8 @@ import (
 
 var errStop = errors.New("stopped by the test")
 
-// stopped runs a conversion whose context ends when stop is called, and gives the error that it
-// ends with: that cause, or none if it was done before it noticed.
+// stopped runs a conversion whose context ends when stop is called. It returns the run's error: the
+// cause of the stop, or nil if the run was done before it noticed.
 func (w *world) stopped(t *testing.T, work string, arm func(stop func())) error {
 	t.Helper()
 	ctx, cancel := context.WithCancelCause(t.Context())

@@ -163,7 +163,7 @@ func newOrdeal(rnd *rand.Rand, c *calm, w *world, work string) *ordeal {
 	return o
 }
 
-// ordeals are what can happen to a run. Each gives the error that the run ended with, if it did.
+// ordeals are what can happen to a run. Each returns the error that the run ended with, if it did.
 var ordeals = []struct {
 	name string
 	meet func(o *ordeal, t *testing.T) error

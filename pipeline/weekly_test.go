@@ -206,7 +206,7 @@ func TestRefreshCostsWhatChanged(t *testing.T) {
 			if w.Commits(targetRepo, "main")[0].Parent != head {
 				t.Error("main did not move by one commit")
 			}
-			c.vouched(t, w.manifest(t), r, metadata.Run{Version: "test", Commit: first})
+			c.provenance(t, w.manifest(t), r, metadata.Run{Version: "test", Commit: first})
 
 			if r, x := w.refresh(t); !r.Verified.UpToDate || x.source+x.result+x.sent > 0 {
 				t.Errorf("it is not up to date: %+v", x)
@@ -266,7 +266,7 @@ func (c change) judge(t *testing.T, w *world, x traffic, before map[string]hubte
 		beside += w.Files(sourceRepo, "main")[f].Size
 	}
 	if len(c.shards) == 0 && x.source+x.result+x.sent > 0 || x.source < source || x.source > source+beside {
-		t.Errorf("%+v, want %d bytes of the source, and at most %d beside", x, source, beside)
+		t.Errorf("%+v, want %d bytes of the source, and at most %d more", x, source, beside)
 	}
 	for _, name := range x.outputs {
 		if !slices.Contains(c.around, name) {
@@ -275,8 +275,8 @@ func (c change) judge(t *testing.T, w *world, x traffic, before map[string]hubte
 	}
 }
 
-// vouched checks what the manifest and the report say of the weights.
-func (c change) vouched(t *testing.T, m *metadata.Manifest, r *pipeline.Report, by metadata.Run) {
+// provenance checks what the manifest and the report say of the weights.
+func (c change) provenance(t *testing.T, m *metadata.Manifest, r *pipeline.Report, by metadata.Run) {
 	t.Helper()
 	var weights int64
 	for _, f := range m.Outputs {

@@ -22,7 +22,7 @@ var updateFits = flag.Bool("update-fits", false, "write docs/fits.md")
 const fitsIntro = `# What fits my card
 
 Each cell says how many tokens of context fit next to the weights of one sequence, for BF16 and for DF11; – means that the
-weights alone don't fit. A tenth of the memory stays free. Keys and values are BF16, as transformers keeps them, and no context
+weights alone don't fit. 10% of the memory stays free. Keys and values are BF16, as transformers keeps them, and no context
 is longer than the model's own. Ask about your model, card, and batch: ` + "`df11-convert plan Qwen/Qwen3-8B --vram 4090 --batch 4`" + `.
 
 Made by ` + "`go test ./cmd/df11-convert -run TestFitsPage -update-fits`" + ` from the models' configs and the usual ratio of trained weights.

@@ -115,7 +115,7 @@ func (f *forged) original() string {
 	return name
 }
 
-// relist makes the manifest list the files that are there, with their sha256.
+// relist makes the manifest list the files that are there, with the SHA-256 of each.
 func (f *forged) relist() {
 	f.manifest(func(m *metadata.Manifest) {
 		kinds := map[string]metadata.Kind{}

@@ -17,14 +17,14 @@ import (
 	"github.com/df11-convert/df11-convert/internal/testing/world"
 )
 
-// What a verification says of a forgery, beside "no WORDS": exit 3, and the words in what it
-// prints; and "beside FILES": exit 0, and the last line names these files and no others, those first
-// that programs run, then those that they open.
+// What a verification says of a forgery. "no WORDS" means exit 3, and the words are in what it
+// prints. "others FILES" means exit 0, and the last line names exactly these files, first those that
+// programs run, then those that they open.
 const (
 	refuses = "refused" // exit 5: no original makes such a model
 	nothing = "ok"      // what this level cannot see, or what harms no one
 	wrong   = "no "
-	others  = "beside "
+	others  = "others "
 )
 
 // forgeries are models that are not what they seem, each with what must be said of it at the levels
@@ -120,7 +120,7 @@ var forgeries = []struct {
 
 	// Weights that a loader finds next to the model's.
 	{"another weight file", "", func(f *forged) { f.take("else.safetensors", evilModel, "model_layers_0.safetensors") }, []string{wrong}},
-	{"the original's weights beside", "", func(f *forged) { f.take("pytorch.safetensors", "of "+evilModel, "model.safetensors") }, []string{wrong}},
+	{"the original's weights too", "", func(f *forged) { f.take("pytorch.safetensors", "of "+evilModel, "model.safetensors") }, []string{wrong}},
 	{"a weight file without a tensor", "", func(f *forged) { f.files["else.safetensors"] = world.Safetensors(nil) }, []string{wrong + "else.safetensors"}},
 	{"an adapter as safetensors", "", func(f *forged) {
 		f.files["adapter_model.safetensors"] = weightsOf(1)
@@ -399,7 +399,7 @@ func (g *forger) checkBeside(name, at, files string) {
 		want = append(want, path)
 	}
 	if !slices.Equal(doc.Beside, want) {
-		g.Errorf("%s: beside: %q, want %q", name, doc.Beside, want)
+		g.Errorf("%s: other files: %q, want %q", name, doc.Beside, want)
 	}
 }
 

@@ -62,7 +62,7 @@ func lineages(t *testing.T) map[string]string {
 	return at
 }
 
-// lineage converts a folder and gives what card and manifest say of its origin.
+// lineage converts a folder and returns what card and manifest say about its origin.
 func lineage(t *testing.T, args ...string) (source metadata.Source, card *metadata.FrontMatter, stderr string) {
 	t.Helper()
 	out := filepath.Join(t.TempDir(), "out")

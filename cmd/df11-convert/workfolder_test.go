@@ -23,9 +23,9 @@ func (v *victim) runWith(t *testing.T, f hubtest.Fault) error {
 	return v.run(t, 1, func(*os.Process) { v.Inject(f) })
 }
 
-// beside runs the program with other arguments, the same hub, and the same HOME. It returns what it
-// wrote to stderr.
-func (v *victim) beside(t *testing.T, dir string, args ...string) (stderr string, err error) {
+// another runs the program with other arguments, the same hub, and the same HOME. It returns what
+// the program wrote to stderr.
+func (v *victim) another(t *testing.T, dir string, args ...string) (stderr string, err error) {
 	t.Helper()
 	c := v.command(t, args...)
 	c.Dir = dir
@@ -55,7 +55,7 @@ func TestJobsWorkSideBySide(t *testing.T) {
 			v.AddModel("org/other", hubtest.NewLlama(6, hubtest.ModelOptions{Layers: 3, Hidden: 16, Heads: 2, Vocab: 64}))
 			v.args = jobs.first
 			held := hubtest.Fault{Method: "POST", Path: "*/commit/*", Action: func(x *hubtest.Exchange) {
-				stderr, err := v.beside(t, "", jobs.second...)
+				stderr, err := v.another(t, "", jobs.second...)
 				if !jobs.locked && err != nil {
 					t.Errorf("the second job: %v\n%s", err, stderr)
 				}
@@ -87,7 +87,7 @@ func TestOutputInsideItsSource(t *testing.T) {
 	want := t.TempDir()
 	source := filepath.Join(t.TempDir(), "model")
 	writeModel(t, killModel(12), source)
-	if stderr, err := v.beside(t, "", source, "-o", want); err != nil {
+	if stderr, err := v.another(t, "", source, "-o", want); err != nil {
 		t.Fatalf("%v\n%s", err, stderr)
 	}
 	for _, args := range [][]string{{"."}, {".", "-o", "out"}, {source, "-o", filepath.Join(source, "deep", "er")}, {filepath.Join("..", "model"), "-o", "./x/../y/"}} {
@@ -99,7 +99,7 @@ func TestOutputInsideItsSource(t *testing.T) {
 		}
 		v.killInside(t, source, out, args)
 		for i, made := range []bool{true, false} {
-			stderr, err := v.beside(t, source, append(slices.Clone(args), "--verbose")...)
+			stderr, err := v.another(t, source, append(slices.Clone(args), "--verbose")...)
 			if err != nil {
 				t.Fatalf("%v, run %d after the kill: %v\n%s", args, i+1, err, stderr)
 			}
@@ -129,7 +129,7 @@ func TestKilledDecode(t *testing.T) {
 		v.killAt(t, "", filepath.Join(out, pattern), "decode", df11, "-o", out)
 		world.Write(t, filepath.Join(out, ".df11-convert", ".df11-LEFTBYAKILLLEFTBYAKILLLEFT.tmp"), []byte("half"))
 	}
-	if stderr, err := v.beside(t, "", "decode", df11, "-o", out); err != nil {
+	if stderr, err := v.another(t, "", "decode", df11, "-o", out); err != nil {
 		t.Fatalf("%v\n%s", err, stderr)
 	}
 	decoded, files := world.ReadAll(t, out), world.ReadAll(t, original)

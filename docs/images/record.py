@@ -1,7 +1,7 @@
 """Records a command as an animated SVG, from what it really shows: record.py OUT.svg COLUMNS LINES COMMAND...
 
 tmux runs the command; its screen is read ten times a second, and each screen that differs from the one before becomes a frame.
-The picture plays at the speed of the run and begins anew. Needs tmux.
+The picture plays at the speed of the run and starts again. Needs tmux.
 """
 import html
 import re

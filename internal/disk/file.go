@@ -175,7 +175,7 @@ func (f *File) ReadAt(p []byte, off int64) (int, error) {
 	return n, err
 }
 
-// Commit checks that the file holds wantSize bytes, syncs and closes it, and gives it its name.
+// Commit checks that the file holds wantSize bytes, syncs and closes it, and renames it.
 // After an error, no file has appeared, unless only the last step failed: syncing the directory (Op
 // "sync directory of").
 func (f *File) Commit(wantSize int64) error {

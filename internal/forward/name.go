@@ -26,7 +26,7 @@ func (d *draft) startHash(ctx context.Context, p *progress.Counters) {
 	go func() { _, _ = d.sum() }()
 }
 
-// name records a compared file in the ledger, syncs it to disk, and gives it its name. It waits for
+// name records a compared file in the ledger, syncs it to disk, and renames it. It waits for
 // the hash and for the disk.
 func (m *maker) name(_ context.Context, c compared) (ledger.Output, error) {
 	defer c.discard()

@@ -145,7 +145,7 @@ func stall(n int) Action {
 	}
 }
 
-// slow sends the right answer one byte at a time, with pauses.
+// slow sends the right answer one byte at a time, with a wait before each.
 func slow(pause time.Duration) Action {
 	return func(x *Exchange) {
 		a := x.right(true)

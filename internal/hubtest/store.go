@@ -172,7 +172,7 @@ func (s *store) RemoveRepo(name string) {
 	delete(s.repos, name)
 }
 
-// hold stores an uploaded object, once, and gives it to the repo of that name, if the repo still
+// hold stores an uploaded object, once, and adds it to the repo of that name, if the repo still
 // exists.
 func (s *store) hold(name string, o *object) {
 	s.mu.Lock()

@@ -131,8 +131,8 @@ func (r *reading) usable(e *catalog.Entry) (*catalog.Entry, error) {
 	return e, nil
 }
 
-// renamePaths gives all tensors the module paths of the class that loads the output: the entry's,
-// or else the stated class. If that class has other modules, it notes that.
+// renamePaths renames all tensors to the module paths of the class that loads the output: the
+// entry's class, or else the stated one. If that class has other modules, it notes that.
 func (c *choice) renamePaths(ctx context.Context, inv *inventory, p *Plan) (*inventory, error) {
 	if slices.ContainsFunc(inv.tensors, func(t Tensor) bool { return c.facts.Changes(t.Name) }) {
 		if c.entry == nil {

@@ -124,7 +124,7 @@ func (c class) model(e *catalog.Entry, tied bool) *model {
 	return m
 }
 
-// kinds gives the kind of module by parameter.
+// kinds returns the kind of module of each parameter.
 func (c class) kinds() map[string]string {
 	kinds := map[string]string{}
 	for _, p := range c.params {

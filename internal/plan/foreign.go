@@ -116,7 +116,7 @@ func refuseByNames(tensors []Tensor) error {
 var dtypeHints = map[safetensors.DType]string{
 	"F32": "if this is a BF16 model saved as F32, add --exact-f32, which checks every value; " +
 		"otherwise keep F32: a cast to BF16 loses bits",
-	"F16": "DF11 holds BF16 only and a cast loses bits; keep FP16, or use ZipNN, which is lossless for it",
+	"F16": "DF11 holds BF16 only and a cast loses bits; keep F16, or use ZipNN, which is lossless for it",
 }
 
 // refuseDType refuses a weight that isn't BF16, and counts the tensors of its type.

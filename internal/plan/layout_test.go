@@ -122,7 +122,7 @@ func TestPipelineWithBrokenIndexIsRefused(t *testing.T) {
 }
 
 // TestPipelineSaysWhatItLacks: a warning names the components that are missing, or have no weights
-// that are copied, unless the pipeline does without them.
+// to copy, unless the pipeline doesn't need them.
 func TestPipelineSaysWhatItLacks(t *testing.T) {
 	for _, c := range []struct{ index, lacks, variant string }{
 		{`{"transformer": ["a", "b"], "text_encoder": ["a", "b"], "vae": ["a", "b"]}`, "", ""},

@@ -284,7 +284,7 @@ func TestRefusals(t *testing.T) {
 			r.change(tr)
 			src := tr.source()
 			var err error
-			// a tenth of it, but under the race detector regexes allocate again what they keep
+			// 10% would do, but under the race detector regexes allocate again what they keep
 			alloc.Within(t, 512<<20, func() {
 				_, err = New(t.Context(), src, tr.opt)
 			})
@@ -366,7 +366,7 @@ func TestFileOfAnotherModelIsRefused(t *testing.T) {
 		for _, other := range []string{path.Dir(file) + "/config.json", "model_index.json"} {
 			s, err := Look(append(files, File{Path: other}), Options{WeightFile: file})
 			if r := (*RefusedError)(nil); (!errors.As(err, &r) || r.Hint == "") && (s == nil || s.Dir != path.Dir(file)) {
-				t.Errorf("%s beside %s: %+v, %v", file, other, s, err)
+				t.Errorf("%s next to %s: %+v, %v", file, other, s, err)
 			}
 		}
 	}

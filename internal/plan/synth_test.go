@@ -223,7 +223,7 @@ func (m *model) hubNames(rules [][2]string) {
 	}
 }
 
-// synthSource gives the model the files and the config by which the entry is found.
+// synthSource adds the files and the config by which the model's entry is found.
 func synthSource(e *catalog.Entry, m *model, tied bool) Source {
 	config := map[string]any{"num_hidden_layers": m.layers, "tie_word_embeddings": tied, "torch_dtype": "bfloat16"}
 	if len(e.Match.ModelType) > 0 {

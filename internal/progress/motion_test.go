@@ -72,7 +72,7 @@ func TestTimeLeft(t *testing.T) {
 		}
 	}
 	if left, sure := look(0, 5*time.Second); left == 0 || !sure {
-		t.Error("a short pause and nothing is known")
+		t.Error("after a short wait, no time left is known")
 	}
 	if left, sure := look(0, 10*time.Second); left > 0 || sure {
 		t.Errorf("nothing moves, and %v are left", left)

@@ -34,7 +34,7 @@ func CantFill(class *catalog.Facts, unit string, modules []string,
 }
 
 // NodeCantFill says why the ComfyUI node can't fill a unit, or returns "". The node reads no dict.
-// It has one for each class, and gives the weights to the attributes in that dict's order.
+// It has a dict of its own for each class, and fills the attributes in that dict's order.
 func NodeCantFill(own catalog.PatternDict, unit string, attrs []string) string {
 	for _, p := range own {
 		if one := (catalog.PatternDict{p}); one.Matches(unit) {

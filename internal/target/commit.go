@@ -161,9 +161,9 @@ func (r *Repo) commit(ctx context.Context, c change) error {
 	}
 }
 
-// opsOn gives the operations of a change on its parent. The journal lists what others have brought
-// there meanwhile as well, since it may replace theirs. Where another run of the same conversion
-// has finished the branch with the outputs, there is nothing left to commit.
+// opsOn returns the operations of a change on its parent. The journal also lists what other runs
+// have committed meanwhile, because it may replace their journal. If another run of the same
+// conversion has finished the branch with the outputs, there is nothing left to commit.
 func (r *Repo) opsOn(ctx context.Context, c change) ([]hub.Op, error) {
 	if c.result != nil {
 		tree, err := r.Hub.Tree(ctx, r.Repo, c.parent)

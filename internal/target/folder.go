@@ -306,7 +306,7 @@ func (f *Folder) complete(ctx context.Context, r *Result) error {
 	return err
 }
 
-// Close gives the lock back. With done, it removes what this run has made but the result, by name,
+// Close releases the lock. With done, it removes what this run has made but the result, by name,
 // then the lock: once the lock is free, the folder is the next run's. It removes an empty work
 // folder too. Without done, it leaves what another run can go on with.
 func (f *Folder) Close(done bool) error {

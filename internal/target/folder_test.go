@@ -46,7 +46,7 @@ func TestFolderTakenOver(t *testing.T) {
 	}
 }
 
-// useFolder opens a folder, if nobody else has it, writes a journal, finds it, and ends.
+// useFolder opens a folder, if no one else has it, writes a journal, finds it, and ends.
 func useFolder(t *testing.T, root string, stays bool, holders, got *atomic.Int32) {
 	p := &plan.Plan{}
 	f, err := target.OpenFolder(t.Context(), root, stays, target.NewOwner(p, target.Origin{}, "part", false), 0o666)
@@ -74,7 +74,7 @@ func useFolder(t *testing.T, root string, stays bool, holders, got *atomic.Int32
 	}
 }
 
-// A result is what a run makes in a folder: weights, and a file beside them.
+// A result is what a run makes in a folder: weights, and a file next to them.
 var result = map[string]string{"model.safetensors": "rest", "head.safetensors": "head", "config.json": "{}"}
 
 // convert makes the result in a folder, as a run does: it takes over what earlier runs have made, and
@@ -212,8 +212,8 @@ func TestForceClaimsNothingOfOthers(t *testing.T) {
 	holds(t, out, theirs)
 }
 
-// TestManifestNamesNothingOutside: a manifest that calls a file outside of its folder its config.json
-// has nothing removed there when the folder is converted anew.
+// TestManifestNamesNothingOutside: if a manifest names a file outside of its folder as config.json,
+// converting the folder again removes nothing there.
 func TestManifestNamesNothingOutside(t *testing.T) {
 	out := filepath.Join(t.TempDir(), "out")
 	must(t, convert(t, out, false, calm))

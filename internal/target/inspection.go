@@ -64,8 +64,8 @@ func (in *Inspection) held(outputs []ledger.Output) []ledger.Output {
 	return slices.DeleteFunc(outputs, func(o ledger.Output) bool { return !in.Holds(o.File()) })
 }
 
-// torn reports whether a file of ours is listed with its sha256 and another size: some Hubs describe
-// a file of another branch here, and keep the old bytes.
+// torn reports whether a file of ours is listed with its SHA-256 but another size. Some Hubs list
+// the file of another branch, and keep the old bytes.
 func (in *Inspection) torn(name string) bool {
 	return slices.ContainsFunc(in.listed[name], func(f names.File) bool {
 		return f.SHA256 == in.files[name].SHA256 && f.Size != in.files[name].Size

@@ -20,7 +20,7 @@ import (
 // and repos:
 //
 //   - A journal or a manifest is ours if it is of this result, by the plan that this run has or for
-//     another commit of the source. Without commits, the sha256 of the weights say whether a result
+//     another commit of the source. Without commits, the SHA-256 of the weights say whether a result
 //     is this one.
 //   - A file is ours if such a journal or manifest lists it as it is, and says that a run wrote it.
 //   - What is ours is replaced, or deleted if the result has no file of that path.
@@ -49,19 +49,19 @@ type Owner struct {
 	config   string // path of config.json
 	// every file of the result: what pins its content at the source, "" if nothing does
 	written map[string]string
-	loaded  map[string]bool // folders of which a loader reads every .safetensors file
+	loaded  map[string]bool // a loader reads every .safetensors file in these folders
 }
 
 // An Origin is what a run knows of its source.
 type Origin struct {
 	Repo   string // Hub repo that the weights come from; "" if it is not known
 	Commit string // of Repo; "" if it is not known
-	Local  bool   // nothing but their sha256 pins the weights
-	// Weights returns the weight files with their sha256, as far as that is known or can be found
-	// out; nil means no file.
+	Local  bool   // only their SHA-256 pins the weights
+	// Weights returns the weight files with the SHA-256 of each, if it is known or can be
+	// computed. Nil means no file.
 	Weights func(ctx context.Context) ([]names.File, error)
-	// Content returns the sha256 of a file that the result takes over from a local source, "" of
-	// any other: the files of a Hub are pinned. Nil means no file.
+	// Content returns the SHA-256 of a file that the result copies from a local source, and "" for
+	// any other file, because a commit pins the files of a Hub. Nil means no file.
 	Content func(ctx context.Context, name string) (string, error)
 }
 
@@ -154,7 +154,7 @@ type contents interface {
 	// version returns the version of a file that a claim lists; "" if it is not there.
 	version(name string) (string, error)
 	read(ctx context.Context, name string) ([]byte, error)
-	file(ctx context.Context, name string) (names.File, error) // with its sha256
+	file(ctx context.Context, name string) (names.File, error) // with its SHA-256
 	// equals reports whether a file has the content that a pin of the source stands for.
 	equals(ctx context.Context, name, pin string) (bool, error)
 }
@@ -350,8 +350,8 @@ func (x *judgment) judgeFiles(ctx context.Context) error {
 	return nil
 }
 
-// ours reports whether a file is ours. A run of this plan for this commit has written what the
-// commit pins. Some Hubs list its sha256 with the size of an older file: still it's no one else's.
+// ours reports whether a file is ours. A run of this plan for this commit wrote what the
+// commit pins. Some Hubs list its SHA-256 with the size of an older file; it's ours all the same.
 func (x *judgment) ours(ctx context.Context, name string) (file names.File, ours bool, err error) {
 	if !x.changed(name) {
 		file, ours = x.last.Ours[name]

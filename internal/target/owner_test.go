@@ -68,8 +68,8 @@ const (
 	before = "2222222222222222222222222222222222222222"
 )
 
-// journal writes one of a plan: files that it lists, as "path content". With a plus, a file is
-// named beside the outputs; with a star, former conversions have left it; KEEPS is a folder's that
+// journal writes the journal of a plan. It lists files, as "path content". With a plus, a file is
+// named in addition to the outputs; with a star, former conversions have left it; KEEPS is a folder's that
 // stays. The source is "repo", or "repo@commit"; without a commit, it's "new" for a repo. Further
 // words are other members of the head.
 func journal(plan, source string, files ...string) string {
@@ -109,7 +109,7 @@ func at(source string) (repo, commit string) {
 	return repo, commit
 }
 
-// manifest writes one that lists files as journal does; those with a dash were kept. WEIGHTS is
+// manifest writes a manifest, which lists files as journal does; those with a dash were kept. WEIGHTS is
 // what the source held.
 func manifest(plan, source string, files ...string) string {
 	var list []string
@@ -201,8 +201,8 @@ const (
 	forcedFolder
 	workFolder
 	nameless // a repo, for a source that no repo is known of
-	local    // a repo, for a local source of which the repo is known, but no commit
-	single   // a repo, for a layout of which a loader reads one file by its name
+	local    // a repo, for a local source whose repo is known, but not its commit
+	single   // a repo, for a layout whose loader reads one file by its name
 )
 
 // of makes the judge of a run at a site, and what the site holds.

@@ -208,7 +208,7 @@ func (r *Repo) ensure(ctx context.Context, m *model.Model) error {
 	if err != nil {
 		return err
 	}
-	r.Repo = info.ID // one that was renamed still answers to its former name
+	r.Repo = info.ID // a renamed repo still answers to its former name
 	if r.isSource(info.ID, m) {
 		return &SourceTargetError{info.ID}
 	}

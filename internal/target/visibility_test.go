@@ -21,7 +21,7 @@ func TestWhoMaySeeASource(t *testing.T) {
 	type options = []hubtest.RepoOption
 	says := map[string]options{
 		"public": {}, "private": {hubtest.Private()}, "gated": {hubtest.Gated("auto")},
-		"gated by hand": {hubtest.Gated("manual")}, "not found": nil, "fails": {},
+		"gated manually": {hubtest.Gated("manual")}, "not found": nil, "fails": {},
 	}
 	local := func(l model.Lineage) model.Model { return model.Model{ID: "m", Local: true, Lineage: l} }
 	ways := map[string]struct {
@@ -29,22 +29,22 @@ func TestWhoMaySeeASource(t *testing.T) {
 		from   string // what --base-model or the lineage says
 		always string // whatever the Hub says: "open" or "closed"
 	}{
-		"a repo":                            {m: model.Model{ID: repo}, from: repo},
-		"a repo of another Hub":             {m: model.Model{ID: repo, Endpoint: "https://hub.example"}, from: repo},
-		"a private repo of another Hub":     {m: model.Model{ID: repo, Endpoint: "https://hub.example", Private: true}, from: repo, always: "closed"},
-		"a snapshot in the cache":           {m: local(model.Lineage{Repo: repo, Commit: "c"}), from: repo},
-		"a snapshot, with another repo":     {m: local(model.Lineage{Repo: repo, Commit: "c"}), from: open},
-		"a snapshot of an open one":         {m: local(model.Lineage{Repo: open, Commit: "c"}), from: repo},
-		"a snapshot, with no repo":          {m: local(model.Lineage{Repo: repo, Commit: "c"})},
-		"a folder with a repo":              {m: local(model.Lineage{}), from: repo},
-		"a folder that was downloaded":      {m: local(model.Lineage{Commit: "c"}), always: "closed"},
-		"a folder that was, with a repo":    {m: local(model.Lineage{Commit: "c"}), from: repo},
-		"a folder of which nothing is said": {m: local(model.Lineage{}), always: "open"},
+		"a repo":                         {m: model.Model{ID: repo}, from: repo},
+		"a repo of another Hub":          {m: model.Model{ID: repo, Endpoint: "https://hub.example"}, from: repo},
+		"a private repo of another Hub":  {m: model.Model{ID: repo, Endpoint: "https://hub.example", Private: true}, from: repo, always: "closed"},
+		"a snapshot in the cache":        {m: local(model.Lineage{Repo: repo, Commit: "c"}), from: repo},
+		"a snapshot, with another repo":  {m: local(model.Lineage{Repo: repo, Commit: "c"}), from: open},
+		"a snapshot of an open one":      {m: local(model.Lineage{Repo: open, Commit: "c"}), from: repo},
+		"a snapshot, with no repo":       {m: local(model.Lineage{Repo: repo, Commit: "c"})},
+		"a folder with a repo":           {m: local(model.Lineage{}), from: repo},
+		"a folder that was downloaded":   {m: local(model.Lineage{Commit: "c"}), always: "closed"},
+		"a folder that was, with a repo": {m: local(model.Lineage{Commit: "c"}), from: repo},
+		"a folder without lineage":       {m: local(model.Lineage{}), always: "open"},
 	}
 	for answer, source := range says {
 		for way, tt := range ways {
 			for _, ask := range []string{"", "private", "public"} {
-				for _, there := range []string{"", "open", "gated by hand", "private"} {
+				for _, there := range []string{"", "open", "gated manually", "private"} {
 					if way == "a repo" && (answer == "not found" || answer == "fails") {
 						continue // which was just read
 					}
@@ -55,7 +55,7 @@ func TestWhoMaySeeASource(t *testing.T) {
 							srv.AddRepo(repo, nil, source...)
 						}
 						if there != "" {
-							srv.AddRepo("me/target", nil, map[string]options{"private": says["private"], "gated by hand": says["gated by hand"]}[there]...)
+							srv.AddRepo("me/target", nil, map[string]options{"private": says["private"], "gated manually": says["gated manually"]}[there]...)
 						}
 						c, err := hub.New(hub.Options{Connection: hub.Connection{Endpoint: srv.URL, Token: token, Clock: hubtest.NewJumpClock(time.Now())}})
 						world.Must(t, err)
@@ -74,7 +74,7 @@ func TestWhoMaySeeASource(t *testing.T) {
 						}
 						closed := answer != "public" && tt.always != "open" || tt.always == "closed"
 						private := ask == "private" || ask == "" && closed
-						refused := there == "open" && private || there == "gated by hand" && ask == "private"
+						refused := there == "open" && private || there == "gated manually" && ask == "private"
 						r := &Repo{Push: push, owner: &Owner{Origin: Origin{Repo: tt.from}}}
 						err = r.ensure(t.Context(), &m)
 						if v := (*VisibilityError)(nil); errors.As(err, &v) != refused || !refused && err != nil {

@@ -75,7 +75,7 @@ describe_machine() {
     changes=$(git status --porcelain 2>/dev/null | grep -vc '^??')
     printf 'commit: %s, %d changed files\n' "$(cat "$scratch/commit")" "$changes"
   else
-    echo 'commit: unknown, git does not tell'
+    echo 'commit: unknown to git'
   fi
   printf 'system: %s, %s processors\n' "$(uname -srm)" "$(nproc)"
   grep -E '^(MemTotal|MemAvailable)' /proc/meminfo

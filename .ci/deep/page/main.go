@@ -112,7 +112,7 @@ func check(err error) {
 	}
 }
 
-// serve serves at a free port and gives the address.
+// serve listens on a free port and returns the address.
 func serve(h http.Handler) string {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	check(err)

@@ -68,12 +68,12 @@ def convert(program, source, target):
 
 
 def load(readme, folder):
-    """Runs the card's code beside the folder and returns its names."""
+    """Runs the card's code next to the folder and returns its names."""
     at = os.getcwd()
     os.chdir(folder.parent)
     try:
         with contextlib.redirect_stdout(sys.stderr):
-            if MAJOR == 5 and "--write" in sys.argv:  # cards of models that nobody has tried are for transformers 4
+            if MAJOR == 5 and "--write" in sys.argv:  # cards of untried models are for transformers 4
                 transformers.modeling_utils.no_init_weights = transformers.initialization.no_init_weights
             return card.run(card.snippet(readme))
     finally:
@@ -144,7 +144,7 @@ def reference(cls, source):
 
 
 def check_model(load, cls, source):
-    """Compares a model of transformers with the one that the card's code loads."""
+    """Compares a transformers model with what the card's code loads."""
     with untried(), torch.no_grad():
         want = reference(cls, source).eval()
         calls = tiny.calls(want)
@@ -164,7 +164,7 @@ def check_model(load, cls, source):
 
 
 def check_pipeline(load, cls, source):
-    """Compares a pipeline of diffusers with the one that the card's code loads."""
+    """Compares a diffusers pipeline with what the card's code loads."""
     with untried(), torch.no_grad():
         want = reference(cls, source)
         name = next(n for n in ("transformer", "unet", "prior") if hasattr(want, n))
@@ -173,7 +173,7 @@ def check_pipeline(load, cls, source):
     scope = load()
     pipe, part, original = scope["pipe"], scope["part"], getattr(want, name)
     if getattr(pipe, name) is not part or type(pipe) is not cls:
-        raise Differs(f"a {type(pipe).__name__} with another {name} than the one that was loaded")
+        raise Differs(f"a {type(pipe).__name__} with a {name} that isn't the loaded one")
     if part.training:
         raise Differs(f"the {name} is not in eval mode")
     with torch.no_grad():
@@ -194,7 +194,7 @@ def flip(target):
 
 
 def attempt(program, base, row, tied):
-    """Makes a source, or takes the one that is there, converts it and checks what the card's code loads; returns a note."""
+    """Makes a source unless it exists, converts it, and checks what the card's code loads. Returns a note."""
     source, target, cls = base / "model", base / "model-DF11", tiny.real_class(row[0])
     with untried():
         if cls is None:

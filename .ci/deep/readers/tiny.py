@@ -29,7 +29,7 @@ SMALL = dict(
 
 MROPE = dict(rope_scaling=dict(type="default", rope_type="default", mrope_section=[2, 3, 3]))
 
-# What single classes want beside that, by model_type.
+# What single classes need besides, by model_type.
 CONFIGS = {
     "bart": dict(forced_bos_token_id=None, forced_eos_token_id=None),
     "deepseek_v3": dict(head_dim=8),  # it is qk_rope_head_dim
@@ -121,7 +121,7 @@ def save(path, name, model_type, tied=None):
         small = config(cls.config_class)
     if tied is not None:
         small.tie_word_embeddings = small.get_text_config().tie_word_embeddings = tied
-    # transformers 5 splits experts when it saves them, unless it is told not to
+    # transformers 5 splits experts when it saves them, unless asked not to
     as_it_is = dict(save_original_format=False) if fused and transformers.__version__[0] == "5" else {}
     fill(cls(small)).save_pretrained(path, **as_it_is)
     stored = json.loads((path / "config.json").read_text())

@@ -44,7 +44,7 @@ func (p *program) finishParts(ctx context.Context, r *result) error {
 	if err != nil {
 		return err
 	}
-	same := "not compared: every source file was proved by its sha256"
+	same := "not compared: every source file was proved by its SHA-256"
 	if p.compare {
 		if !maps.Equal(one, parts) {
 			return fmt.Errorf(

@@ -192,8 +192,8 @@ func (p *program) run(ctx context.Context, kill size, which ...string) (step, er
 	return s, s.within(p.options)
 }
 
-// watch looks at a running program many times a second, kills it when it is due, and gives the
-// error it ends with.
+// watch looks at a running program many times a second, kills it when it is due, and returns
+// the error it ends with.
 func (p *program) watch(s *step, process *os.Process, kill size, ended <-chan error) error {
 	look, account := time.NewTicker(20*time.Millisecond), time.NewTicker(time.Second/2)
 	defer look.Stop()

@@ -23,8 +23,8 @@ import hf_xet
 
 HUB, CAS = sys.argv[1:]
 tokens = {}  # a token of the storage: whether it may write
-xet_of = {}  # sha256 of a file: its Xet hash
-known = {}  # Xet hash of a file: its sha256
+xet_of = {}  # Xet hash of a file, by its SHA-256
+known = {}  # SHA-256 of a file, by its Xet hash
 lock = threading.Lock()
 LFS = "application/vnd.git-lfs+json"
 
@@ -42,7 +42,7 @@ def ask(method, url, body=None, headers={}):
 
 
 def learn():
-    """Learns the sha256 of the files that Xet clients have brought since the last time."""
+    """Learns the SHA-256 of the files that Xet clients have uploaded since the last call."""
     for entry in json.loads(ask("GET", CAS + "/simulation/file_entries")[2]):
         if (xet := "".join(f"{n:016x}" for n in entry["file_hash"])) not in known:
             sha256 = hashlib.sha256(content(xet)).hexdigest()

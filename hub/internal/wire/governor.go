@@ -35,8 +35,8 @@ func NewGovernor() *Governor {
 		in: rate.NewLimiter(rate.Inf, 0), out: rate.NewLimiter(rate.Inf, 0)}
 }
 
-// limit sets the rate of all clients' file bytes in each direction. A tenth of a second's bytes may
-// pass at once.
+// limit sets the rate of all clients' file bytes in each direction. The bytes of 0.1 s may pass
+// at once.
 func (g *Governor) limit(bytesPerSecond int64) {
 	for _, l := range []*rate.Limiter{g.in, g.out} {
 		l.SetBurst(int(max(1, bytesPerSecond/10)))

@@ -25,15 +25,15 @@ func TestOnlyConfirmedTensorsAreTakenUp(t *testing.T) {
 		named []ledger.Tensor
 		held  int // tensors; -1: an error
 	}{
-		"both":           {append(bytes.Clone(a), b...), good, 2},
-		"one":            {append(bytes.Clone(a), b...), good[1:], 1},
-		"garbage beside": {append(bytes.Clone(a), a[:400]...), good[:1], 1},
-		"short beside":   {a, good[:1], 1},
-		"a bit":          {append(append(bytes.Clone(a[:599]), a[0]^1), b...), good, -1},
-		"cut":            {append(bytes.Clone(a), b[:399]...), good, -1},
-		"no data":        {nil, good[:1], -1},
-		"another place":  {append(bytes.Clone(a), b...), []ledger.Tensor{named(2, a)}, -1},
-		"twice":          {append(bytes.Clone(a), b...), []ledger.Tensor{good[0], good[0]}, -1},
+		"both":             {append(bytes.Clone(a), b...), good, 2},
+		"one":              {append(bytes.Clone(a), b...), good[1:], 1},
+		"garbage after it": {append(bytes.Clone(a), a[:400]...), good[:1], 1},
+		"too short":        {a, good[:1], 1},
+		"a bit":            {append(append(bytes.Clone(a[:599]), a[0]^1), b...), good, -1},
+		"cut":              {append(bytes.Clone(a), b[:399]...), good, -1},
+		"no data":          {nil, good[:1], -1},
+		"another place":    {append(bytes.Clone(a), b...), []ledger.Tensor{named(2, a)}, -1},
+		"twice":            {append(bytes.Clone(a), b...), []ledger.Tensor{good[0], good[0]}, -1},
 	} {
 		outputs := spans.Outputs(&plan.Plan{OutputFiles: []plan.OutputFile{{
 			Path: "o", Plain: []plan.Tensor{{Name: "a", Length: 600}, {Name: "b", Offset: 600, Length: 400}},

@@ -4,7 +4,7 @@
     v/bin/python classes.py ../../catalog > classes-4.57.6.txt
 
 Stacks are cut to four blocks and four experts. Lines of several runs, with different versions of the libraries, are put
-together by id; what a version does not know is named on stderr. README.md tells which versions made classes.txt.
+together by id; a class that a version lacks is named on stderr. README.md says which versions made classes.txt.
 """
 import inspect
 import json

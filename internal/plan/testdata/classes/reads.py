@@ -6,7 +6,7 @@
     v/bin/python reads.py fills > fills-4.57.6.txt
     LC_ALL=C sort -u fills-*.txt > ../../../catalog/fills.txt
 
-where v is the environment of classes.py. The official loader takes the weight of a unit away and gives it back whenever
+where v is the environment of classes.py. The official loader takes the weight of a unit away and restores it whenever
 the unit is called, so such a read fails, or finds another unit's numbers. Every model class is built on torch_stub, small;
 the source of each of its modules' methods is searched for ".weight", and what stands before it is followed on the built
 model: attributes, items of containers, loops, local names, getters.
@@ -18,7 +18,7 @@ and what happens only after model.parallelize().
 
 With fills, it lists the 2-D weights that are no Linear's, and the lists of modules: `class module kind`, the module and its own
 class. The official loader fills an Embedding only as a unit of its own, and leaves any other module that a pattern matches as it
-is, without a word. Nobody calls a list, so a unit that is one never gets its weights.
+is, without a word. Nothing calls a list, so a unit that is a list never gets its weights.
 """
 import ast
 import contextlib
