@@ -165,6 +165,7 @@ func (p rules) try() Verdict {
 		// saved by transformers 5, or of a class that it alone has
 		if major >= 5 || p.facts.IsNew {
 			major, in5 = 5, cameOut(t, 2, tied)
+			in4 = in5
 		} else {
 			in4, in5 = cameOut(t, 0, tied), cameOut(t, 1, tied)
 		}
@@ -189,7 +190,7 @@ func (p rules) try() Verdict {
 		return Untested
 	case in4 == Loads || in5 == Loads:
 		return Loads
-	case in4 == Refuses || in5 == Refuses:
+	case in4 == Refuses && in5 == Refuses:
 		return Refuses
 	}
 	return Untested

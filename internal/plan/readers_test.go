@@ -168,6 +168,30 @@ func TestYesIsWhatWasTried(t *testing.T) {
 	}
 }
 
+// TestUntriedIsNeverNo: for each row of tried.txt and each version that saved a model, the official
+// loader refuses it only if no result is missing and none is equal.
+func TestUntriedIsNeverNo(t *testing.T) {
+	for _, row := range catalog.AllTried() {
+		for version, results := range map[string][]string{`"4.57.1"`: row.Results[:2], `"5.2.0"`: row.Results[2:]} {
+			cfg := &catalog.Config{Architectures: []string{row.Class}, ModelType: row.ModelType,
+				Raw: catalog.Members{"transformers_version": []byte(version)}}
+			c := &choice{reading: &reading{cfg: cfg, facts: cfg.Facts()}}
+			if c.facts.IsNew {
+				results = row.Results[2:]
+			}
+			head := Tensor{Name: "lm_head.weight"}
+			if row.Experts == "fused" {
+				head = Tensor{Name: "lm_head.experts.weight", Shape: []int64{1, 1, 1}}
+			}
+			p := &Plan{Rest: Rest{Remainder: []Tensor{head}}}
+			isUntried := slices.Contains(results, "-")
+			if got := (rules{p, c}).try(); isUntried && got == Refuses || slices.Contains(results, "equal") && got != Loads {
+				t.Errorf("%s %s, saved by %s: %v says %s", row.Class, row.ModelType, version, results, got)
+			}
+		}
+	}
+}
+
 // TestVersions: which transformers loads a model depends on the version that saved it, and on what came
 // out of both.
 func TestVersions(t *testing.T) {
