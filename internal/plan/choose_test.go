@@ -1,0 +1,42 @@
+package plan
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/df11-convert/df11-convert/internal/catalog"
+)
+
+// TestUnfilled: what is known of a class applies to every dict, whoever gave it. A dict with modules
+// that no reader fills is refused, or accepted on request, and then no reader is said to load it.
+func TestUnfilled(t *testing.T) {
+	for _, c := range []struct{ entry, class, modelType, why string }{
+		{"exaone", "ImageGPTForCausalImageModeling", "imagegpt", "is of class Conv1D, not Linear"},
+		{"exaone", "GPT2DoubleHeadsModel", "exaone", "is of class Conv1D, not Linear"},
+		{"exaone", "GPT2DoubleHeadsModel", "gpt2", "is of class Conv1D, not Linear"},
+		{"llama-untied-escaped", "Zamba2ForCausalLM", "llama", ""},
+	} {
+		e := catalog.Find(c.entry)
+		src := synth(t, e, false)
+		own := mustPlan(t, src, Options{}).PatternDict
+		src.Config = fmt.Appendf(nil, `{"architectures": [%q], "model_type": %q, "num_hidden_layers": 3, "tie_word_embeddings": false}`, c.class, c.modelType)
+		for name, opt := range map[string]Options{
+			"given": {PatternDict: own}, "by an entry": {Like: c.entry}, "of a finished model": {PatternDict: own, Like: c.entry},
+		} {
+			_, err := New(t.Context(), src, opt)
+			r, refused := errors.AsType[*RefusedError](err)
+			if refused != (c.why != "") || refused && (!strings.Contains(r.Detail, c.why) || !strings.Contains(r.Hint, "--unfilled")) {
+				t.Errorf("%s, %s: %v", c.class, name, err)
+			}
+			opt.Unfilled = true
+			if p := mustPlan(t, src, opt); len(p.Unfilled) > 0 != refused || refused && p.Readers[0].Loads != Refuses {
+				t.Errorf("%s, %s: accepted, %q, %+v", c.class, name, p.Unfilled, p.Readers[0])
+			}
+		}
+		if p, err := New(t.Context(), src, Options{}); err == nil && len(p.Unfilled) > 0 {
+			t.Errorf("%s: a dict of our own has %q", c.class, p.Unfilled)
+		}
+	}
+}
