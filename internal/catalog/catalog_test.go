@@ -11,18 +11,6 @@ import (
 	"github.com/df11-convert/df11-convert/internal/testing/alloc"
 )
 
-// TestTextConfigDecides asks the text model of a multimodal config first, as transformers does.
-func TestTextConfigDecides(t *testing.T) {
-	c, err := ReadConfig("config.json", []byte(`{"tie_word_embeddings": true, "text_config": {"tie_word_embeddings": false}}`))
-	if err != nil || *LookUp[bool](c, "tie_word_embeddings") {
-		t.Errorf("tied %v, %v", c, err)
-	}
-	c, err = ReadConfig("config.json", []byte(`{"tie_word_embeddings": true, "limit": [0.0, Infinity], "s": "NaN \" Infinity", "text_config": {}}`))
-	if err != nil || !*LookUp[bool](c, "tie_word_embeddings") {
-		t.Errorf("%v", err)
-	}
-}
-
 // TestPatternDictJSON writes dicts as Python's json.dumps does.
 func TestPatternDictJSON(t *testing.T) {
 	d, err := ParsePatternDict([]byte(`{"b\\.\\d+": ["x.y", "z"], "a": [], "é😀\u007f": ["\t"]}`))
@@ -144,13 +132,6 @@ func TestLikeHintNamesTheKnown(t *testing.T) {
 	} {
 		if got := LikeHint(like); !strings.Contains(got, want[0]) || !strings.Contains(got, want[len(want)-1]) || strings.Contains(got, "\x1b") {
 			t.Errorf("%s: %s", like, got)
-		}
-	}
-	for _, family := range Families() {
-		entries, err := ReadFamily(family)
-		hasDict := slices.ContainsFunc(entries, func(e *Entry) bool { return len(e.PatternDict) > 0 })
-		if hint := LikeHint(family); err != nil || hasDict && strings.Contains(hint, "families") {
-			t.Errorf("the name of family %s leads to none of its entries: %s, %v", family, hint, err)
 		}
 	}
 }

@@ -40,6 +40,10 @@ func TestMatch(t *testing.T) {
 	if !d.Matches("a.7") || d.Matches("a.7.b") {
 		t.Error("a pattern matches another module")
 	}
+	long, steps := PatternDict{{"x" + strings.Repeat("a?", 4000), nil}}, strings.Repeat("a", 300_000)
+	if _, err := long.Match(t.Context(), []string{steps}); err == nil || !strings.Contains(err.Error(), "would take very long to match") {
+		t.Error(err)
+	}
 	stopped, stop := context.WithCancelCause(t.Context())
 	stop(io.ErrClosedPipe)
 	if _, err := d[:1].Match(stopped, modules); !errors.Is(err, io.ErrClosedPipe) {
@@ -65,11 +69,15 @@ func TestConfig(t *testing.T) {
 			t.Errorf("%s is an extra layer: %v", module, !extra)
 		}
 	}
+	const both = `{"tie_word_embeddings": true, "limit": Infinity, "text_config": {"tie_word_embeddings": false}}`
+	if c, err = ReadConfig("config.json", []byte(both)); err != nil || *LookUp[bool](c, "tie_word_embeddings") {
+		t.Errorf("tied %v, %v", c, err)
+	}
 	none, err := ReadConfig("", nil)
 	if err != nil || none.ModelDType() != "BF16" || none.Class() != "" || none.GuessLoader().Via != ViaClass {
 		t.Errorf("%+v, %v", none, err)
 	}
-	for _, broken := range []string{"", "[]", "{", "{} {}"} {
+	for _, broken := range []string{"", "[]", "null", "{", "{} {}", "\xff{}"} {
 		var refused *RefusedError
 		if _, err := ReadConfig("config.json", []byte(broken)); !errors.As(err, &refused) {
 			t.Errorf("%q: %v", broken, err)

@@ -8,8 +8,6 @@ import (
 	"strings"
 	"testing"
 
-	"go.yaml.in/yaml/v3"
-
 	"github.com/df11-convert/df11-convert/internal/catalog"
 	"github.com/df11-convert/df11-convert/internal/metadata"
 	"github.com/df11-convert/df11-convert/internal/plan"
@@ -153,29 +151,6 @@ func TestCardGolden(t *testing.T) {
 		if bytes.Contains(got, []byte("\n\n\n")) || bytes.Contains(got, []byte("<no value>")) {
 			t.Errorf("%s: loose ends", name)
 		}
-	}
-}
-
-// TestCardFrontMatterValues reads the block with a YAML parser and compares the values.
-// card_llama.md shows their spelling and order.
-func TestCardFrontMatterValues(t *testing.T) {
-	got, err := metadata.Card(llamaCard(t))
-	must(t, err)
-	block := strings.SplitN(string(got), "---\n", 3)[1]
-	var values map[string]any
-	must(t, yaml.Unmarshal([]byte(block), &values))
-	want := map[string]any{
-		"base_model": "meta-llama/Llama-3.1-8B", "base_model_relation": "quantized", "quantized_by": "me",
-		"license": "llama3.1", "license_name": "1.0", "license_link": "LICENSE",
-		"library_name": "transformers", "pipeline_tag": "text-generation",
-		"language": []any{"en", "no"}, "datasets": []any{"a/b"},
-		"tags":                      []any{"dfloat11", "df11", "lossless compression", "70% size, 100% accuracy", "facebook", "yes", "Conversational"},
-		"extra_gated_prompt":        "### LICENCE AGREEMENT\n\"Agreement\" means: the terms.",
-		"extra_gated_fields":        map[string]any{"Zip": "text", "Country": "country", "By clicking I agree": "checkbox"},
-		"extra_gated_eu_disallowed": true,
-	}
-	if !reflect.DeepEqual(values, want) {
-		t.Errorf("got %#v\nwant %#v", values, want)
 	}
 }
 

@@ -1,45 +1,13 @@
 package plan
 
 import (
-	"context"
 	"errors"
-	"fmt"
 	"github.com/df11-convert/df11-convert/internal/catalog"
-	"io"
 	"strings"
 	"testing"
 
 	"github.com/df11-convert/df11-convert/internal/safetensors"
 )
-
-// TestLongMatching: patterns, names and their lengths may each be within their limits and still
-// take hours together. A dict and names whose bytes are each a step of the other's are refused
-// before they are matched, and a caller that waits for less can stop it.
-func TestLongMatching(t *testing.T) {
-	t.Parallel()
-	plan := func(ctx context.Context, nNames, nPatterns int) error {
-		m, dict := newModel(), catalog.PatternDict{}
-		for i := range nNames {
-			m.add(fmt.Sprintf("%d%s.weight", i, strings.Repeat(".aaaaaaaa", 29)), safetensors.BF16, 1, 1)
-		}
-		for i := range nPatterns {
-			dict = append(dict, catalog.Pattern{Regex: fmt.Sprintf("(?:[0-9a.]*a?[0-9a.]*a?)*x%d", i), Attrs: []string{}})
-		}
-		_, err := New(ctx, source([]WeightFile{m.file("model.safetensors")}, map[string]any{}), Options{PatternDict: dict})
-		return err
-	}
-	if err := plan(t.Context(), 2000, 1000); err == nil || !strings.Contains(err.Error(), "would take very long to match") {
-		t.Error(err)
-	}
-	if err := plan(t.Context(), 20_000, 1); err == nil || !strings.Contains(err.Error(), "the paths of all modules have more than") {
-		t.Error(err)
-	}
-	stopped, stop := context.WithCancelCause(t.Context())
-	stop(io.ErrClosedPipe)
-	if err := plan(stopped, 1000, 10); !errors.Is(err, io.ErrClosedPipe) {
-		t.Error(err)
-	}
-}
 
 // TestNamesThatCannotBePublished: a weight file whose name no repo or manifest holds is refused at
 // the start; any other file with such a name is left out.

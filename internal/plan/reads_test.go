@@ -3,58 +3,30 @@ package plan
 import (
 	"fmt"
 	"github.com/df11-convert/df11-convert/internal/catalog"
-	"slices"
 	"strings"
 	"testing"
 )
 
-// checkReads fails for every weight of a unit that is read outside of it.
-func checkReads(t *testing.T, who string, p *Plan, reads []catalog.Read) {
-	t.Helper()
-	for _, u := range p.Units {
-		for _, a := range u.Attrs {
-			module := catalog.Numberless(strings.TrimSuffix(a.Name, ".weight"))
-			i := slices.IndexFunc(reads, func(r catalog.Read) bool { return r.Weight == module && r.IsOutside(u.Path) })
-			if i >= 0 {
-				t.Errorf("%s: %s is in unit %s, but %s reads it in %q", who, a.Name, u.Path, reads[i].Method, reads[i].Reader)
-			}
-		}
-	}
-}
-
-// TestNoUnitIsReadOutside: a weight that a class reads outside of the unit's forward stays in BF16.
-func TestNoUnitIsReadOutside(t *testing.T) {
+// TestDerivedLeavesReads: for each class that reads weights outside of their modules, a derived dict
+// leaves those weights in BF16. Otherwise [New] would refuse it.
+func TestDerivedLeavesReads(t *testing.T) {
 	t.Parallel()
-	reads, known := map[string][]catalog.Read{}, map[string]bool{}
+	n, last := 0, ""
 	for line := range strings.Lines(string(readFile(t, "../catalog/reads.txt"))) {
-		if class := strings.Fields(line)[0]; reads[class] == nil && class != "?" {
-			reads[class] = catalog.FactsOf(class).Reads
+		if class := strings.Fields(line)[0]; class != last && class != "?" {
+			last = class
+			n++
+			derivedPlan(t, class, catalog.FactsOf(class).Reads)
 		}
 	}
-	for _, c := range readClasses(t) {
-		known[c.name] = true
-		e := catalog.Find(c.entry)
-		if len(reads[c.name]) == 0 || e.Refuse != nil {
-			continue
-		}
-		tied := mustBeTied(e)
-		opt := ownOptions(e)
-		p := mustPlan(t, synthSource(e, c.model(e, tied), tied), opt)
-		checkReads(t, e.ID+" ("+c.name+")", p, reads[c.name])
-	}
-	if len(known) < 100 || len(reads) < 100 {
-		t.Errorf("%d classes and reads of %d: the lists are not whole", len(known), len(reads))
-	}
-	for name, list := range reads {
-		if !known[name] {
-			checkReads(t, name, derivedPlan(t, name, list), list)
-		}
+	if n < 100 {
+		t.Errorf("reads of %d classes: the list isn't whole", n)
 	}
 }
 
 // derivedPlan plans a model whose class alone is known, and the weights that are read; it has
 // blocks, a head and an embedding under usual names as well.
-func derivedPlan(t *testing.T, class string, reads []catalog.Read) *Plan {
+func derivedPlan(t *testing.T, class string, reads []catalog.Read) {
 	t.Helper()
 	m := newModel()
 	for _, r := range reads {
@@ -68,13 +40,12 @@ func derivedPlan(t *testing.T, class string, reads []catalog.Read) *Plan {
 	for _, name := range []string{"lm_head", "model.embed_tokens"} {
 		m.weight(name)
 	}
-	p, err := New(t.Context(), source([]WeightFile{m.file("model.safetensors")}, map[string]any{
+	_, err := New(t.Context(), source([]WeightFile{m.file("model.safetensors")}, map[string]any{
 		"architectures": []string{class}, "tie_word_embeddings": false,
 	}), Options{})
 	if err != nil {
-		t.Fatalf("%s: %v", class, err)
+		t.Errorf("%s: %v", class, err)
 	}
-	return p
 }
 
 // TestNamesOfClasses: tensors get the module paths that transformers gives them for the class,

@@ -65,8 +65,8 @@ func (tr *trial) mustPlan(t *testing.T) *Plan {
 	return mustPlan(t, tr.source(), tr.opt)
 }
 
-// refusals lists every trap of docs/format.md §14 that headers can show, and the other reasons to
-// refuse.
+// refusals lists the traps of docs/format.md §14 that headers can show, and the other reasons to
+// refuse. Package catalog's tests have those that a dict shows on its own.
 var refusals = []struct {
 	name   string
 	detail string // part of the message, or of it and the hint
@@ -74,12 +74,6 @@ var refusals = []struct {
 }{
 	{"pattern matches nothing", `pattern "model\\.blocks" matches no module`, func(tr *trial) {
 		tr.opt.PatternDict = append(tr.opt.PatternDict, catalog.Pattern{Regex: `model\.blocks`, Attrs: []string{}})
-	}},
-	{"two patterns match", "matches two patterns", func(tr *trial) {
-		tr.opt.PatternDict = append(tr.opt.PatternDict, catalog.Pattern{Regex: `model\.layers\.1`, Attrs: []string{"mlp.up_proj"}})
-	}},
-	{"nested units", "lies inside module", func(tr *trial) {
-		tr.opt.PatternDict = append(catalog.PatternDict{{Regex: `model\.layers\.\d+\.mlp`, Attrs: []string{"up_proj"}}}, tr.opt.PatternDict...)
 	}},
 	{"missing attribute", "has no tensor model.layers.0.mlp.gate_proj.weight", func(tr *trial) {
 		tr.opt.PatternDict[2].Attrs = append(tr.opt.PatternDict[2].Attrs, "mlp.gate_proj")
@@ -90,15 +84,8 @@ var refusals = []struct {
 	{"repeated attribute", "appears twice", func(tr *trial) {
 		tr.opt.PatternDict[2].Attrs = []string{"mlp.up_proj", "mlp.up_proj"}
 	}},
-	{"confusing parent", "confuses the official loader", func(tr *trial) {
-		tr.m.weight("mlp")
-		tr.opt.PatternDict = append(tr.opt.PatternDict, catalog.Pattern{Regex: "mlp", Attrs: []string{}})
-	}},
 	{"matches the whole model", "the whole model", func(tr *trial) {
 		tr.opt.PatternDict = catalog.PatternDict{{Regex: ".*", Attrs: []string{"lm_head"}}}
-	}},
-	{"lookahead", "lookahead", func(tr *trial) {
-		tr.opt.PatternDict[0].Regex = "lm_head(?=x)"
 	}},
 	{"F32 weight", "is F32, not BF16 (1 F32 tensor, 512 values in all)", func(tr *trial) {
 		tr.m.types["model.layers.1.mlp.up_proj.weight"] = safetensors.F32
@@ -195,7 +182,7 @@ var refusals = []struct {
 	{"unknown id", "has no entry none/nothing", func(tr *trial) {
 		tr.opt = Options{Like: "none/nothing"}
 	}},
-	{"nothing to derive from", "no stack of blocks", func(tr *trial) {
+	{"nothing to derive from", "no stack of blocks to compress; name the modules to compress with --pattern-dict, or use those of a similar model with --like; the catalog's families: afmoe, apertus", func(tr *trial) {
 		tr.opt, tr.m = Options{}, newModel()
 		tr.m.weight("head")
 	}},
@@ -256,6 +243,11 @@ var refusals = []struct {
 			s.Index = []byte(`{"weight_map":{` + strings.Repeat(`"":"",`, 500_000) + `"":""}}`)
 			return s
 		}
+	}},
+	{"no model index", "read model_index.json", func(tr *trial) {
+		src := pipeline("WanTransformer3DModel")
+		src.ModelIndex = []byte("version https://git-lfs.github.com/spec/v1")
+		*tr = trialOf(src, Options{})
 	}},
 	{"model index bomb", "read model_index.json: JSON with more than", func(tr *trial) {
 		src := pipeline("WanTransformer3DModel")
@@ -401,20 +393,6 @@ func TestWithoutUsualWeights(t *testing.T) {
 		r, ok := errors.AsType[*RefusedError](err)
 		if (c.words != "" || err != nil) && (!ok || !strings.Contains(r.Detail+r.Hint, c.words)) {
 			t.Errorf("%s: %v", c.files, err)
-		}
-	}
-}
-
-// TestUnknownClassNamesTheKnown: a model from which nothing can be derived is refused with the ways
-// out.
-func TestUnknownClassNamesTheKnown(t *testing.T) {
-	m := newModel()
-	m.weight("alone")
-	_, err := New(t.Context(), source([]WeightFile{m.file("model.safetensors")}, map[string]any{}), Options{})
-	r, ok := errors.AsType[*RefusedError](err)
-	for _, way := range []string{"--pattern-dict", "--like", "afmoe, apertus"} {
-		if !ok || !strings.Contains(r.Hint, way) {
-			t.Errorf("no word of %s: %v", way, r)
 		}
 	}
 }
