@@ -3,6 +3,7 @@ package hub
 import (
 	"cmp"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -18,6 +19,7 @@ import (
 // sharedCache is the folder of downloaded files that the Python client uses, too. A repo's files
 // lie in its folder:
 //
+//	models--ns--name/refs/main                   the commit that a branch had
 //	models--ns--name/snapshots/COMMIT/PATH       a link to the blob, or the file itself where links cannot be made
 //	models--ns--name/blobs/ETAG                  the bytes, named by the hash that the hub publishes for them
 //	blobs/XX/XETHASH                             the bytes of a blob that is a link to here: huggingface_hub from 1.32 on
@@ -41,6 +43,24 @@ func (s *sharedCache) folder(repo string) string {
 	return filepath.Join(s.dir, strings.Join(parts, gohf.RepoIdSeparator))
 }
 
+// commit resolves a revision by the cache's refs.
+func (s *sharedCache) commit(repo, rev string) (string, bool) {
+	if names.IsCommit(rev) {
+		return rev, true
+	}
+	if s.dir == "" || !filepath.IsLocal(filepath.FromSlash(rev)) || strings.Contains(rev,
+		`\`) {
+		return "", false
+	}
+	data, err := disk.Read(filepath.Join(s.folder(repo), "refs", filepath.FromSlash(rev)),
+		4096)
+	if err != nil {
+		return "", false
+	}
+	commit := strings.TrimSpace(string(data))
+	return commit, names.IsCommit(commit)
+}
+
 // find returns a file's copy: in the snapshot of its commit, or by its hash among the blobs. The
 // size must match if it's known. A link must end in the repo's own blobs or in the store that all
 // repos share, and the blob's name must be the file's hash. find doesn't read the content.
@@ -52,8 +72,8 @@ func (s *sharedCache) find(f FileRef) (cached, bool) {
 	if err != nil {
 		return cached{}, false
 	}
-	if names.IsCommit(f.Commit) {
-		name := filepath.Join(folder, "snapshots", f.Commit, filepath.FromSlash(f.Path))
+	if commit, ok := s.commit(f.Repo, f.Commit); ok {
+		name := filepath.Join(folder, "snapshots", commit, filepath.FromSlash(f.Path))
 		if found, ok := s.snapshotFile(folder, name); ok && s.trusts(found, f) {
 			return found, true
 		}
@@ -136,7 +156,7 @@ func (s *sharedCache) open(f FileRef) (file *os.File, etag string, ok bool) {
 }
 
 // readSmall returns a small file from the cache if its bytes have the hash in its name, or the
-// caller's. A file without either doesn't count.
+// caller's. A file without either counts only offline, when there's nothing better.
 func (s *sharedCache) readSmall(f FileRef, maxBytes int64) ([]byte, bool) {
 	file, etag, ok := s.open(f)
 	if !ok {
@@ -148,9 +168,62 @@ func (s *sharedCache) readSmall(f FileRef, maxBytes int64) ([]byte, bool) {
 		return nil, false
 	}
 	want := cmp.Or(etag, f.hash())
-	got := hashLike(want, data)
-	if want != "" && got != want {
-		s.discard(file.Name(), f, "its hash is "+got+", published is "+want)
+	if want == "" {
+		return data, s.t.Opt.Offline
 	}
-	return data, want != "" && got == want
+	if got := hashLike(want, data); got != want {
+		s.discard(file.Name(), f, "its hash is "+got+", published is "+want)
+		return nil, false
+	}
+	return data, true
+}
+
+// info describes a snapshot of the cache. It knows only the files that were downloaded; the plan
+// notices missing shards.
+func (s *sharedCache) info(repo, revision string) (*RepoInfo, error) {
+	op := "read model info of " + repo
+	commit, ok := s.commit(repo, revision)
+	if !ok {
+		return nil, s.t.Errorf(op, wire.ErrOffline, "revision %s is not in the cache", revision)
+	}
+	root := filepath.Join(s.folder(repo), "snapshots", commit)
+	info := &RepoInfo{ID: repo, SHA: commit}
+	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		return s.list(info, root, path)
+	})
+	if err != nil || len(info.Files) == 0 {
+		return nil, s.t.Errorf(op, wire.ErrOffline, "commit %s is not in the cache", commit)
+	}
+	return info, nil
+}
+
+// list adds one file of a snapshot to info. It leaves out a link that isn't trusted.
+func (s *sharedCache) list(info *RepoInfo, root, path string) error {
+	rel, err := filepath.Rel(root, path)
+	if err != nil {
+		return err
+	}
+	f := FileInfo{Path: filepath.ToSlash(rel)}
+	if err := checkPath(f.Path); err != nil {
+		return err
+	}
+	found, ok := s.find(FileRef{Repo: info.ID, Commit: info.SHA, Path: f.Path})
+	if !ok {
+		return nil
+	}
+	stat, err := os.Stat(found.path)
+	if err != nil {
+		return err
+	}
+	f.Size = stat.Size()
+	if names.IsSHA256(found.etag) {
+		f.SHA256 = found.etag
+	} else {
+		f.BlobID = found.etag
+	}
+	info.Files = append(info.Files, f)
+	return nil
 }

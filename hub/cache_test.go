@@ -36,6 +36,7 @@ func cacheRepo(t *testing.T, files map[string]string) (dir string, folder string
 			t.Fatal(err)
 		}
 	}
+	write(t, filepath.Join(folder, "refs", "main"), testCommit)
 	return dir, folder
 }
 
@@ -104,7 +105,14 @@ func cacheServes(t *testing.T, shared bool) {
 		shareBlobs(t, dir)
 	}
 	c, w := cachedClient(t, dir)
-	ref := FileRef{Repo: "a/b", Commit: testCommit, Path: "sub/model.safetensors", Size: 10, SHA256: sha([]byte("0123456789"))}
+	info, err := c.Info(t.Context(), "a/b", "")
+	if err != nil || len(info.Files) != 3 || info.SHA != testCommit {
+		t.Fatalf("%+v, %v", info, err)
+	}
+	ref, ok := info.File("sub/model.safetensors")
+	if !ok || ref.SHA256 != sha([]byte("0123456789")) || ref.Size != 10 {
+		t.Errorf("%+v", ref)
+	}
 	if data, err := c.ReadFile(t.Context(), FileRef{Repo: "a/b", Commit: testCommit, Path: "config.json"}, 10); err != nil || string(data) != "{}" {
 		t.Error(string(data), err)
 	}
@@ -132,7 +140,10 @@ func cacheServes(t *testing.T, shared bool) {
 	if _, err := c.ReadFile(t.Context(), FileRef{Repo: "a/b", Commit: testCommit, Path: "none.json"}, 10); !errors.Is(err, wire.ErrOffline) {
 		t.Error(err)
 	}
-	if _, err := c.Info(t.Context(), "a/b", ""); !errors.Is(err, wire.ErrOffline) {
+	if _, err := c.Info(t.Context(), "a/b", "v2"); !errors.Is(err, wire.ErrOffline) {
+		t.Error(err)
+	}
+	if _, err := c.Info(t.Context(), "a/none", ""); !errors.Is(err, wire.ErrOffline) {
 		t.Error(err)
 	}
 }
@@ -241,6 +252,11 @@ func TestCacheNeverFollowsLinksElsewhere(t *testing.T) {
 						t.Errorf("%+v: got %+v, %v", ref, copied, ok)
 					}
 				}
+			}
+			c, _ := cachedClient(t, dir)
+			info, err := c.Info(t.Context(), "a/b", "")
+			if len(tt.finds) == 2 && err != nil || err == nil && info.Files[0].SHA256 != etag && !strings.HasPrefix(tt.name, "plain") {
+				t.Errorf("%+v, %v", info, err)
 			}
 		})
 	}

@@ -13,7 +13,8 @@ import (
 )
 
 // Info resolves a revision ("" is main) to its commit and lists its files with sizes and hashes. A
-// file name that must not become a local path is an error that wraps ErrUnsafePath.
+// file name that must not become a local path is an error that wraps ErrUnsafePath. Offline, the
+// shared cache answers.
 func (c *Client) Info(ctx context.Context, repo, revision string) (*RepoInfo, error) {
 	if err := wire.CheckRepo(repo); err != nil {
 		return nil, err
@@ -21,6 +22,9 @@ func (c *Client) Info(ctx context.Context, repo, revision string) (*RepoInfo, er
 	revision = cmp.Or(revision, "main")
 	if seen, ok := c.seen.LoadAndDelete(repo + "@" + revision); ok {
 		return seen.(func() (*RepoInfo, error))()
+	}
+	if c.t.Opt.Offline {
+		return c.cache.info(repo, revision)
 	}
 	info, err := c.describe(ctx, repo, revision, "?blobs=true")
 	if err != nil || !slices.ContainsFunc(info.Files, func(f FileInfo) bool { return f.Size < 0 }) {

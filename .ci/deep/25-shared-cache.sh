@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Proves that this program reads the shared cache of the official Python client, an old one and the newest,
-# without fetching a weight. The newest client keeps weights once for all repos of a cache unless you turn that off.
+# Proves that this program reads the shared cache of the official Python client, an old one and the newest: online without
+# fetching a weight, and offline. The newest client keeps weights once for all repos of a cache unless you turn that off.
 # Needs python3 (3.10 or later) with venv, and PyPI.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
@@ -46,6 +46,7 @@ reads() {
   convert again
   end_hub
   if fetched; then fail "weights were fetched that the client has downloaded"; fi
+  HF_HUB_OFFLINE=1 HF_ENDPOINT=http://127.0.0.1:9 convert again
 }
 
 echo "== the old client"

@@ -63,7 +63,7 @@ const surroundings = `Environment:
   HF_ENDPOINT             the Hub (default https://huggingface.co)
   DF11_PUSH_ENDPOINT      the Hub to publish on (default: HF_ENDPOINT)
   HF_HOME, HF_HUB_CACHE   where hf keeps its token and its cache, which we read
-  HF_HUB_OFFLINE          1 makes no request: only folders work
+  HF_HUB_OFFLINE          1 works offline, from the cache only
   HTTPS_PROXY, NO_PROXY   the proxy, and hosts that need none
   NO_COLOR, CI            no colors; progress as lines in a log
 

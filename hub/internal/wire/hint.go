@@ -33,8 +33,7 @@ var hints = []struct {
 		"free or buy storage at {endpoint}/settings/billing, or choose another target with --repo-id", ""},
 	{ErrRateLimited, "run the same command again later; it continues where it stopped", ""},
 	{ErrRevisionNotFound, "check the revision after @: it can be a branch, a tag, or a commit", ""},
-	{ErrOffline, "unset HF_HUB_OFFLINE to use the network, or give the folder of a model that you " +
-		"have downloaded", ""},
+	{ErrOffline, "unset HF_HUB_OFFLINE to use the network", ""},
 	{ErrChanged, "run the same command again; it reads the file again", ""},
 	{ErrConflict,
 		"run the same command again; someone else commits to {it} at the same time", ""},

@@ -22,7 +22,7 @@ type Options struct {
 	Login       string // what hints advise without a token; "" is to set HF_TOKEN
 	// returns the token of each request, for tokens that expire; nil for the one Token
 	Tokens    func(context.Context) (string, error)
-	Offline   bool   // no HTTP at all
+	Offline   bool   // no HTTP at all; only the cache answers
 	Side      string // "source" or "target": begins every error
 	UserAgent string // "df11-convert/1.2.3"
 
