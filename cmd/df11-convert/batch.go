@@ -47,7 +47,7 @@ type batchReport struct {
 
 func batchCommand(u *ui) *cobra.Command {
 	var f convertFlags
-	c := &cobra.Command{
+	c := withArgument(&cobra.Command{
 		Use:   "batch LIST",
 		Short: "Convert a list of models, one after another",
 		Long: `batch converts each model of a list as the main command would. With --push it first asks the Hub what's published, prints
@@ -62,11 +62,7 @@ Several machines can share a list: give each one a --slice of it. --shard splits
 		Example: `  df11-convert batch models.yaml --push
   df11-convert batch models.yaml --push --slice 1/4  # one of four machines
   df11-convert batch models.yaml --push --json > report.json`,
-		Args: exactArgs(1, "LIST"),
-		RunE: func(c *cobra.Command, args []string) error {
-			return runBatch(c.Context(), u, &f, args[0])
-		},
-	}
+	}, func(ctx context.Context, arg string) error { return runBatch(ctx, u, &f, arg) })
 	f.registerListed(c.Flags(), f.register)
 	return c
 }
@@ -145,7 +141,7 @@ func runBatch(ctx context.Context, u *ui, f *convertFlags, list string) error {
 	var places []string // where the results are
 	var first error
 	for i, m := range models {
-		u.began, u.waits.sum, u.kept = time.Now(), 0, false
+		u.began, u.kept = time.Now(), false
 		u.say("%d/%d %s", i+1, len(models), m.spec())
 		flags := m.flags(*f)
 		r, err := flags.convertListed(ctx, u, m, known[i])

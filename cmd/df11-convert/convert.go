@@ -71,7 +71,7 @@ func runConvert(ctx context.Context, u *ui, f *convertFlags, spec string) error 
 				"to check it: df11-convert verify %s\n", place, human.ShellWord(place))
 			return
 		}
-		printReport(w, report, u.waits.sum)
+		printReport(w, report)
 	})
 	return nil
 }

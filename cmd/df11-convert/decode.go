@@ -23,7 +23,7 @@ type decodeFlags struct {
 
 func decodeCommand(u *ui) *cobra.Command {
 	var f decodeFlags
-	c := &cobra.Command{
+	c := withArgument(&cobra.Command{
 		Use:   "decode DF11",
 		Short: "Write the original safetensors files again",
 		Long: `decode turns a DF11 folder or Hub repo back into the original weight files: the same bytes, the same SHA-256.
@@ -33,11 +33,7 @@ the original itself; to hash a local original, it also reads the weights. Only a
 name. Existing files with the right hash stay, so the same command resumes a stopped run.`,
 		Example: `  df11-convert decode ./Qwen3-8B-DF11    # writes ./Qwen3-8B-BF16
   df11-convert decode DFloat11/Qwen3-8B-DF11 --against Qwen/Qwen3-8B -o ./bf16`,
-		Args: exactArgs(1, "DF11"),
-		RunE: func(c *cobra.Command, args []string) error {
-			return runDecode(c.Context(), u, &f, args[0])
-		},
-	}
+	}, func(ctx context.Context, arg string) error { return runDecode(ctx, u, &f, arg) })
 	f.register(c.Flags())
 	c.Flags().StringVarP(&f.out, "output", "o", "",
 		"`folder` for the decoded files (default ./NAME-BF16)")

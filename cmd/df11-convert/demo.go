@@ -27,7 +27,8 @@ const (
 )
 
 func demoCommand(u *ui) *cobra.Command {
-	var out, gpu string
+	var out string
+	gpu := gpuFlags{mode: string(verify.GPUOff)}
 	c := &cobra.Command{
 		Use:   "demo",
 		Short: "Show the whole job, with no network and no account",
@@ -36,13 +37,12 @@ this process. It converts the model over HTTP, verifies the result, and publishe
 against the original as a stranger would, from the two repos alone.`,
 		Args: exactArgs(0, ""),
 		RunE: func(c *cobra.Command, _ []string) error {
-			return runDemo(c.Context(), u, out, gpuFlags{mode: gpu})
+			return runDemo(c.Context(), u, out, gpu)
 		},
 	}
 	c.Flags().StringVarP(&out, "output", "o", "",
 		"`folder` for the result (default a new temporary folder)")
-	c.Flags().StringVar(&gpu, "gpu", string(verify.GPUOff),
-		"`when` to decode on the GPU too: auto (if there's one), require, or off")
+	gpu.register(c.Flags())
 	return c
 }
 

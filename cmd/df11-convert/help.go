@@ -3,7 +3,6 @@ package main
 import (
 	"fmt"
 	"io"
-	"maps"
 	"regexp"
 	"slices"
 	"strings"
@@ -12,6 +11,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/df11-convert/df11-convert/internal/catalog"
+	"github.com/df11-convert/df11-convert/internal/fits"
 	"github.com/df11-convert/df11-convert/internal/terminal"
 )
 
@@ -134,23 +134,31 @@ var lineEnd = regexp.MustCompile(`(\S)\n(\S)`)
 
 const docsURL = "https://github.com/df11-convert/df11-convert/tree/main/docs"
 
-// completeValues offers the values of flags to the shell.
+// completions returns the values that the shell offers for flags, by the names of the flags.
+var completions = map[string]func() []string{
+	"layout": catalog.LayoutNames,
+	"vram":   fits.Cards,
+	"like": func() []string {
+		return transform(catalog.All(), func(e *catalog.Entry) string { return e.ID })
+	},
+}
+
+// completeValues offers the values of a command's flags to the shell, and describes the flags
+// without the backticks that mark the values in help.
 func completeValues(c *cobra.Command) {
-	values := maps.Clone(choices)
-	values["layout"] = catalog.LayoutNames() // which accepts other names too
-	for name, known := range values {
-		if c.Flags().Lookup(name) != nil || c.PersistentFlags().Lookup(name) != nil {
-			_ = c.RegisterFlagCompletionFunc(name,
-				cobra.FixedCompletions(known, cobra.ShellCompDirectiveNoFileComp))
+	describe := func(f *pflag.Flag) {
+		known := completions[f.Name]
+		if values := choices[f.Name]; values != nil {
+			known = func() []string { return values }
 		}
+		if known != nil && c.Flag(f.Name) == f {
+			_ = c.RegisterFlagCompletionFunc(f.Name, func(*cobra.Command, []string,
+				string) ([]cobra.Completion, cobra.ShellCompDirective) {
+				return known(), cobra.ShellCompDirectiveNoFileComp
+			})
+		}
+		f.Usage = strings.ReplaceAll(f.Usage, "`", "")
 	}
-	if c.Flags().Lookup("like") == nil {
-		return
-	}
-	_ = c.RegisterFlagCompletionFunc("like",
-		func(*cobra.Command, []string, string) ([]cobra.Completion, cobra.ShellCompDirective) {
-			return transform(catalog.All(),
-					func(e *catalog.Entry) cobra.Completion { return e.ID }),
-				cobra.ShellCompDirectiveNoFileComp
-		})
+	c.Flags().VisitAll(describe)
+	c.PersistentFlags().VisitAll(describe)
 }

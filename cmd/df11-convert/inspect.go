@@ -17,7 +17,7 @@ import (
 
 func inspectCommand(u *ui) *cobra.Command {
 	var html string
-	c := &cobra.Command{
+	c := withArgument(&cobra.Command{
 		Use:   "inspect DF11",
 		Short: "Measure exponents, codes and bits per weight of a DF11 model",
 		Long: `inspect measures a DF11 model. It prints sizes, compressed modules, entropy, and bits per weight next to the order-0
@@ -26,11 +26,7 @@ what a BF16 model would become, use plan.`,
 		Example: `  df11-convert inspect ./Qwen3-8B-DF11
   df11-convert inspect DFloat11/Qwen3-8B-DF11 --html report.html
   df11-convert inspect ./flux1-dev-DF11.safetensors --json`,
-		Args: exactArgs(1, "DF11"),
-		RunE: func(c *cobra.Command, args []string) error {
-			return runInspect(c.Context(), u, args[0], html)
-		},
-	}
+	}, func(ctx context.Context, arg string) error { return runInspect(ctx, u, arg, html) })
 	c.Flags().StringVar(&html, "html", "",
 		"write a report with a picture and tables to this `file`")
 	return c

@@ -77,14 +77,14 @@ func containerMemory() int64 {
 	return int64(min(limit, maxSize))
 }
 
-// gpuFlags choose whether a GPU decodes everything a second time.
+// gpuFlags choose whether a GPU decodes everything a second time. The default mode is auto.
 type gpuFlags struct {
 	mode string
 	gpu  *verify.GPU // set by open
 }
 
 func (f *gpuFlags) register(p *pflag.FlagSet) {
-	p.StringVar(&f.mode, "gpu", "auto",
+	p.StringVar(&f.mode, "gpu", cmp.Or(f.mode, string(verify.GPUAuto)),
 		"`when` to decode on the GPU too: auto (if there's one), require, or off")
 }
 

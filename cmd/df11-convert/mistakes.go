@@ -71,37 +71,12 @@ func flagHint(c *cobra.Command, name string) string {
 	if hint := elsewhere[name]; hint != "" {
 		return hint
 	}
-	best, fewest := "", 3
+	near := cobra.Command{SuggestionsMinimumDistance: c.Root().SuggestionsMinimumDistance}
 	c.Flags().VisitAll(func(f *pflag.Flag) {
-		if d := distance(name, f.Name); !f.Hidden && d < fewest && d < len(name) {
-			best, fewest = f.Name, d
-		}
+		near.AddCommand(&cobra.Command{Use: f.Name, Hidden: f.Hidden, RunE: showHelp})
 	})
-	if best == "" {
-		return ""
+	if meant := near.SuggestionsFor(name); len(meant) > 0 {
+		return "did you mean --" + strings.Join(meant, " or --") + "?"
 	}
-	return "did you mean --" + best + "?"
-}
-
-// distance counts the letters to change, add, remove, or swap to turn a into b.
-func distance(a, b string) int {
-	rows := make([][]int, len(a)+1)
-	for i := range rows {
-		rows[i] = make([]int, len(b)+1)
-		for j := range rows[i] {
-			switch {
-			case i == 0 || j == 0:
-				rows[i][j] = i + j
-				continue
-			case a[i-1] == b[j-1]:
-				rows[i][j] = rows[i-1][j-1]
-			default:
-				rows[i][j] = 1 + min(rows[i-1][j-1], rows[i-1][j], rows[i][j-1])
-			}
-			if i > 1 && j > 1 && a[i-1] == b[j-2] && a[i-2] == b[j-1] {
-				rows[i][j] = min(rows[i][j], 1+rows[i-2][j-2])
-			}
-		}
-	}
-	return rows[len(a)][len(b)]
+	return ""
 }

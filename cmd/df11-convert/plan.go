@@ -34,7 +34,7 @@ const usualBandwidth = 125_000_000
 
 func planCommand(u *ui) *cobra.Command {
 	f := planFlags{sample: -1}
-	c := &cobra.Command{
+	c := withArgument(&cobra.Command{
 		Use:   "plan SOURCE",
 		Short: "Show what a conversion would do, before any weight moves",
 		Long: `plan reads headers, small files, and a few samples of the weights. It shows whether the source can be converted, how big
@@ -45,11 +45,7 @@ the result will be, what making it takes, what stays uncompressed and why, and w
   df11-convert plan Qwen/Qwen3-8B --vram 4090 --context 32768 --batch 4
   df11-convert plan Qwen/Qwen3-8B --bandwidth 30MB/s
   df11-convert plan org/new-arch --write-pattern-dict dict.json`,
-		Args: exactArgs(1, "SOURCE"),
-		RunE: func(c *cobra.Command, args []string) error {
-			return runPlan(c.Context(), u, &f, args[0])
-		},
-	}
+	}, func(ctx context.Context, arg string) error { return runPlan(ctx, u, &f, arg) })
 	p := c.Flags()
 	f.sourceFlags.register(p, true)
 	p.Var(&f.sample, "sample-bytes",

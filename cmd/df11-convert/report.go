@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"io"
 	"strings"
-	"time"
 
 	"github.com/df11-convert/df11-convert/internal/human"
 	"github.com/df11-convert/df11-convert/internal/metadata"
@@ -22,7 +21,7 @@ func (t *table) sizes(s pipeline.Sizes) {
 }
 
 // printReport writes a conversion's outcome for people.
-func printReport(w io.Writer, r *conversion, waited time.Duration) {
+func printReport(w io.Writer, r *conversion) {
 	t := newTable(w)
 	t.row("source", "%s%s", r.Source.Name, atCommit(r.Source.Commit))
 	t.row("part", "%s", strings.ReplaceAll(strings.TrimPrefix(r.Target.Part, "part-"), "-", " "))
@@ -49,7 +48,7 @@ func printReport(w io.Writer, r *conversion, waited time.Duration) {
 	if r.Target.Part != "" {
 		t.row("left to do", "--finish, when all parts are uploaded")
 	}
-	t.row("time", "%s", stageTimes(r.Made, waited))
+	t.row("time", "%s", stageTimes(r.Made))
 	t.Flush()
 }
 
@@ -74,13 +73,9 @@ func (t *table) verified(r *pipeline.Report) {
 	}
 }
 
-// stageTimes returns the run's time, how much of it the run waited for the Hub, and how long each
-// stage worked.
-func stageTimes(m pipeline.Made, waited time.Duration) string {
+// stageTimes returns the run's time, and how long each stage worked.
+func stageTimes(m pipeline.Made) string {
 	text := fmt.Sprintf("%.1f s", m.Seconds)
-	if waited > 0 {
-		text += fmt.Sprintf(" (%.0f s waiting for the Hub)", waited.Seconds())
-	}
 	for _, s := range m.Stages {
 		if s.Bytes > 0 {
 			text += fmt.Sprintf(" · %s %.1f s", s.Stage, s.Busy.Seconds())

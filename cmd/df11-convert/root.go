@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"os"
 	"runtime/debug"
 	"slices"
@@ -100,8 +101,10 @@ func rootCommand(u *ui, args []string) *cobra.Command {
 	for _, command := range packaging {
 		root.AddCommand(command())
 	}
-	for _, c := range append(root.Commands(), root) {
-		completeValues(c)
+	if len(args) > 0 && strings.HasPrefix(args[0], cobra.ShellCompRequestCmd) {
+		for _, c := range append(root.Commands(), root) {
+			completeValues(c)
+		}
 	}
 	addCobras(root)
 	root.SetArgs(args)
@@ -214,6 +217,13 @@ func checkFlags(flags *pflag.FlagSet) (err error) {
 // resumeCommand returns the command line that continues a stopped run.
 func resumeCommand(args []string) string {
 	return "df11-convert " + strings.Join(transform(args, human.ShellWord), " ")
+}
+
+// withArgument makes c require one argument, which its usage names, and run on it.
+func withArgument(c *cobra.Command, run func(ctx context.Context, arg string) error) *cobra.Command {
+	c.Args = exactArgs(1, strings.Fields(c.Use)[1])
+	c.RunE = func(c *cobra.Command, args []string) error { return run(c.Context(), args[0]) }
+	return c
 }
 
 // exactArgs requires n arguments, and names the missing one what.

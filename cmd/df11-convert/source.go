@@ -101,7 +101,6 @@ func (f *hubFlags) hubOptions(u *ui, side string) (hub.Options, error) {
 	opt.LimitRate, opt.Patience = int64(f.limitRate), patience
 	opt.RangeBytes, opt.BufferBytes = f.shares.RangeBytes, f.shares.AheadBytes
 	opt.Governor, opt.OnWait = u.governor, func(w hub.Wait) {
-		u.waits.add(w.For)
 		u.say("waiting %s for %s: %s", max(time.Second, w.For.Round(time.Second)), w.Host,
 			w.Reason)
 	}

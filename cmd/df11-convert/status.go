@@ -76,7 +76,7 @@ func (b *bill) String() string {
 
 func statusCommand(u *ui) *cobra.Command {
 	f := convertFlags{target: targetFlags{push: true}} // the list has the rest
-	c := &cobra.Command{
+	c := withArgument(&cobra.Command{
 		Use:   "status LIST",
 		Short: "Show which models of a list are published and current",
 		Long: `status reads a list as batch does and plans each model. It shows whether the published result is current, which commit it
@@ -84,11 +84,7 @@ was made from, and how it was verified then, according to its manifest. It also 
 It changes nothing. The exit code is 0 if batch has nothing to do and every model is as expected, else 1.`,
 		Example: `  df11-convert status models.yaml
   df11-convert status models.yaml --json`,
-		Args: exactArgs(1, "LIST"),
-		RunE: func(c *cobra.Command, args []string) error {
-			return runStatus(c.Context(), u, &f, args[0])
-		},
-	}
+	}, func(ctx context.Context, arg string) error { return runStatus(ctx, u, &f, arg) })
 	f.registerListed(c.Flags(), func(p *pflag.FlagSet) { f.sourceFlags.register(p, false) })
 	return c
 }

@@ -9,7 +9,6 @@ import (
 	"log/slog"
 	"os"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/spf13/pflag"
@@ -43,25 +42,8 @@ type ui struct {
 	found     any    // what the command found, for --json
 	governor  *hub.Governor
 	began     time.Time
-	waits     waits
 
 	read, published int64 // bytes, of all conversions
-}
-
-// waits adds up the time that a run waits for a Hub. Many transfers can wait at once.
-type waits struct {
-	mu    sync.Mutex
-	until time.Time // when the last wait ends
-	sum   time.Duration
-}
-
-// add counts the part of a new wait that outlasts the earlier ones.
-func (w *waits) add(d time.Duration) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if end := time.Now().Add(d); end.After(w.until) {
-		w.sum, w.until = w.sum+min(d, end.Sub(w.until)), end
-	}
 }
 
 func newUI(out, err *os.File) *ui {
@@ -246,7 +228,6 @@ func (u *ui) complain(of string, f *failure) {
 type people struct {
 	w     io.Writer
 	level slog.Level
-	attrs []slog.Attr
 }
 
 func (h people) Enabled(_ context.Context, l slog.Level) bool { return l >= h.level }
@@ -254,9 +235,6 @@ func (h people) Enabled(_ context.Context, l slog.Level) bool { return l >= h.le
 func (h people) Handle(_ context.Context, r slog.Record) error {
 	parts := []string{strings.ToLower(strings.Replace(r.Level.String(), "WARN", "WARNING", 1)),
 		r.Message}
-	for _, a := range h.attrs {
-		parts = append(parts, a.Value.String())
-	}
 	r.Attrs(func(a slog.Attr) bool {
 		parts = append(parts, a.Value.String())
 		return true
@@ -265,9 +243,8 @@ func (h people) Handle(_ context.Context, r slog.Record) error {
 	return err
 }
 
-func (h people) WithAttrs(attrs []slog.Attr) slog.Handler {
-	h.attrs = append(h.attrs[:len(h.attrs):len(h.attrs)], attrs...)
-	return h
-}
+// No package adds attributes or groups to the logger.
 
-func (h people) WithGroup(string) slog.Handler { return h } // keys are not shown
+func (h people) WithAttrs([]slog.Attr) slog.Handler { return h }
+
+func (h people) WithGroup(string) slog.Handler { return h }

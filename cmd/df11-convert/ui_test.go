@@ -10,11 +10,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"testing/synctest"
-	"time"
 
 	"github.com/df11-convert/df11-convert/internal/testing/world"
-	"github.com/df11-convert/df11-convert/pipeline"
 )
 
 // TestReasons: plan and report say in words why a unit stays in BF16.
@@ -54,11 +51,11 @@ func TestResumeNamesTheRunsOwnArguments(t *testing.T) {
 // TestPeople: a warning is one sentence; what is less than a warning is not shown.
 func TestPeople(t *testing.T) {
 	var b bytes.Buffer
-	l := slog.New(people{w: &b, level: slog.LevelWarn}).With("file", "a.safetensors").WithGroup("g")
+	l := slog.New(people{w: &b, level: slog.LevelWarn})
 	l.Info("not shown")
 	l.Warn("read again", "err", errors.New("wrong sum"), "n", 3)
 	l.Error("gone")
-	const want = "warning: read again: a.safetensors: wrong sum: 3\nerror: gone: a.safetensors\n"
+	const want = "warning: read again: wrong sum: 3\nerror: gone\n"
 	if b.String() != want {
 		t.Errorf("got %q, want %q", b.String(), want)
 	}
@@ -71,19 +68,4 @@ func TestFullDiskNamesNoFlag(t *testing.T) {
 	if h == "" || strings.Contains(h, "-o") || strings.Contains(h, "saved") {
 		t.Errorf("hint %q", h)
 	}
-}
-
-// TestWaitsAreAddedUp: the report's time says how long nothing moved because of the Hub, however
-// many transfers waited at once.
-func TestWaitsAreAddedUp(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var w waits
-		for _, wait := range []struct{ after, lasts time.Duration }{{0, 10}, {4, 8}, {1, 1}, {20, 3}} {
-			time.Sleep(wait.after * time.Second)
-			w.add(wait.lasts * time.Second)
-		}
-		if text := stageTimes(pipeline.Made{Seconds: 31}, w.sum); text != "31.0 s (15 s waiting for the Hub)" {
-			t.Error(text)
-		}
-	})
 }

@@ -23,7 +23,7 @@ type verifyFlags struct {
 
 func verifyCommand(u *ui) *cobra.Command {
 	var f verifyFlags
-	c := &cobra.Command{
+	c := withArgument(&cobra.Command{
 		Use:   "verify DF11 [--against SOURCE]",
 		Short: "Check that a DF11 model equals its original",
 		Long: `verify compares a DF11 folder or Hub repo with the model that it was made from. It doesn't matter who made it. The last
@@ -44,11 +44,7 @@ files make the program exit with 6.`,
 		Example: `  df11-convert verify ./Qwen3-8B-DF11
   df11-convert verify ./out --against ./my-model
   df11-convert verify DFloat11/Qwen3-8B-DF11`,
-		Args: exactArgs(1, "DF11"),
-		RunE: func(c *cobra.Command, args []string) error {
-			return runVerify(c.Context(), u, &f, args[0])
-		},
-	}
+	}, func(ctx context.Context, arg string) error { return runVerify(ctx, u, &f, arg) })
 	p := c.Flags()
 	f.readerFlags.register(p)
 	p.StringVar(&f.level, "level", "",
