@@ -148,6 +148,12 @@ func TestAShorterManifestSettlesNothing(t *testing.T) {
 	world.Must(t, json.Unmarshal(b, &m))
 	forge := map[string]func(m *metadata.Manifest) (lacks string){
 		"no units": func(m *metadata.Manifest) string { m.Units = nil; return "" },
+		"a module and its file left out": func(m *metadata.Manifest) string {
+			left := m.Units[0].File
+			m.Units = slices.DeleteFunc(slices.Clone(m.Units), func(u metadata.Unit) bool { return u.File == left })
+			m.Outputs = slices.DeleteFunc(slices.Clone(m.Outputs), func(o metadata.OutputFile) bool { return o.Path == left })
+			return left
+		},
 	}
 	for i, o := range m.Outputs {
 		if o.Kind == metadata.KindImage || o.Kind == metadata.KindRemainder {

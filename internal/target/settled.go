@@ -65,7 +65,7 @@ func listsSource(m *metadata.Manifest, from map[string]hub.FileInfo) bool {
 
 // listsResult reports whether a manifest lists what no result of a source lacks: config.json, card,
 // the files of its units, and what the files of the source become. The folders of a pipeline count
-// as parts of it, since its model_index.json isn't read.
+// as parts of it, since its model_index.json isn't read. As many units are listed as were verified.
 func listsResult(m *metadata.Manifest, from *hub.RepoInfo, opt plan.Options) bool {
 	var files []plan.File
 	var paths, parts []string
@@ -100,7 +100,17 @@ func listsResult(m *metadata.Manifest, from *hub.RepoInfo, opt plan.Options) boo
 		return !converted[name] && (weights || fate <= reader.Part && kinds[name] != metadata.KindCopied)
 	}
 	unstored := func(u metadata.Unit) bool { return !kinds[u.File].Weights() }
-	return kinds[names.Config] == metadata.KindConfig && kinds[names.Card] == metadata.KindCard &&
+	var units metadata.Verification // that the lists have, and that were verified
+	for _, u := range m.Units {
+		if u.Status == metadata.DF11 {
+			units.NUnits, units.NWeights = units.NUnits+1, units.NWeights+u.NWeights
+		}
+	}
+	verified := func(v metadata.Verification) bool {
+		return v.Method == metadata.MethodCPU && v.NUnits == units.NUnits &&
+			v.NWeights == units.NWeights
+	}
+	return slices.ContainsFunc(m.Verification, verified) && kinds[names.Config] == metadata.KindConfig && kinds[names.Card] == metadata.KindCard &&
 		!slices.ContainsFunc(m.Units, unstored) && !slices.ContainsFunc(paths, missing)
 }
 
