@@ -132,6 +132,14 @@ func TestOnlyASettledTargetIsTakenByItsLists(t *testing.T) {
 			if n := askedOf(s); (n.api+n.files <= 4 && code == exitOK) != tt.settled {
 				t.Errorf("%+v, exit %d: %s", n, code, diag)
 			}
+			if !strings.HasPrefix(name, "source's") {
+				return
+			}
+			s.ResetLog() // what this run has made whole, the next one takes
+			code, _, diag = program(t, "org/model", "--push", "--repo-id", "me/out")
+			if n := askedOf(s); n.api+n.files > 4 || code != exitOK {
+				t.Errorf("the next run: %+v, exit %d: %s", n, code, diag)
+			}
 		})
 	}
 }

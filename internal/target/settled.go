@@ -65,7 +65,8 @@ func listsSource(m *metadata.Manifest, from map[string]hub.FileInfo) bool {
 
 // listsResult reports whether a manifest lists what no result of a source lacks: config.json, card,
 // the files of its units, and what the files of the source become. The folders of a pipeline count
-// as parts of it, since its model_index.json isn't read. As many units are listed as were verified.
+// as parts of it, since its model_index.json isn't read. As many units are listed as its run has
+// verified.
 func listsResult(m *metadata.Manifest, from *hub.RepoInfo, opt plan.Options) bool {
 	var files []plan.File
 	var paths, parts []string
@@ -87,8 +88,9 @@ func listsResult(m *metadata.Manifest, from *hub.RepoInfo, opt plan.Options) boo
 		}
 	}
 	kinds, converted := map[string]metadata.Kind{}, map[string]bool{}
+	earlier := map[string]bool{} // verified by another run than the manifest's
 	for _, o := range m.Outputs {
-		kinds[o.Path] = o.Kind
+		kinds[o.Path], earlier[o.Path] = o.Kind, o.Earlier != nil
 	}
 	for _, f := range m.Source.Files {
 		converted[f.Path] = f.Path == single.Path || reader.Loads(s.Dir, f.Path)
@@ -100,17 +102,18 @@ func listsResult(m *metadata.Manifest, from *hub.RepoInfo, opt plan.Options) boo
 		return !converted[name] && (weights || fate <= reader.Part && kinds[name] != metadata.KindCopied)
 	}
 	unstored := func(u metadata.Unit) bool { return !kinds[u.File].Weights() }
-	var units metadata.Verification // that the lists have, and that were verified
+	var nUnits, nWeights int64 // listed without a check by the manifest's run
 	for _, u := range m.Units {
-		if u.Status == metadata.DF11 {
-			units.NUnits, units.NWeights = units.NUnits+1, units.NWeights+u.NWeights
+		if u.Status == metadata.DF11 && !earlier[u.File] {
+			nUnits, nWeights = nUnits+1, nWeights+u.NWeights
 		}
 	}
-	verified := func(v metadata.Verification) bool {
-		return v.Method == metadata.MethodCPU && v.NUnits == units.NUnits &&
-			v.NWeights == units.NWeights
+	for _, v := range m.Verification {
+		if v.Method == metadata.MethodCPU {
+			nUnits, nWeights = nUnits-v.NUnits, nWeights-v.NWeights
+		}
 	}
-	return slices.ContainsFunc(m.Verification, verified) && kinds[names.Config] == metadata.KindConfig && kinds[names.Card] == metadata.KindCard &&
+	return nUnits == 0 && nWeights == 0 && kinds[names.Config] == metadata.KindConfig && kinds[names.Card] == metadata.KindCard &&
 		!slices.ContainsFunc(m.Units, unstored) && !slices.ContainsFunc(paths, missing)
 }
 
