@@ -49,10 +49,11 @@ func (s *Source) check() error {
 	}
 	seen := map[string]bool{}
 	for _, f := range s.Files {
-		if err := checkFile(f.Path, f.Size, seen); err != nil {
-			return fmt.Errorf("source file: %w", err)
+		err := checkFile(f.Path, f.Size, seen)
+		if err == nil {
+			err = f.check()
 		}
-		if err := f.check(); err != nil {
+		if err != nil {
 			return fmt.Errorf("source file %q: %w", f.Path, err)
 		}
 	}
@@ -80,25 +81,30 @@ func (f SourceFile) check() error {
 
 // checkOutputs checks the output files and returns the kind of each.
 func (m *Manifest) checkOutputs() (map[string]Kind, error) {
-	known := []Kind{KindUnit, KindRemainder, KindSingle, KindIndex, KindConfig, KindCard, KindImage,
-		KindCopied}
 	seen, kinds := map[string]bool{}, map[string]Kind{}
 	for _, f := range m.Outputs {
-		if err := checkFile(f.Path, f.Size, seen); err != nil {
-			return nil, fmt.Errorf("file: %w", err)
+		err := checkFile(f.Path, f.Size, seen)
+		if err == nil {
+			err = f.check()
 		}
-		if !names.IsSHA256(f.SHA256) {
-			return nil, fmt.Errorf("file %q: malformed SHA-256", f.Path)
-		}
-		if !slices.Contains(known, f.Kind) {
-			return nil, fmt.Errorf("file %q: unknown kind %q", f.Path, f.Kind)
-		}
-		if err := f.Earlier.check(); err != nil {
+		if err != nil {
 			return nil, fmt.Errorf("file %q: %w", f.Path, err)
 		}
 		kinds[f.Path] = f.Kind
 	}
 	return kinds, nil
+}
+
+func (f OutputFile) check() error {
+	known := []Kind{KindUnit, KindRemainder, KindSingle, KindIndex, KindConfig, KindCard, KindImage,
+		KindCopied}
+	switch {
+	case !names.IsSHA256(f.SHA256):
+		return errors.New("malformed SHA-256")
+	case !slices.Contains(known, f.Kind):
+		return fmt.Errorf("unknown kind %q", f.Kind)
+	}
+	return f.Earlier.check()
 }
 
 func (m *Manifest) checkUnits(files map[string]Kind) error {
@@ -158,14 +164,14 @@ func nElems(shape []int64) (int64, error) {
 // checkFile refuses negative sizes, repeated paths, and paths that aren't safe on every system.
 func checkFile(name string, size int64, seen map[string]bool) error {
 	if !names.IsSafe(name) {
-		return fmt.Errorf("path %q isn't safe inside a repo", name)
+		return errors.New("its path isn't safe inside a repo")
 	}
 	if seen[name] {
-		return fmt.Errorf("path %q is listed twice", name)
+		return errors.New("it is listed twice")
 	}
 	seen[name] = true
 	if size < 0 {
-		return fmt.Errorf("path %q: size %d", name, size)
+		return fmt.Errorf("size %d", size)
 	}
 	return nil
 }
