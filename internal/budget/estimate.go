@@ -55,7 +55,7 @@ func Sample(ctx context.Context, src model.Source, p *plan.Plan,
 	if onHub && nBytes <= min(maxBytes, smallModel) {
 		src = newWholeFiles(ctx, src, p)
 	}
-	runs, readers := chooseRuns(p, maxBytes), make([]*weightReader, len(p.Units))
+	runs, readers := chooseRuns(p, maxBytes), make([]weightReader, len(p.Units))
 	g, gctx := errgroup.WithContext(ctx)
 	g.SetLimit(unitsAtOnce)
 	for i, u := range p.Units {
@@ -63,9 +63,9 @@ func Sample(ctx context.Context, src model.Source, p *plan.Plan,
 		if len(runs[i]) == 0 {
 			continue
 		}
-		readers[i] = &weightReader{ctx: gctx, src: src, unit: u}
+		readers[i] = weightReader{ctx: gctx, src: src, unit: u}
 		g.Go(func() error {
-			if err := e.Units[i].sample(gctx, u, readers[i], runs[i]); err != nil {
+			if err := e.Units[i].sample(gctx, u, &readers[i], runs[i]); err != nil {
 				return fmt.Errorf("sample module %s: %w", u.Path, err)
 			}
 			return nil

@@ -92,13 +92,10 @@ func (r *weightReader) read(t plan.Tensor, p []byte, off int64) error {
 }
 
 // inexact returns a spans.InexactError for everything that the readers have counted, or nil if all
-// values were exact. A reader may be nil.
-func inexact(p *plan.Plan, units []*weightReader) error {
+// values were exact.
+func inexact(p *plan.Plan, units []weightReader) error {
 	e := &spans.InexactError{}
 	for _, r := range units {
-		if r == nil {
-			continue
-		}
 		if r.inexact > 0 && e.Values == 0 {
 			e.File, e.Tensor = p.Source().Weights[r.first.File].Path, r.first.Source
 		}

@@ -105,8 +105,9 @@ func (p *Plan) checkOutputNames() error {
 		}
 	}
 	for _, u := range p.Units {
-		if err := checkUnitPath(u.Path); err != nil {
-			return err
+		if len(u.Path) > maxUnitPath || !unitPath.MatchString(u.Path) {
+			return refuse("match another module", "module path %.200q can't become a file name: it may "+
+				"have %d letters, digits, - and _ between single dots", u.Path, maxUnitPath)
 		}
 		if !p.Layout.Single() &&
 			reader.HasStem(strings.ToLower(strings.TrimSuffix(u.File, ".safetensors")), p.Layout.Stem()) {
@@ -142,13 +143,5 @@ func Collision(paths []string) (a, b string) {
 // unitPath matches plain dotted names.
 var unitPath = regexp.MustCompile(`^[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*$`)
 
-// checkUnitPath refuses paths that can't become the name of a file.
-func checkUnitPath(path string) error {
-	const most = 200 // leaves room for the extension and a temporary name within 255 bytes
-	if len(path) > most || !unitPath.MatchString(path) {
-		return refuse("match another module",
-			"module path %.200q can't become a file name: it may have %d letters, digits, - and _ between single dots",
-			path, most)
-	}
-	return nil
-}
+// maxUnitPath leaves room for the extension and a temporary name within 255 bytes.
+const maxUnitPath = 200
