@@ -91,28 +91,23 @@ func Sample(ctx context.Context, src model.Source, p *plan.Plan,
 	return e, e.layOut(p)
 }
 
-// fillGaps estimates units that weren't sampled from their nearest neighbors.
+// fillGaps estimates a unit that wasn't sampled like the sampled unit before it in its group, or else
+// like the first.
 func (e *Estimate) fillGaps(p *plan.Plan) {
+	isSampled := func(i int) bool { return e.Units[i].bits > 0 }
 	for _, group := range alikeUnits(p) {
-		for at, i := range group {
-			if x := &e.Units[i]; x.BF16 == "" && x.bits == 0 {
-				x.bits, x.rows = e.nearest(group, at)
+		like := UnitEstimate{bits: typicalBits, rows: typicalLUTs}
+		if first := slices.IndexFunc(group, isSampled); first >= 0 {
+			like = e.Units[group[first]]
+		}
+		for _, i := range group {
+			if x := &e.Units[i]; isSampled(i) {
+				like = *x
+			} else if x.BF16 == "" {
+				x.bits, x.rows = like.bits, like.rows
 			}
 		}
 	}
-}
-
-// nearest returns bits per weight and table rows of the sampled unit that is closest to position at
-// of the group.
-func (e *Estimate) nearest(group []int, at int) (bits float64, rows int64) {
-	bits, rows = typicalBits, typicalLUTs
-	best := len(group)
-	for j, i := range group {
-		if x := e.Units[i]; x.Sampled > 0 && x.bits > 0 && max(at-j, j-at) < best {
-			best, bits, rows = max(at-j, j-at), x.bits, x.rows
-		}
-	}
-	return bits, rows
 }
 
 // layOut computes the size of every unit, and of every output file as the writer will lay it out.

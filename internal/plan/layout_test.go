@@ -48,16 +48,6 @@ func TestComfyUI(t *testing.T) {
 	}
 }
 
-// TestSingleFileChoice takes the file that is named where a repo holds several.
-func TestSingleFileChoice(t *testing.T) {
-	src := fluxComfy("", false)
-	src.Files = append(src.Files, File{Path: "flux1-dev-fp8.safetensors"})
-	mustPlan(t, src, Options{WeightFile: "flux1-dev.safetensors"})
-	if _, err := New(t.Context(), src, Options{WeightFile: "nothing.safetensors"}); err == nil {
-		t.Error("a missing file was accepted")
-	}
-}
-
 // pipeline is a diffusers pipeline with a sharded transformer and other components.
 func pipeline(class string) Source {
 	m := newModel()

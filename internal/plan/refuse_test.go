@@ -199,6 +199,9 @@ var refusals = []struct {
 	{"pipeline as a folder of transformers", "neither model.safetensors", func(tr *trial) {
 		*tr = trialOf(pipeline("WanTransformer3DModel"), Options{Layout: catalog.Transformers})
 	}},
+	{"no such single file", "no file nothing.safetensors", func(tr *trial) {
+		*tr = trialOf(fluxComfy("", false), Options{WeightFile: "nothing.safetensors"})
+	}},
 	{"several single files", "several single files", func(tr *trial) {
 		src := fluxComfy("", false)
 		src.Files = append(src.Files, File{Path: "flux1-dev-fp8.safetensors"})

@@ -148,7 +148,7 @@ func isPart(p string) bool {
 func (s *Survey) takeSingle(p string) error {
 	switch {
 	case s.has(p) == "":
-		return refuse("", "the source holds no file %s", p)
+		return refuse("name a file of the source", "the source holds no file %s", p)
 	case !reader.IsSafetensors(p):
 		return refuseFile(p)
 	case isPart(p):
