@@ -29,7 +29,8 @@ type Gather struct {
 // window is an incomplete piece of the file.
 type window struct {
 	buf  *streams.Block
-	have []span // disjoint, sorted, not touching
+	have []span // disjoint
+	size int    // of all of them
 }
 
 // span is a range of bytes in a window.
@@ -82,18 +83,9 @@ func (g *Gather) window(at int64) *window {
 func (g *Gather) add(at int64, x *window, s span) (complete bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	i, _ := slices.BinarySearchFunc(x.have, s,
-		func(a, b span) int { return cmp.Compare(a.from, b.from) })
-	x.have = slices.Insert(x.have, i, s)
-	if i+1 < len(x.have) && x.have[i+1].from == s.end {
-		x.have[i].end = x.have[i+1].end
-		x.have = slices.Delete(x.have, i+1, i+2)
-	}
-	if i > 0 && x.have[i-1].end == s.from {
-		x.have[i-1].end = x.have[i].end
-		x.have = slices.Delete(x.have, i, i+1)
-	}
-	if x.have[0] != (span{0, windowBytes}) {
+	x.have = append(x.have, s)
+	x.size += s.end - s.from
+	if x.size < windowBytes {
 		return false
 	}
 	delete(g.open, at)
@@ -113,7 +105,12 @@ func (g *Gather) write(p []byte, off int64) error {
 // Flush writes all incomplete windows. No WriteAt may be running.
 func (g *Gather) Flush() error {
 	for at, x := range g.open {
-		for _, s := range x.have {
+		slices.SortFunc(x.have, func(a, b span) int { return cmp.Compare(a.from, b.from) })
+		for i, s := range x.have {
+			if i+1 < len(x.have) && x.have[i+1].from == s.end {
+				x.have[i+1].from = s.from // they're written together
+				continue
+			}
 			if err := g.write(x.buf[s.from:s.end], at*windowBytes+int64(s.from)); err != nil {
 				return err
 			}
