@@ -228,12 +228,7 @@ func (r *Repo) lastOps(c change, tree map[string]hub.FileInfo) ([]hub.Op, error)
 	ops := slices.DeleteFunc(slices.Clone(c.ops), func(op hub.Op) bool {
 		return op.Holds(tree) || op.Path == names.Card && c.branch.CardStays
 	})
-	kept := map[string]bool{}
-	for _, s := range c.result.Files {
-		kept[s.Path] = true
-	}
 	for _, o := range c.result.Outputs {
-		kept[o.Path] = true
 		if tree[o.Path].File() == o.File() {
 			continue
 		}
@@ -245,7 +240,7 @@ func (r *Repo) lastOps(c change, tree map[string]hub.FileInfo) ([]hub.Op, error)
 	}
 	for _, p := range slices.Sorted(maps.Keys(tree)) {
 		_, ours := c.branch.Ours[p]
-		if (ours || c.branch.hasSent(p)) && !kept[p] {
+		if (ours || c.branch.hasSent(p)) && !r.owner.writes(p) {
 			ops = append(ops, hub.DeleteOp(p))
 		}
 	}
