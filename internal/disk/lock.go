@@ -58,7 +58,7 @@ func (f *Folder) isLock(lock *flock.Flock) error {
 // removeLock removes the lock file, then releases the lock. Before that, no other run can lock the
 // folder.
 func (f *Folder) removeLock() error {
-	remove := func() error { return os.Remove(f.lock.Path()) }
+	remove := func() error { return f.State.Remove(lockName) }
 	// Windows can't remove an open file; it stays if another run has taken it by now
 	if runtime.GOOS == "windows" {
 		err := f.lock.Close()
