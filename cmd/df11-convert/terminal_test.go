@@ -128,7 +128,7 @@ func onTerminal(t *testing.T, hub, dir string, columns int, command string) (*di
 	c := exec.CommandContext(ctx, args[0], args[1:]...)
 	c.Dir = dir
 	home := filepath.Join(dir, ".home")
-	c.Env = append(os.Environ(), "HF_ENDPOINT="+hub, "HF_TOKEN=hf_tester", "HOME="+home, "XDG_CACHE_HOME="+home, "NO_PROXY=*", "TERM=xterm", "NO_COLOR=", "CI=")
+	c.Env = append(os.Environ(), "HF_ENDPOINT="+hub, "HF_TOKEN=hf_tester", "HOME="+home, "XDG_CACHE_HOME="+home, "NO_PROXY=*", "TERM=xterm", "NO_COLOR=", "CI=", "LC_ALL=C.UTF-8")
 	keyboard, err := pty.StartWithSize(c, &pty.Winsize{Cols: uint16(columns), Rows: rows})
 	if err != nil {
 		t.Fatal(err)

@@ -1,6 +1,8 @@
 package terminal
 
 import (
+	"cmp"
+	"os"
 	"regexp"
 	"strings"
 	"unicode/utf8"
@@ -10,16 +12,31 @@ import (
 // continues below its last column. If that column begins too far right, all of it goes to lines of
 // its own. Elsewhere, and if the columns before the last are wider than the terminal, the rest is
 // indented. A command at the end of a line, after a colon, stays in one piece, so that people can
-// copy it; the terminal may wrap it. If width is 0, Fold changes nothing.
+// copy it; the terminal may wrap it. A terminal without UTF-8 gets ASCII for our glyphs. If width is
+// 0, there is no terminal, and Fold changes nothing.
 func Fold(text string, width, indent int) string {
 	if width == 0 {
 		return text
 	}
 	var b strings.Builder
-	for line := range strings.Lines(text) {
+	for line := range strings.Lines(glyphs(text)) {
 		foldLine(&b, line, width, indent)
 	}
 	return b.String()
+}
+
+// ascii replaces the glyphs that our texts and bars use.
+var ascii = strings.NewReplacer("→", "->", "…", "...", "×", "x", "·", "|", "–", "-", "—", "-",
+	"≤", "<=", "━", "=", "╸", ">", "─", "-")
+
+// glyphs returns a text as the locale's terminal can show it. Only a locale that names another
+// character set than UTF-8 has none.
+func glyphs(text string) string {
+	locale := cmp.Or(os.Getenv("LC_ALL"), os.Getenv("LC_CTYPE"), os.Getenv("LANG"))
+	if locale == "" || strings.Contains(strings.ToLower(locale), "utf") {
+		return text
+	}
+	return ascii.Replace(text)
 }
 
 func foldLine(b *strings.Builder, line string, width, indent int) {

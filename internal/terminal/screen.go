@@ -80,7 +80,7 @@ func (s *Screen) toTop() string {
 func (s *Screen) draw(lines []string) string {
 	var b strings.Builder
 	for _, l := range lines {
-		b.WriteString(l + EraseRight + "\n")
+		b.WriteString(glyphs(l) + EraseRight + "\n")
 	}
 	return b.String() + EraseBelow
 }

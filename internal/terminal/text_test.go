@@ -45,6 +45,31 @@ func TestTimeText(t *testing.T) {
 	}
 }
 
+// Without UTF-8, a terminal gets ASCII for our glyphs, in texts and in bars. Without a terminal,
+// texts stay as they are.
+func TestWithoutUTF8(t *testing.T) {
+	for _, x := range []struct{ all, lang, want string }{
+		{"", "", "a → b…\n"}, {"", "de_DE.UTF-8", "a → b…\n"}, {"C.utf8", "C", "a → b…\n"},
+		{"", "C", "a -> b...\n"}, {"POSIX", "en_US.UTF-8", "a -> b...\n"},
+	} {
+		t.Setenv("LC_ALL", x.all)
+		t.Setenv("LC_CTYPE", "")
+		t.Setenv("LANG", x.lang)
+		if got := Fold("a → b…\n", 20, 0); got != x.want {
+			t.Errorf("%+v: %q", x, got)
+		}
+	}
+	if got := Fold("a → b…\n", 0, 0); got != "a → b…\n" {
+		t.Errorf("without a terminal: %q", got)
+	}
+	var b strings.Builder
+	s := Screen{W: &b, Width: func() int { return 0 }}
+	s.Show([]string{bar("read", 50, 100, 4) + " · 2 × 3"})
+	if got := b.String(); strings.IndexFunc(got, func(r rune) bool { return r > '~' }) >= 0 || !strings.Contains(got, "| 2 x 3") {
+		t.Errorf("a bar: %q", got)
+	}
+}
+
 // Messages appear above the block, printable and on one line, and after Release below it.
 func TestScreen(t *testing.T) {
 	var b strings.Builder
