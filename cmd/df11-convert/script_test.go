@@ -6,12 +6,14 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
+	"github.com/spf13/pflag"
 
 	"github.com/df11-convert/df11-convert/internal/hubtest"
 	"github.com/df11-convert/df11-convert/internal/safetensors"
@@ -103,12 +105,34 @@ func cmdCode(ts *testscript.TestScript, _ bool, args []string) {
 	if strconv.Itoa(got) != args[0] {
 		ts.Fatalf("exit code %d, want %s", got, args[0])
 	}
+	ts.Check(checkHints(ts.ReadFile("stderr")))
 	if slices.Contains(args, "--json") {
 		ts.Check(checkDocument(got, ts.ReadFile("stdout")))
 	}
 	if slices.Contains(args, "--log-format=json") {
 		ts.Check(checkLog(got, ts.ReadFile("stderr")))
 	}
+}
+
+// hintedCommand matches a command that a hint names, after a colon or as the page to see.
+var hintedCommand = regexp.MustCompile(`(?m)^hint: .*(?:: |see )df11-convert (.*)$`)
+
+// checkHints parses the commands that hints name, as the program would.
+func checkHints(stderr string) error {
+	for _, m := range hintedCommand.FindAllStringSubmatch(stderr, -1) {
+		root := rootCommand(newUI(os.Stdout, os.Stderr), nil)
+		c, rest, err := root.Find(strings.Fields(m[1]))
+		if err == nil {
+			err = c.ParseFlags(rest)
+		}
+		if words := c.Flags().Args(); err == nil && c == root && len(words) > 0 {
+			err = wrongCommand(root, words[0])
+		}
+		if err != nil && !errors.Is(err, pflag.ErrHelp) {
+			return fmt.Errorf("%s: %w", m[0], err)
+		}
+	}
+	return nil
 }
 
 // models are the kinds that the command model knows.

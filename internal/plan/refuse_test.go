@@ -387,6 +387,7 @@ func TestWithoutUsualWeights(t *testing.T) {
 		{"model.ckpt config.json", "pickle checkpoint"},
 		{"adapter_model.safetensors config.json", "LoRA"},
 		{"tokenizer.json config.json", "no safetensors weights"},
+		{"config.json README.md", "give the folder or repo that holds"},
 	} {
 		var files []File
 		for _, f := range strings.Fields(c.files) {

@@ -305,7 +305,8 @@ func (s *Survey) refuseNoWeights() error {
 	case pickle != "":
 		return refuseFile(pickle)
 	default:
-		return refuse("", "the source holds no safetensors weights")
+		return refuse("give the folder or repo that holds the .safetensors files",
+			"the source holds no safetensors weights")
 	}
 }
 
