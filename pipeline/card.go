@@ -21,7 +21,7 @@ func (r *result) card() ([]byte, error) {
 		CardSource: metadata.CardSource{
 			BaseModel: r.baseModel(), Commit: r.baseCommit(),
 			SaidToBe: m.Local && r.baseModel() != "", SourceName: m.Name, Gated: m.Gated != "",
-			Source: m.Card, PipelineTag: m.PipelineTag, LibraryName: m.LibraryName,
+			Source: m.Card(), PipelineTag: m.PipelineTag, LibraryName: m.LibraryName,
 		},
 		CardSizes: metadata.CardSizes{SourceBytes: r.report.Sizes.BF16,
 			F32Bytes: r.report.Sizes.F32, OutputBytes: r.report.Sizes.DF11},

@@ -9,6 +9,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -145,16 +146,31 @@ func (d *DF11) readManifest(ctx context.Context, memory int64) error {
 	return nil
 }
 
-// readCard finds the card's code and original. The card names an original if it names exactly one
-// repo, and no relation other than a conversion.
-func (d *DF11) readCard(ctx context.Context) error {
-	text, front, err := d.card(ctx)
-	base, relation := front.Strings("base_model"), front.String("base_model_relation")
-	if len(base) == 1 && names.CheckNewRepo(base[0]) == nil &&
-		(relation == "" || relation == metadata.RelationQuantized) {
-		d.CardModel = base[0]
+// The lines of a card's front matter that name the original, as the Hub's tools write them. A page
+// reads cards too, and a whole reader of YAML would be 5% of what it loads.
+var (
+	front     = regexp.MustCompile(`(?s)\A\x{FEFF}?\s*---[ \t]*\r?\n.*?\n---`)
+	baseModel = regexp.MustCompile(
+		`(?m)^base_model:[ \t]*(?:\n[ \t]*-[ \t]*|\[)?["']?([^\s"',\]]+)["']?\]?[ \t]*$(\n[ \t]*-[ \t])?`)
+	relationLine = regexp.MustCompile(`(?m)^base_model_relation:(.*)$`)
+)
+
+// originalOf returns the original that a card names: exactly one repo, and no relation other than a
+// conversion. It returns "" if the card names none.
+func originalOf(card []byte) string {
+	head := strings.ReplaceAll(string(front.Find(card)), "\r\n", "\n")
+	base, relation := baseModel.FindAllStringSubmatch(head, 2), relationLine.FindStringSubmatch(head)
+	if len(base) != 1 || base[0][2] != "" || names.CheckNewRepo(base[0][1]) != nil ||
+		relation != nil && strings.Trim(relation[1], ` "'`) != metadata.RelationQuantized {
+		return ""
 	}
-	d.CardCode = metadata.Code(text)
+	return base[0][1]
+}
+
+// readCard finds the card's code and original.
+func (d *DF11) readCard(ctx context.Context) error {
+	text, err := d.card(ctx)
+	d.CardModel, d.CardCode = originalOf(text), metadata.Code(text)
 	return err
 }
 

@@ -8,7 +8,6 @@ import (
 	"slices"
 
 	"github.com/df11-convert/df11-convert/hub"
-	"github.com/df11-convert/df11-convert/internal/metadata"
 	"github.com/df11-convert/df11-convert/internal/names"
 	"github.com/df11-convert/df11-convert/internal/plan"
 	"github.com/df11-convert/df11-convert/internal/reader"
@@ -94,19 +93,10 @@ const (
 	maxConfigBytes = 8 << 20 // of a config, a model_index, or a card
 )
 
-// card returns the model card and its front matter. The front matter is nil if it's missing or
-// broken.
-func (f *files) card(ctx context.Context) ([]byte, *metadata.FrontMatter, error) {
+// card returns the model card, or nil if there is none.
+func (f *files) card(ctx context.Context) ([]byte, error) {
 	if _, ok := f.File(names.Card); !ok {
-		return nil, nil, nil
+		return nil, nil
 	}
-	b, err := f.read(ctx, names.Card, maxConfigBytes)
-	if err != nil {
-		return nil, nil, err
-	}
-	front, err := metadata.ParseFrontMatter(b)
-	if err != nil {
-		front = nil // a broken card is no reason to stop
-	}
-	return b, front, nil
+	return f.read(ctx, names.Card, maxConfigBytes)
 }

@@ -54,13 +54,22 @@ type Model struct {
 	// Private and Gated say who may read the repo. Gated is "", "auto", or "manual".
 	Private bool
 	Gated   string
-	// Card is the front matter of the source's model card, or nil. PipelineTag and LibraryName come
-	// from the Hub.
-	Card                     *metadata.FrontMatter
+	// PipelineTag and LibraryName come from the Hub.
 	PipelineTag, LibraryName string
+	card                     []byte
 	// Listing is the input of plan.New. SHA256 has the published hash of each weight file, or "".
 	Listing plan.Source
 	SHA256  []string
+}
+
+// Card returns the front matter of the source's model card. It's nil if it's missing or broken: a
+// broken card is no reason to stop.
+func (m *Model) Card() *metadata.FrontMatter {
+	front, err := metadata.ParseFrontMatter(m.card)
+	if err != nil {
+		return nil
+	}
+	return front
 }
 
 // A File is a weight file of a source.

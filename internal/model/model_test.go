@@ -134,3 +134,29 @@ func TestDamagedHeader(t *testing.T) {
 
 // must ends the test on an error.
 var must = world.Must
+
+// A card names its original in the ways in which the Hub's tools write YAML.
+func TestOriginalOf(t *testing.T) {
+	for front, want := range map[string]string{
+		"base_model: org/m":                                 "org/m",
+		"base_model: 'org/m'":                               "org/m",
+		"base_model:\n- org/m":                              "org/m",
+		"base_model:\r\n  - \"org/m\"\r\nlicense: mit":      "org/m",
+		"base_model: [org/m]":                               "org/m",
+		"base_model: org/m\nbase_model_relation: quantized": "org/m",
+		"base_model: org/m\nbase_model_relation: finetune":  "",
+		"base_model:\n- org/m\n- org/n":                     "",
+		"base_model: [org/m, org/n]":                        "",
+		"base_model: org/m\nbase_model: org/n":              "",
+		"x: |\n  base_model: org/m":                         "",
+		"base_model: no repo":                               "",
+		"license: mit":                                      "",
+	} {
+		if got := originalOf([]byte("---\n" + front + "\n---\n\nbase_model: org/text\n")); got != want {
+			t.Errorf("%q: %q, want %q", front, got, want)
+		}
+	}
+	if got := originalOf([]byte("base_model: org/m\n")); got != "" {
+		t.Errorf("without front matter: %q", got)
+	}
+}

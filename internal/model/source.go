@@ -113,7 +113,7 @@ func (s *source) describe(ctx context.Context, m *Model, opt plan.Options) error
 			return err
 		}
 	}
-	if _, m.Card, err = s.card(ctx); err != nil {
+	if m.card, err = s.card(ctx); err != nil {
 		return err
 	}
 	weights, err := survey.WeightFiles(m.Listing.Index)

@@ -3,7 +3,6 @@ package wire
 import (
 	"cmp"
 	"encoding/json"
-	"encoding/xml"
 	"errors"
 	"net/http"
 	"regexp"
@@ -49,17 +48,24 @@ func (e *Error) readBody(contentType string, body []byte) {
 		}
 	case strings.Contains(contentType, "html"):
 	case strings.HasPrefix(trimmed, "<?xml"), strings.HasPrefix(trimmed, "<Error>"):
-		var x struct {
-			Code    string `xml:"Code"`
-			Message string `xml:"Message"`
-		}
-		if xml.Unmarshal([]byte(trimmed), &x) == nil {
-			e.Code, e.Message = OneLine(x.Code), OneLine(x.Message)
+		for _, m := range storageError.FindAllStringSubmatch(trimmed, -1) {
+			switch text := OneLine(unescape.Replace(m[2])); m[1] {
+			case "Code":
+				e.Code = text
+			case "Message":
+				e.Message = text
+			}
 		}
 	case strings.HasPrefix(contentType, "text/plain"):
 		e.Message = OneLine(trimmed)
 	}
 }
+
+// storageError matches what a storage's XML says is wrong. A reader of all XML would be a part of
+// what a page loads.
+var storageError = regexp.MustCompile(`<(Code|Message)>([^<]*)</`)
+
+var unescape = strings.NewReplacer("&lt;", "<", "&gt;", ">", "&quot;", `"`, "&apos;", "'", "&amp;", "&")
 
 // messageKeys are the members in which the Hub, FastAPI (detail), and OAuth say what's wrong.
 var messageKeys = []string{"error", "errors", "detail", "error_description", "message", "msg"}
