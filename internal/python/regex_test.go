@@ -65,22 +65,6 @@ func TestPythonRegexes(t *testing.T) {
 var unsupported = regexp.MustCompile(
 	`\(\?[^:P]|\(\?P[^<]|[{}$]|(^|[^\[])\^|[*+?]\+|\\[0-9A-Zabce-z é]|\[[\[\]&à]|\[\^\]|\[--|\]b`)
 
-// A possessive quantifier is accepted where dropping it changes nothing: on the last digits of a
-// pattern.
-func TestPossessive(t *testing.T) {
-	for pattern, ok := range map[string]bool{
-		`encoder\.layers\.\d++`: true,
-		`a\.\d++\.b`:            false,
-		`\d++\d`:                false,
-		`(ab)++`:                false,
-		`[0-9]++`:               false,
-	} {
-		if _, err := Compile(pattern); (err == nil) != ok {
-			t.Errorf("%q: %v", pattern, err)
-		}
-	}
-}
-
 // An error names the construct and the pattern.
 func TestRefusedConstruct(t *testing.T) {
 	for pattern, construct := range map[string]string{

@@ -21,10 +21,10 @@ const (
 
 // Extensions of files, with a dot before and after each.
 const (
-	code = ".py.pyc.pyd.so.dll.dylib.sh.bat.ps1.js.jar.ipynb."
-	// files that Python unpickles, or that can hold code
-	pickles = ".bin.pt.pth.ckpt.pkl.pickle.joblib.npy.npz.h5.hdf5.keras.nemo.mar.tar.zip.distcp" +
-		".llamafile.exe.engine.pb."
+	code    = ".py.pyc.pyd.so.dll.dylib.sh.bat.ps1.js.jar.ipynb."
+	pickles = ".bin.pt.pth.ckpt.pkl.pickle.joblib." // Python unpickles them
+	// other weights that can hold code
+	archives     = ".npy.npz.h5.hdf5.keras.nemo.mar.tar.zip.distcp.llamafile.exe.engine.pb."
 	otherWeights = ".safetensors.gguf.ggml.onnx.onnx_data.msgpack.tflite.ot.mlmodel.mlpackage" +
 		".weights.pdparams."
 )
@@ -35,13 +35,13 @@ func isOf(extensions, name string) bool {
 	return ext != "" && strings.Contains(extensions, ext+".")
 }
 
-// IsPickle reports whether Python would unpickle a file, or run code from it, to read it as weights.
+// IsPickle reports whether Python unpickles a file, by its name. A pickle can run code.
 func IsPickle(name string) bool { return isOf(pickles, name) }
 
 // isWeights reports whether a file holds weights in any format, by its name.
 func isWeights(base string) bool {
 	low := strings.ToLower(base)
-	return IsPickle(low) || isOf(otherWeights, low) ||
+	return IsPickle(low) || isOf(archives+otherWeights, low) ||
 		strings.HasPrefix(path.Ext(low), ".data-") || strings.Contains(low, ".onnx_data") ||
 		strings.Contains(low, ".onnx.data")
 }
@@ -61,7 +61,7 @@ func UseOf(name string) Use {
 	base := path.Base(name)
 	isText := strings.EqualFold(path.Ext(base), ".txt") && !tokens.MatchString(base)
 	switch {
-	case isOf(code, base), IsPickle(base):
+	case isOf(code, base), IsPickle(base), isOf(archives, base):
 		return Runs
 	case IsNotice(base), forPeople.MatchString(base), isText:
 		return Ignores
