@@ -162,6 +162,7 @@ async function lookAround(tab, name) {
       await look(tab, `${name}-${width}-${color}`);
     }
   }
+  await paint(tab, 'light'); // on paper there are no buttons
 }
 
 async function road() {
