@@ -115,7 +115,7 @@ func (p *tenant) run(what string, change func(*pipeline.Options)) bool {
 			p.takeAway(name)
 		}
 	case err == nil, errors.Is(err, errStop), errors.As(err, &missing):
-	case strings.Contains(err.Error(), "no part has been published"):
+	case strings.Contains(err.Error(), "nothing to finish"):
 	default:
 		p.Fatalf("%v, after %s", err, strings.Join(p.did, ", "))
 	}

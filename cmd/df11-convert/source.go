@@ -43,9 +43,15 @@ func (f *hubFlags) client(u *ui, side string) (*hub.Client, error) {
 	}
 	c, err := hub.New(opt)
 	if err != nil {
-		return nil, hinted{usageError{err},
-			"correct the variable or file that says so; HF_ENDPOINT and " + pushEndpoint +
-				" are addresses such as https://huggingface.co"}
+		hint := "fix the token or variable that the error names"
+		if strings.Contains(err.Error(), "endpoint") {
+			name := "HF_ENDPOINT"
+			if side == "target" && os.Getenv(pushEndpoint) != "" {
+				name = pushEndpoint
+			}
+			hint = "fix " + name + ": it should look like https://huggingface.co"
+		}
+		return nil, hinted{usageError{err}, hint}
 	}
 	if f.clients == nil {
 		f.clients = map[string]*hub.Client{}

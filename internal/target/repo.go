@@ -316,7 +316,7 @@ func (r *Repo) Parts() (n int, err error) {
 		}
 	}
 	if n == 0 {
-		return 0, fmt.Errorf("finish %s: no part has been published yet, as --shard and --push do",
+		return 0, fmt.Errorf("nothing to finish: %s has no parts yet; make each with --push --shard 1/N",
 			r.Repo)
 	}
 	return n, spans.Part{I: 1, N: n}.Check()
