@@ -125,17 +125,13 @@ func TestReadList(t *testing.T) {
 // TestTypesOfMembers: program and schema know the same members, and take the same types in them.
 func TestTypesOfMembers(t *testing.T) {
 	schema, err := os.ReadFile("../../docs/models.schema.json")
-	if err != nil {
-		t.Fatal(err)
-	}
+	world.Must(t, err)
 	var doc struct {
 		Defs struct {
 			Entry struct{ Properties map[string]any }
 		} `json:"$defs"`
 	}
-	if err := json.Unmarshal(schema, &doc); err != nil {
-		t.Fatal(err)
-	}
+	world.Must(t, json.Unmarshal(schema, &doc))
 	known := new(listedModel).members()
 	for _, name := range slices.Sorted(maps.Keys(doc.Defs.Entry.Properties)) {
 		if known[name] == nil {
@@ -179,13 +175,9 @@ var listSchema = sync.OnceValues(func() (*jsonschema.Schema, error) {
 func schemaAgrees(t *testing.T, text string, good bool) {
 	t.Helper()
 	schema, err := listSchema()
-	if err != nil {
-		t.Fatal(err)
-	}
+	world.Must(t, err)
 	var doc any
-	if err := yaml.Unmarshal([]byte(text), &doc); err != nil {
-		t.Fatal(err)
-	}
+	world.Must(t, yaml.Unmarshal([]byte(text), &doc))
 	if wrong := schema.Validate(doc); (wrong == nil) != good {
 		t.Errorf("%q: good is %v, the schema says %v", text, good, wrong)
 	}

@@ -137,9 +137,7 @@ func TestNamesAreEvidence(t *testing.T) {
 	}
 	known, out2 := classSource(t, e), t.TempDir()
 	must(t, known, "-o", out2, "-q")
-	if err := os.Remove(filepath.Join(out2, "df11-manifest.json")); err != nil {
-		t.Fatal(err)
-	}
+	world.Must(t, os.Remove(filepath.Join(out2, "df11-manifest.json")))
 	must(t, "verify", out2, "--against", known, "-q")
 }
 
@@ -191,9 +189,7 @@ func classSource(t *testing.T, e *catalog.Entry) string {
 		config["architectures"] = e.Match.Architectures[:1]
 	}
 	b, err := json.Marshal(config)
-	if err != nil {
-		t.Fatal(err)
-	}
+	world.Must(t, err)
 	switch e.Layout {
 	case catalog.ComfyUI:
 		world.Write(t, filepath.Join(dir, "some.safetensors"), x.File())

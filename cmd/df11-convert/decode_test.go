@@ -18,16 +18,9 @@ import (
 func decodable(t *testing.T, dir string) (original, df11 string) {
 	t.Helper()
 	original, df11 = filepath.Join(dir, "model"), filepath.Join(dir, "df11")
-	writeModel(t, hubtest.NewLlama(1, hubtest.ModelOptions{Hidden: 32, Vocab: 256, Layers: 2, ShardBytes: 30_000}), original)
+	world.Must(t, hubtest.NewLlama(1, hubtest.ModelOptions{Hidden: 32, Vocab: 256, Layers: 2, ShardBytes: 30_000}).Write(original))
 	must(t, original, "-o", df11)
 	return original, df11
-}
-
-func writeModel(t *testing.T, m *hubtest.Model, dir string) {
-	t.Helper()
-	if err := m.Write(dir); err != nil {
-		t.Fatal(err)
-	}
 }
 
 // TestDecodeNeverWritesOntoItsInput: by whatever path the output folder leads into the model that
@@ -39,12 +32,8 @@ func TestDecodeNeverWritesOntoItsInput(t *testing.T) {
 	world.WriteAll(t, at("pipe"), fluxFiles())
 	must(t, at("pipe"), "-o", at("pipe-df11"))
 	component := filepath.Join(at("named"), "transformer")
-	if err := os.Mkdir(at("named"), 0o777); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Rename(at("pipe-df11"), component); err != nil {
-		t.Fatal(err)
-	}
+	world.Must(t, os.Mkdir(at("named"), 0o777))
+	world.Must(t, os.Rename(at("pipe-df11"), component))
 	cases := [][2]string{ // model and output folder; internal/back judges more of them
 		{df11, df11 + "/sub"}, {component, at("named")}, // its files would lie in named/transformer
 	}
@@ -104,9 +93,7 @@ func TestDecodeKeepsFilesOfOthers(t *testing.T) {
 	if text := must(t, "decode", df11, "-o", out); !strings.Contains(text, "3 of them already there") {
 		t.Errorf("the second run says %q", text)
 	}
-	if err := os.Remove(filepath.Join(out, first)); err != nil {
-		t.Fatal(err)
-	}
+	world.Must(t, os.Remove(filepath.Join(out, first)))
 	if text := must(t, "decode", df11, "--against", original, "-o", out); !strings.Contains(text, "2 of them already there") {
 		t.Errorf("the third run says %q", text)
 	}
@@ -126,14 +113,10 @@ func TestDecodeWritesOnlyPlainWeightNames(t *testing.T) {
 		"MODEL-00002-of-00003.safetensors": false, "transformer/diffusion_pytorch_model.safetensors": true,
 	} {
 		var m map[string]any
-		if err := json.Unmarshal(good, &m); err != nil {
-			t.Fatal(err)
-		}
+		world.Must(t, json.Unmarshal(good, &m))
 		m["source"].(map[string]any)["files"].([]any)[0].(map[string]any)["path"] = name
 		b, err := json.Marshal(m)
-		if err != nil {
-			t.Fatal(err)
-		}
+		world.Must(t, err)
 		world.Write(t, file, b)
 		out := filepath.Join(t.TempDir(), "below", "out")
 		code, _, stderr := program(t, "decode", df11, "-o", out, "--force")

@@ -130,7 +130,7 @@ func runPage(t *testing.T, page string, commands []string) {
 		srv.AddModel(name, model)
 	}
 	dir, home := t.TempDir(), t.TempDir()
-	writeModel(t, model, filepath.Join(dir, "my-model"))
+	world.Must(t, model.Write(filepath.Join(dir, "my-model")))
 	run := func(command string) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()

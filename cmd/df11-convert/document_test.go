@@ -8,6 +8,7 @@ import (
 
 	"github.com/df11-convert/df11-convert/hub"
 	"github.com/df11-convert/df11-convert/internal/plan"
+	"github.com/df11-convert/df11-convert/internal/testing/world"
 )
 
 // TestNext: a front end learns from the document what it may offer.
@@ -52,9 +53,7 @@ func TestResultInALog(t *testing.T) {
 	for _, oneLine := range []bool{false, true} {
 		var b bytes.Buffer
 		found := map[string]any{"lines": []int{1, 2}}
-		if err := outcomeOf("plan", nil).write(&b, found, oneLine); err != nil {
-			t.Fatal(err)
-		}
+		world.Must(t, outcomeOf("plan", nil).write(&b, found, oneLine))
 		if n := strings.Count(b.String(), "\n"); n == 1 != oneLine || !strings.HasSuffix(b.String(), "}\n") {
 			t.Errorf("%v: %q", oneLine, b.String())
 		}

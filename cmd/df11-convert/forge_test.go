@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -50,9 +49,7 @@ func newForger(t *testing.T) *forger {
 func (g *forger) add(name string, files map[string][]byte) {
 	files["README.md"] = []byte("---\nlicense: mit\n---\n# " + name + "\n")
 	g.AddRepo(name, files)
-	for file, b := range files {
-		world.Write(g.T, filepath.Join(g.local, name, filepath.FromSlash(file)), b)
-	}
+	world.WriteAll(g.T, filepath.Join(g.local, name), files)
 	g.models["of "+name] = files
 	g.models[name] = g.convert(name)
 }
@@ -223,11 +220,4 @@ func (g *forger) request(files map[string][]byte) (commit string) {
 	ref := fmt.Sprintf("refs/pr/%d", len(g.Refs(llamaModel)))
 	g.CreateBranch(llamaModel, ref, "main")
 	return g.Push(llamaModel, ref, files)
-}
-
-func removeAll(t *testing.T, dir string) {
-	t.Helper()
-	if err := os.RemoveAll(dir); err != nil {
-		t.Fatal(err)
-	}
 }

@@ -17,13 +17,9 @@ func TestOriginalsBroughtAlong(t *testing.T) {
 	model := filepath.Join(t.TempDir(), "d")
 	evil := g.models["of "+evilModel]
 	write := func(dir string) {
-		for name, b := range evil {
-			world.Write(t, filepath.Join(dir, filepath.FromSlash(name)), b)
-		}
+		world.WriteAll(t, dir, evil)
 	}
-	for name, b := range g.models[evilModel] { // the honest model of another original
-		world.Write(t, filepath.Join(model, filepath.FromSlash(name)), b)
-	}
+	world.WriteAll(t, model, g.models[evilModel])
 	elsewhere := filepath.Join(t.TempDir(), "elsewhere")
 	write(elsewhere)
 	for _, dir := range []string{llamaModel, llamaModel + "@main", "sub", "a/b/c", ".cache/huggingface/x/y", "https:/huggingface.co/" + llamaModel, "hf:/" + llamaModel} {

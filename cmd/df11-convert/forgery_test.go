@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -306,9 +307,7 @@ func (f *forged) isStale() bool {
 func (g *forger) check(f *forged, name string, said []string) {
 	at := filepath.Join(g.TempDir(), "m")
 	if f.fit {
-		for file, b := range f.files {
-			world.Write(g.T, filepath.Join(at, filepath.FromSlash(file)), b)
-		}
+		world.WriteAll(g.T, at, f.files)
 	} else {
 		at = "anybody/" + strings.Map(letters, name)
 		g.AddRepo(at, f.files)
@@ -449,9 +448,7 @@ func TestForgedOrigins(t *testing.T) {
 		{"a card alone", func(f *forged) { delete(f.files, names.Manifest) }, true, "the same weights as main", exitOK},
 	} {
 		f := g.forge(llamaModel, false, x.forge)
-		for file, b := range f.files {
-			world.Write(t, filepath.Join("m", filepath.FromSlash(file)), b)
-		}
+		world.WriteAll(t, "m", f.files)
 		g.AddRepo("anybody/m", f.files)
 		for _, at := range []string{"m", "anybody/m"} {
 			code, out, diag := program(t, "verify", at)
@@ -470,7 +467,7 @@ func TestForgedOrigins(t *testing.T) {
 		if code, out, _ := program(t, "verify", "m", "--against", g.URL+"/"+llamaModel); x.onMain == false && x.said == odd && code != exitWrong {
 			t.Errorf("%s: against main: %s", x.name, out)
 		}
-		removeAll(t, "m")
+		world.Must(t, os.RemoveAll("m"))
 	}
 }
 
@@ -489,9 +486,7 @@ func TestEveryFileCounts(t *testing.T) {
 		}
 		at := filepath.Join(t.TempDir(), "m")
 		f := g.forge(model, true, edit)
-		for file, b := range f.files {
-			world.Write(t, filepath.Join(at, filepath.FromSlash(file)), b)
-		}
+		world.WriteAll(t, at, f.files)
 		code, out, diag := program(t, "verify", at)
 		_, beside, _ := strings.Cut(out, " from the original: ")
 		if code != exitWrong && !(code == exitOK && strings.Contains(beside, name) && !strings.Contains(out, " equals ")) {

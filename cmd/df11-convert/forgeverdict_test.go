@@ -111,9 +111,7 @@ func TestVerdicts(t *testing.T) {
 				Why     string
 			}
 		}
-		if err := json.Unmarshal([]byte(out), &doc); err != nil {
-			t.Fatal(err)
-		}
+		world.Must(t, json.Unmarshal([]byte(out), &doc))
 		var got []string
 		first := 0
 		for _, s := range []string{"model", "pair", "files"} {
@@ -170,9 +168,7 @@ func tiedModel(t *testing.T, g *forger) (files map[string][]byte, name string) {
 func writeForged(t *testing.T, f *forged) (dir string) {
 	t.Helper()
 	dir = filepath.Join(t.TempDir(), "m")
-	for file, b := range f.files {
-		world.Write(t, filepath.Join(dir, filepath.FromSlash(file)), b)
-	}
+	world.WriteAll(t, dir, f.files)
 	return dir
 }
 

@@ -29,9 +29,7 @@ func TestInspect(t *testing.T) {
 		}
 	}
 	for to, args := range map[any][]string{&planned: {"plan", src}, &got: {"inspect", out, "--html", page}} {
-		if err := json.Unmarshal([]byte(must(t, append(args, "--json")...)), to); err != nil {
-			t.Fatal(err)
-		}
+		world.Must(t, json.Unmarshal([]byte(must(t, append(args, "--json")...)), to))
 	}
 	world.Read(t, page)
 	if got.DF11Bytes != planned.Size || got.Read != got.Weights || got.Entropy == 0 || len(got.Units) != 4 || len(got.Units[0].Codes) == 0 || got.Units[0].LUTs == 0 {

@@ -81,9 +81,7 @@ func (v *victim) run(t *testing.T, k int, hit func(*os.Process)) error {
 			x.Next(x.ResponseWriter)
 		}})
 	}
-	if err := c.Start(); err != nil {
-		t.Fatal(err)
-	}
+	world.Must(t, c.Start())
 	close(started)
 	err := c.Wait()
 	if strings.Contains(v.stderr.String(), "hf_secret") {
@@ -223,9 +221,7 @@ func TestSignals(t *testing.T) {
 		if _, ok := v.target()["config.json"]; ok {
 			t.Error("the repo looks finished")
 		}
-		if err := v.run(t, 0, nil); err != nil {
-			t.Fatal(err)
-		}
+		world.Must(t, v.run(t, 0, nil))
 		left, err := filepath.Glob(filepath.Join(v.home, "df11-convert", "*"))
 		if err != nil || len(left) > 0 {
 			t.Errorf("left behind: %v %v", left, err)

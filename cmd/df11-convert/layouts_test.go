@@ -19,9 +19,7 @@ func program(t *testing.T, args ...string) (code int, stdout, stderr string) {
 	var files [2]*os.File
 	for i := range files {
 		f, err := os.Create(filepath.Join(dir, fmt.Sprint(i)))
-		if err != nil {
-			t.Fatal(err)
-		}
+		world.Must(t, err)
 		defer f.Close()
 		files[i] = f
 	}

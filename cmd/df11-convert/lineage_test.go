@@ -42,9 +42,7 @@ func lineages(t *testing.T) map[string]string {
 		blob := filepath.Join(repo, "blobs", hex.EncodeToString(sum[:]))
 		world.Write(t, blob, b)
 		link := filepath.Join(at["cache"], filepath.FromSlash(name))
-		if err := os.MkdirAll(filepath.Dir(link), 0o777); err != nil {
-			t.Fatal(err)
-		}
+		world.Must(t, os.MkdirAll(filepath.Dir(link), 0o777))
 		if err := os.Symlink(blob, link); err != nil {
 			t.Skip("no symbolic links here, so no shared cache as other programs write it:", err)
 		}
@@ -56,9 +54,7 @@ func lineages(t *testing.T) map[string]string {
 		note("mixed", name, hex.EncodeToString(sum[:20]), now)
 	}
 	world.Write(t, filepath.Join(at["tuned"], "README.md"), []byte("---\nbase_model: acme/ancestor\n---\n"))
-	if err := os.Symlink(at["cache"], at["link"]); err != nil {
-		t.Fatal(err)
-	}
+	world.Must(t, os.Symlink(at["cache"], at["link"]))
 	return at
 }
 
@@ -71,17 +67,13 @@ func lineage(t *testing.T, args ...string) (source metadata.Source, card *metada
 		t.Fatalf("%v: exit %d: %s%s", args, code, stdout, stderr)
 	}
 	var m metadata.Manifest
-	if err := json.Unmarshal(world.Read(t, filepath.Join(out, names.Manifest)), &m); err != nil {
-		t.Fatal(err)
-	}
+	world.Must(t, json.Unmarshal(world.Read(t, filepath.Join(out, names.Manifest)), &m))
 	text := world.Read(t, filepath.Join(out, "README.md"))
 	if n := strings.Count(string(text), "said to be"); n != 0 && m.Source.Repo == "" || n != 2 && m.Source.Repo != "" {
 		t.Errorf("%v: from %s, which wasn't compared with it: the card says so %d times", args, m.Source.Repo, n)
 	}
 	card, err := metadata.ParseFrontMatter(text)
-	if err != nil {
-		t.Fatal(err)
-	}
+	world.Must(t, err)
 	return m.Source, card, stderr
 }
 

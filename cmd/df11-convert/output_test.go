@@ -53,9 +53,7 @@ func loses(t *testing.T, args ...string) {
 	dir := t.TempDir()
 	world.Write(t, filepath.Join(dir, "closed"), nil)
 	closed, err := os.Open(filepath.Join(dir, "closed"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	world.Must(t, err)
 	defer closed.Close()
 	full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
 	if err != nil {
@@ -75,9 +73,7 @@ func printsTo(t *testing.T, stdout *os.File, args ...string) (code int, stderr s
 	t.Helper()
 	name := filepath.Join(t.TempDir(), "stderr")
 	f, err := os.Create(name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	world.Must(t, err)
 	defer f.Close()
 	u := newUI(stdout, f)
 	code = u.report(t.Context(), rootCommand(u, args).ExecuteContext(t.Context()))
@@ -87,15 +83,11 @@ func printsTo(t *testing.T, stdout *os.File, args ...string) (code int, stderr s
 // TestNoTextSaysOneFiles looks at every format of this package: count writes what may be one thing.
 func TestNoTextSaysOneFiles(t *testing.T) {
 	files, err := filepath.Glob("*.go")
-	if err != nil {
-		t.Fatal(err)
-	}
+	world.Must(t, err)
 	plural := regexp.MustCompile(`(of |/|line |holds )?%d [a-z]+s\b`)
 	for _, name := range files {
 		b, err := os.ReadFile(name)
-		if err != nil {
-			t.Fatal(err)
-		}
+		world.Must(t, err)
 		for _, found := range plural.FindAllSubmatch(b, -1) {
 			// "1 of 3 files", "1/3 files", and what is no count or never 1
 			if !strings.HasSuffix(name, "_test.go") && len(found[1]) == 0 {

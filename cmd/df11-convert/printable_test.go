@@ -25,9 +25,7 @@ func TestHostileTextNeverCommandsTheTerminal(t *testing.T) {
 	t.Setenv("HF_HUB_OFFLINE", "1")
 	llama := hubtest.NewLlama(3, hubtest.ModelOptions{Hidden: 32, Vocab: 256, Layers: 2}).Files()
 	quoted, err := json.Marshal(evil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	world.Must(t, err)
 	name := string(quoted[1 : len(quoted)-1])
 	header := func(json string) []byte {
 		return append(binary.LittleEndian.AppendUint64(nil, uint64(len(json))), json...)

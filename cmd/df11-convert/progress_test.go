@@ -10,6 +10,7 @@ import (
 
 	"github.com/df11-convert/df11-convert/internal/progress"
 	"github.com/df11-convert/df11-convert/internal/terminal"
+	"github.com/df11-convert/df11-convert/internal/testing/world"
 )
 
 // midway is a conversion of 16 GB that is pushed, ten seconds after its first bytes have passed all
@@ -81,9 +82,7 @@ func TestTheFirstLineTellsTheSpeed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var b strings.Builder
 		null, err := os.Open(os.DevNull)
-		if err != nil {
-			t.Fatal(err)
-		}
+		world.Must(t, err)
 		defer null.Close()
 		u := newUI(null, null)
 		u.screen.W = &b

@@ -45,9 +45,7 @@ func TestUnfilled(t *testing.T) {
 		dict := filepath.Join(t.TempDir(), "dict.json")
 		world.Write(t, dict, []byte(x.dict))
 		g.AddRepo(x.name, x.files)
-		for file, b := range x.files {
-			world.Write(t, filepath.Join(g.local, x.name, file), b)
-		}
+		world.WriteAll(t, filepath.Join(g.local, x.name), x.files)
 		for _, command := range []string{"plan", "convert"} {
 			code, _, diag := program(t, command, x.name, "--pattern-dict", dict)
 			if code != exitRefused || !strings.Contains(diag, x.why) || !strings.Contains(diag, "--unfilled") {
@@ -102,9 +100,7 @@ func TestOriginalIsMain(t *testing.T) {
 		}
 		f.relist()
 		at := filepath.Join(t.TempDir(), "m")
-		for file, b := range f.files {
-			world.Write(t, filepath.Join(at, filepath.FromSlash(file)), b)
-		}
+		world.WriteAll(t, at, f.files)
 		code, out, diag := program(t, "verify", at)
 		for name := range x.files {
 			if code == exitOK != (x.exit == exitOK) || !strings.Contains(out, name) || strings.Contains(out, " equals ") {
@@ -146,9 +142,7 @@ func TestNothingIsLost(t *testing.T) {
 			t.Errorf("%s: exit %d: %s: %s", model, code, diag, result["README.md"])
 		}
 		at := filepath.Join(t.TempDir(), "m")
-		for file, b := range result {
-			world.Write(t, filepath.Join(at, filepath.FromSlash(file)), b)
-		}
+		world.WriteAll(t, at, result)
 		_, verdict, _ := program(t, "verify", at)
 		for _, name := range strings.Fields(c.lost) {
 			if says := func(text string) bool { return strings.Contains(strings.ReplaceAll(text, `\`, ""), name) }; result[name] != nil ||
@@ -163,9 +157,7 @@ func TestNothingIsLost(t *testing.T) {
 			if name == "README.md" || result[name] == nil || reader.UseOf(name) == reader.Ignores {
 				continue
 			}
-			if err := os.Remove(filepath.Join(at, filepath.FromSlash(name))); err != nil {
-				t.Fatal(err)
-			}
+			world.Must(t, os.Remove(filepath.Join(at, filepath.FromSlash(name))))
 			if _, out, _ := program(t, "verify", at); !strings.Contains(out, name) || strings.Contains(out, " equals ") {
 				t.Errorf("%s without %s: %s", model, name, out)
 			}

@@ -86,9 +86,7 @@ func TestOnlyASettledTargetIsTakenByItsLists(t *testing.T) {
 	edit := func(repo, path string, change func([]byte) []byte) func(*testing.T, *hubtest.Server) {
 		return func(t *testing.T, s *hubtest.Server) {
 			b, err := s.ReadFile(repo, "main", path)
-			if err != nil {
-				t.Fatal(err)
-			}
+			world.Must(t, err)
 			s.Push(repo, "main", map[string][]byte{path: change(b)})
 		}
 	}

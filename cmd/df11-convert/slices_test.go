@@ -112,9 +112,7 @@ func TestSlicesKilledAndFailing(t *testing.T) {
 	}
 	for _, fault := range []string{"commit-500:3", "batch-500:5", "put-500:4", "cdn-500:9"} {
 		f, err := hubtest.ParseFault(fault)
-		if err != nil {
-			t.Fatal(err)
-		}
+		world.Must(t, err)
 		many.Inject(f)
 	}
 	var wait sync.WaitGroup

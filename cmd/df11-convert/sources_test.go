@@ -54,9 +54,7 @@ func TestNamedFile(t *testing.T) {
 func outputNames(t *testing.T, dir string) []string {
 	t.Helper()
 	entries, err := os.ReadDir(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	world.Must(t, err)
 	var names []string
 	for _, e := range entries {
 		if !strings.HasPrefix(e.Name(), ".") && !strings.HasPrefix(e.Name(), "LICENSE") {

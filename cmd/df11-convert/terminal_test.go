@@ -130,9 +130,7 @@ func onTerminal(t *testing.T, hub, dir string, columns int, command string) (*di
 	home := filepath.Join(dir, ".home")
 	c.Env = append(os.Environ(), "HF_ENDPOINT="+hub, "HF_TOKEN=hf_tester", "HOME="+home, "XDG_CACHE_HOME="+home, "NO_PROXY=*", "TERM=xterm", "NO_COLOR=", "CI=", "LC_ALL=C.UTF-8")
 	keyboard, err := pty.StartWithSize(c, &pty.Winsize{Cols: uint16(columns), Rows: rows})
-	if err != nil {
-		t.Fatal(err)
-	}
+	world.Must(t, err)
 	return watched(t, keyboard, columns, rows), c
 }
 
@@ -147,7 +145,7 @@ func pictureHub(t *testing.T) (hub *hubtest.Server, dir string) {
 	hub.AddModel("acme/gated", hubtest.NewLlama(1, small))
 	hub.Configure("acme/gated", hubtest.Gated("manual"))
 	hub.AddRepo("acme/pickled", map[string][]byte{"pytorch_model.bin": {0}, "config.json": []byte("{}")})
-	writeModel(t, hubtest.NewLlama(1, small), filepath.Join(dir, "local"))
+	world.Must(t, hubtest.NewLlama(1, small).Write(filepath.Join(dir, "local")))
 	world.Write(t, filepath.Join(dir, "list.yaml"), []byte("models:\n- source: acme/model\n- source: acme/other\n- source: acme/nope\n"))
 	return hub, dir
 }
@@ -196,9 +194,7 @@ func TestCtrlC(t *testing.T) {
 		d, _ := onTerminal(t, hub.URL, dir, width, command)
 		d.await(t, "4/15 files")
 		_, err := d.keyboard.WriteString("\x03")
-		if err != nil {
-			t.Fatal(err)
-		}
+		world.Must(t, err)
 		<-d.closed
 		if !strings.Contains(d.raw.String(), "^C") {
 			t.Error("the terminal echoes no Ctrl-C, so that the picture shows nothing about it")
@@ -218,12 +214,8 @@ func TestProgressOnATerminal(t *testing.T) {
 	for _, size := range []pty.Winsize{{Cols: 80, Rows: 24}, {Cols: 200, Rows: 24}, {Cols: 40, Rows: 24}, {Cols: 80, Rows: 4}} {
 		for _, ended := range []bool{false, true} {
 			keyboard, tty, err := pty.Open()
-			if err != nil {
-				t.Fatal(err)
-			}
-			if err := pty.Setsize(keyboard, &size); err != nil {
-				t.Fatal(err)
-			}
+			world.Must(t, err)
+			world.Must(t, pty.Setsize(keyboard, &size))
 			d, u, s := watched(t, keyboard, int(size.Cols), int(size.Rows)), newUI(tty, tty), midway()
 			u.drawBlock(s)
 			u.say("waiting 12s: the Hub answered 503 Service Unavailable and asks to try again later")
@@ -235,9 +227,7 @@ func TestProgressOnATerminal(t *testing.T) {
 				u.resume = "df11-convert acme/model --push"
 				u.complain("", u.failure(errInterrupted))
 			}
-			if err := tty.Close(); err != nil {
-				t.Fatal(err)
-			}
+			world.Must(t, tty.Close())
 			<-d.closed
 			got += d.picture(t, int(size.Cols))
 		}

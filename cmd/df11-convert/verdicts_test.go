@@ -11,6 +11,7 @@ import (
 	"github.com/df11-convert/df11-convert/internal/budget"
 	"github.com/df11-convert/df11-convert/internal/hubtest"
 	"github.com/df11-convert/df11-convert/internal/human"
+	"github.com/df11-convert/df11-convert/internal/testing/world"
 )
 
 // TestPrintedLimitsAreEnough: a least budget is large enough if it is given as it is printed, and
@@ -41,9 +42,7 @@ func TestPlanAndConvertAgreeOnTheDisk(t *testing.T) {
 		var doc struct {
 			Estimate struct{ Needs budget.Needs }
 		}
-		if err := json.Unmarshal([]byte(must(t, "plan", source, "--json", "--memory", "64MiB")), &doc); err != nil {
-			t.Fatal(err)
-		}
+		world.Must(t, json.Unmarshal([]byte(must(t, "plan", source, "--json", "--memory", "64MiB")), &doc))
 		folder, push := doc.Estimate.Needs.DiskFolderLeast, doc.Estimate.Needs.DiskLeast
 		if n := doc.Estimate.Needs; n.Disk < folder || n.DiskPush < push {
 			t.Errorf("%s: a plan below its minimum: %+v", source, n)

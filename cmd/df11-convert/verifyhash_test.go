@@ -34,14 +34,12 @@ func publish(t *testing.T) *published {
 	t.Setenv("HF_ENDPOINT", p.URL)
 	t.Setenv("HF_HOME", filepath.Join(dir, "home"))
 	m := hubtest.NewLlama(1, hubtest.ModelOptions{Hidden: 32, Vocab: 256, Layers: 2, ShardBytes: 30_000, ExtraFiles: true})
-	writeModel(t, m, p.original)
+	world.Must(t, m.Write(p.original))
 	p.AddRepo(publishedSource, m.Files())
 	must(t, publishedSource, "-o", p.folder)
 	p.files = world.ReadAll(t, p.folder)
 	p.AddRepo(publishedRepo, p.files)
-	if err := json.Unmarshal(p.files[names.Manifest], &p.manifest); err != nil {
-		t.Fatal(err)
-	}
+	world.Must(t, json.Unmarshal(p.files[names.Manifest], &p.manifest))
 	return p
 }
 
@@ -126,9 +124,7 @@ func TestFolderComparesWhatIsCheap(t *testing.T) {
 		} {
 			world.Write(t, file, c.content)
 			if c.content == nil {
-				if err := os.Remove(file); err != nil {
-					t.Fatal(err)
-				}
+				world.Must(t, os.Remove(file))
 			}
 			code, out, diag := program(t, "verify", p.folder, "--against", p.original, "--level", c.level, "--strict-files")
 			unreadable := o.Path == names.Config && code == exitWrong && !bytes.Equal(c.content, changed)
@@ -152,14 +148,10 @@ func TestManifestThatMisdescribesTheOriginal(t *testing.T) {
 		"tensor": func(m *metadata.Manifest) { m.Units[0].Tensors[0].Name += "x" },
 	} {
 		var m metadata.Manifest
-		if err := json.Unmarshal(p.files[names.Manifest], &m); err != nil {
-			t.Fatal(err)
-		}
+		world.Must(t, json.Unmarshal(p.files[names.Manifest], &m))
 		change(&m)
 		b, err := m.Marshal()
-		if err != nil {
-			t.Fatal(err)
-		}
+		world.Must(t, err)
 		world.Write(t, filepath.Join(p.folder, names.Manifest), b)
 		for _, level := range []string{"structure", "proof", "full"} {
 			out := must(t, "verify", p.folder, "--level", level)

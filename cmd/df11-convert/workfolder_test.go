@@ -86,7 +86,7 @@ func TestOutputInsideItsSource(t *testing.T) {
 	v := newVictim(t, 12)
 	want := t.TempDir()
 	source := filepath.Join(t.TempDir(), "model")
-	writeModel(t, killModel(12), source)
+	world.Must(t, killModel(12).Write(source))
 	if stderr, err := v.another(t, "", source, "-o", want); err != nil {
 		t.Fatalf("%v\n%s", err, stderr)
 	}
@@ -123,7 +123,7 @@ func TestKilledDecode(t *testing.T) {
 	t.Parallel()
 	v := newVictim(t, 12)
 	original, df11, out := filepath.Join(t.TempDir(), "model"), t.TempDir(), filepath.Join(t.TempDir(), "out")
-	writeModel(t, killModel(12), original)
+	world.Must(t, killModel(12).Write(original))
 	must(t, original, "-o", df11)
 	for _, pattern := range []string{".df11-convert/.df11-*.tmp", "*.safetensors"} {
 		v.killAt(t, "", filepath.Join(out, pattern), "decode", df11, "-o", out)
@@ -156,9 +156,7 @@ func (v *victim) killAt(t *testing.T, dir, pattern string, args ...string) {
 	t.Helper()
 	c := v.command(t, args...)
 	c.Dir = dir
-	if err := c.Start(); err != nil {
-		t.Fatal(err)
-	}
+	world.Must(t, c.Start())
 	ended := make(chan error, 1)
 	go func() { ended <- c.Wait() }()
 	for {
