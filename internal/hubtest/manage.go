@@ -47,7 +47,10 @@ func createRepo(c *call, q repoRequest) (any, error) {
 		return nil, err
 	}
 	link := c.URL + "/" + name
-	if c.repos[name] != nil {
+	switch {
+	case c.repos[name] != nil && c.cfg.MakesOver:
+		return map[string]any{"url": link}, nil
+	case c.repos[name] != nil:
 		return nil, &refusal{status: http.StatusConflict,
 			message: "You already created this model repo", url: link}
 	}

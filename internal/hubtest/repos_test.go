@@ -64,6 +64,39 @@ func TestRoutes(t *testing.T) {
 	}
 }
 
+// TestServerOfGitRepos: the double answers as hfd does (c4fdaa7), the server of git repos that its
+// ways are taken from.
+func TestServerOfGitRepos(t *testing.T) {
+	s := Start(t, WithUser("tok", User{Name: "me"}), WithWays(Servers["git"]))
+	s.AddRepo("me/m", map[string][]byte{"a.txt": []byte("hi")})
+	const m = "/api/models/me/m"
+	commit := `{"key":"header","value":{"summary":"s","parentCommit":"` + strings.Repeat("0", 40) + `"}}` + "\n" + fileLine("b.txt", "x")
+	for _, tc := range []struct {
+		method, path, body string
+		status             int
+		holds              string
+	}{
+		{"POST", "/api/validate-yaml", `{"content":"---\nlicense: mit\n---\n"}`, 200, `"errors":[]`},
+		{"GET", m + "/auth-check/write", "", 404, ""},
+		{"GET", m + "/revision/none", "", 200, `"sha":""`},
+		{"GET", m + "/refs", "", 200, "refs/heads/main"},
+		{"GET", "/api/models?filter=base_model:quantized:me/m", "", 200, "[]"},
+		{"GET", "/api/models/me/none", "", 404, ""},
+		{"GET", "/me/m/resolve/main/none", "", 404, ""},
+		{"POST", "/api/repos/create", `{"name":"m","organization":"me"}`, 200, "/me/m"},
+		{"POST", m + "/commit/main", commit, 500, ""},
+		{"POST", m + "/branch/a%2Fb", "{}", 404, ""},
+		{"POST", m + "/branch/ab", "{}", 200, ""},
+		{"DELETE", m + "/branch/ab", "", 200, ""},
+		{"DELETE", m + "/branch/ab", "", 404, ""},
+	} {
+		a := ask(t, tc.method, s.URL+tc.path, "tok", tc.body)
+		if a.status != tc.status || !strings.Contains(string(a.body), tc.holds) {
+			t.Errorf("%s %s: %d %s", tc.method, tc.path, a.status, a.body)
+		}
+	}
+}
+
 // TestPreupload: what goes to git and what to LFS, and what a branch holds already.
 func TestPreupload(t *testing.T) {
 	s := Start(t, WithLFSThreshold(1000))

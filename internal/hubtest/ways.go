@@ -17,8 +17,9 @@ type Ways struct {
 	OldSizes bool
 	// One row describes a path on all branches: what another branch has committed is listed with its
 	// sha256 here, too, and a commit that brings it here changes nothing.
-	OneRow   bool
-	ReadOnly bool // whatever would write is 405
+	OneRow    bool
+	MakesOver bool // creating a repo that is there is 200, too, and changes nothing
+	ReadOnly  bool // whatever would write is 405
 }
 
 // Servers are the ways of servers that people run: the Hub, KohakuHub, a server of git repos, and a
@@ -27,7 +28,8 @@ var Servers = map[string]Ways{
 	"hub": {},
 	"kohakuhub": {LongCommits: true, AnswersHead: true, NoHashes: true, NoSlashes: true,
 		Details: true},
-	"git":    {NoHashes: true, NoSlashes: true, FewRoutes: true, Stale500: true, EmptySHA: true},
+	"git": {NoHashes: true, NoSlashes: true, FewRoutes: true, Stale500: true, EmptySHA: true,
+		MakesOver: true},
 	"mirror": {NoSizes: true, FewRoutes: true, ReadOnly: true},
 }
 
