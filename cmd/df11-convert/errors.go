@@ -47,6 +47,8 @@ type hinted struct {
 
 func (h hinted) Unwrap() error { return h.error }
 
+func (h hinted) Hint() string { return h.hint }
+
 // meantError is an error about a source, with the id that was probably meant.
 type meantError struct {
 	error
@@ -156,17 +158,14 @@ func kindOf(err error) kind {
 // hint returns what you can do about an error, or "". The error's own hint counts before its
 // kind's.
 func hint(err error) string {
-	if h, ok := errors.AsType[hinted](err); ok {
-		return h.hint
-	}
-	if r, ok := errors.AsType[*plan.RefusedError](err); ok && r.Hint != "" {
-		return r.Hint
-	}
 	if h, ok := errors.AsType[interface {
 		error
 		Hint() string
 	}](err); ok {
 		return h.Hint()
+	}
+	if r, ok := errors.AsType[*plan.RefusedError](err); ok && r.Hint != "" {
+		return r.Hint
 	}
 	if h := hub.Hint(err); h != "" {
 		return h

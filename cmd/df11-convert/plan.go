@@ -51,7 +51,6 @@ the result will be, what making it takes, what stays uncompressed and why, and w
 	p.Var(&f.sample, "sample-bytes",
 		"limit for reading weights; 0 reads none (default 1%, from 8 MB to 64 MiB)")
 	f.limitFlags.register(p)
-	p.Lookup("memory").Usage = "memory budget of the conversion"
 	p.Var(&f.disk, "disk", "disk budget of the conversion, e.g. 12GB (default all free space)")
 	p.StringVar(&f.parts.which, "shard", "", "show the disk that `part` i/n needs")
 	p.Var(&f.bandwidth, "bandwidth",

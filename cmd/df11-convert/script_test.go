@@ -105,7 +105,7 @@ func cmdCode(ts *testscript.TestScript, _ bool, args []string) {
 	if strconv.Itoa(got) != args[0] {
 		ts.Fatalf("exit code %d, want %s", got, args[0])
 	}
-	ts.Check(checkHints(ts.ReadFile("stderr")))
+	ts.Check(checkHints(args[2:], ts.ReadFile("stderr")))
 	if slices.Contains(args, "--json") {
 		ts.Check(checkDocument(got, ts.ReadFile("stdout")))
 	}
@@ -117,8 +117,26 @@ func cmdCode(ts *testscript.TestScript, _ bool, args []string) {
 // hintedCommand matches a command that a hint names, after a colon or as the page to see.
 var hintedCommand = regexp.MustCompile(`(?m)^hint: .*(?:: |see )df11-convert (.*)$`)
 
-// checkHints parses the commands that hints name, as the program would.
-func checkHints(stderr string) error {
+// hintedFlag matches a flag that a hint names, and the command before it, if it's another one.
+var hintedFlag = regexp.MustCompile(`(?:(verify) )?--([a-z][a-z-]+)`)
+
+// checkHints parses the commands that hints name, as the program would, and looks up the flags that
+// hints name among those of the command that ended with the hint.
+func checkHints(args []string, stderr string) error {
+	for line := range strings.Lines(stderr) {
+		if !strings.HasPrefix(line, "hint: ") || strings.Contains(line, "df11-convert ") {
+			continue
+		}
+		for _, m := range hintedFlag.FindAllStringSubmatch(line, -1) {
+			root := rootCommand(newUI(os.Stdout, os.Stderr), nil)
+			if m[1] != "" {
+				args = m[1:2]
+			}
+			if c, _, err := root.Find(args); err != nil || c.Flag(m[2]) == nil {
+				return fmt.Errorf("%v has no --%s: %s", args, m[2], line)
+			}
+		}
+	}
 	for _, m := range hintedCommand.FindAllStringSubmatch(stderr, -1) {
 		root := rootCommand(newUI(os.Stdout, os.Stderr), nil)
 		c, rest, err := root.Find(strings.Fields(m[1]))

@@ -190,6 +190,11 @@ func (u *ui) hint(hints []string) {
 	}
 }
 
+// inEntry rewrites a hint for a list, whose entries have members instead of these flags.
+var inEntry = strings.NewReplacer("-o or --repo-id", "output or repo-id in its entry",
+	"--repo-id or -o", "repo-id or output in its entry", "--repo-id", "repo-id in its entry",
+	" -o", " output in its entry", "--base-model", "base-model in its entry")
+
 // failure describes the error that ends the program; nil for nil. It adds hints that depend on the
 // command line.
 func (u *ui) failure(err error) *failure {
@@ -197,6 +202,10 @@ func (u *ui) failure(err error) *failure {
 		return nil
 	}
 	f := failureOf(err)
+	if u.command == "batch" && f.Hint != "" {
+		f.hints = []string{inEntry.Replace(f.Hint)}
+		f.Hint = f.hints[0]
+	}
 	switch {
 	case f.exit == exitUsage && len(f.hints) == 0:
 		f.advise("see df11-convert " + u.command + " --help")
