@@ -118,7 +118,7 @@ func cmdCode(ts *testscript.TestScript, _ bool, args []string) {
 var hintedCommand = regexp.MustCompile(`(?m)^hint: .*(?:: |see )df11-convert (.*)$`)
 
 // hintedFlag matches a flag that a hint names, and the command before it, if it's another one.
-var hintedFlag = regexp.MustCompile(`(?:(verify) )?--([a-z][a-z-]+)`)
+var hintedFlag = regexp.MustCompile(`(?:(verify) )?--([a-z][a-z0-9-]+)`)
 
 // checkHints parses the commands that hints name, as the program would, and looks up the flags that
 // hints name among those of the command that ended with the hint.
