@@ -57,7 +57,7 @@ func TestProgressFits(t *testing.T) {
 			}
 		}
 	}
-	if got, want := terminal.Line(m), "convert 30% · 49s left · 11s so far · 6/36 files · bottleneck: upload · read 8.20 GB of 16.1 GB · "+
+	if got, want := terminal.Line(m), "convert 16% · 49s left · 11s so far · 6/36 files · bottleneck: upload · read 8.20 GB of 16.1 GB · "+
 		"read 820 MB/s · encode 440 MB/s · verify 410 MB/s · upload 190 MB/s"; got != want {
 		t.Errorf("without a terminal:\n%s\nwant\n%s", got, want)
 	}
