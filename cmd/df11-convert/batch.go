@@ -13,7 +13,6 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/df11-convert/df11-convert/hub"
 	"github.com/df11-convert/df11-convert/internal/human"
 	"github.com/df11-convert/df11-convert/internal/model"
 	"github.com/df11-convert/df11-convert/internal/target"
@@ -85,15 +84,11 @@ var entryFlags = []string{"repo-id", "output", "file", "component", "base-model"
 
 // models reads a list, checks that all targets differ, and returns this machine's slice.
 func (f *convertFlags) models(ctx context.Context, u *ui, list string) ([]listedModel, error) {
-	f.clients = map[string]*hub.Client{} // shared by all models
-	models, err := readList(list)
+	part, err := parsePart("--slice", f.slice)
 	if err != nil {
 		return nil, err
 	}
-	part, err := parsePart("--slice", f.slice)
-	if err == nil {
-		err = f.settle()
-	}
+	models, err := readList(list)
 	if err != nil {
 		return nil, err
 	}
@@ -122,10 +117,10 @@ func runBatch(ctx context.Context, u *ui, f *convertFlags, list string) error {
 	ctx, done := f.limitTime(ctx)
 	defer done()
 	began := time.Now()
-	models, err := f.models(ctx, u, list)
-	if err == nil {
-		err = f.ready(u)
+	if err := f.ready(u); err != nil {
+		return err
 	}
+	models, err := f.models(ctx, u, list)
 	if err != nil {
 		return err
 	}

@@ -90,6 +90,9 @@ It changes nothing. The exit code is 0 if batch has nothing to do and every mode
 }
 
 func runStatus(ctx context.Context, u *ui, f *convertFlags, list string) error {
+	if err := f.settle(); err != nil {
+		return err
+	}
 	models, err := f.models(ctx, u, list)
 	if err != nil {
 		return err

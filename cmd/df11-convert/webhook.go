@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/df11-convert/df11-convert/hub"
 	"github.com/df11-convert/df11-convert/internal/names"
 	"github.com/df11-convert/df11-convert/internal/python"
 )
@@ -32,35 +31,13 @@ type updatedRef struct {
 	Ref string `json:"ref"`
 }
 
-// runEvent converts the model of the event that started this Job. It skips events that change
-// nothing we read, and models that are themselves a result, finished or not.
+// runEvent converts the model of the event that started this Job, unless skipEvent finds a reason
+// not to.
 func runEvent(ctx context.Context, u *ui, f *convertFlags) error {
-	repo, kind, payload := os.Getenv(eventRepo), os.Getenv(eventType), os.Getenv(eventPayload)
-	var e event
-	if payload != "" && python.Unmarshal([]byte(payload), &e) != nil {
-		return usagef("%s isn't an event of the Hub", eventPayload)
-	}
-	why := ""
-	switch {
-	case kind != "" && kind != "model":
-		why = "it's a " + kind
-	case !strings.HasPrefix(e.Event.Scope, "repo") && e.Event.Scope != "":
-		why = "the event is about a " + e.Event.Scope
-	case e.Event.Action == "delete":
-		why = "it was deleted"
-	case e.Updated != nil && !slices.Contains(e.Updated, updatedRef{"refs/heads/main"}):
-		why = "its branch main hasn't changed"
-	default:
-		c, id, revision, err := f.repo(u, "source", repo)
-		if err != nil {
-			return err
-		}
-		at, err := c.Peek(ctx, id, revision)
-		if err == nil && slices.ContainsFunc(at.Files, func(f hub.FileInfo) bool {
-			return f.Path == names.Manifest || strings.HasPrefix(f.Path, names.JournalDir+"/")
-		}) {
-			why = "this program made it"
-		}
+	repo := os.Getenv(eventRepo)
+	why, err := f.skipEvent(ctx, u, repo)
+	if err != nil {
+		return err
 	}
 	if why == "" {
 		return runConvert(ctx, u, f, repo)
@@ -70,4 +47,43 @@ func runEvent(ctx context.Context, u *ui, f *convertFlags) error {
 		printf(w, "nothing to convert in %s: %s\n", repo, why)
 	})
 	return nil
+}
+
+// skipEvent returns why there's nothing to convert: the event changes nothing that we read, or the
+// repo has no files yet or is itself a result, finished or not.
+func (f *convertFlags) skipEvent(ctx context.Context, u *ui, repo string) (string, error) {
+	kind, payload := os.Getenv(eventType), os.Getenv(eventPayload)
+	var e event
+	if payload != "" && python.Unmarshal([]byte(payload), &e) != nil {
+		return "", usagef("%s isn't an event of the Hub", eventPayload)
+	}
+	switch {
+	case kind != "" && kind != "model":
+		return "it's a " + kind, nil
+	case !strings.HasPrefix(e.Event.Scope, "repo") && e.Event.Scope != "":
+		return "the event is about a " + e.Event.Scope, nil
+	case e.Event.Action == "delete":
+		return "it was deleted", nil
+	case e.Updated != nil && !slices.Contains(e.Updated, updatedRef{"refs/heads/main"}):
+		return "its branch main hasn't changed", nil
+	}
+	c, id, revision, err := f.repo(u, "source", repo)
+	if err != nil {
+		return "", err
+	}
+	at, err := c.Peek(ctx, id, revision)
+	if err != nil {
+		return "", err
+	}
+	empty := true
+	for _, file := range at.Files {
+		if file.Path == names.Manifest || strings.HasPrefix(file.Path, names.JournalDir+"/") {
+			return "this program made it", nil
+		}
+		empty = empty && (file.Path == names.Attributes || file.Path == names.Card)
+	}
+	if empty { // as a target that another run has just created
+		return "it has no files yet", nil
+	}
+	return "", nil
 }
