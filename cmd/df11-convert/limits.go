@@ -149,8 +149,12 @@ func (c *cardFlag) Set(text string) error {
 	if err := size.Set(text); err != nil {
 		return fmt.Errorf("%w, or a card such as 4090 or H100", err)
 	}
-	*c = cardFlag(max(size>>30, size/1e9)) // makers count GiB and write GB
-	if *c == 0 || *c > 1000 {              // 4060Ti would be tebibytes
+	gib := size / 1e9 // makers count GiB and write GB
+	if strings.ContainsAny(text, "iI") {
+		gib = size >> 30
+	}
+	*c = cardFlag(gib)
+	if *c == 0 || *c > 1000 { // 4060Ti would be tebibytes
 		*c = 0
 		return fmt.Errorf("%q is no memory of one GPU: write a size such as 24GB", text)
 	}

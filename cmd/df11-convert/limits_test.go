@@ -61,3 +61,16 @@ func TestSizeFlag(t *testing.T) {
 		}
 	}
 }
+
+// TestCardFlag: a GPU's memory is a size, in GB or GiB, or a card's name. Makers write GB for GiB.
+func TestCardFlag(t *testing.T) {
+	for text, want := range map[string]cardFlag{
+		"24GB": 24, "24gib": 24, "80GiB": 80, "24564MiB": 23, "24000MB": 24, "4090": 24, "RTX 4090": 24, "h100": 80,
+		"24": 0, "0.5GB": 0, "4060Ti": 0, "A100": 0, "1001GB": 0, "": 0,
+	} {
+		var c cardFlag
+		if err := c.Set(text); c != want || (err == nil) != (want > 0) {
+			t.Errorf("%q: %d GiB, %v, want %d", text, c, err, want)
+		}
+	}
+}
