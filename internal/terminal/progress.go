@@ -96,7 +96,7 @@ const (
 	barColumns  = 36
 	textColumns = 60
 	shortBar    = 8
-	shortText   = 32
+	shortText   = 34 // the longest time left fits after any phase
 	leastWidth  = 16 // of a terminal
 )
 
