@@ -351,7 +351,7 @@ func (o *ownership) run(force bool, kill int, makers ...*maker) {
 			delete(o.owner, name)
 		}
 	}
-	o.written(before, after, makers, errs)
+	o.written(before, after, makers)
 	for i, m := range makers {
 		if errs[i] == nil && len(makers) == 1 {
 			o.whole(m, after)
@@ -382,10 +382,10 @@ func (o *ownership) ended(err error, force, two bool) {
 }
 
 // written records who has written what is new.
-func (o *ownership) written(before, after map[string]string, makers []*maker, errs []error) {
+func (o *ownership) written(before, after map[string]string, makers []*maker) {
 	by := makers[0].name
-	if len(makers) > 1 && makers[1] != makers[0] || errs[0] != nil && filepath.IsAbs(makers[0].source) {
-		by = "" // no one knows which, or what its weights were
+	if len(makers) > 1 && makers[1] != makers[0] {
+		by = "" // no one knows which
 	}
 	for name, content := range after {
 		if old, there := before[name]; !there || old != content {

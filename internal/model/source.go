@@ -134,5 +134,10 @@ func (s *source) describe(ctx context.Context, m *Model, opt plan.Options) error
 		m.Lineage.Commit = downloadedCommit(m.Folder, weights)
 	}
 	m.Listing.Weights, err = s.headers(ctx, weights)
+	for i := range m.Listing.Weights {
+		if w := &m.Listing.Weights[i]; err == nil && m.Local {
+			w.ETag, err = sample(s.held(w.Path), w.Size)
+		}
+	}
 	return err
 }

@@ -1,6 +1,7 @@
 package model
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -40,6 +41,25 @@ func TestASourceThatFailsIsNamedOnce(t *testing.T) {
 		_, err := SumWeights(t.Context(), failing{end: end}, file)
 		if e := (*ReadError)(nil); !errors.As(err, &e) || e.File != name || err.Error() != want {
 			t.Errorf("%v: the error is %v", end, err)
+		}
+	}
+}
+
+// TestASampleTellsModelsApart: one changed byte in any piece gives another sample, and a small file
+// is one piece after the other.
+func TestASampleTellsModelsApart(t *testing.T) {
+	for _, size := range []int{1, 100, sampleBytes*samplePieces - 1, 3 * sampleBytes * samplePieces} {
+		file, seen := make([]byte, size), map[string]bool{}
+		for at := 0; at < size; at += max(1, size/samplePieces) {
+			file[at] = 1
+			s, err := sample(bytes.NewReader(file), int64(size))
+			if err != nil || seen[s] {
+				t.Fatalf("byte %d of %d: %v, seen before: %v", at, size, err, seen[s])
+			}
+			seen[s] = true
+		}
+		if _, err := sample(bytes.NewReader(file), int64(size)+1); !errors.Is(err, io.ErrUnexpectedEOF) {
+			t.Errorf("%d bytes, one more expected: %v", size, err)
 		}
 	}
 }

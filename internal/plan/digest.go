@@ -98,8 +98,8 @@ func (s *Source) digestTensors(ts []Tensor) []digestTensor {
 	return out
 }
 
-// pin identifies the content of a weight file: by its hash, or else by the commit and its path. A
-// local file has only its path, which doesn't identify content.
+// pin identifies the content of a weight file: by its hash, a local file's by the hash of a sample,
+// or else by the commit and its path.
 func (s *Source) pin(file int) string {
 	w := s.Weights[file]
 	return fmt.Sprint(cmp.Or(w.ETag, s.Commit+" "+w.Path), " ", w.Size)
