@@ -6,6 +6,7 @@ import (
 	"iter"
 	"slices"
 	"strings"
+	"sync"
 )
 
 // pathsText is what ../plan/testdata/classes/paths.py found in transformers: each line has a class
@@ -78,14 +79,18 @@ func FactsOf(class string) (f Facts) {
 
 // libraryClass returns the class that the library makes of a model type if the config names no
 // class. It returns "" if that isn't known.
-func libraryClass(modelType string) string {
+func libraryClass(modelType string) string { return libraryClasses()[modelType] }
+
+// libraryClasses reads the classes of all model types.
+var libraryClasses = sync.OnceValue(func() map[string]string {
+	classes := map[string]string{}
 	for line := range strings.Lines(pathsText) {
-		if f := strings.Fields(line); f[1] == "auto" && f[2] == modelType {
-			return f[0]
+		if f := strings.Fields(line); f[1] == "auto" && classes[f[2]] == "" {
+			classes[f[2]] = f[0]
 		}
 	}
-	return ""
-}
+	return classes
+})
 
 // linesOf returns the lines of a table about a class, split into the words after its name.
 func linesOf(table, class string) iter.Seq[[]string] {
