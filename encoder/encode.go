@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"sync/atomic"
 
 	"golang.org/x/sync/errgroup"
 )
@@ -21,18 +22,33 @@ func (u *Unit) Encode(ctx context.Context, src io.ReaderAt, dst Dst, workers int
 	}
 	c := &unitCoder{u: u, src: src, dst: dst, tables: u.pairTables(), positions: positions}
 	defer c.tables.giveBack()
-	group, running := errgroup.WithContext(ctx) // the first error ends it
-	group.SetLimit(max(workers, 1))
-	for b := 0; b < len(u.offset)-1 && running.Err() == nil; b++ {
-		group.Go(func() error { return c.block(b) })
-	}
-	if err := cmp.Or(group.Wait(), context.Cause(ctx)); err != nil {
+	if err := c.blocks(ctx, workers); err != nil {
 		return err
 	}
 	if err := u.writeSmall(positions, dst); err != nil {
 		return err
 	}
 	return u.checkShared(positions)
+}
+
+// blocks codes all blocks. Each worker is one goroutine, because a goroutine per block would have to
+// grow its stack for every block.
+func (u *unitCoder) blocks(ctx context.Context, workers int) error {
+	group, running := errgroup.WithContext(ctx) // the first error ends it
+	var begun atomic.Int64
+	for range max(workers, 1) {
+		group.Go(func() (err error) {
+			for err == nil && running.Err() == nil {
+				b := int(begun.Add(1)) - 1
+				if b >= len(u.u.offset)-1 {
+					return nil
+				}
+				err = u.block(b)
+			}
+			return err
+		})
+	}
+	return cmp.Or(group.Wait(), context.Cause(ctx))
 }
 
 // writeSmall writes the tensors that are already in memory.

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"runtime"
+	"sync/atomic"
 
 	"golang.org/x/sync/errgroup"
 )
@@ -17,11 +18,18 @@ func parallel(ctx context.Context, n, workers int, do func(i int) error) error {
 	}
 	errs := make([]error, n)
 	group, running := errgroup.WithContext(ctx) // the first error ends it
-	group.SetLimit(workers)
-	for i := 0; i < n && running.Err() == nil; i++ {
-		group.Go(func() error {
-			errs[i] = do(i)
-			return errs[i]
+	var begun atomic.Int64
+	for range min(workers, n) { // a goroutine per job would have to grow its stack for each
+		group.Go(func() (err error) {
+			for err == nil && running.Err() == nil {
+				i := int(begun.Add(1)) - 1
+				if i >= n {
+					return nil
+				}
+				err = do(i)
+				errs[i] = err
+			}
+			return err
 		})
 	}
 	_ = group.Wait() // errs has this error, and perhaps one of a lower job
