@@ -55,19 +55,22 @@ async function once(path, options) {
 export const json = async (path, options) => (await api(path, options)).json().catch(() => {
   throw new Problem('The Hub sent something else than an answer', '', ['a proxy or a login page of your network may be in between']);
 });
-// modelOf finds the model in what people paste: an id, or an address of any page of a model. What it does not know stays as it is.
+// modelOf finds the model in what people paste: an id, an address of any page of a model, or a line that clones it.
 export function modelOf(text) {
-  const bare = text.trim().replace(/^["'<`]+|[>"'`]+$/g, '').replace(/[?#].*$/, '').replace(/\/+$/, '');
-  const [, scheme = '', rest] = bare.match(/^([a-z]+:\/\/)?(.*)$/i);
-  const parts = rest.split('/').filter(part => part !== '');
-  if (/^https?:/i.test(scheme) || /^(www\.)?(huggingface\.co|hf\.co|hf-mirror\.com)$/i.test(parts[0])) parts.shift();
+  const bare = text.trim().replace(/^git clone /, '').replace(/^["'<`]+|[>"'`]+$/g, '').replace(/[?#].*$/, '').replace(/(\.git)?\/*$/, '');
+  const [, scheme = '', host = '', rest] = bare.match(/^([a-z]+:\/\/|git@)?((?:www\.)?(?:huggingface\.co|hf\.co|hf-mirror\.com)[/:])?(.*)$/is);
+  const [path, at] = scheme || host ? [rest] : rest.split(/@(.*)/s), parts = path.split(/[/:]/).filter(Boolean);
+  if (/^http/i.test(scheme) && !host) parts.shift(); // of a mirror
   if (/^(datasets|spaces)$/.test(parts[0])) {
     throw new Problem('This is no model', `${shown(text)} is among the ${parts[0]} of the Hub.`, ['name a model: org/name']);
   }
-  if (parts[0] === 'models') parts.shift();
-  const [org, name, kind, revision] = parts;
-  if (!name) return bare;
-  return `${org}/${name}` + (/^(tree|blob|resolve|raw|commit)$/.test(kind) && revision ? '@' + decodeURIComponent(revision) : '');
+  while (/^(api|models)$/.test(parts[0])) parts.shift();
+  const [org, name, kind, branch] = parts;
+  if (!/^[\w.-]+\/[\w.-]+$/.test(`${org}/${name ?? ''}`) || kind && !scheme && !host) {
+    throw new Problem('This is no model of the Hub', shown(text), ['name a model: org/name, or paste the address of its page']);
+  }
+  const revision = at ?? (/^(tree|blob|resolve|raw|commit)$/.test(kind) ? branch?.replaceAll(/%2f/gi, '/') : undefined);
+  return `${org}/${name}` + (revision ? '@' + revision : '');
 }
 // suggest lists models whose names hold a text, the most downloaded first.
 export const suggest = async (text, limit = 8) =>

@@ -108,7 +108,7 @@ export async function follow(id, { saw, silent, heard, signal }) {
       signal.throwIfAborted();
       if (job instanceof Problem) {
         missing = job.status === 404 ? missing + 1 : 0;
-        if (job.status === 401 || job.status === 403) throw refusal(job);
+        if (job.status === 401) throw refusal(job);
         if (missing === patience) throw new Problem('The Hub knows no such job of yours', '', ['see the list of your jobs on the Hub'], { status: 404 });
         silent(job);
         continue;

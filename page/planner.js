@@ -130,7 +130,8 @@ export function brief(doc, name, exact) {
   };
 }
 // Plans are kept by commit, and the commit of each name that was planned, so that a reload, a sign-in and Back cost nothing.
-const key = (name, exact) => `df11-plan:${exact ? 'f32:' : ''}${name}`;
+// Another release of this page does not read them.
+const key = (name, exact) => `df11-plan:${new URL('.', import.meta.url).pathname}${exact ? 'f32:' : ''}${name}`;
 export function remember(p) {
   keep.set(key(p.source + '@' + p.commit, p.exact), JSON.stringify(p));
   keep.set(key(p.name, p.exact) + ':', p.source + '@' + p.commit);

@@ -14,7 +14,13 @@ const repo = id => link(`${hub.hub()}/${id}`, name(id));
 const button = (text, onclick, className = '') => el('button', { type: 'button', onclick, className }, text);
 const choice = (group, value, text, checked) => el('label', { className: 'choice' }, el('input', { type: 'radio', name: group, value, checked }), el('span', {}, text));
 const announce = text => { $('state').textContent = text; };
-const done = (heading, text) => { $(heading).focus({ preventScroll: true }); announce(text); };
+// done announces an outcome and moves to its heading, which goes to the top if the main button would not fit the screen.
+function done(heading, text) {
+  announce(text);
+  $(heading).focus({ preventScroll: true });
+  const last = $(heading).parentNode.querySelector('.main') ?? $(heading);
+  if (last.getBoundingClientRect().bottom > innerHeight) $(heading).scrollIntoView();
+}
 const program = (hub.setting('version') === 'dev' ? '' : 'uvx ') + 'df11-convert'; // registries have releases alone
 const title = text => { document.title = text ? text + ' · df11-convert' : 'df11-convert: BF16 models as DFloat11'; };
 // bytes is written as the program writes it.
@@ -31,9 +37,10 @@ function warn(topic, problem, ...actions) {
   const { title: head, why = '', todo = [], link: more } = problem instanceof Problem ? problem : new Problem('That did not work', problem.message, ['reload the page and try again']);
   const close = button('Close', () => hush(topic));
   close.ariaLabel = 'Close: ' + head;
-  $('messages').append(el('section', { className: 'box', id: 'about-' + topic }, el('h2', { tabIndex: -1 }, head), el('p', {}, why),
+  $('messages').append(el('section', { className: 'box', id: 'about-' + topic }, el('h2', { tabIndex: -1, id: topic + '-title' }, head), el('p', {}, why),
     el('ul', {}, ...todo.filter(Boolean).map(step => el('li', {}, step))), ...(more ? [link(...more), ' '] : []), ...actions, close));
-  announce(`${head}. ${why}`);
+  if (topic === 'lost') announce(`${head}. ${why}`);
+  else done(topic + '-title', `${head}. ${why}`);
 }
 const hush = topic => $('about-' + topic)?.remove();
 const signInButton = () => hub.canSignIn() && !account.user ? [button('Sign in with Hugging Face', enter, 'main')] : [];
@@ -90,16 +97,19 @@ planner.planner.addEventListener('change', ({ state, got, all }) => {
 });
 async function plan(id, signal, stop, { fresh, f32 }) {
   const known = !fresh && planner.recall(id, f32);
-  if (known) return show(known);
+  if (known) return arrive(known);
   busy('reading headers …', stop);
   announce('reading headers');
   const first = await planner.plan(id, { exact: f32, signal, heard: reading('reading headers', stop) });
   if (signal.aborted) return;
   if (!first.groups) return refuse(first, id);
   planner.remember(first);
-  show(first);
-  done('plan-title', `${first.source}: ${bytes(first.before)} become about ${bytes(first.after)}`);
+  arrive(first);
   if (!first.known && !navigator.connection?.saveData) await refine(first, signal);
+}
+function arrive(p) {
+  show(p);
+  done('plan-title', `${p.source}: ${bytes(p.before)} become about ${bytes(p.after)}`);
 }
 // refine makes a plan exact to about 0.1% from samples of the weights, which the visitor may stop.
 async function refine(first, signal) {
@@ -124,10 +134,11 @@ const steps = {
 const again = (mode, id, text = 'Try again') => button(text, () => ask(mode, id), 'main');
 const titles = {
   not_convertible: 'This model cannot be converted', not_found: 'There is no such model, or it is private', gated: 'You must accept its terms first',
-  usage: 'This is no model of the Hub', rate_limited: 'The Hub has had too many questions', hub: 'The Hub does not answer as it should',
+  usage: 'This is no model of the Hub', unauthorized: 'The Hub does not take your sign-in any more', rate_limited: 'The Hub has had too many questions', hub: 'The Hub does not answer as it should',
 };
 // refuse shows why there is no plan or check.
 function refuse({ error }, id, kind = 'This cannot be planned') {
+  if (error.kind === 'unauthorized') leave();
   const [todo, actions = () => []] = steps[error.next]?.(id, error) ?? [];
   const more = !todo && error.hint ? ['the program on your own machine can say more: ' + program + ' plan ' + id] : [];
   const offline = error.next === 'retry' && !navigator.onLine;
@@ -169,6 +180,7 @@ function show(p) {
   const cell = yes => el('td', { className: yes ? 'yes' : 'no' }, yes ? 'fits' : 'no');
   fill('gpus', ...p.gpus.map(g => el('tr', {}, el('td', {}, gpu(g).replace('one ', '')), cell(g.bf16_fits), cell(g.df11_fits))));
   $('command').textContent = command(p);
+  $('copy').textContent = 'Copy';
   $('plan').hidden = false;
 }
 // command is what does the same on the visitor's own machine. Ids and commits hold no character that a shell would read.
@@ -311,7 +323,7 @@ async function follow(id, job) {
   const began = Date.now();
   const tick = setInterval(() => {
     const { createdAt, flavor } = mine.job, s = Math.max(0, (Date.now() - (Date.parse(createdAt) || began)) / 1000), m = jobs.machines.find(x => x.flavor === flavor);
-    $('clock').textContent = `${Math.floor(s / 60)}:${String(Math.floor(s % 60)).padStart(2, '0')} elapsed` + (m ? `, ${jobs.dollars(Math.ceil(s / 60) * m.price / 60)} so far` : '');
+    $('clock').textContent = `${Math.floor(s / 60)}:${String(Math.floor(s % 60)).padStart(2, '0')} elapsed` + (m ? `, ${jobs.dollars(Math.ceil(s / 60) * m.price / 60)} so far at most` : '');
   }, 1000);
   try {
     const last = await jobs.follow(id, {
@@ -388,7 +400,8 @@ $('model').oninput = () => {
 $('sign-in').onclick = enter;
 $('sign-out').onclick = leave;
 $('copy').onclick = async () => {
-  $('copy').textContent = await navigator.clipboard.writeText($('command').textContent).then(() => 'Copied', () => 'Select it and copy');
+  const copied = await navigator.clipboard?.writeText($('command').textContent).then(() => true, () => false);
+  $('copy').textContent = copied ? 'Copied' : 'Select it and copy';
 };
 window.onpopstate = () => fromAddress();
 // fromAddress shows what the address names. What this session knows costs nothing.

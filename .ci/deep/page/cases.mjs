@@ -128,12 +128,21 @@ const visits = [
     await t.close(tab);
   }],
   ...[['hf.co/org/llama', 'org/llama'], ['https://huggingface.co/org/llama/blob/main/config.json', 'org/llama@main'], ['"org/llama"', 'org/llama'], ['huggingface.co/org/llama/', 'org/llama'],
-    ['https://hf-mirror.com/org/llama?x=1#y', 'org/llama'], ['models/org/llama', 'org/llama']].map(([pasted, id]) => [`paste: ${pasted}`, async t => {
+    ['https://hf-mirror.com/org/llama?x=1#y', 'org/llama'], ['models/org/llama', 'org/llama'], ['https://hf.example/org/llama/discussions/3', 'org/llama'],
+    ['git clone https://huggingface.co/org/llama.git', 'org/llama'], ['git@hf.co:org/llama', 'org/llama'], ['https://huggingface.co/api/models/org/llama', 'org/llama']].map(([pasted, id]) => [`paste: ${pasted}`, async t => {
     const tab = await t.open('/');
     await tab.type('#model', pasted);
     await tab.keyboard.press('Enter');
     await t.seen(tab, '#plan-title');
     t.want(await tab.$eval('#model', e => e.value) === id, `taken as ${await tab.$eval('#model', e => e.value)}`);
+    await t.close(tab);
+  }]),
+  ...[['refused', () => { navigator.clipboard.writeText = () => Promise.reject(new Error('no')); }], ['missing', () => { Object.defineProperty(navigator, 'clipboard', { value: undefined }); }]].map(([how, before]) => [`visit: the clipboard is ${how}`, async t => {
+    const tab = await t.open(model, { before, kept: t.kept });
+    await t.seen(tab, '#plan-title');
+    await tab.click('#details summary');
+    await tab.click('#copy');
+    await t.says(tab, '#copy', /Select it and copy/);
     await t.close(tab);
   }]),
   ['visit: Back, and the title', async t => {
@@ -178,19 +187,17 @@ const shell = /--\w|set HF_|run the same|df11-convert verify:/;
 const next = [
   ['org/gated', /accept|not let you|gated/, 'Sign in with'], ['org/nothing-there', /no such|private/i, 'Sign in with'], ['ann/private', /no such|private/i, 'Sign in with'],
   ['org/f16', /cannot be converted/, ''], ['org/gguf', /cannot be converted/, ''], ['org/pickle', /cannot be converted/, ''], ['org/adapter', /cannot be converted/, ''],
-  ['org/f32', /F32/, ''], ['ann/good-DF11', /DF11 model already/, 'Check it'], ['datasets/a/b', /no model/, ''], ['   ', /no model|cannot/, ''], ['-o', /no model/, ''],
+  ['org/f32', /F32/, ''], ['ann/good-DF11', /DF11 model already/, 'Check it'], ['datasets/a/b', /among the datasets/, ''], ['   ', /no model.*name a model/, ''], ['-o', /no model/, ''],
+  ['a/b/c', /no model/, ''], ['https://huggingface.co/gpt2', /no model/, ''], ['org/several', /several|more than one/, ''],
   ['a/<img src=x onerror=alert(1)>', /<img/, ''],
 ].map(([id, why, button]) => [`refusal: ${id}`, async t => {
   const tab = await t.open('/?model=' + encodeURIComponent(id), slow);
-  if (id.trim() === '') {
-    await t.close(tab);
-    return;
-  }
   await t.says(tab, '#about-answer', why);
   const said = await t.text(tab, '#messages');
   t.want(said.includes(button), `no button ${button}: ${said}`);
   t.want(!shell.test(said.replace(/df11-convert plan \S+/, '')), `words of a shell: ${said}`);
   t.want(!(await tab.$('img')), 'a name is markup');
+  t.want(await tab.evaluate(() => document.activeElement.id === 'answer-title' && document.getElementById('state').textContent.startsWith(document.activeElement.textContent)), 'it has not the focus, or is not announced');
   if (button === 'Check it') {
     await tab.click('#about-answer button.main');
     await t.says(tab, '#verdict', /No fault found/);
@@ -203,6 +210,18 @@ next.push(['refusal: gated, then signed in', async t => {
   await t.agree(tab, '#about-answer button.main');
   await t.seen(tab, '#plan-title');
   t.want(await tab.$eval('#visibility input[value="--private"]', e => e.checked), 'a gated model becomes public');
+  await t.close(tab);
+}], ['refusal: gated, signed in, the terms not accepted', async t => {
+  const tab = await t.open('/?model=org/terms', slow);
+  await t.agree(tab);
+  await t.says(tab, '#about-answer', /accept its terms.*Open its page/);
+  await t.close(tab);
+}], ['refusal: the sign-in has ended', async t => {
+  const tab = await signed(t);
+  t.play({ [info]: { status: 401, body: { error: 'Invalid credentials in Authorization header' } } });
+  await tab.click('#go');
+  await t.says(tab, '#about-answer', /your sign-in.*Sign in with/);
+  t.want(await tab.$eval('#who', e => e.textContent) === '', 'still shown as signed in');
   await t.close(tab);
 }], ['names that turn the direction', async t => {
   const tab = await t.open('/?model=org/turned', slow);
@@ -252,7 +271,12 @@ const signIns = [
   t.want(!await tab.$eval('#sign-in', e => e.hidden), 'there is no way to try again');
   await t.close(tab);
 }]);
-signIns.push(['sign-in: a token of 120 s', async t => {
+signIns.push(...['code=x', 'error=access_denied', 'state=x&code=x'].map(query => [`sign-in: ?${query} in the address`, async t => {
+  const tab = await t.open('/?' + query);
+  await t.says(tab, '#about-sign-in', /belongs to no sign-in.*Sign in with/);
+  t.want(tab.url() === t.site + '/', `the address keeps it: ${tab.url()}`);
+  await t.close(tab);
+}]), ['sign-in: a token of 120 s', async t => {
   t.play({ [token]: { body: { access_token: 'hf_oauth_of_ann', expires_in: 120 } } });
   const tab = await signed(t);
   await tab.click('#start');
@@ -312,8 +336,8 @@ const good = t => ({ body: { source: { repo: 'org/llama', commit: t.commit }, ve
 const none = { status: 404, body: { error: 'Entry not found' } };
 
 // signed is a tab with a plan whose visitor has signed in. Its clock is fast.
-async function signed(t, path = model, fast = 20) {
-  const tab = await t.open(path, { ...slow, fast, kept: t.kept });
+async function signed(t, path = model, fast = 20, context) {
+  const tab = await t.open(path, { ...slow, fast, kept: t.kept, context });
   await t.seen(tab, '#plan-title');
   await t.idle(tab);
   await t.agree(tab);
@@ -334,6 +358,7 @@ const ends3 = [
   ['the stage is refused with 503 and 429', s => [[{ status: 503 }, { status: 429 }, s.runs, { status: 500 }, s.done], stream(progress(7)), 'good'], /Published/],
   ['the stage cannot be reached', s => [['cut', s.runs, 'cut', s.done], stream(), 'good'], /Published/],
   ['the stage is HTML', s => [[html, s.done], stream(), 'good'], /Published/],
+  ['the stage is refused with 403', s => [[{ status: 403 }, s.runs, s.done], stream(), 'good'], /Published/],
   ['a new job is not known yet', s => [[{ status: 404 }, { status: 404 }, s.runs, s.done], stream(), 'good'], /Published/],
   ['completed, the log is cut', s => [[s.done], ends('{', '  "schema_version": 1,'), 'good'], /Published/, /123,456 weights/],
   ['completed, without a log', s => [[s.done], { status: 404 }, 'good'], /Published/],
@@ -379,10 +404,11 @@ const starts = [
 }]);
 
 const twice = [
-  ['job: one runs already', t => ({ [list]: job(t, 'RUNNING'), rules: { [list]: { body: [job(t, 'RUNNING').body] }, [one]: job(t, 'RUNNING'), [logs]: stream() } })],
-  ['job: the answer to the start was lost', t => ({ rules: { [list]: [{ body: [] }, { body: [job(t, 'RUNNING').body] }], [post]: { status: 504 }, [one]: job(t, 'RUNNING'), [logs]: stream() } })],
+  ['job: one runs already', t => ({ [list]: { body: [job(t, 'RUNNING').body] }, [one]: job(t, 'RUNNING'), [logs]: stream() })],
+  ['job: the answer to the start was lost', t => ({ [list]: [{ body: [] }, { body: [job(t, 'RUNNING').body] }], [post]: { status: 504 }, [one]: job(t, 'RUNNING'), [logs]: stream() })],
+  ['job: the connection broke at the start', t => ({ [list]: [{ body: [] }, { body: [job(t, 'RUNNING').body] }], [post]: (q, r) => { r.writeHead(200); r.write('{"id'); setTimeout(() => r.destroy(), 50); }, [one]: job(t, 'RUNNING'), [logs]: stream() })],
 ].map(([name, rules]) => [name, async t => {
-  t.play(rules(t).rules);
+  t.play(rules(t));
   const tab = await signed(t);
   await tab.click('#start');
   await t.says(tab, '#run-title', /Your job/);
@@ -392,7 +418,26 @@ const twice = [
   t.want(String(query.getAll('label')) === `df11-convert=org/llama,df11-target=${target}` && String(query.getAll('stage')) === 'RUNNING,SCHEDULING', `asks ${query}`);
   await t.close(tab);
 }]);
-twice.push(['job: a reload, and another tab', async t => {
+twice.push(['job: started in two tabs at once', async t => {
+  let started = false;
+  t.play({ [list]: (q, r) => r.end(JSON.stringify(started ? [job(t, 'RUNNING').body] : [])), [one]: job(t, 'RUNNING'), [logs]: stream(),
+    [post]: (q, r) => setTimeout(() => { started = true; r.end(JSON.stringify(job(t, 'RUNNING').body)); }, 500) });
+  const first = await signed(t), second = await signed(t, model, 20, first.browserContext());
+  await Promise.all([first, second].map(tab => tab.$eval('#start', e => e.click())));
+  for (const tab of [first, second]) {
+    await tab.bringToFront();
+    await t.says(tab, '#run-title', /Your job/);
+  }
+  t.want(t.asked.filter(a => a.method === 'POST' && a.url === '/api/jobs/ann').length === 1, 'two jobs');
+  await t.close(first);
+}], ['job: the target of an organization', async t => {
+  const tab = await signed(t);
+  await tab.$eval('#options', e => { e.open = true; });
+  await tab.$eval('#target', e => { e.value = 'some-org/x'; });
+  await tab.click('#start');
+  t.want(!await tab.$eval('#target', e => e.checkValidity()) && !t.asked.some(a => a.method === 'POST' && a.url === '/api/jobs/ann'), 'a job is started for an organization');
+  await t.close(tab);
+}], ['job: a reload, and another tab', async t => {
   t.play({ [one]: job(t, 'RUNNING'), [logs]: stream(progress(40)), [list]: { body: [] } });
   const tab = await t.open(model + '&job=J1', { ...slow, fast: 20 });
   await t.says(tab, '#about-job', /names a job.*Sign in/);
@@ -448,4 +493,12 @@ twice.push(['job: a reload, and another tab', async t => {
   await t.close(tab);
 }]);
 
-export const cases = [...broken, ...away, ...visits, ...next, ...signIns, ...ends3, ...starts, ...twice];
+// The table of 3.3: what is read and written, and what the visitor is offered first.
+const offers = [['8B', 16.4e9, 11.2e9, 'cpu-performance 2 min $0.07 $0.32', 2], ['405B', 812e9, 553e9, 'cpu-performance 18 min $0.57 $2.22', 1], ['small', 235e6, 161e6, 'cpu-upgrade 2 min $0.01 $0.01', 1]]
+  .map(([name, download_bytes, upload_bytes, wanted, n]) => [`money: ${name}`, async t => {
+    const { quotes, span, dollars } = await import(process.cwd() + '/page/job.js'), all = quotes({ download_bytes, upload_bytes }), [q] = all;
+    const said = `${q.flavor} ${span(q.seconds)} ${dollars(q.cost)} ${dollars(q.most)}`;
+    t.want(said === wanted && all.length === n, `${said}, ${all.length} machines`);
+  }]);
+
+export const cases = [...broken, ...away, ...visits, ...next, ...signIns, ...ends3, ...starts, ...twice, ...offers];

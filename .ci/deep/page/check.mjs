@@ -18,8 +18,8 @@ const launch = options => puppeteer.launch({ args: ['--no-sandbox', '--disable-g
 const browser = await launch({ executablePath: chromium });
 
 // open opens the page in a tab of a browser without history, and listens to what goes wrong there.
-async function open(path = '/', { width = 1280, fast = 1, expected = [], before, kept } = {}) {
-  const context = await browser.createBrowserContext();
+async function open(path = '/', { width = 1280, fast = 1, expected = [], before, kept, context } = {}) {
+  context ??= await browser.createBrowserContext();
   const tab = await context.newPage();
   await tab.setViewport({ width, height: 900, isMobile: width < 600, hasTouch: width < 600, deviceScaleFactor: 1 });
   await paint(tab, 'light');
@@ -127,6 +127,7 @@ async function looks() {
       await idle(tab);
       const shift = await tab.evaluate(() => window.shift);
       want(shift < 0.05, `${name}-${width}: layout shift of ${shift}`);
+      if (name === 'large') want(await tab.evaluate(() => document.getElementById('plan-title').getBoundingClientRect().top >= 0 && document.getElementById('start').getBoundingClientRect().bottom <= innerHeight), `${name}-${width}: the first screen does not go from the name to the button`);
       if (name === 'large') await tab.$$eval('details', all => all.forEach(d => { d.open = true; }));
       for (const color of paints) {
         await paint(tab, color);

@@ -30,6 +30,7 @@ func addModels(s *hubtest.Server) {
 		s.AddModel("org/"+name, m)
 	}
 	s.AddModel("org/gated", hubtest.NewLlama(10, options{}), hubtest.Gated("auto"))
+	s.AddModel("org/terms", hubtest.NewLlama(12, options{}), hubtest.Gated("auto"))
 	s.AddModel("ann/private", hubtest.NewLlama(11, options{}), hubtest.Private())
 	linear := map[string][]int64{"blocks.0.attn.q.weight": {64, 64},
 		"blocks.0." + hostile + ".weight": {64, 64}, "blocks.1.attn.q.weight": {64, 64}}
@@ -52,9 +53,10 @@ func addModels(s *hubtest.Server) {
 			"transformer/config.json": config(
 				`{"_class_name":"NewTransformer2DModel"}`),
 			"transformer/diffusion_pytorch_model.safetensors": zeros("BF16", linear)},
-		"single": {"some-model.safetensors": zeros("BF16", linear)},
-		"gguf":   {"model-Q4_K_M.gguf": []byte("GGUF")},
-		"pickle": {"config.json": config(`{}`), "pytorch_model.bin": []byte("\x80\x02}")},
+		"several": {"a.safetensors": zeros("BF16", linear), "b.safetensors": zeros("BF16", linear)},
+		"single":  {"some-model.safetensors": zeros("BF16", linear)},
+		"gguf":    {"model-Q4_K_M.gguf": []byte("GGUF")},
+		"pickle":  {"config.json": config(`{}`), "pytorch_model.bin": []byte("\x80\x02}")},
 		"adapter": {"adapter_config.json": config(`{}`),
 			"adapter_model.safetensors": zeros("BF16",
 				map[string][]int64{"lora_A.weight": {8, 64}})},
