@@ -196,7 +196,13 @@ func (c *Checker) compareAttributes(ctx context.Context, want plan.File) (string
 	if err == nil && slices.Contains(c.Model.Listing.Files, want) {
 		original, err = readFile(ctx, c.Source.OpenFile)
 	}
-	if err != nil || reader.SameAttributes(got, original) {
+	var stored []string
+	for _, f := range c.DF11.Listing() {
+		if names.IsSHA256(f.ETag) {
+			stored = append(stored, f.Path)
+		}
+	}
+	if err != nil || reader.SameAttributes(got, original, stored) {
 		return "", err
 	}
 	return Changed, nil

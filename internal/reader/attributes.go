@@ -1,17 +1,32 @@
 package reader
 
 import (
+	"path"
 	"slices"
 	"strings"
 )
 
 // SameAttributes reports whether Git treats files alike with a model's .gitattributes and the
-// original's. The model's may have more lines, but only those by which a Hub keeps large files in
-// Git LFS. It must have the line for safetensors files, which would otherwise arrive as pointers.
-func SameAttributes(got, original []byte) bool {
+// original's. The model's may have more or fewer lines by which a Hub keeps large files in Git LFS.
+// It must have those for safetensors files and for each of stored, the files that the Hub keeps
+// there, unless the original has none for it either. Without them, files arrive as pointers.
+func SameAttributes(got, original []byte, stored []string) bool {
 	lines, lfs := attributes(got)
-	wanted, _ := attributes(original)
-	return slices.Equal(lines, wanted) && slices.Contains(lfs, "*.safetensors")
+	wanted, known := attributes(original)
+	isPointer := func(name string) bool { return covers(known, name) && !covers(lfs, name) }
+	return slices.Equal(lines, wanted) && slices.Contains(lfs, "*.safetensors") &&
+		!slices.ContainsFunc(stored, isPointer)
+}
+
+// covers reports whether one of Git's patterns matches a file, by its name or its path.
+func covers(patterns []string, name string) bool {
+	return slices.ContainsFunc(patterns, func(p string) bool {
+		folder, isDeep := strings.CutSuffix(strings.TrimSuffix(p, "/*"), "**")
+		p = strings.ReplaceAll(p, "[[:space:]]", "?")
+		byName, _ := path.Match(p, path.Base(name))
+		byPath, _ := path.Match(p, name)
+		return byName || byPath || isDeep && strings.HasPrefix(name, folder)
+	})
 }
 
 // attributes returns the lines of a .gitattributes, and the patterns of the lines that a Hub adds.

@@ -79,7 +79,11 @@ var adapter = regexp.MustCompile(
 // IsAdapter reports whether a file is part of an adapter, by its name.
 func IsAdapter(name string) bool { return adapter.MatchString(path.Base(name)) }
 
-// IsNotice reports whether a file carries license terms, by its name.
-func IsNotice(name string) bool { return notice.MatchString(path.Base(name)) }
+// IsNotice reports whether a file carries license terms, by its name. Libraries open files with some
+// extensions whatever their names are.
+func IsNotice(name string) bool {
+	base := path.Base(name)
+	return notice.MatchString(base) && !isWeights(base) && !isOf(code+".json.jinja.", base)
+}
 
 var notice = regexp.MustCompile(`(?i)^(LICEN[CS]E|NOTICE|USE_POLICY|COPYING)`)

@@ -71,6 +71,44 @@ func TestNames(t *testing.T) {
 	}
 }
 
+// TestAttributes: whatever line changes what git clone writes is a difference: any line of another
+// kind, and a missing line by which a file is in Git LFS. Lines that Hubs add don't matter.
+func TestAttributes(t *testing.T) {
+	lfs := func(patterns ...string) (text string) {
+		for _, p := range patterns {
+			text += p + " filter=lfs diff=lfs merge=lfs -text\n"
+		}
+		return text
+	}
+	stored := []string{"model.safetensors", "tokenizer.json", "onnx/a b.bin", "saved_model/v/x", "df11.png"}
+	full := lfs("*.safetensors", "tokenizer.json", "onnx/a[[:space:]]b.bin", "saved_model/**/*")
+	for _, c := range []struct {
+		got, original string
+		want          bool
+	}{
+		{full, full, true},
+		{full + lfs("*.zst", "df11.png"), full, true},
+		{"# Mine\n\n" + full, full, true},
+		{lfs("*.safetensors"), lfs("*.safetensors", "*.lfs.*"), true},
+		{lfs("*.safetensors", "*.json", "*.bin", "saved_model/**"), full, true},
+		{lfs("*.safetensors"), full, false},
+		{lfs("*.safetensors", "onnx/a[[:space:]]b.bin", "saved_model/**/*"), full, false},
+		{lfs("*.safetensors", "tokenizer.json", "saved_model/**/*"), full, false},
+		{lfs("*.safetensors", "tokenizer.json", "onnx/a[[:space:]]b.bin"), full, false},
+		{lfs("tokenizer.json"), lfs("tokenizer.json"), false},
+		{lfs("*.safetensors", "**/x", "saved_model/**/x"), full, false},
+		{full + "vocab.txt text eol=crlf\n", full, false},
+		{full, full + "vocab.txt text eol=crlf\n", false},
+		{full + "*.safetensors -filter\n", full, false},
+		{full + "tokenizer.json filter=evil diff=lfs merge=lfs -text\n", full, false},
+		{"", "", false},
+	} {
+		if SameAttributes([]byte(c.got), []byte(c.original), stored) != c.want {
+			t.Errorf("%q against %q: same is %v", c.got, c.original, !c.want)
+		}
+	}
+}
+
 // TestFates: for every reader of an original, each file that it opens for another part is carried
 // over, or is lost by name. Nothing that a reader opens is left in silence.
 func TestFates(t *testing.T) {

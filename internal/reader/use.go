@@ -53,8 +53,9 @@ var index = regexp.MustCompile(`\.index(\.\w+)?\.json$`)
 var forPeople = regexp.MustCompile(
 	`(?i)\.(md|rst|pdf|png|jpe?g|gif|svg|webp|bmp|mp4|webm|csv|gitignore)$`)
 
-// tokens matches the names of tokenizers' text files.
-var tokens = regexp.MustCompile(`(?i)vocab|merges|dict|bpe|token|words|spm|emoji`)
+// tokens matches the names of text files that libraries open: those of tokenizers, and what custom
+// code requires.
+var tokens = regexp.MustCompile(`(?i)vocab|merges|dict|bpe|token|words|spm|emoji|^requirements`)
 
 // UseOf returns what programs may do with a file, by its path. Unknown files may be opened.
 func UseOf(name string) Use {
