@@ -135,14 +135,19 @@ func (c *Config) Class() string {
 		append(Decode[[]string](c.Text["architectures"]), "")[0])
 }
 
-// Facts looks up the stated class. Code that comes with the model may define another class of that
-// name. Then Facts returns only the reads, which at worst keep a weight in BF16.
+// Facts looks up the stated class. If the tables don't list it, Facts looks up the class that the
+// library makes of the model type, because an auto class builds that one. Code that comes with the
+// model may define another class of the same name. Then Facts returns only the reads, which at
+// worst keep a weight in BF16.
 func (c *Config) Facts() Facts {
-	f := FactsOf(c.Class())
+	class := c.Class()
 	if c.Holds("auto_map") {
-		return Facts{Reads: f.Reads}
+		return Facts{Reads: FactsOf(class).Reads}
 	}
-	return f
+	if !isListed(class) {
+		class = libraryClass(c.ModelType)
+	}
+	return FactsOf(class)
 }
 
 // HasHead reports whether a class that the config names has a language-model head.

@@ -77,6 +77,16 @@ func FactsOf(class string) (f Facts) {
 	return f
 }
 
+// isListed reports whether a table has a class.
+func isListed(class string) bool {
+	for _, table := range []string{pathsText, readsText, fillsText} {
+		for range linesOf(table, class) {
+			return true
+		}
+	}
+	return false
+}
+
 // libraryClass returns the class that the library makes of a model type if the config names no
 // class. It returns "" if that isn't known.
 func libraryClass(modelType string) string { return libraryClasses()[modelType] }

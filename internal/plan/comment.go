@@ -18,8 +18,7 @@ const manyUnits = 4000
 // comment notes what the user should know about a plan: warnings, differences, and readers.
 func (p *Plan) comment(c *choice) {
 	if method, key := statedQuant(c.cfg); method != "" {
-		p.warn("%s says that the weights are quantized (%s in %s), but every tensor is BF16: "+
-			"remove that member", c.survey.Config, method, key)
+		p.warn("%s says that the weights are quantized (%s in %s), but none is: remove that member", c.survey.Config, method, key)
 	}
 	if c.entry != nil && c.entry.Unchecked {
 		p.warn("the catalog's names for this model were not compared with its class: %s",

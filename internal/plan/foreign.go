@@ -28,18 +28,18 @@ func quantHint(format string) string {
 	return otherQuantHint
 }
 
-// refuseForeign refuses a source whose config says that the weights are not plain BF16, unless all
-// of them are: a merge of a quantized model may have kept its config. It also refuses a pipeline if
+// refuseForeign refuses a source whose config says that the weights are quantized, unless isPlain
+// says that none is: a merge of a quantized model may have kept its config. It also refuses a pipeline if
 // its root config says that another folder is DF11 already. The units of that one lie at the root,
 // where a second DF11 model would put its own.
-func refuseForeign(c *catalog.Config, root catalog.Members, isBF16 bool) error {
+func refuseForeign(c *catalog.Config, root catalog.Members, isPlain bool) error {
 	for _, key := range []string{"dfloat11_config", "dfloat11_version"} {
 		_, isModel := c.Raw[key] // also if it's null: config.json can't have the member twice
 		if _, ok := root[key]; ok || isModel {
 			return refuseDF11("the source is a DF11 model already (config.json has " + key + ")")
 		}
 	}
-	if method, key := statedQuant(c); method != "" && !isBF16 {
+	if method, key := statedQuant(c); method != "" && !isPlain {
 		return refuse(quantHint(method), "the source is quantized (%s in %s), not BF16", method,
 			key)
 	}
@@ -125,8 +125,7 @@ func (inv *inventory) refuseDType(t Tensor) error {
 	switch {
 	case strings.HasPrefix(string(t.DType), "F8"):
 		hint = fp8Hint
-	case !isFloat(t.DType), strings.HasPrefix(string(t.DType),
-		"F4"), strings.HasPrefix(string(t.DType), "F6"):
+	case !isFloat(t.DType), isSmallFloat(t.DType):
 		hint = otherQuantHint
 	}
 	var n int
@@ -143,4 +142,10 @@ func (inv *inventory) refuseDType(t Tensor) error {
 
 func isFloat(d safetensors.DType) bool {
 	return strings.HasPrefix(string(d), "F") || d == safetensors.BF16
+}
+
+// isSmallFloat reports whether a type has less than 16 bits, as only quantized weights have.
+func isSmallFloat(d safetensors.DType) bool {
+	return strings.HasPrefix(string(d), "F4") || strings.HasPrefix(string(d), "F6") ||
+		strings.HasPrefix(string(d), "F8")
 }

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/df11-convert/df11-convert/internal/safetensors"
 )
 
 // TestForeignNames: names that are not those of the class that the source states can be planned,
@@ -107,6 +109,22 @@ func TestComfyUIGoesByShapes(t *testing.T) {
 		}
 		if got := mustPlan(t, src, Options{Like: c.like}).Readers[1]; got.Loads != c.want {
 			t.Errorf("%s: %+v, want %s", name, got, c.want)
+		}
+	}
+	for name, change := range map[string]func(*safetensors.Tensor){ // of SDXL
+		"SSD-1B": func(x *safetensors.Tensor) { x.Name = strings.Replace(x.Name, "middle_block.1.", "middle_block.2.", 1) },
+		"SVD": func(x *safetensors.Tensor) {
+			if strings.HasSuffix(x.Name, "label_emb.0.0.weight") {
+				x.Shape = []int64{16, 768}
+			}
+		},
+	} {
+		src := synth(t, catalog.Find("sdxl-comfyui"), false)
+		for i := range src.Weights[0].Header.Tensors {
+			change(&src.Weights[0].Header.Tensors[i])
+		}
+		if got := mustPlan(t, src, Options{}).Readers[1]; got.Loads != Refuses {
+			t.Errorf("%s: %+v", name, got)
 		}
 	}
 	for _, e := range catalog.All() {
@@ -295,6 +313,28 @@ func TestBasePrefix(t *testing.T) {
 		isUnit := func(u Unit) bool { return u.Path == c.unit }
 		if !slices.ContainsFunc(p.Units, isUnit) || p.Readers[0].Loads != c.loads {
 			t.Errorf("%s: first unit %s, %+v", name, p.Units[0].Path, p.Readers[0])
+		}
+	}
+}
+
+// TestFactsOfUnlisted: an auto class builds what the library makes of the model type, whatever class
+// the config names, so the facts of that class apply. Only code of the model's own is unknown.
+func TestFactsOfUnlisted(t *testing.T) {
+	for config, want := range map[string]string{
+		`{"model_type": "gpt2", "architectures": ["GPT2LMHeadModel"]}`:                     "Conv1D",
+		`{"model_type": "gpt2", "architectures": ["Own"]}`:                                 "Conv1D",
+		`{"model_type": "gpt2"}`:                                                           "Conv1D",
+		`{"model_type": "llama", "architectures": ["GPT2LMHeadModel"]}`:                    "Conv1D",
+		`{"model_type": "llama", "architectures": ["Own"]}`:                                "",
+		`{"model_type": "gpt2", "architectures": ["Own"], "auto_map": {"AutoModel": "x"}}`: "",
+	} {
+		c, err := catalog.ReadConfig("config.json", []byte(config))
+		if err != nil {
+			t.Fatal(err)
+		}
+		facts := c.Facts()
+		if got := facts.Kind("transformer.h.1.attn.c_attn"); got != want {
+			t.Errorf("%s: %q, want %q", config, got, want)
 		}
 	}
 }

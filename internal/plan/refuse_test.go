@@ -167,11 +167,11 @@ var refusals = []struct {
 	}},
 	{"FP8 by config", "quantized (fp8", func(tr *trial) {
 		tr.config["quantization_config"] = map[string]any{"quant_method": "fp8"}
-		tr.m.add("model.norm.bias", safetensors.F32, 4)
+		tr.m.add("model.layers.0.mlp.up_proj.scales", "F8_E4M3", 4)
 	}},
 	{"GPTQ by config", "quantized (gptq", func(tr *trial) {
 		tr.config["text_config"] = map[string]any{"quantization_config": map[string]any{"quant_method": "gptq"}}
-		tr.m.add("model.norm.bias", safetensors.F32, 4)
+		tr.m.add("model.layers.0.mlp.up_proj.codes", "I32", 4, 4)
 	}},
 	{"AWQ by tensors", "GPTQ or AWQ", func(tr *trial) {
 		tr.m.add("model.layers.0.mlp.up_proj.qweight", "I32", 4, 4)
@@ -401,14 +401,25 @@ func TestWithoutUsualWeights(t *testing.T) {
 	}
 }
 
-// TestLeftoverQuantization: a config that says that weights are quantized is not believed where every
-// tensor is BF16, and the plan says so.
+// TestLeftoverQuantization: a config that says that weights are quantized is not believed where no
+// tensor can be, and the plan says so.
 func TestLeftoverQuantization(t *testing.T) {
-	tr := newTrial()
-	tr.config["quantization_config"] = map[string]any{"quant_method": "bitsandbytes"}
-	p := tr.mustPlan(t)
-	isSaid := func(w string) bool { return strings.Contains(w, "bitsandbytes in quantization_config") }
-	if len(p.Units) == 0 || !slices.ContainsFunc(p.Warnings, isSaid) {
-		t.Errorf("%d units, warnings %q", len(p.Units), p.Warnings)
+	for name, shape := range map[string][]int64{"BF16": {4}, "F32": {4}, "I64": {1, 8}, "BOOL": {4, 4}} {
+		tr := newTrial()
+		tr.config["quantization_config"] = map[string]any{"quant_method": "bitsandbytes"}
+		tr.m.add("model.extra", safetensors.DType(name), shape...)
+		p := tr.mustPlan(t)
+		isSaid := func(w string) bool { return strings.Contains(w, "bitsandbytes in quantization_config") }
+		if len(p.Units) == 0 || !slices.ContainsFunc(p.Warnings, isSaid) {
+			t.Errorf("%s: %d units, warnings %q", name, len(p.Units), p.Warnings)
+		}
+	}
+	for name, shape := range map[string][]int64{"I64": {4, 4}, "U8": {4}, "I8": {4, 4}, "F4": {4, 4}, "F6_E2M3": {4, 4}} {
+		tr := newTrial()
+		tr.config["quantization_config"] = map[string]any{"quant_method": "new"}
+		tr.m.add("model.extra", safetensors.DType(name), shape...)
+		if _, err := tr.plan(); err == nil || !strings.Contains(err.Error(), "quantized (new") {
+			t.Errorf("%s %v: %v", name, shape, err)
+		}
 	}
 }

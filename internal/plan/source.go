@@ -36,13 +36,17 @@ type File struct {
 	ETag string `json:"etag,omitempty"`
 }
 
-// isBF16 reports whether every tensor is BF16. It returns false for a source without weight files.
-func (s Source) isBF16() bool {
-	isOther := func(t safetensors.Tensor) bool { return t.DType != safetensors.BF16 }
-	holdsOther := func(w WeightFile) bool {
-		return slices.ContainsFunc(w.Header.Tensors, isOther)
+// isPlain reports whether no tensor can be quantized: each is floating-point, a mask, or a row of
+// positions. isPlain returns false for a source without weight files.
+func (s Source) isPlain() bool {
+	isQuantized := func(t safetensors.Tensor) bool {
+		isRow := t.DType == safetensors.I64 && (len(t.Shape) < 2 || t.Shape[0] == 1)
+		return !isRow && t.DType != "BOOL" && (!isFloat(t.DType) || isSmallFloat(t.DType))
 	}
-	return len(s.Weights) > 0 && !slices.ContainsFunc(s.Weights, holdsOther)
+	holdsQuantized := func(w WeightFile) bool {
+		return slices.ContainsFunc(w.Header.Tensors, isQuantized)
+	}
+	return len(s.Weights) > 0 && !slices.ContainsFunc(s.Weights, holdsQuantized)
 }
 
 // A WeightFile is a safetensors file to convert, with its header.
@@ -117,5 +121,5 @@ func read(src Source, opt Options) (*reading, error) {
 		return nil, err
 	}
 	r := &reading{src: src, opt: opt, survey: survey, cfg: cfg, facts: cfg.Facts()}
-	return r, refuseForeign(cfg, root, src.isBF16())
+	return r, refuseForeign(cfg, root, src.isPlain())
 }

@@ -47,7 +47,7 @@ func (m *model) weight(module string) {
 func (m *model) file(path string) WeightFile { return headerFile(path, m.tensors(m.names)) }
 
 // typeBytes are the bytes of one element.
-var typeBytes = map[safetensors.DType]int64{"I64": 8, "F32": 4, "I32": 4, "BF16": 2, "F16": 2, "U8": 1, "F8_E4M3": 1}
+var typeBytes = map[safetensors.DType]int64{"I64": 8, "F32": 4, "I32": 4, "BF16": 2, "F16": 2, "U8": 1, "F8_E4M3": 1, "BOOL": 1, "I8": 1, "F4": 1, "F6_E2M3": 1}
 
 // tensors lists tensors with consecutive offsets.
 func (m *model) tensors(names []string) []safetensors.Tensor {
