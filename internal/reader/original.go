@@ -164,13 +164,30 @@ func (o *Original) adapterFate(name string) (f Fate, why string) {
 // misses.
 func (o *Original) weightsFate(name string) (f Fate, why string) {
 	dir, part := path.Dir(name), o.PartOf(name)
+	isNext := dir == "." || dir == o.Dir
 	switch {
 	case part != "" && (o.variants[part][""] || o.variants[part][o.Variant]):
 		return Left, "weights in another form"
 	case part != "":
 		return Lost, "weights of " + part + " that aren't safetensors under the usual names"
-	case dir != "." && dir != o.Dir && IsLoaded(name) && o.paths[dir+"/"+names.Config]:
+	case isNext && IsLoaded(name), repeats(name):
+		return Left, "weights in another form"
+	case IsLoaded(name) && o.paths[dir+"/"+names.Config]:
 		return Lost, "a model of its own in a folder"
+	case o.Layout.Family() == catalog.Diffusers:
+		return Left, "weights that no part of the pipeline opens"
 	}
-	return Left, "weights"
+	return Lost, "other weights, which the model's class or own code may open"
+}
+
+// anotherForm matches the paths of weights in another form than transformers opens, and of what a
+// training leaves.
+var anotherForm = regexp.MustCompile(`(?i)(^|/)((onnx|openvino|coreml|metal|tflite|gguf|runs|` +
+	`checkpoint-\d+|global_step\d+)/|(training_args|optimizer|scheduler|scaler|rng_state\w*)\.\w+$)`)
+
+// repeats reports whether weights repeat the model for other programs than those of Python, or
+// belong to its training.
+func repeats(name string) bool {
+	isPythons := IsSafetensors(name) || IsPickle(name) || isOf(".npy.npz.", name)
+	return !isPythons || anotherForm.MatchString(name)
 }
