@@ -218,12 +218,3 @@ func TestMissingSizeNeverEndsADownload(t *testing.T) {
 		t.Errorf("the size of another hash was believed: %v", err)
 	}
 }
-
-// TestTreeNeverGivesAHashThatIsNone checks hashes, because they become names of files.
-func TestTreeNeverGivesAHashThatIsNone(t *testing.T) {
-	w := newWorld(t, 30_000)
-	w.srv.Inject(hubtest.Fault{Name: "tree-bad-hash"})
-	if tree, err := w.Tree(t.Context(), source, "main"); !errors.Is(err, hub.ErrNotHub) || hub.Hint(err) == "" {
-		t.Errorf("%v, %v", tree, err)
-	}
-}

@@ -80,21 +80,14 @@ func TestTreePagesAndFaults(t *testing.T) {
 	if pages < 2 {
 		t.Errorf("%d pages", pages)
 	}
-	w.srv.Inject(hubtest.Fault{Name: "tree-duplicate"})
-	if again, err := w.Tree(t.Context(), source, "main"); err != nil || len(again) != len(tree) {
-		t.Errorf("%+v, %v", again, err)
-	}
-	w.srv.Inject(hubtest.Fault{Name: "tree-empty"})
-	if _, err := w.Tree(t.Context(), source, "main"); err != nil {
-		t.Error(err)
-	}
-	w.srv.Inject(hubtest.Fault{Name: "link-origin"})
-	if _, err := w.Tree(t.Context(), source, "main"); !errors.Is(err, hub.ErrNotHub) {
-		t.Error(err)
-	}
-	w.srv.Inject(hubtest.Fault{Name: "tree-bad-path"})
-	if _, err := w.Tree(t.Context(), source, "main"); !errors.Is(err, hub.ErrUnsafePath) {
-		t.Error(err)
+	for fault, want := range map[string]error{"tree-duplicate": nil, "tree-empty": nil, "link-origin": hub.ErrNotHub, "tree-bad-path": hub.ErrUnsafePath,
+		"tree-bad-hash": hub.ErrNotHub} { // paths and hashes become names of files
+		w.srv.ClearFaults()
+		w.srv.Inject(hubtest.Fault{Name: fault, Times: 2})
+		again, err := w.Tree(t.Context(), source, "main")
+		if !errors.Is(err, want) || fault == "tree-duplicate" && len(again) != len(tree) {
+			t.Errorf("%s: %+v, %v", fault, again, err)
+		}
 	}
 }
 

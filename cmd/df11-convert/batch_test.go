@@ -44,7 +44,7 @@ func TestBatchNeverMixesTwoModels(t *testing.T) {
 		{"org/a, org/a@v1", targetFlags{push: true}, false},
 		{"org/a, 'https://huggingface.co/org/a'", targetFlags{push: true}, false},
 		{"org/a, {source: org/b, repo-id: a-DF11}", targetFlags{push: true}, false},
-		{"org/a, {source: org/b, repo-id: you/a-DF11}", targetFlags{push: true}, false},
+		{"org/a, {source: org/b, repo-id: You/A-DF11}", targetFlags{push: true}, false},
 		{"org/a, {source: org/b, repo-id: me/a-DF11}", targetFlags{push: true}, true},
 		{"{source: ./a, output: out}, {source: ./b, output: ./out}", targetFlags{}, false},
 	} {
@@ -99,6 +99,8 @@ func TestReadList(t *testing.T) {
 		"models: [[org/a]]":                   nil,
 		"models: [null]":                      nil,
 		"models: ['']":                        nil,
+		"models: [org/a@]":                    nil,
+		"models: [{source: org/a@}]":          nil,
 		"models: [org/a]\nmore: 1\n":          nil,
 		"models:\n- repo-id: me/a\n":          nil,
 		"models:\n- source: a\n  repo: b\n":   nil,

@@ -130,6 +130,8 @@ func (m *listedModel) check() (err error) {
 	switch {
 	case m.Source == "":
 		return errors.New("it has no source")
+	case pinned && revision == "":
+		return fmt.Errorf("%s: the revision after @ is empty", m.Source)
 	case m.Refresh != "" && m.Refresh != refreshCommit && m.Refresh != refreshNever:
 		return fmt.Errorf("refresh: %q is neither %s nor %s", m.Refresh, refreshCommit,
 			refreshNever)
@@ -205,16 +207,18 @@ func parseList(b []byte) ([]listedModel, error) {
 	return models, err
 }
 
-// distinct refuses a list in which two models have the same target, for the user me.
+// distinct refuses a list in which two models have the same target, for the user me. The Hub ignores
+// case.
 func (f *convertFlags) distinct(models []listedModel, me string) error {
 	seen := map[string]string{}
 	for _, m := range models {
 		for _, target := range m.targets(f, me) {
-			if other := seen[target]; other != "" {
+			key := strings.ToLower(target)
+			if other := seen[key]; other != "" {
 				return hinted{usagef("%s and %s have the same target, %s", other, m.spec(), target),
 					"give each its own target with repo-id or output in the list"}
 			}
-			seen[target] = m.spec()
+			seen[key] = m.spec()
 		}
 	}
 	return nil

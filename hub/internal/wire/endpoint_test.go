@@ -7,25 +7,6 @@ import (
 	"testing"
 )
 
-func TestSameOrigin(t *testing.T) {
-	for _, tt := range []struct {
-		a, b string
-		want bool
-	}{
-		{"https://hub.test/x", "https://HUB.test:443/y", true},
-		{"http://hub.test", "http://hub.test:80", true},
-		{"https://hub.test", "http://hub.test", false},
-		{"https://hub.test", "https://cdn.hub.test", false},
-		{"http://127.0.0.1:1", "http://127.0.0.1:2", false},
-	} {
-		a, _ := url.Parse(tt.a)
-		b, _ := url.Parse(tt.b)
-		if sameOrigin(a, b) != tt.want {
-			t.Errorf("%s, %s: want %v", tt.a, tt.b, tt.want)
-		}
-	}
-}
-
 // TestLinksAreSentByteForByte checks links, because a signature covers their exact bytes.
 func TestLinksAreSentByteForByte(t *testing.T) {
 	for _, raw := range []string{
@@ -73,9 +54,7 @@ func TestBadRedirects(t *testing.T) {
 	for name, location := range map[string]string{
 		"plain http":                   "http://hub.test/api/y",
 		"plain http at the public hub": "http://huggingface.co/api/y",
-		"file":                         "file:///etc/passwd",
 		"unreadable":                   "https://cdn.test/%zz?sig=hidden",
-		"endless":                      "/api/x",
 	} {
 		w := script(says(302, "", "Location: "+location))
 		c, _ := testTransport(t, w)
@@ -83,11 +62,6 @@ func TestBadRedirects(t *testing.T) {
 		if !errors.Is(err, ErrNotHub) || w.Count() > maxHops || strings.Contains(err.Error(), "hidden") {
 			t.Errorf("%s: %d requests, %v", name, w.Count(), err)
 		}
-	}
-	w := script(says(302, "", "Location: /elsewhere"))
-	c, _ := testTransport(t, w)
-	if _, err := c.Call(t.Context(), Send("x", "", "POST", "https://hub.test/api/x", 1), nil); err == nil {
-		t.Error("a POST followed a 302")
 	}
 }
 

@@ -162,7 +162,7 @@ func TestTokenStaysHome(t *testing.T) {
 	}{
 		{"same origin", "https://hub.test/api/y", true},
 		{"relative", "/api/y", true},
-		{"default port", "https://hub.test:443/api/y", true},
+		{"default port", "https://HUB.test:443/api/y", true},
 		{"other port", "https://hub.test:8443/api/y", false},
 		{"subdomain", "https://cdn.hub.test/api/y", false},
 		{"other host", "https://evil.test/api/y", false},
