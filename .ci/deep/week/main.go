@@ -180,10 +180,93 @@ func week(all []*machine, a account) (o outcome) {
 	return o
 }
 
+// plan says how many models a week has, who converts them, and what changes.
+type plan struct {
+	models, machines, kills int
+	one, four               [kinds]cost // of a model with that many shards
+	all                     []model
+}
+
+// A share is how much of a list changes in a week.
+type share struct {
+	name                 string
+	card, weights, fresh float64
+}
+
+// kind draws what happens to a model.
+func (s share) kind(random *rand.Rand) int {
+	switch p := random.Float64(); {
+	case p < s.fresh:
+		return fresh
+	case p < s.weights:
+		return weights
+	case p < s.weights+s.card:
+		return card
+	}
+	return current
+}
+
+// ask adds the requests for a model.
+func (p *plan) ask(m *machine, kind int, shards float64) {
+	at := func(a, b float64) int { return int(a + (b-a)/3*(shards-1) + 0.5) }
+	api := at(p.one[kind].api, p.four[kind].api)
+	for k := range api + at(p.one[kind].files, p.four[kind].files) {
+		m.steps = append(m.steps, step{k < api, true, latency})
+	}
+}
+
+// machine returns the steps of the i-th machine, and the bytes that it reads and sends. Each kill
+// begins the batch again, which asks what every model of the slice is like.
+func (p *plan) machine(i int, s share, random *rand.Rand) (m *machine, read, sent float64) {
+	m = &machine{}
+	slice, lives := (p.models+p.machines-1-i)/p.machines, 1+p.kills/p.machines
+	for life := range lives {
+		for range slice {
+			p.ask(m, current, 1)
+		}
+		end := (life + 1) * slice / lives
+		for k := life * slice / lives; k < end; k++ {
+			x, kind := p.all[k*p.machines+i], s.kind(random)
+			if kind == current {
+				continue
+			}
+			p.ask(m, kind, x.shards)
+			switch {
+			case kind == card:
+				x = model{}
+			case k == end-1 && life+1 < lives:
+				x.bf16 *= 1.05 // what a kill costs: docs/measured.md
+			}
+			read, sent = read+x.bf16, sent+x.df11
+			m.steps = append(m.steps, step{seconds: max(x.bf16, x.df11) / line})
+		}
+	}
+	return m, read, sent
+}
+
+// rehearse prints how a week goes.
+func (p *plan) rehearse(a account, s share) {
+	random := rand.New(rand.NewPCG(1, 2))
+	var fleet []*machine
+	var read, sent float64
+	for i := range p.machines {
+		m, r, w := p.machine(i, s, random)
+		fleet, read, sent = append(fleet, m), read+r, sent+w
+	}
+	o := week(fleet, a)
+	limit := "lines"
+	if o.waited/float64(p.machines)/3600 > o.hours/5 {
+		limit = "requests"
+	}
+	fmt.Printf("| %s | %s | %.0f, %.0f | %.0f, %.0f | %.2f | %.1f TB, %.1f TB | %s |\n", a.name, s.name,
+		o.api, o.mostAPI, o.files, o.mostFiles, o.hours, read/1e12, sent/1e12, limit)
+}
+
 func main() {
-	n := flag.Int("models", 1000, "models in the list")
-	count := flag.Int("machines", 20, "machines that share it")
-	kills := flag.Int("kills", 40, "kills in a week; each begins a slice again")
+	p := &plan{}
+	flag.IntVar(&p.models, "models", 1000, "models in the list")
+	flag.IntVar(&p.machines, "machines", 20, "machines that share it")
+	flag.IntVar(&p.kills, "kills", 40, "kills in a week; each begins a slice again")
 	flag.Parse()
 	dir, err := os.MkdirTemp("", "week")
 	check(err)
@@ -192,74 +275,15 @@ func main() {
 	if out, err := exec.Command("go", "build", "-o", program, "./cmd/df11-convert").CombinedOutput(); err != nil {
 		log.Fatalf("%s\n%v", out, err)
 	}
-	one, four := counted(program, 1), counted(program, 4)
+	p.one, p.four, p.all = counted(program, 1), counted(program, 4), models(p.models)
 	fmt.Println("requests of a model with 1 and 4 shards, API and files:")
 	for kind, name := range []string{"current", "another card", "other weights", "new"} {
-		fmt.Printf("  %-14s %2.0f + %2.0f   %2.0f + %2.0f\n", name, one[kind].api, one[kind].files, four[kind].api, four[kind].files)
+		one, four := p.one[kind], p.four[kind]
+		fmt.Printf("  %-14s %2.0f + %2.0f   %2.0f + %2.0f\n", name, one.api, one.files, four.api, four.files)
 	}
-	of := func(kind int, shards float64) (api, files int) {
-		at := func(a, b float64) int { return int(a + (b-a)/3*(shards-1) + 0.5) }
-		return at(one[kind].api, four[kind].api), at(one[kind].files, four[kind].files)
-	}
-	all := models(*n)
 	for _, a := range []account{{"free", 1000, 5000}, {"PRO", 2500, 12000}} {
-		for _, share := range []struct {
-			name                 string
-			card, weights, fresh float64
-		}{{"nothing changed", 0, 0, 0}, {"5% cards, 1% weights", 0.05, 0.01, 0}, {"all are new", 0, 0, 1}} {
-			random := rand.New(rand.NewPCG(1, 2))
-			fleet := make([]*machine, *count)
-			var read, sent float64
-			for i := range fleet {
-				m := &machine{}
-				ask := func(kind int, shards float64) {
-					api, files := of(kind, shards)
-					for k := range api + files {
-						m.steps = append(m.steps, step{k < api, true, latency})
-					}
-				}
-				// Each kill begins the batch again, which asks what every model of the slice is like.
-				lives := 1 + *kills / *count
-				for life := range lives {
-					for range (*n + *count - 1 - i) / *count {
-						ask(current, 1)
-					}
-					slice := (*n + *count - 1 - i) / *count
-					for k := life * slice / lives; k < (life+1)*slice/lives; k++ {
-						x := all[k**count+i]
-						kind := current
-						switch p := random.Float64(); {
-						case p < share.fresh:
-							kind = fresh
-						case p < share.weights:
-							kind = weights
-						case p < share.weights+share.card:
-							kind = card
-						}
-						if kind == current {
-							continue
-						}
-						ask(kind, x.shards)
-						moved := x
-						if kind == card {
-							moved = model{}
-						}
-						if k == (life+1)*slice/lives-1 && life+1 < lives {
-							moved.bf16 *= 1.05 // what a kill costs: docs/measured.md
-						}
-						read, sent = read+moved.bf16, sent+moved.df11
-						m.steps = append(m.steps, step{seconds: max(moved.bf16, moved.df11) / line})
-					}
-				}
-				fleet[i] = m
-			}
-			o := week(fleet, a)
-			limit := "lines"
-			if o.waited/float64(*count)/3600 > o.hours/5 {
-				limit = "requests"
-			}
-			fmt.Printf("| %s | %s | %.0f + %.0f | %.0f + %.0f | %.2f | %.1f TB | %.1f TB | %s |\n", a.name, share.name, o.api, o.files, o.mostAPI, o.mostFiles,
-				o.hours, read/1e12, sent/1e12, limit)
+		for _, s := range []share{{"nothing", 0, 0, 0}, {"5% of cards, 1% of weights", 0.05, 0.01, 0}, {"all are new", 0, 0, 1}} {
+			p.rehearse(a, s)
 		}
 	}
 }
