@@ -60,7 +60,7 @@ func (o Op) Holds(tree map[string]FileInfo) bool {
 	entry, there := tree[o.Path]
 	switch {
 	case o.small:
-		hash := cmp.Or(entry.SHA256, entry.BlobID)
+		hash := entry.hash()
 		return there && isETag(hash) && hash == hashLike(hash, o.content)
 	case o.gone:
 		return !there

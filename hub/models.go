@@ -38,6 +38,9 @@ type FileInfo struct {
 	XetHash string // of a file stored in Xet; only Tree sets it
 }
 
+// hash returns the hash that the hub lists, or "".
+func (f FileInfo) hash() string { return cmp.Or(f.SHA256, f.BlobID) }
+
 // File returns the file's path, size, and SHA-256.
 func (f FileInfo) File() names.File {
 	return names.File{Path: f.Path, Size: f.Size, SHA256: f.SHA256}

@@ -149,11 +149,11 @@ func (c *Client) CreateRepo(ctx context.Context, repo string,
 	if err != nil || info.Private {
 		return true, err
 	}
-	return true, c.makePrivate(ctx, repo) // the hub ignored "visibility"
+	return true, makePrivate(ctx, c, repo) // the hub ignored "visibility"
 }
 
 // makePrivate makes a repo private, and checks that the hub did it.
-func (c *Client) makePrivate(ctx context.Context, repo string) error {
+func makePrivate(ctx context.Context, c *Client, repo string) error {
 	r := c.t.RepoSend("set visibility of "+repo, repo, http.MethodPut, "/settings",
 		map[string]string{"visibility": "private"})
 	if _, err := c.t.Call(ctx, r, nil); err != nil {

@@ -168,7 +168,8 @@ func fits(f plan.File, limit int64) error {
 // duplicates lists the large files that the Hub may be able to copy from the source's storage to
 // the target's.
 func (k *copier) duplicates(ctx context.Context) (list []hub.FileInfo) {
-	if k.sendAll || k.Push == nil || k.folder.Stays ||
+	large := func(f plan.File) bool { return names.IsSHA256(f.ETag) }
+	if k.sendAll || k.Push == nil || k.folder.Stays || !slices.ContainsFunc(k.files, large) ||
 		k.Model.Endpoint != k.Push.Hub.Endpoint() {
 		return nil
 	}

@@ -53,7 +53,7 @@ func TestRequests(t *testing.T) {
 		most asked
 	}{
 		{[]string{"plan", "org/model"}, asked{2, 7, 4}},
-		{[]string{"org/model", "--push", "--repo-id", "me/new"}, asked{18, 19, 12}},
+		{[]string{"org/model", "--push"}, asked{18, 19, 12}},
 		{[]string{"org/model", "--push", "--repo-id", "me/out"}, asked{2, 2, 1}},
 		{[]string{"status", list}, asked{2, 2, 1}},
 		{[]string{"batch", list, "--push"}, asked{2, 2, 1}},
