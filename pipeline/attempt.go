@@ -17,7 +17,7 @@ func (s *state) way() *forward.Job {
 		Leftovers: s.leftovers(), ByRange: !s.Part.Whole(),
 		Folder: s.folder, Repo: s.repo,
 		CommitWait: cmp.Or(s.CommitWait, time.Duration(max(1, s.Part.N))*forward.CommitAge),
-		Memory:     s.Memory, Disk: s.Disk, GPU: s.GPU, Progress: s.Progress, Log: s.Log,
+		Memory:     s.Memory, Disk: s.Disk, Means: s.Means, Log: s.Log,
 	}
 }
 

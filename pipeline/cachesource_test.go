@@ -142,7 +142,7 @@ func (s streamEnd) Close() error {
 func TestFilesOfAHubAreStreamedOneByOne(t *testing.T) {
 	t.Parallel()
 	w, src := newWorld(t, small()), new(oneByOne)
-	w.mustConvert(t, func(o *pipeline.Options) { src.Source, o.Source, o.Memory.Workers = o.Source, src, 8 })
+	w.mustConvert(t, func(o *pipeline.Options) { src.Source, o.Source, o.Workers = o.Source, src, 8 })
 	if n := src.most.Load(); n != 1 {
 		t.Errorf("%d files at once", n)
 	}

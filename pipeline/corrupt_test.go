@@ -1,6 +1,7 @@
 package pipeline_test
 
 import (
+	"github.com/df11-convert/df11-convert/internal/forward"
 	"testing"
 
 	"github.com/df11-convert/df11-convert/internal/back"
@@ -21,7 +22,7 @@ func TestOneWrongBitIsNoWrongModel(t *testing.T) {
 	w.mustConvert(t)
 	levels := func(level pipeline.Level) func(p back.Pair) error {
 		return func(p back.Pair) error {
-			r, err := pipeline.Verify(t.Context(), pipeline.PairOptions{Pair: p, Level: level, Workers: 2, WorkDir: t.TempDir()})
+			r, err := pipeline.Verify(t.Context(), pipeline.PairOptions{Pair: p, Level: level, Means: forward.Means{Workers: 2}, WorkDir: t.TempDir()})
 			if err == nil && !r.OK {
 				t.Errorf("%+v", r)
 			}
@@ -30,7 +31,7 @@ func TestOneWrongBitIsNoWrongModel(t *testing.T) {
 	}
 	decode := func(p back.Pair) error {
 		p.Source, p.Model = nil, nil
-		_, err := pipeline.Decode(t.Context(), pipeline.PairOptions{Pair: p, OutDir: t.TempDir(), Workers: 2})
+		_, err := pipeline.Decode(t.Context(), pipeline.PairOptions{Pair: p, OutDir: t.TempDir(), Means: forward.Means{Workers: 2}})
 		return err
 	}
 	for name, read := range map[string]func(back.Pair) error{

@@ -7,15 +7,13 @@ import (
 	"github.com/df11-convert/df11-convert/internal/back"
 	"github.com/df11-convert/df11-convert/internal/forward"
 	"github.com/df11-convert/df11-convert/internal/model"
-	"github.com/df11-convert/df11-convert/internal/progress"
 )
 
 // PairOptions say which DF11 model is decoded or verified, with which original, and how.
 type PairOptions struct {
 	back.Pair // without an original, Decode takes headers and hashes from the manifest
 
-	Workers  int
-	Progress *progress.Counters
+	forward.Means
 
 	// OutDir is the folder for the files that Decode writes. With Force, other weights may stay
 	// there, and files with the original's names are replaced.
@@ -26,17 +24,8 @@ type PairOptions struct {
 	// that finds the weight.
 	Level   Level
 	Locate  bool
-	Chosen  bool        // the DF11 model itself named the original
-	WorkDir string      // holds the spools of a remote original
-	GPU     forward.GPU // nil: none
-}
-
-// settle sets defaults.
-func (o *PairOptions) settle() {
-	o.Workers = max(1, o.Workers)
-	if o.Progress == nil {
-		o.Progress = new(progress.Counters)
-	}
+	Chosen  bool   // the DF11 model itself named the original
+	WorkDir string // holds the spools of a remote original
 }
 
 // DecodeReport says what was written.
@@ -57,7 +46,7 @@ type DecodeReport struct {
 // original's. Files that are there already with that SHA-256 stay, so the same call continues a run
 // that was stopped.
 func Decode(ctx context.Context, opt PairOptions) (*DecodeReport, error) {
-	opt.settle()
+	opt.Complete()
 	files, r, err := opt.Rebuilder(opt.Workers, opt.Progress)
 	if err != nil {
 		return nil, err

@@ -2,6 +2,7 @@ package pipeline_test
 
 import (
 	"bytes"
+	"github.com/df11-convert/df11-convert/internal/forward"
 	"os"
 	"path/filepath"
 	"strings"
@@ -36,7 +37,7 @@ func openLocal(t *testing.T, dir string, opt plan.Options) (model.Source, *model
 func convertLocal(t *testing.T, dir, out string, opt plan.Options, change func(*pipeline.Options)) (*pipeline.Report, error) {
 	t.Helper()
 	src, known, p := openLocal(t, dir, opt)
-	o := pipeline.Options{Source: src, Model: known, Plan: p, OutDir: out, Memory: budget.ForConversion(0, 2), Version: "test"}
+	o := pipeline.Options{Source: src, Model: known, Plan: p, OutDir: out, Memory: budget.ForConversion(0, 2), Means: forward.Means{Workers: 2}, Version: "test"}
 	if change != nil {
 		change(&o)
 	}
@@ -59,7 +60,7 @@ func TestGoldenModels(t *testing.T) {
 			out := t.TempDir()
 			opt := plan.Options{PatternDict: goldenDict(t, known)}
 			_, err := convertLocal(t, filepath.Join(goldenE2E, known, "source"), out, opt, func(o *pipeline.Options) {
-				o.Memory.Workers = workers
+				o.Workers = workers
 			})
 			if err != nil {
 				t.Fatalf("%s: %v", known, err)
@@ -150,7 +151,7 @@ func verifyAs(t *testing.T, df11, source string, level pipeline.Level, opt plan.
 	opt.PatternDict = d.Dict
 	src, known, p := openLocal(t, source, opt)
 	return pipeline.Verify(t.Context(), pipeline.PairOptions{
-		Pair: back.Pair{DF11: d, Source: src, Model: known, Plan: p}, Level: level, Workers: 2, WorkDir: t.TempDir(),
+		Pair: back.Pair{DF11: d, Source: src, Model: known, Plan: p}, Level: level, Means: forward.Means{Workers: 2}, WorkDir: t.TempDir(),
 	})
 }
 
@@ -227,7 +228,7 @@ func TestDecodeKeepsF32(t *testing.T) {
 	d, err := model.OpenDF11Local(t.Context(), df11, 0)
 	shared.Must(t, err)
 	defer d.Close()
-	if _, err := pipeline.Decode(t.Context(), pipeline.PairOptions{Pair: back.Pair{DF11: d}, OutDir: out, Workers: 2}); err != nil {
+	if _, err := pipeline.Decode(t.Context(), pipeline.PairOptions{Pair: back.Pair{DF11: d}, OutDir: out, Means: forward.Means{Workers: 2}}); err != nil {
 		t.Fatal(err)
 	}
 	for _, name := range names {

@@ -41,8 +41,8 @@ func TestGPULost(t *testing.T) {
 		w := newWorld(t, small())
 		r, err := w.convert(t.Context(), t, t.TempDir(), func(o *pipeline.Options) { o.GPU = answers(results...) })
 		shared.Must(t, err)
-		if r.Verified.GPU {
-			t.Error("the report says that a GPU decoded every unit")
+		if on := metadata.On(r.Verified.By); on != "on the CPU" {
+			t.Errorf("the report says that every unit was decoded %s", on)
 		}
 		var proved metadata.Verification
 		for _, v := range w.manifest(t).Verification {
@@ -73,7 +73,10 @@ func TestGPUFails(t *testing.T) {
 // has proved before.
 func TestGPUProofStays(t *testing.T) {
 	w := newWorld(t, small())
-	w.mustConvert(t, func(o *pipeline.Options) { o.GPU = answers(nil) })
+	r := w.mustConvert(t, func(o *pipeline.Options) { o.GPU = answers(nil) })
+	if on := metadata.On(r.Verified.By); on != "on the CPU and on the GPU" {
+		t.Errorf("the report says that every unit was decoded %s", on)
+	}
 	before := w.target()
 	w.mustConvert(t)
 	sameFiles(t, w.target(), before)

@@ -14,6 +14,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"github.com/df11-convert/df11-convert/internal/forward"
 	"log/slog"
 	"maps"
 	"net/http/httptest"
@@ -128,7 +129,7 @@ func (w *world) convert(ctx context.Context, t *testing.T, work string, change .
 	}
 	opt := pipeline.Options{
 		Source: src, Model: known, Plan: p, Push: &target.Push{Hub: c, Repo: targetRepo}, WorkDir: work,
-		Memory: budget.ForConversion(0, 2), Version: "test", Log: slog.New(w.log),
+		Memory: budget.ForConversion(0, 2), Means: forward.Means{Workers: 2}, Version: "test", Log: slog.New(w.log),
 		CommitWait: time.Minute, // tiny models too
 	}
 	for _, f := range append(slices.Clone(w.change), change...) {

@@ -63,7 +63,7 @@ func TestHubEqualsLocal(t *testing.T) {
 			}
 			for i, server := range writable {
 				w := newWorld(t, tt.model, hubtest.WithWays(hubtest.Servers[server]))
-				w.mustConvert(t, func(o *pipeline.Options) { o.Memory.Workers = 1 + i })
+				w.mustConvert(t, func(o *pipeline.Options) { o.Workers = 1 + i })
 				equalsFolder(t, w, out)
 				checkPublished(t, w)
 				// once for the headers, which takes small files whole; and an image

@@ -6,6 +6,7 @@ import (
 
 	"github.com/df11-convert/df11-convert/internal/back"
 	"github.com/df11-convert/df11-convert/internal/catalog"
+	"github.com/df11-convert/df11-convert/internal/metadata"
 )
 
 // A Level is how much of a DF11 model is verified.
@@ -58,8 +59,9 @@ type VerifyReport struct {
 	Weights int64 `json:"weights"`
 	Files   int   `json:"files_rebuilt,omitempty"`
 	// Published says that the SHA-256 of every rebuilt file was published, not computed here.
-	Published bool       `json:"sha256_published,omitempty"`
-	GPU       *GPUReport `json:"gpu,omitempty"` // nil: compared on the CPU alone
+	Published bool `json:"sha256_published,omitempty"`
+	// Verified says what compared the weights; nil if the level doesn't.
+	Verified []metadata.Verification `json:"verified,omitempty"`
 }
 
 // Faults are what is wrong, by subject, as far as the level goes.
@@ -94,11 +96,3 @@ func (e Equality) Shown() bool { return e.shown }
 
 // MarshalJSON returns true or false.
 func (e Equality) MarshalJSON() ([]byte, error) { return strconv.AppendBool(nil, e.shown), nil }
-
-// A GPUReport names the second decoder, which compared all weights of its units once more.
-type GPUReport struct {
-	Kernel string `json:"kernel"`
-	Device string `json:"device"`
-	// Units counts the units that it decoded. After it fails, the CPU alone decodes the rest.
-	Units int `json:"units"`
-}

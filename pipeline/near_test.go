@@ -17,21 +17,21 @@ func TestVerifyOnGPU(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, hubtest.NewLlama(5, hubtest.ModelOptions{Hidden: 512, Intermediate: 2048, Vocab: 128, Layers: 1, Extra: noPicture}))
 	w.mustConvert(t)
-	check := func(second forward.GPU) (*pipeline.VerifyReport, int64) {
-		opt := pipeline.PairOptions{Pair: w.pair(t, 1), Level: pipeline.LevelFull, Workers: 1, WorkDir: t.TempDir(), GPU: second}
+	check := func(means forward.Means) (*pipeline.VerifyReport, int64) {
+		opt := pipeline.PairOptions{Pair: w.pair(t, 1), Level: pipeline.LevelFull, WorkDir: t.TempDir(), Means: means}
 		w.ResetLog()
 		r, err := pipeline.Verify(t.Context(), opt)
 		shared.Must(t, err)
 		return r, w.sourceBytes()
 	}
-	alone, once := check(nil)
+	alone, once := check(forward.Means{})
 	units := 0
-	both, read := check(gpu(func(ctx context.Context, u *verify.Unit) error {
+	both, read := check(forward.Means{GPU: gpu(func(ctx context.Context, u *verify.Unit) error {
 		units++
 		return u.DecodeRange(ctx, 0, u.NElems(), make([]byte, 2*u.NElems()))
-	}))
-	if alone.GPU != nil || both.GPU == nil || both.GPU.Kernel != "a function" || both.GPU.Device != "a GPU" || both.GPU.Units != both.Units || units != both.Units {
-		t.Errorf("%d units on the GPU: %+v and %+v", units, alone.GPU, both.GPU)
+	})})
+	if len(alone.Verified) != 1 || len(both.Verified) != 2 || both.Verified[1].Decoder != "a function" || both.Verified[1].Device != "a GPU" || both.Verified[1].NUnits != int64(both.Units) || units != both.Units {
+		t.Errorf("%d units on the GPU: %+v and %+v", units, alone.Verified, both.Verified)
 	}
 	if read > once+once/4 {
 		t.Errorf("%d bytes are fetched for both decoders, %d for one", read, once)

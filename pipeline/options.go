@@ -9,7 +9,6 @@ import (
 	"github.com/df11-convert/df11-convert/internal/forward"
 	"github.com/df11-convert/df11-convert/internal/model"
 	"github.com/df11-convert/df11-convert/internal/plan"
-	"github.com/df11-convert/df11-convert/internal/progress"
 	"github.com/df11-convert/df11-convert/internal/spans"
 	"github.com/df11-convert/df11-convert/internal/target"
 )
@@ -27,8 +26,7 @@ type Options struct {
 	// WorkDir holds unfinished work if there is no OutDir.
 	WorkDir string
 
-	// Memory limits workers, spools, and buffered pieces of outputs. The zero value is one worker,
-	// and all spools on disk.
+	// Memory limits spools and buffered pieces of outputs. The zero value has all spools on disk.
 	Memory budget.Memory
 	// Disk limits, in bytes, the spools and the finished files that wait for their upload; 0 is no
 	// limit.
@@ -52,9 +50,8 @@ type Options struct {
 	// plan.Options.Asked of the plan's options.
 	Version, Asked string
 
-	GPU      forward.GPU // nil: none
-	Progress *progress.Counters
-	Log      *slog.Logger
+	forward.Means
+	Log *slog.Logger
 }
 
 // check refuses options that contradict each other, and sets defaults.
@@ -76,10 +73,7 @@ func (o *Options) check() error {
 			return err
 		}
 	}
-	o.Memory.Workers = max(1, o.Memory.Workers)
-	if o.Progress == nil {
-		o.Progress = new(progress.Counters)
-	}
+	o.Complete()
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}

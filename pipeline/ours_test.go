@@ -288,6 +288,7 @@ func (o *ownership) make(ctx context.Context, m *maker, out string, change ...fu
 		return err
 	}
 	opt.Version, opt.WorkDir, opt.Memory = "test", filepath.Join(o.t.TempDir(), "work"), budget.ForConversion(0, 2)
+	opt.Workers = 2
 	if opt.OutDir = out; out == "" {
 		opt.Push, opt.CommitWait = &target.Push{Hub: c, Repo: o.repo, Private: new(bool)}, 1
 		if o.branch != "main" {

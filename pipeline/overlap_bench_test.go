@@ -1,6 +1,7 @@
 package pipeline_test
 
 import (
+	"github.com/df11-convert/df11-convert/internal/forward"
 	"path/filepath"
 	"testing"
 	"time"
@@ -63,7 +64,7 @@ func overlap(b *testing.B, down, up int64) (wall, alone time.Duration) {
 	start := time.Now()
 	_, err = pipeline.Run(b.Context(), pipeline.Options{
 		Source: src, Model: known, Plan: p, Push: &target.Push{Hub: c, Repo: targetRepo},
-		WorkDir: filepath.Join(b.TempDir(), "work"), Memory: budget.ForConversion(0, 2), Version: "test",
+		WorkDir: filepath.Join(b.TempDir(), "work"), Memory: budget.ForConversion(0, 2), Means: forward.Means{Workers: 2}, Version: "test",
 	})
 	if err != nil {
 		b.Fatal(err)

@@ -218,7 +218,7 @@ func TestNoManifestIsAWitness(t *testing.T) {
 	before := folder(t, out)
 	both := func(o *pipeline.Options) { o.OutDir = out }
 	r, err := w.convert(t.Context(), t, t.TempDir(), both)
-	if err != nil || !r.Verified.UpToDate || r.Verified.Weights != 0 || r.Verified.GPU || r.Made.Now != 0 || r.Target.Commit != head || r.Target.ManifestSHA256 != shared.Sum(files[names.Manifest]) {
+	if err != nil || !r.Verified.UpToDate || r.Verified.Weights != 0 || r.Verified.By != nil || r.Made.Now != 0 || r.Target.Commit != head || r.Target.ManifestSHA256 != shared.Sum(files[names.Manifest]) {
 		t.Fatalf("%+v, %v", r, err)
 	}
 	if w.Head(targetRepo, "main") != head || !maps.Equal(folder(t, out), before) {

@@ -144,7 +144,7 @@ func (s *state) openRepo(ctx context.Context, owner *target.Owner) error {
 func (s *state) weights(ctx context.Context) (list []names.File, err error) {
 	files, summed := s.source.Files(), *s.source
 	if s.Model.Local {
-		if err := addSums(ctx, s.Source, files, s.Memory.Workers); err != nil {
+		if err := addSums(ctx, s.Source, files, s.Workers); err != nil {
 			return nil, err
 		}
 	}

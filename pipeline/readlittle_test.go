@@ -39,7 +39,7 @@ func TestChecksReadLittle(t *testing.T) {
 	if read := w.sourceBytes(); read > (units+1)*64<<10 {
 		t.Errorf("opening reads %d bytes of %d", read, size)
 	}
-	r, err := pipeline.Verify(t.Context(), pipeline.PairOptions{Pair: back.Pair{DF11: d, Source: src, Model: known, Plan: p}, Level: pipeline.LevelStructure, Workers: 1})
+	r, err := pipeline.Verify(t.Context(), pipeline.PairOptions{Pair: back.Pair{DF11: d, Source: src, Model: known, Plan: p}, Level: pipeline.LevelStructure})
 	if err != nil || !r.OK {
 		t.Fatal(err)
 	}

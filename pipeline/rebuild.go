@@ -32,7 +32,7 @@ func (s *state) rebuildUnchecked(ctx context.Context) error {
 		return nil
 	}
 	s.freeBuffers()
-	if err := addSums(ctx, s.Source, files, s.Memory.Workers); err != nil {
+	if err := addSums(ctx, s.Source, files, s.Workers); err != nil {
 		return err
 	}
 	d, err := s.openOutputs(ctx, files)
@@ -43,7 +43,7 @@ func (s *state) rebuildUnchecked(ctx context.Context) error {
 	if err := s.checkEarlier(d, s.ledger); err != nil {
 		return err
 	}
-	r := back.NewRebuilder(d, s.outputs, s.Memory.Workers, new(progress.Counters))
+	r := back.NewRebuilder(d, s.outputs, s.Workers, new(progress.Counters))
 	r.Outside = s.outside
 	return r.Run(ctx, files, nil, func(f model.File) error {
 		s.Log.Info("source file rebuilt", "file", f.Path)

@@ -73,7 +73,8 @@ type Verified struct {
 	// files whose rebuilt SHA-256 was right. Rebuilt counts those files.
 	Weights int64 `json:"weights"`
 	Rebuilt int   `json:"files_rebuilt,omitempty"`
-	GPU     bool  `json:"gpu"` // a GPU compared all of them once more
+	// By says what decoded and compared them.
+	By []metadata.Verification `json:"by,omitempty"`
 	// Earlier counts the weights in files that this run took over from the run that verified them.
 	Earlier int64 `json:"weights_earlier,omitempty"`
 	// Now is false if the run took files of an earlier run without verifying them.
@@ -118,13 +119,12 @@ func (s *state) report() *Report {
 	if s.repo != nil {
 		r.Target.Repo, r.Target.URL = s.repo.Repo, s.repo.URL()
 	}
-	var verified []metadata.Verification
 	for _, o := range s.ledger.Outputs() {
 		before := r.Sizes.Weights
 		for _, u := range o.Units {
 			r.add(u)
 		}
-		verified = metadata.AddVerified(verified, o.Verified)
+		r.Verified.By = metadata.AddVerified(r.Verified.By, o.Verified)
 		r.Sizes.DF11 += o.Size
 		r.Made.Files++
 		if o.Made {
@@ -134,8 +134,6 @@ func (s *state) report() *Report {
 			r.Verified.Earlier += r.Sizes.Weights - before
 		}
 	}
-	r.Verified.GPU = s.GPU != nil &&
-		metadata.ByGPU(verified).NUnits == int64(r.Sizes.Units)
 	r.Verified.Now = s.Part.Whole() && r.Verified.Earlier == 0 || r.Made.Now == r.Made.Files
 	s.sourceSizes(r)
 	return r

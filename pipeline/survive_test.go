@@ -152,7 +152,7 @@ func newOrdeal(rnd *rand.Rand, c *calm, w *world, work string) *ordeal {
 	o.inHere = rnd.IntN(4) == 0
 	o.parts = !o.inHere && rnd.IntN(4) == 0 && w.plan.Layout != catalog.ComfyUI
 	o.change = append(o.change, func(opt *pipeline.Options) {
-		opt.Memory.Spools, opt.CommitWait, opt.Memory.Workers = memory, wait, 1+rnd.IntN(3)
+		opt.Memory.Spools, opt.CommitWait, opt.Workers = memory, wait, 1+rnd.IntN(3)
 		switch {
 		case o.inHere:
 			opt.OutDir, opt.Push = opt.WorkDir, nil

@@ -182,7 +182,7 @@ func TestNobodysFilesAreLost(t *testing.T) {
 				if opens != nil {
 					t.Fatal(opens)
 				}
-				_, err = pipeline.Decode(t.Context(), pipeline.PairOptions{Pair: back.Pair{DF11: d}, OutDir: n.out, Workers: 1})
+				_, err = pipeline.Decode(t.Context(), pipeline.PairOptions{Pair: back.Pair{DF11: d}, OutDir: n.out})
 				d.Close()
 			}
 			ended[err == nil]++

@@ -23,7 +23,7 @@ import (
 // to its weights. The report has a verdict on each. An error with a report is the model's fault, or
 // else the pair's. An error without a report says that the verification could not run.
 func Verify(ctx context.Context, opt PairOptions) (*VerifyReport, error) {
-	opt.settle()
+	opt.Complete()
 	v := &verification{
 		PairOptions: opt, outputs: spans.Outputs(opt.Plan),
 		check: back.Checker{Pair: opt.Pair, Workers: opt.Workers},
@@ -245,9 +245,7 @@ func (v *verification) compare(ctx context.Context) error {
 		more, err = v.full(ctx)
 		verified = metadata.AddVerified(verified, more)
 	}
-	if gpu := metadata.ByGPU(verified); gpu.NUnits > 0 {
-		v.report.GPU = &GPUReport{Kernel: gpu.Decoder, Device: gpu.Device, Units: int(gpu.NUnits)}
-	}
+	v.report.Verified = verified
 	return err
 }
 
@@ -256,7 +254,7 @@ func (v *verification) compare(ctx context.Context) error {
 func (v *verification) full(ctx context.Context) ([]metadata.Verification, error) {
 	equal, verified, err := forward.Compare(ctx, forward.Comparison{
 		Source: v.Source, Model: v.Model, Outputs: v.outputs, Stored: v.DF11,
-		WorkDir: v.WorkDir, Workers: v.Workers, GPU: v.GPU, Progress: v.Progress,
+		WorkDir: v.WorkDir, Means: v.Means,
 	})
 	v.outputs = slices.DeleteFunc(v.outputs,
 		func(o *spans.Output) bool { return slices.Contains(equal, o) })

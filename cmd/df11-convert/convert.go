@@ -174,7 +174,8 @@ func (f *convertFlags) options(ctx context.Context, u *ui, src *opened) (pipelin
 		OutDir: f.target.out, WorkDir: f.workDir, Force: f.target.force,
 		BaseModel: f.target.baseModel,
 		Disk:      int64(f.disk),
-		Version:   versionText(), Asked: src.asked, Progress: new(progress.Counters), Log: u.log(),
+		Version:   versionText(), Asked: src.asked, Log: u.log(),
+		Means: f.means(),
 	}
 	if f.target.push {
 		var err error
@@ -194,8 +195,7 @@ func (f *convertFlags) options(ctx context.Context, u *ui, src *opened) (pipelin
 	if opt.WorkDir == "" || f.listed {
 		opt.WorkDir = jobDir(opt, src.plan.Digest())
 	}
-	var err error
-	opt.GPU, err = f.gpu.open(u, &f.shares)
+	err := f.gpu.open(u, &f.shares, &opt.Means)
 	opt.Memory = f.shares
 	return opt, err
 }

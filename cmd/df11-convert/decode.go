@@ -11,7 +11,6 @@ import (
 
 	"github.com/df11-convert/df11-convert/internal/back"
 	"github.com/df11-convert/df11-convert/internal/human"
-	"github.com/df11-convert/df11-convert/internal/progress"
 	"github.com/df11-convert/df11-convert/pipeline"
 )
 
@@ -57,8 +56,7 @@ func runDecode(ctx context.Context, u *ui, f *decodeFlags, name string) error {
 		f.out = strings.TrimSuffix(filepath.Base(at), "-DF11") + "-BF16"
 	}
 	opt := pipeline.PairOptions{
-		Pair: back.Pair{DF11: d}, OutDir: f.out, Force: f.force, Workers: f.shares.Workers,
-		Progress: new(progress.Counters),
+		Pair: back.Pair{DF11: d}, OutDir: f.out, Force: f.force, Means: f.means(),
 	}
 	if f.against != "" || d.Manifest == nil {
 		src, err := f.openOriginal(ctx, u, d)

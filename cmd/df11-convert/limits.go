@@ -2,7 +2,6 @@ package main
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"runtime"
 	"runtime/debug"
@@ -15,9 +14,7 @@ import (
 
 	"github.com/df11-convert/df11-convert/internal/budget"
 	"github.com/df11-convert/df11-convert/internal/fits"
-	"github.com/df11-convert/df11-convert/internal/forward"
 	"github.com/df11-convert/df11-convert/internal/human"
-	"github.com/df11-convert/df11-convert/verify"
 )
 
 // limitFlags limit a command's threads and memory.
@@ -75,39 +72,6 @@ func containerMemory() int64 {
 		return 0
 	}
 	return int64(min(limit, maxSize))
-}
-
-// gpuFlags choose whether a GPU decodes everything a second time. The default mode is auto.
-type gpuFlags struct {
-	mode string
-	gpu  *verify.GPU // set by open
-}
-
-func (f *gpuFlags) register(p *pflag.FlagSet) {
-	p.StringVar(&f.mode, "gpu", cmp.Or(f.mode, string(verify.GPUAuto)),
-		"`when` to decode on the GPU too: auto (if there's one), require, or off")
-}
-
-// open starts the GPU verifier and takes its host memory out of memory. Without a GPU it returns
-// nil, unless --gpu requires one.
-func (f *gpuFlags) open(u *ui, memory *budget.Memory) (forward.GPU, error) {
-	g, err := verify.OpenGPU(verify.GPUOptions{Mode: verify.GPUMode(f.mode), Host: memory.GPU,
-		Log: u.log()})
-	if errors.Is(err, verify.ErrNoGPU) {
-		return nil, hinted{err, "leave out --gpu: the check on the CPU needs none"}
-	}
-	if err != nil || g == nil {
-		return nil, err
-	}
-	f.gpu = g
-	*memory = memory.BesideGPU(g.Host())
-	return g, nil
-}
-
-func (f *gpuFlags) close() {
-	if f.gpu != nil {
-		f.gpu.Close()
-	}
 }
 
 // maxSize is more than any disk holds, and small enough that sums of sizes stay inside int64.

@@ -57,8 +57,8 @@ func (t *table) verified(r *pipeline.Report) {
 	which := choose(r.Made.Now == r.Made.Files, "", " in "+count(r.Made.Now, "file"))
 	if r.Made.Now > 0 {
 		t.row("verified",
-			"all 16 bits of every weight%s, decoded again and compared on the CPU%s: 0 differ",
-			which, choose(r.Verified.GPU, " and on the GPU", ""))
+			"all 16 bits of every weight%s, decoded again and compared %s: 0 differ",
+			which, metadata.On(r.Verified.By))
 	}
 	if r.Verified.Rebuilt > 0 {
 		t.row("rebuilt", "%s of the original from the stored bytes: every SHA-256 matches",

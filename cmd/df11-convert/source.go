@@ -14,10 +14,12 @@ import (
 	"github.com/df11-convert/df11-convert/internal/budget"
 	"github.com/df11-convert/df11-convert/internal/catalog"
 	"github.com/df11-convert/df11-convert/internal/disk"
+	"github.com/df11-convert/df11-convert/internal/forward"
 	"github.com/df11-convert/df11-convert/internal/human"
 	"github.com/df11-convert/df11-convert/internal/model"
 	"github.com/df11-convert/df11-convert/internal/names"
 	"github.com/df11-convert/df11-convert/internal/plan"
+	"github.com/df11-convert/df11-convert/internal/progress"
 )
 
 // pushEndpoint is the variable that names the Hub for DF11 models, if it isn't the sources' Hub.
@@ -29,6 +31,11 @@ type hubFlags struct {
 	shares    budget.Memory          // of the memory; set by the command
 	instead   *hub.Options           // the demo's; nil is the environment's
 	clients   map[string]*hub.Client // by side
+}
+
+// means returns what a command works with.
+func (f *hubFlags) means() forward.Means {
+	return forward.Means{Workers: f.shares.Workers, Progress: new(progress.Counters)}
 }
 
 // client returns the Hub client of a side, "source" or "target". Each side may use

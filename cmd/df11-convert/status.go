@@ -37,10 +37,11 @@ type publication struct {
 	Converted string       `json:"converted_commit,omitempty"` // the target was made from
 	Tool      string       `json:"tool_version,omitempty"`     // that made the target
 	// at the conversion, according to the manifest
-	Weights int64    `json:"weights_verified,omitempty"`
-	GPU     bool     `json:"gpu,omitempty"`              // a GPU decoded them too
-	Earlier bool     `json:"verified_earlier,omitempty"` // an update took over unchanged weights
-	Error   *failure `json:"error,omitempty"`
+	Weights int64 `json:"weights_verified,omitempty"`
+	// By says what decoded them.
+	By      []metadata.Verification `json:"verified_by,omitempty"`
+	Earlier bool                    `json:"verified_earlier,omitempty"` // an update took over unchanged weights
+	Error   *failure                `json:"error,omitempty"`
 
 	err   error // Error as a value
 	final bool  // no run would change the target
@@ -212,8 +213,8 @@ func (p *publication) describe(m *metadata.Manifest) {
 	p.Converted, p.Tool = m.Source.Commit, m.Tool.Version
 	for _, v := range m.Verification {
 		p.Weights = max(p.Weights, v.NWeights)
-		p.GPU = p.GPU || v.Device != ""
 	}
+	p.By = m.Verification
 	p.Earlier = slices.ContainsFunc(m.Outputs,
 		func(f metadata.OutputFile) bool { return f.Earlier != nil })
 }
@@ -239,7 +240,7 @@ func (p *publication) remark() string {
 	}
 	var parts []string
 	if p.Weights > 0 {
-		parts = append(parts, count(p.Weights, "weight")+choose(p.GPU, ", on a GPU too", ""))
+		parts = append(parts, count(p.Weights, "weight")+" "+metadata.On(p.By))
 	}
 	if p.Earlier {
 		parts = append(parts, "some verified by an earlier run")

@@ -203,9 +203,9 @@ func (v *verification) print(w io.Writer) {
 	if r.Listed > 0 {
 		t.row("sha256", "%d of %s compared with the manifest", r.Hashed, count(r.Listed, "file"))
 	}
-	if r.GPU != nil {
-		t.row("GPU", "%d of %d modules again: %s on %s", r.GPU.Units, r.Units, r.GPU.Kernel,
-			r.GPU.Device)
+	for _, v := range r.Verified[min(1, len(r.Verified)):] {
+		t.row(strings.ToUpper(v.Method), "%d of %d modules again: %s on %s", v.NUnits, r.Units,
+			v.Decoder, v.Device)
 	}
 	for _, x := range r.Warnings {
 		t.row("warning", "%s", x)

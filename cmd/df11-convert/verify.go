@@ -9,7 +9,6 @@ import (
 
 	"github.com/df11-convert/df11-convert/internal/back"
 	"github.com/df11-convert/df11-convert/internal/model"
-	"github.com/df11-convert/df11-convert/internal/progress"
 	"github.com/df11-convert/df11-convert/pipeline"
 	"github.com/df11-convert/df11-convert/verify"
 )
@@ -96,13 +95,12 @@ func verifyOne(ctx context.Context, u *ui, f *verifyFlags,
 	pair := src.pair(d)
 	opt := pipeline.PairOptions{
 		Pair: pair, Level: cmp.Or(pipeline.Level(f.level), pipeline.Cheapest(pair)),
-		Locate: f.level == "", Chosen: f.against == "", Workers: f.shares.Workers,
-		Progress: new(progress.Counters),
+		Locate: f.level == "", Chosen: f.against == "", Means: f.means(),
 		// A folder with a known name could be another user's.
 		WorkDir: cmp.Or(f.workDir, os.TempDir()),
 	}
 	if opt.Level == pipeline.LevelFull {
-		if opt.GPU, err = f.gpu.open(u, &f.shares); err != nil {
+		if err := f.gpu.open(u, &f.shares, &opt.Means); err != nil {
 			return nil, err
 		}
 		defer f.gpu.close()

@@ -4,7 +4,6 @@ import (
 	"testing"
 
 	"github.com/df11-convert/df11-convert/encoder"
-	"github.com/df11-convert/df11-convert/internal/budget"
 	"github.com/df11-convert/df11-convert/internal/forward/compare"
 	"github.com/df11-convert/df11-convert/internal/forward/fetch"
 	"github.com/df11-convert/df11-convert/internal/hubtest"
@@ -35,9 +34,10 @@ func TestNoChangedByteIsVerified(t *testing.T) {
 	f := fetch.Fetcher{Source: src, Model: m, Tasks: tasks, Ledger: ledger.New("", true), Progress: counters}
 	must(t, f.Run(t.Context(), complete))
 	close(complete)
+	means := Means{Workers: 1, Progress: counters}
 	w := &maker{
-		Job: &Job{Folder: folder, Memory: budget.Memory{Workers: 1}, Progress: counters}, fetcher: &f,
-		comparer: &compare.Comparer{Workers: 1, Strict: true, Progress: counters},
+		Job: &Job{Folder: folder, Means: means}, fetcher: &f,
+		comparer: &compare.Comparer{Means: means, Strict: true},
 		waiting:  newWaitingFiles(true, 0, nil, nil),
 	}
 	for task := range complete {

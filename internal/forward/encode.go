@@ -159,7 +159,7 @@ func (m *maker) unit(ctx context.Context, d *draft, i int, e *encoder.Unit) (met
 	out := disk.NewGather(d.file)
 	src := io.NewSectionReader(d.task.Spool, u.At, 2*u.NElems())
 	if err := e.Encode(ctx, src, destinations(out, d.header, u.Path),
-		m.Memory.Workers); err != nil {
+		m.Workers); err != nil {
 		return r, err
 	}
 	if err := out.Flush(); err != nil {

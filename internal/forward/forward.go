@@ -20,8 +20,8 @@ import (
 	"github.com/df11-convert/df11-convert/internal/streams"
 )
 
-// GPU is a second decoder.
-type GPU = compare.GPU
+// Means are what a run works with.
+type Means = compare.Means
 
 // Errors that say what differs.
 type (
@@ -57,9 +57,9 @@ func Make(ctx context.Context, job *Job) error {
 	}
 	m := &maker{Job: job, fetcher: job.fetcher(shares)}
 	defer m.close()
+	m.comparer = &compare.Comparer{Means: job.Means, Strict: true}
 	// Leave one core for hashing the file, which is sequential and takes as long.
-	m.comparer = &compare.Comparer{Workers: max(1, job.Memory.Workers-1), GPU: job.GPU,
-		Strict: true, Progress: job.Progress}
+	m.comparer.Workers = max(1, job.Workers-1)
 	m.waiting = newWaitingFiles(job.Folder.Stays, shares.Outputs, m.fetcher.Room.Disk,
 		job.Leftovers)
 	job.countProgress()

@@ -34,9 +34,8 @@ type Job struct {
 	// Disk is for spools and files that wait for their upload; 0 means all free space.
 	Disk int64
 
-	GPU      GPU // nil: none
-	Progress *progress.Counters
-	Log      *slog.Logger
+	Means
+	Log *slog.Logger
 }
 
 // pending lists the outputs that aren't made yet.
@@ -111,7 +110,7 @@ func (j *Job) fetcher(shares budget.Shares) *fetch.Fetcher {
 			Memory:   spool.NewBudget(shares.Memory),
 			InMemory: shares.InMemory, Keep: !j.Model.Local, // an ETag identifies a Hub's file
 		},
-		Parallel: j.Memory.Workers, ByRange: j.ByRange, Progress: j.Progress,
+		Parallel: j.Workers, ByRange: j.ByRange, Progress: j.Progress,
 	}
 }
 

@@ -39,7 +39,7 @@ func TestNamingErrorEndsAtOnce(t *testing.T) {
 		d.startHash(t.Context(), new(progress.Counters))
 		equal := make(chan compared, 1) // never closed
 		equal <- compared{d}
-		w := &maker{Job: &Job{Ledger: ledger.New("", false), Progress: new(progress.Counters)}}
+		w := &maker{Job: &Job{Ledger: ledger.New("", false), Means: Means{Progress: new(progress.Counters)}}}
 		g, ctx := errgroup.WithContext(t.Context())
 		stage(ctx, g, 1, equal, w.name, stays)
 		if g.Wait() == nil {

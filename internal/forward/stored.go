@@ -22,14 +22,12 @@ import (
 
 // Comparison says which stored outputs Compare compares, and with which source.
 type Comparison struct {
-	Source   model.Source
-	Model    *model.Model
-	Outputs  []*spans.Output
-	Stored   *model.DF11 // has all of the outputs
-	WorkDir  string      // for the spools of a remote source
-	Workers  int
-	GPU      GPU // nil: none
-	Progress *progress.Counters
+	Source  model.Source
+	Model   *model.Model
+	Outputs []*spans.Output
+	Stored  *model.DF11 // has all of the outputs
+	WorkDir string      // for the spools of a remote source
+	Means
 }
 
 // Compare compares every weight and every copied tensor of stored outputs with the source. It ends
@@ -55,7 +53,7 @@ func Compare(ctx context.Context, c Comparison) (equal []*spans.Output,
 		Ledger: ledger.New("", false), Room: room, Uncounted: true, Progress: c.Progress,
 	}
 	defer func() { _ = fetcher.Leave() }()
-	comparer := &compare.Comparer{Workers: c.Workers, GPU: c.GPU, Progress: c.Progress}
+	comparer := &compare.Comparer{Means: c.Means}
 	if c.Stored.Remote() {
 		comparer.NearDir = dir
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"regexp"
 	"slices"
+	"strings"
 
 	"github.com/df11-convert/df11-convert/internal/catalog"
 	"github.com/df11-convert/df11-convert/internal/names"
@@ -233,14 +234,15 @@ func AddVerified(list, more []Verification) []Verification {
 	return list
 }
 
-// ByGPU returns what a GPU verified.
-func ByGPU(list []Verification) (gpu Verification) {
+// On says what decoded all units: "on the CPU and on the GPU".
+func On(list []Verification) string {
+	var on []string
 	for _, v := range list {
-		if v.Method == MethodGPU {
-			gpu = v
+		if v.NUnits == list[0].NUnits {
+			on = append(on, "on the "+strings.ToUpper(v.Method))
 		}
 	}
-	return gpu
+	return strings.Join(on, " and ")
 }
 
 // Identity returns the identity of the result that the manifest describes.

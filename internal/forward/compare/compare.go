@@ -25,16 +25,29 @@ type Stored interface {
 	Section(name string) (*io.SectionReader, bool)
 }
 
+// Means are what a run works with.
+type Means struct {
+	Workers  int // goroutines that compute
+	GPU      GPU // a second decoder; nil: none
+	Progress *progress.Counters
+}
+
+// Complete sets defaults: one worker, and counters that no one reads.
+func (m *Means) Complete() {
+	m.Workers = max(1, m.Workers)
+	if m.Progress == nil {
+		m.Progress = new(progress.Counters)
+	}
+}
+
 // A Comparer compares outputs with their source. One goroutine uses it; the work inside is
 // parallel.
 type Comparer struct {
-	Workers int
-	GPU     GPU  // nil: none
-	Strict  bool // for our own output: bytes that decoding never reads must be right, too
+	Means
+	Strict bool // for our own output: bytes that decoding never reads must be right, too
 	// NearDir takes copies of remote units, so that the CPU and the GPU fetch them only once. It's
 	// nil if the stored model is on this machine.
-	NearDir  *os.Root
-	Progress *progress.Counters
+	NearDir *os.Root
 }
 
 // Output compares everything that is stored of an output with its source, in the order of its

@@ -59,14 +59,15 @@ func (r waitingReader) ReadAt(p []byte, off int64) (int, error) {
 	return r.ReaderAt.ReadAt(p, off)
 }
 
+func comparer(second gpuFunc) *Comparer {
+	return &Comparer{Means: Means{Workers: 1, GPU: second, Progress: new(progress.Counters)}}
+}
+
 // When the GPU begins, the CPU hasn't even read the source.
 func TestComparerDoesBothAtOnce(t *testing.T) {
 	u, arrays, source := goldenUnit(t)
 	begun := make(chan struct{})
-	c := Comparer{
-		Workers: 1, Progress: new(progress.Counters),
-		GPU: gpuFunc(func(context.Context) error { close(begun); return nil }),
-	}
+	c := comparer(gpuFunc(func(context.Context) error { close(begun); return nil }))
 	waiting := waitingReader{bytes.NewReader(source), begun}
 	if gpu, err := c.weights(t.Context(), u, arrays, waiting); err != nil || !gpu {
 		t.Errorf("%v, %v", gpu, err)
@@ -89,9 +90,8 @@ func TestComparerSaysWhoDisagrees(t *testing.T) {
 	} {
 		u, arrays, source := goldenUnit(t)
 		source[3] ^= c.flip
-		comparer := Comparer{Workers: 1, Progress: new(progress.Counters), GPU: c.gpu}
-		m := (*verify.MismatchError)(nil)
-		ok, err := comparer.weights(t.Context(), u, arrays, bytes.NewReader(source))
+		both, m := comparer(c.gpu), (*verify.MismatchError)(nil)
+		ok, err := both.weights(t.Context(), u, arrays, bytes.NewReader(source))
 		if ok || !errors.As(err, &m) || m.Elem != c.elem || strings.Contains(err.Error(), "the CPU decodes the same bytes correctly") != c.onlyGPU {
 			t.Errorf("%v, %v", ok, err)
 		}
