@@ -113,9 +113,10 @@ const leftMost = 100 * 86400
 // Left returns the time that the slowest stage needs for the rest of its work, because all of them
 // work at once. It returns 0 until something has moved for long enough. The time is sure once bytes
 // have passed every stage for a while. Until then, Left assumes that a stage without bytes keeps up
-// with the others.
+// with the others, and that an upload goes as fast as the download before it: a result in one file
+// is sent when all of it is there.
 func (m *Motion) Left() (left time.Duration, sure bool) {
-	var most float64
+	var most, later float64
 	sure = true
 	for _, w := range m.Work() {
 		p := &m.paces[w.Stage]
@@ -125,9 +126,11 @@ func (m *Motion) Left() (left time.Duration, sure bool) {
 		sure = sure && p.known(steadyLeast)
 		if p.known(aboutLeast) {
 			most = max(most, float64(w.All-w.Done)/p.steady.value)
+		} else if down := m.paces[Read].steady.value; w.Stage == Upload && !p.begun && down > 0 {
+			later = float64(w.All) / down
 		}
 	}
-	if m.Ended || most > leftMost {
+	if most += later; m.Ended || most > leftMost {
 		return 0, false
 	}
 	return time.Duration(most * float64(time.Second)), sure
