@@ -25,24 +25,32 @@ var judges = map[string]string{
 	"hub/internal/wire/errors.go": "what a terminal may show",
 }
 
-// asks are the functions that a second judge of paths would ask.
-var asks = []string{"fs.ValidPath", "filepath.IsLocal", "unicode.IsControl"}
+// asks are the functions that a second judge of paths or hashes would ask.
+var asks = []string{"fs.ValidPath", "filepath.IsLocal", "unicode.IsControl", "hex.DecodeString"}
 
 // TestNamesAreJudgedOnce finds regular expressions that match repo IDs, commits, SHA-256 sums, or
 // names of Windows, and functions that judge paths, outside of internal/names.
 func TestNamesAreJudgedOnce(t *testing.T) {
-	eachLiteral(t, func(file string, call *ast.CallExpr, text string) {
-		if called(call) != "regexp.MustCompile" {
-			return
+	found := map[string]bool{}
+	judged := func(file, by string) {
+		if found[file] = true; judges[file] == "" {
+			t.Errorf("%s: %s judges names, which is for internal/names", file, by)
 		}
-		if re := regexp.MustCompile(text); judgesNames(re) && judges[file] == "" {
-			t.Errorf("%s: %s judges names, which is for internal/names", file, text)
+	}
+	eachLiteral(t, func(file string, call *ast.CallExpr, text string) {
+		if called(call) == "regexp.MustCompile" && judgesNames(regexp.MustCompile(text)) {
+			judged(file, text)
 		}
 	}, func(file string, call *ast.CallExpr) {
-		if slices.Contains(asks, called(call)) && judges[file] == "" {
-			t.Errorf("%s: %s judges paths, which is for internal/names", file, called(call))
+		if slices.Contains(asks, called(call)) {
+			judged(file, called(call))
 		}
 	})
+	for file := range judges {
+		if !found[file] {
+			t.Errorf("%s judges no names any more", file)
+		}
+	}
 }
 
 // judgesNames reports whether an expression accepts a name of some kind, and refuses a name that
