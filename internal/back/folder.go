@@ -1,6 +1,7 @@
 package back
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -149,10 +150,12 @@ func CheckPlaces(d *model.DF11, root string, files []model.File) error {
 	if len(files) == 0 {
 		return model.Invalidf("", "no file of the original is known")
 	}
-	if d.Local() == "" {
-		return nil
+	for _, p := range paths {
+		if own, err := BringsAlong(d, filepath.Join(root, filepath.FromSlash(p))); err != nil || own {
+			return cmp.Or(err, error(&OwnInputError{root}))
+		}
 	}
-	return refuseInput(d.Local(), root, files)
+	return nil
 }
 
 // An OwnInputError says that a model would be decoded into itself.
@@ -162,32 +165,9 @@ func (e *OwnInputError) Error() string {
 	return e.Folder + " belongs to the model that would be decoded"
 }
 
-// refuseInput refuses a folder if writing the files there would spoil the local model that they're
-// made from: they would lie in its folder, by whatever path, or replace the one file that it is.
-func refuseInput(input, root string, files []model.File) error {
-	info, err := os.Stat(input)
-	if err != nil {
-		return err
-	}
-	for _, f := range files {
-		if leadsThrough(info, filepath.Join(root, filepath.FromSlash(f.Path))) {
-			return &OwnInputError{root}
-		}
-	}
-	return nil
-}
-
-// leadsThrough reports whether a path is a file or folder, or leads through it. It compares folders
-// by identity: a folder can have many names, through case, mounts, and links.
-func leadsThrough(top fs.FileInfo, at string) bool {
-	return slices.ContainsFunc(disk.Above(at), func(above string) bool {
-		there, err := os.Stat(above)
-		return err == nil && os.SameFile(top, there)
-	})
-}
-
-// BringsAlong reports whether a path belongs to a local model: it lies in the model's folder, as
-// written or after following links, or it's the model's one file.
+// BringsAlong reports whether a path belongs to a local model: it lies in the model's folder, or
+// it's the model's one file. It compares folders by identity: a folder can have many names, through
+// case, mounts, and links.
 func BringsAlong(d *model.DF11, at string) (bool, error) {
 	if d.Local() == "" {
 		return false, nil
@@ -196,5 +176,8 @@ func BringsAlong(d *model.DF11, at string) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	return leadsThrough(top, at), nil
+	return slices.ContainsFunc(disk.Above(at), func(above string) bool {
+		there, err := os.Stat(above)
+		return err == nil && os.SameFile(top, there)
+	}), nil
 }
