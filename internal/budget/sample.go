@@ -8,7 +8,6 @@ import (
 
 	"github.com/df11-convert/df11-convert/encoder"
 	"github.com/df11-convert/df11-convert/internal/model"
-	"github.com/df11-convert/df11-convert/internal/names"
 	"github.com/df11-convert/df11-convert/internal/plan"
 	"github.com/df11-convert/df11-convert/internal/streams"
 )
@@ -48,30 +47,14 @@ func (w wholeFiles) ReadRange(_ context.Context, file int, off, n int64) ([]byte
 	return b[off : off+n], nil
 }
 
-// listedFileBytes is about how much of the Hub's answer to a request for a repo each file takes,
-// and everything else.
-const listedFileBytes = 512
-
-// DefaultSampleBytes returns how much an estimate may read from a source. A small source is read in
-// full. Of others it's the usual share of the weights, minus what planning has already read:
-// headers, small files, and the list of files.
+// DefaultSampleBytes returns how much of the weights an estimate may read. A small source is read in
+// full. Of others it's the usual share.
 func DefaultSampleBytes(m *model.Model) int64 {
-	src := &m.Listing
-	nBytes := src.WeightBytes()
+	nBytes := m.Listing.WeightBytes()
 	if nBytes <= smallModel {
 		return nBytes
 	}
-	taken := int64(
-		len(src.Index) + len(src.Config) + len(src.ModelIndex) + listedFileBytes*(1+len(src.Files)))
-	for _, f := range src.Files {
-		if f.Path == names.Card {
-			taken += f.Size
-		}
-	}
-	for _, w := range src.Weights {
-		taken += model.HeaderRead(w)
-	}
-	return max(0, min(max(nBytes/sampleShare, minSampleBytes)-taken, maxSampleBytes))
+	return min(max(nBytes/sampleShare, minSampleBytes), maxSampleBytes)
 }
 
 // A run is n of a unit's weights in encoding order, starting at number elem.

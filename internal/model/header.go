@@ -13,11 +13,6 @@ import (
 	"github.com/df11-convert/df11-convert/internal/streams"
 )
 
-// HeaderRead returns how many bytes of a weight file were read for its header.
-func HeaderRead(w plan.WeightFile) int64 {
-	return min(w.Size, max(safetensors.FirstRead, w.Header.DataStart()))
-}
-
 // A headerError names the file whose header is wrong or couldn't be read.
 type headerError struct {
 	file string
