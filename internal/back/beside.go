@@ -233,17 +233,16 @@ func (c *Checker) differs(name, how string) {
 	}
 }
 
-// checkNames refuses two names that are the same on a case-insensitive file system. It also refuses
+// checkNames refuses two names that can't both exist on a case-insensitive file system. It also refuses
 // an empty weight file that the plan doesn't have, because no check of tensors would find it.
 func (c *Checker) checkNames() error {
-	names := map[string]string{}
+	var paths []string
 	for _, f := range c.DF11.Listing() {
-		low := strings.ToLower(f.Path)
-		if other, twice := names[low]; twice {
-			return model.Invalidf(f.Path,
-				"this is the same file as %s on a case-insensitive file system", other)
-		}
-		names[low] = f.Path
+		paths = append(paths, f.Path)
+	}
+	if other, name := plan.Collision(paths); name != "" {
+		return model.Invalidf(name, "it and %s can't both exist on a case-insensitive file system",
+			other)
 	}
 	for _, w := range c.DF11.WeightFiles() {
 		planned := func(o plan.OutputFile) bool { return path.Base(o.Path) == path.Base(w.Path) }
