@@ -2,8 +2,6 @@ package df11convert
 
 import (
 	"go/ast"
-	"go/parser"
-	"go/token"
 	"os"
 	"path"
 	"regexp"
@@ -60,11 +58,7 @@ func hasFunction(t *testing.T, dir, name string) bool {
 		return true
 	}
 	for _, f := range goFiles(t)[dir] {
-		parsed, err := parser.ParseFile(token.NewFileSet(), f.path, nil, 0)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, d := range parsed.Decls {
+		for _, d := range parsed(t, f).Decls {
 			if fn, ok := d.(*ast.FuncDecl); ok && fn.Name.Name == name && !f.test {
 				return true
 			}

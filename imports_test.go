@@ -152,11 +152,7 @@ func TestJSONIsReadAsPythonDoes(t *testing.T) {
 			if f.test || slices.Contains(readsJSON, dir) || slices.Contains(readsJSON, filepath.ToSlash(f.path)) {
 				continue
 			}
-			parsed, err := parser.ParseFile(token.NewFileSet(), f.path, nil, 0)
-			if err != nil {
-				t.Fatal(err)
-			}
-			ast.Inspect(parsed, func(n ast.Node) bool {
+			ast.Inspect(parsed(t, f), func(n ast.Node) bool {
 				if call, ok := n.(*ast.SelectorExpr); ok && slices.Contains([]string{"Unmarshal", "NewDecoder"}, call.Sel.Name) {
 					if of, ok := call.X.(*ast.Ident); ok && of.Name == "json" {
 						t.Errorf("%s: json.%s matches names in any case: read by package python", f.path, call.Sel.Name)
@@ -226,19 +222,26 @@ func goFiles(t *testing.T) map[string][]goFile {
 	return out
 }
 
+// parsed returns the syntax of a file.
+func parsed(t *testing.T, f goFile) *ast.File {
+	t.Helper()
+	file, err := parser.ParseFile(token.NewFileSet(), f.path, nil, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return file
+}
+
 // importsOf returns the imports of a file that the rules are about: none for tests of a package
 // x_test.
 func importsOf(t *testing.T, f goFile) []string {
 	t.Helper()
-	parsed, err := parser.ParseFile(token.NewFileSet(), f.path, nil, parser.ImportsOnly)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if f.test && strings.HasSuffix(parsed.Name.Name, "_test") {
+	file := parsed(t, f)
+	if f.test && strings.HasSuffix(file.Name.Name, "_test") {
 		return nil
 	}
 	var out []string
-	for _, i := range parsed.Imports {
+	for _, i := range file.Imports {
 		path, err := strconv.Unquote(i.Path.Value)
 		if err != nil {
 			t.Fatal(err)

@@ -2,7 +2,6 @@ package df11convert
 
 import (
 	"go/ast"
-	"go/parser"
 	"go/token"
 	"path"
 	"regexp"
@@ -101,12 +100,8 @@ func eachLiteral(t *testing.T, literal func(file string, call *ast.CallExpr, tex
 			}) {
 				continue
 			}
-			parsed, err := parser.ParseFile(token.NewFileSet(), f.path, nil, 0)
-			if err != nil {
-				t.Fatal(err)
-			}
 			calls := map[ast.Expr]*ast.CallExpr{}
-			ast.Inspect(parsed, func(n ast.Node) bool {
+			ast.Inspect(parsed(t, f), func(n ast.Node) bool {
 				switch n := n.(type) {
 				case *ast.CallExpr:
 					visit(path.Clean(f.path), n)

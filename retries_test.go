@@ -3,7 +3,6 @@ package df11convert
 import (
 	"bytes"
 	"go/ast"
-	"go/parser"
 	"go/printer"
 	"go/token"
 	"path"
@@ -89,15 +88,6 @@ func retries(t *testing.T) (found []string) {
 		}
 	}
 	return found
-}
-
-func parsed(t *testing.T, f goFile) *ast.File {
-	t.Helper()
-	file, err := parser.ParseFile(token.NewFileSet(), f.path, nil, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return file
 }
 
 // mayRepeat reports whether a loop of a function asks if all went well or which error it was, or the

@@ -2,8 +2,6 @@ package df11convert
 
 import (
 	"go/ast"
-	"go/parser"
-	"go/token"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -51,11 +49,7 @@ func TestTypesAreSmall(t *testing.T) {
 			if f.test {
 				continue
 			}
-			parsed, err := parser.ParseFile(token.NewFileSet(), f.path, nil, parser.SkipObjectResolution)
-			if err != nil {
-				t.Fatal(err)
-			}
-			ast.Inspect(parsed, func(n ast.Node) bool {
+			ast.Inspect(parsed(t, f), func(n ast.Node) bool {
 				switch n := n.(type) {
 				case *ast.FuncDecl:
 					if n.Recv != nil {

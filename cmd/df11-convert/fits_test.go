@@ -1,8 +1,6 @@
 package main
 
 import (
-	"bytes"
-	"encoding/binary"
 	"encoding/json"
 	"flag"
 	"fmt"
@@ -13,6 +11,7 @@ import (
 
 	"github.com/df11-convert/df11-convert/internal/catalog"
 	"github.com/df11-convert/df11-convert/internal/human"
+	"github.com/df11-convert/df11-convert/internal/safetensors"
 	"github.com/df11-convert/df11-convert/internal/testing/world"
 )
 
@@ -101,26 +100,18 @@ func fitsCell(bf16, df11 int64) string {
 func sparseModel(t *testing.T, config string) string {
 	t.Helper()
 	dir := t.TempDir()
-	header, size := map[string]any{}, int64(0)
+	var tensors []safetensors.Entry
 	for name, shape := range shapesOf(t, config) {
-		end := size + 2
-		for _, n := range shape {
-			end = size + (end-size)*n
-		}
-		header[name] = map[string]any{"dtype": "BF16", "shape": shape, "data_offsets": []int64{size, end}}
-		size = end
+		tensors = append(tensors, safetensors.Entry{Name: name, DType: safetensors.BF16, Shape: shape})
 	}
-	text, err := json.Marshal(header)
+	h, err := safetensors.NewHeader(nil, tensors)
 	world.Must(t, err)
 	file := filepath.Join(dir, "model.safetensors")
-	var b bytes.Buffer
-	world.Must(t, binary.Write(&b, binary.LittleEndian, uint64(len(text))))
-	b.Write(text)
-	world.Must(t, os.WriteFile(file, b.Bytes(), 0o644))
-	if err := os.Truncate(file, int64(b.Len())+size); err != nil {
-		t.Skipf("NOT TESTED: no room for a hole of %s here: %v", human.Bytes(size), err)
+	world.Write(t, file, h.Bytes())
+	if err := os.Truncate(file, h.Size()); err != nil {
+		t.Skipf("NOT TESTED: no room for a hole of %s here: %v", human.Bytes(h.Size()), err)
 	}
-	world.Must(t, os.WriteFile(filepath.Join(dir, "config.json"), []byte(config), 0o644))
+	world.Write(t, filepath.Join(dir, "config.json"), []byte(config))
 	return dir
 }
 
