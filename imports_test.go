@@ -35,7 +35,7 @@ var arrows = map[string][]string{
 	"internal/names":           {},
 	"internal/human":           {},
 	"internal/python":          {},
-	"internal/charts":          {"internal/describe", "internal/fits", "internal/human", "internal/metadata"},
+	"internal/charts":          {"internal/describe", "internal/fits", "internal/human"},
 	"hub":                      {"hub/internal/wire", "internal/disk", "internal/streams"},
 	"hub/internal/wire":        {"internal/disk"},
 	"internal/hubtest":         {},
@@ -51,14 +51,14 @@ var arrows = map[string][]string{
 	"internal/forward/spool":   {"internal/disk", "internal/names", "internal/spans", "internal/streams"},
 	"internal/ledger":          {"internal/metadata", "internal/plan", "internal/disk", "internal/python"},
 	"internal/model":           {"internal/reader", "hub", "encoder", "verify", "internal/human", "internal/catalog", "internal/plan", "internal/metadata", "internal/python", "internal/safetensors", "internal/disk", "internal/spans", "internal/streams"},
-	"internal/forward/fetch":   {"encoder", "internal/model", "internal/plan", "internal/safetensors", "internal/ledger", "internal/metadata", "internal/forward/spool", "internal/spans", "internal/progress", "internal/streams"},
+	"internal/forward/fetch":   {"encoder", "internal/model", "internal/plan", "internal/ledger", "internal/metadata", "internal/forward/spool", "internal/spans", "internal/progress", "internal/streams"},
 	"internal/budget":          {"encoder", "hub", "internal/human", "internal/model", "internal/plan", "internal/safetensors", "internal/spans", "internal/streams"},
-	"internal/describe":        {"encoder", "verify", "internal/model", "internal/human", "internal/plan", "internal/streams"},
+	"internal/describe":        {"encoder", "verify", "internal/model", "internal/human", "internal/streams"},
 	"internal/forward/compare": {"verify", "internal/plan", "internal/metadata", "internal/model", "internal/forward/spool", "internal/spans", "internal/progress", "internal/streams"},
 	"internal/forward":         {"encoder", "internal/disk", "internal/budget", "internal/forward/compare", "internal/forward/fetch", "internal/ledger", "internal/metadata", "internal/model", "internal/catalog", "internal/plan", "internal/progress", "internal/safetensors", "internal/spans", "internal/forward/spool", "internal/streams", "internal/target"},
 	"internal/back":            {"internal/reader", "verify", "internal/human", "internal/model", "internal/spans", "internal/catalog", "internal/plan", "internal/metadata", "internal/safetensors", "internal/progress", "internal/python", "internal/streams", "internal/disk"},
-	"internal/target":          {"internal/reader", "hub", "internal/human", "internal/model", "internal/ledger", "internal/metadata", "internal/catalog", "internal/plan", "internal/spans", "internal/disk", "internal/streams"},
-	"pipeline":                 {"internal/reader", "hub", "verify", "internal/human", "internal/catalog", "internal/plan", "internal/metadata", "internal/python", "internal/charts", "internal/safetensors", "internal/spans", "internal/streams", "internal/progress", "internal/ledger", "internal/model", "internal/budget", "internal/describe", "internal/forward", "internal/back", "internal/target"},
+	"internal/target":          {"internal/reader", "hub", "internal/human", "internal/model", "internal/ledger", "internal/metadata", "internal/catalog", "internal/plan", "internal/spans", "internal/disk"},
+	"pipeline":                 {"hub", "verify", "internal/human", "internal/catalog", "internal/plan", "internal/metadata", "internal/python", "internal/charts", "internal/safetensors", "internal/spans", "internal/streams", "internal/progress", "internal/ledger", "internal/model", "internal/budget", "internal/describe", "internal/forward", "internal/back", "internal/target"},
 	"cmd/df11-convert":         {"*"},
 	"cmd/df11-convert/...":     {"*"},
 	".":                        {"internal/names"},
@@ -94,7 +94,7 @@ var pure = []string{"encoder", "internal/reader", "internal/catalog", "internal/
 var impure = []string{"net", "os", "time", "log", "math/rand", "runtime/debug", "syscall", "unsafe"}
 
 func TestImports(t *testing.T) {
-	seen := map[string]bool{}
+	seen, used := map[string]bool{}, map[[2]string]bool{}
 	for dir, files := range goFiles(t) {
 		key := match(dir, slices.Collect(maps.Keys(arrows)))
 		if key == "" {
@@ -105,6 +105,15 @@ func TestImports(t *testing.T) {
 		for _, f := range files {
 			for _, imported := range importsOf(t, f) {
 				checkImport(t, dir, key, f, imported)
+				own := strings.TrimPrefix(imported, module)
+				used[[2]string{key, match(own, arrows[key])}] = true
+			}
+		}
+	}
+	for key, list := range arrows {
+		for _, a := range list {
+			if a != "*" && !used[[2]string{key, a}] {
+				t.Errorf("the arrow from %s to %s isn't used", key, a)
 			}
 		}
 	}
