@@ -48,16 +48,22 @@ func TestRequests(t *testing.T) {
 	s := publishedHub(t)
 	list := filepath.Join(t.TempDir(), "list.yaml")
 	world.Write(t, list, []byte("models:\n  - {source: org/model, repo-id: me/out}\n"))
+	typo := map[string][]byte{names.Card: []byte("# A typo")}
 	for _, tt := range []struct {
 		args []string
 		most asked
+		push map[string][]byte // to the source, before
 	}{
-		{[]string{"plan", "org/model"}, asked{2, 7, 4}},
-		{[]string{"org/model", "--push"}, asked{18, 19, 12}},
-		{[]string{"org/model", "--push", "--repo-id", "me/out"}, asked{2, 2, 1}},
-		{[]string{"status", list}, asked{2, 2, 1}},
-		{[]string{"batch", list, "--push"}, asked{2, 2, 1}},
+		{[]string{"plan", "org/model"}, asked{2, 7, 4}, nil},
+		{[]string{"org/model", "--push"}, asked{18, 19, 12}, nil},
+		{[]string{"org/model", "--push", "--repo-id", "me/out"}, asked{2, 2, 0}, nil},
+		{[]string{"status", list}, asked{2, 2, 0}, nil},
+		{[]string{"batch", list, "--push"}, asked{2, 2, 0}, nil},
+		{[]string{"org/model", "--push", "--repo-id", "me/out"}, asked{11, 36, 2}, typo},
 	} {
+		if tt.push != nil {
+			s.Push("org/model", "main", tt.push)
+		}
 		s.ResetLog()
 		must(t, tt.args...)
 		got := askedOf(s)
