@@ -54,8 +54,8 @@ how much it will read and publish, and skips models whose published result is cu
 with the next one. The exit code is 0 if every model ends as expected, else that of the first failure.
 
 LIST is a YAML file with models: and a list below it. An entry is a source such as org/name, or source: with any of
-revision, repo-id, output, base-model, layout, pattern-dict or like, private, refresh (commit or never), and expect
-(not_convertible). docs/models.schema.json is its JSON schema.
+revision, component, file, repo-id, output, base-model, layout, pattern-dict or like, private, refresh (commit or never),
+and expect (not_convertible). docs/models.schema.json is its JSON schema.
 
 Several machines can share a list: give each one a --slice of it. --shard splits every model instead.`,
 		Example: `  df11-convert batch models.yaml --push
@@ -79,7 +79,8 @@ func (f *convertFlags) registerListed(to *pflag.FlagSet, register func(*pflag.Fl
 		"take only `slice` i/n of the list; auto/n takes an array task's index")
 }
 
-// entryFlags are flags that make sense only for a single model.
+// entryFlags are flags that make sense only for a single model. A list's entries have members of
+// these names.
 var entryFlags = []string{"repo-id", "output", "file", "component", "base-model"}
 
 // models reads a list, checks that all targets differ, and returns this machine's slice.
@@ -130,8 +131,9 @@ func runBatch(ctx context.Context, u *ui, f *convertFlags, list string) error {
 		if known, err = f.survey(ctx, u, models); err != nil {
 			return err
 		}
-		found.Bill = billOf(known)
-		u.say("%s", found.Bill)
+		if found.Bill = billOf(known); found.Bill.Models > 0 {
+			u.say("%s", found.Bill)
+		}
 	}
 	var places []string // where the results are
 	var first error

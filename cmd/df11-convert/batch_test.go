@@ -66,12 +66,14 @@ func TestAnEntryWinsOverTheCommandLine(t *testing.T) {
 	yes, no := true, false
 	f := convertFlags{target: targetFlags{push: true, public: true, baseModel: "none"}}
 	f.patternDict, f.plan.Like = "dict.json", "llama"
-	for _, m := range []listedModel{{Private: &yes}, {Private: &no}, {BaseModel: "org/base"}, {Dict: "own.json"}, {Like: "qwen3"}} {
+	for _, m := range []listedModel{{Private: &yes}, {Private: &no}, {BaseModel: "org/base"}, {Dict: "own.json"}, {Like: "qwen3"},
+		{Component: "unet"}, {File: "x.safetensors"}} {
 		got := m.flags(f)
 		switch err := got.target.check(); {
 		case err != nil:
 			t.Errorf("%+v: %v", m, err)
 		case m.Private != nil && got.target.private != *m.Private, m.BaseModel != "" && got.target.baseModel != m.BaseModel,
+			got.plan.Component != m.Component, got.plan.WeightFile != m.File,
 			(m.Dict != "" || m.Like != "") && (got.patternDict != m.Dict || got.plan.Like != m.Like):
 			t.Errorf("%+v becomes %+v, %q, %q", m, got.target, got.patternDict, got.plan.Like)
 		}
@@ -86,6 +88,7 @@ func TestReadList(t *testing.T) {
 		"\ufeffmodels:\r\n- source: org/a\r\n": {Source: "org/a"},
 		"models:\n- org/a\n":                   {Source: "org/a"},
 		"models: [org/a@v1]":                   {Source: "org/a", Revision: "v1"},
+		"models: [{source: org/a, component: unet, file: x.safetensors}]":               {Source: "org/a", Component: "unet", File: "x.safetensors"},
 		"models:\n- source: org/a\n  revision: v1\n  repo-id: me/a\n  refresh: never\n": {Source: "org/a", Revision: "v1", RepoID: "me/a", Refresh: "never"},
 		"models:\n- source: org/a\n  like: llama\n  private: true\n  layout: single\n":  {Source: "org/a", Like: "llama", Private: &yes, Layout: "single"},
 		"models:\n- {source: org/a, expect: not_convertible}\n":                         {Source: "org/a", Expect: expectRefusal},
@@ -135,6 +138,11 @@ func TestTypesOfMembers(t *testing.T) {
 	}
 	world.Must(t, json.Unmarshal(schema, &doc))
 	known := new(listedModel).members()
+	for _, flag := range entryFlags {
+		if known[flag] == nil {
+			t.Errorf("a list offers neither the flag %s nor a member of that name", flag)
+		}
+	}
 	for _, name := range slices.Sorted(maps.Keys(doc.Defs.Entry.Properties)) {
 		if known[name] == nil {
 			t.Errorf("the program does not know %s", name)

@@ -26,7 +26,8 @@ import (
 // listedModel is one entry of a list of models: docs/models.schema.json. Flags supply what it
 // leaves out.
 type listedModel struct {
-	Source, Revision, RepoID, Output, BaseModel, Layout, Dict, Like, Refresh, Expect string
+	Source, Revision, Component, File, RepoID, Output, BaseModel, Layout, Dict, Like string
+	Refresh, Expect                                                                  string
 
 	Private *bool
 }
@@ -34,9 +35,10 @@ type listedModel struct {
 // members returns the fields by their names in docs/models.schema.json.
 func (m *listedModel) members() map[string]any {
 	return map[string]any{
-		"source": &m.Source, "revision": &m.Revision, "repo-id": &m.RepoID, "output": &m.Output,
-		"base-model": &m.BaseModel, "layout": &m.Layout, "pattern-dict": &m.Dict, "like": &m.Like,
-		"refresh": &m.Refresh, "expect": &m.Expect, "private": &m.Private,
+		"source": &m.Source, "revision": &m.Revision, "component": &m.Component, "file": &m.File,
+		"repo-id": &m.RepoID, "output": &m.Output, "base-model": &m.BaseModel, "layout": &m.Layout,
+		"pattern-dict": &m.Dict, "like": &m.Like, "refresh": &m.Refresh, "expect": &m.Expect,
+		"private": &m.Private,
 	}
 }
 
@@ -93,7 +95,7 @@ func (m listedModel) spec() string {
 
 // flags returns f with the entry's values, which win even over flags that exclude them.
 func (m listedModel) flags(f convertFlags) convertFlags {
-	f.listed = true
+	f.listed, f.plan.Component, f.plan.WeightFile = true, m.Component, m.File
 	f.target.repoID = cmp.Or(m.RepoID, f.target.repoID)
 	f.target.out = cmp.Or(m.Output, f.target.out)
 	f.layout = cmp.Or(m.Layout, f.layout)
@@ -126,20 +128,24 @@ func (m *listedModel) check() (err error) {
 	if m.Source, err = repoID(m.Source); err != nil {
 		return err
 	}
+	for _, c := range []struct {
+		name, value string
+		of          []string
+	}{
+		{"refresh", m.Refresh, []string{refreshCommit, refreshNever}},
+		{"expect", m.Expect, []string{expectRefusal}},
+		{"layout", m.Layout, catalog.LayoutNames()},
+	} {
+		if c.value != "" && !slices.Contains(c.of, c.value) {
+			return fmt.Errorf("%s: %q is none of: %s", c.name, c.value, strings.Join(c.of, ", "))
+		}
+	}
 	id, revision, pinned := strings.Cut(m.Source, "@")
 	switch {
 	case m.Source == "":
 		return errors.New("it has no source")
 	case pinned && revision == "":
 		return fmt.Errorf("%s: the revision after @ is empty", m.Source)
-	case m.Refresh != "" && m.Refresh != refreshCommit && m.Refresh != refreshNever:
-		return fmt.Errorf("refresh: %q is neither %s nor %s", m.Refresh, refreshCommit,
-			refreshNever)
-	case m.Expect != "" && m.Expect != expectRefusal:
-		return fmt.Errorf("expect: %q is not %s", m.Expect, expectRefusal)
-	case m.Layout != "" && !slices.Contains(catalog.LayoutNames(), m.Layout):
-		return fmt.Errorf("layout: %q is not one of %s", m.Layout,
-			strings.Join(catalog.LayoutNames(), ", "))
 	case m.Dict != "" && m.Like != "":
 		return errors.New("it has both pattern-dict and like")
 	case m.Revision != "" && pinned:
