@@ -52,7 +52,7 @@ func TestCardCommand(t *testing.T) {
 	t.Parallel()
 	layouts := map[catalog.Layout]bool{}
 	for _, e := range catalog.All() {
-		if e.Refuse != nil || e.Derive || e.LikeOnly {
+		if e.Refuse != nil || e.LikeOnly {
 			continue
 		}
 		if len(e.Renames()) == 0 && (e.Tied == nil || e.Tied.Always == nil) && layouts[e.Layout] {

@@ -25,9 +25,6 @@ type Entry struct {
 	LikeOnly bool   `json:"like_only,omitempty"` // chosen by name only
 
 	Refuse *Refusal `json:"refuse,omitempty"` // why the class can't be converted; nil: it can
-	// the class is known but its dict isn't: use the rule for unknown classes
-	Derive bool `json:"derive,omitempty"`
-
 	Dicts
 	Tied   *TiedNames `json:"tied,omitempty"`
 	Loader Loader     `json:"loader"`
@@ -53,9 +50,7 @@ type Record struct {
 	DF11Repos     []string `json:"df11_repos,omitempty"`
 	ExampleRepos  []string `json:"example_repos,omitempty"`
 	Verification  string   `json:"verification,omitempty"`
-	// the names and their order were not compared with the class
-	Unchecked bool   `json:"unchecked,omitempty"`
-	Notes     string `json:"notes,omitempty"`
+	Notes         string   `json:"notes,omitempty"`
 }
 
 // A Match says which sources an entry is for. Every list that isn't empty must hold.

@@ -86,7 +86,7 @@ func TestCatalogEntries(t *testing.T) {
 		switch {
 		case e.ID == "" || seen[e.ID]:
 			t.Errorf("id %q is empty or appears twice", e.ID)
-		case len(e.PatternDict) == 0 && e.Refuse == nil && !e.Derive:
+		case len(e.PatternDict) == 0 && e.Refuse == nil:
 			t.Errorf("%s has neither a pattern dict nor a reason to refuse", e.ID)
 		case e.Provenance == "":
 			t.Errorf("%s has no provenance", e.ID)

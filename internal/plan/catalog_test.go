@@ -65,7 +65,7 @@ func describePlan(t *testing.T, b *bytes.Buffer, e *catalog.Entry, variant strin
 	case err != nil:
 		t.Errorf("%s: %v", e.ID, err)
 		return
-	case p.Entry != e.ID && !e.Derive:
+	case p.Entry != e.ID:
 		t.Errorf("%s: the plan uses entry %q", e.ID, p.Entry)
 	}
 	checkWhole(t, p)
@@ -285,7 +285,7 @@ func TestUnambiguous(t *testing.T) {
 func TestNamesOf(t *testing.T) {
 	t.Parallel()
 	for _, e := range catalog.All() {
-		if e.Derive || e.Refuse != nil {
+		if e.Refuse != nil {
 			continue
 		}
 		for _, tied := range []bool{false, true} {

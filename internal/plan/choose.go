@@ -116,11 +116,10 @@ func (r *reading) score(e *catalog.Entry, inv *inventory) int {
 	return e.Score(r.cfg, inv.shape)
 }
 
-// usable returns the entry, or nil if the entry has no dict. It refuses an entry that can't be
-// used.
+// usable returns the entry, which may be nil. It refuses an entry that can't be used.
 func (r *reading) usable(e *catalog.Entry) (*catalog.Entry, error) {
 	switch {
-	case e == nil || e.Derive:
+	case e == nil:
 		return nil, nil
 	case e.Refuse != nil:
 		return nil, refuse(e.Refuse.Hint, "%s", e.Refuse.Why)

@@ -20,10 +20,6 @@ func (p *Plan) comment(c *choice) {
 	if method, key := statedQuant(c.cfg); method != "" {
 		p.warn("%s says that the weights are quantized (%s in %s), but none is: remove that member", c.survey.Config, method, key)
 	}
-	if c.entry != nil && c.entry.Unchecked {
-		p.warn("the catalog's names for this model were not compared with its class: %s",
-			c.entry.Verification)
-	}
 	if c.foreign != "" {
 		p.warn(
 			"the tensor names aren't the module paths of %s, which the config states: that class can't load the output", c.foreign)

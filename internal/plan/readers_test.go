@@ -163,7 +163,7 @@ func TestYesIsWhatWasTried(t *testing.T) {
 	}
 	n := 0
 	for _, e := range catalog.All() {
-		if e.LikeOnly || e.Derive || e.Refuse != nil || e.Layout.Family() == catalog.ComfyUI {
+		if e.LikeOnly || e.Refuse != nil || e.Layout.Family() == catalog.ComfyUI {
 			continue
 		}
 		for _, class := range slices.Concat(e.Match.Architectures, e.Match.ClassName) {

@@ -116,11 +116,7 @@ func synth(t *testing.T, e *catalog.Entry, tied bool) Source {
 	for _, name := range sharedNames(e) {
 		m.add(name, safetensors.BF16, 64, 16)
 	}
-	patterns := e.PatternDict
-	if e.Derive {
-		patterns = catalog.PatternDict{{Regex: `model\.layers\.\d+`, Attrs: []string{"self_attn.q_proj", "mlp.up_proj"}}}
-	}
-	for _, pat := range patterns {
+	for _, pat := range e.PatternDict {
 		for i, module := range expandRegex(t, pat.Regex) {
 			m.addUnit(e, module, i, pat.Attrs)
 		}

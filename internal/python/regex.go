@@ -3,7 +3,6 @@ package python
 import (
 	"fmt"
 	"regexp"
-	"slices"
 	"strings"
 )
 
@@ -47,33 +46,13 @@ func Translate(pattern string) (string, error) {
 	for rest := pattern; rest != ""; {
 		element := pyElement.FindString(rest)
 		if element == "" || element == "(?" {
-			return "", refuseConstruct(rest)
+			return "", fmt.Errorf("the construct at %.20q isn't supported; patterns consist of "+
+				"characters, \\., \\d, classes, groups, |, *, + and ?", rest)
 		}
 		expr.WriteString(pyDigits.Replace(element))
 		rest = rest[len(element):]
 	}
 	return expr.String(), nil
-}
-
-// refuseConstruct returns an error that names the construct at the start of rest.
-func refuseConstruct(rest string) error {
-	i := slices.IndexFunc(pyConstructs,
-		func(c pyConstruct) bool { return strings.HasPrefix(rest, c.start) })
-	return fmt.Errorf("the %s at %.20q is not supported; patterns consist of characters, \\., "+
-		"\\d, classes, groups, |, *, + and ?", pyConstructs[i].name, rest)
-}
-
-type pyConstruct struct{ start, name string }
-
-// pyConstructs names the constructs of Python that Translate refuses. Longer starts come first. The
-// last one fits anything.
-var pyConstructs = []pyConstruct{
-	{"(?=", "lookahead"}, {"(?!", "lookahead"}, {"(?<=", "lookbehind"}, {"(?<!", "lookbehind"},
-	{"(?P=", "backreference"},
-	{"(?>", "atomic group"}, {"(?(", "conditional group"}, {"(?#", "comment"},
-	{"(?", "group extension or flag"},
-	{"[", "character class"}, {"{", "counted repetition"}, {"^", "anchor"}, {"$", "anchor"},
-	{`\`, "escape"}, {"", "character"},
 }
 
 // pyElement matches the accepted element at the start of a pattern. Except for \d, Python and RE2
