@@ -78,9 +78,11 @@ type ownership struct {
 	*site
 	makers []*maker
 	owner  map[string]string
-	wrote  map[string][2]string // the last maker of a path, and what it wrote
-	forced bool
-	seen   map[string]int // what the test has met
+	wrote  map[string][2]string    // the last maker of a path, and what it wrote
+	blind  bool                    // what listed a maker's files may be gone
+	part   func(*pipeline.Options) // of a result, for the next runs
+	writes bool                    // the user, during the next run
+	seen   map[string]int          // what the test has met
 	story  []string
 }
 
@@ -89,9 +91,10 @@ const user = "the user"
 // TestOnlyAnUpdateDeletes: whatever else a folder or a branch holds, results of other sources, other
 // files, components or folders of one name, and files of the user with the very bytes of the source,
 // a run without --force changes and removes only what runs of the same result have written, and
-// with --force it removes nothing else. It says what it will remove. A run that ends well has made
-// its whole result, without a file of the former one. So it is after kills, and where two run at
-// once.
+// with --force it removes nothing else. It says what it will remove. A conflict names files of
+// others alone; without these, a run ends well. A run that ends well has made its whole result,
+// without a file of the former one. So it is after kills, in parts, where two run at once, and where
+// the user writes meanwhile.
 func TestOnlyAnUpdateDeletes(t *testing.T) {
 	t.Parallel()
 	seen := map[string]int{}
@@ -110,7 +113,7 @@ func TestOnlyAnUpdateDeletes(t *testing.T) {
 		}
 	}
 	t.Log(seen)
-	for _, what := range []string{"made", "refused", "killed", "kept", "replaced", "removed", "forced"} {
+	for _, what := range []string{"made", "refused", "made way for", "killed", "kept", "replaced", "removed", "forced", "written meanwhile"} {
 		if seen[what] == 0 {
 			t.Errorf("the test never met what is %s", what)
 		}
@@ -172,7 +175,7 @@ func newOwnership(t *testing.T, seed uint64) *ownership {
 // move makes one random move.
 func (o *ownership) move() {
 	m := o.makers[max(0, o.IntN(len(o.makers)+1)-1)]
-	switch n := o.IntN(12); {
+	switch n := o.IntN(13); {
 	case n == 0:
 		o.userWrites(m)
 	case n == 1:
@@ -183,11 +186,19 @@ func (o *ownership) move() {
 		o.commit(m)
 		o.run(false, -1, m)
 	case n < 9:
+		o.writes = n == 5
 		o.run(false, -1, m)
 	case n == 9:
 		o.run(false, o.IntN(60), m)
 	case n == 10:
 		o.run(true, -1, m)
+	case n == 11 && o.repo != "" && m.opt.Layout == "":
+		for i := range 2 {
+			o.part = part(1+i, 2)
+			o.run(false, -1, m)
+		}
+		o.part = nil
+		o.run(false, -1, m)
 	default:
 		o.run(false, -1, m, o.makers[o.IntN(len(o.makers))])
 	}
@@ -201,8 +212,12 @@ func (o *ownership) tell(format string, args ...any) {
 // maker has there, or what a maker has written.
 func (o *ownership) userWrites(m *maker) {
 	list := []string{"LICENSE", "tokenizer.json", "generation_config.json", "notes.md", names.Card}
-	if o.IntN(8) == 0 { // in the way
-		list = []string{"config.json", "lm_head.safetensors", "more.safetensors"}
+	switch o.IntN(8) {
+	case 0: // in the way
+		list = []string{"config.json", "lm_head.safetensors", "model_layers_0.safetensors", "more.safetensors"}
+	case 1: // or not
+		list = []string{"model-q4.gguf", "pytorch_model.bin", "lora/adapter_model.safetensors", "sub/config.json", "data/täble 1.csv", ".hidden",
+			".df11/notes.json", ".gitignore", "A.SAFETENSORS"}
 	}
 	name := list[o.IntN(len(list))]
 	b := fmt.Appendf(nil, `{"theirs": %d}`, o.Uint64())
@@ -232,6 +247,7 @@ func (o *ownership) userHas(name string, b []byte) {
 		return
 	}
 	o.put(name, b)
+	o.blind = o.blind || target.IsJournal(name) || name == names.Manifest
 	o.tell("the user writes %s: %.40s", name, b)
 	if delete(o.owner, name); b == nil {
 		return
@@ -313,6 +329,21 @@ func (o *ownership) run(force bool, kill int, makers ...*maker) {
 	}
 	before, said, errs := o.files(), &strings.Builder{}, make([]error, len(makers))
 	var mu sync.Mutex
+	if o.writes && o.repo != "" {
+		o.writes = false
+		o.Inject(hubtest.Fault{Method: "POST", Nth: 1 + o.IntN(6), Action: func(x *hubtest.Exchange) {
+			mu.Lock()
+			defer mu.Unlock()
+			o.userWrites(makers[0])
+			o.seen["written meanwhile"]++
+			for name, content := range o.files() {
+				if _, there := before[name]; there || o.owner[name] == user {
+					before[name] = content
+				}
+			}
+			x.Next(x.ResponseWriter)
+		}})
+	}
 	log := slog.New(logHook(func(r slog.Record) {
 		mu.Lock()
 		defer mu.Unlock()
@@ -321,17 +352,22 @@ func (o *ownership) run(force bool, kill int, makers ...*maker) {
 	var group sync.WaitGroup
 	for i, m := range makers {
 		group.Go(func() {
-			errs[i] = o.make(ctx, m, o.folder, func(x *pipeline.Options) { x.Force, x.Log = force, log })
+			errs[i] = o.make(ctx, m, o.folder, func(x *pipeline.Options) {
+				if x.Force, x.Log = force, log; o.part != nil {
+					o.part(x)
+				}
+			})
 		})
 	}
 	group.Wait()
 	o.ClearFaults()
-	o.forced = o.forced || force
+	o.blind = o.blind || force
 	after, may := o.files(), map[string]bool{"": true}
+	defer o.makeWay(errs[0], makers)
 	for i, m := range makers {
 		may[m.name] = true
 		o.tell("%s runs, force %v, kill %d: %v", m.name, force, kill, errs[i])
-		o.ended(errs[i], force, len(makers) > 1)
+		o.ended(m, errs[i], force, len(makers) > 1)
 	}
 	for name, content := range before {
 		now, there := after[name]
@@ -354,15 +390,35 @@ func (o *ownership) run(force bool, kill int, makers ...*maker) {
 	}
 	o.written(before, after, makers)
 	for i, m := range makers {
-		if errs[i] == nil && len(makers) == 1 {
+		if errs[i] == nil && len(makers) == 1 && o.part == nil {
 			o.whole(m, after)
 		}
 	}
 }
 
-// ended checks how a run has ended: only a conflict that names what it is ends one, and none by
-// force.
-func (o *ownership) ended(err error, force, two bool) {
+// makeWay has the user take away what a run has named, if all of that is his. Then the run ends well.
+func (o *ownership) makeWay(err error, makers []*maker) {
+	conflict := (*target.ConflictError)(nil)
+	if !errors.As(err, &conflict) || len(makers) > 1 || o.t.Failed() {
+		return
+	}
+	named := slices.Concat(conflict.Files, conflict.Overwritten)
+	if slices.ContainsFunc(named, func(name string) bool { return o.owner[name] != user }) {
+		return
+	}
+	for _, name := range named {
+		o.userHas(name, nil)
+	}
+	made := o.seen["made"]
+	if o.run(false, -1, makers[0]); o.seen["made"] == made {
+		o.t.Errorf("%s doesn't end well without what it has named", makers[0].name)
+	}
+	o.seen["made way for"]++
+}
+
+// ended checks how a run has ended: only a conflict that names files of others ends one, and none
+// by force.
+func (o *ownership) ended(m *maker, err error, force, two bool) {
 	conflict, taken := (*target.ConflictError)(nil), (*target.TakenError)(nil)
 	switch {
 	case err == nil && force:
@@ -375,6 +431,11 @@ func (o *ownership) ended(err error, force, two bool) {
 		o.t.Errorf("by force: %v", err)
 	case errors.As(err, &conflict):
 		o.seen["refused"]++
+		for _, name := range slices.Concat(conflict.Files, conflict.Overwritten) {
+			if o.owner[name] == m.name && !two && !o.blind {
+				o.t.Errorf("its own %s is in the way: %v", name, err)
+			}
+		}
 	case errors.As(err, &taken) && two:
 	case two && o.folder != "": // the lock
 	default:
@@ -410,7 +471,7 @@ func (o *ownership) whole(m *maker, after map[string]string) {
 		}
 	}
 	for name := range after {
-		if _, is := want[name]; !is && o.owner[name] == m.name && !o.forced {
+		if _, is := want[name]; !is && o.owner[name] == m.name && !o.blind {
 			o.t.Errorf("%s of the former %s is left", name, m.name)
 		}
 	}

@@ -116,7 +116,7 @@ func (p rules) isOwnDict() bool { return p.Provenance != "given" && !p.Unlike }
 // modules that are, or lie in, modules that were compressed there.
 func (p rules) fits(t catalog.Tried) bool {
 	form := p.experts()
-	return t.Class == p.cfg.Class() && t.ModelType == p.cfg.ModelType &&
+	return t.ModelType == p.cfg.ModelType && t.Class == p.cfg.Class() &&
 		(form == "" || form == t.Experts) && !slices.ContainsFunc(p.Units, func(u Unit) bool { return !t.Covers(u.Path) })
 }
 

@@ -62,8 +62,8 @@ func (p Push) conflictPause(ctx context.Context, try int) error {
 }
 
 // recheck refuses a branch that others have changed. It reads nothing if the head hasn't moved since
-// this run last saw it. made are the outputs that this run has put there, or will, by path.
-func (r *Repo) recheck(ctx context.Context, b *branch, head string, made map[string]names.File) error {
+// this run last saw it.
+func (r *Repo) recheck(ctx context.Context, b *branch, head string) error {
 	if b.seen == head {
 		return nil
 	}
@@ -71,7 +71,7 @@ func (r *Repo) recheck(ctx context.Context, b *branch, head string, made map[str
 	if err != nil {
 		return err
 	}
-	in, err := b.inspect(ctx, s, b.Inspection, made)
+	in, err := b.inspect(ctx, s, b.Inspection)
 	if err == nil {
 		b.seen, b.Inspection = head, in
 	}
@@ -87,7 +87,7 @@ func (r *Repo) whyGone(ctx context.Context, err error) error {
 	if r.work == r.main || !errors.Is(err, hub.ErrRevisionNotFound) {
 		return err
 	}
-	if _, _, why := r.inspect(ctx, r.main.judge, r.main.name, r.main.Inspection, nil); why != nil {
+	if _, _, why := r.inspect(ctx, r.main.judge, r.main.name, r.main.Inspection); why != nil {
 		return why
 	}
 	return errors.Join(ErrBranchGone, err)

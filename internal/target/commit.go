@@ -86,7 +86,7 @@ func blob(f names.File, content io.ReaderAt) hub.Blob {
 // committed.
 func (r *Repo) Commit(ctx context.Context, outputs []ledger.Output, l *ledger.Ledger) error {
 	c := change{
-		branch: r.work, parent: r.work.head, made: files(l.Outputs()), outputs: outputs, ledger: l,
+		branch: r.work, parent: r.work.head, outputs: outputs, ledger: l,
 		summary: fmt.Sprintf("Add %d DF11 files (%s and on)", len(outputs), outputs[0].Path),
 	}
 	for _, o := range outputs {
@@ -99,28 +99,17 @@ func (r *Repo) Commit(ctx context.Context, outputs []ledger.Output, l *ledger.Le
 	return r.commit(ctx, c)
 }
 
-// files are outputs by path.
-func files(outputs []ledger.Output) map[string]names.File {
-	m := map[string]names.File{}
-	for _, o := range outputs {
-		m[o.Path] = o.File()
-	}
-	return m
-}
-
 // A change is a commit to make on a branch: outputs with their journal, or with result the last
 // commit, which makes main complete.
 type change struct {
 	branch               *branch
 	parent               string
 	summary, description string
-	// every output that the run knows to be there then, by path
-	made    map[string]names.File
-	outputs []ledger.Output
-	ledger  *ledger.Ledger // of the outputs
-	ops     []hub.Op
-	result  *Result
-	mended  bool // main was found to be a mixture once
+	outputs              []ledger.Output
+	ledger               *ledger.Ledger // of the outputs
+	ops                  []hub.Op
+	result               *Result
+	mended               bool // main was found to be a mixture once
 }
 
 // commitTries bounds how often a commit is rebuilt on a head that moved. Parts on other machines
@@ -132,7 +121,7 @@ const commitTries = 16
 // head.
 func (r *Repo) commit(ctx context.Context, c change) error {
 	for try := 1; ; try++ {
-		if err := r.recheck(ctx, c.branch, c.parent, c.made); err != nil {
+		if err := r.recheck(ctx, c.branch, c.parent); err != nil {
 			return err
 		}
 		ops, err := r.opsOn(ctx, c)
@@ -203,7 +192,7 @@ func (r *Repo) Finish(ctx context.Context, f *Folder, res *Result) error {
 		return err
 	}
 	c := change{
-		branch: r.main, parent: r.main.head, made: files(res.Outputs), result: res,
+		branch: r.main, parent: r.main.head, result: res,
 		summary: res.Summary, description: res.Description,
 	}
 	for _, s := range res.Files {
@@ -273,7 +262,7 @@ func (r *Repo) look(ctx context.Context, c change) error {
 		return nil
 	}
 	slices.Sort(lost.Files)
-	_, in, err := r.inspect(ctx, r.main.judge, r.main.name, r.main.Inspection, c.made)
+	_, in, err := r.inspect(ctx, r.main.judge, r.main.name, r.main.Inspection)
 	if err == nil && in.Current {
 		return nil
 	}

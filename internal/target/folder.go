@@ -67,7 +67,7 @@ func (f *Folder) inspect(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if f.Inspection, err = f.judge.inspect(ctx, s, nil, nil); f.Inspection == nil {
+	if f.Inspection, err = f.judge.inspect(ctx, s, nil); f.Inspection == nil {
 		return err
 	}
 	for name, version := range f.versions {
@@ -299,7 +299,7 @@ func (f *Folder) complete(ctx context.Context, r *Result) error {
 				filepath.Join(f.Name(), o.Path))
 		}
 	}
-	in, err := f.judge.inspect(ctx, s, f.Inspection.with(f.disk.Known), files(r.Outputs))
+	in, err := f.judge.inspect(ctx, s, f.Inspection.with(f.disk.Known))
 	if err == nil {
 		f.Inspection = in
 	}

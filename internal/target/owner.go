@@ -34,9 +34,9 @@ import (
 // may be replaced, never what is right.
 //
 // A run judges a target when it begins, and judges what others have changed before every commit:
-// two runs that begin at the same time both find the target free. A journal or a manifest that has
-// come since, of another plan or of this plan with other bytes than this run's outputs, is a
-// TakenError, unless this run has sent it. Every commit brings the journal that lists its files.
+// two runs that begin at the same time both find the target free. A journal or a manifest of another
+// plan that has come since is a TakenError, unless this run has sent it. Every commit brings the
+// journal that lists its files.
 type Owner struct {
 	Digest string // of the plan
 	// of everything that decides the bytes of each output, by path
@@ -179,10 +179,9 @@ func (w *Owner) judge(journals string, force bool) *judge {
 func (j *judge) hasSent(name string) bool { return name == j.journal && len(j.sent) > 0 }
 
 // inspect looks at what has changed in a target since the last inspection, nil when the run begins.
-// made are the run's outputs, by path. A ConflictError comes with the inspection.
-func (j *judge) inspect(ctx context.Context, s snapshot, last *Inspection,
-	made map[string]names.File) (*Inspection, error) {
-	x := &judgment{judge: j, snapshot: s, begins: last == nil, last: last, made: made,
+// A ConflictError comes with the inspection.
+func (j *judge) inspect(ctx context.Context, s snapshot, last *Inspection) (*Inspection, error) {
+	x := &judgment{judge: j, snapshot: s, begins: last == nil, last: last,
 		in: &Inspection{Where: s.where, Ours: map[string]names.File{}, Kept: map[string]bool{},
 			versions: maps.Clone(s.versions), files: s.listed,
 			listed: map[string][]names.File{}, pinned: map[string]names.File{},
@@ -212,8 +211,7 @@ type judgment struct {
 	*judge
 	snapshot
 	begins bool
-	last   *Inspection           // an empty one when the run begins
-	made   map[string]names.File // the run's outputs, by path
+	last   *Inspection // an empty one when the run begins
 	in     *Inspection
 	ConflictError
 }
@@ -245,8 +243,8 @@ func (x *judgment) readClaims(ctx context.Context) error {
 		if err == nil && name == x.journal {
 			err = c.Check()
 		}
-		if err == nil && !x.begins {
-			err = x.refuseTaken(who, c, file.SHA256)
+		if err == nil && !x.begins && !x.sent[file.SHA256] {
+			err = x.refuseTaken(who, c.Result)
 		}
 		if err != nil {
 			return err
@@ -293,23 +291,13 @@ func (x *judgment) accept(file names.File, who claimant, c ledger.Claim) {
 	x.in.Made = x.in.Made || who == same && file.Path == names.Manifest
 }
 
-// refuseTaken refuses the claim of a file that has come while the run worked, but for its own, and
-// this plan's with the same outputs.
-func (x *judgment) refuseTaken(who claimant, c ledger.Claim, sum string) error {
-	if x.sent[sum] {
-		return nil
-	}
+// refuseTaken refuses the claim of another plan that has come while the run worked.
+func (x *judgment) refuseTaken(who claimant, result plan.Identity) error {
 	switch who {
 	case stranger:
-		return &TakenError{Where: x.where, Of: c.Result.Unlike(x.identity)}
+		return &TakenError{Where: x.where, Of: result.Unlike(x.identity)}
 	case former:
-		return &TakenError{Where: x.where, Of: c.Result.Source, Same: true}
-	}
-	for _, name := range slices.Sorted(maps.Keys(c.Outputs)) {
-		if ours, theirs := x.made[name], c.Outputs[name].File(); ours.SHA256 != "" &&
-			theirs.SHA256 != "" && ours != theirs {
-			return &TakenError{Where: x.where, Of: c.Result.Source, File: name}
-		}
+		return &TakenError{Where: x.where, Of: result.Source, Same: true}
 	}
 	return nil
 }
@@ -443,15 +431,11 @@ type TakenError struct {
 	Where string
 	Of    string // its source; "" if it is not known
 	Same  bool   // it is a conversion of the same source, for another commit or with other flags
-	// it is the same conversion, of a source with other bytes: the first output that differs
-	File string
 }
 
 func (e *TakenError) Error() string {
 	of := "another model"
 	switch {
-	case e.File != "":
-		of = "a source with the same name and other bytes (" + e.File + " differs)"
 	case e.Same:
 		of = e.Of + " at another commit or with other flags"
 	case e.Of != "":

@@ -321,7 +321,7 @@ func TestWhoseAFileIs(t *testing.T) {
 		{"a work folder's other weights", workFolder, files{"x.safetensors": "x"}, ""},
 	} {
 		j, s := tt.at.of(tt.there)
-		if got := verdict(j.inspect(t.Context(), s.snapshot(), nil, nil)); got != tt.want {
+		if got := verdict(j.inspect(t.Context(), s.snapshot(), nil)); got != tt.want {
 			t.Errorf("%s:\n got %s\nwant %s", tt.what, got, tt.want)
 		}
 	}
@@ -331,7 +331,6 @@ func TestWhoseAFileIs(t *testing.T) {
 func TestWhatHasComeSince(t *testing.T) {
 	type files = map[string]string
 	begun := files{part: journal(ours, "org/a", "head.safetensors head"), "head.safetensors": "head", "README.md": "x"}
-	made := map[string]names.File{"head.safetensors": file("head.safetensors", "head"), "model.safetensors": file("model.safetensors", "rest")}
 	const still = "ours .df11/part.json head.safetensors, card stays"
 	taken := "since this run began, a conversion of %s has written to there"
 	for _, tt := range []struct {
@@ -356,13 +355,13 @@ func TestWhatHasComeSince(t *testing.T) {
 		{"another commit's journal", inRepo, files{second: journal(older, "org/a")}, fmt.Sprintf(taken, "org/a at another commit or with other flags")},
 		{"another commit's manifest", inRepo, files{record: manifest(older, "org/a")}, fmt.Sprintf(taken, "org/a at another commit or with other flags")},
 		{"another part's journal", inRepo, files{second: journal(ours, "org/a", "model.safetensors rest"), "model.safetensors": "rest"}, "ours .df11/part.json .df11/second.json head.safetensors model.safetensors, card stays"},
-		{"our plan's journal with other bytes", inRepo, files{second: journal(ours, "org/a", "model.safetensors x")}, fmt.Sprintf(taken, "a source with the same name and other bytes (model.safetensors differs)")},
+		{"our plan's journal with other bytes", inRepo, files{second: journal(ours, "org/a", "model.safetensors x")}, "ours .df11/part.json .df11/second.json head.safetensors, card stays"},
 		{"a journal that this run has sent", inRepo, files{second: journal(other, "org/b", "SENT x")}, "ours .df11/part.json head.safetensors, card stays"},
 		{"a broken journal", inRepo, files{second: "x"}, still},
 		{"a broken journal of our name", inRepo, files{part: "x"}, "ours head.safetensors, overwritten .df11/part.json, card stays"},
 	} {
 		j, s := tt.at.of(maps.Clone(begun))
-		last, err := j.inspect(t.Context(), s.snapshot(), nil, nil)
+		last, err := j.inspect(t.Context(), s.snapshot(), nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -370,7 +369,7 @@ func TestWhatHasComeSince(t *testing.T) {
 		before := verdict(last, nil)
 		maps.Copy(s.files, tt.come)
 		maps.DeleteFunc(s.files, func(_, content string) bool { return content == "" })
-		if got := verdict(j.inspect(t.Context(), s.snapshot(), last, made)); got != tt.want {
+		if got := verdict(j.inspect(t.Context(), s.snapshot(), last)); got != tt.want {
 			t.Errorf("%s:\n got %s\nwant %s", tt.what, got, tt.want)
 		}
 		if after := verdict(last, nil); after != before {
@@ -383,7 +382,7 @@ func TestWhatHasComeSince(t *testing.T) {
 // run knows it.
 func TestFormerListsWhatIsOurs(t *testing.T) {
 	j, s := inRepo.of(map[string]string{record: manifest(older, "org/a", "old.safetensors old"), "old.safetensors": "old", "tokenizer.json": "tokens", "x.md": "x"})
-	in, err := j.inspect(t.Context(), s.snapshot(), nil, nil)
+	in, err := j.inspect(t.Context(), s.snapshot(), nil)
 	if err != nil {
 		t.Fatal(err)
 	}

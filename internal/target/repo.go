@@ -98,13 +98,13 @@ func OpenRepo(ctx context.Context, push Push, w *Owner, m *model.Model) (*Repo, 
 // open reads a branch at its head, and refuses it if files of others are in the way, unless forced.
 func (r *Repo) open(ctx context.Context, name string, force bool) (*branch, error) {
 	j := r.owner.judge(names.JournalDir, force)
-	head, in, err := r.inspect(ctx, j, name, nil, nil)
+	head, in, err := r.inspect(ctx, j, name, nil)
 	return &branch{name: name, head: head, seen: head, judge: j, Inspection: in}, err
 }
 
 // inspect judges what has changed on a branch since the last inspection, nil when a run begins.
-func (p Push) inspect(ctx context.Context, j *judge, name string, last *Inspection,
-	made map[string]names.File) (head string, in *Inspection, err error) {
+func (p Push) inspect(ctx context.Context, j *judge, name string,
+	last *Inspection) (head string, in *Inspection, err error) {
 	info, err := p.Hub.Info(ctx, p.Repo, name)
 	if err != nil {
 		return "", nil, err
@@ -114,7 +114,7 @@ func (p Push) inspect(ctx context.Context, j *judge, name string, last *Inspecti
 		s, err = p.snapshot(ctx, info.SHA)
 	}
 	if err == nil {
-		in, err = j.inspect(ctx, s, last, made)
+		in, err = j.inspect(ctx, s, last)
 	}
 	return info.SHA, in, err
 }

@@ -30,8 +30,7 @@ const (
 // State returns what a repo holds of a conversion, and changes nothing. The manifest is nil if there
 // is none. State returns the ConflictError with which a run would refuse the repo.
 func (p Push) State(ctx context.Context, w *Owner) (State, *metadata.Manifest, error) {
-	_, in, err := p.inspect(ctx, w.judge(names.JournalDir, false), cmp.Or(p.Revision, "main"), nil,
-		nil)
+	_, in, err := p.inspect(ctx, w.judge(names.JournalDir, false), cmp.Or(p.Revision, "main"), nil)
 	if errors.Is(err, hub.ErrNotFound) || errors.Is(err, hub.ErrRevisionNotFound) {
 		return Missing, nil, nil
 	}
