@@ -161,6 +161,7 @@ func TestRefusedLeavesNothing(t *testing.T) {
 		"visibility":   {map[string][]byte{}, true, testToken, is, new(*target.VisibilityError)},
 		"not writable": {map[string][]byte{}, false, "hf_reader", is, new(*hub.Error)},
 		"their name":   {nil, false, testToken, func(o *pipeline.Options) { o.Push.Repo = "them/x" }, new(*hub.Error)},
+		"the source":   {nil, false, testToken, func(o *pipeline.Options) { o.Push.Repo, o.Force = sourceRepo, true }, new(*target.SourceTargetError)},
 		"disk":         {nil, false, testToken, noDisk, new(*budget.DiskError)},
 		"disk, a repo": {map[string][]byte{"notes.md": []byte("mine")}, false, testToken, noDisk, new(*budget.DiskError)},
 	} {

@@ -36,20 +36,6 @@ func folder(t *testing.T, dir string) map[string]string {
 	return files
 }
 
-// TestSourceRepoIsNoTarget: the same on the Hub.
-func TestSourceRepoIsNoTarget(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t, small())
-	head := w.Head(sourceRepo, "main")
-	_, err := w.convert(t.Context(), t, t.TempDir(), forced, func(o *pipeline.Options) { o.Push.Repo = sourceRepo })
-	if same := (*target.SourceTargetError)(nil); !errors.As(err, &same) {
-		t.Errorf("got %v", err)
-	}
-	if w.Head(sourceRepo, "main") != head || w.Count("POST", anyCommit) > 0 {
-		t.Error("the source was changed")
-	}
-}
-
 // foreign checks that a target is refused because of a file that would be overwritten. It returns
 // the error.
 func foreign(t *testing.T, err error, file string) *target.ConflictError {
