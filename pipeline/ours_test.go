@@ -17,6 +17,7 @@ import (
 	"github.com/df11-convert/df11-convert/internal/budget"
 	"github.com/df11-convert/df11-convert/internal/catalog"
 	"github.com/df11-convert/df11-convert/internal/hubtest"
+	"github.com/df11-convert/df11-convert/internal/metadata"
 	"github.com/df11-convert/df11-convert/internal/names"
 	"github.com/df11-convert/df11-convert/internal/plan"
 	"github.com/df11-convert/df11-convert/internal/target"
@@ -388,7 +389,7 @@ func (o *ownership) run(force bool, kill int, makers ...*maker) {
 			delete(o.owner, name)
 		}
 	}
-	o.written(before, after, makers)
+	o.written(before, after, makers, force)
 	for i, m := range makers {
 		if errs[i] == nil && len(makers) == 1 && o.part == nil {
 			o.whole(m, after)
@@ -444,13 +445,19 @@ func (o *ownership) ended(m *maker, err error, force, two bool) {
 }
 
 // written records who has written what is new.
-func (o *ownership) written(before, after map[string]string, makers []*maker) {
+func (o *ownership) written(before, after map[string]string, makers []*maker, force bool) {
 	by := makers[0].name
 	if len(makers) > 1 && makers[1] != makers[0] {
 		by = "" // no one knows which
 	}
+	named := map[string]bool{} // by force, it counts as overwritten, whatever was there
+	if m, err := metadata.ParseManifest([]byte(after[names.Manifest]), 0); force && err == nil {
+		for _, f := range m.Outputs {
+			named[f.Path] = !f.Kept
+		}
+	}
 	for name, content := range after {
-		if old, there := before[name]; !there || old != content {
+		if old, there := before[name]; !there || old != content || named[name] {
 			o.owner[name], o.wrote[name] = by, [2]string{by, content}
 		}
 	}

@@ -288,7 +288,8 @@ func (f *Folder) Read(name string, limit int64) ([]byte, error) {
 	return ReadAll(file, limit)
 }
 
-// Open opens a file through the folder if its version is the known one.
+// Open opens a file through the folder. If its version isn't the known one, Open returns InTheWay's
+// error.
 func (f *Folder) Open(name string) (*os.File, error) {
 	file, err := f.Root.Open(name)
 	if err != nil {
@@ -298,7 +299,7 @@ func (f *Folder) Open(name string) (*os.File, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if err == nil && f.Known[name] != Version(info) {
-		err = &UnsafeError{f.path(name), "has changed since it was verified"}
+		err = f.InTheWay(name)
 	}
 	if err != nil {
 		return nil, errors.Join(err, file.Close())

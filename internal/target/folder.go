@@ -153,22 +153,13 @@ func (f *Folder) file(ctx context.Context, name string) (names.File, error) {
 	return names.File{Path: name, Size: st.Size(), SHA256: sum}, context.Cause(ctx)
 }
 
-// equals compares a file with what pins its content at the source, or with the file of a local
-// source. In a work folder, only the journal says whose a file is.
-func (f *Folder) equals(ctx context.Context, name, pin string) (equal bool, err error) {
-	if !f.Stays {
-		return false, nil
-	}
-	if pin == "" && f.judge.Content != nil {
-		if pin, err = f.judge.Content(ctx, name); err != nil {
-			return false, err
-		}
-	}
+// equals is false in a work folder, where only the journal says whose a file is.
+func (f *Folder) equals(ctx context.Context, name, sum string) (bool, error) {
 	st, err := f.disk.Lstat(name)
-	if pin == "" || err != nil {
+	if !f.Stays || err != nil {
 		return false, nil //nolint:nilerr // what is gone by now equals nothing
 	}
-	return f.disk.Hash(ctx, name, st.Size(), hub.NewHash(pin, st.Size())) == pin, nil
+	return f.disk.Hash(ctx, name, st.Size(), hub.NewHash(sum, st.Size())) == sum, nil
 }
 
 // Name is where the folder is.
@@ -293,9 +284,8 @@ func (f *Folder) complete(ctx context.Context, r *Result) error {
 		return err
 	}
 	for _, o := range r.Outputs {
-		if v := s.versions[o.Path]; v == "" || v != f.disk.Known[o.Path] {
-			return fmt.Errorf(
-				"%s was removed or changed while the conversion ran: run it again, and it is made again",
+		if s.versions[o.Path] == "" {
+			return fmt.Errorf("%s was removed while the conversion ran: run the same command again",
 				filepath.Join(f.Name(), o.Path))
 		}
 	}

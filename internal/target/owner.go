@@ -155,7 +155,7 @@ type contents interface {
 	version(name string) (string, error)
 	read(ctx context.Context, name string) ([]byte, error)
 	file(ctx context.Context, name string) (names.File, error) // with its SHA-256
-	// equals reports whether a file has the content that a pin of the source stands for.
+	// equals reports whether a file, of another version, has the content that a hash stands for.
 	equals(ctx context.Context, name, pin string) (bool, error)
 }
 
@@ -368,8 +368,14 @@ func (x *judgment) keeps(ctx context.Context, name string) (bool, error) {
 		return x.last.Kept[name], nil
 	case !written || name == names.Card:
 		return false, nil
-	case pin != "" && pin == x.in.versions[name]:
-		return true, nil
+	case pin == "" && x.Content != nil:
+		var err error
+		if pin, err = x.Content(ctx, name); err != nil {
+			return false, err
+		}
+	}
+	if pin == "" || pin == x.in.versions[name] {
+		return pin != "", nil
 	}
 	return x.equals(ctx, name, pin)
 }

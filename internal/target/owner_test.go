@@ -51,7 +51,7 @@ func file(name, content string) names.File {
 }
 
 func (f fake) equals(_ context.Context, name, pin string) (bool, error) {
-	return f.folder && !f.work && pin != "" && f.files[name] == pin, nil
+	return !f.work && (f.files[name] == pin || sumOf([]byte(f.files[name])) == pin), nil
 }
 
 // Plans by digest: the one of the run, and two others.
@@ -221,6 +221,10 @@ func (s site) of(files map[string]string) (*judge, fake) {
 	if s == nameless {
 		from.Repo = ""
 	}
+	if s == local {
+		p.Copied[0].ETag, from.Local = "", true
+		from.Content = func(context.Context, string) (string, error) { return sumOf([]byte("local tokens")), nil }
+	}
 	w, dir := NewOwner(p, from, "part", s == forcedRepo || s == forcedFolder), names.JournalDir
 	w.Digest = ours
 	f := fake{files, s == inFolder || s == forcedFolder || s == workFolder, s == workFolder}
@@ -290,6 +294,8 @@ func TestWhoseAFileIs(t *testing.T) {
 		{"a kept file that would change", inRepo, files{record: manifest(older, "org/a@"+before, "-tokenizer.json old"), "tokenizer.json": "old"}, "ours df11-manifest.json, overwritten tokenizer.json"},
 		{"a kept file that stays", inRepo, files{record: manifest(older, "org/a@"+before, "-tokenizer.json tokens"), "tokenizer.json": "tokens"}, "ours df11-manifest.json, kept tokenizer.json"},
 		{"a user's file with the bytes of the new commit", inRepo, files{record: manifest(older, "org/a@"+before, "tokenizer.json tokenX"), "tokenizer.json": "tokens"}, "ours df11-manifest.json, kept tokenizer.json"},
+		{"a local source's tokenizer", local, files{"tokenizer.json": "local tokens"}, "kept tokenizer.json"},
+		{"another tokenizer than a local source's", local, files{"tokenizer.json": "tokens"}, "overwritten tokenizer.json"},
 		{"our plan, both sources unknown", nameless, files{second: journal(ours, "", "head.safetensors head"), "head.safetensors": "head"}, "ours .df11/second.json head.safetensors"},
 
 		{"the result", inRepo, whole(nil), all + ", current"},

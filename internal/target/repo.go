@@ -177,7 +177,13 @@ func (c commit) file(ctx context.Context, name string) (names.File, error) {
 	return f, err
 }
 
-func (commit) equals(context.Context, string, string) (bool, error) { return false, nil }
+func (c commit) equals(ctx context.Context, name, sum string) (bool, error) {
+	if !names.IsSHA256(sum) {
+		return false, nil // the blob ID of a small file, which is its version
+	}
+	f, err := c.file(ctx, name)
+	return f.SHA256 == sum, err
+}
 
 // gatedManual is the mode of a public repo whose owner approves each reader. With "auto", anyone who
 // asks may read.
