@@ -25,6 +25,9 @@ func (f *gpuFlags) register(p *pflag.FlagSet) {
 // open starts the GPU and adds it to means. It takes its host memory out of memory. Without a GPU it
 // does nothing, unless --gpu requires one.
 func (f *gpuFlags) open(u *ui, memory *budget.Memory, means *forward.Means) error {
+	if !hasGPUs {
+		return nil
+	}
 	g, err := verify.OpenGPU(verify.GPUOptions{Mode: verify.GPUMode(f.mode), Host: memory.GPU,
 		Log: u.log()})
 	if errors.Is(err, verify.ErrNoGPU) {
@@ -39,7 +42,7 @@ func (f *gpuFlags) open(u *ui, memory *budget.Memory, means *forward.Means) erro
 }
 
 func (f *gpuFlags) close() {
-	if f.gpu != nil {
+	if hasGPUs && f.gpu != nil {
 		f.gpu.Close()
 	}
 }
