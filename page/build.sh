@@ -16,7 +16,8 @@ gzip -9n "$work/plan.wasm"
 chmod 644 "$work/plan.wasm.gz"
 size=$(wc -c <"$work/plan.wasm.gz")
 [ "$size" -le 3400000 ] || { echo "plan.wasm.gz has $size bytes, more than 3.4 MB" >&2; exit 1; }
-cp "$(go env GOROOT)/lib/wasm/wasm_exec.js" page/*.js page/style.css "$work"
+cp "$(go env GOROOT)/lib/wasm/wasm_exec.js" page/*.js "$work"
+cat internal/charts/bars.css page/style.css >"$work/style.css"
 for model in ${EXAMPLES-}; do
   go run ./cmd/df11-convert plan --json --sample-bytes 0 -- "$model" >"$work/plan.json"
   node --input-type=module -e 'import { readFileSync } from "node:fs"; const { brief } = await import(process.argv[1]);

@@ -9,39 +9,36 @@ export class Problem extends Error {
     super(title);
     Object.assign(this, { title, why, todo }, more);
   }
+  // of leaves a Problem as it is, and makes one of another error.
+  static of(error, title, ...todo) { return error instanceof Problem ? error : new Problem(title, error.message, todo); }
 }
 // shown escapes what has no glyph, such as marks that turn the direction of writing: a text from outside.
 export const shown = text => String(text ?? '').replace(/[\p{C}\p{Zl}\p{Zp}]/gu, c =>
   c === '\n' ? c : [...Array(c.length).keys()].map(i => '\\u' + c.charCodeAt(i).toString(16).padStart(4, '0')).join(''));
-// keep holds texts for this tab's session. A browser that forbids it loses them when the page is left.
-const memory = new Map();
-const session = (name, ...args) => {
-  try { return [sessionStorage[name](...args)]; } catch { return undefined; }
+// keep holds texts for this tab's session, unless the browser forbids that.
+const session = work => {
+  try { return work(sessionStorage); } catch { return undefined; }
 };
 export const keep = {
-  get: key => (session('getItem', key) ?? [memory.get(key)])[0] ?? undefined,
-  set: (key, text) => session('setItem', key, text) || void memory.set(key, text), // whether it outlives the page
-  drop: key => session('removeItem', key) ?? memory.delete(key),
-  names: () => [...memory.keys(), ...(session('valueOf') ? Object.keys(sessionStorage) : [])],
+  get: key => session(kept => kept.getItem(key)) ?? undefined,
+  set: (key, text) => session(kept => { kept.setItem(key, text); return true; }), // whether it is kept
+  drop: key => session(kept => kept.removeItem(key)),
 };
 
 // --- questions ----------------------------------------------------------------------------------------------------------
 export let account = {}; // token, ends, user: all of it or nothing
 // api asks the Hub, and it alone. A read is repeated while the Hub is busy or away: tries times in all.
 export async function api(path, { tries = 1, token = account.token, headers, ...options } = {}) {
-  for (let wrong, n = 1; ; n++) {
-    try {
-      return await once(path, { ...options, headers: { ...(token && { Authorization: 'Bearer ' + token }), ...headers } });
-    } catch (error) {
-      wrong = error;
-    }
-    if (n >= tries || wrong.status && wrong.status !== 429 && wrong.status < 500) throw wrong;
-    await wait(1000 * Math.min(wrong.after || 2 ** n, 60));
+  const identity = token && { Authorization: 'Bearer ' + token };
+  for (let n = 1; ; n++) {
+    const answer = await once(path, { ...options, headers: { ...identity, ...headers } }).catch(error => error);
+    if (answer instanceof Response) return answer;
+    if (n >= tries || answer.status && answer.status !== 429 && answer.status < 500) throw answer;
+    await wait(1000 * Math.min(answer.after || 2 ** n, 60));
   }
 }
-
 async function once(path, options) {
-  const signal = options.signal ?? AbortSignal.timeout(30_000);
+  const { signal = AbortSignal.timeout(30_000) } = options;
   const answer = await fetch(hub() + path, { ...options, signal, credentials: 'omit', referrerPolicy: 'no-referrer' }).catch(() => {
     throw new Problem(navigator.onLine ? 'The Hub cannot be reached' : 'You are offline', '', ['check your connection, then try again']);
   });
@@ -58,8 +55,9 @@ export const json = async (path, options) => (await api(path, options)).json().c
 // modelOf finds the model in what people paste: an id, an address of any page of a model, or a line that clones it.
 export function modelOf(text) {
   const bare = text.trim().replace(/^git clone /, '').replace(/^["'<`]+|[>"'`]+$/g, '').replace(/[?#].*$/, '').replace(/(\.git)?\/*$/, '');
-  const [, scheme = '', host = '', rest] = bare.match(/^([a-z]+:\/\/|git@)?((?:www\.)?(?:huggingface\.co|hf\.co|hf-mirror\.com)[/:])?(.*)$/is);
-  const [path, at] = scheme || host ? [rest] : rest.split(/@(.*)/s), parts = path.split(/[/:]/).filter(Boolean);
+  const [scheme] = bare.match(/^([a-z]+:\/\/|git@)?/i), rest = bare.slice(scheme.length);
+  const [host] = rest.match(/^((www\.)?(huggingface\.co|hf\.co|hf-mirror\.com)[/:])?/i);
+  const [path, at] = scheme || host ? [rest.slice(host.length)] : rest.split(/@(.*)/s), parts = path.split(/[/:]/).filter(Boolean);
   if (/^http/i.test(scheme) && !host) parts.shift(); // of a mirror
   if (/^(datasets|spaces)$/.test(parts[0])) {
     throw new Problem('This is no model', `${shown(text)} is among the ${parts[0]} of the Hub.`, ['name a model: org/name']);
@@ -89,21 +87,26 @@ export const framed = () => window.top !== window;
 // signIn leaves for the Hub. A frame, in which the Hub refuses to ask, opens a tab that does so.
 export async function signIn() {
   if (framed()) {
-    if (!window.open(location.href)) throw new Problem('Your browser has blocked a new tab', '', ['allow it for this page: signing in needs one']);
-    return;
+    if (window.open(location.href)) return;
+    throw new Problem('Your browser has blocked a new tab', '', ['allow it for this page: signing in needs one']);
   }
   const verifier = random(), state = random();
   if (!keep.set(pending, JSON.stringify({ verifier, state, query: location.search }))) {
-    throw new Problem('You cannot sign in', 'Your browser forbids this page to keep anything, and the answer of the Hub could not be recognized.',
-      ['allow cookies and site data for this page, or use a command under “Run it yourself”']);
+    throw new Problem('You cannot sign in', 'Your browser forbids this page to keep anything until the Hub answers.',
+      ['allow cookies and site data for this page, or use the command under “Run it yourself”']);
   }
   const challenge = base64url(new Uint8Array(await crypto.subtle.digest('SHA-256', new TextEncoder().encode(verifier))));
   location.assign(hub() + '/oauth/authorize?' + new URLSearchParams({
-    client_id: client(), redirect_uri: here(), response_type: 'code', scope, state, code_challenge: challenge, code_challenge_method: 'S256',
+    client_id: client(), redirect_uri: here(), response_type: 'code', scope, state,
+    code_challenge: challenge, code_challenge_method: 'S256',
   }));
 }
 
-export const signOut = () => { account = {}; };
+// signOut forgets the visitor, and what only they may know: plans.
+export function signOut() {
+  account = {};
+  session(kept => Object.keys(kept).filter(key => key.startsWith('df11-')).forEach(keep.drop));
+}
 // comeFromFrame takes over what a frame of this page keeps that has opened this tab to sign in, and says whether there is one.
 export function comeFromFrame() {
   try {
@@ -118,7 +121,8 @@ export function comeFromFrame() {
 }
 const declined = {
   access_denied: ['You have not agreed', 'Without the three rights no job can be started for you. Plans and checks need no sign-in.'],
-  invalid_scope: ['The Hub does not grant what this page asks for', 'The page’s operator must register it for jobs, contribute-repos and gated-repos.'],
+  invalid_scope: ['The Hub does not grant what this page asks for',
+    'The page’s operator must register it for jobs, contribute-repos, and gated-repos.'],
 };
 // comeBack takes the Hub's answer out of the address, and signs in if it answers this tab's question. It says whether there was one.
 export async function comeBack() {
@@ -130,18 +134,21 @@ export async function comeBack() {
     throw new Problem('You are not signed in', 'The answer belongs to no sign-in that this tab has begun, so it was thrown away.', [again]);
   }
   if (!query.has('code')) {
-    const [title, why] = declined[query.get('error')] ?? ['The Hub has not signed you in', shown(query.get('error_description') ?? query.get('error'))];
+    const said = shown(query.get('error_description') ?? query.get('error'));
+    const [title, why] = declined[query.get('error')] ?? ['The Hub has not signed you in', said];
     throw new Problem(title, why, [again]);
   }
-  const form = { grant_type: 'authorization_code', client_id: client(), code: query.get('code'), redirect_uri: here(), code_verifier: asked.verifier };
+  const form = new URLSearchParams({ grant_type: 'authorization_code', client_id: client(), code: query.get('code'),
+    redirect_uri: here(), code_verifier: asked.verifier });
   try {
-    const got = await json('/oauth/token', { method: 'POST', body: new URLSearchParams(form), token: '' });
+    const got = await json('/oauth/token', { method: 'POST', body: form, token: '' });
     if (!got.access_token) throw new Problem('The Hub has sent no token');
     const { preferred_username: user } = await json('/oauth/userinfo', { token: got.access_token, tries: 3 });
     if (!user) throw new Problem('The Hub has not said who you are');
     account = { token: got.access_token, ends: Date.now() + 1000 * (got.expires_in ?? 3600), user };
   } catch (error) {
-    throw new Problem('You are not signed in', [error.title ?? error.message, error.why].filter(Boolean).join('. '), [...(error.todo ?? []), again]);
+    const { title, why, todo } = Problem.of(error, 'That did not work');
+    throw new Problem('You are not signed in', [title, why].filter(Boolean).join('. '), [...todo, again]);
   }
   return true;
 }

@@ -1,7 +1,6 @@
 // A job of Hugging Face that converts a model. Its stage is the clock, its log is decoration, the target's manifest is the outcome.
 
 import { Problem, account, api, hub, json, setting, shown, wait } from './hub.js';
-import { lines } from './planner.js';
 
 // --- time and money -----------------------------------------------------------------------------------------------------
 // Prices are dollars an hour, of November 2026, until the Hub says others. Rates are guesses, in bytes a second: no job of ours has
@@ -25,7 +24,7 @@ export function quotes(needs) {
 }
 export const span = s => s < 90 * 60 ? Math.ceil(s / 60) + ' min' : (s / 3600).toFixed(1) + ' h';
 export const dollars = n => '$' + (Math.ceil(100 * n - 1e-9) / 100 || 0.01).toFixed(2);
-// askPrices takes today's prices from the Hub, and says whether it has.
+// askPrices takes today's prices from the Hub.
 export async function askPrices() {
   const all = await json('/api/jobs/hardware', { token: '' }).catch(() => []);
   const units = { minute: 60, second: 3600, hour: 1 };
@@ -33,26 +32,25 @@ export async function askPrices() {
     const now = all.find(h => h.name === m.flavor);
     if (now?.unitCostUSD * units[now.unitLabel] > 0) Object.assign(m, { price: now.unitCostUSD * units[now.unitLabel], now: true });
   }
-  return machines.every(m => m.now);
 }
 
 // --- a job --------------------------------------------------------------------------------------------------------------
 const ended = ['COMPLETED', 'CANCELED', 'ERROR', 'DELETED', 'DELETING', 'STOPPED'];
 export const running = job => !ended.includes(job.status.stage);
 export const address = job => `${hub()}/jobs/${account.user}/${job.id}`;
-export const image = () => setting('image'); // by digest: a token that may spend money goes into it
 const path = id => `/api/jobs/${account.user}/${encodeURIComponent(id)}`;
 // taskOf is what a job converts, by its command.
 export function taskOf({ command = [] }) {
   const [source = '', commit = ''] = (command[1] ?? '').split('@');
   return { source, commit, target: command[command.indexOf('--repo-id') + 1] ?? '' };
 }
+const labelsOf = ({ source, target }) => ({ 'df11-convert': source, 'df11-target': target });
 // find returns the job that is converting a source into a target now.
-async function find({ source, target }) {
-  const labels = { 'df11-convert': source, 'df11-target': target };
-  const query = [...Object.entries(labels).map(([k, v]) => ['label', `${k}=${v}`]), ['stage', 'RUNNING'], ['stage', 'SCHEDULING']];
+async function find(task) {
+  const labels = Object.entries(labelsOf(task));
+  const query = [...labels.map(([k, v]) => ['label', `${k}=${v}`]), ['stage', 'RUNNING'], ['stage', 'SCHEDULING']];
   const jobs = await json(`/api/jobs/${account.user}?` + new URLSearchParams(query), { tries: 4 });
-  return jobs.find(j => running(j) && Object.entries(labels).every(([k, v]) => j.labels?.[k] === v));
+  return jobs.find(j => running(j) && labels.every(([k, v]) => j.labels?.[k] === v));
 }
 const refusals = {
   401: ['Your sign-in has ended', 'sign in again'],
@@ -70,20 +68,22 @@ const refusal = (error, title) => {
 export async function start(task, machine, options) {
   const left = (account.ends - Date.now()) / 1000 - 60;
   if (left < 1.5 * machine.seconds) {
-    throw new Problem('The job could outlive your sign-in', `It needs about ${span(machine.seconds)}.`, ['sign out and in again, or use a command under “Run it yourself”']);
+    throw new Problem('The job could outlive your sign-in', `It needs about ${span(machine.seconds)}.`, ['sign out and in again']);
   }
-  const once = navigator.locks ? work => navigator.locks.request('df11-start', work) : work => work(); // of all tabs
-  return once(async () => {
+  return navigator.locks.request('df11-start', async () => { // one tab at a time
     const there = await find(task).catch(error => { throw refusal(error, 'It is unknown whether such a job runs, so none was started'); });
     if (there) return { job: there, found: true };
-    const { source, commit, target } = task;
-    const command = ['df11-convert', `${source}@${commit}`, '--push', '--repo-id', target, '--work-dir', '/tmp/df11', '--log-format', 'json', '--json', ...options];
+    const command = ['df11-convert', `${task.source}@${task.commit}`, '--push', '--repo-id', task.target, '--work-dir', '/tmp/df11',
+      '--log-format', 'json', '--json', ...options];
     const body = {
-      dockerImage: image(), command, arguments: [], environment: {}, secrets: { HF_TOKEN: account.token }, flavor: machine.flavor,
-      timeoutSeconds: Math.floor(Math.min(machine.timeout, left)), labels: { name: 'df11-convert', 'df11-convert': source, 'df11-target': target },
+      dockerImage: setting('image'), // by digest, because a token that may spend money goes into it
+      command, arguments: [], environment: {}, secrets: { HF_TOKEN: account.token }, flavor: machine.flavor,
+      timeoutSeconds: Math.floor(Math.min(machine.timeout, left)),
+      labels: { name: 'df11-convert', ...labelsOf(task) },
     };
     try {
-      return { job: await json(`/api/jobs/${account.user}`, { method: 'POST', headers: { 'Content-Type': 'application/json' }, body: JSON.stringify(body) }) };
+      const headers = { 'Content-Type': 'application/json' };
+      return { job: await json(`/api/jobs/${account.user}`, { method: 'POST', headers, body: JSON.stringify(body) }) };
     } catch (error) {
       const job = error.status < 500 ? undefined : await find(task).catch(() => undefined); // the answer was lost, not the job
       if (job) return { job };
@@ -109,7 +109,7 @@ export async function follow(id, { saw, silent, heard, signal }) {
       if (job instanceof Problem) {
         missing = job.status === 404 ? missing + 1 : 0;
         if (job.status === 401) throw refusal(job);
-        if (missing === patience) throw new Problem('The Hub knows no such job of yours', '', ['see the list of your jobs on the Hub'], { status: 404 });
+        if (missing === patience) throw new Problem('The Hub knows no such job of yours', '', [], { status: 404 });
         silent(job);
         continue;
       }
@@ -149,6 +149,10 @@ async function* events(reader) {
     }
   }
 }
+// linesOf reads the objects of a log of --log-format json.
+export const linesOf = log => log.flatMap(line => {
+  try { return line.startsWith('{') ? [JSON.parse(line)] : []; } catch { return []; }
+});
 const resume = 'start it again: it goes on with what was published';
 // outcome says how a job has ended: what the target's manifest says counts, not the job.
 export async function outcome(job, log) {
@@ -156,12 +160,17 @@ export async function outcome(job, log) {
   const manifest = await json(`/${target}/resolve/main/df11-manifest.json`, { tries: 5 }).catch(error => error);
   if (manifest.source && manifest.source.repo === source && manifest.source.commit === commit) {
     const weights = manifest.verification?.find(v => v.method === 'cpu')?.n_weights;
-    return { good: true, title: 'Published', target, why: `${Number(weights).toLocaleString('en')} weights were compared with the original, all 16 bits: 0 differ. So says its manifest.`, todo: [] };
+    const n = Number(weights).toLocaleString('en');
+    const why = `${n} weights were compared with the original, all 16 bits: 0 differ. So says its manifest.`;
+    return { good: true, title: 'Published', target, why, todo: [] };
   }
-  const list = lines(log.join('\n')), failure = list.findLast(m => m.level === 'ERROR');
-  const error = list.findLast(m => m.schema_version)?.error;
+  const list = linesOf(log), failure = list.findLast(m => m.level === 'ERROR')?.msg;
+  const error = list.findLast(m => m.schema_version)?.error?.message;
   if (stage === 'CANCELED') return { title: 'Canceled', why: '', todo: [resume] };
-  if (stage !== 'COMPLETED') return { title: 'The job has failed', why: shown(error?.message ?? failure?.msg ?? message ?? ''), next: error?.next, todo: [resume] };
-  if (manifest.status === 404) return { title: 'The job has ended without a result', why: `${target} has no manifest.`, todo: ['look at the job’s log', resume] };
-  return { title: 'The job has ended, and its result is unknown', why: manifest.source ? `${target} was made from something else.` : manifest.title ?? '', todo: [`look at ${target}`] };
+  if (stage !== 'COMPLETED') return { title: 'The job has failed', why: shown(error ?? failure ?? message), todo: [resume] };
+  if (manifest.status === 404) {
+    return { title: 'The job has ended without a result', why: `${target} has no manifest.`, todo: ['look at the job’s log', resume] };
+  }
+  const why = manifest.source ? `${target} was made from something else.` : manifest.title ?? '';
+  return { title: 'The job has ended, and its result is unknown', why, todo: [`look at ${target}`] };
 }

@@ -13,7 +13,7 @@ export function load() {
 
 function broken(error) {
   loaded = undefined;
-  const why = error instanceof Problem ? error : new Problem('The planner does not start', error.message, ['reload the page; if that does not help, try another browser']);
+  const why = Problem.of(error, 'The planner does not start', 'reload the page; if that does not help, try another browser');
   why.retry = true;
   become({ state: 'broken', why });
   throw why;
@@ -24,7 +24,8 @@ const reload = ['check your connection, then try again'];
 async function fetchAll() {
   become({ state: 'loading', got: 0, all: 0 });
   if (!globalThis.WebAssembly || !globalThis.DecompressionStream) {
-    throw new Problem('This browser cannot run the planner', `It has no ${globalThis.WebAssembly ? 'DecompressionStream: it is too old' : 'WebAssembly, or does not allow it here'}.`,
+    const lacks = globalThis.WebAssembly ? 'DecompressionStream: it is too old' : 'WebAssembly, or does not allow it here';
+    throw new Problem('This browser cannot run the planner', `It has no ${lacks}.`,
       ['update it or use another one; a strict mode, such as Lockdown, may have switched it off']);
   }
   const [module, ...scripts] = await Promise.all([compile(), script('wasm_exec.js'), script('worker.js')]);
@@ -64,22 +65,19 @@ async function compile() {
     throw new Problem('The planner came incomplete', error.message, reload);
   });
 }
-// begin makes a worker of a blob, so that it is bound by this page's policy.
-function begin(source) {
-  try { return new Worker(source); } catch (error) { return broken(error); }
-}
-// run runs the program and returns what it prints. It calls heard with each line of the log, and each answer of the Hub.
+// run runs the program and returns what it prints. It calls heard with the bytes that have been read. Its worker is made of a
+// blob, so that it is bound by this page's policy.
 export async function run(args, signal, heard = () => {}) {
   const { module, source } = await load();
   signal?.throwIfAborted();
-  const worker = begin(source);
+  const worker = await Promise.resolve(source).then(from => new Worker(from)).catch(broken);
   const ended = new Promise((yes, no) => {
     worker.onerror = event => no(new Problem('Your browser has stopped the planner', event.message ?? '',
       ['reload the page; an extension or a policy may forbid workers']));
     worker.onmessage = ({ data }) => {
-      if (data.failed) return no(new Problem('The planner has stopped', data.failed, ['reload the page; a very large model may need more memory']));
-      if (data.code === undefined) return heard(data);
-      yes(data);
+      if (data.failed) no(stopped(data.failed));
+      else if (data.code === undefined) heard(data.read);
+      else yes(data);
     };
     signal?.addEventListener('abort', () => no(signal.reason));
   });
@@ -88,24 +86,22 @@ export async function run(args, signal, heard = () => {}) {
   worker.postMessage({ module, args, env });
   return ended.catch(error => error instanceof Problem ? broken(error) : Promise.reject(error)).finally(() => worker.terminate());
 }
-// lines reads the objects of a log of --log-format json.
-export const lines = log => log.split('\n').flatMap(line => {
-  try { return line.startsWith('{') ? [JSON.parse(line)] : []; } catch { return []; }
-});
+const stopped = why => new Problem('The planner has stopped', why, ['reload the page; a very large model may need more memory']);
 // answer runs a command with --json and returns the document, good or not.
 async function answer(command, args, signal, heard) {
-  const { stdout, stderr } = await run([command, '--json', '--log-format', 'json', ...args], signal, heard);
+  const { stdout, stderr } = await run([command, '--json', ...args], signal, heard);
   try {
     return JSON.parse(stdout);
   } catch {
     const last = stderr.trim().split('\n').find(line => /panic|fatal|error/.test(line)) ?? 'It ended without an answer.';
-    return broken(new Problem('The planner has stopped', last.slice(0, 300), ['reload the page; a very large model may need more memory']));
+    return broken(stopped(last.slice(0, 300)));
   }
 }
 export const check = (name, signal, heard) => answer('verify', ['--level', 'structure', '--', name], signal, heard);
 // plan returns what a model becomes, from its headers alone, or from samples of its weights too.
 export async function plan(name, { samples = false, exact = false, signal, heard }) {
-  const doc = await answer('plan', [...(samples ? [] : ['--sample-bytes', '0']), ...(exact ? ['--exact-f32'] : []), '--', name], signal, heard);
+  const options = [...(samples ? [] : ['--sample-bytes', '0']), ...(exact ? ['--exact-f32'] : [])];
+  const doc = await answer('plan', [...options, '--', name], signal, heard);
   return doc.ok || doc.estimate ? brief(doc, name, exact) : doc;
 }
 // brief is what the page shows of a plan, small however large the model is.
@@ -129,15 +125,12 @@ export function brief(doc, name, exact) {
     within: Math.max(0, doc.plain_bytes - (doc.remainder ?? []).reduce((n, t) => n + t.bytes, 0)),
   };
 }
-// Plans are kept by commit, and the commit of each name that was planned, so that a reload, a sign-in and Back cost nothing.
-// Another release of this page does not read them.
+// Plans are kept by name and by commit, so that a reload, a sign-in, and Back cost nothing. Another release does not read them.
 const key = (name, exact) => `df11-plan:${new URL('.', import.meta.url).pathname}${exact ? 'f32:' : ''}${name}`;
 export function remember(p) {
-  keep.set(key(p.source + '@' + p.commit, p.exact), JSON.stringify(p));
-  keep.set(key(p.name, p.exact) + ':', p.source + '@' + p.commit);
+  for (const id of [p.name, `${p.source}@${p.commit}`]) keep.set(key(id, p.exact), JSON.stringify(p));
 }
 export function recall(name, exact) {
-  const p = JSON.parse(keep.get(key(keep.get(key(name, exact) + ':') ?? name, exact)) ?? 'null');
+  const p = JSON.parse(keep.get(key(name, exact)) ?? 'null');
   return p && { ...p, name };
 }
-export const forget = () => keep.names().filter(name => name.startsWith('df11-plan:')).forEach(keep.drop);

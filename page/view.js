@@ -12,7 +12,8 @@ const name = text => el('bdi', {}, shown(text)); // of a repo or a tensor: it tu
 const link = (href, ...children) => el('a', { href, rel: 'noopener', target: '_blank' }, ...children);
 const repo = id => link(`${hub.hub()}/${id}`, name(id));
 const button = (text, onclick, className = '') => el('button', { type: 'button', onclick, className }, text);
-const choice = (group, value, text, checked) => el('label', { className: 'choice' }, el('input', { type: 'radio', name: group, value, checked }), el('span', {}, text));
+const list = rows => el('ul', {}, ...rows.map(row => el('li', {}, row)));
+const checkOf = (id, text) => el('a', { href: '?check=' + encodeURIComponent(id) }, text);
 const announce = text => { $('state').textContent = text; };
 // done announces an outcome and moves to its heading, which goes to the top if the main button would not fit the screen.
 function done(heading, text) {
@@ -34,11 +35,11 @@ function bytes(n) {
 // warn shows a problem until it is closed, or the same topic has another outcome. No other action hides it.
 function warn(topic, problem, ...actions) {
   hush(topic);
-  const { title: head, why = '', todo = [], link: more } = problem instanceof Problem ? problem : new Problem('That did not work', problem.message, ['reload the page and try again']);
-  const close = button('Close', () => hush(topic));
+  const { title: head, why, todo, link: more } = Problem.of(problem, 'That did not work', 'reload the page and try again');
+  const heading = el('h2', { tabIndex: -1, id: topic + '-title' }, head), close = button('Close', () => hush(topic));
   close.ariaLabel = 'Close: ' + head;
-  $('messages').append(el('section', { className: 'box', id: 'about-' + topic }, el('h2', { tabIndex: -1, id: topic + '-title' }, head), el('p', {}, why),
-    el('ul', {}, ...todo.filter(Boolean).map(step => el('li', {}, step))), ...(more ? [link(...more), ' '] : []), ...actions, close));
+  $('messages').append(el('section', { className: 'box', id: 'about-' + topic }, heading, el('p', {}, why),
+    list(todo.filter(Boolean)), ...(more ? [link(...more), ' '] : []), ...actions, close));
   if (topic === 'lost') announce(`${head}. ${why}`);
   else done(topic + '-title', `${head}. ${why}`);
 }
@@ -86,10 +87,7 @@ function busy(text, stop) {
   $('stop').hidden = !stop;
   $('stop').onclick = stop;
 }
-const reading = (what, stop) => ({ read, line }) => {
-  const said = line && planner.lines(line).findLast(m => m.level === 'INFO' && /^waiting/.test(m.msg));
-  if (read || said) busy(said?.msg ?? `${what}: ${bytes(read)} …`, stop);
-};
+const reading = (what, stop) => read => busy(`${what}: ${bytes(read)} …`, stop);
 
 planner.planner.addEventListener('change', ({ state, got, all }) => {
   if (state !== 'loading') busy('');
@@ -116,7 +114,7 @@ async function refine(first, signal) {
   const part = new AbortController(), stop = () => part.abort();
   signal.addEventListener('abort', stop);
   const heard = reading('reading samples of the weights for a closer estimate', stop);
-  heard({ read: 1 });
+  heard(0);
   const closer = await planner.plan(first.name, { exact: first.exact, samples: true, signal: part.signal, heard }).catch(() => first);
   if (signal.aborted || !closer.groups) return;
   planner.remember(closer);
@@ -124,8 +122,9 @@ async function refine(first, signal) {
 }
 // steps word what the program says about the next step.
 const steps = {
-  sign_in: id => [account.user ? 'if it is private: this page sees public models alone' : 'if it is gated or private, sign in', signInButton],
-  accept_terms: id => ['open its page on the Hub, accept the terms, then try again', () => [link(`${hub.hub()}/${id.split('@')[0]}`, 'Open its page'), ' ', again('model', id)]],
+  sign_in: () => [account.user ? 'if it is private: this page sees public models alone' : 'if it is gated, sign in', signInButton],
+  accept_terms: id => ['open its page on the Hub, accept the terms, then try again',
+    () => [link(`${hub.hub()}/${id.split('@')[0]}`, 'Open its page'), ' ', again('model', id)]],
   check_instead: id => ['it is a result already: check it', () => [again('check', id, 'Check it')]],
   exact_f32: id => ['its F32 values look like BF16 ones', () => [button('Plan it as BF16', () => ask('model', id, { f32: true }), 'main')]],
   try: (id, error) => ['you may have meant ' + shown(error.try), () => [again('model', error.try, shown(error.try))]],
@@ -133,23 +132,23 @@ const steps = {
 };
 const again = (mode, id, text = 'Try again') => button(text, () => ask(mode, id), 'main');
 const titles = {
-  not_convertible: 'This model cannot be converted', not_found: 'There is no such model, or it is private', gated: 'You must accept its terms first',
-  usage: 'This is no model of the Hub', unauthorized: 'The Hub does not take your sign-in any more', rate_limited: 'The Hub has had too many questions', hub: 'The Hub does not answer as it should',
+  not_convertible: 'This model cannot be converted', not_found: 'There is no such model, or it is private',
+  gated: 'You must accept its terms first', usage: 'This cannot be planned here', unauthorized: 'The Hub no longer takes your sign-in',
+  rate_limited: 'The Hub has had too many questions', hub: 'The Hub does not answer as it should',
 };
 // refuse shows why there is no plan or check.
 function refuse({ error }, id, kind = 'This cannot be planned') {
   if (error.kind === 'unauthorized') leave();
-  const [todo, actions = () => []] = steps[error.next]?.(id, error) ?? [];
-  const more = !todo && error.hint ? ['the program on your own machine can say more: ' + program + ' plan ' + id] : [];
-  const offline = error.next === 'retry' && !navigator.onLine;
-  warn('answer', new Problem(offline ? 'You are offline' : titles[error.kind] ?? kind, shown(error.message), [todo, ...more]), ...actions());
+  const more = error.hint && `the program on your own machine can say more: ${program} plan ${id}`;
+  const [todo, actions = () => []] = steps[error.next]?.(id, error) ?? [more];
+  const head = error.next === 'retry' && !navigator.onLine ? 'You are offline' : titles[error.kind] ?? kind;
+  warn('answer', new Problem(head, shown(error.message), [todo]), ...actions());
 }
 
 // --- plan ---------------------------------------------------------------------------------------------------------------
 // picture is the program's drawing of both sizes: markup of numbers and of its own words.
 const picture = p => [...new DOMParser().parseFromString(p.picture ?? '', 'text/html').body.childNodes];
 const gpu = g => g.n > 1 ? `${g.n} × ${g.gib} GB` : `one ${g.gib} GB`;
-const percent = (part, whole) => Math.round(100 * part / Math.max(1, whole)) + '%';
 // fits says in one sentence which GPU it takes.
 function fits(gpus) {
   const [df11, bf16] = ['df11_fits', 'bf16_fits'].map(form => gpus.find(g => g[form]));
@@ -162,26 +161,33 @@ function show(p) {
   now = p;
   const saved = 1 - p.after / Math.max(1, p.before);
   fill('plan-title', repo(p.source));
-  const there = p.published.slice(0, 3).flatMap((id, i) => [i ? ', ' : 'There already: ', repo(id), ' (', el('a', { href: '?check=' + encodeURIComponent(id) }, 'check'), ')']);
-  fill('there', ...there);
-  fill('sizes', `${bytes(p.before)} → ${p.known ? '' : '≈ '}${bytes(p.after)} `, el('small', {}, saved > 0 ? percent(saved, 1) + ' smaller, bit for bit the same' : 'nothing to gain'));
+  fill('there', ...p.published.slice(0, 3).flatMap((id, i) => [i ? ', ' : 'There already: ', repo(id), ' (', checkOf(id, 'check'), ')']));
+  const gain = saved > 0 ? `${Math.round(100 * saved)}% smaller, bit for bit the same` : 'nothing to gain';
+  fill('sizes', `${bytes(p.before)} → ${p.known ? '' : '≈ '}${bytes(p.after)} `, el('small', {}, gain));
   fill('picture', ...picture(p));
   $('fits').textContent = fits(p.gpus);
   offer(p);
-  const basis = p.known ? 'exact' : p.sampled ? `estimated from ${bytes(p.sampled)} of the weights` : 'estimated from the headers: the usual ratio of trained weights';
-  $('plan-meta').textContent = [p.commit && 'commit ' + p.commit.slice(0, 12), p.layout, p.access, basis].filter(Boolean).join(' · ');
-  const lists = [['Take care', p.warnings], ['Differs from the official route', p.differences], ['Equal, so stored once', p.aliases]];
-  fill('remarks', ...lists.filter(([, rows]) => rows.length).flatMap(([head, rows]) => [el('h3', {}, head), el('ul', {}, ...rows.map(row => el('li', {}, name(row))))]));
-  const plain = p.groups.map(g => el('li', {}, `${bytes(g.size)} in ${g.n} ${g.n === 1 ? 'tensor' : 'tensors'}: ${shown(g.why)}, such as `, el('code', {}, name(g.such))));
-  if (p.siblings) plain.push(el('li', {}, `${bytes(p.within)} in ${p.siblings} norms and biases inside compressed modules`));
-  fill('plain', ...(plain.length ? plain : [el('li', {}, 'nothing')]));
-  fill('readers', ...p.readers.map(r => el('tr', {}, el('td', {}, r.name), el('td', {}, r.version), el('td', { className: r.loads === 'yes' ? 'yes' : 'no' }, r.loads === 'yes' ? 'loads it' : r.loads), el('td', {}, name(r.why ?? '')))));
-  fill('others', ...p.others.map(r => el('li', {}, link(r.url, r.name), ' reads DF11 folders; not tested by us')));
-  const cell = yes => el('td', { className: yes ? 'yes' : 'no' }, yes ? 'fits' : 'no');
-  fill('gpus', ...p.gpus.map(g => el('tr', {}, el('td', {}, gpu(g).replace('one ', '')), cell(g.bf16_fits), cell(g.df11_fits))));
+  const guess = 'estimated from ' + (p.sampled ? bytes(p.sampled) + ' of the weights' : 'the headers: the usual ratio of trained weights');
+  const facts = [p.commit && 'commit ' + p.commit.slice(0, 12), p.layout, p.access, p.known ? 'exact' : guess];
+  $('plan-meta').textContent = facts.filter(Boolean).join(' · ');
+  const remarks = [['Take care', p.warnings], ['Differs from the official route', p.differences], ['Equal, so stored once', p.aliases]];
+  fill('remarks', ...remarks.filter(([, rows]) => rows.length).flatMap(([head, rows]) => [el('h3', {}, head), list(rows.map(name))]));
+  fill('plain', plain(p));
+  const loads = { yes: 'loads it', no: 'does not load it', untested: 'is not tested with it' };
+  const readers = p.readers.map(r => el('span', {}, `${r.name} ${r.version} ${loads[r.loads]}`, r.why ? ': ' : '', name(r.why)));
+  const others = p.others.map(r => el('span', {}, link(r.url, r.name), ' reads DF11 folders, and is not tested by us'));
+  fill('readers', list([...readers, ...others]));
+  const holds = yes => yes ? 'fits' : 'does not fit';
+  fill('gpus', list(p.gpus.map(g => `${gpu(g).replace('one ', '')}: DF11 ${holds(g.df11_fits)}, BF16 ${holds(g.bf16_fits)}`)));
   $('command').textContent = command(p);
-  $('copy').textContent = 'Copy';
   $('plan').hidden = false;
+}
+// plain lists what stays in BF16, and why.
+function plain({ groups, siblings, within }) {
+  const rows = groups.map(g => el('span', {}, `${bytes(g.size)} in ${g.n} ${g.n === 1 ? 'tensor' : 'tensors'}: ${shown(g.why)}, such as `,
+    el('code', {}, name(g.such))));
+  if (siblings) rows.push(`${bytes(within)} in ${siblings} norms and biases inside compressed modules`);
+  return list(rows.length ? rows : ['nothing']);
 }
 // command is what does the same on the visitor's own machine. Ids and commits hold no character that a shell would read.
 function command({ name: asked, source, commit, exact }) {
@@ -192,7 +198,8 @@ function command({ name: asked, source, commit, exact }) {
 // --- check --------------------------------------------------------------------------------------------------------------
 // verdicts are those that are not good, of the model, the pair with its original, and the other files.
 const verdicts = {
-  damaged: ['bad', 'Damaged'], different_weights: ['bad', 'Differs from its original'], other_original: ['bad', 'Made from another original'], different: ['open', 'Other files differ'],
+  damaged: ['bad', 'Damaged'], different_weights: ['bad', 'Differs from its original'],
+  other_original: ['bad', 'Made from another original'], different: ['open', 'Other files differ'],
 };
 
 async function check(id, signal, stop) {
@@ -204,11 +211,14 @@ async function check(id, signal, stop) {
   const [look, head] = verdicts[found?.verdict] ?? (doc.ok ? ['good', 'No fault found'] : ['bad', 'Not checked to the end']);
   $('check').className = look;
   fill('verdict', el('span', { className: 'verdict' }, head), ': ', name(id));
-  $('check-why').textContent = !found && doc.ok ? `Its structure and published hashes fit ${shown(doc.against)}.` : shown(found?.why ?? doc.error?.message).replace(/\b([0-9a-f]{10})[0-9a-f]{54}\b/g, '$1…');
-  const rows = { finding: doc.error?.message, model: doc.model, commit: doc.commit, original: doc.against, 'its commit': doc.against_commit, modules: doc.units, 'copied tensors': doc.tensors,
-    warnings: (doc.warnings ?? []).join('; '), 'other files': doc.beside.join(', ') };
-  fill('checked', ...Object.entries(rows).filter(([, v]) => v != null && v !== '').map(([k, v]) => el('div', {}, el('dt', {}, k), el('dd', {}, name(v)))));
-  fill('check-next', 'Checked in this browser; no weight was compared. Every weight is compared by ', el('code', {}, `${program} verify ${id.replace(/[^\w./@:-]/g, '')} --level proof`));
+  const fault = shown(found?.why ?? doc.error?.message).replace(/\b([0-9a-f]{10})[0-9a-f]{54}\b/g, '$1…');
+  $('check-why').textContent = !found && doc.ok ? `Its structure and published hashes fit ${shown(doc.against)}.` : fault;
+  const rows = { finding: doc.error?.message, model: doc.model, commit: doc.commit, original: doc.against, 'its commit': doc.against_commit,
+    modules: doc.units, 'copied tensors': doc.tensors, warnings: (doc.warnings ?? []).join('; '), 'other files': doc.beside.join(', ') };
+  const known = Object.entries(rows).filter(([, v]) => v != null && v !== '');
+  fill('checked', list(known.map(([k, v]) => el('span', {}, k + ': ', name(v)))));
+  fill('check-next', 'Checked in this browser; no weight was compared. Every weight is compared by ',
+    el('code', {}, `${program} verify ${id} --level proof`));
   $('check').hidden = false;
   done('verdict', `${head}: ${id}`);
 }
@@ -224,42 +234,48 @@ function showAccount() {
 }
 
 function leave() {
-  if (following) warn('job', new Problem('Your job goes on, and goes on costing', 'This page cannot follow it any more.', ['sign in again to see it'], { link: [jobs.address(following.job), 'The job on the Hub'] }), ...signInButton());
+  const link = following && [jobs.address(following.job), 'The job on the Hub'];
   unfollow();
   hub.signOut();
-  planner.forget();
   showAccount();
+  if (!link) return;
+  warn('job', new Problem('Your job goes on, and goes on costing', '', ['sign in again to see it here'], { link }), ...signInButton());
 }
 
 // --- convert ------------------------------------------------------------------------------------------------------------
-// offer prepares the button for a plan, with what it costs.
+// unoffered says why a plan's conversion is not offered, if it is not.
+function unoffered(p) {
+  if (p.after >= 0.99 * p.before) return 'Nothing would be gained, so there is nothing to convert.';
+  return hub.setting('image') && hub.canSignIn() ? '' : 'This copy of the page starts no jobs. The command under Details does the same.';
+}
+// terms says what a job does, and what the visitor pays.
+const terms = q => (account.user ? '' : 'You sign in first. ') + 'A job of Hugging Face converts it, compares every weight with the ' +
+  'original, and publishes the result under your name. You pay Hugging Face for every minute that has begun ' +
+  `(${q.now ? 'prices of today' : 'prices of November 2026'}); after ${jobs.span(q.timeout)} the job stops by itself, and can be ` +
+  'continued. The time is a guess: no job of ours was measured. You can close the page meanwhile.';
+// offer prepares the button for a plan, with what it costs. The visitor's choices for this plan stay.
 function offer(p) {
-  const list = jobs.quotes(p.needs), worth = p.after < 0.99 * p.before, own = p.source.split('/').at(-1) + '-DF11';
-  const given = $('target').dataset.of === p.source ? new FormData($('job')) : new FormData(); // another plan leaves no choices
-  const why = !worth ? 'Nothing would be gained, so there is nothing to convert.' : !jobs.image() ? 'This copy of the page is no release and starts no jobs. The commands under Details do the same.'
-    : !hub.canSignIn() ? 'This copy of the page is not registered for signing in. The commands under Details do the same.' : '';
+  const why = unoffered(p), all = jobs.quotes(p.needs), chosen = $('machine').value;
   Object.assign($('no-job'), { textContent: why, hidden: !why });
   $('job').hidden = !!why || !!following;
-  const chosen = () => list[new FormData($('job')).get('machine') ?? 0];
-  fill('machines', ...list.map((q, i) => choice('machine', i, `${q.flavor}, ${q.what}: about ${jobs.span(q.seconds)}, about ${jobs.dollars(q.cost)}, at most ${jobs.dollars(q.most)}`, i === +(given.get('machine') ?? 0))));
-  const label = () => {
-    const q = chosen();
-    $('start').textContent = `Convert it: about ${jobs.span(q.seconds)}, at most ${jobs.dollars(q.most)}`;
-    $('terms').textContent = `${account.user ? '' : 'You sign in first. '}A job of Hugging Face converts it, compares every weight with the original and publishes the result under your name. You pay Hugging Face, for every minute that has begun` +
-      ` (${q.now ? 'prices of today' : 'prices of November 2026'}); after ${jobs.span(q.timeout)} the job stops by itself, and can be continued. The time is a guess: no job of ours was measured. You can close the page meanwhile.`;
+  fill('machine', ...all.map(q => el('option', { value: q.flavor }, `${q.what}: about ${jobs.span(q.seconds)}, ${jobs.dollars(q.cost)}`)));
+  if ($('target').dataset.of === p.source) $('machine').value = chosen;
+  else {
+    Object.assign($('target'), { value: p.source.split('/').at(-1) + '-DF11' }).dataset.of = p.source;
+    $('private').checked = p.closed;
+  }
+  const machine = () => all[Math.max(0, $('machine').selectedIndex)];
+  $('machine').onchange = () => {
+    $('start').textContent = `Convert it: about ${jobs.span(machine().seconds)}, at most ${jobs.dollars(machine().most)}`;
+    $('terms').textContent = terms(machine()) + (p.closed ? ' Make the result public only if the license of this model allows that.' : '');
   };
-  label();
-  $('machines').onchange = label;
+  $('machine').onchange();
   $('owner').textContent = (account.user ?? 'you') + ' /';
-  if ($('target').dataset.of !== p.source) Object.assign($('target'), { value: own }).dataset.of = p.source;
-  const hidden = (given.get('visibility') ?? (p.closed ? '--private' : '')) === '--private';
-  fill('visibility', choice('visibility', p.closed ? '--public' : '', p.closed ? 'Everybody: the license of this model allows that' : 'Everybody', !hidden),
-    choice('visibility', '--private', 'You, and whom you let in', hidden));
   $('job').onsubmit = event => {
     event.preventDefault();
     if (!account.user) return enter();
     const task = { source: p.source, commit: p.commit, target: `${account.user}/${$('target').value}` };
-    begin(task, chosen(), [new FormData($('job')).get('visibility'), p.exact && '--exact-f32'].filter(Boolean));
+    begin(task, machine(), [$('private').checked ? '--private' : p.closed && '--public', p.exact && '--exact-f32'].filter(Boolean));
   };
 }
 
@@ -276,7 +292,7 @@ async function begin(task, machine, options) {
   announce('asking the Hub for a machine');
   try {
     const { job, found } = await jobs.start(task, machine, options);
-    if (found) warn('job', new Problem('This job runs already', 'Another tab has started it, or you have before. Nothing new was started.'));
+    if (found) warn('job', new Problem('This job runs already', 'It was started earlier, or in another tab. Nothing new was started.'));
     follow(job.id, job);
   } catch (error) {
     lost(error);
@@ -294,7 +310,8 @@ const stages = ['waiting for a machine', 'reading', 'converting', 'publishing', 
 function step(n) {
   if (n < following.step) return;
   following.step = n;
-  fill('steps', ...stages.map((text, i) => Object.assign(el('li', { className: i < n || n === 4 ? 'past' : '' }, text), i === n ? { ariaCurrent: 'step' } : {})));
+  const current = i => i === n ? { ariaCurrent: 'step' } : {};
+  fill('steps', ...stages.map((text, i) => el('li', { className: i < n || n === 4 ? 'past' : '', ...current(i) }, text)));
 }
 // present makes ready what shows a job.
 function present(id) {
@@ -322,8 +339,10 @@ async function follow(id, job) {
   present(id);
   const began = Date.now();
   const tick = setInterval(() => {
-    const { createdAt, flavor } = mine.job, s = Math.max(0, (Date.now() - (Date.parse(createdAt) || began)) / 1000), m = jobs.machines.find(x => x.flavor === flavor);
-    $('clock').textContent = `${Math.floor(s / 60)}:${String(Math.floor(s % 60)).padStart(2, '0')} elapsed` + (m ? `, ${jobs.dollars(Math.ceil(s / 60) * m.price / 60)} so far at most` : '');
+    const { createdAt, flavor } = mine.job, m = jobs.machines.find(x => x.flavor === flavor);
+    const s = Math.max(0, (Date.now() - (Date.parse(createdAt) || began)) / 1000), time = [s / 60, s % 60].map(Math.floor);
+    const cost = m ? `, at most ${jobs.dollars(Math.ceil(s / 60) * m.price / 60)} so far` : '';
+    $('clock').textContent = `${time[0]}:${String(time[1]).padStart(2, '0')} elapsed` + cost;
   }, 1000);
   try {
     const last = await jobs.follow(id, {
@@ -353,12 +372,13 @@ async function follow(id, job) {
 // heard shows a line of the log, as far as it is what the program writes.
 function heard(line, log) {
   log.push(line);
-  const [m] = planner.lines(line);
+  const [m] = jobs.linesOf([line]);
   if (m?.msg !== 'progress' || !(m.percent >= 0)) return;
   step(m.phase === 'convert' ? m.percent > 0 ? 2 : 1 : 3);
   $('bar').value = m.percent;
   title(`${m.percent}% ` + jobs.taskOf(following.job).target);
-  $('phase').textContent = shown(`${m.percent}%, ${m.files} of ${m.files_total} files` + (m.seconds_left > 0 ? `, about ${jobs.span(m.seconds_left)} left` : ''));
+  const left = m.seconds_left > 0 ? `, about ${jobs.span(m.seconds_left)} left` : '';
+  $('phase').textContent = shown(`${m.percent}%, ${m.files} of ${m.files_total} files` + left);
 }
 // settle shows how a job has ended.
 async function settle(job, log, mine) {
@@ -373,8 +393,8 @@ async function settle(job, log, mine) {
   $('run').className = o.good ? 'good' : job.status.stage === 'COMPLETED' || job.status.stage === 'CANCELED' ? 'open' : 'bad';
   fill('run-title', el('span', { className: 'verdict' }, o.title), ...(target ? [': ', o.good ? repo(target) : name(target)] : []));
   fill('run-why', o.why);
-  const check = o.good ? [el('a', { href: '?check=' + encodeURIComponent(target) }, 'Check it'), ' · ', link(`${hub.hub()}/${target}`, 'How to use it'), ' · '] : [];
-  fill('run-links', ...(o.todo.length ? [el('ul', {}, ...o.todo.map(todo => el('li', {}, todo)))] : []), ...check, link(jobs.address(job), 'The job on the Hub'));
+  const next = o.good ? [checkOf(target, 'Check it'), ' · ', link(`${hub.hub()}/${target}`, 'How to use it'), ' · '] : [list(o.todo)];
+  fill('run-links', ...next, link(jobs.address(job), 'The job on the Hub'));
   done('run-title', o.title);
   title(o.title + ' ' + target);
   if (now) offer(now);
@@ -382,8 +402,7 @@ async function settle(job, log, mine) {
 
 // --- start --------------------------------------------------------------------------------------------------------------
 $('unready').remove();
-const first = new URLSearchParams(location.search);
-if (/^(light|dark)$/.test(first.get('__theme'))) document.documentElement.dataset.theme = first.get('__theme');
+document.documentElement.dataset.theme = new URLSearchParams(location.search).get('__theme') ?? ''; // of the Hub around a frame
 $('version').textContent = `Version ${hub.setting('version')}.`;
 const mode = () => new FormData($('ask')).get('mode');
 $('ask').onsubmit = event => { event.preventDefault(); ask(mode(), $('model').value); };
@@ -399,14 +418,11 @@ $('model').oninput = () => {
 };
 $('sign-in').onclick = enter;
 $('sign-out').onclick = leave;
-$('copy').onclick = async () => {
-  const copied = await navigator.clipboard?.writeText($('command').textContent).then(() => true, () => false);
-  $('copy').textContent = copied ? 'Copied' : 'Select it and copy';
-};
 window.onpopstate = () => fromAddress();
 // fromAddress shows what the address names. What this session knows costs nothing.
 function fromAddress(focus) {
-  const query = new URLSearchParams(location.search), text = ['model', 'repo'].map(key => query.get(key)).find(Boolean) ?? new URLSearchParams(location.hash.slice(1)).get('model');
+  const query = new URLSearchParams(location.search), hash = new URLSearchParams(location.hash.slice(1));
+  const text = query.get('model') || query.get('repo') || hash.get('model');
   if (query.get('check')) return ask('check', query.get('check'), { fresh: false });
   if (text) return ask('model', text, { fresh: false, f32: query.get('f32') === 'exact' }).then(() => focus && now && $('start').focus());
   for (const id of ['plan', 'check']) $(id).hidden = true;
@@ -415,9 +431,10 @@ function fromAddress(focus) {
 }
 // examples shows plans that were made when the page was built.
 async function examples() {
-  const list = await fetch(new URL('examples.json', import.meta.url)).then(answer => answer.json()).catch(() => []);
-  if (now || !list.length) return;
-  fill('examples', ...list.map(p => el('a', { href: '?model=' + encodeURIComponent(p.source) }, el('h2', {}, name(p.source.split('/').at(-1))), picture(p)[0], el('p', { className: 'note' }, fits(p.gpus)))));
+  const plans = await fetch(new URL('examples.json', import.meta.url)).then(answer => answer.json()).catch(() => []);
+  if (now || !plans.length) return;
+  fill('examples', ...plans.map(p => el('a', { href: '?model=' + encodeURIComponent(p.source) },
+    el('h2', {}, name(p.source.split('/').at(-1))), picture(p)[0], el('p', { className: 'note' }, fits(p.gpus)))));
   $('examples').hidden = false;
 }
 
@@ -426,9 +443,8 @@ jobs.askPrices().then(() => { if (now) offer(now); });
   if (hub.comeFromFrame()) return enter();
   const back = await hub.comeBack().catch(error => warn('sign-in', error, ...signInButton()));
   showAccount();
-  const query = new URLSearchParams(location.search), job = query.get('job');
-  const shownFirst = fromAddress(back === true && !job);
+  const job = new URLSearchParams(location.search).get('job');
+  fromAddress(back === true && !job);
   if (job && account.user) follow(job);
   else if (job) warn('job', new Problem('This address names a job', 'Sign in to see it. It goes on meanwhile.'), ...signInButton());
-  await shownFirst;
 })();

@@ -15,10 +15,12 @@ import (
 	"github.com/df11-convert/df11-convert/internal/human"
 )
 
-// The page and its style sheet. It has no script.
+// The page and its style sheets. It has no script.
 var (
 	//go:embed report.html.tmpl
 	page string
+	//go:embed bars.css
+	barsStyle template.CSS
 	//go:embed report.css
 	style template.CSS
 )
@@ -29,7 +31,7 @@ func HTML(r *describe.Report, version string) ([]byte, error) {
 	t := template.Must(template.New("report").Funcs(pageFuncs()).Parse(page))
 	var b bytes.Buffer
 	err := t.Execute(&b, map[string]any{
-		"Report": r, "Version": version, "Style": style, "Exponents": exponentRows(r),
+		"Report": r, "Version": version, "Style": barsStyle + style, "Exponents": exponentRows(r),
 		"GPUs": fits.Weights{BF16: r.BF16Bytes, DF11: r.DF11Bytes,
 			Largest: r.LargestModule}.Table(),
 		"Drawing": template.HTML(Drawing(r)),
