@@ -60,41 +60,17 @@ func splitGo(dst *[stripElems]byte, bf16 *[2 * stripElems]byte, idx *strip, widt
 // append16Go is the hot loop of pass 2 for typical weights: 16 elements of 2.6 bits each almost
 // always fit one append.
 func append16Go(w *bitWriter, t *pairTable, idx []byte, coded, marks *stretch, _ *byte) int {
-	code, mark, n, at := w.code, w.mark, uint64(w.n), 0
-	i := 0
+	code, mark, n, at, i := w.code, w.mark, uint64(w.n), 0, 0
 	for ; i < len(idx)-31; i += 32 {
-		in := idx[i : i+32]
-		a, b := uint16(in[2])|uint16(in[3])<<8, uint16(in[6])|uint16(in[7])<<8
-		n1, n2 := uint64(t.nBits[b]), uint64(t.nBits[a])
-		hi := t.words[a]<<(n1&63) | t.words[b]
-		nh := n1 + n2
-		a, b = uint16(in[10])|uint16(in[11])<<8, uint16(in[14])|uint16(in[15])<<8
-		n1, n2 = uint64(t.nBits[b]), uint64(t.nBits[a])
-		w1 := t.words[a]<<(n1&63) | t.words[b]
-		n1 += n2
-		hi = hi<<(n1&63) | w1
-		nh += n1
-		a, b = uint16(in[18])|uint16(in[19])<<8, uint16(in[22])|uint16(in[23])<<8
-		n1, n2 = uint64(t.nBits[b]), uint64(t.nBits[a])
-		lo := t.words[a]<<(n1&63) | t.words[b]
-		nl := n1 + n2
-		a, b = uint16(in[26])|uint16(in[27])<<8, uint16(in[30])|uint16(in[31])<<8
-		n1, n2 = uint64(t.nBits[b]), uint64(t.nBits[a])
-		w1 = t.words[a]<<(n1&63) | t.words[b]
-		n1 += n2
-		lo = lo<<(n1&63) | w1
-		nl += n1
-		if ((nh+31)|(nl+31)|(nh+nl+7))&^63 != 0 { // nh > 32, nl > 32 or the sum > 56
+		a, nA := t.four(idx[i : i+8])
+		b, nB := t.four(idx[i+8 : i+16])
+		c, nC := t.four(idx[i+16 : i+24])
+		d, nD := t.four(idx[i+24 : i+32])
+		if nA+nB > 32 || nC+nD > 32 || nA+nB+nC+nD > 56 {
 			break
 		}
-		code = (code<<(nh&63)|hi&0xffffffff)<<(nl&63) | lo&0xffffffff
-		mark = (mark<<(nh&63)|hi>>32)<<(nl&63) | lo>>32
-		n += nh + nl
-		k := at & (2*stripElems - 1)
-		binary.BigEndian.PutUint64(coded[k:k+8], code<<(-n&63))
-		binary.BigEndian.PutUint64(marks[k:k+8], mark<<(-n&63))
-		at += int(n / 8)
-		n %= 8
+		code, mark = joined(code, mark, a<<(nB&63)|b, nA+nB, c<<(nD&63)|d, nC+nD)
+		at, n = store(at, n+nA+nB+nC+nD, code, mark, coded, marks)
 	}
 	w.code, w.mark, w.n, w.at = code, mark, uint(n), w.at+at
 	return i / 32
@@ -102,30 +78,39 @@ func append16Go(w *bitWriter, t *pairTable, idx []byte, coded, marks *stretch, _
 
 // append8Go is append16Go for half as many elements. It serves wide distributions.
 func append8Go(w *bitWriter, t *pairTable, idx []byte, coded, marks *stretch, _ *byte) int {
-	code, mark, n, at := w.code, w.mark, uint64(w.n), 0
-	i := 0
+	code, mark, n, at, i := w.code, w.mark, uint64(w.n), 0, 0
 	for ; i < len(idx)-15; i += 16 {
-		in := idx[i : i+16]
-		a, b := uint16(in[2])|uint16(in[3])<<8, uint16(in[6])|uint16(in[7])<<8
-		n1, n2 := uint64(t.nBits[b]), uint64(t.nBits[a])
-		hi := t.words[a]<<(n1&63) | t.words[b]
-		nh := n1 + n2
-		a, b = uint16(in[10])|uint16(in[11])<<8, uint16(in[14])|uint16(in[15])<<8
-		n1, n2 = uint64(t.nBits[b]), uint64(t.nBits[a])
-		lo := t.words[a]<<(n1&63) | t.words[b]
-		nl := n1 + n2
-		if ((nh+31)|(nl+31)|(nh+nl+7))&^63 != 0 { // nh > 32, nl > 32 or the sum > 56
+		hi, nHi := t.four(idx[i : i+8])
+		lo, nLo := t.four(idx[i+8 : i+16])
+		if nHi > 32 || nLo > 32 || nHi+nLo > 56 {
 			break
 		}
-		code = (code<<(nh&63)|hi&0xffffffff)<<(nl&63) | lo&0xffffffff
-		mark = (mark<<(nh&63)|hi>>32)<<(nl&63) | lo>>32
-		n += nh + nl
-		k := at & (2*stripElems - 1)
-		binary.BigEndian.PutUint64(coded[k:k+8], code<<(-n&63))
-		binary.BigEndian.PutUint64(marks[k:k+8], mark<<(-n&63))
-		at += int(n / 8)
-		n %= 8
+		code, mark = joined(code, mark, hi, nHi, lo, nLo)
+		at, n = store(at, n+nHi+nLo, code, mark, coded, marks)
 	}
 	w.code, w.mark, w.n, w.at = code, mark, uint(n), w.at+at
 	return i / 16
+}
+
+// four returns the codes of four elements with their marks, as in pairTable.words, and how many
+// bits they have.
+func (t *pairTable) four(idx []byte) (word, nBits uint64) {
+	a, b := binary.LittleEndian.Uint16(idx[2:]), binary.LittleEndian.Uint16(idx[6:])
+	n := uint64(t.nBits[b])
+	return t.words[a]<<(n&63) | t.words[b], uint64(t.nBits[a]) + n
+}
+
+// joined appends two words of a pair table to the ends of the streams.
+func joined(code, mark, hi, nHi, lo, nLo uint64) (uint64, uint64) {
+	return (code<<(nHi&63)|hi&0xffffffff)<<(nLo&63) | lo&0xffffffff,
+		(mark<<(nHi&63)|hi>>32)<<(nLo&63) | lo>>32
+}
+
+// store writes the last n bits of the streams at byte at, and returns where the next store begins
+// and how many bits it has to repeat.
+func store(at int, n, code, mark uint64, coded, marks *stretch) (int, uint64) {
+	k := at & (2*stripElems - 1)
+	binary.BigEndian.PutUint64(coded[k:k+8], code<<(-n&63))
+	binary.BigEndian.PutUint64(marks[k:k+8], mark<<(-n&63))
+	return at + int(n/8), n % 8
 }
