@@ -8,13 +8,14 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"slices"
 
 	"golang.org/x/sync/errgroup"
+	"golang.org/x/sync/semaphore"
 
 	"github.com/df11-convert/df11-convert/hub"
 	"github.com/df11-convert/df11-convert/internal/budget"
-	"github.com/df11-convert/df11-convert/internal/forward"
 	"github.com/df11-convert/df11-convert/internal/metadata"
 	"github.com/df11-convert/df11-convert/internal/names"
 	"github.com/df11-convert/df11-convert/internal/plan"
@@ -51,7 +52,7 @@ func (s *state) copier(disk int64) *copier {
 // for the end, a file that doesn't stay is removed once it's uploaded. Files that a failed attempt
 // has copied are not copied again.
 func (k *copier) copyAll(ctx context.Context) ([]target.SideFile, error) {
-	disk := forward.NewBudget(k.disk)
+	disk := semaphore.NewWeighted(cmp.Or(k.disk, math.MaxInt64))
 	inside := k.duplicate(ctx)
 	out := make([]target.SideFile, len(k.files))
 	g, gctx := errgroup.WithContext(ctx)
@@ -67,8 +68,8 @@ func (k *copier) copyAll(ctx context.Context) ([]target.SideFile, error) {
 			continue
 		}
 		err := fits(f, k.disk)
-		if err == nil {
-			err = disk.Acquire(gctx, f.Size)
+		if err == nil && disk.Acquire(gctx, f.Size) != nil {
+			err = context.Cause(gctx)
 		}
 		if err != nil {
 			return nil, cmp.Or(g.Wait(), err)

@@ -20,7 +20,6 @@ type GPU struct {
 	free      chan *gpuSlot // idle slots
 
 	nJobs atomic.Uint64
-	used  atomic.Bool // a piece has been decoded
 
 	losing sync.Once
 	lost   chan struct{} // closed at the first fault; nothing on the device may be used after that
@@ -41,10 +40,10 @@ func OpenGPU(opt GPUOptions) (*GPU, error) {
 		return nil, nil
 	}
 	if opt.Host != 0 {
-		if opt.Host < leastHost && cuda.Find(opt.driver) == nil {
-			err := fmt.Errorf("the memory budget leaves %d MiB for the GPU, but driver and "+
+		if opt.Host < leastHost {
+			err := fmt.Errorf("the memory budget leaves %d MiB for a GPU, but driver and "+
 				"buffers take at least %d MiB", max(0, opt.Host>>20), leastHost>>20)
-			return opt.without(opt.Log.Warn, err)
+			return opt.without(opt.Log.Info, err)
 		}
 		opt.slotSize = min(opt.slotSize, int((opt.Host-contextMemory)/nSlots))
 	}
@@ -98,13 +97,8 @@ func openDevice(driver *cuda.Driver, i int, opt GPUOptions) (*GPU, error) {
 	return g, nil
 }
 
-// Describe returns texts for the manifest: the kernel, and the device if it has decoded anything.
-func (g *GPU) Describe() (kernel, device string) {
-	if g.used.Load() {
-		device = g.describe
-	}
-	return describeKernel(), device
-}
+// Describe returns texts for the manifest.
+func (g *GPU) Describe() (kernel, device string) { return describeKernel(), g.describe }
 
 // Host returns how many bytes of the host's memory the GPU takes: pinned buffers, plus the assumed
 // need of the driver.

@@ -39,11 +39,7 @@ func (s *gpuSlot) decode(p *gpuPiece, unit uint64) error {
 	if err := s.enqueue(p, unit); err != nil {
 		return err
 	}
-	if err := s.wait(); err != nil {
-		return err
-	}
-	s.gpu.used.Store(true)
-	return nil
+	return s.wait()
 }
 
 // poison fills the output on the device before decoding. No unit can hold exponent 255

@@ -13,7 +13,6 @@ import (
 	"github.com/df11-convert/df11-convert/internal/budget"
 	"github.com/df11-convert/df11-convert/internal/forward/compare"
 	"github.com/df11-convert/df11-convert/internal/forward/fetch"
-	"github.com/df11-convert/df11-convert/internal/forward/spool"
 	"github.com/df11-convert/df11-convert/internal/ledger"
 	"github.com/df11-convert/df11-convert/internal/metadata"
 	"github.com/df11-convert/df11-convert/internal/spans"
@@ -36,9 +35,6 @@ type (
 func ByCPU(o *spans.Output, coded func(unitPath string) bool) metadata.Verification {
 	return compare.ByCPU(o, coded)
 }
-
-// NewBudget returns a budget of disk; a limit of 0 means no limit.
-func NewBudget(limit int64) *spool.Budget { return spool.NewBudget(limit) }
 
 // maker is one call of Make.
 type maker struct {

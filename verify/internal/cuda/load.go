@@ -8,15 +8,6 @@ import (
 	"github.com/ebitengine/purego"
 )
 
-// Find reports whether there is a library to load: at path, or the system's if path is "". It
-// starts nothing and takes hardly any memory. Without a library it returns ErrNoDriver.
-func Find(path string) error {
-	if _, err := openLibrary(path); err != nil {
-		return fmt.Errorf("%w: %w", ErrNoDriver, err)
-	}
-	return nil
-}
-
 // load opens the library at path, or the system's, and looks up all functions. For an old driver,
 // it returns an error that names the missing function.
 func load(path string) (api, error) {

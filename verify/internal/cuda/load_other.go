@@ -7,12 +7,10 @@ import (
 	"runtime"
 )
 
-func load(path string) (api, error) { return nil, Find(path) }
-
-func callAt(uintptr, []uintptr) uintptr { panic("cuda: no library is loaded") }
-
-// Find always returns ErrNoDriver, because this build can't load a library.
-func Find(string) error {
-	return fmt.Errorf("%w: this build for %s/%s does not load one", ErrNoDriver, runtime.GOOS,
+// load always returns ErrNoDriver, because this build can't load a library.
+func load(string) (api, error) {
+	return nil, fmt.Errorf("%w: this build for %s/%s does not load one", ErrNoDriver, runtime.GOOS,
 		runtime.GOARCH)
 }
+
+func callAt(uintptr, []uintptr) uintptr { panic("cuda: no library is loaded") }
