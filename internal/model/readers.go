@@ -7,12 +7,10 @@ import (
 	"io/fs"
 	"slices"
 	"sync"
-
-	"github.com/df11-convert/df11-convert/hub"
 )
 
-// Random reads of the Hub's weights fetch pieces and keep the latest. If a reader goes on in order,
-// the next pieces are fetched ahead. Several readers can do that at once.
+// Random reads of remote weights fetch pieces and keep the latest. If a reader goes on in order, the
+// next pieces are fetched ahead. Several readers can do that at once.
 const (
 	largestPiece  = 4 << 20
 	smallestPiece = 64 << 10
@@ -20,12 +18,11 @@ const (
 	piecesAhead   = 3
 )
 
-// Readers read the Hub's files in pieces, and ahead until they're closed. They share one cache, and
-// readers of the same piece wait for one request.
-type Readers struct {
+// readers read files in pieces, and ahead until they're closed. They share one cache, and readers of
+// the same piece wait for one request.
+type readers struct {
 	ctx        context.Context //nolint:containedctx // io.ReaderAt has no room for one; it lives as long as one command
 	cancel     context.CancelCauseFunc
-	client     *hub.Client
 	pieceBytes int64
 	behind     sync.WaitGroup // workers that read ahead
 
@@ -43,27 +40,24 @@ type piece struct {
 	err    error
 }
 
-// NewReaders returns readers that keep at most limitBytes in memory; 0 means 96 MiB. They always
+// newReaders returns readers that keep at most limitBytes in memory; 0 means 96 MiB. They always
 // have space for a few small pieces.
-func NewReaders(ctx context.Context, c *hub.Client, limitBytes int64) *Readers {
+func newReaders(ctx context.Context, limitBytes int64) *readers {
 	size := cmp.Or(limitBytes, piecesKept*largestPiece) / piecesKept
-	r := &Readers{client: c, pieceBytes: max(smallestPiece, min(size, largestPiece))}
+	r := &readers{pieceBytes: max(smallestPiece, min(size, largestPiece))}
 	r.ctx, r.cancel = context.WithCancelCause(ctx)
 	return r
 }
 
-// Open returns the reader of one file, for use by many goroutines.
-func (r *Readers) Open(ref hub.FileRef) io.ReaderAt { return &pieceReader{r, ref} }
-
-// Close ends all requests. Don't use the readers afterward.
-func (r *Readers) Close() {
+// close ends all requests. Don't use the readers afterward.
+func (r *readers) close() {
 	r.cancel(fs.ErrClosed)
 	r.behind.Wait()
 }
 
 // get returns a piece, or an empty one instead of the oldest. inOrder reports whether the previous
 // piece was read.
-func (r *Readers) get(path string, number int64) (p *piece, inOrder bool) {
+func (r *readers) get(path string, number int64) (p *piece, inOrder bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	oldest := 0
@@ -84,23 +78,24 @@ func (r *Readers) get(path string, number int64) (p *piece, inOrder bool) {
 }
 
 // drop removes pieces, so that the next reader fetches them again.
-func (r *Readers) drop(which func(*piece) bool) {
+func (r *readers) drop(which func(*piece) bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.pieces = slices.DeleteFunc(r.pieces, which)
 }
 
-// A pieceReader reads one file in pieces.
+// A pieceReader reads one file in pieces. Many goroutines may use it.
 type pieceReader struct {
-	*Readers
-	ref hub.FileRef
+	*readers
+	path string
+	ranges
 }
 
 func (r *pieceReader) ReadAt(p []byte, off int64) (int, error) {
 	done := 0
 	for done < len(p) {
 		at := off + int64(done)
-		if at >= r.ref.Size {
+		if at >= r.size {
 			return done, io.EOF
 		}
 		b, err := r.piece(at / r.pieceBytes)
@@ -115,11 +110,11 @@ func (r *pieceReader) ReadAt(p []byte, off int64) (int, error) {
 // piece returns the bytes of a piece, which are borrowed. If the reader goes on in order, it starts
 // to read ahead.
 func (r *pieceReader) piece(number int64) ([]byte, error) {
-	p, inOrder := r.get(r.ref.Path, number)
+	p, inOrder := r.get(r.path, number)
 	if inOrder {
 		p.ahead.Do(func() {
-			for n := number + 1; n <= number+piecesAhead && n*r.pieceBytes < r.ref.Size; n++ {
-				next, _ := r.get(r.ref.Path, n)
+			for n := number + 1; n <= number+piecesAhead && n*r.pieceBytes < r.size; n++ {
+				next, _ := r.get(r.path, n)
 				r.behind.Go(func() { r.fetch(next) })
 			}
 		})
@@ -134,6 +129,6 @@ func (r *pieceReader) piece(number int64) ([]byte, error) {
 func (r *pieceReader) fetch(p *piece) {
 	p.once.Do(func() {
 		off := p.number * r.pieceBytes
-		p.data, p.err = r.client.ReadRange(r.ctx, r.ref, off, min(r.pieceBytes, r.ref.Size-off))
+		p.data, p.err = r.read(r.ctx, off, min(r.pieceBytes, r.size-off))
 	})
 }

@@ -46,9 +46,10 @@ func generated(t *testing.T, size, limit int64) (*hubtest.Server, *pieceReader) 
 	c, err := hub.New(hub.Options{Connection: hub.Connection{Endpoint: srv.URL, Token: "hf_test"}})
 	must(t, err)
 	ref := hub.FileRef{Repo: "a/b", Commit: commit, Path: "x.safetensors", Size: size, SHA256: fmt.Sprintf("%064x", 1)}
-	readers := NewReaders(t.Context(), c, limit)
-	t.Cleanup(func() { readers.Close() })
-	return srv, &pieceReader{readers, ref}
+	r := newRemote(c, ref.Repo, []hub.FileRef{ref})
+	r.pieces = newReaders(t.Context(), limit)
+	t.Cleanup(func() { r.Close() })
+	return srv, r.weights(ref.Path).(*pieceReader)
 }
 
 // fetched returns how many ranges the storage host was asked for, and their bytes.

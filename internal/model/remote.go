@@ -18,7 +18,7 @@ type remote struct {
 	client *hub.Client
 	repo   string
 	refs   map[string]hub.FileRef // by path
-	pieces *Readers               // nil for streams and small ranges only
+	pieces *readers               // nil for streams and small ranges only
 }
 
 // OpenHub opens a repo at a revision, "" for main, and reads its small files and headers.
@@ -45,7 +45,7 @@ func OpenDF11Hub(ctx context.Context, c *hub.Client, repo, revision string, memo
 	if err != nil {
 		return nil, err
 	}
-	r.pieces = NewReaders(ctx, c, pieceBytes)
+	r.pieces = newReaders(ctx, pieceBytes)
 	return openDF11(ctx, &DF11{Name: info.ID, Commit: info.SHA, files: f}, memory)
 }
 
@@ -58,7 +58,7 @@ func OpenOutputs(ctx context.Context, refs []hub.FileRef, open func(name string)
 	var s store = here
 	if c != nil {
 		r := newRemote(c, "", refs)
-		r.here, r.pieces = here, NewReaders(ctx, c, pieceBytes)
+		r.here, r.pieces = here, newReaders(ctx, pieceBytes)
 		s = r
 	}
 	f, err := newFiles(s, planFiles(refs))
@@ -152,14 +152,14 @@ func (r *remote) weights(path string) io.ReaderAt {
 	if here := r.held(path); here != nil {
 		return here
 	}
-	return r.pieces.Open(r.refs[path])
+	return &pieceReader{r.pieces, path, r.ranges(path)}
 }
 
 func (r *remote) sparse(ctx context.Context, path string) io.ReaderAt {
 	if here := r.held(path); here != nil {
 		return here
 	}
-	return rangeReader{ctx, r.client, r.refs[path]}
+	return rangeReader{ctx, r.ranges(path)}
 }
 
 func (r *remote) held(path string) io.ReaderAt { return r.here.held(path) }
@@ -201,7 +201,7 @@ func (r *remote) Remote() bool { return true }
 
 func (r *remote) Close() error {
 	if r.pieces != nil {
-		r.pieces.Close()
+		r.pieces.close()
 	}
 	return r.here.Close()
 }
@@ -212,19 +212,31 @@ func ofHub(err error) bool {
 	return ok
 }
 
+// ranges reads the bytes of one file at any offset.
+type ranges struct {
+	size int64
+	read func(ctx context.Context, off, n int64) ([]byte, error)
+}
+
+func (r *remote) ranges(path string) ranges {
+	ref := r.refs[path]
+	return ranges{ref.Size, func(ctx context.Context, off, n int64) ([]byte, error) {
+		return r.client.ReadRange(ctx, ref, off, n)
+	}}
+}
+
 // A rangeReader reads a repo's file and keeps nothing.
 type rangeReader struct {
-	ctx    context.Context //nolint:containedctx // io.ReaderAt has no room for one
-	client *hub.Client
-	ref    hub.FileRef
+	ctx context.Context //nolint:containedctx // io.ReaderAt has no room for one
+	ranges
 }
 
 func (r rangeReader) ReadAt(p []byte, off int64) (int, error) {
-	n := min(int64(len(p)), r.ref.Size-off)
+	n := min(int64(len(p)), r.size-off)
 	if n <= 0 {
 		return 0, io.EOF
 	}
-	b, err := r.client.ReadRange(r.ctx, r.ref, off, n)
+	b, err := r.read(r.ctx, off, n)
 	if err == nil && int(n) < len(p) {
 		err = io.EOF
 	}
