@@ -49,15 +49,17 @@ func (f *forecast) gain() string { return gain(f.plan, f.size.OutputBytes, f.siz
 // gain returns, in one line, how much smaller than BF16 the df11 bytes are, and what stays BF16.
 // Unless exact is set, df11 is an estimate.
 func gain(p *plan.Plan, df11 int64, exact bool) string {
-	wide := spans.NExactF32(p)
-	bf16 := p.SourceBytes() - 2*wide
+	bf16 := bf16Bytes(p)
 	less := fmt.Sprintf("%.0f%% smaller", 100-percentage(df11, bf16))
 	if stays := p.Stays(); stays != "" {
 		less += "; " + stays
 	}
-	return fmt.Sprintf("%s%s → %s%s (%s)", human.Bytes(bf16), choose(wide > 0, " in BF16", ""),
+	return fmt.Sprintf("%s%s → %s%s (%s)", human.Bytes(bf16), choose(bf16 < p.SourceBytes(), " in BF16", ""),
 		choose(exact, "", "about "), human.Bytes(df11), less)
 }
+
+// bf16Bytes returns the size of the source, counting exact F32 as BF16.
+func bf16Bytes(p *plan.Plan) int64 { return p.SourceBytes() - 2*spans.NExactF32(p) }
 
 // basis returns what an estimate is based on, in words.
 func basis(e *budget.Estimate) string {
@@ -96,7 +98,7 @@ func (f *forecast) document() map[string]any {
 
 // picture draws both sizes for a page.
 func (f *forecast) picture() string {
-	r := &describe.Report{BF16Bytes: f.plan.SourceBytes(), DF11Bytes: f.size.OutputBytes}
+	r := &describe.Report{BF16Bytes: bf16Bytes(f.plan), DF11Bytes: f.size.OutputBytes}
 	for i, u := range f.plan.Units {
 		if e := f.size.Units[i]; e.BF16 == "" {
 			r.Weights += u.NElems()
@@ -182,7 +184,7 @@ func (f *forecast) print(w io.Writer) {
 	t.row("read", "%s in %s", human.Bytes(p.SourceBytes()), count(len(m.Listing.Weights), "file"))
 	t.row("write", "%s%s in %s, %.1f%% (%s)", choose(e.Exact, "", "about "),
 		human.Bytes(e.OutputBytes), count(len(p.OutputFiles), "file"),
-		percentage(e.OutputBytes, p.SourceBytes()), basis(e))
+		percentage(e.OutputBytes, bf16Bytes(p)), basis(e))
 	t.row("GPU", "%s", f.holders())
 	f.printNeeds(t)
 	t.Flush()
@@ -197,7 +199,7 @@ type gpuQuestion struct{ gib, context, batch int64 }
 
 // gpus returns the GPUs that hold at least one form of the model; with --vram, only that GPU.
 func (f *forecast) gpus() []fits.Fit {
-	w := fits.Weights{BF16: f.plan.SourceBytes(), DF11: f.size.OutputBytes,
+	w := fits.Weights{BF16: bf16Bytes(f.plan), DF11: f.size.OutputBytes,
 		Largest: f.plan.LargestModule(func(i int) bool { return f.size.Units[i].BF16 != "" })}
 	if q := f.gpu; q.gib > 0 {
 		return []fits.Fit{w.On(1, q.gib, fits.ReadCache(f.model.Listing.Config), q.context, q.batch)}
