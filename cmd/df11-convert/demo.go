@@ -22,7 +22,8 @@ import (
 // The demo's repos and its user's token.
 const (
 	demoSource = "demo/tiny-llama"
-	demoTarget = "demo/tiny-llama-DF11"
+	demoTarget = "demo/" + demoFolder
+	demoFolder = "tiny-llama-DF11"
 	demoToken  = "hf_demo"
 )
 
@@ -54,10 +55,17 @@ type demoReport struct {
 
 func runDemo(ctx context.Context, u *ui, out string, gpu gpuFlags) (err error) {
 	start := time.Now()
+	left := filepath.Join(out, demoFolder)
 	if out == "" {
 		if out, err = os.MkdirTemp("", "df11-demo-"); err != nil {
 			return err
 		}
+		left = out
+		defer func() {
+			if err != nil {
+				_ = os.RemoveAll(out)
+			}
+		}()
 	}
 	server := hubtest.New()
 	defer server.Close()
@@ -78,7 +86,7 @@ func runDemo(ctx context.Context, u *ui, out string, gpu gpuFlags) (err error) {
 	}
 	r.Made.Seconds = time.Since(start).Seconds()
 	u.result(r, r.Target.Folder, func(w io.Writer) { printDemo(w, r) })
-	u.say("delete %s when you're done", r.Target.Folder)
+	u.say("delete %s when you're done: it holds %s", left, human.Bytes(r.Sizes.DF11))
 	return nil
 }
 
@@ -90,7 +98,7 @@ func demoJob(ctx context.Context, u *ui, account hubFlags, out string,
 	convert := convertFlags{
 		sourceFlags: source,
 		target: targetFlags{push: true, repoID: demoTarget,
-			out: filepath.Join(out, "tiny-llama-DF11")},
+			out: filepath.Join(out, demoFolder)},
 		gpu: gpu,
 	}
 	made, err := convertOne(ctx, u, &convert, demoSource)

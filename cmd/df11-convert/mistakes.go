@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -20,6 +21,9 @@ func wrongCommand(root *cobra.Command, word string) error {
 	}
 	if meant := root.SuggestionsFor(word); len(meant) > 0 {
 		return hinted{usagef("unknown command %q", word), "did you mean: df11-convert " + meant[0]}
+	}
+	if hint := elsewhere[word]; hint != "" {
+		return hinted{usagef("unknown command %q", word), hint}
 	}
 	return hinted{usagef("%q isn't a command, a file or folder, or a Hub id such as org/name",
 		word), "list the commands with: df11-convert --help"}
@@ -46,21 +50,39 @@ func wrongFlag(c *cobra.Command, err error) error {
 	return usageError{err}
 }
 
-// elsewhere has hints for flags of other tools.
+// The hints for flags of other tools.
+const (
+	useFolder  = "use -o DIR"
+	useRepo    = "use --push, and --repo-id ORG/NAME if the name matters"
+	useSource  = "write the model's name without a flag: df11-convert ORG/NAME"
+	useWorkers = "use --workers N"
+)
+
+// elsewhere has hints for flags and commands of other tools.
 var elsewhere = map[string]string{
 	"token":       "set HF_TOKEN, or log in with hf auth login: a flag's value is visible to other users",
+	"login":       "log in with: hf auth login",
 	"dry-run":     "use the command plan: df11-convert plan SOURCE",
-	"output":      "use -o DIR",
-	"outdir":      "use -o DIR",
-	"output-dir":  "use -o DIR",
-	"out":         "use -o DIR",
-	"upload-repo": "use --push, and --repo-id ORG/NAME if the name matters",
-	"hub-repo":    "use --push, and --repo-id ORG/NAME if the name matters",
-	"hf-path":     "write the model's name without a flag: df11-convert ORG/NAME",
-	"model":       "write the model's name without a flag: df11-convert ORG/NAME",
+	"version":     "print the version with: df11-convert --version",
+	"output":      useFolder,
+	"outdir":      useFolder,
+	"output-dir":  useFolder,
+	"out-dir":     useFolder,
+	"out":         useFolder,
+	"local-dir":   useFolder,
+	"cache-dir":   "use --work-dir DIR for temporary files, and HF_HOME for the cache of hf",
+	"upload-repo": useRepo,
+	"hub-repo":    useRepo,
+	"repo-name":   useRepo,
 	"upload":      "use --push",
-	"threads":     "use --workers N",
-	"jobs":        "use --workers N",
+	"publish":     "use --push",
+	"hf-path":     useSource,
+	"model":       useSource,
+	"source":      useSource,
+	"overwrite":   "use --force",
+	"device":      "use --gpu auto, require, or off",
+	"threads":     useWorkers,
+	"jobs":        useWorkers,
 }
 
 // flagHint suggests what to write instead of an unknown flag; "" if nothing is close.
@@ -68,15 +90,27 @@ func flagHint(c *cobra.Command, name string) string {
 	if c.Flags().Lookup("slice") != nil && slices.Contains(entryFlags, name) {
 		return "write " + name + " into the list's entry"
 	}
-	if hint := elsewhere[name]; hint != "" {
+	hints := map[string]string{}
+	for _, other := range slices.Backward(c.Root().Commands()) {
+		other.Flags().VisitAll(func(f *pflag.Flag) {
+			hints[f.Name] = fmt.Sprintf("--%s is a flag of: df11-convert %s", f.Name, other.Name())
+		})
+	}
+	maps.Copy(hints, elsewhere)
+	var own []string
+	c.Flags().VisitAll(func(f *pflag.Flag) {
+		hints[f.Name] = "did you mean --" + f.Name + "?"
+		own = append(own, f.Name)
+	})
+	if hint := hints[name]; hint != "" {
 		return hint
 	}
 	near := cobra.Command{SuggestionsMinimumDistance: c.Root().SuggestionsMinimumDistance}
-	c.Flags().VisitAll(func(f *pflag.Flag) {
-		near.AddCommand(&cobra.Command{Use: f.Name, Hidden: f.Hidden, RunE: showHelp})
-	})
+	for _, known := range append(own, slices.Sorted(maps.Keys(hints))...) {
+		near.AddCommand(&cobra.Command{Use: known, RunE: showHelp})
+	}
 	if meant := near.SuggestionsFor(name); len(meant) > 0 {
-		return "did you mean --" + strings.Join(meant, " or --") + "?"
+		return hints[meant[0]]
 	}
 	return ""
 }

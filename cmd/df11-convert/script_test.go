@@ -139,6 +139,7 @@ func checkHints(args []string, stderr string) error {
 	}
 	for _, m := range hintedCommand.FindAllStringSubmatch(stderr, -1) {
 		root := rootCommand(newUI(os.Stdout, os.Stderr), nil)
+		root.InitDefaultVersionFlag()
 		c, rest, err := root.Find(strings.Fields(m[1]))
 		if err == nil {
 			err = c.ParseFlags(rest)
