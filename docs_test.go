@@ -129,6 +129,30 @@ func TestLinesOfPagesFit(t *testing.T) {
 	}
 }
 
+// TestPagesAreShort: no one has to read more than 8,000 words to use the program, or 18,000 to
+// change it.
+func TestPagesAreShort(t *testing.T) {
+	word := regexp.MustCompile(`\S*[\pL\pN]\S*`)
+	count := func(files ...string) (n int) {
+		for _, file := range files {
+			n += len(word.FindAllString(read(t, file), -1))
+		}
+		return n
+	}
+	using, _, _ := strings.Cut(read(t, "docs/README.md"), "## Working on it")
+	doors := []string{"docs/README.md"}
+	for _, m := range regexp.MustCompile(`\]\(([\w./-]+\.md)\)`).FindAllStringSubmatch(using, -1) {
+		doors = append(doors, path.Join("docs", m[1]))
+	}
+	if n := count(doors...); n > 8000 || len(doors) < 10 {
+		t.Errorf("%d words behind the door for users, in %v", n, doors)
+	}
+	all, err := filepath.Glob("docs/*.md")
+	if n := count(append(all, "README.md", "CONTRIBUTING.md", "SECURITY.md")...); n > 18000 || err != nil {
+		t.Errorf("%d words in all: %v", n, err)
+	}
+}
+
 // pages returns every page of the repository by its path, but not those that tests compare with.
 func pages(t *testing.T) map[string]string {
 	t.Helper()
