@@ -40,7 +40,7 @@ func runEvent(ctx context.Context, u *ui, f *convertFlags) error {
 		return err
 	}
 	if why == "" {
-		return runConvert(ctx, u, f, repo)
+		return runConvert(ctx, u, f, "hf://"+repo) // and not a folder of that name
 	}
 	u.command = "webhook"
 	u.result(map[string]any{"source": repo, "skipped": why}, "", func(w io.Writer) {
