@@ -57,6 +57,8 @@ func TestRequests(t *testing.T) {
 		{[]string{"plan", "org/model"}, asked{2, 7, 4}, nil},
 		{[]string{"org/model", "--push"}, asked{18, 19, 12}, nil},
 		{[]string{"org/model", "--push", "--repo-id", "me/out"}, asked{2, 2, 0}, nil},
+		{[]string{"org/model", "--push", "--repo-id", "me/like", "--like", "llama-untied"}, asked{18, 19, 12}, nil},
+		{[]string{"org/model", "--push", "--repo-id", "me/like", "--like", "llama-untied"}, asked{2, 2, 0}, nil},
 		{[]string{"status", list}, asked{2, 2, 0}, nil},
 		{[]string{"batch", list, "--push"}, asked{2, 2, 0}, nil},
 		{[]string{"org/model", "--push", "--repo-id", "me/out"}, asked{11, 36, 2}, typo},
