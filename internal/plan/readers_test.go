@@ -66,7 +66,8 @@ func TestReaders(t *testing.T) {
 	for id, want := range map[string][2]Verdict{
 		"llama-untied-escaped":       {Loads, Refuses},
 		"qwen3-vl":                   {Loads, Refuses},
-		"mllama":                     {Untested, Refuses},
+		"mllama":                     {Loads, Refuses},
+		"internlm3":                  {Untested, Refuses},
 		"bagel-7b-mot":               {Refuses, Refuses},
 		"flux-kontext-dev-diffusers": {Loads, Refuses},
 		"flux-comfyui":               {Refuses, Loads},

@@ -51,7 +51,7 @@ CONFIGS = {
     "jetmoe": dict(num_key_value_heads=2, kv_channels=16, num_attention_heads=4), "longcat_flash": dict(head_dim=8, moe_topk=2, expert_ffn_hidden_size=32, ffn_hidden_size=96, zero_expert_num=1),
     
     "moonshine": dict(encoder_num_hidden_layers=2, decoder_num_hidden_layers=2, encoder_num_attention_heads=4, decoder_num_attention_heads=4, encoder_num_key_value_heads=4, decoder_num_key_value_heads=4),
-    "mllama_text_model": dict(cross_attention_layers=[1], num_hidden_layers=3),
+    "mllama_text_model": dict(cross_attention_layers=[1], num_hidden_layers=3, rope_scaling=dict(rope_type="default")),
     "mllama_vision_model": dict(hidden_size=64, attention_heads=4, num_global_layers=2, max_num_tiles=2, vision_output_dim=192,
                                 intermediate_layers_indices=[0, 1], supported_aspect_ratios=[[1, 1], [1, 2]]),
     "qwen2_vl_text": MROPE, "qwen2_5_vl_text": MROPE, "glm4v_text": MROPE, "glm4v_moe_text": MROPE | dict(partial_rotary_factor=1.0),
@@ -68,6 +68,8 @@ def config(cls, **fields):
     for name in cls.sub_configs:
         if (part := getattr(empty, name, None)) is not None:
             known[name] = config(type(part)).to_dict()
+    if cls.model_type == "gemma4":  # has no tower unless asked for
+        known["vision_config"] = config(CONFIG_MAPPING["gemma4_vision"]).to_dict()
     return cls(**known | CONFIGS.get(cls.model_type, {}) | fields)
 
 
@@ -167,7 +169,12 @@ def calls(model):
     for path, module in model.named_modules():
         if path.rpartition(".")[2] in ("visual", "vision_tower", "vision_model") and hasattr(module, "config"):
             c = module.config
-            if hasattr(c, "temporal_patch_size"):
+            if hasattr(c, "max_num_tiles"):  # Mllama
+                inputs = (rand(1, 1, 2, c.num_channels, c.image_size, c.image_size), torch.ones(1, 1, dtype=torch.long, device=model.device),
+                          torch.ones(1, 1, 2, dtype=torch.long, device=model.device))
+            elif hasattr(c, "pooling_kernel_size"):  # Gemma 4: six by six patches
+                inputs = (rand(1, 36, 3 * c.patch_size ** 2), torch.cartesian_prod(*2 * [torch.arange(6, device=model.device)])[None])
+            elif hasattr(c, "temporal_patch_size"):
                 grid = torch.tensor([[1, 4, 4]], device=model.device)
                 inputs = (rand(16, c.in_channels * c.temporal_patch_size * c.patch_size ** 2), grid)
             elif isinstance(getattr(c, "image_size", None), (int, list)):
