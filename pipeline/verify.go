@@ -268,7 +268,7 @@ func (v *verification) full(ctx context.Context) ([]metadata.Verification, error
 func (v *verification) refetch(ctx context.Context) bool {
 	fetched := v.DF11.Refetch(ctx)
 	for _, w := range v.Model.Listing.Weights {
-		v.Source.Recheck(ctx, w.Path)
+		fetched = v.Source.Recheck(ctx, w.Path) || fetched
 	}
-	return (fetched || !v.Model.Local) && ctx.Err() == nil
+	return fetched
 }

@@ -201,7 +201,7 @@ func (d *DF11) readHeaders(ctx context.Context, weights []plan.File) (err error)
 // Report a fault only if you find it twice.
 func (d *DF11) Refetch(ctx context.Context) (fetched bool) {
 	for _, w := range d.loaded {
-		fetched = d.refetch(ctx, w.Path) || fetched
+		fetched = d.Recheck(ctx, w.Path) || fetched
 	}
 	return fetched
 }

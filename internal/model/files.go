@@ -34,11 +34,9 @@ type store interface {
 	held(path string) io.ReaderAt
 	// unchanged is Source.Unchanged.
 	unchanged(path string) error
-	// refetch makes later reads fetch a file again, instead of using memory or a damaged copy. It
-	// returns false if they'd read the same bytes.
-	refetch(ctx context.Context, path string) bool
-
+	// Recheck is Source.Recheck.
 	Recheck(ctx context.Context, path string) bool
+
 	Main(ctx context.Context) ([]plan.File, error)
 	Tree(ctx context.Context, commit string) (map[string]hub.FileInfo, error)
 	FreeBuffers()

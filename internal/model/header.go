@@ -58,7 +58,7 @@ func (f *files) header(ctx context.Context, all *safetensors.Headers,
 	file plan.File) (*safetensors.Header, error) {
 	r := f.sparse(ctx, file.Path)
 	h, err := readHeader(all, r, file.Size)
-	if err == nil || !f.refetch(ctx, file.Path) {
+	if err == nil || !f.Recheck(ctx, file.Path) {
 		return h, err
 	}
 	return readHeader(all, r, file.Size)

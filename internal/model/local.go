@@ -149,8 +149,6 @@ func (l *local) unchanged(path string) error {
 	return nil
 }
 
-func (l *local) refetch(context.Context, string) bool { return false }
-
 func (l *local) Recheck(context.Context, string) bool { return false }
 
 func (l *local) Main(context.Context) ([]plan.File, error) { return nil, errors.ErrUnsupported }

@@ -26,8 +26,8 @@ type Source interface {
 	// Local returns a weight file for random reads until the source is closed, or nil if the file
 	// has to be fetched.
 	Local(file int) io.ReaderAt
-	// Recheck reports whether the cached copy of a file is damaged. A damaged copy isn't used
-	// again.
+	// Recheck makes later reads of a file use neither memory nor a damaged cached copy. It returns
+	// false if they'd read the same bytes.
 	Recheck(ctx context.Context, path string) bool
 	// Unchanged returns a ChangedError if the size or the time of a local weight file changed since
 	// the source was opened. A repo's files never change, because the commit is pinned.

@@ -167,20 +167,15 @@ func (r *remote) held(path string) io.ReaderAt { return r.here.held(path) }
 // unchanged returns nil, because the commit is pinned.
 func (r *remote) unchanged(string) error { return nil }
 
-func (r *remote) refetch(ctx context.Context, path string) bool {
+func (r *remote) Recheck(ctx context.Context, path string) bool {
 	if ctx.Err() != nil {
 		return false
 	}
-	r.Recheck(ctx, path)
+	r.client.CheckCached(ctx, r.refs[path])
 	if r.pieces != nil {
 		r.pieces.drop(func(p *piece) bool { return p.path == path })
 	}
 	return true
-}
-
-func (r *remote) Recheck(ctx context.Context, path string) bool {
-	ref, ok := r.refs[path]
-	return ok && r.client.CheckCached(ctx, ref)
 }
 
 func (r *remote) Main(ctx context.Context) ([]plan.File, error) {
