@@ -5,20 +5,23 @@ import (
 	"time"
 )
 
-// If a part of the work turns out larger than estimated, the percentage stays where it is and never
-// falls.
-func TestProgressNeverFalls(t *testing.T) {
+// The percentage stays where it is if a part of the work turns out larger than estimated, and falls
+// only if work was lost and is done again.
+func TestPercentage(t *testing.T) {
 	var m Motion
 	var p Counters
 	now := time.Now()
 	p.SourceBytes.Store(100)
-	p.OutputBytes.Store(70)
-	p.Expect(Upload)
-	p.Uploaded.Store(35)
-	m.Add(p.Snapshot(), now)
-	p.OutputBytes.Store(100)
-	if m.Add(p.Snapshot(), now.Add(time.Second)); int(100*m.Share) != 50 {
-		t.Errorf("the share falls to %d%%", int(100*m.Share))
+	p.Expect(Verify, Upload)
+	for i, x := range []struct{ verified, uploaded, output, share int64 }{
+		{90, 35, 70, 50}, {90, 35, 100, 50}, {100, 60, 100, 60}, {10, 60, 100, 10}, {20, 60, 100, 20},
+	} {
+		p.Verified.Store(x.verified)
+		p.Uploaded.Store(x.uploaded)
+		p.OutputBytes.Store(x.output)
+		if m.Add(p.Snapshot(), now.Add(time.Duration(i)*time.Second)); int64(100*m.Share) != x.share {
+			t.Errorf("%+v: the share is %v", x, m.Share)
+		}
 	}
 }
 
@@ -32,20 +35,6 @@ func TestAverageStaysBetween(t *testing.T) {
 			if a.value < 99.999 || a.value > 200.001 {
 				t.Errorf("every %v s 100 and 200 in turn: %v", dt, a.value)
 			}
-		}
-	}
-}
-
-// If work was lost and is done again, the percentage falls.
-func TestProgressBeginsAnew(t *testing.T) {
-	var m Motion
-	var p Counters
-	now := time.Now()
-	p.SourceBytes.Store(100)
-	for i, verified := range []int64{90, 100, 10, 20} {
-		p.Verified.Store(verified)
-		if m.Add(p.Snapshot(), now.Add(time.Duration(i)*time.Second)); int(100*m.Share) != int(verified) {
-			t.Errorf("%d%% is shown as %d%%", verified, int(100*m.Share))
 		}
 	}
 }
