@@ -69,7 +69,7 @@ type checker struct {
 	problems []Problem
 }
 
-// newChecker finds the units and checks the six tensors of each (docs/format.md §8).
+// newChecker finds the units and checks the tensors of each.
 func newChecker(tensors map[string]Stored) *checker {
 	c := &checker{tensors: tensors, units: map[string]bool{}}
 	for name := range tensors {
@@ -78,16 +78,21 @@ func newChecker(tensors map[string]Stored) *checker {
 		}
 	}
 	for _, u := range sorted(c.units) {
-		for _, n := range encoder.ArrayNames() {
-			t, ok := tensors[u+"."+n]
-			if !ok {
-				c.add(u, "it has no "+n)
-			} else if err := encoder.CheckArray(n, string(t.DType), t.Shape); err != nil {
-				c.add(u, n+" is "+err.Error())
-			}
-		}
+		c.checkArrays(u)
 	}
 	return c
+}
+
+// checkArrays checks the six tensors of a unit (docs/format.md §8).
+func (c *checker) checkArrays(unit string) {
+	for _, n := range encoder.ArrayNames() {
+		t, ok := c.tensors[unit+"."+n]
+		if !ok {
+			c.add(unit, "it has no "+n)
+		} else if err := encoder.CheckArray(n, string(t.DType), t.Shape); err != nil {
+			c.add(unit, n+" is "+err.Error())
+		}
+	}
 }
 
 // sorted returns the keys of a map in natural order.

@@ -19,16 +19,12 @@ func (d *DF11) Coded(unitPath string) bool {
 // loader accepts (docs/format.md §8, §13). The same bytes in another shape load as another unit,
 // and decoding doesn't show it.
 func (d *DF11) CheckForm(unitPath string) error {
-	for _, name := range encoder.ArrayNames() {
-		t, ok := d.tensors[unitPath+"."+name]
-		if !ok {
-			return Invalidf("", "tensor %s.%s is missing", unitPath, name)
-		}
-		if err := encoder.CheckArray(name, string(t.DType), t.Shape); err != nil {
-			return Invalidf(t.File, "tensor %s is %v", t.Name, err)
-		}
+	c := checker{tensors: d.tensors}
+	if c.checkArrays(unitPath); len(c.problems) == 0 {
+		return nil
 	}
-	return nil
+	file := d.tensors[unitPath+"."+encoder.NameEncodedExponent].File
+	return Invalidf(file, "%s", c.problems[0].Detail)
 }
 
 // OpenUnit checks everything that a unit's headers and arrays show, and opens the unit for decoding
