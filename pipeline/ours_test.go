@@ -387,6 +387,7 @@ func (o *ownership) run(force bool, kill int, makers ...*maker) {
 				o.t.Errorf("nothing said that %s would be removed: %s", name, said)
 			}
 			delete(o.owner, name)
+			delete(o.wrote, name) // no manifest lists it any more
 		}
 	}
 	o.written(before, after, makers, force)

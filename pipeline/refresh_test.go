@@ -312,7 +312,7 @@ func TestListingWithOldSizes(t *testing.T) {
 	_, known, p, err := openModel(t.Context(), w.client(t), sourceRepo, w.plan)
 	shared.Must(t, err)
 	push := target.Push{Hub: w.client(t), Repo: targetRepo}
-	state, _, err := push.State(t.Context(), target.NewOwner(p, target.Origin{Repo: known.ID, Commit: known.Commit}, "", false))
+	state, _, err := push.State(t.Context(), target.NewOwner(p, target.Origin{Repo: known.ID, Commit: known.Commit}, "", false), known)
 	if err != nil || state != target.Unfinished {
 		t.Errorf("the target is %s, %v", state, err)
 	}
@@ -351,7 +351,7 @@ func TestOneRowForAllBranches(t *testing.T) {
 				_, known, p, opens := openModel(t.Context(), w.client(t), sourceRepo, w.plan)
 				shared.Must(t, opens)
 				push := target.Push{Hub: w.client(t), Repo: targetRepo}
-				state, _, _ := push.State(t.Context(), target.NewOwner(p, target.Origin{Repo: known.ID, Commit: known.Commit}, "", false))
+				state, _, _ := push.State(t.Context(), target.NewOwner(p, target.Origin{Repo: known.ID, Commit: known.Commit}, "", false), known)
 				if (err == nil || state == target.Current) && !isWhole {
 					t.Fatalf("try %d ends with %v, main is %s, and lacks weights", try, err, state)
 				}

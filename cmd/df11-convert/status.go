@@ -198,7 +198,7 @@ func publicationOf(ctx context.Context, spec string, src *opened,
 	p := publication{Source: spec, Target: push.Repo, Newest: src.model.Commit}
 	p.read, p.publish = src.plan.SourceBytes(), spans.LikelyBytes(spans.Outputs(src.plan))
 	state, m, err := push.State(ctx, target.NewOwner(src.plan,
-		target.Origin{Repo: src.model.ID, Commit: src.model.Commit}, "", false))
+		target.Origin{Repo: src.model.ID, Commit: src.model.Commit}, "", false), src.model)
 	if p.State = state; m == nil {
 		return p, err
 	}

@@ -98,16 +98,18 @@ func OpenRepo(ctx context.Context, push Push, w *Owner, m *model.Model) (*Repo, 
 // open reads a branch at its head, and refuses it if files of others are in the way, unless forced.
 func (r *Repo) open(ctx context.Context, name string, force bool) (*branch, error) {
 	j := r.owner.judge(names.JournalDir, force)
-	head, in, err := r.inspect(ctx, j, name, nil)
-	return &branch{name: name, head: head, seen: head, judge: j, Inspection: in}, err
+	info, in, err := r.inspect(ctx, j, name, nil)
+	if info == nil {
+		return nil, err
+	}
+	return &branch{name: name, head: info.SHA, seen: info.SHA, judge: j, Inspection: in}, err
 }
 
 // inspect judges what has changed on a branch since the last inspection, nil when a run begins.
 func (p Push) inspect(ctx context.Context, j *judge, name string,
-	last *Inspection) (head string, in *Inspection, err error) {
-	info, err := p.Hub.Info(ctx, p.Repo, name)
-	if err != nil {
-		return "", nil, err
+	last *Inspection) (info *hub.RepoInfo, in *Inspection, err error) {
+	if info, err = p.Hub.Info(ctx, p.Repo, name); err != nil {
+		return nil, nil, err
 	}
 	s := p.snapshotOf(info.SHA, byPath(info.Files))
 	if slices.Contains(slices.Collect(maps.Values(s.versions)), "") { // as some hubs list files
@@ -116,7 +118,7 @@ func (p Push) inspect(ctx context.Context, j *judge, name string,
 	if err == nil {
 		in, err = j.inspect(ctx, s, last)
 	}
-	return info.SHA, in, err
+	return info, in, err
 }
 
 // Found is what the branch of the result held when this run looked at it last.
@@ -192,11 +194,9 @@ const gatedManual = "manual"
 // ensure creates the target if need be and makes sure that we may write to it, that it is not too
 // visible, and that it is not the source.
 func (r *Repo) ensure(ctx context.Context, m *model.Model) error {
-	private, why := r.Private, ""
-	if private == nil {
-		if why = r.closed(ctx, r.owner.Repo, m); why != "" {
-			private = new(true)
-		}
+	private, why := r.Private, r.closed(ctx, r.owner.Repo, m)
+	if why != "" {
+		private = new(true)
 	}
 	info, err := r.Hub.Info(ctx, r.Repo, "")
 	if errors.Is(err, hub.ErrNotFound) {
@@ -224,10 +224,13 @@ func (r *Repo) ensure(ctx context.Context, m *model.Model) error {
 	return r.Hub.CheckAccess(ctx, r.Repo)
 }
 
-// closed says why the source isn't public, or returns "". It asks the target's Hub about each repo
-// that the source is known or said to come from, except the repo that it was read from there. If the
-// Hub doesn't answer, the source isn't public.
+// closed says why the source isn't public, or returns "", also if --private or --public was said. It
+// asks the target's Hub about each repo that the source is known or said to come from, except the
+// repo that it was read from there. If the Hub doesn't answer, the source isn't public.
 func (p Push) closed(ctx context.Context, from string, m *model.Model) string {
+	if p.Private != nil {
+		return ""
+	}
 	if why := closedAt(&hub.RepoInfo{ID: m.ID, Private: m.Private, Gated: m.Gated}); why != "" {
 		return why
 	}

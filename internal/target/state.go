@@ -8,6 +8,7 @@ import (
 
 	"github.com/df11-convert/df11-convert/hub"
 	"github.com/df11-convert/df11-convert/internal/metadata"
+	"github.com/df11-convert/df11-convert/internal/model"
 	"github.com/df11-convert/df11-convert/internal/names"
 )
 
@@ -28,11 +29,15 @@ const (
 )
 
 // State returns what a repo holds of a conversion, and changes nothing. The manifest is nil if there
-// is none. State returns the ConflictError with which a run would refuse the repo.
-func (p Push) State(ctx context.Context, w *Owner) (State, *metadata.Manifest, error) {
-	_, in, err := p.inspect(ctx, w.judge(names.JournalDir, false), cmp.Or(p.Revision, "main"), nil)
+// is none. State returns the error with which a run would refuse the repo.
+func (p Push) State(ctx context.Context, w *Owner,
+	m *model.Model) (State, *metadata.Manifest, error) {
+	info, in, err := p.inspect(ctx, w.judge(names.JournalDir, false), cmp.Or(p.Revision, "main"), nil)
 	if errors.Is(err, hub.ErrNotFound) || errors.Is(err, hub.ErrRevisionNotFound) {
 		return Missing, nil, nil
+	}
+	if err == nil {
+		err = p.visible(info, p.closed(ctx, w.Repo, m))
 	}
 	switch {
 	case in != nil && in.Manifest == nil && in.withoutManifest() == Foreign:

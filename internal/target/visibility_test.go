@@ -10,6 +10,7 @@ import (
 	"github.com/df11-convert/df11-convert/hub"
 	"github.com/df11-convert/df11-convert/internal/hubtest"
 	"github.com/df11-convert/df11-convert/internal/model"
+	"github.com/df11-convert/df11-convert/internal/plan"
 	"github.com/df11-convert/df11-convert/internal/testing/world"
 )
 
@@ -75,10 +76,13 @@ func TestWhoMaySeeASource(t *testing.T) {
 						closed := answer != "public" && tt.always != "open" || tt.always == "closed"
 						private := ask == "private" || ask == "" && closed
 						refused := there == "open" && private || there == "gated manually" && ask == "private"
-						r := &Repo{Push: push, owner: &Owner{Origin: Origin{Repo: tt.from}}}
-						err = r.ensure(t.Context(), &m)
-						if v := (*VisibilityError)(nil); errors.As(err, &v) != refused || !refused && err != nil {
-							t.Fatalf("got %v, want it refused: %v", err, refused)
+						owner := NewOwner(&plan.Plan{}, Origin{Repo: tt.from}, "", false)
+						_, err = OpenRepo(t.Context(), push, owner, &m)
+						_, _, status := push.State(t.Context(), owner, &m)
+						for _, err := range []error{err, status} {
+							if v := (*VisibilityError)(nil); errors.As(err, &v) != refused || !refused && err != nil {
+								t.Fatalf("got %v, want it refused: %v", err, refused)
+							}
 						}
 						if there == "" && srv.IsPrivate("me/target") != private {
 							t.Errorf("the new target is private: %v", !private)
