@@ -15,11 +15,14 @@ import (
 	"github.com/df11-convert/df11-convert/internal/terminal"
 )
 
-// groups lists the headings of flags in help. Flags without a group come first.
-var groups = []struct {
+// group is a heading and the flags below it, in their order.
+type group struct {
 	title string
 	flags []string
-}{
+}
+
+// groups lists the headings of flags in help. Flags without a group come first.
+var groups = []group{
 	{"Source", []string{"against", "file", "component", "layout", "like", "pattern-dict",
 		"exact-f32", "unfilled"}},
 	{"Output", []string{"output", "force", "base-model"}},
@@ -90,25 +93,22 @@ func writeFlags(b *strings.Builder, c *cobra.Command, width int) {
 			fmt.Fprintf(b, "\n%s:\n%s", title, set.FlagUsagesWrapped(width))
 		}
 	}
-	var others, grouped pflag.FlagSet
-	sets := make([]pflag.FlagSet, len(groups))
-	for i, g := range groups {
-		sets[i].SortFlags = false
-		for _, name := range g.flags {
-			if f := flags.Lookup(name); f != nil {
-				sets[i].AddFlag(f)
-				grouped.AddFlag(f)
-			}
-		}
-	}
+	var others pflag.FlagSet
 	flags.VisitAll(func(f *pflag.Flag) {
-		if grouped.Lookup(f.Name) == nil {
+		if !slices.ContainsFunc(groups, func(g group) bool { return slices.Contains(g.flags, f.Name) }) {
 			others.AddFlag(f)
 		}
 	})
 	write("Flags", &others)
-	for i, g := range groups {
-		write(g.title, &sets[i])
+	for _, g := range groups {
+		var set pflag.FlagSet
+		set.SortFlags = false
+		for _, name := range g.flags {
+			if f := flags.Lookup(name); f != nil {
+				set.AddFlag(f)
+			}
+		}
+		write(g.title, &set)
 	}
 }
 

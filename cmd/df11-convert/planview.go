@@ -34,13 +34,11 @@ type forecast struct {
 	published []string // DF11 repos of the model, according to their cards
 }
 
-// seconds returns how long a transfer of n bytes takes.
-func (f *forecast) seconds(n int64) float64 { return float64(n) / float64(f.bandwidth) }
-
-// timeOf returns that time for people, at least a second.
+// timeOf returns how long a transfer of n bytes takes, for people: at least a second.
 func (f *forecast) timeOf(n int64) string {
 	const most = 1e9 // seconds; a Duration can hold that
-	return terminal.Duration(time.Duration(max(1, min(f.seconds(n), most)) * float64(time.Second)))
+	seconds := max(1, min(float64(n)/float64(f.bandwidth), most))
+	return terminal.Duration(time.Duration(seconds * float64(time.Second)))
 }
 
 // gain returns what the conversion would gain, in one line.
@@ -85,7 +83,7 @@ func (f *forecast) document() map[string]any {
 		"output_files": transform(p.OutputFiles,
 			func(f plan.OutputFile) string { return f.Path }),
 		"output_bytes_estimate": f.size.OutputBytes, "estimate": f.estimateDocument(),
-		"gain": f.gain(), "picture": f.picture(),
+		"picture":   f.picture(),
 		"remainder": f.remainderDocuments(), "aliases": aliases(p),
 		"tied_embeddings": p.TiedEmbeddings,
 		"copied":          transform(p.Copied, func(f plan.File) string { return f.Path }),
@@ -121,13 +119,10 @@ func omitEmpty(doc map[string]any, names ...string) map[string]any {
 }
 
 func (f *forecast) estimateDocument() map[string]any {
-	e, download, upload := f.size, f.seconds(f.needs.Download), f.seconds(f.needs.Upload)
+	e := f.size
 	return map[string]any{
-		"output_bytes": e.OutputBytes, "exact": e.Exact, "empty_mantissa_bits": e.EmptyBits,
-		"sampled_bytes": e.SampledBytes, "samples": e.Samples,
-		"needs": f.needs, "bandwidth_bytes_per_second": f.bandwidth,
-		"download_seconds": download, "upload_seconds": upload,
-		"push_seconds": max(download, upload),
+		"exact": e.Exact, "empty_mantissa_bits": e.EmptyBits, "sampled_bytes": e.SampledBytes,
+		"samples": e.Samples, "needs": f.needs,
 	}
 }
 
@@ -363,7 +358,9 @@ func whyPlain(t plan.Tensor, tied bool) string {
 	return "in no pattern of the dict"
 }
 
-// printPlain prints the uncompressed tensors by reason, the largest group first.
+func largerFirst(a, b plan.Tensor) int { return cmp.Compare(b.Length, a.Length) }
+
+// printPlain prints the uncompressed tensors by reason, the reason of the largest tensor first.
 func (f *forecast) printPlain(w io.Writer) {
 	p, siblings := f.plan, 0
 	for _, u := range p.Units {
@@ -372,30 +369,21 @@ func (f *forecast) printPlain(w io.Writer) {
 	printf(w,
 		"\nleft uncompressed: %s in %s, %d of them inside compressed modules (norms, biases)\n",
 		human.Bytes(p.PlainBytes()), count(len(p.Remainder)+siblings, "tensor"), siblings)
-	type group struct {
-		why     string
-		n       int
-		bytes   int64
-		largest plan.Tensor
-	}
-	var groups []*group
-	for _, t := range p.Remainder {
+	groups, reasons := map[string][]plan.Tensor{}, []string(nil)
+	for _, t := range slices.SortedStableFunc(slices.Values(p.Remainder), largerFirst) {
 		why := whyPlain(t, p.TiedEmbeddings)
-		i := slices.IndexFunc(groups, func(g *group) bool { return g.why == why })
-		if i < 0 {
-			i, groups = len(groups), append(groups, &group{why: why, largest: t})
+		if groups[why] == nil {
+			reasons = append(reasons, why)
 		}
-		g := groups[i]
-		g.n++
-		g.bytes += t.Length
-		if t.Length > g.largest.Length {
-			g.largest = t
-		}
+		groups[why] = append(groups[why], t)
 	}
-	slices.SortStableFunc(groups, func(a, b *group) int { return cmp.Compare(b.bytes, a.bytes) })
-	for _, g := range groups {
-		printf(w, "  %d with %s: %s\n    such as %s %v\n", g.n, human.Bytes(g.bytes), g.why,
-			g.largest.Name, g.largest.Shape)
+	for _, why := range reasons {
+		bytes, largest := int64(0), groups[why][0]
+		for _, t := range groups[why] {
+			bytes += t.Length
+		}
+		printf(w, "  %d with %s: %s\n    such as %s %v\n", len(groups[why]), human.Bytes(bytes), why,
+			largest.Name, largest.Shape)
 	}
 }
 

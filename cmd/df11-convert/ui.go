@@ -138,13 +138,15 @@ func (u *ui) log() *slog.Logger {
 	case u.verbose, u.jsonLog():
 		level = slog.LevelInfo
 	}
-	switch opt := (&slog.HandlerOptions{Level: level}); {
-	case u.jsonLog():
+	opt := &slog.HandlerOptions{Level: level}
+	if u.jsonLog() {
 		return slog.New(slog.NewJSONHandler(u.screen, opt))
-	case u.verbose && !u.quiet:
-		return slog.New(slog.NewTextHandler(u.screen, opt))
 	}
-	return slog.New(people{w: u.screen, level: level})
+	text := slog.NewTextHandler(u.screen, opt)
+	if u.verbose && !u.quiet {
+		return slog.New(text)
+	}
+	return slog.New(people{text, u.screen})
 }
 
 // report prints the document of --json, or an error with its hints, and returns the exit code.
@@ -234,12 +236,11 @@ func (u *ui) complain(of string, f *failure) {
 }
 
 // people is a log handler for people: each record is one sentence, without the time and the keys.
+// No package adds attributes or groups to the logger.
 type people struct {
-	w     io.Writer
-	level slog.Level
+	slog.Handler // decides which levels are enabled
+	w            io.Writer
 }
-
-func (h people) Enabled(_ context.Context, l slog.Level) bool { return l >= h.level }
 
 func (h people) Handle(_ context.Context, r slog.Record) error {
 	parts := []string{strings.ToLower(strings.Replace(r.Level.String(), "WARN", "WARNING", 1)),
@@ -251,9 +252,3 @@ func (h people) Handle(_ context.Context, r slog.Record) error {
 	_, err := io.WriteString(h.w, human.OneLine(strings.Join(parts, ": "))+"\n")
 	return err
 }
-
-// No package adds attributes or groups to the logger.
-
-func (h people) WithAttrs([]slog.Attr) slog.Handler { return h }
-
-func (h people) WithGroup(string) slog.Handler { return h }

@@ -51,7 +51,8 @@ func TestResumeNamesTheRunsOwnArguments(t *testing.T) {
 // TestPeople: a warning is one sentence; what is less than a warning is not shown.
 func TestPeople(t *testing.T) {
 	var b bytes.Buffer
-	l := slog.New(people{w: &b, level: slog.LevelWarn})
+	warnings := &slog.HandlerOptions{Level: slog.LevelWarn}
+	l := slog.New(people{slog.NewTextHandler(&b, warnings), &b})
 	l.Info("not shown")
 	l.Warn("read again", "err", errors.New("wrong sum"), "n", 3)
 	l.Error("gone")
