@@ -56,21 +56,9 @@ func packGaps(dst, marks []byte) {
 	for ; len(marks) >= octetBits/8; marks = marks[octetBits/8:] {
 		var octet uint64
 		for w := 0; w < octetBits/8; w += 8 {
-			gap := uint64(firstMark[marks[w]])
-			if gap == 8 { // rare: a code of 8 bits or more
-				gap = uint64(bits.LeadingZeros32(binary.BigEndian.Uint32(marks[w:])) % 32)
-			}
-			octet = octet<<5 | gap
+			octet = octet<<5 | uint64(bits.LeadingZeros32(binary.BigEndian.Uint32(marks[w:]))%32)
 		}
 		binary.BigEndian.PutUint64(dst, octet<<24)
 		dst = dst[5:]
 	}
 }
-
-// firstMark is the position of the first mark in a byte, or 8 without a mark.
-var firstMark = func() (first [256]uint8) {
-	for b := range first {
-		first[b] = uint8(bits.LeadingZeros8(uint8(b)))
-	}
-	return first
-}()

@@ -9,9 +9,8 @@ type pairCounts [2][1 << 16]uint32
 
 // tally counts exponents piece by piece. It's faster if a piece resembles the pieces before it.
 type tally struct {
-	pairs pairCounts     // zero between pieces
-	lanes [8][256]uint32 // zero between pieces
-	known []byte         // exponents seen so far, in order of appearance
+	pairs pairCounts // zero between pieces
+	known []byte     // exponents seen so far, in order of appearance
 	isIn  [256]bool
 	// counts are the histograms of this piece and of the previous one, in turn.
 	counts [2]histogram
@@ -39,30 +38,18 @@ func (t *tally) count(l *loops, bf16 []byte) *histogram {
 	return h
 }
 
-// maxKnown is the number of exponents above which their pairs don't fit the first-level cache.
+// maxKnown is far more exponents than trained weights have. With so many, looking at the pairs of
+// known ones saves no time.
 const maxKnown = 64
 
-// countGo counts pairs and splits them up. If there are too many exponents, it counts one at a
-// time.
+// countGo counts pairs and splits them up. After a unit with too many exponents it begins to learn
+// again, because units share tallies.
 func countGo(t *tally, h *histogram, bf16 []byte) {
 	if len(t.known) > maxKnown {
-		lanesGo(&t.lanes, bf16)
-		h.collect(&t.lanes)
-		t.forget(h)
-		return
+		t.known, t.isIn = t.known[:0], [256]bool{}
 	}
 	pairsGo(&t.pairs, bf16)
 	t.collect(h, uint64(len(bf16)/4))
-}
-
-// collect moves the counts of all lanes to h.
-func (h *histogram) collect(lanes *[8][256]uint32) {
-	for l := range lanes {
-		for s, n := range lanes[l] {
-			h[s] += uint64(n)
-		}
-	}
-	*lanes = [8][256]uint32{}
 }
 
 // add counts the exponents one by one.
@@ -106,19 +93,5 @@ func (t *tally) learn(s byte) {
 	if !t.isIn[s] {
 		t.isIn[s] = true
 		t.known = append(t.known, s)
-	}
-}
-
-// forget drops the known exponents if the last piece has few of them. A new unit may have begun,
-// and counting its pairs may be worth it.
-func (t *tally) forget(last *histogram) {
-	kinds := 0
-	for _, n := range last {
-		if n > 0 {
-			kinds++
-		}
-	}
-	if kinds <= maxKnown/2 {
-		t.known, t.isIn = t.known[:0], [256]bool{}
 	}
 }

@@ -28,23 +28,6 @@ func pairsGo(p *pairCounts, bf16 []byte) {
 	}
 }
 
-// lanesGo counts exponents, a multiple of 8. Neighbors go to different tables, so that equal ones
-// don't wait for each other.
-func lanesGo(lanes *[8][256]uint32, bf16 []byte) {
-	for i := 0; i < len(bf16)-15; i += 16 {
-		x := binary.LittleEndian.Uint64(bf16[i:i+8]) >> 7
-		y := binary.LittleEndian.Uint64(bf16[i+8:i+16]) >> 7
-		lanes[0][uint8(x)]++
-		lanes[1][uint8(x>>16)]++
-		lanes[2][uint8(x>>32)]++
-		lanes[3][uint8(x>>48)]++
-		lanes[4][uint8(y)]++
-		lanes[5][uint8(y>>16)]++
-		lanes[6][uint8(y>>32)]++
-		lanes[7][uint8(y>>48)]++
-	}
-}
-
 func splitGo(dst *[stripElems]byte, bf16 *[2 * stripElems]byte, idx *strip, width uint) {
 	mask, mul := pairMask(width), pairMul(width)
 	for i := 0; i < stripElems; i += 4 {
