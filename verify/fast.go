@@ -9,10 +9,6 @@ import (
 // the previous one in its chunk; the other chunks keep the processor busy in the meantime.
 const maxLanes = 4
 
-// goLanes is the number of lanes in Go. More would need more registers than the compiler has, so
-// their state would go to memory and back with every lookup.
-const goLanes = 2
-
 // storeAhead is how far past the last exponent a lookup may store: the range of its 8-bit index,
 // which saves the bounds checks, and one word.
 const storeAhead = 1<<8 + 8
@@ -80,43 +76,6 @@ func (l *lane) group(m *multiTable) bool {
 	return last != sum
 }
 
-// groupsGo does groups of lookups in goLanes lanes, in turns. It stops when a lane is past its
-// chunk, or when a lane meets a code that the table lacks; bit i of lost says that lane i did. All
-// lanes must start inside their chunks. This is the hot loop. All of its state is in local
-// variables, so that it stays in registers.
-func groupsGo(m *multiTable, lanes []lane) (lost uint) {
-	a, b := &lanes[0], &lanes[1]
-	ca, sa, posA, nA, carryA := a.codes, a.stream, a.pos, a.n, a.carry
-	cb, sb, posB, nB, carryB := b.codes, b.stream, b.pos, b.n, b.carry
-	for more := true; more; more = lost == 0 && posA < chunkBits && posB < chunkBits {
-		outA, outB := ca.out(nA), cb.out(nB)
-		regA, regB := sa.fetch(posA), sb.fetch(posB)
-		regA, sumA := m.step(outA, regA, 0)
-		regB, sumB := m.step(outB, regB, 0)
-		regA, sumA = m.step(outA, regA, sumA)
-		regB, sumB = m.step(outB, regB, sumB)
-		regA, sumA = m.step(outA, regA, sumA)
-		regB, sumB = m.step(outB, regB, sumB)
-		regA, sumA = m.step(outA, regA, sumA)
-		regB, sumB = m.step(outB, regB, sumB)
-		regA, lastA := m.step(outA, regA, sumA)
-		regB, lastB := m.step(outB, regB, sumB)
-		posA, carryA = ca.putStarts(posA, lastA, regA, carryA)
-		posB, carryB = cb.putStarts(posB, lastB, regB, carryB)
-		nA += uint(lastA >> multiCountShift)
-		nB += uint(lastB >> multiCountShift)
-		if lastA == sumA {
-			lost = 1
-		}
-		if lastB == sumB {
-			lost |= 2
-		}
-	}
-	a.pos, a.n, a.carry = posA, nA, carryA
-	b.pos, b.n, b.carry = posB, nB, carryB
-	return lost
-}
-
 // one decodes a single code of up to 32 bits. It reports whether there was a code.
 func (l *lane) one(t *tables) bool {
 	symbol, nBits := t.next(peek(l.stream[:], int(l.pos)))
@@ -129,9 +88,10 @@ func (l *lane) one(t *tables) bool {
 	return true
 }
 
-// decodeLanes decodes chunks in turns until one is complete or has bits that aren't a code.
+// decodeLanes decodes chunks in turns until one is complete or has bits that aren't a code. Without
+// groups it leaves all to lane.finish.
 func (v *variant) decodeLanes(t *tables, m *multiTable, lanes []lane) {
-	for {
+	for v.groups != nil {
 		for i := range lanes {
 			if lanes[i].pos >= chunkBits {
 				return

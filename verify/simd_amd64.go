@@ -12,7 +12,7 @@ func simdVariants() []variant {
 	return []variant{{"avx2", maxLanes, groups4, sameAVX2, joinAVX2}}
 }
 
-// groups4 is groupsGo for four lanes, in assembly.
+// groups4 is variant.groups for four lanes, in assembly.
 func groups4(m *multiTable, lanes []lane) (lost uint) {
 	four := (*[maxLanes]lane)(lanes)
 	return groups4BMI2(m, four, four[0].codes)
