@@ -68,7 +68,7 @@ func TestHardwareDriver(t *testing.T) {
 
 // officialFunctions are a kernel with the official kernel's interface: one entry point, and no
 // tables.
-type officialFunctions struct{ decode *cuda.Function }
+type officialFunctions struct{ decode cuda.Function }
 
 func officialKernel(ptx string) gpuKernel {
 	return func(c *cuda.Context, _ cuda.Info) (gpuFunctions, error) {

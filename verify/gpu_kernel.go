@@ -27,7 +27,7 @@ func describeKernel() string {
 }
 
 // ourFunctions are our kernel's entry points.
-type ourFunctions struct{ build, decode *cuda.Function }
+type ourFunctions struct{ build, decode cuda.Function }
 
 // ourKernel loads our kernel. It refuses devices that are too old, because the driver's compiler
 // would only name PTX versions.

@@ -124,7 +124,7 @@ func TestErrors(t *testing.T) {
 			t.Error(err)
 			return nil
 		}
-		if _, err := c.Function(m, "dekode"); err == nil || !strings.HasPrefix(err.Error(), "entry dekode: cuModuleGetFunction: ") {
+		if _, err := c.Function(m, "dekode"); err == nil || !strings.HasPrefix(err.Error(), "cuModuleGetFunction: ") {
 			t.Errorf("no such entry: %v", err)
 		}
 		f, err := c.Function(m, "decode")
@@ -132,7 +132,7 @@ func TestErrors(t *testing.T) {
 			t.Error(err)
 			return nil
 		}
-		if err := c.Launch(f, Launch{Blocks: 0, Threads: 512}); err == nil || !strings.HasPrefix(err.Error(), "entry decode: cuLaunchKernel: ") {
+		if err := c.Launch(f, Launch{Blocks: 0, Threads: 512}); err == nil || !strings.HasPrefix(err.Error(), "cuLaunchKernel: ") {
 			t.Errorf("no blocks: %v", err)
 		}
 		return nil

@@ -1,7 +1,5 @@
 package cuda
 
-import "fmt"
-
 // Module is a loaded PTX text.
 type Module uintptr
 
@@ -12,39 +10,28 @@ func (c *Context) LoadModule(ptx string) (m Module, err error) {
 }
 
 // Function is an entry point of a module.
-type Function struct {
-	name   string
-	handle uintptr
-}
+type Function uintptr
 
 // Function finds an entry point by its name.
-func (c *Context) Function(m Module, name string) (*Function, error) {
-	f := &Function{name: name}
-	return f, f.wrap(c.call("cuModuleGetFunction", &f.handle, m, cString(name)))
-}
-
-// wrap puts the function's name in front of an error.
-func (f *Function) wrap(err error) error {
-	if err == nil {
-		return nil
-	}
-	return fmt.Errorf("entry %s: %w", f.name, err)
+func (c *Context) Function(m Module, name string) (f Function, err error) {
+	err = c.call("cuModuleGetFunction", &f, m, cString(name))
+	return f, err
 }
 
 // PreferShared makes multiprocessors give a function as much shared memory as they can, at the cost
 // of their L1 cache.
-func (c *Context) PreferShared(f *Function) error {
+func (c *Context) PreferShared(f Function) error {
 	// the percentage that shared memory gets of the memory it shares with the L1 cache
 	const functionCarveout = 9
-	return f.wrap(c.call("cuFuncSetAttribute", f.handle, functionCarveout, 100))
+	return c.call("cuFuncSetAttribute", f, functionCarveout, 100)
 }
 
 // Resident returns how many blocks of a function the device holds at once, at least 1. Each block
 // has nThreads threads and nShared bytes of dynamic shared memory.
-func (c *Context) Resident(f *Function, nThreads, nShared int) (int, error) {
+func (c *Context) Resident(f Function, nThreads, nShared int) (int, error) {
 	var n int32
-	err := c.call("cuOccupancyMaxActiveBlocksPerMultiprocessor", &n, f.handle, nThreads, nShared)
-	return max(1, int(n)) * c.info.Processors, f.wrap(err)
+	err := c.call("cuOccupancyMaxActiveBlocksPerMultiprocessor", &n, f, nThreads, nShared)
+	return max(1, int(n)) * c.info.Processors, err
 }
 
 // Launch holds how to start a function, in one dimension.
@@ -56,11 +43,11 @@ type Launch struct {
 
 // Launch enqueues a function in a stream. args are its parameters, each in the low bytes of a word,
 // where a little-endian machine reads shorter parameters. Launch copies them before it returns.
-func (c *Context) Launch(f *Function, l Launch, args ...uint64) error {
+func (c *Context) Launch(f Function, l Launch, args ...uint64) error {
 	pointers := make([]*uint64, len(args))
 	for i := range args {
 		pointers[i] = &args[i]
 	}
-	return f.wrap(c.call("cuLaunchKernel", f.handle, l.Blocks, 1, 1, l.Threads, 1, 1, l.NShared,
-		l.Stream, pointers, 0))
+	return c.call("cuLaunchKernel", f, l.Blocks, 1, 1, l.Threads, 1, 1, l.NShared, l.Stream,
+		pointers, 0)
 }
