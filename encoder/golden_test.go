@@ -177,6 +177,15 @@ func reasonOf(err error) Reason {
 	return ""
 }
 
+// encodeReference encodes weights with any code, as the plain encoder does.
+func encodeReference(book *codebook, sizes []int64, bf16 []byte) *Encoded {
+	var codes []golden.Code
+	for _, c := range book.order {
+		codes = append(codes, golden.NewCode(c.symbol, c.n, c.bits))
+	}
+	return goldenEncoded(golden.Encode(codes, sizes, bf16))
+}
+
 func goldenEncoded(u golden.Unit) *Encoded {
 	return &Encoded{
 		LUTs: u.LUTs, EncodedExponent: u.EncodedExponent, SignMantissa: u.SignMantissa,

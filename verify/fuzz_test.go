@@ -43,7 +43,7 @@ func FuzzHostile(f *testing.F) {
 	f.Add(encode(normalWeights(101, 5)).pack())
 	f.Add(encode(fibWeights(12, 4)).pack())
 	for _, name := range []string{"elements_31", "end_on_byte"} {
-		f.Add(storedGolden(golden.Load(f, name)).pack())
+		f.Add(storedUnit(golden.Load(f, name)).pack())
 	}
 	f.Fuzz(func(t *testing.T, b []byte) {
 		s := unpack(b)
@@ -116,11 +116,11 @@ func FuzzDecoders(f *testing.F) {
 		if len(stream) == 0 || len(counts) == 0 {
 			return
 		}
-		book := bookFor(&hist)
-		if slices.ContainsFunc(book.codes, func(c code) bool { return c.nBits > maxCodeBits }) {
+		book := golden.Codes(&hist)
+		if slices.ContainsFunc(book, func(c golden.Code) bool { return len(c.Bits) > maxCodeBits }) {
 			return
 		}
-		tab, err := parseTables(book.luts())
+		tab, err := parseTables(golden.Tables(book))
 		if err != nil {
 			return // no unit has such a code
 		}

@@ -11,6 +11,8 @@ import (
 	"io"
 	"math/rand/v2"
 	"slices"
+	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/df11-convert/df11-convert/internal/testing/golden"
@@ -52,8 +54,8 @@ func (s *stored) compare(opt CompareOptions) error {
 	return u.Compare(context.Background(), bytes.NewReader(s.source), opt)
 }
 
-// storedGolden is a golden unit.
-func storedGolden(u golden.Unit) *stored {
+// storedUnit is a unit as package golden has it.
+func storedUnit(u golden.Unit) *stored {
 	return &stored{
 		luts: u.LUTs, stream: u.EncodedExponent, sm: u.SignMantissa, positions: u.OutputPositions, gaps: u.Gaps,
 		split: u.SplitPositions, source: u.Input, sizes: u.Sizes,
@@ -91,7 +93,7 @@ func rangesMustPass(t *testing.T, u *Unit, source []byte) {
 func TestGoldenUnits(t *testing.T) {
 	for _, g := range golden.Units(t) {
 		t.Run(g.Name, func(t *testing.T) {
-			s := storedGolden(g)
+			s := storedUnit(g)
 			if g.Sound() {
 				mustPass(t, s)
 				return
@@ -127,7 +129,7 @@ func (x streamCase) stored(t *testing.T, luts, encoded, source []byte) *stored {
 	t.Helper()
 	return &stored{
 		luts: luts, stream: encoded[x.EncodedOffset : x.EncodedOffset+x.EncodedBytes], positions: uint32Bytes(x.Positions),
-		gaps: padHex(t, x.GapsPrefixHex, x.GapsBytes), sm: signMantissa(source), source: source, sizes: []int64{int64(x.N)},
+		gaps: padHex(t, x.GapsPrefixHex, x.GapsBytes), sm: golden.SignMantissa(source), source: source, sizes: []int64{int64(x.N)},
 	}
 }
 
@@ -159,46 +161,33 @@ func TestGoldenStreamsFixedCodec(t *testing.T) {
 	golden.Case(t, "streams_fixed_codec", &c)
 	symbols, encoded := golden.Read(t, "streams_fixed_codec", "symbols.u8"), golden.Read(t, "streams_fixed_codec", "encoded.u8")
 	for i, x := range c.Streams {
-		book := bookOf(c.Codecs[x.Codec].Codes)
+		codes := golden.CodesOf(c.Codecs[x.Codec].Codes)
 		t.Run(fmt.Sprint(i), func(t *testing.T) {
 			if x.Runs != nil {
-				mustPassRuns(t, book, x.Runs, x.EncodedSHA256)
+				mustPassRuns(t, codes, x.Runs, x.EncodedSHA256)
 				return
 			}
 			source := make([]byte, 2*x.N)
 			fastest().join(source, symbols[x.SymbolsOffset:x.SymbolsOffset+x.N], make([]byte, x.N))
-			mustPass(t, x.stored(t, book.luts(), encoded, source))
+			mustPass(t, x.stored(t, golden.Tables(codes), encoded, source))
 		})
 	}
 }
 
 // mustPassRuns encodes a stream that the set stores as runs, compares it with the recorded hash,
 // and decodes it.
-func mustPassRuns(t *testing.T, book *codebook, runs [][2]int, sha string) {
+func mustPassRuns(t *testing.T, codes []golden.Code, runs [][2]int, sha string) {
 	t.Helper()
 	var symbols []uint8
 	for _, run := range runs {
 		symbols = append(symbols, slices.Repeat([]uint8{uint8(run[1])}, run[0])...)
 	}
-	s := encodeWith(book, fromSymbols(symbols, rand.New(rand.NewPCG(1, 2))))
+	weights := fromSymbols(symbols, rand.New(rand.NewPCG(1, 2)))
+	s := storedUnit(golden.Encode(codes, []int64{int64(len(symbols))}, weights))
 	if got := sha256.Sum256(s.stream); hex.EncodeToString(got[:]) != sha {
 		t.Fatalf("test encoder: stream has sha256 %x, want %s", got, sha)
 	}
 	mustPass(t, s)
-}
-
-// bookOf makes a codebook of case.json's codes, where symbol -1 is the end symbol.
-func bookOf(codes [][3]int64) *codebook {
-	var b codebook
-	for _, x := range codes {
-		c := code{symbol: uint8(x[0]), nBits: int(x[1]), value: uint32(x[2] << (32 - x[1]))}
-		if x[0] < 0 {
-			b.eof = c
-			continue
-		}
-		b.codes = append(b.codes, c)
-	}
-	return &b
 }
 
 // TestGoldenHistograms finds the end symbol in 282 official tables, and the plain encoder builds
@@ -227,9 +216,12 @@ func TestGoldenHistograms(t *testing.T) {
 			t.Errorf("histogram %d: %v", i, err)
 			continue
 		}
-		want := bookOf(h.Codes)
-		if eof, err := tab.checkForm(); err != nil || eof != want.eof.value || !bytes.Equal(want.luts(), stored) {
-			t.Errorf("histogram %d: end symbol %#x, want %#x; %v", i, eof, want.eof.value, err)
+		codes := golden.CodesOf(h.Codes)
+		end := codes[slices.IndexFunc(codes, func(c golden.Code) bool { return c.Symbol < 0 })]
+		want, err := strconv.ParseUint((end.Bits + strings.Repeat("0", 32))[:32], 2, 32)
+		must(t, err)
+		if eof, err := tab.checkForm(); err != nil || uint64(eof) != want || !bytes.Equal(golden.Tables(codes), stored) {
+			t.Errorf("histogram %d: end symbol %#x, want %#x; %v", i, eof, want, err)
 		}
 		n++
 	}
@@ -254,16 +246,6 @@ func padHex(t testing.TB, s string, n int) []byte {
 		t.Fatalf("%d bytes of hex for %d: %v", len(b), n, err)
 	}
 	return append(b, make([]byte, n-len(b))...)
-}
-
-// signMantissa splits BF16 weights (docs/format.md §2).
-func signMantissa(bf16 []byte) []byte {
-	sm := make([]byte, len(bf16)/2)
-	for i := range sm {
-		w := binary.LittleEndian.Uint16(bf16[2*i:])
-		sm[i] = uint8(w>>8&0x80) | uint8(w&0x7f)
-	}
-	return sm
 }
 
 // must ends the test if err isn't nil.

@@ -207,7 +207,7 @@ func TestHardwareGolden(t *testing.T) {
 	units := map[string]*stored{}
 	for _, u := range golden.Units(t) {
 		if u.Sound() {
-			units[u.Name] = storedGolden(u)
+			units[u.Name] = storedUnit(u)
 		}
 	}
 	mustDecode(t, opt, units)

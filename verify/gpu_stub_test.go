@@ -29,7 +29,7 @@ func TestGPUGolden(t *testing.T) {
 	}
 	for _, u := range golden.Units(t) {
 		if u.Sound() {
-			units[u.Name] = storedGolden(u)
+			units[u.Name] = storedUnit(u)
 		}
 	}
 	for name, kernel := range map[string]gpuKernel{"ours": ourKernel, "official": officialKernel(stubPTX)} {

@@ -8,6 +8,8 @@ import (
 	"unsafe"
 
 	"github.com/df11-convert/df11-convert/internal/testing/alloc"
+
+	"github.com/df11-convert/df11-convert/internal/testing/golden"
 )
 
 // TestWeightsStayInTheirMemory joins and compares weights that lie right before or right after a
@@ -21,7 +23,7 @@ func TestWeightsStayInTheirMemory(t *testing.T) {
 				for j := range n {
 					exponents[i][j] = source[2*j]>>7 | source[2*j+1]<<1
 				}
-				copy(sm[i], signMantissa(source[:2*n]))
+				copy(sm[i], golden.SignMantissa(source[:2*n]))
 				v.join(bf16[i], exponents[i], sm[i])
 				if !bytes.Equal(bf16[i], source[:2*n]) || !v.same(exponents[i], sm[i], bf16[i]) {
 					t.Fatalf("%s: %d weights are joined or compared wrongly", v.name, n)
@@ -40,7 +42,7 @@ func TestDecodersStayInTheirMemory(t *testing.T) {
 		fibonacci[100+s] = a
 		a, b = b, a+b
 	}
-	tab, err := parseTables(bookFor(&fibonacci).luts())
+	tab, err := parseTables(golden.Tables(golden.Codes(&fibonacci)))
 	must(t, err)
 	for _, v := range variants {
 		for i := range 2 {

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"io"
 	"testing"
+
+	"github.com/df11-convert/df11-convert/internal/testing/golden"
 )
 
 // TestStructure breaks everything that Open checks.
@@ -60,7 +62,7 @@ func TestStructure(t *testing.T) {
 func lutsOf(lengths map[uint8]uint8, rows ...map[int]uint8) []byte {
 	var luts []byte
 	for _, row := range rows {
-		luts = append(luts, filled(row, new(uint8))...)
+		luts = append(luts, golden.Filled(row, new(uint8))...)
 	}
 	last := make([]byte, rowBytes)
 	for s, l := range lengths {

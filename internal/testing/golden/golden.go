@@ -1,5 +1,5 @@
-// Package golden loads the vectors of testdata/golden for the tests of several packages. It checks
-// nothing, and only tests import it.
+// Package golden says what encodings must be: it loads the vectors of testdata/golden, and has a
+// plain encoder for any other weights. It checks nothing, and only tests import it.
 package golden
 
 import (
