@@ -84,7 +84,7 @@ func TestAnEntryWinsOverTheCommandLine(t *testing.T) {
 // the command line; so does the schema.
 func TestReadList(t *testing.T) {
 	yes := true
-	for text, want := range map[string]*listedModel{ // nil: refused
+	for text, want := range map[string]listedModel{
 		"\ufeffmodels:\r\n- source: org/a\r\n": {Source: "org/a"},
 		"models:\n- org/a\n":                   {Source: "org/a"},
 		"models: [org/a@v1]":                   {Source: "org/a", Revision: "v1"},
@@ -93,37 +93,24 @@ func TestReadList(t *testing.T) {
 		"models:\n- source: org/a\n  like: llama\n  private: true\n  layout: single\n":  {Source: "org/a", Like: "llama", Private: &yes, Layout: "single"},
 		"models:\n- {source: org/a, expect: not_convertible}\n":                         {Source: "org/a", Expect: expectRefusal},
 		"models:\n- &a {source: org/a, like: llama}\n":                                  {Source: "org/a", Like: "llama"},
-		"":                                    nil,
-		"org/a\norg/b\n":                      nil,
-		"- org/a\n":                           nil,
-		"models: org/a\n":                     nil,
-		"models:\n":                           nil,
-		"models: [7]":                         nil,
-		"models: [[org/a]]":                   nil,
-		"models: [null]":                      nil,
-		"models: ['']":                        nil,
-		"models: [org/a@]":                    nil,
-		"models: [{source: org/a@}]":          nil,
-		"models: [org/a]\nmore: 1\n":          nil,
-		"models:\n- repo-id: me/a\n":          nil,
-		"models:\n- source: a\n  repo: b\n":   nil,
-		"models: [{source: a, repo-id: a b}]": nil,
-		"models: [{source: a, like: x, pattern-dict: y}]":                 nil,
-		"models: [{source: a/b@v1, revision: v2}]":                        nil,
-		"models: [{source: a, expect: current}]":                          nil,
-		"models: [{source: a, repo-id: me/a--b}]":                         nil,
-		"models: [{source: a, repo-id: me/a..b}]":                         nil,
-		"models: [{source: a, repo-id: me/a.git}]":                        nil,
-		"models: [{source: a, repo-id: a/b/c}]":                           nil,
-		"models: [{source: a, repo-id: -a}]":                              nil,
-		"models: [{source: a, repo-id: a-}]":                              nil,
-		"models: [{source: a, repo-id: " + strings.Repeat("a", 97) + "}]": nil,
 	} {
-		got, err := listOf(t, text)
-		if want == nil && kindOf(err).code != exitUsage || want != nil && (err != nil || len(got) != 1 || !reflect.DeepEqual(got[0], *want)) {
+		if got, err := listOf(t, text); err != nil || !reflect.DeepEqual(got, []listedModel{want}) {
 			t.Errorf("%q: got %+v, %v", text, got, err)
 		}
-		schemaAgrees(t, text, want != nil)
+		schemaAgrees(t, text, true)
+	}
+	entry := func(members string) string { return "models: [{source: a, " + members + "}]" }
+	for _, text := range []string{
+		"", "org/a\norg/b\n", "- org/a\n", "models: org/a\n", "models:\n", "models: [7]", "models: [[org/a]]", "models: [null]", "models: ['']",
+		"models: [org/a@]", "models: [{source: org/a@}]", "models: [org/a]\nmore: 1\n", "models:\n- repo-id: me/a\n", "models:\n- source: a\n  repo: b\n",
+		"models: [{source: a/b@v1, revision: v2}]", entry("repo-id: a b"), entry("like: x, pattern-dict: y"), entry("expect: current"),
+		entry("repo-id: me/a--b"), entry("repo-id: me/a..b"), entry("repo-id: me/a.git"), entry("repo-id: a/b/c"), entry("repo-id: -a"),
+		entry("repo-id: a-"), entry("repo-id: " + strings.Repeat("a", 97)),
+	} {
+		if got, err := listOf(t, text); kindOf(err).code != exitUsage {
+			t.Errorf("%q: got %+v, %v", text, got, err)
+		}
+		schemaAgrees(t, text, false)
 	}
 }
 

@@ -9,69 +9,18 @@ import (
 // TestPaths checks paths by both rules: what a repo may list, and what may be written.
 func TestPaths(t *testing.T) {
 	long := strings.Repeat("a", maxName)
-	for name, want := range map[string]struct{ listed, safe bool }{
-		"config.json":               {true, true},
-		"a/b c/#.txt":               {true, true},
-		".gitattributes":            {true, true},
-		"x/.gitignore":              {true, true},
-		"..a":                       {true, true},
-		"a..b/c":                    {true, true},
-		"日本.txt":                    {true, true},
-		"cone.safetensors":          {true, true},
-		"console/com":               {true, true},
-		StateDir + "/" + Manifest:   {true, true},
-		long:                        {true, true},
-		"con.safetensors":           {true, false},
-		"NUL":                       {true, false},
-		"x/con":                     {true, false},
-		"Aux .txt/b":                {true, false},
-		"com1":                      {true, false},
-		"LPT².txt":                  {true, false},
-		"conin$":                    {true, false},
-		"ab:c":                      {true, false},
-		"a*b":                       {true, false},
-		"a?b":                       {true, false},
-		`a"b`:                       {true, false},
-		"a<b>|c":                    {true, false},
-		"a. ":                       {true, false},
-		"a./b":                      {true, false},
-		"a ":                        {true, false},
-		"x/.git/config":             {true, false},
-		"x/.GIT":                    {true, false},
-		"GIT~1/config":              {true, false},
-		long + "a":                  {true, false},
-		"a:b":                       {},
-		"C:x":                       {},
-		"c:/x":                      {},
-		".git":                      {},
-		".git/config":               {},
-		".GIT/x":                    {},
-		"":                          {},
-		".":                         {},
-		"..":                        {},
-		"../a":                      {},
-		"a/../b":                    {},
-		"a/..":                      {},
-		"./a":                       {},
-		"/a":                        {},
-		"//a/b":                     {},
-		"a//b":                      {},
-		"a/":                        {},
-		`a\b`:                       {},
-		`..\a`:                      {},
-		"a\x00b":                    {},
-		"a\nb":                      {},
-		"a\x7fb":                    {},
-		"a\u009bb":                  {},
-		"a\xffb":                    {},
-		strings.Repeat("a/", 2500):  {},
-		strings.Repeat("ab/c", 2e3): {},
+	for verdict, paths := range map[string][]string{
+		"safe": {"config.json", "a/b c/#.txt", ".gitattributes", "x/.gitignore", "..a", "a..b/c", "日本.txt", "cone.safetensors", "console/com",
+			StateDir + "/" + Manifest, long},
+		"listed": {"con.safetensors", "NUL", "x/con", "Aux .txt/b", "com1", "LPT².txt", "conin$", "ab:c", "a*b", "a?b", `a"b`, "a<b>|c", "a. ", "a./b",
+			"a ", "x/.git/config", "x/.GIT", "GIT~1/config", long + "a"},
+		"refused": {"a:b", "C:x", "c:/x", ".git", ".git/config", ".GIT/x", "", ".", "..", "../a", "a/../b", "a/..", "./a", "/a", "//a/b", "a//b", "a/",
+			`a\b`, `..\a`, "a\x00b", "a\nb", "a\x7fb", "a\u009bb", "a\xffb", strings.Repeat("a/", 2500), strings.Repeat("ab/c", 2e3)},
 	} {
-		if got := IsListed(name); got != want.listed {
-			t.Errorf("IsListed(%.40q): %v", name, got)
-		}
-		if got := IsSafe(name); got != want.safe {
-			t.Errorf("IsSafe(%.40q): %v", name, got)
+		for _, path := range paths {
+			if IsSafe(path) != (verdict == "safe") || IsListed(path) != (verdict != "refused") {
+				t.Errorf("%.40q: safe %v, listed %v, want %s", path, IsSafe(path), IsListed(path), verdict)
+			}
 		}
 	}
 }
@@ -101,36 +50,15 @@ func FuzzPaths(f *testing.F) {
 }
 
 func TestRepos(t *testing.T) {
-	for id, want := range map[string]struct{ repo, new bool }{
-		"a/b":                          {true, true},
-		"meta-llama/Llama-3.1-8B":      {true, true},
-		"a_b/c.d-DF11":                 {true, true},
-		"_a/_b-":                       {true, true},
-		"u/" + strings.Repeat("x", 96): {true, true},
-		"gpt2":                         {true, false},
-		"a/b--c":                       {true, false},
-		"a/b.":                         {true, false},
-		"a/b-":                         {true, false},
-		"a/b.git":                      {true, false},
-		"u/" + strings.Repeat("x", 97): {true, false},
-		"":                             {},
-		"a/":                           {},
-		"/b":                           {},
-		"a/b/c":                        {},
-		"a/b..c":                       {},
-		"../b":                         {},
-		"a/-b":                         {},
-		"a/.b":                         {},
-		"a/b c":                        {},
-		"a/b?":                         {},
-		"a/b\n":                        {},
-		"é/b":                          {},
+	for verdict, ids := range map[string][]string{
+		"new":     {"a/b", "meta-llama/Llama-3.1-8B", "a_b/c.d-DF11", "_a/_b-", "u/" + strings.Repeat("x", 96)},
+		"old":     {"gpt2", "a/b--c", "a/b.", "a/b-", "a/b.git", "u/" + strings.Repeat("x", 97)},
+		"refused": {"", "a/", "/b", "a/b/c", "a/b..c", "../b", "a/-b", "a/.b", "a/b c", "a/b?", "a/b\n", "é/b"},
 	} {
-		if got := IsRepo(id); got != want.repo {
-			t.Errorf("IsRepo(%q): %v", id, got)
-		}
-		if err := CheckNewRepo(id); (err == nil) != want.new {
-			t.Errorf("CheckNewRepo(%q): %v", id, err)
+		for _, id := range ids {
+			if err := CheckNewRepo(id); (err == nil) != (verdict == "new") || IsRepo(id) != (verdict != "refused") {
+				t.Errorf("%q: a repo %v, new %v, want %s", id, IsRepo(id), err, verdict)
+			}
 		}
 	}
 }
