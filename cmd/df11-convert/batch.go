@@ -83,7 +83,8 @@ func (f *convertFlags) registerListed(to *pflag.FlagSet, register func(*pflag.Fl
 // these names.
 var entryFlags = []string{"repo-id", "output", "file", "component", "base-model"}
 
-// models reads a list, checks that all targets differ, and returns this machine's slice.
+// models reads a list, checks all entries and that their targets differ, and returns this machine's
+// slice.
 func (f *convertFlags) models(ctx context.Context, u *ui, list string) ([]listedModel, error) {
 	part, err := parsePart("--slice", f.slice)
 	if err != nil {
@@ -92,6 +93,12 @@ func (f *convertFlags) models(ctx context.Context, u *ui, list string) ([]listed
 	models, err := readList(list)
 	if err != nil {
 		return nil, err
+	}
+	for _, m := range models {
+		flags := m.flags(*f)
+		if err := flags.target.check(); err != nil {
+			return nil, fmt.Errorf("%s: %w", m.spec(), err)
+		}
 	}
 	me := "you"
 	if f.target.push && slices.ContainsFunc(models, func(m listedModel) bool {
@@ -198,9 +205,9 @@ func (f *convertFlags) convertListed(ctx context.Context, u *ui, m listedModel,
 		return r, err
 	case r.Report == nil:
 		r.Skipped = &p
-	case r.Report.Verified.UpToDate && r.Report.Target.Repo != "" && r.Report.Target.Part == "":
-		r.Skipped = &publication{Source: r.Source, Target: r.Report.Target.Repo,
-			State: target.Current}
+	case r.Report.Verified.UpToDate && r.Report.Target.Part == "":
+		r.Skipped = &publication{Source: r.Source, State: target.Current,
+			Target: cmp.Or(r.Report.Target.Repo, r.Report.Target.Folder)}
 		r.Report = nil
 	}
 	r.OK = true
