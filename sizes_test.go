@@ -19,9 +19,7 @@ const (
 
 // testedElsewhere are packages with few tests of their own, each with the reason.
 var testedElsewhere = map[string]string{
-	"internal/hubtest":     "every test that talks to a Hub tests it, too; hubd is compared with the real one",
-	"internal/describe":    "charts and the tests of inspect show all that it finds",
-	"verify/internal/cuda": "verify tests it with a driver that is made for that",
+	"internal/hubtest": "every test that talks to a Hub tests it, too; hubd is compared with the real one",
 }
 
 // TestPackagesHaveTests counts lines.
