@@ -20,8 +20,8 @@ import (
 	"github.com/df11-convert/df11-convert/internal/testing/world"
 )
 
-// TestBatchNeverMixesTwoModels: what would put two models of a list into one target is refused
-// before any work.
+// TestBatchNeverMixesTwoModels checks that batch refuses a list before any work if two of its
+// models would go into one target.
 func TestBatchNeverMixesTwoModels(t *testing.T) {
 	dir := t.TempDir()
 	both := targetFlags{repoID: "me/both", out: filepath.Join(dir, "both")}
@@ -60,8 +60,8 @@ func TestBatchNeverMixesTwoModels(t *testing.T) {
 	}
 }
 
-// TestAnEntryWinsOverTheCommandLine: nothing on the command line makes an entry of a list wrong, or
-// another one than it says.
+// TestAnEntryWinsOverTheCommandLine checks that no flag of the command line spoils or changes an
+// entry of the list.
 func TestAnEntryWinsOverTheCommandLine(t *testing.T) {
 	yes, no := true, false
 	f := convertFlags{target: targetFlags{push: true, public: true, baseModel: "none"}}
@@ -80,8 +80,8 @@ func TestAnEntryWinsOverTheCommandLine(t *testing.T) {
 	}
 }
 
-// TestReadList: the program takes lists as editors write them, and refuses others as a mistake in
-// the command line; so does the schema.
+// TestReadList checks that the program and the schema accept lists as editors write them, and
+// refuse others. The program calls those usage errors.
 func TestReadList(t *testing.T) {
 	yes := true
 	for text, want := range map[string]listedModel{
@@ -114,7 +114,8 @@ func TestReadList(t *testing.T) {
 	}
 }
 
-// TestTypesOfMembers: program and schema know the same members, and take the same types in them.
+// TestTypesOfMembers checks that the program and the schema know the same members with the same
+// types.
 func TestTypesOfMembers(t *testing.T) {
 	schema, err := os.ReadFile("../../docs/models.schema.json")
 	world.Must(t, err)
@@ -168,7 +169,7 @@ var listSchema = sync.OnceValues(func() (*jsonschema.Schema, error) {
 	return jsonschema.NewCompiler().Compile("../../docs/models.schema.json")
 })
 
-// schemaAgrees makes sure that the schema takes a list, or refuses it, as the program does.
+// schemaAgrees checks that the schema accepts or refuses a list as the program does.
 func schemaAgrees(t *testing.T, text string, good bool) {
 	t.Helper()
 	schema, err := listSchema()
@@ -180,8 +181,8 @@ func schemaAgrees(t *testing.T, text string, good bool) {
 	}
 }
 
-// TestSlices: the slices of a list have all of its models, each once, whatever its order, and
-// differ by at most one in how many they have.
+// TestSlices checks that slices share out all models of a list, in any order, each to one slice,
+// and that their sizes differ by at most one.
 func TestSlices(t *testing.T) {
 	var all []listedModel
 	for i := range 203 {

@@ -14,7 +14,7 @@ import (
 	"github.com/df11-convert/df11-convert/internal/testing/world"
 )
 
-// cardCommand is the command line of a model card that repeats the proof, with the model and its
+// cardCommand returns the command of a model card that repeats the proof, with the model and its
 // source filled in.
 func cardCommand(t *testing.T, out, source string) []string {
 	t.Helper()
@@ -32,7 +32,7 @@ func cardCommand(t *testing.T, out, source string) []string {
 	return args
 }
 
-// provesItself converts a source and runs what the card says, at every level that reads weights.
+// provesItself converts a source and runs the card's command at every level that reads weights.
 func provesItself(t *testing.T, source string, args ...string) {
 	t.Helper()
 	out := t.TempDir()
@@ -45,9 +45,9 @@ func provesItself(t *testing.T, source string, args ...string) {
 	}
 }
 
-// TestCardCommand: what the program makes of a class, it also verifies, with the very command that
-// the model card prints: where names change on the way, where tensors stand for others, and for
-// options that the card has to repeat.
+// TestCardCommand checks that the command on the model card verifies a conversion: for classes
+// whose names change on the way, or whose tensors stand for others, and for one class of each
+// layout.
 func TestCardCommand(t *testing.T) {
 	t.Parallel()
 	layouts := map[catalog.Layout]bool{}
@@ -66,7 +66,8 @@ func TestCardCommand(t *testing.T) {
 	}
 }
 
-// TestCardCommandOptions: the same for sources that need an option to be converted.
+// TestCardCommandOptions checks the same for sources that convert only with an option, which the
+// card repeats.
 func TestCardCommandOptions(t *testing.T) {
 	t.Parallel()
 	entry := func(id string) *catalog.Entry {
@@ -124,9 +125,9 @@ func otherClass(t *testing.T, e *catalog.Entry) string {
 	return source
 }
 
-// TestNamesAreEvidence: a loader finds tensors by their names. So a manifest is not believed about
-// names that the class of the original has not, while names that its class has are known without a
-// manifest.
+// TestNamesAreEvidence checks that verify doesn't believe a manifest about names that the
+// original's class doesn't have, and needs no manifest for names that it has. A loader finds
+// tensors by their names.
 func TestNamesAreEvidence(t *testing.T) {
 	t.Parallel()
 	e := catalog.All()[slices.IndexFunc(catalog.All(), func(e *catalog.Entry) bool { return e.ID == "gemma3-vlm-4.52" })]

@@ -14,7 +14,7 @@ import (
 	"github.com/df11-convert/df11-convert/internal/testing/world"
 )
 
-// decodable makes a model in several shards and its conversion, in dir.
+// decodable makes a model of several shards in dir, and its conversion.
 func decodable(t *testing.T, dir string) (original, df11 string) {
 	t.Helper()
 	original, df11 = filepath.Join(dir, "model"), filepath.Join(dir, "df11")
@@ -23,8 +23,8 @@ func decodable(t *testing.T, dir string) (original, df11 string) {
 	return original, df11
 }
 
-// TestDecodeNeverWritesOntoItsInput: by whatever path the output folder leads into the model that
-// is decoded, nothing is written, not even with --force.
+// TestDecodeNeverWritesOntoItsInput checks that decode writes nothing into the model that it reads,
+// by whatever path the output folder leads there, even with --force.
 func TestDecodeNeverWritesOntoItsInput(t *testing.T) {
 	dir := t.TempDir()
 	at := func(name string) string { return filepath.Join(dir, name) }
@@ -57,9 +57,9 @@ func TestDecodeNeverWritesOntoItsInput(t *testing.T) {
 	must(t, "verify", df11, "--against", at("model"))
 }
 
-// TestDecodeKeepsFilesOfOthers: what decode did not write is not replaced, and no weights of others
-// end up next to its own, without --force. What has the right bytes stays
-// and is not written again.
+// TestDecodeKeepsFilesOfOthers checks that without --force, decode replaces no file that it didn't
+// write, and puts no weights next to other weights. It doesn't write files again that have the
+// right bytes.
 func TestDecodeKeepsFilesOfOthers(t *testing.T) {
 	t.Parallel()
 	original, df11 := decodable(t, t.TempDir())
@@ -100,8 +100,7 @@ func TestDecodeKeepsFilesOfOthers(t *testing.T) {
 	must(t, "decode", df11, "--against", original, "-o", original) // where every file is right
 }
 
-// TestDecodeWritesOnlyPlainWeightNames: the names come from a manifest that anybody may have
-// written.
+// TestDecodeWritesOnlyPlainWeightNames tries names of a manifest that anyone may have written.
 func TestDecodeWritesOnlyPlainWeightNames(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -19,8 +19,8 @@ import (
 	"github.com/df11-convert/df11-convert/verify"
 )
 
-// TestTroubleshootingIsComplete: the page has one row for each kind of error, with its exit code,
-// and no other rows.
+// TestTroubleshootingIsComplete checks that the page has one row for each kind of error, with its
+// exit code, and no other rows.
 func TestTroubleshootingIsComplete(t *testing.T) {
 	page := string(world.Read(t, "../../docs/troubleshooting.md"))
 	codes := map[string]string{}
@@ -51,7 +51,7 @@ func TestDocumentedCommands(t *testing.T) {
 	}
 }
 
-// TestDocumentedDemo: README.md shows what the demo prints, but for the time that it takes and the
+// TestDocumentedDemo checks that README.md shows what the demo prints, except for its time and its
 // folder.
 func TestDocumentedDemo(t *testing.T) {
 	t.Parallel()
@@ -64,7 +64,7 @@ func TestDocumentedDemo(t *testing.T) {
 	}
 }
 
-// TestDocumentedFailure: docs/json.md shows a failure as the program prints it.
+// TestDocumentedFailure checks that docs/json.md shows a failure as the program prints it.
 func TestDocumentedFailure(t *testing.T) {
 	_, shown, _ := strings.Cut(string(world.Read(t, "../../docs/json.md")), "```json\n")
 	shown, _, _ = strings.Cut(shown, "```")
@@ -77,8 +77,8 @@ func TestDocumentedFailure(t *testing.T) {
 	}
 }
 
-// TestDocumentedFlags: every flag that a page for users names belongs to some command. A code span
-// that begins with another program has flags of that program.
+// TestDocumentedFlags checks that some command has each flag that a page names, unless the code
+// span begins with another program.
 func TestDocumentedFlags(t *testing.T) {
 	// of hf, docker and df11pack, named alone
 	known := map[string]bool{"local-dir": true, "gpus": true, "safe": true}
@@ -106,8 +106,7 @@ func TestDocumentedFlags(t *testing.T) {
 	}
 }
 
-// commandsOf finds the lines in blocks of shell code that run the program, without what they are
-// piped into.
+// commandsOf returns the lines in blocks of shell code that run the program, up to the first pipe.
 func commandsOf(page string) (commands []string) {
 	for _, block := range regexp.MustCompile("(?s)```sh\n(.*?)```").FindAllStringSubmatch(page, -1) {
 		for line := range strings.Lines(block[1]) {
@@ -119,7 +118,7 @@ func commandsOf(page string) (commands []string) {
 	return commands
 }
 
-// runPage runs commands in a new folder. Some pages begin with what another page has made.
+// runPage runs commands in a new folder. Some pages begin with the results of another page.
 func runPage(t *testing.T, page string, commands []string) {
 	if len(commands) == 0 {
 		t.Fatal("the page has no commands")

@@ -11,7 +11,7 @@ import (
 	"github.com/df11-convert/df11-convert/internal/testing/world"
 )
 
-// TestNext: a front end learns from the document what it may offer.
+// TestNext checks which step a front end can offer after an error.
 func TestNext(t *testing.T) {
 	asked := func(cause error, token string) error {
 		return fmt.Errorf("plan: %w", &hub.Error{Err: cause, TokenSource: token, Repo: "a/b"})
@@ -40,7 +40,8 @@ func TestNext(t *testing.T) {
 	}
 }
 
-// TestNamesTurnNothing: a mark of direction in a name reaches no reader of the document.
+// TestNamesTurnNothing checks that marks of text direction in names reach no reader of the
+// document.
 func TestNamesTurnNothing(t *testing.T) {
 	f := failureOf(&plan.RefusedError{Detail: "a.\u202egnp is F16", Hint: "see \u2066b"})
 	if f.Message != `a.\u202egnp is F16` || f.Hint != `see \u2066b` {
@@ -48,7 +49,7 @@ func TestNamesTurnNothing(t *testing.T) {
 	}
 }
 
-// TestResultInALog: between the lines of a log the document is one line.
+// TestResultInALog checks that the document takes one line among the lines of a log.
 func TestResultInALog(t *testing.T) {
 	for _, oneLine := range []bool{false, true} {
 		var b bytes.Buffer

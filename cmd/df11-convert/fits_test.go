@@ -17,7 +17,7 @@ import (
 
 var updateFits = flag.Bool("update-fits", false, "write docs/fits.md")
 
-// fitsIntro is what docs/fits.md says above its table.
+// fitsIntro is the text of docs/fits.md above its table.
 const fitsIntro = `# What fits my card
 
 Each cell says how many tokens of context fit next to the weights of one sequence, for BF16 and for DF11; – means that the
@@ -31,8 +31,8 @@ Made by ` + "`go test ./cmd/df11-convert -run TestFitsPage -update-fits`" + ` fr
 // fitsCards are the columns of the table, in GB.
 var fitsCards = []int{12, 16, 24, 32, 48, 80}
 
-// TestFitsPage: docs/fits.md says what the command plan says of much-used models: of a few, or of
-// all with DF11_DEEP.
+// TestFitsPage checks docs/fits.md against the command plan: some of its models, or all with
+// DF11_DEEP.
 func TestFitsPage(t *testing.T) {
 	var b strings.Builder
 	b.WriteString(fitsIntro + "| model | BF16 | DF11 |")
@@ -74,7 +74,7 @@ func TestFitsPage(t *testing.T) {
 	}
 }
 
-// fitsCell is what fits one card.
+// fitsCell returns the cell of one card.
 func fitsCell(bf16, df11 int64) string {
 	tokens := func(n int64) string {
 		if n < 1024 {
@@ -95,8 +95,8 @@ func fitsCell(bf16, df11 int64) string {
 	return "BF16 " + tokens(bf16) + ", DF11 " + tokens(df11)
 }
 
-// sparseModel makes a folder with a config and the weight file that goes with it: a true header,
-// and a hole where the weights would be.
+// sparseModel makes a folder with a config and a sparse weight file: the header is true, and a hole
+// stands for the weights.
 func sparseModel(t *testing.T, config string) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -115,7 +115,7 @@ func sparseModel(t *testing.T, config string) string {
 	return dir
 }
 
-// shapesOf are the tensors of a model of the Llama kind, as its config decides them.
+// shapesOf returns the shapes that a config of the Llama kind gives its tensors.
 func shapesOf(t *testing.T, config string) map[string][]int64 {
 	t.Helper()
 	raw, err := catalog.ReadConfig("config.json", []byte(config))

@@ -17,8 +17,8 @@ import (
 	"github.com/df11-convert/df11-convert/internal/testing/world"
 )
 
-// forger makes forgeries of DF11 models: of a small Llama and of a pipeline with two transformers,
-// whose originals are in a hub.
+// forger makes forgeries of DF11 models: a small Llama, and a pipeline with two transformers. Their
+// originals are on a hub.
 type forger struct {
 	*testing.T
 	*hubtest.Server
@@ -27,8 +27,8 @@ type forger struct {
 	local  string // a folder with the originals
 }
 
-// The originals. evil has the shapes of llama and other weights; pipe2 is the pipeline, with its
-// other transformer converted.
+// The originals: evil has llama's shapes and other weights; pipe2 is the pipeline with its other
+// transformer converted.
 const llamaModel, evilModel, pipeModel, pipe2Model = "org/llama", "org/evil", "org/pipe", "org/pipe2"
 
 func newForger(t *testing.T) *forger {
@@ -45,7 +45,7 @@ func newForger(t *testing.T) *forger {
 	return g
 }
 
-// add adds an original to the hub, and the honest conversion of it.
+// add puts an original on the hub, and keeps its honest conversion.
 func (g *forger) add(name string, files map[string][]byte) {
 	files["README.md"] = []byte("---\nlicense: mit\n---\n# " + name + "\n")
 	g.AddRepo(name, files)
@@ -60,7 +60,8 @@ func (g *forger) convert(source string, args ...string) map[string][]byte {
 	return world.ReadAll(g.T, dir)
 }
 
-// pipelineFiles are a pipeline with two transformers of the same shapes, and two other components.
+// pipelineFiles returns a pipeline with two transformers of the same shapes, and two other
+// components.
 func pipelineFiles() map[string][]byte {
 	files := map[string][]byte{
 		"model_index.json": []byte(`{"_class_name": "WanPipeline", "transformer": ["diffusers", "WanTransformer3DModel"], "transformer_2": ["diffusers", "WanTransformer3DModel"], "vae": ["diffusers", "AutoencoderKLWan"], "text_encoder": ["transformers", "UMT5EncoderModel"]}`),
@@ -82,7 +83,7 @@ func pipelineFiles() map[string][]byte {
 	return files
 }
 
-// weightsOf is a small file of weights of any kind.
+// weightsOf returns a small weight file.
 func weightsOf(seed uint64) []byte {
 	c := world.NewCheckpoint(seed)
 	c.Add("w.weight", "BF16", 0, 4, 4)
@@ -106,13 +107,13 @@ func (g *forger) forge(of string, fit bool, edit func(f *forged)) *forged {
 	return f
 }
 
-// original is the repo of the honest model's original.
+// original returns the repo of the honest model's original.
 func (f *forged) original() string {
 	name, _, _ := strings.Cut(f.of, "2")
 	return name
 }
 
-// relist makes the manifest list the files that are there, with the SHA-256 of each.
+// relist makes the manifest list the files that exist, with the SHA-256 of each.
 func (f *forged) relist() {
 	f.manifest(func(m *metadata.Manifest) {
 		kinds := map[string]metadata.Kind{}
@@ -134,7 +135,7 @@ func (f *forged) relist() {
 	})
 }
 
-// manifest changes the manifest, as long as one is there that can be read.
+// manifest changes the manifest if one exists and is readable.
 func (f *forged) manifest(edit func(m *metadata.Manifest)) {
 	m, err := metadata.ParseManifest(f.files[names.Manifest], 0)
 	if err != nil {
@@ -183,7 +184,7 @@ func changes(file, tensor string, edit func(x *world.Tensor)) func(f *forged) {
 	return func(f *forged) { f.tensor(file, tensor, edit) }
 }
 
-// tensors changes the tensors of a safetensors file. They are written as they are, right or wrong.
+// tensors changes the tensors of a safetensors file, and writes them whether they are valid or not.
 func (f *forged) tensors(name string, edit func(list []world.Tensor) []world.Tensor) {
 	b := f.files[name]
 	h, err := safetensors.ReadHeader(bytes.NewReader(b), int64(len(b)))
@@ -215,7 +216,7 @@ func (f *forged) tensor(file, name string, edit func(x *world.Tensor)) {
 // flipBit flips the lowest bit of the byte in the middle.
 func flipBit(x *world.Tensor) { x.Data[len(x.Data)/2] ^= 1 }
 
-// request opens a pull request to the Llama with files, as anybody may, and returns its commit.
+// request opens a pull request to the Llama with files, as anyone may, and returns its commit.
 func (g *forger) request(files map[string][]byte) (commit string) {
 	ref := fmt.Sprintf("refs/pr/%d", len(g.Refs(llamaModel)))
 	g.CreateBranch(llamaModel, ref, "main")

@@ -9,9 +9,9 @@ import (
 	"github.com/df11-convert/df11-convert/internal/testing/world"
 )
 
-// TestOriginalsBroughtAlong: wherever a model has a folder with another model, and however that is
-// named, it's never the original: org/name and addresses mean the Hub, and a path into the model is
-// refused, by whatever links.
+// TestOriginalsBroughtAlong checks that a model in a folder of the DF11 model never counts as its
+// original, whatever its name: org/name and addresses mean the Hub, and verify refuses a path into
+// the model, by whatever links.
 func TestOriginalsBroughtAlong(t *testing.T) {
 	g := newForger(t)
 	model := filepath.Join(t.TempDir(), "d")

@@ -18,9 +18,9 @@ import (
 	"github.com/df11-convert/df11-convert/internal/testing/world"
 )
 
-// What a verification says of a forgery. "no WORDS" means exit 3, and the words are in what it
-// prints. "others FILES" means exit 0, and the last line names exactly these files, first those that
-// programs run, then those that they open.
+// These are outcomes of a verification. "no WORDS" means exit 3 and a text with the words. "others
+// FILES" means exit 0 and a last line that names exactly these files: first those that programs
+// run, then those that they open.
 const (
 	refuses = "refused" // exit 5: no original makes such a model
 	nothing = "ok"      // what this level cannot see, or what harms no one
@@ -28,9 +28,9 @@ const (
 	others  = "others "
 )
 
-// forgeries are models that are not what they seem, each with what must be said of it at the levels
-// structure, proof and full where the manifest was rewritten to fit. The last word counts for the
-// levels behind it as well.
+// forgeries are models that aren't what they seem. Each has the outcomes at the levels structure,
+// proof, and full, with a manifest that was rewritten to fit. The last outcome counts for later
+// levels too.
 var forgeries = []struct {
 	name  string
 	model string // "" is llamaModel
@@ -119,7 +119,7 @@ var forgeries = []struct {
 	}, []string{wrong + "one .safetensors file"}},
 	{"a pattern that matches nothing in Python", "", edits("config.json", `"model\\.layers`, `"MODEL\\.layers`), []string{refuses}},
 
-	// Weights that a loader finds next to the model's.
+	// Weight files that a loader finds next to those of the model.
 	{"another weight file", "", func(f *forged) { f.take("else.safetensors", evilModel, "model_layers_0.safetensors") }, []string{wrong}},
 	{"the original's weights too", "", func(f *forged) { f.take("pytorch.safetensors", "of "+evilModel, "model.safetensors") }, []string{wrong}},
 	{"a weight file without a tensor", "", func(f *forged) { f.files["else.safetensors"] = world.Safetensors(nil) }, []string{wrong + "else.safetensors"}},
@@ -165,7 +165,7 @@ var forgeries = []struct {
 		f.set("README.md", "---\nbase_model: "+llamaModel+"\n---\n")
 	}, []string{wrong + "model.safetensors.index.json: another model"}},
 
-	// config.json and all else that a loader reads.
+	// config.json, and other files that a loader reads.
 	{"attributes exchanged in the dict", "", exchanged, []string{others + "README.md (its code isn't ours)", wrong + "differs from"}},
 	{"the same behind DFloat11_Config", "", edits("config.json", `"dfloat11_config": {`, `"DFloat11_Config": {"threads_per_block": [512]}, "dfloat11_config": {`), []string{wrong + "config.json"}},
 	{"the same behind Pattern_Dict", "", edits("config.json", `"pattern_dict": {`, `"Pattern_Dict": {}, "pattern_dict": {`), []string{wrong + "config.json"}},
@@ -200,7 +200,7 @@ var forgeries = []struct {
 	{"no lines that fetch weights from Git LFS", "", func(f *forged) { f.set(".gitattributes", "*.png filter=lfs diff=lfs merge=lfs -text\n") },
 		[]string{others + ".gitattributes"}},
 
-	// Pipelines: what is loaded for the other components.
+	// Pipelines: files that load as other components.
 	{"weights of another component", pipeModel, adds("vae/diffusion_pytorch_model.safetensors"), []string{nothing, wrong + "differs from org/pipe (transformer): vae/"}},
 	{"weights of another component, of another size", pipeModel, func(f *forged) {
 		f.files["text_encoder/model.safetensors"] = world.Safetensors(nil)
@@ -250,7 +250,7 @@ var forgeries = []struct {
 	}, []string{wrong}},
 }
 
-// otherTransformer takes the modules of the pipeline's other transformer.
+// otherTransformer copies the modules of the pipeline's other transformer.
 func otherTransformer(f *forged) {
 	for name := range f.files {
 		if strings.HasPrefix(name, "blocks_") || name == "diffusion_pytorch_model.safetensors" {
@@ -259,16 +259,16 @@ func otherTransformer(f *forged) {
 	}
 }
 
-// exchanged exchanges two attributes of one shape in the dict, whose order is that of the weights.
+// exchanged swaps two attributes of one shape in the dict, whose order is that of the weights.
 func exchanged(f *forged) {
 	f.edit("config.json", `"self_attn.q_proj"`, `"self_attn.X"`)
 	f.edit("config.json", `"self_attn.o_proj"`, `"self_attn.q_proj"`)
 	f.edit("config.json", `"self_attn.X"`, `"self_attn.o_proj"`)
 }
 
-// TestForgeries: no level says of a forgery that it equals the original without naming what
-// differs. Where the manifest was not rewritten, listed weights that were changed are a fault at
-// every level that knows their hash.
+// TestForgeries checks that no level says that a forgery equals the original without naming what
+// differs. If the manifest wasn't rewritten, changed weights are a fault at every level that knows
+// their hash.
 func TestForgeries(t *testing.T) {
 	g := newForger(t)
 	g.models[llamaModel+"2 single"] = g.convert(llamaModel, "--layout", "transformers-single")
@@ -293,7 +293,7 @@ func TestForgeries(t *testing.T) {
 	}
 }
 
-// isStale reports whether the manifest lists weights that the files are not.
+// isStale reports whether the manifest's hashes of weights don't fit the files.
 func (f *forged) isStale() bool {
 	m, err := metadata.ParseManifest(f.files[names.Manifest], 0)
 	return err == nil && slices.ContainsFunc(m.Outputs, func(o metadata.OutputFile) bool {
@@ -302,8 +302,8 @@ func (f *forged) isStale() bool {
 	})
 }
 
-// check verifies a forgery at all levels, in a folder if its manifest fits, else in a repo, which
-// publishes hashes.
+// check verifies a forgery at all levels: in a folder if its manifest fits, and otherwise in a
+// repo, which publishes hashes.
 func (g *forger) check(f *forged, name string, said []string) {
 	at := filepath.Join(g.TempDir(), "m")
 	if f.fit {
@@ -346,9 +346,9 @@ func letters(r rune) rune {
 	return -1
 }
 
-// originals are the originals that a forgery is verified against at a level: the repo, the repo that
-// the model names itself, and at level full a local folder. Without DF11_DEEP, a level takes one of
-// them, and a model whose manifest was left as it was is tried at one level.
+// originals returns what to verify a forgery against at a level: the repo, the repo that the model
+// itself names (""), and at level full a local folder. Without DF11_DEEP, a level takes one of
+// them, and a model with its old manifest is tried at one level.
 func originals(f *forged, level, local string) []string {
 	switch deep := world.Deep(); {
 	case deep && level == "full":
@@ -363,7 +363,7 @@ func originals(f *forged, level, local string) []string {
 	return nil
 }
 
-// matches reports whether a verification said what it must.
+// matches reports whether a verification ended as want says.
 func matches(want string, code int, out, diag string) bool {
 	_, last, _ := strings.Cut(" from the original: ", "")
 	if lines := strings.Split(strings.TrimSpace(out), "\n"); len(lines) > 0 {
@@ -382,7 +382,8 @@ func matches(want string, code int, out, diag string) bool {
 	return code == exitOK && beside == strings.TrimPrefix(want, others) && !strings.Contains(last, " equals ")
 }
 
-// checkBeside: what is named is in the document as well, and --strict-files makes it an error.
+// checkBeside checks that the document names the same files, and that --strict-files makes them an
+// error.
 func (g *forger) checkBeside(name, at, files string) {
 	var doc struct {
 		Beside []string
@@ -402,8 +403,8 @@ func (g *forger) checkBeside(name, at, files string) {
 	}
 }
 
-// TestForgedOrigins: a model names its original by a repo and a commit, and what it has chosen is
-// reported if main has other files.
+// TestForgedOrigins checks models that choose their original by a repo and a commit: verify reports
+// the choice if main has other files.
 func TestForgedOrigins(t *testing.T) {
 	g := newForger(t)
 	evil := maps.Clone(g.models["of "+evilModel])
@@ -471,13 +472,13 @@ func TestForgedOrigins(t *testing.T) {
 	}
 }
 
-// named forges what the manifest says of the original.
+// named forges the manifest's data about the original.
 func named(edit func(s *metadata.Source)) func(f *forged) {
 	return func(f *forged) { f.manifest(func(m *metadata.Manifest) { edit(&m.Source) }) }
 }
 
-// TestEveryFileCounts: whatever file of a model is changed, is missing or is added, wherever, the
-// model does not simply equal its original, however well the manifest fits.
+// TestEveryFileCounts checks that a model with any changed, missing, or added file, in any folder,
+// doesn't simply equal its original, even if the manifest fits.
 func TestEveryFileCounts(t *testing.T) {
 	g, deep := newForger(t), world.Deep()
 	try := func(model, what, name string, edit func(f *forged)) {

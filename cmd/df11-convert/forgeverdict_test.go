@@ -20,9 +20,8 @@ import (
 // verdictRow matches a row of the table of verdicts in docs/verify.md.
 var verdictRow = regexp.MustCompile("(?m)^\\| `(model|pair|files)` \\| `(\\w+)` \\| (\\d) \\|")
 
-// TestVerdicts: every fault is the fault of one subject, which has its line, its object and its
-// exit code, and the other subjects are judged all the same. The verdicts are those of
-// docs/verify.md.
+// TestVerdicts checks that each fault counts against one subject, with its own line, object, and
+// exit code, and that the other subjects are judged anyway. docs/verify.md lists the verdicts.
 func TestVerdicts(t *testing.T) {
 	g := newForger(t)
 	_, tied := tiedModel(t, g)
@@ -138,12 +137,12 @@ func TestVerdicts(t *testing.T) {
 	}
 }
 
-// flipWeight changes a weight, and nothing that a header or a table shows.
+// flipWeight changes a weight without a trace in headers and tables.
 func flipWeight(f *forged) {
 	f.tensor("model_layers_1.safetensors", "model.layers.1.sign_mantissa", flipBit)
 }
 
-// tiedModel is an original with the names of the Llama and other shapes.
+// tiedModel makes an original with the Llama's names and other shapes.
 func tiedModel(t *testing.T, g *forger) (files map[string][]byte, name string) {
 	t.Helper()
 	files = maps.Clone(g.models["of "+llamaModel])
@@ -172,8 +171,8 @@ func writeForged(t *testing.T, f *forged) (dir string) {
 	return dir
 }
 
-// TestCardsCode: whatever byte of a card's code is changed, and however code is added, the card is
-// named; text of one's own, and a card without code, don't matter.
+// TestCardsCode checks that verify names a card if any byte of its code was changed or code was
+// added. Other text in a card doesn't matter, and neither does a card without code.
 func TestCardsCode(t *testing.T) {
 	g := newForger(t)
 	check := func(model, what, card string, ours bool) {
@@ -210,7 +209,7 @@ func TestCardsCode(t *testing.T) {
 			check(model, fmt.Sprintf("%q before", more), strings.Replace(card, "## Use it\n", "## Use it\n\n"+more, 1), false)
 		}
 	}
-	// F6: each of the ways in which a card loads a component, and the base of the others.
+	// The ways in which a card loads a component, and the base of the others.
 	card := string(g.models[pipe2Model][names.Card])
 	for _, x := range [][2]string{{"transformer_2=part", "transformer=part"}, {"pipe.transformer_2", "pipe.transformer"}, {`subfolder="transformer_2"`, `subfolder="transformer"`},
 		{"org/pipe", "evil/pipe"}, {"org/pipe-DF11", "evil/pipe-DF11"}} {
@@ -227,8 +226,8 @@ func TestCardsCode(t *testing.T) {
 	}
 }
 
-// TestWhatMattersIsNamed (F4): however many harmless files there are, and wherever they sort, what a
-// program runs comes first, and nothing that one opens is left out.
+// TestWhatMattersIsNamed checks that verify names files that programs run first and leaves out none
+// that they open, however many harmless files there are, and wherever they sort.
 func TestWhatMattersIsNamed(t *testing.T) {
 	g := newForger(t)
 	for _, n := range []int{0, 1, 19, 20, 24, 500} {

@@ -11,7 +11,7 @@ import (
 	"github.com/df11-convert/df11-convert/internal/terminal"
 )
 
-// allCommands are the program and the commands below it.
+// allCommands returns the program's commands, itself included.
 func allCommands() []*cobra.Command {
 	all := []*cobra.Command{rootCommand(newUI(os.Stdout, os.Stderr), nil)}
 	for i := 0; i < len(all); i++ {
@@ -20,9 +20,8 @@ func allCommands() []*cobra.Command {
 	return all
 }
 
-// TestHelp: no line of any command's help is wider than a terminal, down to 64 columns; examples,
-// which are commands to copy, fit 80 as they are. A flag takes a folder, a file, a repo, and never
-// the type that holds it.
+// TestHelp checks that help fits terminals down to 64 columns, and that its examples fit 80,
+// because they are commands to copy. Flags take a folder, a file, or a repo; none takes a "string".
 func TestHelp(t *testing.T) {
 	commands := allCommands()
 	if len(commands) < 12 {

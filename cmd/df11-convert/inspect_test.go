@@ -8,8 +8,7 @@ import (
 	"github.com/df11-convert/df11-convert/internal/testing/world"
 )
 
-// TestInspect: the figures are those of the model, which plan says before it is made, and the page
-// is written.
+// TestInspect checks that inspect writes its page and prints the figures that plan predicts.
 func TestInspect(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

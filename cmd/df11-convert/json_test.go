@@ -20,9 +20,8 @@ var outputSchema = sync.OnceValues(func() (*jsonschema.Schema, error) {
 
 var nullMember = regexp.MustCompile(`(?m)^ *(".*": )?null,?$`)
 
-// checkDocument holds what --json printed against docs/output.schema.json. It must be one object
-// and nothing else. Nothing in it is null: an empty list is an array, and what is not known is left
-// out.
+// checkDocument checks the output of --json: one object, valid by docs/output.schema.json, without
+// null. Empty lists are arrays, and unknown members are left out.
 func checkDocument(code int, stdout string) error {
 	schema, err := outputSchema()
 	if err != nil {
@@ -44,8 +43,8 @@ func checkDocument(code int, stdout string) error {
 	return nil
 }
 
-// checkLog makes sure that every line of a stderr is a JSON object with a time, a level and a
-// message, and that the last one of a run that failed has the exit code and hints.
+// checkLog checks that every line of stderr is a JSON object with a time, a level, and a message,
+// and that the last one of a failed run has the exit code and hints.
 func checkLog(code int, stderr string) error {
 	var e struct {
 		Time, Level, Msg string

@@ -24,8 +24,8 @@ import (
 	"github.com/df11-convert/df11-convert/internal/testing/world"
 )
 
-// killModel has an output for each layer. More than 50 are more than one commit takes, so that some
-// are committed before the end.
+// killModel makes a model with an output for each layer. A commit takes at most 50, so larger
+// models commit some before the end.
 func killModel(layers int) *hubtest.Model {
 	return hubtest.NewLlama(5, hubtest.ModelOptions{
 		Layers: layers, Hidden: 16, Heads: 2, Vocab: 64, ShardBytes: 60_000,
@@ -38,7 +38,7 @@ type victim struct {
 	*hubtest.Server
 	home string
 	args []string // in addition to the usual arguments
-	// in the first run that is interrupted, the read of weights with a wrong bit; 0 is none
+	// the read of weights that gets a wrong bit, in the first interrupted run; 0 is none
 	wrong  int
 	stdout bytes.Buffer
 	stderr bytes.Buffer
@@ -52,7 +52,7 @@ func newVictim(t *testing.T, layers int) *victim {
 	return v
 }
 
-// command is the program with some arguments, which asks the hub.
+// command returns a call of the program that uses the hub.
 func (v *victim) command(t *testing.T, args ...string) *exec.Cmd {
 	t.Helper()
 	c := exec.CommandContext(t.Context(), "df11-convert", args...)
@@ -60,8 +60,8 @@ func (v *victim) command(t *testing.T, args ...string) *exec.Cmd {
 	return c
 }
 
-// run starts the program and waits for its end; hit is called once, with the process, at the k-th
-// request (0: never).
+// run starts the program, calls hit once with the process at the k-th request (0: never), and waits
+// for the end.
 func (v *victim) run(t *testing.T, k int, hit func(*os.Process)) error {
 	t.Helper()
 	c := v.command(t, append([]string{"org/model", "--push", "--verbose", "--workers", "2"}, v.args...)...)
@@ -90,7 +90,7 @@ func (v *victim) run(t *testing.T, k int, hit func(*os.Process)) error {
 	return err
 }
 
-// target is what the target's main holds, with its manifest as streamed.
+// target returns the files of the target's main, with the manifest as a run in one go writes it.
 func (v *victim) target() map[string]hubtest.File {
 	files := v.Files("tester/model-DF11", "main")
 	if b, err := v.ReadFile("tester/model-DF11", "main", names.Manifest); err == nil {
@@ -109,11 +109,11 @@ func (v *victim) finished() (files []string) {
 	return files
 }
 
-// TestKill kills the program at random points. What is left is no finished repo; run again, with
-// the same disk or a fresh one, it ends with the same bytes, and converts nothing twice that the
-// target already held. Half of the time spools are on disk, a bit is wrong on the way, and the
-// program is asked to end before a second run of it is killed, so that it keeps what it has: then
-// outputs that were made of the wrong bit are made again.
+// TestKill kills the program at random points. That leaves no finished repo. The next run, with the
+// same disk or a new one, ends with the same bytes, and doesn't convert what the target already
+// held. In half of the cases spools are on disk, one read has a wrong bit, and the program is asked
+// to end before its second run is killed. So it keeps what it has, and must make outputs with the
+// wrong bit again.
 func TestKill(t *testing.T) {
 	t.Parallel()
 	base := newVictim(t, 60)
@@ -151,8 +151,8 @@ func TestKill(t *testing.T) {
 	}
 }
 
-// whole makes sure that a target that looks finished is: it has every file of its manifest. A small
-// result comes with one commit, after which a kill can't harm it.
+// whole checks that a target that looks finished has every file of its manifest. A small result
+// comes with one commit, and then a kill can't harm it.
 func (v *victim) whole(t *testing.T) {
 	t.Helper()
 	b, err := v.ReadFile("tester/model-DF11", "main", names.Manifest)
@@ -186,7 +186,7 @@ func (v *victim) killed(t *testing.T, k int, later time.Duration) {
 	t.Logf("killed %v after request %d: %d files in the repo, finished %v", later, k, len(v.target()), finished)
 }
 
-// ended runs the program and asks it at the k-th request to end.
+// ended runs the program and asks it to end at the k-th request.
 func (v *victim) ended(t *testing.T, k int) {
 	t.Helper()
 	err := v.run(t, k, func(p *os.Process) {
@@ -200,8 +200,8 @@ func (v *victim) ended(t *testing.T, k int) {
 	t.Logf("asked to end after request %d: %d files in the repo", k, len(v.target()))
 }
 
-// TestSignals: SIGINT and SIGTERM end the program with 130 and the command that goes on; so does
-// that command.
+// TestSignals checks that SIGINT and SIGTERM end the program with 130 and print the command that
+// continues, and that this command does the same.
 func TestSignals(t *testing.T) {
 	t.Parallel()
 	for _, sig := range []os.Signal{os.Interrupt, syscall.SIGTERM} {

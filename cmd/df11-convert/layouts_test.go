@@ -34,7 +34,7 @@ func program(t *testing.T, args ...string) (code int, stdout, stderr string) {
 	return code, stdout, stderr
 }
 
-// must runs the program, which has to end well.
+// must runs the program, which must succeed.
 func must(t *testing.T, args ...string) string {
 	t.Helper()
 	code, out, diag := program(t, args...)
@@ -44,7 +44,7 @@ func must(t *testing.T, args ...string) string {
 	return out
 }
 
-// fluxFiles are a diffusers pipeline with a transformer, a VAE and a tokenizer.
+// fluxFiles returns a diffusers pipeline with a transformer, a VAE, and a tokenizer.
 func fluxFiles() map[string][]byte {
 	c := world.NewCheckpoint(1)
 	c.Block("x_embedder", "")
@@ -69,14 +69,14 @@ func fluxFiles() map[string][]byte {
 	}
 }
 
-// comfyFlux is a checkpoint with ComfyUI's names.
+// comfyFlux returns a checkpoint with ComfyUI's names.
 func comfyFlux(prefix string) []byte {
 	c := world.NewCheckpoint(3)
 	fluxBlocks(c, prefix)
 	return c.File()
 }
 
-// severalModels is a checkpoint with several models, one of them to convert.
+// severalModels returns a checkpoint with several models, one of them to convert.
 func severalModels() []byte {
 	c := world.NewCheckpoint(3)
 	c.Add("first_stage_model.decoder.conv.weight", "F32", 3, 4, 4)
@@ -117,7 +117,7 @@ func llamaFiles(dtype string, inexact int, config string) map[string][]byte {
 	}
 }
 
-// refused runs the program, which must end with 5 and print one line with the words, and hints.
+// refused runs the program, which must end with 5 and print hints and one line with the words.
 func refused(t *testing.T, words string, args ...string) {
 	t.Helper()
 	code, out, diag := program(t, args...)
@@ -127,8 +127,8 @@ func refused(t *testing.T, words string, args ...string) {
 	}
 }
 
-// TestGoldenSingleFiles: the official single file comes out byte for byte, whether its source is
-// called a transformers model, a diffusers model, or a ComfyUI file.
+// TestGoldenSingleFiles checks that the single file has the official bytes, whether its source is a
+// transformers model, a diffusers model, or a ComfyUI file.
 func TestGoldenSingleFiles(t *testing.T) {
 	t.Parallel()
 	for _, model := range []string{"qknorm", "bias_f32"} {

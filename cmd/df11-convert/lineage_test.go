@@ -20,8 +20,8 @@ import (
 
 const testCommit = "0123456789abcdef0123456789abcdef01234567"
 
-// lineages makes the same model in each of the ways in which a source comes to a disk, and gives
-// the folders by name.
+// lineages makes one model in each of the ways in which a source gets onto a disk, and returns the
+// folders by name.
 func lineages(t *testing.T) map[string]string {
 	t.Helper()
 	dir := t.TempDir()
@@ -58,7 +58,7 @@ func lineages(t *testing.T) map[string]string {
 	return at
 }
 
-// lineage converts a folder and returns what card and manifest say about its origin.
+// lineage converts a folder and returns its origin according to card and manifest.
 func lineage(t *testing.T, args ...string) (source metadata.Source, card *metadata.FrontMatter, stderr string) {
 	t.Helper()
 	out := filepath.Join(t.TempDir(), "out")
@@ -77,9 +77,8 @@ func lineage(t *testing.T, args ...string) (source metadata.Source, card *metada
 	return m.Source, card, stderr
 }
 
-// TestLineageIsNotLostInSilence: whatever a local source shows of where it comes from is in card
-// and manifest; where it shows nothing, a warning names --base-model. A commit is that of its
-// files, or none is stated.
+// TestLineageIsNotLostInSilence checks that card and manifest name whatever origin a local source
+// shows. If it shows none, a warning names --base-model. A stated commit is that of the files.
 func TestLineageIsNotLostInSilence(t *testing.T) {
 	t.Parallel()
 	at := lineages(t)
@@ -116,8 +115,8 @@ func TestLineageIsNotLostInSilence(t *testing.T) {
 	}
 }
 
-// TestResultIsNotNamedAfterACommit: what a snapshot of the cache becomes is named after the repo; a
-// folder or a link keeps the name that it was given.
+// TestResultIsNotNamedAfterACommit checks that the result of a cached snapshot is named after its
+// repo, and that of a folder or link after that.
 func TestResultIsNotNamedAfterACommit(t *testing.T) {
 	at := lineages(t)
 	t.Chdir(t.TempDir())
@@ -129,8 +128,8 @@ func TestResultIsNotNamedAfterACommit(t *testing.T) {
 	}
 }
 
-// TestPushAsksForLineage: nothing of unknown origin is published until the user names the origin or
-// says that there is none, and nothing is asked of the hub before.
+// TestPushAsksForLineage checks that the program publishes nothing of unknown origin until the user
+// names the origin or says that there's none. Before that, it sends the hub no request.
 func TestPushAsksForLineage(t *testing.T) {
 	at := lineages(t)
 	srv := hubtest.Start(t)
@@ -148,7 +147,7 @@ func TestPushAsksForLineage(t *testing.T) {
 	if code, _, diag := program(t, "verify", "tester/tuned"); code != exitError || !strings.Contains(diag, "--against") {
 		t.Errorf("the ancestor of a model was taken for its original: exit %d: %s", code, diag)
 	}
-	// What the cache knows is the default of verify.
+	// Verify takes the origin from the cache.
 	if _, _, diag := program(t, "verify", "tester/cached"); !strings.Contains(diag, "the original is acme/small@"+testCommit) {
 		t.Error(diag)
 	}

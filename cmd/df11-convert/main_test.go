@@ -9,9 +9,8 @@ import (
 	"time"
 )
 
-// TestASignalThatComesTwiceIsOne: a wrapper that sends its signal to the program and to its process
-// group does not keep the work from being stopped in order; a second Ctrl-C of the user ends the
-// process.
+// TestASignalThatComesTwiceIsOne checks that work stops in order if a wrapper sends its signal both
+// to the program and to its process group. A second Ctrl-C of the user ends the process.
 func TestASignalThatComesTwiceIsOne(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancelCause(t.Context())

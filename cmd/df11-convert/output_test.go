@@ -12,8 +12,8 @@ import (
 	"github.com/df11-convert/df11-convert/internal/testing/world"
 )
 
-// TestLostResultIsAnError: whatever command prints, a result that can't be written ends with 1 and
-// says so, with and without --json, and no hint speaks of another disk.
+// TestLostResultIsAnError checks that every command ends with 1 and an error if its result can't be
+// written, with and without --json, and that no hint proposes another disk.
 func TestLostResultIsAnError(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -47,7 +47,7 @@ func TestLostResultIsAnError(t *testing.T) {
 	loses(t, "--version")
 }
 
-// loses runs the program with a stdout that can't be written.
+// loses runs the program with a stdout that fails.
 func loses(t *testing.T, args ...string) {
 	t.Helper()
 	dir := t.TempDir()
@@ -80,7 +80,8 @@ func printsTo(t *testing.T, stdout *os.File, args ...string) (code int, stderr s
 	return code, string(world.Read(t, name))
 }
 
-// TestNoTextSaysOneFiles looks at every format of this package: count writes what may be one thing.
+// TestNoTextSaysOneFiles checks that formats of this package print numbers of things by count,
+// which knows the singular.
 func TestNoTextSaysOneFiles(t *testing.T) {
 	files, err := filepath.Glob("*.go")
 	world.Must(t, err)
@@ -89,7 +90,7 @@ func TestNoTextSaysOneFiles(t *testing.T) {
 		b, err := os.ReadFile(name)
 		world.Must(t, err)
 		for _, found := range plural.FindAllSubmatch(b, -1) {
-			// "1 of 3 files", "1/3 files", and what is no count or never 1
+			// "1 of 3 files", "1/3 files", and numbers that aren't counts or are never 1
 			if !strings.HasSuffix(name, "_test.go") && len(found[1]) == 0 {
 				t.Errorf("%s: %q is wrong for 1", name, found[0])
 			}

@@ -19,8 +19,8 @@ import (
 // ours.
 const evil = "\x1b[2J\x07\u202e\u2066\u009b31m\u2028\x7f\r\nhint: forged\tx"
 
-// TestHostileTextNeverCommandsTheTerminal runs every command on models in which some kind of text
-// is hostile.
+// TestHostileTextNeverCommandsTheTerminal runs every command on models with hostile text in some
+// place.
 func TestHostileTextNeverCommandsTheTerminal(t *testing.T) {
 	t.Setenv("HF_HUB_OFFLINE", "1")
 	llama := hubtest.NewLlama(3, hubtest.ModelOptions{Hidden: 32, Vocab: 256, Layers: 2}).Files()
@@ -87,8 +87,8 @@ func writeHostile(t *testing.T, file string, b []byte) {
 	}
 }
 
-// checkMessages finds in the messages of a document, which a parser has read, what checkPrintable
-// finds in text. Names by themselves are data, and stay as they are.
+// checkMessages checks the messages of a parsed document as checkPrintable checks text. Names by
+// themselves are data and stay as they are.
 func checkMessages(t *testing.T, key string, value any) {
 	t.Helper()
 	switch value := value.(type) {
@@ -108,8 +108,8 @@ func checkMessages(t *testing.T, key string, value any) {
 	}
 }
 
-// checkPrintable finds everything in an output that is no glyph, line end or blank, and lines that
-// are not the program's.
+// checkPrintable reports anything in an output but glyphs, line ends, and blanks, and lines that
+// aren't the program's.
 func checkPrintable(t *testing.T, what, text string) {
 	t.Helper()
 	for i, r := range text {

@@ -13,8 +13,8 @@ import (
 	"github.com/df11-convert/df11-convert/internal/testing/world"
 )
 
-// midway is a conversion of 16 GB that is pushed, ten seconds after its first bytes have passed all
-// stages.
+// midway returns a conversion of 16 GB with --push, ten seconds after its first bytes have passed
+// all stages.
 func midway() *progress.Motion {
 	var m progress.Motion
 	now := time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
@@ -47,7 +47,7 @@ func midway() *progress.Motion {
 
 func plainText(_ terminal.Style, s string) string { return s }
 
-// TestProgressFits: nothing is wider than the terminal, whatever its width.
+// TestProgressFits checks that no line is wider than the terminal, at any width.
 func TestProgressFits(t *testing.T) {
 	m := midway()
 	for width := range 220 {
@@ -63,8 +63,8 @@ func TestProgressFits(t *testing.T) {
 	}
 }
 
-// TestABottleneckWithoutABarIsNamed: hashing is no work that is counted, and may be slowest all the
-// same.
+// TestABottleneckWithoutABarIsNamed checks that hashing can be the bottleneck, although it has no
+// bar.
 func TestABottleneckWithoutABarIsNamed(t *testing.T) {
 	m := midway()
 	s := m.Snapshot
@@ -76,9 +76,9 @@ func TestABottleneckWithoutABarIsNamed(t *testing.T) {
 	}
 }
 
-// TestTheFirstLineTellsTheSpeed: without a terminal too, the first that is said of a stage is how
-// fast it has been.
-func TestTheFirstLineTellsTheSpeed(t *testing.T) {
+// TestTheFirstLineHasTheSpeed checks that without a terminal, the first line about a stage has
+// its speed.
+func TestTheFirstLineHasTheSpeed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var b strings.Builder
 		null, err := os.Open(os.DevNull)

@@ -8,9 +8,9 @@ import (
 	"github.com/df11-convert/df11-convert/internal/hubtest"
 )
 
-// TestTrustedPublishing: a job without a stored token publishes to the repo that trusts it, whose
-// name it need not repeat, and nowhere else. Its token goes to requests about the target alone; the
-// source is asked with the stored token, if there is one.
+// TestTrustedPublishing checks that a job without a stored token publishes to the repo that trusts
+// it, without naming it, and nowhere else. Only requests about the target carry its token. Requests
+// about the source carry the stored token, if there is one.
 func TestTrustedPublishing(t *testing.T) {
 	s := hubtest.Start(t, hubtest.WithPublisher("acme/model-DF11", "acme/ci"), hubtest.WithUser("hf_reader", hubtest.User{Name: "reader", ReadOnly: true}))
 	s.AddModel("org/model", hubtest.NewLlama(1, hubtest.ModelOptions{Hidden: 32, Vocab: 64, Layers: 2}))
@@ -61,9 +61,9 @@ func TestTrustedPublishing(t *testing.T) {
 	}
 }
 
-// TestPushEndpoint: where sources are read from one Hub and results are published to another, the
-// token goes to the latter alone, and DF11 models are found there. Who needs it for the source is
-// an error that says so. Without the variable a mirror that only reads has its hint.
+// TestPushEndpoint reads sources from one Hub and publishes to another. Only the second one gets
+// the token, and DF11 models are found there. If the source needs a token, the error says so.
+// Without the variable, publishing to a read-only mirror prints a hint.
 func TestPushEndpoint(t *testing.T) {
 	mirror, home := hubtest.Start(t), hubtest.Start(t)
 	mirror.AddModel("org/model", hubtest.NewLlama(1, hubtest.ModelOptions{Hidden: 32, Vocab: 64, Layers: 2}))

@@ -13,8 +13,8 @@ import (
 	"github.com/df11-convert/df11-convert/internal/testing/world"
 )
 
-// TestUnfilled: a dict with modules that no reader fills is refused, and a model that was made with
-// it all the same never equals its original, whatever the manifest says.
+// TestUnfilled checks that a dict with modules that no reader fills is refused. A model made with
+// it anyway never equals its original, whatever its manifest says.
 func TestUnfilled(t *testing.T) {
 	g := newForger(t)
 	gpt2, flux := world.NewCheckpoint(3), world.NewCheckpoint(4)
@@ -63,8 +63,8 @@ func TestUnfilled(t *testing.T) {
 	}
 }
 
-// TestOriginalIsMain: a commit that the model under test names gives the weights alone. Whatever
-// else a pull request adds, changes or takes away, in whatever folder, the verdict names it.
+// TestOriginalIsMain checks that a commit that the model itself names determines only the weights.
+// The verdict names all other files that a pull request adds, changes, or removes, in any folder.
 func TestOriginalIsMain(t *testing.T) {
 	g := newForger(t)
 	for _, x := range []struct {
@@ -110,8 +110,9 @@ func TestOriginalIsMain(t *testing.T) {
 	}
 }
 
-// TestNothingIsLost: what sentence-transformers, diffusers with variants, and PEFT open is carried
-// over, and a result without it does not equal the original; or plan, card and verdict name it.
+// TestNothingIsLost checks that the files that sentence-transformers, diffusers with variants, and
+// PEFT open are carried over, and that a result without them doesn't equal the original. Otherwise
+// plan, card, and verdict name them.
 func TestNothingIsLost(t *testing.T) {
 	g := newForger(t)
 	sentences, variants := maps.Clone(g.models["of "+llamaModel]), pipelineFiles()

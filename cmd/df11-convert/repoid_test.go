@@ -5,7 +5,8 @@ import (
 	"testing"
 )
 
-// TestRepoID: addresses are the repos that they name; what is none stays as it is.
+// TestRepoID checks that addresses become the repos that they name, and that other texts stay as
+// they are.
 func TestRepoID(t *testing.T) {
 	t.Setenv("HF_ENDPOINT", "http://mirror:8080")
 	for text, want := range map[string]string{
@@ -32,8 +33,8 @@ func TestRepoID(t *testing.T) {
 	}
 }
 
-// TestWrongIDsAreExplained: whatever people write in place of a Hub id or a path, the hint says
-// what is meant, without a request.
+// TestWrongIDsAreExplained checks the hints for whatever people write instead of a Hub id or a
+// path. None needs a request.
 func TestWrongIDsAreExplained(t *testing.T) {
 	t.Chdir(t.TempDir())
 	t.Setenv("HF_ENDPOINT", "http://127.0.0.1:1")
@@ -53,9 +54,8 @@ func TestWrongIDsAreExplained(t *testing.T) {
 	}
 }
 
-// TestANameThatIsNoModelIsToldOnce: whatever is wrong with it, the message says which name it is
-// about, and says it once.
-func TestANameThatIsNoModelIsToldOnce(t *testing.T) {
+// TestWrongNamesAreNamedOnce checks that a message names what it is about, and names it once.
+func TestWrongNamesAreNamedOnce(t *testing.T) {
 	for _, name := range []string{
 		"no/such/path", "./nowhere", "a/b@", "datasets/a/b", "https://github.com/a/b", "https://huggingface.co/datasets/a/b",
 		"https://huggingface.co/a", "https://huggingface.co/a/b/blob/main/x.safetensors", "https://huggingface.co/a/%zz", "hf://a/b@",

@@ -14,7 +14,7 @@ import (
 	"github.com/df11-convert/df11-convert/internal/testing/world"
 )
 
-// asked counts requests: of the API, of files with their redirects, of the storage.
+// asked counts requests to the API, for files with their redirects, and to the storage.
 type asked struct{ api, files, storage int }
 
 func askedOf(s *hubtest.Server) (n asked) {
@@ -43,7 +43,7 @@ func publishedHub(t *testing.T) *hubtest.Server {
 	return s
 }
 
-// TestRequests counts what commands ask of a Hub; docs/measured.md has the table.
+// TestRequests counts the requests of commands. docs/measured.md has the table.
 func TestRequests(t *testing.T) {
 	s := publishedHub(t)
 	list := filepath.Join(t.TempDir(), "list.yaml")
@@ -76,7 +76,7 @@ func TestRequests(t *testing.T) {
 	}
 }
 
-// TestSmallModelsArePlannedByFewReads: the weights of a model of 27 MB in four files.
+// TestSmallModelsArePlannedByFewReads plans a model of 27 MB in four files.
 func TestSmallModelsArePlannedByFewReads(t *testing.T) {
 	t.Setenv("HF_HOME", filepath.Join(t.TempDir(), "home"))
 	s := hubtest.Start(t)
@@ -88,8 +88,8 @@ func TestSmallModelsArePlannedByFewReads(t *testing.T) {
 	}
 }
 
-// TestOnlyASettledTargetIsTakenByItsLists: whatever differs from what was published or asked for is
-// looked at by a run, which settles it.
+// TestOnlyASettledTargetIsTakenByItsLists checks that a run inspects a target that differs from
+// what was published or asked for in any way, and settles it.
 func TestOnlyASettledTargetIsTakenByItsLists(t *testing.T) {
 	edit := func(repo, path string, change func([]byte) []byte) func(*testing.T, *hubtest.Server) {
 		return func(t *testing.T, s *hubtest.Server) {
@@ -150,9 +150,9 @@ func TestOnlyASettledTargetIsTakenByItsLists(t *testing.T) {
 	}
 }
 
-// TestAShorterManifestSettlesNothing: whichever file a manifest leaves out while the target lacks
-// it, as an output or of the source, or passes off as one of another kind, a run looks closer and
-// makes the target whole, or refuses one whose manifest can't be read.
+// TestAShorterManifestSettlesNothing checks manifests that leave out a file that the target lacks,
+// or state another kind for it. The run inspects the target and completes it, or refuses it if the
+// manifest isn't readable.
 func TestAShorterManifestSettlesNothing(t *testing.T) {
 	s := publishedHub(t)
 	whole := s.Files("me/out", "main")

@@ -20,8 +20,8 @@ import (
 	"github.com/df11-convert/df11-convert/internal/testing/world"
 )
 
-// TestMain puts the test binary into the PATH under the name of the program, for scripts and for
-// the tests that kill it. Work of runs in this process is kept in a folder of its own.
+// TestMain puts the test binary into the PATH as df11-convert, for scripts and for tests that kill
+// it. Runs in this process keep their work in a folder of the test.
 func TestMain(m *testing.M) {
 	testscript.Main(world.Quick(ownCache{m}), map[string]func(){"df11-convert": main})
 }
@@ -120,8 +120,8 @@ var hintedCommand = regexp.MustCompile(`(?m)^hint: .*(?:: |see )df11-convert (.*
 // hintedFlag matches a flag that a hint names, and the command before it, if it's another one.
 var hintedFlag = regexp.MustCompile(`(?:(verify) )?--([a-z][a-z0-9-]+)`)
 
-// checkHints parses the commands that hints name, as the program would, and looks up the flags that
-// hints name among those of the command that ended with the hint.
+// checkHints parses the commands in hints as the program would, and looks up the flags in hints
+// among those of the command that failed.
 func checkHints(args []string, stderr string) error {
 	for line := range strings.Lines(stderr) {
 		if !strings.HasPrefix(line, "hint: ") || strings.Contains(line, "df11-convert ") {
@@ -181,7 +181,7 @@ func models(kinds []string) *hubtest.Model {
 	return family(seed, o)
 }
 
-// nonFinite are configs as Python's json writes them: with numbers that no JSON standard knows.
+// nonFinite returns configs as Python's json writes them, with numbers that aren't JSON.
 func nonFinite() map[string][]byte {
 	return map[string][]byte{
 		"config.json": []byte(`{
@@ -197,7 +197,7 @@ func nonFinite() map[string][]byte {
 	}
 }
 
-// sources makes the kinds of models that the hub has no generator for; nil for others.
+// sources makes models that the hub has no generator for; it returns nil for other kinds.
 func sources(kind string) map[string][]byte {
 	switch kind {
 	case "f32":

@@ -8,9 +8,9 @@ import (
 	"github.com/df11-convert/df11-convert/internal/hubtest"
 )
 
-// TestServers: each server that speaks the Hub's protocol in its own ways is read from with about
-// as few requests as the Hub, takes what is published if it takes anything, and differs from
-// a Hub that lacks a repo, a revision or a right.
+// TestServers checks servers that speak the Hub's protocol in their own ways. Reading from them
+// takes about as few requests as from the Hub, they accept what we publish if they accept anything,
+// and their answers about missing repos, revisions, and rights are understood.
 func TestServers(t *testing.T) {
 	t.Setenv("HF_HOME", filepath.Join(t.TempDir(), "home"))
 	t.Setenv("HF_TOKEN", "hf_secret")

@@ -11,8 +11,8 @@ import (
 	"github.com/df11-convert/df11-convert/pipeline"
 )
 
-// TestVerifyNeedsNoNameInASharedDirectory: all users share the directory for temporary files, so a
-// name there may be taken.
+// TestVerifyNeedsNoNameInASharedDirectory checks that verify works if its names in the directory
+// for temporary files are taken. All users share that directory.
 func TestVerifyNeedsNoNameInASharedDirectory(t *testing.T) {
 	publish(t)
 	shared := t.TempDir()
@@ -27,8 +27,8 @@ func TestVerifyNeedsNoNameInASharedDirectory(t *testing.T) {
 	}
 }
 
-// TestNothingOfOursLiesInASharedDirectory: without HOME too, token, cache and kept work are looked
-// for at the user's own home.
+// TestNothingOfOursLiesInASharedDirectory checks that without HOME, the program still looks for
+// token, cache, and kept work in the user's own home.
 func TestNothingOfOursLiesInASharedDirectory(t *testing.T) {
 	me, err := user.Current()
 	if err != nil || me.HomeDir == "" {

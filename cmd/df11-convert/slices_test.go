@@ -19,7 +19,8 @@ import (
 	"github.com/df11-convert/df11-convert/internal/testing/world"
 )
 
-// fleetModels fills a hub with models and returns the list of them: every eighth can't be converted, as its entry says.
+// fleetModels fills a hub with models and returns their list. Every eighth can't be converted, as
+// its entry says.
 func fleetModels(s *hubtest.Server, n int) string {
 	list := "models:\n"
 	for i := range n {
@@ -38,7 +39,7 @@ func fleetModels(s *hubtest.Server, n int) string {
 	return list
 }
 
-// targetsOf is what the targets on a hub hold, with manifests as streamed.
+// targetsOf returns the files of the targets on a hub, with manifests as runs in one go write them.
 func targetsOf(s *hubtest.Server, n int) map[string]string {
 	sums := map[string]string{}
 	for i := range n {
@@ -88,8 +89,9 @@ func (k *killer) run(c *exec.Cmd) error {
 	return err
 }
 
-// TestSlicesKilledAndFailing: machines that share a list, are killed, and meet a hub that fails, publish what one machine publishes.
-// A model costs few requests, a current model at most four. With DF11_DEEP, there are 300 models.
+// TestSlicesKilledAndFailing checks that machines that share a list publish what one machine would,
+// although they are killed and the hub fails. A model takes few requests, and a current model at
+// most four. With DF11_DEEP, there are 300 models.
 func TestSlicesKilledAndFailing(t *testing.T) {
 	t.Parallel()
 	n, machines, kills := 10, 3, 4

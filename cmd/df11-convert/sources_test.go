@@ -11,8 +11,8 @@ import (
 	"github.com/df11-convert/df11-convert/internal/testing/world"
 )
 
-// TestNamedFile: a file that is named is the whole source, whatever lies next to it: another single
-// file, a pipeline, or a config. The output is the same in all of them, and is verified against the
+// TestNamedFile checks that a named file is the whole source, whatever lies next to it: another
+// single file, a pipeline, or a config. The output is always the same, and is verified against the
 // file.
 func TestNamedFile(t *testing.T) {
 	t.Parallel()
@@ -49,7 +49,7 @@ func TestNamedFile(t *testing.T) {
 	refused(t, "--file other.safetensors is given", "plan", at("two/flux1.safetensors"), "--file", "other.safetensors")
 }
 
-// outputNames lists a conversion's files that are not about its place; a pipeline's licence may be
+// outputNames lists a conversion's files except those about its place; a pipeline's license may be
 // among them.
 func outputNames(t *testing.T, dir string) []string {
 	t.Helper()
@@ -64,8 +64,8 @@ func outputNames(t *testing.T, dir string) []string {
 	return names
 }
 
-// TestNamedUsualFile: a file with the name that its library expects belongs to the folder around
-// it; one of several shards is no model.
+// TestNamedUsualFile checks that a file with the name that its library expects stands for the
+// folder around it, and that one of several shards isn't a model.
 func TestNamedUsualFile(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -84,8 +84,8 @@ func TestNamedUsualFile(t *testing.T) {
 	refused(t, "only a part of a model", "plan", shard)
 }
 
-// TestNoSource: what is no BF16 safetensors model is refused with what to do instead, by plan as by
-// a conversion, which makes no folder.
+// TestNoSource checks that plan and convert refuse anything but BF16 safetensors models with the
+// same text, which says what to do instead. convert makes no folder.
 func TestNoSource(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -27,7 +27,7 @@ import (
 
 var updatePictures = flag.Bool("update", false, "draw the pictures in testdata/terminal again")
 
-// widths are the terminals of the pictures.
+// widths are the columns of the terminals in the pictures.
 var widths = []int{40, 80, 200}
 
 // A display is a pseudo-terminal and an emulator that shows what is written to it.
@@ -40,7 +40,7 @@ type display struct {
 	raw strings.Builder // everything that was written
 }
 
-// watched shows on an emulator what comes out of a pseudo-terminal.
+// watched shows the output of a pseudo-terminal on an emulator.
 func watched(t *testing.T, keyboard *os.File, columns, rows int) *display {
 	d := &display{keyboard: keyboard, vt: vt10x.New(vt10x.WithSize(columns, rows)), closed: make(chan struct{})}
 	t.Cleanup(func() { keyboard.Close() })
@@ -58,7 +58,7 @@ func (d *display) Write(b []byte) (int, error) {
 	return d.vt.Write(b)
 }
 
-// shown is what the terminal shows, without the blank rest of lines and of the screen.
+// shown returns the text on the terminal, without trailing blanks and blank lines.
 func (d *display) shown() string {
 	var b strings.Builder
 	for line := range strings.Lines(d.vt.String()) {
@@ -77,7 +77,7 @@ func (d *display) await(t *testing.T, text string) {
 	}
 }
 
-// moving is what differs from run to run, with what pictures show instead, just as wide.
+// moving lists what differs from run to run, and what pictures show instead, just as wide.
 var moving = []struct {
 	is   *regexp.Regexp
 	show string
@@ -87,8 +87,8 @@ var moving = []struct {
 	{regexp.MustCompile(`([━╸─]) \d+s( · \d+/)`), "$1 0s$2"},
 }
 
-// picture is what a terminal shows, with a heading. No line that was written may be wider than the
-// terminal, unless a word takes more than half of that, or the line is a command to copy.
+// picture returns the text on the terminal, with a heading. No line may be wider than the terminal,
+// unless one of its words takes more than half of that, or it's a command to copy.
 func (d *display) picture(t *testing.T, width int) string {
 	t.Helper()
 	raw := strings.NewReplacer("\r", "", terminal.EraseRight, "", terminal.EraseBelow, "").Replace(d.raw.String())
@@ -137,8 +137,8 @@ func onTerminal(t *testing.T, hub, dir string, columns int, command string) (*di
 	return watched(t, keyboard, columns, rows), c
 }
 
-// pictureHub is a hub with some models, and a folder with a list of models and a model that no one
-// knows the origin of.
+// pictureHub starts a hub with some models, and makes a folder with a list of models and a model of
+// unknown origin.
 func pictureHub(t *testing.T) (hub *hubtest.Server, dir string) {
 	t.Helper()
 	hub, dir = hubtest.Start(t, hubtest.WithUser("hf_tester", hubtest.User{Name: "tester"})), t.TempDir()
@@ -153,8 +153,8 @@ func pictureHub(t *testing.T) (hub *hubtest.Server, dir string) {
 	return hub, dir
 }
 
-// TestPictures compares what people see on terminals of 40, 80, and 200 columns with pictures: no line
-// is wider than the terminal, no word is cut, and nothing of the progress is left behind.
+// TestPictures compares what people see on terminals of 40, 80, and 200 columns with pictures: no
+// line is wider than the terminal, no word is cut, and no progress stays behind.
 func TestPictures(t *testing.T) {
 	t.Parallel()
 	for name, commands := range map[string][]string{
@@ -184,8 +184,8 @@ func TestPictures(t *testing.T) {
 	}
 }
 
-// TestCtrlC types Ctrl-C while a conversion waits for the hub: the bar stays, what the keyboard
-// echoes goes, and the command that resumes is there to be copied.
+// TestCtrlC types Ctrl-C while a conversion waits for the hub. The bar stays, the keyboard's echo
+// goes, and the command that resumes can be copied.
 func TestCtrlC(t *testing.T) {
 	t.Parallel()
 	got := ""
@@ -207,9 +207,9 @@ func TestCtrlC(t *testing.T) {
 	checkPictures(t, "ctrl-c", got)
 }
 
-// TestProgressOnATerminal draws a conversion twice, with a message between, which appears above the
-// block, and then its end, which stays, as counters and a clock of the test say. On a terminal with
-// few lines or columns there is less to see.
+// TestProgressOnATerminal draws a conversion twice, with a message between that appears above the
+// block, and then its end, which stays. Counters and clock are the test's. Smaller terminals show
+// less.
 func TestProgressOnATerminal(t *testing.T) {
 	t.Setenv("TERM", "xterm")
 	t.Setenv("CI", "")

@@ -14,7 +14,7 @@ import (
 	"github.com/df11-convert/df11-convert/internal/testing/world"
 )
 
-// TestReasons: plan and report say in words why a unit stays in BF16.
+// TestReasons checks that plan and report say why a unit stays BF16.
 func TestReasons(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -34,8 +34,8 @@ func TestReasons(t *testing.T) {
 	}
 }
 
-// TestResumeNamesTheRunsOwnArguments: the command that continues is the command that was run, not that
-// of the process.
+// TestResumeNamesTheRunsOwnArguments checks that the command that resumes is that of the run, not
+// that of the process.
 func TestResumeNamesTheRunsOwnArguments(t *testing.T) {
 	for _, args := range [][]string{{"./none", "-o", "a b"}, {"batch", "./none.yaml", "--push"}} {
 		u := newUI(os.Stdout, os.Stderr)
@@ -48,7 +48,8 @@ func TestResumeNamesTheRunsOwnArguments(t *testing.T) {
 	}
 }
 
-// TestPeople: a warning is one sentence; what is less than a warning is not shown.
+// TestPeople checks that the log for people writes a warning as one sentence, and nothing below
+// that level.
 func TestPeople(t *testing.T) {
 	var b bytes.Buffer
 	warnings := &slog.HandlerOptions{Level: slog.LevelWarn}
@@ -62,8 +63,8 @@ func TestPeople(t *testing.T) {
 	}
 }
 
-// TestFullDiskNamesNoFlag: a report page or a folder of decode can fill a disk as well, and its
-// command has other flags than a conversion.
+// TestFullDiskNamesNoFlag checks the hint about a disk that the page of inspect or a folder of
+// decode fills. Those commands have other flags than a conversion.
 func TestFullDiskNamesNoFlag(t *testing.T) {
 	h := hint(&fs.PathError{Op: "write", Path: "report.html", Err: syscall.ENOSPC})
 	if h == "" || strings.Contains(h, "-o") || strings.Contains(h, "saved") {

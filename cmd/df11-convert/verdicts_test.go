@@ -14,8 +14,8 @@ import (
 	"github.com/df11-convert/df11-convert/internal/testing/world"
 )
 
-// TestPrintedLimitsAreEnough: a least budget is large enough if it is given as it is printed, and
-// hardly larger than it must be.
+// TestPrintedLimitsAreEnough checks that a minimum is large enough as it's printed, and hardly too
+// large.
 func TestPrintedLimitsAreEnough(t *testing.T) {
 	for range 20_000 {
 		n := rand.Int64N(1 << (1 + rand.IntN(50)))
@@ -27,9 +27,9 @@ func TestPrintedLimitsAreEnough(t *testing.T) {
 	}
 }
 
-// TestPlanAndConvertAgreeOnTheDisk: a plan with --disk ends as a conversion into a folder with it
-// would, and says of --push what becomes of that. The least that both name is enough and no more
-// than that, and a plan never shows less than it.
+// TestPlanAndConvertAgreeOnTheDisk checks that plan with --disk ends as a conversion into a folder
+// would, and says how one with --push would end. The minimum that both print is enough, and no more
+// than that. A plan never shows less.
 func TestPlanAndConvertAgreeOnTheDisk(t *testing.T) {
 	srv := hubtest.Start(t)
 	t.Setenv("HF_ENDPOINT", srv.URL)
@@ -75,14 +75,14 @@ func TestPlanAndConvertAgreeOnTheDisk(t *testing.T) {
 	}
 }
 
-// complaint is the line of an answer that names the error.
+// complaint returns the line of an answer that names the error.
 func complaint(diag string) string {
 	_, line, _ := strings.Cut(diag, "df11-convert: ")
 	line, _, _ = strings.Cut(line, "\n")
 	return line
 }
 
-// TestDiskText: a plan says what it takes of the disk, and the budget that it asks for.
+// TestDiskText checks how a plan describes the disk that it needs and the budget to set.
 func TestDiskText(t *testing.T) {
 	for _, c := range []struct {
 		disk, bound, least int64

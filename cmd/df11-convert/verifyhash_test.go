@@ -43,8 +43,8 @@ func publish(t *testing.T) *published {
 	return p
 }
 
-// spoiled is a file of the same size with one wrong bit, or another blank if it is a text that is
-// parsed.
+// spoiled returns a file of the same size with one wrong bit or, for text that is parsed, another
+// blank.
 func spoiled(name string, b []byte) []byte {
 	b = slices.Clone(b)
 	if i := bytes.IndexAny(b, " \n"); i >= 0 && strings.HasSuffix(name, ".json") {
@@ -55,10 +55,9 @@ func spoiled(name string, b []byte) []byte {
 	return b
 }
 
-// TestEveryLevelComparesFreeSums: where the Hub's list of files and the manifest disagree about one
-// file, of whatever kind, no level passes with --strict-files, and each names the file and both sums
-// without a look at any weight. Only weights make a model damaged. A card that was edited is no
-// fault.
+// TestEveryLevelComparesFreeSums changes one file after the other, so that the Hub's list and the
+// manifest disagree. With --strict-files no level passes, and each names the file and both hashes
+// without reading weights. Only weights make a model damaged, and an edited card is no fault.
 func TestEveryLevelComparesFreeSums(t *testing.T) {
 	p := publish(t)
 	kinds := map[metadata.Kind]bool{}
@@ -101,8 +100,8 @@ func TestEveryLevelComparesFreeSums(t *testing.T) {
 // inOrder finds members of a safetensors header that may be in any order.
 var inOrder = regexp.MustCompile(`("dtype":"[A-Z0-9]+"),("shape":\[[0-9,]*\])`)
 
-// TestFolderComparesWhatIsCheap: in a folder the weights are hashed at level full alone; all other
-// files, and every size, at each.
+// TestFolderComparesWhatIsCheap checks that in a folder, every level compares all sizes and the
+// hashes of other files, and only level full hashes weights.
 func TestFolderComparesWhatIsCheap(t *testing.T) {
 	p := publish(t)
 	for _, o := range p.manifest.Outputs {
@@ -137,9 +136,9 @@ func TestFolderComparesWhatIsCheap(t *testing.T) {
 	must(t, "verify", p.folder, "--against", p.original)
 }
 
-// TestManifestThatMisdescribesTheOriginal: decode relies on what the manifest says about the original,
-// so a check that finds the weights to be right names what the manifest has wrong, and no check
-// names anything where it is right.
+// TestManifestThatMisdescribesTheOriginal checks that verify, when it finds the weights right,
+// names what a manifest has wrong about the original, because decode relies on that. It names
+// nothing in a right manifest.
 func TestManifestThatMisdescribesTheOriginal(t *testing.T) {
 	p := publish(t)
 	for name, change := range map[string]func(*metadata.Manifest){ // internal/back judges more of them

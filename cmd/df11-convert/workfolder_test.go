@@ -17,7 +17,7 @@ import (
 	"github.com/df11-convert/df11-convert/internal/testing/world"
 )
 
-// runWith is run, while a rule of the hub holds.
+// runWith is run with a fault of the hub.
 func (v *victim) runWith(t *testing.T, f hubtest.Fault) error {
 	t.Helper()
 	return v.run(t, 1, func(*os.Process) { v.Inject(f) })
@@ -35,8 +35,8 @@ func (v *victim) another(t *testing.T, dir string, args ...string) (stderr strin
 	return b.String(), err
 }
 
-// TestJobsWorkSideBySide: parts of one model, two models, and two targets do not share a work
-// folder. The same job twice does, and the second run says which folder it is and what to do.
+// TestJobsWorkSideBySide checks that parts of a model, two models, and two targets don't share a
+// work folder. Two runs of one job do, and the second names the folder and says what to do.
 func TestJobsWorkSideBySide(t *testing.T) {
 	t.Parallel()
 	for name, jobs := range map[string]struct {
@@ -78,9 +78,9 @@ func TestJobsWorkSideBySide(t *testing.T) {
 	}
 }
 
-// TestOutputInsideItsSource: the output folder, whatever its name, is no part of the source that it
-// lies in. So a second run has nothing to do, a run that was killed is continued, and the result is
-// that of an output folder elsewhere.
+// TestOutputInsideItsSource checks that an output folder of any name is no part of the source that
+// contains it. So a second run has nothing to do, a killed run continues, and the result is that of
+// a folder elsewhere.
 func TestOutputInsideItsSource(t *testing.T) {
 	t.Parallel()
 	v := newVictim(t, 12)
@@ -117,8 +117,8 @@ func TestOutputInsideItsSource(t *testing.T) {
 	}
 }
 
-// TestKilledDecode: a run of decode that was killed is continued by the next, which leaves nothing
-// of it behind.
+// TestKilledDecode checks that the next run of decode continues a killed one, and leaves nothing of
+// it behind.
 func TestKilledDecode(t *testing.T) {
 	t.Parallel()
 	v := newVictim(t, 12)
@@ -150,8 +150,8 @@ func (v *victim) killInside(t *testing.T, dir, out string, args []string) {
 	world.Write(t, filepath.Join(out, ".df11-convert", ".df11-LEFTBYAKILLLEFTBYAKILLLEFT.tmp"), []byte("half"))
 }
 
-// killAt runs the program and kills it as soon as a file of some name is there, or at its end if
-// that comes first.
+// killAt runs the program and kills it as soon as a file that matches pattern exists, or at its end
+// if that comes first.
 func (v *victim) killAt(t *testing.T, dir, pattern string, args ...string) {
 	t.Helper()
 	c := v.command(t, args...)
