@@ -40,7 +40,7 @@ export async function api(path, { tries = 1, token = account.token, headers, ...
 async function once(path, options) {
   const { signal = AbortSignal.timeout(30_000) } = options;
   const answer = await fetch(hub() + path, { ...options, signal, credentials: 'omit', referrerPolicy: 'no-referrer' }).catch(() => {
-    throw new Problem(navigator.onLine ? 'The Hub cannot be reached' : 'You are offline', '', ['check your connection, then try again']);
+    throw new Problem(navigator.onLine ? 'The Hub can’t be reached' : 'You’re offline', '', ['check your connection, then try again']);
   });
   if (answer.ok) return answer;
   const { error, error_description: more } = await answer.json().catch(() => ({}));
@@ -92,7 +92,7 @@ export async function signIn() {
   }
   const verifier = random(), state = random();
   if (!keep.set(pending, JSON.stringify({ verifier, state, query: location.search }))) {
-    throw new Problem('You cannot sign in', 'Your browser forbids this page to keep anything until the Hub answers.',
+    throw new Problem('You can’t sign in', 'Your browser forbids this page to keep anything until the Hub answers.',
       ['allow cookies and site data for this page, or use the command under “Run it yourself”']);
   }
   const challenge = base64url(new Uint8Array(await crypto.subtle.digest('SHA-256', new TextEncoder().encode(verifier))));
@@ -121,7 +121,7 @@ export function comeFromFrame() {
 }
 const declined = {
   access_denied: ['You have not agreed', 'Without the three rights no job can be started for you. Plans and checks need no sign-in.'],
-  invalid_scope: ['The Hub does not grant what this page asks for',
+  invalid_scope: ['The Hub doesn’t grant what this page asks for',
     'The page’s operator must register it for jobs, contribute-repos, and gated-repos.'],
 };
 // comeBack takes the Hub's answer out of the address, and signs in if it answers this tab's question. It says whether there was one.
@@ -131,11 +131,11 @@ export async function comeBack() {
   if (!['state', 'code', 'error'].some(name => query.has(name))) return false;
   history.replaceState(null, '', here() + (asked?.query ?? ''));
   if (!asked || query.get('state') !== asked.state) {
-    throw new Problem('You are not signed in', 'The answer belongs to no sign-in that this tab has begun, so it was thrown away.', [again]);
+    throw new Problem('You’re not signed in', 'The answer belongs to no sign-in that this tab has begun, so it was thrown away.', [again]);
   }
   if (!query.has('code')) {
     const said = shown(query.get('error_description') ?? query.get('error'));
-    const [title, why] = declined[query.get('error')] ?? ['The Hub has not signed you in', said];
+    const [title, why] = declined[query.get('error')] ?? ['The Hub hasn’t signed you in', said];
     throw new Problem(title, why, [again]);
   }
   const form = new URLSearchParams({ grant_type: 'authorization_code', client_id: client(), code: query.get('code'),
@@ -144,11 +144,11 @@ export async function comeBack() {
     const got = await json('/oauth/token', { method: 'POST', body: form, token: '' });
     if (!got.access_token) throw new Problem('The Hub has sent no token');
     const { preferred_username: user } = await json('/oauth/userinfo', { token: got.access_token, tries: 3 });
-    if (!user) throw new Problem('The Hub has not said who you are');
+    if (!user) throw new Problem('The Hub hasn’t said who you are');
     account = { token: got.access_token, ends: Date.now() + 1000 * (got.expires_in ?? 3600), user };
   } catch (error) {
-    const { title, why, todo } = Problem.of(error, 'That did not work');
-    throw new Problem('You are not signed in', [title, why].filter(Boolean).join('. '), [...todo, again]);
+    const { title, why, todo } = Problem.of(error, 'That didn’t work');
+    throw new Problem('You’re not signed in', [title, why].filter(Boolean).join('. '), [...todo, again]);
   }
   return true;
 }

@@ -55,7 +55,7 @@ async function find(task) {
 const refusals = {
   401: ['Your sign-in has ended', 'sign in again'],
   402: ['Your account has no credit for jobs', 'jobs are paid in advance: add credit, then start the job again'],
-  403: ['The Hub does not let you start this job', 'sign out, sign in again and agree to all three rights; an organization may forbid it'],
+  403: ['The Hub doesn’t let you start this job', 'sign out, sign in again and agree to all three rights; an organization may forbid it'],
   404: ['The Hub knows no jobs for your account', 'use a command under “Run it yourself”'],
   429: ['The Hub has had too many questions', 'wait some minutes, then try again'],
 };
@@ -71,7 +71,7 @@ export async function start(task, machine, options) {
     throw new Problem('The job could outlive your sign-in', `It needs about ${span(machine.seconds)}.`, ['sign out and in again']);
   }
   return navigator.locks.request('df11-start', async () => { // one tab at a time
-    const there = await find(task).catch(error => { throw refusal(error, 'It is unknown whether such a job runs, so none was started'); });
+    const there = await find(task).catch(error => { throw refusal(error, 'It’s unknown whether such a job runs, so none was started'); });
     if (there) return { job: there, found: true };
     const command = ['df11-convert', `${task.source}@${task.commit}`, '--push', '--repo-id', task.target, '--work-dir', '/tmp/df11',
       '--log-format', 'json', '--json', ...options];
@@ -87,7 +87,7 @@ export async function start(task, machine, options) {
     } catch (error) {
       const job = error.status < 500 ? undefined : await find(task).catch(() => undefined); // the answer was lost, not the job
       if (job) return { job };
-      throw refusal(error, 'The job did not start');
+      throw refusal(error, 'The job didn’t start');
     }
   });
 }

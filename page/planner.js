@@ -13,7 +13,7 @@ export function load() {
 
 function broken(error) {
   loaded = undefined;
-  const why = Problem.of(error, 'The planner does not start', 'reload the page; if that does not help, try another browser');
+  const why = Problem.of(error, 'The planner doesn’t start', 'reload the page; if that doesn’t help, try another browser');
   why.retry = true;
   become({ state: 'broken', why });
   throw why;
@@ -24,8 +24,8 @@ const reload = ['check your connection, then try again'];
 async function fetchAll() {
   become({ state: 'loading', got: 0, all: 0 });
   if (!globalThis.WebAssembly || !globalThis.DecompressionStream) {
-    const lacks = globalThis.WebAssembly ? 'DecompressionStream: it is too old' : 'WebAssembly, or does not allow it here';
-    throw new Problem('This browser cannot run the planner', `It has no ${lacks}.`,
+    const lacks = globalThis.WebAssembly ? 'DecompressionStream: it’s too old' : 'WebAssembly, or doesn’t allow it here';
+    throw new Problem('This browser can’t run the planner', `It has no ${lacks}.`,
       ['update it or use another one; a strict mode, such as Lockdown, may have switched it off']);
   }
   const [module, ...scripts] = await Promise.all([compile(), script('wasm_exec.js'), script('worker.js')]);
@@ -35,7 +35,7 @@ const missing = why => { throw new Problem('A part of this page is missing', why
 // get fetches a file of the page.
 async function get(name) {
   const answer = await fetch(new URL(name, import.meta.url)).catch(() => {
-    throw new Problem(navigator.onLine ? 'The planner could not be loaded' : 'You are offline', `${name} did not arrive.`, reload);
+    throw new Problem(navigator.onLine ? 'The planner couldn’t be loaded' : 'You’re offline', `${name} didn’t arrive.`, reload);
   });
   return answer.ok ? answer : missing(`${name}: ${answer.status}.`);
 }
@@ -125,7 +125,7 @@ export function brief(doc, name, exact) {
     within: Math.max(0, doc.plain_bytes - (doc.remainder ?? []).reduce((n, t) => n + t.bytes, 0)),
   };
 }
-// Plans are kept by name and by commit, so that a reload, a sign-in, and Back cost nothing. Another release does not read them.
+// Plans are kept by name and by commit, so that a reload, a sign-in, and Back cost nothing. Another release doesn't read them.
 const key = (name, exact) => `df11-plan:${new URL('.', import.meta.url).pathname}${exact ? 'f32:' : ''}${name}`;
 export function remember(p) {
   for (const id of [p.name, `${p.source}@${p.commit}`]) keep.set(key(id, p.exact), JSON.stringify(p));

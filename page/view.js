@@ -35,7 +35,7 @@ function bytes(n) {
 // warn shows a problem until it is closed, or the same topic has another outcome. No other action hides it.
 function warn(topic, problem, ...actions) {
   hush(topic);
-  const { title: head, why, todo, link: more } = Problem.of(problem, 'That did not work', 'reload the page and try again');
+  const { title: head, why, todo, link: more } = Problem.of(problem, 'That didn’t work', 'reload the page and try again');
   const heading = el('h2', { tabIndex: -1, id: topic + '-title' }, head), close = button('Close', () => hush(topic));
   close.ariaLabel = 'Close: ' + head;
   $('messages').append(el('section', { className: 'box', id: 'about-' + topic }, heading, el('p', {}, why),
@@ -122,26 +122,26 @@ async function refine(first, signal) {
 }
 // steps word what the program says about the next step.
 const steps = {
-  sign_in: () => [account.user ? 'if it is private: this page sees public models alone' : 'if it is gated, sign in', signInButton],
+  sign_in: () => [account.user ? 'if it’s private: this page sees public models alone' : 'if it’s gated, sign in', signInButton],
   accept_terms: id => ['open its page on the Hub, accept the terms, then try again',
     () => [link(`${hub.hub()}/${id.split('@')[0]}`, 'Open its page'), ' ', again('model', id)]],
-  check_instead: id => ['it is a result already: check it', () => [again('check', id, 'Check it')]],
+  check_instead: id => ['it’s a result already: check it', () => [again('check', id, 'Check it')]],
   exact_f32: id => ['its F32 values look like BF16 ones', () => [button('Plan it as BF16', () => ask('model', id, { f32: true }), 'main')]],
   try: (id, error) => ['you may have meant ' + shown(error.try), () => [again('model', error.try, shown(error.try))]],
   retry: id => ['the Hub is busy or out of reach: wait a little, then try again', () => [again('model', id)]],
 };
 const again = (mode, id, text = 'Try again') => button(text, () => ask(mode, id), 'main');
 const titles = {
-  not_convertible: 'This model cannot be converted', not_found: 'There is no such model, or it is private',
-  gated: 'You must accept its terms first', usage: 'This cannot be planned here', unauthorized: 'The Hub no longer takes your sign-in',
-  rate_limited: 'The Hub has had too many questions', hub: 'The Hub does not answer as it should',
+  not_convertible: 'This model can’t be converted', not_found: 'There is no such model, or it is private',
+  gated: 'You must accept its terms first', usage: 'This can’t be planned here', unauthorized: 'The Hub no longer takes your sign-in',
+  rate_limited: 'The Hub has had too many questions', hub: 'The Hub doesn’t answer as it should',
 };
 // refuse shows why there is no plan or check.
-function refuse({ error }, id, kind = 'This cannot be planned') {
+function refuse({ error }, id, kind = 'This can’t be planned') {
   if (error.kind === 'unauthorized') leave();
   const more = error.hint && `the program on your own machine can say more: ${program} plan ${id}`;
   const [todo, actions = () => []] = steps[error.next]?.(id, error) ?? [more];
-  const head = error.next === 'retry' && !navigator.onLine ? 'You are offline' : titles[error.kind] ?? kind;
+  const head = error.next === 'retry' && !navigator.onLine ? 'You’re offline' : titles[error.kind] ?? kind;
   warn('answer', new Problem(head, shown(error.message), [todo]), ...actions());
 }
 
@@ -173,11 +173,11 @@ function show(p) {
   const remarks = [['Take care', p.warnings], ['Differs from the official route', p.differences], ['Equal, so stored once', p.aliases]];
   fill('remarks', ...remarks.filter(([, rows]) => rows.length).flatMap(([head, rows]) => [el('h3', {}, head), list(rows.map(name))]));
   fill('plain', plain(p));
-  const loads = { yes: 'loads it', no: 'does not load it', untested: 'is not tested with it' };
+  const loads = { yes: 'loads it', no: 'doesn’t load it', untested: 'isn’t tested with it' };
   const readers = p.readers.map(r => el('span', {}, `${r.name} ${r.version} ${loads[r.loads]}`, r.why ? ': ' : '', name(r.why)));
-  const others = p.others.map(r => el('span', {}, link(r.url, r.name), ' reads DF11 folders, and is not tested by us'));
+  const others = p.others.map(r => el('span', {}, link(r.url, r.name), ' reads DF11 folders, and isn’t tested by us'));
   fill('readers', list([...readers, ...others]));
-  const holds = yes => yes ? 'fits' : 'does not fit';
+  const holds = yes => yes ? 'fits' : 'doesn’t fit';
   fill('gpus', list(p.gpus.map(g => `${gpu(g).replace('one ', '')}: DF11 ${holds(g.df11_fits)}, BF16 ${holds(g.bf16_fits)}`)));
   $('command').textContent = command(p);
   $('plan').hidden = false;
@@ -206,7 +206,7 @@ async function check(id, signal, stop) {
   busy('reading headers …', stop);
   const doc = await planner.check(id, signal, reading('checking', stop));
   if (signal.aborted) return;
-  if (doc.level === undefined) return refuse(doc, id, 'This cannot be checked');
+  if (doc.level === undefined) return refuse(doc, id, 'This can’t be checked');
   const subjects = ['model', 'pair', 'files'].map(of => doc.verdicts[of]), found = subjects.find(s => verdicts[s.verdict]);
   const [look, head] = verdicts[found?.verdict] ?? (doc.ok ? ['good', 'No fault found'] : ['bad', 'Not checked to the end']);
   $('check').className = look;
@@ -243,7 +243,7 @@ function leave() {
 }
 
 // --- convert ------------------------------------------------------------------------------------------------------------
-// unoffered says why a plan's conversion is not offered, if it is not.
+// unoffered says why a plan's conversion is not offered, if it's not.
 function unoffered(p) {
   if (p.after >= 0.99 * p.before) return 'Nothing would be gained, so there is nothing to convert.';
   return hub.setting('image') && hub.canSignIn() ? '' : 'This copy of the page starts no jobs. The command under Details does the same.';

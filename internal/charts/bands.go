@@ -12,25 +12,25 @@ import (
 // band is one colored stretch of a bar. Pages give its class their own colors.
 type band struct {
 	describe.Part
-	class       string
-	color, text color.NRGBA
+	class string
+	color color.NRGBA
 }
 
-// before returns the bands of the model in BF16. The bytes that stay the same come first, so that
-// only the exponents seem to shrink.
+// before returns the bands of the model in BF16, which no legend names. The bytes that stay the same
+// come first, so that only the exponents seem to shrink.
 func before(r *describe.Report) []band {
 	return []band{
-		{describe.Part{Name: "sign and mantissa", Bytes: r.Weights}, "same", silver, dark},
-		{describe.Part{Name: "exponents", Bytes: r.Weights}, "moved", teal, white},
-		{describe.Part{Name: "unchanged", Bytes: max(0, r.BF16Bytes-2*r.Weights)}, "rest", slate, dark},
+		{describe.Part{Bytes: r.Weights}, "same", silver},
+		{describe.Part{Bytes: r.Weights}, "moved", teal},
+		{describe.Part{Bytes: max(0, r.BF16Bytes-2*r.Weights)}, "rest", violet},
 	}
 }
 
 // after returns the bands of the model in DF11.
 func after(r *describe.Report) []band {
 	p := r.Parts.List()
-	return []band{{p[0], "same", silver, dark}, {p[1], "moved", teal, white},
-		{p[2], "decoder", orange, dark}, {p[3], "rest", slate, dark}}
+	return []band{{p[0], "same", silver}, {p[1], "moved", teal},
+		{p[2], "decoder", orange}, {p[3], "rest", violet}}
 }
 
 // Drawing returns both sizes as bars with a legend, as markup for a page. Lengths are shares of the

@@ -13,17 +13,14 @@ import (
 	"github.com/df11-convert/df11-convert/internal/human"
 )
 
-// Colors of the picture. It has no background, so grays and hues have middle lightness to suit
-// light and dark pages.
+// Colors of the picture. It has no background, so all have middle lightness to suit light and dark
+// pages.
 var (
-	gray   = color.NRGBA{0x76, 0x80, 0x8b, 255}
-	faint  = color.NRGBA{0x76, 0x80, 0x8b, 90}
-	dark   = color.NRGBA{0x14, 0x18, 0x1d, 255}
-	white  = color.NRGBA{255, 255, 255, 255}
-	silver = color.NRGBA{0xb7, 0xc0, 0xca, 255}
-	teal   = color.NRGBA{0x16, 0x84, 0x90, 255}
-	orange = color.NRGBA{0xd9, 0x86, 0x22, 255}
-	slate  = color.NRGBA{0x84, 0x8f, 0x9b, 255}
+	gray   = color.NRGBA{0x6e, 0x77, 0x81, 255}
+	silver = color.NRGBA{0x84, 0x90, 0x9c, 255}
+	teal   = color.NRGBA{0x16, 0x84, 0x8f, 255}
+	orange = color.NRGBA{0xc9, 0x76, 0x1a, 255}
+	violet = color.NRGBA{0x8a, 0x75, 0xc0, 255}
 )
 
 // The picture's size and its margins.
@@ -44,9 +41,7 @@ func PNG(r *describe.Report) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	c.text("title", gray, margin, 92, share(r.DF11Bytes, r.BF16Bytes)+" of the size")
-	c.text("lead", gray, margin, 138,
-		human.Bytes(r.BF16Bytes)+" in BF16 → "+human.Bytes(r.DF11Bytes)+" in DF11")
+	c.text("title", gray, margin, 80, share(r.DF11Bytes, r.BF16Bytes)+" of the size")
 	c.anatomy(r)
 	if r.Histogram.Total() > 0 {
 		c.histogram(r)
@@ -58,23 +53,19 @@ func PNG(r *describe.Report) ([]byte, error) {
 	return b.Bytes(), err
 }
 
-// anatomy draws the two bars and explains their colors.
+// anatomy draws the two bars as Drawing does, and explains their colors.
 func (c *canvas) anatomy(r *describe.Report) {
-	const y, height, gap = 166, 52, 34
+	const y, height, gap = 142, 52, 34
 	before, after := before(r), after(r)
 	whole := max(r.BF16Bytes, r.DF11Bytes)
 	first, second := edges(before, whole), edges(after, whole)
+	c.text("text", gray, margin, y-12, "BF16 "+human.Bytes(r.BF16Bytes))
+	c.bar(before, first, y, height)
 	c.trapezoid(teal, 60, edge{first[1], first[2], y + height},
 		edge{second[1], second[2], y + height + gap})
-	c.bands("BF16", before, first, y, height)
-	c.bands("DF11", after, second, y+height+gap, height)
-	end := second[len(second)-1]
-	saved := share(r.BF16Bytes-r.DF11Bytes, r.BF16Bytes) + " saved"
-	if w := c.width("text", saved); r.DF11Bytes < r.BF16Bytes && w+20 < margin+inner-end {
-		c.rect(faint, margin+inner-2, y+height+gap, 2, height)
-		c.text("text", gray, end+(margin+inner-end-w)/2, y+height+gap+33, saved)
-	}
-	c.legend(after, y+2*height+gap+32)
+	c.bar(after, second, y+height+gap, height)
+	c.text("text", gray, margin, y+2*height+gap+26, "DF11 "+human.Bytes(r.DF11Bytes))
+	c.legend(after, y+2*height+gap+66)
 }
 
 // legend names all bands that aren't empty, with their sizes.
@@ -100,22 +91,9 @@ func edges(bands []band, whole int64) []int {
 	return at
 }
 
-// bands draws the bands of a bar, with their names if there is space. The bar's own name comes
-// first.
-func (c *canvas) bands(name string, bands []band, at []int, y, height int) {
+func (c *canvas) bar(bands []band, at []int, y, height int) {
 	for i, b := range bands {
 		c.rect(b.color, at[i], y, at[i+1]-at[i], height)
-		text := fmt.Sprintf("%s %s", b.Name, human.Bytes(b.Bytes))
-		x := at[i] + 14
-		if i == 0 && c.width("strong", name) <= at[1]-x-8 {
-			x = c.text("strong", b.text, x, y+34, name) + 18
-		}
-		if c.width("text", text) > at[i+1]-x-8 {
-			text = human.Bytes(b.Bytes)
-		}
-		if c.width("text", text) <= at[i+1]-x-8 {
-			c.text("text", b.text, x, y+33, text)
-		}
 	}
 }
 
@@ -139,9 +117,8 @@ func (c *canvas) histogram(r *describe.Report) {
 			h = max(h, 2) // even the rarest stays visible
 		}
 		c.rect(teal, x0+pad, base-h, x1-x0-2*pad, h)
-		permille := (count*1000 + total/2) / total
-		if label := fmt.Sprintf("%d.%d%%", permille/10, permille%10); permille >= 10 &&
-			c.width("small", label) < x1-x0+8 && base-h-6 > top-20 {
+		if label := share(int64(count), int64(total)); count*100 >= total &&
+			c.width("small", label) < x1-x0+8 {
 			c.text("small", gray, (x0+x1-c.width("small", label))/2, base-h-7, label)
 		}
 		switch {
