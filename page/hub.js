@@ -82,7 +82,7 @@ const pending = 'df11-sign-in'; // kept from leaving for the Hub until coming ba
 const base64url = raw => btoa(String.fromCharCode(...raw)).replaceAll('+', '-').replaceAll('/', '_').replaceAll('=', '');
 const random = () => base64url(crypto.getRandomValues(new Uint8Array(32)));
 const again = 'Press “Sign in” to try again.';
-export const canSignIn = () => !!client();
+export const canSignIn = () => isSecureContext && !!client();
 export const framed = () => window.top !== window;
 // signIn leaves for the Hub. A frame, in which the Hub refuses to ask, opens a tab that does so.
 export async function signIn() {

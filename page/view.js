@@ -179,7 +179,6 @@ function show(p) {
   fill('readers', list([...readers, ...others]));
   const holds = yes => yes ? 'fits' : 'doesn’t fit';
   fill('gpus', list(p.gpus.map(g => `${gpu(g).replace('one ', '')}: DF11 ${holds(g.df11_fits)}, BF16 ${holds(g.bf16_fits)}`)));
-  $('command').textContent = command(p);
   $('plan').hidden = false;
 }
 // plain lists what stays in BF16, and why.
@@ -188,11 +187,6 @@ function plain({ groups, siblings, within }) {
     el('code', {}, name(g.such))));
   if (siblings) rows.push(`${bytes(within)} in ${siblings} norms and biases inside compressed modules`);
   return list(rows.length ? rows : ['nothing']);
-}
-// command is what does the same on the visitor's own machine. Ids and commits hold no character that a shell would read.
-function command({ name: asked, source, commit, exact }) {
-  const from = (asked.includes('@') ? `${source}@${commit}` : source) + (exact ? ' --exact-f32' : '');
-  return `${program} ${from} --push --repo-id ${account.user ?? 'YOU'}/${$('target').value}`;
 }
 
 // --- check --------------------------------------------------------------------------------------------------------------
@@ -253,30 +247,39 @@ const terms = q => (account.user ? '' : 'You sign in first. ') + 'A job of Huggi
   'original, and publishes the result under your name. You pay Hugging Face for every minute that has begun ' +
   `(${q.now ? 'prices of today' : 'prices of November 2026'}); after ${jobs.span(q.timeout)} the job stops by itself, and can be ` +
   'continued. The time is a guess: no job of ours was measured. You can close the page meanwhile.';
-// offer prepares the button for a plan, with what it costs. The visitor's choices for this plan stay.
+// choices are the visitor's for one model. A reload and a sign-in keep them.
+let choices = JSON.parse(hub.keep.get('df11-choices') ?? '{}');
+const options = p => [choices.hidden ? '--private' : p.closed && '--public', p.exact && '--exact-f32'].filter(Boolean);
+// offer prepares the button for a plan.
 function offer(p) {
-  const why = unoffered(p), all = jobs.quotes(p.needs), chosen = $('machine').value;
+  const why = unoffered(p), all = jobs.quotes(p.needs);
   Object.assign($('no-job'), { textContent: why, hidden: !why });
   $('job').hidden = !!why || !!following;
+  if (choices.of !== p.source) choices = { of: p.source, target: p.source.split('/').at(-1) + '-DF11', hidden: p.closed };
   fill('machine', ...all.map(q => el('option', { value: q.flavor }, `${q.what}: about ${jobs.span(q.seconds)}, ${jobs.dollars(q.cost)}`)));
-  if ($('target').dataset.of === p.source) $('machine').value = chosen;
-  else {
-    Object.assign($('target'), { value: p.source.split('/').at(-1) + '-DF11' }).dataset.of = p.source;
-    $('private').checked = p.closed;
-  }
-  const machine = () => all[Math.max(0, $('machine').selectedIndex)];
-  $('machine').onchange = () => {
-    $('start').textContent = `Convert it: about ${jobs.span(machine().seconds)}, at most ${jobs.dollars(machine().most)}`;
-    $('terms').textContent = terms(machine()) + (p.closed ? ' Make the result public only if the license of this model allows that.' : '');
-  };
-  $('machine').onchange();
+  const machine = () => all.find(q => q.flavor === choices.machine) ?? all[0];
+  $('machine').value = machine().flavor;
+  $('target').value = choices.target;
+  $('private').checked = choices.hidden;
   $('owner').textContent = (account.user ?? 'you') + ' /';
+  price(p, machine());
+  $('job').oninput = () => {
+    choices = { of: p.source, machine: $('machine').value, target: $('target').value, hidden: $('private').checked };
+    hub.keep.set('df11-choices', JSON.stringify(choices));
+    price(p, machine());
+  };
   $('job').onsubmit = event => {
     event.preventDefault();
     if (!account.user) return enter();
-    const task = { source: p.source, commit: p.commit, target: `${account.user}/${$('target').value}` };
-    begin(task, machine(), [$('private').checked ? '--private' : p.closed && '--public', p.exact && '--exact-f32'].filter(Boolean));
+    begin({ source: p.source, commit: p.commit, target: `${account.user}/${choices.target}` }, machine(), options(p));
   };
+}
+// price says what a job of these choices takes, and which command does the same elsewhere.
+function price(p, q) {
+  $('start').textContent = `Convert it: about ${jobs.span(q.seconds)}, at most ${jobs.dollars(q.most)}`;
+  $('terms').textContent = terms(q) + (p.closed ? ' Make the result public only if the license of this model allows that.' : '');
+  const from = p.name.includes('@') ? `${p.source}@${p.commit}` : p.source;
+  $('command').textContent = [program, from, ...options(p), '--push --repo-id', `${account.user ?? 'YOU'}/${choices.target}`].join(' ');
 }
 
 let following; // job, and what ends following it
@@ -363,7 +366,6 @@ async function follow(id, job) {
     unfollow();
     lost(error);
     if (error.status === 404) move({ job: '' });
-    if (now) offer(now);
   } finally {
     clearInterval(tick);
     hush('lost');

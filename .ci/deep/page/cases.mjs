@@ -287,6 +287,19 @@ signIns.push(...['code=x', 'error=access_denied', 'state=x&code=x'].map(query =>
   t.want(/@sha256:[0-9a-f]{64}$/.test(body.dockerImage), `the image is ${body.dockerImage}`);
   t.want(/billing/.test(await tab.$eval('#about-job', e => e.innerHTML)), 'no link to billing');
   await t.close(tab);
+}], ['sign-in: what the visitor has chosen stays', async t => {
+  t.play({ [list]: { body: [] }, [post]: { status: 402 } });
+  const tab = await t.open(model, { ...slow, kept: t.kept });
+  await t.seen(tab, '#plan-title');
+  await tab.$eval('#options', e => { e.open = true; });
+  await tab.$eval('#target', e => e.select());
+  await tab.type('#target', 'mine');
+  await tab.click('#private');
+  await t.agree(tab, '#start');
+  await t.seen(tab, '#start');
+  t.want(await tab.$eval('#target', e => e.value) === 'mine' && await tab.$eval('#private', e => e.checked), 'name or visibility are lost');
+  t.want(/--private .*ann\/mine$/.test(await tab.$eval('#command', e => e.textContent)), 'the command does something else');
+  await t.close(tab);
 }], ['sign-in: in the frame of the Space', async t => {
   const tab = await t.open('/frame?/?model=org/llama', slow);
   const frame = await (await tab.waitForSelector('iframe')).contentFrame();

@@ -145,7 +145,7 @@ async function looks() {
 // secretive makes sure that no place keeps anything of the sign-in.
 async function secretive(tab, when) {
   want(!await tab.evaluate(() => [document.documentElement.outerHTML, location.href, document.cookie, ...Object.values(localStorage), ...Object.values(sessionStorage),
-    ...[...document.querySelectorAll('input')].map(e => e.value)].some(s => s.includes('hf_oauth_of_ann')) || Object.keys(sessionStorage).some(k => !k.startsWith('df11-plan:')) || localStorage.length > 0),
+    ...[...document.querySelectorAll('input')].map(e => e.value)].some(s => s.includes('hf_oauth_of_ann')) || Object.keys(sessionStorage).some(k => !/^df11-(plan:|choices$)/.test(k)) || localStorage.length > 0),
   `${when}: the token, or something of the sign-in, is kept`);
 }
 
