@@ -77,7 +77,7 @@ func manifest(nUnits, nTensors, nWeights int64) *metadata.Manifest {
 func llamaCard(t testing.TB) metadata.CardInput {
 	m := manifest(34, 291, 8030000000)
 	m.Tool.Version = "v1.0.0"
-	m.Units[0].Path, m.Units[0].TieBroken = "lm_head", true
+	m.Units[0].Path = "lm_head"
 	m.Units = append(m.Units, metadata.Unit{Path: "model.layers.7", Status: metadata.BF16, NWeights: 218103808, Reason: "shared_memory"})
 	m.Verification = append(m.Verification,
 		metadata.Verification{Method: "gpu", Decoder: "df11-convert, PTX 7.0", Device: "NVIDIA H200", NUnits: 34, NTensors: 226, NWeights: 8030000000})

@@ -95,11 +95,6 @@ func (in CardInput) KeptBF16() []Unit {
 	return filter(in.Manifest.Units, func(u Unit) bool { return u.Status == BF16 })
 }
 
-// TiesBroken returns the units whose code depends on how ties are broken (docs/format.md §5.1).
-func (in CardInput) TiesBroken() []Unit {
-	return filter(in.Manifest.Units, func(u Unit) bool { return u.TieBroken })
-}
-
 func filter[T any](list []T, keep func(T) bool) (kept []T) {
 	for _, x := range list {
 		if keep(x) {

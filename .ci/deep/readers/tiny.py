@@ -55,8 +55,10 @@ CONFIGS = {
     "mllama_vision_model": dict(hidden_size=64, attention_heads=4, num_global_layers=2, max_num_tiles=2, vision_output_dim=192,
                                 intermediate_layers_indices=[0, 1], supported_aspect_ratios=[[1, 1], [1, 2]]),
     "qwen2_vl_text": MROPE, "qwen2_5_vl_text": MROPE, "glm4v_text": MROPE, "glm4v_moe_text": MROPE | dict(partial_rotary_factor=1.0),
+    "Glm4vMoe_text": MROPE | dict(partial_rotary_factor=1.0),
     "qwen3_vl_text": dict(rope_scaling=dict(rope_type="default", mrope_section=[2, 3, 3])),
     "qwen3_vl_moe_text": dict(rope_scaling=dict(rope_type="default", mrope_section=[2, 3, 3])),
+    "minicpm3": dict(num_key_value_heads=4),
     "qwen2_vl": dict(), "t5": dict(feed_forward_proj="gated-gelu"),
 }
 
