@@ -383,7 +383,7 @@ func (o *ownership) run(force bool, kill int, makers ...*maker) {
 		}
 		if !there {
 			o.seen["removed"]++
-			if !strings.HasPrefix(name, names.JournalDir) && !strings.Contains(said.String(), name) && o.folder == "" && len(makers) == 1 && kill < 0 {
+			if !strings.HasPrefix(name, names.JournalDir) && !strings.Contains(said.String(), name) && len(makers) == 1 && kill < 0 {
 				o.t.Errorf("nothing said that %s would be removed: %s", name, said)
 			}
 			delete(o.owner, name)

@@ -161,28 +161,27 @@ func (c Claim) Check() error {
 // claim says that they were uploaded. From a claim of another plan, Read takes only outputs that
 // this plan makes from the same bytes.
 func (l *Ledger) Read(c Claim) error {
-	if err := c.Check(); err != nil {
-		return err
+	done, err := c.Done(l.digest, l.Digests)
+	for _, o := range done {
+		l.outputs[o.Path] = o
 	}
-	same := c.Plan == l.digest
-	for path, o := range c.Outputs {
-		if digest := l.Digests[path]; same || o.Digest != "" && o.Digest == digest {
-			o.Digest = digest
-			l.outputs[path] = o
-		}
-	}
-	if same {
+	if c.Plan == l.digest {
 		maps.Copy(l.tensors, c.tensors)
 	}
-	return nil
+	return err
 }
 
-// Done returns the outputs that a claim about a repo lists, as Read takes them for a plan.
-func (c Claim) Done(digest string, digests map[string]string) ([]Output, error) {
-	l := New(digest, false)
-	l.Digests = digests
-	err := l.Read(c)
-	return l.Outputs(), err
+// Done returns the outputs of a claim that a plan makes from the same bytes, by the digests of the
+// plan and of its outputs, by path.
+func (c Claim) Done(digest string, digests map[string]string) (done []Output, err error) {
+	for _, path := range slices.Sorted(maps.Keys(c.Outputs)) {
+		o := c.Outputs[path]
+		if now := digests[path]; c.Plan == digest || o.Digest != "" && o.Digest == now {
+			o.Digest = now
+			done = append(done, o)
+		}
+	}
+	return done, c.Check()
 }
 
 // Save writes the whole journal to a file in dir, which appears complete. Later changes are

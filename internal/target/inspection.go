@@ -43,7 +43,8 @@ func (in *Inspection) Intact() bool {
 func (in *Inspection) lost(o metadata.OutputFile) bool {
 	_, ours := in.Ours[o.Path]
 	f, listed := in.files[o.Path]
-	return (!ours && !in.Kept[o.Path] || listed && !f.MayBe(o.File())) && !(o.Path == names.Card && in.CardStays)
+	differs := !ours && !in.Kept[o.Path] || listed && !f.MayBe(o.File())
+	return differs && !(o.Path == names.Card && in.CardStays)
 }
 
 // isModel reports whether a branch holds a model, by whatever program.

@@ -113,7 +113,8 @@ func listsResult(m *metadata.Manifest, from *hub.RepoInfo, opt plan.Options) boo
 			nUnits, nWeights = nUnits-v.NUnits, nWeights-v.NWeights
 		}
 	}
-	return nUnits == 0 && nWeights == 0 && kinds[names.Config] == metadata.KindConfig && kinds[names.Card] == metadata.KindCard &&
+	return nUnits == 0 && nWeights == 0 && kinds[names.Config] == metadata.KindConfig &&
+		kinds[names.Card] == metadata.KindCard &&
 		!slices.ContainsFunc(m.Units, unstored) && !slices.ContainsFunc(paths, missing)
 }
 
