@@ -14,7 +14,6 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/df11-convert/df11-convert/internal/human"
-	"github.com/df11-convert/df11-convert/internal/model"
 	"github.com/df11-convert/df11-convert/internal/target"
 )
 
@@ -101,9 +100,8 @@ func (f *convertFlags) models(ctx context.Context, u *ui, list string) ([]listed
 		}
 	}
 	me := "you"
-	if f.target.push && slices.ContainsFunc(models, func(m listedModel) bool {
-		return !strings.Contains(m.RepoID, "/") && !model.Exists(m.Source)
-	}) {
+	if f.target.push && slices.ContainsFunc(models,
+		func(m listedModel) bool { return !strings.Contains(m.RepoID, "/") }) {
 		c, err := f.client(u, "target")
 		if err == nil && c.OnlyRepo() == "" {
 			me, err = c.WhoAmI(ctx)

@@ -104,7 +104,9 @@ func TestSlicesKilledAndFailing(t *testing.T) {
 	}
 	want := targetsOf(one.Server, n)
 	alone := askedOf(one.Server)
-	t.Logf("one machine: %+v", alone)
+	if t.Logf("one machine: %+v", alone); alone.api > 18*n {
+		t.Errorf("%d new models cost %+v", n, alone)
+	}
 
 	many := newFleet(t, n)
 	k := &killer{running: map[*os.Process]bool{}}
