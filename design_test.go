@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// TestWayOfOneTensor: the files and functions that docs/design.md names on the way of one tensor
-// exist, and the way has at most 12 steps.
+// TestWayOfOneTensor checks that the files and functions exist that docs/design.md names on the way
+// of one tensor, and that the way has at most 12 steps.
 func TestWayOfOneTensor(t *testing.T) {
 	b, err := os.ReadFile("docs/design.md")
 	if err != nil {

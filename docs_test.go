@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// TestLinksLeadSomewhere: every relative link of every page leads to a file, and to a heading where
-// it names one.
+// TestLinksLeadSomewhere checks that each relative link of a page leads to a file and, if it names
+// one, to a heading.
 func TestLinksLeadSomewhere(t *testing.T) {
 	for file, text := range pages(t) {
 		for _, m := range regexp.MustCompile(`\]\(([^)\s]+)\)`).FindAllStringSubmatch(withoutBlocks(text), -1) {
@@ -31,7 +31,7 @@ func TestLinksLeadSomewhere(t *testing.T) {
 	}
 }
 
-// TestNamedFilesExist: what pages and code name as a file of the repository is one.
+// TestNamedFilesExist checks that files of the repository exist if pages or code name them.
 func TestNamedFilesExist(t *testing.T) {
 	named := regexp.MustCompile("`(\\.?/?(?:\\.ci|cmd|deploy|docs|encoder|hub|internal|packaging|pipeline|testdata|verify)/[\\w./-]+)")
 	for file, text := range pages(t) {
@@ -57,8 +57,8 @@ func TestNamedFilesExist(t *testing.T) {
 	}
 }
 
-// TestNamedTestsExist: every test, fuzz target, and benchmark in a command of a page exists in one of
-// the packages that the command names. A pattern that matches nothing would pass and show nothing.
+// TestNamedTestsExist checks that each test, fuzz target, and benchmark in a command of a page
+// exists in a package of that command. A pattern that matches nothing would pass and show nothing.
 func TestNamedTestsExist(t *testing.T) {
 	command := regexp.MustCompile("go test [^`\n]*")
 	option := regexp.MustCompile(`-(run|bench|fuzz) ('[^']*'|\S+)`)
@@ -88,7 +88,8 @@ func TestNamedTestsExist(t *testing.T) {
 	}
 }
 
-// TestEveryClaimHasACommand: each promise in README.md has a row in docs/measured.md, with a command.
+// TestEveryClaimHasACommand checks that docs/measured.md has a row with a command for each promise
+// in README.md.
 func TestEveryClaimHasACommand(t *testing.T) {
 	_, promises, _ := strings.Cut(read(t, "README.md"), "\n## What is guaranteed\n")
 	promises, _, _ = strings.Cut(promises, "\n## ")
@@ -118,7 +119,7 @@ func testsOf(t *testing.T) map[string]string {
 	return names
 }
 
-// TestLinesOfPagesFit: prose is at most 132 columns wide, as code is.
+// TestLinesOfPagesFit checks that prose has at most 132 columns.
 func TestLinesOfPagesFit(t *testing.T) {
 	for file, text := range pages(t) {
 		for line := range strings.Lines(withoutBlocks(text)) {
@@ -129,8 +130,8 @@ func TestLinesOfPagesFit(t *testing.T) {
 	}
 }
 
-// TestPagesAreShort: no one has to read more than 8,000 words to use the program, or 18,000 to
-// change it.
+// TestPagesAreShort checks that users have at most 8,000 words to read, and that there are at most
+// 18,000 in all.
 func TestPagesAreShort(t *testing.T) {
 	word := regexp.MustCompile(`\S*[\pL\pN]\S*`)
 	count := func(files ...string) (n int) {

@@ -75,8 +75,8 @@ func TestJudgesNames(t *testing.T) {
 	}
 }
 
-// TestFileNamesAreSpelledOnce: outside of internal/names, no product code spells the names of the
-// files that it writes.
+// TestFileNamesAreSpelledOnce checks that only internal/names spells the names of files that the
+// program writes.
 func TestFileNamesAreSpelledOnce(t *testing.T) {
 	all := []string{names.Config, names.Card, names.Manifest, names.Chart, names.Weights,
 		names.ModelIndex, names.Attributes, names.Ours, names.StateDir}

@@ -44,8 +44,8 @@ func cacheWorld(t *testing.T) (w *world, log *bytes.Buffer, spoil func(path stri
 	}
 }
 
-// TestDamagedCache: whatever is wrong with a copy in the shared cache, the log says so, the bytes
-// come from the hub, and the result is the same. The copy stays as it is.
+// TestDamagedCache checks that a faulty copy in the shared cache is logged and stays as it is. The
+// bytes come from the hub, and the result is the same.
 func TestDamagedCache(t *testing.T) {
 	t.Parallel()
 	last := func(b []byte) []byte { b[len(b)-1] ^= 1; return b }
@@ -83,8 +83,8 @@ func TestDamagedCache(t *testing.T) {
 	}
 }
 
-// TestVerifyWithDamagedCache: a DF11 model is not blamed for a copy of its original that is
-// damaged, whether a weight shows that or the hash of the file, which ends later.
+// TestVerifyWithDamagedCache checks that verify doesn't blame a DF11 model for a damaged copy of
+// its original, whether a weight or only the file's hash shows the damage.
 func TestVerifyWithDamagedCache(t *testing.T) {
 	t.Parallel()
 	for name, at := range map[string]func(size int) int{
@@ -137,8 +137,8 @@ func (s streamEnd) Close() error {
 	return s.ReadCloser.Close()
 }
 
-// TestFilesOfAHubAreStreamedOneByOne: the budget of spools holds what fills up at once when files
-// come in order, and no more.
+// TestFilesOfAHubAreStreamedOneByOne checks that the budget of spools holds what files in order
+// fill at once, and no more.
 func TestFilesOfAHubAreStreamedOneByOne(t *testing.T) {
 	t.Parallel()
 	w, src := newWorld(t, small()), new(oneByOne)
@@ -148,8 +148,8 @@ func TestFilesOfAHubAreStreamedOneByOne(t *testing.T) {
 	}
 }
 
-// TestCacheSnapshot: files that the shared cache holds, behind symbolic links, are read from there
-// and not fetched; a snapshot folder is also a source by its path.
+// TestCacheSnapshot checks that files behind symbolic links in the shared cache are read there and
+// not fetched. The path of a snapshot folder is a source, too.
 func TestCacheSnapshot(t *testing.T) {
 	t.Parallel()
 	m := small()

@@ -8,7 +8,7 @@ import (
 	"github.com/df11-convert/df11-convert/internal/metadata"
 )
 
-// TestCountsThatMakeNoSenseAreNotDrawn: a journal may list exponents that no weight has.
+// TestCountsThatMakeNoSenseAreNotDrawn draws from a journal with exponents that no weight has.
 func TestCountsThatMakeNoSenseAreNotDrawn(t *testing.T) {
 	for _, first := range []int{math.MaxInt, math.MinInt, -1, 256} {
 		x := charted(metadata.Unit{Exponents: &metadata.Exponents{First: first, Counts: []uint64{7}}})

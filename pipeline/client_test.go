@@ -13,8 +13,8 @@ import (
 	shared "github.com/df11-convert/df11-convert/internal/testing/world"
 )
 
-// TestAnotherClientReadsWhatWasPublished: a client that shares no code with ours lists a published
-// repo, downloads all of it, and has the bytes that the hub holds.
+// TestAnotherClientReadsWhatWasPublished downloads a published repo with a client that shares no
+// code with ours, and compares the bytes with the hub's.
 func TestAnotherClientReadsWhatWasPublished(t *testing.T) {
 	onServers(t, func(t *testing.T, ways hubtest.Option) {
 		w := newWorld(t, hubtest.NewLlama(1, hubtest.ModelOptions{Hidden: 32, Vocab: 256, Layers: 3}), ways)

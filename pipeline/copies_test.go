@@ -32,8 +32,8 @@ func copyWorld(t *testing.T) *world {
 
 const copyRoute = "/api/models/*/lfs-files/duplicate"
 
-// TestCopiesFallBack: a copy inside the hub that is refused, fails, or is promised and not made
-// costs an upload and nothing else.
+// TestCopiesFallBack checks that a copy inside the hub that is refused, fails, or is promised and
+// not made only costs an upload.
 func TestCopiesFallBack(t *testing.T) {
 	t.Parallel()
 	w := copyWorld(t)
@@ -71,8 +71,8 @@ func TestCopiesFallBack(t *testing.T) {
 
 var jsonAnswer = hubtest.Header{"Content-Type": "application/json"}
 
-// TestCorruptCopiedFile: wrong bytes of a file that is carried over are noticed by its hash, and
-// read again.
+// TestCorruptCopiedFile checks that the hash of a file that is carried over catches wrong bytes,
+// and that the file is read again.
 func TestCorruptCopiedFile(t *testing.T) {
 	t.Parallel()
 	for _, times := range []int{1, always} {
@@ -109,8 +109,8 @@ func manyCopies() *hubtest.Model {
 // copyDisk is a budget that holds two of the files, and an output.
 const copyDisk = 2_200_000
 
-// TestCopiesKeepToTheDisk: with --push alone, files that are carried over never take more of the
-// disk than there is, and what arrives is the same. The plan says so.
+// TestCopiesKeepToTheDisk checks that with --push alone, files that are carried over keep to the
+// disk budget, as the plan says, and arrive unchanged.
 func TestCopiesKeepToTheDisk(t *testing.T) {
 	t.Parallel()
 	w, work := newWorld(t, manyCopies(), hubtest.WithLFSThreshold(500_000)), filepath.Join(t.TempDir(), "work")
@@ -169,8 +169,8 @@ func folderBytes(dir string) int64 {
 	}
 }
 
-// TestCopyLargerThanTheDisk: a file that no disk budget holds is refused before any work, unless
-// the Hub can copy it.
+// TestCopyLargerThanTheDisk checks that a file that no disk budget holds is refused before any
+// work, unless the Hub can copy it.
 func TestCopyLargerThanTheDisk(t *testing.T) {
 	t.Parallel()
 	large := func() *hubtest.Model {

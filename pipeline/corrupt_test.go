@@ -14,8 +14,8 @@ func (w *world) corrupted(n int) {
 	w.Inject(hubtest.Fault{Name: "corrupt", Nth: n})
 }
 
-// TestOneWrongBitIsNoWrongModel: whichever answer to verify or decode has a wrong bit, it is read
-// again before anything is reported.
+// TestOneWrongBitIsNoWrongModel checks that verify and decode read an answer with a wrong bit again
+// before they report anything.
 func TestOneWrongBitIsNoWrongModel(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, hubtest.NewLlama(5, hubtest.ModelOptions{Hidden: 256, Intermediate: 512, Vocab: 64, Layers: 1, Extra: noPicture}))

@@ -81,8 +81,8 @@ const head = "lm_head.weight"
 
 var inexactHead = map[string][2]int{head: {1_000_000, 3}}
 
-// TestInexactIsRefusedAgain: what does not fit BF16 is refused with the same count however often it
-// is tried and whatever the run before has kept.
+// TestInexactIsRefusedAgain checks that values that don't fit BF16 are refused with the same count
+// at every try, whatever the last run kept.
 func TestInexactIsRefusedAgain(t *testing.T) {
 	t.Parallel()
 	for name, change := range map[string]func(*pipeline.Options){"disk": onDisk, "memory": func(*pipeline.Options) {}} {
@@ -100,8 +100,8 @@ func TestInexactIsRefusedAgain(t *testing.T) {
 	}
 }
 
-// TestWrongBitIsNotInexact: a bit that changes on its way may make a value that BF16 can't hold.
-// The file is read again before that is said of the source.
+// TestWrongBitIsNotInexact checks that a file is read again before the run says that BF16 can't
+// hold a value, because a bit that changed on its way can cause that.
 func TestWrongBitIsNotInexact(t *testing.T) {
 	t.Parallel()
 	begin := func() *world {

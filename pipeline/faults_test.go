@@ -80,9 +80,9 @@ var elsewhere = map[string]string{
 	"branch-404-after": "it takes a refresh; hub tests it",
 }
 
-// TestFaults: with each fault of the test hub, a conversion ends with the right bytes or with the
-// right error, shows no token, names nothing twice, leaves nothing running, and never a config.json
-// on the way. Where it failed, the same call without the fault ends with the right bytes.
+// TestFaults checks that with each fault of the test hub, a conversion ends with the right bytes or
+// the right error. It shows no token, names nothing twice, leaves nothing running, and publishes no
+// config.json early. After a failure, the same call without the fault ends with the right bytes.
 func TestFaults(t *testing.T) {
 	t.Parallel()
 	want := reference(t, small())
@@ -143,8 +143,8 @@ func checkFault(t *testing.T, w *world, fault string, err, want error) {
 	w.unfinished(t)
 }
 
-// TestCorruptHeader: a header that is broken on its way is noticed, also where it still is a
-// header: the plan would be another one than the file's.
+// TestCorruptHeader checks that a header that breaks on its way is noticed, even if it still is a
+// header. Otherwise the plan wouldn't be the file's.
 func TestCorruptHeader(t *testing.T) {
 	oneFile := func() *hubtest.Model { return hubtest.NewLlama(9, hubtest.ModelOptions{Hidden: 32, Vocab: 256}) }
 	want := reference(t, oneFile())

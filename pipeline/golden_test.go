@@ -51,8 +51,8 @@ func goldenDict(t *testing.T, known string) catalog.PatternDict {
 	return d
 }
 
-// TestGoldenModels: every unit file equals the official compressor's byte for byte, for any number
-// of workers, and the remainder holds the same tensors.
+// TestGoldenModels checks that every unit file has the official compressor's bytes, for any number
+// of workers, and that the remainder holds the same tensors.
 func TestGoldenModels(t *testing.T) {
 	t.Parallel()
 	for _, known := range goldenModels {
@@ -118,7 +118,7 @@ func tensorsOf(t *testing.T, file string) map[string][]byte {
 	return m
 }
 
-// TestGoldenSingle: the single-file layout equals the official file byte for byte.
+// TestGoldenSingle checks that the single file has the official bytes.
 func TestGoldenSingle(t *testing.T) {
 	t.Parallel()
 	for _, known := range goldenModels {
@@ -155,8 +155,8 @@ func verifyAs(t *testing.T, df11, source string, level pipeline.Level, opt plan.
 	})
 }
 
-// TestVerifyLevels: every level accepts a good folder, and the official compressor's own output as
-// well.
+// TestVerifyLevels checks that every level accepts a good folder, and the official compressor's own
+// output.
 func TestVerifyLevels(t *testing.T) {
 	t.Parallel()
 	for _, known := range goldenModels {
@@ -174,8 +174,8 @@ func TestVerifyLevels(t *testing.T) {
 	}
 }
 
-// TestVerifyFindsOneBit: one flipped bit in any byte of a unit's code or sign_mantissa, or in a
-// copied tensor, is found.
+// TestVerifyFindsOneBit flips one bit in any byte of a unit's code or sign_mantissa, or in a copied
+// tensor.
 func TestVerifyFindsOneBit(t *testing.T) {
 	t.Parallel()
 	source, out := filepath.Join(goldenE2E, "qknorm", "source"), t.TempDir()
@@ -208,8 +208,8 @@ func unread(name string, level pipeline.Level) bool {
 	return level == pipeline.LevelProof && (strings.HasSuffix(name, ".gaps") || strings.HasSuffix(name, ".luts"))
 }
 
-// TestDecodeKeepsF32: tensors of F32 that are stored as they were, next to weights of BF16, are
-// decoded as they were by the manifest alone.
+// TestDecodeKeepsF32 checks that the manifest alone is enough to restore F32 tensors that were
+// stored as they were, next to BF16 weights.
 func TestDecodeKeepsF32(t *testing.T) {
 	t.Parallel()
 	files := small().Files()

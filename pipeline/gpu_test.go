@@ -33,8 +33,8 @@ func answers(errs ...error) gpu {
 
 var errGPULost = fmt.Errorf("%w: cuLaunchKernel: out of memory", verify.ErrGPULost)
 
-// TestGPULost: without its GPU a run goes on, makes the same files, and says of no unit that a GPU
-// has proved it that none has.
+// TestGPULost checks that a run that loses its GPU goes on, makes the same files, and claims no GPU
+// check for units that had none.
 func TestGPULost(t *testing.T) {
 	want := reference(t, small())
 	for nProved, results := range map[int64][]error{0: {errGPULost}, 1: {nil, errGPULost}} {
@@ -57,7 +57,7 @@ func TestGPULost(t *testing.T) {
 	}
 }
 
-// TestGPUFails: any other error of the GPU's ends the run, a wrong bit above all.
+// TestGPUFails checks that any other error of the GPU ends the run, above all a wrong bit.
 func TestGPUFails(t *testing.T) {
 	for _, want := range []error{&verify.MismatchError{Unit: "u", Elem: 7}, verify.ErrNoGPU} {
 		w := newWorld(t, small())
@@ -69,8 +69,8 @@ func TestGPUFails(t *testing.T) {
 	}
 }
 
-// TestGPUProofStays: a run without a GPU on a finished target leaves it as it is, with what a GPU
-// has proved before.
+// TestGPUProofStays checks that a run without a GPU keeps a finished target as it is, with the GPU
+// checks of earlier runs.
 func TestGPUProofStays(t *testing.T) {
 	w := newWorld(t, small())
 	r := w.mustConvert(t, func(o *pipeline.Options) { o.GPU = answers(nil) })

@@ -13,9 +13,9 @@ import (
 	"github.com/df11-convert/df11-convert/internal/testing/world"
 )
 
-// TestNothingThatComesMeanwhileIsReplaced: a file that somebody puts where a rebuilt one is to be,
-// while that is written, stays, with and without force; with force a file that was there before
-// goes.
+// TestNothingThatComesMeanwhileIsReplaced checks that a file stays, even with force, if someone
+// puts it in the place of a rebuilt file while that is written. Force replaces files that were
+// there before.
 func TestNothingThatComesMeanwhileIsReplaced(t *testing.T) {
 	for _, before := range []bool{false, true} {
 		for _, meanwhile := range []bool{false, true} {
@@ -57,8 +57,8 @@ func TestNothingThatComesMeanwhileIsReplaced(t *testing.T) {
 	}
 }
 
-// TestNamesOfTheOriginal: only plain names of weights are written, since they come from a manifest
-// that anybody may have written, and none that stand for one file anywhere.
+// TestNamesOfTheOriginal checks that only plain names of weights are written, and no two that any
+// system takes for one file. The names come from a manifest that anyone may have written.
 func TestNamesOfTheOriginal(t *testing.T) {
 	for name, ok := range map[string]bool{
 		".bashrc": false, ".ssh/authorized_keys": false, "config.json": false, "model.safetensors.index.json": false, "x.safetensors.exe": false,
@@ -89,8 +89,8 @@ func named(names ...string) []model.File {
 	return files
 }
 
-// TestNothingIsWrittenIntoTheModel: by whatever path files would lie in the model that is decoded,
-// they are refused.
+// TestNothingIsWrittenIntoTheModel checks that no path leads decode to write into the model that it
+// reads.
 func TestNothingIsWrittenIntoTheModel(t *testing.T) {
 	f := newFolders(t)
 	above := filepath.Dir(f.df11)
@@ -121,8 +121,8 @@ func TestNothingIsWrittenIntoTheModel(t *testing.T) {
 	}
 }
 
-// TestWhoseFilesAreThere: what is right stays, wherever it comes from; all other weights, and an
-// index that says something else, are in the way.
+// TestWhoseFilesAreThere checks that right files stay, no matter who wrote them. All other weights
+// are in the way, and so is an index with other contents.
 func TestWhoseFilesAreThere(t *testing.T) {
 	shards := []string{"model-00001-of-00002.safetensors", "model-00002-of-00002.safetensors"}
 	const index = "model.safetensors.index.json"

@@ -10,8 +10,8 @@ import (
 	"github.com/df11-convert/df11-convert/internal/safetensors"
 )
 
-// TestHeadersOfAManifestShareOneLimit: the headers of the original's files, which a manifest lists,
-// can't hold together what those of a model may not.
+// TestHeadersOfAManifestShareOneLimit checks that the original's headers in a manifest have the
+// limit of a model's headers, together.
 func TestHeadersOfAManifestShareOneLimit(t *testing.T) {
 	var header strings.Builder
 	for i := range safetensors.MaxTensors/2 + 1 {

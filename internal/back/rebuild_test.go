@@ -16,8 +16,8 @@ import (
 	"github.com/df11-convert/df11-convert/internal/testing/world"
 )
 
-// TestRebuild: the original's file comes back, by the plan of an original at hand or by the manifest
-// alone, or it is said what of the model is at fault.
+// TestRebuild checks that the original's file comes back, by the plan of the original or by the
+// manifest alone, or that the error says what's wrong with the model.
 func TestRebuild(t *testing.T) {
 	for _, tt := range []struct {
 		name   string
@@ -60,8 +60,8 @@ func TestRebuild(t *testing.T) {
 	}
 }
 
-// TestRebuildInAFolder: a file gets its name once it is right. A file that is there and right stays;
-// of a model at fault nothing is left.
+// TestRebuildInAFolder checks that a file gets its name once it's right. An existing right file
+// stays, and nothing remains of a faulty model.
 func TestRebuildInAFolder(t *testing.T) {
 	f, out := newFolders(t), filepath.Join(t.TempDir(), "out")
 	rebuild := func() (there int, err error) {
@@ -96,7 +96,8 @@ func TestRebuildInAFolder(t *testing.T) {
 	}
 }
 
-// TestOutside: a tensor without a place is asked for, and is a fault if there is no one to ask.
+// TestOutside checks that a rebuild asks for tensors that the model doesn't hold, and that without
+// anyone to ask, they are a fault.
 func TestOutside(t *testing.T) {
 	p := newFolders(t).open()
 	source := world.Read(t, filepath.Join(golden, "source", "model.safetensors"))

@@ -15,7 +15,7 @@ import (
 	"github.com/df11-convert/df11-convert/internal/testing/world"
 )
 
-// TestStructure: what headers, config, and arrays show to be wrong is a fault that names its place.
+// TestStructure checks that faults in headers, config, and arrays are found, and name their place.
 func TestStructure(t *testing.T) {
 	remove := func(name string) func(folders) {
 		return func(f folders) { world.Must(t, os.Remove(filepath.Join(f.df11, name))) }
@@ -61,8 +61,8 @@ func TestStructure(t *testing.T) {
 	}
 }
 
-// TestHashes: sizes and the sums that cost nothing are compared first, those of weights in a folder
-// when they are asked for. What is for people is left out.
+// TestHashes checks that sizes and free hashes are compared first, and hashes of weights in a
+// folder only on request. Files for people aren't compared.
 func TestHashes(t *testing.T) {
 	at := func(m *metadata.Manifest, name string) *metadata.OutputFile {
 		for i, o := range m.Outputs {
@@ -112,8 +112,8 @@ func TestHashes(t *testing.T) {
 	}
 }
 
-// TestMisdescribed: what the manifest has wrong about the original is named, and what decode needs
-// of it is missed.
+// TestMisdescribed checks that the report names what the manifest has wrong about the original, and
+// what decode needs and doesn't find there.
 func TestMisdescribed(t *testing.T) {
 	for _, tt := range []struct {
 		name   string
@@ -150,7 +150,7 @@ func TestMisdescribed(t *testing.T) {
 	}
 }
 
-// TestCompareFiles: every file next to the weights is the original's, or is named.
+// TestCompareFiles checks that every file next to the weights is either the original's or named.
 func TestCompareFiles(t *testing.T) {
 	in := func(dir func(f folders) string, name, text string) func(f folders) {
 		return func(f folders) { f.write(filepath.Join(dir(f), name), text) }

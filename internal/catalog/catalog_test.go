@@ -36,7 +36,8 @@ func TestPatternDictJSON(t *testing.T) {
 	}
 }
 
-// TestPatternDictBombs: a dict that would take long to compile or to match is refused before that.
+// TestPatternDictBombs checks that a dict that would take long to compile or to match is refused
+// first.
 func TestPatternDictBombs(t *testing.T) {
 	var many, wide strings.Builder
 	for i := range 5000 {
@@ -121,8 +122,8 @@ func FuzzParsePatternDict(f *testing.F) {
 	})
 }
 
-// TestLikeHintNamesTheKnown: who asks for an entry that the catalog lacks learns those of the same
-// family, else the families.
+// TestLikeHintNamesTheKnown checks the hint about an unknown entry: it lists entries of the same
+// family, or else the families.
 func TestLikeHintNamesTheKnown(t *testing.T) {
 	for like, want := range map[string][]string{
 		"Qwen9-Max":             {"qwen3-vl, ", "qwen2-moe", "qwen-image-diffusers-single"},

@@ -63,7 +63,8 @@ func TestModules(t *testing.T) {
 	}
 }
 
-// TestLayouts: each name is read, and a single form is of the family whose name it begins with.
+// TestLayouts checks that each layout's name is read, and that a single form has the family with
+// which its name begins.
 func TestLayouts(t *testing.T) {
 	for _, name := range LayoutNames() {
 		l, err := ParseLayout(name)
@@ -93,7 +94,7 @@ func TestRename(t *testing.T) {
 	}
 }
 
-// TestFacts: what is known of a class is asked by names with numbers in them.
+// TestFacts asks for facts of a class by names with numbers in them.
 func TestFacts(t *testing.T) {
 	f := Facts{changes: []string{"experts.#.up_proj"}, tied: []string{"lm_head.weight"},
 		Reads: []Read{{"model.layers.#.norm", "model.layers.#", "forward"}, {"embed", ".", "forward"}}}

@@ -153,8 +153,8 @@ func TestUnsafeFolders(t *testing.T) {
 	}
 }
 
-// TestFoldersAbove: a folder in which others may rename things is refused on the way, too, whether
-// links lead through it or not.
+// TestFoldersAbove checks that no folder on the way to ours may let others rename things, with or
+// without links on the way.
 func TestFoldersAbove(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("NOT TESTED: modes say nothing here")

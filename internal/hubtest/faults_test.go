@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// TestFaultRules: when a rule acts, and on what.
+// TestFaultRules checks when a rule acts, and on what.
 func TestFaultRules(t *testing.T) {
 	s := Start(t)
 	s.AddRepo("me/m", map[string][]byte{"a.txt": []byte("a")})
@@ -47,8 +47,8 @@ func TestFaultRules(t *testing.T) {
 	}
 }
 
-// TestBrokenServer: a fault action, or route, that panics is noticed, and Close ends an answer that
-// stalls.
+// TestBrokenServer checks that a panic in a fault's action or in a route is noticed, and that Close
+// ends an answer that stalls.
 func TestBrokenServer(t *testing.T) {
 	s := New()
 	s.Inject(Fault{Action: func(*Exchange) { panic("broken") }})

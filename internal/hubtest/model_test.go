@@ -8,7 +8,8 @@ import (
 // goldenWeights pins the generator: other tests record hashes of its models.
 const goldenWeights = "696436427c57ca5d67a593c3f8baeb5fd5d77973e5243e7c3b4c44f292872aec"
 
-// TestModel: a model is the same for ever, and each range of a file is a part of the whole.
+// TestModel checks that a model is always the same, and that each range of a file is a part of the
+// whole.
 func TestModel(t *testing.T) {
 	if got := sha(NewLlama(1, ModelOptions{}).Files()["model.safetensors"]); got != goldenWeights {
 		t.Errorf("the weights of seed 1 changed: %s", got)

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// TestRoutes: what the routes of a repo answer, one after the other; %s stands for the first
+// TestRoutes checks the answers of a repo's routes, one after the other. %s stands for the first
 // commit.
 func TestRoutes(t *testing.T) {
 	s := Start(t, WithUser("tok", User{Name: "me"}))
@@ -64,8 +64,7 @@ func TestRoutes(t *testing.T) {
 	}
 }
 
-// TestServerOfGitRepos: the double answers as hfd does (c4fdaa7), the server of git repos that its
-// ways are taken from.
+// TestServerOfGitRepos checks that the double answers as hfd does (c4fdaa7), a server of git repos.
 func TestServerOfGitRepos(t *testing.T) {
 	s := Start(t, WithUser("tok", User{Name: "me"}), WithWays(Servers["git"]))
 	s.AddRepo("me/m", map[string][]byte{"a.txt": []byte("hi")})
@@ -97,7 +96,7 @@ func TestServerOfGitRepos(t *testing.T) {
 	}
 }
 
-// TestPreupload: what goes to git and what to LFS, and what a branch holds already.
+// TestPreupload checks which files go to git and which to LFS, and what a branch holds already.
 func TestPreupload(t *testing.T) {
 	s := Start(t, WithLFSThreshold(1000))
 	s.AddRepo("me/m", map[string][]byte{"same.txt": []byte("x"), "w.safetensors": []byte("w"), ".gitignore": []byte("*.tmp\n")})
@@ -129,7 +128,7 @@ func TestPreupload(t *testing.T) {
 	}
 }
 
-// TestCommitErrors: a commit that is wrong anywhere changes nothing.
+// TestCommitErrors checks that a commit with any error changes nothing.
 func TestCommitErrors(t *testing.T) {
 	s := Start(t)
 	data := []byte("weights")

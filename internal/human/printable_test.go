@@ -11,7 +11,8 @@ import (
 // ours.
 const evil = "\x1b[2J\x07\u202e\u2066\u009b31m\u2028\x7f\r\nhint: forged\tx"
 
-// TestPrintableKeepsTheMeaning: glyphs stay, all else becomes an escape that JSON reads.
+// TestPrintableKeepsTheMeaning checks that glyphs stay, and that everything else becomes an escape
+// that JSON reads.
 func TestPrintableKeepsTheMeaning(t *testing.T) {
 	for in, want := range map[string]string{
 		"é 世界 😀 ← \ufffd\n": "é 世界 😀 ← \ufffd\n", "\x1b[0m": `\u001b[0m`, "\u202e": `\u202e`, "a\xffb": `a\xffb`, "\U000e0041": `\udb40\udc41`,
@@ -30,7 +31,8 @@ func TestPrintableKeepsTheMeaning(t *testing.T) {
 	}
 }
 
-// TestMessage: a foreign name begins no line and no column of a message, and turns nothing around.
+// TestMessage checks that a foreign name can't begin a line or column of a message, or turn its
+// direction.
 func TestMessage(t *testing.T) {
 	got := human.Message("tensor %s is F32", "a\u202e\u200b\n\tb")
 	if want := `tensor a\u202e\u200b\n\tb is F32`; got != want {

@@ -45,8 +45,8 @@ func TestASourceThatFailsIsNamedOnce(t *testing.T) {
 	}
 }
 
-// TestASampleTellsModelsApart: one changed byte in any piece gives another sample, and a small file
-// is one piece after the other.
+// TestASampleTellsModelsApart checks that a changed byte in any piece changes the sample, and that
+// the pieces of a small file cover it.
 func TestASampleTellsModelsApart(t *testing.T) {
 	for _, size := range []int{1, 100, sampleBytes*samplePieces - 1, 3 * sampleBytes * samplePieces} {
 		file, seen := make([]byte, size), map[string]bool{}

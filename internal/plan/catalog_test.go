@@ -280,8 +280,8 @@ func TestUnambiguous(t *testing.T) {
 	}
 }
 
-// TestNamesOf: a finished model is planned again from its dict alone, with the entry's names and
-// ties next to it, and the plan stores the same tensors in the same units under the same names.
+// TestNamesOf plans a finished model again from its dict alone, with the entry's names and ties.
+// The plan stores the same tensors in the same units under the same names.
 func TestNamesOf(t *testing.T) {
 	t.Parallel()
 	for _, e := range catalog.All() {
@@ -309,8 +309,8 @@ func TestNamesOf(t *testing.T) {
 	}
 }
 
-// TestTowers: a tower is compressed where all of its weights are BF16, and left as it is where one
-// is not. The dicts of published repos have none.
+// TestTowers checks that a tower is compressed if all of its weights are BF16, and otherwise left
+// as it is. The dicts of published repos have no towers.
 func TestTowers(t *testing.T) {
 	e := *catalog.Find("qwen2_5-vl")
 	e.PatternDict = slices.Concat(e.PatternDict, e.Towers)

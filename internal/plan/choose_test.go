@@ -9,9 +9,9 @@ import (
 	"github.com/df11-convert/df11-convert/internal/catalog"
 )
 
-// TestUnfilled: what is known of a class applies to every dict, no matter who gave it. A dict with
-// modules that no reader fills is refused, or accepted on request, and then no reader is said to
-// load it.
+// TestUnfilled checks that facts about a class apply to every dict, from anyone. A dict with
+// modules that no reader fills is refused, or accepted on request. Then the plan calls no reader
+// compatible.
 func TestUnfilled(t *testing.T) {
 	for _, c := range []struct{ entry, class, modelType, why string }{
 		{"exaone", "ImageGPTForCausalImageModeling", "imagegpt", "is of class Conv1D, not Linear"},

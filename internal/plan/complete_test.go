@@ -46,9 +46,9 @@ func (m *model) drop(path string) {
 	m.names = kept
 }
 
-// TestIncomplete: what config and headers show to be missing or of another type is refused by name
-// for catalog entries, and only what the catalog calls optional may be missing. A given dict is
-// taken with a warning.
+// TestIncomplete checks that, for catalog entries, tensors that are missing or have another type
+// than config and headers say are refused by name, unless the catalog calls them optional. For a
+// given dict there's a warning.
 func TestIncomplete(t *testing.T) {
 	class := map[string]string{"llama": "LlamaForCausalLM", "qwen3_moe": "Qwen3MoeForCausalLM"}
 	for _, c := range []struct {
@@ -115,8 +115,8 @@ func warns(p *Plan, words string) bool {
 	return slices.ContainsFunc(p.Warnings, func(w string) bool { return strings.Contains(w, words) })
 }
 
-// TestContainerOfVariousModules: a number that a container of various modules leaves out is no
-// missing block.
+// TestContainerOfVariousModules checks that a gap in the numbers of a container of various modules
+// isn't a missing block.
 func TestContainerOfVariousModules(t *testing.T) {
 	for regex, third := range map[string]string{`net\.[025]`: "net.3.scale", `net\.[0-5]`: "net.3.linear.weight"} {
 		m := newModel()

@@ -25,9 +25,9 @@ func twoShards(tied bool) Source {
 	return src
 }
 
-// TestOutputDigests: the digest of an output changes with the content of the source files that it is
-// made from and with its tensors, and with nothing else: not the commit, what is copied, nor the
-// names of the files.
+// TestOutputDigests checks that an output's digest changes with its tensors and with the content of
+// their source files, and with nothing else: not with the commit, with copied files, or with file
+// names.
 func TestOutputDigests(t *testing.T) {
 	const embed, layer0, layer1, head, rest = "model_embed_tokens.safetensors", "model_layers_0.safetensors", "model_layers_1.safetensors", "lm_head.safetensors", "model.safetensors"
 	pin := func(file int, etag string) func(*Source) {

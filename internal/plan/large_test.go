@@ -134,7 +134,7 @@ func TestLargeModels(t *testing.T) {
 	compareGolden(t, filepath.Join("testdata", "large-plans.txt"), b.Bytes())
 }
 
-// TestNoSplitBelowLimit: GLM-4.5-Air with narrower weights keeps one unit a layer.
+// TestNoSplitBelowLimit checks that GLM-4.5-Air with narrower weights keeps one unit per layer.
 func TestNoSplitBelowLimit(t *testing.T) {
 	t.Parallel()
 	l := readLarge(t)[1]

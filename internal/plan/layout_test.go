@@ -98,8 +98,8 @@ func TestPipeline(t *testing.T) {
 	}
 }
 
-// TestPipelineSaysWhatItLacks: a warning names the components that are missing, or have no weights
-// to copy, unless the pipeline doesn't need them.
+// TestPipelineSaysWhatItLacks checks for a warning that names components that are missing or have
+// no weights to copy, unless the pipeline doesn't need them.
 func TestPipelineSaysWhatItLacks(t *testing.T) {
 	for _, c := range []struct{ index, lacks, variant string }{
 		{`{"transformer": ["a", "b"], "text_encoder": ["a", "b"], "vae": ["a", "b"]}`, "", ""},
@@ -120,9 +120,9 @@ func TestPipelineSaysWhatItLacks(t *testing.T) {
 	}
 }
 
-// TestPipelineLosesNoWeights: a pipeline whose root is DF11 is refused whichever folder is asked
-// for, a component that is DF11 is carried over with all its units, and a second model of the
-// converted class is named first.
+// TestPipelineLosesNoWeights checks that a pipeline with a DF11 root is refused, whichever folder
+// is named, that a DF11 component is carried over with all its units, and that a second model of
+// the converted class is named first.
 func TestPipelineLosesNoWeights(t *testing.T) {
 	src := pipeline("WanTransformer3DModel")
 	src.ModelIndex = []byte(`{"transformer": ["a", "W"], "transformer_2": ["a", "W"], "text_encoder": ["a", "b"], "vae": ["a", "b"]}`)
@@ -202,7 +202,8 @@ func TestDerivedLanguageModel(t *testing.T) {
 	}
 }
 
-// TestModulesSayWhatTheyLack: a module of sentence-transformers whose weights are a pickle is named.
+// TestModulesSayWhatTheyLack checks that the plan names a module of sentence-transformers whose
+// weights are a pickle.
 func TestModulesSayWhatTheyLack(t *testing.T) {
 	src := llama(true, false)
 	src.Modules = []byte(`[{"path": ""}, {"path": "2_Dense"}, {"path": "3_Dense"}]`)

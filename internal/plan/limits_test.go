@@ -9,8 +9,8 @@ import (
 	"github.com/df11-convert/df11-convert/internal/safetensors"
 )
 
-// TestNamesThatCannotBePublished: a weight file whose name no repo or manifest holds is refused at
-// the start; any other file with such a name is left out.
+// TestNamesThatCannotBePublished checks that a weight file is refused at the start if no repo or
+// manifest can hold its name. Other files with such names are left out.
 func TestNamesThatCannotBePublished(t *testing.T) {
 	for _, name := range []string{"bad\xff", "line\nend", "bell\a", "a:b", "back\\slash", strings.Repeat("x", 250)} {
 		tr := newTrial()
@@ -34,8 +34,8 @@ func TestNamesThatCannotBePublished(t *testing.T) {
 	}
 }
 
-// TestRenamedNamesStayWritable: a name that fits a header, but no longer once the catalog has
-// renamed it, is refused before anything is converted.
+// TestRenamedNamesStayWritable checks that a name is refused before any conversion if it fits a
+// header only until the catalog renames it.
 func TestRenamedNamesStayWritable(t *testing.T) {
 	t.Parallel()
 	refused := 0

@@ -227,7 +227,8 @@ func TestLikeReproducesStyle(t *testing.T) {
 	}
 }
 
-// TestWhatStays: what stays as it is explains the size, and needs no words where that is little.
+// TestWhatStays checks that the tensors that stay BF16 explain the size, and are left out if
+// they're small.
 func TestWhatStays(t *testing.T) {
 	for want, c := range map[string]struct {
 		unit, embedding, fused, rest int64 // weights

@@ -11,9 +11,9 @@ import (
 	"github.com/df11-convert/df11-convert/internal/safetensors"
 )
 
-// TestForeignNames: names that are not those of the class that the source states can be planned,
-// but no reader that builds this class is said to load them. Code of the model's own may define the
-// class again.
+// TestForeignNames checks that names of another class than the source states can be planned, but
+// that no reader that builds the stated class counts as compatible. The model's own code may define
+// the class again.
 func TestForeignNames(t *testing.T) {
 	comfy := newModel()
 	language := newModel()
@@ -50,7 +50,8 @@ func TestForeignNames(t *testing.T) {
 	}
 }
 
-// TestCaveats: what is said of a dict that is not the catalog's names what no one checked.
+// TestCaveats checks that the plan names what no one has checked about a dict that isn't the
+// catalog's.
 func TestCaveats(t *testing.T) {
 	for _, dict := range []catalog.PatternDict{nil, tinyDict()} {
 		tr := newTrial()
@@ -87,9 +88,9 @@ func TestReaders(t *testing.T) {
 	}
 }
 
-// TestComfyUIGoesByShapes: ComfyUI makes another class of FLUX.1 Fill than of FLUX.1 dev, though all
-// names are the same, and its node has no dict for that one, whatever --like says. HunyuanVideo has
-// FLUX's blocks. Each entry for ComfyUI has its line in the table of what was tried.
+// TestComfyUIGoesByShapes checks that ComfyUI makes another class of FLUX.1 Fill than of FLUX.1
+// dev, although all names are the same. Its node has no dict for that class, whatever --like says.
+// HunyuanVideo has FLUX's blocks. Each ComfyUI entry has a line in the table of what was tried.
 func TestComfyUIGoesByShapes(t *testing.T) {
 	for name, c := range map[string]struct {
 		columns int64 // of img_in
@@ -137,9 +138,9 @@ func TestComfyUIGoesByShapes(t *testing.T) {
 	}
 }
 
-// TestYesIsWhatWasTried: of an entry's classes and model types, the official loader is said to load
-// those whose tiny model came out equal, and no others. So each "yes" has its line in
-// tried.txt, and each line that is equal is a "yes".
+// TestYesIsWhatWasTried checks that the official loader counts as compatible exactly for classes
+// and model types whose tiny model came out equal. So each "yes" has its line in tried.txt, and
+// each equal line is a "yes".
 func TestYesIsWhatWasTried(t *testing.T) {
 	t.Parallel()
 	// by class and type, of models that transformers 4 has saved, if it can: what came of the row that
@@ -187,8 +188,8 @@ func TestYesIsWhatWasTried(t *testing.T) {
 	}
 }
 
-// TestUntriedIsNeverNo: for each row of tried.txt and each version that saved a model, the official
-// loader refuses it only if no result is missing and none is equal.
+// TestUntriedIsNeverNo checks each row of tried.txt, and each version that saved a model: the
+// official loader refuses it only if no result is missing and none is equal.
 func TestUntriedIsNeverNo(t *testing.T) {
 	for _, row := range catalog.AllTried() {
 		for version, results := range map[string][]string{`"4.57.1"`: row.Results[:2], `"5.2.0"`: row.Results[2:]} {
@@ -211,8 +212,8 @@ func TestUntriedIsNeverNo(t *testing.T) {
 	}
 }
 
-// TestVersions: which transformers loads a model depends on the version that saved it, and on what came
-// out of both.
+// TestVersions checks which versions of transformers load a model, by the version that saved it and
+// the results of both.
 func TestVersions(t *testing.T) {
 	for _, c := range []struct{ entry, savedBy, verdict, versions string }{
 		{"olmo2", "4.57.1", "yes", ">=4.51"},
@@ -235,8 +236,8 @@ func TestVersions(t *testing.T) {
 	}
 }
 
-// TestOwnCode: a class that comes with the model is built only by trusting its code, unless the
-// library's own was tried.
+// TestOwnCode checks that building a class that comes with the model takes trust in its code,
+// unless the library's own class was tried.
 func TestOwnCode(t *testing.T) {
 	for id, want := range map[string]bool{"olmo2": false, "internlm2": true} {
 		e := catalog.Find(id)
@@ -248,8 +249,8 @@ func TestOwnCode(t *testing.T) {
 	}
 }
 
-// TestExpertsDecide: what came of a class with its experts in separate tensors says nothing of one
-// with fused experts, and the other way round.
+// TestExpertsDecide checks that the result of a class with separate experts doesn't count for one
+// with fused experts, or the other way round.
 func TestExpertsDecide(t *testing.T) {
 	for name, want := range map[string]bool{
 		"model.layers.0.mlp.experts.gate_up_proj":      true,
@@ -278,9 +279,9 @@ func TestExpertsDecide(t *testing.T) {
 	}
 }
 
-// TestBasePrefix: names that lack the prefix of the base model get it where the stated class has it,
-// and lose it where the class is the base model, as transformers does; heads, and names that fit a
-// given dict, stay.
+// TestBasePrefix checks that names get or lose the prefix of the base model as in transformers:
+// they get it if the stated class has it, and lose it if the class is the base model. Heads, and
+// names that fit a given dict, stay.
 func TestBasePrefix(t *testing.T) {
 	full := synth(t, catalog.Find("llama-untied-escaped"), true)
 	strip := func(class, from, to string) Source {
@@ -318,8 +319,8 @@ func TestBasePrefix(t *testing.T) {
 	}
 }
 
-// TestFactsOfUnlisted: an auto class builds what the library makes of the model type, whatever class
-// the config names, so the facts of that class apply. Only code of the model's own is unknown.
+// TestFactsOfUnlisted checks that the facts of an unlisted class are those of the class that an
+// auto class builds for the model type. Only the model's own code is unknown.
 func TestFactsOfUnlisted(t *testing.T) {
 	for config, want := range map[string]string{
 		`{"model_type": "gpt2", "architectures": ["GPT2LMHeadModel"]}`:                     "Conv1D",
@@ -340,8 +341,8 @@ func TestFactsOfUnlisted(t *testing.T) {
 	}
 }
 
-// TestClassOfNone: a config that names no class is of the class that the library makes of its model
-// type; transformers 4.57 writes the class of Qwen2-VL into text_config.
+// TestClassOfNone checks that a config without a class has the class that the library makes of its
+// model type. transformers 4.57 writes Qwen2-VL's class into text_config.
 func TestClassOfNone(t *testing.T) {
 	for config, want := range map[string]string{
 		`{"model_type": "llama"}`: "LlamaForCausalLM",

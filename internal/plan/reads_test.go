@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// TestDerivedLeavesReads: for each class that reads weights outside of their modules, a derived dict
-// leaves those weights in BF16. Otherwise [New] would refuse it.
+// TestDerivedLeavesReads checks that a derived dict leaves weights in BF16 that the class reads
+// outside of their modules. Otherwise [New] would refuse it.
 func TestDerivedLeavesReads(t *testing.T) {
 	t.Parallel()
 	n, last := 0, ""
@@ -48,9 +48,9 @@ func derivedPlan(t *testing.T, class string, reads []catalog.Read) {
 	}
 }
 
-// TestNamesOfClasses: tensors get the module paths that transformers gives them for the class,
-// shared, tied and normalizing weights are in no unit, and a class of transformers 5 alone that
-// merges weights does not load what has them apart.
+// TestNamesOfClasses checks that tensors get transformers' module paths for the class, that shared,
+// tied, and normalizing weights are in no unit, and that a class that merges weights, which only
+// transformers 5 has, doesn't load them apart.
 func TestNamesOfClasses(t *testing.T) {
 	for class, c := range map[string]struct{ in, unit, loads string }{
 		"FuyuForCausalLM":                    {"language_model.model.layers.#.mlp.up_proj", "model.language_model.layers.0", "untested"},

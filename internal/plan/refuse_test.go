@@ -219,7 +219,7 @@ var refusals = []struct {
 			return s
 		}
 	}},
-	// What is within the limits of a header may still be too much for a plan.
+	// Within the limits of a header, and still too much for a plan.
 	{"many units", "more than 16384 modules", func(tr *trial) {
 		tr.m, tr.opt.PatternDict = newModel(), catalog.PatternDict{{Regex: `model\.layers\.\d+`, Attrs: []string{"up_proj"}}}
 		for i := range maxUnits + 1 {
@@ -350,8 +350,8 @@ func TestWeightSets(t *testing.T) {
 	}
 }
 
-// TestFileOfAnotherModelIsRefused: a named file in a folder with a config of its own is not planned
-// with the config of the root, nor without one.
+// TestFileOfAnotherModelIsRefused checks that a named file in a folder with its own config isn't
+// planned with the root's config, or without any.
 func TestFileOfAnotherModelIsRefused(t *testing.T) {
 	for _, file := range []string{"draft/model.safetensors", "depth/diffusion_pytorch_model.safetensors"} {
 		files := []File{{Path: "config.json"}, {Path: "model.safetensors"}, {Path: file}}
@@ -367,8 +367,8 @@ func TestFileOfAnotherModelIsRefused(t *testing.T) {
 	}
 }
 
-// TestWithoutUsualWeights: a source whose weights are not safetensors under the usual names is
-// refused by what it has, and who follows the advice is not sent back to where he came from.
+// TestWithoutUsualWeights checks the errors for sources without safetensors weights under the usual
+// names. They depend on what is there, and their advice doesn't lead in circles.
 func TestWithoutUsualWeights(t *testing.T) {
 	for _, c := range []struct {
 		files string
@@ -401,8 +401,8 @@ func TestWithoutUsualWeights(t *testing.T) {
 	}
 }
 
-// TestLeftoverQuantization: a config that says that weights are quantized is not believed where no
-// tensor can be, and the plan says so.
+// TestLeftoverQuantization checks that the plan ignores a config that calls weights quantized if no
+// tensor can be, and says so.
 func TestLeftoverQuantization(t *testing.T) {
 	for name, shape := range map[string][]int64{"BF16": {4}, "F32": {4}, "I64": {1, 8}, "BOOL": {4, 4}} {
 		tr := newTrial()

@@ -10,8 +10,8 @@ import (
 	"github.com/df11-convert/df11-convert/internal/testing/world"
 )
 
-// TestUse: docs/verify.md says what programs may do with each file that it names: what runs comes
-// first, then whatever a library may open; texts and pictures are last.
+// TestUse checks the uses of files that docs/verify.md names: files that run come first, then
+// whatever a library may open, and text and pictures last.
 func TestUse(t *testing.T) {
 	n := 0
 	for i, use := range []string{"run code in", "open", "ignore"} {
@@ -71,8 +71,8 @@ func TestNames(t *testing.T) {
 	}
 }
 
-// TestAttributes: whatever line changes what git clone writes is a difference: any line of another
-// kind, and a missing line by which a file is in Git LFS. Lines that Hubs add don't matter.
+// TestAttributes checks that any line that changes what git clone writes is a difference: a line of
+// another kind, or a missing line for a file in Git LFS. Lines that Hubs add don't matter.
 func TestAttributes(t *testing.T) {
 	lfs := func(patterns ...string) (text string) {
 		for _, p := range patterns {
@@ -109,8 +109,8 @@ func TestAttributes(t *testing.T) {
 	}
 }
 
-// TestFates: for every reader of an original, each file that it opens for another part is carried
-// over, or is lost by name. Nothing that a reader opens is left in silence.
+// TestFates checks, for every reader of an original, that each file that it opens for another part
+// is carried over, or named as lost.
 func TestFates(t *testing.T) {
 	for _, c := range []struct {
 		name   string
@@ -164,8 +164,8 @@ func TestFates(t *testing.T) {
 	}
 }
 
-// TestCantFill: whatever module of whatever class a loader cannot fill, no dict can have it, as a
-// unit or as a part of one. An Embedding can be a unit of its own.
+// TestCantFill checks that no dict can have a module that a loader can't fill, as a unit or as a
+// part of one. An Embedding can be a unit of its own.
 func TestCantFill(t *testing.T) {
 	none := func(string) bool { return false }
 	facts := map[string]*catalog.Facts{}
@@ -198,8 +198,8 @@ func TestCantFill(t *testing.T) {
 	}
 }
 
-// TestNodeCantFill: for each class of the ComfyUI node, only its own attributes in its own order
-// are filled.
+// TestNodeCantFill checks that the ComfyUI node fills only its own attributes of a class, in its
+// own order.
 func TestNodeCantFill(t *testing.T) {
 	n := 0
 	for _, e := range catalog.All() {
@@ -235,7 +235,7 @@ func TestNodeCantFill(t *testing.T) {
 	}
 }
 
-// TestDocs: the table in docs/convert.md says what becomes of each file that it names.
+// TestDocs checks the fates of files in the table of docs/convert.md.
 func TestDocs(t *testing.T) {
 	_, table, _ := strings.Cut(string(world.Read(t, "../../docs/convert.md")), "## What is carried over\n")
 	table, _, _ = strings.Cut(table, "## ")

@@ -24,9 +24,9 @@ import (
 	"github.com/df11-convert/df11-convert/internal/testing/world"
 )
 
-// TestFolderTakenOver: a run that ends well removes what is its own, and nothing of the run that
-// takes the folder next, however soon that comes. Many try to get one folder; who has it has it
-// alone, and finds what it has written.
+// TestFolderTakenOver checks that a run that ends well removes only its own files, and none of the
+// run that takes the folder next, however soon. Many runs try to get one folder. Only one gets it,
+// is alone there, and finds what it has written.
 func TestFolderTakenOver(t *testing.T) {
 	for name, stays := range map[string]bool{"work folder": false, "output folder": true} {
 		root := filepath.Join(t.TempDir(), "folder")
@@ -144,8 +144,9 @@ func holds(t *testing.T, root string, want map[string]string) {
 	}
 }
 
-// TestFolderChangedMeanwhile: a folder that somebody changes while a run works does not look finished
-// at its end: the run stops and names the file. Once that is put right, the same call ends well.
+// TestFolderChangedMeanwhile checks that a folder that someone changes during a run doesn't look
+// finished afterwards: the run stops and names the file. Once that is fixed, the same call ends
+// well.
 func TestFolderChangedMeanwhile(t *testing.T) {
 	const theirs = "theirs"
 	for what, tt := range map[string]struct {
@@ -195,8 +196,8 @@ func TestFolderChangedMeanwhile(t *testing.T) {
 	}
 }
 
-// TestForceClaimsNothingOfOthers: weights of others that force let stay are no less others' to the
-// next run, which has the journal of the first.
+// TestForceClaimsNothingOfOthers checks that weights of others that force let stay aren't ours for
+// the next run, which has the journal of the first.
 func TestForceClaimsNothingOfOthers(t *testing.T) {
 	out, stop := t.TempDir(), errors.New("stop")
 	theirs := map[string]string{"other.safetensors": "theirs"}
@@ -212,8 +213,8 @@ func TestForceClaimsNothingOfOthers(t *testing.T) {
 	holds(t, out, theirs)
 }
 
-// TestManifestNamesNothingOutside: if a manifest names a file outside of its folder as config.json,
-// converting the folder again removes nothing there.
+// TestManifestNamesNothingOutside checks that converting a folder again removes nothing outside it,
+// even if its manifest names a config.json there.
 func TestManifestNamesNothingOutside(t *testing.T) {
 	out := filepath.Join(t.TempDir(), "out")
 	must(t, convert(t, out, false, calm))
@@ -227,7 +228,7 @@ func TestManifestNamesNothingOutside(t *testing.T) {
 	holds(t, out, result)
 }
 
-// TestSourceFolderIsNoTarget: a result never takes the place of its source, whatever the path to it.
+// TestSourceFolderIsNoTarget checks that a result never replaces its source, whatever the path.
 func TestSourceFolderIsNoTarget(t *testing.T) {
 	source, link := t.TempDir(), filepath.Join(t.TempDir(), "link")
 	must(t, os.Mkdir(filepath.Join(source, "sub"), 0o777))

@@ -14,9 +14,9 @@ import (
 	"github.com/df11-convert/df11-convert/internal/testing/world"
 )
 
-// TestWhoMaySeeASource: in whatever way a source is named, its Hub is asked who may see it. Unless
-// everybody may, the target is private, or refused if it's open already; so it is if no answer comes.
-// The flags for it go first.
+// TestWhoMaySeeASource checks that however a source is named, its Hub is asked who may see it.
+// Unless everyone may, or if no answer comes, the target is private, or refused if it's open
+// already. Flags win over that.
 func TestWhoMaySeeASource(t *testing.T) {
 	const token, repo, open = "hf_secret", "org/m", "org/open"
 	type options = []hubtest.RepoOption

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestPeakRSSIsOfTheProgramAlone: what is measured of a small program is small, however much memory
-// its parent has. The maximum that the system keeps for an ended process is not.
+// TestPeakRSSIsOfTheProgramAlone checks that the measured peak of a small program is small, however
+// much memory its parent has. The maximum that the system keeps for an ended process isn't.
 func TestPeakRSSIsOfTheProgramAlone(t *testing.T) {
 	const ballast = 128 << 20
 	big := make([]byte, ballast)
