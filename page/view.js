@@ -185,7 +185,7 @@ function show(p) {
 function plain({ groups, siblings, within }) {
   const rows = groups.map(g => el('span', {}, `${bytes(g.size)} in ${g.n} ${g.n === 1 ? 'tensor' : 'tensors'}: ${shown(g.why)}, such as `,
     el('code', {}, name(g.such))));
-  if (siblings) rows.push(`${bytes(within)} in ${siblings} norms and biases inside compressed modules`);
+  if (siblings) rows.push(`${bytes(within)} in ${siblings} tensors inside compressed modules`);
   return list(rows.length ? rows : ['nothing']);
 }
 

@@ -350,6 +350,8 @@ func whyPlain(t plan.Tensor, tied bool) string {
 		return string(t.DType) + ": DF11 holds BF16 only"
 	case len(t.Shape) < 2:
 		return "norm, bias, or scale: DF11 compresses only matrices of linear and embedding modules"
+	case t.IsFusedExperts():
+		return plan.FusedExperts
 	case len(t.Shape) > 2:
 		return "more than two dimensions: not a linear module's weight"
 	case tied && strings.Contains(t.Name, "embed"):
@@ -362,15 +364,14 @@ func largerFirst(a, b plan.Tensor) int { return cmp.Compare(b.Length, a.Length) 
 
 // printPlain prints the uncompressed tensors by reason, the reason of the largest tensor first.
 func (f *forecast) printPlain(w io.Writer) {
-	p, siblings := f.plan, 0
+	p, plain := f.plan, slices.Clone(f.plan.Remainder)
 	for _, u := range p.Units {
-		siblings += len(u.Siblings)
+		plain = append(plain, u.Siblings...)
 	}
-	printf(w,
-		"\nleft uncompressed: %s in %s, %d of them inside compressed modules (norms, biases)\n",
-		human.Bytes(p.PlainBytes()), count(len(p.Remainder)+siblings, "tensor"), siblings)
+	printf(w, "\nleft uncompressed: %s in %s\n", human.Bytes(p.PlainBytes()),
+		count(len(plain), "tensor"))
 	groups, reasons := map[string][]plan.Tensor{}, []string(nil)
-	for _, t := range slices.SortedStableFunc(slices.Values(p.Remainder), largerFirst) {
+	for _, t := range slices.SortedStableFunc(slices.Values(plain), largerFirst) {
 		why := whyPlain(t, p.TiedEmbeddings)
 		if groups[why] == nil {
 			reasons = append(reasons, why)

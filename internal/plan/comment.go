@@ -60,7 +60,7 @@ func (p *Plan) PlainShares() string {
 		if p.TiedEmbeddings && len(t.Shape) == 2 && slices.Contains(tableNames,
 			catalog.Leaf(catalog.Parent(t.Name))) {
 			tied += t.Length
-		} else if t.isFusedExperts() {
+		} else if t.IsFusedExperts() {
 			fused += t.Length
 		}
 	}
@@ -70,7 +70,7 @@ func (p *Plan) PlainShares() string {
 		is     string
 	}{
 		{tied, "is a tied embedding, which stays BF16"},
-		{fused, "is fused experts, which the loader cannot hold"},
+		{fused, "is " + FusedExperts},
 		{plain - tied - fused, "is in no module that is compressed"},
 	} {
 		if percent := 100 * part.nBytes / max(p.UnitBytes()+plain, 1); percent >= 10 {
@@ -86,8 +86,11 @@ var (
 	separateExpert = regexp.MustCompile(`experts?\.\d+\.`)
 )
 
-// isFusedExperts reports whether the tensor holds the weights of all experts of a layer.
-func (t Tensor) isFusedExperts() bool {
+// FusedExperts says what [Tensor.IsFusedExperts] finds, and why it stays BF16.
+const FusedExperts = "fused experts, which the loader can't hold"
+
+// IsFusedExperts reports whether the tensor holds the weights of all experts of a layer.
+func (t Tensor) IsFusedExperts() bool {
 	return len(t.Shape) == 3 && expertName.MatchString(t.Name)
 }
 

@@ -122,7 +122,7 @@ func (p rules) fits(t catalog.Tried) bool {
 
 // experts says how the source stores its experts: "fused", "separate", or "" if it has none.
 func (p rules) experts() string {
-	if slices.ContainsFunc(p.plainTensors(), Tensor.isFusedExperts) {
+	if slices.ContainsFunc(p.plainTensors(), Tensor.IsFusedExperts) {
 		return "fused"
 	}
 	isSeparate := func(t Tensor) bool { return separateExpert.MatchString(t.Name) }

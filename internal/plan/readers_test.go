@@ -257,7 +257,7 @@ func TestExpertsDecide(t *testing.T) {
 		"model.layers.0.block_sparse_moe.input_linear": true,
 		"model.layers.0.conv1d.weight":                 false,
 	} {
-		if tensor := (Tensor{Name: name, Shape: []int64{4, 8, 8}}); tensor.isFusedExperts() != want {
+		if tensor := (Tensor{Name: name, Shape: []int64{4, 8, 8}}); tensor.IsFusedExperts() != want {
 			t.Errorf("%s holds fused experts: %v", name, !want)
 		}
 	}
