@@ -55,23 +55,14 @@ func applyMemory(m budget.Memory) {
 // containerShare is the share of a container's limit that we use by default.
 const containerShare = 0.75
 
-// defaultMemory returns the budget if none is given: a share of the container's limit, or 0.
+// defaultMemory returns the budget if none is given: a share of the limit of this process's control
+// groups, or 0 if there is none or it can't be read.
 func defaultMemory() sizeFlag {
-	limit := containerMemory()
-	if limit == 0 {
-		return 0
-	}
-	return sizeFlag(max(budget.LeastMemory, int64(containerShare*float64(limit))))
-}
-
-// containerMemory returns the memory limit of this process's control groups; 0 if there is none or
-// it can't be read.
-func containerMemory() int64 {
 	limit, err := memlimit.FromCgroup()
-	if err != nil {
+	if err != nil || limit == 0 {
 		return 0
 	}
-	return int64(min(limit, maxSize))
+	return sizeFlag(max(budget.LeastMemory, containerShare*float64(min(limit, maxSize))))
 }
 
 // maxSize is more than any disk holds, and small enough that sums of sizes stay inside int64.
