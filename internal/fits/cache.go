@@ -53,11 +53,11 @@ func ReadCache(config []byte) Cache {
 // members are the members of the text model's config.
 type members catalog.Members
 
-// number returns the first of these members that is a number above 0.
+// number returns the first of these members that is a number above 0, and not absurdly large.
 func (m members) number(keys ...string) int64 {
 	for _, key := range keys {
 		if n := catalog.Decode[json.Number](m[key]); n != "" {
-			if v, err := n.Int64(); err == nil && v > 0 {
+			if v, err := n.Int64(); err == nil && v > 0 && v < 1e9 {
 				return v
 			}
 		}
@@ -107,16 +107,18 @@ func (m members) kind(i int64) string {
 	return "full"
 }
 
-// Bytes returns how many bytes a batch of sequences takes, each with context tokens.
-func (c Cache) Bytes(context, batch int64) (n int64) {
+// Bytes returns how many bytes a batch of sequences takes, each with context tokens. No GPU holds
+// 1<<62 bytes, so more counts as that.
+func (c Cache) Bytes(context, batch int64) int64 {
+	var n float64
 	for _, l := range c.layers {
 		tokens := context
 		if l.window > 0 {
 			tokens = min(tokens, l.window)
 		}
-		n += l.bytes * tokens * batch
+		n += float64(l.bytes) * float64(tokens) * float64(batch)
 	}
-	return n
+	return int64(min(n, 1<<62))
 }
 
 // longest is more than any model's context.

@@ -1,6 +1,7 @@
 package fits_test
 
 import (
+	"math"
 	"testing"
 
 	"github.com/df11-convert/df11-convert/internal/fits"
@@ -50,6 +51,10 @@ func TestCache(t *testing.T) {
 		if n := cache.Longest(c.want*4, 4); c.want > 0 && (n < 1000 || cache.Bytes(n, 4) > 4*c.want) {
 			t.Errorf("%s: %d tokens fit where 1000 do", name, n)
 		}
+	}
+	huge := fits.ReadCache([]byte(`{"num_hidden_layers": 9999, "num_attention_heads": 999999999, "head_dim": 999999999}`))
+	if n := huge.Bytes(math.MaxInt64, math.MaxInt64); n != 1<<62 || huge.Bytes(1, 1) <= 0 || huge.Longest(1<<50, math.MaxInt64) != 0 {
+		t.Errorf("%d bytes", n)
 	}
 	most := fits.ReadCache([]byte(`{"num_hidden_layers": 2, "num_attention_heads": 2, "head_dim": 4, "max_position_embeddings": 4096}`))
 	if n := most.Longest(1<<40, 1); n != 4096 {
