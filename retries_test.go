@@ -25,8 +25,8 @@ var notRetries = map[string]string{
 	"hub/stream.go Read":                      "reads on",
 }
 
-// TestTableOfRetries: docs/design.md lists every function that does again what failed, with the
-// bounds that the code has, and no other.
+// TestTableOfRetries checks that docs/design.md lists exactly the functions that retry, with the
+// bounds in the code.
 func TestTableOfRetries(t *testing.T) {
 	_, section, ok := strings.Cut(read(t, "docs/design.md"), "\n## What is repeated\n")
 	if !ok {

@@ -16,10 +16,10 @@ import (
 	"github.com/df11-convert/df11-convert/pipeline"
 )
 
-// TestDiskFull: on a disk that is too small the run ends with an error that says so, leaves no
-// half-written file under an output's name, and goes on once there is room. Without the right to
-// mount one, the disk fills up in the stage that compares, where the options let a test in. The
-// model has more outputs than can be on their way when the disk fills up.
+// TestDiskFull checks that on a disk that is too small, the run ends with an error that says so,
+// leaves no half-written file under an output's name, and continues once there's space. If the test
+// may not mount a disk, the disk "fills up" in the stage that compares. The model has more outputs
+// than can be in progress then.
 func TestDiskFull(t *testing.T) {
 	want := reference(t, deep())
 	w, tight := newWorld(t, deep()), t.TempDir()
@@ -88,7 +88,8 @@ func fill(t *testing.T, name string) {
 	}
 }
 
-// TestNoOpenFileIsRemovedOrReplaced: Windows doesn't allow that for an output or a journal.
+// TestNoOpenFileIsRemovedOrReplaced checks outputs and journals, because Windows doesn't allow
+// that.
 func TestNoOpenFileIsRemovedOrReplaced(t *testing.T) {
 	w, work := newWorld(t, small()), t.TempDir()
 	state := filepath.Join(work, ".df11-convert")

@@ -49,16 +49,16 @@ const (
 	testToken  = "hf_secret"
 )
 
-// rangeBytes is how much of a source file the client of a world asks for at a time.
+// rangeBytes is the size of a range in which a world's client reads source files.
 const rangeBytes = 32 << 10
 
-// aheadBytes is how much it fetches ahead.
+// aheadBytes is how much the client fetches ahead.
 const aheadBytes = 8 * rangeBytes
 
 // patience bounds the wait for what is sure to come, however busy the machine is.
 const patience = time.Minute
 
-// world is a hub with one model, and what converts it.
+// world has a hub with one model, and what converts it.
 type world struct {
 	*hubtest.Server
 	clock *hubtest.JumpClock
@@ -162,7 +162,7 @@ func (w *world) pair(t *testing.T, pieces int64) back.Pair {
 	return back.Pair{DF11: d, Source: src, Model: known, Plan: p}
 }
 
-// planned is the plan of the hub's model.
+// planned returns the plan of the hub's model.
 func (w *world) planned(t *testing.T) *plan.Plan {
 	t.Helper()
 	_, _, p, err := openModel(t.Context(), w.client(t), sourceRepo, w.plan)
@@ -199,8 +199,8 @@ func (w *world) namesItsCommit(t *testing.T, r *pipeline.Report) {
 	}
 }
 
-// target is what the target's main holds. Its manifest is taken as if all source files had been
-// streamed: whether they were, or rebuilt, is the one thing that differs after a kill.
+// target returns the files of the target's main. Its manifest is changed as if all source files had
+// been streamed: only that differs after a kill.
 func (w *world) target() map[string]hubtest.File {
 	files := w.Files(targetRepo, "main")
 	if b, err := w.ReadFile(targetRepo, "main", names.Manifest); err == nil {
@@ -275,7 +275,7 @@ func small() *hubtest.Model {
 	return hubtest.NewLlama(7, hubtest.ModelOptions{Hidden: 32, Vocab: 256, Layers: 3, ShardBytes: 30_000, Extra: noPicture})
 }
 
-// reference is the target as an undisturbed conversion leaves it, for a model that make makes.
+// reference returns the target of an undisturbed conversion of a model.
 func reference(t *testing.T, m *hubtest.Model) map[string]hubtest.File {
 	t.Helper()
 	w := newWorld(t, m)
@@ -319,8 +319,8 @@ func labelGoroutines(t *testing.T) {
 	pprof.SetGoroutineLabels(pprof.WithLabels(t.Context(), pprof.Labels("test", topTest(t))))
 }
 
-// topTest is the name of the test without its subtest: subtests share a label, and never run at
-// once.
+// topTest returns the name of the test without its subtest. Subtests share a label, and never run
+// at once.
 func topTest(t *testing.T) string {
 	name, _, _ := strings.Cut(t.Name(), "/")
 	return name

@@ -26,9 +26,9 @@ func layoutModel(order hubtest.Order, shardBytes int64) *hubtest.Model {
 	return hubtest.NewLlama(21, hubtest.ModelOptions{Hidden: 32, Vocab: 128, Layers: 11, Order: order, ShardBytes: shardBytes, Extra: noPicture})
 }
 
-// TestHubEqualsLocal: for models of several families, and however their tensors lie in files, the
-// published files equal those of a local conversion byte for byte, for one worker and for several,
-// on every server, and every file is streamed once.
+// TestHubEqualsLocal checks that the published files have the bytes of a local conversion: for
+// models of several families, however their tensors lie in files, for one worker and for several,
+// on every server. Each file is streamed once.
 func TestHubEqualsLocal(t *testing.T) {
 	t.Parallel()
 	tiny := func(change func(*hubtest.ModelOptions)) hubtest.ModelOptions {
@@ -125,8 +125,8 @@ func checkPublished(t *testing.T, w *world) {
 	}
 }
 
-// TestPublicMeanwhile: a public repo that somebody else creates between the look for the target and
-// its creation is refused for a private source, too.
+// TestPublicMeanwhile checks that a private source refuses a public repo that someone creates
+// between the inspection of the target and its creation.
 func TestPublicMeanwhile(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, small())
@@ -141,8 +141,8 @@ func TestPublicMeanwhile(t *testing.T) {
 	}
 }
 
-// TestRefusedLeavesNothing: a run that is refused before any work leaves no folder of its own, and in
-// a folder that was there, no state. It changes nothing on the Hub.
+// TestRefusedLeavesNothing checks that a run that is refused before any work leaves no folder, no
+// state in an existing folder, and no change on the Hub.
 func TestRefusedLeavesNothing(t *testing.T) {
 	t.Parallel()
 	const theirs = "config.json"
@@ -205,8 +205,8 @@ func TestRefusedLeavesNothing(t *testing.T) {
 	}
 }
 
-// TestForceOverwritesWhatIsNamed: files in the way are named before any work. Force overwrites
-// these, and deletes none; what comes into the way later is a conflict again.
+// TestForceOverwritesWhatIsNamed checks that files in the way are named before any work. Force
+// overwrites these and deletes none. Files that appear later are a conflict again.
 func TestForceOverwritesWhatIsNamed(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, small())
@@ -285,8 +285,8 @@ func namesOnce(t *testing.T, err error) {
 	}
 }
 
-// TestFinishedIsNotDoneAgain: a run on a target that already holds this very conversion changes
-// nothing and converts nothing, on every server.
+// TestFinishedIsNotDoneAgain checks on every server that a run changes and converts nothing if the
+// target already holds its conversion.
 func TestFinishedIsNotDoneAgain(t *testing.T) {
 	t.Parallel()
 	onServers(t, func(t *testing.T, ways hubtest.Option) {

@@ -17,8 +17,8 @@ import (
 	"github.com/df11-convert/df11-convert/verify"
 )
 
-// TestInspectHub: a DF11 repo is described from samples, with the same sizes and nearly the same
-// entropy as its folder.
+// TestInspectHub describes a DF11 repo from samples, and compares sizes and entropy with those of
+// its folder.
 func TestInspectHub(t *testing.T) {
 	w, dir := newWorld(t, hubtest.NewLlama(3, hubtest.ModelOptions{Hidden: 256, Vocab: 2048})), t.TempDir()
 	w.mustConvert(t, func(o *pipeline.Options) { o.OutDir = dir })
@@ -43,8 +43,8 @@ func TestInspectHub(t *testing.T) {
 	}
 }
 
-// TestInspectRefusesBombs: a file that says that a unit has very many tensors, and is nearly all
-// holes, is refused and takes little memory.
+// TestInspectRefusesBombs checks that a file of holes that claims a unit with very many tensors is
+// refused, and takes little memory.
 func TestInspectRefusesBombs(t *testing.T) {
 	dir := localResult(t, small())
 	name := filepath.Join(dir, "lm_head.safetensors")
@@ -75,7 +75,7 @@ func TestInspectRefusesBombs(t *testing.T) {
 	}
 }
 
-// TestInspectTakesAnyNames: tensors may have empty names and paths.
+// TestInspectTakesAnyNames checks that inspect reads tensors with empty names and paths.
 func TestInspectTakesAnyNames(t *testing.T) {
 	dir := localResult(t, small())
 	l, err := safetensors.NewHeader(nil, []safetensors.Entry{

@@ -198,7 +198,7 @@ func remove(t *testing.T, name string) {
 	}
 }
 
-// TestSpoolsOfAnotherCommit: spools of another commit of the source are deleted.
+// TestSpoolsOfAnotherCommit checks that spools of another commit of the source are deleted.
 func TestSpoolsOfAnotherCommit(t *testing.T) {
 	w := newWorld(t, mediumHead())
 	work := w.killed(t, 340, onDisk)
@@ -214,8 +214,9 @@ func TestSpoolsOfAnotherCommit(t *testing.T) {
 	}
 }
 
-// TestKeptSpoolsBlockNothing: a kept spool of a disk with room for no other one is given up if an
-// output that is read before it has to be made again. Else both would wait for ever.
+// TestKeptSpoolsBlockNothing checks that a run gives up a kept spool if the disk has no space for
+// another one, and an output that is read earlier must be made again. Otherwise both would wait
+// forever.
 func TestKeptSpoolsBlockNothing(t *testing.T) {
 	t.Parallel()
 	m := severalTensors(hubtest.OrderModel)

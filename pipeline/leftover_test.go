@@ -21,8 +21,8 @@ func manyOutputs() *hubtest.Model {
 	return hubtest.NewLlama(17, hubtest.ModelOptions{Hidden: 256, Heads: 4, Vocab: 64, Layers: 8, Extra: noPicture})
 }
 
-// TestLeftoversKeepToTheDisk: outputs that a stopped run has finished and not uploaded count
-// against the disk budget of the next one until they are.
+// TestLeftoversKeepToTheDisk checks that finished outputs of a stopped run count against the next
+// run's disk budget until they are uploaded.
 func TestLeftoversKeepToTheDisk(t *testing.T) {
 	t.Parallel()
 	const disk = 6_000_000
@@ -65,8 +65,8 @@ func TestLeftoversKeepToTheDisk(t *testing.T) {
 	sameFiles(t, w.target(), want)
 }
 
-// TestNoUploadedFileStaysOnTheDisk: an output that was uploaded just before a kill, and whose file
-// the kill has left in the work folder, takes no room there once the next run commits it.
+// TestNoUploadedFileStaysOnTheDisk checks that the next run deletes an output that was uploaded
+// just before a kill once it commits it.
 func TestNoUploadedFileStaysOnTheDisk(t *testing.T) {
 	t.Parallel()
 	want := reference(t, small())
@@ -103,9 +103,9 @@ func TestNoUploadedFileStaysOnTheDisk(t *testing.T) {
 	sameFiles(t, w.target(), want)
 }
 
-// TestSmallResultWaits: a small result is asked about once and committed once, counts as uploaded, and
-// after a kill the next run takes it from the folder without another byte of the source's weights. On
-// a small disk, and where the time to a commit is given, it goes in batches.
+// TestSmallResultWaits checks that a small result takes one commit and one inquiry. It counts as
+// uploaded, and after a kill the next run takes it from the folder without reading weights again.
+// On a small disk, or with a time between commits, it goes in batches.
 func TestSmallResultWaits(t *testing.T) {
 	t.Parallel()
 	want := reference(t, small())
@@ -158,8 +158,8 @@ func TestSmallResultWaits(t *testing.T) {
 	}
 }
 
-// TestProgressEndsAtTheEnd: all of the work counts as done when it is done, and no less where an
-// earlier run did a part of it.
+// TestProgressEndsAtTheEnd checks that all work counts as done at the end, including that of
+// earlier runs.
 func TestProgressEndsAtTheEnd(t *testing.T) {
 	t.Parallel()
 	for name, stays := range map[string]bool{"repo": false, "repo and folder": true} {
@@ -202,8 +202,8 @@ func (h logHook) Handle(_ context.Context, r slog.Record) error {
 	return nil
 }
 
-// TestLostUploadsOfAFolderAreSentAgain: outputs that the target's store has lost are sent again,
-// and not made again, where the folder keeps them.
+// TestLostUploadsOfAFolderAreSentAgain checks that outputs that the target's store lost are sent
+// again if the folder has them, and not made again.
 func TestLostUploadsOfAFolderAreSentAgain(t *testing.T) {
 	t.Parallel()
 	w, out := newWorld(t, small()), t.TempDir()

@@ -77,10 +77,10 @@ func (s writtenLate) Unchanged(file int) error {
 	return s.Source.Unchanged(file)
 }
 
-// TestLocalSourceNeverChangesUnseen: a source that is written to while it is converted, by a copy
-// or a training that has not ended, becomes no finished model: its bytes are read more than once,
-// and the hash may be of others than those converted. What is there then is another model: by force,
-// the next run makes it.
+// TestLocalSourceNeverChangesUnseen checks that a source that is written to during the conversion,
+// for example by an unfinished copy, never becomes a finished model. Its bytes are read more than
+// once, so the hash could be that of other bytes. Afterwards the source is another model: with
+// force, the next run converts that.
 func TestLocalSourceNeverChangesUnseen(t *testing.T) {
 	t.Parallel()
 	for name, change := range map[string]func(*pipeline.Options, *writer){
@@ -112,8 +112,8 @@ func TestLocalSourceNeverChangesUnseen(t *testing.T) {
 	}
 }
 
-// TestWhatFailsAtTheEndFailsAtTheBeginning: a source whose card or config.json can't be made is
-// refused before any output is.
+// TestWhatFailsAtTheEndFailsAtTheBeginning checks that a source is refused before any output is
+// made if its card or config.json can't be.
 func TestWhatFailsAtTheEndFailsAtTheBeginning(t *testing.T) {
 	t.Parallel()
 	config := string(small().Files()["config.json"])
@@ -147,10 +147,9 @@ func TestWhatFailsAtTheEndFailsAtTheBeginning(t *testing.T) {
 	}
 }
 
-// TestLocalSourceChangedAfterItWasFinished: what a finished folder says of a local source is not
-// believed once that has changed, although a run that was to make lost outputs again, and was
-// stopped, has left a journal that says the same. Nor is it of files that share no output with
-// those that the next run reads anyway.
+// TestLocalSourceChangedAfterItWasFinished checks that a run doesn't believe a finished folder
+// about a local source that changed since, even if a stopped run left a journal that says the same,
+// and for files that share no output with those that the run reads anyway.
 func TestLocalSourceChangedAfterItWasFinished(t *testing.T) {
 	t.Parallel()
 	version := func(seed uint64) *hubtest.Model { // its embedding has a file of its own

@@ -11,8 +11,9 @@ import (
 	"github.com/df11-convert/df11-convert/verify"
 )
 
-// TestVerifyOnGPU: the report says what decoded a second time, and how many units; a remote unit
-// that is larger than what is kept of its file is fetched once for both.
+// TestVerifyOnGPU checks that the report names the second decoder and the number of its units, and
+// that a remote unit is fetched only once for both, even if it's larger than the kept part of its
+// file.
 func TestVerifyOnGPU(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, hubtest.NewLlama(5, hubtest.ModelOptions{Hidden: 512, Intermediate: 2048, Vocab: 128, Layers: 1, Extra: noPicture}))

@@ -52,8 +52,8 @@ func taller() *hubtest.Model {
 	return hubtest.NewLlama(9, hubtest.ModelOptions{Hidden: 32, Vocab: 256, Layers: 4, ShardBytes: 30_000, Extra: noPicture})
 }
 
-// TestResultOfAnotherProgramIsReplacedAtOnce: a target that a loader takes for a model stays one
-// until the result is complete, also if no manifest lists it.
+// TestResultOfAnotherProgramIsReplacedAtOnce checks that a target that a loader takes for a model
+// stays a model until the result is complete, even if no manifest lists it.
 func TestResultOfAnotherProgramIsReplacedAtOnce(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, small())

@@ -27,9 +27,9 @@ var inPart = part(1, 1)
 
 func finishing(o *pipeline.Options) { o.Finish = true }
 
-// TestPartsGiveTheSameRepo: two parts and a finish, or a run of the whole, give every byte that one
-// run gives, but for one word: the manifest says that the source files were proved, not streamed.
-// The last run makes no unit.
+// TestPartsGiveTheSameRepo checks that two parts and a finish, or a run of the whole, make the
+// bytes of one run. Only the manifest differs in one word: the source files were proved, not
+// streamed. The last run makes no unit.
 func TestPartsGiveTheSameRepo(t *testing.T) {
 	t.Parallel()
 	want := reference(t, small())
@@ -51,8 +51,8 @@ func TestPartsGiveTheSameRepo(t *testing.T) {
 	}
 }
 
-// TestNoMorePartsThanUnits: the name of a journal in the target cannot ask for memory for millions
-// of parts, nor can an option.
+// TestNoMorePartsThanUnits checks that neither the name of a journal in the target nor an option
+// can take memory for millions of parts.
 func TestNoMorePartsThanUnits(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, small())
@@ -66,8 +66,8 @@ func TestNoMorePartsThanUnits(t *testing.T) {
 	}
 }
 
-// TestPartsOfTwoFolders: parts that other machines have made of another folder, with one other bit,
-// are somebody else's to the run that finishes.
+// TestPartsOfTwoFolders checks that the finishing run doesn't own parts that other machines made of
+// a folder with one other bit.
 func TestPartsOfTwoFolders(t *testing.T) {
 	t.Parallel()
 	dir, w := writeModel(t, small()), newWorld(t, nil)
@@ -92,8 +92,8 @@ func (w *world) pushLocal(t *testing.T, dir string, change ...func(*pipeline.Opt
 	return err
 }
 
-// TestFinishWantsAllParts: with a part missing, finish says which one. A part of another split
-// counts for what it has made, and its journal goes with the others.
+// TestFinishWantsAllParts checks that finish names a missing part. A part of another split counts
+// for the outputs that it made, and its journal is removed with the others.
 func TestFinishWantsAllParts(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, small())
@@ -115,9 +115,9 @@ func TestFinishWantsAllParts(t *testing.T) {
 	sameFiles(t, w.target(), want)
 }
 
-// TestSmallDiskIsToldWhatItNeeds: a disk on which the spools of files that are streamed do not fit
-// is refused with the size that is needed, before any weight moves. With that size, with spools in
-// memory or with more, the repo is the same as ever.
+// TestSmallDiskIsToldWhatItNeeds checks that a disk without space for the spools of streamed files
+// is refused before any weight moves, with the size that is needed. With that size, with more, or
+// with spools in memory, the repo is the same.
 func TestSmallDiskIsToldWhatItNeeds(t *testing.T) {
 	t.Parallel()
 	scattered := layoutModel(hubtest.OrderScattered, 60_000)
@@ -140,8 +140,8 @@ func TestSmallDiskIsToldWhatItNeeds(t *testing.T) {
 	}
 }
 
-// TestUploadedFilesAreNotMadeAgain: when a run ends between upload and commit, the next one on the
-// same disk commits what the target's store has; and if the store has lost it, the files are made
+// TestUploadedFilesAreNotMadeAgain checks a run that ends between upload and commit: the next one
+// on the same disk commits the files in the target's store. If the store lost them, it makes them
 // again.
 func TestUploadedFilesAreNotMadeAgain(t *testing.T) {
 	t.Parallel()

@@ -20,8 +20,8 @@ import (
 	"github.com/df11-convert/df11-convert/pipeline"
 )
 
-// planted is what somebody with write access has left in a target, for a run to take for the work
-// of an earlier one.
+// planted is what someone with write access left in a target so that a run takes it for the work of
+// an earlier one.
 type planted struct {
 	files map[string][]byte // outputs by path
 	// of the plan, with the true sha256 of these files, and that of the source files as if they
@@ -94,8 +94,8 @@ func withTensor(t *testing.T, file []byte, name string) []byte {
 	return out
 }
 
-// forgery is what can be planted: files of a model, changed, and a journal that lists their sums,
-// and a lie about the first output.
+// forgery is what can be planted: changed files of a model, a journal with their hashes, and a lie
+// about the first output.
 type forgery struct {
 	name  string
 	of    func() *hubtest.Model
@@ -134,8 +134,8 @@ var forgeries = []forgery{
 	{name: "no sha256", of: small, lie: func(o *ledger.Output) { o.Size, o.SHA256 = o.Size+1, "" }},
 }
 
-// TestNoJournalIsAWitness: whatever a journal in a target, an output folder or a work folder says,
-// what is finished is proved by the run that calls it verified, or made again. A forger who
+// TestNoJournalIsAWitness checks that whatever a journal in a target, output folder, or work folder
+// says, the run itself proves the outputs that it calls verified, or makes them again. A forger who
 // can write there gets nothing published, and nothing called verified.
 func TestNoJournalIsAWitness(t *testing.T) {
 	t.Parallel()
@@ -189,8 +189,8 @@ func TestNoJournalIsAWitness(t *testing.T) {
 	}
 }
 
-// TestNoManifestIsAWitness: of a target that is finished, says its manifest, a run changes nothing
-// and claims nothing. Where it has to change anything, it proves all of it first.
+// TestNoManifestIsAWitness checks that a run changes and claims nothing about a target that is
+// finished according to its manifest. Before it changes anything there, it proves everything.
 func TestNoManifestIsAWitness(t *testing.T) {
 	t.Parallel()
 	want := reference(t, small())

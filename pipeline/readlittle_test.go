@@ -13,9 +13,8 @@ import (
 	"github.com/df11-convert/df11-convert/pipeline"
 )
 
-// TestChecksReadLittle: a plan reads the headers of a remote model and nothing else of its weights,
-// and the structure of a DF11 model is checked by some small pieces of each file, not by whole
-// files.
+// TestChecksReadLittle checks that a plan reads only headers from a remote model's weight files,
+// and that the structure check of a DF11 model reads a few small pieces of each file.
 func TestChecksReadLittle(t *testing.T) {
 	t.Parallel()
 	m := hubtest.NewLlama(5, hubtest.ModelOptions{Hidden: 512, Vocab: 512, Layers: 4, ShardBytes: 12 << 20, Extra: noPicture})
@@ -49,7 +48,7 @@ func TestChecksReadLittle(t *testing.T) {
 	t.Logf("%d bytes of %d", w.sourceBytes(), size)
 }
 
-// TestEstimateLimit: planning a model on the Hub takes no more of it than 8 MB of samples, and a
+// TestEstimateLimit checks that planning a model on the Hub reads at most 8 MB of samples, and a
 // little for headers and small files.
 func TestEstimateLimit(t *testing.T) {
 	w := newWorld(t, hubtest.NewLlama(3, hubtest.ModelOptions{Layers: 4, Hidden: 512, Intermediate: 1408, Heads: 8, Vocab: 8192, ShardBytes: 4 << 20}))

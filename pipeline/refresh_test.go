@@ -50,8 +50,8 @@ func refreshed(t *testing.T, w *world, want map[string]hubtest.File, before stri
 	}
 }
 
-// TestRefreshCommitFaults: whatever happens to the one commit that a refresh makes on main, in the
-// end main holds the new weights with the new config, or it has not moved.
+// TestRefreshCommitFaults checks that whatever happens to a refresh's one commit on main, main ends
+// with the new weights and the new config, or hasn't moved.
 func TestRefreshCommitFaults(t *testing.T) {
 	t.Parallel()
 	onServers(t, func(t *testing.T, ways hubtest.Option) {
@@ -75,9 +75,9 @@ func TestRefreshCommitFaults(t *testing.T) {
 	})
 }
 
-// TestRefreshMeetsAnotherCommit: what somebody else commits on main, just before the last commit,
-// stays: weights that were removed are put back, files that were removed are not deleted again, and
-// a file of the user's is left alone. Where it is in the way, the run ends.
+// TestRefreshMeetsAnotherCommit checks that a commit by someone else on main, just before the last
+// one, stays: removed weights are put back, removed files aren't deleted again, and the user's
+// files are left alone. If it's in the way, the run ends.
 func TestRefreshMeetsAnotherCommit(t *testing.T) {
 	t.Parallel()
 	w, want, other := toRefresh(t)
@@ -110,9 +110,9 @@ func sameWeights(t *testing.T, got, want map[string]hubtest.File) {
 	}
 }
 
-// TestLastCommitIsLookedAt: when the Hub lets someone else write over the last commit, or next to
-// it, the run ends with an error that names the files, and whose conversion it was. A person's card
-// is none of its business. The next run puts it right.
+// TestLastCommitIsLookedAt checks that the run fails if the Hub lets someone write over the last
+// commit or next to it. The error names the files, and whose conversion it was. A person's card
+// doesn't matter. The next run fixes it.
 func TestLastCommitIsLookedAt(t *testing.T) {
 	t.Parallel()
 	other := newWorld(t, nil)
@@ -152,9 +152,8 @@ func TestLastCommitIsLookedAt(t *testing.T) {
 	}
 }
 
-// TestRefreshLosesItsBranch: when the branch of a refresh is gone, because another machine has
-// finished the same refresh or because a person has removed it, the run ends well wherever it was:
-// the target is up to date, or is made so.
+// TestRefreshLosesItsBranch removes the branch of a refresh, as another machine that finished it
+// does, or a person. The run still ends well at any point: the target is up to date, or becomes so.
 func TestRefreshLosesItsBranch(t *testing.T) {
 	t.Parallel()
 	// here another machine's result is found at the end only
@@ -212,8 +211,8 @@ func abandon(t *testing.T, w *world) string {
 	return left[0]
 }
 
-// TestBranchOfEndedRun: when a run ends after its last commit, before it has removed its branch,
-// the next one removes it.
+// TestBranchOfEndedRun checks that the next run removes the branch if a run ends between its last
+// commit and that.
 func TestBranchOfEndedRun(t *testing.T) {
 	t.Parallel()
 	w, want, head := toRefresh(t)
@@ -225,9 +224,9 @@ func TestBranchOfEndedRun(t *testing.T) {
 	refreshed(t, w, want, head)
 }
 
-// TestBranchesOfSupersededPlans: a refresh removes the branches of plans that never came to main,
-// and no others. A rerun of what main holds already leaves the branch of a plan alone that may be
-// on its way.
+// TestBranchesOfSupersededPlans checks that a refresh removes only branches of plans that never got
+// to main. A rerun of main's plan leaves the branch of another plan alone, which may be in
+// progress.
 func TestBranchesOfSupersededPlans(t *testing.T) {
 	t.Parallel()
 	w, _, _ := toRefresh(t)
@@ -250,8 +249,8 @@ func TestBranchesOfSupersededPlans(t *testing.T) {
 	}
 }
 
-// TestRefreshOfBranch: a target branch is refreshed like main, on a branch of another name, and
-// those of main stay.
+// TestRefreshOfBranch checks that a target branch is refreshed like main, on a branch of another
+// name, and that main's branches stay.
 func TestRefreshOfBranch(t *testing.T) {
 	t.Parallel()
 	w, want, head := toRefresh(t)
@@ -267,8 +266,8 @@ func TestRefreshOfBranch(t *testing.T) {
 	}
 }
 
-// TestRefreshWithoutAJournal: what a stopped refresh has committed on its branch, from which the
-// journal was lost, is brought to main although nothing of it has to be uploaded again.
+// TestRefreshWithoutAJournal checks that the commits of a stopped refresh get to main without its
+// journal, although nothing needs another upload.
 func TestRefreshWithoutAJournal(t *testing.T) {
 	t.Parallel()
 	w, want, head := toRefresh(t)
@@ -277,8 +276,8 @@ func TestRefreshWithoutAJournal(t *testing.T) {
 	refreshed(t, w, want, head)
 }
 
-// TestRenamedTarget: a target that was renamed is found under its former name, and is known by the
-// new one in report and card.
+// TestRenamedTarget checks that a renamed target is found under its former name, and that report
+// and card have the new one.
 func TestRenamedTarget(t *testing.T) {
 	t.Parallel()
 	const now = "you/other"
@@ -299,8 +298,8 @@ func TestRenamedTarget(t *testing.T) {
 	}
 }
 
-// TestListingWithOldSizes: where a list gives the new sha256 of a weight file with the size of the
-// old one, a refresh says what is lost, the target is not current, and the next run fails, too.
+// TestListingWithOldSizes checks that if a list has a weight file's new SHA-256 with its old size,
+// a refresh says what is lost, the target isn't current, and the next run fails too.
 func TestListingWithOldSizes(t *testing.T) {
 	t.Parallel()
 	w, _, _ := toRefresh(t, hubtest.WithWays(hubtest.Ways{OldSizes: true}))
@@ -321,10 +320,10 @@ func TestListingWithOldSizes(t *testing.T) {
 	}
 }
 
-// TestOneRowForAllBranches: where one row describes a path on every branch, main doesn't get the
-// weights that the branch of a refresh has. The run heals that, or ends with what is lost. Main is
-// never called current, or taken for a model, without the weights of its config; and the command
-// that the hint names makes it whole.
+// TestOneRowForAllBranches checks a server that has one row per path for all branches, so main
+// doesn't get the weights from a refresh's branch. The run repairs that, or ends with what is lost.
+// Main never counts as current, or as a model, without its config's weights. The command in the
+// hint makes it complete.
 func TestOneRowForAllBranches(t *testing.T) {
 	t.Parallel()
 	ways := hubtest.WithWays(hubtest.Ways{OneRow: true})

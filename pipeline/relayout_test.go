@@ -10,9 +10,9 @@ import (
 	"github.com/df11-convert/df11-convert/pipeline"
 )
 
-// TestFileLaidOutAgainGivesItsRoomBack: that a chunk of a unit holds too many weights for the GPU's
-// shared memory shows only while the unit is encoded. Its file is then made again in BF16, on a
-// disk that has no room for both.
+// TestFileLaidOutAgainGivesItsRoomBack checks a unit with a chunk of more weights than fit the
+// GPU's shared memory, which shows only while it's encoded. Its file is made again in BF16, on a
+// disk without space for both.
 func TestFileLaidOutAgainGivesItsRoomBack(t *testing.T) {
 	t.Parallel()
 	const shard = "model.safetensors"

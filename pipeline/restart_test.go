@@ -46,9 +46,9 @@ func looksForHeaders(t *testing.T) int {
 	return w.Count("HEAD", "*/resolve/*/"+secondFile)
 }
 
-// TestChangedFileIsReadAgain: when the hub names another etag for a file in the middle of it, what
-// came from the file is discarded and read again, nothing else is read a second time without need,
-// and the bytes are the same as ever. So it is where tensors are fetched by ranges, under no hash.
+// TestChangedFileIsReadAgain checks that if the hub's etag of a file changes in the middle, what
+// was read of that file is discarded and read again, little else is read twice, and the bytes are
+// the same. The same holds for tensors in ranges, which no hash covers.
 func TestChangedFileIsReadAgain(t *testing.T) {
 	t.Parallel()
 	want := reference(t, small())
@@ -78,8 +78,8 @@ func TestChangedFileIsReadAgain(t *testing.T) {
 	}
 }
 
-// TestProofHealsAPart: a bit that flips on its way into a part, which no hash covers, is found by
-// the finishing run, which makes the outputs of that file again.
+// TestProofHealsAPart checks that the finishing run finds a bit that flipped on its way into a
+// part, which no hash covers, and makes the outputs of that file again.
 func TestProofHealsAPart(t *testing.T) {
 	t.Parallel()
 	want := reference(t, small())
@@ -103,7 +103,7 @@ func TestProofHealsAPart(t *testing.T) {
 	sameFiles(t, w.target(), want)
 }
 
-// TestBrokenFilesCount: each broken file has its own tries.
+// TestBrokenFilesCount checks that each broken file has its own tries.
 func TestBrokenFilesCount(t *testing.T) {
 	t.Parallel()
 	want := reference(t, small())
@@ -117,8 +117,7 @@ func TestBrokenFilesCount(t *testing.T) {
 	}
 }
 
-// TestFinishOnASmallDisk: outputs that are read back to rebuild the source take nothing of the
-// disk.
+// TestFinishOnASmallDisk checks that reading outputs back to rebuild the source takes no disk.
 func TestFinishOnASmallDisk(t *testing.T) {
 	t.Parallel()
 	want := reference(t, mediumHead())

@@ -132,7 +132,7 @@ func (r failingReader) Read(p []byte) (int, error) {
 	return r.ReadCloser.Read(p)
 }
 
-// TestLocked: two runs never share a folder.
+// TestLocked checks that two runs never share a folder.
 func TestLocked(t *testing.T) {
 	w, out := newWorld(t, small()), t.TempDir()
 	w.change = append(w.change, func(o *pipeline.Options) { o.OutDir, o.Push = out, nil })
@@ -149,8 +149,8 @@ func TestLocked(t *testing.T) {
 	}
 }
 
-// TestFinishedFolderIsNotMadeAgain: in a finished folder, a run makes only what is no longer there
-// as it was, and the result is the same.
+// TestFinishedFolderIsNotMadeAgain checks that in a finished folder, a run makes only outputs that
+// are gone or changed, and that the result is the same.
 func TestFinishedFolderIsNotMadeAgain(t *testing.T) {
 	log, out, dir := newOutputLog(), t.TempDir(), writeModel(t, small())
 	convert := func() error {
@@ -183,8 +183,8 @@ func TestFinishedFolderIsNotMadeAgain(t *testing.T) {
 	}
 }
 
-// TestOutputsAreReadAsTheyWereJudged: an output of an earlier run that is exchanged while this run
-// works is not read, though it has the same size: what is proved is the file that was judged.
+// TestOutputsAreReadAsTheyWereJudged replaces an earlier run's output by a file of the same size
+// during a run. The run doesn't read it: what it proves is the file that it judged.
 func TestOutputsAreReadAsTheyWereJudged(t *testing.T) {
 	t.Parallel()
 	w, out := newWorld(t, small()), t.TempDir()

@@ -11,8 +11,8 @@ import (
 	"github.com/df11-convert/df11-convert/pipeline"
 )
 
-// TestModelInAFolder: in a pipeline that others made, the folder with dfloat11_config is the model;
-// the components next to it are not.
+// TestModelInAFolder checks that in a pipeline that others made, only the folder with
+// dfloat11_config is the model, not the components next to it.
 func TestModelInAFolder(t *testing.T) {
 	source, good, whole := writeModel(t, formModel()), localResult(t, formModel()), t.TempDir()
 	shared.Must(t, os.Remove(filepath.Join(good, "df11-manifest.json")))
@@ -27,8 +27,8 @@ func TestModelInAFolder(t *testing.T) {
 	}
 }
 
-// TestGitignoreLeavesNothingOut: a .gitignore of the target, which the Hub matches when it is asked
-// how to upload a file, keeps no file of the result away, and stays.
+// TestGitignoreLeavesNothingOut checks that a target's .gitignore, which the Hub applies when it's
+// asked how to upload a file, stays and keeps out no file of the result.
 func TestGitignoreLeavesNothingOut(t *testing.T) {
 	want := reference(t, small())
 	w := newWorld(t, small())

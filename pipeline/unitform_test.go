@@ -17,8 +17,8 @@ func formModel() *hubtest.Model {
 	return hubtest.NewLlama(3, hubtest.ModelOptions{Hidden: 64, Vocab: 64, Layers: 1, Extra: noPicture})
 }
 
-// TestNothingToGain: a model without a module that DF11 can hold is refused: the result would be as
-// large as the source.
+// TestNothingToGain checks that a model without any module for DF11 is refused, because the result
+// would be as large as the source.
 func TestNothingToGain(t *testing.T) {
 	source := writeModel(t, formModel())
 	name := filepath.Join(source, "model.safetensors")

@@ -190,9 +190,9 @@ func fresh(t *testing.T, w *world) map[string]hubtest.File {
 	return other.target()
 }
 
-// TestRefreshCostsWhatChanged: a commit to the source costs what it changes. Where the weights are the
-// same, no byte of them is read, here or there, and what is new is in one commit. The manifest says which
-// run has verified what this one has taken over, however many refreshes ago that was.
+// TestRefreshCostsWhatChanged checks that a commit to the source costs only its changes. If the
+// weights are the same, no byte of them is read on either side, and one commit has everything new.
+// The manifest says which run verified what this one keeps, however many refreshes ago.
 func TestRefreshCostsWhatChanged(t *testing.T) {
 	t.Parallel()
 	for _, c := range refreshes(t) {
@@ -318,8 +318,8 @@ func besides(files map[string]hubtest.File) map[string]hubtest.File {
 	return files
 }
 
-// TestRefreshIsStoppedAnywhere: wherever a refresh ends, the next run brings the target to what a
-// fresh conversion is, and reads no weights that have not changed.
+// TestRefreshIsStoppedAnywhere checks that wherever a refresh ends, the next run makes the target
+// equal to a new conversion, and reads no unchanged weights.
 func TestRefreshIsStoppedAnywhere(t *testing.T) {
 	t.Parallel()
 	for _, c := range refreshes(t) {
@@ -352,8 +352,8 @@ func TestRefreshIsStoppedAnywhere(t *testing.T) {
 	}
 }
 
-// TestPartsOfTwoCommits: parts that were made of two commits with equal weights fit together. Where
-// the weights differ, what is missing is named with both commits.
+// TestPartsOfTwoCommits checks that parts of two commits with equal weights fit together. If the
+// weights differ, the error names the missing outputs with both commits.
 func TestPartsOfTwoCommits(t *testing.T) {
 	t.Parallel()
 	for _, c := range refreshes(t) {
@@ -382,9 +382,9 @@ func TestPartsOfTwoCommits(t *testing.T) {
 	}
 }
 
-// TestTakenOverIsNotVouchedFor: what a forged manifest lists, true in itself, is taken over at the
-// source's next commit, but the run claims nothing of it. With Force, or where anything doesn't fit,
-// what is there is proved, and what is wrong made again.
+// TestTakenOverIsNotVouchedFor checks that a run keeps what a consistent, forged manifest lists at
+// the source's next commit, but claims nothing about it. With Force, or if anything doesn't fit, it
+// proves what is there, and makes wrong outputs again.
 func TestTakenOverIsNotVouchedFor(t *testing.T) {
 	t.Parallel()
 	const victim = "lm_head.safetensors"
@@ -452,8 +452,8 @@ func at(m *metadata.Manifest, path string) *metadata.OutputFile {
 	return &m.Outputs[slices.IndexFunc(m.Outputs, func(f metadata.OutputFile) bool { return f.Path == path })]
 }
 
-// TestRefreshOfAFolder: a folder takes over what it holds, also where it is published as well. What
-// is published for the first time is proved. A local source is hashed.
+// TestRefreshOfAFolder checks that a folder keeps its files in a refresh, even if it's published at
+// the same time. Files that are published for the first time are proved. A local source is hashed.
 func TestRefreshOfAFolder(t *testing.T) {
 	t.Parallel()
 	typo := map[string][]byte{names.Card: []byte("# A typo"), "LICENSE": []byte("bsd")}

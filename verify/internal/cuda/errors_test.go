@@ -5,7 +5,8 @@ import (
 	"testing"
 )
 
-// TestErrorTexts: an error names the call and what the driver says, and what to do if that is known.
+// TestErrorTexts checks that an error names the call, what the driver says, and, if known, what to
+// do.
 func TestErrorTexts(t *testing.T) {
 	for _, x := range []struct {
 		err        Error
