@@ -68,7 +68,7 @@ func FuzzVariants(f *testing.F) {
 		for i := range symbols {
 			symbols[i] = byte(list[int(picks[i%len(picks)])%len(list)].symbol)
 		}
-		fuzzVariants(t, buildCodebook(&h), bf16Of(symbols))
+		fuzzVariants(t, buildCodebook(&h), golden.Weights(symbols))
 	})
 }
 

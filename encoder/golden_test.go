@@ -1,12 +1,15 @@
 package encoder
 
 import (
+	"crypto/sha256"
 	"encoding/binary"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"os"
 	"runtime/debug"
 	"slices"
+	"strconv"
 	"testing"
 
 	"github.com/df11-convert/df11-convert/internal/testing/alloc"
@@ -34,11 +37,11 @@ func (c codebookCase) histogram() *histogram {
 	return &h
 }
 
-// codebook returns the code that the case lists.
-func (c codebookCase) codebook() *codebook {
+func codebookOf(codes []golden.Code) *codebook {
 	var list []code
-	for _, l := range c.Codes {
-		list = append(list, code{symbol: int(l[0]), n: int(l[1]), bits: uint64(l[2])})
+	for _, c := range codes {
+		bits, _ := strconv.ParseUint(c.Bits, 2, 64)
+		list = append(list, code{symbol: c.Symbol, n: len(c.Bits), bits: bits})
 	}
 	return newCodebook(list)
 }
@@ -201,6 +204,25 @@ func int64s(p []byte) []int64 {
 	return list
 }
 
+func TestGoldenStreams(t *testing.T) {
+	for _, list := range [][]golden.Stream{golden.Streams(t), golden.FixedStreams(t)} {
+		forVariants(t, func(t *testing.T, o options) {
+			for i, s := range list {
+				var h histogram
+				h.add(s.Input)
+				book := buildCodebook(&h)
+				if s.Codes != nil {
+					book = codebookOf(s.Codes)
+				}
+				got, _ := encodeWith(t, o, book, s.Sizes, s.Input, 2)
+				if d := diff(got, goldenEncoded(s.Unit)); d != "" {
+					t.Errorf("stream %d, n = %d: %s", i, s.Sizes[0], d)
+				}
+			}
+		})
+	}
+}
+
 // TestGoldenHistograms checks codes, the limiter, and tables for histograms that are too large to
 // store as weights.
 func TestGoldenHistograms(t *testing.T) {
@@ -213,7 +235,7 @@ func TestGoldenHistograms(t *testing.T) {
 }
 
 func testGoldenHistogram(t *testing.T, c codebookCase, luts []byte) {
-	got, want := buildCodebook(c.histogram()), c.codebook()
+	got, want := buildCodebook(c.histogram()), codebookOf(golden.CodesOf(c.Codes))
 	if !slices.Equal(got.order, want.order) {
 		t.Errorf("codes: got %v, want %v", got.order, want.order)
 	}
@@ -246,7 +268,7 @@ func TestGoldenLimiter(t *testing.T) {
 			at = (at + c.Recipe.Stride) % n
 		}
 	}
-	input := bf16Of(symbols)
+	input := golden.Weights(symbols)
 	if hexSum(input) != c.Files["input.bf16"].SHA256 {
 		t.Fatal("the weights don't match the recipe")
 	}
@@ -262,6 +284,11 @@ func TestGoldenLimiter(t *testing.T) {
 			}
 		}
 	})
+}
+
+func hexSum(p []byte) string {
+	sum := sha256.Sum256(p)
+	return hex.EncodeToString(sum[:])
 }
 
 // must ends the test if err isn't nil.

@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"github.com/df11-convert/df11-convert/internal/testing/alloc"
+
+	"github.com/df11-convert/df11-convert/internal/testing/golden"
 )
 
 // shape is a kind of data that is hard for the encoder in its own way.
@@ -56,7 +58,7 @@ func (s shape) weights(seed uint64, n int) []byte {
 	for i := range symbols {
 		symbols[i] = s.symbol(r)
 	}
-	return bf16Of(symbols)
+	return golden.Weights(symbols)
 }
 
 // lengths are numbers of elements at which loops and blocks change pace.

@@ -3,13 +3,9 @@ package verify
 import (
 	"bytes"
 	"context"
-	"crypto/sha256"
-	"encoding/binary"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
-	"math/rand/v2"
 	"slices"
 	"strconv"
 	"strings"
@@ -107,43 +103,13 @@ func TestGoldenUnits(t *testing.T) {
 	}
 }
 
-// streamCase is one unit of the compact sets, which leave out the sign_mantissa bytes.
-type streamCase struct {
-	N             int
-	LUTsError     string `json:"luts_error"`
-	LUTsOffset    int    `json:"luts_offset"`
-	LUTsRows      int    `json:"luts_rows"`
-	Codec         int
-	SymbolsOffset int      `json:"symbols_offset"`
-	Runs          [][2]int // count, symbol
-	EncodedSHA256 string   `json:"encoded_sha256"`
-	EncodedOffset int      `json:"encoded_offset"`
-	EncodedBytes  int      `json:"encoded_bytes"`
-	Positions     []uint32 `json:"output_positions"`
-	GapsBytes     int      `json:"gaps_bytes"`
-	GapsPrefixHex string   `json:"gaps_prefix_hex"`
-}
-
-// stored makes the case's unit with these tables and weights.
-func (x streamCase) stored(t *testing.T, luts, encoded, source []byte) *stored {
-	t.Helper()
-	return &stored{
-		luts: luts, stream: encoded[x.EncodedOffset : x.EncodedOffset+x.EncodedBytes], positions: uint32Bytes(x.Positions),
-		gaps: padHex(t, x.GapsPrefixHex, x.GapsBytes), sm: golden.SignMantissa(source), source: source, sizes: []int64{int64(x.N)},
-	}
-}
-
 func TestGoldenStreams(t *testing.T) {
-	var c struct{ Streams []streamCase }
-	golden.Case(t, "streams", &c)
-	input, encoded, luts := golden.Read(t, "streams", "input.bf16"), golden.Read(t, "streams", "encoded.u8"), golden.Read(t, "streams", "luts.u8")
 	passed := 0
-	for _, x := range c.Streams {
-		if x.LUTsError != "" {
+	for _, s := range golden.Streams(t) {
+		if s.LUTs == nil {
 			continue // the official encoder makes no tables, so there is nothing to decode
 		}
-		s := x.stored(t, luts[x.LUTsOffset:x.LUTsOffset+x.LUTsRows*rowBytes], encoded, input[:2*x.N])
-		t.Run(fmt.Sprint(x.N), func(t *testing.T) { mustPass(t, s) })
+		t.Run(fmt.Sprint(s.Sizes[0]), func(t *testing.T) { mustPass(t, storedUnit(s.Unit)) })
 		passed++
 	}
 	if passed != 154 {
@@ -152,42 +118,9 @@ func TestGoldenStreams(t *testing.T) {
 }
 
 func TestGoldenStreamsFixedCodec(t *testing.T) {
-	var c struct {
-		Codecs []struct {
-			Codes [][3]int64 // symbol, bits, value
-		}
-		Streams []streamCase
+	for i, s := range golden.FixedStreams(t) {
+		t.Run(fmt.Sprint(i), func(t *testing.T) { mustPass(t, storedUnit(s.Unit)) })
 	}
-	golden.Case(t, "streams_fixed_codec", &c)
-	symbols, encoded := golden.Read(t, "streams_fixed_codec", "symbols.u8"), golden.Read(t, "streams_fixed_codec", "encoded.u8")
-	for i, x := range c.Streams {
-		codes := golden.CodesOf(c.Codecs[x.Codec].Codes)
-		t.Run(fmt.Sprint(i), func(t *testing.T) {
-			if x.Runs != nil {
-				mustPassRuns(t, codes, x.Runs, x.EncodedSHA256)
-				return
-			}
-			source := make([]byte, 2*x.N)
-			fastest().join(source, symbols[x.SymbolsOffset:x.SymbolsOffset+x.N], make([]byte, x.N))
-			mustPass(t, x.stored(t, golden.Tables(codes), encoded, source))
-		})
-	}
-}
-
-// mustPassRuns encodes a stream that the set stores as runs, compares it with the recorded hash,
-// and decodes it.
-func mustPassRuns(t *testing.T, codes []golden.Code, runs [][2]int, sha string) {
-	t.Helper()
-	var symbols []uint8
-	for _, run := range runs {
-		symbols = append(symbols, slices.Repeat([]uint8{uint8(run[1])}, run[0])...)
-	}
-	weights := fromSymbols(symbols, rand.New(rand.NewPCG(1, 2)))
-	s := storedUnit(golden.Encode(codes, []int64{int64(len(symbols))}, weights))
-	if got := sha256.Sum256(s.stream); hex.EncodeToString(got[:]) != sha {
-		t.Fatalf("test encoder: stream has sha256 %x, want %s", got, sha)
-	}
-	mustPass(t, s)
 }
 
 // TestGoldenHistograms finds the end symbol in 282 official tables, and the plain encoder builds
@@ -229,23 +162,6 @@ func TestGoldenHistograms(t *testing.T) {
 	if n < 200 {
 		t.Errorf("only %d tables were usable", n)
 	}
-}
-
-func uint32Bytes(v []uint32) []byte {
-	var b []byte
-	for _, x := range v {
-		b = binary.LittleEndian.AppendUint32(b, x)
-	}
-	return b
-}
-
-func padHex(t testing.TB, s string, n int) []byte {
-	t.Helper()
-	b, err := hex.DecodeString(s)
-	if err != nil || len(b) > n {
-		t.Fatalf("%d bytes of hex for %d: %v", len(b), n, err)
-	}
-	return append(b, make([]byte, n-len(b))...)
 }
 
 // must ends the test if err isn't nil.
