@@ -22,7 +22,7 @@
 // of blocks in unit.go, and pass 2 in encode.go and block.go. Each variant has its own inner loops
 // (loops.go). Those in loops_go.go run everywhere and show plainly what the assembly does. go test
 // ./encoder (run it again with -tags noasm) compares every variant with the golden vectors of the
-// official compressor and with a serial encoder (internal/testing/golden).
+// official compressor and with a serial encoder (internal/testing/plain).
 //
 // docs/format.md numbers the rules; comments cite them as "§7".
 package encoder

@@ -14,6 +14,7 @@ import (
 
 	"github.com/df11-convert/df11-convert/internal/testing/alloc"
 	"github.com/df11-convert/df11-convert/internal/testing/golden"
+	"github.com/df11-convert/df11-convert/internal/testing/plain"
 	"github.com/df11-convert/df11-convert/internal/testing/world"
 )
 
@@ -37,7 +38,7 @@ func (c codebookCase) histogram() *histogram {
 	return &h
 }
 
-func codebookOf(codes []golden.Code) *codebook {
+func codebookOf(codes []plain.Code) *codebook {
 	var list []code
 	for _, c := range codes {
 		bits, _ := strconv.ParseUint(c.Bits, 2, 64)
@@ -163,7 +164,7 @@ func TestGoldenUnits(t *testing.T) {
 
 func testGoldenUnit(t *testing.T, o options, u golden.Unit, c unitCase) {
 	e, _ := encodeWith(t, o, buildCodebook(c.histogram()), u.Sizes, u.Input, 2)
-	if d := diff(e, goldenEncoded(u)); d != "" {
+	if d := diff(e, goldenEncoded(u.Unit)); d != "" {
 		t.Error(d)
 	}
 	_, err := o.encode(u.Sizes, u.Input, 1)
@@ -182,14 +183,14 @@ func reasonOf(err error) Reason {
 
 // encodeReference encodes weights with any code, as the plain encoder does.
 func encodeReference(book *codebook, sizes []int64, bf16 []byte) *Encoded {
-	var codes []golden.Code
+	var codes []plain.Code
 	for _, c := range book.order {
-		codes = append(codes, golden.NewCode(c.symbol, c.n, c.bits))
+		codes = append(codes, plain.NewCode(c.symbol, c.n, c.bits))
 	}
-	return goldenEncoded(golden.Encode(codes, sizes, bf16))
+	return goldenEncoded(plain.Encode(codes, sizes, bf16))
 }
 
-func goldenEncoded(u golden.Unit) *Encoded {
+func goldenEncoded(u plain.Unit) *Encoded {
 	return &Encoded{
 		LUTs: u.LUTs, EncodedExponent: u.EncodedExponent, SignMantissa: u.SignMantissa,
 		OutputPositions: u.OutputPositions, Gaps: u.Gaps, SplitPositions: int64s(u.SplitPositions),
@@ -235,7 +236,7 @@ func TestGoldenHistograms(t *testing.T) {
 }
 
 func testGoldenHistogram(t *testing.T, c codebookCase, luts []byte) {
-	got, want := buildCodebook(c.histogram()), codebookOf(golden.CodesOf(c.Codes))
+	got, want := buildCodebook(c.histogram()), codebookOf(plain.CodesOf(c.Codes))
 	if !slices.Equal(got.order, want.order) {
 		t.Errorf("codes: got %v, want %v", got.order, want.order)
 	}
@@ -268,7 +269,7 @@ func TestGoldenLimiter(t *testing.T) {
 			at = (at + c.Recipe.Stride) % n
 		}
 	}
-	input := golden.Weights(symbols)
+	input := plain.Weights(symbols)
 	if hexSum(input) != c.Files["input.bf16"].SHA256 {
 		t.Fatal("the weights don't match the recipe")
 	}

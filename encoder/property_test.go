@@ -11,7 +11,7 @@ import (
 
 	"github.com/df11-convert/df11-convert/internal/testing/alloc"
 
-	"github.com/df11-convert/df11-convert/internal/testing/golden"
+	"github.com/df11-convert/df11-convert/internal/testing/plain"
 )
 
 // shape is a kind of data that is hard for the encoder in its own way.
@@ -58,7 +58,7 @@ func (s shape) weights(seed uint64, n int) []byte {
 	for i := range symbols {
 		symbols[i] = s.symbol(r)
 	}
-	return golden.Weights(symbols)
+	return plain.Weights(symbols)
 }
 
 // lengths are numbers of elements at which loops and blocks change pace.

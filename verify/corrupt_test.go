@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/df11-convert/df11-convert/internal/testing/alloc"
+	"github.com/df11-convert/df11-convert/internal/testing/plain"
 )
 
 // array returns the stored array with this name.
@@ -25,9 +26,9 @@ func (s *stored) array(name string) *[]byte {
 // testUnits are small units of different kinds: several chunks, long codes, one chunk.
 func testUnits() map[string]*stored {
 	units := map[string]*stored{
-		"normal": encode(normalWeights(40_000, 3)),
-		"long":   encode(fibWeights(20, 4)),
-		"short":  encode(normalWeights(101, 5)),
+		"normal": encode(plain.Normal(40_000, 3)),
+		"long":   encode(plain.Fibonacci(20, 4)),
+		"short":  encode(plain.Normal(101, 5)),
 	}
 	units["normal"].splitAt(1000, 1000, 30_000)
 	return units
@@ -185,7 +186,7 @@ func elemInUnit(c *stored, m *MismatchError) int {
 }
 
 func TestMismatchNames(t *testing.T) {
-	s := encode(normalWeights(900_000, 6)) // several blocks
+	s := encode(plain.Normal(900_000, 6)) // several blocks
 	s.splitAt(10, 10, 500_000)
 	opt := CompareOptions{Unit: "model.layers.0", Names: []string{"q", "empty", "k", "v"}}
 	for _, x := range []struct {
@@ -217,7 +218,7 @@ func TestMismatchNames(t *testing.T) {
 
 // TestBorderGap damages the first gap of chunks; the chunk before notices.
 func TestBorderGap(t *testing.T) {
-	s := encode(normalWeights(900_000, 6))
+	s := encode(plain.Normal(900_000, 6))
 	u, err := s.open()
 	must(t, err)
 	for _, chunk := range []int{0, 1, 2, blockChunks - 1, blockChunks, u.nChunks - 1} {
@@ -259,7 +260,7 @@ func (f failingReader) ReadAt(p []byte, off int64) (int, error) {
 }
 
 func TestReadErrors(t *testing.T) {
-	s := encode(normalWeights(900_000, 6))
+	s := encode(plain.Normal(900_000, 6))
 	for _, array := range arrayNames[1:5] {
 		a := s.arrays()
 		a[array] = io.NewSectionReader(failingReader{a[array], a[array].Size() - 1}, 0, a[array].Size())
@@ -279,7 +280,7 @@ func TestReadErrors(t *testing.T) {
 }
 
 func TestCancel(t *testing.T) {
-	s := encode(normalWeights(900_000, 6))
+	s := encode(plain.Normal(900_000, 6))
 	u, err := s.open()
 	must(t, err)
 	ctx, cancel := context.WithCancelCause(context.Background())
@@ -319,7 +320,7 @@ func TestMemory(t *testing.T) {
 	for name, c := range map[string]struct {
 		unit  *stored
 		limit int64
-	}{"small": {testUnits()["normal"], 8 << 10}, "large": {encode(normalWeights(2_000_000, 9)), 1_300_000}} {
+	}{"small": {testUnits()["normal"], 8 << 10}, "large": {encode(plain.Normal(2_000_000, 9)), 1_300_000}} {
 		u, err := c.unit.open()
 		must(t, err)
 		alloc.Repeated(t, c.limit, func() {

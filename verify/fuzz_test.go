@@ -10,6 +10,7 @@ import (
 
 	"github.com/df11-convert/df11-convert/internal/testing/alloc"
 	"github.com/df11-convert/df11-convert/internal/testing/golden"
+	"github.com/df11-convert/df11-convert/internal/testing/plain"
 )
 
 // pack and unpack turn a unit into one byte string and back: seven lengths, then the arrays.
@@ -40,10 +41,10 @@ func unpack(b []byte) *stored {
 // that the file is wrong, and they must decode to what an independent decoder finds.
 func FuzzHostile(f *testing.F) {
 	// Small inputs, because large ones make the fuzzer slow.
-	f.Add(encode(normalWeights(101, 5)).pack())
-	f.Add(encode(fibWeights(12, 4)).pack())
+	f.Add(encode(plain.Normal(101, 5)).pack())
+	f.Add(encode(plain.Fibonacci(12, 4)).pack())
 	for _, name := range []string{"elements_31", "end_on_byte"} {
-		f.Add(storedUnit(golden.Load(f, name)).pack())
+		f.Add(storedUnit(golden.Load(f, name).Unit).pack())
 	}
 	f.Fuzz(func(t *testing.T, b []byte) {
 		s := unpack(b)
@@ -55,7 +56,7 @@ func FuzzHostile(f *testing.F) {
 // FuzzSpoiled changes bytes of valid units, which gets further than arbitrary bytes do. Each edit
 // is an array, an offset, and a change.
 func FuzzSpoiled(f *testing.F) {
-	units := []*stored{encode(normalWeights(101, 5)), encode(fibWeights(13, 4)), encode(normalWeights(30_000, 8))}
+	units := []*stored{encode(plain.Normal(101, 5)), encode(plain.Fibonacci(13, 4)), encode(plain.Normal(30_000, 8))}
 	f.Add(uint8(0), []byte{0, 3, 0, 255})
 	f.Add(uint8(1), []byte{1, 3, 0, 255, 2, 9, 0, 1})
 	f.Add(uint8(2), []byte{3, 4, 0, 1, 4, 77, 0, 16})
@@ -116,11 +117,11 @@ func FuzzDecoders(f *testing.F) {
 		if len(stream) == 0 || len(counts) == 0 {
 			return
 		}
-		book := golden.Codes(&hist)
-		if slices.ContainsFunc(book, func(c golden.Code) bool { return len(c.Bits) > maxCodeBits }) {
+		book := plain.Codes(&hist)
+		if slices.ContainsFunc(book, func(c plain.Code) bool { return len(c.Bits) > maxCodeBits }) {
 			return
 		}
-		tab, err := parseTables(golden.Tables(book))
+		tab, err := parseTables(plain.Tables(book))
 		if err != nil {
 			return // no unit has such a code
 		}

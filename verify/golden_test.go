@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/df11-convert/df11-convert/internal/testing/golden"
+	"github.com/df11-convert/df11-convert/internal/testing/plain"
 	"github.com/df11-convert/df11-convert/internal/testing/world"
 )
 
@@ -50,8 +51,8 @@ func (s *stored) compare(opt CompareOptions) error {
 	return u.Compare(context.Background(), bytes.NewReader(s.source), opt)
 }
 
-// storedUnit is a unit as package golden has it.
-func storedUnit(u golden.Unit) *stored {
+// storedUnit is a unit as package plain has it.
+func storedUnit(u plain.Unit) *stored {
 	return &stored{
 		luts: u.LUTs, stream: u.EncodedExponent, sm: u.SignMantissa, positions: u.OutputPositions, gaps: u.Gaps,
 		split: u.SplitPositions, source: u.Input, sizes: u.Sizes,
@@ -89,7 +90,7 @@ func rangesMustPass(t *testing.T, u *Unit, source []byte) {
 func TestGoldenUnits(t *testing.T) {
 	for _, g := range golden.Units(t) {
 		t.Run(g.Name, func(t *testing.T) {
-			s := storedUnit(g)
+			s := storedUnit(g.Unit)
 			if g.Sound() {
 				mustPass(t, s)
 				return
@@ -149,11 +150,11 @@ func TestGoldenHistograms(t *testing.T) {
 			t.Errorf("histogram %d: %v", i, err)
 			continue
 		}
-		codes := golden.CodesOf(h.Codes)
-		end := codes[slices.IndexFunc(codes, func(c golden.Code) bool { return c.Symbol < 0 })]
+		codes := plain.CodesOf(h.Codes)
+		end := codes[slices.IndexFunc(codes, func(c plain.Code) bool { return c.Symbol < 0 })]
 		want, err := strconv.ParseUint((end.Bits + strings.Repeat("0", 32))[:32], 2, 32)
 		must(t, err)
-		if eof, err := tab.checkForm(); err != nil || uint64(eof) != want || !bytes.Equal(golden.Tables(codes), stored) {
+		if eof, err := tab.checkForm(); err != nil || uint64(eof) != want || !bytes.Equal(plain.Tables(codes), stored) {
 			t.Errorf("histogram %d: end symbol %#x, want %#x; %v", i, eof, want, err)
 		}
 		n++

@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"github.com/df11-convert/df11-convert/internal/testing/golden"
+	"github.com/df11-convert/df11-convert/internal/testing/plain"
 	"github.com/df11-convert/df11-convert/verify/internal/cuda"
 	"github.com/df11-convert/df11-convert/verify/kernel"
 )
@@ -138,7 +139,7 @@ func (s *stored) onGPU(ctx context.Context, g *GPU, opt CompareOptions) error {
 // gpuShapes returns units of all kinds; some have many pieces.
 func gpuShapes() map[string][]byte {
 	rng := rand.New(rand.NewPCG(31, 4))
-	oneBit := normalWeights(200_000, 5)
+	oneBit := plain.Normal(200_000, 5)
 	for i := range oneBit {
 		if i/2%6 != 0 {
 			oneBit[i] = 0
@@ -155,8 +156,8 @@ func gpuShapes() map[string][]byte {
 		flat[i] = uint8(rng.IntN(240))
 	}
 	return map[string][]byte{
-		"normal": normalWeights(700_000, 9), "skewed": fromSymbols(skewed, rng), "flat": fromSymbols(flat, rng),
-		"long codes": fibWeights(25, 3), "one-bit codes": oneBit, "two weights": normalWeights(2, 1),
+		"normal": plain.Normal(700_000, 9), "skewed": plain.Weights(skewed), "flat": plain.Weights(flat),
+		"long codes": plain.Fibonacci(25, 3), "one-bit codes": oneBit, "two weights": plain.Normal(2, 1),
 	}
 }
 
@@ -194,7 +195,7 @@ func TestHardwareDecode(t *testing.T) {
 		for k := range symbols {
 			symbols[k] = uint8(base + min(89, int(rng.ExpFloat64()*spread)))
 		}
-		u := encode(fromSymbols(symbols, rng))
+		u := encode(plain.Weights(symbols))
 		if _, err := u.open(); err == nil { // otherwise DF11 can't hold it
 			units[fmt.Sprint("random ", i)] = u
 		}
@@ -207,7 +208,7 @@ func TestHardwareGolden(t *testing.T) {
 	units := map[string]*stored{}
 	for _, u := range golden.Units(t) {
 		if u.Sound() {
-			units[u.Name] = storedUnit(u)
+			units[u.Name] = storedUnit(u.Unit)
 		}
 	}
 	mustDecode(t, opt, units)
@@ -218,7 +219,7 @@ func TestHardwareMismatch(t *testing.T) {
 	g, err := OpenGPU(hardware(t))
 	must(t, err)
 	defer g.Close()
-	u := encode(normalWeights(600_000, 11))
+	u := encode(plain.Normal(600_000, 11))
 	for _, i := range []int{0, 1, 299_999, 599_999} {
 		bad := u.clone()
 		bad.source[2*i] ^= 1

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/df11-convert/df11-convert/verify/internal/cuda"
+
+	"github.com/df11-convert/df11-convert/internal/testing/plain"
 )
 
 // The goals of docs/measured.md.
@@ -131,7 +133,7 @@ func TestHardwareRates(t *testing.T) {
 		n, err = strconv.Atoi(text)
 		must(t, err)
 	}
-	s := encode(normalWeights(min(n, benchElems), 1))
+	s := encode(plain.Normal(min(n, benchElems), 1))
 	u, err := s.open()
 	must(t, err)
 	p := newPiece(u, chunkRange{0, u.nChunks})
@@ -195,7 +197,7 @@ func (m meter) bothWays(t *testing.T, p *gpuPiece) time.Duration {
 // nanoseconds per weight.
 func measureCompare(t *testing.T, opt GPUOptions, n int) float64 {
 	t.Helper()
-	s := encode(normalWeights(n, 2))
+	s := encode(plain.Normal(n, 2))
 	g, err := OpenGPU(opt)
 	must(t, err)
 	defer g.Close()

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/df11-convert/df11-convert/internal/testing/golden"
+	"github.com/df11-convert/df11-convert/internal/testing/plain"
 	"github.com/df11-convert/df11-convert/verify/internal/cuda"
 	"github.com/df11-convert/df11-convert/verify/kernel"
 )
@@ -29,7 +30,7 @@ func TestGPUGolden(t *testing.T) {
 	}
 	for _, u := range golden.Units(t) {
 		if u.Sound() {
-			units[u.Name] = storedUnit(u)
+			units[u.Name] = storedUnit(u.Unit)
 		}
 	}
 	for name, kernel := range map[string]gpuKernel{"ours": ourKernel, "official": officialKernel(stubPTX)} {
@@ -107,14 +108,14 @@ func TestGPUDescribe(t *testing.T) {
 	if !strings.HasPrefix(kernel, "df11-convert, PTX 6.0, sha256 ") || device != "Stub 1, sm_75, driver for CUDA 11.4" {
 		t.Errorf("described as %q, %q", kernel, device)
 	}
-	encode(normalWeights(50_000, 27)).mustPassOn(t, g)
+	encode(plain.Normal(50_000, 27)).mustPassOn(t, g)
 }
 
 // Each slot must have its own stream, and tables are built once per slot and unit. The stub knows
 // which luts they come from.
 func TestGPUSlots(t *testing.T) {
 	s, g := openStub(t)
-	a, b := encode(normalWeights(700_000, 25)), encode(fibWeights(20, 4))
+	a, b := encode(plain.Normal(700_000, 25)), encode(plain.Fibonacci(20, 4))
 	for _, unit := range []*stored{a, b, a} {
 		unit.mustPassOn(t, g)
 	}
@@ -134,7 +135,7 @@ func TestGPUSlots(t *testing.T) {
 // does.
 func TestGPUMismatch(t *testing.T) {
 	_, g := openStub(t)
-	unit := encode(normalWeights(600_000, 11))
+	unit := encode(plain.Normal(600_000, 11))
 	unit.splitAt(1000, 250_000)
 	for _, at := range [][]int{{0}, {599_999}, {249_999, 250_000, 550_000}, {150_001, 599_999}} {
 		bad := unit.clone()
@@ -153,7 +154,7 @@ func TestGPUMismatch(t *testing.T) {
 func TestGPUWrong(t *testing.T) {
 	_, g := openStub(t, "flip 1 777", "flip 2 777")
 	var m *MismatchError
-	if err := encode(normalWeights(100_000, 12)).onGPU(t.Context(), g, CompareOptions{}); !errors.As(err, &m) || m.Elem != 777 || m.Got != m.Want^0x10 {
+	if err := encode(plain.Normal(100_000, 12)).onGPU(t.Context(), g, CompareOptions{}); !errors.As(err, &m) || m.Elem != 777 || m.Got != m.Want^0x10 {
 		t.Errorf("a wrong bit at 777, twice: %v", err)
 	}
 }
@@ -163,7 +164,7 @@ func TestGPUWrong(t *testing.T) {
 // breaks its context; or a kernel never ends. The unit isn't proved, and neither is any later one.
 // Nothing waits for the GPU, and its context is left as it is. The test controls the time.
 func TestGPULost(t *testing.T) {
-	unit := encode(normalWeights(900_000, 15))
+	unit := encode(plain.Normal(900_000, 15))
 	for fault, words := range map[string]string{
 		"flip 3 777": "only the second time right", "idle 3": "only the second time right",
 		"crash 3 700": "CUDA_ERROR_ILLEGAL_ADDRESS", "hang 2": errSilent.Error(),
@@ -188,7 +189,7 @@ func TestGPULost(t *testing.T) {
 // GPU isn't used. With GPURequire the error is ErrNoGPU and names the call. With GPUAuto there is
 // no GPU from the start, or the error is ErrGPULost.
 func TestGPUFaults(t *testing.T) {
-	unit := encode(normalWeights(200_000, 14))
+	unit := encode(plain.Normal(200_000, 14))
 	for _, call := range []string{
 		"cuInit", "cuDriverGetVersion", "cuDeviceGetCount", "cuDeviceGet", "cuDeviceGetName", "cuDeviceGetAttribute",
 		"cuDevicePrimaryCtxRetain", "cuCtxSetCurrent", "cuModuleLoadData", "cuModuleGetFunction",
@@ -222,7 +223,7 @@ func TestGPUFaults(t *testing.T) {
 
 // A weight that differs counts even if the device fails afterwards.
 func TestGPUMismatchBeforeLoss(t *testing.T) {
-	unit := encode(normalWeights(300_000, 21))
+	unit := encode(plain.Normal(300_000, 21))
 	s := stub(t, "crash 4 700")
 	opt := s.options()
 	opt.Mode, opt.slotSize = GPUAuto, 700<<10
@@ -278,7 +279,7 @@ func TestGPUUnusable(t *testing.T) {
 // Every launch has blocks for all places of the device, and only a few for each.
 func TestGPUFillsTheDevice(t *testing.T) {
 	// about 60 chunks; the stub has 2 multiprocessors with 2 blocks each
-	unit := encode(normalWeights(700_000, 26))
+	unit := encode(plain.Normal(700_000, 26))
 	s := stub(t)
 	opt := s.options()
 	opt.slotSize = 4 << 20
@@ -291,7 +292,7 @@ func TestGPUFillsTheDevice(t *testing.T) {
 
 // If you cancel, you don't wait long for a device that hangs, and the error is your own reason.
 func TestGPUHangCancelled(t *testing.T) {
-	unit := encode(normalWeights(600_000, 23))
+	unit := encode(plain.Normal(600_000, 23))
 	s := stub(t, "hang 1")
 	ctx, cancel := context.WithCancelCause(t.Context())
 	opt := s.options()
@@ -314,7 +315,7 @@ func TestGPUHangCancelled(t *testing.T) {
 }
 
 func TestGPUCancel(t *testing.T) {
-	unit := encode(normalWeights(600_000, 16))
+	unit := encode(plain.Normal(600_000, 16))
 	_, g := openStub(t)
 	u, err := unit.open()
 	must(t, err)
@@ -334,7 +335,7 @@ func TestGPUCancel(t *testing.T) {
 
 // After an error while reading the source, the slots still work.
 func TestGPUReadError(t *testing.T) {
-	unit := encode(normalWeights(600_000, 17))
+	unit := encode(plain.Normal(600_000, 17))
 	_, g := openStub(t)
 	u, err := unit.open()
 	must(t, err)
@@ -347,7 +348,7 @@ func TestGPUReadError(t *testing.T) {
 
 // TestGPUPressure compares several units at once while the garbage collector runs all the time.
 func TestGPUPressure(t *testing.T) {
-	unit := encode(normalWeights(300_000, 18))
+	unit := encode(plain.Normal(300_000, 18))
 	s := stub(t)
 	g := s.open(t, s.options())
 	stop := make(chan struct{})
@@ -378,7 +379,7 @@ func TestGPUPressure(t *testing.T) {
 // The GPU stays within any budget of host memory. If the budget is too small, the driver isn't
 // started: auto says why, and require fails.
 func TestGPUHost(t *testing.T) {
-	unit := encode(normalWeights(50_000, 24))
+	unit := encode(plain.Normal(50_000, 24))
 	for _, host := range []int64{0, leastHost, leastHost + 1<<20, 1 << 40} {
 		s := stub(t)
 		opt := s.options()
@@ -421,7 +422,7 @@ func TestGPUOptions(t *testing.T) {
 // TestPieces cuts a unit at every size that makes a difference. The pieces must cover the unit and
 // fit.
 func TestPieces(t *testing.T) {
-	u, err := encode(normalWeights(400_000, 20)).open()
+	u, err := encode(plain.Normal(400_000, 20)).open()
 	must(t, err)
 	for size := minSlot; size < 1<<21; size += 9973 {
 		chunk, elem := 0, int64(0)

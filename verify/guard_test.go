@@ -9,13 +9,13 @@ import (
 
 	"github.com/df11-convert/df11-convert/internal/testing/alloc"
 
-	"github.com/df11-convert/df11-convert/internal/testing/golden"
+	"github.com/df11-convert/df11-convert/internal/testing/plain"
 )
 
 // TestWeightsStayInTheirMemory joins and compares weights that lie right before or right after a
 // page without access.
 func TestWeightsStayInTheirMemory(t *testing.T) {
-	source := normalWeights(300, 9)
+	source := plain.Normal(300, 9)
 	for _, v := range variants {
 		for n := range 300 {
 			exponents, sm, bf16 := alloc.Guarded(t, n), alloc.Guarded(t, n), alloc.Guarded(t, 2*n)
@@ -23,7 +23,7 @@ func TestWeightsStayInTheirMemory(t *testing.T) {
 				for j := range n {
 					exponents[i][j] = source[2*j]>>7 | source[2*j+1]<<1
 				}
-				copy(sm[i], golden.SignMantissa(source[:2*n]))
+				copy(sm[i], plain.SignMantissa(source[:2*n]))
 				v.join(bf16[i], exponents[i], sm[i])
 				if !bytes.Equal(bf16[i], source[:2*n]) || !v.same(exponents[i], sm[i], bf16[i]) {
 					t.Fatalf("%s: %d weights are joined or compared wrongly", v.name, n)
@@ -42,7 +42,7 @@ func TestDecodersStayInTheirMemory(t *testing.T) {
 		fibonacci[100+s] = a
 		a, b = b, a+b
 	}
-	tab, err := parseTables(golden.Tables(golden.Codes(&fibonacci)))
+	tab, err := parseTables(plain.Tables(plain.Codes(&fibonacci)))
 	must(t, err)
 	for _, v := range variants {
 		for i := range 2 {

@@ -6,12 +6,12 @@ import (
 	"io"
 	"testing"
 
-	"github.com/df11-convert/df11-convert/internal/testing/golden"
+	"github.com/df11-convert/df11-convert/internal/testing/plain"
 )
 
 // TestStructure breaks everything that Open checks.
 func TestStructure(t *testing.T) {
-	good := encode(normalWeights(40_000, 3))
+	good := encode(plain.Normal(40_000, 3))
 	good.splitAt(1000)
 	zeros := make([]byte, 1<<16)
 	for name, x := range map[string]struct {
@@ -62,7 +62,7 @@ func TestStructure(t *testing.T) {
 func lutsOf(lengths map[uint8]uint8, rows ...map[int]uint8) []byte {
 	var luts []byte
 	for _, row := range rows {
-		luts = append(luts, golden.Filled(row, new(uint8))...)
+		luts = append(luts, plain.Filled(row, new(uint8))...)
 	}
 	last := make([]byte, rowBytes)
 	for s, l := range lengths {
@@ -103,7 +103,7 @@ func TestHostileTables(t *testing.T) {
 
 // TestUnread changes bytes that no decoder reads. Compare passes; CheckUnread warns.
 func TestUnread(t *testing.T) {
-	s := encode(normalWeights(101, 5))
+	s := encode(plain.Normal(101, 5))
 	for name, x := range map[string]struct {
 		array string
 		spoil func(s *stored)

@@ -6,7 +6,7 @@ import (
 	"math/rand/v2"
 	"testing"
 
-	"github.com/df11-convert/df11-convert/internal/testing/golden"
+	"github.com/df11-convert/df11-convert/internal/testing/plain"
 )
 
 // TestJoin splits and joins all 65,536 weights in every variant.
@@ -17,7 +17,7 @@ func TestJoin(t *testing.T) {
 		binary.LittleEndian.PutUint16(bf16[2*w:], uint16(w))
 		exponents[w] = uint8(w >> 7)
 	}
-	sm := golden.SignMantissa(bf16)
+	sm := plain.SignMantissa(bf16)
 	for _, v := range variants {
 		for _, n := range []int{0, 1, 3, 4, 31, 32, 33, 63, 64, 100, 129, 1 << 16} {
 			got := make([]byte, 2*n)
@@ -40,7 +40,7 @@ func TestSame(t *testing.T) {
 				binary.LittleEndian.PutUint16(bf16[2*i:], w)
 				exponents[i] = uint8(w >> 7)
 			}
-			sm := golden.SignMantissa(bf16)
+			sm := plain.SignMantissa(bf16)
 			if !v.same(exponents, sm, bf16) {
 				t.Errorf("%s: %d equal weights differ", v.name, n)
 			}

@@ -6,11 +6,12 @@ import (
 	"encoding/binary"
 	"encoding/hex"
 	"fmt"
-	"math"
 	"math/rand/v2"
 	"os"
 	"strings"
 	"testing"
+
+	"github.com/df11-convert/df11-convert/internal/testing/plain"
 )
 
 func ownModule(t testing.TB) *module {
@@ -164,13 +165,7 @@ func TestHashes(t *testing.T) {
 // normalUnit has several chunks of weights like those of a trained model.
 func normalUnit(t testing.TB, n int) *unit {
 	t.Helper()
-	rng := rand.New(rand.NewPCG(1, 5))
-	bf := make([]byte, 2*n)
-	for i := range n {
-		w := math.Float32bits(float32(rng.NormFloat64() * 0.02))
-		binary.LittleEndian.PutUint16(bf[2*i:], uint16(w>>16))
-	}
-	return encode(t, "normal", bf)
+	return encode(t, "normal", plain.Normal(n, 1))
 }
 
 // TestPieces decodes ranges of chunks, as the verifier does when memory is short.

@@ -6,12 +6,12 @@ import (
 	"io"
 	"math"
 	"math/rand/v2"
-	"slices"
 	"testing"
 
 	"github.com/df11-convert/df11-convert/encoder"
 	"github.com/df11-convert/df11-convert/internal/testing/alloc"
 	"github.com/df11-convert/df11-convert/internal/testing/golden"
+	"github.com/df11-convert/df11-convert/internal/testing/plain"
 )
 
 // unit is the kernels' input, and the output they must produce.
@@ -141,19 +141,7 @@ func randomUnit(t testing.TB, seed uint64, most int) *unit {
 // fibonacciUnit has codes of every length up to nSymbols bits.
 func fibonacciUnit(t testing.TB, nSymbols int) *unit {
 	t.Helper()
-	var symbols []uint8
-	a, b := 1, 1
-	for s := range nSymbols {
-		symbols = append(symbols, slices.Repeat([]uint8{uint8(100 + s)}, a)...)
-		a, b = b, a+b
-	}
-	rng := rand.New(rand.NewPCG(uint64(nSymbols), 2))
-	rng.Shuffle(len(symbols), func(i, j int) { symbols[i], symbols[j] = symbols[j], symbols[i] })
-	bf := make([]byte, 2*len(symbols))
-	for i, s := range symbols {
-		binary.LittleEndian.PutUint16(bf[2*i:], uint16(s)<<7|uint16(rng.Uint32())&0x807f)
-	}
-	u := encode(t, "fibonacci", bf)
+	u := encode(t, "fibonacci", plain.Fibonacci(nSymbols, uint64(nSymbols)))
 	if u == nil {
 		t.Fatal("no unit of Fibonacci counts")
 	}

@@ -1,5 +1,5 @@
-// Package golden says what encodings must be: it loads the vectors of testdata/golden, and has a
-// plain encoder for any other weights. It checks nothing, and only tests import it.
+// Package golden loads the vectors of testdata/golden for the tests of several packages. It checks
+// nothing, and only tests import it.
 package golden
 
 import (
@@ -7,6 +7,8 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+
+	"github.com/df11-convert/df11-convert/internal/testing/plain"
 )
 
 // Read reads a file of the vectors. path holds the parts of its path.
@@ -42,12 +44,8 @@ func dir(t testing.TB) string {
 
 // A Unit is one unit as the official functions encoded it, with its input.
 type Unit struct {
-	Name  string
-	Sizes []int64 // elements of each tensor
-
-	Input, EncodedExponent, SignMantissa, OutputPositions, Gaps, SplitPositions []byte
-
-	LUTs     []byte   // nil if the official functions make no tables
+	plain.Unit
+	Name     string
 	Problems []string // limits of DF11 that the unit breaks
 }
 
@@ -77,7 +75,10 @@ func Load(t testing.TB, name string) Unit {
 	}
 	Case(t, name, &c)
 	u := Unit{
-		Name: name, Problems: c.Kernel.Problems, Input: Read(t, name, "input.bf16"),
+		Name: name, Problems: c.Kernel.Problems,
+	}
+	u.Unit = plain.Unit{
+		Input:           Read(t, name, "input.bf16"),
 		EncodedExponent: Read(t, name, "encoded_exponent.u8"),
 		SignMantissa:    Read(t, name, "sign_mantissa.u8"),
 		OutputPositions: Read(t, name, "output_positions.u32"), Gaps: Read(t, name, "gaps.u8"),

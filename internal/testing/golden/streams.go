@@ -6,12 +6,14 @@ import (
 	"encoding/hex"
 	"slices"
 	"testing"
+
+	"github.com/df11-convert/df11-convert/internal/testing/plain"
 )
 
 // A Stream is a unit of the compact sets, which leave out what follows from the rest.
 type Stream struct {
-	Unit
-	Codes []Code // nil: those of the unit's own histogram
+	plain.Unit
+	Codes []plain.Code // nil: those of the unit's own histogram
 }
 
 type streamSet struct {
@@ -37,13 +39,13 @@ type streamCase struct {
 }
 
 // unit returns the case's unit without tables.
-func (x streamCase) unit(t testing.TB, coded, input []byte) Unit {
+func (x streamCase) unit(t testing.TB, coded, input []byte) plain.Unit {
 	t.Helper()
 	gaps, err := hex.DecodeString(x.GapsPrefix)
 	if err != nil {
 		t.Fatal(err)
 	}
-	u := Unit{Sizes: []int64{int64(x.N)}, Input: input, SignMantissa: SignMantissa(input),
+	u := plain.Unit{Sizes: []int64{int64(x.N)}, Input: input, SignMantissa: plain.SignMantissa(input),
 		EncodedExponent: coded[x.Offset:][:x.Bytes],
 		Gaps:            append(gaps, make([]byte, x.GapsBytes-len(gaps))...)}
 	u.OutputPositions, _ = binary.Append(nil, binary.LittleEndian, x.Positions)
@@ -69,8 +71,8 @@ func Streams(t testing.TB) (list []Stream) {
 }
 
 // FixedStreams loads units with codes that weren't made for their weights. They have every tail
-// length, every gap, chunk borders, and codes of 32 bits. Of the largest, the set stores hashes;
-// FixedStreams encodes these and compares the hashes.
+// length, every gap, chunk borders, and codes of 32 bits. The set stores only hashes of the largest.
+// FixedStreams encodes these plainly and compares the hashes.
 func FixedStreams(t testing.TB) (list []Stream) {
 	t.Helper()
 	const set = "streams_fixed_codec"
@@ -78,8 +80,8 @@ func FixedStreams(t testing.TB) (list []Stream) {
 	Case(t, set, &cases)
 	symbols, coded := Read(t, set, "symbols.u8"), Read(t, set, "encoded.u8")
 	for i, x := range cases.Streams {
-		codes := CodesOf(cases.Codecs[x.Codec].Codes)
-		u := Encode(codes, []int64{int64(x.N)}, Weights(x.symbols(symbols)))
+		codes := plain.CodesOf(cases.Codecs[x.Codec].Codes)
+		u := plain.Encode(codes, []int64{int64(x.N)}, plain.Weights(x.symbols(symbols)))
 		if x.Runs == nil {
 			tables := u.LUTs
 			u = x.unit(t, coded, u.Input)
@@ -100,16 +102,6 @@ func (x streamCase) symbols(all []byte) (symbols []byte) {
 		symbols = append(symbols, slices.Repeat([]byte{byte(run[1])}, run[0])...)
 	}
 	return symbols
-}
-
-// Weights returns one weight per exponent, with all kinds of signs and mantissas.
-func Weights(exponents []byte) []byte {
-	out := make([]byte, 0, 2*len(exponents))
-	for i, s := range exponents {
-		sm := byte(167*i + 13)
-		out = append(out, s<<7|sm&0x7f, s>>1|sm&0x80)
-	}
-	return out
 }
 
 func sum(p []byte) string {

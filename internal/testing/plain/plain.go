@@ -1,4 +1,6 @@
-package golden
+// Package plain encodes units as docs/format.md §2 to §8 say, one bit at a time, and makes weights.
+// Only tests import it. It shares no code with package encoder.
+package plain
 
 import (
 	"cmp"
@@ -9,7 +11,14 @@ import (
 	"strings"
 )
 
-// This file is a plain encoder, written from docs/format.md §2 to §8, one bit at a time.
+// A Unit is an encoded unit, with its input.
+type Unit struct {
+	Sizes []int64 // elements of each tensor
+
+	Input, EncodedExponent, SignMantissa, OutputPositions, Gaps, SplitPositions []byte
+
+	LUTs []byte // nil if the official functions make no tables
+}
 
 // Code is the code of a symbol, such as "0110". The end symbol is -1.
 type Code struct {
