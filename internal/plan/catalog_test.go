@@ -6,14 +6,15 @@ import (
 	"errors"
 	"flag"
 	"fmt"
-	"github.com/df11-convert/df11-convert/internal/catalog"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
+	"github.com/df11-convert/df11-convert/internal/catalog"
 	"github.com/df11-convert/df11-convert/internal/safetensors"
+	"github.com/df11-convert/df11-convert/internal/testing/world"
 )
 
 var update = flag.Bool("update", false, "rewrite testdata/plans")
@@ -129,7 +130,7 @@ func compareGolden(t *testing.T, path string, got []byte) {
 		}
 		return
 	}
-	want := readFile(t, path)
+	want := world.Read(t, path)
 	if bytes.Equal(got, want) {
 		return
 	}
@@ -238,7 +239,7 @@ func TestPublishedDicts(t *testing.T) {
 		Repo string
 		Dict catalog.PatternDict `json:"pattern_dict"`
 	}
-	if err := json.Unmarshal(readFile(t, "testdata/published.json"), &published); err != nil {
+	if err := json.Unmarshal(world.Read(t, "testdata/published.json"), &published); err != nil {
 		t.Fatal(err)
 	}
 	for _, pub := range published {

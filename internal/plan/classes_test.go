@@ -3,7 +3,6 @@ package plan
 import (
 	"bytes"
 	"fmt"
-	"github.com/df11-convert/df11-convert/internal/catalog"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -12,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/df11-convert/df11-convert/internal/catalog"
 	"github.com/df11-convert/df11-convert/internal/safetensors"
 )
 

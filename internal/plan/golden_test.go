@@ -1,14 +1,15 @@
 package plan
 
 import (
-	"github.com/df11-convert/df11-convert/internal/catalog"
-	"os"
+	"bytes"
 	"path/filepath"
 	"slices"
 	"testing"
 
 	"github.com/df11-convert/df11-convert/encoder"
+	"github.com/df11-convert/df11-convert/internal/catalog"
 	"github.com/df11-convert/df11-convert/internal/safetensors"
+	"github.com/df11-convert/df11-convert/internal/testing/world"
 )
 
 // goldenDir holds whole models that the official compressor wrote, next to their sources.
@@ -32,44 +33,26 @@ func TestGoldenModels(t *testing.T) {
 func readGolden(t *testing.T, model string) (Source, catalog.PatternDict) {
 	t.Helper()
 	dir := filepath.Join(goldenDir, model)
-	dict, err := catalog.ParsePatternDict(readFile(t, filepath.Join(dir, "pattern_dict.json")))
+	dict, err := catalog.ParsePatternDict(world.Read(t, filepath.Join(dir, "pattern_dict.json")))
 	if err != nil {
 		t.Fatal(err)
 	}
 	weights := readWeights(t, filepath.Join(dir, "source"), "model.safetensors")
 	return Source{
-		ID: model, Weights: []WeightFile{weights}, Config: readFile(t, filepath.Join(dir, "source", "config.json")),
+		ID: model, Weights: []WeightFile{weights}, Config: world.Read(t, filepath.Join(dir, "source", "config.json")),
 		Files: []File{weights.File, {Path: "config.json", Size: 202}},
 	}, dict
-}
-
-// readFile reads a whole file.
-func readFile(t *testing.T, path string) []byte {
-	t.Helper()
-	data, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return data
 }
 
 // readWeights reads the header of a safetensors file.
 func readWeights(t *testing.T, dir, name string) WeightFile {
 	t.Helper()
-	f, err := os.Open(filepath.Join(dir, name))
+	data := world.Read(t, filepath.Join(dir, name))
+	h, err := safetensors.ReadHeader(bytes.NewReader(data), int64(len(data)))
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer f.Close()
-	info, err := f.Stat()
-	if err != nil {
-		t.Fatal(err)
-	}
-	h, err := safetensors.ReadHeader(f, info.Size())
-	if err != nil {
-		t.Fatal(err)
-	}
-	return WeightFile{File: File{Path: name, Size: info.Size()}, Header: h}
+	return WeightFile{File: File{Path: name, Size: int64(len(data))}, Header: h}
 }
 
 // checkFiles compares the plan's output files with a folder of official ones: same files, same

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/df11-convert/df11-convert/internal/safetensors"
+	"github.com/df11-convert/df11-convert/internal/testing/world"
 )
 
 // shard deals a model's tensors out to n files, in order, and returns them with their index.
@@ -99,7 +100,7 @@ func (l *largeModel) plan(t *testing.T) *Plan {
 // readLarge reads testdata/large.txt.
 func readLarge(t *testing.T) (list []largeModel) {
 	t.Helper()
-	for line := range strings.Lines(string(readFile(t, filepath.Join("testdata", "large.txt")))) {
+	for line := range strings.Lines(string(world.Read(t, filepath.Join("testdata", "large.txt")))) {
 		if head, ok := strings.CutPrefix(line, "= "); ok {
 			name, config, _ := strings.Cut(head, " ")
 			list = append(list, largeModel{name, config, newModel()})

@@ -3,10 +3,10 @@ package plan
 import (
 	"errors"
 	"fmt"
-	"github.com/df11-convert/df11-convert/internal/catalog"
 	"strings"
 	"testing"
 
+	"github.com/df11-convert/df11-convert/internal/catalog"
 	"github.com/df11-convert/df11-convert/internal/safetensors"
 )
 
@@ -199,19 +199,5 @@ func TestDerivedLanguageModel(t *testing.T) {
 	}
 	if p.Loader.Via != "AutoModelForCausalLM" {
 		t.Errorf("loader %+v", p.Loader)
-	}
-}
-
-// TestModulesSayWhatTheyLack checks that the plan names a module of sentence-transformers whose
-// weights are a pickle.
-func TestModulesSayWhatTheyLack(t *testing.T) {
-	src := llama(true, false)
-	src.Modules = []byte(`[{"path": ""}, {"path": "2_Dense"}, {"path": "3_Dense"}]`)
-	for _, name := range []string{"modules.json", "2_Dense/model.safetensors", "3_Dense/pytorch_model.bin"} {
-		src.Files = append(src.Files, File{Path: name, Size: 1})
-	}
-	p := mustPlan(t, src, Options{})
-	if len(p.Lacks) != 1 || !strings.Contains(p.Lacks[0], "3_Dense/pytorch_model.bin") || filePaths(p.Components) != "2_Dense/model.safetensors" {
-		t.Errorf("lacks %q, components %s", p.Lacks, filePaths(p.Components))
 	}
 }

@@ -2,10 +2,10 @@ package plan
 
 import (
 	"errors"
-	"github.com/df11-convert/df11-convert/internal/catalog"
 	"strings"
 	"testing"
 
+	"github.com/df11-convert/df11-convert/internal/catalog"
 	"github.com/df11-convert/df11-convert/internal/safetensors"
 )
 

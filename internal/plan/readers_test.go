@@ -3,11 +3,11 @@ package plan
 import (
 	"cmp"
 	"fmt"
-	"github.com/df11-convert/df11-convert/internal/catalog"
 	"slices"
 	"strings"
 	"testing"
 
+	"github.com/df11-convert/df11-convert/internal/catalog"
 	"github.com/df11-convert/df11-convert/internal/safetensors"
 )
 

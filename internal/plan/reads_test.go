@@ -2,9 +2,11 @@ package plan
 
 import (
 	"fmt"
-	"github.com/df11-convert/df11-convert/internal/catalog"
 	"strings"
 	"testing"
+
+	"github.com/df11-convert/df11-convert/internal/catalog"
+	"github.com/df11-convert/df11-convert/internal/testing/world"
 )
 
 // TestDerivedLeavesReads checks that a derived dict leaves weights in BF16 that the class reads
@@ -12,7 +14,7 @@ import (
 func TestDerivedLeavesReads(t *testing.T) {
 	t.Parallel()
 	n, last := 0, ""
-	for line := range strings.Lines(string(readFile(t, "../catalog/reads.txt"))) {
+	for line := range strings.Lines(string(world.Read(t, "../catalog/reads.txt"))) {
 		if class := strings.Fields(line)[0]; class != last && class != "?" {
 			last = class
 			n++

@@ -3,13 +3,13 @@ package plan
 import (
 	"encoding/json"
 	"fmt"
-	"github.com/df11-convert/df11-convert/internal/catalog"
 	"maps"
 	"slices"
 	"strconv"
 	"strings"
 	"testing"
 
+	"github.com/df11-convert/df11-convert/internal/catalog"
 	"github.com/df11-convert/df11-convert/internal/hubtest"
 	"github.com/df11-convert/df11-convert/internal/human"
 	"github.com/df11-convert/df11-convert/internal/python"
