@@ -3,14 +3,11 @@ package back
 import (
 	"cmp"
 	"context"
-	"path"
 	"slices"
 
 	"github.com/df11-convert/df11-convert/internal/catalog"
 	"github.com/df11-convert/df11-convert/internal/model"
-	"github.com/df11-convert/df11-convert/internal/names"
 	"github.com/df11-convert/df11-convert/internal/plan"
-	"github.com/df11-convert/df11-convert/internal/reader"
 )
 
 // To know what a DF11 model has to hold, this file plans its original again. The model's config.json
@@ -44,24 +41,14 @@ func OriginalOptions(d *model.DF11, opt plan.Options) []plan.Options {
 // file, or the folder of a pipeline. If the model lies in a pipeline's folder, that is the
 // component.
 func sourcePlace(d *model.DF11) (weightFile, component string) {
-	if d.Dir != "" {
+	if d.Dir != "" || d.Manifest == nil {
 		return "", d.Dir
 	}
-	if d.Manifest == nil || len(d.Manifest.Source.Files) == 0 {
-		return "", ""
+	id := d.Manifest.Identity()
+	if catalog.Layout(d.Layout()).Family() == catalog.Diffusers {
+		component = id.Folder
 	}
-	files := d.Manifest.Source.Files
-	dir, base := path.Dir(files[0].Path), path.Base(files[0].Path)
-	_, shard := reader.ShardOf(base)
-	usual := base == names.Weights || base == "diffusion_pytorch_model.safetensors"
-	if len(files) == 1 && !usual && !shard {
-		return files[0].Path, ""
-	}
-	if layout := catalog.Layout(d.Layout()); dir != "." &&
-		(layout == catalog.Diffusers || layout == catalog.DiffusersSingle) {
-		return "", dir
-	}
-	return "", ""
+	return id.File, component
 }
 
 // PlanOriginal plans the original of d. It tries the plans that the catalog and the manifest
