@@ -10,7 +10,7 @@ clients=$PWD/internal/hubtest/testdata/clients
 
 hub_client
 npm_install "$work/js" @huggingface/hub@2.17.5
-python_client() { "$client/bin/python" "$clients/client.py" "$HF_ENDPOINT" "$(mktemp -d -p "$work")"; }
+python_client() { "$client/bin/python" "$clients/client.py" "$HF_ENDPOINT" "$(mktemp -d -p "$work")" "$@"; }
 
 echo "== plain hub, small parts and pages"
 start_hub data -model org/tiny -xet-hashes -multipart-from 300000 -chunk-size 250000 -page-size 5
@@ -22,6 +22,13 @@ echo "== the same while the storage host and the uploads stumble"
 start_hub stumbling -model org/tiny -xet-hashes -multipart-from 300000 -chunk-size 250000 -fault put-503:2 -fault complete-500:1
 python_client
 end_hub
+
+for server in git kohakuhub mirror; do
+  echo "== the ways of $server"
+  start_hub "$server" -model org/tiny -ways "$server" -page-size 5
+  python_client read
+  end_hub
+done
 
 echo "== a trusted publisher, by the Python client's own exchange"
 start_hub trusted -model acme/trusted -model acme/other -publisher acme/trusted=me/ci
