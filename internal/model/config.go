@@ -1,11 +1,11 @@
 package model
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"path"
 	"slices"
 	"strings"
@@ -30,8 +30,7 @@ func (d *DF11) readConfig(ctx context.Context) error {
 		dict, err := DictOfConfig(b)
 		switch isRoot := ref.Path == names.Config; {
 		case err == nil:
-			d.Dict, d.Dir = dict, strings.TrimSuffix(strings.TrimSuffix(ref.Path, names.Config),
-				"/")
+			d.Dict, d.Dir = dict, strings.TrimSuffix(ref.Path[:len(ref.Path)-len(names.Config)], "/")
 			if isRoot {
 				return nil
 			}
@@ -68,23 +67,18 @@ func (d *DF11) aloneIn(dir string) error {
 
 // configs returns the files that may be the config.json of a DF11 model: first the root's, then
 // those of folders with weights.
-func (f *files) configs() []plan.File {
-	var configs []plan.File
-	holdsWeights := map[string]bool{}
+func (f *files) configs() (configs []plan.File) {
+	dirs := map[string]bool{"": true}
 	for _, ref := range f.list {
-		if reader.IsSafetensors(ref.Path) {
-			holdsWeights[path.Dir(ref.Path)] = true
+		dir, _ := path.Split(ref.Path)
+		if reader.IsSafetensors(ref.Path) && strings.Count(dir, "/") < 2 {
+			dirs[dir] = true
 		}
 	}
-	for _, ref := range f.list {
-		dir, name := path.Dir(ref.Path), path.Base(ref.Path)
-		if name == names.Config && dir != "." && !strings.Contains(dir, "/") && holdsWeights[dir] {
-			configs = append(configs, ref)
+	for _, dir := range slices.Sorted(maps.Keys(dirs)) {
+		if config, ok := f.File(dir + names.Config); ok {
+			configs = append(configs, config)
 		}
-	}
-	slices.SortFunc(configs, func(a, b plan.File) int { return cmp.Compare(a.Path, b.Path) })
-	if root, ok := f.File(names.Config); ok {
-		configs = slices.Insert(configs, 0, root)
 	}
 	return configs
 }
