@@ -49,9 +49,11 @@ async function once(path, options) {
     { status, after: +answer.headers.get('Retry-After') });
 }
 
-export const json = async (path, options) => (await api(path, options)).json().catch(() => {
+export async function json(path, options) {
+  const value = await (await api(path, options)).json().catch(() => undefined);
+  if (value && typeof value === 'object') return value;
   throw new Problem('The Hub sent something else than an answer', '', ['a proxy or a login page of your network may be in between']);
-});
+}
 // modelOf finds the model in what people paste: an id, an address of any page of a model, or a line that clones it.
 export function modelOf(text) {
   const bare = text.trim().replace(/^git clone /, '').replace(/^["'<`]+|[>"'`]+$/g, '').replace(/[?#].*$/, '').replace(/(\.git)?\/*$/, '');
@@ -71,8 +73,8 @@ export function modelOf(text) {
   return `${org}/${name}` + (revision ? '@' + revision : '');
 }
 // suggest lists models whose names hold a text, the most downloaded first.
-export const suggest = async (text, limit = 8) =>
-  (await json('/api/models?' + new URLSearchParams({ search: text, limit, sort: 'downloads' })).catch(() => [])).map(m => String(m.id));
+export const suggest = (text, limit = 8) => json('/api/models?' + new URLSearchParams({ search: text, limit, sort: 'downloads' }))
+  .then(models => models.map(m => String(m.id))).catch(() => []);
 
 // --- sign-in ------------------------------------------------------------------------------------------------------------
 const client = () => window.huggingface?.variables?.OAUTH_CLIENT_ID || setting('oauth-client'); // a Space brings its own
@@ -115,9 +117,7 @@ export function comeFromFrame() {
     window.opener = null;
     for (const [key, text] of Object.entries(from.sessionStorage)) keep.set(key, text);
     return true;
-  } catch {
-    return false; // another site's
-  }
+  } catch { return false; } // another site's
 }
 const declined = {
   access_denied: ['You have not agreed', 'Without the three rights no job can be started for you. Plans and checks need no sign-in.'],

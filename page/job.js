@@ -26,11 +26,11 @@ export const span = s => s < 90 * 60 ? Math.ceil(s / 60) + ' min' : (s / 3600).t
 export const dollars = n => '$' + (Math.ceil(100 * n - 1e-9) / 100 || 0.01).toFixed(2);
 // askPrices takes today's prices from the Hub.
 export async function askPrices() {
-  const all = await json('/api/jobs/hardware', { token: '' }).catch(() => []);
+  const all = [await json('/api/jobs/hardware', { token: '' }).catch(() => [])].flat();
   const units = { minute: 60, second: 3600, hour: 1 };
   for (const m of machines) {
-    const now = all.find(h => h.name === m.flavor);
-    if (now?.unitCostUSD * units[now.unitLabel] > 0) Object.assign(m, { price: now.unitCostUSD * units[now.unitLabel], now: true });
+    const { unitCostUSD, unitLabel } = all.find(h => h.name === m.flavor) ?? {}, price = unitCostUSD * units[unitLabel];
+    if (price > 0) Object.assign(m, { price, now: true });
   }
 }
 
@@ -40,9 +40,15 @@ export const running = job => !ended.includes(job.status.stage);
 export const address = job => `${hub()}/jobs/${account.user}/${job.id}`;
 const path = id => `/api/jobs/${account.user}/${encodeURIComponent(id)}`;
 // taskOf is what a job converts, by its command.
-export function taskOf({ command = [] }) {
-  const [source = '', commit = ''] = (command[1] ?? '').split('@');
+export function taskOf(job) {
+  const command = job.command ?? [], [source = '', commit = ''] = (command[1] ?? '').split('@');
   return { source, commit, target: command[command.indexOf('--repo-id') + 1] ?? '' };
+}
+// jobAt asks the Hub for a job. Anything else is no answer.
+async function jobAt(where, options) {
+  const job = await json(where, options);
+  if (job.id && job.status?.stage) return job;
+  throw new Problem('The Hub sent something else than a job');
 }
 const labelsOf = ({ source, target }) => ({ 'df11-convert': source, 'df11-target': target });
 // find returns the job that is converting a source into a target now.
@@ -83,7 +89,7 @@ export async function start(task, machine, options) {
     };
     try {
       const headers = { 'Content-Type': 'application/json' };
-      return { job: await json(`/api/jobs/${account.user}`, { method: 'POST', headers, body: JSON.stringify(body) }) };
+      return { job: await jobAt(`/api/jobs/${account.user}`, { method: 'POST', headers, body: JSON.stringify(body) }) };
     } catch (error) {
       const job = error.status < 500 ? undefined : await find(task).catch(() => undefined); // the answer was lost, not the job
       if (job) return { job };
@@ -99,12 +105,11 @@ const patience = 5; // answers that there is no such job, which a new one may ge
 // failure, and heard with every line of the log.
 export async function follow(id, { saw, silent, heard, signal }) {
   const done = new AbortController();
-  signal.addEventListener('abort', () => done.abort());
-  listen(id, heard, done.signal);
+  listen(id, heard, AbortSignal.any([signal, done.signal]));
   try {
     for (let missing = 0; ; await wait(often)) {
       signal.throwIfAborted();
-      const job = await json(path(id)).catch(error => error);
+      const job = await jobAt(path(id)).catch(error => error);
       signal.throwIfAborted();
       if (job instanceof Problem) {
         missing = job.status === 404 ? missing + 1 : 0;

@@ -7,9 +7,7 @@ export const planner = Object.assign(new EventTarget(), { state: 'idle', got: 0,
 const become = changes => planner.dispatchEvent(Object.assign(new Event('change'), Object.assign(planner, changes)));
 let loaded; // a promise of the program's module, and of the address of what runs it
 // load makes the planner ready, once; what has broken is loaded again.
-export function load() {
-  return loaded ??= fetchAll().then(program => { become({ state: 'ready' }); return program; }, broken);
-}
+export const load = () => loaded ??= fetchAll().then(program => { become({ state: 'ready' }); return program; }, broken);
 
 function broken(error) {
   loaded = undefined;

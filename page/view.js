@@ -105,10 +105,7 @@ async function plan(id, signal, stop, { fresh, f32 }) {
   arrive(first);
   if (!first.known && !navigator.connection?.saveData) await refine(first, signal);
 }
-function arrive(p) {
-  show(p);
-  done('plan-title', `${p.source}: ${bytes(p.before)} become about ${bytes(p.after)}`);
-}
+const arrive = p => { show(p); done('plan-title', `${p.source}: ${bytes(p.before)} become about ${bytes(p.after)}`); };
 // refine makes a plan exact to about 0.1% from samples of the weights, which the visitor may stop.
 async function refine(first, signal) {
   const part = new AbortController(), stop = () => part.abort();
@@ -221,7 +218,7 @@ async function check(id, signal, stop) {
 const enter = () => hub.signIn().catch(error => warn('sign-in', error, ...signInButton()));
 
 function showAccount() {
-  $('who').textContent = account.user ? `Signed in as ${account.user}` : '';
+  $('who').textContent = account.user ?? '';
   $('sign-out').hidden = !account.user;
   $('sign-in').hidden = !hub.canSignIn() || !!account.user;
   if (now) offer(now);

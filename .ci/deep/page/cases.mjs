@@ -121,6 +121,14 @@ const visits = [
     t.want(/headers/.test(await tab.$eval('#plan-meta', e => e.textContent)), 'it went on');
     await t.close(tab);
   }],
+  ['visit: suggestions and prices are something else', async t => {
+    t.play({ 'GET /api/models': { body: {} }, 'GET /api/jobs/hardware': { body: {} } });
+    const tab = await t.open('/', { kept: t.kept });
+    await tab.type('#model', 'org/llama');
+    await tab.keyboard.press('Enter');
+    await t.says(tab, '#terms', /November 2026/);
+    await t.close(tab);
+  }],
   ['visit: suggestions while typing', async t => {
     const tab = await t.open('/');
     await tab.type('#model', 'good');
@@ -177,7 +185,7 @@ const shell = /--\w|set HF_|run the same|df11-convert verify:/;
 const next = [
   ['org/gated', /accept|n.t let you|gated/, 'Sign in with'], ['org/nothing-there', /no such|private/i, 'Sign in with'], ['ann/private', /no such|private/i, 'Sign in with'],
   ['org/f16', /can.t be converted/, ''], ['org/gguf', /can.t be converted/, ''], ['org/pickle', /can.t be converted/, ''], ['org/adapter', /can.t be converted/, ''],
-  ['org/f32', /F32/, ''], ['ann/good-DF11', /DF11 model already/, 'Check it'], ['datasets/a/b', /among the datasets/, ''], ['   ', /no model.*name a model/, ''], ['-o', /no model/, ''],
+  ['org/f32', /F32/, 'Plan it as BF16'], ['ann/good-DF11', /DF11 model already/, 'Check it'], ['datasets/a/b', /among the datasets/, ''], ['   ', /no model.*name a model/, ''], ['-o', /no model/, ''],
   ['a/b/c', /no model/, ''], ['https://huggingface.co/gpt2', /no model/, ''], ['org/several', /several|more than one/, ''],
   ['a/<img src=x onerror=alert(1)>', /<img/, ''],
 ].map(([id, why, button]) => [`refusal: ${id}`, async t => {
@@ -188,9 +196,10 @@ const next = [
   t.want(!shell.test(said.replace(/df11-convert plan \S+/, '')), `words of a shell: ${said}`);
   t.want(!(await tab.$('img')), 'a name is markup');
   t.want(await tab.evaluate(() => document.activeElement.id === 'answer-title' && document.getElementById('state').textContent.startsWith(document.activeElement.textContent)), 'it has not the focus, or is not announced');
-  if (button === 'Check it') {
+  if (button === 'Check it' || button === 'Plan it as BF16') {
     await tab.click('#about-answer button.main');
-    await t.says(tab, '#verdict', /No fault found/);
+    await t.says(tab, button === 'Check it' ? '#verdict' : '#plan-title', /No fault found|org\/f32/);
+    t.want(button === 'Check it' || /--exact-f32/.test(await tab.$eval('#command', e => e.textContent)), 'the command leaves out --exact-f32');
   }
   await t.close(tab);
 }]);
@@ -364,6 +373,7 @@ const ends3 = [
   ['the stage can.t be reached', s => [['cut', s.runs, 'cut', s.done], stream(), 'good'], /Published/],
   ['the stage is HTML', s => [[html, s.done], stream(), 'good'], /Published/],
   ['the stage is refused with 403', s => [[{ status: 403 }, s.runs, s.done], stream(), 'good'], /Published/],
+  ['the stage is something else', s => [[{ body: {} }, { body: 'null' }, { body: { id: 'J1' } }, s.runs, s.done], stream(), 'good'], /Published/],
   ['a new job is not known yet', s => [[{ status: 404 }, { status: 404 }, s.runs, s.done], stream(), 'good'], /Published/],
   ['completed, the log is cut', s => [[s.done], ends('{', '  "schema_version": 1,'), 'good'], /Published/, /123,456 weights/],
   ['completed, without a log', s => [[s.done], { status: 404 }, 'good'], /Published/],
@@ -411,6 +421,7 @@ const starts = [
 const twice = [
   ['job: one runs already', t => ({ [list]: { body: [job(t, 'RUNNING').body] }, [one]: job(t, 'RUNNING'), [logs]: stream() })],
   ['job: the answer to the start was lost', t => ({ [list]: [{ body: [] }, { body: [job(t, 'RUNNING').body] }], [post]: { status: 504 }, [one]: job(t, 'RUNNING'), [logs]: stream() })],
+  ['job: the answer to the start is something else', t => ({ [list]: [{ body: [] }, { body: [job(t, 'RUNNING').body] }], [post]: { body: {} }, [one]: job(t, 'RUNNING'), [logs]: stream() })],
   ['job: the connection broke at the start', t => ({ [list]: [{ body: [] }, { body: [job(t, 'RUNNING').body] }], [post]: (q, r) => { r.writeHead(200); r.write('{"id'); setTimeout(() => r.destroy(), 50); }, [one]: job(t, 'RUNNING'), [logs]: stream() })],
 ].map(([name, rules]) => [name, async t => {
   t.play(rules(t));
@@ -488,7 +499,7 @@ twice.push(['job: started in two tabs at once', async t => {
   const tab = await t.open(model);
   await t.says(tab, '#start', /about 2 min, at most \$0\.10/);
   const said = await t.text(tab, '#job');
-  t.want(/every minute/.test(said) && /prices of today/.test(said) && /guess/.test(said) && !/second/.test(said), said);
+  t.want(/every minute/.test(said) && /prices of today/.test(said) && /guess/.test(said) && /close the page/.test(said) && !/second/.test(said), said);
   await t.close(tab);
 }], ['money: nothing to gain', async t => {
   const tab = await t.open('/?model=org/unknown');
