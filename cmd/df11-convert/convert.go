@@ -131,9 +131,6 @@ func convertOne(ctx context.Context, u *ui, f *convertFlags, spec string) (*conv
 	if err := f.shares.Check(src.model, src.plan); err != nil {
 		return nil, err
 	}
-	if f.parts.which == "" { // the sizes of a part differ
-		u.say("%s", gain(src.plan, spans.LikelyBytes(spans.Outputs(src.plan)), false))
-	}
 	for _, w := range src.plan.Warnings {
 		u.log().Warn(w)
 	}
@@ -146,7 +143,11 @@ func convertOne(ctx context.Context, u *ui, f *convertFlags, spec string) (*conv
 	}
 	defer f.gpu.close()
 	defer func() { u.count(opt.Progress.Snapshot()) }()
-	defer u.watch(opt.Progress)()
+	about := ""
+	if f.parts.which == "" { // the sizes of a part differ
+		about = gain(src.plan, spans.LikelyBytes(spans.Outputs(src.plan)), false)
+	}
+	defer u.watch(opt.Progress, about)()
 	report, err := pipeline.Run(ctx, opt)
 	if err != nil {
 		return nil, err

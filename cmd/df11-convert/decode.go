@@ -66,7 +66,7 @@ func runDecode(ctx context.Context, u *ui, f *decodeFlags, name string) error {
 		defer src.Close()
 		opt.Pair = src.pair(d)
 	}
-	stop := u.watch(opt.Progress)
+	stop := u.watch(opt.Progress, "")
 	report, err := pipeline.Decode(ctx, opt)
 	stop()
 	u.kept = opt.Progress.Outputs.Load() > 0

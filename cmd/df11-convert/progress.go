@@ -16,9 +16,9 @@ const (
 	lineAfter = 50
 )
 
-// watch shows progress until stop is called. stop shows the last state, or nothing if there was
-// nothing to do.
-func (u *ui) watch(p *progress.Counters) (stop func()) {
+// watch shows progress until stop is called, and first the line about the work, unless that's empty
+// or there is none to do. stop shows the last state.
+func (u *ui) watch(p *progress.Counters, about string) (stop func()) {
 	if u.quiet {
 		return func() {}
 	}
@@ -33,14 +33,21 @@ func (u *ui) watch(p *progress.Counters) (stop func()) {
 		t := time.NewTicker(drawEvery)
 		defer t.Stop()
 		m := progress.Motion{Began: u.began}
+		add := func() {
+			m.Add(p.Snapshot(), time.Now())
+			if about != "" && m.Phase != "" {
+				u.say("%s", about)
+				about = ""
+			}
+		}
 		for n := 1; ; n++ {
 			select {
 			case <-t.C:
-				if m.Add(p.Snapshot(), time.Now()); n%after == 0 {
+				if add(); n%after == 0 {
 					show(&m)
 				}
 			case <-done:
-				m.Add(p.Snapshot(), time.Now())
+				add()
 				m.Ended = true
 				show(&m)
 				return

@@ -88,7 +88,7 @@ func TestTheFirstLineHasTheSpeed(t *testing.T) {
 		u.screen.W = &b
 		var p progress.Counters
 		p.SourceBytes.Store(1e9)
-		stop := u.watch(&p)
+		stop := u.watch(&p, "")
 		for range 21 {
 			done := p.Timed(progress.Verify)
 			time.Sleep(500 * time.Millisecond)

@@ -106,7 +106,7 @@ func verifyOne(ctx context.Context, u *ui, f *verifyFlags,
 		defer f.gpu.close()
 		applyMemory(f.shares)
 	}
-	defer u.watch(opt.Progress)()
+	defer u.watch(opt.Progress, "")()
 	return pipeline.Verify(ctx, opt)
 }
 

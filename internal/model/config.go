@@ -84,7 +84,7 @@ func (f *files) configs() (configs []plan.File) {
 }
 
 // ErrNoDF11Config means that something isn't a DF11 model, such as an original.
-var ErrNoDF11Config = errors.New("no dfloat11_config: not a finished DF11 model")
+var ErrNoDF11Config = errors.New("no dfloat11_config, so this isn't a finished DF11 model")
 
 // DictOfConfig returns dfloat11_config.pattern_dict of a config.json, in its order.
 func DictOfConfig(b []byte) (catalog.PatternDict, error) {
