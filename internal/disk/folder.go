@@ -251,7 +251,8 @@ func (f *Folder) path(name string) string { return filepath.Join(f.Root.Name(), 
 // Version identifies a state of a file: its size, mode, time, and what else the system knows about
 // it. Another file, or the same one after a change, has another version.
 func Version(info fs.FileInfo) string {
-	return fmt.Sprint(info.Size(), info.Mode(), info.ModTime().UnixNano(), stamp(info))
+	return fmt.Sprint(info.Size(), info.Mode(), info.ModTime().UnixNano(), inode(info),
+		changed(info))
 }
 
 // Sum returns the SHA-256 of a regular file of this size, or "" if there is none.

@@ -33,6 +33,14 @@ func isShared(info fs.FileInfo) bool {
 	return mode&fs.ModeSticky == 0 && (mode&0o002 != 0 || group)
 }
 
+// inode returns the number that the system gives a file.
+func inode(info fs.FileInfo) uint64 {
+	if st, ok := info.Sys().(*syscall.Stat_t); ok {
+		return uint64(st.Ino) //nolint:unconvert // the types differ between systems
+	}
+	return 0
+}
+
 // links returns the number of names a file has.
 func links(info fs.FileInfo) uint64 {
 	if st, ok := info.Sys().(*syscall.Stat_t); ok {

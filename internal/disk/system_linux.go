@@ -46,14 +46,13 @@ func isPodVolume(dir, mounts string) bool {
 	return false
 }
 
-// stamp returns a text that no other file has, and that changes with every write, even if the
-// modification time is set back.
-func stamp(info fs.FileInfo) string {
+// changed returns a time that changes with every write, even if the modification time is set back.
+func changed(info fs.FileInfo) string {
 	st, ok := info.Sys().(*syscall.Stat_t)
 	if !ok {
 		return ""
 	}
-	return fmt.Sprint(st.Ino, st.Ctim)
+	return fmt.Sprint(st.Ctim)
 }
 
 // beginWriteback asks the system to start writing bytes to disk, so that Sync has little left to

@@ -10,8 +10,8 @@ import (
 // allocate does nothing: writing allocates the space.
 func allocate(*os.File, int64) error { return nil }
 
-// stamp returns "": only Linux has one.
-func stamp(fs.FileInfo) string { return "" }
+// changed returns "": only Linux is asked.
+func changed(fs.FileInfo) string { return "" }
 
 // beginWriteback does nothing: Sync writes everything.
 func beginWriteback(*os.File, int64, int64) {}
