@@ -139,30 +139,3 @@ func TestSmallDiskIsToldWhatItNeeds(t *testing.T) {
 		sameFiles(t, w.target(), want)
 	}
 }
-
-// TestUploadedFilesAreNotMadeAgain checks a run that ends between upload and commit: the next one
-// on the same disk commits the files in the target's store. If the store lost them, it makes them
-// again.
-func TestUploadedFilesAreNotMadeAgain(t *testing.T) {
-	t.Parallel()
-	want := reference(t, small())
-	for _, lost := range []bool{false, true} {
-		w, work := newWorld(t, small()), t.TempDir()
-		w.Inject(hubtest.Fault{Name: "commit-quota", Times: always})
-		if _, err := w.convert(t.Context(), t, work); err == nil {
-			t.Fatal("a commit over quota went through")
-		}
-		w.ClearFaults()
-		w.ResetLog()
-		if lost {
-			w.RemoveRepo(targetRepo)
-		}
-		r, err := w.convert(t.Context(), t, work)
-		shared.Must(t, err)
-		// the card's picture is always sent
-		if sent := w.Count("PUT", "*") > 1; sent != lost || (r.Made.Now == r.Made.Files) != lost {
-			t.Errorf("lost %v: files were sent again: %v, %d of %d were made", lost, sent, r.Made.Now, r.Made.Files)
-		}
-		sameFiles(t, w.target(), want)
-	}
-}
