@@ -89,13 +89,13 @@ type ownership struct {
 
 const user = "the user"
 
-// TestOnlyAnUpdateDeletes: whatever else a folder or a branch holds, results of other sources, other
-// files, components or folders of one name, and files of the user with the very bytes of the source,
-// a run without --force changes and removes only what runs of the same result have written, and
-// with --force it removes nothing else. It says what it will remove. A conflict names files of
+// TestOnlyAnUpdateDeletes checks that a run without --force changes and removes only what runs of the
+// same result have written, whatever else a folder or a branch holds: results of other sources, other
+// files, components or folders of one name, and files of the user with the very bytes of the source.
+// With --force, it removes nothing else. It says what it will remove. A conflict names files of
 // others alone; without these, a run ends well. A run that ends well has made its whole result,
-// without a file of the former one. So it is after kills, in parts, where two run at once, and where
-// the user writes meanwhile.
+// without a file of the former one. The runs are killed, make parts, and meet: two at once, or the
+// user's commits.
 func TestOnlyAnUpdateDeletes(t *testing.T) {
 	t.Parallel()
 	seen := map[string]int{}
