@@ -127,10 +127,13 @@ func (m *Motion) Left() (left time.Duration, sure bool) {
 		if p.known(aboutLeast) {
 			most = max(most, float64(w.All-w.Done)/p.steady.value)
 		} else if down := m.paces[Read].steady.value; w.Stage == Upload && !p.begun && down > 0 {
-			later = float64(w.All) / down
+			later = float64(w.All-w.Done) / down
 		}
 	}
-	if most += later; m.Ended || most > leftMost {
+	if most > 0 {
+		most += later
+	}
+	if m.Ended || most > leftMost {
 		return 0, false
 	}
 	return time.Duration(most * float64(time.Second)), sure
