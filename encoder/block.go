@@ -37,8 +37,8 @@ var coders = sync.Pool{New: func() any { return new(blockCoder) }}
 
 // buffers are reused from block to block. Their contents are undefined.
 type buffers struct {
-	elems []byte // BF16, if the source is not in memory
-	sm    []byte // sign_mantissa
+	elems []byte // BF16, and space for a strip
+	sm    []byte // sign_mantissa, and space for a strip
 	coded []byte // the coded stream
 	marks []byte // the mark stream (see bitWriter)
 	gaps  []byte
@@ -78,12 +78,13 @@ func (c *blockCoder) encode(b int) error {
 	if err := c.enter(b); err != nil {
 		return err
 	}
-	c.sm = grow(c.sm, int(c.end-c.start))
-	if err := c.code(c.sm); err != nil {
+	n := int(c.end - c.start)
+	c.sm = grow(c.sm, n+stripElems)
+	if err := c.code(c.sm[:n]); err != nil {
 		return err
 	}
 	c.finish()
-	if err := c.dst.write(NameSignMantissa, c.sm, c.start); err != nil {
+	if err := c.dst.write(NameSignMantissa, c.sm[:n], c.start); err != nil {
 		return err
 	}
 	coded := c.coded[:min(c.limit/8, c.u.nBytes())-c.base/8]
@@ -106,15 +107,15 @@ func (c *blockCoder) enter(b int) (err error) {
 // read returns the BF16 bytes of elements first to end-1. The next read overwrites them.
 func (c *blockCoder) read(first, end int64) ([]byte, error) {
 	off, n := 2*first, int(2*(end-first))
-	c.elems = grow(c.elems, n)
-	got, err := c.src.ReadAt(c.elems, off)
+	c.elems = grow(c.elems, n+2*stripElems)
+	got, err := c.src.ReadAt(c.elems[:n], off)
 	if got < n {
 		if err == nil || err == io.EOF {
 			err = io.ErrUnexpectedEOF
 		}
 		return nil, fmt.Errorf("read %d bytes at %d: %w", n, off, err)
 	}
-	return c.elems, nil
+	return c.elems[:n], nil
 }
 
 // code makes the block's coded and mark streams and its sign_mantissa bytes.

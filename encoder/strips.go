@@ -45,19 +45,10 @@ func (c *blockCoder) strips(sm []byte, i int) error {
 
 // strip splits and codes len(sm) elements, at most one strip, starting with element i.
 func (c *blockCoder) strip(sm []byte, i int, average float64) error {
-	bf16 := c.bf16[2*i : 2*(i+len(sm))]
-	width := c.table.width
-	if len(sm) == stripElems {
-		c.u.loops.split((*[stripElems]byte)(sm), (*[2 * stripElems]byte)(bf16), &c.idx, width)
-	} else { // the end of the block goes through full-size buffers
-		var whole struct {
-			sm   [stripElems]byte
-			bf16 [2 * stripElems]byte
-		}
-		copy(whole.bf16[:], bf16)
-		c.u.loops.split(&whole.sm, &whole.bf16, &c.idx, width)
-		copy(sm, whole.sm[:])
-	}
+	// At the end of a block, this is more than sm and c.bf16 hold. Their buffers have space for it.
+	bf16 := c.bf16[2*i : 2*(i+stripElems)]
+	c.u.loops.split((*[stripElems]byte)(sm[:stripElems]), (*[2 * stripElems]byte)(bf16), &c.idx,
+		c.table.width)
 	end := i + len(sm)
 	i, err := c.appendPairs(i, c.idx[:2*(len(sm)&^15)], paceFor(c.u.loops, c.table, average))
 	if err != nil {

@@ -107,13 +107,8 @@ func headerSize(first8 []byte, fileSize int64) (nBytes int64, err error) {
 		return 0, fail(ErrTooShort, "", "%d bytes", fileSize)
 	}
 	n := binary.LittleEndian.Uint64(first8)
-	switch {
-	case n > maxHeaderBytes:
-		return 0, fail(ErrHeaderLength, "", "%d bytes, the limit is %d", n, maxHeaderBytes)
-	case n < 2:
-		return 0, fail(ErrHeaderLength, "", "%d bytes", n)
-	case int64(n) > fileSize-lengthBytes:
-		return 0, fail(ErrHeaderLength, "", "%d bytes in a file of %d", n, fileSize)
+	if most := min(maxHeaderBytes, fileSize-lengthBytes); n < 2 || n > uint64(most) {
+		return 0, fail(ErrHeaderLength, "", "%d bytes, of 2 to %d", n, most)
 	}
 	return int64(n), nil
 }

@@ -100,15 +100,10 @@ func (s *scanner) number(tensor string) (int64, error) {
 		s.pos++
 	}
 	text := string(s.b[start:s.pos])
-	if text == "" || len(text) > 1 && text[0] == '0' {
-		return 0, fail(ErrNumber, tensor, "at byte %d", start)
-	}
 	n, err := strconv.ParseInt(text, 10, 64)
-	if err != nil {
-		return 0, fail(ErrNumber, tensor, "too large at byte %d", start)
-	}
-	if s.pos < len(s.b) && (s.b[s.pos] == '.' || s.b[s.pos]|0x20 == 'e') {
-		return 0, fail(ErrNumber, tensor, "fraction or exponent at byte %d", start)
+	fraction := s.pos < len(s.b) && (s.b[s.pos] == '.' || s.b[s.pos]|0x20 == 'e')
+	if err != nil || fraction || len(text) > 1 && text[0] == '0' {
+		return 0, fail(ErrNumber, tensor, "at byte %d", start)
 	}
 	return n, nil
 }
