@@ -205,44 +205,6 @@ func TestRefusedLeavesNothing(t *testing.T) {
 	}
 }
 
-// TestForceOverwritesWhatIsNamed checks that files in the way are named before any work. Force
-// overwrites these and deletes none. Files that appear later are a conflict again.
-func TestForceOverwritesWhatIsNamed(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t, small())
-	w.AddRepo(targetRepo, map[string][]byte{"other.safetensors": []byte("weights"), "config.json": []byte("mine"), "stale.txt": []byte("old")})
-	conflict := func(err error) *target.ConflictError {
-		t.Helper()
-		c := (*target.ConflictError)(nil)
-		if !errors.As(err, &c) {
-			t.Fatalf("no conflict: %v", err)
-		}
-		return c
-	}
-	_, err := w.convert(t.Context(), t, t.TempDir())
-	if c := conflict(err); fmt.Sprint(c.Files, c.Overwritten) != "[other.safetensors] [config.json]" {
-		t.Errorf("named are %v and %v", c.Files, c.Overwritten)
-	}
-	if len(w.log.take()) > 0 || w.Count("POST", anyCommit) > 0 {
-		t.Error("work was done before the refusal")
-	}
-	w.Inject(hubtest.Fault{Method: "POST", Path: "/api/models/*/commit/main", Action: func(x *hubtest.Exchange) {
-		w.Push(targetRepo, "main", map[string][]byte{"tokenizer.json": []byte("mine")})
-		x.Next(x.ResponseWriter)
-	}})
-	_, err = w.convert(t.Context(), t, t.TempDir(), forced)
-	if c := conflict(err); fmt.Sprint(c.Files, c.Overwritten) != "[] [tokenizer.json]" || content(t, w.Server, targetRepo, "main", "tokenizer.json") != "mine" {
-		t.Errorf("named are %v and %v", c.Files, c.Overwritten)
-	}
-	w.mustConvert(t, forced)
-	files := w.target()
-	for _, name := range []string{"other.safetensors", "stale.txt"} {
-		if _, ok := files[name]; !ok {
-			t.Errorf("Force deletes %s", name)
-		}
-	}
-}
-
 // localResult converts a model locally.
 func localResult(t *testing.T, m *hubtest.Model) string {
 	t.Helper()
