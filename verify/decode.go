@@ -18,14 +18,8 @@ func (u *Unit) DecodeRange(ctx context.Context, elem, n int64, dst []byte) error
 	}
 	v, ranges := fastest(), cut(u.chunkAt(elem), u.chunkAt(elem+n-1)+1)
 	return u.eachChunk(ctx, v, ranges, 1, nil, func(c *codes, d *chunkData) bool {
-		into, at := d.bf16, int64(u.positions[d.index])-elem
-		whole := at >= 0 && at+int64(d.n) <= n
-		if whole {
-			into = dst[2*at : 2*(at+int64(d.n))]
-		}
-		if v.join(into, c.exponents[:d.n], d.sm); !whole {
-			copyOverlap(dst, into, 2*at)
-		}
+		v.join(d.bf16, c.exponents[:d.n], d.sm)
+		copyOverlap(dst, d.bf16, 2*(int64(u.positions[d.index])-elem))
 		return true
 	})
 }
