@@ -9,13 +9,15 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/df11-convert/df11-convert/internal/hubtest"
 	"github.com/df11-convert/df11-convert/internal/testing/world"
 )
 
 // TestLostResultIsAnError checks that every command ends with 1 and an error if its result can't be
 // written, with and without --json, and that no hint proposes another disk.
 func TestLostResultIsAnError(t *testing.T) {
-	t.Parallel()
+	t.Setenv("HF_ENDPOINT", hubtest.Start(t).URL) // status asks who the user is
+	t.Setenv("HF_TOKEN", "hf_test")
 	dir := t.TempDir()
 	at := func(name string) string { return filepath.Join(dir, name) }
 	llama(t, at("m"), "BF16", 0, "")
