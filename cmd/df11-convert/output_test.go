@@ -23,9 +23,10 @@ func TestLostResultIsAnError(t *testing.T) {
 	llama(t, at("m"), "BF16", 0, "")
 	must(t, at("m"), "-o", at("out"))
 	world.Write(t, at("list.yaml"), []byte("models:\n- {source: "+at("m")+", output: "+at("again")+"}\n"))
+	world.Write(t, at("named.yaml"), []byte("models:\n- {source: "+at("m")+", repo-id: org/m}\n"))
 	commands := map[string][]string{
 		"df11-convert": {}, "convert": {at("m"), "-o", at("again")}, "plan": {at("m")}, "verify": {at("out"), "--against", at("m"), "--level", "structure"},
-		"decode": {at("out"), "-o", at("back")}, "batch": {at("list.yaml")}, "status": {at("list.yaml")}, "inspect": {at("out")},
+		"decode": {at("out"), "-o", at("back")}, "batch": {at("list.yaml")}, "status": {at("named.yaml")}, "inspect": {at("out")},
 		"demo": {"-o", at("demo")}, "completion": {"bash"}, "help": {"verify"},
 	}
 	root := rootCommand(newUI(os.Stdout, os.Stderr), nil)

@@ -16,8 +16,8 @@ const (
 	lineAfter = 50
 )
 
-// watch shows progress until stop is called, and first the line about the work, unless that's empty
-// or there is none to do. stop shows the last state.
+// watch shows progress until stop is called. It begins with the line about, unless that's empty or
+// there is no work to do. stop shows the last state.
 func (u *ui) watch(p *progress.Counters, about string) (stop func()) {
 	if u.quiet {
 		return func() {}

@@ -24,8 +24,8 @@ func whose(info fs.FileInfo) string {
 }
 
 // isShared reports whether everyone, or a group, may rename what is in a folder. With the sticky
-// bit, no one can rename another user's files. The group of this process isn't meant, nor is the
-// private group of the folder's owner, which has the owner's number.
+// bit, no one can rename another user's files. It doesn't count the group of this process,
+// or the private group of the folder's owner, which has the owner's number.
 func isShared(info fs.FileInfo) bool {
 	st, ok := info.Sys().(*syscall.Stat_t)
 	mode := info.Mode()

@@ -158,8 +158,7 @@ func (p Push) snapshotOf(id string, files map[string]hub.FileInfo) snapshot {
 	return s
 }
 
-// version returns the SHA-256 of a large file, and git's hash of a small one: that is what pins it
-// at a source, too.
+// version returns the SHA-256 of a large file, and git's hash of a small one.
 func (c commit) version(name string) (string, error) {
 	f := c.files[name]
 	return cmp.Or(f.SHA256, f.BlobID), nil

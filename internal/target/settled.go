@@ -56,7 +56,7 @@ func (p Push) Settled(ctx context.Context, from *hub.RepoInfo, version string,
 	return &Settled{p, from, m, sumOf(b), at.SHA}
 }
 
-// listsSource reports whether a manifest is of the weights that a source has.
+// listsSource reports whether a manifest lists exactly the weights of a source.
 func listsSource(m *metadata.Manifest, from map[string]hub.FileInfo) bool {
 	return !slices.ContainsFunc(m.Source.Files, func(f metadata.SourceFile) bool {
 		return from[f.Path].File() != names.File{Path: f.Path, Size: f.Size, SHA256: f.SHA256}

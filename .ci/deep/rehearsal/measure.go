@@ -29,8 +29,8 @@ func (r *result) model() string {
 		gb(r.sourceBytes), len(r.plan.Units))
 }
 
-// all adds the runs up; what it says of memory and disk is the most of any run, and what was
-// converted the last run says.
+// all sums up the runs. Its memory and disk are the largest of any run, and its result is that of
+// the last run.
 func (r *result) all() (sum step) {
 	for _, s := range r.steps {
 		sum.Wall, sum.CPU = sum.Wall+s.Wall, sum.CPU+s.CPU
