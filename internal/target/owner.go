@@ -407,13 +407,12 @@ func (w *Owner) Removes(in *Inspection) []string {
 	return slices.DeleteFunc(names, func(name string) bool { return w.writes(name) || IsJournal(name) })
 }
 
-// ConflictError says that a target holds files that are not ours: Overwritten are in the way of
-// files of the result, and the loader would read Files, which are weights, with the result
-// (docs/format.md §13).
+// A ConflictError reports files in a target that aren't ours. Overwritten have names of the result's
+// files. Files are weights that a loader would read along with the result (docs/format.md §13).
 type ConflictError struct {
 	Where              string
 	Files, Overwritten []string
-	// the source of the conversion that is there; "" if there is none or it is not known
+	// the source of the conversion in the target; "" if there is none or it isn't known
 	Of   string
 	Work bool // it's a work folder
 }
