@@ -5,6 +5,7 @@ const slow = { expected: 'any' };
 
 // --- first visit: the planner, the Hub, the browser ---
 
+const worker = body => ({ 'page GET .*worker.js': { body, type: 'text/javascript' } });
 const broken = [
   ['no WebAssembly', { before: () => { delete window.WebAssembly; } }, {}, /can.t run the planner.*WebAssembly/],
   ['no DecompressionStream', { before: () => { delete window.DecompressionStream; } }, {}, /can.t run the planner.*too old/],
@@ -16,8 +17,8 @@ const broken = [
   ['wasm_exec.js 404', {}, { 'page GET .*wasm_exec.js': { status: 404, body: '<h1>no' } }, /missing.*wasm_exec/],
   ['wasm_exec.js is HTML', {}, { 'page GET .*wasm_exec.js': { body: '<h1>no', type: 'text/html' } }, /missing.*wasm_exec/],
   ['worker blocked', { before: () => { window.Worker = function () { throw new Error('blocked by policy'); }; } }, {}, /doesn.t start.*blocked by policy/],
-  ['worker.js is of another release', {}, { 'page GET .*worker.js': { body: 'onmessage = async () => { throw new Error("old"); }; addEventListener("unhandledrejection", e => { throw e.reason; });', type: 'text/javascript' } }, /stopped the planner|has stopped/],
-  ['the program panics', {}, { 'page GET .*worker.js': { body: 'onmessage = () => postMessage({ code: 2, stdout: "", stderr: "fatal error: out of memory" });', type: 'text/javascript' } }, /has stopped.*out of memory/],
+  ['worker.js is of another release', {}, worker('onmessage = async () => { throw new Error("old"); }; addEventListener("unhandledrejection", e => { throw e.reason; });'), /has stopped|stopped the planner/],
+  ['the program panics', {}, worker('onmessage = () => postMessage({ code: 2, stdout: "", stderr: "fatal error: out of memory" });'), /has stopped.*out of memory/],
 ].map(([name, options, rules, wanted]) => [`planner: ${name}`, async t => {
   t.play(rules);
   const tab = await t.open(model, { ...slow, ...options });
@@ -183,10 +184,21 @@ const visits = [
 
 const shell = /--\w|set HF_|run the same|df11-convert verify:/;
 const next = [
-  ['org/gated', /accept|n.t let you|gated/, 'Sign in with'], ['org/nothing-there', /no such|private/i, 'Sign in with'], ['ann/private', /no such|private/i, 'Sign in with'],
-  ['org/f16', /can.t be converted/, ''], ['org/gguf', /can.t be converted/, ''], ['org/pickle', /can.t be converted/, ''], ['org/adapter', /can.t be converted/, ''],
-  ['org/f32', /F32/, 'Plan it as BF16'], ['ann/good-DF11', /DF11 model already/, 'Check it'], ['datasets/a/b', /among the datasets/, ''], ['   ', /no model.*name a model/, ''], ['-o', /no model/, ''],
-  ['a/b/c', /no model/, ''], ['https://huggingface.co/gpt2', /no model/, ''], ['org/several', /several|more than one/, ''],
+  ['org/gated', /accept|n.t let you|gated/, 'Sign in with'],
+  ['org/nothing-there', /no such|private/i, 'Sign in with'],
+  ['ann/private', /no such|private/i, 'Sign in with'],
+  ['org/f16', /can.t be converted/, ''],
+  ['org/gguf', /can.t be converted/, ''],
+  ['org/pickle', /can.t be converted/, ''],
+  ['org/adapter', /can.t be converted/, ''],
+  ['org/f32', /F32/, 'Plan it as BF16'],
+  ['ann/good-DF11', /DF11 model already/, 'Check it'],
+  ['datasets/a/b', /among the datasets/, ''],
+  ['   ', /no model.*name a model/, ''],
+  ['-o', /no model/, ''],
+  ['a/b/c', /no model/, ''],
+  ['https://huggingface.co/gpt2', /no model/, ''],
+  ['org/several', /several|more than one/, ''],
   ['a/<img src=x onerror=alert(1)>', /<img/, ''],
 ].map(([id, why, button]) => [`refusal: ${id}`, async t => {
   const tab = await t.open('/?model=' + encodeURIComponent(id), slow);
@@ -195,7 +207,8 @@ const next = [
   t.want(said.includes(button), `no button ${button}: ${said}`);
   t.want(!shell.test(said.replace(/df11-convert plan \S+/, '')), `words of a shell: ${said}`);
   t.want(!(await tab.$('img')), 'a name is markup');
-  t.want(await tab.evaluate(() => document.activeElement.id === 'answer-title' && document.getElementById('state').textContent.startsWith(document.activeElement.textContent)), 'it has not the focus, or is not announced');
+  const [focus, head, announced] = await tab.evaluate(() => [document.activeElement.id, document.activeElement.textContent, document.getElementById('state').textContent]);
+  t.want(focus === 'answer-title' && announced.startsWith(head), 'it has not the focus, or is not announced');
   if (button === 'Check it' || button === 'Plan it as BF16') {
     await tab.click('#about-answer button.main');
     await t.says(tab, button === 'Check it' ? '#verdict' : '#plan-title', /No fault found|org\/f32/);
@@ -241,13 +254,21 @@ const status = n => ({ status: n, body: { error: 'invalid_grant', error_descript
 const html = { body: '<!doctype html><h1>Login</h1>', type: 'text/html' };
 const token = 'POST /oauth/token', userinfo = 'GET /oauth/userinfo', authorize = 'GET /oauth/authorize';
 const signIns = [
-  ['denied', { [authorize]: back('error=access_denied&state=STATE') }, /not agreed/], ['scope', { [authorize]: back('error=invalid_scope&state=STATE') }, /doesn.t grant/],
-  ['another error', { [authorize]: back('error=server_error&error_description=down%E2%80%AE&state=STATE') }, /down\\u202e/], ['wrong state', { [authorize]: back('code=x&state=other') }, /belongs to no sign-in/],
-  ['code without state', { [authorize]: back('code=x') }, /belongs to no sign-in/], ['error without state', { [authorize]: back('error=access_denied') }, /belongs to no sign-in/],
-  ...[400, 401, 403, 429, 500].map(n => [`token ${n}`, { [token]: status(n) }, new RegExp(String(n))]), ['token: network', { [token]: 'cut' }, /can.t be reached/], ['token: HTML', { [token]: html }, /something else/],
+  ['denied', { [authorize]: back('error=access_denied&state=STATE') }, /not agreed/],
+  ['scope', { [authorize]: back('error=invalid_scope&state=STATE') }, /doesn.t grant/],
+  ['another error', { [authorize]: back('error=server_error&error_description=down%E2%80%AE&state=STATE') }, /down\\u202e/],
+  ['wrong state', { [authorize]: back('code=x&state=other') }, /belongs to no sign-in/],
+  ['code without state', { [authorize]: back('code=x') }, /belongs to no sign-in/],
+  ['error without state', { [authorize]: back('error=access_denied') }, /belongs to no sign-in/],
+  ...[400, 401, 403, 429, 500].map(n => [`token ${n}`, { [token]: status(n) }, new RegExp(String(n))]),
+  ['token: network', { [token]: 'cut' }, /can.t be reached/],
+  ['token: HTML', { [token]: html }, /something else/],
   ['token: none', { [token]: { body: {} } }, /no token/],
-  ...[401, 403].map(n => [`userinfo ${n}`, { [userinfo]: status(n) }, new RegExp(String(n))]), ['userinfo 500', { [userinfo]: status(500) }, /500/], ['userinfo: network', { [userinfo]: 'cut' }, /can.t be reached/],
-  ['userinfo: HTML', { [userinfo]: html }, /something else/], ['userinfo: no name', { [userinfo]: { body: { sub: '1' } } }, /who you are/],
+  ...[401, 403].map(n => [`userinfo ${n}`, { [userinfo]: status(n) }, new RegExp(String(n))]),
+  ['userinfo 500', { [userinfo]: status(500) }, /500/],
+  ['userinfo: network', { [userinfo]: 'cut' }, /can.t be reached/],
+  ['userinfo: HTML', { [userinfo]: html }, /something else/],
+  ['userinfo: no name', { [userinfo]: { body: { sub: '1' } } }, /who you are/],
 ].map(([name, rules, wanted]) => [`sign-in: ${name}`, async t => {
   t.play(rules);
   const tab = await t.open(model, { ...slow, fast: 8, kept: t.kept });
@@ -286,7 +307,12 @@ signIns.push(...['code=x', 'error=access_denied', 'state=x&code=x'].map(query =>
   await t.close(tab);
 }], ['sign-in: a token of 10 min', async t => {
   let body;
-  t.play({ [token]: { body: { access_token: 'hf_oauth_of_ann', expires_in: 600 } }, [post]: (q, r) => { let s = ''; q.on('data', d => { s += d; }); q.on('end', () => { body = JSON.parse(s); r.writeHead(402); r.end('{}'); }); } });
+  const refuse = async (q, r) => {
+    body = JSON.parse(Buffer.concat(await q.toArray()));
+    r.writeHead(402);
+    r.end('{}');
+  };
+  t.play({ [token]: { body: { access_token: 'hf_oauth_of_ann', expires_in: 600 } }, [post]: refuse });
   const tab = await signed(t);
   await tab.click('#start');
   await t.says(tab, '#about-job', /no credit/);
@@ -324,7 +350,8 @@ signIns.push(...['code=x', 'error=access_denied', 'state=x&code=x'].map(query =>
   t.want(!t.asked.slice(before).some(a => /resolve|models\/org/.test(a.url)), 'the new tab plans again');
   await t.close(tab);
 }], ['frame: the outer address follows', async t => {
-  const tab = await t.open('/frame?/', { ...slow, before: () => { window.sent = []; const post = window.postMessage; window.parent.postMessage = (m, to) => { window.sent.push([m, to]); return post; }; } });
+  const before = () => { window.sent = []; window.parent.postMessage = (m, to) => { window.sent.push([m, to]); }; };
+  const tab = await t.open('/frame?/', { ...slow, before });
   const frame = await (await tab.waitForSelector('iframe')).contentFrame();
   await frame.waitForSelector('#model');
   await frame.type('#model', 'org/llama');
@@ -383,7 +410,7 @@ const ends3 = [
   ['timeout', s => [[s.runs, s.late], stream(), none], /has failed/, /Job timeout.*start it again/],
   ['timeout after the end', s => [[s.runs, s.late], stream(), 'good'], /Published/],
   ['the program fails', s => [[s.runs, s.failed], ends(JSON.stringify({ level: 'ERROR', msg: 'disk full' })), none], /has failed/, /disk full/],
-  ['its result in one line', s => [[s.runs, s.failed], ends(JSON.stringify({ schema_version: 1, ok: false, error: { kind: 'gated', message: 'you may not\u202e' } }), 'noise'), none], /has failed/, /you may not\\u202e/],
+  ['its result in one line', s => [[s.runs, s.failed], ends('{"schema_version":1,"error":{"message":"you may not\u202e"}}', 'noise'), none], /has failed/, /you may not\\u202e/],
 ].map(([name, rules, title, why]) => [`job: ${name}`, async t => {
   const [stages, log, result] = rules(states(t));
   t.play({ [post]: job(t, 'SCHEDULING'), [list]: { body: [] }, [one]: stages, [logs]: log, [manifest]: result === 'good' ? good(t) : result });
@@ -400,8 +427,16 @@ const ends3 = [
 }]);
 
 const starts = [
-  ...[[400, /didn.t start/], [401, /sign-in has ended/], [402, /no credit/], [403, /doesn.t let you/], [404, /knows no jobs/], [429, /too many/], [500, /didn.t start/], [503, /didn.t start/]].map(([n, wanted]) =>
-    [`start: ${n}`, { [post]: { status: n, body: { error: 'said <img src=x>' } }, [list]: { body: [] } }, wanted]),
+  ...[
+    [400, /didn.t start/],
+    [401, /sign-in has ended/],
+    [402, /no credit/],
+    [403, /doesn.t let you/],
+    [404, /knows no jobs/],
+    [429, /too many/],
+    [500, /didn.t start/],
+    [503, /didn.t start/],
+  ].map(([n, wanted]) => [`start: ${n}`, { [post]: { status: n, body: { error: 'said <img src=x>' } }, [list]: { body: [] } }, wanted]),
   ['start: HTML', { [post]: { ...html, status: 502 }, [list]: { body: [] } }, /didn.t start/],
   ['start: network', { [post]: 'cut', [list]: { body: [] } }, /didn.t start|can.t be reached/],
   ['start: the list is refused', { [list]: { status: 429 } }, /none was started|too many/],
@@ -419,12 +454,12 @@ const starts = [
 }]);
 
 const twice = [
-  ['job: one runs already', t => ({ [list]: { body: [job(t, 'RUNNING').body] }, [one]: job(t, 'RUNNING'), [logs]: stream() })],
-  ['job: the answer to the start was lost', t => ({ [list]: [{ body: [] }, { body: [job(t, 'RUNNING').body] }], [post]: { status: 504 }, [one]: job(t, 'RUNNING'), [logs]: stream() })],
-  ['job: the answer to the start is something else', t => ({ [list]: [{ body: [] }, { body: [job(t, 'RUNNING').body] }], [post]: { body: {} }, [one]: job(t, 'RUNNING'), [logs]: stream() })],
-  ['job: the connection broke at the start', t => ({ [list]: [{ body: [] }, { body: [job(t, 'RUNNING').body] }], [post]: (q, r) => { r.writeHead(200); r.write('{"id'); setTimeout(() => r.destroy(), 50); }, [one]: job(t, 'RUNNING'), [logs]: stream() })],
+  ['job: one runs already', r => ({ [list]: r.listed })],
+  ['job: the answer to the start was lost', r => ({ [list]: [{ body: [] }, r.listed], [post]: { status: 504 } })],
+  ['job: the answer to the start is something else', r => ({ [list]: [{ body: [] }, r.listed], [post]: { body: {} } })],
+  ['job: the connection broke at the start', r => ({ [list]: [{ body: [] }, r.listed], [post]: (_, half) => { half.writeHead(200); half.write('{"id'); setTimeout(() => half.destroy(), 50); } })],
 ].map(([name, rules]) => [name, async t => {
-  t.play(rules(t));
+  t.play({ [one]: job(t, 'RUNNING'), [logs]: stream(), ...rules({ listed: { body: [job(t, 'RUNNING').body] } }) });
   const tab = await signed(t);
   await tab.click('#start');
   await t.says(tab, '#run-title', /Your job/);
@@ -510,12 +545,24 @@ twice.push(['job: started in two tabs at once', async t => {
 }]);
 
 const pastes = [
-  ['hf.co/org/llama', 'org/llama'], ['"org/llama"', 'org/llama'], ['huggingface.co/org/llama/', 'org/llama'], ['models/org/llama', 'org/llama'],
-  ['https://hf-mirror.com/org/llama?x=1#y', 'org/llama'], ['https://hf.example/org/llama/discussions/3', 'org/llama'], ['hf://org/llama', 'org/llama'],
-  ['git clone https://huggingface.co/org/llama.git', 'org/llama'], ['git@hf.co:org/llama', 'org/llama'], ['hf.co/org/llama:Q4', 'org/llama'],
-  ['https://huggingface.co/api/models/org/llama', 'org/llama'], ['org/llama@refs/pr/1', 'org/llama@refs/pr/1'],
-  ['https://huggingface.co/org/llama/tree/refs%2Fpr%2F1', 'org/llama@refs/pr/1'], ['https://huggingface.co/gpt2', /no model/], ['a/b/c', /no model/],
-  ['org/llama\u202e', /no model/], ['https://huggingface.co/spaces/a/b', /no model/], ['', /no model/],
+  ['hf.co/org/llama', 'org/llama'],
+  ['"org/llama"', 'org/llama'],
+  ['huggingface.co/org/llama/', 'org/llama'],
+  ['models/org/llama', 'org/llama'],
+  ['https://hf-mirror.com/org/llama?x=1#y', 'org/llama'],
+  ['https://hf.example/org/llama/discussions/3', 'org/llama'],
+  ['hf://org/llama', 'org/llama'],
+  ['git clone https://huggingface.co/org/llama.git', 'org/llama'],
+  ['git@hf.co:org/llama', 'org/llama'],
+  ['hf.co/org/llama:Q4', 'org/llama'],
+  ['https://huggingface.co/api/models/org/llama', 'org/llama'],
+  ['org/llama@refs/pr/1', 'org/llama@refs/pr/1'],
+  ['https://huggingface.co/org/llama/tree/refs%2Fpr%2F1', 'org/llama@refs/pr/1'],
+  ['https://huggingface.co/gpt2', /no model/],
+  ['a/b/c', /no model/],
+  ['org/llama\u202e', /no model/],
+  ['https://huggingface.co/spaces/a/b', /no model/],
+  ['', /no model/],
 ].map(([pasted, wanted]) => [`paste: ${pasted}`, async t => {
   const { modelOf } = await import(process.cwd() + '/page/hub.js');
   let got;
@@ -524,11 +571,14 @@ const pastes = [
 }]);
 
 // The table of 3.3: what is read and written, and what the visitor is offered first.
-const offers = [['8B', 16.4e9, 11.2e9, 'cpu-performance 2 min $0.07 $0.32', 2], ['405B', 812e9, 553e9, 'cpu-performance 18 min $0.57 $2.22', 1], ['small', 235e6, 161e6, 'cpu-upgrade 2 min $0.01 $0.01', 1]]
-  .map(([name, download_bytes, upload_bytes, wanted, n]) => [`money: ${name}`, async t => {
-    const { quotes, span, dollars } = await import(process.cwd() + '/page/job.js'), all = quotes({ download_bytes, upload_bytes }), [q] = all;
-    const said = `${q.flavor} ${span(q.seconds)} ${dollars(q.cost)} ${dollars(q.most)}`;
-    t.want(said === wanted && all.length === n, `${said}, ${all.length} machines`);
-  }]);
+const offers = [
+  ['8B', 16.4e9, 11.2e9, 'cpu-performance 2 min $0.07 $0.32', 2],
+  ['405B', 812e9, 553e9, 'cpu-performance 18 min $0.57 $2.22', 1],
+  ['small', 235e6, 161e6, 'cpu-upgrade 2 min $0.01 $0.01', 1],
+].map(([name, download_bytes, upload_bytes, wanted, n]) => [`money: ${name}`, async t => {
+  const { quotes, span, dollars } = await import(process.cwd() + '/page/job.js'), all = quotes({ download_bytes, upload_bytes }), [q] = all;
+  const said = `${q.flavor} ${span(q.seconds)} ${dollars(q.cost)} ${dollars(q.most)}`;
+  t.want(said === wanted && all.length === n, `${said}, ${all.length} machines`);
+}]);
 
 export const cases = [...broken, ...away, ...visits, ...next, ...signIns, ...ends3, ...starts, ...twice, ...pastes, ...offers];

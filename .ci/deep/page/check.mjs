@@ -39,7 +39,11 @@ async function open(path = '/', { width = 1280, fast = 1, expected = [], before,
 // paint shows a tab as somebody wants it: light, dark, in forced colors, or on paper.
 async function paint(tab, look) {
   const cdp = tab.painter ??= await tab.createCDPSession();
-  await cdp.send('Emulation.setEmulatedMedia', { media: look === 'print' ? 'print' : 'screen', features: [{ name: 'forced-colors', value: look === 'forced' ? 'active' : 'none' }, { name: 'prefers-color-scheme', value: ['light', 'print'].includes(look) ? 'light' : 'dark' }] });
+  const features = [
+    { name: 'forced-colors', value: look === 'forced' ? 'active' : 'none' },
+    { name: 'prefers-color-scheme', value: ['light', 'print'].includes(look) ? 'light' : 'dark' },
+  ];
+  await cdp.send('Emulation.setEmulatedMedia', { media: look === 'print' ? 'print' : 'screen', features });
 }
 function listen(tab, path, expected) {
   tab.on('pageerror', error => want(expected === 'any', `${path}: exception: ${error.message}`));
@@ -53,8 +57,11 @@ function listen(tab, path, expected) {
 }
 const close = tab => tab.browserContext().close();
 const text = (tab, selector) => tab.$eval(selector, e => e.innerText);
-const seen = (tab, selector, timeout = 60_000) => tab.waitForFunction(s => { const e = document.querySelector(s); return e && e.checkVisibility() && e.innerText !== ''; }, { timeout }, selector);
-const says = (tab, selector, pattern, timeout = 60_000) => tab.waitForFunction((s, p) => { const e = document.querySelector(s); return e?.checkVisibility() && new RegExp(p, 's').test(e.innerText); }, { timeout }, selector, pattern.source ?? pattern);
+const says = (tab, selector, pattern, timeout = 60_000) => tab.waitForFunction((s, p) => {
+  const e = document.querySelector(s);
+  return e?.checkVisibility() && new RegExp(p, 's').test(e.innerText);
+}, { timeout }, selector, pattern.source);
+const seen = (tab, selector, timeout = 60_000) => says(tab, selector, /./, timeout);
 const idle = tab => tab.waitForFunction(() => document.getElementById('progress').innerText.trim() === '', { timeout: 120_000 });
 
 // agree presses the sign-in button and agrees.
@@ -120,17 +127,26 @@ async function look(tab, name) {
 }
 const paints = ['light', 'dark', 'forced', 'print'];
 
+function countShifts() {
+  window.shift = 0;
+  const count = list => list.getEntries().forEach(e => { window.shift += e.hadRecentInput ? 0 : e.value; });
+  new PerformanceObserver(count).observe({ type: 'layout-shift', buffered: true });
+}
+
 async function looks() {
   for (const width of [1280, 360]) {
     for (const [name, path, id] of [['large', '/?model=org/large', '#plan-title'], ['hostile', '/?model=org/hostile', '#plan-title'], ['plain', '/plain/?model=org/tied', '#no-job'],
       ['refused', '/?model=org/f16', '#about-answer'], ['good', '/?check=ann/good-DF11', '#verdict'], ['bad', '/?check=ann/bad-DF11', '#verdict'], ['start', '/', '#examples']]) {
-      const tab = await open(path, { width, before: () => { window.shift = 0; new PerformanceObserver(l => l.getEntries().forEach(e => { window.shift += e.hadRecentInput ? 0 : e.value; })).observe({ type: 'layout-shift', buffered: true }); } });
+      const tab = await open(path, { width, before: countShifts });
       await seen(tab, id, 120_000);
       await idle(tab);
       const shift = await tab.evaluate(() => window.shift);
       want(shift < 0.05, `${name}-${width}: layout shift of ${shift}`);
-      if (name === 'large') want(await tab.evaluate(() => document.getElementById('plan-title').getBoundingClientRect().top >= 0 && document.getElementById('start').getBoundingClientRect().bottom <= innerHeight), `${name}-${width}: the first screen does not go from the name to the button`);
-      if (name === 'large') await tab.$$eval('details', all => all.forEach(d => { d.open = true; }));
+      if (name === 'large') {
+        const [top, bottom] = await tab.evaluate(() => ['plan-title', 'start'].map(id => document.getElementById(id).getBoundingClientRect()).map((box, i) => i ? box.bottom : box.top));
+        want(top >= 0 && bottom <= 900, `${name}-${width}: the first screen does not go from the name to the button: ${top} to ${bottom}`);
+        await tab.$$eval('details', all => all.forEach(d => { d.open = true; }));
+      }
       for (const color of paints) {
         await paint(tab, color);
         await look(tab, `${name}-${width}-${color}`);
@@ -144,9 +160,12 @@ async function looks() {
 
 // secretive makes sure that no place keeps anything of the sign-in.
 async function secretive(tab, when) {
-  want(!await tab.evaluate(() => [document.documentElement.outerHTML, location.href, document.cookie, ...Object.values(localStorage), ...Object.values(sessionStorage),
-    ...[...document.querySelectorAll('input')].map(e => e.value)].some(s => s.includes('hf_oauth_of_ann')) || Object.keys(sessionStorage).some(k => !/^df11-(plan:|choices$)/.test(k)) || localStorage.length > 0),
-  `${when}: the token, or something of the sign-in, is kept`);
+  const { texts, keys, local } = await tab.evaluate(() => ({
+    texts: [document.documentElement.outerHTML, location.href, document.cookie, ...Object.values(sessionStorage), ...[...document.querySelectorAll('input')].map(e => e.value)],
+    keys: Object.keys(sessionStorage), local: localStorage.length,
+  }));
+  want(!texts.some(s => s.includes('hf_oauth_of_ann')), `${when}: the token is kept`);
+  want(keys.every(k => /^df11-(plan:|choices$)/.test(k)) && local === 0, `${when}: something of the sign-in is kept: ${keys}`);
 }
 
 // press goes with the Tab key to an element, which must show that it has the focus, and presses Enter.
