@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/df11-convert/df11-convert/internal/human"
+	"github.com/df11-convert/df11-convert/internal/model"
 	"github.com/df11-convert/df11-convert/internal/target"
 )
 
@@ -100,8 +101,10 @@ func (f *convertFlags) models(ctx context.Context, u *ui, list string) ([]listed
 		}
 	}
 	me := "you"
-	if f.target.push && slices.ContainsFunc(models,
-		func(m listedModel) bool { return !strings.Contains(m.RepoID, "/") }) {
+	mine := func(m listedModel) bool {
+		return !strings.Contains(m.RepoID, "/") && !model.Exists(m.Source)
+	}
+	if f.target.push && slices.ContainsFunc(models, mine) {
 		c, err := f.client(u, "target")
 		if err == nil && c.OnlyRepo() == "" {
 			me, err = c.WhoAmI(ctx)

@@ -58,7 +58,7 @@ func runInspect(ctx context.Context, u *ui, name, html string) error {
 		}
 		u.say("report written to %s", html)
 	}
-	u.result(r, sprintf("%s %.2f%%", r.Name, percentage(r.DF11Bytes, r.BF16Bytes)),
+	u.result(r, sprintf("%s %.1f%%", r.Name, percentage(r.DF11Bytes, r.BF16Bytes)),
 		func(w io.Writer) { printInspection(w, r) })
 	return nil
 }
@@ -73,14 +73,14 @@ func printInspection(w io.Writer, r *describe.Report) {
 	}
 	t.row("modules", "%d with %s, %s read", len(r.Units), count(r.Weights, "weight"),
 		choose(r.Read == r.Weights, "all", human.Grouped(r.Read)))
-	t.row("size", "%s instead of %s: %.2f%%", human.Bytes(r.DF11Bytes), human.Bytes(r.BF16Bytes),
+	t.row("size", "%s instead of %s: %.1f%%", human.Bytes(r.DF11Bytes), human.Bytes(r.BF16Bytes),
 		percentage(r.DF11Bytes, r.BF16Bytes))
 	t.row("exponents", "entropy %.4f bits, coded in %.4f bits", r.Entropy, r.CodeBits)
 	t.row("weights",
 		"%.4f bits each with everything; the order-0 entropy bound is %.4f, BF16 is 16", r.Bits,
 		r.Bound)
 	for _, p := range r.Parts.List() {
-		t.row("  "+p.Name, "%s, %.2f%%", human.Bytes(p.Bytes), percentage(p.Bytes, r.DF11Bytes))
+		t.row("  "+p.Name, "%s, %.1f%%", human.Bytes(p.Bytes), percentage(p.Bytes, r.DF11Bytes))
 	}
 	t.Flush()
 	fmt.Fprintln(w)

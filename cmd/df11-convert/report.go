@@ -13,7 +13,7 @@ import (
 // sizes adds the sizes before and after.
 func (t *table) sizes(s pipeline.Sizes) {
 	t.row("BF16", "%s", human.Bytes(s.BF16))
-	t.row("DF11", "%s (%.2f%%)", human.Bytes(s.DF11), percentage(s.DF11, s.BF16))
+	t.row("DF11", "%s (%.1f%%)", human.Bytes(s.DF11), percentage(s.DF11, s.BF16))
 	t.row("compressed", "%s (%s)", count(s.Units, "module"), count(s.Weights, "weight"))
 	if s.Weights > 0 {
 		t.row("exponents", "%.2f bits on average (8 in BF16)", float64(s.Bits)/float64(s.Weights))

@@ -119,8 +119,8 @@ func runStatus(ctx context.Context, u *ui, f *convertFlags, list string) error {
 		}
 	})
 	if b.Models+failed > 0 {
-		return fmt.Errorf("%d of %d %w: %d to convert, %d failed", b.Models+failed, len(found),
-			errNotCurrent, b.Models, failed)
+		return fmt.Errorf("%w on %d of %s: %d to convert, %d failed", errNotCurrent,
+			b.Models+failed, count(len(found), "model"), b.Models, failed)
 	}
 	return nil
 }
@@ -142,7 +142,7 @@ func (f *convertFlags) survey(ctx context.Context, u *ui, models []listedModel) 
 }
 
 var (
-	errNotCurrent = errors.New("models need work")
+	errNotCurrent = errors.New("work needed")
 	errUnexpected = errors.New("it can be converted, but its entry in the list says otherwise")
 	errForeign    = errors.New("holds a model that this program didn't make")
 )
