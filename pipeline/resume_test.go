@@ -200,3 +200,34 @@ func TestOutputsAreReadAsTheyWereJudged(t *testing.T) {
 	_, err := w.convert(t.Context(), t, out)
 	foreign(t, err, "model_layers_0.safetensors")
 }
+
+// TestAnOutputOfTheFormerResultComesBack checks that an update fails if an output is gone at the end,
+// or is the former result's again. The same command then makes the result complete.
+func TestAnOutputOfTheFormerResultComesBack(t *testing.T) {
+	t.Parallel()
+	const name = "model_layers_0.safetensors"
+	want := localResult(t, retrained())
+	for _, isBack := range []bool{true, false} {
+		w, out := newWorld(t, small()), t.TempDir()
+		w.change = append(w.change, inFolder(out))
+		w.mustConvert(t)
+		file := filepath.Join(out, name)
+		former := shared.Read(t, file)
+		recommit(w.Server, sourceRepo, retrained())
+		w.log.hook = func(made string) {
+			if made != name {
+				return
+			}
+			if remove(t, file); isBack {
+				shared.Write(t, file, former)
+			}
+		}
+		_, err := w.convert(t.Context(), t, out)
+		if err == nil || !strings.Contains(err.Error(), file+" was removed or changed") {
+			t.Fatalf("back: %v, error %v", isBack, err)
+		}
+		w.log.hook = nil
+		w.mustConvert(t)
+		sameFolder(t, out, want)
+	}
+}

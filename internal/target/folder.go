@@ -277,23 +277,27 @@ func (f *Folder) write(s SideFile) error {
 	return file.WriteAll(s.Data)
 }
 
-// complete makes sure that no one else has changed files of the folder since the run began.
+// complete makes sure that no one else has changed files of the folder since the run began. A file
+// that former runs have made is ours, too, but no part of this result.
 func (f *Folder) complete(ctx context.Context, r *Result) error {
 	s, err := f.snapshot()
 	if err != nil {
 		return err
 	}
-	for _, o := range r.Outputs {
-		if s.versions[o.Path] == "" {
-			return fmt.Errorf("%s was removed while the conversion ran: run the same command again",
-				filepath.Join(f.Name(), o.Path))
+	in, err := f.judge.inspect(ctx, s, f.Inspection.with(f.disk.Known))
+	if err != nil {
+		return err
+	}
+	f.Inspection = in
+	for _, made := range r.inPlace() {
+		version := s.versions[made.Path]
+		isIt := version == f.disk.Known[made.Path] || in.Ours[made.Path] == made
+		if version == "" || !isIt {
+			return fmt.Errorf("%s was removed or changed while the conversion ran: "+
+				"run the same command again", filepath.Join(f.Name(), made.Path))
 		}
 	}
-	in, err := f.judge.inspect(ctx, s, f.Inspection.with(f.disk.Known))
-	if err == nil {
-		f.Inspection = in
-	}
-	return err
+	return nil
 }
 
 // Close releases the lock. With done, it removes what this run has made but the result, by name,

@@ -10,6 +10,7 @@ import (
 	"github.com/df11-convert/df11-convert/hub"
 	"github.com/df11-convert/df11-convert/internal/ledger"
 	"github.com/df11-convert/df11-convert/internal/metadata"
+	"github.com/df11-convert/df11-convert/internal/names"
 )
 
 // Result is a conversion that only lacks its end.
@@ -20,6 +21,19 @@ type Result struct {
 	Description string
 	// Sending counts the bytes that are read of an output during its upload, until end is called.
 	Sending func(r io.ReaderAt, size int64) (counted io.ReaderAt, end func(sent bool))
+}
+
+// inPlace lists the files that are in their target before the end: outputs and copied files.
+func (r *Result) inPlace() (list []names.File) {
+	for _, o := range r.Outputs {
+		list = append(list, o.File())
+	}
+	for _, s := range r.Files {
+		if s.Data == nil {
+			list = append(list, s.File())
+		}
+	}
+	return list
 }
 
 // A SideFile is a file of the result without weights.
