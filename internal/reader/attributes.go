@@ -1,7 +1,7 @@
 package reader
 
 import (
-	"path"
+	"regexp"
 	"slices"
 	"strings"
 )
@@ -13,21 +13,39 @@ import (
 func SameAttributes(got, original []byte, stored []string) bool {
 	lines, lfs := attributes(got)
 	wanted, known := attributes(original)
-	isPointer := func(name string) bool { return covers(known, name) && !covers(lfs, name) }
+	isStored, wasStored := anyOf(lfs), anyOf(known)
+	isPointer := func(name string) bool { return wasStored(name) && !isStored(name) }
 	return slices.Equal(lines, wanted) && slices.Contains(lfs, "*.safetensors") &&
 		!slices.ContainsFunc(stored, isPointer)
 }
 
-// covers reports whether one of Git's patterns matches a file, by its name or its path.
-func covers(patterns []string, name string) bool {
-	return slices.ContainsFunc(patterns, func(p string) bool {
-		folder, isDeep := strings.CutSuffix(strings.TrimSuffix(p, "/*"), "**")
-		p = strings.ReplaceAll(p, "[[:space:]]", "?")
-		byName, _ := path.Match(p, path.Base(name))
-		byPath, _ := path.Match(p, name)
-		return byName || byPath || isDeep && strings.HasPrefix(name, folder)
-	})
+// anyOf returns a function that reports whether one of Git's patterns matches a path. A pattern
+// without a slash matches in any folder.
+func anyOf(patterns []string) func(name string) bool {
+	var exprs []*regexp.Regexp
+	for _, p := range patterns {
+		if rooted := strings.TrimPrefix(p, "/"); strings.Contains(p, "/") {
+			p = "/" + rooted
+			if folder, isDeep := strings.CutSuffix(p, "/**"); isDeep {
+				p = folder + "/**/*"
+			}
+		} else {
+			p = "/**/" + p
+		}
+		if expr, err := regexp.Compile("^" + gitPattern.Replace(p) + "$"); err == nil {
+			exprs = append(exprs, expr)
+		}
+	}
+	return func(name string) bool {
+		matches := func(e *regexp.Regexp) bool { return e.MatchString("/" + name) }
+		return slices.ContainsFunc(exprs, matches)
+	}
 }
+
+// gitPattern makes a regular expression of a pattern of Git that begins with a slash.
+var gitPattern = strings.NewReplacer("/**/", "/(.*/)?", "*", "[^/]*", "?", "[^/]",
+	"[[:space:]]", `\s`, "[!", "[^/", ".", `\.`, "+", `\+`, "(", `\(`, ")", `\)`, "{", `\{`,
+	"}", `\}`, "|", `\|`, "^", `\^`, "$", `\$`)
 
 // attributes returns the lines of a .gitattributes, and the patterns of the lines that a Hub adds.
 func attributes(b []byte) (lines, lfs []string) {
