@@ -60,6 +60,22 @@ func TestBatchNeverMixesTwoModels(t *testing.T) {
 	}
 }
 
+// TestAnAddressInAListIsNoFolder checks that an entry with an address means the Hub's model, also
+// if a folder has the model's name.
+func TestAnAddressInAListIsNoFolder(t *testing.T) {
+	t.Chdir(t.TempDir())
+	world.Write(t, "org/here/config.json", []byte("{}"))
+	models, err := listOf(t, "models: [hf://org/here, 'https://huggingface.co/org/here/tree/v1', hf://org/other, org/here]")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, want := range []string{"hf://org/here", "org/here@v1", "org/other", "org/here"} {
+		if got := models[i].spec(); got != want {
+			t.Errorf("entry %d is %s, not %s", i+1, got, want)
+		}
+	}
+}
+
 // TestAnEntryWinsOverTheCommandLine checks that no flag of the command line spoils or changes an
 // entry of the list.
 func TestAnEntryWinsOverTheCommandLine(t *testing.T) {

@@ -122,11 +122,15 @@ func (m listedModel) targets(f *convertFlags, me string) (names []string) {
 	return names
 }
 
-// check returns what's wrong with an entry. It turns an address on the Hub into the ID, and moves a
-// revision after the ID into Revision.
+// check returns what's wrong with an entry. It turns an address on the Hub into the ID, unless a
+// folder has that name, and moves a revision after the ID into Revision.
 func (m *listedModel) check() (err error) {
-	if m.Source, err = repoID(m.Source); err != nil {
+	address := m.Source
+	if m.Source, err = repoID(address); err != nil {
 		return err
+	}
+	if m.Source != address && model.Exists(m.Source) {
+		m.Source = "hf://" + m.Source
 	}
 	for _, c := range []struct {
 		name, value string
