@@ -10,6 +10,7 @@ import (
 	"github.com/df11-convert/df11-convert/internal/budget"
 	"github.com/df11-convert/df11-convert/internal/hubtest"
 	"github.com/df11-convert/df11-convert/internal/metadata"
+	"github.com/df11-convert/df11-convert/internal/model"
 	"github.com/df11-convert/df11-convert/internal/plan"
 	"github.com/df11-convert/df11-convert/internal/spans"
 	"github.com/df11-convert/df11-convert/internal/target"
@@ -78,6 +79,30 @@ func TestPartsOfTwoFolders(t *testing.T) {
 	b[len(b)/4*2] ^= 1
 	shared.Write(t, name, b)
 	foreign(t, w.pushLocal(t, dir, finishing), "lm_head.safetensors")
+}
+
+// TestPartsOfAlmostOneFolder checks that the finishing run makes outputs again if the parts are of a
+// folder with another bit where no sample of a weight file is.
+func TestPartsOfAlmostOneFolder(t *testing.T) {
+	t.Parallel()
+	m := hubtest.NewLlama(7, hubtest.ModelOptions{Hidden: 256, Vocab: 4096, Layers: 1, Extra: noPicture})
+	dir, w, want := writeModel(t, m), newWorld(t, nil), newWorld(t, nil)
+	shared.Must(t, w.pushLocal(t, dir, part(1, 2)))
+	shared.Must(t, w.pushLocal(t, dir, part(2, 2)))
+	_, before, err := model.OpenLocal(t.Context(), dir, plan.Options{})
+	shared.Must(t, err)
+	name := filepath.Join(dir, m.Weights[0].Path)
+	b := shared.Read(t, name)
+	b[len(b)-100] ^= 1
+	shared.Write(t, name, b)
+	_, now, err := model.OpenLocal(t.Context(), dir, plan.Options{})
+	shared.Must(t, err)
+	if got := now.Listing.Weights[0].ETag; got != before.Listing.Weights[0].ETag {
+		t.Fatal("the sample has that bit")
+	}
+	shared.Must(t, w.pushLocal(t, dir, finishing))
+	shared.Must(t, want.pushLocal(t, dir))
+	sameFiles(t, w.target(), want.target())
 }
 
 // pushLocal converts a folder to the target.

@@ -56,8 +56,8 @@ func (s *Source) decisive(ts []Tensor) []any {
 	return out
 }
 
-// pin identifies the content of a weight file: by its hash, or else by the commit and its path. A
-// local file has only its path, which doesn't identify content.
+// pin identifies the content of a weight file: by its hash, or else by the commit and its path. For
+// a local file, it's the hash of a sample, which differs between models and proves nothing.
 func (s *Source) pin(file int) string {
 	w := s.Weights[file]
 	return fmt.Sprint(cmp.Or(w.ETag, s.Commit+" "+w.Path), " ", w.Size)

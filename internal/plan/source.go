@@ -32,7 +32,7 @@ type Source struct {
 type File struct {
 	Path string `json:"path"`
 	Size int64  `json:"size"`
-	// SHA-256 or blob ID of the content; "" if unknown
+	// SHA-256 or blob ID of the content, a sample of a local weight file, or "" if unknown
 	ETag string `json:"etag,omitempty"`
 }
 
