@@ -146,6 +146,12 @@ func TestTypesOfMembers(t *testing.T) {
 		if known[flag] == nil {
 			t.Errorf("a list offers neither the flag %s nor a member of that name", flag)
 		}
+		for _, hint := range []string{"use --" + flag, "choose with -o or --" + flag} {
+			f := (&failure{Hint: hint, hints: []string{hint}}).inList()
+			if strings.Contains(f.Hint, "-"+flag) || strings.Contains(f.Hint, "-o ") || f.hints[0] != f.Hint {
+				t.Errorf("the hint for a list, %q, names a flag", f.Hint)
+			}
+		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(doc.Defs.Entry.Properties)) {
 		if known[name] == nil {

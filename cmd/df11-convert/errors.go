@@ -116,7 +116,7 @@ var kinds = []kind{
 	{"own_input", wraps[*back.OwnInputError], exitError, "choose a folder outside it with -o"},
 	{"folder", wraps[*disk.Error], exitError, ""},
 	{"source_changed", wraps[*model.ChangedError], exitError,
-		"run the same command again with --force once nothing writes to it"},
+		"run the same command again once nothing writes to it; a conversion then needs --force"},
 	{"source_corrupt", wraps[*model.SourceError], exitError,
 		"try another network; if it fails again, the file is damaged at the source"},
 	{"header", wraps[*safetensors.HeaderError], exitError,

@@ -166,7 +166,7 @@ func (p *publication) judge(m listedModel, err error) {
 		err = fmt.Errorf("%s %w", p.Target, errForeign)
 	}
 	if err != nil {
-		p.Error = failureOf(err)
+		p.Error = failureOf(err).inList()
 	}
 }
 

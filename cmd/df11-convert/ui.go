@@ -193,9 +193,20 @@ func (u *ui) hint(hints []string) {
 }
 
 // inEntry rewrites a hint for a list, whose entries have members instead of these flags.
-var inEntry = strings.NewReplacer("-o or --repo-id", "output or repo-id in its entry",
+var inEntry = strings.NewReplacer(" -o or --repo-id", " output or repo-id in its entry",
 	"--repo-id or -o", "repo-id or output in its entry", "--repo-id", "repo-id in its entry",
-	" -o", " output in its entry", "--base-model", "base-model in its entry")
+	" -o", " output in its entry", "--output", "output in its entry",
+	"--base-model", "base-model in its entry", "--component", "component in its entry",
+	"--file", "file in its entry")
+
+// inList rewrites the hints of a failure of one model of a list.
+func (f *failure) inList() *failure {
+	for i, h := range f.hints {
+		f.hints[i] = inEntry.Replace(h)
+	}
+	f.Hint = inEntry.Replace(f.Hint)
+	return f
+}
 
 // failure describes the error that ends the program; nil for nil. It adds hints that depend on the
 // command line.
@@ -204,9 +215,8 @@ func (u *ui) failure(err error) *failure {
 		return nil
 	}
 	f := failureOf(err)
-	if u.command == "batch" && f.Hint != "" {
-		f.hints = []string{inEntry.Replace(f.Hint)}
-		f.Hint = f.hints[0]
+	if u.command == "batch" {
+		f.inList()
 	}
 	switch {
 	case f.exit == exitUsage && len(f.hints) == 0:
