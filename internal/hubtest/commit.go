@@ -174,6 +174,10 @@ func (c *call) putLarge(files map[string]File, op operation) error {
 		c.repo.rows[op.Path] = f
 	}
 	files[op.Path] = f
+	if text, line := files[attributesFile].content, attributesLine(op.Path); !c.cfg.NoTracking &&
+		!named(text, op.Path) && !strings.Contains("\n"+text, "\n"+line) {
+		files[attributesFile] = gitFile(text + line)
+	}
 	return nil
 }
 

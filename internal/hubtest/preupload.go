@@ -56,13 +56,19 @@ const largeNames = `*.7z *.arrow *.bin *.bz2 *.ckpt *.ftz *.gz *.h5 *.joblib *.l
 	*.ot *.parquet *.pb *.pickle *.pkl *.pt *.pth *.rar *.safetensors saved_model/**/* *.tar.* *.tar *.tflite *.tgz *.wasm *.xz *.zip
 	*.zst *tfevents*`
 
-// defaultAttributes is the .gitattributes of a new model repo. It's only shown; largeNames decide.
+// defaultAttributes is the .gitattributes of a new model repo. It's only shown; largeNames decide. A
+// commit adds the other large files.
 var defaultAttributes = func() (text string) {
 	for p := range strings.FieldsSeq(largeNames) {
-		text += p + " filter=lfs diff=lfs merge=lfs -text\n"
+		text += attributesLine(p)
 	}
 	return text
 }()
+
+// attributesLine is the line of a .gitattributes for files that the hub keeps outside of git.
+func attributesLine(pattern string) string {
+	return strings.ReplaceAll(pattern, " ", "[[:space:]]") + " filter=lfs diff=lfs merge=lfs -text\n"
+}
 
 // named reports whether one of the patterns, separated by spaces, matches a file's name.
 func named(patterns, file string) bool {

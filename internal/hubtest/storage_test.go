@@ -127,12 +127,14 @@ func TestPushFolder(t *testing.T) {
 	first, data := s.Head("me/m", "main"), bytes.Repeat([]byte("second "), 500)
 	upload(t, s, "me/m", data)
 	must(t, "POST", s.URL+"/api/models/me/m/commit/main", "tok", commitBody(
-		lfsLine("w.safetensors", data), lfsLine("copy/w.safetensors", data), fileLine("config.json", "{}"), deleteLine("d/gone.txt")))
+		lfsLine("w.safetensors", data), lfsLine("copy/w.safetensors", data), lfsLine("a b.dat", data),
+		fileLine("config.json", "{}"), deleteLine("d/gone.txt")))
 	s.CreateBranch("me/m", "work", "main")
 	must(t, "POST", s.URL+"/api/models/me/m/commit/work", "tok", commitBody(fileLine("work.txt", "x")))
 	s.Rename("me/m", "you/n")
 	for p, want := range map[string]string{
 		"w.safetensors": string(data), "copy/w.safetensors": string(data), "config.json": "{}", "old.txt": "old", "d": "", "work.txt": "",
+		".gitattributes": defaultAttributes + "a[[:space:]]b.dat filter=lfs diff=lfs merge=lfs -text\n",
 	} {
 		if got, err := os.ReadFile(filepath.Join(root, "you", "n", p)); string(got) != want || os.IsNotExist(err) != (want == "") {
 			t.Errorf("%s: %d bytes, %v", p, len(got), err)

@@ -6,6 +6,7 @@ type Ways struct {
 	LongCommits bool // commit ids have 64 digits, as where repos are not in git
 	AnswersHead bool // HEAD of a large file is answered; only a GET is sent on to the storage
 	NoHashes    bool // preupload doesn't say what the branch holds
+	NoTracking  bool // a commit of large files adds no line to .gitattributes
 	NoSizes     bool // info has no sizes
 	NoSlashes   bool // paths are decoded before they are routed, so that no name can have a slash
 	// access is not checked; what has no route is called a missing repo
@@ -26,10 +27,10 @@ type Ways struct {
 // read-only mirror.
 var Servers = map[string]Ways{
 	"hub": {},
-	"kohakuhub": {LongCommits: true, AnswersHead: true, NoHashes: true, NoSlashes: true,
-		Details: true},
-	"git": {NoHashes: true, NoSlashes: true, FewRoutes: true, Stale500: true, EmptySHA: true,
-		MakesOver: true},
+	"kohakuhub": {LongCommits: true, AnswersHead: true, NoHashes: true, NoTracking: true,
+		NoSlashes: true, Details: true},
+	"git": {NoHashes: true, NoTracking: true, NoSlashes: true, FewRoutes: true, Stale500: true,
+		EmptySHA: true, MakesOver: true},
 	"mirror": {NoSizes: true, FewRoutes: true, ReadOnly: true},
 }
 
