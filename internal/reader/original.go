@@ -183,7 +183,8 @@ func (o *Original) weightsFate(name string) (f Fate, why string) {
 // anotherForm matches the paths of weights in another form than transformers opens, and of what a
 // training leaves.
 var anotherForm = regexp.MustCompile(`(?i)(^|/)((onnx|openvino|coreml|metal|tflite|gguf|runs|` +
-	`checkpoint-\d+|global_step\d+)/|(training_args|optimizer|scheduler|scaler|rng_state\w*)\.\w+$)`)
+	`checkpoint-\d+|global_step\d+)/|(training_args|optimizer|scheduler|scaler|rng_state\w*|` +
+	`random_states_\d+|openvino_\w+)\.\w+$)`)
 
 // repeats reports whether weights repeat the model for other programs than those of Python, or
 // belong to its training.

@@ -132,7 +132,7 @@ func TestFates(t *testing.T) {
 			Part:   {"LoRA/adapter_model.safetensors"},
 			Left: {"pytorch_model.bin", "pytorch_model.bin.index.json", "model.fp16.safetensors", "original/consolidated.00.pth", "consolidated.safetensors",
 				"x.gguf", "onnx/model.onnx", "README.md", ".gitattributes", "config.json", "df11-manifest.json", "a/../b",
-				"openvino/openvino_model.bin", "coreml/a/weight.bin", "metal/model.bin", "training_args.bin", "optimizer.pt", "rng_state_0.pth", "checkpoint-12/model.safetensors", "tf_model.h5", "rust_model.ot"},
+				"openvino/openvino_model.bin", "coreml/a/weight.bin", "metal/model.bin", "training_args.bin", "optimizer.pt", "rng_state_0.pth", "random_states_0.pkl", "openvino_model.bin", "checkpoint-12/model.safetensors", "tf_model.h5", "rust_model.ot"},
 			Lost: {"adapter_model.safetensors", "adapter_config.json", "adapter_model.bin", "bin/adapter_model.bin", "speech/model.safetensors",
 				"spk_dict.pt", "heads.safetensors", "old.safetensors", "voices/a.pt", "draft/model.safetensors", "means.npy"},
 		}},
