@@ -9,6 +9,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -56,8 +57,12 @@ func (s *site) files() map[string]string {
 	for name := range s.Files(s.repo, s.branch) {
 		there[name] = content(s.t, s.Server, s.repo, s.branch, name)
 	}
+	there[names.Attributes] = byHub.ReplaceAllString(there[names.Attributes], "")
 	return there
 }
+
+// byHub matches the lines of a .gitattributes that the Hub adds for single files.
+var byHub = regexp.MustCompile(`(?m)^[^*\n]+ filter=lfs .*\n`)
 
 // put writes a file of the user's, or removes one.
 func (s *site) put(name string, b []byte) {

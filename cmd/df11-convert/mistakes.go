@@ -87,9 +87,6 @@ var elsewhere = map[string]string{
 
 // flagHint suggests what to write instead of an unknown flag; "" if nothing is close.
 func flagHint(c *cobra.Command, name string) string {
-	if c.Flags().Lookup("slice") != nil && slices.Contains(entryFlags, name) {
-		return "write " + name + " into the list's entry"
-	}
 	hints := map[string]string{}
 	for _, other := range slices.Backward(c.Root().Commands()) {
 		other.Flags().VisitAll(func(f *pflag.Flag) {
@@ -97,6 +94,16 @@ func flagHint(c *cobra.Command, name string) string {
 		})
 	}
 	maps.Copy(hints, elsewhere)
+	if c.Flags().Lookup("slice") != nil {
+		for _, member := range entryFlags {
+			hints[member] = "write " + member + " into the list's entry"
+		}
+		for name, hint := range hints {
+			if hint == useFolder {
+				hints[name] = hints["output"]
+			}
+		}
+	}
 	var own []string
 	c.Flags().VisitAll(func(f *pflag.Flag) {
 		hints[f.Name] = "did you mean --" + f.Name + "?"
