@@ -43,17 +43,52 @@ func Translate(pattern string) (string, error) {
 		pattern = strings.TrimSuffix(pattern, "+")
 	}
 	var expr strings.Builder
+	w := walks{done: 1, branches: 1}
 	for rest := pattern; rest != ""; {
 		element := pyElement.FindString(rest)
 		if element == "" || element == "(?" {
 			return "", fmt.Errorf("the construct at %.20q isn't supported; patterns consist of "+
 				"characters, \\., \\d, classes, groups, |, *, + and ?", rest)
 		}
+		if w.add(element); w.total() > maxWalks {
+			return "", fmt.Errorf("Python could take very long for %.20q: repeat no group, and use "+
+				"fewer of |, *, + and ?", rest)
+		}
 		expr.WriteString(pyDigits.Replace(element))
 		rest = rest[len(element):]
 	}
 	return expr.String(), nil
 }
+
+// maxWalks allows four of * and + in a pattern.
+const maxWalks = 1 << 20
+
+// walks bounds in how many ways a pattern can match a path. Python tries them all before it says no,
+// so a forged pattern could keep a loader busy for years.
+type walks struct {
+	done     int64  // by what this group follows
+	branches int64  // of this group
+	last     string // the last element
+}
+
+func (w *walks) add(element string) {
+	switch element[0] {
+	case '|':
+		w.branches++
+	case '(', ')':
+		w.done, w.branches = w.total(), 1
+	case '*', '+':
+		w.done *= 32
+		if w.last == ")" {
+			w.done = maxWalks + 1
+		}
+	case '?':
+		w.done *= 2
+	}
+	w.last = element
+}
+
+func (w *walks) total() int64 { return w.done * w.branches }
 
 // pyElement matches the accepted element at the start of a pattern. Except for \d, Python and RE2
 // read all of them the same way.
