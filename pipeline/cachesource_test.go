@@ -83,30 +83,41 @@ func TestDamagedCache(t *testing.T) {
 	}
 }
 
-// TestVerifyWithDamagedCache checks that verify doesn't blame a DF11 model for a damaged copy of
-// its original, whether a weight or only the file's hash shows the damage.
+// TestVerifyWithDamagedCache checks that verify doesn't blame a DF11 model, published or in a folder,
+// for a damaged copy of its original, whether a weight or only the file's hash shows the damage.
 func TestVerifyWithDamagedCache(t *testing.T) {
 	t.Parallel()
-	for name, at := range map[string]func(size int) int{
-		"model-00001-of-00004.safetensors": func(size int) int { return size / 3 },
-		"model-00002-of-00004.safetensors": func(size int) int { return size - 1 },
+	for _, tt := range []struct {
+		name    string
+		at      func(size int) int
+		isLocal bool
+	}{
+		{"model-00001-of-00004.safetensors", func(size int) int { return size / 3 }, false},
+		{"model-00002-of-00004.safetensors", func(size int) int { return size - 1 }, false},
+		{"model-00001-of-00004.safetensors", func(size int) int { return size / 3 }, true},
 	} {
 		w, log, spoil := cacheWorld(t)
-		w.mustConvert(t)
-		spoil(name, func(b []byte) []byte { b[at(len(b))] ^= 1; return b })
+		out := t.TempDir()
+		w.mustConvert(t, func(o *pipeline.Options) { o.OutDir = out })
+		spoil(tt.name, func(b []byte) []byte { b[tt.at(len(b))] ^= 1; return b })
 		var o pipeline.Options
 		for _, f := range w.change {
 			f(&o)
 		}
 		p, err := plan.New(t.Context(), o.Model.Listing, w.plan)
 		shared.Must(t, err)
-		d, err := model.OpenDF11Hub(t.Context(), w.client(t), targetRepo, "", 0, 0)
+		var d *model.DF11
+		if tt.isLocal {
+			d, err = model.OpenDF11Local(t.Context(), out, 0)
+		} else {
+			d, err = model.OpenDF11Hub(t.Context(), w.client(t), targetRepo, "", 0, 0)
+		}
 		shared.Must(t, err)
 		defer d.Close()
 		r, err := pipeline.Verify(t.Context(), pipeline.PairOptions{
 			Pair: back.Pair{DF11: d, Source: o.Source, Model: o.Model, Plan: p}, Level: pipeline.LevelFull, WorkDir: t.TempDir()})
 		if err != nil || !r.OK || strings.Count(log.String(), "damaged") != 1 {
-			t.Errorf("%s: %+v, %v; log %s", name, r, err, log)
+			t.Errorf("%s, local %v: %+v, %v; log %s", tt.name, tt.isLocal, r, err, log)
 		}
 	}
 }

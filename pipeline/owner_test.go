@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/df11-convert/df11-convert/internal/hubtest"
+	"github.com/df11-convert/df11-convert/internal/metadata"
+	"github.com/df11-convert/df11-convert/internal/names"
 	"github.com/df11-convert/df11-convert/internal/target"
 	shared "github.com/df11-convert/df11-convert/internal/testing/world"
 	"github.com/df11-convert/df11-convert/pipeline"
@@ -61,5 +63,25 @@ func TestResultOfAnotherProgramIsReplacedAtOnce(t *testing.T) {
 	w.mustConvert(t, forced)
 	if c := w.Commits(targetRepo, "main"); c[0].Parent != head {
 		t.Error("main did not move by one commit")
+	}
+}
+
+// TestFilesOfALocalSourceInARepo checks that a file in the target repo that has the bytes of a local
+// source's file stays and isn't ours, and that a run refuses another file of that name.
+func TestFilesOfALocalSourceInARepo(t *testing.T) {
+	t.Parallel()
+	const name = "tokenizer.json"
+	dir := writeModel(t, small())
+	theirs := shared.Read(t, filepath.Join(dir, name))
+	w := newWorld(t, nil)
+	w.AddRepo(targetRepo, map[string][]byte{name: append(theirs, '\n')})
+	foreign(t, w.pushLocal(t, dir), name)
+	w.Push(targetRepo, "main", map[string][]byte{name: theirs})
+	shared.Must(t, w.pushLocal(t, dir))
+	m, err := metadata.ParseManifest([]byte(content(t, w.Server, targetRepo, "main", names.Manifest)), 0)
+	shared.Must(t, err)
+	isKept := func(f metadata.OutputFile) bool { return f.Path == name && f.Kept }
+	if !slices.ContainsFunc(m.Outputs, isKept) {
+		t.Error("the run calls the user's file its own")
 	}
 }
