@@ -8,6 +8,7 @@ import (
 	"io"
 	"log/slog"
 	"os"
+	"regexp"
 	"strings"
 	"time"
 
@@ -199,12 +200,18 @@ var inEntry = strings.NewReplacer(" -o or --repo-id", " output or repo-id in its
 	"--base-model", "base-model in its entry", "--component", "component in its entry",
 	"--file", "file in its entry")
 
+// withValue matches such a flag with its value.
+var withValue = regexp.MustCompile(`--(base-model|repo-id) (ORG/NAME|org/name|none)`)
+
 // inList rewrites the hints of a failure of one model of a list.
 func (f *failure) inList() *failure {
-	for i, h := range f.hints {
-		f.hints[i] = inEntry.Replace(h)
+	rewrite := func(hint string) string {
+		return inEntry.Replace(withValue.ReplaceAllString(hint, "$1: $2 in its entry"))
 	}
-	f.Hint = inEntry.Replace(f.Hint)
+	for i, h := range f.hints {
+		f.hints[i] = rewrite(h)
+	}
+	f.Hint = rewrite(f.Hint)
 	return f
 }
 
