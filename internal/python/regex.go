@@ -51,8 +51,8 @@ func Translate(pattern string) (string, error) {
 				"characters, \\., \\d, classes, groups, |, *, + and ?", rest)
 		}
 		if w.add(element); w.total() > maxWalks {
-			return "", fmt.Errorf("Python could take very long for %.20q: repeat no group, and use "+
-				"fewer of |, *, + and ?", rest)
+			return "", fmt.Errorf("it could take Python very long to match %.20q: repeat no "+
+				"group, and use fewer of |, *, + and ?", rest)
 		}
 		expr.WriteString(pyDigits.Replace(element))
 		rest = rest[len(element):]
