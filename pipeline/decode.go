@@ -3,6 +3,7 @@ package pipeline
 import (
 	"context"
 	"errors"
+	"slices"
 
 	"github.com/df11-convert/df11-convert/internal/back"
 	"github.com/df11-convert/df11-convert/internal/forward"
@@ -38,6 +39,8 @@ type DecodeReport struct {
 	There int `json:"files_there"`
 	// Consulted says that headers and hashes came from the original, not from the manifest.
 	Consulted bool `json:"original_consulted"`
+	// Index is the index that was written. It says the same as the original's, and isn't a copy.
+	Index string `json:"index,omitempty"`
 	// NotRestored lists files of the original that are neither written nor in the DF11 model.
 	NotRestored []string `json:"not_restored,omitempty"`
 }
@@ -63,7 +66,9 @@ func Decode(ctx context.Context, opt PairOptions) (*DecodeReport, error) {
 		return nil, err
 	}
 	report := &DecodeReport{Model: opt.DF11.Name, Folder: opt.OutDir, Consulted: opt.Model != nil,
-		NotRestored: opt.NotRestored()}
+		Index: out.Index()}
+	report.NotRestored = slices.DeleteFunc(opt.NotRestored(),
+		func(file string) bool { return file == report.Index })
 	err = r.Run(ctx, files, out, func(f model.File) error {
 		if out.Has(f) {
 			report.There++

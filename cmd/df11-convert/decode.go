@@ -83,6 +83,9 @@ func printDecodeReport(w io.Writer, r *pipeline.DecodeReport) {
 		printf(w, ", %d of them already there", r.There)
 	}
 	fmt.Fprintln(w)
+	if r.Index != "" {
+		printf(w, "made again from the headers, so its bytes may differ: %s\n", r.Index)
+	}
 	if len(r.NotRestored) > 0 {
 		printf(w, "not restored, and not in the DF11 model either: %s\n", human.List(r.NotRestored))
 	}

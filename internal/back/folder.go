@@ -100,6 +100,9 @@ func (d *Folder) find(e *OccupiedError, name string, isRight func() bool) error 
 // Has reports whether a file was there when the folder was opened, with the right content.
 func (d *Folder) Has(f model.File) bool { return d.done[f.Path] }
 
+// Index returns the name of the index in the folder; "" if there is none.
+func (d *Folder) Index() string { return d.index.name }
+
 // Finish writes the index, unless an index that says the same was there, such as the original's
 // own.
 func (d *Folder) Finish() error {
