@@ -48,11 +48,7 @@ func (c *Client) Files(ctx context.Context, repo, commit string) (map[string]Fil
 	if info == nil || info.ID != repo || info.SHA != commit {
 		return c.Tree(ctx, repo, commit)
 	}
-	files := map[string]FileInfo{}
-	for _, f := range info.Files {
-		files[f.Path] = f
-	}
-	return files, nil
+	return info.ByPath(), nil
 }
 
 // Peek is Info, but the next Info about the same revision returns the same answer, once, unless the

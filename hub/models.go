@@ -28,6 +28,15 @@ type RepoInfo struct {
 // Name returns the repo's name without its namespace.
 func (i *RepoInfo) Name() string { return path.Base(i.ID) }
 
+// ByPath returns the files by their paths, as Tree does.
+func (i *RepoInfo) ByPath() map[string]FileInfo {
+	files := make(map[string]FileInfo, len(i.Files))
+	for _, f := range i.Files {
+		files[f.Path] = f
+	}
+	return files
+}
+
 // A FileInfo is one file of a commit. SHA256 is set for large (LFS) files, and is the hash of the
 // content. BlobID is git's hash of a plain file's content, or of a large file's pointer.
 type FileInfo struct {

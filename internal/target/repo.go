@@ -111,7 +111,7 @@ func (p Push) inspect(ctx context.Context, j *judge, name string,
 	if info, err = p.Hub.Info(ctx, p.Repo, name); err != nil {
 		return nil, nil, err
 	}
-	s := p.snapshotOf(info.SHA, byPath(info.Files))
+	s := p.snapshotOf(info.SHA, info.ByPath())
 	if slices.Contains(slices.Collect(maps.Values(s.versions)), "") { // as some hubs list files
 		s, err = p.snapshot(ctx, info.SHA)
 	}
@@ -132,14 +132,6 @@ type commit struct {
 	Push
 	id    string
 	files map[string]hub.FileInfo
-}
-
-func byPath(files []hub.FileInfo) map[string]hub.FileInfo {
-	m := make(map[string]hub.FileInfo, len(files))
-	for _, f := range files {
-		m[f.Path] = f
-	}
-	return m
 }
 
 // snapshot has all files of a commit.

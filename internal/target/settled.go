@@ -47,9 +47,9 @@ func (p Push) Settled(ctx context.Context, from *hub.RepoInfo, version string,
 		m.Tool.Version != version || m.Plan.Asked != opt.Asked() {
 		return nil
 	}
-	source := byPath(from.Files)
+	source := from.ByPath()
 	if !listsSource(m, source) || !listsResult(m, from, opt) ||
-		!listsTarget(m, source, byPath(at.Files)) {
+		!listsTarget(m, source, at.ByPath()) {
 		return nil
 	}
 	p.Repo = at.ID
