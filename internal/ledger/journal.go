@@ -162,18 +162,24 @@ func (c Claim) Check() error {
 // this plan makes from the same bytes.
 func (l *Ledger) Read(c Claim) error {
 	done, err := c.Done(l.digest, l.Digests)
+	if err != nil {
+		return err
+	}
 	for _, o := range done {
 		l.outputs[o.Path] = o
 	}
 	if c.Plan == l.digest {
 		maps.Copy(l.tensors, c.tensors)
 	}
-	return err
+	return nil
 }
 
 // Done returns the outputs of a claim that a plan makes from the same bytes, by the digests of the
 // plan and of its outputs, by path.
 func (c Claim) Done(digest string, digests map[string]string) (done []Output, err error) {
+	if err := c.Check(); err != nil {
+		return nil, err
+	}
 	for _, path := range slices.Sorted(maps.Keys(c.Outputs)) {
 		o := c.Outputs[path]
 		if now := digests[path]; c.Plan == digest || o.Digest != "" && o.Digest == now {
@@ -181,7 +187,7 @@ func (c Claim) Done(digest string, digests map[string]string) (done []Output, er
 			done = append(done, o)
 		}
 	}
-	return done, c.Check()
+	return done, nil
 }
 
 // Save writes the whole journal to a file in dir, which appears complete. Later changes are
