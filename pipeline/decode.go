@@ -39,7 +39,7 @@ type DecodeReport struct {
 	There int `json:"files_there"`
 	// Consulted says that headers and hashes came from the original, not from the manifest.
 	Consulted bool `json:"original_consulted"`
-	// Index is the index that was written. It says the same as the original's, and isn't a copy.
+	// Index is the index in the folder. It says the same as the original's, and may not be a copy.
 	Index string `json:"index,omitempty"`
 	// NotRestored lists files of the original that are neither written nor in the DF11 model.
 	NotRestored []string `json:"not_restored,omitempty"`

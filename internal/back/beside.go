@@ -233,8 +233,9 @@ func (c *Checker) differs(name, how string) {
 	}
 }
 
-// checkNames refuses two names that can't both exist on a case-insensitive file system. It also refuses
-// an empty weight file that the plan doesn't have, because no check of tensors would find it.
+// checkNames refuses two names that can't both exist on a case-insensitive file system. It also
+// refuses an empty weight file that the plan doesn't have, because no check of tensors would find
+// it.
 func (c *Checker) checkNames() error {
 	var paths []string
 	for _, f := range c.DF11.Listing() {
