@@ -20,7 +20,6 @@ var judges = map[string]string{
 	"internal/disk/folder.go":     "Lstat ends only for clean paths; what may be there, the disk knows",
 	"internal/model/copies.go":    "paths of this machine, to which links lead",
 	"hub/cache.go":                "a revision as a file of the cache",
-	"cmd/df11-convert/list.go":    "a folder of this machine",
 	"hub/internal/wire/errors.go": "what a terminal may show",
 }
 

@@ -14,29 +14,30 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/df11-convert/df11-convert/internal/human"
-	"github.com/df11-convert/df11-convert/internal/model"
 	"github.com/df11-convert/df11-convert/internal/target"
+)
+
+// The outcomes of models that a batch converted, or tried to. Others have the state of their
+// publication.
+const (
+	outcomeConverted = "converted"
+	outcomePart      = "part" // made by --shard
+	outcomeFailed    = "failed"
 )
 
 // batchResult is the outcome for one model.
 type batchResult struct {
-	Source string      `json:"source"`
-	OK     bool        `json:"ok"` // it ended as its entry expects
-	Exit   int         `json:"exit_code"`
-	Error  *failure    `json:"error,omitempty"`
-	Report *conversion `json:"report,omitempty"`
+	Source  string      `json:"source"`
+	Outcome string      `json:"outcome"`
+	Error   *failure    `json:"error,omitempty"`
+	Report  *conversion `json:"report,omitempty"`
 	// Skipped is what's published, if the model wasn't converted.
 	Skipped *publication `json:"skipped,omitempty"`
 }
 
 // batchReport is the outcome of a batch.
 type batchReport struct {
-	Converted int            `json:"converted"`
-	Parts     int            `json:"parts"` // made by --shard
-	UpToDate  int            `json:"up_to_date"`
-	Skipped   int            `json:"skipped"` // kept, or expected to be refused
-	Failed    int            `json:"failed"`
-	Kinds     map[string]int `json:"failed_by_kind"`
+	Outcomes  map[string]int `json:"outcomes"`       // models by outcome
 	Bill      *bill          `json:"bill,omitempty"` // known before the first conversion
 	Read      int64          `json:"read_bytes"`
 	Published int64          `json:"published_bytes"`
@@ -53,9 +54,9 @@ func batchCommand(u *ui) *cobra.Command {
 how much it will read and publish, and skips models whose published result is current. If a model fails, batch goes on
 with the next one. The exit code is 0 if every model ends as expected, else that of the first failure.
 
-LIST is a YAML file with models: and a list below it. An entry is a source such as org/name, or source: with any of
-revision, component, file, repo-id, output, base-model, layout, pattern-dict or like, private, refresh (commit or never),
-and expect (not_convertible). docs/models.schema.json is its JSON schema.
+LIST is a YAML file with models: and a list below it. An entry is a Hub repo such as org/name, or source: with any of
+revision, component, file, repo-id, layout, pattern-dict or like, private, and expect (not_convertible).
+docs/models.schema.json is its JSON schema.
 
 Several machines can share a list: give each one a --slice of it. --shard splits every model instead.`,
 		Example: `  df11-convert batch models.yaml --push
@@ -71,7 +72,7 @@ func (f *convertFlags) registerListed(to *pflag.FlagSet, register func(*pflag.Fl
 	var all pflag.FlagSet
 	register(&all)
 	all.VisitAll(func(flag *pflag.Flag) {
-		if !slices.Contains(entryFlags, flag.Name) {
+		if !slices.Contains(append(entryFlags, "output", "base-model"), flag.Name) {
 			to.AddFlag(flag)
 		}
 	})
@@ -79,9 +80,8 @@ func (f *convertFlags) registerListed(to *pflag.FlagSet, register func(*pflag.Fl
 		"take only `slice` i/n of the list; auto/n takes an array task's index")
 }
 
-// entryFlags are flags that make sense only for a single model. A list's entries have members of
-// these names.
-var entryFlags = []string{"repo-id", "output", "file", "component", "base-model"}
+// entryFlags are members of a list's entries, and so no flags of a list.
+var entryFlags = []string{"repo-id", "file", "component"}
 
 // models reads a list, checks all entries and that their targets differ, and returns this machine's
 // slice.
@@ -101,9 +101,7 @@ func (f *convertFlags) models(ctx context.Context, u *ui, list string) ([]listed
 		}
 	}
 	me := "you"
-	mine := func(m listedModel) bool {
-		return !strings.Contains(m.RepoID, "/") && !model.Exists(m.Source)
-	}
+	mine := func(m listedModel) bool { return !strings.Contains(m.RepoID, "/") }
 	if f.target.push && slices.ContainsFunc(models, mine) {
 		c, err := f.client(u, "target")
 		if err == nil && c.OnlyRepo() == "" {
@@ -113,7 +111,7 @@ func (f *convertFlags) models(ctx context.Context, u *ui, list string) ([]listed
 			return nil, err
 		}
 	}
-	if err := f.distinct(models, me); err != nil {
+	if err := distinct(models, me); err != nil {
 		return nil, err
 	}
 	if !part.Whole() {
@@ -133,9 +131,9 @@ func runBatch(ctx context.Context, u *ui, f *convertFlags, list string) error {
 	if err != nil {
 		return err
 	}
-	found := batchReport{Kinds: map[string]int{}, Models: []batchResult{}}
+	found := batchReport{Outcomes: map[string]int{}, Models: []batchResult{}}
 	known := make([]publication, len(models))
-	if f.target.push && f.target.out == "" && !f.target.force {
+	if f.target.push && !f.target.force {
 		if known, err = f.survey(ctx, u, models); err != nil {
 			return err
 		}
@@ -159,31 +157,14 @@ func runBatch(ctx context.Context, u *ui, f *convertFlags, list string) error {
 		} else if r.Report != nil {
 			places = append(places, where(r.Report.Report))
 		}
-		found.add(r)
+		found.Outcomes[r.Outcome]++
+		found.Models = append(found.Models, r)
 	}
 	found.Read, found.Published, found.Seconds = u.read, u.published, time.Since(began).Seconds()
 	u.result(found, strings.Join(places, "\n"), func(w io.Writer) {
 		printBatch(w, found)
 	})
 	return first
-}
-
-// add counts the outcome for one model.
-func (b *batchReport) add(r batchResult) {
-	switch {
-	case r.Error != nil:
-		b.Failed++
-		b.Kinds[r.Error.Kind]++
-	case r.Report != nil && r.Report.Target.Part != "":
-		b.Parts++
-	case r.Report != nil:
-		b.Converted++
-	case r.Skipped.State == target.Current:
-		b.UpToDate++
-	default:
-		b.Skipped++
-	}
-	b.Models = append(b.Models, r)
 }
 
 // convertListed converts a model of a list, unless p says that this would change nothing.
@@ -201,47 +182,44 @@ func (f *convertFlags) convertListed(ctx context.Context, u *ui, m listedModel,
 	}
 	switch {
 	case err != nil:
-		r.Error = u.failure(err)
-		r.Exit = r.Error.exit
-		return r, err
+		r.Outcome, r.Error = outcomeFailed, u.failure(err)
 	case r.Report == nil:
-		r.Skipped = &p
-	case r.Report.Verified.UpToDate && r.Report.Target.Part == "":
-		r.Skipped = &publication{Source: r.Source, State: target.Current,
-			Target: cmp.Or(r.Report.Target.Repo, r.Report.Target.Folder)}
-		r.Report = nil
+		r.Outcome, r.Skipped = string(p.State), &p
+	case r.Report.Target.Part != "":
+		r.Outcome = outcomePart
+	case r.Report.Verified.UpToDate:
+		r.Outcome = string(target.Current)
+	default:
+		r.Outcome = outcomeConverted
 	}
-	r.OK = true
-	return r, nil
+	return r, err
 }
 
 func printBatch(w io.Writer, b batchReport) {
 	t := newTable(w)
 	for _, r := range b.Models {
+		about := ""
 		switch {
 		case r.Error != nil: // complain printed it
-			printf(t, "failed\t%s\t%s\n", r.Source, r.Error.Kind)
+			about = r.Error.Kind
 		case r.Report == nil:
-			printf(t, "%s\t%s\t%s\n", r.Skipped.State, r.Source, cmp.Or(r.Skipped.Target, none))
+			about = cmp.Or(r.Skipped.Target, none)
 		default:
-			before, after := r.Report.Sizes.BF16, r.Report.Sizes.DF11
-			printf(t, "%s\t%s\t%s, %s → %s (%.1f%%)\n",
-				cmp.Or(strings.ReplaceAll(r.Report.Target.Part, "-", " "), "converted"), r.Source,
-				where(r.Report.Report), human.Bytes(before), human.Bytes(after),
-				percentage(after, before))
+			about = where(r.Report.Report)
+			if before, after := r.Report.Sizes.BF16, r.Report.Sizes.DF11; after > 0 {
+				about += fmt.Sprintf(", %s → %s (%.1f%%)", human.Bytes(before), human.Bytes(after),
+					percentage(after, before))
+			}
 		}
+		printf(t, "%s\t%s\t%s\n", r.Outcome, r.Source, about)
 	}
 	t.Flush()
-	printf(w, "%d converted, %d up to date, %d skipped, %d failed", b.Converted, b.UpToDate,
-		b.Skipped, b.Failed)
-	for i, kind := range slices.Sorted(maps.Keys(b.Kinds)) {
-		printf(w, "%s %d %s", choose(i == 0, ":", ","), b.Kinds[kind], kind)
-	}
-	fmt.Fprintln(w)
-	if b.Parts > 0 {
-		printf(w, "%s made; when all are uploaded, run this with --finish instead of --shard\n",
-			count(b.Parts, "part"))
+	for _, outcome := range slices.Sorted(maps.Keys(b.Outcomes)) {
+		printf(w, "%d %s, ", b.Outcomes[outcome], outcome)
 	}
 	printf(w, "%s read, %s published, in %.1f s\n", human.Bytes(b.Read),
 		human.Bytes(b.Published), b.Seconds)
+	if b.Outcomes[outcomePart] > 0 {
+		printf(w, "when all parts are uploaded, run this with --finish instead of --shard\n")
+	}
 }

@@ -30,7 +30,6 @@ type convertFlags struct {
 	parts     partFlags
 	gpu       gpuFlags
 	workDir   string
-	listed    bool   // one of a list's models, which share workDir
 	slice     string // --slice, of a list
 	stopAfter time.Duration
 }

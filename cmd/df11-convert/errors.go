@@ -104,7 +104,7 @@ var kinds = []kind{
 	{"not_convertible", wraps[*plan.RefusedError], exitRefused, ""},
 	{"conflict", func(err error) bool {
 		return wraps[*target.ConflictError](err) || errors.Is(err, errForeign)
-	}, exitError, ""},
+	}, exitError, "choose another target with --repo-id"},
 	{"source_is_target", wraps[*target.SourceTargetError], exitError,
 		"choose another target with -o or --repo-id"},
 	{"target_taken", wraps[*target.TakenError], exitError,

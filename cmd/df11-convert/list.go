@@ -8,9 +8,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"maps"
 	"path"
-	"path/filepath"
 	"slices"
 	"strings"
 
@@ -18,72 +16,36 @@ import (
 
 	"github.com/df11-convert/df11-convert/internal/catalog"
 	"github.com/df11-convert/df11-convert/internal/disk"
-	"github.com/df11-convert/df11-convert/internal/model"
 	"github.com/df11-convert/df11-convert/internal/names"
 	"github.com/df11-convert/df11-convert/internal/spans"
 )
 
-// listedModel is one entry of a list of models: docs/models.schema.json. Flags supply what it
-// leaves out.
+// listedModel is one entry of a list of models, always on the Hub: docs/models.schema.json. Flags
+// supply what it leaves out.
 type listedModel struct {
-	Source, Revision, Component, File, RepoID, Output, BaseModel, Layout, Dict, Like string
-	Refresh, Expect                                                                  string
-
-	Private *bool
+	Source    string
+	Revision  string
+	Component string
+	File      string
+	RepoID    string `yaml:"repo-id"`
+	Layout    string
+	Dict      string `yaml:"pattern-dict"`
+	Like      string
+	Private   *bool
+	Expect    string
 }
 
-// members returns the fields by their names in docs/models.schema.json.
-func (m *listedModel) members() map[string]any {
-	return map[string]any{
-		"source": &m.Source, "revision": &m.Revision, "component": &m.Component, "file": &m.File,
-		"repo-id": &m.RepoID, "output": &m.Output, "base-model": &m.BaseModel, "layout": &m.Layout,
-		"pattern-dict": &m.Dict, "like": &m.Like, "refresh": &m.Refresh, "expect": &m.Expect,
-		"private": &m.Private,
+// UnmarshalYAML reads an entry: a source alone, or the members of the schema.
+func (m *listedModel) UnmarshalYAML(decode func(any) error) error {
+	if decode(&m.Source) == nil {
+		return nil
 	}
+	type entry listedModel
+	return decode((*entry)(m))
 }
 
-// UnmarshalYAML reads an entry: a source alone, or members with the types of the schema.
-func (m *listedModel) UnmarshalYAML(n *yaml.Node) error {
-	given := map[string]yaml.Node{"source": *n}
-	if n.Kind == yaml.MappingNode {
-		if given = nil; n.Decode(&given) != nil {
-			return fmt.Errorf("line %d: an entry has a member twice", n.Line)
-		}
-	}
-	var wrong []string
-	members := m.members()
-	for _, name := range slices.Sorted(maps.Keys(given)) {
-		value, want := given[name], ""
-		switch to := members[name].(type) {
-		case nil:
-			want = "isn't a member of an entry"
-		case *string:
-			if value.ShortTag() != "!!str" || value.Decode(to) != nil || *to == "" {
-				want = `must be a text; put numbers into quotes: "1.10"`
-			}
-		case **bool:
-			if value.ShortTag() != "!!bool" || value.Decode(to) != nil {
-				want = "must be true or false"
-			}
-		}
-		if want != "" {
-			wrong = append(wrong, fmt.Sprintf("line %d: %s %s", value.Line, name, want))
-		}
-	}
-	if wrong != nil {
-		return errors.New(strings.Join(wrong, "; "))
-	}
-	return nil
-}
-
-// The values of refresh and expect.
-const (
-	// refreshCommit converts a model again if that would change what's published; the default.
-	refreshCommit = "commit"
-	refreshNever  = "never"
-	// expectRefusal marks a model that can't be converted.
-	expectRefusal = "not_convertible"
-)
+// expectRefusal is the value of expect: it marks a model that can't be converted.
+const expectRefusal = "not_convertible"
 
 // spec returns the source with its revision.
 func (m listedModel) spec() string {
@@ -96,10 +58,8 @@ func (m listedModel) spec() string {
 // flags returns f with the entry's values, which win even over flags that exclude them.
 func (m listedModel) flags(f convertFlags) convertFlags {
 	f.listed, f.plan.Component, f.plan.WeightFile = true, m.Component, m.File
-	f.target.repoID = cmp.Or(m.RepoID, f.target.repoID)
-	f.target.out = cmp.Or(m.Output, f.target.out)
+	f.target.repoID = m.RepoID
 	f.layout = cmp.Or(m.Layout, f.layout)
-	f.target.baseModel = cmp.Or(m.BaseModel, f.target.baseModel)
 	if m.Dict != "" || m.Like != "" {
 		f.patternDict, f.plan.Like = m.Dict, m.Like
 	}
@@ -109,61 +69,34 @@ func (m listedModel) flags(f convertFlags) convertFlags {
 	return f
 }
 
-// targets returns the repo and the folder where the model goes, for the user me.
-func (m listedModel) targets(f *convertFlags, me string) (names []string) {
-	t := m.flags(*f).target
-	name := resultName(path.Base(filepath.ToSlash(m.Source)))
-	if t.push || t.repoID != "" {
-		names = append(names, "the repo "+fullRepoID(me, cmp.Or(t.repoID, name)))
-	}
-	if t.out != "" || names == nil {
-		names = append(names, "the folder "+filepath.Clean(cmp.Or(t.out, name)))
-	}
-	return names
+// target returns the model's repo for the user me. A folder has its name.
+func (m listedModel) target(me string) string {
+	return fullRepoID(me, cmp.Or(m.RepoID, resultName(path.Base(m.Source))))
 }
 
-// check returns what's wrong with an entry. It turns an address on the Hub into the ID, unless a
-// folder has that name, and moves a revision after the ID into Revision.
-func (m *listedModel) check() (err error) {
-	address := m.Source
-	if m.Source, err = repoID(address); err != nil {
+// check returns what's wrong with an entry. It turns an address on the Hub into the ID, and moves a
+// revision after the ID into Revision.
+func (m *listedModel) check() error {
+	id, err := repoID(m.Source)
+	if err != nil {
 		return err
 	}
-	if m.Source != address && model.Exists(m.Source) {
-		m.Source = "hf://" + m.Source
-	}
-	for _, c := range []struct {
-		name, value string
-		of          []string
-	}{
-		{"refresh", m.Refresh, []string{refreshCommit, refreshNever}},
-		{"expect", m.Expect, []string{expectRefusal}},
-		{"layout", m.Layout, catalog.LayoutNames()},
-	} {
-		if c.value != "" && !slices.Contains(c.of, c.value) {
-			return fmt.Errorf("%s: %q is none of: %s", c.name, c.value, strings.Join(c.of, ", "))
-		}
-	}
-	id, revision, pinned := strings.Cut(m.Source, "@")
+	repo, revision, pinned := strings.Cut(id, "@")
 	switch {
-	case m.Source == "":
-		return errors.New("it has no source")
-	case pinned && revision == "":
-		return fmt.Errorf("%s: the revision after @ is empty", m.Source)
+	case names.CheckNewRepo(repo) != nil:
+		return fmt.Errorf("%q is no repo on the Hub, such as org/name", m.Source)
+	case pinned && (revision == "" || m.Revision != ""):
+		return fmt.Errorf("%s: want one revision, after @ or as revision", m.Source)
 	case m.Dict != "" && m.Like != "":
 		return errors.New("it has both pattern-dict and like")
-	case m.Revision != "" && pinned:
-		return errors.New("it has two revisions")
-	case m.Output != "" && !filepath.IsAbs(m.Output) && !filepath.IsLocal(m.Output):
-		return fmt.Errorf("output: %q leads out of this folder", m.Output)
+	case m.Expect != "" && m.Expect != expectRefusal:
+		return fmt.Errorf("expect: %q isn't %s", m.Expect, expectRefusal)
 	}
-	if pinned && !model.Exists(m.Source) {
-		m.Source, m.Revision = id, revision
+	m.Source, m.Revision = repo, cmp.Or(revision, m.Revision)
+	if _, err := catalog.ParseLayout(m.Layout); err != nil {
+		return err
 	}
-	if m.RepoID != "" {
-		return names.CheckNewRepo(fullRepoID("you", m.RepoID))
-	}
-	return nil
+	return names.CheckNewRepo(m.target("you"))
 }
 
 // maxList bounds a list of models, in bytes.
@@ -197,39 +130,32 @@ func readList(file string) ([]listedModel, error) {
 // parseList reads the YAML of a list.
 func parseList(b []byte) ([]listedModel, error) {
 	d := yaml.NewDecoder(bytes.NewReader(b))
-	var top map[string]yaml.Node
-	err := d.Decode(&top)
-	entries, ok := top["models"]
+	d.KnownFields(true)
+	var list struct{ Models []listedModel }
+	err := d.Decode(&list)
 	switch {
-	case err != nil && !wraps[*yaml.TypeError](err) && !errors.Is(err, io.EOF):
-		return nil, fmt.Errorf("it isn't YAML: %s", strings.TrimPrefix(err.Error(), "yaml: "))
-	case err != nil || len(top) != 1 || !ok:
-		return nil, errors.New("want only models: at the top, and a list below it")
+	case err != nil && !errors.Is(err, io.EOF):
+		return nil, errors.New(strings.Join(strings.Fields(err.Error()), " "))
+	case list.Models == nil:
+		return nil, errors.New("it has no models; if that's on purpose, write models: []")
 	case !errors.Is(d.Decode(new(yaml.Node)), io.EOF):
 		return nil, errors.New("more than one YAML document; put all models into one list")
-	case entries.Kind != yaml.SequenceNode:
-		return nil, errors.New("it has no models; if that's on purpose, write models: []")
 	}
-	models := []listedModel{}
-	if err = entries.Decode(&models); err == nil && len(models) < len(entries.Content) {
-		err = errors.New("an entry is empty")
-	}
-	return models, err
+	return list.Models, nil
 }
 
 // distinct refuses a list in which two models have the same target, for the user me. The Hub ignores
 // case.
-func (f *convertFlags) distinct(models []listedModel, me string) error {
+func distinct(models []listedModel, me string) error {
 	seen := map[string]string{}
 	for _, m := range models {
-		for _, target := range m.targets(f, me) {
-			key := strings.ToLower(target)
-			if other := seen[key]; other != "" {
-				return hinted{usagef("%s and %s have the same target, %s", other, m.spec(), target),
-					"give each its own target with repo-id or output in the list"}
-			}
-			seen[key] = m.spec()
+		target := m.target(me)
+		key := strings.ToLower(target)
+		if other := seen[key]; other != "" {
+			return hinted{usagef("%s and %s have the same target, %s", other, m.spec(), target),
+				"give each its own target with repo-id in the list"}
 		}
+		seen[key] = m.spec()
 	}
 	return nil
 }
@@ -238,7 +164,7 @@ func (f *convertFlags) distinct(models []listedModel, me string) error {
 // on. So a model's slice doesn't depend on the list's order or on what's published.
 func slice(models []listedModel, part spans.Part) (mine []listedModel) {
 	sum := func(m listedModel) string {
-		sum := sha256.Sum256([]byte(m.spec() + "\n" + m.RepoID + "\n" + m.Output))
+		sum := sha256.Sum256([]byte(m.spec() + "\n" + m.RepoID))
 		return string(sum[:])
 	}
 	sums := slices.Sorted(slices.Values(transform(models, sum)))

@@ -98,11 +98,7 @@ func flagHint(c *cobra.Command, name string) string {
 		for _, member := range entryFlags {
 			hints[member] = "write " + member + " into the list's entry"
 		}
-		for name, hint := range hints {
-			if hint == useFolder {
-				hints[name] = hints["output"]
-			}
-		}
+		maps.DeleteFunc(hints, func(_, hint string) bool { return hint == useFolder })
 	}
 	var own []string
 	c.Flags().VisitAll(func(f *pflag.Flag) {

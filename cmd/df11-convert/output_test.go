@@ -16,17 +16,18 @@ import (
 // TestLostResultIsAnError checks that every command ends with 1 and an error if its result can't be
 // written, with and without --json, and that no hint proposes another disk.
 func TestLostResultIsAnError(t *testing.T) {
-	t.Setenv("HF_ENDPOINT", hubtest.Start(t).URL) // status asks who the user is
+	srv := hubtest.Start(t)
+	srv.AddRepo("org/m", map[string][]byte{"pytorch_model.bin": {0}, "config.json": []byte("{}")})
+	t.Setenv("HF_ENDPOINT", srv.URL)
 	t.Setenv("HF_TOKEN", "hf_test")
 	dir := t.TempDir()
 	at := func(name string) string { return filepath.Join(dir, name) }
 	llama(t, at("m"), "BF16", 0, "")
 	must(t, at("m"), "-o", at("out"))
-	world.Write(t, at("list.yaml"), []byte("models:\n- {source: "+at("m")+", output: "+at("again")+"}\n"))
-	world.Write(t, at("named.yaml"), []byte("models:\n- {source: "+at("m")+", repo-id: org/m}\n"))
+	world.Write(t, at("list.yaml"), []byte("models: [{source: org/m, expect: not_convertible}]"))
 	commands := map[string][]string{
 		"df11-convert": {}, "convert": {at("m"), "-o", at("again")}, "plan": {at("m")}, "verify": {at("out"), "--against", at("m"), "--level", "structure"},
-		"decode": {at("out"), "-o", at("back")}, "batch": {at("list.yaml")}, "status": {at("named.yaml")}, "inspect": {at("out")},
+		"decode": {at("out"), "-o", at("back")}, "batch": {at("list.yaml")}, "status": {at("list.yaml")}, "inspect": {at("out")},
 		"demo": {"-o", at("demo")}, "completion": {"bash"}, "help": {"verify"},
 	}
 	root := rootCommand(newUI(os.Stdout, os.Stderr), nil)

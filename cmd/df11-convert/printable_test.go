@@ -60,7 +60,7 @@ func TestHostileTextNeverCommandsTheTerminal(t *testing.T) {
 			}
 			dict, list := filepath.Join(dir, "dict.json"), filepath.Join(dir, "list.yaml")
 			world.Write(t, dict, fmt.Appendf(nil, `{"model.layers.\\d+":["%s"],"x%[1]s":[]}`, name))
-			world.Write(t, list, fmt.Appendf(nil, "models:\n- source: %s\n  pattern-dict: %s\n", model, dict))
+			world.Write(t, list, fmt.Appendf(nil, "models:\n- source: org/%s\n  pattern-dict: %s\n", name, dict))
 			for _, args := range [][]string{
 				{"plan", model}, {"plan", model, "--json"}, {"plan", model, "--pattern-dict", dict}, {"plan", model, "--log-format", "json"},
 				{"inspect", model}, {"inspect", model, "--json"}, {"verify", model}, {"verify", model, "--against", model, "--json"}, {"verify", filepath.Join(dir, "out"), "--against", model, "--json"}, {"decode", model, "-o", filepath.Join(dir, "back")},

@@ -13,7 +13,7 @@ import (
 func (f *convertFlags) settled(ctx context.Context, u *ui, spec string) *target.Settled {
 	opt, err := f.planOptions()
 	if err != nil || !f.target.push || f.target.out != "" || f.target.force || f.parts.which != "" ||
-		unfinished(spec) != nil || model.Exists(spec) {
+		!f.listed && model.Exists(spec) {
 		return nil
 	}
 	c, repo, revision, err := f.repo(u, "source", spec)

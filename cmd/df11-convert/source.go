@@ -139,6 +139,7 @@ type sourceFlags struct {
 	plan        plan.Options // planOptions adds layout and pattern dict
 	layout      string
 	patternDict string // a file
+	listed      bool   // one of a list's models: on the Hub, and in a --work-dir that others share
 }
 
 // register adds the flags. Unless all is set, help hides the flags of planning, because a DF11
@@ -221,11 +222,11 @@ func (f *sourceFlags) open(ctx context.Context, u *ui, spec string) (*opened, er
 // openSource reads the headers and small files of a source: a folder, a file, or a Hub repo.
 func (f *sourceFlags) openSource(ctx context.Context, u *ui, spec string,
 	opt plan.Options) (*opened, error) {
+	if f.listed || !model.Exists(spec) {
+		return f.openRepo(ctx, u, spec, opt)
+	}
 	if err := unfinished(spec); err != nil {
 		return nil, err
-	}
-	if !model.Exists(spec) {
-		return f.openRepo(ctx, u, spec, opt)
 	}
 	o := &opened{}
 	var err error

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -14,15 +13,12 @@ import (
 
 	"github.com/df11-convert/df11-convert/internal/human"
 	"github.com/df11-convert/df11-convert/internal/metadata"
-	"github.com/df11-convert/df11-convert/internal/model"
 	"github.com/df11-convert/df11-convert/internal/spans"
 	"github.com/df11-convert/df11-convert/internal/target"
 )
 
 // The states of models that no target can be compared with.
 const (
-	// stateLocal is a local source, which may have changed unnoticed.
-	stateLocal   target.State = "local"
 	stateRefused target.State = "not_convertible"
 	stateFailed  target.State = "failed"
 )
@@ -35,13 +31,8 @@ type publication struct {
 	Todo      bool         `json:"todo"`                       // a run could change something
 	Newest    string       `json:"newest_commit,omitempty"`    // of the source
 	Converted string       `json:"converted_commit,omitempty"` // the target was made from
-	Tool      string       `json:"tool_version,omitempty"`     // that made the target
-	// at the conversion, according to the manifest
-	Weights int64 `json:"weights_verified,omitempty"`
-	// By says what decoded them.
-	By      []metadata.Verification `json:"verified_by,omitempty"`
-	Earlier bool                    `json:"verified_earlier,omitempty"` // an update took over unchanged weights
-	Error   *failure                `json:"error,omitempty"`
+	Weights   int64        `json:"weights_verified,omitempty"` // by its conversion, says the manifest
+	Error     *failure     `json:"error,omitempty"`
 
 	err   error // Error as a value
 	final bool  // no run would change the target
@@ -53,8 +44,7 @@ type publication struct {
 type bill struct {
 	Models  int   `json:"models"` // to convert
 	Read    int64 `json:"read_bytes"`
-	Publish int64 `json:"publish_bytes"`
-	Store   int64 `json:"store_bytes"` // what the account stores in addition
+	Publish int64 `json:"publish_bytes"` // the account stores as much in addition
 }
 
 func billOf(found []publication) *bill {
@@ -66,7 +56,6 @@ func billOf(found []publication) *bill {
 			b.Publish += p.publish
 		}
 	}
-	b.Store = b.Publish // the Hub also keeps older commits
 	return &b
 }
 
@@ -81,7 +70,7 @@ func statusCommand(u *ui) *cobra.Command {
 		Use:   "status LIST",
 		Short: "Show which models of a list are published and current",
 		Long: `status reads a list as batch does and plans each model. It shows whether the published result is current, which commit it
-was made from, and how it was verified then, according to its manifest. It also shows what a batch would read and publish.
+was made from, and how many weights were verified then, according to its manifest. It also shows what a batch would read and publish.
 It changes nothing. The exit code is 0 if batch has nothing to do and every model is as expected, else 1.`,
 		Example: `  df11-convert status models.yaml
   df11-convert status models.yaml --json`,
@@ -156,25 +145,20 @@ func (p *publication) judge(m listedModel, err error) {
 	switch {
 	case expected:
 		err = nil
-	case m.Expect != "" && err == nil && p.State != stateLocal:
+	case p.State == target.Foreign:
+		err = fmt.Errorf("%s %w", p.Target, errForeign)
+	case m.Expect != "" && err == nil:
 		err = errUnexpected
 	}
-	p.final = expected || p.State == target.Current ||
-		p.State == target.Outdated && m.Refresh == refreshNever
-	p.Todo = err == nil && !p.final && p.State != stateLocal && p.State != target.Foreign
-	if p.err = err; p.State == target.Foreign {
-		err = fmt.Errorf("%s %w", p.Target, errForeign)
-	}
-	if err != nil {
+	p.final = expected || p.State == target.Current
+	p.Todo = err == nil && !p.final
+	if p.err = err; err != nil {
 		p.Error = failureOf(err).inList()
 	}
 }
 
 // status returns what's published of a source.
 func (f *convertFlags) status(ctx context.Context, u *ui, spec string) (publication, error) {
-	if model.Exists(spec) {
-		return publication{Source: spec, State: stateLocal}, nil
-	}
 	if s := f.settled(ctx, u, spec); s != nil {
 		p := publication{Source: spec, Target: s.Repo, Newest: s.Source.SHA, State: target.Current}
 		p.describe(s.Manifest)
@@ -210,13 +194,10 @@ func publicationOf(ctx context.Context, spec string, src *opened,
 
 // describe adds what a manifest says about the conversion.
 func (p *publication) describe(m *metadata.Manifest) {
-	p.Converted, p.Tool = m.Source.Commit, m.Tool.Version
+	p.Converted = m.Source.Commit
 	for _, v := range m.Verification {
 		p.Weights = max(p.Weights, v.NWeights)
 	}
-	p.By = m.Verification
-	p.Earlier = slices.ContainsFunc(m.Outputs,
-		func(f metadata.OutputFile) bool { return f.Earlier != nil })
 }
 
 func printStatus(w io.Writer, found []publication) {
@@ -233,17 +214,14 @@ func printStatus(w io.Writer, found []publication) {
 // none marks an empty cell of a table.
 const none = "—"
 
-// remark returns what is wrong, or how the target was verified and why it's outdated.
+// remark returns what is wrong, or how many weights were verified and why the target is outdated.
 func (p *publication) remark() string {
 	if p.Error != nil {
 		return strings.TrimPrefix(p.Error.Message, p.Source+": ")
 	}
 	var parts []string
 	if p.Weights > 0 {
-		parts = append(parts, count(p.Weights, "weight")+" "+metadata.On(p.By))
-	}
-	if p.Earlier {
-		parts = append(parts, "some verified by an earlier run")
+		parts = append(parts, count(p.Weights, "weight"))
 	}
 	switch {
 	case p.Converted != "" && p.Converted != p.Newest:

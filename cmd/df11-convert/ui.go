@@ -193,25 +193,15 @@ func (u *ui) hint(hints []string) {
 	}
 }
 
-// inEntry rewrites a hint for a list, whose entries have members instead of these flags.
-var inEntry = strings.NewReplacer(" -o or --repo-id", " output or repo-id in its entry",
-	"--repo-id or -o", "repo-id or output in its entry", "--repo-id", "repo-id in its entry",
-	" -o", " output in its entry", "--output", "output in its entry",
-	"--base-model", "base-model in its entry", "--component", "component in its entry",
-	"--file", "file in its entry")
-
-// withValue matches such a flag with its value.
-var withValue = regexp.MustCompile(`--(base-model|repo-id) (ORG/NAME|org/name|none)`)
+// listFlag matches what a hint says of a flag that a list's entries have instead.
+var listFlag = regexp.MustCompile(`(-o or )?--(` + strings.Join(entryFlags, "|") + `)( or -o| ORG/NAME)?`)
 
 // inList rewrites the hints of a failure of one model of a list.
 func (f *failure) inList() *failure {
-	rewrite := func(hint string) string {
-		return inEntry.Replace(withValue.ReplaceAllString(hint, "$1: $2 in its entry"))
-	}
 	for i, h := range f.hints {
-		f.hints[i] = rewrite(h)
+		f.hints[i] = listFlag.ReplaceAllString(h, "$2 in its entry")
 	}
-	f.Hint = rewrite(f.Hint)
+	f.Hint = strings.Join(f.hints, "\n")
 	return f
 }
 
