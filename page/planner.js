@@ -113,12 +113,12 @@ export function brief(doc, name, exact) {
   };
   for (const t of doc.remainder ?? []) add(t.why, 1, t.bytes, t.name);
   for (const u of units) if (u.stays_bf16) add('the module ' + u.stays_bf16, u.tensors, u.bytes, u.path);
-  const { gpus, published = [], readers = [], other_readers: others = [], warnings = [], differences = [], aliases = [] } = doc;
+  const { gpus, published = [], readers = [], warnings = [], differences = [], aliases = [] } = doc;
   return {
     name, exact, source: doc.source, commit: doc.commit, layout: doc.layout, closed: !!(doc.private || doc.gated),
     access: [doc.private && 'private', doc.gated && 'gated'].filter(Boolean).join(', '), before, after, sampled: doc.estimate.sampled_bytes,
     known: doc.estimate.exact, picture: doc.picture,
-    needs: doc.estimate.needs, gpus, published, readers, others, warnings, differences, aliases: aliases.slice(0, 20),
+    needs: doc.estimate.needs, gpus, published, readers, warnings, differences, aliases: aliases.slice(0, 20),
     groups: [...groups.values()].sort((a, b) => b.size - a.size), siblings: sum(u => u.siblings),
     within: Math.max(0, doc.plain_bytes - (doc.remainder ?? []).reduce((n, t) => n + t.bytes, 0)),
   };

@@ -172,8 +172,7 @@ function show(p) {
   fill('plain', plain(p));
   const loads = { yes: 'loads it', no: 'doesn’t load it', untested: 'isn’t tested with it' };
   const readers = p.readers.map(r => el('span', {}, `${r.name} ${r.version} ${loads[r.loads]}`, r.why ? ': ' : '', name(r.why)));
-  const others = p.others.map(r => el('span', {}, link(r.url, r.name), ' reads DF11 folders, and isn’t tested by us'));
-  fill('readers', list([...readers, ...others]));
+  fill('readers', list(readers));
   const holds = yes => yes ? 'fits' : 'doesn’t fit';
   fill('gpus', list(p.gpus.map(g => `${gpu(g).replace('one ', '')}: DF11 ${holds(g.df11_fits)}, BF16 ${holds(g.bf16_fits)}`)));
   $('plan').hidden = false;

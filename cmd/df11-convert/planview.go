@@ -90,8 +90,8 @@ func (f *forecast) document() map[string]any {
 		"not_copied":      append([]plan.Skipped{}, p.NotCopied...),
 		"gpus":            f.gpus(), "published": f.published,
 		"differences": p.Differences, "warnings": p.Warnings, "readers": p.Readers,
-		"other_readers": p.OtherReaders, "loader": p.Loader,
-	}, "published", "commit", "gated", "entry", "aliases", "differences", "warnings", "readers", "other_readers")
+		"loader": p.Loader,
+	}, "published", "commit", "gated", "entry", "aliases", "differences", "warnings", "readers")
 }
 
 // picture draws both sizes for a page.
@@ -415,7 +415,4 @@ func (f *forecast) printRemarks(w io.Writer) {
 		printf(t, "  %s\t%s\t%s\t%s\n", r.Name, r.Version, r.Loads, r.Why)
 	}
 	t.Flush()
-	for _, r := range p.OtherReaders {
-		printf(w, "  %s reads DF11 folders (we haven't tested it): %s\n", r.Name, r.URL)
-	}
 }

@@ -94,9 +94,8 @@ func llamaCard(t testing.TB) metadata.CardInput {
 			Provenance: "published:DFloat11/Llama-3.1-8B-Instruct-DF11",
 			Carried:    plan.Carried{Copied: []plan.File{{Path: "LICENSE"}, {Path: "vocab.json"}, {Path: "USE_POLICY.md"}}},
 			Notes: plan.Notes{
-				Readers:      []plan.Reader{{Name: "dfloat11", Version: "0.5.0", Loads: plan.Loads}, {Name: "node", Loads: plan.Refuses, Why: "regex has `+?` | more"}},
-				OtherReaders: []plan.OtherReader{{Name: "a_b", URL: "https://example.org/a"}, {Name: "c", URL: "https://example.org/c"}},
-				Differences:  []string{"tensor model.rotary_emb.inv_freq is kept; the model class drops it"},
+				Readers:     []plan.Reader{{Name: "dfloat11", Version: "0.5.0", Loads: plan.Loads}, {Name: "node", Loads: plan.Refuses, Why: "regex has `+?` | more"}},
+				Differences: []string{"tensor model.rotary_emb.inv_freq is kept; the model class drops it"},
 			},
 		},
 		CardSizes: metadata.CardSizes{SourceBytes: 16060522240, OutputBytes: 10894000000},

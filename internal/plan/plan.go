@@ -78,9 +78,8 @@ type Notes struct {
 	Twin string
 	// the variant with which a pipeline loads the parts that have no weights under plain names; ""
 	// if it needs none
-	Variant      string
-	Readers      []Reader      // whether the official loader and the ComfyUI node load the output
-	OtherReaders []OtherReader // programs that read such folders, untested
+	Variant string
+	Readers []Reader // whether the official loader and the ComfyUI node load the output
 }
 
 func (n *Notes) warn(format string, args ...any) {

@@ -30,13 +30,6 @@ const (
 	Untested Verdict = "untested" // no known rule fails, and no one has tried
 )
 
-// An OtherReader is a program that reads DF11 folders by rules that aren't known here. So a plan
-// has no verdict on it.
-type OtherReader struct {
-	Name string `json:"name"`
-	URL  string `json:"url"`
-}
-
 // findReaders notes which readers load the output (docs/format.md §13, §14), and how the official
 // loader takes it.
 func (p *Plan) findReaders(c *choice) {
@@ -45,13 +38,6 @@ func (p *Plan) findReaders(c *choice) {
 	p.Readers = []Reader{r.official(), r.comfy()}
 	for i := range p.Readers { // the source states its class
 		p.Readers[i].Why = human.Message("%s", p.Readers[i].Why)
-	}
-	if p.Layout != catalog.ComfyUI {
-		p.OtherReaders = []OtherReader{
-			{"mlx-dfloat", "https://github.com/IonDen/mlx-dfloat"},
-			{"DFloat11-ROCM", "https://github.com/VX1D/DFloat11-ROCM"},
-			{"DFloat11_MPS", "https://github.com/virtualramblas/DFloat11_MPS"},
-		}
 	}
 }
 

@@ -82,9 +82,6 @@ func TestReaders(t *testing.T) {
 				t.Errorf("%s: %+v, want %s with a reason", id, r, want[i])
 			}
 		}
-		if len(p.OtherReaders) > 0 == (p.Layout == catalog.ComfyUI) {
-			t.Errorf("%s: layout %s, programs that read folders: %v", id, p.Layout, p.OtherReaders)
-		}
 	}
 }
 
