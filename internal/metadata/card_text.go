@@ -258,15 +258,6 @@ func (in CardInput) Trust() string {
 	return ""
 }
 
-// Variant returns the argument that a pipeline needs to find parts whose weights have no plain
-// names.
-func (in CardInput) Variant() string {
-	if in.Plan.Variant == "" {
-		return ""
-	}
-	return ", variant=" + strconv.QuoteToASCII(in.Plan.Variant)
-}
-
 // OnlyTransformers4 reports whether the model doesn't load with transformers 5, or no one has
 // tried.
 func (in CardInput) OnlyTransformers4() bool {

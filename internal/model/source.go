@@ -104,7 +104,6 @@ func (s *source) describe(ctx context.Context, m *Model, opt plan.Options) error
 		{survey.Config, maxConfigBytes, &m.Listing.Config},
 		{survey.ModelIndex, maxConfigBytes, &m.Listing.ModelIndex},
 		{survey.RootConfig, maxConfigBytes, &m.Listing.RootConfig},
-		{survey.Modules, maxConfigBytes, &m.Listing.Modules},
 	} {
 		if _, ok := s.File(small.path); !ok {
 			continue

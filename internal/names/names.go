@@ -23,7 +23,6 @@ const (
 	Chart      = "df11.png"          // the model card's picture
 	Weights    = "model.safetensors" // of a model in one file
 	ModelIndex = "model_index.json"  // lists the parts of a pipeline
-	Modules    = "modules.json"      // lists the modules of a sentence-transformers model
 	Attributes = ".gitattributes"
 )
 

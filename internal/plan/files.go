@@ -42,24 +42,10 @@ func (p *Plan) sortFiles(r *reading) error {
 		return dir == r.survey.Dir || strings.HasPrefix(dir, "_") || strings.ContainsAny(dir, `/\`)
 	})
 	p.original = reader.NewOriginal(p.Layout, r.survey.Dir,
-		slices.Concat(slices.Sorted(maps.Keys(parts)), r.modules()), pathsOf(p.source.Files))
-	p.Variant = p.original.Variant
+		slices.Collect(maps.Keys(parts)), pathsOf(p.source.Files))
 	p.Carried = p.Carry(p.source.Files)
 	p.judgeParts(r.survey, parts, own)
 	return p.checkCollisions()
-}
-
-// modules lists the folders of a sentence-transformers model's further modules.
-func (r *reading) modules() (dirs []string) {
-	type module struct {
-		Path string `json:"path"`
-	}
-	for _, m := range catalog.Decode[[]module](r.src.Modules) {
-		if m.Path != "" {
-			dirs = append(dirs, m.Path)
-		}
-	}
-	return dirs
 }
 
 func pathsOf(files []File) []string {

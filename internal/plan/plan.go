@@ -75,10 +75,7 @@ type Notes struct {
 	Lacks []string
 	// which other part of the pipeline stays BF16 although it has the same class, and how to
 	// compress it
-	Twin string
-	// the variant with which a pipeline loads the parts that have no weights under plain names; ""
-	// if it needs none
-	Variant string
+	Twin    string
 	Readers []Reader // whether the official loader and the ComfyUI node load the output
 }
 

@@ -25,7 +25,6 @@ type Source struct {
 	Config     []byte // the file Survey.Config; nil if that is ""
 	ModelIndex []byte // the file Survey.ModelIndex; nil if that is ""
 	RootConfig []byte // the file Survey.RootConfig; nil if that is ""
-	Modules    []byte // the file Survey.Modules; nil if that is ""
 }
 
 // A File is a file of the source. Paths use forward slashes.

@@ -24,7 +24,6 @@ type Survey struct {
 	ModelIndex string         // path of a pipeline's model_index.json; "": no pipeline
 	// path of the config.json next to it, where DF11 pipelines say what they are; "": there is none
 	RootConfig string
-	Modules    string // path of the modules.json of sentence-transformers; "": there is none
 	Index      string // path of the weights' index; "": one weight file
 
 	single string // path of the weight file if there is no index
@@ -42,7 +41,6 @@ func Look(files []File, opt Options) (*Survey, error) {
 	}
 	if s.Layout != catalog.ComfyUI {
 		s.Config = s.has(path.Join(s.Dir, names.Config))
-		s.Modules = s.has(names.Modules)
 	}
 	return s, nil
 }

@@ -1,10 +1,8 @@
 package reader
 
 import (
-	"maps"
 	"path"
 	"regexp"
-	"slices"
 	"strings"
 
 	"github.com/df11-convert/df11-convert/internal/catalog"
@@ -15,14 +13,10 @@ import (
 type Original struct {
 	Layout catalog.Layout // of the result
 	Dir    string         // folder of the weights that are converted, "" for the root
-	// Variant is the variant with which a pipeline loads the parts that have no weights under plain
-	// names: "bf16" for model.bf16.safetensors. It's "" if every part has plain names.
-	Variant string
 
 	paths map[string]bool
-	// folders with other weights that a pipeline or sentence-transformers opens
-	parts    map[string]bool
-	variants map[string]map[string]bool // by part; "" stands for plain names
+	parts map[string]bool // folders with other weights that a pipeline opens
+	whole map[string]bool // the parts that have weights under the names that libraries look for
 }
 
 // A Fate is what a conversion does with a file that it doesn't convert.
@@ -37,21 +31,15 @@ const (
 )
 
 // NewOriginal returns an Original by the paths of all its files. parts are its folders with other
-// weights, by model_index.json or modules.json.
+// weights, by model_index.json.
 func NewOriginal(layout catalog.Layout, dir string, parts, paths []string) *Original {
 	o := &Original{Layout: layout, Dir: dir, paths: setOf(paths), parts: setOf(parts),
-		variants: map[string]map[string]bool{}}
+		whole: map[string]bool{}}
 	for _, p := range paths {
-		if v, ok := variantOf(p); ok && IsSafetensors(p) {
-			part := o.PartOf(p)
-			if o.variants[part] == nil {
-				o.variants[part] = map[string]bool{}
-			}
-			o.variants[part][v] = true
+		if IsSafetensors(p) && isFound(p) {
+			o.whole[o.PartOf(p)] = true
 		}
 	}
-	delete(o.variants, "")
-	o.Variant = o.chooseVariant()
 	return o
 }
 
@@ -63,48 +51,24 @@ func setOf(list []string) map[string]bool {
 	return set
 }
 
-// chooseVariant returns the variant that most parts without plain names have. Of equals it returns
-// bf16, whose precision is the model's, or else the first by name.
-func (o *Original) chooseVariant() (best string) {
-	counts := map[string]int{}
-	for _, variants := range o.variants {
-		for v := range variants {
-			if !variants[""] {
-				counts[v]++
-			}
-		}
-	}
-	for _, v := range slices.Sorted(maps.Keys(counts)) {
-		if n, most := counts[v], counts[best]; n > most || n == most && v == "bf16" {
-			best = v
-		}
-	}
-	return best
-}
+// sentencePart matches the folders of sentence-transformers' further modules, such as 2_Dense.
+var sentencePart = regexp.MustCompile(`^\d+_\w+$`)
 
 // PartOf returns the other part that a file lies in, or "".
 func (o *Original) PartOf(name string) string {
 	for dir := path.Dir(name); dir != "." && dir != "/"; dir = path.Dir(dir) {
-		if o.parts[dir] {
+		if o.parts[dir] || sentencePart.MatchString(dir) {
 			return dir
 		}
 	}
 	return ""
 }
 
-// named matches the weights and indexes that transformers or diffusers looks for in a folder, with
-// the variant in their names.
-var named = regexp.MustCompile(`^(?:model|diffusion_pytorch_model)(?:-\d+-of-\d+)?(?:\.(\w+))?` +
-	`(?:-\d+-of-\d+)?\.safetensors(?:\.index(?:\.(\w+))?\.json)?$`)
-
-// variantOf returns the variant in the name of a weight file or an index, or "" for a plain name.
-// ok is false for files that no library looks for.
-func variantOf(name string) (variant string, ok bool) {
-	m := named.FindStringSubmatch(path.Base(name))
-	if m == nil {
-		return "", false
-	}
-	return m[1] + m[2], true
+// isFound reports whether transformers or diffusers finds the weights or the index by their name.
+// Names with a variant, such as model.fp16.safetensors, are found on request only.
+func isFound(name string) bool {
+	weights := strings.TrimSuffix(name, ".index.json")
+	return IsSafetensors(weights) && IsUsual(weights)
 }
 
 // Fate returns what a conversion does with a file and, unless it's copied, why.
@@ -142,8 +106,7 @@ func (o *Original) opens(name string) bool {
 	base, part := path.Base(name), o.PartOf(name)
 	isUnit := IsSafetensors(base) && !IsLoaded(base) && !IsAdapter(base) &&
 		!strings.HasPrefix(base, "consolidated")
-	variant, ok := variantOf(base)
-	return part != "" && (isUnit || ok && (variant == "" || variant == o.Variant && !o.variants[part][""]))
+	return part != "" && (isUnit || isFound(name))
 }
 
 // adapterFate copies an adapter that has a folder of its own. Next to the weights, an adapter would
@@ -166,7 +129,7 @@ func (o *Original) weightsFate(name string) (f Fate, why string) {
 	dir, part := path.Dir(name), o.PartOf(name)
 	isNext := dir == "." || dir == o.Dir
 	switch {
-	case part != "" && (o.variants[part][""] || o.variants[part][o.Variant]):
+	case o.whole[part] && part != "":
 		return Left, "weights in another form"
 	case part != "":
 		return Lost, "weights of " + part + " that aren't safetensors under the usual names"

@@ -31,34 +31,26 @@ func TestUse(t *testing.T) {
 // TestNames reads families, shards and the names that libraries look for.
 func TestNames(t *testing.T) {
 	for name, want := range map[string]struct {
-		family  catalog.Layout
-		loaded  bool
-		variant string // "-" if no library looks for it
+		family         catalog.Layout
+		isLoaded, byIt bool // a library may read it as weights; it finds it by its name alone
 	}{
-		"model.safetensors":                                    {catalog.Transformers, true, ""},
-		"a/model-00001-of-00002.safetensors":                   {catalog.Transformers, true, ""},
-		"model.safetensors.index.json":                         {catalog.Transformers, true, ""},
-		"model.bf16.safetensors":                               {catalog.Transformers, true, "bf16"},
-		"model.bf16-00001-of-00002.safetensors":                {catalog.Transformers, true, "bf16"},
-		"diffusion_pytorch_model-1-of-2.fp16.safetensors":      {catalog.ComfyUI, true, "fp16"},
-		"diffusion_pytorch_model.safetensors":                  {catalog.Diffusers, true, ""},
-		"diffusion_pytorch_model.safetensors.index.fp16.json":  {catalog.Diffusers, true, "fp16"},
-		"pytorch_model.bin":                                    {catalog.ComfyUI, true, "-"},
-		"PyTorch_Model-1-of-2.BIN":                             {catalog.ComfyUI, true, "-"},
-		"flux1-dev.safetensors":                                {catalog.ComfyUI, false, "-"},
-		"model.txt":                                            {catalog.Transformers, false, "-"},
-		"adapter_model.safetensors":                            {catalog.ComfyUI, false, "-"},
-		"diffusion_pytorch_model-00001-of-00002.safetensors":   {catalog.Diffusers, true, ""},
-		"text_encoder/model.fp16-00001-of-00002.safetensors":   {catalog.Transformers, true, "fp16"},
-		"diffusion_pytorch_model.non_ema.safetensors":          {catalog.Diffusers, true, "non_ema"},
-		"diffusion_pytorch_model.safetensors.index.a-b.c.json": {catalog.Diffusers, false, "-"},
+		"model.safetensors":                                    {catalog.Transformers, true, true},
+		"a/model-00001-of-00002.safetensors":                   {catalog.Transformers, true, true},
+		"model.safetensors.index.json":                         {catalog.Transformers, true, true},
+		"model.bf16.safetensors":                               {catalog.Transformers, true, false},
+		"model.bf16-00001-of-00002.safetensors":                {catalog.Transformers, true, false},
+		"diffusion_pytorch_model-1-of-2.fp16.safetensors":      {catalog.ComfyUI, true, false},
+		"diffusion_pytorch_model.safetensors":                  {catalog.Diffusers, true, true},
+		"diffusion_pytorch_model.safetensors.index.fp16.json":  {catalog.Diffusers, true, false},
+		"PyTorch_Model-1-of-2.BIN":                             {catalog.ComfyUI, true, false},
+		"flux1-dev.safetensors":                                {catalog.ComfyUI, false, false},
+		"model.txt":                                            {catalog.Transformers, false, false},
+		"adapter_model.safetensors":                            {catalog.ComfyUI, false, false},
+		"diffusion_pytorch_model-00001-of-00002.safetensors":   {catalog.Diffusers, true, true},
+		"diffusion_pytorch_model.safetensors.index.a-b.c.json": {catalog.Diffusers, false, false},
 	} {
-		variant, ok := variantOf(name)
-		if !ok {
-			variant = "-"
-		}
-		if IsSafetensors(name) && FamilyOf(name) != want.family || IsLoaded(name) != want.loaded || variant != want.variant {
-			t.Errorf("%s: %s, %v, variant %q", name, FamilyOf(name), IsLoaded(name), variant)
+		if IsSafetensors(name) && FamilyOf(name) != want.family || IsLoaded(name) != want.isLoaded || isFound(name) != want.byIt {
+			t.Errorf("%s: %s, %v, %v", name, FamilyOf(name), IsLoaded(name), isFound(name))
 		}
 	}
 	if stem, ok := ShardOf("model-00001-of-00002.safetensors"); stem != "model" || !ok {
@@ -136,7 +128,7 @@ func TestFates(t *testing.T) {
 			Lost: {"adapter_model.safetensors", "adapter_config.json", "adapter_model.bin", "bin/adapter_model.bin", "speech/model.safetensors",
 				"spk_dict.pt", "heads.safetensors", "old.safetensors", "voices/a.pt", "draft/model.safetensors", "means.npy"},
 		}},
-		{"sentence-transformers", catalog.Transformers, "", []string{"1_Pooling", "2_Dense", "3_Dense", "4_Router"}, map[Fate][]string{
+		{"sentence-transformers", catalog.Transformers, "", nil, map[Fate][]string{
 			Copied: {"modules.json", "1_Pooling/config.json", "2_Dense/config.json"},
 			Part:   {"2_Dense/model.safetensors", "4_Router/query_0_Dense/model.safetensors"},
 			Left:   {"2_Dense/pytorch_model.bin"},
@@ -144,11 +136,10 @@ func TestFates(t *testing.T) {
 		}},
 		{"diffusers", catalog.Diffusers, "transformer", []string{"text_encoder", "text_encoder_2", "vae", "unsafe"}, map[Fate][]string{
 			Copied: {"model_index.json", "transformer/config.json", "vae/config.json"},
-			Part: {"text_encoder/model.safetensors", "text_encoder_2/model.bf16-00001-of-00002.safetensors", "text_encoder_2/model.bf16-00002-of-00002.safetensors",
-				"text_encoder_2/model.safetensors.index.bf16.json", "vae/up_0.safetensors", "vae/diffusion_pytorch_model.safetensors"},
-			Left: {"text_encoder/model.bf16.safetensors", "text_encoder/model.fp16.safetensors", "vae/diffusion_pytorch_model-1-of-2.fp16.safetensors", "text_encoder_2/model.fp16.safetensors",
+			Part:   {"text_encoder/model.safetensors", "text_encoder/model.safetensors.index.json", "vae/up_0.safetensors", "vae/diffusion_pytorch_model.safetensors"},
+			Left: {"text_encoder/model.bf16.safetensors", "text_encoder/model.fp16.safetensors", "vae/diffusion_pytorch_model-1-of-2.fp16.safetensors",
 				"text_encoder_2/model.safetensors.index.fp16.json", "flux.safetensors", "transformer/diffusion_pytorch_model.fp16.safetensors"},
-			Lost: {"unsafe/pytorch_model.bin", "pytorch_lora_weights.safetensors"},
+			Lost: {"unsafe/pytorch_model.bin", "text_encoder_2/model.bf16-00001-of-00002.safetensors", "text_encoder_2/model.fp16.safetensors", "pytorch_lora_weights.safetensors"},
 		}},
 		{"ComfyUI", catalog.ComfyUI, "", nil, map[Fate][]string{Copied: {"LICENSE.md"}, Left: {"vae.safetensors", "config.json", "adapter_config.json"}}},
 	} {
@@ -165,9 +156,6 @@ func TestFates(t *testing.T) {
 					t.Errorf("%s: %s: fate %d (%s), want %d", c.name, name, got, why, want)
 				}
 			}
-		}
-		if want := map[string]string{"diffusers": "bf16"}[c.name]; o.Variant != want {
-			t.Errorf("%s: variant %q, want %q", c.name, o.Variant, want)
 		}
 	}
 }
@@ -259,7 +247,7 @@ func TestDocs(t *testing.T) {
 			}
 		}
 	}
-	o := NewOriginal(catalog.Transformers, "", []string{"vae", "text_encoder", "text_encoder_2", "2_Dense", "3_Dense"}, paths)
+	o := NewOriginal(catalog.Transformers, "", []string{"vae", "text_encoder", "text_encoder_2"}, paths)
 	for name, want := range fates {
 		f, _ := o.Fate(name)
 		if got := map[Fate]string{Copied: "copied", Part: "copied", Lost: "named", Left: "left"}[f]; got != want {

@@ -82,8 +82,7 @@ func listsResult(m *metadata.Manifest, from *hub.RepoInfo, opt plan.Options) boo
 		single = list[0]
 	}
 	for _, name := range paths {
-		if top, _, nested := strings.Cut(name, "/"); nested && top != s.Dir &&
-			s.ModelIndex+s.Modules != "" {
+		if top, _, nested := strings.Cut(name, "/"); nested && top != s.Dir && s.ModelIndex != "" {
 			parts = append(parts, top)
 		}
 	}
