@@ -44,7 +44,7 @@ func TestNamedFile(t *testing.T) {
 		}
 		must(t, "verify", out, "--against", at("pipe/flux1.safetensors"))
 	}
-	refused(t, "next to the pipeline's folders", "plan", at("pipe"), "--file", "flux1.safetensors", "--layout", "diffusers")
+	refused(t, "no folder .", "plan", at("pipe"), "--file", "flux1.safetensors", "--layout", "diffusers")
 	refused(t, "several single files", "plan", at("two"))
 	refused(t, "--file other.safetensors is given", "plan", at("two/flux1.safetensors"), "--file", "other.safetensors")
 }
@@ -119,11 +119,11 @@ func TestNoSource(t *testing.T) {
 	world.Write(t, at("pickle/pytorch_model.bin"), []byte("\x80\x02"))
 	world.Write(t, at("pickle/config.json"), []byte(`{"model_type": "llama"}`))
 	for name, words := range map[string]string{
-		"fp16": "F16", "fp8": "F8", "gptq": "gptq", "awq": "awq", "mxfp4": "mxfp4", "gguf": "GGUF", "pickle": "pickle",
+		"fp16": "F16", "fp8": "F8", "gptq": "is quantized", "awq": "is quantized", "mxfp4": "is quantized", "gguf": "GGUF", "pickle": "pickle",
 		"x.gguf": "start from the original BF16 safetensors repo", "x.ckpt": "re-save the model as safetensors", "x.bin": "pickle checkpoint",
 		"x.pt": "pickle checkpoint", "notes.txt": "neither a folder nor",
 		"peft": "merge the adapter", "peft/adapter_model.safetensors": "merge the adapter", "renamed.safetensors": "merge the adapter",
-		"folder": "merge the adapter", "lfs": "git lfs pull", "int8": "start from the BF16 original",
+		"folder": "merge the adapter", "lfs": "git lfs pull", "int8": "start from the model's BF16 original",
 	} {
 		refused(t, words, "plan", at(name))
 		refused(t, words, at(name), "-o", at("out"))

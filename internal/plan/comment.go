@@ -17,8 +17,8 @@ const manyUnits = 4000
 
 // comment notes what the user should know about a plan: warnings, differences, and readers.
 func (p *Plan) comment(c *choice) {
-	if method, key := statedQuant(c.cfg); method != "" {
-		p.warn("%s says that the weights are quantized (%s in %s), but none is: remove that member", c.survey.Config, method, key)
+	if key := statedQuant(c.cfg); key != "" {
+		p.warn("%s says that the weights are quantized (%s), but none is: remove that member", c.survey.Config, key)
 	}
 	if c.foreign != "" {
 		p.warn(
@@ -98,7 +98,7 @@ func (t Tensor) IsFusedExperts() bool {
 func (p *Plan) noteCasts(model safetensors.DType) {
 	byType := map[safetensors.DType]int{}
 	for _, t := range p.plainTensors() {
-		if t.DType != model && isFloat(t.DType) {
+		if t.DType != model && isPlainFloat(t.DType) {
 			byType[t.DType]++
 		}
 	}

@@ -38,7 +38,7 @@ func (f *former) derive(ctx context.Context) (catalog.PatternDict, error) {
 func (f *former) refuseUnknown() error {
 	for _, t := range f.inv.tensors {
 		if len(t.Shape) == 2 && !f.inv.isConvertible(t) && strings.HasSuffix(t.Name, ".weight") {
-			return f.inv.refuseDType(t)
+			return refuseDType(t)
 		}
 	}
 	return refuse("name the modules to compress with --pattern-dict, or use those of a similar model "+

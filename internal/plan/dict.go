@@ -108,7 +108,7 @@ func (f *former) expand(ctx context.Context, pat catalog.Pattern) ([]catalog.Pat
 	for _, m := range modules {
 		for _, a := range pat.Attrs {
 			if t, ok := f.inv.weight(m, a); ok && len(t.Shape) == 2 && !f.inv.isConvertible(t) {
-				return nil, f.inv.refuseDType(t)
+				return nil, refuseDType(t)
 			}
 		}
 	}
@@ -213,5 +213,5 @@ func (f *former) checkWanted(name string) error {
 		return refuse(incompleteHint, "%s has %d dimensions, in other blocks it has 2", name,
 			len(t.Shape))
 	}
-	return f.inv.refuseDType(t)
+	return refuseDType(t)
 }

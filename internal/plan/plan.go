@@ -191,23 +191,15 @@ type Alias struct {
 const maxUnits = 16_384
 
 // checkUnits refuses more units than a folder can have files, and more tensors in the output than
-// readers accept. It also refuses plain tensors, wherever they lie, that a reader would take for
-// one of the six arrays.
+// readers accept.
 func (p *Plan) checkUnits() error {
-	plain := p.plainTensors()
-	switch stored := len(encoder.ArrayNames())*len(p.Units) + len(plain); {
+	switch stored := len(encoder.ArrayNames())*len(p.Units) + len(p.plainTensors()); {
 	case len(p.Units) > maxUnits:
 		return refuse("match larger modules", "the pattern dict names more than %d modules",
 			maxUnits)
 	case stored > safetensors.MaxTensors:
 		return refuse("match larger modules", "the output would have more than %d tensors",
 			safetensors.MaxTensors)
-	}
-	for _, t := range plain {
-		if encoder.IsArrayName(catalog.Leaf(t.Name)) {
-			return refuse("the source may be a DF11 model already; decode it first",
-				"tensor %s has the name of a stored DF11 tensor", t.Name)
-		}
 	}
 	return nil
 }

@@ -35,12 +35,11 @@ type File struct {
 	ETag string `json:"etag,omitempty"`
 }
 
-// isPlain reports whether no tensor can be quantized: each is floating-point, a mask, or a row of
-// positions. isPlain returns false for a source without weight files.
+// isPlain reports whether no tensor can be quantized: each is floating-point, a mask, or positions.
+// isPlain returns false for a source without weight files.
 func (s Source) isPlain() bool {
 	isQuantized := func(t safetensors.Tensor) bool {
-		isRow := t.DType == safetensors.I64 && (len(t.Shape) < 2 || t.Shape[0] == 1)
-		return !isRow && t.DType != "BOOL" && (!isFloat(t.DType) || isSmallFloat(t.DType))
+		return !isPlainFloat(t.DType) && t.DType != safetensors.I64 && t.DType != "BOOL"
 	}
 	holdsQuantized := func(w WeightFile) bool {
 		return slices.ContainsFunc(w.Header.Tensors, isQuantized)

@@ -100,15 +100,6 @@ func (s *Survey) findComponent(opt Options) error {
 	case opt.WeightFile != "":
 		choices = []string{path.Dir(opt.WeightFile)}
 	}
-	if opt.WeightFile != "" && path.Dir(opt.WeightFile) != choices[0] {
-		return refuse("leave out --component, or name a file of that folder",
-			"%s isn't in the folder %s", opt.WeightFile, choices[0])
-	}
-	if choices[0] == "." {
-		return refuse("leave out --layout: the file becomes a single file again",
-			"%s lies next to the pipeline's folders: it's a model of its own, with other names",
-			opt.WeightFile)
-	}
 	for _, dir := range choices {
 		if s.hasFolder(dir) {
 			s.Dir = dir
@@ -168,32 +159,26 @@ func (s *Survey) isOtherModel(dir string) bool {
 	return s.has(path.Join(dir, names.Config)) != "" || s.has(names.ModelIndex) != ""
 }
 
-// findSingle takes the only safetensors file of a source without a config.
+// findSingle takes the only safetensors file of a source without a config. It ignores shards, and
+// the consolidated files that Mistral puts next to those of transformers.
 func (s *Survey) findSingle() error {
-	found := s.singles()
-	switch {
-	case len(found) == 0, s.isAdapter():
-		return s.refuseNoWeights()
-	case len(found) == 1:
-		s.single = found[0]
-		return nil
-	default:
-		slices.Sort(found)
-		return refuse("name the one to convert with --file",
-			"the source holds several single files (%s)", human.List(found))
-	}
-}
-
-// singles lists the safetensors files in the folder of the weights that may be models of their own.
-// It leaves out shards, and the consolidated files that Mistral puts next to those of transformers.
-func (s *Survey) singles() (found []string) {
+	var found []string
 	for _, f := range s.files {
-		if reader.IsSafetensors(f.Path) && s.inDir(f) && !isPart(f.Path) &&
+		if reader.IsSafetensors(f.Path) && !isPart(f.Path) &&
 			!strings.HasPrefix(path.Base(f.Path), "consolidated") {
 			found = append(found, f.Path)
 		}
 	}
-	return found
+	switch {
+	case len(found) == 0, s.isAdapter():
+		return s.refuseNoWeights()
+	case len(found) > 1:
+		slices.Sort(found)
+		return refuse("name the one to convert with --file",
+			"the source holds several single files (%s)", human.List(found))
+	}
+	s.single = found[0]
+	return nil
 }
 
 func (s *Survey) inDir(f File) bool { return s.Dir == "" || strings.HasPrefix(f.Path, s.Dir+"/") }
@@ -229,8 +214,7 @@ func (s *Survey) pick(names []string) ([]File, error) {
 				"%s names %s, which the source doesn't have", s.Index, name)
 		}
 		if !reader.IsSafetensors(name) {
-			return nil, refuse(pickleHint, "%s names %s, which isn't a safetensors file", s.Index,
-				name)
+			return nil, refuseFile(name)
 		}
 		out[i] = f
 	}
@@ -276,8 +260,6 @@ func refuseFile(name string) error {
 	case reader.IsPickle(name):
 		return refuse(pickleHint,
 			"%s is a pickle checkpoint: it can run code, so df11-convert never loads it", name)
-	case strings.HasSuffix(name, ".safetensors.index.json"):
-		return refuse("name its folder", "%s is the index of a model, not the model", name)
 	default:
 		return refuse("", "%s is neither a folder nor a .safetensors file", name)
 	}
@@ -285,23 +267,19 @@ func refuseFile(name string) error {
 
 // refuseNoWeights says which kind of weights the source holds instead.
 func (s *Survey) refuseNoWeights() error {
-	gguf, pickle := s.find(isGGUF), s.find(reader.IsPickle)
+	isOther := func(p string) bool { return isGGUF(p) || reader.IsPickle(p) }
+	other := s.find(isOther)
 	switch {
 	case s.has(names.Manifest) != "":
 		return refuseDF11("the source is a DF11 model already (it has a df11-manifest.json)")
-	case gguf != "":
-		return refuseFile(gguf)
 	case s.isAdapter():
 		return refuse(adapterHint, "the source is a LoRA adapter, not a model")
 	case s.find(reader.IsSafetensors) != "":
-		hint := "name the file with --file, or choose another --layout"
-		if len(s.singles()) == 0 {
-			hint = "start from the model in the layout of transformers or diffusers"
-		}
-		return refuse(hint, "the source has neither %s.safetensors nor its index",
+		return refuse("name the file with --file, or start from the model in the layout of "+
+			"transformers or diffusers", "the source has neither %s.safetensors nor its index",
 			path.Join(s.Dir, s.Layout.Stem()))
-	case pickle != "":
-		return refuseFile(pickle)
+	case other != "":
+		return refuseFile(other)
 	default:
 		return refuse("give the folder or repo that holds the .safetensors files",
 			"the source holds no safetensors weights")

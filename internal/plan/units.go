@@ -123,7 +123,7 @@ func (f *former) unitWeight(u *Unit, pattern catalog.Pattern, attr string) (Tens
 			"only weights of Linear and Embedding modules can be compressed; leave it out",
 			"%s has %d dimensions, not 2", t.Name, len(t.Shape))
 	case !f.inv.isConvertible(t):
-		return t, f.inv.refuseDType(t)
+		return t, refuseDType(t)
 	}
 	t.Attr, t.ExactF32 = attr, t.DType == safetensors.F32
 	return t, nil
