@@ -50,15 +50,19 @@ func batchCommand(u *ui) *cobra.Command {
 	c := withArgument(&cobra.Command{
 		Use:   "batch LIST",
 		Short: "Convert a list of models, one after another",
-		Long: `batch converts each model of a list as the main command would. With --push it first asks the Hub what's published, prints
-how much it will read and publish, and skips models whose published result is current. If a model fails, batch goes on
-with the next one. The exit code is 0 if every model ends as expected, else that of the first failure.
+		Long: `batch converts each model of a list as the main command would. With --push it
+first asks the Hub what's published, prints how much it will read and publish,
+and skips models whose published result is current. If a model fails, batch goes
+on with the next one. The exit code is 0 if every model ends as expected, else
+that of the first failure.
 
-LIST is a YAML file with models: and a list below it. An entry is a Hub repo such as org/name, or source: with any of
-revision, component, file, repo-id, layout, pattern-dict or like, private, and expect (not_convertible).
+LIST is a YAML file with models: and a list below it. An entry is a Hub repo
+such as org/name, or source: with any of revision, component, file, repo-id,
+layout, pattern-dict or like, private, and expect (not_convertible).
 docs/models.schema.json is its JSON schema.
 
-Several machines can share a list: give each one a --slice of it. --shard splits every model instead.`,
+Several machines can share a list: give each one a --slice of it. --shard splits
+every model instead.`,
 		Example: `  df11-convert batch models.yaml --push
   df11-convert batch models.yaml --push --slice 1/4  # one of four machines
   df11-convert batch models.yaml --push --json > report.json`,

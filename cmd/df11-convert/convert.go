@@ -142,11 +142,10 @@ func convertOne(ctx context.Context, u *ui, f *convertFlags, spec string) (*conv
 	}
 	defer f.gpu.close()
 	defer func() { u.count(opt.Progress.Snapshot()) }()
-	about := ""
 	if f.parts.which == "" { // the sizes of a part differ
-		about = gain(src.plan, spans.LikelyBytes(spans.Outputs(src.plan)), false)
+		u.say("%s", gain(src.plan, spans.LikelyBytes(spans.Outputs(src.plan)), false))
 	}
-	defer u.watch(opt.Progress, about)()
+	defer u.watch(opt.Progress)()
 	report, err := pipeline.Run(ctx, opt)
 	if err != nil {
 		return nil, err

@@ -25,11 +25,14 @@ func decodeCommand(u *ui) *cobra.Command {
 	c := withArgument(&cobra.Command{
 		Use:   "decode DF11",
 		Short: "Write the original safetensors files again",
-		Long: `decode turns a DF11 folder or Hub repo back into the original weight files: the same bytes, the same SHA-256.
+		Long: `decode turns a DF11 folder or Hub repo back into the original weight files: the
+same bytes, the same SHA-256.
 
-By default, it takes the original's headers and hashes from the DF11 model's manifest. With --against it takes them from
-the original itself; to hash a local original, it also reads the weights. Only a file with the right hash gets its final
-name. Existing files with the right hash stay, so the same command resumes a stopped run.`,
+By default, it takes the original's headers and hashes from the DF11 model's
+manifest. With --against it takes them from the original itself; to hash a local
+original, it also reads the weights. Only a file with the right hash gets its
+final name. Existing files with the right hash stay, so the same command resumes
+a stopped run.`,
 		Example: `  df11-convert decode ./Qwen3-8B-DF11    # writes ./Qwen3-8B-BF16
   df11-convert decode DFloat11/Qwen3-8B-DF11 --against Qwen/Qwen3-8B -o ./bf16`,
 	}, func(ctx context.Context, arg string) error { return runDecode(ctx, u, &f, arg) })
@@ -66,7 +69,7 @@ func runDecode(ctx context.Context, u *ui, f *decodeFlags, name string) error {
 		defer src.Close()
 		opt.Pair = src.pair(d)
 	}
-	stop := u.watch(opt.Progress, "")
+	stop := u.watch(opt.Progress)
 	report, err := pipeline.Decode(ctx, opt)
 	stop()
 	u.kept = opt.Progress.Outputs.Load() > 0

@@ -33,8 +33,9 @@ func demoCommand(u *ui) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "demo",
 		Short: "Show the whole job, with no network and no account",
-		Long: `demo generates a small Llama-shaped model with weights distributed like trained ones, and serves it on a Hub inside
-this process. It converts the model over HTTP, verifies the result, and publishes it. Then it verifies the published repo
+		Long: `demo generates a small Llama-shaped model with weights distributed like trained
+ones, and serves it on a Hub inside this process. It converts the model over
+HTTP, verifies the result, and publishes it. Then it verifies the published repo
 against the original as a stranger would, from the two repos alone.`,
 		Args: exactArgs(0, ""),
 		RunE: func(c *cobra.Command, _ []string) error {

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"runtime"
 	"runtime/debug"
-	"strconv"
 	"strings"
 
 	"github.com/KimMachineGun/automemlimit/memlimit"
@@ -72,12 +71,9 @@ const maxSize = 1 << 60
 type sizeFlag int64
 
 func (s *sizeFlag) Set(text string) error {
-	text = strings.TrimSpace(text)
-	if n, err := strconv.ParseFloat(text, 64); err == nil && n > 0 {
-		return fmt.Errorf("%q has no unit: write %[1]sGB, %[1]sMiB, or %[1]sB for bytes", text)
-	}
 	n, err := humanize.ParseBigBytes(strings.TrimSuffix(text, "/s")) // exact: 2.01kB are 2010 bytes
-	if err != nil || !n.IsInt64() || n.Int64() > maxSize {
+	bare := strings.Trim(text, "0123456789. ") == "" && text != "0"
+	if err != nil || bare || !n.IsInt64() || n.Int64() > maxSize {
 		return fmt.Errorf("%q is not a size such as 512MiB or 14GB", text)
 	}
 	*s = sizeFlag(n.Int64())

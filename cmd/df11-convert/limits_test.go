@@ -47,7 +47,7 @@ func TestBothSidesKeepTheBudget(t *testing.T) {
 func TestSizeFlag(t *testing.T) {
 	for text, want := range map[string]sizeFlag{
 		"0": 0, "17b": 17, "8GB": 8e9, "8GiB": 8 << 30, "8gib": 8 << 30, "512MiB": 512 << 20, "1.5G": 1.5e9, "1.5g": 1.5e9,
-		"2k": 2000, "2kb": 2000, "2KiB": 2048, "3m": 3e6, "1T": 1e12, "1TiB": 1 << 40, "50MB/s": 50e6, " 12 GB ": 12e9, ".5GB": 5e8,
+		"2k": 2000, "2kb": 2000, "2KiB": 2048, "3m": 3e6, "1T": 1e12, "1TiB": 1 << 40, "50MB/s": 50e6, "12 GB": 12e9, ".5GB": 5e8,
 	} {
 		var s sizeFlag
 		if err := s.Set(text); err != nil || s != want {

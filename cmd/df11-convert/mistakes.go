@@ -3,9 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -31,17 +29,6 @@ func wrongCommand(root *cobra.Command, word string) error {
 
 // wrongFlag explains an error in the flags.
 func wrongFlag(c *cobra.Command, err error) error {
-	if wrong, ok := errors.AsType[*pflag.InvalidValueError](err); ok {
-		f, why := wrong.GetFlag(), wrong.Unwrap()
-		if wraps[*strconv.NumError](why) {
-			want := "a number in range"
-			if f.Value.Type() == "bool" {
-				want = "true or false"
-			}
-			why = fmt.Errorf("%q is not %s", wrong.GetValue(), want)
-		}
-		return usagef("--%s: %w", f.Name, why)
-	}
 	if missing, ok := errors.AsType[*pflag.NotExistError](err); ok {
 		if hint := flagHint(c, missing.GetSpecifiedName()); hint != "" {
 			return hinted{usageError{err}, hint}
@@ -50,13 +37,8 @@ func wrongFlag(c *cobra.Command, err error) error {
 	return usageError{err}
 }
 
-// The hints for flags of other tools.
-const (
-	useFolder  = "use -o DIR"
-	useRepo    = "use --push, and --repo-id ORG/NAME if the name matters"
-	useSource  = "write the model's name without a flag: df11-convert ORG/NAME"
-	useWorkers = "use --workers N"
-)
+// useFolder is the hint for the names that other tools give to --output.
+const useFolder = "convert and decode write into -o DIR"
 
 // elsewhere has hints for flags and commands of other tools.
 var elsewhere = map[string]string{
@@ -64,56 +46,36 @@ var elsewhere = map[string]string{
 	"login":       "log in with: hf auth login",
 	"dry-run":     "use the command plan: df11-convert plan SOURCE",
 	"version":     "print the version with: df11-convert --version",
-	"output":      useFolder,
-	"outdir":      useFolder,
 	"output-dir":  useFolder,
-	"out-dir":     useFolder,
-	"out":         useFolder,
 	"local-dir":   useFolder,
 	"cache-dir":   "use --work-dir DIR for temporary files, and HF_HOME for the cache of hf",
-	"upload-repo": useRepo,
-	"hub-repo":    useRepo,
-	"repo-name":   useRepo,
 	"upload":      "use --push",
-	"publish":     "use --push",
-	"hf-path":     useSource,
-	"model":       useSource,
-	"source":      useSource,
+	"upload-repo": "use --push, and --repo-id ORG/NAME if the name matters",
+	"model":       "write the model's name without a flag: df11-convert ORG/NAME",
 	"overwrite":   "use --force",
 	"device":      "use --gpu auto, require, or off",
-	"threads":     useWorkers,
-	"jobs":        useWorkers,
+	"threads":     "use --workers N",
 }
 
 // flagHint suggests what to write instead of an unknown flag; "" if nothing is close.
 func flagHint(c *cobra.Command, name string) string {
-	hints := map[string]string{}
-	for _, other := range slices.Backward(c.Root().Commands()) {
-		other.Flags().VisitAll(func(f *pflag.Flag) {
-			hints[f.Name] = fmt.Sprintf("--%s is a flag of: df11-convert %s", f.Name, other.Name())
-		})
+	if c.Flags().Lookup("slice") != nil && slices.Contains(entryFlags, name) {
+		return "write " + name + " into the list's entry"
 	}
-	maps.Copy(hints, elsewhere)
-	if c.Flags().Lookup("slice") != nil {
-		for _, member := range entryFlags {
-			hints[member] = "write " + member + " into the list's entry"
-		}
-		maps.DeleteFunc(hints, func(_, hint string) bool { return hint == useFolder })
-	}
-	var own []string
-	c.Flags().VisitAll(func(f *pflag.Flag) {
-		hints[f.Name] = "did you mean --" + f.Name + "?"
-		own = append(own, f.Name)
-	})
-	if hint := hints[name]; hint != "" {
+	if hint := elsewhere[name]; hint != "" {
 		return hint
 	}
-	near := cobra.Command{SuggestionsMinimumDistance: c.Root().SuggestionsMinimumDistance}
-	for _, known := range append(own, slices.Sorted(maps.Keys(hints))...) {
-		near.AddCommand(&cobra.Command{Use: known, RunE: showHelp})
+	for _, other := range c.Root().Commands() {
+		if other.Flags().Lookup(name) != nil {
+			return fmt.Sprintf("--%s is a flag of: df11-convert %s", name, other.Name())
+		}
 	}
+	near := cobra.Command{SuggestionsMinimumDistance: c.Root().SuggestionsMinimumDistance}
+	c.Flags().VisitAll(func(f *pflag.Flag) {
+		near.AddCommand(&cobra.Command{Use: f.Name, RunE: showHelp})
+	})
 	if meant := near.SuggestionsFor(name); len(meant) > 0 {
-		return hints[meant[0]]
+		return "did you mean --" + meant[0] + "?"
 	}
 	return ""
 }

@@ -37,8 +37,9 @@ func planCommand(u *ui) *cobra.Command {
 	c := withArgument(&cobra.Command{
 		Use:   "plan SOURCE",
 		Short: "Show what a conversion would do, before any weight moves",
-		Long: `plan reads headers, small files, and a few samples of the weights. It shows whether the source can be converted, how big
-the result will be, what making it takes, what stays uncompressed and why, and which loaders can load it.`,
+		Long: `plan reads headers, small files, and a few samples of the weights. It shows
+whether the source can be converted, how big the result will be, what making it
+takes, what stays uncompressed and why, and which loaders can load it.`,
 		Example: `  df11-convert plan Qwen/Qwen3-8B
   df11-convert plan ./my-model --json
   df11-convert plan Qwen/Qwen3-8B --vram 24GB

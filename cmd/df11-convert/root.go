@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"runtime/debug"
 	"slices"
@@ -11,7 +12,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/df11-convert/df11-convert/internal/human"
-	"github.com/df11-convert/df11-convert/internal/names"
+	"github.com/df11-convert/df11-convert/internal/terminal"
 	"github.com/df11-convert/df11-convert/pipeline"
 	"github.com/df11-convert/df11-convert/verify"
 )
@@ -40,8 +41,8 @@ func commandName(c *cobra.Command) string {
 	return c.Name()
 }
 
-const rootLong = `df11-convert rewrites a BF16 model losslessly as DFloat11 (about 68% of the size), checks every weight, and publishes
-the result on the Hugging Face Hub.`
+const rootLong = `df11-convert rewrites a BF16 model losslessly as DFloat11 (about 68% of the
+size), checks every weight, and publishes the result on the Hugging Face Hub.`
 
 const rootExample = `  df11-convert Qwen/Qwen3-8B             # writes ./Qwen3-8B-DF11
   df11-convert Qwen/Qwen3-8B --push      # publishes <you>/Qwen3-8B-DF11
@@ -49,13 +50,15 @@ const rootExample = `  df11-convert Qwen/Qwen3-8B             # writes ./Qwen3-8
   df11-convert verify ./Qwen3-8B-DF11    # compares it with the original
   df11-convert demo                      # does all of it, without an account`
 
-const convertLong = `convert reads a BF16 model, rewrites it losslessly as DFloat11 (DF11, about 68% of the size), verifies every weight, and
-with --push publishes the result as <name>-DF11. You can leave out the word convert.
+const convertLong = `convert reads a BF16 model, rewrites it losslessly as DFloat11 (DF11, about 68%
+of the size), verifies every weight, and with --push publishes the result as
+<name>-DF11. You can leave out the word convert.
 
-SOURCE is a Hub repo (org/name, org/name@revision, or its address), a folder, or one .safetensors file. An existing path
-wins over a Hub id. Every output file equals, byte for byte, what the official compressor writes. Before an output file is
-published or counts as done, its stored bytes are decoded again and compared with the source. If a run stops, the same
-command resumes it.`
+SOURCE is a Hub repo (org/name, org/name@revision, or its address), a folder, or
+one .safetensors file. An existing path wins over a Hub id. Every output file
+equals, byte for byte, what the official compressor writes. Before an output
+file is published or counts as done, its stored bytes are decoded again and
+compared with the source. If a run stops, the same command resumes it.`
 
 const convertExample = `  df11-convert Qwen/Qwen3-8B --push
   df11-convert https://huggingface.co/Qwen/Qwen3-8B
@@ -94,19 +97,15 @@ func rootCommand(u *ui, args []string) *cobra.Command {
 			c.InitDefaultHelpFlag()
 		}
 		width, _ := size(u.err)
-		writeHelp(u.out, c, min(width, 120))
+		var b strings.Builder
+		writeHelp(&b, c, min(width, 120))
+		fmt.Fprint(u.out, terminal.Fold(b.String(), u.out.width()))
 	})
 	u.register(root.PersistentFlags())
 	addCommands(root, u)
 	for _, command := range packaging {
 		root.AddCommand(command())
 	}
-	if len(args) > 0 && strings.HasPrefix(args[0], cobra.ShellCompRequestCmd) {
-		for _, c := range append(root.Commands(), root) {
-			completeValues(c)
-		}
-	}
-	addCobras(root)
 	root.SetArgs(args)
 	return root
 }
@@ -120,36 +119,7 @@ func parseGlobal(root *cobra.Command, args []string) {
 	_ = all.Parse(args)
 }
 
-// addCobras adds the commands help and completion, and makes them refuse unknown words.
-func addCobras(root *cobra.Command) {
-	ours := root.Commands()
-	root.InitDefaultCompletionCmd()
-	root.InitDefaultHelpCmd()
-	for _, c := range root.Commands()[len(ours):] {
-		c.Args = onlyKnown
-		if !c.Runnable() {
-			c.RunE = showHelp
-		}
-	}
-}
-
 func showHelp(c *cobra.Command, _ []string) error { return c.Help() }
-
-// onlyKnown refuses unknown words, which cobra's own commands would answer with help and exit 0.
-func onlyKnown(c *cobra.Command, args []string) error {
-	of := c
-	if c.Name() == "help" {
-		of = c.Root()
-	}
-	names := transform(of.Commands(), (*cobra.Command).Name)
-	for _, word := range args {
-		if !slices.Contains(names, word) {
-			return hinted{usagef("%s: unknown command %q", c.Name(), word),
-				"choose one of: " + strings.Join(names, ", ")}
-		}
-	}
-	return nil
-}
 
 func convertCommand(u *ui) *cobra.Command {
 	var f convertFlags
@@ -169,15 +139,7 @@ func convertCommand(u *ui) *cobra.Command {
 					return err
 				}
 			}
-			err := exactArgs(1, "SOURCE")(c, args)
-			if len(args) > 1 {
-				flag := "-o "
-				if names.CheckNewRepo(args[1]) == nil {
-					flag = "--repo-id "
-				}
-				err = hinted{err, "did you mean " + flag + human.ShellWord(args[1]) + "?"}
-			}
-			return err
+			return exactArgs(1, "SOURCE")(c, args)
 		},
 		RunE: func(c *cobra.Command, args []string) error {
 			if len(args) == 0 {

@@ -69,9 +69,11 @@ func statusCommand(u *ui) *cobra.Command {
 	c := withArgument(&cobra.Command{
 		Use:   "status LIST",
 		Short: "Show which models of a list are published and current",
-		Long: `status reads a list as batch does and plans each model. It shows whether the published result is current, which commit it
-was made from, and how many weights were verified then, according to its manifest. It also shows what a batch would read and publish.
-It changes nothing. The exit code is 0 if batch has nothing to do and every model is as expected, else 1.`,
+		Long: `status reads a list as batch does and plans each model. It shows whether the
+published result is current, which commit it was made from, and how many weights
+were verified then, according to its manifest. It also shows what a batch would
+read and publish. It changes nothing. The exit code is 0 if batch has nothing to
+do and every model is as expected, else 1.`,
 		Example: `  df11-convert status models.yaml
   df11-convert status models.yaml --json`,
 	}, func(ctx context.Context, arg string) error { return runStatus(ctx, u, &f, arg) })

@@ -84,7 +84,7 @@ var moving = []struct {
 }{
 	{regexp.MustCompile(`(127\.0\.0\.1:\n?)\d{5}`), "${1}55555"},
 	{regexp.MustCompile(`\d\.\d s\b`), "0.0 s"},
-	{regexp.MustCompile(`([━╸─]) \d+s( · \d+/)`), "$1 0s$2"},
+	{regexp.MustCompile(`([━╸─%]) \d+s( · \d+/)`), "$1 0s$2"},
 }
 
 // picture returns the text on the terminal, with a heading. No line may be wider than the terminal,

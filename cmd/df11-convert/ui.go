@@ -125,7 +125,7 @@ func (u *ui) result(found any, brief string, text func(w io.Writer)) {
 	default:
 		var b strings.Builder
 		text(&b)
-		fmt.Fprint(u.out, terminal.Fold(b.String(), u.out.width(), 2))
+		fmt.Fprint(u.out, terminal.Fold(b.String(), u.out.width()))
 	}
 }
 

@@ -25,21 +25,28 @@ func verifyCommand(u *ui) *cobra.Command {
 	c := withArgument(&cobra.Command{
 		Use:   "verify DF11 [--against SOURCE]",
 		Short: "Check that a DF11 model equals its original",
-		Long: `verify compares a DF11 folder or Hub repo with the model that it was made from. It doesn't matter who made it. The last
-line is the result. verify stops at the first difference and names it exactly.
+		Long: `verify compares a DF11 folder or Hub repo with the model that it was made from.
+It doesn't matter who made it. The last line is the result. verify stops at the
+first difference and names it exactly.
 
 Levels:
-  structure  check headers, tables, positions, and completeness, and the SHA-256 of files where it's free
-  proof      rebuild the original files, and compare their SHA-256 with the published one
-  full       decode every module, and compare all 16 bits of every weight with the original
+  structure  check headers, tables, positions, and completeness, and the SHA-256
+             of files where it's free
+  proof      rebuild the original files, and compare their SHA-256 with the
+             published one
+  full       decode every module, and compare all 16 bits of every weight with
+             the original
 
-Only proof and full show that two models are equal. The default is proof, which reads only the original's headers. If a
-proof fails, verify compares the weights and names the first difference. The default is full if no one published
-the original's SHA-256, as for a folder, or if the conversion left out a part of the original.
+Only proof and full show that two models are equal. The default is proof, which
+reads only the original's headers. If a proof fails, verify compares the weights
+and names the first difference. The default is full if no one published the
+original's SHA-256, as for a folder, or if the conversion left out a part of the
+original.
 
-Without --against, the manifest names the original, or base_model in the model card does. The report says whether main
-still has the same weights. It names files next to the weights that differ from the original's; with --strict-files, such
-files make the program exit with 6.`,
+Without --against, the manifest names the original, or base_model in the model
+card does. The report says whether main still has the same weights. It names
+files next to the weights that differ from the original's; with --strict-files,
+such files make the program exit with 6.`,
 		Example: `  df11-convert verify ./Qwen3-8B-DF11
   df11-convert verify ./out --against ./my-model
   df11-convert verify DFloat11/Qwen3-8B-DF11`,
@@ -106,7 +113,7 @@ func verifyOne(ctx context.Context, u *ui, f *verifyFlags,
 		defer f.gpu.close()
 		applyMemory(f.shares)
 	}
-	defer u.watch(opt.Progress, "")()
+	defer u.watch(opt.Progress)()
 	return pipeline.Verify(ctx, opt)
 }
 

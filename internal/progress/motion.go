@@ -10,131 +10,84 @@ type Motion struct {
 	Ended    bool      // the stages have stopped: nothing is left to do
 	Began    time.Time // when the run began; by default, the time of the first snapshot
 	at       time.Time
-	paces    []pace // by Stage
+	paces    [nStages]pace
 }
 
-// pace measures the speed of one stage. If the stage has work, it also has a steady speed, which
-// predicts the time left. The steady speed counts from the stage's first work on, because the last
-// stages begin later.
+// pace measures the speed of a stage over the last half of the time, or more, since the stage began.
+// The last stages begin later than the first ones.
 type pace struct {
-	speed  average // bytes per second, over the last seconds
-	busy   average // share of the time
-	steady average // bytes per second of its work, up to the last time it did some
-	age    float64 // seconds that steady covers
-	idle   float64 // seconds since then
-	begun  bool
+	from, middle mark
+	half         time.Duration // at least the time from from to middle
 }
 
-// Seconds: over which speeds are averaged, and for how long a steady speed must have been measured
-// until Left returns a rough time, and until that time is sure.
-const (
-	speedWindow  = 5
-	steadyWindow = 30
-	aboutLeast   = 1
-	steadyLeast  = 10
-)
-
-// work adds what the stage did in the last dt seconds. With large modules, the last stages work in
-// bursts, so idle time counts toward the next burst. The window is three quarters of the time so
-// far: it gets steadier with time, but it can forget a slow start.
-func (p *pace) work(bytes, dt float64) {
-	p.idle += dt
-	if bytes == 0 {
-		return
-	}
-	if p.begun {
-		p.age += p.idle
-		p.steady.add(bytes/p.idle, p.idle, max(steadyWindow, p.age*3/4))
-	}
-	p.begun, p.idle = true, 0
+// mark is how many bytes of its work a stage had done at some time.
+type mark struct {
+	at   time.Time
+	done int64
 }
 
-// known reports whether the steady speed was measured for that many seconds, and the stage hasn't
-// been idle for longer than it was measured.
-func (p *pace) known(seconds float64) bool { return p.age >= seconds && p.idle <= p.age }
+// add takes the next mark. Whenever the time has doubled, the older half of it is forgotten, so a
+// slow start or an earlier run's work doesn't count for long.
+func (p *pace) add(now mark) {
+	switch {
+	case now.done == 0:
+	case p.from.at.IsZero():
+		*p = pace{now, now, 10 * time.Second}
+	case now.at.Sub(p.middle.at) >= p.half:
+		*p = pace{p.middle, now, 2 * p.half}
+	}
+}
 
-// average is a moving average: over all of the time at first, then over the last seconds of its
-// window.
-type average struct{ value, seconds float64 }
-
-func (a *average) add(x, dt, window float64) {
-	a.seconds = min(a.seconds+dt, max(window, dt))
-	a.value += dt / a.seconds * (x - a.value)
+// perSecond returns the speed up to now, or 0 until it was measured for a second.
+func (p *pace) perSecond(now mark) float64 {
+	if past := now.at.Sub(p.from.at); !p.from.at.IsZero() && past >= time.Second {
+		return float64(now.done-p.from.done) / past.Seconds()
+	}
+	return 0
 }
 
 // Add takes the next snapshot. If work was lost and starts again, the motion starts again, too.
 func (m *Motion) Add(s Snapshot, now time.Time) {
-	work, before := s.Work(), m.Work()
-	if len(work) != len(before) || s.SourceBytes != m.SourceBytes || s.Verified < m.Verified {
-		if m.Began.IsZero() {
-			m.Began = now
-		}
-		*m = Motion{Snapshot: s, Began: m.Began, at: now, Share: s.Share(),
-			paces: make([]pace, nStages)}
-		return
+	if m.Began.IsZero() {
+		m.Began = now
 	}
-	if dt := now.Sub(m.at).Seconds(); dt > 0 {
-		m.Share = max(m.Share, s.Share())
-		for i, w := range work {
-			m.paces[w.Stage].work(float64(max(0, w.Done-before[i].Done)), dt)
-		}
-		for i, st := range s.Stages {
-			m.paces[i].speed.add(float64(st.Bytes-m.Stages[i].Bytes)/dt, dt, speedWindow)
-			m.paces[i].busy.add((st.Busy-m.Stages[i].Busy).Seconds()/dt, dt, speedWindow)
-		}
+	work := s.Work()
+	if len(work) != len(m.Work()) || s.SourceBytes != m.SourceBytes || s.Verified < m.Verified {
+		m.Share, m.paces = 0, [nStages]pace{}
 	}
-	m.Snapshot, m.at = s, now
+	for _, w := range work {
+		m.paces[w.Stage].add(mark{now, w.Done})
+	}
+	m.Snapshot, m.Share, m.at = s, max(m.Share, s.Share()), now
 }
 
 // Elapsed returns how long the run has lasted.
 func (m *Motion) Elapsed() time.Duration { return m.at.Sub(m.Began) }
 
-// Speed returns a stage's recent speed in bytes per second. measured is false until it is known.
-func (m *Motion) Speed(s Stage) (perSecond float64, measured bool) {
-	p := &m.paces[s]
-	return p.speed.value, p.speed.seconds > 0
-}
-
-// Bottleneck names the stage that the others wait for, or "". A stage that is idle half of the time
-// makes no other wait.
-func (m *Motion) Bottleneck() (name string) {
-	most := 0.5
-	for i, p := range m.paces {
-		if p.busy.value > most && !m.Ended {
-			name, most = m.Stages[i].Stage, p.busy.value
-		}
-	}
-	return name
-}
-
 // leftMost is the longest time left to report, in seconds. Anything slower stands still.
 const leftMost = 100 * 86400
 
-// Left returns the time that the slowest stage needs for the rest of its work, because all of them
-// work at once. It returns 0 until something has moved for long enough. The time is sure once bytes
-// have passed every stage for a while. Until then, Left assumes that a stage without bytes keeps up
-// with the others, and that an upload goes as fast as the download before it: a result in one file
-// is sent when all of it is there.
-func (m *Motion) Left() (left time.Duration, sure bool) {
-	var most, later float64
-	sure = true
+// Left estimates the time that the slowest stage needs for the rest of its work, because all of them
+// work at once. It returns 0 until something has moved for long enough. A stage without bytes is
+// assumed to keep up with the others, and an upload to go as fast as the download before it: a result
+// in one file is sent when all of it is there.
+func (m *Motion) Left() time.Duration {
+	var most, later, down float64
 	for _, w := range m.Work() {
-		p := &m.paces[w.Stage]
-		if w.Done == w.All {
-			continue
+		speed := m.paces[w.Stage].perSecond(mark{m.at, w.Done})
+		rest := float64(w.All - w.Done)
+		if w.Stage == Read {
+			down = speed
 		}
-		sure = sure && p.known(steadyLeast)
-		if p.known(aboutLeast) {
-			most = max(most, float64(w.All-w.Done)/p.steady.value)
-		} else if down := m.paces[Read].steady.value; w.Stage == Upload && !p.begun && down > 0 {
-			later = float64(w.All-w.Done) / down
+		switch {
+		case speed > 0:
+			most = max(most, rest/speed)
+		case w.Stage == Upload && w.Done == 0 && down > 0:
+			later = rest / down
 		}
 	}
-	if most > 0 {
-		most += later
+	if most += later; m.Ended || most > leftMost {
+		return 0
 	}
-	if m.Ended || most > leftMost {
-		return 0, false
-	}
-	return time.Duration(most * float64(time.Second)), sure
+	return time.Duration(most * float64(time.Second))
 }

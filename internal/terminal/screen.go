@@ -34,7 +34,7 @@ func (s *Screen) Line(painted, text string) {
 }
 
 func (s *Screen) above(text string) error {
-	text = Fold(text, s.Width(), 2)
+	text = Fold(text, s.Width())
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if len(s.block) > 0 {
@@ -80,7 +80,7 @@ func (s *Screen) toTop() string {
 func (s *Screen) draw(lines []string) string {
 	var b strings.Builder
 	for _, l := range lines {
-		b.WriteString(glyphs(l) + EraseRight + "\n")
+		b.WriteString(l + EraseRight + "\n")
 	}
 	return b.String() + EraseBelow
 }
