@@ -6,6 +6,7 @@ import (
 	"github.com/df11-convert/df11-convert/encoder"
 	"github.com/df11-convert/df11-convert/internal/forward/compare"
 	"github.com/df11-convert/df11-convert/internal/forward/fetch"
+	"github.com/df11-convert/df11-convert/internal/forward/spool"
 	"github.com/df11-convert/df11-convert/internal/hubtest"
 	"github.com/df11-convert/df11-convert/internal/ledger"
 	"github.com/df11-convert/df11-convert/internal/model"
@@ -38,7 +39,7 @@ func TestNoChangedByteIsVerified(t *testing.T) {
 	w := &maker{
 		Job: &Job{Folder: folder, Means: means}, fetcher: &f,
 		comparer: &compare.Comparer{Means: means, Strict: true},
-		waiting:  newWaitingFiles(true, 0, nil, nil),
+		waiting:  spool.NewBudget(0),
 	}
 	for task := range complete {
 		if task.Path == "lm_head.safetensors" {

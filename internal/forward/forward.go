@@ -13,6 +13,7 @@ import (
 	"github.com/df11-convert/df11-convert/internal/budget"
 	"github.com/df11-convert/df11-convert/internal/forward/compare"
 	"github.com/df11-convert/df11-convert/internal/forward/fetch"
+	"github.com/df11-convert/df11-convert/internal/forward/spool"
 	"github.com/df11-convert/df11-convert/internal/ledger"
 	"github.com/df11-convert/df11-convert/internal/metadata"
 	"github.com/df11-convert/df11-convert/internal/spans"
@@ -41,7 +42,7 @@ type maker struct {
 	*Job
 	fetcher  *fetch.Fetcher
 	comparer *compare.Comparer
-	waiting  *waitingFiles
+	waiting  *spool.Budget // for finished files, until they're uploaded
 }
 
 // Make makes and publishes the outputs that aren't done. After an error, call it again: it goes on
@@ -56,8 +57,10 @@ func Make(ctx context.Context, job *Job) error {
 	m.comparer = &compare.Comparer{Means: job.Means, Strict: true}
 	// Leave one core for hashing the file, which is sequential and takes as long.
 	m.comparer.Workers = max(1, job.Workers-1)
-	m.waiting = newWaitingFiles(job.Folder.Stays, shares.Outputs, m.fetcher.Room.Disk,
-		job.Leftovers)
+	if job.Folder.Stays {
+		shares.Outputs = 0 // files that stay cost nothing
+	}
+	m.waiting = spool.NewBudget(shares.Outputs)
 	job.countProgress()
 	if err := m.takeUpSpools(ctx); err != nil {
 		return err
@@ -75,49 +78,55 @@ func (m *maker) close() {
 	}
 }
 
-// run makes the output of every task, in stages that hand it on. The first error ends all of them.
+// run publishes what earlier runs left, which frees its disk. Then it makes the output of every
+// task, in stages that hand it on. The first error ends all of them.
 func (m *maker) run(ctx context.Context) error {
-	g, ctx := errgroup.WithContext(ctx)
-	complete := make(chan *fetch.Task, budget.OutputsAhead) // all source bytes are in the spool
-	g.Go(func() error {
-		defer close(complete)
-		return m.fetcher.Run(ctx, complete)
-	})
-	// Each file is encoded in parallel, but one after the other.
-	drafts := stage(ctx, g, 1, complete, m.encode, (*draft).discard)
-	equal := stage(ctx, g, 1, drafts, m.compare, compared.discard)
-	// One file may wait for its hash, another for the disk.
-	finished := stage(ctx, g, budget.Finalizers, equal, m.name, stays, m.Leftovers...)
-	if m.Repo == nil || m.Wait { // nothing is published now
-		for range finished {
+	publishes := m.Repo != nil && !m.Wait // else nothing is published now
+	if publishes {
+		if err := m.publishLeftovers(ctx); err != nil {
+			return err
 		}
+	}
+	g, ctx := errgroup.WithContext(ctx)
+	complete := fetched(ctx, g, m.fetcher)
+	// Each file is encoded in parallel, but one after the other.
+	drafts := stage(ctx, g, 1, 0, complete, m.encode, (*draft).discard)
+	equal := stage(ctx, g, 1, 0, drafts, m.compare, compared.discard)
+	// One file may wait for its hash, another for the disk.
+	finished := stage(ctx, g, budget.Finalizers, 0, equal, m.name, stays)
+	if publishes {
+		m.publish(ctx, g, finished, m.uploadMade)
 		return g.Wait()
 	}
-	uploaded := stage(ctx, g, budget.Uploads, finished, m.upload, stays)
-	g.Go(func() error { return commitBatches(ctx, m.CommitWait, uploaded, m.commit) })
+	for range finished {
+	}
 	return g.Wait()
+}
+
+// fetched starts a fetcher, and returns the tasks whose source bytes are all in their spools.
+func fetched(ctx context.Context, g *errgroup.Group, f *fetch.Fetcher) <-chan *fetch.Task {
+	complete := make(chan *fetch.Task, budget.OutputsAhead)
+	g.Go(func() error {
+		defer close(complete)
+		return f.Run(ctx, complete)
+	})
+	return complete
 }
 
 // stays leaves a finished file where it is, for the next run.
 func stays(ledger.Output) {}
 
-// stage starts workers that apply f to all that in sends, and returns a channel with the results and
-// with what is given as first. It closes the channel when the workers have ended, each at the first
-// error. A result that the next stage doesn't take any more goes to drop.
-func stage[A, B any](ctx context.Context, g *errgroup.Group, workers int, in <-chan A,
-	f func(context.Context, A) (B, error), drop func(B), first ...B) <-chan B {
-	out := make(chan B)
+// stage starts workers that apply f to all that in sends, and returns a channel with the results,
+// which holds up to ahead of them. It closes the channel when the workers have ended, each at the
+// first error. A result that the channel doesn't take any more goes to drop.
+func stage[A, B any](ctx context.Context, g *errgroup.Group, workers, ahead int, in <-chan A,
+	f func(context.Context, A) (B, error), drop func(B)) <-chan B {
+	out := make(chan B, ahead)
 	var working sync.WaitGroup
-	begin := func(work func() error) {
+	for range workers {
 		working.Add(1)
 		g.Go(func() error {
 			defer working.Done()
-			return work()
-		})
-	}
-	begin(func() error { return streams.Send(ctx, out, first...) })
-	for range workers {
-		begin(func() error {
 			for a := range in {
 				b, err := f(ctx, a)
 				if err != nil {

@@ -41,7 +41,7 @@ func TestNamingErrorEndsAtOnce(t *testing.T) {
 		equal <- compared{d}
 		w := &maker{Job: &Job{Ledger: ledger.New("", false), Means: Means{Progress: new(progress.Counters)}}}
 		g, ctx := errgroup.WithContext(t.Context())
-		stage(ctx, g, 1, equal, w.name, stays)
+		stage(ctx, g, 1, 0, equal, w.name, stays)
 		if g.Wait() == nil {
 			t.Error("a file of the wrong size was finished")
 		}

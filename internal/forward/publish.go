@@ -2,10 +2,42 @@ package forward
 
 import (
 	"context"
+	"slices"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+
+	"github.com/df11-convert/df11-convert/internal/budget"
 	"github.com/df11-convert/df11-convert/internal/ledger"
 )
+
+// publishLeftovers uploads and commits what earlier runs finished.
+func (m *maker) publishLeftovers(ctx context.Context) error {
+	g, ctx := errgroup.WithContext(ctx)
+	leftovers := make(chan ledger.Output, len(m.Leftovers))
+	for _, o := range m.Leftovers {
+		leftovers <- o
+	}
+	close(leftovers)
+	m.publish(ctx, g, leftovers, m.upload)
+	return g.Wait()
+}
+
+// publish starts to upload and commit finished outputs. Uploads go on during a commit.
+func (m *maker) publish(ctx context.Context, g *errgroup.Group, finished <-chan ledger.Output,
+	upload func(context.Context, ledger.Output) (ledger.Output, error)) {
+	uploaded := stage(ctx, g, budget.Uploads, commitFiles, finished, upload, stays)
+	g.Go(func() error { return commitBatches(ctx, m.CommitWait, uploaded, m.commit) })
+}
+
+// uploadMade uploads an output that this run has made, and frees its share of the disk.
+func (m *maker) uploadMade(ctx context.Context, o ledger.Output) (ledger.Output, error) {
+	o, err := m.upload(ctx, o)
+	if err == nil {
+		m.waiting.Release(o.Size)
+	}
+	return o, err
+}
 
 // upload uploads one output, and removes it from the folder unless it stays.
 func (m *maker) upload(ctx context.Context, o ledger.Output) (ledger.Output, error) {
@@ -19,11 +51,7 @@ func (m *maker) upload(ctx context.Context, o ledger.Output) (ledger.Output, err
 	if err := m.Ledger.Uploaded(o.Path); err != nil {
 		return o, err
 	}
-	if err := m.Folder.Remove(o.Path); err != nil {
-		return o, err
-	}
-	m.waiting.uploaded(o)
-	return o, nil
+	return o, m.Folder.Remove(o.Path)
 }
 
 // send uploads a file and closes it, because Windows can't remove an open file.
@@ -51,40 +79,25 @@ const commitFiles = 50
 // at the end. It runs one commit at a time.
 func commitBatches(ctx context.Context, wait time.Duration, uploaded <-chan ledger.Output,
 	commit func(context.Context, []ledger.Output) error) error {
-	var waiting []ledger.Output
-	var committing chan error // nil: no commit is running
-	age := time.NewTimer(wait)
-	age.Stop()
-	defer age.Stop()
-	for due := false; ; {
-		select {
-		case o, ok := <-uploaded:
-			if !ok {
-				uploaded, due = nil, true
-				break
+	for first := range uploaded {
+		waiting, due := []ledger.Output{first}, time.After(wait)
+		for open := true; open; {
+			select {
+			case o, ok := <-uploaded:
+				if open = ok; ok {
+					waiting = append(waiting, o)
+				}
+			case <-due:
+				open = false
 			}
-			if waiting = append(waiting, o); len(waiting) == 1 {
-				age.Reset(wait)
-			}
-		case <-age.C:
-			due = true
-		case err := <-committing:
-			if committing = nil; err != nil {
+		}
+		for batch := range slices.Chunk(waiting, commitFiles) {
+			if err := commit(ctx, batch); err != nil {
 				return err
 			}
 		}
-		if ctx.Err() == nil && committing == nil && len(waiting) > 0 && due {
-			n := min(len(waiting), commitFiles)
-			batch := waiting[:n:n]
-			waiting = waiting[n:]
-			due = uploaded == nil || len(waiting) > 0
-			committing = make(chan error, 1)
-			go func() { committing <- commit(ctx, batch) }()
-		}
-		if uploaded == nil && committing == nil {
-			return context.Cause(ctx)
-		}
 	}
+	return context.Cause(ctx)
 }
 
 // commit commits a batch together with the journal that lists it.

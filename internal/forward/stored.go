@@ -8,7 +8,6 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"github.com/df11-convert/df11-convert/internal/budget"
 	"github.com/df11-convert/df11-convert/internal/disk"
 	"github.com/df11-convert/df11-convert/internal/forward/compare"
 	"github.com/df11-convert/df11-convert/internal/forward/fetch"
@@ -58,11 +57,7 @@ func Compare(ctx context.Context, c Comparison) (equal []*spans.Output,
 		comparer.NearDir = dir
 	}
 	g, gctx := errgroup.WithContext(ctx)
-	complete := make(chan *fetch.Task, budget.OutputsAhead)
-	g.Go(func() error {
-		defer close(complete)
-		return fetcher.Run(gctx, complete)
-	})
+	complete := fetched(gctx, g, fetcher)
 	g.Go(func() error {
 		for t := range complete {
 			more, err := comparer.Output(gctx, t.Output, c.Stored, t.Spool)
