@@ -13,7 +13,7 @@ import (
 // way returns the job for what is still to be made.
 func (s *state) way() *forward.Job {
 	return &forward.Job{
-		Source: s.Source, Model: s.source, Outputs: s.Part.Of(s.outputs), Ledger: s.ledger,
+		Source: s.Source, Model: s.Model, Outputs: s.Part.Of(s.outputs), Ledger: s.ledger,
 		Leftovers: s.leftovers(), ByRange: !s.Part.Whole(),
 		Folder: s.folder, Repo: s.repo,
 		CommitWait: cmp.Or(s.CommitWait, time.Duration(max(1, s.Part.N))*forward.CommitAge),
@@ -21,14 +21,13 @@ func (s *state) way() *forward.Job {
 	}
 }
 
-// checkDisk returns the budget of disk. It refuses a disk that is too small for the missing outputs,
-// or for a file to copy.
-func (s *state) checkDisk(ctx context.Context) (disk int64, err error) {
-	disk, err = s.way().FreeDisk()
+// checkDisk refuses a disk that is too small for the missing outputs, or for a file to copy.
+func (s *state) checkDisk(ctx context.Context) error {
+	disk, err := s.way().FreeDisk()
 	if err == nil && s.Part.Whole() {
 		err = s.copier(disk).check(ctx)
 	}
-	return disk, err
+	return err
 }
 
 // leftovers lists the outputs of earlier runs that no commit names yet.

@@ -2,7 +2,6 @@ package pipeline
 
 import (
 	"context"
-	"iter"
 	"path"
 	"regexp"
 	"runtime"
@@ -35,7 +34,7 @@ func (v *verification) judgeCard(ctx context.Context) {
 		return
 	}
 	if in := v.cardInput(code); in != nil {
-		for in.Plan = range v.cardPlans(ctx) {
+		for _, in.Plan = range v.cardPlans(ctx) {
 			card, err := metadata.Card(*in)
 			if err == nil && metadata.Code(card) == code {
 				return
@@ -90,24 +89,17 @@ func (v *verification) cardInput(code string) *metadata.CardInput {
 	return in
 }
 
-// cardPlans yields the plans that a conversion may have made the model with: first the plan of the
-// given dict, then the catalog's and the plan of the entry that the manifest names, which it makes
-// as they are asked for.
-func (v *verification) cardPlans(ctx context.Context) iter.Seq[*plan.Plan] {
+// cardPlans returns the plans that a conversion may have made the model with: the plan of the given
+// dict, and that of the entry that the manifest names, or else the catalog's.
+func (v *verification) cardPlans(ctx context.Context) []*plan.Plan {
 	opt := plan.Options{Layout: v.Plan.Layout, Component: component(v.Model), ExactF32: true}
-	likes := []string{""}
 	if v.DF11.Manifest != nil {
-		likes = append(likes, v.DF11.Manifest.Plan.Entry)
+		opt.Like = v.DF11.Manifest.Plan.Entry
 	}
-	return func(yield func(*plan.Plan) bool) {
-		if !yield(v.Plan) {
-			return
-		}
-		for _, opt.Like = range slices.Compact(likes) {
-			p, err := plan.New(ctx, v.Model.Listing, opt)
-			if err == nil && (v.DF11.Dict == nil || p.PatternDict.Equal(v.DF11.Dict)) && !yield(p) {
-				return
-			}
-		}
+	plans := []*plan.Plan{v.Plan}
+	p, err := plan.New(ctx, v.Model.Listing, opt)
+	if err == nil && (v.DF11.Dict == nil || p.PatternDict.Equal(v.DF11.Dict)) {
+		plans = append(plans, p)
 	}
+	return plans
 }

@@ -49,8 +49,7 @@ func (s *state) copier(disk int64) *copier {
 }
 
 // copyAll copies a few files at once, as many as the disk budget holds. Unless all of them can wait
-// for the end, a file that doesn't stay is removed once it's uploaded. Files that a failed attempt
-// has copied are not copied again.
+// for the end, a file that doesn't stay is removed once it's uploaded.
 func (k *copier) copyAll(ctx context.Context) ([]target.SideFile, error) {
 	disk := semaphore.NewWeighted(cmp.Or(k.disk, math.MaxInt64))
 	inside := k.duplicate(ctx)
@@ -63,8 +62,7 @@ func (k *copier) copyAll(ctx context.Context) ([]target.SideFile, error) {
 		if s.SHA256 = inside[f.Path]; s.SHA256 == "" && k.there(f) {
 			s.SHA256 = f.ETag
 		}
-		s.Remote = s.SHA256 != ""
-		if s.SHA256 = cmp.Or(s.SHA256, k.copied[f.Path]); s.SHA256 != "" {
+		if s.Remote = s.SHA256 != ""; s.Remote {
 			continue
 		}
 		err := fits(f, k.disk)
@@ -78,21 +76,10 @@ func (k *copier) copyAll(ctx context.Context) ([]target.SideFile, error) {
 			if !k.wait {
 				defer disk.Release(f.Size)
 			}
-			err := k.carry(gctx, s)
-			if err != nil {
-				s.SHA256 = "" // it isn't in place
-			}
-			return err
+			return k.carry(gctx, s)
 		})
 	}
-	err := g.Wait()
-	k.copied = map[string]string{}
-	for _, f := range out {
-		if !f.Remote {
-			k.copied[f.Path] = f.SHA256
-		}
-	}
-	return out, err
+	return out, g.Wait()
 }
 
 // there reports whether every target holds a file with the SHA-256 that the source's Hub states.

@@ -20,7 +20,7 @@ import (
 // nothing over.
 func takeOver(s *state) {
 	changed := func(in *target.Inspection) bool { return !in.Intact() }
-	if s.Force || slices.Contains(s.source.SHA256, "") ||
+	if s.Force || slices.Contains(s.Model.SHA256, "") ||
 		slices.ContainsFunc(s.found(), changed) {
 		return
 	}

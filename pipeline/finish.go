@@ -14,7 +14,7 @@ import (
 func (s *state) finish(ctx context.Context) (*Report, error) {
 	s.freeBuffers()
 	report := s.report()
-	sources, err := s.sourceFiles(s.source.Files(), s.ledger, report)
+	sources, err := s.sourceFiles(s.Model.Files(), s.ledger, report)
 	if err != nil {
 		return nil, err
 	}

@@ -14,7 +14,8 @@ import (
 	"github.com/df11-convert/df11-convert/internal/spans"
 )
 
-// A job is what was asked for. It never changes; what a run finds out is in its state.
+// A job is what was asked for. What a run finds out is in its state, except for one thing: Model is
+// a copy with the hashes of a local source once the run has computed them.
 type job struct {
 	Options
 	outputs []*spans.Output // all of the plan

@@ -5,25 +5,16 @@ import (
 
 	"github.com/df11-convert/df11-convert/internal/human"
 	"github.com/df11-convert/df11-convert/internal/ledger"
-	"github.com/df11-convert/df11-convert/internal/names"
 	"github.com/df11-convert/df11-convert/internal/spans"
-	"github.com/df11-convert/df11-convert/internal/target"
 )
 
 // checkParts returns a PartsError if any of n parts has left an output to make.
-func (j *job) checkParts(n int, repo *target.Repo, done *ledger.Ledger) error {
-	e := &PartsError{N: n, Missing: map[int][]string{}, Others: map[int]string{}}
+func (j *job) checkParts(n int, done *ledger.Ledger) error {
+	e := &PartsError{N: n, Missing: map[int][]string{}}
 	makers := spans.Assign(j.outputs, n)
 	for _, o := range j.outputs {
-		part := makers[o]
-		if part == 0 || done.Done(o.Path) {
-			continue
-		}
-		e.Missing[part] = append(e.Missing[part], o.Path)
-		c := repo.CommitOf(spans.Part{I: part, N: n})
-		if c != j.Model.Commit && names.IsCommit(c) {
-			e.Others[part] = fmt.Sprintf(" (it was made from commit %s, this run uses %s)", c,
-				j.Model.Commit)
+		if part := makers[o]; part > 0 && !done.Done(o.Path) {
+			e.Missing[part] = append(e.Missing[part], o.Path)
 		}
 	}
 	if len(e.Missing) > 0 {
@@ -36,7 +27,6 @@ func (j *job) checkParts(n int, repo *target.Repo, done *ledger.Ledger) error {
 type PartsError struct {
 	N       int
 	Missing map[int][]string // outputs by part
-	Others  map[int]string   // for parts made from another commit of the source: both commits
 }
 
 func (e *PartsError) Error() string {
@@ -44,8 +34,8 @@ func (e *PartsError) Error() string {
 	for i := 1; i <= e.N; i++ {
 		if names := e.Missing[i]; len(names) > 0 {
 			parts = append(parts,
-				fmt.Sprintf("part %d of %d lacks %s%s", i, e.N, human.List(names), e.Others[i]))
+				fmt.Sprintf("part %d of %d lacks %s", i, e.N, human.List(names)))
 		}
 	}
-	return "some parts are incomplete: " + human.List(parts)
+	return "some parts are incomplete, or made from other weights: " + human.List(parts)
 }

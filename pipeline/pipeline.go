@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"slices"
-	"time"
 
 	"github.com/df11-convert/df11-convert/internal/budget"
 	"github.com/df11-convert/df11-convert/internal/forward"
@@ -20,13 +19,11 @@ func Run(ctx context.Context, opt Options) (*Report, error) {
 	if err != nil {
 		return nil, err
 	}
-	start := time.Now()
-	s := &state{job: j, source: j.Model}
+	s := &state{job: j}
 	report, err := retry{s, map[any]int{}}.run(ctx)
 	err = errors.Join(err, s.close(err == nil))
 	if report != nil {
-		report.Made.Seconds, report.Made.Stages = time.Since(start).Seconds(),
-			j.Progress.Stages()
+		report.Made.Stages = j.Progress.Stages()
 	}
 	return report, err
 }
@@ -87,11 +84,11 @@ func (s *state) upToDate(ctx context.Context) (*Report, error) {
 
 // convert makes every output that is not done.
 func (s *state) convert(ctx context.Context) error {
-	disk, err := s.checkDisk(ctx)
+	way := s.way()
+	disk, err := way.FreeDisk()
 	if err != nil {
 		return err
 	}
-	way := s.way()
 	way.Wait = s.CommitWait == 0 && s.Part.Whole() && budget.Wait(s.Plan, disk)
 	if err := forward.Make(ctx, way); err != nil {
 		return err

@@ -9,7 +9,6 @@ import (
 	"github.com/df11-convert/df11-convert/hub"
 	"github.com/df11-convert/df11-convert/internal/ledger"
 	"github.com/df11-convert/df11-convert/internal/metadata"
-	"github.com/df11-convert/df11-convert/internal/model"
 	"github.com/df11-convert/df11-convert/internal/names"
 	"github.com/df11-convert/df11-convert/internal/spans"
 	"github.com/df11-convert/df11-convert/internal/target"
@@ -18,13 +17,11 @@ import (
 // A state is what a run knows about its job: what the targets hold, and what is done.
 type state struct {
 	*job
-	source *model.Model   // the job's model, with the hashes that this run has computed
 	folder *target.Folder // where outputs are made; nil while the targets aren't open
 	repo   *target.Repo   // nil without Push
 	ledger *ledger.Ledger
 
-	copied  map[string]string // SHA-256 of copied files that are in place, by path
-	sendAll bool              // don't ask the Hub to copy files
+	sendAll bool // don't ask the Hub to copy files
 }
 
 // open opens the targets, refuses those that hold something else, and finds out what is done. After
@@ -67,7 +64,7 @@ func (s *state) readTargets(ctx context.Context, owner *target.Owner) error {
 	}
 	s.ledger.Keep(s.planned())
 	takeOver(s)
-	if _, err := s.checkDisk(ctx); err != nil {
+	if err := s.checkDisk(ctx); err != nil {
 		return err
 	}
 	for _, found := range s.found() {
@@ -85,7 +82,7 @@ func (s *state) readTargets(ctx context.Context, owner *target.Owner) error {
 // checkRoom refuses a disk that is too small before it creates a repo. An existing repo may hold so
 // much of the result that the rest fits.
 func (s *state) checkRoom(ctx context.Context) error {
-	_, tooSmall := s.checkDisk(ctx)
+	tooSmall := s.checkDisk(ctx)
 	if tooSmall != nil {
 		if _, err := s.Push.Hub.Info(ctx, s.Push.Repo, ""); !errors.Is(err, hub.ErrNotFound) {
 			return nil
@@ -134,7 +131,7 @@ func (s *state) openRepo(ctx context.Context, owner *target.Owner) error {
 		if err != nil {
 			return err
 		}
-		return s.checkParts(n, repo, s.ledger)
+		return s.checkParts(n, s.ledger)
 	}
 	return nil
 }
@@ -142,7 +139,7 @@ func (s *state) openRepo(ctx context.Context, owner *target.Owner) error {
 // weights lists the weight files of the source with their SHA-256. It hashes local files, because
 // the plan knows only their headers. From then on those sums count as published.
 func (s *state) weights(ctx context.Context) (list []names.File, err error) {
-	files, summed := s.source.Files(), *s.source
+	files, summed := s.Model.Files(), *s.Model
 	if s.Model.Local {
 		if err := addSums(ctx, s.Source, files, s.Workers); err != nil {
 			return nil, err
@@ -153,7 +150,7 @@ func (s *state) weights(ctx context.Context) (list []names.File, err error) {
 		summed.SHA256 = append(summed.SHA256, f.SHA256)
 		list = append(list, names.File{Path: f.Path, Size: f.Size, SHA256: f.SHA256})
 	}
-	s.source = &summed
+	s.Model = &summed
 	return list, nil
 }
 
@@ -188,6 +185,6 @@ func (s *state) close(done bool) error {
 		err = s.ledger.Close()
 	}
 	err = errors.Join(err, s.folder.Close(done))
-	s.folder, s.repo, s.ledger, s.copied = nil, nil, nil, nil
+	s.folder, s.repo, s.ledger = nil, nil, nil
 	return err
 }

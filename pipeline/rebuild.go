@@ -24,7 +24,7 @@ import (
 // pass, and compares its SHA-256 with the published one. It leaves out what the run takes over.
 func (s *state) rebuildUnchecked(ctx context.Context) error {
 	unread := s.unread(s.ledger)
-	files := slices.DeleteFunc(s.source.Files(), func(f model.File) bool {
+	files := slices.DeleteFunc(s.Model.Files(), func(f model.File) bool {
 		_, known := s.ledger.File(f.Path)
 		return known || unread[f.Path]
 	})

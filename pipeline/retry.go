@@ -71,9 +71,8 @@ func brokenFile(err error) string {
 // one got wrong. Nothing else in this package repeats the work of a conversion. It repeats an
 // attempt
 //
-//   - twice for each source file, weights or carried, whose bytes aren't the published ones;
-//     then a BrokenSourceError ends the run
-//   - once for each Hub file with F32 values that BF16 can't hold: the network may have changed a bit
+//   - twice for each source file, weights or carried, whose bytes aren't the published ones, or that
+//     a Hub sent with F32 values that BF16 can't hold, because the network may have changed a bit
 //   - once for faulty outputs of earlier runs: it forgets all of them
 //   - once for files that the target's storage has lost after an upload, or after the Hub claimed to
 //     have copied them
@@ -113,21 +112,18 @@ func (r retry) after(ctx context.Context, err error) error {
 	if s.folder == nil {
 		return err // the targets can't be opened
 	}
-	if file := brokenFile(err); file != "" {
-		if !r.allows(file, sourceReads-1) {
-			return &BrokenSourceError{File: file, Commit: s.Model.Commit, Reads: sourceReads,
-				Err: err}
-		}
-		s.Log.Warn("source file isn't the published one: reading it again", "file", file, "err",
-			err)
+	file := brokenFile(err)
+	inexact, ok := errors.AsType[*spans.InexactError](err)
+	if ok && !s.Model.Local {
+		file = inexact.File
+	}
+	if file != "" && r.allows(file, sourceReads-1) {
+		s.Log.Warn("source file seems wrong: reading it again", "file", file, "err", err)
 		s.Source.Recheck(ctx, file)
 		return s.discard(file)
 	}
-	if e, ok := errors.AsType[*spans.InexactError](err); ok && !s.Model.Local &&
-		r.allows(e.File, 1) {
-		s.Log.Warn("source file has values that BF16 can't hold, or the network changed a bit: "+
-			"reading it again", "file", e.File, "err", err)
-		return s.discard(e.File)
+	if file != "" && !ok {
+		return &BrokenSourceError{File: file, Commit: s.Model.Commit, Reads: sourceReads, Err: err}
 	}
 	if back.IsFault(err) && slices.ContainsFunc(s.ledger.Outputs(), ofEarlierRun) {
 		s.Log.Warn("outputs of earlier runs aren't what they should be: making them again",
@@ -137,7 +133,7 @@ func (r retry) after(ctx context.Context, err error) error {
 	if errors.Is(err, hub.ErrMissingObject) && r.allows(hub.ErrMissingObject, 1) {
 		s.Log.Warn("the target lost files that were uploaded or copied: sending them again", "err",
 			err)
-		s.sendAll, s.copied = true, nil
+		s.sendAll = true
 		return s.forget(func(o ledger.Output) bool { return o.Uploaded && !o.Committed })
 	}
 	return err

@@ -322,11 +322,6 @@ func (r *Repo) Parts() (n int, err error) {
 	return n, spans.Part{I: 1, N: n}.Check()
 }
 
-// CommitOf is the commit of the source that a part was made of, as its journal says.
-func (r *Repo) CommitOf(part spans.Part) string {
-	return r.work.claims[path.Join(names.JournalDir, journalName(part.String()))].Commit
-}
-
 // partJournal matches the journals of a split conversion.
 var partJournal = regexp.MustCompile(`^\.df11/part-\d+-of-(\d+)\.json$`)
 
