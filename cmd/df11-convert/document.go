@@ -62,7 +62,7 @@ func failureOf(err error) *failure {
 		f.Got, f.Want = fmt.Sprintf("%#04x", m.Got), fmt.Sprintf("%#04x", m.Want)
 	}
 	if t, ok := errors.AsType[*forward.TensorError](err); ok {
-		f.Tensor, f.Element, f.Got, f.Want = t.Tensor, &t.Elem, t.Got, t.Want
+		f.Tensor = t.Tensor
 	}
 	return f
 }

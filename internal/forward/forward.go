@@ -15,8 +15,6 @@ import (
 	"github.com/df11-convert/df11-convert/internal/forward/fetch"
 	"github.com/df11-convert/df11-convert/internal/forward/spool"
 	"github.com/df11-convert/df11-convert/internal/ledger"
-	"github.com/df11-convert/df11-convert/internal/metadata"
-	"github.com/df11-convert/df11-convert/internal/spans"
 	"github.com/df11-convert/df11-convert/internal/streams"
 )
 
@@ -25,17 +23,15 @@ type Means = compare.Means
 
 // Errors that say what differs.
 type (
-	// TensorError names the first different element of a tensor that is stored unchanged.
+	// TensorError names the first different byte of a tensor that is stored unchanged.
 	TensorError = compare.TensorError
 	// AliasError names two tensors that the model ties and that differ in the source.
 	AliasError = compare.AliasError
 )
 
 // ByCPU returns what a comparison on the CPU, or the hash of a rebuilt file, verifies about an
-// output. coded reports whether a unit is stored as DF11.
-func ByCPU(o *spans.Output, coded func(unitPath string) bool) metadata.Verification {
-	return compare.ByCPU(o, coded)
-}
+// output.
+var ByCPU = compare.ByCPU
 
 // maker is one call of Make.
 type maker struct {
@@ -48,7 +44,7 @@ type maker struct {
 // Make makes and publishes the outputs that aren't done. After an error, call it again: it goes on
 // with what the ledger lists and with the spools that were kept.
 func Make(ctx context.Context, job *Job) error {
-	_, shares, err := job.divide()
+	_, shares, err := job.Divide()
 	if err != nil {
 		return err
 	}

@@ -4,11 +4,9 @@ package compare
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"os"
-	"slices"
 
 	"github.com/df11-convert/df11-convert/internal/metadata"
 	"github.com/df11-convert/df11-convert/internal/model"
@@ -115,16 +113,14 @@ func count(v *metadata.Verification, u *spans.Unit, coded bool) {
 	v.NTensors += int64(len(u.Attrs))
 }
 
-// TensorError names the first different element of a tensor that is stored unchanged.
+// TensorError names the first different byte of a tensor that is stored unchanged.
 type TensorError struct {
-	Tensor    string
-	Elem      int64
-	Got, Want string // the bits of the element, in hex
+	Tensor string
+	Byte   int64
 }
 
 func (e *TensorError) Error() string {
-	return fmt.Sprintf("tensor %s, element %d: stored %s, source has %s", e.Tensor, e.Elem, e.Got,
-		e.Want)
+	return fmt.Sprintf("tensor %s: byte %d is not the source's", e.Tensor, e.Byte)
 }
 
 // tensor compares a tensor that is stored unchanged.
@@ -135,32 +131,15 @@ func (c *Comparer) tensor(ctx context.Context, t spans.Tensor, stored Stored,
 	if !ok || s.Size() != n {
 		return model.Invalidf("", "tensor %s is missing, or has another size", t.Name)
 	}
-	original := io.NewSectionReader(source, t.At, n)
-	at, err := streams.FirstDifference(ctx, s, original, n)
-	if err == nil && at >= 0 {
-		return difference(t, s, original, at)
-	}
+	at, err := streams.FirstDifference(ctx, s, io.NewSectionReader(source, t.At, n), n)
 	if err != nil {
 		return fmt.Errorf("compare tensor %s: %w", t.Name, err)
 	}
+	if at >= 0 {
+		return &TensorError{t.Name, at}
+	}
 	c.Progress.Verified.Add(n)
 	return nil
-}
-
-// difference returns an error about the element that contains byte at.
-func difference(t spans.Tensor, stored, source *io.SectionReader, at int64) error {
-	// if elements are smaller than a byte, Elem counts bytes
-	width := max(1, stored.Size()/max(1, t.NElems()))
-	e := &TensorError{Tensor: t.Name, Elem: at / width}
-	got, want := make([]byte, width), make([]byte, width)
-	if err := errors.Join(streams.ReadFull(stored, got, e.Elem*width),
-		streams.ReadFull(source, want, e.Elem*width)); err != nil {
-		return fmt.Errorf("compare tensor %s: %w", t.Name, err)
-	}
-	slices.Reverse(got) // little-endian
-	slices.Reverse(want)
-	e.Got, e.Want = fmt.Sprintf("%#x", got), fmt.Sprintf("%#x", want)
-	return e
 }
 
 // AliasError reports that two tensors that the model ties differ in the source.
