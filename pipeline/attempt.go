@@ -23,7 +23,7 @@ func (s *state) way() *forward.Job {
 
 // checkDisk refuses a disk that is too small for the missing outputs, or for a file to copy.
 func (s *state) checkDisk(ctx context.Context) error {
-	disk, err := s.way().FreeDisk()
+	disk, _, err := s.way().Divide()
 	if err == nil && s.Part.Whole() {
 		err = s.copier(disk).check(ctx)
 	}

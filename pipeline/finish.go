@@ -18,7 +18,7 @@ func (s *state) finish(ctx context.Context) (*Report, error) {
 	if err != nil {
 		return nil, err
 	}
-	disk, err := s.way().FreeDisk()
+	disk, _, err := s.way().Divide()
 	if err != nil {
 		return nil, err
 	}

@@ -37,5 +37,5 @@ func (e *PartsError) Error() string {
 				fmt.Sprintf("part %d of %d lacks %s", i, e.N, human.List(names)))
 		}
 	}
-	return "some parts are incomplete, or made from other weights: " + human.List(parts)
+	return "some parts are incomplete: " + human.List(parts)
 }

@@ -85,7 +85,7 @@ func (s *state) upToDate(ctx context.Context) (*Report, error) {
 // convert makes every output that is not done.
 func (s *state) convert(ctx context.Context) error {
 	way := s.way()
-	disk, err := way.FreeDisk()
+	disk, _, err := way.Divide()
 	if err != nil {
 		return err
 	}

@@ -50,15 +50,9 @@ func (j *Job) demand(outputs []*spans.Output) *budget.Demand {
 		!j.Folder.Stays, j.Memory.Spools)
 }
 
-// FreeDisk returns the disk for spools and waiting files, or a *budget.DiskError if the missing
-// outputs need more. 0 means no limit.
-func (j *Job) FreeDisk() (int64, error) {
-	disk, _, err := j.divide()
-	return disk, err
-}
-
-// divide divides disk and memory among the missing outputs.
-func (j *Job) divide() (disk int64, shares budget.Shares, err error) {
+// Divide divides memory and the returned disk among the missing outputs, or returns a
+// *budget.DiskError if they need more. 0 means no limit.
+func (j *Job) Divide() (disk int64, shares budget.Shares, err error) {
 	pending := j.pending()
 	demand := j.demand(pending)
 	if disk, err = j.freeDisk(pending, demand.Least()); err == nil {
@@ -67,13 +61,11 @@ func (j *Job) divide() (disk int64, shares budget.Shares, err error) {
 	return disk, shares, err
 }
 
-// spareDisk is how much of a disk stays free without a budget; on a small disk, a twentieth of the
-// free space if that is less.
+// spareDisk is how much of a disk stays free without a budget, as far as the outputs allow.
 const spareDisk = 256 << 20
 
-// freeDisk returns Disk, or without one the free space minus what the results will keep, and minus
-// a reserve as far as least allows. Files of earlier runs count as free, because they are reused. 0
-// means no limit.
+// freeDisk returns Disk, or without one the free space minus spareDisk and what the results will
+// keep. Files of earlier runs count as free, because they are reused. 0 means no limit.
 func (j *Job) freeDisk(pending []*spans.Output, least int64) (int64, error) {
 	free, known := spool.FreeSpace(j.Folder.State().Name())
 	if !known {
@@ -98,7 +90,7 @@ func (j *Job) freeDisk(pending []*spans.Output, least int64) (int64, error) {
 	if j.Disk > 0 {
 		return j.Disk, nil
 	}
-	return max(1, least, free-stays-min(spareDisk, free/20)), nil
+	return max(1, least, free-stays-spareDisk), nil
 }
 
 // fetcher returns a fetcher that reads what the job needs into spools within these shares.

@@ -3,8 +3,6 @@ package forward
 import (
 	"context"
 	"errors"
-	"fmt"
-	"io/fs"
 	"slices"
 
 	"github.com/df11-convert/df11-convert/internal/forward/fetch"
@@ -33,20 +31,21 @@ func (j *Job) heldBytes(o *spans.Output) (n int64) {
 func (m *maker) takeUpSpools(ctx context.Context) error {
 	begun := slices.DeleteFunc(slices.Clone(m.fetcher.Tasks), func(t *fetch.Task) bool {
 		return len(m.Ledger.Tensors(t.Path)) == 0 || m.Ledger.Done(t.Path) ||
-			!t.Spooled(m.Model.Local)
+			!t.Spooled(m.Model.Local) || m.fetcher.Room.InMemory[t.Output]
 	})
 	if !m.fitBeside(begun) {
 		begun = nil
 	}
 	for _, t := range m.fetcher.Tasks {
 		if slices.Contains(begun, t) {
-			ok, err := m.takeUp(ctx, t)
-			if err != nil {
-				return fmt.Errorf("take up the spool of %s: %w", t.Path, err)
-			}
-			if ok {
+			err := m.takeUp(ctx, t)
+			if err == nil {
 				continue
 			}
+			if ctx.Err() != nil {
+				return err
+			}
+			m.Log.Warn("can't use a kept spool", "output", t.Path, "err", err)
 		}
 		m.Ledger.ForgetTensors(t.Path)
 		if err := spool.RemoveKept(m.Folder.State(), t.Output); err != nil {
@@ -70,24 +69,16 @@ func (m *maker) fitBeside(begun []*fetch.Task) bool {
 	}) <= room.Disk.Limit
 }
 
-// takeUp takes over one spool if the disk has space for it and its bytes are right.
-func (m *maker) takeUp(ctx context.Context, t *fetch.Task) (ok bool, err error) {
-	s, err := m.fetcher.Room.Open(t.Output)
+// takeUp takes over one spool, or returns an error if its bytes aren't right.
+func (m *maker) takeUp(ctx context.Context, t *fetch.Task) error {
+	s, err := m.fetcher.Room.Open(ctx, t.Output)
 	if err != nil {
-		if !errors.Is(err, fs.ErrNotExist) {
-			m.Log.Warn("can't use a kept spool", "output", t.Path, "err", err)
-		}
-		return false, nil
+		return err
 	}
-	err = t.Resume(ctx, s, m.Ledger.Tensors(t.Path))
-	if ctx.Err() != nil {
-		return false, errors.Join(context.Cause(ctx), s.Leave())
-	}
-	if err != nil {
-		m.Log.Warn("can't use a kept spool", "output", t.Path, "err", err)
-		return false, s.Release()
+	if err := t.Resume(ctx, s, m.Ledger.Tensors(t.Path)); err != nil {
+		return errors.Join(err, s.Leave())
 	}
 	m.Progress.Fetched.Add(t.Arrived())
 	m.Log.Info("reusing a kept spool", "output", t.Path, "bytes", t.Arrived(), "of", t.Size)
-	return true, nil
+	return nil
 }

@@ -96,7 +96,7 @@ func (h *household) spool(o *spans.Output, rng *rand.Rand) {
 		if rng.IntN(2) == 0 {
 			_ = RemoveKept(room.Dir, o)
 		}
-		if s, err = room.Open(o); err != nil {
+		if s, err = room.Open(ctx, o); err != nil {
 			return // the folder is gone, or others took the space
 		}
 	}
