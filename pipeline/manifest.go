@@ -20,7 +20,7 @@ func newManifest(j *job, done *ledger.Ledger, sources []metadata.SourceFile) *me
 		Source: metadata.Source{Repo: j.baseModel(), Commit: j.baseCommit(), Files: sources},
 		Plan: metadata.PlanInfo{
 			Digest: p.Digest(), Layout: string(p.Layout), Dict: plan.DictDigest(p.PatternDict), Entry: p.Entry,
-			Provenance: p.Provenance, Derived: p.Derived(), Asked: j.Asked,
+			Provenance: p.Provenance, Asked: j.Asked,
 		},
 		NotCopied: p.NotCopied, Differences: p.Differences,
 	}
@@ -82,11 +82,7 @@ func outputKind(p *plan.Plan, o *spans.Output) metadata.Kind {
 // unitTensors lists the weights of a unit.
 func unitTensors(u *spans.Unit) (tensors []metadata.UnitTensor) {
 	for _, a := range u.Attrs {
-		t := metadata.UnitTensor{Name: a.Name, Shape: a.Shape}
-		if a.ExactF32 {
-			t.SourceDType = string(a.DType)
-		}
-		tensors = append(tensors, t)
+		tensors = append(tensors, metadata.UnitTensor{Name: a.Name, Shape: a.Shape})
 	}
 	return tensors
 }

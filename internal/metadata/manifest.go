@@ -100,7 +100,6 @@ type PlanInfo struct {
 	Dict       string `json:"pattern_dict_sha256"`
 	Entry      string `json:"catalog_entry,omitempty"`
 	Provenance string `json:"provenance"`
-	Derived    bool   `json:"derived"`
 	Asked      string `json:"asked,omitempty"` // plan.Options.Asked
 }
 
@@ -138,9 +137,6 @@ type Exponents struct {
 type UnitTensor struct {
 	Name  string  `json:"name"` // in the output
 	Shape []int64 `json:"shape"`
-	// SourceDType is F32 if the source stores the tensor as F32 and the lower half of every weight
-	// is zero, and empty otherwise.
-	SourceDType string `json:"source_dtype,omitempty"`
 }
 
 // Kind is what an output file is for.

@@ -1,11 +1,11 @@
 package metadata
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/df11-convert/df11-convert/internal/names"
 )
@@ -49,11 +49,7 @@ func (s *Source) check() error {
 	}
 	seen := map[string]bool{}
 	for _, f := range s.Files {
-		err := checkFile(f.Path, f.Size, seen)
-		if err == nil {
-			err = f.check()
-		}
-		if err != nil {
+		if err := cmp.Or(checkFile(f.Path, f.Size, seen), f.check()); err != nil {
 			return fmt.Errorf("source file %q: %w", f.Path, err)
 		}
 	}
@@ -61,20 +57,11 @@ func (s *Source) check() error {
 }
 
 func (f SourceFile) check() error {
-	switch f.Integrity {
-	case Streamed, Proof, Earlier:
-		if !names.IsSHA256(f.SHA256) {
-			return fmt.Errorf("integrity %q without a SHA-256", f.Integrity)
-		}
-	case Unchecked:
-		if f.SHA256 != "" && !names.IsSHA256(f.SHA256) {
-			return errors.New("malformed SHA-256")
-		}
-	default:
+	switch {
+	case !slices.Contains([]Integrity{Streamed, Proof, Earlier, Unchecked}, f.Integrity):
 		return fmt.Errorf("unknown integrity %q", f.Integrity)
-	}
-	if !utf8.ValidString(f.Header) {
-		return errors.New("header is not valid UTF-8")
+	case !names.IsSHA256(f.SHA256) && (f.SHA256 != "" || f.Integrity != Unchecked):
+		return errors.New("malformed SHA-256")
 	}
 	return nil
 }
@@ -83,11 +70,7 @@ func (f SourceFile) check() error {
 func (m *Manifest) checkOutputs() (map[string]Kind, error) {
 	seen, kinds := map[string]bool{}, map[string]Kind{}
 	for _, f := range m.Outputs {
-		err := checkFile(f.Path, f.Size, seen)
-		if err == nil {
-			err = f.check()
-		}
-		if err != nil {
+		if err := cmp.Or(checkFile(f.Path, f.Size, seen), f.check()); err != nil {
 			return nil, fmt.Errorf("file %q: %w", f.Path, err)
 		}
 		kinds[f.Path] = f.Kind
@@ -109,8 +92,7 @@ func (f OutputFile) check() error {
 
 func (m *Manifest) checkUnits(files map[string]Kind) error {
 	seen := map[string]bool{}
-	for i := range m.Units {
-		u := &m.Units[i]
+	for _, u := range m.Units {
 		if seen[u.Path] {
 			return fmt.Errorf("unit %q is listed twice", u.Path)
 		}
@@ -126,12 +108,9 @@ func (m *Manifest) checkUnits(files map[string]Kind) error {
 	return nil
 }
 
-func (u *Unit) check() error {
+func (u Unit) check() error {
 	if u.Status != DF11 && u.Status != BF16 {
 		return fmt.Errorf("unknown status %q", u.Status)
-	}
-	if (u.Status == BF16) != (u.Reason != "") {
-		return fmt.Errorf("status %q with reason %q", u.Status, u.Reason)
 	}
 	var n int64
 	for _, t := range u.Tensors {
