@@ -59,7 +59,7 @@ func lineages(t *testing.T) map[string]string {
 }
 
 // lineage converts a folder and returns its origin according to card and manifest.
-func lineage(t *testing.T, args ...string) (source metadata.Source, card *metadata.FrontMatter, stderr string) {
+func lineage(t *testing.T, args ...string) (source metadata.Source, card metadata.FrontMatter, stderr string) {
 	t.Helper()
 	out := filepath.Join(t.TempDir(), "out")
 	code, stdout, stderr := program(t, append(slices.Clone(args), "-o", out)...)
@@ -106,7 +106,8 @@ func TestLineageIsNotLostInSilence(t *testing.T) {
 		if source.Repo != c.repo || source.Commit != c.commit {
 			t.Errorf("%s: the manifest names %q at %q", c.name, source.Repo, source.Commit)
 		}
-		if got, relation := card.String("base_model"), card.String("base_model_relation"); got != c.inCard || relation != c.relation {
+		got, relation := strings.Join(card.BaseModel, ""), strings.Join(card.Relation, "")
+		if got != c.inCard || relation != c.relation {
 			t.Errorf("%s: the card names %q (%s)", c.name, got, relation)
 		}
 		if warned := strings.Contains(stderr, "--base-model"); warned != c.warned {

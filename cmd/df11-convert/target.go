@@ -69,7 +69,7 @@ func validRepo(flag, id string) error {
 // checkLineage refuses to publish a local source whose base model isn't known. If nothing is
 // published, it logs a warning.
 func (f *targetFlags) checkLineage(u *ui, m *model.Model) error {
-	if !m.Local || f.baseModel != "" || m.Lineage.Repo != "" || m.Card().String("base_model") != "" {
+	if !m.Local || f.baseModel != "" || m.Lineage.Repo != "" || m.Card().BaseModel != nil {
 		return nil
 	}
 	const advice = "name it with --base-model org/name, so the Hub lists the result as its quantization"

@@ -2,15 +2,12 @@ package metadata
 
 import (
 	"bytes"
-	"cmp"
 	_ "embed"
 	"fmt"
 	"regexp"
 	"slices"
 	"strings"
 	"text/template"
-
-	"go.yaml.in/yaml/v3"
 
 	"github.com/df11-convert/df11-convert/internal/catalog"
 	"github.com/df11-convert/df11-convert/internal/plan"
@@ -37,10 +34,10 @@ type CardSource struct {
 	SaidToBe bool
 	// the name of the source's folder or file, for a source without a base model
 	SourceName string
-	Gated      bool         // people must accept the original's terms on the Hub
-	Source     *FrontMatter // of the source's README.md; nil if it has none
+	Gated      bool        // people must accept the original's terms on the Hub
+	Source     FrontMatter // of the source's README.md
 
-	// What the Hub says about the source, for keys that its README.md lacks.
+	// What the Hub says about the source, for members that its README.md lacks.
 	PipelineTag, LibraryName string
 }
 
@@ -69,35 +66,22 @@ func Card(in CardInput) ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// frontMatter copies the source's keys that are true of the DF11 model too, and adds our own.
+// frontMatter takes over what is true of the DF11 model too, and adds what's ours.
 func (in CardInput) frontMatter() ([]byte, error) {
-	out := &FrontMatter{Kind: yaml.MappingNode}
-	src := in.Source
-	out.addText("base_model", in.BaseModel)
+	out := in.Source
 	switch {
 	case in.BaseModel != "":
-		out.addText("base_model_relation", RelationQuantized)
-	case src.String("base_model") != "":
+		out.BaseModel, out.Relation = texts{in.BaseModel}, texts{RelationQuantized}
+	case out.BaseModel != nil:
 		// the Hub doesn't know the source, but its card says what it was made from
-		out.copyStrings(src, "base_model")
-		out.addText("base_model_relation",
-			cmp.Or(src.String("base_model_relation"), relationFinetune))
+		out.Relation = out.Relation.or(relationFinetune)
+	default:
+		out.Relation = nil
 	}
-	owner, _, _ := strings.Cut(in.Repo, "/")
-	out.addText("quantized_by", owner)
-	out.copyStrings(src, "license")
-	out.copyStrings(src, "license_name")
-	out.copyStrings(src, "license_link")
-	out.addText("library_name", in.library())
-	out.addText("pipeline_tag", cmp.Or(src.String("pipeline_tag"), in.PipelineTag))
-	out.copyStrings(src, "language")
-	out.copyStrings(src, "datasets")
-	out.addList("tags", cardTags(src.Strings("tags")))
-	for key, value := range src.all() {
-		if strings.HasPrefix(key, gatedPrefix) {
-			out.add(key, value)
-		}
-	}
+	out.QuantizedBy, _, _ = strings.Cut(in.Repo, "/")
+	out.LibraryName = out.LibraryName.or(in.LibraryName).or(libraries[in.Plan.Layout])
+	out.PipelineTag = out.PipelineTag.or(in.PipelineTag)
+	out.Tags = cardTags(out.Tags)
 	return out.block()
 }
 
@@ -108,18 +92,11 @@ const (
 	relationFinetune  = "finetune"
 )
 
-// gatedPrefix begins the keys that describe the form on a gated repo's page.
-const gatedPrefix = "extra_gated_"
-
-// library returns the library that loads the model: the one the source or the Hub states, or else
-// the layout's.
-func (in CardInput) library() string {
-	implied := map[catalog.Layout]string{
-		catalog.Transformers: "transformers", catalog.TransformersSingle: "transformers",
-		catalog.Diffusers: "diffusers", catalog.DiffusersSingle: "diffusers",
-		catalog.ComfyUI: "diffusion-single-file",
-	}
-	return cmp.Or(in.Source.String("library_name"), in.LibraryName, implied[in.Plan.Layout])
+// libraries load the models of a layout, if neither the source nor the Hub names a library.
+var libraries = map[catalog.Layout]string{
+	catalog.Transformers: "transformers", catalog.TransformersSingle: "transformers",
+	catalog.Diffusers: "diffusers", catalog.DiffusersSingle: "diffusers",
+	catalog.ComfyUI: "diffusion-single-file",
 }
 
 // ownTags are the tags that the authors of DFloat11 give their repos, so that people find ours too.
@@ -147,6 +124,5 @@ func cardTags(source []string) []string {
 
 // LicenseName returns the license's own name if it has one, or else the Hub's ids.
 func (in CardInput) LicenseName() string {
-	return cmp.Or(in.Source.String("license_name"),
-		strings.Join(in.Source.Strings("license"), ", "))
+	return strings.Join(in.Source.LicenseName.or(strings.Join(in.Source.License, ", ")), ", ")
 }

@@ -14,12 +14,12 @@ import (
 	"github.com/df11-convert/df11-convert/internal/human"
 	"github.com/df11-convert/df11-convert/internal/names"
 	"github.com/df11-convert/df11-convert/internal/plan"
-	"github.com/df11-convert/df11-convert/internal/reader"
 )
 
 // cardFuncs are the functions of card.md.tmpl.
 var cardFuncs = template.FuncMap{
 	"code": code, "plain": plainText, "link": modelLink, "count": human.Grouped,
+	"bytes":  human.Bytes,
 	"reason": ReasonText,
 	"python": strconv.QuoteToASCII,
 	"shell":  func(s string) string { return human.ShellWord(inShell.Replace(s)) },
@@ -71,15 +71,6 @@ func ReasonText(reason string) string {
 	return plainText(reason)
 }
 
-// IsGated reports whether people must accept the original's terms, by the Hub or by its own card.
-func (in CardInput) IsGated() bool {
-	gated := in.Gated
-	for key := range in.Source.all() {
-		gated = gated || strings.HasPrefix(key, gatedPrefix)
-	}
-	return gated
-}
-
 // Coded returns the totals of the units stored as DF11.
 func (in CardInput) Coded() (sum struct{ NUnits, NWeights int64 }) {
 	for _, u := range in.Manifest.Units {
@@ -108,24 +99,6 @@ func filter[T any](list []T, keep func(T) bool) (kept []T) {
 func (in CardInput) TakenOver() int64 {
 	return int64(len(filter(in.Manifest.Outputs,
 		func(f OutputFile) bool { return f.Earlier != nil })))
-}
-
-// NoticeFiles returns the license files among the copied ones.
-func (in CardInput) NoticeFiles() []plan.File {
-	return filter(in.Plan.Copied, func(f plan.File) bool { return reader.IsNotice(f.Path) })
-}
-
-// Size formats bytes in the unit that suits the source's weights, so that you can compare sizes.
-func (in CardSizes) Size(nBytes int64) string {
-	for _, u := range []struct {
-		name string
-		size float64
-	}{{"GB", 1e9}, {"MB", 1e6}} {
-		if float64(in.SourceBytes) >= u.size {
-			return fmt.Sprintf("%.2f %s", float64(nBytes)/u.size, u.name)
-		}
-	}
-	return fmt.Sprintf("%.1f kB", float64(nBytes)/1e3)
 }
 
 // Percent returns the size after conversion, with one decimal.
@@ -172,31 +145,19 @@ var folds = regexp.MustCompile(`^(</?details>|<summary>[^<]*</summary>)\n$`)
 // className matches the class at the start of a loader's Class.
 var className = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*`)
 
-// readers returns the readers with verdict v.
-func (in CardInput) readers(v plan.Verdict) []plan.Reader {
+// Readers returns the readers with a verdict.
+func (in CardInput) Readers(v plan.Verdict) []plan.Reader {
 	return filter(in.Plan.Readers, func(r plan.Reader) bool { return r.Loads == v })
 }
 
-// Loaders returns the programs that loaded models of this class.
-func (in CardInput) Loaders() []plan.Reader { return in.readers(plan.Loads) }
-
-// OtherLoaders returns the programs that no one has tried. The card's code shows which class to pass.
-func (in CardInput) OtherLoaders() []plan.Reader {
-	list := in.readers(plan.Untested)
-	for i, r := range list {
-		if first, rest, _ := strings.Cut(r.Why, "; "); strings.HasPrefix(first, "pass ") {
-			list[i].Why = rest
-		}
-	}
-	return list
-}
-
 // Untested reports whether no one has loaded a model of this class in any known reader.
-func (in CardInput) Untested() bool { return len(in.Plan.Readers) > 0 && len(in.Loaders()) == 0 }
+func (in CardInput) Untested() bool {
+	return len(in.Plan.Readers) > 0 && len(in.Readers(plan.Loads)) == 0
+}
 
 // Refused returns the layout's reader if every reader refuses the model, and nil otherwise.
 func (in CardInput) Refused() *plan.Reader {
-	refused := in.readers(plan.Refuses)
+	refused := in.Readers(plan.Refuses)
 	switch {
 	case len(refused) == 0 || len(refused) < len(in.Plan.Readers):
 		return nil
@@ -214,18 +175,6 @@ func (in CardInput) Class() string { return className.FindString(in.Plan.Loader.
 func (in CardInput) AutoClass() string {
 	if c := cmp.Or(in.Class(), "AutoModel"); strings.HasPrefix(c, "Auto") && in.Usage() == "class" {
 		return c
-	}
-	return ""
-}
-
-// Processor returns the transformers class that prepares the model's inputs, or "" if the model has
-// no files for one.
-func (in CardInput) Processor() string {
-	for _, p := range [][2]string{{"processor_config.json", "AutoProcessor"},
-		{"preprocessor_config.json", "AutoProcessor"}, {"tokenizer_config.json", "AutoTokenizer"}} {
-		if slices.ContainsFunc(in.Plan.Copied, func(f plan.File) bool { return f.Path == p[0] }) {
-			return p[1]
-		}
 	}
 	return ""
 }

@@ -62,13 +62,10 @@ type Model struct {
 	SHA256  []string
 }
 
-// Card returns the front matter of the source's model card. It's nil if it's missing or broken: a
+// Card returns the front matter of the source's model card. It's empty if it's missing or broken: a
 // broken card is no reason to stop.
-func (m *Model) Card() *metadata.FrontMatter {
-	front, err := metadata.ParseFrontMatter(m.card)
-	if err != nil {
-		return nil
-	}
+func (m *Model) Card() metadata.FrontMatter {
+	front, _ := metadata.ParseFrontMatter(m.card)
 	return front
 }
 
