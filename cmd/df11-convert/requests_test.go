@@ -2,14 +2,11 @@ package main
 
 import (
 	"bytes"
-	"encoding/json"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 
 	"github.com/df11-convert/df11-convert/internal/hubtest"
-	"github.com/df11-convert/df11-convert/internal/metadata"
 	"github.com/df11-convert/df11-convert/internal/names"
 	"github.com/df11-convert/df11-convert/internal/testing/world"
 )
@@ -146,74 +143,6 @@ func TestOnlyASettledTargetIsTakenByItsLists(t *testing.T) {
 			if n := askedOf(s); n.api+n.files > 4 || code != exitOK {
 				t.Errorf("the next run: %+v, exit %d: %s", n, code, diag)
 			}
-		})
-	}
-}
-
-// TestAShorterManifestSettlesNothing checks manifests that leave out a file that the target lacks,
-// or state another kind for it. The run inspects the target and completes it, or refuses it if the
-// manifest isn't readable.
-func TestAShorterManifestSettlesNothing(t *testing.T) {
-	s := publishedHub(t)
-	whole := s.Files("me/out", "main")
-	b, err := s.ReadFile("me/out", "main", names.Manifest)
-	world.Must(t, err)
-	var m metadata.Manifest
-	world.Must(t, json.Unmarshal(b, &m))
-	forge := map[string]func(m *metadata.Manifest) (lacks string){
-		"no units": func(m *metadata.Manifest) string { m.Units = nil; return "" },
-		"a module and its file left out": func(m *metadata.Manifest) string {
-			left := m.Units[0].File
-			m.Units = slices.DeleteFunc(slices.Clone(m.Units), func(u metadata.Unit) bool { return u.File == left })
-			m.Outputs = slices.DeleteFunc(slices.Clone(m.Outputs), func(o metadata.OutputFile) bool { return o.Path == left })
-			return left
-		},
-	}
-	for i, o := range m.Outputs {
-		if o.Kind == metadata.KindImage || o.Kind == metadata.KindRemainder {
-			continue // a card's picture; which tensors a model has, headers alone say
-		}
-		forge["no "+o.Path] = func(m *metadata.Manifest) string {
-			m.Outputs = slices.Delete(slices.Clone(m.Outputs), i, i+1)
-			return o.Path
-		}
-		forge[o.Path+" of another kind"] = func(m *metadata.Manifest) string {
-			m.Outputs = slices.Clone(m.Outputs)
-			m.Outputs[i].Kind = metadata.KindImage
-			return ""
-		}
-	}
-	for i, f := range m.Source.Files {
-		forge["not made of "+f.Path] = func(m *metadata.Manifest) string {
-			m.Source.Files = slices.Delete(slices.Clone(m.Source.Files), i, i+1)
-			return ""
-		}
-	}
-	for name, f := range forge {
-		t.Run(name, func(t *testing.T) {
-			forged, change, back := m, map[string][]byte{}, map[string][]byte{names.Manifest: b}
-			if lacks := f(&forged); lacks != "" {
-				change[lacks] = nil
-				back[lacks], err = s.ReadFile("me/out", "main", lacks)
-				world.Must(t, err)
-			}
-			change[names.Manifest], err = json.Marshal(forged)
-			world.Must(t, err)
-			s.Push("me/out", "main", change)
-			s.ResetLog()
-			code, _, diag := program(t, "org/model", "--push", "--repo-id", "me/out")
-			if n := askedOf(s); n.api+n.files <= 4 {
-				t.Errorf("%+v, exit %d: %s", n, code, diag)
-			}
-			refused := code == exitError && strings.Contains(diag, "not of this conversion")
-			delete(whole, names.Card) // says what this run has verified
-			delete(whole, names.Manifest)
-			for path, f := range whole {
-				if got := s.Files("me/out", "main")[path]; !refused && got != f {
-					t.Errorf("%s differs, exit %d: %s", path, code, diag)
-				}
-			}
-			s.Push("me/out", "main", back)
 		})
 	}
 }

@@ -28,5 +28,5 @@ func (f *convertFlags) settled(ctx context.Context, u *ui, spec string) *target.
 	if err != nil {
 		return nil
 	}
-	return push.Settled(ctx, source, versionText(), opt)
+	return push.Settled(ctx, source, versionText(), opt.Asked())
 }
