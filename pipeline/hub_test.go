@@ -13,7 +13,6 @@ import (
 	"github.com/df11-convert/df11-convert/hub"
 	"github.com/df11-convert/df11-convert/internal/budget"
 	"github.com/df11-convert/df11-convert/internal/hubtest"
-	"github.com/df11-convert/df11-convert/internal/ledger"
 	"github.com/df11-convert/df11-convert/internal/names"
 	"github.com/df11-convert/df11-convert/internal/plan"
 	"github.com/df11-convert/df11-convert/internal/target"
@@ -157,7 +156,7 @@ func TestRefusedLeavesNothing(t *testing.T) {
 	}{
 		"conflict":     {map[string][]byte{theirs: []byte("mine")}, false, testToken, is, new(*target.ConflictError)},
 		"read along":   {map[string][]byte{"x.safetensors": []byte("mine")}, false, testToken, is, new(*target.ConflictError)},
-		"journal":      {map[string][]byte{".df11/part-1-of-1.json": []byte(`{"version":2,"plan":"0"}`)}, false, testToken, is, new(*ledger.VersionError)},
+		"journal":      {map[string][]byte{".df11/part-1-of-1.json": []byte(`{"version":2,"plan":"0"}`)}, false, testToken, is, new(*target.ConflictError)},
 		"visibility":   {map[string][]byte{}, true, testToken, is, new(*target.VisibilityError)},
 		"not writable": {map[string][]byte{}, false, "hf_reader", is, new(*hub.Error)},
 		"their name":   {nil, false, testToken, func(o *pipeline.Options) { o.Push.Repo = "them/x" }, new(*hub.Error)},

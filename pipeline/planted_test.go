@@ -36,8 +36,7 @@ func plant(t *testing.T, p *plan.Plan, known *model.Model, f forgery) planted {
 	manifest, err := metadata.ParseManifest(shared.Read(t, filepath.Join(dir, names.Manifest)), 0)
 	shared.Must(t, err)
 	x := planted{files: map[string][]byte{}}
-	outputs, err := ledger.OfManifest(manifest).Done(manifest.Plan.Digest, nil)
-	shared.Must(t, err)
+	outputs := ledger.OfManifest(manifest).Done(manifest.Plan.Digest, nil)
 	for _, o := range outputs {
 		x.files[o.Path] = shared.Read(t, filepath.Join(dir, o.Path))
 	}

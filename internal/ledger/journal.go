@@ -49,20 +49,6 @@ func (r record) line() []byte {
 	return append(b, '\n')
 }
 
-// VersionError reports that a newer program has written a journal.
-type VersionError struct{ Version int }
-
-func (e *VersionError) Error() string {
-	return fmt.Sprintf("the journal of this conversion has version %d, this program knows "+
-		"version %d", e.Version, version)
-}
-
-// Hint says what to do about it.
-func (e *VersionError) Hint() string {
-	return "continue with the newer df11-convert that began this conversion, " +
-		"or start again in another folder or repo"
-}
-
 // Limits of a journal to read (docs/format.md §16).
 const (
 	maxObjects = 1 << 21
@@ -84,12 +70,13 @@ func newClaim(h head) Claim {
 }
 
 // ReadJournal returns what a journal claims. A kill can leave a torn last line; ReadJournal stops
-// there. If the head is torn, or the journal is larger than a conversion can make it, the claim is
-// empty.
+// there. If the head is torn or of another version, or the journal is larger than a conversion can
+// make it, the claim is empty.
 func ReadJournal(b []byte) Claim {
 	var h head
 	first, lines, _ := bytes.Cut(b, []byte("\n"))
-	if python.Bounded(b, maxObjects, maxValues) != nil || python.Unmarshal(first, &h) != nil {
+	if python.Bounded(b, maxObjects, maxValues) != nil || python.Unmarshal(first, &h) != nil ||
+		h.Version != version {
 		return Claim{}
 	}
 	c := newClaim(h)
@@ -149,37 +136,21 @@ func OfManifest(m *metadata.Manifest) Claim {
 	return c
 }
 
-// Check returns a VersionError if a newer program made the claim.
-func (c Claim) Check() error {
-	if c.Version > version {
-		return &VersionError{c.Version}
-	}
-	return nil
-}
-
 // Read fills an empty ledger from a claim about a folder. The listed files are here, unless the
 // claim says that they were uploaded. From a claim of another plan, Read takes only outputs that
 // this plan makes from the same bytes.
-func (l *Ledger) Read(c Claim) error {
-	done, err := c.Done(l.digest, l.Digests)
-	if err != nil {
-		return err
-	}
-	for _, o := range done {
+func (l *Ledger) Read(c Claim) {
+	for _, o := range c.Done(l.digest, l.Digests) {
 		l.outputs[o.Path] = o
 	}
 	if c.Plan == l.digest {
 		maps.Copy(l.tensors, c.tensors)
 	}
-	return nil
 }
 
 // Done returns the outputs of a claim that a plan makes from the same bytes, by the digests of the
 // plan and of its outputs, by path.
-func (c Claim) Done(digest string, digests map[string]string) (done []Output, err error) {
-	if err := c.Check(); err != nil {
-		return nil, err
-	}
+func (c Claim) Done(digest string, digests map[string]string) (done []Output) {
 	for _, path := range slices.Sorted(maps.Keys(c.Outputs)) {
 		o := c.Outputs[path]
 		if now := digests[path]; c.Plan == digest || o.Digest != "" && o.Digest == now {
@@ -187,7 +158,7 @@ func (c Claim) Done(digest string, digests map[string]string) (done []Output, er
 			done = append(done, o)
 		}
 	}
-	return done, nil
+	return done
 }
 
 // Save writes the whole journal to a file in dir, which appears complete. Later changes are

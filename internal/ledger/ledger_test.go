@@ -70,8 +70,9 @@ func TestAdoptInAFolder(t *testing.T) {
 	}
 	path := filepath.Join(t.TempDir(), "journal")
 	next := ledger.New("digest", true)
-	if err := errors.Join(save(t, here, path), here.Close(), next.Read(ledger.ReadJournal(readFile(t, path)))); err != nil || !next.Done("a") || next.Done("b") {
-		t.Error(next.Outputs(), err)
+	must(t, errors.Join(save(t, here, path), here.Close()))
+	if next.Read(ledger.ReadJournal(readFile(t, path))); !next.Done("a") || next.Done("b") {
+		t.Error(next.Outputs())
 	}
 }
 
@@ -97,7 +98,7 @@ func journaled(t *testing.T) (l *ledger.Ledger, path string) {
 func read(t *testing.T, journal []byte) *ledger.Ledger {
 	t.Helper()
 	l := ledger.New("digest", false)
-	must(t, l.Read(ledger.ReadJournal(journal)))
+	l.Read(ledger.ReadJournal(journal))
 	return l
 }
 
@@ -192,22 +193,17 @@ func TestTornJournal(t *testing.T) {
 	}
 }
 
-// A journal of another plan says nothing. A journal of a newer program is refused with a hint.
+// A journal of another plan says nothing, and that of a newer program claims nothing.
 func TestJournalOfAnother(t *testing.T) {
 	l, path := journaled(t)
 	must(t, l.Add(output(1)))
 	journal := readFile(t, path)
 	other := ledger.New("another", false)
-	if err := other.Read(ledger.ReadJournal(journal)); err != nil || len(other.Outputs()) > 0 {
-		t.Errorf("%v, %v", other.Outputs(), err)
+	if other.Read(ledger.ReadJournal(journal)); len(other.Outputs()) > 0 {
+		t.Errorf("%v", other.Outputs())
 	}
 	newer := bytes.Replace(journal, []byte(`"version":1`), []byte(`"version":2`), 1)
-	err := ledger.New("digest", false).Read(ledger.ReadJournal(newer))
-	version := (*ledger.VersionError)(nil)
-	if !errors.As(err, &version) || version.Version != 2 || !strings.Contains(err.Error(), "version 2") || version.Hint() == "" {
-		t.Errorf("a journal of a newer program: %v", err)
-	}
-	if c := ledger.ReadJournal(newer); c.Plan != "digest" || c.Outputs[output(1).Path].SHA256 != output(1).SHA256 {
+	if c := ledger.ReadJournal(newer); c.Plan != "" || len(c.Outputs) > 0 {
 		t.Errorf("it claims %v", c)
 	}
 }

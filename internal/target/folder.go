@@ -179,17 +179,14 @@ func (f *Folder) at(name string) string {
 // Ledger reads what earlier runs have done in the folder: from their journal, else from the
 // manifest of a finished conversion. Outputs that are gone or differ from what it says are not in
 // it, and of no use in a work folder.
-func (f *Folder) Ledger() (*ledger.Ledger, error) {
-	l := ledger.New(f.judge.Digest, f.Stays)
+func (f *Folder) Ledger() (l *ledger.Ledger, err error) {
+	l = ledger.New(f.judge.Digest, f.Stays)
 	l.Digests = f.judge.Digests
 	c, ok := f.claims[f.judge.journal]
 	if !ok {
 		c = f.claims[names.Manifest]
 	}
-	err := l.Read(c)
-	if err != nil {
-		return nil, err
-	}
+	l.Read(c)
 	f.ledger = l
 	l.Claim(f.judge.identity, f.judge.Commit, f.former())
 	// it was hashed to know whose it is

@@ -60,11 +60,6 @@ func (in *Inspection) Holds(f names.File) bool {
 	return in.files[f.Path] == f
 }
 
-// held returns those of the outputs that a branch has.
-func (in *Inspection) held(outputs []ledger.Output) []ledger.Output {
-	return slices.DeleteFunc(outputs, func(o ledger.Output) bool { return !in.Holds(o.File()) })
-}
-
 // torn reports whether a file of ours is listed with its SHA-256 but another size. Some Hubs list
 // the file of another branch, and keep the old bytes.
 func (in *Inspection) torn(name string) bool {

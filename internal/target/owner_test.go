@@ -273,7 +273,7 @@ func TestWhoseAFileIs(t *testing.T) {
 		{"two journals, two sums", inRepo, files{part: journal(ours, "org/a", "head.safetensors x"), second: journal(older, "org/a", "head.safetensors head"), "head.safetensors": "x"}, "ours .df11/part.json .df11/second.json head.safetensors"},
 		{"what former conversions have left", inRepo, files{part: journal(ours, "org/a", "*old.safetensors old"), "old.safetensors": "old"}, "ours .df11/part.json old.safetensors"},
 		{"a torn journal", inRepo, files{part: journal(ours, "org/a", "head.safetensors head") + `{"output":{"path`, "head.safetensors": "head"}, "ours .df11/part.json head.safetensors"},
-		{"a journal of a newer program", inRepo, files{part: strings.Replace(journal(ours, "org/a"), ":1", ":9", 1)}, "the journal of this conversion has version 9, this program knows version 1"},
+		{"a journal of a newer program", inRepo, files{part: strings.Replace(journal(ours, "org/a"), ":1", ":9", 1)}, "overwritten .df11/part.json"},
 
 		{"a former commit's journal", inRepo, files{part: journal(older, "org/a", "old.safetensors old"), "old.safetensors": "old"}, "ours .df11/part.json old.safetensors"},
 		{"a former commit's manifest", inRepo, files{record: manifest(older, "org/a", "old.safetensors old", "notes.md x"), "old.safetensors": "old", "notes.md": "y"}, "ours df11-manifest.json old.safetensors"},

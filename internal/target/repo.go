@@ -276,8 +276,7 @@ func (r *Repo) isSource(id string, m *model.Model) bool {
 // main holds another finished model, work goes to the plan's own branch, which is always ours.
 func (r *Repo) Published(ctx context.Context, whole bool) ([]ledger.Output, error) {
 	if r.main.Made {
-		outputs, err := r.main.claims[names.Manifest].Done(r.owner.Digest, r.owner.Digests)
-		return r.main.held(outputs), err
+		return r.main.held(r.main.claims[names.Manifest]), nil
 	}
 	if r.main.isModel() {
 		name := r.workBranch(r.owner.Digest)
@@ -295,13 +294,16 @@ func (r *Repo) Published(ctx context.Context, whole bool) ([]ledger.Output, erro
 			name != names.Manifest {
 			continue
 		}
-		outputs, err := c.Done(r.owner.Digest, r.owner.Digests)
-		if err != nil {
-			return nil, fmt.Errorf("journal of %s: %w", r.Repo, err)
-		}
-		published = append(published, r.work.held(outputs)...)
+		published = append(published, r.work.held(c)...)
 	}
 	return published, nil
+}
+
+// held returns the outputs of a claim that the branch has, and that the plan makes from the same
+// bytes.
+func (b *branch) held(c ledger.Claim) []ledger.Output {
+	return slices.DeleteFunc(c.Done(b.Digest, b.Digests),
+		func(o ledger.Output) bool { return !b.Holds(o.File()) })
 }
 
 // Parts is the number of parts of the split that most journals are of.
