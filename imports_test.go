@@ -31,7 +31,7 @@ var arrows = map[string][]string{
 	"internal/reader":          {"internal/catalog"},
 	"internal/catalog":         {"internal/human", "internal/python", "internal/safetensors"},
 	"internal/fits":            {"internal/catalog"},
-	"internal/metadata":        {"internal/fits", "internal/reader", "internal/human", "internal/catalog", "internal/plan", "internal/python"},
+	"internal/metadata":        {"internal/fits", "internal/human", "internal/catalog", "internal/plan", "internal/python"},
 	"internal/names":           {},
 	"internal/human":           {},
 	"internal/python":          {},
