@@ -104,23 +104,21 @@ export async function plan(name, { samples = false, exact = false, signal, heard
 }
 // brief is what the page shows of a plan, small however large the model is.
 export function brief(doc, name, exact) {
-  const { source_bytes: before, output_bytes_estimate: after, units } = doc;
-  const sum = of => units.reduce((n, u) => n + of(u), 0);
+  const { source_bytes: before, estimate: { output_bytes: after } } = doc;
   const groups = new Map();
   const add = (why, n, size, such) => {
     const g = groups.get(why) ?? { why, n: 0, size: 0, such };
     groups.set(why, { ...g, n: g.n + n, size: g.size + size });
   };
-  for (const t of doc.remainder ?? []) add(t.why, 1, t.bytes, t.name);
-  for (const u of units) if (u.stays_bf16) add('the module ' + u.stays_bf16, u.tensors, u.bytes, u.path);
+  for (const t of doc.uncompressed ?? []) add(t.why, 1, t.bytes, t.name);
+  for (const u of doc.units) if (u.stays_bf16) add('the module ' + u.stays_bf16, u.tensors, u.bytes, u.path);
   const { gpus, published = [], readers = [], warnings = [], differences = [], aliases = [] } = doc;
   return {
     name, exact, source: doc.source, commit: doc.commit, layout: doc.layout, closed: !!(doc.private || doc.gated),
     access: [doc.private && 'private', doc.gated && 'gated'].filter(Boolean).join(', '), before, after, sampled: doc.estimate.sampled_bytes,
     known: doc.estimate.exact, picture: doc.picture,
-    needs: doc.estimate.needs, gpus, published, readers, warnings, differences, aliases: aliases.slice(0, 20),
-    groups: [...groups.values()].sort((a, b) => b.size - a.size), siblings: sum(u => u.siblings),
-    within: Math.max(0, doc.plain_bytes - (doc.remainder ?? []).reduce((n, t) => n + t.bytes, 0)),
+    needs: doc.needs, gpus, published, readers, warnings, differences, aliases: aliases.slice(0, 20),
+    groups: [...groups.values()].sort((a, b) => b.size - a.size),
   };
 }
 // Plans are kept by name and by commit, so that a reload, a sign-in, and Back cost nothing. Another release doesn't read them.

@@ -178,10 +178,9 @@ function show(p) {
   $('plan').hidden = false;
 }
 // plain lists what stays in BF16, and why.
-function plain({ groups, siblings, within }) {
+function plain({ groups }) {
   const rows = groups.map(g => el('span', {}, `${bytes(g.size)} in ${g.n} ${g.n === 1 ? 'tensor' : 'tensors'}: ${shown(g.why)}, such as `,
     el('code', {}, name(g.such))));
-  if (siblings) rows.push(`${bytes(within)} in ${siblings} tensors inside compressed modules`);
   return list(rows.length ? rows : ['nothing']);
 }
 

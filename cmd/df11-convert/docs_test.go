@@ -130,6 +130,7 @@ func runPage(t *testing.T, page string, commands []string) {
 	}
 	dir, home := t.TempDir(), t.TempDir()
 	world.Must(t, model.Write(filepath.Join(dir, "my-model")))
+	world.Write(t, filepath.Join(dir, "dict.json"), []byte(`{"lm_head": []}`)) // of a pipe to jq
 	run := func(command string) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()

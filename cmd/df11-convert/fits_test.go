@@ -53,7 +53,9 @@ func TestFitsPage(t *testing.T) {
 		for _, gb := range fitsCards {
 			var doc struct {
 				BF16 int64 `json:"source_bytes"`
-				DF11 int64 `json:"output_bytes_estimate"`
+				DF11 struct {
+					Bytes int64 `json:"output_bytes"`
+				} `json:"estimate"`
 				GPUs []struct {
 					BF16 int64 `json:"bf16_context"`
 					DF11 int64 `json:"df11_context"`
@@ -61,7 +63,7 @@ func TestFitsPage(t *testing.T) {
 			}
 			out := must(t, "plan", dir, "--json", "--sample-bytes", "0", "--vram", fmt.Sprintf("%dGB", gb))
 			world.Must(t, json.Unmarshal([]byte(out), &doc))
-			sizes = fmt.Sprintf("%s | %s", human.Bytes(doc.BF16), human.Bytes(doc.DF11))
+			sizes = fmt.Sprintf("%s | %s", human.Bytes(doc.BF16), human.Bytes(doc.DF11.Bytes))
 			cells = append(cells, fitsCell(doc.GPUs[0].BF16, doc.GPUs[0].DF11))
 		}
 		row := fmt.Sprintf("| %s | %s | %s |\n", repo, sizes, strings.Join(cells, " | "))

@@ -16,7 +16,9 @@ func TestInspect(t *testing.T) {
 	llama(t, src, "BF16", 0, "")
 	must(t, src, "-o", out)
 	var planned struct {
-		Size int64 `json:"output_bytes_estimate"`
+		Estimate struct {
+			Bytes int64 `json:"output_bytes"`
+		}
 	}
 	var got struct {
 		Weights, Entropy float64
@@ -31,7 +33,7 @@ func TestInspect(t *testing.T) {
 		world.Must(t, json.Unmarshal([]byte(must(t, append(args, "--json")...)), to))
 	}
 	world.Read(t, page)
-	if got.DF11Bytes != planned.Size || got.Read != got.Weights || got.Entropy == 0 || len(got.Units) != 4 || len(got.Units[0].Codes) == 0 || got.Units[0].LUTs == 0 {
+	if got.DF11Bytes != planned.Estimate.Bytes || got.Read != got.Weights || got.Entropy == 0 || len(got.Units) != 4 || len(got.Units[0].Codes) == 0 || got.Units[0].LUTs == 0 {
 		t.Errorf("%+v, planned %+v", got, planned)
 	}
 }

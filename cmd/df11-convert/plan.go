@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -10,8 +9,6 @@ import (
 
 	"github.com/df11-convert/df11-convert/hub"
 	"github.com/df11-convert/df11-convert/internal/budget"
-	"github.com/df11-convert/df11-convert/internal/disk"
-	"github.com/df11-convert/df11-convert/internal/human"
 	"github.com/df11-convert/df11-convert/internal/model"
 )
 
@@ -19,18 +16,13 @@ import (
 type planFlags struct {
 	sourceFlags
 	limitFlags
-	disk      sizeFlag
-	parts     partFlags
-	sample    sizeFlag // -1 is a share of the model
-	bandwidth sizeFlag
-	card      cardFlag
-	context   int
-	batch     int
-	writeDict string
+	disk    sizeFlag
+	parts   partFlags
+	sample  sizeFlag // -1 is a share of the model
+	card    cardFlag
+	context int
+	batch   int
 }
-
-// usualBandwidth is that of a gigabit connection, in bytes per second.
-const usualBandwidth = 125_000_000
 
 func planCommand(u *ui) *cobra.Command {
 	f := planFlags{sample: -1}
@@ -44,8 +36,7 @@ takes, what stays uncompressed and why, and which loaders can load it.`,
   df11-convert plan ./my-model --json
   df11-convert plan Qwen/Qwen3-8B --vram 24GB
   df11-convert plan Qwen/Qwen3-8B --vram 4090 --context 32768 --batch 4
-  df11-convert plan Qwen/Qwen3-8B --bandwidth 30MB/s
-  df11-convert plan org/new-arch --write-pattern-dict dict.json`,
+  df11-convert plan org/new-arch --json | jq .pattern_dict > dict.json`,
 	}, func(ctx context.Context, arg string) error { return runPlan(ctx, u, &f, arg) })
 	p := c.Flags()
 	f.sourceFlags.register(p, true)
@@ -54,13 +45,9 @@ takes, what stays uncompressed and why, and which loaders can load it.`,
 	f.limitFlags.register(p)
 	p.Var(&f.disk, "disk", "disk budget of the conversion, e.g. 12GB (default all free space)")
 	p.StringVar(&f.parts.which, "shard", "", "show the disk that `part` i/n needs")
-	p.Var(&f.bandwidth, "bandwidth",
-		"speed of your connection, e.g. 30MB/s (default 125MB/s, a gigabit)")
 	p.Var(&f.card, "vram", "show whether it fits this GPU: 24GB, or a card such as 4090")
 	p.IntVar(&f.context, "context", 0, "with --vram: tokens of context that must fit too (default 0)")
 	p.IntVar(&f.batch, "batch", 1, "with --vram: sequences at once")
-	p.StringVar(&f.writeDict, "write-pattern-dict", "",
-		"write the plan's pattern dict to this `file`")
 	return c
 }
 
@@ -69,21 +56,16 @@ func runPlan(ctx context.Context, u *ui, f *planFlags, spec string) error {
 	if err != nil {
 		return err
 	}
-	if err := canWrite("--write-pattern-dict", f.writeDict, spec); err != nil {
-		return err
-	}
 	src, err := f.open(ctx, u, spec)
 	if err != nil {
 		return err
 	}
 	defer src.Close()
-	if f.writeDict != "" {
-		dict := append(src.plan.PatternDict.AppendJSON(nil, "", "  "), '\n')
-		if err := disk.WriteFile(f.writeDict, dict); err != nil {
-			return err
-		}
+	most := int64(f.sample)
+	if most < 0 {
+		most = budget.DefaultSampleBytes(src.model)
 	}
-	size, err := budget.Sample(ctx, src.source, src.plan, f.sampleBytes(u, src))
+	size, err := budget.Sample(ctx, src.source, src.plan, most)
 	if err != nil {
 		return fmt.Errorf("estimate %s: %w", src.model.ID, err)
 	}
@@ -92,10 +74,10 @@ func runPlan(ctx context.Context, u *ui, f *planFlags, spec string) error {
 	if err != nil && !tooSmall {
 		return err
 	}
-	v := &forecast{src, size, needs, limits.Disk, cmp.Or(int64(f.bandwidth), usualBandwidth),
-		gpuQuestion{int64(f.card), int64(f.context), int64(max(1, f.batch))},
-		f.published(ctx, u, src.model)}
-	u.result(v.document(), v.gain(), v.print)
+	v := newForecast(src, size, needs,
+		gpuQuestion{int64(f.card), int64(f.context), int64(max(1, f.batch))})
+	v.Published = f.published(ctx, u, src.model)
+	u.result(v, v.gain(), v.print)
 	return err
 }
 
@@ -124,18 +106,4 @@ func (f *planFlags) conversion() (b budget.Budget, err error) {
 	}
 	b.Part, err = f.parts.part()
 	return b, err
-}
-
-// sampleBytes returns how much of the source's weights plan may read. For a remote source, it
-// prints the number.
-func (f *planFlags) sampleBytes(u *ui, o *opened) int64 {
-	n := int64(f.sample)
-	if n < 0 {
-		n = budget.DefaultSampleBytes(o.model)
-	}
-	if n > 0 && !o.model.Local {
-		u.say("sampling at most %s of the weights (--sample-bytes 0 turns this off)",
-			human.Bytes(n))
-	}
-	return n
 }

@@ -1,11 +1,15 @@
 package main
 
 import (
+	"encoding/json"
+	"path/filepath"
+	"reflect"
 	"testing"
 
 	"github.com/df11-convert/df11-convert/internal/budget"
 	"github.com/df11-convert/df11-convert/internal/model"
 	"github.com/df11-convert/df11-convert/internal/plan"
+	"github.com/df11-convert/df11-convert/internal/testing/world"
 )
 
 // TestPlanGPUs: a module that stays BF16 is not decoded, so a GPU needs no space for it next to the
@@ -22,13 +26,29 @@ func TestPlanGPUs(t *testing.T) {
 		gpu   gpuQuestion
 		want  string
 	}{
-		{"", gpuQuestion{24, 0, 1}, "24 GB: DF11 doesn't fit, BF16 fits with up to 565,248 tokens of context (10% kept free)"},
-		{"too_large", gpuQuestion{24, 0, 1}, "24 GB: DF11 fits with up to 199,680 tokens of context, BF16 fits with up to 565,248 tokens of context (10% kept free)"},
-		{"too_large", gpuQuestion{24, 1e6, 4}, "24 GB: DF11 doesn't fit: at most 49,152 tokens of context × 4, BF16 doesn't fit: at most 141,312 tokens of context × 4 (10% kept free)"},
+		{"", gpuQuestion{24, 0, 1}, "24 GB: DF11 doesn't fit, BF16 fits (at most 565,248 tokens of context) (10% kept free)"},
+		{"too_large", gpuQuestion{24, 0, 1}, "24 GB: DF11 fits (at most 199,680 tokens of context), BF16 fits (at most 565,248 tokens of context) (10% kept free)"},
+		{"too_large", gpuQuestion{24, 1e6, 4}, "24 GB: DF11 doesn't fit (at most 49,152 tokens of context), BF16 doesn't fit (at most 141,312 tokens of context) (10% kept free)"},
 	} {
-		f := &forecast{opened: &opened{plan: p, model: src}, size: &budget.Estimate{OutputBytes: 13e9, Units: []budget.UnitEstimate{{BF16: c.stays}, {}}}, gpu: c.gpu}
-		if got := f.holders(); got != c.want {
+		size := &budget.Estimate{OutputBytes: 13e9, Units: []budget.UnitEstimate{{BF16: c.stays}, {}}}
+		if got := newForecast(&opened{plan: p, model: src}, size, budget.Needs{}, c.gpu).holders(); got != c.want {
 			t.Errorf("%q: %s", c.stays, got)
 		}
+	}
+}
+
+// TestPlannedDict checks that --pattern-dict takes the pattern dict of plan --json as it is.
+func TestPlannedDict(t *testing.T) {
+	dir, file := t.TempDir(), filepath.Join(t.TempDir(), "dict.json")
+	llama(t, dir, "BF16", 0, "")
+	var docs [2]struct {
+		Dict  json.RawMessage `json:"pattern_dict"`
+		Units []plannedUnit
+	}
+	world.Must(t, json.Unmarshal([]byte(must(t, "plan", dir, "--json")), &docs[0]))
+	world.Write(t, file, docs[0].Dict)
+	world.Must(t, json.Unmarshal([]byte(must(t, "plan", dir, "--json", "--pattern-dict", file)), &docs[1]))
+	if len(docs[0].Units) == 0 || !reflect.DeepEqual(docs[0], docs[1]) {
+		t.Errorf("%s, and then %s", docs[0].Dict, docs[1].Dict)
 	}
 }

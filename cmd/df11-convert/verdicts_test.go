@@ -39,12 +39,10 @@ func TestPlanAndConvertAgreeOnTheDisk(t *testing.T) {
 	local := filepath.Join(t.TempDir(), "local")
 	llama(t, local, "BF16", 0, "")
 	for _, source := range []string{"org/model", local} {
-		var doc struct {
-			Estimate struct{ Needs budget.Needs }
-		}
+		var doc struct{ Needs budget.Needs }
 		world.Must(t, json.Unmarshal([]byte(must(t, "plan", source, "--json", "--memory", "64MiB")), &doc))
-		folder, push := doc.Estimate.Needs.DiskFolderLeast, doc.Estimate.Needs.DiskLeast
-		if n := doc.Estimate.Needs; n.Disk < folder || n.DiskPush < push {
+		folder, push := doc.Needs.DiskFolderLeast, doc.Needs.DiskLeast
+		if n := doc.Needs; n.Disk < folder || n.DiskPush < push {
 			t.Errorf("%s: a plan below its minimum: %+v", source, n)
 		}
 		for i, disk := range []int64{1, folder - 1, folder, push - 1, push} {
@@ -62,12 +60,11 @@ func TestPlanAndConvertAgreeOnTheDisk(t *testing.T) {
 			}
 			want, _, said = program(t, append([]string{source, "--push", "--repo-id", fmt.Sprint("d", i, "-", filepath.Base(source)), "--base-model", "org/model"}, budget...)...)
 			least := human.BytesUp(push)
-			if fits := disk >= push; fits != (want == exitOK) || fits == strings.Contains(text, "is too little with --push alone: at least "+least+" are needed") ||
-				!fits && !strings.Contains(said, "at least "+least+" are needed") {
+			if fits := disk >= push; fits != (want == exitOK) || !strings.Contains(text, "--disk at least "+least) || !fits && !strings.Contains(said, "at least "+least+" are needed") {
 				t.Errorf("%s, %d of disk, --push: exit %d: %s\n%s", source, disk, want, said, text)
 			}
 			code, text, _ = program(t, append([]string{"plan", source, "--json"}, budget...)...)
-			if err := json.Unmarshal([]byte(text), &doc); err != nil || doc.Estimate.Needs.DiskLeast != push || (code != exitOK) != strings.Contains(text, `"kind": "disk_budget"`) {
+			if err := json.Unmarshal([]byte(text), &doc); err != nil || doc.Needs.DiskLeast != push || (code != exitOK) != strings.Contains(text, `"kind": "disk_budget"`) {
 				t.Errorf("%s, %d of disk: exit %d, %v: %s", source, disk, code, err, text)
 			}
 		}
@@ -80,21 +77,4 @@ func complaint(diag string) string {
 	_, line, _ := strings.Cut(diag, "df11-convert: ")
 	line, _, _ = strings.Cut(line, "\n")
 	return line
-}
-
-// TestDiskText checks how a plan describes the disk that it needs and the budget to set.
-func TestDiskText(t *testing.T) {
-	for _, c := range []struct {
-		disk, bound, least int64
-		want               string
-	}{
-		{0, 5000, 0, "at most 5 kB here"},
-		{0, 5000, 2000, "at most 5 kB here (minimum --disk: 2.01 kB)"},
-		{0, 5001, 5001, "at most 5.01 kB here (the minimum for --disk)"},
-		{4000, 5000, 5000, "--disk 4 kB is too little here: at least 5.01 kB are needed"},
-	} {
-		if got := (&forecast{disk: c.disk}).diskText("here", c.bound, c.least); got != c.want {
-			t.Errorf("%+v: %q", c, got)
-		}
-	}
 }

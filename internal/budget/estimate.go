@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"math"
-	"math/bits"
 	"slices"
 
 	"golang.org/x/sync/errgroup"
@@ -24,14 +23,11 @@ const (
 
 // Estimate is what a conversion will write, estimated from samples of the weights.
 type Estimate struct {
-	Units        []UnitEstimate // the plan's units, in its order
-	Files        []int64        // sizes of the plan's output files, in its order
-	OutputBytes  int64          // all output files with their headers
-	SampledBytes int64          // read from the source, in Samples ranges; 0 if sampling was off
-	Samples      int
-	Exact        bool // every weight was read, so sizes are exact
-	// lowest bits of the mantissa that are 0 in all weights that were read; at most 7 in BF16
-	EmptyBits int
+	Units        []UnitEstimate `json:"-"`             // the plan's units, in its order
+	Files        []int64        `json:"-"`             // sizes of the plan's output files, in its order
+	OutputBytes  int64          `json:"output_bytes"`  // all output files with their headers
+	SampledBytes int64          `json:"sampled_bytes"` // read from the source; 0 if sampling was off
+	Exact        bool           `json:"exact"`         // every weight was read, so sizes are exact
 }
 
 // UnitEstimate is what is known of a unit's weights.
@@ -42,7 +38,6 @@ type UnitEstimate struct {
 
 	bits float64 // of code per weight; 0 if unknown
 	rows int64   // of lookup tables
-	low  byte    // all bits set in the lower byte of some weight that was read
 }
 
 // Sample reads at most maxBytes of the weights, spread over the units, and estimates the size of
@@ -74,15 +69,9 @@ func Sample(ctx context.Context, src model.Source, p *plan.Plan,
 	if err := g.Wait(); err != nil {
 		return nil, err
 	}
-	low := byte(0)
 	for i, u := range p.Units {
-		low |= e.Units[i].low
 		e.SampledBytes += e.Units[i].Sampled * sourceWidth(u)
-		e.Samples += len(runs[i])
 		e.Exact = e.Exact && (e.Units[i].Sampled == u.NElems() || u.Unholdable != "")
-	}
-	if e.SampledBytes > 0 {
-		e.EmptyBits = min(bits.TrailingZeros8(low), 7)
 	}
 	if err := inexact(p, readers); err != nil {
 		return nil, err

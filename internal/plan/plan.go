@@ -69,14 +69,16 @@ type Changes struct {
 
 // Notes are what the user should know about a plan.
 type Notes struct {
-	Differences []string // where the output differs from the official route, and why
-	Warnings    []string // what may go wrong
+	// where the output differs from the official route, and why
+	Differences []string `json:"differences,omitempty"`
+	Warnings    []string `json:"warnings,omitempty"` // what may go wrong
 	// the Warnings about what readers of the source open and the output lacks
-	Lacks []string
+	Lacks []string `json:"-"`
 	// which other part of the pipeline stays BF16 although it has the same class, and how to
 	// compress it
-	Twin    string
-	Readers []Reader // whether the official loader and the ComfyUI node load the output
+	Twin string `json:"-"`
+	// whether the official loader and the ComfyUI node load the output
+	Readers []Reader `json:"readers,omitempty"`
 }
 
 func (n *Notes) warn(format string, args ...any) {

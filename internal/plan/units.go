@@ -133,7 +133,7 @@ func (f *former) unitWeight(u *Unit, pattern catalog.Pattern, attr string) (Tens
 // the cause is tied embeddings, a missing head, or missing weights.
 func (f *former) refuseNoMatch(regex string) error {
 	detail, hint := fmt.Sprintf("pattern %q matches no module",
-		regex), "remove it, or start from the dict that plan --write-pattern-dict writes"
+		regex), "remove it, or start from pattern_dict in the output of plan --json"
 	switch e := f.entry; {
 	case f.tied:
 		hint = "the embeddings are tied, so the head isn't stored; remove head and embedding from the pattern dict"

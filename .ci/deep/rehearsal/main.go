@@ -115,7 +115,7 @@ func rehearse(ctx context.Context, o options) error {
 			return err
 		}
 	}
-	needs, all := r.plan.Estimate.Needs, r.all()
+	needs, all := r.plan.Needs, r.all()
 	return errors.Join(exceeds("disk", all.Disk, needs.DiskPush),
 		exceeds("memory", all.RSS, needs.Memory))
 }

@@ -65,8 +65,8 @@ func (r *result) print(w io.Writer) {
 		fmt.Fprintf(t, "peak of %s\t%s measured, at most %s planned, %s allowed\n", name,
 			gb(measured), gb(planned), gb(int64(allowed)))
 	}
-	peak("the resident set", all.RSS, r.plan.Estimate.Needs.Memory, r.o.memory)
-	peak("disk", all.Disk, r.plan.Estimate.Needs.DiskPush, r.o.disk)
+	peak("the resident set", all.RSS, r.plan.Needs.Memory, r.o.memory)
+	peak("disk", all.Disk, r.plan.Needs.DiskPush, r.o.disk)
 	t.Flush()
 	if len(r.steps) > 1 {
 		printRuns(w, r.steps)

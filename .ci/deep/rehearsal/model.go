@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"fmt"
 	"io"
+	"os"
 	"path/filepath"
 	"runtime"
 
@@ -42,8 +43,11 @@ func (p *program) serve(ctx context.Context) (*hubtest.Model, error) {
 	if err := p.add(full, true); err != nil {
 		return nil, err
 	}
-	if _, err := p.plan(ctx, "--disk", "14GB", "--sample-bytes", "0", "--write-pattern-dict",
-		dict); err != nil {
+	planned, err := p.plan(ctx, "--disk", "14GB", "--sample-bytes", "0")
+	if err == nil {
+		err = os.WriteFile(dict, planned.Dict, 0o666)
+	}
+	if err != nil {
 		return nil, err
 	}
 	p.source = []string{source + "-scaled", "--pattern-dict", dict}

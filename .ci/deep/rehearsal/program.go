@@ -74,13 +74,12 @@ func (p *program) budgets() []string {
 
 // planned is the part of the plan command's answer that matters here.
 type planned struct {
-	Units    []struct{} `json:"units"`
-	Estimate struct {
-		Needs struct {
-			DiskPush int64 `json:"disk_push_bytes"`
-			Memory   int64 `json:"memory_bytes"`
-		} `json:"needs"`
-	} `json:"estimate"`
+	Units []struct{}      `json:"units"`
+	Dict  json.RawMessage `json:"pattern_dict"`
+	Needs struct {
+		DiskPush int64 `json:"disk_push_bytes"`
+		Memory   int64 `json:"memory_bytes"`
+	} `json:"needs"`
 }
 
 // plan asks for the prediction; more flags override the budgets.
