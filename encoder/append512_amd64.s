@@ -6,7 +6,6 @@
 // The AVX-512 variant of appending. A vector has 8 lanes of 8 bytes. Operands are in Go's order:
 // sources first, destination last.
 //
-//
 // A group is 128 or 64 elements. Its codes are joined, two by two, until each lane holds the codes
 // of 16 or 8 neighbors. The first lane holds those of the first elements. Then all lanes go to the
 // stream at once, as 64-bit words. These words are counted from the start of the whole buffers: the
@@ -15,7 +14,6 @@
 //
 //	SI, R9    pair indices and their end; each word has an exponent in its low 6 bits
 //	R10, R11  the word that isn't full, in coded and in marks
-//	DX        distance from the indices to the weights to prefetch
 //	Z16       lane 0: the contents of that word, from the top bit down
 //	Z15       how many bits that is, in every lane
 //	Z31, Z30  codes by exponent, 32 words each; Z29 their lengths, in bytes
@@ -77,10 +75,8 @@ GLOBL lowWord<>(SB), RODATA|NOPTR, $16
 	MOVQ idx_len+24(FP), R9        \
 	MOVQ coded+40(FP), R10         \
 	MOVQ marks+48(FP), R11         \
-	MOVQ ahead+56(FP), DX          \
 	ANDQ $~(size-1), R9            \
 	ADDQ SI, R9                    \
-	SUBQ SI, DX                    \
 	VMOVDQU64 lowCodes(R8), Z31    \
 	VMOVDQU64 (lowCodes+64)(R8), Z30 \
 	VMOVDQU64 lowBits(R8), Z29     \
@@ -287,18 +283,13 @@ GLOBL lowWord<>(SB), RODATA|NOPTR, $16
 	LEAQ    (R11)(AX*8), R11 \
 	ADDQ    $size, SI
 
-// func append128AVX512(w *bitWriter, t *pairTable, idx []byte, coded, marks *stretch, ahead *byte) int
-TEXT ·append128AVX512(SB), NOSPLIT, $0-72
+// func append128AVX512(w *bitWriter, t *pairTable, idx []byte, coded, marks *stretch) int
+TEXT ·append128AVX512(SB), NOSPLIT, $0-64
 	ENTER(256, orders16, pairTable_lowCodes, pairTable_lowBits)
 	CMPQ SI, R9
 	JAE  done
 
 group:
-	PREFETCHT0 (SI)(DX*1)
-	PREFETCHT0 64(SI)(DX*1)
-	PREFETCHT0 128(SI)(DX*1)
-	PREFETCHT0 192(SI)(DX*1)
-
 	// Elements 0-3, 4-7, 8-11, and 12-15 of every 16, in Z0, Z1, Z2, Z3.
 	VMOVDQU64    (SI), Z0
 	VMOVDQU64    128(SI), Z4
@@ -339,19 +330,16 @@ group:
 done:
 	LEAVE
 	SHRQ $8, SI
-	MOVQ SI, ret+64(FP)
+	MOVQ SI, ret+56(FP)
 	RET
 
-// func append64AVX512(w *bitWriter, t *pairTable, idx []byte, coded, marks *stretch, ahead *byte) int
-TEXT ·append64AVX512(SB), NOSPLIT, $0-72
+// func append64AVX512(w *bitWriter, t *pairTable, idx []byte, coded, marks *stretch) int
+TEXT ·append64AVX512(SB), NOSPLIT, $0-64
 	ENTER(128, orders8, pairTable_lowCodes, pairTable_lowBits)
 	CMPQ SI, R9
 	JAE  done
 
 group:
-	PREFETCHT0 (SI)(DX*1)
-	PREFETCHT0 64(SI)(DX*1)
-
 	// Elements 0-3 and 4-7 of every 8, in Z0 and Z1.
 	VMOVDQU64 (SI), Z0
 	VMOVDQA64 Z0, Z1
@@ -375,5 +363,5 @@ group:
 done:
 	LEAVE
 	SHRQ $7, SI
-	MOVQ SI, ret+64(FP)
+	MOVQ SI, ret+56(FP)
 	RET

@@ -199,8 +199,7 @@ GLOBL evenBytes<>(SB), RODATA|NOPTR, $64
 
 // func splitAVX512(dst *[stripElems]byte, bf16 *[2 * stripElems]byte, idx *strip, width uint)
 //
-// 64 weights at a time, as 16-bit lanes in two vectors. The loop prefetches the next strip's part
-// of dst.
+// 64 weights at a time, as 16-bit lanes in two vectors.
 TEXT ·splitAVX512(SB), NOSPLIT, $0-32
 	MOVQ dst+0(FP), DI
 	MOVQ bf16+8(FP), SI
@@ -242,7 +241,6 @@ weights64:
 	VPERMB     Z0, Z12, Z4        // the low bytes of Z0, twice
 	VPERMB     Z1, Z12, K1, Z4    // with those of Z1 in the upper half
 	VMOVDQU64  Z4, (DI)
-	PREFETCHT0 2048(DI)
 
 	ADDQ $128, SI
 	ADDQ $128, DX

@@ -83,7 +83,7 @@ func appendAtBorder(t *testing.T, l *loops, border int) {
 				for at := range windowBits / 8 {
 					coded, marks := alloc.Guarded(t, at+slack)[border], alloc.Guarded(t, at+slack)[border]
 					w := bitWriter{at: at, n: uint(at)}
-					p.loop(l)(&w, table, idx, (*stretch)(coded[at:]), (*stretch)(marks[at:]), &idx[0])
+					p.loop(l)(&w, table, idx, (*stretch)(coded[at:]), (*stretch)(marks[at:]))
 				}
 			}
 		}

@@ -42,10 +42,8 @@ type loops struct {
 }
 
 // appendLoop is the type of loops.append16 and the others; see there. idx is part of a strip, 2
-// bytes per element. ahead points to the weights after this strip. A loop may prefetch len(idx)
-// bytes there, but must not read them.
-type appendLoop func(w *bitWriter, t *pairTable, idx []byte, coded, marks *stretch,
-	ahead *byte) (nGroups int)
+// bytes per element.
+type appendLoop func(w *bitWriter, t *pairTable, idx []byte, coded, marks *stretch) (nGroups int)
 
 // fastest returns this machine's last variant.
 func fastest() *loops {

@@ -41,13 +41,13 @@ var avx512Loops = loops{
 func splitAVX2(dst *[stripElems]byte, bf16 *[2 * stripElems]byte, idx *strip, width uint)
 
 //go:noescape
-func append16AVX2(w *bitWriter, t *pairTable, idx []byte, coded, marks *stretch, ahead *byte) int
+func append16AVX2(w *bitWriter, t *pairTable, idx []byte, coded, marks *stretch) int
 
 //go:noescape
-func append8AVX2(w *bitWriter, t *pairTable, idx []byte, coded, marks *stretch, ahead *byte) int
+func append8AVX2(w *bitWriter, t *pairTable, idx []byte, coded, marks *stretch) int
 
 //go:noescape
-func append128AVX512(w *bitWriter, t *pairTable, idx []byte, coded, marks *stretch, ahead *byte) int
+func append128AVX512(w *bitWriter, t *pairTable, idx []byte, coded, marks *stretch) int
 
 //go:noescape
-func append64AVX512(w *bitWriter, t *pairTable, idx []byte, coded, marks *stretch, ahead *byte) int
+func append64AVX512(w *bitWriter, t *pairTable, idx []byte, coded, marks *stretch) int

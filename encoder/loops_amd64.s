@@ -105,15 +105,10 @@
 	MOVQ bitWriter_code(DI), R13 \
 	MOVQ bitWriter_mark(DI), R14 \
 	MOVQ bitWriter_n(DI), R15    \
-	MOVQ ahead+56(FP), AX        \
-	SUBQ SI, AX                  \
-	MOVQ AX, ahead-16(SP)        \
 	CMPQ SI, end-8(SP)           \
 	JAE  done                    \
 	PCALIGN $32                  \
 loop:                            \
-	MOVQ ahead-16(SP), DI        \
-	PREFETCHT0 (SI)(DI*1)        \
 	HALVES                       \
 	LEAQ (DX)(CX*1), BP          \
 	CMPL DX, $32                 \
@@ -134,26 +129,25 @@ done:                            \
 	ADDQ R12, bitWriter_at(DI)   \
 	SUBQ idx_base+16(FP), SI
 
-// func append16AVX2(w *bitWriter, t *pairTable, idx []byte, coded, marks *stretch, ahead *byte) int
-TEXT ·append16AVX2(SB), NOSPLIT, $16-72
+// func append16AVX2(w *bitWriter, t *pairTable, idx []byte, coded, marks *stretch) int
+TEXT ·append16AVX2(SB), NOSPLIT, $8-64
 	APPEND(HALVES16, 32)
 	SHRQ $5, SI
-	MOVQ SI, ret+64(FP)
+	MOVQ SI, ret+56(FP)
 	RET
 
-// func append8AVX2(w *bitWriter, t *pairTable, idx []byte, coded, marks *stretch, ahead *byte) int
-TEXT ·append8AVX2(SB), NOSPLIT, $16-72
+// func append8AVX2(w *bitWriter, t *pairTable, idx []byte, coded, marks *stretch) int
+TEXT ·append8AVX2(SB), NOSPLIT, $8-64
 	APPEND(HALVES8, 16)
 	SHRQ $4, SI
-	MOVQ SI, ret+64(FP)
+	MOVQ SI, ret+56(FP)
 	RET
 
 // ---- Splitting ------------------------------------------------------------
 
 // func splitAVX2(dst *[stripElems]byte, bf16 *[2 * stripElems]byte, idx *strip, width uint)
 //
-// 32 weights at a time, as 16-bit lanes in two vectors. The loop prefetches the next strip's part
-// of dst.
+// 32 weights at a time, as 16-bit lanes in two vectors.
 TEXT ·splitAVX2(SB), NOSPLIT, $0-32
 	MOVQ dst+0(FP), DI
 	MOVQ bf16+8(FP), SI
@@ -201,7 +195,6 @@ weights32:
 	VPACKUSWB Y1, Y0, Y0     // to bytes, within each half of the vectors
 	VPERMQ    $0xd8, Y0, Y0  // so put the quarters in order
 	VMOVDQU   Y0, (DI)
-	PREFETCHT0 2048(DI)
 
 	ADDQ $64, SI
 	ADDQ $64, DX

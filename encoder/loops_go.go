@@ -42,7 +42,7 @@ func splitGo(dst *[stripElems]byte, bf16 *[2 * stripElems]byte, idx *strip, widt
 
 // append16Go is the hot loop of pass 2 for typical weights: 16 elements of 2.6 bits each almost
 // always fit one append.
-func append16Go(w *bitWriter, t *pairTable, idx []byte, coded, marks *stretch, _ *byte) int {
+func append16Go(w *bitWriter, t *pairTable, idx []byte, coded, marks *stretch) int {
 	code, mark, n, at, i := w.code, w.mark, uint64(w.n), 0, 0
 	for ; i < len(idx)-31; i += 32 {
 		a, nA := t.four(idx[i : i+8])
@@ -60,7 +60,7 @@ func append16Go(w *bitWriter, t *pairTable, idx []byte, coded, marks *stretch, _
 }
 
 // append8Go is append16Go for half as many elements. It serves wide distributions.
-func append8Go(w *bitWriter, t *pairTable, idx []byte, coded, marks *stretch, _ *byte) int {
+func append8Go(w *bitWriter, t *pairTable, idx []byte, coded, marks *stretch) int {
 	code, mark, n, at, i := w.code, w.mark, uint64(w.n), 0, 0
 	for ; i < len(idx)-15; i += 16 {
 		hi, nHi := t.four(idx[i : i+8])

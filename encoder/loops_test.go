@@ -144,7 +144,7 @@ func testAppend(u *Unit, l *loops, p pace, table *pairTable, bf16 []byte, before
 	want.plain(u, bf16[:2*before])
 	got.plain(u, bf16[:2*before])
 	at := got.w.at
-	took := p.loop(l)(&got.w, table, idx[:], (*stretch)(got.coded[at:]), (*stretch)(got.marks[at:]), &bf16[0])
+	took := p.loop(l)(&got.w, table, idx[:], (*stretch)(got.coded[at:]), (*stretch)(got.marks[at:]))
 	if wantTook := want.groups(u, bf16[2*before:], p); took != wantTook {
 		return fmt.Sprintf("%d groups, want %d", took, wantTook)
 	}

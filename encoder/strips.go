@@ -27,34 +27,25 @@ func paceFor(l *loops, t *pairTable, average float64) *pace {
 	return nil
 }
 
-// strips splits and codes len(sm) elements, starting with element i. The pace follows the code
-// lengths of the previous strip; for the first strip, those of the whole block.
+// strips splits and codes len(sm) elements, starting with element i.
 func (c *blockCoder) strips(sm []byte, i int) error {
-	average := float64(c.u.offset[c.b+1]-c.u.offset[c.b]) / float64(len(sm))
+	p := paceFor(c.u.loops, c.table, float64(c.u.offset[c.b+1]-c.u.offset[c.b])/float64(len(sm)))
 	for len(sm) > 0 {
 		n := min(stripElems, len(sm))
-		before := c.w.pos()
-		if err := c.strip(sm[:n], i, average); err != nil {
+		// At the end of a block, a strip is more than sm and c.bf16 hold. Their buffers have space.
+		bf16 := c.bf16[2*i : 2*(i+stripElems)]
+		c.u.loops.split((*[stripElems]byte)(sm[:stripElems]), (*[2 * stripElems]byte)(bf16),
+			&c.idx, c.table.width)
+		next, err := c.appendPairs(i, c.idx[:2*(n&^15)], p)
+		if err != nil {
 			return err
 		}
-		average = float64(c.w.pos()-before) / float64(n)
 		sm, i = sm[n:], i+n
+		if err := c.codes(next, i); err != nil {
+			return err
+		}
 	}
 	return nil
-}
-
-// strip splits and codes len(sm) elements, at most one strip, starting with element i.
-func (c *blockCoder) strip(sm []byte, i int, average float64) error {
-	// At the end of a block, this is more than sm and c.bf16 hold. Their buffers have space for it.
-	bf16 := c.bf16[2*i : 2*(i+stripElems)]
-	c.u.loops.split((*[stripElems]byte)(sm[:stripElems]), (*[2 * stripElems]byte)(bf16), &c.idx,
-		c.table.width)
-	end := i + len(sm)
-	i, err := c.appendPairs(i, c.idx[:2*(len(sm)&^15)], paceFor(c.u.loops, c.table, average))
-	if err != nil {
-		return err
-	}
-	return c.codes(i, end)
 }
 
 // appendPairs codes the elements from i on and returns the next element. idx holds their pair
@@ -68,7 +59,11 @@ func (c *blockCoder) appendPairs(i int, idx []byte, p *pace) (int, error) {
 	elems := p.elems
 	for len(idx) > 0 {
 		nGroups := max(0, min(len(idx)/(2*elems), c.room(p)))
-		took := c.appendGroups(p, i, idx[:nGroups*2*elems])
+		took := 0
+		if nGroups > 0 {
+			took = p.loop(c.u.loops)(&c.w, c.table, idx[:nGroups*2*elems],
+				(*stretch)(c.coded[c.w.at:]), (*stretch)(c.marks[c.w.at:]))
+		}
 		i, idx = i+took*elems, idx[took*2*elems:]
 		c.cross(i)
 		if took == nGroups && nGroups > 0 {
@@ -82,16 +77,6 @@ func (c *blockCoder) appendPairs(i int, idx []byte, p *pace) (int, error) {
 		idx = idx[rest:]
 	}
 	return i, nil
-}
-
-// appendGroups runs a pace's inner loop.
-func (c *blockCoder) appendGroups(p *pace, i int, idx []byte) (took int) {
-	if len(idx) == 0 {
-		return 0
-	}
-	ahead := &c.bf16[min(2*(i+stripElems), len(c.bf16)-1)]
-	return p.loop(c.u.loops)(&c.w, c.table, idx, (*stretch)(c.coded[c.w.at:]),
-		(*stretch)(c.marks[c.w.at:]), ahead)
 }
 
 // room returns how many groups are certain to fit before the next chunk begins or the buffers end.
