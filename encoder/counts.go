@@ -1,6 +1,9 @@
 package encoder
 
-import "sync"
+import (
+	"slices"
+	"sync"
+)
 
 // pairCounts counts pairs of neighboring exponents. The low byte of the index is the first
 // exponent. Pairs go to the two tables in turn: with one table, a run of equal pairs would wait for
@@ -10,8 +13,7 @@ type pairCounts [2][1 << 16]uint32
 // tally counts exponents piece by piece. It's faster if a piece resembles the pieces before it.
 type tally struct {
 	pairs pairCounts // zero between pieces
-	known []byte     // exponents seen so far, in order of appearance
-	isIn  [256]bool
+	known []byte     // exponents seen so far
 	// counts are the histograms of this piece and of the previous one, in turn.
 	counts [2]histogram
 	turn   int
@@ -22,17 +24,11 @@ type tally struct {
 // units may be counted at the same time.
 var tallies = sync.Pool{New: func() any { return new(tally) }}
 
-// smallPiece is the number of bytes below which counting pairs isn't worth it.
-const smallPiece = 2048
-
 // count returns the histogram of bf16. It is valid until the next call.
 func (t *tally) count(l *loops, bf16 []byte) *histogram {
-	h, whole := &t.counts[t.turn], 0
+	h, whole := &t.counts[t.turn], len(bf16)&^15
 	*h = histogram{}
-	if len(bf16) >= smallPiece {
-		whole = len(bf16) &^ 15
-		l.count(t, h, bf16[:whole])
-	}
+	l.count(t, h, bf16[:whole])
 	h.add(bf16[whole:])
 	t.turn ^= 1
 	return h
@@ -46,7 +42,7 @@ const maxKnown = 64
 // again, because units share tallies.
 func countGo(t *tally, h *histogram, bf16 []byte) {
 	if len(t.known) > maxKnown {
-		t.known, t.isIn = t.known[:0], [256]bool{}
+		t.known = t.known[:0]
 	}
 	pairsGo(&t.pairs, bf16)
 	t.collect(h, uint64(len(bf16)/4))
@@ -71,9 +67,11 @@ func (t *tally) collect(h *histogram, nPairs uint64) {
 		return
 	}
 	for i := range 1 << 16 {
-		if t.take(h, i) > 0 {
-			t.learn(byte(i))
-			t.learn(byte(i >> 8))
+		t.take(h, i)
+	}
+	for s, n := range h {
+		if n > 0 && !slices.Contains(t.known, byte(s)) {
+			t.known = append(t.known, byte(s))
 		}
 	}
 }
@@ -87,11 +85,4 @@ func (t *tally) take(h *histogram, i int) uint64 {
 		t.pairs[0][i], t.pairs[1][i] = 0, 0
 	}
 	return n
-}
-
-func (t *tally) learn(s byte) {
-	if !t.isIn[s] {
-		t.isIn[s] = true
-		t.known = append(t.known, s)
-	}
 }

@@ -1,9 +1,6 @@
 package encoder
 
-import (
-	"cmp"
-	"slices"
-)
+import "slices"
 
 // entry is one line of a histogram (docs/format.md §3).
 type entry struct {
@@ -30,10 +27,10 @@ func buildCodebook(h *histogram) *codebook {
 	tree := buildTree(original)
 	tied := false
 	for k := 2; tree.maxBelow > maxCodeBits; k++ {
-		var chosen []int
-		chosen, tied = smallest(original, k)
-		demoted := slices.Clone(original)
-		for _, i := range chosen {
+		demoted := partition(slices.Clone(original))
+		demoted.choose(k)
+		tied = demoted.tied(k)
+		for i := range k {
 			demoted[i].count = 1
 		}
 		tree = buildTree(demoted)
@@ -43,51 +40,43 @@ func buildCodebook(h *histogram) *codebook {
 	return b
 }
 
-// smallest returns the positions in list of k entries with the smallest counts, 2 <= k < len(list),
-// as numpy's scalar argpartition chooses them. tied reports that other choices exist: the k-th
-// smallest count and the next are equal and not 1 (docs/format.md §5). Setting 1 to 1 changes
-// nothing.
-func smallest(list []entry, k int) (chosen []int, tied bool) {
-	sorted := slices.SortedFunc(slices.Values(list),
-		func(a, b entry) int { return cmp.Compare(a.count, b.count) })
-	tied = sorted[k-1].count == sorted[k].count && sorted[k].count != 1
-	p := &partition{list: list, at: make([]int, len(list))}
-	for i := range p.at {
-		p.at[i] = i
-	}
+// partition is numpy's scalar argpartition (docs/format.md §5.1). It swaps entries until the
+// smallest counts are in front. It orders ties as numpy does, so the bytes of an ambiguous limiter
+// are reproducible.
+type partition []entry
+
+// choose moves k entries with the smallest counts to the front, 2 <= k < len(p), and the next
+// smallest to position k.
+func (p partition) choose(k int) {
 	if k == 2 {
 		p.selectFirst(3)
 	} else {
 		p.introselect(k)
 	}
-	return p.at[:k], tied
 }
 
-// partition is numpy's scalar selection (docs/format.md §5.1). at is a permutation of the positions
-// in list. Selection swaps them until the smallest counts are in front. It orders ties as numpy
-// does, so the bytes of an ambiguous limiter are reproducible.
-type partition struct {
-	list []entry
-	at   []int
+// tied reports that choose(k) had other choices: the k-th smallest count and the next are equal and
+// not 1 (docs/format.md §5). Setting 1 to 1 changes nothing.
+func (p partition) tied(k int) bool {
+	next := p[k].count
+	return next != 1 && slices.ContainsFunc(p[:k], func(e entry) bool { return e.count == next })
 }
 
-func (p *partition) count(i int) uint64 { return p.list[p.at[i]].count }
-
-func (p *partition) swap(i, j int) { p.at[i], p.at[j] = p.at[j], p.at[i] }
+func (p partition) swap(i, j int) { p[i], p[j] = p[j], p[i] }
 
 // order swaps the entries at i and j if the count at i is smaller.
-func (p *partition) order(i, j int) {
-	if p.count(i) < p.count(j) {
+func (p partition) order(i, j int) {
+	if p[i].count < p[j].count {
 		p.swap(i, j)
 	}
 }
 
 // selectFirst moves the n smallest to the front by plain selection.
-func (p *partition) selectFirst(n int) {
+func (p partition) selectFirst(n int) {
 	for i := range n {
 		least := i
-		for j := i + 1; j < len(p.at); j++ {
-			if p.count(j) < p.count(least) {
+		for j := i + 1; j < len(p); j++ {
+			if p[j].count < p[least].count {
 				least = j
 			}
 		}
@@ -96,8 +85,8 @@ func (p *partition) selectFirst(n int) {
 }
 
 // introselect moves the k smallest to the front by quickselect with a median-of-three pivot.
-func (p *partition) introselect(k int) {
-	low, high := 0, len(p.at)-1
+func (p partition) introselect(k int) {
+	low, high := 0, len(p)-1
 	for low+1 < high {
 		i, j := p.split(low, high)
 		if j >= k {
@@ -115,18 +104,18 @@ func (p *partition) introselect(k int) {
 // split partitions low..high around the median of three and returns where the two scans met. The
 // pivot is at j, every count before j is at most the pivot, and i is the first position after j
 // that may hold more.
-func (p *partition) split(low, high int) (i, j int) {
+func (p partition) split(low, high int) (i, j int) {
 	mid := low + (high-low)/2
 	p.order(high, mid)
 	p.order(high, low)
 	p.order(low, mid)
 	p.swap(mid, low+1)
-	pivot := p.count(low)
+	pivot := p[low].count
 	i, j = low+1, high
 	for {
-		for i++; p.count(i) < pivot; i++ {
+		for i++; p[i].count < pivot; i++ {
 		}
-		for j--; p.count(j) > pivot; j-- {
+		for j--; p[j].count > pivot; j-- {
 		}
 		if j < i {
 			break

@@ -51,8 +51,8 @@ func TestCount(t *testing.T) {
 
 // Units share tallies, so a unit with many exponents must not slow the units after it.
 func TestTallyCountsPairsAgainAfterAWideUnit(t *testing.T) {
-	wide, narrow := make([]byte, 2*smallPiece), make([]byte, 2*smallPiece)
-	for i := range smallPiece {
+	wide, narrow := make([]byte, 4096), make([]byte, 4096)
+	for i := range 2048 {
 		binary.LittleEndian.PutUint16(wide[2*i:], uint16(i%200)<<7)
 		binary.LittleEndian.PutUint16(narrow[2*i:], uint16(100+i%20)<<7)
 	}

@@ -1,37 +1,36 @@
 package encoder
 
-import (
-	"cmp"
-	"fmt"
-	"slices"
-)
+import "slices"
 
-// prefix is the part of a code that leads to a table: its first nBytes bytes (docs/format.md §6).
-type prefix struct {
-	nBytes int
-	bits   uint64
+// prefix is the part of a code that leads to a table (docs/format.md §6): its first bytes,
+// left-aligned in the low 32 bits, and above them how many bytes these are. So prefixes are in the
+// order of the tables.
+type prefix uint64
+
+// prefix returns the first nBytes bytes of a code.
+func (c code) prefix(nBytes int) prefix {
+	whole := c.bits << (maxCodeBits - c.n)
+	return prefix(uint64(nBytes)<<32 | whole>>(32-8*nBytes)<<(32-8*nBytes))
 }
 
-// table returns the prefix of the table in which the code ends.
-func (c code) table() prefix {
-	nBytes := (c.n - 1) / 8
-	return prefix{nBytes, c.bits >> (c.n - 8*nBytes)}
-}
+// level returns how many bytes lead to the table in which the code ends.
+func (c code) level() int { return (c.n - 1) / 8 }
 
-func comparePrefix(a, b prefix) int {
-	return cmp.Or(cmp.Compare(a.nBytes, b.nBytes), cmp.Compare(a.bits, b.bits))
+// slot returns the byte after the first nBytes bytes of a code.
+func (c code) slot(nBytes int) int {
+	return int(byte(c.bits << (maxCodeBits - c.n) >> (24 - 8*nBytes)))
 }
 
 // prefixes lists the tables that the code needs, by length and then lexicographically. The empty
 // prefix is always table 0. EOF needs no table.
 func (b *codebook) prefixes() []prefix {
-	list := []prefix{{}}
+	list := []prefix{0}
 	for _, c := range b.order {
 		if c.symbol != eof {
-			list = append(list, c.table())
+			list = append(list, c.prefix(c.level()))
 		}
 	}
-	slices.SortFunc(list, comparePrefix)
+	slices.Sort(list)
 	return slices.Compact(list)
 }
 
@@ -43,13 +42,13 @@ func (b *codebook) luts() (rows []byte, ok bool) {
 	rows = make([]byte, 0, lutSlots*(len(tables)+1))
 	var running byte // §6, leak rule: never reset between tables
 	for t, p := range tables {
-		value, set := b.directSlots(tables, p)
-		if t == 0 && !set[0] {
+		direct := b.directSlots(tables, p)
+		if _, set := direct[0]; t == 0 && !set {
 			return nil, false
 		}
 		for s := range lutSlots {
-			if set[s] {
-				running = value[s]
+			if v, set := direct[s]; set {
+				running = v
 			}
 			rows = append(rows, running)
 		}
@@ -60,27 +59,18 @@ func (b *codebook) luts() (rows []byte, ok bool) {
 // directSlots returns the first slot of every code that passes through the table of prefix p. Its
 // value is the symbol if the code ends there. Otherwise it's the jump to the next table, counted
 // down from 256.
-func (b *codebook) directSlots(tables []prefix,
-	p prefix) (value [lutSlots]byte, set [lutSlots]bool) {
+func (b *codebook) directSlots(tables []prefix, p prefix) map[int]byte {
+	slots := map[int]byte{}
+	level := int(p >> 32)
 	for _, c := range b.order {
-		if c.symbol == eof || c.n <= 8*p.nBytes || c.bits>>(c.n-8*p.nBytes) != p.bits {
-			continue
+		switch end := c.level(); {
+		case c.symbol == eof || end < level || c.prefix(level) != p:
+		case end == level:
+			slots[c.slot(level)] = byte(c.symbol)
+		default:
+			next, _ := slices.BinarySearch(tables, c.prefix(level+1))
+			slots[c.slot(level)] = byte(lutSlots - next)
 		}
-		rest := c.n - 8*p.nBytes
-		var slot uint64
-		v := byte(c.symbol)
-		if rest <= 8 {
-			slot = c.bits << (8 - rest) & 0xff
-		} else {
-			slot = c.bits >> (rest - 8) & 0xff
-			next := prefix{p.nBytes + 1, p.bits<<8 | slot}
-			t, found := slices.BinarySearchFunc(tables, next, comparePrefix)
-			if !found {
-				panic(fmt.Sprintf("encoder: internal error: no table for prefix %v", next))
-			}
-			v = byte(lutSlots - t)
-		}
-		value[slot], set[slot] = v, true
 	}
-	return value, set
+	return slots
 }
