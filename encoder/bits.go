@@ -21,7 +21,7 @@ type bitWriter struct {
 	at         int    // whole bytes written
 }
 
-// append adds n bits and their marks, 0 < n <= 56.
+// append adds n bits and their marks, n <= 56.
 func (w *bitWriter) append(code, mark, n uint64, coded, marks []byte) {
 	w.code = w.code<<n | code
 	w.mark = w.mark<<n | mark
@@ -37,16 +37,9 @@ func (w *bitWriter) pos() int { return 8*w.at + int(w.n) }
 
 // flush clears the bits after the last one, up to byte end.
 func (w *bitWriter) flush(end int, coded, marks []byte) {
-	at := w.at
-	if w.n > 0 {
-		coded[at] = byte(w.code << (8 - w.n))
-		marks[at] = byte(w.mark << (8 - w.n))
-		at++
-	}
-	if at < end {
-		clear(coded[at:end])
-		clear(marks[at:end])
-	}
+	w.append(0, 0, uint64(-w.n%8), coded, marks)
+	clear(coded[w.at:max(w.at, end)])
+	clear(marks[w.at:max(w.at, end)])
 }
 
 // packGaps turns marks (whole octets) into 5-bit gaps (docs/format.md §7). A gap is the position of

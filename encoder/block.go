@@ -20,7 +20,7 @@ type unitCoder struct {
 	u         *Unit
 	src       io.ReaderAt
 	dst       Dst
-	tables    pairTables
+	table     *pairTable
 	positions []uint32 // blocks set different entries
 }
 
@@ -54,7 +54,6 @@ type currentBlock struct {
 	first      int64
 	base       int64
 	limit      int64
-	table      *pairTable
 	w          bitWriter
 	stop       int // no code may begin after this byte of coded
 	next       int // the bit where the next chunk without a position begins
@@ -63,11 +62,8 @@ type currentBlock struct {
 // block codes block b and writes the output that the block owns.
 func (u *unitCoder) block(b int) error {
 	c := coders.Get().(*blockCoder)
+	defer coders.Put(c)
 	c.unitCoder = u
-	defer func() {
-		c.unitCoder, c.currentBlock = nil, currentBlock{} // let the unit be collected
-		coders.Put(c)
-	}()
 	if err := c.encode(b); err != nil {
 		return fmt.Errorf("encode block %d: %w", b, err)
 	}
@@ -110,9 +106,6 @@ func (c *blockCoder) read(first, end int64) ([]byte, error) {
 	c.elems = grow(c.elems, n+2*stripElems)
 	got, err := c.src.ReadAt(c.elems[:n], off)
 	if got < n {
-		if err == nil || err == io.EOF {
-			err = io.ErrUnexpectedEOF
-		}
 		return nil, fmt.Errorf("read %d bytes at %d: %w", n, off, err)
 	}
 	return c.elems[:n], nil
@@ -162,7 +155,6 @@ func (c *blockCoder) own() {
 	}
 	c.stop = int(max(c.limit, u.offset[b+1])-c.base) / 8
 	c.coded, c.marks = grow(c.coded, c.stop+slack), grow(c.marks, c.stop+slack)
-	c.table = c.tables[u.table[b]]
 	c.w = bitWriter{}
 	c.next = int((c.base+chunkBits-1)/chunkBits*chunkBits - c.base)
 	c.skipForeign()

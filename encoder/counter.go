@@ -62,41 +62,33 @@ func (o options) newCounter(sizes []int64) (*Counter, error) {
 func (c *Counter) Add(elem int64, bf16 []byte) {
 	n := int64(len(bf16) / 2)
 	if len(bf16)%2 != 0 || elem < 0 || elem > c.nElems-n {
-		c.fail(fmt.Errorf("count %d bytes at element %d: outside the unit's %d elements", len(bf16),
-			elem, c.nElems))
+		err := fmt.Errorf("count %d bytes at element %d: outside the unit's %d elements", len(bf16),
+			elem, c.nElems)
+		c.locked(func() { c.err = cmp.Or(c.err, err) })
 		return
 	}
 	if n > 0 && elem+n == c.nElems {
-		c.setLast(exponent(bf16[len(bf16)-2:]))
+		c.locked(func() { c.last = exponent(bf16[len(bf16)-2:]) })
 	}
 	t := tallies.Get().(*tally)
 	defer tallies.Put(t)
 	for n > 0 {
 		b := elem / c.block
 		here := min(n, (b+1)*c.block-elem)
-		c.addBlock(b, t.count(c.loops, bf16[:2*here]))
+		h := t.count(c.loops, bf16[:2*here])
+		c.locked(func() {
+			for s, n := range h {
+				c.counts[b][s] += uint32(n)
+			}
+		})
 		elem, n, bf16 = elem+here, n-here, bf16[2*here:]
 	}
 }
 
-func (c *Counter) addBlock(b int64, h *histogram) {
+func (c *Counter) locked(do func()) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for s, n := range h {
-		c.counts[b][s] += uint32(n)
-	}
-}
-
-func (c *Counter) setLast(symbol byte) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.last = symbol
-}
-
-func (c *Counter) fail(err error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.err = cmp.Or(c.err, err)
+	do()
 }
 
 // Finish ends pass 1. No Add may be running or follow. Finish reports missing pieces and pieces
@@ -137,8 +129,6 @@ func (c *Counter) Finish() (*Unit, error) {
 
 // total sums the blocks and checks that each is complete.
 func (c *Counter) total() (*histogram, error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
 	if c.err != nil {
 		return nil, c.err
 	}

@@ -20,8 +20,8 @@ func (u *Unit) Encode(ctx context.Context, src io.ReaderAt, dst Dst, workers int
 	for i := range positions {
 		positions[i] = uint32(u.nElems)
 	}
-	c := &unitCoder{u: u, src: src, dst: dst, tables: u.pairTables(), positions: positions}
-	defer c.tables.giveBack()
+	c := &unitCoder{u: u, src: src, dst: dst, table: newPairTable(u.book), positions: positions}
+	defer freeTables.Put(c.table)
 	if err := c.blocks(ctx, workers); err != nil {
 		return err
 	}

@@ -128,11 +128,10 @@ func TestAppend(t *testing.T) {
 
 // testTable makes the table of a unit's only block for a pace, or returns nil if none serves.
 func (u *Unit) testTable(p pace) *pairTable {
-	k := u.table[0]
-	if p.low && k != 0 {
+	if p.low && u.book.width() != lowWidth {
 		return nil
 	}
-	return newPairTable(u.book, u.owners[k], pairWidths[k])
+	return newPairTable(u.book)
 }
 
 // testAppend runs a loop over a strip and describes how the result differs from plain appending.
@@ -237,7 +236,7 @@ func TestPaces(t *testing.T) {
 		for _, want := range list {
 			bf16 := want.shape.weights(9, stripElems)
 			u := newTestUnit(t, options{loops: &l}, bf16)
-			table := u.pairTables()[u.table[0]]
+			table := newPairTable(u.book)
 			p := paceFor(&l, table, float64(u.nBits())/stripElems)
 			if p.elems != want.elems || p.low && table.width != lowWidth {
 				t.Errorf("%s, %s: %d elements at a time, table of width %d", l.name, want.shape.name, p.elems, table.width)

@@ -10,15 +10,10 @@ const maxPairBits = 32
 // append loops.
 const tooLong = 100
 
-// pairWidths are the widths of pair tables. The small table stays in the first-level cache and
-// serves most blocks, because their exponents are close to each other. The large one serves every
-// block.
-var pairWidths = [...]uint{lowWidth, 8}
-
 // pairTable holds the codes of two neighboring exponents in one word. The index is made of the low
-// width bits of both, with the first exponent on top. If width is below 8, exponents with the same
-// low bits share entries. One of them owns the entries, and the table serves only blocks without
-// the others.
+// width bits of both, with the first exponent on top. The width is lowWidth if that tells a unit's
+// exponents apart, as it almost always does, because they are close to each other. This table stays
+// in the first-level cache. Otherwise the width is 8.
 //
 // A word holds the two codes in its low half and their marks in its high half: one bit at the
 // position of each code's first bit. So one shift and one OR append a pair and its marks, as long
@@ -42,85 +37,61 @@ const (
 	maxLowBits = 14
 )
 
-// pairTables has one entry for each of pairWidths: a table, or nil.
-type pairTables [len(pairWidths)]*pairTable
-
 // freeTables holds idle tables. Units share them, because most garbage of a small unit would be
 // tables.
 var freeTables = sync.Pool{New: func() any { return new(pairTable) }}
 
-// giveBack returns the tables to freeTables.
-func (ts pairTables) giveBack() {
-	for _, t := range ts {
-		if t != nil {
-			freeTables.Put(t)
-		}
-	}
-}
-
-// newPairTable makes a table of the given width, at most 8. Entries beyond its indices may be left
-// from an earlier use.
-func newPairTable(b *codebook, o *owners, width uint) *pairTable {
+// newPairTable makes a table; return it to freeTables.
+func newPairTable(b *codebook) *pairTable {
 	t := freeTables.Get().(*pairTable)
-	t.width = width
-	for i := range 1 << (2 * width) {
-		t.setPair(b, i, o[i>>width], o[i&(1<<width-1)])
+	t.width = b.width()
+	for i := range t.nBits {
+		t.nBits[i] = tooLong
 	}
-	if width == lowWidth {
-		t.setLow(b, o)
+	for i := range t.lowBits {
+		t.lowBits[i] = tooLong
+	}
+	for _, c := range b.order {
+		if c.symbol != eof {
+			t.set(b, c)
+		}
 	}
 	return t
 }
 
-// owners holds the most frequent exponent for every value of the low bits, or -1.
-type owners [256]int
-
-func newOwners(total *histogram, width uint) *owners {
-	var o owners
-	for i := range o {
-		o[i] = -1
-	}
-	for s, n := range total {
-		i := s & (1<<width - 1)
-		if n > 0 && (o[i] < 0 || n > total[o[i]]) {
-			o[i] = s
+// width returns how many low bits of the exponents a table needs.
+func (b *codebook) width() uint {
+	var taken [1 << lowWidth]bool
+	for _, c := range b.order {
+		if c.symbol == eof {
+			continue
 		}
+		low := c.symbol % len(taken)
+		if taken[low] {
+			return 8
+		}
+		taken[low] = true
 	}
-	return &o
+	return lowWidth
 }
 
-// serve reports whether every exponent in a block with these counts is an owner.
-func (o *owners) serve(counts *[256]uint32, width uint) bool {
-	for s, n := range counts {
-		if n > 0 && o[s&(1<<width-1)] != s {
-			return false
-		}
+// set fills the entries of a symbol and of all pairs that it begins.
+func (t *pairTable) set(b *codebook, first code) {
+	mask := 1<<t.width - 1
+	low := first.symbol & mask
+	if t.width == lowWidth && first.n <= maxLowBits {
+		t.lowBits[low], t.lowCodes[low] = uint8(first.n), uint16(first.bits)
 	}
-	return true
-}
-
-// setLow fills lowCodes.
-func (t *pairTable) setLow(b *codebook, o *owners) {
-	for i := range t.lowBits {
-		t.lowCodes[i], t.lowBits[i] = 0, tooLong
-		if s := o[i]; s >= 0 && b.nBits[s] <= maxLowBits {
-			t.lowBits[i], t.lowCodes[i] = b.nBits[s], uint16(b.bits[s])
+	for _, second := range b.order {
+		if n := first.n + second.n; second.symbol != eof && n <= maxPairBits {
+			i := low<<t.width | second.symbol&mask
+			t.nBits[i], t.words[i] = uint8(n), first.word()<<second.n|second.word()
 		}
 	}
 }
 
-// setPair fills entry i with the codes of two symbols.
-func (t *pairTable) setPair(b *codebook, i, s0, s1 int) {
-	t.words[i], t.nBits[i] = 0, tooLong
-	if s0 < 0 || s1 < 0 || b.nBits[s0]+b.nBits[s1] > maxPairBits {
-		return
-	}
-	t.nBits[i] = b.nBits[s0] + b.nBits[s1]
-	t.words[i] = b.word(s0)<<b.nBits[s1] | b.word(s1)
-}
-
-// word returns the code of a symbol with its mark.
-func (b *codebook) word(s int) uint64 { return 1<<(32+b.nBits[s]-1) | uint64(b.bits[s]) }
+// word returns a code with its mark.
+func (c code) word() uint64 { return 1<<(32+c.n-1) | c.bits }
 
 // pairMask and pairMul turn 8 bytes of four weights, shifted right by 7, into two pair indices. The
 // mask leaves the low bits of each exponent in its own 16-bit field. The product has e0<<width|e1

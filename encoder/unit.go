@@ -15,8 +15,6 @@ type Unit struct {
 	rows    []byte  // luts
 	offset  []int64 // bit offset of every block, and of the end
 	nMarked int     // chunks with an output position
-	owners  [len(pairWidths)]*owners
-	table   []uint8 // index in pairWidths, by block
 }
 
 // Stats describes a unit for plans and reports.
@@ -40,32 +38,8 @@ func (c *Counter) unit(book *codebook, total *histogram, rows []byte) *Unit {
 		}
 		u.offset = append(u.offset, end)
 	}
-	u.chooseTables(c.counts)
 	u.nMarked = u.countMarked(c.last)
 	return u
-}
-
-// chooseTables finds the smallest pair table that serves each block.
-func (u *Unit) chooseTables(counts [][256]uint32) {
-	u.table = make([]uint8, len(counts))
-	for k, width := range pairWidths {
-		u.owners[k] = newOwners(u.total, width)
-	}
-	for b := range counts {
-		for !u.owners[u.table[b]].serve(&counts[b], pairWidths[u.table[b]]) {
-			u.table[b]++
-		}
-	}
-}
-
-// pairTables makes the tables that the blocks need.
-func (u *Unit) pairTables() (tables pairTables) {
-	for _, k := range u.table {
-		if tables[k] == nil {
-			tables[k] = newPairTable(u.book, u.owners[k], pairWidths[k])
-		}
-	}
-	return tables
 }
 
 // nBits returns T without the tail (docs/format.md §7).
