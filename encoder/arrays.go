@@ -33,17 +33,16 @@ type array struct {
 	name, dtype string
 	// the length of a list is a multiple of this; 0 for the other two arrays
 	multiple int64
-	form     string // type and shape in words
 }
 
 // arrays lists the six arrays (docs/format.md §8).
 var arrays = [...]array{
-	{NameLUTs, "U8", 0, "U8 [2 to 18, 256]"},
-	{NameEncodedExponent, "U8", 1, "U8 with one dimension"},
-	{NameSignMantissa, "U8", 1, "U8 with one dimension"},
-	{NameOutputPositions, "U8", 4, "U8 with one dimension, a multiple of 4"},
-	{NameGaps, "U8", gapBytes, "U8 with one dimension, a multiple of 320"},
-	{NameSplitPositions, "I64", 0, "I64 with one dimension"},
+	{NameLUTs, "U8", 0},
+	{NameEncodedExponent, "U8", 1},
+	{NameSignMantissa, "U8", 1},
+	{NameOutputPositions, "U8", 4},
+	{NameGaps, "U8", gapBytes},
+	{NameSplitPositions, "I64", 0},
 }
 
 // fits reports whether an array of some unit can have this shape.
@@ -99,7 +98,7 @@ func IsArrayName(name string) bool { return slices.Contains(ArrayNames(), name) 
 func CheckArray(name, dtype string, shape []int64) error {
 	for _, a := range arrays {
 		if a.name == name && (a.dtype != dtype || !a.fits(shape)) {
-			return fmt.Errorf("%s %v, want %s", dtype, shape, a.form)
+			return fmt.Errorf("%s %v, which the official loader doesn't take", dtype, shape)
 		}
 	}
 	return nil

@@ -1,6 +1,7 @@
 package encoder
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -80,54 +81,42 @@ func (c *blockCoder) encode(b int) error {
 		return err
 	}
 	c.finish()
-	if err := c.dst.write(NameSignMantissa, c.sm[:n], c.start); err != nil {
-		return err
-	}
 	coded := c.coded[:min(c.limit/8, c.u.nBytes())-c.base/8]
-	if err := c.dst.write(NameEncodedExponent, coded, c.base/8); err != nil {
-		return err
-	}
-	return c.dst.write(NameGaps, c.gaps, c.base/octetBits*5)
+	return cmp.Or(
+		c.dst.write(NameSignMantissa, c.sm[:n], c.start),
+		c.dst.write(NameEncodedExponent, coded, c.base/8),
+		c.dst.write(NameGaps, c.gaps, c.base/octetBits*5))
 }
 
 // enter makes b the current block and reads its elements.
-func (c *blockCoder) enter(b int) (err error) {
+func (c *blockCoder) enter(b int) error {
 	c.b = b
 	c.start, c.end = blockRange(int64(b), c.u.block, c.u.nElems)
 	c.first = max(0, c.start-lookBack)
 	c.own()
-	c.bf16, err = c.read(c.first, c.end)
-	return err
-}
-
-// read returns the BF16 bytes of elements first to end-1. The next read overwrites them.
-func (c *blockCoder) read(first, end int64) ([]byte, error) {
-	off, n := 2*first, int(2*(end-first))
+	n := int(2 * (c.end - c.first))
 	c.elems = grow(c.elems, n+2*stripElems)
-	got, err := c.src.ReadAt(c.elems[:n], off)
-	if got < n {
-		return nil, fmt.Errorf("read %d bytes at %d: %w", n, off, err)
+	c.bf16 = c.elems[:n]
+	if got, err := c.src.ReadAt(c.bf16, 2*c.first); got < n {
+		return fmt.Errorf("read %d bytes at %d: %w", n, 2*c.first, err)
 	}
-	return c.elems[:n], nil
+	return nil
 }
 
 // code makes the block's coded and mark streams and its sign_mantissa bytes.
 func (c *blockCoder) code(sm []byte) error {
 	start := int(c.start - c.first)
 	i, err := c.complete(start, int(c.u.offset[c.b]-c.base))
-	if err != nil {
-		return err
+	if err == nil {
+		err = c.codes(i, start)
 	}
-	if err := c.codes(i, start); err != nil {
-		return err
+	if err == nil {
+		err = c.strips(sm, start)
 	}
-	if err := c.strips(sm, start); err != nil {
-		return err
+	if err == nil && c.base+int64(c.w.pos()) != c.u.offset[c.b+1] {
+		err = errChanged
 	}
-	if c.base+int64(c.w.pos()) != c.u.offset[c.b+1] {
-		return errChanged
-	}
-	return nil
+	return err
 }
 
 // finish completes the streams and packs the gaps.

@@ -38,17 +38,14 @@ func NewCounter(sizes []int64) (*Counter, error) { return options{}.newCounter(s
 
 func (o options) newCounter(sizes []int64) (*Counter, error) {
 	c := &Counter{block: int64(cmp.Or(o.block, blockElems)), loops: cmp.Or(o.loops, fastest())}
-	for i, n := range sizes {
-		if n < 0 {
-			return nil, fmt.Errorf("tensor %d has %d elements", i, n)
-		}
-		if n > maxElems || c.nElems > maxElems-n {
+	for _, n := range sizes {
+		if n > maxElems-c.nElems {
 			return nil, &UnsupportedError{ReasonTooLarge,
 				fmt.Sprintf("more than %d weights", int64(maxElems))}
 		}
 		c.nElems += n
 	}
-	if c.nElems == 0 {
+	if c.nElems < 1 {
 		return nil, errors.New("unit has no elements")
 	}
 	c.sizes = append(c.sizes, sizes...)

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"slices"
 	"sync/atomic"
 
 	"golang.org/x/sync/errgroup"
@@ -16,10 +17,7 @@ import (
 // [*UnsupportedError] after it has written all bytes; discard them. Keep source and writers open
 // until Encode returns. No goroutine outlives it.
 func (u *Unit) Encode(ctx context.Context, src io.ReaderAt, dst Dst, workers int) error {
-	positions := make([]uint32, u.nMarked+1)
-	for i := range positions {
-		positions[i] = uint32(u.nElems)
-	}
+	positions := slices.Repeat([]uint32{uint32(u.nElems)}, u.nMarked+1)
 	c := &unitCoder{u: u, src: src, dst: dst, table: newPairTable(u.book), positions: positions}
 	defer freeTables.Put(c.table)
 	if err := c.blocks(ctx, workers); err != nil {

@@ -81,9 +81,8 @@ func buildTree(entries []entry) *node {
 	return queue[0]
 }
 
-// codes lists the leaves of the tree in table order with their codes.
-func (n *node) codes() []code { return n.appendCodes(nil, 0, 0) }
-
+// appendCodes appends the leaves below n in table order, with their codes. bits and depth are those
+// of n.
 func (n *node) appendCodes(list []code, bits uint64, depth int) []code {
 	if n.zero == nil {
 		return append(list, code{symbol: n.head, bits: bits, n: depth})

@@ -35,7 +35,7 @@ func buildCodebook(h *histogram) *codebook {
 		}
 		tree = buildTree(demoted)
 	}
-	b := newCodebook(tree.codes())
+	b := newCodebook(tree.appendCodes(nil, 0, 0))
 	b.tied = tied
 	return b
 }

@@ -25,25 +25,26 @@ type loops struct {
 	// of the given width.
 	split func(dst *[stripElems]byte, bf16 *[2 * stripElems]byte, idx *strip, width uint)
 
-	// append16 and append8 add groups of 16 or 8 elements to the coded and mark streams at w.at,
-	// where the stretches begin. They return how many groups they added: all in idx, or fewer if
-	// the next group is too long for the loop (see pairTable).
-	append16, append8 appendLoop
-
-	// append128 and append64 take larger groups: eight runs of 16 or 8 elements. Most variants have
-	// nil here. They look up codes in the table's lowCodes, from indices of width lowWidth, and
-	// write only the first mark of each window. They may change the bytes before the stretches,
-	// back to the start of the window. A group is too long if one of its runs has more than 64
-	// bits, or if it reaches beyond 511 bits from the start of the window.
-	append128, append64 appendLoop
+	paces []pace // fastest first
 
 	// gaps packs the gaps of whole octets of marks, as packGaps does.
 	gaps func(dst, marks []byte)
 }
 
-// appendLoop is the type of loops.append16 and the others; see there. idx is part of a strip, 2
-// bytes per element.
+// appendLoop adds the groups of a pace to the coded and mark streams at w.at, where the stretches
+// begin. idx is part of a strip, 2 bytes per element. The loop returns how many groups it added: all
+// in idx, or fewer if the next group is too long for it (see pairTable).
+//
+// A group of 128 or 64 elements is eight runs of 16 or 8. Loops for these look up codes in the
+// table's lowCodes, from indices of width lowWidth, and write only the first mark of each window.
+// They may change the bytes before the stretches, back to the start of the window. A group is too
+// long if one of its runs has more than 64 bits, or if it reaches beyond 511 bits from the start of
+// the window.
 type appendLoop func(w *bitWriter, t *pairTable, idx []byte, coded, marks *stretch) (nGroups int)
+
+// pace16 and pace8 are the paces of loops for groups of 16 and 8 elements.
+func pace16(loop appendLoop) pace { return pace{16, 56, 3.1, false, loop} }
+func pace8(loop appendLoop) pace  { return pace{8, 56, 5.7, false, loop} }
 
 // fastest returns this machine's last variant.
 func fastest() *loops {

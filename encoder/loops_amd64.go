@@ -23,18 +23,16 @@ type variantState struct{ planes planeCounts }
 
 // avx2Loops needs AVX2 and BMI2, in processors since 2013 (Intel) and 2015 (AMD).
 var avx2Loops = loops{
-	name: "avx2", count: countGo, split: splitAVX2,
-	append16: append16AVX2, append8: append8AVX2,
-	gaps: packGaps,
+	name: "avx2", count: countGo, split: splitAVX2, gaps: packGaps,
+	paces: []pace{pace16(append16AVX2), pace8(append8AVX2)},
 }
 
 // avx512Loops needs parts of AVX-512 that processors have since Ice Lake (Intel, 2019) and Zen 4
 // (AMD, 2022). These processors don't slow down for 512-bit vectors.
 var avx512Loops = loops{
-	name: "avx512", count: countAVX512, split: splitAVX512,
-	append16: append16AVX2, append8: append8AVX2,
-	append128: append128AVX512, append64: append64AVX512,
-	gaps: packGapsAVX512,
+	name: "avx512", count: countAVX512, split: splitAVX512, gaps: packGapsAVX512,
+	paces: []pace{{128, 512, 3.3, true, append128AVX512}, {64, 512, 6.2, true, append64AVX512},
+		pace16(append16AVX2), pace8(append8AVX2)},
 }
 
 //go:noescape

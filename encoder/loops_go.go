@@ -4,9 +4,8 @@ import "encoding/binary"
 
 // goLoops is the variant for every platform.
 var goLoops = loops{
-	name: "go", count: countGo, split: splitGo,
-	append16: append16Go, append8: append8Go,
-	gaps: packGaps,
+	name: "go", count: countGo, split: splitGo, gaps: packGaps,
+	paces: []pace{pace16(append16Go), pace8(append8Go)},
 }
 
 // Masks for four BF16 weights in 8 bytes.

@@ -100,9 +100,6 @@ var (
 	longCodes  = shape{"longer", func(r *rand.Rand) byte { return byte(70 + r.IntN(20)*(1+r.IntN(2)) + r.IntN(2)) }}
 )
 
-// paces lists all paces.
-var paces = []pace{pace128, pace64, paceFast, pacePairs}
-
 // TestAppend compares the append loops with one append per element. It starts after any number of
 // elements, so at every bit of a window, and checks which groups the loops take.
 func TestAppend(t *testing.T) {
@@ -111,12 +108,9 @@ func TestAppend(t *testing.T) {
 		for before := range 70 {
 			bf16 := s.weights(uint64(before), before+stripElems)
 			u := newTestUnit(t, options{}, bf16)
-			for _, p := range paces {
-				table := u.testTable(p)
-				for _, l := range list {
-					if table == nil || p.loop(&l) == nil {
-						continue
-					}
+			table := newPairTable(u.book)
+			for _, l := range list {
+				for _, p := range l.pacesFor(table, 0) {
 					if d := testAppend(u, &l, p, table, bf16, before); d != "" {
 						t.Errorf("%s, %s, %d elements behind %d: %s", l.name, s.name, p.elems, before, d)
 					}
@@ -124,14 +118,6 @@ func TestAppend(t *testing.T) {
 			}
 		}
 	}
-}
-
-// testTable makes the table of a unit's only block for a pace, or returns nil if none serves.
-func (u *Unit) testTable(p pace) *pairTable {
-	if p.low && u.book.width() != lowWidth {
-		return nil
-	}
-	return newPairTable(u.book)
 }
 
 // testAppend runs a loop over a strip and describes how the result differs from plain appending.
@@ -143,7 +129,7 @@ func testAppend(u *Unit, l *loops, p pace, table *pairTable, bf16 []byte, before
 	want.plain(u, bf16[:2*before])
 	got.plain(u, bf16[:2*before])
 	at := got.w.at
-	took := p.loop(l)(&got.w, table, idx[:], (*stretch)(got.coded[at:]), (*stretch)(got.marks[at:]))
+	took := p.loop(&got.w, table, idx[:], (*stretch)(got.coded[at:]), (*stretch)(got.marks[at:]))
 	if wantTook := want.groups(u, bf16[2*before:], p); took != wantTook {
 		return fmt.Sprintf("%d groups, want %d", took, wantTook)
 	}
@@ -230,14 +216,14 @@ func TestPaces(t *testing.T) {
 	wide := []want{{shapes[0], 128, 0.8}, {shapes[1], 128, 0.8}, {shapes[3], 128, 0.8}, {shapes[5], 128, 0.8}, {longCodes, 64, 0.8}}
 	for _, l := range variants() {
 		list := plain
-		if l.append128 != nil {
+		if l.paces[0].low {
 			list = wide
 		}
 		for _, want := range list {
 			bf16 := want.shape.weights(9, stripElems)
 			u := newTestUnit(t, options{loops: &l}, bf16)
 			table := newPairTable(u.book)
-			p := paceFor(&l, table, float64(u.nBits())/stripElems)
+			p := l.pacesFor(table, float64(u.nBits())/stripElems)[0]
 			if p.elems != want.elems || p.low && table.width != lowWidth {
 				t.Errorf("%s, %s: %d elements at a time, table of width %d", l.name, want.shape.name, p.elems, table.width)
 				continue
@@ -245,7 +231,7 @@ func TestPaces(t *testing.T) {
 			var behind appended
 			took := 0
 			for i := 0; i < stripElems; i += p.elems {
-				took += behind.groups(u, bf16[2*i:2*(i+p.elems)], *p)
+				took += behind.groups(u, bf16[2*i:2*(i+p.elems)], p)
 			}
 			if share := float64(took*p.elems) / stripElems; share < want.share {
 				t.Errorf("%s, %s: %d elements at a time for %.2f of the groups", l.name, want.shape.name, p.elems, share)
