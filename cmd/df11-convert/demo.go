@@ -4,10 +4,8 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"io"
 	"os"
-	"path/filepath"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -22,8 +20,7 @@ import (
 // The demo's repos and its user's token.
 const (
 	demoSource = "demo/tiny-llama"
-	demoTarget = "demo/" + demoFolder
-	demoFolder = "tiny-llama-DF11"
+	demoTarget = "demo/tiny-llama-DF11"
 	demoToken  = "hf_demo"
 )
 
@@ -56,17 +53,11 @@ type demoReport struct {
 
 func runDemo(ctx context.Context, u *ui, out string, gpu gpuFlags) (err error) {
 	start := time.Now()
-	left := filepath.Join(out, demoFolder)
 	if out == "" {
 		if out, err = os.MkdirTemp("", "df11-demo-"); err != nil {
 			return err
 		}
-		left = out
-		defer func() {
-			if err != nil {
-				_ = os.RemoveAll(out)
-			}
-		}()
+		u.say("the result goes to %s: delete it when you're done", out)
 	}
 	server := hubtest.New()
 	defer server.Close()
@@ -76,54 +67,41 @@ func runDemo(ctx context.Context, u *ui, out string, gpu gpuFlags) (err error) {
 	server.AddModel(demoSource, model)
 	u.say("1. a Llama-shaped model, %s, on a Hub inside this process: %s/%s",
 		human.Bytes(model.Size()), server.URL, demoSource)
-	account := hubFlags{instead: &hub.Options{Connection: hub.Connection{Endpoint: server.URL,
-		Token: demoToken, TokenSource: "the demo"}}}
-	r, err := demoJob(ctx, u, account, out, gpu)
+	source := sourceFlags{hubFlags: hubFlags{instead: &hub.Options{
+		Connection: hub.Connection{Endpoint: server.URL, Token: demoToken, TokenSource: "the demo"}}}}
+	r, err := demoJob(ctx, u, source, out, gpu)
 	if err != nil {
-		return fmt.Errorf("demo: %w", err)
-	}
-	if v := server.Violations(); len(v) > 0 {
-		return fmt.Errorf("demo: the Hub saw a token where none belongs: %v", v)
+		return err
 	}
 	r.Made.Seconds = time.Since(start).Seconds()
 	u.result(r, r.Target.Folder, func(w io.Writer) { printDemo(w, r) })
-	u.say("delete %s when you're done: it holds %s", left, human.Bytes(r.Sizes.DF11))
 	return nil
 }
 
 // demoJob runs a conversion. Then it reads both repos again, as a stranger would.
-func demoJob(ctx context.Context, u *ui, account hubFlags, out string,
+func demoJob(ctx context.Context, u *ui, source sourceFlags, out string,
 	gpu gpuFlags) (*demoReport, error) {
-	r, source := &demoReport{}, sourceFlags{hubFlags: account}
 	u.say("2. df11-convert %s --push: fetch, encode, verify, upload", demoSource)
-	convert := convertFlags{
-		sourceFlags: source,
-		target: targetFlags{push: true, repoID: demoTarget,
-			out: filepath.Join(out, demoFolder)},
-		gpu: gpu,
-	}
+	convert := convertFlags{sourceFlags: source, gpu: gpu,
+		target: targetFlags{push: true, repoID: demoTarget, out: out}}
 	made, err := convertOne(ctx, u, &convert, demoSource)
 	if err != nil {
 		return nil, err
 	}
-	r.conversion = *made
 	u.say("3. df11-convert verify %s: fetch both repos again and compare every bit",
 		demoTarget)
-	check := verifyFlags{
-		readerFlags: readerFlags{sourceFlags: source, against: demoSource},
-		level:       string(pipeline.LevelFull), workDir: out, gpu: gpu,
-	}
+	check := verifyFlags{readerFlags: readerFlags{sourceFlags: source, against: demoSource},
+		level: string(pipeline.LevelFull), gpu: gpu}
 	report, err := verifyOne(ctx, u, &check, demoTarget)
-	if err == nil {
-		r.Proof = judge(report, false)
+	if err != nil {
+		return nil, err
 	}
-	return r, err
+	return &demoReport{*made, judge(report, false)}, nil
 }
 
 func printDemo(w io.Writer, r *demoReport) {
 	t := newTable(w)
 	t.sizes(r.Sizes)
-	// an error of verifyOne would have ended the demo
 	t.row("verified",
 		"all 16 bits of %s, after encoding and again from the published repo: 0 differ",
 		count(r.Proof.Weights, "weight"))
