@@ -124,7 +124,6 @@ const steps = {
     () => [link(`${hub.hub()}/${id.split('@')[0]}`, 'Open its page'), ' ', again('model', id)]],
   check_instead: id => ['it’s a result already: check it', () => [again('check', id, 'Check it')]],
   exact_f32: id => ['its F32 values look like BF16 ones', () => [button('Plan it as BF16', () => ask('model', id, { f32: true }), 'main')]],
-  try: (id, error) => ['you may have meant ' + shown(error.try), () => [again('model', error.try, shown(error.try))]],
   retry: id => ['the Hub is busy or out of reach: wait a little, then try again', () => [again('model', id)]],
 };
 const again = (mode, id, text = 'Try again') => button(text, () => ask(mode, id), 'main');
@@ -137,7 +136,7 @@ const titles = {
 function refuse({ error }, id, kind = 'This can’t be planned') {
   if (error.kind === 'unauthorized') leave();
   const more = error.hint && `the program on your own machine can say more: ${program} plan ${id}`;
-  const [todo, actions = () => []] = steps[error.next]?.(id, error) ?? [more];
+  const [todo, actions = () => []] = steps[error.next]?.(id) ?? [more];
   const head = error.next === 'retry' && !navigator.onLine ? 'You’re offline' : titles[error.kind] ?? kind;
   warn('answer', new Problem(head, shown(error.message), [todo]), ...actions());
 }

@@ -121,12 +121,6 @@ func TestMembers(t *testing.T) {
 		if _, ok := known[flag]; !ok {
 			t.Errorf("a list offers neither the flag %s nor a member of that name", flag)
 		}
-		for _, hint := range []string{"use --" + flag + " ORG/NAME", "choose with -o or --" + flag} {
-			f := (&failure{hints: []string{hint}}).inList()
-			if strings.Contains(f.Hint, "-"+flag) || strings.Contains(f.Hint, "-o ") {
-				t.Errorf("the hint for a list, %q, names a flag", f.Hint)
-			}
-		}
 	}
 }
 

@@ -154,16 +154,10 @@ func convertOne(ctx context.Context, u *ui, f *convertFlags, spec string) (*conv
 	return &conversion{report, src.plan.Stays()}, nil
 }
 
-// count adds the bytes that a conversion moved, and records whether it left work to resume.
+// count adds the bytes that a conversion moved.
 func (u *ui) count(s progress.Snapshot) {
-	u.kept = leavesWork(s)
 	u.read += s.Fetched
 	u.published += s.Stages[progress.Upload].Bytes
-}
-
-// leavesWork reports whether a run did work that the next run can continue.
-func leavesWork(s progress.Snapshot) bool {
-	return s.Fetched > 0 || s.Outputs > 0 || s.Phase != "" && s.Phase != "convert"
 }
 
 // options turns flags into the pipeline's options.

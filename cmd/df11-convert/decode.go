@@ -72,7 +72,6 @@ func runDecode(ctx context.Context, u *ui, f *decodeFlags, name string) error {
 	stop := u.watch(opt.Progress)
 	report, err := pipeline.Decode(ctx, opt)
 	stop()
-	u.kept = opt.Progress.Outputs.Load() > 0
 	if err != nil {
 		return err
 	}

@@ -124,7 +124,7 @@ func (f *readerFlags) openOriginal(ctx context.Context, u *ui, d *model.DF11) (*
 		}
 		u.say("the original is %s", spec)
 	case onHub(spec):
-		open = f.openNamed
+		open = f.openRepo
 	default:
 		if err := refuseOwn(d, spec); err != nil {
 			return nil, err

@@ -36,7 +36,6 @@ type failure struct {
 	Detail  string `json:"detail,omitempty"` // the whole error, if Message is shorter
 	Hint    string `json:"hint,omitempty"`
 	Next    string `json:"next,omitempty"` // the hint for programs: docs/json.md
-	Try     string `json:"try,omitempty"`  // the source that was probably meant
 	Unit    string `json:"unit,omitempty"`
 	Tensor  string `json:"tensor,omitempty"`
 	Element *int64 `json:"element,omitempty"`
@@ -55,7 +54,7 @@ func failureOf(err error) *failure {
 	if whole := human.Message("%v", err); whole != f.Message {
 		f.Detail = whole
 	}
-	f.Next, f.Try = next(err)
+	f.Next = next(err)
 	f.advise(human.Printable(hint(err)))
 	if m, ok := errors.AsType[*verify.MismatchError](err); ok {
 		f.Unit, f.Tensor, f.Element = m.Unit, m.Tensor, &m.Elem

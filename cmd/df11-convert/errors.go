@@ -49,16 +49,6 @@ func (h hinted) Unwrap() error { return h.error }
 
 func (h hinted) Hint() string { return h.hint }
 
-// meantError is an error about a source, with the id that was probably meant.
-type meantError struct {
-	error
-	id string
-}
-
-func (e meantError) Unwrap() error { return e.error }
-
-func (e meantError) Hint() string { return "did you mean: " + e.id }
-
 // wraps reports whether err wraps a T.
 func wraps[T error](err error) bool {
 	_, ok := errors.AsType[T](err)
@@ -87,7 +77,7 @@ var kinds = []kind{
 	{"usage", wraps[usageError], exitUsage, ""},
 	{"output", wraps[outputError], exitError, ""},
 	{"disk_full", disk.IsNoSpace, exitError, "free some space, or use another disk"},
-	{"disk_budget", wraps[*budget.DiskError], exitError, "raise --disk, or free some space"},
+	{"disk_budget", wraps[*budget.DiskError], exitError, "free some space there, or raise --disk"},
 	{"memory_budget", wraps[*budget.MemoryError], exitError, "raise --memory, or leave it out"},
 	{"structure", wraps[*verify.StructureError], exitWrong, ""},
 	{"other_original", wraps[otherOriginal], exitWrong, ""},
@@ -104,15 +94,16 @@ var kinds = []kind{
 	{"not_convertible", wraps[*plan.RefusedError], exitRefused, ""},
 	{"conflict", func(err error) bool {
 		return wraps[*target.ConflictError](err) || errors.Is(err, errForeign)
-	}, exitError, "choose another target with --repo-id"},
+	}, exitError, "choose another target with -o or --repo-id (a work folder with --work-dir), or add --force to write there anyway"},
 	{"source_is_target", wraps[*target.SourceTargetError], exitError,
 		"choose another target with -o or --repo-id"},
 	{"target_taken", wraps[*target.TakenError], exitError,
 		"choose another target with --repo-id or -o, or wait until the other run ends"},
 	{"target_lost", wraps[*target.LostError], exitError, ""},
 	{"visibility", wraps[*target.VisibilityError], exitError,
-		"make it private in its settings, or choose another target with --repo-id"},
-	{"occupied", wraps[*back.OccupiedError], exitError, ""},
+		"make it private in its settings, choose another target with --repo-id, or allow it with --public if the license does"},
+	{"occupied", wraps[*back.OccupiedError], exitError,
+		"choose another folder with -o, or add --force to write there anyway"},
 	{"own_input", wraps[*back.OwnInputError], exitError, "choose a folder outside it with -o"},
 	{"folder", wraps[*disk.Error], exitError, ""},
 	{"source_changed", wraps[*model.ChangedError], exitError,
@@ -170,66 +161,28 @@ func hint(err error) string {
 	if h := hub.Hint(err); h != "" {
 		return h
 	}
-	if c, ok := errors.AsType[*target.ConflictError](err); ok {
-		other := choose(c.Work, "work folder with --work-dir", "target with -o or --repo-id")
-		if len(c.Overwritten) > 0 {
-			return "choose another " + other + ", or add --force to overwrite these files"
-		}
-		return "choose another " + other + ", or add --force to keep these files, " +
-			"which the loader will read too"
-	}
-	if d, ok := errors.AsType[*budget.DiskError](err); ok && d.Folder != "" {
-		return "free some space, or choose another disk with " + choose(d.Result > 0, "-o",
-			"--work-dir")
-	}
-	if v, ok := errors.AsType[*target.VisibilityError](err); ok && v.Closed != "" {
-		return "make it private in its settings, choose another target with --repo-id, or allow it with --public if the license does"
-	}
 	if f, ok := errors.AsType[*disk.Error](err); ok && !disk.IsNoSpace(err) {
-		return folderHint(f)
-	}
-	if o, ok := errors.AsType[*back.OccupiedError](err); ok {
-		if len(o.Replaced) > 0 {
-			return "choose another folder with -o, or add --force to overwrite"
-		}
-		return "choose another folder with -o, or add --force to keep these files, " +
-			"which a loader may take for the model's"
+		return "wait if another run uses it, or choose a folder of your own with " +
+			choose(f.Kind == disk.Output, "-o", "--work-dir")
 	}
 	return kindOf(err).hint
 }
 
-// next returns the step that a front end can offer after an error, and the source for the step
-// "try".
-func next(err error) (step, source string) {
-	m, _ := errors.AsType[meantError](err)
+// next returns the step that a front end can offer after an error.
+func next(err error) string {
 	e, isHub := errors.AsType[*hub.Error](err)
 	r, _ := errors.AsType[*plan.RefusedError](err)
 	switch {
-	case m.id != "":
-		return "try", m.id
 	case r != nil:
-		return r.Next, ""
+		return r.Next
 	case !isHub:
-		return "", ""
 	case errors.Is(e, hub.ErrUnauthorized), e.TokenSource == "" &&
 		oneOf(hub.ErrGated, hub.ErrNotFound, hub.ErrForbidden)(e):
-		return "sign_in", ""
+		return "sign_in"
 	case errors.Is(e, hub.ErrGated):
-		return "accept_terms", ""
+		return "accept_terms"
 	case e.GaveUp() || e.Temporary():
-		return "retry", ""
+		return "retry"
 	}
-	return "", ""
-}
-
-// folderHint returns what to do about an unusable folder.
-func folderHint(f *disk.Error) string {
-	flag := choose(f.Kind == disk.Output, "-o", "--work-dir")
-	if errors.Is(f, disk.ErrLocked) {
-		return "wait until the other run ends, or choose another folder with " + flag
-	}
-	if wraps[*disk.UnsafeError](f) {
-		return "check who owns what is there, or choose a folder of your own with " + flag
-	}
-	return "choose a writable folder with " + flag
+	return ""
 }

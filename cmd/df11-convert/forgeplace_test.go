@@ -64,9 +64,4 @@ func TestOriginalsBroughtAlong(t *testing.T) {
 			}
 		}
 	}
-	t.Chdir(filepath.Dir(elsewhere)) // the hint names the folder
-	write(filepath.Join("own", "model"))
-	if code, _, diag := program(t, "verify", model, "--against", "own/model"); code == exitOK || !strings.Contains(diag, "--against ./own/model") {
-		t.Errorf("a folder of a repo's form: exit %d: %s", code, diag)
-	}
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"runtime"
 	"runtime/debug"
@@ -74,7 +75,7 @@ func (s *sizeFlag) Set(text string) error {
 	n, err := humanize.ParseBigBytes(strings.TrimSuffix(text, "/s")) // exact: 2.01kB are 2010 bytes
 	bare := strings.Trim(text, "0123456789. ") == "" && text != "0"
 	if err != nil || bare || !n.IsInt64() || n.Int64() > maxSize {
-		return fmt.Errorf("%q is not a size such as 512MiB or 14GB", text)
+		return errors.New("not a size such as 512MiB or 14GB")
 	}
 	*s = sizeFlag(n.Int64())
 	return nil
@@ -107,7 +108,7 @@ func (c *cardFlag) Set(text string) error {
 	*c = cardFlag(gib)
 	if *c == 0 || *c > 1000 { // 4060Ti would be tebibytes
 		*c = 0
-		return fmt.Errorf("%q is no memory of one GPU: write a size such as 24GB", text)
+		return errors.New("no memory of one GPU: write a size such as 24GB")
 	}
 	return nil
 }

@@ -4,43 +4,44 @@ import (
 	"fmt"
 	"net/url"
 	"os"
-	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/df11-convert/df11-convert/internal/names"
+	"github.com/df11-convert/df11-convert/internal/reader"
 )
 
+// hubHosts are the names of the Hub. Its addresses need no https:// before them.
+var hubHosts = []string{"huggingface.co", "www.huggingface.co", "hf.co"}
+
 // repoID turns addresses of a model on the Hub into org/name or org/name@revision. It knows
-// https://huggingface.co/org/name, with or without /tree/REVISION, and hf://org/name@REVISION. It
-// returns text without "://" unchanged.
+// https://huggingface.co/org/name, with or without /tree/REVISION, the same on the Hubs of the
+// environment, and hf://org/name@REVISION. It returns other text without "://" unchanged.
 func repoID(text string) (string, error) {
-	if !strings.Contains(text, "://") {
+	address := text
+	if host, _, _ := strings.Cut(text, "/"); slices.Contains(hubHosts, host) {
+		address = "https://" + text
+	}
+	if !strings.Contains(address, "://") {
 		return text, nil
 	}
-	u, err := url.Parse(text)
+	u, err := url.Parse(address)
 	if err != nil {
 		return "", usageError{err}
 	}
 	at, path := "", strings.Trim(u.EscapedPath(), "/")
-	inUse := func(variable string) bool {
-		home, err := url.Parse(os.Getenv(variable))
-		return err == nil && u.Scheme == home.Scheme && u.Host == home.Host
-	}
+	origin := u.Scheme + "://" + u.Host
+	inUse := func(variable string) bool { return strings.TrimRight(os.Getenv(variable), "/") == origin }
 	switch {
 	case u.Scheme == "hf":
 		path = strings.Trim(u.Host+"/"+path, "/")
-	case u.Scheme == "https" &&
-		(u.Host == "huggingface.co" || u.Host == "www.huggingface.co" || u.Host == "hf.co"),
-		inUse("HF_ENDPOINT"), inUse(pushEndpoint):
+	case u.Scheme == "https" && slices.Contains(hubHosts, u.Host), inUse("HF_ENDPOINT"),
+		inUse(pushEndpoint):
 	default:
 		return "", hinted{usagef("%s is not the address of a model on the Hub", text),
 			"write org/name, https://huggingface.co/org/name or hf://org/name"}
 	}
-	parts := strings.Split(strings.TrimPrefix(path, "models/"), "/")
-	if parts[0] == "datasets" || parts[0] == "spaces" {
-		return "", hinted{usagef("%s is in the Hub's %s, which hold no models", text, parts[0]),
-			"give the address of a model"}
-	}
+	parts := strings.Split(path, "/")
 	if len(parts) == 4 && parts[2] == "tree" {
 		at, parts = "@"+parts[3], parts[:2]
 	}
@@ -56,39 +57,15 @@ func repoID(text string) (string, error) {
 	return id, nil
 }
 
-// somePath matches text that can only mean a local path.
-var somePath = regexp.MustCompile(`^([./~]|[A-Za-z]:)|\.safetensors$`)
-
 // onHub reports whether --against names a model on the Hub. Local folders don't matter.
 func onHub(spec string) bool {
-	repo, _, _ := strings.Cut(spec, "@")
-	return strings.Contains(spec, "://") ||
-		names.CheckNewRepo(repo) == nil && !somePath.MatchString(spec)
+	id, err := repoID(spec)
+	repo, _, _ := strings.Cut(id, "@")
+	return err != nil || names.CheckNewRepo(repo) == nil && !reader.IsSafetensors(repo)
 }
 
-// notFound returns the error for a source that's no file, no folder, and no Hub id, with a guess at
-// what you meant.
+// notFound returns the error for a source that's no file, no folder, and no Hub id.
 func notFound(id string) error {
-	err := usagef("%s: no such file or folder, and not a Hub id such as org/name", id)
-	if somePath.MatchString(id) {
-		return hinted{err, "check the path"}
-	}
-	clean := strings.Trim(strings.ReplaceAll(strings.TrimSpace(id), `\`, "/"), "/")
-	for _, host := range []string{"www.", "huggingface.co/", "hf.co/"} {
-		clean = strings.TrimPrefix(clean, host)
-	}
-	kind, _, _ := strings.Cut(clean, "/")
-	meant, _ := repoID("hf://" + clean)
-	repo, _, _ := strings.Cut(meant, "@")
-	switch {
-	case names.CheckNewRepo(repo) == nil:
-		return meantError{err, meant}
-	case kind == "datasets" || kind == "spaces":
-		return hinted{err,
-			"write org/name for a model; the Hub's " + kind + " hold none"}
-	case kind == clean && names.CheckNewRepo(kind+"/name") == nil:
-		return hinted{err, "add the model's name, such as " + kind + "/name"}
-	}
-	return hinted{err,
+	return hinted{usagef("%s: no such file or folder, and not a Hub id such as org/name", id),
 		"check the path; a Hub id is org/name or org/name@revision, made of letters, digits, -, _, and ."}
 }

@@ -162,15 +162,12 @@ var choices = map[string][]string{
 // checkFlags refuses values that are wrong in every command.
 func checkFlags(flags *pflag.FlagSet) (err error) {
 	flags.Visit(func(f *pflag.Flag) {
-		switch v := f.Value.String(); {
-		case (f.Value.Type() == "int" || f.Value.Type() == "duration") && v[0] == '-':
-			err = usagef("--%s: %s is less than 0", f.Name, v)
-		case f.Value.Type() == "string" && strings.HasPrefix(v, "-"): // a path can begin with ./-
-			err = usagef("--%s needs a value: %q is a flag", f.Name, v)
-		}
-		if known := choices[f.Name]; known != nil && f.Value.Type() == "string" &&
-			!slices.Contains(known, f.Value.String()) {
-			err = usagef("--%s: %q is not one of %s", f.Name, f.Value, strings.Join(known, ", "))
+		v, known := f.Value.String(), choices[f.Name]
+		switch {
+		case strings.HasPrefix(v, "-"): // a path can begin with ./-
+			err = usagef("--%s needs a value that doesn't begin with -: %s", f.Name, v)
+		case known != nil && !slices.Contains(known, v):
+			err = usagef("--%s: %q is not one of %s", f.Name, v, strings.Join(known, ", "))
 		}
 	})
 	return err

@@ -132,7 +132,7 @@ func checkHints(args []string, stderr string) error {
 			if m[1] != "" {
 				args = m[1:2]
 			}
-			if c, _, err := root.Find(args); err != nil || c.Flag(m[2]) == nil {
+			if c, _, err := root.Find(args); err != nil || c.Flag(m[2]) == nil && !slices.Contains(entryFlags, m[2]) {
 				return fmt.Errorf("%v has no --%s: %s", args, m[2], line)
 			}
 		}

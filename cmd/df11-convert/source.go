@@ -15,7 +15,6 @@ import (
 	"github.com/df11-convert/df11-convert/internal/catalog"
 	"github.com/df11-convert/df11-convert/internal/disk"
 	"github.com/df11-convert/df11-convert/internal/forward"
-	"github.com/df11-convert/df11-convert/internal/human"
 	"github.com/df11-convert/df11-convert/internal/model"
 	"github.com/df11-convert/df11-convert/internal/names"
 	"github.com/df11-convert/df11-convert/internal/plan"
@@ -50,15 +49,7 @@ func (f *hubFlags) client(u *ui, side string) (*hub.Client, error) {
 	}
 	c, err := hub.New(opt)
 	if err != nil {
-		hint := "fix the token or variable that the error names"
-		if strings.Contains(err.Error(), "endpoint") {
-			name := "HF_ENDPOINT"
-			if side == "target" && os.Getenv(pushEndpoint) != "" {
-				name = pushEndpoint
-			}
-			hint = "fix " + name + ": it should look like https://huggingface.co"
-		}
-		return nil, hinted{usageError{err}, hint}
+		return nil, hinted{usageError{err}, "check HF_ENDPOINT, " + pushEndpoint + ", and the token"}
 	}
 	if f.clients == nil {
 		f.clients = map[string]*hub.Client{}
@@ -251,14 +242,4 @@ func (f *sourceFlags) openRepo(ctx context.Context, u *ui, spec string,
 		return nil, fmt.Errorf("%s: %w", spec, err)
 	}
 	return o, nil
-}
-
-// openNamed is openRepo, but its errors hint at a folder with that name.
-func (f *sourceFlags) openNamed(ctx context.Context, u *ui, spec string,
-	opt plan.Options) (*opened, error) {
-	o, err := f.openRepo(ctx, u, spec, opt)
-	if err != nil && model.Exists(spec) {
-		err = hinted{err, "to use the folder with that name: --against ./" + human.ShellWord(spec)}
-	}
-	return o, err
 }

@@ -155,7 +155,7 @@ func (p *publication) judge(m listedModel, err error) {
 	p.final = expected || p.State == target.Current
 	p.Todo = err == nil && !p.final
 	if p.err = err; err != nil {
-		p.Error = failureOf(err).inList()
+		p.Error = failureOf(err)
 	}
 }
 

@@ -3,7 +3,6 @@ package main
 import (
 	"fmt"
 	"io"
-	"strings"
 	"text/tabwriter"
 
 	"github.com/df11-convert/df11-convert/internal/human"
@@ -41,9 +40,6 @@ func sprintf(format string, args ...any) string {
 
 // count returns a number with its noun, such as "2 files".
 func count[N int | int64](n N, thing string) string {
-	if stem, ok := strings.CutSuffix(thing, "y"); ok && n != 1 {
-		thing = stem + "ie"
-	}
 	return human.Grouped(int64(n)) + " " + thing + choose(n == 1, "", "s")
 }
 

@@ -8,7 +8,6 @@ import (
 	"io"
 	"log/slog"
 	"os"
-	"regexp"
 	"strings"
 	"time"
 
@@ -38,7 +37,6 @@ type ui struct {
 	verbose   bool
 	logFormat string
 	resume    string // command that continues after an interruption
-	kept      bool   // whether the run left work that this command continues
 	command   string // the running command, for --json
 	found     any    // what the command found, for --json
 	governor  *hub.Governor
@@ -193,18 +191,6 @@ func (u *ui) hint(hints []string) {
 	}
 }
 
-// listFlag matches what a hint says of a flag that a list's entries have instead.
-var listFlag = regexp.MustCompile(`(-o or )?--(` + strings.Join(entryFlags, "|") + `)( or -o| ORG/NAME)?`)
-
-// inList rewrites the hints of a failure of one model of a list.
-func (f *failure) inList() *failure {
-	for i, h := range f.hints {
-		f.hints[i] = listFlag.ReplaceAllString(h, "$2 in its entry")
-	}
-	f.Hint = strings.Join(f.hints, "\n")
-	return f
-}
-
 // failure describes the error that ends the program; nil for nil. It adds hints that depend on the
 // command line.
 func (u *ui) failure(err error) *failure {
@@ -212,13 +198,10 @@ func (u *ui) failure(err error) *failure {
 		return nil
 	}
 	f := failureOf(err)
-	if u.command == "batch" {
-		f.inList()
-	}
 	switch {
 	case f.exit == exitUsage && len(f.hints) == 0:
 		f.advise("see df11-convert " + u.command + " --help")
-	case u.resume != "" && (f.exit == exitInterrupted || f.exit == exitError && u.kept):
+	case u.resume != "" && f.exit == exitInterrupted:
 		f.advise("progress is saved; resume with: " + u.resume)
 	}
 	return f

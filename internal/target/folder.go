@@ -52,7 +52,7 @@ func OpenFolder(ctx context.Context, root string, stays bool, w *Owner,
 		return nil, err
 	}
 	f.disk.InTheWay = func(name string) error {
-		return &ConflictError{Where: f.Name(), Overwritten: []string{name}, Work: !stays}
+		return &ConflictError{Where: f.Name(), Overwritten: []string{name}}
 	}
 	if err = f.inspect(ctx); err != nil {
 		return nil, errors.Join(err, f.disk.Leave())

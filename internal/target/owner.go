@@ -202,7 +202,7 @@ func (j *judge) inspect(ctx context.Context, s snapshot, last *Inspection) (*Ins
 	if len(x.Files)+len(x.Overwritten) == 0 || forced {
 		return x.in, nil
 	}
-	x.Where, x.Of, x.Work = s.where, x.in.stranger, j.work
+	x.Where, x.Of = s.where, x.in.stranger
 	return x.in, &x.ConflictError
 }
 
@@ -410,8 +410,7 @@ type ConflictError struct {
 	Where              string
 	Files, Overwritten []string
 	// the source of the conversion in the target; "" if there is none or it isn't known
-	Of   string
-	Work bool // it's a work folder
+	Of string
 }
 
 func (e *ConflictError) Error() string {
