@@ -38,30 +38,23 @@ func after(r *describe.Report) []band {
 // words of ours, and no name.
 func Drawing(r *describe.Report) string {
 	from, to, whole := before(r), after(r), max(1, r.BF16Bytes, r.DF11Bytes)
-	percent := func(n int64) float64 { return 100 * float64(n) / float64(whole) }
 	var b strings.Builder
-	bar := func(bands []band, y int) (ends []float64) {
-		var end int64
+	bar := func(name string, bands []band, y int) {
+		fmt.Fprintf(&b, `<text y="%d">%s</text>`, y-8, name)
+		end := 0.0
 		for _, x := range bands {
-			if x.Bytes > 0 {
-				fmt.Fprintf(&b, `<rect class="%s" x="%.3f%%" y="%d" width="%.3f%%" height="30"/>`,
-					x.class, percent(end), y, percent(x.Bytes))
-			}
-			end += x.Bytes
-			ends = append(ends, percent(end))
+			width := 100 * float64(x.Bytes) / float64(whole)
+			fmt.Fprintf(&b, `<rect class="%s" x="%.3f%%" y="%d" width="%.3f%%" height="30"/>`,
+				x.class, end, y, width)
+			end += width
 		}
-		return ends
 	}
-	fmt.Fprintf(&b, `<svg class="bars" height="132" role="img" aria-label="%s in BF16, %s in DF11: `+
+	fmt.Fprintf(&b, `<svg class="bars" height="112" role="img" aria-label="%s in BF16, %s in DF11: `+
 		`the exponents take %s instead of %s">`, human.Bytes(r.BF16Bytes), human.Bytes(r.DF11Bytes),
 		human.Bytes(to[1].Bytes), human.Bytes(from[1].Bytes))
-	fmt.Fprintf(&b, `<text y="12">BF16 %s</text>`, human.Bytes(r.BF16Bytes))
-	top := bar(from, 20)
-	bottom := bar(to, 74)
-	fmt.Fprintf(&b, `<svg viewBox="0 0 100 10" preserveAspectRatio="none" y="50" height="24">`+
-		`<polygon class="flow" points="%.2f,0 %.2f,0 %.2f,10 %.2f,10"/></svg>`, top[0], top[1],
-		bottom[1], bottom[0])
-	fmt.Fprintf(&b, `<text y="106" dy="1em">DF11 %s</text></svg><ul class="legend">`, human.Bytes(r.DF11Bytes))
+	bar("BF16 "+human.Bytes(r.BF16Bytes), from, 20)
+	bar("DF11 "+human.Bytes(r.DF11Bytes), to, 80)
+	b.WriteString(`</svg><ul class="legend">`)
 	for _, x := range to {
 		if x.Bytes > 0 {
 			fmt.Fprintf(&b, `<li><svg viewBox="0 0 10 10"><rect class="%s" width="10" height="10"/>`+

@@ -1,150 +1,52 @@
 package charts
 
 import (
-	"bytes"
-	_ "embed"
-	"fmt"
 	"image"
 	"image/color"
 	"image/draw"
-	"image/png"
-	"strings"
+
+	"golang.org/x/image/font"
+	"golang.org/x/image/font/gofont/gobold"
+	"golang.org/x/image/font/gofont/goregular"
+	"golang.org/x/image/font/opentype"
+	"golang.org/x/image/math/fixed"
 )
 
-// The letters of the Go fonts are embedded as a picture and a list, so pictures look the same on
-// every machine. TestGlyphs compares both with the fonts; with -update it draws them again.
-//
-//go:embed glyphs.png
-var glyphImage []byte
-
-//go:embed glyphs.txt
-var glyphList string
-
-// letter is a rune in one of the atlas's fonts.
-type letter struct {
-	face string
-	r    rune
-}
-
-// glyph is where a letter is in the atlas, where its box is relative to the pen, and how far the
-// pen moves.
-type glyph struct {
-	from    image.Rectangle
-	at      image.Point
-	advance int
-}
-
-// atlas is the embedded picture with its list.
-type atlas struct {
-	mask   *image.Gray
-	glyphs map[letter]glyph
-}
-
-// loadAtlas reads the embedded atlas.
-func loadAtlas() (*atlas, error) {
-	img, err := png.Decode(bytes.NewReader(glyphImage))
-	if err != nil {
-		return nil, fmt.Errorf("read glyphs: %w", err)
-	}
-	mask, ok := img.(*image.Gray)
-	if !ok {
-		return nil, fmt.Errorf("read glyphs: the picture is a %T", img)
-	}
-	a := &atlas{mask, map[letter]glyph{}}
-	for line := range strings.Lines(glyphList) {
-		var l letter
-		var g glyph
-		var x, y, w, h int
-		if _, err := fmt.Sscan(line, &l.face, &l.r, &x, &y, &w, &h, &g.at.X, &g.at.Y,
-			&g.advance); err != nil {
-			return nil, fmt.Errorf("read glyphs: %w", err)
-		}
-		g.from = image.Rect(x, y, x+w, y+h)
-		a.glyphs[l] = g
-	}
-	return a, nil
-}
-
-// canvas draws using only integers, so every machine makes the same picture.
+// canvas is a picture without a background. Rectangles have whole pixels, and fonts are drawn with
+// fixed-point numbers, so every machine makes the same picture.
 type canvas struct {
-	img *image.NRGBA
-	*atlas
+	img         *image.NRGBA
+	title, text font.Face
 }
 
-// newCanvas returns a canvas without a background.
 func newCanvas(w, h int) (*canvas, error) {
-	a, err := loadAtlas()
+	title, err := newFace(gobold.TTF, 46)
 	if err != nil {
 		return nil, err
 	}
-	return &canvas{image.NewNRGBA(image.Rect(0, 0, w, h)), a}, nil
+	text, err := newFace(goregular.TTF, 19)
+	return &canvas{image.NewNRGBA(image.Rect(0, 0, w, h)), title, text}, err
 }
 
-// blend lays a color over a pixel; alpha goes from 0 to 255.
-func (c *canvas) blend(x, y int, col color.NRGBA, alpha int) {
-	if alpha == 0 || !(image.Point{x, y}).In(c.img.Rect) {
-		return
+// newFace opens a font in a size in pixels.
+func newFace(ttf []byte, size float64) (font.Face, error) {
+	parsed, err := opentype.Parse(ttf)
+	if err != nil {
+		return nil, err
 	}
-	i := c.img.PixOffset(x, y)
-	p := c.img.Pix[i : i+4 : i+4]
-	below := int(p[3]) * (255 - alpha) // remaining alpha of the pixel itself, times 255
-	whole := 255*alpha + below
-	mix := func(old, new uint8) uint8 {
-		return uint8((int(new)*255*alpha + int(old)*below + whole/2) / whole)
-	}
-	p[0], p[1], p[2], p[3] = mix(p[0], col.R), mix(p[1], col.G), mix(p[2],
-		col.B), uint8((whole+127)/255)
+	return opentype.NewFace(parsed,
+		&opentype.FaceOptions{Size: size, DPI: 72, Hinting: font.HintingFull})
 }
 
 func (c *canvas) rect(col color.NRGBA, x, y, w, h int) {
 	draw.Draw(c.img, image.Rect(x, y, x+w, y+h), image.NewUniform(col), image.Point{}, draw.Src)
 }
 
-// edge is a horizontal line.
-type edge struct{ left, right, y int }
-
-// trapezoid fills the area between two edges. It smooths the slanting sides to a sixteenth of a
-// pixel.
-func (c *canvas) trapezoid(col color.NRGBA, alpha int, top, bottom edge) {
-	const sub = 16
-	h, y := bottom.y-top.y, top.y
-	for j := range h {
-		left := (top.left*(2*h-2*j-1) + bottom.left*(2*j+1)) * sub / (2 * h)
-		right := (top.right*(2*h-2*j-1) + bottom.right*(2*j+1)) * sub / (2 * h)
-		for i := left / sub; i <= right/sub; i++ {
-			covered := min(right, (i+1)*sub) - max(left, i*sub)
-			c.blend(i, y+j, col, alpha*max(0, covered)/sub)
-		}
-	}
-}
-
-// glyph returns a letter. For a letter that the atlas lacks, it returns a question mark.
-func (c *canvas) glyph(face string, r rune) glyph {
-	if g, ok := c.glyphs[letter{face, r}]; ok {
-		return g
-	}
-	return c.glyphs[letter{face, '?'}]
-}
-
-func (c *canvas) width(face, text string) int {
-	w := 0
-	for _, r := range text {
-		w += c.glyph(face, r).advance
-	}
-	return w
-}
-
-// text writes a line with its baseline at y and returns where the line ends.
-func (c *canvas) text(face string, col color.NRGBA, x, y int, text string) int {
-	for _, r := range text {
-		g := c.glyph(face, r)
-		for j := range g.from.Dy() {
-			for i := range g.from.Dx() {
-				alpha := c.mask.GrayAt(g.from.Min.X+i, g.from.Min.Y+j).Y
-				c.blend(x+g.at.X+i, y+g.at.Y+j, col, int(alpha))
-			}
-		}
-		x += g.advance
-	}
-	return x
+// write writes a gray line with its baseline at y, and returns where the line ends. It begins at x
+// plus the line's width times shift: 0, or less to center it or to end it at x.
+func (c *canvas) write(face font.Face, x, y int, shift float64, line string) int {
+	x += int(shift * float64(font.MeasureString(face, line).Round()))
+	d := font.Drawer{Dst: c.img, Src: image.NewUniform(gray), Face: face, Dot: fixed.P(x, y)}
+	d.DrawString(line)
+	return d.Dot.X.Round()
 }

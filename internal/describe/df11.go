@@ -11,7 +11,6 @@ import (
 
 	"github.com/df11-convert/df11-convert/encoder"
 	"github.com/df11-convert/df11-convert/internal/model"
-	"github.com/df11-convert/df11-convert/internal/streams"
 	"github.com/df11-convert/df11-convert/verify"
 )
 
@@ -93,26 +92,14 @@ func describeUnits(ctx context.Context, d *model.DF11, paths []string) ([]Unit, 
 
 // describeUnit reads a unit's tables and decodes at most runs runs of its weights.
 func describeUnit(ctx context.Context, path string, a verify.Arrays, runs int64) (Unit, error) {
-	x := Unit{Path: path, Weights: a[encoder.NameSignMantissa].Size(), Codes: []Code{}}
-	// before Open, the number of tensors is only a header's claim
-	opened, err := verify.Open(a, nil)
-	if err != nil {
-		return x, err
-	}
-	x.Tensors = len(opened.Sizes())
+	x := Unit{Path: path, Weights: a[encoder.NameSignMantissa].Size(),
+		NBits: 8 * a[encoder.NameEncodedExponent].Size()}
 	for _, s := range a {
 		x.Bytes += s.Size()
 	}
-	luts := a[encoder.NameLUTs]
-	x.NBits, x.LUTs = 8*a[encoder.NameEncodedExponent].Size(), int(luts.Size()/256)
-	var lengths [256]uint8
-	if err := streams.ReadFull(luts, lengths[:], luts.Size()-256); err != nil {
+	opened, err := verify.Open(a, nil)
+	if err != nil {
 		return x, err
-	}
-	for e, n := range lengths {
-		if n > 0 {
-			x.Codes, x.Longest = append(x.Codes, Code{e, int(n)}), max(x.Longest, int(n))
-		}
 	}
 	if err := countRuns(ctx, opened, runs, &x.Histogram); err != nil {
 		return x, err

@@ -1,9 +1,6 @@
 package describe
 
-import (
-	"encoding/json"
-	"math"
-)
+import "math"
 
 // Histogram counts weights by exponent.
 type Histogram [256]uint64
@@ -43,27 +40,4 @@ func (h *Histogram) Entropy() float64 {
 		}
 	}
 	return bits
-}
-
-// Bounds returns the first and the last exponent that occur. In an empty histogram, first > last.
-func (h *Histogram) Bounds() (first, last int) {
-	first, last = len(h), -1
-	for e, n := range h {
-		if n > 0 {
-			first, last = min(first, e), e
-		}
-	}
-	return first, last
-}
-
-// MarshalJSON writes the counts from the first exponent that occurs to the last.
-func (h Histogram) MarshalJSON() ([]byte, error) {
-	stored := struct {
-		First  int      `json:"first"`
-		Counts []uint64 `json:"counts"`
-	}{Counts: []uint64{}}
-	if first, last := h.Bounds(); last >= 0 {
-		stored.First, stored.Counts = first, h[first:last+1]
-	}
-	return json.Marshal(stored)
 }

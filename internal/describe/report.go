@@ -27,7 +27,7 @@ type Report struct {
 	LargestModule int64     `json:"largest_module_bytes"`
 	Weights       int64     `json:"weights"` // in units
 	Read          int64     `json:"weights_read"`
-	Histogram     Histogram `json:"histogram"` // over all units
+	Histogram     Histogram `json:"histogram"` // over all units, by exponent
 	Rates                   // means over the units, by weights
 }
 
@@ -63,23 +63,12 @@ func (p Parts) List() []Part {
 
 // Unit describes one unit of a model.
 type Unit struct {
-	Path    string `json:"path"`
-	Tensors int    `json:"tensors"`
-	Weights int64  `json:"weights"`
-
-	Histogram Histogram `json:"histogram"` // of the weights that were read
-	Codes     []Code    `json:"codes"`     // the code table, by exponent
-	Bytes     int64     `json:"bytes"`     // stored, all six tensors
+	Path      string    `json:"path"`
+	Weights   int64     `json:"weights"`
+	Histogram Histogram `json:"-"`     // of the weights that were read
+	Bytes     int64     `json:"bytes"` // stored, all six tensors
 	NBits     int64     `json:"coded_bits"`
-	LUTs      int       `json:"luts"` // rows of lookup tables
-	Longest   int       `json:"longest_code"`
 	Rates
-}
-
-// Code is one line of a code table.
-type Code struct {
-	Exponent int `json:"exponent"`
-	Bits     int `json:"bits"`
 }
 
 // Finish computes Rates from the histogram and the sizes.

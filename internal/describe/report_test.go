@@ -1,7 +1,6 @@
 package describe_test
 
 import (
-	"encoding/json"
 	"math"
 	"testing"
 
@@ -32,18 +31,6 @@ func TestFigures(t *testing.T) {
 	}
 	if r.Weights != 3000 || r.Read != 3000 || r.Histogram.Total() != 3000 || r.LargestModule != 2000 || r.Parts.Decoder != 400 {
 		t.Errorf("%d weights, %d read, %d counted, the largest %d, %+v", r.Weights, r.Read, r.Histogram.Total(), r.LargestModule, r.Parts)
-	}
-}
-
-// A histogram is written from its first exponent to its last.
-func TestHistogramJSON(t *testing.T) {
-	for want, h := range map[string]describe.Histogram{
-		`{"first":0,"counts":[]}`: {}, `{"first":0,"counts":[1]}`: {0: 1}, `{"first":255,"counts":[7]}`: {255: 7},
-		`{"first":100,"counts":[1,0,9]}`: {100: 1, 102: 9},
-	} {
-		if got, err := json.Marshal(h); err != nil || string(got) != want {
-			t.Errorf("%s %v, want %s", got, err, want)
-		}
 	}
 }
 
