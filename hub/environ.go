@@ -2,13 +2,11 @@ package hub
 
 import (
 	"cmp"
-	"crypto/x509"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
-	"runtime"
 	"strings"
 
 	"github.com/df11-convert/df11-convert/hub/internal/wire"
@@ -20,40 +18,20 @@ import (
 // is set but there's no identity. The options then lack only the token, so a caller with its own
 // token may go on.
 func Environ(getenv func(string) string, home string) (Options, error) {
-	path := func(def string, names ...string) string {
-		for _, name := range names {
-			if p := getenv(name); p != "" {
-				return expandPath(p, getenv, home)
-			}
-		}
-		return expandPath(def, getenv, home)
+	path := func(name, def string) string {
+		return expandPath(cmp.Or(getenv(name), def), getenv, home)
 	}
 	cache := cmp.Or(getenv("XDG_CACHE_HOME"), filepath.Join(home, ".cache"))
-	hfHome := path(filepath.Join(cache, "huggingface"), "HF_HOME")
+	hfHome := path("HF_HOME", filepath.Join(cache, "huggingface"))
 	opt, err := Options{}, error(nil)
 	opt.Endpoint = strings.TrimRight(cmp.Or(getenv("HF_ENDPOINT"), wire.PublicEndpoint), "/")
-	opt.CacheDir = path(filepath.Join(hfHome, "hub"), "HF_HUB_CACHE", "HUGGINGFACE_HUB_CACHE")
-	opt.Offline = truthy(getenv("HF_HUB_OFFLINE")) || truthy(getenv("TRANSFORMERS_OFFLINE"))
+	opt.CacheDir = path("HF_HUB_CACHE", filepath.Join(hfHome, "hub"))
+	opt.Offline = truthy(getenv("HF_HUB_OFFLINE"))
 	if opt.Publisher, err = publisherOf(getenv); err == nil {
 		opt.Token, opt.TokenSource, err = findToken(getenv,
-			path(filepath.Join(hfHome, "token"), "HF_TOKEN_PATH"))
+			path("HF_TOKEN_PATH", filepath.Join(hfHome, "token")))
 	}
-	return opt, cmp.Or(checkCertificates(getenv("SSL_CERT_FILE")), err)
-}
-
-// checkCertificates refuses a file of root certificates that Go would silently ignore.
-func checkCertificates(file string) error {
-	if runtime.GOOS == "js" || file == "" { // a browser has its own
-		return nil
-	}
-	pem, err := disk.ReadInput(file, 64<<20)
-	switch {
-	case err != nil:
-		return fmt.Errorf("SSL_CERT_FILE: %w", err)
-	case !x509.NewCertPool().AppendCertsFromPEM(pem):
-		return fmt.Errorf("SSL_CERT_FILE: %s holds no certificate", file)
-	}
-	return nil
+	return opt, err
 }
 
 // findToken returns the token of the variables or the file, and its source: "HF_TOKEN", "file …".
@@ -61,10 +39,8 @@ func findToken(getenv func(string) string, file string) (token, source string, e
 	if truthy(getenv("HF_HUB_DISABLE_IMPLICIT_TOKEN")) {
 		return "", "", nil
 	}
-	for _, name := range []string{"HF_TOKEN", "HUGGING_FACE_HUB_TOKEN"} {
-		if token := cleanToken(getenv(name)); token != "" {
-			return token, name, nil
-		}
+	if token = cleanToken(getenv("HF_TOKEN")); token != "" {
+		return token, "HF_TOKEN", nil
 	}
 	data, err := disk.ReadInput(file, 64<<10)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
