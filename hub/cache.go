@@ -1,7 +1,6 @@
 package hub
 
 import (
-	"cmp"
 	"fmt"
 	"io/fs"
 	"os"
@@ -30,13 +29,6 @@ type sharedCache struct {
 	damaged sync.Map        // paths of files that differ from the published ones
 }
 
-// A cached file is a copy in the cache.
-type cached struct {
-	path string // of the bytes, with links resolved
-	// the blob's name, a SHA-256 or git blob hash; "" for a file in the snapshot itself
-	etag string
-}
-
 // folder returns the folder of a repo.
 func (s *sharedCache) folder(repo string) string {
 	parts := append([]string{string(gohf.RepoTypeModel)}, strings.Split(repo, "/")...)
@@ -48,89 +40,45 @@ func (s *sharedCache) commit(repo, rev string) (string, bool) {
 	if names.IsCommit(rev) {
 		return rev, true
 	}
-	if s.dir == "" || !filepath.IsLocal(filepath.FromSlash(rev)) || strings.Contains(rev,
-		`\`) {
+	if s.dir == "" || checkPath(rev) != nil {
 		return "", false
 	}
 	data, err := disk.Read(filepath.Join(s.folder(repo), "refs", filepath.FromSlash(rev)),
 		4096)
-	if err != nil {
+	commit := strings.TrimSpace(string(data))
+	return commit, err == nil && names.IsCommit(commit)
+}
+
+// snapshot returns the folder of a commit.
+func (s *sharedCache) snapshot(repo, commit string) string {
+	return filepath.Join(s.folder(repo), "snapshots", commit)
+}
+
+// find returns the path of a file's copy: among the repo's blobs, by its hash, or on systems without
+// links in the snapshot of its commit. It doesn't read the content. A link in a snapshot only names
+// a hash, so it doesn't matter where it leads.
+func (s *sharedCache) find(f FileRef) (path string, ok bool) {
+	if s.dir == "" || f.NoCache || checkSource(f.Repo, f.Commit, f.Path) != nil {
 		return "", false
 	}
-	commit := strings.TrimSpace(string(data))
-	return commit, names.IsCommit(commit)
-}
-
-// find returns a file's copy: in the snapshot of its commit, or by its hash among the blobs. The
-// size must match if it's known. A link must end in the repo's own blobs or in the store that all
-// repos share, and the blob's name must be the file's hash. find doesn't read the content.
-func (s *sharedCache) find(f FileRef) (cached, bool) {
-	if s.dir == "" || f.NoCache || checkSource(f.Repo, f.Commit, f.Path) != nil {
-		return cached{}, false
-	}
-	folder, err := filepath.EvalSymlinks(s.folder(f.Repo))
-	if err != nil {
-		return cached{}, false
-	}
-	if commit, ok := s.commit(f.Repo, f.Commit); ok {
-		name := filepath.Join(folder, "snapshots", commit, filepath.FromSlash(f.Path))
-		if found, ok := s.snapshotFile(folder, name); ok && s.trusts(found, f) {
-			return found, true
-		}
-	}
 	if isETag(f.hash()) {
-		if found, ok := s.blob(folder, f.hash()); ok && s.trusts(found, f) {
-			return found, true
+		path = filepath.Join(s.folder(f.Repo), "blobs", f.hash())
+		if info, err := os.Stat(path); err == nil && s.trusts(path, info, f) {
+			return path, true
 		}
 	}
-	return cached{}, false
-}
-
-// snapshotFile returns a file of a snapshot: a link to a blob of its repo, or the file itself on
-// systems without links.
-func (s *sharedCache) snapshotFile(folder, name string) (cached, bool) {
-	link, err := os.Readlink(name)
-	if err != nil {
-		there, err := filepath.EvalSymlinks(name)
-		return cached{path: name}, err == nil && there == name
-	}
-	if !filepath.IsAbs(link) {
-		link = filepath.Join(filepath.Dir(name), link)
-	}
-	dir, err := filepath.EvalSymlinks(filepath.Dir(link))
-	if err != nil || dir != filepath.Join(folder, "blobs") {
-		return cached{}, false
-	}
-	return s.blob(folder, filepath.Base(link))
-}
-
-// blob returns a repo's blob by name. Its bytes are there, or in the store that all repos share,
-// whose names are hashes that the hub doesn't publish.
-func (s *sharedCache) blob(folder, etag string) (cached, bool) {
-	name := filepath.Join(folder, "blobs", etag)
-	path, err := filepath.EvalSymlinks(name)
-	if err != nil || !isETag(etag) {
-		return cached{}, false
-	}
-	if path == name {
-		return cached{path, etag}, true
-	}
-	sum := filepath.Base(path)
-	return cached{path, etag}, names.IsSHA256(sum) &&
-		path == filepath.Join(filepath.Dir(folder), "blobs", sum[:2], sum)
+	path = filepath.Join(s.snapshot(f.Repo, f.Commit), filepath.FromSlash(f.Path))
+	info, err := os.Lstat(path)
+	return path, err == nil && s.trusts(path, info, f)
 }
 
 // trusts reports whether a copy may be the file, without reading it.
-func (s *sharedCache) trusts(found cached, f FileRef) bool {
-	_, damaged := s.damaged.Load(found.path)
-	info, err := os.Stat(found.path)
-	if err != nil || damaged || !info.Mode().IsRegular() || found.etag != "" && f.hash() != "" &&
-		found.etag != f.hash() {
+func (s *sharedCache) trusts(path string, info fs.FileInfo, f FileRef) bool {
+	if _, damaged := s.damaged.Load(path); damaged || !info.Mode().IsRegular() {
 		return false
 	}
 	if (f.hash() != "" || f.Size > 0) && info.Size() != f.Size {
-		s.discard(found.path,
-			f, fmt.Sprintf("it has %d bytes, not %d as published", info.Size(), f.Size))
+		s.discard(path, f, fmt.Sprintf("it has %d bytes, not %d as published", info.Size(), f.Size))
 		return false
 	}
 	return true
@@ -144,21 +92,21 @@ func (s *sharedCache) discard(path string, f FileRef, why string) {
 	}
 }
 
-// open opens a file's copy and returns the hash in its name. A copy that vanished since it was
-// found is no error, because the hub has the file.
-func (s *sharedCache) open(f FileRef) (file *os.File, etag string, ok bool) {
-	found, ok := s.find(f)
+// open opens a file's copy. A copy that vanished since it was found is no error, because the hub has
+// the file.
+func (s *sharedCache) open(f FileRef) (file *os.File, ok bool) {
+	path, ok := s.find(f)
 	if !ok {
-		return nil, "", false
+		return nil, false
 	}
-	file, err := os.Open(found.path)
-	return file, found.etag, err == nil
+	file, err := os.Open(path)
+	return file, err == nil
 }
 
-// readSmall returns a small file from the cache if its bytes have the hash in its name, or the
-// caller's. A file without either counts only offline, when there's nothing better.
+// readSmall returns a small file from the cache if its bytes have its hash. A file without a hash
+// counts only offline, when there's nothing better.
 func (s *sharedCache) readSmall(f FileRef, maxBytes int64) ([]byte, bool) {
-	file, etag, ok := s.open(f)
+	file, ok := s.open(f)
 	if !ok {
 		return nil, false
 	}
@@ -167,12 +115,11 @@ func (s *sharedCache) readSmall(f FileRef, maxBytes int64) ([]byte, bool) {
 	if err != nil {
 		return nil, false
 	}
-	want := cmp.Or(etag, f.hash())
-	if want == "" {
+	if f.hash() == "" {
 		return data, s.t.Opt.Offline
 	}
-	if got := hashLike(want, data); got != want {
-		s.discard(file.Name(), f, "its hash is "+got+", published is "+want)
+	if got := hashLike(f.hash(), data); got != f.hash() {
+		s.discard(file.Name(), f, "its hash is "+got+", published is "+f.hash())
 		return nil, false
 	}
 	return data, true
@@ -186,13 +133,13 @@ func (s *sharedCache) info(repo, revision string) (*RepoInfo, error) {
 	if !ok {
 		return nil, s.t.Errorf(op, wire.ErrOffline, "revision %s is not in the cache", revision)
 	}
-	root := filepath.Join(s.folder(repo), "snapshots", commit)
+	root := s.snapshot(repo, commit)
 	info := &RepoInfo{ID: repo, SHA: commit}
 	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() {
 			return err
 		}
-		return s.list(info, root, path)
+		return info.list(root, path)
 	})
 	if err != nil || len(info.Files) == 0 {
 		return nil, s.t.Errorf(op, wire.ErrOffline, "commit %s is not in the cache", commit)
@@ -200,8 +147,8 @@ func (s *sharedCache) info(repo, revision string) (*RepoInfo, error) {
 	return info, nil
 }
 
-// list adds one file of a snapshot to info. It leaves out a link that isn't trusted.
-func (s *sharedCache) list(info *RepoInfo, root, path string) error {
+// list adds one file of a snapshot. It leaves out a link to anything but a blob.
+func (i *RepoInfo) list(root, path string) error {
 	rel, err := filepath.Rel(root, path)
 	if err != nil {
 		return err
@@ -210,20 +157,21 @@ func (s *sharedCache) list(info *RepoInfo, root, path string) error {
 	if err := checkPath(f.Path); err != nil {
 		return err
 	}
-	found, ok := s.find(FileRef{Repo: info.ID, Commit: info.SHA, Path: f.Path})
-	if !ok {
-		return nil
-	}
-	stat, err := os.Stat(found.path)
-	if err != nil {
-		return err
+	stat, err := os.Stat(path)
+	if err != nil || !stat.Mode().IsRegular() {
+		return nil // nothing to read
 	}
 	f.Size = stat.Size()
-	if names.IsSHA256(found.etag) {
-		f.SHA256 = found.etag
-	} else {
-		f.BlobID = found.etag
+	if link, err := os.Readlink(path); err == nil {
+		switch etag := filepath.Base(link); {
+		case names.IsSHA256(etag):
+			f.SHA256 = etag
+		case names.IsCommit(etag):
+			f.BlobID = etag
+		default:
+			return nil
+		}
 	}
-	info.Files = append(info.Files, f)
+	i.Files = append(i.Files, f)
 	return nil
 }

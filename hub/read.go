@@ -18,7 +18,7 @@ func (c *Client) ReadRange(ctx context.Context, f FileRef, off, n int64) ([]byte
 	if err := c.files.checkSpan(f, off, off+n); err != nil {
 		return nil, err
 	}
-	if file, _, ok := c.cache.open(f); ok {
+	if file, ok := c.cache.open(f); ok {
 		defer file.Close()
 		buf := make([]byte, n)
 		if _, err := file.ReadAt(buf, off); err == nil {
@@ -50,7 +50,7 @@ func (c *Client) Stream(ctx context.Context, f FileRef, off, end int64) (io.Read
 	if err := c.files.checkSpan(f, off, end); err != nil {
 		return nil, err
 	}
-	if file, _, ok := c.cache.open(f); ok {
+	if file, ok := c.cache.open(f); ok {
 		return struct {
 			io.Reader
 			io.Closer
@@ -97,27 +97,21 @@ func (d *downloads) readWhole(ctx context.Context, f FileRef, maxBytes int64) ([
 	return data, nil
 }
 
-// CheckCached reads the shared cache's copy of a file, and reports whether it's damaged. This
-// client logs a damaged copy and doesn't use it again. Without a known hash it checks nothing.
-func (c *Client) CheckCached(ctx context.Context, f FileRef) (damaged bool) {
-	for f.hash() != "" { // after a damaged copy there may be another
-		found, ok := c.cache.find(f)
-		if !ok {
-			break
-		}
-		got, err := f.hashFile(ctx, found.path)
-		switch {
-		case ctx.Err() != nil || got == f.hash():
-			return damaged
-		case err != nil:
-			c.cache.discard(found.path, f, err.Error())
-		default:
-			c.cache.discard(found.path, f,
-				fmt.Sprintf("its hash is %s, published is %s", got, f.hash()))
-		}
-		damaged = true
+// CheckCached reads the shared cache's copy of a file. If it's damaged, this client logs that and
+// doesn't use it again. Without a known hash it checks nothing.
+func (c *Client) CheckCached(ctx context.Context, f FileRef) {
+	path, ok := c.cache.find(f)
+	if !ok || f.hash() == "" {
+		return
 	}
-	return damaged
+	got, err := f.hashFile(ctx, path)
+	switch {
+	case ctx.Err() != nil || got == f.hash():
+	case err != nil:
+		c.cache.discard(path, f, err.Error())
+	default:
+		c.cache.discard(path, f, fmt.Sprintf("its hash is %s, published is %s", got, f.hash()))
+	}
 }
 
 // hashFile hashes a file as the hub hashes f.
