@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"net/http"
-	"net/url"
 	"regexp"
 	"strings"
 
@@ -43,32 +42,28 @@ func (r *fileRow) file() (FileInfo, error) {
 	return f, checkPath(f.Path)
 }
 
-// Limits for a tree: a repo has fewer than 100,000 files, and a page at least 50.
+// Limits for a tree.
 const (
-	maxPages = 4000
 	maxTree  = 32 << 20 // bytes of all names and hashes
+	pageSize = 8 << 10  // that a page counts for at least, so that empty ones end, too
 )
 
 // Tree returns all files at a revision, by path.
 func (c *Client) Tree(ctx context.Context, repo, rev string) (map[string]FileInfo, error) {
 	r := c.t.RepoGet("list files of "+repo, repo,
 		wire.RevPath("tree", rev)+"?recursive=true&expand=false")
-	tree, seen, size := map[string]FileInfo{}, map[string]bool{}, 0
+	tree, size := map[string]FileInfo{}, 0
 	for r.URL != "" {
-		if seen[r.URL] || len(seen) >= maxPages {
-			return nil, c.t.Errorf(r.Op, wire.ErrNotHub, "the pages never end")
-		}
-		seen[r.URL] = true
 		var rows []fileRow
 		header, err := c.t.Call(ctx, r, &rows)
 		if err != nil {
 			return nil, err
 		}
+		if size += pageSize; size > maxTree {
+			return nil, c.t.Errorf(r.Op, wire.ErrTooLarge, "more than %d MiB of names", maxTree>>20)
+		}
 		for _, row := range rows {
-			if size += len(row.Path) + len(row.OID) + len(row.XetHash); size > maxTree {
-				return nil, c.t.Errorf(r.Op, wire.ErrTooLarge, "more than %d MiB of names",
-					maxTree>>20)
-			}
+			size += len(row.Path) + len(row.OID) + len(row.XetHash)
 			if row.Type != "file" {
 				continue
 			}
@@ -95,17 +90,12 @@ func nextPage(t *wire.Transport, r *wire.Request, header http.Header) (string, e
 	if link == nil {
 		return "", nil
 	}
-	base, err := url.Parse(r.URL)
-	if err != nil {
-		return "", wire.ErrBadURL
+	next, _, err := t.Endpoint.Target(t.Endpoint.URL, link[1])
+	if err == nil && !t.Endpoint.Owns(next) {
+		err = fmt.Errorf("%w: next page lies on %s", wire.ErrNotHub, next.Host)
 	}
-	next, _, err := t.Endpoint.Target(base, link[1])
 	if err != nil {
-		return "", t.Failure(r, base, err)
-	}
-	if !t.Endpoint.Owns(next) {
-		return "", t.Failure(r, base,
-			fmt.Errorf("%w: next page lies on %s", wire.ErrNotHub, next.Host))
+		return "", t.Failure(r, nil, err)
 	}
 	return next.String(), nil
 }
