@@ -19,7 +19,6 @@ var judges = map[string]string{
 	"internal/human/list.go":      "what a shell needs no quotes for",
 	"internal/disk/folder.go":     "Lstat ends only for clean paths; what may be there, the disk knows",
 	"internal/model/copies.go":    "paths of this machine, to which links lead",
-	"hub/cache.go":                "a revision as a file of the cache",
 	"hub/internal/wire/errors.go": "what a terminal may show",
 }
 

@@ -3,7 +3,6 @@ package hub
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"sync"
 	"sync/atomic"
@@ -54,19 +53,15 @@ type Client struct {
 	t     *wire.Transport
 	cache *sharedCache
 	files *downloads
-	puts  *semaphore.Weighted      // running uploads
-	turns turns                    // of the files to upload
-	user  atomic.Pointer[string]   // the answer of WhoAmI
-	seen  sync.Map                 // answers of Peek, by repo and revision
-	last  atomic.Pointer[RepoInfo] // the last answer of Info
-	only  string                   // the one repo it can write to; "" if unknown
+	puts  *semaphore.Weighted    // running uploads
+	turns turns                  // of the files to upload
+	user  atomic.Pointer[string] // the answer of WhoAmI
+	seen  sync.Map               // answers of Peek, by repo and revision
+	only  string                 // the one repo it can write to; "" if unknown
 }
 
 // New checks the options. It makes no request.
 func New(opt Options) (*Client, error) {
-	if opt.RangeBytes < 0 || opt.BufferBytes < 0 {
-		return nil, errors.New("hub: range and buffer must not be negative")
-	}
 	opt.RangeBytes = cmp.Or(opt.RangeBytes, DefaultRangeBytes)
 	opt.BufferBytes = cmp.Or(opt.BufferBytes, RangesAhead*opt.RangeBytes)
 	l := &login{Publisher: opt.Publisher, lock: semaphore.NewWeighted(1)}
@@ -111,7 +106,6 @@ var (
 	ErrUnauthorized     = wire.ErrUnauthorized
 	ErrGated            = wire.ErrGated
 	ErrForbidden        = wire.ErrForbidden
-	ErrDisabled         = wire.ErrDisabled
 	ErrQuota            = wire.ErrQuota
 	ErrRateLimited      = wire.ErrRateLimited
 	ErrOffline          = wire.ErrOffline

@@ -2,7 +2,6 @@ package hub
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"encoding/base64"
 	"encoding/json"
@@ -11,7 +10,6 @@ import (
 	"io"
 	"net/http"
 	"regexp"
-	"slices"
 	"time"
 
 	"github.com/df11-convert/df11-convert/hub/internal/wire"
@@ -110,17 +108,11 @@ func (c *Client) Commit(ctx context.Context, repo, rev string, req CommitRequest
 	}
 	r := &wire.Request{Op: "commit to " + repo, Repo: repo, Method: http.MethodPost,
 		URL: c.t.Endpoint.API(repo, wire.RevPath("commit", rev)), Token: true,
-		Follow: wire.FollowSame, Slow: slowAnswer,
+		Lane: "commit", Follow: wire.FollowSame, Slow: slowAnswer,
 		Header: http.Header{"Content-Type": {"application/x-ndjson"}},
 		Body:   func() io.Reader { return bytes.NewReader(body) }, Size: int64(len(body))}
 	p := &pendingCommit{CommitRequest: req, Client: c, r: r, repo: repo, rev: rev}
 	err = c.t.Retry(ctx, r, p.try)
-	if e := wire.ErrorOf(err); e.Status != 0 && errors.Is(e, wire.ErrTooLarge) {
-		largest := slices.MaxFunc(req.Ops, func(a, b Op) int {
-			return cmp.Compare(len(a.content), len(b.content))
-		})
-		e.Message = fmt.Sprintf("%s is %d bytes of it", largest.Path, largest.Size)
-	}
 	return p.done, err
 }
 

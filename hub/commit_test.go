@@ -1,13 +1,9 @@
 package hub
 
 import (
-	"errors"
 	"io"
 	"net/http"
-	"strings"
 	"testing"
-
-	"github.com/df11-convert/df11-convert/hub/internal/wire"
 )
 
 func TestCommitBody(t *testing.T) {
@@ -47,10 +43,7 @@ func TestCreateRepo(t *testing.T) {
 		requests int
 	}{
 		{"new", []func(*http.Request) (*http.Response, error){says(200, `{"url":"x"}`)}, nil, true, false, 1},
-		{"new, private", []func(*http.Request) (*http.Response, error){says(200, `{}`), says(200, `{"sha":"`+testCommit+`","private":true}`)}, &yes, true, false, 2},
-		{"new, came out public", []func(*http.Request) (*http.Response, error){says(200, `{}`), says(200, `{"sha":"`+testCommit+`"}`),
-			says(200, `{}`), says(200, `{"sha":"`+testCommit+`","private":true}`)}, &yes, true, false, 4},
-		{"new, stays public", []func(*http.Request) (*http.Response, error){says(200, `{}`), says(200, `{"sha":"`+testCommit+`"}`)}, &yes, true, true, 4},
+		{"new, private", []func(*http.Request) (*http.Response, error){says(200, `{}`)}, &yes, true, false, 1},
 		{"exists", []func(*http.Request) (*http.Response, error){says(409, `{"error":"You already created this model repo","url":"https://huggingface.co/a/b"}`)}, &yes, false, false, 1},
 		{"busy", []func(*http.Request) (*http.Response, error){says(409, `{"error":"Cannot create repo: another conflicting operation is in progress"}`), says(200, `{}`)}, nil, true, false, 2},
 		{"no right", []func(*http.Request) (*http.Response, error){says(403, `{"error":"no"}`)}, nil, false, true, 1},
@@ -68,39 +61,5 @@ func TestCreateRepo(t *testing.T) {
 	c, _ := testClient(t, script(says(200, "{}")))
 	if _, err := c.CreateRepo(t.Context(), "a/b--c", nil); err == nil {
 		t.Error("a bad name was accepted")
-	}
-}
-
-// TestTooLargeACommitNamesItsLargestFile checks the error if a proxy accepts only 1 MB, because the
-// proxy doesn't mention files.
-func TestTooLargeACommitNamesItsLargestFile(t *testing.T) {
-	c, _ := testClient(t, script(says(413, "<html>")))
-	_, err := c.Commit(t.Context(), "a/b", "main", CommitRequest{Parent: testCommit, Ops: []Op{
-		LFSOp("weights", shaA, 1<<40), FileOp("small", []byte("x")), FileOp("tokenizer.json", make([]byte, 2000))}})
-	if !errors.Is(err, wire.ErrTooLarge) || !strings.Contains(err.Error(), "tokenizer.json is 2000 bytes") || Hint(err) == "" {
-		t.Errorf("%v\nhint: %s", err, Hint(err))
-	}
-}
-
-func TestValidateCard(t *testing.T) {
-	w := script(says(200, `{"errors":[],"warnings":[{"message":"no license"}]}`),
-		says(400, `{"errors":[{"message":"\"license\" must be a string"}],"warnings":[]}`))
-	c, _ := testClient(t, w)
-	if warnings, err := c.ValidateCard(t.Context(), []byte("x")); err != nil || len(warnings) != 1 || warnings[0] != "no license" {
-		t.Error(warnings, err)
-	}
-	if _, err := c.ValidateCard(t.Context(), []byte("x")); !errors.Is(err, wire.ErrInvalidCard) || !strings.Contains(err.Error(), "license") {
-		t.Error(err)
-	}
-}
-
-func TestCheckAccess(t *testing.T) {
-	w := script(says(200, ""), says(403, "", "X-Error-Code: GatedRepo"))
-	c, _ := testClient(t, w)
-	if err := c.CheckAccess(t.Context(), "a/b"); err != nil || w.Seen[0].URL.Path != "/api/models/a/b/auth-check/write" {
-		t.Error(err)
-	}
-	if err := c.CheckAccess(t.Context(), "a/b"); !errors.Is(err, wire.ErrGated) {
-		t.Error(err)
 	}
 }

@@ -55,7 +55,7 @@ const minProgress = 64 << 10
 func (d *downloads) fetch(ctx context.Context, f FileRef, off int64, seg *segment,
 	conn *wire.Slot) error {
 	r := &wire.Request{Op: "read " + f.String(), Repo: f.Repo, Method: http.MethodGet, Bulk: true,
-		Token: true, Follow: wire.FollowAll, Slot: conn}
+		Token: true, Lane: "files", Follow: wire.FollowAll, Slot: conn}
 	tries := 0
 	return d.t.Retry(ctx, r, func(ctx context.Context) error {
 		loc, err := d.locate(ctx, f)
@@ -92,7 +92,7 @@ func (d *downloads) fetchOnce(ctx context.Context, r *wire.Request, loc *resolve
 		"Range":           {fmt.Sprintf("bytes=%d-%d", begin, end-1)},
 	}
 	try.Accept = func(resp *http.Response) error {
-		return checkRange(loc, resp, begin, end, d.t.Endpoint.Owns(resp.Request.URL))
+		return checkRange(loc, resp, begin, end)
 	}
 	ctx, giveUp := context.WithCancelCause(ctx)
 	defer giveUp(nil)
@@ -101,7 +101,7 @@ func (d *downloads) fetchOnce(ctx context.Context, r *wire.Request, loc *resolve
 		return rangeRefused(err)
 	}
 	defer resp.Body.Close()
-	d.follow(ctx, loc, resp)
+	loc.follow(ctx, resp)
 	if !mayGiveUp {
 		giveUp = func(error) {}
 	}
@@ -128,16 +128,10 @@ func rangeRefused(err error) error {
 	return err
 }
 
-// checkRange checks that the body starts with the range we asked for. An ETag counts only from the
-// hub, because storage hosts have ETags of another kind.
-func checkRange(loc *resolved, resp *http.Response, begin, end int64, fromHub bool) error {
+// checkRange checks that the body starts with the range we asked for.
+func checkRange(loc *resolved, resp *http.Response, begin, end int64) error {
 	if enc := resp.Header.Get("Content-Encoding"); enc != "" && enc != "identity" {
 		return fmt.Errorf("%w: body is encoded as %s", wire.ErrBadRange, enc)
-	}
-	if fromHub {
-		if etag := etagOf(resp.Header); etag != "" && etag != loc.etag {
-			return fmt.Errorf("%w: etag was %s and is %s now", wire.ErrChanged, loc.etag, etag)
-		}
 	}
 	switch n := resp.ContentLength; {
 	case resp.StatusCode == http.StatusPartialContent:

@@ -11,7 +11,6 @@ import (
 	"testing"
 
 	"github.com/df11-convert/df11-convert/hub/internal/wire"
-	"github.com/df11-convert/df11-convert/internal/hubtest"
 )
 
 func TestStreamLengths(t *testing.T) {
@@ -61,55 +60,6 @@ func onFirst(f func(*http.Request, *http.Response) (*http.Response, error)) func
 			return f(r, good)
 		}
 		return good, nil
-	}
-}
-
-// TestWholeFileAnswersToRanges checks that a storage that ignores ranges can serve the start of a
-// file, and never bytes from elsewhere.
-func TestWholeFileAnswersToRanges(t *testing.T) {
-	h := newFileHub(t, 5000)
-	h.fault = func(_ int, r *http.Request, _ *http.Response) (*http.Response, error) {
-		return reply(r, 200, string(h.data)), nil
-	}
-	c, _ := testClient(t, h, smallRanges)
-	if got, err := c.ReadRange(t.Context(), h.ref(), 0, 1000); err != nil || !bytes.Equal(got, h.data[:1000]) {
-		t.Error(err)
-	}
-	if _, err := c.ReadRange(t.Context(), h.ref(), 1000, 1000); !errors.Is(err, wire.ErrBadRange) {
-		t.Errorf("a later range: %v", err)
-	}
-	h.fault = func(_ int, r *http.Request, _ *http.Response) (*http.Response, error) {
-		return reply(r, 200, "short"), nil
-	}
-	if _, err := c.ReadRange(t.Context(), h.ref(), 0, 1000); !errors.Is(err, wire.ErrBadRange) {
-		t.Errorf("a whole file of another size: %v", err)
-	}
-}
-
-func TestFileChanges(t *testing.T) {
-	h := newFileHub(t, 5000)
-	c, _ := testClient(t, h, smallRanges)
-	ref := h.ref()
-	ref.SHA256 = "" // nothing is known yet, so the first answer is the pin
-	h.fault = func(n int, r *http.Request, good *http.Response) (*http.Response, error) {
-		if n == 3 {
-			h.Inject(hubtest.Fault{Name: "etag-changed", Times: hubtest.Always})
-			return reply(r, 403, ""), nil
-		}
-		return good, nil
-	}
-	s, err := c.Stream(t.Context(), ref, 0, 5000)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer s.Close()
-	got, err := io.ReadAll(s)
-	if !errors.Is(err, wire.ErrChanged) || !bytes.HasPrefix(h.data, got) {
-		t.Errorf("%d bytes, %v", len(got), err)
-	}
-	ref.SHA256 = sha(h.data)
-	if _, err := c.ReadRange(t.Context(), ref, 0, 10); !errors.Is(err, wire.ErrChanged) {
-		t.Errorf("against the listed hash: %v", err)
 	}
 }
 
@@ -175,12 +125,6 @@ func TestAStorageIsNeverTakenForTheHub(t *testing.T) {
 	got, err := c.ReadFile(t.Context(), FileRef{Repo: "a/b", Commit: testCommit, Path: "x"}, 100)
 	if err != nil || string(got) != data || nLinks != 2 {
 		t.Errorf("%q after %d links, %v", got, nLinks, err)
-	}
-}
-
-func TestGitBlobHash(t *testing.T) {
-	if got := gitBlobHash([]byte("hello\n")); got != "ce013625030ba8dba906f756967f9e9ca394464a" {
-		t.Error(got)
 	}
 }
 

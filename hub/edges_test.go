@@ -7,14 +7,12 @@ import (
 	"net"
 	"net/http"
 	"strconv"
-	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/df11-convert/df11-convert/hub/internal/wire"
-	"github.com/df11-convert/df11-convert/internal/hubtest"
 )
 
 // edgeHub serves one file of zeros over connections of different rates, like a storage network. A
@@ -263,44 +261,6 @@ func TestATrickleNeverLastsForEver(t *testing.T) {
 			_, err = io.Copy(io.Discard, s)
 			if d := time.Since(start); !errors.Is(err, wire.ErrStalled) || d > 7*time.Minute {
 				t.Errorf("jitter %v, after %v: %v", jitter, d, err)
-			}
-		})
-	}
-}
-
-// BenchmarkSlowEdge reads 128 MB from a hub's CDN over real connections. One of eight reaches a
-// machine ten times slower than the others. Metric s is the time of a read.
-func BenchmarkSlowEdge(b *testing.B) {
-	for name, conns := range map[string]int64{"replaced": wire.Transfers, "kept": 1} {
-		b.Run(name, func(b *testing.B) {
-			srv := hubtest.Start(b)
-			h := &edgeHub{size: 128 << 20, rate: func(n int) int64 { return []int64{400_000, 4_000_000}[min(n%8, 1)] }}
-			data := make([]byte, h.size)
-			commit := srv.AddRepo("a/b", map[string][]byte{"m.safetensors": data})
-			rt := &http.Transport{MaxIdleConnsPerHost: 2 * wire.Transfers, DialContext: func(ctx context.Context, network, addr string) (net.Conn, error) {
-				c, err := new(net.Dialer).DialContext(ctx, network, addr)
-				if err != nil || !strings.HasSuffix(srv.CDNURL, addr) {
-					return c, err
-				}
-				return h.over(c), nil
-			}}
-			for b.Loop() {
-				c, err := New(Options{Connection: Connection{Endpoint: srv.URL, HTTPTransport: rt}, RangeBytes: 1 << 20})
-				if err != nil {
-					b.Fatal(err)
-				}
-				c.files.peers.conns = conns // a single connection has no peers
-				start := time.Now()
-				s, err := c.Stream(b.Context(), FileRef{Repo: "a/b", Commit: commit, Path: "m.safetensors", Size: h.size, SHA256: sha(data)}, 0, h.size)
-				if err != nil {
-					b.Fatal(err)
-				}
-				if n, err := io.Copy(io.Discard, s); n != h.size || err != nil {
-					b.Fatal(n, err)
-				}
-				s.Close()
-				rt.CloseIdleConnections()
-				b.ReportMetric(time.Since(start).Seconds(), "s")
 			}
 		})
 	}

@@ -2,7 +2,6 @@ package hub_test
 
 import (
 	"errors"
-	"fmt"
 	"net/http"
 	"strings"
 	"testing"
@@ -54,7 +53,6 @@ func limited(path string, header hubtest.Header) hubtest.Fault {
 // bucket and for the same token only.
 func TestOneGovernorForAllClients(t *testing.T) {
 	same := [2]string{"hf_test", "hf_test"}
-	date := hubtest.Header{"Retry-After": time.Now().Add(time.Minute).UTC().Format(http.TimeFormat), "RateLimit": ""}
 	seconds := hubtest.Header{"Retry-After": "60", "RateLimit": ""}
 	for _, tt := range []struct {
 		name   string
@@ -65,7 +63,6 @@ func TestOneGovernorForAllClients(t *testing.T) {
 		held   bool
 	}{
 		{"Retry-After in seconds", same, seconds, "/api/models/*", "api", true},
-		{"Retry-After as a date", same, date, "/api/models/*", "api", true},
 		{"RateLimit", same, hubtest.Header{"RateLimit": `"api";r=0;t=60`}, "/api/models/*", "api", true},
 		{"api and resolvers are apart", same, seconds, "/api/models/*", "resolvers", false},
 		{"resolvers", same, seconds, "*/resolve/*", "resolvers", true},
@@ -106,41 +103,6 @@ func TestOneGovernorForAllClients(t *testing.T) {
 				t.Error("the fault did not act")
 			}
 		})
-	}
-}
-
-// TestQuotaCountsAllClients checks that no client asks a bucket that another one emptied, so that
-// the hub never has to refuse.
-func TestQuotaCountsAllClients(t *testing.T) {
-	clock := hubtest.NewJumpClock(time.Now())
-	srv := hubtest.Start(t)
-	srv.AddRepo(source, map[string][]byte{"config.json": []byte("{}")})
-	left, over := 6, clock.Now().Add(5*time.Minute)
-	srv.Inject(hubtest.Fault{Host: hubtest.HostHub, Times: hubtest.Always, Action: func(x *hubtest.Exchange) {
-		if left--; clock.Now().After(over) {
-			left, over = 5, clock.Now().Add(5*time.Minute)
-		}
-		limit := fmt.Sprintf(`"api";r=%d;t=%d`, max(0, left), int(over.Sub(clock.Now()).Seconds()))
-		if x.Header().Set("RateLimit", limit); left < 0 {
-			hubtest.Error(429, "", "We had to rate limit you")(x)
-			return
-		}
-		x.Next(x.ResponseWriter)
-	}})
-	governor, waits := hub.NewGovernor(), []string{}
-	for range 5 {
-		for _, side := range []string{"source", "target"} {
-			c, err := hub.New(hub.Options{Connection: hub.Connection{Endpoint: srv.URL, Token: "hf_test", Side: side, Clock: clock, Governor: governor, OnWait: func(w hub.Wait) { waits = append(waits, w.Reason) }}})
-			if err != nil {
-				t.Fatal(err)
-			}
-			if _, err := c.Head(t.Context(), source, "main"); err != nil || left < 0 {
-				t.Fatalf("%d left, %v", left, err)
-			}
-		}
-	}
-	if clock.Waited() < time.Minute || len(waits) == 0 || !strings.Contains(waits[0], "bucket api") {
-		t.Errorf("waited %v, waits %q", clock.Waited(), waits)
 	}
 }
 

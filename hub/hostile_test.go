@@ -14,18 +14,16 @@ import (
 func TestHostileWordsNeverReachATerminal(t *testing.T) {
 	words := "a\u009b31m" + strings.Repeat("x", 5000)
 	for name, step := range map[string]func(*http.Request) (*http.Response, error){
-		"body":          says(503, "{\"error\":\"a\\u001b[31m\\nb"+words+"\"}"),
-		"X-Error-Code":  says(503, "", "X-Error-Code: "+words),
-		"message":       says(429, "", "X-Error-Message: "+words),
-		"request id":    says(503, "", "X-Request-Id: "+words),
-		"XML":           says(403, "<Error><Code>"+words+"</Code><Message>"+words+"</Message></Error>"),
-		"rate bucket":   says(429, "", `RateLimit: "`+words+`";r=0;t=1`),
-		"bucket at 200": says(200, "[]", `RateLimit: "`+words+`";r=0;t=1`),
-		"redirect":      says(302, "", "Location: ftp://hub.test/"+words),
-		"foreign host":  says(302, "", "Location: https://"+words+".test/"),
-		"network":       breaks(&net.DNSError{Err: "no such host", Name: words}),
-		"certificate":   breaks(x509.HostnameError{Certificate: &x509.Certificate{DNSNames: []string{words}}, Host: "hub.test"}),
-		"commit":        says(200, `{"sha":"`+words+`"}`),
+		"body":         says(503, "{\"error\":\"a\\u001b[31m\\nb"+words+"\"}"),
+		"X-Error-Code": says(503, "", "X-Error-Code: "+words),
+		"message":      says(429, "", "X-Error-Message: "+words),
+		"request id":   says(503, "", "X-Request-Id: "+words),
+		"XML":          says(403, "<Error><Code>"+words+"</Code><Message>"+words+"</Message></Error>"),
+		"redirect":     says(302, "", "Location: ftp://hub.test/"+words),
+		"foreign host": says(302, "", "Location: https://"+words+".test/"),
+		"network":      breaks(&net.DNSError{Err: "no such host", Name: words}),
+		"certificate":  breaks(x509.HostnameError{Certificate: &x509.Certificate{DNSNames: []string{words}}, Host: "hub.test"}),
+		"commit":       says(200, `{"sha":"`+words+`"}`),
 	} {
 		var said []string
 		c, _ := testClient(t, script(step), func(o *Options) { o.OnWait = func(w Wait) { said = append(said, w.Reason) } })

@@ -7,7 +7,6 @@ import (
 	"maps"
 	"net/http"
 	"slices"
-	"strings"
 
 	"github.com/df11-convert/df11-convert/hub/internal/wire"
 )
@@ -55,10 +54,7 @@ type lfsObject struct {
 // stored reports whether the hub has the object and wants nothing.
 func (o *lfsObject) stored() bool { return o.Actions == nil || o.Actions.Upload == nil }
 
-type batchAnswer struct {
-	Transfer string
-	Objects  []lfsObject
-}
+type batchAnswer struct{ Objects []lfsObject }
 
 // batch asks where objects are to go. Ask just before their upload, because the links live only
 // minutes.
@@ -69,10 +65,7 @@ func batch(ctx context.Context, files []*upload) error {
 	}
 	body := map[string]any{
 		"operation": "upload", "transfers": []string{"basic", "multipart"}, "hash_algo": "sha256",
-		"objects": slices.Collect(maps.Values(objects)),
-	}
-	if !strings.HasPrefix(u.rev, "refs/") {
-		body["ref"] = map[string]string{"name": u.rev}
+		"objects": slices.Collect(maps.Values(objects)), "ref": map[string]string{"name": u.rev},
 	}
 	r := u.ask("ask where to upload "+listOf(files),
 		u.t.Endpoint.Page(u.repo, ".git/info/lfs/objects/batch"), body)
@@ -98,8 +91,7 @@ func (u *upload) ask(what, url string, body any) *wire.Request {
 // objectIn returns the file's object in the answer. The hub may refuse an object, for good or for
 // now, inside a 200 answer.
 func (u *upload) objectIn(r *wire.Request, answer *batchAnswer) (*lfsObject, error) {
-	at := slices.IndexFunc(answer.Objects,
-		func(o lfsObject) bool { return strings.EqualFold(o.OID, u.SHA256) })
+	at := slices.IndexFunc(answer.Objects, func(o lfsObject) bool { return o.OID == u.SHA256 })
 	if at < 0 {
 		return nil, u.t.Errorf(r.Op, wire.ErrNotHub, "the answer does not name the object")
 	}
@@ -108,11 +100,6 @@ func (u *upload) objectIn(r *wire.Request, answer *batchAnswer) (*lfsObject, err
 		about := *r
 		about.Op = "ask where to upload " + u.Path
 		return nil, u.t.RefusedInside(&about, obj.Error.Code, obj.Error.Message)
-	}
-	if !obj.stored() && answer.Transfer != "" && answer.Transfer != "basic" &&
-		answer.Transfer != "multipart" {
-		return nil, u.t.Errorf(r.Op, wire.ErrNotHub, "the hub insists on transfer %q",
-			answer.Transfer)
 	}
 	return obj, nil
 }
@@ -137,42 +124,27 @@ func (u *upload) verify(ctx context.Context, a *lfsAction) error {
 	return err
 }
 
-// maxDuplicates is the hub's limit per call.
-const maxDuplicates = 500
-
-// DuplicateFiles makes the hub copy large files from one repo's storage to another's, without
-// moving their bytes. Commit LFSOps for them afterward. The files come from Tree. It returns, by
-// SHA-256, why a file couldn't be copied. Upload those, and all files after an error.
+// DuplicateFiles makes the hub copy large files from one repo's Xet storage to another's, without
+// moving their bytes. Commit LFSOps for them afterward. The files come from Tree. It returns the
+// SHA-256 of those that couldn't be copied. Upload those, and all files after an error.
 func (c *Client) DuplicateFiles(ctx context.Context, source, target string,
-	files []FileInfo) (failed map[string]string, err error) {
-	failed = map[string]string{}
+	files []FileInfo) (failed map[string]bool, err error) {
 	var rows []map[string]string
 	for _, f := range files {
-		if f.XetHash == "" {
-			failed[f.SHA256] = "the source doesn't store it in Xet"
-			continue
-		}
 		rows = append(rows,
 			map[string]string{"xetHash": f.XetHash, "sha256": f.SHA256, "filename": f.Path})
 	}
-	for chunk := range slices.Chunk(rows, maxDuplicates) {
-		r := c.t.RepoSend("copy files from "+source+" to "+target, source, http.MethodPost,
-			"/lfs-files/duplicate",
-			map[string]any{"target": map[string]string{"type": "model", "name": target},
-				"files": chunk})
-		r.Slow = slowAnswer
-		var answer struct {
-			Failed []struct {
-				SHA256 string          `json:"sha256"`
-				Error  json.RawMessage `json:"error"`
-			} `json:"failed"`
-		}
-		if _, err := c.t.Call(ctx, r, &answer); err != nil {
-			return nil, err
-		}
-		for _, f := range answer.Failed {
-			failed[f.SHA256] = wire.OneLine(string(f.Error))
-		}
+	r := c.t.RepoSend("copy files from "+source+" to "+target, source, http.MethodPost,
+		"/lfs-files/duplicate",
+		map[string]any{"target": map[string]string{"type": "model", "name": target}, "files": rows})
+	r.Slow = slowAnswer
+	var answer struct {
+		Failed []struct{ SHA256 string }
 	}
-	return failed, nil
+	_, err = c.t.Call(ctx, r, &answer)
+	failed = map[string]bool{}
+	for _, f := range answer.Failed {
+		failed[f.SHA256] = true
+	}
+	return failed, err
 }

@@ -12,22 +12,19 @@ import (
 	"golang.org/x/sync/semaphore"
 
 	"github.com/df11-convert/df11-convert/hub/internal/wire"
-	"github.com/df11-convert/df11-convert/internal/names"
 )
 
 // A location is shared by all workers that read a file. One of them asks for all.
 type location struct {
 	lock *semaphore.Weighted // of one
 	now  *resolved           // nil if the hub must be asked
-	pin  *resolved           // the first answer; all later ones must agree with it
 }
 
 // resolved is one answer to the metadata request.
 type resolved struct {
 	at     *location // the location it answers
 	url    string    // signed or on the hub; never shown
-	onHub  bool
-	etag   string // SHA-256 or git blob hash, unquoted
+	etag   string    // SHA-256 or git blob hash, unquoted
 	commit string
 	size   int64
 }
@@ -48,10 +45,10 @@ func (d *downloads) locate(ctx context.Context, f FileRef) (r *resolved, err err
 		}
 		r.at = at
 	}
-	if err := d.agree(f, at.pin, r); err != nil {
+	if err := d.agree(f, r); err != nil {
 		return nil, err
 	}
-	at.now, at.pin = r, cmp.Or(at.pin, r)
+	at.now = r
 	return r, nil
 }
 
@@ -67,14 +64,13 @@ func (r *resolved) replace(ctx context.Context, by *resolved) {
 	}
 }
 
-// follow remembers the storage that the hub redirected a GET to, if the hub itself answered the
-// HEAD. The next ranges needn't ask the hub.
-func (d *downloads) follow(ctx context.Context, loc *resolved, resp *http.Response) {
-	u := resp.Request.URL
-	if loc.onHub && !d.t.Endpoint.Owns(u) {
-		stored := *loc
-		stored.url, stored.onHub = u.String(), false
-		loc.replace(ctx, &stored)
+// follow remembers where the hub redirected a GET to, if the hub itself answered the HEAD. The next
+// ranges needn't ask the hub.
+func (r *resolved) follow(ctx context.Context, resp *http.Response) {
+	if to := resp.Request.URL.String(); to != r.url {
+		stored := *r
+		stored.url = to
+		r.replace(ctx, &stored)
 	}
 }
 
@@ -83,14 +79,12 @@ func (d *downloads) follow(ctx context.Context, loc *resolved, resp *http.Respon
 // itself, needs no question if its hash is known from a list of files.
 func (d *downloads) head(ctx context.Context, f FileRef) (*resolved, error) {
 	page := d.t.Endpoint.Page(f.Repo, wire.RevPath("resolve", f.Commit)+"/"+wire.EscapePath(f.Path))
-	if known := names.IsCommit(f.Commit) && f.hash() != ""; known &&
-		(f.SHA256 == "" || wire.HidesRedirects) {
-		return &resolved{url: page, onHub: true, etag: f.hash(), commit: f.Commit,
-			size: f.Size}, nil
+	if f.hash() != "" && (f.SHA256 == "" || wire.HidesRedirects) {
+		return &resolved{url: page, etag: f.hash(), commit: f.Commit, size: f.Size}, nil
 	}
 	r := &wire.Request{Op: "look up " + f.String(), Repo: f.Repo, Method: http.MethodHead,
 		URL:    page,
-		Follow: wire.FollowRelative, Token: true,
+		Follow: wire.FollowRelative, Token: true, Lane: "files",
 		Header: http.Header{"Accept-Encoding": {"identity"}}}
 	var got *resolved
 	err := d.t.Retry(ctx, r, func(ctx context.Context) error {
@@ -134,26 +128,20 @@ func readLocation(e wire.Endpoint, f FileRef, resp *http.Response) (*resolved, e
 		return nil, fmt.Errorf("%w: commit, etag, or size is missing; is a proxy in between?",
 			wire.ErrNotHub)
 	}
-	r.url, r.onHub = u.String(), e.Owns(u)
+	r.url = u.String()
 	return r, nil
 }
 
-// agree refuses metadata that contradicts the reference or an earlier answer.
-func (d *downloads) agree(f FileRef, pin, r *resolved) error {
-	changed := func(format string, args ...any) error {
-		return d.t.Errorf("read "+f.String(), wire.ErrChanged, format, args...)
+// agree refuses metadata that contradicts the reference.
+func (d *downloads) agree(f FileRef, r *resolved) error {
+	op := "read " + f.String()
+	if r.commit != f.Commit {
+		return d.t.Errorf(op, wire.ErrChanged, "asked for commit %s, answered with %s", f.Commit,
+			r.commit)
 	}
-	if names.IsCommit(f.Commit) && r.commit != f.Commit {
-		return changed("asked for commit %s, answered with %s", f.Commit, r.commit)
-	}
-	if want := f.hash(); want != "" && r.etag != want {
-		return changed("hash is %s, expected %s", r.etag, want)
-	}
-	if f.hash() != "" && r.size != f.Size {
-		return changed("size is %d, expected %d", r.size, f.Size)
-	}
-	if pin != nil && (pin.etag != r.etag || pin.size != r.size || pin.commit != r.commit) {
-		return changed("etag was %s and is %s now", pin.etag, r.etag)
+	if want := f.hash(); want != "" && (r.etag != want || r.size != f.Size) {
+		return d.t.Errorf(op, wire.ErrChanged, "expected %s with %d bytes, answered %s with %d", want,
+			f.Size, r.etag, r.size)
 	}
 	return nil
 }

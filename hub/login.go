@@ -83,29 +83,22 @@ func (l *login) exchange(ctx context.Context) (token string, lasts time.Duration
 	if answer.Token == "" || !wire.Sendable(answer.Token) {
 		return "", 0, l.t.Errorf(r.Op, wire.ErrNotHub, "the answer holds no token")
 	}
-	lasts = min(time.Duration(answer.Seconds), 24*3600) * time.Second
-	return answer.Token, cmp.Or(max(0, lasts), time.Hour), nil
+	lasts = max(0, time.Duration(answer.Seconds)*time.Second)
+	return answer.Token, cmp.Or(lasts, time.Hour), nil
 }
 
 // askGitHub gets the job's identity, issued for the hub.
 func (l *login) askGitHub(ctx context.Context) (string, error) {
-	const op = "ask GitHub for the identity of this job"
-	u, err := url.Parse(l.RequestURL)
-	if err != nil {
-		return "", l.t.Errorf(op, wire.ErrBadURL, "ACTIONS_ID_TOKEN_REQUEST_URL")
-	}
-	q := u.Query()
-	q.Set("audience", l.t.Endpoint.String())
-	u.RawQuery = q.Encode()
-	r := wire.Get(op, "", u.String())
+	r := wire.Get("ask GitHub for the identity of this job", "",
+		l.RequestURL+"&audience="+url.QueryEscape(l.t.Endpoint.String()))
 	r.Token, r.Header = false, http.Header{"Authorization": {"Bearer " + l.RequestToken},
 		"Accept": {"application/json"}}
 	var answer struct {
 		Value string `json:"value"`
 	}
-	err = l.ask(ctx, r, &answer)
+	err := l.ask(ctx, r, &answer)
 	if err == nil && answer.Value == "" {
-		err = l.t.Errorf(op, wire.ErrTrustedPublisher, "the answer holds none")
+		err = l.t.Errorf(r.Op, wire.ErrTrustedPublisher, "the answer holds none")
 	}
 	return answer.Value, err
 }

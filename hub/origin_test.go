@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"strings"
 	"sync"
@@ -91,9 +90,6 @@ func (w *world) publishAll(t *testing.T) error {
 	if err := w.CheckAccess(t.Context(), target); err != nil {
 		return err
 	}
-	if _, err := w.ValidateCard(t.Context(), []byte("---\nlicense: mit\n---\n")); err != nil {
-		return err
-	}
 	op, err := first(w.Upload(t.Context(), target, "main", blob(weight, w.data)))
 	if err != nil {
 		return err
@@ -104,54 +100,6 @@ func (w *world) publishAll(t *testing.T) error {
 		t.Errorf("%d bytes arrived, %v", len(got), readErr)
 	}
 	return err
-}
-
-// TestForeignAnswerIsNeverBelieved checks that no other origin answers for the hub, however good
-// its answers are. The stranger here is a hub with the same repos. It must not even be asked.
-func TestForeignAnswerIsNeverBelieved(t *testing.T) {
-	w, stranger := newWorld(t, 30_000), newWorld(t, 30_000)
-	stranger.srv.AddRepo(target, map[string][]byte{"x": []byte("x")})
-	for _, path := range []string{"/api/*", "*.git/info/lfs/*"} {
-		w.srv.Inject(hubtest.Fault{Name: "to a stranger", Host: hubtest.HostHub, Path: path, Times: hubtest.Always, Action: func(x *hubtest.Exchange) {
-			_, _ = io.Copy(io.Discard, x.Request.Body)
-			x.Header().Set("Location", stranger.srv.URL+x.Request.URL.RequestURI())
-			x.WriteHeader(http.StatusTemporaryRedirect)
-		}})
-	}
-	ctx, private := t.Context(), true
-	for name, ask := range map[string]func() error{
-		"Info":         func() error { _, err := w.Info(ctx, source, ""); return err },
-		"Tree":         func() error { _, err := w.Tree(ctx, source, "main"); return err },
-		"Head":         func() error { _, err := w.Head(ctx, source, "main"); return err },
-		"Branches":     func() error { _, err := w.Branches(ctx, source); return err },
-		"WhoAmI":       func() error { _, err := w.WhoAmI(ctx); return err },
-		"CheckAccess":  func() error { return w.CheckAccess(ctx, target) },
-		"ValidateCard": func() error { _, err := w.ValidateCard(ctx, nil); return err },
-		"CreateRepo":   func() error { _, err := w.CreateRepo(ctx, "me/new", &private); return err },
-		"CreateBranch": func() error { return w.CreateBranch(ctx, target, "x", "") },
-		"DeleteBranch": func() error { return w.DeleteBranch(ctx, target, "x") },
-		"Upload": func() error {
-			_, err := w.Upload(ctx, target, "main", blob("x", []byte("x")))
-			return err
-		},
-		"Commit": func() error {
-			_, err := w.Commit(ctx, target, "main", hub.CommitRequest{Parent: w.srv.Head(target, "main"), Summary: "x", Ops: []hub.Op{hub.FileOp("x", nil)}})
-			return err
-		},
-		"DuplicateFiles": func() error {
-			_, err := w.DuplicateFiles(ctx, source, target, []hub.FileInfo{{Path: "x", SHA256: hexSHA(nil), XetHash: hexSHA(nil)}})
-			return err
-		},
-	} {
-		err := ask()
-		noSecret(t, err)
-		if !errors.Is(err, hub.ErrNotHub) || hub.Hint(err) == "" {
-			t.Errorf("%s: %v; hint %q", name, err, hub.Hint(err))
-		}
-	}
-	if n := stranger.srv.Count("", "*"); n > 0 || w.clock.Waited() > 0 {
-		t.Errorf("the stranger was asked %d times, waited %v", n, w.clock.Waited())
-	}
 }
 
 // TestSecureHubNeverLeadsToPlainHTTP checks that no link of an https hub sends or gets bytes over
@@ -171,31 +119,6 @@ func TestSecureHubNeverLeadsToPlainHTTP(t *testing.T) {
 				t.Errorf("%d requests went there, waited %v", n, w.clock.Waited())
 			}
 		})
-	}
-}
-
-// TestMissingRouteNeverEndsAPublication checks hubs without routes that only report bad news early,
-// whatever they answer instead.
-func TestMissingRouteNeverEndsAPublication(t *testing.T) {
-	w := newWorldOn(t, hubtest.Start(t, hubtest.WithMultipart(20_000, 8_000), hubtest.WithWays(hubtest.Ways{FewRoutes: true})), 100)
-	if err := w.publishAll(t); err != nil {
-		t.Error(err)
-	}
-	for _, status := range []int{404, 405, 501} {
-		w.srv.ClearFaults()
-		w.srv.Inject(hubtest.Fault{Name: "bare", Path: "/api/*", Times: hubtest.Always, Action: hubtest.Status(status, nil, "")})
-		_, err := w.ValidateCard(t.Context(), []byte("x"))
-		if err := errors.Join(err, w.CheckAccess(t.Context(), target)); err != nil {
-			t.Errorf("%d: %v", status, err)
-		}
-		if _, err := w.Info(t.Context(), target, ""); err == nil {
-			t.Errorf("%d: a route that is needed is passed over", status)
-		}
-	}
-	w.srv.ClearFaults()
-	// as from proxies that call every unknown route a missing repo
-	if err := w.CheckAccess(t.Context(), "org/none"); err != nil {
-		t.Error(err)
 	}
 }
 

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net/http"
 	"strconv"
-	"sync/atomic"
 
 	"golang.org/x/sync/errgroup"
 
@@ -43,7 +42,7 @@ func readParts(a *lfsAction, link string, size int64) (*parts, error) {
 	for n := int64(1); n <= want && byNumber[n] != ""; n++ {
 		p.urls = append(p.urls, byNumber[n])
 	}
-	if len(p.urls) != len(byNumber) || int64(len(p.urls)) != want {
+	if int64(len(p.urls)) != want {
 		return nil, fmt.Errorf("%w: %d part links in order for %d parts", wire.ErrNotHub,
 			len(p.urls), want)
 	}
@@ -56,23 +55,14 @@ type completedPart struct {
 	ETag       string `json:"etag"`
 }
 
-// putParts sends the parts, several at once, and has them joined. After a failure it starts no more
-// parts but finishes those under way: the storage may ask to wait, which also holds for whatever is
-// sent next.
+// putParts sends the parts, several at once, and has them joined.
 func (u *upload) putParts(ctx context.Context, p *parts) error {
 	done := make([]completedPart, len(p.urls))
-	var failed atomic.Bool
-	var group errgroup.Group
+	group, gctx := errgroup.WithContext(ctx)
 	group.SetLimit(int(u.files.transfers))
 	for i := range p.urls {
 		group.Go(func() error {
-			if failed.Load() {
-				return nil // the failure is reported
-			}
-			etag, err := u.put(ctx, p, i)
-			if err != nil {
-				failed.Store(true)
-			}
+			etag, err := u.put(gctx, p, i)
 			done[i] = completedPart{PartNumber: i + 1, ETag: etag}
 			return err
 		})
@@ -84,21 +74,14 @@ func (u *upload) putParts(ctx context.Context, p *parts) error {
 }
 
 // complete has the parts joined, and may be repeated. If that's refused, new parts may do better,
-// unless the next batch call says that the object is there after all. After all tries failed, only
-// the batch call is left.
+// unless the next batch call says that the object is there after all.
 func (u *upload) complete(ctx context.Context, link string, done []completedPart) error {
 	r := u.ask("complete the upload of "+u.Path, link, map[string]any{"oid": u.SHA256, "parts": done})
 	r.Token, r.Slow = false, slowAnswer
 	_, err := u.t.Call(ctx, r, nil)
 	e, ok := errors.AsType[*wire.Error](err)
-	switch {
-	case !ok || errors.Is(err, wire.ErrQuota) || errors.Is(err, wire.ErrNotHub):
+	if !ok || e.GaveUp() || errors.Is(err, wire.ErrQuota) || errors.Is(err, wire.ErrNotHub) {
 		return err
-	case !e.GaveUp():
-		return e.Under(wire.ErrStale)
 	}
-	if lookErr := batch(ctx, []*upload{u}); lookErr == nil && u.object.stored() {
-		return nil
-	}
-	return err
+	return e.Under(wire.ErrStale)
 }

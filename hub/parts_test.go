@@ -82,37 +82,3 @@ func TestAFileThatCannotBeDoneInTimeEnds(t *testing.T) {
 		}
 	})
 }
-
-// TestARefusedLinkNeverCutsOffASiblingsAnswer checks that nothing is sent before a wait is over
-// that the storage asked for while it refused another link.
-func TestARefusedLinkNeverCutsOffASiblingsAnswer(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		h := linkHub(t, time.Hour)
-		h.ClearFaults()
-		var limited time.Time
-		h.Inject(hubtest.Fault{Path: "/multipart/*/1", Action: func(x *hubtest.Exchange) {
-			time.Sleep(100 * time.Millisecond)
-			x.WriteHeader(403)
-		}}, hubtest.Fault{Path: "/multipart/*/2", Action: func(x *hubtest.Exchange) {
-			limited = time.Now()
-			select { // the answer is on its way
-			case <-time.After(time.Second):
-			case <-x.Request.Context().Done():
-			}
-			x.Header().Set("Retry-After", "40")
-			x.WriteHeader(429)
-		}})
-		if errs := uploadAll(t, h, 1, 4000); errs[0] != nil {
-			t.Fatal(errs[0])
-		}
-		early := 0
-		for _, r := range h.Requests() {
-			if r.Method == "PUT" && r.Begin.After(limited) && r.Begin.Before(limited.Add(40*time.Second)) {
-				early++
-			}
-		}
-		if limited.IsZero() || early > 0 {
-			t.Errorf("%d parts were sent before the 40 s were over", early)
-		}
-	})
-}

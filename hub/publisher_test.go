@@ -71,7 +71,7 @@ func TestTokenOutlastsTheWaitForATurn(t *testing.T) {
 	w := publishing(t, nil)
 	limit := hubtest.Fault{Name: "nothing left for ten minutes", Path: "/api/*", Times: 1, Action: func(x *hubtest.Exchange) {
 		x.Header().Set("RateLimit", `"api";r=0;t=590`)
-		hubtest.Status(http.StatusOK, nil, "{}")(x)
+		x.WriteHeader(http.StatusTooManyRequests)
 	}}
 	if err := w.CheckAccess(t.Context(), target); err != nil {
 		t.Fatal(err)
@@ -81,34 +81,11 @@ func TestTokenOutlastsTheWaitForATurn(t *testing.T) {
 	}
 	w.srv.Inject(limit)
 	before := w.clock.Waited()
-	for range 2 {
-		if err := w.CheckAccess(t.Context(), target); err != nil {
-			t.Fatal(err)
-		}
+	if err := w.CheckAccess(t.Context(), target); err != nil {
+		t.Fatal(err)
 	}
 	if waited := w.clock.Waited() - before; waited < 9*time.Minute {
 		t.Errorf("waited %v only", waited)
-	}
-}
-
-// TestPublisherPublishesToOneRepo checks that the token uploads and commits to its repo, and that
-// the hub refuses it elsewhere.
-func TestPublisherPublishesToOneRepo(t *testing.T) {
-	w := publishing(t, nil)
-	if w.OnlyRepo() != target {
-		t.Errorf("only repo %q", w.OnlyRepo())
-	}
-	head, err := w.Head(t.Context(), target, "main")
-	if err != nil {
-		t.Fatal(err)
-	}
-	op := hub.FileOp("a.txt", []byte("a"))
-	if _, err := w.Commit(t.Context(), target, "main", hub.CommitRequest{Parent: head, Summary: "x", Ops: []hub.Op{op}}); err != nil {
-		t.Fatal(err)
-	}
-	err = w.CheckAccess(t.Context(), "me/other")
-	if !errors.Is(err, hub.ErrForbidden) || !strings.Contains(hub.Hint(err), "trusted publishing for "+target) {
-		t.Errorf("got %v, hint %q", err, hub.Hint(err))
 	}
 }
 

@@ -6,7 +6,6 @@ import (
 	"io"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/df11-convert/df11-convert/hub"
 	"github.com/df11-convert/df11-convert/internal/hubtest"
@@ -100,28 +99,6 @@ func TestLinksForOneRangeCostOneLookEach(t *testing.T) {
 	}
 	if w.nHeads() != 3 || w.nGets() > 3+3 || w.clock.Waited() > briefly {
 		t.Errorf("%d heads, %d gets, waited %v", w.nHeads(), w.nGets(), w.clock.Waited())
-	}
-}
-
-// TestAWrongClockNeverAsksForLinksAgain checks that a machine whose clock is a day off asks as
-// often as any other.
-func TestAWrongClockNeverAsksForLinksAgain(t *testing.T) {
-	for _, ahead := range []time.Duration{24 * time.Hour, -24 * time.Hour} {
-		clock := hubtest.NewJumpClock(time.Now().Add(ahead))
-		w := newWorld(t, 10_000, func(o *hub.Options) { o.Clock = clock })
-		if err := w.stream(t); err != nil {
-			t.Fatal(err)
-		}
-		if w.nHeads() != 1 || w.nGets() != 3 {
-			t.Errorf("clock ahead by %v: %d heads, %d gets", ahead, w.nHeads(), w.nGets())
-		}
-		w.srv.Inject(hubtest.Fault{Name: "429-http-date"})
-		if _, err := w.Head(t.Context(), source, "main"); err != nil {
-			t.Fatal(err)
-		}
-		if d := clock.Waited(); d < time.Second || d > 4*time.Second {
-			t.Errorf("clock ahead by %v: waited %v for a date one second ahead", ahead, d)
-		}
 	}
 }
 

@@ -66,20 +66,6 @@ func TestStalledDownloadsGoOn(t *testing.T) {
 	}
 }
 
-func TestStallForEverEnds(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := script(func(r *http.Request) (*http.Response, error) {
-			<-r.Context().Done()
-			return nil, r.Context().Err()
-		})
-		c, _ := testClient(t, w, realTime)
-		_, err := c.WhoAmI(t.Context())
-		if !errors.Is(err, wire.ErrStalled) || w.Count() != 9 || Hint(err) == "" {
-			t.Errorf("%d requests, %v", w.Count(), err)
-		}
-	})
-}
-
 // TestUploadStall checks a storage that takes some of 100 bytes and then hangs.
 func TestUploadStall(t *testing.T) {
 	for taken, want := range map[int64]time.Duration{1: 30 * time.Second, 100: slowAnswer} {

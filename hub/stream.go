@@ -80,21 +80,16 @@ func (s *stream) dispatch(off, end int64) {
 	}
 }
 
-// take waits for a buffer, and takes the stream's own before a shared one. If the stream ends
-// first, it returns nil.
+// take waits for the stream's own buffer or a shared one. If the stream ends first, it returns nil.
 func (s *stream) take(n int64) *segment {
 	var buf []byte
 	home := s.own
 	select {
 	case buf = <-s.own:
-	default:
-		select {
-		case buf = <-s.own:
-		case buf = <-s.from.buffers:
-			home = s.from.buffers
-		case <-s.ctx.Done():
-			return nil
-		}
+	case buf = <-s.from.buffers:
+		home = s.from.buffers
+	case <-s.ctx.Done():
+		return nil
 	}
 	if int64(cap(buf)) < n {
 		buf = make([]byte, n)

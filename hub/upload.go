@@ -22,7 +22,6 @@ const (
 	maxRegular  = 50 << 20 // a regular file goes into the commit
 	maxRounds   = 3        // times to ask for links of one file
 	maxAsked    = 100      // files per question
-	groupBytes  = 64 << 20 // of files that get their links at once
 )
 
 // A Blob is a file to upload. Reader must stay readable until Upload returns. Upload may read it at
@@ -56,8 +55,8 @@ type upload struct {
 
 // Upload sends files to the hub and returns the Ops to commit them, in the order of the files. The
 // hub decides whether a file goes into the commit or into its storage. A file that the storage
-// already has isn't sent. You may repeat Upload, and run several at once. It asks about all files
-// together, but for links for only 64 MiB at a time, because links expire.
+// already has isn't sent. You may repeat Upload, and run several at once. It asks about a hundred
+// files at once.
 func (c *Client) Upload(ctx context.Context, repo, rev string, blobs ...Blob) ([]Op, error) {
 	var all []*upload
 	for _, b := range blobs {
@@ -69,32 +68,25 @@ func (c *Client) Upload(ctx context.Context, repo, rev string, blobs ...Blob) ([
 		}
 		all = append(all, &upload{Client: c, repo: repo, rev: rev, Blob: b})
 	}
+	var ops []Op
 	for group := range slices.Chunk(all, maxAsked) {
 		if err := preupload(ctx, group); err != nil {
 			return nil, err
 		}
-	}
-	var ops []Op
-	for _, u := range all {
-		op, err := LFSOp(u.Path, u.SHA256, u.Size), error(nil)
-		if !u.large() {
-			op, err = u.regularOp()
+		for _, u := range group {
+			op, err := LFSOp(u.Path, u.SHA256, u.Size), error(nil)
+			if !u.large() {
+				op, err = u.regularOp()
+			}
+			if err != nil {
+				return nil, err
+			}
+			ops = append(ops, op)
 		}
-		if err != nil {
+		large := slices.DeleteFunc(slices.Clone(group), func(u *upload) bool { return !u.large() })
+		if err := sendObjects(ctx, large); err != nil {
 			return nil, err
 		}
-		ops = append(ops, op)
-	}
-	all = slices.DeleteFunc(all, func(u *upload) bool { return !u.large() })
-	for len(all) > 0 {
-		n, size := 0, int64(0)
-		for ; n < min(len(all), maxAsked) && (n == 0 || size+all[n].Size <= groupBytes); n++ {
-			size += all[n].Size
-		}
-		if err := sendObjects(ctx, all[:n:n]); err != nil {
-			return nil, err
-		}
-		all = all[n:]
 	}
 	return ops, nil
 }
@@ -125,7 +117,7 @@ func preupload(ctx context.Context, files []*upload) error {
 			"sample": base64.StdEncoding.EncodeToString(sample)})
 	}
 	first := files[0]
-	r := first.t.RepoSend("ask how to upload "+listOf(files), first.repo, http.MethodPost,
+	r := first.t.RepoSend("upload "+listOf(files)+" to "+first.repo, first.repo, http.MethodPost,
 		wire.RevPath("preupload", first.rev), map[string]any{"files": asked})
 	var answer struct {
 		Files []struct{ Path, UploadMode string }
@@ -165,10 +157,10 @@ func (u *upload) errorf(sentinel error, format string, args ...any) error {
 	return u.t.Errorf("upload "+u.Path, sentinel, format, args...)
 }
 
-// sendObjects uploads objects. If the storage refuses their links, it asks for new ones.
+// sendObjects uploads objects. If the storage refuses a link, it asks for new ones.
 func sendObjects(ctx context.Context, files []*upload) (err error) {
 	for range maxRounds {
-		if files, err = try(ctx, files); !errors.Is(err, wire.ErrStale) {
+		if err = try(ctx, files); !errors.Is(err, wire.ErrStale) {
 			return err
 		}
 		files[0].t.Opt.Log.Info("upload starts again with new links", "file", listOf(files), "err",
@@ -178,39 +170,28 @@ func sendObjects(ctx context.Context, files []*upload) (err error) {
 }
 
 // try asks for links when it's the files' turn, so that the links don't expire, and sends the
-// objects. It returns the files whose links were refused, with the error.
-func try(ctx context.Context, files []*upload) (stale []*upload, err error) {
+// objects that the storage lacks. A refused link stops no other object.
+func try(ctx context.Context, files []*upload) error {
+	if len(files) == 0 {
+		return nil
+	}
 	leave, err := files[0].turns.enter(ctx)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	defer leave()
 	if err := batch(ctx, files); err != nil {
-		return nil, err
+		return err
 	}
-	failed := make([]error, len(files))
-	g, gctx := errgroup.WithContext(ctx)
-	for i, u := range files {
-		same := func(other *upload) bool { return other.SHA256 == u.SHA256 }
-		if u.object.stored() || slices.ContainsFunc(files[:i], same) {
-			continue
-		}
-		g.Go(func() error {
-			if failed[i] = u.transfer(gctx, u.object); errors.Is(failed[i], wire.ErrStale) {
-				return nil
-			}
-			return failed[i]
-		})
-	}
-	if err := g.Wait(); err != nil {
-		return nil, err
-	}
-	for i, u := range files {
-		if failed[i] != nil {
-			stale, err = append(stale, u), failed[i]
+	var g errgroup.Group
+	sent := map[string]bool{}
+	for _, u := range files {
+		if !u.object.stored() && !sent[u.SHA256] {
+			sent[u.SHA256] = true
+			g.Go(func() error { return u.transfer(ctx, u.object) })
 		}
 	}
-	return stale, err
+	return g.Wait()
 }
 
 // transfer sends the bytes as the hub's action says, and then verifies.
@@ -227,7 +208,6 @@ func (u *upload) transfer(ctx context.Context, obj *lfsObject) error {
 }
 
 // put sends a part to its link, without the token, and returns the ETag verbatim, quotes included.
-// A part without an ETag is a failure, because the object can't be completed without it.
 func (u *upload) put(ctx context.Context, p *parts, i int) (etag string, err error) {
 	off := int64(i) * p.chunk
 	n := min(p.chunk, u.Size-off)
@@ -240,9 +220,7 @@ func (u *upload) put(ctx context.Context, p *parts, i int) (etag string, err err
 			return err
 		}
 		answer, err := u.t.Once(ctx, r, nil)
-		if etag = answer.Get("ETag"); err == nil && p.join != "" && etag == "" {
-			err = u.errorf(wire.ErrNoETag, "")
-		}
+		etag = answer.Get("ETag")
 		return err
 	})
 	if e := wire.ErrorOf(err); linkRefused(e) && !errors.Is(err, wire.ErrQuota) &&

@@ -1,8 +1,6 @@
 package pipeline
 
 import (
-	"context"
-	"fmt"
 	"path"
 	"regexp"
 
@@ -60,9 +58,9 @@ func pipelineOf(m *model.Model) string {
 	return pipelineClass.FindString(name)
 }
 
-// checkCard makes the card and config.json before any work, as far as they don't depend on it, and
-// asks the Hub to check the front matter. Otherwise a fault in them would end the run at its end.
-func (j *job) checkCard(ctx context.Context) error {
+// checkCard makes the card and config.json before any work, as far as they don't depend on it.
+// Otherwise a fault in them would end the run at its end.
+func (j *job) checkCard() error {
 	if _, err := j.config(); err != nil {
 		return err
 	}
@@ -70,16 +68,6 @@ func (j *job) checkCard(ctx context.Context) error {
 	if j.Push != nil {
 		r.report.Target.Repo = j.Push.Repo
 	}
-	card, err := r.card()
-	if err != nil || j.Push == nil {
-		return err
-	}
-	warnings, err := j.Push.Hub.ValidateCard(ctx, card)
-	if err != nil {
-		return fmt.Errorf("model card: %w", err)
-	}
-	for _, w := range warnings {
-		j.Log.Warn("model card", "why", w)
-	}
-	return nil
+	_, err := r.card()
+	return err
 }

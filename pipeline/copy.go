@@ -187,7 +187,7 @@ func (k *copier) duplicate(ctx context.Context) map[string]string {
 	}
 	done := map[string]string{}
 	for _, d := range ask {
-		if _, bad := failed[d.SHA256]; !bad {
+		if !failed[d.SHA256] {
 			done[d.Path] = d.SHA256
 		}
 	}

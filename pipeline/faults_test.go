@@ -18,7 +18,7 @@ import (
 
 // ends are the faults on which a conversion ends, and with which error; all others it survives.
 // Behind a comma stands how often the fault acts, if it is not once. What each call of the client
-// does is in hub's own TestFaults, for every fault, once and always.
+// does is in hub's own TestFaults.
 var ends = map[string]error{
 	"504, always":              errAny,
 	"429-bare, always":         hub.ErrRateLimited,
@@ -34,7 +34,6 @@ var ends = map[string]error{
 	"gated-401":                hub.ErrGated,
 	"gated-403":                hub.ErrGated,
 	"entry-404":                hub.ErrEntryNotFound,
-	"disabled":                 hub.ErrDisabled,
 	"repo-401":                 hub.ErrNotFound,
 	"repo-404":                 hub.ErrNotFound,
 	"revision-404":             hub.ErrRevisionNotFound,
@@ -75,9 +74,7 @@ const always = hubtest.Always
 // elsewhere are the faults that no conversion of TestFaults can meet, with the test that holds
 // them.
 var elsewhere = map[string]string{
-	"mirror":           "it leads to the public hub; hub tests it with one of its own",
-	"branch-409":       "it takes a refresh; hub tests it",
-	"branch-404-after": "it takes a refresh; hub tests it",
+	"mirror": "it leads to the public hub; hub tests it with one of its own",
 }
 
 // TestFaults checks that with each fault of the test hub, a conversion ends with the right bytes or

@@ -55,7 +55,7 @@ func refreshed(t *testing.T, w *world, want map[string]hubtest.File, before stri
 func TestRefreshCommitFaults(t *testing.T) {
 	t.Parallel()
 	onServers(t, func(t *testing.T, ways hubtest.Option) {
-		for _, fault := range []string{"warning", "commit-400-lfs", "commit-412", "commit-500", "commit-504-after", "commit-reset-after", "commit-quota"} {
+		for _, fault := range []string{"commit-400-lfs", "commit-412", "commit-500", "commit-504-after", "commit-reset-after", "commit-quota"} {
 			t.Run(fault, func(t *testing.T) {
 				w, want, head := toRefresh(t, ways)
 				w.Inject(hubtest.Fault{Name: fault, Nth: 2}) // the first commit is the branch's

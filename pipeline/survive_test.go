@@ -255,7 +255,7 @@ var ordeals = []struct {
 // passing are the faults that a conversion may meet at any time and must survive, though a run may
 // give up.
 var passing = []string{
-	"429-ratelimit", "429-retry-after", "429-http-date", "429-bare", "500", "502", "503", "504", "hub-reset", "warning",
+	"429-ratelimit", "429-retry-after", "429-bare", "500", "502", "503", "504", "hub-reset",
 	"cdn-500", "cdn-503", "reset", "cut", "short", "chunked", "corrupt", "ignore-range", "wrong-range", "gzip", "expired",
 	"batch-500", "put-500", "put-503", "put-timeout", "put-expired", "put-reset", "put-reset-after", "put-wrong-etag",
 	"complete-500", "complete-after", "verify-500",

@@ -81,7 +81,7 @@ func TestPushEndpoint(t *testing.T) {
 	}
 	failed("set DF11_PUSH_ENDPOINT to the Hub", "org/model", "--push", "--repo-id", "me/out")
 	t.Setenv("DF11_PUSH_ENDPOINT", "hub.test")
-	failed(`endpoint "hub.test" lacks http:// or https://`, "org/model", "--push")
+	failed("the endpoint isn't an http:// or https:// address", "org/model", "--push")
 	t.Setenv("DF11_PUSH_ENDPOINT", home.URL+"/")
 	mirror.ResetLog()
 	if out := must(t, mirror.URL+"/org/model", "--push", "--quiet", "--private", "--repo-id", home.URL+"/me/out"); !strings.Contains(out, home.URL+"/me/out") {

@@ -27,7 +27,6 @@ const (
 	anyCommit   = "/api/models/*/commit/*"
 	anyTree     = "/api/models/*/tree/*"
 	anyModel    = "/api/models/*"
-	anyBranch   = "/api/models/*/branch/*"
 )
 
 // FaultNames lists the named faults.
@@ -51,17 +50,12 @@ func trafficFaults() map[string]namedFault {
 		return Status(http.StatusTooManyRequests, h, `{"error":"We had to rate limit you"}`)
 	}
 	hub := func(about string, a Action) namedFault { return namedFault{about, HostHub, "", "", a} }
-	httpDate := func(x *Exchange) {
-		when := x.Server.cfg.clock().Add(time.Second).UTC().Format(http.TimeFormat)
-		limited(Header{"Retry-After": when, "RateLimit": ""})(x)
-	}
 	return map[string]namedFault{
 		"429-ratelimit": hub("429 with RateLimit r=0;t=2",
 			limited(Header{"RateLimit": `"api";r=0;t=2`})),
 		"429-retry-after": hub("429 with Retry-After: 1",
 			limited(Header{"Retry-After": "1", "RateLimit": ""})),
-		"429-http-date": hub("429 with Retry-After as a date one second ahead", httpDate),
-		"429-bare":      hub("429 without any header", limited(Header{"RateLimit": ""})),
+		"429-bare": hub("429 without any header", limited(Header{"RateLimit": ""})),
 		"500": hub("500 with a JSON error",
 			Error(500, "", "Internal Error - We're working hard to fix this as soon as possible!")),
 		"502": hub("502 with an HTML page", Status(502,
@@ -71,8 +65,6 @@ func trafficFaults() map[string]namedFault {
 			Header{"Content-Type": "text/html"}, "<html><body>Gateway Timeout</body></html>")),
 		"hub-reset": hub("connection reset before the answer", Reset()),
 		"hub-stall": hub("no answer at all", stall(-1)),
-		"warning": hub("the right answer with X-HF-Warning",
-			setHeader(Header{"X-HF-Warning": "rate; you are close to your limit"})),
 		"bad-token": hub("401: the token is not valid",
 			Error(401, "", "Invalid credentials in Authorization header")),
 		"mirror": hub(
@@ -144,8 +136,6 @@ func resolveFaults() map[string]namedFault {
 		"gated-403": res("gated repo, caller not on the list", Error(403, codeGatedRepo,
 			"Access to model is restricted and you are not in the authorized list.")),
 		"entry-404": res("file not found", Error(404, codeEntryNotFound, "Entry not found")),
-		"disabled": {"repo disabled", HostHub, "", anyModel,
-			Error(403, "", "Access to this resource is disabled.")},
 		"repo-401": {"repo not found, caller unknown", HostHub, "", anyModel,
 			Error(401, codeRepoNotFound, "Invalid username or password.")},
 		"repo-404": {"repo not found", HostHub, "", anyModel,
@@ -209,7 +199,6 @@ func uploadFaults() map[string]namedFault {
 			StorageError(404, "NoSuchUpload", "The specified upload does not exist.")),
 		"put-reset":       put("connection reset after 1000 bytes of the body", resetUpload(1000)),
 		"put-reset-after": put("the PUT is done, then the connection is reset", After(Reset())),
-		"put-no-etag":     put("200 without an ETag", setHeader(Header{"ETag": ""})),
 		"put-wrong-etag": put("200 with the ETag of other bytes",
 			setHeader(Header{"ETag": `"00000000000000000000000000000000"`})),
 		"complete-400": post("400 to the completion", anyComplete,
@@ -235,8 +224,7 @@ const (
 
 const quotaText = "Private repository storage limit reached, please upgrade your plan to increase your private storage limit."
 
-// commitFaults hit the commit call, and the calls that create a repo or a branch, and that delete
-// one.
+// commitFaults hit the commit call, and the call that creates a repo.
 func commitFaults() map[string]namedFault {
 	c := func(about string, a Action) namedFault {
 		return namedFault{about, HostHub, "POST", anyCommit, a}
@@ -265,10 +253,6 @@ func commitFaults() map[string]namedFault {
 		"create-403": {"403: no right in the namespace", HostHub, "POST",
 			"/api/repos/create",
 			Error(403, "", "You don't have the rights to create a model under this namespace")},
-		"branch-409": {"409: another operation is in progress", HostHub, "POST", anyBranch,
-			Error(409, "", "another operation is in progress")},
-		"branch-404-after": {"deleted, then 404 without an error code", HostHub, "DELETE",
-			anyBranch, After(noRoute)},
 	}
 }
 

@@ -76,7 +76,6 @@ func TestServerOfGitRepos(t *testing.T) {
 		holds              string
 	}{
 		{"POST", "/api/validate-yaml", `{"content":"---\nlicense: mit\n---\n"}`, 200, `"errors":[]`},
-		{"GET", m + "/auth-check/write", "", 404, ""},
 		{"GET", m + "/revision/none", "", 200, `"sha":""`},
 		{"GET", m + "/refs", "", 200, "refs/heads/main"},
 		{"GET", "/api/models?filter=base_model:quantized:me/m", "", 200, "[]"},

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"regexp"
 	"slices"
 	"strings"
 )
@@ -29,9 +28,6 @@ func (s *Server) hubRoutes() http.Handler {
 		case s.cfg.NoSlashes && strings.Contains(r.URL.EscapedPath(), "%2F"):
 			fail(http.StatusNotFound, "Not Found").answer(w, r)
 			return
-		case s.cfg.FewRoutes && fewer.MatchString(r.URL.Path):
-			errRepoNotFound(false).answer(w, r)
-			return
 		}
 		if strings.HasPrefix(r.URL.Path, "/api/") {
 			api.ServeHTTP(w, r)
@@ -40,9 +36,6 @@ func (s *Server) hubRoutes() http.Handler {
 		site.ServeHTTP(w, r)
 	})
 }
-
-// fewer are the routes of Ways.FewRoutes.
-var fewer = regexp.MustCompile(`/auth-check`)
 
 func mux(routes map[string]handler) *http.ServeMux {
 	m := http.NewServeMux()

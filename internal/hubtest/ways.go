@@ -9,11 +9,9 @@ type Ways struct {
 	NoTracking  bool // a commit of large files adds no line to .gitattributes
 	NoSizes     bool // info has no sizes
 	NoSlashes   bool // paths are decoded before they are routed, so that no name can have a slash
-	// access is not checked; what has no route is called a missing repo
-	FewRoutes bool
-	Details   bool // errors stand in detail, as FastAPI writes them, and a full storage is 413
-	Stale500  bool // a commit with another parent than the branch's head is 500
-	EmptySHA  bool // info of a revision that is not there names no commit
+	Details     bool // errors stand in detail, as FastAPI writes them, and a full storage is 413
+	Stale500    bool // a commit with another parent than the branch's head is 500
+	EmptySHA    bool // info of a revision that is not there names no commit
 	// a file of main is always listed with the size that it had first
 	OldSizes bool
 	// One row describes a path on all branches: what another branch has committed is listed with its
@@ -29,9 +27,9 @@ var Servers = map[string]Ways{
 	"hub": {},
 	"kohakuhub": {LongCommits: true, AnswersHead: true, NoHashes: true, NoTracking: true,
 		NoSlashes: true, Details: true},
-	"git": {NoHashes: true, NoTracking: true, NoSlashes: true, FewRoutes: true, Stale500: true,
+	"git": {NoHashes: true, NoTracking: true, NoSlashes: true, Stale500: true,
 		EmptySHA: true, MakesOver: true},
-	"mirror": {NoSizes: true, FewRoutes: true, ReadOnly: true},
+	"mirror": {NoSizes: true, ReadOnly: true},
 }
 
 // WithWays makes the server speak in other ways.

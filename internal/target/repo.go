@@ -197,9 +197,11 @@ func (r *Repo) ensure(ctx context.Context, m *model.Model) error {
 		}
 		if created {
 			r.Closed = why
-			return nil // by whom it may be written to
+			if private == nil || !*private {
+				return nil // by whom it may be written to
+			}
 		}
-		// somebody else was quicker, and may have made it public
+		// it may be public: somebody else was quicker, or the Hub ignored that it should be private
 		info, err = r.Hub.Info(ctx, r.Repo, "")
 	}
 	if err != nil {

@@ -22,33 +22,25 @@ type Endpoint struct{ *url.URL }
 
 // parseEndpoint checks an endpoint and removes trailing slashes.
 func parseEndpoint(s string) (Endpoint, error) {
-	s = cmp.Or(strings.TrimRight(s, "/"), PublicEndpoint)
-	if bare, err := url.Parse("http://" + s); !strings.Contains(s, "://") && err == nil {
-		return Endpoint{}, fmt.Errorf("endpoint %q lacks http:// or https://", bare.Host+bare.Path)
+	u, err := url.Parse(cmp.Or(strings.TrimRight(s, "/"), PublicEndpoint))
+	if err != nil || u.Host == "" || !isHTTP(u) { // err may show a password
+		return Endpoint{}, errors.New("the endpoint isn't an http:// or https:// address")
 	}
-	u, err := url.Parse(s)
-	switch {
-	case err != nil: // err may show a password
-		return Endpoint{}, errors.New("the endpoint isn't an address")
-	case u.Host == "" || (u.Scheme != "https" && u.Scheme != "http"):
-		return Endpoint{}, fmt.Errorf("endpoint %q isn't an http or https address", redactURL(u))
-	case u.User != nil || u.RawQuery != "" || u.Fragment != "":
+	if u.User != nil || u.RawQuery != "" || u.Fragment != "" {
 		return Endpoint{}, fmt.Errorf("endpoint %q must not have a user, query, or fragment",
 			redactURL(u))
 	}
 	return Endpoint{u}, nil
 }
 
-// publicOrigins are the public hub's. Mirrors that HF_ENDPOINT names redirect to it. So, as in the
-// Python client, a token may go to the endpoint in use and to these origins, and nowhere else.
-var publicOrigins = []*url.URL{{Scheme: "https", Host: "huggingface.co"},
-	{Scheme: "https", Host: "hf.co"}}
+func isHTTP(u *url.URL) bool { return u.Scheme == "http" || u.Scheme == "https" }
+
+// public is the public hub's origin. Mirrors that HF_ENDPOINT names redirect to it. So, as in the
+// Python client, a token may go to the endpoint in use and to the public hub, and nowhere else.
+var public = &url.URL{Scheme: "https", Host: "huggingface.co"}
 
 // Owns reports whether a URL is on the hub: on the endpoint's own origin, or the public hub's.
-func (e Endpoint) Owns(u *url.URL) bool {
-	return sameOrigin(u, e.URL) || slices.ContainsFunc(publicOrigins,
-		func(p *url.URL) bool { return sameOrigin(u, p) })
-}
+func (e Endpoint) Owns(u *url.URL) bool { return sameOrigin(u, e.URL) || sameOrigin(u, public) }
 
 // API returns {endpoint}/api/models/{repo}{rest}. rest is already escaped.
 func (e Endpoint) API(repo, rest string) string {
@@ -115,8 +107,8 @@ func IsRedirect(status int) bool {
 func (e Endpoint) nextHop(r *Request, u *url.URL, resp *http.Response, hop int) (*url.URL, error) {
 	status, location := resp.StatusCode, resp.Header.Get("Location")
 	// a browser follows redirects unseen
-	if final := resp.Request.URL; !sameOrigin(final, u) && !r.mayLeave() && !e.Owns(final) {
-		return nil, fmt.Errorf("%w: it was redirected to %s", ErrNotHub, final.Host)
+	if err := e.mayLead(r, u, resp.Request.URL); err != nil {
+		return nil, err
 	}
 	if !IsRedirect(status) || location == "" {
 		return nil, nil
@@ -126,11 +118,11 @@ func (e Endpoint) nextHop(r *Request, u *url.URL, resp *http.Response, hop int) 
 		return nil, fmt.Errorf("%w: a %s was redirected with %d", ErrNotHub, r.Method, status)
 	}
 	next, relative, err := e.Target(u, location)
+	if err == nil {
+		err = e.mayLead(r, u, next)
+	}
 	if err != nil {
 		return nil, err
-	}
-	if !r.mayLeave() && !e.Owns(next) {
-		return nil, fmt.Errorf("%w: it was redirected to %s", ErrNotHub, next.Host)
 	}
 	// A redirect to the repo's new name has no commit header. A redirect with a file's metadata has
 	// one.
@@ -144,9 +136,14 @@ func (e Endpoint) nextHop(r *Request, u *url.URL, resp *http.Response, hop int) 
 	return next, nil
 }
 
-// mayLeave reports whether another origin than the hub's may answer.
-func (r *Request) mayLeave() bool {
-	return r.Follow == FollowAll || r.Follow == FollowRelative || r.Follow == FollowSame && r.Bulk
+// mayLead refuses a redirect to another origin, unless r reads a file. So no other origin answers
+// for the hub, and a header such as a storage link's Authorization stays with its origin.
+func (e Endpoint) mayLead(r *Request, from, to *url.URL) error {
+	if r.Follow == FollowAll || r.Follow == FollowRelative || sameOrigin(from, to) ||
+		e.Owns(from) && e.Owns(to) {
+		return nil
+	}
+	return fmt.Errorf("%w: it was redirected to %s", ErrNotHub, to.Host)
 }
 
 // Target reads a Location that came from u. A mirror may pass on the public hub's Location, which
@@ -158,24 +155,16 @@ func (e Endpoint) Target(u *url.URL, location string) (next *url.URL, relative b
 		// the text may hold a signature
 		return nil, false, fmt.Errorf("%w: unreadable redirect", ErrNotHub)
 	}
-	if relative = ref.Host == ""; relative {
-		next = u.ResolveReference(ref)
-		next.Fragment, next.RawFragment = "", ""
-	} else {
-		if strings.HasPrefix(location, "//") {
-			location = u.Scheme + ":" + location
-		}
-		if own := e.Rewrite(location); sameOrigin(u, e.URL) && own != u.String() {
-			location = own
-		}
-		if next, err = parseLink(location); err != nil {
-			return nil, false, fmt.Errorf("%w: unreadable redirect", ErrNotHub)
-		}
+	next = u.ResolveReference(ref)
+	own, err := parseLink(e.Rewrite(next.String()))
+	if err == nil && sameOrigin(u, e.URL) && own.String() != u.String() {
+		next = own
 	}
-	if next.Scheme != "http" && next.Scheme != "https" {
+	if !isHTTP(next) {
 		return nil, false, fmt.Errorf("%w: redirect to scheme %q", ErrNotHub, next.Scheme)
 	}
-	return next, relative, noDowngrade(u, next)
+	next.Fragment, next.RawFragment = "", ""
+	return next, ref.Host == "", noDowngrade(u, next)
 }
 
 // noDowngrade refuses the step from https to http.
@@ -185,18 +174,6 @@ func noDowngrade(from, to *url.URL) error {
 			to.Host)
 	}
 	return nil
-}
-
-// onward returns the request for the next hop. A header such as a storage link's Authorization is
-// for the origin it was made for, so another origin doesn't get it.
-func (r *Request) onward(from, to *url.URL) *Request {
-	if sameOrigin(from, to) || r.Header.Get("Authorization") == "" {
-		return r
-	}
-	bare := *r
-	bare.Header = r.Header.Clone()
-	bare.Header.Del("Authorization")
-	return &bare
 }
 
 // CheckRepo refuses a repo id that must not go into a URL or a path.

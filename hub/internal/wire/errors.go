@@ -28,10 +28,10 @@ type Error struct {
 	Err      error // sentinel or network error
 	Progress bool  // bytes came first, so the count of failures starts again
 
-	host  string // of URL
-	needs string // the right it takes
-	login string // how to set a token, from Options.Login
-	wait  waitHint
+	login string        // how to set a token, from Options.Login
+	wait  time.Duration // that the answer asks for
+	timed bool          // it asks for one
+	lane  lane          // of URL
 }
 
 // Error returns one line, lower case, with what a bug report needs in parentheses. It never shows a
@@ -70,6 +70,9 @@ func join(by string, parts ...string) string {
 	return strings.Join(slices.DeleteFunc(parts, func(s string) bool { return s == "" }), by)
 }
 
+// plain are causes that a person understands without the request's details.
+var plain = []error{ErrRevisionNotFound, ErrNotFound, ErrGated, ErrUnauthorized}
+
 // Brief returns one sentence if the Hub can't be reached, the token is missing, refused, or lacks a
 // right, or a repo or revision is missing or gated. For other errors, whose details matter, it
 // returns "".
@@ -80,17 +83,10 @@ func (e *Error) Brief() string {
 	case errors.Is(e, ErrUnauthorized) && e.TokenSource == "":
 		return "no token is set"
 	case e.Repo == "":
-		return ""
-	case errors.Is(e, ErrRevisionNotFound):
-		return e.Repo + ": no such revision" // the hint says what it can be
-	case errors.Is(e, ErrNotFound):
-		return e.Repo + ": no such repo, or it is private"
 	case errors.Is(e, ErrForbidden) && e.TokenSource != "":
 		return join(": ", fmt.Sprintf("the token from %s can't %s", e.TokenSource, e.Op), e.Message)
-	case errors.Is(e, ErrGated):
-		return e.Repo + ": this repo is gated, and the Hub does not let you read it"
-	case errors.Is(e, ErrUnauthorized):
-		return e.Repo + ": the Hub refuses the token"
+	case slices.ContainsFunc(plain, func(c error) bool { return errors.Is(e, c) }):
+		return e.Repo + ": " + e.Err.Error()
 	}
 	return ""
 }

@@ -2,10 +2,7 @@ package wire
 
 import (
 	"context"
-	"net/http"
 	"net/url"
-	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -72,44 +69,18 @@ func (g *Governor) close(now time.Time, key lane, d time.Duration, reason string
 // maxHeaderWait is the longest wait that a server can ask for.
 const maxHeaderWait = 10 * time.Minute
 
-// observe reads the rate headers of every answer. If nothing is left, the lane waits before the hub
-// has to refuse anything. The retry loop closes the lane after a 429.
-func (g *Governor) observe(now time.Time, key lane, resp *http.Response) {
-	bucket, reset, empty := parseRateLimit(resp.Header)
-	if !empty || reset == 0 || resp.StatusCode == http.StatusTooManyRequests {
-		return
-	}
-	g.close(now, key, min(reset+time.Second, maxHeaderWait),
-		"nothing left in the hub's rate bucket "+bucket)
-}
-
 // A lane is the requests that one limit covers: a token's API calls, its file routes, commits and
 // new repos, which have hourly quotas, and each storage host, which knows neither caller nor kind.
 type lane struct {
 	host   string
 	caller string // token or publisher
-	kind   string // "api", "resolvers", "commit", "create"
+	kind   string // Request.Lane
 }
 
-// laneOf returns the lane of a URL. Repos and files may be named like any route, so only a
-// segment's position counts.
-func (t *Transport) laneOf(u *url.URL) lane {
+// laneOf returns the lane of a request's hop.
+func (t *Transport) laneOf(r *Request, u *url.URL) lane {
 	if !t.Endpoint.Owns(u) {
 		return lane{host: u.Host}
 	}
-	kind := "api"
-	// at least one segment
-	route := strings.Split(strings.TrimPrefix(strings.TrimPrefix(u.Path, t.Endpoint.Path), "/"),
-		"/")
-	switch {
-	case route[0] != "api" && slices.Contains(route[1:min(3, len(route))], "resolve"), // below name or ns/name
-		route[0] == "api" && len(route) > 1 && route[1] == "resolve-cache":
-		kind = "resolvers"
-	case slices.Equal(route, []string{"api", "repos", "create"}):
-		kind = "create"
-	case len(route) > 5 && route[0] == "api" && route[1] == "models" && route[4] == "commit":
-		// below ns/name
-		kind = "commit"
-	}
-	return lane{u.Host, t.caller, kind}
+	return lane{u.Host, t.caller, r.Lane}
 }

@@ -16,8 +16,7 @@ const HidesRedirects = false
 
 // newRoundTripper speaks HTTP/1.1 only. Over HTTP/2, all ranges of a file would share one TCP
 // connection, and CDNs limit each connection. Proxies come from the environment, and Go reads
-// custom CAs from SSL_CERT_FILE. A proxy's answer to CONNECT counts like its answer to any other
-// request.
+// custom CAs from SSL_CERT_FILE. A proxy that refuses CONNECT may be out of order.
 func newRoundTripper(governor *Governor) *http.Transport {
 	protocols := new(http.Protocols)
 	protocols.SetHTTP1(true)
@@ -32,13 +31,10 @@ func newRoundTripper(governor *Governor) *http.Transport {
 		Proxy: http.ProxyFromEnvironment,
 		OnProxyConnectResponse: func(_ context.Context, _ *url.URL, _ *http.Request,
 			resp *http.Response) error {
-			switch {
-			case resp.StatusCode == http.StatusOK:
+			if resp.StatusCode == http.StatusOK {
 				return nil
-			case passes(resp.StatusCode):
-				return fmt.Errorf("%w: the proxy says %s", errNoAnswer, resp.Status)
 			}
-			return fmt.Errorf("%w: %s", errProxy, resp.Status)
+			return fmt.Errorf("%w: the proxy says %s", errNoAnswer, resp.Status)
 		},
 		DialContext:         dial,
 		Protocols:           protocols,

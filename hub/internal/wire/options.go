@@ -3,11 +3,9 @@ package wire
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
-	"net"
 	"net/http"
 	"strings"
 	"time"
@@ -56,9 +54,6 @@ func New(opt Options) (*Transport, error) {
 	if err := opt.complete(); err != nil {
 		return nil, err
 	}
-	if opt.HasToken() && endpoint.Scheme == "http" && !isLoopback(endpoint.Hostname()) {
-		opt.Log.Warn("the token travels without encryption", "endpoint", endpoint.String())
-	}
 	t := &Transport{Opt: opt, Endpoint: endpoint, caller: opt.Token, Jitter: rand.Float64}
 	if opt.Tokens != nil {
 		t.caller = opt.TokenSource
@@ -78,9 +73,6 @@ func (o *Options) complete() error {
 		return fmt.Errorf("the token from %s holds spaces or other characters that no token has",
 			o.TokenSource)
 	}
-	if o.LimitRate < 0 {
-		return errors.New("the rate must not be negative")
-	}
 	o.Patience = cmp.Or(o.Patience, maxWait)
 	o.StallTimeout = cmp.Or(o.StallTimeout, 30*time.Second)
 	o.UserAgent = cmp.Or(o.UserAgent, "df11-convert")
@@ -99,9 +91,4 @@ func (o *Options) complete() error {
 // Sendable reports whether a token has only characters that a header may carry.
 func Sendable(token string) bool {
 	return !strings.ContainsFunc(token, func(r rune) bool { return r <= ' ' || r > '~' })
-}
-
-func isLoopback(host string) bool {
-	ip := net.ParseIP(host)
-	return host == "localhost" || ip != nil && ip.IsLoopback()
 }

@@ -2,7 +2,6 @@ package wire
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -17,9 +16,9 @@ import (
 // A Request can be repeated: its body can be opened again.
 type Request struct {
 	Op     string // for errors: "read model info of ns/name"
-	Needs  string // the right it takes: "write access to ns/name"; "" is by method
 	Finds  bool   // asks whether the repo exists: a 404 without a code says that it doesn't
 	Repo   string // empty if the request is about no repo
+	Lane   string // of the requests with a rate limit of their own: "files", "commit"
 	Method string
 	URL    string
 	Header http.Header
@@ -35,15 +34,6 @@ type Request struct {
 	Slot *Slot
 }
 
-// needs returns the right that the request takes, in words.
-func (r *Request) needs() string {
-	right := "write"
-	if r.Method == http.MethodGet || r.Method == http.MethodHead {
-		right = "read"
-	}
-	return cmp.Or(r.Needs, right+" access to "+cmp.Or(r.Repo, "it"))
-}
-
 // A followRule says which redirects a request follows. API reads follow none away from the hub: no
 // other origin may answer for it.
 type followRule int
@@ -54,7 +44,7 @@ const (
 	FollowAll
 	// FollowRelative is for a HEAD of metadata: an absolute Location is the answer.
 	FollowRelative
-	// FollowSame is for bodies: 307 and 308 only, and another origin only for file bytes.
+	// FollowSame is for bodies: 307 and 308 only, and none to another origin.
 	FollowSame
 )
 

@@ -12,7 +12,7 @@ import (
 // Limits of the retry loop.
 const (
 	maxTries       = 8 // without progress
-	maxSame        = 5 // for the same answer
+	maxPages       = 2 // web pages instead of the hub's answer: there will be more
 	firstBackoff   = time.Second
 	longestBackoff = time.Minute
 	longestQuota   = 10 * time.Minute // between two tries, if the hub doesn't say how long
@@ -34,7 +34,6 @@ func (t *Transport) Retry(ctx context.Context, r *Request, try func(context.Cont
 	now := t.Opt.Clock.Now
 	defer r.Slot.giveBack()
 	failures, attempts, start, failing := 0, 0, now(), time.Time{}
-	same, words := 0, ""
 	for {
 		err := try(ctx)
 		if attempts++; !errors.Is(err, ErrLagging) {
@@ -56,14 +55,10 @@ func (t *Transport) Retry(ctx context.Context, r *Request, try func(context.Cont
 		if failures++; failures == 1 {
 			failing = now()
 		}
-		if same++; e.reason() != words || e.Progress {
-			same, words = 1, e.reason()
-		}
 		d := t.delay(e, failures)
 		switch {
-		case same == t.believed(r, e):
-			return e.Under(cmp.Or(e.Err, ErrInsists)).after(attempts)
-		case failures >= maxTries && now().Sub(failing) >= patience(e), waited+d > t.Opt.Patience:
+		case failures >= maxPages && errors.Is(e, errPage),
+			failures >= maxTries && now().Sub(failing) >= patience(e), waited+d > t.Opt.Patience:
 			return e.after(attempts)
 		case !t.Opt.Governor.answered.Load() && (NeverBegun(e) || errors.Is(e, errNoAnswer)) &&
 			now().Add(d).Sub(start) > firstContact:
@@ -81,11 +76,11 @@ func (t *Transport) Retry(ctx context.Context, r *Request, try func(context.Cont
 
 // pause waits between two tries. If the server asked for the wait, the whole lane waits.
 func (t *Transport) pause(ctx context.Context, e *Error, d time.Duration) error {
-	if e.Status == http.StatusTooManyRequests || e.wait.known {
-		t.Opt.Governor.close(t.Opt.Clock.Now(), e.wait.lane, d, e.reason())
-		return t.Opt.Governor.wait(ctx, t, e.wait.lane)
+	if e.Status == http.StatusTooManyRequests || e.timed {
+		t.Opt.Governor.close(t.Opt.Clock.Now(), e.lane, d, e.reason())
+		return t.Opt.Governor.wait(ctx, t, e.lane)
 	}
-	return t.Pause(ctx, cmp.Or(e.host, t.Endpoint.Host), e.reason(), d)
+	return t.Pause(ctx, cmp.Or(e.lane.host, t.Endpoint.Host), e.reason(), d)
 }
 
 // delay returns the wait that the server asks for, plus a second and jitter, or full jitter under a
@@ -93,8 +88,8 @@ func (t *Transport) pause(ctx context.Context, e *Error, d time.Duration) error 
 func (t *Transport) delay(e *Error, failures int) time.Duration {
 	share := func(d time.Duration) time.Duration { return time.Duration(t.Jitter() * float64(d)) }
 	switch {
-	case e.wait.known:
-		return min(e.wait.after, maxHeaderWait) + time.Second + share(time.Second)
+	case e.timed:
+		return min(e.wait, maxHeaderWait) + time.Second + share(time.Second)
 	case errors.Is(e, ErrExpired) && failures == 1, errors.Is(e, ErrLagging):
 		return 0
 	}
@@ -108,32 +103,14 @@ func (t *Transport) delay(e *Error, failures int) time.Duration {
 
 // patience returns how long to repeat a failure at least.
 func patience(e *Error) time.Duration {
-	switch {
-	case e.isUntimed():
+	if e.isUntimed() {
 		return maxWait
-	case e.Status == http.StatusTooManyRequests:
-		return 0 // the hub said when, again and again
 	}
 	return outagePatience
 }
 
-// believed returns how many equal answers in a row to believe, although each may be temporary; 0
-// means never. Two web pages mean there will be more, and a cache in between keeps what it has.
-// Some hubs refuse with 500 and a reason. Until the client has moved file bytes, believing it loses
-// no work.
-func (t *Transport) believed(r *Request, e *Error) int {
-	switch {
-	case errors.Is(e, errPage):
-		return 2
-	case errors.Is(e, ErrBadRange), e.Status == http.StatusInternalServerError &&
-		e.Message != "" && !e.wait.known && !r.Bulk && !t.moved.Load():
-		return maxSame
-	}
-	return 0
-}
-
 // isUntimed reports whether e is a 429 that doesn't say when to retry.
-func (e *Error) isUntimed() bool { return e.Status == http.StatusTooManyRequests && !e.wait.known }
+func (e *Error) isUntimed() bool { return e.Status == http.StatusTooManyRequests && !e.timed }
 
 // after returns the error of a request that was given up after so many attempts.
 func (e *Error) after(attempts int) *Error {
@@ -147,8 +124,6 @@ func (e *Error) reason() string {
 	switch {
 	case errors.Is(e, ErrExpired), errors.Is(e, errPage):
 		return e.Err.Error() // its 403 would look like a missing right
-	case e.Status == http.StatusTooManyRequests && e.wait.bucket != "":
-		return "rate limit of the hub's bucket " + e.wait.bucket + " reached"
 	case e.Status == http.StatusTooManyRequests:
 		return join(": ", "rate limit reached", e.Message)
 	case e.Status != 0:

@@ -44,7 +44,7 @@ func (s *Slot) giveBack() {
 	}
 }
 
-// A bulkReader marks that file bytes moved, and limits their rate.
+// A bulkReader limits the rate of file bytes.
 type bulkReader struct {
 	w     *watch // over the bytes' request
 	limit *rate.Limiter
@@ -57,9 +57,6 @@ func (b *bulkReader) Read(p []byte) (int, error) {
 		p = p[:min(b.limit.Burst(), len(p))] // so that a low rate stays smooth
 	}
 	n, err := b.r.Read(p)
-	if n > 0 {
-		b.w.t.moved.Store(true)
-	}
 	if limited && n > 0 {
 		clock := b.w.t.Opt.Clock
 		now := clock.Now()

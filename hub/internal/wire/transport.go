@@ -1,16 +1,12 @@
 package wire
 
 import (
-	"bufio"
-	"bytes"
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"net/url"
-	"slices"
 	"strings"
 	"sync/atomic"
 
@@ -23,7 +19,6 @@ type Transport struct {
 	Endpoint Endpoint
 	caller   string         // token or publisher that rate limits apply to
 	Jitter   func() float64 // in [0, 1)
-	moved    atomic.Bool    // file bytes have come or gone
 	known    atomic.Int64   // when the last reported wait ends
 }
 
@@ -53,7 +48,7 @@ func (t *Transport) Exchange(ctx context.Context, r *Request) (*http.Response, e
 		if err != nil {
 			return nil, t.Failure(r, u, err)
 		}
-		r, u = r.onward(u, next), next
+		u = next
 	}
 }
 
@@ -87,36 +82,23 @@ func (r *Request) accept(resp *http.Response) error {
 			return nil // a file may be a web page
 		}
 	}
-	body := bufio.NewReader(resp.Body)
-	start, _ := body.Peek(sniffed)
-	resp.Body = struct {
-		io.Reader
-		io.Closer
-	}{body, resp.Body}
-	if isPage(resp.Header, start) {
+	if isPage(resp.Header) {
 		return errPage
 	}
 	return wrong
 }
 
-const sniffed = 512 // the bytes that show a body's kind
-
 // isPage reports whether an answer is a web page that no Hub sends, such as from a login page, a
 // firewall, or a proxy.
-func isPage(h http.Header, body []byte) bool {
-	if h.Get(gohf.HeaderXRepoCommit) != "" || h.Get("X-Error-Code") != "" {
-		return false // only a Hub sends these
-	}
-	return strings.HasPrefix(http.DetectContentType(body), "text/html") ||
-		strings.Contains(h.Get("Content-Type"), "html") &&
-			bytes.HasPrefix(bytes.TrimSpace(body), []byte("<"))
+func isPage(h http.Header) bool {
+	return strings.Contains(h.Get("Content-Type"), "html") &&
+		h.Get(gohf.HeaderXRepoCommit) == "" && h.Get("X-Error-Code") == "" // only a Hub sends these
 }
 
 // roundTrip sends the request of one hop. The watch over the answer's body ends the connection if
 // it stalls.
 func (t *Transport) roundTrip(ctx context.Context, r *Request, u *url.URL) (*http.Response, error) {
-	lane := t.laneOf(u)
-	err := t.Opt.Governor.wait(ctx, t, lane)
+	err := t.Opt.Governor.wait(ctx, t, t.laneOf(r, u))
 	if err != nil {
 		return nil, err
 	}
@@ -138,9 +120,7 @@ func (t *Transport) roundTrip(ctx context.Context, r *Request, u *url.URL) (*htt
 	}
 	t.Opt.Governor.answered.Store(true)
 	t.Opt.Log.Debug("hub request", "method", r.Method, "url", redactURL(u), "status",
-		resp.StatusCode,
-		"warning", OneLine(resp.Header.Get("X-HF-Warning")))
-	t.Opt.Governor.observe(t.Opt.Clock.Now(), lane, resp)
+		resp.StatusCode)
 	resp.Body = w.guard(resp.Body, r.Bulk && r.Method == http.MethodGet)
 	return resp, nil
 }
@@ -179,44 +159,36 @@ func (t *Transport) build(r *Request, u *url.URL, token string, w *watch) *http.
 // refusal makes an *Error of a refusal. X-Error-Code decides first, then the status.
 func (t *Transport) refusal(r *Request, u *url.URL, resp *http.Response) *Error {
 	e := t.Failure(r, u, nil)
-	page, ours := e.read(resp, t.Opt.Clock.Now()), t.Endpoint.Owns(u)
-	e.wait.lane = t.laneOf(u)
-	if r.Token && t.Opt.HasToken() && ours {
-		e.TokenSource = t.Opt.TokenSource
-	}
-	if ours {
+	e.read(resp)
+	if t.Endpoint.Owns(u) {
 		e.Err = e.classify(r.Finds)
+	} else if e.Status == http.StatusRequestEntityTooLarge {
+		e.Err = errTooLong
 	}
-	e.Err = cmp.Or(e.Err, anywhere[e.Status])
-	if page && !passes(e.Status) && !slices.Contains(mayBePages, e.Err) {
+	if isPage(resp.Header) && !passes(e.Status) && !errors.Is(e.Err, ErrNoRoute) &&
+		!errors.Is(e.Err, errTooLong) { // those are explained in web pages
 		e.Err = errPage
 	}
 	return e
 }
 
-// mayBePages are the causes that servers in front of a Hub explain in a web page.
-var mayBePages = []error{ErrNoRoute, ErrTooLarge, errProxy}
-
-// anywhere has the statuses that mean the same from any host.
-var anywhere = map[int]error{http.StatusProxyAuthRequired: errProxy,
-	http.StatusRequestEntityTooLarge:         ErrTooLarge,
-	http.StatusNetworkAuthenticationRequired: errPage}
-
 // RefusedInside returns the error for one object that was refused inside a successful answer.
 func (t *Transport) RefusedInside(r *Request, status int, message string) *Error {
-	u, _ := parseLink(r.URL) // it was sent before
-	object := *r
-	object.Finds = true // a 404 is about the repo
-	return t.refusal(&object, u, &http.Response{StatusCode: status,
-		Header: http.Header{"X-Error-Message": {message}}, Body: http.NoBody})
+	e := t.Failure(r, nil, nil)
+	e.Status, e.Message = status, OneLine(message)
+	e.Err = e.classify(true)
+	return e
 }
 
 // Failure returns the *Error of a request that got no usable answer.
 func (t *Transport) Failure(r *Request, u *url.URL, err error) *Error {
 	e := &Error{Op: r.Op, Side: t.Opt.Side, Repo: r.Repo, Endpoint: t.Endpoint.String(), Err: err,
-		needs: r.needs(), login: t.Opt.Login}
+		login: t.Opt.Login}
+	if r.Token && t.Opt.HasToken() {
+		e.TokenSource = t.Opt.TokenSource
+	}
 	if u != nil {
-		e.Method, e.URL, e.host = r.Method, redactURL(u), OneLine(u.Host)
+		e.Method, e.URL, e.lane = r.Method, redactURL(u), t.laneOf(r, u)
 	}
 	return e
 }

@@ -3,7 +3,6 @@ package wire
 import (
 	"cmp"
 	"context"
-	"crypto/tls"
 	"crypto/x509"
 	"errors"
 	"fmt"
@@ -16,8 +15,6 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
-
-	"github.com/df11-convert/df11-convert/internal/hubtest"
 )
 
 // TestRepeats checks that temporary failures are repeated, with the right waits, and that lasting
@@ -40,7 +37,6 @@ func TestRepeats(t *testing.T) {
 	rows := []row{
 		{"RateLimit", says(429, "", `RateLimit: "api";r=0;t=2`), 2, 7 * half, nil, "", ""},
 		{"Retry-After", says(429, "", "Retry-After: 1"), 2, 5 * half, nil, "", ""},
-		{"HTTP date", says(429, "", "Retry-After: "+hubtest.Noon.Add(7*time.Second).Format(http.TimeFormat)), 2, 17 * half, nil, "", ""},
 		{"bare 429", says(429, ""), 2, 2 * half, nil, "", ""},
 		{"503 with Retry-After", says(503, "", "Retry-After: 4"), 2, 11 * half, nil, "", ""},
 		{"RateLimit with requests left is not the reason", says(429, "", `RateLimit: "api";r=90;t=200`), 2, 2 * half, nil, "", ""},
@@ -56,9 +52,9 @@ func TestRepeats(t *testing.T) {
 		{"broken pipe", breaks(dial("write", syscall.EPIPE)), 2, half, nil, "", ""},
 		{"cut JSON", says(200, `{"name":"m`), 2, half, nil, "", ""},
 
-		{"503 for ever", says(503, "<html><body>secret page</body></html>", "Content-Type: text/html", "X-Amz-Cf-Id: cf-9"), 16, forLong, nil,
+		{"503 for ever", says(503, "<html><body>secret page</body></html>", "Content-Type: text/html", "X-Request-Id: cf-9"), 16, forLong, nil,
 			"read the token's owner: 503 Service Unavailable (GET https://hub.test/api/whoami-v2, 16 attempts, request id cf-9)", "run the same command again"},
-		{"a quota of unknown length for ever", says(429, ""), 18, (1<<10 - 1 + 7*600) * time.Second, ErrRateLimited, "18 attempts", "later"},
+		{"a quota of unknown length for ever", says(429, ""), 18, (1<<10 - 1 + 7*600) * time.Second, ErrRateLimited, "18 attempts", again},
 
 		// Without a network, the first request of a run says so within seconds.
 		{"no look-up for ever", breaks(&net.DNSError{Err: "no such host", Name: "hub.test"}), 4, 7 * half, errNoConnection,
@@ -69,15 +65,9 @@ func TestRepeats(t *testing.T) {
 			"no connection to hub.test: ", "HTTPS_PROXY"},
 
 		// This machine's own refusals are reported at once, and not blamed on the network.
-		{"EMFILE", breaks(socket(syscall.EMFILE)), 1, 0, syscall.EMFILE, "", "ulimit -n"},
-		{"EMFILE of a look-up", breaks(&net.DNSError{Err: "dial udp: socket: " + syscall.EMFILE.Error(), Name: "hub.test"}), 1, 0, nil, "", "ulimit -n"},
-		{"ENFILE", breaks(socket(syscall.ENFILE)), 1, 0, syscall.ENFILE, "", "limit"},
-		{"EACCES", breaks(socket(syscall.EACCES)), 1, 0, syscall.EACCES, "", "firewall"},
-		{"EPERM", breaks(socket(syscall.EPERM)), 1, 0, syscall.EPERM, "", "firewall"},
-		{"ENOMEM", breaks(socket(syscall.ENOMEM)), 1, 0, syscall.ENOMEM, "", ""},
+		{"EMFILE", breaks(socket(syscall.EMFILE)), 1, 0, syscall.EMFILE, "", ""},
+		{"EACCES", breaks(socket(syscall.EACCES)), 1, 0, syscall.EACCES, "", ""},
 		{"ENOSPC", breaks(file(syscall.ENOSPC)), 1, 0, syscall.ENOSPC, "", ""},
-		{"EDQUOT", breaks(file(syscall.EDQUOT)), 1, 0, syscall.EDQUOT, "", ""},
-		{"EROFS", breaks(file(syscall.EROFS)), 1, 0, syscall.EROFS, "", ""},
 
 		{"unknown authority", breaks(x509.UnknownAuthorityError{}), 1, 0, nil, "", "SSL_CERT_FILE"},
 		{"no roots", breaks(x509.SystemRootsError{Err: file(syscall.ENOENT)}), 1, 0, nil, "", ""},
@@ -90,10 +80,8 @@ func TestRepeats(t *testing.T) {
 		{"a wrong byte", breaks(dial("remote error", errors.New("tls: bad record MAC"))), 2, half, nil, "", ""},
 		{"something new", breaks(errors.New("something new")), 1, 0, nil, "", ""},
 		{"handshake", breaks(dial("remote error", errors.New("tls: handshake failure"))), 1, 0, nil, "", ""},
-		{"no TLS there", breaks(tls.RecordHeaderError{Msg: "first record does not look like a TLS handshake"}), 1, 0, nil, "", "doesn't speak TLS"},
-		{"proxy wants a login", says(407, ""), 1, 0, errProxy, "", "HTTPS_PROXY=http://user:password@"},
-		{"web page", says(200, "<html>"), 2, half, nil, "", ""},
-		{"web pages for ever", says(200, "<html>"), 2, half, ErrNotHub, "", "login page"},
+		{"web page", says(200, "<html>", "Content-Type: text/html"), 2, half, nil, "", ""},
+		{"web pages for ever", says(200, "<html>", "Content-Type: text/html"), 2, half, ErrNotHub, "", "login page"},
 		{"certificate of another host", breaks(fmt.Errorf("tls: %w", x509.HostnameError{Certificate: &x509.Certificate{}, Host: "x"})), 1, 0, nil, "", ""},
 	}
 	for _, status := range []int{400, 401, 402, 403, 404, 405, 409, 410, 412, 413, 416, 422, 501} {
@@ -117,7 +105,7 @@ func TestRepeats(t *testing.T) {
 			if err == nil {
 				return
 			}
-			if !strings.Contains(err.Error(), tt.words) || !strings.Contains(Hint(err), tt.hint) || tt.requests == 1 && strings.Contains(Hint(err), "has a problem") {
+			if !strings.Contains(err.Error(), tt.words) || !strings.Contains(Hint(err), tt.hint) || tt.requests == 1 && Hint(err) == again {
 				t.Errorf("%v\nhint: %s", err, Hint(err))
 			}
 			if e, ok := errors.AsType[*Error](err); !ok || errors.Is(err, errNoConnection) && !strings.HasPrefix(e.Brief(), tt.words) {
@@ -168,7 +156,6 @@ func TestTokenStaysHome(t *testing.T) {
 		{"other host", "https://evil.test/api/y", false},
 		{"no scheme", "//evil.test/api/y", false},
 		{"public hub", "https://huggingface.co/api/y", true}, // mirrors redirect there
-		{"public hub by its short name", "https://hf.co/api/y", true},
 		{"public hub, other port", "https://huggingface.co:8443/api/y", false},
 		{"subdomain of the public hub", "https://cdn-lfs.huggingface.co/api/y", false},
 		{"looks like the public hub", "https://huggingface.co.evil.test/api/y", false},
@@ -192,23 +179,19 @@ func TestTokenStaysHome(t *testing.T) {
 	}
 }
 
-// TestAuthorizationNeverLeavesItsOrigin checks headers that came with a link, or are for the CI
-// system. They're as secret as the token.
-func TestAuthorizationNeverLeavesItsOrigin(t *testing.T) {
-	for location, kept := range map[string]bool{
+// TestABodyNeverLeavesItsOrigin checks requests with headers that came with a link. They're as
+// secret as the token.
+func TestABodyNeverLeavesItsOrigin(t *testing.T) {
+	for location, stays := range map[string]bool{
 		"https://store.test/y": true, "/y": true, "https://store.test:8443/y": false, "https://evil.test/y": false, "https://hub.test/y": false,
 	} {
-		w := script(says(307, "", "Location: "+location), says(307, "", "Location: /z"), says(200, ""))
+		w := script(says(307, "", "Location: "+location), says(200, ""))
 		c, _ := testTransport(t, w)
 		r := &Request{Op: "x", Method: http.MethodPut, URL: "https://store.test/x", Follow: FollowSame, Bulk: true,
-			Header: http.Header{"Authorization": {"Basic secret"}, "X-Kind": {"kept"}}}
-		if _, err := c.Call(t.Context(), r, nil); err != nil || w.Count() != 3 {
-			t.Fatalf("%d requests, %v", w.Count(), err)
-		}
-		for i, seen := range w.Seen {
-			if got := seen.Header.Get("Authorization") != ""; got != (kept || i == 0) || seen.Header.Get("X-Kind") != "kept" {
-				t.Errorf("%s, hop %d: authorization sent: %v", location, i, got)
-			}
+			Header: http.Header{"Authorization": {"Basic secret"}}}
+		_, err := c.Call(t.Context(), r, nil)
+		if (err == nil) != stays || !stays && !errors.Is(err, ErrNotHub) || (w.Count() == 2) != stays {
+			t.Errorf("%s: %d requests, %v", location, w.Count(), err)
 		}
 	}
 }
@@ -265,7 +248,6 @@ func TestRefusals(t *testing.T) {
 	tree := Get("list files of a/b", repo, api+"/tree/main?x=1")
 	commit := &Request{Op: "commit to a/b", Repo: repo, Method: "POST", URL: api + "/commit/main?x=1", Token: true, Follow: FollowSame}
 	create := Send("create repo a/b", repo, "POST", "https://hub.test/api/repos/create?x=1", 1)
-	create.Needs = `write access to "a"`
 	code := func(code string) []string { return []string{"X-Error-Code: " + code} }
 	said := func(words string) []string { return []string{"X-Error-Message: " + words} }
 	const noRepo, lacks = "a/b: no such repo, or it is private", ": this Hub may lack the route: "
@@ -286,27 +268,25 @@ func TestRefusals(t *testing.T) {
 		{tree, true, 404, code("RepoNotFound"), "", ErrNotFound, noRepo, "spelling"},
 		{tree, false, 401, nil, "", ErrUnauthorized, "no token is set", "set HF_TOKEN to an access token, from https://hub.test/settings/tokens"},
 		{tree, true, 404, nil, "<html>", ErrNoRoute, "list files of a/b" + lacks + "404 Not Found (GET " + api + "/tree/main)", "check HF_ENDPOINT"},
-		{commit, true, 404, nil, `{"detail":"Not Found"}`, ErrNoRoute, "commit to a/b" + lacks + "404 Not Found (POST ", "check HF_ENDPOINT"},
+		{commit, true, 404, nil, "", ErrNoRoute, "commit to a/b" + lacks + "404 Not Found (POST ", "check HF_ENDPOINT"},
 		{create, true, 405, nil, "", ErrNoRoute, "create repo a/b" + lacks + "405 Method Not Allowed (POST ", "if it's a read-only mirror, set DF11_PUSH_ENDPOINT"},
-		{commit, true, 501, nil, `{"detail":{"error":"NotImplemented","message":"no pull requests"}}`, ErrNoRoute, "commit to a/b" + lacks + "501 Not Implemented: NotImplemented; no pull requests (", "can't do this"},
+		{commit, true, 501, nil, `{"detail":{"error":"NotImplemented","message":"no pull requests"}}`, ErrNoRoute, "commit to a/b" + lacks + "501 Not Implemented: {\"detail\":{\"error\":", "can't do this"},
 		{tree, true, 404, code("RevisionNotFound"), "", ErrRevisionNotFound, "a/b: no such revision", "revision after @"},
 		{tree, true, 404, code("EntryNotFound"), "", ErrEntryNotFound, "list files of a/b: file not found in the repo: 404 Not Found (", ""},
 		{info, true, 401, said("Invalid credentials in Authorization header"), "", ErrUnauthorized, "a/b: the Hub refuses the token", "HF_TOKEN is wrong or expired"},
-		{info, true, 401, nil, `{"error":"User Access Token \"ci\" is expired"}`, ErrUnauthorized, "a/b: the Hub refuses the token", "HF_TOKEN has expired"},
+		{info, true, 401, nil, `{"error":"User Access Token \"ci\" is expired"}`, ErrUnauthorized, "a/b: the Hub refuses the token", "HF_TOKEN is wrong or expired"},
 		{info, false, 401, code("GatedRepo"), "", ErrGated, "a/b: this repo is gated", "https://hub.test/a/b in a browser, accept the terms, then set HF_TOKEN"},
 		{info, true, 403, code("GatedRepo"), "", ErrGated, "a/b: this repo is gated", "request access at https://hub.test/a/b"},
-		{info, true, 403, said("Access to this resource is disabled."), "", ErrDisabled, "read model info of a/b: repo is disabled: 403 Forbidden", "operators: they disabled"},
-		{tree, true, 403, nil, "", ErrForbidden, "the token from HF_TOKEN can't list files of a/b", "give the token from HF_TOKEN read access to a/b at https://hub.test/settings"},
-		{commit, true, 403, nil, `{"error":"read only"}`, ErrForbidden, "the token from HF_TOKEN can't commit to a/b: read only", "write access to a/b at"},
-		{create, true, 403, nil, "", ErrForbidden, "the token from HF_TOKEN can't create repo a/b", `write access to "a"`},
+		{tree, true, 403, nil, "", ErrForbidden, "the token from HF_TOKEN can't list files of a/b", "give the token from HF_TOKEN the right to list files of a/b at https://hub.test/settings"},
+		{commit, true, 403, nil, `{"error":"read only"}`, ErrForbidden, "the token from HF_TOKEN can't commit to a/b: read only", "the right to commit to a/b at"},
+		{create, true, 403, nil, "", ErrForbidden, "the token from HF_TOKEN can't create repo a/b", "the right to create repo a/b"},
 		{create, false, 403, nil, "", ErrForbidden, "create repo a/b: not allowed: 403 Forbidden (POST", "set HF_TOKEN to an access token that has this right"},
 		{commit, true, 403, nil, `{"error":"Private repository storage limit reached"}`, ErrQuota, "commit to a/b: storage quota reached: 403", "free or buy storage"},
 		{commit, true, 403, nil, `{"error":["Your storage patterns tripped our limits"]}`, ErrQuota, "commit to a/b: storage quota reached: 403", "storage"},
-		{commit, true, 413, nil, `{"detail":{"error":"Storage quota exceeded"}}`, ErrQuota, "commit to a/b: storage quota reached: 413 Request Entity Too Large: Storage quota exceeded", "storage"},
-		{commit, true, 413, nil, "", ErrTooLarge, "commit to a/b: file is larger than allowed here: 413", "raise the request limit"},
-		{commit, true, 412, nil, `{"errors":[{"message":"moved"}]}`, ErrConflict, "commit to a/b: branch moved: 412 Precondition Failed: moved (", "someone else commits to a/b"},
-		{commit, true, 400, nil, `{"detail":[{"loc":["body"],"msg":"field required"}]}`, nil, "commit to a/b: 400 Bad Request: field required (", ""},
-		{info, true, 500, nil, `{"detail":"branch id must consist of letters"}`, ErrInsists, "read model info of a/b: the Hub gives the same answer each time: 500 Internal Server Error: branch id must consist of letters (GET " + api + "/revision/main, 5 attempts)", "if it reports an outage"},
+		{commit, true, 413, nil, `{"detail":{"error":"Storage quota exceeded"}}`, ErrQuota, "commit to a/b: storage quota reached: 413 Request Entity Too Large: ", "storage"},
+		{commit, true, 413, nil, "", errTooLong, "commit to a/b: the request is larger than allowed there: 413", "raise the request limit"},
+		{commit, true, 412, nil, `{"errors":[{"message":"moved"}]}`, ErrConflict, "commit to a/b: branch moved: 412 Precondition Failed: {", "someone else commits to a/b"},
+		{commit, true, 400, nil, `{"detail":[{"loc":["body"],"msg":"field required"}]}`, nil, "commit to a/b: 400 Bad Request: {", ""},
 	} {
 		t.Run(fmt.Sprint(tt.call.Op, tt.status, tt.headers, tt.body), func(t *testing.T) {
 			w := script(says(tt.status, tt.body, tt.headers...))
@@ -327,22 +307,6 @@ func TestRefusals(t *testing.T) {
 				t.Errorf("it shows too much: %s", text)
 			}
 		})
-	}
-}
-
-// TestOutageAfterWorkIsWaitedFor checks that equal answers count as an outage once file bytes have
-// moved.
-func TestOutageAfterWorkIsWaitedFor(t *testing.T) {
-	w := script(says(200, "bytes"), says(500, `{"error":"Internal Error"}`))
-	c, clock := testTransport(t, w)
-	resp, err := c.Exchange(t.Context(), &Request{Method: "GET", URL: "https://hub.test/x", Bulk: true})
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, _ = io.Copy(io.Discard, resp.Body)
-	resp.Body.Close()
-	if _, err := whoAmI(t.Context(), c); errors.Is(err, ErrInsists) || clock.Waited() < outagePatience {
-		t.Errorf("%v after %v", err, clock.Waited())
 	}
 }
 
