@@ -3,13 +3,10 @@ package pipeline_test
 import (
 	"bytes"
 	"cmp"
-	"context"
-	"io"
 	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
-	"sync/atomic"
 	"testing"
 
 	"github.com/df11-convert/df11-convert/hub"
@@ -119,43 +116,6 @@ func TestVerifyWithDamagedCache(t *testing.T) {
 		if err != nil || !r.OK || strings.Count(log.String(), "damaged") != 1 {
 			t.Errorf("%s, local %v: %+v, %v; log %s", tt.name, tt.isLocal, r, err, log)
 		}
-	}
-}
-
-// oneByOne counts how many files are streamed at once.
-type oneByOne struct {
-	model.Source
-	open, most atomic.Int64
-}
-
-func (s *oneByOne) Stream(ctx context.Context, file int, off, end int64) (io.ReadCloser, error) {
-	r, err := s.Source.Stream(ctx, file, off, end)
-	if err != nil {
-		return nil, err
-	}
-	s.most.Store(max(s.most.Load(), s.open.Add(1)))
-	return streamEnd{r, func() { s.open.Add(-1) }}, nil
-}
-
-// streamEnd is a stream whose end is noted.
-type streamEnd struct {
-	io.ReadCloser
-	end func()
-}
-
-func (s streamEnd) Close() error {
-	s.end()
-	return s.ReadCloser.Close()
-}
-
-// TestFilesOfAHubAreStreamedOneByOne checks that the budget of spools holds what files in order
-// fill at once, and no more.
-func TestFilesOfAHubAreStreamedOneByOne(t *testing.T) {
-	t.Parallel()
-	w, src := newWorld(t, small()), new(oneByOne)
-	w.mustConvert(t, func(o *pipeline.Options) { src.Source, o.Source, o.Workers = o.Source, src, 8 })
-	if n := src.most.Load(); n != 1 {
-		t.Errorf("%d files at once", n)
 	}
 }
 

@@ -1,8 +1,9 @@
 package pipeline_test
 
 import (
-	"github.com/df11-convert/df11-convert/internal/forward"
 	"testing"
+
+	"github.com/df11-convert/df11-convert/internal/forward"
 
 	"github.com/df11-convert/df11-convert/internal/back"
 	"github.com/df11-convert/df11-convert/internal/hubtest"

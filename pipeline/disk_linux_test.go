@@ -1,8 +1,6 @@
 package pipeline_test
 
 import (
-	"bytes"
-	"encoding/binary"
 	"errors"
 	"io/fs"
 	"os"
@@ -85,54 +83,5 @@ func fill(t *testing.T, name string) {
 	}
 	if !errors.Is(err, syscall.ENOSPC) {
 		t.Error(err)
-	}
-}
-
-// TestNoOpenFileIsRemovedOrReplaced checks outputs and journals, because Windows doesn't allow
-// that.
-func TestNoOpenFileIsRemovedOrReplaced(t *testing.T) {
-	w, work := newWorld(t, small()), t.TempDir()
-	state := filepath.Join(work, ".df11-convert")
-	files := filepath.Join(state, "files")
-	shared.Must(t, os.MkdirAll(files, 0o777))
-	fd, err := syscall.InotifyInit1(syscall.IN_CLOEXEC | syscall.IN_NONBLOCK)
-	if err != nil {
-		t.Skip("no inotify here: ", err)
-	}
-	defer syscall.Close(fd)
-	const closed = syscall.IN_CLOSE_WRITE | syscall.IN_CLOSE_NOWRITE
-	const gone = syscall.IN_DELETE | syscall.IN_MOVED_TO
-	for _, dir := range []string{state, files} {
-		if _, err := syscall.InotifyAddWatch(fd, dir, syscall.IN_OPEN|closed|gone); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if _, err := w.convert(t.Context(), t, work); err != nil {
-		t.Fatal(err)
-	}
-	events := make([]byte, 1<<20)
-	n, err := syscall.Read(fd, events)
-	shared.Must(t, err)
-	open, times := map[string]int{}, 0
-	for b := events[:n]; len(b) > 0; {
-		mask, size := binary.NativeEndian.Uint32(b[4:]), binary.NativeEndian.Uint32(b[12:])
-		name := string(bytes.TrimRight(b[syscall.SizeofInotifyEvent:][:size], "\x00"))
-		b = b[syscall.SizeofInotifyEvent+size:]
-		if ext := filepath.Ext(name); ext != ".json" && ext != ".safetensors" {
-			continue // the lock and temporary files know systems apart
-		}
-		switch {
-		case mask&syscall.IN_OPEN != 0:
-			open[name]++
-		case mask&closed != 0:
-			open[name]--
-		case mask&gone != 0:
-			if times++; open[name] != 0 {
-				t.Errorf("%s is removed or replaced while it is open", name)
-			}
-		}
-	}
-	if times < 12 {
-		t.Errorf("only %d files were seen", times)
 	}
 }

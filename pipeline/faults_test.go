@@ -10,9 +10,6 @@ import (
 
 	"github.com/df11-convert/df11-convert/hub"
 	"github.com/df11-convert/df11-convert/internal/hubtest"
-	"github.com/df11-convert/df11-convert/internal/model"
-	"github.com/df11-convert/df11-convert/internal/plan"
-	shared "github.com/df11-convert/df11-convert/internal/testing/world"
 	"github.com/df11-convert/df11-convert/pipeline"
 )
 
@@ -138,24 +135,4 @@ func checkFault(t *testing.T, w *world, fault string, err, want error) {
 		t.Fatalf("error %v, want %v", err, want)
 	}
 	w.unfinished(t)
-}
-
-// TestCorruptHeader checks that a header that breaks on its way is noticed, even if it still is a
-// header. Otherwise the plan wouldn't be the file's.
-func TestCorruptHeader(t *testing.T) {
-	oneFile := func() *hubtest.Model { return hubtest.NewLlama(9, hubtest.ModelOptions{Hidden: 32, Vocab: 256}) }
-	want := reference(t, oneFile())
-	w := newWorld(t, oneFile())
-	c := w.client(t)
-	w.Inject(hubtest.Fault{Host: hubtest.HostCDN, Method: "GET", Path: "/repos/*", Times: always, Action: renameTensor})
-	src, known, p, err := openModel(t.Context(), c, sourceRepo, plan.Options{})
-	w.ClearFaults()
-	shared.Must(t, err)
-	_, err = w.convert(t.Context(), t, t.TempDir(), func(o *pipeline.Options) { o.Source, o.Model, o.Plan = src, known, p })
-	if h := (*model.HeaderError)(nil); !errors.As(err, &h) {
-		t.Errorf("a broken header: %v", err)
-	}
-	w.unfinished(t)
-	w.mustConvert(t)
-	sameFiles(t, w.target(), want)
 }

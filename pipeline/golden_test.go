@@ -2,11 +2,12 @@ package pipeline_test
 
 import (
 	"bytes"
-	"github.com/df11-convert/df11-convert/internal/forward"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/df11-convert/df11-convert/internal/forward"
 
 	"github.com/df11-convert/df11-convert/internal/back"
 	"github.com/df11-convert/df11-convert/internal/budget"
@@ -206,34 +207,4 @@ func TestVerifyFindsOneBit(t *testing.T) {
 // byte of these, and a proof does not compare with the manifest's hashes.
 func unread(name string, level pipeline.Level) bool {
 	return level == pipeline.LevelProof && (strings.HasSuffix(name, ".gaps") || strings.HasSuffix(name, ".luts"))
-}
-
-// TestDecodeKeepsF32 checks that the manifest alone is enough to restore F32 tensors that were
-// stored as they were, next to BF16 weights.
-func TestDecodeKeepsF32(t *testing.T) {
-	t.Parallel()
-	files := small().Files()
-	var names []string
-	for name, b := range files {
-		if strings.HasSuffix(name, ".safetensors") {
-			files[name] = widenOnly(t, b, nil, func(tensor string) bool { return strings.Contains(tensor, "norm") })
-			names = append(names, name)
-		}
-	}
-	dir, df11, out := t.TempDir(), t.TempDir(), t.TempDir()
-	shared.WriteAll(t, dir, files)
-	if _, err := convertLocal(t, dir, df11, plan.Options{}, nil); err != nil {
-		t.Fatal(err)
-	}
-	d, err := model.OpenDF11Local(t.Context(), df11, 0)
-	shared.Must(t, err)
-	defer d.Close()
-	if _, err := pipeline.Decode(t.Context(), pipeline.PairOptions{Pair: back.Pair{DF11: d}, OutDir: out, Means: forward.Means{Workers: 2}}); err != nil {
-		t.Fatal(err)
-	}
-	for _, name := range names {
-		if !bytes.Equal(shared.Read(t, filepath.Join(out, name)), files[name]) {
-			t.Errorf("%s differs", name)
-		}
-	}
 }

@@ -14,10 +14,8 @@ import (
 	"bytes"
 	"context"
 	"fmt"
-	"github.com/df11-convert/df11-convert/internal/forward"
 	"log/slog"
 	"maps"
-	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"runtime/pprof"
@@ -26,6 +24,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/df11-convert/df11-convert/internal/forward"
 
 	"github.com/df11-convert/df11-convert/hub"
 	"github.com/df11-convert/df11-convert/internal/back"
@@ -52,9 +52,6 @@ const (
 // rangeBytes is the size of a range in which a world's client reads source files.
 const rangeBytes = 32 << 10
 
-// aheadBytes is how much the client fetches ahead.
-const aheadBytes = 8 * rangeBytes
-
 // patience bounds the wait for what is sure to come, however busy the machine is.
 const patience = time.Minute
 
@@ -64,8 +61,6 @@ type world struct {
 	clock *hubtest.JumpClock
 	// log counts the outputs that were finished, by path, over all runs.
 	log *outputLog
-	// beforeKill is called with the work folder of a run that is to be killed where it stands.
-	beforeKill func(work string)
 	// era counts the runs that were stopped. Clients name theirs in the User-Agent.
 	era, since int // since is the era of the last ResetLog
 
@@ -109,7 +104,7 @@ func onServers(t *testing.T, test func(t *testing.T, ways hubtest.Option)) {
 // client makes a client of the hub; it fetches in small ranges, so that tiny models have many.
 func (w *world) client(t *testing.T, change ...func(*hub.Options)) *hub.Client {
 	t.Helper()
-	opt := hub.Options{Connection: hub.Connection{Endpoint: w.URL, Token: testToken, TokenSource: "HF_TOKEN", Clock: w.clock, UserAgent: userAgent(w.era)}, RangeBytes: rangeBytes, BufferBytes: aheadBytes}
+	opt := hub.Options{Connection: hub.Connection{Endpoint: w.URL, Token: testToken, TokenSource: "HF_TOKEN", Clock: w.clock, UserAgent: userAgent(w.era)}, RangeBytes: rangeBytes, BufferBytes: 8 * rangeBytes}
 	for _, f := range append(slices.Clone(w.hub), change...) {
 		f(&opt)
 	}
@@ -396,17 +391,6 @@ func flipLastTensor(t *testing.T, file []byte, name string) {
 		t.Fatalf("no tensor %s", name)
 	}
 	file[h.DataStart()+x.End-1] ^= 1
-}
-
-// renameTensor answers with the right bytes but for one letter in the name of a norm, which leaves
-// the header a header.
-func renameTensor(x *hubtest.Exchange) {
-	rec := httptest.NewRecorder()
-	x.Next(rec)
-	maps.Copy(x.Header(), rec.Header())
-	x.WriteHeader(rec.Code)
-	body := bytes.Replace(rec.Body.Bytes(), []byte("input_layernorm"), []byte("input_layernorn"), 1)
-	_, _ = x.Write(body)
 }
 
 func TestMain(m *testing.M) { os.Exit(shared.Quick(m).Run()) }

@@ -253,23 +253,13 @@ func TestFinishedIsNotDoneAgain(t *testing.T) {
 	onServers(t, func(t *testing.T, ways hubtest.Option) {
 		w := newWorld(t, small(), ways)
 		w.mustConvert(t)
-		before, commits := w.target(), len(w.Commits(targetRepo, "main"))
+		head := w.Head(targetRepo, "main")
 		w.log.take()
 		w.ResetLog()
-		w.mustConvert(t)
-		asked, trees := w.Count("POST", "*/objects/batch")+w.Count("POST", anyCommit), w.Count("GET", "/api/models/"+targetRepo+"/tree/*")
-		// where HEAD doesn't show the storage
-		most := 25 + w.Count("GET", "/"+sourceRepo+"/resolve/*.safetensors")
-		if read := w.Count("GET", "/"+targetRepo+"/resolve/*"); asked > 0 || trees > 0 || read != 3 || len(w.Requests()) > most {
-			t.Errorf("%d uploads and commits, %d lists of files, %d files of the target read, %d requests", asked, trees, read, len(w.Requests()))
-		}
 		w.mustConvert(t, func(o *pipeline.Options) { o.Disk = 1000 }) // which is enough
-		sameFiles(t, w.target(), before)
-		if again := w.log.take(); len(again) > 0 {
-			t.Errorf("converted again: %v", again)
-		}
-		if n := len(w.Commits(targetRepo, "main")); n != commits || len(w.Refs(targetRepo)) != 1 {
-			t.Errorf("%d commits, were %d; refs %v", n, commits, w.Refs(targetRepo))
+		asked := w.Count("POST", "*/objects/batch") + w.Count("POST", anyCommit)
+		if again := w.log.take(); asked > 0 || len(again) > 0 || w.Head(targetRepo, "main") != head || len(w.Refs(targetRepo)) != 1 {
+			t.Errorf("%d uploads and commits, made are %v, refs %v", asked, again, w.Refs(targetRepo))
 		}
 	})
 }

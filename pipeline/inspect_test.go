@@ -74,19 +74,3 @@ func TestInspectRefusesBombs(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 }
-
-// TestInspectTakesAnyNames checks that inspect reads tensors with empty names and paths.
-func TestInspectTakesAnyNames(t *testing.T) {
-	dir := localResult(t, small())
-	l, err := safetensors.NewHeader(nil, []safetensors.Entry{
-		{DType: safetensors.U8, Shape: []int64{1}}, {Name: ".encoded_exponent", DType: safetensors.U8, Shape: []int64{1}},
-	})
-	shared.Must(t, err)
-	shared.Write(t, filepath.Join(dir, "lm_head.safetensors"), append(l.Bytes(), 0, 0))
-	d, err := model.OpenDF11Local(t.Context(), dir, 0)
-	shared.Must(t, err)
-	defer d.Close()
-	if _, err := describe.DF11(t.Context(), d); err == nil {
-		t.Error("a module without tables was described")
-	}
-}

@@ -12,22 +12,20 @@ import (
 	"testing"
 	"time"
 
-	"github.com/df11-convert/df11-convert/internal/budget"
 	"github.com/df11-convert/df11-convert/internal/catalog"
 	"github.com/df11-convert/df11-convert/internal/hubtest"
 	"github.com/df11-convert/df11-convert/internal/ledger"
 	"github.com/df11-convert/df11-convert/internal/names"
 	"github.com/df11-convert/df11-convert/internal/plan"
 	"github.com/df11-convert/df11-convert/internal/spans"
-	shared "github.com/df11-convert/df11-convert/internal/testing/world"
 	"github.com/df11-convert/df11-convert/pipeline"
 )
 
-// severalTensors is a model of 3.7 MB without a tensor above 512 KiB: what lies whole in
+// several is a model of 3.7 MB without a tensor above 512 KiB: what lies whole in
 // a spool differs from what was in progress.
-func severalTensors(order hubtest.Order) *hubtest.Model {
+func several() *hubtest.Model {
 	return hubtest.NewLlama(13, hubtest.ModelOptions{
-		Hidden: 128, Intermediate: 1024, Vocab: 2000, Layers: 3, ShardBytes: 2_000_000, Order: order, Extra: noPicture,
+		Hidden: 128, Intermediate: 1024, Vocab: 2000, Layers: 3, ShardBytes: 2_000_000, Order: hubtest.OrderModel, Extra: noPicture,
 	})
 }
 
@@ -35,11 +33,6 @@ func severalTensors(order hubtest.Order) *hubtest.Model {
 func mediumHead() *hubtest.Model {
 	return hubtest.NewLlama(13, hubtest.ModelOptions{Hidden: 256, Heads: 4, Vocab: 8000, Layers: 2, Extra: noPicture})
 }
-
-// underWay bounds what a fetcher of severalTensors has read of tensors that are not whole yet: one
-// tensor, and the ranges that the client asks for ahead: those that all streams share, and the one
-// of each.
-const underWay = 2000*128*2 + aheadBytes + rangeBytes
 
 // onDisk makes every spool a file.
 func onDisk(o *pipeline.Options) { o.Memory.Spools = 0 }
@@ -77,17 +70,6 @@ func kept(t *testing.T, p *plan.Plan, work string) (n int64) {
 	return n
 }
 
-// killed runs a conversion up to the k-th read of weights, and returns a work folder as a kill at
-// that moment leaves it.
-func (w *world) killed(t *testing.T, k int, change ...func(*pipeline.Options)) (work string) {
-	t.Helper()
-	work, err := w.killedIn(t, t.TempDir(), k, change...)
-	if !errors.Is(err, errStop) {
-		t.Fatalf("kill at %d: %v", k, err)
-	}
-	return work
-}
-
 // killedIn does the same with a run that goes on in a folder. It may end before it is killed.
 func (w *world) killedIn(t *testing.T, live string, k int, change ...func(*pipeline.Options)) (work string, err error) {
 	t.Helper()
@@ -97,9 +79,6 @@ func (w *world) killedIn(t *testing.T, live string, k int, change ...func(*pipel
 	var once sync.Once
 	w.Inject(hubtest.Fault{Host: hubtest.HostCDN, Method: "GET", Path: "/repos/*", Nth: k, Times: hubtest.Always, Action: func(x *hubtest.Exchange) {
 		once.Do(func() { // later reads wait too, this one among them if it is asked again
-			if w.beforeKill != nil {
-				w.beforeKill(live)
-			}
 			copyAsKilled(t, live, dead)
 			cancel(errStop)
 		})
@@ -152,35 +131,6 @@ func listing(t *testing.T, dir string) (files []string) {
 	return files
 }
 
-// catchUp waits until the journal of a run names all that was sent so far but for some bytes.
-func (w *world) catchUp(t *testing.T, p *plan.Plan, work string, but int64) {
-	t.Helper()
-	for begun := time.Now(); kept(t, p, work) < w.sourceBytes()-but; time.Sleep(time.Millisecond) {
-		if time.Since(begun) > patience {
-			t.Errorf("the journal names %d bytes, %d were sent", kept(t, p, work), w.sourceBytes())
-			return
-		}
-	}
-}
-
-// killedInSpool runs a conversion of severalTensors with all reads of an undisturbed run. It returns
-// a work folder as a kill in the middle of an output leaves it: the journal names everything it can,
-// and tensors in a spool.
-func (w *world) killedInSpool(t *testing.T, p *plan.Plan, reads int, change ...func(*pipeline.Options)) (work string) {
-	t.Helper()
-	w.beforeKill = func(work string) {
-		w.catchUp(t, p, work, underWay)
-		inSpool := func(o *spans.Output) bool { return len(readJournal(t, p, work).Tensors(o.Path)) > 0 }
-		for begun := time.Now(); !slices.ContainsFunc(spans.Outputs(p), inSpool); time.Sleep(time.Millisecond) {
-			if time.Since(begun) > patience {
-				t.Error("the journal names no tensor in a spool")
-				return
-			}
-		}
-	}
-	return w.killed(t, reads*8/10, append(change, onDisk)...)
-}
-
 // splitLayers makes a unit of every module of a layer, so that norms belong to no unit but to a
 // file of their own.
 var splitLayers = catalog.PatternDict{
@@ -193,51 +143,5 @@ func remove(t *testing.T, name string) {
 	t.Helper()
 	if err := os.Remove(name); err != nil && !errors.Is(err, os.ErrNotExist) {
 		t.Error(err)
-	}
-}
-
-// TestSpoolsOfAnotherCommit checks that spools of another commit of the source are deleted.
-func TestSpoolsOfAnotherCommit(t *testing.T) {
-	w := newWorld(t, mediumHead())
-	work := w.killed(t, 340, onDisk)
-	w.AddModel(sourceRepo, small())
-	s := &failingSource{}
-	s.n.Store(1)
-	_, err := w.convert(t.Context(), t, work, onDisk, func(o *pipeline.Options) { s.Source, o.Source = o.Source, s })
-	if !errors.Is(err, errSourceFails) {
-		t.Fatal(err)
-	}
-	if left, err := filepath.Glob(filepath.Join(work, ".df11-convert", "spool-*")); err != nil || len(left) > 0 {
-		t.Errorf("%v are left: %v", left, err)
-	}
-}
-
-// TestKeptSpoolsBlockNothing checks that a run gives up a kept spool if the disk has no space for
-// another one, and an output that is read earlier must be made again. Otherwise both would wait
-// forever.
-func TestKeptSpoolsBlockNothing(t *testing.T) {
-	t.Parallel()
-	m := severalTensors(hubtest.OrderModel)
-	base := newWorld(t, m)
-	base.mustConvert(t, onDisk)
-	w := newWorld(t, m)
-	p, keep := w.planned(t), func(o *pipeline.Options) { o.OutDir, o.Push = o.WorkDir, nil }
-	out := w.killedInSpool(t, p, base.Count("GET", "/repos/*"), keep)
-	const lost = "model_layers_0.safetensors"
-	if !readJournal(t, p, out).Done(lost) {
-		t.Fatal("the first layer was not done")
-	}
-	remove(t, filepath.Join(out, lost))
-	outputs := spans.Outputs(p)
-	disk := budget.NewDemand(outputs, spans.Segments(outputs, len(p.Source().Weights)), false, false, 0).Least()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
-	defer cancel()
-	if _, err := w.convert(ctx, t, out, onDisk, keep, func(o *pipeline.Options) { o.Disk = disk }); err != nil {
-		t.Fatal(err)
-	}
-	for _, o := range outputs {
-		if got := shared.Sum(shared.Read(t, filepath.Join(out, o.Path))); got != base.target()[o.Path].SHA256 {
-			t.Errorf("%s differs", o.Path)
-		}
 	}
 }

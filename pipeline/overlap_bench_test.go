@@ -1,10 +1,11 @@
 package pipeline_test
 
 import (
-	"github.com/df11-convert/df11-convert/internal/forward"
 	"path/filepath"
 	"testing"
 	"time"
+
+	"github.com/df11-convert/df11-convert/internal/forward"
 
 	"github.com/df11-convert/df11-convert/hub"
 	"github.com/df11-convert/df11-convert/internal/budget"

@@ -3,9 +3,7 @@ package pipeline_test
 import (
 	"testing"
 
-	"github.com/df11-convert/df11-convert/hub"
 	"github.com/df11-convert/df11-convert/internal/back"
-	"github.com/df11-convert/df11-convert/internal/budget"
 	"github.com/df11-convert/df11-convert/internal/hubtest"
 	"github.com/df11-convert/df11-convert/internal/model"
 	"github.com/df11-convert/df11-convert/internal/plan"
@@ -46,22 +44,4 @@ func TestChecksReadLittle(t *testing.T) {
 		t.Errorf("checking the structure reads %d bytes of %d in %d units", read, size, units)
 	}
 	t.Logf("%d bytes of %d", w.sourceBytes(), size)
-}
-
-// TestEstimateLimit checks that planning a model on the Hub reads at most 8 MB of samples, and a
-// little for headers and small files.
-func TestEstimateLimit(t *testing.T) {
-	w := newWorld(t, hubtest.NewLlama(3, hubtest.ModelOptions{Layers: 4, Hidden: 512, Intermediate: 1408, Heads: 8, Vocab: 8192, ShardBytes: 4 << 20}))
-	c := w.client(t, func(o *hub.Options) { o.RangeBytes = 1 << 20 })
-	src, known, p, err := openModel(t.Context(), c, sourceRepo, w.plan)
-	shared.Must(t, err)
-	e, err := budget.Sample(t.Context(), src, p, budget.DefaultSampleBytes(known))
-	shared.Must(t, err)
-	n := int64(0)
-	for _, q := range w.Requests() {
-		n += q.Sent
-	}
-	if little := int64(1+len(known.Listing.Weights)) * 128 << 10; n > 8_000_000+little || e.SampledBytes == 0 {
-		t.Errorf("%d bytes were read, %d of them samples", n, e.SampledBytes)
-	}
 }

@@ -1,7 +1,6 @@
 package pipeline_test
 
 import (
-	"strings"
 	"sync"
 	"testing"
 
@@ -101,20 +100,6 @@ func TestProofHealsAPart(t *testing.T) {
 		t.Errorf("the finish made %v", made)
 	}
 	sameFiles(t, w.target(), want)
-}
-
-// TestBrokenFilesCount checks that each broken file has its own tries.
-func TestBrokenFilesCount(t *testing.T) {
-	t.Parallel()
-	want := reference(t, small())
-	w := changingWorld(t)
-	changes(w, secondFile, looksForHeaders(t)+3, 2)
-	changes(w, strings.Replace(secondFile, "00002", "00003", 1), looksForHeaders(t)+3, 2)
-	w.mustConvert(t)
-	sameFiles(t, w.target(), want)
-	if n := w.FaultsActed("etag-changed"); n != 4 {
-		t.Errorf("the fault acted %d times", n)
-	}
 }
 
 // TestFinishOnASmallDisk checks that reading outputs back to rebuild the source takes no disk.

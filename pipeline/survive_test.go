@@ -70,7 +70,7 @@ type ordealModel struct {
 
 func (m ordealModel) world(t *testing.T, opts ...hubtest.Option) *world {
 	if m.opt.ExactF32 {
-		return f32WorldOf(t, m.model(), nil, opts...)
+		return f32World(t, m.model(), nil, opts...)
 	}
 	w := newWorld(t, m.model(), opts...)
 	if w.plan = m.opt; m.opt.Layout == catalog.ComfyUI {
@@ -104,8 +104,6 @@ func checkpoint(t *testing.T, files map[string][]byte) map[string][]byte {
 	}
 	return map[string][]byte{"all-in-one.safetensors": out}
 }
-
-func several() *hubtest.Model { return severalTensors(hubtest.OrderModel) }
 
 // scattered is a model of 7 MB whose units each lie in many files, so that many spools are open
 // at once.

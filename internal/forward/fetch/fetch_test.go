@@ -21,11 +21,12 @@ import (
 	"github.com/df11-convert/df11-convert/internal/testing/world"
 )
 
-// counted counts what is streamed from a source. It changes the byte number flip, counted from 1.
+// counted counts what is streamed from a source, and how many streams are open at once. It changes
+// the byte number flip, counted from 1.
 type counted struct {
 	model.Source
-	flip int64
-	read atomic.Int64
+	flip             int64
+	read, open, most atomic.Int64
 }
 
 func (c *counted) Stream(ctx context.Context, file int, from, end int64) (io.ReadCloser, error) {
@@ -38,8 +39,16 @@ func (c *counted) Stream(ctx context.Context, file int, from, end int64) (io.Rea
 	if at := c.flip - 1 - from; at >= 0 && at < int64(len(b)) {
 		b[at] ^= 1
 	}
-	return io.NopCloser(bytes.NewReader(b)), errors.Join(err, r.Close())
+	c.most.Store(max(c.most.Load(), c.open.Add(1)))
+	return stream{bytes.NewReader(b), c}, errors.Join(err, r.Close())
 }
+
+type stream struct {
+	io.Reader
+	of *counted
+}
+
+func (s stream) Close() error { s.of.open.Add(-1); return nil }
 
 // job is a fetcher of a small model in several files. Unless local, it counts as one from a Hub.
 type job struct {
@@ -73,7 +82,7 @@ func newJob(t *testing.T, local bool) *job {
 	j.Fetcher = &Fetcher{
 		Source: j.source, Model: known, Tasks: NewTasks(spans.Outputs(p)), Ledger: ledger.New("", false),
 		Room:     &spool.Room{Dir: root, Disk: spool.NewBudget(0), Memory: spool.NewBudget(0)},
-		Parallel: 1, Progress: new(progress.Counters),
+		Parallel: 8, Progress: new(progress.Counters),
 	}
 	return j
 }
@@ -114,7 +123,8 @@ func (j *job) size() (n int64) {
 }
 
 // No matter how the files are read, every task gets its bytes. Files that are read whole count as
-// right. A local source is read once for the hash, and its units once more to be counted.
+// right. A local source is read once for the hash, and its units once more to be counted. Files of
+// a Hub are read one by one, because the budget of spools holds no more.
 func TestWays(t *testing.T) {
 	for _, c := range []struct {
 		name                      string
@@ -138,6 +148,9 @@ func TestWays(t *testing.T) {
 			if known, ok := j.Ledger.File(f.Path); ok != c.hashed || ok && known.SHA256 != f.SHA256 {
 				t.Errorf("%s: %s is known as %+v, %v", c.name, f.Path, known, ok)
 			}
+		}
+		if most := j.source.most.Load(); !c.local && most > 1 {
+			t.Errorf("%s: %d files are read at once", c.name, most)
 		}
 		switch whole := j.source.read.Load() >= j.size(); {
 		case whole != c.hashed:
