@@ -23,31 +23,6 @@ const (
 	branchTries = 3
 )
 
-// A BrokenSourceError says that a source file never had the published bytes, however often it was
-// read.
-type BrokenSourceError struct {
-	File, Commit string
-	Reads        int
-	Err          error // from the last read
-}
-
-func (e *BrokenSourceError) Error() string {
-	return fmt.Sprintf("%v; it was read %d times and was never the published file", e.Err, e.Reads)
-}
-
-func (e *BrokenSourceError) Unwrap() error { return e.Err }
-
-// Hint says what the user can do.
-func (e *BrokenSourceError) Hint() string {
-	if e.Commit == "" {
-		return "check the disk and the memory of this machine: one of them damages " + e.File
-	}
-	return fmt.Sprintf(
-		"look at the repo's history, because a file of commit %s must never change: if it was "+
-			"rewritten, convert the current revision; otherwise the Hub's storage or the network "+
-			"damages %s: try again later, or write to the repo's owners", e.Commit, e.File)
-}
-
 // brokenFile returns the source file that an error found to have wrong bytes, or "" for other
 // errors.
 func brokenFile(err error) string {
@@ -123,7 +98,8 @@ func (r retry) after(ctx context.Context, err error) error {
 		return s.discard(file)
 	}
 	if file != "" && !ok {
-		return &BrokenSourceError{File: file, Commit: s.Model.Commit, Reads: sourceReads, Err: err}
+		return fmt.Errorf("%w; it was read %d times and was never the published file", err,
+			sourceReads)
 	}
 	if back.IsFault(err) && slices.ContainsFunc(s.ledger.Outputs(), ofEarlierRun) {
 		s.Log.Warn("outputs of earlier runs aren't what they should be: making them again",
