@@ -3,11 +3,9 @@ package pipeline
 import (
 	"context"
 	"errors"
-	"slices"
 
 	"github.com/df11-convert/df11-convert/internal/budget"
 	"github.com/df11-convert/df11-convert/internal/forward"
-	"github.com/df11-convert/df11-convert/internal/spans"
 )
 
 // Run converts a model. When it returns nil, the folder and the repo are complete, and every output
@@ -52,34 +50,6 @@ func (s *state) attempt(ctx context.Context) (*Report, error) {
 	}
 	s.Progress.SetPhase("finish")
 	return s.finish(ctx)
-}
-
-// upToDate returns a report if every target already holds the result. It returns nil otherwise, and
-// with Force, which proves everything again. It writes no file, but it removes branches that
-// earlier runs left in the repo.
-func (s *state) upToDate(ctx context.Context) (*Report, error) {
-	missing := func(o *spans.Output) bool { return !s.ledger.Done(o.Path) }
-	if s.Force || len(s.leftovers()) > 0 ||
-		slices.ContainsFunc(s.Part.Of(s.outputs), missing) {
-		return nil, nil
-	}
-	report := s.report()
-	report.Verified = Verified{UpToDate: true}
-	if !s.Part.Whole() {
-		return report, nil
-	}
-	holds, err := s.expect(ctx, s.ledger.Outputs())
-	if err != nil {
-		return nil, err
-	}
-	for _, found := range s.found() {
-		if !holds(found) {
-			return nil, nil
-		}
-		report.Target.ManifestSHA256 = found.ManifestSHA256()
-	}
-	s.leaveRepo(ctx, report)
-	return report, nil
 }
 
 // convert makes every output that is not done.

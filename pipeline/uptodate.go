@@ -4,44 +4,63 @@ import (
 	"context"
 	"slices"
 
-	"github.com/df11-convert/df11-convert/internal/ledger"
 	"github.com/df11-convert/df11-convert/internal/metadata"
 	"github.com/df11-convert/df11-convert/internal/names"
+	"github.com/df11-convert/df11-convert/internal/spans"
 	"github.com/df11-convert/df11-convert/internal/target"
 )
 
-// expect returns a test for targets that hold what they do once the job is done with these outputs.
-// The test only compares: it writes nothing, and reads no weight of a repo. The target's manifest
-// remains a claim by the target's maker.
-func (j *job) expect(ctx context.Context,
-	outputs []ledger.Output) (holds func(*target.Inspection) bool, err error) {
-	var want []names.File // without a SHA-256 if a commit pins the file
-	for _, f := range j.carried() {
-		sum, err := j.sourceSum(ctx, f.Path)
+// upToDate returns a report if every target already holds the result. It returns nil otherwise, and
+// with Force, which proves everything again. It writes no file, and reads no weight of a repo: the
+// target's manifest remains a claim by the target's maker. It removes branches that earlier runs
+// left in the repo.
+func (s *state) upToDate(ctx context.Context) (*Report, error) {
+	missing := func(o *spans.Output) bool { return !s.ledger.Done(o.Path) }
+	if s.Force || len(s.leftovers()) > 0 ||
+		slices.ContainsFunc(s.Part.Of(s.outputs), missing) {
+		return nil, nil
+	}
+	report := s.report()
+	report.Verified = Verified{UpToDate: true}
+	if !s.Part.Whole() {
+		return report, nil
+	}
+	files, err := s.known(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, found := range s.found() {
+		differs := func(f names.File) bool {
+			return !slices.ContainsFunc(found.Manifest.Outputs,
+				func(o metadata.OutputFile) bool { return f.MayBe(o.File()) })
+		}
+		if !found.Current || found.Manifest.Source.Repo != s.baseModel() ||
+			found.Manifest.Source.Commit != s.baseCommit() || slices.ContainsFunc(files, differs) {
+			return nil, nil
+		}
+		report.Target.ManifestSHA256 = found.ManifestSHA256()
+	}
+	s.leaveRepo(ctx, report)
+	return report, nil
+}
+
+// known lists the files of the result that are known before it's finished: the outputs that are
+// done, what is copied, without a SHA-256 if a commit pins it, and config.json.
+func (s *state) known(ctx context.Context) (files []names.File, err error) {
+	for _, o := range s.ledger.Outputs() {
+		files = append(files, o.File())
+	}
+	for _, f := range s.carried() {
+		sum, err := s.sourceSum(ctx, f.Path)
 		if err != nil {
 			return nil, err
 		}
-		want = append(want, names.File{Path: f.Path, Size: f.Size, SHA256: sum})
+		files = append(files, names.File{Path: f.Path, Size: f.Size, SHA256: sum})
 	}
-	for _, o := range outputs {
-		want = append(want, o.File())
-	}
-	config, err := j.config()
+	config, err := s.config()
 	if config != nil {
-		side := target.NewSideFile(j.Plan.ConfigPath(), metadata.KindConfig, config)
-		want = append(want, side.File())
+		side := target.NewSideFile(s.Plan.ConfigPath(), metadata.KindConfig, config)
+		files = append(files, side.File())
 	}
-	return func(found *target.Inspection) bool {
-		if !found.Current {
-			return false
-		}
-		listed := map[string]names.File{}
-		for _, f := range found.Manifest.Outputs {
-			listed[f.Path] = f.File()
-		}
-		differs := func(f names.File) bool { return !f.MayBe(listed[f.Path]) }
-		from := found.Manifest.Source
-		return from.Repo == j.baseModel() && from.Commit == j.baseCommit() &&
-			!slices.ContainsFunc(want, differs)
-	}, err
+	return files, err
 }

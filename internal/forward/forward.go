@@ -49,7 +49,7 @@ func Make(ctx context.Context, job *Job) error {
 		return err
 	}
 	m := &maker{Job: job, fetcher: job.fetcher(shares)}
-	defer m.close()
+	defer func() { _ = m.fetcher.Leave() }() // kept spools stay for the next run
 	m.comparer = &compare.Comparer{Means: job.Means, Strict: true}
 	// Leave one core for hashing the file, which is sequential and takes as long.
 	m.comparer.Workers = max(1, job.Workers-1)
@@ -65,13 +65,6 @@ func Make(ctx context.Context, job *Job) error {
 		return err
 	}
 	return m.run(ctx)
-}
-
-// close closes the remaining spools. Kept ones stay for the next run.
-func (m *maker) close() {
-	if err := m.fetcher.Leave(); err != nil {
-		m.Log.Warn("a spool can't be closed", "err", err)
-	}
 }
 
 // run publishes what earlier runs left, which frees its disk. Then it makes the output of every

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 
 	reference "github.com/nlpodyssey/safetensors"
 
@@ -82,18 +83,17 @@ func readIndependently(h *safetensors.Header) error {
 	}
 	for _, t := range h.Tensors {
 		x := found[t.Name]
-		same := x != nil && x.DType.String() == string(t.DType) && len(x.Shape) == len(t.Shape) &&
-			x.DataOffsets == [2]uint64{uint64(t.Begin), uint64(t.End)}
-		for i := 0; same && i < len(t.Shape); i++ {
-			same = x.Shape[i] == uint64(t.Shape[i])
-		}
-		if !same {
+		if x == nil || x.DType.String() != string(t.DType) ||
+			x.DataOffsets != [2]uint64{uint64(t.Begin), uint64(t.End)} ||
+			!slices.EqualFunc(x.Shape, t.Shape, sameSize) {
 			return fmt.Errorf("a second reader reads tensor %s in the header differently; "+
 				"this is a bug", t.Name)
 		}
 	}
 	return nil
 }
+
+func sameSize(a uint64, b int64) bool { return a == uint64(b) }
 
 // CheckConfig checks that the config.json to publish has the dict that the units were encoded with.
 // With another order of attributes, weights would swap places without an error.

@@ -1,12 +1,12 @@
 package fetch
 
 import (
-	"github.com/df11-convert/df11-convert/internal/model"
-
 	"context"
 	"hash"
 	"io"
+	"sort"
 
+	"github.com/df11-convert/df11-convert/internal/model"
 	"github.com/df11-convert/df11-convert/internal/progress"
 	"github.com/df11-convert/df11-convert/internal/streams"
 )
@@ -28,9 +28,9 @@ type block struct {
 // read reads a stretch in blocks. A block ends where its segment does.
 func (x stretch) read(ctx context.Context, r io.Reader, p *progress.Counters, free <-chan []byte,
 	out chan<- block) error {
-	next := 0
 	for off := x.from; off < x.end; {
-		b, stop := x.cut(&next, off)
+		segment, stop := x.cut(off)
+		b := block{off: off, segment: segment}
 		select {
 		case b.buf = <-free:
 		case <-ctx.Done():
@@ -53,22 +53,18 @@ func (x stretch) read(ctx context.Context, r io.Reader, p *progress.Counters, fr
 	return nil
 }
 
-// cut begins a block at off. The block ends where the segment at off ends, or where the next one
-// begins. next is the first segment that doesn't end before off.
-func (x stretch) cut(next *int, off int64) (b block, stop int64) {
+// cut returns the segment at off, or -1 if there is none, and where a block that begins there ends:
+// where the segment ends, or where the next one begins.
+func (x stretch) cut(off int64) (segment int, stop int64) {
 	segments := x.file.segments
-	for *next < len(segments) && segments[*next].End <= off {
-		*next++
+	next := sort.Search(len(segments), func(i int) bool { return segments[i].End > off })
+	switch {
+	case next == len(segments):
+		return -1, x.end
+	case off < segments[next].Off:
+		return -1, min(x.end, segments[next].Off)
 	}
-	b = block{off: off, segment: -1}
-	if *next == len(segments) {
-		return b, x.end
-	}
-	if s := segments[*next]; off < s.Off {
-		return b, min(x.end, s.Off)
-	}
-	b.segment = *next
-	return b, min(x.end, segments[*next].End)
+	return next, min(x.end, segments[next].End)
 }
 
 // sum adds blocks to the hash of their file.
