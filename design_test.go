@@ -5,6 +5,7 @@ import (
 	"os"
 	"path"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -65,4 +66,41 @@ func hasFunction(t *testing.T, dir, name string) bool {
 		}
 	}
 	return false
+}
+
+// TestTableOfRetries checks that the functions exist that docs/design.md lists as those that repeat
+// what failed, with the bounds in the code.
+func TestTableOfRetries(t *testing.T) {
+	_, section, ok := strings.Cut(read(t, "docs/design.md"), "\n## What is repeated\n")
+	if !ok {
+		t.Fatal("docs/design.md has no section of that name")
+	}
+	section, _, _ = strings.Cut(section, "\n## ")
+	rows, quoted := 0, regexp.MustCompile("`([^`]+)`")
+	for row := range strings.Lines(section) {
+		names := quoted.FindAllStringSubmatch(row, -1)
+		if !strings.HasPrefix(row, "| ") || len(names) < 2 {
+			continue
+		}
+		rows++
+		file, function := names[0][1], names[1][1]
+		if !hasFunction(t, path.Dir(file), function) {
+			t.Errorf("%s has no function %s", file, function)
+		}
+		for _, bound := range names[2:] {
+			if strings.Contains(bound[1], " = ") && !hasConstant(t, path.Dir(file), bound[1]) {
+				t.Errorf("%s: the code has not %s", file, bound[1])
+			}
+		}
+	}
+	if rows < 5 || rows > 13 {
+		t.Errorf("%d rows", rows)
+	}
+}
+
+// hasConstant reports whether a package has a line like "name = value".
+func hasConstant(t *testing.T, dir, constant string) bool {
+	t.Helper()
+	line := regexp.MustCompile(`(?m)^\s*(const )?` + strings.Replace(regexp.QuoteMeta(constant), " = ", ` += `, 1) + `( +//.*)?$`)
+	return slices.ContainsFunc(goFiles(t)[dir], func(f goFile) bool { return line.MatchString(read(t, f.path)) })
 }
