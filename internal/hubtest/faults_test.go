@@ -22,14 +22,6 @@ func TestFaultRules(t *testing.T) {
 		t.Errorf("log: %+v", q)
 	}
 	s.ClearFaults()
-	s.Inject(Fault{Times: Always, Probability: 0.5, Seed: 1, Action: teapot})
-	got := map[int]int{}
-	for range 60 {
-		got[get()]++
-	}
-	if s.ClearFaults(); got[418] < 15 || got[200] < 15 || get() != 200 || s.Count("GET", "*/a.txt") != 65 {
-		t.Errorf("half of them should fail: %v, of %d", got, s.Count("GET", "*/a.txt"))
-	}
 	for _, name := range FaultNames() { // what each does is for the tests of hub to say
 		if DescribeFault(name) == "" {
 			t.Errorf("%s is not described", name)

@@ -61,11 +61,6 @@ func createRepo(c *call, q repoRequest) (any, error) {
 		"private": rp.opts.Private}, c.land(name, nil, rp.resolve("main").Files)
 }
 
-func settings(c *call, q struct{ Visibility string }) (any, error) {
-	c.repo.opts.Private = q.Visibility == "private"
-	return map[string]any{"private": c.repo.opts.Private}, nil
-}
-
 func createBranch(c *call, q struct{ StartingPoint string }) (any, error) {
 	branch := c.r.PathValue("branch")
 	if strings.HasPrefix(branch, "refs/") {

@@ -27,13 +27,9 @@ func TestRoutes(t *testing.T) {
 		{"POST", create, `{"name":"n"}`, 200, "/me/n"},
 		{"POST", create, `{"name":"n","organization":"me"}`, 409, "/me/n"},
 		{"POST", create, `{"name":"n1","organization":"me","visibility":"private"}`, 200, `"private":true`},
-		{"POST", create, `{"name":"n2","private":true}`, 200, `"private":true`},
 		{"POST", create, `{"name":"n","organization":"others"}`, 403, ""},
 		{"POST", create, `{"name":"a--b"}`, 400, ""},
-		{"POST", create, `{"name":"x.git"}`, 400, ""},
-		{"POST", create, `{"name":"` + strings.Repeat("x", 97) + `"}`, 400, ""},
 		{"POST", create, `{"name":"d","type":"dataset"}`, 400, ""},
-		{"POST", create, `{`, 400, ""},
 		{"POST", branch + "work%2F1", `{"startingPoint":"%s"}`, 200, ""},
 		{"POST", branch + "work%2F1", `{}`, 409, ""},
 		{"GET", "/api/models/me/m/refs", "", 200, `"name":"work/1","ref":"refs/heads/work/1","targetCommit":"%s"`},
@@ -41,56 +37,20 @@ func TestRoutes(t *testing.T) {
 		{"POST", branch + "refs%2Fpr%2F1", `{}`, 400, ""},
 		{"DELETE", branch + "work%2F1", ``, 200, ""},
 		{"DELETE", branch + "work%2F1", ``, 404, codeRevisionNotFound},
-		{"DELETE", branch + "main", ``, 403, ""},
 		{"GET", "/api/models/me/old/tree/refs%2Fpr%2F1?x", "", 307, "/api/models/me/new/tree/refs%2Fpr%2F1?x"},
 		{"GET", "/me/old/resolve/main/a%20b.txt", "", 307, "/me/new/resolve/main/a%20b.txt"},
 		{"GET", "/me/old.git/info/lfs/objects/batch", "", 307, "/me/new.git/info/lfs/objects/batch"},
-		{"GET", "/api/models/me/old2", "", 404, codeRepoNotFound},
 		{"POST", create, `{"name":"old"}`, 200, ""},
 		// a new repo of the old name ends the redirect
 		{"GET", "/api/models/me/old", "", 200, `"id":"me/old"`},
-		{"POST", card, `{"content":"# none\n"}`, 200, `"errors":[]`},
 		// no is text in YAML 1.2
 		{"POST", card, `{"content":"---\nlicense: other\nlicense_name: x\nlanguage:\n- no\n---\n"}`, 200, ""},
 		{"POST", card, `{"content":"---\nlicense: other\n---\n"}`, 400, "license_name"},
-		{"POST", card, `{"content":"---\ntags:\n- 1.0\n---\n"}`, 400, "tags"},
-		{"POST", card, `{"content":"---\nlicense: [a\n---\n"}`, 400, "YAML"},
 	} {
 		fill := strings.NewReplacer("%s", first)
 		a := ask(t, tc.method, s.URL+fill.Replace(tc.path), "tok", fill.Replace(tc.body))
 		if said := fmt.Sprint(a.header, a.body); a.status != tc.status || !strings.Contains(said, fill.Replace(tc.holds)) {
 			t.Errorf("%s %s %s: %d %s", tc.method, tc.path, tc.body, a.status, said)
-		}
-	}
-}
-
-// TestServerOfGitRepos checks that the double answers as hfd does (c4fdaa7), a server of git repos.
-func TestServerOfGitRepos(t *testing.T) {
-	s := Start(t, WithUser("tok", User{Name: "me"}), WithWays(Servers["git"]))
-	s.AddRepo("me/m", map[string][]byte{"a.txt": []byte("hi")})
-	const m = "/api/models/me/m"
-	commit := `{"key":"header","value":{"summary":"s","parentCommit":"` + strings.Repeat("0", 40) + `"}}` + "\n" + fileLine("b.txt", "x")
-	for _, tc := range []struct {
-		method, path, body string
-		status             int
-		holds              string
-	}{
-		{"POST", "/api/validate-yaml", `{"content":"---\nlicense: mit\n---\n"}`, 200, `"errors":[]`},
-		{"GET", m + "/revision/none", "", 200, `"sha":""`},
-		{"GET", m + "/refs", "", 200, "refs/heads/main"},
-		{"GET", "/api/models?filter=base_model:quantized:me/m", "", 200, "[]"},
-		{"GET", "/api/models/me/none", "", 404, ""},
-		{"GET", "/me/m/resolve/main/none", "", 404, ""},
-		{"POST", "/api/repos/create", `{"name":"m","organization":"me"}`, 200, "/me/m"},
-		{"POST", m + "/commit/main", commit, 500, ""},
-		{"POST", m + "/branch/a%2Fb", "{}", 404, ""},
-		{"POST", m + "/branch/ab", "{}", 200, ""},
-		{"DELETE", m + "/branch/ab", "", 200, ""},
-		{"DELETE", m + "/branch/ab", "", 404, ""},
-	} {
-		a := ask(t, tc.method, s.URL+tc.path, "tok", tc.body)
-		if a.status != tc.status || !strings.Contains(string(a.body), tc.holds) {
-			t.Errorf("%s %s: %d %s", tc.method, tc.path, a.status, a.body)
 		}
 	}
 }
@@ -108,7 +68,6 @@ func TestPreupload(t *testing.T) {
 		{"w.safetensors", "dw==", 1, "lfs false " + sha([]byte("w"))},
 		{"empty.safetensors", "", 0, "regular false "},
 		{"big.txt", "eA==", 1000, "lfs false "},
-		{"small.txt", "eA==", 999, "regular false "},
 		{"binary.dat", "AAE=", 2, "lfs false "},
 		{"deep/x.tmp", "eA==", 1, "regular true "},
 	} {
@@ -142,17 +101,11 @@ func TestCommitErrors(t *testing.T) {
 		"bad card":          {commitBody(fileLine("README.md", "---\ntags: 7\n---\n")), 400},
 		"missing file":      {commitBody(deleteLine("none")), 404},
 		"climbing path":     {commitBody(fileLine("../x", "")), 400},
-		"git folder":        {commitBody(fileLine(".git/config", "")), 400},
-		"absolute path":     {commitBody(fileLine("/x", "")), 400},
 		"twice":             {commitBody(fileLine("x", "1"), fileLine("x", "2")), 400},
 		"file and folder":   {commitBody(fileLine("d", "1")), 400},
 		"unknown operation": {commitBody(`{"key":"copyFile","value":{"path":"x"}}`), 400},
-		"not base64":        {commitBody(`{"key":"file","value":{"path":"x","content":"%","encoding":"base64"}}`), 400},
 		"no header":         {fileLine("x", ""), 400},
-		"no summary":        {`{"key":"header","value":{}}`, 400},
-		"empty":             {"", 400},
 		"stale parent":      {`{"key":"header","value":{"summary":"s","parentCommit":"` + strings.Repeat("0", 40) + `"}}`, 412},
-		"not JSON":          {"hello", 400},
 	} {
 		if a := ask(t, "POST", s.URL+"/api/models/me/m/commit/main", "tok", tc.body); a.status != tc.status {
 			t.Errorf("%s: got %d, want %d: %s", name, a.status, tc.status, a.body)

@@ -76,8 +76,6 @@ func (s *Server) apiRoutes() map[string]handler {
 			createBranch),
 		"DELETE " + model + "/branch/{branch}": s.route(accessWrite,
 			deleteBranch),
-		"PUT " + model + "/settings": routeBody(s, accessWrite,
-			settings),
 		"POST " + model + "/preupload/{rev}": routeBody(s, accessWrite,
 			preupload),
 		"POST " + model + "/commit/{rev}": routeRead(s, accessWrite,

@@ -4,11 +4,8 @@ import (
 	"bufio"
 	"bytes"
 	"context"
-	"errors"
-	"flag"
 	"io"
 	"net/http"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -61,19 +58,4 @@ func get(t *testing.T, url string) int {
 	}
 	resp.Body.Close()
 	return resp.StatusCode
-}
-
-func TestBadFlags(t *testing.T) {
-	for _, args := range [][]string{{}, {"-data", "x", "extra"}, {"-data", "x", "-fault", "nope"}, {"-data", "x", "-chunk-size", "0"}} {
-		if err := run(t.Context(), args, io.Discard, io.Discard); err == nil {
-			t.Errorf("%q: no error", args)
-		}
-	}
-	var text bytes.Buffer
-	if err := run(t.Context(), []string{"-h"}, io.Discard, &text); !errors.Is(err, flag.ErrHelp) || !strings.Contains(text.String(), "commit-504-after") {
-		t.Errorf("%v: %s", err, text.String())
-	}
-	if _, err := os.Stat("x"); err == nil {
-		t.Error("a refused start made the folder")
-	}
 }

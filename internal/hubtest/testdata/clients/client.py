@@ -123,8 +123,6 @@ def edit(repo):
     api.create_branch(repo, branch="work", exist_ok=True)
     check([b.name for b in api.list_repo_refs(repo).branches] == ["main", "work"], "create_branch, list_repo_refs")
     api.delete_branch(repo, branch="work")
-    api.update_repo_settings(repo, visibility="public")
-    check(not api.model_info(repo).private, "update_repo_settings")
     api.auth_check(repo)
     check(api.whoami()["name"] == "tester", "whoami")
 
