@@ -4,10 +4,10 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/df11-convert/df11-convert/hub/internal/wire"
-	"github.com/df11-convert/df11-convert/internal/names"
 )
 
 // cacheRepo writes a snapshot as the Python client does.
@@ -46,26 +46,14 @@ func shareBlobs(t *testing.T, dir string) (place func(etag string) string) {
 		xet := sha([]byte(etag))
 		return filepath.Join(dir, "blobs", xet[:2], xet)
 	}
-	write(t, filepath.Join(dir, "blobs", ".huggingface-shared-blobs"), "1\n")
-	blobs := filepath.Join(dir, "models--a--b", "blobs")
-	entries, err := os.ReadDir(blobs)
-	if err != nil {
-		t.Fatal(err)
+	blobs, err := filepath.Glob(filepath.Join(dir, "models--a--b", "blobs", strings.Repeat("?", 64)))
+	if err != nil || len(blobs) == 0 {
+		t.Fatal(blobs, err)
 	}
-	for _, e := range entries {
-		if !names.IsSHA256(e.Name()) {
-			continue
-		}
-		to := place(e.Name())
-		write(t, to+".refs", "models--a--b/blobs/"+e.Name()+"\n")
-		if err := os.Rename(filepath.Join(blobs, e.Name()), to); err != nil {
-			t.Fatal(err)
-		}
-		target, err := filepath.Rel(blobs, to)
-		if err == nil {
-			err = os.Symlink(target, filepath.Join(blobs, e.Name()))
-		}
-		if err != nil {
+	for _, blob := range blobs {
+		to := place(filepath.Base(blob))
+		write(t, to+".refs", blob)
+		if err := errors.Join(os.Rename(blob, to), os.Symlink(to, blob)); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -133,21 +133,3 @@ func unsized(step func(*http.Request) (*http.Response, error)) func(*http.Reques
 		return resp, err
 	}
 }
-
-// TestAWaitNamesItsHost checks that people see which machine is at fault, the Hub or its storage.
-func TestAWaitNamesItsHost(t *testing.T) {
-	for path, atHub := range map[string]bool{"/api/*": true, "/repos/*": false} {
-		var waits []hub.Wait
-		w := newWorld(t, 1000, func(o *hub.Options) { o.OnWait = func(w hub.Wait) { waits = append(waits, w) } })
-		w.srv.Inject(hubtest.Fault{Name: "busy", Path: path, Action: hubtest.Status(503, hubtest.Header{"Retry-After": "20"}, "")})
-		if _, err := w.Info(t.Context(), source, ""); err != nil {
-			t.Fatal(err)
-		}
-		if err := w.stream(t); err != nil {
-			t.Fatal(err)
-		}
-		if len(waits) != 1 || waits[0].Host == "" || strings.HasSuffix(w.srv.URL, waits[0].Host) != atHub || strings.HasSuffix(w.srv.CDNURL, waits[0].Host) == atHub {
-			t.Errorf("%s: %+v", path, waits)
-		}
-	}
-}

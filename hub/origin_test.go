@@ -121,23 +121,3 @@ func TestSecureHubNeverLeadsToPlainHTTP(t *testing.T) {
 		})
 	}
 }
-
-// TestMissingSizeNeverEndsADownload checks that the list of files provides the size with the hash.
-// Without it, nothing is guessed.
-func TestMissingSizeNeverEndsADownload(t *testing.T) {
-	w := newWorld(t, 10_000)
-	w.srv.Inject(hubtest.Fault{Name: "no-size", Method: "HEAD", Times: hubtest.Always})
-	w.readAll(t)
-	if w.srv.FaultsActed("no-size") == 0 {
-		t.Error("no answer was without size")
-	}
-	_, err := w.ReadFile(t.Context(), hub.FileRef{Repo: source, Commit: w.commit, Path: "README.md"}, 100)
-	if !errors.Is(err, hub.ErrNotHub) {
-		t.Errorf("a size was made up: %v", err)
-	}
-	wrong := w.ref()
-	wrong.SHA256, wrong.Path = hexSHA(nil), "README.md"
-	if _, err := w.ReadFile(t.Context(), wrong, 100_000); !errors.Is(err, hub.ErrChanged) {
-		t.Errorf("the size of another hash was believed: %v", err)
-	}
-}

@@ -90,6 +90,26 @@ func TestPublish(t *testing.T) {
 	}
 }
 
+// TestManyFilesAreAskedForTogether checks that files of one call share their questions, and that
+// refused links are asked for again together.
+func TestManyFilesAreAskedForTogether(t *testing.T) {
+	w := published(t)
+	var files []hub.Blob
+	for i := range 20 {
+		files = append(files, blob(fmt.Sprint(i, weight), pattern(10_000+i)))
+	}
+	files = append(files, files[0])
+	files[20].Path = "again" + weight
+	w.srv.Inject(hubtest.Fault{Name: "put-expired", Times: 2})
+	ops, err := w.Upload(t.Context(), target, "main", files...)
+	if err != nil || len(ops) != 21 || ops[20].Path != files[20].Path {
+		t.Fatalf("%+v, %v", ops, err)
+	}
+	if asked := w.srv.Count("POST", "*/preupload/*"); asked != 1 || w.nBatches() != 2 || w.nPuts() != 22 {
+		t.Errorf("%d and %d questions, %d PUTs", asked, w.nBatches(), w.nPuts())
+	}
+}
+
 // TestOddAnswersToACommit checks that the branch decides whether a commit was made, whatever the
 // answer is, and that it's made once.
 func TestOddAnswersToACommit(t *testing.T) {

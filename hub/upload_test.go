@@ -2,9 +2,7 @@ package hub
 
 import (
 	"bytes"
-	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
 	"net/http"
 	"strings"
@@ -32,37 +30,31 @@ func oneObject(mode, batch string, put func(*http.Request) (*http.Response, erro
 	}}
 }
 
-func TestUploadModes(t *testing.T) {
-	b, _ := testBlob(100)
-	b.SHA256 = shaA
-	// a small file is hashed once more
-	for mode, want := range map[string]error{"xet": wire.ErrNotHub, "regular": wire.ErrCorrupt} {
-		w := oneObject(mode, "", says(500, ""))
-		c, _ := testClient(t, w)
-		if _, err := c.Upload(t.Context(), "a/b", "main", b); !errors.Is(err, want) || w.Count() != 1 {
-			t.Errorf("%s: %d requests, %v", mode, w.Count(), err)
-		}
-	}
-}
-
 func TestUploadRefusals(t *testing.T) {
 	b, _ := testBlob(100)
 	object := func(inner string) string {
 		return `{"objects":[{"oid":"` + b.SHA256 + `","size":100,` + inner + `}]}`
 	}
 	for _, tt := range []struct {
-		name, answer string
-		want         error
+		name, mode, answer string
+		want               error
+		requests           int
 	}{
-		{"object error right", object(`"error":{"code":403,"message":"no"}`), wire.ErrForbidden},
-		{"object error repo", object(`"error":{"code":404,"message":"no"}`), wire.ErrNotFound},
-		{"wrong part numbers", object(`"actions":{"upload":{"href":"https://s3.test/x","header":{"chunk_size":"50","00001":"https://s3.test/1","00003":"https://s3.test/3"}}}`), wire.ErrNotHub},
-		{"another object", `{"objects":[{"oid":"` + shaA + `","size":1}]}`, wire.ErrNotHub},
-		{"nothing", `{}`, wire.ErrNotHub},
+		{"object error right", "lfs", object(`"error":{"code":403,"message":"no"}`), wire.ErrForbidden, 2},
+		{"object error repo", "lfs", object(`"error":{"code":404,"message":"no"}`), wire.ErrNotFound, 2},
+		{"wrong part numbers", "lfs", object(`"actions":{"upload":{"href":"https://s3.test/x","header":{"chunk_size":"50","00001":"https://s3.test/1","00003":"https://s3.test/3"}}}`), wire.ErrNotHub, 2},
+		{"another object", "lfs", `{"objects":[{"oid":"` + shaA + `","size":1}]}`, wire.ErrNotHub, 2},
+		{"nothing", "lfs", `{}`, wire.ErrNotHub, 2},
+		{"another mode", "xet", "", wire.ErrNotHub, 1},
+		{"a small file of another hash", "regular", "", wire.ErrCorrupt, 1},
 	} {
-		w := oneObject("lfs", tt.answer, says(500, ""))
+		w := oneObject(tt.mode, tt.answer, says(500, ""))
 		c, _ := testClient(t, w)
-		if _, err := c.Upload(t.Context(), "a/b", "main", b); !errors.Is(err, tt.want) || w.Count() != 2 {
+		sent := b
+		if tt.mode == "regular" {
+			sent.SHA256 = shaA
+		}
+		if _, err := c.Upload(t.Context(), "a/b", "main", sent); !errors.Is(err, tt.want) || w.Count() != tt.requests {
 			t.Errorf("%s: %d requests, %v", tt.name, w.Count(), err)
 		}
 	}
@@ -127,55 +119,4 @@ func first(ops []Op, err error) (Op, error) {
 		return Op{}, err
 	}
 	return ops[0], nil
-}
-
-// TestManyFilesAreAskedForTogether checks that files of one call share their questions, and that
-// refused links are asked for again together.
-func TestManyFilesAreAskedForTogether(t *testing.T) {
-	var asked []string
-	refused := map[string]bool{}
-	w := &scripted{}
-	w.Answer = func(r *http.Request) (*http.Response, error) {
-		body, err := io.ReadAll(r.Body)
-		if err != nil {
-			return nil, err
-		}
-		var q struct {
-			Files   []struct{ Path string }
-			Objects []struct{ OID string }
-		}
-		switch {
-		case r.Method == http.MethodPut:
-			if key := r.URL.Path; strings.HasSuffix(key, "0") && !refused[key] {
-				refused[key] = true
-				return reply(r, 403, "<Error><Code>AccessDenied</Code></Error>"), nil
-			}
-			return reply(r, 200, ""), nil
-		case json.Unmarshal(body, &q) != nil:
-			t.Fatalf("%s", body)
-		}
-		asked = append(asked, fmt.Sprint(len(q.Files), len(q.Objects)))
-		var answers []string
-		for _, f := range q.Files {
-			answers = append(answers, fmt.Sprintf(`{"path":%q,"uploadMode":"lfs"}`, f.Path))
-		}
-		if q.Files != nil {
-			return reply(r, 200, `{"files":[`+strings.Join(answers, ",")+`]}`), nil
-		}
-		for _, o := range q.Objects {
-			answers = append(answers, fmt.Sprintf(`{"oid":%q,"actions":{"upload":{"href":"https://cdn.test/%s"}}}`, o.OID, o.OID))
-		}
-		return reply(r, 200, `{"objects":[`+strings.Join(answers, ",")+`]}`), nil
-	}
-	c, _ := testClient(t, w, oneTransfer)
-	var files []Blob
-	for i := range 20 {
-		files = append(files, Blob{Path: fmt.Sprint("f", i), Size: 6 << 20, Reader: zeros{}, SHA256: fmt.Sprintf("%064d", i)})
-	}
-	files = append(files, files[0])
-	files[20].Path = "the same again"
-	ops, err := c.Upload(t.Context(), "a/b", "main", files...)
-	if want := "[21 0 0 20 0 20]"; err != nil || len(ops) != len(files) || ops[20].Path != "the same again" || fmt.Sprint(asked) != want {
-		t.Errorf("asked for %v, want %s; %d ops, %v", asked, want, len(ops), err)
-	}
 }
