@@ -18,7 +18,6 @@ import (
 	"github.com/df11-convert/df11-convert/internal/model"
 	"github.com/df11-convert/df11-convert/internal/names"
 	"github.com/df11-convert/df11-convert/internal/plan"
-	"github.com/df11-convert/df11-convert/internal/reader"
 	"github.com/df11-convert/df11-convert/internal/target"
 )
 
@@ -67,21 +66,8 @@ func (f *hubFlags) openDF11(ctx context.Context, u *ui, name string) (d *model.D
 	return d, nil
 }
 
-// hintFolder adds a hint to an error about a file that holds no weights: the file's folder. If the
-// error has a hint, that knows better.
-func hintFolder(err error, name string) error {
-	st, missing := os.Stat(name)
-	if missing != nil || st.IsDir() || reader.IsSafetensors(name) || hint(err) != "" {
-		return err
-	}
-	return hinted{err, "give the folder instead: " + human.ShellWord(filepath.Dir(name))}
-}
-
 // hintSource adds a hint to the error about a model that isn't DF11.
 func hintSource(err error, name string) error {
-	if err := hintFolder(err, name); wraps[hinted](err) {
-		return err
-	}
 	if !errors.Is(err, model.ErrNoDF11Config) {
 		return err
 	}

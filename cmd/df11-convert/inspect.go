@@ -34,8 +34,8 @@ plan.`,
 }
 
 func runInspect(ctx context.Context, u *ui, name, html string) error {
-	if err := canWrite("--html", html, name); err != nil {
-		return err
+	if html != "" && filepath.Ext(html) != ".html" { // it could replace weights
+		return usagef("--html %s: want a name that ends in .html", html)
 	}
 	d, err := new(hubFlags).openDF11(ctx, u, name)
 	if err != nil {

@@ -3,18 +3,13 @@ package main
 import (
 	"cmp"
 	"errors"
-	"fmt"
 	"io"
 	"io/fs"
 	"os"
-	"path/filepath"
 
 	"golang.org/x/term"
 
-	"github.com/df11-convert/df11-convert/internal/disk"
 	"github.com/df11-convert/df11-convert/internal/human"
-	"github.com/df11-convert/df11-convert/internal/model"
-	"github.com/df11-convert/df11-convert/internal/reader"
 )
 
 // results is stdout. It makes text printable and keeps the first error, so callers can ignore write
@@ -45,52 +40,6 @@ func (r *results) width() int {
 	}
 	width, _ := size(r.to)
 	return width
-}
-
-// canWrite checks, before any work, that the file a flag names can be written. It refuses to
-// replace weights, files of a local input, and anything that isn't a regular file.
-func canWrite(flag, file, input string) error {
-	if file == "" {
-		return nil
-	}
-	err := mayReplace(file, input)
-	if err == nil {
-		err = disk.CanWrite(file)
-	}
-	if err != nil {
-		return fmt.Errorf("%s: %w", flag, err)
-	}
-	return nil
-}
-
-// mayReplace refuses existing files that a report must not replace.
-func mayReplace(file, input string) error {
-	refused := func(why string) error {
-		return &fs.PathError{Op: "create", Path: file, Err: errors.New(why)}
-	}
-	st, err := os.Lstat(file)
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		return nil
-	case err != nil:
-		return err
-	case !st.Mode().IsRegular():
-		return refused("it exists and isn't a regular file")
-	case reader.IsSafetensors(file):
-		return refused("it holds weights")
-	case !model.Exists(input):
-		return nil
-	}
-	root, err := filepath.EvalSymlinks(input)
-	if err != nil {
-		return err
-	}
-	return filepath.WalkDir(root, func(name string, _ fs.DirEntry, err error) error {
-		if own, missing := os.Stat(name); missing == nil && os.SameFile(own, st) {
-			return refused("it's a file of " + input)
-		}
-		return err
-	})
 }
 
 // outputError reports that a result couldn't be printed. It doesn't unwrap to its cause, because

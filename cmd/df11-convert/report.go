@@ -1,7 +1,6 @@
 package main
 
 import (
-	"fmt"
 	"io"
 	"strings"
 
@@ -15,9 +14,6 @@ func (t *table) sizes(s pipeline.Sizes) {
 	t.row("BF16", "%s", human.Bytes(s.BF16))
 	t.row("DF11", "%s (%.1f%%)", human.Bytes(s.DF11), percentage(s.DF11, s.BF16))
 	t.row("compressed", "%s (%s)", count(s.Units, "module"), count(s.Weights, "weight"))
-	if s.Weights > 0 {
-		t.row("exponents", "%.2f bits on average (8 in BF16)", float64(s.Bits)/float64(s.Weights))
-	}
 }
 
 // printReport writes a conversion's outcome for people.
@@ -48,7 +44,7 @@ func printReport(w io.Writer, r *conversion) {
 	if r.Target.Part != "" {
 		t.row("left to do", "--finish, when all parts are uploaded")
 	}
-	t.row("time", "%s", stageTimes(r.Made))
+	t.row("time", "%.1f s", r.Made.Seconds)
 	t.Flush()
 }
 
@@ -71,15 +67,4 @@ func (t *table) verified(r *pipeline.Report) {
 	if r.Target.Part != "" && r.Made.Now < r.Made.Files {
 		t.row("not verified", "%s of earlier runs", count(r.Made.Files-r.Made.Now, "file"))
 	}
-}
-
-// stageTimes returns the run's time, and how long each stage worked.
-func stageTimes(m pipeline.Made) string {
-	text := fmt.Sprintf("%.1f s", m.Seconds)
-	for _, s := range m.Stages {
-		if s.Bytes > 0 {
-			text += fmt.Sprintf(" · %s %.1f s", s.Stage, s.Busy.Seconds())
-		}
-	}
-	return text
 }

@@ -222,7 +222,7 @@ func (f *sourceFlags) openSource(ctx context.Context, u *ui, spec string,
 	o := &opened{}
 	var err error
 	if o.source, o.model, err = model.OpenLocal(ctx, spec, opt); err != nil {
-		return nil, hintFolder(fmt.Errorf("%s: %w", spec, err), spec)
+		return nil, fmt.Errorf("%s: %w", spec, err)
 	}
 	return o, nil
 }

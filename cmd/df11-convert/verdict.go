@@ -23,9 +23,9 @@ type verification struct {
 
 // verdicts are the verdicts about the model, the pair, and the other files: docs/verify.md.
 type verdicts struct {
-	Model subject      `json:"model"`
-	Pair  subject      `json:"pair"`
-	Files filesVerdict `json:"files"`
+	Model subject `json:"model"`
+	Pair  subject `json:"pair"`
+	Files subject `json:"files"`
 }
 
 // subject is the verdict about one of them.
@@ -34,13 +34,6 @@ type subject struct {
 	Exit    int    `json:"exit_code"`
 	Why     string `json:"why,omitempty"`
 	err     error  // what ends the program, unless an earlier subject does
-}
-
-// filesVerdict is the verdict about the files next to the weights. Named lists the files that
-// differ under changed, added, or missing; those that matter most come first.
-type filesVerdict struct {
-	subject
-	Named map[string][]back.OtherFile `json:"named,omitempty"`
 }
 
 // judge returns the three verdicts. If strict is set, other files that differ are an error.
@@ -54,7 +47,6 @@ func judge(r *pipeline.VerifyReport, strict bool) *verification {
 		v.Verdicts.Pair = faulty(otherOriginal{r.Difference, r.MadeFrom}, "other_original", "")
 	}
 	files := &v.Verdicts.Files
-	files.Named = map[string][]back.OtherFile{}
 	switch {
 	case len(r.Beside) > 0:
 		files.Verdict, files.Why = "different", human.Message("%v", besideError(r.Beside))
@@ -62,10 +54,6 @@ func judge(r *pipeline.VerifyReport, strict bool) *verification {
 		files.Verdict = "same"
 	default:
 		files.Verdict = "not_compared"
-	}
-	for _, o := range r.Beside {
-		how := choose(o.How == back.Added || o.How == back.Missing, o.How, back.Changed)
-		files.Named[how] = append(files.Named[how], o)
 	}
 	if strict && len(r.Beside) > 0 {
 		files.Exit, files.err = exitFiles, besideError(r.Beside)
@@ -88,7 +76,7 @@ func faulty(err error, bad, good string) subject {
 
 // err returns the error that ends the program. The model's counts first, then the pair's.
 func (v verdicts) err() error {
-	for _, s := range []subject{v.Model, v.Pair, v.Files.subject} {
+	for _, s := range []subject{v.Model, v.Pair, v.Files} {
 		if s.err != nil {
 			return s.err
 		}
@@ -200,9 +188,6 @@ func (v *verification) print(w io.Writer) {
 	if r.OK {
 		t.row("compared", "%s", compared(r))
 	}
-	if r.Listed > 0 {
-		t.row("sha256", "%d of %s compared with the manifest", r.Hashed, count(r.Listed, "file"))
-	}
 	for _, v := range r.Verified[min(1, len(r.Verified)):] {
 		t.row(strings.ToUpper(v.Method), "%d of %d modules again: %s on %s", v.NUnits, r.Units,
 			v.Decoder, v.Device)
@@ -212,7 +197,7 @@ func (v *verification) print(w io.Writer) {
 	}
 	t.row("the model", "%s", v.Verdicts.Model)
 	t.row("the pair", "%s", v.Verdicts.Pair)
-	t.row("the files", "%s", v.Verdicts.Files.subject)
+	t.row("the files", "%s", v.Verdicts.Files)
 	t.Flush()
 	printf(w, "%s\n", v.verdict())
 }

@@ -74,15 +74,6 @@ func CreateIn(root *os.Root, name, temp string, perm fs.FileMode, size int64) (*
 // WriteFile writes data to path, atomically and durably. Until it's complete, the file is in path's
 // folder under another name.
 func WriteFile(path string, data []byte) error {
-	return at(path, func(f *File) error { return f.WriteAll(data) })
-}
-
-// CanWrite tests whether a file can be created at path.
-func CanWrite(path string) error {
-	return at(path, func(*File) error { return nil })
-}
-
-func at(path string, do func(*File) error) error {
 	root, err := os.OpenRoot(filepath.Dir(path))
 	if err != nil {
 		return wrap("create", path, err)
@@ -93,7 +84,7 @@ func at(path string, do func(*File) error) error {
 		return err
 	}
 	defer f.Cleanup()
-	return do(f)
+	return f.WriteAll(data)
 }
 
 // TempName returns a new name for an unfinished file.
