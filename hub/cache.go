@@ -157,11 +157,6 @@ func (i *RepoInfo) list(root, path string) error {
 	if err := checkPath(f.Path); err != nil {
 		return err
 	}
-	stat, err := os.Stat(path)
-	if err != nil || !stat.Mode().IsRegular() {
-		return nil // nothing to read
-	}
-	f.Size = stat.Size()
 	if link, err := os.Readlink(path); err == nil {
 		switch etag := filepath.Base(link); {
 		case names.IsSHA256(etag):
@@ -172,6 +167,9 @@ func (i *RepoInfo) list(root, path string) error {
 			return nil
 		}
 	}
-	i.Files = append(i.Files, f)
+	if stat, err := os.Stat(path); err == nil && stat.Mode().IsRegular() {
+		f.Size = stat.Size()
+		i.Files = append(i.Files, f)
+	}
 	return nil
 }

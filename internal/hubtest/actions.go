@@ -237,7 +237,3 @@ func redirectHome(x *Exchange) {
 	x.Header().Set("Location", "https://huggingface.co"+x.Request.URL.RequestURI())
 	x.WriteHeader(http.StatusPermanentRedirect)
 }
-
-// noRoute answers like a hub without the route: with a web page.
-var noRoute = Status(http.StatusNotFound, Header{"Content-Type": "text/html"},
-	"<html><body>Not Found</body></html>")
