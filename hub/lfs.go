@@ -15,8 +15,8 @@ const lfsJSON = "application/vnd.git-lfs+json"
 
 // An lfsAction is something to do for an object.
 type lfsAction struct {
-	Href   string                     `json:"href"`
-	Header map[string]json.RawMessage `json:"header"`
+	Href   string
+	Header map[string]json.RawMessage
 }
 
 // text returns a header value. A number keeps its spelling.
@@ -40,21 +40,16 @@ func (a *lfsAction) headers() http.Header {
 
 // An lfsObject is the hub's answer about one object.
 type lfsObject struct {
-	OID     string `json:"oid"`
-	Actions *struct {
-		Upload *lfsAction `json:"upload"`
-		Verify *lfsAction `json:"verify"`
-	} `json:"actions"`
-	Error *struct {
-		Code    int    `json:"code"`
-		Message string `json:"message"`
-	} `json:"error"`
+	OID     string
+	Actions *struct{ Upload, Verify *lfsAction }
+	Error   *struct {
+		Code    int
+		Message string
+	}
 }
 
 // stored reports whether the hub has the object and wants nothing.
 func (o *lfsObject) stored() bool { return o.Actions == nil || o.Actions.Upload == nil }
-
-type batchAnswer struct{ Objects []lfsObject }
 
 // batch asks where objects are to go. Ask just before their upload, because the links live only
 // minutes.
@@ -70,11 +65,11 @@ func batch(ctx context.Context, files []*upload) error {
 	r := u.ask("ask where to upload "+listOf(files),
 		u.t.Endpoint.Page(u.repo, ".git/info/lfs/objects/batch"), body)
 	return u.t.Retry(ctx, r, func(ctx context.Context) error {
-		var answer batchAnswer
+		var answer struct{ Objects []lfsObject }
 		_, err := u.t.Once(ctx, r, &answer)
 		for _, f := range files {
 			if err == nil {
-				f.object, err = f.objectIn(r, &answer)
+				f.object, err = f.objectIn(r, answer.Objects)
 			}
 		}
 		return err
@@ -90,16 +85,16 @@ func (u *upload) ask(what, url string, body any) *wire.Request {
 
 // objectIn returns the file's object in the answer. The hub may refuse an object, for good or for
 // now, inside a 200 answer.
-func (u *upload) objectIn(r *wire.Request, answer *batchAnswer) (*lfsObject, error) {
-	at := slices.IndexFunc(answer.Objects, func(o lfsObject) bool { return o.OID == u.SHA256 })
+func (u *upload) objectIn(r *wire.Request, objects []lfsObject) (*lfsObject, error) {
+	at := slices.IndexFunc(objects, func(o lfsObject) bool { return o.OID == u.SHA256 })
 	if at < 0 {
 		return nil, u.t.Errorf(r.Op, wire.ErrNotHub, "the answer does not name the object")
 	}
-	obj := &answer.Objects[at]
+	obj := &objects[at]
 	if obj.Error != nil {
-		about := *r
-		about.Op = "ask where to upload " + u.Path
-		return nil, u.t.RefusedInside(&about, obj.Error.Code, obj.Error.Message)
+		e := u.t.RefusedInside(r, obj.Error.Code, obj.Error.Message)
+		e.Op = "ask where to upload " + u.Path
+		return nil, e
 	}
 	return obj, nil
 }

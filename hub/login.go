@@ -94,7 +94,7 @@ func (l *login) askGitHub(ctx context.Context) (string, error) {
 	r.Token, r.Header = false, http.Header{"Authorization": {"Bearer " + l.RequestToken},
 		"Accept": {"application/json"}}
 	var answer struct {
-		Value string `json:"value"`
+		Value string
 	}
 	err := l.ask(ctx, r, &answer)
 	if err == nil && answer.Value == "" {

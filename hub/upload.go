@@ -14,7 +14,6 @@ import (
 	"golang.org/x/sync/semaphore"
 
 	"github.com/df11-convert/df11-convert/hub/internal/wire"
-	"github.com/df11-convert/df11-convert/internal/names"
 )
 
 const (
@@ -62,9 +61,6 @@ func (c *Client) Upload(ctx context.Context, repo, rev string, blobs ...Blob) ([
 	for _, b := range blobs {
 		if err := checkSource(repo, rev, b.Path); err != nil {
 			return nil, err
-		}
-		if !names.IsSHA256(b.SHA256) {
-			return nil, fmt.Errorf("hub: upload %s: no SHA-256 given", b.Path)
 		}
 		all = append(all, &upload{Client: c, repo: repo, rev: rev, Blob: b})
 	}
