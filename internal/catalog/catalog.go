@@ -1,13 +1,11 @@
 package catalog
 
 import (
-	"bytes"
 	"embed"
 	"encoding/json"
 	"fmt"
 	"io/fs"
 	"path"
-	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -43,14 +41,10 @@ type Dicts struct {
 	KeepBF16 []string `json:"keep_bf16,omitempty"`
 }
 
-// A Record says where an entry comes from and how it was checked.
+// A Record says where an entry comes from. The files have more of it, for people (docs/models.md).
 type Record struct {
-	Provenance    string   `json:"provenance"`
-	FormatVersion string   `json:"format_version,omitempty"` // of the published repos
-	DF11Repos     []string `json:"df11_repos,omitempty"`
-	ExampleRepos  []string `json:"example_repos,omitempty"`
-	Verification  string   `json:"verification,omitempty"`
-	Notes         string   `json:"notes,omitempty"`
+	Provenance string   `json:"provenance"`
+	DF11Repos  []string `json:"df11_repos,omitempty"`
 }
 
 // A Match says which sources an entry is for. Every list that isn't empty must hold.
@@ -97,43 +91,24 @@ type TiedNames struct {
 }
 
 // All lists the entries in the order of entries/*.json. Callers must not change them.
-var All = sync.OnceValue(func() []*Entry {
-	var list []*Entry
-	for _, family := range Families() {
-		entries, err := ReadFamily(family)
+var All = sync.OnceValue(func() (list []*Entry) {
+	files, _ := fs.Glob(entryFiles, "entries/*.json") // the pattern is right
+	for _, name := range files {
+		data, err := entryFiles.ReadFile(name)
+		var family struct {
+			Entries []*Entry `json:"entries"`
+		}
+		if err == nil {
+			err = json.Unmarshal(data, &family)
+		}
 		if err != nil {
 			// the files are part of the program
-			panic(fmt.Sprintf("catalog: internal error: %v", err))
+			panic(fmt.Sprintf("catalog: internal error: %s: %v", name, err))
 		}
-		list = append(list, entries...)
+		list = append(list, family.Entries...)
 	}
 	return list
 })
-
-// Families lists the families of the catalog, one for each file of entries.
-func Families() []string {
-	names, _ := fs.Glob(entryFiles, "entries/*.json") // the pattern is right
-	for i, name := range names {
-		names[i] = strings.TrimSuffix(path.Base(name), ".json")
-	}
-	return names
-}
-
-// ReadFamily reads the entries of a family. It refuses unknown fields, which are typing mistakes.
-func ReadFamily(name string) ([]*Entry, error) {
-	data, err := entryFiles.ReadFile("entries/" + name + ".json")
-	if err != nil {
-		return nil, err
-	}
-	var family struct {
-		Family  string   `json:"family"`
-		Entries []*Entry `json:"entries"`
-	}
-	dec := json.NewDecoder(bytes.NewReader(data))
-	dec.DisallowUnknownFields()
-	err = dec.Decode(&family)
-	return family.Entries, err
-}
 
 // Find returns the entry with an ID, or the entry that reproduces a DF11 repo. It returns nil if
 // there is none.
@@ -204,25 +179,6 @@ func (e *Entry) Keeps(module string) bool {
 		return ok && err == nil
 	})
 }
-
-// LikeHint says what to pass to --like instead of word: entries with a similar name, or else the
-// families.
-func LikeHint(word string) string {
-	stem := firstLetters.FindString(strings.ToLower(path.Base(word)))
-	var ids []string
-	for _, e := range All() {
-		if stem != "" && strings.Contains(e.ID, stem) && len(e.PatternDict) > 0 {
-			ids = append(ids, e.ID)
-		}
-	}
-	if len(ids) == 0 {
-		return "--like takes a catalog entry or a DF11 repo that one reproduces; families of entries: " + strings.Join(Families(), ", ")
-	}
-	return "--like takes one of these: " + strings.Join(ids, ", ")
-}
-
-// firstLetters matches the name of a family at the start of a model's name.
-var firstLetters = regexp.MustCompile(`^[a-z]+`)
 
 // Renames returns the rules that turn names in the class's checkpoints into module paths: starts of
 // names, and what replaces them.

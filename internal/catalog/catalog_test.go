@@ -3,6 +3,7 @@ package catalog
 import (
 	"encoding/json"
 	"fmt"
+	"io/fs"
 	"regexp"
 	"slices"
 	"strings"
@@ -78,9 +79,30 @@ func TestDerivedOrder(t *testing.T) {
 	}
 }
 
-// TestCatalogEntries finds entries that have no id of their own, can do nothing, or state no origin
-// or wrong limits.
+// TestCatalogEntries finds entries that have no id of their own, can do nothing, or state no origin,
+// wrong limits, or a field that docs/models.md doesn't list.
 func TestCatalogEntries(t *testing.T) {
+	files, _ := fs.Glob(entryFiles, "entries/*.json")
+	for _, name := range files {
+		var family struct {
+			Family  string
+			Entries []struct {
+				Entry
+				Verification, Notes string
+				ExampleRepos        []string `json:"example_repos"`
+				Version             string   `json:"format_version"`
+			}
+		}
+		f, err := entryFiles.Open(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		dec := json.NewDecoder(f)
+		dec.DisallowUnknownFields()
+		if err := dec.Decode(&family); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
 	seen := map[string]bool{}
 	limits := regexp.MustCompile(`^((>=|<=|==|!=|~=|<|>)\d+(\.\d+)*(,|$))*$`) // as pip takes them
 	for _, e := range All() {
@@ -120,19 +142,4 @@ func FuzzParsePatternDict(f *testing.F) {
 			t.Fatalf("%q: %v", d, err)
 		}
 	})
-}
-
-// TestLikeHintNamesTheKnown checks the hint about an unknown entry: it lists entries of the same
-// family, or else the families.
-func TestLikeHintNamesTheKnown(t *testing.T) {
-	for like, want := range map[string][]string{
-		"Qwen9-Max":             {"qwen3-vl, ", "qwen2-moe", "qwen-image-diffusers-single"},
-		"DFloat11/Llama-9-DF11": {"llama-untied, llama-untied-escaped, llama4-text"},
-		"none/nothing":          {"families", "afmoe, apertus", "z-image"},
-		"\x1b[2J":               {"families"},
-	} {
-		if got := LikeHint(like); !strings.Contains(got, want[0]) || !strings.Contains(got, want[len(want)-1]) || strings.Contains(got, "\x1b") {
-			t.Errorf("%s: %s", like, got)
-		}
-	}
 }

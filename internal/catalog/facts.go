@@ -6,7 +6,6 @@ import (
 	"iter"
 	"slices"
 	"strings"
-	"sync"
 )
 
 // pathsText is what ../plan/testdata/classes/paths.py found in transformers: each line has a class
@@ -69,7 +68,7 @@ func FactsOf(class string) (f Facts) {
 		}
 	}
 	for line := range linesOf(readsText, class) {
-		f.Reads = append(f.Reads, Read{line[0], line[1], line[2]})
+		f.Reads = append(f.Reads, Read{line[0], line[1]})
 	}
 	f.kinds = slices.Collect(linesOf(fillsText, class))
 	slices.SortFunc(f.Renames,
@@ -89,18 +88,13 @@ func isListed(class string) bool {
 
 // libraryClass returns the class that the library makes of a model type if the config names no
 // class. It returns "" if that isn't known.
-func libraryClass(modelType string) string { return libraryClasses()[modelType] }
-
-// libraryClasses reads the classes of all model types.
-var libraryClasses = sync.OnceValue(func() map[string]string {
-	classes := map[string]string{}
-	for line := range strings.Lines(pathsText) {
-		if f := strings.Fields(line); f[1] == "auto" && classes[f[2]] == "" {
-			classes[f[2]] = f[0]
-		}
+func libraryClass(modelType string) string {
+	before, _, ok := strings.Cut(pathsText, " auto "+modelType+"\n")
+	if !ok {
+		return ""
 	}
-	return classes
-})
+	return before[strings.LastIndexByte(before, '\n')+1:]
+}
 
 // linesOf returns the lines of a table about a class, split into the words after its name.
 func linesOf(table, class string) iter.Seq[[]string] {
@@ -116,9 +110,6 @@ func linesOf(table, class string) iter.Seq[[]string] {
 
 // Changes reports whether transformers 5 makes other weights of a tensor.
 func (f *Facts) Changes(tensor string) bool {
-	if len(f.changes) == 0 {
-		return false
-	}
 	name := Numberless(tensor)
 	return slices.ContainsFunc(f.changes,
 		func(part string) bool { return strings.Contains(name, part) })
@@ -145,12 +136,10 @@ func (f *Facts) Kind(module string) string {
 // ReadsOutside reports whether the class reads the module's weight outside of a unit. If so, that
 // unit may not hold the weight.
 func (f *Facts) ReadsOutside(unit, module string) bool {
-	if len(f.Reads) == 0 {
-		return false
-	}
-	path := Numberless(module)
-	return slices.ContainsFunc(f.Reads,
-		func(r Read) bool { return r.Weight == path && r.IsOutside(unit) })
+	unit, path := Numberless(unit), Numberless(module)
+	return slices.ContainsFunc(f.Reads, func(r Read) bool {
+		return r.Weight == path && r.Reader != unit && !strings.HasPrefix(r.Reader, unit+".")
+	})
 }
 
 // A Read says that a method reads the weight of another module. A DF11 loader fills a unit's
@@ -159,13 +148,6 @@ func (f *Facts) ReadsOutside(unit, module string) bool {
 type Read struct {
 	Weight string // path of the module with the weight
 	Reader string // path of the module with the method; "." is the model itself
-	Method string
-}
-
-// IsOutside reports whether the read may happen while the unit has no weights.
-func (r Read) IsOutside(unit string) bool {
-	unit = Numberless(unit)
-	return r.Reader != unit && !strings.HasPrefix(r.Reader, unit+".")
 }
 
 // Rename applies the first rule that fits the start of a name. It leaves a name that a rule could

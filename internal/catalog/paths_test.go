@@ -97,7 +97,7 @@ func TestRename(t *testing.T) {
 // TestFacts asks for facts of a class by names with numbers in them.
 func TestFacts(t *testing.T) {
 	f := Facts{changes: []string{"experts.#.up_proj"}, tied: []string{"lm_head.weight"},
-		Reads: []Read{{"model.layers.#.norm", "model.layers.#", "forward"}, {"embed", ".", "forward"}}}
+		Reads: []Read{{"model.layers.#.norm", "model.layers.#"}, {"embed", "."}}}
 	if !f.Changes("model.layers.3.experts.12.up_proj.weight") || f.Changes("model.layers.3.up_proj.weight") {
 		t.Error("changes are found by another name")
 	}

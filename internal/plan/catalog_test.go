@@ -22,15 +22,15 @@ var update = flag.Bool("update", false, "rewrite testdata/plans")
 // TestCatalogPlans plans every entry of the catalog on a synthetic source and compares the plans
 // with golden files, one a family.
 func TestCatalogPlans(t *testing.T) {
-	for _, family := range catalog.Families() {
+	families, _ := filepath.Glob("../catalog/entries/*.json")
+	for _, file := range families {
+		family := strings.TrimSuffix(filepath.Base(file), ".json")
 		t.Run(family, func(t *testing.T) {
-			entries, err := catalog.ReadFamily(family)
-			if err != nil {
-				t.Fatal(err)
-			}
+			var of struct{ Entries []struct{ ID string } }
+			world.Must(t, json.Unmarshal(world.Read(t, file), &of))
 			var b bytes.Buffer
-			for _, e := range entries {
-				describeEntry(t, &b, e)
+			for _, e := range of.Entries {
+				describeEntry(t, &b, catalog.Find(e.ID))
 			}
 			compareGolden(t, filepath.Join("testdata", "plans", family+".txt"), b.Bytes())
 		})

@@ -39,8 +39,8 @@ func (r *reading) choose(ctx context.Context, inv *inventory) (*choice, error) {
 	switch {
 	case r.opt.Like != "":
 		if known = catalog.Find(r.opt.Like); known == nil {
-			return nil, refuse(catalog.LikeHint(r.opt.Like), "the catalog has no entry %s",
-				r.opt.Like)
+			return nil, refuse("name the entry that plan shows for a similar model, or a DF11 repo "+
+				"that the catalog reproduces", "the catalog has no entry %s", r.opt.Like)
 		}
 	case c.dict != nil:
 		known = nil

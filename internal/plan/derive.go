@@ -41,8 +41,8 @@ func (f *former) refuseUnknown() error {
 			return refuseDType(t)
 		}
 	}
-	return refuse("name the modules to compress with --pattern-dict, or use those of a similar model "+
-		"with --like; the catalog's families: "+strings.Join(catalog.Families(), ", "),
+	return refuse(
+		"name the modules to compress with --pattern-dict, or use those of a similar model with --like",
 		"the catalog doesn't know this model, and its names show no stack of blocks to compress")
 }
 

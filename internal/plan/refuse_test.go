@@ -176,7 +176,7 @@ var refusals = []struct {
 	{"unknown id", "has no entry none/nothing", func(tr *trial) {
 		tr.opt = Options{Like: "none/nothing"}
 	}},
-	{"nothing to derive from", "no stack of blocks to compress; name the modules to compress with --pattern-dict, or use those of a similar model with --like; the catalog's families: afmoe, apertus", func(tr *trial) {
+	{"nothing to derive from", "no stack of blocks to compress; name the modules to compress with --pattern-dict, or use those of a similar model with --like", func(tr *trial) {
 		tr.opt, tr.m = Options{}, newModel()
 		tr.m.weight("head")
 	}},
