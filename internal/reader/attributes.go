@@ -1,7 +1,7 @@
 package reader
 
 import (
-	"regexp"
+	"path"
 	"slices"
 	"strings"
 )
@@ -13,39 +13,26 @@ import (
 func SameAttributes(got, original []byte, stored []string) bool {
 	lines, lfs := attributes(got)
 	wanted, known := attributes(original)
-	isStored, wasStored := anyOf(lfs), anyOf(known)
-	isPointer := func(name string) bool { return wasStored(name) && !isStored(name) }
+	isPointer := func(name string) bool { return matches(known, name) && !matches(lfs, name) }
 	return slices.Equal(lines, wanted) && slices.Contains(lfs, "*.safetensors") &&
 		!slices.ContainsFunc(stored, isPointer)
 }
 
-// anyOf returns a function that reports whether one of Git's patterns matches a path. A pattern
-// without a slash matches in any folder.
-func anyOf(patterns []string) func(name string) bool {
-	var exprs []*regexp.Regexp
-	for _, p := range patterns {
-		if rooted := strings.TrimPrefix(p, "/"); strings.Contains(p, "/") {
-			p = "/" + rooted
-			if folder, isDeep := strings.CutSuffix(p, "/**"); isDeep {
-				p = folder + "/**/*"
-			}
-		} else {
-			p = "/**/" + p
+// matches reports whether any of Git's patterns matches a path, as far as Hubs write patterns: a
+// name or a path with wildcards, or all files below a folder.
+func matches(patterns []string, name string) bool {
+	return slices.ContainsFunc(patterns, func(p string) bool {
+		if folder, isDeep := strings.CutSuffix(p, "/**/*"); isDeep {
+			return strings.HasPrefix(name, folder+"/")
 		}
-		if expr, err := regexp.Compile("^" + gitPattern.Replace(p) + "$"); err == nil {
-			exprs = append(exprs, expr)
+		of := name
+		if !strings.Contains(p, "/") {
+			of = path.Base(name)
 		}
-	}
-	return func(name string) bool {
-		matches := func(e *regexp.Regexp) bool { return e.MatchString("/" + name) }
-		return slices.ContainsFunc(exprs, matches)
-	}
+		ok, err := path.Match(strings.ReplaceAll(p, "[[:space:]]", " "), of)
+		return ok && err == nil
+	})
 }
-
-// gitPattern makes a regular expression of a pattern of Git that begins with a slash.
-var gitPattern = strings.NewReplacer("/**/", "/(.*/)?", "*", "[^/]*", "?", "[^/]",
-	"[[:space:]]", `\s`, "[!", "[^/", ".", `\.`, "+", `\+`, "(", `\(`, ")", `\)`, "{", `\{`,
-	"}", `\}`, "|", `\|`, "^", `\^`, "$", `\$`)
 
 // attributes returns the lines of a .gitattributes, and the patterns of the lines that a Hub adds.
 func attributes(b []byte) (lines, lfs []string) {
