@@ -47,8 +47,8 @@ func (m *model) drop(path string) {
 }
 
 // TestIncomplete checks that, for catalog entries, tensors that are missing or have another type
-// than config and headers say are refused by name, unless the catalog calls them optional. For a
-// given dict there's a warning.
+// than config and headers say are refused by name, unless the catalog calls them optional. A
+// given dict may leave them out.
 func TestIncomplete(t *testing.T) {
 	class := map[string]string{"llama": "LlamaForCausalLM", "qwen3_moe": "Qwen3MoeForCausalLM"}
 	for _, c := range []struct {
@@ -60,13 +60,13 @@ func TestIncomplete(t *testing.T) {
 		{"whole with experts", "qwen3_moe", func(*model, map[string]any) {}, ""},
 		{"a layer left out", "llama", func(m *model, _ map[string]any) { m.drop("model.layers.1") }, "no tensor of model.layers.1, but there is model.layers.2"},
 		{"fewer layers than the config counts", "llama", func(_ *model, c map[string]any) { c["num_hidden_layers"] = 5 },
-			"no tensor of model.layers.3, model.layers.4, but config.json counts 5 layers"},
+			"no tensor of model.layers.3, but config.json counts 5 layers"},
 		{"a layer very far behind the last", "llama", func(m *model, _ map[string]any) {
 			for i, n := range m.names {
 				m.names[i] = strings.Replace(n, "layers.2.", "layers.99999999999999999999.", 1)
 				m.types[m.names[i]], m.dims[m.names[i]] = m.types[n], m.dims[n]
 			}
-		}, "model.layers.2, model.layers.3, model.layers.4, model.layers.5, model.layers.6 and 3996 more, but there is"},
+		}, "no tensor of model.layers.2, but there is"},
 		{"an expert very far behind the last", "qwen3_moe", func(m *model, _ map[string]any) {
 			for _, a := range []string{"gate_proj", "up_proj", "down_proj"} {
 				m.weight("model.layers.2.mlp.experts.9223372036854775807." + a)
@@ -99,12 +99,8 @@ func TestIncomplete(t *testing.T) {
 				t.Errorf("got %v, want …%s…", err, c.want)
 			}
 			given := catalog.PatternDict{{Regex: `model\.layers\.\d+`, Attrs: []string{"self_attn.q_proj"}}}
-			p, err = New(t.Context(), src, Options{PatternDict: given})
-			if err != nil {
-				t.Fatalf("with a given dict: %v", err)
-			}
-			if warns(p, "the source holds no tensor of") != strings.Contains(c.want, ", but ") {
-				t.Errorf("with a given dict: warnings %v", p.Warnings)
+			if _, err = New(t.Context(), src, Options{PatternDict: given}); err != nil {
+				t.Errorf("with a given dict: %v", err)
 			}
 		})
 	}
@@ -113,19 +109,4 @@ func TestIncomplete(t *testing.T) {
 // warns says whether a warning of a plan holds these words.
 func warns(p *Plan, words string) bool {
 	return slices.ContainsFunc(p.Warnings, func(w string) bool { return strings.Contains(w, words) })
-}
-
-// TestContainerOfVariousModules checks that a gap in the numbers of a container of various modules
-// isn't a missing block.
-func TestContainerOfVariousModules(t *testing.T) {
-	for regex, third := range map[string]string{`net\.[025]`: "net.3.scale", `net\.[0-5]`: "net.3.linear.weight"} {
-		m := newModel()
-		for _, name := range []string{"net.0.linear.weight", "net.2.linear.weight", third, "net.5.linear.weight"} {
-			m.add(name, safetensors.BF16, 16, 16)
-		}
-		p := mustPlan(t, source([]WeightFile{m.file("model.safetensors")}, map[string]any{}), Options{PatternDict: catalog.PatternDict{{Regex: regex, Attrs: []string{"linear"}}}})
-		if warns(p, "the source holds no tensor of") != (third == "net.3.linear.weight") {
-			t.Errorf("with %s: warnings %v", third, p.Warnings)
-		}
-	}
 }

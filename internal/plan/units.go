@@ -2,7 +2,6 @@ package plan
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/df11-convert/df11-convert/internal/catalog"
 	"github.com/df11-convert/df11-convert/internal/reader"
@@ -18,7 +17,7 @@ func (f *former) formUnits(ctx context.Context, dict catalog.PatternDict) (units
 	}
 	for i, modules := range found {
 		if len(modules) == 0 {
-			return nil, nil, f.refuseNoMatch(dict[i].Regex)
+			return nil, nil, refuse(incompleteHint, "pattern %q matches no module", dict[i].Regex)
 		}
 		for _, m := range modules {
 			units = append(units, Unit{Path: m, Pattern: i})
@@ -61,7 +60,7 @@ func (f *former) fillUnit(u *Unit, pattern catalog.Pattern, below []Tensor) erro
 	}
 	encoded := map[string]bool{}
 	for _, attr := range attrs {
-		t, err := f.unitWeight(u, pattern, attr)
+		t, err := f.inv.unitWeight(u.Path, attr)
 		if err != nil {
 			return err
 		}
@@ -105,46 +104,21 @@ func (c *choice) unfilled(inv *inventory, units []Unit) (why []string) {
 	return why
 }
 
-// unitWeight returns the weight of an attribute, or of the unit itself for "". It refuses a tensor
-// that is missing, not 2-D, or not of a convertible type.
-func (f *former) unitWeight(u *Unit, pattern catalog.Pattern, attr string) (Tensor, error) {
-	t, ok := f.inv.weight(u.Path, attr)
+// unitWeight returns the weight of an attribute of a module, or of the module itself for "". It
+// refuses a tensor that is missing, not 2-D, or not of a convertible type.
+func (inv *inventory) unitWeight(module, attr string) (Tensor, error) {
+	t, ok := inv.weight(module, attr)
 	switch {
-	case !ok && len(pattern.Attrs) == 0:
-		return t, refuse("list the attributes of the block in the pattern dict",
-			"pattern %q has an empty list, but module %s has no weight of its own", pattern.Regex,
-			u.Path)
 	case !ok:
-		return t, refuse(
-			"remove the attribute, or give blocks with other attributes a pattern of their own",
-			"module %s has no tensor %s", u.Path, catalog.WeightName(u.Path, attr))
+		return t, refuse(incompleteHint, "module %s has no tensor %s", module,
+			catalog.WeightName(module, attr))
 	case len(t.Shape) != 2:
 		return t, refuse(
 			"only weights of Linear and Embedding modules can be compressed; leave it out",
 			"%s has %d dimensions, not 2", t.Name, len(t.Shape))
-	case !f.inv.isConvertible(t):
+	case !inv.isConvertible(t):
 		return t, refuseDType(t)
 	}
 	t.Attr, t.ExactF32 = attr, t.DType == safetensors.F32
 	return t, nil
-}
-
-// refuseNoMatch refuses a pattern that matches no module. If the caller didn't write the pattern,
-// the cause is tied embeddings, a missing head, or missing weights.
-func (f *former) refuseNoMatch(regex string) error {
-	detail, hint := fmt.Sprintf("pattern %q matches no module",
-		regex), "remove it, or start from pattern_dict in the output of plan --json"
-	switch e := f.entry; {
-	case f.tied:
-		hint = "the embeddings are tied, so the head isn't stored; remove head and embedding from the pattern dict"
-	case e == nil:
-	case e.Tied != nil && e.Tied.Head != "" && f.inv.holds(e.Tied.Embedding+".weight") &&
-		!f.inv.holds(e.Tied.Head+".weight"):
-		detail = "the source has no " + e.Tied.Head +
-			".weight, although its embeddings aren't tied"
-		hint = "if they are tied, set tie_word_embeddings to true in a copy of the source; otherwise its weights are incomplete"
-	default:
-		hint = incompleteHint
-	}
-	return refuse(hint, "%s", detail)
 }
