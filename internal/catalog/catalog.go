@@ -194,19 +194,3 @@ func (e *Entry) Blocks() PatternDict {
 	return slices.DeleteFunc(slices.Clone(e.PatternDict),
 		func(p Pattern) bool { return len(p.Attrs) == 0 })
 }
-
-// StatedClass returns the class that a config names, if the catalog knows its module paths: that
-// class can't load other paths. It returns "" if code comes with the model (auto_map), since that
-// code may define another class of that name.
-func (e *Entry) StatedClass(c *Config) string {
-	switch {
-	case c.Holds("auto_map"):
-		return ""
-	case c.ClassName != "" && slices.Contains(e.Match.ClassName, c.ClassName):
-		return c.ClassName
-	case c.hasArchitecture(e.Match.Architectures) && !strings.HasSuffix(c.Architectures[0],
-		"Model"):
-		return c.Architectures[0]
-	}
-	return ""
-}

@@ -31,7 +31,11 @@ func (r *reading) choose(ctx context.Context, inv *inventory) (*choice, error) {
 	c := &choice{reading: r, layout: r.survey.Layout, dict: r.opt.PatternDict}
 	known := r.bestEntry(inv)
 	if known != nil && !inv.hasBlocks(ctx, known) {
-		c.foreign, known = known.StatedClass(r.cfg), nil
+		known = nil
+		// code may define another class of that name, and a base model has shorter paths
+		if !r.cfg.Holds("auto_map") && r.facts.Bare == "" {
+			c.foreign = r.cfg.Class()
+		}
 	}
 	if known != nil && known.NodeLoads() {
 		c.node = known.PatternDict

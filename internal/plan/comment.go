@@ -11,10 +11,6 @@ import (
 	"github.com/df11-convert/df11-convert/internal/safetensors"
 )
 
-// manyUnits is the number of units from which the official loader gets slow: it calls state_dict()
-// for each of the six tensors of each unit.
-const manyUnits = 4000
-
 // comment notes what the user should know about a plan: warnings, differences, and readers.
 func (p *Plan) comment(c *choice) {
 	if key := statedQuant(c.cfg); key != "" {
@@ -23,10 +19,6 @@ func (p *Plan) comment(c *choice) {
 	if c.foreign != "" {
 		p.warn(
 			"the tensor names aren't the module paths of %s, which the config states: that class can't load the output", c.foreign)
-	}
-	if n := len(p.Units); n > manyUnits {
-		p.warn(
-			"%d modules to compress: the official loader lists the whole model for each stored tensor and may take hours", n)
 	}
 	if p.Split {
 		p.differ(
@@ -74,10 +66,10 @@ func (p *Plan) PlainShares() string {
 		{plain - tied - fused, "is in no module that is compressed"},
 	} {
 		if percent := 100 * part.nBytes / max(p.UnitBytes()+plain, 1); percent >= 10 {
-			shares = append(shares, fmt.Sprintf("%d%% %s", percent, part.is))
+			shares = append(shares, fmt.Sprintf("%d%% of the model %s", percent, part.is))
 		}
 	}
-	return strings.Replace(strings.Join(shares, ", and "), "% is", "% of the model is", 1)
+	return strings.Join(shares, ", and ")
 }
 
 // expertName matches names of experts' weights. separateExpert matches those of a single expert.

@@ -85,10 +85,7 @@ func (p *Plan) Carry(files []File) (c Carried) {
 // 2.2. That part stays BF16, because the official loader takes the units of only one model from a
 // repo.
 func (p *Plan) judgeParts(s *Survey, parts catalog.Members, own [2]string) {
-	size, lost, left := map[string]int64{}, map[string][]string{}, map[string]bool{}
-	for _, f := range p.Components {
-		size[p.original.PartOf(f.Path)] += f.Size
-	}
+	lost, left := map[string][]string{}, map[string]bool{}
 	for _, f := range p.NotCopied {
 		part := p.original.PartOf(f.Path)
 		if _, isListed := parts[part]; isListed {
@@ -107,8 +104,8 @@ func (p *Plan) judgeParts(s *Survey, parts catalog.Members, own [2]string) {
 			lacking = append(lacking, dir)
 		case class == own:
 			p.Twin = fmt.Sprintf(
-				"%s (%s) stays BF16, because a DF11 repo holds one compressed part: compress it into another repo "+
-					"with --component %s", dir, human.Bytes(size[dir]), dir)
+				"%s stays BF16, because a DF11 repo holds one compressed part: compress it into another repo "+
+					"with --component %s", dir, dir)
 		}
 	}
 	if len(lacking) > 0 {

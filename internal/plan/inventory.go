@@ -39,13 +39,8 @@ func (r *reading) takeTensors(p *Plan) (inv *inventory, err error) {
 	if inv, err = inv.with(tensors); err != nil {
 		return nil, err
 	}
-	unlisted, err := inv.checkIndex(r.survey, r.src)
-	if err != nil {
+	if err = inv.checkIndex(r.survey, r.src); err != nil {
 		return nil, err
-	}
-	if unlisted > 0 {
-		p.warn("the index does not list %s that its files hold; they are kept",
-			count(unlisted, "tensor"))
 	}
 	err = refuseByNames(tensors)
 	if err == nil && r.survey.Layout == catalog.ComfyUI {
@@ -145,15 +140,14 @@ func (inv *inventory) experts(module, attr string) []int {
 	return inv.numbered[module+"."+before]
 }
 
-// checkIndex refuses an index if it names a tensor that its file doesn't hold. It counts the
-// tensors that the index lacks.
-func (inv *inventory) checkIndex(s *Survey, src Source) (unlisted int, err error) {
+// checkIndex refuses an index if it names a tensor that its file doesn't hold.
+func (inv *inventory) checkIndex(s *Survey, src Source) error {
 	if s.Index == "" {
-		return 0, nil
+		return nil
 	}
 	m, err := s.weightMap(src.Index)
 	if err != nil {
-		return 0, err
+		return err
 	}
 	var missing []string
 	for name, file := range m {
@@ -164,10 +158,10 @@ func (inv *inventory) checkIndex(s *Survey, src Source) (unlisted int, err error
 	}
 	if len(missing) > 0 {
 		slices.SortFunc(missing, human.CompareNames)
-		return 0, refuse("the index is stale or a shard is damaged; fetch the source again",
+		return refuse("the index is stale or a shard is damaged; fetch the source again",
 			"%s lists tensors that its files don't hold: %s", s.Index, human.List(missing))
 	}
-	return len(inv.tensors) - len(m), nil
+	return nil
 }
 
 // comfyPrefixes come before the diffusion model's names in full checkpoints. ComfyUI's loaders want
