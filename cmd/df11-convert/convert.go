@@ -141,7 +141,7 @@ func convertOne(ctx context.Context, u *ui, f *convertFlags, spec string) (*conv
 		return nil, err
 	}
 	defer f.gpu.close()
-	defer func() { u.count(opt.Progress.Snapshot()) }()
+	defer u.count(opt.Progress)
 	if f.parts.which == "" { // the sizes of a part differ
 		u.say("%s", gain(src.plan, spans.LikelyBytes(spans.Outputs(src.plan)), false))
 	}
@@ -155,9 +155,9 @@ func convertOne(ctx context.Context, u *ui, f *convertFlags, spec string) (*conv
 }
 
 // count adds the bytes that a conversion moved.
-func (u *ui) count(s progress.Snapshot) {
-	u.read += s.Fetched
-	u.published += s.Stages[progress.Upload].Bytes
+func (u *ui) count(p *progress.Counters) {
+	u.read += p.Fetched.Load()
+	u.published += p.Stages()[progress.Upload].Bytes
 }
 
 // options turns flags into the pipeline's options.

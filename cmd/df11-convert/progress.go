@@ -32,15 +32,15 @@ func (u *ui) watch(p *progress.Counters) (stop func()) {
 		defer u.screen.Release()
 		t := time.NewTicker(drawEvery)
 		defer t.Stop()
-		m := progress.Motion{Began: u.began}
+		m := progress.Motion{Counters: p, Began: u.began}
 		for n := 1; !m.Ended; n++ {
 			select {
 			case <-t.C:
 			case <-done:
 				m.Ended = true
 			}
-			m.Add(p.Snapshot(), time.Now())
-			if m.Begun() && m.SourceBytes > 0 && (m.Ended || n%after == 0) {
+			m.Look(time.Now())
+			if p.Begun() && p.SourceBytes.Load() > 0 && (m.Ended || n%after == 0) {
 				show(&m)
 			}
 		}
@@ -61,11 +61,11 @@ func (u *ui) writeLine(m *progress.Motion) {
 		fmt.Fprintln(u.screen, terminal.Line(m))
 		return
 	}
+	source := m.SourceBytes.Load()
 	attrs := []any{
-		"phase", m.Phase, "percent", terminal.Percent(m), "files", m.Outputs, "files_total",
-		m.OutputFiles,
-		"bytes", min(m.Verified, m.SourceBytes), "bytes_total", m.SourceBytes, "seconds",
-		int64(m.Elapsed().Seconds()),
+		"phase", m.Phase(), "percent", terminal.Percent(m), "files", m.Outputs.Load(), "files_total",
+		m.OutputFiles.Load(), "bytes", min(m.Verified.Load(), source), "bytes_total", source,
+		"seconds", int64(m.Elapsed().Seconds()),
 	}
 	if left := m.Left(); left > 0 {
 		attrs = append(attrs, "seconds_left", int64(left.Seconds()))

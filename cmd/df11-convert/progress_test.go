@@ -12,25 +12,25 @@ import (
 // midway returns a conversion of 16 GB with --push, ten seconds after its first bytes have passed
 // all stages.
 func midway() *progress.Motion {
-	var m progress.Motion
-	now := time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
 	var p progress.Counters
+	now := time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
+	m := progress.Motion{Counters: &p, Began: now}
 	p.SetPhase("convert")
 	p.SourceBytes.Store(16_060_000_000)
 	p.OutputBytes.Store(16_060_000_000 * 7 / 10)
 	p.OutputFiles.Store(36)
 	p.Expect(progress.Read, progress.Encode, progress.Verify, progress.Upload)
-	m.Add(p.Snapshot(), now)
+	m.Look(now)
 	for _, n := range []interface{ Store(int64) }{&p.Fetched, &p.Encoded, &p.Verified, &p.Uploaded} {
 		n.Store(1)
 	}
-	m.Add(p.Snapshot(), now.Add(time.Second))
+	m.Look(now.Add(time.Second))
 	p.Outputs.Store(6)
 	p.Fetched.Store(8_200_000_000)
 	p.Encoded.Store(4_400_000_000)
 	p.Verified.Store(4_100_000_000)
 	p.Uploaded.Store(1_900_000_000)
-	m.Add(p.Snapshot(), now.Add(11*time.Second))
+	m.Look(now.Add(11 * time.Second))
 	return &m
 }
 

@@ -2,15 +2,15 @@ package progress
 
 import "time"
 
-// Motion measures how fast things move from one snapshot to the next. The zero value is ready to
-// use.
+// Motion measures how fast things move from one look at the counters to the next.
 type Motion struct {
-	Snapshot           // the latest
-	Share    float64   // of all work, 0 to 1; it never falls
-	Ended    bool      // the stages have stopped: nothing is left to do
-	Began    time.Time // when the run began; by default, the time of the first snapshot
-	at       time.Time
-	paces    [nStages]pace
+	*Counters
+	Work  []Work    // at the last look
+	Share float64   // of all work, 0 to 1; it never falls
+	Ended bool      // the stages have stopped: nothing is left to do
+	Began time.Time // when the run began
+	at    time.Time // of the last look
+	paces [nStages]pace
 }
 
 // pace measures the speed of a stage over the last half of the time, or more, since the stage began.
@@ -46,19 +46,20 @@ func (p *pace) perSecond(now mark) float64 {
 	return 0
 }
 
-// Add takes the next snapshot. If work was lost and starts again, the motion starts again, too.
-func (m *Motion) Add(s Snapshot, now time.Time) {
-	if m.Began.IsZero() {
-		m.Began = now
-	}
-	work := s.Work()
-	if len(work) != len(m.Work()) || s.SourceBytes != m.SourceBytes || s.Verified < m.Verified {
-		m.Share, m.paces = 0, [nStages]pace{}
+// Look reads the counters. If work was lost and starts again, the motion starts again, too.
+func (m *Motion) Look(now time.Time) {
+	work := m.Counters.Work()
+	for i, w := range work {
+		if len(work) != len(m.Work) || w.Stage == Verify &&
+			(w.All != m.Work[i].All || w.Done < m.Work[i].Done) {
+			m.Share, m.paces = 0, [nStages]pace{}
+			break
+		}
 	}
 	for _, w := range work {
 		m.paces[w.Stage].add(mark{now, w.Done})
 	}
-	m.Snapshot, m.Share, m.at = s, max(m.Share, s.Share()), now
+	m.Work, m.Share, m.at = work, max(m.Share, m.Counters.Share()), now
 }
 
 // Elapsed returns how long the run has lasted.
@@ -73,7 +74,7 @@ const leftMost = 100 * 86400
 // in one file is sent when all of it is there.
 func (m *Motion) Left() time.Duration {
 	var most, later, down float64
-	for _, w := range m.Work() {
+	for _, w := range m.Work {
 		speed := m.paces[w.Stage].perSecond(mark{m.at, w.Done})
 		rest := float64(w.All - w.Done)
 		if w.Stage == Read {

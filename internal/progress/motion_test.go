@@ -8,8 +8,8 @@ import (
 // The percentage stays where it is if a part of the work turns out larger than estimated, and falls
 // only if work was lost and is done again.
 func TestPercentage(t *testing.T) {
-	var m Motion
 	var p Counters
+	m := Motion{Counters: &p}
 	now := time.Now()
 	p.SourceBytes.Store(100)
 	p.Expect(Verify, Upload)
@@ -19,7 +19,7 @@ func TestPercentage(t *testing.T) {
 		p.Verified.Store(x.verified)
 		p.Uploaded.Store(x.uploaded)
 		p.OutputBytes.Store(x.output)
-		if m.Add(p.Snapshot(), now.Add(time.Duration(i)*time.Second)); int64(100*m.Share) != x.share {
+		if m.Look(now.Add(time.Duration(i) * time.Second)); int64(100*m.Share) != x.share {
 			t.Errorf("%+v: the share is %v", x, m.Share)
 		}
 	}
@@ -28,13 +28,13 @@ func TestPercentage(t *testing.T) {
 // Left returns nothing in the first second, and nothing that a wait of a hundred days would follow.
 func TestTimeLeft(t *testing.T) {
 	var p Counters
-	var m Motion
 	p.SourceBytes.Store(1e9)
 	now := time.Now()
+	m := Motion{Counters: &p, Began: now}
 	look := func(bytes int64, after time.Duration) time.Duration {
 		p.Verified.Add(bytes)
 		now = now.Add(after)
-		m.Add(p.Snapshot(), now)
+		m.Look(now)
 		return m.Left()
 	}
 	for past := time.Duration(0); past < 12*time.Second; past += 200 * time.Millisecond {
@@ -46,7 +46,7 @@ func TestTimeLeft(t *testing.T) {
 	if left := look(0, time.Hour); left > 0 {
 		t.Errorf("nothing moves, and %v are left", left)
 	}
-	if want := time.Hour + 12*time.Second - 200*time.Millisecond; m.Elapsed() != want {
+	if want := time.Hour + 12*time.Second; m.Elapsed() != want {
 		t.Errorf("%v have passed, want %v", m.Elapsed(), want)
 	}
 }
@@ -63,7 +63,7 @@ type simulated struct {
 // that takes.
 func (c simulated) run(look func(m *Motion, at time.Duration)) (at time.Duration) {
 	var p Counters
-	var m Motion
+	m := Motion{Counters: &p}
 	p.SourceBytes.Store(c.size)
 	p.OutputBytes.Store(c.size * 7 / 10)
 	p.Expect(Read, Encode, Verify, Upload)
@@ -75,7 +75,7 @@ func (c simulated) run(look func(m *Motion, at time.Duration)) (at time.Duration
 		p.Encoded.Store(whole)
 		p.Verified.Store(whole)
 		p.Uploaded.Store(int64(sent))
-		m.Add(p.Snapshot(), begin.Add(at))
+		m.Look(begin.Add(at))
 		if at%(10*time.Second) == 0 {
 			look(&m, at)
 		}

@@ -82,8 +82,8 @@ func (t Total) MarshalJSON() ([]byte, error) {
 	}{plain(t), t.Busy.Seconds()})
 }
 
-// Expect names the stages that the run's bytes will pass. Without it, only Verify is expected. Hash
-// keeps up with the others, so it isn't part of the work that is counted.
+// Expect names the stages that the run's bytes will pass in addition to Verify. Hash keeps up with the
+// others, so it isn't part of the work that is counted.
 func (p *Counters) Expect(stages ...Stage) {
 	for _, s := range stages {
 		p.passes[s].Store(true)
@@ -127,21 +127,17 @@ func (a *arrival) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// ahead returns how many bytes have arrived but aren't read yet: in all streams, and in those that
-// count as Fetched.
-func (p *Counters) ahead() (all, fetched int64) {
+// fetched returns Fetched and how many bytes more have arrived, but aren't read yet.
+func (p *Counters) fetched() int64 {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	n := p.Fetched.Load()
 	for a := range p.arriving {
-		if s, ok := a.Reader.(interface{ Arrived() int64 }); ok {
-			n := max(0, s.Arrived()-a.read.Load())
-			all += n
-			if a.fetched {
-				fetched += n
-			}
+		if s, ok := a.Reader.(interface{ Arrived() int64 }); ok && a.fetched {
+			n += max(0, s.Arrived()-a.read.Load())
 		}
 	}
-	return all, fetched
+	return n
 }
 
 // Uploading counts the bytes of an output of size bytes while they are read to be sent. Call end
@@ -150,51 +146,37 @@ func (p *Counters) ahead() (all, fetched int64) {
 func (p *Counters) Uploading(r io.ReaderAt, size int64) (counted io.ReaderAt, end func(sent bool)) {
 	done, u := p.Timed(Upload), &upload{ReaderAt: r, p: p, size: size}
 	return u, func(sent bool) {
-		n := u.n.Load()
+		n := min(u.read.Load(), size)
 		if !sent {
 			p.Uploaded.Add(-n)
 			return
 		}
 		p.Uploaded.Add(size - n)
-		p.Count(Upload, size-n)
-		done(0)
+		done(size - n)
 	}
 }
 
 // upload counts what is read, up to the size of the file.
 type upload struct {
 	io.ReaderAt
-	p       *Counters
-	size    int64
-	n, more atomic.Int64 // bytes that were counted, and bytes that were read
+	p    *Counters
+	size int64
+	read atomic.Int64
 }
 
 func (u *upload) ReadAt(b []byte, off int64) (int, error) {
 	n, err := u.ReaderAt.ReadAt(b, off)
-	if over := u.more.Add(int64(n)) - u.size; over < int64(n) {
-		fresh := int64(n) - max(0, over)
-		u.n.Add(fresh)
-		u.p.Uploaded.Add(fresh)
-		u.p.Count(Upload, fresh)
-	}
+	now := u.read.Add(int64(n))
+	fresh := min(now, u.size) - min(now-int64(n), u.size)
+	u.p.Uploaded.Add(fresh)
+	u.p.Count(Upload, fresh)
 	return n, err
 }
 
-// Snapshot is one reading of the counters. They may change while it reads them.
-type Snapshot struct {
-	Phase                                       string
-	Fetched, Encoded, Verified, Uploaded, Found int64
-	Outputs, OutputFiles                        int64
-	SourceBytes, OutputBytes                    int64
-	Stages                                      []Total // by Stage
-
-	passes [nStages]bool
-}
-
 // Begun reports whether this run has done more than find what earlier runs have done.
-func (s *Snapshot) Begun() bool {
-	return s.Verified > s.Found || slices.ContainsFunc(s.Stages,
-		func(t Total) bool { return t.Bytes > 0 })
+func (p *Counters) Begun() bool {
+	return p.Verified.Load() > p.Found.Load() ||
+		slices.ContainsFunc(p.Stages(), func(t Total) bool { return t.Bytes > 0 })
 }
 
 // Work is how many bytes a stage has to process, and how many it has processed. Done never exceeds
@@ -205,12 +187,13 @@ type Work struct {
 }
 
 // Work lists the work of each expected stage, always in the same order.
-func (s *Snapshot) Work() (list []Work) {
+func (p *Counters) Work() (list []Work) {
+	source := p.SourceBytes.Load()
 	for _, w := range []Work{
-		{Read, s.Fetched, s.SourceBytes}, {Encode, s.Encoded, s.SourceBytes},
-		{Verify, s.Verified, s.SourceBytes}, {Upload, s.Uploaded, s.OutputBytes},
+		{Read, p.fetched(), source}, {Encode, p.Encoded.Load(), source},
+		{Verify, p.Verified.Load(), source}, {Upload, p.Uploaded.Load(), p.OutputBytes.Load()},
 	} {
-		if s.passes[w.Stage] {
+		if w.Stage == Verify || p.passes[w.Stage].Load() {
 			w.Done = min(w.Done, w.All)
 			list = append(list, w)
 		}
@@ -220,37 +203,17 @@ func (s *Snapshot) Work() (list []Work) {
 
 // Share returns how much of the work is done, from 0 to 1: the share of the expected stage that is
 // furthest behind. All stages work at once, so that one decides when the run ends.
-func (s *Snapshot) Share() float64 {
-	share, known := 1.0, false
-	for _, w := range s.Work() {
-		if w.All > 0 {
-			share, known = min(share, float64(w.Done)/float64(w.All)), true
-		}
-	}
-	if !known {
+func (p *Counters) Share() float64 {
+	if p.SourceBytes.Load() == 0 {
 		return 0
 	}
+	share := 1.0
+	for _, w := range p.Work() {
+		if w.All > 0 {
+			share = min(share, float64(w.Done)/float64(w.All))
+		}
+	}
 	return share
-}
-
-// Snapshot reads the counters.
-func (p *Counters) Snapshot() Snapshot {
-	phase, _ := p.phase.Load().(string)
-	ahead, fetched := p.ahead()
-	s := Snapshot{
-		Phase: phase, Fetched: p.Fetched.Load() + fetched, Encoded: p.Encoded.Load(),
-		Verified: p.Verified.Load(), Found: p.Found.Load(),
-		Uploaded: p.Uploaded.Load(), Outputs: p.Outputs.Load(), OutputFiles: p.OutputFiles.Load(),
-		SourceBytes: p.SourceBytes.Load(), OutputBytes: p.OutputBytes.Load(), Stages: p.Stages(),
-	}
-	s.Stages[Read].Bytes += ahead
-	for i := range s.passes {
-		s.passes[i] = p.passes[i].Load()
-	}
-	if s.passes == [nStages]bool{} {
-		s.passes[Verify] = true
-	}
-	return s
 }
 
 // Stages reads the counters of every stage.
@@ -265,3 +228,9 @@ func (p *Counters) Stages() []Total {
 
 // SetPhase names what the run is doing now: "read headers", "convert", "finish".
 func (p *Counters) SetPhase(s string) { p.phase.Store(s) }
+
+// Phase returns what the run is doing now.
+func (p *Counters) Phase() string {
+	phase, _ := p.phase.Load().(string)
+	return phase
+}

@@ -13,8 +13,8 @@ func TestShare(t *testing.T) {
 	var p progress.Counters
 	check := func(want float64) {
 		t.Helper()
-		if s := p.Snapshot(); s.Share() != want {
-			t.Errorf("the share is %v instead of %v", s.Share(), want)
+		if p.Share() != want {
+			t.Errorf("the share is %v instead of %v", p.Share(), want)
 		}
 	}
 	check(0)
@@ -81,15 +81,17 @@ func (r *ranged) Arrived() int64 { return r.here }
 func TestArriving(t *testing.T) {
 	for name, fetched := range map[string]bool{"once": true, "of another pass": false} {
 		var p progress.Counters
+		p.Expect(progress.Read)
+		p.SourceBytes.Store(100)
 		stream := &ranged{Reader: bytes.NewReader(make([]byte, 100))}
 		r, end := p.Arriving(stream, fetched)
 		look := func(when string, want int64) {
 			t.Helper()
-			s := p.Snapshot()
-			if s.Stages[progress.Read].Bytes != want || s.Fetched != want && fetched ||
-				s.Fetched != 0 && !fetched {
-				t.Errorf("%s, %s: %d read and %d fetched, want %d", name, when,
-					s.Stages[progress.Read].Bytes, s.Fetched, want)
+			if !fetched {
+				want = 0
+			}
+			if got := p.Work()[0].Done; got != want {
+				t.Errorf("%s, %s: %d fetched, want %d", name, when, got, want)
 			}
 		}
 		look("nothing is here", 0)

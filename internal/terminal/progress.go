@@ -26,20 +26,20 @@ const (
 // summary returns what matters most: times, files, and how much of the model has passed its first
 // stage.
 func summary(m *progress.Motion) (parts []string) {
-	elapsed, first := Duration(m.Elapsed()), m.Work()[0]
+	elapsed, first := Duration(m.Elapsed()), m.Work[0]
 	if left := m.Left(); left > 0 {
 		parts = append(parts, "about "+Duration(left)+" left")
 	}
 	if !m.Ended {
 		elapsed += " so far"
 	}
-	return append(parts, elapsed, fmt.Sprintf("%d/%d files", m.Outputs, m.OutputFiles),
+	return append(parts, elapsed, fmt.Sprintf("%d/%d files", m.Outputs.Load(), m.OutputFiles.Load()),
 		human.Bytes(first.Done)+" of "+human.Bytes(first.All))
 }
 
 // Line describes the state in one line, no matter how long.
 func Line(m *progress.Motion) string {
-	return fmt.Sprintf("%s %d%% · %s", m.Phase, Percent(m), strings.Join(summary(m), " · "))
+	return fmt.Sprintf("%s %d%% · %s", m.Phase(), Percent(m), strings.Join(summary(m), " · "))
 }
 
 // Percent returns how much is done. It's below 100 until the end, because an upload's last bytes are
@@ -60,14 +60,14 @@ const (
 // Block returns what a terminal shows: a bar for the whole, and one for each stage while several
 // work.
 func Block(m *progress.Motion, width int) []string {
-	line, between := bar(m.Phase, int64(Percent(m)), 100, width), " "
+	line, between := bar(m.Phase(), int64(Percent(m)), 100, width), " "
 	for _, text := range summary(m) {
 		if longer := line + between + text; Columns(longer) < width {
 			line, between = longer, " · "
 		}
 	}
 	lines := []string{line}
-	if work := m.Work(); len(work) > 1 && !m.Ended {
+	if work := m.Work; len(work) > 1 && !m.Ended {
 		for _, w := range work {
 			lines = append(lines, bar("  "+w.Stage.String(), w.Done, w.All, width))
 		}
