@@ -10,6 +10,6 @@ browser 'the report'
 converter
 
 "$DF11_CONVERT" demo -o "$work/demo" >/dev/null 2>&1
-"$DF11_CONVERT" inspect "$work/demo/tiny-llama-DF11" --html "$work/report.html" >/dev/null
+"$DF11_CONVERT" inspect "$work/demo" --html "$work/report.html" >/dev/null
 cp .ci/deep/report/check.mjs "$work/"
 timeout 240 node "$work/check.mjs" "$(command -v chromium)" "$work/report.html"

@@ -148,7 +148,6 @@ func runBatch(ctx context.Context, u *ui, f *convertFlags, list string) error {
 	var places []string // where the results are
 	var first error
 	for i, m := range models {
-		u.began = time.Now()
 		u.say("%d/%d %s", i+1, len(models), m.spec())
 		flags := m.flags(*f)
 		r, err := flags.convertListed(ctx, u, m, known[i])

@@ -119,7 +119,6 @@ func convertOne(ctx context.Context, u *ui, f *convertFlags, spec string) (*conv
 	}
 	if s := f.settled(ctx, u, spec); s != nil && s.Hub.NeedToken() == nil {
 		report := pipeline.SettledReport(s)
-		report.Made.Seconds = time.Since(u.began).Seconds()
 		return &conversion{Report: report}, nil
 	}
 	src, err := f.open(ctx, u, spec)
@@ -150,7 +149,6 @@ func convertOne(ctx context.Context, u *ui, f *convertFlags, spec string) (*conv
 	if err != nil {
 		return nil, err
 	}
-	report.Made.Seconds = time.Since(u.began).Seconds() // the time includes the plan
 	return &conversion{report, src.plan.Stays()}, nil
 }
 

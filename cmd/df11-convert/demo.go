@@ -6,7 +6,6 @@ import (
 	"context"
 	"io"
 	"os"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -52,7 +51,6 @@ type demoReport struct {
 }
 
 func runDemo(ctx context.Context, u *ui, out string, gpu gpuFlags) (err error) {
-	start := time.Now()
 	if out == "" {
 		if out, err = os.MkdirTemp("", "df11-demo-"); err != nil {
 			return err
@@ -73,7 +71,6 @@ func runDemo(ctx context.Context, u *ui, out string, gpu gpuFlags) (err error) {
 	if err != nil {
 		return err
 	}
-	r.Made.Seconds = time.Since(start).Seconds()
 	u.result(r, r.Target.Folder, func(w io.Writer) { printDemo(w, r) })
 	return nil
 }

@@ -2,9 +2,7 @@ package main
 
 import (
 	"cmp"
-	"errors"
 	"io"
-	"io/fs"
 	"os"
 
 	"golang.org/x/term"
@@ -23,9 +21,6 @@ type results struct {
 func (r *results) Write(b []byte) (int, error) {
 	n := len(b)
 	_, err := io.WriteString(r.to, human.Printable(string(b)))
-	if p, ok := errors.AsType[*fs.PathError](err); ok {
-		err = p.Err // without the name
-	}
 	if err != nil {
 		err = outputError{err}
 		r.err, n = cmp.Or(r.err, err), 0

@@ -2,7 +2,6 @@ package main
 
 import (
 	"cmp"
-	"fmt"
 	"os"
 	"strconv"
 	"strings"
@@ -44,17 +43,17 @@ func parsePart(flag, value string) (spans.Part, error) {
 		return spans.Part{}, nil
 	}
 	index, count, _ := strings.Cut(value, "/")
-	i, n, what := number(index), number(count), flag+" "+value
+	i, n := number(index), number(count)
 	if index == "auto" {
 		task, err := taskIndex(flag)
 		if err != nil {
 			return spans.Part{}, err
 		}
-		i, what = task+1, fmt.Sprintf("%s with index %d", what, task)
+		i = task + 1
 	}
 	p := spans.Part{I: i, N: n}
 	if p.Whole() || p.Check() != nil {
-		return spans.Part{}, usagef("%s: want i/n with 1 ≤ i ≤ n ≤ %d", what, spans.MaxParts)
+		return spans.Part{}, usagef("%s %s: want i/n with 1 ≤ i ≤ n ≤ %d", flag, value, spans.MaxParts)
 	}
 	return p, nil
 }

@@ -32,7 +32,7 @@ func (u *ui) watch(p *progress.Counters) (stop func()) {
 		defer u.screen.Release()
 		t := time.NewTicker(drawEvery)
 		defer t.Stop()
-		m := progress.Motion{Counters: p, Began: u.began}
+		m := progress.Motion{Counters: p, Began: time.Now()}
 		for n := 1; !m.Ended; n++ {
 			select {
 			case <-t.C:

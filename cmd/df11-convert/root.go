@@ -92,10 +92,6 @@ func rootCommand(u *ui, args []string) *cobra.Command {
 	root.SetErr(u.err)
 	root.SetFlagErrorFunc(wrongFlag)
 	root.SetHelpFunc(func(c *cobra.Command, _ []string) {
-		if c == root && c.Flags().NArg() > 0 {
-			c, _, _ = root.Find([]string{convertName})
-			c.InitDefaultHelpFlag()
-		}
 		width, _ := size(u.err)
 		var b strings.Builder
 		writeHelp(&b, c, min(width, 120))

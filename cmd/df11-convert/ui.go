@@ -9,7 +9,6 @@ import (
 	"log/slog"
 	"os"
 	"strings"
-	"time"
 
 	"github.com/spf13/pflag"
 	"golang.org/x/term"
@@ -40,14 +39,13 @@ type ui struct {
 	command   string // the running command, for --json
 	found     any    // what the command found, for --json
 	governor  *hub.Governor
-	began     time.Time
 
 	read, published int64 // bytes, of all conversions
 }
 
 func newUI(out, err *os.File) *ui {
 	u := &ui{out: &results{to: out}, err: err, screen: &terminal.Screen{W: err},
-		governor: hub.NewGovernor(), began: time.Now()}
+		governor: hub.NewGovernor()}
 	u.screen.Width = func() int {
 		if !u.terminal() {
 			return 0

@@ -57,15 +57,10 @@ func (f *convertFlags) skipEvent(ctx context.Context, u *ui, repo string) (strin
 	if payload != "" && python.Unmarshal([]byte(payload), &e) != nil {
 		return "", usagef("%s isn't an event of the Hub", eventPayload)
 	}
-	switch {
-	case kind != "" && kind != "model":
-		return "it's a " + kind, nil
-	case !strings.HasPrefix(e.Event.Scope, "repo") && e.Event.Scope != "":
-		return "the event is about a " + e.Event.Scope, nil
-	case e.Event.Action == "delete":
-		return "it was deleted", nil
-	case e.Updated != nil && !slices.Contains(e.Updated, updatedRef{"refs/heads/main"}):
-		return "its branch main hasn't changed", nil
+	if kind != "" && kind != "model" || e.Event.Action == "delete" ||
+		!strings.HasPrefix(e.Event.Scope, "repo") && e.Event.Scope != "" ||
+		e.Updated != nil && !slices.Contains(e.Updated, updatedRef{"refs/heads/main"}) {
+		return "the event changes no model's branch main", nil
 	}
 	c, id, revision, err := f.repo(u, "source", repo)
 	if err != nil {
