@@ -39,7 +39,7 @@ func (d *downloads) read(ctx context.Context, f FileRef, off, n int64) ([]byte, 
 	if n == 0 {
 		return buf, nil
 	}
-	if err := d.fetch(ctx, f, off, &segment{buf: buf}, &wire.Slot{Of: d.conns}); err != nil {
+	if err := d.fetch(ctx, f, off, &segment{buf: buf}); err != nil {
 		return nil, err
 	}
 	return buf, nil
@@ -52,19 +52,19 @@ const minProgress = 64 << 10
 // fetch fills the segment with the bytes of a file from off on. It continues where a broken
 // connection stopped, renews expired links, and never accepts bytes unless the answer declares them
 // to be the ones we asked for.
-func (d *downloads) fetch(ctx context.Context, f FileRef, off int64, seg *segment,
-	conn *wire.Slot) error {
+func (d *downloads) fetch(ctx context.Context, f FileRef, off int64, seg *segment) error {
 	r := &wire.Request{Op: "read " + f.String(), Repo: f.Repo, Method: http.MethodGet, Bulk: true,
-		Token: true, Lane: "files", Follow: wire.FollowAll, Slot: conn}
+		Token: true, Lane: "files", Follow: wire.FollowAll}
 	tries := 0
 	return d.t.Retry(ctx, r, func(ctx context.Context) error {
 		loc, err := d.locate(ctx, f)
 		if err == nil {
-			err = conn.Take(ctx)
+			err = wire.Take(ctx, d.conns)
 		}
 		if err != nil {
 			return err
 		}
+		defer d.conns.Release(1)
 		missing := len(seg.space())
 		tries++
 		err = d.fetchOnce(ctx, r, loc, off, seg, tries <= maxSwitches)

@@ -6,8 +6,6 @@ import (
 	"io"
 	"sync"
 	"sync/atomic"
-
-	"github.com/df11-convert/df11-convert/hub/internal/wire"
 )
 
 // A stream is one file on its way. The dispatcher cuts it into segments and passes them, in order,
@@ -54,9 +52,8 @@ func (c *Client) FreeBuffers() {
 	}
 }
 
-// dispatch takes a buffer and a connection for each segment, both in file order, so that the
-// reader's next segment never waits behind a later one. It holds no connection while the hub looks
-// up the file.
+// dispatch takes a buffer for each segment, in file order, so that the reader's next segment always
+// has one.
 func (s *stream) dispatch(off, end int64) {
 	defer close(s.segments)
 	step := s.from.rangeBytes
@@ -66,17 +63,13 @@ func (s *stream) dispatch(off, end int64) {
 		if seg == nil {
 			return
 		}
-		conn := &wire.Slot{Of: s.from.conns}
 		_, err := s.from.locate(s.ctx, s.file)
-		if err == nil {
-			err = conn.Take(s.ctx)
-		}
 		s.segments <- seg // has room for every buffer
 		if err != nil {
 			seg.finish(err)
 			return
 		}
-		s.workers.Go(func() { seg.finish(s.from.fetch(s.ctx, s.file, begin, seg, conn)) })
+		s.workers.Go(func() { seg.finish(s.from.fetch(s.ctx, s.file, begin, seg)) })
 	}
 }
 

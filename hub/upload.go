@@ -210,11 +210,12 @@ func (u *upload) put(ctx context.Context, p *parts, i int) (etag string, err err
 	r := &wire.Request{Op: "upload " + u.Path, Repo: u.repo, Method: http.MethodPut, URL: p.urls[i],
 		Header: p.header,
 		Body:   func() io.Reader { return u.section(off, n) }, Size: n,
-		Bulk: true, Follow: wire.FollowSame, Slow: slowAnswer, Slot: &wire.Slot{Of: u.puts}}
+		Bulk: true, Follow: wire.FollowSame, Slow: slowAnswer}
 	err = u.t.Retry(ctx, r, func(ctx context.Context) error {
-		if err := r.Slot.Take(ctx); err != nil {
+		if err := wire.Take(ctx, u.puts); err != nil {
 			return err
 		}
+		defer u.puts.Release(1)
 		answer, err := u.t.Once(ctx, r, nil)
 		etag = answer.Get("ETag")
 		return err

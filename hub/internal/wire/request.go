@@ -30,8 +30,6 @@ type Request struct {
 	Slow   time.Duration // time until the headers, if longer than usual
 	// refuses a success with the wrong content; nil accepts all but web pages
 	Accept func(*http.Response) error
-	// a transfer's place, given back after each try; nil for other requests
-	Slot *Slot
 }
 
 // A followRule says which redirects a request follows. API reads follow none away from the hub: no

@@ -32,14 +32,10 @@ func (t *Transport) Retry(ctx context.Context, r *Request, try func(context.Cont
 	}
 	var waited time.Duration
 	now := t.Opt.Clock.Now
-	defer r.Slot.giveBack()
 	failures, attempts, start, failing := 0, 0, now(), time.Time{}
 	for {
 		err := try(ctx)
-		if attempts++; !errors.Is(err, ErrLagging) {
-			r.Slot.giveBack()
-		}
-		if err == nil {
+		if attempts++; err == nil {
 			return nil
 		}
 		if ctx.Err() != nil {

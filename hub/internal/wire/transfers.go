@@ -20,30 +20,6 @@ func Take(ctx context.Context, places *semaphore.Weighted) error {
 	return nil
 }
 
-// A Slot is a transfer's place among those that run. The transfer holds it during a try, not while
-// it waits for the next one. Requests that need no place have a nil Slot.
-type Slot struct {
-	Of   *semaphore.Weighted
-	held bool
-}
-
-// Take waits for the place, unless the transfer holds it.
-func (s *Slot) Take(ctx context.Context) error {
-	if s.held {
-		return nil
-	}
-	err := Take(ctx, s.Of)
-	s.held = err == nil
-	return err
-}
-
-func (s *Slot) giveBack() {
-	if s != nil && s.held {
-		s.held = false
-		s.Of.Release(1)
-	}
-}
-
 // A bulkReader limits the rate of file bytes.
 type bulkReader struct {
 	w     *watch // over the bytes' request
