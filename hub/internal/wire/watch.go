@@ -16,39 +16,28 @@ type watch struct {
 	ctx    context.Context //nolint:containedctx // of the one watched request
 	cancel context.CancelCauseFunc
 	header time.Duration // time until the answer's headers
+	timer  *time.Timer   // ends the request
 
-	mu    sync.Mutex
-	timer *time.Timer // ends the request; nil once its headers have come
-	sends io.Reader   // the body; nil if there is none, or the request has ended
-	left  int64       // bytes of it still to send
+	mu       sync.Mutex
+	answered bool      // its headers have come
+	sends    io.Reader // the body; nil if there is none, or the request has ended
+	left     int64     // bytes of it still to send
 }
 
 // newWatch starts to wait for the answer's headers, and makes the context for the request.
 func newWatch(ctx context.Context, t *Transport, header time.Duration) *watch {
 	ctx, cancel := context.WithCancelCause(ctx)
 	return &watch{t: t, ctx: ctx, cancel: cancel, header: header,
-		timer: time.AfterFunc(header, func() {
-			cancel(fmt.Errorf("%w: no answer within %v", ErrStalled, header))
-		})}
-}
-
-// answered ends the wait for headers.
-func (w *watch) answered() {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.timer != nil {
-		w.timer.Stop()
-		w.timer = nil
-	}
+		timer: time.AfterFunc(header, func() { cancel(ErrStalled) })}
 }
 
 // end ends the request if it's still running. RoundTrip may want to read the body even then, but
 // from now on the caller's reader is left alone.
 func (w *watch) end() {
 	w.cancel(nil)
-	w.answered()
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	w.timer.Stop()
 	w.sends = nil
 }
 
@@ -71,7 +60,7 @@ func (w *watch) Read(p []byte) (int, error) {
 	n, err := w.sends.Read(p)
 	w.left -= int64(n)
 	switch {
-	case w.timer == nil: // the answer came early
+	case w.answered: // early
 	case w.left > 0:
 		w.timer.Reset(w.t.Opt.StallTimeout)
 	default:
@@ -88,12 +77,11 @@ func (w *watch) Read(p []byte) (int, error) {
 
 // guard wraps the answer's body. Closing it ends the request.
 func (w *watch) guard(body io.ReadCloser, bulk bool) io.ReadCloser {
-	w.answered()
-	limit, least := w.t.Opt.StallTimeout, leastBytes(w.t.Opt.StallTimeout)
-	b := &guardedBody{w: w, body: body, left: limit, idle: time.AfterFunc(limit, func() {
-		w.cancel(fmt.Errorf("%w: less than %d bytes in %v", ErrStalled, least, limit))
-	})}
-	b.idle.Stop() // until the first Read
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.answered = true
+	w.timer.Stop() // until the first Read
+	b := &guardedBody{w: w, body: body, left: w.t.Opt.StallTimeout}
 	if !bulk {
 		return b
 	}
@@ -112,16 +100,15 @@ func leastBytes(d time.Duration) int64 { return int64(d.Seconds() * leastRate / 
 type guardedBody struct {
 	w     *watch
 	body  io.ReadCloser
-	idle  *time.Timer   // runs during a Read
 	left  time.Duration // time of reading until enough must be there
 	bytes int64         // received meanwhile
 }
 
 func (b *guardedBody) Read(p []byte) (int, error) {
-	b.idle.Reset(b.left)
+	b.w.timer.Reset(b.left)
 	start := time.Now()
 	n, err := b.body.Read(p)
-	b.idle.Stop()
+	b.w.timer.Stop()
 	if err != nil && !errors.Is(err, io.EOF) {
 		return n, causeOf(b.w.ctx, err)
 	}
@@ -133,7 +120,6 @@ func (b *guardedBody) Read(p []byte) (int, error) {
 }
 
 func (b *guardedBody) Close() error {
-	b.idle.Stop()
 	b.w.end()
 	return b.body.Close()
 }
