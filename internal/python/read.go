@@ -154,7 +154,7 @@ func newDecoder(data []byte) (dec *json.Decoder, skip int, err error) {
 	if !utf8.Valid(text) {
 		return nil, 0, errors.New("not valid UTF-8")
 	}
-	if half := halfCharacter(text); half != "" {
+	if half := HalfCharacter(text); half != "" {
 		return nil, 0, fmt.Errorf("%s is half a character", half)
 	}
 	return json.NewDecoder(bytes.NewReader(standard(text))), len(data) - len(text), nil
@@ -168,22 +168,19 @@ func atEnd(dec *json.Decoder) error {
 	return nil
 }
 
-// halfCharacter returns an escaped surrogate that isn't part of a pair, or "". Python keeps it; Go
+// HalfCharacter returns an escaped surrogate that isn't part of a pair, or "". Python keeps it; Go
 // doesn't.
-func halfCharacter(text []byte) string {
+func HalfCharacter(text []byte) string {
 	if !bytes.Contains(text, []byte(`\ud`)) && !bytes.Contains(text, []byte(`\uD`)) {
 		return ""
 	}
-	for {
-		found := escapes.FindSubmatchIndex(text)
-		switch {
-		case found == nil:
-			return ""
-		case found[2] >= 0:
+	for found := escapes.FindSubmatchIndex(text); found != nil; found = escapes.FindSubmatchIndex(text) {
+		if found[2] >= 0 {
 			return string(text[found[2]:found[3]])
 		}
 		text = text[found[1]:]
 	}
+	return ""
 }
 
 // escapes matches an escaped character outside the Basic Multilingual Plane, half of one, or any

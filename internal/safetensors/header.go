@@ -6,7 +6,6 @@ import (
 	"io"
 	"slices"
 	"sync/atomic"
-	"unicode/utf8"
 
 	"github.com/df11-convert/df11-convert/internal/streams"
 )
@@ -14,12 +13,11 @@ import (
 // Limits of headers. For the reasons, see docs/format.md §16.
 const (
 	// the official crate's limit on one header; here all headers of a model share it
-	maxHeaderBytes   = 100_000_000
-	MaxTensors       = 200_000  // of a model
-	maxRank          = 16       // dimensions of a tensor
-	MaxNameBytes     = 512      // of a tensor's name
-	maxMetadataKeys  = 4096     // of a file
-	maxMetadataBytes = 16 << 20 // of a file
+	maxHeaderBytes  = 100_000_000
+	MaxTensors      = 200_000 // of a model
+	maxRank         = 16      // dimensions of a tensor
+	MaxNameBytes    = 512     // of a tensor's name
+	maxMetadataKeys = 4096    // of a file
 )
 
 // lengthBytes is the size of the length field in front of the header JSON (docs/format.md §11).
@@ -169,25 +167,6 @@ func (m *Headers) count(n int64, get func() (*Header, error)) (h *Header, err er
 	return h, err
 }
 
-func (m *Headers) parse(raw []byte, fileSize int64) (*Header, error) {
-	if !utf8.Valid(raw) {
-		return nil, fail(ErrNotUTF8, "", "")
-	}
-	if len(raw) == 0 || raw[0] != '{' {
-		return nil, fail(ErrSyntax, "", "does not begin with {")
-	}
-	p := &parser{scanner: scanner{b: raw}, h: &Header{Raw: raw, byName: map[string]int{}}, of: m}
-	err := p.header()
-	if err == nil {
-		err = p.h.checkCoverage(fileSize)
-	}
-	if err != nil {
-		m.nTensors.Add(-int64(len(p.h.Tensors)))
-		return nil, err
-	}
-	return p.h, nil
-}
-
 // checkCoverage checks that the tensors cover the data area exactly once (docs/format.md §11).
 func (h *Header) checkCoverage(fileSize int64) error {
 	end := int64(0)
@@ -202,144 +181,6 @@ func (h *Header) checkCoverage(fileSize int64) error {
 	}
 	if nData := fileSize - h.DataStart(); nData != end {
 		return fail(ErrTrailing, "", "tensors take %d bytes, the file holds %d", end, nData)
-	}
-	return nil
-}
-
-// parser turns header JSON into a Header, one member at a time. It checks every limit before it
-// keeps the next value.
-type parser struct {
-	scanner
-	h  *Header
-	of *Headers // the model's limits
-}
-
-func (p *parser) header() error {
-	seenMetadata := false
-	err := p.object("", func(key string) error {
-		if key != metadataKey {
-			return p.member(key)
-		}
-		if seenMetadata {
-			return fail(ErrDuplicate, key, "%.100q", key)
-		}
-		seenMetadata = true
-		return p.metadata()
-	})
-	if err != nil {
-		return err
-	}
-	p.space()
-	if p.pos != len(p.b) {
-		return p.syntax("", "text after the object")
-	}
-	return nil
-}
-
-// member reads the tensor of a key. It refuses a duplicate name and a name that exceeds the limit.
-func (p *parser) member(name string) error {
-	if _, twice := p.h.byName[name]; twice {
-		return fail(ErrDuplicate, name, "%.100q", name)
-	}
-	if len(name) > MaxNameBytes {
-		return fail(ErrLimit, name, "a name of more than %d bytes", MaxNameBytes)
-	}
-	t, err := p.tensor(name)
-	if err != nil {
-		return err
-	}
-	p.h.byName[name] = len(p.h.Tensors)
-	p.h.Tensors = append(p.h.Tensors, t)
-	if p.of.nTensors.Add(1) > MaxTensors {
-		return fail(ErrLimit, "", "more than %d tensors in one model", MaxTensors)
-	}
-	return nil
-}
-
-func (p *parser) metadata() error {
-	seen, nBytes := map[string]bool{}, 0
-	return p.object(metadataKey, func(key string) error {
-		if seen[key] {
-			return fail(ErrDuplicate, metadataKey, "%.100q", key)
-		}
-		seen[key] = true
-		value, err := p.str(metadataKey)
-		if err != nil {
-			return err
-		}
-		if nBytes += len(key) + len(value); nBytes > maxMetadataBytes ||
-			len(seen) > maxMetadataKeys {
-			return fail(ErrLimit, metadataKey, "more than %d keys or %d bytes", maxMetadataKeys,
-				maxMetadataBytes)
-		}
-		p.h.Metadata = append(p.h.Metadata, MetadataEntry{key, value})
-		return nil
-	})
-}
-
-// tensorMembers are the members of a tensor's object.
-var tensorMembers = [...]string{"dtype", "shape", "data_offsets"}
-
-// tensor reads and checks one tensor's object.
-func (p *parser) tensor(name string) (Tensor, error) {
-	t := Tensor{Name: name}
-	var offsets []int64
-	var seen [len(tensorMembers)]bool
-	err := p.object(name, func(key string) (err error) {
-		i := slices.Index(tensorMembers[:], key)
-		if i < 0 {
-			return fail(ErrUnknown, name, "%.100q", key)
-		}
-		if seen[i] {
-			return fail(ErrDuplicate, name, "%.100q", key)
-		}
-		seen[i] = true
-		switch key {
-		case "dtype":
-			t.DType, err = p.dtype(name)
-		case "shape":
-			t.Shape, err = p.numbers(name)
-		default:
-			offsets, err = p.numbers(name)
-		}
-		return err
-	})
-	if err != nil {
-		return Tensor{}, err
-	}
-	for i, key := range tensorMembers {
-		if !seen[i] {
-			return Tensor{}, fail(ErrMissing, name, "%s", key)
-		}
-	}
-	return t, t.setOffsets(offsets)
-}
-
-// dtype reads the name of a type. All tensors of a known type share one string.
-func (p *parser) dtype(tensor string) (DType, error) {
-	d, err := p.str(tensor)
-	if i := DType(d).rank(); i >= 0 {
-		return dtypes[i].name, err
-	}
-	return DType(d), err
-}
-
-// setOffsets stores the offsets after checking them against dtype and shape.
-func (t *Tensor) setOffsets(offsets []int64) error {
-	if len(offsets) != 2 {
-		return fail(ErrOffsets, t.Name, "%d numbers", len(offsets))
-	}
-	t.Begin, t.End = offsets[0], offsets[1]
-	if t.End < t.Begin {
-		return fail(ErrOffsets, t.Name, "begin %d, end %d", t.Begin, t.End)
-	}
-	n, kind := t.DType.nBytes(t.Shape)
-	if kind != "" {
-		return fail(kind, t.Name, "%.100q %v", t.DType, t.Shape)
-	}
-	if n != t.NBytes() {
-		return fail(ErrSize, t.Name, "%s %v takes %d bytes, offsets say %d", t.DType, t.Shape, n,
-			t.NBytes())
 	}
 	return nil
 }
