@@ -113,7 +113,9 @@ async function refine(first, signal) {
   const heard = reading('reading samples of the weights for a closer estimate', stop);
   heard(0);
   const closer = await planner.plan(first.name, { exact: first.exact, samples: true, signal: part.signal, heard }).catch(() => first);
-  if (signal.aborted || !closer.groups) return;
+  if (signal.aborted) return;
+  if (closer.error?.kind === 'f32_not_exact') return refuse(closer, first.name);
+  if (!closer.groups) return;
   planner.remember(closer);
   show(closer);
 }
@@ -123,12 +125,12 @@ const steps = {
   accept_terms: id => ['open its page on the Hub, accept the terms, then try again',
     () => [link(`${hub.hub()}/${id.split('@')[0]}`, 'Open its page'), ' ', again('model', id)]],
   check_instead: id => ['it’s a result already: check it', () => [again('check', id, 'Check it')]],
-  exact_f32: id => ['its F32 values look like BF16 ones', () => [button('Plan it as BF16', () => ask('model', id, { f32: true }), 'main')]],
+  exact_f32: id => ['if its F32 values are all exact in BF16, you can still convert it', () => [button('Plan it as BF16', () => ask('model', id, { f32: true }), 'main')]],
   retry: id => ['the Hub is busy or out of reach: wait a little, then try again', () => [again('model', id)]],
 };
 const again = (mode, id, text = 'Try again') => button(text, () => ask(mode, id), 'main');
 const titles = {
-  not_convertible: 'This model can’t be converted', not_found: 'There is no such model, or it is private',
+  not_convertible: 'This model can’t be converted', f32_not_exact: 'This model can’t be converted', not_found: 'There is no such model, or it is private',
   gated: 'You must accept its terms first', usage: 'This can’t be planned here', unauthorized: 'The Hub no longer takes your sign-in',
   rate_limited: 'The Hub has had too many questions', hub: 'The Hub doesn’t answer as it should',
 };

@@ -203,7 +203,6 @@ func (f *sourceFlags) open(ctx context.Context, u *ui, spec string) (*opened, er
 		o.asked, err = opt.Asked(), o.model.CheckCopies(o.plan)
 	}
 	if err != nil {
-		budget.HintF32(ctx, o.source, o.model, opt, err)
 		o.Close()
 		return nil, fmt.Errorf("%s: %w", spec, err)
 	}

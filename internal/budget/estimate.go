@@ -50,7 +50,7 @@ func Sample(ctx context.Context, src model.Source, p *plan.Plan,
 	if onHub && nBytes <= min(maxBytes, smallModel) {
 		src = newWholeFiles(ctx, src, p)
 	}
-	runs, readers := chooseRuns(p, maxBytes), make([]weightReader, len(p.Units))
+	runs := chooseRuns(p, maxBytes)
 	g, gctx := errgroup.WithContext(ctx)
 	g.SetLimit(unitsAtOnce)
 	for i, u := range p.Units {
@@ -58,9 +58,8 @@ func Sample(ctx context.Context, src model.Source, p *plan.Plan,
 		if len(runs[i]) == 0 {
 			continue
 		}
-		readers[i] = weightReader{ctx: gctx, src: src, unit: u}
 		g.Go(func() error {
-			if err := e.Units[i].sample(gctx, u, &readers[i], runs[i]); err != nil {
+			if err := e.Units[i].sample(gctx, u, weightReader{gctx, src, p, u}, runs[i]); err != nil {
 				return fmt.Errorf("sample module %s: %w", u.Path, err)
 			}
 			return nil
@@ -72,9 +71,6 @@ func Sample(ctx context.Context, src model.Source, p *plan.Plan,
 	for i, u := range p.Units {
 		e.SampledBytes += e.Units[i].Sampled * sourceWidth(u)
 		e.Exact = e.Exact && (e.Units[i].Sampled == u.NElems() || u.Unholdable != "")
-	}
-	if err := inexact(p, readers); err != nil {
-		return nil, err
 	}
 	e.fillGaps(p)
 	return e, e.layOut(p)

@@ -2,6 +2,7 @@ package plan
 
 import (
 	"cmp"
+	"fmt"
 	"regexp"
 
 	"github.com/df11-convert/df11-convert/encoder"
@@ -88,7 +89,12 @@ var dtypeHints = map[safetensors.DType]string{
 
 // refuseDType refuses a weight that isn't BF16.
 func refuseDType(t Tensor) error {
-	return refuse(cmp.Or(dtypeHints[t.DType], quantHint), "%s is %s, not BF16", t.Name, t.DType)
+	r := &RefusedError{Hint: cmp.Or(dtypeHints[t.DType], quantHint),
+		Detail: fmt.Sprintf("%s is %s, not BF16", t.Name, t.DType)}
+	if t.DType == safetensors.F32 {
+		r.Next = "exact_f32"
+	}
+	return r
 }
 
 // isPlainFloat reports whether a type is one of floating-point numbers that aren't quantized.
