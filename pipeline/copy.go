@@ -161,7 +161,7 @@ func (k *copier) duplicates(ctx context.Context) (list []hub.FileInfo) {
 		k.Model.Endpoint != k.Push.Hub.Endpoint() {
 		return nil
 	}
-	tree, err := k.Source.Tree(ctx, k.Model.Commit)
+	tree, err := k.Push.Hub.Tree(ctx, k.Model.ID, k.Model.Commit)
 	if err != nil {
 		return nil // the files are fetched and uploaded instead
 	}

@@ -35,7 +35,7 @@ func (s *state) open(ctx context.Context) (err error) {
 		Local:   s.Model.Local,
 		Weights: s.weights, Content: s.sourceSum}, s.Part.String(), s.Force)
 	if s.folder, err = target.OpenFolder(ctx, root, stays, owner,
-		s.Model.Perm(s.Plan)); err != nil {
+		s.Model.Perm()); err != nil {
 		return err
 	}
 	if err := s.readTargets(ctx, owner); err != nil {

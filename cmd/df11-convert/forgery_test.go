@@ -430,7 +430,7 @@ func TestForgedOrigins(t *testing.T) {
 	}{
 		{"honest", func(*forged) {}, true, ", the same weights as main", exitOK},
 		{"other weights by a pull request", convert(pull), false, odd, exitOK},
-		{"another tokenizer by a pull request", convert(tokenizer), true, "tokenizer.json (not on main)", exitOK},
+		{"another tokenizer by a pull request", convert(tokenizer), true, "1 other file differs from the original: tokenizer.json", exitOK},
 		{"a branch", named(func(s *metadata.Source) { s.Commit = "refs/pr/1" }), nil, `commit "refs/pr/1" isn't a commit id`, exitWrong},
 		{"a short commit", named(func(s *metadata.Source) { s.Commit = s.Commit[:39] }), nil, "isn't a commit id", exitWrong},
 		{"a folder", named(func(s *metadata.Source) { s.Repo = "/tmp/evil" }), nil, "isn't a Hub id", exitWrong},

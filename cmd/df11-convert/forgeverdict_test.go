@@ -71,7 +71,7 @@ func TestVerdicts(t *testing.T) {
 		{"an original of other shapes, by no manifest", false, without(func(*forged) {}), []string{"--against", tied}, "well_formed different_weights different", exitWrong, nil},
 		// The files.
 		{"changed", true, func(f *forged) { f.set("generation_config.json", "{}") }, nil, "well_formed same_weights different", exitOK, []string{"the files  different: 1 other file differs from the original: generation_config.json"}},
-		{"changed, after the conversion", false, func(f *forged) { f.set("generation_config.json", "{}") }, nil, "well_formed same_weights different", exitOK, []string{"warning    generation_config.json was changed after the conversion"}},
+		{"changed, after the conversion", false, func(f *forged) { f.set("generation_config.json", "{}") }, nil, "well_formed same_weights different", exitOK, []string{"1 other file differs from the original: generation_config.json"}},
 		{"changed, strict", false, func(f *forged) { f.set("generation_config.json", "{}") }, []string{"--strict-files"}, "well_formed same_weights different", exitFiles, nil},
 		{"added, strict", true, func(f *forged) { f.set("x.py", "") }, []string{"--strict-files"}, "well_formed same_weights different", exitFiles, nil},
 		{"missing, strict", false, func(f *forged) { delete(f.files, "tokenizer.json") }, []string{"--strict-files"}, "well_formed same_weights different", exitFiles, nil},

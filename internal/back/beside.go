@@ -38,10 +38,9 @@ func (e *ComponentError) Error() string {
 
 // Values of OtherFile.How.
 const (
-	Changed   = "changed"
-	Added     = "added"
-	Missing   = "missing"
-	NotOnMain = "not on main" // the same as at the commit that the model names, but not as on main
+	Changed = "changed"
+	Added   = "added"
+	Missing = "missing"
 )
 
 // HoldAgainstMain makes CompareFiles compare the model with the files of the original's main. Use
@@ -70,12 +69,10 @@ func (c *Checker) CompareFiles(ctx context.Context, deep bool) error {
 		return err
 	}
 	original := c.Model.Listing.Files
-	atCommit, err := c.wanted(original)
-	wanted := atCommit
-	if err == nil && c.main != nil {
+	if c.main != nil {
 		original = c.main
-		wanted, err = c.wanted(original)
 	}
+	wanted, err := c.wanted(original)
 	if err != nil {
 		return err
 	}
@@ -88,12 +85,6 @@ func (c *Checker) CompareFiles(ctx context.Context, deep bool) error {
 			continue
 		}
 		how, err := c.compareFile(ctx, f, wanted[f.Path], deep)
-		if err == nil && how != "" && c.main != nil {
-			var other string
-			if other, err = c.compareFile(ctx, f, atCommit[f.Path], deep); other == "" {
-				how = NotOnMain
-			}
-		}
 		if err != nil {
 			return err
 		}

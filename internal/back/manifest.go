@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"slices"
 
 	"github.com/df11-convert/df11-convert/internal/metadata"
 	"github.com/df11-convert/df11-convert/internal/model"
@@ -24,12 +23,8 @@ type LeftOutError struct {
 }
 
 func (e *LeftOutError) Error() string {
-	if e.Tensors == 1 {
-		return fmt.Sprintf("the original can't be rebuilt: its tensor %s was left out", e.First)
-	}
-	return fmt.Sprintf(
-		"the original can't be rebuilt: %d of its tensors were left out, such as %s", e.Tensors,
-		e.First)
+	return fmt.Sprintf("the original can't be rebuilt: its tensor %s was left out, %d in all",
+		e.First, e.Tensors)
 }
 
 // Rebuilder returns the original's weight files, and a Rebuilder that knows where their bytes are.
@@ -45,7 +40,7 @@ func (p Pair) Rebuilder(workers int, c *progress.Counters) ([]model.File, *Rebui
 }
 
 // NotRestored lists the files of the original that decoding doesn't write and the DF11 model doesn't
-// hold, first those that a reader of the original opens. It leaves out what no program reads.
+// hold. It leaves out what no program reads.
 func (p Pair) NotRestored() (paths []string) {
 	var left []plan.Skipped
 	if p.Plan != nil {
@@ -53,13 +48,11 @@ func (p Pair) NotRestored() (paths []string) {
 	} else if p.DF11.Manifest != nil {
 		left = p.DF11.Manifest.NotCopied
 	}
-	for _, lost := range []bool{true, false} {
-		for _, f := range left {
-			_, held := p.DF11.File(f.Path)
-			isRead := reader.UseOf(f.Path) != reader.Ignores && f.Path != names.Attributes
-			if f.Lost == lost && !held && isRead {
-				paths = append(paths, f.Path)
-			}
+	for _, f := range left {
+		_, held := p.DF11.File(f.Path)
+		isRead := reader.UseOf(f.Path) != reader.Ignores && f.Path != names.Attributes
+		if !held && isRead {
+			paths = append(paths, f.Path)
 		}
 	}
 	return paths
@@ -105,40 +98,20 @@ func ofManifest(d *model.DF11, workers int,
 	return files, r, nil
 }
 
-// Misdescribed returns the first file or module of the original that the manifest describes
-// wrongly, or "". The weights may still be right: they're compared with the original, while decode
-// without the original relies on the manifest. otherFiles says that the manifest has another
-// SHA-256 for a file: the model was made from another original.
-func (p Pair) Misdescribed() (what string, otherFiles bool) {
-	m := p.DF11.Manifest
-	if m == nil {
-		return "", false
+// IsOfOther reports whether the manifest has another SHA-256 for a file of the original: the model
+// was made from another one.
+func (p Pair) IsOfOther() bool {
+	if p.DF11.Manifest == nil {
+		return false
 	}
 	for _, w := range p.Model.Files() {
-		for _, f := range m.Source.Files {
-			if f.Path != w.Path {
-				continue
-			}
-			otherSum := w.SHA256 != "" && f.SHA256 != "" && f.SHA256 != w.SHA256
-			otherFiles = otherFiles || otherSum
-			if otherSum || f.Size != w.Size || f.Header != string(w.Header.Raw) {
-				what = cmp.Or(what, w.Path)
+		for _, f := range p.DF11.Manifest.Source.Files {
+			if f.Path == w.Path && w.SHA256 != "" && f.SHA256 != "" && f.SHA256 != w.SHA256 {
+				return true
 			}
 		}
 	}
-	listed := map[string][]metadata.UnitTensor{}
-	for _, u := range m.Units {
-		listed[u.Path] = u.Tensors
-	}
-	same := func(a metadata.UnitTensor, b plan.Tensor) bool {
-		return a.Name == b.Name && slices.Equal(a.Shape, b.Shape)
-	}
-	for _, u := range p.Plan.Units {
-		if p.DF11.Coded(u.Path) && !slices.EqualFunc(listed[u.Path], u.Attrs, same) {
-			what = cmp.Or(what, "module "+u.Path)
-		}
-	}
-	return what, otherFiles
+	return false
 }
 
 // placeByManifest finds the locations of the original files' tensors by the manifest alone.

@@ -87,9 +87,10 @@ func PlanOriginal(ctx context.Context, d *model.DF11, src plan.Source,
 	return best, nil
 }
 
-// candidates lists the options of the plans with which d may have been made, the likeliest first.
-// The source's names may have become those of a catalog entry that fits the source, but never those
-// of any other entry: a loader finds a tensor by its name. F32 that is exact BF16 may be stored as
+// candidates lists the options of the plans with which d may have been made, the likeliest first:
+// the source's names may have become those of the manifest's entry, may have stayed, or may have
+// become those of the catalog's choice. They never became those of an entry that doesn't fit the
+// source: a loader finds a tensor by its name. F32 that is exact BF16 may be stored as
 // BF16; the comparison shows whether it is.
 func candidates(ctx context.Context, d *model.DF11, src plan.Source,
 	opt plan.Options) ([]plan.Options, error) {
@@ -102,7 +103,10 @@ func candidates(ctx context.Context, d *model.DF11, src plan.Source,
 		if err != nil {
 			return nil, err
 		}
-		entries = likelyEntries(d, fitting)
+		entries = append(entries, fitting[:min(1, len(fitting))]...)
+		if m := d.Manifest; m != nil && slices.Contains(fitting, m.Plan.Entry) {
+			entries = slices.Insert(entries, 0, m.Plan.Entry)
+		}
 	}
 	var out []plan.Options
 	for _, e := range entries {
@@ -115,17 +119,4 @@ func candidates(ctx context.Context, d *model.DF11, src plan.Source,
 		out = append(out, c)
 	}
 	return out, nil
-}
-
-// likelyEntries orders the entries that fit a source, and "" for no entry, by how likely they are.
-// The manifest's entry comes first. A model without a manifest usually has its source's names.
-func likelyEntries(d *model.DF11, fitting []string) []string {
-	best := slices.Clone(fitting[:min(1, len(fitting))])
-	if d.Manifest == nil || d.Manifest.Plan.Entry == "" {
-		return append([]string{""}, best...)
-	}
-	if e := d.Manifest.Plan.Entry; slices.Contains(fitting, e) && !slices.Contains(best, e) {
-		best = slices.Insert(best, 0, e)
-	}
-	return append(best, "")
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/df11-convert/df11-convert/internal/catalog"
 	"github.com/df11-convert/df11-convert/internal/human"
+	"github.com/df11-convert/df11-convert/internal/metadata"
 	"github.com/df11-convert/df11-convert/internal/model"
 	"github.com/df11-convert/df11-convert/internal/names"
 	"github.com/df11-convert/df11-convert/internal/plan"
@@ -32,8 +33,9 @@ type Checker struct {
 	Workers int // at least 1
 	Checked
 	// the original's files on main, to compare other files with; nil: those of its commit
-	main  []plan.File
-	sizes map[string][]int64 // of the weights in each unit, by path
+	main   []plan.File
+	sizes  map[string][]int64    // of the weights in each unit, by path
+	unread []metadata.OutputFile // weight files without a published SHA-256
 	// the first file of another component that differs; nil: none
 	component *ComponentError
 }
@@ -50,12 +52,8 @@ type Checked struct {
 	Tensors int `json:"tensors"`    // copied ones
 	// Beside: the files next to the weights that are neither the original's nor made by the
 	// conversion, and those that are missing.
-	Beside []OtherFile `json:"beside"`
-	// Listed counts the files in the manifest, without those for people. Hashed counts those of
-	// them that have the SHA-256 that it states.
-	Listed   int      `json:"files_listed,omitempty"`
-	Hashed   int      `json:"files_hashed,omitempty"`
-	Warnings []string `json:"warnings,omitempty"`
+	Beside   []OtherFile `json:"beside"`
+	Warnings []string    `json:"warnings,omitempty"`
 }
 
 // Structure checks the model alone: a loader must find it, and every unit must be decodable. It

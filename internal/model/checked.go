@@ -51,25 +51,6 @@ func Sum(ctx context.Context, open func(ctx context.Context, path string) (io.Re
 	return hex.EncodeToString(h.Sum(nil)), nil
 }
 
-// SumWeights returns the SHA-256 of a weight file. It's for files without a published one, such as
-// local files.
-func SumWeights(ctx context.Context, src Source, f File) (string, error) {
-	r, err := src.Stream(ctx, f.Index, 0, f.Size)
-	if err != nil {
-		return "", &ReadError{f.Path, err}
-	}
-	defer r.Close()
-	h := sha256.New()
-	n, err := streams.Copy(ctx, h, r)
-	if err == nil && n < f.Size {
-		err = io.EOF
-	}
-	if err != nil {
-		return "", NewReadError(f.File, err, n)
-	}
-	return hex.EncodeToString(h.Sum(nil)), nil
-}
-
 // What a sample has of a file.
 const (
 	samplePieces = 32       // at most one more

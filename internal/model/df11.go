@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"maps"
 	"os"
@@ -131,12 +130,7 @@ func (d *DF11) readManifest(ctx context.Context, memory int64) error {
 	if !ok {
 		return nil
 	}
-	limit := metadata.MaxManifestBytes(memory)
-	if memory > 0 && file.Size > limit {
-		return fmt.Errorf("%s has %d bytes; reading more than %d takes more --memory", file.Path,
-			file.Size, limit)
-	}
-	b, err := d.read(ctx, file.Path, limit)
+	b, err := d.read(ctx, file.Path, metadata.MaxManifestBytes(memory))
 	if err != nil {
 		return err
 	}
@@ -178,9 +172,10 @@ func (d *DF11) readCard(ctx context.Context) error {
 // that couldn't be read says nothing about the model.
 func (d *DF11) readHeaders(ctx context.Context, weights []plan.File) (err error) {
 	if d.loaded, err = d.headers(ctx, weights); err != nil {
-		header, ok := errors.AsType[*headerError](err)
-		if ok && !ofHub(err) && ctx.Err() == nil {
-			return Invalidf(header.file, "%v", header.err)
+		_, wrong := errors.AsType[*safetensors.HeaderError](err)
+		_, pointer := errors.AsType[*plan.RefusedError](err)
+		if wrong || pointer {
+			return Invalidf("", "%w", err)
 		}
 		return err
 	}

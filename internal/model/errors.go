@@ -51,21 +51,15 @@ func (e *ChangedError) Error() string {
 }
 
 // An InvalidError means that something about a DF11 model is wrong.
-type InvalidError struct {
-	File string // "" for the model as a whole
-	err  error
-}
+type InvalidError struct{ error }
 
-func (e *InvalidError) Unwrap() error { return e.err }
-
-func (e *InvalidError) Error() string {
-	if e.File == "" {
-		return e.err.Error()
-	}
-	return e.File + ": " + e.err.Error()
-}
+func (e *InvalidError) Unwrap() error { return e.error }
 
 // Invalidf returns an InvalidError about a file, or about the whole model if file is "".
 func Invalidf(file, format string, args ...any) error {
-	return &InvalidError{file, fmt.Errorf(format, args...)}
+	err := fmt.Errorf(format, args...)
+	if file != "" {
+		err = fmt.Errorf("%s: %w", file, err)
+	}
+	return &InvalidError{err}
 }

@@ -7,7 +7,6 @@ import (
 	"io"
 	"slices"
 
-	"github.com/df11-convert/df11-convert/hub"
 	"github.com/df11-convert/df11-convert/internal/names"
 	"github.com/df11-convert/df11-convert/internal/plan"
 	"github.com/df11-convert/df11-convert/internal/reader"
@@ -38,7 +37,6 @@ type store interface {
 	Recheck(ctx context.Context, path string) bool
 
 	Main(ctx context.Context) ([]plan.File, error)
-	Tree(ctx context.Context, commit string) (map[string]hub.FileInfo, error)
 	FreeBuffers()
 	// Remote reports whether files may have to be fetched from a Hub.
 	Remote() bool

@@ -1,55 +1,37 @@
 package model
 
 import (
-	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/df11-convert/df11-convert/hub"
 	"github.com/df11-convert/df11-convert/internal/plan"
 	"github.com/df11-convert/df11-convert/internal/safetensors"
 	"github.com/df11-convert/df11-convert/internal/streams"
 )
 
-// A headerError names the file whose header is wrong or couldn't be read.
-type headerError struct {
-	file string
-	err  error
-}
-
-func (e *headerError) Error() string {
-	if ofHub(e.err) {
-		return e.err.Error() // it names the file
-	}
-	return "header of " + e.file + ": " + e.err.Error()
-}
-
-func (e *headerError) Unwrap() error { return e.err }
-
-// headers reads the headers of weight files, several at a time. If several are wrong, the
-// headerError names the first.
+// headers reads the headers of weight files, several at a time.
 func (f *files) headers(ctx context.Context, weights []plan.File) ([]plan.WeightFile, error) {
-	out, errs := make([]plan.WeightFile, len(weights)), make([]error, len(weights))
+	out := make([]plan.WeightFile, len(weights))
 	var all safetensors.Headers
-	g, stop := errgroup.WithContext(ctx)
+	g, ctx := errgroup.WithContext(ctx)
 	g.SetLimit(8)
 	for i, file := range weights {
-		if stop.Err() != nil {
-			break
-		}
 		g.Go(func() error {
 			h, err := f.header(ctx, &all, file)
-			if err != nil {
-				errs[i] = &headerError{file.Path, err}
-			}
 			out[i] = plan.WeightFile{File: file, Header: h}
-			return errs[i]
+			// a Hub's error names the file
+			if _, ofHub := errors.AsType[*hub.Error](err); err != nil && !ofHub {
+				err = fmt.Errorf("header of %s: %w", file.Path, err)
+			}
+			return err
 		})
 	}
-	_ = g.Wait() // errs has all errors
-	return out, cmp.Or(append(errs, context.Cause(ctx))...)
+	return out, g.Wait()
 }
 
 // header reads one header. It reads a wrong header of a remote file twice: no hash covers a range,

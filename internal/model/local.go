@@ -8,7 +8,6 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/df11-convert/df11-convert/hub"
 	"github.com/df11-convert/df11-convert/internal/disk"
 	"github.com/df11-convert/df11-convert/internal/names"
 	"github.com/df11-convert/df11-convert/internal/plan"
@@ -152,10 +151,6 @@ func (l *local) unchanged(path string) error {
 func (l *local) Recheck(context.Context, string) bool { return false }
 
 func (l *local) Main(context.Context) ([]plan.File, error) { return nil, errors.ErrUnsupported }
-
-func (l *local) Tree(context.Context, string) (map[string]hub.FileInfo, error) {
-	return nil, errors.ErrUnsupported
-}
 
 func (l *local) FreeBuffers() {}
 

@@ -6,7 +6,6 @@ import (
 	"context"
 	"io"
 
-	"github.com/df11-convert/df11-convert/hub"
 	"github.com/df11-convert/df11-convert/internal/metadata"
 	"github.com/df11-convert/df11-convert/internal/plan"
 )
@@ -34,8 +33,6 @@ type Source interface {
 	Unchanged(file int) error
 	// Main returns the files that the repo's main has now, whatever commit the source is at.
 	Main(ctx context.Context) ([]plan.File, error)
-	// Tree returns the repo's files at a commit, as its Hub stores them.
-	Tree(ctx context.Context, commit string) (map[string]hub.FileInfo, error)
 	// FreeBuffers frees the memory for fetching ahead.
 	FreeBuffers()
 	Close() error

@@ -4,42 +4,27 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
 
 	"github.com/df11-convert/df11-convert/internal/plan"
 )
 
-// Perm returns the permission bits that all source files in the plan share. Outputs get no more. A
-// Hub's files have none, so they share all.
-func (m *Model) Perm(p *plan.Plan) fs.FileMode {
-	names := []string{p.Config}
-	for _, w := range m.Listing.Weights {
-		names = append(names, w.Path)
-	}
-	for _, f := range slices.Concat(p.Copied, p.Components) {
-		names = append(names, f.Path)
-	}
-	return permOf(m.Folder, names)
-}
+// Perm returns the permission bits that all source files share. Outputs get no more. A Hub's files
+// have none, so they share all.
+func (m *Model) Perm() fs.FileMode { return permOf(m.Folder, m.Listing.Files) }
 
 // Perm returns the permission bits that all files of a local DF11 model share.
-func (d *DF11) Perm() fs.FileMode {
-	var names []string
-	for _, file := range d.list {
-		names = append(names, file.Path)
-	}
-	return permOf(d.folder, names)
-}
+func (d *DF11) Perm() fs.FileMode { return permOf(d.folder, d.list) }
 
-// permOf returns the permission bits that all names in dir share. "" stands for no file or folder.
-// The owner may always read and write.
-func permOf(dir string, names []string) fs.FileMode {
+// permOf returns the permission bits that all files in dir share, or all if dir is "". The owner may
+// always read and write.
+func permOf(dir string, files []plan.File) fs.FileMode {
 	perm := fs.FileMode(0o666)
-	for _, name := range names {
-		if dir == "" || name == "" {
-			continue
-		}
-		if info, err := os.Stat(filepath.Join(dir, filepath.FromSlash(name))); err == nil {
+	if dir == "" {
+		return perm
+	}
+	for _, file := range files {
+		info, err := os.Stat(filepath.Join(dir, filepath.FromSlash(file.Path)))
+		if err == nil {
 			perm &= info.Mode().Perm() | 0o600
 		}
 	}

@@ -186,10 +186,6 @@ func (r *remote) Main(ctx context.Context) ([]plan.File, error) {
 	return planFiles(refsOf(info)), nil
 }
 
-func (r *remote) Tree(ctx context.Context, commit string) (map[string]hub.FileInfo, error) {
-	return r.client.Tree(ctx, r.repo, commit)
-}
-
 func (r *remote) FreeBuffers() { r.client.FreeBuffers() }
 
 func (r *remote) Remote() bool { return true }
@@ -199,12 +195,6 @@ func (r *remote) Close() error {
 		r.pieces.close()
 	}
 	return r.here.Close()
-}
-
-// ofHub reports whether an error comes from the Hub, or from the network on the way to it.
-func ofHub(err error) bool {
-	_, ok := errors.AsType[*hub.Error](err)
-	return ok
 }
 
 // ranges reads the bytes of one file at any offset.
