@@ -53,24 +53,28 @@ func goldenDict(t *testing.T, known string) catalog.PatternDict {
 }
 
 // TestGoldenModels checks that every unit file has the official compressor's bytes, for any number
-// of workers, and that the remainder holds the same tensors.
+// of workers, that the remainder holds the same tensors, and that a single file has the same bytes.
 func TestGoldenModels(t *testing.T) {
 	t.Parallel()
 	for _, known := range goldenModels {
+		convert := func(layout catalog.Layout, workers int) (out string) {
+			out = t.TempDir()
+			opt := plan.Options{PatternDict: goldenDict(t, known), Layout: layout}
+			_, err := convertLocal(t, filepath.Join(goldenE2E, known, "source"), out, opt, func(o *pipeline.Options) { o.Workers = workers })
+			shared.Must(t, err)
+			return out
+		}
 		for _, workers := range []int{1, 3} {
-			out := t.TempDir()
-			opt := plan.Options{PatternDict: goldenDict(t, known)}
-			_, err := convertLocal(t, filepath.Join(goldenE2E, known, "source"), out, opt, func(o *pipeline.Options) {
-				o.Workers = workers
-			})
-			if err != nil {
-				t.Fatalf("%s: %v", known, err)
-			}
+			out := convert("", workers)
 			if left, _ := filepath.Glob(filepath.Join(out, ".*")); len(left) > 0 || !strings.Contains(string(shared.Read(t, filepath.Join(out, "config.json"))), `"dfloat11_config"`) {
 				t.Errorf("%s: %q are left behind, or the config is not one of DF11", known, left)
 			}
 			compareUnits(t, filepath.Join(goldenE2E, known, "multi"), out)
 			compareTensors(t, filepath.Join(goldenE2E, known, "multi", "model.safetensors"), filepath.Join(out, "model.safetensors"))
+		}
+		want := shared.Read(t, filepath.Join(goldenE2E, known, "single", "model.safetensors"))
+		if !bytes.Equal(want, shared.Read(t, filepath.Join(convert(catalog.TransformersSingle, 2), "model.safetensors"))) {
+			t.Errorf("%s: single file differs from the official one", known)
 		}
 	}
 }
@@ -119,38 +123,15 @@ func tensorsOf(t *testing.T, file string) map[string][]byte {
 	return m
 }
 
-// TestGoldenSingle checks that the single file has the official bytes.
-func TestGoldenSingle(t *testing.T) {
-	t.Parallel()
-	for _, known := range goldenModels {
-		out := t.TempDir()
-		opt := plan.Options{PatternDict: goldenDict(t, known), Layout: catalog.TransformersSingle}
-		if _, err := convertLocal(t, filepath.Join(goldenE2E, known, "source"), out, opt, nil); err != nil {
-			t.Fatalf("%s: %v", known, err)
-		}
-		want := shared.Read(t, filepath.Join(goldenE2E, known, "single", "model.safetensors"))
-		if !bytes.Equal(want, shared.Read(t, filepath.Join(out, "model.safetensors"))) {
-			t.Errorf("%s: single file differs from the official one", known)
-		}
-	}
-}
-
 // verifyLocal checks a folder against its source at one level.
 func verifyLocal(t *testing.T, df11, source string, level pipeline.Level) (*pipeline.VerifyReport, error) {
-	t.Helper()
-	return verifyAs(t, df11, source, level, plan.Options{})
-}
-
-// verifyAs is verifyLocal with options for the plan.
-func verifyAs(t *testing.T, df11, source string, level pipeline.Level, opt plan.Options) (*pipeline.VerifyReport, error) {
 	t.Helper()
 	d, err := model.OpenDF11Local(t.Context(), df11, 0)
 	if err != nil {
 		return nil, err
 	}
 	defer d.Close()
-	opt.PatternDict = d.Dict
-	src, known, p := openLocal(t, source, opt)
+	src, known, p := openLocal(t, source, plan.Options{PatternDict: d.Dict})
 	return pipeline.Verify(t.Context(), pipeline.PairOptions{
 		Pair: back.Pair{DF11: d, Source: src, Model: known, Plan: p}, Level: level, Means: forward.Means{Workers: 2}, WorkDir: t.TempDir(),
 	})

@@ -285,16 +285,13 @@ func TestRenamedTarget(t *testing.T) {
 	w.Rename(targetRepo, now)
 	w.ResetLog()
 	r := w.mustConvert(t)
-	card, err := w.ReadFile(now, "main", "README.md")
-	if err != nil || !strings.Contains(string(card), now) || strings.Contains(string(card), targetRepo) {
-		t.Errorf("the card names another repo: %v", err)
+	if card := content(t, w.Server, now, "main", names.Card); !strings.Contains(card, now) || strings.Contains(card, targetRepo) {
+		t.Error("the card names another repo")
 	}
 	sameWeights(t, w.Files(now, "main"), want)
-	if r.Target.Repo != now || !strings.HasSuffix(r.Target.URL, now) || w.Commits(now, "main")[0].Parent != head {
-		t.Errorf("published to %s, %s", r.Target.Repo, r.Target.URL)
-	}
-	if n := w.Count("POST", "*"+targetRepo+"*") + w.Count("PUT", "*"+targetRepo+"*") + w.Count("DELETE", "*"+targetRepo+"*"); n > 0 {
-		t.Errorf("%d requests change a repo under its former name", n)
+	changed := w.Count("POST", "*"+targetRepo+"*") + w.Count("PUT", "*"+targetRepo+"*") + w.Count("DELETE", "*"+targetRepo+"*")
+	if r.Target.Repo != now || !strings.HasSuffix(r.Target.URL, now) || w.Commits(now, "main")[0].Parent != head || changed > 0 {
+		t.Errorf("published to %s, %s; %d requests change a repo under its former name", r.Target.Repo, r.Target.URL, changed)
 	}
 }
 
@@ -308,16 +305,23 @@ func TestListingWithOldSizes(t *testing.T) {
 		!slices.Contains(lost.Files, "lm_head.safetensors") {
 		t.Fatalf("got %v, %v, want what is lost", report, err)
 	}
-	_, known, p, err := openModel(t.Context(), w.client(t), sourceRepo, w.plan)
-	shared.Must(t, err)
-	push := target.Push{Hub: w.client(t), Repo: targetRepo}
-	state, _, err := push.State(t.Context(), target.NewOwner(p, target.Origin{Repo: known.ID, Commit: known.Commit}, "", false), known)
-	if err != nil || state != target.Unfinished {
-		t.Errorf("the target is %s, %v", state, err)
+	if state := w.state(t); state != target.Unfinished {
+		t.Errorf("the target is %s", state)
 	}
 	if report, err = w.convert(t.Context(), t, t.TempDir()); err == nil {
 		t.Errorf("the next run finds nothing wrong: %+v", report)
 	}
+}
+
+// state is that of the target, as status reports it.
+func (w *world) state(t *testing.T) target.State {
+	t.Helper()
+	_, known, p, err := openModel(t.Context(), w.client(t), sourceRepo, w.plan)
+	shared.Must(t, err)
+	push := target.Push{Hub: w.client(t), Repo: targetRepo}
+	state, _, err := push.State(t.Context(), target.NewOwner(p, target.Origin{Repo: known.ID, Commit: known.Commit}, "", false), known)
+	shared.Must(t, err)
+	return state
 }
 
 // TestOneRowForAllBranches checks a server that has one row per path for all branches, so main
@@ -347,12 +351,8 @@ func TestOneRowForAllBranches(t *testing.T) {
 					is := want[name]
 					isWhole = isWhole && (!strings.HasSuffix(name, ".safetensors") || f.SHA256 == is.SHA256 && f.Size == is.Size)
 				}
-				_, known, p, opens := openModel(t.Context(), w.client(t), sourceRepo, w.plan)
-				shared.Must(t, opens)
-				push := target.Push{Hub: w.client(t), Repo: targetRepo}
-				state, _, _ := push.State(t.Context(), target.NewOwner(p, target.Origin{Repo: known.ID, Commit: known.Commit}, "", false), known)
-				if (err == nil || state == target.Current) && !isWhole {
-					t.Fatalf("try %d ends with %v, main is %s, and lacks weights", try, err, state)
+				if (err == nil || w.state(t) == target.Current) && !isWhole {
+					t.Fatalf("try %d ends with %v, main is %s, and lacks weights", try, err, w.state(t))
 				}
 				if try == 1 && err != nil {
 					t.Errorf("by force: %v", err)

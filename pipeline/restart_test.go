@@ -1,7 +1,6 @@
 package pipeline_test
 
 import (
-	"sync"
 	"testing"
 
 	"github.com/df11-convert/df11-convert/hub"
@@ -98,35 +97,6 @@ func TestProofHealsAPart(t *testing.T) {
 	}
 	if made := w.log.take(); len(made) < 2 || len(made) >= len(weightFiles(want)) {
 		t.Errorf("the finish made %v", made)
-	}
-	sameFiles(t, w.target(), want)
-}
-
-// TestFinishOnASmallDisk checks that reading outputs back to rebuild the source takes no disk.
-func TestFinishOnASmallDisk(t *testing.T) {
-	t.Parallel()
-	want := reference(t, mediumHead())
-	w := newWorld(t, mediumHead())
-	if _, err := w.convert(t.Context(), t, t.TempDir(), inPart); err != nil {
-		t.Fatal(err)
-	}
-	w.ResetLog()
-	work := t.TempDir()
-	var mu sync.Mutex
-	most := int64(0)
-	w.Inject(hubtest.Fault{Host: hubtest.HostCDN, Method: "GET", Times: always, Action: func(x *hubtest.Exchange) {
-		_, open := openFiles(t, work)
-		mu.Lock()
-		most = max(most, open)
-		mu.Unlock()
-		x.Next(x.ResponseWriter)
-	}})
-	const disk = 5_700_000 // what the remainder may take, and little more
-	if _, err := w.convert(t.Context(), t, work, func(o *pipeline.Options) { o.Finish, o.Disk = true, disk }); err != nil {
-		t.Fatal(err)
-	}
-	if most > 100_000 {
-		t.Errorf("%d bytes on disk", most)
 	}
 	sameFiles(t, w.target(), want)
 }

@@ -167,11 +167,6 @@ var ordeals = []struct {
 	meet func(o *ordeal, t *testing.T) error
 }{
 	{"killed", (*ordeal).kill},
-	{"killed over a wrong byte", func(o *ordeal, t *testing.T) error {
-		o.wrong = true
-		o.Inject(hubtest.Fault{Name: "corrupt", Nth: 1 + o.rnd.IntN(o.calm.reads)})
-		return o.kill(t)
-	}},
 	{"killed, and a bit flips on the disk", func(o *ordeal, t *testing.T) error {
 		dead, err := o.killedIn(t, o.work, 1+o.rnd.IntN(o.calm.reads))
 		if err != nil {
@@ -196,11 +191,12 @@ var ordeals = []struct {
 		}})
 		return o.kill(t)
 	}},
-	{"killed, then a byte is wrong and answers to commits are lost", func(o *ordeal, t *testing.T) error {
+	{"killed over a wrong byte, then a byte is wrong and answers to commits are lost", func(o *ordeal, t *testing.T) error {
+		o.wrong = true
+		o.Inject(hubtest.Fault{Name: "corrupt", Nth: 1 + o.rnd.IntN(o.calm.reads)})
 		if err := o.kill(t); err == nil {
 			return nil
 		}
-		o.wrong = true
 		o.Inject(hubtest.Fault{Name: "corrupt", Nth: 1 + o.rnd.IntN(o.calm.reads)})
 		o.Inject(hubtest.Fault{Name: "commit-500-after", Times: hubtest.Always})
 		_, err := o.convert(t.Context(), t, o.work)

@@ -6,7 +6,6 @@ import (
 	"testing"
 
 	"github.com/df11-convert/df11-convert/internal/model"
-	"github.com/df11-convert/df11-convert/internal/plan"
 	shared "github.com/df11-convert/df11-convert/internal/testing/world"
 	"github.com/df11-convert/df11-convert/pipeline"
 )
@@ -18,7 +17,7 @@ func TestModelInAFolder(t *testing.T) {
 	shared.Must(t, os.Remove(filepath.Join(good, "df11-manifest.json")))
 	shared.Must(t, os.CopyFS(filepath.Join(whole, "transformer"), os.DirFS(good)))
 	shared.Must(t, os.CopyFS(filepath.Join(whole, "vae"), os.DirFS(source)))
-	if r, err := verifyAs(t, whole, source, pipeline.LevelFull, plan.Options{}); err != nil || r.Units == 0 {
+	if r, err := verifyLocal(t, whole, source, pipeline.LevelFull); err != nil || r.Units == 0 {
 		t.Errorf("%+v, %v", r, err)
 	}
 	shared.Must(t, os.CopyFS(filepath.Join(whole, "transformer_2"), os.DirFS(good)))
