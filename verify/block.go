@@ -77,37 +77,34 @@ func (b *block) chunk(l *layout, i int) chunkData {
 	}
 }
 
-// eachChunk decodes those chunks of ranges that have weights and calls use for each, in order
-// within a range. src holds the unit's weights, or is nil. The error says why a chunk doesn't
-// decode as its gaps and positions say, or why use returned false. For workers, and for which error
-// it returns, see parallel.
+// eachChunk decodes the chunks of ranges and calls use for each, in order within a range. src holds
+// the unit's weights, or is nil. The error says where a chunk contradicts itself, or is that of use.
+// For workers, and for which error it returns, see parallel.
 func (u *Unit) eachChunk(ctx context.Context, v *variant, ranges []chunkRange, workers int,
-	src io.ReaderAt, use func(*codes, *chunkData) bool) error {
+	src io.ReaderAt, use func(*codes, *chunkData) error) error {
 	return parallel(ctx, len(ranges), workers, func(i int) error {
 		b := newBlock()
 		defer blocks.Put(b)
 		if err := u.load(b, ranges[i], src); err != nil {
 			return err
 		}
-		return u.decodeBlock(v, b, src, use)
+		return u.decodeBlock(v, b, use)
 	})
 }
 
 // decodeBlock does eachChunk's work for a loaded block.
-func (u *Unit) decodeBlock(v *variant, b *block, src io.ReaderAt,
-	use func(*codes, *chunkData) bool) error {
+func (u *Unit) decodeBlock(v *variant, b *block, use func(*codes, *chunkData) error) error {
 	for first := 0; first < b.n; first += v.lanes {
 		n := min(v.lanes, b.n-first)
 		for i := range n {
 			b.chunks[i] = b.chunk(&u.layout, first+i)
 		}
-		ok := u.decode(v, b, n)
+		faults := u.decode(v, b, n)
 		for i := range n {
-			c, d := &b.codes[i], &b.chunks[i]
-			if d.n == 0 || ok[i] && use(c, d) {
-				continue
+			if faults[i] != nil {
+				return faults[i]
 			}
-			if err := u.diagnose(c, d, src); err != nil {
+			if err := use(&b.codes[i], &b.chunks[i]); err != nil {
 				return err
 			}
 		}

@@ -20,44 +20,79 @@ func (d *chunkData) start() int { return gapAt(d.gaps, 0) }
 // 0.
 func (d *chunkData) startsWell() bool { return d.index > 0 || d.start() == 0 }
 
-// decode decodes the first n of b.chunks, at most v.lanes. It reports for each whether the stored
-// gaps and the stored number of weights are right.
-func (u *Unit) decode(v *variant, b *block, n int) (ok [maxLanes]bool) {
+// decode decodes the first n of b.chunks, at most v.lanes. For each, it returns where the chunk
+// contradicts itself, its stored gaps, or its number of weights, or nil.
+func (u *Unit) decode(v *variant, b *block, n int) (faults [maxLanes]*StructureError) {
 	whole := 0 // the last chunk always comes after the others
 	for i := range n {
 		if d := &b.chunks[i]; !d.last {
 			b.lanes[i].begin(&b.codes[i], d.stream, d.start())
 			whole++
 		} else if d.n > 0 {
-			ok[i] = u.decodeLast(&b.codes[i], d)
+			faults[i] = u.decodeAsKernel(&b.codes[i], d)
 		}
 	}
 	if whole == v.lanes {
 		v.decodeLanes(u.tables, u.multi, b.lanes[:whole])
 	}
 	for i := range whole {
-		ok[i] = b.lanes[i].finish(u.tables, u.multi) && b.codes[i].agrees(&b.chunks[i])
+		c, d := &b.codes[i], &b.chunks[i]
+		if b.lanes[i].finish(u.tables, u.multi) && c.agrees(d) {
+			continue
+		}
+		if faults[i] = u.decodeAsKernel(c, d); faults[i] == nil {
+			panic("verify: internal error: the decoders disagree")
+		}
 	}
-	return ok
+	return faults
 }
 
 // agrees reports whether a decoded chunk has the stored gaps and number of weights, and ends where
 // the next chunk starts. It isn't for the last chunk.
 func (c *codes) agrees(d *chunkData) bool {
-	return c.n == d.n && d.startsWell() &&
-		c.checkGaps(d.gaps, chunkWindows) == chunkWindows &&
+	return c.n == d.n && d.startsWell() && c.hasGaps(d.gaps) &&
 		c.end-chunkBits == gapAt(d.gaps, chunkWindows)
 }
 
-// decodeLast decodes the last chunk that starts codes. It must have exactly d.n codes, followed by
-// the end of the stream.
-func (u *Unit) decodeLast(c *codes, d *chunkData) bool {
-	ok := c.decodeSerial(u.tables, d.stream, d.start(), chunkBits, d.n)
-	if !ok || c.n != d.n || !d.startsWell() {
-		return false
+// decodeAsKernel decodes chunk d as a GPU does (docs/format.md §9): every window starts at its own
+// gap. It returns the first place where the chunk contradicts itself, or nil. That place may be the
+// first gap of the next chunk.
+func (u *Unit) decodeAsKernel(c *codes, d *chunkData) *StructureError {
+	c.reset()
+	if !d.startsWell() {
+		return badAt(arrayGaps, 0, "%d, but the first code starts at 0", d.start())
 	}
-	nWindows := (c.lastStart() / windowBits) + 1
-	return c.checkGaps(d.gaps, nWindows) == nWindows && u.checkEnd(c, d) == nil
+	limit := maxCodes
+	if d.last {
+		limit = d.n // the bits after these aren't codes
+	}
+	for w := 0; w < chunkWindows && c.n < limit; w++ {
+		pos := w*windowBits + gapAt(d.gaps, w)
+		if w > 0 && pos != c.end {
+			return d.badGap(c, w)
+		}
+		if !c.decodeMore(u.tables, d.stream, pos, (w+1)*windowBits, limit) {
+			return badAt(arrayEncodedExponent, int64(d.index)*chunkBits+int64(c.end),
+				"no code; a GPU would hang")
+		}
+	}
+	switch {
+	case c.n != d.n:
+		return badAt(arrayOutputPositions, int64(d.index)+1, "chunk of %d weights has %d codes",
+			d.n, c.n)
+	case d.last:
+		return u.checkEnd(c, d)
+	case c.end-chunkBits != gapAt(d.gaps, chunkWindows):
+		return d.badGap(c, chunkWindows)
+	}
+	return nil
+}
+
+// badGap reports a window that doesn't start where the code before it ends.
+func (d *chunkData) badGap(c *codes, w int) *StructureError {
+	return badAt(arrayGaps, int64(d.index)*chunkWindows+int64(w),
+		"%d, but the previous code ends at bit %d of the window", gapAt(d.gaps, w),
+		c.end-w*windowBits)
 }
 
 // lastStart returns the bit where the last code of a chunk starts.

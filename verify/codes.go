@@ -1,9 +1,6 @@
 package verify
 
-import (
-	"encoding/binary"
-	"math/bits"
-)
+import "encoding/binary"
 
 // readAhead is how many bytes after a chunk a decoder may read. A 64-bit load at the last bit needs
 // 8.
@@ -28,20 +25,14 @@ type codes struct {
 	end int // bit after the last code, counted from the start of the chunk
 }
 
-// decodeSerial fills c with at most limit codes of a chunk, one at a time, starting at bit pos and
-// before bit end. It reports whether every lookup found a code. c.end is where it stopped.
-func (c *codes) decodeSerial(t *tables, stream *chunkStream, pos, end, limit int) bool {
-	c.reset()
-	return c.decodeMore(t, stream, pos, end, limit)
-}
-
 // reset removes all codes.
 func (c *codes) reset() {
 	clear(c.starts[:])
 	c.n, c.end = 0, 0
 }
 
-// decodeMore is like decodeSerial, but keeps the codes c already has.
+// decodeMore adds codes of a chunk to c, one at a time, starting at bit pos and before bit end, until
+// c has limit codes. It reports whether every lookup found a code. c.end is where it stopped.
 func (c *codes) decodeMore(t *tables, stream *chunkStream, pos, end, limit int) bool {
 	for pos < end && c.n < limit {
 		symbol, nBits := t.next(peek(stream[:], pos))
@@ -68,34 +59,19 @@ func peek(stream []byte, pos int) uint32 {
 	return uint32(binary.BigEndian.Uint64(stream[pos/8:]) << (pos % 8) >> 32)
 }
 
-// checkGaps compares the stored gaps of the first nWindows windows with the code starts in c. A
-// code must start in each window. checkGaps returns the first window that differs, or nWindows.
-// gaps starts at the chunk and must have 8 bytes to spare.
-func (c *codes) checkGaps(gaps []byte, nWindows int) int {
-	w := 0
-	for ; w+8 <= nWindows; w += 8 {
-		starts := (*[8 * windowBits / 8]uint8)(c.starts[w*windowBits/8:])
+// hasGaps reports whether the stored gaps of a chunk are those of the code starts in c. A code must
+// start in each window: then shifting by the gap leaves only that start. gaps starts at the chunk and
+// must have 8 bytes to spare.
+func (c *codes) hasGaps(gaps []byte) bool {
+	diff := uint64(0)
+	for w := 0; w < chunkWindows; w += 8 {
 		packed := binary.BigEndian.Uint64(gaps[w/8*gapBits:])
-		if gapDiff(starts, 0, packed)|gapDiff(starts, 1, packed)|gapDiff(starts, 2,
-			packed)|gapDiff(starts, 3, packed)|
-			gapDiff(starts, 4, packed)|gapDiff(starts, 5, packed)|gapDiff(starts,
-			6, packed)|gapDiff(starts, 7, packed) != 0 {
-			break
+		for i := range 8 {
+			gap := packed << (gapBits * i) >> (64 - gapBits)
+			diff |= c.window(w+i)>>(^gap%64) ^ 1
 		}
 	}
-	for ; w < nWindows; w++ {
-		if bits.LeadingZeros64(c.window(w)) != gapAt(gaps, w) {
-			return w
-		}
-	}
-	return nWindows
-}
-
-// gapDiff returns 0 if the first code start of window i is at the i-th packed gap. Then shifting by
-// the gap leaves only that start.
-func gapDiff(starts *[8 * windowBits / 8]uint8, i int, packed uint64) uint64 {
-	gap := packed << (gapBits * i) >> (64 - gapBits)
-	return binary.BigEndian.Uint64(starts[8*i:8*i+8])>>(^gap%64) ^ 1
+	return diff == 0
 }
 
 // gapAt returns the stored gap of window w. gaps must have one byte more than the gap needs.

@@ -2,6 +2,7 @@ package verify
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
@@ -21,14 +22,18 @@ type CompareOptions struct {
 // weights. It compares all 16 bits of every weight, and the stored gaps and output positions
 // (docs/format.md §7). It reads src concurrently.
 //
-// It returns the first error in the order of the weights, no matter how many workers there are: a
-// *[MismatchError] if a weight decodes to other bits, or a *[StructureError] if a chunk contradicts
-// itself although its weights are right. Other errors come from reading or from ctx. Each worker
-// needs at most 1.3 MB of memory.
+// It returns the first error in the order of the chunks, no matter how many workers there are: a
+// *[StructureError] if a chunk contradicts itself, or else a *[MismatchError] if a weight decodes to
+// other bits. Other errors come from reading or from ctx. Each worker needs at most 1.3 MB of memory.
 func (u *Unit) Compare(ctx context.Context, src io.ReaderAt, opt CompareOptions) error {
 	v := fastest()
 	err := u.eachChunk(ctx, v, cut(0, u.nChunks), opt.Workers, src,
-		func(c *codes, d *chunkData) bool { return v.same(c.exponents[:d.n], d.sm, d.bf16) })
+		func(c *codes, d *chunkData) error {
+			if v.same(c.exponents[:d.n], d.sm, d.bf16) {
+				return nil
+			}
+			return u.firstMismatch(c, d)
+		})
 	if err != nil || !opt.Strict {
 		return opt.name(err, u.ends)
 	}
@@ -37,6 +42,17 @@ func (u *Unit) Compare(ctx context.Context, src io.ReaderAt, opt CompareOptions)
 		err = warnings[0]
 	}
 	return opt.wrap(err)
+}
+
+// firstMismatch returns the first weight of a decoded chunk that differs from the source.
+func (l *layout) firstMismatch(c *codes, d *chunkData) error {
+	for i := range d.n {
+		got, want := weight(c.exponents[i], d.sm[i]), binary.LittleEndian.Uint16(d.bf16[2*i:])
+		if got != want {
+			return &MismatchError{Elem: int64(l.positions[d.index]) + int64(i), Got: got, Want: want}
+		}
+	}
+	panic("verify: internal error: the ways to compare disagree")
 }
 
 // name adds the unit's name to an error. For a mismatch it also names the tensor, and counts Elem

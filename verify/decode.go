@@ -17,10 +17,10 @@ func (u *Unit) DecodeRange(ctx context.Context, elem, n int64, dst []byte) error
 		return nil
 	}
 	v, ranges := fastest(), cut(u.chunkAt(elem), u.chunkAt(elem+n-1)+1)
-	return u.eachChunk(ctx, v, ranges, 1, nil, func(c *codes, d *chunkData) bool {
+	return u.eachChunk(ctx, v, ranges, 1, nil, func(c *codes, d *chunkData) error {
 		v.join(d.bf16, c.exponents[:d.n], d.sm)
 		copyOverlap(dst, d.bf16, 2*(int64(u.positions[d.index])-elem))
-		return true
+		return nil
 	})
 }
 

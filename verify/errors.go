@@ -43,10 +43,6 @@ type MismatchError struct {
 	Elem   int64  // index within Tensor
 	Got    uint16 // BF16 bits decoded from the stored arrays
 	Want   uint16 // BF16 bits of the source
-
-	// Cause is the fault in the chunk's structure that explains the wrong bits. It's nil if only
-	// the value is wrong.
-	Cause *StructureError
 }
 
 func (e *MismatchError) Error() string {
@@ -55,16 +51,5 @@ func (e *MismatchError) Error() string {
 	if e.Unit != "" {
 		s = "module " + e.Unit + ", " + s
 	}
-	if e.Cause != nil {
-		s += " (" + e.Cause.Error() + ")"
-	}
 	return s
-}
-
-// Unwrap returns the structural cause, or nil.
-func (e *MismatchError) Unwrap() error {
-	if e.Cause == nil {
-		return nil
-	}
-	return e.Cause
 }

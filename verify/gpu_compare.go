@@ -21,8 +21,7 @@ const stretch = 256 << 10
 // opt is as for Unit.Compare, but opt.Strict has no effect. Compare reads src concurrently, and
 // borrows src and the unit until it returns.
 //
-// A *[MismatchError] is the first of the unit. Its Cause is nil, because the GPU shows no
-// structure. If the GPU fails, this call and every later call return [ErrGPULost], or ErrNoGPU with
+// A *[MismatchError] is the first of the unit. If the GPU fails, this call and every later call return [ErrGPULost], or ErrNoGPU with
 // GPURequire.
 func (g *GPU) Compare(ctx context.Context, u *Unit, src io.ReaderAt, opt CompareOptions) error {
 	job := gpuJob{gpu: g, id: g.nJobs.Add(1), unit: u, src: src, workers: opt.Workers,

@@ -42,7 +42,7 @@ func parseTables(luts []byte) (*tables, error) {
 			t.length[s] = l
 		}
 	}
-	if err := t.checkReachable(); err != nil {
+	if err := t.checkTable(0, 0, new([maxLevels][maxTables]bool)); err != nil {
 		return nil, err
 	}
 	if _, nBits := t.next(0); nBits == 0 {
@@ -81,30 +81,13 @@ func (t *tables) leaked(i, s int) bool {
 	return true
 }
 
-// checkReachable checks every slot that can be reached from table 0. The limit on levels also ends
-// walks in circles.
-func (t *tables) checkReachable() error {
-	level := []int{0}
-	for depth := 0; len(level) > 0; depth++ {
-		var below [maxTables]bool
-		for _, i := range level {
-			if err := t.checkTable(i, depth, &below); err != nil {
-				return err
-			}
-		}
-		level = level[:0]
-		for i, reached := range below {
-			if reached {
-				level = append(level, i)
-			}
-		}
+// checkTable checks table i, reached after depth lookups, and every table that it leads to. done
+// says which tables were checked at which depth. The limit on levels also ends walks in circles.
+func (t *tables) checkTable(i, depth int, done *[maxLevels][maxTables]bool) error {
+	if done[depth][i] {
+		return nil
 	}
-	return nil
-}
-
-// checkTable checks table i, reached after depth lookups, and marks in below the tables it leads
-// to.
-func (t *tables) checkTable(i, depth int, below *[maxTables]bool) error {
+	done[depth][i] = true
 	for s, v := range t.rows[i] {
 		if t.leaked(i, s) {
 			continue
@@ -118,7 +101,9 @@ func (t *tables) checkTable(i, depth int, below *[maxTables]bool) error {
 			case depth+1 >= maxLevels:
 				return badAt(arrayLUTs, pos, "jump at level %d, the last level", depth+1)
 			}
-			below[row] = true
+			if err := t.checkTable(row, depth+1, done); err != nil {
+				return err
+			}
 			continue
 		}
 		l := int(t.raw[t.nTables*rowBytes+int(v)])

@@ -109,8 +109,8 @@ func (u *Unit) decodeEnd(b *block) (*streamEnd, error) {
 		return nil, err
 	}
 	d, c := b.chunk(&u.layout, 0), &b.codes[0]
-	if !u.decodeLast(c, &d) {
-		return nil, u.diagnose(c, &d, nil)
+	if fault := u.decodeAsKernel(c, &d); fault != nil {
+		return nil, fault
 	}
 	return &streamEnd{b, c.end}, nil
 }
