@@ -42,16 +42,12 @@ type GPUOptions struct {
 
 	// For tests.
 	driver   string              // path of the driver's library
-	kernel   gpuKernel           // instead of ours
 	slotSize int                 // largest slot, in bytes
 	sleep    func(time.Duration) // instead of time.Sleep
 }
 
 // withDefaults returns o with defaults for its zero values.
 func (o GPUOptions) withDefaults() GPUOptions {
-	if o.kernel == nil {
-		o.kernel = ourKernel
-	}
 	if o.sleep == nil {
 		o.sleep = time.Sleep
 	}

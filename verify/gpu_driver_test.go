@@ -78,6 +78,3 @@ func (s *stubDriver) open(t *testing.T, opt GPUOptions) *GPU {
 	must(t, err)
 	return g
 }
-
-// stubPTX is a text with as much of the official kernel's interface as the stub reads.
-const stubPTX = ".version 6.0\n.target sm_52\n.visible .entry decode(\n"

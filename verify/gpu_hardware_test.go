@@ -9,20 +9,17 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 
 	"github.com/df11-convert/df11-convert/internal/testing/golden"
 	"github.com/df11-convert/df11-convert/internal/testing/plain"
 	"github.com/df11-convert/df11-convert/verify/internal/cuda"
-	"github.com/df11-convert/df11-convert/verify/kernel"
 )
 
 // The tests in this file need a real GPU. testdata/gpu-run.sh runs them.
 //
 //	DF11_GPU=1        runs them; without a GPU they fail
-//	DF11_KERNEL       path of the official decode.ptx, to test it along with ours
 //	DF11_GPU_DRIVER   path of the driver's library, if the system doesn't find it
 //	DF11_GPU_WEIGHTS  weights of the unit that TestHardwareRates verifies, if memory or time is short
 
@@ -67,67 +64,6 @@ func TestHardwareDriver(t *testing.T) {
 	t.Log("DEVICE", g.describe)
 }
 
-// officialFunctions are a kernel with the official kernel's interface: one entry point, and no
-// tables.
-type officialFunctions struct{ decode cuda.Function }
-
-func officialKernel(ptx string) gpuKernel {
-	return func(c *cuda.Context, _ cuda.Info) (gpuFunctions, error) {
-		m, err := c.LoadModule(ptx)
-		if err != nil {
-			return nil, err
-		}
-		decode, err := c.Function(m, "decode")
-		return &officialFunctions{decode}, err
-	}
-}
-
-func (*officialFunctions) buildTables(*cuda.Context, *gpuSlot, *gpuPiece) error { return nil }
-
-func (f *officialFunctions) launch(c *cuda.Context, s *gpuSlot, p *gpuPiece) error {
-	l := cuda.Launch{Blocks: p.n, Threads: kernel.Threads, NShared: kernel.Threads*4 + 4 + 2*p.widest, Stream: s.stream}
-	return c.Launch(f.decode, l, s.decodeArgs(p)...)
-}
-
-// hardwareKernels returns kernels with the official interface, by name: the official one, if it's
-// available, and ours, which has it in addition to its own. Ours has an empty text here.
-func hardwareKernels(t *testing.T, opt GPUOptions) map[string]string {
-	t.Helper()
-	kernels := map[string]string{"ours": "", "ours, official interface": kernel.PTX()}
-	path := os.Getenv("DF11_KERNEL")
-	if path == "" {
-		t.Log("NOT RUN: the official kernel: DF11_KERNEL does not name it")
-		return kernels
-	}
-	ptx, err := os.ReadFile(path)
-	must(t, err)
-	opt.kernel = hardwareKernel(string(ptx))
-	g, err := OpenGPU(opt)
-	if err == nil {
-		g.Close()
-	}
-	if tooNew(err) {
-		t.Log("NOT RUN: the official kernel:", err)
-		return kernels
-	}
-	kernels["official"] = string(ptx) // after any other error, the tests fail
-	return kernels
-}
-
-func hardwareKernel(ptx string) gpuKernel {
-	if ptx == "" {
-		return ourKernel
-	}
-	return officialKernel(ptx)
-}
-
-// tooNew reports whether the driver can't compile a kernel's text for the device.
-func tooNew(err error) bool {
-	const noBinary, invalidPTX, newerPTX = 209, 218, 222
-	e, ok := errors.AsType[*cuda.Error](err)
-	return ok && slices.Contains([]int{noBinary, invalidPTX, newerPTX}, e.Code)
-}
-
 func (s *stored) onGPU(ctx context.Context, g *GPU, opt CompareOptions) error {
 	u, err := s.open()
 	if err != nil {
@@ -161,27 +97,34 @@ func gpuShapes() map[string][]byte {
 	}
 }
 
-// mustDecode compares units with every kernel, whole and in the smallest pieces.
+// mustDecode compares units, in large pieces and in the smallest.
 func mustDecode(t *testing.T, opt GPUOptions, units map[string]*stored) {
 	t.Helper()
-	for name, ptx := range hardwareKernels(t, opt) {
-		t.Run(name, func(t *testing.T) {
-			for _, size := range []int{minSlot, 1 << 20, 64 << 20} {
-				opt.kernel, opt.slotSize = hardwareKernel(ptx), size
-				g, err := OpenGPU(opt)
-				must(t, err)
-				for name, u := range units {
-					if err := u.onGPU(t.Context(), g, CompareOptions{}); err != nil {
-						t.Errorf("%s, slots of %d bytes: %v", name, size, err)
-					}
-				}
-				g.Close()
+	for _, opt.slotSize = range []int{minSlot, 1 << 20, 64 << 20} {
+		g, err := OpenGPU(opt)
+		must(t, err)
+		for name, u := range units {
+			if err := u.onGPU(t.Context(), g, CompareOptions{}); err != nil {
+				t.Errorf("%s, slots of %d bytes: %v", name, opt.slotSize, err)
 			}
-		})
+		}
+		g.Close()
 	}
 }
 
-// TestHardwareDecode is the proof: every kernel decodes every kind of unit bit for bit.
+// goldenUnits returns the golden units that DF11 can hold.
+func goldenUnits(t *testing.T) map[string]*stored {
+	t.Helper()
+	units := map[string]*stored{}
+	for _, u := range golden.Units(t) {
+		if u.Sound() {
+			units[u.Name] = storedUnit(u.Unit)
+		}
+	}
+	return units
+}
+
+// TestHardwareDecode is the proof: the GPU decodes every kind of unit bit for bit.
 func TestHardwareDecode(t *testing.T) {
 	opt := hardware(t)
 	units := map[string]*stored{}
@@ -204,14 +147,7 @@ func TestHardwareDecode(t *testing.T) {
 }
 
 func TestHardwareGolden(t *testing.T) {
-	opt := hardware(t)
-	units := map[string]*stored{}
-	for _, u := range golden.Units(t) {
-		if u.Sound() {
-			units[u.Name] = storedUnit(u.Unit)
-		}
-	}
-	mustDecode(t, opt, units)
+	mustDecode(t, hardware(t), goldenUnits(t))
 }
 
 // TestHardwareMismatch flips one bit of the source; it must be found at its position.

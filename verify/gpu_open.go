@@ -13,17 +13,19 @@ import (
 
 // GPU decodes units on one GPU of this machine. Goroutines may share it.
 type GPU struct {
-	opt       GPUOptions
-	device    *cuda.Device
-	describe  string // describes the device
-	functions gpuFunctions
-	free      chan *gpuSlot // idle slots
+	opt      GPUOptions
+	device   *cuda.Device
+	describe string        // describes the device
+	free     chan *gpuSlot // idle slots
+
+	build, decode cuda.Function // our kernel's entry points
 
 	nJobs atomic.Uint64
 
+	// lost is done at the first fault, its cause. Nothing on the device may be used after that.
+	lost   context.Context
 	losing sync.Once
-	lost   chan struct{} // closed at the first fault; nothing on the device may be used after that
-	cause  error         // that fault; set before lost is closed
+	lose   context.CancelCauseFunc
 }
 
 const (
@@ -48,7 +50,7 @@ func OpenGPU(opt GPUOptions) (*GPU, error) {
 		opt.slotSize = min(opt.slotSize, int((opt.Host-contextMemory)/nSlots))
 	}
 	driver, err := cuda.Open(opt.driver)
-	if errors.Is(err, cuda.ErrNoDriver) || errors.Is(err, cuda.ErrNoDevice) {
+	if errors.Is(err, cuda.ErrNone) {
 		return opt.without(opt.Log.Info, err)
 	} else if err != nil {
 		return opt.without(opt.Log.Warn, err)
@@ -73,12 +75,12 @@ func openDevice(driver *cuda.Driver, i int, opt GPUOptions) (*GPU, error) {
 	}
 	major, minor := driver.Version()
 	info := device.Info()
-	g := &GPU{opt: opt, device: device, free: make(chan *gpuSlot, nSlots),
-		lost: make(chan struct{})}
+	g := &GPU{opt: opt, device: device, free: make(chan *gpuSlot, nSlots)}
+	g.lost, g.lose = context.WithCancelCause(context.Background())
 	g.describe = fmt.Sprintf("%s, sm_%d%d, driver for CUDA %d.%d", info.Name, info.Major,
 		info.Minor, major, minor)
-	err = device.Do(func(c *cuda.Context) (err error) {
-		if g.functions, err = opt.kernel(c, info); err != nil {
+	err = device.Do(func(c *cuda.Context) error {
+		if err := g.loadKernel(c, info); err != nil {
 			return err
 		}
 		for range nSlots {
@@ -107,9 +109,7 @@ func (g *GPU) Host() int64 { return contextMemory + nSlots*int64(g.opt.slotSize)
 // Close releases the GPU. No Compare may be running. After a fault it releases nothing, because
 // that might wait forever.
 func (g *GPU) Close() {
-	if g.isLost() {
-		g.device.Abandon()
-	} else {
+	if !g.isLost() {
 		g.device.Close()
 	}
 }
@@ -117,14 +117,7 @@ func (g *GPU) Close() {
 // errLost reports that the device has failed.
 var errLost = errors.New("the device is lost")
 
-func (g *GPU) isLost() bool {
-	select {
-	case <-g.lost:
-		return true
-	default:
-		return false
-	}
-}
+func (g *GPU) isLost() bool { return g.lost.Err() != nil }
 
 // acquire waits for a free slot. It returns errLost once the device has failed.
 func (g *GPU) acquire(ctx context.Context) (*gpuSlot, error) {
@@ -134,7 +127,7 @@ func (g *GPU) acquire(ctx context.Context) (*gpuSlot, error) {
 	select {
 	case <-ctx.Done():
 		return nil, context.Cause(ctx)
-	case <-g.lost:
+	case <-g.lost.Done():
 		return nil, errLost
 	case s := <-g.free:
 		return s, nil
@@ -145,11 +138,10 @@ func (g *GPU) acquire(ctx context.Context) (*gpuSlot, error) {
 // unknown.
 func (g *GPU) giveUp(fault error) {
 	g.losing.Do(func() {
-		g.cause = fmt.Errorf("%s: %w", g.describe, fault)
 		if g.opt.Mode != GPURequire {
 			g.opt.Log.Warn("giving up the GPU, decoding on the CPU from now on", "device",
 				g.describe, "err", fault)
 		}
-		close(g.lost)
+		g.lose(fmt.Errorf("%s: %w", g.describe, fault))
 	})
 }

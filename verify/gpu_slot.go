@@ -49,13 +49,12 @@ const poison = 0xff
 
 // enqueue sends a piece from the slot's pinned memory through the device. unit is the gpuJob.id.
 func (s *gpuSlot) enqueue(p *gpuPiece, unit uint64) error {
-	f := s.gpu.functions
 	return s.gpu.device.Do(func(c *cuda.Context) error {
 		if err := s.upload(c, p); err != nil {
 			return err
 		}
 		if s.tables != unit {
-			if err := f.buildTables(c, s, p); err != nil {
+			if err := s.buildTables(c, p); err != nil {
 				return err
 			}
 			s.tables = unit
@@ -63,7 +62,7 @@ func (s *gpuSlot) enqueue(p *gpuPiece, unit uint64) error {
 		if err := c.Fill(s.memory+cuda.Ptr(p.out), poison, 2*p.nElems, s.stream); err != nil {
 			return err
 		}
-		if err := f.launch(c, s, p); err != nil {
+		if err := s.launch(c, p); err != nil {
 			return err
 		}
 		if err := c.CopyToHost(s.weights(p), s.memory+cuda.Ptr(p.out), s.stream); err != nil {
@@ -87,14 +86,15 @@ var errSilent = errors.New("the GPU doesn't answer")
 // others keep busy.
 const pieceLimit = time.Minute
 
+// leastPause is how long wait sleeps at first between two looks. A large piece takes milliseconds.
+const leastPause = 100 * time.Microsecond
+
 // wait returns when the device has finished the slot's piece. It polls instead of waiting in the
 // driver, because the other slots need the device's thread. It ignores ctx, because the device is
 // still writing. If the device takes longer than any piece can, that's a fault. wait counts only
 // the time it sleeps.
 func (s *gpuSlot) wait() error {
-	var waited time.Duration
-	for pause := 20 * time.Microsecond; ; pause = min(pause*5/4,
-		max(500*time.Microsecond, waited/64)) {
+	for waited := time.Duration(0); ; {
 		var reached bool
 		err := s.gpu.device.Do(func(c *cuda.Context) (err error) {
 			reached, err = c.Reached(s.done)
@@ -110,6 +110,7 @@ func (s *gpuSlot) wait() error {
 		case waited >= pieceLimit:
 			return errSilent
 		}
+		pause := max(leastPause, waited/16)
 		s.gpu.opt.sleep(pause)
 		waited += pause
 	}

@@ -4,7 +4,6 @@
 #   OUT               folder for all output (gpu-results); OUT/results.md sums it up on one page, for docs/measured.md
 #   VERIFY_TEST       a test binary built elsewhere: CGO_ENABLED=0 go test -c -o verify.test ./verify. Without it you need Go
 #   DF11_CONVERT      the program, built elsewhere: CGO_ENABLED=0 go build ./cmd/df11-convert. Without it you need Go
-#   DF11_KERNEL       the official decode.ptx, which is in the wheel dfloat11==0.5.0. Without it pip downloads the wheel
 #   DF11_GPU_WEIGHTS  weights of the unit whose verification is measured (1 GiB of BF16 without it)
 #   DF11_GPU_DRIVER   another driver library, such as the tests' stand-in; then the results say that no GPU was used
 #
@@ -19,7 +18,7 @@ set -uo pipefail
 out=${1:-gpu-results}
 mkdir -p "$out" || exit 1
 out=$(realpath "$out")
-for name in VERIFY_TEST DF11_CONVERT DF11_KERNEL DF11_GPU_DRIVER; do
+for name in VERIFY_TEST DF11_CONVERT DF11_GPU_DRIVER; do
   if [ -n "${!name-}" ]; then declare -x "$name=$(realpath -m "${!name}")"; fi
 done
 cd "$(dirname "${BASH_SOURCE[0]}")/../.." || exit 1
@@ -112,30 +111,6 @@ find_tests() {
   fi
 }
 
-# find_official downloads the official kernel, unless it's there.
-find_official() {
-  local wanted=cc9b78f6a14c9118abf46a733390f14ef66a9c2eb4db04ded9b74183a02665cf file=$scratch/wheel/dfloat11/decode.ptx
-  if [ -n "${DF11_KERNEL-}" ]; then
-    [ -f "$DF11_KERNEL" ] || { missing "the official kernel: DF11_KERNEL, $DF11_KERNEL, is not a file"; unset DF11_KERNEL; return; }
-  elif ! command -v python3 >/dev/null; then
-    missing 'the official kernel: DF11_KERNEL does not name it, and there is no python3 to get it'
-    return
-  elif ! python3 -m pip download -q --disable-pip-version-check --no-deps --only-binary :all: -d "$scratch" dfloat11==0.5.0 >"$scratch/pip" 2>&1; then
-    missing "the official kernel: DF11_KERNEL does not name it, and pip cannot get it: $(tail -1 "$scratch/pip")"
-    return
-  elif ! python3 -m zipfile -e "$scratch"/dfloat11-0.5.0-*.whl "$scratch/wheel" >"$scratch/zip" 2>&1 || [ ! -f "$file" ]; then
-    missing "the official kernel: it is not in the wheel that pip got: $(tail -1 "$scratch/zip")"
-    return
-  else
-    DF11_KERNEL=$file
-  fi
-  export DF11_KERNEL
-  printf 'official kernel: %s\n' "$(sha256sum <"$DF11_KERNEL")" | tee -a "$out/machine.txt"
-  if ! echo "$wanted  $DF11_KERNEL" | sha256sum --check --quiet >/dev/null 2>&1; then
-    echo 'official kernel: it is NOT that of dfloat11 0.5.0' | tee -a "$out/machine.txt"
-  fi
-}
-
 # demonstrate converts a model and proves it, also on the GPU, with the released program.
 demonstrate() {
   if [ -n "${DF11_GPU_DRIVER-}" ]; then
@@ -157,7 +132,7 @@ demonstrate() {
   fail "$rc"
 }
 
-# sanitize runs the golden units under compute-sanitizer, with our kernel only. A run without a summary has checked nothing.
+# sanitize runs the golden units under compute-sanitizer. A run without a summary has checked nothing.
 sanitize() {
   local sanitizer candidate tool
   sanitizer=$(command -v compute-sanitizer)
@@ -169,7 +144,7 @@ sanitize() {
     return
   fi
   for tool in memcheck racecheck synccheck initcheck; do
-    step "sanitizer-$tool" timeout -k 30s 20m "$sanitizer" --tool "$tool" --error-exitcode 9 "$VERIFY_TEST" -test.timeout 60m -test.run '^TestHardwareGolden$/^ours$'
+    step "sanitizer-$tool" timeout -k 30s 20m "$sanitizer" --tool "$tool" --error-exitcode 9 "$VERIFY_TEST" -test.timeout 60m -test.run '^TestHardwareGolden$'
     if grep -q 'SUMMARY' "$out/sanitizer-$tool.txt"; then
       fail "$rc"
     else
@@ -192,7 +167,6 @@ run_steps() {
   hardware rates TestHardwareRates
   demonstrate
   sanitize
-  cat "$out"/{golden,decode,rates}.txt | grep -o 'NOT RUN: .*' | sort -u - "$out/not-run.txt" -o "$out/not-run.txt"
 }
 
 # lines PATTERN: prints what the tests logged after file and line.
@@ -225,7 +199,6 @@ page() {
 describe_machine | tee "$out/machine.txt"
 find_driver
 if find_tests; then
-  find_official
   run_steps
 else
   status=1

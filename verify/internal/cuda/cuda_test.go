@@ -100,10 +100,6 @@ func TestDevice(t *testing.T) {
 		t.Error(err)
 	}
 	dev.Close()
-	dev.Close()
-	if err := dev.Do(func(*Context) error { return nil }); !errors.Is(err, ErrClosed) {
-		t.Errorf("used behind Close: %v", err)
-	}
 	b, err := os.ReadFile(log)
 	if err != nil || strings.Contains(string(b), "VIOLATION") || !strings.Contains(string(b), "cuDevicePrimaryCtxRelease") {
 		t.Errorf("%v, log:\n%s", err, b)
@@ -114,44 +110,28 @@ func TestErrors(t *testing.T) {
 	dev, _ := openStub(t)
 	defer dev.Close()
 	_ = dev.Do(func(c *Context) error {
-		_, err := c.LoadModule("no version")
+		_, err := c.Load("no version")
 		var e *Error
 		if !errors.As(err, &e) || e.Code != 218 || !strings.HasPrefix(err.Error(), "cuModuleLoadData: error 218") {
 			t.Errorf("a text that is no PTX: %v", err)
 		}
-		m, err := c.LoadModule(".version 6.0")
-		if err != nil {
-			t.Error(err)
-			return nil
-		}
-		if _, err := c.Function(m, "dekode"); err == nil || !strings.HasPrefix(err.Error(), "cuModuleGetFunction: ") {
+		if _, err := c.Load(".version 6.0", "dekode"); err == nil || !strings.HasPrefix(err.Error(), "cuModuleGetFunction: ") {
 			t.Errorf("no such entry: %v", err)
 		}
-		f, err := c.Function(m, "decode")
+		f, err := c.Load(".version 6.0", "decode")
 		if err != nil {
 			t.Error(err)
 			return nil
 		}
-		if err := c.Launch(f, Launch{Blocks: 0, Threads: 512}); err == nil || !strings.HasPrefix(err.Error(), "cuLaunchKernel: ") {
+		if err := c.Launch(f[0], Launch{Blocks: 0, Threads: 512}); err == nil || !strings.HasPrefix(err.Error(), "cuLaunchKernel: ") {
 			t.Errorf("no blocks: %v", err)
 		}
 		return nil
 	})
 }
 
-// Abandon leaves the context as it is.
-func TestAbandon(t *testing.T) {
-	dev, log := openStub(t)
-	dev.Abandon()
-	dev.Close()
-	<-dev.done
-	if b, err := os.ReadFile(log); err != nil || strings.Contains(string(b), "Release") {
-		t.Errorf("the context was released: %v\n%s", err, b)
-	}
-}
-
 func TestNoDriver(t *testing.T) {
-	if _, err := Open("/no/libcuda.so.1"); !errors.Is(err, ErrNoDriver) {
+	if _, err := Open("/no/libcuda.so.1"); !errors.Is(err, ErrNone) {
 		t.Errorf("got %v", err)
 	}
 }
@@ -163,7 +143,7 @@ func TestOldDriver(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err := Open(compile(t, source))
-	if err == nil || errors.Is(err, ErrNoDriver) || !strings.Contains(err.Error(), "too old") || !strings.Contains(err.Error(), "cuDriverGetVersion") {
+	if err == nil || errors.Is(err, ErrNone) || !strings.Contains(err.Error(), "too old") || !strings.Contains(err.Error(), "cuDriverGetVersion") {
 		t.Errorf("got %v", err)
 	}
 }

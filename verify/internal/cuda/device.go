@@ -3,8 +3,6 @@ package cuda
 import (
 	"fmt"
 	"runtime"
-	"sync"
-	"sync/atomic"
 )
 
 // Info describes a device.
@@ -28,10 +26,6 @@ type Device struct {
 	info    Info
 	work    chan func(*Context)
 	done    chan struct{} // closed when the goroutine has ended
-
-	closing   sync.Once
-	closed    chan struct{}
-	abandoned atomic.Bool // leave the context as it is
 }
 
 // Context is a device's context on its own thread. It is valid only inside Device.Do.
@@ -45,7 +39,7 @@ type Context struct {
 // OpenDevice creates the context of device i and the goroutine that owns it. Close ends both.
 func (d *Driver) OpenDevice(i int) (*Device, error) {
 	dev := &Device{api: d.api, ordinal: int32(i), work: make(chan func(*Context)),
-		done: make(chan struct{}), closed: make(chan struct{})}
+		done: make(chan struct{})}
 	ready := make(chan error)
 	go dev.run(ready)
 	if err := <-ready; err != nil {
@@ -68,19 +62,10 @@ func (d *Device) run(ready chan<- error) {
 		ready <- err
 		return
 	}
-	defer func() {
-		if !d.abandoned.Load() {
-			c.close()
-		}
-	}()
+	defer c.close()
 	ready <- nil
-	for {
-		select {
-		case f := <-d.work:
-			f(c)
-		case <-d.closed:
-			return
-		}
+	for f := range d.work {
+		f(c)
 	}
 }
 
@@ -88,28 +73,16 @@ func (d *Device) run(ready chan<- error) {
 // f short.
 func (d *Device) Do(f func(c *Context) error) error {
 	result := make(chan error, 1)
-	select {
-	case d.work <- func(c *Context) { result <- f(c) }:
-		return <-result
-	case <-d.closed:
-		return ErrClosed
-	}
+	d.work <- func(c *Context) { result <- f(c) }
+	return <-result
 }
 
 // Close waits for a running closure, then releases the context with all its memory, modules,
-// streams, and events. If the device was abandoned, it does nothing.
+// streams, and events. Nothing may use the device after that. Don't close a device that may not
+// answer, because releasing a context waits for the work on it; leave it until the process ends.
 func (d *Device) Close() {
-	d.closing.Do(func() { close(d.closed) })
-	if !d.abandoned.Load() {
-		<-d.done
-	}
-}
-
-// Abandon is Close for a device that may not answer. It doesn't wait, and it leaves the context and
-// its memory until the process ends, because releasing a context waits for the work on it.
-func (d *Device) Abandon() {
-	d.abandoned.Store(true)
-	d.closing.Do(func() { close(d.closed) })
+	close(d.work)
+	<-d.done
 }
 
 func (c *Context) open(d *Device) error {

@@ -13,38 +13,30 @@ type Driver struct {
 }
 
 // Open loads and starts the driver: the library at path, or the system's if path is "". Without a
-// driver or a device, which is normal, it returns ErrNoDriver or ErrNoDevice.
+// driver or a device, which is normal, it returns ErrNone.
 func Open(path string) (*Driver, error) {
 	a, err := load(path)
 	if err != nil {
 		return nil, err
 	}
-	d := &Driver{api: a}
-	if err := d.start(); err != nil {
-		if e, ok := errors.AsType[*Error](err); ok && e.Code == codeNoDevice {
-			return nil, fmt.Errorf("%w: %w", ErrNoDevice, err)
-		}
+	var version, count int32
+	err = a.call("cuInit", 0)
+	if err == nil {
+		err = a.call("cuDriverGetVersion", &version)
+	}
+	if err == nil {
+		err = a.call("cuDeviceGetCount", &count)
+	}
+	if e, ok := errors.AsType[*Error](err); ok && e.Code == codeNoDevice {
+		return nil, fmt.Errorf("%w: %w", ErrNone, err)
+	}
+	if err == nil && count == 0 {
+		err = ErrNone
+	}
+	if err != nil {
 		return nil, err
 	}
-	if d.count == 0 {
-		return nil, ErrNoDevice
-	}
-	return d, nil
-}
-
-func (d *Driver) start() error {
-	if err := d.api.call("cuInit", 0); err != nil {
-		return err
-	}
-	var version, count int32
-	if err := d.api.call("cuDriverGetVersion", &version); err != nil {
-		return err
-	}
-	if err := d.api.call("cuDeviceGetCount", &count); err != nil {
-		return err
-	}
-	d.version, d.count = int(version), int(count)
-	return nil
+	return &Driver{a, int(version), int(count)}, nil
 }
 
 // Count returns the number of devices. The driver obeys CUDA_VISIBLE_DEVICES.

@@ -13,7 +13,7 @@ import (
 func load(path string) (api, error) {
 	lib, err := openLibrary(path)
 	if err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrNoDriver, err)
+		return nil, fmt.Errorf("%w: %w", ErrNone, err)
 	}
 	a := api{}
 	for _, symbol := range symbols {

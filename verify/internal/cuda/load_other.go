@@ -7,9 +7,9 @@ import (
 	"runtime"
 )
 
-// load always returns ErrNoDriver, because this build can't load a library.
+// load always returns ErrNone, because this build can't load a library.
 func load(string) (api, error) {
-	return nil, fmt.Errorf("%w: this build for %s/%s does not load one", ErrNoDriver, runtime.GOOS,
+	return nil, fmt.Errorf("%w: this build for %s/%s does not load one", ErrNone, runtime.GOOS,
 		runtime.GOARCH)
 }
 

@@ -1,21 +1,21 @@
 package cuda
 
-// Module is a loaded PTX text.
-type Module uintptr
-
-// LoadModule compiles a PTX text.
-func (c *Context) LoadModule(ptx string) (m Module, err error) {
-	err = c.call("cuModuleLoadData", &m, cString(ptx))
-	return m, err
-}
-
-// Function is an entry point of a module.
+// Function is an entry point of a loaded PTX text.
 type Function uintptr
 
-// Function finds an entry point by its name.
-func (c *Context) Function(m Module, name string) (f Function, err error) {
-	err = c.call("cuModuleGetFunction", &f, m, cString(name))
-	return f, err
+// Load compiles a PTX text and returns its entry points with these names.
+func (c *Context) Load(ptx string, names ...string) ([]Function, error) {
+	var module uintptr
+	if err := c.call("cuModuleLoadData", &module, cString(ptx)); err != nil {
+		return nil, err
+	}
+	list := make([]Function, len(names))
+	for i, name := range names {
+		if err := c.call("cuModuleGetFunction", &list[i], module, cString(name)); err != nil {
+			return nil, err
+		}
+	}
+	return list, nil
 }
 
 // PreferShared makes multiprocessors give a function as much shared memory as they can, at the cost
