@@ -123,7 +123,7 @@ func (k *copier) copy(ctx context.Context, s *target.SideFile) error {
 		return err
 	}
 	defer w.Cleanup()
-	if _, err = streams.Copy(ctx, io.MultiWriter(w, h), in); err != nil {
+	if _, err = streams.Copy(ctx, io.MultiWriter(io.NewOffsetWriter(w, 0), h), in); err != nil {
 		return err
 	}
 	s.SHA256 = hex.EncodeToString(h.Sum(nil))

@@ -165,7 +165,7 @@ func (r *rebuild) run(ctx context.Context, out *Folder) error {
 		return err
 	}
 	defer w.Cleanup()
-	if err := r.write(ctx, w); err != nil {
+	if err := r.write(ctx, io.NewOffsetWriter(w, 0)); err != nil {
 		return err
 	}
 	return w.Commit(f.Size)

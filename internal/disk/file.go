@@ -12,8 +12,8 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"path"
 	"path/filepath"
-	"strings"
 	"sync/atomic"
 
 	"github.com/df11-convert/df11-convert/internal/names"
@@ -29,7 +29,6 @@ const (
 // handle is the part of [os.File] that File needs. Tests replace it with a failing handle.
 type handle interface {
 	io.ReaderAt
-	io.Writer
 	io.WriterAt
 	Stat() (fs.FileInfo, error)
 	Truncate(size int64) error
@@ -98,7 +97,7 @@ func removeTemporary(dir *os.Root) error {
 		return wrap("read", dir.Name(), err)
 	}
 	for _, e := range entries {
-		if !e.Type().IsRegular() || !isTemporary(e.Name()) {
+		if ours, _ := path.Match(tempPrefix+"*"+tempSuffix, e.Name()); !ours || !e.Type().IsRegular() {
 			continue
 		}
 		if err := dir.Remove(e.Name()); err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -106,12 +105,6 @@ func removeTemporary(dir *os.Root) error {
 		}
 	}
 	return nil
-}
-
-// isTemporary reports whether TempName could have returned a file name.
-func isTemporary(name string) bool {
-	return len(name) == len(tempPrefix)+len(rand.Text())+len(tempSuffix) &&
-		strings.HasPrefix(name, tempPrefix) && strings.HasSuffix(name, tempSuffix)
 }
 
 // writebackFrom is the smallest write to send to disk at once. Smaller ones may share their pages
@@ -123,35 +116,21 @@ const writebackFrom = 256 << 10
 // disk isn't idle until Commit.
 func (f *File) WriteAt(p []byte, off int64) (int, error) {
 	n, err := f.h.WriteAt(p, off)
-	if h, ok := f.h.(*os.File); ok && err == nil && n >= writebackFrom {
+	if err != nil {
+		e := f.wrap("write", err)
+		f.failed.CompareAndSwap(nil, e)
+		return n, e
+	}
+	if h, ok := f.h.(*os.File); ok && n >= writebackFrom {
 		beginWriteback(h, off, int64(n))
 	}
-	return n, f.wrote(n, len(p), err)
-}
-
-// Write writes all of p after earlier calls of Write, or fails as WriteAt does.
-func (f *File) Write(p []byte) (int, error) {
-	n, err := f.h.Write(p)
-	return n, f.wrote(n, len(p), err)
-}
-
-// wrote returns the error of a write, and remembers the first one.
-func (f *File) wrote(n, want int, err error) error {
-	if err == nil && n != want {
-		err = io.ErrShortWrite
-	}
-	if err == nil {
-		return nil
-	}
-	e := f.wrap("write", err)
-	f.failed.CompareAndSwap(nil, e)
-	return e
+	return n, nil
 }
 
 // WriteAll writes and commits all of an empty file. After an error it cleans up.
 func (f *File) WriteAll(data []byte) error {
 	defer f.Cleanup()
-	if _, err := f.Write(data); err != nil {
+	if _, err := f.WriteAt(data, 0); err != nil {
 		return err
 	}
 	return f.Commit(int64(len(data)))

@@ -195,11 +195,16 @@ func above(path string) (list []string) {
 	return list
 }
 
-// checkOwner refuses a folder that belongs to another user, or that others may write to.
+// checkOwner refuses what isn't a folder, belongs to another user, or may be written to by others.
 func (f *Folder) checkOwner(name string) error {
-	info, err := f.lstatFolder(name)
-	if err != nil || whose(info) == "" {
+	info, err := f.Lstat(name)
+	switch {
+	case err != nil:
 		return err
+	case !info.IsDir():
+		return &UnsafeError{f.path(name), "is a link or not a folder"}
+	case whose(info) == "":
+		return nil
 	}
 	return f.refuse(f.path(name), whose(info))
 }
@@ -219,16 +224,8 @@ func (f *Folder) refuse(path, why string) error {
 	return err
 }
 
-// Lstat describes a file. If a folder on its path is a link, the error is an *UnsafeError.
+// Lstat describes a file. A path that leads out of the folder is an error.
 func (f *Folder) Lstat(name string) (fs.FileInfo, error) {
-	if !fs.ValidPath(name) {
-		return nil, &UnsafeError{name, "is not the name of a file in a folder"}
-	}
-	if dir := path.Dir(name); dir != "." {
-		if _, err := f.lstatFolder(dir); err != nil {
-			return nil, err
-		}
-	}
 	info, err := f.Root.Lstat(name)
 	if err != nil {
 		return nil, wrap("lstat", f.path(name), err)
@@ -236,23 +233,13 @@ func (f *Folder) Lstat(name string) (fs.FileInfo, error) {
 	return info, nil
 }
 
-// lstatFolder describes a folder in this one. For anything else, the error is an *UnsafeError.
-func (f *Folder) lstatFolder(name string) (fs.FileInfo, error) {
-	info, err := f.Lstat(name)
-	if err == nil && !info.IsDir() {
-		err = &UnsafeError{f.path(name), "is a link or not a folder"}
-	}
-	return info, err
-}
-
 // path returns the path of a file on this machine.
 func (f *Folder) path(name string) string { return filepath.Join(f.Root.Name(), name) }
 
-// Version identifies a state of a file: its size, mode, time, and what else the system knows about
+// Version identifies a state of a file: its size, mode, time, and the number that the system gives
 // it. Another file, or the same one after a change, has another version.
 func Version(info fs.FileInfo) string {
-	return fmt.Sprint(info.Size(), info.Mode(), info.ModTime().UnixNano(), inode(info),
-		changed(info))
+	return fmt.Sprint(info.Size(), info.Mode(), info.ModTime().UnixNano(), inode(info))
 }
 
 // Sum returns the SHA-256 of a regular file of this size, or "" if there is none.

@@ -2,11 +2,8 @@ package disk
 
 import (
 	"errors"
-	"fmt"
-	"io/fs"
 	"os"
 	"strings"
-	"syscall"
 
 	"golang.org/x/sys/unix"
 )
@@ -44,15 +41,6 @@ func isPodVolume(dir, mounts string) bool {
 		}
 	}
 	return false
-}
-
-// changed returns a time that changes with every write, even if the modification time is set back.
-func changed(info fs.FileInfo) string {
-	st, ok := info.Sys().(*syscall.Stat_t)
-	if !ok {
-		return ""
-	}
-	return fmt.Sprint(st.Ctim)
 }
 
 // beginWriteback asks the system to start writing bytes to disk, so that Sync has little left to

@@ -3,15 +3,11 @@
 package disk
 
 import (
-	"io/fs"
 	"os"
 )
 
 // allocate does nothing: writing allocates the space.
 func allocate(*os.File, int64) error { return nil }
-
-// changed returns "": only Linux is asked.
-func changed(fs.FileInfo) string { return "" }
 
 // beginWriteback does nothing: Sync writes everything.
 func beginWriteback(*os.File, int64, int64) {}

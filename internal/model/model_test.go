@@ -73,13 +73,13 @@ func TestSourceOfDevicesAndPipesIsRefused(t *testing.T) {
 	if err := errors.Join(os.Remove(index), os.Symlink("/dev/zero", index)); err != nil {
 		t.Skip("no links or no /dev/zero here:", err)
 	}
-	if _, _, err := OpenLocal(t.Context(), dir, plan.Options{}); err == nil || !strings.Contains(err.Error(), "a device, not a regular file") {
+	if _, _, err := OpenLocal(t.Context(), dir, plan.Options{}); err == nil || !strings.Contains(err.Error(), "isn't a regular file") {
 		t.Errorf("index is /dev/zero: %v", err)
 	}
-	if _, err := OpenDF11Local(t.Context(), dir, 0); err == nil || !strings.Contains(err.Error(), "a device") {
+	if _, err := OpenDF11Local(t.Context(), dir, 0); err == nil || !strings.Contains(err.Error(), "a regular file") {
 		t.Errorf("DF11 folder: %v", err)
 	}
-	if _, err := OpenDF11Local(t.Context(), index, 0); err == nil || !strings.Contains(err.Error(), "a device") {
+	if _, err := OpenDF11Local(t.Context(), index, 0); err == nil || !strings.Contains(err.Error(), "a regular file") {
 		t.Errorf("DF11 file: %v", err)
 	}
 }
