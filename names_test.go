@@ -13,7 +13,6 @@ import (
 // judges says which code may look at names in a way of its own, and why. Only internal/names judges
 // paths of repos, repo IDs, commits, and SHA-256 sums.
 var judges = map[string]string{
-	"internal/disk/folder.go":     "Lstat ends only for clean paths; what may be there, the disk knows",
 	"internal/model/copies.go":    "paths of this machine, to which links lead",
 	"hub/internal/wire/errors.go": "what a terminal may show",
 }

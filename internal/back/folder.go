@@ -3,6 +3,7 @@ package back
 import (
 	"cmp"
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -56,7 +57,7 @@ func (d *Folder) look(ctx context.Context, files []model.File) (e *OccupiedError
 	for _, f := range files {
 		wanted[f.Path], dirs[path.Dir(f.Path)] = true, true
 		if err := d.find(e, f.Path,
-			func() bool { return d.disk.Sum(ctx, f.Path, f.Size) == f.SHA256 }); err != nil {
+			func() bool { return d.disk.Hash(ctx, f.Path, f.Size, sha256.New()) == f.SHA256 }); err != nil {
 			return nil, err
 		}
 		if ctx.Err() != nil {

@@ -2,7 +2,6 @@ package disk
 
 import (
 	"context"
-	"crypto/sha256"
 	"encoding/hex"
 	"errors"
 	"fmt"
@@ -242,12 +241,7 @@ func Version(info fs.FileInfo) string {
 	return fmt.Sprint(info.Size(), info.Mode(), info.ModTime().UnixNano(), inode(info))
 }
 
-// Sum returns the SHA-256 of a regular file of this size, or "" if there is none.
-func (f *Folder) Sum(ctx context.Context, name string, size int64) string {
-	return f.Hash(ctx, name, size, sha256.New())
-}
-
-// Hash is like Sum, for another hash.
+// Hash returns the hash of a regular file of this size, or "" if there is none.
 func (f *Folder) Hash(ctx context.Context, name string, size int64, h hash.Hash) string {
 	if info, err := f.Lstat(name); err != nil || !info.Mode().IsRegular() || info.Size() != size {
 		return ""

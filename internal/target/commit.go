@@ -312,12 +312,8 @@ type LostError struct {
 
 // Hint says what can be done about it.
 func (e *LostError) Hint() string {
-	if e.why != nil {
-		return "look at what else writes to " + e.Where +
-			", then run the same command with --force, or choose another target with --repo-id"
-	}
-	return "another program may have written there too: let one at a time publish to a repo, " +
-		"and run the same command again with --force"
+	return "see to it that nothing else publishes to " + e.Where +
+		", and run the same command again with --force"
 }
 
 func (e *LostError) Error() string {

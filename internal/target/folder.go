@@ -144,22 +144,13 @@ func (f *Folder) read(_ context.Context, name string) ([]byte, error) {
 	return f.disk.Read(f.at(name), maxJournalBytes)
 }
 
-func (f *Folder) file(ctx context.Context, name string) (names.File, error) {
+func (f *Folder) file(ctx context.Context, name, like string) (names.File, error) {
 	st, err := f.disk.Lstat(f.at(name))
 	if err != nil {
 		return names.File{}, err
 	}
-	sum := f.disk.Sum(ctx, f.at(name), st.Size())
+	sum := f.disk.Hash(ctx, f.at(name), st.Size(), hub.NewHash(like, st.Size()))
 	return names.File{Path: name, Size: st.Size(), SHA256: sum}, context.Cause(ctx)
-}
-
-// equals is false in a work folder, where only the journal says whose a file is.
-func (f *Folder) equals(ctx context.Context, name, sum string) (bool, error) {
-	st, err := f.disk.Lstat(name)
-	if !f.Stays || err != nil {
-		return false, nil //nolint:nilerr // what is gone by now equals nothing
-	}
-	return f.disk.Hash(ctx, name, st.Size(), hub.NewHash(sum, st.Size())) == sum, nil
 }
 
 // Name is where the folder is.
@@ -281,7 +272,9 @@ func (f *Folder) complete(ctx context.Context, r *Result) error {
 	if err != nil {
 		return err
 	}
-	in, err := f.judge.inspect(ctx, s, f.Inspection.with(f.disk.Known))
+	last := *f.Inspection
+	last.versions = f.disk.Known // what the run has written since
+	in, err := f.judge.inspect(ctx, s, &last)
 	if err != nil {
 		return err
 	}

@@ -77,10 +77,3 @@ func (in *Inspection) former() []names.File {
 	return slices.SortedFunc(maps.Values(in.Ours),
 		func(a, b names.File) int { return cmp.Compare(a.Path, b.Path) })
 }
-
-// with returns the inspection with other versions: the run knows what it has written since.
-func (in *Inspection) with(versions map[string]string) *Inspection {
-	now := *in
-	now.versions = versions
-	return &now
-}

@@ -154,9 +154,9 @@ type contents interface {
 	// version returns the version of a file that a claim lists; "" if it is not there.
 	version(name string) (string, error)
 	read(ctx context.Context, name string) ([]byte, error)
-	file(ctx context.Context, name string) (names.File, error) // with its SHA-256
-	// equals reports whether a file, of another version, has the content that a hash stands for.
-	equals(ctx context.Context, name, pin string) (bool, error)
+	// file returns a file with its SHA-256. In a folder, that is a hash of the kind that like is, if
+	// it isn't "".
+	file(ctx context.Context, name, like string) (names.File, error)
 }
 
 // A judge knows whose the files of one folder or branch are, on behalf of a conversion.
@@ -352,7 +352,7 @@ func (x *judgment) ours(ctx context.Context, name string) (file names.File, ours
 	if len(x.in.listed[name]) == 0 {
 		return file, false, nil
 	}
-	file, err = x.file(ctx, name)
+	file, err = x.file(ctx, name, "")
 	return file, err == nil && slices.ContainsFunc(x.in.listed[name],
 		func(f names.File) bool { return f.SHA256 == file.SHA256 }), err
 }
@@ -363,8 +363,8 @@ func (x *judgment) keeps(ctx context.Context, name string) (bool, error) {
 	switch {
 	case !x.changed(name):
 		return x.last.Kept[name], nil
-	case !written || name == names.Card:
-		return false, nil
+	case !written || name == names.Card || x.work:
+		return false, nil // in a work folder, only the journal says whose a file is
 	case pin == "" && x.Content != nil:
 		var err error
 		if pin, err = x.Content(ctx, name); err != nil {
@@ -374,7 +374,8 @@ func (x *judgment) keeps(ctx context.Context, name string) (bool, error) {
 	if pin == "" || pin == x.in.versions[name] {
 		return pin != "", nil
 	}
-	return x.equals(ctx, name, pin)
+	file, err := x.file(ctx, name, pin)
+	return file.SHA256 == pin, err
 }
 
 // isCurrent reports whether a target holds the finished result of the plan, and no other file of

@@ -19,7 +19,6 @@ import (
 type fake struct {
 	files  map[string]string
 	folder bool
-	work   bool
 }
 
 func (f fake) snapshot() snapshot {
@@ -42,16 +41,16 @@ func (f fake) version(name string) (string, error) {
 
 func (f fake) read(_ context.Context, name string) ([]byte, error) { return []byte(f.files[name]), nil }
 
-func (f fake) file(_ context.Context, name string) (names.File, error) {
-	return file(name, f.files[name]), nil
+func (f fake) file(_ context.Context, name, like string) (names.File, error) {
+	x := file(name, f.files[name])
+	if x.SHA256 != like && f.files[name] == like {
+		x.SHA256 = like
+	}
+	return x, nil
 }
 
 func file(name, content string) names.File {
 	return names.File{Path: name, Size: int64(len(content)), SHA256: sumOf([]byte(content))}
-}
-
-func (f fake) equals(_ context.Context, name, pin string) (bool, error) {
-	return !f.work && (f.files[name] == pin || sumOf([]byte(f.files[name])) == pin), nil
 }
 
 // Plans by digest: the one of the run, and two others.
@@ -69,9 +68,9 @@ const (
 )
 
 // journal writes the journal of a plan. It lists files, as "path content". With a plus, a file is
-// named in addition to the outputs; with a star, former conversions have left it; KEEPS is a folder's that
-// stays. The source is "repo", or "repo@commit"; without a commit, it's "new" for a repo. Further
-// words are other members of the head.
+// named in addition to the outputs; with a star, former conversions have left it; KEEPS is a
+// folder's that stays. The source is "repo", or "repo@commit"; without a commit, it's "new" for a
+// repo. Further words are other members of the head.
 func journal(plan, source string, files ...string) string {
 	repo, commit := at(source)
 	head, lines := fmt.Sprintf(`{"version":1,"plan":%q,"commit":%q`, plan, commit), ""
@@ -81,10 +80,10 @@ func journal(plan, source string, files ...string) string {
 		name, content, _ := strings.Cut(f, " ")
 		listed := fmt.Sprintf(`{"path":%q,"size":%d,"sha256":%q}`, strings.TrimLeft(name, "*+"), len(content), sumOf([]byte(content)))
 		switch {
-		case name == "KEEPS":
-			head += `,"keeps":true`
 		case name == "LAYOUT":
 			layout = content
+		case name == "KEEPS":
+			head += `,"keeps":true`
 		case name == "FILE" || name == "FOLDER":
 			result += fmt.Sprintf(`,%q:%q`, strings.ToLower(name), content)
 		case name == "DICT":
@@ -227,12 +226,12 @@ func (s site) of(files map[string]string) (*judge, fake) {
 	}
 	w, dir := NewOwner(p, from, "part", s == forcedRepo || s == forcedFolder), names.JournalDir
 	w.Digest = ours
-	f := fake{files, s == inFolder || s == forcedFolder || s == workFolder, s == workFolder}
+	f := fake{files, s == inFolder || s == forcedFolder || s == workFolder}
 	if f.folder {
 		dir = names.StateDir
 	}
 	j := w.judge(dir, w.Force)
-	j.work = f.work
+	j.work = s == workFolder
 	return j, f
 }
 
@@ -316,7 +315,7 @@ func TestWhoseAFileIs(t *testing.T) {
 		{"a folder's tokenizer of the same bytes", inFolder, files{"tokenizer.json": "tokens"}, "kept tokenizer.json"},
 		{"a folder's other tokenizer", inFolder, files{"tokenizer.json": "x"}, "overwritten tokenizer.json"},
 		{"a folder's file that only its journal names", inFolder, files{state: journal(ours, "org/a", "unlisted.md x"), "unlisted.md": "x"}, "ours .df11-convert/part.json unlisted.md"},
-		{"a folder's other weights, after force", inFolder, files{state: journal(ours, "org/a", "KEEPS", "head.safetensors head"), "x.safetensors": "x"}, "ours .df11-convert/part.json, read along x.safetensors"},
+		{"a folder's other weights, after force", inFolder, files{state: journal(ours, "org/a", "head.safetensors head"), "x.safetensors": "x"}, "ours .df11-convert/part.json, read along x.safetensors"},
 		{"a folder that a run has worked in", inFolder, files{state: journal(ours, "org/a", "head.safetensors head"), "head.safetensors": "head"}, "ours .df11-convert/part.json head.safetensors"},
 		{"a work folder", workFolder, files{state: journal(ours, "org/a", "head.safetensors head"), "head.safetensors": "head"}, "ours .df11-convert/part.json head.safetensors"},
 		{"a work folder of an older commit", workFolder, files{state: journal(older, "org/a", "head.safetensors head"), "head.safetensors": "head"}, "ours .df11-convert/part.json head.safetensors"},

@@ -160,7 +160,7 @@ func (c commit) read(ctx context.Context, name string) ([]byte, error) {
 	return c.Hub.ReadFile(ctx, c.files[name].Ref(c.Repo, c.id), maxJournalBytes)
 }
 
-func (c commit) file(ctx context.Context, name string) (names.File, error) {
+func (c commit) file(ctx context.Context, name, _ string) (names.File, error) {
 	f := c.files[name].File()
 	if f.SHA256 != "" {
 		return f, nil
@@ -168,14 +168,6 @@ func (c commit) file(ctx context.Context, name string) (names.File, error) {
 	b, err := c.read(ctx, name)
 	f.SHA256 = sumOf(b)
 	return f, err
-}
-
-func (c commit) equals(ctx context.Context, name, sum string) (bool, error) {
-	if !names.IsSHA256(sum) {
-		return false, nil // the blob ID of a small file, which is its version
-	}
-	f, err := c.file(ctx, name)
-	return f.SHA256 == sum, err
 }
 
 // gatedManual is the mode of a public repo whose owner approves each reader. With "auto", anyone who

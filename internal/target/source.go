@@ -1,9 +1,7 @@
 package target
 
 import (
-	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path"
 	"path/filepath"
@@ -35,34 +33,27 @@ func RefuseSource(m *model.Model, p *plan.Plan, out string) error {
 	for _, f := range p.OutputFiles {
 		written = append(written, f.Path)
 	}
-	theirs, err := foldersOf(m.Folder, read)
-	if err != nil {
-		return err
-	}
-	ours, err := foldersOf(out, append(written, p.ConfigPath()))
-	for _, info := range ours {
+	theirs := foldersOf(m.Folder, read)
+	for _, ours := range foldersOf(out, append(written, p.ConfigPath())) {
 		if slices.ContainsFunc(theirs,
-			func(own os.FileInfo) bool { return os.SameFile(info, own) }) {
+			func(own os.FileInfo) bool { return os.SameFile(ours, own) }) {
 			return &SourceTargetError{out}
 		}
 	}
-	return err
+	return nil
 }
 
 // foldersOf describes the folders, as far as they are there, that files below a folder lie in,
 // directly or deeper.
-func foldersOf(root string, files []string) (found []os.FileInfo, err error) {
+func foldersOf(root string, files []string) (found []os.FileInfo) {
 	seen := map[string]bool{}
 	for _, name := range files {
 		for dir := path.Dir(name); !seen[dir]; dir = path.Dir(dir) {
 			seen[dir] = true
-			info, err := os.Stat(filepath.Join(root, filepath.FromSlash(dir)))
-			if err == nil {
+			if info, err := os.Stat(filepath.Join(root, filepath.FromSlash(dir))); err == nil {
 				found = append(found, info)
-			} else if !errors.Is(err, fs.ErrNotExist) {
-				return nil, err
 			}
 		}
 	}
-	return found, nil
+	return found
 }

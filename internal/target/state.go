@@ -33,29 +33,30 @@ const (
 func (p Push) State(ctx context.Context, w *Owner,
 	m *model.Model) (State, *metadata.Manifest, error) {
 	info, in, err := p.inspect(ctx, w.judge(names.JournalDir, false), cmp.Or(p.Revision, "main"), nil)
-	if errors.Is(err, hub.ErrNotFound) || errors.Is(err, hub.ErrRevisionNotFound) {
+	switch {
+	case errors.Is(err, hub.ErrNotFound) || errors.Is(err, hub.ErrRevisionNotFound):
 		return Missing, nil, nil
-	}
-	if err == nil {
+	case in != nil && in.state(w.Commit) == Foreign:
+		return Foreign, nil, nil
+	case err == nil:
 		err = p.visible(info, p.closed(ctx, w.Repo, m))
 	}
-	switch {
-	case in != nil && in.Manifest == nil && in.withoutManifest() == Foreign:
-		return Foreign, nil, nil
-	case err != nil:
+	if err != nil {
 		return "", nil, err
-	case in.Manifest == nil:
-		return in.withoutManifest(), nil, nil
-	case in.Current:
-		return Current, in.Manifest, nil
-	case in.isOf(w.Commit):
-		return Unfinished, in.Manifest, nil
 	}
-	return Outdated, in.Manifest, nil
+	return in.state(w.Commit), in.Manifest, nil
 }
 
-// withoutManifest is the state of a repo that has none.
-func (in *Inspection) withoutManifest() State {
+// state is the state of a repo, for a commit of the source.
+func (in *Inspection) state(commit string) State {
+	switch {
+	case in.Current:
+		return Current
+	case in.isOf(commit):
+		return Unfinished
+	case in.Manifest != nil:
+		return Outdated
+	}
 	state := Missing
 	for name := range in.versions {
 		switch {
