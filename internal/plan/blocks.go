@@ -14,9 +14,7 @@ const incompleteHint = "fetch the source again and compare its size; if the mode
 // A former forms the dict and the units of a model.
 type former struct {
 	*choice
-	inv   *inventory
-	tied  bool
-	split bool // blocks are taken apart, because one exceeds DF11's limit
+	inv *inventory
 }
 
 // isUnit reports whether a block becomes a unit: the class builds it, and the catalog doesn't leave

@@ -268,7 +268,7 @@ func TestUnambiguous(t *testing.T) {
 			continue
 		}
 		src := synth(t, e, mustBeTied(e))
-		r, inv, err := open(t.Context(), &Plan{source: src}, Options{})
+		r, inv, err := open(t.Context(), src, Options{})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -9,26 +9,21 @@ import (
 	"github.com/df11-convert/df11-convert/internal/catalog"
 )
 
-// A choice says where a plan's dict comes from, and whose names and ties apply.
+// A choice adds to a reading where the plan's dict comes from, and whose names and ties apply.
 type choice struct {
 	*reading
 	entry *catalog.Entry // nil for a dict that was given or derived
-	id    string         // ID of the entry that has the dict
 	// the class that the source states, if its names aren't that class's; else ""
-	foreign    string
-	provenance string
-	unlike     bool
-	layout     catalog.Layout
-	loader     catalog.Loader
-	dict       catalog.PatternDict // nil if it has to be derived
-	node       catalog.PatternDict // the ComfyUI node's dict for this class; nil if it has none
+	foreign string
+	node    catalog.PatternDict // the ComfyUI node's dict for this class; nil if it has none
 }
 
 // choose takes the dict from the caller, a named entry, the catalog, or the rule for unknown
 // classes. If the caller gives a dict and names an entry, the entry's names and ties apply, because
-// the config.json of a finished model states its dict alone.
+// the config.json of a finished model states its dict alone. A dict that has to be derived stays nil.
 func (r *reading) choose(ctx context.Context, inv *inventory) (*choice, error) {
-	c := &choice{reading: r, layout: r.survey.Layout, dict: r.opt.PatternDict}
+	c := &choice{reading: r}
+	c.Layout, c.PatternDict = r.survey.Layout, r.opt.PatternDict
 	known := r.bestEntry(inv)
 	if known != nil && !inv.hasBlocks(ctx, known) {
 		known = nil
@@ -38,7 +33,7 @@ func (r *reading) choose(ctx context.Context, inv *inventory) (*choice, error) {
 		}
 	}
 	if known != nil && known.NodeLoads() {
-		c.node = known.PatternDict
+		c.node, c.ByNode = known.PatternDict, true
 	}
 	switch {
 	case r.opt.Like != "":
@@ -46,7 +41,7 @@ func (r *reading) choose(ctx context.Context, inv *inventory) (*choice, error) {
 			return nil, refuse("name the entry that plan shows for a similar model, or a DF11 repo "+
 				"that the catalog reproduces", "the catalog has no entry %s", r.opt.Like)
 		}
-	case c.dict != nil:
+	case c.PatternDict != nil:
 		known = nil
 	}
 	var err error
@@ -54,19 +49,19 @@ func (r *reading) choose(ctx context.Context, inv *inventory) (*choice, error) {
 		return nil, err
 	}
 	switch e := c.entry; {
-	case c.dict != nil:
-		c.provenance = "given"
+	case c.PatternDict != nil:
+		c.Provenance = "given"
 	case e == nil:
-		c.provenance, c.loader = "derived", r.cfg.GuessLoader()
+		c.Provenance, c.Loader = "derived", r.cfg.GuessLoader()
 	default:
-		c.layout, c.id, c.provenance, c.unlike = e.Layout, e.ID, e.Provenance, r.score(e, inv) == 0
-		c.dict, c.loader = e.PatternDict, e.Loader
+		c.Layout, c.Entry, c.Provenance, c.Unlike = e.Layout, e.ID, e.Provenance, r.score(e, inv) == 0
+		c.PatternDict, c.Loader = e.PatternDict, e.Loader
 		if listed := e.Match.Architectures; slices.Contains(listed, e.Loader.Class) &&
 			slices.Contains(listed, r.cfg.Class()) {
-			c.loader.Class = r.cfg.Class()
+			c.Loader.Class = r.cfg.Class()
 		}
 	}
-	c.layout = cmp.Or(r.opt.Layout, c.layout)
+	c.Layout = cmp.Or(r.opt.Layout, c.Layout)
 	return c, nil
 }
 
@@ -136,10 +131,10 @@ func (r *reading) usable(e *catalog.Entry) (*catalog.Entry, error) {
 
 // renamePaths renames all tensors to the module paths of the class that loads the output: the
 // entry's class, or else the stated one. If that class has other modules, it notes that.
-func (c *choice) renamePaths(ctx context.Context, inv *inventory, p *Plan) (*inventory, error) {
+func (c *choice) renamePaths(ctx context.Context, inv *inventory) (*inventory, error) {
 	if slices.ContainsFunc(inv.tensors, func(t Tensor) bool { return c.facts.Changes(t.Name) }) {
 		if c.entry == nil {
-			c.loader.Transformers = "<5"
+			c.Loader.Transformers = "<5"
 		}
 		if c.facts.IsNew {
 			c.foreign = c.cfg.Class()
@@ -149,7 +144,7 @@ func (c *choice) renamePaths(ctx context.Context, inv *inventory, p *Plan) (*inv
 	if c.entry != nil {
 		rules = c.entry.Renames()
 	}
-	named, err := inv.named(ctx, rules, c.dict)
+	named, err := inv.named(ctx, rules, c.PatternDict)
 	if err != nil {
 		return nil, err
 	}
@@ -161,7 +156,7 @@ func (c *choice) renamePaths(ctx context.Context, inv *inventory, p *Plan) (*inv
 	}
 	if n > 0 && c.survey.Layout != catalog.ComfyUI {
 		named.renamed = true
-		p.differ("%s stored under the module paths of current transformers instead of the "+
+		c.differ("%s stored under the module paths of current transformers instead of the "+
 			"source's names", count(n, "tensor"))
 	}
 	return named, nil

@@ -12,26 +12,26 @@ import (
 )
 
 // comment notes what the user should know about a plan: warnings, differences, and readers.
-func (p *Plan) comment(c *choice) {
+func (c *choice) comment() {
 	if key := statedQuant(c.cfg); key != "" {
-		p.warn("%s says that the weights are quantized (%s), but none is: remove that member", c.survey.Config, key)
+		c.warn("%s says that the weights are quantized (%s), but none is: remove that member", c.survey.Config, key)
 	}
 	if c.foreign != "" {
-		p.warn(
+		c.warn(
 			"the tensor names aren't the module paths of %s, which the config states: that class can't load the output", c.foreign)
 	}
-	if p.Split {
-		p.differ(
+	if c.Split {
+		c.differ(
 			"layers are split into smaller modules, because a layer exceeds 2^31-1 weights")
 	}
-	if n := countExtra(p.Remainder, c.cfg); n > 0 {
-		p.differ(
+	if n := countExtra(c.Remainder, c.cfg); n > 0 {
+		c.differ(
 			"%s of layers that the model class doesn't build are kept; the official route drops them", count(n, "tensor"))
 	}
-	p.noteCasts(c.cfg.ModelDType())
-	p.findReaders(c)
-	if p.Derived() && p.Readers[0].Loads != Loads {
-		p.warn(
+	c.noteCasts(c.cfg.ModelDType())
+	c.findReaders()
+	if c.Derived() && c.Readers[0].Loads != Loads {
+		c.warn(
 			"untested: the catalog doesn't know this model, and no one has loaded a model converted this way yet; " +
 				"its list of compressed modules was derived from tensor names and shapes")
 	}

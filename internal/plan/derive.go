@@ -51,7 +51,7 @@ func (f *former) candidates() (out []string) {
 	experts := int64(f.cfg.Experts())
 	for _, t := range f.inv.tensors {
 		module, ok := strings.CutSuffix(t.Name, ".weight")
-		if !ok || !f.inv.isCompressible(t) {
+		if !ok || len(t.Shape) != 2 || !f.inv.isConvertible(t) {
 			continue
 		}
 		rows, columns := t.Shape[0], t.Shape[1] // a router has a row for each expert
@@ -75,7 +75,7 @@ func outerBlock(module string) string {
 // model.
 func (f *former) outerUnits() (dict catalog.PatternDict) {
 	pair, ok := f.inv.guessTie()
-	if !ok || f.tied || f.facts.Bare != "" && !f.cfg.HasHead() {
+	if !ok || f.TiedEmbeddings || f.facts.Bare != "" && !f.cfg.HasHead() {
 		return nil
 	}
 	for _, name := range []string{pair.drop, pair.keep} {

@@ -10,27 +10,27 @@ import (
 	"github.com/df11-convert/df11-convert/internal/catalog"
 )
 
-// settle makes the dict of this model by the catalog entry, or by the rule for unknown models. If a
+// settle makes the plan's dict by the catalog entry, or by the rule for unknown models. If a
 // unit would have more weights than DF11 can hold, it splits all blocks. It leaves the caller's dict
 // as it is.
-func (f *former) settle(ctx context.Context) (dict catalog.PatternDict, err error) {
+func (f *former) settle(ctx context.Context) (err error) {
 	if f.opt.PatternDict != nil {
-		return f.opt.PatternDict, nil
+		return nil
 	}
 	form := f.form
 	if f.entry == nil {
 		form = f.derive
 	}
-	for _, f.split = range []bool{false, true} {
-		dict, err = form(ctx)
-		if err != nil || f.largestUnit(ctx, dict) <= maxElems {
+	for _, f.Split = range []bool{false, true} {
+		f.PatternDict, err = form(ctx)
+		if err != nil || f.largestUnit(ctx, f.PatternDict) <= maxElems {
 			break
 		}
 	}
-	if err == nil && len(dict) == 0 {
+	if err == nil && len(f.PatternDict) == 0 {
 		err = f.refuseUnknown()
 	}
-	return dict, err
+	return err
 }
 
 // largestUnit returns the number of weights of the largest unit that a dict would make.
@@ -49,8 +49,8 @@ func (f *former) largestUnit(ctx context.Context, dict catalog.PatternDict) (mos
 // if it's a template. The tied embedding stays BF16, and the head isn't stored (docs/format.md
 // §15).
 func (f *former) form(ctx context.Context) (catalog.PatternDict, error) {
-	dict := slices.Clone(f.dict)
-	if tied := f.entry.Tied; tied != nil && f.tied {
+	dict := slices.Clone(f.entry.PatternDict)
+	if tied := f.entry.Tied; tied != nil && f.TiedEmbeddings {
 		dict = slices.DeleteFunc(dict, func(p catalog.Pattern) bool {
 			one := catalog.PatternDict{p}
 			return one.Matches(tied.Head) || one.Matches(tied.Embedding)
@@ -61,7 +61,7 @@ func (f *former) form(ctx context.Context) (catalog.PatternDict, error) {
 			dict = append(dict, pat)
 		}
 	}
-	if !f.entry.Template && !f.split {
+	if !f.entry.Template && !f.Split {
 		return dict, nil
 	}
 	var out catalog.PatternDict

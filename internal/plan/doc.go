@@ -10,9 +10,9 @@
 //	p, err := plan.New(ctx, plan.Source{…}, opt)  // the plan
 //
 // Each state of knowledge has a noun. A [Survey] is what file names show. A [Source] is what the
-// caller has read after the survey, and a reading is the source with what its config says. An
-// inventory is every tensor of the source; a step that renames or drops some returns another
-// inventory. A choice is the entry or the rule that the dict comes from, and a former uses it to
-// make the dict and the units. [New] puts together what they return. The same input always makes
-// the same plan, down to its [Plan.Digest].
+// caller has read after the survey. A reading is the plan in the making, with what the source's
+// config says; each further state embeds the one before and fills in more of the plan. An inventory
+// is every tensor of the source; a step that renames or drops some returns another inventory. A
+// choice knows the entry or the rule that the dict comes from, and a former makes the dict and the
+// units. The same input always makes the same plan, down to its [Plan.Digest].
 package plan

@@ -22,18 +22,18 @@ type Carried struct {
 }
 
 // sortFiles sorts the files that aren't converted, and decides how config.json is made.
-func (p *Plan) sortFiles(r *reading) error {
+func (r *reading) sortFiles() error {
 	// the others have their config.json elsewhere, or don't read it
-	if p.Layout != catalog.ComfyUI && r.survey.Dir == "" {
-		p.Config = r.survey.Config
+	if r.Layout != catalog.ComfyUI && r.survey.Dir == "" {
+		r.Config = r.survey.Config
 	}
-	for _, w := range p.source.Weights {
+	for _, w := range r.source.Weights {
 		if !names.IsSafe(w.Path) {
 			return refuse(catalog.RenameHint,
 				"a repo or a file system may refuse the name of the weight file %q", w.Path)
 		}
 	}
-	parts, err := catalog.ReadObject(r.survey.ModelIndex, p.source.ModelIndex)
+	parts, err := catalog.ReadObject(r.survey.ModelIndex, r.source.ModelIndex)
 	if err != nil {
 		return err
 	}
@@ -41,11 +41,11 @@ func (p *Plan) sortFiles(r *reading) error {
 	maps.DeleteFunc(parts, func(dir string, _ json.RawMessage) bool {
 		return dir == r.survey.Dir || strings.HasPrefix(dir, "_") || strings.ContainsAny(dir, `/\`)
 	})
-	p.original = reader.NewOriginal(p.Layout, r.survey.Dir,
-		slices.Collect(maps.Keys(parts)), pathsOf(p.source.Files))
-	p.Carried = p.Carry(p.source.Files)
-	p.judgeParts(r.survey, parts, own)
-	return p.checkCollisions()
+	r.original = reader.NewOriginal(r.Layout, r.survey.Dir,
+		slices.Collect(maps.Keys(parts)), pathsOf(r.source.Files))
+	r.Carried = r.Carry(r.source.Files)
+	r.judgeParts(parts, own)
+	return r.checkCollisions()
 }
 
 func pathsOf(files []File) []string {
@@ -84,10 +84,10 @@ func (p *Plan) Carry(files []File) (c Carried) {
 // It also notes a part of the same class as the converted part, such as the second expert of Wan
 // 2.2. That part stays BF16, because the official loader takes the units of only one model from a
 // repo.
-func (p *Plan) judgeParts(s *Survey, parts catalog.Members, own [2]string) {
+func (r *reading) judgeParts(parts catalog.Members, own [2]string) {
 	lost, left := map[string][]string{}, map[string]bool{}
-	for _, f := range p.NotCopied {
-		part := p.original.PartOf(f.Path)
+	for _, f := range r.NotCopied {
+		part := r.original.PartOf(f.Path)
 		if _, isListed := parts[part]; isListed {
 			left[part] = left[part] || f.Lost
 		} else if f.Lost {
@@ -100,21 +100,21 @@ func (p *Plan) judgeParts(s *Survey, parts catalog.Members, own [2]string) {
 		class := catalog.Decode[[2]string](parts[dir])
 		switch {
 		case class[1] == "":
-		case left[dir] || !s.hasFolder(dir):
+		case left[dir] || !r.survey.hasFolder(dir):
 			lacking = append(lacking, dir)
 		case class == own:
-			p.Twin = fmt.Sprintf(
+			r.Twin = fmt.Sprintf(
 				"%s stays BF16, because a DF11 repo holds one compressed part: compress it into another repo "+
 					"with --component %s", dir, dir)
 		}
 	}
 	if len(lacking) > 0 {
-		p.incomplete = fmt.Sprintf("the pipeline doesn't load: the source lacks these parts, or doesn't "+
+		r.incomplete = fmt.Sprintf("the pipeline doesn't load: the source lacks these parts, or doesn't "+
 			"have them as safetensors under the usual names: %s", strings.Join(lacking, ", "))
-		p.lack("%s", p.incomplete)
+		r.lack("%s", r.incomplete)
 	}
 	for _, why := range slices.Sorted(maps.Keys(lost)) {
-		p.lack("not carried over: %s (%s)", human.List(lost[why]), why)
+		r.lack("not carried over: %s (%s)", human.List(lost[why]), why)
 	}
 }
 

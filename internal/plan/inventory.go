@@ -25,8 +25,8 @@ type inventory struct {
 
 // takeTensors lists the tensors of the weight files and checks them against the index. It refuses
 // packed weights and adapters. From a ComfyUI checkpoint it drops other models.
-func (r *reading) takeTensors(p *Plan) (inv *inventory, err error) {
-	inv = &inventory{files: r.src.Weights, exactF32: r.opt.ExactF32}
+func (r *reading) takeTensors() (inv *inventory, err error) {
+	inv = &inventory{files: r.source.Weights, exactF32: r.opt.ExactF32}
 	var tensors []Tensor
 	for i, f := range inv.files {
 		for _, t := range f.Header.ByOffset() {
@@ -39,12 +39,12 @@ func (r *reading) takeTensors(p *Plan) (inv *inventory, err error) {
 	if inv, err = inv.with(tensors); err != nil {
 		return nil, err
 	}
-	if err = inv.checkIndex(r.survey, r.src); err != nil {
+	if err = inv.checkIndex(r.survey, r.source); err != nil {
 		return nil, err
 	}
 	err = refuseByNames(tensors)
 	if err == nil && r.survey.Layout == catalog.ComfyUI {
-		return inv.stripComfyPrefix(p)
+		return r.stripComfyPrefix(inv)
 	}
 	return inv, err
 }
@@ -94,11 +94,6 @@ func (inv *inventory) get(name string) (Tensor, bool) {
 	return inv.tensors[i], true
 }
 
-func (inv *inventory) holds(name string) bool {
-	_, ok := inv.byName[name]
-	return ok
-}
-
 // shape returns the dimensions of a tensor, if it exists.
 func (inv *inventory) shape(name string) ([]int64, bool) {
 	t, ok := inv.get(name)
@@ -127,11 +122,6 @@ func (inv *inventory) nWeights(module string, attrs []string) (n int64) {
 // isConvertible reports whether a tensor has a type that a unit can hold.
 func (inv *inventory) isConvertible(t Tensor) bool {
 	return t.DType == safetensors.BF16 || t.DType == safetensors.F32 && inv.exactF32
-}
-
-// isCompressible reports whether a tensor can become a weight of a unit.
-func (inv *inventory) isCompressible(t Tensor) bool {
-	return len(t.Shape) == 2 && inv.isConvertible(t)
 }
 
 // experts returns the numbers that stand for {e} in an attribute of a module, in order.
@@ -170,7 +160,7 @@ var comfyPrefixes = []string{"model.diffusion_model.", "diffusion_model."}
 
 // stripComfyPrefix removes the prefix from the names of a single file. From a full checkpoint it
 // drops the other models (text encoders, VAE), which the ComfyUI node doesn't load.
-func (inv *inventory) stripComfyPrefix(p *Plan) (*inventory, error) {
+func (r *reading) stripComfyPrefix(inv *inventory) (*inventory, error) {
 	i := slices.IndexFunc(comfyPrefixes, func(prefix string) bool {
 		return slices.ContainsFunc(inv.tensors,
 			func(t Tensor) bool { return strings.HasPrefix(t.Name, prefix) })
@@ -182,14 +172,14 @@ func (inv *inventory) stripComfyPrefix(p *Plan) (*inventory, error) {
 	for _, t := range inv.tensors {
 		name, ok := strings.CutPrefix(t.Name, comfyPrefixes[i])
 		if !ok {
-			p.Dropped = append(p.Dropped, t)
+			r.Dropped = append(r.Dropped, t)
 			continue
 		}
 		t.Name = name
 		kept = append(kept, t)
 	}
-	if n := len(p.Dropped); n > 0 {
-		p.warn(
+	if n := len(r.Dropped); n > 0 {
+		r.warn(
 			"%s outside the diffusion model left out: keep the source for text encoders and VAE",
 			count(n, "tensor"))
 	}

@@ -10,11 +10,11 @@ import (
 
 // checkStacks refuses a source that lacks a block of a stack, if a catalog entry says how the stack
 // is numbered. The model class would build the block, and the loader would leave it uninitialized.
-func (f *former) checkStacks(p *Plan) error {
+func (f *former) checkStacks() error {
 	seen := map[string]bool{"": true}
-	for _, u := range p.Units {
+	for _, u := range f.Units {
 		stack := catalog.LastSplit(u.Path).Stack
-		if f.entry == nil || seen[stack] || len(p.PatternDict[u.Pattern].Attrs) == 0 {
+		if f.entry == nil || seen[stack] || len(f.PatternDict[u.Pattern].Attrs) == 0 {
 			continue
 		}
 		seen[stack] = true

@@ -11,8 +11,7 @@ import (
 // as asked. Any other error means that ctx has ended, or that the input isn't what [Survey] asks
 // for.
 func New(ctx context.Context, src Source, opt Options) (*Plan, error) {
-	p := &Plan{source: src}
-	r, inv, err := open(ctx, p, opt)
+	r, inv, err := open(ctx, src, opt)
 	if err != nil {
 		return nil, err
 	}
@@ -20,46 +19,41 @@ func New(ctx context.Context, src Source, opt Options) (*Plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	p.Layout, p.Entry, p.Provenance, p.Unlike = c.layout, c.id, c.provenance, c.unlike
-	p.ByNode = c.node != nil
-	if inv, err = c.renamePaths(ctx, inv, p); err != nil {
+	if inv, err = c.renamePaths(ctx, inv); err != nil {
 		return nil, err
 	}
-	if inv, err = c.resolveTies(inv, p); err != nil {
+	if inv, err = c.resolveTies(inv); err != nil {
 		return nil, err
 	}
-	p.Renamed = inv.renamed
-	f := &former{choice: c, inv: inv, tied: p.TiedEmbeddings}
-	if p.PatternDict, err = f.settle(ctx); err != nil {
+	c.Renamed = inv.renamed
+	f := &former{c, inv}
+	if err = f.settle(ctx); err != nil {
 		return nil, err
 	}
-	p.Split = f.split
-	if p.Units, p.Remainder, err = f.formUnits(ctx, p.PatternDict); err != nil {
+	if err = f.formUnits(ctx); err != nil {
 		return nil, err
 	}
-	if p.Unfilled = c.unfilled(inv, p.Units); len(p.Unfilled) > 0 && !opt.Unfilled {
+	if c.Unfilled = c.unfilled(inv); len(c.Unfilled) > 0 && !opt.Unfilled {
 		return nil, refuse("leave those modules out of the pattern dict, or accept them with --unfilled",
-			"no reader gives these modules their weights: %s", human.List(p.Unfilled))
+			"no reader gives these modules their weights: %s", human.List(c.Unfilled))
 	}
-	checkStacks := func() error { return f.checkStacks(p) }
-	sortFiles := func() error { return p.sortFiles(r) }
-	for _, step := range []func() error{p.checkUnits, checkStacks, p.markUnholdable,
-		p.placeTensors, sortFiles} {
+	for _, step := range []func() error{c.checkUnits, f.checkStacks, c.markUnholdable,
+		c.placeTensors, c.sortFiles} {
 		if err := step(); err != nil {
 			return nil, err
 		}
 	}
-	p.comment(c)
-	return p, nil
+	c.comment()
+	return c.Plan, nil
 }
 
 // open reads the small files of a plan's source and lists its tensors.
-func open(ctx context.Context, p *Plan, opt Options) (*reading, *inventory, error) {
-	r, err := read(p.source, opt)
+func open(ctx context.Context, src Source, opt Options) (*reading, *inventory, error) {
+	r, err := read(src, opt)
 	if err != nil {
 		return nil, nil, err
 	}
-	inv, err := r.takeTensors(p)
+	inv, err := r.takeTensors()
 	if err != nil {
 		return nil, nil, err
 	}
@@ -69,7 +63,7 @@ func open(ctx context.Context, p *Plan, opt Options) (*reading, *inventory, erro
 // Fitting returns the IDs of the entries that fit a source: first the entry that [New] chooses,
 // then all others, like-only entries included.
 func Fitting(ctx context.Context, src Source, opt Options) ([]string, error) {
-	r, inv, err := open(ctx, &Plan{source: src}, opt)
+	r, inv, err := open(ctx, src, opt)
 	if err != nil {
 		return nil, err
 	}

@@ -32,40 +32,32 @@ const (
 
 // findReaders notes which readers load the output (docs/format.md §13, §14), and how the official
 // loader takes it.
-func (p *Plan) findReaders(c *choice) {
-	p.Loader = c.loader
-	r := rules{p, c}
-	p.Readers = []Reader{r.official(), r.comfy()}
-	for i := range p.Readers { // the source states its class
-		p.Readers[i].Why = human.Message("%s", p.Readers[i].Why)
+func (c *choice) findReaders() {
+	c.Readers = []Reader{c.official(), c.comfy()}
+	for i := range c.Readers { // the source states its class
+		c.Readers[i].Why = human.Message("%s", c.Readers[i].Why)
 	}
 }
 
-// rules apply what readers want to a plan, and to the choice that it was made by.
-type rules struct {
-	*Plan
-	*choice
-}
-
 // official applies the rules of the official loader.
-func (p rules) official() Reader {
+func (c *choice) official() Reader {
 	r := Reader{Name: "dfloat11", Version: "0.5.0", Loads: Refuses}
 	switch {
-	case p.Layout == catalog.ComfyUI:
+	case c.Layout == catalog.ComfyUI:
 		r.Why = "a file for ComfyUI has ComfyUI's names"
-	case p.incomplete != "" || len(p.Unfilled) > 0:
-		r.Why = cmp.Or(p.incomplete, strings.Join(p.Unfilled[:min(1, len(p.Unfilled))], ""))
-	case p.Loader.Via == "own code":
-		r.Why = "no release of transformers or diffusers has its class, only its authors' code: " + p.Loader.Class
-	case p.foreign != "":
-		r.Why = "the tensor names aren't the module paths of " + p.foreign +
+	case c.incomplete != "" || len(c.Unfilled) > 0:
+		r.Why = cmp.Or(c.incomplete, strings.Join(c.Unfilled[:min(1, len(c.Unfilled))], ""))
+	case c.Loader.Via == "own code":
+		r.Why = "no release of transformers or diffusers has its class, only its authors' code: " + c.Loader.Class
+	case c.foreign != "":
+		r.Why = "the tensor names aren't the module paths of " + c.foreign +
 			", the class that the source states"
 	default:
-		if r.Loads = p.try(); r.Loads == Refuses {
-			r.Why = "a tiny model of " + p.cfg.Class() +
+		if r.Loads = c.try(); r.Loads == Refuses {
+			r.Why = "a tiny model of " + c.cfg.Class() +
 				" didn't load there, or it loaded with other weights"
 		} else {
-			r.Why = p.condition(r.Loads)
+			r.Why = c.condition(r.Loads)
 		}
 	}
 	return r
@@ -73,20 +65,20 @@ func (p rules) official() Reader {
 
 // comfy applies the rules of the ComfyUI node. The node has a dict of its own for each class, and
 // ignores config.json.
-func (p rules) comfy() Reader {
+func (c *choice) comfy() Reader {
 	r := Reader{Name: "ComfyUI-DFloat11-Extended", Version: "2026", Loads: Refuses}
 	switch {
-	case p.Layout != catalog.ComfyUI:
+	case c.Layout != catalog.ComfyUI:
 		r.Why = "it loads single files with ComfyUI's names only"
-	case len(p.Unfilled) > 0:
-		r.Why = p.Unfilled[0]
-	case p.entry == nil:
+	case len(c.Unfilled) > 0:
+		r.Why = c.Unfilled[0]
+	case c.entry == nil:
 		r.Why = "it has no pattern dict for this class"
 	default:
-		class, result, why := p.entry.InComfy()
+		class, result, why := c.entry.InComfy()
 		r.Why = cmp.Or(why, "as class "+class)
 		switch {
-		case result == "equal" && p.isOwnDict():
+		case result == "equal" && c.isOwnDict():
 			r.Loads = Loads
 		case result != "no":
 			r.Loads = Untested
@@ -96,23 +88,23 @@ func (p rules) comfy() Reader {
 }
 
 // isOwnDict reports whether the source gets this dict without any option.
-func (p rules) isOwnDict() bool { return p.Provenance != "given" && !p.Unlike }
+func (c *choice) isOwnDict() bool { return c.Provenance != "given" && !c.Unlike }
 
 // fits reports whether the plan has a tried class, stores its experts alike, and compresses only
 // modules that are, or lie in, modules that were compressed there.
-func (p rules) fits(t catalog.Tried) bool {
-	form := p.experts()
-	return t.ModelType == p.cfg.ModelType && t.Class == p.cfg.Class() &&
-		(form == "" || form == t.Experts) && !slices.ContainsFunc(p.Units, func(u Unit) bool { return !t.Covers(u.Path) })
+func (c *choice) fits(t catalog.Tried) bool {
+	form := c.experts()
+	return t.ModelType == c.cfg.ModelType && t.Class == c.cfg.Class() &&
+		(form == "" || form == t.Experts) && !slices.ContainsFunc(c.Units, func(u Unit) bool { return !t.Covers(u.Path) })
 }
 
 // experts says how the source stores its experts: "fused", "separate", or "" if it has none.
-func (p rules) experts() string {
-	if slices.ContainsFunc(p.plainTensors(), Tensor.IsFusedExperts) {
+func (c *choice) experts() string {
+	if slices.ContainsFunc(c.plainTensors(), Tensor.IsFusedExperts) {
 		return "fused"
 	}
 	isSeparate := func(t Tensor) bool { return separateExpert.MatchString(t.Name) }
-	if slices.ContainsFunc(p.Units, func(u Unit) bool {
+	if slices.ContainsFunc(c.Units, func(u Unit) bool {
 		return slices.ContainsFunc(u.Attrs, isSeparate)
 	}) {
 		return "separate"
@@ -121,9 +113,9 @@ func (p rules) experts() string {
 }
 
 // storesHead reports whether the output has a matrix for its head.
-func (p rules) storesHead() bool {
+func (c *choice) storesHead() bool {
 	isHead := func(t Tensor) bool { return slices.Contains(headNames, catalog.Parent(t.Name)) }
-	return slices.ContainsFunc(p.plainTensors(), isHead) || slices.ContainsFunc(p.Units,
+	return slices.ContainsFunc(c.plainTensors(), isHead) || slices.ContainsFunc(c.Units,
 		func(u Unit) bool { return slices.ContainsFunc(u.Attrs, isHead) })
 }
 
@@ -141,28 +133,28 @@ func cameOut(t catalog.Tried, column int, tied bool) Verdict {
 
 // try looks up what became of models of the source's class. It sets how, and with which
 // transformers, the loader takes the output.
-func (p rules) try() Verdict {
-	version, _, _ := strings.Cut(catalog.Decode[string](p.cfg.Raw["transformers_version"]), ".")
+func (c *choice) try() Verdict {
+	version, _, _ := strings.Cut(catalog.Decode[string](c.cfg.Raw["transformers_version"]), ".")
 	major, _ := strconv.Atoi(version)
 	in4, in5 := Untested, Untested
-	i := slices.IndexFunc(catalog.AllTried(), p.fits)
+	i := slices.IndexFunc(catalog.AllTried(), c.fits)
 	if i >= 0 {
-		t, tied := catalog.AllTried()[i], p.TiedEmbeddings || !p.storesHead()
+		t, tied := catalog.AllTried()[i], c.TiedEmbeddings || !c.storesHead()
 		// saved by transformers 5, or of a class that it alone has
-		if major >= 5 || p.facts.IsNew {
+		if major >= 5 || c.facts.IsNew {
 			major, in5 = 5, cameOut(t, 2, tied)
 			in4 = in5
 		} else {
 			in4, in5 = cameOut(t, 0, tied), cameOut(t, 1, tied)
 		}
-	} else if remote := catalog.Decode[map[string]any](p.cfg.Raw["auto_map"]); remote != nil {
+	} else if remote := catalog.Decode[map[string]any](c.cfg.Raw["auto_map"]); remote != nil {
 		class := "AutoModelForCausalLM"
 		if remote[class] == nil {
 			class = "AutoModel"
 		}
-		p.Loader = catalog.Loader{Via: catalog.ViaClass, Class: class, RemoteCode: true}
+		c.Loader = catalog.Loader{Via: catalog.ViaClass, Class: class, RemoteCode: true}
 	}
-	if loader := &p.Plan.Loader; !strings.Contains(loader.Transformers, "<") &&
+	if loader := &c.Loader; !strings.Contains(loader.Transformers, "<") &&
 		!strings.HasPrefix(loader.Transformers, ">=5") {
 		switch {
 		case major >= 5 || in5 == Loads && in4 != Loads:
@@ -172,7 +164,7 @@ func (p rules) try() Verdict {
 		}
 	}
 	switch {
-	case !p.isOwnDict():
+	case !c.isOwnDict():
 		return Untested
 	case in4 == Loads || in5 == Loads:
 		return Loads
@@ -183,9 +175,9 @@ func (p rules) try() Verdict {
 }
 
 // condition says which packages the official loader needs for the output.
-func (p rules) condition(v Verdict) string {
+func (c *choice) condition(v Verdict) string {
 	var parts []string
-	loader := p.Loader
+	loader := c.Loader
 	if loader.Via == catalog.ViaClass {
 		parts = append(parts, "pass bfloat16_model= of class "+cmp.Or(loader.Class, "unknown"))
 	}
@@ -195,7 +187,7 @@ func (p rules) condition(v Verdict) string {
 	if loader.Remark != "" {
 		parts = append(parts, loader.Remark)
 	}
-	if p.Entry == "" && v != Loads {
+	if c.Entry == "" && v != Loads {
 		parts = append(parts, "module paths not checked against the class")
 	}
 	return strings.Join(append(parts, "setuptools <81"), "; ")

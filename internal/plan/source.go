@@ -82,9 +82,9 @@ func (o Options) Asked() string {
 	return ""
 }
 
-// A reading is a source with what its small files say.
+// A reading is a plan in the making: its source, with what the small files say.
 type reading struct {
-	src    Source
+	*Plan
 	opt    Options
 	survey *Survey
 	cfg    *catalog.Config
@@ -118,6 +118,6 @@ func read(src Source, opt Options) (*reading, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &reading{src: src, opt: opt, survey: survey, cfg: cfg, facts: cfg.Facts()}
+	r := &reading{&Plan{source: src}, opt, survey, cfg, cfg.Facts()}
 	return r, refuseForeign(cfg, root, src.isPlain())
 }

@@ -16,7 +16,7 @@ import (
 // numbers. If the model has to be split, it takes the blocks apart.
 func (f *former) blockPatterns(ctx context.Context, pat catalog.Pattern,
 	groups blockGroups) ([]catalog.Pattern, error) {
-	if f.split {
+	if f.Split {
 		groups = f.splitBlocks(pat, groups)
 	}
 	whole, err := pat.Matching(ctx, f.inv.modules)

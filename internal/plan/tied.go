@@ -19,9 +19,9 @@ var (
 
 // resolveTies finds out whether head and embedding are one matrix (docs/format.md §15), and removes
 // the copies that aren't stored from the inventory.
-func (c *choice) resolveTies(inv *inventory, p *Plan) (*inventory, error) {
+func (c *choice) resolveTies(inv *inventory) (*inventory, error) {
 	pairs, tied := c.ties(inv)
-	p.TiedEmbeddings = tied
+	c.TiedEmbeddings = tied
 	drop := map[string]bool{}
 	for _, t := range pairs {
 		copied, okCopy := inv.get(t.drop)
@@ -32,7 +32,7 @@ func (c *choice) resolveTies(inv *inventory, p *Plan) (*inventory, error) {
 			return nil, err
 		case !okCopy:
 		case isTwice:
-			p.warn("the pattern dict compresses %s although it is tied to %s: the matrix is "+
+			c.warn("the pattern dict compresses %s although it is tied to %s: the matrix is "+
 				"stored twice", t.drop, t.keep)
 		case !okOriginal:
 			tensors := slices.Clone(inv.tensors)
@@ -40,7 +40,7 @@ func (c *choice) resolveTies(inv *inventory, p *Plan) (*inventory, error) {
 			if inv, err = inv.with(tensors); err != nil {
 				return nil, err
 			}
-			p.differ("%s is stored as %s, the name that a model with tied embeddings loads",
+			c.differ("%s is stored as %s, the name that a model with tied embeddings loads",
 				t.drop, t.keep)
 		case copied.DType != original.DType || !slices.Equal(copied.Shape, original.Shape):
 			return nil, refuse("set tie_word_embeddings to false in a copy of the "+
@@ -48,8 +48,8 @@ func (c *choice) resolveTies(inv *inventory, p *Plan) (*inventory, error) {
 				"source stores them with different types or shapes", t.drop, t.keep)
 		default:
 			drop[t.drop] = true
-			p.Aliases = append(p.Aliases, Alias{Tensor: copied, Of: original})
-			p.differ("%s is not stored: the source's copy must equal %s, which the loader "+
+			c.Aliases = append(c.Aliases, Alias{Tensor: copied, Of: original})
+			c.differ("%s is not stored: the source's copy must equal %s, which the loader "+
 				"takes for it", t.drop, t.keep)
 		}
 	}
@@ -117,10 +117,11 @@ func (inv *inventory) shortestWeight(names []string) (best string) {
 // isTied asks the config, then the catalog, then the tensors. A stored head counts as untied, which
 // is always lossless.
 func (c *choice) isTied(inv *inventory, head tie) bool {
-	isStored := inv.holds(head.drop)
+	_, isStored := inv.get(head.drop)
 	if tied := c.entry.TiedBy(c.cfg); tied != nil {
 		// transformers 5 looks at the top level
 		return *tied || !isStored && catalog.Decode[bool](c.cfg.Raw["tie_word_embeddings"])
 	}
-	return !isStored && inv.holds(head.keep) && c.cfg.HasHead()
+	_, isThere := inv.get(head.keep)
+	return !isStored && isThere && c.cfg.HasHead()
 }

@@ -8,29 +8,30 @@ import (
 	"github.com/df11-convert/df11-convert/internal/safetensors"
 )
 
-// formUnits finds the units of a dict and their tensors. The tensors outside are the remainder.
-func (f *former) formUnits(ctx context.Context, dict catalog.PatternDict) (units []Unit,
-	rest []Tensor, err error) {
-	found, err := dict.Match(ctx, f.inv.modules)
+// formUnits finds the units of the plan's dict and their tensors. The tensors outside are the
+// remainder.
+func (f *former) formUnits(ctx context.Context) error {
+	found, err := f.PatternDict.Match(ctx, f.inv.modules)
 	if err != nil {
-		return nil, nil, err
+		return err
 	}
 	for i, modules := range found {
 		if len(modules) == 0 {
-			return nil, nil, refuse(incompleteHint, "pattern %q matches no module", dict[i].Regex)
+			return refuse(incompleteHint, "pattern %q matches no module", f.PatternDict[i].Regex)
 		}
 		for _, m := range modules {
-			units = append(units, Unit{Path: m, Pattern: i})
+			f.Units = append(f.Units, Unit{Path: m, Pattern: i})
 		}
 	}
-	below := groupByUnit(units, f.inv.tensors)
-	for i := range units {
-		u := &units[i]
-		if err := f.fillUnit(u, dict[u.Pattern], below[u.Path]); err != nil {
-			return nil, nil, err
+	below := groupByUnit(f.Units, f.inv.tensors)
+	for i := range f.Units {
+		u := &f.Units[i]
+		if err := f.fillUnit(u, below[u.Path]); err != nil {
+			return err
 		}
 	}
-	return units, below[""], nil
+	f.Remainder = below[""]
+	return nil
 }
 
 // groupByUnit groups tensors by the unit that they lie in. Tensors outside all units are under "".
@@ -52,8 +53,8 @@ func groupByUnit(units []Unit, tensors []Tensor) map[string][]Tensor {
 
 // fillUnit adds to a unit the weights of its pattern's attributes, and its siblings. below lists
 // the tensors under the unit's path.
-func (f *former) fillUnit(u *Unit, pattern catalog.Pattern, below []Tensor) error {
-	attrs := pattern.Attrs
+func (f *former) fillUnit(u *Unit, below []Tensor) error {
+	attrs := f.PatternDict[u.Pattern].Attrs
 	// a Linear or Embedding ignores the attribute list (docs/format.md §10)
 	if len(attrs) == 0 || f.inv.isLeaf(u.Path) {
 		attrs = []string{""}
@@ -87,8 +88,8 @@ func (inv *inventory) cantFill(class *catalog.Facts, unit string, modules ...str
 }
 
 // unfilled returns the reason for each unit that no reader can fill.
-func (c *choice) unfilled(inv *inventory, units []Unit) (why []string) {
-	for _, u := range units {
+func (c *choice) unfilled(inv *inventory) (why []string) {
+	for _, u := range c.Units {
 		modules, attrs := make([]string, len(u.Attrs)), make([]string, len(u.Attrs))
 		for i, t := range u.Attrs {
 			modules[i], attrs[i] = catalog.Parent(t.Name), t.Attr
