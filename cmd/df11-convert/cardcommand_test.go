@@ -105,14 +105,6 @@ func TestCardCommandOptions(t *testing.T) {
 		world.Write(t, dict, []byte(`{"language_model\\.model\\.layers\\.\\d+": ["self_attn.q_proj", "self_attn.k_proj"]}`))
 		provesItself(t, source, "--pattern-dict", dict)
 	})
-	t.Run("a given dict for a file without config.json", func(t *testing.T) {
-		source := t.TempDir()
-		world.Write(t, filepath.Join(source, "a.safetensors"), comfyFlux(""))
-		dict := filepath.Join(t.TempDir(), "dict.json")
-		world.Write(t, dict, []byte(`{"double_blocks\\.\\d+": ["img_mod.lin", "img_attn.qkv", "img_attn.proj", "img_mlp.0", "img_mlp.2", `+
-			`"txt_mod.lin", "txt_attn.qkv", "txt_attn.proj", "txt_mlp.0", "txt_mlp.2"]}`)) // ComfyUI's own, of fewer modules
-		provesItself(t, source, "--pattern-dict", dict)
-	})
 }
 
 // otherClass writes a tiny model with the names of an entry, whose config names another class.

@@ -29,7 +29,7 @@ func lineages(t *testing.T) map[string]string {
 	repo := filepath.Join(dir, "hub", "models--acme--small")
 	at := map[string]string{
 		"cache": filepath.Join(repo, "snapshots", testCommit), "link": filepath.Join(dir, "my-copy"),
-		"download": filepath.Join(dir, "download"), "edited": filepath.Join(dir, "edited"), "mixed": filepath.Join(dir, "mixed"),
+		"download": filepath.Join(dir, "download"), "edited": filepath.Join(dir, "edited"),
 		"tuned": filepath.Join(dir, "tuned"), "plain": filepath.Join(dir, "plain"),
 	}
 	now := time.Now()
@@ -46,12 +46,11 @@ func lineages(t *testing.T) map[string]string {
 		if err := os.Symlink(blob, link); err != nil {
 			t.Skip("no symbolic links here, so no shared cache as other programs write it:", err)
 		}
-		for _, folder := range []string{"download", "edited", "mixed", "tuned", "plain"} {
+		for _, folder := range []string{"download", "edited", "tuned", "plain"} {
 			world.Write(t, filepath.Join(at[folder], filepath.FromSlash(name)), b)
 		}
 		note("download", name, testCommit, now)
 		note("edited", name, testCommit, now.Add(-time.Hour)) // the file is younger
-		note("mixed", name, hex.EncodeToString(sum[:20]), now)
 	}
 	world.Write(t, filepath.Join(at["tuned"], "README.md"), []byte("---\nbase_model: acme/ancestor\n---\n"))
 	world.Must(t, os.Symlink(at["cache"], at["link"]))
@@ -90,17 +89,13 @@ func TestLineageIsNotLostInSilence(t *testing.T) {
 		warned                         bool
 	}{
 		{"the cache", []string{at["cache"]}, "acme/small", testCommit, "acme/small", "quantized", false},
-		{"a link to the cache", []string{at["link"]}, "acme/small", testCommit, "acme/small", "quantized", false},
 		{"the cache, renamed", []string{at["cache"], base, "acme/moved"}, "acme/moved", "", "acme/moved", "quantized", false},
 		{"the cache, denied", []string{at["cache"], base, "none"}, "", "", "", "", false},
 		{"a download", []string{at["download"]}, "", "", "", "", true},
 		{"a download, named", []string{at["download"], base, "acme/small"}, "acme/small", testCommit, "acme/small", "quantized", false},
 		{"an edited download", []string{at["edited"], base, "acme/small"}, "acme/small", "", "acme/small", "quantized", false},
-		{"two commits", []string{at["mixed"], base, "acme/small"}, "acme/small", "", "acme/small", "quantized", false},
 		{"tuned from a base", []string{at["tuned"]}, "", "", "acme/ancestor", "finetune", false},
-		{"tuned, and published", []string{at["tuned"], base, "acme/small"}, "acme/small", "", "acme/small", "quantized", false},
 		{"nothing", []string{at["plain"]}, "", "", "", "", true},
-		{"nothing, and so be it", []string{at["plain"], base, "none"}, "", "", "", "", false},
 	} {
 		source, card, stderr := lineage(t, c.args...)
 		if source.Repo != c.repo || source.Commit != c.commit {

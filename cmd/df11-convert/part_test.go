@@ -18,28 +18,19 @@ func TestPart(t *testing.T) {
 		env   map[string]string
 		want  spans.Part // none: refused
 	}{
-		"first":            {"1/4", nil, spans.Part{I: 1, N: 4}},
-		"last":             {"4/4", pod("0"), spans.Part{I: 4, N: 4}},
-		"0":                {"0/4", nil, spans.Part{}},
-		"too large":        {"5/4", nil, spans.Part{}},
-		"too many":         {"1/2000000000", nil, spans.Part{}},
-		"the only one":     {"1/1", nil, spans.Part{I: 1, N: 1}},
-		"no n":             {"1", nil, spans.Part{}},
-		"no numbers":       {"a/b", nil, spans.Part{}},
-		"no engine":        {"auto/4", nil, spans.Part{}},
-		"auto without n":   {"auto", pod("0"), spans.Part{}},
-		"first pod":        {"auto/3", pod("0"), spans.Part{I: 1, N: 3}},
-		"last pod":         {"auto/3", pod("2"), spans.Part{I: 3, N: 3}},
-		"pod behind n":     {"auto/3", pod("3"), spans.Part{}},
-		"pod, no number":   {"auto/3", pod("x"), spans.Part{}},
-		"array from 0":     {"auto/4", slurm("3", "0"), spans.Part{I: 4, N: 4}},
-		"array from 1":     {"auto/4", slurm("1", "1"), spans.Part{I: 1, N: 4}},
-		"no least id":      {"auto/4", slurm("2", ""), spans.Part{I: 3, N: 4}},
-		"array with gaps":  {"auto/3", slurm("7", "1"), spans.Part{}},
-		"one task alone":   {"auto/1", slurm("2", "2"), spans.Part{I: 1, N: 1}},
-		"below the least":  {"auto/4", slurm("0", "1"), spans.Part{}},
-		"array, no number": {"auto/4", slurm("x", "0"), spans.Part{}},
-		"least, no number": {"auto/4", slurm("1", "x"), spans.Part{}},
+		"first":           {"1/4", nil, spans.Part{I: 1, N: 4}},
+		"0":               {"0/4", nil, spans.Part{}},
+		"too large":       {"5/4", nil, spans.Part{}},
+		"the only one":    {"1/1", nil, spans.Part{I: 1, N: 1}},
+		"no n":            {"1", nil, spans.Part{}},
+		"no engine":       {"auto/4", nil, spans.Part{}},
+		"first pod":       {"auto/3", pod("0"), spans.Part{I: 1, N: 3}},
+		"pod behind n":    {"auto/3", pod("3"), spans.Part{}},
+		"pod, no number":  {"auto/3", pod("x"), spans.Part{}},
+		"array from 1":    {"auto/4", slurm("1", "1"), spans.Part{I: 1, N: 4}},
+		"no least id":     {"auto/4", slurm("2", ""), spans.Part{I: 3, N: 4}},
+		"array with gaps": {"auto/3", slurm("7", "1"), spans.Part{}},
+		"below the least": {"auto/4", slurm("0", "1"), spans.Part{}},
 	} {
 		for _, name := range []string{"JOB_COMPLETION_INDEX", "SLURM_ARRAY_TASK_ID", "SLURM_ARRAY_TASK_MIN"} {
 			t.Setenv(name, tc.env[name])
@@ -48,8 +39,5 @@ func TestPart(t *testing.T) {
 		if got != tc.want || (err != nil) != (tc.want == spans.Part{}) || err != nil && !wraps[usageError](err) {
 			t.Errorf("%s: %v %v, want %v", name, got, err, tc.want)
 		}
-	}
-	if p, err := new(partFlags).part(); p != (spans.Part{}) || err != nil {
-		t.Errorf("without --shard: %v, %v", p, err)
 	}
 }

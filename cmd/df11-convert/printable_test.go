@@ -62,10 +62,9 @@ func TestHostileTextNeverCommandsTheTerminal(t *testing.T) {
 			world.Write(t, dict, fmt.Appendf(nil, `{"model.layers.\\d+":["%s"],"x%[1]s":[]}`, name))
 			world.Write(t, list, fmt.Appendf(nil, "models:\n- source: org/%s\n  pattern-dict: %s\n", name, dict))
 			for _, args := range [][]string{
-				{"plan", model}, {"plan", model, "--json"}, {"plan", model, "--pattern-dict", dict}, {"plan", model, "--log-format", "json"},
-				{"inspect", model}, {"inspect", model, "--json"}, {"verify", model}, {"verify", model, "--against", model, "--json"}, {"verify", filepath.Join(dir, "out"), "--against", model, "--json"}, {"decode", model, "-o", filepath.Join(dir, "back")},
-				{model, "-o", filepath.Join(dir, "out"), "-v"}, {"verify", model, "--against", model}, {"verify", filepath.Join(dir, "out"), "--against", model},
-				{"batch", list}, {"plan", evil}, {"plan", "org/" + evil}, {evil}, {"plan", model, "--layout", evil}, {"plan", model, "--like", evil},
+				{"plan", model, "--pattern-dict", dict}, {"plan", model, "--log-format", "json"}, {"inspect", model, "--json"}, {"verify", model, "--against", model},
+				{"decode", model, "-o", filepath.Join(dir, "back")}, {model, "-o", filepath.Join(dir, "out"), "-v"}, {"verify", filepath.Join(dir, "out"), "--against", model, "--json"},
+				{"batch", list}, {"plan", "org/" + evil}, {evil}, {"plan", model, "--layout", evil}, {"plan", model, "--like", evil},
 			} {
 				_, stdout, stderr := program(t, args...)
 				checkPrintable(t, fmt.Sprintf("%q stdout", args[:1]), stdout)

@@ -38,7 +38,7 @@ func (s *Screen) above(text string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if len(s.block) > 0 {
-		text = s.toTop() + EraseBelow + text + s.draw(s.block)
+		text = s.toTop() + eraseBelow + text + s.draw(s.block)
 	}
 	_, err := io.WriteString(s.W, text)
 	return err
@@ -65,8 +65,8 @@ func (s *Screen) Release() {
 
 // Control sequences of ECMA-48: erase to the end of the line, and of the screen.
 const (
-	EraseRight = "\x1b[K"
-	EraseBelow = "\x1b[J"
+	eraseRight = "\x1b[K"
+	eraseBelow = "\x1b[J"
 )
 
 // toTop moves the cursor to the first line of the block.
@@ -80,7 +80,7 @@ func (s *Screen) toTop() string {
 func (s *Screen) draw(lines []string) string {
 	var b strings.Builder
 	for _, l := range lines {
-		b.WriteString(l + EraseRight + "\n")
+		b.WriteString(l + eraseRight + "\n")
 	}
-	return b.String() + EraseBelow
+	return b.String() + eraseBelow
 }
