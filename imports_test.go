@@ -44,6 +44,7 @@ var arrows = map[string][]string{
 	"internal/testing/bench":   {"encoder", "verify"},
 	"internal/testing/golden":  {"internal/testing/plain"},
 	"internal/testing/plain":   {},
+	"internal/testing/ptx":     {},
 	"internal/testing/world":   {},
 	"internal/spans":           {"internal/human", "internal/plan", "internal/safetensors"},
 	"internal/streams":         {},
@@ -72,7 +73,7 @@ const below = "internal/names"
 var without = []string{"encoder", "verify", "verify/kernel", "internal/hubtest", "internal/hubtest/hubd"}
 
 // inTests are what the tests of every package may import as well.
-var inTests = []string{"encoder", "internal/hubtest", "internal/testing/golden", "internal/testing/plain", "internal/testing/alloc", "internal/testing/world"}
+var inTests = []string{"encoder", "internal/hubtest", "internal/testing/golden", "internal/testing/plain", "internal/testing/ptx", "internal/testing/alloc", "internal/testing/world"}
 
 // homes says where a library may be used; everything that is not listed may be used anywhere.
 var homes = map[string][]string{

@@ -19,7 +19,8 @@ const (
 
 // testedElsewhere are packages with few tests of their own, each with the reason.
 var testedElsewhere = map[string]string{
-	"internal/hubtest": "every test that talks to a Hub tests it, too; hubd is compared with the real one",
+	"internal/testing/ptx": "the tests of verify/kernel run two kernels in it, on units of all kinds",
+	"internal/hubtest":     "every test that talks to a Hub tests it, too; hubd is compared with the real one",
 }
 
 // TestPackagesHaveTests counts lines.

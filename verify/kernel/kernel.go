@@ -1,6 +1,6 @@
 // Package kernel holds the GPU kernel that decodes DF11 units, as PTX text, and the sizes that
 // launches need. It doesn't use a GPU: package verify launches the kernel, and the tests here run
-// it in an interpreter.
+// it in an interpreter (internal/testing/ptx).
 //
 // generate.sh makes decode.ptx from decode.cu. The first lines of decode.ptx hold the SHA-256 of
 // its sources.

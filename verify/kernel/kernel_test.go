@@ -12,11 +12,12 @@ import (
 	"testing"
 
 	"github.com/df11-convert/df11-convert/internal/testing/plain"
+	"github.com/df11-convert/df11-convert/internal/testing/ptx"
 )
 
-func ownModule(t testing.TB) *module {
+func ownModule(t testing.TB) *ptx.Module {
 	t.Helper()
-	m, err := parsePTX([]byte(PTX()))
+	m, err := ptx.Parse(PTX())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -40,13 +41,13 @@ func officialPTX(t testing.TB) string {
 	return string(b)
 }
 
-func officialKernel(t testing.TB) *entryPoint {
+func officialKernel(t testing.TB) *ptx.Kernel {
 	t.Helper()
-	m, err := parsePTX([]byte(officialPTX(t)))
+	m, err := ptx.Parse(officialPTX(t))
 	if err != nil {
 		t.Fatal(err)
 	}
-	return m.kernels[Decode]
+	return m.Kernels[Decode]
 }
 
 // must fails the test unless a run returned the unit's weights.
@@ -71,9 +72,9 @@ func firstDifference(a, b []byte) int {
 }
 
 // mustDecodeOwn runs our entry points in several ways.
-func mustDecodeOwn(t *testing.T, m *module, u *unit, v variant) {
+func mustDecodeOwn(t *testing.T, m *ptx.Module, u *unit, v variant) {
 	t.Helper()
-	k := m.kernels[Decode]
+	k := m.Kernels[Decode]
 	v.own = v.seed%2 == 0
 	out, _, err := decode(k, u, v)
 	must(t, fmt.Sprintf("decode %+v", v), u, out, err)
@@ -95,7 +96,7 @@ func forKernels(t *testing.T, test func(t *testing.T, mustDecode func(u *unit, v
 	})
 }
 
-func mustDecodeOfficial(t *testing.T, k *entryPoint, u *unit, seed uint64) {
+func mustDecodeOfficial(t *testing.T, k *ptx.Kernel, u *unit, seed uint64) {
 	t.Helper()
 	out, _, err := decode(k, u, variant{slack: Slack, seed: seed})
 	must(t, "official", u, out, err)
@@ -182,10 +183,10 @@ func TestPieces(t *testing.T) {
 
 // mutants runs a kernel once for each barrier, without that barrier. It returns the lines of
 // barriers that no run needed.
-func mutants(t *testing.T, k *entryPoint, u *unit, run func(*entryPoint) ([]byte, stats, error)) (unnoticed []int, n int) {
+func mutants(t *testing.T, k *ptx.Kernel, u *unit, run func(*ptx.Kernel) ([]byte, ptx.Stats, error)) (unnoticed []int, n int) {
 	t.Helper()
 	for ; ; n++ {
-		mutant, line, ok := k.without("bar.sync", n)
+		mutant, line, ok := k.Without("bar.sync", n)
 		if !ok {
 			return unnoticed, n
 		}
@@ -202,11 +203,11 @@ func TestMutants(t *testing.T) {
 	m, u := ownModule(t), normalUnit(t, 40000)
 	// 0: any number except none
 	for name, want := range map[string]int{Decode: 4, BuildTables: 0, DecodeTiles: 0} {
-		lost, n := mutants(t, m.kernels[name], u, func(k *entryPoint) ([]byte, stats, error) {
+		lost, n := mutants(t, m.Kernels[name], u, func(k *ptx.Kernel) ([]byte, ptx.Stats, error) {
 			if name == Decode {
 				return decode(k, u, variant{own: true})
 			}
-			return decodeTiles(m.with(k), u, variant{}, 2)
+			return decodeTiles(m.With(k), u, variant{}, 2)
 		})
 		if len(lost) > 0 || n == 0 || want > 0 && n != want {
 			t.Errorf("%s: %d barriers, not missed: lines %v", name, n, lost)
@@ -225,10 +226,10 @@ func TestCorruptUnits(t *testing.T) {
 
 // endsWell checks that our entry points end on a unit, whatever its bytes are, and stay within its
 // buffers.
-func endsWell(t *testing.T, m *module, u *unit, v variant, what string) {
+func endsWell(t *testing.T, m *ptx.Module, u *unit, v variant, what string) {
 	t.Helper()
 	v.corrupt = true
-	if _, _, err := decode(m.kernels[Decode], u, v); err != nil {
+	if _, _, err := decode(m.Kernels[Decode], u, v); err != nil {
 		t.Errorf("decode, %s: %v", what, err)
 	}
 	if _, _, err := decodeTiles(m, u, v, 3); err != nil {
@@ -274,8 +275,8 @@ func TestCost(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	slots := float64(tiles.warpInstructions) * 32 / float64(u.nElems())
-	t.Logf("decode_tiles: %.1f lane slots a weight, %.1f barriers a tile", slots, float64(tiles.barriers)/float64(u.nChunks()))
+	slots := float64(tiles.WarpInstructions) * 32 / float64(u.nElems())
+	t.Logf("decode_tiles: %.1f lane slots a weight, %.1f barriers a tile", slots, float64(tiles.Barriers)/float64(u.nChunks()))
 	if slots > 28 {
 		t.Errorf("%.1f lane slots a weight; 28 were enough", slots)
 	}

@@ -1,6 +1,10 @@
 package kernel
 
-import "bytes"
+import (
+	"bytes"
+
+	"github.com/df11-convert/df11-convert/internal/testing/ptx"
+)
 
 // variant is one way to run a kernel over a unit.
 type variant struct {
@@ -29,19 +33,19 @@ func decodeShared(n int) int {
 
 // unitMemory holds a unit as a GPU would.
 type unitMemory struct {
-	memory
+	ptx.Memory
 	out                                    []byte
 	luts, stream, sm, positions, gaps, dst uint64
 }
 
 func newUnitMemory(u *unit, v variant) *unitMemory {
 	m := &unitMemory{out: bytes.Repeat([]byte{0xa5}, len(u.bf))}
-	m.luts = m.input("luts", u.luts, 0)
-	m.stream = m.input("encoded_exponent", u.stream, v.skew)
-	m.sm = m.input("sign_mantissa", u.sm, v.skew)
-	m.positions = m.input("output_positions", append(bytes.Clone(u.positions), make([]byte, 4*min(1, v.slack))...), 0)
-	m.gaps = m.input("gaps", append(bytes.Clone(u.gaps), make([]byte, v.slack)...), v.skew%4)
-	m.dst = m.output("output", m.out, 2*v.skew)
+	m.luts = m.Input("luts", u.luts, 0)
+	m.stream = m.Input("encoded_exponent", u.stream, v.skew)
+	m.sm = m.Input("sign_mantissa", u.sm, v.skew)
+	m.positions = m.Input("output_positions", append(bytes.Clone(u.positions), make([]byte, 4*min(1, v.slack))...), 0)
+	m.gaps = m.Input("gaps", append(bytes.Clone(u.gaps), make([]byte, v.slack)...), v.skew%4)
+	m.dst = m.Output("output", m.out, 2*v.skew)
 	return m
 }
 
@@ -53,32 +57,32 @@ func (m *unitMemory) args(u *unit) []uint64 {
 }
 
 // decode runs the entry point that both kernels have.
-func decode(k *entryPoint, u *unit, v variant) ([]byte, stats, error) {
+func decode(k *ptx.Kernel, u *unit, v variant) ([]byte, ptx.Stats, error) {
 	m := newUnitMemory(u, v)
 	most := min(u.most(), 32768) // corrupt positions may hold anything
 	shared := officialShared(most)
 	if v.own {
 		shared = decodeShared(most)
 	}
-	stats, err := k.run(&m.memory, launch{
-		grid: u.nChunks(), block: Threads, sharedBytes: shared, args: m.args(u), seed: v.seed, maxSteps: v.steps, corrupt: v.corrupt,
+	stats, err := k.Run(&m.Memory, ptx.Launch{
+		Grid: u.nChunks(), Block: Threads, SharedBytes: shared, Args: m.args(u), Seed: v.seed, MaxSteps: v.steps, Corrupt: v.corrupt,
 	})
 	return m.out, stats, err
 }
 
 // decodeTiles runs our two entry points with tables already built.
-func decodeTiles(mod *module, u *unit, v variant, grid int) ([]byte, stats, error) {
+func decodeTiles(mod *ptx.Module, u *unit, v variant, grid int) ([]byte, ptx.Stats, error) {
 	m := newUnitMemory(u, v)
-	tables := m.output("tables", make([]byte, TableBytes), 0)
-	built, err := mod.kernels[BuildTables].run(&m.memory, launch{
-		grid: 1, block: Threads, sharedBytes: BuildShared, args: []uint64{m.luts, m.args(u)[6], tables}, seed: v.seed,
+	tables := m.Output("tables", make([]byte, TableBytes), 0)
+	built, err := mod.Kernels[BuildTables].Run(&m.Memory, ptx.Launch{
+		Grid: 1, Block: Threads, SharedBytes: BuildShared, Args: []uint64{m.luts, m.args(u)[6], tables}, Seed: v.seed,
 	})
 	if err != nil {
 		return nil, built, err
 	}
-	stats, err := mod.kernels[DecodeTiles].run(&m.memory, launch{
-		grid: min(grid, u.nChunks()), block: Threads, sharedBytes: TilesShared(min(u.most(), 32768)), seed: v.seed, maxSteps: v.steps,
-		corrupt: v.corrupt, args: append(m.args(u), tables, uint64(u.nChunks())),
+	stats, err := mod.Kernels[DecodeTiles].Run(&m.Memory, ptx.Launch{
+		Grid: min(grid, u.nChunks()), Block: Threads, SharedBytes: TilesShared(min(u.most(), 32768)), Seed: v.seed, MaxSteps: v.steps,
+		Corrupt: v.corrupt, Args: append(m.args(u), tables, uint64(u.nChunks())),
 	})
 	return m.out, stats, err
 }

@@ -1,4 +1,4 @@
-package kernel
+package ptx
 
 import (
 	"strconv"
@@ -48,22 +48,22 @@ type rowStart struct {
 // block.
 var specialRegisters = map[string]func(b *block, thread int) uint64{
 	"%tid.x":             func(_ *block, thread int) uint64 { return uint64(thread) },
-	"%ntid.x":            func(b *block, _ int) uint64 { return uint64(b.launch.block) },
+	"%ntid.x":            func(b *block, _ int) uint64 { return uint64(b.launch.Block) },
 	"%ctaid.x":           func(b *block, _ int) uint64 { return uint64(b.index) },
-	"%nctaid.x":          func(b *block, _ int) uint64 { return uint64(b.launch.grid) },
-	"%dynamic_smem_size": func(b *block, _ int) uint64 { return uint64(b.launch.sharedBytes) },
+	"%nctaid.x":          func(b *block, _ int) uint64 { return uint64(b.launch.Grid) },
+	"%dynamic_smem_size": func(b *block, _ int) uint64 { return uint64(b.launch.SharedBytes) },
 }
 
 // compiler turns a kernel's statements into instructions.
 type compiler struct {
-	kernel *entryPoint
+	kernel *Kernel
 	// by the operand as written; "#" and the value for constants, "[name]" for parameters
 	rows   map[string]int
 	labels map[string]int
 }
 
-func newCompiler(m *module, name string) *compiler {
-	c := &compiler{kernel: &entryPoint{name: name}, rows: map[string]int{}, labels: map[string]int{}}
+func newCompiler(m *Module, name string) *compiler {
+	c := &compiler{kernel: &Kernel{name: name}, rows: map[string]int{}, labels: map[string]int{}}
 	for _, shared := range m.shared {
 		c.rows[shared] = c.constant(0)
 	}
@@ -87,7 +87,7 @@ func (c *compiler) constant(v uint64) int {
 
 func (c *compiler) param(name string, t typ) {
 	i := c.kernel.nParams
-	c.row("["+name+"]", rowStart{of: func(b *block, _ int) uint64 { return b.launch.args[i] & t.mask() }})
+	c.row("["+name+"]", rowStart{of: func(b *block, _ int) uint64 { return b.launch.Args[i] & t.mask() }})
 	c.kernel.nParams++
 }
 

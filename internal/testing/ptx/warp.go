@@ -1,4 +1,4 @@
-package kernel
+package ptx
 
 import (
 	"errors"
@@ -105,7 +105,7 @@ func (w *warp) step(pc int, active uint32) (in *instr, mask uint32, err error) {
 	}
 	in = &code[pc]
 	mask = active & w.guard(in)
-	w.block.stats.warpInstructions++
+	w.block.stats.WarpInstructions++
 	if w.block.steps--; w.block.steps < 0 {
 		return nil, 0, w.fault(pc, first(active), errors.New("step limit reached"))
 	}
@@ -148,8 +148,8 @@ func (w *warp) branch(in *instr, active, mask uint32) {
 	w.paths = append(w.paths, path{next, in.meet, active &^ mask}, path{in.target, in.meet, mask})
 }
 
-// fault makes a *fault from an error of a lane at instruction pc.
+// fault makes a *Fault from an error of a lane at instruction pc.
 func (w *warp) fault(pc, lane int, err error) error {
 	k := w.block.kernel
-	return &fault{kernel: k.name, line: k.code[pc].line, block: w.block.index, thread: w.first + lane, err: err}
+	return &Fault{kernel: k.name, line: k.code[pc].line, block: w.block.index, thread: w.first + lane, err: err}
 }

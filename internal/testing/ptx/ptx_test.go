@@ -1,4 +1,4 @@
-package kernel
+package ptx
 
 import (
 	"encoding/binary"
@@ -35,7 +35,7 @@ const header = `
 // words; n is 7.
 func run(t *testing.T, body string) error {
 	t.Helper()
-	m, err := parsePTX([]byte(header + body + "\nret;\n}\n"))
+	m, err := Parse(header + body + "\nret;\n}\n")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -43,9 +43,9 @@ func run(t *testing.T, body string) error {
 	for i := range 64 {
 		binary.LittleEndian.PutUint32(in[4*i:], uint32(i))
 	}
-	var mem memory
-	dst, src := mem.output("out", make([]byte, 256), 0), mem.input("in", in, 0)
-	_, err = m.kernels["k"].run(&mem, launch{grid: 1, block: 64, sharedBytes: 256, args: []uint64{dst, src, 7}, maxSteps: 20000})
+	var mem Memory
+	dst, src := mem.Output("out", make([]byte, 256), 0), mem.Input("in", in, 0)
+	_, err = m.Kernels["k"].Run(&mem, Launch{Grid: 1, Block: 64, SharedBytes: 256, Args: []uint64{dst, src, 7}, MaxSteps: 20000})
 	return err
 }
 
@@ -74,7 +74,7 @@ func TestFaults(t *testing.T) {
 		{"endless loop", "again: bra.uni again;", "step limit"},
 	} {
 		err := run(t, c.body)
-		var f *fault
+		var f *Fault
 		if !errors.As(err, &f) || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v; want %q", c.name, err, c.want)
 		}
@@ -93,7 +93,7 @@ func TestParseErrors(t *testing.T) {
 		{"text", "what is this?", "character"},
 		{"directive", ".func f { }", ".func"},
 	} {
-		if _, err := parsePTX([]byte(c.text)); err == nil || !strings.Contains(err.Error(), c.want) {
+		if _, err := Parse(c.text); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v; want %q", c.name, err, c.want)
 		}
 	}

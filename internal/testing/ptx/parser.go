@@ -1,4 +1,4 @@
-package kernel
+package ptx
 
 import (
 	"fmt"
@@ -35,20 +35,20 @@ func lex(src string) (tokens []token) {
 	return tokens
 }
 
-// unsupported ends parsePTX: the text has something that the interpreter doesn't know.
+// unsupported ends Parse: the text has something that the interpreter doesn't know.
 func unsupported(format string, args ...any) { panic(fmt.Errorf(format, args...)) }
 
 // parser walks over tokens.
 type parser struct {
 	tokens []token
 	at     int
-	module *module
+	module *Module
 }
 
-// parsePTX reads a PTX module. If the interpreter doesn't know an instruction, that's an error
+// Parse reads a PTX module. If the interpreter doesn't know an instruction, that's an error
 // here, not when it runs.
-func parsePTX(src []byte) (m *module, err error) {
-	p := &parser{module: &module{kernels: map[string]*entryPoint{}}}
+func Parse(src string) (m *Module, err error) {
+	p := &parser{module: &Module{Kernels: map[string]*Kernel{}}}
 	defer func() {
 		if reason, ok := recover().(error); ok {
 			line := 0
@@ -58,7 +58,7 @@ func parsePTX(src []byte) (m *module, err error) {
 			err = fmt.Errorf("ptx: line %d: %w", line, reason)
 		}
 	}()
-	for p.tokens = lex(string(src)); !p.done(); {
+	for p.tokens = lex(src); !p.done(); {
 		p.directive()
 	}
 	return p.module, nil
@@ -158,7 +158,7 @@ func (p *parser) entry() {
 	}
 	p.block(c)
 	c.finish()
-	p.module.kernels[c.kernel.name] = c.kernel
+	p.module.Kernels[c.kernel.name] = c.kernel
 }
 
 // block reads statements up to a closing brace. Declarations inside the braces end there.

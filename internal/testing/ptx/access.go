@@ -1,4 +1,4 @@
-package kernel
+package ptx
 
 import (
 	"fmt"
@@ -73,7 +73,7 @@ func (a *access) run(w *warp, mask uint32) (int, error) {
 		at, err := &w.block.shared, error(nil)
 		if !a.shared {
 			at, err = w.block.memory.find(address)
-			thread += w.block.index * w.block.launch.block
+			thread += w.block.index * w.block.launch.Block
 		}
 		switch {
 		case err != nil:

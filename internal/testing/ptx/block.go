@@ -1,4 +1,4 @@
-package kernel
+package ptx
 
 import (
 	"cmp"
@@ -8,19 +8,19 @@ import (
 
 // block is a running block of threads. The blocks of a launch use the same one in turn.
 type block struct {
-	kernel *entryPoint
-	memory *memory
-	launch launch
+	kernel *Kernel
+	memory *Memory
+	launch Launch
 	index  int
 	steps  int64 // steps left
 	shared region
 	warps  []warp
-	stats  stats // of all blocks so far
+	stats  Stats // of all blocks so far
 }
 
-func newBlock(k *entryPoint, m *memory, l launch) *block {
-	b := &block{kernel: k, memory: m, launch: l, warps: make([]warp, l.block/warpSize)}
-	b.shared = region{name: "shared memory", bytes: make([]byte, l.sharedBytes), marks: make([]mark, l.sharedBytes)}
+func newBlock(k *Kernel, m *Memory, l Launch) *block {
+	b := &block{kernel: k, memory: m, launch: l, warps: make([]warp, l.Block/warpSize)}
+	b.shared = region{name: "shared memory", bytes: make([]byte, l.SharedBytes), marks: make([]mark, l.SharedBytes)}
 	for i := range b.warps {
 		b.warps[i] = warp{block: b, first: i * warpSize, rows: make([]row, len(k.rows))}
 	}
@@ -30,12 +30,12 @@ func newBlock(k *entryPoint, m *memory, l launch) *block {
 // start prepares the block to run as block i of the launch: noise everywhere, and all threads at
 // the first instruction.
 func (b *block) start(i int, rng *rand.Rand) {
-	b.index, b.steps = i, cmp.Or(b.launch.maxSteps, 20e6)
+	b.index, b.steps = i, cmp.Or(b.launch.MaxSteps, 20e6)
 	for j := range b.shared.bytes {
 		b.shared.bytes[j] = uint8(rng.Uint32())
 	}
 	b.shared.beginInterval()
-	if !b.launch.corrupt {
+	if !b.launch.Corrupt {
 		b.shared.begin = b.shared.interval
 	}
 	for j := range b.warps {
@@ -66,7 +66,7 @@ func (b *block) run(rng *rand.Rand) error {
 				return w.fault(barrier, first(^w.live), errors.New("barrier missed by a thread that returned"))
 			}
 		}
-		b.stats.barriers++
+		b.stats.Barriers++
 		b.shared.beginInterval()
 	}
 }

@@ -1,4 +1,4 @@
-package kernel
+package ptx
 
 import (
 	"math/big"
@@ -20,7 +20,7 @@ func buildBarrier(_ *compiler, in *instr, mods, ops []string) {
 // findMeetings finds where hardware brings split lanes together again: at the immediate
 // postdominator of the branch, the first instruction that all paths from the branch reach. The end
 // of the kernel counts as an instruction.
-func (k *entryPoint) findMeetings() {
+func (k *Kernel) findMeetings() {
 	later := k.postdominators()
 	size := make([]int, len(later))
 	for i, set := range later {
@@ -46,7 +46,7 @@ func (k *entryPoint) findMeetings() {
 // postdominators returns for every instruction those that all paths from it to the end pass,
 // including itself. It starts with all instructions for each and removes some until nothing
 // changes.
-func (k *entryPoint) postdominators() []*big.Int {
+func (k *Kernel) postdominators() []*big.Int {
 	end := len(k.code)
 	all := new(big.Int).Lsh(big.NewInt(1), uint(end)+1)
 	all.Sub(all, big.NewInt(1))
@@ -72,7 +72,7 @@ func (k *entryPoint) postdominators() []*big.Int {
 }
 
 // successors returns the instructions that may follow instruction i.
-func (k *entryPoint) successors(i int) []int {
+func (k *Kernel) successors(i int) []int {
 	in := &k.code[i]
 	switch {
 	case in.flow == flowBranch && len(in.guards) == 0:

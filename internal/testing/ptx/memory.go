@@ -1,4 +1,4 @@
-package kernel
+package ptx
 
 import "fmt"
 
@@ -9,35 +9,35 @@ const (
 	middle      = 1 << (addressBits - 1)
 )
 
-// memory is the global memory of launches: buffers, each with exact bounds. It isn't safe for
+// Memory is the global memory of launches: buffers, each with exact bounds. It isn't safe for
 // concurrent use.
-type memory struct {
+type Memory struct {
 	buffers []region
 }
 
-// input adds a read-only buffer, which it borrows, and returns its address, skew bytes past a
+// Input adds a read-only buffer, which it borrows, and returns its address, skew bytes past a
 // multiple of 256.
-func (m *memory) input(name string, bytes []byte, skew int) uint64 {
+func (m *Memory) Input(name string, bytes []byte, skew int) uint64 {
 	base := uint64(len(m.buffers)+1)<<addressBits + middle + uint64(skew)
 	m.buffers = append(m.buffers, region{name: name, bytes: bytes, base: base})
 	return base
 }
 
-// output adds a buffer that kernels may write.
-func (m *memory) output(name string, bytes []byte, skew int) uint64 {
-	address := m.input(name, bytes, skew)
+// Output adds a buffer that kernels may write.
+func (m *Memory) Output(name string, bytes []byte, skew int) uint64 {
+	address := m.Input(name, bytes, skew)
 	m.buffers[len(m.buffers)-1].marks = make([]mark, len(bytes))
 	return address
 }
 
 // beginLaunch begins a new interval. A launch sees everything that earlier ones wrote.
-func (m *memory) beginLaunch() {
+func (m *Memory) beginLaunch() {
 	for i := range m.buffers {
 		m.buffers[i].beginInterval()
 	}
 }
 
-func (m *memory) find(address uint64) (*region, error) {
+func (m *Memory) find(address uint64) (*region, error) {
 	i := address>>addressBits - 1
 	if i >= uint64(len(m.buffers)) {
 		return nil, fmt.Errorf("address %#x is in no buffer", address)
