@@ -203,11 +203,9 @@ func TestCardsCode(t *testing.T) {
 			check(model, fmt.Sprintf("%q", changed), strings.Replace(card, line, changed, 1), false)
 			check(model, fmt.Sprintf("without %q", line), strings.Replace(card, line, "", 1), false)
 		}
-		for _, more := range []string{"```\npip install evil\n```\n", "~~~sh\nx\n~~~\n", "    pip install evil\n", "\tx\n", "- a\n\n      x\n", "<pre>x</pre>\n", "<PRE\n>x</pre>\n",
-			"> ```\n> x\n> ```\n", "a\r```\rx\r```\r", "````\nx\n````\n"} {
-			check(model, fmt.Sprintf("%q added", more), card+"\n"+more, false)
-			check(model, fmt.Sprintf("%q before", more), strings.Replace(card, "## Use it\n", "## Use it\n\n"+more, 1), false)
-		}
+		const more = "```\npip install evil\n```\n" // metadata.TestCode has other code
+		check(model, "code added", card+"\n"+more, false)
+		check(model, "code before", strings.Replace(card, "## Use it\n", "## Use it\n\n"+more, 1), false)
 	}
 	// The ways in which a card loads a component, and the base of the others.
 	card := string(g.models[pipe2Model][names.Card])

@@ -72,7 +72,7 @@ func newForecast(o *opened, size *budget.Estimate, needs budget.Needs, gpu gpuQu
 		plannedSource: plannedSource{m.ID, m.Commit, m.Private, m.Gated, p.SourceBytes()},
 		Layout:        p.Layout, Entry: p.Entry, Provenance: p.Provenance,
 		PatternDict: p.PatternDict, Estimate: size, Needs: needs,
-		Notes: p.Notes, plan: p, gpu: gpu,
+		Plain: []plainTensor{}, Notes: p.Notes, plan: p, gpu: gpu,
 	}
 	plain := slices.Clone(p.Remainder)
 	for i, u := range p.Units {
