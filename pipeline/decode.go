@@ -21,7 +21,10 @@ type PairOptions struct {
 	OutDir string
 	Force  bool
 
-	Level   Level  // how far Verify goes
+	// Level is how far Verify goes. With Locate, Verify follows a failed proof with a comparison
+	// that finds the weight.
+	Level   Level
+	Locate  bool
 	Chosen  bool   // the DF11 model itself named the original
 	WorkDir string // holds the spools of a remote original
 }

@@ -186,11 +186,23 @@ func (v *verification) rebuild(ctx context.Context) error {
 	})
 }
 
-// locate finds the fault behind a failed proof, which may be any wrong bit of a file: a file with
-// another SHA-256 than the manifest lists.
+// locate finds the fault behind a failed proof, which may be any wrong bit of a file. If the
+// original may be read, it looks for the weight. Otherwise it looks for a file with another SHA-256
+// than the manifest lists.
 func (v *verification) locate(ctx context.Context, proof error) error {
 	if !wraps[*back.RebuildError](proof) {
 		return proof
+	}
+	if v.Locate {
+		v.Progress.SetPhase(string(LevelFull))
+		err := v.compare(ctx)
+		if isFault(err) {
+			v.report.Level = LevelFull
+			return err
+		}
+		if err != nil {
+			v.check.Warn("couldn't find out which weight differs: %v", err)
+		}
 	}
 	if err := v.check.OtherHashes(ctx); isFault(err) {
 		v.report.Difference = proof

@@ -102,7 +102,7 @@ func verifyOne(ctx context.Context, u *ui, f *verifyFlags,
 	pair := src.pair(d)
 	opt := pipeline.PairOptions{
 		Pair: pair, Level: cmp.Or(pipeline.Level(f.level), pipeline.Cheapest(pair)),
-		Chosen: f.against == "", Means: f.means(),
+		Locate: f.level == "", Chosen: f.against == "", Means: f.means(),
 		// A folder with a known name could be another user's.
 		WorkDir: cmp.Or(f.workDir, os.TempDir()),
 	}
