@@ -138,7 +138,12 @@ func (f *forecast) picture() string {
 
 // print writes the forecast for people.
 func (f *forecast) print(w io.Writer) {
-	printf(w, "%s\n\n", f.gain())
+	printf(w, "%s\n", f.gain())
+	if n := f.Estimate.EmptyBits; n >= 4 {
+		printf(w, "the lowest %d of 7 mantissa bits are 0 in every weight that was read: the weights "+
+			"come from a smaller type, such as FP8, which takes less space than DF11\n", n)
+	}
+	fmt.Fprintln(w)
 	t := newTable(w)
 	t.row("source", "%s%s", f.Source, choose(f.Private || f.Gated != "",
 		" (private or gated: the target will be private)", ""))

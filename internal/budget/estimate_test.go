@@ -2,6 +2,7 @@ package budget_test
 
 import (
 	"context"
+	"encoding/binary"
 	"math"
 	"os"
 	"path/filepath"
@@ -102,8 +103,8 @@ func TestEstimateSampled(t *testing.T) {
 			if math.Abs(off) > most {
 				t.Errorf("%s: estimate %d, result %d: off by %.2f%%", name, e.OutputBytes, result, 100*off)
 			}
-			if e.Exact || (e.SampledBytes > 0) != (maxBytes != 0) {
-				t.Errorf("%s: exact %t after %d bytes", name, e.Exact, e.SampledBytes)
+			if e.Exact || (e.SampledBytes > 0) != (maxBytes != 0) || e.EmptyBits != 0 {
+				t.Errorf("%s: exact %t after %d bytes, %d empty bits", name, e.Exact, e.SampledBytes, e.EmptyBits)
 			}
 		}
 	}
@@ -125,5 +126,20 @@ func TestEstimateExact(t *testing.T) {
 				t.Errorf("%s %s: exact %t, estimate %d, result %d", known, layout, e.Exact, e.OutputBytes, result)
 			}
 		}
+	}
+}
+
+// Weights that were FP8 leave the lower bits of the mantissa empty.
+func TestEstimateUpCast(t *testing.T) {
+	dir := written(t, hubtest.NewLlama(5, hubtest.ModelOptions{}))
+	path := filepath.Join(dir, "model.safetensors")
+	data, err := os.ReadFile(path)
+	must(t, err)
+	for i := 8 + int(binary.LittleEndian.Uint64(data)); i < len(data); i += 2 {
+		data[i] &= 0xf0
+	}
+	must(t, os.WriteFile(path, data, 0o600))
+	if e := estimated(t, dir, plan.Options{}, -1); e.EmptyBits != 4 {
+		t.Errorf("%d empty bits", e.EmptyBits)
 	}
 }

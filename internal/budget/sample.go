@@ -142,7 +142,7 @@ func (e *UnitEstimate) sample(ctx context.Context, u plan.Unit, weights io.Reade
 	if err != nil {
 		return err
 	}
-	if err = countRuns(ctx, counter, weights, runs); err != nil {
+	if e.low, err = countRuns(ctx, counter, weights, runs); err != nil {
 		return err
 	}
 	sampled, err := counter.Finish()
@@ -160,23 +160,27 @@ func (e *UnitEstimate) sample(ctx context.Context, u plan.Unit, weights io.Reade
 }
 
 // countRuns is the encoder's pass 1 over runs of a unit's weights, as if they were the whole unit.
+// It returns all bits set in the weights' lower bytes.
 func countRuns(ctx context.Context, c *encoder.Counter, weights io.ReaderAt,
-	runs []run) error {
+	runs []run) (low byte, err error) {
 	buf := streams.GetBlock()
 	defer streams.PutBlock(buf)
 	var at int64
 	for _, r := range runs {
 		for r.n > 0 {
 			if err := ctx.Err(); err != nil {
-				return context.Cause(ctx)
+				return 0, context.Cause(ctx)
 			}
 			n := min(r.n, streams.BlockBytes/2)
 			if err := streams.ReadFull(weights, buf[:2*n], 2*r.elem); err != nil {
-				return err
+				return 0, err
 			}
 			c.Add(at, buf[:2*n])
+			for i := int64(0); i < 2*n; i += 2 {
+				low |= buf[i]
+			}
 			r.elem, r.n, at = r.elem+n, r.n-n, at+n
 		}
 	}
-	return nil
+	return low, nil
 }
