@@ -1,6 +1,7 @@
 package target
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -292,9 +293,9 @@ func (x *judgment) accept(file names.File, who claimant, c ledger.Claim) {
 func (x *judgment) refuseTaken(who claimant, result plan.Identity) error {
 	switch who {
 	case stranger:
-		return &TakenError{Where: x.where, Of: result.Unlike(x.identity)}
+		return &TakenError{x.where, result.Unlike(x.identity)}
 	case former:
-		return &TakenError{Where: x.where, Of: result.Source, Same: true}
+		return &TakenError{x.where, result.Source + " at another commit or with other flags"}
 	}
 	return nil
 }
@@ -432,18 +433,11 @@ func (e *ConflictError) Error() string {
 type TakenError struct {
 	Where string
 	Of    string // its source; "" if it is not known
-	Same  bool   // it is a conversion of the same source, for another commit or with other flags
 }
 
 func (e *TakenError) Error() string {
-	of := "another model"
-	switch {
-	case e.Same:
-		of = e.Of + " at another commit or with other flags"
-	case e.Of != "":
-		of = e.Of
-	}
-	return fmt.Sprintf("since this run began, a conversion of %s has written to %s", of, e.Where)
+	return fmt.Sprintf("since this run began, a conversion of %s has written to %s",
+		cmp.Or(e.Of, "another model"), e.Where)
 }
 
 // IsJournal reports whether a file is the journal of a conversion that hasn't finished its target.
