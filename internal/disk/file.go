@@ -12,9 +12,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
-	"path"
 	"path/filepath"
-	"sync/atomic"
 
 	"github.com/df11-convert/df11-convert/internal/names"
 )
@@ -39,11 +37,10 @@ type handle interface {
 // File is a file being written under a temporary name. ReadAt and WriteAt may be called
 // concurrently; the other methods may not.
 type File struct {
-	h      handle
-	root   *os.Root // has both names
-	name   string   // the target, in root
-	temp   string   // in root; "" once there is nothing to clean up
-	failed atomic.Pointer[fs.PathError]
+	h    handle
+	root *os.Root // has both names
+	name string   // the target, in root
+	temp string   // in root; "" once there is nothing to clean up
 
 	// naming renames the file by calling rename, or returns an error.
 	naming func(rename func() error) error
@@ -91,35 +88,23 @@ func TempName() string { return tempPrefix + rand.Text() + tempSuffix }
 
 // removeTemporary deletes the temporary files that killed runs left in a folder. Lock the folder
 // first, so that no other process is writing there.
-func removeTemporary(dir *os.Root) error {
-	entries, err := fs.ReadDir(dir.FS(), ".")
-	if err != nil {
-		return wrap("read", dir.Name(), err)
+func removeTemporary(dir *os.Root) {
+	left, _ := fs.Glob(dir.FS(), tempPrefix+"*"+tempSuffix)
+	for _, name := range left {
+		_ = dir.Remove(name) // which costs space if it stays
 	}
-	for _, e := range entries {
-		if ours, _ := path.Match(tempPrefix+"*"+tempSuffix, e.Name()); !ours || !e.Type().IsRegular() {
-			continue
-		}
-		if err := dir.Remove(e.Name()); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return wrap("remove", filepath.Join(dir.Name(), e.Name()), err)
-		}
-	}
-	return nil
 }
 
 // writebackFrom is the smallest write to send to disk at once. Smaller ones may share their pages
 // with later writes.
 const writebackFrom = 256 << 10
 
-// WriteAt writes all of p at off, or fails. File remembers the first failure, so Commit returns it
-// even if the caller ignores it. A large write starts on its way to the disk at once, so that the
+// WriteAt writes all of p at off, or fails. A large write starts on its way to the disk at once, so that the
 // disk isn't idle until Commit.
 func (f *File) WriteAt(p []byte, off int64) (int, error) {
 	n, err := f.h.WriteAt(p, off)
 	if err != nil {
-		e := f.wrap("write", err)
-		f.failed.CompareAndSwap(nil, e)
-		return n, e
+		return n, f.wrap("write", err)
 	}
 	if h, ok := f.h.(*os.File); ok && n >= writebackFrom {
 		beginWriteback(h, off, int64(n))
@@ -149,9 +134,6 @@ func (f *File) ReadAt(p []byte, off int64) (int, error) {
 // After an error, no file has appeared, unless only the last step failed: syncing the directory (Op
 // "sync directory of").
 func (f *File) Commit(wantSize int64) error {
-	if e := f.failed.Load(); e != nil {
-		return e
-	}
 	if err := f.checkSize(wantSize); err != nil {
 		return err
 	}

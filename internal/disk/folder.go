@@ -92,12 +92,10 @@ func open(kind, dir string, perm fs.FileMode) (*Folder, error) {
 		return nil, err
 	}
 	f := &Folder{Root: root, Known: map[string]string{}, kind: kind, perm: perm, made: missing != nil}
-	if err = f.acquire(); err == nil {
-		err = removeTemporary(f.State)
-	}
-	if err != nil {
+	if err = f.acquire(); err != nil {
 		return nil, errors.Join(err, f.Leave())
 	}
+	removeTemporary(f.State)
 	return f, nil
 }
 
@@ -292,9 +290,6 @@ func (f *Folder) Open(name string) (*os.File, error) {
 // Create starts a file of a known size and creates the folders above it. It replaces only known
 // files.
 func (f *Folder) Create(name string, size int64) (*File, error) {
-	if _, err := f.Lstat(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return nil, err
-	}
 	if err := f.Root.MkdirAll(path.Dir(name), forFolders(f.perm)); err != nil {
 		return nil, wrap("mkdir", f.path(path.Dir(name)), err)
 	}

@@ -1,9 +1,7 @@
 package disk
 
 import (
-	"cmp"
 	"io"
-	"slices"
 	"sync"
 
 	"github.com/df11-convert/df11-convert/internal/streams"
@@ -102,15 +100,10 @@ func (g *Gather) write(p []byte, off int64) error {
 	return err
 }
 
-// Flush writes all incomplete windows. No WriteAt may be running.
+// Flush writes what the incomplete windows have. No WriteAt may be running.
 func (g *Gather) Flush() error {
 	for at, x := range g.open {
-		slices.SortFunc(x.have, func(a, b span) int { return cmp.Compare(a.from, b.from) })
-		for i, s := range x.have {
-			if i+1 < len(x.have) && x.have[i+1].from == s.end {
-				x.have[i+1].from = s.from // they're written together
-				continue
-			}
+		for _, s := range x.have {
 			if err := g.write(x.buf[s.from:s.end], at*windowBytes+int64(s.from)); err != nil {
 				return err
 			}
