@@ -1,15 +1,12 @@
 package disk
 
 import (
-	"bytes"
 	"errors"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"runtime"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 
@@ -44,33 +41,6 @@ func wantOnly(t *testing.T, dir string, names ...string) {
 	}
 	if strings.Join(got, " ") != strings.Join(names, " ") {
 		t.Errorf("directory holds %q, want %q", got, names)
-	}
-}
-
-func TestConcurrentWriteAt(t *testing.T) {
-	const nParts, part = 16, 1000
-	dir := t.TempDir()
-	f := create(t, filepath.Join(dir, "a"), 2*nParts*part) // allocate more space than is used
-	var wg sync.WaitGroup
-	for i := range nParts {
-		wg.Go(func() {
-			if _, err := f.WriteAt(bytes.Repeat([]byte{byte(i)}, part), int64(i*part)); err != nil {
-				t.Error(err)
-			}
-		})
-	}
-	wg.Wait()
-	p := make([]byte, 2)
-	if _, err := f.ReadAt(p, 3*part-1); err != nil || p[0] != 2 || p[1] != 3 {
-		t.Errorf("read back %v, %v", p, err)
-	}
-	if _, err := f.ReadAt(p, nParts*part); !errors.Is(err, io.EOF) {
-		t.Errorf("end of file: %v", err)
-	}
-	must(t, f.Commit(nParts*part))
-	f.Cleanup() // must not remove what was committed
-	if info, err := os.Stat(filepath.Join(dir, "a")); err != nil || info.Size() != nParts*part {
-		t.Errorf("%v, %v", info, err)
 	}
 }
 

@@ -101,24 +101,6 @@ func TestAnyOrder(t *testing.T) {
 	}
 }
 
-// If pieces come in order, they arrive as whole windows, but for the ends.
-func TestLarge(t *testing.T) {
-	const n = 3*windowBytes + 1000
-	f := &target{b: make([]byte, n)}
-	g := NewGather(f)
-	for off := 100; off < n; off += 7000 {
-		if _, err := g.WriteAt(make([]byte, min(7000, n-off)), int64(off)); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if err := g.Flush(); err != nil {
-		t.Fatal(err)
-	}
-	if f.writes[0] != (span{windowBytes, 2 * windowBytes}) || f.writes[1] != (span{2 * windowBytes, 3 * windowBytes}) {
-		t.Errorf("the first writes are %v and %v", f.writes[0], f.writes[1])
-	}
-}
-
 func TestErrors(t *testing.T) {
 	broken := errors.New("broken")
 	for _, c := range []struct {

@@ -237,26 +237,6 @@ func TestJournalForARepo(t *testing.T) {
 	}
 }
 
-// The outputs in a journal are done. Lines about a source file, or about a unit decoded by a GPU,
-// don't count.
-func TestJournalIsNoWitness(t *testing.T) {
-	l := read(t, []byte(strings.Join([]string{
-		`{"version":1,"plan":"digest","source":"org/model"}`,
-		`{"output":{"path":"a","size":1,"sha256":"aa","units":[{"path":"u","gpu":true}]}}`,
-		`{"output":{"path":"b","size":1,"sha256":"bb"}}`, `{"uploaded":"b"}`,
-		`{"tensor":{"output":"z","at":4,"crc":5,"prefix":{"file":"f","end":6,"sha256":"7"}}}`,
-		`{"file":{"file":"g","integrity":"streamed","sha256":"gg"}}`, `{"file":{"file":"h","integrity":"proof","sha256":"hh"}}`,
-	}, "\n")))
-	if !l.Done("a") || !l.Done("b") || len(l.Outputs()) != 2 || len(l.Tensors("z")) != 1 || l.Outputs()[0].Verified != nil {
-		t.Errorf("%+v, tensors %v", l.Outputs(), l.Tensors("z"))
-	}
-	for _, file := range []string{"f", "g", "h"} {
-		if _, known := l.File(file); known {
-			t.Errorf("%s is known", file)
-		}
-	}
-}
-
 // committed reports whether a commit of the target has an output.
 func committed(l *ledger.Ledger, path string) bool {
 	o, _ := l.Output(path)

@@ -1,7 +1,6 @@
 package target_test
 
 import (
-	"bytes"
 	"crypto/sha256"
 	"errors"
 	"fmt"
@@ -194,38 +193,6 @@ func TestFolderChangedMeanwhile(t *testing.T) {
 			holds(t, out, map[string]string{"README.md": theirs})
 		}
 	}
-}
-
-// TestForceClaimsNothingOfOthers checks that weights of others that force let stay aren't ours for
-// the next run, which has the journal of the first.
-func TestForceClaimsNothingOfOthers(t *testing.T) {
-	out, stop := t.TempDir(), errors.New("stop")
-	theirs := map[string]string{"other.safetensors": "theirs"}
-	must(t, os.WriteFile(filepath.Join(out, "other.safetensors"), []byte("theirs"), 0o666))
-	if err := convert(t, out, true, func() error { return stop }); !errors.Is(err, stop) {
-		t.Fatal(err)
-	}
-	conflict := (*target.ConflictError)(nil)
-	if err := convert(t, out, false, calm); !errors.As(err, &conflict) || !slices.Equal(conflict.Files, []string{"other.safetensors"}) {
-		t.Errorf("without force: %v", err)
-	}
-	must(t, convert(t, out, true, calm))
-	holds(t, out, theirs)
-}
-
-// TestManifestNamesNothingOutside checks that converting a folder again removes nothing outside it,
-// even if its manifest names a config.json there.
-func TestManifestNamesNothingOutside(t *testing.T) {
-	out := filepath.Join(t.TempDir(), "out")
-	must(t, convert(t, out, false, calm))
-	precious, manifest := filepath.Join(out, "..", "precious"), filepath.Join(out, names.Manifest)
-	b, err := os.ReadFile(manifest)
-	must(t, errors.Join(err, os.WriteFile(precious, nil, 0o666),
-		os.WriteFile(manifest, bytes.ReplaceAll(b, []byte(`"config.json"`), []byte(`"../precious"`)), 0o666)))
-	must(t, convert(t, out, true, calm))
-	_, err = os.Stat(precious)
-	must(t, err)
-	holds(t, out, result)
 }
 
 // TestSourceFolderIsNoTarget checks that a result never replaces its source, whatever the path.

@@ -382,17 +382,3 @@ func TestWhatHasComeSince(t *testing.T) {
 		}
 	}
 }
-
-// TestFormerListsWhatIsOurs: a journal of the run lists what is ours with its sum, so that the next
-// run knows it.
-func TestFormerListsWhatIsOurs(t *testing.T) {
-	j, s := inRepo.of(map[string]string{record: manifest(older, "org/a", "old.safetensors old"), "old.safetensors": "old", "tokenizer.json": "tokens", "x.md": "x"})
-	in, err := j.inspect(t.Context(), s.snapshot(), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	want := []names.File{file(record, s.files[record]), file("old.safetensors", "old")}
-	if got := in.former(); !slices.Equal(got, want) || in.ManifestSHA256() != want[0].SHA256 {
-		t.Errorf("got %v, want %v", got, want)
-	}
-}
