@@ -10,32 +10,25 @@ import (
 
 // checkParts returns a PartsError if any of n parts has left an output to make.
 func (j *job) checkParts(n int, done *ledger.Ledger) error {
-	e := &PartsError{N: n, Missing: map[int][]string{}}
-	makers := spans.Assign(j.outputs, n)
+	missing, makers := map[int][]string{}, spans.Assign(j.outputs, n)
 	for _, o := range j.outputs {
-		if part := makers[o]; part > 0 && !done.Done(o.Path) {
-			e.Missing[part] = append(e.Missing[part], o.Path)
+		if part := makers[o]; !done.Done(o.Path) {
+			missing[part] = append(missing[part], o.Path)
 		}
 	}
-	if len(e.Missing) > 0 {
-		return e
+	var parts PartsError
+	for i := 1; i <= n; i++ { // the outputs of no part are for this run
+		if names := missing[i]; names != nil {
+			parts = append(parts, fmt.Sprintf("part %d of %d lacks %s", i, n, human.List(names)))
+		}
+	}
+	if parts != nil {
+		return parts
 	}
 	return nil
 }
 
-// A PartsError says which parts are not complete.
-type PartsError struct {
-	N       int
-	Missing map[int][]string // outputs by part
-}
+// A PartsError says what parts lack, one text per part.
+type PartsError []string
 
-func (e *PartsError) Error() string {
-	var parts []string
-	for i := 1; i <= e.N; i++ {
-		if names := e.Missing[i]; len(names) > 0 {
-			parts = append(parts,
-				fmt.Sprintf("part %d of %d lacks %s", i, e.N, human.List(names)))
-		}
-	}
-	return "some parts are incomplete: " + human.List(parts)
-}
+func (e PartsError) Error() string { return "some parts are incomplete: " + human.List(e) }

@@ -116,7 +116,7 @@ var kinds = []kind{
 		"name the original with --against org/name"},
 	{"left_out", wraps[*back.LeftOutError], exitError,
 		"use verify --level full, which compares everything that was kept"},
-	{"parts_missing", wraps[*pipeline.PartsError], exitError,
+	{"parts_missing", wraps[pipeline.PartsError], exitError,
 		"make those parts with --shard, then run --finish again"},
 	{"not_found", oneOf(hub.ErrNotFound, hub.ErrRevisionNotFound, hub.ErrEntryNotFound), exitError,
 		""},
