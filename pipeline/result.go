@@ -60,15 +60,12 @@ func (r *result) whole(files []target.SideFile, outputs []ledger.Output,
 	}
 	manifest := target.NewSideFile(names.Manifest, "", b)
 	r.report.Target.ManifestSHA256 = manifest.SHA256
-	m, verified := r.Model, "every weight was decoded again and compared"
-	if r.report.Verified.Earlier > 0 {
-		verified = "the manifest says which weights were verified by an earlier run"
-	}
+	m := r.Model
 	return &target.Result{
 		Files: slices.Insert(slices.Clone(files), last, manifest), Outputs: outputs,
 		Summary: fmt.Sprintf("Add %s as DF11", m.ID),
-		Description: fmt.Sprintf("Made by df11-convert %s from %s at %s; %s.", r.Version, m.ID,
-			cmp.Or(m.Commit, "an unpinned revision"), verified),
+		Description: fmt.Sprintf("Made by df11-convert %s from %s at %s.", r.Version, m.ID,
+			cmp.Or(m.Commit, "an unpinned revision")),
 		Sending: r.Progress.Uploading,
 	}, nil
 }
