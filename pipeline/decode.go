@@ -35,8 +35,6 @@ type DecodeReport struct {
 	Folder string `json:"folder"`
 	Files  int    `json:"files"`
 	Bytes  int64  `json:"bytes"`
-	// There counts the files that were in the folder already, with the right SHA-256.
-	There int `json:"files_there"`
 	// Consulted says that headers and hashes came from the original, not from the manifest.
 	Consulted bool `json:"original_consulted"`
 	// Index is the index in the folder. It says the same as the original's, and may not be a copy.
@@ -70,9 +68,6 @@ func Decode(ctx context.Context, opt PairOptions) (*DecodeReport, error) {
 	report.NotRestored = slices.DeleteFunc(opt.NotRestored(),
 		func(file string) bool { return file == report.Index })
 	err = r.Run(ctx, files, out, func(f model.File) error {
-		if out.Has(f) {
-			report.There++
-		}
 		report.Files++
 		report.Bytes += f.Size
 		return nil

@@ -55,12 +55,11 @@ func TestDecodeKeepsFilesOfOthers(t *testing.T) {
 	if !bytes.Equal(world.Read(t, filepath.Join(out, index)), world.Read(t, filepath.Join(original, index))) {
 		t.Error("the original's own index was replaced by an equal one")
 	}
-	if text := must(t, "decode", df11, "-o", out); !strings.Contains(text, "3 of them already there") {
-		t.Errorf("the second run says %q", text)
-	}
-	world.Must(t, os.Remove(filepath.Join(out, first)))
-	if text := must(t, "decode", df11, "--against", original, "-o", out); !strings.Contains(text, "2 of them already there") {
-		t.Errorf("the third run says %q", text)
+	before, err := os.Stat(filepath.Join(out, first))
+	world.Must(t, err)
+	must(t, "decode", df11, "-o", out)
+	if after, err := os.Stat(filepath.Join(out, first)); err != nil || !os.SameFile(before, after) {
+		t.Errorf("a file that was right is written again, %v", err)
 	}
 	must(t, "decode", df11, "--against", original, "-o", original) // where every file is right
 }
