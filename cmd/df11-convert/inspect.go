@@ -21,9 +21,9 @@ func inspectCommand(u *ui) *cobra.Command {
 		Use:   "inspect DF11",
 		Short: "Measure exponents, codes and bits per weight of a DF11 model",
 		Long: `inspect measures a DF11 model. It prints sizes, compressed modules, entropy, and
-bits per weight next to the order-0 entropy bound. It samples the weights of
-large models. It verifies nothing. To see what a BF16 model would become, use
-plan.`,
+bits per weight next to the order-0 entropy bound, with --json or --html for
+each module. It samples the weights of large models. It verifies nothing. To see
+what a BF16 model would become, use plan.`,
 		Example: `  df11-convert inspect ./Qwen3-8B-DF11
   df11-convert inspect DFloat11/Qwen3-8B-DF11 --html report.html
   df11-convert inspect ./flux1-dev-DF11.safetensors --json`,
@@ -82,14 +82,6 @@ func printInspection(w io.Writer, r *describe.Report) {
 		r.Bound)
 	for _, p := range r.Parts.List() {
 		t.row("  "+p.Name, "%s, %.1f%%", human.Bytes(p.Bytes), percentage(p.Bytes, r.DF11Bytes))
-	}
-	t.Flush()
-	fmt.Fprintln(w)
-	t = newTable(w)
-	fmt.Fprintln(t, "module\tweights\tentropy\tcode\tbits/weight\tbound")
-	for _, u := range r.Units {
-		printf(t, "%s\t%s\t%.4f\t%.4f\t%.4f\t%.4f\n", u.Path, human.Grouped(u.Weights), u.Entropy,
-			u.CodeBits, u.Bits, u.Bound)
 	}
 	t.Flush()
 }

@@ -4,12 +4,12 @@ import (
 	"bytes"
 	"cmp"
 	"crypto/sha256"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
 	"path"
-	"slices"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
@@ -160,16 +160,12 @@ func distinct(models []listedModel, me string) error {
 	return nil
 }
 
-// slice sorts the models by a hash of source and target, and returns every n-th one from the i-th
-// on. So a model's slice doesn't depend on the list's order or on what's published.
+// slice returns the models whose hash of source and target falls into this part. So a model's slice
+// depends on nothing but its entry.
 func slice(models []listedModel, part spans.Part) (mine []listedModel) {
-	sum := func(m listedModel) string {
-		sum := sha256.Sum256([]byte(m.spec() + "\n" + m.RepoID))
-		return string(sum[:])
-	}
-	sums := slices.Sorted(slices.Values(transform(models, sum)))
 	for _, m := range models {
-		if at, _ := slices.BinarySearch(sums, sum(m)); at%part.N == part.I-1 {
+		sum := sha256.Sum256([]byte(m.spec() + "\n" + m.RepoID))
+		if binary.BigEndian.Uint64(sum[:])%uint64(part.N) == uint64(part.I-1) {
 			mine = append(mine, m)
 		}
 	}

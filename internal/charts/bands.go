@@ -67,12 +67,5 @@ func Drawing(r *describe.Report) string {
 
 // share formats part of whole in percent.
 func share(part, whole int64) string {
-	p := 100 * float64(part) / float64(max(1, whole))
-	switch {
-	case p > 0 && p < 0.01:
-		return "< 0.01%"
-	case p < 10:
-		return fmt.Sprintf("%.2f%%", p)
-	}
-	return fmt.Sprintf("%.1f%%", p)
+	return fmt.Sprintf("%.2f%%", 100*float64(part)/float64(max(1, whole)))
 }

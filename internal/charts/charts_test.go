@@ -58,7 +58,7 @@ func TestHTML(t *testing.T) {
 		t.Errorf("the page, which compares nothing, says %q", claim)
 	}
 	for _, part := range []string{`>DF11 6.90 MB</text>`, `x="49.000%" y="80" width="17.000%"`, // exponents in their place
-		`<th scope="row">-8</th><td class="bar" style="--bar:0.400">40.0%</td>`} {
+		`<th scope="row">-8</th><td class="bar" style="--bar:0.400">40.00%</td>`} {
 		if !strings.Contains(html(t, report("m")), part) {
 			t.Errorf("the page lacks %s", part)
 		}

@@ -42,10 +42,10 @@ func HTML(r *describe.Report, version string) ([]byte, error) {
 // bias is the exponent bias of BF16: values with exponent e are at least 2^(e-bias).
 const bias = 127
 
-// usual returns the exponents that a chart shows: those around the most frequent
-// one, as long as at least one weight in 100,000 has them. So a few odd weights, such as zeros, can't empty it.
+// usual returns the exponents that a chart shows: those around the most frequent one, as long as at
+// least one weight in 10,000 has them. So a few odd weights, such as zeros, can't empty it.
 func usual(h *describe.Histogram) (first, last int) {
-	least := max(1, h.Total()/100_000)
+	least := max(1, h.Total()/10_000)
 	best := slices.Index(h[:], slices.Max(h[:]))
 	for first = best; first > 0 && h[first-1] >= least; {
 		first--
