@@ -81,7 +81,6 @@ func TestEveryAnswerPassesTheGate(t *testing.T) {
 		{"tree", "GET", "/tree/", func(ctx context.Context, w *world) error { _, err := w.Tree(ctx, source, "main"); return err }},
 		{"owner", "GET", "/whoami", func(ctx context.Context, w *world) error { _, err := w.WhoAmI(ctx); return err }},
 		{"list", "GET", "/api/models", func(ctx context.Context, w *world) error { _, err := w.Quantized(ctx, source, ""); return err }},
-		{"branches", "GET", "/refs", func(ctx context.Context, w *world) error { _, err := w.Branches(ctx, source); return err }},
 		{"create", "POST", "/repos/create", func(ctx context.Context, w *world) error { _, err := w.CreateRepo(ctx, "me/new", &private); return err }},
 		{"branch", "POST", "/branch/", func(ctx context.Context, w *world) error { return w.CreateBranch(ctx, target, "b", "") }},
 		{"no branch", "DELETE", "/branch/", func(ctx context.Context, w *world) error { return w.DeleteBranch(ctx, target, "main") }},

@@ -102,17 +102,3 @@ func nextPage(t *wire.Transport, r *wire.Request, header http.Header) (string, e
 
 // nextLink matches <url>; rel="next" in a Link header, which may have other links.
 var nextLink = regexp.MustCompile(`(?i)<([^>]*)>[^<]*;\s*rel="?next\b`)
-
-// Branches returns the names of a repo's branches.
-func (c *Client) Branches(ctx context.Context, repo string) ([]string, error) {
-	var refs struct{ Branches []struct{ Name string } }
-	if _, err := c.t.Call(ctx, c.t.RepoGet("list branches of "+repo, repo, "/refs"),
-		&refs); err != nil {
-		return nil, err
-	}
-	var names []string
-	for _, b := range refs.Branches {
-		names = append(names, b.Name)
-	}
-	return names, nil
-}

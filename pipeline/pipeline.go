@@ -66,14 +66,14 @@ func (s *state) convert(ctx context.Context) error {
 	return s.report().checkGain()
 }
 
-// leaveRepo reports which commit has the result, and removes the branches of unfinished work.
+// leaveRepo reports which commit has the result, and removes the branch that the work was on.
 func (s *state) leaveRepo(ctx context.Context, report *Report) {
 	if s.repo == nil {
 		return
 	}
 	report.Target.Commit = s.repo.LastCommit()
-	if err := s.repo.RemoveBranches(ctx); err != nil {
-		s.Log.Warn("the target is complete, but it still has branches of unfinished work", "err",
+	if err := s.repo.RemoveBranch(ctx); err != nil {
+		s.Log.Warn("the target is complete, but the branch of the work is left", "err",
 			err)
 	}
 }

@@ -224,31 +224,6 @@ func TestBranchOfEndedRun(t *testing.T) {
 	refreshed(t, w, want, head)
 }
 
-// TestBranchesOfSupersededPlans checks that a refresh removes only branches of plans that never got
-// to main. A rerun of main's plan leaves the branch of another plan alone, which may be in
-// progress.
-func TestBranchesOfSupersededPlans(t *testing.T) {
-	t.Parallel()
-	w, _, _ := toRefresh(t)
-	digest := strings.TrimPrefix(abandon(t, w), "df11-convert-")
-	others := []string{"df11-convert-" + digest[:63], "df11-convert-mine", "df11-convert/" + digest, "df11-convert-next-" + digest, digest}
-	for _, name := range others {
-		w.CreateBranch(targetRepo, name, "main")
-	}
-	slices.Sort(others)
-	recommit(w.Server, sourceRepo, retrained())
-	w.mustConvert(t)
-	if left := w.branches(); !slices.Equal(left, others) {
-		t.Errorf("left are %v, want %v", left, others)
-	}
-	former := "df11-convert-" + digest
-	w.CreateBranch(targetRepo, former, "main")
-	w.mustConvert(t)
-	if !slices.Contains(w.branches(), former) {
-		t.Error("the branch of another plan is gone, although main has not moved")
-	}
-}
-
 // TestRefreshOfBranch checks that a target branch is refreshed like main, on a branch of another
 // name, and that main's branches stay.
 func TestRefreshOfBranch(t *testing.T) {

@@ -7,48 +7,32 @@ import (
 	"time"
 
 	"github.com/df11-convert/df11-convert/hub"
-	"github.com/df11-convert/df11-convert/internal/names"
 )
 
-// workBranch names the branch on which the plan of a digest refreshes main; another target branch
-// has its name in between. Not every Hub routes a name with a slash.
-func (r *Repo) workBranch(digest string) string {
+// workBranch names the branch on which the plan refreshes main; another target branch has its name in
+// between. Not every Hub routes a name with a slash.
+func (r *Repo) workBranch() string {
 	if r.main.name != "main" {
-		return "df11-convert-" + r.main.name + "-" + digest
+		return "df11-convert-" + r.main.name + "-" + r.owner.Digest
 	}
-	return "df11-convert-" + digest
+	return "df11-convert-" + r.owner.Digest
 }
 
-// RemoveBranches removes the branch of the plan once main is finished. If this run has committed to
-// main, it also removes the branches of other plans for main, which are out of date.
-func (r *Repo) RemoveBranches(ctx context.Context) error {
+// RemoveBranch removes the branch of the plan once main is finished.
+func (r *Repo) RemoveBranch(ctx context.Context) error {
 	if r.fresh {
 		return nil
 	}
-	branches, err := r.Hub.Branches(ctx, r.Repo)
-	if err != nil {
-		return err
-	}
-	for _, name := range branches {
-		of := name[max(0, len(name)-len(r.owner.Digest)):]
-		if !names.IsSHA256(of) || name != r.workBranch(of) || of != r.owner.Digest && !r.main.moved {
-			continue
-		}
-		if err := r.Hub.DeleteBranch(ctx, r.Repo, name); err != nil {
-			return err
-		}
-	}
-	return nil
+	return r.Hub.DeleteBranch(ctx, r.Repo, r.workBranch())
 }
 
-// committed records a commit of this run on a parent. A head that was found there, not answered to
-// the request, may hold more: it is judged before the next one.
-func (b *branch) committed(parent string, done hub.Commit) {
+// committed records a commit of this run. A head that was found there, not answered to the request,
+// may hold more: it is judged before the next one.
+func (b *branch) committed(done hub.Commit) {
 	b.head = done.OID
 	if !done.Found {
 		b.seen = done.OID
 	}
-	b.moved = b.moved || done.OID != parent
 }
 
 // conflictPause lets others go first: nothing after the first conflict, then a random time that
@@ -82,7 +66,7 @@ func (r *Repo) recheck(ctx context.Context, b *branch, head string) error {
 var ErrBranchGone = errors.New("the branch of the refresh was removed")
 
 // whyGone turns the error of a missing branch into ErrBranchGone: a run that finishes main removes
-// the branches that are out of date then. It returns any other error as it is.
+// the branch. It returns any other error as it is.
 func (r *Repo) whyGone(ctx context.Context, err error) error {
 	if r.work == r.main || !errors.Is(err, hub.ErrRevisionNotFound) {
 		return err

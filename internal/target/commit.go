@@ -132,7 +132,7 @@ func (r *Repo) commit(ctx context.Context, c change) error {
 			Summary: c.summary, Description: c.description, Parent: c.parent, Ops: ops,
 		})
 		if err == nil {
-			c.branch.committed(c.parent, done)
+			c.branch.committed(done)
 			if c.result != nil && len(ops) > 0 {
 				return r.look(ctx, c)
 			}
@@ -297,7 +297,7 @@ func (r *Repo) takeApart(ctx context.Context, in *Inspection) error {
 	done, err := r.Hub.Commit(ctx, r.Repo, r.main.name, hub.CommitRequest{
 		Summary: "Take an incomplete DF11 model apart", Parent: r.main.head, Ops: ops})
 	if err == nil {
-		r.main.committed(r.main.head, done)
+		r.main.committed(done)
 	}
 	return err
 }

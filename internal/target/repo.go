@@ -62,10 +62,9 @@ type Repo struct {
 
 // A branch is what a run knows of a branch of the target.
 type branch struct {
-	name  string
-	head  string // the newest commit that the run knows
-	seen  string // the commit that the run has judged last, or has made since
-	moved bool   // by a commit of this run
+	name string
+	head string // the newest commit that the run knows
+	seen string // the commit that the run has judged last, or has made since
 	*judge
 	*Inspection
 }
@@ -273,7 +272,7 @@ func (r *Repo) Published(ctx context.Context, whole bool) ([]ledger.Output, erro
 		return r.main.held(r.main.claims[names.Manifest]), nil
 	}
 	if r.main.isModel() {
-		name := r.workBranch(r.owner.Digest)
+		name := r.workBranch()
 		err := r.Hub.CreateBranch(ctx, r.Repo, name, r.main.head)
 		if err != nil {
 			return nil, err
