@@ -32,7 +32,9 @@ func (u *Unit) Compare(ctx context.Context, src io.ReaderAt, opt CompareOptions)
 			if v.same(c.exponents[:d.n], d.sm, d.bf16) {
 				return nil
 			}
-			return u.firstMismatch(c, d)
+			got := make([]byte, len(d.bf16))
+			v.join(got, c.exponents[:d.n], d.sm)
+			return firstMismatch(got, d.bf16, int64(u.positions[d.index]))
 		})
 	if err != nil || !opt.Strict {
 		return opt.name(err, u.ends)
@@ -44,15 +46,16 @@ func (u *Unit) Compare(ctx context.Context, src io.ReaderAt, opt CompareOptions)
 	return opt.wrap(err)
 }
 
-// firstMismatch returns the first weight of a decoded chunk that differs from the source.
-func (l *layout) firstMismatch(c *codes, d *chunkData) error {
-	for i := range d.n {
-		got, want := weight(c.exponents[i], d.sm[i]), binary.LittleEndian.Uint16(d.bf16[2*i:])
-		if got != want {
-			return &MismatchError{Elem: int64(l.positions[d.index]) + int64(i), Got: got, Want: want}
+// firstMismatch returns the first difference between weights, which differ. elem is their first
+// element.
+func firstMismatch(got, want []byte, elem int64) error {
+	for i := 0; i < len(got); i += 2 {
+		g, w := binary.LittleEndian.Uint16(got[i:]), binary.LittleEndian.Uint16(want[i:])
+		if g != w {
+			return &MismatchError{Elem: elem + int64(i/2), Got: g, Want: w}
 		}
 	}
-	panic("verify: internal error: the ways to compare disagree")
+	return errors.New("a buffer changed while it was compared")
 }
 
 // name adds the unit's name to an error. For a mismatch it also names the tensor, and counts Elem

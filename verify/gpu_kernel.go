@@ -1,18 +1,11 @@
 package verify
 
 import (
-	"crypto/sha256"
 	"fmt"
 
 	"github.com/df11-convert/df11-convert/verify/internal/cuda"
 	"github.com/df11-convert/df11-convert/verify/kernel"
 )
-
-// describeKernel names our kernel for the manifest.
-func describeKernel() string {
-	return fmt.Sprintf("df11-convert, PTX %s, sha256 %x", kernel.Version,
-		sha256.Sum256([]byte(kernel.PTX())))
-}
 
 // loadKernel loads our kernel. It refuses devices that are too old, because the driver's compiler
 // would only name PTX versions.

@@ -3,12 +3,14 @@ package verify
 import (
 	"cmp"
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"sync"
 	"sync/atomic"
 
 	"github.com/df11-convert/df11-convert/verify/internal/cuda"
+	"github.com/df11-convert/df11-convert/verify/kernel"
 )
 
 // GPU decodes units on one GPU of this machine. Goroutines may share it.
@@ -73,12 +75,10 @@ func openDevice(driver *cuda.Driver, i int, opt GPUOptions) (*GPU, error) {
 	if err != nil {
 		return nil, err
 	}
-	major, minor := driver.Version()
 	info := device.Info()
 	g := &GPU{opt: opt, device: device, free: make(chan *gpuSlot, nSlots)}
 	g.lost, g.lose = context.WithCancelCause(context.Background())
-	g.describe = fmt.Sprintf("%s, sm_%d%d, driver for CUDA %d.%d", info.Name, info.Major,
-		info.Minor, major, minor)
+	g.describe = fmt.Sprintf("%s, sm_%d%d", info.Name, info.Major, info.Minor)
 	err = device.Do(func(c *cuda.Context) error {
 		if err := g.loadKernel(c, info); err != nil {
 			return err
@@ -100,7 +100,10 @@ func openDevice(driver *cuda.Driver, i int, opt GPUOptions) (*GPU, error) {
 }
 
 // Describe returns texts for the manifest.
-func (g *GPU) Describe() (kernel, device string) { return describeKernel(), g.describe }
+func (g *GPU) Describe() (decoder, device string) {
+	return fmt.Sprintf("df11-convert, PTX %s, sha256 %x", kernel.Version,
+		sha256.Sum256([]byte(kernel.PTX()))), g.describe
+}
 
 // Host returns how many bytes of the host's memory the GPU takes: pinned buffers, plus the assumed
 // need of the driver.

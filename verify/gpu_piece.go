@@ -27,8 +27,6 @@ const (
 	slotAlign = 256
 	// bytes of the coded stream after a piece, because the last code may reach into them
 	pieceTail = 4
-	minSlot   = (maxTables+1)*rowBytes + 8192 + // luts; stream, gaps, positions of a chunk
-		kernel.TableBytes + 3*maxChunkElems + 7*slotAlign // tables; sign_mantissa, weights
 )
 
 func alignSlot(n int) int { return (n + slotAlign - 1) &^ (slotAlign - 1) }
@@ -51,25 +49,19 @@ func newPiece(u *Unit, r chunkRange) gpuPiece {
 }
 
 // cutPieces cuts a unit into as few pieces of at most size bytes as the order of its chunks allows.
-// Every chunk fits minSlot. A piece without weights is left out.
+// Any slot has room for a piece of one chunk. A piece without weights is left out.
 func cutPieces(u *Unit, size int) []gpuPiece {
 	var all []gpuPiece
 	for first := 0; first < u.nChunks; {
-		p := newPiece(u, chunkRange{first, fitting(&u.layout, first, size)})
+		n := sort.Search(u.nChunks-first, func(i int) bool {
+			return newPiece(u, chunkRange{first, i + 1}).size > size
+		})
+		p := newPiece(u, chunkRange{first, max(1, n)})
 		if first += p.n; p.nElems > 0 {
 			all = append(all, p)
 		}
 	}
 	return all
-}
-
-// fitting returns how many chunks from first on fit into size bytes, at least one. It counts a
-// little more than their piece takes.
-func fitting(l *layout, first, size int) int {
-	return max(1, sort.Search(l.nChunks-first, func(i int) bool {
-		from, to := l.span(chunkRange{first, i + 1})
-		return minSlot-3*maxChunkElems+int64(i)*(chunkBytes+gapBytes+4)+3*(to-from) > int64(size)
-	}))
 }
 
 // fill reads a piece's part of the arrays into b. Bytes past the end of the arrays become zeros.

@@ -2,7 +2,6 @@ package verify
 
 import (
 	"errors"
-	"fmt"
 	"time"
 
 	"github.com/df11-convert/df11-convert/verify/internal/cuda"
@@ -24,10 +23,10 @@ func (s *gpuSlot) allocate(c *cuda.Context, size int) (err error) {
 		return err
 	}
 	if s.memory, err = c.Alloc(size); err != nil {
-		return fmt.Errorf("%d bytes on the device: %w", size, err)
+		return err
 	}
 	if s.host, err = c.AllocPinned(size); err != nil {
-		return fmt.Errorf("%d pinned bytes: %w", size, err)
+		return err
 	}
 	s.done, err = c.NewEvent()
 	return err

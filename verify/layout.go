@@ -20,21 +20,13 @@ type layout struct {
 	nEntries  int // how many are stored
 }
 
-// newLayout compares the sizes of the arrays, and of the tensors if sizes isn't nil. It comes
-// before anything that allocates by these sizes.
-func newLayout(a Arrays, sizes []int64) (l layout, err error) {
+// newLayout compares the sizes of the arrays. It comes before anything that allocates by these sizes.
+func newLayout(a Arrays) (l layout, err error) {
 	l = layout{nElems: a[arraySignMantissa].Size(), nStream: a[arrayEncodedExponent].Size()}
-	l.nChunks = int((max(l.nStream, 0) + chunkBytes - 1) / chunkBytes)
+	l.nChunks = int((l.nStream + chunkBytes - 1) / chunkBytes)
 	if l.nElems < 1 || l.nElems > maxElems {
 		return l, badArray(arraySignMantissa, "%d weights, want 1 to %d", l.nElems,
 			maxElems)
-	}
-	nElems := int64(0)
-	for _, n := range sizes {
-		nElems += n
-	}
-	if sizes != nil && nElems != l.nElems {
-		return l, badArray(arraySignMantissa, "%d bytes for %d weights", l.nElems, nElems)
 	}
 	if l.nStream < 1 || l.nStream > maxStream {
 		return l, badArray(arrayEncodedExponent, "%d bytes, want 1 to %d", l.nStream,

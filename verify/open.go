@@ -38,7 +38,7 @@ type Unit struct {
 func Open(a Arrays, sizes []int64) (*Unit, error) {
 	u := &Unit{arrays: a}
 	var err error
-	if u.layout, err = newLayout(a, sizes); err != nil {
+	if u.layout, err = newLayout(a); err != nil {
 		return nil, err
 	}
 	if u.tables, err = readTables(a); err != nil {

@@ -11,7 +11,7 @@ import (
 // Where a symbol ends in _v2, the manual uses its name without the suffix; in the library that name
 // is a function from before 64-bit devices.
 var symbols = [...]string{
-	"cuInit", "cuDriverGetVersion", "cuGetErrorName", "cuGetErrorString",
+	"cuInit", "cuGetErrorName", "cuGetErrorString",
 
 	"cuDeviceGetCount", "cuDeviceGet", "cuDeviceGetName", "cuDeviceGetAttribute",
 	"cuDevicePrimaryCtxRetain", "cuDevicePrimaryCtxRelease_v2", "cuCtxSetCurrent",

@@ -143,7 +143,7 @@ func TestOldDriver(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err := Open(compile(t, source))
-	if err == nil || errors.Is(err, ErrNone) || !strings.Contains(err.Error(), "too old") || !strings.Contains(err.Error(), "cuDriverGetVersion") {
+	if err == nil || errors.Is(err, ErrNone) || !strings.Contains(err.Error(), "too old") || !strings.Contains(err.Error(), "cuGetErrorName") {
 		t.Errorf("got %v", err)
 	}
 }

@@ -7,9 +7,8 @@ import (
 
 // Driver is the loaded library. Goroutines may share it.
 type Driver struct {
-	api     api
-	version int
-	count   int
+	api   api
+	count int
 }
 
 // Open loads and starts the driver: the library at path, or the system's if path is "". Without a
@@ -19,11 +18,8 @@ func Open(path string) (*Driver, error) {
 	if err != nil {
 		return nil, err
 	}
-	var version, count int32
+	var count int32
 	err = a.call("cuInit", 0)
-	if err == nil {
-		err = a.call("cuDriverGetVersion", &version)
-	}
 	if err == nil {
 		err = a.call("cuDeviceGetCount", &count)
 	}
@@ -36,11 +32,8 @@ func Open(path string) (*Driver, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Driver{a, int(version), int(count)}, nil
+	return &Driver{a, int(count)}, nil
 }
 
 // Count returns the number of devices. The driver obeys CUDA_VISIBLE_DEVICES.
 func (d *Driver) Count() int { return d.count }
-
-// Version returns the CUDA version that the driver supports.
-func (d *Driver) Version() (major, minor int) { return d.version / 1000, d.version % 1000 / 10 }
