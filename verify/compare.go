@@ -13,8 +13,8 @@ import (
 type CompareOptions struct {
 	Unit    string   // the unit's name in errors
 	Names   []string // tensor names in encoding order; nil: numbers
-	Workers int      // goroutines; 0: one per processor
-	// warnings of CheckUnread are errors, so only the official encoder's bytes pass
+	Workers int      // goroutines, at least one
+	// a warning of CheckUnread is an error, so only the official encoder's bytes pass
 	Strict bool
 }
 
@@ -39,9 +39,9 @@ func (u *Unit) Compare(ctx context.Context, src io.ReaderAt, opt CompareOptions)
 	if err != nil || !opt.Strict {
 		return opt.name(err, u.ends)
 	}
-	warnings, err := u.CheckUnread(ctx)
-	if err == nil && len(warnings) > 0 {
-		err = warnings[0]
+	warning, err := u.CheckUnread()
+	if warning != nil {
+		err = warning
 	}
 	return opt.wrap(err)
 }

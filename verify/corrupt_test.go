@@ -280,9 +280,6 @@ func TestCancel(t *testing.T) {
 	if err := u.DecodeRange(ctx, 0, 1, make([]byte, 2)); !errors.Is(err, errStop) {
 		t.Errorf("decode a range: %v", err)
 	}
-	if _, err := u.CheckUnread(ctx); !errors.Is(err, errStop) {
-		t.Errorf("check unread: %v", err)
-	}
 }
 
 // cancelReader calls cancel at the nth read.

@@ -3,23 +3,19 @@ package verify
 import (
 	"cmp"
 	"context"
-	"runtime"
 	"sync/atomic"
 
 	"golang.org/x/sync/errgroup"
 )
 
-// parallel runs jobs 0 to n-1 on that many workers, and starts them in this order; workers <= 0
-// means one per processor. It returns the error of the lowest job that failed, no matter when it
-// failed. After an error, later jobs may not run.
+// parallel runs jobs 0 to n-1 on that many workers, at least one, and starts them in this order. It
+// returns the error of the lowest job that failed, no matter when it failed. After an error, later
+// jobs may not run.
 func parallel(ctx context.Context, n, workers int, do func(i int) error) error {
-	if workers <= 0 {
-		workers = runtime.GOMAXPROCS(0)
-	}
 	errs := make([]error, n)
 	group, running := errgroup.WithContext(ctx) // the first error ends it
 	var begun atomic.Int64
-	for range min(workers, n) { // a goroutine per job would have to grow its stack for each
+	for range min(max(workers, 1), n) { // a goroutine per job would have to grow its stack for each
 		group.Go(func() (err error) {
 			for err == nil && running.Err() == nil {
 				i := int(begun.Add(1)) - 1

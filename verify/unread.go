@@ -1,31 +1,26 @@
 package verify
 
-import (
-	"context"
-	"slices"
-)
+import "cmp"
 
 // CheckUnread checks stored bits that decoding never uses, as far as the format decides them
-// without another encoding (docs/format.md §6, §7): the tables' unused slots and lengths, the bits
-// after the last code, and the gaps of windows in which no code starts. Each difference is a
+// without another encoding (docs/format.md §6, §7): the tables' unused slots and lengths, the gaps of
+// windows in which no code starts, and the bits after the last code. The first difference is a
 // warning: the file decodes correctly, but the official encoder writes other bits. The error comes
 // from reading, or from a last chunk that doesn't decode.
-func (u *Unit) CheckUnread(ctx context.Context) ([]*StructureError, error) {
-	if ctx.Err() != nil {
-		return nil, context.Cause(ctx)
-	}
+func (u *Unit) CheckUnread() (warning *StructureError, err error) {
 	b := newBlock()
 	defer blocks.Put(b)
-	end, err := u.decodeEnd(b)
-	if err != nil {
+	first := u.chunkAt(u.nElems - 1)
+	if err := u.load(b, chunkRange{first, u.nChunks - first}, nil); err != nil {
 		return nil, err
 	}
-	eof, foreign := u.tables.checkForm()
-	warnings := []*StructureError{foreign, end.checkGaps()}
-	if foreign == nil {
-		warnings = append(warnings, end.checkTail(eof))
+	d, c := b.chunk(&u.layout, 0), &b.codes[0]
+	if fault := u.decodeAsKernel(c, &d); fault != nil {
+		return nil, fault
 	}
-	return slices.DeleteFunc(warnings, func(e *StructureError) bool { return e == nil }), nil
+	end := &streamEnd{b, c.end}
+	eof, warning := u.tables.checkForm()
+	return cmp.Or(warning, end.checkGaps(), end.checkTail(eof)), nil
 }
 
 // checkForm compares the tables with those the official encoder makes for the same code
@@ -100,19 +95,6 @@ func endSymbol(free []int, prefixes []tablePrefix) (eof uint32, bad *StructureEr
 type streamEnd struct {
 	*block
 	bit int // bit after the last code, counted from the start of the block
-}
-
-func (u *Unit) decodeEnd(b *block) (*streamEnd, error) {
-	first := u.chunkAt(u.nElems - 1)
-	r := chunkRange{first, u.nChunks - first}
-	if err := u.load(b, r, nil); err != nil {
-		return nil, err
-	}
-	d, c := b.chunk(&u.layout, 0), &b.codes[0]
-	if fault := u.decodeAsKernel(c, &d); fault != nil {
-		return nil, fault
-	}
-	return &streamEnd{b, c.end}, nil
 }
 
 // checkTail compares the bits after the last code with the beginning of the end symbol's code.

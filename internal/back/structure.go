@@ -141,20 +141,20 @@ func (c *Checker) placed() error {
 
 // openUnit checks the arrays of a unit, and warns of wrong bytes that no decoder reads.
 func (c *Checker) openUnit(ctx context.Context, path string) error {
-	var unread []*verify.StructureError
+	var unread *verify.StructureError
 	err := twice(ctx, c.DF11, func() error {
 		opened, err := c.DF11.OpenAlone(ctx, path)
 		if err == nil {
 			c.sizes[path] = opened.Sizes()
-			unread, err = opened.CheckUnread(ctx)
+			unread, err = opened.CheckUnread()
 		}
 		return err
 	})
 	if err != nil {
 		return err
 	}
-	for _, w := range unread {
-		c.Warn("%s: %v", path, w)
+	if unread != nil {
+		c.Warn("%s: %v", path, unread)
 	}
 	c.Units++
 	return nil

@@ -243,7 +243,6 @@ result cuInit(u32 flags) {
   LEAVE;
 }
 
-result cuDriverGetVersion(int32_t *v) { ENTER("cuDriverGetVersion"); *v = 11040; LEAVE; }
 
 result cuGetErrorName(result code, const char **s) {
   switch (code) {
