@@ -203,23 +203,6 @@ func TestGPUFaults(t *testing.T) {
 	}
 }
 
-// A weight that differs counts even if the device fails afterwards.
-func TestGPUMismatchBeforeLoss(t *testing.T) {
-	unit := encode(plain.Normal(300_000, 21))
-	s := stub(t, "crash 4 700")
-	opt := s.options()
-	opt.Mode, opt.slotSize = GPUAuto, 700<<10
-	if u, err := unit.open(); err != nil || len(cutPieces(u, opt.slotSize)) != 2 {
-		t.Fatalf("not two pieces: %v", err) // each piece is in its own slot
-	}
-	unit.source[5], unit.source[len(unit.source)-5] = unit.source[5]^1, unit.source[len(unit.source)-5]^1
-	g := s.openUntilEnd(t, opt)
-	var m *MismatchError
-	if err := unit.onGPU(t.Context(), g, CompareOptions{}); !errors.As(err, &m) || errors.Is(err, ErrGPULost) {
-		t.Errorf("got %v", err)
-	}
-}
-
 // TestGPUUnusable has no driver, no device, or a broken one. Auto goes on and logs why,
 // with a warning if there seems to be a GPU. Require fails.
 func TestGPUUnusable(t *testing.T) {
