@@ -6,27 +6,19 @@ import (
 	"sync"
 
 	"github.com/df11-convert/df11-convert/internal/testing/alloc"
+	"github.com/df11-convert/df11-convert/internal/testing/plain"
 )
 
-// Encoded is a unit in memory (docs/format.md §8). The slices hold the stored bytes, except
-// SplitPositions.
-type Encoded struct {
-	LUTs, EncodedExponent, SignMantissa []byte
-	OutputPositions                     []byte // little-endian uint32
-	Gaps                                []byte
-	SplitPositions                      []int64
-}
-
 // encode runs both passes over a unit in memory.
-func (o options) encode(sizes []int64, bf16 []byte, workers int) (*Encoded, error) {
+func (o options) encode(sizes []int64, bf16 []byte, workers int) (e plain.Unit, err error) {
 	c, err := o.newCounter(sizes)
 	if err != nil {
-		return nil, err
+		return e, err
 	}
 	c.addAll(bf16, workers)
 	u, err := c.Finish()
 	if err != nil {
-		return nil, err
+		return e, err
 	}
 	e, dst := u.newEncoded()
 	return e, u.Encode(context.Background(), alloc.Memory(bf16), dst, workers)
@@ -44,14 +36,14 @@ func (c *Counter) addAll(bf16 []byte, workers int) {
 }
 
 // newEncoded allocates all six tensors and a Dst that fills them.
-func (u *Unit) newEncoded() (*Encoded, Dst) {
+func (u *Unit) newEncoded() (plain.Unit, Dst) {
 	buf := make(map[string]alloc.Memory)
 	for _, t := range u.Tensors() {
 		buf[t.Name] = make(alloc.Memory, t.NBytes)
 	}
-	e := &Encoded{
+	e := plain.Unit{
 		LUTs: buf[NameLUTs], EncodedExponent: buf[NameEncodedExponent], SignMantissa: buf[NameSignMantissa],
-		OutputPositions: buf[NameOutputPositions], Gaps: buf[NameGaps], SplitPositions: u.splitPositions(),
+		OutputPositions: buf[NameOutputPositions], Gaps: buf[NameGaps], SplitPositions: buf[NameSplitPositions],
 	}
 	return e, func(name string) io.WriterAt { return buf[name] }
 }

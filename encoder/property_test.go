@@ -3,6 +3,7 @@ package encoder
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"math"
 	"math/rand/v2"
@@ -88,19 +89,11 @@ func TestBlocksAndWorkers(t *testing.T) {
 
 func testBlocks(t *testing.T, o options, s shape, n int, blockSizes []int) {
 	bf16 := s.weights(uint64(n), n)
-	sizes := []int64{int64(n / 3), int64(n - n/3)}
 	var h histogram
 	h.add(bf16)
-	book := buildCodebook(&h)
-	want := encodeReference(book, sizes, bf16)
-	for _, block := range blockSizes {
-		if block > 0 && n/block > 2000 {
-			continue
-		}
-		o.block = block
-		got, _ := encodeWith(t, o, book, sizes, bf16, 1+block%3)
-		if d := diff(got, want); d != "" {
-			t.Errorf("%s, n = %d, block = %d: %s", s.name, n, block, d)
+	for _, o.block = range blockSizes {
+		if o.block == 0 || n/o.block <= 2000 {
+			mustEncode(t, o, buildCodebook(&h), bf16, fmt.Sprintf("%s, n = %d", s.name, n))
 		}
 	}
 }
