@@ -127,8 +127,8 @@ func refused(t *testing.T, words string, args ...string) {
 	}
 }
 
-// TestGoldenSingleFiles checks that the single file has the official bytes, whether its source is a
-// transformers model, a diffusers model, or a ComfyUI file.
+// TestGoldenSingleFiles checks that the single file has the official bytes if its source is a diffusers
+// model or a ComfyUI file.
 func TestGoldenSingleFiles(t *testing.T) {
 	t.Parallel()
 	for _, model := range []string{"qknorm", "bias_f32"} {
@@ -140,7 +140,6 @@ func TestGoldenSingleFiles(t *testing.T) {
 		world.Write(t, filepath.Join(dir, "d", "config.json"), []byte(`{"_class_name": "SomeTransformer2DModel"}`))
 		world.Write(t, filepath.Join(dir, "c", "some.safetensors"), weights)
 		for _, c := range []struct{ source, layout, out string }{
-			{filepath.Join(golden, "source"), "transformers-single", "model.safetensors"},
 			{filepath.Join(dir, "d"), "diffusers-single", "diffusion_pytorch_model.safetensors"},
 			{filepath.Join(dir, "c", "some.safetensors"), "single", "some-DF11.safetensors"},
 		} {
