@@ -129,9 +129,9 @@ func TestKill(t *testing.T) {
 			onDisk := rnd.IntN(2) == 0
 			if onDisk {
 				v.args, v.wrong = []string{"--memory", "64MiB"}, 1+rnd.IntN(nReads)
-				v.ended(t, 1+rnd.IntN(nRequests))
+				v.stopped(t, 1+rnd.IntN(nRequests), 0, syscall.SIGTERM)
 			}
-			v.killed(t, 1+rnd.IntN(nRequests), time.Duration(rnd.IntN(20))*time.Millisecond)
+			v.stopped(t, 1+rnd.IntN(nRequests), time.Duration(rnd.IntN(20))*time.Millisecond, syscall.SIGKILL)
 			committed := v.target()
 			if rnd.IntN(2) == 0 {
 				v.home = t.TempDir() // another machine
@@ -167,12 +167,12 @@ func (v *victim) whole(t *testing.T) {
 	}
 }
 
-// killed runs the program and kills it some time after the k-th request.
-func (v *victim) killed(t *testing.T, k int, later time.Duration) {
+// stopped runs the program and sends it a signal some time after the k-th request.
+func (v *victim) stopped(t *testing.T, k int, later time.Duration, sig syscall.Signal) {
 	t.Helper()
 	err := v.run(t, k, func(p *os.Process) {
 		time.Sleep(later)
-		if err := p.Kill(); err != nil && !errors.Is(err, os.ErrProcessDone) {
+		if err := p.Signal(sig); err != nil && !errors.Is(err, os.ErrProcessDone) {
 			t.Error(err)
 		}
 	})
@@ -180,41 +180,21 @@ func (v *victim) killed(t *testing.T, k int, later time.Duration) {
 	if err != nil && finished {
 		v.whole(t)
 	}
-	if exit := (*exec.ExitError)(nil); err != nil && (!errors.As(err, &exit) || exit.Sys().(syscall.WaitStatus).Signal() != syscall.SIGKILL) {
+	exit := (*exec.ExitError)(nil)
+	if err != nil && (!errors.As(err, &exit) || sig == syscall.SIGKILL && exit.Sys().(syscall.WaitStatus).Signal() != sig ||
+		sig != syscall.SIGKILL && exit.ExitCode() != exitInterrupted) {
 		t.Errorf("ended by itself: %v\n%s", err, &v.stderr)
 	}
-	t.Logf("killed %v after request %d: %d files in the repo, finished %v", later, k, len(v.target()), finished)
-}
-
-// ended runs the program and asks it to end at the k-th request.
-func (v *victim) ended(t *testing.T, k int) {
-	t.Helper()
-	err := v.run(t, k, func(p *os.Process) {
-		if err := p.Signal(syscall.SIGTERM); err != nil && !errors.Is(err, os.ErrProcessDone) {
-			t.Error(err)
-		}
-	})
-	if exit := (*exec.ExitError)(nil); err != nil && (!errors.As(err, &exit) || exit.ExitCode() != exitInterrupted) {
-		t.Errorf("ended by itself: %v\n%s", err, &v.stderr)
-	}
-	t.Logf("asked to end after request %d: %d files in the repo", k, len(v.target()))
+	t.Logf("%v at %v after request %d: %d files in the repo, finished %v", sig, later, k, len(v.target()), finished)
 }
 
 // TestSignals checks that SIGINT and SIGTERM end the program with 130 and print the command that
 // continues, and that this command does the same.
 func TestSignals(t *testing.T) {
 	t.Parallel()
-	for _, sig := range []os.Signal{os.Interrupt, syscall.SIGTERM} {
+	for _, sig := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM} {
 		v := newVictim(t, 60)
-		err := v.run(t, 60, func(p *os.Process) {
-			if err := p.Signal(sig); err != nil {
-				t.Error(err)
-			}
-		})
-		exit := (*exec.ExitError)(nil)
-		if !errors.As(err, &exit) || exit.ExitCode() != exitInterrupted {
-			t.Fatalf("%v: %v\n%s", sig, err, &v.stderr)
-		}
+		v.stopped(t, 60, 0, sig)
 		if !strings.Contains(v.stderr.String(), "resume with: df11-convert org/model --push --verbose --workers 2") || v.stdout.Len() > 0 {
 			t.Errorf("stderr ends with no command that goes on, or stdout is not empty:\n%s", &v.stderr)
 		}

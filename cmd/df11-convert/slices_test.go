@@ -4,7 +4,6 @@ package main
 
 import (
 	"crypto/sha256"
-	"errors"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -12,6 +11,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/df11-convert/df11-convert/internal/hubtest"
@@ -54,52 +54,17 @@ func targetsOf(s *hubtest.Server, n int) map[string]string {
 	return sums
 }
 
-// A killer kills one of the processes that run at some requests, and lets the hub fail at others.
-type killer struct {
-	mu      sync.Mutex
-	running map[*os.Process]bool
-	kills   int
-}
-
-func (k *killer) kill(x *hubtest.Exchange) {
-	k.mu.Lock()
-	for p := range k.running {
-		_ = p.Kill()
-		k.kills++
-		break
-	}
-	k.mu.Unlock()
-	x.Next(x.ResponseWriter)
-}
-
-func (k *killer) run(c *exec.Cmd) error {
-	k.mu.Lock()
-	err := c.Start()
-	if err == nil {
-		k.running[c.Process] = true
-	}
-	k.mu.Unlock()
-	if err != nil {
-		return err
-	}
-	err = c.Wait()
-	k.mu.Lock()
-	delete(k.running, c.Process)
-	k.mu.Unlock()
-	return err
-}
-
 // TestSlicesKilledAndFailing checks that machines that share a list publish what one machine would,
 // although they are killed and the hub fails. A model takes few requests, and a current model at
 // most four. With DF11_DEEP, there are 300 models.
 func TestSlicesKilledAndFailing(t *testing.T) {
 	t.Parallel()
-	n, machines, kills := 10, 3, 4
+	n, machines, nKills := 10, 3, 4
 	if os.Getenv("DF11_DEEP") != "" {
-		n, machines, kills = 300, 5, 40
+		n, machines, nKills = 300, 5, 40
 	}
 	one := newFleet(t, n)
-	if out, err := one.command(t, "list.yaml", "0").CombinedOutput(); err != nil {
+	if out, err := one.command(t, "0").CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	want := targetsOf(one.Server, n)
@@ -109,10 +74,21 @@ func TestSlicesKilledAndFailing(t *testing.T) {
 	}
 
 	many := newFleet(t, n)
-	k := &killer{running: map[*os.Process]bool{}}
+	running := make([]atomic.Pointer[os.Process], machines)
+	var kills atomic.Int32
+	kill := func(x *hubtest.Exchange) {
+		for i := range running {
+			p := running[(i+int(kills.Load()))%machines].Load()
+			if p != nil && p.Kill() == nil { // it still runs
+				kills.Add(1)
+				break
+			}
+		}
+		x.Next(x.ResponseWriter)
+	}
 	random := rand.New(rand.NewPCG(uint64(n), 7))
-	for range kills {
-		many.Inject(hubtest.Fault{Name: "kill", Nth: 10 + random.IntN(20*n), Action: k.kill})
+	for range nKills {
+		many.Inject(hubtest.Fault{Name: "kill", Nth: 10 + random.IntN(20*n), Action: kill})
 	}
 	for _, fault := range []string{"commit-500:3", "batch-500:5", "put-500:4", "cdn-500:9"} {
 		f, err := hubtest.ParseFault(fault)
@@ -123,14 +99,14 @@ func TestSlicesKilledAndFailing(t *testing.T) {
 	for i := range machines {
 		wait.Go(func() {
 			slice := fmt.Sprintf("%d/%d", i+1, machines)
-			for range kills + 5 {
-				err := k.run(many.command(t, "list.yaml", slice))
-				exit := (*exec.ExitError)(nil)
-				if err == nil {
+			for range nKills + 5 {
+				c := many.command(t, slice)
+				if err := c.Start(); err != nil {
+					t.Error(err)
 					return
 				}
-				if !errors.As(err, &exit) {
-					t.Error(err)
+				running[i].Store(c.Process)
+				if c.Wait() == nil {
 					return
 				}
 			}
@@ -139,8 +115,8 @@ func TestSlicesKilledAndFailing(t *testing.T) {
 	}
 	wait.Wait()
 	got := targetsOf(many.Server, n)
-	t.Logf("%d machines, %d kills: %+v", machines, k.kills, askedOf(many.Server))
-	if k.kills == 0 {
+	t.Logf("%d machines, %d kills: %+v", machines, kills.Load(), askedOf(many.Server))
+	if kills.Load() == 0 {
 		t.Error("no process was killed")
 	}
 	for file, sum := range want {
@@ -153,7 +129,7 @@ func TestSlicesKilledAndFailing(t *testing.T) {
 	}
 	many.ClearFaults()
 	many.ResetLog()
-	if out, err := many.command(t, "list.yaml", "0").CombinedOutput(); err != nil || !strings.Contains(string(out), fmt.Sprintf("%d current, %d not_convertible, ", n-n/8, n/8)) {
+	if out, err := many.command(t, "0").CombinedOutput(); err != nil || !strings.Contains(string(out), fmt.Sprintf("%d current, %d not_convertible, ", n-n/8, n/8)) {
 		t.Errorf("%v\n%s", err, out)
 	}
 	if again := askedOf(many.Server); again.api+again.files > 4*n+1 {
@@ -176,13 +152,11 @@ func newFleet(t *testing.T, n int) *fleet {
 }
 
 // command is a batch of a slice of the list, on a machine of its own.
-func (f *fleet) command(t *testing.T, list, slice string) *exec.Cmd {
-	args := []string{"batch", filepath.Join(f.dir, list), "--push", "--workers", "1"}
+func (f *fleet) command(t *testing.T, slice string) *exec.Cmd {
+	args := []string{"batch", filepath.Join(f.dir, "list.yaml"), "--push", "--workers", "1"}
 	if slice != "0" {
 		args = append(args, "--slice", slice)
 	}
-	home := filepath.Join(f.dir, strings.ReplaceAll(slice, "/", "-"))
-	c := exec.CommandContext(t.Context(), "df11-convert", args...)
-	c.Env = append(os.Environ(), "HF_ENDPOINT="+f.URL, "HF_TOKEN=hf_secret", "HOME="+home, "XDG_CACHE_HOME="+home, "NO_PROXY=*")
-	return c
+	machine := victim{Server: f.Server, home: filepath.Join(f.dir, strings.ReplaceAll(slice, "/", "-"))}
+	return machine.command(t, args...)
 }

@@ -17,12 +17,6 @@ import (
 	"github.com/df11-convert/df11-convert/internal/testing/world"
 )
 
-// runWith is run with a fault of the hub.
-func (v *victim) runWith(t *testing.T, f hubtest.Fault) error {
-	t.Helper()
-	return v.run(t, 1, func(*os.Process) { v.Inject(f) })
-}
-
 // another runs the program with other arguments, the same hub, and the same HOME. It returns what
 // the program wrote to stderr.
 func (v *victim) another(t *testing.T, dir string, args ...string) (stderr string, err error) {
@@ -65,7 +59,7 @@ func TestJobsWorkSideBySide(t *testing.T) {
 				}
 				x.Next(x.ResponseWriter)
 			}}
-			if err := v.runWith(t, held); err != nil {
+			if err := v.run(t, 1, func(*os.Process) { v.Inject(held) }); err != nil {
 				t.Fatalf("%v\n%s", err, &v.stderr)
 			}
 			if jobs.first != nil && !jobs.locked {
@@ -97,7 +91,8 @@ func TestOutputInsideItsSource(t *testing.T) {
 				out = filepath.Join(source, out)
 			}
 		}
-		v.killInside(t, source, out, args)
+		v.killAt(t, source, filepath.Join(out, "*.safetensors"), append(slices.Clone(args), "--workers", "1")...)
+		world.Write(t, filepath.Join(out, ".df11-convert", ".df11-LEFTBYAKILLLEFTBYAKILLLEFT.tmp"), []byte("half"))
 		for i, made := range []bool{true, false} {
 			stderr, err := v.another(t, source, append(slices.Clone(args), "--verbose")...)
 			if err != nil {
@@ -141,13 +136,6 @@ func TestKilledDecode(t *testing.T) {
 	if len(decoded) < 3 {
 		t.Errorf("%d files were decoded", len(decoded))
 	}
-}
-
-// killInside kills a conversion as soon as it has finished an output.
-func (v *victim) killInside(t *testing.T, dir, out string, args []string) {
-	t.Helper()
-	v.killAt(t, dir, filepath.Join(out, "*.safetensors"), append(slices.Clone(args), "--workers", "1")...)
-	world.Write(t, filepath.Join(out, ".df11-convert", ".df11-LEFTBYAKILLLEFTBYAKILLLEFT.tmp"), []byte("half"))
 }
 
 // killAt runs the program and kills it as soon as a file that matches pattern exists, or at its end
