@@ -19,7 +19,7 @@ func inspectCommand(u *ui) *cobra.Command {
 	var html string
 	c := withArgument(&cobra.Command{
 		Use:   "inspect DF11",
-		Short: "Measure exponents, codes and bits per weight of a DF11 model",
+		Short: "Measure exponents and bits per weight of a DF11 model",
 		Long: `inspect measures a DF11 model. It prints sizes, compressed modules, entropy, and
 bits per weight next to the order-0 entropy bound, with --json or --html for
 each module. It samples the weights of large models. It verifies nothing. To see
