@@ -22,7 +22,7 @@ type Entry struct {
 	Match    Match  `json:"match"`
 	LikeOnly bool   `json:"like_only,omitempty"` // chosen by name only
 
-	Refuse *Refusal `json:"refuse,omitempty"` // why the class can't be converted; nil: it can
+	Refuse *RefusedError `json:"refuse,omitempty"` // why the class can't be converted; nil: it can
 	Dicts
 	Tied   *TiedNames `json:"tied,omitempty"`
 	Loader Loader     `json:"loader"`
@@ -73,12 +73,6 @@ type Loader struct {
 
 // ViaClass is the Via of a model whose class the user builds.
 const ViaClass = "bfloat16_model="
-
-// A Refusal explains why a known class can't be converted.
-type Refusal struct {
-	Why  string `json:"why"`
-	Hint string `json:"hint,omitempty"`
-}
 
 // TiedNames says which matrices a class shares.
 type TiedNames struct {

@@ -1,6 +1,9 @@
 package catalog
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // A Layout is how a model's files are arranged, before and after the conversion.
 type Layout string
@@ -49,13 +52,11 @@ func LayoutNames() []string {
 
 // ParseLayout reads the value of a layout option; "single" stands for ComfyUI's single file.
 func ParseLayout(s string) (Layout, error) {
-	switch l := Layout(s); l {
-	case "", Transformers, TransformersSingle, Diffusers, DiffusersSingle, ComfyUI:
-		return l, nil
-	case "single", "comfyui":
+	switch {
+	case s == "single":
 		return ComfyUI, nil
-	default:
-		return "", Refuse("choose one of: "+strings.Join(LayoutNames(), ", "), "unknown layout %q",
-			s)
+	case s == "" || slices.Contains(LayoutNames(), s):
+		return Layout(s), nil
 	}
+	return "", Refuse("choose one of: "+strings.Join(LayoutNames(), ", "), "unknown layout %q", s)
 }

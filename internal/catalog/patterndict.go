@@ -97,12 +97,8 @@ func (d PatternDict) compile() ([]*regexp.Regexp, error) {
 func checkAttrs(p Pattern) error {
 	seen := map[string]bool{}
 	for _, a := range p.Attrs {
-		if a == "" || strings.HasPrefix(a, ".") || strings.HasSuffix(a, ".") || strings.Contains(a,
-			"..") {
-			return fmt.Errorf("pattern %q: %q is no attribute path", p.Regex, a)
-		}
-		if seen[a] {
-			return fmt.Errorf("pattern %q: attribute %q appears twice", p.Regex, a)
+		if seen[a] || slices.Contains(strings.Split(a, "."), "") {
+			return fmt.Errorf("pattern %q: %q is no attribute path, or it appears twice", p.Regex, a)
 		}
 		seen[a] = true
 	}

@@ -4,9 +4,9 @@ import "fmt"
 
 // A RefusedError says that a source can't be converted as asked. The command line exits with 5.
 type RefusedError struct {
-	Detail string // one sentence: what is wrong
-	Hint   string // what to do or to use instead; may be empty
-	Next   string // the hint for programs (docs/json.md); may be empty
+	Detail string `json:"why"`  // one sentence: what is wrong
+	Hint   string `json:"hint"` // what to do or to use instead; may be empty
+	Next   string `json:"-"`    // the hint for programs (docs/json.md); may be empty
 }
 
 // Error returns the detail. The caller prints the hint on its own line.

@@ -121,7 +121,7 @@ func (r *reading) usable(e *catalog.Entry) (*catalog.Entry, error) {
 	case e == nil:
 		return nil, nil
 	case e.Refuse != nil:
-		return nil, refuse(e.Refuse.Hint, "%s", e.Refuse.Why)
+		return nil, e.Refuse
 	case e.Layout.Family() != r.survey.Layout:
 		return nil, refuse("choose an entry for the source's layout",
 			"%s is for the layout %s, the source is %s", e.ID, e.Layout, r.survey.Layout)

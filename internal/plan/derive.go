@@ -78,12 +78,11 @@ func (f *former) outerUnits() (dict catalog.PatternDict) {
 	if !ok || f.TiedEmbeddings || f.facts.Bare != "" && !f.cfg.HasHead() {
 		return nil
 	}
-	for _, name := range []string{pair.drop, pair.keep} {
-		t, ok := f.inv.get(name)
-		if !ok || !f.inv.isConvertible(t) {
+	for _, name := range pair {
+		module := catalog.Parent(name)
+		if _, err := f.inv.unitWeight(module, ""); err != nil {
 			return nil
 		}
-		module := catalog.Parent(name)
 		if f.inv.cantFill(&f.facts, module, module) == "" {
 			dict = append(dict, catalog.Pattern{Regex: strings.ReplaceAll(module, ".", `\.`),
 				Attrs: []string{}})

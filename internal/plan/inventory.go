@@ -2,11 +2,11 @@ package plan
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"strings"
 
 	"github.com/df11-convert/df11-convert/internal/catalog"
-	"github.com/df11-convert/df11-convert/internal/human"
 	"github.com/df11-convert/df11-convert/internal/safetensors"
 )
 
@@ -55,14 +55,10 @@ func (inv *inventory) with(tensors []Tensor) (*inventory, error) {
 	out := &inventory{files: inv.files, exactF32: inv.exactF32, renamed: inv.renamed,
 		tensors: tensors, byName: make(map[string]int, len(tensors)), parents: map[string]bool{}, numbered: map[string][]int{}}
 	for i, t := range tensors {
-		switch other, ok := out.get(t.Name); {
-		case ok && other.Source == t.Source:
-			return nil, refuse("remove the stale file or its entries from the index",
-				"%s and %s both hold %s", inv.files[other.File].Path, inv.files[t.File].Path,
-				t.Name)
-		case ok:
-			return nil, refuse("give --pattern-dict for the source's own names",
-				"%s and %s both become %s", other.Source, t.Source, t.Name)
+		if other, ok := out.get(t.Name); ok {
+			return nil, refuse("remove the stale file or its entries from the index, or give "+
+				"--pattern-dict for the source's own names", "%s of %s and %s of %s would both be %s",
+				other.Source, inv.files[other.File].Path, t.Source, inv.files[t.File].Path, t.Name)
 		}
 		out.byName[t.Name] = i
 	}
@@ -139,17 +135,11 @@ func (inv *inventory) checkIndex(s *Survey, src Source) error {
 	if err != nil {
 		return err
 	}
-	var missing []string
-	for name, file := range m {
-		t, ok := inv.get(name)
-		if !ok || src.Weights[t.File].Path != file {
-			missing = append(missing, name)
+	for _, name := range slices.Sorted(maps.Keys(m)) {
+		if t, ok := inv.get(name); !ok || src.Weights[t.File].Path != m[name] {
+			return refuse("the index is stale or a shard is damaged; fetch the source again",
+				"%s lists %s, which its file doesn't hold", s.Index, name)
 		}
-	}
-	if len(missing) > 0 {
-		slices.SortFunc(missing, human.CompareNames)
-		return refuse("the index is stale or a shard is damaged; fetch the source again",
-			"%s lists tensors that its files don't hold: %s", s.Index, human.List(missing))
 	}
 	return nil
 }

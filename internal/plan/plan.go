@@ -195,13 +195,10 @@ const maxUnits = 16_384
 // checkUnits refuses more units than a folder can have files, and more tensors in the output than
 // readers accept.
 func (p *Plan) checkUnits() error {
-	switch stored := len(encoder.ArrayNames())*len(p.Units) + len(p.plainTensors()); {
-	case len(p.Units) > maxUnits:
-		return refuse("match larger modules", "the pattern dict names more than %d modules",
-			maxUnits)
-	case stored > safetensors.MaxTensors:
-		return refuse("match larger modules", "the output would have more than %d tensors",
-			safetensors.MaxTensors)
+	stored := len(encoder.ArrayNames())*len(p.Units) + len(p.plainTensors())
+	if len(p.Units) > maxUnits || stored > safetensors.MaxTensors {
+		return refuse("match larger modules", "the output would have %d modules and %d tensors: "+
+			"more than %d or %d", len(p.Units), stored, maxUnits, safetensors.MaxTensors)
 	}
 	return nil
 }

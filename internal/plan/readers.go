@@ -45,8 +45,10 @@ func (c *choice) official() Reader {
 	switch {
 	case c.Layout == catalog.ComfyUI:
 		r.Why = "a file for ComfyUI has ComfyUI's names"
-	case c.incomplete != "" || len(c.Unfilled) > 0:
-		r.Why = cmp.Or(c.incomplete, strings.Join(c.Unfilled[:min(1, len(c.Unfilled))], ""))
+	case c.incomplete != "":
+		r.Why = c.incomplete
+	case len(c.Unfilled) > 0:
+		r.Why = c.Unfilled[0]
 	case c.Loader.Via == "own code":
 		r.Why = "no release of transformers or diffusers has its class, only its authors' code: " + c.Loader.Class
 	case c.foreign != "":

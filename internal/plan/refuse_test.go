@@ -204,7 +204,7 @@ var refusals = []struct {
 	{"untied without a head", `"lm_head" matches no module`, func(tr *trial) {
 		*tr = trialOf(llama(false, false), Options{})
 	}},
-	{"tensor in two files", "both hold model.embed_tokens.weight", func(tr *trial) {
+	{"tensor in two files", "would both be model.embed_tokens.weight", func(tr *trial) {
 		tr.src = func(s Source) Source {
 			b := headerFile("b.safetensors", tr.m.tensors(tr.m.names[:1]))
 			s.Weights, s.Files = append(s.Weights, b), append(s.Files, b.File, File{Path: "model.safetensors.index.json"})
@@ -214,7 +214,7 @@ var refusals = []struct {
 		}
 	}},
 	// Within the limits of a header, and still too much for a plan.
-	{"many units", "more than 16384 modules", func(tr *trial) {
+	{"many units", "16385 modules", func(tr *trial) {
 		tr.m, tr.opt.PatternDict = newModel(), catalog.PatternDict{{Regex: `model\.layers\.\d+`, Attrs: []string{"up_proj"}}}
 		for i := range maxUnits + 1 {
 			tr.m.add(fmt.Sprintf("model.layers.%d.up_proj.weight", i), safetensors.BF16, 1, 1)
@@ -323,7 +323,7 @@ func TestWeightSets(t *testing.T) {
 		{"two shards by paths", []WeightFile{a, b}, []WeightFile{a, b}, index("./"+a.Path, "x/../"+b.Path), ""},
 		{"missing shard", []WeightFile{a}, []WeightFile{a}, good, "which the source doesn't have"},
 		{"pickled shard", []WeightFile{a, {File: File{Path: "b.bin"}}}, nil, index(a.Path, "b.bin"), "pickle checkpoint"},
-		{"shards swapped in the index", []WeightFile{a, b}, []WeightFile{a, b}, index(b.Path, a.Path), "don't hold"},
+		{"shards swapped in the index", []WeightFile{a, b}, []WeightFile{a, b}, index(b.Path, a.Path), "which its file doesn't hold"},
 		{"index leaves the folder", []WeightFile{a, b}, nil, index("../x.safetensors", b.Path), "doesn't have"},
 		{"empty index", []WeightFile{a, b}, nil, []byte(`{"weight_map":{}}`), "lists no tensors"},
 		{"broken index", []WeightFile{a, b}, nil, []byte(`{`), "read model.safetensors.index.json"},

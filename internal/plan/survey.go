@@ -3,6 +3,7 @@ package plan
 import (
 	"cmp"
 	"errors"
+	"maps"
 	"path"
 	"slices"
 	"strings"
@@ -193,12 +194,7 @@ func (s *Survey) WeightFiles(index []byte) ([]File, error) {
 	if err != nil {
 		return nil, err
 	}
-	var names []string
-	for _, file := range m {
-		names = append(names, file)
-	}
-	slices.SortFunc(names, human.CompareNames)
-	return s.pick(slices.Compact(names))
+	return s.pick(slices.Compact(slices.SortedFunc(maps.Values(m), human.CompareNames)))
 }
 
 func (s *Survey) pick(names []string) ([]File, error) {
