@@ -218,21 +218,6 @@ func TestMismatchNames(t *testing.T) {
 	}
 }
 
-// TestBorderGap damages the first gap of chunks; the chunk before notices.
-func TestBorderGap(t *testing.T) {
-	s := encode(plain.Normal(900_000, 6))
-	u, err := s.open()
-	must(t, err)
-	for _, chunk := range []int{0, 1, 2, blockChunks - 1, blockChunks, u.nChunks - 1} {
-		c := s.clone()
-		c.gaps[chunk*gapBytes] ^= 0x80 // moves the first gap by 16 bits
-		var bad *StructureError
-		if err := c.compare(CompareOptions{}); !errors.As(err, &bad) || bad.Array != arrayGaps || bad.Pos != int64(chunk)*chunkWindows {
-			t.Errorf("chunk %d: %v", chunk, err)
-		}
-	}
-}
-
 // failingReader fails at one byte.
 type failingReader struct {
 	io.ReaderAt

@@ -94,10 +94,19 @@ func TestGPUDescribe(t *testing.T) {
 }
 
 // Each slot must have its own stream, and tables are built once per slot and unit. The stub knows
-// which luts they come from.
+// which luts they come from. Every launch has blocks for all places of the device, and only a few
+// for each.
 func TestGPUSlots(t *testing.T) {
-	s, g := openStub(t)
+	s := stub(t)
+	opt := s.options()
+	opt.slotSize = 4 << 20
+	// about 60 chunks in one piece; the stub has 2 multiprocessors with 2 blocks each
 	a, b := encode(plain.Normal(700_000, 25)), encode(plain.Fibonacci(20, 4))
+	a.mustPassOn(t, s.openUntilEnd(t, opt))
+	if want := "launch 3: 16 blocks"; !strings.Contains(s.log(t), want) {
+		t.Errorf("no %q in:\n%s", want, grep(s.log(t), "launch"))
+	}
+	s, g := openStub(t)
 	for _, unit := range []*stored{a, b, a} {
 		unit.mustPassOn(t, g)
 	}
@@ -239,20 +248,6 @@ func TestGPUUnusable(t *testing.T) {
 	}
 }
 
-// Every launch has blocks for all places of the device, and only a few for each.
-func TestGPUFillsTheDevice(t *testing.T) {
-	// about 60 chunks; the stub has 2 multiprocessors with 2 blocks each
-	unit := encode(plain.Normal(700_000, 26))
-	s := stub(t)
-	opt := s.options()
-	opt.slotSize = 4 << 20
-	g := s.openUntilEnd(t, opt)
-	unit.mustPassOn(t, g)
-	if want := "launch 3: 16 blocks"; !strings.Contains(s.log(t), want) {
-		t.Errorf("no %q in:\n%s", want, grep(s.log(t), "launch"))
-	}
-}
-
 // If you cancel, you don't wait long for a device that hangs, and the error is your own reason.
 func TestGPUHangCancelled(t *testing.T) {
 	unit := encode(plain.Normal(600_000, 23))
@@ -312,18 +307,12 @@ func TestGPUReadError(t *testing.T) {
 // TestGPUPressure compares several units at once while the garbage collector runs all the time.
 func TestGPUPressure(t *testing.T) {
 	unit := encode(plain.Normal(300_000, 18))
-	s := stub(t)
-	g := s.open(t, s.options())
-	stop := make(chan struct{})
+	_, g := openStub(t)
+	ctx, stop := context.WithCancel(t.Context())
 	var collector, users sync.WaitGroup
 	collector.Go(func() {
-		for {
-			select {
-			case <-stop:
-				return
-			default:
-				runtime.GC()
-			}
+		for ctx.Err() == nil {
+			runtime.GC()
 		}
 	})
 	for range 8 {
@@ -334,9 +323,8 @@ func TestGPUPressure(t *testing.T) {
 		})
 	}
 	users.Wait()
-	close(stop)
+	stop()
 	collector.Wait()
-	g.Close()
 }
 
 // The GPU stays within any budget of host memory. If the budget is too small, the driver isn't
@@ -344,27 +332,22 @@ func TestGPUPressure(t *testing.T) {
 func TestGPUHost(t *testing.T) {
 	unit := encode(plain.Normal(50_000, 24))
 	for _, host := range []int64{0, leastHost, leastHost + 1<<20, 1 << 40} {
-		s := stub(t)
-		opt := s.options()
+		opt := stub(t).options()
 		opt.Host, opt.slotSize = host, 0
-		g := s.open(t, opt)
+		g, err := OpenGPU(opt)
+		must(t, err)
 		if most := cmp.Or(host, 1<<40); g.Host() > min(most, contextMemory+192<<20) {
 			t.Errorf("%d bytes: %d are taken", host, g.Host())
 		}
-		if err := unit.onGPU(t.Context(), g, CompareOptions{}); err != nil {
-			t.Errorf("%d bytes: %v", host, err)
-		}
+		unit.mustPassOn(t, g)
 		g.Close()
 	}
 	for _, host := range []int64{-1, 1, leastHost - 1} {
 		s := stub(t)
 		opt, log := s.logging()
 		opt.Host = host
-		if g, err := OpenGPU(opt); g != nil || err != nil {
-			t.Errorf("%d bytes, auto: %v, %v", host, g, err)
-		}
-		if !strings.Contains(log.String(), "level=INFO") || !strings.Contains(log.String(), "the memory budget leaves") {
-			t.Errorf("%d bytes, auto says %s", host, log)
+		if g, err := OpenGPU(opt); g != nil || err != nil || !strings.Contains(log.String(), "level=INFO") || !strings.Contains(log.String(), "the memory budget leaves") {
+			t.Errorf("%d bytes, auto: %v, %v, says %s", host, g, err, log)
 		}
 		opt.Mode = GPURequire
 		if _, err := OpenGPU(opt); !errors.Is(err, ErrNoGPU) || !strings.Contains(err.Error(), "the memory budget leaves") {

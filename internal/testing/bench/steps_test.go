@@ -32,8 +32,7 @@ type lab struct {
 	sizes   []int64
 	memory  map[string]alloc.Memory // the six tensors of the unit
 	counted *encoder.Unit
-	// holds what memory_read and sha256 compute, so that the compiler keeps them
-	sink atomic.Uint64
+	sink    atomic.Uint64 // holds what sha256 computes, so that the compiler keeps it
 }
 
 func newLab(tb testing.TB, weights []byte) *lab {
@@ -55,12 +54,11 @@ func newLab(tb testing.TB, weights []byte) *lab {
 // steps lists all steps.
 func (l *lab) steps() []step {
 	return []step{
-		{"memory_read", l.memoryRead}, // sum of all 8-byte words
-		{"naive", l.naive},            // the plainest loop that splits weights and counts exponents
-		{"sha256", l.sha256},          // one message per core
-		{"verify", l.verify},          // decode, gaps and positions again, compare all 16 bits
-		{"encode", l.encode},          // pass 2 alone
-		{"unit", l.unit},              // pass 1, tables, pass 2
+		{"naive", l.naive},   // the plainest loop that splits weights and counts exponents
+		{"sha256", l.sha256}, // one message per core
+		{"verify", l.verify}, // decode, gaps and positions again, compare all 16 bits
+		{"encode", l.encode}, // pass 2 alone
+		{"unit", l.unit},     // pass 1, tables, pass 2
 	}
 }
 
@@ -75,23 +73,6 @@ func (l *lab) shares(cores int, do func(bf16 []byte, elem int) error) error {
 	}
 	wg.Wait()
 	return errors.Join(errs...)
-}
-
-func (l *lab) memoryRead(_ context.Context, cores int) error {
-	return l.shares(cores, func(p []byte, _ int) error { l.sink.Add(sumWords(p)); return nil })
-}
-
-// sumWords reads p, 64 bytes at a time, as fast as plain Go can.
-func sumWords(p []byte) uint64 {
-	var a, b, c, d uint64
-	for ; len(p) >= 64; p = p[64:] {
-		q := p[:64:64]
-		a += binary.LittleEndian.Uint64(q) + binary.LittleEndian.Uint64(q[8:])
-		b += binary.LittleEndian.Uint64(q[16:]) + binary.LittleEndian.Uint64(q[24:])
-		c += binary.LittleEndian.Uint64(q[32:]) + binary.LittleEndian.Uint64(q[40:])
-		d += binary.LittleEndian.Uint64(q[48:]) + binary.LittleEndian.Uint64(q[56:])
-	}
-	return a + b + c + d
 }
 
 func (l *lab) naive(_ context.Context, cores int) error {
