@@ -157,7 +157,6 @@ func (r *rebuild) run(ctx context.Context, out *Folder) error {
 	}
 	if out.Has(f) {
 		r.progress.Verified.Add(f.Size)
-		r.progress.Found.Add(f.Size)
 		return nil
 	}
 	w, err := out.disk.Create(f.Path, f.Size)

@@ -111,7 +111,7 @@ func (j *Job) countProgress() {
 	p := j.Progress
 	p.SourceBytes.Store(spans.ProvedBytes(j.Outputs))
 	p.OutputFiles.Store(int64(len(j.Outputs)))
-	for _, n := range []interface{ Store(int64) }{&p.Fetched, &p.Encoded, &p.Verified, &p.Found,
+	for _, n := range []interface{ Store(int64) }{&p.Fetched, &p.Encoded, &p.Verified,
 		&p.Uploaded, &p.Outputs, &p.OutputBytes} {
 		n.Store(0)
 	}
@@ -129,9 +129,6 @@ func (j *Job) countProgress() {
 		p.Encoded.Add(o.Size)
 		p.Verified.Add(o.Size)
 		p.Fetched.Add(o.Size)
-		if !made.Made {
-			p.Found.Add(o.Size)
-		}
 		p.OutputBytes.Add(made.Size)
 		if made.Uploaded || made.Committed {
 			p.Uploaded.Add(made.Size)

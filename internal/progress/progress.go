@@ -16,8 +16,6 @@ type Counters struct {
 	// Bytes of source weights: fetched (including skipped ones), encoded or copied, and verified;
 	// and bytes of output uploaded.
 	Fetched, Encoded, Verified, Uploaded atomic.Int64
-	// Found is the part of Verified that an earlier run has verified.
-	Found atomic.Int64
 	// Outputs counts finished output files.
 	Outputs atomic.Int64
 	// Totals, known once the plan is made. OutputBytes is an estimate for unfinished outputs.
@@ -175,8 +173,7 @@ func (u *upload) ReadAt(b []byte, off int64) (int, error) {
 
 // Begun reports whether this run has done more than find what earlier runs have done.
 func (p *Counters) Begun() bool {
-	return p.Verified.Load() > p.Found.Load() ||
-		slices.ContainsFunc(p.Stages(), func(t Total) bool { return t.Bytes > 0 })
+	return slices.ContainsFunc(p.Stages(), func(t Total) bool { return t.Bytes > 0 })
 }
 
 // Work is how many bytes a stage has to process, and how many it has processed. Done never exceeds
