@@ -67,42 +67,37 @@ func TestNoMorePartsThanUnits(t *testing.T) {
 	}
 }
 
-// TestPartsOfTwoFolders checks that the finishing run doesn't own parts that other machines made of
-// a folder with one other bit.
+// TestPartsOfTwoFolders checks the finishing run of parts that other machines made of a folder with
+// one other bit. It doesn't own them. If the bit is where no sample of a weight file is, it makes the
+// wrong outputs again.
 func TestPartsOfTwoFolders(t *testing.T) {
 	t.Parallel()
-	dir, w := writeModel(t, small()), newWorld(t, nil)
-	shared.Must(t, w.pushLocal(t, dir, part(1, 2)))
-	shared.Must(t, w.pushLocal(t, dir, part(2, 2)))
-	name := filepath.Join(dir, secondFile)
-	b := shared.Read(t, name)
-	b[len(b)/4*2] ^= 1
-	shared.Write(t, name, b)
-	foreign(t, w.pushLocal(t, dir, finishing), "lm_head.safetensors")
-}
-
-// TestPartsOfAlmostOneFolder checks that the finishing run makes outputs again if the parts are of a
-// folder with another bit where no sample of a weight file is.
-func TestPartsOfAlmostOneFolder(t *testing.T) {
-	t.Parallel()
 	m := hubtest.NewLlama(7, hubtest.ModelOptions{Hidden: 256, Vocab: 4096, Layers: 1, Extra: noPicture})
-	dir, w, want := writeModel(t, m), newWorld(t, nil), newWorld(t, nil)
-	shared.Must(t, w.pushLocal(t, dir, part(1, 2)))
-	shared.Must(t, w.pushLocal(t, dir, part(2, 2)))
-	_, before, err := model.OpenLocal(t.Context(), dir, plan.Options{})
-	shared.Must(t, err)
-	name := filepath.Join(dir, m.Weights[0].Path)
-	b := shared.Read(t, name)
-	b[len(b)-100] ^= 1
-	shared.Write(t, name, b)
-	_, now, err := model.OpenLocal(t.Context(), dir, plan.Options{})
-	shared.Must(t, err)
-	if got := now.Listing.Weights[0].ETag; got != before.Listing.Weights[0].ETag {
-		t.Fatal("the sample has that bit")
+	for fromEnd, sampled := range map[int]bool{1: true, 100: false} {
+		dir, w, want := writeModel(t, m), newWorld(t, nil), newWorld(t, nil)
+		sample := func() string {
+			_, known, err := model.OpenLocal(t.Context(), dir, plan.Options{})
+			shared.Must(t, err)
+			return known.Listing.Weights[0].ETag
+		}
+		shared.Must(t, w.pushLocal(t, dir, part(1, 2)))
+		shared.Must(t, w.pushLocal(t, dir, part(2, 2)))
+		before, name := sample(), filepath.Join(dir, m.Weights[0].Path)
+		b := shared.Read(t, name)
+		b[len(b)-fromEnd] ^= 1
+		shared.Write(t, name, b)
+		if sample() == before == sampled {
+			t.Fatalf("%d bytes from the end is in the sample: %v", fromEnd, !sampled)
+		}
+		if err := w.pushLocal(t, dir, finishing); sampled {
+			foreign(t, err, "lm_head.safetensors")
+			continue
+		} else if err != nil {
+			t.Fatal(err)
+		}
+		shared.Must(t, want.pushLocal(t, dir))
+		sameFiles(t, w.target(), want.target())
 	}
-	shared.Must(t, w.pushLocal(t, dir, finishing))
-	shared.Must(t, want.pushLocal(t, dir))
-	sameFiles(t, w.target(), want.target())
 }
 
 // pushLocal converts a folder to the target.

@@ -132,23 +132,6 @@ func (r failingReader) Read(p []byte) (int, error) {
 	return r.ReadCloser.Read(p)
 }
 
-// TestLocked checks that two runs never share a folder.
-func TestLocked(t *testing.T) {
-	w, out := newWorld(t, small()), t.TempDir()
-	w.change = append(w.change, func(o *pipeline.Options) { o.OutDir, o.Push = out, nil })
-	w.log.hook = func(string) {
-		if w.log.hook = nil; len(ourGoroutines(t)) == 0 {
-			t.Error("noGoroutines does not see a run that is under way")
-		}
-		if _, err := w.convert(t.Context(), t, out); err == nil || !strings.Contains(err.Error(), "locked") {
-			t.Errorf("a second run in the same folder: %v", err)
-		}
-	}
-	if _, err := w.convert(t.Context(), t, out); err != nil {
-		t.Fatal(err)
-	}
-}
-
 // TestFinishedFolderIsNotMadeAgain checks that in a finished folder, a run makes only outputs that
 // are gone or changed, and that the result is the same.
 func TestFinishedFolderIsNotMadeAgain(t *testing.T) {

@@ -250,7 +250,7 @@ var ordeals = []struct {
 // give up.
 var passing = []string{
 	"429-ratelimit", "429-retry-after", "429-bare", "500", "502", "503", "504", "hub-reset",
-	"cdn-500", "cdn-503", "reset", "cut", "short", "chunked", "corrupt", "ignore-range", "wrong-range", "gzip", "expired",
+	"cdn-500", "cdn-503", "reset", "cut", "short", "chunked", "corrupt", "etag-changed", "ignore-range", "wrong-range", "gzip", "expired",
 	"batch-500", "put-500", "put-503", "put-timeout", "put-expired", "put-reset", "put-reset-after", "put-wrong-etag",
 	"complete-500", "complete-after", "verify-500",
 	"commit-412", "commit-409", "commit-500", "commit-500-after", "commit-504-after", "commit-reset-after",
