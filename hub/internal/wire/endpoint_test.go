@@ -7,12 +7,15 @@ import (
 	"testing"
 )
 
-// TestLinksAreSentByteForByte checks links, because a signature covers their exact bytes.
+// TestLinksAreSentByteForByte checks links, also those of redirects, because a signature covers their
+// exact bytes.
 func TestLinksAreSentByteForByte(t *testing.T) {
+	hub, _ := url.Parse("https://hub.test/a/b")
 	for _, raw := range []string{
 		"https://cdn.test/a%2Fb/c%20d?X-Amz-Signature=a%2Bb+c%3d&Policy=e~_",
 		"https://cdn.test/a%7Eb?sig=%E4",
 		"https://cdn.test/x?",
+		"https://cdn.test//a//b%2f%2Fc/?x=1&y",
 	} {
 		u, err := parseLink(raw)
 		if err != nil {
@@ -20,6 +23,9 @@ func TestLinksAreSentByteForByte(t *testing.T) {
 		}
 		if got := "https://cdn.test" + u.RequestURI(); got != raw || u.String() != raw {
 			t.Errorf("sent %q, kept %q, want %q", got, u, raw)
+		}
+		if next, relative, err := (Endpoint{hub}).Target(hub, raw); err != nil || relative || next.String() != raw {
+			t.Errorf("redirected to %q, want %q; %v", next, raw, err)
 		}
 	}
 }

@@ -20,7 +20,7 @@ type Error struct {
 	Code        string // X-Error-Code, or the storage's error code
 	Message     string // from the server, one line
 	RequestID   string
-	TokenSource string // where the sent token came from; "" if none was sent
+	TokenSource string // where the request's token came from; "" if it has none
 	Attempts    int    // requests made before giving up; 0 if no repeat could help
 	Repo        string
 	Endpoint    string
