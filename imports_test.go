@@ -35,7 +35,7 @@ var arrows = map[string][]string{
 	"internal/names":           {},
 	"internal/human":           {},
 	"internal/python":          {},
-	"internal/charts":          {"internal/describe", "internal/fits", "internal/human"},
+	"internal/charts":          {"internal/describe", "internal/human"},
 	"hub":                      {"hub/internal/wire", "internal/disk", "internal/streams"},
 	"hub/internal/wire":        {"internal/disk"},
 	"internal/hubtest":         {},

@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"path"
 	"strings"
 
@@ -109,9 +108,6 @@ const listHint = "write the list like this: " +
 // readList reads a list of models and checks every entry.
 func readList(file string) ([]listedModel, error) {
 	b, err := disk.ReadInput(file, maxList)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, hinted{usageError{err}, listHint}
-	}
 	if err != nil {
 		return nil, err
 	}

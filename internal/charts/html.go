@@ -11,7 +11,6 @@ import (
 	"slices"
 
 	"github.com/df11-convert/df11-convert/internal/describe"
-	"github.com/df11-convert/df11-convert/internal/fits"
 	"github.com/df11-convert/df11-convert/internal/human"
 )
 
@@ -32,8 +31,6 @@ func HTML(r *describe.Report, version string) ([]byte, error) {
 	var b bytes.Buffer
 	err := t.Execute(&b, map[string]any{
 		"Report": r, "Version": version, "Style": barsStyle + style, "Exponents": exponentRows(&r.Histogram),
-		"GPUs": fits.Weights{BF16: r.BF16Bytes, DF11: r.DF11Bytes,
-			Largest: r.LargestModule}.Table(),
 		"Drawing": template.HTML(Drawing(r)),
 	})
 	return b.Bytes(), err

@@ -10,7 +10,7 @@ import (
 // plainBits is the size of a weight's sign and mantissa, which are stored as they are.
 const plainBits = 8
 
-// Report describes a DF11 model. Finish computes LargestModule, Weights, Read, Histogram, Rates,
+// Report describes a DF11 model. Finish computes Weights, Read, Histogram, Rates,
 // and Parts.Decoder.
 type Report struct {
 	Name   string          `json:"name"`
@@ -22,13 +22,11 @@ type Report struct {
 	DF11Bytes int64 `json:"df11_bytes"` // and after: the size of its weight files
 	Parts     Parts `json:"parts"`
 
-	Units []Unit `json:"units"`
-	// in BF16: the size of the buffer that the decoder needs
-	LargestModule int64     `json:"largest_module_bytes"`
-	Weights       int64     `json:"weights"` // in units
-	Read          int64     `json:"weights_read"`
-	Histogram     Histogram `json:"histogram"` // over all units, by exponent
-	Rates                   // means over the units, by weights
+	Units     []Unit    `json:"units"`
+	Weights   int64     `json:"weights"` // in units
+	Read      int64     `json:"weights_read"`
+	Histogram Histogram `json:"histogram"` // over all units, by exponent
+	Rates               // means over the units, by weights
 }
 
 // Rates are the bits per weight, and the least that is possible.
@@ -89,7 +87,6 @@ func (r *Report) Finish() {
 	var entropy float64
 	for i := range r.Units {
 		u := &r.Units[i]
-		r.LargestModule = max(r.LargestModule, 2*u.Weights)
 		r.Weights += u.Weights
 		bytes, nBits, entropy = bytes+u.Bytes, nBits+u.NBits, entropy+u.Entropy*float64(u.Weights)
 		if total := u.Histogram.Total(); total > 0 {
