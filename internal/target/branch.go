@@ -3,8 +3,6 @@ package target
 import (
 	"context"
 	"errors"
-	"math/rand/v2"
-	"time"
 
 	"github.com/df11-convert/df11-convert/hub"
 )
@@ -33,16 +31,6 @@ func (b *branch) committed(done hub.Commit) {
 	if !done.Found {
 		b.seen = done.OID
 	}
-}
-
-// conflictPause lets others go first: nothing after the first conflict, then a random time that
-// grows to 10 s.
-func (p Push) conflictPause(ctx context.Context, try int) error {
-	if try == 1 {
-		return nil
-	}
-	d := rand.N(min(100*time.Millisecond<<try, 10*time.Second))
-	return p.Hub.Pause(ctx, "another machine commits to "+p.Repo, d)
 }
 
 // recheck refuses a branch that others have changed. It reads nothing if the head hasn't moved since

@@ -2,13 +2,14 @@ package target
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"maps"
+	"math/rand/v2"
 	"slices"
+	"time"
 
 	"github.com/df11-convert/df11-convert/hub"
 	"github.com/df11-convert/df11-convert/internal/human"
@@ -90,11 +91,7 @@ func (r *Repo) Commit(ctx context.Context, outputs []ledger.Output, l *ledger.Le
 		summary: fmt.Sprintf("Add %d DF11 files (%s and on)", len(outputs), outputs[0].Path),
 	}
 	for _, o := range outputs {
-		op, err := r.op(o.File(), true)
-		if err != nil {
-			return err
-		}
-		c.ops = append(c.ops, op)
+		c.ops = append(c.ops, r.op(o.File()))
 	}
 	return r.commit(ctx, c)
 }
@@ -141,7 +138,9 @@ func (r *Repo) commit(ctx context.Context, c change) error {
 		if !errors.Is(err, hub.ErrConflict) || try == commitTries {
 			return r.whyGone(ctx, err)
 		}
-		if err := r.conflictPause(ctx, try); err != nil {
+		// let others go first
+		pause := rand.N(min(100*time.Millisecond<<try, 10*time.Second))
+		if err := r.Hub.Pause(ctx, "another machine commits to "+r.Repo, pause); err != nil {
 			return err
 		}
 		if c.parent, err = r.Hub.Head(ctx, r.Repo, c.branch.name); err != nil {
@@ -159,7 +158,7 @@ func (r *Repo) opsOn(ctx context.Context, c change) ([]hub.Op, error) {
 		if err != nil {
 			return nil, err
 		}
-		return r.lastOps(c, tree)
+		return r.lastOps(c, tree), nil
 	}
 	in := c.branch.Inspection
 	differs := func(o ledger.Output) bool { return !in.Holds(o.File()) }
@@ -173,14 +172,11 @@ func (r *Repo) opsOn(ctx context.Context, c change) ([]hub.Op, error) {
 
 // op puts a file into a commit. This run has uploaded it, or it's stored: an earlier run has, or the
 // Hub has copied it.
-func (r *Repo) op(f names.File, stored bool) (hub.Op, error) {
+func (r *Repo) op(f names.File) hub.Op {
 	if op, ok := r.uploaded.Load(f.Path); ok {
-		return op.(hub.Op), nil
+		return op.(hub.Op)
 	}
-	if !stored {
-		return hub.Op{}, fmt.Errorf("finish %s: %s was never uploaded", r.Repo, f.Path)
-	}
-	return hub.LFSOp(f.Path, f.SHA256, f.Size), nil
+	return hub.LFSOp(f.Path, f.SHA256, f.Size)
 }
 
 // Finish makes the repo complete in one last commit, which adds the small files, config.json among
@@ -196,11 +192,7 @@ func (r *Repo) Finish(ctx context.Context, f *Folder, res *Result) error {
 		summary: res.Summary, description: res.Description,
 	}
 	for _, s := range res.Files {
-		op, err := r.op(s.File(), s.Remote)
-		if err != nil {
-			return err
-		}
-		c.ops = append(c.ops, op)
+		c.ops = append(c.ops, r.op(s.File()))
 	}
 	if r.work != r.main {
 		var err error
@@ -213,19 +205,14 @@ func (r *Repo) Finish(ctx context.Context, f *Folder, res *Result) error {
 
 // lastOps is what makes a tree of main complete: the side files, every output that it does not
 // hold, and deletions.
-func (r *Repo) lastOps(c change, tree map[string]hub.FileInfo) ([]hub.Op, error) {
+func (r *Repo) lastOps(c change, tree map[string]hub.FileInfo) []hub.Op {
 	ops := slices.DeleteFunc(slices.Clone(c.ops), func(op hub.Op) bool {
 		return op.Holds(tree) || op.Path == names.Card && c.branch.CardStays
 	})
 	for _, o := range c.result.Outputs {
-		if tree[o.Path].File() == o.File() {
-			continue
+		if tree[o.Path].File() != o.File() {
+			ops = append(ops, r.op(o.File()))
 		}
-		op, err := r.op(o.File(), o.Uploaded || o.Committed)
-		if err != nil {
-			return nil, err
-		}
-		ops = append(ops, op)
 	}
 	for _, p := range slices.Sorted(maps.Keys(tree)) {
 		_, ours := c.branch.Ours[p]
@@ -233,7 +220,7 @@ func (r *Repo) lastOps(c change, tree map[string]hub.FileInfo) ([]hub.Op, error)
 			ops = append(ops, hub.DeleteOp(p))
 		}
 	}
-	return ops, nil
+	return ops
 }
 
 // look ends a publication: main must hold now what was published. A Hub that does not read a
@@ -245,12 +232,8 @@ func (r *Repo) look(ctx context.Context, c change) error {
 	if err != nil {
 		return err
 	}
-	left, err := r.lastOps(c, tree)
-	if err != nil {
-		return err
-	}
 	lost := &LostError{Where: r.Repo, Branch: r.main.name}
-	for _, op := range left {
+	for _, op := range r.lastOps(c, tree) {
 		lost.Files = append(lost.Files, op.Path)
 	}
 	for name := range tree {
@@ -285,7 +268,7 @@ func (r *Repo) look(ctx context.Context, c change) error {
 // torn: a Hub takes it again only once it's gone.
 func (r *Repo) takeApart(ctx context.Context, in *Inspection) error {
 	var ops []hub.Op
-	for name := range in.Ours {
+	for _, name := range slices.Sorted(maps.Keys(in.Ours)) {
 		if in.torn(name) || name == r.owner.config {
 			ops = append(ops, hub.DeleteOp(name))
 		}
@@ -293,7 +276,6 @@ func (r *Repo) takeApart(ctx context.Context, in *Inspection) error {
 	if len(ops) == 0 {
 		return nil
 	}
-	slices.SortFunc(ops, func(a, b hub.Op) int { return cmp.Compare(a.Path, b.Path) })
 	done, err := r.Hub.Commit(ctx, r.Repo, r.main.name, hub.CommitRequest{
 		Summary: "Take an incomplete DF11 model apart", Parent: r.main.head, Ops: ops})
 	if err == nil {

@@ -203,14 +203,7 @@ func (f *Folder) Begin() error {
 	if f.Manifest == nil || f.Made {
 		return nil
 	}
-	for _, o := range f.Manifest.Outputs {
-		if _, ours := f.Ours[o.Path]; ours && o.Kind == metadata.KindConfig {
-			if err := f.Remove(o.Path); err != nil {
-				return err
-			}
-		}
-	}
-	return f.Remove(names.Manifest)
+	return errors.Join(f.Remove(f.judge.config), f.Remove(names.Manifest))
 }
 
 // Create starts a file of the result, of a known size.

@@ -382,21 +382,12 @@ func (x *judgment) keeps(ctx context.Context, name string) (bool, error) {
 // isCurrent reports whether a target holds the finished result of the plan, and no other file of
 // ours.
 func (w *Owner) isCurrent(in *Inspection) bool {
-	if !in.isOf(w.Commit) {
-		return false
-	}
-	for name := range w.written {
-		if _, ours := in.Ours[name]; !ours && !in.Kept[name] &&
-			!(name == names.Card && in.CardStays) {
-			return false
-		}
-	}
 	for name := range in.Ours {
 		if !w.writes(name) {
 			return false
 		}
 	}
-	return in.Intact()
+	return in.isOf(w.Commit) && in.Intact()
 }
 
 // Removes lists the files that a run removes in the end: they're ours, and the result has none of
