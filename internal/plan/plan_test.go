@@ -138,45 +138,9 @@ func TestUnholdable(t *testing.T) {
 	}
 }
 
-// TestExactF32 takes F32 weights on request and marks them.
-func TestExactF32(t *testing.T) {
-	tr := newTrial()
-	for n := range tr.m.types {
-		tr.m.types[n] = safetensors.F32
-	}
-	if _, err := tr.plan(); err == nil {
-		t.Fatal("F32 was taken without the option")
-	}
-	tr.opt.ExactF32 = true
-	p := tr.mustPlan(t)
-	a := p.Units[2].Attrs[0]
-	if !a.ExactF32 || a.Length != 4*a.NElems() || p.Units[2].Siblings[0].ExactF32 {
-		t.Errorf("attribute %+v, sibling %+v", a, p.Units[2].Siblings[0])
-	}
-}
-
-// TestFiles sorts the files of a source into copied and left behind.
-func TestFiles(t *testing.T) {
-	src := source([]WeightFile{tiny().file("model.safetensors")}, map[string]any{},
-		"tokenizer.json", "tokenizer.model", "LICENSE", "images/a.png", "configuration_x.py", "Readme.MD", "README_zh.md",
-		".cache/huggingface/x", "original/params.json", "model-Q4.GGUF", "onnx/model.onnx_data", "pytorch_model.bin.index.json",
-		"flax_model.msgpack", "tf_model.h5", "../evil", "aux.json", "end ", "rng_state.pkl")
-	p := mustPlan(t, src, Options{PatternDict: tinyDict()})
-	const want = "LICENSE README_zh.md configuration_x.py images/a.png tokenizer.json tokenizer.model"
-	if got := filePaths(p.Copied); got != want {
-		t.Errorf("copied %s\nwant   %s", got, want)
-	}
-	if len(p.NotCopied) != len(src.Files)-2-len(p.Copied) {
-		t.Errorf("%d of %d files are not accounted for", len(src.Files)-2-len(p.Copied)-len(p.NotCopied), len(src.Files))
-	}
-	if p.Config != "config.json" {
-		t.Errorf("config %q", p.Config)
-	}
-}
-
 // TestCaseCollision refuses copies that a case-insensitive file system would merge.
 func TestCaseCollision(t *testing.T) {
-	for _, pair := range [][2]string{{"License", "LICENSE"}, {"Config.json", "x"}, {"a/B.txt", "a/b.txt"}, {"ſ.txt", "S.txt"}} {
+	for _, pair := range [][2]string{{"License", "LICENSE"}, {"Config.json", "x"}, {"a/B.txt", "a/b.txt"}, {"ſ.txt", "S.txt"}, {"LM_head.safetensors/a", "x"}} {
 		src := source([]WeightFile{tiny().file("model.safetensors")}, map[string]any{}, pair[0], pair[1])
 		if _, err := New(t.Context(), src, Options{PatternDict: tinyDict()}); err == nil || !strings.Contains(err.Error(), "differ only in case") {
 			t.Errorf("%v: got %v", pair, err)
@@ -210,20 +174,6 @@ func TestDigest(t *testing.T) {
 			t.Errorf("%s has the digest of %s", name, other)
 		}
 		seen[changed.Digest()] = name
-	}
-}
-
-// TestLikeReproducesStyle chooses the unescaped style only for the repo that has it.
-func TestLikeReproducesStyle(t *testing.T) {
-	for like, want := range map[string]string{
-		"":                                     `model\.layers\.\d+`,
-		"DFloat11/Llama-3.1-8B-Instruct-DF11":  `model.layers.\d+`,
-		"dfloat11/llama-3.3-70b-instruct-df11": `model\.layers\.\d+`,
-	} {
-		p := mustPlan(t, llama(true, false), Options{Like: like})
-		if got := p.PatternDict[2].Regex; got != want {
-			t.Errorf("like %q: %s, want %s", like, got, want)
-		}
 	}
 }
 

@@ -50,41 +50,6 @@ func TestForeignNames(t *testing.T) {
 	}
 }
 
-// TestCaveats checks that the plan names what no one has checked about a dict that isn't the
-// catalog's.
-func TestCaveats(t *testing.T) {
-	for _, dict := range []catalog.PatternDict{nil, tinyDict()} {
-		tr := newTrial()
-		tr.opt.PatternDict = dict
-		if r := tr.mustPlan(t).Readers[0]; r.Loads != Untested || !strings.Contains(r.Why, "not checked against the class") {
-			t.Errorf("given %v: %+v", dict != nil, r)
-		}
-	}
-}
-
-// TestReaders checks whether the official loader and the ComfyUI node load models of some entries.
-func TestReaders(t *testing.T) {
-	for id, want := range map[string][2]Verdict{
-		"llama-untied-escaped":       {Loads, Refuses},
-		"qwen3-vl":                   {Loads, Refuses},
-		"mllama":                     {Loads, Refuses},
-		"internlm3":                  {Untested, Refuses},
-		"bagel-7b-mot":               {Refuses, Refuses},
-		"flux-kontext-dev-diffusers": {Loads, Refuses},
-		"flux-comfyui":               {Refuses, Loads},
-		"flux2-alt-comfyui":          {Refuses, Refuses},
-		"flux-fill-comfyui":          {Refuses, Refuses},
-		"krea2-comfyui":              {Refuses, Untested},
-	} {
-		p := mustPlan(t, synth(t, catalog.Find(id), false), Options{Like: id})
-		for i, r := range p.Readers {
-			if r.Loads != want[i] || r.Loads == Refuses && r.Why == "" {
-				t.Errorf("%s: %+v, want %s with a reason", id, r, want[i])
-			}
-		}
-	}
-}
-
 // TestComfyUIGoesByShapes checks that ComfyUI makes another class of FLUX.1 Fill than of FLUX.1
 // dev, although all names are the same. Its node has no dict for that class, whatever --like says.
 // HunyuanVideo has FLUX's blocks. Each ComfyUI entry has a line in the table of what was tried.

@@ -81,18 +81,12 @@ var refusals = []struct {
 	{"empty list on a block", "has no tensor model.layers.0.weight", func(tr *trial) {
 		tr.opt.PatternDict[2].Attrs = []string{}
 	}},
-	{"repeated attribute", "appears twice", func(tr *trial) {
-		tr.opt.PatternDict[2].Attrs = []string{"mlp.up_proj", "mlp.up_proj"}
-	}},
 	{"matches the whole model", "the whole model", func(tr *trial) {
 		tr.opt.PatternDict = catalog.PatternDict{{Regex: ".*", Attrs: []string{"lm_head"}}}
 	}},
 	{"F32 weight", "is F32, not BF16", func(tr *trial) {
 		tr.m.types["model.layers.1.mlp.up_proj.weight"] = safetensors.F32
 		tr.m.dims["model.layers.1.mlp.up_proj.weight"] = []int64{32, 16}
-	}},
-	{"F16 weight", "is F16, not BF16", func(tr *trial) {
-		tr.m.types["lm_head.weight"] = "F16"
 	}},
 	{"FP8 weight", "is F8_E4M3, not BF16", func(tr *trial) {
 		tr.m.types["lm_head.weight"] = "F8_E4M3"
@@ -105,33 +99,14 @@ var refusals = []struct {
 		tr.m.weight("a_b.c")
 		tr.opt.PatternDict = append(tr.opt.PatternDict, catalog.Pattern{Regex: `a.b.c`, Attrs: []string{}})
 	}},
-	{"names that differ in case", "can't both exist", func(tr *trial) {
-		tr.m.weight("Lm_Head")
-		tr.opt.PatternDict = append(tr.opt.PatternDict, catalog.Pattern{Regex: `Lm_Head`, Attrs: []string{}})
-	}},
-	{"a folder named like an output", "can't both exist", func(tr *trial) {
-		tr.src = func(s Source) Source {
-			s.Files = append(s.Files, File{Path: "LM_head.safetensors/a/notes.txt"})
-			return s
-		}
-	}},
 	{"unit named like the remainder", "name of the remainder file", func(tr *trial) {
 		tr.m = newModel()
 		tr.m.weight("model-00001-of-00002")
 		tr.opt.PatternDict = catalog.PatternDict{{Regex: `model-00001-of-00002`, Attrs: []string{}}}
 	}},
-	{"unit called model", "name of the remainder file", func(tr *trial) {
-		tr.m = newModel()
-		tr.m.weight("model.head")
-		tr.opt.PatternDict = catalog.PatternDict{{Regex: `model`, Attrs: []string{"head"}}}
-	}},
 	{"slash in a unit name", "can't become a file name", func(tr *trial) {
 		tr.m.weight("../x")
 		tr.opt.PatternDict = append(tr.opt.PatternDict, catalog.Pattern{Regex: `\.\./x`, Attrs: []string{}})
-	}},
-	{"slash before a unit name", "a file system may refuse", func(tr *trial) {
-		tr.m.weight("/a")
-		tr.opt.PatternDict = append(tr.opt.PatternDict, catalog.Pattern{Regex: "/a", Attrs: []string{}})
 	}},
 	{"device name", "a file system may refuse", func(tr *trial) {
 		tr.m.weight("aux")
@@ -156,22 +131,12 @@ var refusals = []struct {
 	{"DF11 by config", "dfloat11_config", func(tr *trial) {
 		tr.config["dfloat11_config"] = map[string]any{}
 	}},
-	{"DF11 by tensors", "encoded_exponent", func(tr *trial) {
-		tr.m.add("model.layers.0.encoded_exponent", safetensors.U8, 4)
-	}},
 	{"FP8 by config", "ECF8", func(tr *trial) {
 		tr.config["quantization_config"] = map[string]any{"quant_method": "fp8"}
 		tr.m.add("model.layers.0.mlp.up_proj.scales", "F8_E4M3", 4)
 	}},
-	{"GPTQ by config", "quantized (config.json has quantization_config)", func(tr *trial) {
-		tr.config["text_config"] = map[string]any{"quantization_config": map[string]any{"quant_method": "gptq"}}
-		tr.m.add("model.layers.0.mlp.up_proj.codes", "I32", 4, 4)
-	}},
 	{"AWQ by tensors", "up_proj.qweight", func(tr *trial) {
 		tr.m.add("model.layers.0.mlp.up_proj.qweight", "I32", 4, 4)
-	}},
-	{"config is no JSON", "read config.json", func(tr *trial) {
-		tr.src = func(s Source) Source { s.Config = []byte("{"); return s }
 	}},
 	{"unknown id", "has no entry none/nothing", func(tr *trial) {
 		tr.opt = Options{Like: "none/nothing"}
@@ -183,13 +148,7 @@ var refusals = []struct {
 	{"entry of another layout", "is for the layout diffusers", func(tr *trial) {
 		tr.opt = Options{Like: "flux-dev-diffusers"}
 	}},
-	{"Conv1D class", "Conv1D", func(tr *trial) {
-		tr.opt, tr.config["model_type"] = Options{}, "gpt2"
-	}},
 	{"component of no pipeline", "isn't a pipeline", func(tr *trial) { tr.opt.Component = "unet" }},
-	{"no component of a pipeline", "no folder transformer_2", func(tr *trial) {
-		*tr = trialOf(pipeline("WanTransformer3DModel"), Options{Component: "transformer_2"})
-	}},
 	{"pipeline as a folder of transformers", "neither model.safetensors", func(tr *trial) {
 		*tr = trialOf(pipeline("WanTransformer3DModel"), Options{Layout: catalog.Transformers})
 	}},
@@ -220,16 +179,6 @@ var refusals = []struct {
 			tr.m.add(fmt.Sprintf("model.layers.%d.up_proj.weight", i), safetensors.BF16, 1, 1)
 		}
 	}},
-	{"many stacks", "more than 1024 patterns", func(tr *trial) {
-		tr.opt, tr.m = Options{}, newModel()
-		for i := range 1024 + 1 {
-			tr.m.weight(fmt.Sprintf("stack%d.0.w", i))
-			tr.m.weight(fmt.Sprintf("stack%d.1.w", i))
-		}
-	}},
-	{"deep names", "more than 32 parts", func(tr *trial) {
-		tr.m.add(strings.Repeat("a.", 100)+"weight", safetensors.BF16, 1, 1)
-	}},
 	{"config bomb", "read config.json: JSON with more than", func(tr *trial) {
 		tr.src = func(s Source) Source { s.Config = []byte(bomb); return s }
 	}},
@@ -240,11 +189,6 @@ var refusals = []struct {
 			s.Index = []byte(`{"weight_map":{` + strings.Repeat(`"":"",`, 500_000) + `"":""}}`)
 			return s
 		}
-	}},
-	{"no model index", "read model_index.json", func(tr *trial) {
-		src := pipeline("WanTransformer3DModel")
-		src.ModelIndex = []byte("version https://git-lfs.github.com/spec/v1")
-		*tr = trialOf(src, Options{})
 	}},
 	{"model index bomb", "read model_index.json: JSON with more than", func(tr *trial) {
 		src := pipeline("WanTransformer3DModel")
