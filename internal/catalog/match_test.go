@@ -85,6 +85,31 @@ func TestConfig(t *testing.T) {
 	}
 }
 
+// TestClassOfNone checks that a config without a class has the class that the library makes of its
+// model type, and an unlisted class the facts of that one. Only the model's own code is unknown.
+// transformers 4.57 writes Qwen2-VL's class into text_config.
+func TestClassOfNone(t *testing.T) {
+	for config, want := range map[string][2]string{ // the class, and the kind of GPT-2's attn.c_attn
+		`{"model_type": "gpt2", "architectures": ["Own"]}`:                                                  {"Own", "Conv1D"},
+		`{"model_type": "gpt2"}`:                                                                            {"GPT2LMHeadModel", "Conv1D"},
+		`{"model_type": "llama", "architectures": ["GPT2LMHeadModel"]}`:                                     {"GPT2LMHeadModel", "Conv1D"},
+		`{"model_type": "gpt2", "architectures": ["Own"], "auto_map": {"AutoModel": "x"}}`:                  {"Own", ""},
+		`{"model_type": "qwen2_vl", "text_config": {"architectures": ["Qwen2VLForConditionalGeneration"]}}`: {"Qwen2VLForConditionalGeneration", ""},
+		`{"model_type": "llava", "text_config": {"architectures": ["LlamaForCausalLM"]}}`:                   {"LlavaForConditionalGeneration", ""},
+		`{"_class_name": "UNet"}`:                                                                           {"UNet", ""},
+		`{"model_type": "none"}`:                                                                            {"", ""},
+	} {
+		c, err := ReadConfig("config.json", []byte(config))
+		if err != nil {
+			t.Fatal(err)
+		}
+		facts := c.Facts()
+		if got := [2]string{c.Class(), facts.Kind("transformer.h.1.attn.c_attn")}; got != want {
+			t.Errorf("%s: %q, want %q", config, got, want)
+		}
+	}
+}
+
 // TestStacks sorts modules into stacks by the outermost number that counts blocks of one kind.
 func TestStacks(t *testing.T) {
 	c := &Config{Raw: Members{"num_hidden_layers": []byte("2")}}
