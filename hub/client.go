@@ -53,11 +53,12 @@ type Client struct {
 	t     *wire.Transport
 	cache *sharedCache
 	files *downloads
-	puts  *semaphore.Weighted    // running uploads
-	turns turns                  // of the files to upload
-	user  atomic.Pointer[string] // the answer of WhoAmI
-	seen  sync.Map               // answers of Peek, by repo and revision
-	only  string                 // the one repo it can write to; "" if unknown
+	puts  *semaphore.Weighted      // running uploads
+	turns turns                    // of the files to upload
+	user  atomic.Pointer[string]   // the answer of WhoAmI
+	seen  sync.Map                 // answers of Peek, by repo and revision
+	last  atomic.Pointer[RepoInfo] // the last answer of Info
+	only  string                   // the one repo it can write to; "" if unknown
 }
 
 // New checks the options. It makes no request.

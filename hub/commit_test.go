@@ -3,6 +3,7 @@ package hub
 import (
 	"io"
 	"net/http"
+	"strings"
 	"testing"
 )
 
@@ -61,5 +62,17 @@ func TestCreateRepo(t *testing.T) {
 	c, _ := testClient(t, script(says(200, "{}")))
 	if _, err := c.CreateRepo(t.Context(), "a/b--c", nil); err == nil {
 		t.Error("a bad name was accepted")
+	}
+}
+
+func TestValidateCard(t *testing.T) {
+	w := script(says(200, `{"errors":[],"warnings":[{"message":"no license"}]}`),
+		says(400, `{"errors":[{"message":"\"license\" must be a string"}],"warnings":[]}`), says(404, ""))
+	c, _ := testClient(t, w)
+	for i, want := range []string{"", `"license" must be a string`, ""} {
+		err := c.ValidateCard(t.Context(), []byte("x"))
+		if (err != nil) != (want != "") || err != nil && !strings.Contains(err.Error(), want) {
+			t.Errorf("answer %d: %v", i, err)
+		}
 	}
 }

@@ -81,6 +81,7 @@ func TestEveryAnswerPassesTheGate(t *testing.T) {
 		{"tree", "GET", "/tree/", func(ctx context.Context, w *world) error { _, err := w.Tree(ctx, source, "main"); return err }},
 		{"owner", "GET", "/whoami", func(ctx context.Context, w *world) error { _, err := w.WhoAmI(ctx); return err }},
 		{"list", "GET", "/api/models", func(ctx context.Context, w *world) error { _, err := w.Quantized(ctx, source, ""); return err }},
+		{"card", "POST", "/validate-yaml", func(ctx context.Context, w *world) error { return w.ValidateCard(ctx, []byte("x")) }},
 		{"create", "POST", "/repos/create", func(ctx context.Context, w *world) error { _, err := w.CreateRepo(ctx, "me/new", &private); return err }},
 		{"branch", "POST", "/branch/", func(ctx context.Context, w *world) error { return w.CreateBranch(ctx, target, "b", "") }},
 		{"no branch", "DELETE", "/branch/", func(ctx context.Context, w *world) error { return w.DeleteBranch(ctx, target, "main") }},

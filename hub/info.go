@@ -27,14 +27,27 @@ func (c *Client) Info(ctx context.Context, repo, revision string) (*RepoInfo, er
 		return c.cache.info(repo, revision)
 	}
 	info, err := c.describe(ctx, repo, revision, "?blobs=true")
-	unsized := func(f FileInfo) bool { return f.Size < 0 }
-	if err != nil || !slices.ContainsFunc(info.Files, unsized) {
+	switch {
+	case err != nil:
+		return nil, err
+	case slices.ContainsFunc(info.Files, func(f FileInfo) bool { return f.Size < 0 }):
+		tree, err := c.Tree(ctx, info.ID, info.SHA)
+		info.Files = slices.SortedFunc(maps.Values(tree),
+			func(a, b FileInfo) int { return strings.Compare(a.Path, b.Path) })
 		return info, err
+	case !slices.ContainsFunc(info.Files, func(f FileInfo) bool { return f.hash() == "" }):
+		c.last.Store(info)
 	}
-	tree, err := c.Tree(ctx, info.ID, info.SHA)
-	info.Files = slices.SortedFunc(maps.Values(tree),
-		func(a, b FileInfo) int { return strings.Compare(a.Path, b.Path) })
-	return info, err
+	return info, nil
+}
+
+// Files returns all files of a commit, by path. If the last Info was about that commit and had all
+// hashes, Files asks for nothing. Otherwise it's Tree.
+func (c *Client) Files(ctx context.Context, repo, commit string) (map[string]FileInfo, error) {
+	if info := c.last.Load(); info != nil && info.ID == repo && info.SHA == commit {
+		return info.ByPath(), nil
+	}
+	return c.Tree(ctx, repo, commit)
 }
 
 // Peek is Info, but the next Info about the same revision returns the same answer, once, unless the

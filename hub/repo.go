@@ -59,6 +59,25 @@ func (c *Client) CheckAccess(ctx context.Context, repo string) error {
 	return preupload(ctx, []*upload{{Client: c, repo: repo, rev: "main", Blob: card}})
 }
 
+// ValidateCard lets the hub check a model card before anything is uploaded, because the commit would
+// refuse it. A hub without this route finds nothing.
+func (c *Client) ValidateCard(ctx context.Context, readme []byte) error {
+	var answer struct {
+		Errors []struct{ Message string }
+	}
+	r := wire.Send("validate the model card", "", http.MethodPost,
+		c.Endpoint()+"/api/validate-yaml",
+		map[string]string{"content": string(readme), "repoType": "model"})
+	_, err := c.t.Call(ctx, r, &answer)
+	if errors.Is(err, wire.ErrNoRoute) {
+		return nil
+	}
+	if err == nil && len(answer.Errors) > 0 {
+		err = c.t.Errorf(r.Op, nil, "%s", answer.Errors[0].Message)
+	}
+	return err
+}
+
 // CreateRepo creates a model repo. If it exists, created is false, and it stays public or private.
 // If private is nil, the namespace's default decides. A hub may ignore private.
 func (c *Client) CreateRepo(ctx context.Context, repo string,

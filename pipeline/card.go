@@ -1,6 +1,7 @@
 package pipeline
 
 import (
+	"context"
 	"path"
 	"regexp"
 
@@ -58,9 +59,9 @@ func pipelineOf(m *model.Model) string {
 	return pipelineClass.FindString(name)
 }
 
-// checkCard makes the card and config.json before any work, as far as they don't depend on it.
-// Otherwise a fault in them would end the run at its end.
-func (j *job) checkCard() error {
+// checkCard makes the card and config.json before any work, as far as they don't depend on it, and
+// asks the Hub to check the card. Otherwise a fault in them would end the run at its end.
+func (j *job) checkCard(ctx context.Context) error {
 	if _, err := j.config(); err != nil {
 		return err
 	}
@@ -68,6 +69,9 @@ func (j *job) checkCard() error {
 	if j.Push != nil {
 		r.report.Target.Repo = j.Push.Repo
 	}
-	_, err := r.card()
-	return err
+	card, err := r.card()
+	if err != nil || j.Push == nil {
+		return err
+	}
+	return j.Push.Hub.ValidateCard(ctx, card)
 }

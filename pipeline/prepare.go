@@ -51,7 +51,7 @@ func (s *state) readTargets(ctx context.Context, owner *target.Owner) error {
 	if s.ledger, err = s.folder.Ledger(); err != nil {
 		return err
 	}
-	if err := s.checkCard(); err != nil {
+	if err := s.checkCard(ctx); err != nil {
 		return err
 	}
 	if s.Push != nil {

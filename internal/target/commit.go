@@ -154,7 +154,7 @@ func (r *Repo) commit(ctx context.Context, c change) error {
 // conversion has finished the branch with the outputs, there is nothing left to commit.
 func (r *Repo) opsOn(ctx context.Context, c change) ([]hub.Op, error) {
 	if c.result != nil {
-		tree, err := r.Hub.Tree(ctx, r.Repo, c.parent)
+		tree, err := r.Hub.Files(ctx, r.Repo, c.parent)
 		if err != nil {
 			return nil, err
 		}

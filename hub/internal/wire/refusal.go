@@ -36,10 +36,10 @@ func (e *Error) read(resp *http.Response) {
 
 // readBody takes the message from a JSON body, a storage's XML, or plain text.
 func (e *Error) readBody(body string) {
-	var doc struct{ Error string }
+	var doc map[string]any
 	switch err := json.Unmarshal([]byte(body), &doc); {
-	case err == nil && doc.Error != "":
-		e.Message = OneLine(doc.Error)
+	case err == nil:
+		e.Message = OneLine(join("; ", texts(doc)...))
 	case !strings.HasPrefix(body, "<"):
 		e.Message = OneLine(body)
 	default:
@@ -51,6 +51,24 @@ func (e *Error) readBody(body string) {
 			}
 		}
 	}
+}
+
+// texts returns what a JSON body says is wrong: strings, or lists and objects of them. The Hub,
+// FastAPI (detail), and OAuth use these members.
+func texts(v any) (found []string) {
+	switch v := v.(type) {
+	case string:
+		return []string{v}
+	case []any:
+		for _, e := range v {
+			found = append(found, texts(e)...)
+		}
+	case map[string]any:
+		for _, key := range []string{"error", "errors", "detail", "error_description", "message", "msg"} {
+			found = append(found, texts(v[key])...)
+		}
+	}
+	return found
 }
 
 // storageError matches what a storage's XML says is wrong. A reader of all XML would be a part of

@@ -13,6 +13,7 @@ import (
 const (
 	maxTries       = 8 // without progress
 	maxPages       = 2 // web pages instead of the hub's answer: there will be more
+	maxSame        = 5 // for the same answer
 	firstBackoff   = time.Second
 	longestBackoff = time.Minute
 	longestQuota   = 10 * time.Minute // between two tries, if the hub doesn't say how long
@@ -33,6 +34,7 @@ func (t *Transport) Retry(ctx context.Context, r *Request, try func(context.Cont
 	var waited time.Duration
 	now := t.Opt.Clock.Now
 	failures, attempts, start, failing := 0, 0, now(), time.Time{}
+	same, words := 0, ""
 	for {
 		err := try(ctx)
 		if attempts++; err == nil {
@@ -51,9 +53,12 @@ func (t *Transport) Retry(ctx context.Context, r *Request, try func(context.Cont
 		if failures++; failures == 1 {
 			failing = now()
 		}
+		if same++; e.reason() != words || e.Progress {
+			same, words = 1, e.reason()
+		}
 		d := t.delay(e, failures)
 		switch {
-		case failures >= maxPages && errors.Is(e, errPage),
+		case failures >= maxPages && errors.Is(e, errPage), same >= maxSame && t.insists(r, e),
 			failures >= maxTries && now().Sub(failing) >= patience(e), waited+d > t.Opt.Patience:
 			return e.after(attempts)
 		case !t.Opt.Governor.answered.Load() && (NeverBegun(e) || errors.Is(e, errNoAnswer)) &&
@@ -103,6 +108,14 @@ func patience(e *Error) time.Duration {
 		return maxWait
 	}
 	return outagePatience
+}
+
+// insists reports whether the same answer again and again is believed, although it may be temporary.
+// A cache in between keeps what it has. Some hubs refuse with 500 and a reason; until file bytes have
+// moved, believing that loses no work.
+func (t *Transport) insists(r *Request, e *Error) bool {
+	return errors.Is(e, ErrBadRange) || e.Status == http.StatusInternalServerError &&
+		e.Message != "" && !e.timed && !r.Bulk && !t.moved.Load()
 }
 
 // isUntimed reports whether e is a 429 that doesn't say when to retry.

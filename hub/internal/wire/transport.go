@@ -20,6 +20,7 @@ type Transport struct {
 	caller   string         // token or publisher that rate limits apply to
 	Jitter   func() float64 // in [0, 1)
 	known    atomic.Int64   // when the last reported wait ends
+	moved    atomic.Bool    // file bytes have come or gone
 }
 
 // Exchange sends r once and follows redirects by its rule. It returns a 2xx answer, or the redirect
@@ -119,6 +120,9 @@ func (t *Transport) roundTrip(ctx context.Context, r *Request, u *url.URL) (*htt
 		return nil, t.Failure(r, u, err)
 	}
 	t.Opt.Governor.answered.Store(true)
+	if r.Bulk {
+		t.moved.Store(true)
+	}
 	t.Opt.Log.Debug("hub request", "method", r.Method, "url", redactURL(u), "status",
 		resp.StatusCode)
 	resp.Body = w.guard(resp.Body, r.Bulk && r.Method == http.MethodGet)

@@ -270,7 +270,7 @@ func TestRefusals(t *testing.T) {
 		{tree, true, 404, nil, "<html>", ErrNoRoute, "list files of a/b" + lacks + "404 Not Found (GET " + api + "/tree/main)", "check HF_ENDPOINT"},
 		{commit, true, 404, nil, "", ErrNoRoute, "commit to a/b" + lacks + "404 Not Found (POST ", "check HF_ENDPOINT"},
 		{create, true, 405, nil, "", ErrNoRoute, "create repo a/b" + lacks + "405 Method Not Allowed (POST ", "if it's a read-only mirror, set DF11_PUSH_ENDPOINT"},
-		{commit, true, 501, nil, `{"detail":{"error":"NotImplemented","message":"no pull requests"}}`, ErrNoRoute, "commit to a/b" + lacks + "501 Not Implemented: {\"detail\":{\"error\":", "can't do this"},
+		{commit, true, 501, nil, `{"detail":{"error":"NotImplemented","message":"no pull requests"}}`, ErrNoRoute, "commit to a/b" + lacks + "501 Not Implemented: NotImplemented; no pull requests (", "can't do this"},
 		{tree, true, 404, code("RevisionNotFound"), "", ErrRevisionNotFound, "a/b: no such revision", "revision after @"},
 		{tree, true, 404, code("EntryNotFound"), "", ErrEntryNotFound, "list files of a/b: file not found in the repo: 404 Not Found (", ""},
 		{info, true, 401, said("Invalid credentials in Authorization header"), "", ErrUnauthorized, "a/b: the Hub refuses the token", "HF_TOKEN is wrong or expired"},
@@ -283,10 +283,11 @@ func TestRefusals(t *testing.T) {
 		{create, false, 403, nil, "", ErrForbidden, "create repo a/b: not allowed: 403 Forbidden (POST", "set HF_TOKEN to an access token that has this right"},
 		{commit, true, 403, nil, `{"error":"Private repository storage limit reached"}`, ErrQuota, "commit to a/b: storage quota reached: 403", "free or buy storage"},
 		{commit, true, 403, nil, `{"error":["Your storage patterns tripped our limits"]}`, ErrQuota, "commit to a/b: storage quota reached: 403", "storage"},
-		{commit, true, 413, nil, `{"detail":{"error":"Storage quota exceeded"}}`, ErrQuota, "commit to a/b: storage quota reached: 413 Request Entity Too Large: ", "storage"},
+		{commit, true, 413, nil, `{"detail":{"error":"Storage quota exceeded"}}`, ErrQuota, "commit to a/b: storage quota reached: 413 Request Entity Too Large: Storage quota exceeded", "storage"},
 		{commit, true, 413, nil, "", errTooLong, "commit to a/b: the request is larger than allowed there: 413", "raise the request limit"},
-		{commit, true, 412, nil, `{"errors":[{"message":"moved"}]}`, ErrConflict, "commit to a/b: branch moved: 412 Precondition Failed: {", "someone else commits to a/b"},
-		{commit, true, 400, nil, `{"detail":[{"loc":["body"],"msg":"field required"}]}`, nil, "commit to a/b: 400 Bad Request: {", ""},
+		{commit, true, 412, nil, `{"errors":[{"message":"moved"}]}`, ErrConflict, "commit to a/b: branch moved: 412 Precondition Failed: moved (", "someone else commits to a/b"},
+		{commit, true, 400, nil, `{"detail":[{"loc":["body"],"msg":"field required"}]}`, nil, "commit to a/b: 400 Bad Request: field required (", ""},
+		{info, true, 500, nil, `{"detail":"branch id must consist of letters"}`, nil, "read model info of a/b: 500 Internal Server Error: branch id must consist of letters (GET " + api + "/revision/main, 5 attempts)", again},
 	} {
 		t.Run(fmt.Sprint(tt.call.Op, tt.status, tt.headers, tt.body), func(t *testing.T) {
 			w := script(says(tt.status, tt.body, tt.headers...))
@@ -307,6 +308,22 @@ func TestRefusals(t *testing.T) {
 				t.Errorf("it shows too much: %s", text)
 			}
 		})
+	}
+}
+
+// TestOutageAfterWorkIsWaitedFor checks that equal answers count as an outage once file bytes have
+// moved.
+func TestOutageAfterWorkIsWaitedFor(t *testing.T) {
+	w := script(says(200, "bytes"), says(500, `{"error":"Internal Error"}`))
+	c, clock := testTransport(t, w)
+	resp, err := c.Exchange(t.Context(), &Request{Method: "GET", URL: "https://hub.test/x", Bulk: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, _ = io.Copy(io.Discard, resp.Body)
+	resp.Body.Close()
+	if _, err := whoAmI(t.Context(), c); clock.Waited() < outagePatience {
+		t.Errorf("%v after %v", err, clock.Waited())
 	}
 }
 
