@@ -73,38 +73,27 @@ func TestCardCommandOptions(t *testing.T) {
 	entry := func(id string) *catalog.Entry {
 		return catalog.All()[slices.IndexFunc(catalog.All(), func(e *catalog.Entry) bool { return e.ID == id })]
 	}
-	t.Run("a tied model that stores only its head", func(t *testing.T) {
-		source := filepath.Join(t.TempDir(), "model")
-		x := world.NewCheckpoint(5)
-		x.Block("model.layers.0.", "self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj", "self_attn.o_proj", "mlp.gate_proj", "mlp.up_proj", "mlp.down_proj")
-		x.Add("lm_head.weight", "BF16", 0, 64, 32)
-		world.Write(t, filepath.Join(source, "model.safetensors"), x.File())
-		world.Write(t, filepath.Join(source, "config.json"), []byte(`{"architectures": ["LlamaForCausalLM"], "model_type": "llama", "num_hidden_layers": 1, "tie_word_embeddings": true}`))
-		provesItself(t, source)
-	})
-	t.Run("exact F32", func(t *testing.T) {
-		source := filepath.Join(t.TempDir(), "model")
-		llama(t, source, "F32", 0, "")
-		provesItself(t, source, "--exact-f32")
-	})
-	t.Run("one file of several", func(t *testing.T) {
-		source := t.TempDir()
-		world.Write(t, filepath.Join(source, "a.safetensors"), comfyFlux(""))
-		world.Write(t, filepath.Join(source, "b.safetensors"), comfyFlux("model.diffusion_model."))
-		provesItself(t, source, "--file", "b.safetensors")
-	})
-	t.Run("an entry that is never chosen by itself", func(t *testing.T) {
-		provesItself(t, classSource(t, entry("gemma3-vlm")), "--like", "gemma3-vlm")
-	})
-	t.Run("an entry of another class", func(t *testing.T) {
-		provesItself(t, otherClass(t, entry("gemma3-vlm-4.52")), "--like", "gemma3-vlm-4.52")
-	})
-	t.Run("source's own names by a given dict", func(t *testing.T) {
-		source := classSource(t, entry("gemma3-vlm-4.52"))
-		dict := filepath.Join(t.TempDir(), "dict.json")
-		world.Write(t, dict, []byte(`{"language_model\\.model\\.layers\\.\\d+": ["self_attn.q_proj", "self_attn.k_proj"]}`))
-		provesItself(t, source, "--pattern-dict", dict)
-	})
+	dir := t.TempDir()
+	at := func(name string) string { return filepath.Join(dir, name) }
+	tied := world.NewCheckpoint(5)
+	tied.Block("model.layers.0.", "self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj", "self_attn.o_proj", "mlp.gate_proj", "mlp.up_proj", "mlp.down_proj")
+	tied.Add("lm_head.weight", "BF16", 0, 64, 32)
+	world.Write(t, at("tied/model.safetensors"), tied.File())
+	world.Write(t, at("tied/config.json"), []byte(`{"architectures": ["LlamaForCausalLM"], "model_type": "llama", "num_hidden_layers": 1, "tie_word_embeddings": true}`))
+	llama(t, at("f32"), "F32", 0, "")
+	world.Write(t, at("two/a.safetensors"), comfyFlux(""))
+	world.Write(t, at("two/b.safetensors"), comfyFlux("model.diffusion_model."))
+	world.Write(t, at("dict.json"), []byte(`{"language_model\\.model\\.layers\\.\\d+": ["self_attn.q_proj", "self_attn.k_proj"]}`))
+	for name, args := range map[string][]string{
+		"a tied model that stores only its head":  {at("tied")},
+		"exact F32":                               {at("f32"), "--exact-f32"},
+		"one file of several":                     {at("two"), "--file", "b.safetensors"},
+		"an entry that is never chosen by itself": {classSource(t, entry("gemma3-vlm")), "--like", "gemma3-vlm"},
+		"an entry of another class":               {otherClass(t, entry("gemma3-vlm-4.52")), "--like", "gemma3-vlm-4.52"},
+		"the source's own names, by a given dict": {classSource(t, entry("gemma3-vlm-4.52")), "--pattern-dict", at("dict.json")},
+	} {
+		t.Run(name, func(t *testing.T) { provesItself(t, args[0], args[1:]...) })
+	}
 }
 
 // otherClass writes a tiny model with the names of an entry, whose config names another class.

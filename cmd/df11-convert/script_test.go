@@ -174,27 +174,9 @@ func models(kinds []string) *hubtest.Model {
 			family = hubtest.NewQwen3
 		case "unknown":
 			o.Extra = map[string][]byte{"config.json": []byte(`{"architectures": ["NeverHeardOfForCausalLM"], "model_type": "never_heard_of"}`)}
-		case "nonfinite":
-			o.Extra = nonFinite()
 		}
 	}
 	return family(seed, o)
-}
-
-// nonFinite returns configs as Python's json writes them, with numbers that aren't JSON.
-func nonFinite() map[string][]byte {
-	return map[string][]byte{
-		"config.json": []byte(`{
-  "architectures": ["LlamaForCausalLM"],
-  "model_type": "llama",
-  "floor": -Infinity,
-  "num_hidden_layers": 2,
-  "tie_word_embeddings": false,
-  "time_step_limit": [0.0, Infinity],
-  "unset": NaN
-}`),
-		"generation_config.json": []byte(`{"epsilon_cutoff": NaN, "length_penalty": Infinity, "min": -Infinity}`),
-	}
 }
 
 // sources makes models that the hub has no generator for; it returns nil for other kinds.
