@@ -15,6 +15,7 @@ import (
 	"github.com/df11-convert/df11-convert/internal/testing/golden"
 	"github.com/df11-convert/df11-convert/internal/testing/plain"
 	"github.com/df11-convert/df11-convert/verify/internal/cuda"
+	"github.com/df11-convert/df11-convert/verify/kernel"
 )
 
 // The tests in this file need a real GPU. testdata/gpu-run.sh runs them.
@@ -96,6 +97,10 @@ func gpuShapes() map[string][]byte {
 		"long codes": plain.Fibonacci(25, 3), "one-bit codes": oneBit, "two weights": plain.Normal(2, 1),
 	}
 }
+
+// minSlot is room for a piece of one chunk.
+const minSlot = (maxTables+1)*rowBytes + 8192 + // luts; stream, gaps, positions of a chunk
+	kernel.TableBytes + 3*maxChunkElems + 7*slotAlign // tables; sign_mantissa, weights
 
 // mustDecode compares units, in large pieces and in the smallest.
 func mustDecode(t *testing.T, opt GPUOptions, units map[string]*stored) {

@@ -365,10 +365,6 @@ func TestGPUOptions(t *testing.T) {
 	}
 }
 
-// minSlot is room for a piece of one chunk.
-const minSlot = (maxTables+1)*rowBytes + 8192 + // luts; stream, gaps, positions of a chunk
-	kernel.TableBytes + 3*maxChunkElems + 7*slotAlign // tables; sign_mantissa, weights
-
 // TestPieces cuts a unit at every size that makes a difference. The pieces must cover the unit and
 // fit.
 func TestPieces(t *testing.T) {

@@ -12,13 +12,6 @@ type Info struct {
 	Processors   int // multiprocessors
 }
 
-// Attributes of a device, by their numbers in the driver's interface.
-const (
-	attributeProcessors = 16
-	attributeMajor      = 75
-	attributeMinor      = 76
-)
-
 // Device is one GPU with its primary context. Goroutines may share it.
 type Device struct {
 	api     api
@@ -114,10 +107,10 @@ func (c *Context) readInfo(info *Info) error {
 		return err
 	}
 	info.Name = goString(&name[0])
-	for attribute, to := range map[int]*int{
-		attributeProcessors: &info.Processors,
-		attributeMajor:      &info.Major,
-		attributeMinor:      &info.Minor,
+	for attribute, to := range map[int]*int{ // by their numbers in the driver's interface
+		16: &info.Processors,
+		75: &info.Major,
+		76: &info.Minor,
 	} {
 		var v int32
 		if err := c.call("cuDeviceGetAttribute", &v, attribute, c.device); err != nil {
