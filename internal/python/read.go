@@ -27,17 +27,9 @@ func Unmarshal(data []byte, v any) error {
 		return err
 	}
 	if err := decode(dec, reflect.ValueOf(v).Elem()); err != nil {
-		return inWords(err)
+		return err
 	}
 	return atEnd(dec)
-}
-
-// inWords replaces an unexpected end of the text by an error that says more.
-func inWords(err error) error {
-	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
-		return errors.New("invalid JSON: it ends too early")
-	}
-	return err
 }
 
 // decode reads the next value into v, whose old contents are lost. Package json reads any value
@@ -119,7 +111,6 @@ type Member struct {
 // Members lists the members of the only object in a text, and returns the offset after its opening
 // brace. A repeated key appears each time; Python takes the last.
 func Members(data []byte) (list []Member, begin int, err error) {
-	defer func() { err = inWords(err) }()
 	dec, skip, err := newDecoder(data)
 	if err != nil {
 		return nil, 0, err
