@@ -29,9 +29,6 @@ func brokenFile(err error) string {
 	if e, ok := errors.AsType[*model.SourceError](err); ok {
 		return e.File
 	}
-	if e, ok := errors.AsType[*model.HeaderError](err); ok {
-		return e.File
-	}
 	if e, ok := errors.AsType[*back.RebuildError](err); ok {
 		return e.File
 	}

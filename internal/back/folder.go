@@ -5,7 +5,6 @@ import (
 	"context"
 	"crypto/sha256"
 	"errors"
-	"fmt"
 	"io/fs"
 	"os"
 	"path"
@@ -37,12 +36,12 @@ func OpenFolder(ctx context.Context, root string, files []model.File, perm fs.Fi
 		return nil, err
 	}
 	f.InTheWay = func(name string) error {
-		return &OccupiedError{Folder: f.Root.Name(), Replaced: []string{name}}
+		return &OccupiedError{f.Root.Name(), []string{name}}
 	}
 	d := &Folder{f, map[string]bool{}, indexOf(files)}
-	occupied, err := d.look(ctx, files)
-	if err == nil && !force && len(occupied.Replaced)+len(occupied.Others) > 0 {
-		err = occupied
+	others, err := d.look(ctx, files)
+	if err == nil && !force && len(others) > 0 {
+		err = &OccupiedError{f.Root.Name(), others}
 	}
 	if err != nil {
 		return nil, errors.Join(err, d.Close())
@@ -50,67 +49,58 @@ func OpenFolder(ctx context.Context, root string, files []model.File, perm fs.Fi
 	return d, nil
 }
 
-// look goes through every folder that will be written to.
-func (d *Folder) look(ctx context.Context, files []model.File) (e *OccupiedError, err error) {
-	e = &OccupiedError{Folder: d.disk.Root.Name()}
-	wanted, dirs := map[string]bool{}, map[string]bool{}
+// look goes through every folder that will be written to. It finds out which files are there with
+// the right content, and returns those that would be replaced, and other weights.
+func (d *Folder) look(ctx context.Context, files []model.File) (others []string, err error) {
+	dirs := map[string]bool{}
+	if d.index.Path != "" {
+		files = append(slices.Clone(files), d.index.File)
+	}
 	for _, f := range files {
-		wanted[f.Path], dirs[path.Dir(f.Path)] = true, true
-		if err := d.find(e, f.Path,
-			func() bool { return d.disk.Hash(ctx, f.Path, f.Size, sha256.New()) == f.SHA256 }); err != nil {
-			return nil, err
+		dirs[path.Dir(f.Path)] = true
+		info, err := d.disk.Lstat(f.Path)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
 		}
+		if err != nil {
+			return nil, d.disk.Unusable(err)
+		}
+		d.done[f.Path] = d.disk.Hash(ctx, f.Path, f.Size, sha256.New()) == f.SHA256
 		if ctx.Err() != nil {
 			return nil, context.Cause(ctx)
 		}
-	}
-	if d.index.name != "" {
-		err = d.find(e, d.index.name, func() bool { return d.index.isIn(d.disk) })
+		if !d.done[f.Path] {
+			others = append(others, f.Path)
+			d.disk.Known[f.Path] = disk.Version(info)
+		}
 	}
 	for dir := range dirs {
-		entries, missing := fs.ReadDir(d.disk.Root.FS(), dir)
-		if !errors.Is(missing, fs.ErrNotExist) {
-			err = errors.Join(err, missing)
+		entries, err := fs.ReadDir(d.disk.Root.FS(), dir)
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return nil, err
 		}
 		for _, entry := range entries {
-			if name := path.Join(dir, entry.Name()); reader.IsSafetensors(name) && !wanted[name] {
-				e.Others = append(e.Others, name)
+			name := path.Join(dir, entry.Name())
+			if _, wanted := d.done[name]; reader.IsSafetensors(name) && !wanted {
+				others = append(others, name)
 			}
 		}
 	}
-	return e, err
-}
-
-// find checks a file that will be written. If it's there with the right content, it's done.
-// Otherwise find adds it to the files that would be replaced.
-func (d *Folder) find(e *OccupiedError, name string, isRight func() bool) error {
-	info, err := d.disk.Lstat(name)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	if err != nil {
-		return d.disk.Unusable(err)
-	}
-	if d.done[name] = info.Mode().IsRegular() && isRight(); !d.done[name] {
-		e.Replaced = append(e.Replaced, name)
-		d.disk.Known[name] = disk.Version(info)
-	}
-	return nil
+	return others, nil
 }
 
 // Has reports whether a file was there when the folder was opened, with the right content.
 func (d *Folder) Has(f model.File) bool { return d.done[f.Path] }
 
 // Index returns the name of the index in the folder; "" if there is none.
-func (d *Folder) Index() string { return d.index.name }
+func (d *Folder) Index() string { return d.index.Path }
 
-// Finish writes the index, unless an index that says the same was there, such as the original's
-// own.
+// Finish writes the index, unless it was there.
 func (d *Folder) Finish() error {
-	if d.index.name == "" || d.done[d.index.name] {
+	if d.index.Path == "" || d.Has(d.index.File) {
 		return nil
 	}
-	f, err := d.disk.Create(d.index.name, int64(len(d.index.data)))
+	f, err := d.disk.Create(d.index.Path, d.index.Size)
 	if err != nil {
 		return err
 	}
@@ -120,19 +110,14 @@ func (d *Folder) Finish() error {
 // Close releases the lock. It leaves alone the state of an unfinished conversion in the folder.
 func (d *Folder) Close() error { return d.disk.Leave() }
 
-// An OccupiedError says that a folder holds other weights.
+// An OccupiedError says that a folder holds other weights, or files with names of the original's.
 type OccupiedError struct {
 	Folder string
-	// weights with the names of files to be written, and any others
-	Replaced, Others []string
+	Files  []string
 }
 
 func (e *OccupiedError) Error() string {
-	if len(e.Replaced) > 0 {
-		return fmt.Sprintf("%s holds other files with the names of the original's: %s", e.Folder,
-			human.List(e.Replaced))
-	}
-	return fmt.Sprintf("%s holds weights of another model: %s", e.Folder, human.List(e.Others))
+	return e.Folder + " holds other weights or files: " + human.List(e.Files)
 }
 
 // CheckPlaces refuses to write files to a folder if that could do harm. The names come from a

@@ -1,13 +1,12 @@
 package back
 
 import (
-	"maps"
+	"crypto/sha256"
+	"encoding/hex"
 	"path"
 
-	"github.com/df11-convert/df11-convert/internal/disk"
 	"github.com/df11-convert/df11-convert/internal/metadata"
 	"github.com/df11-convert/df11-convert/internal/model"
-	"github.com/df11-convert/df11-convert/internal/python"
 	"github.com/df11-convert/df11-convert/internal/reader"
 )
 
@@ -15,7 +14,7 @@ import (
 // original's index, but isn't a copy of it. The zero index is that of a single file, which needs
 // none.
 type index struct {
-	name string // in the output folder, with slashes
+	model.File
 	data []byte
 }
 
@@ -32,20 +31,9 @@ func indexOf(files []model.File) (x index) {
 			total += t.NBytes()
 		}
 	}
-	return index{stem + ".safetensors.index.json", metadata.Index(holder, total)}
-}
-
-// isIn reports whether the folder has an index that says the same.
-func (x index) isIn(f *disk.Folder) bool {
-	b, err := f.Read(x.name, max(model.MaxIndexBytes, int64(len(x.data))))
-	return err == nil && maps.Equal(weightMap(b), weightMap(x.data))
-}
-
-// weightMap returns the file of each tensor, or nil if the JSON is not an index.
-func weightMap(b []byte) map[string]string {
-	var x struct {
-		Map map[string]string `json:"weight_map"`
-	}
-	_ = python.Unmarshal(b, &x) // broken JSON lists nothing
-	return x.Map
+	x.data = metadata.Index(holder, total)
+	sum := sha256.Sum256(x.data)
+	x.Path, x.Size = stem+".safetensors.index.json", int64(len(x.data))
+	x.SHA256 = hex.EncodeToString(sum[:])
+	return x
 }

@@ -135,19 +135,12 @@ func (m Memory) Bound(of *model.Model, p *plan.Plan, spools, counted int64) int6
 	n := m.buffers() + spools + counted/weightsPerCount
 	n += 2 * tables(of, p) // garbage may grow to as much again
 	if !of.Local {
-		n += collected(min(m.AheadBytes, largestSource(of))) // one file is read at a time
+		n += collected(m.AheadBytes) // one file is read at a time
 	}
 	if m.Budget > 0 {
 		n = min(n, m.Budget)
 	}
 	return n
-}
-
-func largestSource(m *model.Model) (largest int64) {
-	for _, w := range m.Listing.Weights {
-		largest = max(largest, w.Size)
-	}
-	return largest
 }
 
 // MemoryError reports that a memory budget is too small for the tables of a model with very many

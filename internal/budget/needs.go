@@ -59,7 +59,7 @@ func FindNeeds(m *model.Model, p *plan.Plan, e *Estimate, b Budget) (Needs, erro
 	if b.Part.Whole() && Wait(p, b.Disk) {
 		n.DiskPush = max(n.DiskPush, n.Disk)
 	}
-	n.Memory = b.Memory.Bound(m, p, max(folder.memory, push.memory),
+	n.Memory = b.Memory.Bound(m, p, folder.memory,
 		max(folder.unfinished, largest(outputs, 1, (*spans.Output).MaxBytes)))
 	least := n.DiskFolderLeast
 	if !b.Part.Whole() {

@@ -26,7 +26,7 @@ func (c *checkedReader) Read(p []byte) (int, error) {
 	c.hash.Write(p[:n])
 	if err == io.EOF {
 		if got := hex.EncodeToString(c.hash.Sum(nil)); got != c.want {
-			return n, &SourceError{File: c.path, Want: c.want, Got: got}
+			return n, OtherHash(c.path, got, c.want)
 		}
 	}
 	return n, err

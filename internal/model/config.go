@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
 	"path"
 	"slices"
 	"strings"
@@ -66,20 +65,15 @@ func (d *DF11) aloneIn(dir string) error {
 }
 
 // configs returns the files that may be the config.json of a DF11 model: first the root's, then
-// those of folders with weights.
+// those of its folders.
 func (f *files) configs() (configs []plan.File) {
-	dirs := map[string]bool{"": true}
-	for _, ref := range f.list {
-		dir, _ := path.Split(ref.Path)
-		if reader.IsSafetensors(ref.Path) && strings.Count(dir, "/") < 2 {
-			dirs[dir] = true
+	for _, file := range f.list {
+		dir, name := path.Split(file.Path)
+		if name == names.Config && strings.Count(dir, "/") < 2 {
+			configs = append(configs, file)
 		}
 	}
-	for _, dir := range slices.Sorted(maps.Keys(dirs)) {
-		if config, ok := f.File(dir + names.Config); ok {
-			configs = append(configs, config)
-		}
-	}
+	slices.SortStableFunc(configs, func(a, b plan.File) int { return len(a.Path) - len(b.Path) })
 	return configs
 }
 

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"path"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -51,11 +50,8 @@ func (m *Model) CheckCopies(p *plan.Plan) error {
 // in a blobs folder, and named by its hash.
 func inCache(target string) bool {
 	dir, name := path.Split(filepath.ToSlash(target))
-	return names.IsCommit(name) && blobs.MatchString(dir)
+	return names.IsCommit(name) && strings.Contains(dir, "/blobs/")
 }
-
-// blobs matches a blobs folder, or one below it for a hash's first digits.
-var blobs = regexp.MustCompile(`/blobs/([0-9a-f]{2}/)*$`)
 
 // checkLink refuses a link that leads neither below root nor into a download cache.
 func checkLink(root, name, file string) error {

@@ -7,20 +7,15 @@ import (
 	"github.com/df11-convert/df11-convert/internal/plan"
 )
 
-// A SourceError means that the bytes of a source file aren't the published ones.
-type SourceError struct{ File, Want, Got string }
+// A SourceError means that the bytes of a source file aren't the published ones, or that its header
+// isn't the one the plan was made from.
+type SourceError struct{ File, Detail string }
 
-func (e *SourceError) Error() string {
-	return fmt.Sprintf("source file %s: sha256 is %s, published is %s", e.File, e.Got, e.Want)
-}
+func (e *SourceError) Error() string { return "source file " + e.File + ": " + e.Detail }
 
-// A HeaderError means that a source file's header isn't the one the plan was made from. The plan
-// may be wrong, although the file's SHA-256 is right.
-type HeaderError struct{ File string }
-
-func (e *HeaderError) Error() string {
-	return fmt.Sprintf(
-		"source file %s: its header was read wrong or has changed since the plan was made", e.File)
+// OtherHash returns the SourceError of a file whose hash isn't the published one.
+func OtherHash(file, got, published string) error {
+	return &SourceError{file, fmt.Sprintf("sha256 is %s, published is %s", got, published)}
 }
 
 // A ReadError means that a source file couldn't be read. Err names the file.

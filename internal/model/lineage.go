@@ -57,21 +57,17 @@ func downloadedCommit(folder string, files []plan.File) (commit string) {
 	return commit
 }
 
-// traceCache finds the lineage of a local source by its path, or by the path that its links lead
-// to. A source named after its commit gets its repo's name.
+// traceCache finds the lineage of a local source by the path that its links lead to. A source named
+// after its commit gets its repo's name.
 func (m *Model) traceCache() {
-	paths := []string{m.Folder}
-	if real, err := filepath.EvalSymlinks(m.Folder); err == nil {
-		paths = append(paths, real)
+	folder, _ := filepath.EvalSymlinks(m.Folder)
+	l, ok := cacheLineage(folder)
+	if !ok {
+		return
 	}
-	for _, p := range paths {
-		if l, ok := cacheLineage(p); ok {
-			m.Lineage = l
-			if m.Name == l.Commit {
-				m.Name = path.Base(l.Repo)
-				m.ID = m.Name
-			}
-			return
-		}
+	m.Lineage = l
+	if m.Name == l.Commit {
+		m.Name = path.Base(l.Repo)
+		m.ID = m.Name
 	}
 }

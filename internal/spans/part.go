@@ -53,12 +53,7 @@ func Assign(outputs []*Output, n int) map[*Output]int {
 		if len(o.Units) == 0 {
 			continue
 		}
-		least := 0
-		for i := range load {
-			if load[i] < load[least] {
-				least = i
-			}
-		}
+		least := slices.Index(load, slices.Min(load))
 		load[least] += o.Size
 		makers[o] = least + 1
 	}

@@ -21,29 +21,25 @@ type Delivery struct {
 // Segments lists what the outputs need from each of nFiles source files, in file order. Empty
 // tensors have no segment.
 func Segments(outputs []*Output, nFiles int) [][]Segment {
-	files := make([]map[int64]*Segment, nFiles)
-	for i := range files {
-		files[i] = map[int64]*Segment{}
+	type place struct {
+		file int
+		off  int64
 	}
+	found := map[place]Segment{}
 	for _, o := range outputs {
 		for t, u := range o.Tensors() {
-			if t.Length == 0 {
-				continue
+			if at := (place{t.File, t.Offset}); t.Length > 0 {
+				to := append(found[at].To, Delivery{o, u, t})
+				found[at] = Segment{t.Offset, t.Offset + t.Length, to}
 			}
-			s := files[t.File][t.Offset]
-			if s == nil {
-				s = &Segment{Off: t.Offset, End: t.Offset + t.Length}
-				files[t.File][t.Offset] = s
-			}
-			s.To = append(s.To, Delivery{o, u, t})
 		}
 	}
-	out := make([][]Segment, nFiles)
-	for i, m := range files {
-		for _, s := range m {
-			out[i] = append(out[i], *s)
-		}
-		slices.SortFunc(out[i], func(a, b Segment) int { return cmp.Compare(a.Off, b.Off) })
+	files := make([][]Segment, nFiles)
+	for at, s := range found {
+		files[at.file] = append(files[at.file], s)
 	}
-	return out
+	for _, f := range files {
+		slices.SortFunc(f, func(a, b Segment) int { return cmp.Compare(a.Off, b.Off) })
+	}
+	return files
 }

@@ -172,7 +172,7 @@ func (f *Fetcher) whole(ctx context.Context, file *sourceFile,
 	}
 	sum := hex.EncodeToString(h.Sum(nil))
 	if file.SHA256 != "" && sum != file.SHA256 {
-		return &model.SourceError{File: file.Path, Want: file.SHA256, Got: sum}
+		return model.OtherHash(file.Path, sum, file.SHA256)
 	}
 	if err := f.Source.Unchanged(file.Index); err != nil {
 		return err

@@ -47,7 +47,8 @@ func (f *sourceFile) checkHeader(off int64, p []byte) error {
 	const start = 8 // the header follows its length
 	from, end := max(off, start), min(off+int64(len(p)), f.Header.DataStart())
 	if from < end && !bytes.Equal(p[from-off:end-off], f.Header.Raw[from-start:end-start]) {
-		return &model.HeaderError{File: f.Path}
+		return &model.SourceError{File: f.Path,
+			Detail: "its header was read wrong or has changed since the plan was made"}
 	}
 	return nil
 }
