@@ -2,7 +2,6 @@ package back
 
 import (
 	"errors"
-	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -11,7 +10,6 @@ import (
 
 	"github.com/df11-convert/df11-convert/internal/catalog"
 	"github.com/df11-convert/df11-convert/internal/metadata"
-	"github.com/df11-convert/df11-convert/internal/names"
 	"github.com/df11-convert/df11-convert/internal/testing/world"
 )
 
@@ -135,46 +133,5 @@ func TestManifestOfTheOriginal(t *testing.T) {
 	p := newFolders(t).open()
 	if _, _, err := ofManifest(p.DF11, 1, nil); !errors.Is(err, ErrNoManifest) {
 		t.Error("without a manifest:", err)
-	}
-}
-
-// TestCompareFiles checks that every file next to the weights is either the original's or named.
-func TestCompareFiles(t *testing.T) {
-	in := func(dir func(f folders) string, name, text string) func(f folders) {
-		return func(f folders) { f.write(filepath.Join(dir(f), name), text) }
-	}
-	source, df11 := func(f folders) string { return f.source }, func(f folders) string { return f.df11 }
-	both := func(name, text, other string) func(f folders) {
-		return func(f folders) { in(source, name, text)(f); in(df11, name, other)(f) }
-	}
-	for _, tt := range []struct {
-		name   string
-		change func(f folders)
-		beside string
-		says   string
-	}{
-		{"good", func(folders) {}, "", ""},
-		{"the same", both("tokenizer.json", "{}", "{}"), "", ""},
-		{"another", both("tokenizer.json", "{}", "[]"), "tokenizer.json changed ", ""},
-		{"longer", both("tokenizer.json", "{}", "{ }"), "tokenizer.json changed ", ""},
-		{"missing", in(source, "tokenizer.json", "{}"), "tokenizer.json missing ", ""},
-		{"added", in(df11, "tokenizer.json", "{}"), "tokenizer.json added ", ""},
-		{"card", both("README.md", "# A", "# B"), "", ""},
-		{"chart", in(df11, names.Chart, ""), "", ""},
-		{"empty weights", in(df11, "more.safetensors", "\x02\x00\x00\x00\x00\x00\x00\x00{}"), "", "it doesn't belong to the model, but a loader reads it"},
-	} {
-		f := newFolders(t)
-		tt.change(f)
-		c := Checker{Pair: f.open(), Workers: 1}
-		err := c.CompareFiles(t.Context(), true)
-		beside := ""
-		for _, o := range c.Beside {
-			if o.Path != "config.json" { // the official tool writes it in another order
-				beside += fmt.Sprint(o.Path, " ", o.How, " ")
-			}
-		}
-		if beside != tt.beside || (err != nil) != (tt.says != "") || err != nil && !strings.Contains(err.Error(), tt.says) {
-			t.Errorf("%s: %q, %v", tt.name, beside, err)
-		}
 	}
 }

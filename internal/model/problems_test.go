@@ -2,10 +2,7 @@ package model
 
 import (
 	"bytes"
-	"context"
 	"errors"
-	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -162,34 +159,5 @@ func TestTrapsComeInOneOrder(t *testing.T) {
 	}
 	if unknown != "abcdefghij" {
 		t.Errorf("in the order %s", unknown)
-	}
-}
-
-// TestLongMatching checks that a dict that takes too many steps, or names with too many paths, are
-// problems before anything is matched, and that the caller can stop the matching.
-func TestLongMatching(t *testing.T) {
-	hostile := func(nNames, nPatterns int) *DF11 {
-		d := &DF11{Dict: catalog.PatternDict{}, tensors: map[string]Stored{}}
-		for i := range nNames {
-			d.tensors[fmt.Sprintf("%d%s.weight", i, strings.Repeat(".aaaaaaaa", 29))] = Stored{}
-		}
-		for i := range nPatterns {
-			d.Dict = append(d.Dict, catalog.Pattern{Regex: fmt.Sprintf("[0-9a.]*a?[0-9a.]*a?[0-9a.]*x%d", i), Attrs: []string{}})
-		}
-		return d
-	}
-	for words, d := range map[string]*DF11{
-		"would take very long to match":           hostile(2000, 1000),
-		"the paths of all modules have more than": hostile(20_000, 1),
-	} {
-		problems, err := d.ProblemsAlone(t.Context())
-		if err != nil || len(problems) != 1 || !strings.Contains(problems[0].Detail, words) {
-			t.Errorf("%v, %v", problems, err)
-		}
-	}
-	stopped, stop := context.WithCancelCause(t.Context())
-	stop(io.ErrClosedPipe)
-	if _, err := hostile(1000, 10).ProblemsAlone(stopped); !errors.Is(err, io.ErrClosedPipe) {
-		t.Error(err)
 	}
 }
