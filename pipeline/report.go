@@ -16,6 +16,8 @@ type Report struct {
 	Sizes    Sizes    `json:"sizes"`
 	Made     Made     `json:"made"`
 	Verified Verified `json:"verified"`
+	// Note says what large share stays BF16; the caller knows the plan.
+	Note string `json:"note,omitempty"`
 }
 
 // A Source is what was converted.

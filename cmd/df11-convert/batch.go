@@ -15,6 +15,7 @@ import (
 
 	"github.com/df11-convert/df11-convert/internal/human"
 	"github.com/df11-convert/df11-convert/internal/target"
+	"github.com/df11-convert/df11-convert/pipeline"
 )
 
 // The outcomes of models that a batch converted, or tried to. Others have the state of their
@@ -27,10 +28,10 @@ const (
 
 // batchResult is the outcome for one model.
 type batchResult struct {
-	Source  string      `json:"source"`
-	Outcome string      `json:"outcome"`
-	Error   *failure    `json:"error,omitempty"`
-	Report  *conversion `json:"report,omitempty"`
+	Source  string           `json:"source"`
+	Outcome string           `json:"outcome"`
+	Error   *failure         `json:"error,omitempty"`
+	Report  *pipeline.Report `json:"report,omitempty"`
 	// Skipped is what's published, if the model wasn't converted.
 	Skipped *publication `json:"skipped,omitempty"`
 }
@@ -158,7 +159,7 @@ func runBatch(ctx context.Context, u *ui, f *convertFlags, list string) error {
 			u.complain(m.spec(), r.Error)
 			first = cmp.Or(first, error(printedError{err}))
 		} else if r.Report != nil {
-			places = append(places, where(r.Report.Report))
+			places = append(places, where(r.Report))
 		}
 		found.Outcomes[r.Outcome]++
 		found.Models = append(found.Models, r)
@@ -208,7 +209,7 @@ func printBatch(w io.Writer, b batchReport) {
 		case r.Report == nil:
 			about = cmp.Or(r.Skipped.Target, none)
 		default:
-			about = where(r.Report.Report)
+			about = where(r.Report)
 			if before, after := r.Report.Sizes.BF16, r.Report.Sizes.DF11; after > 0 {
 				about += fmt.Sprintf(", %s → %s (%.1f%%)", human.Bytes(before), human.Bytes(after),
 					percentage(after, before))

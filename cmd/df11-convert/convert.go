@@ -58,9 +58,9 @@ func runConvert(ctx context.Context, u *ui, f *convertFlags, spec string) error 
 	if err != nil {
 		return err
 	}
-	u.result(report, where(report.Report), func(w io.Writer) {
+	u.result(report, where(report), func(w io.Writer) {
 		if report.Verified.UpToDate {
-			place := where(report.Report)
+			place := where(report)
 			if report.Target.Part != "" {
 				printf(w, "up to date: %s has all files of this part; --finish verifies them\n",
 					place)
@@ -113,13 +113,13 @@ func (f *convertFlags) ready(u *ui) error {
 }
 
 // convertOne converts one source, unless its target is up to date.
-func convertOne(ctx context.Context, u *ui, f *convertFlags, spec string) (*conversion, error) {
+func convertOne(ctx context.Context, u *ui, f *convertFlags, spec string) (*pipeline.Report, error) {
 	if err := f.ready(u); err != nil {
 		return nil, err
 	}
 	if s := f.settled(ctx, u, spec); s != nil && s.Hub.NeedToken() == nil {
 		report := pipeline.SettledReport(s)
-		return &conversion{Report: report}, nil
+		return report, nil
 	}
 	src, err := f.open(ctx, u, spec)
 	if err != nil {
@@ -149,7 +149,8 @@ func convertOne(ctx context.Context, u *ui, f *convertFlags, spec string) (*conv
 	if err != nil {
 		return nil, err
 	}
-	return &conversion{report, src.plan.Stays()}, nil
+	report.Note = src.plan.Stays()
+	return report, nil
 }
 
 // count adds the bytes that a conversion moved.

@@ -46,7 +46,7 @@ against the original as a stranger would, from the two repos alone.`,
 
 // demoReport is the outcome of the demo.
 type demoReport struct {
-	conversion
+	*pipeline.Report
 	Proof *verification `json:"proof"`
 }
 
@@ -93,7 +93,7 @@ func demoJob(ctx context.Context, u *ui, source sourceFlags, out string,
 	if err != nil {
 		return nil, err
 	}
-	return &demoReport{*made, judge(report, false)}, nil
+	return &demoReport{made, judge(report, false)}, nil
 }
 
 func printDemo(w io.Writer, r *demoReport) {

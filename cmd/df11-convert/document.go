@@ -122,12 +122,6 @@ func encode(v any) ([]byte, error) {
 	return bytes.TrimSpace(b.Bytes()), err
 }
 
-// conversion is a finished conversion as --json prints it.
-type conversion struct {
-	*pipeline.Report
-	Note string `json:"note,omitempty"` // what stays BF16, for people
-}
-
 // where returns the target as --quiet prints it: the address if it was published, else the folder.
 func where(r *pipeline.Report) string {
 	return cmp.Or(r.Target.URL, r.Target.Folder)

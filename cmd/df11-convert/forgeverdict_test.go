@@ -13,7 +13,6 @@ import (
 
 	"github.com/df11-convert/df11-convert/internal/metadata"
 	"github.com/df11-convert/df11-convert/internal/names"
-	"github.com/df11-convert/df11-convert/internal/safetensors"
 	"github.com/df11-convert/df11-convert/internal/testing/world"
 )
 
@@ -24,7 +23,7 @@ var verdictRow = regexp.MustCompile("(?m)^\\| `(model|pair|files)` \\| `(\\w+)` 
 // exit code, and that the other subjects are judged anyway. docs/verify.md lists the verdicts.
 func TestVerdicts(t *testing.T) {
 	g := newForger(t)
-	_, tied := tiedModel(t, g)
+	tied := tiedModel(g)
 	const good, bad = "well_formed same_weights same", "damaged not_compared same"
 	without := func(forge func(f *forged)) func(f *forged) {
 		return func(f *forged) {
@@ -142,25 +141,19 @@ func flipWeight(f *forged) {
 	f.tensor("model_layers_1.safetensors", "model.layers.1.sign_mantissa", flipBit)
 }
 
-// tiedModel makes an original with the Llama's names and other shapes.
-func tiedModel(t *testing.T, g *forger) (files map[string][]byte, name string) {
-	t.Helper()
-	files = maps.Clone(g.models["of "+llamaModel])
-	b := files["model.safetensors"]
-	h, err := safetensors.ReadHeader(strings.NewReader(string(b)), int64(len(b)))
-	world.Must(t, err)
-	var list []world.Tensor
-	for _, x := range h.ByOffset() {
-		n := world.Tensor{Name: x.Name, DType: string(x.DType), Shape: slices.Clone(x.Shape), Data: b[h.DataStart()+x.Begin : h.DataStart()+x.End]}
-		if strings.HasSuffix(x.Name, "gate_proj.weight") {
-			n.Shape[0], n.Data = n.Shape[0]/2, n.Data[:len(n.Data)/2]
+// tiedModel makes an original with the Llama's names and other shapes, and returns its name.
+func tiedModel(g *forger) string {
+	f := &forged{forger: g, files: maps.Clone(g.models["of "+llamaModel])}
+	f.tensors("model.safetensors", func(list []world.Tensor) []world.Tensor {
+		for i, x := range list {
+			if strings.HasSuffix(x.Name, "gate_proj.weight") {
+				list[i].Shape, list[i].Data = []int64{x.Shape[0] / 2, x.Shape[1]}, x.Data[:len(x.Data)/2]
+			}
 		}
-		list = append(list, n)
-	}
-	files["model.safetensors"] = world.Safetensors(list)
-	name = "org/shapes"
-	g.AddRepo(name, files)
-	return files, name
+		return list
+	})
+	g.AddRepo("org/shapes", f.files)
+	return "org/shapes"
 }
 
 // writeForged writes a forgery into a folder.

@@ -17,7 +17,7 @@ func (t *table) sizes(s pipeline.Sizes) {
 }
 
 // printReport writes a conversion's outcome for people.
-func printReport(w io.Writer, r *conversion) {
+func printReport(w io.Writer, r *pipeline.Report) {
 	t := newTable(w)
 	t.row("source", "%s%s", r.Source.Name, atCommit(r.Source.Commit))
 	t.row("part", "%s", strings.ReplaceAll(strings.TrimPrefix(r.Target.Part, "part-"), "-", " "))
@@ -38,7 +38,7 @@ func printReport(w io.Writer, r *conversion) {
 		t.row("limiter tie",
 			"%s: here the official bytes depend on the machine; ours follow one rule", u)
 	}
-	t.verified(r.Report)
+	t.verified(r)
 	t.row("folder", "%s", r.Target.Folder)
 	t.row(choose(r.Target.Part == "", "published", "uploaded to"), "%s", r.Target.URL)
 	if r.Target.Part != "" {
