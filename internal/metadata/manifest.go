@@ -52,7 +52,7 @@ type Manifest struct {
 	Dropped      []string       `json:"dropped,omitempty"`
 	NotCopied    []plan.Skipped `json:"not_copied,omitempty"`
 	Differences  []string       `json:"differences,omitempty"`
-	Verification []Verification `json:"verification"`
+	Verification []Verification `json:"verification,omitempty"`
 }
 
 // A Tool is the program that made the repo.
@@ -251,32 +251,19 @@ func (m *Manifest) Identity() plan.Identity {
 }
 
 // Marshal checks the manifest and returns its JSON: UTF-8, two-space indent, keys in the order of
-// docs/manifest.md, final newline. Empty lists that every manifest has become [].
+// docs/manifest.md, final newline.
 func (m *Manifest) Marshal() ([]byte, error) {
 	if err := m.check(); err != nil {
 		return nil, fmt.Errorf("write manifest: %w", err)
 	}
-	c := *m
-	c.Source.Files = append([]SourceFile{}, m.Source.Files...)
-	c.Units = append([]Unit{}, m.Units...)
-	c.Outputs = append([]OutputFile{}, m.Outputs...)
-	c.Verification = append([]Verification{}, m.Verification...)
-	b, err := indented(&c)
-	if err != nil {
-		return nil, fmt.Errorf("write manifest: %w", err)
-	}
-	return numberList.ReplaceAllFunc(b, onOneLine), nil
-}
-
-// indented returns v as JSON for people and programs: two-space indent, <, >, and & as they are,
-// final newline.
-func indented(v any) ([]byte, error) {
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
 	enc.SetEscapeHTML(false)
 	enc.SetIndent("", "  ")
-	err := enc.Encode(v)
-	return b.Bytes(), err
+	if err := enc.Encode(m); err != nil {
+		return nil, fmt.Errorf("write manifest: %w", err)
+	}
+	return numberList.ReplaceAllFunc(b.Bytes(), onOneLine), nil
 }
 
 // numberList matches an indented list of numbers. It never matches inside a string, because JSON
