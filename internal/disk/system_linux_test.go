@@ -1,7 +1,6 @@
 package disk
 
 import (
-	"errors"
 	"path/filepath"
 	"syscall"
 	"testing"
@@ -32,20 +31,6 @@ func TestNameIsForcedToDisk(t *testing.T) {
 	if len(seen) != 2 || seen[0] != syscall.IN_MOVED_TO || seen[1] != syscall.IN_OPEN|syscall.IN_ISDIR {
 		t.Errorf("events in the folder: %#x, want a file that gets its name, then the folder opened", seen)
 	}
-}
-
-// A request for more space than any disk has fails before the first byte, and leaves nothing.
-func TestAllocateTooMuch(t *testing.T) {
-	dir := t.TempDir()
-	f, err := CreateIn(openRoot(t, dir), "a", ".", 0o666, 1<<62)
-	if err == nil {
-		f.Cleanup()
-		t.Skip("NOT TESTED: this file system can't allocate space")
-	}
-	if !IsNoSpace(err) && !errors.Is(err, syscall.EFBIG) {
-		t.Errorf("got %v", err)
-	}
-	wantOnly(t, dir)
 }
 
 // Only a volume that Kubernetes makes for a pod, on disk, may be writable for everyone: one with a
