@@ -36,14 +36,13 @@ func (u *Unit) Compare(ctx context.Context, src io.ReaderAt, opt CompareOptions)
 			v.join(got, c.exponents[:d.n], d.sm)
 			return firstMismatch(got, d.bf16, int64(u.positions[d.index]))
 		})
-	if err != nil || !opt.Strict {
-		return opt.name(err, u.ends)
+	if err == nil && opt.Strict {
+		warning, failed := u.CheckUnread()
+		if err = failed; warning != nil {
+			err = warning
+		}
 	}
-	warning, err := u.CheckUnread()
-	if warning != nil {
-		err = warning
-	}
-	return opt.wrap(err)
+	return opt.name(err, u.ends)
 }
 
 // firstMismatch returns the first difference between weights, which differ. elem is their first
@@ -61,9 +60,12 @@ func firstMismatch(got, want []byte, elem int64) error {
 // name adds the unit's name to an error. For a mismatch it also names the tensor, and counts Elem
 // from the tensor's start.
 func (opt CompareOptions) name(err error, ends []int64) error {
+	if err == nil {
+		return nil
+	}
 	m, ok := errors.AsType[*MismatchError](err)
 	if !ok {
-		return opt.wrap(err)
+		return fmt.Errorf("module %s: %w", opt.Unit, err)
 	}
 	i, _ := slices.BinarySearch(ends, m.Elem+1)
 	m.Unit = opt.Unit
@@ -75,12 +77,4 @@ func (opt CompareOptions) name(err error, ends []int64) error {
 		m.Elem -= ends[i-1]
 	}
 	return m
-}
-
-// wrap puts the unit's name in front of an error.
-func (opt CompareOptions) wrap(err error) error {
-	if err == nil || opt.Unit == "" {
-		return err
-	}
-	return fmt.Errorf("module %s: %w", opt.Unit, err)
 }

@@ -46,10 +46,6 @@ type MismatchError struct {
 }
 
 func (e *MismatchError) Error() string {
-	s := fmt.Sprintf("tensor %s, element %d: decoded %#04x, source has %#04x", e.Tensor, e.Elem,
-		e.Got, e.Want)
-	if e.Unit != "" {
-		s = "module " + e.Unit + ", " + s
-	}
-	return s
+	return fmt.Sprintf("module %s, tensor %s, element %d: decoded %#04x, source has %#04x", e.Unit,
+		e.Tensor, e.Elem, e.Got, e.Want)
 }
