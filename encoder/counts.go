@@ -12,12 +12,10 @@ type pairCounts [2][1 << 16]uint32
 
 // tally counts exponents piece by piece. It's faster if a piece resembles the pieces before it.
 type tally struct {
-	pairs pairCounts // zero between pieces
-	known []byte     // exponents seen so far
-	// counts are the histograms of this piece and of the previous one, in turn.
-	counts [2]histogram
-	turn   int
-	state  variantState
+	pairs     pairCounts // zero between pieces
+	known     []byte     // exponents seen so far
+	now, last histogram  // of this piece and of the previous one
+	state     variantState
 }
 
 // tallies holds idle tallies. Units share them: a tally takes half a mebibyte, and hundreds of
@@ -26,12 +24,11 @@ var tallies = sync.Pool{New: func() any { return new(tally) }}
 
 // count returns the histogram of bf16. It is valid until the next call.
 func (t *tally) count(l *loops, bf16 []byte) *histogram {
-	h, whole := &t.counts[t.turn], len(bf16)&^15
-	*h = histogram{}
-	l.count(t, h, bf16[:whole])
-	h.add(bf16[whole:])
-	t.turn ^= 1
-	return h
+	t.last, t.now = t.now, histogram{}
+	whole := len(bf16) &^ 15
+	l.count(t, bf16[:whole])
+	t.now.add(bf16[whole:])
+	return &t.now
 }
 
 // maxKnown is far more exponents than trained weights have. With so many, looking at the pairs of
@@ -40,12 +37,12 @@ const maxKnown = 64
 
 // countGo counts pairs and splits them up. After a unit with too many exponents it begins to learn
 // again, because units share tallies.
-func countGo(t *tally, h *histogram, bf16 []byte) {
+func countGo(t *tally, bf16 []byte) {
 	if len(t.known) > maxKnown {
 		t.known = t.known[:0]
 	}
 	pairsGo(&t.pairs, bf16)
-	t.collect(h, uint64(len(bf16)/4))
+	t.collect(uint64(len(bf16) / 4))
 }
 
 // add counts the exponents one by one.
@@ -55,33 +52,33 @@ func (h *histogram) add(bf16 []byte) {
 	}
 }
 
-// collect moves nPairs pairs from the tables to h. It starts with the pairs of known exponents,
+// collect moves nPairs pairs from the tables to the histogram. It starts with the pairs of known exponents,
 // which are almost always all of them.
-func (t *tally) collect(h *histogram, nPairs uint64) {
+func (t *tally) collect(nPairs uint64) {
 	for _, s1 := range t.known {
 		for _, s0 := range t.known {
-			nPairs -= t.take(h, int(s1)<<8|int(s0))
+			nPairs -= t.take(int(s1)<<8 | int(s0))
 		}
 	}
 	if nPairs == 0 {
 		return
 	}
 	for i := range 1 << 16 {
-		t.take(h, i)
+		t.take(i)
 	}
-	for s, n := range h {
+	for s, n := range t.now {
 		if n > 0 && !slices.Contains(t.known, byte(s)) {
 			t.known = append(t.known, byte(s))
 		}
 	}
 }
 
-// take moves one entry of the tables to h.
-func (t *tally) take(h *histogram, i int) uint64 {
+// take moves one entry of the tables to the histogram.
+func (t *tally) take(i int) uint64 {
 	n := uint64(t.pairs[0][i]) + uint64(t.pairs[1][i])
 	if n > 0 {
-		h[i&0xff] += n
-		h[i>>8] += n
+		t.now[i&0xff] += n
+		t.now[i>>8] += n
 		t.pairs[0][i], t.pairs[1][i] = 0, 0
 	}
 	return n

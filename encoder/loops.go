@@ -18,8 +18,8 @@ type strip [2 * stripElems]byte
 type loops struct {
 	name string
 
-	// count adds the exponents in bf16, a multiple of 16 bytes, to h.
-	count func(t *tally, h *histogram, bf16 []byte)
+	// count adds the exponents in bf16, a multiple of 16 bytes, to t.now.
+	count func(t *tally, bf16 []byte)
 
 	// split writes the sign_mantissa byte of every weight and the indices of all pairs for a table
 	// of the given width.

@@ -23,17 +23,17 @@ const maxOtherPlanes = 20
 
 // countAVX512 counts by bit planes. It keeps the chosen symbols while they serve. If no choice
 // would serve, it counts pairs.
-func countAVX512(t *tally, h *histogram, bf16 []byte) {
+func countAVX512(t *tally, bf16 []byte) {
 	w := &t.state.planes
 	nBatches := len(bf16) / (2 * batchElems)
-	if last := &t.counts[t.turn^1]; nBatches == 0 || !w.serves(last) && !w.choose(last) {
-		countGo(t, h, bf16)
+	if nBatches == 0 || !w.serves(&t.last) && !w.choose(&t.last) {
+		countGo(t, bf16)
 		return
 	}
 	w.others = [256]uint32{}
 	countPlanes(w, &bf16[0], nBatches)
-	w.collect(h, uint64(nBatches*batchElems))
-	h.add(bf16[nBatches*2*batchElems:])
+	w.collect(&t.now, uint64(nBatches*batchElems))
+	t.now.add(bf16[nBatches*2*batchElems:])
 }
 
 // serves reports whether nearly all symbols of h, which isn't empty, are chosen ones.
