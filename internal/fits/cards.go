@@ -37,12 +37,3 @@ func Card(name string) int64 {
 // inName removes makers and separators from the name of a card.
 var inName = strings.NewReplacer("nvidia", "", "geforce", "", "amd", "", "radeon", "", "rtx", "",
 	"rx", "", " ", "", "-", "", "_", "")
-
-// Cards returns the names of the known cards, in order.
-func Cards() (names []string) {
-	for _, list := range cards {
-		names = append(names, strings.Fields(list)...)
-	}
-	slices.Sort(names)
-	return names
-}
