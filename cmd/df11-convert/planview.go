@@ -38,7 +38,6 @@ type forecast struct {
 	plan.Notes
 
 	plan *plan.Plan
-	gpu  gpuQuestion
 }
 
 type plannedSource struct {
@@ -72,7 +71,7 @@ func newForecast(o *opened, size *budget.Estimate, needs budget.Needs, gpu gpuQu
 		plannedSource: plannedSource{m.ID, m.Commit, m.Private, m.Gated, p.SourceBytes()},
 		Layout:        p.Layout, Entry: p.Entry, Provenance: p.Provenance,
 		PatternDict: p.PatternDict, Estimate: size, Needs: needs,
-		Plain: []plainTensor{}, Notes: p.Notes, plan: p, gpu: gpu,
+		Plain: []plainTensor{}, Notes: p.Notes, plan: p,
 	}
 	plain := slices.Clone(p.Remainder)
 	for i, u := range p.Units {
@@ -89,7 +88,7 @@ func newForecast(o *opened, size *budget.Estimate, needs budget.Needs, gpu gpuQu
 	for _, a := range p.Aliases {
 		f.Aliases = append(f.Aliases, a.Tensor.Source+" = "+a.Of.Source)
 	}
-	f.GPUs, f.Picture = f.gpus(m.Listing.Config), f.picture()
+	f.GPUs, f.Picture = f.gpus(gpu, m.Listing.Config), f.picture()
 	return f
 }
 
@@ -158,7 +157,10 @@ func (f *forecast) print(w io.Writer) {
 		count(len(f.plan.Source().Weights), "file"))
 	t.row("write", "%s in %s (%s)", human.Bytes(f.Estimate.OutputBytes),
 		count(len(f.plan.OutputFiles), "file"), f.basis())
-	t.row("GPU", "%s", f.holders())
+	for _, g := range f.GPUs {
+		t.row("GPU", "%s: DF11 %s, BF16 %s (10%% kept free)", g, fit(g.DF11, g.DF11Context),
+			fit(g.BF16, g.BF16Context))
+	}
 	for _, x := range []struct {
 		target       string
 		bound, least int64
@@ -180,31 +182,13 @@ func (f *forecast) print(w io.Writer) {
 type gpuQuestion struct{ gib, context, batch int64 }
 
 // gpus returns the GPUs that hold at least one form of the model; with --vram, only that GPU.
-func (f *forecast) gpus(config []byte) []fits.Fit {
+func (f *forecast) gpus(q gpuQuestion, config []byte) []fits.Fit {
 	w := fits.Weights{BF16: bf16Bytes(f.plan), DF11: f.Estimate.OutputBytes,
 		Largest: f.plan.LargestModule(func(i int) bool { return f.Units[i].BF16 != "" })}
-	if q := f.gpu; q.gib > 0 {
+	if q.gib > 0 {
 		return []fits.Fit{w.On(1, q.gib, fits.ReadCache(config), q.context, q.batch)}
 	}
 	return w.Table()
-}
-
-// holders names the smallest GPU for each form; with --vram, it says what fits that GPU.
-func (f *forecast) holders() string {
-	if f.gpu.gib > 0 {
-		g := f.GPUs[0]
-		return fmt.Sprintf("%s: DF11 %s, BF16 %s (10%% kept free)", g, fit(g.DF11, g.DF11Context),
-			fit(g.BF16, g.BF16Context))
-	}
-	smallest := func(holds func(fits.Fit) bool) string {
-		if i := slices.IndexFunc(f.GPUs, holds); i >= 0 {
-			return f.GPUs[i].String()
-		}
-		return "none of the usual sizes"
-	}
-	return fmt.Sprintf("smallest: %s for DF11, %s for BF16 (weights only, 10%% kept free)",
-		smallest(func(f fits.Fit) bool { return f.DF11 }),
-		smallest(func(f fits.Fit) bool { return f.BF16 }))
 }
 
 // fit returns whether one form fits, and with how much context.

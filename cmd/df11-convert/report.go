@@ -34,10 +34,6 @@ func printReport(w io.Writer, r *pipeline.Report) {
 	for _, u := range r.Made.UnitsBF16 {
 		t.row("stays BF16", "%s: it %s", u.Path, metadata.ReasonText(u.Reason))
 	}
-	for _, u := range r.Made.TiesBroken {
-		t.row("limiter tie",
-			"%s: here the official bytes depend on the machine; ours follow one rule", u)
-	}
 	t.verified(r)
 	t.row("folder", "%s", r.Target.Folder)
 	t.row(choose(r.Target.Part == "", "published", "uploaded to"), "%s", r.Target.URL)

@@ -71,20 +71,13 @@ func (m members) perToken() int64 {
 	if heads == 0 {
 		return 0
 	}
-	dim, kv := m.number("hidden_size", "n_embd")/heads, heads
-	switch {
-	case m.number("kv_lora_rank") > 0:
+	dim := m.number("hidden_size", "n_embd") / heads
+	if m.number("kv_lora_rank") > 0 {
 		// latent attention: transformers keeps the keys and values of every head
 		return heads * (m.number("qk_nope_head_dim") + m.number("qk_rope_head_dim") +
 			cmp.Or(m.number("v_head_dim"), dim))
-	case catalog.Decode[bool](m["new_decoder_architecture"]):
-		// Falcon-40B shares keys and values, but transformers repeats them before it keeps them
-	case catalog.Decode[bool](m["multi_query"]):
-		kv = 1
-	default:
-		kv = cmp.Or(m.number("num_key_value_heads", "num_kv_heads"), heads)
 	}
-	return 2 * kv * cmp.Or(m.number("head_dim"), dim)
+	return 2 * cmp.Or(m.number("num_key_value_heads"), heads) * cmp.Or(m.number("head_dim"), dim)
 }
 
 // kind returns what layer i keeps: "full", "sliding", or "" for a state of fixed size.

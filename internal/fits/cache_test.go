@@ -19,8 +19,6 @@ func TestCache(t *testing.T) {
 		"Qwen3-4B, head_dim is not hidden/heads": {`{"num_hidden_layers": 36, "num_attention_heads": 32,
 			"num_key_value_heads": 8, "hidden_size": 2560, "head_dim": 128}`, 147_456_000},
 		"GPT-2": {`{"n_layer": 12, "n_head": 12, "n_embd": 768}`, 36_864_000},
-		"Falcon-7B, one head": {`{"num_hidden_layers": 32, "num_attention_heads": 71, "hidden_size": 4544,
-			"multi_query": true}`, 8_192_000},
 		"Falcon-40B, keys and values are repeated": {`{"num_hidden_layers": 60, "num_attention_heads": 128, "num_kv_heads": 8,
 			"hidden_size": 8192, "multi_query": true, "new_decoder_architecture": true}`, 60 * 4 * 128 * 64 * 1000},
 		"MiniCPM3, values as wide as hidden/heads": {`{"num_hidden_layers": 62, "num_attention_heads": 40, "num_key_value_heads": 40,
