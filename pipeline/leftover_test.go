@@ -182,10 +182,6 @@ func TestProgressEndsAtTheEnd(t *testing.T) {
 		if done := share(); done != 1 {
 			t.Errorf("%s: a resumed run ends at %v", name, done)
 		}
-		w, work, dir = newWorld(t, small()), t.TempDir(), t.TempDir()
-		if done := share(); done != 1 {
-			t.Errorf("%s: a run ends at %v", name, done)
-		}
 	}
 }
 
