@@ -302,18 +302,14 @@ func (f *Folder) Close(done bool) error {
 
 // removeMade removes the files that were to be uploaded, and the folders that they were in.
 func (f *Folder) removeMade() (err error) {
-	dirs := map[string]bool{f.within: true}
 	for _, name := range slices.Collect(maps.Keys(f.disk.Known)) {
 		if !strings.HasPrefix(name, f.within+"/") {
 			continue // the journal, and spools
 		}
 		err = errors.Join(err, f.disk.Remove(name))
-		for dir := path.Dir(name); dir != f.within; dir = path.Dir(dir) {
-			dirs[dir] = true
+		for dir := path.Dir(name); dir != names.StateDir; dir = path.Dir(dir) {
+			_ = f.disk.Remove(dir) // not if something else is in it
 		}
-	}
-	for _, dir := range slices.Backward(slices.Sorted(maps.Keys(dirs))) { // the deepest first
-		_ = f.disk.Remove(dir) // not if somebody has put something there
 	}
 	return err
 }
