@@ -138,21 +138,21 @@ func (e *Entry) Score(cfg *Config, shape func(tensor string) (dims []int64, ok b
 	}
 	n := 4 * (len(m.Markers) + len(m.Absent) + len(m.Shapes))
 	for _, c := range []struct {
-		listed  []string
-		matches bool
-		points  int
+		listed, stated []string
+		points         int
 	}{
-		{m.ModelType, slices.Contains(m.ModelType, cfg.ModelType), 1},
-		{m.ClassName, slices.Contains(m.ClassName, cfg.ClassName), 2},
-		{m.Architectures, cfg.hasArchitecture(m.Architectures) || len(cfg.Architectures) == 0, 2},
+		{m.ModelType, []string{cfg.ModelType}, 1},
+		{m.ClassName, []string{cfg.ClassName}, 2},
+		{m.Architectures, cfg.Architectures, 2},
 	} {
-		if len(c.listed) == 0 {
-			continue
-		}
-		if !c.matches {
+		isListed := func(x string) bool { return slices.Contains(c.listed, x) }
+		switch {
+		case len(c.listed) == 0:
+		case len(c.stated) == 0 || slices.ContainsFunc(c.stated, isListed):
+			n += c.points
+		default:
 			return 0
 		}
-		n += c.points
 	}
 	return n
 }

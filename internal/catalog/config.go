@@ -18,7 +18,6 @@ type Config struct {
 	ModelType     string
 	Architectures []string
 	ClassName     string // diffusers' _class_name
-	DType         string // "bfloat16", "float32", …; "" if the config doesn't say
 }
 
 // Members are the members of a JSON object.
@@ -63,13 +62,6 @@ func ReadConfig(path string, data []byte) (*Config, error) {
 	c.ModelType = Decode[string](c.Raw["model_type"])
 	c.ClassName = Decode[string](c.Raw["_class_name"])
 	c.Architectures = Decode[[]string](c.Raw["architectures"])
-	for _, m := range []Members{c.Raw, c.Text} {
-		for _, key := range []string{"dtype", "torch_dtype"} {
-			if c.DType == "" {
-				c.DType = Decode[string](m[key])
-			}
-		}
-	}
 	return c, nil
 }
 
@@ -114,8 +106,13 @@ func (c *Config) IsExtraLayer(module string) bool {
 
 // ModelDType returns the type that the config states, or else BF16.
 func (c *Config) ModelDType() safetensors.DType {
-	stated := map[string]safetensors.DType{"float32": safetensors.F32, "float16": "F16"}
-	return cmp.Or(stated[c.DType], safetensors.BF16)
+	switch stated := LookUp[string](c, "dtype", "torch_dtype"); {
+	case stated != nil && *stated == "float32":
+		return safetensors.F32
+	case stated != nil && *stated == "float16":
+		return "F16"
+	}
+	return safetensors.BF16
 }
 
 // Holds reports whether a top-level member exists and isn't null.
@@ -162,12 +159,6 @@ func (c *Config) GuessLoader() Loader {
 		return Loader{Via: "AutoModelForCausalLM"}
 	}
 	return Loader{Via: ViaClass, Class: class}
-}
-
-// hasArchitecture reports whether the config names one of the classes.
-func (c *Config) hasArchitecture(names []string) bool {
-	return slices.ContainsFunc(names,
-		func(n string) bool { return slices.Contains(c.Architectures, n) })
 }
 
 // headClass matches the names of classes with a language-model head.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"regexp"
 	"slices"
 
 	"github.com/df11-convert/df11-convert/internal/python"
@@ -14,7 +13,7 @@ import (
 // loader would confuse, modules that two patterns match, and matches inside matches (docs/format.md
 // §10, §14).
 func (d PatternDict) Match(ctx context.Context, modules []string) (found [][]string, err error) {
-	res, err := d.compile()
+	err = d.check()
 	if err == nil {
 		err = d.checkMatching(slices.Concat(modules, loaderPaths(d)))
 	}
@@ -25,8 +24,8 @@ func (d PatternDict) Match(ctx context.Context, modules []string) (found [][]str
 	}
 	owner := map[string]int{} // module → index of its pattern
 	found = make([][]string, len(d))
-	for i, re := range res {
-		if found[i], err = matching(ctx, re, modules); err != nil {
+	for i, p := range d {
+		if found[i], err = p.Matching(ctx, modules); err != nil {
 			return nil, err
 		}
 		for _, m := range found[i] {
@@ -40,29 +39,24 @@ func (d PatternDict) Match(ctx context.Context, modules []string) (found [][]str
 	if err := checkNesting(found, owner); err != nil {
 		return nil, err
 	}
-	return found, checkLoaderLoop(ctx, d, res)
-}
-
-// matching lists the paths that a pattern matches.
-func matching(ctx context.Context, re *regexp.Regexp, paths []string) (found []string, err error) {
-	for _, p := range paths {
-		if ctx.Err() != nil {
-			return nil, context.Cause(ctx)
-		}
-		if re.MatchString(p) {
-			found = append(found, p)
-		}
-	}
-	return found, nil
+	return found, checkLoaderLoop(ctx, d)
 }
 
 // Matching lists the modules that the pattern matches.
-func (p Pattern) Matching(ctx context.Context, modules []string) ([]string, error) {
+func (p Pattern) Matching(ctx context.Context, modules []string) (found []string, err error) {
 	re, err := python.Compile(p.Regex)
 	if err != nil {
 		return nil, err
 	}
-	return matching(ctx, re, modules)
+	for _, m := range modules {
+		if ctx.Err() != nil {
+			return nil, context.Cause(ctx)
+		}
+		if re.MatchString(m) {
+			found = append(found, m)
+		}
+	}
+	return found, nil
 }
 
 // CountMatching counts the patterns that match any of the modules.
@@ -112,10 +106,10 @@ func checkNesting(found [][]string, owner map[string]int) error {
 
 // checkLoaderLoop refuses a pattern that matches the parent of the last attribute of an earlier
 // pattern. The official loader would take that path for the next module (docs/format.md §14).
-func checkLoaderLoop(ctx context.Context, d PatternDict, res []*regexp.Regexp) error {
+func checkLoaderLoop(ctx context.Context, d PatternDict) error {
 	paths := loaderPaths(d)
 	for j := range d {
-		found, err := matching(ctx, res[j], paths[:j])
+		found, err := d[j].Matching(ctx, paths[:j])
 		if err != nil {
 			return err
 		}

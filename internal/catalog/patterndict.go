@@ -2,7 +2,6 @@ package catalog
 
 import (
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -60,37 +59,33 @@ func (d *PatternDict) UnmarshalJSON(data []byte) error {
 		}
 		*d = append(*d, p)
 	}
-	_, err = d.compile()
-	return err
+	return d.check()
 }
 
-// compile refuses more patterns than can be matched in time, repeated patterns, repeated or
+// check refuses more patterns than can be matched in time, repeated patterns, repeated or
 // malformed attributes, and regexes that can't be matched.
-func (d PatternDict) compile() ([]*regexp.Regexp, error) {
+func (d PatternDict) check() error {
 	seen, nBytes := map[string]bool{}, 0
 	for _, p := range d {
 		nBytes += len(p.Regex)
 		if seen[p.Regex] {
-			return nil, fmt.Errorf("pattern %q appears twice", p.Regex)
+			return fmt.Errorf("pattern %q appears twice", p.Regex)
 		}
 		seen[p.Regex] = true
 	}
 	if len(d) > maxPatterns || nBytes > maxRegexBytes {
-		return nil, fmt.Errorf("a pattern dict of more than %d patterns, or %d bytes of them",
+		return fmt.Errorf("a pattern dict of more than %d patterns, or %d bytes of them",
 			maxPatterns, maxRegexBytes)
 	}
-	res := make([]*regexp.Regexp, len(d))
-	for i, p := range d {
-		re, err := python.Compile(p.Regex)
-		if err != nil {
-			return nil, err
+	for _, p := range d {
+		if _, err := python.Compile(p.Regex); err != nil {
+			return err
 		}
 		if err := checkAttrs(p); err != nil {
-			return nil, err
+			return err
 		}
-		res[i] = re
 	}
-	return res, nil
+	return nil
 }
 
 // checkAttrs refuses attributes that Python's getattr couldn't follow, and repeated attributes.

@@ -2,6 +2,7 @@ package catalog
 
 import (
 	"cmp"
+	"maps"
 	"regexp"
 	"slices"
 	"strings"
@@ -29,52 +30,50 @@ var tableComponent = regexp.MustCompile(
 // in which most classes define them. A module's stack is at the outermost number in its path that
 // counts at least two blocks, if at least half of these share an attribute. Layers after the last
 // that the config counts are in no stack.
-func (c *Config) Stacks(modules []string) map[string]map[int][]string {
-	all := map[string]*numbering{}
+func (c *Config) Stacks(modules []string) stacks {
+	all, found := stacks{}, stacks{}
 	for _, m := range modules {
 		for _, s := range Splits(m) {
-			if all[s.Stack] == nil {
-				all[s.Stack] = &numbering{indices: map[int]bool{}, share: map[string]int{}}
-			}
-			all[s.Stack].add(s)
+			all.add(s)
 		}
 	}
-	blocks := map[string]map[int][]string{}
+	maps.DeleteFunc(all, func(_ string, blocks map[int][]string) bool { return !isStack(blocks) })
 	for _, m := range modules {
 		splits := Splits(m)
-		i := slices.IndexFunc(splits, func(s Split) bool { return all[s.Stack].isStack() })
-		if i < 0 || c.IsExtraLayer(m) {
-			continue
+		i := slices.IndexFunc(splits, func(s Split) bool { return all[s.Stack] != nil })
+		if i >= 0 && !c.IsExtraLayer(m) {
+			found.add(splits[i])
 		}
-		s := splits[i]
-		if blocks[s.Stack] == nil {
-			blocks[s.Stack] = map[int][]string{}
-		}
-		blocks[s.Stack][s.Index] = append(blocks[s.Stack][s.Index], s.Attr)
 	}
-	for _, stack := range blocks {
-		for _, attrs := range stack {
+	for _, blocks := range found {
+		for _, attrs := range blocks {
 			slices.SortFunc(attrs, compareAttrs)
 		}
 	}
-	return blocks
+	return found
 }
 
-// A numbering counts the numbered children of a module.
-type numbering struct {
-	indices map[int]bool   // the numbers
-	share   map[string]int // attribute → how many children have it
-	most    int            // the largest number in share
+// stacks has for each path before a number the attributes of each number.
+type stacks map[string]map[int][]string
+
+func (all stacks) add(s Split) {
+	if all[s.Stack] == nil {
+		all[s.Stack] = map[int][]string{}
+	}
+	all[s.Stack][s.Index] = append(all[s.Stack][s.Index], s.Attr)
 }
 
-func (n *numbering) add(s Split) {
-	n.indices[s.Index] = true
-	n.share[s.Attr]++
-	n.most = max(n.most, n.share[s.Attr])
+// isStack reports whether numbered children are blocks of a stack.
+func isStack(blocks map[int][]string) bool {
+	share, most := map[string]int{}, 0 // attribute → how many children have it
+	for _, attrs := range blocks {
+		for _, a := range attrs {
+			share[a]++
+			most = max(most, share[a])
+		}
+	}
+	return len(blocks) >= 2 && 2*most >= len(blocks)
 }
-
-// isStack reports whether the children are blocks of a stack.
-func (n *numbering) isStack() bool { return len(n.indices) >= 2 && 2*n.most >= len(n.indices) }
 
 // partRanks orders the parts of a block, leafRanks the projections of a part, as most classes
 // define them. Any fixed order is lossless, since the loader splits by the dict; with this order,
