@@ -44,10 +44,12 @@ func (r *reading) choose(ctx context.Context, inv *inventory) (*choice, error) {
 	case c.PatternDict != nil:
 		known = nil
 	}
-	var err error
-	if c.entry, err = r.usable(known); err != nil {
-		return nil, err
+	if known != nil {
+		if err := r.checkEntry(known); err != nil {
+			return nil, err
+		}
 	}
+	c.entry = known
 	switch e := c.entry; {
 	case c.PatternDict != nil:
 		c.Provenance = "given"
@@ -115,18 +117,16 @@ func (r *reading) score(e *catalog.Entry, inv *inventory) int {
 	return e.Score(r.cfg, inv.shape)
 }
 
-// usable returns the entry, which may be nil. It refuses an entry that can't be used.
-func (r *reading) usable(e *catalog.Entry) (*catalog.Entry, error) {
+// checkEntry refuses an entry that can't be used for the source.
+func (r *reading) checkEntry(e *catalog.Entry) error {
 	switch {
-	case e == nil:
-		return nil, nil
 	case e.Refuse != nil:
-		return nil, e.Refuse
+		return e.Refuse
 	case e.Layout.Family() != r.survey.Layout:
-		return nil, refuse("choose an entry for the source's layout",
+		return refuse("choose an entry for the source's layout",
 			"%s is for the layout %s, the source is %s", e.ID, e.Layout, r.survey.Layout)
 	}
-	return e, nil
+	return nil
 }
 
 // renamePaths renames all tensors to the module paths of the class that loads the output: the
@@ -155,7 +155,6 @@ func (c *choice) renamePaths(ctx context.Context, inv *inventory) (*inventory, e
 		}
 	}
 	if n > 0 && c.survey.Layout != catalog.ComfyUI {
-		named.renamed = true
 		c.differ("%s stored under the module paths of current transformers instead of the "+
 			"source's names", count(n, "tensor"))
 	}

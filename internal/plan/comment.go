@@ -24,9 +24,15 @@ func (c *choice) comment() {
 		c.differ(
 			"layers are split into smaller modules, because a layer exceeds 2^31-1 weights")
 	}
-	if n := countExtra(c.Remainder, c.cfg); n > 0 {
-		c.differ(
-			"%s of layers that the model class doesn't build are kept; the official route drops them", count(n, "tensor"))
+	nExtra := 0
+	for _, t := range c.Remainder {
+		if c.cfg.IsExtraLayer(catalog.Parent(t.Name)) {
+			nExtra++
+		}
+	}
+	if nExtra > 0 {
+		c.differ("%s of layers that the model class doesn't build are kept; the official route "+
+			"drops them", count(nExtra, "tensor"))
 	}
 	c.noteCasts(c.cfg.ModelDType())
 	c.findReaders()
@@ -98,14 +104,4 @@ func (p *Plan) noteCasts(model safetensors.DType) {
 		p.differ("%s in a %s model: kept as stored; the official route and some loaders cast them",
 			count(byType[dtype], fmt.Sprintf("plain %s tensor", dtype)), model)
 	}
-}
-
-// countExtra counts the tensors of layers that the model class doesn't build.
-func countExtra(tensors []Tensor, cfg *catalog.Config) (n int) {
-	for _, t := range tensors {
-		if cfg.IsExtraLayer(catalog.Parent(t.Name)) {
-			n++
-		}
-	}
-	return n
 }

@@ -15,7 +15,6 @@ import (
 type inventory struct {
 	files    []WeightFile
 	exactF32 bool // F32 weights may be exact BF16
-	renamed  bool // some names aren't the source's
 	tensors  []Tensor
 	byName   map[string]int   // output name → index in tensors
 	modules  []string         // every proper prefix of a name, in natural order
@@ -52,8 +51,8 @@ func (r *reading) takeTensors() (inv *inventory, err error) {
 // with returns an inventory of other tensors of the same files. It refuses a name that is too long,
 // a tensor that two files hold, and a tensor that was given another tensor's name.
 func (inv *inventory) with(tensors []Tensor) (*inventory, error) {
-	out := &inventory{files: inv.files, exactF32: inv.exactF32, renamed: inv.renamed,
-		tensors: tensors, byName: make(map[string]int, len(tensors)), parents: map[string]bool{}, numbered: map[string][]int{}}
+	out := &inventory{files: inv.files, exactF32: inv.exactF32, tensors: tensors,
+		byName: make(map[string]int, len(tensors)), parents: map[string]bool{}, numbered: map[string][]int{}}
 	for i, t := range tensors {
 		if other, ok := out.get(t.Name); ok {
 			return nil, refuse("remove the stale file or its entries from the index, or give "+
@@ -151,33 +150,27 @@ var comfyPrefixes = []string{"model.diffusion_model.", "diffusion_model."}
 // stripComfyPrefix removes the prefix from the names of a single file. From a full checkpoint it
 // drops the other models (text encoders, VAE), which the ComfyUI node doesn't load.
 func (r *reading) stripComfyPrefix(inv *inventory) (*inventory, error) {
-	i := slices.IndexFunc(comfyPrefixes, func(prefix string) bool {
-		return slices.ContainsFunc(inv.tensors,
-			func(t Tensor) bool { return strings.HasPrefix(t.Name, prefix) })
-	})
-	if i < 0 {
-		return inv, nil
-	}
-	var kept []Tensor
-	for _, t := range inv.tensors {
-		name, ok := strings.CutPrefix(t.Name, comfyPrefixes[i])
-		if !ok {
-			r.Dropped = append(r.Dropped, t)
+	for _, prefix := range comfyPrefixes {
+		var kept, dropped []Tensor
+		for _, t := range inv.tensors {
+			if name, ok := strings.CutPrefix(t.Name, prefix); ok {
+				t.Name = name
+				kept = append(kept, t)
+			} else {
+				dropped = append(dropped, t)
+			}
+		}
+		if len(kept) == 0 {
 			continue
 		}
-		t.Name = name
-		kept = append(kept, t)
+		if r.Dropped = dropped; len(dropped) > 0 {
+			r.warn(
+				"%s outside the diffusion model left out: keep the source for text encoders and VAE",
+				count(len(dropped), "tensor"))
+		}
+		return inv.with(kept)
 	}
-	if n := len(r.Dropped); n > 0 {
-		r.warn(
-			"%s outside the diffusion model left out: keep the source for text encoders and VAE",
-			count(n, "tensor"))
-	}
-	inv, err := inv.with(kept)
-	if err == nil {
-		inv.renamed = true
-	}
-	return inv, err
+	return inv, nil
 }
 
 // named renames the tensors by rules, unless their own names fit a dict better.

@@ -25,7 +25,6 @@ func New(ctx context.Context, src Source, opt Options) (*Plan, error) {
 	if inv, err = c.resolveTies(inv); err != nil {
 		return nil, err
 	}
-	c.Renamed = inv.renamed
 	f := &former{c, inv}
 	if err = f.settle(ctx); err != nil {
 		return nil, err

@@ -63,7 +63,6 @@ type Changes struct {
 	Dropped []Tensor // tensors outside the converted model in a single-file checkpoint
 	// units are smaller than usual, because a layer would exceed DF11's limit
 	Split          bool
-	Renamed        bool // tensors are stored under other names than the source's
 	TiedEmbeddings bool // head and embedding share one matrix
 }
 

@@ -59,7 +59,7 @@ func (c *choice) official() Reader {
 			r.Why = "a tiny model of " + c.cfg.Class() +
 				" didn't load there, or it loaded with other weights"
 		} else {
-			r.Why = c.condition(r.Loads)
+			r.Why = c.condition()
 		}
 	}
 	return r
@@ -177,7 +177,7 @@ func (c *choice) try() Verdict {
 }
 
 // condition says which packages the official loader needs for the output.
-func (c *choice) condition(v Verdict) string {
+func (c *choice) condition() string {
 	var parts []string
 	loader := c.Loader
 	if loader.Via == catalog.ViaClass {
@@ -188,9 +188,6 @@ func (c *choice) condition(v Verdict) string {
 	}
 	if loader.Remark != "" {
 		parts = append(parts, loader.Remark)
-	}
-	if c.Entry == "" && v != Loads {
-		parts = append(parts, "module paths not checked against the class")
 	}
 	return strings.Join(append(parts, "setuptools <81"), "; ")
 }
