@@ -144,8 +144,8 @@ func (s *appended) groups(u *Unit, bf16 []byte, p pace) (n int) {
 	return n
 }
 
-// takes reports whether the first group is short enough for a pace, by the rules of loops.append16
-// and loops.append128. at is where in a window it begins.
+// takes reports whether the first group is short enough for a pace, by the rules of
+// pairTable and appendLoop. at is where in a window it begins.
 func (p pace) takes(u *Unit, bf16 []byte, at int) bool {
 	parts, mostOfPart, most := 2, 32, 56
 	if p.low {

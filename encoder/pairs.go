@@ -11,9 +11,9 @@ const maxPairBits = 32
 const tooLong = 100
 
 // pairTable holds the codes of two neighboring exponents in one word. The index is made of the low
-// width bits of both, with the first exponent on top. The width is lowWidth if a unit's
-// exponents differ in these bits. They almost always do, because they are close to each other. This
-// table stays in the first-level cache. Otherwise the width is 8.
+// width bits of both, with the first exponent on top. The width is lowWidth if a unit's exponents
+// differ in these bits. They almost always do, because they are close to each other. This table
+// stays in the first-level cache. Otherwise the width is 8.
 //
 // A word holds the two codes in its low half and their marks in its high half: one bit at the
 // position of each code's first bit. So one shift and one OR append a pair and its marks, as long
