@@ -29,9 +29,9 @@ func (g *GPU) Compare(ctx context.Context, u *Unit, src io.ReaderAt, opt Compare
 	case !errors.Is(err, errLost):
 		return opt.name(err, u.ends)
 	case g.opt.Mode == GPURequire:
-		return fmt.Errorf("%w: the GPU in use has failed: %w", ErrNoGPU, context.Cause(g.lost))
+		return fmt.Errorf("%w: the GPU in use has failed: %w", ErrNoGPU, g.cause)
 	}
-	return fmt.Errorf("%w: %w", ErrGPULost, context.Cause(g.lost))
+	return fmt.Errorf("%w: %w", ErrGPULost, g.cause)
 }
 
 // gpuJob is the comparison of one unit on the GPU.

@@ -24,10 +24,9 @@ type GPU struct {
 
 	nJobs atomic.Uint64
 
-	// lost is done at the first fault, its cause. Nothing on the device may be used after that.
-	lost   context.Context
 	losing sync.Once
-	lose   context.CancelCauseFunc
+	lost   chan struct{} // closed at the first fault; nothing on the device may be used after that
+	cause  error         // that fault; set before lost is closed
 }
 
 const (
@@ -76,8 +75,8 @@ func openDevice(driver *cuda.Driver, i int, opt GPUOptions) (*GPU, error) {
 		return nil, err
 	}
 	info := device.Info()
-	g := &GPU{opt: opt, device: device, free: make(chan *gpuSlot, nSlots)}
-	g.lost, g.lose = context.WithCancelCause(context.Background())
+	g := &GPU{opt: opt, device: device, free: make(chan *gpuSlot, nSlots),
+		lost: make(chan struct{})}
 	g.describe = fmt.Sprintf("%s, sm_%d%d", info.Name, info.Major, info.Minor)
 	err = device.Do(func(c *cuda.Context) error {
 		if err := g.loadKernel(c, info); err != nil {
@@ -120,7 +119,14 @@ func (g *GPU) Close() {
 // errLost reports that the device has failed.
 var errLost = errors.New("the device is lost")
 
-func (g *GPU) isLost() bool { return g.lost.Err() != nil }
+func (g *GPU) isLost() bool {
+	select {
+	case <-g.lost:
+		return true
+	default:
+		return false
+	}
+}
 
 // acquire waits for a free slot. It returns errLost once the device has failed.
 func (g *GPU) acquire(ctx context.Context) (*gpuSlot, error) {
@@ -130,7 +136,7 @@ func (g *GPU) acquire(ctx context.Context) (*gpuSlot, error) {
 	select {
 	case <-ctx.Done():
 		return nil, context.Cause(ctx)
-	case <-g.lost.Done():
+	case <-g.lost:
 		return nil, errLost
 	case s := <-g.free:
 		return s, nil
@@ -141,10 +147,11 @@ func (g *GPU) acquire(ctx context.Context) (*gpuSlot, error) {
 // unknown.
 func (g *GPU) giveUp(fault error) {
 	g.losing.Do(func() {
+		g.cause = fmt.Errorf("%s: %w", g.describe, fault)
 		if g.opt.Mode != GPURequire {
 			g.opt.Log.Warn("giving up the GPU, decoding on the CPU from now on", "device",
 				g.describe, "err", fault)
 		}
-		g.lose(fmt.Errorf("%s: %w", g.describe, fault))
+		close(g.lost)
 	})
 }
