@@ -93,10 +93,13 @@ func DictOfConfig(b []byte) (catalog.PatternDict, error) {
 		return nil, err
 	}
 	members, _, _ := python.Members(b) // none if b isn't an object
-	isOurs := func(m python.Member) bool { return m.Key == "dfloat11_config" }
-	if i := slices.IndexFunc(members, isOurs); i >= 0 && slices.ContainsFunc(members[i+1:],
-		isOurs) {
-		// readers take the last, and no tool writes two
+	n := 0
+	for _, m := range members {
+		if m.Key == "dfloat11_config" {
+			n++
+		}
+	}
+	if n > 1 { // readers take the last, and no tool writes two
 		return nil, errors.New("dfloat11_config appears twice")
 	}
 	if c.DF11 == nil {

@@ -144,20 +144,3 @@ func TestOldShardInTheFolder(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 }
-
-// TestTrapsComeInOneOrder checks that the first problem, which users see, is always the same.
-func TestTrapsComeInOneOrder(t *testing.T) {
-	d, p := goldenOutput(t)
-	for name := range strings.SplitSeq("jihgfedcba", "") {
-		d.tensors[name+".weight"] = Stored{}
-	}
-	var unknown string
-	for _, x := range d.Problems(p) {
-		if x.Detail == "the source has no such tensor" {
-			unknown += x.Name[:1]
-		}
-	}
-	if unknown != "abcdefghij" {
-		t.Errorf("in the order %s", unknown)
-	}
-}

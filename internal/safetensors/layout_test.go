@@ -54,11 +54,5 @@ func TestLayoutOrder(t *testing.T) {
 		if x := l.Tensors[i]; string(x.DType) != d || x.NBytes() != nBytes[i] {
 			t.Errorf("place %d holds %s of %d bytes, want %s of %d", i, x.DType, x.NBytes(), d, nBytes[i])
 		}
-		if x, ok := l.Lookup("x." + d); !ok || x.Begin != l.Tensors[i].Begin {
-			t.Errorf("lookup of %s: %+v", d, x)
-		}
-	}
-	if _, ok := l.Lookup("y"); ok {
-		t.Error("unknown tensor found")
 	}
 }
