@@ -13,7 +13,7 @@ import (
 )
 
 // TestWeightsStayInTheirMemory joins and compares weights that lie right before or right after a
-// page without access.
+// page without access. It changes every bit of the first ones.
 func TestWeightsStayInTheirMemory(t *testing.T) {
 	source := plain.Normal(300, 9)
 	for _, v := range variants {
@@ -27,6 +27,13 @@ func TestWeightsStayInTheirMemory(t *testing.T) {
 				v.join(bf16[i], exponents[i], sm[i])
 				if !bytes.Equal(bf16[i], source[:2*n]) || !v.same(exponents[i], sm[i], bf16[i]) {
 					t.Fatalf("%s: %d weights are joined or compared wrongly", v.name, n)
+				}
+				for bit := range min(16*n, 16*130) {
+					bf16[i][bit/8] ^= 1 << (bit % 8)
+					if v.same(exponents[i], sm[i], bf16[i]) {
+						t.Errorf("%s: %d weights, bit %d of weight %d goes unnoticed", v.name, n, bit%16, bit/16)
+					}
+					bf16[i][bit/8] ^= 1 << (bit % 8)
 				}
 			}
 		}
