@@ -152,15 +152,6 @@ func TestPipelineLayouts(t *testing.T) {
 	}
 }
 
-// TestDerived applies the rule for unknown architectures and labels the result.
-func TestDerived(t *testing.T) {
-	p := mustPlan(t, pipeline("NobodyTransformer3DModel"), Options{})
-	wan := mustPlan(t, pipeline("WanTransformer3DModel"), Options{})
-	if !p.Derived() || p.Provenance != "derived" || p.Entry != "" || !p.PatternDict.Equal(wan.PatternDict) {
-		t.Errorf("derived %v by %s: %s", p.Derived(), p.Provenance, p.PatternDict.AppendJSON(nil, "", ""))
-	}
-}
-
 // TestDerivedLanguageModel derives the published dict of a Llama under another name, and leaves out
 // what is no Linear.
 func TestDerivedLanguageModel(t *testing.T) {
