@@ -1,10 +1,13 @@
 package hub
 
 import (
+	"errors"
 	"io"
 	"net/http"
 	"strings"
 	"testing"
+
+	"github.com/df11-convert/df11-convert/hub/internal/wire"
 )
 
 func TestCommitBody(t *testing.T) {
@@ -74,5 +77,18 @@ func TestValidateCard(t *testing.T) {
 		if (err != nil) != (want != "") || err != nil && !strings.Contains(err.Error(), want) {
 			t.Errorf("answer %d: %v", i, err)
 		}
+	}
+}
+
+func TestCheckAccess(t *testing.T) {
+	w := script(says(200, ""), says(403, "", "X-Error-Code: GatedRepo"), says(404, ""), says(403, ""))
+	c, _ := testClient(t, w)
+	for i, want := range []error{nil, wire.ErrGated, wire.ErrForbidden} {
+		if err := c.CheckAccess(t.Context(), "a/b"); !errors.Is(err, want) {
+			t.Errorf("answer %d: %v", i, err)
+		}
+	}
+	if w.Seen[0].URL.Path != "/api/models/a/b/auth-check/write" || w.Count() != 4 {
+		t.Error(w.Seen[0].URL, w.Count())
 	}
 }

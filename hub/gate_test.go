@@ -82,6 +82,7 @@ func TestEveryAnswerPassesTheGate(t *testing.T) {
 		{"owner", "GET", "/whoami", func(ctx context.Context, w *world) error { _, err := w.WhoAmI(ctx); return err }},
 		{"list", "GET", "/api/models", func(ctx context.Context, w *world) error { _, err := w.Quantized(ctx, source, ""); return err }},
 		{"card", "POST", "/validate-yaml", func(ctx context.Context, w *world) error { return w.ValidateCard(ctx, []byte("x")) }},
+		{"access", "GET", "/auth-check", func(ctx context.Context, w *world) error { return w.CheckAccess(ctx, target) }},
 		{"create", "POST", "/repos/create", func(ctx context.Context, w *world) error { _, err := w.CreateRepo(ctx, "me/new", &private); return err }},
 		{"branch", "POST", "/branch/", func(ctx context.Context, w *world) error { return w.CreateBranch(ctx, target, "b", "") }},
 		{"no branch", "DELETE", "/branch/", func(ctx context.Context, w *world) error { return w.DeleteBranch(ctx, target, "main") }},

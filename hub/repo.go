@@ -52,9 +52,14 @@ func (c *Client) Quantized(ctx context.Context, base, search string) (ids []stri
 	return ids, err
 }
 
-// CheckAccess checks that the token may write to an existing repo, before anything is uploaded. It
-// asks how to upload a card.
+// CheckAccess checks that the token may write to an existing repo, before anything is uploaded. If
+// the hub has no route for that, it asks how to upload a card.
 func (c *Client) CheckAccess(ctx context.Context, repo string) error {
+	r := c.t.RepoGet("write to "+repo, repo, "/auth-check/write")
+	_, err := c.t.Call(ctx, r, nil)
+	if wire.ErrorOf(err).Status != http.StatusNotFound { // some proxies call a missing route a missing repo
+		return err
+	}
 	card := Blob{Path: names.Card, Reader: strings.NewReader("")}
 	return preupload(ctx, []*upload{{Client: c, repo: repo, rev: "main", Blob: card}})
 }
