@@ -17,8 +17,7 @@ type group struct {
 
 // groups lists the headings of flags in help.
 var groups = []group{
-	{"Flags", []string{"level", "strict-files", "vram", "context", "batch", "bandwidth",
-		"sample-bytes", "write-pattern-dict", "html"}},
+	{"Flags", []string{"level", "strict-files", "vram", "context", "batch", "sample-bytes", "html"}},
 	{"Source", []string{"against", "file", "component", "layout", "like", "pattern-dict",
 		"exact-f32", "unfilled"}},
 	{"Output", []string{"output", "force", "base-model"}},
@@ -26,11 +25,18 @@ var groups = []group{
 	{"Resources",
 		[]string{"workers", "memory", "disk", "work-dir", "limit-rate", "stop-after", "gpu"}},
 	{"Distributed", []string{"slice", "shard", "finish"}},
-	{"Global", []string{"json", "log-format", "quiet", "verbose", "help", "version"}},
+	global,
+}
+
+var global = group{"Global", []string{"json", "log-format", "quiet", "verbose", "help", "version"}}
+
+// few are the flags in the root's help: those that most conversions need, and those of all commands.
+var few = []group{
+	{"Conversion", []string{"output", "push", "repo-id", "private", "memory", "disk"}}, global,
 }
 
 // writeHelp writes what a command does, its examples, and its flags, in at most width columns if
-// they are at least 80. The root's help shows only the flags that all commands have.
+// they are at least 80.
 func writeHelp(w io.Writer, c *cobra.Command, width int) {
 	fmt.Fprintf(w, "%s\n\nUsage:\n  %s\n", cmp.Or(c.Long, c.Short), c.UseLine())
 	if c.HasExample() {
@@ -49,7 +55,7 @@ func writeHelp(w io.Writer, c *cobra.Command, width int) {
 		writeFlags(w, c.Flags(), groups, width)
 		return
 	}
-	writeFlags(w, c.Flags(), groups[len(groups)-1:], width)
+	writeFlags(w, c.Flags(), few, width)
 	fmt.Fprintf(w, "\n%s\nUse \"%s COMMAND --help\" for all flags of a command.\nDocs: %s\n",
 		surroundings, c.Name(), "https://github.com/df11-convert/df11-convert/tree/main/docs")
 }
