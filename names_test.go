@@ -2,6 +2,7 @@ package df11convert
 
 import (
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -13,13 +14,16 @@ import (
 // judges says which code may look at names in a way of its own, and why. Only internal/names judges
 // paths of repos, repo IDs, commits, and SHA-256 sums.
 var judges = map[string]string{
+	"internal/human/list.go":      "what a shell needs no quotes for",
 	"internal/model/copies.go":    "paths of this machine, to which links lead",
 	"hub/internal/wire/errors.go": "what a terminal may show",
 }
 
 // asks are what a second judge of paths or hashes would ask.
-var asks = []string{"fs.ValidPath(", "filepath.IsLocal(", "unicode.IsControl(", "hex.DecodeString(",
-	"a-f]{40", "a-f]{64"}
+var asks = []string{"fs.ValidPath(", "filepath.IsLocal(", "unicode.IsControl(", "hex.DecodeString("}
+
+// compiled finds regular expressions in code.
+var compiled = regexp.MustCompile("regexp\\.MustCompile\\(\\s*(`[^`]*`|\"(?:[^\"\\\\]|\\\\.)*\")")
 
 // TestNamesAreJudgedOnce checks that only internal/names judges names, and that only it spells the
 // names of files that the program writes.
@@ -36,12 +40,41 @@ func TestNamesAreJudgedOnce(t *testing.T) {
 		for _, f := range files {
 			text, file := read(t, f.path), filepath.ToSlash(f.path)
 			has := func(s string) bool { return strings.Contains(text, s) }
-			if judged := slices.ContainsFunc(asks, has); !f.test && judged != (judges[file] != "") {
+			judged := slices.ContainsFunc(asks, has)
+			for _, m := range compiled.FindAllStringSubmatch(text, -1) {
+				expression, _ := strconv.Unquote(m[1])
+				re, err := regexp.Compile(expression) // of a text in parts, only the first
+				judged = judged || err == nil && judgesNames(re)
+			}
+			if !f.test && judged != (judges[file] != "") {
 				t.Errorf("%s judges names: %v", file, judged)
 			}
 			if at := slices.IndexFunc(spelled, has); !f.test && at >= 0 {
 				t.Errorf("%s spells %s: internal/names has a name for it", file, spelled[at])
 			}
+		}
+	}
+}
+
+// judgesNames reports whether an expression accepts a name of some kind, and refuses a name that
+// is nearly of that kind.
+func judgesNames(re *regexp.Regexp) bool {
+	accepts := func(yes, no string) bool { return re.MatchString(yes) && !re.MatchString(no) }
+	commit, sum := strings.Repeat("0a", 20), strings.Repeat("0a", 32)
+	return accepts(commit, commit[1:]) || accepts(sum, sum[1:]) || accepts(sum, sum[1:]+"g") ||
+		strings.Contains(re.String(), "a-f]{40") || strings.Contains(re.String(), "a-f]{64") ||
+		accepts("meta-llama/Llama-3.1-8B", "meta-llama/Llama 3.1 8B") ||
+		accepts("con", "cone") || accepts("nul.txt", "nula.txt")
+}
+
+func TestJudgesNames(t *testing.T) {
+	for text, want := range map[string]bool{
+		`^[0-9a-f]{40}$`: true, `^([0-9a-f]{40}|[0-9a-f]{64})$`: true, `(?i)[a-f0-9]{64}`: true,
+		`/blobs/([0-9a-f]{64})$`: true, `^\w[\w.-]*/\w[\w.-]*$`: true, `(?i)^(con|aux)(\.|$)`: true,
+		`^[0-9a-f]{2}/`: false, `\d+`: false, `^[A-Z][A-Za-z0-9]*$`: false, `.*`: false,
+	} {
+		if judgesNames(regexp.MustCompile(text)) != want {
+			t.Errorf("%s: want %v", text, want)
 		}
 	}
 }
