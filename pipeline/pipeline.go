@@ -3,6 +3,7 @@ package pipeline
 import (
 	"context"
 	"errors"
+	"time"
 
 	"github.com/df11-convert/df11-convert/internal/budget"
 	"github.com/df11-convert/df11-convert/internal/forward"
@@ -17,10 +18,12 @@ func Run(ctx context.Context, opt Options) (*Report, error) {
 	if err != nil {
 		return nil, err
 	}
+	start := time.Now()
 	s := &state{job: j}
 	report, err := retry{s, map[any]int{}}.run(ctx)
 	err = errors.Join(err, s.close(err == nil))
 	if report != nil {
+		report.Made.Seconds = time.Since(start).Seconds()
 		report.Made.Stages = j.Progress.Stages()
 	}
 	return report, err

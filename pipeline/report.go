@@ -64,7 +64,7 @@ type Made struct {
 	TiesBroken  []string        `json:"limiter_ties,omitempty"`
 	Differences []string        `json:"differences,omitempty"`
 	Warnings    []string        `json:"warnings,omitempty"`
-	// Seconds is the wall time, which the caller knows. Stages says what each stage did.
+	// Seconds is the wall time. Stages says what each stage did.
 	Seconds float64          `json:"seconds"`
 	Stages  []progress.Total `json:"stages"`
 }
