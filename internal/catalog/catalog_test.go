@@ -19,11 +19,11 @@ func TestPatternDictJSON(t *testing.T) {
 		t.Fatal(err)
 	}
 	const one = `{"b\\.\\d+": ["x.y", "z"], "a": [], "\u00e9\ud83d\ude00\u007f": ["\t"]}`
-	if got := string(d.AppendJSON(nil, "", "")); got != one {
+	if got := d.JSON("", ""); got != one {
 		t.Errorf("got  %s\nwant %s", got, one)
 	}
 	const lines = "{\n      \"b\\\\.\\\\d+\": [\n        \"x.y\",\n        \"z\"\n      ],\n      \"a\": [],\n"
-	if got := string(d.AppendJSON(nil, "    ", "  ")); !strings.HasPrefix(got, lines) || !strings.HasSuffix(got, "\n    }") {
+	if got := d.JSON("    ", "  "); !strings.HasPrefix(got, lines) || !strings.HasSuffix(got, "\n    }") {
 		t.Errorf("got %q", got)
 	}
 	for _, bad := range []string{``, `[]`, `{"a": null}`, `{"a": "b"}`, `{"a": [1]}`, `{"a": [], "a": []}`, `{"(": []}`,
@@ -134,7 +134,7 @@ func FuzzParsePatternDict(f *testing.F) {
 		if err != nil {
 			return
 		}
-		again, err := ParsePatternDict(d.AppendJSON(nil, "", "  "))
+		again, err := ParsePatternDict([]byte(d.JSON("", "  ")))
 		if err != nil || !d.Equal(again) {
 			t.Fatalf("%q became %q: %v", d, again, err)
 		}

@@ -40,7 +40,7 @@ func ParsePatternDict(data []byte) (d PatternDict, err error) {
 }
 
 // MarshalJSON writes the dict on one line, in order.
-func (d PatternDict) MarshalJSON() ([]byte, error) { return d.AppendJSON(nil, "", ""), nil }
+func (d PatternDict) MarshalJSON() ([]byte, error) { return []byte(d.JSON("", "")), nil }
 
 // UnmarshalJSON reads the members one by one, because a Go map would lose their order.
 func (d *PatternDict) UnmarshalJSON(data []byte) error {
@@ -100,10 +100,10 @@ func checkAttrs(p Pattern) error {
 	return nil
 }
 
-// AppendJSON appends the dict as Python's json.dumps writes it: in order, ASCII only, one attribute
+// JSON returns the dict as Python's json.dumps writes it: in order, ASCII only, one attribute
 // per line. Every line after the first starts with prefix, then one indent per level. With an empty
 // indent, everything is on one line.
-func (d PatternDict) AppendJSON(dst []byte, prefix, indent string) []byte {
+func (d PatternDict) JSON(prefix, indent string) string {
 	members := make([]string, len(d))
 	for i, p := range d {
 		attrs := make([]string, len(p.Attrs))
@@ -112,7 +112,7 @@ func (d PatternDict) AppendJSON(dst []byte, prefix, indent string) []byte {
 		}
 		members[i] = python.String(p.Regex) + ": " + python.List(attrs, prefix+indent, indent)
 	}
-	return append(dst, python.Object(members, prefix, indent)...)
+	return python.Object(members, prefix, indent)
 }
 
 // Equal reports whether two dicts are the same, order included.

@@ -85,7 +85,7 @@ func configMember(dict catalog.PatternDict, prefix, indent string) string {
 		`"threads_per_block": ` + python.List([]string{strconv.Itoa(threadsPerBlock)}, inner,
 			indent),
 		fmt.Sprintf(`"bytes_per_thread": %d`, bytesPerThread),
-		`"pattern_dict": ` + string(dict.AppendJSON(nil, inner, indent)),
+		`"pattern_dict": ` + dict.JSON(inner, indent),
 	}, prefix, indent))
 }
 

@@ -77,7 +77,7 @@ func describePlan(t *testing.T, b *bytes.Buffer, e *catalog.Entry, variant strin
 // the unit before is one line.
 func writePlan(b *bytes.Buffer, p *Plan) {
 	fmt.Fprintf(b, "layout %s, config %s, tied %v, digest %.16s\n", p.Layout, map[bool]string{true: "insert", false: "new"}[p.Config != ""], p.TiedEmbeddings, p.Digest())
-	fmt.Fprintf(b, "dict %s\n", p.PatternDict.AppendJSON(nil, "", ""))
+	fmt.Fprintf(b, "dict %s\n", p.PatternDict.JSON("", ""))
 	last := ""
 	for _, u := range p.Units {
 		list := tensorNames(u.Attrs, u.Path) + " + " + tensorNames(u.Siblings, u.Path)
@@ -254,7 +254,7 @@ func TestPublishedDicts(t *testing.T) {
 			continue
 		}
 		if !p.PatternDict.Equal(pub.Dict) {
-			t.Errorf("%s:\ngot  %s\nwant %s", pub.Repo, p.PatternDict.AppendJSON(nil, "", ""), pub.Dict.AppendJSON(nil, "", ""))
+			t.Errorf("%s:\ngot  %s\nwant %s", pub.Repo, p.PatternDict.JSON("", ""), pub.Dict.JSON("", ""))
 		}
 	}
 }

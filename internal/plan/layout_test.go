@@ -185,7 +185,7 @@ func TestDerivedLanguageModel(t *testing.T) {
 		`"mlp.gate_proj", "mlp.up_proj", "mlp.down_proj"], ` +
 		`"model\\.layers\\.11": ["self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj", "self_attn.o_proj", ` +
 		`"mlp.up_proj", "mlp.down_proj"]}`
-	if got := string(p.PatternDict.AppendJSON(nil, "", "")); got != want {
+	if got := p.PatternDict.JSON("", ""); got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
 	if p.Loader.Via != "AutoModelForCausalLM" {
