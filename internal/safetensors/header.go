@@ -18,6 +18,7 @@ const (
 	maxRank         = 16      // dimensions of a tensor
 	MaxNameBytes    = 512     // of a tensor's name
 	maxMetadataKeys = 4096    // of a file
+	maxString       = 16 << 20
 )
 
 // lengthBytes is the size of the length field in front of the header JSON (docs/format.md §11).

@@ -32,9 +32,14 @@ func (m *Headers) parse(raw []byte, fileSize int64) (*Header, error) {
 		return nil, fail(ErrSyntax, "", "%s is half a character", half)
 	}
 	h := &Header{Raw: raw, byName: map[string]int{}}
-	p := &parser{json: json.NewDecoder(bytes.NewReader(raw)), h: h, of: m}
-	p.json.UseNumber()
+	in := &bounded{Reader: bytes.NewReader(bytes.TrimRight(raw, " "))} // without padding
+	in.json = json.NewDecoder(in)
+	in.json.UseNumber()
+	p := &parser{json: in.json, h: h, of: m}
 	err := p.header()
+	if in.exceeded {
+		err = fail(ErrLimit, "", "a string of more than %d bytes", maxString)
+	}
 	if err == nil {
 		err = h.checkCoverage(fileSize)
 	}
@@ -43,6 +48,21 @@ func (m *Headers) parse(raw []byte, fileSize int64) (*Header, error) {
 		return nil, err
 	}
 	return h, nil
+}
+
+// bounded ends a header at a string that's too long, because the decoder holds several copies of it.
+type bounded struct {
+	*bytes.Reader
+	json     *json.Decoder
+	exceeded bool
+}
+
+func (b *bounded) Read(p []byte) (int, error) {
+	read := b.Size() - int64(b.Len())
+	if b.exceeded = read-b.json.InputOffset() > maxString; b.exceeded {
+		return 0, io.ErrUnexpectedEOF
+	}
+	return b.Reader.Read(p)
 }
 
 func (p *parser) header() error {
