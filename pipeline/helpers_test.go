@@ -304,7 +304,7 @@ func sameFiles(t *testing.T, got, want map[string]hubtest.File) {
 func writeModel(t *testing.T, m *hubtest.Model) string {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "model")
-	rewrite(t, dir, m)
+	shared.Must(t, m.Write(dir))
 	return dir
 }
 

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"regexp"
 	"strings"
 	"testing"
 
@@ -220,28 +219,6 @@ func noSecret(t *testing.T, err error) {
 	for _, s := range []string{"hf_", "Signature", "X-Amz"} {
 		if err != nil && strings.Contains(fmt.Sprint(err, hub.Hint(err)), s) {
 			t.Errorf("error shows %q: %v", s, err)
-		}
-	}
-}
-
-// spokenName matches what an error may name: a repo, a file, a branch.
-var spokenName = regexp.MustCompile(`[\w.-]+/[\w./-]+|[\w.-]+\.(safetensors|json|md|model)\b`)
-
-// namesOnce fails the test if an error names anything twice, as happens if each wrapper adds
-// the operation. The request that it ends with does not count.
-func namesOnce(t *testing.T, err error) {
-	t.Helper()
-	if err == nil {
-		return
-	}
-	for line := range strings.Lines(err.Error()) {
-		text, _, _ := strings.Cut(line, "http")
-		named := map[string]bool{}
-		for _, name := range spokenName.FindAllString(text, -1) {
-			if named[name] {
-				t.Errorf("%s is named twice: %v", name, err)
-			}
-			named[name] = true
 		}
 	}
 }

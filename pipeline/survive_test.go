@@ -175,15 +175,6 @@ var ordeals = []struct {
 		}
 		return err
 	}},
-	{"killed, and its journal is lost", func(o *ordeal, t *testing.T) error {
-		dead, err := o.killedIn(t, o.work, 1+o.rnd.IntN(o.calm.reads))
-		if err != nil && !o.inHere { // where the result stays, nothing says any more whose it is
-			o.wrong, o.work = true, dead
-			remove(t, filepath.Join(dead, journalFile))
-			o.refusedAsNobodys(t)
-		}
-		return err
-	}},
 	{"killed during an upload", func(o *ordeal, t *testing.T) error {
 		o.Inject(hubtest.Fault{Method: "PUT", Action: func(x *hubtest.Exchange) {
 			time.Sleep(300 * time.Millisecond) // long enough to be there when the kill comes
@@ -222,16 +213,6 @@ var ordeals = []struct {
 		_, err := o.convert(t.Context(), t, o.work)
 		if e := (*hub.Error)(nil); err != nil && !errors.As(err, &e) {
 			t.Errorf("refused: %v", err)
-		}
-		namesOnce(t, err)
-		return err
-	}},
-	{"failed by its source", func(o *ordeal, t *testing.T) error {
-		s := &failingSource{}
-		s.n.Store(1 + o.rnd.Int64N(int64(o.calm.reads)))
-		_, err := o.convert(t.Context(), t, o.work, func(opt *pipeline.Options) { s.Source, opt.Source = opt.Source, s })
-		if s.n.Load() <= 0 && !errors.Is(err, errSourceFails) {
-			t.Errorf("the source fails: %v", err)
 		}
 		return err
 	}},
@@ -279,23 +260,6 @@ func (o *ordeal) suffer(t *testing.T, name string, meet func(*ordeal, *testing.T
 		}
 	}
 	return false
-}
-
-// refusedAsNobodys: what no journal lists in a work folder is somebody else's, who is asked to
-// remove it, and does.
-func (o *ordeal) refusedAsNobodys(t *testing.T) {
-	spools, _ := filepath.Glob(filepath.Join(o.work, ".df11-convert/spool-*"))
-	files, _ := filepath.Glob(filepath.Join(o.work, ".df11-convert/files/*"))
-	if len(spools)+len(files) == 0 {
-		return
-	}
-	_, err := o.convert(t.Context(), t, o.work)
-	if e := (*target.ConflictError)(nil); !errors.As(err, &e) {
-		t.Errorf("with files of no one: %v", err)
-	}
-	for _, name := range slices.Concat(spools, files) {
-		remove(t, name)
-	}
 }
 
 // kill runs the conversion up to a random read. The next run goes on with what a kill at that

@@ -429,5 +429,7 @@ func TestRefreshOfAFolder(t *testing.T) {
 	b := shared.Read(t, filepath.Join(dir, secondFile))
 	b[len(b)-1] ^= 1
 	shared.Write(t, filepath.Join(dir, secondFile), b)
-	taken(local(forced), false) // other weights are another result
+	_, err := convertLocal(t, dir, out, plan.Options{}, nil)
+	foreign(t, err, "lm_head.safetensors") // other weights are another result
+	taken(local(forced), false)
 }
