@@ -151,10 +151,7 @@ func writeCache(t *testing.T, cache, commit string, files map[string]hubtest.Fil
 	snapshot = filepath.Join(repo, "snapshots", commit)
 	bodies := m.Files()
 	for p, f := range files {
-		blob := f.SHA256
-		if blob == "" {
-			blob = f.BlobID
-		}
+		blob := cmp.Or(f.SHA256, f.BlobID)
 		shared.Write(t, filepath.Join(repo, "blobs", blob), bodies[p])
 		link := filepath.Join(snapshot, filepath.FromSlash(p))
 		shared.Must(t, os.MkdirAll(filepath.Dir(link), 0o777))

@@ -1,14 +1,12 @@
 package pipeline_test
 
 import (
-	"bytes"
 	"errors"
 	"strings"
 	"testing"
 
 	"github.com/df11-convert/df11-convert/internal/hubtest"
 	"github.com/df11-convert/df11-convert/internal/plan"
-	"github.com/df11-convert/df11-convert/internal/safetensors"
 	"github.com/df11-convert/df11-convert/internal/spans"
 	shared "github.com/df11-convert/df11-convert/internal/testing/world"
 	"github.com/df11-convert/df11-convert/pipeline"
@@ -23,26 +21,19 @@ func widened(t *testing.T, m *hubtest.Model, inexact map[string][2]int) map[stri
 		if !strings.HasSuffix(p, ".safetensors") {
 			continue
 		}
-		h, err := safetensors.ReadHeader(bytes.NewReader(b), int64(len(b)))
-		shared.Must(t, err)
-		var es []safetensors.Entry
-		for _, x := range h.Tensors {
-			es = append(es, safetensors.Entry{Name: x.Name, DType: "F32", Shape: x.Shape})
-		}
-		l, err := safetensors.NewHeader(nil, es)
-		shared.Must(t, err)
-		files[p] = l.Bytes()
-		for _, x := range l.Tensors {
-			old, _ := h.Lookup(x.Name)
-			data, bad := b[h.DataStart()+old.Begin:h.DataStart()+old.End], inexact[x.Name]
-			for i := range len(data) / 2 {
+		list := tensors(t, b)
+		for i, x := range list {
+			bad, wide := inexact[x.Name], make([]byte, 0, 2*len(x.Data))
+			for at := range len(x.Data) / 2 {
 				low := byte(0)
-				if i >= bad[0] && i < bad[0]+bad[1] {
+				if at >= bad[0] && at < bad[0]+bad[1] {
 					low = 1
 				}
-				files[p] = append(files[p], low, 0, data[2*i], data[2*i+1])
+				wide = append(wide, low, 0, x.Data[2*at], x.Data[2*at+1])
 			}
+			list[i].DType, list[i].Data = "F32", wide
 		}
+		files[p] = shared.Safetensors(list)
 	}
 	return files
 }

@@ -14,7 +14,6 @@ import (
 	"github.com/df11-convert/df11-convert/internal/catalog"
 	"github.com/df11-convert/df11-convert/internal/model"
 	"github.com/df11-convert/df11-convert/internal/plan"
-	"github.com/df11-convert/df11-convert/internal/safetensors"
 	shared "github.com/df11-convert/df11-convert/internal/testing/world"
 	"github.com/df11-convert/df11-convert/pipeline"
 )
@@ -113,12 +112,9 @@ func compareTensors(t *testing.T, want, got string) {
 
 func tensorsOf(t *testing.T, file string) map[string][]byte {
 	t.Helper()
-	b := shared.Read(t, file)
-	h, err := safetensors.ReadHeader(bytes.NewReader(b), int64(len(b)))
-	shared.Must(t, err)
 	m := map[string][]byte{}
-	for _, x := range h.Tensors {
-		m[x.Name+" "+string(x.DType)] = b[h.DataStart()+x.Begin : h.DataStart()+x.End]
+	for _, x := range tensors(t, shared.Read(t, file)) {
+		m[x.Name+" "+x.DType] = x.Data
 	}
 	return m
 }
@@ -166,14 +162,12 @@ func TestVerifyFindsOneBit(t *testing.T) {
 	}
 	file := filepath.Join(out, "model_layers_1.safetensors")
 	good := shared.Read(t, file)
-	h, err := safetensors.ReadHeader(bytes.NewReader(good), int64(len(good)))
-	shared.Must(t, err)
-	for _, x := range h.Tensors {
-		if x.NBytes() == 0 {
+	for _, x := range tensors(t, good) {
+		if len(x.Data) == 0 {
 			continue
 		}
 		bad := bytes.Clone(good)
-		bad[h.DataStart()+(x.Begin+x.End)/2] ^= 0x04
+		tensor(t, bad, x.Name)[len(x.Data)/2] ^= 0x04
 		shared.Must(t, os.WriteFile(file, bad, 0o666))
 		for _, level := range []pipeline.Level{pipeline.LevelFull, pipeline.LevelProof} {
 			r, err := verifyLocal(t, out, source, level)

@@ -117,17 +117,28 @@ func (w *world) client(t *testing.T, change ...func(*hub.Options)) *hub.Client {
 // memory; work is the folder for what is on its way.
 func (w *world) convert(ctx context.Context, t *testing.T, work string, change ...func(*pipeline.Options)) (*pipeline.Report, error) {
 	t.Helper()
-	c := w.client(t)
-	src, known, p, err := openModel(ctx, c, sourceRepo, w.plan)
-	if err != nil {
+	ours := func(o *pipeline.Options) {
+		o.Push.Repo, o.WorkDir, o.Log = targetRepo, work, slog.New(w.log)
+		o.CommitWait = time.Minute // tiny models too
+	}
+	return convertWith(ctx, t, w.client(t), sourceRepo, w.plan, slices.Concat([]func(*pipeline.Options){ours}, w.change, change)...)
+}
+
+// convertWith runs the conversion of a repo, with @revision behind it if that is not main, or of the
+// folder with this absolute path. A change says which repo of the client's hub it's pushed to.
+func convertWith(ctx context.Context, t *testing.T, c *hub.Client, source string, p plan.Options, change ...func(*pipeline.Options)) (*pipeline.Report, error) {
+	t.Helper()
+	opt := pipeline.Options{
+		Push: &target.Push{Hub: c}, WorkDir: filepath.Join(t.TempDir(), "work"),
+		Memory: budget.ForConversion(0, 2), Means: forward.Means{Workers: 2}, Version: "test",
+	}
+	var err error
+	if filepath.IsAbs(source) {
+		opt.Source, opt.Model, opt.Plan = openLocal(t, source, p)
+	} else if opt.Source, opt.Model, opt.Plan, err = openModel(ctx, c, source, p); err != nil {
 		return nil, err
 	}
-	opt := pipeline.Options{
-		Source: src, Model: known, Plan: p, Push: &target.Push{Hub: c, Repo: targetRepo}, WorkDir: work,
-		Memory: budget.ForConversion(0, 2), Means: forward.Means{Workers: 2}, Version: "test", Log: slog.New(w.log),
-		CommitWait: time.Minute, // tiny models too
-	}
-	for _, f := range append(slices.Clone(w.change), change...) {
+	for _, f := range change {
 		f(&opt)
 	}
 	return pipeline.Run(ctx, opt)
@@ -266,8 +277,14 @@ func (l *outputLog) take() []string {
 var noPicture = map[string][]byte{"df11.png": []byte("a picture")}
 
 // small is a model of two layers in several files, with a unit that lies in more than one of them.
-func small() *hubtest.Model {
-	return hubtest.NewLlama(7, hubtest.ModelOptions{Hidden: 32, Vocab: 256, Layers: 3, ShardBytes: 30_000, Extra: noPicture})
+func small() *hubtest.Model { return seeded(7) }
+
+// retrained is small with other weights under the same headers.
+func retrained() *hubtest.Model { return seeded(8) }
+
+// seeded is small with the weights of a seed.
+func seeded(seed uint64) *hubtest.Model {
+	return hubtest.NewLlama(seed, hubtest.ModelOptions{Hidden: 32, Vocab: 256, Layers: 3, ShardBytes: 30_000, Extra: noPicture})
 }
 
 // reference returns the target of an undisturbed conversion of a model.
@@ -381,16 +398,28 @@ func openFiles(t *testing.T, dir string) (n int, nBytes int64) {
 	return n, nBytes
 }
 
-// flipLastTensor flips a bit in the last byte of a tensor of a safetensors file.
-func flipLastTensor(t *testing.T, file []byte, name string) {
+// tensors returns the tensors of a safetensors file in its order. Their data is the file's.
+func tensors(t *testing.T, file []byte) (list []shared.Tensor) {
 	t.Helper()
 	h, err := safetensors.ReadHeader(bytes.NewReader(file), int64(len(file)))
 	shared.Must(t, err)
-	x, ok := h.Lookup(name)
-	if !ok {
-		t.Fatalf("no tensor %s", name)
+	for _, x := range h.Tensors {
+		data := file[h.DataStart()+x.Begin : h.DataStart()+x.End]
+		list = append(list, shared.Tensor{Name: x.Name, DType: string(x.DType), Shape: x.Shape, Data: data})
 	}
-	file[h.DataStart()+x.End-1] ^= 1
+	return list
+}
+
+// tensor returns the bytes of one tensor of a safetensors file.
+func tensor(t *testing.T, file []byte, name string) []byte {
+	t.Helper()
+	for _, x := range tensors(t, file) {
+		if x.Name == name {
+			return x.Data
+		}
+	}
+	t.Fatalf("no tensor %s", name)
+	return nil
 }
 
 func TestMain(m *testing.M) { os.Exit(shared.Quick(m).Run()) }

@@ -65,18 +65,24 @@ func TestLeftoversKeepToTheDisk(t *testing.T) {
 	sameFiles(t, w.target(), want)
 }
 
-// TestNoUploadedFileStaysOnTheDisk checks that the next run deletes an output that was uploaded
-// just before a kill once it commits it.
-func TestNoUploadedFileStaysOnTheDisk(t *testing.T) {
-	t.Parallel()
-	want := reference(t, small())
-	w, work := newWorld(t, small()), t.TempDir()
+// stoppedAtCommit runs a conversion until it has uploaded what its first commit is of.
+func (w *world) stoppedAtCommit(t *testing.T, work string) {
+	t.Helper()
 	_ = w.stopped(t, work, func(stop func()) {
 		w.Inject(hubtest.Fault{Method: "POST", Path: anyCommit, Times: always, Action: func(x *hubtest.Exchange) {
 			stop()
 			hubtest.Error(503, "", "")(x)
 		}})
 	})
+}
+
+// TestNoUploadedFileStaysOnTheDisk checks that the next run deletes an output that was uploaded
+// just before a kill once it commits it.
+func TestNoUploadedFileStaysOnTheDisk(t *testing.T) {
+	t.Parallel()
+	want := reference(t, small())
+	w, work := newWorld(t, small()), t.TempDir()
+	w.stoppedAtCommit(t, work)
 	var left []string
 	for _, o := range readJournal(t, w.planned(t), work).Outputs() {
 		if o.Uploaded {
@@ -118,12 +124,7 @@ func TestSmallResultWaits(t *testing.T) {
 		undisturbed.mustConvert(t)
 		w, work := newWorld(t, small(), ways), t.TempDir()
 		w.change = append(w.change, waits)
-		_ = w.stopped(t, work, func(stop func()) {
-			w.Inject(hubtest.Fault{Method: "POST", Path: anyCommit, Times: always, Action: func(x *hubtest.Exchange) {
-				stop()
-				hubtest.Error(503, "", "")(x)
-			}})
-		})
+		w.stoppedAtCommit(t, work)
 		w.unfinished(t)
 		for _, o := range readJournal(t, w.planned(t), work).Outputs() {
 			if !o.Here || o.Uploaded {
@@ -162,25 +163,20 @@ func TestSmallResultWaits(t *testing.T) {
 // earlier runs.
 func TestProgressEndsAtTheEnd(t *testing.T) {
 	t.Parallel()
-	for name, stays := range map[string]bool{"repo": false, "repo and folder": true} {
-		w, work, dir := newWorld(t, small()), t.TempDir(), t.TempDir()
-		share := func(more ...func(*pipeline.Options)) float64 {
+	for _, out := range []string{"", t.TempDir()} {
+		w, work := newWorld(t, small()), t.TempDir()
+		share := func() float64 {
 			var p progress.Counters
-			_, err := w.convert(t.Context(), t, work, append(more, func(o *pipeline.Options) {
-				o.Progress = &p
-				if stays {
-					o.OutDir = dir
-				}
-			})...)
+			_, err := w.convert(t.Context(), t, work, func(o *pipeline.Options) { o.Progress, o.OutDir = &p, out })
 			if done := p.Share(); err != nil && done >= 1 {
-				t.Errorf("%s: a failed run counts %v as done", name, done)
+				t.Errorf("folder %q: a failed run counts %v as done", out, done)
 			}
 			return p.Share()
 		}
 		w.Inject(hubtest.Fault{Method: "POST", Path: "*/preupload/*", Nth: 2, Action: hubtest.Error(403, "", "no")})
 		share()
 		if done := share(); done != 1 {
-			t.Errorf("%s: a resumed run ends at %v", name, done)
+			t.Errorf("folder %q: a resumed run ends at %v", out, done)
 		}
 	}
 }

@@ -11,18 +11,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/df11-convert/df11-convert/internal/hubtest"
 	"github.com/df11-convert/df11-convert/internal/model"
 	"github.com/df11-convert/df11-convert/internal/plan"
 	shared "github.com/df11-convert/df11-convert/internal/testing/world"
 	"github.com/df11-convert/df11-convert/pipeline"
 	"github.com/df11-convert/df11-convert/verify"
 )
-
-// retrained is small with other weights under the same headers.
-func retrained() *hubtest.Model {
-	return hubtest.NewLlama(8, hubtest.ModelOptions{Hidden: 32, Vocab: 256, Layers: 3, ShardBytes: 30_000, Extra: noPicture})
-}
 
 // writer changes one bit of every weight file of a folder, once.
 type writer struct {

@@ -15,7 +15,6 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/df11-convert/df11-convert/internal/budget"
 	"github.com/df11-convert/df11-convert/internal/catalog"
 	"github.com/df11-convert/df11-convert/internal/hubtest"
 	"github.com/df11-convert/df11-convert/internal/metadata"
@@ -45,13 +44,8 @@ type site struct {
 func (s *site) files() map[string]string {
 	there := map[string]string{}
 	if s.folder != "" {
-		for path, content := range folder(s.t, s.folder) {
-			name, err := filepath.Rel(s.folder, path)
-			shared.Must(s.t, err)
-			if !strings.HasPrefix(name, names.StateDir) {
-				there[filepath.ToSlash(name)] = content
-			}
-		}
+		there = folder(s.t, s.folder)
+		maps.DeleteFunc(there, func(name, _ string) bool { return strings.HasPrefix(name, names.StateDir) })
 		return there
 	}
 	for name := range s.Files(s.repo, s.branch) {
@@ -129,7 +123,7 @@ func TestOnlyAnUpdateDeletes(t *testing.T) {
 func newOwnership(t *testing.T, seed uint64) *ownership {
 	rnd := rand.New(rand.NewPCG(seed, 33))
 	w := newWorld(t, small())
-	w.Push(sourceRepo, "main", text("LICENSE", "mit", "generation_config.json", "{}")(t))
+	w.Push(sourceRepo, "main", text("LICENSE", "mit", "generation_config.json", "{}"))
 	w.AddModel("org/other", seeded(2))
 	pipe := map[string][]byte{"LICENSE": []byte("mit"), "df11.png": []byte("a picture"), "model_index.json": []byte(
 		`{"_class_name": "WanPipeline", "transformer": ["diffusers", "WanTransformer3DModel"], "transformer_2": ["diffusers", "WanTransformer3DModel"]}`)}
@@ -300,27 +294,20 @@ func (o *ownership) commit(m *maker) {
 
 // make runs a maker. out is another folder to make it in.
 func (o *ownership) make(ctx context.Context, m *maker, out string, change ...func(*pipeline.Options)) error {
-	c := o.client(o.t)
-	opt := pipeline.Options{}
-	var err error
-	if filepath.IsAbs(m.source) {
-		opt.Source, opt.Model, opt.Plan = openLocal(o.t, m.source, m.opt)
-		opt.BaseModel = "org/tuned"
-	} else if opt.Source, opt.Model, opt.Plan, err = openModel(ctx, c, m.source, m.opt); err != nil {
-		return err
-	}
-	opt.Version, opt.WorkDir, opt.Memory = "test", filepath.Join(o.t.TempDir(), "work"), budget.ForConversion(0, 2)
-	opt.Workers = 2
-	if opt.OutDir = out; out == "" {
-		opt.Push, opt.CommitWait = &target.Push{Hub: c, Repo: o.repo, Private: new(bool)}, 1
+	where := func(opt *pipeline.Options) {
+		if filepath.IsAbs(m.source) {
+			opt.BaseModel = "org/tuned"
+		}
+		if out != "" {
+			opt.OutDir, opt.Push = out, nil
+			return
+		}
+		opt.Push.Repo, opt.Push.Private, opt.CommitWait = o.repo, new(bool), 1
 		if o.branch != "main" {
 			opt.Push.Revision = o.branch
 		}
 	}
-	for _, f := range change {
-		f(&opt)
-	}
-	_, err = pipeline.Run(ctx, opt)
+	_, err := convertWith(ctx, o.t, o.client(o.t), m.source, m.opt, slices.Concat([]func(*pipeline.Options){where}, change)...)
 	return err
 }
 

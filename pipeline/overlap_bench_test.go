@@ -12,6 +12,7 @@ import (
 	"github.com/df11-convert/df11-convert/internal/hubtest"
 	"github.com/df11-convert/df11-convert/internal/plan"
 	"github.com/df11-convert/df11-convert/internal/target"
+	shared "github.com/df11-convert/df11-convert/internal/testing/world"
 	"github.com/df11-convert/df11-convert/pipeline"
 )
 
@@ -55,21 +56,15 @@ func overlap(b *testing.B, down, up int64) (wall, alone time.Duration) {
 	defer s.Close()
 	s.AddModel(sourceRepo, m)
 	c, err := hub.New(hub.Options{Connection: hub.Connection{Endpoint: s.URL, Token: testToken, TokenSource: "HF_TOKEN"}, RangeBytes: 256 << 10, BufferBytes: 2 << 20})
-	if err != nil {
-		b.Fatal(err)
-	}
+	shared.Must(b, err)
 	src, known, p, err := openModel(b.Context(), c, sourceRepo, plan.Options{})
-	if err != nil {
-		b.Fatal(err)
-	}
+	shared.Must(b, err)
 	start := time.Now()
 	_, err = pipeline.Run(b.Context(), pipeline.Options{
 		Source: src, Model: known, Plan: p, Push: &target.Push{Hub: c, Repo: targetRepo},
 		WorkDir: filepath.Join(b.TempDir(), "work"), Memory: budget.ForConversion(0, 2), Means: forward.Means{Workers: 2}, Version: "test",
 	})
-	if err != nil {
-		b.Fatal(err)
-	}
+	shared.Must(b, err)
 	wall = time.Since(start)
 	sent := int64(0)
 	for _, q := range s.Requests() {

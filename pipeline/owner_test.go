@@ -2,14 +2,12 @@ package pipeline_test
 
 import (
 	"errors"
-	"os"
 	"path/filepath"
 	"slices"
 	"testing"
 
 	"github.com/df11-convert/df11-convert/internal/hubtest"
 	"github.com/df11-convert/df11-convert/internal/metadata"
-	"github.com/df11-convert/df11-convert/internal/names"
 	"github.com/df11-convert/df11-convert/internal/target"
 	shared "github.com/df11-convert/df11-convert/internal/testing/world"
 	"github.com/df11-convert/df11-convert/pipeline"
@@ -22,19 +20,13 @@ func inFolder(out string) func(*pipeline.Options) {
 	return func(o *pipeline.Options) { o.OutDir, o.Push = out, nil }
 }
 
-// folder is what the files of a folder hold, by path.
+// folder is what the files of a folder hold, by their names with slashes.
 func folder(t *testing.T, dir string) map[string]string {
 	t.Helper()
 	files := map[string]string{}
-	dir, err := filepath.EvalSymlinks(dir)
-	shared.Must(t, err)
-	err = filepath.WalkDir(dir, func(p string, d os.DirEntry, err error) error {
-		if err == nil && !d.IsDir() {
-			files[p] = string(shared.Read(t, p))
-		}
-		return err
-	})
-	shared.Must(t, err)
+	for name, b := range shared.ReadAll(t, dir) {
+		files[name] = string(b)
+	}
 	return files
 }
 
@@ -78,10 +70,8 @@ func TestFilesOfALocalSourceInARepo(t *testing.T) {
 	foreign(t, w.pushLocal(t, dir), name)
 	w.Push(targetRepo, "main", map[string][]byte{name: theirs})
 	shared.Must(t, w.pushLocal(t, dir))
-	m, err := metadata.ParseManifest([]byte(content(t, w.Server, targetRepo, "main", names.Manifest)), 0)
-	shared.Must(t, err)
 	isKept := func(f metadata.OutputFile) bool { return f.Path == name && f.Kept }
-	if !slices.ContainsFunc(m.Outputs, isKept) {
+	if !slices.ContainsFunc(w.manifest(t).Outputs, isKept) {
 		t.Error("the run calls the user's file its own")
 	}
 }

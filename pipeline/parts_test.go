@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -13,7 +14,6 @@ import (
 	"github.com/df11-convert/df11-convert/internal/model"
 	"github.com/df11-convert/df11-convert/internal/plan"
 	"github.com/df11-convert/df11-convert/internal/spans"
-	"github.com/df11-convert/df11-convert/internal/target"
 	shared "github.com/df11-convert/df11-convert/internal/testing/world"
 	"github.com/df11-convert/df11-convert/pipeline"
 )
@@ -103,12 +103,8 @@ func TestPartsOfTwoFolders(t *testing.T) {
 // pushLocal converts a folder to the target.
 func (w *world) pushLocal(t *testing.T, dir string, change ...func(*pipeline.Options)) error {
 	t.Helper()
-	_, err := convertLocal(t, dir, "", plan.Options{}, func(o *pipeline.Options) {
-		o.WorkDir, o.Push = filepath.Join(t.TempDir(), "work"), &target.Push{Hub: w.client(t), Repo: targetRepo}
-		for _, f := range change {
-			f(o)
-		}
-	})
+	to := func(o *pipeline.Options) { o.Push.Repo = targetRepo }
+	_, err := convertWith(t.Context(), t, w.client(t), dir, plan.Options{}, slices.Concat([]func(*pipeline.Options){to}, change)...)
 	return err
 }
 

@@ -6,7 +6,6 @@ import (
 	"maps"
 	"path/filepath"
 	"slices"
-	"strings"
 	"testing"
 
 	"github.com/df11-convert/df11-convert/internal/hubtest"
@@ -15,7 +14,6 @@ import (
 	"github.com/df11-convert/df11-convert/internal/model"
 	"github.com/df11-convert/df11-convert/internal/names"
 	"github.com/df11-convert/df11-convert/internal/plan"
-	"github.com/df11-convert/df11-convert/internal/safetensors"
 	shared "github.com/df11-convert/df11-convert/internal/testing/world"
 	"github.com/df11-convert/df11-convert/pipeline"
 )
@@ -68,29 +66,15 @@ func plant(t *testing.T, p *plan.Plan, known *model.Model, f forgery) planted {
 // in puts the leftovers into a folder.
 func (x planted) in(t *testing.T, dir, below string) {
 	t.Helper()
-	for name, b := range x.files {
-		shared.Write(t, filepath.Join(dir, below, name), b)
-	}
+	shared.WriteAll(t, filepath.Join(dir, below), x.files)
 	shared.Write(t, filepath.Join(dir, journalFile), x.journal)
 }
 
 // withTensor is a safetensors file with one tensor more.
 func withTensor(t *testing.T, file []byte, name string) []byte {
 	t.Helper()
-	h, err := safetensors.ReadHeader(bytes.NewReader(file), int64(len(file)))
-	shared.Must(t, err)
-	entries := []safetensors.Entry{{Name: name, DType: safetensors.U8, Shape: []int64{8}}}
-	for _, x := range h.Tensors {
-		entries = append(entries, safetensors.Entry{Name: x.Name, DType: x.DType, Shape: x.Shape})
-	}
-	l, err := safetensors.NewHeader(h.Metadata, entries)
-	shared.Must(t, err)
-	out := append(l.Bytes(), make([]byte, l.Size()-int64(len(l.Bytes())))...)
-	for _, x := range h.Tensors {
-		at, _ := l.Lookup(x.Name)
-		copy(out[l.DataStart()+at.Begin:], file[h.DataStart()+x.Begin:h.DataStart()+x.End])
-	}
-	return out
+	more := shared.Tensor{Name: name, DType: "U8", Shape: []int64{8}, Data: make([]byte, 8)}
+	return shared.Safetensors(append(tensors(t, file), more))
 }
 
 // forgery is what can be planted: changed files of a model, a journal with their hashes, and a lie
@@ -108,7 +92,7 @@ var unlisted = []string{"no sha256", "another output"}
 var forgeries = []forgery{
 	{name: "weights of another model", of: retrained},
 	{name: "a bit of a norm", of: small, files: func(t *testing.T, files map[string][]byte) {
-		flipLastTensor(t, files["model_layers_1.safetensors"], "model.layers.1.input_layernorm.weight")
+		tensor(t, files["model_layers_1.safetensors"], "model.layers.1.input_layernorm.weight")[0] ^= 1
 	}},
 	{name: "a tensor more", of: small, files: func(t *testing.T, files map[string][]byte) {
 		files["model.safetensors"] = withTensor(t, files["model.safetensors"], "model.layers.1.self_attn.q_proj.weight")
@@ -194,26 +178,21 @@ func TestNoManifestIsAWitness(t *testing.T) {
 	t.Parallel()
 	want := reference(t, small())
 	w, out := newWorld(t, small()), t.TempDir()
-	if _, err := w.convert(t.Context(), t, "", func(o *pipeline.Options) { o.OutDir, o.Push = out, nil }); err != nil {
-		t.Fatal(err)
-	}
+	_, err := w.convert(t.Context(), t, "", inFolder(out))
+	shared.Must(t, err)
 	_, known, p, err := openModel(t.Context(), w.client(t), sourceRepo, plan.Options{})
 	shared.Must(t, err)
-	files, forged := map[string][]byte{}, plant(t, p, known, forgeries[0])
-	manifest := string(shared.Read(t, filepath.Join(out, names.Manifest)))
-	for name, b := range folder(t, out) {
-		files[filepath.Base(name)] = []byte(b)
-	}
+	files, forged := shared.ReadAll(t, out), plant(t, p, known, forgeries[0])
+	manifest, err := metadata.ParseManifest(files[names.Manifest], 0)
+	shared.Must(t, err)
 	for name, b := range forged.files {
-		manifest = strings.Replace(manifest, shared.Sum(files[name]), shared.Sum(b), 1)
-		manifest = strings.Replace(manifest, fmt.Sprintf(`"size": %d,`+"\n"+`      "sha256": %q`, len(files[name]), shared.Sum(b)), fmt.Sprintf(`"size": %d,`+"\n"+`      "sha256": %q`, len(b), shared.Sum(b)), 1)
+		at(manifest, name).Size, at(manifest, name).SHA256 = int64(len(b)), shared.Sum(b)
 		files[name] = b
 	}
-	files[names.Manifest] = []byte(manifest)
+	files[names.Manifest], err = manifest.Marshal()
+	shared.Must(t, err)
 	head := w.AddRepo(targetRepo, files)
-	for name, b := range files {
-		shared.Write(t, filepath.Join(out, name), b)
-	}
+	shared.WriteAll(t, out, files)
 	before := folder(t, out)
 	both := func(o *pipeline.Options) { o.OutDir = out }
 	r, err := w.convert(t.Context(), t, t.TempDir(), both)

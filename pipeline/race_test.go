@@ -13,13 +13,11 @@ import (
 	"time"
 
 	"github.com/df11-convert/df11-convert/hub"
-	"github.com/df11-convert/df11-convert/internal/budget"
 	"github.com/df11-convert/df11-convert/internal/hubtest"
 	"github.com/df11-convert/df11-convert/internal/ledger"
 	"github.com/df11-convert/df11-convert/internal/metadata"
 	"github.com/df11-convert/df11-convert/internal/names"
 	"github.com/df11-convert/df11-convert/internal/plan"
-	"github.com/df11-convert/df11-convert/internal/spans"
 	"github.com/df11-convert/df11-convert/internal/target"
 	shared "github.com/df11-convert/df11-convert/internal/testing/world"
 	"github.com/df11-convert/df11-convert/pipeline"
@@ -38,19 +36,11 @@ func (e entrant) convert(ctx context.Context, t *testing.T, srv *hubtest.Server,
 	if err != nil {
 		return err
 	}
-	o := pipeline.Options{
-		WorkDir: filepath.Join(t.TempDir(), "work"), Memory: budget.ForConversion(0, 1), CommitWait: 1, Version: "test",
-		Push: &target.Push{Hub: c, Repo: repo},
-	}
-	if filepath.IsAbs(e.source) {
-		o.Source, o.Model, o.Plan = openLocal(t, e.source, plan.Options{})
-	} else if o.Source, o.Model, o.Plan, err = openModel(ctx, c, e.source, plan.Options{}); err != nil {
-		return err
-	}
-	if e.change != nil {
-		e.change(&o)
-	}
-	_, err = pipeline.Run(ctx, o)
+	_, err = convertWith(ctx, t, c, e.source, plan.Options{}, func(o *pipeline.Options) {
+		if o.Push.Repo, o.CommitWait = repo, 1; e.change != nil {
+			e.change(o)
+		}
+	})
 	return err
 }
 
@@ -242,10 +232,6 @@ func (k known) made(t *testing.T, srv *hubtest.Server, repo string, c hubtest.Co
 // target can go on.
 func TestPublishNeverMixesTwoSources(t *testing.T) {
 	t.Parallel()
-	part := func(i int) func(*pipeline.Options) {
-		return func(o *pipeline.Options) { o.Part = spans.Part{I: i, N: 2} }
-	}
-	finish := func(o *pipeline.Options) { o.Finish = true }
 	// of one name and shape
 	folders := []string{writeModel(t, seeded(1)), writeModel(t, seeded(2))}
 	scripts := []string{"abab", "aBabab", "baab", "a+Bb~ba", "~aabb", "a1b", "ab1b2", "a+b+", "aaBab", "aa1Bb", "aB1bb"}
@@ -263,9 +249,9 @@ func TestPublishNeverMixesTwoSources(t *testing.T) {
 		"two folders":         {entrants: []entrant{{folders[0], nil}, {folders[1], nil}}, scripts: scripts},
 		"the same twice":      {entrants: []entrant{{"org/a", nil}, {"org/a", nil}}, scripts: scripts},
 		"three repos":         {entrants: []entrant{{"org/a", nil}, {"org/b", nil}, {"org/c", nil}}, scripts: []string{"abcabc", "cbbaac", "aBbCca", "~c1ab"}},
-		"two parts and a run": {entrants: []entrant{{"org/a", part(1)}, {"org/a", part(2)}, {"org/b", nil}}, scripts: []string{"abc", "cab", "ba~cab", "aCbcb"}},
+		"two parts and a run": {entrants: []entrant{{"org/a", part(1, 2)}, {"org/a", part(2, 2)}, {"org/b", nil}}, scripts: []string{"abc", "cab", "ba~cab", "aCbcb"}},
 		"parts next to finish": {
-			entrants: []entrant{{"org/a", part(1)}, {"org/a", part(2)}, {"org/a", part(1)}, {"org/a", finish}},
+			entrants: []entrant{{"org/a", part(1, 2)}, {"org/a", part(2, 2)}, {"org/a", part(1, 2)}, {"org/a", finishing}},
 			scripts:  []string{"aaaabbbbDddddcccc", "aaaabbbbDcdcdc", "aaaabbbbDcddcc"},
 		},
 		"refreshes": {entrants: []entrant{{"org/a@COMMIT", nil}, {"org/a", nil}}, before: "org/a@FORMER", scripts: scripts},
@@ -303,11 +289,6 @@ func TestPublishNeverMixesTwoSources(t *testing.T) {
 			}
 		})
 	}
-}
-
-// seeded is a tiny model.
-func seeded(seed uint64) *hubtest.Model {
-	return hubtest.NewLlama(seed, hubtest.ModelOptions{Hidden: 32, Vocab: 256, Layers: 3, ShardBytes: 30_000, Extra: noPicture})
 }
 
 // pure checks every commit of main. Where one may take over what another has begun, only those that

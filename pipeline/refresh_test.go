@@ -197,20 +197,6 @@ func (w *world) branches() (names []string) {
 	return names
 }
 
-// abandon begins a refresh and makes it fail at its last commit; it returns the name of the
-// branch that is left.
-func abandon(t *testing.T, w *world) string {
-	t.Helper()
-	w.Inject(hubtest.Fault{Name: "commit-quota", Nth: 2})
-	_, err := w.convert(t.Context(), t, t.TempDir())
-	w.ClearFaults()
-	left := w.branches()
-	if err == nil || len(left) != 1 {
-		t.Fatalf("branches %v, error %v", left, err)
-	}
-	return left[0]
-}
-
 // TestBranchOfEndedRun checks that the next run removes the branch if a run ends between its last
 // commit and that.
 func TestBranchOfEndedRun(t *testing.T) {
@@ -246,7 +232,14 @@ func TestRefreshOfBranch(t *testing.T) {
 func TestRefreshWithoutAJournal(t *testing.T) {
 	t.Parallel()
 	w, want, head := toRefresh(t)
-	w.Push(targetRepo, abandon(t, w), map[string][]byte{".df11/part-1-of-1.json": nil})
+	w.Inject(hubtest.Fault{Name: "commit-quota", Nth: 2})
+	_, err := w.convert(t.Context(), t, t.TempDir())
+	w.ClearFaults()
+	left := w.branches()
+	if err == nil || len(left) != 1 {
+		t.Fatalf("branches %v, error %v", left, err)
+	}
+	w.Push(targetRepo, left[0], map[string][]byte{".df11/part-1-of-1.json": nil})
 	w.mustConvert(t)
 	refreshed(t, w, want, head)
 }

@@ -1,11 +1,9 @@
 package pipeline_test
 
 import (
-	"bytes"
 	"context"
 	"testing"
 
-	"github.com/df11-convert/df11-convert/internal/safetensors"
 	shared "github.com/df11-convert/df11-convert/internal/testing/world"
 	"github.com/df11-convert/df11-convert/pipeline"
 )
@@ -17,13 +15,7 @@ func TestFileLaidOutAgainGivesItsRoomBack(t *testing.T) {
 	t.Parallel()
 	const shard = "model.safetensors"
 	files := mediumHead().Files()
-	h, err := safetensors.ReadHeader(bytes.NewReader(files[shard]), int64(len(files[shard])))
-	shared.Must(t, err)
-	at, ok := h.Lookup(head)
-	if !ok {
-		t.Fatal("no " + head)
-	}
-	weights := files[shard][h.DataStart()+at.Begin : h.DataStart()+at.End]
+	weights := tensor(t, files[shard], head)
 	// half of all exponents are one, which gets one bit, and fills the first chunk
 	for i := range len(weights) / 2 {
 		if i < 30_000 || i%2 == 0 {

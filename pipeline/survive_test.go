@@ -17,7 +17,6 @@ import (
 	"github.com/df11-convert/df11-convert/internal/hubtest"
 	"github.com/df11-convert/df11-convert/internal/ledger"
 	"github.com/df11-convert/df11-convert/internal/plan"
-	"github.com/df11-convert/df11-convert/internal/safetensors"
 	"github.com/df11-convert/df11-convert/internal/spans"
 	"github.com/df11-convert/df11-convert/internal/target"
 	shared "github.com/df11-convert/df11-convert/internal/testing/world"
@@ -82,27 +81,18 @@ func (m ordealModel) world(t *testing.T, opts ...hubtest.Option) *world {
 // checkpoint makes one file of a model's files, with tensors of other models before and behind.
 func checkpoint(t *testing.T, files map[string][]byte) map[string][]byte {
 	t.Helper()
-	entries, data := []safetensors.Entry{{Name: "a_vae", DType: "BF16", Shape: []int64{30_000}}}, map[string][]byte{}
+	all := []shared.Tensor{{Name: "a_vae", DType: "BF16", Shape: []int64{30_000}, Data: bytes.Repeat([]byte{1, 2, 3}, 20_000)}}
 	for _, name := range slices.Sorted(maps.Keys(files)) {
 		if !strings.HasSuffix(name, ".safetensors") {
 			continue
 		}
-		h, err := safetensors.ReadHeader(bytes.NewReader(files[name]), int64(len(files[name])))
-		shared.Must(t, err)
-		for _, x := range h.Tensors {
-			to := "model.diffusion_model." + x.Name
-			entries = append(entries, safetensors.Entry{Name: to, DType: x.DType, Shape: x.Shape})
-			data[to] = files[name][h.DataStart()+x.Begin : h.DataStart()+x.End]
+		for _, x := range tensors(t, files[name]) {
+			x.Name = "model.diffusion_model." + x.Name
+			all = append(all, x)
 		}
 	}
-	l, err := safetensors.NewHeader(nil, append(entries, safetensors.Entry{Name: "z_text", DType: "BF16", Shape: []int64{70_000}}))
-	shared.Must(t, err)
-	out := append(l.Bytes(), bytes.Repeat([]byte{1, 2, 3}, int(l.Size()-l.DataStart())/3+1)...)[:l.Size()]
-	for name, b := range data {
-		at, _ := l.Lookup(name)
-		copy(out[l.DataStart()+at.Begin:], b)
-	}
-	return map[string][]byte{"all-in-one.safetensors": out}
+	all = append(all, shared.Tensor{Name: "z_text", DType: "BF16", Shape: []int64{60_000}, Data: bytes.Repeat([]byte{1, 2, 3}, 40_000)})
+	return map[string][]byte{"all-in-one.safetensors": shared.Safetensors(all)}
 }
 
 // scattered is a model of 7 MB whose units each lie in many files, so that many spools are open

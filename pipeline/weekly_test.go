@@ -23,30 +23,26 @@ import (
 // A change is a commit to the source of a finished conversion.
 type change struct {
 	name  string
-	files func(t *testing.T) map[string][]byte
+	files map[string][]byte
 	// shards that have other weights, outputs that they touch, and other shards that these touch
 	shards, outputs, beside []string
 	writes                  []string // of the result, next to the outputs
 }
 
 // text is a change of small files.
-func text(files ...string) func(*testing.T) map[string][]byte {
-	return func(*testing.T) map[string][]byte {
-		list := map[string][]byte{}
-		for i := 0; i < len(files); i += 2 {
-			list[files[i]] = []byte(files[i+1])
-		}
-		return list
+func text(files ...string) map[string][]byte {
+	list := map[string][]byte{}
+	for i := 0; i < len(files); i += 2 {
+		list[files[i]] = []byte(files[i+1])
 	}
+	return list
 }
 
 // tuned is a shard of small with another bit in its last weight.
-func tuned(shard string) func(*testing.T) map[string][]byte {
-	return func(*testing.T) map[string][]byte {
-		b := bytes.Clone(small().Files()[shard])
-		b[len(b)-1] ^= 1
-		return map[string][]byte{shard: b}
-	}
+func tuned(shard string) map[string][]byte {
+	b := bytes.Clone(small().Files()[shard])
+	b[len(b)-1] ^= 1
+	return map[string][]byte{shard: b}
 }
 
 // refreshes has every kind.
@@ -59,21 +55,13 @@ func refreshes(t *testing.T) []change {
 		{name: "license", files: text("LICENSE", "mit"), writes: append([]string{"LICENSE"}, about...)},
 		{name: "config", files: text("config.json", strings.Replace(config, "{", `{"use_cache": false,`, 1)), writes: append([]string{"config.json"}, about...)},
 		{name: "generation config", files: text("generation_config.json", `{"top_k": 2}`), writes: append([]string{"generation_config.json"}, about...)},
-		{name: "a file less", files: func(*testing.T) map[string][]byte { return map[string][]byte{"LICENSE": nil} }, writes: append([]string{"LICENSE"}, about...)},
+		{name: "a file less", files: map[string][]byte{"LICENSE": nil}, writes: append([]string{"LICENSE"}, about...)},
 	}
 	shard := change{name: "one shard", files: tuned(secondFile), shards: []string{secondFile}, writes: about}
-	all := change{name: "all", files: func(*testing.T) map[string][]byte {
-		files := retrained().Files()
-		maps.DeleteFunc(files, func(name string, _ []byte) bool { return !reader.IsSafetensors(name) })
-		return files
-	}, writes: about}
-	w := newWorld(t, small())
-	p := w.planned(t)
-	for name := range small().Files() {
-		if reader.IsSafetensors(name) {
-			all.shards = append(all.shards, name)
-		}
-	}
+	all := change{name: "all", files: retrained().Files(), writes: about}
+	maps.DeleteFunc(all.files, func(name string, _ []byte) bool { return !reader.IsSafetensors(name) })
+	all.shards = slices.Collect(maps.Keys(all.files))
+	p := newWorld(t, small()).planned(t)
 	for _, c := range []*change{&shard, &all} {
 		isNew := func(file string) bool { return slices.Contains(c.shards, file) }
 		for _, o := range spans.Outputs(p) {
@@ -89,15 +77,11 @@ func refreshes(t *testing.T) []change {
 	return append(list, shard, all)
 }
 
-// commit brings the change to the source.
-func (c change) commit(t *testing.T, w *world) { w.Push(sourceRepo, "main", c.files(t)) }
-
 // licensed is a hub with a finished conversion of small, with a license and a generation config.
 func licensed(t *testing.T, change ...func(*pipeline.Options)) *world {
 	t.Helper()
 	w := newWorld(t, small())
-	text := text("LICENSE", "apache", "generation_config.json", `{"top_k": 1}`)
-	w.Push(sourceRepo, "main", text(t))
+	w.Push(sourceRepo, "main", text("LICENSE", "apache", "generation_config.json", `{"top_k": 1}`))
 	w.mustConvert(t, change...)
 	return w
 }
@@ -156,7 +140,7 @@ func TestRefreshCostsWhatChanged(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			w := licensed(t)
 			first, before, head := w.manifest(t).Source.Commit, w.target(), w.Head(targetRepo, "main")
-			c.commit(t, w)
+			w.Push(sourceRepo, "main", c.files)
 			r, x := w.refresh(t)
 			t.Logf("%+v", x)
 			c.judge(t, w, x, before)
@@ -261,14 +245,14 @@ func TestRefreshIsStoppedAnywhere(t *testing.T) {
 	for _, c := range refreshes(t) {
 		t.Run(c.name, func(t *testing.T) {
 			w := licensed(t)
-			c.commit(t, w)
+			w.Push(sourceRepo, "main", c.files)
 			want := besides(fresh(t, w))
 			w.refresh(t)
 			last := len(w.Requests())
 			for n := 1; n <= last; n += shared.Stride(9) {
 				w, work := licensed(t), t.TempDir()
 				head := w.Head(targetRepo, "main")
-				c.commit(t, w)
+				w.Push(sourceRepo, "main", c.files)
 				err := w.stopped(t, work, func(stop func()) {
 					w.Inject(hubtest.Fault{Nth: n, Action: func(x *hubtest.Exchange) { stop(); x.Next(x.ResponseWriter) }})
 				})
@@ -295,9 +279,9 @@ func TestPartsOfTwoCommits(t *testing.T) {
 	for _, c := range refreshes(t) {
 		t.Run(c.name, func(t *testing.T) {
 			w := newWorld(t, small())
-			w.Push(sourceRepo, "main", text("LICENSE", "apache", "generation_config.json", "{}")(t))
+			w.Push(sourceRepo, "main", text("LICENSE", "apache", "generation_config.json", "{}"))
 			w.mustConvert(t, part(1, 2))
-			c.commit(t, w)
+			w.Push(sourceRepo, "main", c.files)
 			w.mustConvert(t, part(2, 2))
 			_, err := w.convert(t.Context(), t, t.TempDir(), finishing)
 			if len(c.outputs) == 0 {
@@ -389,7 +373,7 @@ func at(m *metadata.Manifest, path string) *metadata.OutputFile {
 // the same time. Files that are published for the first time are proved. A local source is hashed.
 func TestRefreshOfAFolder(t *testing.T) {
 	t.Parallel()
-	typo := map[string][]byte{names.Card: []byte("# A typo"), "LICENSE": []byte("bsd")}
+	typo := text(names.Card, "# A typo", "LICENSE", "bsd")
 	both := func(out string) func(*pipeline.Options) { return func(o *pipeline.Options) { o.OutDir = out } }
 	taken := func(r *pipeline.Report, all bool) {
 		t.Helper()
