@@ -22,16 +22,10 @@ func cacheRepo(t *testing.T, files map[string]string) (dir string, folder string
 		}
 		write(t, filepath.Join(folder, "blobs", hash), content)
 		link := filepath.Join(folder, "snapshots", testCommit, name)
-		if err := os.MkdirAll(filepath.Dir(link), 0o755); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.MkdirAll(filepath.Dir(link), 0o755))
 		target, err := filepath.Rel(filepath.Dir(link), filepath.Join(folder, "blobs", hash))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := os.Symlink(target, link); err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
+		must(t, os.Symlink(target, link))
 	}
 	write(t, filepath.Join(folder, "refs", "main"), testCommit)
 	return dir, folder
@@ -53,21 +47,15 @@ func shareBlobs(t *testing.T, dir string) (place func(etag string) string) {
 	for _, blob := range blobs {
 		to := place(filepath.Base(blob))
 		write(t, to+".refs", blob)
-		if err := errors.Join(os.Rename(blob, to), os.Symlink(to, blob)); err != nil {
-			t.Fatal(err)
-		}
+		must(t, errors.Join(os.Rename(blob, to), os.Symlink(to, blob)))
 	}
 	return place
 }
 
 func write(t *testing.T, path, content string) {
 	t.Helper()
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(path, []byte(content), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.MkdirAll(filepath.Dir(path), 0o755))
+	must(t, os.WriteFile(path, []byte(content), 0o644))
 }
 
 // cachedClient is offline and has only the cache.
@@ -106,9 +94,7 @@ func cacheServes(t *testing.T, shared bool) {
 		t.Error(string(data), err)
 	}
 	s, err := c.Stream(t.Context(), ref, 1, 10)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer s.Close()
 	buf := make([]byte, 20)
 	if n, _ := s.Read(buf); string(buf[:n]) != "123456789" {
@@ -167,9 +153,7 @@ func TestCacheFindsCopiesByTheirHash(t *testing.T) {
 				stored = shareBlobs(t, dir)(etag)
 			}
 			if tt.spoil != nil {
-				if err := tt.spoil(link, blob, stored); err != nil {
-					t.Fatal(err)
-				}
+				must(t, tt.spoil(link, blob, stored))
 			}
 			for want, refs := range map[bool][]FileRef{true: tt.finds, false: tt.misses} {
 				for _, ref := range refs {

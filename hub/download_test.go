@@ -33,9 +33,7 @@ func TestSpans(t *testing.T) {
 	h := newFileHub(t, 9000)
 	c, _ := testClient(t, h, smallRanges)
 	s, err := c.Stream(t.Context(), h.ref(), 1500, 7777)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer s.Close()
 	if got, err := io.ReadAll(s); err != nil || !bytes.Equal(got, h.data[1500:7777]) {
 		t.Errorf("a stream of %d bytes, %v", len(got), err)

@@ -120,9 +120,7 @@ func (h *edgeHub) overPipes(t *testing.T, do func(*testing.T, *Client), change .
 			f(&opt)
 		}
 		c, err := New(opt)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		do(t, c)
 		rt.CloseIdleConnections()
 		_ = srv.Close()
@@ -159,9 +157,7 @@ func (h *edgeHub) share(tb testing.TB, c *Client, rate int64) float64 {
 	tb.Helper()
 	start := time.Now()
 	s, err := c.Stream(tb.Context(), h.ref(), 0, h.size)
-	if err != nil {
-		tb.Fatal(err)
-	}
+	must(tb, err)
 	defer s.Close()
 	if n, err := io.CopyBuffer(struct{ io.Writer }{io.Discard}, s, make([]byte, 1<<20)); n != h.size || err != nil {
 		tb.Fatal(n, err)
@@ -254,9 +250,7 @@ func TestATrickleNeverLastsForEver(t *testing.T) {
 			c.t.Jitter = func() float64 { return jitter }
 			start := time.Now()
 			s, err := c.Stream(t.Context(), h.ref(), 0, h.size)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			defer s.Close()
 			_, err = io.Copy(io.Discard, s)
 			if d := time.Since(start); !errors.Is(err, wire.ErrStalled) || d > 7*time.Minute {

@@ -35,9 +35,7 @@ func newPair(t *testing.T, srv *hubtest.Server, tokens [2]string, meanwhile func
 	}
 	client := func(token string, onWait func(hub.Wait)) *hub.Client {
 		c, err := hub.New(hub.Options{Connection: hub.Connection{Endpoint: srv.URL, Token: token, Clock: p.clock, Governor: governor, OnWait: onWait}})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		return c
 	}
 	p.source, p.target = client(tokens[0], onWait), client(tokens[1], nil)

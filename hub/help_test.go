@@ -5,9 +5,13 @@ import (
 	"testing"
 
 	"github.com/df11-convert/df11-convert/internal/hubtest"
+	shared "github.com/df11-convert/df11-convert/internal/testing/world"
 )
 
 const okUser = `{"name":"me","type":"user","orgs":[{"name":"team"}],"auth":{"accessToken":{"displayName":"ci","role":"write"}}}`
+
+// must ends the test if err isn't nil.
+var must = shared.Must
 
 // Short names for answers without a network.
 type scripted = hubtest.Scripted
@@ -23,9 +27,7 @@ func testClient(t *testing.T, w http.RoundTripper, change ...func(*Options)) (*C
 		f(&opt)
 	}
 	c, err := New(opt)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	c.t.Jitter = func() float64 { return 0.5 }
 	return c, clock
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/df11-convert/df11-convert/hub"
 	"github.com/df11-convert/df11-convert/internal/hubtest"
+	shared "github.com/df11-convert/df11-convert/internal/testing/world"
 )
 
 const (
@@ -18,6 +19,9 @@ const (
 	target = "me/model-DF11"
 	weight = "model.safetensors"
 )
+
+// must ends the test if err isn't nil.
+var must = shared.Must
 
 // world is a hub with one model, and a client of it.
 type world struct {

@@ -57,9 +57,7 @@ func TestPublisherNeverShowsATokenThatEnds(t *testing.T) {
 			})
 		}
 		all.Wait()
-		if err := w.clock.Sleep(t.Context(), 5*time.Minute); err != nil {
-			t.Fatal(err)
-		}
+		must(t, w.clock.Sleep(t.Context(), 5*time.Minute))
 	}
 	if n := w.exchanges(); n < 10 || n > 12 {
 		t.Errorf("%d exchanges in ten hours", n)
@@ -73,17 +71,11 @@ func TestTokenOutlastsTheWaitForATurn(t *testing.T) {
 		x.Header().Set("RateLimit", `"api";r=0;t=590`)
 		x.WriteHeader(http.StatusTooManyRequests)
 	}}
-	if err := w.CheckAccess(t.Context(), target); err != nil {
-		t.Fatal(err)
-	}
-	if err := w.clock.Sleep(t.Context(), 54*time.Minute); err != nil {
-		t.Fatal(err)
-	}
+	must(t, w.CheckAccess(t.Context(), target))
+	must(t, w.clock.Sleep(t.Context(), 54*time.Minute))
 	w.srv.Inject(limit)
 	before := w.clock.Waited()
-	if err := w.CheckAccess(t.Context(), target); err != nil {
-		t.Fatal(err)
-	}
+	must(t, w.CheckAccess(t.Context(), target))
 	if waited := w.clock.Waited() - before; waited < 9*time.Minute {
 		t.Errorf("waited %v only", waited)
 	}
@@ -94,9 +86,7 @@ func TestTokenOutlastsTheWaitForATurn(t *testing.T) {
 func TestPublisherReadsWhatAUserMay(t *testing.T) {
 	w := publishing(t, func(_ *hubtest.Server, p *hub.Publisher) { p.Resource = "me" })
 	info, err := w.Info(t.Context(), "org/gated", "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for _, f := range info.Files {
 		if _, err := w.ReadFile(t.Context(), f.Ref(info.ID, info.SHA), 1<<20); err != nil {
 			t.Error(err)
@@ -148,9 +138,7 @@ func TestPublisherOutlastsTrouble(t *testing.T) {
 	for _, path := range []string{"/oauth/token", "/_github/*"} {
 		w.srv.Inject(hubtest.Fault{Path: path, Times: 2, Action: hubtest.Status(http.StatusServiceUnavailable, nil, "")})
 	}
-	if err := w.CheckAccess(t.Context(), target); err != nil {
-		t.Fatal(err)
-	}
+	must(t, w.CheckAccess(t.Context(), target))
 	for _, r := range w.srv.Requests() {
 		auth := r.Header.Get("Authorization")
 		if strings.HasPrefix(r.Path, "/_github") && auth != "Bearer github-job-token" || r.Path == "/oauth/token" && auth != "" ||
@@ -187,9 +175,7 @@ func TestIdentityMadeBeforehand(t *testing.T) {
 	w := publishing(t, func(s *hubtest.Server, p *hub.Publisher) {
 		*p = hub.Publisher{Resource: target, Identity: s.NewIdentity("me/ci", s.URL)}
 	})
-	if err := w.CheckAccess(t.Context(), target); err != nil {
-		t.Fatal(err)
-	}
+	must(t, w.CheckAccess(t.Context(), target))
 	_ = w.clock.Sleep(t.Context(), 2*time.Hour)
 	if err := w.CheckAccess(t.Context(), target); !errors.Is(err, hub.ErrTrustedPublisher) {
 		t.Errorf("got %v", err)

@@ -55,15 +55,11 @@ func TestPublish(t *testing.T) {
 	var ops []hub.Op
 	for path, data := range map[string][]byte{"config.json": small, "a.safetensors": single, "b/c.safetensors": multi, "empty.txt": {}} {
 		op, err := first(w.Upload(t.Context(), target, "main", blob(path, data)))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		ops = append(ops, op)
 	}
 	head, err := w.Head(t.Context(), target, "main")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	done, err := w.Client.Commit(t.Context(), target, "main", hub.CommitRequest{Summary: "s", Parent: head, Ops: ops})
 	if err != nil || done.OID != w.srv.Head(target, "main") {
 		t.Fatalf("%+v, %v", done, err)
@@ -195,9 +191,7 @@ func TestPeekNeverOutlivesAChange(t *testing.T) {
 	if _, err := w.Peek(t.Context(), target, "next"); !errors.Is(err, hub.ErrRevisionNotFound) {
 		t.Error(err)
 	}
-	if err := w.CreateBranch(t.Context(), target, "next", ""); err != nil {
-		t.Fatal(err)
-	}
+	must(t, w.CreateBranch(t.Context(), target, "next", ""))
 	seen, err := w.Peek(t.Context(), target, "next")
 	if again, err2 := w.Info(t.Context(), target, "next"); errors.Join(err, err2) != nil || again != seen {
 		t.Error(err, err2)

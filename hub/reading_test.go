@@ -30,9 +30,7 @@ func TestSmallFilesAndNames(t *testing.T) {
 			continue
 		}
 		s, err := w.Stream(t.Context(), ref, 0, ref.Size)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if got, err := io.ReadAll(s); err != nil || !bytes.Equal(got, want) {
 			t.Errorf("stream %s: %q, %v", name, got, err)
 		}
@@ -59,9 +57,7 @@ func TestRenamedRepo(t *testing.T) {
 func TestInfoCompletesSizesFromTheTree(t *testing.T) {
 	w := newWorldOn(t, hubtest.Start(t, hubtest.WithWays(hubtest.Ways{NoSizes: true}), hubtest.WithPageSize(2)), 3000)
 	info, err := w.Info(t.Context(), source, "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	large, _ := info.File(weight)
 	small, _ := info.File("config.json")
 	if large != w.ref() || small.Size != 8 || small.BlobID == "" || len(info.Files) != 4 || w.srv.Count("GET", "*") != 3 {
@@ -85,9 +81,7 @@ func TestTreePages(t *testing.T) {
 // serves twice.
 func TestLinksForOneRangeCostOneLookEach(t *testing.T) {
 	w := newWorldOn(t, hubtest.Start(t, hubtest.WithLinksForOnce()), 10_000)
-	if err := w.stream(t); err != nil {
-		t.Fatal(err)
-	}
+	must(t, w.stream(t))
 	if w.nHeads() != 3 || w.nGets() > 3+3 || w.clock.Waited() > briefly {
 		t.Errorf("%d heads, %d gets, waited %v", w.nHeads(), w.nGets(), w.clock.Waited())
 	}
@@ -97,9 +91,7 @@ func TestLinksForOneRangeCostOneLookEach(t *testing.T) {
 // hosts refuse huge ones.
 func TestEveryRequestForBytesIsRanged(t *testing.T) {
 	w := newWorld(t, 10_000)
-	if err := w.stream(t); err != nil {
-		t.Fatal(err)
-	}
+	must(t, w.stream(t))
 	if _, err := w.ReadRange(t.Context(), w.ref(), 0, 10_000); err != nil {
 		t.Error(err)
 	}

@@ -107,9 +107,7 @@ func TestCancelEndsAStreamAtOnce(t *testing.T) {
 		c, _ := testClient(t, h, realTime, smallRanges)
 		ctx, cancel := context.WithCancelCause(t.Context())
 		s, err := c.Stream(ctx, h.ref(), 0, 9000)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		cause := errors.New("user says stop")
 		time.AfterFunc(time.Second, func() { cancel(cause) })
 		start := time.Now()
@@ -130,9 +128,7 @@ func TestSlowReaderIsNoStall(t *testing.T) {
 		h := newFileHub(t, 9000)
 		c, _ := testClient(t, h, realTime, smallRanges)
 		s, err := c.Stream(t.Context(), h.ref(), 0, 9000)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		defer s.Close()
 		var got []byte
 		buf := make([]byte, 1000)
@@ -142,9 +138,7 @@ func TestSlowReaderIsNoStall(t *testing.T) {
 			if err == io.EOF {
 				break
 			}
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			time.Sleep(time.Hour)
 		}
 		if !bytes.Equal(got, h.data) || h.nGets() != 9 {
@@ -162,9 +156,7 @@ func TestStreamsShareTheBudget(t *testing.T) {
 		var streams []io.ReadCloser
 		for range 6 {
 			s, err := c.Stream(t.Context(), h.ref(), 0, 9000)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			streams = append(streams, s)
 			synctest.Wait()
 		}
@@ -202,9 +194,7 @@ func TestFreeBuffers(t *testing.T) {
 		t.Fatalf("%d buffers, %v", made(), err)
 	}
 	s, err := c.Stream(t.Context(), h.ref(), 0, 9000)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	c.FreeBuffers()
 	if got, err := io.ReadAll(s); err != nil || !bytes.Equal(got, h.data) {
 		t.Errorf("%d bytes, %v", len(got), err)

@@ -25,9 +25,7 @@ func TestConnectionsStayWithinMemory(t *testing.T) {
 		{4 << 20, 1 << 20, 1, 0}, // every stream has its own buffer
 	} {
 		c, err := New(Options{RangeBytes: tt.rng, BufferBytes: tt.buffer})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		for _, places := range []*semaphore.Weighted{c.files.conns, c.puts} {
 			if !places.TryAcquire(tt.conns) || places.TryAcquire(1) {
 				t.Errorf("%+v: other than %d transfers", tt, tt.conns)
