@@ -42,7 +42,7 @@ func (w *world) ended(t *testing.T, work string) {
 	w.log.hook = nil
 	w.era++
 	noGoroutines(t)
-	if n, _ := openFiles(t, work); n > 0 {
+	if n := openFiles(work); n > 0 {
 		t.Errorf("%d files below the work folder are still open", n)
 	}
 }
