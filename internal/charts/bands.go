@@ -67,5 +67,5 @@ func Drawing(r *describe.Report) string {
 
 // share formats part of whole in percent.
 func share(part, whole int64) string {
-	return fmt.Sprintf("%.1f%%", 100*float64(part)/float64(max(1, whole)))
+	return fmt.Sprintf("%.2f%%", 100*float64(part)/float64(max(1, whole)))
 }
