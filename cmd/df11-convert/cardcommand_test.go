@@ -70,9 +70,6 @@ func TestCardCommand(t *testing.T) {
 // card repeats.
 func TestCardCommandOptions(t *testing.T) {
 	t.Parallel()
-	entry := func(id string) *catalog.Entry {
-		return catalog.All()[slices.IndexFunc(catalog.All(), func(e *catalog.Entry) bool { return e.ID == id })]
-	}
 	dir := t.TempDir()
 	at := func(name string) string { return filepath.Join(dir, name) }
 	tied := world.NewCheckpoint(5)
@@ -88,9 +85,9 @@ func TestCardCommandOptions(t *testing.T) {
 		"a tied model that stores only its head":  {at("tied")},
 		"exact F32":                               {at("f32"), "--exact-f32"},
 		"one file of several":                     {at("two"), "--file", "b.safetensors"},
-		"an entry that is never chosen by itself": {classSource(t, entry("gemma3-vlm")), "--like", "gemma3-vlm"},
-		"an entry of another class":               {otherClass(t, entry("gemma3-vlm-4.52")), "--like", "gemma3-vlm-4.52"},
-		"the source's own names, by a given dict": {classSource(t, entry("gemma3-vlm-4.52")), "--pattern-dict", at("dict.json")},
+		"an entry that is never chosen by itself": {classSource(t, catalog.Find("gemma3-vlm")), "--like", "gemma3-vlm"},
+		"an entry of another class":               {otherClass(t, catalog.Find("gemma3-vlm-4.52")), "--like", "gemma3-vlm-4.52"},
+		"the source's own names, by a given dict": {classSource(t, catalog.Find("gemma3-vlm-4.52")), "--pattern-dict", at("dict.json")},
 	} {
 		t.Run(name, func(t *testing.T) { provesItself(t, args[0], args[1:]...) })
 	}
@@ -111,7 +108,7 @@ func otherClass(t *testing.T, e *catalog.Entry) string {
 // tensors by their names.
 func TestNamesAreEvidence(t *testing.T) {
 	t.Parallel()
-	e := catalog.All()[slices.IndexFunc(catalog.All(), func(e *catalog.Entry) bool { return e.ID == "gemma3-vlm-4.52" })]
+	e := catalog.Find("gemma3-vlm-4.52")
 	mine, out := otherClass(t, e), t.TempDir()
 	must(t, mine, "--like", e.ID, "-o", out, "-q")
 	if code, report, _ := program(t, "verify", out, "--against", mine); code == exitOK {

@@ -33,10 +33,7 @@ const llamaModel, evilModel, pipeModel, pipe2Model = "org/llama", "org/evil", "o
 
 func newForger(t *testing.T) *forger {
 	t.Helper()
-	g := &forger{T: t, Server: hubtest.Start(t), models: map[string]map[string][]byte{}, local: t.TempDir()}
-	t.Setenv("HF_ENDPOINT", g.URL)
-	t.Setenv("HF_HOME", t.TempDir())
-	t.Setenv("HF_TOKEN", "")
+	g := &forger{T: t, Server: startHub(t, ""), models: map[string]map[string][]byte{}, local: t.TempDir()}
 	o := hubtest.ModelOptions{Hidden: 32, Vocab: 64, Layers: 2, Extra: map[string][]byte{"modeling.py": []byte("print()\n")}}
 	g.add(llamaModel, hubtest.NewLlama(0, o).Files())
 	g.add(evilModel, hubtest.NewLlama(7, o).Files())
@@ -54,6 +51,7 @@ func (g *forger) add(name string, files map[string][]byte) {
 	g.models[name] = g.convert(name)
 }
 
+// convert returns the files of an honest conversion.
 func (g *forger) convert(source string, args ...string) map[string][]byte {
 	dir := g.TempDir()
 	must(g.T, append([]string{source, "-o", dir, "-q"}, args...)...)
@@ -213,12 +211,59 @@ func (f *forged) tensor(file, name string, edit func(x *world.Tensor)) {
 	})
 }
 
+// without takes a tensor, or several whose names end alike, out of a file.
+func without(file, suffix string) func(f *forged) {
+	return func(f *forged) {
+		f.tensors(file, func(list []world.Tensor) []world.Tensor {
+			return slices.DeleteFunc(list, func(x world.Tensor) bool { return strings.HasSuffix(x.Name, suffix) })
+		})
+	}
+}
+
+// with adds a tensor to a file.
+func with(file string, x world.Tensor) func(f *forged) {
+	return func(f *forged) {
+		f.tensors(file, func(list []world.Tensor) []world.Tensor { return append(list, x) })
+	}
+}
+
+// says changes the manifest.
+func says(edit func(m *metadata.Manifest)) func(f *forged) {
+	return func(f *forged) { f.manifest(edit) }
+}
+
+// place puts a forgery into a folder if its manifest fits, and otherwise into a repo, which
+// publishes hashes.
+func (f *forged) place(name string) (at string) {
+	if f.fit {
+		return f.folder()
+	}
+	at = "anybody/" + strings.Map(letters, name)
+	f.AddRepo(at, f.files)
+	return at
+}
+
+// folder writes a forgery into a folder.
+func (f *forged) folder() (dir string) {
+	dir = filepath.Join(f.TempDir(), "m")
+	world.WriteAll(f.T, dir, f.files)
+	return dir
+}
+
+// letters keeps what a repo's name may hold.
+func letters(r rune) rune {
+	if r >= 'a' && r <= 'z' {
+		return r
+	}
+	return -1
+}
+
 // flipBit flips the lowest bit of the byte in the middle.
 func flipBit(x *world.Tensor) { x.Data[len(x.Data)/2] ^= 1 }
 
-// request opens a pull request to the Llama with files, as anyone may, and returns its commit.
-func (g *forger) request(files map[string][]byte) (commit string) {
-	ref := fmt.Sprintf("refs/pr/%d", len(g.Refs(llamaModel)))
-	g.CreateBranch(llamaModel, ref, "main")
-	return g.Push(llamaModel, ref, files)
+// request opens a pull request to a model with files, as anyone may, and returns its commit.
+func (g *forger) request(model string, files map[string][]byte) (commit string) {
+	ref := fmt.Sprintf("refs/pr/%d", len(g.Refs(model)))
+	g.CreateBranch(model, ref, "main")
+	return g.Push(model, ref, files)
 }

@@ -69,28 +69,15 @@ var forgeries = []struct {
 	}, []string{nothing, wrong + "differs from"}},
 	{"split positions", "", changes("model_layers_1.safetensors", "model.layers.1.split_positions", func(x *world.Tensor) { x.Data[0]++ }), []string{wrong}},
 	{"I32 for I64", "", changes("model_layers_1.safetensors", "model.layers.1.split_positions", func(x *world.Tensor) { x.DType, x.Shape[0] = "I32", 2*x.Shape[0] }), []string{wrong}},
-	{"fewer mantissas", "", func(f *forged) {
-		f.tensor("model_layers_1.safetensors", "model.layers.1.sign_mantissa", func(x *world.Tensor) {
-			x.Data, x.Shape = x.Data[1:], []int64{int64(len(x.Data) - 1)}
-		})
-	}, []string{wrong}},
+	{"fewer mantissas", "", changes("model_layers_1.safetensors", "model.layers.1.sign_mantissa", func(x *world.Tensor) {
+		x.Data, x.Shape = x.Data[1:], []int64{int64(len(x.Data) - 1)}
+	}), []string{wrong}},
 	{"the type of a norm", "", changes("model_layers_0.safetensors", "model.layers.0.input_layernorm.weight", func(x *world.Tensor) { x.DType = "F16" }), []string{wrong}},
 	{"the shape of a norm", "", changes("model_layers_0.safetensors", "model.layers.0.input_layernorm.weight", func(x *world.Tensor) { x.Shape = []int64{1, x.Shape[0]} }), []string{wrong}},
-	{"a tensor less", "", func(f *forged) {
-		f.tensors("model_layers_0.safetensors", func(list []world.Tensor) []world.Tensor {
-			return slices.DeleteFunc(list, func(x world.Tensor) bool { return strings.HasSuffix(x.Name, "input_layernorm.weight") })
-		})
-	}, []string{wrong}},
-	{"a plain weight next to its module", "", func(f *forged) {
-		f.tensors("model_layers_0.safetensors", func(list []world.Tensor) []world.Tensor {
-			return append(list, world.Tensor{Name: "model.layers.0.mlp.up_proj.weight", DType: "BF16", Shape: []int64{96, 32}, Data: make([]byte, 2*96*32)})
-		})
-	}, []string{wrong}},
-	{"an empty tensor more", "", func(f *forged) {
-		f.tensors("model.safetensors", func(list []world.Tensor) []world.Tensor {
-			return append(list, world.Tensor{Name: "model.extra.weight", DType: "BF16", Shape: []int64{0}})
-		})
-	}, []string{wrong}},
+	{"a tensor less", "", without("model_layers_0.safetensors", "input_layernorm.weight"), []string{wrong}},
+	{"a plain weight next to its module", "", with("model_layers_0.safetensors",
+		world.Tensor{Name: "model.layers.0.mlp.up_proj.weight", DType: "BF16", Shape: []int64{96, 32}, Data: make([]byte, 2*96*32)}), []string{wrong}},
+	{"an empty tensor more", "", with("model.safetensors", world.Tensor{Name: "model.extra.weight", DType: "BF16", Shape: []int64{0}}), []string{wrong}},
 	{"a tensor twice in a header", "", func(f *forged) {
 		f.tensors("model.safetensors", func(list []world.Tensor) []world.Tensor { return append(list, list[0]) })
 	}, []string{wrong}},
@@ -110,13 +97,9 @@ var forgeries = []struct {
 		})
 	}, []string{others + "README.md (its code isn't ours)"}}, // which counts the modules
 	{"the metadata of another framework", "", edits("model.safetensors", `"format":"pt"`, `"format":"tf"`), []string{nothing}},
-	{"modules in another order in the manifest", "", func(f *forged) { f.manifest(func(m *metadata.Manifest) { slices.Reverse(m.Units) }) }, []string{nothing}},
-	{"another layout in the manifest", "", func(f *forged) {
-		f.manifest(func(m *metadata.Manifest) { m.Plan.Layout = string(catalog.TransformersSingle) })
-	}, []string{nothing}},
-	{"the layout of ComfyUI in the manifest", "", func(f *forged) {
-		f.manifest(func(m *metadata.Manifest) { m.Plan.Layout = string(catalog.ComfyUI) })
-	}, []string{wrong + "one .safetensors file"}},
+	{"modules in another order in the manifest", "", says(func(m *metadata.Manifest) { slices.Reverse(m.Units) }), []string{nothing}},
+	{"another layout in the manifest", "", layout(catalog.TransformersSingle), []string{nothing}},
+	{"the layout of ComfyUI in the manifest", "", layout(catalog.ComfyUI), []string{wrong + "one .safetensors file"}},
 	{"a pattern that matches nothing in Python", "", edits("config.json", `"model\\.layers`, `"MODEL\\.layers`), []string{refuses}},
 
 	// Weight files that a loader finds next to those of the model.
@@ -259,6 +242,11 @@ func otherTransformer(f *forged) {
 	}
 }
 
+// layout changes the layout in the manifest.
+func layout(l catalog.Layout) func(f *forged) {
+	return says(func(m *metadata.Manifest) { m.Plan.Layout = string(l) })
+}
+
 // exchanged swaps two attributes of one shape in the dict, whose order is that of the weights.
 func exchanged(f *forged) {
 	f.edit("config.json", `"self_attn.q_proj"`, `"self_attn.X"`)
@@ -305,13 +293,7 @@ func (f *forged) isStale() bool {
 // check verifies a forgery at all levels: in a folder if its manifest fits, and otherwise in a
 // repo, which publishes hashes.
 func (g *forger) check(f *forged, name string, said []string) {
-	at := filepath.Join(g.TempDir(), "m")
-	if f.fit {
-		world.WriteAll(g.T, at, f.files)
-	} else {
-		at = "anybody/" + strings.Map(letters, name)
-		g.AddRepo(at, f.files)
-	}
+	at := f.place(name)
 	local := filepath.Join(g.local, f.original())
 	for i, level := range []string{"structure", "proof", "full"} {
 		want := said[min(i, len(said)-1)]
@@ -338,14 +320,6 @@ func (g *forger) check(f *forged, name string, said []string) {
 	}
 }
 
-// letters keeps what a repo's name may hold.
-func letters(r rune) rune {
-	if r >= 'a' && r <= 'z' {
-		return r
-	}
-	return -1
-}
-
 // originals returns what to verify a forgery against at a level: the repo, the repo that the model
 // itself names (""), and at level full a local folder. Without DF11_DEEP, a level takes one of
 // them, and a model with its old manifest is tried at one level.
@@ -365,10 +339,7 @@ func originals(f *forged, level, local string) []string {
 
 // matches reports whether a verification ended as want says.
 func matches(want string, code int, out, diag string) bool {
-	_, last, _ := strings.Cut(" from the original: ", "")
-	if lines := strings.Split(strings.TrimSpace(out), "\n"); len(lines) > 0 {
-		last = lines[len(lines)-1]
-	}
+	last := lastLine(out)
 	_, beside, named := strings.Cut(last, " from the original: ")
 	words, isWrong := strings.CutPrefix(want, wrong)
 	switch {
@@ -380,6 +351,11 @@ func matches(want string, code int, out, diag string) bool {
 		return code == exitOK && !named && (strings.Contains(last, "equals") || strings.Contains(last, "shows no fault"))
 	}
 	return code == exitOK && beside == strings.TrimPrefix(want, others) && !strings.Contains(last, " equals ")
+}
+
+func lastLine(out string) string {
+	out = strings.TrimSpace(out)
+	return out[strings.LastIndex(out, "\n")+1:]
 }
 
 // checkBeside checks that the document names the same files, and that --strict-files makes them an
@@ -409,17 +385,15 @@ func TestForgedOrigins(t *testing.T) {
 	g := newForger(t)
 	evil := maps.Clone(g.models["of "+evilModel])
 	delete(evil, "README.md")
-	pull := g.request(evil)
-	tokenizer := g.request(map[string][]byte{"tokenizer.json": []byte("{}")})
+	pull := g.request(llamaModel, evil)
+	tokenizer := g.request(llamaModel, map[string][]byte{"tokenizer.json": []byte("{}")})
 	convert := func(commit string) func(f *forged) {
 		files := g.convert(llamaModel + "@" + commit)
 		return func(f *forged) { f.files = files }
 	}
 	t.Chdir(t.TempDir()) // with a folder of the original's name
-	for name, b := range evil {
-		world.Write(t, filepath.Join(filepath.FromSlash(llamaModel), name), b)
-		world.Write(t, filepath.Join("evil", name), b)
-	}
+	world.WriteAll(t, filepath.FromSlash(llamaModel), evil)
+	world.WriteAll(t, "evil", evil)
 	const odd = "an older or unmerged commit"
 	for _, x := range []struct {
 		name   string
@@ -442,7 +416,7 @@ func TestForgedOrigins(t *testing.T) {
 		}, nil, "name the original with --against", exitError},
 		{"the name of a folder", func(f *forged) {
 			f.files = maps.Clone(f.models[evilModel])
-			f.manifest(func(m *metadata.Manifest) { m.Source = metadata.Source{Repo: llamaModel, Files: m.Source.Files} })
+			named(func(s *metadata.Source) { *s = metadata.Source{Repo: llamaModel, Files: s.Files} })(f)
 		}, true, "differs from org/llama", exitWrong},
 		{"card and manifest disagree", func(f *forged) { f.edit("README.md", "base_model: "+llamaModel, "base_model: org/other") },
 			true, "the manifest says that the original is org/llama, the card says org/other", exitOK},
@@ -456,7 +430,7 @@ func TestForgedOrigins(t *testing.T) {
 			if code != x.exit || !strings.Contains(out+diag, x.said) {
 				t.Errorf("%s: exit %d, want %d and %q: %s%s", x.name, code, x.exit, x.said, out, diag)
 			}
-			if last := out[strings.LastIndex(strings.TrimSpace(out), "\n")+1:]; x.onMain == false && !strings.Contains(last, odd) {
+			if last := lastLine(out); x.onMain == false && !strings.Contains(last, odd) {
 				t.Errorf("%s: the verdict is %s", x.name, last)
 			}
 			_, out, _ = program(t, "verify", at, "--json")
@@ -474,7 +448,7 @@ func TestForgedOrigins(t *testing.T) {
 
 // named forges the manifest's data about the original.
 func named(edit func(s *metadata.Source)) func(f *forged) {
-	return func(f *forged) { f.manifest(func(m *metadata.Manifest) { edit(&m.Source) }) }
+	return says(func(m *metadata.Manifest) { edit(&m.Source) })
 }
 
 // TestEveryFileCounts checks that a model with any changed, missing, or added file, in any folder,
@@ -485,10 +459,7 @@ func TestEveryFileCounts(t *testing.T) {
 		if slices.Contains([]string{"README.md", "df11.png", names.Manifest}, name) {
 			return // for people
 		}
-		at := filepath.Join(t.TempDir(), "m")
-		f := g.forge(model, true, edit)
-		world.WriteAll(t, at, f.files)
-		code, out, diag := program(t, "verify", at)
+		code, out, diag := program(t, "verify", g.forge(model, true, edit).place(""))
 		_, beside, _ := strings.Cut(out, " from the original: ")
 		if code != exitWrong && !(code == exitOK && strings.Contains(beside, name) && !strings.Contains(out, " equals ")) {
 			t.Errorf("%s of %s %s: exit %d: %s%s", name, model, what, code, out, diag)

@@ -25,12 +25,7 @@ func TestVerdicts(t *testing.T) {
 	g := newForger(t)
 	tied := tiedModel(g)
 	const good, bad = "well_formed same_weights same", "damaged not_compared same"
-	without := func(forge func(f *forged)) func(f *forged) {
-		return func(f *forged) {
-			forge(f)
-			delete(f.files, names.Manifest)
-		}
-	}
+	noManifest := func(f *forged) { delete(f.files, names.Manifest) }
 	seen := map[string]bool{}
 	for _, x := range []struct {
 		name     string
@@ -59,15 +54,11 @@ func TestVerdicts(t *testing.T) {
 		// The pair.
 		{"a weight", true, flipWeight, nil, "well_formed different_weights same", exitWrong, []string{"the pair   different weights: module model.layers.1, tensor "}},
 		{"a weight, by proof", true, flipWeight, []string{"--level", "proof"}, "well_formed different_weights same", exitWrong, nil},
-		{"a copied tensor less", true, func(f *forged) {
-			f.tensors("model.safetensors", func(list []world.Tensor) []world.Tensor {
-				return slices.DeleteFunc(list, func(x world.Tensor) bool { return x.Name == "model.norm.weight" })
-			})
-		}, nil, "well_formed different_weights same", exitWrong, []string{"the pair   different weights: model.norm.weight: stored nowhere"}},
+		{"a copied tensor less", true, without("model.safetensors", "model.norm.weight"), nil, "well_formed different_weights same", exitWrong, []string{"the pair   different weights: model.norm.weight: stored nowhere"}},
 		{"another original", false, func(*forged) {}, []string{"--against", evilModel}, "well_formed other_original different", exitWrong, []string{"the pair   other original: made from org/llama@"}},
-		{"another original, by no manifest", false, without(func(*forged) {}), []string{"--against", evilModel}, "well_formed different_weights different", exitWrong, nil},
+		{"another original, by no manifest", false, noManifest, []string{"--against", evilModel}, "well_formed different_weights different", exitWrong, nil},
 		{"an original of other shapes", false, func(*forged) {}, []string{"--against", tied}, "well_formed other_original different", exitWrong, []string{"differs from " + tied + ": made from org/llama@"}},
-		{"an original of other shapes, by no manifest", false, without(func(*forged) {}), []string{"--against", tied}, "well_formed different_weights different", exitWrong, nil},
+		{"an original of other shapes, by no manifest", false, noManifest, []string{"--against", tied}, "well_formed different_weights different", exitWrong, nil},
 		// The files.
 		{"changed", true, func(f *forged) { f.set("generation_config.json", "{}") }, nil, "well_formed same_weights different", exitOK, []string{"the files  different: 1 other file differs from the original: generation_config.json"}},
 		{"changed, after the conversion", false, func(f *forged) { f.set("generation_config.json", "{}") }, nil, "well_formed same_weights different", exitOK, []string{"1 other file differs from the original: generation_config.json"}},
@@ -83,13 +74,7 @@ func TestVerdicts(t *testing.T) {
 			f.set("x.py", "")
 		}, []string{"--against", pipeModel}, "well_formed different_weights different", exitWrong, []string{"the pair   different weights: vae/", "the files  different: 1 other file differs from the original: x.py (added)"}},
 	} {
-		f := g.forge(llamaModel, x.fit, x.forge)
-		at := "anybody/v"
-		if x.fit {
-			at = writeForged(t, f)
-		} else {
-			g.AddRepo(at, f.files)
-		}
+		at := g.forge(llamaModel, x.fit, x.forge).place("v")
 		code, out, diag := program(t, append([]string{"verify", at}, x.args...)...)
 		for _, line := range x.lines {
 			if !strings.Contains(out, line) {
@@ -156,14 +141,6 @@ func tiedModel(g *forger) string {
 	return "org/shapes"
 }
 
-// writeForged writes a forgery into a folder.
-func writeForged(t *testing.T, f *forged) (dir string) {
-	t.Helper()
-	dir = filepath.Join(t.TempDir(), "m")
-	world.WriteAll(t, dir, f.files)
-	return dir
-}
-
 // TestCardsCode checks that verify names a card if any byte of its code was changed or code was
 // added. Other text in a card doesn't matter, and neither does a card without code.
 func TestCardsCode(t *testing.T) {
@@ -171,7 +148,7 @@ func TestCardsCode(t *testing.T) {
 	check := func(model, what, card string, ours bool) {
 		t.Helper()
 		f := g.forge(model, false, func(f *forged) { f.set(names.Card, card) })
-		at := writeForged(t, f)
+		at := f.folder()
 		code, out, diag := program(t, "verify", at, "--level", "structure", "--strict-files", "--against", f.original())
 		if named := strings.Contains(out, "README.md (its code isn't ours)"); named == ours || code != choose(ours, exitOK, exitFiles) {
 			t.Errorf("%s, %s: exit %d: %s%s", model, what, code, out, diag)
@@ -212,9 +189,7 @@ func TestCardsCode(t *testing.T) {
 	g.AddRepo("anybody/theirs", g.forge(llamaModel, false, func(f *forged) {
 		f.set(names.Card, strings.ReplaceAll(string(f.files[names.Card]), "verify llama-DF11", "verify me/llama-DF11"))
 	}).files)
-	if _, out, _ := program(t, "verify", "anybody/theirs", "--level", "structure"); !strings.Contains(out, "README.md (its code isn't ours)") {
-		t.Errorf("the card of another repo: %s", out)
-	}
+	ends(t, exitOK, "README.md (its code isn't ours)", "verify", "anybody/theirs", "--level", "structure")
 }
 
 // TestWhatMattersIsNamed checks that verify names files that programs run first and leaves out none
@@ -234,7 +209,7 @@ func TestWhatMattersIsNamed(t *testing.T) {
 			f.set("zz/model.safetensors.index.json", "{}")
 		})
 		const want = "modeling_evil.py (added), zz.bin (added), tokenizer.json, chat_template.jinja (added), zz/model.safetensors.index.json (added)"
-		_, out, _ := program(t, "verify", writeForged(t, f), "--level", "structure")
+		_, out, _ := program(t, "verify", f.folder(), "--level", "structure")
 		if strings.Count(out, " from the original: "+want) != 2 || n > 8 && !strings.Contains(out, fmt.Sprintf(" and %d more\n", 2*n-15)) {
 			t.Errorf("%d files: %s", n, out)
 		}

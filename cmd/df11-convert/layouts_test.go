@@ -9,8 +9,19 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/df11-convert/df11-convert/internal/hubtest"
 	"github.com/df11-convert/df11-convert/internal/testing/world"
 )
+
+// startHub starts a hub that runs in this process use, with a token and an empty cache.
+func startHub(t *testing.T, token string, opts ...hubtest.Option) *hubtest.Server {
+	t.Helper()
+	s := hubtest.Start(t, opts...)
+	t.Setenv("HF_ENDPOINT", s.URL)
+	t.Setenv("HF_HOME", t.TempDir())
+	t.Setenv("HF_TOKEN", token)
+	return s
+}
 
 // program runs the program in this process.
 func program(t *testing.T, args ...string) (code int, stdout, stderr string) {
@@ -42,6 +53,15 @@ func must(t *testing.T, args ...string) string {
 		t.Fatalf("%v: exit %d: %s", args, code, diag)
 	}
 	return out
+}
+
+// ends runs the program, which must end with an exit code and print the words.
+func ends(t *testing.T, exit int, words string, args ...string) {
+	t.Helper()
+	code, out, diag := program(t, args...)
+	if code != exit || !strings.Contains(out+diag, words) {
+		t.Errorf("%v: exit %d, want %d and %q: %s%s", args, code, exit, words, out, diag)
+	}
 }
 
 // fluxFiles returns a diffusers pipeline with a transformer, a VAE, and a tokenizer.

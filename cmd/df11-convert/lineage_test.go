@@ -128,23 +128,15 @@ func TestResultIsNotNamedAfterACommit(t *testing.T) {
 // names the origin or says that there's none. Before that, it sends the hub no request.
 func TestPushAsksForLineage(t *testing.T) {
 	at := lineages(t)
-	srv := hubtest.Start(t)
-	t.Setenv("HF_ENDPOINT", srv.URL)
-	t.Setenv("HF_HOME", t.TempDir())
-	t.Setenv("HF_TOKEN", "hf_any")
-	code, _, diag := program(t, at["plain"], "--push", "--repo-id", "me/plain")
-	if code != exitUsage || !strings.Contains(diag, "--base-model") || !strings.Contains(diag, "--base-model none") || srv.Count("", "") > 0 {
-		t.Errorf("exit %d after %d requests: %s", code, srv.Count("", ""), diag)
+	srv := startHub(t, "hf_any")
+	ends(t, exitUsage, "--base-model none", at["plain"], "--push", "--repo-id", "me/plain")
+	if n := srv.Count("", ""); n > 0 {
+		t.Errorf("%d requests", n)
 	}
 	must(t, at["plain"], "--push", "--repo-id", "tester/plain", "--base-model", "none")
 	must(t, at["cache"], "--push", "--repo-id", "tester/cached")
 	must(t, at["tuned"], "--push", "--repo-id", "tester/tuned")
 	srv.AddModel("acme/ancestor", hubtest.NewLlama(1, hubtest.ModelOptions{Hidden: 32, Vocab: 256, Layers: 1}))
-	if code, _, diag := program(t, "verify", "tester/tuned"); code != exitError || !strings.Contains(diag, "--against") {
-		t.Errorf("the ancestor of a model was taken for its original: exit %d: %s", code, diag)
-	}
-	// Verify takes the origin from the cache.
-	if _, _, diag := program(t, "verify", "tester/cached"); !strings.Contains(diag, "the original is acme/small@"+testCommit) {
-		t.Error(diag)
-	}
+	ends(t, exitError, "--against", "verify", "tester/tuned") // its ancestor is not its original
+	ends(t, exitError, "the original is acme/small@"+testCommit, "verify", "tester/cached")
 }

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -12,14 +11,12 @@ import (
 // it, without naming it, and nowhere else. Only requests about the target carry its token. Requests
 // about the source carry the stored token, if there is one.
 func TestTrustedPublishing(t *testing.T) {
-	s := hubtest.Start(t, hubtest.WithPublisher("acme/model-DF11", "acme/ci"), hubtest.WithUser("hf_reader", hubtest.User{Name: "reader", ReadOnly: true}))
+	s := startHub(t, "", hubtest.WithPublisher("acme/model-DF11", "acme/ci"), hubtest.WithUser("hf_reader", hubtest.User{Name: "reader", ReadOnly: true}))
 	s.AddModel("org/model", hubtest.NewLlama(1, hubtest.ModelOptions{Hidden: 32, Vocab: 64, Layers: 2}))
 	s.AddRepo("acme/model-DF11", map[string][]byte{"README.md": []byte("soon\n")})
 	for name, value := range s.JobEnv("acme/ci") {
 		t.Setenv(name, value)
 	}
-	t.Setenv("HF_ENDPOINT", s.URL)
-	t.Setenv("HF_HOME", filepath.Join(t.TempDir(), "home"))
 	t.Setenv("HF_OIDC_RESOURCE", "acme/model-DF11")
 	for _, stored := range []string{"", "hf_reader"} {
 		t.Setenv("HF_TOKEN", stored)
@@ -48,39 +45,28 @@ func TestTrustedPublishing(t *testing.T) {
 		}
 		must(t, "verify", "acme/model-DF11", "--level", "proof")
 	}
-	if code, _, diag := program(t, "org/model", "--push", "--repo-id", "acme/other"); code != exitUsage || !strings.Contains(diag, "HF_OIDC_RESOURCE") {
-		t.Errorf("exit %d: %s", code, diag)
-	}
+	ends(t, exitUsage, "HF_OIDC_RESOURCE", "org/model", "--push", "--repo-id", "acme/other")
 }
 
 // TestPushEndpoint reads sources from one Hub and publishes to another. Only the second one gets
 // the token, and DF11 models are found there. If the source needs a token, the error says so.
 // Without the variable, publishing to a read-only mirror prints a hint.
 func TestPushEndpoint(t *testing.T) {
-	mirror, home := hubtest.Start(t), hubtest.Start(t)
+	home, mirror := hubtest.Start(t), startHub(t, "hf_secret")
 	mirror.AddModel("org/model", hubtest.NewLlama(1, hubtest.ModelOptions{Hidden: 32, Vocab: 64, Layers: 2}))
 	mirror.AddModel("org/gated", hubtest.NewLlama(2, hubtest.ModelOptions{Hidden: 32, Vocab: 64, Layers: 2}))
 	mirror.Configure("org/gated", hubtest.Gated("auto"))
 	mirror.Inject(hubtest.Fault{Method: "POST", Times: hubtest.Always, Action: hubtest.Status(405, nil, `{"detail":"Method Not Allowed"}`)})
-	t.Setenv("HF_HOME", filepath.Join(t.TempDir(), "home"))
-	t.Setenv("HF_ENDPOINT", mirror.URL)
-	t.Setenv("HF_TOKEN", "hf_secret")
-	failed := func(want string, args ...string) {
-		t.Helper()
-		if code, _, diag := program(t, args...); code == exitOK || !strings.Contains(diag, want) {
-			t.Errorf("exit %d: %s", code, diag)
-		}
-	}
-	failed("set DF11_PUSH_ENDPOINT to the Hub", "org/model", "--push", "--repo-id", "me/out")
+	ends(t, exitError, "set DF11_PUSH_ENDPOINT to the Hub", "org/model", "--push", "--repo-id", "me/out")
 	t.Setenv("DF11_PUSH_ENDPOINT", "hub.test")
-	failed("the endpoint isn't an http:// or https:// address", "org/model", "--push")
+	ends(t, exitUsage, "the endpoint isn't an http:// or https:// address", "org/model", "--push")
 	t.Setenv("DF11_PUSH_ENDPOINT", home.URL+"/")
 	mirror.ResetLog()
 	if out := must(t, mirror.URL+"/org/model", "--push", "--quiet", "--private", "--repo-id", home.URL+"/me/out"); !strings.Contains(out, home.URL+"/me/out") {
 		t.Errorf("published %s", out)
 	}
 	must(t, "verify", "me/out")
-	failed("unset DF11_PUSH_ENDPOINT, which alone gets the token", "plan", "org/gated")
+	ends(t, exitAuth, "unset DF11_PUSH_ENDPOINT, which alone gets the token", "plan", "org/gated")
 	for _, r := range mirror.Requests() {
 		if r.Header.Get("Authorization") != "" || strings.Contains(r.Path, "me/out") {
 			t.Errorf("the mirror was asked %s %s with %q", r.Method, r.Path, r.Header.Get("Authorization"))

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/df11-convert/df11-convert/internal/metadata"
+	"github.com/df11-convert/df11-convert/internal/catalog"
 	"github.com/df11-convert/df11-convert/internal/reader"
 	"github.com/df11-convert/df11-convert/internal/testing/world"
 )
@@ -36,11 +36,9 @@ func TestUnfilled(t *testing.T) {
 		why        string
 	}{
 		{"org/gptb", `{"transformer\\.h\\.\\d+\\.attn\\.c_attn": [], "transformer\\.h\\.\\d+\\.mlp\\.c_fc": []}`, map[string][]byte{"model.safetensors": gpt2.File(),
-			"config.json": []byte(`{"model_type": "gpt2", "architectures": ["GPT2LMHeadModel"], "n_layer": 2}`)}, nil, "is of class Conv1D, not Linear"},
-		{"org/flux", swapped, map[string][]byte{"flux1-dev.safetensors": flux.File()}, nil, "ComfyUI takes other weights for double_blocks.0, or in another order"},
-		{"org/fluxes", swapped, map[string][]byte{"flux1-dev.safetensors": flux.File()}, func(f *forged) {
-			f.manifest(func(m *metadata.Manifest) { m.Plan.Layout = "diffusers-single" })
-		}, "ComfyUI takes other weights for double_blocks.0, or in another order"},
+			"config.json": []byte(`{"model_type": "gpt2", "architectures": ["GPT2LMHeadModel"], "n_layer": 2}`)}, func(*forged) {}, "is of class Conv1D, not Linear"},
+		{"org/flux", swapped, map[string][]byte{"flux1-dev.safetensors": flux.File()}, func(*forged) {}, "ComfyUI takes other weights for double_blocks.0, or in another order"},
+		{"org/fluxes", swapped, map[string][]byte{"flux1-dev.safetensors": flux.File()}, layout(catalog.DiffusersSingle), "ComfyUI takes other weights for double_blocks.0, or in another order"},
 	} {
 		dict := filepath.Join(t.TempDir(), "dict.json")
 		world.Write(t, dict, []byte(x.dict))
@@ -55,9 +53,6 @@ func TestUnfilled(t *testing.T) {
 		g.models[x.name] = g.convert(x.name, "--pattern-dict", dict, "--unfilled")
 		if card := string(g.models[x.name]["README.md"]); !strings.Contains(card, "Does not load in") {
 			t.Errorf("%s: the card is %s", x.name, card)
-		}
-		if x.forge == nil {
-			x.forge = func(*forged) {}
 		}
 		g.check(g.forge(x.name, true, x.forge), x.name+" unfilled", []string{wrong + x.why})
 	}
@@ -83,15 +78,13 @@ func TestOriginalIsMain(t *testing.T) {
 		{pipeModel, map[string]string{"text_encoder/pytorch_model.bin": "evil"}, exitWrong},
 		{pipeModel, map[string]string{"vae/config.json": "{}", "scheduler/scheduler_config.json": "{}"}, exitOK},
 	} {
-		ref := fmt.Sprintf("refs/pr/%d", len(g.Refs(x.model)))
-		g.CreateBranch(x.model, ref, "main")
 		files := map[string][]byte{}
 		for name, text := range x.files {
 			if files[name] = []byte(text); text == "" {
 				files[name] = nil
 			}
 		}
-		commit := g.Push(x.model, ref, files)
+		commit := g.request(x.model, files)
 		f := g.forge(x.model, false, func(f *forged) { f.files = g.convert(x.model + "@" + commit) })
 		for name, text := range x.files {
 			if text != "" && f.files[name] == nil {
@@ -99,9 +92,7 @@ func TestOriginalIsMain(t *testing.T) {
 			}
 		}
 		f.relist()
-		at := filepath.Join(t.TempDir(), "m")
-		world.WriteAll(t, at, f.files)
-		code, out, diag := program(t, "verify", at)
+		code, out, diag := program(t, "verify", f.folder())
 		for name := range x.files {
 			if code == exitOK != (x.exit == exitOK) || !strings.Contains(out, name) || strings.Contains(out, " equals ") {
 				t.Errorf("%s %s: exit %d: %s%s", x.model, name, code, out, diag)
@@ -110,8 +101,9 @@ func TestOriginalIsMain(t *testing.T) {
 	}
 }
 
-// TestNothingIsLost checks that the files that sentence-transformers, diffusers, and PEFT open are carried over, and that a result without them doesn't equal the original. Otherwise
-// plan, card, and verdict name them.
+// TestNothingIsLost checks that the files that sentence-transformers, diffusers, and PEFT open are
+// carried over, and that a result without them doesn't equal the original. Otherwise plan, card, and
+// verdict name them.
 func TestNothingIsLost(t *testing.T) {
 	g := newForger(t)
 	sentences := maps.Clone(g.models["of "+llamaModel])

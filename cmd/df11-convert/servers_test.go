@@ -2,7 +2,6 @@ package main
 
 import (
 	"path/filepath"
-	"strings"
 	"testing"
 
 	"github.com/df11-convert/df11-convert/internal/hubtest"
@@ -12,22 +11,13 @@ import (
 // takes about as few requests as from the Hub, they accept what we publish if they accept anything,
 // and their answers about missing repos, revisions, and rights are understood.
 func TestServers(t *testing.T) {
-	t.Setenv("HF_HOME", filepath.Join(t.TempDir(), "home"))
-	t.Setenv("HF_TOKEN", "hf_secret")
 	asked := map[string]int{}
 	for name, ways := range hubtest.Servers {
 		t.Run(name, func(t *testing.T) {
-			s := hubtest.Start(t, hubtest.WithWays(ways))
+			s := startHub(t, "hf_secret", hubtest.WithWays(ways))
 			s.AddModel("org/model", hubtest.NewLlama(1, hubtest.ModelOptions{ShardBytes: 200_000}))
-			t.Setenv("HF_ENDPOINT", s.URL)
-			failed := func(want string, args ...string) {
-				t.Helper()
-				if code, _, diag := program(t, args...); code != exitError || !strings.Contains(diag, want) {
-					t.Errorf("%v: exit %d: %s", args, code, diag)
-				}
-			}
-			failed("org/none: no such repo, or it is private\n", "plan", "org/none")
-			failed("org/model: no such revision\n", "plan", "org/model@nope")
+			ends(t, exitError, "org/none: no such repo, or it is private\n", "plan", "org/none")
+			ends(t, exitError, "org/model: no such revision\n", "plan", "org/model@nope")
 			s.ResetLog()
 			must(t, "plan", "org/model")
 			asked[name] = len(s.Requests())
@@ -36,19 +26,19 @@ func TestServers(t *testing.T) {
 			must(t, "verify", out)
 			push := []string{"org/model", "--push", "--repo-id", "me/out"}
 			if ways.ReadOnly {
-				failed("create repo me/out: this Hub may lack the route: 405 Method Not Allowed", push...)
+				ends(t, exitError, "create repo me/out: this Hub may lack the route: 405 Method Not Allowed", push...)
 				return
 			}
 			must(t, push...)
 			must(t, "verify", "me/out")
 			must(t, "decode", "me/out", "-o", filepath.Join(t.TempDir(), "back"))
 			if ways.NoSlashes {
-				failed("this Hub may lack the route: 404 Not Found", append(push, "--revision", "feat/x")...)
+				ends(t, exitError, "this Hub may lack the route: 404 Not Found", append(push, "--revision", "feat/x")...)
 			} else {
 				must(t, append(push, "--revision", "feat/x")...)
 			}
 			s.Inject(hubtest.Fault{Name: "commit-quota", Times: hubtest.Always})
-			failed("storage quota reached: ", "org/model", "--push", "--repo-id", "me/full")
+			ends(t, exitError, "storage quota reached: ", "org/model", "--push", "--repo-id", "me/full")
 		})
 	}
 	for name, n := range asked {

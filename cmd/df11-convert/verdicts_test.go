@@ -31,11 +31,7 @@ func TestPrintedLimitsAreEnough(t *testing.T) {
 // would, and says how one with --push would end. The minimum that both print is enough, and no more
 // than that. A plan never shows less.
 func TestPlanAndConvertAgreeOnTheDisk(t *testing.T) {
-	srv := hubtest.Start(t)
-	t.Setenv("HF_ENDPOINT", srv.URL)
-	t.Setenv("HF_HOME", t.TempDir())
-	t.Setenv("HF_TOKEN", "hf_any")
-	srv.AddModel("org/model", hubtest.NewLlama(1, hubtest.ModelOptions{Hidden: 64, Vocab: 1024, Layers: 1}))
+	startHub(t, "hf_any").AddModel("org/model", hubtest.NewLlama(1, hubtest.ModelOptions{Hidden: 64, Vocab: 1024, Layers: 1}))
 	local := filepath.Join(t.TempDir(), "local")
 	llama(t, local, "BF16", 0, "")
 	for _, source := range []string{"org/model", local} {
