@@ -1,14 +1,11 @@
 package main
 
 import (
-	"bytes"
 	"fmt"
-	"strings"
 	"testing"
 
 	"github.com/df11-convert/df11-convert/hub"
 	"github.com/df11-convert/df11-convert/internal/plan"
-	"github.com/df11-convert/df11-convert/internal/testing/world"
 )
 
 // TestNext checks which step a front end can offer after an error.
@@ -44,17 +41,5 @@ func TestNamesTurnNothing(t *testing.T) {
 	f := failureOf(&plan.RefusedError{Detail: "a.\u202egnp is F16", Hint: "see \u2066b"})
 	if f.Message != `a.\u202egnp is F16` || f.Hint != `see \u2066b` {
 		t.Errorf("%q, %q", f.Message, f.Hint)
-	}
-}
-
-// TestResultInALog checks that the document takes one line among the lines of a log.
-func TestResultInALog(t *testing.T) {
-	for _, oneLine := range []bool{false, true} {
-		var b bytes.Buffer
-		found := map[string]any{"lines": []int{1, 2}}
-		world.Must(t, outcomeOf("plan", nil).write(&b, found, oneLine))
-		if n := strings.Count(b.String(), "\n"); n == 1 != oneLine || !strings.HasSuffix(b.String(), "}\n") {
-			t.Errorf("%v: %q", oneLine, b.String())
-		}
 	}
 }

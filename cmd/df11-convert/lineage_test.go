@@ -3,11 +3,9 @@ package main
 import (
 	"crypto/sha256"
 	"encoding/hex"
-	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -57,69 +55,50 @@ func lineages(t *testing.T) map[string]string {
 	return at
 }
 
-// lineage converts a folder and returns its origin according to card and manifest.
-func lineage(t *testing.T, args ...string) (source metadata.Source, card metadata.FrontMatter, stderr string) {
-	t.Helper()
-	out := filepath.Join(t.TempDir(), "out")
-	code, stdout, stderr := program(t, append(slices.Clone(args), "-o", out)...)
-	if code != exitOK {
-		t.Fatalf("%v: exit %d: %s%s", args, code, stdout, stderr)
-	}
-	var m metadata.Manifest
-	world.Must(t, json.Unmarshal(world.Read(t, filepath.Join(out, names.Manifest)), &m))
-	text := world.Read(t, filepath.Join(out, "README.md"))
-	if n := strings.Count(string(text), "said to be"); n != 0 && m.Source.Repo == "" || n != 2 && m.Source.Repo != "" {
-		t.Errorf("%v: from %s, which wasn't compared with it: the card says so %d times", args, m.Source.Repo, n)
-	}
-	card, err := metadata.ParseFrontMatter(text)
-	world.Must(t, err)
-	return m.Source, card, stderr
-}
-
 // TestLineageIsNotLostInSilence checks that card and manifest name whatever origin a local source
-// shows. If it shows none, a warning names --base-model. A stated commit is that of the files.
+// shows. If it shows none, a warning names --base-model. A stated commit is that of the files. The
+// result is named after the repo of a cached snapshot, or after the folder or link.
 func TestLineageIsNotLostInSilence(t *testing.T) {
-	t.Parallel()
 	at := lineages(t)
-	const base = "--base-model"
+	const base, small, download = "--base-model", "small-DF11", "download-DF11"
 	for _, c := range []struct {
-		name                           string
+		name, result                   string
 		args                           []string
 		repo, commit, inCard, relation string
 		warned                         bool
 	}{
-		{"the cache", []string{at["cache"]}, "acme/small", testCommit, "acme/small", "quantized", false},
-		{"the cache, renamed", []string{at["cache"], base, "acme/moved"}, "acme/moved", "", "acme/moved", "quantized", false},
-		{"the cache, denied", []string{at["cache"], base, "none"}, "", "", "", "", false},
-		{"a download", []string{at["download"]}, "", "", "", "", true},
-		{"a download, named", []string{at["download"], base, "acme/small"}, "acme/small", testCommit, "acme/small", "quantized", false},
-		{"an edited download", []string{at["edited"], base, "acme/small"}, "acme/small", "", "acme/small", "quantized", false},
-		{"tuned from a base", []string{at["tuned"]}, "", "", "acme/ancestor", "finetune", false},
-		{"nothing", []string{at["plain"]}, "", "", "", "", true},
+		{"the cache", small, []string{at["cache"]}, "acme/small", testCommit, "acme/small", "quantized", false},
+		{"the cache, renamed", small, []string{at["cache"], base, "acme/moved"}, "acme/moved", "", "acme/moved", "quantized", false},
+		{"the cache, denied", small, []string{at["cache"], base, "none"}, "", "", "", "", false},
+		{"a link to the cache", "my-copy-DF11", []string{at["link"]}, "acme/small", testCommit, "acme/small", "quantized", false},
+		{"a download", download, []string{at["download"]}, "", "", "", "", true},
+		{"a download, named", download, []string{at["download"], base, "acme/small"}, "acme/small", testCommit, "acme/small", "quantized", false},
+		{"an edited download", "edited-DF11", []string{at["edited"], base, "acme/small"}, "acme/small", "", "acme/small", "quantized", false},
+		{"tuned from a base", "tuned-DF11", []string{at["tuned"]}, "", "", "acme/ancestor", "finetune", false},
+		{"nothing", "plain-DF11", []string{at["plain"]}, "", "", "", "", true},
 	} {
-		source, card, stderr := lineage(t, c.args...)
-		if source.Repo != c.repo || source.Commit != c.commit {
-			t.Errorf("%s: the manifest names %q at %q", c.name, source.Repo, source.Commit)
+		t.Chdir(t.TempDir())
+		code, _, stderr := program(t, c.args...)
+		if code != exitOK {
+			t.Fatalf("%s: exit %d: %s", c.name, code, stderr)
 		}
+		m, err := metadata.ParseManifest(world.Read(t, filepath.Join(c.result, names.Manifest)), 0)
+		world.Must(t, err)
+		if m.Source.Repo != c.repo || m.Source.Commit != c.commit {
+			t.Errorf("%s: the manifest names %q at %q", c.name, m.Source.Repo, m.Source.Commit)
+		}
+		text := world.Read(t, filepath.Join(c.result, names.Card))
+		if n := strings.Count(string(text), "said to be"); n != choose(c.repo == "", 0, 2) {
+			t.Errorf("%s: it wasn't compared with %q: the card says so %d times", c.name, c.repo, n)
+		}
+		card, err := metadata.ParseFrontMatter(text)
+		world.Must(t, err)
 		got, relation := strings.Join(card.BaseModel, ""), strings.Join(card.Relation, "")
 		if got != c.inCard || relation != c.relation {
 			t.Errorf("%s: the card names %q (%s)", c.name, got, relation)
 		}
 		if warned := strings.Contains(stderr, "--base-model"); warned != c.warned {
 			t.Errorf("%s: %s", c.name, stderr)
-		}
-	}
-}
-
-// TestResultIsNotNamedAfterACommit checks that the result of a cached snapshot is named after its
-// repo, and that of a folder or link after that.
-func TestResultIsNotNamedAfterACommit(t *testing.T) {
-	at := lineages(t)
-	t.Chdir(t.TempDir())
-	for name, source := range map[string]string{"small-DF11": at["cache"], "my-copy-DF11": at["link"], "plain-DF11": at["plain"]} {
-		must(t, source)
-		if _, err := os.Stat(filepath.Join(name, "config.json")); err != nil {
-			t.Error(err)
 		}
 	}
 }

@@ -75,47 +75,49 @@ func TestRequests(t *testing.T) {
 // TestOnlyASettledTargetIsTakenByItsLists checks that a run inspects a target that differs from
 // what was published or asked for in any way, and settles it.
 func TestOnlyASettledTargetIsTakenByItsLists(t *testing.T) {
-	edit := func(repo, path string, change func([]byte) []byte) func(*testing.T, *hubtest.Server) {
-		return func(t *testing.T, s *hubtest.Server) {
+	edit := func(repo, path string, change func([]byte) []byte) func(*hubtest.Server) {
+		return func(s *hubtest.Server) {
 			b, err := s.ReadFile(repo, "main", path)
 			world.Must(t, err)
 			s.Push(repo, "main", map[string][]byte{path: change(b)})
 		}
 	}
+	add := func(path string) func(*hubtest.Server) {
+		return func(s *hubtest.Server) { s.Push("me/out", "main", map[string][]byte{path: []byte("{}")}) }
+	}
+	other := func(from, to string) func([]byte) []byte {
+		return func(b []byte) []byte { return bytes.Replace(b, []byte(from), []byte(to), 1) }
+	}
 	flip := func(b []byte) []byte { b = bytes.Clone(b); b[len(b)-2] ^= 1; return b }
 	gone := func([]byte) []byte { return nil }
 	for name, tt := range map[string]struct {
-		change  func(*testing.T, *hubtest.Server)
+		change  func(*hubtest.Server)
 		flags   []string
 		settled bool
 	}{
-		"nothing": {settled: true},
-		"a foreign file": {change: func(_ *testing.T, s *hubtest.Server) {
-			s.Push("me/out", "main", map[string][]byte{"notes.txt": []byte("x")})
-		}, settled: true},
+		"nothing":          {settled: true},
+		"a foreign file":   {change: add("notes.txt"), settled: true},
 		"weights gone":     {change: edit("me/out", "lm_head.safetensors", gone)},
 		"other weights":    {change: edit("me/out", "lm_head.safetensors", flip)},
 		"config gone":      {change: edit("me/out", names.Config, gone)},
-		"other config":     {change: edit("me/out", names.Config, func(b []byte) []byte { return bytes.Replace(b, []byte("llama"), []byte("lamma"), 1) })},
+		"other config":     {change: edit("me/out", names.Config, other("llama", "lamma"))},
 		"other card":       {change: edit("me/out", names.Card, flip)},
 		"a copy gone":      {change: edit("me/out", "tokenizer.json", gone)},
 		"another copy":     {change: edit("me/out", "tokenizer.json", flip)},
-		"another manifest": {change: edit("me/out", names.Manifest, func(b []byte) []byte { return bytes.Replace(b, []byte("tokenizer.json"), []byte("tokenizer_json"), 1) })},
+		"another manifest": {change: edit("me/out", names.Manifest, other("tokenizer.json", "tokenizer_json"))},
 		"no manifest":      {change: edit("me/out", names.Manifest, gone)},
-		"a journal": {change: func(_ *testing.T, s *hubtest.Server) {
-			s.Push("me/out", "main", map[string][]byte{names.JournalDir + "/all.json": []byte("{}")})
-		}},
+		"a journal":        {change: add(names.JournalDir + "/all.json")},
 		"source's weights": {change: edit("org/model", "model-00001-of-00002.safetensors", flip)},
 		"source's card":    {change: edit("org/model", names.Card, flip)},
 		"another layout":   {flags: []string{"--layout", "transformers"}},
-		"private":          {change: func(_ *testing.T, s *hubtest.Server) { s.Configure("org/model", hubtest.Private()) }},
+		"private":          {change: func(s *hubtest.Server) { s.Configure("org/model", hubtest.Private()) }},
 		"forced":           {flags: []string{"--force"}},
 		"kept here, too":   {flags: []string{"-o", filepath.Join(t.TempDir(), "out")}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := publishedHub(t)
 			if tt.change != nil {
-				tt.change(t, s)
+				tt.change(s)
 			}
 			s.ResetLog()
 			code, _, diag := program(t, append([]string{"org/model", "--push", "--repo-id", "me/out"}, tt.flags...)...)

@@ -45,7 +45,7 @@ func (c ownCache) Run() int {
 //	code N PROGRAM ARGS…       runs a program that must end with exit code N; holds what --json prints against the schema, and
 //	                           what --log-format=json writes against the form of the log
 //	model TARGET KIND…         makes a model in a folder (a path with a dot or slash first) or a repo; kinds in models and sources
-//	repo NAME private|gated|auto|file=PATH…   changes a repo, or makes one with empty files; auto admits anyone who agrees
+//	repo NAME private|manual|auto|file=PATH…   changes a repo, or makes one with empty files; manual and auto are gates; auto admits anyone who agrees
 //	fault NAME[:N|:always]  spoils answers of the hub
 //	flip FILE TENSOR           flips a bit in the middle of a tensor
 //	pull REPO DIR              writes a repo's files into a folder
@@ -181,25 +181,16 @@ func models(kinds []string) *hubtest.Model {
 
 // sources makes models that the hub has no generator for; it returns nil for other kinds.
 func sources(kind string) map[string][]byte {
-	switch kind {
-	case "f32":
-		return llamaFiles("F32", 1, "")
-	case "f32exact":
-		return llamaFiles("F32", 0, "")
-	case "f16":
-		return llamaFiles("F16", 0, "")
-	case "bf16":
-		return llamaFiles("BF16", 0, "")
-	case "flux":
-		return fluxFiles()
-	case "comfy":
-		return map[string][]byte{"flux1-dev.safetensors": comfyFlux("")}
-	case "prefixed":
-		return map[string][]byte{"flux1-dev.safetensors": comfyFlux("model.diffusion_model.")}
-	case "several":
-		return map[string][]byte{"all-in-one.safetensors": severalModels()}
-	}
-	return nil
+	return map[string]map[string][]byte{
+		"f32":      llamaFiles("F32", 1, ""),
+		"f32exact": llamaFiles("F32", 0, ""),
+		"f16":      llamaFiles("F16", 0, ""),
+		"bf16":     llamaFiles("BF16", 0, ""),
+		"flux":     fluxFiles(),
+		"comfy":    {"flux1-dev.safetensors": comfyFlux("")},
+		"prefixed": {"flux1-dev.safetensors": comfyFlux("model.diffusion_model.")},
+		"several":  {"all-in-one.safetensors": severalModels()},
+	}[kind]
 }
 
 func cmdModel(ts *testscript.TestScript, _ bool, args []string) {
@@ -225,13 +216,11 @@ func write(ts *testscript.TestScript, name string, b []byte) {
 
 func cmdRepo(ts *testscript.TestScript, _ bool, args []string) {
 	for _, a := range args[1:] {
-		switch {
-		case a == "private":
+		switch a {
+		case "private":
 			server(ts).Configure(args[0], hubtest.Private())
-		case a == "gated":
-			server(ts).Configure(args[0], hubtest.Gated("manual"))
-		case a == "auto":
-			server(ts).Configure(args[0], hubtest.Gated("auto"))
+		case "manual", "auto":
+			server(ts).Configure(args[0], hubtest.Gated(a))
 		default:
 			server(ts).AddRepo(args[0], map[string][]byte{strings.TrimPrefix(a, "file="): {0}})
 		}

@@ -3,7 +3,6 @@
 package main
 
 import (
-	"crypto/sha256"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -15,7 +14,6 @@ import (
 	"testing"
 
 	"github.com/df11-convert/df11-convert/internal/hubtest"
-	"github.com/df11-convert/df11-convert/internal/names"
 	"github.com/df11-convert/df11-convert/internal/testing/world"
 )
 
@@ -39,16 +37,13 @@ func fleetModels(s *hubtest.Server, n int) string {
 	return list
 }
 
-// targetsOf returns the files of the targets on a hub, with manifests as runs in one go write them.
+// targetsOf returns the SHA-256 of the files of all targets on a hub.
 func targetsOf(s *hubtest.Server, n int) map[string]string {
 	sums := map[string]string{}
 	for i := range n {
 		repo := fmt.Sprintf("tester/m%d-DF11", i)
-		for path, f := range s.Files(repo, "main") {
-			sums[repo+" "+path] = f.SHA256
-			if b, err := s.ReadFile(repo, "main", path); err == nil && f.SHA256 == "" || path == names.Manifest {
-				sums[repo+" "+path] = fmt.Sprintf("%x", sha256.Sum256(world.AsStreamed(b)))
-			}
+		for path, sum := range sumsOf(s, repo) {
+			sums[repo+" "+path] = sum
 		}
 	}
 	return sums
@@ -60,7 +55,7 @@ func targetsOf(s *hubtest.Server, n int) map[string]string {
 func TestSlicesKilledAndFailing(t *testing.T) {
 	t.Parallel()
 	n, machines, nKills := 10, 3, 4
-	if os.Getenv("DF11_DEEP") != "" {
+	if world.Deep() {
 		n, machines, nKills = 300, 5, 40
 	}
 	one := newFleet(t, n)
@@ -144,7 +139,6 @@ type fleet struct {
 }
 
 func newFleet(t *testing.T, n int) *fleet {
-	t.Helper()
 	f := &fleet{hubtest.Start(t), t.TempDir()}
 	world.Write(t, filepath.Join(f.dir, "list.yaml"), []byte(fleetModels(f.Server, n)))
 	f.ResetLog()

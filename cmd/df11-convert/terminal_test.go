@@ -83,7 +83,7 @@ func (d *display) picture(width int) string {
 	return fmt.Sprintf("== %d columns ==\n%s\n", width, got)
 }
 
-// checkPictures compares pictures with those in testdata/terminal.
+// checkPictures compares pictures with those in testdata/terminal, or draws those again.
 func checkPictures(t *testing.T, name, got string) {
 	t.Helper()
 	file := filepath.Join("testdata", "terminal", name+".txt")

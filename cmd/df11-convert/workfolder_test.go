@@ -84,13 +84,13 @@ func TestOutputInsideItsSource(t *testing.T) {
 	if stderr, err := v.another(t, "", source, "-o", want); err != nil {
 		t.Fatalf("%v\n%s", err, stderr)
 	}
-	for _, args := range [][]string{{"."}, {".", "-o", "out"}, {source, "-o", filepath.Join(source, "deep", "er")}, {filepath.Join("..", "model"), "-o", "./x/../y/"}} {
-		out := filepath.Join(source, "model-DF11")
-		if len(args) > 1 {
-			if out = args[2]; !filepath.IsAbs(out) {
-				out = filepath.Join(source, out)
-			}
-		}
+	for name, args := range map[string][]string{
+		"model-DF11": {"."},
+		"out":        {".", "-o", "out"},
+		"deep/er":    {source, "-o", filepath.Join(source, "deep", "er")},
+		"y":          {"../model", "-o", "./x/../y/"},
+	} {
+		out := filepath.Join(source, name)
 		v.killAt(t, source, filepath.Join(out, "*.safetensors"), append(slices.Clone(args), "--workers", "1")...)
 		world.Write(t, filepath.Join(out, ".df11-convert", ".df11-LEFTBYAKILLLEFTBYAKILLLEFT.tmp"), []byte("half"))
 		for i, made := range []bool{true, false} {
@@ -147,17 +147,11 @@ func (v *victim) killAt(t *testing.T, dir, pattern string, args ...string) {
 	world.Must(t, c.Start())
 	ended := make(chan error, 1)
 	go func() { ended <- c.Wait() }()
-	for {
+	for len(ended) == 0 {
 		if found, _ := filepath.Glob(pattern); len(found) > 0 {
 			break
 		}
-		select {
-		case err := <-ended:
-			ended <- err
-		case <-time.After(time.Millisecond):
-			continue
-		}
-		break
+		time.Sleep(time.Millisecond)
 	}
 	_ = c.Process.Kill()
 	if err := <-ended; err == nil {
