@@ -45,7 +45,7 @@ func TestDocumentedCommands(t *testing.T) {
 	} {
 		t.Run(path.Base(page), func(t *testing.T) {
 			t.Parallel()
-			runPage(t, path.Base(page), commandsOf(string(world.Read(t, "../../"+page+".md"))))
+			runPage(t, page)
 		})
 	}
 }
@@ -92,20 +92,17 @@ func TestDocumentedFlags(t *testing.T) {
 	}
 }
 
-// commandsOf returns the lines in blocks of shell code that run the program, up to the first pipe.
-func commandsOf(page string) (commands []string) {
-	for _, block := range regexp.MustCompile("(?s)```sh\n(.*?)```").FindAllStringSubmatch(page, -1) {
+// runPage runs the lines of shell code of a page that run the program, up to the first pipe, in a
+// new folder. Some pages begin with the results of another page.
+func runPage(t *testing.T, page string) {
+	var commands []string
+	for _, block := range regexp.MustCompile("(?s)```sh\n(.*?)```").FindAllStringSubmatch(string(world.Read(t, "../../"+page+".md")), -1) {
 		for line := range strings.Lines(block[1]) {
 			if line, _, _ = strings.Cut(line, " | "); strings.Contains(line, "df11-convert ") && !strings.HasPrefix(line, "go ") {
 				commands = append(commands, strings.TrimSpace(line))
 			}
 		}
 	}
-	return commands
-}
-
-// runPage runs commands in a new folder. Some pages begin with the results of another page.
-func runPage(t *testing.T, page string, commands []string) {
 	if len(commands) == 0 {
 		t.Fatal("the page has no commands")
 	}
@@ -128,7 +125,7 @@ func runPage(t *testing.T, page string, commands []string) {
 			t.Errorf("%s\n%s%v", command, out, err)
 		}
 	}
-	if page == "verify" {
+	if page == "docs/verify" {
 		run("df11-convert Qwen/Qwen3-8B --push --repo-id my-org/Qwen3-8B-DF11 -o Qwen3-8B-DF11 -q")
 	}
 	run(strings.Join(commands, "\n"))

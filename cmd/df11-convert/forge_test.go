@@ -159,6 +159,16 @@ func (f *forged) take(name, model, from string) {
 	f.files[name] = b
 }
 
+// move puts the files at the root, except for some, into a folder.
+func (f *forged) move(dir string, except ...string) {
+	for name, b := range maps.Clone(f.files) {
+		if !strings.Contains(name, "/") && !slices.Contains(except, name) {
+			delete(f.files, name)
+			f.files[dir+name] = b
+		}
+	}
+}
+
 // edit replaces a text in a file.
 func (f *forged) edit(name, from, to string) {
 	if !bytes.Contains(f.files[name], []byte(from)) {
@@ -179,7 +189,16 @@ func edits(name, from, to string) func(f *forged) {
 
 // changes changes one tensor.
 func changes(file, tensor string, edit func(x *world.Tensor)) func(f *forged) {
-	return func(f *forged) { f.tensor(file, tensor, edit) }
+	return func(f *forged) {
+		f.tensors(file, func(list []world.Tensor) []world.Tensor {
+			i := slices.IndexFunc(list, func(x world.Tensor) bool { return x.Name == tensor })
+			if i < 0 {
+				f.Fatalf("%s has no tensor %s", file, tensor)
+			}
+			edit(&list[i])
+			return list
+		})
+	}
 }
 
 // tensors changes the tensors of a safetensors file, and writes them whether they are valid or not.
@@ -197,18 +216,6 @@ func (f *forged) tensors(name string, edit func(list []world.Tensor) []world.Ten
 		})
 	}
 	f.files[name] = world.Safetensors(edit(list))
-}
-
-// tensor changes one tensor.
-func (f *forged) tensor(file, name string, edit func(x *world.Tensor)) {
-	f.tensors(file, func(list []world.Tensor) []world.Tensor {
-		i := slices.IndexFunc(list, func(x world.Tensor) bool { return x.Name == name })
-		if i < 0 {
-			f.Fatalf("%s has no tensor %s", file, name)
-		}
-		edit(&list[i])
-		return list
-	})
 }
 
 // without takes a tensor, or several whose names end alike, out of a file.
@@ -260,6 +267,9 @@ func letters(r rune) rune {
 
 // flipBit flips the lowest bit of the byte in the middle.
 func flipBit(x *world.Tensor) { x.Data[len(x.Data)/2] ^= 1 }
+
+// flipWeight changes a weight without a trace in headers and tables.
+var flipWeight = changes("model_layers_1.safetensors", "model.layers.1.sign_mantissa", flipBit)
 
 // request opens a pull request to a model with files, as anyone may, and returns its commit.
 func (g *forger) request(model string, files map[string][]byte) (commit string) {

@@ -38,7 +38,7 @@ var forgeries = []struct {
 	said  []string
 }{
 	// Weights of the model.
-	{"a bit of a mantissa", "", changes("model_layers_1.safetensors", "model.layers.1.sign_mantissa", flipBit), []string{nothing, wrong + "differs from"}},
+	{"a bit of a mantissa", "", flipWeight, []string{nothing, wrong + "differs from"}},
 	{"gaps", "", changes("model_layers_1.safetensors", "model.layers.1.gaps", flipBit), []string{wrong}},
 	{"an output position", "", changes("model_layers_1.safetensors", "model.layers.1.output_positions", func(x *world.Tensor) { x.Data[len(x.Data)-4]++ }), []string{wrong}},
 	{"a bit of a norm", "", changes("model_layers_0.safetensors", "model.layers.0.input_layernorm.weight", flipBit), []string{nothing, wrong + "differs from"}},
@@ -126,23 +126,15 @@ var forgeries = []struct {
 	}, []string{others + "adapter_model.bin (added), handler.py (added), pytorch_model.bin (added), .env (added), adapter_config.json (added), " +
 		"added_tokens.json (added), chat_template.jinja (added)"}},
 	{"DF11 in a folder, another model at the root", "", func(f *forged) {
-		for name, b := range maps.Clone(f.files) {
-			if name != names.Manifest {
-				delete(f.files, name)
-				f.files["sub/"+name] = b
-			}
-		}
 		delete(f.files, names.Manifest)
+		f.move("sub/")
 		for _, name := range []string{"model.safetensors", "config.json", "tokenizer.json"} {
 			f.take(name, "of "+evilModel, name)
 		}
 		f.set("README.md", "---\nbase_model: "+llamaModel+"\n---\n")
 	}, []string{wrong + "model.safetensors: another model next to the DF11 model, which is in sub"}},
 	{"DF11 in a folder, an index at the root", "", func(f *forged) {
-		for name, b := range maps.Clone(f.files) {
-			delete(f.files, name)
-			f.files["sub/"+name] = b
-		}
+		f.move("sub/")
 		f.take("config.json", "of "+evilModel, "config.json")
 		f.set("model.safetensors.index.json", `{"weight_map": {"a": "x/y.safetensors"}}`)
 		f.set("README.md", "---\nbase_model: "+llamaModel+"\n---\n")
@@ -222,14 +214,8 @@ var forgeries = []struct {
 		f.take("transformer_2/diffusion_pytorch_model.safetensors", "of "+pipeModel, "transformer_2/diffusion_pytorch_model.safetensors")
 	}, []string{others + "README.md (its code isn't ours)"}},
 	{"modules in the folder of the other transformer", pipeModel, func(f *forged) {
-		for name, b := range maps.Clone(f.files) {
-			if !strings.Contains(name, "/") && name != "model_index.json" && name != "README.md" {
-				delete(f.files, name)
-				if name != names.Manifest {
-					f.files["transformer_2/"+name] = b
-				}
-			}
-		}
+		delete(f.files, names.Manifest)
+		f.move("transformer_2/", "model_index.json", "README.md")
 	}, []string{wrong}},
 }
 

@@ -105,15 +105,8 @@ func sumsOf(s *hubtest.Server, repo string) map[string]string {
 	return sums
 }
 
+// finishedOutput matches the file that a run says it has made.
 var finishedOutput = regexp.MustCompile(`msg="output finished" file=(\S+)`)
-
-// finished lists the outputs that the last run made.
-func (v *victim) finished() (files []string) {
-	for _, m := range finishedOutput.FindAllStringSubmatch(v.stderr.String(), -1) {
-		files = append(files, m[1])
-	}
-	return files
-}
 
 // TestKill kills the program at random points. That leaves no finished repo. The next run, with the
 // same disk or a new one, ends with the same bytes, and doesn't convert what the target already
@@ -145,9 +138,9 @@ func TestKill(t *testing.T) {
 			if err := v.run(t, 0, nil); err != nil {
 				t.Fatalf("run again: %v\n%s", err, &v.stderr)
 			}
-			for _, f := range v.finished() {
-				if _, ok := committed[f]; ok && !onDisk {
-					t.Errorf("%s was converted twice", f)
+			for _, m := range finishedOutput.FindAllStringSubmatch(v.stderr.String(), -1) {
+				if _, ok := committed[m[1]]; ok && !onDisk {
+					t.Errorf("%s was converted twice", m[1])
 				}
 			}
 			if !maps.Equal(v.target(), want) {

@@ -89,30 +89,26 @@ func fluxFiles() map[string][]byte {
 	}
 }
 
-// comfyFlux returns a checkpoint with ComfyUI's names.
-func comfyFlux(prefix string) []byte {
-	c := world.NewCheckpoint(3)
-	fluxBlocks(c, prefix)
-	return c.File()
-}
-
 // severalModels returns a checkpoint with several models, one of them to convert.
 func severalModels() []byte {
-	c := world.NewCheckpoint(3)
+	c := comfyCheckpoint("model.diffusion_model.")
 	c.Add("first_stage_model.decoder.conv.weight", "F32", 3, 4, 4)
 	c.Add("cond_stage_model.embedding.weight", "BF16", 0, 4, 4)
-	fluxBlocks(c, "model.diffusion_model.")
 	return c.File()
 }
 
-// fluxBlocks adds the tensors of a small Flux with ComfyUI's names.
-func fluxBlocks(c *world.Checkpoint, prefix string) {
+func comfyFlux(prefix string) []byte { return comfyCheckpoint(prefix).File() }
+
+// comfyCheckpoint returns a small Flux with ComfyUI's names.
+func comfyCheckpoint(prefix string) *world.Checkpoint {
+	c := world.NewCheckpoint(3)
 	c.Block(prefix, "img_in", "txt_in", "guidance_in.in_layer", "final_layer.linear")
 	for i := range 2 {
 		c.Block(fmt.Sprintf("%sdouble_blocks.%d.", prefix, i), "img_mod.lin", "img_attn.qkv", "img_attn.proj", "img_mlp.0", "img_mlp.2", "txt_mod.lin",
 			"txt_attn.qkv", "txt_attn.proj", "txt_mlp.0", "txt_mlp.2", "img_attn.norm")
 		c.Block(fmt.Sprintf("%ssingle_blocks.%d.", prefix, i), "linear1", "linear2", "modulation.lin")
 	}
+	return c
 }
 
 // llama writes a small Llama with all weights of one type.

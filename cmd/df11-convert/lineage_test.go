@@ -1,8 +1,6 @@
 package main
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -36,8 +34,7 @@ func lineages(t *testing.T) map[string]string {
 		world.Write(t, filepath.Join(at[folder], ".cache", "huggingface", "download", name+".metadata"), []byte(text))
 	}
 	for name, b := range files {
-		sum := sha256.Sum256(b)
-		blob := filepath.Join(repo, "blobs", hex.EncodeToString(sum[:]))
+		blob := filepath.Join(repo, "blobs", world.Sum(b))
 		world.Write(t, blob, b)
 		link := filepath.Join(at["cache"], filepath.FromSlash(name))
 		world.Must(t, os.MkdirAll(filepath.Dir(link), 0o777))

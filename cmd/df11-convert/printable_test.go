@@ -49,13 +49,12 @@ func TestHostileTextNeverCommandsTheTerminal(t *testing.T) {
 			model := filepath.Join(dir, "model")
 			for _, files := range []map[string][]byte{llama, changed} {
 				for f, b := range files {
-					writeHostile(t, filepath.Join(model, filepath.FromSlash(f)), b)
-				}
-			}
-			for f, b := range changed {
-				if b == nil {
-					// the index counts only without the single file
-					_ = os.Remove(filepath.Join(model, f))
+					file := filepath.Join(model, filepath.FromSlash(f))
+					if b == nil { // the index counts only without the single file
+						world.Must(t, os.Remove(file))
+					} else if os.MkdirAll(filepath.Dir(file), 0o777) == nil {
+						_ = os.WriteFile(file, b, 0o666) // a file system may refuse the name
+					}
 				}
 			}
 			dict, list := filepath.Join(dir, "dict.json"), filepath.Join(dir, "list.yaml")
@@ -71,14 +70,6 @@ func TestHostileTextNeverCommandsTheTerminal(t *testing.T) {
 				checkPrintable(t, fmt.Sprintf("%q stderr", args[:1]), stderr)
 			}
 		})
-	}
-}
-
-// writeHostile is writeTo, unless the file system refuses the name.
-func writeHostile(t *testing.T, file string, b []byte) {
-	t.Helper()
-	if err := os.MkdirAll(filepath.Dir(file), 0o777); err == nil {
-		_ = os.WriteFile(file, b, 0o666)
 	}
 }
 

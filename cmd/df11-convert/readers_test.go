@@ -17,14 +17,10 @@ import (
 // it anyway never equals its original, whatever its manifest says.
 func TestUnfilled(t *testing.T) {
 	g := newForger(t)
-	gpt2, flux := world.NewCheckpoint(3), world.NewCheckpoint(4)
+	gpt2, flux := world.NewCheckpoint(3), comfyFlux("")
 	for i := range 2 {
 		gpt2.Block(fmt.Sprintf("transformer.h.%d.", i), "attn.c_attn", "mlp.c_fc")
-		flux.Block(fmt.Sprintf("double_blocks.%d.", i), "img_mod.lin", "img_attn.qkv", "img_attn.proj", "img_mlp.0", "img_mlp.2",
-			"txt_mod.lin", "txt_attn.qkv", "txt_attn.proj", "txt_mlp.0", "txt_mlp.2")
-		flux.Block(fmt.Sprintf("single_blocks.%d.", i), "linear1", "linear2", "modulation.lin")
 	}
-	flux.Block("", "img_in", "guidance_in.in_layer")
 	t.Chdir(t.TempDir())
 	gpt2.Block("transformer.", "wte")
 	const swapped = `{"double_blocks\\.\\d+": ["txt_mod.lin", "txt_attn.qkv", "txt_attn.proj", "txt_mlp.0", "txt_mlp.2", ` +
@@ -37,8 +33,8 @@ func TestUnfilled(t *testing.T) {
 	}{
 		{"org/gptb", `{"transformer\\.h\\.\\d+\\.attn\\.c_attn": [], "transformer\\.h\\.\\d+\\.mlp\\.c_fc": []}`, map[string][]byte{"model.safetensors": gpt2.File(),
 			"config.json": []byte(`{"model_type": "gpt2", "architectures": ["GPT2LMHeadModel"], "n_layer": 2}`)}, func(*forged) {}, "is of class Conv1D, not Linear"},
-		{"org/flux", swapped, map[string][]byte{"flux1-dev.safetensors": flux.File()}, func(*forged) {}, "ComfyUI takes other weights for double_blocks.0, or in another order"},
-		{"org/fluxes", swapped, map[string][]byte{"flux1-dev.safetensors": flux.File()}, layout(catalog.DiffusersSingle), "ComfyUI takes other weights for double_blocks.0, or in another order"},
+		{"org/flux", swapped, map[string][]byte{"flux1-dev.safetensors": flux}, func(*forged) {}, "ComfyUI takes other weights for double_blocks.0, or in another order"},
+		{"org/fluxes", swapped, map[string][]byte{"flux1-dev.safetensors": flux}, layout(catalog.DiffusersSingle), "ComfyUI takes other weights for double_blocks.0, or in another order"},
 	} {
 		dict := filepath.Join(t.TempDir(), "dict.json")
 		world.Write(t, dict, []byte(x.dict))

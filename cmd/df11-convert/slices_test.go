@@ -17,26 +17,6 @@ import (
 	"github.com/df11-convert/df11-convert/internal/testing/world"
 )
 
-// fleetModels fills a hub with models and returns their list. Every eighth can't be converted, as
-// its entry says.
-func fleetModels(s *hubtest.Server, n int) string {
-	list := "models:\n"
-	for i := range n {
-		id := fmt.Sprintf("org/m%d", i)
-		if i%8 == 7 {
-			s.AddRepo(id, map[string][]byte{"pytorch_model.bin": {0}, "config.json": []byte("{}")})
-			list += "- {source: " + id + ", expect: not_convertible}\n"
-			continue
-		}
-		s.AddModel(id, hubtest.NewLlama(uint64(i), hubtest.ModelOptions{
-			Layers: 1 + i%3, Hidden: 16, Heads: 2, Vocab: 64, ShardBytes: 20_000,
-			Extra: map[string][]byte{"df11.png": []byte("drawing one would take longer than all the rest")},
-		}))
-		list += "- " + id + "\n"
-	}
-	return list
-}
-
 // targetsOf returns the SHA-256 of the files of all targets on a hub.
 func targetsOf(s *hubtest.Server, n int) map[string]string {
 	sums := map[string]string{}
@@ -138,9 +118,23 @@ type fleet struct {
 	dir string
 }
 
+// newFleet makes a fleet of n models. Every eighth can't be converted, as its entry says.
 func newFleet(t *testing.T, n int) *fleet {
-	f := &fleet{hubtest.Start(t), t.TempDir()}
-	world.Write(t, filepath.Join(f.dir, "list.yaml"), []byte(fleetModels(f.Server, n)))
+	f, list := &fleet{hubtest.Start(t), t.TempDir()}, "models:\n"
+	for i := range n {
+		id := fmt.Sprintf("org/m%d", i)
+		if i%8 == 7 {
+			f.AddRepo(id, map[string][]byte{"pytorch_model.bin": {0}, "config.json": []byte("{}")})
+			list += "- {source: " + id + ", expect: not_convertible}\n"
+			continue
+		}
+		f.AddModel(id, hubtest.NewLlama(uint64(i), hubtest.ModelOptions{
+			Layers: 1 + i%3, Hidden: 16, Heads: 2, Vocab: 64, ShardBytes: 20_000,
+			Extra: map[string][]byte{"df11.png": []byte("drawing one would take longer than all the rest")},
+		}))
+		list += "- " + id + "\n"
+	}
+	world.Write(t, filepath.Join(f.dir, "list.yaml"), []byte(list))
 	f.ResetLog()
 	return f
 }

@@ -96,8 +96,9 @@ func checkPictures(t *testing.T, name, got string) {
 	}
 }
 
-// onTerminal starts a command of the program on a terminal of its own, in a folder.
-func onTerminal(t *testing.T, hub, dir string, columns int, command string) (*display, *exec.Cmd) {
+// onTerminal runs a command of the program on a terminal of its own, in a folder, and returns the
+// command and the picture of its end.
+func onTerminal(t *testing.T, hub, dir string, columns int, command string, meanwhile func(*display)) string {
 	t.Helper()
 	const rows = 100
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -109,7 +110,11 @@ func onTerminal(t *testing.T, hub, dir string, columns int, command string) (*di
 	c.Env = append(os.Environ(), "HF_ENDPOINT="+hub, "HF_TOKEN=hf_tester", "HOME="+home, "XDG_CACHE_HOME="+home, "NO_PROXY=*", "TERM=xterm", "NO_COLOR=", "CI=", "LC_ALL=C.UTF-8")
 	keyboard, err := pty.StartWithSize(c, &pty.Winsize{Cols: uint16(columns), Rows: rows})
 	world.Must(t, err)
-	return watched(t, keyboard, columns, rows), c
+	d := watched(t, keyboard, columns, rows)
+	meanwhile(d)
+	_ = c.Wait() // the picture shows how it ended
+	<-d.closed
+	return "$ " + command + "\n" + d.picture(columns)
 }
 
 // pictureHub starts a hub with some models, and makes a folder with a list of models and a model of
@@ -148,10 +153,7 @@ func TestPictures(t *testing.T) {
 			for _, width := range widths {
 				hub, dir := pictureHub(t)
 				for _, command := range commands {
-					d, c := onTerminal(t, hub.URL, dir, width, command)
-					_ = c.Wait() // the picture shows how it ended
-					<-d.closed
-					got += "$ " + command + "\n" + d.picture(width)
+					got += onTerminal(t, hub.URL, dir, width, command, func(*display) {})
 				}
 			}
 			checkPictures(t, name, got)
@@ -168,13 +170,11 @@ func TestCtrlC(t *testing.T) {
 		hub, dir := pictureHub(t)
 		// after four headers and one file
 		hub.Inject(hubtest.Fault{Name: "stall-header", Host: hubtest.HostCDN, Nth: 6, Times: hubtest.Always})
-		const command = "df11-convert acme/model --limit-rate 1GB -o out"
-		d, _ := onTerminal(t, hub.URL, dir, width, command)
-		d.await(t, "27%") // 4 of 15 files
-		_, err := d.keyboard.WriteString("\x03")
-		world.Must(t, err)
-		<-d.closed
-		got += "$ " + command + "\n" + d.picture(width)
+		got += onTerminal(t, hub.URL, dir, width, "df11-convert acme/model --limit-rate 1GB -o out", func(d *display) {
+			d.await(t, "27%") // 4 of 15 files
+			_, err := d.keyboard.WriteString("\x03")
+			world.Must(t, err)
+		})
 	}
 	checkPictures(t, "ctrl-c", got)
 }
