@@ -13,15 +13,7 @@ import (
 // TestWayOfOneTensor checks that the files and functions exist that docs/design.md names on the way
 // of one tensor, and that the way has at most 12 steps.
 func TestWayOfOneTensor(t *testing.T) {
-	b, err := os.ReadFile("docs/design.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, way, ok := strings.Cut(string(b), "\n## The way of one tensor\n")
-	if !ok {
-		t.Fatal("docs/design.md has no section of that name")
-	}
-	way, _, _ = strings.Cut(way, "\n## ")
+	way := section(t, "docs/design.md", "The way of one tensor")
 	steps := regexp.MustCompile(`(?m)^\d+\. `).Split(way, -1)[1:]
 	if len(steps) == 0 || len(steps) > 12 {
 		t.Errorf("the way has %d steps", len(steps))
@@ -71,13 +63,8 @@ func hasFunction(t *testing.T, dir, name string) bool {
 // TestTableOfRetries checks that the functions exist that docs/design.md lists as those that repeat
 // what failed, with the bounds in the code.
 func TestTableOfRetries(t *testing.T) {
-	_, section, ok := strings.Cut(read(t, "docs/design.md"), "\n## What is repeated\n")
-	if !ok {
-		t.Fatal("docs/design.md has no section of that name")
-	}
-	section, _, _ = strings.Cut(section, "\n## ")
 	rows, quoted := 0, regexp.MustCompile("`([^`]+)`")
-	for row := range strings.Lines(section) {
+	for row := range strings.Lines(section(t, "docs/design.md", "What is repeated")) {
 		names := quoted.FindAllStringSubmatch(row, -1)
 		if !strings.HasPrefix(row, "| ") || len(names) < 2 {
 			continue

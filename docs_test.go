@@ -1,13 +1,14 @@
 package df11convert
 
 import (
-	"io/fs"
 	"os"
 	"path"
 	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/df11-convert/df11-convert/internal/testing/world"
 )
 
 // TestLinksLeadSomewhere checks that each relative link of a page leads to a file and, if it names
@@ -91,8 +92,7 @@ func TestNamedTestsExist(t *testing.T) {
 // TestEveryClaimHasACommand checks that docs/measured.md has a row with a command for each promise
 // in README.md.
 func TestEveryClaimHasACommand(t *testing.T) {
-	_, promises, _ := strings.Cut(read(t, "README.md"), "\n## What is guaranteed\n")
-	promises, _, _ = strings.Cut(promises, "\n## ")
+	promises := section(t, "README.md", "What is guaranteed")
 	claims := regexp.MustCompile(`(?m)^- \*\*(.*?)\.?\*\*`).FindAllStringSubmatch(promises, -1)
 	if len(claims) < 7 {
 		t.Errorf("README.md has only %d promises", len(claims))
@@ -158,20 +158,13 @@ func TestPagesAreShort(t *testing.T) {
 func pages(t *testing.T) map[string]string {
 	t.Helper()
 	out := map[string]string{}
-	err := filepath.WalkDir(".", func(name string, d fs.DirEntry, err error) error {
-		if err != nil {
-			return err
+	for _, name := range tree(t, func(dir string) bool { return path.Base(dir)[0] != '.' }) {
+		if strings.HasSuffix(name, ".md") && !strings.HasPrefix(path.Base(name), "card_") {
+			out[name] = read(t, name)
 		}
-		if d.IsDir() && (d.Name() == "node_modules" || strings.HasPrefix(d.Name(), ".") && name != ".") {
-			return filepath.SkipDir
-		}
-		if strings.HasSuffix(name, ".md") && !strings.HasPrefix(d.Name(), "card_") {
-			out[filepath.ToSlash(name)] = read(t, name)
-		}
-		return nil
-	})
-	if err != nil || len(out) < 20 {
-		t.Fatalf("%d pages: %v", len(out), err)
+	}
+	if len(out) < 20 {
+		t.Fatalf("%d pages", len(out))
 	}
 	return out
 }
@@ -195,9 +188,16 @@ func hasHeading(t *testing.T, file, anchor string) bool {
 
 func read(t *testing.T, file string) string {
 	t.Helper()
-	b, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
+	return string(world.Read(t, file))
+}
+
+// section returns the text of a page below one of its headings of the second level.
+func section(t *testing.T, file, heading string) string {
+	t.Helper()
+	_, text, ok := strings.Cut(read(t, file), "\n## "+heading+"\n")
+	if !ok {
+		t.Fatalf("%s has no section %s", file, heading)
 	}
-	return string(b)
+	text, _, _ = strings.Cut(text, "\n## ")
+	return text
 }

@@ -1,7 +1,6 @@
 package df11convert
 
 import (
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strconv"
@@ -38,7 +37,7 @@ func TestNamesAreJudgedOnce(t *testing.T) {
 			continue
 		}
 		for _, f := range files {
-			text, file := read(t, f.path), filepath.ToSlash(f.path)
+			text := read(t, f.path)
 			has := func(s string) bool { return strings.Contains(text, s) }
 			judged := slices.ContainsFunc(asks, has)
 			for _, m := range compiled.FindAllStringSubmatch(text, -1) {
@@ -46,11 +45,11 @@ func TestNamesAreJudgedOnce(t *testing.T) {
 				re, err := regexp.Compile(expression) // of a text in parts, only the first
 				judged = judged || err == nil && judgesNames(re)
 			}
-			if !f.test && judged != (judges[file] != "") {
-				t.Errorf("%s judges names: %v", file, judged)
+			if !f.test && judged != (judges[f.path] != "") {
+				t.Errorf("%s judges names: %v", f.path, judged)
 			}
 			if at := slices.IndexFunc(spelled, has); !f.test && at >= 0 {
-				t.Errorf("%s spells %s: internal/names has a name for it", file, spelled[at])
+				t.Errorf("%s spells %s: internal/names has a name for it", f.path, spelled[at])
 			}
 		}
 	}

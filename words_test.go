@@ -3,8 +3,6 @@ package df11convert
 import (
 	"go/scanner"
 	"go/token"
-	"io/fs"
-	"path/filepath"
 	"regexp"
 	"strconv"
 	"strings"
@@ -91,24 +89,14 @@ func eachText(t *testing.T, visit func(file string, line int, text string)) {
 			first++
 		}
 	}
-	err := filepath.WalkDir(".", func(name string, d fs.DirEntry, err error) error {
+	for _, name := range tree(t, func(dir string) bool { return dir != "testdata" }) {
 		switch {
-		case err != nil:
-			return err
-		case d.Name() == ".git" || d.Name() == "node_modules" || name == "testdata":
-			if d.IsDir() {
-				return filepath.SkipDir
-			}
-		case d.IsDir() || name == "words_test.go":
+		case name == "words_test.go":
 		case strings.HasSuffix(name, ".go"):
 			eachGoText(t, name, each)
-		case plainTexts.MatchString("/" + filepath.ToSlash(name)):
+		case plainTexts.MatchString("/" + name):
 			each(name, 1, read(t, name))
 		}
-		return nil
-	})
-	if err != nil {
-		t.Fatal(err)
 	}
 }
 
