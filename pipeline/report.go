@@ -65,8 +65,8 @@ type Made struct {
 	Differences []string        `json:"differences,omitempty"`
 	Warnings    []string        `json:"warnings,omitempty"`
 	// Seconds is the wall time. Stages says what each stage did.
-	Seconds float64          `json:"seconds"`
-	Stages  []progress.Total `json:"stages"`
+	Seconds float64          `json:"seconds,omitempty"`
+	Stages  []progress.Total `json:"stages,omitempty"`
 }
 
 // Verified is what this run has verified. A conversion with a difference fails.

@@ -114,7 +114,7 @@ escapes='
   def bytes: . as $n | first(range(5) | ($n / pow(1000; .)) as $x | select(. == 4 or $x < 999.5) as $i |
     ($x | fixed(if . >= 100 or . == floor then 0 elif . >= 10 then 1 else 2 end)) + " " + ["B", "kB", "MB", "GB", "TB"][$i]);
   def grouped: tostring | if length > 3 then (.[:-3] | grouped) + "," + .[-3:] else . end;
-  def size: .sizes | "\(.df11_bytes | bytes) (\(.ratio * 100 | fixed(2))%)";
+  def size: .sizes | "\(.df11_bytes | bytes) (\(.ratio * 100 | fixed(1))%)";
   def changed: .ok and if .target.part then .made.files_made > 0 else .verified.by_this_run end;
   def state:
     if changed then if .target.part then .target | "\(.part) of \(.repo) is published" else "\(.target.repo) is published and verified: \(size)" end

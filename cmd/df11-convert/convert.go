@@ -118,8 +118,7 @@ func convertOne(ctx context.Context, u *ui, f *convertFlags, spec string) (*pipe
 		return nil, err
 	}
 	if s := f.settled(ctx, u, spec); s != nil && s.Hub.NeedToken() == nil {
-		report := pipeline.SettledReport(s)
-		return report, nil
+		return pipeline.SettledReport(s), nil
 	}
 	src, err := f.open(ctx, u, spec)
 	if err != nil {

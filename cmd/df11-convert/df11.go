@@ -77,7 +77,7 @@ func hintSource(err error, name string) error {
 }
 
 // errNoOriginal reports that a DF11 model doesn't name its original.
-var errNoOriginal = errors.New("doesn't name its original: it has no manifest, and no README.md with base_model")
+var errNoOriginal = errors.New("doesn't name its original: neither its manifest nor its card names a repo")
 
 // unfinished returns an error for a folder whose conversion hasn't ended, and nil otherwise.
 func unfinished(folder string) error {

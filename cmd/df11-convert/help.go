@@ -96,7 +96,7 @@ func writeFlags(w io.Writer, flags *pflag.FlagSet, groups []group, width int) {
 				set.AddFlag(f)
 			}
 		}
-		if set.HasFlags() {
+		if set.HasAvailableFlags() {
 			fmt.Fprintf(w, "\n%s:\n%s", g.title, set.FlagUsagesWrapped(width))
 		}
 	}

@@ -123,21 +123,26 @@ func readList(file string) ([]listedModel, error) {
 	return models, nil
 }
 
+// listWords turns errors of the YAML library into one line without the words of Go.
+var listWords = strings.NewReplacer("yaml: ", "", "unmarshal errors:\n  ", "", "\n  ", "; ",
+	"cannot unmarshal !!", "can't take ", " into ", " as ", "main.", "")
+
 // parseList reads the YAML of a list.
 func parseList(b []byte) ([]listedModel, error) {
 	d := yaml.NewDecoder(bytes.NewReader(b))
 	d.KnownFields(true)
-	var list struct{ Models []listedModel }
-	err := d.Decode(&list)
+	type list struct{ Models []listedModel }
+	var found list
+	err := d.Decode(&found)
 	switch {
 	case err != nil && !errors.Is(err, io.EOF):
-		return nil, errors.New(strings.Join(strings.Fields(err.Error()), " "))
-	case list.Models == nil:
+		return nil, errors.New(listWords.Replace(err.Error()))
+	case found.Models == nil:
 		return nil, errors.New("it has no models; if that's on purpose, write models: []")
 	case !errors.Is(d.Decode(new(yaml.Node)), io.EOF):
 		return nil, errors.New("more than one YAML document; put all models into one list")
 	}
-	return list.Models, nil
+	return found.Models, nil
 }
 
 // distinct refuses a list in which two models have the same target, for the user me. The Hub ignores

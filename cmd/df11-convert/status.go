@@ -106,7 +106,7 @@ func runStatus(ctx context.Context, u *ui, f *convertFlags, list string) error {
 	u.result(map[string]any{"bill": b, "models": found}, strings.Join(todo, "\n"), func(w io.Writer) {
 		printStatus(w, found)
 		if b.Models > 0 {
-			printf(w, "%s\n", b.String())
+			printf(w, "%s\n", b)
 		}
 	})
 	if b.Models+failed > 0 {
