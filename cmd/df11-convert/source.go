@@ -141,7 +141,7 @@ func (f *sourceFlags) register(p *pflag.FlagSet, all bool) {
 	p.StringVar(&f.layout, "layout", "",
 		"`layout` of the result: transformers[-single], diffusers[-single], or single for ComfyUI (default the source's)")
 	p.StringVar(&f.plan.Like, "like", "",
-		"use the pattern dict of this `model`: a catalog entry or a DF11 repo")
+		"use the pattern dict of this `model`: a catalog entry, or the DF11 repo that it comes from")
 	p.StringVar(&f.plan.Component, "component", "",
 		"`folder` of a diffusers pipeline to convert (default transformer, else unet)")
 	p.StringVar(&f.plan.WeightFile, "file", "",
