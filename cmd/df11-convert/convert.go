@@ -117,7 +117,7 @@ func convertOne(ctx context.Context, u *ui, f *convertFlags, spec string) (*pipe
 	if err := f.ready(u); err != nil {
 		return nil, err
 	}
-	if s := f.settled(ctx, u, spec); s != nil && s.Hub.NeedToken() == nil {
+	if s := f.settled(ctx, u, spec); s != nil {
 		return pipeline.SettledReport(s), nil
 	}
 	src, err := f.open(ctx, u, spec)

@@ -81,13 +81,10 @@ func (f *targetFlags) checkLineage(u *ui, m *model.Model) error {
 	return nil
 }
 
-// names turns the Hub's addresses into repo ids. The address of a branch also sets the branch.
+// names turns the Hub's addresses into repo ids.
 func (f *targetFlags) names() (err error) {
 	if f.repoID, err = repoID(f.repoID); err != nil {
 		return err
-	}
-	if id, revision, ok := strings.Cut(f.repoID, "@"); ok && f.revision == "" {
-		f.repoID, f.revision = id, revision
 	}
 	f.baseModel, err = repoID(f.baseModel)
 	return err

@@ -39,8 +39,12 @@ func Hint(err error) string {
 			"own, often the one in REQUESTS_CA_BUNDLE; on macOS and Windows, add it to the system's " +
 			"certificates"
 	}
-	if e.GaveUp() || e.Temporary() || e.Status >= http.StatusInternalServerError {
+	switch text := err.Error(); {
+	case e.GaveUp() || e.Temporary() || e.Status >= http.StatusInternalServerError:
 		return again
+	case strings.Contains(text, "not look like a TLS handshake"),
+		strings.Contains(text, "malformed HTTP response"):
+		return "check HF_ENDPOINT: http:// and https:// may be mixed up"
 	}
 	return ""
 }

@@ -70,6 +70,8 @@ func TestRepeats(t *testing.T) {
 		{"ENOSPC", breaks(file(syscall.ENOSPC)), 1, 0, syscall.ENOSPC, "", ""},
 
 		{"unknown authority", breaks(x509.UnknownAuthorityError{}), 1, 0, nil, "", "SSL_CERT_FILE"},
+		{"no TLS", breaks(errors.New("tls: first record does not look like a TLS handshake")), 1, 0, nil, "", "http:// and https://"},
+		{"TLS", breaks(errors.New(`malformed HTTP response "\x15\x03"`)), 1, 0, nil, "", "http:// and https://"},
 		{"no roots", breaks(x509.SystemRootsError{Err: file(syscall.ENOENT)}), 1, 0, nil, "", ""},
 
 		// Only these are temporary. All others are reported at once.
