@@ -85,7 +85,7 @@ func TestReadList(t *testing.T) {
 	}
 	entry := func(members string) string { return "models: [{source: a/b, " + members + "}]" }
 	for _, text := range []string{
-		"", "org/a\norg/b\n", "- org/a\n", "models: org/a\n", "models:\n", "models: [7]", "models: [[org/a]]", "models: ['']", "models: [./a]", "models: [/a/b]", "models: [a/b/c.safetensors]",
+		"", "org/a\norg/b\n", "- org/a\n", "models: org/a\n", "models:\n", "models: [7]", "models: [org/a, null]", "models: [[org/a]]", "models: ['']", "models: [./a]", "models: [/a/b]", "models: [a/b/c.safetensors]",
 		"models: [org/a@]", "models: [{source: org/a@}]", "models: [org/a]\nmore: 1\n", "models:\n- repo-id: me/a\n", entry("repo: b"),
 		"models: [{source: a/b@v1, revision: v2}]", entry("repo-id: a b"), entry("like: x, pattern-dict: y"), entry("expect: current"),
 		entry("repo-id: me/a--b"), entry("repo-id: me/a..b"), entry("repo-id: me/a.git"), entry("repo-id: a/b/c"), entry("repo-id: -a"),

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"path"
+	"slices"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
@@ -131,7 +132,7 @@ var listWords = strings.NewReplacer("yaml: ", "", "unmarshal errors:\n  ", "", "
 func parseList(b []byte) ([]listedModel, error) {
 	d := yaml.NewDecoder(bytes.NewReader(b))
 	d.KnownFields(true)
-	type list struct{ Models []listedModel }
+	type list struct{ Models []*listedModel }
 	var found list
 	err := d.Decode(&found)
 	switch {
@@ -139,10 +140,12 @@ func parseList(b []byte) ([]listedModel, error) {
 		return nil, errors.New(listWords.Replace(err.Error()))
 	case found.Models == nil:
 		return nil, errors.New("it has no models; if that's on purpose, write models: []")
+	case slices.Contains(found.Models, nil): // without the pointer, the decoder leaves it out
+		return nil, errors.New("an entry is empty")
 	case !errors.Is(d.Decode(new(yaml.Node)), io.EOF):
 		return nil, errors.New("more than one YAML document; put all models into one list")
 	}
-	return found.Models, nil
+	return transform(found.Models, func(m *listedModel) listedModel { return *m }), nil
 }
 
 // distinct refuses a list in which two models have the same target, for the user me. The Hub ignores
