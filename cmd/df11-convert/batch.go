@@ -202,7 +202,7 @@ func (f *convertFlags) convertListed(ctx context.Context, u *ui, m listedModel,
 func printBatch(w io.Writer, b batchReport) {
 	t := newTable(w)
 	for _, r := range b.Models {
-		about := ""
+		about, outcome := "", r.Outcome
 		switch {
 		case r.Error != nil: // complain printed it
 			about = r.Error.Kind
@@ -210,12 +210,13 @@ func printBatch(w io.Writer, b batchReport) {
 			about = cmp.Or(r.Skipped.Target, none)
 		default:
 			about = where(r.Report)
+			outcome = cmp.Or(strings.ReplaceAll(r.Report.Target.Part, "-", " "), outcome)
 			if before, after := r.Report.Sizes.BF16, r.Report.Sizes.DF11; after > 0 {
 				about += fmt.Sprintf(", %s → %s (%.1f%%)", human.Bytes(before), human.Bytes(after),
 					percentage(after, before))
 			}
 		}
-		printf(t, "%s\t%s\t%s\n", r.Outcome, r.Source, about)
+		printf(t, "%s\t%s\t%s\n", outcome, r.Source, about)
 	}
 	t.Flush()
 	for _, outcome := range slices.Sorted(maps.Keys(b.Outcomes)) {

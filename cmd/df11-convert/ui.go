@@ -223,7 +223,7 @@ func (u *ui) complain(of string, f *failure) {
 	u.hint(f.hints)
 }
 
-// people is a log handler for people: each record is one sentence, without the time and the keys.
+// people is a log handler for people: each warning is one sentence, without the time and the keys.
 // No package adds attributes or groups to the logger.
 type people struct {
 	slog.Handler // decides which levels are enabled
@@ -231,8 +231,7 @@ type people struct {
 }
 
 func (h people) Handle(_ context.Context, r slog.Record) error {
-	parts := []string{strings.ToLower(strings.Replace(r.Level.String(), "WARN", "WARNING", 1)),
-		r.Message}
+	parts := []string{"warning", r.Message}
 	r.Attrs(func(a slog.Attr) bool {
 		parts = append(parts, a.Value.String())
 		return true
