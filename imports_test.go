@@ -132,10 +132,13 @@ func checkImport(t *testing.T, dir, key string, f goFile, imported string) {
 	if f.test {
 		return
 	}
-	if home := homeOf(imported); home != nil && match(dir, home) == "" {
-		t.Errorf("%s imports %s, whose only homes are %s", f.path, imported, strings.Join(home, ", "))
+	within := func(above string) bool { return imported == above || strings.HasPrefix(imported, above+"/") }
+	for lib, home := range homes {
+		if within(lib) && match(dir, home) == "" {
+			t.Errorf("%s imports %s, whose only homes are %s", f.path, imported, strings.Join(home, ", "))
+		}
 	}
-	if slices.Contains(pure, dir) && slices.ContainsFunc(impure, func(p string) bool { return imported == p || strings.HasPrefix(imported, p+"/") }) {
+	if slices.Contains(pure, dir) && slices.ContainsFunc(impure, within) {
 		t.Errorf("%s imports %s, but %s is pure", f.path, imported, dir)
 	}
 }
@@ -179,15 +182,6 @@ func match(dir string, patterns []string) string {
 		}
 	}
 	return best
-}
-
-func homeOf(imported string) []string {
-	for lib, home := range homes {
-		if imported == lib || strings.HasPrefix(imported, lib+"/") {
-			return home
-		}
-	}
-	return nil
 }
 
 // goFile is a Go file of the module.
