@@ -27,6 +27,12 @@ func lineages(t *testing.T) map[string]string {
 		"cache": filepath.Join(repo, "snapshots", testCommit), "link": filepath.Join(dir, "my-copy"),
 		"download": filepath.Join(dir, "download"), "edited": filepath.Join(dir, "edited"),
 		"tuned": filepath.Join(dir, "tuned"), "plain": filepath.Join(dir, "plain"),
+		"moved": filepath.Join(dir, "hub", "models--acme--moved", "snapshots", testCommit),
+	}
+	world.Must(t, os.MkdirAll(filepath.Join(dir, "hub"), 0o777))
+	world.Must(t, os.Mkdir(filepath.Join(dir, "disk"), 0o777))
+	if err := os.Symlink(filepath.Join(dir, "disk"), filepath.Join(dir, "hub", "models--acme--moved")); err != nil {
+		t.Skip("no symbolic links here, so no shared cache as other programs write it:", err)
 	}
 	now := time.Now()
 	note := func(folder, name, commit string, when time.Time) {
@@ -38,10 +44,8 @@ func lineages(t *testing.T) map[string]string {
 		world.Write(t, blob, b)
 		link := filepath.Join(at["cache"], filepath.FromSlash(name))
 		world.Must(t, os.MkdirAll(filepath.Dir(link), 0o777))
-		if err := os.Symlink(blob, link); err != nil {
-			t.Skip("no symbolic links here, so no shared cache as other programs write it:", err)
-		}
-		for _, folder := range []string{"download", "edited", "tuned", "plain"} {
+		world.Must(t, os.Symlink(blob, link))
+		for _, folder := range []string{"download", "edited", "tuned", "plain", "moved"} {
 			world.Write(t, filepath.Join(at[folder], filepath.FromSlash(name)), b)
 		}
 		note("download", name, testCommit, now)
@@ -65,6 +69,7 @@ func TestLineageIsNotLostInSilence(t *testing.T) {
 		warned                         bool
 	}{
 		{"the cache", small, []string{at["cache"]}, "acme/small", testCommit, "acme/small", "quantized", false},
+		{"the cache, moved to another disk", "moved-DF11", []string{at["moved"]}, "acme/moved", testCommit, "acme/moved", "quantized", false},
 		{"the cache, renamed", small, []string{at["cache"], base, "acme/moved"}, "acme/moved", "", "acme/moved", "quantized", false},
 		{"the cache, denied", small, []string{at["cache"], base, "none"}, "", "", "", "", false},
 		{"a link to the cache", "my-copy-DF11", []string{at["link"]}, "acme/small", testCommit, "acme/small", "quantized", false},

@@ -57,17 +57,20 @@ func downloadedCommit(folder string, files []plan.File) (commit string) {
 	return commit
 }
 
-// traceCache finds the lineage of a local source by the path that its links lead to. A source named
-// after its commit gets its repo's name.
+// traceCache finds the lineage of a local source by its path, or by the path that its links lead to:
+// both the cache and a repo in it may be links. A source named after its commit gets its repo's name.
 func (m *Model) traceCache() {
-	folder, _ := filepath.EvalSymlinks(m.Folder)
-	l, ok := cacheLineage(folder)
-	if !ok {
+	target, _ := filepath.EvalSymlinks(m.Folder)
+	for _, folder := range []string{m.Folder, target} {
+		l, ok := cacheLineage(folder)
+		if !ok {
+			continue
+		}
+		m.Lineage = l
+		if m.Name == l.Commit {
+			m.Name = path.Base(l.Repo)
+			m.ID = m.Name
+		}
 		return
-	}
-	m.Lineage = l
-	if m.Name == l.Commit {
-		m.Name = path.Base(l.Repo)
-		m.ID = m.Name
 	}
 }
