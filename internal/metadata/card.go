@@ -78,7 +78,8 @@ func (in CardInput) frontMatter() ([]byte, error) {
 	default:
 		out.Relation = nil
 	}
-	out.QuantizedBy, _, _ = strings.Cut(in.Repo, "/")
+	owner, _, _ := strings.Cut(in.Repo, "/")
+	out.QuantizedBy = texts(nil).or(owner)
 	out.LibraryName = out.LibraryName.or(in.LibraryName).or(libraries[in.Plan.Layout])
 	out.PipelineTag = out.PipelineTag.or(in.PipelineTag)
 	out.Tags = cardTags(out.Tags)

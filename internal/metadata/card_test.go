@@ -218,8 +218,8 @@ func TestParseFrontMatter(t *testing.T) {
 			t.Errorf("%q: %v, %v", readme, f, err)
 		}
 	}
-	got := parseReadme(t, "\ufeff---\r\nlicense: mit\r\ntags: [a, 1, {b: c}, null, no, '']\r\nlanguage: null\r\n---\r\ntext")
-	want := metadata.FrontMatter{License: []string{"mit"}, Tags: []string{"a", "1", "no"}}
+	got := parseReadme(t, "\ufeff---\r\nlicense: mit\r\ntags: [a, 1, {b: c}, null, no, '']\r\nlanguage: null\r\nquantized_by: [a]\r\n---\r\ntext")
+	want := metadata.FrontMatter{QuantizedBy: []string{"a"}, License: []string{"mit"}, Tags: []string{"a", "1", "no"}}
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("%+v", got)
 	}
@@ -249,7 +249,7 @@ func FuzzParseFrontMatter(f *testing.F) {
 		}
 		again, err := metadata.ParseFrontMatter(card)
 		source.Tags, again.Tags = nil, nil
-		source.QuantizedBy, source.Relation, again.Relation = "", nil, nil
+		source.QuantizedBy, source.Relation, again.Relation = nil, nil, nil
 		if err != nil || !reflect.DeepEqual(source, again) {
 			t.Fatalf("%q became %q: %+v, %v", readme, card, again, err)
 		}

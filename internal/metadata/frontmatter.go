@@ -12,17 +12,17 @@ import (
 // FrontMatter is the YAML at the start of a README.md: the members that describe a DF11 model as
 // well as its source, in the order in which we write them. Others are ignored.
 type FrontMatter struct {
-	BaseModel   texts  `yaml:"base_model,omitempty"`
-	Relation    texts  `yaml:"base_model_relation,omitempty"`
-	QuantizedBy string `yaml:"quantized_by,omitempty"`
-	License     texts  `yaml:"license,omitempty"`
-	LicenseName texts  `yaml:"license_name,omitempty"`
-	LicenseLink texts  `yaml:"license_link,omitempty"`
-	LibraryName texts  `yaml:"library_name,omitempty"`
-	PipelineTag texts  `yaml:"pipeline_tag,omitempty"`
-	Language    list   `yaml:"language,omitempty"`
-	Datasets    list   `yaml:"datasets,omitempty"`
-	Tags        list   `yaml:"tags,omitempty"`
+	BaseModel   texts `yaml:"base_model,omitempty"`
+	Relation    texts `yaml:"base_model_relation,omitempty"`
+	QuantizedBy texts `yaml:"quantized_by,omitempty"`
+	License     texts `yaml:"license,omitempty"`
+	LicenseName texts `yaml:"license_name,omitempty"`
+	LicenseLink texts `yaml:"license_link,omitempty"`
+	LibraryName texts `yaml:"library_name,omitempty"`
+	PipelineTag texts `yaml:"pipeline_tag,omitempty"`
+	Language    list  `yaml:"language,omitempty"`
+	Datasets    list  `yaml:"datasets,omitempty"`
+	Tags        list  `yaml:"tags,omitempty"`
 }
 
 // texts are the texts of a member that holds one of them or a list.
