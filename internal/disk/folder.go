@@ -194,14 +194,9 @@ func above(path string) (list []string) {
 
 // checkOwner refuses what isn't a folder, belongs to another user, or may be written to by others.
 func (f *Folder) checkOwner(name string) error {
-	info, err := f.Lstat(name)
-	switch {
-	case err != nil:
+	info, err := f.lstatFolder(name)
+	if err != nil || whose(info) == "" {
 		return err
-	case !info.IsDir():
-		return &UnsafeError{f.path(name), "is a link or not a folder"}
-	case whose(info) == "":
-		return nil
 	}
 	return f.refuse(f.path(name), whose(info))
 }
@@ -221,13 +216,28 @@ func (f *Folder) refuse(path, why string) error {
 	return err
 }
 
-// Lstat describes a file. A path that leads out of the folder is an error.
+// Lstat describes a file. A path that leads out of the folder is an error. If a folder on the path is
+// a link, even to another place in the folder, the error is an *UnsafeError.
 func (f *Folder) Lstat(name string) (fs.FileInfo, error) {
+	if dir := path.Dir(name); dir != "." && dir != name {
+		if _, err := f.lstatFolder(dir); err != nil {
+			return nil, err
+		}
+	}
 	info, err := f.Root.Lstat(name)
 	if err != nil {
 		return nil, wrap("lstat", f.path(name), err)
 	}
 	return info, nil
+}
+
+// lstatFolder describes a folder in this one. For anything else, the error is an *UnsafeError.
+func (f *Folder) lstatFolder(name string) (fs.FileInfo, error) {
+	info, err := f.Lstat(name)
+	if err == nil && !info.IsDir() {
+		err = &UnsafeError{f.path(name), "is a link or not a folder"}
+	}
+	return info, err
 }
 
 // path returns the path of a file on this machine.

@@ -200,10 +200,14 @@ func TestNothingLeadsOut(t *testing.T) {
 	if file.Commit(0) == nil {
 		t.Error("a file gets its name outside")
 	}
-	_, found := f.Lstat("sub/precious")
-	for what, err := range map[string]error{"written": put(f, "sub/precious", "x"), "removed": f.Remove("sub/precious"), "found": found} {
-		if err == nil {
-			t.Error(what)
+	must(t, put(f, "real/deep/own", "own"))
+	must(t, os.Symlink("real", filepath.Join(dir, "inside")))
+	for _, name := range []string{"sub/precious", "inside/deep/own", "/file", "../file"} {
+		_, found := f.Lstat(name)
+		for what, err := range map[string]error{"written": put(f, name, "x"), "removed": f.Remove(name), "found": found} {
+			if err == nil {
+				t.Error(name, what)
+			}
 		}
 	}
 	if f.Hash(t.Context(), "sub/precious", 8, sha256.New()) != "" || f.Hash(t.Context(), "file", 8, sha256.New()) != "" {
