@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"path"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -50,8 +51,12 @@ func (m *Model) CheckCopies(p *plan.Plan) error {
 // in a blobs folder, and named by its hash.
 func inCache(target string) bool {
 	dir, name := path.Split(filepath.ToSlash(target))
-	return names.IsCommit(name) && strings.Contains(dir, "/blobs/")
+	return names.IsCommit(name) && blobs.MatchString(dir)
 }
+
+// blobs matches a blobs folder, or one below it for a hash's first digits. Programs for containers
+// keep images of others in blobs/sha256.
+var blobs = regexp.MustCompile(`/blobs/([0-9a-f]{2}/)*$`)
 
 // checkLink refuses a link that leads neither below root nor into a download cache.
 func checkLink(root, name, file string) error {

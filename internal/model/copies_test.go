@@ -31,6 +31,7 @@ func TestCopiesAreTheModelsOwn(t *testing.T) {
 		"cache":                  {"notes.txt", "models--a--b/blobs/" + hash, "x", ""},
 		"cache of all repos":     {"notes.txt", "blobs/9f/" + hash, "x", ""},
 		"blob of Git":            {"notes.txt", "models--a--b/blobs/" + hash[:40], "x", ""},
+		"blob of a container":    {"notes.txt", "blobs/sha256/" + hash, "x", `outside the source`},
 		"no blob in the cache":   {"notes.txt", "blobs/secret", "x", `outside the source`},
 		"unused file outside":    {"old.bin", "secret", "x", ""},
 		"weights somewhere else": {"model.safetensors", "disk2/model.safetensors", "", ""},
