@@ -51,13 +51,14 @@ func setOf(list []string) map[string]bool {
 	return set
 }
 
-// sentencePart matches the folders of sentence-transformers' further modules, such as 2_Dense.
+// sentencePart matches the folders of sentence-transformers' further modules, such as 2_Dense. There
+// are some only next to a modules.json: 1000_steps elsewhere is a copy of the model.
 var sentencePart = regexp.MustCompile(`^\d+_\w+$`)
 
 // PartOf returns the other part that a file lies in, or "".
 func (o *Original) PartOf(name string) string {
 	for dir := path.Dir(name); dir != "." && dir != "/"; dir = path.Dir(dir) {
-		if o.parts[dir] || sentencePart.MatchString(dir) {
+		if o.parts[dir] || o.paths["modules.json"] && sentencePart.MatchString(dir) {
 			return dir
 		}
 	}
