@@ -1,6 +1,7 @@
 package target
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -96,7 +97,7 @@ func (f *Folder) snapshot() (snapshot, error) {
 		if version != "" {
 			s.versions[name] = version
 		}
-		err = errors.Join(err, versionErr)
+		err = cmp.Or(err, versionErr)
 	}
 	return s, err
 }
