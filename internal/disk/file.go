@@ -79,7 +79,6 @@ func WriteFile(path string, data []byte) error {
 	if err != nil {
 		return err
 	}
-	defer f.Cleanup()
 	return f.WriteAll(data)
 }
 

@@ -3,7 +3,6 @@ package disk
 import (
 	"bytes"
 	"errors"
-	"io"
 	"math/rand/v2"
 	"sync"
 	"sync/atomic"
@@ -16,7 +15,6 @@ type target struct {
 	b      []byte
 	writes []span
 	err    error
-	short  bool
 	atOnce atomic.Bool // two writes ran at the same time
 }
 
@@ -28,9 +26,6 @@ func (f *target) WriteAt(p []byte, off int64) (int, error) {
 	defer f.mu.Unlock()
 	if f.err != nil {
 		return 0, f.err
-	}
-	if f.short {
-		return len(p) - 1, nil
 	}
 	f.writes = append(f.writes, span{int(off), int(off) + len(p)})
 	return copy(f.b[off:], p), nil
@@ -103,22 +98,17 @@ func TestAnyOrder(t *testing.T) {
 
 func TestErrors(t *testing.T) {
 	broken := errors.New("broken")
-	for _, c := range []struct {
-		f    *target
-		want error
-	}{{&target{err: broken}, broken}, {&target{short: true}, io.ErrShortWrite}} {
-		g := NewGather(c.f)
-		if _, err := g.WriteAt(make([]byte, windowBytes), windowBytes); !errors.Is(err, c.want) {
-			t.Errorf("whole window: %v", err)
-		}
-		if n, err := g.WriteAt(make([]byte, windowBytes+1), windowBytes-1); !errors.Is(err, c.want) || n > 1 {
-			t.Errorf("window and a byte: %d, %v", n, err)
-		}
-		if _, err := g.WriteAt(make([]byte, 10), 3*windowBytes); err != nil {
-			t.Errorf("held: %v", err)
-		}
-		if err := g.Flush(); !errors.Is(err, c.want) {
-			t.Errorf("flush: %v", err)
-		}
+	g := NewGather(&target{err: broken})
+	if _, err := g.WriteAt(make([]byte, windowBytes), windowBytes); !errors.Is(err, broken) {
+		t.Errorf("whole window: %v", err)
+	}
+	if n, err := g.WriteAt(make([]byte, windowBytes+1), windowBytes-1); !errors.Is(err, broken) || n > 1 {
+		t.Errorf("window and a byte: %d, %v", n, err)
+	}
+	if _, err := g.WriteAt(make([]byte, 10), 3*windowBytes); err != nil {
+		t.Errorf("held: %v", err)
+	}
+	if err := g.Flush(); !errors.Is(err, broken) {
+		t.Errorf("flush: %v", err)
 	}
 }
