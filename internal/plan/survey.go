@@ -182,8 +182,6 @@ func (s *Survey) findSingle() error {
 	return nil
 }
 
-func (s *Survey) inDir(f File) bool { return s.Dir == "" || strings.HasPrefix(f.Path, s.Dir+"/") }
-
 // WeightFiles returns the weight files in shard order, given the content of the file Index, or nil
 // if there is none. It refuses an index that can't be read, and an index that names missing files.
 func (s *Survey) WeightFiles(index []byte) ([]File, error) {
@@ -291,7 +289,7 @@ func (s *Survey) isAdapter() bool {
 // find returns the first file in the folder of the weights that is of a kind, or "".
 func (s *Survey) find(isKind func(path string) bool) string {
 	for _, f := range s.files {
-		if isKind(f.Path) && s.inDir(f) {
+		if isKind(f.Path) && (s.Dir == "" || strings.HasPrefix(f.Path, s.Dir+"/")) {
 			return f.Path
 		}
 	}
