@@ -74,17 +74,11 @@ func (f *Folder) inspect(ctx context.Context) error {
 	for name, version := range f.versions {
 		f.disk.Known[f.at(name)] = version
 	}
-	conflict, refused := errors.AsType[*ConflictError](err)
-	if !refused || f.Stays {
-		return err
-	}
-	if _, ours := f.Ours[f.judge.journal]; ours {
+	_, refused := errors.AsType[*ConflictError](err)
+	if _, ours := f.Ours[f.judge.journal]; refused && ours && !f.Stays {
 		return nil
 	}
-	for i, name := range conflict.Overwritten {
-		conflict.Overwritten[i] = f.at(name)
-	}
-	return conflict
+	return err
 }
 
 // snapshot has the files of the result, the journals and the manifest, and other files that a loader
