@@ -239,7 +239,7 @@ step flag convert 2
 for last in --output -o --layout --workers --memory; do
   inputs=(INPUT_SOURCE=org/tiny INPUT_REPO_ID=tester/open-DF11 INPUT_PRIVATE=true INPUT_EXTRA_ARGS="--limit-rate 1GB $last")
   step open convert 2
-  has open log '::error title=df11-convert%3A usage::--'
+  has open log '::error title=df11-convert%3A usage::'
 done
 [ ! -e "$work/hub/tester/open-DF11" ] || fail 'an extra flag took the next one for its value'
 
