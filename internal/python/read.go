@@ -162,21 +162,28 @@ func atEnd(dec *json.Decoder) error {
 // HalfCharacter returns an escaped surrogate that isn't part of a pair, or "". Python keeps it; Go
 // doesn't.
 func HalfCharacter(text []byte) string {
-	if !bytes.Contains(text, []byte(`\ud`)) && !bytes.Contains(text, []byte(`\uD`)) {
-		return ""
-	}
-	for found := escapes.FindSubmatchIndex(text); found != nil; found = escapes.FindSubmatchIndex(text) {
-		if found[2] >= 0 {
-			return string(text[found[2]:found[3]])
+	for {
+		_, escape, found := bytes.Cut(text, []byte(`\`))
+		if !found || len(escape) == 0 {
+			return ""
 		}
-		text = text[found[1]:]
+		text = escape[1:]
+		if escape[0] != 'u' {
+			continue // without an expression, because a hostile text may have millions
+		}
+		switch at := surrogates.FindSubmatchIndex(escape[:min(len(escape), 11)]); {
+		case at == nil:
+		case at[2] >= 0:
+			return `\` + string(escape[at[2]:at[3]])
+		default:
+			text = escape[at[1]:]
+		}
 	}
-	return ""
 }
 
-// escapes matches an escaped character outside the Basic Multilingual Plane, half of one, or any
-// other escape.
-var escapes = regexp.MustCompile(`(?is)\\ud[89ab]..\\ud[c-f]..|(\\ud[89a-f]..)|\\.`)
+// surrogates matches what follows the backslash of an escaped character outside the Basic
+// Multilingual Plane, or of half of one.
+var surrogates = regexp.MustCompile(`(?is)^ud[89ab]..\\ud[c-f]..|^(ud[89a-f]..)`)
 
 // stringOrWord matches a JSON string, or a number or word outside strings.
 var stringOrWord = regexp.MustCompile(`(?s)"(?:\\.|[^"\\])*"|[^\s",:\[\]{}]+`)
