@@ -54,7 +54,7 @@ var arrows = map[string][]string{
 	"internal/model":           {"internal/reader", "hub", "encoder", "verify", "internal/human", "internal/catalog", "internal/plan", "internal/metadata", "internal/python", "internal/safetensors", "internal/disk", "internal/spans", "internal/streams"},
 	"internal/forward/fetch":   {"encoder", "internal/model", "internal/plan", "internal/ledger", "internal/metadata", "internal/forward/spool", "internal/spans", "internal/progress", "internal/streams"},
 	"internal/budget":          {"encoder", "hub", "internal/human", "internal/model", "internal/plan", "internal/safetensors", "internal/spans", "internal/streams"},
-	"internal/describe":        {"encoder", "verify", "internal/model", "internal/human"},
+	"internal/describe":        {"encoder", "verify", "internal/model", "internal/human", "internal/streams"},
 	"internal/forward/compare": {"verify", "internal/plan", "internal/metadata", "internal/model", "internal/forward/spool", "internal/spans", "internal/progress", "internal/streams"},
 	"internal/forward":         {"encoder", "internal/disk", "internal/budget", "internal/forward/compare", "internal/forward/fetch", "internal/ledger", "internal/metadata", "internal/model", "internal/catalog", "internal/plan", "internal/progress", "internal/safetensors", "internal/spans", "internal/forward/spool", "internal/streams", "internal/target"},
 	"internal/back":            {"internal/reader", "verify", "internal/human", "internal/model", "internal/spans", "internal/catalog", "internal/plan", "internal/metadata", "internal/safetensors", "internal/progress", "internal/streams", "internal/disk"},

@@ -38,7 +38,8 @@ type batchResult struct {
 
 // batchReport is the outcome of a batch.
 type batchReport struct {
-	Outcomes  map[string]int `json:"outcomes"`       // models by outcome
+	Outcomes  map[string]int `json:"outcomes"` // models by outcome
+	Failed    map[string]int `json:"failed_by_kind"`
 	Bill      *bill          `json:"bill,omitempty"` // known before the first conversion
 	Read      int64          `json:"read_bytes"`
 	Published int64          `json:"published_bytes"`
@@ -136,7 +137,7 @@ func runBatch(ctx context.Context, u *ui, f *convertFlags, list string) error {
 	if err != nil {
 		return err
 	}
-	found := batchReport{Outcomes: map[string]int{}, Models: []batchResult{}}
+	found := batchReport{Outcomes: map[string]int{}, Failed: map[string]int{}, Models: []batchResult{}}
 	known := make([]publication, len(models))
 	if f.target.push && !f.target.force {
 		if known, err = f.survey(ctx, u, models); err != nil {
@@ -157,6 +158,7 @@ func runBatch(ctx context.Context, u *ui, f *convertFlags, list string) error {
 		}
 		if err != nil {
 			u.complain(m.spec(), r.Error)
+			found.Failed[r.Error.Kind]++
 			first = cmp.Or(first, error(printedError{err}))
 		} else if r.Report != nil {
 			places = append(places, where(r.Report))

@@ -22,8 +22,8 @@ func inspectCommand(u *ui) *cobra.Command {
 		Short: "Measure exponents and bits per weight of a DF11 model",
 		Long: `inspect measures a DF11 model. It prints sizes, compressed modules, entropy, and
 bits per weight next to the order-0 entropy bound, with --json or --html for
-each module. It samples the weights of large models. It verifies nothing. To see
-what a BF16 model would become, use plan.`,
+each module; --json adds their code tables. It samples the weights of large
+models. It verifies nothing. To see what a BF16 model would become, use plan.`,
 		Example: `  df11-convert inspect ./Qwen3-8B-DF11
   df11-convert inspect DFloat11/Qwen3-8B-DF11 --html report.html
   df11-convert inspect ./flux1-dev-DF11.safetensors --json`,

@@ -12,11 +12,12 @@ import (
 	"github.com/df11-convert/df11-convert/internal/model"
 )
 
-// planFlags are the flags of the command plan. Limits are those of the planned conversion.
+// planFlags are the flags of the command plan. Limits and part are those of the planned conversion.
 type planFlags struct {
 	sourceFlags
 	limitFlags
 	disk    sizeFlag
+	parts   partFlags
 	sample  sizeFlag // -1 is a share of the model
 	card    cardFlag
 	context int
@@ -43,6 +44,7 @@ takes, what stays uncompressed and why, and which loaders can load it.`,
 		"limit for reading weights; 0 reads none (default 1%, from 8 MB to 64 MiB)")
 	f.limitFlags.register(p)
 	p.Var(&f.disk, "disk", "disk budget of the conversion, e.g. 12GB (default all free space)")
+	p.StringVar(&f.parts.which, "shard", "", "show the disk that `part` i/n needs")
 	p.Var(&f.card, "vram", "show whether it fits this GPU: 24GB, or a card such as 4090")
 	p.IntVar(&f.context, "context", 0, "with --vram: tokens of context that must fit too (default 0)")
 	p.IntVar(&f.batch, "batch", 1, "with --vram: sequences at once")
@@ -99,6 +101,9 @@ func (f *planFlags) published(ctx context.Context, u *ui, m *model.Model) []stri
 // conversion returns the budget that the conversion would have.
 func (f *planFlags) conversion() (b budget.Budget, err error) {
 	b.Disk = int64(f.disk)
-	b.Memory, err = f.divide(budget.ForConversion)
+	if b.Memory, err = f.divide(budget.ForConversion); err != nil {
+		return b, err
+	}
+	b.Part, err = f.parts.part()
 	return b, err
 }

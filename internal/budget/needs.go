@@ -33,6 +33,7 @@ type Needs struct {
 type Budget struct {
 	Memory Memory
 	Disk   int64 // 0: no limit
+	Part   spans.Part
 }
 
 // FindNeeds computes bounds for a conversion of m within a budget. If nothing fits on the disk, it
@@ -49,16 +50,22 @@ func FindNeeds(m *model.Model, p *plan.Plan, e *Estimate, b Budget) (Needs, erro
 	}
 	folder := b.held(m, outputs, nil)
 	n.Disk, n.DiskFolderLeast = folder.disk+e.OutputBytes+carried, folder.least
-	push := b.held(m, outputs, e.Files)
+	push := b.held(m, b.Part.Of(outputs), e.Files)
 	n.DiskPush, n.DiskLeast = push.disk, push.least
-	n.DiskPush = max(n.DiskPush, PeakCopies(p, b.Disk, Uploads))
-	n.DiskLeast = max(n.DiskLeast, PeakCopies(p, 0, 1))
-	if Wait(p, b.Disk) {
+	if b.Part.Whole() {
+		n.DiskPush = max(n.DiskPush, PeakCopies(p, b.Disk, Uploads))
+		n.DiskLeast = max(n.DiskLeast, PeakCopies(p, 0, 1))
+	}
+	if b.Part.Whole() && Wait(p, b.Disk) {
 		n.DiskPush = max(n.DiskPush, n.Disk)
 	}
 	n.Memory = b.Memory.Bound(m, p, folder.memory,
 		max(folder.unfinished, largest(outputs, 1, (*spans.Output).MaxBytes)))
-	if least := n.DiskFolderLeast; b.Disk > 0 && b.Disk < least {
+	least := n.DiskFolderLeast
+	if !b.Part.Whole() {
+		least = n.DiskLeast // parts are published
+	}
+	if b.Disk > 0 && b.Disk < least {
 		return n, &DiskError{Need: least, Have: b.Disk}
 	}
 	return n, nil

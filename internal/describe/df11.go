@@ -11,6 +11,7 @@ import (
 
 	"github.com/df11-convert/df11-convert/encoder"
 	"github.com/df11-convert/df11-convert/internal/model"
+	"github.com/df11-convert/df11-convert/internal/streams"
 	"github.com/df11-convert/df11-convert/verify"
 )
 
@@ -96,6 +97,10 @@ func describeUnit(ctx context.Context, path string, a verify.Arrays, runs int64)
 		NBits: 8 * a[encoder.NameEncodedExponent].Size()}
 	for _, s := range a {
 		x.Bytes += s.Size()
+	}
+	luts := a[encoder.NameLUTs] // the last row holds the lengths
+	if err := streams.ReadFull(luts, x.CodeLengths[:], luts.Size()-256); err != nil {
+		return x, err
 	}
 	opened, err := verify.Open(a, nil)
 	if err != nil {

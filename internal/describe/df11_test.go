@@ -42,6 +42,13 @@ func TestDF11(t *testing.T) {
 		if i < 0 || r.Units[i].Histogram != want || r.Units[i].Bits < r.Units[i].Bound {
 			t.Fatalf("%s: another module than the source's: %+v", u.Path, r.Units)
 		}
+		rest := r.Units[i].NBits
+		for e, n := range want {
+			rest -= int64(n) * int64(r.Units[i].CodeLengths[e])
+		}
+		if rest < 0 || rest > 64 {
+			t.Errorf("%s: %d bits more than the codes of its weights", u.Path, rest)
+		}
 		weights += u.NElems()
 	}
 	for _, part := range r.Parts.List() {

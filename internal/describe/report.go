@@ -66,6 +66,8 @@ type Unit struct {
 	Histogram Histogram `json:"-"`     // of the weights that were read
 	Bytes     int64     `json:"bytes"` // stored, all six tensors
 	NBits     int64     `json:"coded_bits"`
+	// bits of each exponent's code; 0 if it has none
+	CodeLengths [256]uint8 `json:"code_lengths"`
 	Rates
 }
 

@@ -82,11 +82,10 @@ type planned struct {
 	} `json:"needs"`
 }
 
-// plan asks for the prediction, that of the whole model also for a part; more flags override the
-// budgets.
+// plan asks for the prediction; more flags override the budgets.
 func (p *program) plan(ctx context.Context, more ...string) (v planned, err error) {
 	args := append([]string{"plan", "--json"}, p.budgets()...)
-	out, err := p.command(ctx, append(args, more...)...).Output()
+	out, err := p.command(ctx, append(append(args, p.part()...), more...)...).Output()
 	if err != nil {
 		return v, fmt.Errorf("plan: %w", err)
 	}
