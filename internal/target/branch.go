@@ -16,12 +16,17 @@ func (r *Repo) workBranch() string {
 	return "df11-convert-" + r.owner.Digest
 }
 
-// RemoveBranch removes the branch of the plan once main is finished.
+// RemoveBranch removes the branch of the plan, if there's one, once main is finished. It asks first,
+// because some Hubs answer 500 to the removal of a branch that isn't there.
 func (r *Repo) RemoveBranch(ctx context.Context) error {
 	if r.fresh {
 		return nil
 	}
-	return r.Hub.DeleteBranch(ctx, r.Repo, r.workBranch())
+	_, err := r.Hub.Head(ctx, r.Repo, r.workBranch())
+	if errors.Is(err, hub.ErrRevisionNotFound) {
+		return nil
+	}
+	return errors.Join(err, r.Hub.DeleteBranch(ctx, r.Repo, r.workBranch()))
 }
 
 // committed records a commit of this run. A head that was found there, not answered to the request,
