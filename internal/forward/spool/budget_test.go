@@ -27,9 +27,12 @@ func TestBudgetsHold(t *testing.T) {
 			}
 			var held atomic.Int64
 			var g sync.WaitGroup
+			var outputs []*spans.Output
 			for i, size := range []int64{1, 300 << 10, 900 << 10, 1 << 20, 2 << 20, 2 << 20, 5 << 20} {
-				o := &spans.Output{Path: string(rune('a' + i)), Size: size}
-				room.InMemory[o] = seed%4 < 2
+				outputs = append(outputs, &spans.Output{Path: string(rune('a' + i)), Size: size})
+				room.InMemory[outputs[i]] = seed%4 < 2
+			}
+			for i, o := range outputs {
 				rng := rand.New(rand.NewPCG(seed, uint64(i)))
 				g.Go(func() {
 					for range 30 {
