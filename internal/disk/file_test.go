@@ -13,18 +13,9 @@ import (
 	"github.com/df11-convert/df11-convert/internal/testing/world"
 )
 
-// openRoot opens a folder until the test ends.
-func openRoot(t *testing.T, dir string) *os.Root {
-	t.Helper()
-	root, err := os.OpenRoot(dir)
-	must(t, err)
-	t.Cleanup(func() { root.Close() })
-	return root
-}
-
 func create(t *testing.T, path string, size int64) *File {
 	t.Helper()
-	f, err := CreateIn(openRoot(t, filepath.Dir(path)), filepath.Base(path), ".", 0o666, size)
+	f, err := CreateIn(world.Root(t, filepath.Dir(path)), filepath.Base(path), ".", 0o666, size)
 	must(t, err)
 	t.Cleanup(f.Cleanup)
 	return f
@@ -166,7 +157,7 @@ func TestRemoveTemporary(t *testing.T) {
 		must(t, os.WriteFile(filepath.Join(dir, name), nil, 0o644))
 	}
 	must(t, os.MkdirAll(filepath.Join(dir, ".df11-folder.tmp", "x"), 0o755))
-	removeTemporary(openRoot(t, dir))
+	removeTemporary(world.Root(t, dir))
 	wantOnly(t, dir, ".df11-", ".df11-folder.tmp", "a.tmp", "df11-x.tmp")
 }
 

@@ -13,15 +13,13 @@ import (
 	"github.com/df11-convert/df11-convert/internal/ledger"
 	"github.com/df11-convert/df11-convert/internal/progress"
 	"github.com/df11-convert/df11-convert/internal/spans"
+	"github.com/df11-convert/df11-convert/internal/testing/world"
 )
 
 // createIn creates a file in a folder.
 func createIn(t *testing.T, dir string) *disk.File {
 	t.Helper()
-	root, err := os.OpenRoot(dir)
-	must(t, err)
-	t.Cleanup(func() { root.Close() })
-	f, err := disk.CreateIn(root, "model.safetensors", ".", 0o666, 0)
+	f, err := disk.CreateIn(world.Root(t, dir), "model.safetensors", ".", 0o666, 0)
 	must(t, err)
 	return f
 }

@@ -76,13 +76,10 @@ func newJob(t *testing.T, local bool) *job {
 	if len(known.SHA256) < 2 {
 		t.Fatal("one file is too few")
 	}
-	root, err := os.OpenRoot(t.TempDir())
-	must(t, err)
-	t.Cleanup(func() { root.Close() })
 	j := &job{source: &counted{Source: src}}
 	j.Fetcher = &Fetcher{
 		Source: j.source, Model: known, Tasks: NewTasks(spans.Outputs(p)), Ledger: ledger.New("", false),
-		Room:     &spool.Room{Dir: root, Disk: spool.NewBudget(0), Memory: spool.NewBudget(0)},
+		Room:     &spool.Room{Dir: world.Root(t, t.TempDir()), Disk: spool.NewBudget(0), Memory: spool.NewBudget(0)},
 		Parallel: 8, Progress: new(progress.Counters),
 	}
 	return j

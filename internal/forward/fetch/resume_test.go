@@ -3,13 +3,13 @@ package fetch
 import (
 	"bytes"
 	"hash/crc32"
-	"os"
 	"testing"
 
 	"github.com/df11-convert/df11-convert/internal/forward/spool"
 	"github.com/df11-convert/df11-convert/internal/ledger"
 	"github.com/df11-convert/df11-convert/internal/plan"
 	"github.com/df11-convert/df11-convert/internal/spans"
+	"github.com/df11-convert/df11-convert/internal/testing/world"
 )
 
 // Only the tensors that the ledger names are taken from a kept spool, and only if their checksums
@@ -39,12 +39,7 @@ func TestOnlyConfirmedTensorsAreTakenUp(t *testing.T) {
 			Path: "o", Plain: []plan.Tensor{{Name: "a", Length: 600}, {Name: "b", Offset: 600, Length: 400}},
 		}}})
 		task := NewTasks(outputs)[0]
-		dir, err := os.OpenRoot(t.TempDir())
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer dir.Close()
-		s, err := spool.NewTemp(dir)
+		s, err := spool.NewTemp(world.Root(t, t.TempDir()))
 		if err != nil {
 			t.Fatal(err)
 		}

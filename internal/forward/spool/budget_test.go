@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/df11-convert/df11-convert/internal/spans"
+	"github.com/df11-convert/df11-convert/internal/testing/world"
 )
 
 // Spools come and go at the same time, are left or released twice, can't be opened, or are given
@@ -22,7 +23,7 @@ func TestBudgetsHold(t *testing.T) {
 	for seed := range uint64(8) {
 		synctest.Test(t, func(t *testing.T) {
 			room := &Room{
-				Dir: open(t, t.TempDir()), Keep: seed%2 == 0, InMemory: map[*spans.Output]bool{},
+				Dir: world.Root(t, t.TempDir()), Keep: seed%2 == 0, InMemory: map[*spans.Output]bool{},
 				Disk: NewBudget(limit), Memory: NewBudget(limit),
 			}
 			var held atomic.Int64
@@ -88,13 +89,4 @@ func use(t *testing.T, room *Room, o *spans.Output, rng *rand.Rand, held *atomic
 		}
 	}
 	return err
-}
-
-// open opens a folder for the time of a test.
-func open(t *testing.T, dir string) *os.Root {
-	t.Helper()
-	root, err := os.OpenRoot(dir)
-	must(t, err)
-	t.Cleanup(func() { root.Close() })
-	return root
 }

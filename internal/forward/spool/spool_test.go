@@ -21,7 +21,7 @@ func TestSpools(t *testing.T) {
 	for name, c := range map[string]struct{ memory, keep bool }{"memory": {memory: true}, "file": {}, "kept file": {keep: true}} {
 		dir := t.TempDir()
 		r := &Room{
-			Dir: open(t, dir), Disk: NewBudget(o.Size), Memory: NewBudget(o.Size),
+			Dir: world.Root(t, dir), Disk: NewBudget(o.Size), Memory: NewBudget(o.Size),
 			InMemory: map[*spans.Output]bool{o: c.memory}, Keep: c.keep,
 		}
 		s, err := r.New(t.Context(), o)
@@ -116,4 +116,3 @@ func TestBudgetRefusesTheImpossible(t *testing.T) {
 }
 
 // must ends the test if err isn't nil.
-var must = world.Must

@@ -24,6 +24,15 @@ func Must(t testing.TB, err error) {
 	}
 }
 
+// Root opens a folder until the test ends.
+func Root(t testing.TB, dir string) *os.Root {
+	t.Helper()
+	root, err := os.OpenRoot(dir)
+	Must(t, err)
+	t.Cleanup(func() { root.Close() })
+	return root
+}
+
 // Read returns the bytes of a file.
 func Read(t testing.TB, file string) []byte {
 	t.Helper()
