@@ -3,7 +3,6 @@ package df11convert
 import (
 	"os"
 	"path"
-	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -117,41 +116,6 @@ func testsOf(t *testing.T) map[string]string {
 		}
 	}
 	return names
-}
-
-// TestLinesOfPagesFit checks that prose has at most 132 columns.
-func TestLinesOfPagesFit(t *testing.T) {
-	for file, text := range pages(t) {
-		for line := range strings.Lines(withoutBlocks(text)) {
-			if len([]rune(strings.TrimSpace(line))) > 132 && !strings.HasPrefix(line, "|") {
-				t.Errorf("%s is wider than 132 columns: %s", file, line)
-			}
-		}
-	}
-}
-
-// TestPagesAreShort checks that users have at most 8,000 words to read, and that there are at most
-// 18,000 in all.
-func TestPagesAreShort(t *testing.T) {
-	word := regexp.MustCompile(`\S*[\pL\pN]\S*`)
-	count := func(files ...string) (n int) {
-		for _, file := range files {
-			n += len(word.FindAllString(read(t, file), -1))
-		}
-		return n
-	}
-	using, _, _ := strings.Cut(read(t, "docs/README.md"), "## Working on it")
-	doors := []string{"docs/README.md"}
-	for _, m := range regexp.MustCompile(`\]\(([\w./-]+\.md)\)`).FindAllStringSubmatch(using, -1) {
-		doors = append(doors, path.Join("docs", m[1]))
-	}
-	if n := count(doors...); n > 8000 || len(doors) < 10 {
-		t.Errorf("%d words behind the door for users, in %v", n, doors)
-	}
-	all, err := filepath.Glob("docs/*.md")
-	if n := count(append(all, "README.md", "CONTRIBUTING.md", "SECURITY.md")...); n > 18000 || err != nil {
-		t.Errorf("%d words in all: %v", n, err)
-	}
 }
 
 // pages returns every page of the repository by its path, but not those that tests compare with.

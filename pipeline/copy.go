@@ -19,8 +19,8 @@ import (
 	"github.com/df11-convert/df11-convert/internal/metadata"
 	"github.com/df11-convert/df11-convert/internal/names"
 	"github.com/df11-convert/df11-convert/internal/plan"
+	"github.com/df11-convert/df11-convert/internal/publish"
 	"github.com/df11-convert/df11-convert/internal/streams"
-	"github.com/df11-convert/df11-convert/internal/target"
 )
 
 // A copier brings the files that the result takes unchanged from the source. It checks each against
@@ -50,10 +50,10 @@ func (s *state) copier(disk int64) *copier {
 
 // copyAll copies a few files at once, as many as the disk budget holds. Unless all of them can wait
 // for the end, a file that doesn't stay is removed once it's uploaded.
-func (k *copier) copyAll(ctx context.Context) ([]target.SideFile, error) {
+func (k *copier) copyAll(ctx context.Context) ([]publish.SideFile, error) {
 	disk := semaphore.NewWeighted(cmp.Or(k.disk, math.MaxInt64))
 	inside := k.duplicate(ctx)
-	out := make([]target.SideFile, len(k.files))
+	out := make([]publish.SideFile, len(k.files))
 	g, gctx := errgroup.WithContext(ctx)
 	g.SetLimit(budget.Uploads)
 	for i, f := range k.files {
@@ -86,12 +86,12 @@ func (k *copier) copyAll(ctx context.Context) ([]target.SideFile, error) {
 func (k *copier) there(f plan.File) bool {
 	file := names.File{Path: f.Path, Size: f.Size, SHA256: f.ETag}
 	return names.IsSHA256(f.ETag) && !slices.ContainsFunc(k.found(),
-		func(in *target.Inspection) bool { return !in.Holds(file) })
+		func(in *publish.Inspection) bool { return !in.Holds(file) })
 }
 
 // carry copies one file to the folder and, unless it waits, uploads it. Then it removes the file if
 // the folder doesn't keep it.
-func (k *copier) carry(ctx context.Context, s *target.SideFile) error {
+func (k *copier) carry(ctx context.Context, s *publish.SideFile) error {
 	err := k.copy(ctx, s)
 	if err != nil || k.wait {
 		return err
@@ -106,7 +106,7 @@ func (k *copier) carry(ctx context.Context, s *target.SideFile) error {
 }
 
 // copy copies a file to the folder, unless it's there, and sets its SHA-256.
-func (k *copier) copy(ctx context.Context, s *target.SideFile) error {
+func (k *copier) copy(ctx context.Context, s *publish.SideFile) error {
 	in, err := k.Source.OpenFile(ctx, s.Path)
 	if err != nil {
 		return err

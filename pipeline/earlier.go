@@ -6,7 +6,7 @@ import (
 
 	"github.com/df11-convert/df11-convert/internal/ledger"
 	"github.com/df11-convert/df11-convert/internal/metadata"
-	"github.com/df11-convert/df11-convert/internal/target"
+	"github.com/df11-convert/df11-convert/internal/publish"
 )
 
 // takeOver marks the outputs that this run takes over as an earlier run has verified them. It takes
@@ -19,7 +19,7 @@ import (
 // these outputs. With Force, or for a target that it publishes to for the first time, it takes
 // nothing over.
 func takeOver(s *state) {
-	changed := func(in *target.Inspection) bool { return !in.Intact() }
+	changed := func(in *publish.Inspection) bool { return !in.Intact() }
 	if s.Force || slices.Contains(s.Model.SHA256, "") ||
 		slices.ContainsFunc(s.found(), changed) {
 		return

@@ -7,7 +7,7 @@ import (
 	"github.com/df11-convert/df11-convert/internal/ledger"
 	"github.com/df11-convert/df11-convert/internal/metadata"
 	"github.com/df11-convert/df11-convert/internal/model"
-	"github.com/df11-convert/df11-convert/internal/target"
+	"github.com/df11-convert/df11-convert/internal/publish"
 )
 
 // finish copies files, makes everything else next to the weights, and completes each target.
@@ -35,7 +35,7 @@ func (s *state) finish(ctx context.Context) (*Report, error) {
 }
 
 // hand completes each target with a result. The copied files are there already.
-func (s *state) hand(ctx context.Context, r *result, copied []target.SideFile) error {
+func (s *state) hand(ctx context.Context, r *result, copied []publish.SideFile) error {
 	files, err := r.files(copied)
 	if err != nil {
 		return err

@@ -35,8 +35,8 @@ import (
 	"github.com/df11-convert/df11-convert/internal/model"
 	"github.com/df11-convert/df11-convert/internal/names"
 	"github.com/df11-convert/df11-convert/internal/plan"
+	"github.com/df11-convert/df11-convert/internal/publish"
 	"github.com/df11-convert/df11-convert/internal/safetensors"
-	"github.com/df11-convert/df11-convert/internal/target"
 	shared "github.com/df11-convert/df11-convert/internal/testing/world"
 	"github.com/df11-convert/df11-convert/pipeline"
 )
@@ -129,7 +129,7 @@ func (w *world) convert(ctx context.Context, t *testing.T, work string, change .
 func convertWith(ctx context.Context, t *testing.T, c *hub.Client, source string, p plan.Options, change ...func(*pipeline.Options)) (*pipeline.Report, error) {
 	t.Helper()
 	opt := pipeline.Options{
-		Push: &target.Push{Hub: c}, WorkDir: filepath.Join(t.TempDir(), "work"),
+		Push: &publish.Push{Hub: c}, WorkDir: filepath.Join(t.TempDir(), "work"),
 		Memory: budget.ForConversion(0, 2), Means: forward.Means{Workers: 2}, Version: "test",
 	}
 	var err error

@@ -14,7 +14,7 @@ import (
 	"github.com/df11-convert/df11-convert/internal/hubtest"
 	"github.com/df11-convert/df11-convert/internal/names"
 	"github.com/df11-convert/df11-convert/internal/plan"
-	"github.com/df11-convert/df11-convert/internal/target"
+	"github.com/df11-convert/df11-convert/internal/publish"
 	shared "github.com/df11-convert/df11-convert/internal/testing/world"
 	"github.com/df11-convert/df11-convert/pipeline"
 )
@@ -134,7 +134,7 @@ func TestPublicMeanwhile(t *testing.T) {
 		x.Next(x.ResponseWriter)
 	}})
 	_, err := w.convert(t.Context(), t, t.TempDir())
-	if v := (*target.VisibilityError)(nil); !errors.As(err, &v) {
+	if v := (*publish.VisibilityError)(nil); !errors.As(err, &v) {
 		t.Errorf("a public target: %v", err)
 	}
 }
@@ -153,13 +153,13 @@ func TestRefusedLeavesNothing(t *testing.T) {
 		change func(*pipeline.Options)
 		as     any
 	}{
-		"conflict":     {map[string][]byte{theirs: []byte("mine")}, false, testToken, is, new(*target.ConflictError)},
-		"read along":   {map[string][]byte{"x.safetensors": []byte("mine")}, false, testToken, is, new(*target.ConflictError)},
-		"journal":      {map[string][]byte{".df11/part-1-of-1.json": []byte(`{"version":2,"plan":"0"}`)}, false, testToken, is, new(*target.ConflictError)},
-		"visibility":   {map[string][]byte{}, true, testToken, is, new(*target.VisibilityError)},
+		"conflict":     {map[string][]byte{theirs: []byte("mine")}, false, testToken, is, new(*publish.ConflictError)},
+		"read along":   {map[string][]byte{"x.safetensors": []byte("mine")}, false, testToken, is, new(*publish.ConflictError)},
+		"journal":      {map[string][]byte{".df11/part-1-of-1.json": []byte(`{"version":2,"plan":"0"}`)}, false, testToken, is, new(*publish.ConflictError)},
+		"visibility":   {map[string][]byte{}, true, testToken, is, new(*publish.VisibilityError)},
 		"not writable": {map[string][]byte{}, false, "hf_reader", is, new(*hub.Error)},
 		"their name":   {nil, false, testToken, func(o *pipeline.Options) { o.Push.Repo = "them/x" }, new(*hub.Error)},
-		"the source":   {nil, false, testToken, func(o *pipeline.Options) { o.Push.Repo, o.Force = sourceRepo, true }, new(*target.SourceTargetError)},
+		"the source":   {nil, false, testToken, func(o *pipeline.Options) { o.Push.Repo, o.Force = sourceRepo, true }, new(*publish.SourceTargetError)},
 		"disk":         {nil, false, testToken, noDisk, new(*budget.DiskError)},
 		"disk, a repo": {map[string][]byte{"notes.md": []byte("mine")}, false, testToken, noDisk, new(*budget.DiskError)},
 	} {

@@ -9,8 +9,8 @@ import (
 	"github.com/df11-convert/df11-convert/internal/forward"
 	"github.com/df11-convert/df11-convert/internal/model"
 	"github.com/df11-convert/df11-convert/internal/plan"
+	"github.com/df11-convert/df11-convert/internal/publish"
 	"github.com/df11-convert/df11-convert/internal/spans"
-	"github.com/df11-convert/df11-convert/internal/target"
 )
 
 // Options say what to convert, where to, and within which budget.
@@ -22,7 +22,7 @@ type Options struct {
 	// OutDir is the folder of the result. If it's "", nothing is kept, which needs Push. Push
 	// publishes the result.
 	OutDir string
-	Push   *target.Push
+	Push   *publish.Push
 	// WorkDir holds unfinished work if there is no OutDir.
 	WorkDir string
 
@@ -69,7 +69,7 @@ func (o *Options) check() error {
 		return err
 	}
 	if o.OutDir != "" {
-		if err := target.RefuseSource(o.Model, o.Plan, o.OutDir); err != nil {
+		if err := publish.RefuseSource(o.Model, o.Plan, o.OutDir); err != nil {
 			return err
 		}
 	}

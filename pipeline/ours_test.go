@@ -20,7 +20,7 @@ import (
 	"github.com/df11-convert/df11-convert/internal/metadata"
 	"github.com/df11-convert/df11-convert/internal/names"
 	"github.com/df11-convert/df11-convert/internal/plan"
-	"github.com/df11-convert/df11-convert/internal/target"
+	"github.com/df11-convert/df11-convert/internal/publish"
 	shared "github.com/df11-convert/df11-convert/internal/testing/world"
 	"github.com/df11-convert/df11-convert/pipeline"
 )
@@ -247,7 +247,7 @@ func (o *ownership) userHas(name string, b []byte) {
 		return
 	}
 	o.put(name, b)
-	o.blind = o.blind || target.IsJournal(name) || name == names.Manifest
+	o.blind = o.blind || publish.IsJournal(name) || name == names.Manifest
 	o.tell("the user writes %s: %.40s", name, b)
 	if delete(o.owner, name); b == nil {
 		return
@@ -392,7 +392,7 @@ func (o *ownership) run(force bool, kill int, makers ...*maker) {
 
 // makeWay has the user take away what a run has named, if all of that is his. Then the run ends well.
 func (o *ownership) makeWay(err error, makers []*maker) {
-	conflict := (*target.ConflictError)(nil)
+	conflict := (*publish.ConflictError)(nil)
 	if !errors.As(err, &conflict) || len(makers) > 1 || o.t.Failed() {
 		return
 	}
@@ -413,7 +413,7 @@ func (o *ownership) makeWay(err error, makers []*maker) {
 // ended checks how a run has ended: only a conflict that names files of others ends one, and none
 // by force.
 func (o *ownership) ended(m *maker, err error, force, two bool) {
-	conflict, taken := (*target.ConflictError)(nil), (*target.TakenError)(nil)
+	conflict, taken := (*publish.ConflictError)(nil), (*publish.TakenError)(nil)
 	switch {
 	case err == nil && force:
 		o.seen["forced"]++

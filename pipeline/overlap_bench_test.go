@@ -11,7 +11,7 @@ import (
 	"github.com/df11-convert/df11-convert/internal/budget"
 	"github.com/df11-convert/df11-convert/internal/hubtest"
 	"github.com/df11-convert/df11-convert/internal/plan"
-	"github.com/df11-convert/df11-convert/internal/target"
+	"github.com/df11-convert/df11-convert/internal/publish"
 	shared "github.com/df11-convert/df11-convert/internal/testing/world"
 	"github.com/df11-convert/df11-convert/pipeline"
 )
@@ -61,7 +61,7 @@ func overlap(b *testing.B, down, up int64) (wall, alone time.Duration) {
 	shared.Must(b, err)
 	start := time.Now()
 	_, err = pipeline.Run(b.Context(), pipeline.Options{
-		Source: src, Model: known, Plan: p, Push: &target.Push{Hub: c, Repo: targetRepo},
+		Source: src, Model: known, Plan: p, Push: &publish.Push{Hub: c, Repo: targetRepo},
 		WorkDir: filepath.Join(b.TempDir(), "work"), Memory: budget.ForConversion(0, 2), Means: forward.Means{Workers: 2}, Version: "test",
 	})
 	shared.Must(b, err)

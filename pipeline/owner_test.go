@@ -8,7 +8,7 @@ import (
 
 	"github.com/df11-convert/df11-convert/internal/hubtest"
 	"github.com/df11-convert/df11-convert/internal/metadata"
-	"github.com/df11-convert/df11-convert/internal/target"
+	"github.com/df11-convert/df11-convert/internal/publish"
 	shared "github.com/df11-convert/df11-convert/internal/testing/world"
 	"github.com/df11-convert/df11-convert/pipeline"
 )
@@ -32,9 +32,9 @@ func folder(t *testing.T, dir string) map[string]string {
 
 // foreign checks that a target is refused because of a file that would be overwritten. It returns
 // the error.
-func foreign(t *testing.T, err error, file string) *target.ConflictError {
+func foreign(t *testing.T, err error, file string) *publish.ConflictError {
 	t.Helper()
-	f := (*target.ConflictError)(nil)
+	f := (*publish.ConflictError)(nil)
 	if !errors.As(err, &f) || !slices.Contains(f.Overwritten, file) {
 		t.Fatalf("got %v, want %s refused", err, file)
 	}

@@ -10,15 +10,15 @@ import (
 	"github.com/df11-convert/df11-convert/internal/ledger"
 	"github.com/df11-convert/df11-convert/internal/metadata"
 	"github.com/df11-convert/df11-convert/internal/names"
+	"github.com/df11-convert/df11-convert/internal/publish"
 	"github.com/df11-convert/df11-convert/internal/spans"
-	"github.com/df11-convert/df11-convert/internal/target"
 )
 
 // A state is what a run knows about its job: what the targets hold, and what is done.
 type state struct {
 	*job
-	folder *target.Folder // where outputs are made; nil while the targets aren't open
-	repo   *target.Repo   // nil without Push
+	folder *publish.Folder // where outputs are made; nil while the targets aren't open
+	repo   *publish.Repo   // nil without Push
 	ledger *ledger.Ledger
 
 	sendAll bool // don't ask the Hub to copy files
@@ -31,10 +31,10 @@ func (s *state) open(ctx context.Context) (err error) {
 	if !stays {
 		root = s.WorkDir
 	}
-	owner := target.NewOwner(s.Plan, target.Origin{Repo: s.baseModel(), Commit: s.baseCommit(),
+	owner := publish.NewOwner(s.Plan, publish.Origin{Repo: s.baseModel(), Commit: s.baseCommit(),
 		Local:   s.Model.Local,
 		Weights: s.weights, Content: s.sourceSum}, s.Part.String(), s.Force)
-	if s.folder, err = target.OpenFolder(ctx, root, stays, owner,
+	if s.folder, err = publish.OpenFolder(ctx, root, stays, owner,
 		s.Model.Perm()); err != nil {
 		return err
 	}
@@ -46,7 +46,7 @@ func (s *state) open(ctx context.Context) (err error) {
 
 // readTargets reads what the targets hold into one ledger. From then on the folder keeps its
 // journal.
-func (s *state) readTargets(ctx context.Context, owner *target.Owner) error {
+func (s *state) readTargets(ctx context.Context, owner *publish.Owner) error {
 	var err error
 	if s.ledger, err = s.folder.Ledger(); err != nil {
 		return err
@@ -112,8 +112,8 @@ func (j *job) planned() func(ledger.Output) bool {
 
 // openRepo opens the target repo, and counts as done what earlier runs on any machine have
 // published there.
-func (s *state) openRepo(ctx context.Context, owner *target.Owner) error {
-	repo, err := target.OpenRepo(ctx, *s.Push, owner, s.Model)
+func (s *state) openRepo(ctx context.Context, owner *publish.Owner) error {
+	repo, err := publish.OpenRepo(ctx, *s.Push, owner, s.Model)
 	if err != nil {
 		return err
 	}
@@ -164,7 +164,7 @@ func (s *state) freeBuffers() {
 }
 
 // found lists what the targets that stay held when the run last inspected them.
-func (s *state) found() (list []*target.Inspection) {
+func (s *state) found() (list []*publish.Inspection) {
 	if s.folder.Stays {
 		list = append(list, s.folder.Inspection)
 	}

@@ -18,7 +18,7 @@ import (
 	"github.com/df11-convert/df11-convert/internal/metadata"
 	"github.com/df11-convert/df11-convert/internal/names"
 	"github.com/df11-convert/df11-convert/internal/plan"
-	"github.com/df11-convert/df11-convert/internal/target"
+	"github.com/df11-convert/df11-convert/internal/publish"
 	shared "github.com/df11-convert/df11-convert/internal/testing/world"
 	"github.com/df11-convert/df11-convert/pipeline"
 )
@@ -314,7 +314,7 @@ func (r *race) judge(all map[string]known, refresh bool, script string) {
 	r.t.Helper()
 	head, winners := r.srv.Commits(r.repo, "main")[0], 0
 	for i, x := range r.racers {
-		taken, conflict := (*target.TakenError)(nil), (*target.ConflictError)(nil)
+		taken, conflict := (*publish.TakenError)(nil), (*publish.ConflictError)(nil)
 		switch {
 		case x.err == nil:
 			winners++
@@ -374,7 +374,7 @@ func TestFoundCommitMayHoldMore(t *testing.T) {
 		hubtest.Error(500, "", "")(x)
 	}})
 	_, err := w.convert(t.Context(), t, t.TempDir())
-	if c := (*target.ConflictError)(nil); !errors.As(err, &c) || !slices.Contains(c.Files, other) {
+	if c := (*publish.ConflictError)(nil); !errors.As(err, &c) || !slices.Contains(c.Files, other) {
 		t.Errorf("got %v", err)
 	}
 	if _, ok := w.target()[other]; !ok {

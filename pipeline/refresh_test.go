@@ -9,7 +9,7 @@ import (
 
 	"github.com/df11-convert/df11-convert/internal/hubtest"
 	"github.com/df11-convert/df11-convert/internal/names"
-	"github.com/df11-convert/df11-convert/internal/target"
+	"github.com/df11-convert/df11-convert/internal/publish"
 	shared "github.com/df11-convert/df11-convert/internal/testing/world"
 	"github.com/df11-convert/df11-convert/pipeline"
 )
@@ -136,7 +136,7 @@ func TestLastCommitIsLookedAt(t *testing.T) {
 				w.Push(targetRepo, "main", tt.files)
 			}})
 			_, err := w.convert(t.Context(), t, t.TempDir())
-			if lost := (*target.LostError)(nil); errors.As(err, &lost) != (tt.want != nil) || err != nil && lost == nil {
+			if lost := (*publish.LostError)(nil); errors.As(err, &lost) != (tt.want != nil) || err != nil && lost == nil {
 				t.Fatalf("got %v", err)
 			}
 			for _, s := range tt.want {
@@ -269,11 +269,11 @@ func TestListingWithOldSizes(t *testing.T) {
 	t.Parallel()
 	w, _, _ := toRefresh(t, hubtest.WithWays(hubtest.Ways{OldSizes: true}))
 	report, err := w.convert(t.Context(), t, t.TempDir())
-	if lost := (*target.LostError)(nil); !errors.As(err, &lost) ||
+	if lost := (*publish.LostError)(nil); !errors.As(err, &lost) ||
 		!slices.Contains(lost.Files, "lm_head.safetensors") {
 		t.Fatalf("got %v, %v, want what is lost", report, err)
 	}
-	if state := w.state(t); state != target.Unfinished {
+	if state := w.state(t); state != publish.Unfinished {
 		t.Errorf("the target is %s", state)
 	}
 	if report, err = w.convert(t.Context(), t, t.TempDir()); err == nil {
@@ -282,12 +282,12 @@ func TestListingWithOldSizes(t *testing.T) {
 }
 
 // state is that of the target, as status reports it.
-func (w *world) state(t *testing.T) target.State {
+func (w *world) state(t *testing.T) publish.State {
 	t.Helper()
 	_, known, p, err := openModel(t.Context(), w.client(t), sourceRepo, w.plan)
 	shared.Must(t, err)
-	push := target.Push{Hub: w.client(t), Repo: targetRepo}
-	state, _, err := push.State(t.Context(), target.NewOwner(p, target.Origin{Repo: known.ID, Commit: known.Commit}, "", false), known)
+	push := publish.Push{Hub: w.client(t), Repo: targetRepo}
+	state, _, err := push.State(t.Context(), publish.NewOwner(p, publish.Origin{Repo: known.ID, Commit: known.Commit}, "", false), known)
 	shared.Must(t, err)
 	return state
 }
@@ -319,7 +319,7 @@ func TestOneRowForAllBranches(t *testing.T) {
 					is := want[name]
 					isWhole = isWhole && (!strings.HasSuffix(name, ".safetensors") || f.SHA256 == is.SHA256 && f.Size == is.Size)
 				}
-				if (err == nil || w.state(t) == target.Current) && !isWhole {
+				if (err == nil || w.state(t) == publish.Current) && !isWhole {
 					t.Fatalf("try %d ends with %v, main is %s, and lacks weights", try, err, w.state(t))
 				}
 				if try == 1 && err != nil {

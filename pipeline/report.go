@@ -5,8 +5,8 @@ import (
 	"github.com/df11-convert/df11-convert/internal/metadata"
 	"github.com/df11-convert/df11-convert/internal/plan"
 	"github.com/df11-convert/df11-convert/internal/progress"
+	"github.com/df11-convert/df11-convert/internal/publish"
 	"github.com/df11-convert/df11-convert/internal/spans"
-	"github.com/df11-convert/df11-convert/internal/target"
 )
 
 // A Report is the outcome of a conversion.
@@ -87,7 +87,7 @@ type Verified struct {
 
 // SettledReport returns the report of a run that finds its target settled. Its sizes are the
 // manifest's.
-func SettledReport(s *target.Settled) *Report {
+func SettledReport(s *publish.Settled) *Report {
 	id, commit := s.Source.ID, s.Source.SHA
 	r := &Report{
 		Source:   Source{id, commit, id, commit},

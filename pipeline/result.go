@@ -8,7 +8,7 @@ import (
 	"github.com/df11-convert/df11-convert/internal/ledger"
 	"github.com/df11-convert/df11-convert/internal/metadata"
 	"github.com/df11-convert/df11-convert/internal/names"
-	"github.com/df11-convert/df11-convert/internal/target"
+	"github.com/df11-convert/df11-convert/internal/publish"
 )
 
 // A result is what a finished conversion writes next to the weights, and what it says about them.
@@ -20,7 +20,7 @@ type result struct {
 
 // files returns everything next to the weights except the manifest, in the order in which the files
 // appear: config.json comes last.
-func (r *result) files(copied []target.SideFile) ([]target.SideFile, error) {
+func (r *result) files(copied []publish.SideFile) ([]publish.SideFile, error) {
 	files := slices.Clone(copied)
 	index := func() ([]byte, error) { return metadata.RemainderIndex(r.Plan), nil }
 	for _, f := range []struct {
@@ -37,7 +37,7 @@ func (r *result) files(copied []target.SideFile) ([]target.SideFile, error) {
 			return nil, err
 		}
 		if data != nil { // else the result has no such file
-			files = append(files, target.NewSideFile(f.path, f.kind, data))
+			files = append(files, publish.NewSideFile(f.path, f.kind, data))
 		}
 	}
 	return files, nil
@@ -45,8 +45,8 @@ func (r *result) files(copied []target.SideFile) ([]target.SideFile, error) {
 
 // whole returns the result for one target: the outputs, and the files next to the weights with the
 // manifest before config.json. The manifest says which files the target had already.
-func (r *result) whole(files []target.SideFile, outputs []ledger.Output,
-	found *target.Inspection) (*target.Result, error) {
+func (r *result) whole(files []publish.SideFile, outputs []ledger.Output,
+	found *publish.Inspection) (*publish.Result, error) {
 	of, last := *r.manifest, len(files)
 	for i, f := range files {
 		f.Kept = found.Kept[f.Path]
@@ -58,10 +58,10 @@ func (r *result) whole(files []target.SideFile, outputs []ledger.Output,
 	if err != nil {
 		return nil, err
 	}
-	manifest := target.NewSideFile(names.Manifest, "", b)
+	manifest := publish.NewSideFile(names.Manifest, "", b)
 	r.report.Target.ManifestSHA256 = manifest.SHA256
 	m := r.Model
-	return &target.Result{
+	return &publish.Result{
 		Files: slices.Insert(slices.Clone(files), last, manifest), Outputs: outputs,
 		Summary: fmt.Sprintf("Add %s as DF11", m.ID),
 		Description: fmt.Sprintf("Made by df11-convert %s from %s at %s.", r.Version, m.ID,

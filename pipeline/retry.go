@@ -11,8 +11,8 @@ import (
 	"github.com/df11-convert/df11-convert/internal/ledger"
 	"github.com/df11-convert/df11-convert/internal/model"
 	"github.com/df11-convert/df11-convert/internal/plan"
+	"github.com/df11-convert/df11-convert/internal/publish"
 	"github.com/df11-convert/df11-convert/internal/spans"
-	"github.com/df11-convert/df11-convert/internal/target"
 )
 
 const (
@@ -76,7 +76,7 @@ func (r retry) allows(cause any, most int) bool {
 // after returns nil if another attempt makes sense, or else the error that ends the conversion.
 func (r retry) after(ctx context.Context, err error) error {
 	s := r.state
-	if errors.Is(err, target.ErrBranchGone) && r.allows(target.ErrBranchGone, branchTries-1) {
+	if errors.Is(err, publish.ErrBranchGone) && r.allows(publish.ErrBranchGone, branchTries-1) {
 		s.Log.Warn("the branch that prepares the target was removed: inspecting the target again",
 			"repo", s.Push.Repo)
 		return s.close(false)

@@ -17,8 +17,8 @@ import (
 	"github.com/df11-convert/df11-convert/internal/hubtest"
 	"github.com/df11-convert/df11-convert/internal/ledger"
 	"github.com/df11-convert/df11-convert/internal/plan"
+	"github.com/df11-convert/df11-convert/internal/publish"
 	"github.com/df11-convert/df11-convert/internal/spans"
-	"github.com/df11-convert/df11-convert/internal/target"
 	shared "github.com/df11-convert/df11-convert/internal/testing/world"
 	"github.com/df11-convert/df11-convert/pipeline"
 )
@@ -233,7 +233,7 @@ func (o *ordeal) suffer(t *testing.T, name string, meet func(*ordeal, *testing.T
 	t.Helper()
 	err := meet(o, t)
 	t.Logf("%s: %v", name, err)
-	if taken := (*target.TakenError)(nil); errors.As(err, &taken) {
+	if taken := (*publish.TakenError)(nil); errors.As(err, &taken) {
 		t.Error("a run takes its own work for that of another one")
 	}
 	o.ended(t, o.work)

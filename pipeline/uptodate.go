@@ -6,8 +6,8 @@ import (
 
 	"github.com/df11-convert/df11-convert/internal/metadata"
 	"github.com/df11-convert/df11-convert/internal/names"
+	"github.com/df11-convert/df11-convert/internal/publish"
 	"github.com/df11-convert/df11-convert/internal/spans"
-	"github.com/df11-convert/df11-convert/internal/target"
 )
 
 // upToDate returns a report if every target already holds the result. It returns nil otherwise, and
@@ -59,7 +59,7 @@ func (s *state) known(ctx context.Context) (files []names.File, err error) {
 	}
 	config, err := s.config()
 	if config != nil {
-		side := target.NewSideFile(s.Plan.ConfigPath(), metadata.KindConfig, config)
+		side := publish.NewSideFile(s.Plan.ConfigPath(), metadata.KindConfig, config)
 		files = append(files, side.File())
 	}
 	return files, err

@@ -14,7 +14,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/df11-convert/df11-convert/internal/human"
-	"github.com/df11-convert/df11-convert/internal/target"
+	"github.com/df11-convert/df11-convert/internal/publish"
 	"github.com/df11-convert/df11-convert/pipeline"
 )
 
@@ -182,7 +182,7 @@ func (f *convertFlags) convertListed(ctx context.Context, u *ui, m listedModel,
 	}
 	if err = p.err; err == nil && !p.final {
 		r.Report, err = convertOne(ctx, u, f, m.spec())
-		p.State = target.Current // judge corrects it after an error
+		p.State = publish.Current // judge corrects it after an error
 		p.judge(m, err)
 		err = p.err
 	}
@@ -194,7 +194,7 @@ func (f *convertFlags) convertListed(ctx context.Context, u *ui, m listedModel,
 	case r.Report.Target.Part != "":
 		r.Outcome = outcomePart
 	case r.Report.Verified.UpToDate:
-		r.Outcome = string(target.Current)
+		r.Outcome = string(publish.Current)
 	default:
 		r.Outcome = outcomeConverted
 	}

@@ -18,7 +18,7 @@ import (
 	"github.com/df11-convert/df11-convert/internal/model"
 	"github.com/df11-convert/df11-convert/internal/names"
 	"github.com/df11-convert/df11-convert/internal/plan"
-	"github.com/df11-convert/df11-convert/internal/target"
+	"github.com/df11-convert/df11-convert/internal/publish"
 )
 
 // readerFlags are the flags of the commands that read a DF11 model and its original.
@@ -84,7 +84,7 @@ func unfinished(folder string) error {
 	// We can read what we keep there, so ignore the error.
 	entries, _ := os.ReadDir(filepath.Join(folder, names.StateDir))
 	journal := func(e os.DirEntry) bool {
-		return target.IsJournal(path.Join(names.StateDir, e.Name()))
+		return publish.IsJournal(path.Join(names.StateDir, e.Name()))
 	}
 	if model.Exists(filepath.Join(folder, names.Config)) || !slices.ContainsFunc(entries,
 		journal) {

@@ -13,9 +13,9 @@ import (
 	"github.com/df11-convert/df11-convert/internal/forward"
 	"github.com/df11-convert/df11-convert/internal/model"
 	"github.com/df11-convert/df11-convert/internal/plan"
+	"github.com/df11-convert/df11-convert/internal/publish"
 	"github.com/df11-convert/df11-convert/internal/safetensors"
 	"github.com/df11-convert/df11-convert/internal/spans"
-	"github.com/df11-convert/df11-convert/internal/target"
 	"github.com/df11-convert/df11-convert/pipeline"
 	"github.com/df11-convert/df11-convert/verify"
 )
@@ -93,14 +93,14 @@ var kinds = []kind{
 	{"aliases_differ", wraps[*forward.AliasError], exitRefused, ""},
 	{"not_convertible", wraps[*plan.RefusedError], exitRefused, ""},
 	{"conflict", func(err error) bool {
-		return wraps[*target.ConflictError](err) || errors.Is(err, errForeign)
+		return wraps[*publish.ConflictError](err) || errors.Is(err, errForeign)
 	}, exitError, "choose another target with -o or --repo-id (a work folder with --work-dir), or add --force to write there anyway"},
-	{"source_is_target", wraps[*target.SourceTargetError], exitError,
+	{"source_is_target", wraps[*publish.SourceTargetError], exitError,
 		"choose another target with -o or --repo-id"},
-	{"target_taken", wraps[*target.TakenError], exitError,
+	{"target_taken", wraps[*publish.TakenError], exitError,
 		"choose another target with --repo-id or -o, or wait until the other run ends"},
-	{"target_lost", wraps[*target.LostError], exitError, ""},
-	{"visibility", wraps[*target.VisibilityError], exitError,
+	{"target_lost", wraps[*publish.LostError], exitError, ""},
+	{"visibility", wraps[*publish.VisibilityError], exitError,
 		"make it private in its settings, choose another target with --repo-id, or allow it with --public if the license does"},
 	{"occupied", wraps[*back.OccupiedError], exitError,
 		"choose another folder with -o, or add --force to write there anyway"},

@@ -4,13 +4,13 @@ import (
 	"context"
 
 	"github.com/df11-convert/df11-convert/internal/model"
-	"github.com/df11-convert/df11-convert/internal/target"
+	"github.com/df11-convert/df11-convert/internal/publish"
 )
 
 // settled returns the target's state if it already holds everything that a run would publish. It
 // needs no plan. In doubt, and after an error, it returns nil, because the run that follows finds
 // out more.
-func (f *convertFlags) settled(ctx context.Context, u *ui, spec string) *target.Settled {
+func (f *convertFlags) settled(ctx context.Context, u *ui, spec string) *publish.Settled {
 	opt, err := f.planOptions()
 	if err != nil || !f.target.push || f.target.out != "" || f.target.force || f.parts.which != "" ||
 		!f.listed && model.Exists(spec) {

@@ -13,26 +13,26 @@ import (
 
 	"github.com/df11-convert/df11-convert/internal/human"
 	"github.com/df11-convert/df11-convert/internal/metadata"
+	"github.com/df11-convert/df11-convert/internal/publish"
 	"github.com/df11-convert/df11-convert/internal/spans"
-	"github.com/df11-convert/df11-convert/internal/target"
 )
 
 // The states of models that no target can be compared with.
 const (
-	stateRefused target.State = "not_convertible"
-	stateFailed  target.State = "failed"
+	stateRefused publish.State = "not_convertible"
+	stateFailed  publish.State = "failed"
 )
 
 // publication is what source and target repo say about one model. No weight is read for it.
 type publication struct {
-	Source    string       `json:"source"`
-	Target    string       `json:"target,omitempty"`
-	State     target.State `json:"state"`
-	Todo      bool         `json:"todo"`                       // a run could change something
-	Newest    string       `json:"newest_commit,omitempty"`    // of the source
-	Converted string       `json:"converted_commit,omitempty"` // the target was made from
-	Weights   int64        `json:"weights_verified,omitempty"` // by its conversion, says the manifest
-	Error     *failure     `json:"error,omitempty"`
+	Source    string        `json:"source"`
+	Target    string        `json:"target,omitempty"`
+	State     publish.State `json:"state"`
+	Todo      bool          `json:"todo"`                       // a run could change something
+	Newest    string        `json:"newest_commit,omitempty"`    // of the source
+	Converted string        `json:"converted_commit,omitempty"` // the target was made from
+	Weights   int64         `json:"weights_verified,omitempty"` // by its conversion, says the manifest
+	Error     *failure      `json:"error,omitempty"`
 
 	err   error // Error as a value
 	final bool  // no run would change the target
@@ -147,12 +147,12 @@ func (p *publication) judge(m listedModel, err error) {
 	switch {
 	case expected:
 		err = nil
-	case p.State == target.Foreign:
+	case p.State == publish.Foreign:
 		err = fmt.Errorf("%s %w", p.Target, errForeign)
 	case m.Expect != "" && err == nil:
 		err = errUnexpected
 	}
-	p.final = expected || p.State == target.Current
+	p.final = expected || p.State == publish.Current
 	p.Todo = err == nil && !p.final
 	if p.err = err; err != nil {
 		p.Error = failureOf(err)
@@ -162,7 +162,7 @@ func (p *publication) judge(m listedModel, err error) {
 // status returns what's published of a source.
 func (f *convertFlags) status(ctx context.Context, u *ui, spec string) (publication, error) {
 	if s := f.settled(ctx, u, spec); s != nil {
-		p := publication{Source: spec, Target: s.Repo, Newest: s.Source.SHA, State: target.Current}
+		p := publication{Source: spec, Target: s.Repo, Newest: s.Source.SHA, State: publish.Current}
 		p.describe(s.Manifest)
 		return p, nil
 	}
@@ -180,15 +180,15 @@ func (f *convertFlags) status(ctx context.Context, u *ui, spec string) (publicat
 
 // publicationOf compares what a repo holds with what a conversion would publish.
 func publicationOf(ctx context.Context, spec string, src *opened,
-	push *target.Push) (publication, error) {
+	push *publish.Push) (publication, error) {
 	p := publication{Source: spec, Target: push.Repo, Newest: src.model.Commit}
 	p.read, p.publish = src.plan.SourceBytes(), spans.LikelyBytes(spans.Outputs(src.plan))
-	state, m, err := push.State(ctx, target.NewOwner(src.plan,
-		target.Origin{Repo: src.model.ID, Commit: src.model.Commit}, "", false), src.model)
+	state, m, err := push.State(ctx, publish.NewOwner(src.plan,
+		publish.Origin{Repo: src.model.ID, Commit: src.model.Commit}, "", false), src.model)
 	if p.State = state; m == nil {
 		return p, err
 	}
-	if p.describe(m); state == target.Outdated && m.Plan.Digest == src.plan.Digest() {
+	if p.describe(m); state == publish.Outdated && m.Plan.Digest == src.plan.Digest() {
 		p.read, p.publish = 0, 0 // only small files differ
 	}
 	return p, nil
@@ -228,7 +228,7 @@ func (p *publication) remark() string {
 	switch {
 	case p.Converted != "" && p.Converted != p.Newest:
 		parts = append(parts, fmt.Sprintf("the newest commit is %.12s", p.Newest))
-	case p.State == target.Outdated:
+	case p.State == publish.Outdated:
 		parts = append(parts, "converted with other flags")
 	}
 	return strings.Join(parts, "; ")

@@ -10,7 +10,7 @@ import (
 
 	"github.com/df11-convert/df11-convert/internal/model"
 	"github.com/df11-convert/df11-convert/internal/names"
-	"github.com/df11-convert/df11-convert/internal/target"
+	"github.com/df11-convert/df11-convert/internal/publish"
 	"github.com/df11-convert/df11-convert/pipeline"
 )
 
@@ -101,12 +101,12 @@ func fullRepoID(namespace, name string) string {
 // push finds out where to publish: to the given repo, or to the user's own repo with the model's
 // name. It asks the Hub who the user is only if no namespace is given, because the Hub limits that
 // request.
-func (f *convertFlags) push(ctx context.Context, u *ui, model string) (*target.Push, error) {
+func (f *convertFlags) push(ctx context.Context, u *ui, model string) (*publish.Push, error) {
 	c, err := f.client(u, "target")
 	if err != nil {
 		return nil, err
 	}
-	push := &target.Push{Hub: c, Repo: f.target.repoID, Revision: f.target.revision}
+	push := &publish.Push{Hub: c, Repo: f.target.repoID, Revision: f.target.revision}
 	if f.target.private || f.target.public {
 		push.Private = &f.target.private
 	}

@@ -12,8 +12,8 @@ import (
 	"github.com/df11-convert/df11-convert/internal/model"
 	"github.com/df11-convert/df11-convert/internal/plan"
 	"github.com/df11-convert/df11-convert/internal/progress"
+	"github.com/df11-convert/df11-convert/internal/publish"
 	"github.com/df11-convert/df11-convert/internal/spans"
-	"github.com/df11-convert/df11-convert/internal/target"
 	"github.com/df11-convert/df11-convert/internal/testing/world"
 )
 
@@ -27,7 +27,7 @@ func TestNoChangedByteIsVerified(t *testing.T) {
 	defer src.Close()
 	p, err := plan.New(t.Context(), m.Listing, plan.Options{})
 	must(t, err)
-	folder, err := target.OpenFolder(t.Context(), t.TempDir(), true, target.NewOwner(p, target.Origin{}, "part", false), 0o666)
+	folder, err := publish.OpenFolder(t.Context(), t.TempDir(), true, publish.NewOwner(p, publish.Origin{}, "part", false), 0o666)
 	must(t, err)
 	outputs, counters := spans.Outputs(p), &progress.Counters{}
 	tasks := fetch.NewTasks(outputs)

@@ -11,8 +11,8 @@ import (
 	"github.com/df11-convert/df11-convert/internal/ledger"
 	"github.com/df11-convert/df11-convert/internal/model"
 	"github.com/df11-convert/df11-convert/internal/progress"
+	"github.com/df11-convert/df11-convert/internal/publish"
 	"github.com/df11-convert/df11-convert/internal/spans"
-	"github.com/df11-convert/df11-convert/internal/target"
 )
 
 // Job says what Make makes, where it goes, and what it may use.
@@ -24,8 +24,8 @@ type Job struct {
 	Leftovers []ledger.Output // of earlier runs; no commit has them yet
 	ByRange   bool            // read only what is needed of every source file
 
-	Folder *target.Folder
-	Repo   *target.Repo // nil: publish nothing
+	Folder *publish.Folder
+	Repo   *publish.Repo // nil: publish nothing
 	// CommitWait is how long an uploaded output waits for its commit.
 	CommitWait time.Duration
 	Wait       bool // outputs wait in the folder for the last commit

@@ -11,8 +11,8 @@ import (
 	"github.com/df11-convert/df11-convert/internal/ledger"
 	"github.com/df11-convert/df11-convert/internal/model"
 	"github.com/df11-convert/df11-convert/internal/plan"
+	"github.com/df11-convert/df11-convert/internal/publish"
 	"github.com/df11-convert/df11-convert/internal/spans"
-	"github.com/df11-convert/df11-convert/internal/target"
 )
 
 // What earlier runs left on the disk, in kept spools and in finished files that don't stay, is
@@ -23,7 +23,7 @@ func TestWhatIsLeftOverCountsAsFree(t *testing.T) {
 		outputs := spans.Outputs(&plan.Plan{OutputFiles: []plan.OutputFile{{Path: "o", Plain: []plan.Tensor{{Name: "a", Length: 25}}}}})
 		outputs[0].Copied[0].Length = much
 		p := &plan.Plan{}
-		folder, err := target.OpenFolder(t.Context(), t.TempDir(), stays, target.NewOwner(p, target.Origin{}, "part", false), 0o666)
+		folder, err := publish.OpenFolder(t.Context(), t.TempDir(), stays, publish.NewOwner(p, publish.Origin{}, "part", false), 0o666)
 		must(t, err)
 		defer func() { must(t, folder.Close(true)) }()
 		j := &Job{Model: &model.Model{}, Ledger: ledger.New("", stays), Folder: folder}

@@ -13,8 +13,8 @@ import (
 	"github.com/df11-convert/df11-convert/internal/names"
 	"github.com/df11-convert/df11-convert/internal/plan"
 	"github.com/df11-convert/df11-convert/internal/progress"
+	"github.com/df11-convert/df11-convert/internal/publish"
 	"github.com/df11-convert/df11-convert/internal/spans"
-	"github.com/df11-convert/df11-convert/internal/target"
 )
 
 // A kept spool is given up if the disk has no space for another one next to it, because an output
@@ -29,7 +29,7 @@ func TestKeptSpoolsBlockNothing(t *testing.T) {
 			p.OutputFiles = append(p.OutputFiles, plan.OutputFile{Path: name, Plain: []plan.Tensor{x}})
 		}
 		outputs := spans.Outputs(p)
-		folder, err := target.OpenFolder(t.Context(), t.TempDir(), false, target.NewOwner(&plan.Plan{}, target.Origin{}, "part", false), 0o666)
+		folder, err := publish.OpenFolder(t.Context(), t.TempDir(), false, publish.NewOwner(&plan.Plan{}, publish.Origin{}, "part", false), 0o666)
 		must(t, err)
 		dir, l := folder.State(), ledger.New("", false)
 		for _, o := range outputs[1:] {

@@ -1,4 +1,4 @@
-package target_test
+package publish_test
 
 import (
 	"crypto/sha256"
@@ -19,7 +19,7 @@ import (
 	"github.com/df11-convert/df11-convert/internal/model"
 	"github.com/df11-convert/df11-convert/internal/names"
 	"github.com/df11-convert/df11-convert/internal/plan"
-	"github.com/df11-convert/df11-convert/internal/target"
+	"github.com/df11-convert/df11-convert/internal/publish"
 	"github.com/df11-convert/df11-convert/internal/testing/world"
 )
 
@@ -48,7 +48,7 @@ func TestFolderTakenOver(t *testing.T) {
 // useFolder opens a folder, if no one else has it, writes a journal, finds it, and ends.
 func useFolder(t *testing.T, root string, stays bool, holders, got *atomic.Int32) {
 	p := &plan.Plan{}
-	f, err := target.OpenFolder(t.Context(), root, stays, target.NewOwner(p, target.Origin{}, "part", false), 0o666)
+	f, err := publish.OpenFolder(t.Context(), root, stays, publish.NewOwner(p, publish.Origin{}, "part", false), 0o666)
 	if errors.Is(err, disk.ErrLocked) {
 		return
 	}
@@ -85,7 +85,7 @@ func convert(t *testing.T, root string, force bool, meanwhile func() error) erro
 		p.OutputFiles = append(p.OutputFiles, plan.OutputFile{Path: name})
 	}
 	p.Layout = catalog.Transformers
-	f, err := target.OpenFolder(t.Context(), root, true, target.NewOwner(p, target.Origin{Repo: "org/a"}, "part", force), 0o666)
+	f, err := publish.OpenFolder(t.Context(), root, true, publish.NewOwner(p, publish.Origin{Repo: "org/a"}, "part", force), 0o666)
 	if err != nil {
 		return err
 	}
@@ -93,7 +93,7 @@ func convert(t *testing.T, root string, force bool, meanwhile func() error) erro
 	if err == nil {
 		err = errors.Join(f.Save(l), f.Begin())
 	}
-	r := &target.Result{}
+	r := &publish.Result{}
 	for _, o := range p.OutputFiles {
 		if err == nil && !l.Done(o.Path) {
 			err = output(f, l, o.Path)
@@ -103,14 +103,14 @@ func convert(t *testing.T, root string, force bool, meanwhile func() error) erro
 	if err == nil {
 		err = meanwhile()
 	}
-	config := target.NewSideFile("config.json", metadata.KindConfig, []byte("{}"))
+	config := publish.NewSideFile("config.json", metadata.KindConfig, []byte("{}"))
 	manifest := &metadata.Manifest{Schema: metadata.SchemaVersion, Source: metadata.Source{Repo: "org/a"}, Plan: metadata.PlanInfo{Digest: p.Digest(), Layout: string(p.Layout), Dict: plan.DictDigest(nil)}}
 	manifest.Outputs = append(manifest.Outputs, config.OutputFile)
 	for _, o := range r.Outputs {
 		manifest.Outputs = append(manifest.Outputs, metadata.OutputFile{Path: o.Path, Kind: metadata.KindRemainder, Size: o.Size, SHA256: o.SHA256})
 	}
 	b, marshals := manifest.Marshal()
-	r.Files = []target.SideFile{target.NewSideFile("README.md", metadata.KindCard, []byte("card")), target.NewSideFile(names.Manifest, "", b), config}
+	r.Files = []publish.SideFile{publish.NewSideFile("README.md", metadata.KindCard, []byte("card")), publish.NewSideFile(names.Manifest, "", b), config}
 	if err = errors.Join(err, marshals); err == nil {
 		err = f.Finish(t.Context(), r)
 	}
@@ -118,7 +118,7 @@ func convert(t *testing.T, root string, force bool, meanwhile func() error) erro
 }
 
 // output makes one output: it gets its name once the journal lists it.
-func output(f *target.Folder, l *ledger.Ledger, name string) error {
+func output(f *publish.Folder, l *ledger.Ledger, name string) error {
 	content := []byte(result[name])
 	if err := l.Add(ledger.Output{Path: name, Size: int64(len(content)), SHA256: fmt.Sprintf("%x", sha256.Sum256(content)),
 		Place: ledger.Place{Here: true}}); err != nil {
@@ -176,7 +176,7 @@ func TestFolderChangedMeanwhile(t *testing.T) {
 			t.Errorf("%s: the folder looks finished", what)
 		}
 		if tt.refused && tt.content != "" { // the same again: it is still in the way
-			conflict := (*target.ConflictError)(nil)
+			conflict := (*publish.ConflictError)(nil)
 			if err := convert(t, out, false, calm); !errors.As(err, &conflict) || !slices.Contains(slices.Concat(conflict.Files, conflict.Overwritten), tt.name) {
 				t.Errorf("%s, unchanged: %v", what, err)
 			}
@@ -225,8 +225,8 @@ func TestSourceFolderIsNoTarget(t *testing.T) {
 		{"", source, catalog.Transformers, false},
 	} {
 		m := &model.Model{Folder: tt.source, Listing: plan.Source{Files: []plan.File{{Path: "sub/model.safetensors"}}}}
-		err := target.RefuseSource(m, &plan.Plan{Layout: tt.layout}, tt.out)
-		if same := (*target.SourceTargetError)(nil); errors.As(err, &same) != tt.refused || !tt.refused && err != nil {
+		err := publish.RefuseSource(m, &plan.Plan{Layout: tt.layout}, tt.out)
+		if same := (*publish.SourceTargetError)(nil); errors.As(err, &same) != tt.refused || !tt.refused && err != nil {
 			t.Errorf("%s to %s: %v", tt.source, tt.out, err)
 		}
 	}

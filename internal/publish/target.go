@@ -1,6 +1,6 @@
-// Package target is where a result goes: a folder that keeps it, or a repo of the Hub. It decides
+// Package publish is where a result goes: a folder that keeps it, or a repo of the Hub. It decides
 // what in a target is ours, what conflicts, and how a target becomes complete; it makes no outputs.
-package target
+package publish
 
 import (
 	"crypto/sha256"
