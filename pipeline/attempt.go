@@ -3,6 +3,8 @@ package pipeline
 import (
 	"cmp"
 	"context"
+	"os"
+	"path/filepath"
 	"slices"
 	"time"
 
@@ -17,15 +19,29 @@ func (s *state) way() *forward.Job {
 		Leftovers: s.leftovers(), ByRange: !s.Part.Whole(),
 		Folder: s.folder, Repo: s.repo,
 		CommitWait: cmp.Or(s.CommitWait, time.Duration(max(1, s.Part.N))*forward.CommitAge),
-		Memory:     s.Memory, Disk: s.Disk, Means: s.Means, Log: s.Log,
+		Memory:     s.Memory, Disk: s.Disk, Copies: s.missingCopies(), Means: s.Means, Log: s.Log,
 	}
+}
+
+// missingCopies returns the size of the files to copy that the folder doesn't have yet.
+func (s *state) missingCopies() (n int64) {
+	if !s.Part.Whole() {
+		return 0
+	}
+	for _, f := range s.carried() {
+		st, err := os.Lstat(filepath.Join(s.folder.Name(), filepath.FromSlash(f.Path)))
+		if err != nil || st.Size() != f.Size {
+			n += f.Size
+		}
+	}
+	return n
 }
 
 // checkDisk refuses a disk that is too small for the missing outputs, or for a file to copy.
 func (s *state) checkDisk(ctx context.Context) error {
-	disk, _, err := s.way().Divide()
+	_, _, err := s.way().Divide()
 	if err == nil && s.Part.Whole() {
-		err = s.copier(disk).check(ctx)
+		err = s.copier().check(ctx)
 	}
 	return err
 }

@@ -28,30 +28,29 @@ import (
 type copier struct {
 	*state
 	files []plan.File
-	disk  int64 // budget for files that don't stay; 0: no limit
+	space budget.Space // for files that don't stay
 	// the files are small: they wait until the end and are uploaded together
 	wait bool
 }
 
-// copier returns a copier of all copied files. disk is the budget for files that don't stay; 0 is
-// no limit.
-func (s *state) copier(disk int64) *copier {
-	if s.folder.Stays {
-		disk = 0
+// copier returns a copier of all copied files.
+func (s *state) copier() *copier {
+	k := &copier{s, s.carried(), budget.Space{Free: -1}, false}
+	if !s.folder.Stays {
+		k.space = s.way().Space()
 	}
-	k := &copier{s, s.carried(), disk, false}
 	var size int64
 	for _, f := range k.files {
 		size += f.Size
 	}
-	k.wait = size <= budget.WaitBytes && fits(plan.File{Size: size}, disk) == nil
+	k.wait = size <= budget.WaitBytes && k.space.Check(size) == nil
 	return k
 }
 
-// copyAll copies a few files at once, as many as the disk budget holds. Unless all of them can wait
-// for the end, a file that doesn't stay is removed once it's uploaded.
+// copyAll copies a few files at once, as many as the disk holds. Unless all of them can wait for
+// the end, a file that doesn't stay is removed once it's uploaded.
 func (k *copier) copyAll(ctx context.Context) ([]publish.SideFile, error) {
-	disk := semaphore.NewWeighted(cmp.Or(k.disk, math.MaxInt64))
+	disk := semaphore.NewWeighted(cmp.Or(k.space.ForCopies(), math.MaxInt64))
 	inside := k.duplicate(ctx)
 	out := make([]publish.SideFile, len(k.files))
 	g, gctx := errgroup.WithContext(ctx)
@@ -65,7 +64,7 @@ func (k *copier) copyAll(ctx context.Context) ([]publish.SideFile, error) {
 		if s.Remote = s.SHA256 != ""; s.Remote {
 			continue
 		}
-		err := fits(f, k.disk)
+		err := k.fits(f)
 		if err == nil && disk.Acquire(gctx, f.Size) != nil {
 			err = context.Cause(gctx)
 		}
@@ -136,7 +135,7 @@ func (k *copier) copy(ctx context.Context, s *publish.SideFile) error {
 // check refuses a disk that can't hold the largest file, unless the Hub can copy that file.
 func (k *copier) check(ctx context.Context) error {
 	for _, f := range k.files {
-		err := fits(f, k.disk)
+		err := k.fits(f)
 		inside := func(d hub.FileInfo) bool { return d.Path == f.Path }
 		if err != nil && !slices.ContainsFunc(k.duplicates(ctx), inside) {
 			return err
@@ -145,10 +144,10 @@ func (k *copier) check(ctx context.Context) error {
 	return nil
 }
 
-// fits refuses a file that is larger than the whole disk budget; 0 is no limit.
-func fits(f plan.File, limit int64) error {
-	if limit > 0 && f.Size > limit {
-		return fmt.Errorf("copy %s: %w", f.Path, &budget.DiskError{Need: f.Size, Have: limit})
+// fits refuses a file that the disk can't hold.
+func (k *copier) fits(f plan.File) error {
+	if err := k.space.Check(f.Size); err != nil {
+		return fmt.Errorf("copy %s: %w", f.Path, err)
 	}
 	return nil
 }

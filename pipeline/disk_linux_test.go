@@ -85,3 +85,19 @@ func fill(t *testing.T, name string) {
 		t.Error(err)
 	}
 }
+
+// TestLittleFreeDiskIsEnough checks that a push ends well on a disk that holds the conversion, though
+// less is free than a run likes to leave to others.
+func TestLittleFreeDiskIsEnough(t *testing.T) {
+	for _, size := range []string{"4m", "24m", "200m"} {
+		w, tight := newWorld(t, small()), t.TempDir()
+		if err := syscall.Mount("tmpfs", tight, "tmpfs", 0, "size="+size); err != nil {
+			t.Skipf("NOT TESTED: no small disk can be mounted: %v", err)
+		}
+		_, err := w.convert(t.Context(), t, filepath.Join(tight, "work"))
+		if unmount := syscall.Unmount(tight, 0); err != nil || unmount != nil {
+			t.Errorf("%s: %v, %v", size, err, unmount)
+		}
+		sameFiles(t, w.target(), reference(t, small()))
+	}
+}

@@ -18,11 +18,7 @@ func (s *state) finish(ctx context.Context) (*Report, error) {
 	if err != nil {
 		return nil, err
 	}
-	disk, _, err := s.way().Divide()
-	if err != nil {
-		return nil, err
-	}
-	copied, err := s.copier(disk).copyAll(ctx)
+	copied, err := s.copier().copyAll(ctx)
 	if err != nil {
 		return nil, err
 	}

@@ -77,7 +77,7 @@ var kinds = []kind{
 	{"usage", wraps[usageError], exitUsage, ""},
 	{"output", wraps[outputError], exitError, ""},
 	{"disk_full", disk.IsNoSpace, exitError, "free some space, or use another disk"},
-	{"disk_budget", wraps[*budget.DiskError], exitError, "free some space there, or raise --disk"},
+	{"disk_budget", wraps[*budget.DiskError], exitError, "raise --disk, or leave it out"},
 	{"memory_budget", wraps[*budget.MemoryError], exitError, "raise --memory, or leave it out"},
 	{"structure", wraps[*verify.StructureError], exitWrong, ""},
 	{"other_original", wraps[otherOriginal], exitWrong, ""},
@@ -160,6 +160,9 @@ func hint(err error) string {
 	}
 	if h := hub.Hint(err); h != "" {
 		return h
+	}
+	if d, ok := errors.AsType[*budget.DiskError](err); ok && d.Folder != "" {
+		return "free some space there, or name a folder on another disk with -o or --work-dir"
 	}
 	if f, ok := errors.AsType[*disk.Error](err); ok && !disk.IsNoSpace(err) {
 		return "wait if another run uses it, or choose a folder of your own with " +

@@ -162,12 +162,12 @@ func (f *forecast) print(w io.Writer) {
 			fit(g.BF16, g.BF16Context))
 	}
 	for _, x := range []struct {
-		target       string
-		bound, least int64
-	}{{"with a folder as the target", f.Needs.Disk, f.Needs.DiskFolderLeast},
-		{"with --push alone", f.Needs.DiskPush, f.Needs.DiskLeast}} {
-		t.row("disk", "%s: at most %s, --disk at least %s", x.target, human.BytesUp(x.bound),
-			human.BytesUp(x.least))
+		target             string
+		bound, free, least int64
+	}{{"with a folder as the target", f.Needs.Disk, f.Needs.DiskFolderFree, f.Needs.DiskFolderLeast},
+		{"with --push alone", f.Needs.DiskPush, f.Needs.DiskLeast, f.Needs.DiskLeast}} {
+		t.row("disk", "%s: takes at most %s; %s must be free, --disk at least %s", x.target,
+			human.BytesUp(x.bound), human.BytesUp(x.free), human.BytesUp(x.least))
 	}
 	t.row("memory", "at most %s", human.Bytes(f.Needs.Memory))
 	t.row("upload", "%s with --push", human.Bytes(f.Needs.Upload))

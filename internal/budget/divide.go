@@ -4,32 +4,11 @@
 package budget
 
 import (
-	"fmt"
 	"math"
 	"slices"
 
-	"github.com/df11-convert/df11-convert/internal/human"
 	"github.com/df11-convert/df11-convert/internal/spans"
 )
-
-// DiskError reports that a conversion doesn't fit on the disk, and the smallest budget that it
-// needs.
-type DiskError struct {
-	Need, Have int64
-	Folder     string // on the disk with Have bytes free; "" if Have is a budget
-	Result     int64  // part of Need: what stays in the folder
-}
-
-func (e *DiskError) Error() string {
-	if e.Folder != "" {
-		return fmt.Sprintf("%s: %s free, at least %s needed (%s result, %s temporary): %s missing",
-			e.Folder, human.Bytes(e.Have),
-			human.BytesUp(e.Need), human.Bytes(e.Result), human.Bytes(e.Need-e.Result),
-			human.BytesUp(e.Need-e.Have))
-	}
-	return fmt.Sprintf("%s of disk is too little: at least %s are needed", human.Bytes(e.Have),
-		human.BytesUp(e.Need))
-}
 
 // Demand is the disk and memory that outputs need while source files are streamed in order.
 type Demand struct {

@@ -21,10 +21,12 @@ type Needs struct {
 	// finished files from the estimate.
 	Disk     int64 `json:"disk_bytes"`
 	DiskPush int64 `json:"disk_push_bytes"`
-	// DiskLeast is the smallest --disk that works with only --push. DiskFolderLeast is the smallest
-	// that works for a folder, whose own files don't count.
+	// DiskLeast is the smallest --disk that works with only --push, and what must be free.
+	// DiskFolderLeast is the smallest --disk that works for a folder, whose own files don't count.
+	// DiskFolderFree is what must be free for a folder, with its files.
 	DiskLeast       int64 `json:"disk_least_bytes"`
 	DiskFolderLeast int64 `json:"disk_folder_least_bytes"`
+	DiskFolderFree  int64 `json:"disk_folder_free_bytes"`
 	// Memory bounds buffers, tables, and spools in memory.
 	Memory int64 `json:"memory_bytes"`
 }
@@ -49,7 +51,9 @@ func FindNeeds(m *model.Model, p *plan.Plan, e *Estimate, b Budget) (Needs, erro
 		n.Download = p.SourceBytes() + carried
 	}
 	folder := b.held(m, outputs, nil)
-	n.Disk, n.DiskFolderLeast = folder.disk+e.OutputBytes+carried, folder.least
+	n.DiskFolderLeast = folder.least
+	n.DiskFolderFree = folder.least + spans.LikelyBytes(outputs) + carried
+	n.Disk = max(folder.disk+e.OutputBytes+carried, n.DiskFolderFree)
 	push := b.held(m, b.Part.Of(outputs), e.Files)
 	n.DiskPush, n.DiskLeast = push.disk, push.least
 	if b.Part.Whole() {

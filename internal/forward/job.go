@@ -32,7 +32,8 @@ type Job struct {
 
 	Memory budget.Memory
 	// Disk is for spools and files that wait for their upload; 0 means all free space.
-	Disk int64
+	Disk   int64
+	Copies int64 // bytes of copied files that are still missing in a folder that stays
 
 	Means
 	Log *slog.Logger
@@ -53,29 +54,27 @@ func (j *Job) demand(outputs []*spans.Output) *budget.Demand {
 // Divide divides memory and the returned disk among the missing outputs, or returns a
 // *budget.DiskError if they need more. 0 means no limit.
 func (j *Job) Divide() (disk int64, shares budget.Shares, err error) {
-	pending := j.pending()
-	demand := j.demand(pending)
-	if disk, err = j.freeDisk(pending, demand.Least()); err == nil {
+	demand := j.demand(j.pending())
+	space, least := j.Space(), demand.Least()
+	if err = space.Check(least); err == nil {
+		disk = space.ForOutputs(least)
 		shares, err = demand.Divide(disk)
 	}
 	return disk, shares, err
 }
 
-// spareDisk is how much of a disk stays free without a budget, as far as the outputs allow.
-const spareDisk = 256 << 20
-
-// freeDisk returns Disk, or without one the free space minus spareDisk and what the results will
-// keep. Files of earlier runs count as free, because they are reused. 0 means no limit.
-func (j *Job) freeDisk(pending []*spans.Output, least int64) (int64, error) {
+// Space returns the disk of the folder. Files of earlier runs count as free, because they are
+// reused.
+func (j *Job) Space() budget.Space {
+	s := budget.Space{Folder: j.Folder.Name(), Free: -1, Limit: j.Disk}
 	free, known := spool.FreeSpace(j.Folder.State().Name())
 	if !known {
-		return j.Disk, nil
+		return s
 	}
-	var stays int64
-	for _, o := range pending {
+	for _, o := range j.pending() {
 		free += j.heldBytes(o)
 		if j.Folder.Stays {
-			stays += o.LikelyBytes()
+			s.Stays += o.LikelyBytes()
 		}
 	}
 	for _, o := range j.Leftovers {
@@ -83,14 +82,11 @@ func (j *Job) freeDisk(pending []*spans.Output, least int64) (int64, error) {
 			free += o.Size
 		}
 	}
-	if stays+least > free {
-		return 0, &budget.DiskError{Need: stays + least, Have: free, Folder: j.Folder.Name(),
-			Result: stays}
+	if j.Folder.Stays {
+		s.Stays += j.Copies
 	}
-	if j.Disk > 0 {
-		return j.Disk, nil
-	}
-	return max(1, least, free-stays-spareDisk), nil
+	s.Free = free
+	return s
 }
 
 // fetcher returns a fetcher that reads what the job needs into spools within these shares.

@@ -30,11 +30,11 @@ func TestWhatIsLeftOverCountsAsFree(t *testing.T) {
 		must(t, j.Ledger.Add(ledger.Output{Path: "left", Size: much, Place: leftover}))
 		must(t, j.Ledger.AddTensors(held))
 		j.Leftovers = j.Ledger.Outputs()
-		n, err := j.freeDisk(outputs, 0)
-		must(t, err)
+		j.Outputs = outputs
+		n := j.Space().ForOutputs(0)
 		// no matter how much is free, the need is the same, and the sum is right
 		if outputs[0].Size = 1e18; stays {
-			_, err := j.freeDisk(outputs, 2e18)
+			err := j.Space().Check(2e18)
 			if e := (*budget.DiskError)(nil); !errors.As(err, &e) || e.Need != 3e18 || e.Result != 1e18 || !strings.HasPrefix(e.Error(), folder.Name()+": ") ||
 				!strings.Contains(e.Error(), " needed (1000000 TB result, 2000000 TB temporary): ") {
 				t.Errorf("%v", err)
