@@ -54,24 +54,6 @@ export async function json(path, options) {
   if (value && typeof value === 'object') return value;
   throw new Problem('The Hub sent something else than an answer', '', ['a proxy or a login page of your network may be in between']);
 }
-// modelOf finds the model in what people paste: an id, an address of any page of a model, or a line that clones it.
-export function modelOf(text) {
-  const bare = text.trim().replace(/^git clone /, '').replace(/^["'<`]+|[>"'`]+$/g, '').replace(/[?#].*$/, '').replace(/(\.git)?\/*$/, '');
-  const [scheme] = bare.match(/^([a-z]+:\/\/|git@)?/i), rest = bare.slice(scheme.length);
-  const [host] = rest.match(/^((www\.)?(huggingface\.co|hf\.co|hf-mirror\.com)[/:])?/i);
-  const [path, at] = scheme || host ? [rest.slice(host.length)] : rest.split(/@(.*)/s), parts = path.split(/[/:]/).filter(Boolean);
-  if (/^http/i.test(scheme) && !host) parts.shift(); // of a mirror
-  if (/^(datasets|spaces)$/.test(parts[0])) {
-    throw new Problem('This is no model', `${shown(text)} is among the ${parts[0]} of the Hub.`, ['name a model: org/name']);
-  }
-  while (/^(api|models)$/.test(parts[0])) parts.shift();
-  const [org, name, kind, branch] = parts;
-  if (!/^[\w.-]+\/[\w.-]+$/.test(`${org}/${name ?? ''}`) || kind && !scheme && !host) {
-    throw new Problem('This is no model of the Hub', shown(text), ['name a model: org/name, or paste the address of its page']);
-  }
-  const revision = at ?? (/^(tree|blob|resolve|raw|commit)$/.test(kind) ? branch?.replaceAll(/%2f/gi, '/') : undefined);
-  return `${org}/${name}` + (revision ? '@' + revision : '');
-}
 // suggest lists models whose names hold a text, the most downloaded first.
 export const suggest = (text, limit = 8) => json('/api/models?' + new URLSearchParams({ search: text, limit, sort: 'downloads' }))
   .then(models => models.map(m => String(m.id))).catch(() => []);

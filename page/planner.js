@@ -95,6 +95,12 @@ async function answer(command, args, signal, heard) {
     return broken(stopped(last.slice(0, 300)));
   }
 }
+// address returns the model that a visitor's text names: the program's parser is the only one.
+export async function address(text, signal) {
+  const { address: found, error } = await answer('address', ['--', text], signal);
+  if (error) throw new Problem('This is no model of the Hub', error.message, [error.hint]);
+  return found;
+}
 export const check = (name, signal, heard) => answer('verify', ['--level', 'structure', '--', name], signal, heard);
 // plan returns what a model becomes, from its headers alone, or from samples of its weights too.
 export async function plan(name, { samples = false, exact = false, signal, heard }) {

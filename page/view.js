@@ -69,7 +69,8 @@ async function ask(mode, text, { fresh = true, f32 = false } = {}) {
   $('model').value = text;
   $('go').focus({ preventScroll: true });
   try {
-    const id = hub.modelOf(text);
+    const id = await planner.address(text, signal);
+    if (signal.aborted) return;
     $('model').value = id;
     if (fresh) move({ model: '', check: '', f32: f32 && 'exact', [mode]: id }, 'pushState');
     title(id);
@@ -123,7 +124,7 @@ async function refine(first, signal) {
 const steps = {
   sign_in: () => [account.user ? 'if it’s private: this page sees public models alone' : 'if it’s gated, sign in', signInButton],
   accept_terms: id => ['open its page on the Hub, accept the terms, then try again',
-    () => [link(`${hub.hub()}/${id.split('@')[0]}`, 'Open its page'), ' ', again('model', id)]],
+    () => [link(`${hub.hub()}/${/^(?:hf:\/\/)?([^/]+\/[^/@]+)/.exec(id)?.[1]}`, 'Open its page'), ' ', again('model', id)]],
   check_instead: id => ['it’s a result already: check it', () => [again('check', id, 'Check it')]],
   exact_f32: id => ['if its F32 values are all exact in BF16, you can still convert it', () => [button('Plan it as BF16', () => ask('model', id, { f32: true }), 'main')]],
   retry: id => ['the Hub is busy or out of reach: wait a little, then try again', () => [again('model', id)]],
@@ -137,10 +138,11 @@ const titles = {
 // refuse shows why there is no plan or check.
 function refuse({ error }, id, kind = 'This can’t be planned') {
   if (error.kind === 'unauthorized') leave();
-  const more = error.hint && `the program on your own machine can say more: ${program} plan ${id}`;
-  const [todo, actions = () => []] = steps[error.next]?.(id) ?? [more];
+  // The program's hint is the best there is; one with a flag is for the program on the visitor's own machine.
+  const hints = (error.hint ?? '').split('\n').filter(Boolean).map(hint => /(^|\s)--\w/.test(hint) ? `with ${program} on your own machine: ${hint}` : hint);
+  const [todo, actions = () => []] = steps[error.next]?.(id) ?? [];
   const head = error.next === 'retry' && !navigator.onLine ? 'You’re offline' : titles[error.kind] ?? kind;
-  warn('answer', new Problem(head, shown(error.message), [todo]), ...actions());
+  warn('answer', new Problem(head, shown(error.message), todo ? [todo] : hints), ...actions());
 }
 
 // --- plan ---------------------------------------------------------------------------------------------------------------

@@ -1,9 +1,13 @@
 package main
 
 import (
+	"context"
+	"io"
 	"time"
 
 	"github.com/spf13/cobra"
+
+	"github.com/df11-convert/df11-convert/internal/names"
 )
 
 // patience is a visitor's, not a batch job's.
@@ -13,4 +17,23 @@ const hasGPUs = false
 
 // addCommands adds the commands that a page runs, which only read from a Hub. That keeps what the
 // others need out of the binary.
-func addCommands(root *cobra.Command, u *ui) { root.AddCommand(planCommand(u), verifyCommand(u)) }
+func addCommands(root *cobra.Command, u *ui) {
+	root.AddCommand(planCommand(u), verifyCommand(u), addressCommand(u))
+}
+
+// addressCommand answers what a visitor's text names, so that the page needs no parser of its own.
+func addressCommand(u *ui) *cobra.Command {
+	return withArgument(&cobra.Command{Use: "address TEXT", Hidden: true},
+		func(_ context.Context, text string) error {
+			a, err := parseAddress(text)
+			if err == nil && names.CheckNewRepo(a.repo) != nil {
+				err = notFound(a.id())
+			}
+			if err != nil {
+				return err
+			}
+			u.result(map[string]string{"address": a.String()}, a.String(),
+				func(w io.Writer) { _, _ = io.WriteString(w, a.String()+"\n") })
+			return nil
+		})
+}

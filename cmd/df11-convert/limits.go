@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"runtime"
 	"runtime/debug"
+	"strconv"
 	"strings"
 
 	"github.com/KimMachineGun/automemlimit/memlimit"
@@ -72,10 +73,13 @@ const maxSize = 1 << 60
 type sizeFlag int64
 
 func (s *sizeFlag) Set(text string) error {
+	text = strings.TrimSpace(text)
 	n, err := humanize.ParseBigBytes(strings.TrimSuffix(text, "/s")) // exact: 2.01kB are 2010 bytes
-	bare := strings.Trim(text, "0123456789. ") == "" && text != "0"
-	if err != nil || bare || !n.IsInt64() || n.Int64() > maxSize {
+	switch bare := strings.Trim(text, "0123456789.") == "" && text != "0"; {
+	case err != nil || !n.IsInt64() || n.Int64() > maxSize:
 		return errors.New("not a size such as 512MiB or 14GB")
+	case bare:
+		return fmt.Errorf("a size without a unit: write %[1]sGB, %[1]sMiB, or %[1]sB", text)
 	}
 	*s = sizeFlag(n.Int64())
 	return nil
@@ -90,6 +94,29 @@ func (s *sizeFlag) String() string {
 
 func (s *sizeFlag) Type() string { return "size" }
 
+// countFlag is a flag for a number of tokens: 20480, or 20k, in which k is 1,024 as in the names of
+// models.
+type countFlag int64
+
+func (c *countFlag) Set(text string) error {
+	digits, factor := text, int64(1)
+	for unit, n := range map[string]int64{"k": 1 << 10, "m": 1 << 20} {
+		if rest, ok := strings.CutSuffix(strings.ToLower(text), unit); ok {
+			digits, factor = rest, n
+		}
+	}
+	n, err := strconv.ParseInt(strings.ReplaceAll(digits, ",", ""), 10, 64)
+	if err != nil || n < 0 || n > maxSize/factor {
+		return errors.New("not a number of tokens such as 20480 or 32k")
+	}
+	*c = countFlag(n * factor)
+	return nil
+}
+
+func (c *countFlag) String() string { return strconv.FormatInt(int64(*c), 10) }
+
+func (c *countFlag) Type() string { return "tokens" }
+
 // cardFlag is a flag for a GPU's memory in GiB: a size, or a card's name.
 type cardFlag int64
 
@@ -98,8 +125,8 @@ func (c *cardFlag) Set(text string) error {
 		return nil
 	}
 	var size sizeFlag
-	if err := size.Set(text); err != nil {
-		return fmt.Errorf("%w, or a card such as 4090 or H100", err)
+	if size.Set(text) != nil {
+		return errors.New("not a size such as 24GB, or a card such as 4090 or H100")
 	}
 	gib := size / 1e9 // makers count GiB and write GB
 	if strings.ContainsAny(text, "iI") {

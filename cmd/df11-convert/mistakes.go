@@ -29,12 +29,32 @@ func wrongCommand(root *cobra.Command, word string) error {
 
 // wrongFlag explains an error in the flags.
 func wrongFlag(c *cobra.Command, err error) error {
+	if wrong, ok := errors.AsType[*pflag.InvalidValueError](err); ok {
+		return wrongValue(wrong)
+	}
 	if missing, ok := errors.AsType[*pflag.NotExistError](err); ok {
 		if hint := flagHint(c, missing.GetSpecifiedName()); hint != "" {
 			return hinted{usageError{err}, hint}
 		}
 	}
 	return usageError{err}
+}
+
+// wants says in plain words what a flag's value must be, by its type in pflag.
+var wants = map[string]string{
+	"bool":     "true or false",
+	"int":      "a whole number",
+	"duration": "a time such as 90m or 5h30m",
+}
+
+// wrongValue returns the error for a value that a flag can't take. The flags of our own types say
+// themselves what they want.
+func wrongValue(wrong *pflag.InvalidValueError) error {
+	f := wrong.GetFlag()
+	if want := wants[f.Value.Type()]; want != "" {
+		return usagef("--%s: %q is not %s", f.Name, wrong.GetValue(), want)
+	}
+	return usagef("--%s: %q is %w", f.Name, wrong.GetValue(), wrong.Unwrap())
 }
 
 // useFolder is the hint for the names that other tools give to --output.

@@ -20,7 +20,7 @@ type planFlags struct {
 	parts   partFlags
 	sample  sizeFlag // -1 is a share of the model
 	card    cardFlag
-	context int
+	context countFlag
 	batch   int
 }
 
@@ -35,7 +35,7 @@ takes, what stays uncompressed and why, and which loaders can load it.`,
 		Example: `  df11-convert plan Qwen/Qwen3-8B
   df11-convert plan ./my-model --json
   df11-convert plan Qwen/Qwen3-8B --vram 24GB
-  df11-convert plan Qwen/Qwen3-8B --vram 4090 --context 32768 --batch 4
+  df11-convert plan Qwen/Qwen3-8B --vram 4090 --context 32k --batch 4
   df11-convert plan org/new-arch --json | jq .pattern_dict > dict.json`,
 	}, func(ctx context.Context, arg string) error { return runPlan(ctx, u, &f, arg) })
 	p := c.Flags()
@@ -46,12 +46,16 @@ takes, what stays uncompressed and why, and which loaders can load it.`,
 	p.Var(&f.disk, "disk", "disk budget of the conversion, e.g. 12GB (default all free space)")
 	p.StringVar(&f.parts.which, "shard", "", "show the disk that `part` i/n needs")
 	p.Var(&f.card, "vram", "show whether it fits this GPU: 24GB, or a card such as 4090")
-	p.IntVar(&f.context, "context", 0, "with --vram: tokens of context that must fit too (default 0)")
+	p.Var(&f.context, "context", "with --vram: tokens of context that must fit too, e.g. 32k (default 0)")
 	p.IntVar(&f.batch, "batch", 1, "with --vram: sequences at once")
 	return c
 }
 
 func runPlan(ctx context.Context, u *ui, f *planFlags, spec string) error {
+	if f.card == 0 && (f.context > 0 || f.batch != 1) {
+		return hinted{usagef("--context and --batch say what must fit into --vram"),
+			"add --vram 24GB, or a card such as --vram 4090"}
+	}
 	limits, err := f.conversion()
 	if err != nil {
 		return err

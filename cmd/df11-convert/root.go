@@ -102,6 +102,9 @@ func rootCommand(u *ui, args []string) *cobra.Command {
 	for _, command := range packaging {
 		root.AddCommand(command())
 	}
+	if len(args) > 0 && strings.HasPrefix(args[0], cobra.ShellCompRequestCmd) {
+		completeValues(root)
+	}
 	root.SetArgs(args)
 	return root
 }

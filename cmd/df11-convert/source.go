@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"os"
@@ -61,18 +62,15 @@ func (f *hubFlags) client(u *ui, side string) (*hub.Client, error) {
 // repo splits a Hub id into repo and revision ("" if it has none), and returns the client for it.
 // Errors name the id.
 func (f *hubFlags) repo(u *ui, side, id string) (c *hub.Client, repo, revision string, err error) {
-	if id, err = repoID(id); err != nil {
+	a, err := parseAddress(id)
+	if err != nil {
 		return nil, "", "", err
 	}
-	repo, revision, pinned := strings.Cut(id, "@")
-	if pinned && revision == "" {
-		return nil, "", "", usagef("%s: the revision after @ is empty", id)
-	}
-	if names.CheckNewRepo(repo) != nil {
-		return nil, "", "", notFound(id)
+	if names.CheckNewRepo(a.repo) != nil {
+		return nil, "", "", notFound(a.id())
 	}
 	c, err = f.client(u, side)
-	return c, repo, revision, err
+	return c, a.repo, a.revision, err
 }
 
 // hubOptions returns the options of a side, from the flags and from the environment, which it reads
@@ -191,6 +189,9 @@ func (o *opened) Close() error { return o.source.Close() }
 
 // open reads a source's headers and small files, and makes the plan.
 func (f *sourceFlags) open(ctx context.Context, u *ui, spec string) (*opened, error) {
+	if err := f.takeFile(spec); err != nil {
+		return nil, err
+	}
 	opt, err := f.planOptions()
 	if err != nil {
 		return nil, err
@@ -207,6 +208,16 @@ func (f *sourceFlags) open(ctx context.Context, u *ui, spec string) (*opened, er
 		return nil, fmt.Errorf("%s: %w", spec, err)
 	}
 	return o, nil
+}
+
+// takeFile sets --file, if it isn't set, from the address of a file in a repo.
+func (f *sourceFlags) takeFile(spec string) error {
+	if !f.listed && model.Exists(spec) {
+		return nil
+	}
+	a, err := parseAddress(spec)
+	f.plan.WeightFile = cmp.Or(f.plan.WeightFile, a.file)
+	return err
 }
 
 // openSource reads the headers and small files of a source: a folder, a file, or a Hub repo.

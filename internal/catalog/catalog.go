@@ -116,6 +116,18 @@ func Find(like string) *Entry {
 	return nil
 }
 
+// Near returns the IDs of up to five entries whose names begin like that of an unknown entry.
+func Near(like string) (ids []string) {
+	family, _, _ := strings.Cut(strings.ToLower(path.Base(like)), "-")
+	family = strings.TrimRight(family, "0123456789.")
+	for _, e := range All() {
+		if len(family) > 1 && strings.HasPrefix(e.ID, family) && len(ids) < 5 {
+			ids = append(ids, e.ID)
+		}
+	}
+	return ids
+}
+
 // Score says how specifically an entry matches a source, by its config and its tensors; shape
 // returns a tensor's dimensions. A marker counts more than an architecture, and an architecture
 // more than the model type. 0 means that the entry doesn't fit.

@@ -1,6 +1,7 @@
 package fits
 
 import (
+	"maps"
 	"slices"
 	"strings"
 )
@@ -20,6 +21,14 @@ var cards = map[int64]string{
 	96:  "pro6000",
 	141: "h200",
 	192: "mi300x",
+}
+
+// Cards returns the names that [Card] knows, those with the least memory first.
+func Cards() (names []string) {
+	for _, gib := range slices.Sorted(maps.Keys(cards)) {
+		names = append(names, strings.Fields(cards[gib])...)
+	}
+	return names
 }
 
 // Card returns the memory in GiB of a card such as "4090" or "RTX 4090". It's 0 if the name is

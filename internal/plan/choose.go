@@ -38,8 +38,12 @@ func (r *reading) choose(ctx context.Context, inv *inventory) (*choice, error) {
 	switch {
 	case r.opt.Like != "":
 		if known = catalog.Find(r.opt.Like); known == nil {
-			return nil, refuse("name the entry that plan shows for a similar model, or a DF11 repo "+
-				"that the catalog reproduces", "the catalog has no entry %s", r.opt.Like)
+			hint := "name the entry that plan shows for a similar model, or a DF11 repo that the " +
+				"catalog reproduces"
+			if near := catalog.Near(r.opt.Like); near != nil {
+				hint = "choose one of: " + strings.Join(near, ", ")
+			}
+			return nil, refuse(hint, "the catalog has no entry %s", r.opt.Like)
 		}
 	case c.PatternDict != nil:
 		known = nil

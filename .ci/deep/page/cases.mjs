@@ -544,30 +544,18 @@ twice.push(['job: started in two tabs at once', async t => {
   await t.close(tab);
 }]);
 
+// What visitors paste goes to the program's own parser, whose cases are cmd/df11-convert/testdata/addresses.json.
 const pastes = [
-  ['hf.co/org/llama', 'org/llama'],
-  ['"org/llama"', 'org/llama'],
-  ['huggingface.co/org/llama/', 'org/llama'],
-  ['models/org/llama', 'org/llama'],
-  ['https://hf-mirror.com/org/llama?x=1#y', 'org/llama'],
-  ['https://hf.example/org/llama/discussions/3', 'org/llama'],
-  ['hf://org/llama', 'org/llama'],
-  ['git clone https://huggingface.co/org/llama.git', 'org/llama'],
-  ['git@hf.co:org/llama', 'org/llama'],
-  ['hf.co/org/llama:Q4', 'org/llama'],
-  ['https://huggingface.co/api/models/org/llama', 'org/llama'],
-  ['org/llama@refs/pr/1', 'org/llama@refs/pr/1'],
-  ['https://huggingface.co/org/llama/tree/refs%2Fpr%2F1', 'org/llama@refs/pr/1'],
-  ['https://huggingface.co/gpt2', /no model/],
-  ['a/b/c', /no model/],
-  ['org/llama\u202e', /no model/],
-  ['https://huggingface.co/spaces/a/b', /no model/],
-  ['', /no model/],
-].map(([pasted, wanted]) => [`paste: ${pasted}`, async t => {
-  const { modelOf } = await import(process.cwd() + '/page/hub.js');
-  let got;
-  try { got = modelOf(pasted); } catch (error) { got = error.title; }
-  t.want(wanted.test?.(got) ?? got === wanted, `taken as ${got}`);
+  ['"https://hf.co/org/llama/tree/main?x=1#y" ', '#plan-title', /org\/llama/],
+  ['git clone https://huggingface.co/org/llama.git', '#plan-title', /org\/llama/],
+  ['https://huggingface.co/org/llama/resolve/main/model.safetensors?download=true', '#plan-title', /org\/llama/],
+  ['https://huggingface.co/datasets/a/b', '#about-answer', /is a dataset, not a model.*name a model/s],
+  ['https://huggingface.co/gpt2', '#about-answer', /names no model/],
+  ['a/b/c', '#about-answer', /a\/b\/c: no such file or folder, and not a Hub id/],
+].map(([pasted, where, wanted]) => [`paste: ${pasted}`, async t => {
+  const tab = await t.open('/?model=' + encodeURIComponent(pasted));
+  await t.says(tab, where, wanted);
+  await t.close(tab);
 }]);
 
 // The table of 3.3: what is read and written, and what the visitor is offered first.
