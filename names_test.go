@@ -29,7 +29,8 @@ var compiled = regexp.MustCompile("regexp\\.MustCompile\\(\\s*(`[^`]*`|\"(?:[^\"
 func TestNamesAreJudgedOnce(t *testing.T) {
 	var spelled []string
 	for _, name := range []string{names.Config, names.Card, names.Manifest, names.Chart, names.Weights,
-		names.ModelIndex, names.Attributes, names.Ours, names.StateDir} {
+		names.ModelIndex, names.Attributes, names.Ours, names.StateDir,
+		names.Remainder + ".safetensors", names.Whole + ".safetensors"} {
 		spelled = append(spelled, strconv.Quote(name))
 	}
 	for dir, files := range goFiles(t) {

@@ -95,15 +95,15 @@ var forgeries = []forgery{
 		tensor(t, files["model_layers_1.safetensors"], "model.layers.1.input_layernorm.weight")[0] ^= 1
 	}},
 	{name: "a tensor more", of: small, files: func(t *testing.T, files map[string][]byte) {
-		files["model.safetensors"] = withTensor(t, files["model.safetensors"], "model.layers.1.self_attn.q_proj.weight")
+		files["remainder.safetensors"] = withTensor(t, files["remainder.safetensors"], "model.layers.1.self_attn.q_proj.weight")
 	}},
 	{name: "a tensor twice", of: small, files: func(t *testing.T, files map[string][]byte) {
-		files["model.safetensors"] = withTensor(t, files["model.safetensors"], "model.layers.1.input_layernorm.weight")
+		files["remainder.safetensors"] = withTensor(t, files["remainder.safetensors"], "model.layers.1.input_layernorm.weight")
 	}},
 	{name: "another format", of: small, files: func(_ *testing.T, files map[string][]byte) {
-		files["model.safetensors"] = bytes.Replace(files["model.safetensors"], []byte(`"pt"`), []byte(`"tf"`), 1)
+		files["remainder.safetensors"] = bytes.Replace(files["remainder.safetensors"], []byte(`"pt"`), []byte(`"tf"`), 1)
 	}},
-	{name: "no header", of: small, files: func(_ *testing.T, files map[string][]byte) { files["model.safetensors"] = []byte("nothing") }},
+	{name: "no header", of: small, files: func(_ *testing.T, files map[string][]byte) { files["remainder.safetensors"] = []byte("nothing") }},
 	{name: "another output", of: small, files: func(_ *testing.T, files map[string][]byte) { files["stray"] = []byte("s") }, lie: func(o *ledger.Output) {
 		o.Path, o.Size, o.SHA256 = "stray", 1, shared.Sum([]byte("s"))
 	}},

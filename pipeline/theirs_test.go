@@ -27,8 +27,8 @@ import (
 // run, and others.
 var theirNames = []string{
 	"README.md", "config.json", "tokenizer.json", "df11-manifest.json", "df11.png", "chat/template.jinja", "chat", "notes/README.md",
-	"model.safetensors", "lm_head.safetensors", "model_layers_0.safetensors", "other.safetensors", "sub/other.safetensors",
-	"model-00001-of-00002.safetensors", "model.safetensors.index.json", ".df11-x.tmp", ".df11-UNFINISHEDUNFINISHEDUNFINI.tmp",
+	"remainder.safetensors", "model.safetensors", "lm_head.safetensors", "model_layers_0.safetensors", "other.safetensors", "sub/other.safetensors",
+	"remainder-00001-of-00002.safetensors", "model-00001-of-00002.safetensors", "model.safetensors.index.json", ".df11-x.tmp", ".df11-UNFINISHEDUNFINISHEDUNFINI.tmp",
 	".df11/part-1-of-1.json", ".df11-convert", ".df11-convert/notes.txt", ".df11-convert/lock", ".df11-convert/files",
 	".df11-convert/part-1-of-1.json", ".df11-convert/files/lm_head.safetensors", ".df11-convert/files/tokenizer.json",
 	".df11-convert/spool-0123456789abcdef.data", ".df11-convert/sub/part-1-of-1.json",

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Loads tiny models of the real classes in the official loader (dfloat11 0.5.0) by the very code that their model cards
 # show, with transformers 4 and 5 and diffusers, and wants weights, outputs and generated tokens equal to those of the BF16
-# original, bit for bit. Runs on a CPU: the loader's kernel is replaced by readers/decode.c. Needs Python, a C compiler, binutils,
-# PyPI and 7 GB of disk.
+# original, bit for bit. Before that, it checks that plain from_pretrained loads none of our results. Runs on a CPU: the loader's
+# kernel is replaced by readers/decode.c. Needs Python, a C compiler, binutils, PyPI and 7 GB of disk.
 # It takes a few lines of internal/catalog/tried.txt, one for each way to load, in some minutes; 70-readers.sh --all takes all of
 # them, in a quarter of an hour; names of classes, those alone. With --write and names it states there what came out.
 set -euo pipefail
@@ -36,6 +36,16 @@ install() {
 print(os.path.join(os.path.dirname(importlib.util.find_spec("torch").origin), "lib"))')"
 }
 once "$venv" install
+
+# Nothing loads a result as an ordinary model, whose weights would be random. What transformers 4 has saved is loaded with 5, too.
+mkdir "$work/plain"
+for path in '' "$venv/transformers-5"; do
+  HF_HUB_OFFLINE=1 TQDM_DISABLE=1 PYTHONPATH=$path PYTHONDONTWRITEBYTECODE=1 "$venv/bin/python" -W ignore \
+    .ci/deep/readers/plain.py "$DF11_CONVERT" "$work/plain" 2>"$work/log" || {
+    tail -n 40 "$work/log"
+    exit 1
+  }
+done
 
 # A flipped bit must be noticed, or else nothing below means anything.
 for path in '' "$venv/transformers-5"; do

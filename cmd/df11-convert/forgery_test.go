@@ -77,12 +77,12 @@ var forgeries = []struct {
 	{"a tensor less", "", without("model_layers_0.safetensors", "input_layernorm.weight"), []string{wrong}},
 	{"a plain weight next to its module", "", with("model_layers_0.safetensors",
 		world.Tensor{Name: "model.layers.0.mlp.up_proj.weight", DType: "BF16", Shape: []int64{96, 32}, Data: make([]byte, 2*96*32)}), []string{wrong}},
-	{"an empty tensor more", "", with("model.safetensors", world.Tensor{Name: "model.extra.weight", DType: "BF16", Shape: []int64{0}}), []string{wrong}},
+	{"an empty tensor more", "", with("remainder.safetensors", world.Tensor{Name: "model.extra.weight", DType: "BF16", Shape: []int64{0}}), []string{wrong}},
 	{"a tensor twice in a header", "", func(f *forged) {
-		f.tensors("model.safetensors", func(list []world.Tensor) []world.Tensor { return append(list, list[0]) })
+		f.tensors("remainder.safetensors", func(list []world.Tensor) []world.Tensor { return append(list, list[0]) })
 	}, []string{wrong}},
 	{"bytes behind the last tensor", "", func(f *forged) {
-		f.files["model.safetensors"] = append(bytes.Clone(f.files["model.safetensors"]), 0)
+		f.files["remainder.safetensors"] = append(bytes.Clone(f.files["remainder.safetensors"]), 0)
 	}, []string{wrong}},
 
 	{"a module stored in BF16 instead", "", func(f *forged) {
@@ -96,7 +96,7 @@ var forgeries = []struct {
 			return []world.Tensor{{Name: x.Name, DType: "BF16", Shape: x.Shape, Data: of[h.DataStart()+x.Begin : h.DataStart()+x.End]}}
 		})
 	}, []string{others + "README.md (its code isn't ours)"}}, // which counts the modules
-	{"the metadata of another framework", "", edits("model.safetensors", `"format":"pt"`, `"format":"tf"`), []string{nothing}},
+	{"the metadata of another framework", "", edits("remainder.safetensors", `"format":"pt"`, `"format":"tf"`), []string{nothing}},
 	{"modules in another order in the manifest", "", says(func(m *metadata.Manifest) { slices.Reverse(m.Units) }), []string{nothing}},
 	{"another layout in the manifest", "", layout(catalog.TransformersSingle), []string{nothing}},
 	{"the layout of ComfyUI in the manifest", "", layout(catalog.ComfyUI), []string{wrong + "one .safetensors file"}},
@@ -112,7 +112,7 @@ var forgeries = []struct {
 	}, []string{wrong + "w.weight"}},
 	{"a variant", "", adds("model.fp16.safetensors"), []string{wrong + "w.weight"}},
 	{"a name in capitals", "", adds("ZZ.SAFETENSORS"), []string{others + "ZZ.SAFETENSORS (added)"}},
-	{"two names where case counts", "", func(f *forged) { f.take("MODEL.safetensors", llamaModel, "model.safetensors") }, []string{wrong}},
+	{"two names where case counts", "", func(f *forged) { f.take("REMAINDER.safetensors", llamaModel, "remainder.safetensors") }, []string{wrong}},
 	{"two configs where case counts", "", func(f *forged) { f.set("Config.json", "{}") }, []string{wrong + "on a case-insensitive file system"}},
 	{"an index, and weights in a folder", "", func(f *forged) {
 		f.set("model.safetensors.index.json", `{"weight_map": {"w.weight": "sub/evil.safetensors"}}`)
@@ -222,7 +222,7 @@ var forgeries = []struct {
 // otherTransformer copies the modules of the pipeline's other transformer.
 func otherTransformer(f *forged) {
 	for name := range f.files {
-		if strings.HasPrefix(name, "blocks_") || name == "diffusion_pytorch_model.safetensors" {
+		if strings.HasPrefix(name, "blocks_") || name == "remainder.safetensors" {
 			f.take(name, pipe2Model, name)
 		}
 	}

@@ -53,7 +53,7 @@ func TestVerdicts(t *testing.T) {
 		// The pair.
 		{"a weight", true, flipWeight, nil, "well_formed different_weights same", exitWrong, []string{"the pair   different weights: module model.layers.1, tensor "}},
 		{"a weight, by proof", true, flipWeight, []string{"--level", "proof"}, "well_formed different_weights same", exitWrong, nil},
-		{"a copied tensor less", true, without("model.safetensors", "model.norm.weight"), nil, "well_formed different_weights same", exitWrong, []string{"the pair   different weights: model.norm.weight: stored nowhere"}},
+		{"a copied tensor less", true, without("remainder.safetensors", "model.norm.weight"), nil, "well_formed different_weights same", exitWrong, []string{"the pair   different weights: model.norm.weight: stored nowhere"}},
 		{"another original", false, func(*forged) {}, []string{"--against", evilModel}, "well_formed other_original different", exitWrong, []string{"the pair   other original: made from org/llama@"}},
 		{"another original, by no manifest", false, noManifest, []string{"--against", evilModel}, "well_formed different_weights different", exitWrong, nil},
 		{"an original of other shapes", false, func(*forged) {}, []string{"--against", tied}, "well_formed other_original different", exitWrong, []string{"differs from " + tied + ": made from org/llama@"}},

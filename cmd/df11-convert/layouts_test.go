@@ -156,7 +156,7 @@ func TestGoldenSingleFiles(t *testing.T) {
 		world.Write(t, filepath.Join(dir, "d", "config.json"), []byte(`{"_class_name": "SomeTransformer2DModel"}`))
 		world.Write(t, filepath.Join(dir, "c", "some.safetensors"), weights)
 		for _, c := range []struct{ source, layout, out string }{
-			{filepath.Join(dir, "d"), "diffusers-single", "diffusion_pytorch_model.safetensors"},
+			{filepath.Join(dir, "d"), "diffusers-single", "df11.safetensors"},
 			{filepath.Join(dir, "c", "some.safetensors"), "single", "some-DF11.safetensors"},
 		} {
 			out := t.TempDir()

@@ -139,17 +139,34 @@ func (c *Checker) wanted(original []plan.File) (map[string]plan.File, error) {
 				ETag: hex.EncodeToString(sum[:])}
 		}
 	}
-	p := *c.Plan
+	p := c.asNamed()
 	// others put the dict into the component's own config
 	if c.DF11.Dir != "" && c.Model.Listing.Config != nil {
 		p.Config = path.Join(c.DF11.Dir, names.Config)
 	}
-	config, err := metadata.Config(&p, c.Model.Listing.Config)
+	config, err := metadata.Config(p, c.Model.Listing.Config)
 	if p.Config == "" || !isOther {
 		add(p.ConfigPath(), config)
 	}
-	add(c.pathHere(p.RemainderIndex), metadata.RemainderIndex(&p))
+	add(c.pathHere(p.RemainderIndex), metadata.RemainderIndex(p))
 	return wanted, err
+}
+
+// asNamed returns a copy of the plan, with the remainder as the model names it: like the official
+// compressor if the model has none of our names.
+func (c *Checker) asNamed() *plan.Plan {
+	p := *c.Plan
+	has := func(f plan.OutputFile) bool { return c.hasWeights(path.Base(f.Path)) }
+	if !slices.ContainsFunc(p.RemainderFiles, has) && p.Layout != catalog.ComfyUI {
+		p.Rest = p.OfficialRemainder()
+	}
+	return &p
+}
+
+// hasWeights reports whether a loader reads a file of that name as weights of the model.
+func (c *Checker) hasWeights(base string) bool {
+	return slices.ContainsFunc(c.DF11.WeightFiles(),
+		func(w plan.WeightFile) bool { return path.Base(w.Path) == base })
 }
 
 // compareFile says how a file differs from the wanted one, or returns "". It compares the hashes
@@ -236,9 +253,10 @@ func (c *Checker) checkNames() error {
 		return model.Invalidf(name, "it and %s can't both exist on a case-insensitive file system",
 			other)
 	}
+	files := slices.Concat(c.Plan.OutputFiles, c.asNamed().RemainderFiles)
 	for _, w := range c.DF11.WeightFiles() {
 		planned := func(o plan.OutputFile) bool { return path.Base(o.Path) == path.Base(w.Path) }
-		if len(w.Header.Tensors) == 0 && !slices.ContainsFunc(c.Plan.OutputFiles, planned) {
+		if len(w.Header.Tensors) == 0 && !slices.ContainsFunc(files, planned) {
 			return model.Invalidf(w.Path, "it doesn't belong to the model, but a loader reads it")
 		}
 	}

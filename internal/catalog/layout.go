@@ -10,12 +10,10 @@ type Layout string
 
 // Layouts. The single forms put every unit and the remainder into one file.
 const (
-	Transformers       Layout = "transformers"        // units, model.safetensors, full config.json
-	TransformersSingle Layout = "transformers-single" // model.safetensors, full config.json
-	// units, diffusion_pytorch_model.safetensors, config.json
-	Diffusers Layout = "diffusers"
-	// diffusion_pytorch_model.safetensors, config.json
-	DiffusersSingle Layout = "diffusers-single"
+	Transformers       Layout = "transformers"        // units, remainder.safetensors, full config.json
+	TransformersSingle Layout = "transformers-single" // df11.safetensors, full config.json
+	Diffusers          Layout = "diffusers"           // units, remainder.safetensors, config.json
+	DiffusersSingle    Layout = "diffusers-single"    // df11.safetensors, config.json
 	// one file with ComfyUI's names, and a config.json for other readers than ComfyUI
 	ComfyUI Layout = "comfyui-single"
 )
@@ -36,7 +34,8 @@ func (l Layout) Family() Layout {
 	}
 }
 
-// Stem returns the name of the remainder file without its extension (docs/format.md §10).
+// Stem returns the name, without extension, by which libraries find the weights of a source. The
+// official compressor also gives it to the remainder (docs/format.md §10).
 func (l Layout) Stem() string {
 	if l.Family() == Diffusers {
 		return "diffusion_pytorch_model"

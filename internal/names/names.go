@@ -26,6 +26,14 @@ const (
 	Attributes = ".gitattributes"
 )
 
+// Names, without extension, of weight files in a result. No library finds weights by them, so plain
+// from_pretrained of transformers and diffusers stops instead of filling a model with random
+// weights. DF11 readers take every .safetensors file of the folder.
+const (
+	Remainder = "remainder" // the tensors of no unit; the official compressor calls it model
+	Whole     = "df11"      // units and remainder in one file
+)
+
 const (
 	// Ours begins the names of files and folders that are deleted when a conversion is complete.
 	Ours = ".df11"

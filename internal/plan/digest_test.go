@@ -29,7 +29,7 @@ func twoShards(tied bool) Source {
 // their source files, and with nothing else: not with the commit, with copied files, or with file
 // names.
 func TestOutputDigests(t *testing.T) {
-	const embed, layer0, layer1, head, rest = "model_embed_tokens.safetensors", "model_layers_0.safetensors", "model_layers_1.safetensors", "lm_head.safetensors", "model.safetensors"
+	const embed, layer0, layer1, head, rest = "model_embed_tokens.safetensors", "model_layers_0.safetensors", "model_layers_1.safetensors", "lm_head.safetensors", "remainder.safetensors"
 	pin := func(file int, etag string) func(*Source) {
 		return func(s *Source) { s.Weights[file].ETag, s.Files[file].ETag = etag, etag }
 	}

@@ -90,7 +90,7 @@ func TestPipeline(t *testing.T) {
 	if got := filePaths(p.Copied); got != copied {
 		t.Errorf("copied %s", got)
 	}
-	if got := p.OutputFiles[len(p.OutputFiles)-1].Path; got != "diffusion_pytorch_model.safetensors" {
+	if got := p.OutputFiles[len(p.OutputFiles)-1].Path; got != "remainder.safetensors" {
 		t.Errorf("remainder in %s", got)
 	}
 	if len(p.Differences) != 1 || !strings.Contains(p.Differences[0], "plain F32 tensor in a BF16 model") {
@@ -147,7 +147,7 @@ func TestPipelineLosesNoWeights(t *testing.T) {
 // TestPipelineLayouts overrides the layout within its family.
 func TestPipelineLayouts(t *testing.T) {
 	p := mustPlan(t, pipeline("WanTransformer3DModel"), Options{Layout: catalog.DiffusersSingle})
-	if len(p.OutputFiles) != 1 || p.OutputFiles[0].Path != "diffusion_pytorch_model.safetensors" || len(p.OutputFiles[0].Units) != 3 {
+	if len(p.OutputFiles) != 1 || p.OutputFiles[0].Path != "df11.safetensors" || len(p.OutputFiles[0].Units) != 3 {
 		t.Errorf("output files %+v", p.OutputFiles)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"path"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/df11-convert/df11-convert/internal/catalog"
@@ -40,20 +41,39 @@ func (p *Plan) placeUnits() {
 // gets a file.
 func (p *Plan) placeRemainder() {
 	shards := splitShards(p.Remainder, maxShardBytes)
-	stem := p.Layout.Stem()
 	for i, shard := range shards {
-		name := stem + ".safetensors"
-		if len(shards) > 1 {
-			name = fmt.Sprintf("%s-%05d-of-%05d.safetensors", stem, i+1, len(shards))
-		}
 		p.RemainderFiles = append(p.RemainderFiles, OutputFile{
-			Path: name, Plain: shard,
+			Path: shardName(names.Remainder, i, len(shards)), Plain: shard,
 			Metadata: []safetensors.MetadataEntry{{Key: "format", Value: "pt"}},
 		})
 	}
 	if len(shards) > 1 {
-		p.RemainderIndex = stem + ".safetensors.index.json"
+		p.RemainderIndex = indexName(names.Remainder)
 	}
+}
+
+// shardName returns the name of the i-th of n shards, or of the only file.
+func shardName(stem string, i, n int) string {
+	if n == 1 {
+		return stem + ".safetensors"
+	}
+	return fmt.Sprintf("%s-%05d-of-%05d.safetensors", stem, i+1, n)
+}
+
+func indexName(stem string) string { return stem + ".safetensors.index.json" }
+
+// OfficialRemainder returns the remainder as the official compressor names its files and index
+// (docs/format.md §10).
+func (p *Plan) OfficialRemainder() Rest {
+	r, stem := p.Rest, p.Layout.Stem()
+	r.RemainderFiles = slices.Clone(r.RemainderFiles)
+	for i := range r.RemainderFiles {
+		r.RemainderFiles[i].Path = shardName(stem, i, len(r.RemainderFiles))
+	}
+	if r.RemainderIndex != "" {
+		r.RemainderIndex = indexName(stem)
+	}
+	return r
 }
 
 // splitShards follows huggingface_hub's rule. A tensor above the limit gets a shard of its own at
@@ -83,7 +103,7 @@ func splitShards(tensors []Tensor, maxBytes int64) [][]Tensor {
 // placeSingle puts all units and the remainder into one file without metadata (docs/format.md §10).
 // A ComfyUI file keeps the source's name, with -DF11 added.
 func (p *Plan) placeSingle() {
-	stem := p.Layout.Stem()
+	stem := names.Whole
 	if p.Layout == catalog.ComfyUI {
 		stem = strings.TrimSuffix(path.Base(p.source.Weights[0].Path), ".safetensors") + "-DF11"
 	}
@@ -96,7 +116,8 @@ func (p *Plan) placeSingle() {
 }
 
 // checkOutputNames refuses unit paths that can't become file names. It also refuses units named like
-// a remainder file, whatever the number of shards (docs/format.md §10).
+// a remainder file, ours or the official one, whatever the number of shards (docs/format.md §10).
+// Libraries would take a unit with the official name for the whole model.
 func (p *Plan) checkOutputNames() error {
 	for _, f := range p.OutputFiles {
 		if !names.IsSafe(f.Path) {
@@ -109,8 +130,8 @@ func (p *Plan) checkOutputNames() error {
 			return refuse("match another module", "module path %.200q can't become a file name: it may "+
 				"have %d letters, digits, - and _ between single dots", u.Path, maxUnitPath)
 		}
-		if !p.Layout.Single() &&
-			reader.HasStem(strings.ToLower(strings.TrimSuffix(u.File, ".safetensors")), p.Layout.Stem()) {
+		stem := strings.ToLower(strings.TrimSuffix(u.File, ".safetensors"))
+		if !p.Layout.Single() && (reader.HasStem(stem, p.Layout.Stem()) || reader.HasStem(stem, names.Remainder)) {
 			return refuse("match its sub-modules instead",
 				"module %s would take the name of the remainder file %s", u.Path, u.File)
 		}

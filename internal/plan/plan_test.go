@@ -111,8 +111,8 @@ func TestLargeRemainder(t *testing.T) {
 	for _, f := range p.RemainderFiles {
 		paths = append(paths, f.Path)
 	}
-	if fmt.Sprint(paths) != "[model-00001-of-00002.safetensors model-00002-of-00002.safetensors]" ||
-		p.RemainderIndex != "model.safetensors.index.json" {
+	if fmt.Sprint(paths) != "[remainder-00001-of-00002.safetensors remainder-00002-of-00002.safetensors]" ||
+		p.RemainderIndex != "remainder.safetensors.index.json" {
 		t.Errorf("files %v, index %q", paths, p.RemainderIndex)
 	}
 }

@@ -268,6 +268,8 @@ func (s *Survey) refuseNoWeights() error {
 		return refuseDF11("the source is a DF11 model already (it has a df11-manifest.json)")
 	case s.isAdapter():
 		return refuse(adapterHint, "the source is a LoRA adapter, not a model")
+	case s.has(path.Join(s.Dir, names.Remainder+".safetensors")) != "":
+		return refuseDF11("the source holds a remainder.safetensors, as DF11 models do, and no weights of an original")
 	case s.find(reader.IsSafetensors) != "":
 		return refuse("name the file with --file, or start from the model in the layout of "+
 			"transformers or diffusers", "the source has neither %s.safetensors nor its index",
