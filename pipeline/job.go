@@ -25,7 +25,11 @@ func newJob(opt Options) (*job, error) {
 	if err := opt.check(); err != nil {
 		return nil, err
 	}
-	return &job{opt, spans.Outputs(opt.Plan)}, nil
+	outputs, err := spans.Outputs(opt.Plan)
+	if err != nil {
+		return nil, err
+	}
+	return &job{opt, outputs}, nil
 }
 
 // baseModel returns the Hub repo of the original, or "" if it isn't known.

@@ -18,6 +18,7 @@ import (
 	"github.com/df11-convert/df11-convert/internal/names"
 	"github.com/df11-convert/df11-convert/internal/plan"
 	"github.com/df11-convert/df11-convert/internal/spans"
+	shared "github.com/df11-convert/df11-convert/internal/testing/world"
 	"github.com/df11-convert/df11-convert/pipeline"
 )
 
@@ -58,7 +59,7 @@ func readJournal(t *testing.T, p *plan.Plan, work string) *ledger.Ledger {
 func kept(t *testing.T, p *plan.Plan, work string) (n int64) {
 	t.Helper()
 	l := readJournal(t, p, work)
-	for _, o := range spans.Outputs(p) {
+	for _, o := range shared.Got(spans.Outputs(p))(t) {
 		_, gone := os.Stat(filepath.Join(work, ".df11-convert", names.KeptSpool(o.Path)))
 		for x := range o.Tensors() {
 			whole := func(h ledger.Tensor) bool { return h.At == x.At }

@@ -62,7 +62,7 @@ func (s *state) convert(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	way.Wait = s.CommitWait == 0 && s.Part.Whole() && budget.Wait(s.Plan, disk)
+	way.Wait = s.CommitWait == 0 && s.Part.Whole() && budget.Wait(s.Plan, s.outputs, disk)
 	if err := forward.Make(ctx, way); err != nil {
 		return err
 	}

@@ -316,7 +316,7 @@ func (o *ordeal) there(t *testing.T) (saved int64, done []string) {
 	if journal, err := o.ReadFile(targetRepo, "main", ".df11/part-1-of-1.json"); err == nil {
 		repo.Read(ledger.ReadJournal(journal))
 	}
-	for _, x := range spans.Outputs(p) {
+	for _, x := range shared.Got(spans.Outputs(p))(t) {
 		if local.Done(x.Path) || repo.Done(x.Path) {
 			done = append(done, x.Path)
 			if !local.Done(x.Path) {

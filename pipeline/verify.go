@@ -24,8 +24,12 @@ import (
 // else the pair's. An error without a report says that the verification could not run.
 func Verify(ctx context.Context, opt PairOptions) (*VerifyReport, error) {
 	opt.Complete()
+	outputs, err := spans.Outputs(opt.Plan)
+	if err != nil {
+		return nil, err
+	}
 	v := &verification{
-		PairOptions: opt, outputs: spans.Outputs(opt.Plan),
+		PairOptions: opt, outputs: outputs,
 		check: back.Checker{Pair: opt.Pair, Workers: opt.Workers},
 	}
 	v.check.Beside = []back.OtherFile{}

@@ -64,7 +64,7 @@ func refreshes(t *testing.T) []change {
 	p := newWorld(t, small()).planned(t)
 	for _, c := range []*change{&shard, &all} {
 		isNew := func(file string) bool { return slices.Contains(c.shards, file) }
-		for _, o := range spans.Outputs(p) {
+		for _, o := range shared.Got(spans.Outputs(p))(t) {
 			var from []string
 			for _, i := range o.Files() {
 				from = append(from, p.Source().Weights[i].Path)

@@ -141,7 +141,11 @@ func convertOne(ctx context.Context, u *ui, f *convertFlags, spec string) (*pipe
 	defer f.gpu.close()
 	defer u.count(opt.Progress)
 	if f.parts.which == "" { // the sizes of a part differ
-		u.say("%s", gain(src.plan, spans.LikelyBytes(spans.Outputs(src.plan)), false))
+		outputs, err := spans.Outputs(src.plan)
+		if err != nil {
+			return nil, err
+		}
+		u.say("%s", gain(src.plan, spans.LikelyBytes(outputs), false))
 	}
 	defer u.watch(opt.Progress)()
 	report, err := pipeline.Run(ctx, opt)

@@ -276,7 +276,7 @@ func (f *forecast) printRemarks(w io.Writer) {
 		title string
 		lines []string
 	}{
-		{"equal tensors, stored once (convert compares every bit)", f.Aliases},
+		{"tied tensors, stored once if they are equal (convert compares every bit)", f.Aliases},
 		{"differences from the official converter", f.Differences},
 		{"warnings", f.Warnings},
 	} {

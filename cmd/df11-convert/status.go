@@ -182,7 +182,11 @@ func (f *convertFlags) status(ctx context.Context, u *ui, spec string) (publicat
 func publicationOf(ctx context.Context, spec string, src *opened,
 	push *publish.Push) (publication, error) {
 	p := publication{Source: spec, Target: push.Repo, Newest: src.model.Commit}
-	p.read, p.publish = src.plan.SourceBytes(), spans.LikelyBytes(spans.Outputs(src.plan))
+	outputs, err := spans.Outputs(src.plan)
+	if err != nil {
+		return p, err
+	}
+	p.read, p.publish = src.plan.SourceBytes(), spans.LikelyBytes(outputs)
 	state, m, err := push.State(ctx, publish.NewOwner(src.plan,
 		publish.Origin{Repo: src.model.ID, Commit: src.model.Commit}, "", false), src.model)
 	if p.State = state; m == nil {

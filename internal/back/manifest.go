@@ -36,7 +36,11 @@ func (p Pair) Rebuilder(workers int, c *progress.Counters) ([]model.File, *Rebui
 	if dropped := p.Plan.Dropped; len(dropped) > 0 {
 		return nil, nil, &LeftOutError{len(dropped), dropped[0].Source}
 	}
-	return p.Model.Files(), NewRebuilder(p.DF11, spans.Outputs(p.Plan), workers, c), nil
+	outputs, err := spans.Outputs(p.Plan)
+	if err != nil {
+		return nil, nil, err
+	}
+	return p.Model.Files(), NewRebuilder(p.DF11, outputs, workers, c), nil
 }
 
 // NotRestored lists the files of the original that decoding doesn't write and the DF11 model doesn't

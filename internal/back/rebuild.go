@@ -62,7 +62,11 @@ func NewRebuilder(d *model.DF11, outputs []*spans.Output, workers int,
 			r.places[t.Source] = p
 		}
 		for _, a := range o.Aliases {
-			r.places[a.Source] = place{name: a.Of.Name, widen: a.ExactF32}
+			p := place{name: a.Of.Name, widen: a.ExactF32}
+			if a.Unit != nil {
+				p.unit, p.elem = a.Unit, (a.Of.At-a.Unit.At)/2
+			}
+			r.places[a.Source] = p
 		}
 	}
 	return r

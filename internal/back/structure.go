@@ -81,8 +81,12 @@ func (c *Checker) Fits() error {
 	if err := c.placed(); err != nil {
 		return err
 	}
+	outputs, err := spans.Outputs(c.Plan)
+	if err != nil {
+		return err
+	}
 	narrowed := 0
-	for _, o := range spans.Outputs(c.Plan) {
+	for _, o := range outputs {
 		for _, u := range o.Units {
 			if sizes, coded := c.sizes[u.Path]; !coded {
 				c.BF16++

@@ -93,7 +93,7 @@ func TestEstimateSampled(t *testing.T) {
 		dir := written(t, known)
 		result := converted(t, dir, plan.Options{})
 		_, _, p := opened(t, dir, plan.Options{})
-		if likely := spans.LikelyBytes(spans.Outputs(p)); math.Abs(float64(likely)/float64(result)-1) > 0.03 {
+		if likely := spans.LikelyBytes(world.Got(spans.Outputs(p))(t)); math.Abs(float64(likely)/float64(result)-1) > 0.03 {
 			t.Errorf("%s: guessed %d, result %d", name, likely, result)
 		}
 		for maxBytes, most := range map[int64]float64{-1: 0.005, 2 << 20: 0.005, 1 << 20: 0.005, 0: 0.03} {

@@ -9,6 +9,7 @@ import (
 	"github.com/df11-convert/df11-convert/internal/plan"
 	"github.com/df11-convert/df11-convert/internal/safetensors"
 	"github.com/df11-convert/df11-convert/internal/spans"
+	"github.com/df11-convert/df11-convert/internal/testing/world"
 )
 
 // shapes are real models with their names and shapes, in files of at most shard bytes.
@@ -128,7 +129,7 @@ func TestWhatAKillCosts(t *testing.T) {
 		if err != nil {
 			t.Fatal(m.name, err)
 		}
-		outputs := spans.Outputs(p)
+		outputs := world.Got(spans.Outputs(p))(t)
 		segments := spans.Segments(outputs, len(p.Source().Weights))
 		shares, err := NewDemand(outputs, segments, false, true, defaultSpools).Divide(0)
 		if err != nil {

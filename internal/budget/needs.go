@@ -45,7 +45,11 @@ func FindNeeds(m *model.Model, p *plan.Plan, e *Estimate, b Budget) (Needs, erro
 	if err := b.Memory.Check(m, p); err != nil {
 		return Needs{}, err
 	}
-	outputs, carried := spans.Outputs(p), PeakCopies(p, 0, math.MaxInt)
+	outputs, err := spans.Outputs(p)
+	if err != nil {
+		return Needs{}, err
+	}
+	carried := PeakCopies(p, 0, math.MaxInt)
 	n := Needs{Upload: e.OutputBytes + carried}
 	if !m.Local {
 		n.Download = p.SourceBytes() + carried
@@ -60,7 +64,7 @@ func FindNeeds(m *model.Model, p *plan.Plan, e *Estimate, b Budget) (Needs, erro
 		n.DiskPush = max(n.DiskPush, PeakCopies(p, b.Disk, Uploads))
 		n.DiskLeast = max(n.DiskLeast, PeakCopies(p, 0, 1))
 	}
-	if b.Part.Whole() && Wait(p, b.Disk) {
+	if b.Part.Whole() && Wait(p, outputs, b.Disk) {
 		n.DiskPush = max(n.DiskPush, n.Disk)
 	}
 	n.Memory = b.Memory.Bound(m, p, folder.memory,
@@ -131,12 +135,11 @@ func CarriedFiles(p *plan.Plan) []plan.File { return slices.Concat(p.Copied, p.C
 // one.
 const WaitBytes = 64 << 20
 
-// Wait reports whether a result is small enough for all of it to wait on the disk for the last
-// commit, so that the Hub is asked about its files together. Spools get half of the disk, hence
-// three times its size; 0 means no
-// limit.
-func Wait(p *plan.Plan, disk int64) bool {
-	all := largest(spans.Outputs(p), math.MaxInt, (*spans.Output).MaxBytes) +
+// Wait reports whether a result of these outputs is small enough for all of it to wait on the disk
+// for the last commit, so that the Hub is asked about its files together. Spools get half of the
+// disk, hence three times its size; 0 means no limit.
+func Wait(p *plan.Plan, outputs []*spans.Output, disk int64) bool {
+	all := largest(outputs, math.MaxInt, (*spans.Output).MaxBytes) +
 		PeakCopies(p, 0, math.MaxInt)
 	return all <= WaitBytes && (disk == 0 || 3*all <= disk)
 }

@@ -29,7 +29,7 @@ func TestNoChangedByteIsVerified(t *testing.T) {
 	must(t, err)
 	folder, err := publish.OpenFolder(t.Context(), t.TempDir(), true, publish.NewOwner(p, publish.Origin{}, "part", false), 0o666)
 	must(t, err)
-	outputs, counters := spans.Outputs(p), &progress.Counters{}
+	outputs, counters := world.Got(spans.Outputs(p))(t), &progress.Counters{}
 	tasks := fetch.NewTasks(outputs)
 	complete := make(chan *fetch.Task, len(tasks))
 	f := fetch.Fetcher{Source: src, Model: m, Tasks: tasks, Ledger: ledger.New("", true), Progress: counters}

@@ -13,6 +13,7 @@ import (
 	"github.com/df11-convert/df11-convert/internal/plan"
 	"github.com/df11-convert/df11-convert/internal/publish"
 	"github.com/df11-convert/df11-convert/internal/spans"
+	"github.com/df11-convert/df11-convert/internal/testing/world"
 )
 
 // What earlier runs left on the disk, in kept spools and in finished files that don't stay, is
@@ -20,7 +21,7 @@ import (
 func TestWhatIsLeftOverCountsAsFree(t *testing.T) {
 	const much = 1 << 50 // more than any disk
 	free := func(stays bool, leftover ledger.Place, held ...ledger.Tensor) int64 {
-		outputs := spans.Outputs(&plan.Plan{OutputFiles: []plan.OutputFile{{Path: "o", Plain: []plan.Tensor{{Name: "a", Length: 25}}}}})
+		outputs := world.Got(spans.Outputs(&plan.Plan{OutputFiles: []plan.OutputFile{{Path: "o", Plain: []plan.Tensor{{Name: "a", Length: 25}}}}}))(t)
 		outputs[0].Copied[0].Length = much
 		p := &plan.Plan{}
 		folder, err := publish.OpenFolder(t.Context(), t.TempDir(), stays, publish.NewOwner(p, publish.Origin{}, "part", false), 0o666)

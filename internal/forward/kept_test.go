@@ -15,6 +15,7 @@ import (
 	"github.com/df11-convert/df11-convert/internal/progress"
 	"github.com/df11-convert/df11-convert/internal/publish"
 	"github.com/df11-convert/df11-convert/internal/spans"
+	"github.com/df11-convert/df11-convert/internal/testing/world"
 )
 
 // A kept spool is given up if the disk has no space for another one next to it, because an output
@@ -28,7 +29,7 @@ func TestKeptSpoolsBlockNothing(t *testing.T) {
 			x := plan.Tensor{Name: name, Source: name, Offset: int64(i * size), Length: size}
 			p.OutputFiles = append(p.OutputFiles, plan.OutputFile{Path: name, Plain: []plan.Tensor{x}})
 		}
-		outputs := spans.Outputs(p)
+		outputs := world.Got(spans.Outputs(p))(t)
 		folder, err := publish.OpenFolder(t.Context(), t.TempDir(), false, publish.NewOwner(&plan.Plan{}, publish.Origin{}, "part", false), 0o666)
 		must(t, err)
 		dir, l := folder.State(), ledger.New("", false)

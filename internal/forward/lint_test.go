@@ -11,6 +11,7 @@ import (
 	"github.com/df11-convert/df11-convert/internal/plan"
 	"github.com/df11-convert/df11-convert/internal/safetensors"
 	"github.com/df11-convert/df11-convert/internal/spans"
+	"github.com/df11-convert/df11-convert/internal/testing/world"
 )
 
 // lint writes an output file with these tensors, all zero, and checks its header.
@@ -34,7 +35,7 @@ func TestLintOfOutputs(t *testing.T) {
 		Units:       []plan.Unit{{Path: "layers.0", Attrs: []plan.Tensor{weight}, Siblings: []plan.Tensor{norm}}},
 		OutputFiles: []plan.OutputFile{{Path: "layers_0.safetensors", Units: []int{0}}},
 	}
-	o := spans.Outputs(p)[0]
+	o := world.Got(spans.Outputs(p))(t)[0]
 	stored := []safetensors.Entry{
 		{Name: "layers.0.luts", DType: "U8", Shape: []int64{3, 256}},
 		{Name: "layers.0.encoded_exponent", DType: "U8", Shape: []int64{12}},

@@ -9,35 +9,40 @@ import (
 )
 
 // Digest returns the SHA-256, in hexadecimal, of what the plan says of weights: source ID, weight
-// files, layout, pattern dict, and every output file. It doesn't cover options and machine facts
+// files, layout, pattern dict, every output file with the aliases that are compared with it, and
+// the tensors that are left out. It doesn't cover options and machine facts
 // that change no byte of these, nor the commit, nor copied files.
 func (p *Plan) Digest() string {
 	var weights []File
 	for i, w := range p.source.Weights {
 		weights = append(weights, File{w.Path, w.Size, p.source.pin(i)})
 	}
-	return digest([]any{planSchema, p.source.ID, weights, p.Layout, p.Config, p.PatternDict,
-		p.RemainderIndex, p.OutputDigests()})
+	form := []any{planSchema, p.source.ID, weights, p.Layout, p.Config, p.PatternDict,
+		p.RemainderIndex, p.OutputDigests()}
+	if len(p.Dropped) > 0 {
+		form = append(form, p.source.decisive(p.Dropped))
+	}
+	return digest(form)
 }
 
 // planSchema changes when the meaning of a digest does.
 const planSchema = "df11-convert plan 3"
 
 // OutputDigests returns, by path, the SHA-256 of everything that decides the bytes of each output
-// file: the format, what the file holds, and the content of the source files it's made from.
+// file, or is compared with them: the format, what the file holds, and the content of the source files it's made from.
 func (p *Plan) OutputDigests() map[string]string {
 	all, src := map[string]string{}, &p.source
 	for _, f := range p.OutputFiles {
 		var units, aliases []any
-		copied := slices.Clone(f.Plain)
+		stored := slices.Clone(f.Plain)
 		for _, i := range f.Units {
 			u := p.Units[i]
-			copied = append(copied, u.Siblings...)
+			stored = append(append(stored, u.Siblings...), u.Attrs...)
 			units = append(units,
 				[]any{u.Path, src.decisive(u.Attrs), src.decisive(u.Siblings), u.Unholdable})
 		}
 		for _, a := range p.Aliases { // each with the tensor that it must equal
-			if slices.ContainsFunc(copied, func(t Tensor) bool { return t.Name == a.Of.Name }) {
+			if slices.ContainsFunc(stored, func(t Tensor) bool { return t.Name == a.Of.Name }) {
 				aliases = append(aliases, src.decisive([]Tensor{a.Tensor, a.Of}))
 			}
 		}

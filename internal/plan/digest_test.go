@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/df11-convert/df11-convert/internal/catalog"
+	"github.com/df11-convert/df11-convert/internal/safetensors"
 )
 
 // twoShards is a tiny model with a second shard, which begins in the middle of the last block. With
@@ -87,5 +88,33 @@ func TestOutputDigests(t *testing.T) {
 				t.Errorf("%v have changed, want %v; the plan %v", changed, tt.changed, was.Digest() != is.Digest())
 			}
 		})
+	}
+}
+
+// The digest of an output covers a tensor that isn't stored because it must equal one of the output's
+// tensors, even one in a unit. The plan's digest covers the tensors that are left out, too.
+func TestDigestsCoverWhatIsNotStored(t *testing.T) {
+	t5 := func(etag string) *Plan {
+		a, b := newModel(), newModel()
+		a.add("shared.weight", safetensors.BF16, 64, 32)
+		for _, x := range []string{"q", "k", "v", "o"} {
+			a.add("encoder.block.0.layer.0.SelfAttention."+x+".weight", safetensors.BF16, 32, 32)
+		}
+		b.add("encoder.embed_tokens.weight", safetensors.BF16, 64, 32)
+		src := source([]WeightFile{a.file("model-00001-of-00002.safetensors"), b.file("model-00002-of-00002.safetensors")},
+			map[string]any{"model_type": "t5", "architectures": []string{"T5EncoderModel"}}, "model.safetensors.index.json")
+		src.Index = []byte(`{"weight_map": {"shared.weight": "model-00001-of-00002.safetensors", "encoder.embed_tokens.weight": "model-00002-of-00002.safetensors"}}`)
+		src.Weights[1].ETag, src.Files[1].ETag = etag, etag
+		return mustPlan(t, src, Options{Like: "t5-encoder", PatternDict: catalog.PatternDict{{Regex: "shared", Attrs: []string{}}}})
+	}
+	one, two := t5("x"), t5("y")
+	for path, is := range one.OutputDigests() {
+		if other := two.OutputDigests()[path]; (is != other) != (path == "shared.safetensors") {
+			t.Errorf("%s: changed %v", path, is != other)
+		}
+	}
+	before := one.Digest()
+	if one.Dropped = one.Remainder[:1]; one.Digest() == before {
+		t.Error("the plan's digest ignores what is left out")
 	}
 }

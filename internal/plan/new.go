@@ -32,6 +32,7 @@ func New(ctx context.Context, src Source, opt Options) (*Plan, error) {
 	if err = f.formUnits(ctx); err != nil {
 		return nil, err
 	}
+	f.placeAliases()
 	if c.Unfilled = c.unfilled(inv); len(c.Unfilled) > 0 && !opt.Unfilled {
 		return nil, refuse("leave those modules out of the pattern dict, or accept them with --unfilled",
 			"no reader gives these modules their weights: %s", human.List(c.Unfilled))

@@ -58,6 +58,26 @@ func (c *choice) resolveTies(inv *inventory) (out *inventory, err error) {
 	return inv, nil
 }
 
+// placeAliases completes the aliases once the units are formed. If a unit takes F32 as BF16, the
+// copies of its weight are narrowed, too, and compared after that.
+func (f *former) placeAliases() {
+	if len(f.Aliases) == 0 {
+		return
+	}
+	inUnits := map[string]Tensor{}
+	for _, u := range f.Units {
+		for _, t := range u.Attrs {
+			inUnits[t.Name] = t
+		}
+	}
+	for i := range f.Aliases {
+		a := &f.Aliases[i]
+		if t, ok := inUnits[a.Of.Name]; ok {
+			a.Of, a.Tensor.ExactF32 = t, t.ExactF32
+		}
+	}
+}
+
 // ties returns the pairs that are shared, and whether head and embedding are among them. Of each
 // pair, the first tensor isn't stored, and the second holds its values.
 func (c *choice) ties(inv *inventory) (pairs [][2]string, tied bool) {

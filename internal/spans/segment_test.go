@@ -5,6 +5,7 @@ import (
 
 	"github.com/df11-convert/df11-convert/internal/plan"
 	"github.com/df11-convert/df11-convert/internal/spans"
+	"github.com/df11-convert/df11-convert/internal/testing/world"
 )
 
 // An empty tensor has the offset of the tensor after it, whose bytes must still go where they
@@ -12,7 +13,7 @@ import (
 func TestEmptyTensorTakesNoBytes(t *testing.T) {
 	empty, full := plan.Tensor{Name: "empty", Offset: 10}, plan.Tensor{Name: "full", Offset: 10, Length: 6}
 	for _, plain := range [][]plan.Tensor{{empty, full}, {full, empty}} {
-		outputs := spans.Outputs(&plan.Plan{OutputFiles: []plan.OutputFile{{Path: "o", Plain: plain}}})
+		outputs := world.Got(spans.Outputs(&plan.Plan{OutputFiles: []plan.OutputFile{{Path: "o", Plain: plain}}}))(t)
 		found := spans.Segments(outputs, 1)[0]
 		if len(found) != 1 || found[0].Off != 10 || found[0].End != 16 || len(found[0].To) != 1 || found[0].To[0].Name != "full" {
 			t.Errorf("%+v", found)

@@ -21,12 +21,16 @@ type Output struct {
 	Aliases  []Alias
 	Size     int64 // bytes in the spool
 	Index    int   // index in the plan's outputs
+
+	narrows bool // some F32 tensor waits in the spool as BF16
 }
 
-// Unit is one unit of an output. At is the spool offset of its first weight.
+// Unit is one unit of an output. At is the spool offset of its first weight. Index is its index in
+// Output.Units.
 type Unit struct {
 	plan.Unit
-	At int64
+	At    int64
+	Index int
 }
 
 // Tensor is a tensor of the source. At is its offset in the spool.
@@ -35,15 +39,26 @@ type Tensor struct {
 	At int64
 }
 
-// Alias is a tensor that must equal the copied tensor Of and isn't stored (docs/format.md §15).
+// Alias is a tensor that isn't stored, because it must equal Of (docs/format.md §15). Of is a weight
+// of Unit, or a copied tensor if Unit is nil. Both wait in the spool of the output that stores Of.
 type Alias struct {
 	Tensor
-	Of Tensor
+	Of   Tensor
+	Unit *Unit
 }
 
-// Outputs lays out every output file of the plan, in the plan's order.
-func Outputs(p *plan.Plan) []*Output {
-	var outputs []*Output
+// Outputs lays out every output file of the plan, in the plan's order. It fails if any byte of a
+// weight file would go nowhere: each belongs to the header, to a tensor that is stored, to an alias
+// that is compared with the tensor it equals, or to a tensor that the plan leaves out and names.
+func Outputs(p *plan.Plan) ([]*Output, error) {
+	outputs := layOut(p)
+	if err := account(p, outputs); err != nil {
+		return nil, err
+	}
+	return outputs, nil
+}
+
+func layOut(p *plan.Plan) (outputs []*Output) {
 	for i, f := range p.OutputFiles {
 		o := &Output{Path: f.Path, Metadata: f.Metadata, Index: i}
 		copied := f.Plain
@@ -56,14 +71,12 @@ func Outputs(p *plan.Plan) []*Output {
 		}
 		outputs = append(outputs, o)
 	}
-	for _, a := range p.Aliases {
-		addAlias(outputs, a)
-	}
+	addAliases(outputs, p.Aliases)
 	return outputs
 }
 
 func (o *Output) addUnit(u plan.Unit) {
-	o.Units = append(o.Units, &Unit{Unit: u, At: o.Size})
+	o.Units = append(o.Units, &Unit{Unit: u, At: o.Size, Index: len(o.Units)})
 	for _, a := range u.Attrs {
 		o.place(a)
 	}
@@ -73,17 +86,29 @@ func (o *Output) addUnit(u plan.Unit) {
 func (o *Output) place(t plan.Tensor) Tensor {
 	placed := Tensor{t, o.Size}
 	o.Size += t.SpoolBytes()
+	o.narrows = o.narrows || t.ExactF32
 	return placed
 }
 
-// addAlias adds an alias to the output that stores the tensor it must equal.
-func addAlias(outputs []*Output, a plan.Alias) {
+// addAliases adds each alias to the output that stores the tensor it must equal.
+func addAliases(outputs []*Output, aliases []plan.Alias) {
+	byTwin := map[string][]plan.Alias{}
+	for _, a := range aliases {
+		byTwin[a.Of.Name] = append(byTwin[a.Of.Name], a)
+	}
+	if len(byTwin) == 0 {
+		return
+	}
 	for _, o := range outputs {
-		for _, t := range o.Copied {
-			if t.Name == a.Of.Name {
-				o.Aliases = append(o.Aliases, Alias{o.place(a.Tensor), t})
-				return
+		var found []Alias
+		for of, u := range o.Tensors() {
+			for _, a := range byTwin[of.Name] {
+				found = append(found, Alias{Tensor{Tensor: a.Tensor}, of, u})
 			}
+		}
+		for _, a := range found {
+			a.Tensor = o.place(a.Tensor.Tensor)
+			o.Aliases = append(o.Aliases, a)
 		}
 	}
 }
@@ -138,15 +163,7 @@ func (o *Output) Files() []int {
 // Spooled reports whether the output's source bytes wait in a spool. For a local source, they wait
 // in their file, unless F32 tensors are taken as BF16.
 func (o *Output) Spooled(local bool) bool {
-	if !local {
-		return true
-	}
-	for t := range o.Tensors() {
-		if t.ExactF32 {
-			return true
-		}
-	}
-	return false
+	return !local || o.narrows
 }
 
 // MaxBytes returns a bound on the size of the output file: DF11 with the worst exponents, or BF16,

@@ -6,6 +6,7 @@ import (
 
 	"github.com/df11-convert/df11-convert/internal/plan"
 	"github.com/df11-convert/df11-convert/internal/spans"
+	"github.com/df11-convert/df11-convert/internal/testing/world"
 )
 
 // twoFiles is a plan with a unit of two F32 weights, a sibling, a remainder, and an alias of a
@@ -30,7 +31,7 @@ func twoFiles() *plan.Plan {
 // A spool holds the weights of units first, in encoding order and as BF16, then the copied tensors,
 // then the aliases. An alias is in the same output as the tensor it equals.
 func TestOutputs(t *testing.T) {
-	outputs := spans.Outputs(twoFiles())
+	outputs := world.Got(spans.Outputs(twoFiles()))(t)
 	type place struct {
 		name string
 		at   int64
@@ -60,7 +61,7 @@ func TestOutputs(t *testing.T) {
 
 // Each file lists its tensors by offset, with the output that each belongs to.
 func TestSegments(t *testing.T) {
-	outputs := spans.Outputs(twoFiles())
+	outputs := world.Got(spans.Outputs(twoFiles()))(t)
 	var got []string
 	for _, file := range spans.Segments(outputs, 2) {
 		for _, s := range file {

@@ -50,7 +50,8 @@ type Comparer struct {
 
 // Output compares everything that is stored of an output with its source, in the order of its
 // spool: all 16 bits of every weight of its units, every byte of its copied tensors, and its
-// aliases with the tensors they equal. It ends at the first difference, with a
+// aliases with the tensors they equal, as the source has them: that what is stored of those decodes
+// to the same bits is compared before. It ends at the first difference, with a
 // *verify.MismatchError, *TensorError, or *AliasError. If there is nothing to compare, the error is
 // a *verify.StructureError or *model.InvalidError. It returns what each decoder verified.
 func (c *Comparer) Output(ctx context.Context, o *spans.Output, stored Stored,
@@ -149,7 +150,8 @@ type AliasError struct {
 }
 
 func (e *AliasError) Error() string {
-	return fmt.Sprintf("%s is tied to %s by the config, but byte %d differs", e.Name, e.Of, e.Byte)
+	return fmt.Sprintf("%s is tied to %s by the config or its class, but byte %d differs", e.Name,
+		e.Of, e.Byte)
 }
 
 // alias compares an alias with the tensor it must equal. Both are in the spool.

@@ -78,7 +78,7 @@ func newJob(t *testing.T, local bool) *job {
 	}
 	j := &job{source: &counted{Source: src}}
 	j.Fetcher = &Fetcher{
-		Source: j.source, Model: known, Tasks: NewTasks(spans.Outputs(p)), Ledger: ledger.New("", false),
+		Source: j.source, Model: known, Tasks: NewTasks(world.Got(spans.Outputs(p))(t)), Ledger: ledger.New("", false),
 		Room:     &spool.Room{Dir: world.Root(t, t.TempDir()), Disk: spool.NewBudget(0), Memory: spool.NewBudget(0)},
 		Parallel: 8, Progress: new(progress.Counters),
 	}

@@ -35,9 +35,9 @@ func TestOnlyConfirmedTensorsAreTakenUp(t *testing.T) {
 		"another place":    {append(bytes.Clone(a), b...), []ledger.Tensor{named(2, a)}, -1},
 		"twice":            {append(bytes.Clone(a), b...), []ledger.Tensor{good[0], good[0]}, -1},
 	} {
-		outputs := spans.Outputs(&plan.Plan{OutputFiles: []plan.OutputFile{{
+		outputs := world.Got(spans.Outputs(&plan.Plan{OutputFiles: []plan.OutputFile{{
 			Path: "o", Plain: []plan.Tensor{{Name: "a", Length: 600}, {Name: "b", Offset: 600, Length: 400}},
-		}}})
+		}}}))(t)
 		task := NewTasks(outputs)[0]
 		s, err := spool.NewTemp(world.Root(t, t.TempDir()))
 		if err != nil {

@@ -5,7 +5,6 @@ package fetch
 
 import (
 	"fmt"
-	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -70,7 +69,7 @@ func (t *Task) add(u *spans.Unit, at int64, p []byte) {
 	if u == nil {
 		return
 	}
-	if c := t.Counters[slices.Index(t.Units, u)]; c != nil {
+	if c := t.Counters[u.Index]; c != nil {
 		c.Add((at-u.At)/2, p)
 	}
 }

@@ -24,6 +24,15 @@ func Must(t testing.TB, err error) {
 	}
 }
 
+// Got returns a function that returns v, or ends the test if err isn't nil.
+func Got[T any](v T, err error) func(testing.TB) T {
+	return func(t testing.TB) T {
+		t.Helper()
+		Must(t, err)
+		return v
+	}
+}
+
 // Root opens a folder until the test ends.
 func Root(t testing.TB, dir string) *os.Root {
 	t.Helper()

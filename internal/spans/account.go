@@ -1,0 +1,72 @@
+package spans
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"github.com/df11-convert/df11-convert/internal/plan"
+	"github.com/df11-convert/df11-convert/internal/safetensors"
+)
+
+// An UnaccountedError says that a plan would lose a tensor of the source, or take it twice. It's a
+// bug of this program, not a fault of the source.
+type UnaccountedError struct{ File, Tensor string }
+
+func (e *UnaccountedError) Error() string {
+	return fmt.Sprintf("internal error: tensor %s of %s would not be stored, compared, or left out "+
+		"exactly once", e.Tensor, e.File)
+}
+
+// Hint says what to do about the error.
+func (e *UnaccountedError) Hint() string { return "report it, with the name of the model" }
+
+// account returns an *UnaccountedError unless the header, the outputs' tensors, and the tensors that
+// the plan leaves out cover every weight file exactly once.
+func account(p *plan.Plan, outputs []*Output) error {
+	weights := p.Source().Weights
+	taken := make([][]plan.Tensor, len(weights))
+	take := func(t plan.Tensor) {
+		if t.File < len(taken) {
+			taken[t.File] = append(taken[t.File], t)
+		}
+	}
+	for _, o := range outputs {
+		for t := range o.Tensors() {
+			take(t.Tensor)
+		}
+	}
+	for _, t := range p.Dropped {
+		take(t)
+	}
+	for i, w := range weights {
+		if name := uncovered(w, taken[i]); name != "" {
+			return &UnaccountedError{w.Path, name}
+		}
+	}
+	return nil
+}
+
+// uncovered returns the first tensor of a weight file that isn't taken exactly once, or "". Parsing
+// has shown that the tensors of its header cover the file without holes.
+func uncovered(w plan.WeightFile, taken []plan.Tensor) string {
+	slices.SortFunc(taken, func(a, b plan.Tensor) int {
+		return cmp.Or(cmp.Compare(a.Offset, b.Offset), cmp.Compare(a.Length, b.Length),
+			cmp.Compare(a.Source, b.Source))
+	})
+	want := slices.Clone(w.Header.Tensors)
+	slices.SortFunc(want, func(a, b safetensors.Tensor) int {
+		return cmp.Or(cmp.Compare(a.Begin, b.Begin), cmp.Compare(a.End, b.End),
+			cmp.Compare(a.Name, b.Name))
+	})
+	for i, t := range want {
+		if i == len(taken) || taken[i].Source != t.Name ||
+			taken[i].Offset != w.Header.DataStart()+t.Begin || taken[i].Length != t.NBytes() {
+			return t.Name
+		}
+	}
+	if len(taken) > len(want) {
+		return taken[len(want)].Source
+	}
+	return ""
+}
