@@ -14,6 +14,7 @@ import (
 // paths of repos, repo IDs, commits, and SHA-256 sums.
 var judges = map[string]string{
 	"internal/human/list.go":      "what a shell needs no quotes for",
+	"internal/model/header.go":    "whether a file is a text",
 	"internal/model/copies.go":    "paths of this machine, to which links lead",
 	"hub/internal/wire/errors.go": "what a terminal may show",
 }

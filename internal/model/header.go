@@ -1,10 +1,15 @@
 package model
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"io"
+	"strconv"
+	"strings"
+	"unicode"
+	"unicode/utf8"
 
 	"golang.org/x/sync/errgroup"
 
@@ -51,9 +56,32 @@ func readHeader(all *safetensors.Headers, r io.ReaderAt, size int64) (*safetenso
 	if !errors.Is(err, safetensors.ErrHeaderLength) {
 		return h, err
 	}
-	begin := make([]byte, min(size, int64(len(lfsPointer))))
-	if streams.ReadFull(r, begin, 0) == nil && string(begin) == lfsPointer {
+	begin := make([]byte, min(size, maxPointer))
+	if streams.ReadFull(r, begin, 0) != nil {
+		return nil, err
+	}
+	if bytes.HasPrefix(begin, []byte(lfsPointer)) {
 		return nil, refusePointer("the file", "weights that were")
 	}
+	if text := firstLine(begin); text != "" {
+		return nil, &safetensors.HeaderError{Kind: safetensors.ErrText, Detail: strconv.Quote(text)}
+	}
 	return nil, err
+}
+
+// firstLine returns how a text begins, in at most 60 bytes; "" if it's no text.
+func firstLine(b []byte) string {
+	text := strings.TrimSpace(string(b))
+	for range utf8.UTFMax - 1 { // b may end within a character
+		if !utf8.ValidString(text) {
+			text = text[:len(text)-1]
+		}
+	}
+	if !utf8.ValidString(text) || strings.ContainsFunc(text, func(r rune) bool {
+		return unicode.IsControl(r) && !unicode.IsSpace(r)
+	}) {
+		return ""
+	}
+	text, _, _ = strings.Cut(text, "\n")
+	return text[:min(len(text), 60)]
 }

@@ -25,14 +25,35 @@ const (
 	ErrOverlap      = Kind("tensors overlap")
 	ErrHole         = Kind("hole in the data")
 	ErrLimit        = Kind("over this program's limits")
-	ErrTrailing     = Kind("data does not end where the file ends")
+	ErrCut          = Kind("file is cut short")
+	ErrTrailing     = Kind("file goes on after the last tensor")
+	ErrText         = Kind("file is a text, not weights")
 )
+
+// rewrite is the advice for a header that is just as its writer wrote it: no copy is better.
+const rewrite = "save the model again with the safetensors library, from a program that can read it; " +
+	"if the file is on the Hub, tell its owner"
+
+// hints says what to do about each kind. Only a file that is incomplete is worth fetching again.
+var hints = map[Kind]string{
+	ErrTooShort: "fetch the file again: it's incomplete; if the Hub's is too, tell its owner",
+	ErrCut:      "fetch the file again: it's incomplete; if the Hub's is too, tell its owner",
+	ErrText: "fetch the file from its own address: what was saved is an answer in words, such as a login " +
+		"page or an error",
+	ErrOverlap: "save each tensor with bytes of its own: leave out the copy of a tied one, or clone it " +
+		"before saving",
+	ErrHeaderLength: "check that it is a safetensors file: its first 8 bytes aren't the length of a header",
+	ErrLimit: "save the model in several files with shorter headers, or without what isn't a weight; " +
+		"docs/format.md §16 has the limits",
+}
 
 // HeaderError says what is wrong with a header, and where. It wraps its [Kind].
 type HeaderError struct {
 	Kind   Kind
 	Tensor string // name of the tensor; "" if the defect isn't in a tensor
 	Detail string // the numbers or the position; "" if the kind says it all
+	// the size of a file that ends with its last tensor, for ErrTrailing
+	WholeSize int64
 }
 
 func (e *HeaderError) Error() string {
@@ -45,6 +66,20 @@ func (e *HeaderError) Error() string {
 		s += ": " + e.Detail
 	}
 	return s
+}
+
+// Hint returns what you can do about the header.
+func (e *HeaderError) Hint() string {
+	switch {
+	case e.Kind == ErrTrailing:
+		return fmt.Sprintf("cut a copy of the file behind its last tensor: truncate -s %d FILE",
+			e.WholeSize)
+	case e.Kind == ErrSyntax && e.Tensor == metadataKey:
+		return "save the model again with strings as the values of its metadata"
+	case hints[e.Kind] != "":
+		return hints[e.Kind]
+	}
+	return rewrite
 }
 
 func (e *HeaderError) Unwrap() error { return e.Kind }

@@ -3,6 +3,7 @@ package safetensors
 import (
 	"cmp"
 	"encoding/binary"
+	"fmt"
 	"io"
 	"slices"
 	"sync/atomic"
@@ -106,8 +107,11 @@ func headerSize(first8 []byte, fileSize int64) (nBytes int64, err error) {
 		return 0, fail(ErrTooShort, "", "%d bytes", fileSize)
 	}
 	n := binary.LittleEndian.Uint64(first8)
-	if most := min(maxHeaderBytes, fileSize-lengthBytes); n < 2 || n > uint64(most) {
-		return 0, fail(ErrHeaderLength, "", "%d bytes, of 2 to %d", n, most)
+	switch most := uint64(fileSize - lengthBytes); {
+	case n < 2 || n > most:
+		return 0, fail(ErrHeaderLength, "", "%d bytes, of 2 to %d", n, min(maxHeaderBytes, most))
+	case n > maxHeaderBytes:
+		return 0, fail(ErrLimit, "", "a header of %d bytes, of at most %d", n, maxHeaderBytes)
 	}
 	return int64(n), nil
 }
@@ -180,8 +184,12 @@ func (h *Header) checkCoverage(fileSize int64) error {
 		}
 		end = t.End
 	}
-	if nData := fileSize - h.DataStart(); nData != end {
-		return fail(ErrTrailing, "", "tensors take %d bytes, the file holds %d", end, nData)
+	switch whole := h.DataStart() + end; {
+	case fileSize < whole:
+		return fail(ErrCut, "", "%d bytes of %d", fileSize, whole)
+	case fileSize > whole:
+		return &HeaderError{Kind: ErrTrailing, WholeSize: whole,
+			Detail: fmt.Sprintf("it has %d bytes, the last tensor ends at %d", fileSize, whole)}
 	}
 	return nil
 }

@@ -107,7 +107,7 @@ func TestHostileHeaders(t *testing.T) {
 		{"hole", `{"a":` + ok + `,"w":{"dtype":"U8","shape":[2],"data_offsets":[5,7]}}`, 7, safetensors.ErrHole, "w"},
 		{"hole at start", `{"w":{"dtype":"U8","shape":[2],"data_offsets":[1,3]}}`, 3, safetensors.ErrHole, "w"},
 		{"trailing data", `{"w":` + ok + `}`, 5, safetensors.ErrTrailing, ""},
-		{"file cut", `{"w":` + ok + `}`, 3, safetensors.ErrTrailing, ""},
+		{"file cut", `{"w":` + ok + `}`, 3, safetensors.ErrCut, ""},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -130,7 +130,7 @@ func TestHeaderSize(t *testing.T) {
 	}{
 		{2, 10, ""},
 		{100_000_000, 100_000_008, ""},
-		{100_000_001, 1 << 40, safetensors.ErrHeaderLength},
+		{100_000_001, 1 << 40, safetensors.ErrLimit},
 		{1 << 63, 1 << 40, safetensors.ErrHeaderLength},
 		{1<<64 - 8, 1 << 40, safetensors.ErrHeaderLength},
 		{3, 10, safetensors.ErrHeaderLength},
@@ -163,5 +163,32 @@ func TestReadHeaderOfShortFiles(t *testing.T) {
 	}
 	if _, err := safetensors.ReadHeader(bytes.NewReader(file), int64(len(file))); err != nil {
 		t.Error(err)
+	}
+}
+
+// TestNullMetadata checks that null stands for no metadata, as for the official crate.
+func TestNullMetadata(t *testing.T) {
+	raw := `{"__metadata__":null,"w":{"dtype":"U8","shape":[4],"data_offsets":[0,4]}}`
+	h, err := new(safetensors.Headers).Parse([]byte(raw), int64(8+len(raw)+4))
+	if err != nil || h.Metadata != nil || len(h.Tensors) != 1 {
+		t.Errorf("%+v, %v", h, err)
+	}
+}
+
+// TestOnlyIncompleteFilesAreFetchedAgain checks that no hint sends you to fetch what would be the
+// same again.
+func TestOnlyIncompleteFilesAreFetchedAgain(t *testing.T) {
+	for _, kind := range []safetensors.Kind{safetensors.ErrTooShort, safetensors.ErrHeaderLength,
+		safetensors.ErrNotUTF8, safetensors.ErrSyntax, safetensors.ErrDuplicate, safetensors.ErrMissing,
+		safetensors.ErrUnknown, safetensors.ErrNumber, safetensors.ErrDType, safetensors.ErrOverflow,
+		safetensors.ErrPartialByte, safetensors.ErrOffsets, safetensors.ErrSize, safetensors.ErrOverlap,
+		safetensors.ErrHole, safetensors.ErrLimit, safetensors.ErrCut, safetensors.ErrTrailing,
+		safetensors.ErrText} {
+		hint := (&safetensors.HeaderError{Kind: kind}).Hint()
+		again := strings.Contains(hint, "fetch the file again")
+		incomplete := kind == safetensors.ErrTooShort || kind == safetensors.ErrCut
+		if hint == "" || again != incomplete {
+			t.Errorf("%s: %q", kind, hint)
+		}
 	}
 }

@@ -98,8 +98,13 @@ func (p *parser) member(name string) error {
 	return nil
 }
 
+// metadata reads the strings of a file. null stands for none, as for the official crate.
 func (p *parser) metadata() error {
-	return p.object(metadataKey, func(key string) error {
+	begin, err := p.json.Token()
+	if begin == nil && err == nil {
+		return nil
+	}
+	return p.objectAt(begin, metadataKey, func(key string) error {
 		if len(p.h.Metadata) == maxMetadataKeys {
 			return fail(ErrLimit, metadataKey, "more than %d keys", maxMetadataKeys)
 		}
@@ -113,12 +118,13 @@ func (p *parser) metadata() error {
 func (p *parser) tensor(name string) (Tensor, error) {
 	t := Tensor{Name: name}
 	var offsets []int64
+	hasDType := false
 	err := p.object(name, func(key string) (err error) {
 		switch key {
 		case "dtype":
 			var dtype string
 			dtype, err = p.str(name)
-			t.DType = DType(dtype)
+			t.DType, hasDType = DType(dtype), true
 		case "shape":
 			t.Shape, err = p.numbers(name)
 		case "data_offsets":
@@ -128,8 +134,14 @@ func (p *parser) tensor(name string) (Tensor, error) {
 		}
 		return err
 	})
-	if err == nil && (t.DType == "" || t.Shape == nil || offsets == nil) {
-		err = fail(ErrMissing, name, "dtype, shape, or data_offsets")
+	switch {
+	case err != nil:
+	case !hasDType:
+		err = fail(ErrMissing, name, "dtype")
+	case t.Shape == nil:
+		err = fail(ErrMissing, name, "shape")
+	case offsets == nil:
+		err = fail(ErrMissing, name, "data_offsets")
 	}
 	if err != nil {
 		return Tensor{}, err
@@ -139,8 +151,13 @@ func (p *parser) tensor(name string) (Tensor, error) {
 
 // object reads `{"key": value, …}`. It refuses a repeated key, and calls member at each value.
 func (p *parser) object(tensor string, member func(key string) error) error {
+	return p.objectAt(p.token(), tensor, member)
+}
+
+// objectAt is object behind a token that was read.
+func (p *parser) objectAt(begin json.Token, tensor string, member func(key string) error) error {
 	seen := map[string]bool{}
-	return p.list('{', tensor, func() error {
+	return p.list('{', begin, tensor, func() error {
 		key, err := p.str(tensor)
 		if err != nil {
 			return err
@@ -157,7 +174,7 @@ func (p *parser) object(tensor string, member func(key string) error) error {
 // than a tensor may have dimensions.
 func (p *parser) numbers(tensor string) ([]int64, error) {
 	list := []int64{}
-	err := p.list('[', tensor, func() error {
+	err := p.list('[', p.token(), tensor, func() error {
 		if len(list) == maxRank {
 			return fail(ErrLimit, tensor, "more than %d dimensions", maxRank)
 		}
@@ -172,10 +189,10 @@ func (p *parser) numbers(tensor string) ([]int64, error) {
 	return list, err
 }
 
-// list reads items from a bracket or brace to its end. It calls item at each item.
-func (p *parser) list(begin json.Delim, tensor string, item func() error) error {
-	if p.token() != begin {
-		return p.syntax(tensor, "expected "+begin.String())
+// list reads items behind a bracket or brace, which got must be, to its end. It calls item at each.
+func (p *parser) list(want json.Delim, got json.Token, tensor string, item func() error) error {
+	if got != want {
+		return p.syntax(tensor, "expected "+want.String())
 	}
 	for p.json.More() {
 		if err := item(); err != nil {
