@@ -93,14 +93,14 @@ func (c *Client) describe(ctx context.Context, repo, revision, query string) (*R
 // An infoDocument is what we read of the hub's answer about a model. Its card, tags, and counts
 // vary too much.
 type infoDocument struct {
-	ID      string
-	SHA     string
-	Private bool
-	// a string, or a bool: hubs say false for an open repo, and old ones true for a gated one
-	Gated       any
-	PipelineTag any `json:"pipeline_tag"`
-	LibraryName any `json:"library_name"`
-	Siblings    []fileRow
+	ID  string
+	SHA string
+	// Gated is a string, or a bool: hubs say false for an open repo, and old ones true for a gated
+	// one. What a hub says in another form, or not at all, opens nothing.
+	Private, Gated any
+	PipelineTag    any `json:"pipeline_tag"`
+	LibraryName    any `json:"library_name"`
+	Siblings       []fileRow
 }
 
 // info checks and converts the document.
@@ -111,7 +111,8 @@ func (d *infoDocument) info() (*RepoInfo, error) {
 	if d.ID != "" && wire.CheckRepo(d.ID) != nil {
 		return nil, fmt.Errorf("%w: info names the repo %q", wire.ErrNotHub, d.ID)
 	}
-	info := &RepoInfo{ID: d.ID, SHA: d.SHA, Private: d.Private}
+	info := &RepoInfo{ID: d.ID, SHA: d.SHA, Private: d.Private == true,
+		Open: d.Private == false && d.Gated == false}
 	info.Gated, _ = d.Gated.(string)
 	info.PipelineTag, _ = d.PipelineTag.(string)
 	info.LibraryName, _ = d.LibraryName.(string)

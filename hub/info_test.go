@@ -21,6 +21,8 @@ func TestInfoReadsWhatMatters(t *testing.T) {
 	known.Private, known.Gated, known.PipelineTag, known.LibraryName = true, "auto", "text-generation", "transformers"
 	known.Files = []FileInfo{{Path: "config.json", Size: 5, BlobID: "b1"}, {Path: "m.safetensors", Size: 10, SHA256: shaA, BlobID: "b2"}}
 	auto.Gated = "auto"
+	open := good
+	open.Open = true
 	file := func(members string) string { return `"siblings":[{"rfilename":"x",` + members + `}]` }
 	const x = `"siblings":[{"rfilename":"x","size":1}]`
 	type row struct {
@@ -37,6 +39,10 @@ func TestInfoReadsWhatMatters(t *testing.T) {
 		{"tags as text", `"tags":"x",` + x, &good, nil},
 		{"card with lists", `"cardData":{"license":["mit","other"],"model-index":[{"a":[]}]},` + x, &good, nil},
 		{"gated true", `"gated":true,` + x, &auto, nil},
+		{"open", `"private":false,"gated":false,` + x, &open, nil},
+		{"private false alone", `"private":false,` + x, &good, nil},
+		{"gated in another form", `"private":false,"gated":{"mode":"auto"},` + x, &good, nil},
+		{"private in another form", `"private":"no","gated":false,` + x, &good, nil},
 		{"pipeline as number", `"pipeline_tag":3,` + x, &good, nil},
 		{"odd times", `"lastModified":"yesterday","createdAt":7,` + x, &good, nil},
 		{"odd widgets", `"widgetData":{"a":1},"transformersInfo":[],"spaces":"x","likes":"many",` + x, &good, nil},

@@ -16,10 +16,13 @@ import (
 
 // A RepoInfo is what a hub says about one commit of a model.
 type RepoInfo struct {
-	ID          string // the repo's current name, after renames
-	SHA         string // the commit, which everything else belongs to
-	Private     bool
-	Gated       string     // "", "auto", or "manual"
+	ID  string // the repo's current name, after renames
+	SHA string // the commit, which everything else belongs to
+	// Open says that everyone may read the repo: the hub states private: false and gated: false. A
+	// member that's missing or has another form leaves it false.
+	Open        bool
+	Private     bool       // the hub states private: true
+	Gated       string     // "auto" or "manual" if the hub states that it's gated
 	Files       []FileInfo // in the hub's order
 	PipelineTag string
 	LibraryName string

@@ -120,7 +120,7 @@ export function brief(doc, name, exact) {
   for (const u of doc.units) if (u.stays_bf16) add('the module ' + u.stays_bf16, u.tensors, u.bytes, u.path);
   const { gpus, published = [], readers = [], warnings = [], differences = [], aliases = [] } = doc;
   return {
-    name, exact, source: doc.source, commit: doc.commit, layout: doc.layout, closed: !!(doc.private || doc.gated),
+    name, exact, source: doc.source, commit: doc.commit, layout: doc.layout, closed: !!doc.closed,
     access: [doc.private && 'private', doc.gated && 'gated'].filter(Boolean).join(', '), before, after, sampled: doc.estimate.sampled_bytes,
     known: doc.estimate.exact, picture: doc.picture,
     needs: doc.needs, gpus, published, readers, warnings, differences, aliases: aliases.slice(0, 20),

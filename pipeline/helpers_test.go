@@ -135,6 +135,7 @@ func convertWith(ctx context.Context, t *testing.T, c *hub.Client, source string
 	var err error
 	if filepath.IsAbs(source) {
 		opt.Source, opt.Model, opt.Plan = openLocal(t, source, p)
+		opt.Push.Private = new(false) // these tests are about other things
 	} else if opt.Source, opt.Model, opt.Plan, err = openModel(ctx, c, source, p); err != nil {
 		return nil, err
 	}

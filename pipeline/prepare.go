@@ -117,10 +117,7 @@ func (s *state) openRepo(ctx context.Context, owner *publish.Owner) error {
 	if err != nil {
 		return err
 	}
-	if s.repo = repo; repo.Closed != "" {
-		s.Log.Warn(repo.Repo + " is private: " + repo.Closed +
-			"; --public publishes it for everyone, if the license allows that")
-	}
+	s.repo = repo
 	published, err := repo.Published(ctx, s.Part.Whole())
 	if err != nil {
 		return err

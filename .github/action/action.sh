@@ -128,6 +128,7 @@ escapes='
 hidden() {
   case ${REPOSITORY_VISIBILITY-} in private | internal) return 1 ;; esac
   [ "${INPUT_PRIVATE-}" != true ] || return 0
+  [ ! -e "${INPUT_SOURCE}" ] || [ "${INPUT_PRIVATE-}" = false ] || return 0 # a folder is private unless you say otherwise
   ! curl --fail --silent --globoff --output /dev/null "${HF_ENDPOINT:-https://huggingface.co}/api/models/${INPUT_SOURCE%%@*}" # without a token
 }
 

@@ -17,6 +17,7 @@ import (
 	"github.com/df11-convert/df11-convert/internal/budget"
 	"github.com/df11-convert/df11-convert/internal/human"
 	"github.com/df11-convert/df11-convert/internal/progress"
+	"github.com/df11-convert/df11-convert/internal/publish"
 	"github.com/df11-convert/df11-convert/internal/spans"
 	"github.com/df11-convert/df11-convert/pipeline"
 )
@@ -131,9 +132,6 @@ func convertOne(ctx context.Context, u *ui, f *convertFlags, spec string) (*pipe
 	for _, w := range src.plan.Warnings {
 		u.log().Warn(w)
 	}
-	if err := f.target.checkLineage(u, src.model); err != nil {
-		return nil, err
-	}
 	opt, err := f.options(ctx, u, src)
 	if err != nil {
 		return nil, err
@@ -177,6 +175,7 @@ func (f *convertFlags) options(ctx context.Context, u *ui, src *opened) (pipelin
 		if opt.Push, err = f.push(ctx, u, src.model.Name); err != nil {
 			return opt, err
 		}
+		opt.Push.Decided = func(repo string, v publish.Visibility) { u.say("%s %s", repo, v) }
 	} else if opt.OutDir == "" {
 		opt.OutDir = resultName(src.model.Name)
 		// A link may come with a source and lead anywhere.

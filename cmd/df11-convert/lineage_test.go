@@ -57,7 +57,7 @@ func lineages(t *testing.T) map[string]string {
 }
 
 // TestLineageIsNotLostInSilence checks that card and manifest name whatever origin a local source
-// shows. If it shows none, a warning names --base-model. A stated commit is that of the files. The
+// shows. A stated commit is that of the files. The
 // result is named after the repo of a cached snapshot, or after the folder or link.
 func TestLineageIsNotLostInSilence(t *testing.T) {
 	at := lineages(t)
@@ -66,18 +66,17 @@ func TestLineageIsNotLostInSilence(t *testing.T) {
 		name, result                   string
 		args                           []string
 		repo, commit, inCard, relation string
-		warned                         bool
 	}{
-		{"the cache", small, []string{at["cache"]}, "acme/small", testCommit, "acme/small", "quantized", false},
-		{"the cache, moved to another disk", "moved-DF11", []string{at["moved"]}, "acme/moved", testCommit, "acme/moved", "quantized", false},
-		{"the cache, renamed", small, []string{at["cache"], base, "acme/moved"}, "acme/moved", "", "acme/moved", "quantized", false},
-		{"the cache, denied", small, []string{at["cache"], base, "none"}, "", "", "", "", false},
-		{"a link to the cache", "my-copy-DF11", []string{at["link"]}, "acme/small", testCommit, "acme/small", "quantized", false},
-		{"a download", download, []string{at["download"]}, "", "", "", "", true},
-		{"a download, named", download, []string{at["download"], base, "acme/small"}, "acme/small", testCommit, "acme/small", "quantized", false},
-		{"an edited download", "edited-DF11", []string{at["edited"], base, "acme/small"}, "acme/small", "", "acme/small", "quantized", false},
-		{"tuned from a base", "tuned-DF11", []string{at["tuned"]}, "", "", "acme/ancestor", "finetune", false},
-		{"nothing", "plain-DF11", []string{at["plain"]}, "", "", "", "", true},
+		{"the cache", small, []string{at["cache"]}, "acme/small", testCommit, "acme/small", "quantized"},
+		{"the cache, moved to another disk", "moved-DF11", []string{at["moved"]}, "acme/moved", testCommit, "acme/moved", "quantized"},
+		{"the cache, renamed", small, []string{at["cache"], base, "acme/moved"}, "acme/moved", "", "acme/moved", "quantized"},
+		{"the cache, denied", small, []string{at["cache"], base, "none"}, "", "", "", ""},
+		{"a link to the cache", "my-copy-DF11", []string{at["link"]}, "acme/small", testCommit, "acme/small", "quantized"},
+		{"a download", download, []string{at["download"]}, "", "", "", ""},
+		{"a download, named", download, []string{at["download"], base, "acme/small"}, "acme/small", testCommit, "acme/small", "quantized"},
+		{"an edited download", "edited-DF11", []string{at["edited"], base, "acme/small"}, "acme/small", "", "acme/small", "quantized"},
+		{"tuned from a base", "tuned-DF11", []string{at["tuned"]}, "", "", "acme/ancestor", "finetune"},
+		{"nothing", "plain-DF11", []string{at["plain"]}, "", "", "", ""},
 	} {
 		t.Chdir(t.TempDir())
 		code, _, stderr := program(t, c.args...)
@@ -99,25 +98,23 @@ func TestLineageIsNotLostInSilence(t *testing.T) {
 		if got != c.inCard || relation != c.relation {
 			t.Errorf("%s: the card names %q (%s)", c.name, got, relation)
 		}
-		if warned := strings.Contains(stderr, "--base-model"); warned != c.warned {
-			t.Errorf("%s: %s", c.name, stderr)
-		}
 	}
 }
 
-// TestPushAsksForLineage checks that the program publishes nothing of unknown origin until the user
-// names the origin or says that there's none. Before that, it sends the hub no request.
-func TestPushAsksForLineage(t *testing.T) {
-	at := lineages(t)
+// TestFoldersArePublishedPrivately checks that no trace on a disk opens the target of a local source:
+// neither a cache's path, nor download notes, nor a link, nor a base model that its card names.
+func TestFoldersArePublishedPrivately(t *testing.T) {
 	srv := startHub(t, "hf_any")
-	ends(t, exitUsage, "--base-model none", at["plain"], "--push", "--repo-id", "me/plain")
-	if n := srv.Count("", ""); n > 0 {
-		t.Errorf("%d requests", n)
-	}
-	must(t, at["plain"], "--push", "--repo-id", "tester/plain", "--base-model", "none")
-	must(t, at["cache"], "--push", "--repo-id", "tester/cached")
-	must(t, at["tuned"], "--push", "--repo-id", "tester/tuned")
 	srv.AddModel("acme/ancestor", hubtest.NewLlama(1, hubtest.ModelOptions{Hidden: 32, Vocab: 256, Layers: 1}))
-	ends(t, exitError, "--against", "verify", "tester/tuned") // its ancestor is not its original
-	ends(t, exitError, "the original is acme/small@"+testCommit, "verify", "tester/cached")
+	for name, folder := range lineages(t) {
+		must(t, folder, "--push", "--repo-id", "tester/"+name)
+		if !srv.IsPrivate("tester/" + name) {
+			t.Errorf("%s: the target is public", name)
+		}
+		must(t, folder, "--push", "--repo-id", "tester/open-"+name, "--public")
+		if srv.IsPrivate("tester/open-" + name) {
+			t.Errorf("%s: --public made a private target", name)
+		}
+		ends(t, exitError, "--public", folder, "--push", "--repo-id", "tester/open-"+name)
+	}
 }

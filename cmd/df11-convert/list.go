@@ -64,7 +64,7 @@ func (m listedModel) flags(f convertFlags) convertFlags {
 		f.patternDict, f.plan.Like = m.Dict, m.Like
 	}
 	if m.Private != nil {
-		f.target.private, f.target.public = *m.Private, f.target.public && !*m.Private
+		f.target.private, f.target.public = *m.Private, !*m.Private
 	}
 	return f
 }

@@ -45,6 +45,7 @@ type plannedSource struct {
 	Commit  string `json:"commit,omitempty"`
 	Private bool   `json:"private"`
 	Gated   string `json:"gated,omitempty"`
+	Closed  string `json:"closed,omitempty"` // why the target will be private
 	Bytes   int64  `json:"source_bytes"`
 }
 
@@ -68,7 +69,7 @@ type plainTensor struct {
 func newForecast(o *opened, size *budget.Estimate, needs budget.Needs, gpu gpuQuestion) *forecast {
 	m, p := o.model, o.plan
 	f := &forecast{
-		plannedSource: plannedSource{m.ID, m.Commit, m.Private, m.Gated, p.SourceBytes()},
+		plannedSource: plannedSource{m.ID, m.Commit, m.Private, m.Gated, m.Closed(), p.SourceBytes()},
 		Layout:        p.Layout, Entry: p.Entry, Provenance: p.Provenance,
 		PatternDict: p.PatternDict, Estimate: size, Needs: needs,
 		Plain: []plainTensor{}, Notes: p.Notes, plan: p,
@@ -144,8 +145,10 @@ func (f *forecast) print(w io.Writer) {
 	}
 	fmt.Fprintln(w)
 	t := newTable(w)
-	t.row("source", "%s%s", f.Source, choose(f.Private || f.Gated != "",
-		" (private or gated: the target will be private)", ""))
+	t.row("source", "%s", f.Source)
+	if f.Closed != "" {
+		t.row("with --push", "the target will be private: %s", f.Closed)
+	}
 	t.row("commit", "%s", f.Commit)
 	if len(f.Published) > 0 {
 		t.row("DF11 exists", "%s, according to its card; check with: df11-convert verify",

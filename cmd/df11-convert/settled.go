@@ -28,5 +28,5 @@ func (f *convertFlags) settled(ctx context.Context, u *ui, spec string) *publish
 	if err != nil {
 		return nil
 	}
-	return push.Settled(ctx, source, versionText(), opt.Asked())
+	return push.Settled(ctx, source, c.Endpoint(), versionText(), opt.Asked())
 }

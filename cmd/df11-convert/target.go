@@ -8,7 +8,6 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"github.com/df11-convert/df11-convert/internal/model"
 	"github.com/df11-convert/df11-convert/internal/names"
 	"github.com/df11-convert/df11-convert/internal/publish"
 	"github.com/df11-convert/df11-convert/pipeline"
@@ -30,7 +29,7 @@ func (f *targetFlags) register(p *pflag.FlagSet) {
 		"`branch` of the target; created if it doesn't exist (default main)")
 	p.BoolVar(&f.private, "private", false,
 		"create a private target; stop if it exists and isn't private")
-	p.BoolVar(&f.public, "public", false, "allow a public target for a private or gated source")
+	p.BoolVar(&f.public, "public", false, "allow a public target for a local, private, or gated source")
 	p.StringVar(&f.baseModel, "base-model", "",
 		"Hub `repo` of a local source, for the model card; or none")
 	p.BoolVar(&f.force, "force", false,
@@ -63,21 +62,6 @@ func validRepo(flag, id string) error {
 	if err := names.CheckNewRepo(id); id != "" && err != nil {
 		return usageError{fmt.Errorf("%s: %w", flag, err)}
 	}
-	return nil
-}
-
-// checkLineage refuses to publish a local source whose base model isn't known. If nothing is
-// published, it logs a warning.
-func (f *targetFlags) checkLineage(u *ui, m *model.Model) error {
-	if !m.Local || f.baseModel != "" || m.Lineage.Repo != "" || m.Card().BaseModel != nil {
-		return nil
-	}
-	const advice = "name it with --base-model org/name, so the Hub lists the result as its quantization"
-	if f.push {
-		return hinted{usagef("the base model of %s is unknown", m.ID),
-			advice + "; if there is none, add --base-model none"}
-	}
-	u.log().Warn("the base model of " + m.ID + " is unknown; " + advice)
 	return nil
 }
 

@@ -145,7 +145,7 @@ func TestPictures(t *testing.T) {
 		"verify":  {"df11-convert acme/model -q", "df11-convert verify model-DF11"},
 		"errors": {
 			"df11-convert acme/nope", "df11-convert acme/gated", "df11-convert acme/pickled",
-			"df11-convert acme/model --repo_id me/model-DF11", "df11-convert verfy ./model-DF11", "df11-convert ./local --push",
+			"df11-convert acme/model --repo_id me/model-DF11", "df11-convert verfy ./model-DF11",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

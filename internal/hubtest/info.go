@@ -61,6 +61,9 @@ func (c *call) info(head *Commit) map[string]any {
 			info[k] = v
 		}
 	}
+	if opts.says != nil {
+		opts.says(info)
+	}
 	return info
 }
 

@@ -70,6 +70,7 @@ func pointer(sha string, size int64) string {
 type repoOptions struct {
 	Private bool
 	Gated   string // "", "auto" or "manual"
+	says    func(info map[string]any)
 }
 
 // RepoOption changes a repo of AddRepo.
@@ -80,6 +81,12 @@ func Private() RepoOption { return func(o *repoOptions) { o.Private = true } }
 
 // Gated lets only users on the list read files; mode is "auto" or "manual".
 func Gated(mode string) RepoOption { return func(o *repoOptions) { o.Gated = mode } }
+
+// Described changes what the Hub says about the repo, as Hubs of other versions do. It doesn't change
+// who may read it.
+func Described(change func(info map[string]any)) RepoOption {
+	return func(o *repoOptions) { o.says = change }
+}
 
 func (rp *repo) namespace() string {
 	ns, _, _ := strings.Cut(rp.name, "/")

@@ -48,7 +48,9 @@ type Model struct {
 	// Endpoint is the address of the repo's Hub; "" for a local source.
 	Endpoint string
 	Lineage  Lineage // of a local source, if known
-	// Private and Gated say who may read the repo. Gated is "", "auto", or "manual".
+	// Origin is the Hub repo that the weights are those of; nil if that wasn't compared.
+	Origin *Origin
+	// Private and Gated are what the origin's Hub says. Gated is "", "auto", or "manual".
 	Private bool
 	Gated   string
 	// PipelineTag and LibraryName come from the Hub.

@@ -28,12 +28,7 @@ func OpenHub(ctx context.Context, c *hub.Client, repo, revision string,
 	if err != nil {
 		return nil, nil, err
 	}
-	m := &Model{
-		ID: info.ID, Name: info.Name(), Commit: info.SHA, Endpoint: c.Endpoint(),
-		Private: info.Private, Gated: info.Gated,
-		PipelineTag: info.PipelineTag, LibraryName: info.LibraryName,
-	}
-	return openSource(ctx, f, m, opt)
+	return openSource(ctx, f, Described(info, c.Endpoint()), opt)
 }
 
 // OpenDF11Hub opens a DF11 repo at one commit. It reads weights in pieces and keeps at most

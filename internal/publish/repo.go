@@ -26,24 +26,11 @@ type Push struct {
 	// Repo is the target, "namespace/name". Revision is its branch, "" for main.
 	Repo     string
 	Revision string
-	// Private asks for a private repo, or with false for a public one, also for a private or gated
-	// source. With nil, the target of such a source is private, and any other one as the Hub has it
-	// by default.
+	// Private asks for a private repo, or with false allows a public one. With nil, the source
+	// decides.
 	Private *bool
-}
-
-// VisibilityError says that strangers can open a target that is there, although its source is
-// private or gated, or a private target was asked for.
-type VisibilityError struct {
-	Target string
-	Closed string // why not everybody may see the source; "" if everybody may
-}
-
-func (e *VisibilityError) Error() string {
-	if e.Closed == "" {
-		return e.Target + " is there already, and is not private"
-	}
-	return fmt.Sprintf("%s, but everybody can open %s", e.Closed, e.Target)
+	// Decided is called once it's known who may see the target; it may be nil.
+	Decided func(repo string, v Visibility)
 }
 
 // A Repo is a repo of the Hub that a conversion is published to. Upload may be called by several
@@ -53,10 +40,8 @@ type Repo struct {
 	owner *Owner
 	main  *branch // that the result goes to
 	// that batches go to: main, or a branch of the plan's own while a finished repo is refreshed
-	work  *branch
-	fresh bool // main held no model when it was opened, so that no other branch refreshes it
-	// Closed says why the target was made private without --private; "" if it wasn't.
-	Closed   string
+	work     *branch
+	fresh    bool     // main held no model when it was opened, so that no other branch refreshes it
 	uploaded sync.Map // hub.Op that puts what this run has uploaded into a commit, by path
 }
 
@@ -169,15 +154,15 @@ func (c commit) file(ctx context.Context, name, _ string) (names.File, error) {
 	return f, err
 }
 
-// gatedManual is the mode of a public repo whose owner approves each reader. With "auto", anyone who
-// asks may read.
-const gatedManual = "manual"
-
 // ensure creates the target if need be and makes sure that we may write to it, that it is not too
 // visible, and that it is not the source.
 func (r *Repo) ensure(ctx context.Context, m *model.Model) error {
-	private, why := r.Private, r.closed(ctx, r.owner.Repo, m)
-	if why != "" {
+	visibility := r.Visibility(ctx, m)
+	if r.Decided != nil {
+		r.Decided(r.Repo, visibility)
+	}
+	private := r.Private // with nil, the account's default decides
+	if !visibility.Open {
 		private = new(true)
 	}
 	info, err := r.Hub.Info(ctx, r.Repo, "")
@@ -186,11 +171,8 @@ func (r *Repo) ensure(ctx context.Context, m *model.Model) error {
 		if createErr != nil {
 			return createErr
 		}
-		if created {
-			r.Closed = why
-			if private == nil || !*private {
-				return nil // by whom it may be written to
-			}
+		if created && visibility.Open {
+			return nil // by whom it may be written to
 		}
 		// it may be public: somebody else was quicker, or the Hub ignored that it should be private
 		info, err = r.Hub.Info(ctx, r.Repo, "")
@@ -202,59 +184,10 @@ func (r *Repo) ensure(ctx context.Context, m *model.Model) error {
 	if r.isSource(info.ID, m) {
 		return &SourceTargetError{info.ID}
 	}
-	if err := r.visible(info, why); err != nil {
+	if err := visibility.refuse(info); err != nil {
 		return err
 	}
 	return r.Hub.CheckAccess(ctx, r.Repo)
-}
-
-// closed says why the source isn't public, or returns "", also if --private or --public was said. It
-// asks the target's Hub about each repo that the source is known or said to come from, except the
-// repo that it was read from there. If the Hub doesn't answer, the source isn't public.
-func (p Push) closed(ctx context.Context, from string, m *model.Model) string {
-	if p.Private != nil {
-		return ""
-	}
-	if why := closedAt(&hub.RepoInfo{ID: m.ID, Private: m.Private, Gated: m.Gated}); why != "" {
-		return why
-	}
-	if !m.Local && m.Endpoint == p.Hub.Endpoint() {
-		return ""
-	}
-	named := []string{from, m.Lineage.Repo}
-	named = slices.DeleteFunc(slices.Compact(named), func(repo string) bool { return repo == "" })
-	for _, repo := range named {
-		info, err := p.Hub.Info(ctx, repo, "")
-		if err != nil {
-			return "whether everybody may see " + repo + " is not known"
-		}
-		if why := closedAt(info); why != "" {
-			return why
-		}
-	}
-	if len(named) == 0 && m.Lineage.Commit != "" {
-		return "the source comes from a repo that isn't known"
-	}
-	return ""
-}
-
-// closedAt says why a repo isn't public, by its Hub's description, or returns "".
-func closedAt(info *hub.RepoInfo) string {
-	if info.Private || info.Gated != "" {
-		return info.ID + " is private or gated"
-	}
-	return ""
-}
-
-// visible refuses a target that strangers can open, if it was to be private or its source is closed.
-func (p Push) visible(info *hub.RepoInfo, closed string) error {
-	switch {
-	case p.Private != nil && *p.Private && !info.Private:
-		return &VisibilityError{Target: info.ID}
-	case p.Private == nil && closed != "" && !info.Private && info.Gated != gatedManual:
-		return &VisibilityError{Target: info.ID, Closed: closed}
-	}
-	return nil
 }
 
 // isSource reports whether the weights come from a repo of the target's Hub.

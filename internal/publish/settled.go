@@ -8,7 +8,9 @@ import (
 
 	"github.com/df11-convert/df11-convert/hub"
 	"github.com/df11-convert/df11-convert/internal/metadata"
+	"github.com/df11-convert/df11-convert/internal/model"
 	"github.com/df11-convert/df11-convert/internal/names"
+	"github.com/df11-convert/df11-convert/internal/plan"
 	"github.com/df11-convert/df11-convert/internal/reader"
 )
 
@@ -24,12 +26,12 @@ type Settled struct {
 // Settled looks whether a target holds the result of a source at its commit, as this version of the
 // program makes it when it is asked for the same. It only compares what the Hub lists with the
 // manifest, which stays its author's claim, and returns nil in doubt: then a run finds out what is
-// missing. The branch of a run that was killed after its last commit stays until a run
-// changes the target: looking for one would take another request each time.
-func (p Push) Settled(ctx context.Context, from *hub.RepoInfo, version, asked string) *Settled {
+// missing. endpoint is the source's Hub. The branch of a run that was killed after its last commit
+// stays until a run changes the target: looking for one would take another request each time.
+func (p Push) Settled(ctx context.Context, from *hub.RepoInfo, endpoint, version,
+	asked string) *Settled {
 	at, err := p.Hub.Peek(ctx, p.Repo, p.Revision)
-	if err != nil || strings.EqualFold(at.ID, from.ID) ||
-		p.visible(at, closedAt(from)) != nil {
+	if err != nil || strings.EqualFold(at.ID, from.ID) {
 		return nil
 	}
 	ref, ok := at.File(names.Manifest)
@@ -44,6 +46,15 @@ func (p Push) Settled(ctx context.Context, from *hub.RepoInfo, version, asked st
 	if err != nil || m.Source.Repo != from.ID || m.Source.Commit != from.SHA ||
 		m.Tool.Version != version || m.Plan.Asked != asked ||
 		!listsTarget(m, from.ByPath(), at.ByPath()) {
+		return nil
+	}
+	source, files := model.Described(from, endpoint), from.ByPath()
+	for _, w := range m.Source.Files {
+		source.Listing.Weights = append(source.Listing.Weights,
+			plan.WeightFile{File: plan.File{Path: w.Path, Size: w.Size}})
+		source.SHA256 = append(source.SHA256, files[w.Path].SHA256)
+	}
+	if p.Visibility(ctx, source).refuse(at) != nil {
 		return nil
 	}
 	p.Repo = at.ID

@@ -39,7 +39,7 @@ func (p Push) State(ctx context.Context, w *Owner,
 	case in != nil && in.state(w.Commit) == Foreign:
 		return Foreign, nil, nil
 	case err == nil:
-		err = p.visible(info, p.closed(ctx, w.Repo, m))
+		err = p.Visibility(ctx, m).refuse(info)
 	}
 	if err != nil {
 		return "", nil, err

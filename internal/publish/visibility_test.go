@@ -1,7 +1,6 @@
 package publish
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"testing"
@@ -14,82 +13,163 @@ import (
 	"github.com/df11-convert/df11-convert/internal/testing/world"
 )
 
-// TestWhoMaySeeASource checks that however a source is named, its Hub is asked who may see it.
-// Unless everyone may, or if no answer comes, the target is private, or refused if it's open
-// already. Flags win over that.
-func TestWhoMaySeeASource(t *testing.T) {
-	const token, repo, open = "hf_secret", "org/m", "org/open"
-	type options = []hubtest.RepoOption
-	says := map[string]options{
-		"public": {}, "private": {hubtest.Private()}, "gated": {hubtest.Gated("auto")},
-		"gated manually": {hubtest.Gated("manual")}, "not found": nil, "fails": {},
+// absent marks a member that a Hub's answer doesn't have.
+type absent struct{}
+
+// saying returns what a Hub says about a repo.
+func saying(private, gated any) hubtest.RepoOption {
+	return hubtest.Described(func(info map[string]any) {
+		for name, value := range map[string]any{"private": private, "gated": gated} {
+			if info[name] = value; value == (absent{}) {
+				delete(info, name)
+			}
+		}
+	})
+}
+
+func clientOf(t *testing.T, s *hubtest.Server) *hub.Client {
+	t.Helper()
+	c, err := hub.New(hub.Options{Connection: hub.Connection{Endpoint: s.URL, Token: "hf_secret",
+		Clock: hubtest.NewJumpClock(time.Now())}})
+	world.Must(t, err)
+	return c
+}
+
+// TestVisibility checks who may see a target, for every source, everything that a Hub can say about
+// the repo of the weights, and every flag. Without a flag, a target is open only if a Hub that
+// strangers can ask says both private: false and gated: false of a repo with these very weights.
+func TestVisibility(t *testing.T) {
+	const repo, file = "org/m", "model.safetensors"
+	me := hubtest.WithUser("hf_secret", hubtest.User{Name: "me", All: true})
+	here, there := hubtest.Start(t, me), hubtest.Start(t, me)
+	weights := map[string][]byte{file: []byte("weights")}
+	for _, s := range []*hubtest.Server{here, there} {
+		s.AddRepo(repo, weights)
 	}
-	local := func(l model.Lineage) model.Model { return model.Model{ID: "m", Local: true, Lineage: l} }
-	ways := map[string]struct {
-		m      model.Model
-		from   string // what --base-model or the lineage says
-		always string // whatever the Hub says: "open" or "closed"
+	there.AddRepo("org/internal", weights)
+	there.AddRepo("org/other", weights)
+	here.AddRepo("org/other", map[string][]byte{file: []byte("Weights")})
+
+	// described is a source as its Hub describes it now.
+	described := func(s *hubtest.Server, id string) *model.Model {
+		c := clientOf(t, s)
+		info, err := c.Info(t.Context(), id, "")
+		world.Must(t, err)
+		m := model.Described(info, s.URL)
+		m.Listing.Weights = []plan.WeightFile{{File: plan.File{Path: file, Size: 7}}}
+		m.SHA256 = []string{world.Sum([]byte("weights"))}
+		return m
+	}
+	local := &model.Model{ID: "m", Local: true}
+	proved := func() *model.Model {
+		m := described(here, repo)
+		m.Local, m.ID, m.Endpoint, m.Commit = true, "m", "", ""
+		return m
+	}
+	mirrored := func(id string) func() *model.Model {
+		return func() *model.Model { return described(there, id) }
+	}
+	sources := map[string]struct {
+		m func() *model.Model
+		// the target's Hub has a public repo with these weights, if the source's Hub says so
+		public bool
 	}{
-		"a repo":                         {m: model.Model{ID: repo}, from: repo},
-		"a repo of another Hub":          {m: model.Model{ID: repo, Endpoint: "https://hub.example"}, from: repo},
-		"a private repo of another Hub":  {m: model.Model{ID: repo, Endpoint: "https://hub.example", Private: true}, from: repo, always: "closed"},
-		"a snapshot in the cache":        {m: local(model.Lineage{Repo: repo, Commit: "c"}), from: repo},
-		"a snapshot, with another repo":  {m: local(model.Lineage{Repo: repo, Commit: "c"}), from: open},
-		"a snapshot of an open one":      {m: local(model.Lineage{Repo: open, Commit: "c"}), from: repo},
-		"a snapshot, with no repo":       {m: local(model.Lineage{Repo: repo, Commit: "c"})},
-		"a folder with a repo":           {m: local(model.Lineage{}), from: repo},
-		"a folder that was downloaded":   {m: local(model.Lineage{Commit: "c"}), always: "closed"},
-		"a folder that was, with a repo": {m: local(model.Lineage{Commit: "c"}), from: repo},
-		"a folder without lineage":       {m: local(model.Lineage{}), always: "open"},
+		"a repo":                                   {func() *model.Model { return described(here, repo) }, true},
+		"a folder that equals a repo":              {proved, true},
+		"a folder":                                 {func() *model.Model { return local }, false},
+		"a repo of another Hub":                    {mirrored(repo), true},
+		"a repo that only another Hub has":         {mirrored("org/internal"), false},
+		"a repo with other weights at another Hub": {mirrored("org/other"), false},
 	}
-	for answer, source := range says {
-		for way, tt := range ways {
-			for _, ask := range []string{"", "private", "public"} {
-				for _, there := range []string{"", "open", "gated manually", "private"} {
-					if way == "a repo" && (answer == "not found" || answer == "fails") {
-						continue // which was just read
+	forms := []any{false, true, "auto", "manual", "no", "", 0, nil, map[string]any{"mode": "auto"}, absent{}}
+	for _, private := range forms {
+		for _, gated := range forms {
+			for _, s := range []*hubtest.Server{here, there} {
+				for _, id := range []string{repo, "org/internal", "org/other"} {
+					if s == there || id == repo {
+						s.Configure(id, saying(private, gated))
 					}
-					t.Run(fmt.Sprintf("%s, %s, asked for %s, target %s", way, answer, cmp.Or(ask, "nothing"), there), func(t *testing.T) {
-						srv := hubtest.Start(t, hubtest.WithUser(token, hubtest.User{Name: "me", All: true}))
-						srv.AddRepo(open, nil)
-						if source != nil {
-							srv.AddRepo(repo, nil, source...)
-						}
-						if there != "" {
-							srv.AddRepo("me/target", nil, map[string]options{"private": says["private"], "gated manually": says["gated manually"]}[there]...)
-						}
-						c, err := hub.New(hub.Options{Connection: hub.Connection{Endpoint: srv.URL, Token: token, Clock: hubtest.NewJumpClock(time.Now())}})
-						world.Must(t, err)
-						if answer == "fails" {
-							srv.Inject(hubtest.Fault{Path: "/api/models/" + repo + "*", Times: hubtest.Always, Action: hubtest.Error(500, "", "no")})
-						}
-						m := tt.m
-						if way == "a repo" {
-							info, err := c.Info(t.Context(), repo, "")
-							world.Must(t, err)
-							m.Endpoint, m.Private, m.Gated = srv.URL, info.Private, info.Gated
-						}
-						push := Push{Hub: c, Repo: "me/target"}
-						if ask != "" {
-							push.Private = new(ask == "private")
-						}
-						closed := answer != "public" && tt.always != "open" || tt.always == "closed"
-						private := ask == "private" || ask == "" && closed
-						refused := there == "open" && private || there == "gated manually" && ask == "private"
-						owner := NewOwner(&plan.Plan{}, Origin{Repo: tt.from}, "", false)
-						_, err = OpenRepo(t.Context(), push, owner, &m)
-						_, _, status := push.State(t.Context(), owner, &m)
-						for _, err := range []error{err, status} {
-							if v := (*VisibilityError)(nil); errors.As(err, &v) != refused || !refused && err != nil {
-								t.Fatalf("got %v, want it refused: %v", err, refused)
-							}
-						}
-						if there == "" && srv.IsPrivate("me/target") != private {
-							t.Errorf("the new target is private: %v", !private)
-						}
-					})
 				}
 			}
+			for name, source := range sources {
+				m := source.m()
+				for _, flag := range []*bool{nil, new(true), new(false)} {
+					push := &Push{Hub: clientOf(t, here), Private: flag}
+					v := push.Visibility(t.Context(), m)
+					want := source.public && private == false && gated == false
+					if flag != nil {
+						want = !*flag
+					}
+					if v.Open != want || v.Asked != (flag != nil) || v.Why == "" {
+						t.Errorf("%s, private: %v, gated: %v, --private %v: got %+v", name, private, gated, flag, v)
+					}
+				}
+			}
+		}
+	}
+	// the target's Hub says something else about the same repo, or doesn't answer
+	for _, s := range []*hubtest.Server{here, there} {
+		s.Configure(repo, saying(false, false))
+	}
+	mirror := &Push{Hub: clientOf(t, here)}
+	if !mirror.Visibility(t.Context(), described(there, repo)).Open {
+		t.Error("a repo that both Hubs call public isn't")
+	}
+	here.Configure(repo, saying(false, "auto"))
+	if mirror.Visibility(t.Context(), described(there, repo)).Open {
+		t.Error("open, although the target's Hub calls the repo gated")
+	}
+	here.Inject(hubtest.Fault{Path: "/api/models/" + repo + "*", Times: hubtest.Always, Action: hubtest.Error(500, "", "no")})
+	if mirror.Visibility(t.Context(), described(there, repo)).Open {
+		t.Error("open, although the target's Hub doesn't answer")
+	}
+}
+
+// TestTargetsKeepTheirVisibility checks that a target is created as it may be seen, and that an
+// existing one is refused if strangers can open it and may not. What a Hub says of it in an unknown
+// form closes nothing.
+func TestTargetsKeepTheirVisibility(t *testing.T) {
+	type source struct {
+		m       model.Model
+		private *bool
+		open    bool
+	}
+	origin := func(open bool) *model.Origin { return &model.Origin{Repo: "org/m", Open: open} }
+	sources := map[string]source{
+		"local": {m: model.Model{Local: true}}, "closed": {m: model.Model{Origin: origin(false)}},
+		"open":      {m: model.Model{Origin: origin(true)}, open: true},
+		"--private": {m: model.Model{Origin: origin(true)}, private: new(true)},
+		"--public":  {m: model.Model{Local: true}, private: new(false), open: true},
+	}
+	targets := map[string][]hubtest.RepoOption{
+		"": nil, "open": {}, "gated": {hubtest.Gated("auto")}, "manual": {hubtest.Gated("manual")},
+		"private": {hubtest.Private()}, "unclear": {saying("yes", map[string]any{})}, "silent": {saying(absent{}, absent{})},
+	}
+	for asked, source := range sources {
+		for there, options := range targets {
+			t.Run(fmt.Sprintf("%s, target %q", asked, there), func(t *testing.T) {
+				s := hubtest.Start(t, hubtest.WithUser("hf_secret", hubtest.User{Name: "me", All: true}))
+				if there != "" {
+					s.AddRepo("me/target", nil, options...)
+				}
+				push := Push{Hub: clientOf(t, s), Repo: "me/target", Private: source.private}
+				if source.m.Origin != nil {
+					source.m.Origin.Endpoint = s.URL
+				}
+				closed := there == "private" || there == "manual" && source.private == nil
+				refused := !source.open && there != "" && !closed
+				owner := NewOwner(&plan.Plan{}, Origin{}, "", false)
+				_, err := OpenRepo(t.Context(), push, owner, &source.m)
+				_, _, status := push.State(t.Context(), owner, &source.m)
+				for _, err := range []error{err, status} {
+					if e := (*VisibilityError)(nil); errors.As(err, &e) != refused || !refused && err != nil {
+						t.Fatalf("got %v, want it refused: %v", err, refused)
+					}
+				}
+				if there == "" && s.IsPrivate("me/target") == source.open {
+					t.Errorf("the new target is private: %v", !source.open)
+				}
+			})
 		}
 	}
 }
