@@ -99,6 +99,9 @@ func (c *Client) OnlyRepo() string { return c.only }
 // Error is a failed request: what was asked, and what came back.
 type Error = wire.Error
 
+// EndpointError says that [Options.Endpoint] isn't an address on the web.
+type EndpointError = wire.EndpointError
+
 // The sentinels are the kinds of failures. Test for them with errors.Is.
 var (
 	ErrNotFound         = wire.ErrNotFound

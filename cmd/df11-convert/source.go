@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/user"
@@ -50,13 +51,29 @@ func (f *hubFlags) client(u *ui, side string) (*hub.Client, error) {
 	}
 	c, err := hub.New(opt)
 	if err != nil {
-		return nil, hinted{usageError{err}, "check HF_ENDPOINT, " + pushEndpoint + ", and the token"}
+		return nil, hinted{usageError{err}, fixOptions(err, side)}
 	}
 	if f.clients == nil {
 		f.clients = map[string]*hub.Client{}
 	}
 	f.clients[side] = c
 	return c, nil
+}
+
+// fixOptions says which setting of the user's a client can't use, and how to write it.
+func fixOptions(err error, side string) string {
+	e, ok := errors.AsType[*hub.EndpointError](err)
+	if !ok {
+		return "set it to the token alone, such as hf_…, without spaces or quotes"
+	}
+	variable := "HF_ENDPOINT"
+	if side == "target" && os.Getenv(pushEndpoint) != "" {
+		variable = pushEndpoint
+	}
+	if strings.Contains(e.Endpoint, "://") || strings.ContainsAny(e.Endpoint, " @") {
+		return "set " + variable + " to an address such as https://huggingface.co, or unset it"
+	}
+	return "write it with its scheme: " + variable + "=https://" + e.Endpoint + ", or http://"
 }
 
 // repo splits a Hub id into repo and revision ("" if it has none), and returns the client for it.

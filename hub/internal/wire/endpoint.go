@@ -2,7 +2,6 @@ package wire
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -20,11 +19,21 @@ const PublicEndpoint = "https://huggingface.co"
 // An Endpoint is the address of the hub in use.
 type Endpoint struct{ *url.URL }
 
+// An EndpointError says that the address of a hub isn't an address on the web.
+type EndpointError struct{ Endpoint string }
+
+func (e *EndpointError) Error() string {
+	if strings.Contains(e.Endpoint, "@") { // it may hold a password
+		return "the Hub's address isn't an http:// or https:// address"
+	}
+	return fmt.Sprintf("the Hub's address %q isn't an http:// or https:// address", e.Endpoint)
+}
+
 // parseEndpoint checks an endpoint and removes trailing slashes.
 func parseEndpoint(s string) (Endpoint, error) {
 	u, err := url.Parse(cmp.Or(strings.TrimRight(s, "/"), PublicEndpoint))
 	if err != nil || u.Host == "" || !isHTTP(u) { // err may show a password
-		return Endpoint{}, errors.New("the endpoint isn't an http:// or https:// address")
+		return Endpoint{}, &EndpointError{s}
 	}
 	if u.User != nil || u.RawQuery != "" || u.Fragment != "" {
 		return Endpoint{}, fmt.Errorf("endpoint %q must not have a user, query, or fragment",
