@@ -59,7 +59,7 @@ var arrows = map[string][]string{
 	"internal/forward":         {"encoder", "internal/disk", "internal/budget", "internal/forward/compare", "internal/forward/fetch", "internal/ledger", "internal/metadata", "internal/model", "internal/catalog", "internal/plan", "internal/progress", "internal/safetensors", "internal/spans", "internal/forward/spool", "internal/streams", "internal/publish"},
 	"internal/back":            {"internal/reader", "verify", "internal/human", "internal/model", "internal/spans", "internal/catalog", "internal/plan", "internal/metadata", "internal/safetensors", "internal/progress", "internal/streams", "internal/disk"},
 	"internal/publish":         {"internal/reader", "hub", "internal/human", "internal/model", "internal/ledger", "internal/metadata", "internal/catalog", "internal/plan", "internal/spans", "internal/disk"},
-	"pipeline":                 {"hub", "verify", "internal/human", "internal/catalog", "internal/plan", "internal/metadata", "internal/python", "internal/charts", "internal/safetensors", "internal/spans", "internal/streams", "internal/progress", "internal/ledger", "internal/model", "internal/budget", "internal/describe", "internal/forward", "internal/back", "internal/publish"},
+	"pipeline":                 {"hub", "internal/human", "internal/catalog", "internal/plan", "internal/metadata", "internal/python", "internal/charts", "internal/safetensors", "internal/spans", "internal/streams", "internal/progress", "internal/ledger", "internal/model", "internal/budget", "internal/describe", "internal/forward", "internal/back", "internal/publish"},
 	"cmd/df11-convert":         {"*"},
 	"cmd/df11-convert/...":     {"*"},
 	".":                        {"internal/names"},

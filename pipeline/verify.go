@@ -3,7 +3,6 @@ package pipeline
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -16,7 +15,6 @@ import (
 	"github.com/df11-convert/df11-convert/internal/metadata"
 	"github.com/df11-convert/df11-convert/internal/model"
 	"github.com/df11-convert/df11-convert/internal/spans"
-	"github.com/df11-convert/df11-convert/verify"
 )
 
 // Verify checks a DF11 model by itself, compares it with its original, and compares the files next
@@ -24,20 +22,21 @@ import (
 // else the pair's. An error without a report says that the verification could not run.
 func Verify(ctx context.Context, opt PairOptions) (*VerifyReport, error) {
 	opt.Complete()
-	outputs, err := spans.Outputs(opt.Plan)
-	if err != nil {
-		return nil, err
-	}
 	v := &verification{
-		PairOptions: opt, outputs: outputs,
-		check: back.Checker{Pair: opt.Pair, Workers: opt.Workers},
+		PairOptions: opt, check: back.Checker{Pair: opt.Pair, Workers: opt.Workers},
+	}
+	if opt.Plan != nil {
+		var err error
+		if v.outputs, err = spans.Outputs(opt.Plan); err != nil {
+			return nil, err
+		}
 	}
 	v.check.Beside = []back.OtherFile{}
 	v.report = VerifyReport{
 		Model: opt.DF11.Name, Commit: opt.DF11.Commit, Against: opt.Model.ID,
 		AgainstCommit: opt.Model.Commit,
 		AgainstFile:   opt.Model.Listing.WeightFile, Component: component(opt.Model),
-		Layout: opt.Plan.Layout, Level: opt.Level,
+		Layout: v.check.Layout(), Level: opt.Level,
 	}
 	if opt.Chosen {
 		if err := v.checkChoice(ctx); err != nil {
@@ -92,45 +91,22 @@ func (v *verification) run(ctx context.Context) error {
 // judge records a fault under its subject, and keeps the first of each. It returns an error that is
 // no fault.
 func (v *verification) judge(err error) error {
-	if err == nil {
-		return nil
-	}
-	subject := subjectOf(err, &v.report.Faults)
-	if subject == nil {
+	f := &v.report.Faults
+	switch model.SubjectOf(err) {
+	case model.OfModel:
+		f.Damage = cmp.Or(f.Damage, err)
+	case model.OfPair:
+		f.Difference = cmp.Or(f.Difference, err)
+	default:
 		return err
 	}
-	if *subject == nil {
-		*subject = err
-	}
 	return nil
-}
-
-// subjectOf returns the field for a fault, or nil for an error that is none. What can't be decoded
-// is a fault of the model alone. What a comparison finds is a fault of the pair.
-func subjectOf(err error, f *Faults) *error {
-	switch {
-	case wraps[*verify.StructureError](err):
-		return &f.Damage
-	case wraps[*verify.MismatchError](err), wraps[*forward.TensorError](err),
-		wraps[*back.RebuildError](err), wraps[*back.DifferentError](err),
-		wraps[*back.ComponentError](err):
-		return &f.Difference
-	case wraps[*model.InvalidError](err):
-		return &f.Damage
-	}
-	return nil
-}
-
-func wraps[T error](err error) bool {
-	_, ok := errors.AsType[T](err)
-	return ok
 }
 
 // files compares the files next to the weights.
 func (v *verification) files(ctx context.Context) error {
-	v.judgeCard(ctx)
 	err := v.check.CompareFiles(ctx, v.Level != LevelStructure)
-	v.report.FilesCompared = err == nil || wraps[*back.ComponentError](err)
+	v.report.FilesCompared = err == nil || model.SubjectOf(err) == model.OfPair
 	return err
 }
 
@@ -194,13 +170,13 @@ func (v *verification) rebuild(ctx context.Context) error {
 // original may be read, it looks for the weight. Otherwise it looks for a file with another SHA-256
 // than the manifest lists.
 func (v *verification) locate(ctx context.Context, proof error) error {
-	if !wraps[*back.RebuildError](proof) {
+	if model.SubjectOf(proof) == "" {
 		return proof
 	}
 	if v.Locate {
 		v.Progress.SetPhase(string(LevelFull))
 		err := v.compare(ctx)
-		if isFault(err) {
+		if model.SubjectOf(err) != "" {
 			v.report.Level = LevelFull
 			return err
 		}
@@ -208,15 +184,12 @@ func (v *verification) locate(ctx context.Context, proof error) error {
 			v.check.Warn("couldn't find out which weight differs: %v", err)
 		}
 	}
-	if err := v.check.OtherHashes(ctx); isFault(err) {
+	if err := v.check.OtherHashes(ctx); model.SubjectOf(err) != "" {
 		v.report.Difference = proof
 		return err
 	}
 	return proof
 }
-
-// isFault reports whether the model or the pair is wrong, as opposed to unreadable.
-func isFault(err error) bool { return subjectOf(err, new(Faults)) != nil }
 
 // addSums hashes the files of the original that have no published SHA-256, such as local ones. It
 // hashes a few at once, because hashing one file can't be divided.
@@ -239,7 +212,7 @@ func addSums(ctx context.Context, original model.Source, files []model.File, wor
 // the network may have caused, it compares once more.
 func (v *verification) compare(ctx context.Context) error {
 	verified, err := v.full(ctx)
-	if (isFault(err) || brokenFile(err) != "") && v.refetch(ctx) {
+	if (model.SubjectOf(err) != "" || brokenFile(err) != "") && v.refetch(ctx) {
 		var more []metadata.Verification
 		more, err = v.full(ctx)
 		verified = metadata.AddVerified(verified, more)
@@ -257,9 +230,6 @@ func (v *verification) full(ctx context.Context) ([]metadata.Verification, error
 	})
 	v.outputs = slices.DeleteFunc(v.outputs,
 		func(o *spans.Output) bool { return slices.Contains(equal, o) })
-	if inexact, ok := errors.AsType[*spans.InexactError](err); ok {
-		err = &back.DifferentError{Name: "stored as BF16", Detail: inexact.Error()}
-	}
 	return verified, err
 }
 

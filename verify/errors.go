@@ -28,6 +28,9 @@ func (e *StructureError) Error() string {
 	return fmt.Sprintf("%s, %s %d: %s", e.Array, posWord[e.Array], e.Pos, e.Reason)
 }
 
+// Subject returns "model": the DF11 model alone is wrong.
+func (e *StructureError) Subject() string { return "model" }
+
 func badArray(array, format string, args ...any) *StructureError {
 	return badAt(array, -1, format, args...)
 }
@@ -49,3 +52,6 @@ func (e *MismatchError) Error() string {
 	return fmt.Sprintf("module %s, tensor %s, element %d: decoded %#04x, source has %#04x", e.Unit,
 		e.Tensor, e.Elem, e.Got, e.Want)
 }
+
+// Subject returns "pair": the DF11 model isn't this source's.
+func (e *MismatchError) Subject() string { return "pair" }

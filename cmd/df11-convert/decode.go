@@ -67,6 +67,9 @@ func runDecode(ctx context.Context, u *ui, f *decodeFlags, name string) error {
 			return err
 		}
 		defer src.Close()
+		if src.refused != nil {
+			return fmt.Errorf("%s: %w", src.model.ID, src.refused)
+		}
 		opt.Pair = src.pair(d)
 	}
 	stop := u.watch(opt.Progress)

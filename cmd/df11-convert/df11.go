@@ -129,7 +129,11 @@ func (f *readerFlags) openOriginal(ctx context.Context, u *ui, d *model.DF11) (*
 	if err != nil {
 		return nil, err
 	}
-	if o.plan, err = back.PlanOriginal(ctx, d, o.model.Listing, opt); err != nil {
+	o.plan, err = back.PlanOriginal(ctx, d, o.model.Listing, opt)
+	if wraps[*plan.RefusedError](err) {
+		o.refused, err = err, nil
+	}
+	if err != nil {
 		o.Close()
 		return nil, fmt.Errorf("%s: %w", spec, err)
 	}
@@ -148,5 +152,5 @@ func refuseOwn(d *model.DF11, spec string) error {
 
 // pair returns a DF11 model with this original.
 func (o *opened) pair(d *model.DF11) back.Pair {
-	return back.Pair{DF11: d, Source: o.source, Model: o.model, Plan: o.plan}
+	return back.Pair{DF11: d, Source: o.source, Model: o.model, Plan: o.plan, Refused: o.refused}
 }

@@ -81,16 +81,16 @@ var kinds = []kind{
 	{"memory_budget", wraps[*budget.MemoryError], exitError, "raise --memory, or leave it out"},
 	{"structure", wraps[*verify.StructureError], exitWrong, ""},
 	{"other_original", wraps[otherOriginal], exitWrong, ""},
-	{"mismatch", isMismatch, exitWrong, ""},
+	{"f32_not_exact", refuses[*spans.InexactError], exitRefused,
+		"convert the model to BF16 yourself first, if rounding is what you want"},
+	{"aliases_differ", refuses[*forward.AliasError], exitRefused, ""},
+	{"mismatch", isOfPair, exitWrong, ""},
 	{"files_differ", wraps[besideError], exitFiles, ""},
 	{"not_df11", oneOf(model.ErrNoDF11Config), exitError, ""},
 	{"invalid", wraps[*model.InvalidError], exitWrong, ""},
 	{"unauthorized", oneOf(hub.ErrUnauthorized, hub.ErrTrustedPublisher), exitAuth, ""},
 	{"gated", oneOf(hub.ErrGated), exitAuth, ""},
 	{"forbidden", oneOf(hub.ErrForbidden), exitAuth, ""},
-	{"f32_not_exact", wraps[*spans.InexactError], exitRefused,
-		"convert the model to BF16 yourself first, if rounding is what you want"},
-	{"aliases_differ", wraps[*forward.AliasError], exitRefused, ""},
 	{"not_convertible", wraps[*plan.RefusedError], exitRefused, ""},
 	{"conflict", func(err error) bool {
 		return wraps[*publish.ConflictError](err) || errors.Is(err, errForeign)
@@ -133,12 +133,11 @@ var kinds = []kind{
 	{"error", func(error) bool { return true }, exitError, ""},
 }
 
-// isMismatch reports whether an error says that weights differ from the original's.
-func isMismatch(err error) bool {
-	return wraps[*verify.MismatchError](err) || wraps[*forward.TensorError](err) ||
-		wraps[*back.RebuildError](err) || wraps[*back.ComponentError](err) ||
-		wraps[*back.DifferentError](err)
-}
+// isOfPair reports whether an error says that a DF11 model isn't what its original makes.
+func isOfPair(err error) bool { return model.SubjectOf(err) == model.OfPair }
+
+// refuses reports whether err wraps a T that ends a conversion, not a verification.
+func refuses[T error](err error) bool { return wraps[T](err) && !wraps[differs](err) }
 
 // kindOf returns the kind of an error.
 func kindOf(err error) kind {

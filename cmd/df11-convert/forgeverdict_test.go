@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -10,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/df11-convert/df11-convert/internal/hubtest"
 	"github.com/df11-convert/df11-convert/internal/metadata"
 	"github.com/df11-convert/df11-convert/internal/names"
 	"github.com/df11-convert/df11-convert/internal/testing/world"
@@ -18,112 +20,148 @@ import (
 // verdictRow matches a row of the table of verdicts in docs/verify.md.
 var verdictRow = regexp.MustCompile("(?m)^\\| `(model|pair|files)` \\| `(\\w+)` \\| (\\d) \\|")
 
-// TestVerdicts checks that each fault counts against one subject, with its own line, object, and
-// exit code, and that the other subjects are judged anyway. docs/verify.md lists the verdicts.
-func TestVerdicts(t *testing.T) {
-	g := newForger(t)
-	tied := tiedModel(g)
-	const good, bad = "well_formed same_weights same", "damaged not_compared same"
-	noManifest := func(f *forged) { delete(f.files, names.Manifest) }
-	seen := map[string]bool{}
-	for _, x := range []struct {
-		name     string
-		fit      bool // the manifest was rewritten
-		forge    func(f *forged)
-		args     []string
-		verdicts string // of model, pair and files
-		exit     int
-		lines    []string
-	}{
-		{"honest", true, func(*forged) {}, nil, good, exitOK, []string{"the model  well formed", "the pair   same weights", "the files  same\n"}},
-		{"honest, strict", true, func(*forged) {}, []string{"--strict-files"}, good, exitOK, nil},
-		{"structure", true, func(*forged) {}, []string{"--level", "structure"}, "well_formed not_compared same", exitOK, []string{"the pair   not compared"}},
-		// The model.
-		{"gaps", true, changes("model_layers_1.safetensors", "model.layers.1.gaps", flipBit), nil, bad, exitWrong, []string{"the model  damaged: module model.layers.1", "the pair   not compared"}},
-		{"a hash", false, flipWeight, nil, bad, exitWrong, []string{"the model  damaged: model_layers_1.safetensors: it has "}},
-		{"a weight file less", false, func(f *forged) { delete(f.files, "lm_head.safetensors") }, nil, "damaged not_compared different", exitWrong, []string{"the model  damaged: lm_head.safetensors: the manifest lists it"}},
-		{"a weight file less, by the dict", true, func(f *forged) { delete(f.files, "lm_head.safetensors") }, nil, "damaged not_compared different", exitWrong, []string{"the model  damaged: lm_head"}},
-		{"a dict that can't be read", true, edits("config.json", `"threads_per_block": [`, `"Threads_per_block": [256], "threads_per_block": [`), nil, "damaged not_compared not_compared", exitWrong, []string{"the files  not compared"}},
-		{"two names", true, func(f *forged) { f.set("Config.json", "{}") }, nil, "damaged not_compared not_compared", exitWrong, nil},
-		{"damaged, and a wrong original", true, changes("model_layers_1.safetensors", "model.layers.1.gaps", flipBit), []string{"--against", evilModel}, "damaged not_compared different", exitWrong, nil},
-		{"damaged, and files", false, func(f *forged) {
-			flipWeight(f)
-			f.set("x.py", "")
-		}, []string{"--strict-files"}, "damaged not_compared different", exitWrong, []string{"the files  different: 1 other file differs from the original: x.py (added)"}},
-		// The pair.
-		{"a weight", true, flipWeight, nil, "well_formed different_weights same", exitWrong, []string{"the pair   different weights: module model.layers.1, tensor "}},
-		{"a weight, by proof", true, flipWeight, []string{"--level", "proof"}, "well_formed different_weights same", exitWrong, nil},
-		{"a copied tensor less", true, without("remainder.safetensors", "model.norm.weight"), nil, "well_formed different_weights same", exitWrong, []string{"the pair   different weights: model.norm.weight: stored nowhere"}},
-		{"another original", false, func(*forged) {}, []string{"--against", evilModel}, "well_formed other_original different", exitWrong, []string{"the pair   other original: made from org/llama@"}},
-		{"another original, by no manifest", false, noManifest, []string{"--against", evilModel}, "well_formed different_weights different", exitWrong, nil},
-		{"an original of other shapes", false, func(*forged) {}, []string{"--against", tied}, "well_formed other_original different", exitWrong, []string{"differs from " + tied + ": made from org/llama@"}},
-		{"an original of other shapes, by no manifest", false, noManifest, []string{"--against", tied}, "well_formed different_weights different", exitWrong, nil},
-		// The files.
-		{"changed", true, func(f *forged) { f.set("generation_config.json", "{}") }, nil, "well_formed same_weights different", exitOK, []string{"the files  different: 1 other file differs from the original: generation_config.json"}},
-		{"changed, after the conversion", false, func(f *forged) { f.set("generation_config.json", "{}") }, nil, "well_formed same_weights different", exitOK, []string{"1 other file differs from the original: generation_config.json"}},
-		{"changed, strict", false, func(f *forged) { f.set("generation_config.json", "{}") }, []string{"--strict-files"}, "well_formed same_weights different", exitFiles, nil},
-		{"added, strict", true, func(f *forged) { f.set("x.py", "") }, []string{"--strict-files"}, "well_formed same_weights different", exitFiles, nil},
-		{"missing, strict", false, func(f *forged) { delete(f.files, "tokenizer.json") }, []string{"--strict-files"}, "well_formed same_weights different", exitFiles, nil},
-		{"no .gitattributes in a repo", false, func(f *forged) { f.files[names.Attributes] = nil }, nil, "well_formed same_weights different", exitOK, []string{": .gitattributes (missing)"}},
-		{"config.json", false, edits("config.json", `"rope_theta": 500000.0`, `"rope_theta": 10000.0`), nil, "well_formed same_weights different", exitOK, nil},
-		{"the card's code, strict", false, edits("README.md", "pip install", "pip  install"), []string{"--strict-files"}, "well_formed same_weights different", exitFiles, []string{"README.md (its code isn't ours)"}},
-		{"another component, and files", true, func(f *forged) {
-			f.files = maps.Clone(g.models[pipeModel])
+// A verdictCase is a DF11 model, and the verdicts about it.
+type verdictCase struct {
+	name  string
+	forge func(f *forged) // nil changes nothing
+	fit   bool            // the manifest is rewritten to fit the files
+	args  string          // of verify
+	// the verdicts about model, pair, and files: "ok" for well_formed, same_weights, and same; "-"
+	// for not_compared
+	verdicts string
+	exit     int
+	says     string // with single blanks
+}
+
+// theModel, thePair and theFiles are cases whose fault is of that subject.
+var theModel = []verdictCase{
+	{name: "gaps", fit: true, verdicts: "damaged - ok", exit: exitWrong,
+		forge: changes("model_layers_1.safetensors", "model.layers.1.gaps", flipBit),
+		says:  "the model damaged: module model.layers.1"},
+	{name: "a hash", forge: flipWeight, verdicts: "damaged - ok", exit: exitWrong,
+		says: "the model damaged: model_layers_1.safetensors: it has "},
+	{name: "a weight file less", forge: removes("lm_head.safetensors"),
+		verdicts: "damaged - ok", exit: exitWrong,
+		says: "the model damaged: lm_head.safetensors: the manifest lists it"},
+	{name: "a weight file less, by the dict", fit: true, forge: removes("lm_head.safetensors"),
+		verdicts: "damaged - ok", exit: exitWrong, says: "the model damaged: lm_head"},
+	{name: "no config.json", fit: true, forge: removes("config.json"),
+		verdicts: "damaged - different", exit: exitWrong,
+		says: "the model damaged: config.json: missing: without its dfloat11_config"},
+	{name: "no config.json and no manifest", forge: removes("config.json", names.Manifest),
+		args: "--against " + llamaModel, verdicts: "damaged - different", exit: exitWrong,
+		says: "the model damaged: config.json: missing"},
+	{name: "a dict that can't be read", fit: true, verdicts: "damaged - -", exit: exitWrong,
+		forge: edits("config.json", `"threads_per_block": [`,
+			`"Threads_per_block": [256], "threads_per_block": [`), says: "the files not compared"},
+	{name: "two names", fit: true, forge: sets("Config.json", "{}"), verdicts: "damaged - -",
+		exit: exitWrong},
+	{name: "and a wrong original", fit: true, args: "--against " + evilModel,
+		forge:    changes("model_layers_1.safetensors", "model.layers.1.gaps", flipBit),
+		verdicts: "damaged - ok", exit: exitWrong},
+	{name: "and files", args: "--strict-files", verdicts: "damaged - different", exit: exitWrong,
+		forge: func(f *forged) { flipWeight(f); f.set("x.py", "") },
+		says:  "the files different: 1 other file differs from the original: x.py (added)"},
+}
+
+var thePair = []verdictCase{
+	{name: "a weight", fit: true, forge: flipWeight, verdicts: "ok different_weights ok",
+		exit: exitWrong, says: "the pair different weights: module model.layers.1, tensor "},
+	{name: "a weight, by proof", fit: true, forge: flipWeight, args: "--level proof",
+		verdicts: "ok different_weights ok", exit: exitWrong},
+	{name: "a copied tensor less", fit: true, verdicts: "ok different_weights ok", exit: exitWrong,
+		forge: without("remainder.safetensors", "model.norm.weight"),
+		says:  "the pair different weights: model.norm.weight: stored nowhere"},
+	{name: "another original", args: "--against " + evilModel,
+		verdicts: "ok other_original ok", exit: exitWrong,
+		says: "the pair other original: made from org/llama@"},
+	{name: "another original, by no manifest", forge: removes(names.Manifest),
+		args: "--against " + evilModel, verdicts: "ok different_weights ok", exit: exitWrong},
+	{name: "an original of other shapes", args: "--against org/shapes",
+		verdicts: "ok other_original ok", exit: exitWrong,
+		says: "differs from org/shapes: made from org/llama@"},
+	{name: "an original of other shapes, by no manifest", forge: removes(names.Manifest),
+		args: "--against org/shapes", verdicts: "ok different_weights ok", exit: exitWrong},
+	{name: "an original that can't have the dict", args: "--against org/headless",
+		verdicts: "ok other_original different", exit: exitWrong,
+		says: "no conversion of this original makes such a model"},
+	{name: "the same, by no manifest", args: "--against org/headless", forge: removes(names.Manifest),
+		verdicts: "ok other_original different", exit: exitWrong,
+		says: "hint: name the original it was made from"},
+	{name: "a tied head that differs", forge: isNow("org/tied"), args: "--against org/untied",
+		verdicts: "ok other_original ok", exit: exitWrong,
+		says: "lm_head.weight is tied to model.embed_tokens.weight by the config"},
+	{name: "a tied head that differs, by proof and no manifest", args: "--level proof --against org/untied",
+		forge:    func(f *forged) { isNow("org/tied")(f); removes(names.Manifest)(f) },
+		verdicts: "ok different_weights ok", exit: exitWrong},
+	{name: "another component, and files", fit: true, args: "--against " + pipeModel,
+		forge: func(f *forged) {
+			isNow(pipeModel)(f)
 			f.set("vae/diffusion_pytorch_model.bin", "x")
 			f.set("x.py", "")
-		}, []string{"--against", pipeModel}, "well_formed different_weights different", exitWrong, []string{"the pair   different weights: vae/", "the files  different: 1 other file differs from the original: x.py (added)"}},
-	} {
-		at := g.forge(llamaModel, x.fit, x.forge).place("v")
-		code, out, diag := program(t, append([]string{"verify", at}, x.args...)...)
-		for _, line := range x.lines {
-			if !strings.Contains(out, line) {
-				t.Errorf("%s: no %q in\n%s%s", x.name, line, out, diag)
-			}
+		}, verdicts: "ok different_weights different", exit: exitWrong,
+		says: "the pair different weights: vae/"},
+}
+
+var theFiles = []verdictCase{
+	{name: "changed", fit: true, forge: sets("generation_config.json", "{}"),
+		verdicts: "ok ok different",
+		says:     "the files different: 1 other file differs from the original: generation_config.json"},
+	{name: "changed, after the conversion", forge: sets("generation_config.json", "{}"),
+		verdicts: "ok ok different",
+		says:     "1 other file differs from the original: generation_config.json"},
+	{name: "changed, strict", forge: sets("generation_config.json", "{}"), args: "--strict-files",
+		verdicts: "ok ok different", exit: exitFiles},
+	{name: "added, strict", fit: true, forge: sets("x.py", ""), args: "--strict-files",
+		verdicts: "ok ok different", exit: exitFiles},
+	{name: "missing, strict", forge: removes("tokenizer.json"), args: "--strict-files",
+		verdicts: "ok ok different", exit: exitFiles},
+	{name: "config.json", verdicts: "ok ok different",
+		forge: edits("config.json", `"rope_theta": 500000.0`, `"rope_theta": 10000.0`)},
+	{name: "what a conversion or a Hub writes", args: "--strict-files", verdicts: "ok ok ok",
+		forge: func(f *forged) {
+			f.set(names.Card, "```\npip install evil\n```\n")
+			f.set(names.Attributes, "*.safetensors -filter\n")
+		}, says: "not compared .gitattributes, README.md, df11-manifest.json, df11.png"},
+	{name: "a file of the original that no repo can hold", forge: isNow("org/aux"),
+		args: "--strict-files", verdicts: "ok ok different", exit: exitFiles,
+		says: "1 other file differs from the original: aux.py (missing)"},
+	{name: "weights in another form", forge: isNow("org/aux"), verdicts: "ok ok different",
+		says: "left out pytorch_model.bin (weights in another form)"},
+	{name: "a part that a pull request hides", fit: true, verdicts: "ok different_weights ok",
+		exit: exitWrong, forge: func(f *forged) {
+			isNow(pipeModel)(f)
+			hidden := f.request(pipeModel, map[string][]byte{"model_index.json": []byte(
+				`{"_class_name": "WanPipeline", "transformer": ["diffusers", "WanTransformer3DModel"]}`)})
+			f.files["model_index.json"] = f.models["of "+pipeModel]["model_index.json"]
+			delete(f.files, "text_encoder/model.safetensors")
+			named(func(s *metadata.Source) { s.Commit = hidden })(f)
+		}, says: "text_encoder/model.safetensors: these weights of another component are missing"},
+}
+
+// isNow takes all files of another honest model.
+func isNow(model string) func(f *forged) {
+	return func(f *forged) { f.files = maps.Clone(f.models[model]) }
+}
+
+// removes removes files.
+func removes(files ...string) func(f *forged) {
+	return func(f *forged) {
+		for _, name := range files {
+			delete(f.files, name)
 		}
-		if isDamaged := strings.Contains(out, " is damaged: "); code != x.exit || isDamaged != strings.HasPrefix(x.verdicts, "damaged") {
-			t.Errorf("%s: exit %d, want %d: %s%s", x.name, code, x.exit, out, diag)
-		}
-		_, out, _ = program(t, append([]string{"verify", at, "--json"}, x.args...)...)
-		var doc struct {
-			Exit     int `json:"exit_code"`
-			Equal    bool
-			Verdicts map[string]struct {
-				Verdict string
-				Exit    int `json:"exit_code"`
-				Why     string
-			}
-		}
-		world.Must(t, json.Unmarshal([]byte(out), &doc))
-		var got []string
-		first := 0
-		for _, s := range []string{"model", "pair", "files"} {
-			v := doc.Verdicts[s]
-			got = append(got, v.Verdict)
-			seen[fmt.Sprint(s, v.Verdict, v.Exit)] = true
-			if first == 0 {
-				first = v.Exit
-			}
-			if (v.Why == "") != slices.Contains([]string{"same", "same_weights", "well_formed", "not_compared"}, v.Verdict) {
-				t.Errorf("%s: the %s is %+v", x.name, s, v)
-			}
-		}
-		if strings.Join(got, " ") != x.verdicts || doc.Exit != x.exit || first != x.exit || doc.Equal != (got[1] == "same_weights") {
-			t.Errorf("%s: %s, exit %d and %d: %s", x.name, got, doc.Exit, first, out)
-		}
-	}
-	documented := map[string]bool{}
-	for _, m := range verdictRow.FindAllStringSubmatch(string(world.Read(t, filepath.Join("..", "..", "docs", "verify.md"))), -1) {
-		documented[m[1]+m[2]+m[3]] = true
-	}
-	if !maps.Equal(seen, documented) {
-		t.Errorf("docs/verify.md has %v, the program said %v", slices.Sorted(maps.Keys(documented)), slices.Sorted(maps.Keys(seen)))
 	}
 }
 
-// tiedModel makes an original with the Llama's names and other shapes, and returns its name.
-func tiedModel(g *forger) string {
-	f := &forged{forger: g, files: maps.Clone(g.models["of "+llamaModel])}
-	f.tensors("model.safetensors", func(list []world.Tensor) []world.Tensor {
+// sets writes a file.
+func sets(name, text string) func(f *forged) { return func(f *forged) { f.set(name, text) } }
+
+// addOriginals adds the originals of the cases: org/shapes has the Llama's names and other shapes;
+// org/tied and org/untied tie their heads by the config, and the head of org/untied is another
+// matrix; org/headless stores none; org/aux has a file whose name Windows reserves.
+func (g *forger) addOriginals() {
+	shapes := &forged{forger: g, files: maps.Clone(g.models["of "+llamaModel])}
+	shapes.tensors("model.safetensors", func(list []world.Tensor) []world.Tensor {
 		for i, x := range list {
 			if strings.HasSuffix(x.Name, "gate_proj.weight") {
 				list[i].Shape, list[i].Data = []int64{x.Shape[0] / 2, x.Shape[1]}, x.Data[:len(x.Data)/2]
@@ -131,53 +169,93 @@ func tiedModel(g *forger) string {
 		}
 		return list
 	})
-	g.AddRepo("org/shapes", f.files)
-	return "org/shapes"
+	g.AddRepo("org/shapes", shapes.files)
+	o := hubtest.ModelOptions{Hidden: 32, Vocab: 64, Layers: 2, Tied: true, StoreTied: true}
+	tied := hubtest.NewLlama(0, o).Files()
+	untied := &forged{forger: g, files: maps.Clone(tied)}
+	changes("model.safetensors", "lm_head.weight", flipBit)(untied)
+	g.add("org/tied", tied)
+	g.AddRepo("org/untied", untied.files)
+	o.StoreTied = false
+	g.AddRepo("org/headless", hubtest.NewLlama(0, o).Files())
+	aux := maps.Clone(g.models["of "+llamaModel])
+	aux["aux.py"], aux["pytorch_model.bin"] = []byte("def f(): pass"), []byte("pickled")
+	g.add("org/aux", aux)
 }
 
-// TestCardsCode checks that verify names a card if any byte of its code was changed or code was
-// added. Other text in a card doesn't matter, and neither does a card without code.
-func TestCardsCode(t *testing.T) {
+// TestVerdicts checks that each fault counts against one subject, with its own line, object, and
+// exit code, and that the other subjects are judged anyway. docs/verify.md lists the verdicts.
+func TestVerdicts(t *testing.T) {
 	g := newForger(t)
-	check := func(model, what, card string, ours bool) {
-		t.Helper()
-		f := g.forge(model, false, func(f *forged) { f.set(names.Card, card) })
-		code, out, diag := program(t, "verify", f.folder(), "--level", "structure", "--strict-files", "--against", f.original())
-		if named := strings.Contains(out, "README.md (its code isn't ours)"); named == ours || code != choose(ours, exitOK, exitFiles) {
-			t.Errorf("%s, %s: exit %d: %s%s", model, what, code, out, diag)
+	g.addOriginals()
+	honest := []verdictCase{
+		{name: "honest", fit: true, verdicts: "ok ok ok",
+			says: "the model well formed the pair same weights the files same"},
+		{name: "honest, strict", fit: true, args: "--strict-files", verdicts: "ok ok ok"},
+		{name: "structure", fit: true, args: "--level structure", verdicts: "ok - ok",
+			says: "the pair not compared"},
+	}
+	seen := map[string]bool{}
+	for _, x := range slices.Concat(honest, theModel, thePair, theFiles) {
+		if x.forge == nil {
+			x.forge = func(*forged) {}
+		}
+		x.check(g, seen)
+	}
+	documented := map[string]bool{}
+	page := string(world.Read(t, filepath.Join("..", "..", "docs", "verify.md")))
+	for _, m := range verdictRow.FindAllStringSubmatch(page, -1) {
+		documented[m[1]+m[2]+m[3]] = true
+	}
+	if !maps.Equal(seen, documented) {
+		t.Errorf("docs/verify.md has %v, the program said %v",
+			slices.Sorted(maps.Keys(documented)), slices.Sorted(maps.Keys(seen)))
+	}
+}
+
+// check verifies the case's model as people and programs do. It adds the verdicts to seen.
+func (x *verdictCase) check(g *forger, seen map[string]bool) {
+	g.Helper()
+	args := append([]string{"verify", g.forge(llamaModel, x.fit, x.forge).place("v")},
+		strings.Fields(x.args)...)
+	code, text, diag := program(g.T, args...)
+	isDamaged := strings.HasPrefix(x.verdicts, "damaged")
+	if !strings.Contains(strings.Join(strings.Fields(text+diag), " "), x.says) || code != x.exit ||
+		strings.Contains(text, " is damaged: ") != isDamaged {
+		g.Errorf("%s: exit %d, want %d and %q: %s%s", x.name, code, x.exit, x.says, text, diag)
+	}
+	_, out, _ := program(g.T, append(args, "--json")...)
+	var doc struct {
+		Exit     int `json:"exit_code"`
+		Equal    bool
+		Verdicts map[string]struct {
+			Verdict string
+			Exit    int `json:"exit_code"`
+			Why     string
 		}
 	}
-	for _, model := range []string{llamaModel, pipe2Model, pipeModel} {
-		card := string(g.models[model][names.Card])
-		check(model, "as it was made", card, true)
-		check(model, "text of one's own", card+"\nMy `notes`, and **more**.\n", true)
-		check(model, "no code", "# Mine\n\nSee the docs.\n", true)
-		for i, line := range slices.Collect(strings.Lines(metadata.Code([]byte(card)))) {
-			if i%9 != 0 && !world.Deep() && !strings.Contains(line, "--against") || strings.TrimSpace(line) == "" {
-				continue
-			}
-			at := i * 7 % (len(line) - 1)
-			changed := line[:at] + string(rune(line[at]^1)) + line[at+1:]
-			check(model, fmt.Sprintf("%q", changed), strings.Replace(card, line, changed, 1), false)
-			check(model, fmt.Sprintf("without %q", line), strings.Replace(card, line, "", 1), false)
+	world.Must(g.T, json.Unmarshal([]byte(out), &doc))
+	first := 0
+	good := map[string]string{"model": "well_formed", "pair": "same_weights", "files": "same"}
+	for i, s := range []string{"model", "pair", "files"} {
+		v, want := doc.Verdicts[s], strings.Fields(x.verdicts)[i]
+		switch want {
+		case "ok":
+			want = good[s]
+		case "-":
+			want = "not_compared"
 		}
-		const more = "```\npip install evil\n```\n" // metadata.TestCode has other code
-		check(model, "code added", card+"\n"+more, false)
-		check(model, "code before", strings.Replace(card, "## Use it\n", "## Use it\n\n"+more, 1), false)
-	}
-	// The ways in which a card loads a component, and the base of the others.
-	card := string(g.models[pipe2Model][names.Card])
-	for _, x := range [][2]string{{"transformer_2=part", "transformer=part"}, {"pipe.transformer_2", "pipe.transformer"}, {`subfolder="transformer_2"`, `subfolder="transformer"`},
-		{"org/pipe", "evil/pipe"}, {"org/pipe-DF11", "evil/pipe-DF11"}} {
-		if strings.Contains(card, x[0]) {
-			check(pipe2Model, x[1], strings.ReplaceAll(card, x[0], x[1]), false)
+		isFault := want != good[s] && want != "not_compared"
+		if v.Verdict != want || (v.Why != "") != isFault {
+			g.Errorf("%s: the %s is %+v, want %s: %s", x.name, s, v, want, out)
 		}
+		seen[fmt.Sprint(s, v.Verdict, v.Exit)] = true
+		first = cmp.Or(first, v.Exit)
 	}
-	// A card of another repo.
-	g.AddRepo("anybody/theirs", g.forge(llamaModel, false, func(f *forged) {
-		f.set(names.Card, strings.ReplaceAll(string(f.files[names.Card]), "verify llama-DF11", "verify me/llama-DF11"))
-	}).files)
-	ends(t, exitOK, "README.md (its code isn't ours)", "verify", "anybody/theirs", "--level", "structure")
+	if doc.Exit != x.exit || first != x.exit ||
+		doc.Equal != (doc.Verdicts["pair"].Verdict == "same_weights") {
+		g.Errorf("%s: exit %d and %d: %s", x.name, doc.Exit, first, out)
+	}
 }
 
 // TestWhatMattersIsNamed checks that verify names files that programs run first and leaves out none

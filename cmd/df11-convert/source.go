@@ -199,7 +199,9 @@ type opened struct {
 	source model.Source
 	model  *model.Model
 	plan   *plan.Plan
-	asked  string // plan.Options.Asked
+	// refused says why an original can't be planned with the dict of a DF11 model; plan is nil then.
+	refused error
+	asked   string // plan.Options.Asked
 }
 
 func (o *opened) Close() error { return o.source.Close() }

@@ -4,15 +4,15 @@ import (
 	"cmp"
 	"fmt"
 	"io"
+	"maps"
 	"slices"
 	"strings"
 
 	"github.com/df11-convert/df11-convert/internal/back"
-	"github.com/df11-convert/df11-convert/internal/forward"
 	"github.com/df11-convert/df11-convert/internal/human"
+	"github.com/df11-convert/df11-convert/internal/plan"
 	"github.com/df11-convert/df11-convert/internal/reader"
 	"github.com/df11-convert/df11-convert/pipeline"
-	"github.com/df11-convert/df11-convert/verify"
 )
 
 // verification is the outcome of verify as --json prints it.
@@ -41,11 +41,7 @@ func judge(r *pipeline.VerifyReport, strict bool) *verification {
 	v := &verification{VerifyReport: r}
 	slices.SortFunc(r.Beside, byUse)
 	v.Verdicts.Model = faulty(r.Damage, "damaged", "well_formed")
-	v.Verdicts.Pair = faulty(r.Difference, "different_weights",
-		choose(r.Equal.Shown(), "same_weights", "not_compared"))
-	if r.MadeFrom != "" {
-		v.Verdicts.Pair = faulty(otherOriginal{r.Difference, r.MadeFrom}, "other_original", "")
-	}
+	v.Verdicts.Pair = judgePair(r)
 	files := &v.Verdicts.Files
 	switch {
 	case len(r.Beside) > 0:
@@ -59,6 +55,17 @@ func judge(r *pipeline.VerifyReport, strict bool) *verification {
 		files.Exit, files.err = exitFiles, besideError(r.Beside)
 	}
 	return v
+}
+
+// judgePair returns the verdict about the model and its original.
+func judgePair(r *pipeline.VerifyReport) subject {
+	switch isOther := wraps[*back.OtherError](r.Difference); {
+	case r.Difference == nil:
+		return subject{Verdict: choose(r.Equal.Shown(), "same_weights", "not_compared")}
+	case r.MadeFrom != "" || isOther:
+		return faulty(otherOriginal{r.Difference, r.MadeFrom}, "other_original", "")
+	}
+	return faulty(differs{r.Difference}, "different_weights", "")
 }
 
 // String returns the verdict in words, and why.
@@ -84,13 +91,21 @@ func (v verdicts) err() error {
 	return nil
 }
 
+// differs reports that a model's weights aren't those of its original.
+type differs struct{ error }
+
+func (e differs) Unwrap() error { return e.error }
+
 // otherOriginal reports that a model differs from an original that it wasn't made from.
 type otherOriginal struct {
 	error
-	madeFrom string
+	madeFrom string // what its manifest names, if it names other files
 }
 
 func (e otherOriginal) Error() string {
+	if e.madeFrom == "" {
+		return e.error.Error()
+	}
 	return "made from " + e.madeFrom + ", by its manifest; " + e.error.Error()
 }
 
@@ -115,8 +130,11 @@ func (v *verification) verdict() string {
 		against += " (" + part + ")"
 	}
 	others := ""
+	if len(r.Unfilled) > 0 {
+		others = "; no known reader gives every module its weights: " + r.Unfilled[0]
+	}
 	if len(r.Beside) > 0 {
-		others = "; " + besideError(r.Beside).Error()
+		others += "; " + besideError(r.Beside).Error()
 	}
 	switch {
 	case r.Damage != nil:
@@ -156,11 +174,10 @@ func (e besideError) Error() string {
 // originalHint returns what to do if the model may not belong to the original, or "".
 func originalHint(r *pipeline.VerifyReport) string {
 	switch {
-	case r.MadeFrom != "":
+	case r.MadeFrom != "" || wraps[*back.OtherError](r.Difference):
 		return "name the original it was made from, at the right commit, with --against"
 	case r.Damage != nil || r.AgainstOnMain != nil: // the model names its original
-	case wraps[*verify.MismatchError](r.Difference), wraps[*forward.TensorError](r.Difference),
-		wraps[*back.DifferentError](r.Difference):
+	case r.Difference != nil && !wraps[*back.ComponentError](r.Difference):
 		return fmt.Sprintf("name another original with --against if %s isn't it", r.Against)
 	}
 	return ""
@@ -192,12 +209,22 @@ func (v *verification) print(w io.Writer) {
 		t.row(strings.ToUpper(v.Method), "%d of %d modules again: %s on %s", v.NUnits, r.Units,
 			v.Decoder, v.Device)
 	}
+	if len(r.Unfilled) > 0 {
+		t.row("unfilled", "no known reader gives these modules their weights: %s",
+			human.List(r.Unfilled))
+	}
 	for _, x := range r.Warnings {
 		t.row("warning", "%s", x)
 	}
 	t.row("the model", "%s", v.Verdicts.Model)
 	t.row("the pair", "%s", v.Verdicts.Pair)
 	t.row("the files", "%s", v.Verdicts.Files)
+	if len(r.LeftOut) > 0 {
+		t.row("left out", "%s", leftOut(r.LeftOut))
+	}
+	if len(r.NotCompared) > 0 {
+		t.row("not compared", "%s", human.List(r.NotCompared))
+	}
 	t.Flush()
 	printf(w, "%s\n", v.verdict())
 }
@@ -211,4 +238,17 @@ func compared(r *pipeline.VerifyReport) string {
 		return count(r.Files, "original file") + " rebuilt: every SHA-256 matches"
 	}
 	return "structure only, no weight was compared (leave out --level to check equality)"
+}
+
+// leftOut lists the original's files that no conversion copies, by the reason.
+func leftOut(files []plan.Skipped) string {
+	paths := map[string][]string{}
+	for _, f := range files {
+		paths[f.Why] = append(paths[f.Why], f.Path)
+	}
+	var parts []string
+	for _, why := range slices.Sorted(maps.Keys(paths)) {
+		parts = append(parts, fmt.Sprintf("%s (%s)", human.List(paths[why]), why))
+	}
+	return strings.Join(parts, "; ")
 }

@@ -45,8 +45,8 @@ original.
 
 Without --against, the manifest names the original, or base_model in the model
 card does. The report says whether main still has the same weights. It names
-files next to the weights that differ from the original's; with --strict-files,
-such files make the program exit with 6.`,
+files next to the weights that differ from the original's on main; with
+--strict-files, such files make the program exit with 6.`,
 		Example: `  df11-convert verify ./Qwen3-8B-DF11
   df11-convert verify ./out --against ./my-model
   df11-convert verify DFloat11/Qwen3-8B-DF11`,
@@ -121,5 +121,5 @@ func verifyOne(ctx context.Context, u *ui, f *verifyFlags,
 func unopened(name string, err error) *pipeline.VerifyReport {
 	return &pipeline.VerifyReport{Model: name, Level: pipeline.LevelStructure,
 		Faults:  pipeline.Faults{Damage: err},
-		Checked: back.Checked{Beside: []back.OtherFile{}}}
+		Checked: back.Checked{Files: back.Files{Beside: []back.OtherFile{}}}}
 }

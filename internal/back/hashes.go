@@ -22,12 +22,16 @@ func (c *Checker) FreeHashes(context.Context) error {
 	if c.DF11.Manifest == nil {
 		return nil
 	}
+	named := map[string]bool{}
+	for _, o := range c.Beside {
+		named[o.Path] = true
+	}
 	for _, o := range c.DF11.Manifest.Outputs {
 		f, ok := c.DF11.File(o.Path)
 		switch {
 		case !reader.IsSafetensors(o.Path):
-			if !ok && !c.isForPeople(o.Path) {
-				c.lost(o.Path)
+			if !ok && !named[o.Path] && !slices.Contains(notCompared, o.Path) {
+				c.Beside = append(c.Beside, OtherFile{o.Path, Missing})
 			}
 			continue
 		case !ok:
@@ -63,11 +67,4 @@ func sameHash(sum string, o metadata.OutputFile) error {
 		return model.Invalidf(o.Path, "sha256 is %s, the manifest has %s", sum, o.SHA256)
 	}
 	return nil
-}
-
-// lost adds to c.Beside, if it isn't there, a file that the manifest lists and the model lacks.
-func (c *Checker) lost(name string) {
-	if !slices.ContainsFunc(c.Beside, func(o OtherFile) bool { return o.Path == name }) {
-		c.Beside = append(c.Beside, OtherFile{name, Missing})
-	}
 }

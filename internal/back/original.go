@@ -1,8 +1,8 @@
 package back
 
 import (
-	"cmp"
 	"context"
+	"errors"
 	"slices"
 
 	"github.com/df11-convert/df11-convert/internal/catalog"
@@ -11,7 +11,7 @@ import (
 )
 
 // To know what a DF11 model has to hold, this file plans its original again. The model's config.json
-// states the pattern dict. It does not state how the source's names became the output's, which
+// states the pattern dict. It doesn't state how the source's names became the output's, which
 // tensors stand for others, or which file of the source was converted. The manifest and the catalog
 // have hints at these, but no evidence: whatever the plan is, it covers each tensor of the source,
 // and the bits of each are compared.
@@ -51,72 +51,42 @@ func sourcePlace(d *model.DF11) (weightFile, component string) {
 	return id.File, component
 }
 
-// PlanOriginal plans the original of d. It tries the plans that the catalog and the manifest
-// suggest, and takes the plan that agrees best with the headers and the config of d. A model that
-// ComfyUI's node loads is planned by the node's own dict, whatever layout the manifest states.
+// PlanOriginal plans the original of d with the dict of d. A RefusedError means that no conversion
+// of the original has that dict. A model that ComfyUI's node loads is planned by the node's own dict,
+// whatever layout the manifest states. F32 that is exact BF16 may be stored as BF16; the comparison
+// shows whether it is.
 func PlanOriginal(ctx context.Context, d *model.DF11, src plan.Source,
 	opt plan.Options) (*plan.Plan, error) {
-	own := opt
-	own.Layout, own.ExactF32 = "", true
-	if p, err := plan.New(ctx, src, own); err == nil && p.ByNode {
-		opt.Layout = ""
-	}
-	attempts, err := candidates(ctx, d, src, opt)
-	if err != nil {
-		return nil, err
-	}
-	var best *plan.Plan
-	var refused error
-	fewest := 0
-	for _, c := range attempts {
-		p, err := plan.New(ctx, src, c)
-		if err != nil {
-			refused = cmp.Or(refused, err)
-			continue
-		}
-		if n := len(d.Problems(p)); best == nil || n < fewest {
-			best, fewest = p, n
-		}
-		if fewest == 0 {
-			break
-		}
-	}
-	if best == nil {
-		return nil, refused
-	}
-	return best, nil
-}
-
-// candidates lists the options of the plans with which d may have been made, the likeliest first:
-// the source's names may have become those of the manifest's entry, may have stayed, or may have
-// become those of the catalog's choice. They never became those of an entry that doesn't fit the
-// source: a loader finds a tensor by its name. F32 that is exact BF16 may be stored as
-// BF16; the comparison shows whether it is.
-func candidates(ctx context.Context, d *model.DF11, src plan.Source,
-	opt plan.Options) ([]plan.Options, error) {
 	if src.WeightFile != "" {
 		opt.WeightFile = src.WeightFile
 	}
-	entries := []string{opt.Like}
+	opt.ExactF32 = opt.ExactF32 || opt.PatternDict != nil
+	own := opt
+	own.Layout = ""
+	ids, err := plan.Fitting(ctx, src, own)
+	if err == nil && len(ids) > 0 && catalog.Find(ids[0]).NodeLoads() {
+		opt.Layout = ""
+	}
 	if opt.Like == "" {
 		fitting, err := plan.Fitting(ctx, src, opt)
 		if err != nil {
 			return nil, err
 		}
-		entries = append(entries, fitting[:min(1, len(fitting))]...)
-		if m := d.Manifest; m != nil && slices.Contains(fitting, m.Plan.Entry) {
-			entries = slices.Insert(entries, 0, m.Plan.Entry)
-		}
+		opt.Like = entryOf(d, fitting)
 	}
-	var out []plan.Options
-	for _, e := range entries {
-		c := opt
-		c.Like = e
-		if c.PatternDict == nil {
-			out = append(out, c)
-		}
-		c.ExactF32 = true
-		out = append(out, c)
+	p, err := plan.New(ctx, src, opt)
+	if r, ok := errors.AsType[*plan.RefusedError](err); ok && r.Next == "exact_f32" {
+		opt.ExactF32 = true
+		p, err = plan.New(ctx, src, opt)
 	}
-	return out, nil
+	return p, err
+}
+
+// entryOf returns the catalog's entry whose names and ties d has: the manifest's, if it fits the
+// source, or else the best of those that fit. It returns "" if there is none.
+func entryOf(d *model.DF11, fitting []string) string {
+	if m := d.Manifest; m != nil && (m.Plan.Entry == "" || slices.Contains(fitting, m.Plan.Entry)) {
+		return m.Plan.Entry
+	}
+	return append(fitting, "")[0]
 }

@@ -139,6 +139,14 @@ func (e *RebuildError) Error() string { return "rebuild " + e.File + ": " + e.Er
 
 func (e *RebuildError) Unwrap() error { return e.Err }
 
+// Subject returns model.OfModel if a module can't be decoded, and otherwise model.OfPair.
+func (e *RebuildError) Subject() string {
+	if _, ok := errors.AsType[*verify.StructureError](e.Err); ok {
+		return model.OfModel
+	}
+	return model.OfPair
+}
+
 // IsFault reports whether an error says that a DF11 model is wrong, as opposed to unreadable.
 func IsFault(err error) bool {
 	structure, invalid := (*verify.StructureError)(nil), (*model.InvalidError)(nil)

@@ -22,6 +22,8 @@ type Pair struct {
 	Source model.Source
 	Model  *model.Model
 	Plan   *plan.Plan
+	// Refused says why no conversion of the original can have the model's dict. Plan is nil then.
+	Refused error
 }
 
 // A Checker checks a DF11 model as far as it can without decoding weights: the model alone, by its
@@ -32,8 +34,8 @@ type Checker struct {
 	Pair
 	Workers int // at least 1
 	Checked
-	// the original's files on main, to compare other files with; nil: those of its commit
-	main   []plan.File
+	// the original's main, to compare other files with; nil: its commit
+	main   *plan.Source
 	sizes  map[string][]int64    // of the weights in each unit, by path
 	unread []metadata.OutputFile // weight files without a published SHA-256
 	// the first file of another component that differs; nil: none
@@ -45,21 +47,36 @@ type DifferentError struct{ Name, Detail string }
 
 func (e *DifferentError) Error() string { return e.Name + ": " + e.Detail }
 
+// Subject returns model.OfPair.
+func (e *DifferentError) Subject() string { return model.OfPair }
+
+// An OtherError says that no conversion of an original can have made a DF11 model.
+type OtherError struct{ Err error }
+
+func (e *OtherError) Error() string {
+	return "no conversion of this original makes such a model: " + e.Err.Error()
+}
+
+func (e *OtherError) Unwrap() error { return e.Err }
+
+// Subject returns model.OfPair.
+func (e *OtherError) Subject() string { return model.OfPair }
+
 // Checked says what a Checker has checked.
 type Checked struct {
 	Units   int `json:"units"`      // in DF11
 	BF16    int `json:"units_bf16"` // stored unchanged
 	Tensors int `json:"tensors"`    // copied ones
-	// Beside: the files next to the weights that are neither the original's nor made by the
-	// conversion, and those that are missing.
-	Beside   []OtherFile `json:"beside"`
-	Warnings []string    `json:"warnings,omitempty"`
+	// Unfilled has the reason for each module that no known reader gives its weights.
+	Unfilled []string `json:"unfilled,omitempty"`
+	Files
+	Warnings []string `json:"warnings,omitempty"`
 }
 
-// Structure checks the model alone: a loader must find it, and every unit must be decodable. It
-// ignores the original.
+// Structure checks the model alone: a loader must find it, and every unit must be decodable. Of the
+// original, it uses only the layout.
 func (c *Checker) Structure(ctx context.Context) error {
-	if why := c.lacks(catalog.Layout(c.DF11.Layout())); why != "" {
+	if why := c.lacks(c.Layout()); why != "" {
 		return model.Invalidf("", "%s", why)
 	}
 	c.sizes = map[string][]int64{}
@@ -78,9 +95,16 @@ func (c *Checker) Structure(ctx context.Context) error {
 // Fits checks that the model holds exactly what the plan of the original says. Call Structure
 // first.
 func (c *Checker) Fits() error {
+	if c.Plan == nil {
+		return &OtherError{c.Refused}
+	}
 	if err := c.placed(); err != nil {
 		return err
 	}
+	if err := c.checkEmpty(); err != nil {
+		return err
+	}
+	c.Unfilled = c.Plan.Unfilled
 	outputs, err := spans.Outputs(c.Plan)
 	if err != nil {
 		return err
@@ -137,8 +161,18 @@ func (c *Checker) placed() error {
 		return &DifferentError{"the modules are in " + c.DF11.Dir,
 			"a loader reads them as that component, not as " + component}
 	}
-	if why := c.lacks(c.Plan.Layout); why != "" {
-		return &DifferentError{string(c.Plan.Layout), why}
+	return nil
+}
+
+// checkEmpty refuses an empty weight file that the plan doesn't have, because no check of tensors
+// would find it.
+func (c *Checker) checkEmpty() error {
+	files := slices.Concat(c.Plan.OutputFiles, c.asNamed().RemainderFiles)
+	for _, w := range c.DF11.WeightFiles() {
+		planned := func(o plan.OutputFile) bool { return path.Base(o.Path) == path.Base(w.Path) }
+		if len(w.Header.Tensors) == 0 && !slices.ContainsFunc(files, planned) {
+			return model.Invalidf(w.Path, "it doesn't belong to the model, but a loader reads it")
+		}
 	}
 	return nil
 }

@@ -26,15 +26,17 @@ func TestStructure(t *testing.T) {
 		pair   bool // the model alone is not at fault
 	}{
 		{"good", nil, nil, "", false},
-		{"no config", remove("config.json"), nil, "none has dfloat11_config", false},
+		{"no config", remove("config.json"), nil, "without its dfloat11_config no loader", false},
 		{"no unit", remove("lm_head.safetensors"), nil, "lm_head: it matches no module: it would load wrongly", false},
 		{"no tensor", remove("model.safetensors"), nil, "model.norm.weight: stored nowhere", true},
 		{"positions", func(f folders) { f.flip("lm_head.safetensors", "lm_head.output_positions") }, nil, "module lm_head: output_positions", false},
 		{"split", func(f folders) { f.flip("model_layers_0.safetensors", "model.layers.0.split_positions") }, nil, "module model.layers.0: split_positions", true},
 		{"another dict", nil, func(p *Pair) { p.DF11.Dict = p.DF11.Dict[1:] }, "lm_head: no pattern matches it", false},
 		{"a plan of another dict", nil, func(p *Pair) { p.Plan.PatternDict = p.Plan.PatternDict[1:] }, "its pattern dict differs from the plan's", true},
-		{"for ComfyUI", nil, func(p *Pair) { p.Plan.Layout = catalog.ComfyUI }, "one .safetensors file, not 6", true},
-		{"of another component", nil, func(p *Pair) { p.DF11.Dir, p.Model.Listing.ModelIndex = "text_encoder", []byte("{}") }, "the modules are in text_encoder", true},
+		{"for ComfyUI", nil, func(p *Pair) { p.Plan.Layout = catalog.ComfyUI }, "one .safetensors file, not 6", false},
+		{"of another component", nil, func(p *Pair) {
+			p.DF11.Dir, p.Model.Listing.ModelIndex, p.Plan.Layout = "text_encoder", []byte("{}"), catalog.Diffusers
+		}, "the modules are in text_encoder", true},
 	} {
 		f := newFolders(t)
 		if tt.change != nil {

@@ -303,21 +303,3 @@ func TestCardSays(t *testing.T) {
 		}
 	}
 }
-
-// TestCode checks that everything a reader may take for code counts, and no text does.
-func TestCode(t *testing.T) {
-	for card, want := range map[string]string{
-		"":                              "",
-		"# A\n\nText, `code`.\n\n- b\n": "",
-		"a\n```sh\nx\n```\nb\n":         "```sh\nx\n```\n",
-		"> ~~~\n> x\n> ~~~\nb\n":        "> ~~~\n> x\n> ~~~\n",
-		"a\n    x\n\ty\n-     z\n":      "    x\n\ty\n-     z\n",
-		"a\r```\rx\r```\r\nb\n":         "a\r```\rx\r```\r\nb\n",
-		"a <pre>x\n<details>\n<summary>S</summary>\n</details>\n<details><pre>\n": "a <pre>x\n<details><pre>\n",
-		"```\nnot closed\n": "```\nnot closed\n",
-	} {
-		if got := metadata.Code([]byte(card)); got != want {
-			t.Errorf("%q: %q, want %q", card, got, want)
-		}
-	}
-}

@@ -122,26 +122,6 @@ func (in CardInput) Usage() string {
 	return "auto"
 }
 
-// Code returns every line of a card that a reader may take for code: the lines of its code blocks,
-// and other lines that could form one, by blanks, tabs, or HTML.
-func Code(card []byte) string {
-	var code strings.Builder
-	inBlock := false
-	for line := range strings.Lines(string(card)) {
-		fence := strings.Contains(line, "```") || strings.Contains(line, "~~~")
-		html := strings.Contains(line, "<") && !folds.MatchString(line)
-		if inBlock || fence || html || strings.Contains(line, "    ") ||
-			strings.ContainsAny(line, "\t\r") {
-			code.WriteString(line)
-		}
-		inBlock = inBlock != fence
-	}
-	return code.String()
-}
-
-// folds matches the HTML lines of our own cards.
-var folds = regexp.MustCompile(`^(</?details>|<summary>[^<]*</summary>)\n$`)
-
 // className matches the class at the start of a loader's Class.
 var className = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*`)
 

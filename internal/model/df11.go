@@ -39,8 +39,6 @@ type DF11 struct {
 	Manifest *metadata.Manifest
 	// CardModel is the Hub id of the original by the card's base_model, or "".
 	CardModel string
-	// CardCode is the card's code, as metadata.Code finds it.
-	CardCode string
 
 	*files
 	folder  string            // of the files; "" for a repo
@@ -161,10 +159,10 @@ func originalOf(card []byte) string {
 	return base[0][1]
 }
 
-// readCard finds the card's code and original.
+// readCard finds the original that the card names.
 func (d *DF11) readCard(ctx context.Context) error {
 	text, err := d.card(ctx)
-	d.CardModel, d.CardCode = originalOf(text), metadata.Code(text)
+	d.CardModel = originalOf(text)
 	return err
 }
 
@@ -211,6 +209,9 @@ func (d *DF11) Local() string {
 	}
 	return d.Name
 }
+
+// IsFile reports whether the model is one file on this machine, whatever lies next to it.
+func (d *DF11) IsFile() bool { return d.folder != "" && d.folder != d.Name }
 
 // Tensors returns the names of all tensors, sorted.
 func (d *DF11) Tensors() []string { return slices.Sorted(maps.Keys(d.tensors)) }

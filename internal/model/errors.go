@@ -1,6 +1,7 @@
 package model
 
 import (
+	"errors"
 	"fmt"
 	"io"
 
@@ -45,10 +46,35 @@ func (e *ChangedError) Error() string {
 	return fmt.Sprintf("source file %s was written to while it was converted", e.File)
 }
 
+// What a fault is about.
+const (
+	OfModel = "model" // a DF11 model alone
+	OfPair  = "pair"  // a DF11 model and its original
+)
+
+// A Fault is an error that says that something is wrong, as opposed to unreadable. Its Subject is
+// OfModel or OfPair.
+type Fault interface {
+	error
+	Subject() string
+}
+
+// SubjectOf returns the subject of a fault that err wraps, or "" if it wraps none. If it wraps
+// several, the outermost counts.
+func SubjectOf(err error) string {
+	if f, ok := errors.AsType[Fault](err); ok {
+		return f.Subject()
+	}
+	return ""
+}
+
 // An InvalidError means that something about a DF11 model is wrong.
 type InvalidError struct{ error }
 
 func (e *InvalidError) Unwrap() error { return e.error }
+
+// Subject returns OfModel.
+func (e *InvalidError) Subject() string { return OfModel }
 
 // Invalidf returns an InvalidError about a file, or about the whole model if file is "".
 func Invalidf(file, format string, args ...any) error {

@@ -36,7 +36,8 @@ type store interface {
 	// Recheck is Source.Recheck.
 	Recheck(ctx context.Context, path string) bool
 
-	Main(ctx context.Context) ([]plan.File, error)
+	// Main is Source.Main.
+	Main(ctx context.Context) (plan.Source, error)
 	FreeBuffers()
 	// Remote reports whether files may have to be fetched from a Hub.
 	Remote() bool

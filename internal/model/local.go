@@ -150,7 +150,9 @@ func (l *local) unchanged(path string) error {
 
 func (l *local) Recheck(context.Context, string) bool { return false }
 
-func (l *local) Main(context.Context) ([]plan.File, error) { return nil, errors.ErrUnsupported }
+func (l *local) Main(context.Context) (plan.Source, error) {
+	return plan.Source{}, errors.ErrUnsupported
+}
 
 func (l *local) FreeBuffers() {}
 

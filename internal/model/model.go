@@ -31,8 +31,9 @@ type Source interface {
 	// Unchanged returns a ChangedError if the size or the time of a local weight file changed since
 	// the source was opened. A repo's files never change, because the commit is pinned.
 	Unchanged(file int) error
-	// Main returns the files that the repo's main has now, whatever commit the source is at.
-	Main(ctx context.Context) ([]plan.File, error)
+	// Main returns the files and the model_index.json that the repo's main has now, whatever commit
+	// the source is at.
+	Main(ctx context.Context) (plan.Source, error)
 	// FreeBuffers frees the memory for fetching ahead.
 	FreeBuffers()
 	Close() error

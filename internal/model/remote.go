@@ -9,6 +9,7 @@ import (
 	"os"
 
 	"github.com/df11-convert/df11-convert/hub"
+	"github.com/df11-convert/df11-convert/internal/names"
 	"github.com/df11-convert/df11-convert/internal/plan"
 )
 
@@ -173,12 +174,18 @@ func (r *remote) Recheck(ctx context.Context, path string) bool {
 	return true
 }
 
-func (r *remote) Main(ctx context.Context) ([]plan.File, error) {
+func (r *remote) Main(ctx context.Context) (main plan.Source, err error) {
 	info, err := r.client.Info(ctx, r.repo, "")
 	if err != nil {
-		return nil, err
+		return main, err
 	}
-	return planFiles(refsOf(info)), nil
+	main.ID, main.Commit, main.Files = info.ID, info.SHA, planFiles(refsOf(info))
+	for _, ref := range refsOf(info) {
+		if ref.Path == names.ModelIndex {
+			main.ModelIndex, err = r.client.ReadFile(ctx, ref, maxConfigBytes)
+		}
+	}
+	return main, err
 }
 
 func (r *remote) FreeBuffers() { r.client.FreeBuffers() }

@@ -95,6 +95,7 @@ func (s *source) describe(ctx context.Context, m *Model, opt plan.Options) error
 	if err != nil {
 		return err
 	}
+	m.Listing.Dir = survey.Dir
 	for _, small := range []struct {
 		path  string
 		limit int64

@@ -23,51 +23,74 @@ type Carried struct {
 
 // sortFiles sorts the files that aren't converted, and decides how config.json is made.
 func (r *reading) sortFiles() error {
-	// the others have their config.json elsewhere, or don't read it
-	if r.Layout != catalog.ComfyUI && r.survey.Dir == "" {
-		r.Config = r.survey.Config
-	}
 	for _, w := range r.source.Weights {
 		if !names.IsSafe(w.Path) {
 			return refuse(catalog.RenameHint,
 				"a repo or a file system may refuse the name of the weight file %q", w.Path)
 		}
 	}
-	parts, err := catalog.ReadObject(r.survey.ModelIndex, r.source.ModelIndex)
+	o, err := r.source.original(r.Layout)
 	if err != nil {
 		return err
 	}
-	own := catalog.Decode[[2]string](parts[r.survey.Dir])
-	maps.DeleteFunc(parts, func(dir string, _ json.RawMessage) bool {
-		return dir == r.survey.Dir || strings.HasPrefix(dir, "_") || strings.ContainsAny(dir, `/\`)
-	})
-	r.original = reader.NewOriginal(r.Layout, r.survey.Dir,
-		slices.Collect(maps.Keys(parts)), pathsOf(r.source.Files))
-	r.Carried = r.Carry(r.source.Files)
-	r.judgeParts(parts, own)
+	// the others have their config.json elsewhere, or don't read it
+	if r.Layout != catalog.ComfyUI && r.survey.Dir == "" {
+		r.Config = r.survey.Config
+	}
+	r.Carried = o.carry(&r.source)
+	r.judgeParts(o)
 	return r.checkCollisions()
 }
 
-func pathsOf(files []File) []string {
-	paths := make([]string, len(files))
-	for i, f := range files {
-		paths[i] = f.Path
-	}
-	return paths
+// An original is a source as its readers see it.
+type original struct {
+	*reader.Original
+	parts catalog.Members // the pipeline's other parts, by folder
+	own   [2]string       // library and class of the converted part
 }
 
-// Carry sorts a list of the original's files, which may be those of another commit.
-func (p *Plan) Carry(files []File) (c Carried) {
+// original returns how readers see the source, whose conversion has a layout.
+func (s *Source) original(layout catalog.Layout) (*original, error) {
+	var parts catalog.Members
+	var err error
+	if s.ModelIndex != nil && layout.Family() == catalog.Diffusers {
+		if parts, err = catalog.ReadObject(names.ModelIndex, s.ModelIndex); err != nil {
+			return nil, err
+		}
+	}
+	o := &original{parts: parts, own: catalog.Decode[[2]string](parts[s.Dir])}
+	maps.DeleteFunc(parts, func(part string, _ json.RawMessage) bool {
+		return part == s.Dir || strings.HasPrefix(part, "_") || strings.ContainsAny(part, `/\`)
+	})
+	o.Original = reader.NewOriginal(layout, s.Dir, slices.Collect(maps.Keys(parts)),
+		pathsOf(s.Files))
+	return o, nil
+}
+
+// Carry says what a conversion into a layout does with the files of a source that it doesn't
+// convert. Of the source, it needs Files, Dir, ModelIndex, and the paths of Weights. It may return a
+// RefusedError.
+func Carry(s *Source, layout catalog.Layout) (Carried, error) {
+	o, err := s.original(layout)
+	if err != nil {
+		return Carried{}, err
+	}
+	return o.carry(s), nil
+}
+
+// carry sorts the files of a source.
+func (o *original) carry(s *Source) (c Carried) {
 	byPath := func(a, b File) int { return strings.Compare(a.Path, b.Path) }
-	converted := map[string]bool{p.Config: true}
-	for _, w := range p.source.Weights {
+	converted := map[string]bool{}
+	for _, w := range s.Weights {
 		converted[w.Path] = true
 	}
-	for _, f := range slices.SortedFunc(slices.Values(files), byPath) {
-		if converted[f.Path] {
+	for _, f := range slices.SortedFunc(slices.Values(s.Files), byPath) {
+		isConfig := f.Path == names.Config && o.Dir == "" && o.Layout != catalog.ComfyUI
+		if isConfig || converted[f.Path] {
 			continue
 		}
-		switch fate, why := p.original.Fate(f.Path); fate {
+		switch fate, why := o.Fate(f.Path); fate {
 		case reader.Copied:
 			c.Copied = append(c.Copied, f)
 		case reader.Part:
@@ -79,30 +102,38 @@ func (p *Plan) Carry(files []File) (c Carried) {
 	return c
 }
 
+func pathsOf(files []File) []string {
+	paths := make([]string, len(files))
+	for i, f := range files {
+		paths[i] = f.Path
+	}
+	return paths
+}
+
 // judgeParts warns of what the output lacks although a reader of the source opens it: parts of a
 // pipeline without a folder, or without weights that a pipeline loads by default, and single files.
 // It also notes a part of the same class as the converted part, such as the second expert of Wan
 // 2.2. That part stays BF16, because the official loader takes the units of only one model from a
 // repo.
-func (r *reading) judgeParts(parts catalog.Members, own [2]string) {
+func (r *reading) judgeParts(o *original) {
 	lost, left := map[string][]string{}, map[string]bool{}
 	for _, f := range r.NotCopied {
-		part := r.original.PartOf(f.Path)
-		if _, isListed := parts[part]; isListed {
+		part := o.PartOf(f.Path)
+		if _, isListed := o.parts[part]; isListed {
 			left[part] = left[part] || f.Lost
 		} else if f.Lost {
 			lost[f.Why] = append(lost[f.Why], f.Path)
 		}
 	}
 	var lacking []string
-	for _, dir := range slices.Sorted(maps.Keys(parts)) {
+	for _, dir := range slices.Sorted(maps.Keys(o.parts)) {
 		// a part that the pipeline doesn't use has nulls
-		class := catalog.Decode[[2]string](parts[dir])
+		class := catalog.Decode[[2]string](o.parts[dir])
 		switch {
 		case class[1] == "":
 		case left[dir] || !r.survey.hasFolder(dir):
 			lacking = append(lacking, dir)
-		case class == own:
+		case class == o.own:
 			r.Twin = fmt.Sprintf(
 				"%s stays BF16, because a DF11 repo holds one compressed part: compress it into another repo "+
 					"with --component %s", dir, dir)

@@ -8,7 +8,6 @@ import (
 	"github.com/df11-convert/df11-convert/internal/catalog"
 	"github.com/df11-convert/df11-convert/internal/human"
 	"github.com/df11-convert/df11-convert/internal/names"
-	"github.com/df11-convert/df11-convert/internal/reader"
 	"github.com/df11-convert/df11-convert/internal/safetensors"
 )
 
@@ -45,7 +44,6 @@ type Plan struct {
 	Notes
 
 	source     Source
-	original   *reader.Original
 	incomplete string // why a pipeline doesn't load with the output; "" if it does
 }
 

@@ -19,6 +19,7 @@ type Source struct {
 	// the one weight file, if the source's own path names it; Options.WeightFile wins
 	WeightFile string
 	Files      []File // every file of the source, in any order
+	Dir        string // Survey.Dir
 	// the headers of the files that Survey.WeightFiles returned, in that order
 	Weights    []WeightFile
 	Index      []byte // the file Survey.Index; nil if that is ""
@@ -118,6 +119,7 @@ func read(src Source, opt Options) (*reading, error) {
 	if err != nil {
 		return nil, err
 	}
+	src.Dir = survey.Dir
 	r := &reading{&Plan{source: src}, opt, survey, cfg, cfg.Facts()}
 	return r, refuseForeign(cfg, root, src.isPlain())
 }

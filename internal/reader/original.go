@@ -78,7 +78,7 @@ func (o *Original) Fate(name string) (f Fate, why string) {
 	top, _, nested := strings.Cut(name, "/")
 	switch {
 	case !names.IsSafe(name):
-		return Left, "the path isn't safe"
+		return Lost, "a repo or a file system may refuse its name"
 	case o.Layout == catalog.ComfyUI && !IsNotice(base):
 		return Left, "the output is a single file"
 	case isHousekeeping(name):

@@ -46,3 +46,6 @@ func (e *InexactError) Error() string {
 		"the first is in tensor %s of %s",
 		human.Grouped(e.Values), human.Grouped(e.Of), e.Tensor, e.File)
 }
+
+// Subject returns "pair", as model.OfPair: a DF11 model that stores BF16 can't restore these.
+func (e *InexactError) Subject() string { return "pair" }

@@ -124,6 +124,9 @@ func (e *TensorError) Error() string {
 	return fmt.Sprintf("tensor %s: byte %d is not the source's", e.Tensor, e.Byte)
 }
 
+// Subject returns model.OfPair.
+func (e *TensorError) Subject() string { return model.OfPair }
+
 // tensor compares a tensor that is stored unchanged.
 func (c *Comparer) tensor(ctx context.Context, t spans.Tensor, stored Stored,
 	source io.ReaderAt) error {
@@ -153,6 +156,9 @@ func (e *AliasError) Error() string {
 	return fmt.Sprintf("%s is tied to %s by the config or its class, but byte %d differs", e.Name,
 		e.Of, e.Byte)
 }
+
+// Subject returns model.OfPair: a DF11 model that stores one of the two can't restore both.
+func (e *AliasError) Subject() string { return model.OfPair }
 
 // alias compares an alias with the tensor it must equal. Both are in the spool.
 func alias(ctx context.Context, a spans.Alias, source io.ReaderAt) error {

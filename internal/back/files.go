@@ -1,0 +1,319 @@
+package back
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/df11-convert/df11-convert/internal/catalog"
+	"github.com/df11-convert/df11-convert/internal/metadata"
+	"github.com/df11-convert/df11-convert/internal/model"
+	"github.com/df11-convert/df11-convert/internal/names"
+	"github.com/df11-convert/df11-convert/internal/plan"
+	"github.com/df11-convert/df11-convert/internal/reader"
+)
+
+// An OtherFile is a file of a DF11 model or its original that is not the same in both. Its text is
+// its path.
+type OtherFile struct {
+	Path string
+	How  string // such as Changed
+}
+
+// MarshalText returns the path.
+func (o OtherFile) MarshalText() ([]byte, error) { return []byte(o.Path), nil }
+
+// Values of OtherFile.How.
+const (
+	Changed = "changed"
+	Added   = "added"
+	Missing = "missing"
+)
+
+// A ComponentError says that the weights of another component of a pipeline are not the original's.
+type ComponentError struct{ OtherFile }
+
+func (e *ComponentError) Error() string {
+	return e.Path + ": these weights of another component are " + e.How
+}
+
+// Subject returns model.OfPair.
+func (e *ComponentError) Subject() string { return model.OfPair }
+
+// Files says how the files of a model that aren't its weights compare with the original's.
+type Files struct {
+	// Beside lists the files that differ from the original's, that it doesn't have, or that a
+	// conversion would have copied and the model lacks.
+	Beside []OtherFile `json:"beside"`
+	// LeftOut lists the original's files that the model lacks because no conversion copies them.
+	LeftOut []plan.Skipped `json:"left_out,omitempty"`
+	// NotCompared lists the model's files that nothing was compared with, because a conversion or a
+	// Hub writes them.
+	NotCompared []string `json:"not_compared,omitempty"`
+}
+
+// notCompared are the files that a conversion or a Hub writes, each time in its own way.
+var notCompared = []string{names.Card, names.Chart, names.Manifest, names.Attributes}
+
+// HoldAgainstMain makes CompareFiles compare the model with the original's main. Use it if the model
+// itself named the original's commit: with a pull request, anyone can have commits in a repo, so
+// that commit counts for the weights alone. It returns the weight files that main lacks or has in
+// another version.
+func (c *Checker) HoldAgainstMain(ctx context.Context) (other []string, err error) {
+	main, err := c.Source.Main(ctx)
+	if err != nil {
+		return nil, err
+	}
+	main.Weights, main.Dir = c.Model.Listing.Weights, c.Model.Listing.Dir
+	c.main = &main
+	for _, w := range main.Weights {
+		if !slices.Contains(main.Files, w.File) {
+			other = append(other, w.Path)
+		}
+	}
+	return other, nil
+}
+
+// original returns the listing to compare files with: that of main, or that of the original's
+// commit.
+func (c *Checker) original() *plan.Source {
+	if c.main != nil {
+		return c.main
+	}
+	return &c.Model.Listing
+}
+
+// Layout returns the layout of the model: the plan's, or else the one that the manifest states, or
+// else the original's.
+func (c *Checker) Layout() catalog.Layout {
+	if c.Plan != nil {
+		return c.Plan.Layout
+	}
+	return cmp.Or(catalog.Layout(c.DF11.Layout()),
+		reader.FamilyOf(c.Model.Listing.Weights[0].Path))
+}
+
+// CompareFiles compares every file except those of c.DF11.WeightFiles with the original's file of
+// that name, by hash. It fills in c.Files. It returns a ComponentError for the first differing
+// weights of a pipeline's other component. Unless deep, it compares weights without a published
+// hash by size alone.
+func (c *Checker) CompareFiles(ctx context.Context, deep bool) error {
+	if err := c.checkNames(); err != nil {
+		return err
+	}
+	carried, err := plan.Carry(c.original(), c.Layout())
+	if err != nil {
+		return err
+	}
+	wanted, made, unknown, err := c.wanted(carried)
+	if err != nil {
+		return err
+	}
+	compared := map[string]bool{} // by other checks, tensor by tensor
+	for _, w := range c.DF11.WeightFiles() {
+		compared[w.Path] = true
+	}
+	for _, f := range c.DF11.Listing() {
+		want, isWanted := wanted[f.Path]
+		switch {
+		case compared[f.Path]:
+		case slices.Contains(unknown, f.Path):
+			c.NotCompared = append(c.NotCompared, f.Path)
+		case !isWanted:
+			c.differs(f.Path, Added)
+		default:
+			same, err := c.isSame(ctx, f, want, deep)
+			if err != nil {
+				return err
+			}
+			if !same {
+				c.differs(f.Path, Changed)
+			}
+		}
+	}
+	c.addMissing(carried, made)
+	slices.SortFunc(c.Beside, func(a, b OtherFile) int { return cmp.Compare(a.Path, b.Path) })
+	slices.Sort(c.NotCompared)
+	if c.component != nil {
+		return c.component
+	}
+	return nil
+}
+
+// addMissing finds the original's files that the model lacks, whatever the reason, and those that a
+// conversion makes for loaders. A model that is one file has no others.
+func (c *Checker) addMissing(original plan.Carried, made []string) {
+	left := original.NotCopied
+	for _, f := range slices.Concat(original.Components, original.Copied) {
+		if c.DF11.IsFile() {
+			left = append(left, plan.Skipped{Path: f.Path, Why: "the model is one file"})
+		} else if at := c.pathHere(f.Path); !c.has(at) {
+			c.differs(at, Missing)
+		}
+	}
+	for _, name := range made {
+		if !c.has(name) && !c.DF11.IsFile() && c.Layout() != catalog.ComfyUI {
+			c.Beside = append(c.Beside, OtherFile{name, Missing})
+		}
+	}
+	for _, f := range left {
+		switch at := c.pathHere(f.Path); {
+		case c.has(at) || slices.Contains(notCompared, f.Path):
+		case f.Lost && !c.DF11.IsFile():
+			c.Beside = append(c.Beside, OtherFile{at, Missing})
+		default:
+			f.Path = at
+			c.LeftOut = append(c.LeftOut, f)
+		}
+	}
+}
+
+func (c *Checker) has(name string) bool { _, ok := c.DF11.File(name); return ok }
+
+// wanted returns the files that a model may have next to its weights, by their paths in the model:
+// the original's, and those that a conversion makes for loaders, which made lists. unknown lists the
+// files that nothing can be compared with.
+func (c *Checker) wanted(original plan.Carried) (wanted map[string]plan.File, made,
+	unknown []string, err error) {
+	wanted, unknown = map[string]plan.File{}, slices.Clone(notCompared)
+	for _, f := range c.original().Files {
+		wanted[c.pathHere(f.Path)] = f
+	}
+	add := func(name string, data []byte) {
+		if data != nil {
+			sum := sha256.Sum256(data)
+			made = append(made, name)
+			wanted[name] = plan.File{Path: name, Size: int64(len(data)),
+				ETag: hex.EncodeToString(sum[:])}
+		}
+	}
+	if slices.ContainsFunc(original.Copied,
+		func(f plan.File) bool { return f.Path == names.Chart }) {
+		unknown = slices.DeleteFunc(unknown, func(name string) bool { return name == names.Chart })
+	}
+	p := plan.Plan{Layout: c.Layout(), PatternDict: c.DF11.Dict}
+	p.Config = c.config()
+	switch {
+	case c.Plan != nil:
+		p.PatternDict = c.Plan.PatternDict
+		named := c.asNamed()
+		add(c.pathHere(named.RemainderIndex), metadata.RemainderIndex(named))
+	case c.DF11.Manifest != nil:
+		for _, o := range c.DF11.Manifest.Outputs {
+			if o.Kind == metadata.KindIndex {
+				unknown = append(unknown, o.Path)
+			}
+		}
+	}
+	if p.PatternDict == nil {
+		return wanted, made, append(unknown, p.ConfigPath()), nil
+	}
+	// config.json is made from the one at the original's commit, so main must have that one
+	if p.Config == "" || c.main == nil || c.isOnMain() {
+		config, err := metadata.Config(&p, c.Model.Listing.Config)
+		if err != nil {
+			return nil, nil, nil, err
+		}
+		add(p.ConfigPath(), config)
+	}
+	return wanted, made, unknown, nil
+}
+
+// config returns the path of the original's config.json into which the dict goes, or "" if a
+// conversion writes a new one. Others put the dict of a pipeline's component into that component's
+// own config.
+func (c *Checker) config() string {
+	isOwn := c.Layout() == catalog.ComfyUI || c.Model.Listing.Dir != "" && c.DF11.Dir == ""
+	if isOwn || c.Model.Listing.Config == nil {
+		return ""
+	}
+	return path.Join(c.DF11.Dir, names.Config)
+}
+
+// asNamed returns a copy of the plan, with the remainder as the model names it: like the official
+// compressor if the model has none of our names.
+func (c *Checker) asNamed() *plan.Plan {
+	p := *c.Plan
+	has := func(f plan.OutputFile) bool { return c.hasWeights(path.Base(f.Path)) }
+	if !slices.ContainsFunc(p.RemainderFiles, has) && p.Layout != catalog.ComfyUI {
+		p.Rest = p.OfficialRemainder()
+	}
+	return &p
+}
+
+// hasWeights reports whether a loader reads a file of that name as weights of the model.
+func (c *Checker) hasWeights(base string) bool {
+	return slices.ContainsFunc(c.DF11.WeightFiles(),
+		func(w plan.WeightFile) bool { return path.Base(w.Path) == base })
+}
+
+// isOnMain reports whether main has the config.json that was read at the original's commit.
+func (c *Checker) isOnMain() bool {
+	source := path.Join(path.Dir(c.Model.Listing.Weights[0].Path), names.Config)
+	return !slices.ContainsFunc(c.Model.Listing.Files, func(f plan.File) bool {
+		return f.Path == source && !slices.Contains(c.main.Files, f)
+	})
+}
+
+// isSame reports whether a file is the wanted one. It compares the hashes that both have. A file
+// without a hash is read.
+func (c *Checker) isSame(ctx context.Context, f, want plan.File, deep bool) (bool, error) {
+	known := f.ETag != "" && len(f.ETag) == len(want.ETag)
+	if f.Size != want.Size {
+		return false, nil
+	}
+	if !known && !deep && reader.IsLoaded(f.Path) && path.Ext(f.Path) != ".json" {
+		return true, nil
+	}
+	like := cmp.Or(want.ETag, f.ETag)
+	got, err := model.Sum(ctx, c.DF11.OpenFile, f, like)
+	if err != nil {
+		return false, err
+	}
+	sum, err := model.Sum(ctx, c.Source.OpenFile, want, like)
+	return got == sum, err
+}
+
+// differs adds a file to c.Beside. If a pipeline may load the file for another component, differs
+// sets the ComponentError instead. A model without the pipeline's list has no other components.
+func (c *Checker) differs(name, how string) {
+	other := OtherFile{name, how}
+	isPipeline := c.has(names.ModelIndex) || how != Missing && c.ofPipeline()
+	switch isPart := isPipeline && strings.Contains(name, "/") && reader.IsLoaded(name); {
+	case !isPart:
+		c.Beside = append(c.Beside, other)
+	case c.component == nil:
+		c.component = &ComponentError{other}
+	}
+}
+
+// checkNames refuses two names that can't both exist on a case-insensitive file system.
+func (c *Checker) checkNames() error {
+	var paths []string
+	for _, f := range c.DF11.Listing() {
+		paths = append(paths, f.Path)
+	}
+	if other, name := plan.Collision(paths); name != "" {
+		return model.Invalidf(name, "it and %s can't both exist on a case-insensitive file system",
+			other)
+	}
+	return nil
+}
+
+// ofPipeline reports whether the original is a pipeline of several components.
+func (c *Checker) ofPipeline() bool {
+	return c.original().ModelIndex != nil && c.Layout().Family() == catalog.Diffusers
+}
+
+// pathHere returns where the model has a file of the original: in Dir, if the whole original is
+// there.
+func (c *Checker) pathHere(name string) string {
+	if c.ofPipeline() {
+		return name
+	}
+	return path.Join(c.DF11.Dir, name)
+}
