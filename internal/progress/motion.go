@@ -13,35 +13,50 @@ type Motion struct {
 	paces [nStages]pace
 }
 
-// pace measures the speed of a stage over the last half of the time, or more, since the stage began.
-// The last stages begin later than the first ones.
+// pace measures the speed of a stage while it can work, over the last half of that time or more. A
+// stage that waits for the one before it isn't slow: an upload waits for a whole file, and an
+// encoder for a whole unit.
 type pace struct {
+	active       time.Duration // how long the stage could work so far
 	from, middle mark
+	last         mark          // when bytes were last done
 	half         time.Duration // at least the time from from to middle
 }
 
-// mark is how many bytes of its work a stage had done at some time.
+// mark is how many bytes of its work a stage had done after some time of working.
 type mark struct {
-	at   time.Time
+	at   time.Duration
 	done int64
 }
 
-// add takes the next mark. Whenever the time has doubled, the older half of it is forgotten, so a
-// slow start or an earlier run's work doesn't count for long.
-func (p *pace) add(now mark) {
+// add counts the time since the last look, if the stage could work in it, and takes the next mark.
+// Whenever the time has doubled, the older half of it is forgotten, so a slow start or an earlier
+// run's work doesn't count for long.
+func (p *pace) add(past time.Duration, works bool, done int64) {
+	if works {
+		p.active += past
+	}
+	now := mark{p.active, done}
 	switch {
-	case now.done == 0:
-	case p.from.at.IsZero():
-		*p = pace{now, now, 10 * time.Second}
-	case now.at.Sub(p.middle.at) >= p.half:
-		*p = pace{p.middle, now, 2 * p.half}
+	case p.half == 0:
+		*p = pace{active: p.active, from: now, middle: now, last: now, half: 10 * time.Second}
+	case now.at-p.middle.at >= p.half:
+		p.from, p.middle, p.half = p.middle, now, 2*p.half
+	}
+	if done != p.last.done {
+		p.last = now
 	}
 }
 
-// perSecond returns the speed up to now, or 0 until it was measured for a second.
-func (p *pace) perSecond(now mark) float64 {
-	if past := now.at.Sub(p.from.at); !p.from.at.IsZero() && past >= time.Second {
-		return float64(now.done-p.from.done) / past.Seconds()
+// perSecond returns the speed, or 0 until it was measured for a second. Stages that work in bursts
+// are measured up to the last one, unless nothing has moved for longer than that took.
+func (p *pace) perSecond() float64 {
+	until := p.last
+	if past := until.at - p.from.at; p.active-until.at > past {
+		until.at = p.active
+	}
+	if past := until.at - p.from.at; past >= time.Second {
+		return float64(until.done-p.from.done) / past.Seconds()
 	}
 	return 0
 }
@@ -56,10 +71,22 @@ func (m *Motion) Look(now time.Time) {
 			break
 		}
 	}
-	for _, w := range work {
-		m.paces[w.Stage].add(mark{now, w.Done})
+	for i, w := range work {
+		m.paces[w.Stage].add(now.Sub(m.at), m.canWork(work, i), w.Done)
 	}
 	m.Work, m.Share, m.at = work, max(m.Share, m.Counters.Share()), now
+}
+
+// canWork reports whether a stage has work, as far as it's known: something to send, or more bytes
+// from the stage before it than the output that isn't complete has on average.
+func (m *Motion) canWork(work []Work, i int) bool {
+	switch {
+	case work[i].Stage == Upload:
+		return m.sending.Load() > 0
+	case i == 0:
+		return true
+	}
+	return work[i-1].Done-work[i].Done > work[i].All/max(1, m.OutputFiles.Load())
 }
 
 // Elapsed returns how long the run has lasted.
@@ -69,25 +96,30 @@ func (m *Motion) Elapsed() time.Duration { return m.at.Sub(m.Began) }
 const leftMost = 100 * 86400
 
 // Left estimates the time that the slowest stage needs for the rest of its work, because all of them
-// work at once. It returns 0 until something has moved for long enough. A stage without bytes is
-// assumed to keep up with the others, and an upload to go as fast as the download before it: a result
-// in one file is sent when all of it is there.
+// work at once, and the last output is sent when the last byte has been read. It returns 0 until
+// something has moved for long enough. A stage without bytes is assumed to keep up with the others,
+// and an upload to go as fast as the download before it.
 func (m *Motion) Left() time.Duration {
-	var most, later, down float64
+	var most, down float64
 	for _, w := range m.Work {
-		speed := m.paces[w.Stage].perSecond(mark{m.at, w.Done})
+		speed := m.paces[w.Stage].perSecond()
 		rest := float64(w.All - w.Done)
 		if w.Stage == Read {
 			down = speed
 		}
-		switch {
-		case speed > 0:
+		if w.Stage == Upload {
+			if speed == 0 {
+				speed = down
+			}
+			if speed > 0 {
+				last := float64(w.All) / float64(max(1, m.OutputFiles.Load()))
+				most = max(most+min(rest, last)/speed, rest/speed)
+			}
+		} else if speed > 0 {
 			most = max(most, rest/speed)
-		case w.Stage == Upload && w.Done == 0 && down > 0:
-			later = rest / down
 		}
 	}
-	if most += later; m.Ended || most > leftMost {
+	if m.Ended || most > leftMost {
 		return 0
 	}
 	return time.Duration(most * float64(time.Second))

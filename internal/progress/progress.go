@@ -23,6 +23,7 @@ type Counters struct {
 	passes                                [nStages]atomic.Bool // stages named to Expect
 	phase                                 atomic.Value         // string
 	meters                                [nStages]meter
+	sending                               atomic.Int64 // outputs that are being uploaded
 
 	mu       sync.Mutex
 	arriving map[*arrival]struct{}
@@ -143,7 +144,9 @@ func (p *Counters) fetched() int64 {
 // upload doesn't count as Uploaded.
 func (p *Counters) Uploading(r io.ReaderAt, size int64) (counted io.ReaderAt, end func(sent bool)) {
 	done, u := p.Timed(Upload), &upload{ReaderAt: r, p: p, size: size}
+	p.sending.Add(1)
 	return u, func(sent bool) {
+		p.sending.Add(-1)
 		n := min(u.read.Load(), size)
 		if !sent {
 			p.Uploaded.Add(-n)
