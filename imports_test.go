@@ -40,7 +40,8 @@ var arrows = map[string][]string{
 	"internal/charts":          {"internal/describe", "internal/human"},
 	"hub":                      {"hub/internal/wire", "internal/disk", "internal/streams"},
 	"hub/internal/wire":        {"internal/disk"},
-	"internal/hubtest":         {},
+	"internal/hubrules":        {},
+	"internal/hubtest":         {"internal/hubrules"},
 	"internal/hubtest/hubd":    {"internal/hubtest"},
 	"internal/testing/bench":   {"encoder", "verify"},
 	"internal/testing/golden":  {"internal/testing/plain"},
@@ -89,7 +90,7 @@ var homes = map[string][]string{
 }
 
 // pure packages compute: the same input gives the same bytes, on any machine, at any time.
-var pure = []string{"encoder", "internal/reader", "internal/catalog", "internal/plan", "internal/metadata", "internal/safetensors", "internal/charts", "internal/human", "internal/names", "internal/python", "internal/spans"}
+var pure = []string{"encoder", "internal/reader", "internal/catalog", "internal/plan", "internal/metadata", "internal/safetensors", "internal/charts", "internal/hubrules", "internal/human", "internal/names", "internal/python", "internal/spans"}
 
 // impure are the standard packages that pure ones may not use.
 var impure = []string{"net", "os", "time", "log", "math/rand", "runtime/debug", "syscall", "unsafe"}

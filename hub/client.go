@@ -111,6 +111,9 @@ var (
 	ErrGated            = wire.ErrGated
 	ErrForbidden        = wire.ErrForbidden
 	ErrQuota            = wire.ErrQuota
+	ErrDisabled         = wire.ErrDisabled
+	ErrCard             = wire.ErrCard
+	ErrTooMany          = wire.ErrTooMany
 	ErrRateLimited      = wire.ErrRateLimited
 	ErrOffline          = wire.ErrOffline
 	ErrChanged          = wire.ErrChanged

@@ -77,8 +77,11 @@ func (c *Client) ValidateCard(ctx context.Context, readme []byte) error {
 	if errors.Is(err, wire.ErrNoRoute) {
 		return nil
 	}
+	if e := wire.ErrorOf(err); e.Status == http.StatusBadRequest && e.Err == nil {
+		return e.Under(wire.ErrCard)
+	}
 	if err == nil && len(answer.Errors) > 0 {
-		err = c.t.Errorf(r.Op, nil, "%s", answer.Errors[0].Message)
+		err = c.t.Errorf(r.Op, wire.ErrCard, "%s", answer.Errors[0].Message)
 	}
 	return err
 }

@@ -97,21 +97,22 @@ func (s *Server) userOf(r *http.Request) (*User, error) {
 // permit checks the access of a caller who may see the repo.
 func (c *call) permit(rp *repo, want access) error {
 	u := c.user
+	if rp.opts.Disabled {
+		return ruleDisabled.refuse()
+	}
 	gated := rp.opts.Gated != "" && want >= accessFiles
 	switch {
 	case gated && u == nil:
-		return failCode(http.StatusUnauthorized, codeGatedRepo,
-			"Access to model %s is restricted. You must have access to it and be authenticated to access it. Please log in.", rp.name)
+		return ruleGatedAnonymous.refuse(rp.name)
 	case gated && !u.writes(rp) && !slices.Contains(u.Granted, rp.name) &&
 		!(u.Agrees && rp.opts.Gated == "auto"):
-		return failCode(http.StatusForbidden, codeGatedRepo,
-			"Access to model %s is restricted and you are not in the authorized list. Visit %s/%[1]s to ask for access.", rp.name, c.URL)
+		return ruleGated.refuse(rp.name, c.URL+"/"+rp.name)
 	case want == accessWrite && u == nil:
 		return errNoLogin
 	case want == accessWrite && !u.writes(rp):
-		return fail(http.StatusForbidden, "You don't have the rights to write to %s", rp.name)
+		return ruleWrite.refuse(rp.name)
 	case want == accessWrite && u.ReadOnly:
-		return fail(http.StatusForbidden, "You must use a write token to upload to a repository.")
+		return ruleReadToken.refuse()
 	}
 	return nil
 }

@@ -34,12 +34,9 @@ type newCommit struct {
 	ops []operation
 }
 
-// maxCommitBytes is the hub's limit for the payload of one commit.
-const maxCommitBytes = 1 << 30
-
 // readCommit parses an NDJSON commit body, with or without the last newline.
-func readCommit(r *http.Request) (q newCommit, err error) {
-	dec := json.NewDecoder(http.MaxBytesReader(nil, r.Body, maxCommitBytes))
+func (s *Server) readCommit(r *http.Request) (q newCommit, err error) {
+	dec := json.NewDecoder(http.MaxBytesReader(nil, r.Body, s.cfg.limit(ruleCommitBytes)))
 	for n := 0; ; n++ {
 		var line struct {
 			Key   string          `json:"key"`
@@ -54,7 +51,7 @@ func readCommit(r *http.Request) (q newCommit, err error) {
 			}
 			return q, nil
 		case tooLarge:
-			return q, fail(http.StatusRequestEntityTooLarge, "the commit payload is too large")
+			return q, ruleCommitBytes.refuse()
 		case err != nil:
 			return q, fail(http.StatusBadRequest, "invalid NDJSON: %v", err)
 		case (line.Key == "header") != (n == 0):
@@ -96,6 +93,9 @@ func apply(c *call, q newCommit) (any, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := c.cfg.checkFolders(files, strings.TrimPrefix(ref, "refs/heads/")); err != nil {
+		return nil, err
+	}
 	if err := checkCommittedCard(files["README.md"], head.Files["README.md"]); err != nil {
 		return nil, err
 	}
@@ -110,6 +110,9 @@ func apply(c *call, q newCommit) (any, error) {
 
 // edit applies the operations to a copy of files.
 func (c *call) edit(files map[string]File, ops []operation) (map[string]File, error) {
+	if int64(len(ops)) > c.cfg.limit(ruleCommitFiles) {
+		return nil, ruleCommitFiles.refuse()
+	}
 	next := maps.Clone(files)
 	seen := map[string]bool{}
 	for _, op := range ops {
@@ -190,9 +193,8 @@ func (c *call) gitFile(op operation) (File, error) {
 		}
 		content = string(raw)
 	}
-	if int64(len(content)) > max(c.cfg.lfsThreshold, 10<<20) {
-		return File{}, fail(http.StatusBadRequest,
-			"Your push was rejected because it contains files larger than 10 MiB. Offending file: %s", op.Path)
+	if int64(len(content)) > max(c.cfg.lfsThreshold, c.cfg.limit(ruleGitFile)) {
+		return File{}, ruleGitFile.refuse(op.Path)
 	}
 	return gitFile(content), nil
 }
@@ -217,10 +219,10 @@ func checkPath(p string) error {
 	if p == "" || path.Clean(p) != p || path.IsAbs(p) || strings.Contains(p, "\\") ||
 		slices.ContainsFunc(strings.Split(p, "/"),
 			func(seg string) bool {
-				return seg == ".." || seg == "." || strings.EqualFold(seg,
-					".git")
+				return seg == ".." || seg == "." || strings.EqualFold(seg, ".git") ||
+					int64(len(seg)) > ruleFileName.Limit
 			}) {
-		return fail(http.StatusBadRequest, "Invalid path: %q", p)
+		return ruleFileName.refuse(p)
 	}
 	return nil
 }

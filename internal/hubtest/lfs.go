@@ -52,11 +52,17 @@ func (c *call) batchObject(q batchRequest, p lfsPointer, m map[string]any) (mult
 	if !sha256Hex.MatchString(p.OID) || p.Size < 0 {
 		return refuse(http.StatusUnprocessableEntity, "Invalid object: "+p.OID)
 	}
+	if p.Size > c.cfg.limit(ruleFileSize) {
+		return refuse(ruleFileSize.Status, ruleFileSize.Message)
+	}
 	if c.repo.holds[p.OID] {
 		if o := c.objects[p.OID]; o != nil && o.size != p.Size {
 			return refuse(http.StatusUnprocessableEntity, fmt.Sprintf("Object has size %d", o.size))
 		}
 		return false
+	}
+	if c.checkRoom(p.Size) != nil {
+		return refuse(rulePrivate.Status, rulePrivate.Message)
 	}
 	var upload map[string]any
 	if multipart = p.Size >= c.cfg.multipartFrom && slices.Contains(q.Transfers,

@@ -30,11 +30,10 @@ func (q repoRequest) repoName(u *User) (string, error) {
 	switch {
 	case q.Type != "" && q.Type != "model":
 		return "", fail(http.StatusBadRequest, "this hub holds models only, not %s", q.Type)
-	case len(name) > 96 || !goodName.MatchString(name) || badName.MatchString(name):
-		return "", fail(http.StatusBadRequest, "Invalid repo name: %s", name)
+	case int64(len(name)) > ruleRepoName.Limit || !goodName.MatchString(name) || badName.MatchString(name):
+		return "", ruleRepoName.refuse(name)
 	case !u.owns(ns):
-		return "", fail(http.StatusForbidden,
-			"You don't have the rights to create a model under the namespace %q", ns)
+		return "", ruleNamespace.refuse(ns)
 	case u.ReadOnly:
 		return "", fail(http.StatusForbidden, "You must use a write token to create a repository.")
 	}

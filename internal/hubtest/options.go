@@ -1,6 +1,10 @@
 package hubtest
 
-import "time"
+import (
+	"cmp"
+	"slices"
+	"time"
+)
 
 // Option changes a server before it starts.
 type Option func(*config)
@@ -16,6 +20,7 @@ type config struct {
 	multipartFrom int64
 	chunkSize     int64
 	pageSize      int
+	limits        map[*Rule]int64 // instead of the rules' own
 	linksForOnce  bool
 	links         links
 	dropUploads   bool
@@ -32,6 +37,7 @@ func defaultConfig() config {
 		multipartFrom: 64 << 20,
 		chunkSize:     16_000_000, // the real hub's size
 		pageSize:      1000,
+		limits:        map[*Rule]int64{},
 	}
 }
 
@@ -57,6 +63,18 @@ func WithLFSThreshold(nBytes int64) Option { return func(c *config) { c.lfsThres
 func WithMultipart(from, chunk int64) Option {
 	return func(c *config) { c.multipartFrom, c.chunkSize = from, chunk }
 }
+
+// WithLimit changes the number of one of the [Rules], by its name.
+func WithLimit(name string, n int64) Option {
+	at := slices.IndexFunc(Rules, func(r *Rule) bool { return r.Name == name && r.Limit > 0 })
+	if at < 0 {
+		panic("hubtest: no rule " + name + " with a number")
+	}
+	return func(c *config) { c.limits[Rules[at]] = n }
+}
+
+// limit returns the number of a rule.
+func (c *config) limit(r *Rule) int64 { return cmp.Or(c.limits[r], r.Limit) }
 
 // WithPageSize sets the number of tree entries and commits on a page (default 1000).
 func WithPageSize(n int) Option { return func(c *config) { c.pageSize = n } }

@@ -68,9 +68,10 @@ func pointer(sha string, size int64) string {
 }
 
 type repoOptions struct {
-	Private bool
-	Gated   string // "", "auto" or "manual"
-	says    func(info map[string]any)
+	Private  bool
+	Gated    string // "", "auto" or "manual"
+	Disabled bool
+	says     func(info map[string]any)
 }
 
 // RepoOption changes a repo of AddRepo.
@@ -87,6 +88,9 @@ func Gated(mode string) RepoOption { return func(o *repoOptions) { o.Gated = mod
 func Described(change func(info map[string]any)) RepoOption {
 	return func(o *repoOptions) { o.says = change }
 }
+
+// Disabled lets no one see or change the repo, as after a takedown.
+func Disabled() RepoOption { return func(o *repoOptions) { o.Disabled = true } }
 
 func (rp *repo) namespace() string {
 	ns, _, _ := strings.Cut(rp.name, "/")

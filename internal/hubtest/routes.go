@@ -18,7 +18,7 @@ func (s *Server) hubRoutes() http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if location, ok := s.renamed(r.URL); ok {
 			w.Header().Set("Location", location)
-			w.WriteHeader(http.StatusTemporaryRedirect)
+			w.WriteHeader(ruleRenamed.Status)
 			return
 		}
 		switch changes := !slices.Contains([]string{http.MethodGet, http.MethodHead}, r.Method); {
@@ -79,7 +79,7 @@ func (s *Server) apiRoutes() map[string]handler {
 		"POST " + model + "/preupload/{rev}": routeBody(s, accessWrite,
 			preupload),
 		"POST " + model + "/commit/{rev}": routeRead(s, accessWrite,
-			readCommit, apply),
+			s.readCommit, apply),
 		"POST " + model + "/lfs-files/duplicate": routeBody(s, accessFiles,
 			duplicate),
 		"GET /api/resolve-cache/models/{ns}/{name}/{rev}/{path...}": s.route(accessFiles, resolve),

@@ -71,7 +71,7 @@ func join(by string, parts ...string) string {
 }
 
 // plain are causes that a person understands without the request's details.
-var plain = []error{ErrRevisionNotFound, ErrNotFound, ErrGated, ErrUnauthorized}
+var plain = []error{ErrRevisionNotFound, ErrNotFound, ErrGated, ErrUnauthorized, ErrDisabled}
 
 // Brief returns one sentence if the Hub can't be reached, the token is missing, refused, or lacks a
 // right, or a repo or revision is missing or gated. For other errors, whose details matter, it

@@ -85,6 +85,19 @@ var (
 	ErrForbidden = lasting("not allowed", "{login} that has this right")
 	ErrQuota     = lasting("storage quota reached",
 		"free or buy storage at {endpoint}/settings/billing, or choose another target with --repo-id")
+	ErrNamespace = &cause{"no right to write in this namespace",
+		"choose your own namespace with --repo-id, or ask an admin of the organization for the role " +
+			"write", false, ErrForbidden}
+	ErrReadToken = &cause{"the token is for reading",
+		"make a token for writing at {endpoint}/settings/tokens, and set HF_TOKEN to it", false,
+		ErrForbidden}
+	ErrDisabled = lasting("the Hub has disabled this repo",
+		"choose another source or target; {endpoint}/{repo} may say why")
+	ErrCard = lasting("the Hub refuses the model card",
+		"correct the value that it names in the source's README.md; to change the README.md of a repo "+
+			"on the Hub, download the repo and convert the folder")
+	ErrTooMany = lasting("the Hub refuses so many or so large files",
+		"choose another layout with --layout; plan shows the number and size of the files")
 	ErrRateLimited = passing("rate limit reached")
 	ErrOffline     = lasting("offline mode is on (HF_HUB_OFFLINE)",
 		"unset HF_HUB_OFFLINE to use the network")

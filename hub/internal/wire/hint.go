@@ -45,6 +45,8 @@ func Hint(err error) string {
 	case strings.Contains(text, "not look like a TLS handshake"),
 		strings.Contains(text, "malformed HTTP response"):
 		return "check HF_ENDPOINT: http:// and https:// may be mixed up"
+	case e.Status == http.StatusBadRequest, e.Status == http.StatusUnprocessableEntity:
+		return "report this with the output of -v: the Hub can't take what the program sent"
 	}
 	return ""
 }

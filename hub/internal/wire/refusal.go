@@ -91,6 +91,20 @@ var byStatus = map[int]error{
 	http.StatusTooManyRequests: ErrRateLimited, http.StatusRequestEntityTooLarge: errTooLong,
 }
 
+// byText are the causes that only the Hub's words tell apart. internal/hubtest/rules.go has the
+// answers in full, and where they were seen.
+var byText = []struct {
+	text  *regexp.Regexp
+	cause error
+}{
+	{regexp.MustCompile(`(?i)under (the|this) namespace`), ErrNamespace},
+	{regexp.MustCompile(`(?i)must use a write token`), ErrReadToken},
+	{regexp.MustCompile(`(?i)access to this resource is disabled`), ErrDisabled},
+	{regexp.MustCompile(`(?i)invalid (metadata|yaml) in readme`), ErrCard},
+	{regexp.MustCompile(`(?i)too many files per directory|maximum individual file size|` +
+		`files larger than \d+ ?[mg]i?b`), ErrTooMany},
+}
+
 // classify returns the sentinel of an answer from the hub itself. Without a code, only a request
 // that finds the repo can get a 404 for a missing repo: otherwise 404 means that this hub lacks the
 // route. Without a token, private and missing repos get the same refusal.
@@ -107,6 +121,13 @@ func (e *Error) classify(finds bool) error {
 	case (errors.Is(cause, ErrForbidden) || errors.Is(cause, errTooLong)) &&
 		quotaText.MatchString(e.Message):
 		return ErrQuota
+	}
+	if e.Status >= 400 && e.Status < 500 && !passes(e.Status) {
+		for _, by := range byText {
+			if by.text.MatchString(e.Message) {
+				return by.cause
+			}
+		}
 	}
 	return cause
 }

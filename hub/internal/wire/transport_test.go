@@ -288,7 +288,12 @@ func TestRefusals(t *testing.T) {
 		{commit, true, 413, nil, `{"detail":{"error":"Storage quota exceeded"}}`, ErrQuota, "commit to a/b: storage quota reached: 413 Request Entity Too Large: Storage quota exceeded", "storage"},
 		{commit, true, 413, nil, "", errTooLong, "commit to a/b: the request is larger than allowed there: 413", "raise the request limit"},
 		{commit, true, 412, nil, `{"errors":[{"message":"moved"}]}`, ErrConflict, "commit to a/b: branch moved: 412 Precondition Failed: moved (", "someone else commits to a/b"},
-		{commit, true, 400, nil, `{"detail":[{"loc":["body"],"msg":"field required"}]}`, nil, "commit to a/b: 400 Bad Request: field required (", ""},
+		{commit, true, 400, nil, `{"detail":[{"loc":["body"],"msg":"field required"}]}`, nil, "commit to a/b: 400 Bad Request: field required (", "report this with the output of -v"},
+		{commit, true, 400, nil, `{"error":"Your push was rejected because it contains too many files per directory. Each directory in your git repo can only contain up to 10000 files."}`, ErrTooMany, "commit to a/b: the Hub refuses so many or so large files: 400", "choose another layout"},
+		{commit, true, 400, nil, `{"error":"Invalid metadata in README.md.\n- \"license\" must be one of [mit]"}`, ErrCard, "commit to a/b: the Hub refuses the model card: 400 Bad Request: Invalid metadata in README.md. - \"license\" must be", "correct the value that it names"},
+		{create, true, 403, said(`You don't have the rights to create a model under the namespace "a"`), "", ErrNamespace, "the token from HF_TOKEN can't create repo a/b: You don't have", "choose your own namespace with --repo-id"},
+		{commit, true, 403, said("You must use a write token to upload to a repository."), "", ErrReadToken, "the token from HF_TOKEN can't commit to a/b: You must use", "make a token for writing"},
+		{info, true, 403, said("Access to this resource is disabled."), "", ErrDisabled, "a/b: the Hub has disabled this repo", "https://hub.test/a/b may say why"},
 		{info, true, 500, nil, `{"detail":"branch id must consist of letters"}`, nil, "read model info of a/b: 500 Internal Server Error: branch id must consist of letters (GET " + api + "/revision/main, 5 attempts)", again},
 	} {
 		t.Run(fmt.Sprint(tt.call.Op, tt.status, tt.headers, tt.body), func(t *testing.T) {
