@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	"github.com/df11-convert/df11-convert/hub"
+	"github.com/df11-convert/df11-convert/internal/budget"
+	"github.com/df11-convert/df11-convert/internal/hubrules"
 	"github.com/df11-convert/df11-convert/internal/ledger"
 	"github.com/df11-convert/df11-convert/internal/metadata"
 	"github.com/df11-convert/df11-convert/internal/names"
@@ -55,6 +57,9 @@ func (s *state) readTargets(ctx context.Context, owner *publish.Owner) error {
 		return err
 	}
 	if s.Push != nil {
+		if err := s.checkLimits(); err != nil {
+			return err
+		}
 		if err := s.checkRoom(ctx); err != nil {
 			return err
 		}
@@ -77,6 +82,32 @@ func (s *state) readTargets(ctx context.Context, owner *publish.Owner) error {
 		return err
 	}
 	return s.folder.Begin()
+}
+
+// A LimitError reports files that the Hub wouldn't take.
+type LimitError struct{ hubrules.Problem }
+
+func (e *LimitError) Error() string { return e.Text }
+
+// Hint returns what to do about it.
+func (e *LimitError) Hint() string { return e.Problem.Hint }
+
+func (e *LimitError) Unwrap() error { return hub.ErrTooMany }
+
+// checkLimits refuses a result that the Hub wouldn't take, and warns of one that it advises against.
+func (s *state) checkLimits() error {
+	var sizes []int64
+	for _, o := range s.outputs {
+		sizes = append(sizes, o.LikelyBytes())
+	}
+	refused, advised := budget.HubProblems(s.Plan, sizes)
+	for _, p := range advised {
+		s.Log.Warn(p.Text)
+	}
+	if len(refused) > 0 {
+		return &LimitError{refused[0]}
+	}
+	return nil
 }
 
 // checkRoom refuses a disk that is too small before it creates a repo. An existing repo may hold so

@@ -86,6 +86,14 @@ func newForecast(o *opened, size *budget.Estimate, needs budget.Needs, gpu gpuQu
 	}
 	slices.SortStableFunc(f.Plain,
 		func(a, b plainTensor) int { return cmp.Compare(b.Bytes, a.Bytes) })
+	refused, advised := budget.HubProblems(p, size.Files)
+	f.Warnings = slices.Clone(f.Warnings)
+	for _, r := range refused {
+		f.Warnings = append(f.Warnings, "--push will be refused: "+r.Text+"; "+r.Hint)
+	}
+	for _, a := range advised {
+		f.Warnings = append(f.Warnings, a.Text)
+	}
 	for _, a := range p.Aliases {
 		f.Aliases = append(f.Aliases, a.Tensor.Source+" = "+a.Of.Source)
 	}

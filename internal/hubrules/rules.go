@@ -13,6 +13,8 @@ import (
 	"maps"
 	"path"
 	"slices"
+
+	"github.com/df11-convert/df11-convert/internal/human"
 )
 
 // What a repo may hold, after https://huggingface.co/docs/hub/storage-limits unless noted.
@@ -60,26 +62,28 @@ func CheckFiles(files []File) (refused, advised []Problem) {
 		switch {
 		case f.Size > FileBytes:
 			refused = append(refused, Problem{
-				fmt.Sprintf("%s has %d GB, and a file on the Hub has at most %d GB", f.Path,
-					f.Size/1e9, int64(FileBytes/1e9)),
+				fmt.Sprintf("%s has %s, and a file on the Hub has at most %s", f.Path,
+					human.Bytes(f.Size), human.Bytes(FileBytes)),
 				"choose the layout with one file per module: --layout transformers or diffusers"})
 		case f.Size > AdvisedFileBytes:
 			advised = append(advised, Problem{
-				fmt.Sprintf("%s has %d GB, and the Hub advises at most %d GB", f.Path, f.Size/1e9,
-					int64(AdvisedFileBytes/1e9)), ""})
+				fmt.Sprintf("%s has %s, and the Hub advises at most %s", f.Path,
+					human.BytesUp(f.Size), human.Bytes(AdvisedFileBytes)), ""})
 		}
 	}
 	for _, dir := range slices.Sorted(maps.Keys(folders)) {
 		if n := folders[dir]; n > FolderFiles {
 			refused = append(refused, Problem{fmt.Sprintf(
-				"%d files in one folder (%s), and a folder on the Hub has at most %d", n,
-				cmp.Or(map[string]string{".": "the repo's own"}[dir], dir), FolderFiles),
+				"%s files in one folder (%s), and a folder on the Hub has at most %s",
+				human.Grouped(int64(n)), cmp.Or(map[string]string{".": "the repo's own"}[dir], dir),
+				human.Grouped(FolderFiles)),
 				"choose a layout with fewer files with --layout"})
 		}
 	}
 	if len(files) > RepoFiles {
 		advised = append(advised, Problem{fmt.Sprintf(
-			"%d files, and the Hub advises at most %d in a repo", len(files), RepoFiles), ""})
+			"%s files, and the Hub advises at most %s in a repo",
+			human.Grouped(int64(len(files))), human.Grouped(RepoFiles)), ""})
 	}
 	return refused, advised
 }

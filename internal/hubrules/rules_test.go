@@ -54,10 +54,10 @@ func TestFiles(t *testing.T) {
 		refused, advised string
 	}{
 		"as many as allowed": {many(FolderFiles, ""), "", ""},
-		"one more":           {many(FolderFiles+1, ""), "10001 files in one folder (the repo's own), and a folder on the Hub has at most 10000", ""},
-		"one more, below":    {many(FolderFiles+1, "a/b/"), "10001 files in one folder (a/b), and a folder on the Hub has at most 10000", ""},
+		"one more":           {many(FolderFiles+1, ""), "10,001 files in one folder (the repo's own), and a folder on the Hub has at most 10,000", ""},
+		"one more, below":    {many(FolderFiles+1, "a/b/"), "10,001 files in one folder (a/b), and a folder on the Hub has at most 10,000", ""},
 		"two folders":        {append(many(FolderFiles, "a/"), many(FolderFiles, "b/")...), "", ""},
-		"large":              {[]File{{"x", AdvisedFileBytes + 1}}, "", "x has 200 GB, and the Hub advises at most 200 GB"},
+		"large":              {[]File{{"x", AdvisedFileBytes + 1}}, "", "x has 201 GB, and the Hub advises at most 200 GB"},
 		"too large":          {[]File{{"x", 553e9}}, "x has 553 GB, and a file on the Hub has at most 500 GB", ""},
 	} {
 		text := func(list []Problem) (s string) {

@@ -42,8 +42,8 @@ func TestRules(t *testing.T) {
 		return ruleCase{"GET", "/%s/resolve/main/README.md", token, "", "me/m", repo, false}
 	}
 	cases := map[string]ruleCase{
-		"files in a folder":       {"POST", commit, "tok", "%s", files(3, 1, "d/"), files(3, 1, "d/")+"\n"+fileLine("d/a/b", "x")+"\n"+fileLine("d/c/d", "x"), false},
-		"large files of a commit": {"POST", commit, "tok", "%s", files(3, 1, "d/"), files(3, 1, "d/")+"\n"+files(4, 1, "d/e")[len(commitBody()):], false},
+		"files in a folder":       {"POST", commit, "tok", "%s", files(3, 1, "d/"), files(3, 1, "d/") + "\n" + fileLine("d/a/b", "x") + "\n" + fileLine("d/c/d", "x"), false},
+		"large files of a commit": {"POST", commit, "tok", "%s", files(3, 1, "d/"), files(3, 1, "d/") + "\n" + files(4, 1, "d/e")[len(commitBody()):], false},
 		"bytes of a commit":       {"POST", commit, "tok", "%s", files(3, 600, "d/"), files(3, 1000, "d/"), false},
 		"size of a file in git":   {"POST", commit, "tok", "%s", files(1, 1000, "d/"), files(1, 1001, "d/"), false},
 		"size of a file":          {"POST", batch, "tok", "%s", object(1_000_000), object(1_000_001), true},
