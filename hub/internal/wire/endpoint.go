@@ -23,7 +23,7 @@ type Endpoint struct{ *url.URL }
 type EndpointError struct{ Endpoint string }
 
 func (e *EndpointError) Error() string {
-	if strings.Contains(e.Endpoint, "@") { // it may hold a password
+	if strings.ContainsAny(e.Endpoint, "@?#") { // it may hold a password, or a signature
 		return "the Hub's address isn't an http:// or https:// address"
 	}
 	return fmt.Sprintf("the Hub's address %q isn't an http:// or https:// address", e.Endpoint)
