@@ -44,7 +44,7 @@ func TestProgressFits(t *testing.T) {
 			}
 		}
 	}
-	got, want := terminal.Line(m), "convert 16% · about 49s left · 11s so far · 6/36 files · 8.20 GB of 16.1 GB"
+	got, want := terminal.Line(m), "convert 16% · about 27s left · 11s so far · 6/36 files · 8.20 GB of 16.1 GB"
 	if got != want {
 		t.Errorf("without a terminal:\n%s\nwant\n%s", got, want)
 	}
