@@ -33,9 +33,12 @@ func (s *state) open(ctx context.Context) (err error) {
 	if !stays {
 		root = s.WorkDir
 	}
-	owner := publish.NewOwner(s.Plan, publish.Origin{Repo: s.baseModel(), Commit: s.baseCommit(),
-		Local:   s.Model.Local,
-		Weights: s.weights, Content: s.sourceSum}, s.Part.String(), s.Force)
+	from := publish.Origin{Repo: s.baseModel(), Commit: s.baseCommit(), Local: s.Model.Local,
+		Leads: s.Model.Leads, Weights: s.weights, Content: s.sourceSum}
+	if s.Model.Local && s.Push != nil {
+		from.Leads = s.Push.Hub.Leads
+	}
+	owner := publish.NewOwner(s.Plan, from, s.Part.String(), s.Force)
 	if s.folder, err = publish.OpenFolder(ctx, root, stays, owner,
 		s.Model.Perm()); err != nil {
 		return err
@@ -68,7 +71,9 @@ func (s *state) readTargets(ctx context.Context, owner *publish.Owner) error {
 		}
 	}
 	s.ledger.Keep(s.planned())
-	takeOver(s)
+	if err := takeOver(ctx, s); err != nil {
+		return err
+	}
 	if err := s.checkDisk(ctx); err != nil {
 		return err
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/df11-convert/df11-convert/internal/plan"
 	"github.com/df11-convert/df11-convert/internal/progress"
 	"github.com/df11-convert/df11-convert/internal/safetensors"
+	"github.com/df11-convert/df11-convert/internal/spans"
 	"github.com/df11-convert/df11-convert/internal/streams"
 )
 
@@ -73,10 +74,7 @@ func (j *job) outside(ctx context.Context, f model.File, t safetensors.Tensor,
 // checkEarlier checks that the outputs of earlier runs hold what the plan says, and nothing else
 // that a loader would read.
 func (j *job) checkEarlier(d *model.DF11, made *ledger.Ledger) error {
-	stored := map[string]*safetensors.Header{}
-	for _, w := range d.WeightFiles() {
-		stored[w.Path] = w.Header
-	}
+	stored := headers(d)
 	for _, o := range j.outputs {
 		done, _ := made.Output(o.Path)
 		if !done.Unproved() {
@@ -95,18 +93,33 @@ func (j *job) checkEarlier(d *model.DF11, made *ledger.Ledger) error {
 	return nil
 }
 
+// headers returns the headers of a model's weight files, by path.
+func headers(d *model.DF11) map[string]*safetensors.Header {
+	stored := map[string]*safetensors.Header{}
+	for _, w := range d.WeightFiles() {
+		stored[w.Path] = w.Header
+	}
+	return stored
+}
+
 // openOutputs opens the outputs that no run has proved, and those that hold tensors of the given
 // source files. It reads them in the folder or, by ranges, in the target repo.
 func (s *state) openOutputs(ctx context.Context, from []model.File) (*model.DF11, error) {
 	used := func(file int) bool {
 		return slices.ContainsFunc(from, func(f model.File) bool { return f.Index == file })
 	}
-	var refs []hub.FileRef
-	for _, o := range s.outputs {
+	outputs := slices.DeleteFunc(slices.Clone(s.outputs), func(o *spans.Output) bool {
 		done, _ := s.ledger.Output(o.Path)
-		if !done.Unproved() && !slices.ContainsFunc(o.Files(), used) {
-			continue
-		}
+		return !done.Unproved() && !slices.ContainsFunc(o.Files(), used)
+	})
+	return s.openStored(ctx, outputs)
+}
+
+// openStored opens finished outputs.
+func (s *state) openStored(ctx context.Context, outputs []*spans.Output) (*model.DF11, error) {
+	var refs []hub.FileRef
+	for _, o := range outputs {
+		done, _ := s.ledger.Output(o.Path)
 		ref := hub.FileRef{Path: done.Path, Size: done.Size, SHA256: done.SHA256}
 		if s.repo != nil {
 			ref = s.repo.Ref(done)

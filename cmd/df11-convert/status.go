@@ -187,8 +187,8 @@ func publicationOf(ctx context.Context, spec string, src *opened,
 		return p, err
 	}
 	p.read, p.publish = src.plan.SourceBytes(), spans.LikelyBytes(outputs)
-	state, m, err := push.State(ctx, publish.NewOwner(src.plan,
-		publish.Origin{Repo: src.model.ID, Commit: src.model.Commit}, "", false), src.model)
+	state, m, err := push.State(ctx, publish.NewOwner(src.plan, publish.OriginOf(src.model), "",
+		false), src.model)
 	if p.State = state; m == nil {
 		return p, err
 	}

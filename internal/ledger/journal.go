@@ -59,6 +59,7 @@ const (
 // Plan "".
 type Claim struct {
 	head
+	Early   bool              // a journal of a program that knew no commits, layouts, and digests
 	Weights []names.File      // of the source, as a manifest lists them; nil in a journal
 	Outputs map[string]Output // finished outputs, by path
 	Others  []names.File      // all other files that are ours; a path may occur several times
@@ -66,17 +67,26 @@ type Claim struct {
 }
 
 func newClaim(h head) Claim {
-	return Claim{h, nil, map[string]Output{}, h.Former, map[string][]Tensor{}}
+	return Claim{head: h, Outputs: map[string]Output{}, Others: h.Former,
+		tensors: map[string][]Tensor{}}
 }
 
 // ReadJournal returns what a journal claims. A kill can leave a torn last line; ReadJournal stops
 // there. If the head is torn or of another version, or the journal is larger than a conversion can
 // make it, the claim is empty.
 func ReadJournal(b []byte) Claim {
-	var h head
+	var numbered struct {
+		Version int `json:"version"`
+	}
 	first, lines, _ := bytes.Cut(b, []byte("\n"))
-	if python.Bounded(b, maxObjects, maxValues) != nil || python.Unmarshal(first, &h) != nil ||
-		h.Version != version {
+	if python.Bounded(b, maxObjects, maxValues) != nil || python.Unmarshal(first, &numbered) != nil {
+		return Claim{}
+	}
+	if numbered.Version == 2 || numbered.Version == 3 {
+		return readFormer(first, lines)
+	}
+	var h head
+	if numbered.Version != version || python.Unmarshal(first, &h) != nil {
 		return Claim{}
 	}
 	c := newClaim(h)

@@ -48,6 +48,8 @@ type Model struct {
 	Commit string // pinned commit of a Hub repo
 	// Endpoint is the address of the repo's Hub; "" for a local source.
 	Endpoint string
+	// Leads is [hub.Client.Leads] of that Hub; nil for a local source.
+	Leads   func(ctx context.Context, repo string) (string, error)
 	Lineage  Lineage // of a local source, if known
 	// Origin is the Hub repo that the weights are those of; nil if that wasn't compared.
 	Origin *Origin

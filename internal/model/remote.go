@@ -29,7 +29,9 @@ func OpenHub(ctx context.Context, c *hub.Client, repo, revision string,
 	if err != nil {
 		return nil, nil, err
 	}
-	return openSource(ctx, f, Described(info, c.Endpoint()), opt)
+	m := Described(info, c.Endpoint())
+	m.Leads = c.Leads
+	return openSource(ctx, f, m, opt)
 }
 
 // OpenDF11Hub opens a DF11 repo at one commit. It reads weights in pieces and keeps at most

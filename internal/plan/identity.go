@@ -3,15 +3,17 @@ package plan
 import (
 	"cmp"
 	"path"
+	"slices"
 
 	"github.com/df11-convert/df11-convert/internal/catalog"
 	"github.com/df11-convert/df11-convert/internal/reader"
 )
 
-// An Identity identifies a source, and the result that a conversion makes of it. A conversion of
-// another commit of the source is an update of the same result.
+// An Identity says what a journal or a manifest knows about its result. A member that is empty isn't
+// known, because an older program didn't write it: journals without a layout know nothing but the
+// source.
 type Identity struct {
-	Source string         `json:"source,omitempty"` // Hub repo of the weights; "" if it isn't known
+	Source string         `json:"source,omitempty"` // Hub repo of the weights
 	Layout catalog.Layout `json:"layout,omitempty"`
 	// Folder of the weights in the source. If the repo holds several models, File is this one's.
 	Folder string `json:"folder,omitempty"`
@@ -45,6 +47,16 @@ func IdentityOf(p *Plan, source string) Identity {
 // DictDigest returns the SHA-256, in hexadecimal, of a pattern dict.
 func DictDigest(d catalog.PatternDict) string { return digest(d) }
 
+// Contradicts reports whether two identities are of different results, whatever the source is called
+// and at whatever commit it is. What either of them doesn't know is no difference.
+func (id Identity) Contradicts(other Identity) bool {
+	if id.Layout == "" || other.Layout == "" {
+		return false
+	}
+	return id.Layout != other.Layout || id.Folder != other.Folder || id.File != other.File ||
+		id.Dict != "" && other.Dict != "" && id.Dict != other.Dict
+}
+
 // Unlike describes the result to a run that makes another: by its source, or as another conversion of
 // the same source. It returns "" if the other's source is known and its own isn't.
 func (id Identity) Unlike(other Identity) string {
@@ -52,4 +64,22 @@ func (id Identity) Unlike(other Identity) string {
 		return id.Source
 	}
 	return cmp.Or(id.Source, "a local model") + " (other weights, layout, or pattern dict)"
+}
+
+// OutputSources returns, by path, which weight files of the source each output file is made from.
+func (p *Plan) OutputSources() map[string][]int {
+	all := map[string][]int{}
+	for _, f := range p.OutputFiles {
+		tensors := slices.Clone(f.Plain)
+		for _, i := range f.Units {
+			tensors = slices.Concat(tensors, p.Units[i].Attrs, p.Units[i].Siblings)
+		}
+		var files []int
+		for _, t := range tensors {
+			files = append(files, t.File)
+		}
+		slices.Sort(files)
+		all[f.Path] = slices.Compact(files)
+	}
+	return all
 }

@@ -166,7 +166,7 @@ func (r *Repo) opsOn(ctx context.Context, c change) ([]hub.Op, error) {
 		return nil, nil
 	}
 	journal := c.ledger.ForRepo(c.branch.former(), c.outputs)
-	c.branch.sent[sumOf(journal)] = true
+	c.branch.sent = true
 	return append(slices.Clone(c.ops), hub.FileOp(c.branch.journal, journal)), nil
 }
 

@@ -64,7 +64,8 @@ func (in *Inspection) Holds(f names.File) bool {
 // the file of another branch, and keep the old bytes.
 func (in *Inspection) torn(name string) bool {
 	return slices.ContainsFunc(in.listed[name], func(f names.File) bool {
-		return f.SHA256 == in.files[name].SHA256 && f.Size != in.files[name].Size
+		return f.SHA256 == in.files[name].SHA256 && f.Size != in.files[name].Size &&
+			f.Size != ledger.UnknownSize
 	})
 }
 

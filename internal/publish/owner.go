@@ -20,9 +20,7 @@ import (
 // An Owner is a conversion that asks what it may touch in a target. One rule answers, for folders
 // and repos:
 //
-//   - A journal or a manifest is ours if it is of this result, by the plan that this run has or for
-//     another commit of the source. Without commits, the SHA-256 of the weights say whether a result
-//     is this one.
+//   - A journal or a manifest is ours if it is of this result (claim.go).
 //   - A file is ours if such a journal or manifest lists it as it is, and says that a run wrote it.
 //   - What is ours is replaced, or deleted if the result has no file of that path.
 //   - A file that a run finds with the very content to be written is kept: it stays, and is not ours.
@@ -47,7 +45,8 @@ type Owner struct {
 	Force bool   // what is in the way when a run begins may be overwritten
 
 	identity plan.Identity
-	config   string // path of config.json
+	sources  map[string][]int // the weight files that each output is made from
+	config   string           // path of config.json
 	// every file of the result: what pins its content at the source, "" if nothing does
 	written map[string]string
 	loaded  map[string]bool // a loader reads every .safetensors file in these folders
@@ -58,6 +57,8 @@ type Origin struct {
 	Repo   string // Hub repo that the weights come from; "" if it is not known
 	Commit string // of Repo; "" if it is not known
 	Local  bool   // only their SHA-256 pins the weights
+	// Leads is [hub.Client.Leads] of the source's Hub. Nil means that no Hub can be asked.
+	Leads func(ctx context.Context, repo string) (string, error)
 	// Weights returns the weight files with the SHA-256 of each, if it is known or can be
 	// computed. Nil means no file.
 	Weights func(ctx context.Context) ([]names.File, error)
@@ -69,7 +70,7 @@ type Origin struct {
 // NewOwner returns the owner of what a part of a plan makes of its source.
 func NewOwner(p *plan.Plan, from Origin, part string, force bool) *Owner {
 	w := &Owner{Digest: p.Digest(), Digests: p.OutputDigests(), Origin: from, Part: part, Force: force,
-		identity: plan.IdentityOf(p, from.Repo), config: p.ConfigPath(),
+		identity: plan.IdentityOf(p, from.Repo), sources: p.OutputSources(), config: p.ConfigPath(),
 		written: map[string]string{}, loaded: map[string]bool{}}
 	for _, f := range p.OutputFiles {
 		w.written[f.Path] = ""
@@ -105,42 +106,6 @@ func (w *Owner) loads(name string) bool {
 	return reader.IsSafetensors(name) && w.loaded[path.Dir(name)]
 }
 
-// A claimant is what the rule knows of the author of a journal or a manifest.
-type claimant int
-
-const (
-	unknown  claimant = iota // the file says nothing
-	stranger                 // another conversion
-	former                   // this result, of another commit or by another plan of the same weights
-	same                     // this plan, for these weights
-)
-
-// claimant says who has made a claim. A manifest lists the weights that it's of. A journal doesn't:
-// what its plan made of other weights is found out before the result counts (pipeline/rebuild.go).
-func (w *Owner) claimant(ctx context.Context, c ledger.Claim) (claimant, error) {
-	switch {
-	case c.Plan == "":
-		return unknown, nil
-	case c.Result != w.identity:
-		return stranger, nil
-	}
-	equal := c.Plan == w.Digest
-	if c.Weights != nil && w.Weights != nil {
-		weights, err := w.Weights(ctx)
-		if err != nil {
-			return unknown, err
-		}
-		equal = slices.EqualFunc(weights, c.Weights, names.File.MayBe)
-	}
-	switch {
-	case equal && c.Plan == w.Digest:
-		return same, nil
-	case equal, c.Commit != "" && w.Commit != "":
-		return former, nil
-	}
-	return stranger, nil
-}
-
 // A snapshot is what a folder or a branch holds at one moment.
 type snapshot struct {
 	where string // for errors
@@ -166,18 +131,16 @@ type judge struct {
 	journal string // of this run
 	work    bool   // the target is a work folder
 	force   bool   // what is in the way when the run begins may be overwritten
-	// sha256 of the journals that this run has sent, also where no answer came
-	sent map[string]bool
+	sent    bool   // this run has sent its journal, perhaps without an answer
 }
 
 // judge returns one for a target with its journals in a folder.
 func (w *Owner) judge(journals string, force bool) *judge {
-	return &judge{Owner: w, journal: path.Join(journals, journalName(w.Part)), force: force,
-		sent: map[string]bool{}}
+	return &judge{Owner: w, journal: path.Join(journals, journalName(w.Part)), force: force}
 }
 
 // hasSent reports whether a file is the journal that this run has sent.
-func (j *judge) hasSent(name string) bool { return name == j.journal && len(j.sent) > 0 }
+func (j *judge) hasSent(name string) bool { return name == j.journal && j.sent }
 
 // inspect looks at what has changed in a target since the last inspection, nil when the run begins.
 // A ConflictError comes with the inspection.
@@ -240,11 +203,14 @@ func (x *judgment) readClaims(ctx context.Context) error {
 			return err
 		}
 		c, file := x.claim(name, b), names.File{Path: name, Size: int64(len(b)), SHA256: sumOf(b)}
-		who, err := x.claimant(ctx, c)
-		if err == nil && !x.begins && !x.sent[file.SHA256] {
+		who, err := x.author(ctx, c)
+		if err == nil && !x.begins {
 			err = x.refuseTaken(who, c.Result)
 		}
 		if err != nil {
+			return err
+		}
+		if c, err = x.complete(ctx, c); err != nil {
 			return err
 		}
 		x.accept(file, who, c)
@@ -264,7 +230,7 @@ func (x *judgment) claim(name string, b []byte) ledger.Claim {
 }
 
 // accept takes the claim of a file as ours, if it is of this result.
-func (x *judgment) accept(file names.File, who claimant, c ledger.Claim) {
+func (x *judgment) accept(file names.File, who author, c ledger.Claim) {
 	switch {
 	case who == unknown || x.work && c.Keeps:
 		return
@@ -283,18 +249,18 @@ func (x *judgment) accept(file names.File, who claimant, c ledger.Claim) {
 			x.in.pinned[f.Path] = f
 		}
 	}
-	if who == same || !x.Local {
+	if who >= equal || !x.Local {
 		x.in.claims[file.Path] = c
 	}
 	x.in.Made = x.in.Made || who == same && file.Path == names.Manifest
 }
 
 // refuseTaken refuses the claim of another plan that has come while the run worked.
-func (x *judgment) refuseTaken(who claimant, result plan.Identity) error {
+func (x *judgment) refuseTaken(who author, result plan.Identity) error {
 	switch who {
 	case stranger:
 		return &TakenError{x.where, result.Unlike(x.identity)}
-	case former:
+	case former, equal:
 		return &TakenError{x.where, result.Source + " at another commit or with other flags"}
 	}
 	return nil

@@ -2,6 +2,7 @@ package publish
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -61,10 +62,11 @@ var (
 	dict  = plan.DictDigest(nil)
 )
 
-// Commits of the source: the one of the run, and an older one.
+// Commits of the source: the one of the run, and an older one. The newest of another source is theirs.
 const (
 	newest = "1111111111111111111111111111111111111111"
 	before = "2222222222222222222222222222222222222222"
+	theirs = "3333333333333333333333333333333333333333"
 )
 
 // journal writes the journal of a plan. It lists files, as "path content". With a plus, a file is
@@ -99,11 +101,26 @@ func journal(plan, source string, files ...string) string {
 	return head + fmt.Sprintf(`,"result":{%s,"layout":%q}}`, result, layout) + "\n" + lines
 }
 
+// early writes a journal of version 3, of files that former conversions have left.
+func early(plan, source string, files ...string) string {
+	former := map[string]string{}
+	for _, f := range files {
+		name, content, _ := strings.Cut(f, " ")
+		former[name] = sumOf([]byte(content))
+	}
+	list, _ := json.Marshal(former)
+	return fmt.Sprintf(`{"version":3,"plan":%q,"source":%q,"former":%s}`, plan, source, list) + "\n"
+}
+
 // at takes a source apart.
 func at(source string) (repo, commit string) {
 	repo, commit, stated := strings.Cut(source, "@")
-	if !stated && repo != "" {
+	switch {
+	case stated || repo == "":
+	case repo == "org/a":
 		commit = newest
+	default:
+		commit = theirs
 	}
 	return repo, commit
 }
@@ -113,6 +130,9 @@ func at(source string) (repo, commit string) {
 func manifest(plan, source string, files ...string) string {
 	var list []string
 	weights, layout, pattern := "weights", "transformers", dict
+	if repo, _ := at(source); repo != "org/a" && repo != "" {
+		weights = "weights of " + repo
+	}
 	for _, f := range files {
 		name, content, _ := strings.Cut(f, " ")
 		switch name {
@@ -214,6 +234,9 @@ func (s site) of(files map[string]string) (*judge, fake) {
 	from := Origin{Repo: "org/a", Commit: newest, Weights: func(context.Context) ([]names.File, error) {
 		return []names.File{{Path: "model.safetensors", Size: 1, SHA256: sumOf([]byte("weights"))}}, nil
 	}}
+	from.Leads = func(_ context.Context, repo string) (string, error) {
+		return map[string]string{"org/old": "org/a"}[repo], nil
+	}
 	if s == nameless || s == local {
 		from.Commit = ""
 	}
@@ -279,6 +302,16 @@ func TestWhoseAFileIs(t *testing.T) {
 		{"a former commit's file, edited", inRepo, files{record: manifest(older, "org/a", "old.safetensors old"), "old.safetensors": "x"}, "ours df11-manifest.json, read along old.safetensors"},
 		{"another model's journal", inRepo, files{part: journal(other, "org/b", "head.safetensors head"), "head.safetensors": "head"}, "overwritten .df11/part.json head.safetensors, of org/b"},
 		{"another model's manifest", inRepo, files{record: manifest(other, "org/b", "head.safetensors head"), "head.safetensors": "head"}, "overwritten df11-manifest.json head.safetensors, of org/b"},
+		{"another model's manifest, the same weights", inRepo, files{record: manifest(other, "org/b", "WEIGHTS weights", "old.safetensors old"), "old.safetensors": "old"}, "ours df11-manifest.json old.safetensors"},
+		{"another name, the same commit", inRepo, files{second: journal(other, "org/b@"+newest, "old.safetensors old"), "old.safetensors": "old"}, "ours .df11/second.json old.safetensors"},
+		{"the source's former name", inRepo, files{second: journal(other, "org/old", "old.safetensors old"), "old.safetensors": "old"}, "ours .df11/second.json old.safetensors"},
+		{"the source's former name, another layout", inRepo, files{second: journal(other, "org/old", "LAYOUT diffusers", "old.safetensors old"), "old.safetensors": "old"}, "read along old.safetensors, of org/old"},
+		{"a former name, and no commit", local, files{second: journal(other, "org/old", "old.safetensors old"), "old.safetensors": "old"}, "read along old.safetensors, of org/old"},
+		{"a manifest without a dict", inRepo, files{record: manifest(older, "org/a@"+before, "DICT ", "old.safetensors old"), "old.safetensors": "old"}, "ours df11-manifest.json old.safetensors"},
+		{"a local model's manifest, the same weights", inRepo, files{record: manifest(older, "", "old.safetensors old"), "old.safetensors": "old"}, "ours df11-manifest.json old.safetensors"},
+		{"an early journal", inRepo, files{second: early(older, "org/a", "old.safetensors old"), "old.safetensors": "old"}, "ours .df11/second.json old.safetensors"},
+		{"another model's early journal", inRepo, files{second: early(older, "org/b", "old.safetensors old"), "old.safetensors": "old"}, "read along old.safetensors, of org/b"},
+		{"an early journal, no commit", local, files{second: early(older, "org/a", "old.safetensors old"), "old.safetensors": "old"}, "read along old.safetensors, of org/a (other weights, layout, or pattern dict)"},
 		{"a journal of an unknown source", inRepo, files{second: journal(other, "", "head.safetensors head"), "head.safetensors": "head"}, "overwritten head.safetensors"},
 		{"another plan, both sources unknown", nameless, files{second: journal(other, "", "head.safetensors head"), "head.safetensors": "head"}, "overwritten head.safetensors, of a local model (other weights, layout, or pattern dict)"},
 		{"the same source, another file", inRepo, files{second: journal(older, "org/a", "FILE low.safetensors", "head.safetensors head"), "head.safetensors": "head"}, "overwritten head.safetensors, of org/a (other weights, layout, or pattern dict)"},
@@ -361,7 +394,6 @@ func TestWhatHasComeSince(t *testing.T) {
 		{"another commit's manifest", inRepo, files{record: manifest(older, "org/a")}, fmt.Sprintf(taken, "org/a at another commit or with other flags")},
 		{"another part's journal", inRepo, files{second: journal(ours, "org/a", "model.safetensors rest"), "model.safetensors": "rest"}, "ours .df11/part.json .df11/second.json head.safetensors model.safetensors, card stays"},
 		{"our plan's journal with other bytes", inRepo, files{second: journal(ours, "org/a", "model.safetensors x")}, "ours .df11/part.json .df11/second.json head.safetensors, card stays"},
-		{"a journal that this run has sent", inRepo, files{second: journal(other, "org/b", "SENT x")}, "ours .df11/part.json head.safetensors, card stays"},
 		{"a broken journal", inRepo, files{second: "x"}, still},
 		{"a broken journal of our name", inRepo, files{part: "x"}, "ours head.safetensors, overwritten .df11/part.json, card stays"},
 	} {
@@ -370,7 +402,6 @@ func TestWhatHasComeSince(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		j.sent[sumOf([]byte(journal(other, "org/b", "SENT x")))] = true
 		before := verdict(last, nil)
 		maps.Copy(s.files, tt.come)
 		maps.DeleteFunc(s.files, func(_, content string) bool { return content == "" })

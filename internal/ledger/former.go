@@ -1,0 +1,83 @@
+package ledger
+
+import (
+	"bytes"
+
+	"github.com/df11-convert/df11-convert/internal/metadata"
+	"github.com/df11-convert/df11-convert/internal/names"
+	"github.com/df11-convert/df11-convert/internal/plan"
+	"github.com/df11-convert/df11-convert/internal/python"
+)
+
+// The journals of versions 2 and 3 are older than those of version 1: the numbers started again
+// before the first release. They name no result, no commit, and no digest of an output, and count a
+// unit's weights under other names. Kept spools and hashes begun by these programs aren't used.
+
+// formerHead is the first line of a journal of version 2 or 3.
+type formerHead struct {
+	Plan   string            `json:"plan"`
+	Source string            `json:"source"`
+	Keeps  bool              `json:"keeps"`
+	Former map[string]string `json:"former"` // SHA-256 by path
+}
+
+// formerRecord is any other line.
+type formerRecord struct {
+	Output *struct {
+		Path   string       `json:"path"`
+		Size   int64        `json:"size"`
+		SHA256 string       `json:"sha256"`
+		Units  []formerUnit `json:"units"`
+	} `json:"output"`
+	Uploaded string `json:"uploaded"`
+	Named    *struct {
+		Path   string `json:"path"`
+		SHA256 string `json:"sha256"`
+	} `json:"named"`
+}
+
+type formerUnit struct {
+	Path      string              `json:"path"`
+	Status    metadata.Status     `json:"status"`
+	Reason    string              `json:"reason"`
+	Bits      int64               `json:"bits"`
+	Weights   int64               `json:"weights"`
+	Exponents *metadata.Exponents `json:"exponents"`
+	TieBroken bool                `json:"tie_broken"`
+}
+
+// readFormer returns what a journal of version 2 or 3 claims. first is its first line.
+func readFormer(first, lines []byte) Claim {
+	var h formerHead
+	if python.Unmarshal(first, &h) != nil {
+		return Claim{}
+	}
+	c := newClaim(head{Plan: h.Plan, Result: plan.Identity{Source: h.Source}, Keeps: h.Keeps})
+	c.Early = true
+	for path, sum := range h.Former {
+		c.Others = append(c.Others, names.File{Path: path, Size: UnknownSize, SHA256: sum})
+	}
+	for line := range bytes.Lines(lines) {
+		var r formerRecord
+		if python.Unmarshal(line, &r) != nil {
+			break
+		}
+		now := record{Uploaded: r.Uploaded}
+		if o := r.Output; o != nil {
+			now.Output = &Output{Path: o.Path, Size: o.Size, SHA256: o.SHA256}
+			for _, u := range o.Units {
+				now.Output.Units = append(now.Output.Units, metadata.Unit{Path: u.Path,
+					Status: u.Status, Reason: u.Reason, NWeights: u.Weights, CodedBits: u.Bits,
+					Exponents: u.Exponents, TieBroken: u.TieBroken})
+			}
+		}
+		if n := r.Named; n != nil {
+			now.Named = &names.File{Path: n.Path, Size: UnknownSize, SHA256: n.SHA256}
+		}
+		c.add(now)
+	}
+	return c
+}
+
+// UnknownSize is the size of a file of which a journal says only the SHA-256.
+const UnknownSize = -1
