@@ -35,7 +35,9 @@ func takeOver(ctx context.Context, s *state) error {
 		var listed []metadata.OutputFile
 		for _, in := range s.found() {
 			for _, f := range in.Manifest.Outputs {
-				if f.File() == o.File() && (f.Digest == o.Digest || !in.Manifest.HasDigests()) {
+				is := f.File() == o.File() && f.Digest == o.Digest ||
+					f.File() == o.There() && (o.From != "" || !in.Manifest.HasDigests())
+				if is {
 					listed = append(listed, f)
 					runs[o.Path] = cmp.Or(f.Earlier, &metadata.Run{Version: in.Manifest.Tool.Version,
 						Commit: in.Manifest.Source.Commit})
@@ -69,7 +71,8 @@ func (s *state) checkUndigested(ctx context.Context, outputs []*spans.Output,
 	defer d.Close()
 	stored := headers(d)
 	for _, o := range outputs {
-		if forward.CheckStored(o, stored[o.Path]) != nil {
+		done, _ := s.ledger.Output(o.Path)
+		if forward.CheckStored(o, stored[done.There().Path]) != nil {
 			delete(runs, o.Path)
 		}
 	}

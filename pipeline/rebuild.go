@@ -80,7 +80,7 @@ func (j *job) checkEarlier(d *model.DF11, made *ledger.Ledger) error {
 		if !done.Unproved() {
 			continue
 		}
-		if err := forward.CheckStored(o, stored[o.Path]); err != nil {
+		if err := forward.CheckStored(o, stored[done.There().Path]); err != nil {
 			return err
 		}
 		for i, u := range o.Units {
@@ -118,13 +118,14 @@ func (s *state) openOutputs(ctx context.Context, from []model.File) (*model.DF11
 // openStored opens finished outputs.
 func (s *state) openStored(ctx context.Context, outputs []*spans.Output) (*model.DF11, error) {
 	var refs []hub.FileRef
+	stored := map[string]ledger.Output{}
 	for _, o := range outputs {
 		done, _ := s.ledger.Output(o.Path)
-		ref := hub.FileRef{Path: done.Path, Size: done.Size, SHA256: done.SHA256}
+		ref := hub.FileRef{Path: done.There().Path, Size: done.Size, SHA256: done.SHA256}
 		if s.repo != nil {
 			ref = s.repo.Ref(done)
 		}
-		refs = append(refs, ref)
+		refs, stored[ref.Path] = append(refs, ref), done
 	}
 	var remote *hub.Client
 	if s.repo != nil {
@@ -132,10 +133,10 @@ func (s *state) openStored(ctx context.Context, outputs []*spans.Output) (*model
 	}
 	// a file of the folder is the output only if it has the output's sha256
 	here := func(name string) (*os.File, error) {
-		if o, _ := s.ledger.Output(name); !o.Here {
+		if !stored[name].Here {
 			return nil, fs.ErrNotExist
 		}
-		return s.folder.Open(name)
+		return s.folder.Open(stored[name].There().Path)
 	}
 	return model.OpenOutputs(ctx, refs, here, remote, s.Memory.Pieces)
 }

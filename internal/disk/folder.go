@@ -320,6 +320,24 @@ func (f *Folder) Remove(name string) error {
 	})
 }
 
+// Rename gives a known file another name in the folder. It replaces only known files.
+func (f *Folder) Rename(from, to string) error {
+	return f.replace(to, func() error {
+		info, err := f.Lstat(from)
+		if err == nil && f.Known[from] != Version(info) {
+			return f.InTheWay(from)
+		}
+		if err == nil {
+			err = f.Root.Rename(from, to)
+		}
+		if err != nil {
+			return wrap("rename", f.path(from), err)
+		}
+		f.Known[from] = ""
+		return nil
+	})
+}
+
 // replace runs do, which creates, renames, or removes name, and records the new version. If name
 // exists and its version isn't the known one, replace returns InTheWay's error instead.
 func (f *Folder) replace(name string, do func() error) error {

@@ -249,7 +249,7 @@ func (l *Ledger) ForRepo(former []names.File, more []Output) []byte {
 	}
 	b := l.begin(false, former)
 	for _, o := range l.all() {
-		if o.Committed || brings[o.Path] {
+		if o.From = ""; o.Committed || brings[o.Path] { // where the commit has it
 			b = append(b, record{Output: &o}.line()...)
 		}
 	}

@@ -28,6 +28,8 @@ type Output struct {
 	SHA256 string `json:"sha256"`
 	// Digest covers everything that decides the bytes of the file (plan.OutputDigests).
 	Digest string `json:"digest,omitempty"`
+	// From is where an earlier program has put the file; "" if it has its name.
+	From string `json:"from,omitempty"`
 	// Units says how each unit of the file ended, in the plan's order. The plan knows their
 	// tensors.
 	Units []metadata.Unit `json:"units,omitempty"`
@@ -44,6 +46,13 @@ func (o Output) Unproved() bool { return !o.Made && o.Earlier == nil }
 // File returns what identifies the file.
 func (o Output) File() names.File {
 	return names.File{Path: o.Path, Size: o.Size, SHA256: o.SHA256}
+}
+
+// There returns what identifies the file where it is now.
+func (o Output) There() names.File {
+	f := o.File()
+	f.Path = cmp.Or(o.From, f.Path)
+	return f
 }
 
 // Place says where a finished output is. It needn't be made again if
@@ -147,9 +156,19 @@ func (l *Ledger) Committed(outputs []Output) {
 	defer l.mu.Unlock()
 	for _, o := range outputs {
 		now := l.outputs[o.Path]
-		now.Committed = true
+		now.Committed, now.From = true, ""
 		l.outputs[o.Path] = now
 	}
+}
+
+// Renamed records that an output in the folder has its name.
+func (l *Ledger) Renamed(path string) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	o := l.outputs[path]
+	o.From = ""
+	l.outputs[path] = o
+	return l.append(record{Output: &o}.line(), true)
 }
 
 // Output returns a finished output, wherever it is.
@@ -256,14 +275,14 @@ func (l *Ledger) ForgetFile(path string) {
 }
 
 // Adopt takes over the outputs that the target lists, which another machine may have made. All of
-// them are committed.
+// them are committed, but for those that the target's store has under another name.
 func (l *Ledger) Adopt(published []Output) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, o := range published {
-		o.Place = Place{Committed: true}
+		o.Place = Place{Committed: o.From == "", Uploaded: o.From != ""}
 		if mine, ok := l.outputs[o.Path]; ok && mine.File() == o.File() {
-			mine.Committed = true
+			mine.Committed = o.Committed
 			o = mine
 		} else if ok && l.stays {
 			continue

@@ -50,7 +50,7 @@ type Model struct {
 	Endpoint string
 	// Leads is [hub.Client.Leads] of that Hub; nil for a local source.
 	Leads   func(ctx context.Context, repo string) (string, error)
-	Lineage  Lineage // of a local source, if known
+	Lineage Lineage // of a local source, if known
 	// Origin is the Hub repo that the weights are those of; nil if that wasn't compared.
 	Origin *Origin
 	// Private and Gated are what the origin's Hub says. Gated is "", "auto", or "manual".

@@ -29,27 +29,46 @@ func (p *Plan) Digest() string {
 const planSchema = "df11-convert plan 3"
 
 // OutputDigests returns, by path, the SHA-256 of everything that decides the bytes of each output
-// file, or is compared with them: the format, what the file holds, and the content of the source files it's made from.
+// file, or is compared with them: the format, what the file holds, and the content of the source
+// files it's made from.
 func (p *Plan) OutputDigests() map[string]string {
-	all, src := map[string]string{}, &p.source
+	all := map[string]string{}
 	for _, f := range p.OutputFiles {
-		var units, aliases []any
-		stored := slices.Clone(f.Plain)
-		for _, i := range f.Units {
-			u := p.Units[i]
-			stored = append(append(stored, u.Siblings...), u.Attrs...)
-			units = append(units,
-				[]any{u.Path, src.decisive(u.Attrs), src.decisive(u.Siblings), u.Unholdable})
-		}
-		for _, a := range p.Aliases { // each with the tensor that it must equal
-			if slices.ContainsFunc(stored, func(t Tensor) bool { return t.Name == a.Of.Name }) {
-				aliases = append(aliases, src.decisive([]Tensor{a.Tensor, a.Of}))
-			}
-		}
-		all[f.Path] = digest([]any{FormatVersion, f.Path, units, src.decisive(f.Plain), aliases,
-			f.Metadata})
+		all[f.Path] = p.outputDigest(f)
 	}
 	return all
+}
+
+// FormerOutputs returns the name and the digest that earlier programs gave to an output file of the
+// same bytes, by the path that it has now. They named the remainder as the official compressor does.
+func (p *Plan) FormerOutputs() map[string]OutputID {
+	all := map[string]OutputID{}
+	for i, f := range p.OfficialRemainder().RemainderFiles {
+		if now := p.RemainderFiles[i].Path; now != f.Path && !p.Layout.Single() {
+			all[now] = OutputID{f.Path, p.outputDigest(f)}
+		}
+	}
+	return all
+}
+
+// An OutputID is the path of an output file, and its digest.
+type OutputID struct{ Path, Digest string }
+
+func (p *Plan) outputDigest(f OutputFile) string {
+	var units, aliases []any
+	src, stored := &p.source, slices.Clone(f.Plain)
+	for _, i := range f.Units {
+		u := p.Units[i]
+		stored = append(append(stored, u.Siblings...), u.Attrs...)
+		units = append(units,
+			[]any{u.Path, src.decisive(u.Attrs), src.decisive(u.Siblings), u.Unholdable})
+	}
+	for _, a := range p.Aliases { // each with the tensor that it must equal
+		if slices.ContainsFunc(stored, func(t Tensor) bool { return t.Name == a.Of.Name }) {
+			aliases = append(aliases, src.decisive([]Tensor{a.Tensor, a.Of}))
+		}
+	}
+	return digest([]any{FormatVersion, f.Path, units, src.decisive(f.Plain), aliases, f.Metadata})
 }
 
 // decisive returns what of tensors decides the bytes of an output.

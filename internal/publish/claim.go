@@ -92,14 +92,27 @@ func (w *Owner) isUpdate(ctx context.Context, c ledger.Claim) (bool, error) {
 	return strings.EqualFold(name, w.Repo), err
 }
 
-// complete adds digests to the outputs of a claim by an older program, which wrote none. An output of
-// the same source files has the digest that the plan's output has. If the claim doesn't list the
-// source files, the run compares the output with its source in the end.
-func (w *Owner) complete(ctx context.Context, c ledger.Claim) (ledger.Claim, error) {
+// translate returns a claim by an earlier program as this one makes it: with the digests that early
+// programs didn't write, and with outputs of former names, which may get their present ones.
+func (w *Owner) translate(ctx context.Context, c ledger.Claim) (ledger.Claim, error) {
+	digested := false
 	for _, o := range c.Outputs {
-		if o.Digest != "" {
-			return c, nil
+		digested = digested || o.Digest != ""
+	}
+	for path, was := range w.former {
+		o, listed := c.Outputs[was.Path]
+		if _, has := c.Outputs[path]; has || !listed || digested && o.Digest != was.Digest {
+			continue
 		}
+		o.Path, o.From, o.Digest = path, was.Path, ""
+		if digested {
+			o.Digest = w.Digests[path]
+		}
+		c.Outputs = maps.Clone(c.Outputs)
+		c.Outputs[path] = o
+	}
+	if digested {
+		return c, nil
 	}
 	weights, err := w.hashed(ctx, c)
 	if err != nil || weights == nil && c.Weights != nil {
@@ -110,6 +123,8 @@ func (w *Owner) complete(ctx context.Context, c ledger.Claim) (ledger.Claim, err
 	}
 	c.Outputs = maps.Clone(c.Outputs)
 	for path, o := range c.Outputs {
+		// the same source files make the same output; if the claim doesn't list them, the run
+		// compares the output with its source in the end
 		if !slices.ContainsFunc(w.sources[path], differs) {
 			o.Digest = w.Digests[path]
 			c.Outputs[path] = o

@@ -176,7 +176,9 @@ func (f *Folder) Ledger() (l *ledger.Ledger, err error) {
 	f.ledger = l
 	l.Claim(f.judge.identity, f.judge.Commit, f.former())
 	// it was hashed to know whose it is
-	l.Keep(func(o ledger.Output) bool { return !o.Here || f.Ours[o.Path] == o.File() })
+	l.Keep(func(o ledger.Output) bool {
+		return !o.Here || f.Ours[o.Path] == o.File() || f.Ours[o.From] == o.There()
+	})
 	for name := range f.versions {
 		if o, _ := l.Output(name); !f.Stays && !inState(name) && !o.Here {
 			err = errors.Join(err, f.Remove(name))
@@ -193,12 +195,27 @@ func (f *Folder) Save(l *ledger.Ledger) error {
 
 // Begin is called after the first journal is saved. Unless the folder holds the finished result of
 // these weights, Begin removes config and manifest: weights are overwritten one by one, and the
-// folder must not look finished meanwhile.
+// folder must not look finished meanwhile. Then it gives outputs of former names their present ones.
 func (f *Folder) Begin() error {
-	if f.Manifest == nil || f.Made {
-		return nil
+	if f.Manifest != nil && !f.Made {
+		if err := errors.Join(f.Remove(f.judge.config), f.Remove(names.Manifest)); err != nil {
+			return err
+		}
 	}
-	return errors.Join(f.Remove(f.judge.config), f.Remove(names.Manifest))
+	for _, o := range f.ledger.Outputs() {
+		if !o.Here || o.From == "" {
+			continue
+		}
+		if f.Ours[o.Path] != o.File() { // else the last run was stopped here
+			if err := f.disk.Rename(f.at(o.From), f.at(o.Path)); err != nil {
+				return err
+			}
+		}
+		if err := f.ledger.Renamed(o.Path); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // Create starts a file of the result, of a known size.

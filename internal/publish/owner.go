@@ -45,8 +45,9 @@ type Owner struct {
 	Force bool   // what is in the way when a run begins may be overwritten
 
 	identity plan.Identity
-	sources  map[string][]int // the weight files that each output is made from
-	config   string           // path of config.json
+	sources  map[string][]int         // the weight files that each output is made from
+	former   map[string]plan.OutputID // what outputs were called before, by their path
+	config   string                   // path of config.json
 	// every file of the result: what pins its content at the source, "" if nothing does
 	written map[string]string
 	loaded  map[string]bool // a loader reads every .safetensors file in these folders
@@ -70,7 +71,8 @@ type Origin struct {
 // NewOwner returns the owner of what a part of a plan makes of its source.
 func NewOwner(p *plan.Plan, from Origin, part string, force bool) *Owner {
 	w := &Owner{Digest: p.Digest(), Digests: p.OutputDigests(), Origin: from, Part: part, Force: force,
-		identity: plan.IdentityOf(p, from.Repo), sources: p.OutputSources(), config: p.ConfigPath(),
+		identity: plan.IdentityOf(p, from.Repo), sources: p.OutputSources(),
+		former: p.FormerOutputs(), config: p.ConfigPath(),
 		written: map[string]string{}, loaded: map[string]bool{}}
 	for _, f := range p.OutputFiles {
 		w.written[f.Path] = ""
@@ -210,7 +212,7 @@ func (x *judgment) readClaims(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if c, err = x.complete(ctx, c); err != nil {
+		if c, err = x.translate(ctx, c); err != nil {
 			return err
 		}
 		x.accept(file, who, c)
@@ -242,6 +244,9 @@ func (x *judgment) accept(file names.File, who author, c ledger.Claim) {
 	files := c.Others
 	for _, o := range c.Outputs {
 		files = append(files, o.File())
+		if o.From != "" {
+			files = append(files, o.There())
+		}
 	}
 	for _, f := range files {
 		x.in.listed[f.Path] = append(slices.Clip(x.in.listed[f.Path]), f)

@@ -229,7 +229,7 @@ func (r *Repo) Published(ctx context.Context, whole bool) ([]ledger.Output, erro
 // bytes.
 func (b *branch) held(c ledger.Claim) []ledger.Output {
 	return slices.DeleteFunc(c.Done(b.Digest, b.Digests),
-		func(o ledger.Output) bool { return !b.Holds(o.File()) })
+		func(o ledger.Output) bool { return !b.Holds(o.There()) })
 }
 
 // Parts is the number of parts of the split that most journals are of.
@@ -255,7 +255,7 @@ var partJournal = regexp.MustCompile(`^\.df11/part-\d+-of-(\d+)\.json$`)
 
 // Ref names a committed output. Nothing may be committed meanwhile.
 func (r *Repo) Ref(o ledger.Output) hub.FileRef {
-	return hub.FileRef{Repo: r.Repo, Commit: r.work.head, Path: o.Path, Size: o.Size,
+	return hub.FileRef{Repo: r.Repo, Commit: r.work.head, Path: o.There().Path, Size: o.Size,
 		SHA256: o.SHA256, NoCache: true}
 }
 
