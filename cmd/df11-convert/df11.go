@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -121,13 +122,15 @@ func (f *readerFlags) openOriginal(ctx context.Context, u *ui, d *model.DF11) (*
 		return nil, err
 	}
 	var o *opened
+	var refused error
 	for _, opt = range back.OriginalOptions(d, opt) {
 		if o, err = open(ctx, u, spec, opt); !wraps[*plan.RefusedError](err) {
 			break
 		}
+		refused = cmp.Or(refused, err)
 	}
 	if err != nil {
-		return nil, err
+		return nil, cmp.Or(refused, err)
 	}
 	o.plan, err = back.PlanOriginal(ctx, d, o.model.Listing, opt)
 	if wraps[*plan.RefusedError](err) {

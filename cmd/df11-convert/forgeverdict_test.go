@@ -128,6 +128,8 @@ var theFiles = []verdictCase{
 		says: "1 other file differs from the original: aux.py (missing)"},
 	{name: "weights in another form", forge: isNow("org/aux"), verdicts: "ok ok different",
 		says: "left out pytorch_model.bin (weights in another form)"},
+	{name: "another set of weights", forge: isNow("org/two"), verdicts: "ok ok different",
+		says: "against org/two (model.safetensors) (level proof): weights equal; 4 other files differ"},
 	{name: "a part that a pull request hides", fit: true, verdicts: "ok different_weights ok",
 		exit: exitWrong, forge: func(f *forged) {
 			isNow(pipeModel)(f)
@@ -158,7 +160,7 @@ func sets(name, text string) func(f *forged) { return func(f *forged) { f.set(na
 
 // addOriginals adds the originals of the cases: org/shapes has the Llama's names and other shapes;
 // org/tied and org/untied tie their heads by the config, and the head of org/untied is another
-// matrix; org/headless stores none; org/aux has a file whose name Windows reserves.
+// matrix; org/headless stores none; org/two has shards next to model.safetensors; org/aux has a file whose name Windows reserves.
 func (g *forger) addOriginals() {
 	shapes := &forged{forger: g, files: maps.Clone(g.models["of "+llamaModel])}
 	shapes.tensors("model.safetensors", func(list []world.Tensor) []world.Tensor {
@@ -178,6 +180,11 @@ func (g *forger) addOriginals() {
 	g.AddRepo("org/untied", untied.files)
 	o.StoreTied = false
 	g.AddRepo("org/headless", hubtest.NewLlama(0, o).Files())
+	o.ShardBytes = 16 << 10
+	two := hubtest.NewLlama(3, o).Files()
+	two["model.safetensors"] = tied["model.safetensors"]
+	g.AddRepo("org/two", two)
+	g.models["org/two"] = g.convert("org/two", "--file", "model.safetensors")
 	aux := maps.Clone(g.models["of "+llamaModel])
 	aux["aux.py"], aux["pytorch_model.bin"] = []byte("def f(): pass"), []byte("pickled")
 	g.add("org/aux", aux)

@@ -158,9 +158,11 @@ func (f *sourceFlags) register(p *pflag.FlagSet, all bool) {
 	p.StringVar(&f.plan.Like, "like", "",
 		"use the pattern dict of this `model`: a catalog entry, or the DF11 repo that it comes from")
 	p.StringVar(&f.plan.Component, "component", "",
-		"`folder` of a diffusers pipeline to convert (default transformer, else unet)")
+		choose(all, "`folder` of a diffusers pipeline to convert (default transformer, else unet)",
+			"the original's `folder`, if it's a diffusers pipeline (default transformer, else unet)"))
 	p.StringVar(&f.plan.WeightFile, "file", "",
-		"the .safetensors `file` to convert, if the repo holds several models")
+		choose(all, "the .safetensors `file` or the index to convert, if the source holds several models",
+			"the original's .safetensors `file` or index, if it holds several models"))
 	p.BoolVar(&f.plan.ExactF32, "exact-f32", false,
 		"accept F32 weights whose values are all exact in BF16")
 	p.BoolVar(&f.plan.Unfilled, "unfilled", false,

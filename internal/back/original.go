@@ -8,6 +8,7 @@ import (
 	"github.com/df11-convert/df11-convert/internal/catalog"
 	"github.com/df11-convert/df11-convert/internal/model"
 	"github.com/df11-convert/df11-convert/internal/plan"
+	"github.com/df11-convert/df11-convert/internal/reader"
 )
 
 // To know what a DF11 model has to hold, this file plans its original again. The model's config.json
@@ -18,7 +19,8 @@ import (
 
 // OriginalOptions completes the options for opening the original of d. It takes layout and dict
 // from d, and the weight file or the pipeline's component from d's manifest. A copy of the original
-// may have its files elsewhere, so the caller tries the options in order until the original opens.
+// may have its files elsewhere, and an original may have two sets of weights, so the caller tries the
+// options in order until the original opens. If none does, the first error counts.
 func OriginalOptions(d *model.DF11, opt plan.Options) []plan.Options {
 	if opt.PatternDict == nil {
 		opt.PatternDict = d.Dict
@@ -31,10 +33,26 @@ func OriginalOptions(d *model.DF11, opt plan.Options) []plan.Options {
 	if named.WeightFile == "" && named.Component == "" {
 		named.WeightFile, named.Component = sourcePlace(d)
 	}
-	if named.WeightFile == opt.WeightFile && named.Component == opt.Component {
-		return []plan.Options{opt}
+	all := []plan.Options{named, opt}
+	if reading := readingOf(d); opt.WeightFile == "" && reading != "" {
+		named.WeightFile = reading
+		all = append(all, named)
 	}
-	return []plan.Options{named, opt}
+	return all
+}
+
+// readingOf returns the weight file of the source by the manifest, or else the index of its files,
+// or "". It's needed if the source has both.
+func readingOf(d *model.DF11) string {
+	if d.Manifest == nil || len(d.Manifest.Source.Files) == 0 {
+		return ""
+	}
+	files := d.Manifest.Source.Files
+	stem, isShard := reader.ShardOf(files[0].Path)
+	if len(files) > 1 && isShard {
+		return stem + ".safetensors.index.json"
+	}
+	return files[0].Path
 }
 
 // sourcePlace returns the place of the source's weights by the manifest, if it's unusual: their one

@@ -97,21 +97,21 @@ func (s *source) describe(ctx context.Context, m *Model, opt plan.Options) error
 	}
 	m.Listing.Dir = survey.Dir
 	for _, small := range []struct {
-		path  string
-		limit int64
-		to    *[]byte
+		path string
+		to   *[]byte
 	}{
-		{survey.Index, MaxIndexBytes, &m.Listing.Index},
-		{survey.Config, maxConfigBytes, &m.Listing.Config},
-		{survey.ModelIndex, maxConfigBytes, &m.Listing.ModelIndex},
-		{survey.RootConfig, maxConfigBytes, &m.Listing.RootConfig},
+		{survey.Config, &m.Listing.Config}, {survey.ModelIndex, &m.Listing.ModelIndex},
+		{survey.RootConfig, &m.Listing.RootConfig},
 	} {
-		if _, ok := s.File(small.path); !ok {
-			continue
-		}
-		if *small.to, err = s.read(ctx, small.path, small.limit); err != nil {
+		if *small.to, err = s.readIf(ctx, small.path, maxConfigBytes); err != nil {
 			return err
 		}
+	}
+	if err = survey.FindWeights(m.Listing.Config); err != nil {
+		return err
+	}
+	if m.Listing.Index, err = s.readIf(ctx, survey.Index, MaxIndexBytes); err != nil {
+		return err
 	}
 	if m.card, err = s.card(ctx); err != nil {
 		return err
@@ -140,4 +140,12 @@ func (s *source) describe(ctx context.Context, m *Model, opt plan.Options) error
 		}
 	}
 	return err
+}
+
+// readIf reads a small file, or returns nil if there is none of that path.
+func (s *source) readIf(ctx context.Context, path string, limit int64) ([]byte, error) {
+	if _, ok := s.File(path); !ok {
+		return nil, nil
+	}
+	return s.read(ctx, path, limit)
 }

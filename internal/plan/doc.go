@@ -3,9 +3,10 @@
 // reads no weight bytes, opens no files, and talks to no server. If headers can show that something
 // is wrong, it returns a [RefusedError]. Package catalog knows what models are called.
 //
-// A caller takes three steps:
+// A caller takes four steps:
 //
 //	survey, err := plan.Look(files, opt)          // which small files to read
+//	err = survey.FindWeights(config)              // which index to read
 //	weights, err := survey.WeightFiles(index)     // which headers to read
 //	p, err := plan.New(ctx, plan.Source{…}, opt)  // the plan
 //

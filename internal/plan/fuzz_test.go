@@ -111,6 +111,9 @@ func planFiles(src Source, opt Options) (*Plan, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := s.FindWeights(src.Config); err != nil {
+		return nil, err
+	}
 	weights, err := s.WeightFiles(src.Index)
 	if err != nil {
 		return nil, err

@@ -127,7 +127,7 @@ func (inv *inventory) experts(module, attr string) []int {
 
 // checkIndex refuses an index if it names a tensor that its file doesn't hold.
 func (inv *inventory) checkIndex(s *Survey, src Source) error {
-	if s.Index == "" {
+	if !s.byIndex {
 		return nil
 	}
 	m, err := s.weightMap(src.Index)

@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -287,16 +288,80 @@ func TestWeightSets(t *testing.T) {
 	}
 }
 
+// look surveys files whose config says nothing.
+func look(files []File, opt Options) (*Survey, error) {
+	s, err := Look(files, opt)
+	if err == nil {
+		err = s.FindWeights([]byte("{}"))
+	}
+	return s, err
+}
+
+// TestWeightsAreThoseOfTheReader checks which files are the weights if a source has several that may
+// be: those that the family's reader loads. A source with two sets is refused, and --file chooses.
+func TestWeightsAreThoseOfTheReader(t *testing.T) {
+	const shards = " model-00001-of-00002.safetensors model-00002-of-00002.safetensors"
+	const index = `{"weight_map": {"a": "model-00001-of-00002.safetensors", "b": "model-00002-of-00002.safetensors"}}`
+	const other = `{"transformers_weights": "other.safetensors"}`
+	dif := func(files string) string {
+		return strings.ReplaceAll(files, "model", "diffusion_pytorch_model")
+	}
+	for _, c := range []struct {
+		name, files, config, index, file string
+		want                             string // the files, or a part of the refusal
+	}{
+		{"one file", "config.json model.safetensors", "", "", "", "model.safetensors"},
+		{"shards", "config.json model.safetensors.index.json" + shards, "", index, "", shards},
+		{"both", "config.json model.safetensors model.safetensors.index.json" + shards, "", index, "",
+			"model.safetensors.index.json names model-00001-of-00002.safetensors, model-00002-of-00002.safetensors, and there is model.safetensors"},
+		{"both, one chosen", "config.json model.safetensors model.safetensors.index.json" + shards, "", index, "model.safetensors", "model.safetensors"},
+		{"both, the index chosen", "config.json model.safetensors model.safetensors.index.json" + shards, "", index, "model.safetensors.index.json", shards},
+		{"a stale index", "config.json model.safetensors model.safetensors.index.json", "", index, "", "model.safetensors"},
+		{"an unreadable index", "config.json model.safetensors model.safetensors.index.json", "", "{", "", "model.safetensors"},
+		{"an index of the one file", "config.json model.safetensors model.safetensors.index.json", "", `{"weight_map": {"a": "model.safetensors"}}`, "", "model.safetensors"},
+		{"stated", "config.json other.safetensors", other, "", "", "other.safetensors"},
+		{"stated, and another", "config.json other.safetensors model.safetensors", other, "", "", "config.json names other.safetensors as the weights, and there is model.safetensors"},
+		{"stated, and shards", "config.json other.safetensors model.safetensors.index.json" + shards, other, index, "", "there is model.safetensors.index.json"},
+		{"stated, and another chosen", "config.json other.safetensors model.safetensors", other, "", "model.safetensors", "model.safetensors"},
+		{"stated, the usual one", "config.json model.safetensors", `{"transformers_weights": "model.safetensors"}`, "", "", "model.safetensors"},
+		{"stated, an index", "config.json x.safetensors.index.json" + shards, `{"transformers_weights": "x.safetensors.index.json"}`, index, "", shards},
+		{"stated, missing", "config.json model.safetensors", `{"transformers_weights": "../x.safetensors"}`, "", "", "there is model.safetensors"},
+		{"stated, missing alone", "config.json x.safetensors", other, "", "", "which the source doesn't have"},
+		{"diffusers, both", dif("config.json model.safetensors model.safetensors.index.json" + shards), "", dif(index), "", "there is diffusion_pytorch_model.safetensors"},
+		{"diffusers, a stale index", dif("config.json model.safetensors model.safetensors.index.json"), "", dif(index), "", "which the source doesn't have"},
+		{"diffusers, an index of the one file", dif("config.json model.safetensors model.safetensors.index.json"), "", dif(`{"weight_map": {"a": "model.safetensors"}}`), "", dif("model.safetensors")},
+	} {
+		var files []File
+		for _, f := range strings.Fields(c.files) {
+			files = append(files, File{Path: f})
+		}
+		s, err := Look(files, Options{WeightFile: c.file})
+		var got []File
+		if err == nil {
+			err = s.FindWeights([]byte(cmp.Or(c.config, "{}")))
+		}
+		if err == nil {
+			got, err = s.WeightFiles([]byte(c.index))
+		}
+		if r, ok := errors.AsType[*RefusedError](err); ok != strings.Contains(c.want, " ") && err != nil || ok && !strings.Contains(r.Detail, c.want) ||
+			ok && !strings.Contains(r.Hint, "--file") {
+			t.Errorf("%s: %v, want %s", c.name, err, c.want)
+		} else if err == nil && strings.Join(pathsOf(got), " ") != strings.TrimSpace(c.want) {
+			t.Errorf("%s: %v, want %s", c.name, got, c.want)
+		}
+	}
+}
+
 // TestFileOfAnotherModelIsRefused checks that a named file in a folder with its own config isn't
 // planned with the root's config, or without any.
 func TestFileOfAnotherModelIsRefused(t *testing.T) {
 	for _, file := range []string{"draft/model.safetensors", "depth/diffusion_pytorch_model.safetensors"} {
 		files := []File{{Path: "config.json"}, {Path: "model.safetensors"}, {Path: file}}
-		if _, err := Look(files, Options{WeightFile: file}); err != nil {
+		if _, err := look(files, Options{WeightFile: file}); err != nil {
 			t.Errorf("%s, which has the config of the root: %v", file, err)
 		}
 		for _, other := range []string{path.Dir(file) + "/config.json", "model_index.json"} {
-			s, err := Look(append(files, File{Path: other}), Options{WeightFile: file})
+			s, err := look(append(files, File{Path: other}), Options{WeightFile: file})
 			if r := (*RefusedError)(nil); (!errors.As(err, &r) || r.Hint == "") && (s == nil || s.Dir != path.Dir(file)) {
 				t.Errorf("%s next to %s: %+v, %v", file, other, s, err)
 			}
@@ -330,7 +395,7 @@ func TestWithoutUsualWeights(t *testing.T) {
 		for _, f := range strings.Fields(c.files) {
 			files = append(files, File{Path: f})
 		}
-		_, err := Look(files, Options{})
+		_, err := look(files, Options{})
 		r, ok := errors.AsType[*RefusedError](err)
 		if (c.words != "" || err != nil) && (!ok || !strings.Contains(r.Detail+r.Hint, c.words)) {
 			t.Errorf("%s: %v", c.files, err)

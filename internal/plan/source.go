@@ -100,6 +100,9 @@ func read(src Source, opt Options) (*reading, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := survey.FindWeights(src.Config); err != nil {
+		return nil, err
+	}
 	want, err := survey.WeightFiles(src.Index)
 	if err != nil {
 		return nil, err

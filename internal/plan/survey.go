@@ -25,19 +25,19 @@ type Survey struct {
 	ModelIndex string         // path of a pipeline's model_index.json; "": no pipeline
 	// path of the config.json next to it, where DF11 pipelines say what they are; "": there is none
 	RootConfig string
-	Index      string // path of the weights' index; "": one weight file
+	// path of the index to read, which FindWeights sets; "": there is none
+	Index string
 
-	single string // path of the weight file if there is no index
-	files  []File
+	single  string // path of the one weight file; "": there is none
+	byIndex bool   // WeightFiles took the files of Index
+	opt     Options
+	files   []File
 }
 
-// Look surveys the files of a source. It refuses a source without safetensors weights.
+// Look surveys the files of a source. [Survey.FindWeights] is the next step.
 func Look(files []File, opt Options) (*Survey, error) {
-	s := &Survey{files: files}
+	s := &Survey{opt: opt, files: files}
 	if err := s.findModel(opt); err != nil {
-		return nil, err
-	}
-	if err := s.findWeights(opt); err != nil {
 		return nil, err
 	}
 	if s.Layout != catalog.ComfyUI {
@@ -67,9 +67,9 @@ func (s *Survey) findModel(opt Options) error {
 		s.Layout = opt.Layout.Family()
 	case opt.WeightFile != "":
 		s.Layout = reader.FamilyOf(opt.WeightFile)
-	case s.has(names.ModelIndex) != "", s.usualFile("", catalog.Diffusers) != "":
+	case s.has(names.ModelIndex) != "", s.hasUsual(catalog.Diffusers):
 		s.Layout = catalog.Diffusers
-	case s.has(names.Config) == "" && s.usualFile("", catalog.Transformers) == "":
+	case s.has(names.Config) == "" && !s.hasUsual(catalog.Transformers):
 		s.Layout = catalog.ComfyUI
 	default:
 		s.Layout = catalog.Transformers
@@ -84,11 +84,20 @@ func (s *Survey) findModel(opt Options) error {
 	return nil
 }
 
-// usualFile returns the file by which a library finds its weights in a folder: the single file, or
-// else the index, or else "".
-func (s *Survey) usualFile(dir string, family catalog.Layout) string {
-	single := path.Join(dir, family.Stem()) + ".safetensors"
-	return cmp.Or(s.has(single), s.has(single+".index.json"))
+// usualFiles returns the files by which a library finds its weights in a folder: a single file, and
+// an index. Either may be "".
+func (s *Survey) usualFiles(dir string, family catalog.Layout) (single, index string) {
+	single = path.Join(dir, family.Stem()) + ".safetensors"
+	return s.has(single), s.has(single + indexEnd)
+}
+
+// indexEnd ends the name of an index after that of the single file.
+const indexEnd = ".index.json"
+
+// hasUsual reports whether a library finds weights in the source's first folder.
+func (s *Survey) hasUsual(family catalog.Layout) bool {
+	single, index := s.usualFiles("", family)
+	return single+index != ""
 }
 
 // findComponent chooses which folder of a pipeline is converted.
@@ -111,21 +120,71 @@ func (s *Survey) findComponent(opt Options) error {
 		"the pipeline has no folder %s", strings.Join(choices, " or "))
 }
 
-// findWeights finds the single weight file or the index.
-func (s *Survey) findWeights(opt Options) error {
-	switch file := s.usualFile(s.Dir, s.Layout); {
-	case opt.WeightFile != "":
-		return s.takeSingle(opt.WeightFile)
-	case s.Layout == catalog.ComfyUI:
+// FindWeights finds the files that name the weights as the reader of the family does, given the
+// content of the file Config. transformers follows transformers_weights of the config, and looks for
+// the single file before the index. diffusers looks for the index first. FindWeights refuses a source
+// without safetensors weights.
+func (s *Survey) FindWeights(config []byte) error {
+	if s.opt.WeightFile != "" {
+		return s.take(s.opt.WeightFile)
+	}
+	if s.Layout == catalog.ComfyUI {
 		return s.findSingle()
-	case file == "":
+	}
+	s.single, s.Index = s.usualFiles(s.Dir, s.Layout)
+	if stated, err := s.stated(config); stated != "" || err != nil {
+		return cmp.Or(err, s.takeStated(stated))
+	}
+	if s.single+s.Index == "" {
 		return s.refuseNoWeights()
-	case strings.HasSuffix(file, ".json"):
-		s.Index = file
-	default:
-		s.single = file
 	}
 	return nil
+}
+
+// stated returns the path that transformers_weights of a config names, or "".
+func (s *Survey) stated(config []byte) (string, error) {
+	if s.Layout != catalog.Transformers || s.Config == "" {
+		return "", nil
+	}
+	cfg, err := catalog.ReadObject(s.Config, config)
+	name := catalog.Decode[string](cfg["transformers_weights"])
+	if err != nil || name == "" {
+		return "", err
+	}
+	return path.Join(s.Dir, name), nil
+}
+
+// takeStated uses the weight file or the index that the config names. It refuses a source that has
+// weights under the usual names, too.
+func (s *Survey) takeStated(stated string) error {
+	for _, other := range []string{s.single, s.Index} {
+		if other != "" && other != stated {
+			return s.refuseTwo(s.Config+" names "+stated+" as the weights", other)
+		}
+	}
+	if s.has(stated) == "" {
+		return refuse("complete the source, or name the weights with --file",
+			"%s names %s as the weights, which the source doesn't have", s.Config, stated)
+	}
+	return s.take(stated)
+}
+
+// refuseTwo refuses a source that has two sets of weights.
+func (s *Survey) refuseTwo(first, second string) error {
+	return refuse("choose one with --file, which takes a .safetensors file or an index",
+		"the source holds two sets of weights, and programs differ in which they load: %s, and there "+
+			"is %s", first, second)
+}
+
+// take uses the weight file or the index that the caller or the config named.
+func (s *Survey) take(p string) error {
+	s.single, s.Index = "", ""
+	if strings.HasSuffix(p, ".safetensors"+indexEnd) && s.has(p) != "" &&
+		path.Dir(p) == path.Clean(s.Dir) {
+		s.Index = p
+		return nil
+	}
+	return s.takeSingle(p)
 }
 
 // isPart reports whether a file is one shard of several.
@@ -183,16 +242,40 @@ func (s *Survey) findSingle() error {
 }
 
 // WeightFiles returns the weight files in shard order, given the content of the file Index, or nil
-// if there is none. It refuses an index that can't be read, and an index that names missing files.
+// if there is none. It refuses an index that can't be read, an index that names missing files, and
+// an index next to a single file that is none of its files, unless only one of the two can be loaded.
 func (s *Survey) WeightFiles(index []byte) ([]File, error) {
 	if s.Index == "" {
 		return s.pick([]string{s.single})
 	}
+	shards, err := s.shards(index)
+	if s.single == "" || err == nil && slices.Equal(shards, []string{s.single}) {
+		s.byIndex = err == nil
+		return s.pickIf(err, shards)
+	}
+	missing := func(shard string) bool { return s.has(shard) == "" }
+	switch isWhole := err == nil && !slices.ContainsFunc(shards, missing); {
+	case isWhole:
+		return nil, s.refuseTwo(s.Index+" names "+human.List(shards), s.single)
+	case s.Layout == catalog.Diffusers: // which reads the index, and stops
+		_, err = s.pickIf(err, shards)
+		return nil, err
+	}
+	return s.pick([]string{s.single})
+}
+
+// shards returns the weight files that the content of the file Index names, in order.
+func (s *Survey) shards(index []byte) ([]string, error) {
 	m, err := s.weightMap(index)
+	return slices.Compact(slices.SortedFunc(maps.Values(m), human.CompareNames)), err
+}
+
+// pickIf is pick, unless err isn't nil.
+func (s *Survey) pickIf(err error, names []string) ([]File, error) {
 	if err != nil {
 		return nil, err
 	}
-	return s.pick(slices.Compact(slices.SortedFunc(maps.Values(m), human.CompareNames)))
+	return s.pick(names)
 }
 
 func (s *Survey) pick(names []string) ([]File, error) {
@@ -204,8 +287,11 @@ func (s *Survey) pick(names []string) ([]File, error) {
 	for i, name := range names {
 		f, ok := byPath[name]
 		if !ok {
-			return nil, refuse("complete the source, or remove the index if it is stale",
-				"%s names %s, which the source doesn't have", s.Index, name)
+			hint := "complete the source, or remove the index if it is stale"
+			if s.single != "" {
+				hint = "complete the source, or choose the single file: --file " + s.single
+			}
+			return nil, refuse(hint, "%s names %s, which the source doesn't have", s.Index, name)
 		}
 		if !reader.IsSafetensors(name) {
 			return nil, refuseFile(name)

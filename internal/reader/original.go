@@ -96,7 +96,7 @@ func (o *Original) Fate(name string) (f Fate, why string) {
 	case isWeights(base):
 		return o.weightsFate(name)
 	case index.MatchString(base):
-		return Left, "index of the source's weights"
+		return Left, "an index of weights"
 	}
 	return Copied, ""
 }
@@ -134,6 +134,8 @@ func (o *Original) weightsFate(name string) (f Fate, why string) {
 		return Left, "weights in another form"
 	case part != "":
 		return Lost, "weights of " + part + " that aren't safetensors under the usual names"
+	case isNext && isFound(name):
+		return Lost, "other weights under a name that libraries look for"
 	case isNext && IsLoaded(name), repeats(name):
 		return Left, "weights in another form"
 	case IsLoaded(name) && o.paths[dir+"/"+names.Config]:

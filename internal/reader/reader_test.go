@@ -80,7 +80,7 @@ func TestFates(t *testing.T) {
 				"x.gguf", "onnx/model.onnx", "README.md", ".gitattributes", "config.json", "df11-manifest.json",
 				"openvino/openvino_model.bin", "coreml/a/weight.bin", "metal/model.bin", "training_args.bin", "optimizer.pt", "rng_state_0.pth", "random_states_0.pkl", "openvino_model.bin", "checkpoint-12/model.safetensors", "tf_model.h5", "rust_model.ot"},
 			Lost: {"adapter_model.safetensors", "adapter_config.json", "adapter_model.bin", "bin/adapter_model.bin", "speech/model.safetensors",
-				"spk_dict.pt", "heads.safetensors", "old.safetensors", "voices/a.pt", "draft/model.safetensors", "means.npy", "a/../b", "aux.py", "docs/file.", "1000_steps/model.safetensors"},
+				"spk_dict.pt", "heads.safetensors", "old.safetensors", "voices/a.pt", "draft/model.safetensors", "means.npy", "model.safetensors", "model-00001-of-00002.safetensors", "a/../b", "aux.py", "docs/file.", "1000_steps/model.safetensors"},
 		}},
 		{"sentence-transformers", catalog.Transformers, "", nil, map[Fate][]string{
 			Copied: {"modules.json", "1_Pooling/config.json", "2_Dense/config.json"},
