@@ -19,7 +19,7 @@ func Run(ctx context.Context, opt Options) (*Report, error) {
 		return nil, err
 	}
 	start := time.Now()
-	s := &state{job: j}
+	s := &state{job: j, failed: map[string]bool{}}
 	report, err := retry{s, map[any]int{}}.run(ctx)
 	err = errors.Join(err, s.close(err == nil))
 	if report != nil {

@@ -3,9 +3,12 @@ package pipeline_test
 import (
 	"bytes"
 	"fmt"
+	"log/slog"
 	"maps"
 	"path/filepath"
 	"slices"
+	"strings"
+	"sync"
 	"testing"
 
 	"github.com/df11-convert/df11-convert/internal/hubtest"
@@ -170,6 +173,37 @@ func TestNoJournalIsAWitness(t *testing.T) {
 			sameFolder(t, out, dir)
 		})
 	}
+}
+
+// TestFailedRebuildIsRepeated checks that a source file that outputs of earlier runs didn't give back
+// is rebuilt from the new ones, too, although it was hashed while they were made. No one says that
+// the source is wrong.
+func TestFailedRebuildIsRepeated(t *testing.T) {
+	t.Parallel()
+	w, work := newWorld(t, small()), t.TempDir()
+	_, known, p, err := openModel(t.Context(), w.client(t), sourceRepo, plan.Options{})
+	shared.Must(t, err)
+	plant(t, p, known, forgeries[1]).in(t, work, ".df11-convert/files")
+	var said []string
+	var mu sync.Mutex
+	_, err = w.convert(t.Context(), t, work, func(o *pipeline.Options) {
+		o.Log = slog.New(logHook(func(r slog.Record) {
+			mu.Lock()
+			defer mu.Unlock()
+			said = append(said, r.Message)
+		}))
+	})
+	shared.Must(t, err)
+	failed := slices.Index(said, "the outputs don't give back a source file: making them again")
+	if failed < 0 || !slices.Contains(said[failed:], "source file rebuilt") {
+		t.Errorf("%q", said)
+	}
+	for _, line := range said {
+		if strings.Contains(line, "source file seems wrong") {
+			t.Errorf("%q", line)
+		}
+	}
+	sameFiles(t, w.target(), reference(t, small()))
 }
 
 // TestNoManifestIsAWitness checks that a run changes and claims nothing about a target that is

@@ -24,6 +24,8 @@ type state struct {
 	ledger *ledger.Ledger
 
 	sendAll bool // don't ask the Hub to copy files
+	// source files that couldn't be rebuilt once, by path
+	failed map[string]bool
 }
 
 // open opens the targets, refuses those that hold something else, and finds out what is done. After

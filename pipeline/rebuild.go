@@ -22,12 +22,12 @@ import (
 
 // rebuildUnchecked proves the work of earlier runs, because a journal proves nothing. It checks the
 // headers of their outputs. Then it rebuilds every source file that this run didn't hash in one
-// pass, and compares its SHA-256 with the published one. It leaves out what the run takes over.
+// pass, or couldn't rebuild before, and compares its SHA-256 with the published one. It leaves out what the run takes over.
 func (s *state) rebuildUnchecked(ctx context.Context) error {
 	unread := s.unread(s.ledger)
 	files := slices.DeleteFunc(s.Model.Files(), func(f model.File) bool {
 		_, known := s.ledger.File(f.Path)
-		return known || unread[f.Path]
+		return known && !s.failed[f.Path] || unread[f.Path]
 	})
 	if len(files) == 0 && !slices.ContainsFunc(s.ledger.Outputs(), ledger.Output.Unproved) {
 		return nil
@@ -48,7 +48,9 @@ func (s *state) rebuildUnchecked(ctx context.Context) error {
 	r.Outside = s.outside
 	return r.Run(ctx, files, nil, func(f model.File) error {
 		s.Log.Info("source file rebuilt", "file", f.Path)
-		s.ledger.AddFile(ledger.File{Path: f.Path, Integrity: metadata.Proof, SHA256: f.SHA256})
+		if _, known := s.ledger.File(f.Path); !known {
+			s.ledger.AddFile(ledger.File{Path: f.Path, Integrity: metadata.Proof, SHA256: f.SHA256})
+		}
 		return nil
 	})
 }

@@ -12,7 +12,6 @@ import (
 	"github.com/df11-convert/df11-convert/internal/model"
 	"github.com/df11-convert/df11-convert/internal/plan"
 	"github.com/df11-convert/df11-convert/internal/publish"
-	"github.com/df11-convert/df11-convert/internal/spans"
 )
 
 const (
@@ -23,13 +22,10 @@ const (
 	branchTries = 3
 )
 
-// brokenFile returns the source file that an error found to have wrong bytes, or "" for other
-// errors.
+// brokenFile returns the source file whose bytes an error found not to be the published ones, or
+// "" for other errors.
 func brokenFile(err error) string {
 	if e, ok := errors.AsType[*model.SourceError](err); ok {
-		return e.File
-	}
-	if e, ok := errors.AsType[*back.RebuildError](err); ok {
 		return e.File
 	}
 	if e, ok := errors.AsType[*model.ReadError](err); ok &&
@@ -43,8 +39,10 @@ func brokenFile(err error) string {
 // one got wrong. Nothing else in this package repeats the work of a conversion. It repeats an
 // attempt
 //
-//   - twice for each source file, weights or carried, whose bytes aren't the published ones, or that
-//     a Hub sent with F32 values that BF16 can't hold, because the network may have changed a bit
+//   - twice for each source file, weights or carried, whose bytes aren't the published ones, or
+//     that a Hub sent with other values than before (see misread)
+//   - once for each source file that can't be rebuilt from the outputs: it makes them again from the
+//     whole file, and then rebuilds the file again, whatever else has shown it to be right
 //   - once for faulty outputs of earlier runs: it forgets all of them
 //   - once for files that the target's storage has lost after an upload, or after the Hub claimed to
 //     have copied them
@@ -84,19 +82,32 @@ func (r retry) after(ctx context.Context, err error) error {
 	if s.folder == nil {
 		return err // the targets can't be opened
 	}
-	file := brokenFile(err)
-	inexact, ok := errors.AsType[*spans.InexactError](err)
-	if ok && !s.Model.Local {
-		file = inexact.File
+	if e, ok := errors.AsType[*back.RebuildError](err); ok {
+		if s.failed[e.File] {
+			return fmt.Errorf("%w; so it was, too, before its outputs were made again from the "+
+				"whole file", err)
+		}
+		s.Log.Warn("the outputs don't give back a source file: making them again", "file", e.File,
+			"err", e.Err)
+		s.failed[e.File] = true
+		s.Source.Recheck(ctx, e.File)
+		return s.discard(e.File)
+	}
+	file, never := brokenFile(err), "was never the published file"
+	if file == "" {
+		misread, readErr := s.misread(ctx, err)
+		if readErr != nil {
+			return errors.Join(err, readErr)
+		}
+		file, never = misread, "came with other bytes each time"
 	}
 	if file != "" && r.allows(file, sourceReads-1) {
 		s.Log.Warn("source file seems wrong: reading it again", "file", file, "err", err)
 		s.Source.Recheck(ctx, file)
 		return s.discard(file)
 	}
-	if file != "" && !ok {
-		return fmt.Errorf("%w; it was read %d times and was never the published file", err,
-			sourceReads)
+	if file != "" {
+		return fmt.Errorf("%w; %s was read %d times and %s", err, file, sourceReads, never)
 	}
 	if back.IsFault(err) && slices.ContainsFunc(s.ledger.Outputs(), ofEarlierRun) {
 		s.Log.Warn("outputs of earlier runs aren't what they should be: making them again",

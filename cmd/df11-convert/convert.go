@@ -132,6 +132,12 @@ func convertOne(ctx context.Context, u *ui, f *convertFlags, spec string) (*pipe
 	for _, w := range src.plan.Warnings {
 		u.log().Warn(w)
 	}
+	if spans.NExactF32(src.plan) > 0 { // samples find most that BF16 can't hold, as in plan
+		if _, err := budget.Sample(ctx, src.source, src.plan,
+			budget.DefaultSampleBytes(src.model)); err != nil {
+			return nil, err
+		}
+	}
 	opt, err := f.options(ctx, u, src)
 	if err != nil {
 		return nil, err
