@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/df11-convert/df11-convert/internal/catalog"
+	"github.com/df11-convert/df11-convert/internal/human"
 	"github.com/df11-convert/df11-convert/internal/safetensors"
 )
 
@@ -38,7 +39,7 @@ func (r *reading) takeTensors() (inv *inventory, err error) {
 	if inv, err = inv.with(tensors); err != nil {
 		return nil, err
 	}
-	if err = inv.checkIndex(r.survey, r.source); err != nil {
+	if err = r.checkIndex(inv); err != nil {
 		return nil, err
 	}
 	err = refuseByNames(tensors)
@@ -125,20 +126,28 @@ func (inv *inventory) experts(module, attr string) []int {
 	return inv.numbered[module+"."+before]
 }
 
-// checkIndex refuses an index if it names a tensor that its file doesn't hold.
-func (inv *inventory) checkIndex(s *Survey, src Source) error {
-	if !s.byIndex {
+// checkIndex refuses an index that names a tensor of another file. It warns of names that no file
+// holds, because libraries read the files that an index names, not its list of tensors.
+func (r *reading) checkIndex(inv *inventory) error {
+	if !r.survey.byIndex {
 		return nil
 	}
-	m, err := s.weightMap(src.Index)
+	m, err := r.survey.weightMap(r.source.Index)
 	if err != nil {
 		return err
 	}
+	var nowhere []string
 	for _, name := range slices.Sorted(maps.Keys(m)) {
-		if t, ok := inv.get(name); !ok || src.Weights[t.File].Path != m[name] {
+		if t, ok := inv.get(name); !ok {
+			nowhere = append(nowhere, name)
+		} else if r.source.Weights[t.File].Path != m[name] {
 			return refuse("the index is stale or a shard is damaged; fetch the source again",
-				"%s lists %s, which its file doesn't hold", s.Index, name)
+				"%s lists %s, which its file doesn't hold", r.survey.Index, name)
 		}
+	}
+	if len(nowhere) > 0 {
+		r.warn("%s lists %s that no file holds: %s", r.survey.Index, count(len(nowhere), "tensor"),
+			human.List(nowhere))
 	}
 	return nil
 }

@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -262,9 +263,11 @@ func TestWeightSets(t *testing.T) {
 	}{
 		{"one file", []WeightFile{whole}, []WeightFile{whole}, nil, ""},
 		{"one file next to others", []WeightFile{whole, other}, []WeightFile{whole}, nil, ""},
-		{"one file wins over an index", []WeightFile{whole, a, b}, []WeightFile{whole}, good, ""},
+		{"one file and an index of others", []WeightFile{whole, a, b}, []WeightFile{whole}, good, "two sets of weights"},
 		{"two shards", []WeightFile{b, a}, []WeightFile{a, b}, good, ""},
 		{"two shards by paths", []WeightFile{a, b}, []WeightFile{a, b}, index("./"+a.Path, "x/../"+b.Path), ""},
+		{"an index that lists more", []WeightFile{a, b}, []WeightFile{a, b},
+			bytes.Replace(good, []byte(`{"weight_map":{`), []byte(`{"weight_map":{"x.y":"`+a.Path+`",`), 1), ""},
 		{"missing shard", []WeightFile{a}, []WeightFile{a}, good, "which the source doesn't have"},
 		{"pickled shard", []WeightFile{a, {File: File{Path: "b.bin"}}}, nil, index(a.Path, "b.bin"), "pickle checkpoint"},
 		{"shards swapped in the index", []WeightFile{a, b}, []WeightFile{a, b}, index(b.Path, a.Path), "which its file doesn't hold"},
@@ -280,7 +283,10 @@ func TestWeightSets(t *testing.T) {
 				src.Files = append(src.Files, File{Path: "model.safetensors.index.json"})
 			}
 			src.Weights = c.headers
-			_, err := New(t.Context(), src, Options{PatternDict: tinyDict()})
+			p, err := New(t.Context(), src, Options{PatternDict: tinyDict()})
+			if more := bytes.Contains(c.index, []byte("x.y")); err == nil && warns(p, "lists 1 tensor that no file holds: x.y") != more {
+				t.Errorf("warnings: %q", p.Warnings)
+			}
 			if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
 				t.Errorf("got %v, want %q", err, c.want)
 			}
