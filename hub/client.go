@@ -26,9 +26,12 @@ const (
 // cache.
 type Options struct {
 	Connection
-	Publisher  *Publisher // gets tokens that expire, instead of Token; nil for none
-	CacheDir   string     // shared cache to read first; "" for none
-	RangeBytes int64      // bytes per ranged GET of a stream; 0 is DefaultRangeBytes
+	Publisher *Publisher // gets tokens that expire, instead of Token; nil for none
+	// TokenFile is where Token comes from, if hf auth login may have stored it there. The client
+	// renews it as the Python client does. "" for none
+	TokenFile  string
+	CacheDir   string // shared cache to read first; "" for none
+	RangeBytes int64  // bytes per ranged GET of a stream; 0 is DefaultRangeBytes
 	// bytes that all streams fetch ahead; 0 is RangesAhead × RangeBytes. Fewer ranges mean fewer
 	// transfers
 	BufferBytes int64
@@ -74,6 +77,10 @@ func New(opt Options) (*Client, error) {
 		return nil, fmt.Errorf("hub: %w", err)
 	}
 	l.t = t
+	if opt.TokenFile != "" && opt.Publisher == nil && opt.Token != "" {
+		f := &tokenFile{t: t, path: opt.TokenFile, now: opt.Token, lock: semaphore.NewWeighted(1)}
+		t.Opt.Tokens, t.Opt.Refused = f.token, f.refused
+	}
 	transfers := min(wire.Transfers, max(1, opt.BufferBytes/opt.RangeBytes))
 	c := &Client{
 		t: t, cache: &sharedCache{t: t, dir: opt.CacheDir}, files: newDownloads(t, opt, transfers),

@@ -1,5 +1,6 @@
 // Package hub reads models from a Hugging Face Hub and publishes models to it. It knows nothing about
-// tensors and prints nothing. On disk it reads only the Python client's cache, and writes nothing.
+// tensors and prints nothing. On disk it reads only the Python client's cache and token, and writes
+// only a renewed token.
 //
 // One Client serves one hub with one token:
 //

@@ -2,15 +2,12 @@ package hub
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
 
 	"github.com/df11-convert/df11-convert/hub/internal/wire"
-	"github.com/df11-convert/df11-convert/internal/disk"
 )
 
 // Environ returns the options from the HF_* variables and the token file, read as the Python client
@@ -26,10 +23,13 @@ func Environ(getenv func(string) string, home string) (Options, error) {
 	opt, err := Options{}, error(nil)
 	opt.Endpoint = strings.TrimRight(cmp.Or(getenv("HF_ENDPOINT"), wire.PublicEndpoint), "/")
 	opt.CacheDir = path("HF_HUB_CACHE", filepath.Join(hfHome, "hub"))
-	opt.Offline = truthy(getenv("HF_HUB_OFFLINE"))
+	opt.Offline = truthy(getenv("HF_HUB_OFFLINE")) || truthy(getenv("TRANSFORMERS_OFFLINE"))
 	if opt.Publisher, err = publisherOf(getenv); err == nil {
-		opt.Token, opt.TokenSource, err = findToken(getenv,
-			path("HF_TOKEN_PATH", filepath.Join(hfHome, "token")))
+		file := path("HF_TOKEN_PATH", filepath.Join(hfHome, "token"))
+		opt.Token, opt.TokenSource, err = findToken(getenv, file)
+		if opt.TokenSource == fromFile+file {
+			opt.TokenFile = file
+		}
 	}
 	return opt, err
 }
@@ -39,18 +39,20 @@ func findToken(getenv func(string) string, file string) (token, source string, e
 	if truthy(getenv("HF_HUB_DISABLE_IMPLICIT_TOKEN")) {
 		return "", "", nil
 	}
-	if token = cleanToken(getenv("HF_TOKEN")); token != "" {
-		return token, "HF_TOKEN", nil
+	// huggingface_hub still reads the second name, in utils/_auth.py
+	for _, name := range []string{"HF_TOKEN", "HUGGING_FACE_HUB_TOKEN"} {
+		if token = cleanToken(getenv(name)); token != "" {
+			return token, name, nil
+		}
 	}
-	data, err := disk.ReadInput(file, 64<<10)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return "", "", fmt.Errorf("read token file: %w", err)
+	if token, err = readToken(file); token == "" || err != nil {
+		return "", "", err
 	}
-	if token = cleanToken(string(data)); token == "" {
-		return "", "", nil
-	}
-	return token, "file " + file, nil
+	return token, fromFile + file, nil
 }
+
+// fromFile begins the source of a token from a file.
+const fromFile = "file "
 
 // cleanToken removes line ends and surrounding spaces.
 func cleanToken(s string) string {

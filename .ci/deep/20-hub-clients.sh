@@ -50,4 +50,33 @@ else:
 END
 end_hub
 
+echo "== a login by browser that ends all the time: the Python client and we renew it in turn, and at once"
+converter
+start_hub login -model acme/model -login "$work/login=3s"
+as_login() { env -u HF_TOKEN HF_HOME="$work/login" HF_HUB_DISABLE_XET=1 "$@"; }
+python_asks() { as_login "$client/bin/python" -c 'from huggingface_hub import whoami; assert whoami()["name"] == "tester"'; }
+we_ask() { as_login "$DF11_CONVERT" acme/model --push --repo-id "tester/renewed-$1" --work-dir "$work/renewed-$1" --quiet; }
+for round in 1 2 3; do
+  sleep 4
+  we_ask "$round"
+  sleep 4
+  python_asks
+done
+sleep 4
+both=()
+for i in 1 2 3; do
+  python_asks & both+=($!)
+  we_ask "at-once-$i" & both+=($!)
+done
+for p in "${both[@]}"; do wait "$p"; done
+as_login "$client/bin/python" - <<'END'
+from huggingface_hub.utils._auth import _get_token_from_file, _read_stored_tokens_full
+stored = _read_stored_tokens_full()
+assert sorted(stored) == ["other", "tester-oauth"], stored
+assert stored["other"] == {"hf_token": "hf_other"}, stored
+assert stored["tester-oauth"]["hf_token"] == _get_token_from_file(), stored
+END
+[ -z "$(ls -A "$work/login" | grep -v -e '^token$' -e '^stored_tokens$' -e '^stored_tokens.lock$' -e '^hub$')" ]
+end_hub
+
 echo "hub clients: both agree with hubd"

@@ -104,6 +104,7 @@ func (f *hubFlags) hubOptions(u *ui, side string) (hub.Options, error) {
 		if side == "target" {
 			opt.Endpoint = to
 		} else if to != opt.Endpoint { // with two Hubs, only the target's gets the token
+			opt.TokenFile = ""
 			opt.Token, opt.TokenSource, opt.Login = "", "", "unset "+pushEndpoint+
 				", which alone gets the token, convert into a folder, and publish that"
 		}

@@ -23,11 +23,12 @@ const (
 	tokenTTL    = time.Hour
 )
 
-// trust is what GitHub and the hub know about jobs.
+// trust is what GitHub and the hub know about jobs and logins.
 type trust struct {
 	mu         sync.Mutex
 	identities map[string]identity // by token
 	tokens     map[string]issued
+	logins     map[string]login // by refresh token
 }
 
 type identity struct {

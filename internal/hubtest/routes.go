@@ -89,7 +89,7 @@ func (s *Server) apiRoutes() map[string]handler {
 func (s *Server) siteRoutes() map[string]handler {
 	return map[string]handler{
 		"/":                           noPage,
-		"POST /oauth/token":           s.exchange,
+		"POST /oauth/token":           s.oauthToken,
 		"GET /_github/{owner}/{name}": s.giveIdentity,
 		"GET /{ns}/{name}/resolve/{rev}/{path...}": s.route(accessFiles, resolve),
 		"POST /{ns}/{git}/info/lfs/objects/batch":  routeBody(s, accessWrite, batchObjects),

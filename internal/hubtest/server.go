@@ -75,7 +75,7 @@ func Start(tb TB, opts ...Option) *Server {
 func Listen(addr string, opts ...Option) (*Server, error) {
 	ctx, cancel := context.WithCancel(context.Background())
 	s := &Server{cfg: defaultConfig(), trust: trust{identities: map[string]identity{},
-		tokens: map[string]issued{}}, cancel: cancel}
+		tokens: map[string]issued{}, logins: map[string]login{}}, cancel: cancel}
 	for _, opt := range opts {
 		opt(&s.cfg)
 	}

@@ -28,10 +28,12 @@ type Error struct {
 	Err      error // sentinel or network error
 	Progress bool  // bytes came first, so the count of failures starts again
 
-	login string        // how to set a token, from Options.Login
-	wait  time.Duration // that the answer asks for
-	timed bool          // it asks for one
-	lane  lane          // of URL
+	sent   string        // the token that the hub refused; never shown
+	advice string        // what to do about it, from Options.Refused
+	login  string        // how to set a token, from Options.Login
+	wait   time.Duration // that the answer asks for
+	timed  bool          // it asks for one
+	lane   lane          // of URL
 }
 
 // Error returns one line, lower case, with what a bug report needs in parentheses. It never shows a

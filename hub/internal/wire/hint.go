@@ -24,6 +24,9 @@ var withToken = map[error]string{
 // Hint returns the next step for the user in one or two sentences, or "" if there is none.
 func Hint(err error) string {
 	e := ErrorOf(err)
+	if e.advice != "" {
+		return e.advice
+	}
 	if c, ok := errors.AsType[*cause](err); ok {
 		step := c.hint
 		if e.TokenSource != "" {

@@ -19,7 +19,10 @@ type Options struct {
 	TokenSource string // named in errors: "HF_TOKEN", "file /home/me/.cache/huggingface/token"
 	Login       string // what hints advise without a token; "" is to set HF_TOKEN
 	// returns the token of each request, for tokens that expire; nil for the one Token
-	Tokens    func(context.Context) (string, error)
+	Tokens func(context.Context) (string, error)
+	// called once a request after the hub has refused a token. It reports whether Tokens has another
+	// one now, or else what to do, "" if it doesn't know; nil for no
+	Refused   func(ctx context.Context, token string) (again bool, hint string)
 	Offline   bool   // no HTTP at all; only the cache answers
 	Side      string // "source" or "target": begins every error
 	UserAgent string // "df11-convert/1.2.3"

@@ -34,7 +34,7 @@ func (t *Transport) Retry(ctx context.Context, r *Request, try func(context.Cont
 	var waited time.Duration
 	now := t.Opt.Clock.Now
 	failures, attempts, start, failing := 0, 0, now(), time.Time{}
-	same, words := 0, ""
+	same, words, renewed := 0, "", false
 	for {
 		err := try(ctx)
 		if attempts++; err == nil {
@@ -44,6 +44,11 @@ func (t *Transport) Retry(ctx context.Context, r *Request, try func(context.Cont
 			return context.Cause(ctx)
 		}
 		e, ok := errors.AsType[*Error](err)
+		if ok && e.sent != "" && t.Opt.Refused != nil && !renewed {
+			if renewed, e.advice = t.Opt.Refused(ctx, e.sent); renewed {
+				continue
+			}
+		}
 		if !ok || !e.Temporary() || e.GaveUp() {
 			return err
 		}

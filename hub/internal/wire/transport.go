@@ -165,6 +165,9 @@ func (t *Transport) refusal(r *Request, u *url.URL, resp *http.Response) *Error 
 	e := t.Failure(r, u, nil)
 	e.read(resp)
 	if t.Endpoint.Owns(u) {
+		if e.Status == http.StatusUnauthorized && r.Token {
+			e.sent, _ = strings.CutPrefix(resp.Request.Header.Get("Authorization"), "Bearer ")
+		}
 		e.Err = e.classify(r.Finds)
 	} else if e.Status == http.StatusRequestEntityTooLarge {
 		e.Err = errTooLong

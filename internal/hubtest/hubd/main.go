@@ -16,8 +16,10 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/df11-convert/df11-convert/internal/hubtest"
 )
@@ -38,6 +40,7 @@ type options struct {
 	hub        []hubtest.Option
 	faults     []hubtest.Fault
 	models     []string
+	logins     map[string]time.Duration // by the folder that is HF_HOME
 	log        bool
 }
 
@@ -64,6 +67,16 @@ func parse(args []string, stderr io.Writer) (o options, err error) {
 			}
 			o.hub = append(o.hub, hubtest.WithPublisher(resource, github))
 			return nil
+		})
+	o.logins = map[string]time.Duration{}
+	fs.Func("login",
+		"`HOME=DURATION`: log tester in as hf auth login does, in a folder for HF_HOME, with a token that lasts so long; "+
+			"no other token counts then; repeatable", func(s string) error {
+			home, lasts, _ := strings.Cut(s, "=")
+			d, err := time.ParseDuration(lasts)
+			o.logins[home] = d
+			o.hub = append(o.hub, hubtest.WithUser("hf_of_no_one", hubtest.User{Name: "nobody"}))
+			return err
 		})
 	fs.BoolFunc("xet-hashes",
 		"show xetHash in trees, as the copy route needs it, and X-Xet-Hash on downloads", func(string) error {
@@ -124,6 +137,11 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	if err := s.AddDir(o.data); err != nil {
 		return err
 	}
+	for home, lasts := range o.logins {
+		if err := logIn(s, home, lasts); err != nil {
+			return err
+		}
+	}
 	for i, name := range o.models {
 		s.AddModel(name, hubtest.NewLlama(uint64(i),
 			hubtest.ModelOptions{ShardBytes: 200_000, ExtraFiles: true}))
@@ -136,6 +154,19 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	s.Close()
 	report(s, o.log, stderr)
 	return nil
+}
+
+// logIn writes a login in the form of huggingface_hub's _save_token: the token alone, and next to it
+// all tokens with their names.
+func logIn(s *hubtest.Server, home string, lasts time.Duration) error {
+	token, refresh := s.Login(hubtest.User{Name: "tester", All: true}, lasts)
+	stored := fmt.Sprintf("[other]\nhf_token = hf_other\n\n[tester-oauth]\nhf_token = %s\n"+
+		"refresh_token = %s\nexpires_at = %d\n\n", token, refresh, time.Now().Add(lasts).Unix())
+	err := os.MkdirAll(home, 0o700)
+	for name, text := range map[string]string{"token": token, "stored_tokens": stored} {
+		err = errors.Join(err, os.WriteFile(filepath.Join(home, name), []byte(text), 0o600))
+	}
+	return err
 }
 
 // report prints the mistakes of the clients and, if asked, all their requests.

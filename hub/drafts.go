@@ -1,0 +1,71 @@
+package hub
+
+import (
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// streamOf returns a function that opens a text again and again.
+func streamOf(text string) func() io.Reader {
+	return func() io.Reader { return strings.NewReader(text) }
+}
+
+// A draft is a new version of a secret file, which replaces the old one whole or not at all.
+type draft struct {
+	file *os.File
+	path string
+}
+
+type drafts []*draft
+
+// openDrafts creates drafts of files and reserves their space, so that storing an answer later
+// can't fail for lack of rights or space. A link stays, and what it leads to is replaced.
+func openDrafts(paths ...string) (all drafts, err error) {
+	for _, path := range paths {
+		if real, err := filepath.EvalSymlinks(path); err == nil {
+			path = real
+		}
+		file, err := os.CreateTemp(filepath.Dir(path), ".df11-token-*") // mode 0600
+		if err != nil {
+			all.remove()
+			return nil, err
+		}
+		d := &draft{file, path}
+		all = append(all, d)
+		size := int64(0)
+		if st, err := os.Stat(path); err == nil {
+			size = st.Size()
+		}
+		if _, err := file.Write(make([]byte, size+16<<10)); err != nil {
+			all.remove()
+			return nil, err
+		}
+	}
+	return all, nil
+}
+
+// replace gives the draft its content and the file's name.
+func (d *draft) replace(text string) error {
+	_, err := d.file.WriteAt([]byte(text), 0)
+	if err == nil {
+		err = d.file.Truncate(int64(len(text)))
+	}
+	if err == nil {
+		err = d.file.Sync()
+	}
+	if err = errors.Join(err, d.file.Close()); err != nil {
+		return err
+	}
+	return os.Rename(d.file.Name(), d.path)
+}
+
+// remove removes the drafts that replaced nothing.
+func (all drafts) remove() {
+	for _, d := range all {
+		_ = d.file.Close()
+		_ = os.Remove(d.file.Name())
+	}
+}

@@ -1,0 +1,230 @@
+package hub
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/http"
+	"net/url"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/gofrs/flock"
+	"golang.org/x/sync/semaphore"
+
+	"github.com/df11-convert/df11-convert/hub/internal/wire"
+	"github.com/df11-convert/df11-convert/internal/disk"
+)
+
+// A tokenFile serves the token that `hf auth login` has stored. Since huggingface_hub 1.21, such a
+// token ends after 30 days, and Python renews it in its last day:
+// https://github.com/huggingface/huggingface_hub/pull/4354. A tokenFile does the same, under the
+// same lock, and changes the same two files. It serves one login for as long as it can, so that a
+// run doesn't change its user: it reads the files again only when its token ends, or when the Hub
+// refuses it.
+type tokenFile struct {
+	t    *wire.Transport
+	path string              // of the token; the stored tokens lie next to it
+	lock *semaphore.Weighted // of one; guards what follows
+
+	now    string    // the token in use
+	look   time.Time // when to look at the files again
+	last   storedToken
+	reason string // why it couldn't be renewed
+	lost   bool   // for good
+}
+
+const (
+	// lastDay is when a token is renewed: as in Python, so both do it at the same time.
+	lastDay = 24 * time.Hour
+	// lookAgain is how long to leave the files alone if nothing can be renewed now, as in Python.
+	lookAgain = 5 * time.Minute
+	// lockPatience is how long to wait for Python's lock.
+	lockPatience = 30 * time.Second
+	// loginClient is the public OAuth client ID of huggingface_hub, which has no secret.
+	loginClient = "26be6b09-91c5-47da-9861-d2d2bb7a7e36"
+	// maxTokens limits the files, in bytes.
+	maxTokens = 1 << 20
+)
+
+// stored returns the path of the stored tokens.
+func (f *tokenFile) stored() string { return filepath.Join(filepath.Dir(f.path), "stored_tokens") }
+
+// token returns the token to send, and renews it if it ends within a day. If that fails, it returns
+// the old one, because it may still be good.
+func (f *tokenFile) token(ctx context.Context) (string, error) {
+	if err := wire.Take(ctx, f.lock); err != nil {
+		return "", err
+	}
+	defer f.lock.Release(1)
+	now := f.t.Opt.Clock.Now()
+	if now.Before(f.look) {
+		return f.now, nil
+	}
+	f.look = now.Add(lookAgain)
+	x, known := readStored(f.stored()).find(f.now)
+	switch {
+	case !known: // another program may have renewed it
+		if other, err := readToken(f.path); err == nil && other != "" && f.last.name != "" {
+			f.adopt(other)
+		}
+	case f.lost, x.refresh == "", x.expires.IsZero():
+	case x.expires.Add(-lastDay).After(now):
+		f.last, f.look = x, x.expires.Add(-lastDay)
+	default:
+		f.last = x
+		f.renew(ctx, x)
+	}
+	return f.now, context.Cause(ctx)
+}
+
+// adopt makes a token the one in use.
+func (f *tokenFile) adopt(token string) {
+	f.now, f.reason, f.lost = token, "", false
+	f.last, _ = readStored(f.stored()).find(token)
+}
+
+// refused looks for another token after the Hub has refused one, or says what to do.
+func (f *tokenFile) refused(ctx context.Context, token string) (again bool, hint string) {
+	if wire.Take(ctx, f.lock) != nil {
+		return false, ""
+	}
+	defer f.lock.Release(1)
+	if f.now != token { // meanwhile
+		return true, ""
+	}
+	if other, err := readToken(f.path); err == nil && other != "" && other != token {
+		f.t.Opt.Log.Info("the hub refuses the token, and its file has another one", "file", f.path)
+		f.adopt(other)
+		f.look = time.Time{}
+		return true, ""
+	}
+	x, known := readStored(f.stored()).find(token)
+	if !known || x.refresh == "" {
+		return false, ""
+	}
+	if !f.lost {
+		f.renew(ctx, x)
+	}
+	if f.now != token {
+		return true, ""
+	}
+	when := "the token from " + f.t.Opt.TokenSource + " is no longer valid"
+	if end := x.expires; !end.IsZero() && end.Before(f.t.Opt.Clock.Now()) {
+		when = "the token from " + f.t.Opt.TokenSource + " expired on " + end.UTC().Format(time.DateOnly)
+	}
+	return false, "run hf auth login: " + when + ", and " + cmp.Or(f.reason, "can't be renewed")
+}
+
+// renew exchanges a token for a new one and stores it. If it can't, it keeps the old one and the
+// reason. It asks for nothing before it can store the answer, because the Hub may take the old
+// refresh token back with it.
+func (f *tokenFile) renew(ctx context.Context, x storedToken) {
+	err := f.locked(ctx, func() error {
+		file := f.stored()
+		list := readStored(file)
+		y, known := list.read(x.name)
+		if !known {
+			return errors.New("its entry in " + file + " is gone")
+		}
+		if y.token != x.token { // another program was faster
+			f.adopt(y.token)
+			return nil
+		}
+		drafts, err := openDrafts(file, f.path)
+		if err != nil {
+			return err
+		}
+		defer drafts.remove()
+		got, err := f.exchange(ctx, y.refresh)
+		if err != nil {
+			return err
+		}
+		y.token, y.refresh = got.Token, cmp.Or(got.Refresh, y.refresh)
+		y.expires = time.Time{}
+		if got.Seconds > 0 {
+			y.expires = f.t.Opt.Clock.Now().Add(time.Duration(got.Seconds) * time.Second)
+		}
+		list.set(y)
+		if err := drafts[0].replace(list.String()); err != nil {
+			return err
+		}
+		if active, err := readToken(f.path); err == nil && active == x.token {
+			if err := drafts[1].replace(y.token); err != nil {
+				return err
+			}
+		}
+		f.now, f.last, f.reason, f.lost = y.token, y, "", false
+		f.look = f.t.Opt.Clock.Now().Add(lookAgain)
+		if next := y.expires.Add(-lastDay); next.After(f.look) {
+			f.look = next
+		}
+		f.t.Opt.Log.Info("the token of hf auth login is renewed", "name", y.name)
+		return nil
+	})
+	if err != nil {
+		// RFC 6749, section 5.2: invalid_grant and the other refusals are 400 or 401
+		s := wire.ErrorOf(err).Status
+		f.lost = s == http.StatusBadRequest || s == http.StatusUnauthorized
+		f.reason = "can't be renewed: " + wire.OneLine(err.Error())
+		f.t.Opt.Log.Warn("can't renew the token of hf auth login", "file", f.path, "err", err)
+	}
+}
+
+// newLogin is the answer to a renewal.
+type newLogin struct {
+	Token   string `json:"access_token"`
+	Refresh string `json:"refresh_token"`
+	Seconds int64  `json:"expires_in"`
+}
+
+// exchange asks the Hub for a new token, as huggingface_hub's _oauth_device.py does.
+func (f *tokenFile) exchange(ctx context.Context, refresh string) (got newLogin, err error) {
+	form := url.Values{"grant_type": {"refresh_token"}, "refresh_token": {refresh},
+		"client_id": {loginClient}}.Encode()
+	r := wire.Send("renew the token", "", http.MethodPost, f.t.Endpoint.String()+"/oauth/token", nil)
+	r.Token, r.Header = false, http.Header{"Content-Type": {"application/x-www-form-urlencoded"}}
+	r.Body, r.Size = streamOf(form), int64(len(form))
+	if _, err = f.t.Once(ctx, r, &got); err != nil { // no repeat: the first may have counted
+		return got, err
+	}
+	if got.Token == "" || !wire.Sendable(got.Token) || strings.ContainsAny(got.Refresh, "\r\n") {
+		return got, fmt.Errorf("%w: the answer holds no token", wire.ErrNotHub)
+	}
+	return got, nil
+}
+
+// locked calls change under the lock that huggingface_hub takes.
+func (f *tokenFile) locked(ctx context.Context, change func() error) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, lockPatience,
+		errors.New("another program holds the lock of "+f.stored()))
+	defer cancel()
+	l := flock.New(f.stored()+".lock", flock.SetPermissions(0o664))
+	if _, err := l.TryLockContext(ctx, 50*time.Millisecond); err != nil {
+		return cmp.Or(context.Cause(ctx), err)
+	}
+	defer l.Close()
+	return change()
+}
+
+// readStored reads the stored tokens; none if they can't be read.
+func readStored(path string) *storedTokens {
+	data, _ := disk.ReadInput(path, maxTokens)
+	return parseStored(string(data))
+}
+
+// readToken reads the token file.
+func readToken(path string) (string, error) {
+	data, err := disk.ReadInput(path, 64<<10)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return "", fmt.Errorf("read token file: %w", err)
+	}
+	token := cleanToken(string(data))
+	if !wire.Sendable(token) {
+		return "", fmt.Errorf("the token in %s holds characters that no token has", path)
+	}
+	return token, nil
+}
