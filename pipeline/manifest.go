@@ -20,7 +20,7 @@ func newManifest(j *job, done *ledger.Ledger, sources []metadata.SourceFile) *me
 		Source: metadata.Source{Repo: j.baseModel(), Commit: j.baseCommit(), Files: sources},
 		Plan: metadata.PlanInfo{
 			Digest: p.Digest(), Layout: string(p.Layout), Dict: plan.DictDigest(p.PatternDict), Entry: p.Entry,
-			Provenance: p.Provenance, Asked: j.Asked,
+			Provenance: p.Provenance, Asked: j.Asked, Rules: plan.Rules,
 		},
 		NotCopied: p.NotCopied, Differences: p.Differences,
 	}

@@ -97,6 +97,8 @@ func TestOnlyASettledTargetIsTakenByItsLists(t *testing.T) {
 	}{
 		"nothing":          {settled: true},
 		"a foreign file":   {change: add("notes.txt"), settled: true},
+		"another version":  {change: edit("me/out", names.Manifest, other(`"version": "`, `"version": "9.`)), settled: true},
+		"other rules":      {change: edit("me/out", names.Manifest, other(`"rules": `, `"rules": 9`))},
 		"weights gone":     {change: edit("me/out", "lm_head.safetensors", gone)},
 		"other weights":    {change: edit("me/out", "lm_head.safetensors", flip)},
 		"config gone":      {change: edit("me/out", names.Config, gone)},
@@ -133,5 +135,38 @@ func TestOnlyASettledTargetIsTakenByItsLists(t *testing.T) {
 				t.Errorf("the next run: %+v, exit %d: %s", n, code, diag)
 			}
 		})
+	}
+}
+
+// TestRenamedSourceKeepsItsTarget checks that a list whose sources got other names updates the targets
+// of its entries, by the name of the target or without. One commit tells each target of the new name.
+// Then it's settled.
+func TestRenamedSourceKeepsItsTarget(t *testing.T) {
+	for _, target := range []string{"", "    repo-id: tester/named\n"} {
+		s := publishedHub(t)
+		list := filepath.Join(t.TempDir(), "list.yaml")
+		world.Write(t, list, []byte("models:\n  - source: org/model\n"+target))
+		if code, _, diag := program(t, "batch", list, "--push"); code != exitOK {
+			t.Fatal(diag)
+		}
+		repo := "tester/model-DF11"
+		if target != "" {
+			repo = "tester/named"
+		}
+		before := s.Commits(repo, "main")
+		s.Rename("org/model", "new/name")
+		if code, out, diag := program(t, "batch", list, "--push"); code != exitOK || !strings.Contains(out, repo) {
+			t.Fatalf("exit %d: %s%s", code, out, diag)
+		}
+		if n := len(s.Commits(repo, "main")) - len(before); n != 1 || len(s.Files("tester/name-DF11", "main")) > 0 {
+			t.Errorf("%d commits to %s", n, repo)
+		}
+		if b, _ := s.ReadFile(repo, "main", names.Card); !bytes.Contains(b, []byte("base_model: new/name")) {
+			t.Errorf("the card doesn't name the source:\n%s", b)
+		}
+		s.ResetLog()
+		if code, _, diag := program(t, "batch", list, "--push"); code != exitOK || askedOf(s).files > 2 { // the manifest, and a redirect
+			t.Errorf("exit %d, %+v: %s", code, askedOf(s), diag)
+		}
 	}
 }

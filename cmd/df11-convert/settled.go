@@ -24,9 +24,9 @@ func (f *convertFlags) settled(ctx context.Context, u *ui, spec string) *publish
 	if err != nil {
 		return nil
 	}
-	push, err := f.push(ctx, u, source.Name())
+	push, err := f.push(ctx, u, model.NameOf(repo, source))
 	if err != nil {
 		return nil
 	}
-	return push.Settled(ctx, source, c.Endpoint(), versionText(), opt.Asked())
+	return push.Settled(ctx, source, c.Endpoint(), opt.Asked())
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/df11-convert/df11-convert/internal/human"
 	"github.com/df11-convert/df11-convert/internal/metadata"
+	"github.com/df11-convert/df11-convert/internal/plan"
 	"github.com/df11-convert/df11-convert/internal/publish"
 	"github.com/df11-convert/df11-convert/internal/spans"
 )
@@ -36,6 +37,7 @@ type publication struct {
 
 	err   error // Error as a value
 	final bool  // no run would change the target
+	rules int   // by which the target was made
 	// limits for what a conversion reads and publishes, in bytes
 	read, publish int64
 }
@@ -200,7 +202,7 @@ func publicationOf(ctx context.Context, spec string, src *opened,
 
 // describe adds what a manifest says about the conversion.
 func (p *publication) describe(m *metadata.Manifest) {
-	p.Converted = m.Source.Commit
+	p.Converted, p.rules = m.Source.Commit, m.Plan.Rules
 	for _, v := range m.Verification {
 		p.Weights = max(p.Weights, v.NWeights)
 	}
@@ -232,6 +234,8 @@ func (p *publication) remark() string {
 	switch {
 	case p.Converted != "" && p.Converted != p.Newest:
 		parts = append(parts, fmt.Sprintf("the newest commit is %.12s", p.Newest))
+	case p.State == publish.Outdated && p.rules != plan.Rules:
+		parts = append(parts, "converted by another version")
 	case p.State == publish.Outdated:
 		parts = append(parts, "converted with other flags")
 	}

@@ -101,6 +101,7 @@ type PlanInfo struct {
 	Entry      string `json:"catalog_entry,omitempty"`
 	Provenance string `json:"provenance"`
 	Asked      string `json:"asked,omitempty"` // plan.Options.Asked
+	Rules      int    `json:"rules,omitempty"` // plan.Rules; 0 of a program that didn't number them
 }
 
 // Status is the form in which a unit is stored.

@@ -2,6 +2,8 @@ package model
 
 import (
 	"fmt"
+	"path"
+	"strings"
 
 	"github.com/df11-convert/df11-convert/hub"
 )
@@ -21,6 +23,15 @@ func Described(info *hub.RepoInfo, endpoint string) *Model {
 		Private: info.Private, Gated: info.Gated,
 		PipelineTag: info.PipelineTag, LibraryName: info.LibraryName,
 	}
+}
+
+// NameOf returns the name of a repo without its namespace, as the user asked for it: the Hub redirects
+// from names that a repo had before, and a result keeps the name that it has got from one.
+func NameOf(asked string, info *hub.RepoInfo) string {
+	if name := path.Base(asked); !strings.EqualFold(name, info.Name()) {
+		return name
+	}
+	return info.Name()
 }
 
 // Closed says why not everyone may read the source, or returns "" if its Hub says that everyone may.

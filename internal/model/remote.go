@@ -30,7 +30,7 @@ func OpenHub(ctx context.Context, c *hub.Client, repo, revision string,
 		return nil, nil, err
 	}
 	m := Described(info, c.Endpoint())
-	m.Leads = c.Leads
+	m.Name, m.Leads = NameOf(repo, info), c.Leads
 	return openSource(ctx, f, m, opt)
 }
 

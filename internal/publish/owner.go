@@ -358,7 +358,7 @@ func (w *Owner) isCurrent(in *Inspection) bool {
 			return false
 		}
 	}
-	return in.isOf(w.Commit) && in.Intact()
+	return in.isOf(w.Commit) && in.Manifest.Plan.Rules == plan.Rules && in.Intact()
 }
 
 // Removes lists the files that a run removes in the end: they're ours, and the result has none of

@@ -127,7 +127,7 @@ func at(source string) (repo, commit string) {
 
 // manifest writes a manifest, which lists files as journal does; those with a dash were kept. WEIGHTS is
 // what the source held.
-func manifest(plan, source string, files ...string) string {
+func manifest(digest, source string, files ...string) string {
 	var list []string
 	weights, layout, pattern := "weights", "transformers", dict
 	if repo, _ := at(source); repo != "org/a" && repo != "" {
@@ -148,9 +148,9 @@ func manifest(plan, source string, files ...string) string {
 		}
 	}
 	repo, commit := at(source)
-	return fmt.Sprintf(`{"schema_version":1,"plan":{"digest":%q,"layout":%q,"pattern_dict_sha256":%q},`+
+	return fmt.Sprintf(`{"schema_version":1,"plan":{"digest":%q,"layout":%q,"pattern_dict_sha256":%q,"rules":%d},`+
 		`"source":{"repo":%q,"commit":%q,"files":[{"path":"model.safetensors","size":1,"sha256":%q,"integrity":"proof"}]},"files":[%s]}`,
-		plan, layout, pattern, repo, commit, sumOf([]byte(weights)), strings.Join(list, ","))
+		digest, layout, pattern, plan.Rules, repo, commit, sumOf([]byte(weights)), strings.Join(list, ","))
 }
 
 // whole is the finished result of the run, with changes: "" takes a file away.

@@ -23,13 +23,12 @@ type Settled struct {
 	Commit   string // of the target
 }
 
-// Settled looks whether a target holds the result of a source at its commit, as this version of the
-// program makes it when it is asked for the same. It only compares what the Hub lists with the
+// Settled looks whether a target holds the result of a source at its commit, made by the rules of this
+// program when it was asked for the same. It only compares what the Hub lists with the
 // manifest, which stays its author's claim, and returns nil in doubt: then a run finds out what is
 // missing. endpoint is the source's Hub. The branch of a run that was killed after its last commit
 // stays until a run changes the target: looking for one would take another request each time.
-func (p Push) Settled(ctx context.Context, from *hub.RepoInfo, endpoint, version,
-	asked string) *Settled {
+func (p Push) Settled(ctx context.Context, from *hub.RepoInfo, endpoint, asked string) *Settled {
 	at, err := p.Hub.Peek(ctx, p.Repo, p.Revision)
 	if err != nil || strings.EqualFold(at.ID, from.ID) {
 		return nil
@@ -44,7 +43,7 @@ func (p Push) Settled(ctx context.Context, from *hub.RepoInfo, endpoint, version
 	}
 	m, err := metadata.ParseManifest(b, 0)
 	if err != nil || m.Source.Repo != from.ID || m.Source.Commit != from.SHA ||
-		m.Tool.Version != version || m.Plan.Asked != asked ||
+		m.Plan.Rules != plan.Rules || m.Plan.Asked != asked ||
 		!listsTarget(m, from.ByPath(), at.ByPath()) {
 		return nil
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/df11-convert/df11-convert/internal/metadata"
 	"github.com/df11-convert/df11-convert/internal/model"
 	"github.com/df11-convert/df11-convert/internal/names"
+	"github.com/df11-convert/df11-convert/internal/plan"
 )
 
 // A State says what a repo holds of a conversion.
@@ -18,7 +19,7 @@ type State string
 const (
 	// Current is all that a run would publish.
 	Current State = "current"
-	// Outdated is a finished conversion of another commit, or with other flags.
+	// Outdated is a finished conversion of another commit, with other flags, or by other rules.
 	Outdated State = "outdated"
 	// Unfinished is a conversion that has begun, or whose files were removed or changed.
 	Unfinished State = "unfinished"
@@ -52,7 +53,7 @@ func (in *Inspection) state(commit string) State {
 	switch {
 	case in.Current:
 		return Current
-	case in.isOf(commit):
+	case in.isOf(commit) && in.Manifest.Plan.Rules == plan.Rules:
 		return Unfinished
 	case in.Manifest != nil:
 		return Outdated

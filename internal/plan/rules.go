@@ -1,0 +1,8 @@
+package plan
+
+// Rules is the number of the rules by which results are made: which plan a source gets, which files
+// a result has, and what they say. Raise it with each change after which this program makes another
+// result of a source that it has converted before. Then every run brings its target up to date,
+// which reads no weights if their files are the same. A new version of the program with the same
+// rules leaves targets as they are, and asks for no more of them than their list of files.
+const Rules = 1
