@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # Loads tiny models of the real classes in the official loader (dfloat11 0.5.0) by the very code that their model cards
-# show, with transformers 4 and 5 and diffusers, and wants weights, outputs and generated tokens equal to those of the BF16
-# original, bit for bit. Before that, it checks that plain from_pretrained loads none of our results. Runs on a CPU: the loader's
-# kernel is replaced by readers/decode.c. Needs Python, a C compiler, binutils, PyPI and 7 GB of disk.
+# show, and in our own, df11, with transformers 4 and 5 and diffusers, and wants weights, outputs and generated tokens equal to
+# those of the BF16 original, bit for bit. Before that, it checks that plain from_pretrained loads none of our results. Runs on
+# a CPU: the official loader's kernel is replaced by readers/decode.c; df11 runs as on a GPU, with verify/testdata/stub for its
+# driver, and decoded. Needs Python, a C compiler, binutils, PyPI and 7 GB of disk.
 # It takes a few lines of internal/catalog/tried.txt, one for each way to load, in some minutes; 70-readers.sh --all takes all of
 # them, in a quarter of an hour; names of classes, those alone. With --write and names it states there what came out.
 set -euo pipefail
@@ -11,7 +12,7 @@ cd "$(dirname "$0")/../.."
 
 tried=internal/catalog/tried.txt
 if [ "${1-}" = --write ]; then
-  for class in "${@:2}"; do sed -i -E "s/^($class [^ ]+) .*/\\1 - - -/" "$tried"; done # else the cards state the known results
+  for class in "${@:2}"; do sed -i -E "s/^($class [^ ]+) .*/\\1 - - - df11=-,-,-/" "$tried"; done # else the cards state the known results
 fi
 converter
 
@@ -27,14 +28,26 @@ for path in '' "$venv/transformers-5"; do
   }
 done
 
+# The package df11 as the wheel holds it, and the driver's stand-in.
+mkdir -p "$work/df11/df11" "$work/driver"
+cp packaging/df11/df11/*.py verify/kernel/decode.ptx "$work/df11/df11/"
+export DF11_TEST_DRIVER=$work/driver/libcuda.so.1
+cc -shared -fPIC -O2 -pthread -DHOST -DDIR="\"$work/driver\"" -o "$DF11_TEST_DRIVER" verify/testdata/stub/stub.c
+
+# run PATH ARGUMENT…: runs readers.py with the packages in PATH first.
+run() {
+  PYTHONPATH=$1 PYTHONDONTWRITEBYTECODE=1 PATH=$work/bin:$PATH "$venv/bin/python" -W ignore .ci/deep/readers/readers.py \
+    "$DF11_CONVERT" "$tried" "$work" "${@:2}" 2>"$work/log" || {
+    tail -n 40 "$work/log"
+    exit 1
+  }
+}
+
 # A flipped bit must be noticed, or else nothing below means anything.
 for path in '' "$venv/transformers-5"; do
-  for arguments in "--mutate LlamaForCausalLM" "$*"; do
-    # shellcheck disable=SC2086 # words
-    PYTHONPATH=$path PYTHONDONTWRITEBYTECODE=1 "$venv/bin/python" -W ignore .ci/deep/readers/readers.py "$DF11_CONVERT" "$tried" "$work" $arguments \
-      2>"$work/log" || {
-      tail -n 40 "$work/log"
-      exit 1
-    }
+  for loader in '' --df11; do
+    run "$path:$work/df11" ${loader:+$loader} --mutate LlamaForCausalLM
+    run "$path:$work/df11" ${loader:+$loader} "$@"
   done
 done
+if grep VIOLATION "$work/driver/log"; then fail 'df11 misuses the driver'; fi

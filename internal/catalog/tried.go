@@ -8,7 +8,7 @@ import (
 	"sync"
 )
 
-// Tried is what became of tiny models of a class in the official loader.
+// Tried is what became of tiny models of a class in the official loader, and in our own.
 type Tried struct {
 	Class, ModelType string
 	// how a layer stores its experts: "fused" in one tensor, or "separate", also without experts
@@ -16,6 +16,7 @@ type Tried struct {
 	// saved by transformers 4 and loaded by 4, saved by 4 and loaded by 5, saved and loaded by 5;
 	// see tried.txt
 	Results []string
+	DF11    []string // the same in our own reader, df11
 	Modules []string // compressed modules; # stands for any number
 }
 
@@ -24,13 +25,15 @@ type Tried struct {
 //go:embed tried.txt
 var triedText string
 
-// AllTried lists the classes whose tiny models the official loader has tried to load.
+// AllTried lists the classes whose tiny models the readers have tried to load.
 var AllTried = sync.OnceValue(func() (list []Tried) {
 	for line := range strings.Lines(triedText) {
 		if f := strings.Fields(line); f[0] != "#" {
 			class, _, _ := strings.Cut(f[0], "=")
 			modelType, experts, _ := strings.Cut(strings.Trim(f[1], "-"), "+")
-			list = append(list, Tried{class, modelType, cmp.Or(experts, "separate"), f[2:5], f[5:]})
+			own := strings.Split(strings.TrimPrefix(f[5], "df11="), ",")
+			list = append(list,
+				Tried{class, modelType, cmp.Or(experts, "separate"), f[2:5], own, f[6:]})
 		}
 	}
 	return list

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Packs the program into a Python wheel: pip puts it on the PATH, and no Python runs with it.
+"""Packs the program into a Python wheel, with the package df11: pip puts the program on the PATH, and no Python runs with it.
 
     build.py --binary dist/…/df11-convert --tag musllinux_1_1_x86_64 --version 1.2.3 --out DIR
 
@@ -27,7 +27,7 @@ Summary: Convert BF16 models to DFloat11, losslessly
 License-Expression: Apache-2.0
 License-File: LICENSE
 License-File: THIRD_PARTY_NOTICES
-Requires-Python: >=3.8
+Requires-Python: >=3.9
 Project-URL: Source, https://github.com/df11-convert/df11-convert
 Keywords: dfloat11,huggingface,safetensors,compression
 Classifier: Environment :: Console
@@ -72,6 +72,8 @@ def build(binary, tag, version, out):
         f"{info}/METADATA": METADATA.format(version=version).encode() + (HERE / "README.md").read_bytes(),
         f"{info}/WHEEL": (WHEEL + tags).encode(),
     }
+    for source in [*sorted((ROOT / "packaging/df11/df11").glob("*.py")), ROOT / "verify/kernel/decode.ptx"]:
+        files[f"df11/{source.name}"] = source.read_bytes()
     files[f"{info}/RECORD"] = ("".join(record(*f) for f in files.items()) + f"{info}/RECORD,,\n").encode()
 
     when = time.gmtime(max(int(os.environ.get("SOURCE_DATE_EPOCH", "0")), 315532800))[:6]  # ZIP begins with 1980

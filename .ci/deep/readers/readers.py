@@ -1,12 +1,15 @@
-"""Loads tiny models in the official loader by the code of their cards, and wants every bit of the original.
+"""Loads tiny models in the official loader by the code of their cards, and in df11, and wants every bit of the original.
 
-Usage: readers.py DF11_CONVERT TRIED SCRATCH [--all | --write | --mutate] [CLASS...]
+Usage: readers.py DF11_CONVERT TRIED SCRATCH [--df11] [--all | --write | --mutate] [CLASS...]
 
 For lines of TRIED (internal/catalog/tried.txt) a tiny model of the class is saved, converted by df11-convert, and loaded by
 the Python code that the README.md of the result shows. Compared are all weights, once more at the time of their use, the outputs,
 and for language models what is generated; all bit for bit. What comes out must be what the line says. Models that transformers 4
 has saved in SCRATCH are loaded with transformers 5, too. Without --all it is a few lines, one for each way to load. --write states
 in TRIED what came out. With --mutate a bit of each result is flipped, and every model must come out different.
+
+With --df11 the loader is our own, which needs no card. It loads each model twice: decoded by the program, and compressed, if
+DF11_TEST_DRIVER names a stand-in for the GPU's driver.
 """
 import contextlib
 
@@ -31,6 +34,7 @@ import official
 import tiny
 
 MUTATE = "--mutate" in sys.argv
+DF11 = "--df11" in sys.argv
 MAJOR = int(transformers.__version__.partition(".")[0])
 
 # The rows that are run without --all: one for each way to load.
@@ -119,6 +123,31 @@ def compare_outputs(got, want):
             raise Differs(f"outputs differ by up to {(g.float() - w.float()).abs().max().item():g}")
 
 
+def by_df11(folder):
+    """Returns functions that load a folder by df11, one for each way, and give what the card's code gives."""
+    import df11
+    from df11 import units
+
+    def scope(decode):
+        with contextlib.redirect_stdout(sys.stderr):
+            if (folder / "model_index.json").exists():
+                pipe = df11.load_pipeline(str(folder), decode=decode)
+                name = next(n for n in ("transformer", "unet", "prior") if hasattr(pipe, n))
+                made = {"pipe": pipe, "part": getattr(pipe, name)}
+            else:
+                made = {"model": df11.load(str(folder), decode=decode)}
+        model = made.get("model", made.get("part"))
+        hooks = [h for m in model.modules() for h in m._forward_pre_hooks.values()]
+        compressed = sum(len(h.units) for h in hooks if isinstance(h, units.Group))
+        stored = sum(b"sign_mantissa" in f.read_bytes()[:1 << 20] for f in folder.rglob("*.safetensors"))
+        made["how"] = f"{compressed} of {stored} compressed"
+        if not decode and not compressed:
+            raise Differs("nothing stays compressed")
+        return made
+    ways = [True, False] if os.environ.get("DF11_TEST_DRIVER") else [True]
+    return [lambda d=d: scope(d) for d in ways]
+
+
 def compare_units(model, want):
     """Decodes each module that is compressed, called or not, and compares its weights; returns their names."""
     names = set()
@@ -143,44 +172,53 @@ def reference(cls, source):
     return cls.from_pretrained(source, **dtype).to(official.DEVICE)
 
 
-def check_model(load, cls, source):
-    """Compares a transformers model with what the card's code loads."""
+def check_model(loads, cls, source):
+    """Compares a transformers model with what each function loads."""
     with untried(), torch.no_grad():
         want = reference(cls, source).eval()
         calls = tiny.calls(want)
         want_out, used = official.weights_used(want, lambda: [call(want) for call in calls])
-    scope = load()
-    model = scope["model"]
-    if model.training:
-        raise Differs("the model is not in eval mode")
-    with torch.no_grad():
-        got_out, got = official.weights_used(model, lambda: [call(model) for call in calls])
-    compare_weights(got, used, model.state_dict(), want.state_dict(keep_vars=True), compare_units(model, want))
-    compare_outputs(got_out, want_out)
-    if "output" in scope:  # what the card's code has generated
+    for load in loads:
+        scope = load()
+        model = scope["model"]
+        if model.training:
+            raise Differs("the model is not in eval mode")
         with torch.no_grad():
-            compare_outputs(scope["output"], want.generate(**scope["inputs"], max_new_tokens=card.TOKENS))
-    return f"{len(calls)} calls" + (f", {scope['output'].shape[1]} tokens" if "output" in scope else "")
+            got_out, got = official.weights_used(model, lambda: [call(model) for call in calls])
+        compare_weights(got, used, model.state_dict(), want.state_dict(keep_vars=True), compare_units(model, want))
+        compare_outputs(got_out, want_out)
+        if DF11 and cls.__name__.endswith("ForCausalLM") and want.can_generate():
+            scope["inputs"] = {"input_ids": torch.arange(8, 14)[None], "attention_mask": torch.ones(1, 6, dtype=torch.long)}
+            scope["output"] = model.generate(**scope["inputs"], max_new_tokens=card.TOKENS, do_sample=False)
+        if "output" in scope:  # what was generated
+            with torch.no_grad():
+                compare_outputs(scope["output"], want.generate(**scope["inputs"], max_new_tokens=card.TOKENS, **{"do_sample": False} if DF11 else {}))
+    return f"{len(calls)} calls" + (f", {scope['output'].shape[1]} tokens" if "output" in scope else "") + said(scope)
 
 
-def check_pipeline(load, cls, source):
-    """Compares a diffusers pipeline with what the card's code loads."""
+def said(scope):
+    return f", {scope['how']}" if "how" in scope else ""
+
+
+def check_pipeline(loads, cls, source):
+    """Compares a diffusers pipeline with what each function loads."""
     with untried(), torch.no_grad():
         want = reference(cls, source)
         name = next(n for n in ("transformer", "unet", "prior") if hasattr(want, n))
         call = tiny.sample if cls is not tiny.OnePart else lambda p: tiny.denoise(getattr(p, name))
         want_out, used = official.weights_used(getattr(want, name), lambda: call(want))
-    scope = load()
-    pipe, part, original = scope["pipe"], scope["part"], getattr(want, name)
-    if getattr(pipe, name) is not part or type(pipe) is not cls:
-        raise Differs(f"a {type(pipe).__name__} with a {name} that isn't the loaded one")
-    if part.training:
-        raise Differs(f"the {name} is not in eval mode")
-    with torch.no_grad():
-        got_out, got = official.weights_used(part, lambda: call(pipe))
-    compare_weights(got, used, part.state_dict(), original.state_dict(keep_vars=True), compare_units(part, original))
-    compare_outputs(got_out, want_out)
-    return "whole pipeline" if cls is not tiny.OnePart else "one part"
+    for load in loads:
+        scope = load()
+        pipe, part, original = scope["pipe"], scope["part"], getattr(want, name)
+        if getattr(pipe, name) is not part or type(pipe) is not cls:
+            raise Differs(f"a {type(pipe).__name__} with a {name} that isn't the loaded one")
+        if part.training:
+            raise Differs(f"the {name} is not in eval mode")
+        with torch.no_grad():
+            got_out, got = official.weights_used(part, lambda: call(pipe))
+        compare_weights(got, used, part.state_dict(), original.state_dict(keep_vars=True), compare_units(part, original))
+        compare_outputs(got_out, want_out)
+    return ("whole pipeline" if cls is not tiny.OnePart else "one part") + said(scope)
 
 
 def flip(target):
@@ -211,8 +249,18 @@ def attempt(program, base, row, tied):
             convert(program, source, target)
         if MUTATE:
             flip(target)
-        return load((target / "README.md").read_text(), target)
-    return check(convert_and_load, cls, source)
+        return by_df11(target) if DF11 else [lambda: load((target / "README.md").read_text(), target)]
+    return check(Lazy(convert_and_load), cls, source)
+
+
+class Lazy:
+    """Iterates over what a function returns, called when it's needed."""
+
+    def __init__(self, make):
+        self.make = make
+
+    def __iter__(self):
+        return iter(self.make())
 
 
 def modules(base):
@@ -267,16 +315,20 @@ def main(program, tried, scratch, *args):
         for column, saved in {4: [(2, 4)], 5: [(3, 4), (4, 5)]}[MAJOR]:
             if MUTATE and saved != MAJOR:
                 continue
-            base = scratch / ("mutated" if MUTATE else "") / str(saved) / f"{row[0]}-{row[1]}"
+            base = scratch / (f"mutated{DF11:d}" if MUTATE else "") / str(saved) / f"{row[0]}-{row[1]}"
             result = run(program, base, row, lambda text: print(text, flush=True))
-            if MUTATE:
-                row[column] = "no"
-            if row[column] not in (result, "-"):
-                wrong.append(f"{row[0]} {row[1]}, saved by {saved}: {result}, stated is {row[column]}")
+            stated = "no" if MUTATE else row[5].partition("=")[2].split(",")[column - 2] if DF11 else row[column]
+            if stated not in (result, "-"):
+                wrong.append(f"{row[0]} {row[1]}, saved by {saved}: {result}, stated is {stated}")
             counts[result] = counts.get(result, 0) + 1
             if "--write" in args:
-                row[column] = result
-                row[5:] = sorted({*row[5:], *modules(base)})
+                if DF11:
+                    own = row[5].partition("=")[2].split(",")
+                    own[column - 2] = result
+                    row[5] = "df11=" + ",".join(own)
+                else:
+                    row[column] = result
+                    row[6:] = sorted({*row[6:], *modules(base)})
                 lines[i] = " ".join(row)
                 tried.write_text("\n".join(lines) + "\n")
     versions = f"{official.DEVICE}, transformers {transformers.__version__}, diffusers {diffusers.__version__}, torch {torch.__version__}"

@@ -2,7 +2,8 @@
 // docs/format.md §9 says. Build: gcc -shared -fPIC -O2 -pthread -DDIR='"/a/folder"' -o libcuda.so.1 stub.c
 //
 // Queued work runs only when an event is queried for the third time, so changes that come too early show. DIR/log
-// lists every call. cuInit reads DIR/faults:
+// lists every call. With -DHOST, all of the host's memory counts as the device's, as the Python package df11 takes
+// its memory from torch, and work runs at once. cuInit reads DIR/faults:
 //
 //   devices N            number of devices (1)
 //   maxptx N             the newest PTX version, as 82 for 8.2 (60)
@@ -41,7 +42,7 @@ static struct stream streams[MAX_STREAMS];
 static struct fault faults[MAX_FAULTS];
 static struct { char name[48]; long n; } calls[64];
 static int n_faults, n_devices, max_ptx, n_decoded, major = 7, broken[MAX_DEVICES], retained[MAX_DEVICES];
-static __thread int current = -1;
+static __thread int current = -1, before[8], pushed;
 
 static void note(const char *format, const char *name, long a, long b) {
   FILE *f = fopen(DIR "/log", "a");
@@ -81,7 +82,11 @@ static struct block *find(ptr p, size_t n, int pinned) {
   return 0;
 }
 
+#ifdef HOST
+static int inside(ptr p, size_t n) { return p != 0; }
+#else
 static int inside(ptr p, size_t n) { return find(p, n, 0) != 0; }
+#endif
 
 // ---- Decoding ----
 
@@ -290,6 +295,18 @@ result cuDeviceGetAttribute(int32_t *v, int32_t a, int32_t d) {
 
 result cuDevicePrimaryCtxRetain(ptr *c, int32_t d) { ENTER("cuDevicePrimaryCtxRetain"); *c = d + 1; if (!r) retained[d]++; LEAVE; }
 result cuCtxSetCurrent(ptr c) { ENTER("cuCtxSetCurrent"); current = (int)c - 1; LEAVE; }
+result cuCtxPushCurrent_v2(ptr c) {
+  ENTER("cuCtxPushCurrent");
+  if (!r && pushed == 8) r = complain("contexts are pushed and not popped");
+  if (!r) before[pushed++] = current, current = (int)c - 1;
+  LEAVE;
+}
+result cuCtxPopCurrent_v2(ptr *c) {
+  ENTER("cuCtxPopCurrent");
+  if (!r && !pushed) r = INVALID_CONTEXT;
+  if (!r) *c = current + 1, current = before[--pushed];
+  LEAVE;
+}
 
 // A context's resources are freed with it, as the driver's manual says.
 result cuDevicePrimaryCtxRelease_v2(int32_t d) {
@@ -406,6 +423,10 @@ result cuLaunchKernel(ptr f, u32 gx, u32 gy, u32 gz, u32 bx, u32 by, u32 bz, u32
   note("launch %s%ld: %ld blocks", "", f, gx);
   struct op o = {.kind = LAUNCH, .function = f, .shared = shared, .blocks = gx};
   for (int i = 0; !r && i < n_args[f]; i++) o.args[i] = *(uint64_t *)args[i];
+#ifdef HOST
+  if (!r) r = run_launch(&o, current);
+#else
   if (!r) r = push(s, o);
+#endif
   LEAVE;
 }

@@ -1,0 +1,211 @@
+"""A DF11 model's files: what they hold, and whether the parts of each unit fit each other.
+
+A unit is a module, or a parameter, that is compressed as a whole (docs/format.md). Nothing here
+knows a model class.
+"""
+
+import fnmatch
+import json
+import re
+from pathlib import Path
+from typing import Dict, List, NamedTuple, Optional, Tuple
+
+import torch
+from safetensors import safe_open
+
+ARRAYS = ("luts", "encoded_exponent", "sign_mantissa", "output_positions", "gaps", "split_positions")
+EXTENSIONS = {"parameters"}
+
+CHUNK_BYTES = 4096  # docs/format.md §1
+CHUNK_GAPS = 320  # docs/format.md §7: bytes of gaps per chunk
+MAX_ROWS = 18  # docs/format.md §9: rows of luts
+MAX_CHUNK_WEIGHTS = 23550  # docs/format.md §9
+MAX_WEIGHTS = 2**31 - 1  # docs/format.md §9
+MAX_STREAM = 2**31 - 8192  # docs/format.md §9
+MAX_SYMBOL = 239  # docs/format.md §6: values above are jumps
+MAX_CODE_BITS = 32  # docs/format.md §5
+
+
+class DF11Error(Exception):
+    """A model can't be loaded, or can't do what was asked of it. The text names the thing."""
+
+
+class Stored(NamedTuple):
+    """A tensor of a file, not yet read."""
+
+    name: str
+    file: Path
+    dtype: str  # as safetensors spells it, such as BF16
+    shape: Tuple[int, ...]
+
+    def read(self) -> torch.Tensor:
+        with safe_open(self.file, "pt") as f:
+            return f.get_tensor(self.name)
+
+
+class Unit(NamedTuple):
+    """A unit, whose stored arrays fit each other by their sizes."""
+
+    path: str
+    file: Path
+    attributes: Tuple[str, ...]  # of the pattern dict
+    arrays: Dict[str, Stored]
+    sizes: Tuple[int, ...]  # weights of each attribute
+
+    @property
+    def n_weights(self) -> int:
+        return sum(self.sizes)
+
+    def read(self) -> Dict[str, torch.Tensor]:
+        """Reads the arrays and checks what a decoder relies on."""
+        with safe_open(self.file, "pt") as f:
+            arrays = {name: f.get_tensor(stored.name) for name, stored in self.arrays.items()}
+        positions = arrays["output_positions"].view(torch.int32).to(torch.int64)
+        n_chunks = chunks(arrays["encoded_exponent"].numel())
+        if len(positions) == n_chunks:  # docs/format.md §7: the last entry may be missing
+            positions = torch.cat([positions, torch.tensor([self.n_weights])])
+        steps = positions.diff()
+        if positions[0] != 0 or positions[-1] != self.n_weights or bool((steps < 0).any()):
+            raise DF11Error(f"{self.path}.output_positions: not the positions of {self.n_weights} weights")
+        if int(steps.max()) > MAX_CHUNK_WEIGHTS:
+            raise DF11Error(f"{self.path}.output_positions: {int(steps.max())} weights in a chunk")
+        check_luts(self.path, arrays["luts"])
+        return arrays
+
+
+class Files(NamedTuple):
+    """What the files of a model hold."""
+
+    folder: Path
+    config: dict
+    plain: Dict[str, Stored]  # tensors that aren't compressed
+    units: Dict[str, Unit]
+
+
+def chunks(n_bytes: int) -> int:
+    return -(-n_bytes // CHUNK_BYTES)
+
+
+def check_luts(path: str, luts: torch.Tensor) -> None:
+    """Checks the tables as a decoder walks them, except for slots that no code leads to."""
+    rows = luts.tolist()
+    tables, lengths = rows[:-1], rows[-1]
+
+    def walk(i: int, depth: int) -> None:
+        leak = tables[i - 1][-1] if i > 0 else None  # docs/format.md §6: the leak rule
+        leaking = i > 0
+        for value in tables[i]:
+            leaking = leaking and value == leak
+            if leaking:
+                continue
+            if value > MAX_SYMBOL:
+                if 256 - value >= len(tables) or depth == 3:
+                    raise DF11Error(f"{path}.luts: a jump to table {256 - value} at level {depth + 1}")
+                if (256 - value, depth + 1) not in seen:
+                    seen.add((256 - value, depth + 1))
+                    walk(256 - value, depth + 1)
+            elif not 8 * depth < lengths[value] <= 8 * depth + 8:
+                raise DF11Error(f"{path}.luts: symbol {value} at level {depth + 1} has {lengths[value]} bits")
+
+    seen = {(0, 0)}
+    walk(0, 0)
+
+
+def find(name: str, subfolder: Optional[str], **hub) -> Path:
+    """Returns the folder of a model: name itself, or the Hub's repo of that name, downloaded."""
+    folder = Path(name)
+    if not folder.is_dir():
+        from huggingface_hub import snapshot_download
+
+        if not re.fullmatch(r"[\w.-]+/[\w.-]+", str(name)):
+            raise DF11Error(f"{name}: no such folder, and not the name of a repo")
+        below = f"{subfolder}/*" if subfolder else None
+        folder = Path(snapshot_download(str(name), allow_patterns=below, **hub))
+    folder = folder / subfolder if subfolder else folder
+    if not (folder / "config.json").is_file():
+        raise DF11Error(f"{folder}: no config.json")
+    return folder
+
+
+def read(folder: Path) -> Files:
+    """Reads the headers of all .safetensors files of a folder, and the dict of its config.json."""
+    config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+    patterns = pattern_dict(config.get("dfloat11_config"), folder)
+    tensors: Dict[str, Stored] = {}
+    for file in sorted(folder.iterdir()):
+        if not fnmatch.fnmatch(file.name, "*.safetensors"):
+            continue
+        with safe_open(file, "pt") as f:
+            for name in f.keys():
+                part = f.get_slice(name)
+                if name in tensors:
+                    raise DF11Error(f"{name} is in {tensors[name].file.name} and in {file.name}")
+                tensors[name] = Stored(name, file, str(part.get_dtype()), tuple(part.get_shape()))
+    units = {}
+    for name in sorted(n for n in tensors if n.endswith(".encoded_exponent")):
+        path = name[: -len(".encoded_exponent")]
+        units[path] = unit(path, patterns, tensors)
+    if not units:
+        raise DF11Error(f"{folder}: no compressed module in its .safetensors files")
+    stray = [n for n in tensors if n.rpartition(".")[2] in set(ARRAYS) - {"gaps"} and tensors[n].dtype in ("U8", "I64")]
+    if stray:
+        raise DF11Error(f"{stray[0]} belongs to a unit without encoded_exponent")
+    return Files(folder, config, tensors, units)
+
+
+def pattern_dict(stated, folder: Path) -> Dict[str, List[str]]:
+    """Checks a dfloat11_config and returns its patterns."""
+    if not isinstance(stated, dict):
+        raise DF11Error(f"{folder}: config.json has no dfloat11_config, so this isn't a DF11 model")
+    version, _, extensions = str(stated.get("version")).partition("+")
+    if not re.fullmatch(r"0\.[2-5]\.\d+", version):
+        raise DF11Error(f"{folder}: format {stated.get('version')!r} is unknown; this reads 0.2 to 0.5")
+    unknown = set(filter(None, extensions.split("."))) - EXTENSIONS
+    if unknown:
+        raise DF11Error(f"{folder}: the format's extension {sorted(unknown)[0]!r} is unknown")
+    shape = stated.get("threads_per_block", [512]), stated.get("bytes_per_thread", 8)
+    if shape not in (([512], 8), ((512,), 8)):
+        raise DF11Error(f"{folder}: {shape[0]} threads with {shape[1]} bytes; only [512] with 8 are known")
+    patterns = stated.get("pattern_dict")
+    if not isinstance(patterns, dict) or not all(
+        isinstance(v, (list, tuple)) and all(isinstance(a, str) for a in v) for v in patterns.values()
+    ):
+        raise DF11Error(f"{folder}: dfloat11_config has no pattern_dict of lists of names")
+    for p in patterns:
+        try:
+            re.compile(p)
+        except re.error as e:
+            raise DF11Error(f"{folder}: the pattern {p!r} is no regular expression: {e}") from e
+    return patterns
+
+
+def unit(path: str, patterns: Dict[str, List[str]], tensors: Dict[str, Stored]) -> Unit:
+    """Takes the arrays of a unit out of tensors, and checks their types and sizes."""
+    matching = [p for p in patterns if re.fullmatch(p, path)]
+    if len(matching) != 1:
+        raise DF11Error(f"{path}: {len(matching)} patterns of the pattern_dict match this unit")
+    arrays = {}
+    for array in ARRAYS:
+        stored = tensors.pop(f"{path}.{array}", None)
+        if stored is None:
+            raise DF11Error(f"{path}.{array} is missing")
+        if stored.dtype != ("I64" if array == "split_positions" else "U8"):
+            raise DF11Error(f"{path}.{array} is {stored.dtype}")
+        if len(stored.shape) != (2 if array == "luts" else 1):
+            raise DF11Error(f"{path}.{array} has the shape {list(stored.shape)}")
+        arrays[array] = stored
+    size = {array: stored.shape[0] for array, stored in arrays.items()}
+    n, n_chunks = size["sign_mantissa"], chunks(size["encoded_exponent"])
+    if not 0 < n <= MAX_WEIGHTS or not 0 < size["encoded_exponent"] <= MAX_STREAM:
+        raise DF11Error(f"{path}: {n} weights in {size['encoded_exponent']} bytes")
+    if not 2 <= size["luts"] <= MAX_ROWS or arrays["luts"].shape[1] != 256:
+        raise DF11Error(f"{path}.luts has the shape {list(arrays['luts'].shape)}")
+    if size["gaps"] != CHUNK_GAPS * n_chunks:
+        raise DF11Error(f"{path}.gaps has {size['gaps']} bytes, not {CHUNK_GAPS * n_chunks}")
+    if size["output_positions"] not in (4 * n_chunks, 4 * n_chunks + 4):
+        raise DF11Error(f"{path}.output_positions has {size['output_positions']} bytes for {n_chunks} chunks")
+    ends = [*arrays["split_positions"].read().tolist(), n]
+    sizes = tuple(end - start for start, end in zip([0, *ends], ends))
+    if min(sizes) < 0:
+        raise DF11Error(f"{path}.split_positions: {ends[:-1]} don't split {n} weights")
+    return Unit(path, arrays["luts"].file, tuple(patterns[matching[0]]), arrays, sizes)

@@ -1,0 +1,179 @@
+"""Builds models without weights, as transformers and diffusers build them."""
+
+import contextlib
+import json
+import re
+from pathlib import Path
+from typing import Callable, Dict, Iterator, List, Optional
+
+import torch
+from torch import nn
+
+from .files import DF11Error
+
+Build = Callable[[], nn.Module]
+
+
+@contextlib.contextmanager
+def empty(real: frozenset = frozenset()) -> Iterator[None]:
+    """Makes modules register parameters without memory, except those whose numbers are in real. Buffers are computed."""
+    register, count = nn.Module.register_parameter, 0
+
+    def without_memory(module: nn.Module, name: str, parameter: Optional[nn.Parameter]) -> None:
+        nonlocal count
+        register(module, name, parameter)
+        if parameter is not None:
+            if count not in real and parameter.device.type != "meta":
+                own = {k: v for k, v in parameter.__dict__.items()}
+                module._parameters[name] = type(parameter)(parameter.to("meta"), requires_grad=parameter.requires_grad)
+                module._parameters[name].__dict__.update(own)
+            module._parameters[name].df11_number = count
+            count += 1
+
+    nn.Module.register_parameter = without_memory
+    default = torch.get_default_dtype()
+    torch.set_default_dtype(torch.bfloat16)
+    try:
+        yield
+    finally:
+        torch.set_default_dtype(default)
+        nn.Module.register_parameter = register
+
+
+def compute(model: nn.Module, build: Build) -> None:
+    """Gives the parameters that the files don't fill, since the class computes them, their values."""
+    left = {name: p for name, p in model.named_parameters(remove_duplicate=False) if p.device.type == "meta"}
+    if not left:
+        return
+    numbers = frozenset(getattr(p, "df11_number", -1) for p in left.values())
+    with empty(numbers):
+        again = build()
+    for name in left:
+        owner, _, leaf = name.rpartition(".")
+        value = again.get_parameter(name)
+        if value.device.type == "meta":
+            raise DF11Error(f"nothing in the files fills {name}")
+        model.get_submodule(owner)._parameters[leaf] = value
+
+
+def is_diffusers(config: dict) -> bool:
+    return "_class_name" in config or "_diffusers_version" in config
+
+
+def builds(folder: Path, trust_remote_code: bool, model_class: Optional[type], options: dict) -> List[Build]:
+    """Returns how the model of a config may be built, in order: by the class that it names, and by others that may fit."""
+    config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+    if is_diffusers(config) or model_class is not None and "diffusers" in {c.__module__.partition(".")[0] for c in model_class.__mro__}:
+        return [diffusers_build(folder, config, model_class)]
+    if "model_type" not in config and "auto_map" not in config and model_class is None:
+        raise DF11Error(f"{folder}: config.json names no class; build the model and use df11.fill(model, …)")
+    return transformers_builds(folder, trust_remote_code, model_class, options)
+
+
+def diffusers_build(folder: Path, config: dict, cls: Optional[type]) -> Build:
+    import diffusers
+
+    cls = cls or getattr(diffusers, config.get("_class_name", ""), None)
+    if cls is None:
+        raise DF11Error(f"diffusers {diffusers.__version__} has no class {config.get('_class_name')}")
+    stated = {k: v for k, v in cls.load_config(folder).items() if k != "dfloat11_config"}
+    return lambda: cls.from_config(stated)
+
+
+def transformers_builds(folder: Path, trust: bool, cls: Optional[type], options: dict) -> List[Build]:
+    import transformers
+
+    config = (cls.config_class if cls else transformers.AutoConfig).from_pretrained(folder, **({} if cls else {"trust_remote_code": trust}))
+    vars(config).pop("dfloat11_config", None)
+    in_bf16(config)
+    classes = [cls] if cls else transformers_classes(folder, config, trust)
+    if not classes:
+        raise DF11Error(f"transformers {transformers.__version__} has no class for {config.architectures or config.model_type}")
+
+    def build(cls: type) -> nn.Module:
+        model = cls._from_config(config, **options)
+        if getattr(model, "generation_config", None) and (folder / "generation_config.json").is_file():
+            model.generation_config = transformers.GenerationConfig.from_pretrained(folder)
+        return model
+
+    return [lambda c=c: build(c) for c in classes]
+
+
+def in_bf16(config) -> None:
+    setattr(config, "dtype" if hasattr(config, "dtype") else "torch_dtype", torch.bfloat16)
+    for name in getattr(config, "sub_configs", {}):
+        if hasattr(getattr(config, name, None), "model_type"):
+            in_bf16(getattr(config, name))
+
+
+def transformers_classes(folder: Path, config, trust: bool) -> List[type]:
+    """Returns the class that the config names, then the auto classes' for its kind of model, then its base."""
+    import transformers
+    from transformers.models.auto import modeling_auto
+
+    found: List[type] = []
+    architecture = (config.architectures or [""])[0]
+    own = getattr(config, "auto_map", None) or {}
+    if trust and own:
+        from transformers.dynamic_module_utils import get_class_from_dynamic_module
+
+        models = {k: v for k, v in own.items() if k.startswith("AutoModel")}
+        named = [v for v in models.values() if v.rpartition(".")[2] == architecture]
+        return [get_class_from_dynamic_module(reference, folder) for reference in (named or list(models.values()))[:1]]
+    named = getattr(transformers, architecture, None)
+    if isinstance(named, type) and isinstance(config, getattr(named, "config_class", None) or ()):
+        found.append(named)
+    suffix = re.search(r"(For\w+|)$", architecture).group(1)
+    for auto in [*([f"AutoModel{suffix}"] if suffix else []), *([] if named in found else HEADS), "AutoModel"]:
+        mapping = getattr(getattr(modeling_auto, auto, None), "_model_mapping", None)
+        if mapping is not None and type(config) in mapping.keys():
+            fitting = mapping[type(config)]
+            found += [c for c in (fitting if isinstance(fitting, tuple) else (fitting,)) if c not in found]
+    return found
+
+
+# The auto classes that may fit a config that names no class of this version.
+HEADS = ["AutoModelForCausalLM", "AutoModelForImageTextToText", "AutoModelForSeq2SeqLM", "AutoModelForSpeechSeq2Seq", "AutoModelForMaskedLM"]
+
+
+def dtypes(model: nn.Module) -> Callable[[str, torch.Tensor], torch.dtype]:
+    """Returns the type that the library gives a parameter of this name in a BF16 model."""
+    family = {c.__module__.partition(".")[0] for c in type(model).__mro__}
+    if "diffusers" in family:
+        kept = model._keep_in_fp32_modules or []
+        kept = {kept} if isinstance(kept, str) else set(kept)
+
+        def of_diffusers(name: str, t: torch.Tensor) -> torch.dtype:
+            if not t.is_floating_point():
+                return t.dtype
+            return torch.float32 if kept.intersection(name.split(".")) else torch.bfloat16
+
+        return of_diffusers
+    strict = getattr(model, "_keep_in_fp32_modules_strict", None) or []
+    pattern = "|".join(rf"(^|\.){m}($|\.)" for m in strict).replace("*", ".*")
+    return lambda name, t: torch.float32 if strict and re.search(pattern, name) else t.dtype
+
+
+def config_of(folder: Path, index: dict) -> Path:
+    """Returns where the config of a part is whose weights lie beside a pipeline's index: the one part without weights."""
+    found = [
+        folder / name
+        for name, value in index.items()
+        if isinstance(value, list) and (folder / name / "config.json").is_file() and not any((folder / name).glob("*.safetensors"))
+    ]
+    if len(found) != 1:
+        raise DF11Error(f"{folder}: of the parts of model_index.json, {len(found)} have a config and no weights, want 1")
+    return found[0]
+
+
+def parts(folder: Path, index: dict) -> Dict[str, Path]:
+    """Returns the DF11 models of a pipeline by their names in it: in folders of their own, or beside the index."""
+    configs = {name: folder / name / "config.json" for name, value in index.items() if isinstance(value, list)}
+    found = {name: c.parent for name, c in configs.items() if is_df11(c)}
+    if not found and is_df11(folder / "config.json"):
+        found[config_of(folder, index).name] = folder
+    return found
+
+
+def is_df11(config: Path) -> bool:
+    return config.is_file() and "dfloat11_config" in json.loads(config.read_text(encoding="utf-8"))

@@ -1,0 +1,311 @@
+"""Which stored tensors make which parameters of a model, and that nothing lacks or is left over.
+
+The names in files aren't always the model's. What becomes of a name is asked of transformers: its
+renames, and its converters, which make one parameter of several tensors.
+"""
+
+import re
+from copy import deepcopy
+from typing import Dict, List, NamedTuple, Optional, Tuple, Union
+
+import torch
+
+from .files import DF11Error, Files, Stored, Unit
+
+
+class Piece(NamedTuple):
+    """A stored tensor: one of its own, or an attribute of a unit."""
+
+    name: str
+    source: Union[Stored, Unit]
+    offset: int = 0  # in the unit, in weights
+    n: int = 0  # weights, of a unit's piece
+
+    @property
+    def shape(self) -> Optional[Tuple[int, ...]]:
+        return None if isinstance(self.source, Unit) else self.source.shape
+
+
+class Part(NamedTuple):
+    """A piece and the box of a parameter that it fills."""
+
+    piece: Piece
+    start: Tuple[int, ...]
+    extent: Tuple[int, ...]
+
+
+class Fill(NamedTuple):
+    """How a parameter or buffer is filled."""
+
+    name: str
+    parts: List[Part]  # empty if a converter must compute it
+    pieces: List[Piece]
+    converter: object = None  # of transformers, with all names; it may make several parameters
+
+
+class Missing(DF11Error):
+    """Parameters that no tensor fills."""
+
+    def __init__(self, names: List[str]):
+        self.names = names
+        super().__init__(f"nothing in the files fills {some(names)}")
+
+
+def some(names) -> str:
+    names = sorted(names)
+    return ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
+
+
+class Names:
+    """Finds the model's name of a tensor."""
+
+    def __init__(self, model: torch.nn.Module, state: Dict[str, torch.Tensor]):
+        self.model, self.state = model, state
+        self.prefix = getattr(model, "base_model_prefix", "") or ""
+        self.renames, self.converters = [], []
+        try:
+            from transformers.conversion_mapping import get_model_conversion_mapping
+            from transformers.core_model_loading import WeightConverter
+        except ImportError:  # no transformers, or one before 5
+            return
+        if hasattr(model, "base_model_prefix"):
+            for entry in get_model_conversion_mapping(model):
+                (self.converters if isinstance(entry, WeightConverter) else self.renames).append(entry)
+
+    def find(self, name: str) -> Tuple[Optional[str], Optional[str]]:
+        """Returns the parameter that a tensor fills, or None, and the source pattern of its converter."""
+        if self.renames or self.converters:
+            from transformers.core_model_loading import rename_source_key
+
+            new, pattern = rename_source_key(name, self.renames, self.converters, self.prefix, self.state)
+            if new in self.state:
+                return new, pattern
+        for new in (name, self.older(name)):
+            for full in (new, f"{self.prefix}.{new}", new[len(self.prefix) + 1 :] if new.startswith(self.prefix + ".") else new):
+                if full in self.state:
+                    return full, None
+        return None, None
+
+    def older(self, name: str) -> str:
+        """Renames a tensor as transformers 4 does."""
+        fix = getattr(self.model, "_fix_state_dict_key_on_load", None)
+        if fix:
+            name = fix(name)[0]
+        for pattern, new in (getattr(self.model, "_checkpoint_conversion_mapping", None) or {}).items():
+            name, n = re.subn(pattern, new, name)
+            if n:
+                break
+        return name
+
+    def converter(self, pattern: str):
+        return next(deepcopy(c) for c in self.converters if pattern in c.source_patterns)
+
+
+def state_of(model: torch.nn.Module) -> Dict[str, torch.Tensor]:
+    """Returns parameters and saved buffers by all their names."""
+    return model.state_dict(keep_vars=True)
+
+
+def match(model: torch.nn.Module, files: Files) -> Tuple[List[Fill], List[str]]:
+    """Returns how every parameter and saved buffer is filled, and the tensors that the class doesn't load.
+
+    Parameters with two names, of which one is stored, have one fill.
+    """
+    state = state_of(model)
+    names = Names(model, state)
+    found: Dict[str, List[Tuple[Piece, Optional[str]]]] = {}
+    unused: List[str] = []
+    pieces = [Piece(s.name, s) for s in files.plain.values()]
+    for u in files.units.values():
+        pieces += unit_pieces(u, model, names)
+    for piece in sorted(pieces, key=lambda p: natural(p.name)):
+        target, pattern = names.find(piece.name)
+        if target is None:
+            target = slice_target(piece, names)
+        if target is None:
+            unused.append(left_over(piece, model, names))
+        else:
+            found.setdefault(target, []).append((piece, pattern))
+    fills = [fill(target, state[target], list_, names) for target, list_ in found.items()]
+    check_missing(model, state, fills)
+    return fills, unused
+
+
+def natural(name: str) -> List[Tuple[int, Union[int, str]]]:
+    return [(0, int(x)) if x.isdigit() else (1, x) for x in name.split(".")]
+
+
+def unit_pieces(u: Unit, model: torch.nn.Module, names: Names) -> List[Piece]:
+    """Names the tensors of a unit. What its dict means depends on the class (docs/format.md)."""
+    module = submodule(model, u.path)
+    own = [u.path + ".weight", u.path]
+    if isinstance(module, (torch.nn.Linear, torch.nn.Embedding)) or not u.attributes:
+        options = [own]
+    else:
+        options = [[f"{u.path}.{a}.weight", f"{u.path}.{a}"] for a in u.attributes]
+        if len(u.sizes) == 1 and not any(names.find(n)[0] for n in options[0]):
+            options = [own]  # a Linear or Embedding under another name: its list doesn't count
+    if len(options) != len(u.sizes):
+        raise DF11Error(f"{u.path}: the pattern dict names {len(options)} weights, the unit holds {len(u.sizes)}")
+    pieces, offset = [], 0
+    for n, candidates in zip(u.sizes, options):
+        name = next((c for c in candidates if names.find(c)[0]), candidates[-1] if candidates is own else candidates[0])
+        pieces.append(Piece(name, u, offset, n))
+        offset += n
+    return pieces
+
+
+def submodule(model: torch.nn.Module, path: str) -> Optional[torch.nn.Module]:
+    try:
+        return model.get_submodule(path)
+    except AttributeError:
+        return None
+
+
+def slice_target(piece: Piece, names: Names) -> Optional[str]:
+    """Returns the parameter of which a piece is a slice along the first dimension, or None."""
+    path, _, row = piece.name.rpartition(".")
+    if not re.fullmatch(r"0|[1-9]\d*", row):
+        return None
+    target, pattern = names.find(path)
+    return target if pattern is None else None
+
+
+def left_over(piece: Piece, model: torch.nn.Module, names: Names) -> str:
+    """Returns the name of a tensor that has no place, if the original's loader ignores it, too.
+
+    That is one of a module that the class lacks, such as a layer for several tokens at once.
+    """
+    name = piece.name
+    ignored = getattr(model, "_keys_to_ignore_on_load_unexpected", None) or ()
+    if any(re.search(pattern, name) for pattern in ignored):
+        return name
+    path = (piece.source.path + ".x" if isinstance(piece.source, Unit) else name).rpartition(".")[0]
+    shorter = path[len(names.prefix) + 1 :] if path.startswith(names.prefix + ".") else path
+    options = [path, shorter, f"{names.prefix}.{path}", names.older(path)]
+    if any(option and submodule(model, option) is not None for option in options):
+        raise DF11Error(f"{name} has no place in {type(model).__name__}")
+    return name
+
+
+def fill(target: str, parameter: torch.Tensor, list_: List[Tuple[Piece, Optional[str]]], names: Names) -> Fill:
+    """Lays pieces out in a parameter."""
+    pieces, patterns = [p for p, _ in list_], {pattern for _, pattern in list_}
+    shape = tuple(parameter.shape)
+    if patterns == {None}:
+        if len(pieces) == 1 and pieces[0].name.rpartition(".")[0] != target:
+            return Fill(target, [whole(pieces[0], shape)], pieces)
+        return Fill(target, slices(target, shape, pieces), pieces)
+    if None in patterns:
+        raise DF11Error(f"{target} is filled by {some(p.name for p in pieces)}: one of them is too many")
+    converter = names.converter(next(iter(patterns)))
+    order = [p for p in converter.source_patterns if p in patterns]
+    columns = [[piece for piece, pattern in list_ if pattern == p] for p in order]
+    parts = layout(target, shape, converter, columns)
+    if parts is None:
+        for piece, pattern in list_:
+            converter.layer_targets[target].add(piece.name)
+        return Fill(target, [], pieces, (converter, list_))
+    return Fill(target, parts, pieces)
+
+
+def whole(piece: Piece, shape: Tuple[int, ...]) -> Part:
+    return part(piece, (0,) * len(shape), shape)
+
+
+def part(piece: Piece, start: Tuple[int, ...], extent: Tuple[int, ...], shape: Optional[Tuple[int, ...]] = None) -> Part:
+    """Checks that a piece has the size, and the shape if it has one, of its box."""
+    shape = extent if shape is None else shape
+    if piece.shape is not None and piece.shape != shape:
+        raise DF11Error(f"{piece.name} has the shape {list(piece.shape)}, the class has {list(shape)}")
+    if piece.shape is None and piece.n != numel(extent):
+        raise DF11Error(f"{piece.name} has {piece.n} weights, the class has {list(shape)}")
+    return Part(piece, start, extent)
+
+
+def numel(shape: Tuple[int, ...]) -> int:
+    n = 1
+    for size in shape:
+        n *= size
+    return n
+
+
+def slices(target: str, shape: Tuple[int, ...], pieces: List[Piece]) -> List[Part]:
+    """Lays out slices along the first dimension; their names end with their first row."""
+    parts, row = [], 0
+    for piece in pieces:
+        path, _, start = piece.name.rpartition(".")
+        if not start.isdigit() or len(shape) < 1:
+            raise DF11Error(f"{target} is filled by {some(p.name for p in pieces)}: one of them is too many")
+        n = piece.n if piece.shape is None else numel(piece.shape)
+        rows, rest = divmod(n, numel(shape[1:]) or 1)
+        if int(start) != row or rest or row + rows > shape[0]:
+            raise DF11Error(f"{piece.name}: {n} weights from row {start} on don't continue {target} at row {row}")
+        parts.append(part(piece, (row,) + (0,) * (len(shape) - 1), (rows,) + shape[1:]))
+        row += rows
+    if row != shape[0]:
+        raise DF11Error(f"{target}: its slices end at row {row} of {shape[0]}")
+    return parts
+
+
+def layout(target: str, shape: Tuple[int, ...], converter, columns: List[List[Piece]]) -> Optional[List[Part]]:
+    """Lays out what a converter merges and concatenates. None stands for a converter that computes."""
+    kinds = [type(op).__name__ for op in converter.operations]
+    merges = kinds[:1] == ["MergeModulelist"] and converter.operations[0].dim == 0
+    rest = converter.operations[1:] if merges else converter.operations
+    if [type(op).__name__ for op in rest] not in ([], ["Concatenate"]) or len(converter.target_patterns) != 1:
+        return None
+    if not merges and not rest:
+        return None
+    if len(columns) != len(converter.source_patterns) and rest:
+        raise DF11Error(f"{target}: of what makes it, only {some(p.name for c in columns for p in c)} is there")
+    if merges and (len(columns) > 1 and not rest or any(len(c) != shape[0] for c in columns)):
+        raise DF11Error(f"{target} is made of {len(columns[0])} tensors, the class has {list(shape)}")
+    if not merges and any(len(c) != 1 for c in columns):
+        return None
+    dim = rest[0].dim % len(shape) if rest else None
+    if merges and dim == 0:
+        return None
+    parts, at = [], 0
+    for column in columns:
+        box = (1,) + shape[1:] if merges else shape
+        size = box[dim] if rest else 0
+        if rest:
+            each = column[0].n if column[0].shape is None else numel(column[0].shape)
+            size = each * box[dim] // (numel(box) or 1)
+            box = box[:dim] + (size,) + box[dim + 1 :]
+        for i, piece in enumerate(column):
+            start = [0] * len(shape)
+            if merges:
+                start[0] = i
+            if rest:
+                start[dim] = at
+            parts.append(part(piece, tuple(start), box, box[1:] if merges else box))
+        at += size
+    if rest and at != shape[dim]:
+        raise DF11Error(f"{target}: its tensors make {at} of {shape[dim]} along dimension {dim}")
+    return parts
+
+
+def check_missing(model: torch.nn.Module, state: Dict[str, torch.Tensor], fills: List[Fill]) -> None:
+    filled = {id(state[name]) for f in fills for name in made(f, state)}
+    ignored = getattr(model, "_keys_to_ignore_on_load_missing", None) or ()
+    missing = [
+        name
+        for name, t in state.items()
+        if id(t) not in filled and not any(re.search(pattern, name) for pattern in ignored)
+    ]
+    if missing:
+        raise Missing(missing)
+
+
+def made(f: Fill, state: Dict[str, torch.Tensor]) -> List[str]:
+    """Returns the parameters that a fill makes: one, unless its converter has several targets."""
+    if not f.converter:
+        return [f.name]
+    targets = f.converter[0].target_patterns
+    names = [f.name.replace(targets[0], t) for t in targets]
+    if any("*" in n for n in names):
+        pattern = re.compile("|".join(re.escape(n).replace(r"\*", r"\d+") for n in names))
+        return [n for n in state if pattern.fullmatch(n)]
+    return [n for n in names if n in state]
