@@ -50,8 +50,9 @@ func TestLargeModels(t *testing.T) {
 	var b bytes.Buffer
 	for _, l := range readLarge(t) {
 		p := l.plan(t)
-		fmt.Fprintf(&b, "== %s: entry %q, split %v\n%d units with %.1f%% of %d bytes\n", l.name, p.Entry, p.Split, len(p.Units),
-			100*float64(p.UnitBytes())/float64(p.UnitBytes()+p.PlainBytes()), p.UnitBytes()+p.PlainBytes())
+		fmt.Fprintf(&b, "== %s: entry %q, split %v\n%d units with %.1f%% of %d bytes, in %d files\n", l.name, p.Entry, p.Split, len(p.Units),
+			100*float64(p.UnitBytes())/float64(p.UnitBytes()+p.PlainBytes()), p.UnitBytes()+p.PlainBytes(), len(p.OutputFiles))
+		checkShared(t, p)
 		for _, pat := range p.PatternDict {
 			fmt.Fprintf(&b, "%s: %.100s\n", pat.Regex, strings.Join(pat.Attrs, " "))
 		}
@@ -62,6 +63,28 @@ func TestLargeModels(t *testing.T) {
 		}
 	}
 	compareGolden(t, filepath.Join("testdata", "large-plans.txt"), b.Bytes())
+}
+
+// checkShared checks that a plan makes a number of files that a folder can have. Files that units
+// share are of one layer, and at most 5 GB before they're encoded.
+func checkShared(t *testing.T, p *Plan) {
+	t.Helper()
+	if len(p.OutputFiles) > 1000 {
+		t.Errorf("%d files for %d units", len(p.OutputFiles), len(p.Units))
+	}
+	for _, f := range p.OutputFiles {
+		var nBytes int64
+		for _, i := range f.Units {
+			u := p.Units[i]
+			nBytes += sum(u.Attrs, Tensor.SpoolBytes) + sum(u.Siblings, Tensor.SpoolBytes)
+			if u.File != f.Path || layerOf(u.Path) != layerOf(p.Units[f.Units[0]].Path) {
+				t.Errorf("%s is in %s, with %s", u.Path, f.Path, p.Units[f.Units[0]].Path)
+			}
+		}
+		if len(f.Units) > 1 && (nBytes > maxShardBytes || len(p.Units) <= maxUnitFiles) {
+			t.Errorf("%s holds %d units with %d bytes", f.Path, len(f.Units), nBytes)
+		}
+	}
 }
 
 // TestNoSplitBelowLimit checks that GLM-4.5-Air with narrower weights keeps one unit per layer.

@@ -8,13 +8,19 @@ import (
 	"strings"
 
 	"github.com/df11-convert/df11-convert/internal/catalog"
+	"github.com/df11-convert/df11-convert/internal/human"
 	"github.com/df11-convert/df11-convert/internal/names"
 	"github.com/df11-convert/df11-convert/internal/reader"
 	"github.com/df11-convert/df11-convert/internal/safetensors"
 )
 
-// maxShardBytes is the size above which transformers opens the next remainder shard: "5GB".
+// maxShardBytes is the size above which transformers opens the next remainder shard: "5GB". Files
+// that units share have the same limit.
 const maxShardBytes = 5_000_000_000
+
+// maxUnitFiles is the largest number of files with one unit each. A layer of many experts may need a
+// unit for each of them, and a folder on the Hub holds 10,000 files (docs/format.md §10).
+const maxUnitFiles = 1000
 
 // placeTensors puts every tensor into exactly one output file, and checks the files' names.
 func (p *Plan) placeTensors() error {
@@ -28,12 +34,66 @@ func (p *Plan) placeTensors() error {
 	return p.checkOutputNames()
 }
 
-// placeUnits gives each unit its own file, written without metadata (docs/format.md §10).
+// placeUnits gives each unit its own file, written without metadata (docs/format.md §10). If that
+// makes too many files, the units of a layer share some. The model alone decides it.
 func (p *Plan) placeUnits() {
-	for i := range p.Units {
-		u := &p.Units[i]
-		u.File = strings.ReplaceAll(u.Path, ".", "_") + ".safetensors"
-		p.OutputFiles = append(p.OutputFiles, OutputFile{Path: u.File, Units: []int{i}})
+	if len(p.Units) > maxUnitFiles {
+		p.placeLayers()
+		p.differ("the modules of a layer share files; one file each would be %s files",
+			human.Grouped(int64(len(p.Units))))
+		return
+	}
+	for i, u := range p.Units {
+		p.addUnits(fileName(u.Path), []int{i})
+	}
+}
+
+// addUnits adds a file of units.
+func (p *Plan) addUnits(name string, units []int) {
+	for _, i := range units {
+		p.Units[i].File = name
+	}
+	p.OutputFiles = append(p.OutputFiles, OutputFile{Path: name, Units: units})
+}
+
+// fileName returns the name of the only file of a module.
+func fileName(module string) string { return shardName(strings.ReplaceAll(module, ".", "_"), 0, 1) }
+
+// layerOf returns the layer that a module is in: the path up to its first number. A module without a
+// number is its own layer.
+func layerOf(module string) string {
+	parts := strings.Split(module, ".")
+	for i, part := range parts {
+		if _, ok := catalog.Number(part); ok {
+			return strings.Join(parts[:i+1], ".")
+		}
+	}
+	return module
+}
+
+// placeLayers puts the units of each layer into as few files as possible, in the order of the plan.
+// A file holds at most maxShardBytes of BF16 weights, or one unit.
+func (p *Plan) placeLayers() {
+	var layers []string
+	files := map[string][][]int{}
+	nBytes := map[string]int64{} // in the last file of a layer
+	for i, u := range p.Units {
+		layer, size := layerOf(u.Path), sum(u.Attrs, Tensor.SpoolBytes)+sum(u.Siblings, Tensor.SpoolBytes)
+		of := files[layer]
+		if len(of) == 0 {
+			layers = append(layers, layer)
+		}
+		if len(of) == 0 || nBytes[layer]+size > maxShardBytes {
+			of, nBytes[layer] = append(of, nil), 0
+		}
+		of[len(of)-1] = append(of[len(of)-1], i)
+		files[layer], nBytes[layer] = of, nBytes[layer]+size
+	}
+	for _, layer := range layers {
+		for i, units := range files[layer] {
+			stem := strings.ReplaceAll(layer, ".", "_")
+			p.addUnits(shardName(stem, i, len(files[layer])), units)
+		}
 	}
 }
 

@@ -186,10 +186,10 @@ type Alias struct {
 	Of     Tensor // stored in the output
 }
 
-// maxUnits is far below the number of files that a folder can have (docs/format.md §16).
-const maxUnits = 16_384
+// maxUnits is enough for 60 layers of 384 experts (docs/format.md §16).
+const maxUnits = 32_768
 
-// checkUnits refuses more units than a folder can have files, and more tensors in the output than
+// checkUnits refuses more units than a plan has room for, and more tensors in the output than
 // readers accept.
 func (p *Plan) checkUnits() error {
 	stored := len(encoder.ArrayNames())*len(p.Units) + len(p.plainTensors())

@@ -174,7 +174,7 @@ var refusals = []struct {
 		}
 	}},
 	// Within the limits of a header, and still too much for a plan.
-	{"many units", "16385 modules", func(tr *trial) {
+	{"many units", "32769 modules", func(tr *trial) {
 		tr.m, tr.opt.PatternDict = newModel(), catalog.PatternDict{{Regex: `model\.layers\.\d+`, Attrs: []string{"up_proj"}}}
 		for i := range maxUnits + 1 {
 			tr.m.add(fmt.Sprintf("model.layers.%d.up_proj.weight", i), safetensors.BF16, 1, 1)
