@@ -74,7 +74,7 @@ func (j *job) sourceSum(ctx context.Context, name string) (string, error) {
 // config returns the result's config.json, or nil if it has none. It checks that a loader can use
 // it.
 func (j *job) config() ([]byte, error) {
-	config, err := metadata.Config(j.Plan, j.Model.Listing.Config)
+	config, err := metadata.Config(j.Plan, j.Plan.Version(), j.Model.Listing.Config)
 	if err != nil {
 		return nil, err
 	}

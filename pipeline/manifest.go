@@ -1,6 +1,7 @@
 package pipeline
 
 import (
+	"cmp"
 	"slices"
 
 	"github.com/df11-convert/df11-convert/internal/forward"
@@ -49,8 +50,10 @@ func (j *job) listOutputs(m *metadata.Manifest, made *ledger.Ledger) {
 			m.Verification = metadata.AddVerified(m.Verification, verifiedOf(o, done))
 		}
 		for t := range o.Tensors() {
-			if t.Name != t.Source {
-				m.Renamed = append(m.Renamed, metadata.Rename{Source: t.Source, Name: t.Name})
+			name := cmp.Or(t.SliceOf, t.Name)
+			isFirst := t.SliceOf == "" || t.Name == t.SliceOf+".0" // the others are its slices, too
+			if name != t.Source && isFirst {
+				m.Renamed = append(m.Renamed, metadata.Rename{Source: t.Source, Name: name})
 			}
 		}
 	}
@@ -82,7 +85,7 @@ func outputKind(p *plan.Plan, o *spans.Output) metadata.Kind {
 // unitTensors lists the weights of a unit.
 func unitTensors(u *spans.Unit) (tensors []metadata.UnitTensor) {
 	for _, a := range u.Attrs {
-		tensors = append(tensors, metadata.UnitTensor{Name: a.Name, Shape: a.Shape})
+		tensors = append(tensors, metadata.UnitTensor{Name: a.Name, Shape: a.Shape, SliceOf: a.SliceOf})
 	}
 	return tensors
 }

@@ -19,7 +19,7 @@ type group struct {
 var groups = []group{
 	{"Flags", []string{"level", "strict-files", "vram", "context", "batch", "sample-bytes", "html"}},
 	{"Source", []string{"against", "file", "component", "layout", "like", "pattern-dict",
-		"exact-f32", "unfilled"}},
+		"for", "exact-f32", "unfilled"}},
 	{"Output", []string{"output", "force", "base-model"}},
 	{"Publish", []string{"push", "repo-id", "revision", "private", "public"}},
 	{"Resources",

@@ -65,6 +65,9 @@ func runPlan(ctx context.Context, u *ui, f *planFlags, spec string) error {
 		return err
 	}
 	defer src.Close()
+	if err := f.planOfficial(ctx, src); err != nil {
+		return err
+	}
 	most := int64(f.sample)
 	if most < 0 {
 		most = budget.DefaultSampleBytes(src.model)

@@ -35,9 +35,17 @@ type forecast struct {
 	GPUs        []fits.Fit          `json:"gpus"`
 	Picture     string              `json:"picture"`             // both sizes, for a page
 	Published   []string            `json:"published,omitempty"` // DF11 repos, by their cards
+	// what --for dfloat11 would make, if that differs and the official loader may load it
+	Official *alternative `json:"for_dfloat11,omitempty"`
 	plan.Notes
 
 	plan *plan.Plan
+}
+
+// alternative is another result of the same source.
+type alternative struct {
+	Bytes int64        `json:"output_bytes"`
+	Loads plan.Verdict `json:"loads"`
 }
 
 type plannedSource struct {
@@ -72,7 +80,7 @@ func newForecast(o *opened, size *budget.Estimate, needs budget.Needs, gpu gpuQu
 		plannedSource: plannedSource{m.ID, m.Commit, m.Private, m.Gated, m.Closed(), p.SourceBytes()},
 		Layout:        p.Layout, Entry: p.Entry, Provenance: p.Provenance,
 		PatternDict: p.PatternDict, Estimate: size, Needs: needs,
-		Plain: []plainTensor{}, Notes: p.Notes, plan: p,
+		Plain: []plainTensor{}, Official: o.official, Notes: p.Notes, plan: p,
 	}
 	plain := slices.Clone(p.Remainder)
 	for i, u := range p.Units {
@@ -82,7 +90,7 @@ func newForecast(o *opened, size *budget.Estimate, needs budget.Needs, gpu gpuQu
 	}
 	for _, t := range plain {
 		f.Plain = append(f.Plain,
-			plainTensor{t.Name, t.Shape, t.Length, whyPlain(t, p.TiedEmbeddings)})
+			plainTensor{t.Name, t.Shape, t.Length, whyPlain(t, p)})
 	}
 	slices.SortStableFunc(f.Plain,
 		func(a, b plainTensor) int { return cmp.Compare(b.Bytes, a.Bytes) })
@@ -109,12 +117,25 @@ func gain(p *plan.Plan, df11 int64, exact bool) string {
 	if stays := p.Stays(); stays != "" {
 		less += "; " + stays
 	}
-	return fmt.Sprintf("%s%s → %s%s (%s)", human.Bytes(bf16), choose(bf16 < p.SourceBytes(), " in BF16", ""),
-		choose(exact, "", "about "), human.Bytes(df11), less)
+	return fmt.Sprintf("%s%s → %s%s%s (%s)", human.Bytes(bf16), choose(bf16 < p.SourceBytes(), " in BF16", ""),
+		choose(exact, "", "about "), human.Bytes(df11),
+		choose(p.HoldsParameters(), " for "+plan.OwnReader, ""), less)
 }
 
-// gain returns what the conversion would gain, in one line.
-func (f *forecast) gain() string { return gain(f.plan, f.Estimate.OutputBytes, f.Estimate.Exact) }
+// gain returns what the conversion would gain, in one line. If the result needs df11, it adds what
+// the official loader would take instead.
+func (f *forecast) gain() string {
+	line := gain(f.plan, f.Estimate.OutputBytes, f.Estimate.Exact)
+	switch other := f.Official; {
+	case !f.plan.HoldsParameters():
+		return line
+	case other == nil:
+		return line + "; dfloat11 can't load this model"
+	default:
+		return fmt.Sprintf("%s, or about %s with --for dfloat11 (%.0f%% smaller)", line,
+			human.Bytes(other.Bytes), 100-percentage(other.Bytes, bf16Bytes(f.plan)))
+	}
+}
 
 // bf16Bytes returns the size of the source, counting exact F32 as BF16.
 func bf16Bytes(p *plan.Plan) int64 { return p.SourceBytes() - 2*spans.NExactF32(p) }
@@ -253,15 +274,15 @@ func (f *forecast) printUnits(w io.Writer) {
 }
 
 // whyPlain returns why a tensor stays uncompressed.
-func whyPlain(t plan.Tensor, tied bool) string {
+func whyPlain(t plan.Tensor, p *plan.Plan) string {
 	switch {
 	case t.DType != "BF16":
 		return string(t.DType) + ": DF11 holds BF16 only"
 	case t.IsFusedExperts():
-		return plan.FusedExperts
+		return p.WhyFused()
 	case len(t.Shape) != 2:
 		return "norm, bias, or scale: DF11 compresses only matrices of linear and embedding modules"
-	case tied && strings.Contains(t.Name, "embed"):
+	case p.TiedEmbeddings && strings.Contains(t.Name, "embed"):
 		return "embedding, shared with the head: stored once, in BF16"
 	}
 	return "in no pattern of the dict"

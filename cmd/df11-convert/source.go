@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"os/user"
+	"slices"
 	"strings"
 	"time"
 
@@ -21,6 +22,7 @@ import (
 	"github.com/df11-convert/df11-convert/internal/names"
 	"github.com/df11-convert/df11-convert/internal/plan"
 	"github.com/df11-convert/df11-convert/internal/progress"
+	"github.com/df11-convert/df11-convert/internal/spans"
 )
 
 // pushEndpoint is the variable that names the Hub for DF11 models, if it isn't the sources' Hub.
@@ -168,8 +170,10 @@ func (f *sourceFlags) register(p *pflag.FlagSet, all bool) {
 		"accept F32 weights whose values are all exact in BF16")
 	p.BoolVar(&f.plan.Unfilled, "unfilled", false,
 		"accept modules that no known reader fills")
+	p.StringVar(&f.plan.For, "for", "",
+		"compress only what this `reader` loads: dfloat11 (default the smallest that any loads)")
 	p.Var(&f.limitRate, "limit-rate", "limit per direction, e.g. 50MB/s (default none)")
-	for _, name := range []string{"pattern-dict", "layout", "like", "exact-f32", "unfilled"} {
+	for _, name := range []string{"pattern-dict", "layout", "like", "exact-f32", "unfilled", "for"} {
 		p.Lookup(name).Hidden = !all
 	}
 }
@@ -183,6 +187,10 @@ func (f *sourceFlags) planOptions() (plan.Options, error) {
 	opt.Layout = layout
 	if opt.Like, err = repoID(opt.Like); err != nil {
 		return opt, err
+	}
+	if opt.For != "" && opt.For != plan.OfficialReader {
+		return opt, usagef("--for: only %s can be named; without it, the result is for df11",
+			plan.OfficialReader)
 	}
 	if f.patternDict == "" {
 		return opt, nil
@@ -205,6 +213,8 @@ type opened struct {
 	// refused says why an original can't be planned with the dict of a DF11 model; plan is nil then.
 	refused error
 	asked   string // plan.Options.Asked
+	// what a plan for the official loader would make, if it differs; only the command plan asks
+	official *alternative
 }
 
 func (o *opened) Close() error { return o.source.Close() }
@@ -239,6 +249,27 @@ func (f *sourceFlags) takeFile(spec string) error {
 	}
 	a, err := parseAddress(spec)
 	f.plan.WeightFile = cmp.Or(f.plan.WeightFile, a.file)
+	return err
+}
+
+// planOfficial finds what a plan for the official loader would make, unless the plan is for it. It
+// leaves it nil if that loader can't load the model.
+func (f *sourceFlags) planOfficial(ctx context.Context, o *opened) error {
+	opt, err := f.planOptions()
+	if err != nil || !o.plan.HoldsParameters() || opt.PatternDict != nil {
+		return err
+	}
+	opt.For = plan.OfficialReader
+	p, err := plan.New(ctx, o.model.Listing, opt)
+	if wraps[*plan.RefusedError](err) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	outputs, err := spans.Outputs(p)
+	i := slices.IndexFunc(p.Readers, func(r plan.Reader) bool { return r.Name == opt.For })
+	o.official = &alternative{spans.LikelyBytes(outputs), p.Readers[i].Loads}
 	return err
 }
 

@@ -195,11 +195,14 @@ func (c *Checker) wanted(original plan.Carried) (wanted map[string]plan.File, ma
 		func(f plan.File) bool { return f.Path == names.Chart }) {
 		unknown = slices.DeleteFunc(unknown, func(name string) bool { return name == names.Chart })
 	}
-	p := plan.Plan{Layout: c.Layout(), PatternDict: c.DF11.Dict}
+	p, version := plan.Plan{Layout: c.Layout(), PatternDict: c.DF11.Dict}, plan.FormatVersion
+	if c.DF11.Version == plan.ParametersVersion {
+		version = plan.ParametersVersion
+	}
 	p.Config = c.config()
 	switch {
 	case c.Plan != nil:
-		p.PatternDict = c.Plan.PatternDict
+		p.PatternDict, version = c.Plan.PatternDict, c.Plan.Version()
 		named := c.asNamed()
 		add(c.pathHere(named.RemainderIndex), metadata.RemainderIndex(named))
 	case c.DF11.Manifest != nil:
@@ -214,7 +217,7 @@ func (c *Checker) wanted(original plan.Carried) (wanted map[string]plan.File, ma
 	}
 	// config.json is made from the one at the original's commit, so main must have that one
 	if p.Config == "" || c.main == nil || c.isOnMain() {
-		config, err := metadata.Config(&p, c.Model.Listing.Config)
+		config, err := metadata.Config(&p, version, c.Model.Listing.Config)
 		if err != nil {
 			return nil, nil, nil, err
 		}

@@ -4,7 +4,10 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"slices"
+	"strconv"
 
+	"github.com/df11-convert/df11-convert/internal/catalog"
 	"github.com/df11-convert/df11-convert/internal/metadata"
 	"github.com/df11-convert/df11-convert/internal/model"
 	"github.com/df11-convert/df11-convert/internal/names"
@@ -131,27 +134,43 @@ func (r *Rebuilder) placeByManifest(m *metadata.Manifest, files []model.File) {
 	for _, f := range files {
 		for _, t := range f.Header.Tensors {
 			name := cmp.Or(stored[t.Name], t.Name)
-			p, inUnit := inUnits[name]
+			pieces := inUnits[name]
 			s, plain := r.model.Tensor(name)
-			p.name = name
-			p.widen = t.DType == safetensors.F32 && (inUnit || plain && s.DType == safetensors.BF16)
-			r.places[t.Name] = p
+			widen := t.DType == safetensors.F32 &&
+				(pieces != nil || plain && s.DType == safetensors.BF16)
+			if pieces == nil {
+				pieces = []place{{name: name}}
+			}
+			for i := range pieces {
+				pieces[i].widen = widen
+			}
+			r.places[t.Name] = pieces
 		}
 	}
 }
 
-// unitPlaces returns the locations of all weights in units, by output name.
-func unitPlaces(m *metadata.Manifest) map[string]place {
-	places := map[string]place{}
+// unitPlaces returns the locations of all weights in units, by output name. Slices are under the name
+// of their parameter, by the row at which they begin.
+func unitPlaces(m *metadata.Manifest) map[string][]place {
+	places := map[string][]place{}
 	for _, x := range m.Units {
 		u := &spans.Unit{Unit: plan.Unit{Path: x.Path}}
 		var elem int64
 		for _, t := range x.Tensors {
-			places[t.Name] = place{unit: u, elem: elem, name: t.Name}
 			attr := plan.Tensor{Name: t.Name, Shape: t.Shape}
+			p := place{unit: u, elem: elem, name: t.Name, nElems: attr.NElems()}
+			if t.SliceOf != "" {
+				// rows are as good as bytes to sort by, and the hash shows what is wrong
+				p.offset, _ = strconv.ParseInt(catalog.Leaf(t.Name), 10, 64)
+			}
+			name := cmp.Or(t.SliceOf, t.Name)
+			places[name] = append(places[name], p)
 			u.Attrs = append(u.Attrs, attr)
 			elem += attr.NElems()
 		}
+	}
+	for _, pieces := range places {
+		slices.SortFunc(pieces, func(a, b place) int { return cmp.Compare(a.offset, b.offset) })
 	}
 	return places
 }

@@ -4,12 +4,14 @@
 package back
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"sync"
 
 	"golang.org/x/sync/errgroup"
@@ -31,22 +33,25 @@ type Rebuilder struct {
 	model    *model.DF11
 	workers  int
 	progress *progress.Counters
-	places   map[string]place // by source tensor name
+	// the pieces of each source tensor, in order: one, unless it's cut into slices
+	places map[string][]place
 
 	// Outside writes a tensor that the model left out of a file; nil: there is none.
 	Outside func(ctx context.Context, f model.File, t safetensors.Tensor, w io.Writer) error
 }
 
 func newRebuilder(d *model.DF11, workers int, p *progress.Counters) *Rebuilder {
-	return &Rebuilder{model: d, workers: max(1, workers), progress: p, places: map[string]place{}}
+	return &Rebuilder{model: d, workers: max(1, workers), progress: p, places: map[string][]place{}}
 }
 
-// A place is the location of a source tensor's bytes in the DF11 model.
+// A place is the location of a source tensor's bytes, or of a slice of them, in the DF11 model.
 type place struct {
-	unit  *spans.Unit // nil: the tensor is stored under its name
-	elem  int64       // first weight in the unit
-	name  string
-	widen bool // BF16 to F32
+	unit   *spans.Unit // nil: the tensor is stored under its name
+	elem   int64       // first weight in the unit
+	nElems int64
+	name   string
+	widen  bool  // BF16 to F32
+	offset int64 // of the first byte in the source's file
 }
 
 // NewRebuilder returns a Rebuilder that takes the locations of all tensors from a plan's outputs.
@@ -55,19 +60,22 @@ func NewRebuilder(d *model.DF11, outputs []*spans.Output, workers int,
 	r := newRebuilder(d, workers, p)
 	for _, o := range outputs {
 		for t, u := range o.Tensors() {
-			p := place{name: t.Name, widen: t.ExactF32}
+			p := place{name: t.Name, widen: t.ExactF32, nElems: t.NElems(), offset: t.Offset}
 			if u != nil {
 				p.unit, p.elem = u, (t.At-u.At)/2
 			}
-			r.places[t.Source] = p
+			r.places[t.Source] = append(r.places[t.Source], p)
 		}
 		for _, a := range o.Aliases {
-			p := place{name: a.Of.Name, widen: a.ExactF32}
+			p := place{name: a.Of.Name, widen: a.ExactF32, nElems: a.NElems()}
 			if a.Unit != nil {
 				p.unit, p.elem = a.Unit, (a.Of.At-a.Unit.At)/2
 			}
-			r.places[a.Source] = p
+			r.places[a.Source] = []place{p}
 		}
+	}
+	for _, pieces := range r.places {
+		slices.SortFunc(pieces, func(a, b place) int { return cmp.Compare(a.offset, b.offset) })
 	}
 	return r
 }
@@ -210,13 +218,23 @@ func (c counter) Write(b []byte) (int, error) {
 }
 
 func (r *rebuild) tensor(ctx context.Context, t safetensors.Tensor, w io.Writer) error {
-	p, ok := r.places[t.Name]
+	pieces, ok := r.places[t.Name]
 	if !ok && r.Outside != nil {
 		return r.Outside(ctx, r.File, t, w)
 	}
 	if !ok {
 		return model.Invalidf("", "the plan has no place for it")
 	}
+	for _, p := range pieces {
+		if err := r.piece(ctx, p, w); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// piece writes a tensor of the original, or a slice of one.
+func (r *rebuild) piece(ctx context.Context, p place, w io.Writer) error {
 	if p.widen {
 		w = &widener{w: w}
 	}
@@ -225,7 +243,7 @@ func (r *rebuild) tensor(ctx context.Context, t safetensors.Tensor, w io.Writer)
 		if err != nil {
 			return fmt.Errorf("module %s: %w", p.unit.Path, err)
 		}
-		return r.decode(ctx, u, p.elem, t.NElems(), w)
+		return r.decode(ctx, u, p.elem, p.nElems, w)
 	}
 	s, ok := r.model.Section(p.name)
 	if !ok {

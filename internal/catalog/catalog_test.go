@@ -66,7 +66,7 @@ func TestDerivedOrder(t *testing.T) {
 		"wan-diffusers", "z-image-diffusers", "cogview4-diffusers", "sd35-large-diffusers"} {
 		for _, pat := range Find(id).PatternDict {
 			sorted := slices.Clone(pat.Attrs)
-			slices.SortStableFunc(sorted, compareAttrs)
+			slices.SortStableFunc(sorted, CompareAttrs)
 			if slices.Equal(sorted, pat.Attrs) {
 				same++
 			} else {

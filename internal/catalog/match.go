@@ -1,6 +1,7 @@
 package catalog
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -9,13 +10,15 @@ import (
 	"github.com/df11-convert/df11-convert/internal/python"
 )
 
-// Match finds which of the modules each pattern matches. It refuses patterns that the official
-// loader would confuse, modules that two patterns match, and matches inside matches (docs/format.md
-// §10, §14).
-func (d PatternDict) Match(ctx context.Context, modules []string) (found [][]string, err error) {
+// Match finds which of the modules each pattern matches. A pattern without attributes may also match
+// parameters (docs/format.md §17). Match refuses patterns that the official loader would confuse,
+// paths that two patterns match, and matches inside matches (docs/format.md §10, §14).
+func (d PatternDict) Match(ctx context.Context, modules, parameters []string) (found [][]string,
+	err error) {
 	err = d.check()
 	if err == nil {
-		err = d.checkMatching(slices.Concat(modules, loaderPaths(d)))
+		err = cmp.Or(d.checkMatching(slices.Concat(modules, loaderPaths(d))),
+			d.Singles().checkCost(parameters))
 	}
 	if err != nil {
 		return nil, Refuse(
@@ -27,6 +30,13 @@ func (d PatternDict) Match(ctx context.Context, modules []string) (found [][]str
 	for i, p := range d {
 		if found[i], err = p.Matching(ctx, modules); err != nil {
 			return nil, err
+		}
+		if len(p.Attrs) == 0 {
+			more, err := p.Matching(ctx, parameters)
+			if err != nil {
+				return nil, err
+			}
+			found[i] = append(found[i], more...)
 		}
 		for _, m := range found[i] {
 			if j, ok := owner[m]; ok {
@@ -69,12 +79,22 @@ func (d PatternDict) CountMatching(ctx context.Context, modules []string) (n int
 	return n
 }
 
-// checkMatching refuses an empty dict, and a dict that would take very long to match with paths:
-// each byte of a path may take a step for each byte of a pattern.
+// Singles returns the patterns without attributes: those of single modules and parameters.
+func (d PatternDict) Singles() PatternDict {
+	return slices.DeleteFunc(slices.Clone(d), func(p Pattern) bool { return len(p.Attrs) > 0 })
+}
+
+// checkMatching refuses an empty dict, and a dict that would take very long to match with paths.
 func (d PatternDict) checkMatching(paths []string) error {
 	if len(d) == 0 {
 		return errors.New("the pattern dict is empty")
 	}
+	return d.checkCost(paths)
+}
+
+// checkCost refuses patterns that would take very long to match with paths: each byte of a path may
+// take a step for each byte of a pattern.
+func (d PatternDict) checkCost(paths []string) error {
 	var nPatterns, nPaths int64
 	for _, p := range d {
 		nPatterns += int64(len(p.Regex))

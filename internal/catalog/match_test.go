@@ -28,7 +28,7 @@ func TestMatch(t *testing.T) {
 		{PatternDict{{`a(?=b)`, nil}}, "isn't supported"},
 		{PatternDict{{`a`, []string{"x..y"}}}, "no attribute path"},
 	} {
-		found, err := c.dict.Match(t.Context(), modules)
+		found, err := c.dict.Match(t.Context(), modules, nil)
 		if got := fmt.Sprint(found, err); !strings.Contains(got, c.want) {
 			t.Errorf("%v: %s, want %s", c.dict, got, c.want)
 		}
@@ -41,12 +41,12 @@ func TestMatch(t *testing.T) {
 		t.Error("a pattern matches another module")
 	}
 	long, steps := PatternDict{{"x" + strings.Repeat("[a]", 2600), nil}}, strings.Repeat("a", 300_000)
-	if _, err := long.Match(t.Context(), []string{steps}); err == nil || !strings.Contains(err.Error(), "would take very long to match") {
+	if _, err := long.Match(t.Context(), []string{steps}, nil); err == nil || !strings.Contains(err.Error(), "would take very long to match") {
 		t.Error(err)
 	}
 	stopped, stop := context.WithCancelCause(t.Context())
 	stop(io.ErrClosedPipe)
-	if _, err := d[:1].Match(stopped, modules); !errors.Is(err, io.ErrClosedPipe) {
+	if _, err := d[:1].Match(stopped, modules, nil); !errors.Is(err, io.ErrClosedPipe) {
 		t.Error(err)
 	}
 }

@@ -1,6 +1,7 @@
 package catalog
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -119,6 +120,26 @@ func (d PatternDict) JSON(prefix, indent string) string {
 func (d PatternDict) Equal(other PatternDict) bool {
 	return slices.EqualFunc(d, other,
 		func(x, y Pattern) bool { return x.Regex == y.Regex && slices.Equal(x.Attrs, y.Attrs) })
+}
+
+// MatchAny lists the paths that any of the patterns match. It refuses patterns that would take very
+// long.
+func (d PatternDict) MatchAny(ctx context.Context, paths []string) (found []string, err error) {
+	if err := d.checkCost(paths); err != nil {
+		return nil, Refuse("name the modules to compress by fewer or simpler patterns with "+
+			"--pattern-dict", "%v", err)
+	}
+	matched := map[string]bool{}
+	for _, p := range d {
+		list, err := p.Matching(ctx, paths)
+		if err != nil {
+			return nil, err
+		}
+		for _, path := range list {
+			matched[path] = true
+		}
+	}
+	return slices.DeleteFunc(slices.Clone(paths), func(p string) bool { return !matched[p] }), nil
 }
 
 // Matches reports whether any pattern matches a module. A pattern that can't be compiled matches

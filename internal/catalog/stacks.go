@@ -47,7 +47,7 @@ func (c *Config) Stacks(modules []string) stacks {
 	}
 	for _, blocks := range found {
 		for _, attrs := range blocks {
-			slices.SortFunc(attrs, compareAttrs)
+			slices.SortFunc(attrs, CompareAttrs)
 		}
 	}
 	return found
@@ -84,15 +84,21 @@ var (
 	leafRanks = strings.Fields("q_a_proj q_b_proj q_proj to_q wq query qkv k_proj kv_a kv_b to_k wk " +
 		"key v_proj to_v wv value add_k add_v add_q o_proj to_out wo out_proj dense proj " +
 		"to_add_out gate_up gate up down w1 w2 w3 fc1 fc2 linear1 linear2")
+	// of an expert: what makes the fused parameter gate_up_proj comes first
+	expertRanks = append(strings.Fields("gate_up gate up down w1 w3 w2 fc1 fc3 fc2 input_linear "+
+		"output_linear"), leafRanks...)
 )
 
-// compareAttrs orders a block's attributes component by component, by rank and then naturally.
-func compareAttrs(a, b string) int {
+// CompareAttrs orders a block's attributes component by component, by rank and then naturally.
+func CompareAttrs(a, b string) int {
 	x, y := strings.Split(a, "."), strings.Split(b, ".")
 	for i := 0; i < min(len(x), len(y)); i++ {
 		ranks := partRanks
 		if isLast(x, i) && isLast(y, i) {
 			ranks = leafRanks
+			if strings.Contains(strings.Join(x[:i], "."), "expert") {
+				ranks = expertRanks
+			}
 		}
 		if c := cmp.Or(cmp.Compare(rankOf(ranks, x[i]), rankOf(ranks, y[i])),
 			human.CompareNames(x[i], y[i])); c != 0 {

@@ -101,11 +101,11 @@ func CheckConfig(config []byte, p *plan.Plan) error {
 	if config == nil {
 		return nil
 	}
-	dict, err := model.DictOfConfig(config)
+	stored, err := model.ParseConfig(config)
 	if err != nil {
 		return fmt.Errorf("config.json as written: %w", err)
 	}
-	if !dict.Equal(p.PatternDict) {
+	if !stored.Dict.Equal(p.PatternDict) || stored.Version != p.Version() {
 		return trapError([]model.Problem{{Name: names.Config,
 			Detail: "its pattern dict differs from the plan's"}})
 	}

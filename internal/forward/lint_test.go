@@ -62,7 +62,7 @@ func TestLintOfOutputs(t *testing.T) {
 // No config.json is published that lists attributes in another order than they were encoded in.
 func TestLintOfConfig(t *testing.T) {
 	p := &plan.Plan{PatternDict: catalog.PatternDict{{Regex: `layers\.\d+`, Attrs: []string{"q", "k"}}}}
-	config, err := metadata.InsertConfig([]byte(`{"a": 1}`), p.PatternDict)
+	config, err := metadata.InsertConfig([]byte(`{"a": 1}`), p.Version(), p.PatternDict)
 	must(t, err)
 	if err := CheckConfig(config, p); err != nil {
 		t.Error(err)

@@ -114,6 +114,8 @@ func (in CardInput) Usage() string {
 	switch {
 	case in.Plan.Layout == catalog.ComfyUI:
 		return "comfyui"
+	case in.Plan.HoldsParameters():
+		return "df11"
 	case in.Plan.Layout == catalog.Diffusers || in.Plan.Layout == catalog.DiffusersSingle:
 		return "diffusers"
 	case strings.HasPrefix(in.Plan.Loader.Via, "bfloat16_model"):
@@ -135,16 +137,21 @@ func (in CardInput) Untested() bool {
 	return len(in.Plan.Readers) > 0 && len(in.Readers(plan.Loads)) == 0
 }
 
-// Refused returns the layout's reader if every reader refuses the model, and nil otherwise.
+// Refused returns the reader that the model is for, if every reader refuses it, and nil otherwise.
 func (in CardInput) Refused() *plan.Reader {
 	refused := in.Readers(plan.Refuses)
-	switch {
-	case len(refused) == 0 || len(refused) < len(in.Plan.Readers):
+	if len(refused) == 0 || len(refused) < len(in.Plan.Readers) {
 		return nil
-	case in.Plan.Layout == catalog.ComfyUI:
-		return &refused[len(refused)-1]
 	}
-	return &refused[0]
+	name := plan.OfficialReader
+	switch in.Usage() {
+	case "comfyui":
+		name = plan.ComfyReader
+	case "df11":
+		name = plan.OwnReader
+	}
+	i := slices.IndexFunc(refused, func(r plan.Reader) bool { return r.Name == name })
+	return &refused[max(0, i)]
 }
 
 // Class returns the Python class to build, or "" if the catalog doesn't know it.

@@ -20,20 +20,21 @@ const (
 	bytesPerThread  = 8
 )
 
-// Config returns the config.json of a plan's output. source is the source's config.json.
-func Config(p *plan.Plan, source []byte) ([]byte, error) {
+// Config returns the config.json of a plan's output. version is the one of the format
+// ([plan.Plan.Version]). source is the source's config.json.
+func Config(p *plan.Plan, version string, source []byte) ([]byte, error) {
 	if p.Config != "" {
-		return InsertConfig(source, p.PatternDict)
+		return InsertConfig(source, version, p.PatternDict)
 	}
-	return newConfig(p.PatternDict,
+	return newConfig(version, p.PatternDict,
 		p.Layout == catalog.Diffusers || p.Layout == catalog.DiffusersSingle), nil
 }
 
 // newConfig returns what the official compressor writes if the source has no config.json: the
 // dfloat11_config alone, without a final newline. In the published DF11 repos of diffusers models
 // it has a newline, and a model_type that no pipeline loader reads.
-func newConfig(dict catalog.PatternDict, pipeline bool) []byte {
-	members, end := []string{configMember(dict, "  ", "  ")}, ""
+func newConfig(version string, dict catalog.PatternDict, pipeline bool) []byte {
+	members, end := []string{configMember(version, dict, "  ", "  ")}, ""
 	if pipeline {
 		members, end = append(members, `"model_type": "llama"`), "\n"
 	}
@@ -43,13 +44,13 @@ func newConfig(dict catalog.PatternDict, pipeline bool) []byte {
 // InsertConfig returns config with dfloat11_config appended to its object. Every byte of config
 // stays, in order; the new text follows its indentation and line ends. config may hold whatever
 // Python's json reads, including a byte order mark, NaN, and Infinity. It must be an object without
-// that member, which the plan ensures.
-func InsertConfig(config []byte, dict catalog.PatternDict) ([]byte, error) {
+// that member, which the plan ensures. version is the one of the format ([plan.Plan.Version]).
+func InsertConfig(config []byte, version string, dict catalog.PatternDict) ([]byte, error) {
 	o, err := scanObject(config)
 	if err != nil {
 		return nil, fmt.Errorf("insert into config.json: %w", err)
 	}
-	return slices.Concat(config[:o.end], []byte(o.insertion(dict)), config[o.end:]), nil
+	return slices.Concat(config[:o.end], []byte(o.insertion(version, dict)), config[o.end:]), nil
 }
 
 // object describes the top-level object of a config, to insert a member.
@@ -62,14 +63,14 @@ type object struct {
 }
 
 // insertion returns the text to insert: separator, key, and value in the object's style.
-func (o *object) insertion(dict catalog.PatternDict) string {
+func (o *object) insertion(version string, dict catalog.PatternDict) string {
 	switch {
 	case o.newline == "" && o.empty:
-		return configMember(dict, "", "")
+		return configMember(version, dict, "", "")
 	case o.newline == "":
-		return ", " + configMember(dict, "", "")
+		return ", " + configMember(version, dict, "", "")
 	}
-	text := "\n" + o.indent + configMember(dict, o.indent, o.indent)
+	text := "\n" + o.indent + configMember(version, dict, o.indent, o.indent)
 	if !o.empty {
 		text = "," + text
 	}
@@ -77,16 +78,19 @@ func (o *object) insertion(dict catalog.PatternDict) string {
 }
 
 // configMember returns `"dfloat11_config": {…}` as json.dumps writes it. Lines after the first
-// start with prefix, then one indent per level. An empty indent puts everything on one line.
-func configMember(dict catalog.PatternDict, prefix, indent string) string {
+// start with prefix, then one indent per level. An empty indent puts everything on one line. With
+// parameters it lacks the two members that the official loader reads first, so that this loader
+// stops before it opens a weight file (docs/format.md §17).
+func configMember(version string, dict catalog.PatternDict, prefix, indent string) string {
 	inner := prefix + indent
-	return fmt.Sprintf(`"%s": %s`, configKey, python.Object([]string{
-		fmt.Sprintf(`"version": "%s"`, plan.FormatVersion),
-		`"threads_per_block": ` + python.List([]string{strconv.Itoa(threadsPerBlock)}, inner,
-			indent),
-		fmt.Sprintf(`"bytes_per_thread": %d`, bytesPerThread),
-		`"pattern_dict": ` + dict.JSON(inner, indent),
-	}, prefix, indent))
+	members := []string{fmt.Sprintf(`"version": "%s"`, version)}
+	if version != plan.ParametersVersion {
+		members = append(members,
+			`"threads_per_block": `+python.List([]string{strconv.Itoa(threadsPerBlock)}, inner, indent),
+			fmt.Sprintf(`"bytes_per_thread": %d`, bytesPerThread))
+	}
+	members = append(members, `"pattern_dict": `+dict.JSON(inner, indent))
+	return fmt.Sprintf(`"%s": %s`, configKey, python.Object(members, prefix, indent))
 }
 
 // beforeMember matches the white space before a member. It shows the object's line end and

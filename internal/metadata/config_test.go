@@ -34,7 +34,7 @@ func TestNewConfigIsOfficial(t *testing.T) {
 		dict, err := catalog.ParsePatternDict(readFile(t, filepath.Join(dir, "pattern_dict.json")))
 		must(t, err)
 		want := readFile(t, filepath.Join(dir, "single", "config.json"))
-		if got, err := metadata.Config(&plan.Plan{PatternDict: dict}, nil); err != nil || !bytes.Equal(got, want) {
+		if got, err := metadata.Config(&plan.Plan{PatternDict: dict}, plan.FormatVersion, nil); err != nil || !bytes.Equal(got, want) {
 			t.Errorf("%s: got %s, %v\nwant %s", model, got, err, want)
 		}
 	}
@@ -77,7 +77,7 @@ func TestInsertConfigStyles(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			got, err := metadata.InsertConfig([]byte(tt.config), testDict(t))
+			got, err := metadata.InsertConfig([]byte(tt.config), plan.FormatVersion, testDict(t))
 			if err != nil || string(got) != tt.want {
 				t.Errorf("got %s, %v\nwant %s", got, err, tt.want)
 			}
@@ -93,7 +93,7 @@ func TestConfigsAreRefusedBeforeTheWeights(t *testing.T) {
 		``, `null`, `[]`, `{`, `{"a": 1,}`, `{"a": 1} x`, `{"a": 1}{}`, `{"a": NaNa}`, `{"a": NaN1}`, `{"a": 1NaN}`, `{NaN: 1}`, `{"a" 1}`, "{\"a\": \"\xff\"}",
 		`{"a": ` + strings.Repeat("[", 1<<20),
 	} {
-		if _, err := metadata.InsertConfig([]byte(config), testDict(t)); err == nil {
+		if _, err := metadata.InsertConfig([]byte(config), plan.FormatVersion, testDict(t)); err == nil {
 			t.Errorf("%.60s is accepted", config)
 		}
 		if planned(t, []byte(config)) {
@@ -132,7 +132,7 @@ func FuzzInsertConfig(f *testing.F) {
 	f.Fuzz(func(t *testing.T, config []byte) {
 		var got []byte
 		var err error
-		alloc.PerByte(t, 500, len(config), func() { got, err = metadata.InsertConfig(config, dict) })
+		alloc.PerByte(t, 500, len(config), func() { got, err = metadata.InsertConfig(config, plan.FormatVersion, dict) })
 		if err != nil {
 			if config != nil && planned(t, config) {
 				t.Fatalf("%q is planned: %v", config, err)
@@ -157,7 +157,7 @@ func FuzzInsertConfig(f *testing.F) {
 		if err := json.Unmarshal(trim(got), &after); err != nil || len(after) != len(before)+1 {
 			t.Fatalf("%q became %q: %v", config, got, err)
 		}
-		if again, err := metadata.InsertConfig(got, dict); err == nil {
+		if again, err := metadata.InsertConfig(got, plan.FormatVersion, dict); err == nil {
 			t.Fatalf("inserted twice: %q", again)
 		}
 	})

@@ -138,6 +138,8 @@ type Exponents struct {
 type UnitTensor struct {
 	Name  string  `json:"name"` // in the output
 	Shape []int64 `json:"shape"`
+	// the parameter that it's a slice of, by its name in the output; "" if it's a whole tensor
+	SliceOf string `json:"slice_of,omitempty"`
 }
 
 // Kind is what an output file is for.

@@ -26,10 +26,10 @@ func (d *DF11) readConfig(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		dict, err := DictOfConfig(b)
+		config, err := ParseConfig(b)
 		switch isRoot := ref.Path == names.Config; {
 		case err == nil:
-			d.Dict, d.Dir = dict, strings.TrimSuffix(ref.Path[:len(ref.Path)-len(names.Config)], "/")
+			d.Config, d.Dir = config, strings.TrimSuffix(ref.Path[:len(ref.Path)-len(names.Config)], "/")
 			if isRoot {
 				return nil
 			}
@@ -80,17 +80,27 @@ func (f *files) configs() (configs []plan.File) {
 // ErrNoDF11Config means that something isn't a DF11 model, such as an original.
 var ErrNoDF11Config = errors.New("no dfloat11_config, so this isn't a finished DF11 model")
 
-// DictOfConfig returns dfloat11_config.pattern_dict of a config.json, in its order.
-func DictOfConfig(b []byte) (catalog.PatternDict, error) {
+// A Config is what the dfloat11_config of a config.json says of a DF11 model.
+type Config struct {
+	// Version is that of the format; "" if it isn't stated.
+	Version string
+	// Dict is the pattern dict, in its order.
+	Dict catalog.PatternDict
+}
+
+// ParseConfig reads the dfloat11_config of a config.json. It refuses an extension of the format that
+// it doesn't know, and constants that aren't those of the version (docs/format.md §12, §17).
+func ParseConfig(b []byte) (Config, error) {
 	var c struct {
 		DF11 *struct {
+			Version json.RawMessage `json:"version"`
 			Threads []int           `json:"threads_per_block"`
-			Bytes   int             `json:"bytes_per_thread"`
+			Bytes   *int            `json:"bytes_per_thread"`
 			Dict    json.RawMessage `json:"pattern_dict"`
 		} `json:"dfloat11_config"`
 	}
 	if err := python.Unmarshal(b, &c); err != nil {
-		return nil, err
+		return Config{}, err
 	}
 	members, _, _ := python.Members(b) // none if b isn't an object
 	n := 0
@@ -100,14 +110,33 @@ func DictOfConfig(b []byte) (catalog.PatternDict, error) {
 		}
 	}
 	if n > 1 { // readers take the last, and no tool writes two
-		return nil, errors.New("dfloat11_config appears twice")
+		return Config{}, errors.New("dfloat11_config appears twice")
 	}
 	if c.DF11 == nil {
-		return nil, ErrNoDF11Config
+		return Config{}, ErrNoDF11Config
 	}
-	if !slices.Equal(c.DF11.Threads, []int{512}) || c.DF11.Bytes != 8 {
-		return nil, fmt.Errorf("threads_per_block %v and bytes_per_thread %d, want [512] and 8",
-			c.DF11.Threads, c.DF11.Bytes)
+	version := catalog.Decode[string](c.DF11.Version)
+	switch _, extensions, _ := strings.Cut(version, "+"); {
+	case version == plan.ParametersVersion:
+		if c.DF11.Threads != nil || c.DF11.Bytes != nil {
+			return Config{}, fmt.Errorf("version %s has threads_per_block and bytes_per_thread, which make "+
+				"the official loader take it for its own", version)
+		}
+	case extensions != "":
+		return Config{}, fmt.Errorf("version %.100q needs an extension of the format that this program "+
+			"doesn't know: a newer df11-convert may", version)
+	case !slices.Equal(c.DF11.Threads, []int{512}) || c.DF11.Bytes == nil || *c.DF11.Bytes != 8:
+		return Config{}, fmt.Errorf("threads_per_block %v and bytes_per_thread %d, want [512] and 8",
+			c.DF11.Threads, valueOf(c.DF11.Bytes))
 	}
-	return catalog.ParsePatternDict(c.DF11.Dict)
+	dict, err := catalog.ParsePatternDict(c.DF11.Dict)
+	return Config{version, dict}, err
+}
+
+// valueOf returns what p points to, or 0.
+func valueOf(p *int) int {
+	if p == nil {
+		return 0
+	}
+	return *p
 }

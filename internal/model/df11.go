@@ -13,7 +13,6 @@ import (
 	"strings"
 
 	"github.com/df11-convert/df11-convert/encoder"
-	"github.com/df11-convert/df11-convert/internal/catalog"
 	"github.com/df11-convert/df11-convert/internal/disk"
 	"github.com/df11-convert/df11-convert/internal/metadata"
 	"github.com/df11-convert/df11-convert/internal/names"
@@ -31,9 +30,9 @@ type DF11 struct {
 	// Dir is the folder that users pass to the official loader: the one with the config.json that
 	// has dfloat11_config. It's "" unless the model is a pipeline with its DF11 part in a folder.
 	Dir string
-	// Dict is the pattern dict of that config.json. It's nil if there is none, such as for a single
-	// file for ComfyUI.
-	Dict catalog.PatternDict
+	// Config is from that config.json. It's empty if there is none, such as for a single file for
+	// ComfyUI.
+	Config
 	// Manifest is the model's df11-manifest.json. It's nil if there is none, such as in repos that
 	// others made.
 	Manifest *metadata.Manifest

@@ -2,8 +2,10 @@ package model
 
 import (
 	"context"
+	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/df11-convert/df11-convert/encoder"
@@ -29,6 +31,10 @@ func (d *DF11) Problems(p *plan.Plan) []Problem {
 	if d.Dict != nil && !d.Dict.Equal(p.PatternDict) {
 		c.add(names.Config, "its pattern dict differs from the plan's")
 	}
+	if d.Dict != nil && (d.Version == plan.ParametersVersion) != p.HoldsParameters() {
+		c.add(names.Config, fmt.Sprintf("its format version is %q, and the modules need %q",
+			d.Version, p.Version()))
+	}
 	c.checkPlan(p)
 	return c.problems
 }
@@ -40,7 +46,7 @@ func (d *DF11) ProblemsAlone(ctx context.Context) ([]Problem, error) {
 	var err error
 	switch {
 	case d.Dict != nil:
-		err = c.checkPatterns(ctx, d.Dict)
+		err = c.checkPatterns(ctx, d.Dict, d.Version == plan.ParametersVersion)
 	case len(d.loaded) > 1:
 		c.add(names.Config,
 			"none has dfloat11_config, so nothing says which modules are compressed")
@@ -102,12 +108,13 @@ func (c *checker) add(name, detail string) {
 }
 
 // checkPatterns matches a dict's patterns with the units, and with plain modules, such as units
-// that DF11 can't hold.
-func (c *checker) checkPatterns(ctx context.Context, dict catalog.PatternDict) error {
+// that DF11 can't hold. isExtended says that the dict may name parameters (docs/format.md §17).
+func (c *checker) checkPatterns(ctx context.Context, dict catalog.PatternDict,
+	isExtended bool) error {
 	modules, err := catalog.Modules(slices.Collect(maps.Keys(c.tensors)))
 	var found [][]string
 	if err == nil {
-		found, err = dict.Match(ctx, modules)
+		found, err = dict.Match(ctx, modules, c.parameters())
 	}
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
@@ -117,13 +124,21 @@ func (c *checker) checkPatterns(ctx context.Context, dict catalog.PatternDict) e
 		return nil
 	}
 	matched := map[string]bool{}
+	var singles []string
 	for i, modules := range found {
+		if len(dict[i].Attrs) == 0 {
+			singles = append(singles, modules...)
+		}
 		if len(modules) == 0 {
 			c.add(dict[i].Regex, "it matches no module")
 		}
 		for _, m := range modules {
 			matched[m] = true
+			c.checkTwice(m, dict[i].Attrs)
 		}
+	}
+	if isExtended {
+		c.checkSlices(singles)
 	}
 	for _, u := range sorted(c.units) {
 		if !matched[u] {
@@ -131,6 +146,80 @@ func (c *checker) checkPatterns(ctx context.Context, dict catalog.PatternDict) e
 		}
 	}
 	return nil
+}
+
+// parameters lists the plain tensors that a pattern without attributes may stand for: parameters, or
+// slices, that DF11 can't hold (docs/format.md §17).
+func (c *checker) parameters() (list []string) {
+	for name, t := range c.tensors {
+		if len(t.Shape) > 2 {
+			list = append(list, name)
+		}
+	}
+	return list
+}
+
+// checkTwice refuses a tensor that a compressed unit holds, and that is also stored plainly: readers
+// would take one or the other.
+func (c *checker) checkTwice(unit string, attrs []string) {
+	if !c.units[unit] {
+		return
+	}
+	paths := []string{unit}
+	if len(attrs) > 0 {
+		paths = nil
+	}
+	for _, a := range attrs {
+		paths = append(paths, unit+"."+a)
+	}
+	for _, p := range paths {
+		for _, name := range []string{p, p + ".weight"} {
+			if _, ok := c.tensors[name]; ok {
+				c.add(name, "stored plainly, and in the compressed module "+unit)
+			}
+		}
+	}
+}
+
+// checkSlices checks the slices of each parameter, by the paths of units that patterns without
+// attributes match: a slice has as many weights as there are rows up to the next one (docs/format.md
+// §17).
+func (c *checker) checkSlices(units []string) {
+	begins := map[string][]int64{} // parameter → rows at which its slices begin
+	for _, u := range units {
+		row, err := strconv.ParseInt(catalog.Leaf(u), 10, 64)
+		if in := catalog.Parent(u); err == nil && plan.NamesExperts(in) {
+			begins[in] = append(begins[in], row)
+		}
+	}
+	for _, p := range sorted(begins) {
+		rows := begins[p]
+		slices.Sort(rows)
+		if rows[0] != 0 {
+			c.add(p, "no slice of it begins at row 0")
+			continue
+		}
+		paths := make([]string, len(rows))
+		for i, row := range rows {
+			paths[i] = p + "." + strconv.FormatInt(row, 10)
+		}
+		for i := range len(rows) - 1 { // all rows have as many weights
+			if c.nWeights(paths[i])*rows[1] != c.nWeights(paths[0])*(rows[i+1]-rows[i]) {
+				c.add(paths[i], "it doesn't end where the next slice begins, at row "+
+					strconv.FormatInt(rows[i+1], 10))
+			}
+		}
+	}
+}
+
+// nWeights returns how many weights a unit has that is one tensor.
+func (c *checker) nWeights(unit string) int64 {
+	if c.units[unit] {
+		t := c.tensors[unit+"."+encoder.NameSignMantissa]
+		return t.NElems()
+	}
+	t := c.tensors[unit]
+	return t.NElems()
 }
 
 // checkPlan compares the model with the plan that made it.

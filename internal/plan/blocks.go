@@ -15,6 +15,8 @@ const incompleteHint = "fetch the source again and compare its size; if the mode
 type former struct {
 	*choice
 	inv *inventory
+
+	fused map[string][]string // of inv, once fusedBelow was called
 }
 
 // isUnit reports whether a block becomes a unit: the class builds it, and the catalog doesn't leave

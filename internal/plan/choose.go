@@ -15,7 +15,10 @@ type choice struct {
 	entry *catalog.Entry // nil for a dict that was given or derived
 	// the class that the source states, if its names aren't that class's; else ""
 	foreign string
+	// transformers makes the class's names, or its fused experts, of the source's tensors
+	mapped  bool
 	node    catalog.PatternDict // the ComfyUI node's dict for this class; nil if it has none
+	parents map[string]bool     // modules with sub-modules, once the units are formed
 }
 
 // choose takes the dict from the caller, a named entry, the catalog, or the rule for unknown
@@ -141,7 +144,7 @@ func (c *choice) renamePaths(ctx context.Context, inv *inventory) (*inventory, e
 			c.Loader.Transformers = "<5"
 		}
 		if c.facts.IsNew {
-			c.foreign = c.cfg.Class()
+			c.foreign, c.mapped = c.cfg.Class(), c.foreign == ""
 		}
 	}
 	rules := c.facts.Renames

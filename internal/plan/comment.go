@@ -3,7 +3,6 @@ package plan
 import (
 	"fmt"
 	"maps"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -68,7 +67,7 @@ func (p *Plan) PlainShares() string {
 		is     string
 	}{
 		{tied, "is a tied embedding, which stays BF16"},
-		{fused, "is " + FusedExperts},
+		{fused, "is " + p.WhyFused()},
 		{plain - tied - fused, "is in no module that is compressed"},
 	} {
 		if percent := 100 * part.nBytes / max(p.UnitBytes()+plain, 1); percent >= 10 {
@@ -78,18 +77,12 @@ func (p *Plan) PlainShares() string {
 	return strings.Join(shares, ", and ")
 }
 
-// expertName matches names of experts' weights. separateExpert matches those of a single expert.
-var (
-	expertName     = regexp.MustCompile(`expert|moe`)
-	separateExpert = regexp.MustCompile(`experts?\.\d+\.`)
-)
-
-// FusedExperts says what [Tensor.IsFusedExperts] finds, and why it stays BF16.
-const FusedExperts = "fused experts, which the loader can't hold"
-
-// IsFusedExperts reports whether the tensor holds the weights of all experts of a layer.
-func (t Tensor) IsFusedExperts() bool {
-	return len(t.Shape) == 3 && expertName.MatchString(t.Name)
+// WhyFused says why fused experts stay BF16, if any do.
+func (p *Plan) WhyFused() string {
+	if p.readsFor == OfficialReader {
+		return "fused experts, which dfloat11 can't hold"
+	}
+	return "fused experts that the pattern dict leaves out"
 }
 
 // noteCasts notes plain tensors in another floating-point type than the model's.

@@ -22,7 +22,8 @@ func (f *former) derive(ctx context.Context) (catalog.PatternDict, error) {
 	for _, stack := range slices.SortedFunc(maps.Keys(stacks), human.CompareNames) {
 		var groups blockGroups
 		for _, i := range slices.Sorted(maps.Keys(stacks[stack])) {
-			groups.add("", stacks[stack][i], i, stack+"."+strconv.Itoa(i))
+			block := stack + "." + strconv.Itoa(i)
+			groups.add("", f.withFused(block, stacks[stack][i]), i, block)
 		}
 		patterns, err := f.blockPatterns(ctx,
 			catalog.Pattern{Regex: strings.ReplaceAll(stack, ".", `\.`) + `\.\d+`}, groups)

@@ -61,7 +61,8 @@ func (f *former) form(ctx context.Context) (catalog.PatternDict, error) {
 			dict = append(dict, pat)
 		}
 	}
-	if !f.entry.Template && !f.Split {
+	hasFused := f.takesParameters() && len(f.fusedBelow()) > 0
+	if !f.entry.Template && !f.Split && !hasFused {
 		return dict, nil
 	}
 	var out catalog.PatternDict
@@ -106,7 +107,8 @@ func (f *former) expand(ctx context.Context, pat catalog.Pattern) ([]catalog.Pat
 		if !f.isUnit(b) {
 			continue
 		}
-		if attrs := f.blockAttrs(b, pat.Attrs, has, lacks); len(attrs) > 0 {
+		attrs := f.withFused(b, f.blockAttrs(b, pat.Attrs, has, lacks))
+		if len(attrs) > 0 {
 			groups.add("", attrs, catalog.LastSplit(b).Index, b)
 		}
 	}

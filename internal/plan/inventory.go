@@ -108,7 +108,7 @@ func (inv *inventory) nWeights(module string, attrs []string) (n int64) {
 		attrs = []string{""}
 	}
 	for _, a := range attrs {
-		if t, ok := inv.weight(module, a); ok {
+		if t, ok := inv.attribute(module, a); ok {
 			n += t.NElems()
 		}
 	}

@@ -25,7 +25,7 @@ func New(ctx context.Context, src Source, opt Options) (*Plan, error) {
 	if inv, err = c.resolveTies(inv); err != nil {
 		return nil, err
 	}
-	f := &former{c, inv}
+	f := &former{choice: c, inv: inv}
 	if err = f.settle(ctx); err != nil {
 		return nil, err
 	}
@@ -33,17 +33,20 @@ func New(ctx context.Context, src Source, opt Options) (*Plan, error) {
 		return nil, err
 	}
 	f.placeAliases()
-	if c.Unfilled = c.unfilled(inv); len(c.Unfilled) > 0 && !opt.Unfilled {
+	if c.Unfilled = c.unfilled(); len(c.Unfilled) > 0 && !opt.Unfilled {
 		return nil, refuse("leave those modules out of the pattern dict, or accept them with --unfilled",
 			"no reader gives these modules their weights: %s", human.List(c.Unfilled))
 	}
-	for _, step := range []func() error{c.checkUnits, f.checkStacks, c.markUnholdable,
+	for _, step := range []func() error{c.checkParameters, c.checkUnits, f.checkStacks, c.markUnholdable,
 		c.placeTensors, c.sortFiles} {
 		if err := step(); err != nil {
 			return nil, err
 		}
 	}
 	c.comment()
+	if err := c.checkReader(); err != nil {
+		return nil, err
+	}
 	return c.Plan, nil
 }
 

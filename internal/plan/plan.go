@@ -11,8 +11,12 @@ import (
 	"github.com/df11-convert/df11-convert/internal/safetensors"
 )
 
-// FormatVersion is the DF11 version that new repos state (docs/format.md §12).
-const FormatVersion = "0.5.0"
+// Versions of DF11 that new repos state: the official one (docs/format.md §12), and the one with
+// parameters as units (docs/format.md §17).
+const (
+	FormatVersion     = "0.5.0"
+	ParametersVersion = FormatVersion + "+parameters"
+)
 
 // A Plan is the whole decision about one conversion. Only [New] changes it.
 type Plan struct {
@@ -44,6 +48,7 @@ type Plan struct {
 	Notes
 
 	source     Source
+	readsFor   string // Options.For
 	incomplete string // why a pipeline doesn't load with the output; "" if it does
 }
 
@@ -104,7 +109,7 @@ type Unit struct {
 	Path     string   // module path, in the output's names
 	File     string   // output file that holds its tensors
 	Pattern  int      // index in Plan.PatternDict
-	Attrs    []Tensor // BF16 weights in encoding order, all 2-D
+	Attrs    []Tensor // BF16 weights in encoding order, 2-D unless they're parameters
 	Siblings []Tensor // other tensors of the module, copied unchanged into the same file
 	// why DF11 can't hold it, as far as headers show: "too_large", "empty", or ""
 	Unholdable string
@@ -127,12 +132,16 @@ type Tensor struct {
 	Name   string // name in the output
 	Source string // name in the source
 	// attribute of a unit that it is the weight of: "mlp.up_proj"; "" for a unit's own weight
-	Attr   string
-	DType  safetensors.DType // type in the source
-	Shape  []int64
-	File   int   // index in Source.Weights
-	Offset int64 // first byte in that file
-	Length int64 // bytes in that file
+	Attr string
+	// a unit holds it, and it isn't the 2-D weight of a module (docs/format.md §17)
+	Parameter bool
+	// name in the output of the parameter that it's a slice of; "" if it's a whole tensor
+	SliceOf string
+	DType   safetensors.DType // type in the source
+	Shape   []int64
+	File    int   // index in Source.Weights
+	Offset  int64 // first byte in that file
+	Length  int64 // bytes in that file
 	// F32 whose values must all be exact in BF16: the conversion takes the upper halves, and refuses
 	// other values
 	ExactF32 bool

@@ -8,6 +8,7 @@ import (
 
 	"github.com/df11-convert/df11-convert/internal/catalog"
 	"github.com/df11-convert/df11-convert/internal/human"
+	"github.com/df11-convert/df11-convert/internal/reader"
 )
 
 // A Reader says whether a program loads the output.
@@ -30,63 +31,176 @@ const (
 	Untested Verdict = "untested" // no known rule fails, and no one has tried
 )
 
-// findReaders notes which readers load the output (docs/format.md §13, §14), and how the official
-// loader takes it.
+// Names of readers.
+const (
+	OfficialReader = "dfloat11"
+	OwnReader      = "df11"
+	ComfyReader    = "ComfyUI-DFloat11-Extended"
+)
+
+// A program is a reader as a plan sees it. A new reader is one more entry of programs, and its data
+// in the catalog.
+type program struct {
+	name, version string
+	// opens says why the program doesn't open the output's files, or returns ""
+	opens func(*choice) string
+	// fills says why the program can't fill a unit, or returns ""
+	fills func(*choice, Unit) string
+	// loads says what became of models of the class, and on which condition the output loads
+	loads func(*choice) (Verdict, string)
+}
+
+// programs are the readers that plans know (docs/format.md §13, §14, §17).
+var programs = []program{
+	{OfficialReader, "0.5.0", (*choice).officialOpens, (*choice).officialFills, (*choice).officialLoads},
+	{ComfyReader, "2026", (*choice).comfyOpens, (*choice).comfyFills, (*choice).comfyLoads},
+	{OwnReader, "1", (*choice).ownOpens, (*choice).classFills, (*choice).ownLoads},
+}
+
+// findReaders notes which readers load the output, and how.
 func (c *choice) findReaders() {
-	c.Readers = []Reader{c.official(), c.comfy()}
-	for i := range c.Readers { // the source states its class
-		c.Readers[i].Why = human.Message("%s", c.Readers[i].Why)
+	for _, p := range programs {
+		r := Reader{Name: p.name, Version: p.version, Loads: Refuses}
+		if r.Why = cmp.Or(p.opens(c), c.firstUnfilled(p)); r.Why == "" {
+			r.Loads, r.Why = p.loads(c)
+		}
+		r.Why = human.Message("%s", r.Why) // the source states its class
+		c.Readers = append(c.Readers, r)
 	}
 }
 
-// official applies the rules of the official loader.
-func (c *choice) official() Reader {
-	r := Reader{Name: "dfloat11", Version: "0.5.0", Loads: Refuses}
+// firstUnfilled returns the reason for the first unit that a program can't fill, or "".
+func (c *choice) firstUnfilled(p program) string {
+	for _, u := range c.Units {
+		if why := p.fills(c, u); why != "" {
+			return why
+		}
+	}
+	return ""
+}
+
+// unfilled returns, for each unit that no program can fill which opens the output, a reason.
+func (c *choice) unfilled() (why []string) {
+	for _, u := range c.Units {
+		var reasons []string
+		isFilled := false
+		for _, p := range programs {
+			if p.opens(c) == "" {
+				reason := p.fills(c, u)
+				isFilled = isFilled || reason == ""
+				reasons = append(reasons, reason)
+			}
+		}
+		if !isFilled && len(reasons) > 0 {
+			why = append(why, reasons[0])
+		}
+	}
+	return why
+}
+
+// classFills applies the rules for the class of the source, which every reader must follow.
+func (c *choice) classFills(u Unit) string {
+	var modules []string
+	for _, t := range u.Attrs {
+		if !t.Parameter {
+			modules = append(modules, catalog.Parent(t.Name))
+		}
+	}
+	if len(modules) == 0 {
+		return ""
+	}
+	return reader.CantFill(&c.facts, u.Path, modules, func(path string) bool { return c.parents[path] })
+}
+
+// officialOpens says why the official loader doesn't take the output's files.
+func (c *choice) officialOpens() string {
+	if c.Layout == catalog.ComfyUI {
+		return "a file for ComfyUI has ComfyUI's names"
+	}
+	return c.incomplete
+}
+
+// officialFills applies the rules of the official loader to a unit.
+func (c *choice) officialFills(u Unit) string {
+	if u.HoldsParameters() {
+		return u.Path + " holds parameters, not weights of Linear modules (add --for dfloat11 to leave them in BF16)"
+	}
+	return c.classFills(u)
+}
+
+// officialLoads says what became of models of the class in the official loader.
+func (c *choice) officialLoads() (Verdict, string) {
 	switch {
-	case c.Layout == catalog.ComfyUI:
-		r.Why = "a file for ComfyUI has ComfyUI's names"
-	case c.incomplete != "":
-		r.Why = c.incomplete
-	case len(c.Unfilled) > 0:
-		r.Why = c.Unfilled[0]
 	case c.Loader.Via == "own code":
-		r.Why = "no release of transformers or diffusers has its class, only its authors' code: " + c.Loader.Class
+		return Refuses, "no release of transformers or diffusers has its class, only its authors' code: " +
+			c.Loader.Class
 	case c.foreign != "":
-		r.Why = "the tensor names aren't the module paths of " + c.foreign +
-			", the class that the source states"
-	default:
-		if r.Loads = c.try(); r.Loads == Refuses {
-			r.Why = "a tiny model of " + c.cfg.Class() +
-				" didn't load there, or it loaded with other weights"
-		} else {
-			r.Why = c.condition()
-		}
+		return Refuses, c.foreignNames()
 	}
-	return r
+	loads := c.try()
+	if loads == Refuses {
+		return loads, "a tiny model of " + c.cfg.Class() +
+			" didn't load there, or it loaded with other weights"
+	}
+	return loads, c.condition()
 }
 
-// comfy applies the rules of the ComfyUI node. The node has a dict of its own for each class, and
-// ignores config.json.
-func (c *choice) comfy() Reader {
-	r := Reader{Name: "ComfyUI-DFloat11-Extended", Version: "2026", Loads: Refuses}
+// foreignNames says that the names aren't those of the class.
+func (c *choice) foreignNames() string {
+	return "the tensor names aren't the module paths of " + c.foreign +
+		", the class that the source states"
+}
+
+// ownOpens says why df11 doesn't take the output's files.
+func (c *choice) ownOpens() string { return c.officialOpens() }
+
+// ownLoads says what became of models of the class in df11.
+func (c *choice) ownLoads() (Verdict, string) {
 	switch {
-	case c.Layout != catalog.ComfyUI:
-		r.Why = "it loads single files with ComfyUI's names only"
-	case len(c.Unfilled) > 0:
-		r.Why = c.Unfilled[0]
-	case c.entry == nil:
-		r.Why = "it has no pattern dict for this class"
-	default:
-		class, result, why := c.entry.InComfy()
-		r.Why = cmp.Or(why, "as class "+class)
-		switch {
-		case result == "equal" && c.isOwnDict():
-			r.Loads = Loads
-		case result != "no":
-			r.Loads = Untested
-		}
+	case c.Loader.Via == "own code":
+		return Refuses, "no release of transformers or diffusers has its class, only its authors' code: " +
+			c.Loader.Class
+	case c.foreign != "" && !c.mapped:
+		return Refuses, c.foreignNames()
 	}
-	return r
+	return Untested, "pip install df11-convert"
+}
+
+// comfyOpens says why the ComfyUI node doesn't take the output's files.
+func (c *choice) comfyOpens() string {
+	if c.Layout != catalog.ComfyUI {
+		return "it loads single files with ComfyUI's names only"
+	}
+	return ""
+}
+
+// comfyFills applies the rules of the ComfyUI node to a unit. The node has a dict of its own for each
+// class, and ignores config.json.
+func (c *choice) comfyFills(u Unit) string {
+	if why := c.classFills(u); why != "" || c.node == nil {
+		return why
+	}
+	attrs := make([]string, len(u.Attrs))
+	for i, t := range u.Attrs {
+		attrs[i] = t.Attr
+	}
+	return reader.NodeCantFill(c.node, u.Path, attrs)
+}
+
+// comfyLoads says what became of models of the class in the ComfyUI node.
+func (c *choice) comfyLoads() (Verdict, string) {
+	if c.entry == nil {
+		return Refuses, "it has no pattern dict for this class"
+	}
+	class, result, why := c.entry.InComfy()
+	why = cmp.Or(why, "as class "+class)
+	switch {
+	case result == "equal" && c.isOwnDict():
+		return Loads, why
+	case result != "no":
+		return Untested, why
+	}
+	return Refuses, why
 }
 
 // isOwnDict reports whether the source gets this dict without any option.

@@ -68,6 +68,8 @@ type Options struct {
 	WeightFile string
 	ExactF32   bool // accept F32 weights whose values are all exact in BF16
 	Unfilled   bool // accept a dict with units that no reader can fill
+	// the reader that must fill every unit: OfficialReader, or "" for any
+	For string `json:",omitempty"`
 }
 
 // WeightBytes returns the total size of the weight files.
@@ -123,6 +125,6 @@ func read(src Source, opt Options) (*reading, error) {
 		return nil, err
 	}
 	src.Dir = survey.Dir
-	r := &reading{&Plan{source: src}, opt, survey, cfg, cfg.Facts()}
+	r := &reading{&Plan{source: src, readsFor: opt.For}, opt, survey, cfg, cfg.Facts()}
 	return r, refuseForeign(cfg, root, src.isPlain())
 }

@@ -13,12 +13,11 @@ import (
 )
 
 // blockPatterns writes the patterns of groups of blocks. In pat's regex, \d+ stands for all their
-// numbers. If the model has to be split, it takes the blocks apart.
+// numbers. It takes blocks apart if they have fused experts, and all of them if the model has to be
+// split.
 func (f *former) blockPatterns(ctx context.Context, pat catalog.Pattern,
 	groups blockGroups) ([]catalog.Pattern, error) {
-	if f.Split {
-		groups = f.splitBlocks(pat, groups)
-	}
+	groups = f.splitBlocks(pat, groups)
 	whole, err := pat.Matching(ctx, f.inv.modules)
 	if err != nil {
 		return nil, err
@@ -41,11 +40,17 @@ func (f *former) blockPatterns(ctx context.Context, pat catalog.Pattern,
 	return out, nil
 }
 
-// splitBlocks replaces blocks by the largest modules inside them that DF11 can hold, in the order
-// in which the pattern lists them.
+// splitBlocks replaces blocks by the largest modules inside them that can be units, in the order in
+// which the pattern lists them.
 func (f *former) splitBlocks(pat catalog.Pattern, blocks blockGroups) (split blockGroups) {
 	first := map[string]string{} // regex of modules inside a block → path of their first weight
 	for _, g := range blocks.list {
+		if !f.Split && !f.isIndirect(g.modules[0], g.attrs) {
+			for i, module := range g.modules {
+				split.add("", g.attrs, g.indices[i], module)
+			}
+			continue
+		}
 		for i, module := range g.modules {
 			// the parts of a block; parts that one regex can list share a path
 			var merged blockGroups
@@ -65,11 +70,15 @@ func (f *former) splitBlocks(pat catalog.Pattern, blocks blockGroups) (split blo
 		}
 	}
 	place := func(g blockGroup) int {
-		return slices.IndexFunc(pat.Attrs,
+		i := slices.IndexFunc(pat.Attrs,
 			func(a string) bool {
 				return catalog.WeightName(strings.ReplaceAll(a, "{e}", "#"),
 					"") == first[g.below]
 			})
+		if i < 0 && g.below != "" {
+			i = len(pat.Attrs) // fused experts, which no pattern of the catalog lists
+		}
+		return i
 	}
 	for _, g := range split.list {
 		slices.SortFunc(g.modules, human.CompareNames)
@@ -103,7 +112,15 @@ func (f *former) parts(block, path string, attrs []string) (out []part) {
 		module := block + "." + p.path
 		if c.modules[0] == "" {
 			p.attrs = nil
-		} else if f.inv.nWeights(module, p.attrs) > maxElems {
+		}
+		switch n := f.inv.nWeights(module, p.attrs); {
+		case p.attrs == nil && n > maxElems && f.inv.fused(module, ""):
+			t, _ := f.inv.attribute(module, "")
+			for _, slice := range slicesOf(t) {
+				out = append(out, part{strings.TrimPrefix(slice, block+"."), nil})
+			}
+			continue
+		case p.attrs != nil && (n > maxElems || f.isIndirect(module, p.attrs)):
 			out = append(out, f.parts(block, p.path, p.attrs)...)
 			continue
 		}

@@ -11,7 +11,11 @@ import (
 // formUnits finds the units of the plan's dict and their tensors. The tensors outside are the
 // remainder.
 func (f *former) formUnits(ctx context.Context) error {
-	found, err := f.PatternDict.Match(ctx, f.inv.modules)
+	var err error
+	if f.inv, err = f.inv.cut(ctx, f.PatternDict); err != nil {
+		return err
+	}
+	found, err := f.PatternDict.Match(ctx, f.inv.modules, f.inv.parameters())
 	if err != nil {
 		return err
 	}
@@ -23,6 +27,7 @@ func (f *former) formUnits(ctx context.Context) error {
 			f.Units = append(f.Units, Unit{Path: m, Pattern: i})
 		}
 	}
+	f.parents = f.inv.parents
 	below := groupByUnit(f.Units, f.inv.tensors)
 	for i := range f.Units {
 		u := &f.Units[i]
@@ -42,7 +47,7 @@ func groupByUnit(units []Unit, tensors []Tensor) map[string][]Tensor {
 	}
 	groups := map[string][]Tensor{}
 	for _, t := range tensors {
-		p := catalog.Parent(t.Name)
+		p := t.Name // a parameter may be a unit
 		for p != "" && !isUnit[p] {
 			p = catalog.Parent(p)
 		}
@@ -61,7 +66,7 @@ func (f *former) fillUnit(u *Unit, below []Tensor) error {
 	}
 	encoded := map[string]bool{}
 	for _, attr := range attrs {
-		t, err := f.inv.unitWeight(u.Path, attr)
+		t, err := f.inv.unitTensor(u.Path, attr)
 		if err != nil {
 			return err
 		}
@@ -87,24 +92,6 @@ func (inv *inventory) cantFill(class *catalog.Facts, unit string, modules ...str
 	return reader.CantFill(class, unit, modules, func(path string) bool { return inv.parents[path] })
 }
 
-// unfilled returns the reason for each unit that no reader can fill.
-func (c *choice) unfilled(inv *inventory) (why []string) {
-	for _, u := range c.Units {
-		modules, attrs := make([]string, len(u.Attrs)), make([]string, len(u.Attrs))
-		for i, t := range u.Attrs {
-			modules[i], attrs[i] = catalog.Parent(t.Name), t.Attr
-		}
-		no := inv.cantFill(&c.facts, u.Path, modules...)
-		if no == "" && c.node != nil {
-			no = reader.NodeCantFill(c.node, u.Path, attrs)
-		}
-		if no != "" {
-			why = append(why, no)
-		}
-	}
-	return why
-}
-
 // unitWeight returns the weight of an attribute of a module, or of the module itself for "". It
 // refuses a tensor that is missing, not 2-D, or not of a convertible type.
 func (inv *inventory) unitWeight(module, attr string) (Tensor, error) {
@@ -114,9 +101,7 @@ func (inv *inventory) unitWeight(module, attr string) (Tensor, error) {
 		return t, refuse(incompleteHint, "module %s has no tensor %s", module,
 			catalog.WeightName(module, attr))
 	case len(t.Shape) != 2:
-		return t, refuse(
-			"only weights of Linear and Embedding modules can be compressed; leave it out",
-			"%s has %d dimensions, not 2", t.Name, len(t.Shape))
+		return t, refuseDims(t)
 	case !inv.isConvertible(t):
 		return t, refuseDType(t)
 	}

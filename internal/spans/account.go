@@ -59,14 +59,18 @@ func uncovered(w plan.WeightFile, taken []plan.Tensor) string {
 		return cmp.Or(cmp.Compare(a.Begin, b.Begin), cmp.Compare(a.End, b.End),
 			cmp.Compare(a.Name, b.Name))
 	})
-	for i, t := range want {
-		if i == len(taken) || taken[i].Source != t.Name ||
-			taken[i].Offset != w.Header.DataStart()+t.Begin || taken[i].Length != t.NBytes() {
+	for _, t := range want {
+		at, end, n := w.Header.DataStart()+t.Begin, w.Header.DataStart()+t.End, 0
+		isNext := func(x plan.Tensor) bool { return x.Source == t.Name && x.Offset == at }
+		for ; len(taken) > 0 && isNext(taken[0]) && (at < end || n == 0); n++ { // its slices
+			at, taken = at+taken[0].Length, taken[1:]
+		}
+		if n == 0 || at != end {
 			return t.Name
 		}
 	}
-	if len(taken) > len(want) {
-		return taken[len(want)].Source
+	if len(taken) > 0 {
+		return taken[0].Source
 	}
 	return ""
 }
