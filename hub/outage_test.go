@@ -120,3 +120,30 @@ func TestPeopleDoNotWaitLong(t *testing.T) {
 		})
 	}
 }
+
+// TestABlockedStorageIsWaitedForOnce checks a firewall that lets the Hub through and not its storage:
+// the first read waits for minutes, the next ones don't, and the hint names the host.
+func TestABlockedStorageIsWaitedForOnce(t *testing.T) {
+	for name, gone := range map[string]func(*http.Request) (*http.Response, error){
+		"refused": breaks(&net.OpError{Op: "dial", Net: "tcp", Err: syscall.ECONNREFUSED}),
+		"reset":   breaks(&net.OpError{Op: "read", Net: "tcp", Err: syscall.ECONNRESET}),
+		"403":     says(403, ""),
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			start := time.Now()
+			h := newFileHub(t, 20_000)
+			c, _ := testClient(t, h, smallRanges, func(o *Options) {
+				o.Clock, o.Governor = nil, answeredOnce(t)
+				o.HTTPTransport = &outage{o.HTTPTransport, "cdn.test", start.Add(time.Hour), gone}
+			})
+			for range 3 {
+				if err := streamAll(t, c, h); err == nil || !strings.Contains(Hint(err), "let cdn.test through your firewall") || strings.Contains(err.Error(), "expired") {
+					t.Errorf("%s: %v\nhint: %s", name, err, Hint(err))
+				}
+			}
+			if took := time.Since(start); took < patienceForOutages || took > patienceForOutages+longestWait {
+				t.Errorf("%s: three reads took %v", name, took)
+			}
+		})
+	}
+}

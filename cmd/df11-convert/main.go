@@ -15,7 +15,10 @@ import (
 	"time"
 )
 
-func main() { os.Exit(run(os.Args[1:], os.Stdout, os.Stderr)) }
+func main() {
+	readAllProxy(os.Getenv, os.Setenv)
+	os.Exit(run(os.Args[1:], os.Stdout, os.Stderr))
+}
 
 // errInterrupted is the cause of a context that a signal or --stop-after ended.
 var errInterrupted = errors.New("interrupted")

@@ -108,6 +108,10 @@ var (
 	ErrTooLarge = lasting("file is larger than allowed here", "")
 	errTooLong  = lasting("the request is larger than allowed there",
 		"raise the request limit of the server, or of a proxy in between (nginx: client_max_body_size)")
+	errProxy = lasting("the proxy wants a login",
+		"set HTTP_PROXY and HTTPS_PROXY to http://user:password@host:port")
+	errLegal = lasting("not available here, for legal reasons",
+		"open {endpoint}/{repo} in a browser: it may say more")
 	ErrConflict = lasting("branch moved",
 		"run the same command again; someone else commits to {repo} at the same time")
 	ErrMissingObject = lasting("the hub doesn't have a file that the commit names", again)
@@ -136,8 +140,10 @@ var (
 	// the network isn't at fault
 	errLocalBody = lasting("the file to send can't be read", "")
 	ErrBadURL    = lasting("unreadable URL", "")
+	errLinks     = lasting("the storage refuses its own links", again)
 	// a second try may reach the Hub
-	errPage = &cause{"the answer isn't from a hub: it's a web page",
+	errEmpty = &cause{"the answer isn't from a hub: it's empty", settings, true, ErrNotHub}
+	errPage  = &cause{"the answer isn't from a hub: it's a web page",
 		"log in to your network, or check HF_ENDPOINT and your proxy settings: a login page, a " +
 			"firewall, or a proxy answered instead of the hub", true, ErrNotHub}
 )

@@ -19,6 +19,32 @@ type Governor struct {
 
 	mu    sync.Mutex
 	lanes map[lane]pause
+	hosts map[string]reach
+}
+
+// reach is what is known of a host: whether it has ever served anything, and whether a loop has
+// given up on it since.
+type reach struct{ served, lost bool }
+
+// reached notes that a host serves.
+func (g *Governor) reached(host string) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.hosts[host] = reach{served: true}
+}
+
+// lose notes that a loop has given up on a host. Until the host serves again, no other loop waits
+// as long for it.
+func (g *Governor) lose(host string) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.hosts[host] = reach{g.hosts[host].served, true}
+}
+
+func (g *Governor) reach(host string) reach {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.hosts[host]
 }
 
 type pause struct {
@@ -28,7 +54,7 @@ type pause struct {
 
 // NewGovernor returns a Governor without limits.
 func NewGovernor() *Governor {
-	return &Governor{lanes: map[lane]pause{},
+	return &Governor{lanes: map[lane]pause{}, hosts: map[string]reach{},
 		in: rate.NewLimiter(rate.Inf, 0), out: rate.NewLimiter(rate.Inf, 0)}
 }
 

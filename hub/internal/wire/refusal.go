@@ -17,7 +17,7 @@ import (
 const maxErrorBody = 64 << 10
 
 // read fills in e from an answer. The headers' message counts before the body's.
-func (e *Error) read(resp *http.Response) {
+func (e *Error) read(resp *http.Response, now time.Time) {
 	body, _ := disk.ReadAll(resp.Body, maxErrorBody)
 	h := resp.Header
 	e.Status = resp.StatusCode
@@ -25,7 +25,7 @@ func (e *Error) read(resp *http.Response) {
 	e.RequestID = OneLine(cmp.Or(h.Get("X-Request-Id"), h.Get("X-Amz-Request-Id")))
 	e.Code = OneLine(h.Get("X-Error-Code"))
 	e.Message = OneLine(h.Get("X-Error-Message"))
-	e.wait, e.timed = parseWait(h)
+	e.wait, e.timed = parseWait(h, now)
 	if e.Message == "" && !strings.Contains(h.Get("Content-Type"), "html") {
 		e.readBody(strings.TrimSpace(string(body)))
 	}
@@ -88,6 +88,7 @@ var byStatus = map[int]error{
 	http.StatusNotFound:        ErrNoRoute, http.StatusGone: ErrNoRoute,
 	http.StatusMethodNotAllowed: ErrNoRoute, http.StatusNotImplemented: ErrNoRoute,
 	http.StatusConflict: ErrConflict, http.StatusPreconditionFailed: ErrConflict,
+	http.StatusProxyAuthRequired: errProxy, http.StatusUnavailableForLegalReasons: errLegal,
 	http.StatusTooManyRequests: ErrRateLimited, http.StatusRequestEntityTooLarge: errTooLong,
 }
 
@@ -136,12 +137,19 @@ func (e *Error) classify(finds bool) error {
 // "bucket";r=left;t=seconds (IETF draft 9).
 var rateLimit = regexp.MustCompile(`^[^;,]*;\s*r=0;\s*t=(\d+)`)
 
-// parseWait reads how long a refusal asks to wait: until an empty bucket fills again, or else the
-// seconds in Retry-After.
-func parseWait(h http.Header) (after time.Duration, known bool) {
+// parseWait reads how long a refusal asks to wait: until an empty bucket fills again, or else what
+// Retry-After says. The Hub sends seconds there; a CDN or a proxy in between may send a date (RFC
+// 9110, section 10.2.3), which is compared with the answer's own.
+func parseWait(h http.Header, now time.Time) (after time.Duration, known bool) {
 	text := strings.TrimSpace(h.Get("Retry-After"))
 	if m := rateLimit.FindStringSubmatch(h.Get("RateLimit")); m != nil {
 		text = m[1]
+	}
+	if until, err := http.ParseTime(text); err == nil {
+		if sent, err := http.ParseTime(h.Get("Date")); err == nil {
+			now = sent
+		}
+		return max(0, until.Sub(now)), true
 	}
 	n, err := strconv.ParseInt(text, 10, 64)
 	return seconds(n), n >= 0 && (err == nil || errors.Is(err, strconv.ErrRange))

@@ -115,6 +115,12 @@ func decode(body io.Reader, out any) error {
 	if err != nil {
 		return err
 	}
+	switch string(bytes.TrimSpace(data)) {
+	case "": // as a proxy that lost its server may answer
+		return errEmpty
+	case "null":
+		return fmt.Errorf("%w: it's null", ErrNotHub)
+	}
 	if err = json.Unmarshal(data, out); err == nil {
 		return nil
 	}

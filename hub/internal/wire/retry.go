@@ -14,6 +14,7 @@ const (
 	maxTries       = 8 // without progress
 	maxPages       = 2 // web pages instead of the hub's answer: there will be more
 	maxSame        = 5 // for the same answer
+	maxLost        = 2 // from a host on which another loop has given up
 	firstBackoff   = time.Second
 	longestBackoff = time.Minute
 	longestQuota   = 10 * time.Minute // between two tries, if the hub doesn't say how long
@@ -63,9 +64,12 @@ func (t *Transport) Retry(ctx context.Context, r *Request, try func(context.Cont
 		}
 		d := t.delay(e, failures)
 		switch {
-		case failures >= maxPages && errors.Is(e, errPage), same >= maxSame && t.insists(r, e),
-			failures >= maxTries && now().Sub(failing) >= patience(e), waited+d > t.Opt.Patience:
+		case failures >= maxPages && (errors.Is(e, errPage) || errors.Is(e, errEmpty)),
+			same >= maxSame && t.insists(r, e), waited+d > t.Opt.Patience:
 			return e.after(attempts)
+		case failures >= maxTries && now().Sub(failing) >= patience(e),
+			failures >= maxLost && t.Opt.Governor.reach(e.lane.host).lost:
+			return t.lose(e, attempts)
 		case !t.Opt.Governor.answered.Load() && (NeverBegun(e) || errors.Is(e, errNoAnswer)) &&
 			now().Add(d).Sub(start) > firstContact:
 			return e.Under(fmt.Errorf("%w to %s: %w", errNoConnection, t.Endpoint.Host,
@@ -131,6 +135,26 @@ func (e *Error) after(attempts int) *Error {
 	last := *e
 	last.Attempts = attempts
 	return &last
+}
+
+// lose gives up on the host of a request, for other loops too. A storage host that never served
+// anything, while the Hub answers, is probably blocked: a firewall that lets huggingface.co through
+// and not its storage is common, and https://huggingface.co/docs/hub/models-downloading lists the
+// hosts for that reason.
+func (t *Transport) lose(e *Error, attempts int) *Error {
+	host, served := e.lane.host, t.Opt.Governor.reach(e.lane.host).served
+	if !e.isUntimed() {
+		t.Opt.Governor.lose(host)
+	}
+	if errors.Is(e, ErrExpired) {
+		e = e.Under(errLinks)
+	}
+	e = e.after(attempts)
+	if e.lane == (lane{host: host}) && !served && e.Status < http.StatusInternalServerError {
+		e.advice = "let " + host + " through your firewall or proxy: the Hub answers, but this " +
+			"storage of it doesn't; https://huggingface.co/docs/hub/models-downloading lists its hosts"
+	}
+	return e
 }
 
 // reason returns a short text for logs and progress lines.

@@ -120,6 +120,9 @@ func (t *Transport) roundTrip(ctx context.Context, r *Request, u *url.URL) (*htt
 		return nil, t.Failure(r, u, err)
 	}
 	t.Opt.Governor.answered.Store(true)
+	if resp.StatusCode < http.StatusBadRequest {
+		t.Opt.Governor.reached(u.Host)
+	}
 	if r.Bulk {
 		t.moved.Store(true)
 	}
@@ -163,7 +166,7 @@ func (t *Transport) build(r *Request, u *url.URL, token string, w *watch) *http.
 // refusal makes an *Error of a refusal. X-Error-Code decides first, then the status.
 func (t *Transport) refusal(r *Request, u *url.URL, resp *http.Response) *Error {
 	e := t.Failure(r, u, nil)
-	e.read(resp)
+	e.read(resp, t.Opt.Clock.Now())
 	if t.Endpoint.Owns(u) {
 		if e.Status == http.StatusUnauthorized && r.Token {
 			e.sent, _ = strings.CutPrefix(resp.Request.Header.Get("Authorization"), "Bearer ")

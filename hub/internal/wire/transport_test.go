@@ -37,6 +37,8 @@ func TestRepeats(t *testing.T) {
 	rows := []row{
 		{"RateLimit", says(429, "", `RateLimit: "api";r=0;t=2`), 2, 7 * half, nil, "", ""},
 		{"Retry-After", says(429, "", "Retry-After: 1"), 2, 5 * half, nil, "", ""},
+		{"Retry-After with a date", says(429, "", "Date: Sat, 28 Nov 2026 07:00:00 GMT", "Retry-After: Sat, 28 Nov 2026 07:00:40 GMT"), 2, 83 * half, nil, "", ""},
+		{"Retry-After with a date that is over", says(503, "", "Date: Sat, 28 Nov 2026 07:00:00 GMT", "Retry-After: Sat, 28 Nov 2026 06:59:59 GMT"), 2, 3 * half, nil, "", ""},
 		{"bare 429", says(429, ""), 2, 2 * half, nil, "", ""},
 		{"503 with Retry-After", says(503, "", "Retry-After: 4"), 2, 11 * half, nil, "", ""},
 		{"RateLimit with requests left is not the reason", says(429, "", `RateLimit: "api";r=90;t=200`), 2, 2 * half, nil, "", ""},
@@ -84,6 +86,11 @@ func TestRepeats(t *testing.T) {
 		{"handshake", breaks(dial("remote error", errors.New("tls: handshake failure"))), 1, 0, nil, "", ""},
 		{"web page", says(200, "<html>", "Content-Type: text/html"), 2, half, nil, "", ""},
 		{"web pages for ever", says(200, "<html>", "Content-Type: text/html"), 2, half, ErrNotHub, "", "login page"},
+		{"nothing", says(200, ""), 2, half, nil, "", ""},
+		{"nothing for ever", says(200, " \n"), 2, half, ErrNotHub, "it's empty", "check HF_ENDPOINT"},
+		{"null", says(200, "null"), 1, 0, ErrNotHub, "it's null", "check HF_ENDPOINT"},
+		{"a proxy's login", says(407, ""), 1, 0, errProxy, "the proxy wants a login", "HTTPS_PROXY"},
+		{"legal reasons", says(451, ""), 1, 0, errLegal, "legal reasons", "in a browser"},
 		{"certificate of another host", breaks(fmt.Errorf("tls: %w", x509.HostnameError{Certificate: &x509.Certificate{}, Host: "x"})), 1, 0, nil, "", ""},
 	}
 	for _, status := range []int{400, 401, 402, 403, 404, 405, 409, 410, 412, 413, 416, 422, 501} {
