@@ -3,9 +3,11 @@ package plan
 import (
 	"cmp"
 	"errors"
+	"fmt"
 	"maps"
 	"path"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/df11-convert/df11-convert/internal/catalog"
@@ -28,8 +30,9 @@ type Survey struct {
 	// path of the index to read, which FindWeights sets; "": there is none
 	Index string
 
-	single  string // path of the one weight file; "": there is none
-	byIndex bool   // WeightFiles took the files of Index
+	single  string   // path of the one weight file; "": there is none
+	set     []string // paths of shards 1 to n, if there is neither a single file nor an index
+	byIndex bool     // WeightFiles took the files of Index
 	opt     Options
 	files   []File
 }
@@ -136,9 +139,53 @@ func (s *Survey) FindWeights(config []byte) error {
 		return cmp.Or(err, s.takeStated(stated))
 	}
 	if s.single+s.Index == "" {
-		return s.refuseNoWeights()
+		return s.takeSet()
 	}
 	return nil
+}
+
+// takeSet uses shards without an index if they're all there, as llama.cpp, mlx, and vLLM do:
+// uploads of merged models often lack the index (unslothai/unsloth issues 1521, 2355, 2513).
+func (s *Survey) takeSet() error {
+	sets := map[string][]string{} // by the names' start and the number of shards
+	for _, f := range s.files {
+		stem, ok := reader.ShardOf(f.Path)
+		if ok && path.Dir(f.Path) == path.Clean(s.Dir) && path.Base(stem) == s.Layout.Stem() {
+			end := strings.TrimPrefix(f.Path, stem) // -00001-of-00002.safetensors
+			key := stem + "-N" + end[strings.Index(end, "-of-"):]
+			sets[key] = append(sets[key], f.Path)
+		}
+	}
+	keys := slices.Sorted(maps.Keys(sets))
+	if len(keys) == 0 {
+		return s.refuseNoWeights()
+	}
+	if len(keys) > 1 {
+		return refuse("remove the shards of the set that isn't the model",
+			"the source holds several sets of shards, and no index says which is the model: %s",
+			human.List(keys))
+	}
+	s.set = sets[keys[0]]
+	slices.Sort(s.set)
+	_, of, _ := strings.Cut(keys[0], "-N-of-")
+	digits := strings.TrimSuffix(of, ".safetensors")
+	n, err := strconv.Atoi(digits)
+	for i := range s.set {
+		want := strings.Replace(keys[0], "-N-of-", fmt.Sprintf("-%0*d-of-", len(digits), i+1), 1)
+		if err != nil || s.set[i] != want {
+			return refuseShards(want)
+		}
+	}
+	if len(s.set) != n {
+		next := fmt.Sprintf("-%0*d-of-", len(digits), len(s.set)+1)
+		return refuseShards(strings.Replace(keys[0], "-N-of-", next, 1))
+	}
+	return nil
+}
+
+func refuseShards(missing string) error {
+	return refuse("complete the source", "the source has no %s, and no index that says what it holds",
+		missing)
 }
 
 // stated returns the path that transformers_weights of a config names, or "".
@@ -238,6 +285,12 @@ func (s *Survey) findSingle() error {
 			"the source holds several single files (%s)", human.List(found))
 	}
 	s.single = found[0]
+	dir := path.Dir(s.single)
+	if dir != "." && s.has(path.Join(dir, names.Config)) != "" &&
+		reader.FamilyOf(s.single) != catalog.ComfyUI {
+		return refuse("convert that folder on its own; for a repo, download it first",
+			"the model lies in the folder %s, with a config of its own", dir)
+	}
 	return nil
 }
 
@@ -245,7 +298,10 @@ func (s *Survey) findSingle() error {
 // if there is none. It refuses an index that can't be read, an index that names missing files, and
 // an index next to a single file that is none of its files, unless only one of the two can be loaded.
 func (s *Survey) WeightFiles(index []byte) ([]File, error) {
-	if s.Index == "" {
+	switch {
+	case s.set != nil:
+		return s.pick(s.set)
+	case s.Index == "":
 		return s.pick([]string{s.single})
 	}
 	shards, err := s.shards(index)
@@ -287,7 +343,8 @@ func (s *Survey) pick(names []string) ([]File, error) {
 	for i, name := range names {
 		f, ok := byPath[name]
 		if !ok {
-			hint := "complete the source, or remove the index if it is stale"
+			hint := "complete the source; if the index is stale, remove it: a complete set of shards " +
+				"needs none"
 			if s.single != "" {
 				hint = "complete the source, or choose the single file: --file " + s.single
 			}
