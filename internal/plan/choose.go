@@ -59,7 +59,9 @@ func (r *reading) choose(ctx context.Context, inv *inventory) (*choice, error) {
 	c.entry = known
 	switch e := c.entry; {
 	case c.PatternDict != nil:
-		c.Provenance = "given"
+		if c.Provenance = "given"; e != nil {
+			c.Entry = e.ID
+		}
 	case e == nil:
 		c.Provenance, c.Loader = "derived", r.cfg.GuessLoader()
 	default:

@@ -21,7 +21,8 @@ const (
 // A Plan is the whole decision about one conversion. Only [New] changes it.
 type Plan struct {
 	Layout catalog.Layout // layout of the output
-	// the catalog's ID; "" if the caller gave the dict or it was derived
+	// ID of the catalog's entry that has the dict, or whose names and ties apply to a given one; ""
+	// if there is none
 	Entry       string
 	Loader      catalog.Loader      // how to load the model
 	PatternDict catalog.PatternDict // as config.json states it
