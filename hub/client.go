@@ -103,6 +103,9 @@ func (c *Client) Pause(ctx context.Context, reason string, d time.Duration) erro
 // OnlyRepo returns the one repo that the client's token can write to, or "" if unknown.
 func (c *Client) OnlyRepo() string { return c.only }
 
+// Offline reports whether the client asks no Hub, and answers from the shared cache.
+func (c *Client) Offline() bool { return c.t.Opt.Offline }
+
 // Error is a failed request: what was asked, and what came back.
 type Error = wire.Error
 

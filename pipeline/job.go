@@ -1,7 +1,6 @@
 package pipeline
 
 import (
-	"cmp"
 	"context"
 	"slices"
 
@@ -32,27 +31,13 @@ func newJob(opt Options) (*job, error) {
 	return &job{opt, outputs}, nil
 }
 
-// baseModel returns the Hub repo of the original, or "" if it isn't known.
-func (j *job) baseModel() string {
-	switch {
-	case !j.Model.Local:
-		return j.Model.ID
-	case j.BaseModel == NoBaseModel:
-		return ""
+// original returns the Hub repo that the weights are those of, and its commit; "" if that wasn't
+// compared.
+func (j *job) original() (repo, commit string) {
+	if o := j.Model.Origin; o != nil {
+		return o.Repo, o.Commit
 	}
-	return cmp.Or(j.BaseModel, j.Model.Lineage.Repo)
-}
-
-// baseCommit returns the commit of baseModel, or "" if it isn't known.
-func (j *job) baseCommit() string {
-	from := j.Model.Lineage
-	switch base := j.baseModel(); {
-	case !j.Model.Local:
-		return j.Model.Commit
-	case base == "" || from.Repo != "" && from.Repo != base:
-		return ""
-	}
-	return from.Commit
+	return "", ""
 }
 
 // carried lists the files that the result takes unchanged from the source.

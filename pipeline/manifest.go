@@ -15,10 +15,11 @@ import (
 // made.
 func newManifest(j *job, done *ledger.Ledger, sources []metadata.SourceFile) *metadata.Manifest {
 	p := j.Plan
+	repo, commit := j.original()
 	m := &metadata.Manifest{
 		Schema: metadata.SchemaVersion,
 		Tool:   metadata.Tool{Name: "df11-convert", Version: j.Version},
-		Source: metadata.Source{Repo: j.baseModel(), Commit: j.baseCommit(), Files: sources},
+		Source: metadata.Source{Repo: repo, Commit: commit, Files: sources},
 		Plan: metadata.PlanInfo{
 			Digest: p.Digest(), Layout: string(p.Layout), Dict: plan.DictDigest(p.PatternDict), Entry: p.Entry,
 			Provenance: p.Provenance, Asked: j.Asked, Rules: plan.Rules,

@@ -43,9 +43,6 @@ type Options struct {
 
 	// Force allows other weights in the target, and replaces files with the result's names.
 	Force bool
-	// BaseModel names the Hub repo that a local source came from, for the card and the manifest. ""
-	// takes the repo of Model.Lineage, and NoBaseModel says that there is none.
-	BaseModel string
 	// Version is written into the manifest and the card. Asked is written into the manifest: it's
 	// plan.Options.Asked of the plan's options.
 	Version, Asked string
@@ -79,7 +76,3 @@ func (o *Options) check() error {
 	}
 	return nil
 }
-
-// NoBaseModel is the Options.BaseModel of a local source that came from no Hub repo, whatever its
-// lineage says.
-const NoBaseModel = "none"

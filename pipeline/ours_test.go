@@ -18,6 +18,7 @@ import (
 	"github.com/df11-convert/df11-convert/internal/catalog"
 	"github.com/df11-convert/df11-convert/internal/hubtest"
 	"github.com/df11-convert/df11-convert/internal/metadata"
+	"github.com/df11-convert/df11-convert/internal/model"
 	"github.com/df11-convert/df11-convert/internal/names"
 	"github.com/df11-convert/df11-convert/internal/plan"
 	"github.com/df11-convert/df11-convert/internal/publish"
@@ -296,7 +297,7 @@ func (o *ownership) commit(m *maker) {
 func (o *ownership) make(ctx context.Context, m *maker, out string, change ...func(*pipeline.Options)) error {
 	where := func(opt *pipeline.Options) {
 		if filepath.IsAbs(m.source) {
-			opt.BaseModel = "org/tuned"
+			opt.Model.Origin = &model.Origin{Repo: "org/tuned", Equal: 1}
 		}
 		if out != "" {
 			opt.OutDir, opt.Push = out, nil

@@ -35,7 +35,8 @@ func (s *state) open(ctx context.Context) (err error) {
 	if !stays {
 		root = s.WorkDir
 	}
-	from := publish.Origin{Repo: s.baseModel(), Commit: s.baseCommit(), Local: s.Model.Local,
+	repo, commit := s.original()
+	from := publish.Origin{Repo: repo, Commit: commit, Local: s.Model.Local,
 		Leads: s.Model.Leads, Weights: s.weights, Content: s.sourceSum}
 	if s.Model.Local && s.Push != nil {
 		from.Leads = s.Push.Hub.Leads

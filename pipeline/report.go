@@ -24,9 +24,11 @@ type Report struct {
 type Source struct {
 	Name   string `json:"name"`
 	Commit string `json:"commit,omitempty"`
-	// BaseModel is the Hub repo of the source, and BaseCommit its commit. Both are "" if unknown.
-	BaseModel  string `json:"base_model,omitempty"`
-	BaseCommit string `json:"base_commit,omitempty"`
+	// Original is the Hub repo that the weights are those of, and OriginalCommit its commit. Both
+	// are "" if that wasn't compared. Equal counts the files of a local source that were compared.
+	Original       string `json:"original,omitempty"`
+	OriginalCommit string `json:"original_commit,omitempty"`
+	Equal          int    `json:"equal_files,omitempty"`
 }
 
 // A Target is where the result is.
@@ -90,7 +92,7 @@ type Verified struct {
 func SettledReport(s *publish.Settled) *Report {
 	id, commit := s.Source.ID, s.Source.SHA
 	r := &Report{
-		Source:   Source{id, commit, id, commit},
+		Source:   Source{id, commit, id, commit, 0},
 		Target:   Target{Repo: s.Repo, URL: s.URL(), Commit: s.Commit, ManifestSHA256: s.SHA256},
 		Made:     Made{Differences: s.Manifest.Differences},
 		Verified: Verified{UpToDate: true},
@@ -113,10 +115,14 @@ func SettledReport(s *publish.Settled) *Report {
 
 // report sums up the finished outputs.
 func (s *state) report() *Report {
+	repo, commit := s.original()
 	r := &Report{
-		Source: Source{s.Model.ID, s.Model.Commit, s.baseModel(), s.baseCommit()},
+		Source: Source{s.Model.ID, s.Model.Commit, repo, commit, 0},
 		Target: Target{Folder: s.OutDir},
 		Made:   Made{Differences: s.Plan.Differences, Warnings: s.Plan.Warnings},
+	}
+	if o := s.Model.Origin; o != nil {
+		r.Source.Equal = o.Equal
 	}
 	if s.repo != nil {
 		r.Target.Repo, r.Target.URL = s.repo.Repo, s.repo.URL()

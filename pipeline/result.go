@@ -1,9 +1,9 @@
 package pipeline
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/df11-convert/df11-convert/internal/ledger"
 	"github.com/df11-convert/df11-convert/internal/metadata"
@@ -60,12 +60,14 @@ func (r *result) whole(files []publish.SideFile, outputs []ledger.Output,
 	}
 	manifest := publish.NewSideFile(names.Manifest, "", b)
 	r.report.Target.ManifestSHA256 = manifest.SHA256
-	m := r.Model
+	from := "a local model" // whose name is private
+	if repo, commit := r.original(); repo != "" {
+		from = repo + "@" + commit
+	}
 	return &publish.Result{
 		Files: slices.Insert(slices.Clone(files), last, manifest), Outputs: outputs,
-		Summary: fmt.Sprintf("Add %s as DF11", m.ID),
-		Description: fmt.Sprintf("Made by df11-convert %s from %s at %s.", r.Version, m.ID,
-			cmp.Or(m.Commit, "an unpinned revision")),
-		Sending: r.Progress.Uploading,
+		Summary:     fmt.Sprintf("Add %s as DF11", strings.Split(from, "@")[0]),
+		Description: fmt.Sprintf("Made by df11-convert %s from %s.", r.Version, from),
+		Sending:     r.Progress.Uploading,
 	}, nil
 }

@@ -135,7 +135,7 @@ func TestNobodysFilesAreLost(t *testing.T) {
 		source := 0
 		convert := func(change func(*pipeline.Options)) error {
 			_, err := convertLocal(t, sources[source], n.out, plan.Options{}, func(o *pipeline.Options) {
-				o.BaseModel = "org/model"
+				o.Model.Origin = &model.Origin{Repo: "org/model", Equal: 1}
 				change(o)
 			})
 			return err

@@ -29,13 +29,14 @@ func (s *state) upToDate(ctx context.Context) (*Report, error) {
 	if err != nil {
 		return nil, err
 	}
+	repo, commit := s.original()
 	for _, found := range s.found() {
 		differs := func(f names.File) bool {
 			return !slices.ContainsFunc(found.Manifest.Outputs,
 				func(o metadata.OutputFile) bool { return f.MayBe(o.File()) })
 		}
-		if !found.Current || found.Manifest.Source.Repo != s.baseModel() ||
-			found.Manifest.Source.Commit != s.baseCommit() || slices.ContainsFunc(files, differs) {
+		of := found.Manifest
+		if !found.Current || of.Source.Repo != repo || of.Source.Commit != commit || slices.ContainsFunc(files, differs) {
 			return nil, nil
 		}
 		report.Target.ManifestSHA256 = found.ManifestSHA256()

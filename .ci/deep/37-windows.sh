@@ -46,8 +46,8 @@ diff -r linux windows
 
 echo '== from a folder'
 windows decode windows -o original --quiet
-"$DF11_CONVERT" original -o linux-local --base-model none --quiet
-windows original -o windows-local --base-model none --quiet
+"$DF11_CONVERT" original -o linux-local --quiet
+windows original -o windows-local --quiet
 diff -r linux-local windows-local
 
 echo '== to the Hub, killed'

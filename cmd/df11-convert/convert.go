@@ -138,6 +138,9 @@ func convertOne(ctx context.Context, u *ui, f *convertFlags, spec string) (*pipe
 			return nil, err
 		}
 	}
+	if err := f.prove(ctx, u, src); err != nil {
+		return nil, err
+	}
 	opt, err := f.options(ctx, u, src)
 	if err != nil {
 		return nil, err
@@ -171,9 +174,8 @@ func (f *convertFlags) options(ctx context.Context, u *ui, src *opened) (pipelin
 	opt := pipeline.Options{
 		Source: src.source, Model: src.model, Plan: src.plan,
 		OutDir: f.target.out, WorkDir: f.workDir, Force: f.target.force,
-		BaseModel: f.target.baseModel,
-		Disk:      int64(f.disk),
-		Version:   versionText(), Asked: src.asked, Log: u.log(),
+		Disk:    int64(f.disk),
+		Version: versionText(), Asked: src.asked, Log: u.log(),
 		Means: f.means(),
 	}
 	if f.target.push {

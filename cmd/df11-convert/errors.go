@@ -102,6 +102,7 @@ var kinds = []kind{
 	{"target_lost", wraps[*publish.LostError], exitError, ""},
 	{"visibility", wraps[*publish.VisibilityError], exitError,
 		"make it private in its settings, choose another target with --repo-id, or allow it with --public if the license does"},
+	{"not_original", wraps[*model.NotOriginalError], exitError, notOriginalHint},
 	{"occupied", wraps[*back.OccupiedError], exitError,
 		"choose another folder with -o, or add --force to write there anyway"},
 	{"own_input", wraps[*back.OwnInputError], exitError, "choose a folder outside it with -o"},

@@ -73,6 +73,7 @@ var elsewhere = map[string]string{
 	"upload-repo": "use --push, and --repo-id ORG/NAME if the name matters",
 	"model":       "write the model's name without a flag: df11-convert ORG/NAME",
 	"overwrite":   "use --force",
+	"base-model":  "use --original ORG/NAME if the folder is a copy of that repo; what it was trained from is base_model in its README.md",
 	"device":      "use --gpu auto, require, or off",
 	"threads":     "use --workers N",
 }

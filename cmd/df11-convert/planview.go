@@ -39,7 +39,8 @@ type forecast struct {
 	Official *alternative `json:"for_dfloat11,omitempty"`
 	plan.Notes
 
-	plan *plan.Plan
+	plan  *plan.Plan
+	local bool
 }
 
 // alternative is another result of the same source.
@@ -80,7 +81,7 @@ func newForecast(o *opened, size *budget.Estimate, needs budget.Needs, gpu gpuQu
 		plannedSource: plannedSource{m.ID, m.Commit, m.Private, m.Gated, m.Closed(), p.SourceBytes()},
 		Layout:        p.Layout, Entry: p.Entry, Provenance: p.Provenance,
 		PatternDict: p.PatternDict, Estimate: size, Needs: needs,
-		Plain: []plainTensor{}, Official: o.official, Notes: p.Notes, plan: p,
+		Plain: []plainTensor{}, Official: o.official, Notes: p.Notes, plan: p, local: m.Local,
 	}
 	plain := slices.Clone(p.Remainder)
 	for i, u := range p.Units {
@@ -177,6 +178,9 @@ func (f *forecast) print(w io.Writer) {
 	t.row("source", "%s", f.Source)
 	if f.Closed != "" {
 		t.row("with --push", "the target will be private: %s", f.Closed)
+	}
+	if f.local {
+		t.row("verify", "%s", unproved)
 	}
 	t.row("commit", "%s", f.Commit)
 	if len(f.Published) > 0 {

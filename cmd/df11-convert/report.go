@@ -21,8 +21,9 @@ func printReport(w io.Writer, r *pipeline.Report) {
 	t := newTable(w)
 	t.row("source", "%s%s", r.Source.Name, atCommit(r.Source.Commit))
 	t.row("part", "%s", strings.ReplaceAll(strings.TrimPrefix(r.Target.Part, "part-"), "-", " "))
-	if r.Source.BaseModel != "" && r.Source.Commit == "" {
-		t.row("base model", "%s%s (not checked)", r.Source.BaseModel, atCommit(r.Source.BaseCommit))
+	if n := r.Source.Equal; n > 0 {
+		t.row("equals", "%s%s, by the SHA-256 of %s", r.Source.Original,
+			atCommit(r.Source.OriginalCommit), count(n, "weight file"))
 	}
 	if r.Sizes.F32 > 0 {
 		t.row("as stored", "%s, in F32 weights that are exact in BF16", human.Bytes(r.Sizes.F32))

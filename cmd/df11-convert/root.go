@@ -62,7 +62,7 @@ compared with the source. If a run stops, the same command resumes it.`
 
 const convertExample = `  df11-convert Qwen/Qwen3-8B --push
   df11-convert https://huggingface.co/Qwen/Qwen3-8B
-  df11-convert ./my-model -o ./out --base-model me/my-model`
+  df11-convert ./my-model -o ./out --original me/my-model`
 
 // packaging lists commands that only a build for packages has: see manual.go.
 var packaging []func() *cobra.Command

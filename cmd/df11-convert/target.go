@@ -10,14 +10,12 @@ import (
 
 	"github.com/df11-convert/df11-convert/internal/names"
 	"github.com/df11-convert/df11-convert/internal/publish"
-	"github.com/df11-convert/df11-convert/pipeline"
 )
 
-// targetFlags choose where the result goes, who may read it, and the base model that its card
-// names.
+// targetFlags choose where the result goes, who may read it, and the repo that its card names.
 type targetFlags struct {
-	out, repoID, revision, baseModel string
-	push, private, public, force     bool
+	out, repoID, revision, original string
+	push, private, public, force    bool
 }
 
 func (f *targetFlags) register(p *pflag.FlagSet) {
@@ -30,8 +28,8 @@ func (f *targetFlags) register(p *pflag.FlagSet) {
 	p.BoolVar(&f.private, "private", false,
 		"create a private target; stop if it exists and isn't private")
 	p.BoolVar(&f.public, "public", false, "allow a public target for a local, private, or gated source")
-	p.StringVar(&f.baseModel, "base-model", "",
-		"Hub `repo` of a local source, for the model card; or none")
+	p.StringVar(&f.original, "original", "",
+		"stop unless the local source is a copy of this Hub `repo`, by SHA-256; the card names it")
 	p.BoolVar(&f.force, "force", false,
 		"overwrite files this program didn't write, allow other .safetensors files, and verify existing outputs")
 }
@@ -51,10 +49,8 @@ func (f *targetFlags) check() error {
 			return err
 		}
 	}
-	if f.baseModel == pipeline.NoBaseModel {
-		return nil
-	}
-	return validRepo("--base-model", f.baseModel)
+	original, _, _ := strings.Cut(f.original, "@")
+	return validRepo("--original", original)
 }
 
 // validRepo checks the repo that a flag names; an empty one is valid.
@@ -70,7 +66,7 @@ func (f *targetFlags) names() (err error) {
 	if f.repoID, err = repoID(f.repoID); err != nil {
 		return err
 	}
-	f.baseModel, err = repoID(f.baseModel)
+	f.original, err = repoID(f.original)
 	return err
 }
 
@@ -107,6 +103,9 @@ func (f *convertFlags) push(ctx context.Context, u *ui, model string) (*publish.
 			return nil, err
 		}
 		push.Repo = fullRepoID(me, push.Repo)
+	}
+	if names.CheckNewRepo(push.Repo) != nil && f.target.repoID == "" {
+		return nil, hinted{usagef("the Hub takes no repo named %q", push.Repo), "name the target with --repo-id ORG/NAME"}
 	}
 	return push, validRepo("--repo-id", push.Repo)
 }

@@ -146,6 +146,7 @@ func TestPictures(t *testing.T) {
 		"errors": {
 			"df11-convert acme/nope", "df11-convert acme/gated", "df11-convert acme/pickled",
 			"df11-convert acme/model --repo_id me/model-DF11", "df11-convert verfy ./model-DF11",
+			"df11-convert ./local --push --original acme/other",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -54,7 +54,7 @@ func TestPlanAndConvertAgreeOnTheDisk(t *testing.T) {
 			if !strings.Contains(text, "compatible loaders") {
 				t.Errorf("%s, %d of disk: no plan: %s", source, disk, text)
 			}
-			want, _, said = program(t, append([]string{source, "--push", "--repo-id", fmt.Sprint("d", i, "-", filepath.Base(source)), "--base-model", "org/model"}, budget...)...)
+			want, _, said = program(t, append([]string{source, "--push", "--repo-id", fmt.Sprint("d", i, "-", filepath.Base(source))}, budget...)...)
 			least := human.BytesUp(push)
 			if fits := disk >= push; fits != (want == exitOK) || !strings.Contains(text, "--disk at least "+least) || !fits && !strings.Contains(said, "at least "+least+" are needed") {
 				t.Errorf("%s, %d of disk, --push: exit %d: %s\n%s", source, disk, want, said, text)
@@ -64,7 +64,7 @@ func TestPlanAndConvertAgreeOnTheDisk(t *testing.T) {
 				t.Errorf("%s, %d of disk: exit %d, %v: %s", source, disk, code, err, text)
 			}
 		}
-		must(t, source, "--push", "--repo-id", "as-printed-"+filepath.Base(source), "--base-model", "org/model", "--memory", "64MiB", "--disk", human.BytesUp(push))
+		must(t, source, "--push", "--repo-id", "as-printed-"+filepath.Base(source), "--memory", "64MiB", "--disk", human.BytesUp(push))
 	}
 }
 

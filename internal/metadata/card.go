@@ -28,14 +28,15 @@ type CardInput struct {
 
 // CardSource is the model that was converted.
 type CardSource struct {
-	BaseModel string // "org/name"; "" when a local source has no stated base model
-	Commit    string // of the base model; "" if unknown
-	// the source is local: only its user or the folder's name says that this is the base model
-	SaidToBe bool
-	// the name of the source's folder or file, for a source without a base model
-	SourceName string
-	Gated      bool        // people must accept the original's terms on the Hub
-	Source     FrontMatter // of the source's README.md
+	// BaseModel is the repo whose weights these are, "org/name"; "" for a local source that wasn't
+	// compared with one. Commit is its commit.
+	BaseModel, Commit string
+	// Equal counts the weight files of a local source, which all have the SHA-256 of those of
+	// BaseModel. File is the path of a single weight file there, if the local one has another.
+	Equal  int
+	File   string
+	Gated  bool        // people must accept the original's terms on the Hub
+	Source FrontMatter // of the source's README.md
 
 	// What the Hub says about the source, for members that its README.md lacks.
 	PipelineTag, LibraryName string

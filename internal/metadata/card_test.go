@@ -98,7 +98,7 @@ func localCard(t *testing.T) metadata.CardInput {
 	t.Helper()
 	return metadata.CardInput{
 		Name:       "my model-DF11",
-		CardSource: metadata.CardSource{SourceName: "my model", Source: frontMatter(t, `license: "no"`), LibraryName: "transformers"},
+		CardSource: metadata.CardSource{Source: frontMatter(t, `license: "no"`), LibraryName: "transformers"},
 		Plan: &plan.Plan{
 			Layout: catalog.Transformers, Loader: catalog.Loader{Via: "bfloat16_model=", Class: "Gemma3ForConditionalGeneration"},
 			Provenance: "derived", Changes: plan.Changes{TiedEmbeddings: true},

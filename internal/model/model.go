@@ -49,9 +49,9 @@ type Model struct {
 	// Endpoint is the address of the repo's Hub; "" for a local source.
 	Endpoint string
 	// Leads is [hub.Client.Leads] of that Hub; nil for a local source.
-	Leads   func(ctx context.Context, repo string) (string, error)
-	Lineage Lineage // of a local source, if known
-	// Origin is the Hub repo that the weights are those of; nil if that wasn't compared.
+	Leads func(ctx context.Context, repo string) (string, error)
+	// Origin is the Hub repo whose weights a source has: a Hub source itself, or the repo that Prove
+	// has compared a local one with. Otherwise, it's nil.
 	Origin *Origin
 	// Private and Gated are what the origin's Hub says. Gated is "", "auto", or "manual".
 	Private bool

@@ -1,11 +1,24 @@
 package model
 
 import (
+	"cmp"
+	"context"
+	"errors"
 	"fmt"
+	"io"
 	"path"
+	"path/filepath"
+	"slices"
 	"strings"
+	"sync/atomic"
+
+	"golang.org/x/sync/errgroup"
 
 	"github.com/df11-convert/df11-convert/hub"
+	"github.com/df11-convert/df11-convert/internal/disk"
+	"github.com/df11-convert/df11-convert/internal/names"
+	"github.com/df11-convert/df11-convert/internal/plan"
+	"github.com/df11-convert/df11-convert/internal/reader"
 )
 
 // An Origin is the Hub repo whose weights a source has.
@@ -13,13 +26,18 @@ type Origin struct {
 	Repo, Commit string
 	Endpoint     string // of its Hub
 	Open         bool   // its Hub says clearly that everyone may read it
+	// Equal counts the weight files of a local source, which all have the SHA-256 that the Hub
+	// states for the repo's. It's 0 if the source is the repo.
+	Equal int
+	// File is the path of a single weight file in the repo, if the local file has another one.
+	File string
 }
 
 // Described returns what a Hub says about a source. The model lists no files.
 func Described(info *hub.RepoInfo, endpoint string) *Model {
 	return &Model{
 		ID: info.ID, Name: info.Name(), Commit: info.SHA, Endpoint: endpoint,
-		Origin:  &Origin{info.ID, info.SHA, endpoint, info.Open},
+		Origin:  &Origin{Repo: info.ID, Commit: info.SHA, Endpoint: endpoint, Open: info.Open},
 		Private: info.Private, Gated: info.Gated,
 		PipelineTag: info.PipelineTag, LibraryName: info.LibraryName,
 	}
@@ -69,4 +87,176 @@ func (m *Model) Differs(from *hub.RepoInfo) string {
 		}
 	}
 	return ""
+}
+
+// A NotOriginalError says that a local source isn't a copy of the repo that it was said to be one of.
+type NotOriginalError struct {
+	Repo   string // with the commit
+	Detail string // how the first file differs
+}
+
+func (e *NotOriginalError) Error() string {
+	return fmt.Sprintf("these weights aren't those of %s: %s", e.Repo, e.Detail)
+}
+
+// Prove makes a repo the origin of a local source. The weight files that a reader of the repo opens
+// must be the source's, each by the SHA-256 that the Hub states. If revision is "", Prove compares
+// with the commit that a download noted, and with main. If these files aren't there, the error is a
+// NotOriginalError. Unless names or sizes differ, it reads the source's weights, and it reads no
+// weights of the repo. opt are the source's own options.
+func (m *Model) Prove(ctx context.Context, src Source, c *hub.Client, repo, revision string,
+	opt plan.Options, workers int) error {
+	opt.WeightFile = cmp.Or(opt.WeightFile, m.Listing.WeightFile)
+	sums := make([]string, len(m.Listing.Weights))
+	differs := func(err error) bool { _, ok := errors.AsType[*NotOriginalError](err); return ok }
+	var first error
+	if commit := m.downloadedCommit(); revision == "" && commit != "" {
+		first = m.prove(ctx, src, c, repo, commit, opt, sums, workers)
+		if !differs(first) && !errors.Is(first, hub.ErrRevisionNotFound) {
+			return first
+		}
+	}
+	err := m.prove(ctx, src, c, repo, revision, opt, sums, workers)
+	if differs(err) && differs(first) {
+		return first
+	}
+	return err
+}
+
+// prove is Prove for one revision, "" for main. It fills in sums, and leaves the source's own card.
+func (m *Model) prove(ctx context.Context, src Source, c *hub.Client, repo, revision string,
+	opt plan.Options, sums []string, workers int) error {
+	_, f, info, err := openRepo(ctx, c, repo, revision)
+	if err != nil {
+		return err
+	}
+	if opt.WeightFile != "" {
+		opt.WeightFile = m.placeIn(f.list, opt.WeightFile)
+	}
+	their := Described(info, c.Endpoint())
+	original, _, err := openSource(ctx, f, their, opt)
+	if refused, ok := errors.AsType[*plan.RefusedError](err); ok {
+		return &NotOriginalError{info.ID, refused.Detail}
+	}
+	if err != nil {
+		return err
+	}
+	defer original.Close()
+	if err := m.compare(ctx, src, their, sums, workers); err != nil {
+		return err
+	}
+	m.Origin, m.SHA256 = their.Origin, sums
+	m.Origin.Equal = len(sums)
+	if w := their.Listing.Weights[0].Path; w != m.Listing.Weights[0].Path {
+		m.Origin.File = w
+	}
+	m.Private, m.Gated = their.Private, their.Gated
+	m.PipelineTag, m.LibraryName = their.PipelineTag, their.LibraryName
+	return nil
+}
+
+// placeIn returns where a repo has a single weight file: at its own path, or else below a folder, or
+// else under another name with the same size.
+func (m *Model) placeIn(list []plan.File, name string) string {
+	size := m.Listing.Weights[0].Size
+	for _, same := range []func(f plan.File) bool{
+		func(f plan.File) bool { return f.Path == name },
+		func(f plan.File) bool { return path.Base(f.Path) == path.Base(name) && f.Size == size },
+		func(f plan.File) bool { return reader.IsSafetensors(f.Path) && f.Size == size },
+	} {
+		if i := slices.IndexFunc(list, same); i >= 0 {
+			return list[i].Path
+		}
+	}
+	return name
+}
+
+// compare compares the weight files with those of a Hub's model, and fills in sums.
+func (m *Model) compare(ctx context.Context, src Source, their *Model, sums []string,
+	workers int) error {
+	differs := func(format string, args ...any) error {
+		return &NotOriginalError{fmt.Sprintf("%s@%.12s", their.ID, their.Commit), fmt.Sprintf(format, args...)}
+	}
+	ours, files := m.Files(), their.Files()
+	if len(ours) != len(files) {
+		return differs("it has %d weight files, and the source has %d", len(files), len(ours))
+	}
+	for i, w := range ours {
+		switch f := files[i]; {
+		case w.Path != f.Path && len(ours) > 1:
+			return differs("the source has %s where it has %s", w.Path, f.Path)
+		case w.Size != f.Size:
+			return differs("%s has %d bytes there, and %d in the source", f.Path, f.Size, w.Size)
+		case f.SHA256 == "":
+			return differs("the Hub states no SHA-256 of %s", f.Path)
+		}
+	}
+	var g errgroup.Group
+	g.SetLimit(min(max(1, workers), sumsAtOnce))
+	var wrong atomic.Bool
+	for i, w := range ours {
+		if wrong.Load() {
+			break // files have begun in order, so one of them is the first that differs
+		}
+		g.Go(func() (err error) {
+			if sums[i] == "" {
+				// the open file, because the conversion reads that one, too
+				open := func(context.Context, string) (io.ReadCloser, error) {
+					return io.NopCloser(io.NewSectionReader(src.Local(i), 0, w.Size)), nil
+				}
+				sums[i], err = Sum(ctx, open, plan.File{Path: w.Path, Size: w.Size}, "")
+			}
+			if sums[i] != files[i].SHA256 {
+				wrong.Store(true)
+			}
+			return err
+		})
+	}
+	if err := g.Wait(); err != nil {
+		return err
+	}
+	for i, w := range ours {
+		if sums[i] != files[i].SHA256 {
+			return differs("%s has another SHA-256", w.Path)
+		}
+	}
+	return nil
+}
+
+// sumsAtOnce is how many files are hashed at once to compare them. All of these are read to their
+// ends, even if the first one differs.
+const sumsAtOnce = 4
+
+// downloadedCommit returns the commit that a local source was downloaded from, by the path of a
+// cache or by the note that "hf download --local-dir" leaves; "" if there is neither. It's a hint.
+func (m *Model) downloadedCommit() string {
+	folder, err := filepath.EvalSymlinks(m.Folder)
+	if err != nil {
+		return ""
+	}
+	if _, commit := snapshotOf(folder); commit != "" {
+		return commit
+	}
+	b, _ := disk.Read(filepath.Join(folder, ".cache", "huggingface", "download",
+		filepath.FromSlash(m.Listing.Weights[0].Path)+".metadata"), 4<<10)
+	commit, _, _ := strings.Cut(string(b), "\n")
+	if !names.IsCommit(commit) {
+		return ""
+	}
+	return commit
+}
+
+// snapshotOf returns repo and commit by a path in the shared cache, or below:
+// models--org--name/snapshots/COMMIT.
+func snapshotOf(folder string) (repo, commit string) {
+	for dir := folder; ; dir = filepath.Dir(dir) {
+		snapshots := filepath.Dir(dir)
+		repo, cached := strings.CutPrefix(filepath.Base(filepath.Dir(snapshots)), "models--")
+		if cached && filepath.Base(snapshots) == "snapshots" && names.IsCommit(filepath.Base(dir)) {
+			return strings.Replace(repo, "--", "/", 1), filepath.Base(dir)
+		}
+		if snapshots == dir {
+			return "", ""
+		}
+	}
 }

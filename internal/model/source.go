@@ -64,8 +64,10 @@ func OpenLocal(ctx context.Context, name string, opt plan.Options) (Source, *Mod
 			m.Name = filepath.Base(m.Folder)
 		}
 	}
+	if repo, commit := snapshotOf(m.Folder); m.Name == commit && repo != "" {
+		m.Name = path.Base(repo)
+	}
 	m.ID = m.Name
-	m.traceCache()
 	enter := func(rel string) bool {
 		return deep && !strings.HasPrefix(path.Base(rel), ".") &&
 			!isResult(filepath.Join(m.Folder, filepath.FromSlash(rel)))
@@ -129,9 +131,6 @@ func (s *source) describe(ctx context.Context, m *Model, opt plan.Options) error
 	}
 	if err := s.hold(s.weights); err != nil {
 		return err
-	}
-	if m.Local && m.Lineage.Repo == "" {
-		m.Lineage.Commit = downloadedCommit(m.Folder, weights)
 	}
 	m.Listing.Weights, err = s.headers(ctx, weights)
 	for i := range m.Listing.Weights {

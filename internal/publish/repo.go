@@ -192,8 +192,8 @@ func (r *Repo) ensure(ctx context.Context, m *model.Model) error {
 
 // isSource reports whether the weights come from a repo of the target's Hub.
 func (r *Repo) isSource(id string, m *model.Model) bool {
-	return strings.EqualFold(id, r.owner.Repo) &&
-		(m.Endpoint == "" || m.Endpoint == r.Hub.Endpoint())
+	return m.Origin != nil && strings.EqualFold(id, m.Origin.Repo) &&
+		m.Origin.Endpoint == r.Hub.Endpoint()
 }
 
 // Published lists the outputs that earlier runs have published. It reads the manifest of a finished

@@ -41,7 +41,11 @@ func (p *Push) Visibility(ctx context.Context, m *model.Model) Visibility {
 	if why != "" {
 		return Visibility{Why: why}
 	}
-	return Visibility{Open: true, Why: m.Origin.Repo + " is public"}
+	why = m.Origin.Repo + " is public"
+	if n := m.Origin.Equal; n > 0 {
+		why = fmt.Sprintf("every weight file (%d) has the SHA-256 of %s's, which is public", n, m.Origin.Repo)
+	}
+	return Visibility{Open: true, Why: why}
 }
 
 // closedHere says why the repo of another Hub isn't public at the target's Hub, or returns "". What

@@ -34,7 +34,8 @@ func Hint(err error) string {
 		}
 		return strings.NewReplacer("{endpoint}", e.Endpoint, "{repo}", e.Repo, "{token}",
 			e.TokenSource, "{op}", e.Op,
-			"{login}", cmp.Or(e.login, "set HF_TOKEN to an access token")).Replace(step)
+			"{login}", cmp.Or(e.login,
+				"log in with hf auth login, or set HF_TOKEN to an access token")).Replace(step)
 	}
 	// a browser says nothing of TLS
 	if runtime.GOOS != "js" && IsA[x509.UnknownAuthorityError](err) {

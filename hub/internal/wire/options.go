@@ -17,7 +17,7 @@ type Options struct {
 	Endpoint    string // "" is https://huggingface.co
 	Token       string // "" is anonymous
 	TokenSource string // named in errors: "HF_TOKEN", "file /home/me/.cache/huggingface/token"
-	Login       string // what hints advise without a token; "" is to set HF_TOKEN
+	Login       string // what hints advise without a token; "" is to log in or set HF_TOKEN
 	// returns the token of each request, for tokens that expire; nil for the one Token
 	Tokens func(context.Context) (string, error)
 	// called once a request after the hub has refused a token. It reports whether Tokens has another

@@ -270,8 +270,8 @@ func TestRefusals(t *testing.T) {
 		words   string // Brief's, or the start of Error's
 		hint    string
 	}{
-		{info, false, 401, code("RepoNotFound"), "", ErrNotFound, noRepo, "if the repo is private, set HF_TOKEN"},
-		{info, false, 401, nil, "", ErrNotFound, noRepo, "if the repo is private, set HF_TOKEN"},
+		{info, false, 401, code("RepoNotFound"), "", ErrNotFound, noRepo, "if the repo is private, log in with hf auth login, or set HF_TOKEN"},
+		{info, false, 401, nil, "", ErrNotFound, noRepo, "if the repo is private, log in with hf auth login, or set HF_TOKEN"},
 		{info, true, 404, nil, "", ErrNotFound, noRepo, `spelling of "a/b"; if the repo is private, the owner of the token from HF_TOKEN`},
 		{info, true, 404, code("RepoNotFound"), "", ErrNotFound, noRepo, "spelling"},
 		{tree, true, 404, code("RepoNotFound"), "", ErrNotFound, noRepo, "spelling"},
@@ -284,7 +284,7 @@ func TestRefusals(t *testing.T) {
 		{tree, true, 404, code("EntryNotFound"), "", ErrEntryNotFound, "list files of a/b: file not found in the repo: 404 Not Found (", ""},
 		{info, true, 401, said("Invalid credentials in Authorization header"), "", ErrUnauthorized, "a/b: the Hub refuses the token", "HF_TOKEN is wrong or expired"},
 		{info, true, 401, nil, `{"error":"User Access Token \"ci\" is expired"}`, ErrUnauthorized, "a/b: the Hub refuses the token", "HF_TOKEN is wrong or expired"},
-		{info, false, 401, code("GatedRepo"), "", ErrGated, "a/b: this repo is gated", "https://hub.test/a/b in a browser, accept the terms, then set HF_TOKEN"},
+		{info, false, 401, code("GatedRepo"), "", ErrGated, "a/b: this repo is gated", "https://hub.test/a/b in a browser, accept the terms, then log in with hf auth login, or set HF_TOKEN"},
 		{info, true, 403, code("GatedRepo"), "", ErrGated, "a/b: this repo is gated", "request access at https://hub.test/a/b"},
 		{tree, true, 403, nil, "", ErrForbidden, "the token from HF_TOKEN can't list files of a/b", "give the token from HF_TOKEN the right to list files of a/b at https://hub.test/settings"},
 		{commit, true, 403, nil, `{"error":"read only"}`, ErrForbidden, "the token from HF_TOKEN can't commit to a/b: read only", "the right to commit to a/b at"},
