@@ -17,6 +17,6 @@ func addCommands(root *cobra.Command, u *ui) {
 	root.Flags().AddFlagSet(convert.Flags())
 	root.Args, root.RunE = convert.Args, convert.RunE
 	root.AddCommand(convert, planCommand(u), verifyCommand(u), decodeCommand(u), inspectCommand(u),
-		batchCommand(u), statusCommand(u), weightsCommand(u),
+		batchCommand(u), statusCommand(u), kernelCommand(u), weightsCommand(u),
 		demoCommand(u))
 }

@@ -20,11 +20,16 @@ const (
 	Target  = 70 // lowest compute capability, times 10
 )
 
-// The entry points. Tests also launch decode, which has the official kernel's parameters.
+// The entry points of package verify and of the Python package df11.
 const (
 	BuildTables = "build_tables"
 	DecodeTiles = "decode_tiles"
 )
+
+// Decode is an entry point with the name, parameters, and launch of the official kernel. Nothing
+// here launches it but tests. It's for the official loader (dfloat11 0.5.0) and the DFloat11 nodes
+// of ComfyUI: they load one file, dfloat11/decode.ptx, which df11-convert kernel replaces with ours.
+const Decode = "decode"
 
 // Sizes of launches, and of the data that the entry points read and write.
 const (

@@ -280,6 +280,20 @@ func TestCost(t *testing.T) {
 	if slots > 28 {
 		t.Errorf("%.1f lane slots a weight; 28 were enough", slots)
 	}
+	cost := func(name string, k *ptx.Kernel) float64 {
+		u := normalUnit(t, 120000)
+		_, stats, err := decode(k, u, variant{slack: Slack})
+		if err != nil {
+			t.Fatal(err)
+		}
+		slots := float64(stats.WarpInstructions) * 32 / float64(u.nElems())
+		t.Logf("%s with the official launch: %.1f lane slots a weight, %.1f barriers a tile", name, slots, float64(stats.Barriers)/float64(u.nChunks()))
+		return slots
+	}
+	if ours := cost("decode", m.Kernels[Decode]); ours > 48 {
+		t.Errorf("decode: %.1f lane slots a weight; 48 were enough", ours)
+	}
+	t.Run("official", func(t *testing.T) { cost("the official decode", officialKernel(t)) })
 }
 
 // The text must ask for the PTX version and the compute capability that the constants name.

@@ -17,9 +17,6 @@ type variant struct {
 	corrupt bool // the data makes kernels read shared memory that they haven't written
 }
 
-// Decode is the entry point with the official kernel's parameters and launch. Only tests launch it.
-const Decode = "decode"
-
 // officialShared returns how many bytes of dynamic shared memory the official kernel needs for
 // chunks of at most n weights (docs/format.md §9).
 func officialShared(n int) int { return Threads*4 + 4 + 2*n }
