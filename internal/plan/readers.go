@@ -163,8 +163,26 @@ func (c *choice) ownLoads() (Verdict, string) {
 	case c.foreign != "" && !c.mapped:
 		return Refuses, c.foreignNames()
 	}
-	return Untested, "pip install df11-convert"
+	var results []string
+	if t := c.tried(); t != nil {
+		results = t.DF11
+	}
+	in4, in5, _ := c.outcomes(results)
+	switch loads := c.verdict(in4, in5); {
+	case loads == Refuses:
+		return loads, "a tiny model of " + c.cfg.Class() +
+			" didn't load there, or it loaded with other weights"
+	case in4 == Loads && in5 != Loads:
+		return loads, installOwn + "; transformers <5"
+	case in5 == Loads && in4 != Loads || c.facts.IsNew:
+		return loads, installOwn + "; transformers >=5"
+	default:
+		return loads, installOwn
+	}
 }
+
+// installOwn is how one installs df11.
+const installOwn = "pip install df11-convert"
 
 // comfyOpens says why the ComfyUI node doesn't take the output's files.
 func (c *choice) comfyOpens() string {
@@ -216,13 +234,15 @@ func (c *choice) fits(t catalog.Tried) bool {
 
 // experts says how the source stores its experts: "fused", "separate", or "" if it has none.
 func (c *choice) experts() string {
-	if slices.ContainsFunc(c.plainTensors(), Tensor.IsFusedExperts) {
-		return "fused"
-	}
 	isSeparate := func(t Tensor) bool { return separateExpert.MatchString(t.Name) }
-	if slices.ContainsFunc(c.Units, func(u Unit) bool {
-		return slices.ContainsFunc(u.Attrs, isSeparate)
-	}) {
+	holds := func(is func(Tensor) bool) bool {
+		return slices.ContainsFunc(c.plainTensors(), is) || slices.ContainsFunc(c.Units,
+			func(u Unit) bool { return slices.ContainsFunc(u.Attrs, is) })
+	}
+	switch {
+	case holds(Tensor.IsFusedExperts):
+		return "fused"
+	case slices.ContainsFunc(c.Units, func(u Unit) bool { return slices.ContainsFunc(u.Attrs, isSeparate) }):
 		return "separate"
 	}
 	return ""
@@ -235,10 +255,10 @@ func (c *choice) storesHead() bool {
 		func(u Unit) bool { return slices.ContainsFunc(u.Attrs, isHead) })
 }
 
-// cameOut returns what became of models that one version saved and another loaded. A model whose
-// embeddings are tied, as this one's are or aren't, may come out otherwise.
-func cameOut(t catalog.Tried, column int, tied bool) Verdict {
-	switch t.Results[column] {
+// cameOut returns the verdict that a result of a tiny model gives. A model whose embeddings are tied,
+// as this one's are or aren't, may come out otherwise.
+func cameOut(result string, tied bool) Verdict {
+	switch result {
 	case "equal", map[bool]string{true: "tied", false: "untied"}[tied]:
 		return Loads
 	case "-":
@@ -247,38 +267,35 @@ func cameOut(t catalog.Tried, column int, tied bool) Verdict {
 	return Refuses
 }
 
-// try looks up what became of models of the source's class. It sets how, and with which
-// transformers, the loader takes the output.
-func (c *choice) try() Verdict {
+// tried returns what became of models of the source's class, or nil.
+func (c *choice) tried() *catalog.Tried {
+	all := catalog.AllTried()
+	if i := slices.IndexFunc(all, c.fits); i >= 0 {
+		return &all[i]
+	}
+	return nil
+}
+
+// outcomes returns the verdicts about a model like the source in transformers 4 and 5, by the results
+// of a reader for the class: saved by 4 and loaded by 4, saved by 4 and loaded by 5, saved by 5. It
+// also reports whether the source is of version 5: saved by it, or of a class that it alone has.
+func (c *choice) outcomes(results []string) (in4, in5 Verdict, isNew bool) {
 	version, _, _ := strings.Cut(catalog.Decode[string](c.cfg.Raw["transformers_version"]), ".")
 	major, _ := strconv.Atoi(version)
-	in4, in5 := Untested, Untested
-	i := slices.IndexFunc(catalog.AllTried(), c.fits)
-	if i >= 0 {
-		t, tied := catalog.AllTried()[i], c.TiedEmbeddings || !c.storesHead()
-		// saved by transformers 5, or of a class that it alone has
-		if major >= 5 || c.facts.IsNew {
-			major, in5 = 5, cameOut(t, 2, tied)
-			in4 = in5
-		} else {
-			in4, in5 = cameOut(t, 0, tied), cameOut(t, 1, tied)
-		}
-	} else if remote := catalog.Decode[map[string]any](c.cfg.Raw["auto_map"]); remote != nil {
-		class := "AutoModelForCausalLM"
-		if remote[class] == nil {
-			class = "AutoModel"
-		}
-		c.Loader = catalog.Loader{Via: catalog.ViaClass, Class: class, RemoteCode: true}
+	isNew = major >= 5
+	if results == nil {
+		return Untested, Untested, isNew
 	}
-	if loader := &c.Loader; !strings.Contains(loader.Transformers, "<") &&
-		!strings.HasPrefix(loader.Transformers, ">=5") {
-		switch {
-		case major >= 5 || in5 == Loads && in4 != Loads:
-			loader.Transformers = ">=5"
-		case in5 != Loads:
-			loader.Transformers = strings.TrimPrefix(loader.Transformers+",<5", ",")
-		}
+	tied := c.TiedEmbeddings || !c.storesHead()
+	if isNew || c.facts.IsNew {
+		in5 = cameOut(results[2], tied)
+		return in5, in5, true
 	}
+	return cameOut(results[0], tied), cameOut(results[1], tied), false
+}
+
+// verdict sums up the verdicts of both versions.
+func (c *choice) verdict(in4, in5 Verdict) Verdict {
 	switch {
 	case !c.isOwnDict():
 		return Untested
@@ -288,6 +305,32 @@ func (c *choice) try() Verdict {
 		return Refuses
 	}
 	return Untested
+}
+
+// try looks up what became of models of the source's class in the official loader. It sets how, and
+// with which transformers, the loader takes the output.
+func (c *choice) try() Verdict {
+	var results []string
+	if t := c.tried(); t != nil {
+		results = t.Results
+	} else if remote := catalog.Decode[map[string]any](c.cfg.Raw["auto_map"]); remote != nil {
+		class := "AutoModelForCausalLM"
+		if remote[class] == nil {
+			class = "AutoModel"
+		}
+		c.Loader = catalog.Loader{Via: catalog.ViaClass, Class: class, RemoteCode: true}
+	}
+	in4, in5, isNew := c.outcomes(results)
+	if loader := &c.Loader; !strings.Contains(loader.Transformers, "<") &&
+		!strings.HasPrefix(loader.Transformers, ">=5") {
+		switch {
+		case isNew || in5 == Loads && in4 != Loads:
+			loader.Transformers = ">=5"
+		case in5 != Loads:
+			loader.Transformers = strings.TrimPrefix(loader.Transformers+",<5", ",")
+		}
+	}
+	return c.verdict(in4, in5)
 }
 
 // condition says which packages the official loader needs for the output.

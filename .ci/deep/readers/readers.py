@@ -65,8 +65,8 @@ def untried():
         raise Untried(f"{type(e).__name__}: {str(e)[:300]}") from e
 
 
-def convert(program, source, target):
-    done = subprocess.run([program, source, "-o", target, "--quiet"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+def convert(program, source, target, *flags):
+    done = subprocess.run([program, source, "-o", target, "--quiet", *flags], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     if done.returncode:
         raise Refused(f"df11-convert: exit {done.returncode}: {done.stdout.strip()}")
 
@@ -233,7 +233,7 @@ def flip(target):
 
 def attempt(program, base, row, tied):
     """Makes a source unless it exists, converts it, and checks what the card's code loads. Returns a note."""
-    source, target, cls = base / "model", base / "model-DF11", tiny.real_class(row[0])
+    source, cls = base / "model", tiny.real_class(row[0])
     with untried():
         if cls is None:
             raise AttributeError("no such class")
@@ -242,11 +242,14 @@ def attempt(program, base, row, tied):
             tiny.save(source, *row[:2], tied)
         if tiny.fuses(source) != row[1].endswith("+fused"):
             raise ValueError(f"its experts are {'fused' if tiny.fuses(source) else 'separate'}")
+    # the official loader can't hold fused experts, so they stay BF16 in a result that is for it
+    flags = [] if DF11 or not tiny.fuses(source) else ["--for", "dfloat11"]
+    target = base / ("for-dfloat11" if flags else "model-DF11")
     check = check_pipeline if issubclass(cls, diffusers.DiffusionPipeline) else check_model
 
     def convert_and_load():
         if not (target / "README.md").exists():
-            convert(program, source, target)
+            convert(program, source, target, *flags)
         if MUTATE:
             flip(target)
         return by_df11(target) if DF11 else [lambda: load((target / "README.md").read_text(), target)]
@@ -266,10 +269,15 @@ class Lazy:
 def modules(base):
     """The modules that were compressed in all variants of a row, with # for numbers."""
     paths = set()
-    for manifest in base.glob("*/model-DF11/df11-manifest.json"):
+    for manifest in base.glob("*/*/df11-manifest.json"):
         units = json.loads(manifest.read_text())["units"]
         paths |= {re.sub(r"(^|(?<=\.))\d+(?=\.|$)", "#", u["path"]) for u in units}
     return sorted(paths)
+
+
+def outermost(paths):
+    """Those of the paths that lie in no other, in order."""
+    return sorted(p for p in paths if not any(p.startswith(q + ".") for q in paths))
 
 
 def variants(row):
@@ -328,7 +336,7 @@ def main(program, tried, scratch, *args):
                     row[5] = "df11=" + ",".join(own)
                 else:
                     row[column] = result
-                    row[6:] = sorted({*row[6:], *modules(base)})
+                row[6:] = outermost({*row[6:], *modules(base)})
                 lines[i] = " ".join(row)
                 tried.write_text("\n".join(lines) + "\n")
     versions = f"{official.DEVICE}, transformers {transformers.__version__}, diffusers {diffusers.__version__}, torch {torch.__version__}"
