@@ -19,6 +19,8 @@ type choice struct {
 	mapped  bool
 	node    catalog.PatternDict // the ComfyUI node's dict for this class; nil if it has none
 	parents map[string]bool     // modules with sub-modules, once the units are formed
+	// modules of the entry's dict that this source has in another type, or doesn't have
+	aside []string
 }
 
 // choose takes the dict from the caller, a named entry, the catalog, or the rule for unknown

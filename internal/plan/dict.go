@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/df11-convert/df11-convert/internal/catalog"
+	"github.com/df11-convert/df11-convert/internal/safetensors"
 )
 
 // settle makes the plan's dict by the catalog entry, or by the rule for unknown models. If a
@@ -56,6 +57,7 @@ func (f *former) form(ctx context.Context) (catalog.PatternDict, error) {
 			return one.Matches(tied.Head) || one.Matches(tied.Embedding)
 		})
 	}
+	dict = slices.DeleteFunc(dict, f.staysAside)
 	for _, pat := range f.entry.Towers {
 		if f.holdsAll(ctx, pat) {
 			dict = append(dict, pat)
@@ -74,6 +76,46 @@ func (f *former) form(ctx context.Context) (catalog.PatternDict, error) {
 		out = append(out, patterns...)
 	}
 	return out, nil
+}
+
+// staysAside reports whether a pattern for a single module, such as the head, isn't used for this
+// source: its weight has another type, and stays as it is, or the source has no head, as vendors of
+// embedding models publish them. The rest of the model is compressed all the same.
+func (f *former) staysAside(pat catalog.Pattern) bool {
+	if len(pat.Attrs) > 0 {
+		return false
+	}
+	// a pattern that cannot be compiled is refused when units are formed
+	modules, _ := pat.Matching(context.Background(), f.inv.modules)
+	if len(modules) == 0 && f.entry.Tied != nil &&
+		(catalog.PatternDict{pat}).Matches(f.entry.Tied.Head) {
+		f.aside = append(f.aside, f.entry.Tied.Head)
+		f.warn("the source has no %s.weight, although its config doesn't tie it to the embedding: "+
+			"the result has none either", f.entry.Tied.Head)
+		return true
+	}
+	if len(modules) != 1 {
+		return false
+	}
+	t, ok := f.inv.weight(modules[0], "")
+	if !ok || f.inv.isConvertible(t) || !isPlainFloat(t.DType) || !f.inv.isMostlyBF16() {
+		return false
+	}
+	f.aside = append(f.aside, modules[0])
+	f.differ("%s is %s and stays so; the official compressor would cast it to BF16", t.Name, t.DType)
+	return true
+}
+
+// isMostlyBF16 reports whether most bytes of the source are BF16.
+func (inv *inventory) isMostlyBF16() bool {
+	var all, bf16 int64
+	for _, t := range inv.tensors {
+		all += t.Length
+		if t.DType == safetensors.BF16 {
+			bf16 += t.Length
+		}
+	}
+	return 2*bf16 > all
 }
 
 // holdsAll reports whether a pattern has modules, and all their weights can be compressed.

@@ -222,7 +222,9 @@ func (c *choice) comfyLoads() (Verdict, string) {
 }
 
 // isOwnDict reports whether the source gets this dict without any option.
-func (c *choice) isOwnDict() bool { return c.Provenance != "given" && !c.Unlike }
+func (c *choice) isOwnDict() bool {
+	return c.Provenance != "given" && !c.Unlike && c.aside == nil
+}
 
 // fits reports whether the plan has a tried class, stores its experts alike, and compresses only
 // modules that are, or lie in, modules that were compressed there.

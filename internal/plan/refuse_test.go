@@ -161,9 +161,6 @@ var refusals = []struct {
 		src.Files = append(src.Files, File{Path: "flux1-dev-fp8.safetensors"})
 		*tr = trialOf(src, Options{})
 	}},
-	{"untied without a head", `"lm_head" matches no module`, func(tr *trial) {
-		*tr = trialOf(llama(false, false), Options{})
-	}},
 	{"tensor in two files", "would both be model.embed_tokens.weight", func(tr *trial) {
 		tr.src = func(s Source) Source {
 			b := headerFile("b.safetensors", tr.m.tensors(tr.m.names[:1]))
