@@ -114,7 +114,11 @@ func (dst Dst) write(name string, p []byte, off int64) error {
 	if len(p) == 0 {
 		return nil
 	}
-	if _, err := dst(name).WriteAt(p, off); err != nil {
+	w := dst(name)
+	if w == nil {
+		return fmt.Errorf("write %s: there is no writer", name)
+	}
+	if _, err := w.WriteAt(p, off); err != nil {
 		return fmt.Errorf("write %s: %w", name, err)
 	}
 	return nil

@@ -32,13 +32,16 @@ type Counter struct {
 
 // NewCounter starts pass 1 of a unit. sizes has the number of elements of each tensor in attribute
 // order, which is part of the format; NewCounter copies it. For a unit beyond the limits of
-// docs/format.md §9, NewCounter returns an [*UnsupportedError]. A unit without elements is an
-// error, too.
+// docs/format.md §9, NewCounter returns an [*UnsupportedError]. A unit without elements and a
+// negative number are errors, too.
 func NewCounter(sizes []int64) (*Counter, error) { return options{}.newCounter(sizes) }
 
 func (o options) newCounter(sizes []int64) (*Counter, error) {
 	c := &Counter{block: int64(cmp.Or(o.block, blockElems)), loops: cmp.Or(o.loops, fastest())}
-	for _, n := range sizes {
+	for i, n := range sizes {
+		if n < 0 {
+			return nil, fmt.Errorf("tensor %d has %d elements", i, n)
+		}
 		if n > maxElems-c.nElems {
 			return nil, &UnsupportedError{ReasonTooLarge,
 				fmt.Sprintf("more than %d weights", int64(maxElems))}
@@ -128,6 +131,9 @@ func (c *Counter) Finish() (*Unit, error) {
 func (c *Counter) total() (*histogram, error) {
 	if c.err != nil {
 		return nil, c.err
+	}
+	if c.nElems < 1 {
+		return nil, errors.New("the counter isn't of NewCounter")
 	}
 	var sum histogram
 	for b := range c.counts {

@@ -3,6 +3,7 @@ package encoder
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -17,6 +18,9 @@ import (
 // [*UnsupportedError] after it has written all bytes; discard them. Keep source and writers open
 // until Encode returns. No goroutine outlives it.
 func (u *Unit) Encode(ctx context.Context, src io.ReaderAt, dst Dst, workers int) error {
+	if u.book == nil || src == nil || dst == nil {
+		return errors.New("encode: a unit of Counter.Finish, a source, and writers are needed")
+	}
 	positions := slices.Repeat([]uint32{uint32(u.nElems)}, u.nMarked+1)
 	c := &unitCoder{u: u, src: src, dst: dst, table: newPairTable(u.book), positions: positions}
 	defer freeTables.Put(c.table)

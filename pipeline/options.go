@@ -54,6 +54,10 @@ type Options struct {
 // check refuses options that contradict each other, and sets defaults.
 func (o *Options) check() error {
 	switch {
+	case o.Source == nil || o.Model == nil || o.Plan == nil || len(o.Plan.OutputFiles) == 0:
+		return errors.New("options: a source, its model, and its plan are needed")
+	case o.OutDir == "" && o.Push == nil:
+		return errors.New("options: a target is needed: a folder, a repo, or both")
 	case (!o.Part.Whole() || o.Finish) && (o.Push == nil || o.OutDir != ""):
 		return errors.New(
 			"options: parts are published to a repo: they need a target and no output folder")

@@ -18,6 +18,9 @@ type CompareOptions struct {
 	Strict bool
 }
 
+// errNotOpen says that Open hasn't returned a unit.
+var errNotOpen = errors.New("the unit isn't open")
+
 // Compare decodes the whole unit and compares it with src, its 2N bytes of little-endian BF16
 // weights. It compares all 16 bits of every weight, and the stored gaps and output positions
 // (docs/format.md §7). It reads src concurrently.
@@ -26,6 +29,12 @@ type CompareOptions struct {
 // *[StructureError] if a chunk contradicts itself, or else a *[MismatchError] if a weight decodes to
 // other bits. Other errors come from reading or from ctx. Each worker needs at most 1.3 MB of memory.
 func (u *Unit) Compare(ctx context.Context, src io.ReaderAt, opt CompareOptions) error {
+	switch {
+	case u.nChunks == 0:
+		return errNotOpen
+	case src == nil:
+		return errors.New("compare: there is no source")
+	}
 	v := fastest()
 	err := u.eachChunk(ctx, v, cut(0, u.nChunks), opt.Workers, src,
 		func(c *codes, d *chunkData) error {

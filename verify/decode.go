@@ -13,6 +13,9 @@ func (u *Unit) DecodeRange(ctx context.Context, elem, n int64, dst []byte) error
 		return fmt.Errorf("range of %d elements at %d into %d bytes, in a unit of %d", n, elem,
 			len(dst), u.nElems)
 	}
+	if n == 0 {
+		return nil
+	}
 	v, ranges := fastest(), cut(u.chunkAt(elem), u.chunkAt(elem+n-1)+1)
 	return u.eachChunk(ctx, v, ranges, 1, nil, func(c *codes, d *chunkData) error {
 		v.join(d.bf16, c.exponents[:d.n], d.sm)

@@ -36,6 +36,11 @@ type Unit struct {
 // *[StructureError] says what is wrong with the file. Other errors come from reading. A Unit takes
 // about 8 bytes of memory per 4096 bytes of EncodedExponent.
 func Open(a Arrays, sizes []int64) (*Unit, error) {
+	for _, name := range arrayNames {
+		if a[name] == nil || a[name].Size() < 0 {
+			return nil, badArray(name, "missing")
+		}
+	}
 	u := &Unit{arrays: a}
 	var err error
 	if u.layout, err = newLayout(a); err != nil {

@@ -8,6 +8,9 @@ import "cmp"
 // warning: the file decodes correctly, but the official encoder writes other bits. The error comes
 // from reading, or from a last chunk that doesn't decode.
 func (u *Unit) CheckUnread() (warning *StructureError, err error) {
+	if u.nChunks == 0 {
+		return nil, errNotOpen
+	}
 	b := newBlock()
 	defer blocks.Put(b)
 	first := u.chunkAt(u.nElems - 1)

@@ -1,0 +1,67 @@
+package verify
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"testing"
+
+	"github.com/df11-convert/df11-convert/internal/testing/plain"
+)
+
+// TestMisuseIsAnError calls the exported functions with what no file holds: the answer is an error.
+func TestMisuseIsAnError(t *testing.T) {
+	good := encode(plain.Normal(10_000, 3))
+	for name, a := range map[string]Arrays{
+		"nil": nil, "none": {}, "nothing in them": ArraysAt(func(string) *io.SectionReader { return nil }),
+		"less than nothing": ArraysAt(func(string) *io.SectionReader { return io.NewSectionReader(bytes.NewReader(nil), 9, -8) }),
+	} {
+		for _, sizes := range [][]int64{nil, {}, {1}, {-1, 2}} {
+			if structure := (*StructureError)(nil); !errors.As(second(Open(a, sizes)), &structure) {
+				t.Errorf("%s, sizes %d: no structure error", name, sizes)
+			}
+		}
+	}
+	for _, missing := range arrayNames {
+		a := good.arrays()
+		delete(a, missing)
+		if structure := (*StructureError)(nil); !errors.As(second(Open(a, nil)), &structure) || structure.Array != missing {
+			t.Errorf("without %s: %v", missing, structure)
+		}
+	}
+	u, err := Open(good.arrays(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, sizes := range [][]int64{{}, {u.NElems() + 1}, {-1, u.NElems() + 1}, {0, u.NElems()}} {
+		if _, err := Open(good.arrays(), sizes); err == nil {
+			t.Errorf("sizes %d are accepted", sizes)
+		}
+	}
+	if err := u.Compare(t.Context(), nil, CompareOptions{Workers: -1}); err == nil {
+		t.Error("compared with nothing")
+	}
+	if err := u.Compare(t.Context(), bytes.NewReader(nil), CompareOptions{}); err == nil {
+		t.Error("compared with too little")
+	}
+	for _, x := range []struct{ elem, n, bytes int64 }{{-1, 1, 2}, {0, -1, 0}, {0, 1, 1}, {u.NElems(), 1, 2}, {1, u.NElems(), 2 * u.NElems()}, {1 << 62, 1 << 62, 0}} {
+		if err := u.DecodeRange(t.Context(), x.elem, x.n, make([]byte, x.bytes)); err == nil {
+			t.Errorf("%+v is accepted", x)
+		}
+	}
+	for _, elem := range []int64{0, 1, u.NElems()} {
+		if err := u.DecodeRange(t.Context(), elem, 0, nil); err != nil {
+			t.Errorf("nothing at %d: %v", elem, err)
+		}
+	}
+	var closed Unit
+	if _, err := closed.CheckUnread(); err == nil {
+		t.Error("a unit that isn't open can be checked")
+	}
+	if closed.Compare(t.Context(), bytes.NewReader(nil), CompareOptions{Strict: true}) == nil || closed.DecodeRange(t.Context(), 0, 1, make([]byte, 2)) == nil ||
+		closed.DecodeRange(t.Context(), 0, 0, nil) != nil || closed.NElems() != 0 || len(closed.Sizes()) != 0 {
+		t.Error("a unit that isn't open can be read")
+	}
+}
+
+func second[T any](_ T, err error) error { return err }
