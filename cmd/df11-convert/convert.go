@@ -192,6 +192,11 @@ func (f *convertFlags) options(ctx context.Context, u *ui, src *opened) (pipelin
 				Err: errors.New("it exists and isn't a folder; choose another one with -o")}
 		}
 	}
+	if opt.OutDir != "" && !opt.Force {
+		if err := checkFolder(opt.OutDir, src.model.Name); err != nil {
+			return opt, err
+		}
+	}
 	opt.Part, _ = f.parts.part() // ready has checked it
 	opt.Finish = f.parts.finish
 	if opt.WorkDir == "" || f.listed {

@@ -4,12 +4,17 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
 	"strings"
 
 	"github.com/spf13/pflag"
 
+	"github.com/df11-convert/df11-convert/internal/human"
 	"github.com/df11-convert/df11-convert/internal/names"
 	"github.com/df11-convert/df11-convert/internal/publish"
+	"github.com/df11-convert/df11-convert/internal/reader"
 )
 
 // targetFlags choose where the result goes, who may read it, and the repo that its card names.
@@ -52,6 +57,37 @@ func (f *targetFlags) check() error {
 	original, _, _ := strings.Cut(f.original, "@")
 	return validRepo("--original", original)
 }
+
+// checkFolder refuses a folder for the result that holds other things, such as a home or a project:
+// more than a dozen files would lie among them. What a repo begins with may be there, and so may
+// what an earlier run has left, and a model.
+func checkFolder(dir, model string) error {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return nil //nolint:nilerr // it isn't there yet, or opening it will say what is wrong
+	}
+	var others []string
+	for _, e := range entries {
+		switch name := e.Name(); {
+		case name == names.Manifest, name == names.StateDir, name == names.Config,
+			reader.IsSafetensors(name): // the rules for models say more
+			return nil
+		case strings.HasPrefix(name, "."), startsRepo.MatchString(name),
+			e.Type() == os.ModeSymlink: // its place decides, which is looked at later
+		default:
+			others = append(others, name)
+		}
+	}
+	if len(others) == 0 {
+		return nil
+	}
+	return hinted{usagef("%s holds other things, among which the result would lie: %s", dir,
+		human.List(others)), "choose a folder of its own: -o " +
+		human.ShellWord(filepath.Join(dir, resultName(model))) + "; or add --force"}
+}
+
+// startsRepo matches what a new repo holds.
+var startsRepo = regexp.MustCompile(`(?i)^(readme|licen[cs]e|notice)([.-]|$)`)
 
 // validRepo checks the repo that a flag names; an empty one is valid.
 func validRepo(flag, id string) error {
