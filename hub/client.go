@@ -135,5 +135,9 @@ var (
 	ErrTrustedPublisher = wire.ErrTrustedPublisher
 )
 
+// Culprit says what a failure is about, if it says nothing about the repo that was asked for: "the
+// network", "the Hub", or "the token". Otherwise it returns "".
+func Culprit(err error) string { return wire.Culprit(err) }
+
 // Hint returns the next step for the user in one or two sentences, or "" if there is none.
 func Hint(err error) string { return wire.Hint(err) }

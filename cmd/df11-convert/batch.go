@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -13,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/df11-convert/df11-convert/hub"
 	"github.com/df11-convert/df11-convert/internal/human"
 	"github.com/df11-convert/df11-convert/internal/publish"
 	"github.com/df11-convert/df11-convert/pipeline"
@@ -24,6 +26,8 @@ const (
 	outcomeConverted = "converted"
 	outcomePart      = "part" // made by --shard
 	outcomeFailed    = "failed"
+	outcomeStopped   = "stopped"   // by a signal or --stop-after, while it was converted
+	outcomeNotTried  = "not_tried" // the list ended before
 )
 
 // batchResult is the outcome for one model.
@@ -55,8 +59,9 @@ func batchCommand(u *ui) *cobra.Command {
 		Long: `batch converts each model of a list as the main command would. With --push it
 first asks the Hub what's published, prints how much it will read and publish,
 and skips models whose published result is current. If a model fails, batch goes
-on with the next one. The exit code is 0 if every model ends as expected, else
-that of the first failure.
+on with the next one. If the network, the Hub, or the token fails, batch tries
+for five minutes, then ends the list. The exit code is 0 if every model ends as
+expected, else that of what ended the list, or else that of the first failure.
 
 LIST is a YAML file with models: and a list below it. An entry is a Hub repo
 such as org/name, or source: with any of revision, component, file, repo-id,
@@ -147,30 +152,94 @@ func runBatch(ctx context.Context, u *ui, f *convertFlags, list string) error {
 			u.say("%s", found.Bill)
 		}
 	}
-	var places []string // where the results are
-	var first error
+	err = f.convertAll(ctx, u, models, known, &found)
+	found.Read, found.Published, found.Seconds = u.read, u.published, time.Since(began).Seconds()
+	u.result(found, strings.Join(found.places(), "\n"), func(w io.Writer) {
+		printBatch(w, found)
+	})
+	return err
+}
+
+// places lists where the results are.
+func (b *batchReport) places() (list []string) {
+	for _, r := range b.Models {
+		if r.Report != nil {
+			list = append(list, where(r.Report))
+		}
+	}
+	return list
+}
+
+// add counts the outcome of a model.
+func (b *batchReport) add(r batchResult) {
+	b.Outcomes[r.Outcome]++
+	if r.Error != nil {
+		b.Failed[r.Error.Kind]++
+	}
+	b.Models = append(b.Models, r)
+}
+
+// convertAll converts the models, one after another. It returns what ended the list, or else the
+// first failure. In any case b has an outcome for each model.
+func (f *convertFlags) convertAll(ctx context.Context, u *ui, models []listedModel,
+	known []publication, b *batchReport) (first error) {
 	for i, m := range models {
 		u.say("%d/%d %s", i+1, len(models), m.spec())
 		flags := m.flags(*f)
-		r, err := flags.convertListed(ctx, u, m, known[i])
-		if ctx.Err() != nil {
+		var r batchResult
+		surveyed := known[i].Newest != ""
+		err := f.patiently(ctx, u, surveyed || i > 0, surveyed, func() (err error) {
+			r, err = flags.convertListed(ctx, u, m, known[i])
+			return err
+		})
+		ended := ctx.Err() != nil || hub.Culprit(err) != ""
+		switch {
+		case ctx.Err() != nil:
+			r, first = batchResult{Source: m.spec(), Outcome: outcomeStopped}, context.Cause(ctx)
+		case err != nil:
+			u.complain(m.spec(), r.Error)
+			if first == nil || ended {
+				first = printedError{err}
+			}
+		}
+		b.add(r)
+		if !ended {
+			continue
+		}
+		for _, m := range models[i+1:] {
+			b.add(batchResult{Source: m.spec(), Outcome: outcomeNotTried})
+		}
+		break
+	}
+	return first
+}
+
+// outageWaits are the waits between tries of one model while the network, the Hub, or the token
+// fails: five minutes in all, as for a single request.
+var outageWaits = []time.Duration{10 * time.Second, 20 * time.Second, 30 * time.Second,
+	time.Minute, time.Minute, time.Minute, time.Minute}
+
+// patiently repeats try while its failure says nothing about the model, unless nothing has worked
+// yet: then a setting is wrong, and people are waiting. With found, that includes a repo that isn't
+// there, because the Hub has just listed it.
+func (f *convertFlags) patiently(ctx context.Context, u *ui, worked, found bool,
+	try func() error) error {
+	for i := 0; ; i++ {
+		err := try()
+		about := hub.Culprit(err)
+		if found && errors.Is(err, hub.ErrNotFound) {
+			about = "the Hub"
+		}
+		if about == "" || !worked || i == len(outageWaits) || ctx.Err() != nil {
+			return err
+		}
+		u.say("waiting %s, because %s fails, not the model: %s", outageWaits[i], about, brief(err))
+		select {
+		case <-time.After(outageWaits[i]):
+		case <-ctx.Done():
 			return context.Cause(ctx)
 		}
-		if err != nil {
-			u.complain(m.spec(), r.Error)
-			found.Failed[r.Error.Kind]++
-			first = cmp.Or(first, error(printedError{err}))
-		} else if r.Report != nil {
-			places = append(places, where(r.Report))
-		}
-		found.Outcomes[r.Outcome]++
-		found.Models = append(found.Models, r)
 	}
-	found.Read, found.Published, found.Seconds = u.read, u.published, time.Since(began).Seconds()
-	u.result(found, strings.Join(places, "\n"), func(w io.Writer) {
-		printBatch(w, found)
-	})
-	return first
 }
 
 // convertListed converts a model of a list, unless p says that this would change nothing.
@@ -208,6 +277,8 @@ func printBatch(w io.Writer, b batchReport) {
 		switch {
 		case r.Error != nil: // complain printed it
 			about = r.Error.Kind
+		case outcome == outcomeStopped, outcome == outcomeNotTried:
+			outcome = strings.ReplaceAll(outcome, "_", " ")
 		case r.Report == nil:
 			about = cmp.Or(r.Skipped.Target, none)
 		default:
@@ -222,7 +293,8 @@ func printBatch(w io.Writer, b batchReport) {
 	}
 	t.Flush()
 	for _, outcome := range slices.Sorted(maps.Keys(b.Outcomes)) {
-		printf(w, "%d %s, ", b.Outcomes[outcome], outcome)
+		text := choose(outcome == outcomeNotTried, "not tried", outcome)
+		printf(w, "%d %s, ", b.Outcomes[outcome], text)
 	}
 	printf(w, "%s read, %s published, in %.1f s\n", human.Bytes(b.Read),
 		human.Bytes(b.Published), b.Seconds)

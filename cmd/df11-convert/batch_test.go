@@ -1,20 +1,25 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"maps"
 	"os"
 	"path/filepath"
 	"reflect"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
 	"go.yaml.in/yaml/v3"
 
+	"github.com/df11-convert/df11-convert/internal/hubtest"
 	"github.com/df11-convert/df11-convert/internal/spans"
 	"github.com/df11-convert/df11-convert/internal/testing/world"
 )
@@ -147,7 +152,7 @@ func schemaAgrees(t *testing.T, text string, good bool) {
 }
 
 // TestSlices checks that every model of a list is in one slice, which the order of the list doesn't
-// change, and that no slice is much larger than others.
+// change, and that slices differ by at most one model.
 func TestSlices(t *testing.T) {
 	var all []listedModel
 	for i := range 600 {
@@ -155,13 +160,13 @@ func TestSlices(t *testing.T) {
 	}
 	mixed := slices.Clone(all)
 	slices.Reverse(mixed)
-	for _, n := range []int{1, 2, 6, 800} {
+	for _, n := range []int{1, 2, 7, 11} {
 		seen := map[string]bool{}
 		for i := range n {
 			part := spans.Part{I: i + 1, N: n}
 			mine, theirs := slice(all, part), slice(mixed, part)
 			slices.Reverse(theirs)
-			if !slices.Equal(mine, theirs) || n < 10 && len(mine) < len(all)/n*3/4 {
+			if !slices.Equal(mine, theirs) || len(mine) != len(all)/n && len(mine) != len(all)/n+1 {
 				t.Errorf("slice %v has %d models, in another order %d", part, len(mine), len(theirs))
 			}
 			for _, m := range mine {
@@ -174,5 +179,134 @@ func TestSlices(t *testing.T) {
 		if len(seen) != len(all) {
 			t.Errorf("%d slices have %d models", n, len(seen))
 		}
+	}
+}
+
+// TestModelsKeepTheirSlice checks what happens to the other models when one leaves a list: most stay
+// where they are, and no slice of 20 models on 8 machines is empty.
+func TestModelsKeepTheirSlice(t *testing.T) {
+	for _, c := range []struct{ models, n, moved int }{{20, 8, 15}, {60, 8, 10}, {200, 16, 5}} {
+		at := func(list []listedModel) map[string]int {
+			where := map[string]int{}
+			for i := range c.n {
+				mine := slice(list, spans.Part{I: i + 1, N: c.n})
+				if len(mine) == 0 {
+					t.Errorf("%d models, %d machines: slice %d is empty", len(list), c.n, i+1)
+				}
+				for _, m := range mine {
+					where[m.Source] = i
+				}
+			}
+			return where
+		}
+		var all []listedModel
+		for i := range c.models {
+			all = append(all, listedModel{Source: fmt.Sprintf("org/model-%d", i)})
+		}
+		before, moved := at(all), 0
+		const tries = 6
+		for i := range tries {
+			for source, slice := range at(slices.Delete(slices.Clone(all), i, i+1)) {
+				if before[source] != slice {
+					moved++
+				}
+			}
+		}
+		if percent := 100 * moved / (tries * (c.models - 1)); percent > c.moved {
+			t.Errorf("%d models, %d machines: without one model, %d%% of the others move", c.models, c.n, percent)
+		}
+	}
+}
+
+// TestAnOutageIsNotTheModelsFault checks a list during which the network, the Hub, or the token
+// fails for a while, from the first commit on: no model fails, and a second run has nothing to do.
+// If it fails for ever, the list ends, and the report has what was published and what wasn't tried.
+func TestAnOutageIsNotTheModelsFault(t *testing.T) {
+	waits := outageWaits
+	t.Cleanup(func() { outageWaits = waits })
+	outageWaits = slices.Repeat([]time.Duration{time.Millisecond}, 5)
+	page := hubtest.Header{"Content-Type": "text/html"}
+	for name, c := range map[string]struct {
+		answer hubtest.Action
+		code   int
+		ends   bool // the list, if it lasts for ever
+	}{
+		"login page":       {hubtest.Status(200, page, "<html>"), exitError, true},
+		"login page, 403":  {hubtest.Status(403, page, "<html>"), exitError, true},
+		"empty answers":    {hubtest.Status(200, nil, ""), exitError, true},
+		"token refused":    {hubtest.Error(401, "", "Invalid credentials in Authorization header"), exitAuth, true},
+		"no repo is there": {hubtest.Error(404, "RepoNotFound", "Repository not found"), exitError, false},
+	} {
+		for _, lasts := range []int{5, 1 << 30} {
+			t.Run(fmt.Sprint(name, lasts), func(t *testing.T) {
+				s, file := fourModels(t)
+				var begun atomic.Bool
+				var left atomic.Int64
+				left.Store(int64(lasts))
+				s.Inject(hubtest.Fault{Host: hubtest.HostHub, Path: "*", Times: hubtest.Always, Action: func(x *hubtest.Exchange) {
+					if strings.Contains(x.Request.URL.Path, "org/m1") {
+						begun.Store(begun.Load() || strings.Contains(x.Request.URL.Path, "/resolve/") && s.Head("tester/m0-DF11", "main") != "")
+					}
+					if begun.Load() && left.Add(-1) >= 0 {
+						c.answer(x)
+						return
+					}
+					x.Next(x.ResponseWriter)
+				}})
+				code, text, diag := program(t, "batch", file, "--push", "--work-dir", t.TempDir(), "--json")
+				var doc struct {
+					Outcomes map[string]int
+					Models   []batchResult
+				}
+				world.Must(t, json.Unmarshal([]byte(text), &doc))
+				if lasts == 5 {
+					if code != exitOK || doc.Outcomes[outcomeConverted] != 4 {
+						t.Errorf("exit %d, %v\n%s", code, doc.Outcomes, diag)
+					}
+					return
+				}
+				if code != c.code || len(doc.Models) != 4 || doc.Outcomes[outcomeFailed] == 0 || (doc.Outcomes[outcomeNotTried] > 0) != c.ends {
+					t.Errorf("exit %d, %v\n%s", code, doc.Outcomes, diag)
+				}
+			})
+		}
+	}
+}
+
+// fourModels is a Hub with four models, and a list of them.
+func fourModels(t *testing.T) (s *hubtest.Server, list string) {
+	t.Helper()
+	s = startHub(t, "hf_any")
+	var ids []string
+	for i := range 4 {
+		ids = append(ids, fmt.Sprintf("org/m%d", i))
+		s.AddModel(ids[i], hubtest.NewLlama(uint64(i), hubtest.ModelOptions{Hidden: 32, Vocab: 128, Layers: 1}))
+	}
+	list = filepath.Join(t.TempDir(), "list.yaml")
+	world.Write(t, list, []byte("models: ["+strings.Join(ids, ", ")+"]"))
+	return s, list
+}
+
+// TestAStoppedListSaysWhatItHasDone checks the report of a list that a signal ends.
+func TestAStoppedListSaysWhatItHasDone(t *testing.T) {
+	s, list := fourModels(t)
+	ctx, stop := context.WithCancelCause(t.Context())
+	s.Inject(hubtest.Fault{Host: hubtest.HostHub, Method: "POST", Path: "*tester/m1-DF11/commit*", Action: func(x *hubtest.Exchange) {
+		stop(errInterrupted)
+		x.Next(x.ResponseWriter)
+	}})
+	out := filepath.Join(t.TempDir(), "out")
+	stdout, err := os.Create(out)
+	world.Must(t, err)
+	defer stdout.Close()
+	code := execute(ctx, newUI(stdout, stdout), []string{"batch", list, "--push", "--work-dir", t.TempDir()})
+	text := string(world.Read(t, out))
+	for _, want := range []string{"converted +org/m0", "stopped +org/m1", "not tried +org/m2", "not tried +org/m3", "1 converted, 2 not tried, 1 stopped,"} {
+		if !regexp.MustCompile(want).MatchString(text) {
+			t.Errorf("exit %d, no %q in %s", code, want, text)
+		}
+	}
+	if code != exitInterrupted {
+		t.Errorf("exit %d", code)
 	}
 }

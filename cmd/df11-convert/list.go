@@ -164,12 +164,37 @@ func distinct(models []listedModel, me string) error {
 	return nil
 }
 
-// slice returns the models whose hash of source and target falls into this part. So a model's slice
-// depends on nothing but its entry.
+// slice returns the models of this part. The parts differ by at most one model. Each model takes the
+// part that it likes best among those with room, by a hash of its entry (rendezvous hashing with
+// bounded loads), so most models keep their part when others come and go, and the order of the list
+// doesn't matter.
 func slice(models []listedModel, part spans.Part) (mine []listedModel) {
+	rank := func(m listedModel, of int) uint64 {
+		sum := sha256.Sum256(fmt.Appendf(nil, "%s\n%s\n%d", m.spec(), m.RepoID, of))
+		return binary.BigEndian.Uint64(sum[:])
+	}
+	inTurn := slices.Clone(models)
+	slices.SortFunc(inTurn, func(a, b listedModel) int { return cmp.Compare(rank(a, 0), rank(b, 0)) })
+	room, larger := len(models)/part.N, len(models)%part.N // larger parts have room for one more
+	held := make([]int, part.N)
+	taken := map[string]bool{}
+	for _, m := range inTurn {
+		best, most := -1, uint64(0)
+		for i := range held {
+			fits := held[i] < room || held[i] == room && larger > 0
+			if likes := rank(m, i+1); fits && (best < 0 || likes > most) {
+				best, most = i, likes
+			}
+		}
+		if held[best]++; held[best] > room {
+			larger--
+		}
+		if best == part.I-1 {
+			taken[m.spec()+"\n"+m.RepoID] = true
+		}
+	}
 	for _, m := range models {
-		sum := sha256.Sum256([]byte(m.spec() + "\n" + m.RepoID))
-		if binary.BigEndian.Uint64(sum[:])%uint64(part.N) == uint64(part.I-1) {
+		if taken[m.spec()+"\n"+m.RepoID] {
 			mine = append(mine, m)
 		}
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/df11-convert/df11-convert/hub"
 	"github.com/df11-convert/df11-convert/internal/human"
 	"github.com/df11-convert/df11-convert/internal/metadata"
 	"github.com/df11-convert/df11-convert/internal/plan"
@@ -122,11 +123,18 @@ func runStatus(ctx context.Context, u *ui, f *convertFlags, list string) error {
 func (f *convertFlags) survey(ctx context.Context, u *ui, models []listedModel) ([]publication,
 	error) {
 	found := []publication{}
-	for _, m := range models {
+	for i, m := range models {
 		flags := m.flags(*f)
-		p, err := flags.status(ctx, u, m.spec())
+		var p publication
+		err := f.patiently(ctx, u, i > 0, false, func() (err error) {
+			p, err = flags.status(ctx, u, m.spec())
+			return err
+		})
 		if ctx.Err() != nil {
 			return nil, context.Cause(ctx)
+		}
+		if hub.Culprit(err) != "" { // the others would fail alike
+			return nil, err
 		}
 		p.judge(m, err)
 		found = append(found, p)

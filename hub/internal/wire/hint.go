@@ -21,6 +21,26 @@ var withToken = map[error]string{
 		"another token",
 }
 
+// Culprit says what a failed request is about, if it says nothing about the repo that was asked
+// for: "the network", "the Hub", or "the token". Otherwise it returns "".
+func Culprit(err error) string {
+	e := ErrorOf(err)
+	outage := e.GaveUp() && e.Status >= http.StatusInternalServerError
+	switch {
+	case errors.Is(err, ErrUnauthorized) && e.sent != "", errors.Is(err, ErrTrustedPublisher):
+		return "the token"
+	case errors.Is(err, errPage), errors.Is(err, errEmpty), errors.Is(err, errNoConnection),
+		errors.Is(err, errProxy), errors.Is(err, errLinks),
+		e.GaveUp() && e.Status == 0 && Temporary(e.Err):
+		return "the network"
+	case errors.Is(err, ErrRateLimited),
+		// some hubs refuse one repo with 500 and a reason
+		outage && (e.Status != http.StatusInternalServerError || e.Message == ""):
+		return "the Hub"
+	}
+	return ""
+}
+
 // Hint returns the next step for the user in one or two sentences, or "" if there is none.
 func Hint(err error) string {
 	e := ErrorOf(err)
