@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -14,7 +15,6 @@ import (
 	"github.com/df11-convert/df11-convert/internal/human"
 	"github.com/df11-convert/df11-convert/internal/names"
 	"github.com/df11-convert/df11-convert/internal/publish"
-	"github.com/df11-convert/df11-convert/internal/reader"
 )
 
 // targetFlags choose where the result goes, who may read it, and the repo that its card names.
@@ -58,35 +58,36 @@ func (f *targetFlags) check() error {
 	return validRepo("--original", original)
 }
 
-// checkFolder refuses a folder for the result that holds other things, such as a home or a project:
-// more than a dozen files would lie among them. What a repo begins with may be there, and so may
-// what an earlier run has left, and a model.
+// checkFolder refuses to put a result among other things in places where that's a mistake: the
+// current folder, the home, and the root of the file system.
 func checkFolder(dir, model string) error {
-	entries, err := os.ReadDir(dir)
-	if err != nil {
-		return nil //nolint:nilerr // it isn't there yet, or opening it will say what is wrong
+	is := func(place string) bool {
+		a, err := os.Stat(dir)
+		b, err2 := os.Stat(place)
+		return errors.Join(err, err2) == nil && os.SameFile(a, b)
+	}
+	if !is(".") && !is(homeDir()) && !is(filepath.VolumeName(dir)+string(filepath.Separator)) {
+		return nil
 	}
 	var others []string
+	entries, err := os.ReadDir(dir)
 	for _, e := range entries {
 		switch name := e.Name(); {
-		case name == names.Manifest, name == names.StateDir, name == names.Config,
-			reader.IsSafetensors(name): // the rules for models say more
+		case name == names.Manifest, name == names.StateDir: // an earlier run's
 			return nil
-		case strings.HasPrefix(name, "."), startsRepo.MatchString(name),
-			e.Type() == os.ModeSymlink: // its place decides, which is looked at later
-		default:
+		case !strings.HasPrefix(name, ".") && !startsRepo.MatchString(name):
 			others = append(others, name)
 		}
 	}
-	if len(others) == 0 {
-		return nil
+	if len(others) == 0 || err != nil {
+		return err
 	}
 	return hinted{usagef("%s holds other things, among which the result would lie: %s", dir,
 		human.List(others)), "choose a folder of its own: -o " +
 		human.ShellWord(filepath.Join(dir, resultName(model))) + "; or add --force"}
 }
 
-// startsRepo matches what a new repo holds.
+// startsRepo matches what a clone of a new repo holds.
 var startsRepo = regexp.MustCompile(`(?i)^(readme|licen[cs]e|notice)([.-]|$)`)
 
 // validRepo checks the repo that a flag names; an empty one is valid.
