@@ -3,6 +3,7 @@ package pipeline
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -117,8 +118,11 @@ func (v *verification) weights(ctx context.Context) (err error) {
 	case LevelProof:
 		err = v.locate(ctx, v.rebuild(ctx))
 	case LevelFull:
-		if err = v.compare(ctx); err == nil { // a weight says more than the hash of its file
-			err = v.check.OtherHashes(ctx)
+		err = v.compare(ctx)
+		if err == nil || model.SubjectOf(err) != "" { // a hash says whether the file is damaged
+			if err := v.judge(v.check.OtherHashes(ctx)); err != nil {
+				return err
+			}
 		}
 	default:
 		err = fmt.Errorf("unknown level %q", v.Level)
@@ -176,17 +180,15 @@ func (v *verification) locate(ctx context.Context, proof error) error {
 	if v.Locate {
 		v.Progress.SetPhase(string(LevelFull))
 		err := v.compare(ctx)
-		if model.SubjectOf(err) != "" {
-			v.report.Level = LevelFull
-			return err
-		}
-		if err != nil {
+		switch {
+		case model.SubjectOf(err) != "":
+			v.report.Level, proof = LevelFull, err
+		case err != nil:
 			v.check.Warn("couldn't find out which weight differs: %v", err)
 		}
 	}
 	if err := v.check.OtherHashes(ctx); model.SubjectOf(err) != "" {
-		v.report.Difference = proof
-		return err
+		return errors.Join(v.judge(proof), v.judge(err))
 	}
 	return proof
 }

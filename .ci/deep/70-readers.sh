@@ -5,7 +5,8 @@
 # a CPU: the official loader's kernel is replaced by readers/decode.c; df11 runs as on a GPU, with verify/testdata/stub for its
 # driver, and decoded. Needs Python, a C compiler, binutils, PyPI and 7 GB of disk.
 # It takes a few lines of internal/catalog/tried.txt, one for each way to load, in some minutes; 70-readers.sh --all takes all of
-# them, in a quarter of an hour; names of classes, those alone. With --write and names it states there what came out.
+# them, in a quarter of an hour; names of classes, those alone. With --write and names it states there what came out, and in names.txt what
+# the class loads.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 . .ci/lib.sh
@@ -17,6 +18,12 @@ fi
 converter
 
 . .ci/deep/readers/environment.sh
+
+if [ "${1-}" = --write ]; then # of both versions, since a class may be in one alone
+  for path in '' "$venv/transformers-5"; do
+    PYTHONPATH=$path PYTHONDONTWRITEBYTECODE=1 "$venv/bin/python" -W ignore .ci/deep/readers/names.py "$tried" "${tried%tried.txt}names.txt" "${@:2}"
+  done
+fi
 
 # Nothing loads a result as an ordinary model, whose weights would be random. What transformers 4 has saved is loaded with 5, too.
 mkdir "$work/plain"

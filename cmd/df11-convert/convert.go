@@ -163,8 +163,10 @@ func convertOne(ctx context.Context, u *ui, f *convertFlags, spec string) (*pipe
 	return report, nil
 }
 
-// count adds the bytes that a conversion moved.
+// count adds the bytes that a conversion moved, and the files that it finished.
 func (u *ui) count(p *progress.Counters) {
+	u.finished += p.Outputs.Load()
+	u.files += p.OutputFiles.Load()
 	u.read += p.Fetched.Load()
 	u.published += p.Stages()[progress.Upload].Bytes
 }

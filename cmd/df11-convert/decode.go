@@ -75,6 +75,7 @@ func runDecode(ctx context.Context, u *ui, f *decodeFlags, name string) error {
 	stop := u.watch(opt.Progress)
 	report, err := pipeline.Decode(ctx, opt)
 	stop()
+	u.count(opt.Progress)
 	if err != nil {
 		return err
 	}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"cmp"
 	"encoding/json"
 	"fmt"
@@ -14,6 +15,7 @@ import (
 	"github.com/df11-convert/df11-convert/internal/hubtest"
 	"github.com/df11-convert/df11-convert/internal/metadata"
 	"github.com/df11-convert/df11-convert/internal/names"
+	"github.com/df11-convert/df11-convert/internal/safetensors"
 	"github.com/df11-convert/df11-convert/internal/testing/world"
 )
 
@@ -40,6 +42,9 @@ var theModel = []verdictCase{
 		says:  "the model damaged: module model.layers.1"},
 	{name: "a hash", forge: flipWeight, verdicts: "damaged - ok", exit: exitWrong,
 		says: "the model damaged: model_layers_1.safetensors: it has "},
+	{name: "a bit of a folder", forge: rot, args: "--level full --against LOCAL",
+		verdicts: "damaged different_weights ok", exit: exitWrong,
+		says: "hint: copy or download the model again"},
 	{name: "a weight file less", forge: removes("lm_head.safetensors"),
 		verdicts: "damaged - ok", exit: exitWrong,
 		says: "the model damaged: lm_head.safetensors: the manifest lists it"},
@@ -141,6 +146,17 @@ var theFiles = []verdictCase{
 		}, says: "text_encoder/model.safetensors: these weights of another component are missing"},
 }
 
+// rot flips a bit of a weight, and leaves all other bytes of the file.
+func rot(f *forged) {
+	const file = "model_layers_1.safetensors"
+	b := bytes.Clone(f.files[file])
+	h, err := safetensors.ReadHeader(bytes.NewReader(b), int64(len(b)))
+	world.Must(f.T, err)
+	x, _ := h.Lookup("model.layers.1.sign_mantissa")
+	b[h.DataStart()+x.Begin] ^= 1
+	f.files[file] = b
+}
+
 // isNow takes all files of another honest model.
 func isNow(model string) func(f *forged) {
 	return func(f *forged) { f.files = maps.Clone(f.models[model]) }
@@ -223,8 +239,14 @@ func TestVerdicts(t *testing.T) {
 // check verifies the case's model as people and programs do. It adds the verdicts to seen.
 func (x *verdictCase) check(g *forger, seen map[string]bool) {
 	g.Helper()
-	args := append([]string{"verify", g.forge(llamaModel, x.fit, x.forge).place("v")},
-		strings.Fields(x.args)...)
+	f := g.forge(llamaModel, x.fit, x.forge)
+	at := f.place("v")
+	if strings.Contains(x.args, "LOCAL") {
+		at = f.folder()
+	}
+	local := filepath.Join(g.local, llamaModel)
+	args := append([]string{"verify", at},
+		strings.Fields(strings.Replace(x.args, "LOCAL", local, 1))...)
 	code, text, diag := program(g.T, args...)
 	isDamaged := strings.HasPrefix(x.verdicts, "damaged")
 	if !strings.Contains(strings.Join(strings.Fields(text+diag), " "), x.says) || code != x.exit ||

@@ -197,6 +197,9 @@ func TestSignals(t *testing.T) {
 		if !strings.Contains(v.stderr.String(), "resume with: df11-convert org/model --push --verbose --workers 2") || v.stdout.Len() > 0 {
 			t.Errorf("stderr ends with no command that goes on, or stdout is not empty:\n%s", &v.stderr)
 		}
+		if !regexp.MustCompile(`hint: (\d+ of \d+ weight files saved|nothing is saved yet); resume`).MatchString(v.stderr.String()) {
+			t.Errorf("stderr doesn't say how much is saved:\n%s", &v.stderr)
+		}
 		if _, ok := v.target()["config.json"]; ok {
 			v.whole(t) // on a busy machine, the last commit was on its way
 		}

@@ -41,6 +41,7 @@ type ui struct {
 	governor  *hub.Governor
 
 	read, published int64 // bytes, of all conversions
+	finished, files int64 // weight files that are finished and kept, of so many
 }
 
 func newUI(out, err *os.File) *ui {
@@ -200,9 +201,17 @@ func (u *ui) failure(err error) *failure {
 	case f.exit == exitUsage && len(f.hints) == 0:
 		f.advise("see df11-convert " + u.command + " --help")
 	case u.resume != "" && f.exit == exitInterrupted:
-		f.advise("progress is saved; resume with: " + u.resume)
+		f.advise(u.saved() + "; resume with: " + u.resume)
 	}
 	return f
+}
+
+// saved says how much of an interrupted run is kept.
+func (u *ui) saved() string {
+	if u.finished == 0 {
+		return "nothing is saved yet"
+	}
+	return fmt.Sprintf("%d of %s saved", u.finished, count(int(u.files), "weight file"))
 }
 
 // complain prints an error about of ("" is the whole run) and its hints. --verbose adds the

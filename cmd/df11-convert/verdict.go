@@ -176,6 +176,8 @@ func originalHint(r *pipeline.VerifyReport) string {
 	switch {
 	case r.MadeFrom != "" || wraps[*back.OtherError](r.Difference):
 		return "name the original it was made from, at the right commit, with --against"
+	case wraps[*back.HashError](r.Damage):
+		return "copy or download the model again: this file isn't the one that its manifest lists"
 	case r.Damage != nil || r.AgainstOnMain != nil: // the model names its original
 	case r.Difference != nil && !wraps[*back.ComponentError](r.Difference):
 		return fmt.Sprintf("name another original with --against if %s isn't it", r.Against)

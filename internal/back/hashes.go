@@ -3,6 +3,7 @@ package back
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"slices"
 
 	"golang.org/x/sync/errgroup"
@@ -64,7 +65,14 @@ func (c *Checker) OtherHashes(ctx context.Context) error {
 // sameHash returns an InvalidError if the SHA-256 of a file isn't the manifest's.
 func sameHash(sum string, o metadata.OutputFile) error {
 	if sum != o.SHA256 {
-		return model.Invalidf(o.Path, "sha256 is %s, the manifest has %s", sum, o.SHA256)
+		return model.Invalidf(o.Path, "%w", &HashError{sum, o.SHA256})
 	}
 	return nil
+}
+
+// A HashError says that a file isn't the one that the manifest lists.
+type HashError struct{ Got, Manifest string }
+
+func (e *HashError) Error() string {
+	return fmt.Sprintf("sha256 is %s, the manifest has %s", e.Got, e.Manifest)
 }

@@ -147,6 +147,36 @@ func (c *Config) Facts() Facts {
 	return FactsOf(class)
 }
 
+// Built returns the facts of the class that AutoModelForCausalLM builds of the model type, if the
+// config states another ForCausalLM; else nil. An auto class ignores what the config states.
+func (c *Config) Built() *Facts {
+	class := libraryClass(c.ModelType)
+	if class == "" || class == c.Class() || !strings.HasSuffix(c.Class(), "ForCausalLM") ||
+		c.Holds("auto_map") {
+		return nil
+	}
+	f := FactsOf(class)
+	return &f
+}
+
+// OwnClass returns the auto class that builds the class of the model's own code: the one whose value
+// in auto_map names the architecture, or else the first that builds a model. It returns "" without
+// own code.
+func (c *Config) OwnClass() string {
+	var first string
+	members, _, _ := python.Members(c.Raw["auto_map"]) // none if it isn't an object
+	for _, m := range members {
+		isModel := strings.HasPrefix(m.Key, "AutoModel")
+		if isModel && strings.HasSuffix(Decode[string](m.Value), "."+c.Class()) {
+			return m.Key
+		}
+		if isModel {
+			first = cmp.Or(first, m.Key)
+		}
+	}
+	return first
+}
+
 // HasHead reports whether a class that the config names has a language-model head.
 func (c *Config) HasHead() bool {
 	return slices.ContainsFunc(append(c.Architectures, c.Class()), headClass.MatchString)

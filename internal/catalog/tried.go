@@ -18,6 +18,8 @@ type Tried struct {
 	Results []string
 	DF11    []string // the same in our own reader, df11
 	Modules []string // compressed modules; # stands for any number
+
+	names string // its words in names.txt, each between blanks
 }
 
 // triedText is written by .ci/deep/70-readers.sh. Its first lines describe it.
@@ -25,15 +27,26 @@ type Tried struct {
 //go:embed tried.txt
 var triedText string
 
+// namesText is written by .ci/deep/70-readers.sh, too. Its first lines describe it.
+//
+//go:embed names.txt
+var namesText string
+
 // AllTried lists the classes whose tiny models the readers have tried to load.
 var AllTried = sync.OnceValue(func() (list []Tried) {
+	names := map[string]string{}
+	for line := range strings.Lines(namesText) {
+		if f := strings.SplitN(strings.TrimSpace(line), " ", 3); len(f) > 2 {
+			names[f[0]+" "+f[1]] = " " + f[2] + " "
+		}
+	}
 	for line := range strings.Lines(triedText) {
 		if f := strings.Fields(line); f[0] != "#" {
 			class, _, _ := strings.Cut(f[0], "=")
 			modelType, experts, _ := strings.Cut(strings.Trim(f[1], "-"), "+")
 			own := strings.Split(strings.TrimPrefix(f[5], "df11="), ",")
-			list = append(list,
-				Tried{class, modelType, cmp.Or(experts, "separate"), f[2:5], own, f[6:]})
+			list = append(list, Tried{class, modelType, cmp.Or(experts, "separate"), f[2:5], own,
+				f[6:], names[f[0]+" "+f[1]]})
 		}
 	}
 	return list
@@ -44,6 +57,34 @@ func (t *Tried) Covers(module string) bool {
 	at := Numberless(module)
 	return slices.ContainsFunc(t.Modules,
 		func(m string) bool { return at == m || strings.HasPrefix(at, m+".") })
+}
+
+// Names returns the words of names.txt about the class, or nil.
+func (t *Tried) Names() []string { return strings.Fields(t.names) }
+
+// Loads reports whether the class loads a tensor by its name, or leaves it out because it says so
+// itself. cfg decides about names that only some configs have.
+func (t *Tried) Loads(tensor string, cfg *Config) bool {
+	name := Numberless(tensor)
+	if strings.Contains(t.names, " "+name+" ") {
+		return true
+	}
+	for rest := t.names; ; {
+		_, after, ok := strings.Cut(rest, " "+name+"?")
+		if !ok {
+			break
+		}
+		member, _, _ := strings.Cut(after, " ")
+		key, isNot := strings.CutPrefix(member, "!")
+		if value := LookUp[bool](cfg, key); value != nil && *value != isNot {
+			return true
+		}
+		rest = after
+	}
+	return slices.ContainsFunc(t.Names(), func(word string) bool {
+		prefix, isPrefix := strings.CutSuffix(word, "*")
+		return isPrefix && strings.HasPrefix(name, prefix)
+	})
 }
 
 // comfyText has the results of the ComfyUI node. Its first lines describe it.

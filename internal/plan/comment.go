@@ -93,8 +93,12 @@ func (p *Plan) noteCasts(model safetensors.DType) {
 			byType[t.DType]++
 		}
 	}
+	article := "a"
+	if strings.HasPrefix(string(model), "F") {
+		article = "an"
+	}
 	for _, dtype := range slices.Sorted(maps.Keys(byType)) {
-		p.differ("%s in a %s model: kept as stored; the official route and some loaders cast them",
-			count(byType[dtype], fmt.Sprintf("plain %s tensor", dtype)), model)
+		p.differ("%s in %s %s model: kept as stored; the official route and some loaders cast them",
+			count(byType[dtype], fmt.Sprintf("plain %s tensor", dtype)), article, model)
 	}
 }

@@ -57,7 +57,7 @@ func (f *former) candidates() (out []string) {
 		}
 		rows, columns := t.Shape[0], t.Shape[1] // a router has a row for each expert
 		if rows > 1 && columns > 0 && rows != experts && !catalog.IsTable(module) &&
-			f.inv.cantFill(&f.facts, outerBlock(module), module) == "" {
+			f.cantFill(f.inv.parents, outerBlock(module), module) == "" {
 			out = append(out, module)
 		}
 	}
@@ -84,7 +84,7 @@ func (f *former) outerUnits() (dict catalog.PatternDict) {
 		if _, err := f.inv.unitWeight(module, ""); err != nil {
 			return nil
 		}
-		if f.inv.cantFill(&f.facts, module, module) == "" {
+		if f.cantFill(f.inv.parents, module, module) == "" {
 			dict = append(dict, catalog.Pattern{Regex: strings.ReplaceAll(module, ".", `\.`),
 				Attrs: []string{}})
 		}

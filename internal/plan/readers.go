@@ -109,7 +109,7 @@ func (c *choice) classFills(u Unit) string {
 	if len(modules) == 0 {
 		return ""
 	}
-	return reader.CantFill(&c.facts, u.Path, modules, func(path string) bool { return c.parents[path] })
+	return c.cantFill(c.parents, u.Path, modules...)
 }
 
 // officialOpens says why the official loader doesn't take the output's files.
@@ -137,12 +137,8 @@ func (c *choice) officialLoads() (Verdict, string) {
 	case c.foreign != "":
 		return Refuses, c.foreignNames()
 	}
-	loads := c.try()
-	if loads == Refuses {
-		return loads, "a tiny model of " + c.cfg.Class() +
-			" didn't load there, or it loaded with other weights"
-	}
-	return loads, c.condition()
+	tiny := c.try() // completes the condition
+	return c.judge(tiny, c.condition())
 }
 
 // foreignNames says that the names aren't those of the class.
@@ -168,17 +164,14 @@ func (c *choice) ownLoads() (Verdict, string) {
 		results = t.DF11
 	}
 	in4, in5, _ := c.outcomes(results)
-	switch loads := c.verdict(in4, in5); {
-	case loads == Refuses:
-		return loads, "a tiny model of " + c.cfg.Class() +
-			" didn't load there, or it loaded with other weights"
+	condition := installOwn
+	switch {
 	case in4 == Loads && in5 != Loads:
-		return loads, installOwn + "; transformers <5"
+		condition += "; transformers <5"
 	case in5 == Loads && in4 != Loads || c.facts.IsNew:
-		return loads, installOwn + "; transformers >=5"
-	default:
-		return loads, installOwn
+		condition += "; transformers >=5"
 	}
+	return c.judge(verdict(in4, in5), condition)
 }
 
 // installOwn is how one installs df11.
@@ -297,10 +290,8 @@ func (c *choice) outcomes(results []string) (in4, in5 Verdict, isNew bool) {
 }
 
 // verdict sums up the verdicts of both versions.
-func (c *choice) verdict(in4, in5 Verdict) Verdict {
+func verdict(in4, in5 Verdict) Verdict {
 	switch {
-	case !c.isOwnDict():
-		return Untested
 	case in4 == Loads || in5 == Loads:
 		return Loads
 	case in4 == Refuses && in5 == Refuses:
@@ -315,11 +306,7 @@ func (c *choice) try() Verdict {
 	var results []string
 	if t := c.tried(); t != nil {
 		results = t.Results
-	} else if remote := catalog.Decode[map[string]any](c.cfg.Raw["auto_map"]); remote != nil {
-		class := "AutoModelForCausalLM"
-		if remote[class] == nil {
-			class = "AutoModel"
-		}
+	} else if class := c.cfg.OwnClass(); class != "" {
 		c.Loader = catalog.Loader{Via: catalog.ViaClass, Class: class, RemoteCode: true}
 	}
 	in4, in5, isNew := c.outcomes(results)
@@ -332,7 +319,7 @@ func (c *choice) try() Verdict {
 			loader.Transformers = strings.TrimPrefix(loader.Transformers+",<5", ",")
 		}
 	}
-	return c.verdict(in4, in5)
+	return verdict(in4, in5)
 }
 
 // condition says which packages the official loader needs for the output.

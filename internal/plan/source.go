@@ -95,6 +95,8 @@ type reading struct {
 	survey *Survey
 	cfg    *catalog.Config
 	facts  catalog.Facts // of the stated class
+	// facts of the class that an auto class builds instead; nil if it's the stated one
+	built *catalog.Facts
 }
 
 // read surveys the source again, and checks that the caller brought the headers that the survey
@@ -128,6 +130,6 @@ func read(src Source, opt Options) (*reading, error) {
 		return nil, err
 	}
 	src.Dir = survey.Dir
-	r := &reading{&Plan{source: src, readsFor: opt.For}, opt, survey, cfg, cfg.Facts()}
+	r := &reading{&Plan{source: src, readsFor: opt.For}, opt, survey, cfg, cfg.Facts(), cfg.Built()}
 	return r, refuseForeign(cfg, root, src.isPlain())
 }

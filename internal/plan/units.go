@@ -87,9 +87,15 @@ func (inv *inventory) isLeaf(module string) bool {
 	return ok && len(t.Shape) == 2 && !inv.parents[module]
 }
 
-// cantFill says why no reader can fill the weights of modules as parts of a unit, or returns "".
-func (inv *inventory) cantFill(class *catalog.Facts, unit string, modules ...string) string {
-	return reader.CantFill(class, unit, modules, func(path string) bool { return inv.parents[path] })
+// cantFill says why no reader can fill the weights of modules as parts of a unit, or returns "". It
+// asks the stated class and, if another one is built, that one.
+func (r *reading) cantFill(parents map[string]bool, unit string, modules ...string) string {
+	isParent := func(path string) bool { return parents[path] }
+	why := reader.CantFill(&r.facts, unit, modules, isParent)
+	if why == "" && r.built != nil {
+		why = reader.CantFill(r.built, unit, modules, isParent)
+	}
+	return why
 }
 
 // unitWeight returns the weight of an attribute of a module, or of the module itself for "". It

@@ -1,0 +1,92 @@
+"""States which names a class loads: python names.py TRIED NAMES [CLASS...]
+
+For lines of TRIED (internal/catalog/tried.txt) a tiny model of the class is built, and the names in its state dict are written to
+NAMES (internal/catalog/names.txt), with # for numbers. A name that is there only if a member of the config is true or false is
+followed by ?member or ?!member. Prefixes of names that the class leaves out when it loads a checkpoint end with *. A line keeps the
+names that another version of a library has added. Without classes, all lines are written.
+"""
+import contextlib
+import os
+import pathlib
+import re
+import sys
+
+os.environ |= {"HF_HUB_OFFLINE": "1"}
+
+import diffusers
+import torch
+import transformers
+from transformers.models.auto.configuration_auto import CONFIG_MAPPING
+
+import tiny
+
+
+def numberless(name):
+    return re.sub(r"(^|(?<=\.))\d+(?=\.|$)", "#", name)
+
+
+def keys(build):
+    """The names of a model that a function builds."""
+    for device in "meta", "cpu":
+        with contextlib.suppress(Exception), torch.device(device):
+            return {numberless(k) for k in build().state_dict()}
+    return set()
+
+
+def switched(small):
+    """Copies of a config, each with one switch turned, and the words for it."""
+    for part in (small, small.get_text_config()):
+        for name, value in vars(part).items():
+            if isinstance(value, bool) and not re.match("_|return_|output_|use_cache|tie_|is_|torchscript|pruned|gradient|remove_inv", name):
+                setattr(part, name, not value)
+                yield ("?!" if value else "?") + name
+                setattr(part, name, value)
+        if part is small.get_text_config():
+            return
+
+
+def names_of(row):
+    """The names that a tiny model of a row loads."""
+    cls = tiny.real_class(row[0])
+    if cls is None:
+        return set()
+    if issubclass(cls, diffusers.DiffusionPipeline):
+        if row[0] in tiny.PARTS:
+            return keys(lambda: getattr(diffusers, row[0])(**tiny.PARTS[row[0]][0]))
+        return keys(lambda: getattr(diffusers, row[0])())
+    model_type = row[1].partition("+")[0]
+    small = tiny.config(CONFIG_MAPPING[model_type] if model_type in CONFIG_MAPPING else cls.config_class)
+    if not isinstance(small, cls.config_class):
+        small = tiny.config(cls.config_class)
+    plain = keys(lambda: cls(small))
+    out = set(plain)
+    for word in switched(small):
+        out |= {f"{name}{word}" for name in keys(lambda: cls(small)) - plain}
+    for pattern in getattr(cls, "_keys_to_ignore_on_load_unexpected", None) or []:
+        literal = re.sub(r"\\(.)", r"\1", re.match(r"\^?((?:[\w]|\\\.)*)", pattern)[1])
+        if pattern.startswith("^") and literal:
+            out.add(numberless(literal) + "*")
+    return out
+
+
+def main(tried, names, *wanted):
+    tried, names = pathlib.Path(tried), pathlib.Path(names)
+    known, head = {}, []
+    for line in names.read_text().splitlines() if names.exists() else []:
+        words = line.split()
+        head.append(line) if words[0] == "#" else known.__setitem__(tuple(words[:2]), set(words[2:]))
+    rows = [line.split() for line in tried.read_text().splitlines() if not line.startswith("#")]
+    transformers.logging.set_verbosity_error()
+    for row in rows:
+        if not wanted or row[0] in wanted:
+            try:
+                found = names_of(row)
+            except Exception as e:
+                found = set()
+                print(f"{row[0]} {row[1]}: {type(e).__name__}: {str(e)[:200]}", file=sys.stderr)
+            known[tuple(row[:2])] = known.get(tuple(row[:2]), set()) | found
+    lines = [" ".join([*row[:2], *sorted(known.get(tuple(row[:2]), ()))]) for row in rows]
+    names.write_text("\n".join([*head, *lines]) + "\n")
+
+
+main(*sys.argv[1:])
