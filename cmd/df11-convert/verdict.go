@@ -119,6 +119,12 @@ func byUse(a, b back.OtherFile) int {
 		cmp.Compare(added(a), added(b)), human.CompareNames(a.Path, b.Path))
 }
 
+// isRotten reports whether a comparison found the weight that a wrong hash of a file is about. The
+// weight says more.
+func isRotten(r *pipeline.VerifyReport) bool {
+	return r.Level == pipeline.LevelFull && r.Difference != nil && wraps[*back.HashError](r.Damage)
+}
+
 // verdict returns the outcome of a verification in one line that you can quote.
 func (v *verification) verdict() string {
 	r := v.VerifyReport
@@ -137,7 +143,7 @@ func (v *verification) verdict() string {
 		others += "; " + besideError(r.Beside).Error()
 	}
 	switch {
-	case r.Damage != nil:
+	case r.Damage != nil && !isRotten(r):
 		return fmt.Sprintf("%s is damaged: %v", r.Model, r.Damage)
 	case r.Difference != nil:
 		return fmt.Sprintf("%s differs from %s: %s", r.Model, against, v.Verdicts.Pair.Why)

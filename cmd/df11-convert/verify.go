@@ -75,6 +75,9 @@ func runVerify(ctx context.Context, u *ui, f *verifyFlags, name string) error {
 	}
 	v := judge(report, f.strictFiles)
 	err = v.Verdicts.err()
+	if isRotten(report) {
+		err = v.Verdicts.Pair.err
+	}
 	if hint := originalHint(report); hint != "" {
 		err = hinted{err, hint}
 	}

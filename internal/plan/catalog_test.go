@@ -70,6 +70,7 @@ func describePlan(t *testing.T, b *bytes.Buffer, e *catalog.Entry, variant strin
 		t.Errorf("%s: the plan uses entry %q", e.ID, p.Entry)
 	}
 	checkWhole(t, p)
+	p.Readers = mustPlan(t, loadable(t, src, opt), opt).Readers // of tensors that the class has
 	writePlan(b, p)
 }
 
