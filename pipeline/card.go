@@ -18,7 +18,7 @@ func (r *result) card() ([]byte, error) {
 		Name: m.Name + "-DF11", Repo: r.report.Target.Repo, Plan: r.Plan, Component: component(m),
 		Pipeline: pipelineOf(m),
 		CardSource: metadata.CardSource{
-			Gated: m.Gated != "", Source: m.Card(),
+			Gated: m.Gated != "", Source: r.front,
 			PipelineTag: m.PipelineTag, LibraryName: m.LibraryName,
 		},
 		CardSizes: metadata.CardSizes{SourceBytes: r.report.Sizes.BF16,

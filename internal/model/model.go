@@ -64,12 +64,8 @@ type Model struct {
 	SHA256  []string
 }
 
-// Card returns the front matter of the source's model card. It's empty if it's missing or broken: a
-// broken card is no reason to stop.
-func (m *Model) Card() metadata.FrontMatter {
-	front, _ := metadata.ParseFrontMatter(m.card)
-	return front
-}
+// Card returns the front matter of the source's model card. It's empty if there is none.
+func (m *Model) Card() (metadata.FrontMatter, error) { return metadata.ParseFrontMatter(m.card) }
 
 // A File is a weight file of a source.
 type File struct {
