@@ -117,12 +117,9 @@ class Scratch:
         return self.copied[device]
 
     def renew(self, group: "Group", device: torch.device) -> None:
-        """Notes that the weights are a group's now. So autograd stops if it still needs the ones before."""
-        weights = self.decoded[device]
-        if weights._version != self.versions[device]:
+        """Notes that the weights are a group's now."""
+        if self.decoded[device]._version != self.versions[device]:  # someone has written into them
             raise DF11Error(CONSTANT)
-        torch.autograd.graph.increment_version(weights)
-        self.versions[device] = weights._version
         self.last[device] = group
 
     def __getstate__(self) -> dict:
@@ -156,7 +153,7 @@ class Group:
         self.owners = [self.module.get_submodule(view.path) for view in self.views]  # peft may move them
         self.stand_in("meta")
         self.scratch.n_weights = max(self.scratch.n_weights, self.n_weights)
-        self.module.register_forward_pre_hook(self)
+        self.module.register_forward_pre_hook(self, with_kwargs=True)
         self.module.register_state_dict_post_hook(Save(self))
         for path in sorted({view.path for view in self.views} - {""}):
             self.module.get_submodule(path).register_forward_pre_hook(Inside(self, path))
@@ -222,7 +219,9 @@ class Group:
             owner.__dict__[view.name] = kind.of(self, view, weights)
 
     @torch.compiler.disable  # a graph break
-    def __call__(self, module: nn.Module, args) -> None:
+    def __call__(self, module: nn.Module, args, kwargs) -> None:
+        if torch.is_grad_enabled() and needs_gradients(module, args, kwargs):
+            raise DF11Error(f"{self.path}: gradients need weights that last; df11.load(..., decode=True) has them, else use torch.no_grad()")
         self.decode()
 
     def values(self) -> List[torch.Tensor]:
@@ -236,6 +235,12 @@ class Group:
 
     def __setstate__(self, state: dict) -> None:
         self.__dict__.update(state, gpu=None, launches=[], device=None, bound=None, sealed=True)
+
+
+def needs_gradients(module: nn.Module, args, kwargs) -> bool:
+    """Reports whether autograd would keep the module's weights for its backward pass."""
+    inputs = (t for t in (*args, *kwargs.values()) if torch.is_tensor(t))
+    return any(t.requires_grad for t in inputs) or any(p.requires_grad for p in module.parameters())
 
 
 class Save:
