@@ -82,6 +82,21 @@ func Carry(s *Source, layout catalog.Layout) (Carried, error) {
 	return o.carry(s), nil
 }
 
+// Twins returns the folders of a pipeline's other parts that have the class of the converted one. It
+// needs Dir and ModelIndex of the source.
+func Twins(s *Source) (dirs []string) {
+	o, err := s.original(catalog.Diffusers)
+	if err != nil {
+		return nil
+	}
+	for _, dir := range slices.Sorted(maps.Keys(o.parts)) {
+		if o.own[1] != "" && catalog.Decode[[2]string](o.parts[dir]) == o.own {
+			dirs = append(dirs, dir)
+		}
+	}
+	return dirs
+}
+
 // carry sorts the files of a source.
 func (o *original) carry(s *Source) (c Carried) {
 	byPath := func(a, b File) int { return strings.Compare(a.Path, b.Path) }
