@@ -19,11 +19,11 @@ func (r *result) card() ([]byte, error) {
 		Pipeline: pipelineOf(m),
 		CardSource: metadata.CardSource{
 			Gated: m.Gated != "", Source: r.front,
-			PipelineTag: m.PipelineTag, LibraryName: m.LibraryName,
+			PipelineTag: m.PipelineTag,
 		},
 		CardSizes: metadata.CardSizes{SourceBytes: r.report.Sizes.BF16,
 			F32Bytes: r.report.Sizes.F32, OutputBytes: r.report.Sizes.DF11},
-		Manifest: r.manifest,
+		Manifest: r.manifest, Config: m.Listing.Config,
 	}
 	if o := m.Origin; o != nil {
 		in.BaseModel, in.Commit, in.Equal, in.File = o.Repo, o.Commit, o.Equal, o.File

@@ -54,11 +54,10 @@ type Model struct {
 	// has compared a local one with. Otherwise, it's nil.
 	Origin *Origin
 	// Private and Gated are what the origin's Hub says. Gated is "", "auto", or "manual".
-	Private bool
-	Gated   string
-	// PipelineTag and LibraryName come from the Hub.
-	PipelineTag, LibraryName string
-	card                     []byte
+	Private     bool
+	Gated       string
+	PipelineTag string // comes from the Hub
+	card        []byte
 	// Listing is the input of plan.New. SHA256 has the published hash of each weight file, or "".
 	Listing plan.Source
 	SHA256  []string
