@@ -26,7 +26,7 @@ if [ "${1-}" = --write ]; then # of both versions, since a class may be in one a
 fi
 
 # Nothing loads a result as an ordinary model, whose weights would be random. What transformers 4 has saved is loaded with 5, too.
-mkdir "$work/plain"
+mkdir "$work/plain" "$work/cards"
 for path in '' "$venv/transformers-5"; do
   HF_HUB_OFFLINE=1 TQDM_DISABLE=1 PYTHONPATH=$path PYTHONDONTWRITEBYTECODE=1 "$venv/bin/python" -W ignore \
     .ci/deep/readers/plain.py "$DF11_CONVERT" "$work/plain" 2>"$work/log" || {
@@ -53,6 +53,9 @@ run() {
 peft=$CI_CACHE/peft-0.21.2
 adapters() { "$venv/bin/pip" install -q --disable-pip-version-check --no-deps --target "$peft" "peft==${peft##*-}"; }
 once "$peft" adapters || skip 'PyPI does not give peft: no adapter was tried with df11'
+
+# The code of cards for df11, as it stands.
+for path in '' "$venv/transformers-5"; do run "$path:$work/df11" cards.py "$work/cards"; done
 
 for path in '' "$venv/transformers-5"; do
   run "$path:$work/df11:$peft" df11_test.py "$work"
