@@ -69,7 +69,10 @@ func (f *hubFlags) openDF11(ctx context.Context, u *ui, name string) (d *model.D
 
 // hintSource adds a hint to the error about a model that isn't DF11.
 func hintSource(err error, name string) error {
-	if !errors.Is(err, model.ErrNoDF11Config) {
+	switch {
+	case errors.Is(err, model.ErrFirstFormat):
+		return hinted{err, "convert its original again: df11-convert ORG/NAME"}
+	case !errors.Is(err, model.ErrNoDF11Config):
 		return err
 	}
 	return hinted{err,

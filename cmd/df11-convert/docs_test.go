@@ -79,7 +79,7 @@ func TestDocumentedFlags(t *testing.T) {
 	}
 	for _, page := range append(pages, "../../README.md", "../../SECURITY.md") {
 		for _, span := range regexp.MustCompile("`[^`\n]+`").FindAllString(string(world.Read(t, page)), -1) {
-			if regexp.MustCompile("^`(gh|hf|uvx|pip|brew|docker|go|bash|chrt|perf|\\.ci)[ /]").MatchString(span) {
+			if regexp.MustCompile("^`(gh|hf|uvx|pip|python|brew|docker|go|bash|chrt|perf|\\.ci)[ /]").MatchString(span) {
 				continue
 			}
 			for _, m := range regexp.MustCompile(`--([a-z][\w-]*)`).FindAllStringSubmatch(span, -1) {

@@ -80,6 +80,18 @@ func (f *files) configs() (configs []plan.File) {
 // ErrNoDF11Config means that something isn't a DF11 model, such as an original.
 var ErrNoDF11Config = errors.New("no dfloat11_config, so this isn't a finished DF11 model")
 
+// ErrFirstFormat means that a model is of the first DF11 format.
+// It is an ErrNoDF11Config, too.
+var ErrFirstFormat error = firstFormatError{}
+
+type firstFormatError struct{}
+
+func (firstFormatError) Error() string {
+	return "a DF11 model of format 0.1.0, whose weights are pickles that no current program loads"
+}
+
+func (firstFormatError) Is(target error) bool { return target == ErrNoDF11Config }
+
 // A Config is what the dfloat11_config of a config.json says of a DF11 model.
 type Config struct {
 	// Version is that of the format; "" if it isn't stated.
@@ -103,16 +115,20 @@ func ParseConfig(b []byte) (Config, error) {
 		return Config{}, err
 	}
 	members, _, _ := python.Members(b) // none if b isn't an object
-	n := 0
+	n, isFirst := 0, false
 	for _, m := range members {
 		if m.Key == "dfloat11_config" {
 			n++
 		}
+		isFirst = isFirst || m.Key == "dfloat11_version"
 	}
 	if n > 1 { // readers take the last, and no tool writes two
 		return Config{}, errors.New("dfloat11_config appears twice")
 	}
-	if c.DF11 == nil {
+	switch {
+	case c.DF11 == nil && isFirst:
+		return Config{}, ErrFirstFormat
+	case c.DF11 == nil:
 		return Config{}, ErrNoDF11Config
 	}
 	version := catalog.Decode[string](c.DF11.Version)

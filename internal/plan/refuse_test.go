@@ -355,6 +355,17 @@ func TestWeightsAreThoseOfTheReader(t *testing.T) {
 	}
 }
 
+// TestFirstFormat checks that a DF11 model of the first format is called by its name.
+func TestFirstFormat(t *testing.T) {
+	s, err := Look([]File{{Path: "config.json"}, {Path: "layer_0.pkl"}}, Options{})
+	if err == nil {
+		err = s.FindWeights([]byte(`{"dfloat11_version": "0.1.0"}`))
+	}
+	if err == nil || !strings.Contains(err.Error(), "format 0.1.0") {
+		t.Error(err)
+	}
+}
+
 // TestFileOfAnotherModelIsRefused checks that a named file in a folder with its own config isn't
 // planned with the root's config, or without any.
 func TestFileOfAnotherModelIsRefused(t *testing.T) {

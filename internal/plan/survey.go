@@ -138,10 +138,15 @@ func (s *Survey) FindWeights(config []byte) error {
 	if stated, err := s.stated(config); stated != "" || err != nil {
 		return cmp.Or(err, s.takeStated(stated))
 	}
-	if s.single+s.Index == "" {
-		return s.takeSet()
+	if s.single+s.Index != "" {
+		return nil
 	}
-	return nil
+	cfg, err := catalog.ReadObject(s.Config, config)
+	if _, isFirst := cfg["dfloat11_version"]; err == nil && isFirst {
+		return &RefusedError{Detail: "the source is a DF11 model of format 0.1.0, whose weights are " +
+			"pickles that no current program loads", Hint: "convert its original instead"}
+	}
+	return s.takeSet()
 }
 
 // takeSet uses shards without an index if they're all there, as llama.cpp, mlx, and vLLM do:
