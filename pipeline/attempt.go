@@ -17,7 +17,7 @@ func (s *state) way() *forward.Job {
 	return &forward.Job{
 		Source: s.Source, Model: s.Model, Outputs: s.Part.Of(s.outputs), Ledger: s.ledger,
 		Leftovers: s.leftovers(), ByRange: !s.Part.Whole(),
-		Folder: s.folder, Repo: s.repo,
+		Folder: s.folder, To: s.to,
 		CommitWait: cmp.Or(s.CommitWait, time.Duration(max(1, s.Part.N))*forward.CommitAge),
 		Memory:     s.Memory, Disk: s.Disk, Copies: s.missingCopies(), Means: s.Means, Log: s.Log,
 	}

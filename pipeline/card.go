@@ -18,12 +18,12 @@ func (r *result) card() ([]byte, error) {
 		Name: m.Name + "-DF11", Repo: r.report.Target.Repo, Plan: r.Plan, Component: component(m),
 		Pipeline: pipelineOf(m),
 		CardSource: metadata.CardSource{
-			Gated: m.Gated != "", Source: r.front,
-			PipelineTag: m.PipelineTag,
+			Gated: m.Gated != "", Source: m.Card(),
+			PipelineTag: m.PipelineTag, LibraryName: m.LibraryName,
 		},
 		CardSizes: metadata.CardSizes{SourceBytes: r.report.Sizes.BF16,
 			F32Bytes: r.report.Sizes.F32, OutputBytes: r.report.Sizes.DF11},
-		Manifest: r.manifest, Config: m.Listing.Config,
+		Manifest: r.manifest,
 	}
 	if o := m.Origin; o != nil {
 		in.BaseModel, in.Commit, in.Equal, in.File = o.Repo, o.Commit, o.Equal, o.File
@@ -68,12 +68,10 @@ func (j *job) checkCard(ctx context.Context) error {
 		return err
 	}
 	r := result{job: j, report: &Report{}, manifest: &metadata.Manifest{}}
-	if j.Push != nil {
-		r.report.Target.Repo = j.Push.Repo
-	}
+	r.report.Target.Repo = j.Push.Where().Repo
 	card, err := r.card()
-	if err != nil || j.Push == nil {
+	if err != nil {
 		return err
 	}
-	return j.Push.Hub.ValidateCard(ctx, card)
+	return j.Push.CheckCard(ctx, card)
 }

@@ -182,3 +182,26 @@ func TestCopyLargerThanTheDisk(t *testing.T) {
 		t.Errorf("a copy that the Hub does not make after all: %v", err)
 	}
 }
+
+// TestLastCommitOpensFilesOneAtATime checks that the number of files that a run copies doesn't matter
+// to a system's limit on open files.
+func TestLastCommitOpensFilesOneAtATime(t *testing.T) {
+	t.Parallel()
+	m := hubtest.NewLlama(7, hubtest.ModelOptions{Hidden: 32, Vocab: 256, Layers: 2, Extra: noPicture})
+	w := newWorld(t, m)
+	more := map[string][]byte{}
+	for i := range 200 {
+		more[fmt.Sprintf("voices/%d.json", i)] = []byte("{}")
+	}
+	w.Push(sourceRepo, "main", more)
+	work, most := filepath.Join(t.TempDir(), "work"), 0
+	w.Inject(hubtest.Fault{Method: "POST", Path: "/api/models/*/preupload/*", Times: 1000, Action: func(x *hubtest.Exchange) {
+		most = max(most, openFiles(work))
+		x.Next(x)
+	}})
+	_, err := w.convert(t.Context(), t, work)
+	shared.Must(t, err)
+	if n := len(w.target()); n < 200 || most > 50 {
+		t.Errorf("%d files were published, and %d were open at once", n, most)
+	}
+}

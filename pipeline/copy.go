@@ -58,6 +58,9 @@ func (k *copier) copyAll(ctx context.Context) ([]publish.SideFile, error) {
 	for i, f := range k.files {
 		s := &out[i]
 		s.OutputFile = metadata.OutputFile{Path: f.Path, Kind: metadata.KindCopied, Size: f.Size}
+		if names.IsCommit(f.ETag) && !names.IsSHA256(f.ETag) {
+			s.Blob = f.ETag // the hash that git gives a small file
+		}
 		if s.SHA256 = inside[f.Path]; s.SHA256 == "" && k.there(f) {
 			s.SHA256 = f.ETag
 		}
@@ -95,9 +98,7 @@ func (k *copier) carry(ctx context.Context, s *publish.SideFile) error {
 	if err != nil || k.wait {
 		return err
 	}
-	if k.repo != nil {
-		err = k.repo.UploadFile(ctx, k.folder, *s)
-	}
+	err = k.to.UploadFile(ctx, *s)
 	if !k.folder.Stays {
 		err = errors.Join(err, k.folder.Remove(s.Path))
 	}
@@ -111,9 +112,12 @@ func (k *copier) copy(ctx context.Context, s *publish.SideFile) error {
 		return err
 	}
 	defer in.Close()
-	h := sha256.New()
-	if k.folder.Kept[s.Path] {
-		_, err = streams.Copy(ctx, h, in)
+	h, blob := sha256.New(), hub.NewHash("git", s.Size)
+	if k.Model.Local {
+		defer func() { s.Blob = hex.EncodeToString(blob.Sum(nil)) }()
+	}
+	if k.folder.Found().Files[s.Path].Standing == publish.Equal {
+		_, err = streams.Copy(ctx, io.MultiWriter(h, blob), in)
 		s.SHA256 = hex.EncodeToString(h.Sum(nil))
 		return err
 	}
@@ -122,7 +126,7 @@ func (k *copier) copy(ctx context.Context, s *publish.SideFile) error {
 		return err
 	}
 	defer w.Cleanup()
-	if _, err = streams.Copy(ctx, io.MultiWriter(io.NewOffsetWriter(w, 0), h), in); err != nil {
+	if _, err = streams.Copy(ctx, io.MultiWriter(io.NewOffsetWriter(w, 0), h, blob), in); err != nil {
 		return err
 	}
 	s.SHA256 = hex.EncodeToString(h.Sum(nil))
@@ -152,43 +156,25 @@ func (k *copier) fits(f plan.File) error {
 	return nil
 }
 
-// duplicates lists the large files that the Hub may be able to copy from the source's storage to
-// the target's.
-func (k *copier) duplicates(ctx context.Context) (list []hub.FileInfo) {
-	large := func(f plan.File) bool { return names.IsSHA256(f.ETag) }
-	if k.sendAll || k.Push == nil || k.folder.Stays || !slices.ContainsFunc(k.files, large) ||
-		k.Model.Endpoint != k.Push.Hub.Endpoint() {
+// duplicates lists the large files that the target's server may be able to copy from the source's
+// storage.
+func (k *copier) duplicates(ctx context.Context) []hub.FileInfo {
+	if k.sendAll || k.folder.Stays {
 		return nil
 	}
-	tree, err := k.Push.Hub.Tree(ctx, k.Model.ID, k.Model.Commit)
-	if err != nil {
-		return nil // the files are fetched and uploaded instead
-	}
-	for _, f := range k.files {
-		if e := tree[f.Path]; e.SHA256 != "" && e.XetHash != "" {
-			list = append(list, e)
-		}
-	}
-	return list
+	return k.Push.CanCopy(ctx, k.Model, k.files)
 }
 
-// duplicate asks the Hub to copy large files, and returns the SHA-256 of those it copied, by path.
+// duplicate asks the server to copy large files, and returns the SHA-256 of those it copied, by path.
 // After any failure the files are fetched and uploaded instead.
 func (k *copier) duplicate(ctx context.Context) map[string]string {
 	ask := k.duplicates(ctx)
 	if len(ask) == 0 {
 		return nil
 	}
-	failed, err := k.repo.Hub.DuplicateFiles(ctx, k.Model.ID, k.repo.Repo, ask)
+	done, err := k.to.Copy(ctx, k.Model, ask)
 	if err != nil {
 		k.Log.Info("no copy inside the hub, uploading instead", "err", err)
-		return nil
-	}
-	done := map[string]string{}
-	for _, d := range ask {
-		if !failed[d.SHA256] {
-			done[d.Path] = d.SHA256
-		}
 	}
 	return done
 }

@@ -3,6 +3,7 @@ package pipeline
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	"github.com/df11-convert/df11-convert/internal/ledger"
 	"github.com/df11-convert/df11-convert/internal/metadata"
@@ -26,7 +27,7 @@ func (s *state) finish(ctx context.Context) (*Report, error) {
 	if err := s.hand(ctx, r, copied); err != nil {
 		return nil, err
 	}
-	s.leaveRepo(ctx, report)
+	s.leave(ctx, report)
 	return report, nil
 }
 
@@ -36,22 +37,21 @@ func (s *state) hand(ctx context.Context, r *result, copied []publish.SideFile) 
 	if err != nil {
 		return err
 	}
-	for _, found := range s.found() {
-		whole, err := r.whole(files, s.ledger.Outputs(), found)
-		if err != nil {
-			return err
-		}
-		if s.repo != nil && found == s.repo.Found() {
-			err = s.repo.Finish(ctx, s.folder, whole)
-		} else {
-			err = s.folder.Finish(ctx, whole)
+	for _, d := range s.destinations() {
+		whole, err := r.whole(ctx, files, s.ledger.Outputs(), d.Found())
+		if err == nil {
+			err = d.Finish(ctx, whole)
 		}
 		if err != nil {
 			return err
 		}
 	}
 	for _, found := range s.found() {
-		if found.CardStays {
+		if files := found.Allowed(); len(files) > 0 {
+			s.Log.Warn("the result in " + found.Where + " doesn't load until these files are gone: " +
+				strings.Join(files, ", "))
+		}
+		if found.CardStays() {
 			s.Log.Warn("the card of " + found.Where +
 				" is not of this program and stays as it is; --force overwrites it")
 		}

@@ -69,13 +69,10 @@ func (s *state) convert(ctx context.Context) error {
 	return s.report().checkGain()
 }
 
-// leaveRepo reports which commit has the result, and removes the branch that the work was on.
-func (s *state) leaveRepo(ctx context.Context, report *Report) {
-	if s.repo == nil {
-		return
-	}
-	report.Target.Commit = s.repo.LastCommit()
-	if err := s.repo.RemoveBranch(ctx); err != nil {
+// leave reports which commit has the result, and removes what the work needed there.
+func (s *state) leave(ctx context.Context, report *Report) {
+	report.Target.Commit = s.to.Where().Commit
+	if err := s.to.Leave(ctx); err != nil {
 		s.Log.Warn("the target is complete, but the branch of the work is left", "err",
 			err)
 	}

@@ -20,7 +20,7 @@ import (
 type state struct {
 	*job
 	folder *publish.Folder // where outputs are made; nil while the targets aren't open
-	repo   *publish.Repo   // nil without Push
+	to     publish.Remote  // where they're published
 	ledger *ledger.Ledger
 
 	sendAll bool // don't ask the Hub to copy files
@@ -38,15 +38,14 @@ func (s *state) open(ctx context.Context) (err error) {
 	repo, commit := s.original()
 	from := publish.Origin{Repo: repo, Commit: commit, Local: s.Model.Local,
 		Leads: s.Model.Leads, Weights: s.weights, Content: s.sourceSum}
-	if s.Model.Local && s.Push != nil {
-		from.Leads = s.Push.Hub.Leads
+	if s.Model.Local {
+		from.Leads = s.Push.Leads
 	}
-	owner := publish.NewOwner(s.Plan, from, s.Part.String(), s.Force)
-	if s.folder, err = publish.OpenFolder(ctx, root, stays, owner,
-		s.Model.Perm()); err != nil {
+	run := publish.NewConversion(s.Plan, from, s.Part.String(), s.Force)
+	if s.folder, err = publish.OpenFolder(ctx, root, stays, run, s.Model.Perm()); err != nil {
 		return err
 	}
-	if err := s.readTargets(ctx, owner); err != nil {
+	if err := s.readTargets(ctx, run); err != nil {
 		return errors.Join(err, s.close(false))
 	}
 	return nil
@@ -54,24 +53,20 @@ func (s *state) open(ctx context.Context) (err error) {
 
 // readTargets reads what the targets hold into one ledger. From then on the folder keeps its
 // journal.
-func (s *state) readTargets(ctx context.Context, owner *publish.Owner) error {
-	var err error
-	if s.ledger, err = s.folder.Ledger(); err != nil {
+func (s *state) readTargets(ctx context.Context, run *publish.Conversion) error {
+	s.ledger = s.folder.Ledger()
+	if err := s.folder.Clear(); err != nil {
 		return err
 	}
 	if err := s.checkCard(ctx); err != nil {
 		return err
 	}
-	if s.Push != nil {
-		if err := s.checkLimits(); err != nil {
-			return err
-		}
-		if err := s.checkRoom(ctx); err != nil {
-			return err
-		}
-		if err := s.openRepo(ctx, owner); err != nil {
-			return err
-		}
+	// an existing target may hold so much of the result that the rest fits
+	if err := s.checkDisk(ctx); err != nil && s.Push.Empty(ctx) {
+		return err
+	}
+	if err := s.openRemote(ctx, run); err != nil {
+		return err
 	}
 	s.ledger.Keep(s.planned())
 	if err := takeOver(ctx, s); err != nil {
@@ -81,12 +76,12 @@ func (s *state) readTargets(ctx context.Context, owner *publish.Owner) error {
 		return err
 	}
 	for _, found := range s.found() {
-		if gone := owner.Removes(found); len(gone) > 0 && s.Part.Whole() {
+		if gone := run.Removes(found); len(gone) > 0 && s.Part.Whole() {
 			s.Log.Warn("this update will remove these files of the earlier result from " +
 				found.Where + ": " + strings.Join(gone, ", "))
 		}
 	}
-	if err := s.folder.Save(s.ledger); err != nil {
+	if err := s.folder.Save(); err != nil {
 		return err
 	}
 	return s.folder.Begin()
@@ -118,18 +113,6 @@ func (s *state) checkLimits() error {
 	return nil
 }
 
-// checkRoom refuses a disk that is too small before it creates a repo. An existing repo may hold so
-// much of the result that the rest fits.
-func (s *state) checkRoom(ctx context.Context) error {
-	tooSmall := s.checkDisk(ctx)
-	if tooSmall != nil {
-		if _, err := s.Push.Hub.Info(ctx, s.Push.Repo, ""); !errors.Is(err, hub.ErrNotFound) {
-			return nil
-		}
-	}
-	return tooSmall
-}
-
 // planned returns a test for outputs that this plan can have made. Anyone who can write to a target
 // can edit its journal. So an output counts only if the plan has it with the same units, and
 // rebuild.go proves what it holds.
@@ -149,21 +132,20 @@ func (j *job) planned() func(ledger.Output) bool {
 	}
 }
 
-// openRepo opens the target repo, and counts as done what earlier runs on any machine have
+// openRemote opens the place to publish, and counts as done what earlier runs on any machine have
 // published there.
-func (s *state) openRepo(ctx context.Context, owner *publish.Owner) error {
-	repo, err := publish.OpenRepo(ctx, *s.Push, owner, s.Model)
-	if err != nil {
+func (s *state) openRemote(ctx context.Context, run *publish.Conversion) error {
+	var err error
+	if s.to, err = s.Push.Open(ctx, run, s.Model, s.folder); err != nil {
 		return err
 	}
-	s.repo = repo
-	published, err := repo.Published(ctx, s.Part.Whole())
+	published, err := s.to.Published(ctx, s.Part.Whole())
 	if err != nil {
 		return err
 	}
 	s.ledger.Adopt(published)
-	if s.Finish && !repo.Found().Made { // else the journals of the parts are gone
-		n, err := repo.Parts()
+	if s.Finish && !s.to.Found().Made { // else the journals of the parts are gone
+		n, err := s.to.Parts()
 		if err != nil {
 			return err
 		}
@@ -194,18 +176,24 @@ func (s *state) weights(ctx context.Context) (list []names.File, err error) {
 // memory.
 func (s *state) freeBuffers() {
 	s.Source.FreeBuffers()
-	if s.repo != nil {
-		s.repo.Hub.FreeBuffers()
-	}
+	s.to.FreeBuffers()
 }
 
-// found lists what the targets that stay held when the run last inspected them.
-func (s *state) found() (list []*publish.Inspection) {
+// destinations lists where the result goes.
+func (s *state) destinations() (list []publish.Destination) {
 	if s.folder.Stays {
-		list = append(list, s.folder.Inspection)
+		list = append(list, s.folder)
 	}
-	if s.repo != nil {
-		list = append(list, s.repo.Found())
+	if s.to.Publishes() {
+		list = append(list, s.to)
+	}
+	return list
+}
+
+// found lists what the destinations held when the run last inspected them.
+func (s *state) found() (list []*publish.Inspection) {
+	for _, d := range s.destinations() {
+		list = append(list, d.Found())
 	}
 	return list
 }
@@ -221,6 +209,6 @@ func (s *state) close(done bool) error {
 		err = s.ledger.Close()
 	}
 	err = errors.Join(err, s.folder.Close(done))
-	s.folder, s.repo, s.ledger = nil, nil, nil
+	s.folder, s.to, s.ledger = nil, nil, nil
 	return err
 }

@@ -3,11 +3,8 @@ package pipeline
 import (
 	"context"
 	"io"
-	"io/fs"
-	"os"
 	"slices"
 
-	"github.com/df11-convert/df11-convert/hub"
 	"github.com/df11-convert/df11-convert/internal/back"
 	"github.com/df11-convert/df11-convert/internal/forward"
 	"github.com/df11-convert/df11-convert/internal/ledger"
@@ -107,9 +104,11 @@ func headers(d *model.DF11) map[string]*safetensors.Header {
 // openOutputs opens the outputs that no run has proved, and those that hold tensors of the given
 // source files. It reads them in the folder or, by ranges, in the target repo.
 func (s *state) openOutputs(ctx context.Context, from []model.File) (*model.DF11, error) {
-	used := func(file int) bool {
-		return slices.ContainsFunc(from, func(f model.File) bool { return f.Index == file })
+	isFrom := map[int]bool{}
+	for _, f := range from {
+		isFrom[f.Index] = true
 	}
+	used := func(file int) bool { return isFrom[file] }
 	outputs := slices.DeleteFunc(slices.Clone(s.outputs), func(o *spans.Output) bool {
 		done, _ := s.ledger.Output(o.Path)
 		return !done.Unproved() && !slices.ContainsFunc(o.Files(), used)
@@ -117,28 +116,12 @@ func (s *state) openOutputs(ctx context.Context, from []model.File) (*model.DF11
 	return s.openStored(ctx, outputs)
 }
 
-// openStored opens finished outputs.
+// openStored opens finished outputs, in the folder or where they're published.
 func (s *state) openStored(ctx context.Context, outputs []*spans.Output) (*model.DF11, error) {
-	var refs []hub.FileRef
-	stored := map[string]ledger.Output{}
+	var done []ledger.Output
 	for _, o := range outputs {
-		done, _ := s.ledger.Output(o.Path)
-		ref := hub.FileRef{Path: done.There().Path, Size: done.Size, SHA256: done.SHA256}
-		if s.repo != nil {
-			ref = s.repo.Ref(done)
-		}
-		refs, stored[ref.Path] = append(refs, ref), done
+		d, _ := s.ledger.Output(o.Path)
+		done = append(done, d)
 	}
-	var remote *hub.Client
-	if s.repo != nil {
-		remote = s.repo.Hub
-	}
-	// a file of the folder is the output only if it has the output's sha256
-	here := func(name string) (*os.File, error) {
-		if !stored[name].Here {
-			return nil, fs.ErrNotExist
-		}
-		return s.folder.Open(stored[name].There().Path)
-	}
-	return model.OpenOutputs(ctx, refs, here, remote, s.Memory.Pieces)
+	return s.to.Stored(ctx, done, s.Memory.Pieces)
 }

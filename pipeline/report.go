@@ -18,9 +18,6 @@ type Report struct {
 	Verified Verified `json:"verified"`
 	// Note says what large share stays BF16; the caller knows the plan.
 	Note string `json:"note,omitempty"`
-	// Left lists the files of a local source that weren't copied, because no reader of the model
-	// opens them.
-	Left []string `json:"left,omitempty"`
 }
 
 // A Source is what was converted.
@@ -96,7 +93,7 @@ func SettledReport(s *publish.Settled) *Report {
 	id, commit := s.Source.ID, s.Source.SHA
 	r := &Report{
 		Source:   Source{id, commit, id, commit, 0},
-		Target:   Target{Repo: s.Repo, URL: s.URL(), Commit: s.Commit, ManifestSHA256: s.SHA256},
+		Target:   Target{Repo: s.At.Repo, URL: s.At.URL, Commit: s.At.Commit, ManifestSHA256: s.SHA256},
 		Made:     Made{Differences: s.Manifest.Differences},
 		Verified: Verified{UpToDate: true},
 	}
@@ -127,9 +124,8 @@ func (s *state) report() *Report {
 	if o := s.Model.Origin; o != nil {
 		r.Source.Equal = o.Equal
 	}
-	if s.repo != nil {
-		r.Target.Repo, r.Target.URL = s.repo.Repo, s.repo.URL()
-	}
+	at := s.to.Where()
+	r.Target.Repo, r.Target.URL = at.Repo, at.URL
 	for _, o := range s.ledger.Outputs() {
 		before := r.Sizes.Weights
 		for _, u := range o.Units {

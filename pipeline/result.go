@@ -1,6 +1,7 @@
 package pipeline
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -28,7 +29,7 @@ func (r *result) files(copied []publish.SideFile) ([]publish.SideFile, error) {
 		kind metadata.Kind
 		make func() ([]byte, error)
 	}{
-		{r.Plan.RemainderIndex, metadata.KindIndex, index}, {names.Card, metadata.KindCard, r.card},
+		{r.Plan.RemainderIndex, metadata.KindIndex, index}, {names.Card, metadata.KindCard, r.markedCard},
 		{names.Chart, metadata.KindImage, r.chart},
 		{r.Plan.ConfigPath(), metadata.KindConfig, r.config},
 	} {
@@ -43,13 +44,45 @@ func (r *result) files(copied []publish.SideFile) ([]publish.SideFile, error) {
 	return files, nil
 }
 
+// markedCard returns the card with marks around it, so that you can add to it.
+func (r *result) markedCard() ([]byte, error) {
+	card, err := r.card()
+	if err != nil {
+		return nil, err
+	}
+	return metadata.MarkCard(card), nil
+}
+
+// withCard returns files with what others have added to the card of a destination.
+func withCard(ctx context.Context, files []publish.SideFile,
+	found *publish.Inspection) ([]publish.SideFile, error) {
+	card, err := found.Card(ctx)
+	if card == nil || err != nil {
+		return files, err
+	}
+	files = slices.Clone(files)
+	for i, f := range files {
+		if f.Kind != metadata.KindCard {
+			continue
+		}
+		if both := metadata.UpdateCard(card, f.Data); both != nil {
+			files[i] = publish.NewSideFile(f.Path, f.Kind, both)
+		}
+	}
+	return files, nil
+}
+
 // whole returns the result for one target: the outputs, and the files next to the weights with the
 // manifest before config.json. The manifest says which files the target had already.
-func (r *result) whole(files []publish.SideFile, outputs []ledger.Output,
+func (r *result) whole(ctx context.Context, files []publish.SideFile, outputs []ledger.Output,
 	found *publish.Inspection) (*publish.Result, error) {
 	of, last := *r.manifest, len(files)
+	files, err := withCard(ctx, files, found)
+	if err != nil {
+		return nil, err
+	}
 	for i, f := range files {
-		f.Kept = found.Kept[f.Path]
+		f.Kept = found.Files[f.Path].Standing == publish.Equal
 		if of.Outputs = append(slices.Clip(of.Outputs), f.OutputFile); f.Kind == metadata.KindConfig {
 			last = i
 		}

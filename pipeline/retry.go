@@ -76,7 +76,7 @@ func (r retry) after(ctx context.Context, err error) error {
 	s := r.state
 	if errors.Is(err, publish.ErrBranchGone) && r.allows(publish.ErrBranchGone, branchTries-1) {
 		s.Log.Warn("the branch that prepares the target was removed: inspecting the target again",
-			"repo", s.Push.Repo)
+			"repo", s.Push.Where().Repo)
 		return s.close(false)
 	}
 	if s.folder == nil {

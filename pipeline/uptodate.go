@@ -41,7 +41,7 @@ func (s *state) upToDate(ctx context.Context) (*Report, error) {
 		}
 		report.Target.ManifestSHA256 = found.ManifestSHA256()
 	}
-	s.leaveRepo(ctx, report)
+	s.leave(ctx, report)
 	return report, nil
 }
 

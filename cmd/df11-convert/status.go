@@ -34,6 +34,7 @@ type publication struct {
 	Newest    string        `json:"newest_commit,omitempty"`    // of the source
 	Converted string        `json:"converted_commit,omitempty"` // the target was made from
 	Weights   int64         `json:"weights_verified,omitempty"` // by its conversion, says the manifest
+	CardStays bool          `json:"card_stays,omitempty"`       // a run doesn't renew the card
 	Error     *failure      `json:"error,omitempty"`
 
 	err   error // Error as a value
@@ -172,7 +173,7 @@ func (p *publication) judge(m listedModel, err error) {
 // status returns what's published of a source.
 func (f *convertFlags) status(ctx context.Context, u *ui, spec string) (publication, error) {
 	if s := f.settled(ctx, u, spec); s != nil {
-		p := publication{Source: spec, Target: s.Repo, Newest: s.Source.SHA, State: publish.Current}
+		p := publication{Source: spec, Target: s.At.Repo, Newest: s.Source.SHA, State: publish.Current}
 		p.describe(s.Manifest)
 		return p, nil
 	}
@@ -197,11 +198,13 @@ func publicationOf(ctx context.Context, spec string, src *opened,
 		return p, err
 	}
 	p.read, p.publish = src.plan.SourceBytes(), spans.LikelyBytes(outputs)
-	state, m, err := push.State(ctx, publish.NewOwner(src.plan, publish.OriginOf(src.model), "",
+	state, in, err := push.State(ctx, publish.NewConversion(src.plan, publish.OriginOf(src.model), "",
 		false), src.model)
-	if p.State = state; m == nil {
+	if p.State = state; in == nil || in.Manifest == nil {
 		return p, err
 	}
+	m := in.Manifest
+	p.CardStays = in.CardStays()
 	if p.describe(m); state == publish.Outdated && m.Plan.Digest == src.plan.Digest() {
 		p.read, p.publish = 0, 0 // only small files differ
 	}
@@ -246,6 +249,9 @@ func (p *publication) remark() string {
 		parts = append(parts, "converted by another version")
 	case p.State == publish.Outdated:
 		parts = append(parts, "converted with other flags")
+	}
+	if p.CardStays {
+		parts = append(parts, "its card isn't ours and may be out of date")
 	}
 	return strings.Join(parts, "; ")
 }

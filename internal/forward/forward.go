@@ -61,7 +61,7 @@ func Make(ctx context.Context, job *Job) error {
 	if err := m.takeUpSpools(ctx); err != nil {
 		return err
 	}
-	if err := job.Folder.Save(job.Ledger); err != nil {
+	if err := job.Folder.Save(); err != nil {
 		return err
 	}
 	return m.run(ctx)
@@ -70,7 +70,7 @@ func Make(ctx context.Context, job *Job) error {
 // run publishes what earlier runs left, which frees its disk. Then it makes the output of every
 // task, in stages that hand it on. The first error ends all of them.
 func (m *maker) run(ctx context.Context) error {
-	publishes := m.Repo != nil && !m.Wait // else nothing is published now
+	publishes := m.To.Publishes() && !m.Wait // else nothing is published now
 	if publishes {
 		if err := m.publishLeftovers(ctx); err != nil {
 			return err

@@ -25,7 +25,7 @@ type Job struct {
 	ByRange   bool            // read only what is needed of every source file
 
 	Folder *publish.Folder
-	Repo   *publish.Repo // nil: publish nothing
+	To     publish.Remote
 	// CommitWait is how long an uploaded output waits for its commit.
 	CommitWait time.Duration
 	Wait       bool // outputs wait in the folder for the last commit
@@ -112,7 +112,7 @@ func (j *Job) countProgress() {
 		n.Store(0)
 	}
 	p.Expect(progress.Read, progress.Encode, progress.Verify)
-	if j.Repo != nil {
+	if j.To.Publishes() {
 		p.Expect(progress.Upload)
 	}
 	for _, o := range j.Outputs {

@@ -62,7 +62,7 @@ func (m *maker) send(ctx context.Context, o ledger.Output) error {
 	}
 	defer f.Close()
 	r, end := m.Progress.Uploading(f, o.Size)
-	err = m.Repo.Upload(ctx, o, r)
+	err = m.To.Upload(ctx, o, r)
 	end(err == nil)
 	return err
 }
@@ -102,7 +102,7 @@ func commitBatches(ctx context.Context, wait time.Duration, uploaded <-chan ledg
 
 // commit commits a batch together with the journal that lists it.
 func (m *maker) commit(ctx context.Context, batch []ledger.Output) error {
-	if err := m.Repo.Commit(ctx, batch, m.Ledger); err != nil {
+	if err := m.To.Commit(ctx, batch, m.Ledger); err != nil {
 		return err
 	}
 	m.Ledger.Committed(batch)

@@ -166,9 +166,11 @@ type OutputFile struct {
 	Kind   Kind   `json:"kind"`
 	Size   int64  `json:"size"`
 	SHA256 string `json:"sha256"`
-	Blob   string `json:"git_blob,omitempty"` // git's hash of a file that the run wrote
+	Blob   string `json:"git_blob,omitempty"` // git's hash of a small file, as a Hub lists it
 	// Kept says that the run found the file with the right content and left it.
 	Kept bool `json:"kept,omitempty"`
+	// SHA-256 of our part of a card, to which others may have added
+	Part string `json:"part_sha256,omitempty"`
 	// plan.OutputDigests, for a weight file
 	Digest string `json:"digest,omitempty"`
 	// Earlier is the run that verified a weight file; nil if it was the run that wrote the

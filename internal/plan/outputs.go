@@ -199,20 +199,23 @@ func (p *Plan) checkOutputNames() error {
 	return nil
 }
 
+// Folded returns the same text for all paths that file systems may take for one file, because they
+// ignore case.
+func Folded(path string) string { return strings.ToLower(strings.ToUpper(path)) }
+
 // Collision returns two of the paths that can't both exist, or "". On file systems that ignore
 // case, they are the same file, or one is a folder of the other.
 func Collision(paths []string) (a, b string) {
 	taken := map[string]string{}
-	fold := func(p string) string { return strings.ToLower(strings.ToUpper(p)) }
 	for _, p := range paths {
-		key := fold(p)
+		key := Folded(p)
 		if other, ok := taken[key]; ok {
 			return other, p
 		}
 		taken[key] = p
 	}
 	for _, p := range paths {
-		for dir := path.Dir(fold(p)); dir != "."; dir = path.Dir(dir) {
+		for dir := path.Dir(Folded(p)); dir != "."; dir = path.Dir(dir) {
 			if file, ok := taken[dir]; ok {
 				return file, p
 			}

@@ -1,36 +1,124 @@
 package publish
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"maps"
+	"path"
+	"slices"
 
 	"github.com/df11-convert/df11-convert/hub"
+	"github.com/df11-convert/df11-convert/internal/names"
 )
 
-// workBranch names the branch on which the plan refreshes main; another target branch has its name in
-// between. Not every Hub routes a name with a slash.
-func (r *Repo) workBranch() string {
-	if r.main.name != "main" {
-		return "df11-convert-" + r.main.name + "-" + r.owner.Digest
-	}
-	return "df11-convert-" + r.owner.Digest
+// A branch is what a run knows of a branch of its repo.
+type branch struct {
+	name string
+	head string // the newest commit that the run knows
+	seen string // the commit that the run has inspected last, or has made since
+	at   place
+	in   *Inspection
+	// the run has sent its journal, perhaps without an answer, so the last commit deletes it
+	sent bool
 }
 
-// RemoveBranch removes the branch of the plan, if there's one, once main is finished. It asks first,
-// because some Hubs answer 500 to the removal of a branch that isn't there.
-func (r *Repo) RemoveBranch(ctx context.Context) error {
+// open reads a branch at its head, and refuses it if files of others are in the way, unless forced.
+func (r *repo) open(ctx context.Context, name string, force bool) (*branch, error) {
+	at := place{journal: path.Join(names.JournalDir, journalName(r.run.Part)), force: force}
+	info, in, err := r.push.inspect(ctx, r.run, at, name, nil)
+	if info == nil {
+		return nil, err
+	}
+	return &branch{name: name, head: info.SHA, seen: info.SHA, at: at, in: in}, err
+}
+
+// inspect inspects the head of a branch.
+func (p Push) inspect(ctx context.Context, run *Conversion, at place, name string,
+	last *Inspection) (info *hub.RepoInfo, in *Inspection, err error) {
+	if info, err = p.Hub.Info(ctx, p.Repo, name); err != nil {
+		return nil, nil, err
+	}
+	l := p.listing(info.SHA, info.ByPath())
+	if slices.Contains(slices.Collect(maps.Values(l.versions)), "") { // as some hubs list files
+		l, err = p.list(ctx, info.SHA)
+	}
+	if err == nil {
+		in, err = run.inspect(ctx, at, l, last)
+	}
+	return info, in, err
+}
+
+// maxJournalBytes bounds a journal, a manifest or a small file that is read whole.
+const maxJournalBytes = 256 << 20
+
+// list lists all files of a commit.
+func (p Push) list(ctx context.Context, id string) (listing, error) {
+	files, err := p.Hub.Tree(ctx, p.Repo, id)
+	return p.listing(id, files), err
+}
+
+func (p Push) listing(id string, files map[string]hub.FileInfo) listing {
+	c := commit{p, id, files}
+	l := listing{p.Repo, map[string]string{}, map[string]names.File{}, c}
+	for name, f := range files {
+		l.versions[name], _ = c.version(name)
+		l.onHub[name] = f.File()
+	}
+	return l
+}
+
+// A commit of a repo holds files.
+type commit struct {
+	push  Push
+	id    string
+	files map[string]hub.FileInfo
+}
+
+// version returns the SHA-256 of a large file, and git's hash of a small one.
+func (c commit) version(name string) (string, error) {
+	f := c.files[name]
+	return cmp.Or(f.SHA256, f.BlobID), nil
+}
+
+func (c commit) read(ctx context.Context, name string) ([]byte, error) {
+	return c.push.Hub.ReadFile(ctx, c.files[name].Ref(c.push.Repo, c.id), maxJournalBytes)
+}
+
+func (c commit) file(ctx context.Context, name, _ string) (names.File, error) {
+	f := c.files[name].File()
+	if f.SHA256 != "" {
+		return f, nil
+	}
+	b, err := c.read(ctx, name)
+	f.SHA256 = sumOf(b)
+	return f, err
+}
+
+// workBranch names the branch on which the plan prepares an update of main. Another target branch has
+// its name in between. Not every Hub routes a name with a slash.
+func (r *repo) workBranch() string {
+	if r.main.name != "main" {
+		return "df11-convert-" + r.main.name + "-" + r.run.Digest
+	}
+	return "df11-convert-" + r.run.Digest
+}
+
+// Leave removes the branch of the plan, if there's one, once main is finished. It asks first, because
+// some Hubs answer 500 to the removal of a branch that isn't there.
+func (r *repo) Leave(ctx context.Context) error {
 	if r.fresh {
 		return nil
 	}
-	_, err := r.Hub.Head(ctx, r.Repo, r.workBranch())
+	_, err := r.push.Hub.Head(ctx, r.push.Repo, r.workBranch())
 	if errors.Is(err, hub.ErrRevisionNotFound) {
 		return nil
 	}
-	return errors.Join(err, r.Hub.DeleteBranch(ctx, r.Repo, r.workBranch()))
+	return errors.Join(err, r.push.Hub.DeleteBranch(ctx, r.push.Repo, r.workBranch()))
 }
 
-// committed records a commit of this run. A head that was found there, not answered to the request,
-// may hold more: it is judged before the next one.
+// committed records a commit of this run. If the Hub didn't confirm it and the run found it at the
+// head, the head may hold other changes too: it's inspected before the next commit.
 func (b *branch) committed(done hub.Commit) {
 	b.head = done.OID
 	if !done.Found {
@@ -40,31 +128,34 @@ func (b *branch) committed(done hub.Commit) {
 
 // recheck refuses a branch that others have changed. It reads nothing if the head hasn't moved since
 // this run last saw it.
-func (r *Repo) recheck(ctx context.Context, b *branch, head string) error {
+func (r *repo) recheck(ctx context.Context, b *branch, head string) error {
 	if b.seen == head {
 		return nil
 	}
-	s, err := r.snapshot(ctx, head)
+	l, err := r.push.list(ctx, head)
 	if err != nil {
 		return err
 	}
-	in, err := b.inspect(ctx, s, b.Inspection)
+	in, err := r.run.inspect(ctx, b.at, l, b.in)
 	if err == nil {
-		b.seen, b.Inspection = head, in
+		b.seen, b.in = head, in
 	}
 	return err
 }
 
-// ErrBranchGone says that the branch of a refresh was removed, by a faster run or by a person.
-var ErrBranchGone = errors.New("the branch of the refresh was removed")
+// inspectMain inspects what main holds now.
+func (r *repo) inspectMain(ctx context.Context) (*Inspection, error) {
+	_, in, err := r.push.inspect(ctx, r.run, r.main.at, r.main.name, r.main.in)
+	return in, err
+}
 
 // whyGone turns the error of a missing branch into ErrBranchGone: a run that finishes main removes
 // the branch. It returns any other error as it is.
-func (r *Repo) whyGone(ctx context.Context, err error) error {
+func (r *repo) whyGone(ctx context.Context, err error) error {
 	if r.work == r.main || !errors.Is(err, hub.ErrRevisionNotFound) {
 		return err
 	}
-	if _, _, why := r.inspect(ctx, r.main.judge, r.main.name, r.main.Inspection); why != nil {
+	if _, why := r.inspectMain(ctx); why != nil {
 		return why
 	}
 	return errors.Join(ErrBranchGone, err)

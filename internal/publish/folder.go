@@ -18,36 +18,36 @@ import (
 	"github.com/df11-convert/df11-convert/internal/ledger"
 	"github.com/df11-convert/df11-convert/internal/metadata"
 	"github.com/df11-convert/df11-convert/internal/names"
-	"github.com/df11-convert/df11-convert/internal/reader"
 )
 
 // filesDir is where the outputs of a folder that does not keep them are, inside of the state
 // folder.
 const filesDir = "files"
 
-// A Folder is where output files are made. Either it keeps them and is the user's, or it is a work
-// folder, and each file is removed once it is uploaded. What else is in either is left alone.
+// A Folder is where output files are made. It's the user's output folder, which keeps them, or a work
+// folder, which drops each file after its upload. It never touches other files.
 type Folder struct {
-	*Inspection      // before the run; at its end, what Finish has found
-	Stays       bool // the folder keeps its output files
+	Stays bool // the folder keeps its output files
 
+	run    *Conversion
 	disk   *disk.Folder
 	within string // where in the folder the output files are
-	judge  *judge
+	at     place
+	in     *Inspection
 	ledger *ledger.Ledger
-	saved  bool // it is in the folder
+	saved  bool // the ledger is in the folder
 }
 
 // OpenFolder makes the folder, locks it, and refuses it if files of others are in the way. With
 // stays, root keeps the result, and perm limits the permissions of its files. Otherwise root is a
 // work folder, whose files only this conversion needs.
-func OpenFolder(ctx context.Context, root string, stays bool, w *Owner,
+func OpenFolder(ctx context.Context, root string, stays bool, run *Conversion,
 	perm fs.FileMode) (f *Folder, err error) {
-	f = &Folder{Stays: stays, judge: w.judge(names.StateDir, w.Force)}
+	f = &Folder{Stays: stays, run: run, at: place{force: run.Force, work: !stays,
+		journal: path.Join(names.StateDir, journalName(run.Part))}}
 	kind := disk.Output
 	if !stays {
 		kind, perm, f.within = disk.Work, 0o600, path.Join(names.StateDir, filesDir)
-		f.judge.work = true
 	}
 	if f.disk, err = disk.OpenFolder(kind, root, perm); err != nil {
 		return nil, err
@@ -58,47 +58,51 @@ func OpenFolder(ctx context.Context, root string, stays bool, w *Owner,
 	if err = f.inspect(ctx); err != nil {
 		return nil, errors.Join(err, f.disk.Leave())
 	}
+	f.ledger = f.earlier()
 	return f, nil
 }
 
-// inspect makes sure that the folder is this conversion's. With its journal, all that lies where a
-// work folder has its files is: those that the journal does not list are not complete.
+// inspect makes sure that the folder is this conversion's. If a work folder holds our journal, all its
+// files are ours. Those the journal doesn't list are incomplete.
 func (f *Folder) inspect(ctx context.Context) error {
-	s, err := f.snapshot()
+	l, err := f.list()
 	if err != nil {
 		return err
 	}
-	if f.Inspection, err = f.judge.inspect(ctx, s, nil); f.Inspection == nil {
+	if f.in, err = f.run.inspect(ctx, f.at, l, nil); f.in == nil {
 		return err
 	}
-	for name, version := range f.versions {
-		f.disk.Known[f.at(name)] = version
+	for name, version := range f.in.versions {
+		f.disk.Known[f.place(name)] = version
 	}
 	_, refused := errors.AsType[*ConflictError](err)
-	if _, ours := f.Ours[f.judge.journal]; refused && ours && !f.Stays {
+	if refused && f.at.work && f.in.Files[f.at.journal].Standing == Ours {
 		return nil
 	}
 	return err
 }
 
-// snapshot has the files of the result, the journals and the manifest, and other files that a loader
-// would read with them. In a work folder, it has the kept spools instead.
-func (f *Folder) snapshot() (snapshot, error) {
-	s := snapshot{f.Name(), map[string]string{}, nil, f} // what is there is hashed
+// Found is what the folder held before the run; at its end, what Finish has found.
+func (f *Folder) Found() *Inspection { return f.in }
+
+// list lists the files of the result, the journals and the manifest, and other files that a loader
+// would read with them. In a work folder, it lists the kept spools instead.
+func (f *Folder) list() (listing, error) {
+	l := listing{f.Name(), map[string]string{}, nil, f} // what is there is hashed
 	files, err := f.candidates()
 	for _, name := range files {
 		version, versionErr := f.version(name)
 		if version != "" {
-			s.versions[name] = version
+			l.versions[name] = version
 		}
 		err = cmp.Or(err, versionErr)
 	}
-	return s, err
+	return l, err
 }
 
-// candidates are the names of the files that a snapshot looks for.
+// candidates are the names of the files that list looks for.
 func (f *Folder) candidates() ([]string, error) {
-	files := slices.AppendSeq([]string{f.judge.journal}, maps.Keys(f.judge.written))
+	files := slices.AppendSeq([]string{f.at.journal}, maps.Keys(f.run.files))
 	if !f.Stays {
 		state, err := fs.ReadDir(f.disk.State.FS(), ".")
 		for _, e := range state {
@@ -108,24 +112,41 @@ func (f *Folder) candidates() ([]string, error) {
 		}
 		return files, err
 	}
-	for dir := range f.judge.loaded {
+	dirs := map[string]bool{}
+	for name := range f.run.files {
+		dirs[path.Dir(name)] = true
+	}
+	for dir := range dirs {
 		entries, _ := fs.ReadDir(f.disk.Root.FS(), dir) // a folder that is not there has none
 		for _, e := range entries {
-			if reader.IsSafetensors(e.Name()) {
-				files = append(files, path.Join(dir, e.Name()))
+			name := path.Join(dir, e.Name())
+			if f.run.loads(name) || !e.IsDir() && f.isAlike(name) {
+				files = append(files, name)
 			}
 		}
 	}
 	return files, nil
 }
 
+// isAlike reports whether a file's name is like that of another file of the result, unless this system
+// takes both for one.
+func (f *Folder) isAlike(name string) bool {
+	other := f.run.alike(name)
+	if other == "" {
+		return false
+	}
+	here, err := f.version(name)
+	there, _ := f.version(other)
+	return err == nil && here != there
+}
+
 // version returns the size and time of a file.
 func (f *Folder) version(name string) (string, error) {
-	info, err := f.disk.Lstat(f.at(name))
+	info, err := f.disk.Lstat(f.place(name))
 	switch {
 	case err == nil:
 		return disk.Version(info), nil
-	case !errors.Is(err, fs.ErrNotExist) && f.judge.writes(name):
+	case !errors.Is(err, fs.ErrNotExist) && f.run.writes(name):
 		return "", f.disk.Unusable(err)
 	}
 	return "", nil
@@ -136,15 +157,15 @@ func inState(name string) bool { return strings.HasPrefix(name, names.StateDir+"
 
 // read returns a manifest or a journal. For a link it returns nil.
 func (f *Folder) read(_ context.Context, name string) ([]byte, error) {
-	return f.disk.Read(f.at(name), maxJournalBytes)
+	return f.disk.Read(f.place(name), maxJournalBytes)
 }
 
 func (f *Folder) file(ctx context.Context, name, like string) (names.File, error) {
-	st, err := f.disk.Lstat(f.at(name))
+	st, err := f.disk.Lstat(f.place(name))
 	if err != nil {
 		return names.File{}, err
 	}
-	sum := f.disk.Hash(ctx, f.at(name), st.Size(), hub.NewHash(like, st.Size()))
+	sum := f.disk.Hash(ctx, f.place(name), st.Size(), hub.NewHash(like, st.Size()))
 	return names.File{Path: name, Size: st.Size(), SHA256: sum}, context.Cause(ctx)
 }
 
@@ -154,51 +175,56 @@ func (f *Folder) Name() string { return f.disk.Root.Name() }
 // State is the folder in it for all that is not the result.
 func (f *Folder) State() *os.Root { return f.disk.State }
 
-// at is where in the folder a file of the result lies, or one of the state.
-func (f *Folder) at(name string) string {
+// place is where in the folder a file of the result lies, or one of the state.
+func (f *Folder) place(name string) string {
 	if inState(name) {
 		return name
 	}
 	return path.Join(f.within, name)
 }
 
-// Ledger reads what earlier runs have done in the folder: from their journal, else from the
-// manifest of a finished conversion. Outputs that are gone or differ from what it says are not in
-// it, and of no use in a work folder.
-func (f *Folder) Ledger() (l *ledger.Ledger, err error) {
-	l = ledger.New(f.judge.Digest, f.Stays)
-	l.Digests = f.judge.Digests
-	c, ok := f.claims[f.judge.journal]
+// Ledger returns what is done: at first, what earlier runs finished, from their journal or else the
+// manifest. It leaves out outputs that are missing or changed.
+func (f *Folder) Ledger() *ledger.Ledger { return f.ledger }
+
+// earlier returns the ledger of earlier runs.
+func (f *Folder) earlier() *ledger.Ledger {
+	l := ledger.New(f.run.Digest, f.Stays)
+	l.Digests = f.run.Digests
+	claim, ok := f.in.claims[f.at.journal]
 	if !ok {
-		c = f.claims[names.Manifest]
+		claim = f.in.claims[names.Manifest]
 	}
-	l.Read(c)
-	f.ledger = l
-	l.Claim(f.judge.identity, f.judge.Commit, f.former())
-	// it was hashed to know whose it is
-	l.Keep(func(o ledger.Output) bool {
-		return !o.Here || f.Ours[o.Path] == o.File() || f.Ours[o.From] == o.There()
+	l.Read(claim)
+	l.Claim(f.run.identity, f.run.From.Commit, f.in.Ours())
+	l.Keep(func(o ledger.Output) bool { // those that are here were hashed, to know whose they are
+		return !o.Here || f.in.Holds(o.File()) || f.in.Holds(o.There())
 	})
-	for name := range f.versions {
-		if o, _ := l.Output(name); !f.Stays && !inState(name) && !o.Here {
+	return l
+}
+
+// Clear removes from a work folder the outputs that aren't complete, or of no use to this run.
+func (f *Folder) Clear() (err error) {
+	for name := range f.in.versions {
+		if o, _ := f.ledger.Output(name); !f.Stays && !inState(name) && !o.Here {
 			err = errors.Join(err, f.Remove(name))
 		}
 	}
-	return l, err
+	return err
 }
 
-// Save writes the journal of a ledger, which every later change is appended to.
-func (f *Folder) Save(l *ledger.Ledger) error {
+// Save writes the ledger as the journal, which every later change is appended to.
+func (f *Folder) Save() error {
 	f.saved = true
-	return l.Save(f.disk.State, journalName(f.judge.Part))
+	return f.ledger.Save(f.disk.State, journalName(f.run.Part))
 }
 
 // Begin is called after the first journal is saved. Unless the folder holds the finished result of
 // these weights, Begin removes config and manifest: weights are overwritten one by one, and the
 // folder must not look finished meanwhile. Then it gives outputs of former names their present ones.
 func (f *Folder) Begin() error {
-	if f.Manifest != nil && !f.Made {
-		if err := errors.Join(f.Remove(f.judge.config), f.Remove(names.Manifest)); err != nil {
+	if f.in.Manifest != nil && !f.in.Made {
+		if err := errors.Join(f.Remove(f.run.config), f.Remove(names.Manifest)); err != nil {
 			return err
 		}
 	}
@@ -206,8 +232,8 @@ func (f *Folder) Begin() error {
 		if !o.Here || o.From == "" {
 			continue
 		}
-		if f.Ours[o.Path] != o.File() { // else the last run was stopped here
-			if err := f.disk.Rename(f.at(o.From), f.at(o.Path)); err != nil {
+		if !f.in.Holds(o.File()) { // else the last run was stopped here
+			if err := f.disk.Rename(f.place(o.From), f.place(o.Path)); err != nil {
 				return err
 			}
 		}
@@ -220,7 +246,7 @@ func (f *Folder) Begin() error {
 
 // Create starts a file of the result, of a known size.
 func (f *Folder) Create(name string, size int64) (*disk.File, error) {
-	return f.disk.Create(f.at(name), size)
+	return f.disk.Create(f.place(name), size)
 }
 
 // Announce puts a side file into the journal, before the file gets its name.
@@ -229,27 +255,27 @@ func (f *Folder) Announce(file names.File) error {
 }
 
 // Open opens a file of the result that this run has made or looked at.
-func (f *Folder) Open(name string) (*os.File, error) { return f.disk.Open(f.at(name)) }
+func (f *Folder) Open(name string) (*os.File, error) { return f.disk.Open(f.place(name)) }
 
 // Remove removes a file of the result, if it's there and no one has changed it meanwhile.
-func (f *Folder) Remove(name string) error { return f.disk.Remove(f.at(name)) }
+func (f *Folder) Remove(name string) error { return f.disk.Remove(f.place(name)) }
 
 // Finish makes the folder complete: it checks that the folder is still this conversion's and holds
 // every output, removes what former conversions have left, and writes the side files, config.json
-// last. Copied files are there already. Finish may be repeated.
+// last. Copied files are there already. Finish may be repeated. Only a folder that stays is finished.
 func (f *Folder) Finish(ctx context.Context, r *Result) error {
 	if err := f.complete(ctx, r); err != nil {
 		return err
 	}
-	for name := range f.Ours {
-		if !f.judge.writes(name) && !inState(name) {
-			if err := f.Remove(name); err != nil {
+	for _, old := range f.in.Ours() {
+		if !f.run.writes(old.Path) && !inState(old.Path) {
+			if err := f.Remove(old.Path); err != nil {
 				return err
 			}
 		}
 	}
 	for _, s := range r.Files {
-		if s.Data == nil || s.Kind == metadata.KindCard && f.CardStays {
+		if s.Data == nil || s.Kind == metadata.KindCard && f.in.CardStays() {
 			continue
 		}
 		if err := f.write(s); err != nil {
@@ -271,22 +297,23 @@ func (f *Folder) write(s SideFile) error {
 }
 
 // complete makes sure that no one else has changed files of the folder since the run began. A file
-// that former runs have made is ours, too, but no part of this result.
+// that former runs have made is ours, too, but no part of this result. As the folder stays, the
+// versions that the disk knows have the names of the result.
 func (f *Folder) complete(ctx context.Context, r *Result) error {
-	s, err := f.snapshot()
+	l, err := f.list()
 	if err != nil {
 		return err
 	}
-	last := *f.Inspection
+	last := *f.in
 	last.versions = f.disk.Known // what the run has written since
-	in, err := f.judge.inspect(ctx, s, &last)
+	in, err := f.run.inspect(ctx, f.at, l, &last)
 	if err != nil {
 		return err
 	}
-	f.Inspection = in
+	f.in = in
 	for _, made := range r.inPlace() {
-		version := s.versions[made.Path]
-		isIt := version == f.disk.Known[made.Path] || in.Ours[made.Path] == made
+		version := l.versions[made.Path]
+		isIt := version == f.disk.Known[made.Path] || in.Holds(made)
 		if version == "" || !isIt {
 			return fmt.Errorf("%s was removed or changed while the conversion ran: "+
 				"run the same command again", filepath.Join(f.Name(), made.Path))
@@ -295,9 +322,9 @@ func (f *Folder) complete(ctx context.Context, r *Result) error {
 	return nil
 }
 
-// Close releases the lock. With done, it removes what this run has made but the result, by name,
-// then the lock: once the lock is free, the folder is the next run's. It removes an empty work
-// folder too. Without done, it leaves what another run can go on with.
+// Close releases the lock. If done, it deletes everything this run made except the result, and the
+// lock last, because the next run may start as soon as the lock is free. It removes an empty work
+// folder too. Otherwise it leaves what another run can go on with.
 func (f *Folder) Close(done bool) error {
 	var err error
 	if !done && f.saved {
@@ -307,7 +334,7 @@ func (f *Folder) Close(done bool) error {
 		err = f.removeMade()
 	}
 	if done {
-		err = errors.Join(err, f.disk.Remove(f.judge.journal))
+		err = errors.Join(err, f.disk.Remove(f.at.journal))
 	}
 	return errors.Join(err, f.disk.Leave())
 }

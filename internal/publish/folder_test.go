@@ -48,7 +48,7 @@ func TestFolderTakenOver(t *testing.T) {
 // useFolder opens a folder, if no one else has it, writes a journal, finds it, and ends.
 func useFolder(t *testing.T, root string, stays bool, holders, got *atomic.Int32) {
 	p := &plan.Plan{}
-	f, err := publish.OpenFolder(t.Context(), root, stays, publish.NewOwner(p, publish.Origin{}, "part", false), 0o666)
+	f, err := publish.OpenFolder(t.Context(), root, stays, publish.NewConversion(p, publish.Origin{}, "part", false), 0o666)
 	if errors.Is(err, disk.ErrLocked) {
 		return
 	}
@@ -60,8 +60,8 @@ func useFolder(t *testing.T, root string, stays bool, holders, got *atomic.Int32
 	if n := holders.Add(1); n != 1 {
 		t.Errorf("%d have the folder", n)
 	}
-	l := ledger.New("digest", stays)
-	if err := f.Save(l); err != nil {
+	l := f.Ledger()
+	if err := f.Save(); err != nil {
 		t.Error(err)
 	}
 	if _, err := os.Stat(filepath.Join(f.State().Name(), "part.json")); err != nil {
@@ -85,14 +85,12 @@ func convert(t *testing.T, root string, force bool, meanwhile func() error) erro
 		p.OutputFiles = append(p.OutputFiles, plan.OutputFile{Path: name})
 	}
 	p.Layout = catalog.Transformers
-	f, err := publish.OpenFolder(t.Context(), root, true, publish.NewOwner(p, publish.Origin{Repo: "org/a"}, "part", force), 0o666)
+	f, err := publish.OpenFolder(t.Context(), root, true, publish.NewConversion(p, publish.Origin{Repo: "org/a"}, "part", force), 0o666)
 	if err != nil {
 		return err
 	}
-	l, err := f.Ledger()
-	if err == nil {
-		err = errors.Join(f.Save(l), f.Begin())
-	}
+	l := f.Ledger()
+	err = errors.Join(f.Save(), f.Begin())
 	r := &publish.Result{}
 	for _, o := range p.OutputFiles {
 		if err == nil && !l.Done(o.Path) {

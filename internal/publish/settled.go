@@ -14,13 +14,12 @@ import (
 	"github.com/df11-convert/df11-convert/internal/reader"
 )
 
-// A Settled target holds what a conversion would publish there.
+// Settled is a target that holds what a conversion would publish there.
 type Settled struct {
-	Push
+	At       Location
 	Source   *hub.RepoInfo // at the commit of the manifest
 	Manifest *metadata.Manifest
 	SHA256   string // of the manifest
-	Commit   string // of the target
 }
 
 // Settled looks whether a target holds the result of a source at its commit, made by the rules of this
@@ -57,7 +56,9 @@ func (p Push) Settled(ctx context.Context, from *hub.RepoInfo, endpoint, asked s
 		return nil
 	}
 	p.Repo = at.ID
-	return &Settled{p, from, m, sumOf(b), at.SHA}
+	where := p.Where()
+	where.Commit = at.SHA
+	return &Settled{where, from, m, sumOf(b)}
 }
 
 // listsTarget reports whether a target holds every file of its manifest, copied ones as the source

@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"github.com/df11-convert/df11-convert/hub"
-	"github.com/df11-convert/df11-convert/internal/metadata"
 	"github.com/df11-convert/df11-convert/internal/model"
 	"github.com/df11-convert/df11-convert/internal/names"
 	"github.com/df11-convert/df11-convert/internal/plan"
@@ -29,15 +28,15 @@ const (
 	Foreign State = "foreign"
 )
 
-// State returns what a repo holds of a conversion, and changes nothing. The manifest is nil if there
-// is none. State returns the error with which a run would refuse the repo.
-func (p Push) State(ctx context.Context, w *Owner,
-	m *model.Model) (State, *metadata.Manifest, error) {
-	info, in, err := p.inspect(ctx, w.judge(names.JournalDir, false), cmp.Or(p.Revision, "main"), nil)
+// State returns what a repo holds of a conversion, and changes nothing. The inspection is nil if there
+// is none to compare with. State returns the error with which a run would refuse the repo.
+func (p Push) State(ctx context.Context, run *Conversion,
+	m *model.Model) (State, *Inspection, error) {
+	info, in, err := p.inspect(ctx, run, place{}, cmp.Or(p.Revision, "main"), nil)
 	switch {
 	case errors.Is(err, hub.ErrNotFound) || errors.Is(err, hub.ErrRevisionNotFound):
 		return Missing, nil, nil
-	case in != nil && in.state(w.Commit) == Foreign:
+	case in != nil && in.state(run.From.Commit) == Foreign:
 		return Foreign, nil, nil
 	case err == nil:
 		err = p.Visibility(ctx, m).refuse(info)
@@ -45,7 +44,7 @@ func (p Push) State(ctx context.Context, w *Owner,
 	if err != nil {
 		return "", nil, err
 	}
-	return in.state(w.Commit), in.Manifest, nil
+	return in.state(run.From.Commit), in, nil
 }
 
 // state is the state of a repo, for a commit of the source.

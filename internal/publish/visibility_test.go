@@ -158,9 +158,9 @@ func TestTargetsKeepTheirVisibility(t *testing.T) {
 				}
 				closed := there == "private" || there == "manual" && source.private == nil
 				refused := !source.open && there != "" && !closed
-				owner := NewOwner(&plan.Plan{}, Origin{}, "", false)
-				_, err := OpenRepo(t.Context(), push, owner, &source.m)
-				_, _, status := push.State(t.Context(), owner, &source.m)
+				run := NewConversion(&plan.Plan{}, Origin{}, "", false)
+				_, err := push.Open(t.Context(), run, &source.m, nil)
+				_, _, status := push.State(t.Context(), run, &source.m)
 				for _, err := range []error{err, status} {
 					if e := (*VisibilityError)(nil); errors.As(err, &e) != refused || !refused && err != nil {
 						t.Fatalf("got %v, want it refused: %v", err, refused)

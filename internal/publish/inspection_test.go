@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/df11-convert/df11-convert/internal/catalog"
+	"github.com/df11-convert/df11-convert/internal/metadata"
 	"github.com/df11-convert/df11-convert/internal/names"
 	"github.com/df11-convert/df11-convert/internal/plan"
 )
@@ -22,14 +23,14 @@ type fake struct {
 	folder bool
 }
 
-func (f fake) snapshot() snapshot {
+func (f fake) listing() listing {
 	versions := map[string]string{}
 	for name := range f.files {
 		if !f.folder || !strings.HasPrefix(name, "unlisted") { // a folder looks for what it knows
 			versions[name], _ = f.version(name)
 		}
 	}
-	return snapshot{"there", versions, nil, f}
+	return listing{"there", versions, nil, f}
 }
 
 func (f fake) version(name string) (string, error) {
@@ -177,15 +178,19 @@ func verdict(in *Inspection, err error) string {
 		}
 	}
 	if in != nil {
-		add("ours", slices.Collect(maps.Keys(in.Ours)))
-		for name, kept := range in.Kept {
-			if kept {
-				add("kept", []string{name})
-			}
+		by := map[Standing][]string{}
+		for name, f := range in.Files {
+			by[f.Standing] = append(by[f.Standing], name)
+		}
+		add("ours", by[Ours])
+		add("shared", by[Shared])
+		for _, name := range by[Equal] {
+			add("kept", []string{name})
 		}
 	}
 	if e := (*ConflictError)(nil); errors.As(err, &e) {
 		add("overwritten", e.Overwritten)
+		add("alike", e.Alike)
 		add("read along", e.Files)
 		if e.Of != "" {
 			words = append(words, "of "+e.Of)
@@ -193,7 +198,10 @@ func verdict(in *Inspection, err error) string {
 	} else if err != nil {
 		words = append(words, err.Error())
 	}
-	if in != nil && in.CardStays {
+	if in != nil {
+		add("allowed", in.Allowed())
+	}
+	if in != nil && in.CardStays() {
 		words = append(words, "card stays")
 	}
 	if in != nil && in.Current {
@@ -210,6 +218,9 @@ const (
 	all    = "ours README.md config.json df11-manifest.json df11.png head.safetensors model.safetensors tokenizer.json"
 )
 
+// marked is a card as a run writes it.
+var marked = string(metadata.MarkCard([]byte("---\nlicense: mit\n---\n\nours\n")))
+
 // A site is the kind of a target.
 type site int
 
@@ -224,8 +235,8 @@ const (
 	single   // a repo, for a layout whose loader reads one file by its name
 )
 
-// of makes the judge of a run at a site, and what the site holds.
-func (s site) of(files map[string]string) (*judge, fake) {
+// of makes the conversion of a run at a site, and what the site holds.
+func (s site) of(files map[string]string) (*Conversion, place, fake) {
 	p := &plan.Plan{Layout: catalog.Transformers, Config: "config.json", Carried: plan.Carried{Copied: []plan.File{{Path: "tokenizer.json", ETag: "tokens"}}},
 		OutputFiles: []plan.OutputFile{{Path: "model.safetensors"}, {Path: "head.safetensors"}}}
 	if s == single {
@@ -247,15 +258,14 @@ func (s site) of(files map[string]string) (*judge, fake) {
 		p.Copied[0].ETag, from.Local = "", true
 		from.Content = func(context.Context, string) (string, error) { return sumOf([]byte("local tokens")), nil }
 	}
-	w, dir := NewOwner(p, from, "part", s == forcedRepo || s == forcedFolder), names.JournalDir
-	w.Digest = ours
+	c := NewConversion(p, from, "part", s == forcedRepo || s == forcedFolder)
+	c.Digest = ours
+	at := place{journal: part, force: c.Force, work: s == workFolder}
 	f := fake{files, s == inFolder || s == forcedFolder || s == workFolder}
 	if f.folder {
-		dir = names.StateDir
+		at.journal = state
 	}
-	j := w.judge(dir, w.Force)
-	j.work = s == workFolder
-	return j, f
+	return c, at, f
 }
 
 // TestWhoseAFileIs: the rule of ownership, for a run that begins.
@@ -275,6 +285,14 @@ func TestWhoseAFileIs(t *testing.T) {
 		{"a picture", inRepo, files{"df11.png": "x"}, "overwritten df11.png"},
 		{"other weights", inRepo, files{"x.safetensors": "x"}, "read along x.safetensors"},
 		{"other weights, and one file is read", single, files{"x.safetensors": "x"}, ""},
+		{"names that some systems can't tell from the result's", inRepo, files{"Tokenizer.json": "x", "readme.md": "x", "MODEL.safetensors": "x", "config.json/x": "x", "sub/readme.md": "x"}, "alike MODEL.safetensors Tokenizer.json config.json/x readme.md"},
+		{"such a name in a folder", inFolder, files{"Tokenizer.json": "x"}, "alike Tokenizer.json"},
+		{"such a name of ours", inRepo, files{record: manifest(older, "org/a", "Tokenizer.json x"), "Tokenizer.json": "x"}, "ours Tokenizer.json df11-manifest.json"},
+		{"force, and such a name", forcedRepo, files{"readme.md": "x"}, "allowed readme.md"},
+		{"a card with our part", inRepo, files{"README.md": marked + "mine"}, "shared README.md"},
+		{"a card with our part, edited", inRepo, files{"README.md": strings.Replace(marked, "ours", "mine", 1)}, "card stays"},
+		{"force, and a card with our part", forcedRepo, files{"README.md": marked + "mine"}, ""},
+		{"the result, and more in its card", inRepo, whole(files{"README.md": marked + "mine"}), strings.Replace(all, "README.md ", "", 1) + ", shared README.md"},
 		{"a card", inRepo, files{"README.md": "x"}, "card stays"},
 		{"a tokenizer of the same bytes", inRepo, files{"tokenizer.json": "tokens"}, "kept tokenizer.json"},
 		{"another tokenizer", inRepo, files{"tokenizer.json": "x"}, "overwritten tokenizer.json"},
@@ -340,10 +358,10 @@ func TestWhoseAFileIs(t *testing.T) {
 		{"the result, and other weights", inRepo, whole(files{"x.safetensors": "x"}), all + ", read along x.safetensors, current"},
 
 		{"force, and a file of the result's name", forcedRepo, files{"head.safetensors": "x"}, ""},
-		{"force, and other weights", forcedRepo, files{"x.safetensors": "x"}, ""},
+		{"force, and other weights", forcedRepo, files{"x.safetensors": "x"}, "allowed x.safetensors"},
 		{"force, and a card", forcedRepo, files{"README.md": "x"}, ""},
 		{"force, and another model's journal", forcedRepo, files{part: journal(other, "org/b", "head.safetensors head"), "head.safetensors": "head"}, ""},
-		{"force, a former commit's, and other weights", forcedRepo, files{record: manifest(older, "org/a", "old.safetensors old"), "old.safetensors": "old", "x.safetensors": "x"}, "ours df11-manifest.json old.safetensors"},
+		{"force, a former commit's, and other weights", forcedRepo, files{record: manifest(older, "org/a", "old.safetensors old"), "old.safetensors": "old", "x.safetensors": "x"}, "ours df11-manifest.json old.safetensors, allowed x.safetensors"},
 
 		{"a folder's tokenizer of the same bytes", inFolder, files{"tokenizer.json": "tokens"}, "kept tokenizer.json"},
 		{"a folder's other tokenizer", inFolder, files{"tokenizer.json": "x"}, "overwritten tokenizer.json"},
@@ -358,8 +376,8 @@ func TestWhoseAFileIs(t *testing.T) {
 		{"a work folder's same tokenizer", workFolder, files{"tokenizer.json": "tokens"}, "overwritten tokenizer.json"},
 		{"a work folder's other weights", workFolder, files{"x.safetensors": "x"}, ""},
 	} {
-		j, s := tt.at.of(tt.there)
-		if got := verdict(j.inspect(t.Context(), s.snapshot(), nil)); got != tt.want {
+		c, at, s := tt.at.of(tt.there)
+		if got := verdict(c.inspect(t.Context(), at, s.listing(), nil)); got != tt.want {
 			t.Errorf("%s:\n got %s\nwant %s", tt.what, got, tt.want)
 		}
 	}
@@ -397,15 +415,15 @@ func TestWhatHasComeSince(t *testing.T) {
 		{"a broken journal", inRepo, files{second: "x"}, still},
 		{"a broken journal of our name", inRepo, files{part: "x"}, "ours head.safetensors, overwritten .df11/part.json, card stays"},
 	} {
-		j, s := tt.at.of(maps.Clone(begun))
-		last, err := j.inspect(t.Context(), s.snapshot(), nil)
+		c, at, s := tt.at.of(maps.Clone(begun))
+		last, err := c.inspect(t.Context(), at, s.listing(), nil)
 		if err != nil {
 			t.Fatal(err)
 		}
 		before := verdict(last, nil)
 		maps.Copy(s.files, tt.come)
 		maps.DeleteFunc(s.files, func(_, content string) bool { return content == "" })
-		if got := verdict(j.inspect(t.Context(), s.snapshot(), last)); got != tt.want {
+		if got := verdict(c.inspect(t.Context(), at, s.listing(), last)); got != tt.want {
 			t.Errorf("%s:\n got %s\nwant %s", tt.what, got, tt.want)
 		}
 		if after := verdict(last, nil); after != before {

@@ -1,5 +1,3 @@
-// Package publish is where a result goes: a folder that keeps it, or a repo of the Hub. It decides
-// what in a target is ours, what conflicts, and how a target becomes complete; it makes no outputs.
 package publish
 
 import (
@@ -49,6 +47,9 @@ func NewSideFile(path string, kind metadata.Kind, data []byte) SideFile {
 	blob.Write(data)
 	file := metadata.OutputFile{Path: path, Kind: kind, Size: int64(len(data)), SHA256: sumOf(data),
 		Blob: fmt.Sprintf("%x", blob.Sum(nil))}
+	if kind == metadata.KindCard {
+		file.Part = metadata.CardPart(data)
+	}
 	return SideFile{OutputFile: file, Data: data}
 }
 

@@ -1,0 +1,136 @@
+package publish
+
+import (
+	"context"
+	"path"
+	"slices"
+
+	"github.com/df11-convert/df11-convert/internal/catalog"
+	"github.com/df11-convert/df11-convert/internal/ledger"
+	"github.com/df11-convert/df11-convert/internal/model"
+	"github.com/df11-convert/df11-convert/internal/names"
+	"github.com/df11-convert/df11-convert/internal/plan"
+	"github.com/df11-convert/df11-convert/internal/reader"
+)
+
+// A Conversion is what a run wants its destinations to hold: the result of a plan, made from a
+// source.
+type Conversion struct {
+	From    Origin
+	Digest  string            // of the plan
+	Digests map[string]string // of everything that decides the bytes of each output, by path
+	Part    string            // names the journal
+	Force   bool              // allows what is in the way when the run begins
+
+	identity plan.Identity
+	config   string                   // path of config.json
+	files    map[string]string        // the result's files: what pins the content at the source, or ""
+	folded   map[string]string        // the result's files by [plan.Folded]
+	folders  map[string]string        // a file in each folder of the result, by the same
+	loaded   map[string]bool          // folders of which a loader reads every .safetensors file
+	sources  map[string][]int         // the weight files that each output is made from
+	former   map[string]plan.OutputID // what earlier programs called outputs, by their present path
+}
+
+// An Origin is what a run knows of its source.
+type Origin struct {
+	Repo   string // Hub repo that the weights come from; "" if it isn't known
+	Commit string // of Repo; "" if it isn't known
+	Local  bool   // only their SHA-256 pins the weights
+	// Leads is [hub.Client.Leads] of the source's Hub. Nil means that no Hub can be asked.
+	Leads func(ctx context.Context, repo string) (string, error)
+	// Weights returns the weight files with the SHA-256 of each, if it's known or can be computed.
+	// Nil means no file.
+	Weights func(ctx context.Context) ([]names.File, error)
+	// Content returns the SHA-256 of a file that the result copies from a local source, and "" for
+	// any other file, because a commit pins the files of a Hub. Nil means no file.
+	Content func(ctx context.Context, name string) (string, error)
+}
+
+// OriginOf returns the origin of a repo's weights.
+func OriginOf(m *model.Model) Origin {
+	weights := func(context.Context) (list []names.File, err error) {
+		for _, f := range m.Files() {
+			list = append(list, names.File{Path: f.Path, Size: f.Size, SHA256: f.SHA256})
+		}
+		return list, nil
+	}
+	return Origin{Repo: m.ID, Commit: m.Commit, Leads: m.Leads, Weights: weights}
+}
+
+// NewConversion returns what a part of a plan makes of its source.
+func NewConversion(p *plan.Plan, from Origin, part string, force bool) *Conversion {
+	c := &Conversion{From: from, Digest: p.Digest(), Digests: p.OutputDigests(), Part: part,
+		Force: force, identity: plan.IdentityOf(p, from.Repo), config: p.ConfigPath(),
+		files: map[string]string{}, folded: map[string]string{}, folders: map[string]string{},
+		loaded: map[string]bool{}, sources: p.OutputSources(),
+		former: p.FormerOutputs()}
+	for _, f := range p.OutputFiles {
+		c.files[f.Path] = ""
+	}
+	for _, name := range []string{p.RemainderIndex, p.ConfigPath(), names.Card, names.Chart,
+		names.Manifest} {
+		if name != "" {
+			c.files[name] = ""
+		}
+	}
+	for _, f := range slices.Concat(p.Copied, p.Components) {
+		if f.Path != p.ConfigPath() {
+			c.files[f.Path] = f.ETag
+		}
+	}
+	for name := range c.files {
+		c.folded[plan.Folded(name)] = name
+		for dir := path.Dir(name); dir != "."; dir = path.Dir(dir) {
+			c.folders[plan.Folded(dir)] = name
+		}
+		// ComfyUI loads one file by its name
+		if reader.IsSafetensors(name) && p.Layout != catalog.ComfyUI {
+			c.loaded[path.Dir(name)] = true
+		}
+	}
+	return c
+}
+
+// writes reports whether the result has a file.
+func (c *Conversion) writes(name string) bool {
+	_, written := c.files[name]
+	return written
+}
+
+// loads reports whether a loader reads a file as weights of the result.
+func (c *Conversion) loads(name string) bool {
+	return reader.IsSafetensors(name) && c.loaded[path.Dir(name)]
+}
+
+// alike returns the file of the result that can't be next to another file on some systems, because
+// they ignore case or because one is a folder of the other; "" if there's none.
+func (c *Conversion) alike(name string) string {
+	if other := c.folders[plan.Folded(name)]; other != "" {
+		return other
+	}
+	for at := name; at != "."; at = path.Dir(at) {
+		if other := c.folded[plan.Folded(at)]; other != "" && other != name {
+			return other
+		}
+	}
+	return ""
+}
+
+// Removes lists the files of a destination that a run removes in the end: they're ours, and the
+// result has none of these names.
+func (c *Conversion) Removes(in *Inspection) (gone []string) {
+	for _, f := range in.Ours() {
+		if !c.writes(f.Path) && !IsJournal(f.Path) {
+			gone = append(gone, f.Path)
+		}
+	}
+	return gone
+}
+
+// held returns the outputs of a claim that a destination has, and that the plan makes from the same
+// bytes.
+func (c *Conversion) held(claim ledger.Claim, in *Inspection) []ledger.Output {
+	return slices.DeleteFunc(claim.Done(c.Digest, c.Digests),
+		func(o ledger.Output) bool { return !in.Holds(o.There()) })
+}

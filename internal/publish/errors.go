@@ -1,0 +1,74 @@
+package publish
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+
+	"github.com/df11-convert/df11-convert/internal/human"
+)
+
+// A ConflictError reports files in a destination that aren't ours. Overwritten have names of the
+// result's files. Alike have names that some systems can't tell from those. Files are weights that a
+// loader would read along with the result (docs/format.md §13).
+type ConflictError struct {
+	Where                     string
+	Files, Overwritten, Alike []string
+	// the source of the conversion in the destination; "" if there is none or it isn't known
+	Of string
+}
+
+func (e *ConflictError) Error() string {
+	s := fmt.Sprintf("%s holds other .safetensors files: %s", e.Where, human.List(e.Files))
+	if len(e.Alike) > 0 {
+		s = fmt.Sprintf("%s holds files whose names some systems can't tell from the result's: %s",
+			e.Where, human.List(e.Alike))
+	}
+	if len(e.Overwritten) > 0 {
+		s = fmt.Sprintf(
+			"%s holds files that are not of this conversion and would be overwritten: %s", e.Where,
+			human.List(e.Overwritten))
+	}
+	if e.Of != "" {
+		s += " (there is a conversion of " + e.Of + ")"
+	}
+	return s
+}
+
+// A TakenError says that another run has written to a destination since this run began. Its files
+// are left as they are.
+type TakenError struct {
+	Where string
+	Of    string // its source; "" if it isn't known
+}
+
+func (e *TakenError) Error() string {
+	return fmt.Sprintf("since this run began, a conversion of %s has written to %s",
+		cmp.Or(e.Of, "another model"), e.Where)
+}
+
+// A LostError says that a branch doesn't hold what this run has just published there: files of it
+// differ, are gone, or came back.
+type LostError struct {
+	Where, Branch string
+	Files         []string
+	why           error // who it was; nil if that isn't known
+}
+
+// Hint says what can be done about it.
+func (e *LostError) Hint() string {
+	return "see to it that nothing else publishes to " + e.Where +
+		", and run the same command again with --force"
+}
+
+func (e *LostError) Error() string {
+	s := fmt.Sprintf("%s of %s does not hold what was published: %s", e.Branch, e.Where,
+		human.List(e.Files))
+	if e.why != nil {
+		s += " (" + e.why.Error() + ")"
+	}
+	return s
+}
+
+// ErrBranchGone says that the branch of an update was removed, by a faster run or by a person.
+var ErrBranchGone = errors.New("the branch of the refresh was removed")

@@ -1,0 +1,103 @@
+package publish
+
+import (
+	"context"
+	"errors"
+
+	"github.com/df11-convert/df11-convert/hub"
+	"github.com/df11-convert/df11-convert/internal/model"
+	"github.com/df11-convert/df11-convert/internal/names"
+	"github.com/df11-convert/df11-convert/internal/plan"
+)
+
+// Push says where a conversion is published: to a repo. A nil Push publishes nothing, and all its
+// methods may be called.
+type Push struct {
+	Hub *hub.Client
+	// Repo is the target, "namespace/name". Revision is its branch, "" for main.
+	Repo     string
+	Revision string
+	// Private asks for a private repo, or with false allows a public one. With nil, the source
+	// decides.
+	Private *bool
+	// Decided is called once it's known who may see the target; it may be nil.
+	Decided func(repo string, v Visibility)
+}
+
+// A Location is where a result is published. The zero value is nowhere.
+type Location struct {
+	Repo   string
+	URL    string // where a person finds it
+	Commit string // the newest that the run knows; after Finish, it holds the result
+}
+
+// Where returns the location, as far as it's known before anything is published.
+func (p *Push) Where() Location {
+	if p == nil {
+		return Location{}
+	}
+	return Location{Repo: p.Repo, URL: p.Hub.Endpoint() + "/" + p.Repo}
+}
+
+// Open creates or opens the target before any work, and refuses one without access, with the wrong
+// visibility, or with files of others in the way. What is published comes from the folder.
+func (p *Push) Open(ctx context.Context, run *Conversion, m *model.Model, from *Folder) (Remote,
+	error) {
+	if p == nil {
+		return nowhere{from}, nil
+	}
+	r, err := openRepo(ctx, *p, run, m, from)
+	if err != nil {
+		return nil, err
+	}
+	return r, nil
+}
+
+// Empty reports whether the target doesn't exist yet. An existing one may hold much of the result.
+func (p *Push) Empty(ctx context.Context) bool {
+	if p == nil {
+		return true
+	}
+	_, err := p.Hub.Info(ctx, p.Repo, "")
+	return errors.Is(err, hub.ErrNotFound)
+}
+
+// CheckCard lets the target's server check a model card.
+func (p *Push) CheckCard(ctx context.Context, card []byte) error {
+	if p == nil {
+		return nil
+	}
+	return p.Hub.ValidateCard(ctx, card)
+}
+
+// Leads is [hub.Client.Leads] of the target's Hub.
+func (p *Push) Leads(ctx context.Context, repo string) (string, error) {
+	if p == nil {
+		return "", nil
+	}
+	return p.Hub.Leads(ctx, repo)
+}
+
+// CanCopy lists the large files of a source that the Hub may be able to copy from the source's
+// storage to the target's. After an error, it lists none: they can be fetched and uploaded instead.
+func (p *Push) CanCopy(ctx context.Context, m *model.Model, files []plan.File) (list []hub.FileInfo) {
+	large := map[string]bool{}
+	for _, f := range files {
+		if names.IsSHA256(f.ETag) {
+			large[f.Path] = true
+		}
+	}
+	if p == nil || len(large) == 0 || m.Endpoint != p.Hub.Endpoint() {
+		return nil
+	}
+	tree, err := p.Hub.Tree(ctx, m.ID, m.Commit)
+	if err != nil {
+		return nil
+	}
+	for _, f := range files {
+		if e := tree[f.Path]; large[f.Path] && e.SHA256 != "" && e.XetHash != "" {
+			list = append(list, e)
+		}
+	}
+	return list
+}
