@@ -141,7 +141,7 @@ def by_df11(folder):
         compressed = sum(len(h.units) for h in hooks if isinstance(h, units.Group))
         stored = sum(b"sign_mantissa" in f.read_bytes()[:1 << 20] for f in folder.rglob("*.safetensors"))
         made["how"] = f"{compressed} of {stored} compressed"
-        if not decode and not compressed:
+        if not decode and not compressed and MAJOR == 4:  # transformers 5 may need other orders than the files have
             raise Differs("nothing stays compressed")
         return made
     ways = [True, False] if os.environ.get("DF11_TEST_DRIVER") else [True]

@@ -10,6 +10,7 @@ import torch
 from torch import nn
 
 from .files import DF11Error
+from .match import computed, some
 
 Build = Callable[[], nn.Module]
 
@@ -45,6 +46,9 @@ def compute(model: nn.Module, build: Build) -> None:
     left = {name: p for name, p in model.named_parameters(remove_duplicate=False) if p.device.type == "meta"}
     if not left:
         return
+    lost = [name for name in left if not computed(model, name)]
+    if lost:
+        raise DF11Error(f"nothing in the files fills {some(lost)}")
     numbers = frozenset(getattr(p, "df11_number", -1) for p in left.values())
     with empty(numbers):
         again = build()

@@ -289,14 +289,14 @@ def layout(target: str, shape: Tuple[int, ...], converter, columns: List[List[Pi
 
 def check_missing(model: torch.nn.Module, state: Dict[str, torch.Tensor], fills: List[Fill]) -> None:
     filled = {id(state[name]) for f in fills for name in made(f, state)}
-    ignored = getattr(model, "_keys_to_ignore_on_load_missing", None) or ()
-    missing = [
-        name
-        for name, t in state.items()
-        if id(t) not in filled and not any(re.search(pattern, name) for pattern in ignored)
-    ]
+    missing = [name for name, t in state.items() if id(t) not in filled and not computed(model, name)]
     if missing:
         raise Missing(missing)
+
+
+def computed(model: torch.nn.Module, name: str) -> bool:
+    """Reports whether the class says that a file may lack a tensor, since it computes it."""
+    return any(re.search(pattern, name) for pattern in getattr(model, "_keys_to_ignore_on_load_missing", None) or ())
 
 
 def made(f: Fill, state: Dict[str, torch.Tensor]) -> List[str]:

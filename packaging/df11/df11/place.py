@@ -55,10 +55,10 @@ def place(
     def viewable(f: Fill) -> bool:
         t = state[f.name]
         aliases = [n for n, other in state.items() if other is t]
-        return isinstance(t, nn.Parameter) and own.issuperset(aliases) and dtype_of(f.name, t) == torch.bfloat16
+        return not f.converter and isinstance(t, nn.Parameter) and own.issuperset(aliases) and dtype_of(f.name, t) == torch.bfloat16
 
     gpu, why = (False, "") if decode else usable(device)
-    kept = units.groups(model, [f for f in fills if not f.converter], viewable) if gpu else []
+    kept = units.groups(model, fills, viewable) if gpu else []
     for group in kept:
         group.attach(model)
     compressed = {u.path for g in kept for u in g.units}
