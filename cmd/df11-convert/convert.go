@@ -138,6 +138,11 @@ func convertOne(ctx context.Context, u *ui, f *convertFlags, spec string) (*pipe
 			return nil, err
 		}
 	}
+	if src.plan.SourceBytes() > aliasesFirst {
+		if _, err := budget.SampleAliases(ctx, src.source, src.plan, false); err != nil {
+			return nil, err
+		}
+	}
 	if err := f.prove(ctx, u, src); err != nil {
 		return nil, err
 	}
@@ -162,6 +167,10 @@ func convertOne(ctx context.Context, u *ui, f *convertFlags, spec string) (*pipe
 	report.Note = src.plan.Stays()
 	return report, nil
 }
+
+// aliasesFirst is the size of a source from which samples of its tied tensors are compared before
+// anything else. A smaller one is converted as soon.
+const aliasesFirst = 1 << 30
 
 // count adds the bytes that a conversion moved, and the files that it finished.
 func (u *ui) count(p *progress.Counters) {

@@ -152,6 +152,19 @@ func (f *forecast) basis() string {
 	return "estimated from " + human.Bytes(f.Estimate.SampledBytes) + " of the weights"
 }
 
+// aliasBasis says how far the plan has compared tied tensors.
+func (f *forecast) aliasBasis() string {
+	var all int64
+	for _, a := range f.plan.Aliases {
+		all += a.Tensor.Length
+	}
+	if n := f.Estimate.AliasBytes; n < all {
+		return fmt.Sprintf("of %s, %s were compared so far; convert compares every bit",
+			human.Bytes(all), human.Bytes(n))
+	}
+	return "compared now, and again by convert"
+}
+
 // picture draws both sizes for a page.
 func (f *forecast) picture() string {
 	r := &describe.Report{BF16Bytes: bf16Bytes(f.plan), DF11Bytes: f.Estimate.OutputBytes}
@@ -312,7 +325,7 @@ func (f *forecast) printRemarks(w io.Writer) {
 		title string
 		lines []string
 	}{
-		{"tied tensors, stored once if they are equal (convert compares every bit)", f.Aliases},
+		{"tied tensors, stored once if they're equal (" + f.aliasBasis() + ")", f.Aliases},
 		{"differences from the official converter", f.Differences},
 		{"warnings", f.Warnings},
 	} {

@@ -29,6 +29,7 @@ type Estimate struct {
 	OutputBytes  int64          `json:"output_bytes"`  // all output files with their headers
 	SampledBytes int64          `json:"sampled_bytes"` // read from the source; 0 if sampling was off
 	Exact        bool           `json:"exact"`         // every weight was read, so sizes are exact
+	AliasBytes   int64          `json:"-"`             // of tied tensors that were compared and equal
 	// lowest bits of the mantissa that are 0 in all weights that were read; at most 7 in BF16
 	EmptyBits int `json:"empty_mantissa_bits"`
 }
@@ -46,13 +47,20 @@ type UnitEstimate struct {
 
 // Sample reads at most maxBytes of the weights, spread over the units, and estimates the size of
 // the result. If maxBytes is 0, it reads nothing and assumes the ratio of published models. As in
-// the conversion, F32 weights in the samples that don't fit BF16 are a spans.InexactError.
+// the conversion, F32 weights in the samples that don't fit BF16 are a spans.InexactError, and tied
+// tensors that differ there are a spans.AliasError.
 func Sample(ctx context.Context, src model.Source, p *plan.Plan,
 	maxBytes int64) (*Estimate, error) {
 	e := &Estimate{Units: make([]UnitEstimate, len(p.Units)), Exact: maxBytes > 0}
 	onHub, nBytes := p.Source().Commit != "", p.SourceBytes()
 	if onHub && nBytes <= min(maxBytes, smallModel) {
 		src = newWholeFiles(ctx, src, p)
+	}
+	if maxBytes > 0 {
+		var err error
+		if e.AliasBytes, err = SampleAliases(ctx, src, p, nBytes <= maxBytes); err != nil {
+			return nil, err
+		}
 	}
 	runs := chooseRuns(p, maxBytes)
 	g, gctx := errgroup.WithContext(ctx)

@@ -15,6 +15,7 @@ import (
 	"github.com/df11-convert/df11-convert/internal/forward/fetch"
 	"github.com/df11-convert/df11-convert/internal/forward/spool"
 	"github.com/df11-convert/df11-convert/internal/ledger"
+	"github.com/df11-convert/df11-convert/internal/spans"
 	"github.com/df11-convert/df11-convert/internal/streams"
 )
 
@@ -26,7 +27,7 @@ type (
 	// TensorError names the first different byte of a tensor that is stored unchanged.
 	TensorError = compare.TensorError
 	// AliasError names two tensors that the model ties and that differ in the source.
-	AliasError = compare.AliasError
+	AliasError = spans.AliasError
 )
 
 // ByCPU returns what a comparison on the CPU, or the hash of a rebuilt file, verifies about an

@@ -4,6 +4,7 @@
 package spans
 
 import (
+	"fmt"
 	"iter"
 	"slices"
 
@@ -46,6 +47,22 @@ type Alias struct {
 	Of   Tensor
 	Unit *Unit
 }
+
+// AliasError reports that two tensors that the model ties differ in the source. Byte is the first
+// that differs, of what waits in the spool.
+type AliasError struct {
+	Name, Of string
+	Byte     int64
+}
+
+func (e *AliasError) Error() string {
+	return fmt.Sprintf("%s is tied to %s by the config or its class, but byte %d differs", e.Name,
+		e.Of, e.Byte)
+}
+
+// Subject returns "pair", as model.OfPair: a DF11 model that stores one of the two can't restore
+// both.
+func (e *AliasError) Subject() string { return "pair" }
 
 // Outputs lays out every output file of the plan, in the plan's order. It fails if any byte of a
 // weight file would go nowhere: each belongs to the header, to a tensor that is stored, to an alias

@@ -52,7 +52,7 @@ type Comparer struct {
 // spool: all 16 bits of every weight of its units, every byte of its copied tensors, and its
 // aliases with the tensors they equal, as the source has them: that what is stored of those decodes
 // to the same bits is compared before. It ends at the first difference, with a
-// *verify.MismatchError, *TensorError, or *AliasError. If there is nothing to compare, the error is
+// *verify.MismatchError, *TensorError, or *spans.AliasError. If there is nothing to compare, the error is
 // a *verify.StructureError or *model.InvalidError. It returns what each decoder verified.
 func (c *Comparer) Output(ctx context.Context, o *spans.Output, stored Stored,
 	source io.ReaderAt) ([]metadata.Verification, error) {
@@ -146,25 +146,11 @@ func (c *Comparer) tensor(ctx context.Context, t spans.Tensor, stored Stored,
 	return nil
 }
 
-// AliasError reports that two tensors that the model ties differ in the source.
-type AliasError struct {
-	Name, Of string
-	Byte     int64
-}
-
-func (e *AliasError) Error() string {
-	return fmt.Sprintf("%s is tied to %s by the config or its class, but byte %d differs", e.Name,
-		e.Of, e.Byte)
-}
-
-// Subject returns model.OfPair: a DF11 model that stores one of the two can't restore both.
-func (e *AliasError) Subject() string { return model.OfPair }
-
 // alias compares an alias with the tensor it must equal. Both are in the spool.
 func alias(ctx context.Context, a spans.Alias, source io.ReaderAt) error {
 	n, of := a.SpoolBytes(), a.Of.SpoolBytes()
 	if n != of {
-		return &AliasError{a.Name, a.Of.Name, min(n, of)}
+		return &spans.AliasError{Name: a.Name, Of: a.Of.Name, Byte: min(n, of)}
 	}
 	at, err := streams.FirstDifference(ctx, io.NewSectionReader(source, a.At, n),
 		io.NewSectionReader(source, a.Of.At, n), n)
@@ -172,7 +158,7 @@ func alias(ctx context.Context, a spans.Alias, source io.ReaderAt) error {
 		return fmt.Errorf("compare %s with %s: %w", a.Name, a.Of.Name, err)
 	}
 	if at >= 0 {
-		return &AliasError{a.Name, a.Of.Name, at}
+		return &spans.AliasError{Name: a.Name, Of: a.Of.Name, Byte: at}
 	}
 	return nil
 }
