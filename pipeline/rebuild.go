@@ -10,7 +10,6 @@ import (
 	"github.com/df11-convert/df11-convert/internal/ledger"
 	"github.com/df11-convert/df11-convert/internal/metadata"
 	"github.com/df11-convert/df11-convert/internal/model"
-	"github.com/df11-convert/df11-convert/internal/plan"
 	"github.com/df11-convert/df11-convert/internal/progress"
 	"github.com/df11-convert/df11-convert/internal/safetensors"
 	"github.com/df11-convert/df11-convert/internal/spans"
@@ -42,7 +41,7 @@ func (s *state) rebuildUnchecked(ctx context.Context) error {
 		return err
 	}
 	r := back.NewRebuilder(d, s.outputs, s.Workers, new(progress.Counters))
-	r.Outside = s.outside
+	r.Outside = s.outside()
 	return r.Run(ctx, files, nil, func(f model.File) error {
 		s.Log.Info("source file rebuilt", "file", f.Path)
 		if _, known := s.ledger.File(f.Path); !known {
@@ -52,22 +51,26 @@ func (s *state) rebuildUnchecked(ctx context.Context) error {
 	})
 }
 
-// outside reads from the source a tensor that the model leaves out, because a rebuilt file needs it
-// between the tensors of the outputs.
-func (j *job) outside(ctx context.Context, f model.File, t safetensors.Tensor,
-	w io.Writer) error {
-	if !slices.ContainsFunc(j.Plan.Dropped,
-		func(d plan.Tensor) bool { return d.Source == t.Name }) {
-		return model.Invalidf("", "the plan has no place for it")
+// outside returns a function that reads from the source a tensor that the model leaves out, because
+// a rebuilt file needs it between the tensors of the outputs.
+func (j *job) outside() func(context.Context, model.File, safetensors.Tensor, io.Writer) error {
+	dropped := make(map[string]bool, len(j.Plan.Dropped))
+	for _, d := range j.Plan.Dropped {
+		dropped[d.Source] = true
 	}
-	in, err := j.Source.Stream(ctx, f.Index, f.Header.DataStart()+t.Begin,
-		f.Header.DataStart()+t.End)
-	if err != nil {
+	return func(ctx context.Context, f model.File, t safetensors.Tensor, w io.Writer) error {
+		if !dropped[t.Name] {
+			return model.Invalidf("", "the plan has no place for it")
+		}
+		in, err := j.Source.Stream(ctx, f.Index, f.Header.DataStart()+t.Begin,
+			f.Header.DataStart()+t.End)
+		if err != nil {
+			return err
+		}
+		defer in.Close()
+		_, err = streams.Copy(ctx, w, in)
 		return err
 	}
-	defer in.Close()
-	_, err = streams.Copy(ctx, w, in)
-	return err
 }
 
 // checkEarlier checks that the outputs of earlier runs hold what the plan says, and nothing else

@@ -83,6 +83,9 @@ func runPlan(ctx context.Context, u *ui, f *planFlags, spec string) error {
 	if err != nil && !tooSmall {
 		return err
 	}
+	if ctx.Err() != nil { // what follows is quick, unless there are very many tensors
+		return context.Cause(ctx)
+	}
 	v := newForecast(src, size, needs,
 		gpuQuestion{int64(f.card), int64(f.context), int64(max(1, f.batch))})
 	v.Published = f.published(ctx, u, src.model)

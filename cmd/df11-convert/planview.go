@@ -30,6 +30,7 @@ type forecast struct {
 	Units       []plannedUnit       `json:"units"`
 	Plain       []plainTensor       `json:"uncompressed"` // largest first
 	Aliases     []string            `json:"aliases,omitempty"`
+	LeftOut     []string            `json:"left_out,omitempty"` // tensors; a warning has the reason
 	Estimate    *budget.Estimate    `json:"estimate"`
 	Needs       budget.Needs        `json:"needs"`
 	GPUs        []fits.Fit          `json:"gpus"`
@@ -105,6 +106,9 @@ func newForecast(o *opened, size *budget.Estimate, needs budget.Needs, gpu gpuQu
 	}
 	for _, a := range p.Aliases {
 		f.Aliases = append(f.Aliases, a.Tensor.Source+" = "+a.Of.Source)
+	}
+	for _, t := range p.Dropped {
+		f.LeftOut = append(f.LeftOut, t.Source)
 	}
 	f.GPUs, f.Picture = f.gpus(gpu, m.Listing.Config), f.picture()
 	return f

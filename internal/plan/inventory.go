@@ -25,10 +25,13 @@ type inventory struct {
 
 // takeTensors lists the tensors of the weight files and checks them against the index. It refuses
 // packed weights and adapters. From a ComfyUI checkpoint it drops other models.
-func (r *reading) takeTensors() (inv *inventory, err error) {
+func (r *reading) takeTensors(ctx context.Context) (inv *inventory, err error) {
 	inv = &inventory{files: r.source.Weights, exactF32: r.opt.ExactF32}
 	var tensors []Tensor
 	for i, f := range inv.files {
+		if ctx.Err() != nil {
+			return nil, context.Cause(ctx)
+		}
 		for _, t := range f.Header.ByOffset() {
 			tensors = append(tensors, Tensor{
 				Name: t.Name, Source: t.Name, DType: t.DType, Shape: t.Shape,
@@ -173,9 +176,10 @@ func (r *reading) stripComfyPrefix(inv *inventory) (*inventory, error) {
 			continue
 		}
 		if r.Dropped = dropped; len(dropped) > 0 {
-			r.warn(
-				"%s outside the diffusion model left out: keep the source for text encoders and VAE",
-				count(len(dropped), "tensor"))
+			r.warn("%s outside the diffusion model left out, such as %s: keep the source for text "+
+				"encoders and VAE", count(len(dropped), "tensor"), dropped[0].Source)
+			r.differ("%s of other models than the diffusion model are left out; the manifest has "+
+				"their names", count(len(dropped), "tensor"))
 		}
 		return inv.with(kept)
 	}

@@ -2,6 +2,8 @@ package plan
 
 import (
 	"bytes"
+	"context"
+	"errors"
 	"fmt"
 	"path/filepath"
 	"strings"
@@ -100,5 +102,18 @@ func TestNoSplitBelowLimit(t *testing.T) {
 	}
 	if n := len(p.PatternDict[3].Attrs); n != 4+128*3+3 {
 		t.Errorf("%d attributes in a layer with experts", n)
+	}
+}
+
+// TestPlansEndWithTheirContext checks that a plan ends where it is when the program is asked to end,
+// not after its last tensor.
+func TestPlansEndWithTheirContext(t *testing.T) {
+	ctx, cancel := context.WithCancelCause(t.Context())
+	stopped := errors.New("stopped")
+	cancel(stopped)
+	for name, opt := range map[string]Options{"derived": {}, "given": {PatternDict: tinyDict()}} {
+		if p, err := New(ctx, twoShards(false), opt); p != nil || !errors.Is(err, stopped) {
+			t.Errorf("%s: %v", name, err)
+		}
 	}
 }

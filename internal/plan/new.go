@@ -15,6 +15,9 @@ func New(ctx context.Context, src Source, opt Options) (*Plan, error) {
 	if err != nil {
 		return nil, err
 	}
+	if ctx.Err() != nil {
+		return nil, context.Cause(ctx)
+	}
 	c, err := r.choose(ctx, inv)
 	if err != nil {
 		return nil, err
@@ -39,6 +42,9 @@ func New(ctx context.Context, src Source, opt Options) (*Plan, error) {
 	}
 	for _, step := range []func() error{c.checkParameters, c.checkUnits, f.checkStacks, c.markUnholdable,
 		c.placeTensors, c.sortFiles} {
+		if ctx.Err() != nil { // with very many tensors, a step takes a while
+			return nil, context.Cause(ctx)
+		}
 		if err := step(); err != nil {
 			return nil, err
 		}
@@ -56,7 +62,7 @@ func open(ctx context.Context, src Source, opt Options) (*reading, *inventory, e
 	if err != nil {
 		return nil, nil, err
 	}
-	inv, err := r.takeTensors()
+	inv, err := r.takeTensors(ctx)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -31,6 +31,9 @@ func (f *former) formUnits(ctx context.Context) error {
 	below := groupByUnit(f.Units, f.inv.tensors)
 	for i := range f.Units {
 		u := &f.Units[i]
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
 		if err := f.fillUnit(u, below[u.Path]); err != nil {
 			return err
 		}
