@@ -38,7 +38,7 @@ var arrows = map[string][]string{
 	"internal/human":           {},
 	"internal/python":          {},
 	"internal/charts":          {"internal/describe", "internal/human"},
-	"hub":                      {"hub/internal/wire", "internal/disk", "internal/streams"},
+	"hub":                      {"hub/internal/wire", "internal/disk", "internal/human", "internal/streams"},
 	"hub/internal/wire":        {"internal/disk"},
 	"internal/hubrules":        {"internal/human"},
 	"internal/hubtest":         {"internal/hubrules"},

@@ -62,6 +62,8 @@ type Client struct {
 	seen  sync.Map                 // answers of Peek, by repo and revision
 	last  atomic.Pointer[RepoInfo] // the last answer of Info
 	only  string                   // the one repo it can write to; "" if unknown
+	// of what was uploaded, by sampleKey
+	samples sync.Map
 }
 
 // New checks the options. It makes no request.

@@ -83,6 +83,11 @@ func (c *Client) Upload(ctx context.Context, repo, rev string, blobs ...Blob) ([
 		if err := sendObjects(ctx, large); err != nil {
 			return nil, err
 		}
+		for _, u := range large {
+			if err := u.keepSample(); err != nil {
+				return nil, err
+			}
+		}
 	}
 	return ops, nil
 }

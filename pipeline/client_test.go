@@ -2,6 +2,7 @@ package pipeline_test
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"os"
 	"slices"
@@ -9,6 +10,7 @@ import (
 
 	gohf "github.com/gomlx/go-huggingface/hub"
 
+	"github.com/df11-convert/df11-convert/hub"
 	"github.com/df11-convert/df11-convert/internal/hubtest"
 	shared "github.com/df11-convert/df11-convert/internal/testing/world"
 )
@@ -51,4 +53,25 @@ func (w *world) downloadByAnother(t *testing.T) error {
 		}
 	}
 	return nil
+}
+
+// TestOldBytesAreNotPublished checks a server that lists a changed file by its new hash and keeps its
+// old bytes. Another client reads them back, so the run doesn't say that it has published.
+func TestOldBytesAreNotPublished(t *testing.T) {
+	w := newWorld(t, small(), hubtest.WithWays(hubtest.Ways{OldBytes: true}))
+	w.mustConvert(t) // nothing has changed yet
+	other := hubtest.NewLlama(99, hubtest.ModelOptions{Hidden: 32, Vocab: 256, Layers: 2})
+	recommit(w.Server, sourceRepo, other)
+	before := w.target()
+	_, err := w.convert(t.Context(), t, t.TempDir())
+	sameSize := 0
+	for name, f := range w.target() {
+		if was, ok := before[name]; ok && was.Size == f.Size && was.SHA256 != f.SHA256 {
+			sameSize++
+		}
+	}
+	wrong, ok := errors.AsType[*hub.WitnessError](err)
+	if sameSize == 0 || ok != (sameSize > 0) || ok && len(wrong.Files) == 0 {
+		t.Errorf("%d files of equal size: %v", sameSize, err)
+	}
 }

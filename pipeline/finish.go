@@ -2,12 +2,15 @@ package pipeline
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 
+	"github.com/df11-convert/df11-convert/hub"
 	"github.com/df11-convert/df11-convert/internal/ledger"
 	"github.com/df11-convert/df11-convert/internal/metadata"
 	"github.com/df11-convert/df11-convert/internal/model"
+	"github.com/df11-convert/df11-convert/internal/names"
 	"github.com/df11-convert/df11-convert/internal/publish"
 )
 
@@ -42,6 +45,9 @@ func (s *state) hand(ctx context.Context, r *result, copied []publish.SideFile) 
 		if err == nil {
 			err = d.Finish(ctx, whole)
 		}
+		if err == nil && d == publish.Destination(s.to) {
+			err = s.witness(ctx, whole)
+		}
 		if err != nil {
 			return err
 		}
@@ -56,6 +62,30 @@ func (s *state) hand(ctx context.Context, r *result, copied []publish.SideFile) 
 				" is not of this program and stays as it is; --force overwrites it")
 		}
 	}
+	return nil
+}
+
+// witness lets another client read what was published. What it sees to be wrong is an error; if it
+// can't look, that's a warning.
+func (s *state) witness(ctx context.Context, whole *publish.Result) error {
+	var sent []names.File
+	for _, o := range whole.Outputs {
+		sent = append(sent, o.File())
+	}
+	for _, f := range whole.Files {
+		if f.Path != names.Card || !s.to.Found().CardStays() {
+			sent = append(sent, f.File())
+		}
+	}
+	at := s.to.Where()
+	err := s.Push.Hub.Witness(ctx, at.Repo, at.Commit, sent, s.Plan.ConfigPath(), names.Manifest)
+	if err == nil || ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	if _, wrong := errors.AsType[*hub.WitnessError](err); wrong {
+		return err
+	}
+	s.Log.Warn("another client couldn't read back what was published", "err", err)
 	return nil
 }
 

@@ -103,6 +103,7 @@ var kinds = []kind{
 	{"target_taken", wraps[*publish.TakenError], exitError,
 		"choose another target with --repo-id or -o, or wait until the other run ends"},
 	{"target_lost", wraps[*publish.LostError], exitError, ""},
+	{"target_wrong", wraps[*hub.WitnessError], exitError, ""},
 	{"visibility", wraps[*publish.VisibilityError], exitError,
 		"make it private in its settings, choose another target with --repo-id, or allow it with --public if the license does"},
 	{"not_original", wraps[*model.NotOriginalError], exitError, notOriginalHint},

@@ -180,8 +180,12 @@ func (c *call) toCDN(head *Commit, e File) http.Handler {
 		h.Set("Content-Length", fmt.Sprint(e.Size))
 		return http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})
 	}
+	sha := e.SHA256
+	if old := c.repo.stale[c.r.PathValue("path")]; old != "" && c.cfg.OldBytes {
+		sha = old
+	}
 	return redirect(http.StatusFound, "Found. Redirecting to ",
-		c.signDownload(e.SHA256, c.r.PathValue("path")))
+		c.signDownload(sha, c.r.PathValue("path")))
 }
 
 func redirect(status int, text, location string) http.Handler {

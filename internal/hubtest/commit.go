@@ -102,6 +102,7 @@ func apply(c *call, q newCommit) (any, error) {
 	oid := rp.add(c.cfg.clock(), ref,
 		&Commit{Title: q.header.Summary, Message: q.header.Description, Files: files})
 	if ref == "refs/heads/main" {
+		rp.keepOld(head.Files, files)
 		err = c.land(rp.name, head.Files, files)
 	}
 	return map[string]any{"success": true, "hookOutput": "", "commitOid": oid,

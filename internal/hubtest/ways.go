@@ -16,7 +16,10 @@ type Ways struct {
 	OldSizes bool
 	// One row describes a path on all branches: what another branch has committed is listed with its
 	// sha256 here, too, and a commit that brings it here changes nothing.
-	OneRow    bool
+	OneRow bool
+	// A changed file of main that has the size that it had keeps its old bytes, under its new sha256:
+	// KohakuHub with lakeFS, seen in November 2026.
+	OldBytes  bool
 	MakesOver bool // creating a repo that is there is 200, too, and changes nothing
 	ReadOnly  bool // whatever would write is 405
 }

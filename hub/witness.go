@@ -1,0 +1,261 @@
+//go:build !js
+
+package hub
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	gohf "github.com/gomlx/go-huggingface/hub"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/df11-convert/df11-convert/hub/internal/wire"
+	"github.com/df11-convert/df11-convert/internal/disk"
+	"github.com/df11-convert/df11-convert/internal/names"
+)
+
+const (
+	// witnessTime is how long the witness may take.
+	witnessTime = 5 * time.Minute
+	// witnessed is how many ranges it reads at once.
+	witnessed = 8
+	// maxWitnessed limits the files that it reads whole.
+	maxWitnessed = 64 << 20
+)
+
+// Witness reads a published commit with a client that isn't ours, gomlx/go-huggingface. That client
+// lists the repo, reads the files in whole, and reads one range of each file that this client has
+// uploaded, chosen at random before. Witness returns a *WitnessError if it sees anything else than
+// what was sent, and another error if it couldn't look. Some hubs list a new SHA-256 over old bytes:
+// KohakuHub does for a file of equal size, https://github.com/KohakuBlueleaf/KohakuHub.
+//
+// The other client has no time limit, no repeats, and no rule for where a token may go. So it never
+// gets one: it talks to a gate on this machine, which sends its requests through ours.
+func (c *Client) Witness(ctx context.Context, repo, commit string, sent []names.File,
+	whole ...string) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, witnessTime,
+		errors.New("the look at what was published took too long"))
+	defer cancel()
+	dir, err := os.MkdirTemp("", names.Ours+"-witness-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	g, err := c.openGate(ctx, repo, commit)
+	if err != nil {
+		return err
+	}
+	defer g.close()
+	other := gohf.New(repo).WithEndpoint(g.url).WithRevision(commit).WithCacheDir(dir)
+	other.Verbosity, other.MaxParallelDownload = 0, 0
+	w := &witness{Client: c, gate: g, other: other, seen: &WitnessError{Repo: repo, Commit: commit}}
+	// its question about the repo knows no context, but ends with the gate
+	stop := context.AfterFunc(ctx, g.close)
+	defer stop()
+	if err := w.look(ctx, sent, whole); err != nil {
+		if cause := g.failed.Load(); cause != nil { // without addresses of this machine
+			err = *cause
+		}
+		return cmp.Or(context.Cause(ctx), err)
+	}
+	if len(w.seen.Files) > 0 {
+		slices.Sort(w.seen.Files)
+		return w.seen
+	}
+	return nil
+}
+
+// A witness is the other client at work.
+type witness struct {
+	*Client
+	gate  *gate
+	other *gohf.Repo
+
+	mu   sync.Mutex
+	seen *WitnessError
+}
+
+func (w *witness) differs(path, format string, args ...any) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.seen.Files = append(w.seen.Files, path+" "+fmt.Sprintf(format, args...))
+}
+
+// look compares the list, the whole files, and the ranges.
+func (w *witness) look(ctx context.Context, sent []names.File, whole []string) error {
+	listed := map[string]*gohf.FileInfo{}
+	for f, err := range w.other.IterFileInfos() {
+		if err != nil {
+			return err
+		}
+		listed[f.Name] = f
+	}
+	g, ctx := errgroup.WithContext(ctx)
+	g.SetLimit(witnessed)
+	for _, f := range sent {
+		is := listed[f.Path]
+		switch {
+		case is == nil:
+			w.differs(f.Path, "isn't listed")
+		case is.LFS != nil && (is.LFS.Size != f.Size || is.LFS.SHA256 != f.SHA256):
+			w.differs(f.Path, "is listed with %d bytes and SHA-256 %s", is.LFS.Size, is.LFS.SHA256)
+		case is.LFS == nil && is.Size > 0 && is.Size != f.Size: // some hubs list no sizes
+			w.differs(f.Path, "is listed with %d bytes", is.Size)
+		case slices.Contains(whole, f.Path):
+			if err := w.readWhole(ctx, f); err != nil { // its downloads race with one another
+				return err
+			}
+		default:
+			if s, ok := w.samples.Load(sampleKey{w.gate.repo, f.SHA256}); ok {
+				g.Go(func() error { return w.readRange(ctx, f, s.(sample)) })
+			}
+		}
+	}
+	return g.Wait()
+}
+
+// readWhole downloads a small file and compares its hash.
+func (w *witness) readWhole(ctx context.Context, f names.File) error {
+	path, err := w.other.DownloadFileCtx(ctx, f.Path)
+	if err != nil {
+		return err
+	}
+	data, err := disk.ReadInput(path, maxWitnessed)
+	if err != nil {
+		return err
+	}
+	if sum := sha256.Sum256(data); hex.EncodeToString(sum[:]) != f.SHA256 {
+		w.differs(f.Path, "has other bytes")
+	}
+	return nil
+}
+
+// readRange reads the range of a file that was sampled during its upload. The other client knows
+// the file's address, but can't read a part.
+func (w *witness) readRange(ctx context.Context, f names.File, s sample) error {
+	address, err := w.other.FileURL(f.Path)
+	if err != nil {
+		return err
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
+	if err != nil {
+		return err
+	}
+	req.Header.Set("Range", fmt.Sprintf("bytes=%d-%d", s.off, s.off+int64(len(s.data))-1))
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode != http.StatusPartialContent {
+		return fmt.Errorf("read a range of %s: %s", f.Path, resp.Status)
+	}
+	data, err := disk.ReadAll(resp.Body, int64(len(s.data))+1)
+	if err != nil {
+		return err
+	}
+	if !bytes.Equal(data, s.data) {
+		w.differs(f.Path, "has other bytes at %d", s.off)
+	}
+	return nil
+}
+
+// A gate serves one commit of one repo on this machine, through our own requests.
+type gate struct {
+	*Client
+	repo, commit string
+	url          string
+	server       *http.Server
+	failed       atomic.Pointer[error] // the last request that failed
+}
+
+func (c *Client) openGate(ctx context.Context, repo, commit string) (*gate, error) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, err
+	}
+	g := &gate{Client: c, repo: repo, commit: commit, url: "http://" + l.Addr().String()}
+	g.server = &http.Server{Handler: g, ReadHeaderTimeout: time.Minute,
+		BaseContext: func(net.Listener) context.Context { return ctx }}
+	go func() { _ = g.server.Serve(l) }()
+	return g, nil
+}
+
+func (g *gate) close() { _ = g.server.Close() }
+
+// ServeHTTP passes on reads of the commit's info and files, and nothing else.
+func (g *gate) ServeHTTP(out http.ResponseWriter, in *http.Request) {
+	path, isFile := strings.CutPrefix(in.URL.Path, "/"+g.repo+"/resolve/"+g.commit+"/")
+	info := "/api/models/" + g.repo + "/revision/" + g.commit
+	switch {
+	case isFile && in.Method == http.MethodHead:
+		g.head(out, in, path)
+	case isFile && in.Method == http.MethodGet,
+		in.Method == http.MethodGet && in.URL.Path == info:
+		g.get(out, in, isFile)
+	default:
+		http.Error(out, "not of the commit that was published", http.StatusForbidden)
+	}
+}
+
+// head answers with a file's metadata. The other client takes no redirect for an answer.
+func (g *gate) head(out http.ResponseWriter, in *http.Request, path string) {
+	got, err := g.files.head(in.Context(), FileRef{Repo: g.repo, Commit: g.commit, Path: path})
+	if err != nil {
+		g.fail(out, err)
+		return
+	}
+	h := out.Header()
+	h.Set("ETag", `"`+got.etag+`"`)
+	h.Set(gohf.HeaderXRepoCommit, got.commit)
+	h.Set("Content-Length", fmt.Sprint(got.size))
+}
+
+func (g *gate) fail(out http.ResponseWriter, err error) {
+	g.failed.Store(&err)
+	http.Error(out, "", http.StatusBadGateway)
+}
+
+// get passes on a read.
+func (g *gate) get(out http.ResponseWriter, in *http.Request, isFile bool) {
+	r := wire.Get("read back "+g.repo, g.repo, g.Endpoint()+in.URL.RequestURI())
+	if isFile {
+		r.Follow, r.Lane = wire.FollowAll, "files"
+		r.Header = http.Header{"Accept-Encoding": {"identity"}}
+		r.Accept = func(*http.Response) error { return nil } // a file may be a web page
+		if want := in.Header.Get("Range"); want != "" {
+			r.Header.Set("Range", want)
+		}
+	}
+	var resp *http.Response
+	err := g.t.Retry(in.Context(), r, func(ctx context.Context) (err error) {
+		resp, err = g.t.Exchange(ctx, r)
+		return err
+	})
+	if err != nil {
+		g.fail(out, err)
+		return
+	}
+	defer resp.Body.Close()
+	if resp.ContentLength >= 0 {
+		out.Header().Set("Content-Length", fmt.Sprint(resp.ContentLength))
+	}
+	out.WriteHeader(resp.StatusCode)
+	if _, err := io.Copy(out, resp.Body); err != nil {
+		panic(http.ErrAbortHandler) // so that the other side sees a cut, not an end
+	}
+}

@@ -1,0 +1,86 @@
+package hub_test
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	"github.com/df11-convert/df11-convert/hub"
+	"github.com/df11-convert/df11-convert/internal/hubtest"
+	"github.com/df11-convert/df11-convert/internal/names"
+)
+
+// TestWitness publishes a file, and then another one of the same size, and lets another client look.
+// It sees what the server lists and stores, never the token, and says whether that's what was sent.
+func TestWitness(t *testing.T) {
+	bytesOf := func(seed uint64) []byte {
+		b := make([]byte, 100_000)
+		r := rand.New(rand.NewPCG(seed, 0))
+		for i := range b {
+			b[i] = byte(r.Uint32())
+		}
+		return b
+	}
+	type setting struct {
+		ways  hubtest.Ways
+		spoil func(*hubtest.Server)
+		// parts of the error; "" for none
+		want  string
+		wrong bool // what was published is at fault
+	}
+	always := func(path string, a hubtest.Action) func(*hubtest.Server) {
+		return func(s *hubtest.Server) {
+			s.Inject(hubtest.Fault{Host: hubtest.HostHub, Method: "GET", Path: path, Times: hubtest.Always, Action: a})
+		}
+	}
+	for name, c := range map[string]setting{
+		"as it is":             {},
+		"KohakuHub":            {ways: hubtest.Servers["kohakuhub"]},
+		"no sizes":             {ways: hubtest.Ways{NoSizes: true}},
+		"old bytes":            {hubtest.Ways{OldBytes: true}, nil, "w.safetensors has other bytes at ", true},
+		"a file is gone":       {spoil: func(s *hubtest.Server) { s.RemoveRepo(target); s.AddRepo(target, map[string][]byte{"x": nil}) }, want: "no such revision"},
+		"the list is no JSON":  {spoil: always("*/revision/*", hubtest.Status(200, nil, "nonsense")), want: "invalid character"},
+		"the list is refused":  {spoil: always("*/revision/*", hubtest.Error(403, "", "no")), want: "403"},
+		"the storage is wrong": {spoil: always("*/resolve/*", hubtest.Error(403, "", "no")), want: "403"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorldOn(t, hubtest.Start(t, hubtest.WithWays(c.ways)), 1000)
+			w.srv.AddRepo(target, map[string][]byte{}, hubtest.Private())
+			var sent []names.File
+			var commit hub.Commit
+			for seed := range uint64(2) {
+				parent, err := w.Head(t.Context(), target, "main")
+				must(t, err)
+				data, config := bytesOf(seed), bytes.Repeat([]byte("{}\n"), int(seed)+1)
+				sent = []names.File{{Path: "w.safetensors", Size: int64(len(data)), SHA256: sum(data)}, {Path: "config.json", Size: int64(len(config)), SHA256: sum(config)}}
+				ops, err := w.Upload(t.Context(), target, "main", hub.Blob{Path: "w.safetensors", Size: sent[0].Size, SHA256: sent[0].SHA256, Reader: bytes.NewReader(data)})
+				must(t, err)
+				commit, err = w.Commit(t.Context(), target, "main", hub.CommitRequest{Summary: "x", Parent: parent, Ops: append(ops, hub.FileOp("config.json", config))})
+				must(t, err)
+			}
+			if c.spoil != nil {
+				c.spoil(w.srv)
+			}
+			err := w.Witness(t.Context(), target, commit.OID, sent, "config.json")
+			_, wrong := errors.AsType[*hub.WitnessError](err)
+			if (err != nil) != (c.want != "") || wrong != c.wrong || err != nil && !strings.Contains(err.Error(), c.want) {
+				t.Errorf("%v", err)
+			}
+			// another result than what was sent is seen in the list
+			if sent[0].SHA256, c.want = sum([]byte("x")), "w.safetensors is listed with"; name == "as it is" {
+				if err := w.Witness(t.Context(), target, commit.OID, sent, "config.json"); err == nil || !strings.Contains(err.Error(), c.want) {
+					t.Errorf("other bytes were sent: %v", err)
+				}
+			}
+		})
+	}
+}
+
+func sum(data []byte) string {
+	h := sha256.Sum256(data)
+	return hex.EncodeToString(h[:])
+}
