@@ -192,7 +192,8 @@ func (p *pendingCommit) landed(ctx context.Context) (head string, all bool, err 
 	return head, true, nil
 }
 
-// unsettled reports whether a failed POST may have changed the branch, or someone else did.
+// unsettled reports whether a failed POST may have changed the branch, or someone else did. The Hub
+// has answered 500 after a success: https://github.com/huggingface/datasets/pull/7708.
 func unsettled(e *wire.Error) bool {
 	// something in between may have replaced the hub's answer
 	if errors.Is(e, wire.ErrNotHub) {
@@ -222,8 +223,9 @@ func (p *pendingCommit) post(ctx context.Context) error {
 var missingText = regexp.MustCompile(
 	`(?i)lfs (pointer|object|file)[^.]*(not exist|not found|missing|unknown)|(unknown|missing) lfs`)
 
-// missingObject recognizes the refusal of a commit because the hub lost a large file. Upload it
-// again.
+// missingObject recognizes the refusal of a commit because the hub lost a large file, as after a repo
+// was deleted and created again: https://github.com/huggingface/huggingface_hub/issues/3829. Upload
+// it again.
 func missingObject(err error) error {
 	if e := wire.ErrorOf(err); e.Status == http.StatusBadRequest &&
 		missingText.MatchString(e.Message) {

@@ -75,6 +75,8 @@ func texts(v any) (found []string) {
 // what a page loads.
 var storageError = regexp.MustCompile(`<(Code|Message)>([^<]*)</`)
 
+// quotaText matches what the Hub says of full storage, for example in
+// https://github.com/huggingface/huggingface_hub/issues/3049 and 3366.
 var quotaText = regexp.MustCompile(
 	`(?i)storage (limit|patterns?|quota|space)|quota|exceed(s|ed)? (your|the) .*(storage|limit)`)
 
@@ -134,7 +136,8 @@ func (e *Error) classify(finds bool) error {
 }
 
 // rateLimit is the first member of a RateLimit header whose bucket is empty, as hubs write it:
-// "bucket";r=left;t=seconds (IETF draft 9).
+// "bucket";r=left;t=seconds (IETF draft 9). The header is on every answer, also on a 429 of another
+// limit: https://github.com/huggingface/huggingface_hub/pull/4662.
 var rateLimit = regexp.MustCompile(`^[^;,]*;\s*r=0;\s*t=(\d+)`)
 
 // parseWait reads how long a refusal asks to wait: until an empty bucket fills again, or else what
