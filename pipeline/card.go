@@ -18,12 +18,12 @@ func (r *result) card() ([]byte, error) {
 		Name: m.Name + "-DF11", Repo: r.report.Target.Repo, Plan: r.Plan, Component: component(m),
 		Pipeline: pipelineOf(m),
 		CardSource: metadata.CardSource{
-			Gated: m.Gated != "", Source: m.Card(),
-			PipelineTag: m.PipelineTag, LibraryName: m.LibraryName,
+			Gated: m.Gated != "", Source: r.front,
+			PipelineTag: m.PipelineTag,
 		},
 		CardSizes: metadata.CardSizes{SourceBytes: r.report.Sizes.BF16,
 			F32Bytes: r.report.Sizes.F32, OutputBytes: r.report.Sizes.DF11},
-		Manifest: r.manifest,
+		Manifest: r.manifest, Config: m.Listing.Config,
 	}
 	if o := m.Origin; o != nil {
 		in.BaseModel, in.Commit, in.Equal, in.File = o.Repo, o.Commit, o.Equal, o.File

@@ -207,7 +207,8 @@ func TestRefusedLeavesNothing(t *testing.T) {
 func localResult(t *testing.T, m *hubtest.Model) string {
 	t.Helper()
 	out := t.TempDir()
-	if _, err := convertLocal(t, writeModel(t, m), out, plan.Options{}, nil); err != nil {
+	all := plan.Options{Include: []string{"*"}} // as from a repo
+	if _, err := convertLocal(t, writeModel(t, m), out, all, nil); err != nil {
 		t.Fatal(err)
 	}
 	return out

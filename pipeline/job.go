@@ -2,6 +2,7 @@ package pipeline
 
 import (
 	"context"
+	"fmt"
 	"slices"
 
 	"github.com/df11-convert/df11-convert/internal/budget"
@@ -18,6 +19,7 @@ import (
 type job struct {
 	Options
 	outputs []*spans.Output // all of the plan
+	front   metadata.FrontMatter
 }
 
 func newJob(opt Options) (*job, error) {
@@ -28,7 +30,32 @@ func newJob(opt Options) (*job, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &job{opt, outputs}, nil
+	j := &job{Options: opt, outputs: outputs}
+	return j, j.readFront()
+}
+
+// A CardError means that the source's card can't be read, so that nothing is known about its license.
+type CardError struct{ error }
+
+func (e *CardError) Unwrap() error { return e.error }
+
+// readFront reads the front matter of the source's card, as far as the result's may have it. Without
+// a license, nothing of an unreadable card is published.
+func (j *job) readFront() (err error) {
+	j.front, err = j.Model.Card()
+	if j.License != "" {
+		j.front.SetLicense(j.License)
+	}
+	switch {
+	case err != nil && j.License == "" && j.Push != nil:
+		return &CardError{fmt.Errorf("README.md: %w", err)}
+	case err != nil:
+		j.Log.Warn("the card has nothing of the source's README.md: " + err.Error())
+	}
+	for _, did := range j.front.Clean() {
+		j.Log.Warn("README.md: " + did)
+	}
+	return nil
 }
 
 // original returns the Hub repo that the weights are those of, and its commit; "" if that wasn't

@@ -43,6 +43,8 @@ type Options struct {
 
 	// Force allows other weights in the target, and replaces files with the result's names.
 	Force bool
+	// License is a license ID of the Hub's that replaces what the source's card says, or "".
+	License string
 	// Version is written into the manifest and the card. Asked is written into the manifest: it's
 	// plan.Options.Asked of the plan's options.
 	Version, Asked string

@@ -18,6 +18,9 @@ type Report struct {
 	Verified Verified `json:"verified"`
 	// Note says what large share stays BF16; the caller knows the plan.
 	Note string `json:"note,omitempty"`
+	// Left lists the files of a local source that weren't copied, because no reader of the model
+	// opens them.
+	Left []string `json:"left,omitempty"`
 }
 
 // A Source is what was converted.

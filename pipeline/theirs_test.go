@@ -134,7 +134,7 @@ func TestNobodysFilesAreLost(t *testing.T) {
 		shared.Write(t, filepath.Join(n.outside, "sub", "config.json"), []byte("precious"))
 		source := 0
 		convert := func(change func(*pipeline.Options)) error {
-			_, err := convertLocal(t, sources[source], n.out, plan.Options{}, func(o *pipeline.Options) {
+			_, err := convertLocal(t, sources[source], n.out, plan.Options{Include: []string{"*"}}, func(o *pipeline.Options) {
 				o.Model.Origin = &model.Origin{Repo: "org/model", Equal: 1}
 				change(o)
 			})

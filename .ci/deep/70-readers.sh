@@ -26,7 +26,7 @@ if [ "${1-}" = --write ]; then # of both versions, since a class may be in one a
 fi
 
 # Nothing loads a result as an ordinary model, whose weights would be random. What transformers 4 has saved is loaded with 5, too.
-mkdir "$work/plain"
+mkdir "$work/plain" "$work/cards"
 for path in '' "$venv/transformers-5"; do
   HF_HUB_OFFLINE=1 TQDM_DISABLE=1 PYTHONPATH=$path PYTHONDONTWRITEBYTECODE=1 "$venv/bin/python" -W ignore \
     .ci/deep/readers/plain.py "$DF11_CONVERT" "$work/plain" 2>"$work/log" || {
@@ -41,20 +41,28 @@ cp packaging/df11/df11/*.py verify/kernel/decode.ptx "$work/df11/df11/"
 export DF11_TEST_DRIVER=$work/driver/libcuda.so.1
 cc -shared -fPIC -O2 -pthread -DHOST -DDIR="\"$work/driver\"" -o "$DF11_TEST_DRIVER" verify/testdata/stub/stub.c
 
-# run PATH ARGUMENT…: runs readers.py with the packages in PATH first.
+# run PATH SCRIPT ARGUMENT…: runs a script with the packages in PATH first.
 run() {
-  PYTHONPATH=$1 PYTHONDONTWRITEBYTECODE=1 PATH=$work/bin:$PATH "$venv/bin/python" -W ignore .ci/deep/readers/readers.py \
-    "$DF11_CONVERT" "$tried" "$work" "${@:2}" 2>"$work/log" || {
+  PYTHONPATH=$1 PYTHONDONTWRITEBYTECODE=1 PATH=$work/bin:$PATH "$venv/bin/python" -W ignore ".ci/deep/readers/$2" \
+    "$DF11_CONVERT" "${@:3}" 2>"$work/log" || {
     tail -n 40 "$work/log"
     exit 1
   }
 }
 
-# A flipped bit must be noticed, or else nothing below means anything.
+peft=$CI_CACHE/peft-0.21.2
+adapters() { "$venv/bin/pip" install -q --disable-pip-version-check --no-deps --target "$peft" "peft==${peft##*-}"; }
+once "$peft" adapters || skip 'PyPI does not give peft: no adapter was tried with df11'
+
+# The code of cards for df11, as it stands.
+for path in '' "$venv/transformers-5"; do run "$path:$work/df11" cards.py "$work/cards"; done
+
 for path in '' "$venv/transformers-5"; do
+  run "$path:$work/df11:$peft" df11_test.py "$work"
+  # A flipped bit must be noticed, or else nothing below means anything.
   for loader in '' --df11; do
-    run "$path:$work/df11" ${loader:+$loader} --mutate LlamaForCausalLM
-    run "$path:$work/df11" ${loader:+$loader} "$@"
+    run "$path:$work/df11" readers.py "$tried" "$work" ${loader:+$loader} --mutate LlamaForCausalLM
+    run "$path:$work/df11" readers.py "$tried" "$work" ${loader:+$loader} "$@"
   done
 done
 if grep VIOLATION "$work/driver/log"; then fail 'df11 misuses the driver'; fi

@@ -83,7 +83,7 @@ func (f *convertFlags) registerListed(to *pflag.FlagSet, register func(*pflag.Fl
 	var all pflag.FlagSet
 	register(&all)
 	all.VisitAll(func(flag *pflag.Flag) {
-		if !slices.Contains(append(entryFlags, "output", "original"), flag.Name) {
+		if !slices.Contains(append(entryFlags, "output", "original", "include", "license"), flag.Name) {
 			to.AddFlag(flag)
 		}
 	})

@@ -143,6 +143,9 @@ func convertOne(ctx context.Context, u *ui, f *convertFlags, spec string) (*pipe
 			return nil, err
 		}
 	}
+	if text := staying(src.plan.Stay); text != "" {
+		u.say("%s", text)
+	}
 	if err := f.prove(ctx, u, src); err != nil {
 		return nil, err
 	}
@@ -164,7 +167,7 @@ func convertOne(ctx context.Context, u *ui, f *convertFlags, spec string) (*pipe
 	if err != nil {
 		return nil, err
 	}
-	report.Note = src.plan.Stays()
+	report.Note, report.Left = src.plan.Stays(), src.plan.Stay
 	return report, nil
 }
 
@@ -185,6 +188,7 @@ func (f *convertFlags) options(ctx context.Context, u *ui, src *opened) (pipelin
 	opt := pipeline.Options{
 		Source: src.source, Model: src.model, Plan: src.plan,
 		OutDir: f.target.out, WorkDir: f.workDir, Force: f.target.force,
+		License: f.target.license,
 		Disk:    int64(f.disk),
 		Version: versionText(), Asked: src.asked, Log: u.log(),
 		Means: f.means(),

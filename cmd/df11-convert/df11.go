@@ -37,10 +37,9 @@ func (f *readerFlags) register(p *pflag.FlagSet) {
 }
 
 // openLimited opens a DF11 model within the memory budget.
-func (f *hubFlags) openLimited(ctx context.Context, u *ui, limits *limitFlags,
-	name string) (*model.DF11, error) {
+func (f *readerFlags) openLimited(ctx context.Context, u *ui, name string) (*model.DF11, error) {
 	var err error
-	if f.shares, err = limits.divide(budget.ForReading); err != nil {
+	if f.shares, err = f.divide(budget.ForReading); err != nil {
 		return nil, err
 	}
 	applyMemory(f.shares)
@@ -82,7 +81,32 @@ func hintSource(err error, name string) error {
 }
 
 // errNoOriginal reports that a DF11 model doesn't name its original.
-var errNoOriginal = errors.New("doesn't name its original: neither its manifest nor its card names a repo")
+var errNoOriginal = errors.New("doesn't name its original")
+
+// noOriginal says why d doesn't name its original.
+func noOriginal(d *model.DF11) error {
+	_, hasCard := d.File(names.Card)
+	var why string
+	switch {
+	case d.IsFile():
+		why = "it's one file, without a manifest or a card"
+	case d.Manifest != nil && hasCard:
+		why = "neither its manifest nor its card names a repo"
+	case d.Manifest != nil:
+		why = "its manifest names no repo, and it has no card"
+	case hasCard:
+		why = "its card names no repo, and it has no manifest"
+	default:
+		why = "it has no manifest and no card"
+	}
+	err := fmt.Errorf("%s %w: %s", d.Name, errNoOriginal, why)
+	folder := filepath.Dir(d.Name)
+	if d.IsFile() && model.Exists(filepath.Join(folder, names.Manifest)) {
+		return hinted{err, "verify its folder, which has a manifest: df11-convert verify " +
+			human.ShellWord(folder) + "; or name the original with --against org/name"}
+	}
+	return err
+}
 
 // unfinished returns an error for a folder whose conversion hasn't ended, and nil otherwise.
 func unfinished(folder string) error {
@@ -108,7 +132,7 @@ func (f *readerFlags) openOriginal(ctx context.Context, u *ui, d *model.DF11) (*
 	case spec == "":
 		repo, commit := d.Original()
 		if repo == "" {
-			return nil, fmt.Errorf("%s %w", d.Name, errNoOriginal)
+			return nil, noOriginal(d)
 		}
 		if spec, open = repo, f.openRepo; commit != "" {
 			spec += "@" + commit
@@ -136,15 +160,57 @@ func (f *readerFlags) openOriginal(ctx context.Context, u *ui, d *model.DF11) (*
 	if err != nil {
 		return nil, cmp.Or(refused, err)
 	}
+	if err := o.planAs(ctx, d, opt); err != nil {
+		return nil, fmt.Errorf("%s: %w", spec, err)
+	}
+	if d.Manifest != nil || d.Dir != "" || opt.Component != "" {
+		return o, nil
+	}
+	for _, opt.Component = range plan.Twins(&o.model.Listing) {
+		twin, err := open(ctx, u, spec, opt)
+		if err != nil {
+			break // the first one will do
+		}
+		if o, err = o.closer(ctx, d, twin, opt); err != nil {
+			return nil, fmt.Errorf("%s: %w", spec, err)
+		}
+	}
+	return o, nil
+}
+
+// planAs plans an original the way d shows. On an error it closes the original.
+func (o *opened) planAs(ctx context.Context, d *model.DF11, opt plan.Options) (err error) {
 	o.plan, err = back.PlanOriginal(ctx, d, o.model.Listing, opt)
 	if wraps[*plan.RefusedError](err) {
 		o.refused, err = err, nil
 	}
 	if err != nil {
 		o.Close()
-		return nil, fmt.Errorf("%s: %w", spec, err)
 	}
-	return o, nil
+	return err
+}
+
+// closer returns the one of two originals, parts of one pipeline, that shares more copied tensors
+// with d, and closes the other. Nothing in a model without a manifest says which part it is.
+func (o *opened) closer(ctx context.Context, d *model.DF11, twin *opened,
+	opt plan.Options) (*opened, error) {
+	if err := twin.planAs(ctx, d, opt); err != nil {
+		return nil, errors.Join(err, o.Close())
+	}
+	n := [2]int{}
+	for i, one := range []*opened{o, twin} {
+		if one.plan == nil {
+			continue
+		}
+		var err error
+		if n[i], _, err = one.pair(d).Samples(ctx); err != nil {
+			return nil, errors.Join(err, o.Close(), twin.Close())
+		}
+	}
+	if n[1] > n[0] {
+		o, twin = twin, o
+	}
+	return o, twin.Close()
 }
 
 // refuseOwn refuses a local original that's part of the DF11 model.

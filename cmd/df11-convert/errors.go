@@ -78,10 +78,7 @@ var kinds = []kind{
 	{"output", wraps[outputError], exitError, ""},
 	{"disk_full", disk.IsNoSpace, exitError, "free some space, or use another disk"},
 	{"disk_budget", wraps[*budget.DiskError], exitError, "raise --disk, or leave it out"},
-	{"memory_budget", func(err error) bool {
-		return wraps[*budget.MemoryError](err) || wraps[*model.MemoryError](err) ||
-			errors.Is(err, safetensors.ErrMemory)
-	}, exitError, "raise --memory, or leave it out"},
+	{"memory_budget", wraps[*budget.MemoryError], exitError, "raise --memory, or leave it out"},
 	{"structure", wraps[*verify.StructureError], exitWrong, ""},
 	{"other_original", wraps[otherOriginal], exitWrong, ""},
 	{"f32_not_exact", refuses[*spans.InexactError], exitRefused,
@@ -106,6 +103,8 @@ var kinds = []kind{
 	{"target_wrong", wraps[*hub.WitnessError], exitError, ""},
 	{"visibility", wraps[*publish.VisibilityError], exitError,
 		"make it private in its settings, choose another target with --repo-id, or allow it with --public if the license does"},
+	{"card", wraps[*pipeline.CardError], exitError,
+		"name the license with --license ID, such as mit, or fix the front matter of the source's README.md"},
 	{"not_original", wraps[*model.NotOriginalError], exitError, notOriginalHint},
 	{"occupied", wraps[*back.OccupiedError], exitError,
 		"choose another folder with -o, or add --force to write there anyway"},

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -99,6 +100,11 @@ var thePair = []verdictCase{
 	{name: "a tied head that differs, by proof and no manifest", args: "--level proof --against org/untied",
 		forge:    func(f *forged) { isNow("org/tied")(f); removes(names.Manifest)(f) },
 		verdicts: "ok different_weights ok", exit: exitWrong},
+	{name: "the other transformer, by nothing", args: "--against " + pipeModel,
+		forge: func(f *forged) {
+			isNow(pipe2Model)(f)
+			removes(names.Manifest, names.Card)(f)
+		}, verdicts: "ok ok ok", says: "equals org/pipe (transformer_2)"},
 	{name: "another component, and files", fit: true, args: "--against " + pipeModel,
 		forge: func(f *forged) {
 			isNow(pipeModel)(f)
@@ -284,6 +290,35 @@ func (x *verdictCase) check(g *forger, seen map[string]bool) {
 	if doc.Exit != x.exit || first != x.exit ||
 		doc.Equal != (doc.Verdicts["pair"].Verdict == "same_weights") {
 		g.Errorf("%s: exit %d and %d: %s", x.name, doc.Exit, first, out)
+	}
+}
+
+// TestNoOriginal checks that the error about a model that names no original says only what is so, and
+// that decode finds the right part of a pipeline.
+func TestNoOriginal(t *testing.T) {
+	g := newForger(t)
+	other := g.forge(pipe2Model, false, removes(names.Manifest, names.Card)).folder()
+	must(t, "decode", other, "--against", pipeModel, "-o", t.TempDir())
+	single := g.forge(llamaModel, false, func(f *forged) { f.files = g.convert(llamaModel, "--layout", "transformers-single") })
+	at := single.folder()
+	files, err := filepath.Glob(filepath.Join(at, "*.safetensors"))
+	world.Must(t, err)
+	file := files[0]
+	for _, x := range []struct {
+		file    string
+		without []string
+		said    string
+	}{
+		{file, nil, "it's one file, without a manifest or a card\nhint: verify its folder"},
+		{file, []string{names.Manifest}, "it's one file, without a manifest or a card\nhint: name the original"},
+		{at, []string{names.Card}, "it has no manifest and no card\nhint: name the original"},
+	} {
+		for _, name := range x.without {
+			world.Must(t, os.Remove(filepath.Join(at, name)))
+		}
+		if code, _, diag := program(t, "verify", x.file); code != exitError || !strings.Contains(diag, x.said) {
+			t.Errorf("%s without %v: exit %d: %s", x.file, x.without, code, diag)
+		}
 	}
 }
 

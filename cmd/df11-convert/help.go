@@ -19,8 +19,8 @@ type group struct {
 var groups = []group{
 	{"Flags", []string{"level", "strict-files", "vram", "context", "batch", "sample-bytes", "html"}},
 	{"Source", []string{"against", "file", "component", "layout", "like", "pattern-dict",
-		"for", "exact-f32", "unfilled"}},
-	{"Output", []string{"output", "force", "original"}},
+		"for", "exact-f32", "unfilled", "include"}},
+	{"Output", []string{"output", "force", "original", "license"}},
 	{"Publish", []string{"push", "repo-id", "revision", "private", "public"}},
 	{"Resources",
 		[]string{"workers", "memory", "disk", "work-dir", "limit-rate", "stop-after", "gpu"}},

@@ -32,13 +32,12 @@ func kernelCommand(u *ui) *cobra.Command {
 	c := withArgument(&cobra.Command{
 		Use:   "kernel FILE",
 		Short: "Write our GPU kernel as the file that other loaders load",
-		Long: `The official loader and the DFloat11 nodes of ComfyUI load one GPU kernel from
-dfloat11/decode.ptx. kernel writes ours, which takes the same arguments, gives the
-same bits, and executes fewer instructions. It needs compute capability 7.0, and
-no CUDA 12.2.
+		Long: `The official loader and the DFloat11 nodes of ComfyUI load one GPU kernel, from
+dfloat11/decode.ptx. kernel writes ours: the same arguments, the same bits, and
+fewer instructions. It needs compute capability 7.0, but not CUDA 12.2.
 
---install replaces the decode.ptx that you name, or the only one in a folder, and
-keeps it as decode.ptx.official. --uninstall puts it back.`,
+--install replaces the decode.ptx that you name, or the only one in a folder,
+and keeps it as decode.ptx.official. --uninstall puts it back.`,
 		Example: `  df11-convert kernel ./decode.ptx
   df11-convert kernel --install ~/venv     # the Python environment of dfloat11
   df11-convert kernel --uninstall ~/venv`,

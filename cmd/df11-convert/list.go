@@ -32,6 +32,7 @@ type listedModel struct {
 	Dict      string `yaml:"pattern-dict"`
 	Like      string
 	Private   *bool
+	License   string
 	Expect    string
 }
 
@@ -58,7 +59,7 @@ func (m listedModel) spec() string {
 // flags returns f with the entry's values, which win even over flags that exclude them.
 func (m listedModel) flags(f convertFlags) convertFlags {
 	f.listed, f.plan.Component, f.plan.WeightFile = true, m.Component, m.File
-	f.target.repoID = m.RepoID
+	f.target.repoID, f.target.license = m.RepoID, m.License
 	f.layout = cmp.Or(m.Layout, f.layout)
 	if m.Dict != "" || m.Like != "" {
 		f.patternDict, f.plan.Like = m.Dict, m.Like

@@ -36,6 +36,8 @@ type forecast struct {
 	GPUs        []fits.Fit          `json:"gpus"`
 	Picture     string              `json:"picture"`             // both sizes, for a page
 	Published   []string            `json:"published,omitempty"` // DF11 repos, by their cards
+	Copied      []string            `json:"copied"`              // files that come along unchanged
+	Left        []string            `json:"left,omitempty"`      // files of a folder that stay there
 	// what --for dfloat11 would make, if that differs and the official loader may load it
 	Official *alternative `json:"for_dfloat11,omitempty"`
 	plan.Notes
@@ -83,6 +85,10 @@ func newForecast(o *opened, size *budget.Estimate, needs budget.Needs, gpu gpuQu
 		Layout:        p.Layout, Entry: p.Entry, Provenance: p.Provenance,
 		PatternDict: p.PatternDict, Estimate: size, Needs: needs,
 		Plain: []plainTensor{}, Official: o.official, Notes: p.Notes, plan: p, local: m.Local,
+	}
+	f.Copied, f.Left = []string{}, p.Stay
+	for _, c := range slices.Concat(p.Copied, p.Components) {
+		f.Copied = append(f.Copied, c.Path)
 	}
 	plain := slices.Clone(p.Remainder)
 	for i, u := range p.Units {
@@ -222,6 +228,7 @@ func (f *forecast) print(w io.Writer) {
 		t.row("disk", "%s: takes at most %s; %s must be free, --disk at least %s", x.target,
 			human.BytesUp(x.bound), human.BytesUp(x.free), human.BytesUp(x.least))
 	}
+	t.row("copied", "%s", human.List(f.Copied))
 	t.row("memory", "at most %s", human.Bytes(f.Needs.Memory))
 	t.row("upload", "%s with --push", human.Bytes(f.Needs.Upload))
 	t.Flush()
@@ -332,6 +339,8 @@ func (f *forecast) printRemarks(w io.Writer) {
 		{"tied tensors, stored once if they're equal (" + f.aliasBasis() + ")", f.Aliases},
 		{"differences from the official converter", f.Differences},
 		{"warnings", f.Warnings},
+		{"stay in the folder, because no reader of the model opens them (--include GLOB brings some)",
+			byFolder(f.Left)},
 	} {
 		if len(list.lines) > 0 {
 			printf(w, "\n%s:\n", list.title)

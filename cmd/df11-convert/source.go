@@ -172,6 +172,10 @@ func (f *sourceFlags) register(p *pflag.FlagSet, all bool) {
 		"accept modules that no known reader fills")
 	p.StringVar(&f.plan.For, "for", "",
 		"compress only what this `reader` loads: dfloat11 (default the smallest that any loads)")
+	if all {
+		p.StringArrayVar(&f.plan.Include, "include", nil,
+			"also copy a folder's files that match this `glob`; repeatable (default what a model's readers open)")
+	}
 	p.Var(&f.limitRate, "limit-rate", "limit per direction, e.g. 50MB/s (default none)")
 	for _, name := range []string{"pattern-dict", "layout", "like", "exact-f32", "unfilled", "for"} {
 		p.Lookup(name).Hidden = !all
@@ -180,7 +184,6 @@ func (f *sourceFlags) register(p *pflag.FlagSet, all bool) {
 
 func (f *sourceFlags) planOptions() (plan.Options, error) {
 	opt := f.plan
-	opt.Memory = f.shares.Tables
 	layout, err := catalog.ParseLayout(f.layout)
 	if err != nil {
 		return opt, usageError{err}
@@ -234,7 +237,7 @@ func (f *sourceFlags) open(ctx context.Context, u *ui, spec string) (*opened, er
 		return nil, err
 	}
 	if o.plan, err = plan.New(ctx, o.model.Listing, opt); err == nil {
-		o.asked, err = opt.Asked(), o.model.CheckCopies(o.plan)
+		o.asked, err = opt.Asked(), cmp.Or(checkIncluded(o, opt.Include), o.model.CheckCopies(o.plan))
 	}
 	if err != nil {
 		o.Close()

@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"github.com/df11-convert/df11-convert/internal/hubrules"
 	"github.com/df11-convert/df11-convert/internal/human"
 	"github.com/df11-convert/df11-convert/internal/names"
 	"github.com/df11-convert/df11-convert/internal/publish"
@@ -19,8 +20,8 @@ import (
 
 // targetFlags choose where the result goes, who may read it, and the repo that its card names.
 type targetFlags struct {
-	out, repoID, revision, original string
-	push, private, public, force    bool
+	out, repoID, revision, original, license string
+	push, private, public, force             bool
 }
 
 func (f *targetFlags) register(p *pflag.FlagSet) {
@@ -35,6 +36,8 @@ func (f *targetFlags) register(p *pflag.FlagSet) {
 	p.BoolVar(&f.public, "public", false, "allow a public target for a local, private, or gated source")
 	p.StringVar(&f.original, "original", "",
 		"stop unless the local source is a copy of this Hub `repo`, by SHA-256; the card names it")
+	p.StringVar(&f.license, "license", "",
+		"license `ID` for the card, such as mit (default the source's)")
 	p.BoolVar(&f.force, "force", false,
 		"overwrite files this program didn't write, allow other .safetensors files, and verify existing outputs")
 }
@@ -53,6 +56,10 @@ func (f *targetFlags) check() error {
 		if err := validRepo("--repo-id", fullRepoID("you", f.repoID)); err != nil {
 			return err
 		}
+	}
+	if wrong := hubrules.CheckValue("license", f.license); f.license != "" && wrong != "" {
+		return hinted{usagef("--license: %q isn't one of the Hub's license IDs", f.license),
+			"list them at https://huggingface.co/docs/hub/repositories-licenses; other is one, too"}
 	}
 	original, _, _ := strings.Cut(f.original, "@")
 	return validRepo("--original", original)

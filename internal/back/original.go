@@ -1,6 +1,7 @@
 package back
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"slices"
@@ -9,6 +10,7 @@ import (
 	"github.com/df11-convert/df11-convert/internal/model"
 	"github.com/df11-convert/df11-convert/internal/plan"
 	"github.com/df11-convert/df11-convert/internal/reader"
+	"github.com/df11-convert/df11-convert/internal/streams"
 )
 
 // To know what a DF11 model has to hold, this file plans its original again. The model's config.json
@@ -107,4 +109,38 @@ func entryOf(d *model.DF11, fitting []string) string {
 		return m.Plan.Entry
 	}
 	return append(fitting, "")[0]
+}
+
+// What a sample of a pair has.
+const (
+	sampleTensors = 8
+	sampleBytes   = 4096 // of each, at most
+)
+
+// Samples compares the beginnings of a few copied tensors with the original's, and returns how many
+// are the same, of how many. They tell parts of one class and one shape apart.
+func (p Pair) Samples(ctx context.Context) (same, of int, err error) {
+	var plain []plan.Tensor
+	for _, u := range p.Plan.Units {
+		plain = append(plain, u.Siblings...)
+	}
+	for _, t := range append(plain, p.Plan.Remainder...) {
+		s, ok := p.DF11.Section(t.Name)
+		n := min(t.Length, sampleBytes)
+		if !ok || t.ExactF32 || n == 0 || s.Size() < n || of == sampleTensors {
+			continue
+		}
+		want, err := p.Source.ReadRange(ctx, t.File, t.Offset, n)
+		got := make([]byte, n)
+		if err == nil {
+			err = streams.ReadFull(s, got, 0)
+		}
+		if err != nil {
+			return same, of, err
+		}
+		if of++; bytes.Equal(got, want) {
+			same++
+		}
+	}
+	return same, of, nil
 }

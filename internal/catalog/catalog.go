@@ -67,6 +67,10 @@ type Loader struct {
 	// versions whose module tree has these paths, in pip's syntax; "" for all
 	Transformers string `json:"transformers,omitempty"`
 	Remark       string `json:"remark,omitempty"` // on these versions, for people
+	// what the reader's author says is wrong with models of the class there, for people
+	Caveat string `json:"caveat,omitempty"`
+	// of the program, which the reader wants for the class, besides those for all
+	Switches string `json:"switches,omitempty"`
 	// the class comes with the model, so it's built only if its code is trusted
 	RemoteCode bool `json:"remote_code,omitempty"`
 }

@@ -22,6 +22,7 @@ type CardInput struct {
 	Component string // folder of the converted part of a diffusers pipeline; "" at the root
 	Pipeline  string // class of that pipeline; "" if unknown
 	Image     string // picture of sizes and exponents next to the card; "" if there is none
+	Config    []byte // the source's config.json, which says how much memory a token takes; may be nil
 	CardSizes
 	Manifest *Manifest // with the units and the checks
 }
@@ -38,8 +39,8 @@ type CardSource struct {
 	Gated  bool        // people must accept the original's terms on the Hub
 	Source FrontMatter // of the source's README.md
 
-	// What the Hub says about the source, for members that its README.md lacks.
-	PipelineTag, LibraryName string
+	// PipelineTag is what the Hub says about the source, if its README.md doesn't.
+	PipelineTag string
 }
 
 // CardSizes compares the weights before and after.
@@ -81,7 +82,12 @@ func (in CardInput) frontMatter() ([]byte, error) {
 	}
 	owner, _, _ := strings.Cut(in.Repo, "/")
 	out.QuantizedBy = texts(nil).or(owner)
-	out.LibraryName = out.LibraryName.or(in.LibraryName).or(libraries[in.Plan.Layout])
+	// The Hub makes the code on the model's page from it. Code for the source's library can't load
+	// this repo, so it's never the source's (.ci/deep/73-hub-page.sh).
+	out.LibraryName = texts{library}
+	if in.Plan.Layout == catalog.ComfyUI {
+		out.LibraryName = texts{singleFile}
+	}
 	out.PipelineTag = out.PipelineTag.or(in.PipelineTag)
 	out.Tags = cardTags(out.Tags)
 	return out.block()
@@ -94,12 +100,12 @@ const (
 	relationFinetune  = "finetune"
 )
 
-// libraries load the models of a layout, if neither the source nor the Hub names a library.
-var libraries = map[catalog.Layout]string{
-	catalog.Transformers: "transformers", catalog.TransformersSingle: "transformers",
-	catalog.Diffusers: "diffusers", catalog.DiffusersSingle: "diffusers",
-	catalog.ComfyUI: "diffusion-single-file",
-}
+// Values of library_name: our reader, which packaging/huggingface registers on the Hub, and what the
+// Hub calls files for programs like ComfyUI.
+const (
+	library    = plan.OwnReader
+	singleFile = "diffusion-single-file"
+)
 
 // ownTags are the tags that the authors of DFloat11 give their repos, so that people find ours too.
 var ownTags = []string{"dfloat11", "df11", "lossless compression", "70% size, 100% accuracy"}
@@ -108,7 +114,7 @@ var ownTags = []string{"dfloat11", "df11", "lossless compression", "70% size, 10
 // itself.
 var staleTag = regexp.MustCompile(
 	`(?i)^(gguf|ggml|awq|gptq|mlx|exl[23]|bnb|bitsandbytes|onnx|openvino|coreml|tensorrt.*|` +
-		`fp8|fp16|bf16|bfloat16|int[48]|[2-8]-?bit|quantized|safetensors|pytorch|tf|jax|flax|rust|vllm|sglang|llamafile|llama\.cpp|` +
+		`transformers|diffusers|sentence-transformers|fp8|fp16|bf16|bfloat16|int[48]|[2-8]-?bit|quantized|safetensors|pytorch|tf|jax|flax|rust|vllm|sglang|llamafile|llama\.cpp|` +
 		`text-generation-inference|text-embeddings-inference|endpoints_compatible|autotrain_compatible|` +
 		`(license|base_model|region|arxiv|dataset|doi|model-index|deploy):.*)$`)
 

@@ -76,7 +76,7 @@ func llamaCard(t testing.TB) metadata.CardInput {
 		Name: "Llama-3.1-8B-DF11", Repo: "me/Llama-3.1-8B-DF11",
 		CardSource: metadata.CardSource{
 			BaseModel: "meta-llama/Llama-3.1-8B", Commit: strings.Repeat("ab", 20),
-			Source: parseReadme(t, llamaReadme), PipelineTag: "other", LibraryName: "",
+			Source: parseReadme(t, llamaReadme), PipelineTag: "other",
 		},
 		Plan: &plan.Plan{
 			Layout: catalog.Transformers, Loader: catalog.Loader{Via: "AutoModelForCausalLM", Transformers: ">=4.43,<5"},
@@ -85,12 +85,13 @@ func llamaCard(t testing.TB) metadata.CardInput {
 			Provenance: "published:DFloat11/Llama-3.1-8B-Instruct-DF11",
 			Carried:    plan.Carried{Copied: []plan.File{{Path: "LICENSE"}, {Path: "vocab.json"}, {Path: "USE_POLICY.md"}}},
 			Notes: plan.Notes{
-				Readers:     []plan.Reader{{Name: "dfloat11", Version: "0.5.0", Loads: plan.Loads}, {Name: "node", Loads: plan.Refuses, Why: "regex has `+?` | more"}},
+				Readers:     []plan.Reader{{Name: "df11", Version: "1", Loads: plan.Loads}, {Name: "dfloat11", Version: "0.5.0", Loads: plan.Loads}, {Name: "node", Loads: plan.Refuses, Why: "regex has `+?` | more"}},
 				Differences: []string{"tensor model.rotary_emb.inv_freq is kept; the model class drops it"},
 			},
 		},
 		CardSizes: metadata.CardSizes{SourceBytes: 16060522240, OutputBytes: 10894000000},
 		Manifest:  m,
+		Config:    []byte(`{"architectures": ["LlamaForCausalLM"], "num_hidden_layers": 32, "num_attention_heads": 32, "num_key_value_heads": 8, "hidden_size": 4096, "max_position_embeddings": 131072}`),
 	}
 }
 
@@ -98,7 +99,7 @@ func localCard(t *testing.T) metadata.CardInput {
 	t.Helper()
 	return metadata.CardInput{
 		Name:       "my model-DF11",
-		CardSource: metadata.CardSource{Source: frontMatter(t, `license: "no"`), LibraryName: "transformers"},
+		CardSource: metadata.CardSource{Source: frontMatter(t, `license: "no"`)},
 		Plan: &plan.Plan{
 			Layout: catalog.Transformers, Loader: catalog.Loader{Via: "bfloat16_model=", Class: "Gemma3ForConditionalGeneration"},
 			Provenance: "derived", Changes: plan.Changes{TiedEmbeddings: true},
@@ -129,6 +130,8 @@ func diffusersCard(t *testing.T) metadata.CardInput {
 func TestCardGolden(t *testing.T) {
 	comfy := diffusersCard(t)
 	comfy.Component, comfy.Plan.Layout, comfy.Plan.OutputFiles = "", catalog.ComfyUI, []plan.OutputFile{{Path: "flux1-dev-DF11.safetensors"}}
+	comfy.Plan.Readers = []plan.Reader{{Name: plan.ComfyReader, Version: "2026", Loads: plan.Loads}, {Name: "dfloat11", Loads: plan.Refuses}}
+	comfy.Plan.Loader = catalog.Loader{Caveat: "the node's author says that something is off"}
 	part := diffusersCard(t) // a transformer without its pipeline
 	part.Component, part.Pipeline = "", ""
 	for name, in := range map[string]metadata.CardInput{
@@ -250,6 +253,7 @@ func FuzzParseFrontMatter(f *testing.F) {
 		again, err := metadata.ParseFrontMatter(card)
 		source.Tags, again.Tags = nil, nil
 		source.QuantizedBy, source.Relation, again.Relation = nil, nil, nil
+		source.LibraryName, again.LibraryName = nil, nil // ours
 		if err != nil || !reflect.DeepEqual(source, again) {
 			t.Fatalf("%q became %q: %+v, %v", readme, card, again, err)
 		}

@@ -166,10 +166,14 @@ func (in CardInput) AutoClass() string {
 	return ""
 }
 
-// MakesImages reports whether the pipeline makes a picture from a prompt alone.
+// MakesImages reports whether the pipeline makes a picture from a prompt alone, by the task that the
+// source or the Hub states, or else by its classes.
 func (in CardInput) MakesImages() bool {
-	return in.Pipeline != "" && strings.Contains(in.Class(), "2D") &&
-		!takesImage.MatchString(in.Pipeline)
+	isTask := strings.Contains(in.Class(), "2D")
+	if task := in.Source.PipelineTag.or(in.PipelineTag); task != nil {
+		isTask = slices.Contains(task, "text-to-image")
+	}
+	return in.Pipeline != "" && isTask && !takesImage.MatchString(in.Pipeline)
 }
 
 // takesImage matches pipelines that need a picture to start from.
@@ -212,6 +216,58 @@ func (in CardInput) Install() string {
 	return line
 }
 
+// InstallOwn returns the pip line for df11, which comes with the program. Only a release can be
+// installed by its name: until then, anyone may own it.
+func (in CardInput) InstallOwn() string {
+	packages := "torch transformers"
+	if in.IsPipeline() {
+		packages = "torch diffusers transformers accelerate"
+	}
+	if released.MatchString(in.Manifest.Tool.Version) {
+		return "pip install df11-convert " + packages
+	}
+	return "pip install " + packages + "  # and the wheel of df11-convert, which holds df11"
+}
+
+// PathOwn returns what df11 loads, as a Python string: the repo, or the folder.
+func (in CardInput) PathOwn() string { return strconv.QuoteToASCII(cmp.Or(in.Repo, in.Name)) }
+
+// IsPipeline reports whether the model is a part of a diffusers pipeline.
+func (in CardInput) IsPipeline() bool { return in.Plan.Layout.Family() == catalog.Diffusers }
+
+// Talks reports whether the model generates text, by the class that its config names.
+func (in CardInput) Talks() bool {
+	config, err := catalog.ReadConfig(names.Config, in.Config)
+	return err == nil && in.Plan.Layout.Family() == catalog.Transformers &&
+		strings.HasSuffix(config.Class(), "ForCausalLM")
+}
+
+// verdict returns what is known of a reader, or "".
+func (in CardInput) verdict(name string) plan.Verdict {
+	for _, r := range in.Plan.Readers {
+		if r.Name == name {
+			return r.Loads
+		}
+	}
+	return ""
+}
+
+// HasOfficial reports whether the official loader may load the model.
+func (in CardInput) HasOfficial() bool {
+	return in.Usage() != "df11" && in.verdict(plan.OfficialReader) != plan.Refuses
+}
+
+// LoadsInPython returns the readers in which a model of the class was loaded and run.
+func (in CardInput) LoadsInPython() []plan.Reader {
+	return filter(in.Readers(plan.Loads), func(r plan.Reader) bool { return r.Name != plan.ComfyReader })
+}
+
+// OthersUntested returns the readers that no one has tried, besides our own, whose code the card
+// shows.
+func (in CardInput) OthersUntested() []plan.Reader {
+	return filter(in.Readers(plan.Untested), func(r plan.Reader) bool { return r.Name != plan.OwnReader })
+}
+
 // Origin returns a phrase that says where the list of compressed modules comes from.
 func (in CardInput) Origin() string {
 	kind, detail, _ := strings.Cut(in.Plan.Provenance, ":")
@@ -228,9 +284,20 @@ func (in CardInput) Origin() string {
 	return "comes from " + code(in.Plan.Provenance)
 }
 
-// GPUs returns the rows of the table of GPUs.
+// GPUs returns the rows of the table of GPUs, with the longest context of one sequence if the config
+// says what a token takes.
 func (in CardInput) GPUs() []fits.Fit {
-	return fits.Weights{BF16: in.SourceBytes, DF11: in.OutputBytes, Largest: in.LargestModule()}.Table()
+	w := fits.Weights{BF16: in.SourceBytes, DF11: in.OutputBytes, Largest: in.LargestModule()}
+	rows, cache := w.Table(), fits.ReadCache(in.Config)
+	for i, r := range rows {
+		rows[i] = w.On(r.N, r.GiB, cache, 0, 1)
+	}
+	return rows
+}
+
+// HasContexts reports whether the table of GPUs says how long a context fits.
+func (in CardInput) HasContexts() bool {
+	return slices.ContainsFunc(in.GPUs(), func(f fits.Fit) bool { return f.DF11Context > 0 })
 }
 
 // LargestModule returns the BF16 size of the largest module stored as DF11.

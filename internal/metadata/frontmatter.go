@@ -22,7 +22,10 @@ type FrontMatter struct {
 	PipelineTag texts `yaml:"pipeline_tag,omitempty"`
 	Language    list  `yaml:"language,omitempty"`
 	Datasets    list  `yaml:"datasets,omitempty"`
-	Tags        list  `yaml:"tags,omitempty"`
+	// Prior is the repo from which diffusers loads the first half of a combined pipeline, such as
+	// KandinskyV22CombinedPipeline.
+	Prior texts `yaml:"prior,omitempty"`
+	Tags  list  `yaml:"tags,omitempty"`
 }
 
 // texts are the texts of a member that holds one of them or a list.

@@ -54,22 +54,17 @@ type Model struct {
 	// has compared a local one with. Otherwise, it's nil.
 	Origin *Origin
 	// Private and Gated are what the origin's Hub says. Gated is "", "auto", or "manual".
-	Private bool
-	Gated   string
-	// PipelineTag and LibraryName come from the Hub.
-	PipelineTag, LibraryName string
-	card                     []byte
+	Private     bool
+	Gated       string
+	PipelineTag string // comes from the Hub
+	card        []byte
 	// Listing is the input of plan.New. SHA256 has the published hash of each weight file, or "".
 	Listing plan.Source
 	SHA256  []string
 }
 
-// Card returns the front matter of the source's model card. It's empty if it's missing or broken: a
-// broken card is no reason to stop.
-func (m *Model) Card() metadata.FrontMatter {
-	front, _ := metadata.ParseFrontMatter(m.card)
-	return front
-}
+// Card returns the front matter of the source's model card. It's empty if there is none.
+func (m *Model) Card() (metadata.FrontMatter, error) { return metadata.ParseFrontMatter(m.card) }
 
 // A File is a weight file of a source.
 type File struct {

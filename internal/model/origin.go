@@ -39,7 +39,7 @@ func Described(info *hub.RepoInfo, endpoint string) *Model {
 		ID: info.ID, Name: info.Name(), Commit: info.SHA, Endpoint: endpoint,
 		Origin:  &Origin{Repo: info.ID, Commit: info.SHA, Endpoint: endpoint, Open: info.Open},
 		Private: info.Private, Gated: info.Gated,
-		PipelineTag: info.PipelineTag, LibraryName: info.LibraryName,
+		PipelineTag: info.PipelineTag,
 	}
 }
 
@@ -151,7 +151,7 @@ func (m *Model) prove(ctx context.Context, src Source, c *hub.Client, repo, revi
 		m.Origin.File = w
 	}
 	m.Private, m.Gated = their.Private, their.Gated
-	m.PipelineTag, m.LibraryName = their.PipelineTag, their.LibraryName
+	m.PipelineTag = their.PipelineTag
 	return nil
 }
 

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/df11-convert/df11-convert/internal/catalog"
@@ -76,13 +77,16 @@ func OpenLocal(ctx context.Context, name string, opt plan.Options) (Source, *Mod
 	if err != nil {
 		return nil, nil, err
 	}
+	if !deep && (opt.Layout == "" || opt.Layout == catalog.ComfyUI) {
+		f.list = slices.DeleteFunc(f.list, func(f plan.File) bool { return f.Path != base })
+		f.byPath = map[string]plan.File{base: f.byPath[base]}
+	}
 	return openSource(ctx, f, m, opt)
 }
 
 // openSource makes a source of files and fills in m. On an error it closes the files.
 func openSource(ctx context.Context, f *files, m *Model, opt plan.Options) (Source, *Model, error) {
 	s := &source{files: f}
-	f.memory = opt.Memory
 	if err := s.describe(ctx, m, opt); err != nil {
 		s.Close()
 		return nil, nil, err
@@ -90,10 +94,29 @@ func openSource(ctx context.Context, f *files, m *Model, opt plan.Options) (Sour
 	return s, m, nil
 }
 
+// folder finds out which files of a local folder belong to the model.
+func (s *source) folder(ctx context.Context, include []string) *reader.Folder {
+	paths := make([]string, len(s.list))
+	for i, f := range s.list {
+		paths[i] = f.Path
+	}
+	return reader.NewFolder(paths, include, func(name string) []byte {
+		b, err := s.read(ctx, name, maxConfigBytes)
+		if err != nil {
+			return nil // the plan says what's wrong with a config that it needs
+		}
+		return b
+	})
+}
+
 // describe reads the small files that the survey asks for, and the headers of the weights.
 func (s *source) describe(ctx context.Context, m *Model, opt plan.Options) error {
 	m.Listing = plan.Source{ID: m.ID, Commit: m.Commit, WeightFile: opt.WeightFile,
-		Files: s.Listing()}
+		Files: slices.DeleteFunc(s.Listing(),
+			func(f plan.File) bool { return reader.IsAppleDouble(f.Path) })}
+	if m.Local {
+		m.Listing.Folder = s.folder(ctx, opt.Include)
+	}
 	survey, err := plan.Look(m.Listing.Files, opt)
 	if err != nil {
 		return err
@@ -147,5 +170,5 @@ func (s *source) readIf(ctx context.Context, path string, limit int64) ([]byte, 
 	if _, ok := s.File(path); !ok {
 		return nil, nil
 	}
-	return s.small(ctx, path, limit)
+	return s.read(ctx, path, limit)
 }

@@ -19,6 +19,9 @@ type Carried struct {
 	// copied unchanged, too: weights of other parts, such as a pipeline's components; may be large
 	Components []File
 	NotCopied  []Skipped // left out
+	// Stay lists the files of a local folder that no reader of the model opens. Their names are
+	// private: they belong in no card and no manifest.
+	Stay []string
 }
 
 // sortFiles sorts the files that aren't converted, and decides how config.json is made.
@@ -64,6 +67,7 @@ func (s *Source) original(layout catalog.Layout) (*original, error) {
 	})
 	o.Original = reader.NewOriginal(layout, s.Dir, slices.Collect(maps.Keys(parts)),
 		pathsOf(s.Files))
+	o.Folder = s.Folder
 	return o, nil
 }
 
@@ -76,6 +80,21 @@ func Carry(s *Source, layout catalog.Layout) (Carried, error) {
 		return Carried{}, err
 	}
 	return o.carry(s), nil
+}
+
+// Twins returns the folders of a pipeline's other parts that have the class of the converted one. It
+// needs Dir and ModelIndex of the source.
+func Twins(s *Source) (dirs []string) {
+	o, err := s.original(catalog.Diffusers)
+	if err != nil {
+		return nil
+	}
+	for _, dir := range slices.Sorted(maps.Keys(o.parts)) {
+		if o.own[1] != "" && catalog.Decode[[2]string](o.parts[dir]) == o.own {
+			dirs = append(dirs, dir)
+		}
+	}
+	return dirs
 }
 
 // carry sorts the files of a source.
@@ -95,6 +114,8 @@ func (o *original) carry(s *Source) (c Carried) {
 			c.Copied = append(c.Copied, f)
 		case reader.Part:
 			c.Components = append(c.Components, f)
+		case reader.Stays:
+			c.Stay = append(c.Stay, f.Path)
 		default:
 			c.NotCopied = append(c.NotCopied, Skipped{f.Path, why, fate == reader.Lost})
 		}

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/df11-convert/df11-convert/internal/catalog"
+	"github.com/df11-convert/df11-convert/internal/reader"
 	"github.com/df11-convert/df11-convert/internal/safetensors"
 )
 
@@ -19,7 +20,9 @@ type Source struct {
 	// the one weight file, if the source's own path names it; Options.WeightFile wins
 	WeightFile string
 	Files      []File // every file of the source, in any order
-	Dir        string // Survey.Dir
+	// which files of a local folder belong to the model; nil for a repo
+	Folder *reader.Folder
+	Dir    string // Survey.Dir
 	// the headers of the files that Survey.WeightFiles returned, in that order
 	Weights    []WeightFile
 	Index      []byte // the file Survey.Index; nil if that is ""
@@ -68,11 +71,10 @@ type Options struct {
 	WeightFile string
 	ExactF32   bool // accept F32 weights whose values are all exact in BF16
 	Unfilled   bool // accept a dict with units that no reader can fill
+	// patterns of files of a local folder to copy, although no reader of the model opens them
+	Include []string `json:",omitempty"`
 	// the reader that must fill every unit: OfficialReader, or "" for any
 	For string `json:",omitempty"`
-	// Memory limits what the source's headers and small files take; 0 means no limit. It decides
-	// nothing.
-	Memory int64 `json:"-"`
 }
 
 // WeightBytes returns the total size of the weight files.

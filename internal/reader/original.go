@@ -13,6 +13,7 @@ import (
 type Original struct {
 	Layout catalog.Layout // of the result
 	Dir    string         // folder of the weights that are converted, "" for the root
+	Folder *Folder        // of a local original; nil for a repo
 
 	paths map[string]bool
 	parts map[string]bool // folders with other weights that a pipeline opens
@@ -28,6 +29,7 @@ const (
 	Part        // copied: weights of another part, which may be large
 	Left        // left out: it has no place in the result
 	Lost        // left out, although a reader of the original opens it
+	Stays       // left out: no reader of the model in that folder opens it, and its name is private too
 )
 
 // NewOriginal returns an Original by the paths of all its files. parts are its folders with other
@@ -72,8 +74,23 @@ func isFound(name string) bool {
 	return IsSafetensors(weights) && IsUsual(weights)
 }
 
-// Fate returns what a conversion does with a file and, unless it's copied, why.
+// Fate returns what a conversion does with a file and, unless it's copied, why. From a local folder,
+// only what a reader of the model opens is copied, and what a caller includes.
 func (o *Original) Fate(name string) (f Fate, why string) {
+	f, why = o.fate(name)
+	if o.Folder == nil || o.Folder.Includes(name) || o.Folder.isOpened(name) {
+		return f, why
+	}
+	switch { // files of known names
+	case isHousekeeping(name), strings.EqualFold(name, names.Card), name == names.Manifest,
+		!strings.Contains(name, "/") && (name == names.Config || IsAdapter(name)):
+		return f, why
+	}
+	return Stays, ""
+}
+
+// fate is Fate for a repo.
+func (o *Original) fate(name string) (f Fate, why string) {
 	base := path.Base(name)
 	top, _, nested := strings.Cut(name, "/")
 	switch {

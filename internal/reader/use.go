@@ -70,11 +70,15 @@ func UseOf(name string) Use {
 	return Opens
 }
 
-// isHousekeeping reports whether a file belongs to Git, to a download cache, or to an unfinished
-// conversion.
+// isHousekeeping reports whether a file belongs to Git, to a download cache, to macOS, or to an
+// unfinished conversion.
 func isHousekeeping(p string) bool {
 	return slices.ContainsFunc(strings.Split(p, "/"), func(part string) bool {
 		return strings.HasPrefix(part, ".git") || strings.HasPrefix(part, names.Ours) ||
-			part == ".cache" || part == ".DS_Store"
+			IsAppleDouble(part) || part == ".cache" || part == ".DS_Store"
 	})
 }
+
+// IsAppleDouble reports whether a file holds what macOS keeps of another file on a foreign disk. It's
+// never part of a model, whatever its name ends in.
+func IsAppleDouble(name string) bool { return strings.HasPrefix(path.Base(name), "._") }

@@ -76,7 +76,7 @@ def fill(
         name, subfolder, revision=revision, token=token, cache_dir=cache_dir, local_files_only=local_files_only
     )
     with torch.no_grad():
-        place_on(model, files.read(folder), device, decode, library.dtypes(model), max_memory, lambda: None)
+        place_on(model, files.read(folder), device, decode, library.dtypes(model), max_memory)
     return model
 
 
@@ -121,7 +121,8 @@ def tie(model: torch.nn.Module) -> None:
         model.tie_weights()
 
 
-def place_on(model, stored, device: Place, decode: bool, dtype_of, max_memory, compute) -> None:
+def place_on(model, stored, device: Place, decode: bool, dtype_of, max_memory, compute=None) -> None:
+    """Fills a model, and makes it ready to run. compute gives the parameters that the class computes their values."""
     from . import place, spread
 
     auto = device == "auto"
@@ -129,8 +130,9 @@ def place_on(model, stored, device: Place, decode: bool, dtype_of, max_memory, c
     if main.type == "cuda" and main.index is None:
         main = torch.device("cuda", torch.cuda.current_device())
     over = spread.Spread(max_memory, main) if auto and main.type == "cuda" else None
-    kept, devices = place.place(model, stored, main, decode, dtype_of, over)
-    compute()
+    kept, devices = place.place(model, stored, main, decode, dtype_of, over, yours=compute is None)
+    if compute:
+        compute()
     place.settle(model, kept, devices)
     if over:
         over.dispatch(model)

@@ -4,14 +4,13 @@ A unit is a module, or a parameter, that is compressed as a whole (docs/format.m
 knows a model class.
 """
 
-import fnmatch
 import json
 import re
 from pathlib import Path
-from typing import Dict, List, NamedTuple, Optional, Tuple
+from typing import Dict, Iterator, List, NamedTuple, Optional, Tuple
 
 import torch
-from safetensors import safe_open
+from safetensors import SafetensorError, safe_open
 
 ARRAYS = ("luts", "encoded_exponent", "sign_mantissa", "output_positions", "gaps", "split_positions")
 EXTENSIONS = {"parameters"}
@@ -133,14 +132,12 @@ def read(folder: Path) -> Files:
     patterns = pattern_dict(config.get("dfloat11_config"), folder)
     tensors: Dict[str, Stored] = {}
     for file in sorted(folder.iterdir()):
-        if not fnmatch.fnmatch(file.name, "*.safetensors"):
+        if file.suffix != ".safetensors":
             continue
-        with safe_open(file, "pt") as f:
-            for name in f.keys():
-                part = f.get_slice(name)
-                if name in tensors:
-                    raise DF11Error(f"{name} is in {tensors[name].file.name} and in {file.name}")
-                tensors[name] = Stored(name, file, str(part.get_dtype()), tuple(part.get_shape()))
+        for stored in headers(file):
+            if stored.name in tensors:
+                raise DF11Error(f"{stored.name} is in {tensors[stored.name].file.name} and in {file.name}")
+            tensors[stored.name] = stored
     units = {}
     for name in sorted(n for n in tensors if n.endswith(".encoded_exponent")):
         path = name[: -len(".encoded_exponent")]
@@ -151,6 +148,17 @@ def read(folder: Path) -> Files:
     if stray:
         raise DF11Error(f"{stray[0]} belongs to a unit without encoded_exponent")
     return Files(folder, config, tensors, units)
+
+
+def headers(file: Path) -> Iterator[Stored]:
+    """Yields the tensors of a file."""
+    try:
+        with safe_open(file, "pt") as f:
+            for name in f.keys():
+                part = f.get_slice(name)
+                yield Stored(name, file, str(part.get_dtype()), tuple(part.get_shape()))
+    except SafetensorError as e:
+        raise DF11Error(f"{file}: {e}") from e
 
 
 def pattern_dict(stated, folder: Path) -> Dict[str, List[str]]:

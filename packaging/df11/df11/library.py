@@ -15,6 +15,18 @@ from .match import computed, some
 Build = Callable[[], nn.Module]
 
 
+class Empty(nn.Parameter):
+    """A parameter without memory. What a class assigns to its data when it initializes weights is lost."""
+
+    @property
+    def data(self) -> torch.Tensor:
+        return self.detach()
+
+    @data.setter
+    def data(self, _) -> None:
+        pass
+
+
 @contextlib.contextmanager
 def empty(real: frozenset = frozenset()) -> Iterator[None]:
     """Makes modules register parameters without memory, except those whose numbers are in real. Buffers are computed."""
@@ -25,9 +37,8 @@ def empty(real: frozenset = frozenset()) -> Iterator[None]:
         register(module, name, parameter)
         if parameter is not None:
             if count not in real and parameter.device.type != "meta":
-                own = {k: v for k, v in parameter.__dict__.items()}
-                module._parameters[name] = type(parameter)(parameter.to("meta"), requires_grad=parameter.requires_grad)
-                module._parameters[name].__dict__.update(own)
+                module._parameters[name] = Empty(parameter.to("meta"), parameter.requires_grad)
+                module._parameters[name].__dict__.update(parameter.__dict__)
             module._parameters[name].df11_number = count
             count += 1
 
@@ -96,11 +107,28 @@ def transformers_builds(folder: Path, trust: bool, cls: Optional[type], options:
 
     def build(cls: type) -> nn.Module:
         model = cls._from_config(config, **options)
+        buffers(model)
         if getattr(model, "generation_config", None) and (folder / "generation_config.json").is_file():
             model.generation_config = transformers.GenerationConfig.from_pretrained(folder)
         return model
 
     return [lambda c=c: build(c) for c in classes]
+
+
+def buffers(model: nn.Module) -> None:
+    """Computes buffers again as transformers 5 does: after it has built the model, so not in BF16."""
+    try:
+        import transformers.initialization  # noqa: F401, of transformers 5
+    except ImportError:
+        return
+    default = torch.get_default_dtype()
+    torch.set_default_dtype(torch.float32)
+    try:
+        for module in model.modules():
+            module._is_hf_initialized = False
+        model.initialize_weights()
+    finally:
+        torch.set_default_dtype(default)
 
 
 def in_bf16(config) -> None:
@@ -137,7 +165,7 @@ def transformers_classes(folder: Path, config, trust: bool) -> List[type]:
 
 
 # The auto classes that may fit a config that names no class of this version.
-HEADS = ["AutoModelForCausalLM", "AutoModelForImageTextToText", "AutoModelForSeq2SeqLM", "AutoModelForSpeechSeq2Seq", "AutoModelForMaskedLM"]
+HEADS = ["AutoModelForCausalLM", "AutoModelForImageTextToText", "AutoModelForSeq2SeqLM", "AutoModelForSpeechSeq2Seq", "AutoModelForMaskedLM", "AutoModelForTextEncoding"]
 
 
 def dtypes(model: nn.Module) -> Callable[[str, torch.Tensor], torch.dtype]:

@@ -39,18 +39,22 @@ class Devices(NamedTuple):
 
 def place(
     model: nn.Module, files: Files, device: torch.device, decode: bool, dtype_of: DTypeOf,
-    spread: Optional[Callable[[nn.Module, int], Dict[str, torch.device]]] = None,
+    spread: Optional[Callable[[nn.Module, int], Dict[str, torch.device]]] = None, yours: bool = False,
 ) -> Tuple[List[units.Group], Devices]:  # fmt: skip
     """Fills the parameters and saved buffers of a model. Returns the units that stay compressed, and where tensors go.
 
     dtype_of returns the type that a parameter of this name becomes. spread returns a device for
-    modules, once they show how large they are; it gets the bytes that a GPU needs besides.
+    modules, once they show how large they are; it gets the bytes that a GPU needs besides. yours says
+    that someone else made the model.
     """
     fills, unused = match(model, files)
     if unused:
         log.warning("%s: not loaded, because the class has no such module: %s", files.folder.name, some(unused))
     state = state_of(model)
     own = {f.name for f in fills}
+    for f in fills if yours else ():
+        if any(p.n for p in f.pieces) and state[f.name].dtype != torch.bfloat16:
+            raise DF11Error(f"{f.name} is {state[f.name].dtype}; make the model in torch.bfloat16 before you fill it")
 
     def viewable(f: Fill) -> bool:
         t = state[f.name]

@@ -39,15 +39,15 @@ class Weight(nn.Parameter):
     So data decodes them again, into a tensor of its own, and can't be set.
     """
 
-    @staticmethod
-    def of(group: "Group", view: View, weights: torch.Tensor) -> "Weight":
-        w = torch.Tensor._make_subclass(Weight, view.of(weights), False)
+    @classmethod
+    def of(cls, group: "Group", view: View, weights: torch.Tensor) -> "Weight":
+        w = torch.Tensor._make_subclass(cls, view.of(weights), False)
         w.group, w.view = group, view
         return w
 
     @property
     def data(self) -> torch.Tensor:
-        return self.group.values()[self.view.key]
+        return self.group.values()[self.group.views.index(self.view)]
 
     @data.setter
     def data(self, _) -> None:
@@ -58,6 +58,39 @@ class Weight(nn.Parameter):
 
     def __reduce_ex__(self, protocol):
         return nothing, ()
+
+
+class Sealed(Weight):
+    """A weight whose module hasn't run yet. So a module that uses another's weight without calling it is found."""
+
+    LOOKS = {"__get__", "size", "stride", "dim", "numel", "detach", "data_ptr", "is_floating_point", "element_size", "__repr__"}
+
+    @classmethod
+    def __torch_function__(cls, func, types, args=(), kwargs=None):
+        if getattr(func, "__name__", "") not in cls.LOOKS:
+            w = next((a for a in args if isinstance(a, Sealed)), None)
+            name = f"{w.group.path}.{w.view.key}" if w is not None else "a weight"
+            raise DF11Error(f"{name} is used before its module runs, so it isn't decoded; its data is; df11.load(..., decode=True)")
+        with torch._C.DisableTorchFunctionSubclass():
+            return func(*args, **(kwargs or {}))
+
+
+class Inside:
+    """The hook that checks, at a part's first call, that its group was the last one decoded."""
+
+    def __init__(self, group: "Group", path: str):
+        self.group, self.path = group, path
+
+    def __call__(self, module: nn.Module, args) -> None:
+        if not torch.compiler.is_compiling():
+            self.check(module)
+
+    def check(self, module: nn.Module) -> None:
+        if self.group.scratch.last.get(self.group.device) is not self.group:
+            raise DF11Error(f"{self.group.path}.{self.path} runs outside its module, so it isn't decoded; df11.load(..., decode=True)")
+        for key, hook in list(module._forward_pre_hooks.items()):
+            if hook is self:
+                del module._forward_pre_hooks[key]
 
 
 def nothing() -> None:
@@ -83,19 +116,17 @@ class Scratch:
             self.copied[device] = torch.empty(self.n_bytes, dtype=torch.uint8, device=device)
         return self.copied[device]
 
-    def renew(self, device: torch.device) -> None:
-        """Notes that the weights are others now. So autograd stops if it still needs the ones before."""
-        weights = self.decoded[device]
-        if weights._version != self.versions[device]:
+    def renew(self, group: "Group", device: torch.device) -> None:
+        """Notes that the weights are a group's now."""
+        if self.decoded[device]._version != self.versions[device]:  # someone has written into them
             raise DF11Error(CONSTANT)
-        torch.autograd.graph.increment_version(weights)
-        self.versions[device] = weights._version
+        self.last[device] = group
 
     def __getstate__(self) -> dict:
         return {"n_weights": self.n_weights, "n_bytes": self.n_bytes}
 
     def __setstate__(self, state: dict) -> None:
-        self.__dict__.update(state, decoded={}, copied={}, versions={})
+        self.__dict__.update(state, decoded={}, copied={}, versions={}, last={})
 
 
 class Group:
@@ -119,11 +150,13 @@ class Group:
         self.keys = [f"df11_{i}" for i in range(len(self.units))]
         for key, layout in zip(self.keys, self.layouts):
             self.module.register_buffer(key, torch.empty(layout.size, dtype=torch.uint8, device="meta"), persistent=False)
-        for view in self.views:
-            self.module.get_submodule(view.path)._parameters[view.name] = placeholder("meta")
+        self.owners = [self.module.get_submodule(view.path) for view in self.views]  # peft may move them
+        self.stand_in("meta")
         self.scratch.n_weights = max(self.scratch.n_weights, self.n_weights)
-        self.module.register_forward_pre_hook(self)
+        self.module.register_forward_pre_hook(self, with_kwargs=True)
         self.module.register_state_dict_post_hook(Save(self))
+        for path in sorted({view.path for view in self.views} - {""}):
+            self.module.get_submodule(path).register_forward_pre_hook(Inside(self, path))
 
     def read(self, device: torch.device, runs_on: Optional[torch.device] = None) -> None:
         """Reads the bytes, to the GPU, or to memory from which it copies them before each call."""
@@ -133,8 +166,12 @@ class Group:
             self.module._buffers[key] = kernel.pack(unit, layout, device, pin)
             if runs_on is not None:
                 self.scratch.n_bytes = max(self.scratch.n_bytes, layout.size)
-        for view in self.views:
-            self.module.get_submodule(view.path)._parameters[view.name] = placeholder(runs_on or device)
+        self.stand_in(runs_on or device)
+
+    def stand_in(self, device) -> None:
+        """Puts empty parameters into the modules' lists, which have the type and the device of the weights."""
+        for owner, view in zip(self.owners, self.views):
+            owner._parameters[view.name] = nn.Parameter(torch.empty(0, dtype=torch.bfloat16, device=device), requires_grad=False)
 
     def bind(self) -> None:
         """Makes everything ready that calls need, where the bytes are now."""
@@ -155,8 +192,7 @@ class Group:
                 source[: kernel.TABLE_BYTES].copy_(place[: kernel.TABLE_BYTES])
             launches.append((launch, place, source))
             at += layout.n_weights
-        for view in self.views:
-            self.module.get_submodule(view.path).__dict__[view.name] = Weight.of(self, view, weights)
+        self.show(Sealed, weights)
         self.gpu, self.launches, self.device = gpu, launches, device
         self.bound = [p.data_ptr() for p in packed]
 
@@ -164,27 +200,47 @@ class Group:
         """Enqueues decoding."""
         if self.bound != [self.module._buffers[key].data_ptr() for key in self.keys]:
             self.bind()
+        dtype = self.owners[0]._parameters[self.views[0].name].dtype
+        if dtype != torch.bfloat16:
+            raise DF11Error(f"the model was made {dtype}; " + CONSTANT)
         with self.gpu:
             for launch, place, source in self.launches:
                 if self.runs_on:
                     place.copy_(source, non_blocking=True)
                 launch.decode()
-        self.scratch.renew(self.device)
+        self.scratch.renew(self, self.device)
+        if self.sealed:
+            self.show(Weight, self.scratch.weights(self.device))
 
-    def __call__(self, module: nn.Module, args) -> None:
+    def show(self, kind: type, weights: torch.Tensor) -> None:
+        """Makes views of the weights the parameters of their modules."""
+        self.sealed = kind is Sealed
+        for owner, view in zip(self.owners, self.views):
+            owner.__dict__[view.name] = kind.of(self, view, weights)
+
+    @torch.compiler.disable  # a graph break
+    def __call__(self, module: nn.Module, args, kwargs) -> None:
+        if torch.is_grad_enabled() and needs_gradients(module, args, kwargs):
+            raise DF11Error(f"{self.path}: gradients need weights that last; df11.load(..., decode=True) has them, else use torch.no_grad()")
         self.decode()
 
-    def values(self) -> Dict[str, torch.Tensor]:
-        """Decodes the weights into tensors of their own, on the CPU."""
+    def values(self) -> List[torch.Tensor]:
+        """Decodes the weights into tensors of their own, on the CPU, in the order of the views."""
         self.decode()
         weights = self.scratch.weights(self.device)
-        return {view.key: view.of(weights).cpu().clone(memory_format=torch.contiguous_format) for view in self.views}
+        return [view.of(weights).to("cpu", copy=True, memory_format=torch.contiguous_format) for view in self.views]
 
     def __getstate__(self) -> dict:
-        return {k: v for k, v in self.__dict__.items() if k not in ("gpu", "launches", "device", "bound")}
+        return {k: v for k, v in self.__dict__.items() if k not in ("gpu", "launches", "device", "bound", "sealed")}
 
     def __setstate__(self, state: dict) -> None:
-        self.__dict__.update(state, gpu=None, launches=[], device=None, bound=None)
+        self.__dict__.update(state, gpu=None, launches=[], device=None, bound=None, sealed=True)
+
+
+def needs_gradients(module: nn.Module, args, kwargs) -> bool:
+    """Reports whether autograd would keep the module's weights for its backward pass."""
+    inputs = (t for t in (*args, *kwargs.values()) if torch.is_tensor(t))
+    return any(t.requires_grad for t in inputs) or any(p.requires_grad for p in module.parameters())
 
 
 class Save:
@@ -194,13 +250,10 @@ class Save:
         self.group = group
 
     def __call__(self, module: nn.Module, state: dict, prefix: str, _) -> None:
-        for key, value in self.group.values().items():
-            state[prefix + key] = value
-
-
-def placeholder(device) -> nn.Parameter:
-    """Stands for a parameter in a module's list, with its type and device, but empty."""
-    return nn.Parameter(torch.empty(0, dtype=torch.bfloat16, device=device), requires_grad=False)
+        paths = {id(m): path for path, m in module.named_modules()}
+        for owner, view, value in zip(self.group.owners, self.group.views, self.group.values()):
+            path = paths[id(owner)]
+            state[f"{prefix}{path}.{view.name}" if path else prefix + view.name] = value
 
 
 def groups(model: nn.Module, fills: List[Fill], viewable) -> List[Group]:

@@ -1,0 +1,399 @@
+"""Holds df11 to what docs/python.md promises, on a tiny Llama.
+
+Usage: df11_test.py DF11_CONVERT SCRATCH. DF11_TEST_DRIVER names the stand-in for the driver of a GPU.
+"""
+import copy
+import io
+import json
+import os
+import pathlib
+import pickle
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+
+os.environ |= {"HF_HUB_OFFLINE": "1", "TOKENIZERS_PARALLELISM": "false"}
+
+import torch
+import transformers
+from safetensors.torch import load_file, save_file
+
+import df11
+import tiny
+
+PROGRAM, SCRATCH = sys.argv[1:3]
+BASE = pathlib.Path(SCRATCH) / f"df11-test-{transformers.__version__[0]}"
+MODEL, RESULT = BASE / "model", BASE / "model-DF11"
+IDS = torch.arange(8, 24)[None]
+LAYER = "model_layers_1.safetensors"
+
+
+def make():
+    if not RESULT.exists():
+        torch.manual_seed(1)
+        tiny.save(MODEL, "LlamaForCausalLM", "llama", False)
+        subprocess.run([PROGRAM, MODEL, "-o", RESULT, "--quiet"], check=True)
+
+
+def original():
+    return transformers.LlamaForCausalLM.from_pretrained(MODEL, dtype=torch.bfloat16).eval()
+
+
+def logits(model):
+    with torch.no_grad():
+        return model(input_ids=IDS).logits
+
+
+class Forged(unittest.TestCase):
+    """A result with one thing wrong is a DF11Error that names it."""
+
+    def setUp(self):
+        self.folder = pathlib.Path(tempfile.mkdtemp(dir=SCRATCH)) / "forged-DF11"
+        shutil.copytree(RESULT, self.folder)
+
+    def tearDown(self):
+        shutil.rmtree(self.folder.parent)
+
+    def edit(self, file, change):
+        tensors = load_file(self.folder / file)
+        change(tensors)
+        save_file(tensors, self.folder / file)
+
+    def config(self, change):
+        path = self.folder / "config.json"
+        config = json.loads(path.read_text())
+        change(config)
+        path.write_text(json.dumps(config))
+
+    def stops(self, *words):
+        for decode in (False, True):
+            with self.assertRaises(df11.DF11Error) as e:
+                df11.load(str(self.folder), decode=decode)
+            for word in words:
+                self.assertIn(word, str(e.exception))
+
+    def remainder(self):
+        return next(f.name for f in self.folder.glob("*.safetensors") if "model.norm.weight" in load_file(f))
+
+    def test_missing_file(self):
+        (self.folder / LAYER).unlink()
+        self.stops("model.layers.1.", "fills")
+
+    def test_missing_norm(self):
+        self.edit(LAYER, lambda t: t.pop("model.layers.1.input_layernorm.weight"))
+        self.stops("model.layers.1.input_layernorm.weight")
+
+    def test_missing_remainder(self):
+        (self.folder / self.remainder()).unlink()
+        self.stops("model.norm.weight")
+
+    def test_extra_tensor(self):
+        self.edit(LAYER, lambda t: t.update({"model.layers.1.self_attn.q_proj.scale": torch.ones(4)}))
+        self.stops("model.layers.1.self_attn.q_proj.scale")
+
+    def test_tensor_of_a_module_that_the_class_lacks(self):
+        self.edit(LAYER, lambda t: t.update({"model.layers.9.eh_proj.weight": torch.ones(4)}))
+        with self.assertLogs("df11") as log:
+            model = df11.load(str(self.folder))
+        self.assertIn("model.layers.9.eh_proj.weight", log.output[0])
+        self.assertTrue(torch.equal(logits(model), logits(original())))
+
+    def test_shape(self):
+        self.edit(LAYER, lambda t: t.update({"model.layers.1.input_layernorm.weight": torch.ones(63, dtype=torch.bfloat16)}))
+        self.stops("model.layers.1.input_layernorm.weight", "[63]", "[64]")
+
+    def test_class_of_other_shapes(self):
+        self.config(lambda c: c.update(intermediate_size=95))
+        self.stops("mlp.down_proj.weight", "[64, 95]")
+
+    def test_class_of_more_layers(self):
+        self.config(lambda c: c.update(num_hidden_layers=4, layer_types=["full_attention"] * 4))
+        self.stops("model.layers.3.")
+
+    def test_twice(self):
+        shutil.copy(self.folder / LAYER, self.folder / "z.safetensors")
+        self.stops("is in", LAYER, "z.safetensors")
+
+    def test_no_safetensors(self):
+        (self.folder / LAYER).write_bytes((self.folder / LAYER).read_bytes()[:-1])
+        self.stops(LAYER)
+
+    def test_versions(self):
+        for version in ("0.6.0", "1.0.0", "0.1.0", None):
+            self.config(lambda c: c["dfloat11_config"].update(version=version))
+            self.stops("format", repr(version))
+        self.config(lambda c: c["dfloat11_config"].update(version="0.5.0+holograms"))
+        self.stops("holograms")
+        for version in ("0.2.0", "0.3.1", "0.3.2", "0.5.0"):
+            self.config(lambda c: c["dfloat11_config"].update(version=version))
+            self.assertTrue(torch.equal(logits(df11.load(str(self.folder))), logits(original())))
+
+    def test_threads(self):
+        self.config(lambda c: c["dfloat11_config"].update(threads_per_block=[256]))
+        self.stops("256")
+
+    def test_no_dict(self):
+        self.config(lambda c: c.pop("dfloat11_config"))
+        self.stops("dfloat11_config")
+
+    def test_dict_without_pattern(self):
+        self.config(lambda c: c["dfloat11_config"]["pattern_dict"].pop("lm_head"))
+        self.stops("lm_head", "0 patterns")
+
+    def test_dict_with_two_patterns(self):
+        self.config(lambda c: c["dfloat11_config"]["pattern_dict"].update({"lm_.*": []}))
+        self.stops("lm_head", "2 patterns")
+
+    def test_dict_with_fewer_attributes(self):
+        def shorten(c):
+            next(v for v in c["dfloat11_config"]["pattern_dict"].values() if v).pop()
+        self.config(shorten)
+        self.stops("model.layers.0", "names 6 weights, the unit holds 7")
+
+    def test_dict_in_another_order(self):
+        def swap(c):
+            v = next(v for v in c["dfloat11_config"]["pattern_dict"].values() if v)
+            v[0], v[1] = v[1], v[0]
+        self.config(swap)
+        self.stops("_proj.weight", "weights, the class has")
+
+    def test_arrays(self):
+        name = "model.layers.1."
+        for array in ("luts", "sign_mantissa", "output_positions", "gaps", "split_positions"):
+            self.tearDown()
+            self.setUp()
+            self.edit(LAYER, lambda t: t.pop(name + array))
+            self.stops(name + array)
+        for array, change in {
+            "gaps": lambda a: a[:-1], "luts": lambda a: a[:, :255].contiguous(), "output_positions": lambda a: a[:-1],
+            "sign_mantissa": lambda a: a[:-1], "split_positions": lambda a: a + 1, "encoded_exponent": lambda a: a[:-4096],
+        }.items():
+            self.tearDown()
+            self.setUp()
+            self.edit(LAYER, lambda t: t.update({name + array: change(t[name + array])}))
+            self.stops("model.layers.1")
+
+    def test_positions(self):
+        def back(t):
+            p = t["model.layers.1.output_positions"].view(torch.int32)
+            p[1] = p[2] + 1 if len(p) > 2 else -1
+        self.edit(LAYER, back)
+        self.stops("model.layers.1.output_positions")
+
+    def test_luts(self):
+        def jump(t):
+            t["model.layers.1.luts"][0, 128] = 240  # to a table that isn't there
+        self.edit(LAYER, jump)
+        self.stops("model.layers.1")
+
+        def long(t):
+            t["model.layers.1.luts"][-1] = 200
+        self.tearDown()
+        self.setUp()
+        self.edit(LAYER, long)
+        self.stops("model.layers.1")
+
+    def test_unit_without_stream(self):
+        self.edit(LAYER, lambda t: t.pop("model.layers.1.encoded_exponent"))
+        self.stops("model.layers.1.", "encoded_exponent")
+
+    def test_no_folder(self):
+        with self.assertRaisesRegex(df11.DF11Error, "no such folder"):
+            df11.load(str(self.folder) + "-2/x/y")
+
+
+class Whole(unittest.TestCase):
+    """What docs/python.md says of a model whose weights stay compressed."""
+
+    @classmethod
+    def setUpClass(cls):
+        cls.want, cls.out = original(), logits(original())
+
+    def setUp(self):
+        self.model = df11.load(str(RESULT))
+        self.units = sum("df11_" in name for name, _ in self.model.named_buffers())
+
+    def test_it_stays_compressed(self):
+        self.assertEqual(self.units, 5)
+        self.assertEqual(self.model.dtype, torch.bfloat16)
+        self.assertEqual([n for n, _ in self.model.named_parameters()], [n for n, _ in self.want.named_parameters()])
+        self.assertLess(self.model.get_memory_footprint(), self.want.get_memory_footprint())
+
+    def test_a_call_is_one_launch_for_each_unit(self):
+        logits(self.model)
+        log = pathlib.Path(os.environ["DF11_TEST_DRIVER"]).parent / "log"
+        log.write_text("")
+        logits(self.model)
+        calls = [line for line in log.read_text().splitlines() if line.startswith("cu")]
+        self.assertEqual(calls, ["cuCtxPushCurrent", "cuLaunchKernel", "cuCtxPopCurrent"] * self.units)
+
+    def test_a_call_allocates_nothing(self):
+        logits(self.model)
+        group = self.model.lm_head._forward_pre_hooks
+        group = next(iter(group.values()))
+        with torch.profiler.profile(profile_memory=True) as p:
+            group(self.model.lm_head, (), {})
+        self.assertEqual([e.name for e in p.events() if e.cpu_memory_usage], [])
+
+    def test_decoded(self):
+        with self.assertNoLogs("df11"):
+            model = df11.load(str(RESULT), decode=True)
+        self.assertTrue(torch.equal(logits(model), self.out))
+        self.assertFalse([n for n, _ in model.named_buffers() if "df11_" in n])
+
+    def test_state_dict(self):
+        state, want = self.model.state_dict(), self.want.state_dict()
+        self.assertEqual(state.keys(), want.keys())
+        for name in want:
+            self.assertTrue(torch.equal(state[name], want[name]), name)
+
+    def test_save_pretrained(self):
+        with tempfile.TemporaryDirectory(dir=SCRATCH) as folder:
+            self.model.save_pretrained(folder)
+            self.assertNotIn("dfloat11_config", json.loads((pathlib.Path(folder) / "config.json").read_text()))
+            again = transformers.LlamaForCausalLM.from_pretrained(folder, dtype=torch.bfloat16).eval()
+        self.assertTrue(torch.equal(logits(again), self.out))
+
+    def test_copies(self):
+        for run_before in (False, True):
+            if run_before:
+                logits(self.model)
+            for copied in (copy.deepcopy(self.model), pickle.loads(pickle.dumps(self.model)), self.saved()):
+                self.assertTrue(torch.equal(logits(copied), self.out))
+                group = next(iter(copied.lm_head._forward_pre_hooks.values()))
+                self.assertIs(group.module, copied.lm_head)
+            self.assertTrue(torch.equal(logits(self.model), self.out))
+
+    def saved(self):
+        file = io.BytesIO()
+        torch.save(self.model, file)
+        return torch.load(io.BytesIO(file.getvalue()), weights_only=False)
+
+    def test_to(self):
+        self.assertTrue(torch.equal(logits(self.model.to("cpu")), self.out))
+        with self.assertRaisesRegex(df11.DF11Error, "torch.float16"):
+            logits(self.model.half())
+
+    def test_moved_bytes(self):
+        logits(self.model)
+        for module in self.model.modules():
+            for name in [n for n in module._buffers if n.startswith("df11_")]:
+                module._buffers[name] = module._buffers[name].clone()
+        self.assertTrue(torch.equal(logits(self.model), self.out))
+
+    def test_bytes_from_the_cpu(self):
+        groups = [h for m in self.model.modules() for h in m._forward_pre_hooks.values() if hasattr(h, "units")]
+        for group in groups:
+            group.read(torch.device("cpu"), runs_on=torch.device("cpu"))
+        for group in groups:
+            group.bind()
+        self.assertTrue(torch.equal(logits(self.model), self.out))
+        self.assertTrue(torch.equal(logits(self.model), self.out))
+
+    def test_writes_stop(self):
+        with self.assertRaisesRegex(df11.DF11Error, "can't be changed"):
+            self.model.lm_head.weight.data = torch.zeros(1)
+        logits(self.model)
+        with torch.no_grad():
+            self.model.lm_head.weight.add_(1)
+        with self.assertRaisesRegex(df11.DF11Error, "can't be changed"):
+            logits(self.model)
+
+    def test_data_is_decoded(self):
+        w = self.want.model.layers[0].mlp.up_proj.weight
+        self.assertTrue(torch.equal(self.model.model.layers[0].mlp.up_proj.weight.data, w))
+        logits(self.model)
+        self.assertTrue(torch.equal(self.model.model.layers[0].mlp.up_proj.weight.data, w))
+
+    def test_use_without_call_stops(self):
+        with self.assertRaisesRegex(df11.DF11Error, "used before its module runs"):
+            torch.nn.functional.linear(torch.ones(1, 64, dtype=torch.bfloat16), self.model.lm_head.weight)
+        with self.assertRaisesRegex(df11.DF11Error, "runs outside its module"):
+            self.model.model.layers[0].mlp.up_proj(torch.ones(1, 64, dtype=torch.bfloat16))
+
+    def test_fill(self):
+        model = self.of_config(torch.bfloat16)
+        self.assertIs(df11.fill(model, str(RESULT)), model)
+        self.assertTrue(torch.equal(logits(model.eval()), self.out))
+        with self.assertRaisesRegex(df11.DF11Error, "torch.float32"):
+            df11.fill(self.of_config(torch.float32), str(RESULT))
+
+    def of_config(self, dtype):
+        torch.set_default_dtype(dtype)
+        try:
+            return transformers.LlamaForCausalLM(transformers.AutoConfig.from_pretrained(MODEL))
+        finally:
+            torch.set_default_dtype(torch.float32)
+
+    def test_compile(self):
+        torch._dynamo.reset()
+        graphs = []
+
+        def backend(graph, inputs):
+            graphs.append(graph)
+            return graph.forward
+        compiled = torch.compile(self.model, backend=backend)
+        with torch.no_grad():  # without a cache, since with one the original's outputs change, too, when it's compiled
+            want = torch.compile(self.want, backend="eager")(input_ids=IDS, use_cache=False).logits
+            for _ in range(2):
+                self.assertTrue(torch.equal(compiled(input_ids=IDS, use_cache=False).logits, want))
+            self.assertGreaterEqual(len(graphs), self.units)  # a break before each unit; all else is compiled
+            n = len(graphs)
+            compiled(input_ids=IDS, use_cache=False)
+            self.assertEqual(len(graphs), n)
+
+    def test_inference_mode(self):
+        with torch.inference_mode():
+            model = df11.load(str(RESULT))
+            self.assertTrue(torch.equal(model(input_ids=IDS).logits, self.out))
+        self.assertTrue(torch.equal(logits(model), self.out))
+
+    def test_lora(self):
+        try:
+            import peft
+        except ImportError:
+            self.skipTest("peft is not here")
+        config = peft.LoraConfig(target_modules=["q_proj", "up_proj"], init_lora_weights=False, lora_dropout=0.0)
+
+        def adapted(model):
+            torch.manual_seed(3)
+            return peft.get_peft_model(model, config)
+        got, want = adapted(self.model), adapted(original())
+        self.assertTrue(torch.equal(logits(got), logits(want)))
+        self.assertFalse(torch.equal(logits(got), self.out))
+        with self.assertRaisesRegex(df11.DF11Error, "can't be changed"):
+            got.merge_and_unload()
+        with tempfile.TemporaryDirectory(dir=SCRATCH) as folder:
+            got.save_pretrained(folder)
+            again = peft.PeftModel.from_pretrained(df11.load(str(RESULT)), folder)
+            self.assertTrue(torch.equal(logits(again), logits(want)))
+
+    def test_lora_trains(self):
+        try:
+            import peft
+        except ImportError:
+            self.skipTest("peft is not here")
+        config = peft.LoraConfig(target_modules=["q_proj", "up_proj"], init_lora_weights=False, lora_dropout=0.0)
+
+        def gradients(model):
+            torch.manual_seed(3)
+            model = peft.get_peft_model(model, config).train()
+            model(input_ids=IDS, labels=IDS).loss.backward()
+            return [p.grad for p in model.parameters() if p.requires_grad]
+        with self.assertRaisesRegex(df11.DF11Error, "gradients need weights that last"):
+            gradients(self.model)
+        got, want = gradients(df11.load(str(RESULT), decode=True)), gradients(original())
+        self.assertTrue(got and all(torch.equal(g, w) for g, w in zip(got, want)))
+
+    def test_gradients_of_inputs_stop(self):
+        embeds = torch.ones(1, 4, 64, dtype=torch.bfloat16, requires_grad=True)
+        with self.assertRaisesRegex(df11.DF11Error, "gradients need weights that last"):
+            self.model(inputs_embeds=embeds)
+        self.model(input_ids=IDS)  # nothing needs gradients
+
+
+make()
+transformers.logging.set_verbosity_error()
+unittest.main(argv=sys.argv[:1] + sys.argv[3:])

@@ -1,0 +1,78 @@
+package metadata
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+
+	"github.com/df11-convert/df11-convert/internal/hubrules"
+)
+
+// Clean removes the values that the Hub would refuse, such as a path on somebody's disk as
+// base_model, and says what it did. A license without an ID of the Hub's becomes the license_name of
+// license: other.
+func (f *FrontMatter) Clean() (did []string) {
+	for _, m := range f.members() {
+		did = append(did, m.remove("is a path on a disk", onDisk.MatchString)...)
+	}
+	for _, v := range f.License {
+		if hubrules.CheckValue("license", v) != "" {
+			did = append(did, fmt.Sprintf("license %q isn't one of the Hub's, so it's the license_name of license: other", v))
+			f.License, f.LicenseName = texts{"other"}, f.LicenseName.or(v)
+			break
+		}
+	}
+	if slices.Contains(f.License, "other") && len(f.LicenseName) == 0 {
+		did = append(did, `license: other has no license_name, so that is "unknown"`)
+		f.LicenseName = texts{"unknown"}
+	}
+	for _, m := range f.members() {
+		did = append(did, m.remove("the Hub refuses",
+			func(v string) bool { return hubrules.CheckValue(m.rule, v) != "" })...)
+		if m.single && len(*m.values) > 1 {
+			did = append(did, fmt.Sprintf("left out all values of %s but the first, %q", m.key, (*m.values)[0]))
+			*m.values = (*m.values)[:1]
+		}
+	}
+	return did
+}
+
+// A member is one of a front matter, and whether the Hub wants a single value of it.
+type member struct {
+	key    string
+	rule   string // the key whose rule holds
+	values *texts
+	single bool
+}
+
+// remove removes the values that are wrong, and says so.
+func (m member) remove(why string, wrong func(v string) bool) (did []string) {
+	*m.values = slices.DeleteFunc(slices.Clone(*m.values), func(v string) bool {
+		if !wrong(v) {
+			return false
+		}
+		did = append(did, fmt.Sprintf("left out %s %q, which %s", m.key, v, why))
+		return true
+	})
+	return did
+}
+
+// onDisk matches paths on somebody's disk, which say nothing to others.
+var onDisk = regexp.MustCompile(`^(/|~|\.{1,2}[/\\]|[A-Za-z]:[/\\]|\\\\|file:)`)
+
+// members lists the members that are taken over from a source.
+func (f *FrontMatter) members() []member {
+	return []member{
+		{"base_model", "base_model", &f.BaseModel, false}, {"base_model_relation", "base_model_relation", &f.Relation, true},
+		{"license", "license", &f.License, false}, {"license_name", "license_name", &f.LicenseName, true},
+		{"license_link", "license_link", &f.LicenseLink, true}, {"library_name", "library_name", &f.LibraryName, true},
+		{"pipeline_tag", "pipeline_tag", &f.PipelineTag, true}, {"language", "language", (*texts)(&f.Language), false},
+		{"datasets", "datasets", (*texts)(&f.Datasets), false},
+		{"tags", "tags", (*texts)(&f.Tags), false}, {"prior", "base_model", &f.Prior, false},
+	}
+}
+
+// SetLicense replaces the license by an ID of the Hub's.
+func (f *FrontMatter) SetLicense(id string) {
+	f.License, f.LicenseName, f.LicenseLink = texts{id}, nil, nil
+}

@@ -1,0 +1,75 @@
+package metadata_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/df11-convert/df11-convert/internal/hubrules"
+	"github.com/df11-convert/df11-convert/internal/metadata"
+)
+
+// TestClean checks that a card has no value that the Hub refuses, whatever the source's card has, that
+// the run can name each value that's gone, and that nothing else is.
+func TestClean(t *testing.T) {
+	for lines, want := range map[string]struct{ card, named string }{
+		"license: mit\nbase_model: org/a":                               {card: "license: mit base_model: org/a"},
+		"license: mit\nbase_model: /home/someone/Llama":                 {card: "license: mit", named: "/home/someone/Llama"},
+		`base_model: 'C:\models\x'`:                                     {named: `C:\\models\\x`},
+		"base_model:\n- org/a\n- ./out/checkpoint-500":                  {card: "base_model: org/a", named: "./out/checkpoint-500"},
+		"base_model: org/a\nbase_model_relation: sft":                   {card: "base_model: org/a", named: "sft"},
+		"base_model: org/a\nbase_model_relation: [merge, quantized]":    {card: "base_model: org/a base_model_relation: merge", named: "merge"},
+		"language:\n- noinfo\n- de\n- zh-CN":                            {card: "language: de", named: "noinfo zh-CN"},
+		"language: no":                                                  {card: "language: no"},
+		"datasets: [/var/data/images/, org/d, some speech 960h]":        {card: "datasets: org/d", named: "/var/data/images/ some speech 960h"},
+		"pipeline_tag: Text Generation":                                 {named: "Text Generation"},
+		"license: My Own License":                                       {card: "license: other license_name: My Own License", named: "My Own License"},
+		"license: My Own\nlicense_name: own-1\nlicense_link: LICENSE":   {card: "license: other license_name: own-1 license_link: LICENSE", named: "My Own"},
+		"license: other":                                                {card: "license: other license_name: unknown", named: "license_name"},
+		"license: other\nlicense_name: x":                               {card: "license: other license_name: x"},
+		"license: [mit, other]\nlicense_name: x":                        {card: "license: mit other license_name: x"},
+		"license: /home/me/LICENSE\nlicense_link: file:///home/me/L":    {named: "/home/me/LICENSE file:///home/me/L"},
+		"license: mit\nlicense_link: https://x/y\ntags: [/home/me, ok]": {card: "license: mit license_link: https://x/y", named: "/home/me"},
+		"prior: org/prior":                                              {card: "prior: org/prior"},
+		"prior: ../prior":                                               {named: "../prior"},
+		"datasets: [null, '']\nlicense:\nlanguage: {a: b}":              {},
+	} {
+		f := frontMatter(t, lines)
+		did := strings.Join(f.Clean(), "; ")
+		b, err := yaml.Marshal(f)
+		must(t, err)
+		var card map[string]any
+		must(t, yaml.Unmarshal(b, &card))
+		if faults := hubrules.CheckCard(card); len(faults) > 0 {
+			t.Errorf("%s: the Hub refuses %v", lines, faults)
+		}
+		var got []string
+		for _, key := range []string{"license", "license_name", "license_link", "base_model", "base_model_relation", "language", "datasets", "pipeline_tag", "prior"} {
+			if v, ok := card[key]; ok {
+				got = append(got, key+": "+strings.Trim(fmt.Sprint(v), "[]"))
+			}
+		}
+		if strings.Join(got, " ") != want.card {
+			t.Errorf("%s: got %s", lines, got)
+		}
+		if (did == "") != (want.named == "") {
+			t.Errorf("%s: named %q", lines, did)
+		}
+		for _, word := range strings.Fields(want.named) {
+			if !strings.Contains(did, word) {
+				t.Errorf("%s: named %q, want %q", lines, did, word)
+			}
+		}
+		again := f
+		if more := again.Clean(); more != nil {
+			t.Errorf("%s: cleaned twice: %q", lines, more)
+		}
+	}
+	f := frontMatter(t, "license: other\nlicense_name: x\nlicense_link: y")
+	f.SetLicense("mit")
+	if in := (metadata.CardInput{CardSource: metadata.CardSource{Source: f}}); in.LicenseName() != "mit" {
+		t.Errorf("got %q", in.LicenseName())
+	}
+}

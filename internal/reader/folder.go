@@ -1,0 +1,225 @@
+package reader
+
+import (
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/df11-convert/df11-convert/internal/names"
+	"github.com/df11-convert/df11-convert/internal/python"
+)
+
+// A Folder says which files of a local folder belong to the model in it. A repo holds what someone
+// published. A folder may hold anything: keys, logs, data. So only those files belong to the model
+// that one of its readers opens, and the others stay where they are.
+type Folder struct {
+	dirs    map[string]bool // where readers look: ".", and the parts
+	needed  map[string]bool // files that configs, code, and the card name
+	include globs
+	ignore  []ignored
+}
+
+// ignored are the patterns of a .gitignore, for the files below its folder.
+type ignored struct {
+	dir string // "." for the root
+	globs
+}
+
+// NewFolder returns the Folder with these files. include are patterns as in a .gitignore, of files
+// that come along too. read returns a small file, or nil.
+func NewFolder(paths, include []string, read func(name string) []byte) *Folder {
+	f := &Folder{dirs: map[string]bool{".": true}, needed: map[string]bool{}}
+	for _, pattern := range include {
+		f.include = append(f.include, newGlob(pattern))
+	}
+	has := setOf(paths)
+	s := &search{f, has, read}
+	s.findParts()
+	for _, p := range paths {
+		if path.Base(p) == ".gitignore" {
+			f.ignore = append(f.ignore, ignored{path.Dir(p), parseIgnore(read(p))})
+		}
+		if f.dirs[path.Dir(p)] && strings.HasSuffix(p, ".json") && isReaders(path.Base(p)) {
+			s.needModules(p)
+		}
+	}
+	s.needPictures()
+	return f
+}
+
+// isOpened reports whether a reader of the model opens a file, or people need it: license, notice,
+// and the card's pictures.
+func (f *Folder) isOpened(name string) bool {
+	dir, base := path.Dir(name), path.Base(name)
+	switch {
+	case strings.HasPrefix(name, ".") || strings.Contains(name, "/."), f.isIgnored(name):
+		return false
+	case f.needed[name]:
+		return true
+	case dir == "additional_chat_templates":
+		return path.Ext(base) == ".jinja"
+	case dir == "custom_generate":
+		return base == "generate.py" || base == "requirements.txt"
+	}
+	return f.dirs[dir] && (isReaders(base) || IsNotice(base) || isFound(base) || IsLoaded(base))
+}
+
+// Includes reports whether a file comes along because a caller's pattern names it.
+func (f *Folder) Includes(name string) bool { return f.include.match(name) }
+
+// Unmatched returns the first pattern of include that no file matches, or "".
+func (f *Folder) Unmatched(include, paths []string) string {
+	for i, pattern := range include {
+		if !slices.ContainsFunc(paths, f.include[i:i+1].match) {
+			return pattern
+		}
+	}
+	return ""
+}
+
+// isIgnored reports whether a .gitignore names a file or a folder above it.
+func (f *Folder) isIgnored(name string) bool {
+	return slices.ContainsFunc(f.ignore, func(in ignored) bool {
+		below, ok := name, in.dir == "."
+		if !ok {
+			below, ok = strings.CutPrefix(name, in.dir+"/")
+		}
+		return ok && in.match(below)
+	})
+}
+
+// opened are the files that transformers, diffusers, and sentence-transformers open by their names,
+// other than weights: their configs, and the files of their tokenizers and processors.
+var opened = setOf(strings.Fields(`
+	config.json generation_config.json model_index.json scheduler_config.json
+	preprocessor_config.json processor_config.json video_preprocessor_config.json
+	image_processor_config.json audio_tokenizer_config.json feature_extractor_config.json
+	chat_template.jinja chat_template.json
+	tokenizer.json tokenizer_config.json special_tokens_map.json added_tokens.json tekken.json
+	vocab.json vocab.txt vocab.bpe merges.txt encoder.json bpe.codes dict.txt emoji.json
+	tokenizer.model sentencepiece.model sentencepiece.bpe.model spiece.model spm.model
+	spm_char.model source.spm target.spm vocab-src.json vocab-tgt.json target_vocab.json
+	entity_vocab.json normalizer.json byte_maps.json word_shape.json word_pronunciation.json
+	prophetnet.tokenizer tiktoken.model
+	modules.json config_sentence_transformers.json router_config.json wordembedding_config.json
+	whitespacetokenizer_config.json`))
+
+// openedToo matches the names of which each model has its own.
+var openedToo = regexp.MustCompile(`^(sentence_[a-z-]+_config\.json|[\w.-]+\.tiktoken|` +
+	`tokenizer\.model\.v\d+(m\d+)?)$`)
+
+// isReaders reports whether readers open a file by its name.
+func isReaders(base string) bool { return opened[base] || openedToo.MatchString(base) }
+
+// A search fills in a Folder.
+type search struct {
+	*Folder
+	has  map[string]bool
+	read func(name string) []byte
+}
+
+// object reads a JSON object. It's empty if it can't be read.
+func (s *search) object(name string) (o map[string]any) {
+	if s.has[name] {
+		_ = python.Unmarshal(s.read(name), &o)
+	}
+	return o
+}
+
+// findParts finds the folders of a pipeline's components and of sentence-transformers' modules, and
+// the code that they come with.
+func (s *search) findParts() {
+	for dir, part := range s.object(names.ModelIndex) {
+		of, _ := part.([]any)
+		switch {
+		case dir == "_class_name" && len(of) > 0: // a pipeline that comes with the model
+			s.needModule(".", of[0])
+		case !strings.HasPrefix(dir, "_") && len(of) == 2 && path.Base(dir) == dir:
+			s.dirs[dir] = true
+			s.needModule(dir, of[0])
+		}
+	}
+	var modules []struct {
+		Path string `json:"path"`
+		Type string `json:"type"`
+	}
+	if s.has["modules.json"] && python.Unmarshal(s.read("modules.json"), &modules) == nil {
+		for _, m := range modules {
+			if !strings.HasPrefix(m.Path, ".") && m.Path != "" {
+				s.dirs[path.Clean(m.Path)] = true
+			}
+			if i := strings.LastIndexByte(m.Type, '.'); i > 0 {
+				s.needModule(".", m.Type[:i])
+			}
+		}
+	}
+}
+
+// needModules finds the code that a config's auto_map names: module.Class, or a list of these.
+func (s *search) needModules(config string) {
+	o := s.object(config)
+	need := func(of any) {
+		if text, ok := of.(string); ok && !strings.Contains(text, "--") { // the code of another repo
+			module, _, _ := strings.Cut(text, ".")
+			s.needModule(path.Dir(config), module)
+			s.needModule(".", module)
+		}
+	}
+	autoMap, _ := o["auto_map"].(map[string]any)
+	for _, of := range autoMap {
+		need(of)
+		list, _ := of.([]any)
+		for _, x := range list {
+			need(x)
+		}
+	}
+	pipelines, _ := o["custom_pipelines"].(map[string]any)
+	for _, p := range pipelines {
+		if of, ok := p.(map[string]any); ok {
+			need(of["impl"])
+		}
+	}
+}
+
+// relativeImport matches what a module imports from its own package, as transformers finds it, and
+// the names that "from . import" lists.
+var relativeImport = regexp.MustCompile(`(?m)^\s*(?:import\s+\.(\S+)\s*$|from\s+\.(\S+)\s+import|` +
+	`from\s+\.\s+import\s+\(?([\w, \t]+))`)
+
+// needModule adds the file of a Python module in a folder, and what it imports from there.
+func (s *search) needModule(dir string, module any) {
+	text, _ := module.(string)
+	if text == "" || strings.Trim(text, ".") != text {
+		return
+	}
+	file := path.Join(dir, strings.ReplaceAll(text, ".", "/")+".py")
+	if !s.has[file] || s.needed[file] {
+		return
+	}
+	s.needed[file] = true
+	for _, m := range relativeImport.FindAllStringSubmatch(string(s.read(file)), -1) {
+		for _, name := range strings.Split(m[1]+m[2]+m[3], ",") {
+			name, _, _ = strings.Cut(strings.TrimSpace(name), " ")
+			s.needModule(path.Dir(file), name)
+		}
+	}
+}
+
+// picture matches the links to pictures in a card.
+var picture = regexp.MustCompile(`(?i)!\[[^\]\n]*\]\(\s*<?([^)>\s]+)|<(?:img|source|video)\b[^>]*?\bsrc\s*=\s*["']([^"'\s]+)`)
+
+// isPicture matches the names of pictures.
+var isPicture = regexp.MustCompile(`(?i)\.(png|jpe?g|gif|svg|webp|bmp|mp4|webm)$`)
+
+// needPictures adds the pictures that the card shows.
+func (s *search) needPictures() {
+	if !s.has[names.Card] {
+		return
+	}
+	for _, m := range picture.FindAllSubmatch(s.read(names.Card), -1) {
+		if name := path.Clean(string(m[1]) + string(m[2])); isPicture.MatchString(name) && s.has[name] {
+			s.needed[name] = true
+		}
+	}
+}

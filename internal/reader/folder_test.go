@@ -1,0 +1,135 @@
+package reader
+
+import (
+	"testing"
+
+	"github.com/df11-convert/df11-convert/internal/catalog"
+)
+
+// small are the small files of the folder that TestFolder sorts.
+var small = map[string]string{
+	"config.json": `{"auto_map": {"AutoConfig": "configuration_x.XConfig", "AutoModel": "modeling_x.XModel", "AutoModelForCausalLM": "org/other--modeling_y.YModel"},
+		"custom_pipelines": {"task": {"impl": "pipeline_x.XPipeline"}}}`,
+	"tokenizer_config.json": `{"auto_map": {"AutoTokenizer": ["tokenization_x.XTokenizer", null]}}`,
+	"modeling_x.py":         "from .layers import Layer\nfrom . import helpers, shapes as s\nfrom .deep.inner import q\nimport torch\nfrom .missing import y\n    from .lazy import z\n",
+	"layers.py":             "from .modeling_x import back\nfrom  .sub.attention import A\n",
+	"model_index.json":      `{"_class_name": ["pipeline_own", "Own"], "vae": ["diffusers", "AutoencoderKL"], "tokenizer": ["transformers", "T5Tokenizer"], "scheduler": ["own_scheduler", "S"], "unused": [null, null], "transformer": ["diffusers", "X"], "../up": ["a", "b"]}`,
+	"modules.json":          `[{"path": "", "type": "sentence_transformers.models.Transformer"}, {"path": "1_Pooling", "type": "sentence_transformers.models.Pooling"}, {"path": "2_Own", "type": "own_module.Own"}]`,
+	".gitignore":            "# private\nsecrets.json\n/ignored_module.py\ndata/\n*.private.json\n!kept.private.json\nvocab.txt\nassets/**/draft?.png\n",
+	"vae/.gitignore":        "preprocessor_config.json\n",
+	"README.md":             "![a](assets/a.png) <img width=3 src='./b.jpg'> ![out](../outside.png) [text](notes.md) ![remote](https://x/y.png)\n![draft](assets/new/draft1.png) ![key](id_rsa)",
+}
+
+// TestFolder checks for many files of a local folder whether they come along: only those that a reader
+// of the model opens, and of these none that is hidden or that a .gitignore names.
+func TestFolder(t *testing.T) {
+	const copied, part, stays, left, lost = Copied, Part, Stays, Left, Lost
+	want := map[string]Fate{
+		// configs, tokenizers, processors
+		"generation_config.json": copied, "tokenizer.json": copied, "tokenizer_config.json": copied,
+		"special_tokens_map.json": copied, "added_tokens.json": copied, "vocab.json": copied, "merges.txt": copied,
+		"spiece.model": copied, "tokenizer.model": copied, "tokenizer.model.v3": copied, "qwen.tiktoken": copied,
+		"preprocessor_config.json": copied, "processor_config.json": copied, "video_preprocessor_config.json": copied,
+		"chat_template.jinja": copied, "chat_template.json": copied, "additional_chat_templates/tool_use.jinja": copied,
+		"model_index.json": copied, "modules.json": copied, "sentence_bert_config.json": copied,
+		"config_sentence_transformers.json": copied, "custom_generate/generate.py": copied,
+		// modules of auto_map, with what they import
+		"configuration_x.py": copied, "modeling_x.py": copied, "tokenization_x.py": copied, "pipeline_x.py": copied,
+		"layers.py": copied, "helpers.py": copied, "shapes.py": copied, "lazy.py": copied, "sub/attention.py": copied, "deep/inner.py": copied,
+		"pipeline_own.py": copied, "scheduler/own_scheduler.py": copied, "own_module.py": copied,
+		"modeling_y.py": stays, "train.py": stays, "other.py": stays, "scheduler/train.py": stays, "setup.sh": stays,
+		// parts
+		"vae/config.json": copied, "vae/diffusion_pytorch_model.safetensors": part, "tokenizer/spiece.model": copied,
+		"scheduler/scheduler_config.json": copied, "1_Pooling/config.json": copied, "2_Own/model.safetensors": part,
+		"unused/config.json": copied, "extra/config.json": stays, "checkpoint-5/config.json": stays,
+		"checkpoint-5/model.safetensors": stays, "lora/adapter_model.safetensors": stays, "lora/adapter_config.json": stays,
+		// for people
+		"LICENSE": copied, "NOTICE.txt": copied, "vae/LICENSE": copied, "USE_POLICY.md": copied,
+		"assets/a.png": copied, "b.jpg": copied, "c.png": stays, "notes.md": stays, "assets/LICENSE": stays,
+		// named by .gitignore
+		"vocab.txt": stays, "secrets.json": stays, "vae/preprocessor_config.json": stays, "data/tokenizer.json": stays,
+		"assets/new/draft1.png": stays, "x.private.json": stays, "kept.private.json": stays,
+		// private
+		".env": stays, ".netrc": stays, ".python_history": stays, ".msc": stays, ".tokenizer.json": stays,
+		"token": stays, "hf_token.txt": stays, "id_rsa": stays, "id_rsa.pub": stays, "nohup.out": stays, "train.log": stays,
+		"wandb/run-1/config.yaml": stays, "wandb/config.json": stays, "runs/events.out.tfevents.1": stays,
+		"__pycache__/m.cpython-311.pyc": stays, "venv/bin/activate": stays, "venv/lib/LICENSE": stays,
+		"venv/lib/transformers/tokenizer.json": stays, "data/train.jsonl": stays, "Thumbs.db": stays, "desktop.ini": stays,
+		"requirements.txt": stays, "Dockerfile": stays, "trainer_state.json": stays, "all_results.json": stays,
+		"customers.npz": stays, "backup.tar": stays, "secret.pt": stays, "training_args.bin": stays, "optimizer.pt": stays,
+		"mine.gguf": stays, "onnx/model.onnx": stays, "notes.docx": stays, "key.pem": stays, "credentials.json": stays,
+		"../escape.json": stays, "a\nb.json": stays, "vae/.env": stays, "vae/notes.txt": stays,
+		// what a conversion replaces, or never copies
+		"README.md": left, ".gitattributes": left, ".gitignore": left, "pytorch_model.bin": left,
+		"model.fp16.safetensors": left, "adapter_model.safetensors": lost, "._tokenizer.json": left, "vae/._config.json": left,
+		".DS_Store": left,
+	}
+	var paths []string
+	for p := range want {
+		paths = append(paths, p)
+	}
+	for p := range small {
+		if _, ok := want[p]; !ok {
+			paths = append(paths, p)
+		}
+	}
+	read := func(name string) []byte { return []byte(small[name]) }
+	o := NewOriginal(catalog.Diffusers, "transformer", []string{"vae", "tokenizer", "scheduler"}, paths)
+	o.Folder = NewFolder(paths, nil, read)
+	for p, want := range want {
+		if got, why := o.Fate(p); got != want {
+			t.Errorf("%s: got %d (%s), want %d", p, got, why, want)
+		}
+	}
+	include := []string{"data/", "*.npz", "/.env", "notes.md", "venv/**/activate", "lora/", "vocab.txt", "x.gguf", "id_rsa*"}
+	o.Folder = NewFolder(paths, include, read)
+	for p, want := range map[string]Fate{
+		"data/train.jsonl": copied, "data/tokenizer.json": copied, ".env": copied, "vae/.env": stays, "notes.md": copied,
+		"venv/bin/activate": copied, "lora/adapter_model.safetensors": part, "vocab.txt": copied, "id_rsa.pub": copied,
+		"token": stays, "README.md": left, "wandb/config.json": stays,
+		"customers.npz": left, // weights that no part of the pipeline opens
+	} {
+		if got, why := o.Fate(p); got != want {
+			t.Errorf("%s, included: got %d (%s), want %d", p, got, why, want)
+		}
+	}
+	if got := o.Folder.Unmatched(include, paths); got != "x.gguf" {
+		t.Errorf("%q matches nothing", got)
+	}
+}
+
+// TestGlobs checks patterns against what Git says of them (git check-ignore 2.39).
+func TestGlobs(t *testing.T) {
+	for pattern, names := range map[string]map[string]bool{
+		"a":        {"a": true, "x/a": true, "a/b": true, "ab": false, "A": true},
+		"/a":       {"a": true, "x/a": false, "a/b": true},
+		"a/":       {"a": false, "a/b": true, "x/a/b": true},
+		"x/a":      {"x/a": true, "y/x/a": false, "x/a/b": true},
+		"*.log":    {"a.log": true, "x/a.log": true, "a.log/b": true, "alog": false},
+		"a*":       {"a": true, "ab": true, "ba": false, "a/x": true},
+		"x/*":      {"x/a": true, "x/a/b": true, "x": false},
+		"x/**":     {"x/a": true, "x/a/b": true, "x": false, "y/x/a": false},
+		"**/a":     {"a": true, "x/y/a": true, "ba": false},
+		"x/**/a":   {"x/a": true, "x/y/a": true, "x/y/z/a": true, "xa": false},
+		"a?c":      {"abc": true, "ac": false, "a/c": false},
+		"[a-c].x":  {"b.x": true, "d.x": false},
+		"[!a-c].x": {"b.x": false, "d.x": true},
+		"[z-a]":    {"b": false},
+		"[":        {"[": true, "a": false},
+		`\#a`:      {"#a": true, "a": false},
+		`\!a`:      {"!a": true, "a": false},
+		"a.b":      {"a.b": true, "axb": false},
+		"":         {"a": false},
+	} {
+		for name, want := range names {
+			if got := parseIgnore([]byte("other\n" + pattern + "\n")).match(name); got != want {
+				t.Errorf("%q matches %q: %v", pattern, name, got)
+			}
+		}
+	}
+	for name, want := range map[string]bool{"keep.json": false, "x.json": true, "d/keep.json": true, "deep/keep.json": false} {
+		if got := parseIgnore([]byte("*.json\r\n!keep.json  \n# x\n\nd/\n")).match(name); got != want {
+			t.Errorf("%s: %v", name, got)
+		}
+	}
+}
