@@ -101,6 +101,10 @@ func (r *reading) rebase(ctx context.Context, inv *inventory) *inventory {
 		under = ""
 	}
 	best := r.bestEntry(inv)
+	// transformers has rules of its own for these names, which a prefix would hide from it
+	if r.facts.IsNew && inv.changes(&r.facts) {
+		return inv
+	}
 	if under+bare == "" || best != nil && inv.hasBlocks(ctx, best) {
 		return inv
 	}
@@ -143,7 +147,7 @@ func (r *reading) checkEntry(e *catalog.Entry) error {
 // renamePaths renames all tensors to the module paths of the class that loads the output: the
 // entry's class, or else the stated one. If that class has other modules, it notes that.
 func (c *choice) renamePaths(ctx context.Context, inv *inventory) (*inventory, error) {
-	if slices.ContainsFunc(inv.tensors, func(t Tensor) bool { return c.facts.Changes(t.Name) }) {
+	if inv.changes(&c.facts) {
 		if c.entry == nil {
 			c.Loader.Transformers = "<5"
 		}
@@ -152,8 +156,11 @@ func (c *choice) renamePaths(ctx context.Context, inv *inventory) (*inventory, e
 		}
 	}
 	rules := c.facts.Renames
-	if c.entry != nil {
+	switch {
+	case c.entry != nil:
 		rules = c.entry.Renames()
+	case c.mapped: // transformers renames more than these rules say, and wants the source's names
+		rules = nil
 	}
 	named, err := inv.named(ctx, rules, c.PatternDict)
 	if err != nil {

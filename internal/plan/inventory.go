@@ -123,6 +123,11 @@ func (inv *inventory) isConvertible(t Tensor) bool {
 	return t.DType == safetensors.BF16 || t.DType == safetensors.F32 && inv.exactF32
 }
 
+// changes reports whether transformers 5 makes other weights of any tensor.
+func (inv *inventory) changes(class *catalog.Facts) bool {
+	return slices.ContainsFunc(inv.tensors, func(t Tensor) bool { return class.Changes(t.Name) })
+}
+
 // experts returns the numbers that stand for {e} in an attribute of a module, in order.
 func (inv *inventory) experts(module, attr string) []int {
 	before, _, _ := strings.Cut(attr, ".{e}")

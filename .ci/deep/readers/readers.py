@@ -282,7 +282,7 @@ def outermost(paths):
 
 def variants(row):
     """The ways in which a class is saved: with tied embeddings or without, where it knows both."""
-    if row[1] == "-" or not re.search("ForCausalLM$|ConditionalGeneration$|ForMaskedLM$|MTModel$", row[0]):
+    if row[1].startswith("-") or not re.search("ForCausalLM$|ConditionalGeneration$|ForMaskedLM$|MTModel$", row[0]):
         return [None]
     return [False, True]
 

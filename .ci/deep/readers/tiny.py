@@ -32,8 +32,14 @@ MROPE = dict(rope_scaling=dict(type="default", rope_type="default", mrope_sectio
 # What single classes need besides, by model_type.
 CONFIGS = {
     "bart": dict(forced_bos_token_id=None, forced_eos_token_id=None),
-    "deepseek_v3": dict(head_dim=8),  # it is qk_rope_head_dim
+    "deepseek_v2": dict(num_key_value_heads=4), "glm4_moe_lite": dict(num_key_value_heads=4),
+    "mistral_large4_text": dict(num_key_value_heads=4),
+    "deepseek_v3": dict(head_dim=8, num_key_value_heads=4),  # the dimension is qk_rope_head_dim
+    "lfm2_moe": dict(layer_types=["conv", "full_attention", "conv"], num_dense_layers=1),
     "falcon_h1": dict(mamba_d_ssm=64, mamba_n_heads=8, mamba_d_head=8, mamba_d_state=16, mamba_n_groups=1, mamba_chunk_size=32),
+    "deepseek_v32": dict(head_dim=8, num_key_value_heads=4), "glm_moe_dsa": dict(head_dim=8, num_key_value_heads=4),
+    "mistral4": dict(head_dim=8, num_key_value_heads=4),
+    "gemma4_text": dict(vocab_size_per_layer_input=WORDS, hidden_size_per_layer_input=16, global_head_dim=16),
     "granitemoehybrid": dict(layer_types=["mamba", "attention", "mamba"], mamba_n_heads=8, mamba_d_head=16, mamba_d_state=16, mamba_chunk_size=32),
     "hunyuan_v1_moe": dict(moe_topk=4),
     "phimoe": dict(num_local_experts=2),
@@ -63,16 +69,20 @@ CONFIGS = {
 }
 
 
-def config(cls, **fields):
+# What classes need besides, by model_type, so that they have experts in one tensor.
+FUSED = {"gemma4_text": dict(enable_moe_block=True, top_k_experts=2)}
+
+
+def config(cls, fused=False, **fields):
     """A small config of a config class, and of those that it holds."""
     empty = cls()
     known = {k: v for k, v in SMALL.items() if k in vars(empty) or k in empty.attribute_map}
     for name in cls.sub_configs:
         if (part := getattr(empty, name, None)) is not None:
-            known[name] = config(type(part)).to_dict()
+            known[name] = config(type(part), fused).to_dict()
     if cls.model_type == "gemma4":  # has no tower unless asked for
         known["vision_config"] = config(CONFIG_MAPPING["gemma4_vision"]).to_dict()
-    return cls(**known | CONFIGS.get(cls.model_type, {}) | fields)
+    return cls(**known | CONFIGS.get(cls.model_type, {}) | (FUSED.get(cls.model_type, {}) if fused else {}) | fields)
 
 
 def fill(model, seed=1):
@@ -120,9 +130,9 @@ def save(path, name, model_type, tied=None):
     if issubclass(cls, diffusers.DiffusionPipeline):
         PIPELINES[name][1](path) if name in PIPELINES else one_part(path, name)
         return
-    small = config(CONFIG_MAPPING[model_type] if model_type in CONFIG_MAPPING else cls.config_class)
+    small = config(CONFIG_MAPPING[model_type] if model_type in CONFIG_MAPPING else cls.config_class, bool(fused))
     if not isinstance(small, cls.config_class):  # "roberta" under XLMRobertaModel
-        small = config(cls.config_class)
+        small = config(cls.config_class, bool(fused))
     if tied is not None:
         small.tie_word_embeddings = small.get_text_config().tie_word_embeddings = tied
     # transformers 5 splits experts when it saves them, unless asked not to
@@ -137,7 +147,7 @@ def save(path, name, model_type, tied=None):
 
 def fuses(path):
     """Whether a model is stored with all experts of a layer in one tensor."""
-    files = [safetensors.safe_open(file, "pt") for file in path.glob("*.safetensors")]
+    files = [safetensors.safe_open(file, "pt") for file in path.rglob("*.safetensors")]
     return any(re.search("expert|moe", name) and len(f.get_slice(name).get_shape()) == 3 for f in files for name in f.keys())
 
 
@@ -178,7 +188,7 @@ def calls(model):
                 inputs = (rand(1, 36, 3 * c.patch_size ** 2), torch.cartesian_prod(*2 * [torch.arange(6, device=model.device)])[None])
             elif hasattr(c, "temporal_patch_size"):
                 grid = torch.tensor([[1, 4, 4]], device=model.device)
-                inputs = (rand(16, c.in_channels * c.temporal_patch_size * c.patch_size ** 2), grid)
+                inputs = (rand(16, getattr(c, "in_channels", 3) * c.temporal_patch_size * c.patch_size ** 2), grid)
             elif isinstance(getattr(c, "image_size", None), (int, list)):
                 height, width = (c.image_size, c.image_size) if isinstance(c.image_size, int) else c.image_size
                 inputs = (rand(1, c.num_channels, height, width),)
@@ -312,6 +322,10 @@ MASK = dict(encoder_attention_mask=ones(1, 4).bool())
 
 # The others: config, and what one step takes.
 PARTS = {
+    "NucleusMoEImageTransformer2DModel": (
+        HEADS | dict(in_channels=16, out_channels=4, num_layers=6, joint_attention_dim=32, axes_dims_rope=(4, 6, 6), num_experts=4,
+                     moe_intermediate_dim=32, capacity_factors=2.0),
+        dict(hidden_states=noise(1, 16, 16), img_shapes=[(1, 4, 4)], encoder_hidden_states=noise(1, 4, 32), timestep=torch.tensor([0.5]))),
     "QwenImageTransformer2DModel": (
         HEADS | dict(in_channels=16, out_channels=4, joint_attention_dim=32, axes_dims_rope=(4, 6, 6)),
         dict(hidden_states=noise(1, 16, 16), encoder_hidden_states=noise(1, 4, 32), encoder_hidden_states_mask=ones(1, 4).long(),
