@@ -31,6 +31,7 @@ type forecast struct {
 	Plain       []plainTensor       `json:"uncompressed"` // largest first
 	Aliases     []string            `json:"aliases,omitempty"`
 	LeftOut     []string            `json:"left_out,omitempty"` // tensors; a warning has the reason
+	Files       int                 `json:"output_files"` // with weights
 	Estimate    *budget.Estimate    `json:"estimate"`
 	Needs       budget.Needs        `json:"needs"`
 	GPUs        []fits.Fit          `json:"gpus"`
@@ -83,7 +84,7 @@ func newForecast(o *opened, size *budget.Estimate, needs budget.Needs, gpu gpuQu
 	f := &forecast{
 		plannedSource: plannedSource{m.ID, m.Commit, m.Private, m.Gated, m.Closed(), p.SourceBytes()},
 		Layout:        p.Layout, Entry: p.Entry, Provenance: p.Provenance,
-		PatternDict: p.PatternDict, Estimate: size, Needs: needs,
+		PatternDict: p.PatternDict, Files: len(p.OutputFiles), Estimate: size, Needs: needs,
 		Plain: []plainTensor{}, Official: o.official, Notes: p.Notes, plan: p, local: m.Local,
 	}
 	f.Copied, f.Left = []string{}, p.Stay

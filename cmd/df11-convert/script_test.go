@@ -190,11 +190,16 @@ func sources(kind string) map[string][]byte {
 		"comfy":    {"flux1-dev.safetensors": comfyFlux("")},
 		"prefixed": {"flux1-dev.safetensors": comfyFlux("model.diffusion_model.")},
 		"several":  {"all-in-one.safetensors": severalModels()},
+		"experts":  expertFiles(),
 	}[kind]
 }
 
 func cmdModel(ts *testscript.TestScript, _ bool, args []string) {
 	if files := sources(args[len(args)-1]); files != nil {
+		if strings.HasPrefix(args[0], "org/") {
+			server(ts).AddRepo(args[0], files)
+			return
+		}
 		for name, b := range files {
 			write(ts, filepath.Join(args[0], name), b)
 		}

@@ -5,7 +5,7 @@
 where transformers-5 holds transformers 5.23.0, and v torch 2.8.0, diffusers 0.39.0, and accelerate. Each class is built without
 memory, and its tensors get the names and shapes that transformers gives them when it saves a checkpoint, unless the published ones
 hold experts in one tensor. A model begins with a line "= NAME", then what its numbers are from, then its config.json; each other
-line has names of BF16 tensors ({0-3} stands for four), their shape, and a type if it's another.
+line has names of BF16 tensors ({0-3} stands for four) and their shape.
 """
 import itertools
 import json
