@@ -31,7 +31,7 @@ type forecast struct {
 	Plain       []plainTensor       `json:"uncompressed"` // largest first
 	Aliases     []string            `json:"aliases,omitempty"`
 	LeftOut     []string            `json:"left_out,omitempty"` // tensors; a warning has the reason
-	Files       int                 `json:"output_files"` // with weights
+	Files       int                 `json:"output_files"`       // with weights
 	Estimate    *budget.Estimate    `json:"estimate"`
 	Needs       budget.Needs        `json:"needs"`
 	GPUs        []fits.Fit          `json:"gpus"`
