@@ -107,9 +107,11 @@ func headers(d *model.DF11) map[string]*safetensors.Header {
 // openOutputs opens the outputs that no run has proved, and those that hold tensors of the given
 // source files. It reads them in the folder or, by ranges, in the target repo.
 func (s *state) openOutputs(ctx context.Context, from []model.File) (*model.DF11, error) {
-	used := func(file int) bool {
-		return slices.ContainsFunc(from, func(f model.File) bool { return f.Index == file })
+	isFrom := map[int]bool{}
+	for _, f := range from {
+		isFrom[f.Index] = true
 	}
+	used := func(file int) bool { return isFrom[file] }
 	outputs := slices.DeleteFunc(slices.Clone(s.outputs), func(o *spans.Output) bool {
 		done, _ := s.ledger.Output(o.Path)
 		return !done.Unproved() && !slices.ContainsFunc(o.Files(), used)

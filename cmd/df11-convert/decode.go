@@ -45,7 +45,7 @@ a stopped run.`,
 }
 
 func runDecode(ctx context.Context, u *ui, f *decodeFlags, name string) error {
-	d, err := f.openLimited(ctx, u, name)
+	d, err := f.openLimited(ctx, u, &f.limitFlags, name)
 	if err != nil {
 		return err
 	}

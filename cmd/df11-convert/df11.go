@@ -37,9 +37,10 @@ func (f *readerFlags) register(p *pflag.FlagSet) {
 }
 
 // openLimited opens a DF11 model within the memory budget.
-func (f *readerFlags) openLimited(ctx context.Context, u *ui, name string) (*model.DF11, error) {
+func (f *hubFlags) openLimited(ctx context.Context, u *ui, limits *limitFlags,
+	name string) (*model.DF11, error) {
 	var err error
-	if f.shares, err = f.divide(budget.ForReading); err != nil {
+	if f.shares, err = limits.divide(budget.ForReading); err != nil {
 		return nil, err
 	}
 	applyMemory(f.shares)

@@ -78,7 +78,10 @@ var kinds = []kind{
 	{"output", wraps[outputError], exitError, ""},
 	{"disk_full", disk.IsNoSpace, exitError, "free some space, or use another disk"},
 	{"disk_budget", wraps[*budget.DiskError], exitError, "raise --disk, or leave it out"},
-	{"memory_budget", wraps[*budget.MemoryError], exitError, "raise --memory, or leave it out"},
+	{"memory_budget", func(err error) bool {
+		return wraps[*budget.MemoryError](err) || wraps[*model.MemoryError](err) ||
+			errors.Is(err, safetensors.ErrMemory)
+	}, exitError, "raise --memory, or leave it out"},
 	{"structure", wraps[*verify.StructureError], exitWrong, ""},
 	{"other_original", wraps[otherOriginal], exitWrong, ""},
 	{"f32_not_exact", refuses[*spans.InexactError], exitRefused,

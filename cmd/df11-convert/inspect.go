@@ -16,6 +16,7 @@ import (
 )
 
 func inspectCommand(u *ui) *cobra.Command {
+	var limits limitFlags
 	var html string
 	c := withArgument(&cobra.Command{
 		Use:   "inspect DF11",
@@ -27,17 +28,18 @@ models. It verifies nothing. To see what a BF16 model would become, use plan.`,
 		Example: `  df11-convert inspect ./Qwen3-8B-DF11
   df11-convert inspect DFloat11/Qwen3-8B-DF11 --html report.html
   df11-convert inspect ./flux1-dev-DF11.safetensors --json`,
-	}, func(ctx context.Context, arg string) error { return runInspect(ctx, u, arg, html) })
+	}, func(ctx context.Context, arg string) error { return runInspect(ctx, u, &limits, arg, html) })
 	c.Flags().StringVar(&html, "html", "",
 		"write a report with a picture and tables to this `file`")
+	limits.registerMemory(c.Flags())
 	return c
 }
 
-func runInspect(ctx context.Context, u *ui, name, html string) error {
+func runInspect(ctx context.Context, u *ui, limits *limitFlags, name, html string) error {
 	if html != "" && filepath.Ext(html) != ".html" { // it could replace weights
 		return usagef("--html %s: want a name that ends in .html", html)
 	}
-	d, err := new(hubFlags).openDF11(ctx, u, name)
+	d, err := new(hubFlags).openLimited(ctx, u, limits, name)
 	if err != nil {
 		return err
 	}

@@ -26,6 +26,10 @@ type limitFlags struct {
 
 func (f *limitFlags) register(p *pflag.FlagSet) {
 	p.IntVar(&f.workers, "workers", 0, "threads that work at once (default all cores)")
+	f.registerMemory(p)
+}
+
+func (f *limitFlags) registerMemory(p *pflag.FlagSet) {
 	p.Var(&f.memory, "memory",
 		"memory budget, at least 64MiB (default 75% of a container's limit, else none)")
 }

@@ -60,6 +60,8 @@ func runPlan(ctx context.Context, u *ui, f *planFlags, spec string) error {
 	if err != nil {
 		return err
 	}
+	f.shares = limits.Memory // plan itself keeps to the conversion's memory
+	applyMemory(f.shares)
 	src, err := f.open(ctx, u, spec)
 	if err != nil {
 		return err

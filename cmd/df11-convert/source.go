@@ -184,6 +184,7 @@ func (f *sourceFlags) register(p *pflag.FlagSet, all bool) {
 
 func (f *sourceFlags) planOptions() (plan.Options, error) {
 	opt := f.plan
+	opt.Memory = f.shares.Tables
 	layout, err := catalog.ParseLayout(f.layout)
 	if err != nil {
 		return opt, usageError{err}

@@ -89,7 +89,7 @@ func runVerify(ctx context.Context, u *ui, f *verifyFlags, name string) error {
 // verifyOne verifies one DF11 model. If the model is wrong, it returns both a report and an error.
 func verifyOne(ctx context.Context, u *ui, f *verifyFlags,
 	name string) (*pipeline.VerifyReport, error) {
-	d, err := f.openLimited(ctx, u, name)
+	d, err := f.openLimited(ctx, u, &f.limitFlags, name)
 	if wraps[*model.InvalidError](err) {
 		return unopened(name, err), err
 	}

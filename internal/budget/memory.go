@@ -7,6 +7,7 @@ import (
 	"github.com/df11-convert/df11-convert/internal/human"
 	"github.com/df11-convert/df11-convert/internal/model"
 	"github.com/df11-convert/df11-convert/internal/plan"
+	"github.com/df11-convert/df11-convert/internal/safetensors"
 )
 
 // Uploads is how many finished files a conversion uploads at once.
@@ -19,17 +20,16 @@ const LeastMemory = 64 << 20
 // figures, and Bound adds them up.
 const (
 	// everything that doesn't grow with the workers: the program, stacks, headers, garbage
-	baseMemory  = 44 << 20
+	baseMemory  = model.BaseMemory
 	outsideHeap = 16 << 20 // part of baseMemory that the collector doesn't see
 	// buffers of encoder and verifier, and blocks read ahead from a local file
 	workerMemory = 9 << 20
 	uploadMemory = 8 << 20
 
 	// A counter keeps 1 KiB for every 256 KiB of weights. A tensor is in a header, the plan, and
-	// its spans; an output is in the plan, its task, the ledger, and the manifest. These two were
-	// measured with 10,000 outputs.
+	// its spans, which safetensors.TableBytes counts. An output is in the plan, its task, the
+	// ledger, and the manifest, which was measured with 10,000 outputs.
 	weightsPerCount = 256
-	tensorMemory    = 1200
 	outputMemory    = 5 << 10
 )
 
@@ -56,13 +56,16 @@ type Memory struct {
 
 	// for each Hub client: how much it requests at a time, and how much it fetches ahead
 	RangeBytes, AheadBytes int64
+	// for headers and small files of each model that may be open at once; 0: no limit
+	Tables int64
 }
 
 // ForConversion divides a budget of at least LeastMemory for a conversion; 0 means no budget.
 // Workers come first, as many as the budget can hold, then uploads and transfers. Spools, which are
 // outside the heap, get three quarters of the rest. Garbage and tables get the last quarter.
 func ForConversion(budget int64, workers int) Memory {
-	m := Memory{Budget: budget, Workers: max(1, workers), Spools: defaultSpools}
+	m := Memory{Budget: budget, Workers: max(1, workers), Spools: defaultSpools,
+		Tables: model.TableMemory(budget, 1)}
 	m.divideTransfers(budget)
 	if budget == 0 {
 		return m
@@ -86,7 +89,7 @@ func ForReading(budget int64, workers int) Memory {
 		m.Heap += m.Spools
 		m.divideTransfers((budget - LeastMemory/2) / 2)
 	}
-	m.Spools = 0
+	m.Spools, m.Tables = 0, model.TableMemory(budget, 2)
 	return m
 }
 
@@ -167,7 +170,12 @@ func (m Memory) Check(of *model.Model, p *plan.Plan) error {
 
 // tables returns the size of everything known about each tensor and output.
 func tables(m *model.Model, p *plan.Plan) int64 {
-	return tensorMemory*int64(nTensors(m)) + outputMemory*int64(len(p.OutputFiles))
+	var nBytes int64
+	for _, w := range m.Listing.Weights {
+		nBytes += int64(len(w.Header.Raw))
+	}
+	return safetensors.TableBytes(nBytes, int64(nTensors(m))) +
+		outputMemory*int64(len(p.OutputFiles))
 }
 
 func nTensors(m *model.Model) (n int) {

@@ -22,7 +22,7 @@ func (d *DF11) readConfig(ctx context.Context) error {
 	var found []string
 	var atRoot error // what is wrong with the root's config.json
 	for _, ref := range d.configs() {
-		b, err := d.read(ctx, ref.Path, maxConfigBytes)
+		b, err := d.small(ctx, ref.Path, maxConfigBytes)
 		if err != nil {
 			return err
 		}

@@ -58,7 +58,8 @@ var noPart = []string{".git", ".cache/huggingface", names.StateDir}
 
 // OpenDF11Local opens a DF11 model on this machine: a folder, or one .safetensors file, as ComfyUI
 // has them. Files next to that file aren't part of the model. A manifest must fit the memory
-// budget; 0 means no budget.
+// budget. Headers and other small files must fit half of what the program leaves of it, because the
+// original may be open, too. 0 means no budget.
 func OpenDF11Local(ctx context.Context, name string, memory int64) (*DF11, error) {
 	st, err := os.Stat(name)
 	if err != nil {
@@ -95,6 +96,7 @@ func openDF11(ctx context.Context, d *DF11, memory int64) (*DF11, error) {
 // load opens all weight files. It reads the config, the manifest, the card, and the headers of the
 // weight files that the official loader reads.
 func (d *DF11) load(ctx context.Context, memory int64) error {
+	d.memory = TableMemory(memory, 2)
 	var weights []string
 	for _, file := range d.list {
 		if reader.IsSafetensors(file.Path) {
@@ -127,7 +129,11 @@ func (d *DF11) readManifest(ctx context.Context, memory int64) error {
 	if !ok {
 		return nil
 	}
-	b, err := d.read(ctx, file.Path, metadata.MaxManifestBytes(memory))
+	most := metadata.MaxManifestBytes(memory)
+	if file.Size > most && file.Size <= metadata.MaxManifestBytes(0) {
+		return &MemoryError{file.Path, file.Size, most}
+	}
+	b, err := d.read(ctx, file.Path, most)
 	if err != nil {
 		return err
 	}
@@ -169,6 +175,9 @@ func (d *DF11) readCard(ctx context.Context) error {
 // that couldn't be read says nothing about the model.
 func (d *DF11) readHeaders(ctx context.Context, weights []plan.File) (err error) {
 	if d.loaded, err = d.headers(ctx, weights); err != nil {
+		if errors.Is(err, safetensors.ErrMemory) {
+			return err
+		}
 		_, wrong := errors.AsType[*safetensors.HeaderError](err)
 		_, pointer := errors.AsType[*plan.RefusedError](err)
 		if wrong || pointer {

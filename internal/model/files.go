@@ -49,13 +49,14 @@ type files struct {
 	store
 	list   []plan.File
 	byPath map[string]plan.File
+	memory int64 // for headers and small files; 0: no limit
 }
 
 func newFiles(s store, list []plan.File) (*files, error) {
 	if len(list) > plan.MaxFiles {
 		return nil, fmt.Errorf("more than %d files", plan.MaxFiles)
 	}
-	f := &files{s, list, make(map[string]plan.File, len(list))}
+	f := &files{s, list, make(map[string]plan.File, len(list)), 0}
 	for _, x := range list {
 		f.byPath[x.Path] = x
 	}
@@ -90,10 +91,45 @@ const (
 	maxConfigBytes = 8 << 20 // of a config, a model_index, or a card
 )
 
+// BaseMemory is what a program needs for all but tables and the buffers of its workers.
+const BaseMemory = 44 << 20
+
+// TableMemory returns how much of a memory budget the headers and small files of each model may take
+// that is open at the same time. 0 means no budget.
+func TableMemory(budget int64, models int64) int64 {
+	if budget == 0 {
+		return 0
+	}
+	return max(1, (budget-BaseMemory)/models)
+}
+
+// perSmallByte is how much memory a byte of a small file takes at most, once it's decoded.
+const perSmallByte = 8
+
+// A MemoryError says that a file is too large for the memory budget.
+type MemoryError struct {
+	File       string
+	Size, Most int64
+}
+
+func (e *MemoryError) Error() string {
+	return fmt.Sprintf("%s has %d bytes: with this memory budget, at most %d can be read", e.File,
+		e.Size, e.Most)
+}
+
+// small reads a small file, if the memory budget allows it.
+func (f *files) small(ctx context.Context, path string, limit int64) ([]byte, error) {
+	size, most := f.byPath[path].Size, f.memory/perSmallByte
+	if f.memory > 0 && size > most && size <= limit {
+		return nil, &MemoryError{path, size, most}
+	}
+	return f.read(ctx, path, limit)
+}
+
 // card returns the model card, or nil if there is none.
 func (f *files) card(ctx context.Context) ([]byte, error) {
 	if _, ok := f.File(names.Card); !ok {
 		return nil, nil
 	}
-	return f.read(ctx, names.Card, maxConfigBytes)
+	return f.small(ctx, names.Card, maxConfigBytes)
 }

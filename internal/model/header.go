@@ -22,7 +22,7 @@ import (
 // headers reads the headers of weight files, several at a time.
 func (f *files) headers(ctx context.Context, weights []plan.File) ([]plan.WeightFile, error) {
 	out := make([]plan.WeightFile, len(weights))
-	var all safetensors.Headers
+	all := safetensors.Headers{Memory: f.memory}
 	g, ctx := errgroup.WithContext(ctx)
 	g.SetLimit(8)
 	for i, file := range weights {

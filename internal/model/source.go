@@ -87,6 +87,7 @@ func OpenLocal(ctx context.Context, name string, opt plan.Options) (Source, *Mod
 // openSource makes a source of files and fills in m. On an error it closes the files.
 func openSource(ctx context.Context, f *files, m *Model, opt plan.Options) (Source, *Model, error) {
 	s := &source{files: f}
+	f.memory = opt.Memory
 	if err := s.describe(ctx, m, opt); err != nil {
 		s.Close()
 		return nil, nil, err
@@ -170,5 +171,5 @@ func (s *source) readIf(ctx context.Context, path string, limit int64) ([]byte, 
 	if _, ok := s.File(path); !ok {
 		return nil, nil
 	}
-	return s.read(ctx, path, limit)
+	return s.small(ctx, path, limit)
 }

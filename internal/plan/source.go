@@ -75,6 +75,9 @@ type Options struct {
 	Include []string `json:",omitempty"`
 	// the reader that must fill every unit: OfficialReader, or "" for any
 	For string `json:",omitempty"`
+	// Memory limits what the source's headers and small files take; 0 means no limit. It decides
+	// nothing.
+	Memory int64 `json:"-"`
 }
 
 // WeightBytes returns the total size of the weight files.

@@ -25,6 +25,7 @@ const (
 	ErrOverlap      = Kind("tensors overlap")
 	ErrHole         = Kind("hole in the data")
 	ErrLimit        = Kind("over this program's limits")
+	ErrMemory       = Kind("over the memory budget")
 	ErrCut          = Kind("file is cut short")
 	ErrTrailing     = Kind("file goes on after the last tensor")
 	ErrText         = Kind("file is a text, not weights")
@@ -43,6 +44,7 @@ var hints = map[Kind]string{
 	ErrOverlap: "save each tensor with bytes of its own: leave out the copy of a tied one, or clone it " +
 		"before saving",
 	ErrHeaderLength: "check that it is a safetensors file: its first 8 bytes aren't the length of a header",
+	ErrMemory:       "raise --memory, or leave it out",
 	ErrLimit: "save the model in several files with shorter headers, or without what isn't a weight; " +
 		"docs/format.md §16 has the limits",
 }

@@ -95,7 +95,7 @@ func (p *parser) member(name string) error {
 	if p.of.nTensors.Add(1) > MaxTensors {
 		return fail(ErrLimit, "", "more than %d tensors in one model", MaxTensors)
 	}
-	return nil
+	return p.of.checkMemory()
 }
 
 // metadata reads the strings of a file. null stands for none, as for the official crate.
