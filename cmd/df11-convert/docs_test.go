@@ -91,13 +91,16 @@ func TestDocumentedFlags(t *testing.T) {
 	}
 }
 
+// runs matches a line that runs the program, and not one that installs it.
+var runs = regexp.MustCompile(`(^|[=;&(] ?)df11-convert `)
+
 // runPage runs the lines of shell code of a page that run the program, up to the first pipe, in a
 // new folder. Some pages begin with the results of another page.
 func runPage(t *testing.T, page string) {
 	var commands []string
 	for _, block := range regexp.MustCompile("(?s)```sh\n(.*?)```").FindAllStringSubmatch(string(world.Read(t, "../../"+page+".md")), -1) {
 		for line := range strings.Lines(block[1]) {
-			if line, _, _ = strings.Cut(line, " | "); strings.Contains(line, "df11-convert ") && !strings.HasPrefix(line, "go ") {
+			if line, _, _ = strings.Cut(line, " | "); runs.MatchString(line) {
 				commands = append(commands, strings.TrimSpace(line))
 			}
 		}
@@ -111,7 +114,14 @@ func runPage(t *testing.T, page string) {
 		srv.AddModel(name, model)
 	}
 	dir, home := t.TempDir(), t.TempDir()
-	world.Must(t, model.Write(filepath.Join(dir, "my-model")))
+	for _, name := range []string{"my-model", "my-finetune"} {
+		world.Must(t, model.Write(filepath.Join(dir, name)))
+	}
+	world.Must(t, os.MkdirAll(filepath.Join(dir, "my-model", "eval"), 0o755))
+	for _, name := range []string{"eval/scores.csv", "NOTES.md"} {
+		world.Write(t, filepath.Join(dir, "my-model", name), []byte("mine"))
+	}
+	world.Write(t, filepath.Join(dir, "flux1-dev.safetensors"), comfyFlux(""))
 	world.Write(t, filepath.Join(dir, "dict.json"), []byte(`{"lm_head": []}`)) // of a pipe to jq
 	run := func(command string) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)

@@ -2,13 +2,15 @@ package main
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/df11-convert/df11-convert/internal/human"
 	"github.com/df11-convert/df11-convert/internal/plan"
 )
 
-// checkIncluded refuses patterns of --include that bring no file.
+// checkIncluded refuses patterns of --include that match no file, and names of files that can't come
+// along. What a pattern such as *.md matches besides is simply left out.
 func checkIncluded(o *opened, include []string) error {
 	if len(include) == 0 {
 		return nil
@@ -23,7 +25,7 @@ func checkIncluded(o *opened, include []string) error {
 			"list the files that stay with: df11-convert plan"}
 	}
 	for _, f := range o.plan.NotCopied {
-		if folder.Includes(f.Path) {
+		if slices.Contains(include, f.Path) {
 			return hinted{usagef("--include: %s can't come along (%s)", f.Path, f.Why), "leave it out"}
 		}
 	}
