@@ -177,8 +177,8 @@ func TestWhatStays(t *testing.T) {
 	}{
 		"33% of the model is a tied embedding, which stays BF16": {unit: 1e6, embedding: 5e5, tied: true},
 		"": {unit: 1e6, embedding: 1000},
-		"90% of the model is fused experts, that the pattern dict leaves out":                                                          {unit: 1e6, fused: 9e6},
-		"40% of the model is fused experts, that the pattern dict leaves out, and 20% of the model is in no module that is compressed": {unit: 4e6, fused: 4e6, rest: 2e6},
+		"90% of the model is fused experts that the pattern dict leaves out":                                                          {unit: 1e6, fused: 9e6},
+		"40% of the model is fused experts that the pattern dict leaves out, and 20% of the model is in no module that is compressed": {unit: 4e6, fused: 4e6, rest: 2e6},
 	} {
 		p := &Plan{Units: []Unit{{Path: "a", Attrs: []Tensor{{Length: c.unit}}}}}
 		p.TiedEmbeddings = c.tied
