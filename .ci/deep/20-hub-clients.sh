@@ -52,7 +52,7 @@ end_hub
 
 echo "== a login by browser that ends all the time: the Python client and we renew it in turn, and at once"
 converter
-start_hub login -model acme/model -login "$work/login=3s"
+start_hub renewals -model acme/model -login "$work/login=3s"
 as_login() { env -u HF_TOKEN HF_HOME="$work/login" HF_HUB_DISABLE_XET=1 "$@"; }
 python_asks() { as_login "$client/bin/python" -c 'from huggingface_hub import whoami; assert whoami()["name"] == "tester"'; }
 we_ask() { as_login "$DF11_CONVERT" acme/model --push --repo-id "tester/renewed-$1" --work-dir "$work/renewed-$1" --quiet; }
