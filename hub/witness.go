@@ -243,7 +243,7 @@ func (g *gate) get(out http.ResponseWriter, in *http.Request, isFile bool) {
 	}
 	var resp *http.Response
 	err := g.t.Retry(in.Context(), r, func(ctx context.Context) (err error) {
-		resp, err = g.t.Exchange(ctx, r)
+		resp, err = g.t.Exchange(ctx, r) //nolint:bodyclose // get closes it
 		return err
 	})
 	if err != nil {

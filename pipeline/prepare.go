@@ -58,6 +58,9 @@ func (s *state) readTargets(ctx context.Context, run *publish.Conversion) error 
 	if err := s.folder.Clear(); err != nil {
 		return err
 	}
+	if err := s.checkLimits(); err != nil {
+		return err
+	}
 	if err := s.checkCard(ctx); err != nil {
 		return err
 	}
@@ -97,8 +100,12 @@ func (e *LimitError) Hint() string { return e.Problem.Hint }
 
 func (e *LimitError) Unwrap() error { return hub.ErrTooMany }
 
-// checkLimits refuses a result that the Hub wouldn't take, and warns of one that it advises against.
+// checkLimits refuses to publish a result that the Hub wouldn't take, and warns of one that it
+// advises against.
 func (s *state) checkLimits() error {
+	if s.Push == nil {
+		return nil
+	}
 	var sizes []int64
 	for _, o := range s.outputs {
 		sizes = append(sizes, o.LikelyBytes())

@@ -28,8 +28,7 @@ type tieFamily struct {
 	like, config    string
 	block           string // path, with %d for the number
 	attrs, siblings []string
-	stored, second  string   // modules
-	modules         []string // patterns of further units
+	stored, second  string // modules
 }
 
 var tieFamilies = []tieFamily{

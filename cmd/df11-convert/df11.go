@@ -170,7 +170,7 @@ func (f *readerFlags) openOriginal(ctx context.Context, u *ui, d *model.DF11) (*
 	for _, opt.Component = range plan.Twins(&o.model.Listing) {
 		twin, err := open(ctx, u, spec, opt)
 		if err != nil {
-			break // the first one will do
+			return o, nil //nolint:nilerr // the first one will do
 		}
 		if o, err = o.closer(ctx, d, twin, opt); err != nil {
 			return nil, fmt.Errorf("%s: %w", spec, err)

@@ -57,6 +57,9 @@ and keeps it as decode.ptx.official. --uninstall puts it back.`,
 	return c
 }
 
+// maxKernel bounds a file that may be a kernel, in bytes.
+const maxKernel = 16 << 20
+
 // kernelResult is what kernel prints with --json.
 type kernelResult struct {
 	File string `json:"file"`
@@ -65,7 +68,7 @@ type kernelResult struct {
 
 // writeKernel writes the kernel to a new file.
 func (u *ui) writeKernel(name string) error {
-	if old, err := os.ReadFile(name); err == nil && string(old) != kernel.PTX() {
+	if old, err := disk.ReadInput(name, maxKernel); err == nil && string(old) != kernel.PTX() {
 		return hinted{fmt.Errorf("%s is there already", name), "choose another name, or replace it with --install"}
 	} else if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
@@ -84,7 +87,7 @@ func (u *ui) installKernel(at string) error {
 	if err != nil {
 		return err
 	}
-	old, err := os.ReadFile(name)
+	old, err := disk.ReadInput(name, maxKernel)
 	switch {
 	case err != nil:
 		return err
@@ -128,7 +131,7 @@ func (u *ui) uninstallKernel(at string) error {
 
 // isOurKernel reports whether a file is a kernel of ours, of any version.
 func isOurKernel(name string) bool {
-	b, err := os.ReadFile(name)
+	b, err := disk.ReadInput(name, maxKernel)
 	return err == nil && bytes.HasPrefix(b, []byte("// decode.cu sha256 "))
 }
 

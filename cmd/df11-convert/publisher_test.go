@@ -59,7 +59,7 @@ func TestPushEndpoint(t *testing.T) {
 	mirror.Inject(hubtest.Fault{Method: "POST", Times: hubtest.Always, Action: hubtest.Status(405, nil, `{"detail":"Method Not Allowed"}`)})
 	ends(t, exitError, "set DF11_PUSH_ENDPOINT to the Hub", "org/model", "--push", "--repo-id", "me/out")
 	t.Setenv("DF11_PUSH_ENDPOINT", "hub.test")
-	ends(t, exitUsage, "the endpoint isn't an http:// or https:// address", "org/model", "--push")
+	ends(t, exitUsage, `"hub.test" isn't an http:// or https:// address`, "org/model", "--push")
 	t.Setenv("DF11_PUSH_ENDPOINT", home.URL+"/")
 	mirror.ResetLog()
 	if out := must(t, mirror.URL+"/org/model", "--push", "--quiet", "--private", "--repo-id", home.URL+"/me/out"); !strings.Contains(out, home.URL+"/me/out") {

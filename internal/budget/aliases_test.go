@@ -29,7 +29,7 @@ func TestTiedTensorsAreSampled(t *testing.T) {
 		m := hubtest.NewLlama(1, hubtest.ModelOptions{Hidden: 32, Vocab: tt.vocab, Layers: 1, Tied: true, StoreTied: true})
 		dir := t.TempDir()
 		world.Must(t, m.Write(dir))
-		src, known, p := opened(t, dir, plan.Options{})
+		first, _, p := opened(t, dir, plan.Options{})
 		if len(p.Aliases) != 1 {
 			t.Fatalf("%s: aliases %v", name, p.Aliases)
 		}
@@ -39,9 +39,9 @@ func TestTiedTensorsAreSampled(t *testing.T) {
 		for i := tt.from; i < min(tt.to, int(head.Length)); i++ {
 			b[head.Offset+int64(i)] ^= 1
 		}
-		world.Must(t, src.Close())
+		world.Must(t, first.Close())
 		world.Write(t, file, b)
-		src, known, p = opened(t, dir, plan.Options{})
+		src, known, p := opened(t, dir, plan.Options{})
 		n, err := budget.SampleAliases(t.Context(), src, p, tt.all)
 		differ := (*spans.AliasError)(nil)
 		if errors.As(err, &differ) != tt.found || differ != nil && differ.Byte != int64(tt.from) {

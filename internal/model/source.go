@@ -102,7 +102,7 @@ func (s *source) folder(ctx context.Context, include []string) *reader.Folder {
 		paths[i] = f.Path
 	}
 	return reader.NewFolder(paths, include, func(name string) []byte {
-		b, err := s.read(ctx, name, maxConfigBytes)
+		b, err := s.small(ctx, name, maxConfigBytes)
 		if err != nil {
 			return nil // the plan says what's wrong with a config that it needs
 		}
