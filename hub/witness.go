@@ -104,8 +104,9 @@ func (w *witness) look(ctx context.Context, sent []names.File, whole []string) e
 		}
 		listed[f.Name] = f
 	}
-	g, ctx := errgroup.WithContext(ctx)
-	g.SetLimit(witnessed)
+	// Its downloads lock files, and wait for a second or more if another one has the lock. So they
+	// come first, one by one.
+	var ranges []func(ctx context.Context) error
 	for _, f := range sent {
 		is := listed[f.Path]
 		switch {
@@ -116,14 +117,21 @@ func (w *witness) look(ctx context.Context, sent []names.File, whole []string) e
 		case is.LFS == nil && is.Size > 0 && is.Size != f.Size: // some hubs list no sizes
 			w.differs(f.Path, "is listed with %d bytes", is.Size)
 		case slices.Contains(whole, f.Path):
-			if err := w.readWhole(ctx, f); err != nil { // its downloads race with one another
+			if err := w.readWhole(ctx, f); err != nil {
 				return err
 			}
 		default:
 			if s, ok := w.samples.Load(sampleKey{w.gate.repo, f.SHA256}); ok {
-				g.Go(func() error { return w.readRange(ctx, f, s.(sample)) })
+				ranges = append(ranges, func(ctx context.Context) error {
+					return w.readRange(ctx, f, s.(sample))
+				})
 			}
 		}
+	}
+	g, ctx := errgroup.WithContext(ctx)
+	g.SetLimit(witnessed)
+	for _, read := range ranges {
+		g.Go(func() error { return read(ctx) })
 	}
 	return g.Wait()
 }
@@ -144,34 +152,43 @@ func (w *witness) readWhole(ctx context.Context, f names.File) error {
 	return nil
 }
 
-// readRange reads the range of a file that was sampled during its upload. The other client knows
-// the file's address, but can't read a part.
+// readRange reads the range of a file that was sampled during its upload. Bytes that differ are read
+// again, because no hash covers a range on its way. The other client knows the file's address, but
+// can't read a part.
 func (w *witness) readRange(ctx context.Context, f names.File, s sample) error {
+	for range 2 {
+		if equal, err := w.holds(ctx, f, s); equal || err != nil {
+			return err
+		}
+	}
+	w.differs(f.Path, "has other bytes at %d", s.off)
+	return nil
+}
+
+// holds reports whether a file has the bytes of a sample.
+func (w *witness) holds(ctx context.Context, f names.File, s sample) (equal bool, err error) {
 	address, err := w.other.FileURL(f.Path)
 	if err != nil {
-		return err
+		return false, err
 	}
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
 	if err != nil {
-		return err
+		return false, err
 	}
 	req.Header.Set("Range", fmt.Sprintf("bytes=%d-%d", s.off, s.off+int64(len(s.data))-1))
 	resp, err := http.DefaultClient.Do(req)
 	if err != nil {
-		return err
+		return false, err
 	}
 	defer resp.Body.Close()
 	if resp.StatusCode != http.StatusPartialContent {
-		return fmt.Errorf("read a range of %s: %s", f.Path, resp.Status)
+		return false, fmt.Errorf("read a range of %s: %s", f.Path, resp.Status)
 	}
 	data, err := disk.ReadAll(resp.Body, int64(len(s.data))+1)
 	if err != nil {
-		return err
+		return false, err
 	}
-	if !bytes.Equal(data, s.data) {
-		w.differs(f.Path, "has other bytes at %d", s.off)
-	}
-	return nil
+	return bytes.Equal(data, s.data), nil
 }
 
 // A gate serves one commit of one repo on this machine, through our own requests.

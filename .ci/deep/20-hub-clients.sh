@@ -76,7 +76,8 @@ assert sorted(stored) == ["other", "tester-oauth"], stored
 assert stored["other"] == {"hf_token": "hf_other"}, stored
 assert stored["tester-oauth"]["hf_token"] == _get_token_from_file(), stored
 END
-[ -z "$(ls -A "$work/login" | grep -v -e '^token$' -e '^stored_tokens$' -e '^stored_tokens.lock$' -e '^hub$')" ]
+others=$(find "$work/login" -mindepth 1 -maxdepth 1 ! -name token ! -name stored_tokens ! -name stored_tokens.lock ! -name hub)
+[ -z "$others" ] || fail "left next to the token: $others"
 end_hub
 
 echo "hub clients: both agree with hubd"

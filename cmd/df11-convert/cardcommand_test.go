@@ -103,7 +103,7 @@ func TestNamesAreEvidence(t *testing.T) {
 	e := catalog.Find("gemma3-vlm-4.52")
 	mine, out := otherClass(t, e), t.TempDir()
 	must(t, mine, "--like", e.ID, "-o", out, "-q")
-	ends(t, exitRefused, "matches no module", "verify", out, "--against", mine)
+	ends(t, exitWrong, "matches no module", "verify", out, "--against", mine)
 	known, out2 := classSource(t, e), t.TempDir()
 	must(t, known, "-o", out2, "-q")
 	world.Must(t, os.Remove(filepath.Join(out2, "df11-manifest.json")))

@@ -244,7 +244,7 @@ def attempt(program, base, row, tied):
             raise ValueError(f"its experts are {'fused' if tiny.fuses(source) else 'separate'}")
     # the official loader can't hold fused experts, so they stay BF16 in a result that is for it
     flags = [] if DF11 or not tiny.fuses(source) else ["--for", "dfloat11"]
-    target = base / ("for-dfloat11" if flags else "model-DF11")
+    target = base / ("for-dfloat11/model-DF11" if flags else "model-DF11")  # cards name the folder
     check = check_pipeline if issubclass(cls, diffusers.DiffusionPipeline) else check_model
 
     def convert_and_load():
