@@ -51,9 +51,9 @@ func TestRequests(t *testing.T) {
 	}{
 		{[]string{"plan", "org/model"}, asked{2, 7, 4}, nil},
 		{[]string{"plan", "org/27mb"}, asked{2, 12, 10}, nil},
-		{[]string{"org/model", "--push"}, asked{20, 31, 15}, nil},
+		{[]string{"org/model", "--push"}, asked{20, 40, 24}, nil},
 		{[]string{"org/model", "--push", "--repo-id", "me/out"}, asked{2, 2, 0}, nil},
-		{[]string{"org/model", "--push", "--repo-id", "me/like", "--like", "llama-untied"}, asked{20, 31, 15}, nil},
+		{[]string{"org/model", "--push", "--repo-id", "me/like", "--like", "llama-untied"}, asked{20, 40, 24}, nil},
 		{[]string{"org/model", "--push", "--repo-id", "me/like", "--like", "llama-untied"}, asked{2, 2, 0}, nil},
 		{[]string{"status", list}, asked{2, 2, 0}, nil},
 		{[]string{"batch", list, "--push"}, asked{2, 2, 0}, nil},
