@@ -8,8 +8,9 @@ cd "$(dirname "$0")/../.."
 hub_client || skip_rest 'huggingface_hub is missing here: hf df11 was not installed'
 have openssl || debian openssl || skip_rest 'openssl is missing here: hf df11 was not installed'
 converter
-mkdir -p "$work"/{wheels,github,hf,tree/build}
+mkdir -p "$work"/{wheels,github,hf,tree/build,tree/verify}
 cp -r packaging LICENSE "$work/tree"
+cp -r verify/kernel "$work/tree/verify"
 touch "$work/tree/build/THIRD_PARTY_NOTICES" # 80-release.sh looks into real wheels
 python3 "$work/tree/packaging/wheel/build.py" --binary "$DF11_CONVERT" --tag "linux_$(uname -m)" --version 1.2.3 --out "$work/wheels" >/dev/null
 python3 -m pip download -q --disable-pip-version-check --no-deps -d "$work/wheels" 'flit_core==3.12.0' ||
