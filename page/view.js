@@ -138,8 +138,9 @@ const titles = {
 // refuse shows why there is no plan or check.
 function refuse({ error }, id, kind = 'This can’t be planned') {
   if (error.kind === 'unauthorized') leave();
-  // The program's hint is the best there is; one with a flag is for the program on the visitor's own machine.
-  const hints = (error.hint ?? '').split('\n').filter(Boolean).map(hint => /(^|\s)--\w/.test(hint) ? `with ${program} on your own machine: ${hint}` : hint);
+  // The program's hint is the best there is; a flag in it is of use only on the visitor's own machine.
+  const more = `the program on your own machine can say more: ${program} plan ${id}`;
+  const hints = (error.hint ?? '').split('\n').filter(Boolean).map(hint => /(^|\s)--\w/.test(hint) ? more : hint);
   const [todo, actions = () => []] = steps[error.next]?.(id) ?? [];
   const head = error.next === 'retry' && !navigator.onLine ? 'You’re offline' : titles[error.kind] ?? kind;
   warn('answer', new Problem(head, shown(error.message), todo ? [todo] : hints), ...actions());

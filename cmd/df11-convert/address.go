@@ -58,8 +58,11 @@ func parseAddress(text string) (address, error) {
 	if rest, ok := strings.CutPrefix(bare, "git@"); ok { // as SSH writes it: git@hf.co:org/name
 		bare = strings.Replace(rest, ":", "/", 1)
 	}
-	if host, _, _ := strings.Cut(bare, "/"); slices.Contains(hubHosts, strings.ToLower(host)) {
+	switch first, _, _ := strings.Cut(bare, "/"); {
+	case slices.Contains(hubHosts, strings.ToLower(first)):
 		bare = "https://" + bare
+	case otherRepos[first] != "" && strings.Count(bare, "/") == 2: // as in an address
+		bare = "https://" + hubHosts[0] + "/" + bare
 	}
 	if !strings.Contains(bare, "://") {
 		if id := strings.TrimRight(bare, "/"); names.CheckNewRepo(id) == nil {

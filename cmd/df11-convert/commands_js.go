@@ -26,7 +26,11 @@ func addressCommand(u *ui) *cobra.Command {
 	return withArgument(&cobra.Command{Use: "address TEXT", Hidden: true},
 		func(_ context.Context, text string) error {
 			a, err := parseAddress(text)
-			if err == nil && names.CheckNewRepo(a.repo) != nil {
+			switch {
+			case err != nil:
+			case a.repo == "":
+				err = hinted{usagef("no model is named"), "name a model, such as Qwen/Qwen3-8B"}
+			case names.CheckNewRepo(a.repo) != nil:
 				err = notFound(a.id())
 			}
 			if err != nil {

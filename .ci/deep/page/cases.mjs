@@ -193,7 +193,7 @@ const next = [
   ['org/adapter', /can.t be converted/, ''],
   ['org/f32', /F32/, 'Plan it as BF16'],
   ['ann/good-DF11', /DF11 model already/, 'Check it'],
-  ['datasets/a/b', /among the datasets/, ''],
+  ['datasets/a/b', /is a dataset, not a model/, ''],
   ['   ', /no model.*name a model/, ''],
   ['-o', /no model/, ''],
   ['a/b/c', /no model/, ''],
