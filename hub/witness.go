@@ -122,8 +122,12 @@ func (w *witness) look(ctx context.Context, sent []names.File, whole []string) e
 			}
 		default:
 			if s, ok := w.samples.Load(sampleKey{w.gate.repo, f.SHA256}); ok {
+				address, err := w.other.FileURL(f.Path) // not safe for two goroutines
+				if err != nil {
+					return err
+				}
 				ranges = append(ranges, func(ctx context.Context) error {
-					return w.readRange(ctx, f, s.(sample))
+					return w.readRange(ctx, f.Path, address, s.(sample))
 				})
 			}
 		}
@@ -155,22 +159,18 @@ func (w *witness) readWhole(ctx context.Context, f names.File) error {
 // readRange reads the range of a file that was sampled during its upload. Bytes that differ are read
 // again, because no hash covers a range on its way. The other client knows the file's address, but
 // can't read a part.
-func (w *witness) readRange(ctx context.Context, f names.File, s sample) error {
+func (w *witness) readRange(ctx context.Context, path, address string, s sample) error {
 	for range 2 {
-		if equal, err := w.holds(ctx, f, s); equal || err != nil {
+		if equal, err := holds(ctx, path, address, s); equal || err != nil {
 			return err
 		}
 	}
-	w.differs(f.Path, "has other bytes at %d", s.off)
+	w.differs(path, "has other bytes at %d", s.off)
 	return nil
 }
 
-// holds reports whether a file has the bytes of a sample.
-func (w *witness) holds(ctx context.Context, f names.File, s sample) (equal bool, err error) {
-	address, err := w.other.FileURL(f.Path)
-	if err != nil {
-		return false, err
-	}
+// holds reports whether the file at an address has the bytes of a sample.
+func holds(ctx context.Context, path, address string, s sample) (equal bool, err error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
 	if err != nil {
 		return false, err
@@ -182,7 +182,7 @@ func (w *witness) holds(ctx context.Context, f names.File, s sample) (equal bool
 	}
 	defer resp.Body.Close()
 	if resp.StatusCode != http.StatusPartialContent {
-		return false, fmt.Errorf("read a range of %s: %s", f.Path, resp.Status)
+		return false, fmt.Errorf("read a range of %s: %s", path, resp.Status)
 	}
 	data, err := disk.ReadAll(resp.Body, int64(len(s.data))+1)
 	if err != nil {
