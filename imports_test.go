@@ -60,7 +60,7 @@ var arrows = map[string][]string{
 	"internal/forward":         {"encoder", "internal/disk", "internal/budget", "internal/forward/compare", "internal/forward/fetch", "internal/ledger", "internal/metadata", "internal/model", "internal/catalog", "internal/plan", "internal/progress", "internal/safetensors", "internal/spans", "internal/forward/spool", "internal/streams", "internal/publish"},
 	"internal/back":            {"internal/reader", "verify", "internal/human", "internal/model", "internal/spans", "internal/catalog", "internal/plan", "internal/metadata", "internal/safetensors", "internal/progress", "internal/streams", "internal/disk"},
 	"internal/publish":         {"internal/reader", "hub", "internal/human", "internal/model", "internal/ledger", "internal/metadata", "internal/catalog", "internal/plan", "internal/spans", "internal/disk"},
-	"pipeline":                 {"hub", "internal/hubrules", "internal/human", "internal/catalog", "internal/plan", "internal/metadata", "internal/python", "internal/charts", "internal/safetensors", "internal/spans", "internal/streams", "internal/progress", "internal/ledger", "internal/model", "internal/budget", "internal/describe", "internal/forward", "internal/back", "internal/publish"},
+	"internal/convert":         {"hub", "internal/hubrules", "internal/human", "internal/catalog", "internal/plan", "internal/metadata", "internal/python", "internal/charts", "internal/safetensors", "internal/spans", "internal/streams", "internal/progress", "internal/ledger", "internal/model", "internal/budget", "internal/describe", "internal/forward", "internal/back", "internal/publish"},
 	"cmd/df11-convert":         {"*"},
 	"cmd/df11-convert/...":     {"*"},
 	".":                        {"internal/names"},
@@ -86,7 +86,7 @@ var homes = map[string][]string{
 	"github.com/ebitengine/purego":          {"verify/internal/..."},
 	"golang.org/x/image":                    {"internal/charts"},
 	"go.yaml.in/yaml":                       {"internal/metadata", "internal/hubtest", "cmd/df11-convert"},
-	"net/http":                              {"hub", "hub/internal/wire", "internal/hubtest", "internal/hubtest/hubd", "cmd/df11-convert", "pipeline"},
+	"net/http":                              {"hub", "hub/internal/wire", "internal/hubtest", "internal/hubtest/hubd", "cmd/df11-convert", "internal/convert"},
 }
 
 // pure packages compute: the same input gives the same bytes, on any machine, at any time.

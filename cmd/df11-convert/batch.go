@@ -15,9 +15,9 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/df11-convert/df11-convert/hub"
+	"github.com/df11-convert/df11-convert/internal/convert"
 	"github.com/df11-convert/df11-convert/internal/human"
 	"github.com/df11-convert/df11-convert/internal/publish"
-	"github.com/df11-convert/df11-convert/pipeline"
 )
 
 // The outcomes of models that a batch converted, or tried to. Others have the state of their
@@ -32,10 +32,10 @@ const (
 
 // batchResult is the outcome for one model.
 type batchResult struct {
-	Source  string           `json:"source"`
-	Outcome string           `json:"outcome"`
-	Error   *failure         `json:"error,omitempty"`
-	Report  *pipeline.Report `json:"report,omitempty"`
+	Source  string          `json:"source"`
+	Outcome string          `json:"outcome"`
+	Error   *failure        `json:"error,omitempty"`
+	Report  *convert.Report `json:"report,omitempty"`
 	// Skipped is what's published, if the model wasn't converted.
 	Skipped *publication `json:"skipped,omitempty"`
 }

@@ -15,11 +15,11 @@ import (
 
 	"github.com/df11-convert/df11-convert/hub"
 	"github.com/df11-convert/df11-convert/internal/budget"
+	"github.com/df11-convert/df11-convert/internal/convert"
 	"github.com/df11-convert/df11-convert/internal/human"
 	"github.com/df11-convert/df11-convert/internal/progress"
 	"github.com/df11-convert/df11-convert/internal/publish"
 	"github.com/df11-convert/df11-convert/internal/spans"
-	"github.com/df11-convert/df11-convert/pipeline"
 )
 
 // convertFlags are the flags of a conversion, whether of one model or of a list.
@@ -114,12 +114,12 @@ func (f *convertFlags) ready(u *ui) error {
 }
 
 // convertOne converts one source, unless its target is up to date.
-func convertOne(ctx context.Context, u *ui, f *convertFlags, spec string) (*pipeline.Report, error) {
+func convertOne(ctx context.Context, u *ui, f *convertFlags, spec string) (*convert.Report, error) {
 	if err := f.ready(u); err != nil {
 		return nil, err
 	}
 	if s := f.settled(ctx, u, spec); s != nil {
-		return pipeline.SettledReport(s), nil
+		return convert.SettledReport(s), nil
 	}
 	src, err := f.open(ctx, u, spec)
 	if err != nil {
@@ -163,7 +163,7 @@ func convertOne(ctx context.Context, u *ui, f *convertFlags, spec string) (*pipe
 		u.say("%s", gain(src.plan, spans.LikelyBytes(outputs), false))
 	}
 	defer u.watch(opt.Progress)()
-	report, err := pipeline.Run(ctx, opt)
+	report, err := convert.Run(ctx, opt)
 	if err != nil {
 		return nil, err
 	}
@@ -184,8 +184,8 @@ func (u *ui) count(p *progress.Counters) {
 }
 
 // options turns flags into the pipeline's options.
-func (f *convertFlags) options(ctx context.Context, u *ui, src *opened) (pipeline.Options, error) {
-	opt := pipeline.Options{
+func (f *convertFlags) options(ctx context.Context, u *ui, src *opened) (convert.Options, error) {
+	opt := convert.Options{
 		Source: src.source, Model: src.model, Plan: src.plan,
 		OutDir: f.target.out, WorkDir: f.workDir, Force: f.target.force,
 		License: f.target.license,
@@ -228,7 +228,7 @@ func resultName(model string) string { return model + "-DF11" }
 // jobDir returns the work folder of one job, in --work-dir or in the user's cache. The same job
 // always gets the same folder, so a rerun finds earlier work. Other jobs, such as other parts of
 // the model, get other folders, so they can run at the same time.
-func jobDir(opt pipeline.Options, digest string) string {
+func jobDir(opt convert.Options, digest string) string {
 	in := opt.WorkDir
 	if in == "" {
 		cache, err := os.UserCacheDir()

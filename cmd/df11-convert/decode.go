@@ -10,8 +10,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/df11-convert/df11-convert/internal/back"
+	"github.com/df11-convert/df11-convert/internal/convert"
 	"github.com/df11-convert/df11-convert/internal/human"
-	"github.com/df11-convert/df11-convert/pipeline"
 )
 
 type decodeFlags struct {
@@ -58,7 +58,7 @@ func runDecode(ctx context.Context, u *ui, f *decodeFlags, name string) error {
 		}
 		f.out = strings.TrimSuffix(filepath.Base(at), "-DF11") + "-BF16"
 	}
-	opt := pipeline.PairOptions{
+	opt := convert.PairOptions{
 		Pair: back.Pair{DF11: d}, OutDir: f.out, Force: f.force, Means: f.means(),
 	}
 	if f.against != "" || d.Manifest == nil {
@@ -73,7 +73,7 @@ func runDecode(ctx context.Context, u *ui, f *decodeFlags, name string) error {
 		opt.Pair = src.pair(d)
 	}
 	stop := u.watch(opt.Progress)
-	report, err := pipeline.Decode(ctx, opt)
+	report, err := convert.Decode(ctx, opt)
 	stop()
 	u.count(opt.Progress)
 	if err != nil {
@@ -83,7 +83,7 @@ func runDecode(ctx context.Context, u *ui, f *decodeFlags, name string) error {
 	return nil
 }
 
-func printDecodeReport(w io.Writer, r *pipeline.DecodeReport) {
+func printDecodeReport(w io.Writer, r *convert.DecodeReport) {
 	printf(w, "%s with %s in %s\n", count(r.Files, "file"), human.Bytes(r.Bytes), r.Folder)
 	if r.Index != "" {
 		printf(w, "made again from the headers, so its bytes may differ: %s\n", r.Index)

@@ -10,9 +10,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/df11-convert/df11-convert/hub"
+	"github.com/df11-convert/df11-convert/internal/convert"
 	"github.com/df11-convert/df11-convert/internal/hubtest"
 	"github.com/df11-convert/df11-convert/internal/human"
-	"github.com/df11-convert/df11-convert/pipeline"
 	"github.com/df11-convert/df11-convert/verify"
 )
 
@@ -46,7 +46,7 @@ against the original as a stranger would, from the two repos alone.`,
 
 // demoReport is the outcome of the demo.
 type demoReport struct {
-	*pipeline.Report
+	*convert.Report
 	Proof *verification `json:"proof"`
 }
 
@@ -79,16 +79,16 @@ func runDemo(ctx context.Context, u *ui, out string, gpu gpuFlags) (err error) {
 func demoJob(ctx context.Context, u *ui, source sourceFlags, out string,
 	gpu gpuFlags) (*demoReport, error) {
 	u.say("2. df11-convert %s --push: fetch, encode, verify, upload", demoSource)
-	convert := convertFlags{sourceFlags: source, gpu: gpu,
+	flags := convertFlags{sourceFlags: source, gpu: gpu,
 		target: targetFlags{push: true, repoID: demoTarget, out: out}}
-	made, err := convertOne(ctx, u, &convert, demoSource)
+	made, err := convertOne(ctx, u, &flags, demoSource)
 	if err != nil {
 		return nil, err
 	}
 	u.say("3. df11-convert verify %s: fetch both repos again and compare every bit",
 		demoTarget)
 	check := verifyFlags{readerFlags: readerFlags{sourceFlags: source, against: demoSource},
-		level: string(pipeline.LevelFull), gpu: gpu}
+		level: string(convert.LevelFull), gpu: gpu}
 	report, err := verifyOne(ctx, u, &check, demoTarget)
 	if err != nil {
 		return nil, err

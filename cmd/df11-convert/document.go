@@ -10,9 +10,9 @@ import (
 	"strings"
 
 	"github.com/df11-convert/df11-convert/hub"
+	"github.com/df11-convert/df11-convert/internal/convert"
 	"github.com/df11-convert/df11-convert/internal/forward"
 	"github.com/df11-convert/df11-convert/internal/human"
-	"github.com/df11-convert/df11-convert/pipeline"
 	"github.com/df11-convert/df11-convert/verify"
 )
 
@@ -123,6 +123,6 @@ func encode(v any) ([]byte, error) {
 }
 
 // where returns the target as --quiet prints it: the address if it was published, else the folder.
-func where(r *pipeline.Report) string {
+func where(r *convert.Report) string {
 	return cmp.Or(r.Target.URL, r.Target.Folder)
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/df11-convert/df11-convert/hub"
 	"github.com/df11-convert/df11-convert/internal/back"
 	"github.com/df11-convert/df11-convert/internal/budget"
+	"github.com/df11-convert/df11-convert/internal/convert"
 	"github.com/df11-convert/df11-convert/internal/disk"
 	"github.com/df11-convert/df11-convert/internal/forward"
 	"github.com/df11-convert/df11-convert/internal/model"
@@ -16,7 +17,6 @@ import (
 	"github.com/df11-convert/df11-convert/internal/publish"
 	"github.com/df11-convert/df11-convert/internal/safetensors"
 	"github.com/df11-convert/df11-convert/internal/spans"
-	"github.com/df11-convert/df11-convert/pipeline"
 	"github.com/df11-convert/df11-convert/verify"
 )
 
@@ -106,7 +106,7 @@ var kinds = []kind{
 	{"target_wrong", wraps[*hub.WitnessError], exitError, ""},
 	{"visibility", wraps[*publish.VisibilityError], exitError,
 		"make it private in its settings, choose another target with --repo-id, or allow it with --public if the license does"},
-	{"card", wraps[*pipeline.CardError], exitError,
+	{"card", wraps[*convert.CardError], exitError,
 		"name the license with --license ID, such as mit, or fix the front matter of the source's README.md"},
 	{"not_original", wraps[*model.NotOriginalError], exitError, notOriginalHint},
 	{"occupied", wraps[*back.OccupiedError], exitError,
@@ -122,7 +122,7 @@ var kinds = []kind{
 		"name the original with --against org/name"},
 	{"left_out", wraps[*back.LeftOutError], exitError,
 		"use verify --level full, which compares everything that was kept"},
-	{"parts_missing", wraps[pipeline.PartsError], exitError,
+	{"parts_missing", wraps[convert.PartsError], exitError,
 		"make those parts with --shard, then run --finish again"},
 	{"not_found", oneOf(hub.ErrNotFound, hub.ErrRevisionNotFound, hub.ErrEntryNotFound), exitError,
 		""},

@@ -4,20 +4,20 @@ import (
 	"io"
 	"strings"
 
+	"github.com/df11-convert/df11-convert/internal/convert"
 	"github.com/df11-convert/df11-convert/internal/human"
 	"github.com/df11-convert/df11-convert/internal/metadata"
-	"github.com/df11-convert/df11-convert/pipeline"
 )
 
 // sizes adds the sizes before and after.
-func (t *table) sizes(s pipeline.Sizes) {
+func (t *table) sizes(s convert.Sizes) {
 	t.row("BF16", "%s", human.Bytes(s.BF16))
 	t.row("DF11", "%s (%.1f%%)", human.Bytes(s.DF11), percentage(s.DF11, s.BF16))
 	t.row("compressed", "%s (%s)", count(s.Units, "module"), count(s.Weights, "weight"))
 }
 
 // printReport writes a conversion's outcome for people.
-func printReport(w io.Writer, r *pipeline.Report) {
+func printReport(w io.Writer, r *convert.Report) {
 	t := newTable(w)
 	t.row("source", "%s%s", r.Source.Name, atCommit(r.Source.Commit))
 	t.row("part", "%s", strings.ReplaceAll(strings.TrimPrefix(r.Target.Part, "part-"), "-", " "))
@@ -46,7 +46,7 @@ func printReport(w io.Writer, r *pipeline.Report) {
 }
 
 // verified adds what this run itself verified. It doesn't repeat claims of journals and manifests.
-func (t *table) verified(r *pipeline.Report) {
+func (t *table) verified(r *convert.Report) {
 	which := choose(r.Made.Now == r.Made.Files, "", " in "+count(r.Made.Now, "file"))
 	if r.Made.Now > 0 {
 		t.row("verified",

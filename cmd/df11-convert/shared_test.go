@@ -7,8 +7,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/df11-convert/df11-convert/internal/convert"
 	"github.com/df11-convert/df11-convert/internal/testing/world"
-	"github.com/df11-convert/df11-convert/pipeline"
 )
 
 // TestVerifyNeedsNoNameInASharedDirectory checks that verify works if its names in the directory
@@ -39,7 +39,7 @@ func TestNothingOfOursLiesInASharedDirectory(t *testing.T) {
 	if home := homeDir(); home != me.HomeDir {
 		t.Errorf("home is %s, not %s", home, me.HomeDir)
 	}
-	if dir := jobDir(pipeline.Options{}, strings.Repeat("0", 64)); !strings.HasPrefix(dir, me.HomeDir) {
+	if dir := jobDir(convert.Options{}, strings.Repeat("0", 64)); !strings.HasPrefix(dir, me.HomeDir) {
 		t.Errorf("work lies in %s", dir)
 	}
 }

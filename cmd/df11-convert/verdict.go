@@ -9,15 +9,15 @@ import (
 	"strings"
 
 	"github.com/df11-convert/df11-convert/internal/back"
+	"github.com/df11-convert/df11-convert/internal/convert"
 	"github.com/df11-convert/df11-convert/internal/human"
 	"github.com/df11-convert/df11-convert/internal/plan"
 	"github.com/df11-convert/df11-convert/internal/reader"
-	"github.com/df11-convert/df11-convert/pipeline"
 )
 
 // verification is the outcome of verify as --json prints it.
 type verification struct {
-	*pipeline.VerifyReport
+	*convert.VerifyReport
 	Verdicts verdicts `json:"verdicts"`
 }
 
@@ -37,7 +37,7 @@ type subject struct {
 }
 
 // judge returns the three verdicts. If strict is set, other files that differ are an error.
-func judge(r *pipeline.VerifyReport, strict bool) *verification {
+func judge(r *convert.VerifyReport, strict bool) *verification {
 	v := &verification{VerifyReport: r}
 	slices.SortFunc(r.Beside, byUse)
 	v.Verdicts.Model = faulty(r.Damage, "damaged", "well_formed")
@@ -58,7 +58,7 @@ func judge(r *pipeline.VerifyReport, strict bool) *verification {
 }
 
 // judgePair returns the verdict about the model and its original.
-func judgePair(r *pipeline.VerifyReport) subject {
+func judgePair(r *convert.VerifyReport) subject {
 	switch isOther := wraps[*back.OtherError](r.Difference); {
 	case r.Difference == nil:
 		return subject{Verdict: choose(r.Equal.Shown(), "same_weights", "not_compared")}
@@ -121,8 +121,8 @@ func byUse(a, b back.OtherFile) int {
 
 // isRotten reports whether a comparison found the weight that a wrong hash of a file is about. The
 // weight says more.
-func isRotten(r *pipeline.VerifyReport) bool {
-	return r.Level == pipeline.LevelFull && r.Difference != nil && wraps[*back.HashError](r.Damage)
+func isRotten(r *convert.VerifyReport) bool {
+	return r.Level == convert.LevelFull && r.Difference != nil && wraps[*back.HashError](r.Damage)
 }
 
 // verdict returns the outcome of a verification in one line that you can quote.
@@ -178,7 +178,7 @@ func (e besideError) Error() string {
 }
 
 // originalHint returns what to do if the model may not belong to the original, or "".
-func originalHint(r *pipeline.VerifyReport) string {
+func originalHint(r *convert.VerifyReport) string {
 	switch {
 	case r.MadeFrom != "" || wraps[*back.OtherError](r.Difference):
 		return "name the original it was made from, at the right commit, with --against"
@@ -238,11 +238,11 @@ func (v *verification) print(w io.Writer) {
 }
 
 // compared returns what a level compared, for a model without faults.
-func compared(r *pipeline.VerifyReport) string {
+func compared(r *convert.VerifyReport) string {
 	switch r.Level {
-	case pipeline.LevelFull:
+	case convert.LevelFull:
 		return "all 16 bits of every weight: 0 differ"
-	case pipeline.LevelProof:
+	case convert.LevelProof:
 		return count(r.Files, "original file") + " rebuilt: every SHA-256 matches"
 	}
 	return "structure only, no weight was compared (leave out --level to check equality)"

@@ -8,8 +8,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/df11-convert/df11-convert/internal/back"
+	"github.com/df11-convert/df11-convert/internal/convert"
 	"github.com/df11-convert/df11-convert/internal/model"
-	"github.com/df11-convert/df11-convert/pipeline"
 	"github.com/df11-convert/df11-convert/verify"
 )
 
@@ -65,7 +65,7 @@ files next to the weights that differ from the original's on main; with
 func runVerify(ctx context.Context, u *ui, f *verifyFlags, name string) error {
 	if f.gpu.mode == string(verify.GPURequire) {
 		if f.level = cmp.Or(f.level,
-			string(pipeline.LevelFull)); f.level != string(pipeline.LevelFull) {
+			string(convert.LevelFull)); f.level != string(convert.LevelFull) {
 			return usagef("--gpu require needs --level full: no other level decodes on the GPU")
 		}
 	}
@@ -88,7 +88,7 @@ func runVerify(ctx context.Context, u *ui, f *verifyFlags, name string) error {
 
 // verifyOne verifies one DF11 model. If the model is wrong, it returns both a report and an error.
 func verifyOne(ctx context.Context, u *ui, f *verifyFlags,
-	name string) (*pipeline.VerifyReport, error) {
+	name string) (*convert.VerifyReport, error) {
 	d, err := f.openLimited(ctx, u, &f.limitFlags, name)
 	if wraps[*model.InvalidError](err) {
 		return unopened(name, err), err
@@ -103,13 +103,13 @@ func verifyOne(ctx context.Context, u *ui, f *verifyFlags,
 	}
 	defer src.Close()
 	pair := src.pair(d)
-	opt := pipeline.PairOptions{
-		Pair: pair, Level: cmp.Or(pipeline.Level(f.level), pipeline.Cheapest(pair)),
+	opt := convert.PairOptions{
+		Pair: pair, Level: cmp.Or(convert.Level(f.level), convert.Cheapest(pair)),
 		Locate: f.level == "", Chosen: f.against == "", Means: f.means(),
 		// A folder with a known name could be another user's.
 		WorkDir: cmp.Or(f.workDir, os.TempDir()),
 	}
-	if opt.Level == pipeline.LevelFull {
+	if opt.Level == convert.LevelFull {
 		if err := f.gpu.open(u, &f.shares, &opt.Means); err != nil {
 			return nil, err
 		}
@@ -117,12 +117,12 @@ func verifyOne(ctx context.Context, u *ui, f *verifyFlags,
 		applyMemory(f.shares)
 	}
 	defer u.watch(opt.Progress)()
-	return pipeline.Verify(ctx, opt)
+	return convert.Verify(ctx, opt)
 }
 
 // unopened returns the report about a model that's too damaged to open.
-func unopened(name string, err error) *pipeline.VerifyReport {
-	return &pipeline.VerifyReport{Model: name, Level: pipeline.LevelStructure,
-		Faults:  pipeline.Faults{Damage: err},
+func unopened(name string, err error) *convert.VerifyReport {
+	return &convert.VerifyReport{Model: name, Level: convert.LevelStructure,
+		Faults:  convert.Faults{Damage: err},
 		Checked: back.Checked{Files: back.Files{Beside: []back.OtherFile{}}}}
 }

@@ -11,12 +11,12 @@ import (
 
 	"github.com/df11-convert/df11-convert/internal/budget"
 	"github.com/df11-convert/df11-convert/internal/catalog"
+	"github.com/df11-convert/df11-convert/internal/convert"
 	"github.com/df11-convert/df11-convert/internal/hubtest"
 	"github.com/df11-convert/df11-convert/internal/model"
 	"github.com/df11-convert/df11-convert/internal/plan"
 	"github.com/df11-convert/df11-convert/internal/spans"
 	"github.com/df11-convert/df11-convert/internal/testing/world"
-	"github.com/df11-convert/df11-convert/pipeline"
 )
 
 // opened opens a folder and plans its conversion.
@@ -35,7 +35,7 @@ func converted(t *testing.T, dir string, opt plan.Options) (size int64) {
 	t.Helper()
 	src, known, p := opened(t, dir, opt)
 	out := t.TempDir()
-	_, err := pipeline.Run(t.Context(), pipeline.Options{Source: src, Model: known, Plan: p, OutDir: out})
+	_, err := convert.Run(t.Context(), convert.Options{Source: src, Model: known, Plan: p, OutDir: out})
 	must(t, err)
 	for _, f := range p.OutputFiles {
 		st, err := os.Stat(filepath.Join(out, f.Path))

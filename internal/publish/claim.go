@@ -24,7 +24,7 @@ const (
 // author says who made a claim. A result is the same one if the source's weights, the layout, the
 // component, and the dict are the same, by their values. So is an update of it: what another commit
 // of the same source makes. A manifest lists the SHA-256 of its weights. A journal doesn't: what its
-// plan made of other weights is found out before the result counts (pipeline/rebuild.go).
+// plan made of other weights is found out before the result counts (internal/convert/rebuild.go).
 func (c *Conversion) author(ctx context.Context, claim ledger.Claim) (author, error) {
 	if claim.Plan == "" {
 		return unknown, nil

@@ -1,0 +1,89 @@
+package convert
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+
+	"github.com/df11-convert/df11-convert/internal/forward"
+	"github.com/df11-convert/df11-convert/internal/spans"
+	"github.com/df11-convert/df11-convert/internal/streams"
+)
+
+// misread checks an error that says that values of the source rule out a conversion, if a Hub sent
+// them: a bit may have changed on its way. It reads these values once more. If they're right now,
+// it returns the path of the file that was read wrong. It returns "" if the error is right, or is
+// none of this kind.
+func (s *state) misread(ctx context.Context, err error) (file string, readErr error) {
+	if s.Model.Local {
+		return "", nil
+	}
+	if e, ok := errors.AsType[*spans.InexactError](err); ok {
+		return s.isExact(ctx, e)
+	}
+	if e, ok := errors.AsType[*forward.AliasError](err); ok {
+		return s.isEqual(ctx, e)
+	}
+	return "", nil
+}
+
+// isExact returns the file of an F32 tensor if BF16 can hold all its values.
+func (s *state) isExact(ctx context.Context, e *spans.InexactError) (string, error) {
+	for i, w := range s.Model.Listing.Weights {
+		t, ok := w.Header.Lookup(e.Tensor)
+		if !ok || w.Path != e.File {
+			continue
+		}
+		start := w.Header.DataStart()
+		r, err := s.Source.Stream(ctx, i, start+t.Begin, start+t.End)
+		if err != nil {
+			return "", err
+		}
+		defer r.Close()
+		buf := streams.GetBlock()
+		defer streams.PutBlock(buf)
+		var narrow []byte
+		for left := t.NBytes(); left > 0; {
+			p := buf[:min(left, streams.BlockBytes)]
+			if _, err := io.ReadFull(r, p); err != nil {
+				return "", fmt.Errorf("read %s of %s again: %w", e.Tensor, e.File, err)
+			}
+			var inexact int64
+			if narrow, inexact = spans.Narrow(narrow, p); inexact > 0 {
+				return "", nil
+			}
+			left -= int64(len(p))
+		}
+		return e.File, nil
+	}
+	return "", nil
+}
+
+// isEqual returns the file of an alias if the first byte that differed doesn't differ anymore.
+func (s *state) isEqual(ctx context.Context, e *forward.AliasError) (string, error) {
+	for _, o := range s.outputs {
+		i := slices.IndexFunc(o.Aliases, func(a spans.Alias) bool { return a.Name == e.Name })
+		if i < 0 {
+			continue
+		}
+		a := o.Aliases[i]
+		var read [2]byte
+		for j, t := range []spans.Tensor{a.Tensor, a.Of} {
+			at := e.Byte
+			if t.ExactF32 { // the upper half of each value
+				at = e.Byte/2*4 + 2 + e.Byte%2
+			}
+			b, err := s.Source.ReadRange(ctx, t.File, t.Offset+at, 1)
+			if err != nil {
+				return "", fmt.Errorf("read %s again: %w", t.Source, err)
+			}
+			read[j] = b[0]
+		}
+		if read[0] == read[1] {
+			return s.Model.Listing.Weights[a.File].Path, nil
+		}
+	}
+	return "", nil
+}

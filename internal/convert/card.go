@@ -1,0 +1,77 @@
+package convert
+
+import (
+	"context"
+	"path"
+	"regexp"
+
+	"github.com/df11-convert/df11-convert/internal/metadata"
+	"github.com/df11-convert/df11-convert/internal/model"
+	"github.com/df11-convert/df11-convert/internal/names"
+	"github.com/df11-convert/df11-convert/internal/python"
+)
+
+// card writes the model card.
+func (r *result) card() ([]byte, error) {
+	m := r.Model
+	in := metadata.CardInput{
+		Name: m.Name + "-DF11", Repo: r.report.Target.Repo, Plan: r.Plan, Component: component(m),
+		Pipeline: pipelineOf(m),
+		CardSource: metadata.CardSource{
+			Gated: m.Gated != "", Source: r.front,
+			PipelineTag: m.PipelineTag,
+		},
+		CardSizes: metadata.CardSizes{SourceBytes: r.report.Sizes.BF16,
+			F32Bytes: r.report.Sizes.F32, OutputBytes: r.report.Sizes.DF11},
+		Manifest: r.manifest, Config: m.Listing.Config,
+	}
+	if o := m.Origin; o != nil {
+		in.BaseModel, in.Commit, in.Equal, in.File = o.Repo, o.Commit, o.Equal, o.File
+	}
+	if in.Repo != "" {
+		in.Name = path.Base(in.Repo)
+	}
+	if r.hasChart() {
+		in.Image = names.Chart
+	}
+	return metadata.Card(in)
+}
+
+// component returns the folder of the converted component of a diffusers pipeline, or "" if the
+// source is no pipeline.
+func component(m *model.Model) string {
+	if dir := path.Dir(m.Listing.Weights[0].Path); dir != "." && m.Listing.ModelIndex != nil {
+		return dir
+	}
+	return ""
+}
+
+// pipelineClass matches the names of diffusers' own classes.
+var pipelineClass = regexp.MustCompile(`^[A-Z][A-Za-z0-9]*$`)
+
+// pipelineOf returns the pipeline's class as model_index.json states it, or "" if it states none.
+func pipelineOf(m *model.Model) string {
+	var index struct {
+		Class any `json:"_class_name"` // a list, if the class comes with the model
+	}
+	if python.Unmarshal(m.Listing.ModelIndex, &index) != nil {
+		return ""
+	}
+	name, _ := index.Class.(string)
+	return pipelineClass.FindString(name)
+}
+
+// checkCard makes the card and config.json before any work, as far as they don't depend on it, and
+// asks the Hub to check the card. Otherwise a fault in them would end the run at its end.
+func (j *job) checkCard(ctx context.Context) error {
+	if _, err := j.config(); err != nil {
+		return err
+	}
+	r := result{job: j, report: &Report{}, manifest: &metadata.Manifest{}}
+	r.report.Target.Repo = j.Push.Where().Repo
+	card, err := r.card()
+	if err != nil {
+		return err
+	}
+	return j.Push.CheckCard(ctx, card)
+}

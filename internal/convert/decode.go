@@ -1,0 +1,79 @@
+package convert
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	"github.com/df11-convert/df11-convert/internal/back"
+	"github.com/df11-convert/df11-convert/internal/forward"
+	"github.com/df11-convert/df11-convert/internal/model"
+)
+
+// PairOptions say which DF11 model is decoded or verified, with which original, and how.
+type PairOptions struct {
+	back.Pair // without an original, Decode takes headers and hashes from the manifest
+
+	forward.Means
+
+	// OutDir is the folder for the files that Decode writes. With Force, other weights may stay
+	// there, and files with the original's names are replaced.
+	OutDir string
+	Force  bool
+
+	// Level is how far Verify goes. With Locate, Verify follows a failed proof with a comparison
+	// that finds the weight.
+	Level   Level
+	Locate  bool
+	Chosen  bool   // the DF11 model itself named the original
+	WorkDir string // holds the spools of a remote original
+}
+
+// DecodeReport says what was written.
+type DecodeReport struct {
+	Model  string `json:"model"`
+	Folder string `json:"folder"`
+	Files  int    `json:"files"`
+	Bytes  int64  `json:"bytes"`
+	// Consulted says that headers and hashes came from the original, not from the manifest.
+	Consulted bool `json:"original_consulted"`
+	// Index is the index in the folder. It says the same as the original's, and may not be a copy.
+	Index string `json:"index,omitempty"`
+	// NotRestored lists files of the original that are neither written nor in the DF11 model.
+	NotRestored []string `json:"not_restored,omitempty"`
+}
+
+// Decode writes the original weight files again. A file gets its name only if its SHA-256 is the
+// original's. Files that are there already with that SHA-256 stay, so the same call continues a run
+// that was stopped.
+func Decode(ctx context.Context, opt PairOptions) (*DecodeReport, error) {
+	opt.Complete()
+	files, r, err := opt.Rebuilder(opt.Workers, opt.Progress)
+	if err != nil {
+		return nil, err
+	}
+	if err := back.CheckPlaces(opt.DF11, opt.OutDir, files); err != nil {
+		return nil, err
+	}
+	if err := addSums(ctx, opt.Source, files, opt.Workers); err != nil {
+		return nil, err
+	}
+	opt.Progress.SetPhase("decode")
+	out, err := back.OpenFolder(ctx, opt.OutDir, files, opt.DF11.Perm(), opt.Force)
+	if err != nil {
+		return nil, err
+	}
+	report := &DecodeReport{Model: opt.DF11.Name, Folder: opt.OutDir, Consulted: opt.Model != nil,
+		Index: out.Index()}
+	report.NotRestored = slices.DeleteFunc(opt.NotRestored(),
+		func(file string) bool { return file == report.Index })
+	err = r.Run(ctx, files, out, func(f model.File) error {
+		report.Files++
+		report.Bytes += f.Size
+		return nil
+	})
+	if err == nil {
+		err = out.Finish()
+	}
+	return report, errors.Join(err, out.Close())
+}

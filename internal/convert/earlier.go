@@ -1,0 +1,102 @@
+package convert
+
+import (
+	"cmp"
+	"context"
+	"slices"
+
+	"github.com/df11-convert/df11-convert/internal/forward"
+	"github.com/df11-convert/df11-convert/internal/ledger"
+	"github.com/df11-convert/df11-convert/internal/metadata"
+	"github.com/df11-convert/df11-convert/internal/publish"
+	"github.com/df11-convert/df11-convert/internal/spans"
+)
+
+// takeOver marks the outputs that this run takes over as an earlier run has verified them. It takes
+// one over if every target is as its manifest says (path, size, and SHA-256 of each file), and if
+// each manifest lists the output with the digest that it has in this plan. The digest covers the
+// SHA-256 of a Hub's source files. A local source has only a sample there, but this run has compared
+// its SHA-256 with the manifest's. If any source file has none, takeOver does nothing. An older
+// program wrote no digests: if its source files are the same, the stored header must be the one that
+// this plan writes.
+//
+// Anyone who can write to a target can forge all of this. So the run doesn't claim to have verified
+// these outputs. With Force, or for a target that it publishes to for the first time, it takes
+// nothing over.
+func takeOver(ctx context.Context, s *state) error {
+	changed := func(in *publish.Inspection) bool { return !in.Intact() }
+	if s.Force || slices.Contains(s.Model.SHA256, "") ||
+		slices.ContainsFunc(s.found(), changed) {
+		return nil
+	}
+	runs, undigested := map[string]*metadata.Run{}, []*spans.Output{}
+	for _, planned := range s.outputs {
+		o, _ := s.ledger.Output(planned.Path)
+		var listed []metadata.OutputFile
+		for _, in := range s.found() {
+			for _, f := range in.Manifest.Outputs {
+				is := f.File() == o.File() && f.Digest == o.Digest ||
+					f.File() == o.There() && (o.From != "" || !in.Manifest.HasDigests())
+				if is {
+					listed = append(listed, f)
+					runs[o.Path] = cmp.Or(f.Earlier, &metadata.Run{Version: in.Manifest.Tool.Version,
+						Commit: in.Manifest.Source.Commit})
+				}
+			}
+		}
+		if len(listed) < len(s.found()) {
+			delete(runs, o.Path)
+		} else if slices.ContainsFunc(listed, func(f metadata.OutputFile) bool { return f.Digest == "" }) {
+			undigested = append(undigested, planned)
+		}
+	}
+	if err := s.checkUndigested(ctx, undigested, runs); err != nil {
+		return err
+	}
+	s.ledger.TakeOver(func(o ledger.Output) *metadata.Run { return runs[o.Path] })
+	return nil
+}
+
+// checkUndigested compares the stored headers of outputs with the plan, and forgets the runs that
+// verified those that differ.
+func (s *state) checkUndigested(ctx context.Context, outputs []*spans.Output,
+	runs map[string]*metadata.Run) error {
+	if len(outputs) == 0 {
+		return nil
+	}
+	d, err := s.openStored(ctx, outputs)
+	if err != nil {
+		return err
+	}
+	defer d.Close()
+	stored := headers(d)
+	for _, o := range outputs {
+		done, _ := s.ledger.Output(o.Path)
+		if forward.CheckStored(o, stored[done.There().Path]) != nil {
+			delete(runs, o.Path)
+		}
+	}
+	return nil
+}
+
+// unread returns, by path, the source files that this run doesn't read, because it takes over every
+// output made of them.
+func (j *job) unread(done *ledger.Ledger) map[string]bool {
+	unread, taken, files := map[string]bool{}, false, j.Model.Listing.Weights
+	for _, f := range files {
+		unread[f.Path] = true
+	}
+	for _, o := range j.outputs {
+		if x, _ := done.Output(o.Path); x.Earlier != nil {
+			taken = true
+			continue
+		}
+		for _, i := range o.Files() {
+			delete(unread, files[i].Path)
+		}
+	}
+	if !taken {
+		return nil
+	}
+	return unread
+}

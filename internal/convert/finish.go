@@ -1,0 +1,116 @@
+package convert
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/df11-convert/df11-convert/hub"
+	"github.com/df11-convert/df11-convert/internal/ledger"
+	"github.com/df11-convert/df11-convert/internal/metadata"
+	"github.com/df11-convert/df11-convert/internal/model"
+	"github.com/df11-convert/df11-convert/internal/names"
+	"github.com/df11-convert/df11-convert/internal/publish"
+)
+
+// finish copies files, makes everything else next to the weights, and completes each target.
+func (s *state) finish(ctx context.Context) (*Report, error) {
+	s.freeBuffers()
+	report := s.report()
+	sources, err := s.sourceFiles(s.Model.Files(), s.ledger, report)
+	if err != nil {
+		return nil, err
+	}
+	copied, err := s.copier().copyAll(ctx)
+	if err != nil {
+		return nil, err
+	}
+	r := &result{job: s.job, report: report, manifest: newManifest(s.job, s.ledger, sources)}
+	if err := s.hand(ctx, r, copied); err != nil {
+		return nil, err
+	}
+	s.leave(ctx, report)
+	return report, nil
+}
+
+// hand completes each target with a result. The copied files are there already.
+func (s *state) hand(ctx context.Context, r *result, copied []publish.SideFile) error {
+	files, err := r.files(copied)
+	if err != nil {
+		return err
+	}
+	for _, d := range s.destinations() {
+		whole, err := r.whole(ctx, files, s.ledger.Outputs(), d.Found())
+		if err == nil {
+			err = d.Finish(ctx, whole)
+		}
+		if err == nil && d == publish.Destination(s.to) {
+			err = s.witness(ctx, whole)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	for _, found := range s.found() {
+		if files := found.Allowed(); len(files) > 0 {
+			s.Log.Warn("the result in " + found.Where + " doesn't load until these files are gone: " +
+				strings.Join(files, ", "))
+		}
+		if found.CardStays() {
+			s.Log.Warn("the card of " + found.Where +
+				" is not of this program and stays as it is; --force overwrites it")
+		}
+	}
+	return nil
+}
+
+// witness lets another client read what was published. What it sees to be wrong is an error; if it
+// can't look, that's a warning.
+func (s *state) witness(ctx context.Context, whole *publish.Result) error {
+	var sent []names.File
+	for _, o := range whole.Outputs {
+		sent = append(sent, o.File())
+	}
+	for _, f := range whole.Files {
+		if f.Path != names.Card || !s.to.Found().CardStays() {
+			sent = append(sent, f.File())
+		}
+	}
+	at := s.to.Where()
+	err := s.Push.Hub.Witness(ctx, at.Repo, at.Commit, sent, s.Plan.ConfigPath(), names.Manifest)
+	if err == nil || ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	if _, wrong := errors.AsType[*hub.WitnessError](err); wrong {
+		return err
+	}
+	s.Log.Warn("another client couldn't read back what was published", "err", err)
+	return nil
+}
+
+// sourceFiles returns what the manifest says of each weight file. In the report it counts all
+// weights as verified, except those taken over: weights that this run hasn't compared are in source
+// files that it has rebuilt.
+func (j *job) sourceFiles(files []model.File, done *ledger.Ledger,
+	r *Report) (out []metadata.SourceFile, err error) {
+	r.Verified.Weights = r.Sizes.Weights - r.Verified.Earlier
+	unread := j.unread(done)
+	for _, w := range files {
+		known, ok := done.File(w.Path)
+		if unread[w.Path] && !ok {
+			known, ok = ledger.File{Integrity: metadata.Earlier, SHA256: w.SHA256}, true
+		}
+		if !ok {
+			return nil, fmt.Errorf("source file %s: its hash was never checked", w.Path)
+		}
+		if known.Integrity == metadata.Proof {
+			r.Verified.Rebuilt++
+		}
+		out = append(out, metadata.SourceFile{
+			Path: w.Path, Size: w.Size, SHA256: known.SHA256, Integrity: known.Integrity,
+			Header: string(w.Header.Raw),
+		})
+	}
+	return out, nil
+}

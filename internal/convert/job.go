@@ -1,0 +1,101 @@
+package convert
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/df11-convert/df11-convert/internal/budget"
+	"github.com/df11-convert/df11-convert/internal/forward"
+	"github.com/df11-convert/df11-convert/internal/metadata"
+	"github.com/df11-convert/df11-convert/internal/model"
+	"github.com/df11-convert/df11-convert/internal/names"
+	"github.com/df11-convert/df11-convert/internal/plan"
+	"github.com/df11-convert/df11-convert/internal/spans"
+)
+
+// A job is what was asked for. What a run finds out is in its state, except for one thing: Model is
+// a copy with the hashes of a local source once the run has computed them.
+type job struct {
+	Options
+	outputs []*spans.Output // all of the plan
+	front   metadata.FrontMatter
+}
+
+func newJob(opt Options) (*job, error) {
+	if err := opt.check(); err != nil {
+		return nil, err
+	}
+	outputs, err := spans.Outputs(opt.Plan)
+	if err != nil {
+		return nil, err
+	}
+	j := &job{Options: opt, outputs: outputs}
+	return j, j.readFront()
+}
+
+// A CardError means that the source's card can't be read, so that nothing is known about its license.
+type CardError struct{ error }
+
+func (e *CardError) Unwrap() error { return e.error }
+
+// readFront reads the front matter of the source's card, as far as the result's may have it. Without
+// a license, nothing of an unreadable card is published.
+func (j *job) readFront() (err error) {
+	j.front, err = j.Model.Card()
+	if j.License != "" {
+		j.front.SetLicense(j.License)
+	}
+	switch {
+	case err != nil && j.License == "" && j.Push != nil:
+		return &CardError{fmt.Errorf("README.md: %w", err)}
+	case err != nil:
+		j.Log.Warn("the card has nothing of the source's README.md: " + err.Error())
+	}
+	for _, did := range j.front.Clean() {
+		j.Log.Warn("README.md: " + did)
+	}
+	return nil
+}
+
+// original returns the Hub repo that the weights are those of, and its commit; "" if that wasn't
+// compared.
+func (j *job) original() (repo, commit string) {
+	if o := j.Model.Origin; o != nil {
+		return o.Repo, o.Commit
+	}
+	return "", ""
+}
+
+// carried lists the files that the result takes unchanged from the source.
+func (j *job) carried() []plan.File {
+	return slices.DeleteFunc(budget.CarriedFiles(j.Plan), func(f plan.File) bool {
+		return f.Path == j.Plan.Config
+	})
+}
+
+// sourceSum returns the SHA-256 of a copied file of a local source, and "" for any other file.
+func (j *job) sourceSum(ctx context.Context, name string) (string, error) {
+	carried := slices.ContainsFunc(j.carried(), func(f plan.File) bool { return f.Path == name })
+	if !j.Model.Local || !carried {
+		return "", nil
+	}
+	return model.Sum(ctx, j.Source.OpenFile, plan.File{Path: name}, "")
+}
+
+// config returns the result's config.json, or nil if it has none. It checks that a loader can use
+// it.
+func (j *job) config() ([]byte, error) {
+	config, err := metadata.Config(j.Plan, j.Plan.Version(), j.Model.Listing.Config)
+	if err != nil {
+		return nil, err
+	}
+	return config, forward.CheckConfig(config, j.Plan)
+}
+
+// hasChart reports whether the result gets a chart. It doesn't if the source has a file of that
+// name.
+func (j *job) hasChart() bool {
+	return !slices.ContainsFunc(j.Plan.Copied,
+		func(f plan.File) bool { return f.Path == names.Chart })
+}

@@ -1,0 +1,127 @@
+package convert_test
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/df11-convert/df11-convert/internal/convert"
+	"github.com/df11-convert/df11-convert/internal/model"
+	"github.com/df11-convert/df11-convert/internal/plan"
+	shared "github.com/df11-convert/df11-convert/internal/testing/world"
+	"github.com/df11-convert/df11-convert/verify"
+)
+
+// writer changes one bit of every weight file of a folder, once.
+type writer struct {
+	t    *testing.T
+	dir  string
+	once sync.Once
+}
+
+func (w *writer) write() {
+	w.once.Do(func() {
+		names, err := filepath.Glob(filepath.Join(w.dir, "model-*.safetensors"))
+		if err != nil || len(names) < 2 {
+			w.t.Errorf("%q, %v", names, err)
+		}
+		for _, name := range names {
+			b := shared.Read(w.t, name)
+			f, err := os.OpenFile(name, os.O_WRONLY, 0)
+			if err != nil {
+				w.t.Error(err)
+				continue
+			}
+			_, err = f.WriteAt([]byte{b[len(b)-1] ^ 1}, int64(len(b)-1))
+			later := time.Now().Add(time.Hour) // however coarse the clock of the disk is
+			if err := errors.Join(err, f.Close(), os.Chtimes(name, later, later)); err != nil {
+				w.t.Error(err)
+			}
+		}
+	})
+}
+
+// answering is a second decoder that has the source written to when it is asked first, and then
+// gives an answer.
+func (w *writer) answering(err error) gpu {
+	return func(context.Context, *verify.Unit) error { w.write(); return err }
+}
+
+// writtenLate is a source that is written to when it is asked first whether it is unchanged, which
+// is when an output is checked and hashed, and about to get its name.
+type writtenLate struct {
+	model.Source
+	*writer
+}
+
+func (s writtenLate) Unchanged(file int) error {
+	s.write()
+	return s.Source.Unchanged(file)
+}
+
+// TestLocalSourceNeverChangesUnseen checks that a source that is written to during the conversion,
+// for example by an unfinished copy, never becomes a finished model. Its bytes are read more than
+// once, so the hash could be that of other bytes. Afterwards the source is another model: with
+// force, the next run converts that.
+func TestLocalSourceNeverChangesUnseen(t *testing.T) {
+	t.Parallel()
+	for name, change := range map[string]func(*convert.Options, *writer){
+		"while an output is checked":     func(o *convert.Options, w *writer) { o.GPU = w.answering(nil) },
+		"so that an output is wrong":     func(o *convert.Options, w *writer) { o.GPU = w.answering(new(verify.MismatchError)) },
+		"before an output gets its name": func(o *convert.Options, w *writer) { o.Source = writtenLate{o.Source, w} },
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir, out := writeModel(t, small()), filepath.Join(t.TempDir(), "out")
+			_, err := convertLocal(t, dir, out, plan.Options{}, func(o *convert.Options) {
+				change(o, &writer{t: t, dir: dir})
+			})
+			if _, ok := errors.AsType[*model.ChangedError](err); !ok {
+				t.Fatalf("got %v", err)
+			}
+			if _, err := os.Stat(filepath.Join(out, "config.json")); err == nil {
+				t.Error("the model looks finished")
+			}
+			_, err = convertLocal(t, dir, out, plan.Options{}, nil)
+			foreign(t, err, journalFile)
+			_, err = convertLocal(t, dir, out, plan.Options{}, forced)
+			shared.Must(t, err)
+			for _, level := range []convert.Level{convert.LevelFull, convert.LevelProof} {
+				if _, err := verifyLocal(t, out, dir, level); err != nil {
+					t.Errorf("level %s: %v", level, err)
+				}
+			}
+		})
+	}
+}
+
+// TestWhatFailsAtTheEndFailsAtTheBeginning checks that a source is refused before any output is
+// made if its card or config.json can't be.
+func TestWhatFailsAtTheEndFailsAtTheBeginning(t *testing.T) {
+	t.Parallel()
+	config := string(small().Files()["config.json"])
+	for name, tt := range map[string]struct{ file, content string }{
+		"front matter without an end": {"README.md", "---\nlicense: [\n---\n"},
+		"a config twice":              {"config.json", config + config},
+		"a quantized config":          {"config.json", strings.Replace(config, "{", `{"quantization_config": {"bits": 4},`, 1)},
+		"a config of DF11":            {"config.json", strings.Replace(config, "{", `{"dfloat11_config": null,`, 1)},
+	} {
+		dir, log := writeModel(t, small()), newOutputLog()
+		shared.Write(t, filepath.Join(dir, tt.file), []byte(tt.content))
+		src, known, err := model.OpenLocal(t.Context(), dir, plan.Options{})
+		if err == nil {
+			var p *plan.Plan
+			if p, err = plan.New(t.Context(), known.Listing, plan.Options{}); err == nil {
+				_, err = convert.Run(t.Context(), convert.Options{Source: src, Model: known, Plan: p, OutDir: t.TempDir(), Log: slog.New(log)})
+			}
+		}
+		if made := log.take(); err != nil && len(made) > 0 {
+			t.Errorf("%s: %v only after %d outputs were made", name, err, len(made))
+		}
+	}
+}

@@ -1,0 +1,221 @@
+package convert
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+
+	"github.com/df11-convert/df11-convert/hub"
+	"github.com/df11-convert/df11-convert/internal/budget"
+	"github.com/df11-convert/df11-convert/internal/hubrules"
+	"github.com/df11-convert/df11-convert/internal/ledger"
+	"github.com/df11-convert/df11-convert/internal/metadata"
+	"github.com/df11-convert/df11-convert/internal/names"
+	"github.com/df11-convert/df11-convert/internal/publish"
+	"github.com/df11-convert/df11-convert/internal/spans"
+)
+
+// A state is what a run knows about its job: what the targets hold, and what is done.
+type state struct {
+	*job
+	folder *publish.Folder // where outputs are made; nil while the targets aren't open
+	to     publish.Remote  // where they're published
+	ledger *ledger.Ledger
+
+	sendAll bool // don't ask the Hub to copy files
+	// source files that couldn't be rebuilt once, by path
+	failed map[string]bool
+}
+
+// open opens the targets, refuses those that hold something else, and finds out what is done. After
+// an error it closes them.
+func (s *state) open(ctx context.Context) (err error) {
+	root, stays := s.OutDir, s.OutDir != ""
+	if !stays {
+		root = s.WorkDir
+	}
+	repo, commit := s.original()
+	from := publish.Origin{Repo: repo, Commit: commit, Local: s.Model.Local,
+		Leads: s.Model.Leads, Weights: s.weights, Content: s.sourceSum}
+	if s.Model.Local {
+		from.Leads = s.Push.Leads
+	}
+	run := publish.NewConversion(s.Plan, from, s.Part.String(), s.Force)
+	if s.folder, err = publish.OpenFolder(ctx, root, stays, run, s.Model.Perm()); err != nil {
+		return err
+	}
+	if err := s.readTargets(ctx, run); err != nil {
+		return errors.Join(err, s.close(false))
+	}
+	return nil
+}
+
+// readTargets reads what the targets hold into one ledger. From then on the folder keeps its
+// journal.
+func (s *state) readTargets(ctx context.Context, run *publish.Conversion) error {
+	s.ledger = s.folder.Ledger()
+	if err := s.folder.Clear(); err != nil {
+		return err
+	}
+	if err := s.checkLimits(); err != nil {
+		return err
+	}
+	if err := s.checkCard(ctx); err != nil {
+		return err
+	}
+	// an existing target may hold so much of the result that the rest fits
+	if err := s.checkDisk(ctx); err != nil && s.Push.Empty(ctx) {
+		return err
+	}
+	if err := s.openRemote(ctx, run); err != nil {
+		return err
+	}
+	s.ledger.Keep(s.planned())
+	if err := takeOver(ctx, s); err != nil {
+		return err
+	}
+	if err := s.checkDisk(ctx); err != nil {
+		return err
+	}
+	for _, found := range s.found() {
+		if gone := run.Removes(found); len(gone) > 0 && s.Part.Whole() {
+			s.Log.Warn("this update will remove these files of the earlier result from " +
+				found.Where + ": " + strings.Join(gone, ", "))
+		}
+	}
+	if err := s.folder.Save(); err != nil {
+		return err
+	}
+	return s.folder.Begin()
+}
+
+// A LimitError reports files that the Hub wouldn't take.
+type LimitError struct{ hubrules.Problem }
+
+func (e *LimitError) Error() string { return e.Text }
+
+// Hint returns what to do about it.
+func (e *LimitError) Hint() string { return e.Problem.Hint }
+
+func (e *LimitError) Unwrap() error { return hub.ErrTooMany }
+
+// checkLimits refuses to publish a result that the Hub wouldn't take, and warns of one that it
+// advises against.
+func (s *state) checkLimits() error {
+	if s.Push == nil {
+		return nil
+	}
+	var sizes []int64
+	for _, o := range s.outputs {
+		sizes = append(sizes, o.LikelyBytes())
+	}
+	refused, advised := budget.HubProblems(s.Plan, sizes)
+	for _, p := range advised {
+		s.Log.Warn(p.Text)
+	}
+	if len(refused) > 0 {
+		return &LimitError{refused[0]}
+	}
+	return nil
+}
+
+// planned returns a test for outputs that this plan can have made. Anyone who can write to a target
+// can edit its journal. So an output counts only if the plan has it with the same units, and
+// rebuild.go proves what it holds.
+func (j *job) planned() func(ledger.Output) bool {
+	planned := map[string]*spans.Output{}
+	for _, o := range j.outputs {
+		planned[o.Path] = o
+	}
+	sameUnit := func(done metadata.Unit, u *spans.Unit) bool {
+		coded := done.Status == metadata.DF11 && done.Reason == ""
+		kept := done.Status == metadata.BF16 && done.Reason != ""
+		return done.Path == u.Path && done.NWeights == u.NElems() && (coded || kept)
+	}
+	return func(done ledger.Output) bool {
+		o := planned[done.Path]
+		return o != nil && done.SHA256 != "" && slices.EqualFunc(done.Units, o.Units, sameUnit)
+	}
+}
+
+// openRemote opens the place to publish, and counts as done what earlier runs on any machine have
+// published there.
+func (s *state) openRemote(ctx context.Context, run *publish.Conversion) error {
+	var err error
+	if s.to, err = s.Push.Open(ctx, run, s.Model, s.folder); err != nil {
+		return err
+	}
+	published, err := s.to.Published(ctx, s.Part.Whole())
+	if err != nil {
+		return err
+	}
+	s.ledger.Adopt(published)
+	if s.Finish && !s.to.Found().Made { // else the journals of the parts are gone
+		n, err := s.to.Parts()
+		if err != nil {
+			return err
+		}
+		return s.checkParts(n, s.ledger)
+	}
+	return nil
+}
+
+// weights lists the weight files of the source with their SHA-256. It hashes local files, because
+// the plan knows only their headers. From then on those sums count as published.
+func (s *state) weights(ctx context.Context) (list []names.File, err error) {
+	files, summed := s.Model.Files(), *s.Model
+	if s.Model.Local {
+		if err := addSums(ctx, s.Source, files, s.Workers); err != nil {
+			return nil, err
+		}
+	}
+	summed.SHA256 = nil
+	for _, f := range files {
+		summed.SHA256 = append(summed.SHA256, f.SHA256)
+		list = append(list, names.File{Path: f.Path, Size: f.Size, SHA256: f.SHA256})
+	}
+	s.Model = &summed
+	return list, nil
+}
+
+// freeBuffers releases the read buffers of the Hub clients, so that the next stage can use the
+// memory.
+func (s *state) freeBuffers() {
+	s.Source.FreeBuffers()
+	s.to.FreeBuffers()
+}
+
+// destinations lists where the result goes.
+func (s *state) destinations() (list []publish.Destination) {
+	if s.folder.Stays {
+		list = append(list, s.folder)
+	}
+	if s.to.Publishes() {
+		list = append(list, s.to)
+	}
+	return list
+}
+
+// found lists what the destinations held when the run last inspected them.
+func (s *state) found() (list []*publish.Inspection) {
+	for _, d := range s.destinations() {
+		list = append(list, d.Found())
+	}
+	return list
+}
+
+// close ends the journal and releases the folder, if the targets are open. With done, only the
+// result stays.
+func (s *state) close(done bool) error {
+	if s.folder == nil {
+		return nil
+	}
+	var err error
+	if s.ledger != nil {
+		err = s.ledger.Close()
+	}
+	err = errors.Join(err, s.folder.Close(done))
+	s.folder, s.to, s.ledger = nil, nil, nil
+	return err
+}

@@ -1,0 +1,130 @@
+package convert
+
+import (
+	"context"
+	"io"
+	"slices"
+
+	"github.com/df11-convert/df11-convert/internal/back"
+	"github.com/df11-convert/df11-convert/internal/forward"
+	"github.com/df11-convert/df11-convert/internal/ledger"
+	"github.com/df11-convert/df11-convert/internal/metadata"
+	"github.com/df11-convert/df11-convert/internal/model"
+	"github.com/df11-convert/df11-convert/internal/progress"
+	"github.com/df11-convert/df11-convert/internal/safetensors"
+	"github.com/df11-convert/df11-convert/internal/spans"
+	"github.com/df11-convert/df11-convert/internal/streams"
+)
+
+// rebuildUnchecked proves the work of earlier runs, because a journal proves nothing. It checks the
+// headers of their outputs. Then it rebuilds every source file that this run didn't hash in one
+// pass, or couldn't rebuild before, and compares its SHA-256 with the published one. It leaves out what the run takes over.
+func (s *state) rebuildUnchecked(ctx context.Context) error {
+	unread := s.unread(s.ledger)
+	files := slices.DeleteFunc(s.Model.Files(), func(f model.File) bool {
+		_, known := s.ledger.File(f.Path)
+		return known && !s.failed[f.Path] || unread[f.Path]
+	})
+	if len(files) == 0 && !slices.ContainsFunc(s.ledger.Outputs(), ledger.Output.Unproved) {
+		return nil
+	}
+	s.freeBuffers()
+	if err := addSums(ctx, s.Source, files, s.Workers); err != nil {
+		return err
+	}
+	d, err := s.openOutputs(ctx, files)
+	if err != nil {
+		return err
+	}
+	defer d.Close()
+	if err := s.checkEarlier(d, s.ledger); err != nil {
+		return err
+	}
+	r := back.NewRebuilder(d, s.outputs, s.Workers, new(progress.Counters))
+	r.Outside = s.outside()
+	return r.Run(ctx, files, nil, func(f model.File) error {
+		s.Log.Info("source file rebuilt", "file", f.Path)
+		if _, known := s.ledger.File(f.Path); !known {
+			s.ledger.AddFile(ledger.File{Path: f.Path, Integrity: metadata.Proof, SHA256: f.SHA256})
+		}
+		return nil
+	})
+}
+
+// outside returns a function that reads from the source a tensor that the model leaves out, because
+// a rebuilt file needs it between the tensors of the outputs.
+func (j *job) outside() func(context.Context, model.File, safetensors.Tensor, io.Writer) error {
+	dropped := make(map[string]bool, len(j.Plan.Dropped))
+	for _, d := range j.Plan.Dropped {
+		dropped[d.Source] = true
+	}
+	return func(ctx context.Context, f model.File, t safetensors.Tensor, w io.Writer) error {
+		if !dropped[t.Name] {
+			return model.Invalidf("", "the plan has no place for it")
+		}
+		in, err := j.Source.Stream(ctx, f.Index, f.Header.DataStart()+t.Begin,
+			f.Header.DataStart()+t.End)
+		if err != nil {
+			return err
+		}
+		defer in.Close()
+		_, err = streams.Copy(ctx, w, in)
+		return err
+	}
+}
+
+// checkEarlier checks that the outputs of earlier runs hold what the plan says, and nothing else
+// that a loader would read.
+func (j *job) checkEarlier(d *model.DF11, made *ledger.Ledger) error {
+	stored := headers(d)
+	for _, o := range j.outputs {
+		done, _ := made.Output(o.Path)
+		if !done.Unproved() {
+			continue
+		}
+		if err := forward.CheckStored(o, stored[done.There().Path]); err != nil {
+			return err
+		}
+		for i, u := range o.Units {
+			if d.Coded(u.Path) != (done.Units[i].Status == metadata.DF11) {
+				return model.Invalidf(o.Path, "module %s is not stored as %s", u.Path,
+					done.Units[i].Status)
+			}
+		}
+	}
+	return nil
+}
+
+// headers returns the headers of a model's weight files, by path.
+func headers(d *model.DF11) map[string]*safetensors.Header {
+	stored := map[string]*safetensors.Header{}
+	for _, w := range d.WeightFiles() {
+		stored[w.Path] = w.Header
+	}
+	return stored
+}
+
+// openOutputs opens the outputs that no run has proved, and those that hold tensors of the given
+// source files. It reads them in the folder or, by ranges, in the target repo.
+func (s *state) openOutputs(ctx context.Context, from []model.File) (*model.DF11, error) {
+	isFrom := map[int]bool{}
+	for _, f := range from {
+		isFrom[f.Index] = true
+	}
+	used := func(file int) bool { return isFrom[file] }
+	outputs := slices.DeleteFunc(slices.Clone(s.outputs), func(o *spans.Output) bool {
+		done, _ := s.ledger.Output(o.Path)
+		return !done.Unproved() && !slices.ContainsFunc(o.Files(), used)
+	})
+	return s.openStored(ctx, outputs)
+}
+
+// openStored opens finished outputs, in the folder or where they're published.
+func (s *state) openStored(ctx context.Context, outputs []*spans.Output) (*model.DF11, error) {
+	var done []ledger.Output
+	for _, o := range outputs {
+		d, _ := s.ledger.Output(o.Path)
+		done = append(done, d)
+	}
+	return s.to.Stored(ctx, done, s.Memory.Pieces)
+}

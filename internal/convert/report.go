@@ -1,0 +1,193 @@
+package convert
+
+import (
+	"github.com/df11-convert/df11-convert/internal/human"
+	"github.com/df11-convert/df11-convert/internal/metadata"
+	"github.com/df11-convert/df11-convert/internal/plan"
+	"github.com/df11-convert/df11-convert/internal/progress"
+	"github.com/df11-convert/df11-convert/internal/publish"
+	"github.com/df11-convert/df11-convert/internal/spans"
+)
+
+// A Report is the outcome of a conversion.
+type Report struct {
+	Source   Source   `json:"source"`
+	Target   Target   `json:"target"`
+	Sizes    Sizes    `json:"sizes"`
+	Made     Made     `json:"made"`
+	Verified Verified `json:"verified"`
+	// Note says what large share stays BF16; the caller knows the plan.
+	Note string `json:"note,omitempty"`
+	// Left lists the files of a local source that weren't copied, because no reader of the model
+	// opens them.
+	Left []string `json:"left,omitempty"`
+}
+
+// A Source is what was converted.
+type Source struct {
+	Name   string `json:"name"`
+	Commit string `json:"commit,omitempty"`
+	// Original is the Hub repo that the weights are those of, and OriginalCommit its commit. Both
+	// are "" if that wasn't compared. Equal counts the files of a local source that were compared.
+	Original       string `json:"original,omitempty"`
+	OriginalCommit string `json:"original_commit,omitempty"`
+	Equal          int    `json:"equal_files,omitempty"`
+}
+
+// A Target is where the result is.
+type Target struct {
+	Folder string `json:"folder,omitempty"`
+	Repo   string `json:"repo,omitempty"`
+	URL    string `json:"url,omitempty"`
+	// Commit is the commit of Repo that holds the finished result. ManifestSHA256 identifies all of
+	// its bytes.
+	Commit         string `json:"commit,omitempty"`
+	ManifestSHA256 string `json:"manifest_sha256,omitempty"`
+	// Part is set if the run made only a part, and the repo isn't finished.
+	Part string `json:"part,omitempty"`
+}
+
+// Sizes compare source and result.
+type Sizes struct {
+	// BF16 is the size of the source's weights, counting F32 weights as BF16. F32 is their size as
+	// stored. It's 0 if no weight is F32.
+	BF16    int64   `json:"bf16_bytes"`
+	F32     int64   `json:"f32_bytes,omitempty"`
+	DF11    int64   `json:"df11_bytes"` // output weights
+	Ratio   float64 `json:"ratio"`      // DF11 by BF16
+	Units   int     `json:"units"`
+	Weights int64   `json:"weights"` // in units
+	Bits    int64   `json:"exponent_bits"`
+}
+
+// Made says what the result is like, and what this run did for it.
+type Made struct {
+	Files int `json:"files"`
+	// Now counts the files that this run made; the others were there.
+	Now         int             `json:"files_made"`
+	UnitsBF16   []metadata.Unit `json:"units_bf16,omitempty"`
+	TiesBroken  []string        `json:"limiter_ties,omitempty"`
+	Differences []string        `json:"differences,omitempty"`
+	Warnings    []string        `json:"warnings,omitempty"`
+	// Seconds is the wall time. Stages says what each stage did.
+	Seconds float64          `json:"seconds,omitempty"`
+	Stages  []progress.Total `json:"stages,omitempty"`
+}
+
+// Verified is what this run has verified. A conversion with a difference fails.
+type Verified struct {
+	// Weights counts the weights of units that were compared with the source, or that lie in source
+	// files whose rebuilt SHA-256 was right. Rebuilt counts those files.
+	Weights int64 `json:"weights"`
+	Rebuilt int   `json:"files_rebuilt,omitempty"`
+	// By says what decoded and compared them.
+	By []metadata.Verification `json:"by,omitempty"`
+	// Earlier counts the weights in files that this run took over from the run that verified them.
+	Earlier int64 `json:"weights_earlier,omitempty"`
+	// Now is false if the run took files of an earlier run without verifying them.
+	Now bool `json:"by_this_run"`
+	// UpToDate says that this run found everything done and published, and looked no further.
+	UpToDate bool `json:"-"`
+}
+
+// SettledReport returns the report of a run that finds its target settled. Its sizes are the
+// manifest's.
+func SettledReport(s *publish.Settled) *Report {
+	id, commit := s.Source.ID, s.Source.SHA
+	r := &Report{
+		Source:   Source{id, commit, id, commit, 0},
+		Target:   Target{Repo: s.At.Repo, URL: s.At.URL, Commit: s.At.Commit, ManifestSHA256: s.SHA256},
+		Made:     Made{Differences: s.Manifest.Differences},
+		Verified: Verified{UpToDate: true},
+	}
+	for _, u := range s.Manifest.Units {
+		r.add(u)
+	}
+	for _, f := range s.Manifest.Source.Files {
+		r.Sizes.BF16 += f.Size
+	}
+	for _, f := range s.Manifest.Outputs {
+		if f.Kind.Weights() {
+			r.Sizes.DF11 += f.Size
+			r.Made.Files++
+		}
+	}
+	r.Sizes.Ratio = float64(r.Sizes.DF11) / float64(max(1, r.Sizes.BF16))
+	return r
+}
+
+// report sums up the finished outputs.
+func (s *state) report() *Report {
+	repo, commit := s.original()
+	r := &Report{
+		Source: Source{s.Model.ID, s.Model.Commit, repo, commit, 0},
+		Target: Target{Folder: s.OutDir},
+		Made:   Made{Differences: s.Plan.Differences, Warnings: s.Plan.Warnings},
+	}
+	if o := s.Model.Origin; o != nil {
+		r.Source.Equal = o.Equal
+	}
+	at := s.to.Where()
+	r.Target.Repo, r.Target.URL = at.Repo, at.URL
+	for _, o := range s.ledger.Outputs() {
+		before := r.Sizes.Weights
+		for _, u := range o.Units {
+			r.add(u)
+		}
+		r.Verified.By = metadata.AddVerified(r.Verified.By, o.Verified)
+		r.Sizes.DF11 += o.Size
+		r.Made.Files++
+		if o.Made {
+			r.Made.Now++
+			r.Verified.Weights += r.Sizes.Weights - before
+		} else if o.Earlier != nil {
+			r.Verified.Earlier += r.Sizes.Weights - before
+		}
+	}
+	r.Verified.Now = s.Part.Whole() && r.Verified.Earlier == 0 || r.Made.Now == r.Made.Files
+	s.sourceSizes(r)
+	return r
+}
+
+// sourceSizes adds the sizes of the source or, like all other counts, those of the part.
+func (s *state) sourceSizes(r *Report) {
+	if !s.Part.Whole() {
+		r.Target.Part, r.Sizes.BF16 = s.Part.String(), spans.ProvedBytes(s.Part.Of(s.outputs))
+	} else {
+		r.Sizes.BF16 = s.Model.Listing.WeightBytes()
+		if n := spans.NExactF32(s.Plan); n > 0 {
+			r.Sizes.F32 = r.Sizes.BF16
+			r.Sizes.BF16 -= 2 * n
+		}
+	}
+	r.Sizes.Ratio = float64(r.Sizes.DF11) / float64(max(1, r.Sizes.BF16))
+}
+
+func (r *Report) add(u metadata.Unit) {
+	if u.Status == metadata.BF16 {
+		r.Made.UnitsBF16 = append(r.Made.UnitsBF16, u)
+		return
+	}
+	r.Sizes.Units++
+	r.Sizes.Weights += u.NWeights
+	r.Sizes.Bits += u.CodedBits
+	if u.TieBroken {
+		r.Made.TiesBroken = append(r.Made.TiesBroken, u.Path)
+	}
+}
+
+// checkGain refuses a model if DF11 can hold none of its modules: the result would be as large as
+// the source.
+func (r *Report) checkGain() error {
+	var names []string
+	for _, u := range r.Made.UnitsBF16 {
+		names = append(names, u.Path+" ("+u.Reason+")")
+	}
+	if r.Sizes.Units > 0 || names == nil {
+		return nil
+	}
+	return &plan.RefusedError{
+		Detail: "DF11 can hold no module: " + human.List(names),
+		Hint:   "keep the model in BF16: DF11 wouldn't make it smaller",
+	}
+}

@@ -1,0 +1,106 @@
+package convert
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/df11-convert/df11-convert/internal/ledger"
+	"github.com/df11-convert/df11-convert/internal/metadata"
+	"github.com/df11-convert/df11-convert/internal/names"
+	"github.com/df11-convert/df11-convert/internal/publish"
+)
+
+// A result is what a finished conversion writes next to the weights, and what it says about them.
+type result struct {
+	*job
+	report   *Report
+	manifest *metadata.Manifest
+}
+
+// files returns everything next to the weights except the manifest, in the order in which the files
+// appear: config.json comes last.
+func (r *result) files(copied []publish.SideFile) ([]publish.SideFile, error) {
+	files := slices.Clone(copied)
+	index := func() ([]byte, error) { return metadata.RemainderIndex(r.Plan), nil }
+	for _, f := range []struct {
+		path string
+		kind metadata.Kind
+		make func() ([]byte, error)
+	}{
+		{r.Plan.RemainderIndex, metadata.KindIndex, index}, {names.Card, metadata.KindCard, r.markedCard},
+		{names.Chart, metadata.KindImage, r.chart},
+		{r.Plan.ConfigPath(), metadata.KindConfig, r.config},
+	} {
+		data, err := f.make()
+		if err != nil {
+			return nil, err
+		}
+		if data != nil { // else the result has no such file
+			files = append(files, publish.NewSideFile(f.path, f.kind, data))
+		}
+	}
+	return files, nil
+}
+
+// markedCard returns the card with marks around it, so that you can add to it.
+func (r *result) markedCard() ([]byte, error) {
+	card, err := r.card()
+	if err != nil {
+		return nil, err
+	}
+	return metadata.MarkCard(card), nil
+}
+
+// withCard returns files with what others have added to the card of a destination.
+func withCard(ctx context.Context, files []publish.SideFile,
+	found *publish.Inspection) ([]publish.SideFile, error) {
+	card, err := found.Card(ctx)
+	if card == nil || err != nil {
+		return files, err
+	}
+	files = slices.Clone(files)
+	for i, f := range files {
+		if f.Kind != metadata.KindCard {
+			continue
+		}
+		if both := metadata.UpdateCard(card, f.Data); both != nil {
+			files[i] = publish.NewSideFile(f.Path, f.Kind, both)
+		}
+	}
+	return files, nil
+}
+
+// whole returns the result for one target: the outputs, and the files next to the weights with the
+// manifest before config.json. The manifest says which files the target had already.
+func (r *result) whole(ctx context.Context, files []publish.SideFile, outputs []ledger.Output,
+	found *publish.Inspection) (*publish.Result, error) {
+	of, last := *r.manifest, len(files)
+	files, err := withCard(ctx, files, found)
+	if err != nil {
+		return nil, err
+	}
+	for i, f := range files {
+		f.Kept = found.Files[f.Path].Standing == publish.Equal
+		if of.Outputs = append(slices.Clip(of.Outputs), f.OutputFile); f.Kind == metadata.KindConfig {
+			last = i
+		}
+	}
+	b, err := of.Marshal()
+	if err != nil {
+		return nil, err
+	}
+	manifest := publish.NewSideFile(names.Manifest, "", b)
+	r.report.Target.ManifestSHA256 = manifest.SHA256
+	from := "a local model" // whose name is private
+	if repo, commit := r.original(); repo != "" {
+		from = repo + "@" + commit
+	}
+	return &publish.Result{
+		Files: slices.Insert(slices.Clone(files), last, manifest), Outputs: outputs,
+		Summary:     fmt.Sprintf("Add %s as DF11", strings.Split(from, "@")[0]),
+		Description: fmt.Sprintf("Made by df11-convert %s from %s.", r.Version, from),
+		Sending:     r.Progress.Uploading,
+	}, nil
+}

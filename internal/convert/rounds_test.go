@@ -1,0 +1,172 @@
+package convert_test
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"github.com/df11-convert/df11-convert/internal/convert"
+	"github.com/df11-convert/df11-convert/internal/ledger"
+	"github.com/df11-convert/df11-convert/internal/metadata"
+	"github.com/df11-convert/df11-convert/internal/names"
+	shared "github.com/df11-convert/df11-convert/internal/testing/world"
+)
+
+// rounds are the commits of this program whose manifests and journals are in testdata/rounds
+// (README.md there says how they were made). Results of each are out there. Newer programs must
+// take them for their own, forever.
+var rounds = []string{"8d3335a", "8f9d1bb7", "e7d27bd1"}
+
+// A round has what a program of that round made of small, in a folder or in a repo.
+type round struct {
+	t       *testing.T
+	commit  string
+	kind    string            // "folder" or "repo"
+	content map[string][]byte // of the result's files, by SHA-256
+}
+
+// newRound finds the content of the files. Weights are byte for byte those of today.
+func newRound(t *testing.T, commit, kind string, now *world) round {
+	r := round{t, commit, kind, map[string][]byte{}}
+	for name := range now.Files(targetRepo, "main") {
+		b := []byte(content(t, now.Server, targetRepo, "main", name))
+		r.content[shared.Sum(b)] = b
+	}
+	for _, b := range shared.ReadAll(t, filepath.Join("testdata", "rounds", commit)) {
+		r.content[shared.Sum(b)] = b
+	}
+	return r
+}
+
+// read returns a file of the round.
+func (r round) read(name string) []byte {
+	b, err := os.ReadFile(filepath.Join("testdata", "rounds", r.commit, r.kind+"-"+name))
+	shared.Must(r.t, err)
+	return b
+}
+
+// finished returns the files of the result.
+func (r round) finished() map[string][]byte {
+	files := map[string][]byte{names.Manifest: r.read(names.Manifest)}
+	m, err := metadata.ParseManifest(files[names.Manifest], 0)
+	shared.Must(r.t, err)
+	for _, f := range m.Outputs {
+		if files[f.Path] = r.content[f.SHA256]; files[f.Path] == nil {
+			r.t.Fatalf("%s: this program makes other bytes than %s", f.Path, r.commit)
+		}
+	}
+	return files
+}
+
+// begun returns the files of a run that ended early, with its journal at a path.
+func (r round) begun(journal string) map[string][]byte {
+	files := map[string][]byte{journal: r.read("journal.json")}
+	for path, o := range ledger.ReadJournal(files[journal]).Outputs {
+		files[path] = r.content[o.SHA256]
+	}
+	if len(files) < 2 {
+		r.t.Fatalf("the journal of %s lists nothing", r.commit)
+	}
+	return files
+}
+
+// TestEarlierRounds checks that this program takes over what those of earlier rounds have made, in
+// a folder and in a repo, finished and begun, also if the source has another name or another commit
+// now. Of what is finished, no weight is read or sent again. Outputs of what is begun aren't made
+// again.
+func TestEarlierRounds(t *testing.T) {
+	t.Parallel()
+	now := newWorld(t, small())
+	now.mustConvert(t)
+	unchanged := func(*convert.Options) {}
+	for _, commit := range rounds {
+		for name, change := range map[string]func(*world){
+			"": func(*world) {}, "-renamed": func(w *world) { w.Rename(sourceRepo, "new/name") },
+			"-updated": func(w *world) { w.Push(sourceRepo, "main", text("LICENSE", "mit")) },
+		} {
+			start := func(t *testing.T) *world {
+				w := newWorld(t, small())
+				change(w)
+				return w
+			}
+			t.Run("finished-repo-"+commit+name, func(t *testing.T) {
+				w := start(t)
+				w.AddRepo(targetRepo, newRound(t, commit, "repo", now).finished())
+				r, x := w.refresh(t)
+				if x.source+x.sent > 0 || r.Made.Now > 0 || !tookAll(r) {
+					t.Errorf("%+v, %+v, %+v", x, r.Made, r.Verified)
+				}
+				for _, name := range weightFiles(now.target()) {
+					if w.target()[name] != now.target()[name] {
+						t.Errorf("%s differs", name)
+					}
+				}
+				if r, _ := w.refresh(t); !r.Verified.UpToDate {
+					t.Errorf("it isn't up to date: %+v", r.Verified)
+				}
+			})
+			t.Run("finished-folder-"+commit+name, func(t *testing.T) {
+				w, out := start(t), t.TempDir()
+				shared.WriteAll(t, out, newRound(t, commit, "folder", now).finished())
+				r := w.mustConvert(t, inFolder(out))
+				if r.Made.Now > 0 || !tookAll(r) {
+					t.Errorf("%+v, %+v", r.Made, r.Verified)
+				}
+				if r := w.mustConvert(t, inFolder(out)); !r.Verified.UpToDate {
+					t.Errorf("it isn't up to date: %+v", r.Verified)
+				}
+			})
+			for end, last := range map[string]func(*convert.Options){"whole": unchanged, "finish": finishing} {
+				t.Run("begun-repo-"+end+"-"+commit+name, func(t *testing.T) {
+					w := start(t)
+					w.AddRepo(targetRepo, newRound(t, commit, "repo", now).begun(".df11/part-1-of-2.json"))
+					if end == "finish" {
+						w.mustConvert(t, part(2, 2))
+					}
+					w.mustConvert(t, last)
+					notAgain(t, w.log.take(), "model_layers_0.safetensors", "model_layers_2.safetensors")
+					w.namesOnlyOurs(t)
+				})
+			}
+			t.Run("begun-folder-"+commit+name, func(t *testing.T) {
+				w, out := start(t), t.TempDir()
+				shared.WriteAll(t, out, newRound(t, commit, "folder", now).begun(".df11-convert/part-1-of-1.json"))
+				w.mustConvert(t, inFolder(out))
+				notAgain(t, w.log.take(), "model_embed_tokens.safetensors")
+			})
+		}
+	}
+}
+
+// tookAll reports whether a run has verified no weight itself.
+func tookAll(r *convert.Report) bool {
+	return r.Verified.UpToDate || r.Verified.Earlier == r.Sizes.Weights
+}
+
+// notAgain fails the test if outputs were made.
+func notAgain(t *testing.T, made []string, outputs ...string) {
+	t.Helper()
+	for _, o := range outputs {
+		if slices.Contains(made, o) {
+			t.Errorf("%s was made again", o)
+		}
+	}
+}
+
+// namesOnlyOurs fails the test unless the target has exactly the files of its manifest.
+func (w *world) namesOnlyOurs(t *testing.T) {
+	t.Helper()
+	files := w.Files(targetRepo, "main")
+	for _, o := range w.manifest(t).Outputs {
+		if _, there := files[o.Path]; !there {
+			t.Errorf("%s is missing", o.Path)
+		}
+		delete(files, o.Path)
+	}
+	delete(files, names.Manifest)
+	delete(files, names.Attributes)
+	if len(files) > 0 {
+		t.Errorf("left: %v", files)
+	}
+}

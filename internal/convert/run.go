@@ -1,0 +1,79 @@
+package convert
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/df11-convert/df11-convert/internal/budget"
+	"github.com/df11-convert/df11-convert/internal/forward"
+)
+
+// Run converts a model. When it returns nil, the folder and the repo are complete, and every output
+// was verified against the source, with two exceptions that the report names: outputs that were
+// taken over, and a run that found everything up to date and looked no further. After an error, the
+// same call continues where this one stopped. If ctx ends, the error is its cause.
+func Run(ctx context.Context, opt Options) (*Report, error) {
+	j, err := newJob(opt)
+	if err != nil {
+		return nil, err
+	}
+	start := time.Now()
+	s := &state{job: j, failed: map[string]bool{}}
+	report, err := retry{s, map[any]int{}}.run(ctx)
+	err = errors.Join(err, s.close(err == nil))
+	if report != nil {
+		report.Made.Seconds = time.Since(start).Seconds()
+		report.Made.Stages = j.Progress.Stages()
+	}
+	return report, err
+}
+
+// attempt makes what is missing and leaves finished work alone. It opens the targets if they aren't
+// open, makes every output, proves every source file, and finishes.
+func (s *state) attempt(ctx context.Context) (*Report, error) {
+	if s.folder == nil {
+		if err := s.open(ctx); err != nil {
+			return nil, err
+		}
+		if report, err := s.upToDate(ctx); report != nil || err != nil {
+			return report, err
+		}
+	}
+	s.Progress.SetPhase("convert")
+	if err := s.convert(ctx); err != nil {
+		return nil, err
+	}
+	if !s.Part.Whole() {
+		return s.report(), nil
+	}
+	s.Progress.SetPhase("rebuild")
+	if err := s.rebuildUnchecked(ctx); err != nil {
+		return nil, err
+	}
+	s.Progress.SetPhase("finish")
+	return s.finish(ctx)
+}
+
+// convert makes every output that is not done.
+func (s *state) convert(ctx context.Context) error {
+	way := s.way()
+	disk, _, err := way.Divide()
+	if err != nil {
+		return err
+	}
+	way.Wait = s.CommitWait == 0 && s.Part.Whole() && budget.Wait(s.Plan, s.outputs, disk)
+	if err := forward.Make(ctx, way); err != nil {
+		return err
+	}
+	return s.report().checkGain()
+}
+
+// leave reports which commit has the result, and removes what the work needed there.
+func (s *state) leave(ctx context.Context, report *Report) {
+	report.Target.Commit = s.to.Where().Commit
+	if err := s.to.Leave(ctx); err != nil {
+		s.Log.Warn("the target is complete, but the branch of the work is left", "err",
+			err)
+	}
+}

@@ -1,0 +1,67 @@
+package convert
+
+import (
+	"context"
+	"slices"
+
+	"github.com/df11-convert/df11-convert/internal/metadata"
+	"github.com/df11-convert/df11-convert/internal/names"
+	"github.com/df11-convert/df11-convert/internal/publish"
+	"github.com/df11-convert/df11-convert/internal/spans"
+)
+
+// upToDate returns a report if every target already holds the result. It returns nil otherwise, and
+// with Force, which proves everything again. It writes no file, and reads no weight of a repo: the
+// target's manifest remains a claim by the target's maker. It removes branches that earlier runs
+// left in the repo.
+func (s *state) upToDate(ctx context.Context) (*Report, error) {
+	missing := func(o *spans.Output) bool { return !s.ledger.Done(o.Path) }
+	if s.Force || len(s.leftovers()) > 0 ||
+		slices.ContainsFunc(s.Part.Of(s.outputs), missing) {
+		return nil, nil
+	}
+	report := s.report()
+	report.Verified = Verified{UpToDate: true}
+	if !s.Part.Whole() {
+		return report, nil
+	}
+	files, err := s.known(ctx)
+	if err != nil {
+		return nil, err
+	}
+	repo, commit := s.original()
+	for _, found := range s.found() {
+		differs := func(f names.File) bool {
+			return !slices.ContainsFunc(found.Manifest.Outputs,
+				func(o metadata.OutputFile) bool { return f.MayBe(o.File()) })
+		}
+		of := found.Manifest
+		if !found.Current || of.Source.Repo != repo || of.Source.Commit != commit || slices.ContainsFunc(files, differs) {
+			return nil, nil
+		}
+		report.Target.ManifestSHA256 = found.ManifestSHA256()
+	}
+	s.leave(ctx, report)
+	return report, nil
+}
+
+// known lists the files of the result that are known before it's finished: the outputs that are
+// done, what is copied, without a SHA-256 if a commit pins it, and config.json.
+func (s *state) known(ctx context.Context) (files []names.File, err error) {
+	for _, o := range s.ledger.Outputs() {
+		files = append(files, o.File())
+	}
+	for _, f := range s.carried() {
+		sum, err := s.sourceSum(ctx, f.Path)
+		if err != nil {
+			return nil, err
+		}
+		files = append(files, names.File{Path: f.Path, Size: f.Size, SHA256: sum})
+	}
+	config, err := s.config()
+	if config != nil {
+		side := publish.NewSideFile(s.Plan.ConfigPath(), metadata.KindConfig, config)
+		files = append(files, side.File())
+	}
+	return files, err
+}

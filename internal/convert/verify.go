@@ -1,0 +1,245 @@
+package convert
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/df11-convert/df11-convert/internal/back"
+	"github.com/df11-convert/df11-convert/internal/forward"
+	"github.com/df11-convert/df11-convert/internal/human"
+	"github.com/df11-convert/df11-convert/internal/metadata"
+	"github.com/df11-convert/df11-convert/internal/model"
+	"github.com/df11-convert/df11-convert/internal/spans"
+)
+
+// Verify checks a DF11 model by itself, compares it with its original, and compares the files next
+// to its weights. The report has a verdict on each. An error with a report is the model's fault, or
+// else the pair's. An error without a report says that the verification could not run.
+func Verify(ctx context.Context, opt PairOptions) (*VerifyReport, error) {
+	opt.Complete()
+	v := &verification{
+		PairOptions: opt, check: back.Checker{Pair: opt.Pair, Workers: opt.Workers},
+	}
+	if opt.Plan != nil {
+		var err error
+		if v.outputs, err = spans.Outputs(opt.Plan); err != nil {
+			return nil, err
+		}
+	}
+	v.check.Beside = []back.OtherFile{}
+	v.report = VerifyReport{
+		Model: opt.DF11.Name, Commit: opt.DF11.Commit, Against: opt.Model.ID,
+		AgainstCommit: opt.Model.Commit,
+		AgainstFile:   opt.Model.Listing.WeightFile, Component: component(opt.Model),
+		Layout: v.check.Layout(), Level: opt.Level,
+	}
+	if opt.Chosen {
+		if err := v.checkChoice(ctx); err != nil {
+			return nil, err
+		}
+	}
+	if err := v.run(ctx); err != nil {
+		return nil, err
+	}
+	r := &v.report
+	if r.Difference != nil && opt.IsOfOther() {
+		repo, commit := opt.DF11.Original()
+		r.MadeFrom = cmp.Or(strings.TrimSuffix(repo+"@"+commit, "@"), "other files")
+	}
+	r.Checked, r.OK = v.check.Checked, r.first() == nil
+	return r, r.first()
+}
+
+// verification is one call of Verify.
+type verification struct {
+	PairOptions
+	outputs []*spans.Output // of the plan
+	check   back.Checker
+	report  VerifyReport
+}
+
+// run does the cheap checks first. Then it does what the level asks: rebuild the original files, or
+// go forward without encoding. It decodes no weights of a pair that can't be equal.
+func (v *verification) run(ctx context.Context) error {
+	c, r := &v.check, &v.report
+	v.Progress.SetPhase("structure")
+	for _, look := range []func(context.Context) error{v.files, c.FreeHashes, c.Structure} {
+		if err := v.judge(look(ctx)); err != nil {
+			return err
+		}
+	}
+	if !r.faulty() {
+		_ = v.judge(c.Fits()) // every error of it is a fault: it reads nothing
+	}
+	if r.faulty() || v.Level == LevelStructure {
+		return nil
+	}
+	v.Progress.SetPhase(string(v.Level))
+	for _, u := range v.Plan.Units {
+		if v.DF11.Coded(u.Path) {
+			r.Weights += u.NElems()
+		}
+	}
+	return v.weights(ctx)
+}
+
+// judge records a fault under its subject, and keeps the first of each. It returns an error that is
+// no fault.
+func (v *verification) judge(err error) error {
+	f := &v.report.Faults
+	switch model.SubjectOf(err) {
+	case model.OfModel:
+		f.Damage = cmp.Or(f.Damage, err)
+	case model.OfPair:
+		f.Difference = cmp.Or(f.Difference, err)
+	default:
+		return err
+	}
+	return nil
+}
+
+// files compares the files next to the weights.
+func (v *verification) files(ctx context.Context) error {
+	err := v.check.CompareFiles(ctx, v.Level != LevelStructure)
+	v.report.FilesCompared = err == nil || model.SubjectOf(err) == model.OfPair
+	return err
+}
+
+// weights compares the weights as the level says, or finds where they differ. Only here is equality
+// claimed.
+func (v *verification) weights(ctx context.Context) (err error) {
+	switch v.Level {
+	case LevelProof:
+		err = v.locate(ctx, v.rebuild(ctx))
+	case LevelFull:
+		err = v.compare(ctx)
+		if err == nil || model.SubjectOf(err) != "" { // a hash says whether the file is damaged
+			if err := v.judge(v.check.OtherHashes(ctx)); err != nil {
+				return err
+			}
+		}
+	default:
+		err = fmt.Errorf("unknown level %q", v.Level)
+	}
+	if err = v.judge(err); err == nil && v.report.first() == nil {
+		v.report.Equal = Equality{shown: true}
+	}
+	return err
+}
+
+// checkChoice reports what the model has chosen for its original, and makes the other checks
+// compare its files with the original's main.
+func (v *verification) checkChoice(ctx context.Context) error {
+	d, m := v.DF11, v.Model
+	if named, _ := d.Original(); d.CardModel != "" && !strings.EqualFold(d.CardModel, named) {
+		v.check.Warn("the manifest says that the original is %s, the card says %s", named,
+			d.CardModel)
+	}
+	other, err := v.check.HoldAgainstMain(ctx)
+	if err != nil {
+		return fmt.Errorf("list main of %s: %w", m.ID, err)
+	}
+	same := len(other) == 0
+	v.report.AgainstOnMain = &same
+	if !same {
+		v.check.Warn("the original is an older or unmerged commit of %s: main has other weights in %s",
+			m.ID, human.List(other))
+	}
+	return nil
+}
+
+// rebuild rebuilds every original file without writing it.
+func (v *verification) rebuild(ctx context.Context) error {
+	v.report.Published = !slices.Contains(v.Model.SHA256, "")
+	files, r, err := v.Rebuilder(v.Workers, v.Progress)
+	if err == nil {
+		err = addSums(ctx, v.Source, files, v.Workers)
+	}
+	if err != nil {
+		return err
+	}
+	return r.Run(ctx, files, nil, func(model.File) error {
+		v.report.Files++
+		return nil
+	})
+}
+
+// locate finds the fault behind a failed proof, which may be any wrong bit of a file. If the
+// original may be read, it looks for the weight. Otherwise it looks for a file with another SHA-256
+// than the manifest lists.
+func (v *verification) locate(ctx context.Context, proof error) error {
+	if model.SubjectOf(proof) == "" {
+		return proof
+	}
+	if v.Locate {
+		v.Progress.SetPhase(string(LevelFull))
+		err := v.compare(ctx)
+		switch {
+		case model.SubjectOf(err) != "":
+			v.report.Level, proof = LevelFull, err
+		case err != nil:
+			v.check.Warn("couldn't find out which weight differs: %v", err)
+		}
+	}
+	if err := v.check.OtherHashes(ctx); model.SubjectOf(err) != "" {
+		return errors.Join(v.judge(proof), v.judge(err))
+	}
+	return proof
+}
+
+// addSums hashes the files of the original that have no published SHA-256, such as local ones. It
+// hashes a few at once, because hashing one file can't be divided.
+func addSums(ctx context.Context, original model.Source, files []model.File, workers int) error {
+	g, ctx := errgroup.WithContext(ctx)
+	g.SetLimit(workers)
+	for i, f := range files {
+		if f.SHA256 != "" {
+			continue
+		}
+		g.Go(func() (err error) {
+			files[i].SHA256, err = model.Sum(ctx, original.OpenFile, f.File, "")
+			return err
+		})
+	}
+	return g.Wait()
+}
+
+// compare compares every weight and every copied tensor with the original. After a difference that
+// the network may have caused, it compares once more.
+func (v *verification) compare(ctx context.Context) error {
+	verified, err := v.full(ctx)
+	if (model.SubjectOf(err) != "" || brokenFile(err) != "") && v.refetch(ctx) {
+		var more []metadata.Verification
+		more, err = v.full(ctx)
+		verified = metadata.AddVerified(verified, more)
+	}
+	v.report.Verified = verified
+	return err
+}
+
+// full goes forward like a conversion, without encoding. It doesn't compare again the outputs that
+// it found equal.
+func (v *verification) full(ctx context.Context) ([]metadata.Verification, error) {
+	equal, verified, err := forward.Compare(ctx, forward.Comparison{
+		Source: v.Source, Model: v.Model, Outputs: v.outputs, Stored: v.DF11,
+		WorkDir: v.WorkDir, Means: v.Means,
+	})
+	v.outputs = slices.DeleteFunc(v.outputs,
+		func(o *spans.Output) bool { return slices.Contains(equal, o) })
+	return verified, err
+}
+
+// refetch makes the next read fetch weights again. It returns false if both models are local.
+func (v *verification) refetch(ctx context.Context) bool {
+	fetched := v.DF11.Refetch(ctx)
+	for _, w := range v.Model.Listing.Weights {
+		fetched = v.Source.Recheck(ctx, w.Path) || fetched
+	}
+	return fetched
+}
