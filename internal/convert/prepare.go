@@ -3,6 +3,7 @@ package convert
 import (
 	"context"
 	"errors"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -39,7 +40,7 @@ func (s *state) open(ctx context.Context) (err error) {
 	from := publish.Origin{Repo: repo, Commit: commit, Local: s.Model.Local,
 		Leads: s.Model.Leads, Weights: s.weights, Content: s.sourceSum}
 	if s.Model.Local {
-		from.Leads = s.Push.Leads
+		from.Leads, from.Made = s.Push.Leads, s.isMade(filepath.Join(root, names.StateDir))
 	}
 	run := publish.NewConversion(s.Plan, from, s.Part.String(), s.Force)
 	if s.folder, err = publish.OpenFolder(ctx, root, stays, run, s.Model.Perm()); err != nil {

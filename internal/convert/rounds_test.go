@@ -1,15 +1,20 @@
 package convert_test
 
 import (
+	"errors"
+	"log/slog"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
 	"testing"
 
 	"github.com/df11-convert/df11-convert/internal/convert"
+	"github.com/df11-convert/df11-convert/internal/hubtest"
 	"github.com/df11-convert/df11-convert/internal/ledger"
 	"github.com/df11-convert/df11-convert/internal/metadata"
 	"github.com/df11-convert/df11-convert/internal/names"
+	"github.com/df11-convert/df11-convert/internal/publish"
 	shared "github.com/df11-convert/df11-convert/internal/testing/world"
 )
 
@@ -22,7 +27,7 @@ var rounds = []string{"8d3335a", "8f9d1bb7", "e7d27bd1"}
 type round struct {
 	t       *testing.T
 	commit  string
-	kind    string            // "folder" or "repo"
+	kind    string            // "folder", "repo", or "local", for a folder as the source
 	content map[string][]byte // of the result's files, by SHA-256
 }
 
@@ -138,6 +143,71 @@ func TestEarlierRounds(t *testing.T) {
 		}
 	}
 }
+
+// TestEarlierRoundsOfFolders is TestEarlierRounds for a local source, also if its folder has another
+// name now. No commit says which weights the result is of: a manifest lists their SHA-256, and what is
+// begun is compared with the source. What other weights have begun stays.
+func TestEarlierRoundsOfFolders(t *testing.T) {
+	t.Parallel()
+	now := newWorld(t, small())
+	now.mustConvert(t)
+	named := func(name string, m *hubtest.Model) string {
+		dir := filepath.Join(t.TempDir(), name)
+		shared.Must(t, m.Write(dir))
+		return dir
+	}
+	same, renamed, other := named("model", small()), named("moved", small()), named("model", retrained())
+	for _, commit := range rounds {
+		r := newRound(t, commit, "local", now)
+		for _, dir := range []string{same, renamed} {
+			t.Run("finished-"+commit+"-"+filepath.Base(dir), func(t *testing.T) {
+				w, out := newWorld(t, nil), t.TempDir()
+				shared.WriteAll(t, out, r.finished())
+				report, err := convertWith(t.Context(), t, w.client(t), dir, w.plan, inFolder(out))
+				shared.Must(t, err)
+				if report.Made.Now > 0 || !tookAll(report) {
+					t.Errorf("%+v, %+v", report.Made, report.Verified)
+				}
+			})
+			t.Run("begun-"+commit+"-"+filepath.Base(dir), func(t *testing.T) {
+				w, out := newWorld(t, nil), t.TempDir()
+				shared.WriteAll(t, out, r.begun(".df11-convert/part-1-of-1.json"))
+				_, err := convertWith(t.Context(), t, w.client(t), dir, w.plan, inFolder(out), w.logged)
+				shared.Must(t, err)
+				notAgain(t, w.log.take(), "model_embed_tokens.safetensors")
+				if left := shared.ReadAll(t, out)["model.safetensors"]; left != nil {
+					t.Error("the remainder of the former name is left")
+				}
+			})
+			t.Run("begun-repo-"+commit+"-"+filepath.Base(dir), func(t *testing.T) {
+				w := newWorld(t, nil)
+				w.AddRepo(targetRepo, r.begun(".df11/part-1-of-1.json"))
+				_, err := convertWith(t.Context(), t, w.client(t), dir, w.plan, w.logged, toTarget)
+				shared.Must(t, err)
+				notAgain(t, w.log.take(), "model_embed_tokens.safetensors")
+				w.namesOnlyOurs(t)
+			})
+		}
+		t.Run("of-others-"+commit, func(t *testing.T) {
+			w, out := newWorld(t, nil), t.TempDir()
+			shared.WriteAll(t, out, r.begun(".df11-convert/part-1-of-1.json"))
+			before := folder(t, out)
+			_, err := convertWith(t.Context(), t, w.client(t), other, w.plan, inFolder(out))
+			if _, refused := errors.AsType[*publish.ConflictError](err); !refused {
+				t.Errorf("the error is %v", err)
+			}
+			if !maps.Equal(before, folder(t, out)) {
+				t.Error("the folder has changed")
+			}
+		})
+	}
+}
+
+// logged makes a run count its outputs.
+func (w *world) logged(o *convert.Options) { o.Log = slog.New(w.log) }
+
+// toTarget publishes to the target's repo.
+func toTarget(o *convert.Options) { o.Push.Repo = targetRepo }
 
 // tookAll reports whether a run has verified no weight itself.
 func tookAll(r *convert.Report) bool {

@@ -5,10 +5,13 @@ import (
 	"context"
 	"errors"
 	"maps"
+	"os"
 	"path"
 	"slices"
 
 	"github.com/df11-convert/df11-convert/hub"
+	"github.com/df11-convert/df11-convert/internal/ledger"
+	"github.com/df11-convert/df11-convert/internal/model"
 	"github.com/df11-convert/df11-convert/internal/names"
 )
 
@@ -93,6 +96,16 @@ func (c commit) file(ctx context.Context, name, _ string) (names.File, error) {
 	b, err := c.read(ctx, name)
 	f.SHA256 = sumOf(b)
 	return f, err
+}
+
+func (c commit) open(ctx context.Context, outputs []ledger.Output, pieces int64) (*model.DF11,
+	error) {
+	var refs []hub.FileRef
+	for _, o := range outputs {
+		refs = append(refs, c.files[o.There().Path].Ref(c.push.Repo, c.id))
+	}
+	none := func(string) (*os.File, error) { return nil, os.ErrNotExist }
+	return model.OpenOutputs(ctx, refs, none, c.push.Hub, pieces)
 }
 
 // workBranch names the branch on which the plan prepares an update of main. Another target branch has

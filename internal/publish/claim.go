@@ -25,7 +25,8 @@ const (
 // component, and the dict are the same, by their values. So is an update of it: what another commit
 // of the same source makes. A manifest lists the SHA-256 of its weights. A journal doesn't: what its
 // plan made of other weights is found out before the result counts (internal/convert/rebuild.go).
-func (c *Conversion) author(ctx context.Context, claim ledger.Claim) (author, error) {
+// there are the files next to the claim.
+func (c *Conversion) author(ctx context.Context, claim ledger.Claim, there contents) (author, error) {
 	if claim.Plan == "" {
 		return unknown, nil
 	}
@@ -43,11 +44,58 @@ func (c *Conversion) author(ctx context.Context, claim ledger.Claim) (author, er
 	case weights != nil && slices.Equal(weights, claim.Weights):
 		return equal, nil
 	}
-	update, err := c.isUpdate(ctx, claim)
-	if err != nil || !update {
-		return stranger, err
+	if update, err := c.isUpdate(ctx, claim); err != nil || update {
+		return former, err
 	}
-	return former, nil
+	if made, err := c.made(ctx, claim, there); err != nil || made {
+		return equal, err
+	}
+	return stranger, nil
+}
+
+// made reports whether every output that a journal lists, and that is still there, is made of the
+// weights of a local source, by whatever plan. No commit pins these weights, so the digests of the
+// outputs decide, which cover a sample of each weight file, as that of a plan does. Early programs
+// wrote none: then the outputs themselves are compared, bit for bit.
+func (c *Conversion) made(ctx context.Context, claim ledger.Claim, there contents) (bool, error) {
+	if !c.From.Local || claim.Weights != nil {
+		return false, nil
+	}
+	if len(claim.Outputs) == 0 {
+		return len(claim.Others) == 0, nil
+	}
+	var listed []ledger.Output
+	for path, o := range claim.Outputs {
+		if path != o.Path || c.isFormer(path, claim) {
+			continue // it's listed under its present name, too
+		}
+		if now := c.Digests[path]; now == "" || o.Digest != now {
+			return false, nil
+		}
+		if version, err := there.version(o.There().Path); err != nil {
+			return false, err
+		} else if version != "" {
+			listed = append(listed, o)
+		}
+	}
+	if !claim.Early {
+		return true, nil
+	}
+	if c.From.Made == nil {
+		return false, nil
+	}
+	return c.From.Made(ctx, listed, there.open)
+}
+
+// isFormer reports whether a path is the former name of an output that a claim lists under its
+// present one.
+func (c *Conversion) isFormer(path string, claim ledger.Claim) bool {
+	for now, was := range c.former {
+		if o, listed := claim.Outputs[now]; was.Path == path && listed && o.From == path {
+			return true
+		}
+	}
+	return false
 }
 
 // hashed returns the weight files of the source, or nil if they or those of a claim can't be compared

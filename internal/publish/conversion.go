@@ -45,7 +45,13 @@ type Origin struct {
 	// Content returns the SHA-256 of a file that the result copies from a local source, and "" for
 	// any other file, because a commit pins the files of a Hub. Nil means no file.
 	Content func(ctx context.Context, name string) (string, error)
+	// Made reports whether outputs are made of the source's weights. open opens them. Nil means
+	// that this can't be found out.
+	Made func(ctx context.Context, outputs []ledger.Output, open Opener) (bool, error)
 }
+
+// An Opener opens outputs for reading, and keeps at most pieces bytes of a repo's in memory.
+type Opener = func(ctx context.Context, outputs []ledger.Output, pieces int64) (*model.DF11, error)
 
 // OriginOf returns the origin of a repo's weights.
 func OriginOf(m *model.Model) Origin {

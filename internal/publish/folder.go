@@ -17,6 +17,7 @@ import (
 	"github.com/df11-convert/df11-convert/internal/disk"
 	"github.com/df11-convert/df11-convert/internal/ledger"
 	"github.com/df11-convert/df11-convert/internal/metadata"
+	"github.com/df11-convert/df11-convert/internal/model"
 	"github.com/df11-convert/df11-convert/internal/names"
 )
 
@@ -167,6 +168,16 @@ func (f *Folder) file(ctx context.Context, name, like string) (names.File, error
 	}
 	sum := f.disk.Hash(ctx, f.place(name), st.Size(), hub.NewHash(like, st.Size()))
 	return names.File{Path: name, Size: st.Size(), SHA256: sum}, context.Cause(ctx)
+}
+
+// open opens outputs by path, before the run knows their versions.
+func (f *Folder) open(ctx context.Context, outputs []ledger.Output, _ int64) (*model.DF11, error) {
+	var refs []hub.FileRef
+	for _, o := range outputs {
+		refs = append(refs, hub.FileRef{Path: o.There().Path, Size: o.Size})
+	}
+	here := func(name string) (*os.File, error) { return f.disk.Root.Open(f.place(name)) }
+	return model.OpenOutputs(ctx, refs, here, nil, 0)
 }
 
 // Name is where the folder is.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/df11-convert/df11-convert/internal/ledger"
 	"github.com/df11-convert/df11-convert/internal/metadata"
+	"github.com/df11-convert/df11-convert/internal/model"
 	"github.com/df11-convert/df11-convert/internal/names"
 	"github.com/df11-convert/df11-convert/internal/plan"
 )
@@ -224,6 +225,8 @@ type contents interface {
 	// file returns a file with its SHA-256. In a folder, that is a hash of the kind that like is, if
 	// it isn't "".
 	file(ctx context.Context, name, like string) (names.File, error)
+	// open opens outputs that a claim lists. It keeps at most pieces bytes of a repo's in memory.
+	open(ctx context.Context, outputs []ledger.Output, pieces int64) (*model.DF11, error)
 }
 
 // A place is what the rule depends on besides the conversion.
@@ -306,7 +309,11 @@ func (x *inspector) readClaim(ctx context.Context, name string, b []byte) error 
 	} else if x.in.Manifest, _ = metadata.ParseManifest(b, 0); x.in.Manifest != nil {
 		claim = ledger.OfManifest(x.in.Manifest)
 	}
-	by, err := x.run.author(ctx, claim)
+	claim, err := x.run.translate(ctx, claim)
+	if err != nil {
+		return err
+	}
+	by, err := x.run.author(ctx, claim, x.now.contents)
 	if err != nil {
 		return err
 	}
@@ -318,9 +325,6 @@ func (x *inspector) readClaim(ctx context.Context, name string, b []byte) error 
 	case by == stranger:
 		x.in.stranger = claim.Result.Unlike(x.run.identity)
 		return nil
-	}
-	if claim, err = x.run.translate(ctx, claim); err != nil {
-		return err
 	}
 	x.in.Files[name] = Found{names.File{Path: name, Size: int64(len(b)), SHA256: sumOf(b)}, Ours}
 	x.list(claim)

@@ -11,7 +11,9 @@ import (
 	"testing"
 
 	"github.com/df11-convert/df11-convert/internal/catalog"
+	"github.com/df11-convert/df11-convert/internal/ledger"
 	"github.com/df11-convert/df11-convert/internal/metadata"
+	"github.com/df11-convert/df11-convert/internal/model"
 	"github.com/df11-convert/df11-convert/internal/names"
 	"github.com/df11-convert/df11-convert/internal/plan"
 )
@@ -49,6 +51,10 @@ func (f fake) file(_ context.Context, name, like string) (names.File, error) {
 		x.SHA256 = like
 	}
 	return x, nil
+}
+
+func (f fake) open(context.Context, []ledger.Output, int64) (*model.DF11, error) {
+	return nil, errors.ErrUnsupported
 }
 
 func file(name, content string) names.File {
