@@ -98,6 +98,8 @@ var kinds = []kind{
 	{"conflict", func(err error) bool {
 		return wraps[*publish.ConflictError](err) || errors.Is(err, errForeign)
 	}, exitError, "choose another target with -o or --repo-id (a work folder with --work-dir), or add --force to write there anyway"},
+	{"newer_target", wraps[*publish.NewerError], exitError,
+		"update df11-convert, or add --force to make it again as this version does"},
 	{"source_is_target", wraps[*publish.SourceTargetError], exitError,
 		"choose another target with -o or --repo-id"},
 	{"target_taken", wraps[*publish.TakenError], exitError,

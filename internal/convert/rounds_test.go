@@ -1,7 +1,9 @@
 package convert_test
 
 import (
+	"bytes"
 	"errors"
+	"fmt"
 	"log/slog"
 	"maps"
 	"os"
@@ -14,6 +16,7 @@ import (
 	"github.com/df11-convert/df11-convert/internal/ledger"
 	"github.com/df11-convert/df11-convert/internal/metadata"
 	"github.com/df11-convert/df11-convert/internal/names"
+	"github.com/df11-convert/df11-convert/internal/plan"
 	"github.com/df11-convert/df11-convert/internal/publish"
 	shared "github.com/df11-convert/df11-convert/internal/testing/world"
 )
@@ -201,6 +204,86 @@ func TestEarlierRoundsOfFolders(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestRules checks what happens to a finished result when the number of the rules rises, by a result
+// of the number before: it's outdated, and the next run renews it without reading a weight. A result
+// of newer rules is left to the newer version, which would renew what this one changes.
+func TestRules(t *testing.T) {
+	t.Parallel()
+	numbered := func(t *testing.T, by int) *world {
+		w := licensed(t)
+		m := w.manifest(t)
+		m.Plan.Rules += by
+		b, err := m.Marshal()
+		shared.Must(t, err)
+		w.Push(targetRepo, "main", map[string][]byte{names.Manifest: b})
+		return w
+	}
+	check := func(t *testing.T, w *world, settled bool, want publish.State) {
+		t.Helper()
+		c := w.client(t)
+		push := publish.Push{Hub: c, Repo: targetRepo}
+		from, err := c.Peek(t.Context(), sourceRepo, "")
+		shared.Must(t, err)
+		if s := push.Settled(t.Context(), from, c.Endpoint(), ""); (s != nil) != settled {
+			t.Errorf("settled: %v", s)
+		}
+		_, m, p, err := openModel(t.Context(), c, sourceRepo, w.plan)
+		shared.Must(t, err)
+		run := publish.NewConversion(p, publish.OriginOf(m), "", false)
+		if got, _, err := push.State(t.Context(), run, m); got != want {
+			t.Errorf("state %s, %v", got, err)
+		}
+	}
+	t.Run("raised", func(t *testing.T) {
+		w := numbered(t, -1)
+		check(t, w, false, publish.Outdated)
+		if r, x := w.refresh(t); x.source+x.sent > 0 || r.Made.Now > 0 || r.Verified.UpToDate || !tookAll(r) {
+			t.Errorf("%+v, %+v, %+v", x, r.Made, r.Verified)
+		}
+		if got := w.manifest(t).Plan.Rules; got != plan.Rules {
+			t.Errorf("the manifest has rules %d", got)
+		}
+		check(t, w, true, publish.Current)
+	})
+	t.Run("newer", func(t *testing.T) {
+		w := numbered(t, 1)
+		check(t, w, true, publish.Current)
+		head := w.Head(targetRepo, "main")
+		if r, _ := w.refresh(t); !r.Verified.UpToDate {
+			t.Errorf("%+v", r.Verified)
+		}
+		w.Push(sourceRepo, "main", text("LICENSE", "mit"))
+		_, err := w.convert(t.Context(), t, t.TempDir())
+		if _, newer := errors.AsType[*publish.NewerError](err); !newer {
+			t.Errorf("the error is %v", err)
+		}
+		if w.Head(targetRepo, "main") != head {
+			t.Error("the target has changed")
+		}
+		w.mustConvert(t, forced)
+		check(t, w, true, publish.Current)
+	})
+	t.Run("newer-folder", func(t *testing.T) {
+		w, out := newWorld(t, small()), t.TempDir()
+		w.mustConvert(t, inFolder(out))
+		name := filepath.Join(out, names.Manifest)
+		b := bytes.Replace(shared.Read(t, name), fmt.Appendf(nil, `"rules": %d`, plan.Rules), []byte(`"rules": 9`), 1)
+		shared.Must(t, os.WriteFile(name, b, 0o600))
+		if r := w.mustConvert(t, inFolder(out)); !r.Verified.UpToDate {
+			t.Errorf("%+v", r.Verified)
+		}
+		before := folder(t, out)
+		w.Push(sourceRepo, "main", text("LICENSE", "mit"))
+		_, err := w.convert(t.Context(), t, t.TempDir(), inFolder(out))
+		if _, newer := errors.AsType[*publish.NewerError](err); !newer {
+			t.Errorf("the error is %v", err)
+		}
+		if !maps.Equal(before, folder(t, out)) {
+			t.Error("the folder has changed")
+		}
+	})
 }
 
 // logged makes a run count its outputs.

@@ -6,6 +6,7 @@ import (
 
 	"github.com/df11-convert/df11-convert/internal/metadata"
 	"github.com/df11-convert/df11-convert/internal/names"
+	"github.com/df11-convert/df11-convert/internal/plan"
 	"github.com/df11-convert/df11-convert/internal/publish"
 	"github.com/df11-convert/df11-convert/internal/spans"
 )
@@ -36,7 +37,9 @@ func (s *state) upToDate(ctx context.Context) (*Report, error) {
 				func(o metadata.OutputFile) bool { return f.MayBe(o.File()) })
 		}
 		of := found.Manifest
-		if !found.Current || of.Source.Repo != repo || of.Source.Commit != commit || slices.ContainsFunc(files, differs) {
+		newer := of.Plan.Rules > plan.Rules // and may write another config or name
+		if !found.Current || !newer && (of.Source.Repo != repo || of.Source.Commit != commit ||
+			slices.ContainsFunc(files, differs)) {
 			return nil, nil
 		}
 		report.Target.ManifestSHA256 = found.ManifestSHA256()

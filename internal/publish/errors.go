@@ -35,6 +35,14 @@ func (e *ConflictError) Error() string {
 	return s
 }
 
+// A NewerError says that a newer version of this program made what a destination holds, by other
+// rules. This version would turn it back, and the newer one would renew it again.
+type NewerError struct{ Where string }
+
+func (e *NewerError) Error() string {
+	return e.Where + " holds a result of a newer version of df11-convert, which this one would turn back"
+}
+
 // A TakenError says that another run has written to a destination since this run began. Its files
 // are left as they are.
 type TakenError struct {

@@ -167,6 +167,11 @@ func (in *Inspection) isOf(commit string) bool {
 	return in.Made && in.Manifest.Source.Commit == commit
 }
 
+// isNewer reports whether the manifest is ours, by rules that a newer version of this program has.
+func (in *Inspection) isNewer() bool {
+	return in.Files[names.Manifest].Standing == Ours && in.Manifest.Plan.Rules > plan.Rules
+}
+
 // Intact reports whether a destination is as the run that wrote its manifest has left it, but for a
 // card of someone else's.
 func (in *Inspection) Intact() bool {
@@ -252,9 +257,12 @@ func (c *Conversion) inspect(ctx context.Context, at place, l listing,
 			return nil, err
 		}
 	}
-	x.in.Current = x.in.isOf(c.From.Commit) && x.in.Manifest.Plan.Rules == plan.Rules &&
+	x.in.Current = x.in.isOf(c.From.Commit) && x.in.Manifest.Plan.Rules >= plan.Rules &&
 		x.in.Intact() && x.in.cardIsCurrent() && !slices.ContainsFunc(x.in.Ours(),
 		func(f names.File) bool { return !c.writes(f.Path) })
+	if x.begins && !at.force && x.in.isNewer() && !x.in.Current {
+		return nil, &NewerError{l.where}
+	}
 	if len(x.conflict.Files)+len(x.conflict.Overwritten)+len(x.conflict.Alike) > 0 {
 		x.conflict.Where, x.conflict.Of = l.where, x.in.stranger
 		return x.in, &x.conflict

@@ -23,7 +23,7 @@ type Settled struct {
 }
 
 // Settled looks whether a target holds the result of a source at its commit, made by the rules of this
-// program when it was asked for the same. It only compares what the Hub lists with the
+// program, or newer ones, when it was asked for the same. It only compares what the Hub lists with the
 // manifest, which stays its author's claim, and returns nil in doubt: then a run finds out what is
 // missing. endpoint is the source's Hub. The branch of a run that was killed after its last commit
 // stays until a run changes the target: looking for one would take another request each time.
@@ -42,7 +42,7 @@ func (p Push) Settled(ctx context.Context, from *hub.RepoInfo, endpoint, asked s
 	}
 	m, err := metadata.ParseManifest(b, 0)
 	if err != nil || m.Source.Repo != from.ID || m.Source.Commit != from.SHA ||
-		m.Plan.Rules != plan.Rules || m.Plan.Asked != asked ||
+		m.Plan.Rules < plan.Rules || m.Plan.Asked != asked ||
 		!listsTarget(m, from.ByPath(), at.ByPath()) {
 		return nil
 	}

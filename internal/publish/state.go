@@ -52,7 +52,7 @@ func (in *Inspection) state(commit string) State {
 	switch {
 	case in.Current:
 		return Current
-	case in.isOf(commit) && in.Manifest.Plan.Rules == plan.Rules:
+	case in.isOf(commit) && in.Manifest.Plan.Rules >= plan.Rules:
 		return Unfinished
 	case in.Manifest != nil:
 		return Outdated
