@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/df11-convert/df11-convert/hub/internal/wire"
 	"github.com/df11-convert/df11-convert/internal/names"
@@ -100,6 +101,7 @@ type infoDocument struct {
 	Private, Gated any
 	PipelineTag    any `json:"pipeline_tag"`
 	LibraryName    any `json:"library_name"`
+	LastModified   any
 	Siblings       []fileRow
 }
 
@@ -116,6 +118,9 @@ func (d *infoDocument) info() (*RepoInfo, error) {
 	info.Gated, _ = d.Gated.(string)
 	info.PipelineTag, _ = d.PipelineTag.(string)
 	info.LibraryName, _ = d.LibraryName.(string)
+	if text, ok := d.LastModified.(string); ok {
+		info.LastModified, _ = time.Parse(time.RFC3339, text)
+	}
 	if d.Gated == true {
 		info.Gated = "auto" // the mode is unknown, and the asker may be let in
 	}

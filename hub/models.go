@@ -9,6 +9,7 @@ import (
 	"hash"
 	"path"
 	"slices"
+	"time"
 
 	"github.com/df11-convert/df11-convert/hub/internal/wire"
 	"github.com/df11-convert/df11-convert/internal/names"
@@ -26,6 +27,8 @@ type RepoInfo struct {
 	Files       []FileInfo // in the hub's order
 	PipelineTag string
 	LibraryName string
+	// LastModified is when the repo's newest commit was made; zero if the hub doesn't say.
+	LastModified time.Time
 }
 
 // Name returns the repo's name without its namespace.

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -35,7 +36,11 @@ type publication struct {
 	Converted string        `json:"converted_commit,omitempty"` // the target was made from
 	Weights   int64         `json:"weights_verified,omitempty"` // by its conversion, says the manifest
 	CardStays bool          `json:"card_stays,omitempty"`       // a run doesn't renew the card
-	Error     *failure      `json:"error,omitempty"`
+	// sizes of the weight files, by the manifest
+	SourceBytes int64      `json:"source_bytes,omitempty"`
+	ResultBytes int64      `json:"result_bytes,omitempty"`
+	Published   *time.Time `json:"published,omitempty"` // the target's newest commit
+	Error       *failure   `json:"error,omitempty"`
 
 	err   error // Error as a value
 	final bool  // no run would change the target
@@ -70,22 +75,29 @@ func (b *bill) String() string {
 
 func statusCommand(u *ui) *cobra.Command {
 	f := convertFlags{target: targetFlags{push: true}} // the list has the rest
+	var pages pageFlags
 	c := withArgument(&cobra.Command{
 		Use:   "status LIST",
 		Short: "Show which models of a list are published and current",
 		Long: `status reads a list as batch does and plans each model. It shows whether the
 published result is current, which commit it was made from, and how many weights
 were verified then, according to its manifest. It also shows what a batch would
-read and publish. It changes nothing. The exit code is 0 if batch has nothing to
-do and every model is as expected, else 1.`,
+read and publish. It changes nothing on a Hub. --html writes it all as a page
+that a team can link, and --badges a picture per model for a README. The exit
+code is 0 if batch has nothing to do and every model is as expected, else 1.`,
 		Example: `  df11-convert status models.yaml
+  df11-convert status models.yaml --html status.html --badges badges
   df11-convert status models.yaml --json`,
-	}, func(ctx context.Context, arg string) error { return runStatus(ctx, u, &f, arg) })
+	}, func(ctx context.Context, arg string) error { return runStatus(ctx, u, &f, pages, arg) })
+	pages.register(c.Flags())
 	f.registerListed(c.Flags(), func(p *pflag.FlagSet) { f.sourceFlags.register(p, false) })
 	return c
 }
 
-func runStatus(ctx context.Context, u *ui, f *convertFlags, list string) error {
+func runStatus(ctx context.Context, u *ui, f *convertFlags, pages pageFlags, list string) error {
+	if err := pages.check(); err != nil {
+		return err
+	}
 	if err := f.settle(); err != nil {
 		return err
 	}
@@ -95,6 +107,9 @@ func runStatus(ctx context.Context, u *ui, f *convertFlags, list string) error {
 	}
 	found, err := f.survey(ctx, u, models)
 	if err != nil {
+		return err
+	}
+	if err := pages.write(u, list, found, f.links(ctx, u)); err != nil {
 		return err
 	}
 	b, failed := billOf(found), 0
@@ -174,7 +189,7 @@ func (p *publication) judge(m listedModel, err error) {
 func (f *convertFlags) status(ctx context.Context, u *ui, spec string) (publication, error) {
 	if s := f.settled(ctx, u, spec); s != nil {
 		p := publication{Source: spec, Target: s.At.Repo, Newest: s.Source.SHA, State: publish.Current}
-		p.describe(s.Manifest)
+		p.describe(s.Manifest, s.Published)
 		return p, nil
 	}
 	src, err := f.open(ctx, u, spec)
@@ -205,27 +220,41 @@ func publicationOf(ctx context.Context, spec string, src *opened,
 	}
 	m := in.Manifest
 	p.CardStays = in.CardStays()
-	if p.describe(m); state == publish.Outdated && m.Plan.Digest == src.plan.Digest() {
+	if p.describe(m, in.Published); state == publish.Outdated && m.Plan.Digest == src.plan.Digest() {
 		p.read, p.publish = 0, 0 // only small files differ
 	}
 	return p, nil
 }
 
-// describe adds what a manifest says about the conversion.
-func (p *publication) describe(m *metadata.Manifest) {
+// describe adds what a manifest says about the conversion, and when the target changed last.
+func (p *publication) describe(m *metadata.Manifest, at time.Time) {
 	p.Converted, p.rules = m.Source.Commit, m.Plan.Rules
 	for _, v := range m.Verification {
 		p.Weights = max(p.Weights, v.NWeights)
+	}
+	for _, f := range m.Source.Files {
+		p.SourceBytes += f.Size
+	}
+	for _, f := range m.Outputs {
+		if f.Kind.Weights() {
+			p.ResultBytes += f.Size
+		}
+	}
+	if !at.IsZero() {
+		p.Published = &at
 	}
 }
 
 func printStatus(w io.Writer, found []publication) {
 	t := newTable(w)
-	printf(t, "state\tsource\ttarget\tcommit\tverified\n")
+	printf(t, "state\tsource\ttarget\tcommit\tverified\tneeds\n")
 	for _, p := range found {
-		commit := fmt.Sprintf("%.12s", p.Converted)
-		printf(t, "%s\t%s\t%s\t%s\t%s\n", p.State, p.Source, cmp.Or(p.Target, none),
-			cmp.Or(commit, none), cmp.Or(p.remark(), none))
+		commit, verified := fmt.Sprintf("%.12s", p.Converted), ""
+		if p.Weights > 0 {
+			verified = count(p.Weights, "weight")
+		}
+		printf(t, "%s\t%s\t%s\t%s\t%s\t%s\n", p.State, p.Source, cmp.Or(p.Target, none),
+			cmp.Or(commit, none), cmp.Or(verified, none), cmp.Or(p.needs(), none))
 	}
 	t.Flush()
 }
@@ -233,25 +262,28 @@ func printStatus(w io.Writer, found []publication) {
 // none marks an empty cell of a table.
 const none = "—"
 
-// remark returns what is wrong, or how many weights were verified and why the target is outdated.
-func (p *publication) remark() string {
-	if p.Error != nil {
-		return strings.TrimPrefix(p.Error.Message, p.Source+": ")
-	}
+// needs says what has to happen with the model: what a person has to look at, or why the next run
+// converts it. It returns "" if nothing has to.
+func (p *publication) needs() string {
 	var parts []string
-	if p.Weights > 0 {
-		parts = append(parts, count(p.Weights, "weight"))
-	}
 	switch {
+	case p.Error != nil:
+		parts = append(parts, strings.TrimPrefix(p.Error.Message, p.Source+": "))
+	case p.State == stateRefused:
+		return "nothing: it can't be converted, as its entry expects"
+	case p.State == publish.Missing:
+		parts = append(parts, "a run, to convert it")
+	case p.State == publish.Unfinished:
+		parts = append(parts, "a run, to finish it")
 	case p.Converted != "" && p.Converted != p.Newest:
-		parts = append(parts, fmt.Sprintf("the newest commit is %.12s", p.Newest))
+		parts = append(parts, fmt.Sprintf("a run: the newest commit is %.12s", p.Newest))
 	case p.State == publish.Outdated && p.rules != plan.Rules:
-		parts = append(parts, "converted by another version")
+		parts = append(parts, "a run: it was converted by another version")
 	case p.State == publish.Outdated:
-		parts = append(parts, "converted with other flags")
+		parts = append(parts, "a run: it was converted with other flags")
 	}
 	if p.CardStays {
-		parts = append(parts, "its card isn't ours and may be out of date")
+		parts = append(parts, "a look: its card isn't ours and may be out of date")
 	}
 	return strings.Join(parts, "; ")
 }

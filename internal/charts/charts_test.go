@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
+	"encoding/xml"
 	"flag"
 	"image"
 	"image/png"
@@ -58,7 +59,7 @@ func TestHTML(t *testing.T) {
 		t.Errorf("the page, which compares nothing, says %q", claim)
 	}
 	for _, part := range []string{`>DF11 6.90 MB</text>`, `x="49.000%" y="80" width="17.000%"`, // exponents in their place
-		`<th scope="row">-8</th><td class="bar" style="--bar:0.400">40.00%</td>`} {
+		`<th scope="row">-8</th><td class="bar" style="--bar:1.000">40.00%</td>`} {
 		if !strings.Contains(html(t, report("m")), part) {
 			t.Errorf("the page lacks %s", part)
 		}
@@ -122,3 +123,44 @@ func TestPNG(t *testing.T) {
 
 // must ends the test if err isn't nil.
 var must = world.Must
+
+// The page about a list has no script, escapes every name, asks for nothing, and counts what needs
+// somebody. A badge is XML.
+func TestStatus(t *testing.T) {
+	evil := `</style><script>alert("x")</script>&`
+	models := []charts.Published{
+		{Source: charts.Link{Name: "org/a", URL: "https://hub/org/a"}, State: "current",
+			Mood: charts.Good, BF16: 1000, DF11: 683, Weights: 40_960, Made: "0123456789abcdef",
+			Updated: "2026-11-20", Days: 1},
+		{Source: charts.Link{Name: evil, URL: "javascript:alert(1)"}, State: evil, Mood: charts.Bad, Needs: evil},
+	}
+	for _, list := range [][]charts.Published{models, nil} {
+		b, err := charts.StatusHTML(evil, list, "today", "v1")
+		must(t, err)
+		page := string(b)
+		for _, bad := range []string{"<script", "javascript:", " src=", "@import"} {
+			if strings.Contains(page, bad) {
+				t.Errorf("the page has %s", bad)
+			}
+		}
+		want := []string{"The list has no models."}
+		if list != nil {
+			want = []string{`<span class="mood good">1</span> current`, "68.30%", "40,960", "01234567<",
+				"2026-11-20, 1 day ago", `<span class="mood bad">1</span> for you to look at`, `colspan="7">needs: &lt;`}
+		}
+		for _, part := range want {
+			if !strings.Contains(page, part) {
+				t.Errorf("the page lacks %s:\n%s", part, page)
+			}
+		}
+	}
+	for i, want := range []string{"68.30% of BF16", evil} {
+		var badge struct {
+			Title string `xml:"title"`
+		}
+		must(t, xml.Unmarshal(models[i].Badge(), &badge))
+		if badge.Title != "DF11: "+want {
+			t.Errorf("a badge says %q", badge.Title)
+		}
+	}
+}

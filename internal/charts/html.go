@@ -28,9 +28,17 @@ var (
 // first.
 func HTML(r *describe.Report, version string) ([]byte, error) {
 	t := template.Must(template.New("report").Funcs(pageFuncs).Parse(page))
+	rows, most, largest := exponentRows(&r.Histogram), int64(0), int64(0)
+	for _, row := range rows {
+		most = max(most, row.Weights)
+	}
+	for _, part := range r.Parts.List() {
+		largest = max(largest, part.Bytes)
+	}
 	var b bytes.Buffer
 	err := t.Execute(&b, map[string]any{
-		"Report": r, "Version": version, "Style": barsStyle + style, "Exponents": exponentRows(&r.Histogram),
+		"Report": r, "Version": version, "Style": barsStyle + style,
+		"Exponents": rows, "Most": most, "Largest": largest,
 		"Drawing": template.HTML(Drawing(r)),
 	})
 	return b.Bytes(), err
@@ -71,7 +79,7 @@ var pageFuncs = template.FuncMap{
 	"size":  human.Bytes,
 	"count": human.Grouped,
 	"share": share,
-	"bar": func(part, whole int64) template.CSS { // length of a row's bar, from 0 to 1
+	"bar": func(part, whole int64) template.CSS { // length of a row's bar, from 0 to 1 for the longest
 		return template.CSS(fmt.Sprintf("--bar:%.3f", float64(part)/float64(max(1, whole))))
 	},
 }

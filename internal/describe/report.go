@@ -56,7 +56,7 @@ type Part struct {
 // List names the parts for readers.
 func (p Parts) List() []Part {
 	return []Part{{"sign and mantissa", p.SignMantissa}, {"coded exponents", p.Exponents},
-		{"for the decoder", p.Decoder}, {"unchanged", p.Unchanged}}
+		{"decoder tables", p.Decoder}, {"unchanged", p.Unchanged}}
 }
 
 // Unit describes one unit of a model.

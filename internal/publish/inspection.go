@@ -7,6 +7,7 @@ import (
 	"maps"
 	"path"
 	"slices"
+	"time"
 
 	"github.com/df11-convert/df11-convert/internal/ledger"
 	"github.com/df11-convert/df11-convert/internal/metadata"
@@ -105,6 +106,8 @@ type Inspection struct {
 	// the destination holds the finished result of the plan, and no other file of ours
 	Current bool
 	Files   map[string]Found // by path
+	// Published is when a repo's newest commit was made; zero if that isn't known.
+	Published time.Time
 
 	contents contents                // of the files
 	versions map[string]string       // of the files

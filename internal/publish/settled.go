@@ -5,6 +5,7 @@ import (
 	"context"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/df11-convert/df11-convert/hub"
 	"github.com/df11-convert/df11-convert/internal/metadata"
@@ -20,6 +21,8 @@ type Settled struct {
 	Source   *hub.RepoInfo // at the commit of the manifest
 	Manifest *metadata.Manifest
 	SHA256   string // of the manifest
+	// Published is when the target's newest commit was made; zero if the Hub doesn't say.
+	Published time.Time
 }
 
 // Settled looks whether a target holds the result of a source at its commit, made by the rules of this
@@ -58,7 +61,7 @@ func (p Push) Settled(ctx context.Context, from *hub.RepoInfo, endpoint, asked s
 	p.Repo = at.ID
 	where := p.Where()
 	where.Commit = at.SHA
-	return &Settled{where, from, m, sumOf(b)}
+	return &Settled{where, from, m, sumOf(b), at.LastModified}
 }
 
 // listsTarget reports whether a target holds every file of its manifest, copied ones as the source

@@ -44,6 +44,7 @@ func (p Push) State(ctx context.Context, run *Conversion,
 	if err != nil {
 		return "", nil, err
 	}
+	in.Published = info.LastModified
 	return in.state(run.From.Commit), in, nil
 }
 
