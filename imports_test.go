@@ -49,7 +49,10 @@ var arrows = map[string][]string{
 	"internal/spans":           {"internal/human", "internal/plan", "internal/safetensors"},
 	"internal/streams":         {},
 	"internal/progress":        {},
-	"internal/terminal":        {"internal/human", "internal/progress"},
+	"internal/terminal":        {"internal/human"},
+	"internal/usage":           {},
+	"internal/address":         {"internal/reader", "internal/usage"},
+	"pipeline":                 {"hub", "verify", "internal/address", "internal/back", "internal/budget", "internal/catalog", "internal/charts", "internal/convert", "internal/describe", "internal/disk", "internal/fits", "internal/forward", "internal/hubrules", "internal/human", "internal/metadata", "internal/model", "internal/plan", "internal/progress", "internal/publish", "internal/safetensors", "internal/spans", "internal/usage"},
 	"internal/forward/spool":   {"internal/disk", "internal/names", "internal/spans", "internal/streams"},
 	"internal/ledger":          {"internal/metadata", "internal/plan", "internal/disk", "internal/python"},
 	"internal/model":           {"internal/reader", "hub", "encoder", "verify", "internal/human", "internal/catalog", "internal/plan", "internal/metadata", "internal/python", "internal/safetensors", "internal/disk", "internal/spans", "internal/streams"},
@@ -77,7 +80,7 @@ var inTests = []string{"encoder", "internal/hubtest", "internal/testing/golden",
 
 // homes says where a library may be used; everything that is not listed may be used anywhere.
 var homes = map[string][]string{
-	"github.com/KimMachineGun/automemlimit": {"cmd/df11-convert"},
+	"github.com/KimMachineGun/automemlimit": {"pipeline"},
 	"github.com/dustin/go-humanize":         {"cmd/df11-convert"},
 	"github.com/schollz/progressbar":        {"internal/terminal"},
 	"github.com/spf13/cobra":                {"cmd/df11-convert"},

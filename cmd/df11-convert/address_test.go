@@ -5,6 +5,7 @@ import (
 	"os"
 	"testing"
 
+	"github.com/df11-convert/df11-convert/internal/address"
 	"github.com/df11-convert/df11-convert/internal/testing/world"
 )
 
@@ -20,11 +21,11 @@ func TestAddresses(t *testing.T) {
 		t.Fatalf("%d cases", len(cases))
 	}
 	for _, c := range cases {
-		got, err := parseAddress(c.Text)
-		if want := (address{c.Repo, c.Revision, c.File}); got != want {
+		got, err := address.Parse(c.Text)
+		if want := (address.Address{Repo: c.Repo, Revision: c.Revision, File: c.File}); got != want {
 			t.Errorf("%q names %+v (%v), want %+v", c.Text, got, err, want)
 		}
-		if again, err2 := parseAddress(got.String()); err == nil && (again != got || err2 != nil) {
+		if again, err2 := address.Parse(got.String()); err == nil && (again != got || err2 != nil) {
 			t.Errorf("%q becomes %q, which names %+v (%v)", c.Text, got, again, err2)
 		}
 		switch {

@@ -15,9 +15,8 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/df11-convert/df11-convert/hub"
-	"github.com/df11-convert/df11-convert/internal/convert"
 	"github.com/df11-convert/df11-convert/internal/human"
-	"github.com/df11-convert/df11-convert/internal/publish"
+	"github.com/df11-convert/df11-convert/pipeline"
 )
 
 // The outcomes of models that a batch converted, or tried to. Others have the state of their
@@ -32,10 +31,10 @@ const (
 
 // batchResult is the outcome for one model.
 type batchResult struct {
-	Source  string          `json:"source"`
-	Outcome string          `json:"outcome"`
-	Error   *failure        `json:"error,omitempty"`
-	Report  *convert.Report `json:"report,omitempty"`
+	Source  string           `json:"source"`
+	Outcome string           `json:"outcome"`
+	Error   *failure         `json:"error,omitempty"`
+	Report  *pipeline.Report `json:"report,omitempty"`
 	// Skipped is what's published, if the model wasn't converted.
 	Skipped *publication `json:"skipped,omitempty"`
 }
@@ -107,7 +106,11 @@ func (f *convertFlags) models(ctx context.Context, u *ui, list string) ([]listed
 	}
 	for _, m := range models {
 		flags := m.flags(*f)
-		if err := flags.target.check(); err != nil {
+		o, err := flags.options(u)
+		if err == nil {
+			err = o.CheckTarget()
+		}
+		if err != nil {
 			return nil, fmt.Errorf("%s: %w", m.spec(), err)
 		}
 	}
@@ -251,7 +254,7 @@ func (f *convertFlags) convertListed(ctx context.Context, u *ui, m listedModel,
 	}
 	if err = p.err; err == nil && !p.final {
 		r.Report, err = convertOne(ctx, u, f, m.spec())
-		p.State = publish.Current // judge corrects it after an error
+		p.State = pipeline.Current // judge corrects it after an error
 		p.judge(m, err)
 		err = p.err
 	}
@@ -263,7 +266,7 @@ func (f *convertFlags) convertListed(ctx context.Context, u *ui, m listedModel,
 	case r.Report.Target.Part != "":
 		r.Outcome = outcomePart
 	case r.Report.Verified.UpToDate:
-		r.Outcome = string(publish.Current)
+		r.Outcome = string(pipeline.Current)
 	default:
 		r.Outcome = outcomeConverted
 	}

@@ -54,17 +54,25 @@ func TestBatchNeverMixesTwoModels(t *testing.T) {
 func TestAnEntryWinsOverTheCommandLine(t *testing.T) {
 	yes, no := true, false
 	f := convertFlags{target: targetFlags{push: true, public: true}}
-	f.patternDict, f.plan.Like = "dict.json", "llama"
+	f.recipe.PatternDict, f.recipe.Like = "dict.json", "llama"
 	for _, m := range []listedModel{{Private: &yes}, {Private: &no}, {Dict: "own.json"}, {Like: "qwen3"}, {Component: "unet"}, {File: "x.safetensors"}} {
 		got := m.flags(f)
-		switch err := got.target.check(); {
+		switch err := checkTarget(got); {
 		case err != nil:
 			t.Errorf("%+v: %v", m, err)
-		case m.Private != nil && got.target.private != *m.Private, got.plan.Component != m.Component, got.plan.WeightFile != m.File,
-			(m.Dict != "" || m.Like != "") && (got.patternDict != m.Dict || got.plan.Like != m.Like):
-			t.Errorf("%+v becomes %+v, %q, %q", m, got.target, got.patternDict, got.plan.Like)
+		case m.Private != nil && got.target.private != *m.Private, got.recipe.Component != m.Component, got.recipe.File != m.File,
+			(m.Dict != "" || m.Like != "") && (got.recipe.PatternDict != m.Dict || got.recipe.Like != m.Like):
+			t.Errorf("%+v becomes %+v, %q, %q", m, got.target, got.recipe.PatternDict, got.recipe.Like)
 		}
 	}
+}
+
+func checkTarget(f convertFlags) error {
+	o, err := f.options(newUI(os.Stdout, os.Stderr))
+	if err == nil {
+		err = o.CheckTarget()
+	}
+	return err
 }
 
 // TestReadList checks that the program and the schema accept lists as editors write them, and

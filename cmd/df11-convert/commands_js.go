@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/df11-convert/df11-convert/internal/address"
 	"github.com/df11-convert/df11-convert/internal/names"
 )
 
@@ -25,13 +26,13 @@ func addCommands(root *cobra.Command, u *ui) {
 func addressCommand(u *ui) *cobra.Command {
 	return withArgument(&cobra.Command{Use: "address TEXT", Hidden: true},
 		func(_ context.Context, text string) error {
-			a, err := parseAddress(text)
+			a, err := address.Parse(text)
 			switch {
 			case err != nil:
-			case a.repo == "":
+			case a.Repo == "":
 				err = hinted{usagef("no model is named"), "name a model, such as Qwen/Qwen3-8B"}
-			case names.CheckNewRepo(a.repo) != nil:
-				err = notFound(a.id())
+			case names.CheckNewRepo(a.Repo) != nil:
+				err = address.NotFound(a.ID())
 			}
 			if err != nil {
 				return err

@@ -4,14 +4,11 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"path/filepath"
-	"strings"
 
 	"github.com/spf13/cobra"
 
-	"github.com/df11-convert/df11-convert/internal/back"
-	"github.com/df11-convert/df11-convert/internal/convert"
 	"github.com/df11-convert/df11-convert/internal/human"
+	"github.com/df11-convert/df11-convert/pipeline"
 )
 
 type decodeFlags struct {
@@ -45,37 +42,8 @@ a stopped run.`,
 }
 
 func runDecode(ctx context.Context, u *ui, f *decodeFlags, name string) error {
-	d, err := f.openLimited(ctx, u, &f.limitFlags, name)
-	if err != nil {
-		return err
-	}
-	defer d.Close()
-	if f.out == "" {
-		// the absolute path has a name even if the folder is "."
-		at, err := filepath.Abs(strings.TrimSuffix(d.Name, ".safetensors"))
-		if err != nil {
-			return err
-		}
-		f.out = strings.TrimSuffix(filepath.Base(at), "-DF11") + "-BF16"
-	}
-	opt := convert.PairOptions{
-		Pair: back.Pair{DF11: d}, OutDir: f.out, Force: f.force, Means: f.means(),
-	}
-	if f.against != "" || d.Manifest == nil {
-		src, err := f.openOriginal(ctx, u, d)
-		if err != nil {
-			return err
-		}
-		defer src.Close()
-		if src.refused != nil {
-			return fmt.Errorf("%s: %w", src.model.ID, src.refused)
-		}
-		opt.Pair = src.pair(d)
-	}
-	stop := u.watch(opt.Progress)
-	report, err := convert.Decode(ctx, opt)
-	stop()
-	u.count(opt.Progress)
+	report, err := pipeline.Decode(ctx, name, pipeline.DecodeOptions{Means: f.means(u),
+		Recipe: f.recipe, Against: f.against, Folder: f.out, Force: f.force})
 	if err != nil {
 		return err
 	}
@@ -83,7 +51,7 @@ func runDecode(ctx context.Context, u *ui, f *decodeFlags, name string) error {
 	return nil
 }
 
-func printDecodeReport(w io.Writer, r *convert.DecodeReport) {
+func printDecodeReport(w io.Writer, r *pipeline.DecodeReport) {
 	printf(w, "%s with %s in %s\n", count(r.Files, "file"), human.Bytes(r.Bytes), r.Folder)
 	if r.Index != "" {
 		printf(w, "made again from the headers, so its bytes may differ: %s\n", r.Index)

@@ -10,9 +10,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/df11-convert/df11-convert/hub"
-	"github.com/df11-convert/df11-convert/internal/convert"
 	"github.com/df11-convert/df11-convert/internal/hubtest"
 	"github.com/df11-convert/df11-convert/internal/human"
+	"github.com/df11-convert/df11-convert/pipeline"
 	"github.com/df11-convert/df11-convert/verify"
 )
 
@@ -46,7 +46,7 @@ against the original as a stranger would, from the two repos alone.`,
 
 // demoReport is the outcome of the demo.
 type demoReport struct {
-	*convert.Report
+	*pipeline.Report
 	Proof *verification `json:"proof"`
 }
 
@@ -65,8 +65,8 @@ func runDemo(ctx context.Context, u *ui, out string, gpu gpuFlags) (err error) {
 	server.AddModel(demoSource, model)
 	u.say("1. a Llama-shaped model, %s, on a Hub inside this process: %s/%s",
 		human.Bytes(model.Size()), server.URL, demoSource)
-	source := sourceFlags{hubFlags: hubFlags{instead: &hub.Options{
-		Connection: hub.Connection{Endpoint: server.URL, Token: demoToken, TokenSource: "the demo"}}}}
+	source := sourceFlags{instead: &hub.Options{
+		Connection: hub.Connection{Endpoint: server.URL, Token: demoToken, TokenSource: "the demo"}}}
 	r, err := demoJob(ctx, u, source, out, gpu)
 	if err != nil {
 		return err
@@ -88,7 +88,7 @@ func demoJob(ctx context.Context, u *ui, source sourceFlags, out string,
 	u.say("3. df11-convert verify %s: fetch both repos again and compare every bit",
 		demoTarget)
 	check := verifyFlags{readerFlags: readerFlags{sourceFlags: source, against: demoSource},
-		level: string(convert.LevelFull), gpu: gpu}
+		level: string(pipeline.LevelFull), gpu: gpu}
 	report, err := verifyOne(ctx, u, &check, demoTarget)
 	if err != nil {
 		return nil, err

@@ -17,6 +17,7 @@ import (
 
 	"github.com/df11-convert/df11-convert/internal/hubtest"
 	"github.com/df11-convert/df11-convert/internal/testing/world"
+	"github.com/df11-convert/df11-convert/pipeline"
 )
 
 // TestTroubleshootingIsComplete checks that the page has one row for each kind of error, with its
@@ -27,8 +28,11 @@ func TestTroubleshootingIsComplete(t *testing.T) {
 	for _, row := range regexp.MustCompile("(?m)^\\| `([a-z0-9_]+)` \\| ([0-9]+) \\|").FindAllStringSubmatch(page, -1) {
 		documented[row[1]] = row[2]
 	}
-	for _, k := range kinds {
+	for _, k := range ownKinds {
 		known[k.name] = strconv.Itoa(k.code)
+	}
+	for _, k := range pipeline.Kinds() {
+		known[string(k)] = strconv.Itoa(kindOf(&pipeline.Error{Kind: k}).code)
 	}
 	if !maps.Equal(documented, known) {
 		t.Errorf("the page has %v, the program %v", documented, known)

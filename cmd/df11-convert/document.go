@@ -10,9 +10,8 @@ import (
 	"strings"
 
 	"github.com/df11-convert/df11-convert/hub"
-	"github.com/df11-convert/df11-convert/internal/convert"
-	"github.com/df11-convert/df11-convert/internal/forward"
 	"github.com/df11-convert/df11-convert/internal/human"
+	"github.com/df11-convert/df11-convert/pipeline"
 	"github.com/df11-convert/df11-convert/verify"
 )
 
@@ -31,7 +30,7 @@ type outcome struct {
 
 // failure is an error for programs: its kind, what to do, and, if known, where it is.
 type failure struct {
-	Kind    string `json:"kind"` // its name in kinds
+	Kind    string `json:"kind"` // as kindOf says
 	Message string `json:"message"`
 	Detail  string `json:"detail,omitempty"` // the whole error, if Message is shorter
 	Hint    string `json:"hint,omitempty"`
@@ -54,15 +53,14 @@ func failureOf(err error) *failure {
 	if whole := human.Message("%v", err); whole != f.Message {
 		f.Detail = whole
 	}
-	f.Next = next(err)
+	e := pipeline.ErrorOf(err)
+	f.Next = e.Next
 	f.advise(human.Printable(hint(err)))
 	if m, ok := errors.AsType[*verify.MismatchError](err); ok {
 		f.Unit, f.Tensor, f.Element = m.Unit, m.Tensor, &m.Elem
 		f.Got, f.Want = fmt.Sprintf("%#04x", m.Got), fmt.Sprintf("%#04x", m.Want)
 	}
-	if t, ok := errors.AsType[*forward.TensorError](err); ok {
-		f.Tensor = t.Tensor
-	}
+	f.Tensor = cmp.Or(f.Tensor, e.Tensor)
 	return f
 }
 
@@ -123,6 +121,6 @@ func encode(v any) ([]byte, error) {
 }
 
 // where returns the target as --quiet prints it: the address if it was published, else the folder.
-func where(r *convert.Report) string {
+func where(r *pipeline.Report) string {
 	return cmp.Or(r.Target.URL, r.Target.Folder)
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/df11-convert/df11-convert/hub"
 	"github.com/df11-convert/df11-convert/internal/plan"
+	"github.com/df11-convert/df11-convert/pipeline"
 )
 
 // TestNext checks which step a front end can offer after an error.
@@ -27,7 +28,7 @@ func TestNext(t *testing.T) {
 		{&hub.Error{Err: hub.ErrRateLimited, Attempts: 2}, "retry"},
 		{&hub.Error{Err: hub.ErrCorrupt}, ""},
 		{&plan.RefusedError{Next: "check_instead"}, "check_instead"},
-		{errNoOriginal, ""},
+		{pipeline.ErrNoOriginal, ""},
 	} {
 		if f := failureOf(x.err); f.Next != x.step {
 			t.Errorf("%v: %q", x.err, f.Next)

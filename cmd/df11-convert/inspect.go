@@ -2,17 +2,15 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"io"
 	"path/filepath"
 
 	"github.com/spf13/cobra"
 
-	"github.com/df11-convert/df11-convert/internal/charts"
 	"github.com/df11-convert/df11-convert/internal/describe"
 	"github.com/df11-convert/df11-convert/internal/disk"
 	"github.com/df11-convert/df11-convert/internal/human"
-	"github.com/df11-convert/df11-convert/internal/model"
+	"github.com/df11-convert/df11-convert/pipeline"
 )
 
 func inspectCommand(u *ui) *cobra.Command {
@@ -39,24 +37,13 @@ func runInspect(ctx context.Context, u *ui, limits *limitFlags, name, html strin
 	if html != "" && filepath.Ext(html) != ".html" { // it could replace weights
 		return usagef("--html %s: want a name that ends in .html", html)
 	}
-	d, err := new(hubFlags).openLimited(ctx, u, limits, name)
+	r, err := pipeline.Inspect(ctx, name, pipeline.InspectOptions{
+		Means: limits.set(new(sourceFlags).means(u)), Page: html != ""})
 	if err != nil {
 		return err
 	}
-	defer d.Close()
-	r, err := describe.DF11(ctx, d)
-	if err != nil {
-		return hintSource(fmt.Errorf("inspect %s: %w", name, err), name)
-	}
-	if model.Exists(name) {
-		r.Name = filepath.Base(filepath.Clean(name))
-	}
 	if html != "" {
-		page, err := charts.HTML(r, versionText())
-		if err != nil {
-			return err
-		}
-		if err := disk.WriteFile(html, page); err != nil {
+		if err := disk.WriteFile(html, r.Page); err != nil {
 			return err
 		}
 		u.say("report written to %s", html)
@@ -67,7 +54,7 @@ func runInspect(ctx context.Context, u *ui, limits *limitFlags, name, html strin
 }
 
 // printInspection writes a report for people.
-func printInspection(w io.Writer, r *describe.Report) {
+func printInspection(w io.Writer, r *pipeline.Inspection) {
 	t := newTable(w)
 	t.row("model", "%s%s", r.Name, atCommit(r.Commit))
 	t.row("files", "%d with %s", r.Files, human.Bytes(r.DF11Bytes))
@@ -82,7 +69,7 @@ func printInspection(w io.Writer, r *describe.Report) {
 	t.row("weights",
 		"%.4f bits each with everything; the order-0 entropy bound is %.4f, BF16 is 16", r.Bits,
 		r.Bound)
-	for _, p := range r.Parts.List() {
+	for _, p := range describe.Parts(r.Parts).List() {
 		t.row("  "+p.Name, "%s, %.1f%%", human.Bytes(p.Bytes), percentage(p.Bytes, r.DF11Bytes))
 	}
 	t.Flush()

@@ -1,21 +1,17 @@
 package main
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
-	"runtime"
-	"runtime/debug"
 	"strconv"
 	"strings"
 
-	"github.com/KimMachineGun/automemlimit/memlimit"
 	"github.com/dustin/go-humanize"
 	"github.com/spf13/pflag"
 
-	"github.com/df11-convert/df11-convert/internal/budget"
 	"github.com/df11-convert/df11-convert/internal/fits"
 	"github.com/df11-convert/df11-convert/internal/human"
+	"github.com/df11-convert/df11-convert/pipeline"
 )
 
 // limitFlags limit a command's threads and memory.
@@ -34,40 +30,10 @@ func (f *limitFlags) registerMemory(p *pflag.FlagSet) {
 		"memory budget, at least 64MiB (default 75% of a container's limit, else none)")
 }
 
-// divide divides the memory budget by kind, such as [budget.ForReading].
-func (f *limitFlags) divide(kind func(total int64, workers int) budget.Memory) (budget.Memory,
-	error) {
-	memory := cmp.Or(f.memory, defaultMemory())
-	if memory > 0 && memory < budget.LeastMemory {
-		return budget.Memory{}, usagef("--memory %s is too little: at least 64MiB are needed",
-			memory.String())
-	}
-	return kind(int64(memory), cmp.Or(f.workers, runtime.GOMAXPROCS(0))), nil
-}
-
-// garbagePercent is the garbage that may pile up, in percent of the live heap. The collector can
-// run often, because the heap is mostly buffers, which it doesn't scan.
-const garbagePercent = 25
-
-// applyMemory makes the garbage collector keep the heap within its share.
-func applyMemory(m budget.Memory) {
-	if m.Budget > 0 {
-		debug.SetMemoryLimit(m.Heap)
-		debug.SetGCPercent(garbagePercent)
-	}
-}
-
-// containerShare is the share of a container's limit that we use by default.
-const containerShare = 0.75
-
-// defaultMemory returns the budget if none is given: a share of the limit of this process's control
-// groups, or 0 if there is none or it can't be read.
-func defaultMemory() sizeFlag {
-	limit, err := memlimit.FromCgroup()
-	if err != nil || limit == 0 {
-		return 0
-	}
-	return sizeFlag(max(budget.LeastMemory, containerShare*float64(min(limit, maxSize))))
+// set adds the flags to what a command may use.
+func (f *limitFlags) set(m pipeline.Means) pipeline.Means {
+	m.Workers, m.Memory = f.workers, int64(f.memory)
+	return m
 }
 
 // maxSize is more than any disk holds, and small enough that sums of sizes stay inside int64.

@@ -14,10 +14,12 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
+	"github.com/df11-convert/df11-convert/internal/address"
 	"github.com/df11-convert/df11-convert/internal/catalog"
 	"github.com/df11-convert/df11-convert/internal/disk"
 	"github.com/df11-convert/df11-convert/internal/names"
 	"github.com/df11-convert/df11-convert/internal/spans"
+	"github.com/df11-convert/df11-convert/pipeline"
 )
 
 // listedModel is one entry of a list of models, always on the Hub: docs/models.schema.json. Flags
@@ -58,11 +60,11 @@ func (m listedModel) spec() string {
 
 // flags returns f with the entry's values, which win even over flags that exclude them.
 func (m listedModel) flags(f convertFlags) convertFlags {
-	f.listed, f.plan.Component, f.plan.WeightFile = true, m.Component, m.File
+	f.listed, f.recipe.Component, f.recipe.File = true, m.Component, m.File
 	f.target.repoID, f.target.license = m.RepoID, m.License
-	f.layout = cmp.Or(m.Layout, f.layout)
+	f.recipe.Layout = cmp.Or(m.Layout, f.recipe.Layout)
 	if m.Dict != "" || m.Like != "" {
-		f.patternDict, f.plan.Like = m.Dict, m.Like
+		f.recipe.PatternDict, f.recipe.Like = m.Dict, m.Like
 	}
 	if m.Private != nil {
 		f.target.private, f.target.public = *m.Private, !*m.Private
@@ -72,13 +74,13 @@ func (m listedModel) flags(f convertFlags) convertFlags {
 
 // target returns the model's repo for the user me. A folder has its name.
 func (m listedModel) target(me string) string {
-	return fullRepoID(me, cmp.Or(m.RepoID, resultName(path.Base(m.Source))))
+	return pipeline.FullRepo(me, cmp.Or(m.RepoID, pipeline.ResultName(path.Base(m.Source))))
 }
 
 // check returns what's wrong with an entry. It turns an address on the Hub into the ID, and moves a
 // revision after the ID into Revision.
 func (m *listedModel) check() error {
-	id, err := repoID(m.Source)
+	id, err := address.RepoID(m.Source)
 	if err != nil {
 		return err
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/df11-convert/df11-convert/internal/model"
+	"github.com/df11-convert/df11-convert/internal/usage"
 )
 
 // wrongCommand returns the error for a first word that can't be a source, and nil if it may be one.
@@ -34,10 +35,10 @@ func wrongFlag(c *cobra.Command, err error) error {
 	}
 	if missing, ok := errors.AsType[*pflag.NotExistError](err); ok {
 		if hint := flagHint(c, missing.GetSpecifiedName()); hint != "" {
-			return hinted{usageError{err}, hint}
+			return hinted{usage.Of(err), hint}
 		}
 	}
-	return usageError{err}
+	return usage.Of(err)
 }
 
 // wants says in plain words what a flag's value must be, by its type in pflag.

@@ -25,15 +25,6 @@ func (f *partFlags) register(p *pflag.FlagSet) {
 		"complete the published parts: check, verify, and add the rest")
 }
 
-// check refuses wrong parts, and flags that need --push.
-func (f *partFlags) check(push bool) error {
-	part, err := f.part()
-	if err == nil && !push && (f.finish || !part.Whole()) {
-		return usagef("--shard and --finish need --push")
-	}
-	return err
-}
-
 // part returns the part that --shard asks for; the zero Part is the whole model.
 func (f *partFlags) part() (spans.Part, error) { return parsePart("--shard", f.which) }
 

@@ -2,14 +2,10 @@ package main
 
 import (
 	"context"
-	"errors"
-	"fmt"
 
 	"github.com/spf13/cobra"
 
-	"github.com/df11-convert/df11-convert/hub"
-	"github.com/df11-convert/df11-convert/internal/budget"
-	"github.com/df11-convert/df11-convert/internal/model"
+	"github.com/df11-convert/df11-convert/pipeline"
 )
 
 // planFlags are the flags of the command plan. Limits and part are those of the planned conversion.
@@ -56,66 +52,28 @@ func runPlan(ctx context.Context, u *ui, f *planFlags, spec string) error {
 		return hinted{usagef("--context and --batch say what must fit into --vram"),
 			"add --vram 24GB, or a card such as --vram 4090"}
 	}
-	limits, err := f.conversion()
+	part, err := f.parts.part()
 	if err != nil {
 		return err
 	}
-	f.shares = limits.Memory // plan itself keeps to the conversion's memory
-	applyMemory(f.shares)
-	src, err := f.open(ctx, u, spec)
-	if err != nil {
+	o := pipeline.PlanOptions{
+		Options: pipeline.Options{Means: f.limitFlags.set(f.means(u)), Recipe: f.recipe,
+			Disk: int64(f.disk), Part: part.I, Parts: part.N},
+		SampleBytes: int64(f.sample),
+		On: pipeline.GPUQuestion{GiB: int64(f.card), Context: int64(f.context),
+			Sequences: int64(f.batch)},
+	}
+	switch {
+	case f.sample == 0:
+		o.SampleBytes = -1
+	case f.sample < 0:
+		o.SampleBytes = 0
+	}
+	report, err := pipeline.Plan(ctx, spec, o)
+	if report == nil {
 		return err
 	}
-	defer src.Close()
-	if err := f.planOfficial(ctx, src); err != nil {
-		return err
-	}
-	most := int64(f.sample)
-	if most < 0 {
-		most = budget.DefaultSampleBytes(src.model)
-	}
-	size, err := budget.Sample(ctx, src.source, src.plan, most)
-	if err != nil {
-		return fmt.Errorf("estimate %s: %w", src.model.ID, err)
-	}
-	needs, err := budget.FindNeeds(src.model, src.plan, size, limits)
-	tooSmall := wraps[*budget.DiskError](err) // the plan shows how much is missing
-	if err != nil && !tooSmall {
-		return err
-	}
-	if ctx.Err() != nil { // what follows is quick, unless there are very many tensors
-		return context.Cause(ctx)
-	}
-	v := newForecast(src, size, needs,
-		gpuQuestion{int64(f.card), int64(f.context), int64(max(1, f.batch))})
-	v.Published = f.published(ctx, u, src.model)
-	u.result(v, v.gain(), v.print)
+	v := (*forecast)(report)
+	u.result(report, v.Gain, v.print)
 	return err
-}
-
-// published lists the model's DF11 repos on the Hub, according to their cards. If it can't, it logs
-// a warning and returns nil.
-func (f *planFlags) published(ctx context.Context, u *ui, m *model.Model) []string {
-	if m.Local {
-		return nil
-	}
-	c, err := f.client(u, "source")
-	var repos []string
-	if err == nil {
-		repos, err = c.Quantized(ctx, m.ID, "DF11")
-	}
-	if err != nil && !errors.Is(err, hub.ErrOffline) {
-		u.log().Warn("can't look for DF11 repos of the model: " + brief(err))
-	}
-	return repos
-}
-
-// conversion returns the budget that the conversion would have.
-func (f *planFlags) conversion() (b budget.Budget, err error) {
-	b.Disk = int64(f.disk)
-	if b.Memory, err = f.divide(budget.ForConversion); err != nil {
-		return b, err
-	}
-	b.Part, err = f.parts.part()
-	return b, err
 }

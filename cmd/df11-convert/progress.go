@@ -3,72 +3,69 @@ package main
 import (
 	"fmt"
 	"runtime"
-	"time"
 
-	"github.com/df11-convert/df11-convert/internal/progress"
 	"github.com/df11-convert/df11-convert/internal/terminal"
+	"github.com/df11-convert/df11-convert/pipeline"
 )
 
-// Progress is measured every drawEvery, and drawn then on a terminal. Elsewhere, every lineAfter-th
-// state becomes a line.
-const (
-	drawEvery = 200 * time.Millisecond
-	lineAfter = 50
-)
+// lineAfter is how many states of the progress become one line, unless a terminal draws each.
+const lineAfter = 50
 
-// watch shows progress until stop is called, and then the last state. It shows nothing while there
-// is nothing to do.
-func (u *ui) watch(p *progress.Counters) (stop func()) {
-	if u.quiet {
-		return func() {}
-	}
-	show, after := u.writeLine, lineAfter
+// progress returns a function that counts and shows the progress of one call.
+func (u *ui) progress() func(pipeline.Progress) {
+	show, after, n := u.writeLine, lineAfter, 0
 	if runtime.GOOS != "js" && u.terminal() {
 		show, after = u.drawBlock, 1
 	}
-	done, ended := make(chan struct{}), make(chan struct{})
-	go func() {
-		defer close(ended)
-		defer u.screen.Release()
-		t := time.NewTicker(drawEvery)
-		defer t.Stop()
-		m := progress.Motion{Counters: p, Began: time.Now()}
-		for n := 1; !m.Ended; n++ {
-			select {
-			case <-t.C:
-			case <-done:
-				m.Ended = true
-			}
-			m.Look(time.Now())
-			if p.Begun() && p.SourceBytes.Load() > 0 && (m.Ended || n%after == 0) {
-				show(&m)
-			}
+	return func(p pipeline.Progress) {
+		if n++; !u.quiet && p.Begun && (p.Ended || n%after == 0) {
+			show(p)
 		}
-	}()
-	return func() { close(done); <-ended }
+		if p.Ended {
+			u.count(p)
+			u.screen.Release()
+		}
+	}
+}
+
+// count adds the bytes that a call moved, and the files that it finished.
+func (u *ui) count(p pipeline.Progress) {
+	u.finished += p.Files
+	u.files += p.FilesTotal
+	u.read += p.Read
+	u.published += p.Published
+}
+
+// state returns the progress as terminals show it.
+func state(p pipeline.Progress) terminal.State {
+	s := terminal.State{Phase: p.Phase, Share: p.Share, Ended: p.Ended, Elapsed: p.Elapsed,
+		Left: p.Left, Files: p.Files, FilesTotal: p.FilesTotal}
+	for _, w := range p.Stages {
+		s.Stages = append(s.Stages, terminal.Stage{Name: w.Stage, Done: w.Done, All: w.Total})
+	}
+	return s
 }
 
 // drawBlock draws the state over the last one, in as many lines as the terminal has.
-func (u *ui) drawBlock(m *progress.Motion) {
+func (u *ui) drawBlock(p pipeline.Progress) {
 	width, height := size(u.err)
-	lines := terminal.Block(m, width)
+	lines := terminal.Block(state(p), width)
 	u.screen.Show(lines[:min(len(lines), max(1, height-1))])
 }
 
 // writeLine writes the state as a line of its own.
-func (u *ui) writeLine(m *progress.Motion) {
+func (u *ui) writeLine(p pipeline.Progress) {
 	if !u.jsonLog() {
-		fmt.Fprintln(u.screen, terminal.Line(m))
+		fmt.Fprintln(u.screen, terminal.Line(state(p)))
 		return
 	}
-	source := m.SourceBytes.Load()
 	attrs := []any{
-		"phase", m.Phase(), "percent", terminal.Percent(m), "files", m.Outputs.Load(), "files_total",
-		m.OutputFiles.Load(), "bytes", min(m.Verified.Load(), source), "bytes_total", source,
-		"seconds", int64(m.Elapsed().Seconds()),
+		"phase", p.Phase, "percent", terminal.Percent(state(p)), "files", p.Files, "files_total",
+		p.FilesTotal, "bytes", p.Bytes, "bytes_total", p.BytesTotal,
+		"seconds", int64(p.Elapsed.Seconds()),
 	}
-	if left := m.Left(); left > 0 {
-		attrs = append(attrs, "seconds_left", int64(left.Seconds()))
+	if p.Left > 0 {
+		attrs = append(attrs, "seconds_left", int64(p.Left.Seconds()))
 	}
 	u.log().Info("progress", attrs...)
 }

@@ -7,11 +7,12 @@ import (
 
 	"github.com/df11-convert/df11-convert/internal/progress"
 	"github.com/df11-convert/df11-convert/internal/terminal"
+	"github.com/df11-convert/df11-convert/pipeline"
 )
 
 // midway returns a conversion of 16 GB with --push, ten seconds after its first bytes have passed
 // all stages.
-func midway() *progress.Motion {
+func midway() pipeline.Progress {
 	var p progress.Counters
 	now := time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
 	m := progress.Motion{Counters: &p, Began: now}
@@ -31,12 +32,17 @@ func midway() *progress.Motion {
 	p.Verified.Store(4_100_000_000)
 	p.Uploaded.Store(1_900_000_000)
 	m.Look(now.Add(11 * time.Second))
-	return &m
+	made := pipeline.Progress{Phase: m.Phase(), Share: m.Share, Begun: true, Elapsed: m.Elapsed(), Left: m.Left(),
+		Files: m.Outputs.Load(), FilesTotal: m.OutputFiles.Load()}
+	for _, w := range m.Work {
+		made.Stages = append(made.Stages, pipeline.StageProgress{Stage: w.Stage.String(), Done: w.Done, Total: w.All})
+	}
+	return made
 }
 
 // TestProgressFits checks that no line is wider than the terminal, at any width.
 func TestProgressFits(t *testing.T) {
-	m := midway()
+	m := state(midway())
 	for width := 20; width < 220; width++ {
 		for _, line := range terminal.Block(m, width) {
 			if n := terminal.Columns(line); n >= width || strings.Contains(line, "\x1b") || strings.Contains(line, "\r") {

@@ -4,20 +4,20 @@ import (
 	"io"
 	"strings"
 
-	"github.com/df11-convert/df11-convert/internal/convert"
 	"github.com/df11-convert/df11-convert/internal/human"
 	"github.com/df11-convert/df11-convert/internal/metadata"
+	"github.com/df11-convert/df11-convert/pipeline"
 )
 
 // sizes adds the sizes before and after.
-func (t *table) sizes(s convert.Sizes) {
+func (t *table) sizes(s pipeline.Sizes) {
 	t.row("BF16", "%s", human.Bytes(s.BF16))
 	t.row("DF11", "%s (%.1f%%)", human.Bytes(s.DF11), percentage(s.DF11, s.BF16))
 	t.row("compressed", "%s (%s)", count(s.Units, "module"), count(s.Weights, "weight"))
 }
 
 // printReport writes a conversion's outcome for people.
-func printReport(w io.Writer, r *convert.Report) {
+func printReport(w io.Writer, r *pipeline.Report) {
 	t := newTable(w)
 	t.row("source", "%s%s", r.Source.Name, atCommit(r.Source.Commit))
 	t.row("part", "%s", strings.ReplaceAll(strings.TrimPrefix(r.Target.Part, "part-"), "-", " "))
@@ -46,12 +46,12 @@ func printReport(w io.Writer, r *convert.Report) {
 }
 
 // verified adds what this run itself verified. It doesn't repeat claims of journals and manifests.
-func (t *table) verified(r *convert.Report) {
+func (t *table) verified(r *pipeline.Report) {
 	which := choose(r.Made.Now == r.Made.Files, "", " in "+count(r.Made.Now, "file"))
 	if r.Made.Now > 0 {
 		t.row("verified",
 			"all 16 bits of every weight%s, decoded again and compared %s: 0 differ",
-			which, metadata.On(r.Verified.By))
+			which, on(r.Verified.By))
 	}
 	if r.Verified.Rebuilt > 0 {
 		t.row("rebuilt", "%s of the original from the stored bytes: every SHA-256 matches",
@@ -64,4 +64,15 @@ func (t *table) verified(r *convert.Report) {
 	if r.Target.Part != "" && r.Made.Now < r.Made.Files {
 		t.row("not verified", "%s of earlier runs", count(r.Made.Files-r.Made.Now, "file"))
 	}
+}
+
+// on says what made a comparison: "on the CPU and on the GPU".
+func on(list []pipeline.Verification) string {
+	var parts []string
+	for _, v := range list {
+		if v.NUnits == list[0].NUnits {
+			parts = append(parts, "on the "+strings.ToUpper(v.Method))
+		}
+	}
+	return strings.Join(parts, " and ")
 }

@@ -11,9 +11,9 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/df11-convert/df11-convert/internal/convert"
 	"github.com/df11-convert/df11-convert/internal/human"
 	"github.com/df11-convert/df11-convert/internal/terminal"
+	"github.com/df11-convert/df11-convert/pipeline"
 	"github.com/df11-convert/df11-convert/verify"
 )
 
@@ -155,7 +155,7 @@ func convertCommand(u *ui) *cobra.Command {
 var choices = map[string][]string{
 	"log-format": {logText, logJSON},
 	"gpu":        {string(verify.GPUAuto), string(verify.GPURequire), string(verify.GPUOff)},
-	"level":      transform(convert.Levels, func(l convert.Level) string { return string(l) }),
+	"level":      transform(pipeline.Levels(), func(l pipeline.Level) string { return string(l) }),
 }
 
 // checkFlags refuses values that are wrong in every command.

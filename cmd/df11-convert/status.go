@@ -14,28 +14,25 @@ import (
 
 	"github.com/df11-convert/df11-convert/hub"
 	"github.com/df11-convert/df11-convert/internal/human"
-	"github.com/df11-convert/df11-convert/internal/metadata"
-	"github.com/df11-convert/df11-convert/internal/plan"
-	"github.com/df11-convert/df11-convert/internal/publish"
-	"github.com/df11-convert/df11-convert/internal/spans"
+	"github.com/df11-convert/df11-convert/pipeline"
 )
 
 // The states of models that no target can be compared with.
 const (
-	stateRefused publish.State = "not_convertible"
-	stateFailed  publish.State = "failed"
+	stateRefused pipeline.State = "not_convertible"
+	stateFailed  pipeline.State = "failed"
 )
 
 // publication is what source and target repo say about one model. No weight is read for it.
 type publication struct {
-	Source    string        `json:"source"`
-	Target    string        `json:"target,omitempty"`
-	State     publish.State `json:"state"`
-	Todo      bool          `json:"todo"`                       // a run could change something
-	Newest    string        `json:"newest_commit,omitempty"`    // of the source
-	Converted string        `json:"converted_commit,omitempty"` // the target was made from
-	Weights   int64         `json:"weights_verified,omitempty"` // by its conversion, says the manifest
-	CardStays bool          `json:"card_stays,omitempty"`       // a run doesn't renew the card
+	Source    string         `json:"source"`
+	Target    string         `json:"target,omitempty"`
+	State     pipeline.State `json:"state"`
+	Todo      bool           `json:"todo"`                       // a run could change something
+	Newest    string         `json:"newest_commit,omitempty"`    // of the source
+	Converted string         `json:"converted_commit,omitempty"` // the target was made from
+	Weights   int64          `json:"weights_verified,omitempty"` // by its conversion, says the manifest
+	CardStays bool           `json:"card_stays,omitempty"`       // a run doesn't renew the card
 	// sizes of the weight files, by the manifest
 	SourceBytes int64      `json:"source_bytes,omitempty"`
 	ResultBytes int64      `json:"result_bytes,omitempty"`
@@ -44,7 +41,8 @@ type publication struct {
 
 	err   error // Error as a value
 	final bool  // no run would change the target
-	rules int   // by which the target was made
+	// the target was made by other rules than this program's
+	otherRules bool
 	// limits for what a conversion reads and publishes, in bytes
 	read, publish int64
 }
@@ -98,7 +96,9 @@ func runStatus(ctx context.Context, u *ui, f *convertFlags, pages pageFlags, lis
 	if err := pages.check(); err != nil {
 		return err
 	}
-	if err := f.settle(); err != nil {
+	if o, err := f.options(u); err != nil {
+		return err
+	} else if err := o.CheckTarget(); err != nil {
 		return err
 	}
 	models, err := f.models(ctx, u, list)
@@ -173,12 +173,12 @@ func (p *publication) judge(m listedModel, err error) {
 	switch {
 	case expected:
 		err = nil
-	case p.State == publish.Foreign:
+	case p.State == pipeline.Foreign:
 		err = fmt.Errorf("%s %w", p.Target, errForeign)
 	case m.Expect != "" && err == nil:
 		err = errUnexpected
 	}
-	p.final = expected || p.State == publish.Current
+	p.final = expected || p.State == pipeline.Current
 	p.Todo = err == nil && !p.final
 	if p.err = err; err != nil {
 		p.Error = failureOf(err)
@@ -187,62 +187,19 @@ func (p *publication) judge(m listedModel, err error) {
 
 // status returns what's published of a source.
 func (f *convertFlags) status(ctx context.Context, u *ui, spec string) (publication, error) {
-	if s := f.settled(ctx, u, spec); s != nil {
-		p := publication{Source: spec, Target: s.At.Repo, Newest: s.Source.SHA, State: publish.Current}
-		p.describe(s.Manifest, s.Published)
-		return p, nil
-	}
-	src, err := f.open(ctx, u, spec)
+	o, err := f.options(u)
 	if err != nil {
 		return publication{Source: spec}, err
 	}
-	defer src.Close()
-	push, err := f.push(ctx, u, src.model.Name)
-	if err != nil {
-		return publication{Source: spec, Newest: src.model.Commit}, err
+	p, err := pipeline.Status(ctx, spec, o)
+	found := publication{Source: p.Source, Target: p.Target, State: p.State, Newest: p.Newest,
+		Converted: p.Converted, Weights: p.Weights, CardStays: p.CardStays,
+		SourceBytes: p.SourceBytes, ResultBytes: p.ResultBytes,
+		otherRules: p.OtherRules, read: p.Read, publish: p.Publish}
+	if !p.Published.IsZero() {
+		found.Published = &p.Published
 	}
-	return publicationOf(ctx, spec, src, push)
-}
-
-// publicationOf compares what a repo holds with what a conversion would publish.
-func publicationOf(ctx context.Context, spec string, src *opened,
-	push *publish.Push) (publication, error) {
-	p := publication{Source: spec, Target: push.Repo, Newest: src.model.Commit}
-	outputs, err := spans.Outputs(src.plan)
-	if err != nil {
-		return p, err
-	}
-	p.read, p.publish = src.plan.SourceBytes(), spans.LikelyBytes(outputs)
-	state, in, err := push.State(ctx, publish.NewConversion(src.plan, publish.OriginOf(src.model), "",
-		false), src.model)
-	if p.State = state; in == nil || in.Manifest == nil {
-		return p, err
-	}
-	m := in.Manifest
-	p.CardStays = in.CardStays()
-	if p.describe(m, in.Published); state == publish.Outdated && m.Plan.Digest == src.plan.Digest() {
-		p.read, p.publish = 0, 0 // only small files differ
-	}
-	return p, nil
-}
-
-// describe adds what a manifest says about the conversion, and when the target changed last.
-func (p *publication) describe(m *metadata.Manifest, at time.Time) {
-	p.Converted, p.rules = m.Source.Commit, m.Plan.Rules
-	for _, v := range m.Verification {
-		p.Weights = max(p.Weights, v.NWeights)
-	}
-	for _, f := range m.Source.Files {
-		p.SourceBytes += f.Size
-	}
-	for _, f := range m.Outputs {
-		if f.Kind.Weights() {
-			p.ResultBytes += f.Size
-		}
-	}
-	if !at.IsZero() {
-		p.Published = &at
-	}
+	return found, err
 }
 
 func printStatus(w io.Writer, found []publication) {
@@ -271,15 +228,15 @@ func (p *publication) needs() string {
 		parts = append(parts, strings.TrimPrefix(p.Error.Message, p.Source+": "))
 	case p.State == stateRefused:
 		return "nothing: it can't be converted, as its entry expects"
-	case p.State == publish.Missing:
+	case p.State == pipeline.Absent:
 		parts = append(parts, "a run, to convert it")
-	case p.State == publish.Unfinished:
+	case p.State == pipeline.Unfinished:
 		parts = append(parts, "a run, to finish it")
 	case p.Converted != "" && p.Converted != p.Newest:
 		parts = append(parts, fmt.Sprintf("a run: the newest commit is %.12s", p.Newest))
-	case p.State == publish.Outdated && p.rules != plan.Rules:
+	case p.State == pipeline.Outdated && p.otherRules:
 		parts = append(parts, "a run: it was converted by another version")
-	case p.State == publish.Outdated:
+	case p.State == pipeline.Outdated:
 		parts = append(parts, "a run: it was converted with other flags")
 	}
 	if p.CardStays {

@@ -13,7 +13,7 @@ import (
 
 	"github.com/df11-convert/df11-convert/internal/charts"
 	"github.com/df11-convert/df11-convert/internal/disk"
-	"github.com/df11-convert/df11-convert/internal/publish"
+	"github.com/df11-convert/df11-convert/pipeline"
 )
 
 // pageFlags say where status writes what people and other pages read.
@@ -92,7 +92,7 @@ func (p *publication) show(now time.Time, links func(side, repo string) string) 
 	case p.Error != nil:
 	case p.Todo:
 		m.Mood = charts.Pending
-	case p.State == publish.Current:
+	case p.State == pipeline.Current:
 		m.Mood = charts.Good
 	default:
 		m.Mood = charts.Out

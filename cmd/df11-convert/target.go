@@ -1,21 +1,9 @@
 package main
 
 import (
-	"cmp"
-	"context"
-	"errors"
-	"fmt"
-	"os"
-	"path/filepath"
-	"regexp"
-	"strings"
-
 	"github.com/spf13/pflag"
 
-	"github.com/df11-convert/df11-convert/internal/hubrules"
-	"github.com/df11-convert/df11-convert/internal/human"
-	"github.com/df11-convert/df11-convert/internal/names"
-	"github.com/df11-convert/df11-convert/internal/publish"
+	"github.com/df11-convert/df11-convert/pipeline"
 )
 
 // targetFlags choose where the result goes, who may read it, and the repo that its card names.
@@ -42,114 +30,18 @@ func (f *targetFlags) register(p *pflag.FlagSet) {
 		"overwrite files this program didn't write, allow other .safetensors files, and verify existing outputs")
 }
 
-func (f *targetFlags) check() error {
-	switch {
-	case f.private && f.public:
+// set adds the flags to options.
+func (f *targetFlags) set(o *pipeline.Options) error {
+	if f.private && f.public {
 		return usagef("--private and --public exclude each other")
-	case !f.push && (f.repoID != "" || f.private || f.public || f.revision != ""):
-		return usagef("--repo-id, --revision, --private and --public need --push")
 	}
-	if err := f.names(); err != nil {
-		return err
-	}
-	if f.repoID != "" {
-		if err := validRepo("--repo-id", fullRepoID("you", f.repoID)); err != nil {
-			return err
-		}
-	}
-	if wrong := hubrules.CheckValue("license", f.license); f.license != "" && wrong != "" {
-		return hinted{usagef("--license: %q isn't one of the Hub's license IDs", f.license),
-			"list them at https://huggingface.co/docs/hub/repositories-licenses; other is one, too"}
-	}
-	original, _, _ := strings.Cut(f.original, "@")
-	return validRepo("--original", original)
-}
-
-// checkFolder refuses to put a result among other things in places where that's a mistake: the
-// current folder, the home, and the root of the file system.
-func checkFolder(dir, model string) error {
-	is := func(place string) bool {
-		a, err := os.Stat(dir)
-		b, err2 := os.Stat(place)
-		return errors.Join(err, err2) == nil && os.SameFile(a, b)
-	}
-	if !is(".") && !is(homeDir()) && !is(filepath.VolumeName(dir)+string(filepath.Separator)) {
-		return nil
-	}
-	var others []string
-	entries, err := os.ReadDir(dir)
-	for _, e := range entries {
-		switch name := e.Name(); {
-		case name == names.Manifest, name == names.StateDir: // an earlier run's
-			return nil
-		case !strings.HasPrefix(name, ".") && !startsRepo.MatchString(name):
-			others = append(others, name)
-		}
-	}
-	if len(others) == 0 || err != nil {
-		return err
-	}
-	return hinted{usagef("%s holds other things, among which the result would lie: %s", dir,
-		human.List(others)), "choose a folder of its own: -o " +
-		human.ShellWord(filepath.Join(dir, resultName(model))) + "; or add --force"}
-}
-
-// startsRepo matches what a clone of a new repo holds.
-var startsRepo = regexp.MustCompile(`(?i)^(readme|licen[cs]e|notice)([.-]|$)`)
-
-// validRepo checks the repo that a flag names; an empty one is valid.
-func validRepo(flag, id string) error {
-	if err := names.CheckNewRepo(id); id != "" && err != nil {
-		return usageError{fmt.Errorf("%s: %w", flag, err)}
+	o.Folder, o.Push, o.Repo, o.Branch = f.out, f.push, f.repoID, f.revision
+	o.Original, o.License, o.Force = f.original, f.license, f.force
+	switch {
+	case f.private:
+		o.Visibility = pipeline.Private
+	case f.public:
+		o.Visibility = pipeline.Public
 	}
 	return nil
-}
-
-// names turns the Hub's addresses into repo ids.
-func (f *targetFlags) names() (err error) {
-	if f.repoID, err = repoID(f.repoID); err != nil {
-		return err
-	}
-	f.original, err = repoID(f.original)
-	return err
-}
-
-// fullRepoID adds a namespace to a name without one.
-func fullRepoID(namespace, name string) string {
-	if strings.Contains(name, "/") {
-		return name
-	}
-	return namespace + "/" + name
-}
-
-// push finds out where to publish: to the given repo, or to the user's own repo with the model's
-// name. It asks the Hub who the user is only if no namespace is given, because the Hub limits that
-// request.
-func (f *convertFlags) push(ctx context.Context, u *ui, model string) (*publish.Push, error) {
-	c, err := f.client(u, "target")
-	if err != nil {
-		return nil, err
-	}
-	push := &publish.Push{Hub: c, Repo: f.target.repoID, Revision: f.target.revision}
-	if f.target.private || f.target.public {
-		push.Private = &f.target.private
-	}
-	if only := c.OnlyRepo(); only != "" {
-		if push.Repo = cmp.Or(push.Repo, only); push.Repo != only {
-			return nil, hinted{usagef("--repo-id %s: trusted publishing is for %s", push.Repo,
-				only), "set HF_OIDC_RESOURCE to the target"}
-		}
-	}
-	push.Repo = cmp.Or(push.Repo, resultName(model))
-	if !strings.Contains(push.Repo, "/") {
-		me, err := c.WhoAmI(ctx)
-		if err != nil {
-			return nil, err
-		}
-		push.Repo = fullRepoID(me, push.Repo)
-	}
-	if names.CheckNewRepo(push.Repo) != nil && f.target.repoID == "" {
-		return nil, hinted{usagef("the Hub takes no repo named %q", push.Repo), "name the target with --repo-id ORG/NAME"}
-	}
-	return push, validRepo("--repo-id", push.Repo)
 }

@@ -13,7 +13,6 @@ import (
 	"github.com/spf13/pflag"
 	"golang.org/x/term"
 
-	"github.com/df11-convert/df11-convert/hub"
 	"github.com/df11-convert/df11-convert/internal/human"
 	"github.com/df11-convert/df11-convert/internal/terminal"
 )
@@ -38,15 +37,13 @@ type ui struct {
 	resume    string // command that continues after an interruption
 	command   string // the running command, for --json
 	found     any    // what the command found, for --json
-	governor  *hub.Governor
 
 	read, published int64 // bytes, of all conversions
 	finished, files int64 // weight files that are finished and kept, of so many
 }
 
 func newUI(out, err *os.File) *ui {
-	u := &ui{out: &results{to: out}, err: err, screen: &terminal.Screen{W: err},
-		governor: hub.NewGovernor()}
+	u := &ui{out: &results{to: out}, err: err, screen: &terminal.Screen{W: err}}
 	u.screen.Width = func() int {
 		if !u.terminal() {
 			return 0

@@ -2,22 +2,21 @@ package main
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"io"
 	"maps"
 	"slices"
 	"strings"
 
-	"github.com/df11-convert/df11-convert/internal/back"
-	"github.com/df11-convert/df11-convert/internal/convert"
 	"github.com/df11-convert/df11-convert/internal/human"
-	"github.com/df11-convert/df11-convert/internal/plan"
 	"github.com/df11-convert/df11-convert/internal/reader"
+	"github.com/df11-convert/df11-convert/pipeline"
 )
 
 // verification is the outcome of verify as --json prints it.
 type verification struct {
-	*convert.VerifyReport
+	*pipeline.VerifyReport
 	Verdicts verdicts `json:"verdicts"`
 }
 
@@ -37,7 +36,7 @@ type subject struct {
 }
 
 // judge returns the three verdicts. If strict is set, other files that differ are an error.
-func judge(r *convert.VerifyReport, strict bool) *verification {
+func judge(r *pipeline.VerifyReport, strict bool) *verification {
 	v := &verification{VerifyReport: r}
 	slices.SortFunc(r.Beside, byUse)
 	v.Verdicts.Model = faulty(r.Damage, "damaged", "well_formed")
@@ -58,14 +57,14 @@ func judge(r *convert.VerifyReport, strict bool) *verification {
 }
 
 // judgePair returns the verdict about the model and its original.
-func judgePair(r *convert.VerifyReport) subject {
-	switch isOther := wraps[*back.OtherError](r.Difference); {
+func judgePair(r *pipeline.VerifyReport) subject {
+	switch {
 	case r.Difference == nil:
 		return subject{Verdict: choose(r.Equal.Shown(), "same_weights", "not_compared")}
-	case r.MadeFrom != "" || isOther:
-		return faulty(otherOriginal{r.Difference, r.MadeFrom}, "other_original", "")
+	case errors.Is(r.Difference, pipeline.ErrOtherOriginal):
+		return faulty(r.Difference, "other_original", "")
 	}
-	return faulty(differs{r.Difference}, "different_weights", "")
+	return faulty(r.Difference, "different_weights", "")
 }
 
 // String returns the verdict in words, and why.
@@ -74,55 +73,19 @@ func (s subject) String() string {
 }
 
 // faulty returns the verdict bad with its error, or good if err is nil.
-func faulty(err error, bad, good string) subject {
+func faulty(err *pipeline.Error, bad, good string) subject {
 	if err == nil {
 		return subject{Verdict: good}
 	}
 	return subject{bad, kindOf(err).code, human.Message("%v", err), err}
 }
 
-// err returns the error that ends the program. The model's counts first, then the pair's.
-func (v verdicts) err() error {
-	for _, s := range []subject{v.Model, v.Pair, v.Files} {
-		if s.err != nil {
-			return s.err
-		}
-	}
-	return nil
-}
-
-// differs reports that a model's weights aren't those of its original.
-type differs struct{ error }
-
-func (e differs) Unwrap() error { return e.error }
-
-// otherOriginal reports that a model differs from an original that it wasn't made from.
-type otherOriginal struct {
-	error
-	madeFrom string // what its manifest names, if it names other files
-}
-
-func (e otherOriginal) Error() string {
-	if e.madeFrom == "" {
-		return e.error.Error()
-	}
-	return "made from " + e.madeFrom + ", by its manifest; " + e.error.Error()
-}
-
-func (e otherOriginal) Unwrap() error { return e.error }
-
 // byUse orders files by what programs do with them: first the files they run, then those they open.
 // Within these, files that the original has come before added ones.
-func byUse(a, b back.OtherFile) int {
-	added := func(o back.OtherFile) int { return choose(o.How == back.Added, 1, 0) }
+func byUse(a, b pipeline.OtherFile) int {
+	added := func(o pipeline.OtherFile) int { return choose(o.How == pipeline.Added, 1, 0) }
 	return cmp.Or(cmp.Compare(reader.UseOf(a.Path), reader.UseOf(b.Path)),
 		cmp.Compare(added(a), added(b)), human.CompareNames(a.Path, b.Path))
-}
-
-// isRotten reports whether a comparison found the weight that a wrong hash of a file is about. The
-// weight says more.
-func isRotten(r *convert.VerifyReport) bool {
-	return r.Level == convert.LevelFull && r.Difference != nil && wraps[*back.HashError](r.Damage)
 }
 
 // verdict returns the outcome of a verification in one line that you can quote.
@@ -143,7 +106,7 @@ func (v *verification) verdict() string {
 		others += "; " + besideError(r.Beside).Error()
 	}
 	switch {
-	case r.Damage != nil && !isRotten(r):
+	case r.Damage != nil && !r.Located:
 		return fmt.Sprintf("%s is damaged: %v", r.Model, r.Damage)
 	case r.Difference != nil:
 		return fmt.Sprintf("%s differs from %s: %s", r.Model, against, v.Verdicts.Pair.Why)
@@ -162,33 +125,19 @@ const notOnMain = "an older or unmerged commit"
 
 // besideError lists the files next to the weights that differ from the original's. It always names
 // those that a program runs or opens. It ends a verification with --strict-files.
-type besideError []back.OtherFile
+type besideError []pipeline.OtherFile
 
 func (e besideError) Error() string {
 	const most = 20 // for people; --json has all
 	var names []string
 	for _, o := range e {
 		if len(names) < most || reader.UseOf(o.Path) != reader.Ignores {
-			names = append(names, o.Path+choose(o.How == back.Changed, "", " ("+o.How+")"))
+			names = append(names, o.Path+choose(o.How == pipeline.Changed, "", " ("+string(o.How)+")"))
 		}
 	}
 	more := choose(len(e) > len(names), fmt.Sprintf(" and %d more", len(e)-len(names)), "")
 	return fmt.Sprintf("%s %s from the original: %s%s", count(len(e), "other file"),
 		choose(len(e) == 1, "differs", "differ"), strings.Join(names, ", "), more)
-}
-
-// originalHint returns what to do if the model may not belong to the original, or "".
-func originalHint(r *convert.VerifyReport) string {
-	switch {
-	case r.MadeFrom != "" || wraps[*back.OtherError](r.Difference):
-		return "name the original it was made from, at the right commit, with --against"
-	case wraps[*back.HashError](r.Damage):
-		return "copy or download the model again: this file isn't the one that its manifest lists"
-	case r.Damage != nil || r.AgainstOnMain != nil: // the model names its original
-	case r.Difference != nil && !wraps[*back.ComponentError](r.Difference):
-		return fmt.Sprintf("name another original with --against if %s isn't it", r.Against)
-	}
-	return ""
 }
 
 // print writes what was checked and how, the three verdicts, and the outcome.
@@ -238,18 +187,18 @@ func (v *verification) print(w io.Writer) {
 }
 
 // compared returns what a level compared, for a model without faults.
-func compared(r *convert.VerifyReport) string {
+func compared(r *pipeline.VerifyReport) string {
 	switch r.Level {
-	case convert.LevelFull:
+	case pipeline.LevelFull:
 		return "all 16 bits of every weight: 0 differ"
-	case convert.LevelProof:
+	case pipeline.LevelProof:
 		return count(r.Files, "original file") + " rebuilt: every SHA-256 matches"
 	}
 	return "structure only, no weight was compared (leave out --level to check equality)"
 }
 
 // leftOut lists the original's files that no conversion copies, by the reason.
-func leftOut(files []plan.Skipped) string {
+func leftOut(files []pipeline.Skipped) string {
 	paths := map[string][]string{}
 	for _, f := range files {
 		paths[f.Why] = append(paths[f.Why], f.Path)

@@ -1,15 +1,11 @@
 package main
 
 import (
-	"cmp"
 	"context"
-	"os"
 
 	"github.com/spf13/cobra"
 
-	"github.com/df11-convert/df11-convert/internal/back"
-	"github.com/df11-convert/df11-convert/internal/convert"
-	"github.com/df11-convert/df11-convert/internal/model"
+	"github.com/df11-convert/df11-convert/pipeline"
 	"github.com/df11-convert/df11-convert/verify"
 )
 
@@ -63,23 +59,13 @@ files next to the weights that differ from the original's on main; with
 }
 
 func runVerify(ctx context.Context, u *ui, f *verifyFlags, name string) error {
-	if f.gpu.mode == string(verify.GPURequire) {
-		if f.level = cmp.Or(f.level,
-			string(convert.LevelFull)); f.level != string(convert.LevelFull) {
-			return usagef("--gpu require needs --level full: no other level decodes on the GPU")
-		}
-	}
 	report, err := verifyOne(ctx, u, f, name)
 	if report == nil {
 		return err
 	}
 	v := judge(report, f.strictFiles)
-	err = v.Verdicts.err()
-	if isRotten(report) {
-		err = v.Verdicts.Pair.err
-	}
-	if hint := originalHint(report); hint != "" {
-		err = hinted{err, hint}
+	if err == nil {
+		err = v.Verdicts.Files.err
 	}
 	err = u.advise(err)
 	u.result(v, v.verdict(), v.print)
@@ -88,41 +74,9 @@ func runVerify(ctx context.Context, u *ui, f *verifyFlags, name string) error {
 
 // verifyOne verifies one DF11 model. If the model is wrong, it returns both a report and an error.
 func verifyOne(ctx context.Context, u *ui, f *verifyFlags,
-	name string) (*convert.VerifyReport, error) {
-	d, err := f.openLimited(ctx, u, &f.limitFlags, name)
-	if wraps[*model.InvalidError](err) {
-		return unopened(name, err), err
-	}
-	if err != nil {
-		return nil, err
-	}
-	defer d.Close()
-	src, err := f.openOriginal(ctx, u, d)
-	if err != nil {
-		return nil, err
-	}
-	defer src.Close()
-	pair := src.pair(d)
-	opt := convert.PairOptions{
-		Pair: pair, Level: cmp.Or(convert.Level(f.level), convert.Cheapest(pair)),
-		Locate: f.level == "", Chosen: f.against == "", Means: f.means(),
-		// A folder with a known name could be another user's.
-		WorkDir: cmp.Or(f.workDir, os.TempDir()),
-	}
-	if opt.Level == convert.LevelFull {
-		if err := f.gpu.open(u, &f.shares, &opt.Means); err != nil {
-			return nil, err
-		}
-		defer f.gpu.close()
-		applyMemory(f.shares)
-	}
-	defer u.watch(opt.Progress)()
-	return convert.Verify(ctx, opt)
-}
-
-// unopened returns the report about a model that's too damaged to open.
-func unopened(name string, err error) *convert.VerifyReport {
-	return &convert.VerifyReport{Model: name, Level: convert.LevelStructure,
-		Faults:  convert.Faults{Damage: err},
-		Checked: back.Checked{Files: back.Files{Beside: []back.OtherFile{}}}}
+	name string) (*pipeline.VerifyReport, error) {
+	o := pipeline.VerifyOptions{Means: f.means(u), Recipe: f.recipe, Against: f.against,
+		Level: pipeline.Level(f.level), WorkDir: f.workDir}
+	o.GPU = verify.GPUMode(f.gpu.mode)
+	return pipeline.Verify(ctx, name, o)
 }

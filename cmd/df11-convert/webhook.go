@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/df11-convert/df11-convert/internal/address"
 	"github.com/df11-convert/df11-convert/internal/names"
 	"github.com/df11-convert/df11-convert/internal/python"
 )
@@ -62,11 +63,18 @@ func (f *convertFlags) skipEvent(ctx context.Context, u *ui, repo string) (strin
 		e.Updated != nil && !slices.Contains(e.Updated, updatedRef{"refs/heads/main"}) {
 		return "the event changes no model's branch main", nil
 	}
-	c, id, revision, err := f.repo(u, "source", repo)
+	a, err := address.Parse(repo)
+	if err == nil && names.CheckNewRepo(a.Repo) != nil {
+		err = address.NotFound(a.ID())
+	}
 	if err != nil {
 		return "", err
 	}
-	at, err := c.Peek(ctx, id, revision)
+	c, err := f.client(u, "source")
+	if err != nil {
+		return "", err
+	}
+	at, err := c.Peek(ctx, a.Repo, a.Revision)
 	if err != nil {
 		return "", err
 	}

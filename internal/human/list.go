@@ -23,3 +23,25 @@ func ShellWord(text string) string {
 	}
 	return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'"
 }
+
+// ByFolder lists files at the root by their names, and folders with the number of files in them.
+func ByFolder(files []string) (list []string) {
+	n := map[string]int{}
+	var tops []string
+	for _, f := range files {
+		top, _, nested := strings.Cut(f, "/")
+		if nested {
+			top += "/"
+		}
+		if n[top]++; n[top] == 1 {
+			tops = append(tops, top)
+		}
+	}
+	for _, top := range tops {
+		if n[top] > 1 {
+			top += " (" + Grouped(int64(n[top])) + " files)"
+		}
+		list = append(list, top)
+	}
+	return list
+}

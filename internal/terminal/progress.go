@@ -11,7 +11,6 @@ import (
 	"github.com/schollz/progressbar/v3"
 
 	"github.com/df11-convert/df11-convert/internal/human"
-	"github.com/df11-convert/df11-convert/internal/progress"
 )
 
 // A Style is the parameter of the ECMA-48 sequence that sets it.
@@ -23,28 +22,45 @@ const (
 	Cyan Style = "36"
 )
 
+// A State is how far a run has come.
+type State struct {
+	Phase         string
+	Share         float64 // of all work, 0 to 1
+	Ended         bool
+	Elapsed, Left time.Duration // Left is 0 if it isn't known
+	Files         int64         // that are finished
+	FilesTotal    int64
+	Stages        []Stage // those that work at once
+}
+
+// A Stage is how many bytes a stage of a run has to process, and how many it has processed.
+type Stage struct {
+	Name      string
+	Done, All int64
+}
+
 // summary returns what matters most: times, files, and how much of the model has passed its first
 // stage.
-func summary(m *progress.Motion) (parts []string) {
-	elapsed, first := Duration(m.Elapsed()), m.Work[0]
-	if left := m.Left(); left > 0 {
+func summary(m State) (parts []string) {
+	elapsed, first := Duration(m.Elapsed), m.Stages[0]
+	if left := m.Left; left > 0 && !m.Ended {
 		parts = append(parts, "about "+Duration(left)+" left")
 	}
 	if !m.Ended {
 		elapsed += " so far"
 	}
-	return append(parts, elapsed, fmt.Sprintf("%d/%d files", m.Outputs.Load(), m.OutputFiles.Load()),
+	return append(parts, elapsed, fmt.Sprintf("%d/%d files", m.Files, m.FilesTotal),
 		human.Bytes(first.Done)+" of "+human.Bytes(first.All))
 }
 
 // Line describes the state in one line, no matter how long.
-func Line(m *progress.Motion) string {
-	return fmt.Sprintf("%s %d%% · %s", m.Phase(), Percent(m), strings.Join(summary(m), " · "))
+func Line(m State) string {
+	return fmt.Sprintf("%s %d%% · %s", m.Phase, Percent(m), strings.Join(summary(m), " · "))
 }
 
 // Percent returns how much is done. It's below 100 until the end, because an upload's last bytes are
 // read before they arrive.
-func Percent(m *progress.Motion) int {
+func Percent(m State) int {
 	if m.Ended {
 		return int(100 * m.Share)
 	}
@@ -59,17 +75,17 @@ const (
 
 // Block returns what a terminal shows: a bar for the whole, and one for each stage while several
 // work.
-func Block(m *progress.Motion, width int) []string {
-	line, between := bar(m.Phase(), int64(Percent(m)), 100, width), " "
+func Block(m State, width int) []string {
+	line, between := bar(m.Phase, int64(Percent(m)), 100, width), " "
 	for _, text := range summary(m) {
 		if longer := line + between + text; Columns(longer) < width {
 			line, between = longer, " · "
 		}
 	}
 	lines := []string{line}
-	if work := m.Work; len(work) > 1 && !m.Ended {
+	if work := m.Stages; len(work) > 1 && !m.Ended {
 		for _, w := range work {
-			lines = append(lines, bar("  "+w.Stage.String(), w.Done, w.All, width))
+			lines = append(lines, bar("  "+w.Name, w.Done, w.All, width))
 		}
 	}
 	return lines

@@ -1,4 +1,4 @@
-package main
+package pipeline
 
 import (
 	"cmp"
@@ -10,57 +10,31 @@ import (
 	"path/filepath"
 	"slices"
 
-	"github.com/spf13/pflag"
-
 	"github.com/df11-convert/df11-convert/hub"
+	"github.com/df11-convert/df11-convert/internal/address"
 	"github.com/df11-convert/df11-convert/internal/back"
-	"github.com/df11-convert/df11-convert/internal/budget"
 	"github.com/df11-convert/df11-convert/internal/human"
 	"github.com/df11-convert/df11-convert/internal/model"
 	"github.com/df11-convert/df11-convert/internal/names"
 	"github.com/df11-convert/df11-convert/internal/plan"
 	"github.com/df11-convert/df11-convert/internal/publish"
+	"github.com/df11-convert/df11-convert/internal/usage"
 )
 
-// readerFlags are the flags of the commands that read a DF11 model and its original.
-type readerFlags struct {
-	sourceFlags // for the original
-	limitFlags
-	against string
-}
-
-func (f *readerFlags) register(p *pflag.FlagSet) {
-	p.StringVar(&f.against, "against", "",
-		"original `model`: org/name, ./folder, or a .safetensors file (default the manifest's)")
-	f.limitFlags.register(p)
-	f.sourceFlags.register(p, false)
-}
-
-// openLimited opens a DF11 model within the memory budget.
-func (f *hubFlags) openLimited(ctx context.Context, u *ui, limits *limitFlags,
-	name string) (*model.DF11, error) {
-	var err error
-	if f.shares, err = limits.divide(budget.ForReading); err != nil {
-		return nil, err
-	}
-	applyMemory(f.shares)
-	return f.openDF11(ctx, u, name)
-}
-
 // openDF11 opens a DF11 model: a file, a folder, or a Hub repo.
-func (f *hubFlags) openDF11(ctx context.Context, u *ui, name string) (d *model.DF11, err error) {
+func (s *session) openDF11(ctx context.Context, name string) (d *model.DF11, err error) {
 	if err = unfinished(name); err != nil {
 		return nil, err
 	}
 	if model.Exists(name) {
-		d, err = model.OpenDF11Local(ctx, name, f.shares.Budget)
+		d, err = model.OpenDF11Local(ctx, name, s.shares.Budget)
 	} else {
 		var c *hub.Client
 		var repo, revision string
-		if c, repo, revision, err = f.repo(u, "target", name); err != nil {
+		if c, repo, revision, err = s.repo("target", name); err != nil {
 			return nil, err
 		}
-		d, err = model.OpenDF11Hub(ctx, c, repo, revision, f.shares.Budget, f.shares.Pieces)
+		d, err = model.OpenDF11Hub(ctx, c, repo, revision, s.shares.Budget, s.shares.Pieces)
 	}
 	if err != nil {
 		return nil, hintSource(fmt.Errorf("open %s: %w", name, err), name)
@@ -72,13 +46,13 @@ func (f *hubFlags) openDF11(ctx context.Context, u *ui, name string) (d *model.D
 func hintSource(err error, name string) error {
 	switch {
 	case errors.Is(err, model.ErrFirstFormat):
-		return hinted{err, "convert its original again: df11-convert ORG/NAME"}
+		return usage.Hinted(err, "convert its original again: df11-convert ORG/NAME")
 	case !errors.Is(err, model.ErrNoDF11Config):
 		return err
 	}
-	return hinted{err,
-		"give a DF11 model; to see what this model would become: df11-convert plan " +
-			human.ShellWord(name)}
+	return usage.Hinted(err,
+		"give a DF11 model; to see what this model would become: df11-convert plan "+
+			human.ShellWord(name))
 }
 
 // errNoOriginal reports that a DF11 model doesn't name its original.
@@ -103,8 +77,8 @@ func noOriginal(d *model.DF11) error {
 	err := fmt.Errorf("%s %w: %s", d.Name, errNoOriginal, why)
 	folder := filepath.Dir(d.Name)
 	if d.IsFile() && model.Exists(filepath.Join(folder, names.Manifest)) {
-		return hinted{err, "verify its folder, which has a manifest: df11-convert verify " +
-			human.ShellWord(folder) + "; or name the original with --against org/name"}
+		return usage.Hinted(err, "verify its folder, which has a manifest: df11-convert verify "+
+			human.ShellWord(folder)+"; or name the original with --against org/name")
 	}
 	return err
 }
@@ -120,40 +94,43 @@ func unfinished(folder string) error {
 		journal) {
 		return nil
 	}
-	return hinted{fmt.Errorf("the conversion to %s hasn't ended", folder),
-		"run the same conversion again: it resumes"}
+	return usage.Hinted(fmt.Errorf("the conversion to %s hasn't ended", folder),
+		"run the same conversion again: it resumes")
 }
 
 // openOriginal opens the model that a DF11 model was made from, and plans it the way the DF11 model
 // shows. Without --against it opens the original that the DF11 model names. That's always a repo,
 // and so is any org/name after --against, even if a folder has that name.
-func (f *readerFlags) openOriginal(ctx context.Context, u *ui, d *model.DF11) (*opened, error) {
-	spec, open := f.against, f.openSource
+func (s *session) openOriginal(ctx context.Context, d *model.DF11, against string,
+	recipe Recipe) (*opened, error) {
+	spec, open := against, func(ctx context.Context, spec string, opt plan.Options) (*opened, error) {
+		return s.openSource(ctx, spec, opt, false)
+	}
 	switch {
 	case spec == "":
 		repo, commit := d.Original()
 		if repo == "" {
 			return nil, noOriginal(d)
 		}
-		if spec, open = repo, f.openRepo; commit != "" {
+		if spec, open = repo, s.openRepo; commit != "" {
 			spec += "@" + commit
 		}
-		u.say("the original is %s", spec)
-	case onHub(spec):
-		open = f.openRepo
+		s.say("the original is %s", spec)
+	case address.OnHub(spec):
+		open = s.openRepo
 	default:
 		if err := refuseOwn(d, spec); err != nil {
 			return nil, err
 		}
 	}
-	opt, err := f.planOptions()
+	opt, err := recipe.planOptions(s.shares.Tables)
 	if err != nil {
 		return nil, err
 	}
 	var o *opened
 	var refused error
 	for _, opt = range back.OriginalOptions(d, opt) {
-		if o, err = open(ctx, u, spec, opt); !wraps[*plan.RefusedError](err) {
+		if o, err = open(ctx, spec, opt); !wraps[*plan.RefusedError](err) {
 			break
 		}
 		refused = cmp.Or(refused, err)
@@ -168,7 +145,7 @@ func (f *readerFlags) openOriginal(ctx context.Context, u *ui, d *model.DF11) (*
 		return o, nil
 	}
 	for _, opt.Component = range plan.Twins(&o.model.Listing) {
-		twin, err := open(ctx, u, spec, opt)
+		twin, err := open(ctx, spec, opt)
 		if err != nil {
 			return o, nil //nolint:nilerr // the first one will do
 		}
@@ -220,8 +197,8 @@ func refuseOwn(d *model.DF11, spec string) error {
 	if err != nil || !own {
 		return err
 	}
-	return hinted{usagef("--against %s: that's in %s itself", spec, d.Name),
-		"name the original's repo, or a folder elsewhere"}
+	return usage.Hinted(usage.Errorf("--against %s: that's in %s itself", spec, d.Name),
+		"name the original's repo, or a folder elsewhere")
 }
 
 // pair returns a DF11 model with this original.

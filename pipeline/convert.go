@@ -1,0 +1,227 @@
+package pipeline
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"strings"
+
+	"github.com/df11-convert/df11-convert/internal/budget"
+	"github.com/df11-convert/df11-convert/internal/convert"
+	"github.com/df11-convert/df11-convert/internal/human"
+	"github.com/df11-convert/df11-convert/internal/model"
+	"github.com/df11-convert/df11-convert/internal/publish"
+	"github.com/df11-convert/df11-convert/internal/spans"
+	"github.com/df11-convert/df11-convert/internal/usage"
+)
+
+// Convert converts a source: a Hub repo ("org/name", "org/name@revision", or its address), a folder,
+// or one .safetensors file. An existing path wins over a Hub id. When Convert returns no error, the
+// folder and the repo are complete, and every weight was compared with the source, with two
+// exceptions that the report names: files that an earlier run has verified, and a target that was up
+// to date. After an error, the same call continues where this one stopped. If ctx ends, the error
+// wraps its cause. Errors are of type *Error.
+func Convert(ctx context.Context, source string, opt Options) (*Report, error) {
+	report, err := convertSource(ctx, source, opt)
+	if err := ended(ctx, err); err != nil {
+		return nil, err
+	}
+	return report, nil
+}
+
+// ended describes how a call ended: by its context, which counts first, or by err.
+func ended(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		err = context.Cause(ctx)
+		return &Error{Kind: ErrInterrupted, err: err}
+	}
+	return described(err)
+}
+
+func convertSource(ctx context.Context, source string, opt Options) (*Report, error) {
+	if err := opt.check(); err != nil {
+		return nil, err
+	}
+	s, err := opt.Means.begin(budget.ForConversion)
+	if err != nil {
+		return nil, err
+	}
+	defer s.close()
+	if at := s.settled(ctx, &opt, source); at != nil {
+		return reportOf(convert.SettledReport(at)), nil
+	}
+	src, err := s.openWhole(ctx, &opt, source)
+	if err != nil {
+		return nil, err
+	}
+	defer src.Close()
+	if text := staying(src.plan.Stay); text != "" {
+		s.say("%s", text)
+	}
+	if err := s.prove(ctx, &opt, src); err != nil {
+		return nil, err
+	}
+	job, err := s.job(ctx, &opt, src)
+	if err != nil {
+		return nil, err
+	}
+	if opt.part().Whole() { // the sizes of a part differ
+		outputs, err := spans.Outputs(src.plan)
+		if err != nil {
+			return nil, err
+		}
+		s.say("%s", gain(src.plan, spans.LikelyBytes(outputs), false))
+	}
+	defer s.watch()()
+	report, err := convert.Run(ctx, job)
+	if err != nil {
+		return nil, err
+	}
+	report.Note, report.Left = src.plan.Stays(), src.plan.Stay
+	return reportOf(report), nil
+}
+
+// aliasesFirst is the size of a source from which samples of its tied tensors are compared before
+// anything else. A smaller one is converted as soon.
+const aliasesFirst = 1 << 30
+
+// openWhole opens and plans a source, and refuses one that a few of its bytes rule out.
+func (s *session) openWhole(ctx context.Context, opt *Options, source string) (*opened, error) {
+	src, err := s.open(ctx, source, opt.Recipe, opt.OnHub)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.checkSamples(ctx, src); err != nil {
+		src.Close()
+		return nil, err
+	}
+	return src, nil
+}
+
+func (s *session) checkSamples(ctx context.Context, src *opened) error {
+	if err := s.shares.Check(src.model, src.plan); err != nil {
+		return err
+	}
+	for _, w := range src.plan.Warnings {
+		s.Log.Warn(w)
+	}
+	if spans.NExactF32(src.plan) > 0 { // samples find most that BF16 can't hold, as in Plan
+		if _, err := budget.Sample(ctx, src.source, src.plan,
+			budget.DefaultSampleBytes(src.model)); err != nil {
+			return err
+		}
+	}
+	if src.plan.SourceBytes() > aliasesFirst {
+		_, err := budget.SampleAliases(ctx, src.source, src.plan, false)
+		return err
+	}
+	return nil
+}
+
+// job turns options into those of a run.
+func (s *session) job(ctx context.Context, o *Options, src *opened) (convert.Options, error) {
+	job := convert.Options{
+		Source: src.source, Model: src.model, Plan: src.plan,
+		OutDir: o.Folder, WorkDir: o.WorkDir, Force: o.Force, License: o.License, Disk: o.Disk,
+		Part: o.part(), Finish: o.Finish,
+		Version: s.Version, Asked: src.asked, Log: s.Log, Means: s.means(),
+	}
+	if o.Push {
+		var err error
+		if job.Push, err = s.push(ctx, o, src.model.Name); err != nil {
+			return job, err
+		}
+		job.Push.Decided = func(repo string, v publish.Visibility) { s.say("%s %s", repo, v) }
+	} else if job.OutDir == "" {
+		job.OutDir = ResultName(src.model.Name)
+		// A link may come with a source and lead anywhere.
+		if st, err := os.Lstat(job.OutDir); err == nil && !st.IsDir() {
+			return job, &fs.PathError{Op: "open", Path: job.OutDir,
+				Err: errors.New("it exists and isn't a folder; choose another one with -o")}
+		}
+	}
+	if job.OutDir != "" && !job.Force {
+		if err := checkFolder(job.OutDir, src.model.Name); err != nil {
+			return job, err
+		}
+	}
+	if job.WorkDir == "" || o.SharedWorkDir {
+		job.WorkDir = o.workFolder(job.Push, src.plan.Digest())
+	}
+	err := s.openGPU(&job.Means)
+	job.Memory = s.shares
+	return job, err
+}
+
+// settled returns the target's state if it already holds everything that a run would publish. It
+// needs no plan. In doubt, and after an error, it returns nil, because the run that follows finds
+// out more.
+func (s *session) settled(ctx context.Context, o *Options, source string) *publish.Settled {
+	recipe, err := o.Recipe.planOptions(s.shares.Tables)
+	if err != nil || !o.Push || o.Folder != "" || o.Force || !o.part().Whole() ||
+		!o.OnHub && model.Exists(source) {
+		return nil
+	}
+	c, repo, revision, err := s.repo("source", source)
+	if err != nil {
+		return nil
+	}
+	from, err := c.Peek(ctx, repo, revision)
+	if err != nil {
+		return nil
+	}
+	push, err := s.push(ctx, o, model.NameOf(repo, from))
+	if err != nil {
+		return nil
+	}
+	return push.Settled(ctx, from, c.Endpoint(), recipe.Asked())
+}
+
+// Unproved says what readers can't do with the result of a local source.
+const Unproved = "readers can't verify the result without the files of this source; if it's a copy of " +
+	"a Hub repo, add --original org/name, else upload it first and convert that"
+
+// prove compares a local source with the repo of Original. Offline, nothing is compared, and so
+// nothing is claimed. Without Original, it says what a result of unknown origin lacks.
+func (s *session) prove(ctx context.Context, o *Options, src *opened) error {
+	switch {
+	case o.Original != "" && !src.model.Local:
+		return usage.Hinted(usage.Errorf("--original %s: the source is %s itself", o.Original,
+			src.model.ID), "leave --original out")
+	case o.Original == "" && src.model.Local && o.Push:
+		s.say("%s", Unproved)
+	}
+	if o.Original == "" {
+		return nil
+	}
+	repo, revision, _ := strings.Cut(o.Original, "@")
+	c, err := s.client("source")
+	if err != nil {
+		return err
+	}
+	if c.Offline() {
+		s.Log.Warn("not compared with " + repo + ", because HF_HUB_OFFLINE is set, so the card doesn't name it")
+		return nil
+	}
+	recipe, err := o.Recipe.planOptions(s.shares.Tables)
+	if err != nil {
+		return err
+	}
+	s.say("comparing %s with %s, by SHA-256", human.Bytes(src.plan.SourceBytes()), repo)
+	return src.model.Prove(ctx, src.source, c, repo, revision, recipe, s.shares.Workers)
+}
+
+// staying says which files of a folder the result doesn't get, or returns "".
+func staying(files []string) string {
+	if len(files) == 0 {
+		return ""
+	}
+	n := "1 file stays"
+	if len(files) > 1 {
+		n = fmt.Sprint(len(files), " files stay")
+	}
+	return fmt.Sprintf("%s in the folder, because no reader of the model opens them: %s (see plan; "+
+		"--include GLOB brings some)", n, human.List(human.ByFolder(files)))
+}

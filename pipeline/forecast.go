@@ -1,0 +1,289 @@
+package pipeline
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/df11-convert/df11-convert/internal/budget"
+	"github.com/df11-convert/df11-convert/internal/charts"
+	"github.com/df11-convert/df11-convert/internal/describe"
+	"github.com/df11-convert/df11-convert/internal/fits"
+	"github.com/df11-convert/df11-convert/internal/human"
+	"github.com/df11-convert/df11-convert/internal/plan"
+	"github.com/df11-convert/df11-convert/internal/spans"
+)
+
+// A Forecast is what a conversion would do: its plan, the estimated size of the result, and what
+// making it takes. Its JSON is that of the command, docs/output.schema.json.
+type Forecast struct {
+	Source  string `json:"source"`
+	Commit  string `json:"commit,omitempty"`
+	Private bool   `json:"private"`
+	Gated   string `json:"gated,omitempty"`
+	Closed  string `json:"closed,omitempty"` // why the target will be private
+	Bytes   int64  `json:"source_bytes"`
+	Local   bool   `json:"-"`
+	// SourceFiles counts the source's files with weights.
+	SourceFiles int `json:"-"`
+
+	Layout     string `json:"layout"`
+	Entry      string `json:"entry,omitempty"` // of the catalog
+	Provenance string `json:"provenance"`      // of the pattern dict
+	// PatternDict is an object whose order counts.
+	PatternDict json.RawMessage `json:"pattern_dict"`
+	Units       []PlannedUnit   `json:"units"`
+	Plain       []PlainTensor   `json:"uncompressed"` // largest first
+	PlainBytes  int64           `json:"-"`
+	// Aliases lists tied tensors, which are stored once. AliasBytes is their size.
+	Aliases    []string `json:"aliases,omitempty"`
+	AliasBytes int64    `json:"-"`
+	LeftOut    []string `json:"left_out,omitempty"` // tensors; a warning has the reason
+	Files      int      `json:"output_files"`       // with weights
+	// Gain says in one line how much smaller the result is, and what stays BF16.
+	Gain     string   `json:"-"`
+	Estimate Estimate `json:"estimate"`
+	Needs    Needs    `json:"needs"`
+	GPUs     []Fit    `json:"gpus"`
+	Picture  string   `json:"picture"` // both sizes, for a page
+	// Published lists DF11 repos of the model, by their cards.
+	Published []string `json:"published,omitempty"`
+	Copied    []string `json:"copied"`         // files that come along unchanged
+	Left      []string `json:"left,omitempty"` // files of a folder that stay there
+	// Official is what For: "dfloat11" would make, if that differs and the official loader may load it.
+	Official *Alternative `json:"for_dfloat11,omitempty"`
+	// Differences says where the result differs from the official route, and why.
+	Differences []string `json:"differences,omitempty"`
+	Warnings    []string `json:"warnings,omitempty"` // what may go wrong
+	Readers     []Reader `json:"readers,omitempty"`
+}
+
+// An Alternative is another result of the same source.
+type Alternative struct {
+	Bytes int64  `json:"output_bytes"`
+	Loads string `json:"loads"`
+}
+
+// A PlannedUnit is a module that may be compressed.
+type PlannedUnit struct {
+	Path    string `json:"path"`
+	Tensors int    `json:"tensors"`
+	Bytes   int64  `json:"bytes"`
+	DF11    int64  `json:"df11_bytes"`
+	BF16    string `json:"stays_bf16,omitempty"` // why: an encoder.Reason
+}
+
+// A PlainTensor is a tensor that stays uncompressed.
+type PlainTensor struct {
+	Name  string  `json:"name"`
+	Shape []int64 `json:"shape"`
+	Bytes int64   `json:"bytes"`
+	Why   string  `json:"why"`
+}
+
+// An Estimate is the size of the result, estimated from samples of the weights.
+type Estimate struct {
+	OutputBytes  int64 `json:"output_bytes"`  // all output files with their headers
+	SampledBytes int64 `json:"sampled_bytes"` // read from the source; 0 if sampling was off
+	Exact        bool  `json:"exact"`         // every weight was read, so sizes are exact
+	// AliasBytes counts bytes of tied tensors that were compared and equal.
+	AliasBytes int64 `json:"-"`
+	// EmptyBits counts the lowest bits of the mantissa that are 0 in all weights that were read.
+	EmptyBits int `json:"empty_mantissa_bits"`
+}
+
+// Needs are what a conversion takes: transfers, as far as the result's size is known, and bounds on
+// disk and memory, in bytes.
+type Needs struct {
+	// Download is 0 for a local source. Upload assumes a push.
+	Download int64 `json:"download_bytes"`
+	Upload   int64 `json:"upload_bytes"`
+	// Disk bounds a conversion into a folder, including the folder's files. DiskPush bounds one
+	// with only Push.
+	Disk     int64 `json:"disk_bytes"`
+	DiskPush int64 `json:"disk_push_bytes"`
+	// DiskLeast is the smallest Options.Disk that works with only Push, and what must be free.
+	// DiskFolderLeast is the smallest one that works for a folder, whose own files don't count.
+	// DiskFolderFree is what must be free for a folder, with its files.
+	DiskLeast       int64 `json:"disk_least_bytes"`
+	DiskFolderLeast int64 `json:"disk_folder_least_bytes"`
+	DiskFolderFree  int64 `json:"disk_folder_free_bytes"`
+	// Memory bounds buffers, tables, and spools in memory.
+	Memory int64 `json:"memory_bytes"`
+}
+
+// A Fit says which forms of a model fit GPUs of one size.
+type Fit struct {
+	N    int64 `json:"n"`   // GPUs that share the model
+	GiB  int64 `json:"gib"` // of each
+	BF16 bool  `json:"bf16_fits"`
+	DF11 bool  `json:"df11_fits"`
+	// The longest context that fits next to the weights, in tokens. It's 0 if the weights don't fit
+	// or the config doesn't say how much a token takes.
+	BF16Context int64 `json:"bf16_context,omitempty"`
+	DF11Context int64 `json:"df11_context,omitempty"`
+}
+
+// String returns the GPUs and what fits: "24 GB: DF11 fits, BF16 doesn't fit".
+func (f Fit) String() string {
+	return fmt.Sprintf("%s: DF11 %s, BF16 %s", fits.Fit(f), fit(f.DF11, f.DF11Context),
+		fit(f.BF16, f.BF16Context))
+}
+
+// A Reader says whether a program loads the result.
+type Reader struct {
+	Name    string `json:"name"`
+	Version string `json:"version"`
+	Loads   string `json:"loads"` // "yes", "no", or on which condition
+	// Why is the rule that fails, or the condition under which it loads.
+	Why string `json:"why,omitempty"`
+}
+
+func newForecast(o *opened, size *budget.Estimate, needs budget.Needs, on GPUQuestion) *Forecast {
+	m, p := o.model, o.plan
+	f := &Forecast{
+		Source: m.ID, Commit: m.Commit, Private: m.Private, Gated: m.Gated, Closed: m.Closed(),
+		Bytes: p.SourceBytes(), Local: m.Local, SourceFiles: len(p.Source().Weights),
+		Layout: string(p.Layout), Entry: p.Entry, Provenance: p.Provenance,
+		PatternDict: json.RawMessage(p.PatternDict.JSON("", "")), Files: len(p.OutputFiles),
+		Estimate: Estimate{OutputBytes: size.OutputBytes, SampledBytes: size.SampledBytes,
+			Exact: size.Exact, AliasBytes: size.AliasBytes, EmptyBits: size.EmptyBits},
+		Needs: Needs(needs), Plain: []PlainTensor{}, PlainBytes: p.PlainBytes(),
+		Official: o.official, Differences: p.Differences, Warnings: slices.Clone(p.Warnings),
+	}
+	for _, r := range p.Readers {
+		f.Readers = append(f.Readers, Reader{r.Name, r.Version, string(r.Loads), r.Why})
+	}
+	f.Copied, f.Left = []string{}, p.Stay
+	for _, c := range slices.Concat(p.Copied, p.Components) {
+		f.Copied = append(f.Copied, c.Path)
+	}
+	plain := slices.Clone(p.Remainder)
+	for i, u := range p.Units {
+		e := size.Units[i]
+		f.Units = append(f.Units, PlannedUnit{u.Path, len(u.Attrs), 2 * u.NElems(), e.Bytes, e.BF16})
+		plain = append(plain, u.Siblings...)
+	}
+	for _, t := range plain {
+		f.Plain = append(f.Plain,
+			PlainTensor{t.Name, t.Shape, t.Length, whyPlain(t, p)})
+	}
+	slices.SortStableFunc(f.Plain,
+		func(a, b PlainTensor) int { return cmp.Compare(b.Bytes, a.Bytes) })
+	refused, advised := budget.HubProblems(p, size.Files)
+	for _, r := range refused {
+		f.Warnings = append(f.Warnings, "--push will be refused: "+r.Text+"; "+r.Hint)
+	}
+	for _, a := range advised {
+		f.Warnings = append(f.Warnings, a.Text)
+	}
+	for _, a := range p.Aliases {
+		f.AliasBytes += a.Tensor.Length
+		f.Aliases = append(f.Aliases, a.Tensor.Source+" = "+a.Of.Source)
+	}
+	for _, t := range p.Dropped {
+		f.LeftOut = append(f.LeftOut, t.Source)
+	}
+	for _, x := range f.gpus(p, on, m.Listing.Config) {
+		f.GPUs = append(f.GPUs, Fit(x))
+	}
+	f.Gain, f.Picture = f.gain(p), f.picture(p)
+	return f
+}
+
+// gain returns, in one line, how much smaller than BF16 the df11 bytes are, and what stays BF16.
+// Unless exact is set, df11 is an estimate.
+func gain(p *plan.Plan, df11 int64, exact bool) string {
+	bf16 := bf16Bytes(p)
+	less := fmt.Sprintf("%.0f%% smaller", 100-percentage(df11, bf16))
+	if stays := p.Stays(); stays != "" {
+		less += "; " + stays
+	}
+	return fmt.Sprintf("%s%s → %s%s%s (%s)", human.Bytes(bf16), choose(bf16 < p.SourceBytes(), " in BF16", ""),
+		choose(exact, "", "about "), human.Bytes(df11),
+		choose(p.HoldsParameters(), " for "+plan.OwnReader, ""), less)
+}
+
+// gain returns what the conversion would gain, in one line. If the result needs df11, it adds what
+// the official loader would take instead.
+func (f *Forecast) gain(p *plan.Plan) string {
+	line := gain(p, f.Estimate.OutputBytes, f.Estimate.Exact)
+	switch other := f.Official; {
+	case !p.HoldsParameters():
+		return line
+	case other == nil:
+		return line + "; dfloat11 can't load this model"
+	default:
+		return fmt.Sprintf("%s, or about %s with --for dfloat11 (%.0f%% smaller)", line,
+			human.Bytes(other.Bytes), 100-percentage(other.Bytes, bf16Bytes(p)))
+	}
+}
+
+// bf16Bytes returns the size of the source, counting exact F32 as BF16.
+func bf16Bytes(p *plan.Plan) int64 { return p.SourceBytes() - 2*spans.NExactF32(p) }
+
+// picture draws both sizes for a page.
+func (f *Forecast) picture(p *plan.Plan) string {
+	r := &describe.Report{BF16Bytes: bf16Bytes(p), DF11Bytes: f.Estimate.OutputBytes}
+	for _, u := range f.Units {
+		if u.BF16 == "" {
+			r.Weights += u.Bytes / 2
+			r.Parts.Exponents += u.DF11 - u.Bytes/2
+		}
+	}
+	r.Parts.SignMantissa = r.Weights
+	r.Parts.Unchanged = max(0, r.DF11Bytes-r.Weights-r.Parts.Exponents)
+	return charts.Drawing(r)
+}
+
+// gpus returns the GPUs that hold at least one form of the model; with a question, only its GPU.
+func (f *Forecast) gpus(p *plan.Plan, q GPUQuestion, config []byte) []fits.Fit {
+	w := fits.Weights{BF16: bf16Bytes(p), DF11: f.Estimate.OutputBytes,
+		Largest: p.LargestModule(func(i int) bool { return f.Units[i].BF16 != "" })}
+	if q.GiB > 0 {
+		return []fits.Fit{w.On(1, q.GiB, fits.ReadCache(config), q.Context, max(1, q.Sequences))}
+	}
+	return w.Table()
+}
+
+// fit returns whether one form fits, and with how much context.
+func fit(ok bool, longest int64) string {
+	text := choose(ok, "fits", "doesn't fit")
+	if longest > 0 {
+		text += fmt.Sprintf(" (at most %s token%s of context)", human.Grouped(longest),
+			choose(longest == 1, "", "s"))
+	}
+	return text
+}
+
+// whyPlain returns why a tensor stays uncompressed.
+func whyPlain(t plan.Tensor, p *plan.Plan) string {
+	switch {
+	case t.DType != "BF16":
+		return string(t.DType) + ": DF11 holds BF16 only"
+	case t.IsFusedExperts():
+		return p.WhyFused()
+	case len(t.Shape) != 2:
+		return "norm, bias, or scale: DF11 compresses only matrices of linear and embedding modules"
+	case p.TiedEmbeddings && strings.Contains(t.Name, "embed"):
+		return "embedding, shared with the head: stored once, in BF16"
+	}
+	return "in no pattern of the dict"
+}
+
+// choose returns one of two values.
+func choose[T any](yes bool, ifYes, ifNo T) T {
+	if yes {
+		return ifYes
+	}
+	return ifNo
+}
+
+func percentage(a, b int64) float64 {
+	if b == 0 {
+		return 0
+	}
+	return 100 * float64(a) / float64(b)
+}

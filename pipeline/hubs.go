@@ -1,0 +1,155 @@
+package pipeline
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/user"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/df11-convert/df11-convert/hub"
+	"github.com/df11-convert/df11-convert/internal/address"
+	"github.com/df11-convert/df11-convert/internal/budget"
+	"github.com/df11-convert/df11-convert/internal/names"
+	"github.com/df11-convert/df11-convert/internal/usage"
+)
+
+// clients are the clients of the Hubs in use, by side: "source" or "target".
+type clients struct {
+	mu       sync.Mutex
+	governor *hub.Governor
+	bySide   map[string]*hub.Client
+}
+
+// Client returns the client of a side, "source" or "target", that a conversion with these options
+// uses.
+func (o *Options) Client(side string) (*hub.Client, error) {
+	c, err := o.client(side)
+	return c, described(err)
+}
+
+func (o *Options) client(side string) (*hub.Client, error) {
+	shares, err := o.Means.memory()
+	if err != nil {
+		return nil, err
+	}
+	o.Means.complete()
+	return o.Hubs.client(side, &o.Means, shares)
+}
+
+// client returns the client of a side. Each side may use the whole share of memory for transfers.
+func (h *Hubs) client(side string, m *Means, shares budget.Memory) (*hub.Client, error) {
+	h.shared.mu.Lock()
+	defer h.shared.mu.Unlock()
+	if c := h.shared.bySide[side]; c != nil {
+		return c, nil
+	}
+	opt, err := h.options(side, m, shares)
+	if err != nil {
+		return nil, err
+	}
+	c, err := hub.New(opt)
+	if err != nil {
+		return nil, usage.Hinted(usage.Of(err), fixOptions(err, side))
+	}
+	if h.shared.bySide == nil {
+		h.shared.bySide = map[string]*hub.Client{}
+	}
+	h.shared.bySide[side] = c
+	return c, nil
+}
+
+// options returns the options of a side, from the environment, which it reads as Python does.
+func (h *Hubs) options(side string, m *Means, shares budget.Memory) (hub.Options, error) {
+	var opt hub.Options
+	var err error
+	if h.Options != nil {
+		opt = *h.Options
+	} else {
+		opt, err = hub.Environ(os.Getenv, homeDir())
+	}
+	if to := strings.TrimRight(os.Getenv(address.PushEndpoint), "/"); to != "" && h.Options == nil {
+		if side == "target" {
+			opt.Endpoint = to
+		} else if to != opt.Endpoint { // with two Hubs, only the target's gets the token
+			opt.TokenFile = ""
+			opt.Token, opt.TokenSource, opt.Login = "", "", "unset "+address.PushEndpoint+
+				", which alone gets the token, convert into a folder, and publish that"
+		}
+	}
+	if p := opt.Publisher; p != nil && p.ForRepo() != (side == "target") {
+		// Its token is only for writing to one repo, or only for reading as a user.
+		// The other side uses the stored token.
+		opt.Publisher = nil
+	}
+	if err != nil {
+		return opt, err
+	}
+	if h.shared.governor == nil {
+		h.shared.governor = hub.NewGovernor()
+	}
+	opt.Side, opt.UserAgent, opt.Log = side, "df11-convert/"+m.Version, m.Log
+	opt.LimitRate, opt.Patience = h.RateLimit, h.Patience
+	opt.RangeBytes, opt.BufferBytes = shares.RangeBytes, shares.AheadBytes
+	opt.Governor, opt.OnWait = h.shared.governor, func(w hub.Wait) {
+		m.say("waiting %s for %s: %s", max(time.Second, w.For.Round(time.Second)), w.Host,
+			w.Reason)
+	}
+	return opt, nil
+}
+
+// fixOptions says which setting of the user's a client can't use, and how to write it.
+func fixOptions(err error, side string) string {
+	e, ok := errors.AsType[*hub.EndpointError](err)
+	if !ok {
+		return "set it to the token alone, such as hf_…, without spaces or quotes"
+	}
+	variable := "HF_ENDPOINT"
+	if side == "target" && os.Getenv(address.PushEndpoint) != "" {
+		variable = address.PushEndpoint
+	}
+	if strings.Contains(e.Endpoint, "://") || strings.ContainsAny(e.Endpoint, " @") {
+		return "set " + variable + " to an address such as https://huggingface.co, or unset it"
+	}
+	return "write it with its scheme: " + variable + "=https://" + e.Endpoint + ", or http://"
+}
+
+// repo splits a Hub id into repo and revision ("" if it has none), and returns the client for it.
+// Errors name the id.
+func (s *session) repo(side, id string) (c *hub.Client, repo, revision string, err error) {
+	a, err := address.Parse(id)
+	if err != nil {
+		return nil, "", "", err
+	}
+	if names.CheckNewRepo(a.Repo) != nil {
+		return nil, "", "", address.NotFound(a.ID())
+	}
+	c, err = s.client(side)
+	return c, a.Repo, a.Revision, err
+}
+
+func (s *session) client(side string) (*hub.Client, error) {
+	return s.Hubs.client(side, &s.Means, s.shares)
+}
+
+// homeDir returns the user's home. Without HOME, as in some services, it asks the user database.
+// The shared folder for temporary files is the last resort, because other users could put a token
+// or a cache there.
+func homeDir() string {
+	if home, err := os.UserHomeDir(); err == nil {
+		return home
+	}
+	if me, err := user.Current(); err == nil && me.HomeDir != "" {
+		return me.HomeDir
+	}
+	return os.TempDir() // as in a container whose user has no name
+}
+
+// say passes on a line for people.
+func (m *Means) say(format string, args ...any) {
+	if m.Notice != nil {
+		m.Notice(fmt.Sprintf(format, args...))
+	}
+}

@@ -1,0 +1,143 @@
+package pipeline
+
+import (
+	"cmp"
+	"errors"
+	"log/slog"
+	"runtime"
+	"runtime/debug"
+	"strings"
+
+	"github.com/KimMachineGun/automemlimit/memlimit"
+
+	"github.com/df11-convert/df11-convert/internal/budget"
+	"github.com/df11-convert/df11-convert/internal/forward"
+	"github.com/df11-convert/df11-convert/internal/human"
+	"github.com/df11-convert/df11-convert/internal/progress"
+	"github.com/df11-convert/df11-convert/internal/usage"
+	"github.com/df11-convert/df11-convert/verify"
+)
+
+// A session is one call: what it may use, and what it has opened for itself.
+type session struct {
+	Means
+	shares   budget.Memory // of the memory
+	counters *progress.Counters
+	gpu      *verify.GPU
+	restore  func() // the collector's limits
+}
+
+// begin divides the memory by kind, such as [budget.ForReading]. Close the session.
+func (m Means) begin(kind func(total int64, workers int) budget.Memory) (*session, error) {
+	m.complete()
+	shares, err := m.divide(kind)
+	if err != nil {
+		return nil, err
+	}
+	s := &session{Means: m, shares: shares, counters: new(progress.Counters)}
+	s.restore = limitCollector(shares)
+	return s, nil
+}
+
+func (m *Means) complete() {
+	if m.Hubs == nil {
+		m.Hubs = new(Hubs)
+	}
+	if m.Log == nil {
+		m.Log = slog.New(slog.DiscardHandler)
+	}
+	m.Version = cmp.Or(m.Version, moduleVersion())
+}
+
+// moduleVersion returns the version of this module in the running program, or "dev".
+func moduleVersion() string {
+	const module = "github.com/df11-convert/df11-convert"
+	info, _ := debug.ReadBuildInfo()
+	if info == nil {
+		return "dev"
+	}
+	for _, m := range append(info.Deps, &info.Main) {
+		if version, ok := strings.CutPrefix(m.Version, "v"); ok && m.Path == module {
+			return version
+		}
+	}
+	return "dev"
+}
+
+// memory is the division for a conversion.
+func (m *Means) memory() (budget.Memory, error) { return m.divide(budget.ForConversion) }
+
+func (m *Means) divide(kind func(total int64, workers int) budget.Memory) (budget.Memory, error) {
+	memory := cmp.Or(m.Memory, defaultMemory())
+	if memory != 0 && memory < budget.LeastMemory {
+		return budget.Memory{}, usage.Errorf("--memory %s is too little: at least 64MiB are needed",
+			human.Bytes(memory))
+	}
+	return kind(memory, cmp.Or(m.Workers, runtime.GOMAXPROCS(0))), nil
+}
+
+// garbagePercent is the garbage that may pile up, in percent of the live heap. The collector can
+// run often, because the heap is mostly buffers, which it doesn't scan.
+const garbagePercent = 25
+
+// limitCollector makes the garbage collector keep the heap within its share, and returns how to undo
+// that. Without a budget it does nothing.
+func limitCollector(m budget.Memory) (restore func()) {
+	if m.Budget == 0 {
+		return func() {}
+	}
+	limit, percent := debug.SetMemoryLimit(m.Heap), debug.SetGCPercent(garbagePercent)
+	return func() {
+		debug.SetMemoryLimit(limit)
+		debug.SetGCPercent(percent)
+	}
+}
+
+// containerShare is the share of a container's limit that we use by default.
+const containerShare = 0.75
+
+// maxMemory is more than any machine has, and small enough that sums of sizes stay inside int64.
+const maxMemory = 1 << 60
+
+// defaultMemory returns the budget if none is given: a share of the limit of this process's control
+// groups, or 0 if there is none or it can't be read.
+func defaultMemory() int64 {
+	limit, err := memlimit.FromCgroup()
+	if err != nil || limit == 0 {
+		return 0
+	}
+	return int64(max(budget.LeastMemory, containerShare*float64(min(limit, maxMemory))))
+}
+
+// means returns what the stages of a run work with.
+func (s *session) means() forward.Means {
+	return forward.Means{Workers: s.shares.Workers, Progress: s.counters}
+}
+
+// openGPU starts the GPU and adds it to means. It takes its host memory out of the session's.
+// Without a GPU it does nothing, unless one is required.
+func (s *session) openGPU(means *forward.Means) error {
+	if runtime.GOOS == "js" { // which keeps the driver's interface out of a page's program
+		return nil
+	}
+	g, err := verify.OpenGPU(verify.GPUOptions{Mode: s.GPU, Host: s.shares.GPU, Log: s.Log})
+	if errors.Is(err, verify.ErrNoGPU) {
+		return usage.Hinted(err, "leave out --gpu: the check on the CPU needs none")
+	}
+	if err != nil || g == nil {
+		return err
+	}
+	s.gpu, means.GPU = g, g
+	s.shares = s.shares.BesideGPU(g.Host())
+	if s.shares.Budget > 0 {
+		debug.SetMemoryLimit(s.shares.Heap)
+	}
+	return nil
+}
+
+func (s *session) close() {
+	if runtime.GOOS != "js" && s.gpu != nil {
+		s.gpu.Close()
+	}
+	s.restore()
+}

@@ -1,0 +1,177 @@
+package pipeline
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/df11-convert/df11-convert/hub"
+	"github.com/df11-convert/df11-convert/internal/address"
+	"github.com/df11-convert/df11-convert/internal/catalog"
+	"github.com/df11-convert/df11-convert/internal/disk"
+	"github.com/df11-convert/df11-convert/internal/model"
+	"github.com/df11-convert/df11-convert/internal/plan"
+	"github.com/df11-convert/df11-convert/internal/spans"
+	"github.com/df11-convert/df11-convert/internal/usage"
+)
+
+// planOptions returns the options of a plan with this recipe. The tables of headers get so much
+// memory.
+func (r Recipe) planOptions(tables int64) (plan.Options, error) {
+	opt := plan.Options{Like: r.Like, Component: r.Component, WeightFile: r.File, ExactF32: r.ExactF32,
+		Unfilled: r.Unfilled, Include: r.Include, For: r.For, Memory: tables}
+	layout, err := catalog.ParseLayout(r.Layout)
+	if err != nil {
+		return opt, usage.Of(err)
+	}
+	opt.Layout = layout
+	if opt.Like, err = address.RepoID(opt.Like); err != nil {
+		return opt, err
+	}
+	if opt.For != "" && opt.For != plan.OfficialReader {
+		return opt, usage.Errorf("--for: only %s can be named; without it, the result is for df11",
+			plan.OfficialReader)
+	}
+	if r.PatternDict == "" {
+		return opt, nil
+	}
+	b, err := disk.ReadInput(r.PatternDict, catalog.MaxDictBytes)
+	if err != nil {
+		return opt, fmt.Errorf("pattern dict: %w", err)
+	}
+	if opt.PatternDict, err = catalog.ParsePatternDict(b); err != nil {
+		return opt, fmt.Errorf("pattern dict %s: %w", r.PatternDict, err)
+	}
+	return opt, nil
+}
+
+// opened is a source with its plan. openSource leaves the plan nil.
+type opened struct {
+	source model.Source
+	model  *model.Model
+	plan   *plan.Plan
+	// refused says why an original can't be planned with the dict of a DF11 model; plan is nil then.
+	refused error
+	asked   string // plan.Options.Asked
+	// what a plan for the official loader would make, if it differs; only the command plan asks
+	official *Alternative
+}
+
+func (o *opened) Close() error { return o.source.Close() }
+
+// open reads a source's headers and small files, and makes the plan.
+func (s *session) open(ctx context.Context, spec string, recipe Recipe, onHub bool) (*opened, error) {
+	opt, err := recipe.at(spec, onHub, s.shares.Tables)
+	if err != nil {
+		return nil, err
+	}
+	o, err := s.openSource(ctx, spec, opt, onHub)
+	if err != nil {
+		return nil, err
+	}
+	if o.plan, err = plan.New(ctx, o.model.Listing, opt); err == nil {
+		o.asked, err = opt.Asked(), cmp.Or(checkIncluded(o, opt.Include), o.model.CheckCopies(o.plan))
+	}
+	if err != nil {
+		o.Close()
+		return nil, fmt.Errorf("%s: %w", spec, err)
+	}
+	return o, nil
+}
+
+// at returns the options of a plan for a source. An address may name the file to convert.
+func (r Recipe) at(spec string, onHub bool, tables int64) (plan.Options, error) {
+	if onHub || !model.Exists(spec) {
+		a, err := address.Parse(spec)
+		if err != nil {
+			return plan.Options{}, err
+		}
+		r.File = cmp.Or(r.File, a.File)
+	}
+	return r.planOptions(tables)
+}
+
+// planOfficial finds what a plan for the official loader would make, unless the plan is for it. It
+// leaves it nil if that loader can't load the model.
+func (o *opened) planOfficial(ctx context.Context, opt plan.Options) error {
+	if !o.plan.HoldsParameters() || opt.PatternDict != nil {
+		return nil
+	}
+	opt.For = plan.OfficialReader
+	p, err := plan.New(ctx, o.model.Listing, opt)
+	if wraps[*plan.RefusedError](err) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	outputs, err := spans.Outputs(p)
+	i := slices.IndexFunc(p.Readers, func(r plan.Reader) bool { return r.Name == opt.For })
+	o.official = &Alternative{spans.LikelyBytes(outputs), string(p.Readers[i].Loads)}
+	return err
+}
+
+// openSource reads the headers and small files of a source: a folder, a file, or a Hub repo.
+func (s *session) openSource(ctx context.Context, spec string, opt plan.Options,
+	onHub bool) (*opened, error) {
+	if onHub || !model.Exists(spec) {
+		return s.openRepo(ctx, spec, opt)
+	}
+	if err := unfinished(spec); err != nil {
+		return nil, err
+	}
+	o := &opened{}
+	var err error
+	if o.source, o.model, err = model.OpenLocal(ctx, spec, opt); err != nil {
+		return nil, fmt.Errorf("%s: %w", spec, err)
+	}
+	return o, nil
+}
+
+// openRepo is openSource for a Hub id, even if a folder has that name.
+func (s *session) openRepo(ctx context.Context, spec string, opt plan.Options) (*opened, error) {
+	o := &opened{}
+	c, repo, revision, err := s.repo("source", spec)
+	if err != nil {
+		return nil, err
+	}
+	switch o.source, o.model, err = model.OpenHub(ctx, c, repo, revision, opt); {
+	case wraps[*hub.Error](err): // its text names the source
+		return nil, err
+	case err != nil:
+		return nil, fmt.Errorf("%s: %w", spec, err)
+	}
+	return o, nil
+}
+
+// checkIncluded refuses patterns of --include that match no file, and names of files that can't come
+// along. What a pattern such as *.md matches besides is simply left out.
+func checkIncluded(o *opened, include []string) error {
+	if len(include) == 0 {
+		return nil
+	}
+	folder, files := o.model.Listing.Folder, o.model.Listing.Files
+	if folder == nil {
+		return usage.Hinted(usage.Errorf("--include: %s is a repo, which is copied without it", o.model.ID),
+			"leave --include out")
+	}
+	paths := pathsOf(files)
+	if glob := folder.Unmatched(include, paths); glob != "" {
+		return usage.Hinted(usage.Errorf("--include %s: no file of the folder matches", glob),
+			"list the files that stay with: df11-convert plan")
+	}
+	for _, f := range o.plan.NotCopied {
+		if slices.Contains(include, f.Path) {
+			return usage.Hinted(usage.Errorf("--include: %s can't come along (%s)", f.Path, f.Why), "leave it out")
+		}
+	}
+	return nil
+}
+
+func pathsOf(files []plan.File) (paths []string) {
+	for _, f := range files {
+		paths = append(paths, f.Path)
+	}
+	return paths
+}

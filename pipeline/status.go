@@ -1,0 +1,124 @@
+package pipeline
+
+import (
+	"context"
+	"time"
+
+	"github.com/df11-convert/df11-convert/internal/budget"
+	"github.com/df11-convert/df11-convert/internal/metadata"
+	"github.com/df11-convert/df11-convert/internal/model"
+	"github.com/df11-convert/df11-convert/internal/plan"
+	"github.com/df11-convert/df11-convert/internal/publish"
+	"github.com/df11-convert/df11-convert/internal/spans"
+)
+
+// A Publication is what source and target repo say about one model. No weight is read for it.
+type Publication struct {
+	Source string
+	Target string // the repo; "" if it isn't known
+	State  State
+	Newest string // the source's commit
+	// Converted is the commit that the target was made from, and Weights how many weights its
+	// conversion has verified: both are claims of its manifest. OtherRules says that the conversion
+	// followed other rules than this program's.
+	Converted  string
+	Weights    int64
+	OtherRules bool
+	// SourceBytes and ResultBytes are the sizes of the weight files, by the manifest. Published is when
+	// the target's newest commit was made; zero if that isn't known.
+	SourceBytes, ResultBytes int64
+	Published                time.Time
+	CardStays                bool // the card is someone else's, so a conversion doesn't renew it
+	// Read and Publish limit what a conversion reads and publishes, in bytes.
+	Read, Publish int64
+}
+
+// A State says what a repo holds of a conversion.
+type State string
+
+// The states.
+const (
+	// Current is all that a conversion would publish.
+	Current State = State(publish.Current)
+	// Outdated is a finished conversion of another commit, with other options, or by other rules.
+	Outdated State = State(publish.Outdated)
+	// Unfinished is a conversion that has begun, or whose files were removed or changed.
+	Unfinished State = State(publish.Unfinished)
+	// Absent is no repo, or nothing in it.
+	Absent State = State(publish.Missing)
+	// Foreign is a model that this program did not make.
+	Foreign State = State(publish.Foreign)
+)
+
+// Status compares what the target repo holds with what Convert with these options and Push would
+// publish. It changes nothing. After an error, the publication has what is known.
+func Status(ctx context.Context, source string, opt Options) (Publication, error) {
+	opt.Push = true
+	p, err := status(ctx, source, opt)
+	return p, ended(ctx, err)
+}
+
+func status(ctx context.Context, source string, opt Options) (Publication, error) {
+	p := Publication{Source: source}
+	if err := opt.checkTarget(); err != nil {
+		return p, err
+	}
+	s, err := opt.Means.begin(budget.ForConversion)
+	if err != nil {
+		return p, err
+	}
+	defer s.close()
+	if at := s.settled(ctx, &opt, source); at != nil {
+		p.Target, p.Newest, p.State = at.At.Repo, at.Source.SHA, Current
+		p.describe(at.Manifest, at.Published)
+		return p, nil
+	}
+	src, err := s.open(ctx, source, opt.Recipe, opt.OnHub)
+	if err != nil {
+		return p, err
+	}
+	defer src.Close()
+	p.Newest = src.model.Commit
+	push, err := s.push(ctx, &opt, src.model.Name)
+	if err != nil {
+		return p, err
+	}
+	p.Target = push.Repo
+	return p, p.compare(ctx, src.plan, src.model, push)
+}
+
+// compare compares what a repo holds with what a conversion would publish.
+func (p *Publication) compare(ctx context.Context, planned *plan.Plan, m *model.Model,
+	push *publish.Push) error {
+	outputs, err := spans.Outputs(planned)
+	if err != nil {
+		return err
+	}
+	p.Read, p.Publish = planned.SourceBytes(), spans.LikelyBytes(outputs)
+	state, in, err := push.State(ctx, publish.NewConversion(planned, publish.OriginOf(m), "", false), m)
+	if p.State = State(state); in == nil || in.Manifest == nil {
+		return err
+	}
+	p.CardStays = in.CardStays()
+	p.describe(in.Manifest, in.Published)
+	if state == publish.Outdated && in.Manifest.Plan.Digest == planned.Digest() {
+		p.Read, p.Publish = 0, 0 // only small files differ
+	}
+	return nil
+}
+
+// describe adds what a manifest says about the conversion, and when the target changed last.
+func (p *Publication) describe(m *metadata.Manifest, at time.Time) {
+	p.Converted, p.OtherRules, p.Published = m.Source.Commit, m.Plan.Rules != plan.Rules, at
+	for _, v := range m.Verification {
+		p.Weights = max(p.Weights, v.NWeights)
+	}
+	for _, f := range m.Source.Files {
+		p.SourceBytes += f.Size
+	}
+	for _, f := range m.Outputs {
+		if f.Kind.Weights() {
+			p.ResultBytes += f.Size
+		}
+	}
+}
