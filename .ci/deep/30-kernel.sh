@@ -35,21 +35,23 @@ tools() {
   find "$1" -name ptxas -path '*/bin/*'
 }
 
-# The registers of a thread of decode_tiles with which as many blocks of 512 threads run at once as a multiprocessor of 65536
+# The registers of a thread of decode_tiles, and decode_picked, with which as many blocks of 512 threads run at once as a multiprocessor of 65536
 # registers has threads for: 4 on A100, H100 and B200, 3 on RTX cards, 2 on T4.
 declare -A registers=([sm_75]=64 [sm_80]=32 [sm_86]=40 [sm_89]=40 [sm_90]=32 [sm_100]=32 [sm_120]=40)
 
 # assemble PTXAS PTX: has ptxas assemble a text for every target that both know.
 assemble() {
-  local least target log used
+  local least target log entry used
   least=$(sed -n 's/^\.target sm_\([0-9]*\).*/\1/p' "$2")
   for target in $("$1" --help | grep -oE "'sm_[0-9]+'" | tr -d "'" | sort -uV); do
     [ "${target#sm_}" -ge "$least" ] || continue
     log=$("$1" -v -arch "$target" -o "$work/kernel.cubin" "$2" 2>&1) || fail "ptxas for $target: $log"
     ! grep -E '[1-9][0-9]* bytes spill' <<<"$log" || fail "registers spill on $target"
-    used=$(sed -n "/function 'decode_tiles'/,\$ s/.*Used \([0-9]*\) registers.*/\1/p" <<<"$log" | head -1)
-    [ "${used:-0}" -le "${registers[$target]:-255}" ] || fail "decode_tiles uses $used registers on $target"
-    echo "$(basename "$2") for $target: no spilled registers${used:+, $used in decode_tiles}"
+    for entry in decode_tiles decode_picked; do
+      used=$(sed -n "/function '$entry'/,\$ s/.*Used \([0-9]*\) registers.*/\1/p" <<<"$log" | head -1)
+      [ "${used:-0}" -le "${registers[$target]:-255}" ] || fail "$entry uses $used registers on $target"
+    done
+    echo "$(basename "$2") for $target: no spilled registers${used:+, $used in decode_picked}"
   done
 }
 

@@ -377,6 +377,30 @@ extern "C" __global__ void __launch_bounds__(512, 1) build_tables(const u8 *luts
   build({luts, (u32)n_luts}, (u32 *)shared_memory, t);
 }
 
+// Prepared is the shared memory of decode_tiles and decode_picked.
+struct Prepared {
+  Shared *shared;
+  Tables tables;
+  u8 *exponents;
+};
+
+constexpr u32 TABLES_SIZE = (4u << TABLE_BITS) + ROW, PREPARED_SIZE = sizeof(Shared) + TABLES_SIZE;
+
+// prepare copies tables from build_tables into shared memory. The whole block calls it. It contains
+// a barrier.
+DEVICE Prepared prepare(const u32x4 *tables) {
+  Shared *shared = (Shared *)shared_memory;
+  u32x4 *copy = (u32x4 *)(shared + 1);
+  NO_UNROLL for (u32 i = thread_index(); i < TABLES_SIZE / 16; i += THREADS) copy[i] = tables[i];
+  Tables t = {(u32 *)copy, (u8 *)((u32 *)copy + (1u << TABLE_BITS)), TABLE_BITS};
+  barrier();
+  return {shared, t, (u8 *)copy + TABLES_SIZE};
+}
+
+DEVICE void decode_tile(const Unit &u, const Prepared &p, u32 tile) {
+  decode_tile(u, p.tables, p.shared, p.exponents, shared_size() - PREPARED_SIZE & ~7u, tile);
+}
+
 // decode_tiles is decode with tables from build_tables, 16-byte aligned. Any number of blocks
 // decode n_tiles tiles. It needs 256 + 4352 + (most weights of a chunk + 32) bytes of shared
 // memory.
@@ -384,14 +408,42 @@ extern "C" __global__ void __launch_bounds__(512, 4)
     decode_tiles(const u8 *luts, const u8 *stream, const u8 *sign_mantissa, const u32 *positions, const u8 *gaps,
                  u16 *out, int n_luts, int n_bytes, int n_elems, const u32x4 *tables, int n_tiles) {
   Unit u = make_unit(luts, stream, sign_mantissa, positions, gaps, out, n_luts, n_bytes, n_elems, n_tiles);
-  constexpr u32 SIZE = (4u << TABLE_BITS) + ROW, FIXED = sizeof(Shared) + SIZE;
-  if (shared_size() < FIXED + 32) return;
-  Shared *shared = (Shared *)shared_memory;
-  u32x4 *copy = (u32x4 *)(shared + 1);
-  NO_UNROLL for (u32 i = thread_index(); i < SIZE / 16; i += THREADS) copy[i] = tables[i];
-  Tables t = {(u32 *)copy, (u8 *)((u32 *)copy + (1u << TABLE_BITS)), TABLE_BITS};
-  u8 *exponents = (u8 *)copy + SIZE;
-  barrier();
-  for (u32 tile = block_index(); tile < u.n_tiles; tile += block_count())
-    decode_tile(u, t, shared, exponents, shared_size() - FIXED & ~7u, tile);
+  if (shared_size() < PREPARED_SIZE + 32) return;
+  Prepared p = prepare(tables);
+  for (u32 tile = block_index(); tile < u.n_tiles; tile += block_count()) decode_tile(u, p, tile);
+}
+
+// is_picked reports whether a tile has weights of a picked owner. owners has two numbers for each
+// tile, of 16 bits, and picked a byte for each number.
+DEVICE bool is_picked(const u32 *owners, const u8 *picked, u32 tile) {
+  u32 both = owners[tile];
+  return (picked[both & 0xffff] | picked[both >> 16]) != 0;
+}
+
+// find_picked returns which of 32 tiles are picked: number i stands for tile first + i*block_count().
+// If none is, it goes on with the next 32; after the last tile, it returns 0.
+DEVICE u32 find_picked(const u32 *owners, const u8 *picked, u32 n_tiles, u32 &first) {
+  NO_UNROLL for (; first < n_tiles; first += 32 * block_count()) {
+    u32 tile = first + thread_index() % 32 * block_count();
+    u32 found = ballot(tile < n_tiles && is_picked(owners, picked, tile));
+    if (found != 0) return found;
+  }
+  return 0;
+}
+
+// decode_picked is decode_tiles for a mixture of experts: it decodes only the tiles that have
+// weights of a picked owner, and leaves the output of the others as it is. All warps of a block find
+// the block's picked tiles, 32 at a time, so they need no barrier for it, and a block without any
+// ends at once.
+extern "C" __global__ void __launch_bounds__(512, 4)
+    decode_picked(const u8 *luts, const u8 *stream, const u8 *sign_mantissa, const u32 *positions, const u8 *gaps,
+                  u16 *out, int n_luts, int n_bytes, int n_elems, const u32x4 *tables, int n_tiles, const u32 *owners,
+                  const u8 *picked) {
+  Unit u = make_unit(luts, stream, sign_mantissa, positions, gaps, out, n_luts, n_bytes, n_elems, n_tiles);
+  if (shared_size() < PREPARED_SIZE + 32) return;
+  u32 first = block_index(), left = find_picked(owners, picked, u.n_tiles, first);
+  if (left == 0) return;
+  Prepared p = prepare(tables);
+  for (; left != 0; first += 32 * block_count(), left = find_picked(owners, picked, u.n_tiles, first))
+    NO_UNROLL for (; left != 0; left &= left - 1) decode_tile(u, p, first + lowest(left) * block_count());
 }

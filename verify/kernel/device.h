@@ -62,6 +62,10 @@ DEVICE u32 add_from_above(u32 v, u32 lanes) {
   return r;
 }
 DEVICE u32 shuffle_down(u32 v, u32 lanes) { return __nvvm_shfl_sync_down_i32(ALL_LANES, v, lanes, 31); }
+// ballot returns the lanes for which a condition holds, lane 0 lowest.
+DEVICE u32 ballot(bool condition) { return __nvvm_vote_ballot_sync(ALL_LANES, condition); }
+// lowest returns the number of the lowest bit that is set.
+DEVICE u32 lowest(u32 v) { return __builtin_ctz(v); }
 DEVICE u32 shuffle(u32 v, u32 lane) { return __nvvm_shfl_sync_idx_i32(ALL_LANES, v, lane, 31); }
 
 // funnel_left returns the upper half of hi:lo shifted left by n, n = 0..32.

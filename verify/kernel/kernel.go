@@ -26,6 +26,10 @@ const (
 	DecodeTiles = "decode_tiles"
 )
 
+// DecodePicked is an entry point of df11 alone, for mixtures of experts. It decodes the tiles that
+// have weights of picked experts.
+const DecodePicked = "decode_picked"
+
 // Decode is an entry point with the name, parameters, and launch of the official kernel. Nothing
 // here launches it but tests. It's for the official loader (dfloat11 0.5.0) and the DFloat11 nodes
 // of ComfyUI: they load one file, dfloat11/decode.ptx, which df11-convert kernel replaces with ours.

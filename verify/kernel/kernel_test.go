@@ -80,7 +80,12 @@ func mustDecodeOwn(t *testing.T, m *ptx.Module, u *unit, v variant) {
 	must(t, fmt.Sprintf("decode %+v", v), u, out, err)
 	out, _, err = decodeTiles(m, u, v, 1+int(v.seed%3))
 	must(t, fmt.Sprintf("decode_tiles %+v", v), u, out, err)
+	out, _, err = decodePicked(m, u, v, 1+int(v.seed%3), allOf(u))
+	must(t, fmt.Sprintf("decode_picked %+v", v), u, out, err)
 }
+
+// allOf picks all tiles of a unit.
+func allOf(u *unit) *picks { return &picks{make([][2]uint16, u.nChunks()), []byte{1}} }
 
 // forKernels runs a test on our kernel and on the official one. Each run gets a function that
 // checks a unit's weights.
@@ -202,10 +207,13 @@ func mutants(t *testing.T, k *ptx.Kernel, u *unit, run func(*ptx.Kernel) ([]byte
 func TestMutants(t *testing.T) {
 	m, u := ownModule(t), normalUnit(t, 40000)
 	// 0: any number except none
-	for name, want := range map[string]int{Decode: 4, BuildTables: 0, DecodeTiles: 0} {
+	for name, want := range map[string]int{Decode: 4, BuildTables: 0, DecodeTiles: 0, DecodePicked: 0} {
 		lost, n := mutants(t, m.Kernels[name], u, func(k *ptx.Kernel) ([]byte, ptx.Stats, error) {
-			if name == Decode {
+			switch name {
+			case Decode:
 				return decode(k, u, variant{own: true})
+			case DecodePicked:
+				return decodePicked(m.With(k), u, variant{}, 2, allOf(u))
 			}
 			return decodeTiles(m.With(k), u, variant{}, 2)
 		})
@@ -235,6 +243,9 @@ func endsWell(t *testing.T, m *ptx.Module, u *unit, v variant, what string) {
 	if _, _, err := decodeTiles(m, u, v, 3); err != nil {
 		t.Errorf("decode_tiles, %s: %v", what, err)
 	}
+	if _, _, err := decodePicked(m, u, v, 3, allOf(u)); err != nil {
+		t.Errorf("decode_picked, %s: %v", what, err)
+	}
 }
 
 // TestNoWordHasTwoWriters takes a unit whose codes all claim one length. If that length is large,
@@ -263,6 +274,43 @@ func TestHostilePositions(t *testing.T) {
 			for skew := range 2 {
 				endsWell(t, m, &bad, variant{skew: skew, steps: 1e6, own: skew == 0}, fmt.Sprintf("chunk %d at %d", chunk, position))
 			}
+		}
+	}
+}
+
+// TestPicked decodes the tiles of picked owners, and wants all other weights left as they were.
+func TestPicked(t *testing.T) {
+	m, u := ownModule(t), normalUnit(t, 480000)
+	rng := rand.New(rand.NewPCG(1, 2))
+	for i := range 12 {
+		p := &picks{make([][2]uint16, u.nChunks()), make([]byte, 9)}
+		for tile := range p.owners { // owner 0 is never picked, a tile at a border has two
+			first := uint16(1 + 8*tile/len(p.owners))
+			p.owners[tile] = [2]uint16{first, uint16(min(8, 1+(8*tile+1)/len(p.owners)))}
+		}
+		for range i {
+			p.picked[1+rng.IntN(8)] = 1
+		}
+		grid := []int{1, 2, 7, u.nChunks()}[i%4]
+		out, stats, err := decodePicked(m, u, variant{seed: uint64(i)}, grid, p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		decoded := 0
+		for tile := range u.nChunks() {
+			from, to := 2*u.position(tile), 2*u.position(tile+1)
+			want := bytes.Repeat([]byte{0xa5}, to-from)
+			if p.has(tile) {
+				want, decoded = u.bf[from:to], decoded+(to-from)/2
+			}
+			if !bytes.Equal(out[from:to], want) {
+				t.Fatalf("%d blocks, %v: tile %d, picked %v, is wrong", grid, p.picked, tile, p.has(tile))
+			}
+		}
+		slots := 32 * stats.WarpInstructions
+		t.Logf("%d blocks: %d of %d weights, %d lane slots", grid, decoded, u.nElems(), slots)
+		if limit := int64(28*decoded + 512*100*grid); slots > limit {
+			t.Errorf("%d lane slots for %d weights in %d blocks; %d were enough", slots, decoded, grid, limit)
 		}
 	}
 }

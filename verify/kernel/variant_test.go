@@ -2,6 +2,7 @@ package kernel
 
 import (
 	"bytes"
+	"encoding/binary"
 
 	"github.com/df11-convert/df11-convert/internal/testing/ptx"
 )
@@ -67,8 +68,19 @@ func decode(k *ptx.Kernel, u *unit, v variant) ([]byte, ptx.Stats, error) {
 	return m.out, stats, err
 }
 
-// decodeTiles runs our two entry points with tables already built.
+// picks say what DecodePicked decodes: two owners of each tile, and the owners that are picked.
+type picks struct {
+	owners [][2]uint16
+	picked []byte
+}
+
+// decodeTiles runs DecodeTiles, with tables already built.
 func decodeTiles(mod *ptx.Module, u *unit, v variant, grid int) ([]byte, ptx.Stats, error) {
+	return decodePicked(mod, u, v, grid, nil)
+}
+
+// decodePicked runs BuildTables, and then DecodePicked, or DecodeTiles if p is nil.
+func decodePicked(mod *ptx.Module, u *unit, v variant, grid int, p *picks) ([]byte, ptx.Stats, error) {
 	m := newUnitMemory(u, v)
 	tables := m.Output("tables", make([]byte, TableBytes), 0)
 	built, err := mod.Kernels[BuildTables].Run(&m.Memory, ptx.Launch{
@@ -77,9 +89,28 @@ func decodeTiles(mod *ptx.Module, u *unit, v variant, grid int) ([]byte, ptx.Sta
 	if err != nil {
 		return nil, built, err
 	}
-	stats, err := mod.Kernels[DecodeTiles].Run(&m.Memory, ptx.Launch{
+	k, args := mod.Kernels[DecodeTiles], append(m.args(u), tables, uint64(u.nChunks()))
+	if p != nil {
+		k = mod.Kernels[DecodePicked]
+		args = append(args, m.Input("owners", p.bytes(), 0), m.Input("picked", p.picked, 0))
+	}
+	stats, err := k.Run(&m.Memory, ptx.Launch{
 		Grid: min(grid, u.nChunks()), Block: Threads, SharedBytes: TilesShared(min(u.most(), 32768)), Seed: v.seed, MaxSteps: v.steps,
-		Corrupt: v.corrupt, Args: append(m.args(u), tables, uint64(u.nChunks())),
+		Corrupt: v.corrupt, Args: args,
 	})
 	return m.out, stats, err
+}
+
+// bytes returns the owners as the kernel reads them.
+func (p *picks) bytes() []byte {
+	var b []byte
+	for _, o := range p.owners {
+		b = binary.LittleEndian.AppendUint32(b, uint32(o[1])<<16|uint32(o[0]))
+	}
+	return b
+}
+
+// has reports whether a tile is decoded.
+func (p *picks) has(tile int) bool {
+	return p.picked[p.owners[tile][0]]|p.picked[p.owners[tile][1]] != 0
 }

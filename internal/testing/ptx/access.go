@@ -146,3 +146,24 @@ func lastLane(lane, c int) int {
 	segment := c >> 8 & 31
 	return lane&segment | c&31&^segment
 }
+
+// buildBallot builds vote.sync.ballot.b32 d, p, members: the lanes for which p holds.
+func buildBallot(c *compiler, in *instr, mods, ops []string) {
+	if len(mods) < 2 || mods[0] != "sync" || mods[1] != "ballot" {
+		unsupported("vote.%s", strings.Join(mods, "."))
+	}
+	dst, p, members := c.register(ops[0]), c.sources(ops[1:2], types["pred"])[0], c.sources(ops[2:], types["b32"])[0]
+	in.do = func(w *warp, mask uint32) (int, error) {
+		votes := uint64(0)
+		for lane := range lanes(mask) {
+			if asked := uint32(w.rows[members][lane]); asked&^mask != 0 {
+				return lane, fmt.Errorf("ballot for lanes %08x reached by %08x", asked, mask)
+			}
+			votes |= w.rows[p][lane] << lane
+		}
+		for lane := range lanes(mask) {
+			w.rows[dst][lane] = votes
+		}
+		return 0, nil
+	}
+}

@@ -75,12 +75,13 @@ var opcodes = map[string]builder{
 	"clz": arith(func(t typ) eval {
 		return func(a, _, _ uint64) uint64 { return uint64(bits.LeadingZeros64(a) - 64 + t.bits) }
 	}),
+	"popc": arith(func(typ) eval { return func(a, _, _ uint64) uint64 { return uint64(bits.OnesCount64(a)) } }),
 	"prmt": arith(func(typ) eval { return permute }),
 	"selp": arith(func(typ) eval { return choose }),
 	"mov":  buildMove,
 	"cvta": buildGlobalAddress, "cvt": buildConvert,
 	"mul": buildMultiply, "mad": buildMultiply, "shf": buildFunnel, "lop3": buildLogic, "bfi": buildInsertField, "setp": buildCompare,
-	"ld": buildLoad, "st": buildStore, "shfl": buildShuffle,
+	"ld": buildLoad, "st": buildStore, "shfl": buildShuffle, "vote": buildBallot,
 	"bra": buildBranch, "ret": buildReturn, "bar": buildBarrier,
 }
 

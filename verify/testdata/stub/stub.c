@@ -29,12 +29,12 @@ enum { MAX_BLOCKS = 4096, MAX_STREAMS = 64, MAX_OPS = 4096, MAX_FAULTS = 64, MAX
 
 // An allocation, on a device (really in the host's memory) or pinned.
 struct block { u8 *at; size_t n; int pinned, device; };
-struct op { int kind; ptr dst; ptr src; size_t n; int value; uint64_t args[11]; u32 shared, blocks; int function; struct event *event; };
+struct op { int kind; ptr dst; ptr src; size_t n; int value; uint64_t args[13]; u32 shared, blocks; int function; struct event *event; };
 struct stream { int used, device, n, hung; struct op ops[MAX_OPS]; };
 struct event { struct stream *stream; int reached, asked; };
 struct fault { char what[16], call[48]; long n, value; };
 enum { COPY = 1, FILL, LAUNCH, RECORD };
-enum { DECODE = 1, BUILD, TILES };
+enum { DECODE = 1, BUILD, TILES, PICKED };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct block blocks[MAX_BLOCKS];
@@ -119,7 +119,14 @@ static int gap_at(const u8 *gaps, int64_t window) {
   return v;
 }
 
-static result decode(uint64_t *a, int n_tiles) {
+// is_picked reports whether decode_picked decodes a tile.
+static int is_picked(uint64_t *a, int64_t tile) {
+  u32 both = ((u32 *)a[11])[tile];
+  const u8 *picked = (u8 *)a[12];
+  return picked[both & 0xffff] | picked[both >> 16];
+}
+
+static result decode(uint64_t *a, int n_tiles, int picks) {
   const u8 *luts = (u8 *)a[0], *stream = (u8 *)a[1], *sm = (u8 *)a[2], *gaps = (u8 *)a[4];
   const u32 *positions = (u32 *)a[3];
   uint16_t *out = (uint16_t *)a[5];
@@ -128,6 +135,7 @@ static result decode(uint64_t *a, int n_tiles) {
       !inside(a[4], 320 * n_tiles + 1) || !inside(a[5], 2 * (size_t)n_elems))
     return complain("decode outside its buffers");
   for (int64_t tile = 0; tile < n_tiles; tile++) {
+    if (picks && !is_picked(a, tile)) continue;
     u32 at = positions[tile], end = tile + 1 < n_tiles ? positions[tile + 1] : (u32)n_elems;
     for (int64_t w = tile * 512; w < tile * 512 + 512; w++)
       for (int64_t bit = w * 64 + gap_at(gaps, w); bit < w * 64 + 64;) {
@@ -159,7 +167,7 @@ static result decode_faulty(struct op *o, int device, int n_tiles) {
     if (!strcmp(faults[k].what, "crash")) return broken[device] = faults[k].value;
     if (!strcmp(faults[k].what, "idle")) idle = 1;
   }
-  result r = idle ? 0 : decode(o->args, n_tiles);
+  result r = idle ? 0 : decode(o->args, n_tiles, o->function == PICKED);
   for (int k = 0; k < n_faults; k++)
     if (!strcmp(faults[k].what, "flip") && faults[k].n == n_decoded) ((uint16_t *)o->args[5])[faults[k].value] ^= 0x0010;
   return r;
@@ -335,7 +343,7 @@ result cuModuleLoadData(ptr *m, const char *image) {
 
 result cuModuleGetFunction(ptr *f, ptr m, const char *name) {
   ENTER_CONTEXT("cuModuleGetFunction");
-  *f = !strcmp(name, "decode") ? DECODE : !strcmp(name, "build_tables") ? BUILD : !strcmp(name, "decode_tiles") ? TILES : 0;
+  *f = !strcmp(name, "decode") ? DECODE : !strcmp(name, "build_tables") ? BUILD : !strcmp(name, "decode_tiles") ? TILES : !strcmp(name, "decode_picked") ? PICKED : 0;
   if (!r && !*f) r = NOT_FOUND;
   LEAVE;
 }
@@ -416,9 +424,9 @@ result cuEventQuery(struct event *e) {
 }
 
 result cuLaunchKernel(ptr f, u32 gx, u32 gy, u32 gz, u32 bx, u32 by, u32 bz, u32 shared, struct stream *s, void **args, void **extra) {
-  static const int n_args[] = {0, 9, 3, 11};
+  static const int n_args[] = {0, 9, 3, 11, 13};
   ENTER_CONTEXT("cuLaunchKernel");
-  if (!r && (f < DECODE || f > TILES || gx < 1 || gy != 1 || gz != 1 || bx != 512 || by != 1 || bz != 1 || extra)) r = complain("launch");
+  if (!r && (f < DECODE || f > PICKED || gx < 1 || gy != 1 || gz != 1 || bx != 512 || by != 1 || bz != 1 || extra)) r = complain("launch");
   if (!r && shared > 49152) r = complain("more shared memory than allowed");
   note("launch %s%ld: %ld blocks", "", f, gx);
   struct op o = {.kind = LAUNCH, .function = f, .shared = shared, .blocks = gx};
