@@ -6,6 +6,6 @@ set -euo pipefail
 cd "$(dirname "$0")/../.."
 
 export DF11_DEEP=1
-go test -count=1 -timeout 30m -run '^(TestKill|TestSignals|TestSlicesKilledAndFailing)$' ./cmd/df11-convert
+go test -count=1 -timeout 30m -run '^(TestKill|TestKillOfParameters|TestSignals|TestSlicesKilledAndFailing)$' ./cmd/df11-convert
 go test -count=1 -timeout 30m -run '^(TestEveryConversionSurvives)$' ./internal/convert
 go test -count=1 -timeout 30m -run '^(TestForgeries|TestEveryFileCounts)$' ./cmd/df11-convert # every original, every level

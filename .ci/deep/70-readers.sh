@@ -57,6 +57,11 @@ once "$peft" adapters || skip 'PyPI does not give peft: no adapter was tried wit
 # The code of cards for df11, as it stands.
 for path in '' "$venv/transformers-5"; do run "$path:$work/df11" cards.py "$work/cards"; done
 
+# Mixtures of experts, whose experts transformers 5 calls with the router's picks; and units that are parameters, forged.
+run "$venv/transformers-5:$work/df11" experts_test.py "$work"
+official="env PYTHONPATH=$venv/transformers-5 $venv/bin/python -W ignore .ci/deep/readers/refuses.py $work"
+run "$venv/transformers-5:$work/df11" forged.py "$work" "$official"
+
 for path in '' "$venv/transformers-5"; do
   run "$path:$work/df11:$peft" df11_test.py "$work"
   # A flipped bit must be noticed, or else nothing below means anything.

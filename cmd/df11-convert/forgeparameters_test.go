@@ -1,8 +1,10 @@
 package main
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -12,18 +14,23 @@ import (
 // expertsModel has fused experts. Of slicesModel, gate_up_proj is cut.
 const expertsModel, slicesModel = "org/experts", "org/experts2 slices"
 
+// slicesDict cuts gate_up_proj.
+const slicesDict = `{"model\\.layers\\.\\d+\\.mlp\\.experts\\.gate_up_proj\\.(0|2|5)": [],
+	"model\\.layers\\.\\d+\\.mlp\\.experts\\.down_proj": []}`
+
 // expertFiles returns a small model whose layers have all experts in two tensors.
-func expertFiles() map[string][]byte {
+func expertFiles(layers int) map[string][]byte {
 	c := world.NewCheckpoint(3)
 	c.Block("", "model.embed_tokens", "lm_head")
-	for _, layer := range []string{"model.layers.0.", "model.layers.1."} {
+	for i := range layers {
+		layer := fmt.Sprintf("model.layers.%d.", i)
 		c.Block(layer, "self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj", "self_attn.o_proj", "input_layernorm", "mlp.router")
 		c.Add(layer+"mlp.experts.gate_up_proj", "BF16", 0, 6, 32, 48)
 		c.Add(layer+"mlp.experts.gate_up_proj_bias", "BF16", 0, 6, 32)
 		c.Add(layer+"mlp.experts.down_proj", "BF16", 0, 6, 48, 16)
 	}
 	return map[string][]byte{"model.safetensors": c.File(),
-		"config.json": []byte(`{"architectures": ["GptOssForCausalLM"], "model_type": "gpt_oss", "num_hidden_layers": 2, "num_local_experts": 6, "tie_word_embeddings": false}`)}
+		"config.json": []byte(`{"architectures": ["GptOssForCausalLM"], "model_type": "gpt_oss", "num_hidden_layers": ` + strconv.Itoa(layers) + `, "num_local_experts": 6, "tie_word_embeddings": false}`)}
 }
 
 // renameUnit renames a unit's arrays in a file, and keeps the others.
@@ -47,10 +54,9 @@ func TestParameterForgeries(t *testing.T) {
 	const inner = "model_layers_0_mlp_experts_gate_up_proj_"
 	const unit = "model.layers.0.mlp.experts"
 	g := newForger(t)
-	g.add(expertsModel, expertFiles())
+	g.add(expertsModel, expertFiles(2))
 	dict := filepath.Join(t.TempDir(), "dict.json")
-	world.Must(t, os.WriteFile(dict, []byte(`{"model\\.layers\\.\\d+\\.mlp\\.experts\\.gate_up_proj\\.(0|2|5)": [],
-		"model\\.layers\\.\\d+\\.mlp\\.experts\\.down_proj": []}`), 0o600))
+	world.Must(t, os.WriteFile(dict, []byte(slicesDict), 0o600))
 	g.models[slicesModel] = g.convert(expertsModel, "--pattern-dict", dict)
 	for _, model := range []string{expertsModel, slicesModel} {
 		if !strings.Contains(string(g.models[model]["config.json"]), `"version": "0.5.0+parameters"`) {

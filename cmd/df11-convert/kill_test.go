@@ -150,6 +150,64 @@ func TestKill(t *testing.T) {
 	}
 }
 
+// TestKillOfParameters kills conversions whose units are parameters of modules and slices of them,
+// and then refreshes of their results, after a bit of an expert was changed. Run again, each ends
+// with the bytes of an undisturbed one.
+func TestKillOfParameters(t *testing.T) {
+	t.Parallel()
+	dict := filepath.Join(t.TempDir(), "dict.json")
+	world.Must(t, os.WriteFile(dict, []byte(slicesDict), 0o600))
+	start := func(t *testing.T) *victim {
+		v := &victim{Server: hubtest.Start(t), home: t.TempDir(), args: []string{"--pattern-dict", dict}}
+		files := expertFiles(12)
+		files["README.md"] = []byte("---\nlicense: mit\n---\n")
+		v.AddRepo("org/model", files)
+		v.ResetLog()
+		return v
+	}
+	tune := func(v *victim) {
+		b := bytes.Clone(expertFiles(12)["model.safetensors"])
+		b[len(b)*2/3] ^= 1
+		v.Push("org/model", "main", map[string][]byte{"model.safetensors": b})
+		v.ResetLog()
+	}
+	must := func(t *testing.T, v *victim) map[string]string {
+		t.Helper()
+		if err := v.run(t, 0, nil); err != nil {
+			t.Fatalf("%v\n%s", err, &v.stderr)
+		}
+		sums := v.target()
+		delete(sums, names.Card) // card and manifest of a refresh say what an earlier run has checked
+		delete(sums, names.Manifest)
+		return sums
+	}
+	base := start(t)
+	want, first := must(t, base), len(base.Requests())
+	tune(base)
+	tuned, second := must(t, base), len(base.Requests())
+	if maps.Equal(want, tuned) || len(want) != 12*4+4 { // three slices, and down_proj
+		t.Fatalf("%d files", len(want))
+	}
+	for _, seed := range world.Seeds(t, 3, 30) {
+		t.Run(fmt.Sprintf("DF11_SEED=%d", seed), func(t *testing.T) {
+			t.Parallel()
+			v, rnd := start(t), rand.New(rand.NewPCG(seed, 1))
+			v.stopped(t, 1+rnd.IntN(first), time.Duration(rnd.IntN(20))*time.Millisecond, syscall.SIGKILL)
+			if got := must(t, v); !maps.Equal(got, want) {
+				t.Errorf("the repo differs from an undisturbed one: %d files, want %d", len(got), len(want))
+			}
+			tune(v)
+			v.stopped(t, 1+rnd.IntN(second), 0, syscall.SIGKILL)
+			if rnd.IntN(2) == 0 {
+				v.home = t.TempDir() // another machine
+			}
+			if got := must(t, v); !maps.Equal(got, tuned) {
+				t.Errorf("the refreshed repo differs from an undisturbed one: %d files, want %d", len(got), len(tuned))
+			}
+		})
+	}
+}
+
 // whole checks that a target that looks finished has every file of its manifest. A small result
 // comes with one commit, and then a kill can't harm it.
 func (v *victim) whole(t *testing.T) {

@@ -190,7 +190,7 @@ func sources(kind string) map[string][]byte {
 		"comfy":    {"flux1-dev.safetensors": comfyFlux("")},
 		"prefixed": {"flux1-dev.safetensors": comfyFlux("model.diffusion_model.")},
 		"several":  {"all-in-one.safetensors": severalModels()},
-		"experts":  expertFiles(),
+		"experts":  expertFiles(2),
 	}[kind]
 }
 

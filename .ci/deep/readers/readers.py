@@ -12,7 +12,7 @@ With --df11 the loader is our own, which needs no card. It loads each model twic
 DF11_TEST_DRIVER names a stand-in for the GPU's driver.
 """
 import contextlib
-
+import functools
 import json
 import os
 import pathlib
@@ -148,6 +148,26 @@ def by_df11(folder):
     return [lambda d=d: scope(d) for d in ways]
 
 
+def spoil_experts(model):
+    """Has the experts that a router didn't pick be NaN from now on, where df11 might not decode them; says how many modules have such."""
+    from df11 import units
+
+    def spoil(view, e, module, args, kwargs):
+        picks = e.picks(module, args, kwargs)
+        if picks is not None:
+            left = torch.ones(e.n + 1, dtype=torch.bool).index_fill_(0, picks.flatten(), False)[:-1]
+            weight = module.__dict__[view.name]
+            view.of(weight.group.scratch.weights(weight.device).data)[left] = float("nan")
+    n = 0
+    for group in [h for m in model.modules() for h in m._forward_pre_hooks.values() if isinstance(h, units.Group)]:
+        for e in group.experts:
+            n += 1
+            for view in (v for v in group.views if v.path == e.path):
+                hook = functools.partial(spoil, view, e)
+                group.module.get_submodule(e.path).register_forward_pre_hook(hook, with_kwargs=True)
+    return n
+
+
 def compare_units(model, want):
     """Decodes each module that is compressed, called or not, and compares its weights; returns their names."""
     names = set()
@@ -187,6 +207,11 @@ def check_model(loads, cls, source):
             got_out, got = official.weights_used(model, lambda: [call(model) for call in calls])
         compare_weights(got, used, model.state_dict(), want.state_dict(keep_vars=True), compare_units(model, want))
         compare_outputs(got_out, want_out)
+        if DF11:
+            routed = spoil_experts(model)
+            scope["how"] += f", {routed} routed" * (routed > 0)
+            with torch.no_grad():
+                compare_outputs([call(model) for call in calls], want_out)
         if DF11 and cls.__name__.endswith("ForCausalLM") and want.can_generate():
             scope["inputs"] = {"input_ids": torch.arange(8, 14)[None], "attention_mask": torch.ones(1, 6, dtype=torch.long)}
             scope["output"] = model.generate(**scope["inputs"], max_new_tokens=card.TOKENS, do_sample=False)

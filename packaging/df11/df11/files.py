@@ -7,7 +7,7 @@ knows a model class.
 import json
 import re
 from pathlib import Path
-from typing import Dict, Iterator, List, NamedTuple, Optional, Tuple
+from typing import Dict, Iterator, List, NamedTuple, Optional, Set, Tuple
 
 import torch
 from safetensors import SafetensorError, safe_open
@@ -79,6 +79,7 @@ class Files(NamedTuple):
     config: dict
     plain: Dict[str, Stored]  # tensors that aren't compressed
     units: Dict[str, Unit]
+    parameters: bool  # whether units may fill parameters of other names than weight (docs/format.md §17)
 
 
 def chunks(n_bytes: int) -> int:
@@ -129,7 +130,7 @@ def find(name: str, subfolder: Optional[str], **hub) -> Path:
 def read(folder: Path) -> Files:
     """Reads the headers of all .safetensors files of a folder, and the dict of its config.json."""
     config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
-    patterns = pattern_dict(config.get("dfloat11_config"), folder)
+    patterns, extensions = pattern_dict(config.get("dfloat11_config"), folder)
     tensors: Dict[str, Stored] = {}
     for file in sorted(folder.iterdir()):
         if file.suffix != ".safetensors":
@@ -147,7 +148,7 @@ def read(folder: Path) -> Files:
     stray = [n for n in tensors if n.rpartition(".")[2] in set(ARRAYS) - {"gaps"} and tensors[n].dtype in ("U8", "I64")]
     if stray:
         raise DF11Error(f"{stray[0]} belongs to a unit without encoded_exponent")
-    return Files(folder, config, tensors, units)
+    return Files(folder, config, tensors, units, "parameters" in extensions)
 
 
 def headers(file: Path) -> Iterator[Stored]:
@@ -161,16 +162,18 @@ def headers(file: Path) -> Iterator[Stored]:
         raise DF11Error(f"{file}: {e}") from e
 
 
-def pattern_dict(stated, folder: Path) -> Dict[str, List[str]]:
-    """Checks a dfloat11_config and returns its patterns."""
+def pattern_dict(stated, folder: Path) -> Tuple[Dict[str, List[str]], Set[str]]:
+    """Checks a dfloat11_config and returns its patterns, and the extensions that it names."""
     if not isinstance(stated, dict):
         raise DF11Error(f"{folder}: config.json has no dfloat11_config, so this isn't a DF11 model")
     version, _, extensions = str(stated.get("version")).partition("+")
     if not re.fullmatch(r"0\.[2-5]\.\d+", version):
         raise DF11Error(f"{folder}: format {stated.get('version')!r} is unknown; this reads 0.2 to 0.5")
-    unknown = set(filter(None, extensions.split("."))) - EXTENSIONS
-    if unknown:
-        raise DF11Error(f"{folder}: the format's extension {sorted(unknown)[0]!r} is unknown")
+    named = set(filter(None, extensions.split(".")))
+    if named - EXTENSIONS:
+        raise DF11Error(f"{folder}: the format's extension {sorted(named - EXTENSIONS)[0]!r} is unknown")
+    if named and {"threads_per_block", "bytes_per_thread"} & stated.keys():
+        raise DF11Error(f"{folder}: with format {stated['version']}, dfloat11_config must not have threads_per_block and bytes_per_thread")
     shape = stated.get("threads_per_block", [512]), stated.get("bytes_per_thread", 8)
     if shape not in (([512], 8), ((512,), 8)):
         raise DF11Error(f"{folder}: {shape[0]} threads with {shape[1]} bytes; only [512] with 8 are known")
@@ -184,11 +187,13 @@ def pattern_dict(stated, folder: Path) -> Dict[str, List[str]]:
             re.compile(p)
         except re.error as e:
             raise DF11Error(f"{folder}: the pattern {p!r} is no regular expression: {e}") from e
-    return patterns
+    return patterns, named
 
 
 def unit(path: str, patterns: Dict[str, List[str]], tensors: Dict[str, Stored]) -> Unit:
     """Takes the arrays of a unit out of tensors, and checks their types and sizes."""
+    if not re.fullmatch(r"\w+(\.\w+)*", path):
+        raise DF11Error(f"{path!r} isn't the path of a module")
     matching = [p for p in patterns if re.fullmatch(p, path)]
     if len(matching) != 1:
         raise DF11Error(f"{path}: {len(matching)} patterns of the pattern_dict match this unit")

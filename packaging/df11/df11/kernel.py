@@ -8,7 +8,7 @@ import functools
 import os
 import sys
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, Optional
 
 import torch
 
@@ -65,10 +65,14 @@ def pack(unit: Unit, layout: Layout, device: torch.device, pin: bool = False) ->
     return packed
 
 
+def positions(packed: torch.Tensor, layout: Layout) -> torch.Tensor:
+    """Returns the first weight of each chunk, and the number of weights."""
+    return packed[layout.positions : layout.positions + 4 * layout.n_chunks + 4].view(torch.int32)
+
+
 def widest(packed: torch.Tensor, layout: Layout) -> int:
     """Returns how many weights the chunk with the most weights has."""
-    end = layout.positions + 4 * layout.n_chunks + 4
-    return int(packed[layout.positions : end].view(torch.int32).diff().max())
+    return int(positions(packed, layout).diff().max())
 
 
 def align(n: int) -> int:
@@ -139,7 +143,9 @@ class Device:
             module = d.handle("cuModuleLoadData", (Path(__file__).parent / "decode.ptx").read_bytes())
             self.build_tables = d.handle("cuModuleGetFunction", module, b"build_tables")
             self.decode_tiles = d.handle("cuModuleGetFunction", module, b"decode_tiles")
-            d.call("cuFuncSetAttribute", self.decode_tiles, 9, 100)  # prefer shared memory to cache
+            self.decode_picked = d.handle("cuModuleGetFunction", module, b"decode_picked")
+            for function in (self.decode_tiles, self.decode_picked):
+                d.call("cuFuncSetAttribute", function, 9, 100)  # prefer shared memory to cache
 
     def __enter__(self):
         self.driver.call("cuCtxPushCurrent_v2", self.context)
@@ -189,9 +195,14 @@ class Launch:
         with self.device:
             self.device.launch(self.device.build_tables, 1, TABLE_SHARED, self.tables)
 
-    def decode(self) -> None:
-        """Enqueues decoding; the caller has made the device's context current."""
-        self.device.launch(self.device.decode_tiles, self.blocks, self.shared, self.tiles)
+    def picked(self, owners: torch.Tensor, mask: torch.Tensor) -> Arguments:
+        """Returns the arguments that decode only the chunks of which mask has an owner; both must stay in place."""
+        return Arguments(*(v.value for v in self.tiles.values), owners.data_ptr(), mask.data_ptr())
+
+    def decode(self, picked: Optional[Arguments] = None) -> None:
+        """Enqueues decoding, of all or of what is picked; the caller has made the device's context current."""
+        function = self.device.decode_picked if picked else self.device.decode_tiles
+        self.device.launch(function, self.blocks, self.shared, picked or self.tiles)
 
 
 @functools.lru_cache(maxsize=None)

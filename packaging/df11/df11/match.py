@@ -122,6 +122,8 @@ def match(model: torch.nn.Module, files: Files) -> Tuple[List[Fill], List[str]]:
         target, pattern = names.find(piece.name)
         if target is None:
             target = slice_target(piece, names)
+        if target is not None and piece.n and not piece.name.endswith(".weight") and not files.parameters:
+            raise DF11Error(f"{piece.name} is a parameter, and the version of dfloat11_config doesn't say that there are such")
         if target is None:
             unused.append(left_over(piece, model, names))
         else:

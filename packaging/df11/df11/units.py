@@ -9,7 +9,7 @@ from typing import Dict, List, NamedTuple, Optional, Tuple
 import torch
 from torch import nn
 
-from . import kernel
+from . import experts, kernel
 from .files import DF11Error, Unit
 from .match import Fill, Part, numel, submodule
 
@@ -129,6 +129,17 @@ class Scratch:
         self.__dict__.update(state, decoded={}, copied={}, versions={}, last={})
 
 
+REST = None  # key of the part of a group that isn't of experts
+
+
+class Masked(NamedTuple):
+    """A part of a group's weights, as a byte for each owner of chunks, and the launches' arguments."""
+
+    mask: torch.Tensor
+    owners: List[torch.Tensor]
+    arguments: List[kernel.Arguments]
+
+
 class Group:
     """Units that are decoded together, before each call of their module; it's the hook that does so."""
 
@@ -153,7 +164,11 @@ class Group:
         self.owners = [self.module.get_submodule(view.path) for view in self.views]  # peft may move them
         self.stand_in("meta")
         self.scratch.n_weights = max(self.scratch.n_weights, self.n_weights)
+        self.experts = experts.find(self.module, self.views)
         self.module.register_forward_pre_hook(self, with_kwargs=True)
+        for e in self.experts:
+            if e.path:
+                self.module.get_submodule(e.path).register_forward_pre_hook(Routed(self, e), with_kwargs=True)
         self.module.register_state_dict_post_hook(Save(self))
         for path in sorted({view.path for view in self.views} - {""}):
             self.module.get_submodule(path).register_forward_pre_hook(Inside(self, path))
@@ -182,6 +197,9 @@ class Group:
         except DF11Error as e:
             raise DF11Error(f"{self.path} can't be decoded on {device}: {e}; df11.load(..., decode=True) loads it as BF16") from e
         weights, launches, at = self.scratch.weights(device), [], 0
+        segments, tables = None, []
+        if self.experts and not self.runs_on:  # else copying takes far longer than decoding
+            segments = experts.segments(self.experts, self.views, self.n_weights)
         for source, layout in zip(packed, self.layouts):
             place = self.scratch.bytes(device)[: layout.size] if self.runs_on else source
             if self.runs_on:
@@ -190,51 +208,100 @@ class Group:
             launch.build()
             if self.runs_on:
                 source[: kernel.TABLE_BYTES].copy_(place[: kernel.TABLE_BYTES])
+            if segments:
+                tables.append(experts.owners(segments, kernel.positions(source, layout), at))
             launches.append((launch, place, source))
             at += layout.n_weights
-        self.show(Sealed, weights)
         self.gpu, self.launches, self.device = gpu, launches, device
+        self.parts = self.part(tables) if experts.worth(tables) else {}
+        self.later = {e.path for e in self.experts} if REST in self.parts else set()
+        self.rest = {view.path for view in self.views} - self.later
+        self.looks = {kind: [kind.of(self, view, weights) for view in self.views] for kind in (Sealed, Weight)}
+        self.show(Sealed, {view.path for view in self.views})
         self.bound = [p.data_ptr() for p in packed]
 
-    def decode(self) -> None:
-        """Enqueues decoding."""
+    def part(self, tables: List[torch.Tensor]) -> Dict[Optional[str], Masked]:
+        """Makes what decodes a part of the weights: for each module of experts, and for all that isn't of experts."""
+        alone = self.experts[0].path == ""
+        made = {e.path: experts.mask(self.experts, self.device, rest=alone) for e in self.experts}
+        if not alone:
+            made[REST] = experts.mask(self.experts, self.device, rest=True)
+        return {
+            path: Masked(m, tables, [launch.picked(t, m) for (launch, *_), t in zip(self.launches, tables)]) for path, m in made.items()
+        }
+
+    def decode(self, part: Optional[Masked] = None) -> None:
+        """Enqueues decoding, of all weights or of a part."""
+        with self.gpu:
+            for i, (launch, place, source) in enumerate(self.launches):
+                if self.runs_on:
+                    place.copy_(source, non_blocking=True)
+                launch.decode(part.arguments[i] if part else None)
+        self.scratch.renew(self, self.device)
+
+    def ready(self) -> None:
+        """Prepares for a call, if something was moved."""
         if self.bound != [self.module._buffers[key].data_ptr() for key in self.keys]:
             self.bind()
         dtype = self.owners[0]._parameters[self.views[0].name].dtype
         if dtype != torch.bfloat16:
             raise DF11Error(f"the model was made {dtype}; " + CONSTANT)
-        with self.gpu:
-            for launch, place, source in self.launches:
-                if self.runs_on:
-                    place.copy_(source, non_blocking=True)
-                launch.decode()
-        self.scratch.renew(self, self.device)
-        if self.sealed:
-            self.show(Weight, self.scratch.weights(self.device))
 
-    def show(self, kind: type, weights: torch.Tensor) -> None:
-        """Makes views of the weights the parameters of their modules."""
-        self.sealed = kind is Sealed
-        for owner, view in zip(self.owners, self.views):
-            owner.__dict__[view.name] = kind.of(self, view, weights)
+    def show(self, kind: type, paths) -> None:
+        """Makes views of the weights the parameters of the modules with these paths."""
+        for owner, view, look in zip(self.owners, self.views, self.looks[kind]):
+            if view.path in paths and owner.__dict__.get(view.name) is not look:
+                owner.__dict__[view.name] = look
 
     @torch.compiler.disable  # a graph break
     def __call__(self, module: nn.Module, args, kwargs) -> None:
         if torch.is_grad_enabled() and needs_gradients(module, args, kwargs):
             raise DF11Error(f"{self.path}: gradients need weights that last; df11.load(..., decode=True) has them, else use torch.no_grad()")
-        self.decode()
+        self.ready()
+        if "" in self.parts:
+            self.decode_experts(self.experts[0], self.experts[0].picks(module, args, kwargs))
+            return
+        self.decode(self.parts.get(REST))
+        self.show(Weight, self.rest)
+        self.show(Sealed, self.later)
+
+    def decode_experts(self, e: experts.Experts, picks: Optional[torch.Tensor]) -> None:
+        """Enqueues decoding the experts that were picked, or all weights."""
+        part = self.parts[e.path]
+        self.decode(part if experts.pick(e, part.mask, picks) else None)
+        self.show(Weight, {e.path})
 
     def values(self) -> List[torch.Tensor]:
         """Decodes the weights into tensors of their own, on the CPU, in the order of the views."""
+        self.ready()
         self.decode()
         weights = self.scratch.weights(self.device)
         return [view.of(weights).to("cpu", copy=True, memory_format=torch.contiguous_format) for view in self.views]
 
     def __getstate__(self) -> dict:
-        return {k: v for k, v in self.__dict__.items() if k not in ("gpu", "launches", "device", "bound", "sealed")}
+        return {k: v for k, v in self.__dict__.items() if k not in LIVE}
 
     def __setstate__(self, state: dict) -> None:
-        self.__dict__.update(state, gpu=None, launches=[], device=None, bound=None, sealed=True)
+        self.__dict__.update(state, gpu=None, launches=[], device=None, bound=None, parts={}, looks={}, later=set(), rest=set())
+
+
+LIVE = ("gpu", "launches", "device", "bound", "parts", "looks", "later", "rest")  # of a group, made by bind
+
+
+class Routed:
+    """The hook of a module of experts, inside a group's module."""
+
+    def __init__(self, group: Group, e: experts.Experts):
+        self.group, self.experts = group, e
+
+    @torch.compiler.disable
+    def __call__(self, module: nn.Module, args, kwargs) -> None:
+        group, path = self.group, self.experts.path
+        if path not in group.later:
+            return  # decoded with the rest
+        if group.scratch.last.get(group.device) is not group:
+            raise DF11Error(f"{group.path}.{path} runs outside its module, so it isn't decoded; df11.load(..., decode=True)")
+        group.decode_experts(self.experts, self.experts.picks(module, args, kwargs))
 
 
 def needs_gradients(module: nn.Module, args, kwargs) -> bool:
