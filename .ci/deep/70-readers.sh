@@ -59,7 +59,7 @@ for path in '' "$venv/transformers-5"; do run "$path:$work/df11" cards.py "$work
 
 # Mixtures of experts, whose experts transformers 5 calls with the router's picks; and units that are parameters, forged.
 run "$venv/transformers-5:$work/df11" experts_test.py "$work"
-official="env PYTHONPATH=$venv/transformers-5 $venv/bin/python -W ignore .ci/deep/readers/refuses.py $work"
+official="threads_per_block env PYTHONPATH=$venv/transformers-5 $venv/bin/python -W ignore .ci/deep/readers/refuses.py $work"
 run "$venv/transformers-5:$work/df11" forged.py "$work" "$official"
 
 for path in '' "$venv/transformers-5"; do

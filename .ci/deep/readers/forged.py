@@ -3,7 +3,8 @@
 Usage: forged.py DF11_CONVERT SCRATCH [READER...]
 
 The models are tiny mixtures of experts: of one, the experts of a layer are a unit, of the other, gate_up_proj is cut into
-slices. Both readers get the very same folders. READER is a command that is run with an honest folder, and must fail.
+slices. Both readers get the very same folders. READER is a word and a command, which is run with an honest folder: it must fail
+with an error that has the word.
 """
 import json
 import os
@@ -201,10 +202,12 @@ def main(readers):
         state = load().state_dict()
         assert [n for n in want if not torch.equal(state[n], want[n])] == []
         for reader in readers:
-            done = subprocess.run([*reader.split(), FORGED], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
-            print(f"{reader}: {done.stdout.strip().splitlines()[-1:]}")
-            if done.returncode == 0:
-                wrong.append(f"{reader} loads a folder with parameters")
+            word, *command = reader.split()
+            done = subprocess.run([*command, FORGED], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+            end = (done.stdout.strip().splitlines() or [""])[-1]
+            print(f"{command[-2]}: {end}")
+            if done.returncode == 0 or word not in end:
+                wrong.append(f"{reader}, {result.name}: {done.stdout}")
     for name, result, forge, words, *status in CASES:
         copy(result)
         forge()

@@ -4,6 +4,7 @@ import sys
 
 import torch
 import transformers
+import transformers.initialization
 
 import official
 
