@@ -176,7 +176,7 @@ func (s *session) settled(ctx context.Context, o *Options, source string) *publi
 	if err != nil {
 		return nil
 	}
-	return push.Settled(ctx, from, c.Endpoint(), recipe.Asked())
+	return push.Settled(ctx, from, c.Endpoint(), recipe.Asked(), s.shares.Budget)
 }
 
 // Unproved says what readers can't do with the result of a local source.

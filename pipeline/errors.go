@@ -11,6 +11,7 @@ import (
 	"github.com/df11-convert/df11-convert/internal/convert"
 	"github.com/df11-convert/df11-convert/internal/disk"
 	"github.com/df11-convert/df11-convert/internal/forward"
+	"github.com/df11-convert/df11-convert/internal/metadata"
 	"github.com/df11-convert/df11-convert/internal/model"
 	"github.com/df11-convert/df11-convert/internal/plan"
 	"github.com/df11-convert/df11-convert/internal/publish"
@@ -124,7 +125,7 @@ var kinds = []kind{
 	{ErrDiskBudget, wraps[*budget.DiskError], "raise --disk, or leave it out"},
 	{ErrMemoryBudget, func(err error) bool {
 		return wraps[*budget.MemoryError](err) || wraps[*model.MemoryError](err) ||
-			errors.Is(err, safetensors.ErrMemory)
+			oneOf(safetensors.ErrMemory, metadata.ErrMemory)(err)
 	}, "raise --memory, or leave it out"},
 	{ErrStructure, wraps[*verify.StructureError], ""},
 	{ErrOtherOriginal, wraps[otherOriginal], ""},

@@ -84,18 +84,20 @@ func status(ctx context.Context, source string, opt Options) (Publication, error
 		return p, err
 	}
 	p.Target = push.Repo
-	return p, p.compare(ctx, src.plan, src.model, push)
+	return p, p.compare(ctx, src.plan, src.model, push, s.shares.Budget)
 }
 
-// compare compares what a repo holds with what a conversion would publish.
+// compare compares what a repo holds with what a conversion would publish, within a memory budget.
 func (p *Publication) compare(ctx context.Context, planned *plan.Plan, m *model.Model,
-	push *publish.Push) error {
+	push *publish.Push, memory int64) error {
 	outputs, err := spans.Outputs(planned)
 	if err != nil {
 		return err
 	}
 	p.Read, p.Publish = planned.SourceBytes(), spans.LikelyBytes(outputs)
-	state, in, err := push.State(ctx, publish.NewConversion(planned, publish.OriginOf(m), "", false), m)
+	run := publish.NewConversion(planned, publish.OriginOf(m), "", false)
+	run.Memory = memory
+	state, in, err := push.State(ctx, run, m)
 	if p.State = State(state); in == nil || in.Manifest == nil {
 		return err
 	}

@@ -79,6 +79,70 @@ func TestMemoryHoldsForWhatIsParsed(t *testing.T) {
 	}
 }
 
+// TestMemoryHoldsForTargets checks the same of what a target holds, in a folder and in a repo:
+// manifests and journals that are too large, or that decode to too much. Many small journals count as
+// a large one.
+func TestMemoryHoldsForTargets(t *testing.T) {
+	t.Cleanup(func() {
+		debug.SetMemoryLimit(math.MaxInt64)
+		debug.SetGCPercent(100)
+	})
+	srv := hubtest.Start(t, hubtest.WithUser("hf_tester", hubtest.User{Name: "tester"}))
+	t.Setenv("HF_ENDPOINT", srv.URL)
+	t.Setenv("HF_TOKEN", "hf_tester")
+	srv.AddModel("org/m", hubtest.NewLlama(1, hubtest.ModelOptions{Hidden: 32, Vocab: 64, Layers: 2}))
+	limit := int(metadata.MaxManifestBytes(64 << 20))
+	journal := `{"version":1,"plan":"` + strings.Repeat("a", 64) + `","result":{},"keeps":true,"former":[`
+	large := bytes.Repeat([]byte("x"), limit+1)
+	crowded := bytes.Repeat([]byte("{},"), limit/4)
+	many := map[string][]byte{}
+	for i := range 20 {
+		many[fmt.Sprintf("part-%d-of-20.json", i+1)] = large[:limit/16]
+	}
+	for i, x := range []struct {
+		name              string
+		manifest, journal []byte
+		journals          map[string][]byte
+	}{
+		{name: "a large manifest", manifest: large},
+		{name: "a crowded manifest", manifest: append([]byte(`{"dropped":[`), crowded...)},
+		{name: "a large journal", journal: large},
+		{name: "a crowded journal", journal: append([]byte(journal), crowded...)},
+		{name: "many journals", journals: many},
+	} {
+		repo, folder := map[string][]byte{}, map[string][]byte{}
+		if x.manifest != nil {
+			repo[names.Manifest], folder[names.Manifest] = x.manifest, x.manifest
+		}
+		if x.journal != nil {
+			repo[names.JournalDir+"/part-1-of-1.json"] = x.journal
+			folder[names.StateDir+"/part-1-of-1.json"] = x.journal
+		}
+		for name, b := range x.journals {
+			repo[names.JournalDir+"/"+name] = b
+		}
+		target := fmt.Sprintf("tester/t%d", i)
+		srv.AddRepo(target, repo)
+		list := filepath.Join(t.TempDir(), "list.yaml")
+		world.Write(t, list, []byte("models:\n- source: org/m\n  repo-id: "+target+"\n"))
+		for _, args := range [][]string{{"org/m", "--push", "--repo-id", target}, {"status", list}} {
+			code, out, diag := program(t, append(args, "--memory", "64MiB")...)
+			said := "raise --memory, or leave it out"
+			if args[0] == "status" {
+				said = "memory budget"
+			}
+			if code != exitError || !strings.Contains(out+diag, said) {
+				t.Errorf("%s, %s: exit %d: %.300s%.300s", x.name, args[0], code, out, diag)
+			}
+		}
+		if len(folder) > 0 {
+			out := filepath.Join(t.TempDir(), "out")
+			world.WriteAll(t, out, folder)
+			keepsToBudget(t, x.name, []string{"org/m", "-o", out})
+		}
+	}
+}
+
 // keepsToBudget runs the program with 64 MiB, which must end by that limit without allocating much.
 func keepsToBudget(t *testing.T, name string, args []string) {
 	t.Helper()

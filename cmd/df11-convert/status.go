@@ -89,6 +89,7 @@ code is 0 if batch has nothing to do and every model is as expected, else 1.`,
 	}, func(ctx context.Context, arg string) error { return runStatus(ctx, u, &f, pages, arg) })
 	pages.register(c.Flags())
 	f.registerListed(c.Flags(), func(p *pflag.FlagSet) { f.sourceFlags.register(p, false) })
+	f.limits.registerMemory(c.Flags())
 	return c
 }
 

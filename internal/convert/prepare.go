@@ -43,6 +43,7 @@ func (s *state) open(ctx context.Context) (err error) {
 		from.Leads, from.Made = s.Push.Leads, s.isMade(filepath.Join(root, names.StateDir))
 	}
 	run := publish.NewConversion(s.Plan, from, s.Part.String(), s.Force)
+	run.Memory = s.Memory.Budget
 	if s.folder, err = publish.OpenFolder(ctx, root, stays, run, s.Model.Perm()); err != nil {
 		return err
 	}

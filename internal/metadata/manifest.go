@@ -2,8 +2,11 @@ package metadata
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"math"
 	"regexp"
 	"slices"
 	"strings"
@@ -35,6 +38,19 @@ func within(memory, limit, each int64) int64 {
 		return limit
 	}
 	return min(limit, memory/each)
+}
+
+// ErrMemory means that a memory budget is too small for a manifest or a journal.
+var ErrMemory = errors.New("it takes more than the memory budget")
+
+// Fits returns ErrMemory if a memory budget can't hold the decoded values of a manifest or a journal; 0
+// means no budget.
+func Fits(data []byte, memory int64) error {
+	objects, values := within(memory, math.MaxInt, 1024), within(memory, math.MaxInt, 128)
+	if python.Bounded(data, int(objects), int(values)) != nil {
+		return ErrMemory
+	}
+	return nil
 }
 
 // A Manifest is df11-manifest.json: what was converted into what, how, and which checks it passed
@@ -290,8 +306,7 @@ func onOneLine(list []byte) []byte {
 // means no budget. It ignores members that it doesn't know, and refuses a newer schema version. The
 // manifest is consistent in itself; only verify can find out whether it's true.
 func ParseManifest(data []byte, memory int64) (*Manifest, error) {
-	objects, values := within(memory, maxObjects, 1024), within(memory, maxValues, 128)
-	if err := python.Bounded(data, int(objects), int(values)); err != nil {
+	if err := cmp.Or(Fits(data, memory), python.Bounded(data, maxObjects, maxValues)); err != nil {
 		return nil, fmt.Errorf("read manifest: %w", err)
 	}
 	m := &Manifest{}

@@ -21,7 +21,11 @@ import (
 func (d *DF11) readConfig(ctx context.Context) error {
 	var found []string
 	var atRoot error // what is wrong with the root's config.json
-	for _, ref := range d.configs() {
+	for i, ref := range d.configs() {
+		if i == maxConfigs {
+			return fmt.Errorf("more than %d folders have a config.json, so this isn't one DF11 model",
+				maxConfigs)
+		}
 		b, err := d.small(ctx, ref.Path, maxConfigBytes)
 		if err != nil {
 			return err
@@ -52,6 +56,10 @@ func (d *DF11) readConfig(ctx context.Context) error {
 	return fmt.Errorf("%d folders hold a DF11 model (%s): name one of them", len(found),
 		strings.Join(found, ", "))
 }
+
+// maxConfigs bounds the folders in which a DF11 model is looked for. The largest pipelines have about
+// ten parts.
+const maxConfigs = 100
 
 // aloneIn refuses a repo with the DF11 model in a folder and another model at the root. A loader
 // that opens the repo takes the one at the root.

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"maps"
 	"os"
@@ -137,7 +138,9 @@ func (d *DF11) readManifest(ctx context.Context, memory int64) error {
 	if err != nil {
 		return err
 	}
-	if d.Manifest, err = metadata.ParseManifest(b, memory); err != nil {
+	if d.Manifest, err = metadata.ParseManifest(b, memory); errors.Is(err, metadata.ErrMemory) {
+		return fmt.Errorf("%s: %w", file.Path, err)
+	} else if err != nil {
 		return Invalidf(names.Manifest, "%v", err)
 	}
 	return nil

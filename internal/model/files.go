@@ -36,8 +36,8 @@ type store interface {
 	// Recheck is Source.Recheck.
 	Recheck(ctx context.Context, path string) bool
 
-	// Main is Source.Main.
-	Main(ctx context.Context) (plan.Source, error)
+	// main is Source.Main. It reads a model_index.json of at most limit bytes.
+	main(ctx context.Context, limit int64) (plan.Source, error)
 	FreeBuffers()
 	// Remote reports whether files may have to be fetched from a Hub.
 	Remote() bool
@@ -119,11 +119,24 @@ func (e *MemoryError) Error() string {
 
 // small reads a small file, if the memory budget allows it.
 func (f *files) small(ctx context.Context, path string, limit int64) ([]byte, error) {
-	size, most := f.byPath[path].Size, f.memory/perSmallByte
-	if f.memory > 0 && size > most && size <= limit {
+	size, most := f.byPath[path].Size, f.mostOf(limit)
+	if size > most && size <= limit {
 		return nil, &MemoryError{path, size, most}
 	}
 	return f.read(ctx, path, limit)
+}
+
+// mostOf returns the size of the largest small file that the memory budget allows, limit at most.
+func (f *files) mostOf(limit int64) int64 {
+	if f.memory == 0 {
+		return limit
+	}
+	return min(limit, f.memory/perSmallByte)
+}
+
+// Main is [Source.Main].
+func (f *files) Main(ctx context.Context) (plan.Source, error) {
+	return f.main(ctx, f.mostOf(maxConfigBytes))
 }
 
 // card returns the model card, or nil if there is none.

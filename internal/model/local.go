@@ -150,7 +150,7 @@ func (l *local) unchanged(path string) error {
 
 func (l *local) Recheck(context.Context, string) bool { return false }
 
-func (l *local) Main(context.Context) (plan.Source, error) {
+func (l *local) main(context.Context, int64) (plan.Source, error) {
 	return plan.Source{}, errors.ErrUnsupported
 }
 

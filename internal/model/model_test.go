@@ -3,6 +3,7 @@ package model
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
@@ -158,5 +159,24 @@ func TestOriginalOf(t *testing.T) {
 	}
 	if got := originalOf([]byte("base_model: org/m\n")); got != "" {
 		t.Errorf("without front matter: %q", got)
+	}
+}
+
+// TestManyConfigs checks that a repo with a config.json in each of many folders costs a bounded number
+// of requests.
+func TestManyConfigs(t *testing.T) {
+	files := map[string][]byte{"config.json": []byte("{}")}
+	for i := range 300 {
+		files[fmt.Sprintf("part%d/config.json", i)] = []byte("{}")
+	}
+	srv := hubtest.Start(t)
+	srv.AddRepo("org/many", files)
+	c, err := hub.New(hub.Options{Connection: hub.Connection{Endpoint: srv.URL}})
+	world.Must(t, err)
+	if _, err := OpenDF11Hub(t.Context(), c, "org/many", "", 0, 1<<20); err == nil || !strings.Contains(err.Error(), "more than 100 folders") {
+		t.Errorf("the error is %v", err)
+	}
+	if n := len(srv.Requests()); n > 250 {
+		t.Errorf("%d requests", n)
 	}
 }

@@ -176,15 +176,21 @@ func (r *remote) Recheck(ctx context.Context, path string) bool {
 	return true
 }
 
-func (r *remote) Main(ctx context.Context) (main plan.Source, err error) {
+func (r *remote) main(ctx context.Context, limit int64) (main plan.Source, err error) {
 	info, err := r.client.Info(ctx, r.repo, "")
 	if err != nil {
 		return main, err
 	}
 	main.ID, main.Commit, main.Files = info.ID, info.SHA, planFiles(refsOf(info))
 	for _, ref := range refsOf(info) {
-		if ref.Path == names.ModelIndex {
-			main.ModelIndex, err = r.client.ReadFile(ctx, ref, maxConfigBytes)
+		if ref.Path != names.ModelIndex {
+			continue
+		}
+		if ref.Size > limit && ref.Size <= maxConfigBytes {
+			return main, &MemoryError{ref.Path, ref.Size, limit}
+		}
+		if main.ModelIndex, err = r.client.ReadFile(ctx, ref, limit); err != nil {
+			return main, err
 		}
 	}
 	return main, err

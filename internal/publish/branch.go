@@ -3,7 +3,10 @@ package publish
 import (
 	"cmp"
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
+	"io"
 	"maps"
 	"os"
 	"path"
@@ -52,9 +55,6 @@ func (p Push) inspect(ctx context.Context, run *Conversion, at place, name strin
 	return info, in, err
 }
 
-// maxJournalBytes bounds a journal, a manifest or a small file that is read whole.
-const maxJournalBytes = 256 << 20
-
 // list lists all files of a commit.
 func (p Push) list(ctx context.Context, id string) (listing, error) {
 	files, err := p.Hub.Tree(ctx, p.Repo, id)
@@ -84,8 +84,10 @@ func (c commit) version(name string) (string, error) {
 	return cmp.Or(f.SHA256, f.BlobID), nil
 }
 
-func (c commit) read(ctx context.Context, name string) ([]byte, error) {
-	return c.push.Hub.ReadFile(ctx, c.files[name].Ref(c.push.Repo, c.id), maxJournalBytes)
+func (c commit) size(name string) int64 { return c.files[name].Size }
+
+func (c commit) read(ctx context.Context, name string, limit int64) ([]byte, error) {
+	return c.push.Hub.ReadFile(ctx, c.files[name].Ref(c.push.Repo, c.id), limit)
 }
 
 func (c commit) file(ctx context.Context, name, _ string) (names.File, error) {
@@ -93,10 +95,25 @@ func (c commit) file(ctx context.Context, name, _ string) (names.File, error) {
 	if f.SHA256 != "" {
 		return f, nil
 	}
-	b, err := c.read(ctx, name)
-	f.SHA256 = sumOf(b)
+	if f.Size <= maxSmallBytes {
+		b, err := c.read(ctx, name, maxSmallBytes)
+		f.SHA256 = sumOf(b)
+		return f, err
+	}
+	r, err := c.push.Hub.Stream(ctx, c.files[name].Ref(c.push.Repo, c.id), 0, f.Size)
+	if err != nil {
+		return f, err
+	}
+	defer r.Close()
+	h := sha256.New()
+	_, err = io.Copy(h, r)
+	f.SHA256 = hex.EncodeToString(h.Sum(nil))
 	return f, err
 }
+
+// maxSmallBytes bounds what is read whole to hash it. Hubs keep larger files as those of LFS, which
+// they list with their SHA-256.
+const maxSmallBytes = 1 << 20
 
 func (c commit) open(ctx context.Context, outputs []ledger.Output, pieces int64) (*model.DF11,
 	error) {

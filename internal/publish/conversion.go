@@ -21,6 +21,7 @@ type Conversion struct {
 	Digests map[string]string // of everything that decides the bytes of each output, by path
 	Part    string            // names the journal
 	Force   bool              // allows what is in the way when the run begins
+	Memory  int64             // the run's budget, for journals and manifests; 0: no limit
 
 	identity plan.Identity
 	config   string                   // path of config.json

@@ -156,9 +156,17 @@ func (f *Folder) version(name string) (string, error) {
 // inState reports whether a name is in the folder of the state.
 func inState(name string) bool { return strings.HasPrefix(name, names.StateDir+"/") }
 
-// read returns a manifest or a journal. For a link it returns nil.
-func (f *Folder) read(_ context.Context, name string) ([]byte, error) {
-	return f.disk.Read(f.place(name), maxJournalBytes)
+func (f *Folder) size(name string) int64 {
+	st, err := f.disk.Lstat(f.place(name))
+	if err != nil {
+		return 0
+	}
+	return st.Size()
+}
+
+// read returns a small file. For a link it returns nil.
+func (f *Folder) read(_ context.Context, name string, limit int64) ([]byte, error) {
+	return f.disk.Read(f.place(name), limit)
 }
 
 func (f *Folder) file(ctx context.Context, name, like string) (names.File, error) {

@@ -14,6 +14,7 @@ import (
 	"github.com/df11-convert/df11-convert/internal/model"
 	"github.com/df11-convert/df11-convert/internal/names"
 	"github.com/df11-convert/df11-convert/internal/plan"
+	"github.com/df11-convert/df11-convert/internal/spans"
 )
 
 // A Standing says whose a file is, and with that, what a run does with it:
@@ -153,10 +154,13 @@ func (in *Inspection) CardStays() bool { return in.Files[names.Card].Standing ==
 func (in *Inspection) Card(ctx context.Context) ([]byte, error) {
 	switch in.Files[names.Card].Standing {
 	case Ours, Shared:
-		return in.contents.read(ctx, names.Card)
+		return in.contents.read(ctx, names.Card, maxCardBytes)
 	}
 	return nil, nil
 }
+
+// maxCardBytes bounds a card that a run renews. A larger one isn't ours.
+const maxCardBytes = 1 << 20
 
 // cardIsCurrent reports whether our part of a shared card is the one that the manifest lists.
 func (in *Inspection) cardIsCurrent() bool {
@@ -229,7 +233,9 @@ type listing struct {
 type contents interface {
 	// version returns the version of a file that a claim lists; "" if it isn't there.
 	version(name string) (string, error)
-	read(ctx context.Context, name string) ([]byte, error)
+	size(name string) int64 // less than 1 if it isn't known
+	// read returns a file of at most limit bytes.
+	read(ctx context.Context, name string, limit int64) ([]byte, error)
 	// file returns a file with its SHA-256. In a folder, that is a hash of the kind that like is, if
 	// it isn't "".
 	file(ctx context.Context, name, like string) (names.File, error)
@@ -297,12 +303,18 @@ func (x *inspector) readClaims(ctx context.Context) error {
 		x.in.Manifest = x.last.Manifest
 		x.in.Made = x.last.Made && !x.changed(names.Manifest)
 	}
+	// together they take no more memory than the largest manifest
+	left, nRead := metadata.MaxManifestBytes(x.run.Memory), 0
 	for _, name := range slices.Sorted(maps.Keys(x.in.versions)) {
 		if name != names.Manifest && !IsJournal(name) || !x.changed(name) {
 			continue
 		}
-		b, err := x.now.contents.read(ctx, name)
-		if err == nil {
+		size := x.now.contents.size(name)
+		if nRead++; size > left || nRead > 1+spans.MaxParts {
+			return fmt.Errorf("%s: %w", x.now.where, &model.MemoryError{File: name, Size: size, Most: left})
+		}
+		b, err := x.now.contents.read(ctx, name, left)
+		if left -= int64(len(b)); err == nil {
 			err = x.readClaim(ctx, name, b)
 		}
 		if err != nil {
@@ -312,9 +324,13 @@ func (x *inspector) readClaims(ctx context.Context) error {
 	return nil
 }
 
-// readClaim reads a journal or a manifest, and decides whether it counts. A broken one says nothing.
+// readClaim reads a journal or a manifest, and decides whether it counts. A broken one says nothing,
+// but one that the memory budget is too small for may say something.
 func (x *inspector) readClaim(ctx context.Context, name string, b []byte) error {
 	var claim ledger.Claim
+	if err := metadata.Fits(b, x.run.Memory); err != nil {
+		return fmt.Errorf("%s: %s: %w", x.now.where, name, err)
+	}
 	if IsJournal(name) {
 		claim = ledger.ReadJournal(b)
 	} else if x.in.Manifest, _ = metadata.ParseManifest(b, 0); x.in.Manifest != nil {
@@ -448,7 +464,10 @@ func (x *inspector) isEqual(ctx context.Context, name string) (bool, error) {
 // cardStanding decides about a card that isn't ours as a whole. The marks must be there, and around
 // what we wrote.
 func (x *inspector) cardStanding(ctx context.Context) (Standing, error) {
-	card, err := x.now.contents.read(ctx, names.Card)
+	if x.now.contents.size(names.Card) > maxCardBytes {
+		return LeftAlone, nil
+	}
+	card, err := x.now.contents.read(ctx, names.Card, maxCardBytes)
 	if err != nil || metadata.UpdateCard(card, card) == nil {
 		return LeftAlone, err
 	}

@@ -43,7 +43,11 @@ func (f fake) version(name string) (string, error) {
 	return content, nil
 }
 
-func (f fake) read(_ context.Context, name string) ([]byte, error) { return []byte(f.files[name]), nil }
+func (f fake) read(_ context.Context, name string, _ int64) ([]byte, error) {
+	return []byte(f.files[name]), nil
+}
+
+func (f fake) size(name string) int64 { return int64(len(f.files[name])) }
 
 func (f fake) file(_ context.Context, name, like string) (names.File, error) {
 	x := file(name, f.files[name])

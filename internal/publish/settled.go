@@ -29,8 +29,10 @@ type Settled struct {
 // program, or newer ones, when it was asked for the same. It only compares what the Hub lists with the
 // manifest, which stays its author's claim, and returns nil in doubt: then a run finds out what is
 // missing. endpoint is the source's Hub. The branch of a run that was killed after its last commit
-// stays until a run changes the target: looking for one would take another request each time.
-func (p Push) Settled(ctx context.Context, from *hub.RepoInfo, endpoint, asked string) *Settled {
+// stays until a run changes the target: looking for one would take another request each time. memory
+// is the run's budget.
+func (p Push) Settled(ctx context.Context, from *hub.RepoInfo, endpoint, asked string,
+	memory int64) *Settled {
 	at, err := p.Hub.Peek(ctx, p.Repo, p.Revision)
 	if err != nil || strings.EqualFold(at.ID, from.ID) {
 		return nil
@@ -39,11 +41,11 @@ func (p Push) Settled(ctx context.Context, from *hub.RepoInfo, endpoint, asked s
 	if !ok {
 		return nil
 	}
-	b, err := p.Hub.ReadFile(ctx, ref, maxJournalBytes)
+	b, err := p.Hub.ReadFile(ctx, ref, metadata.MaxManifestBytes(memory))
 	if err != nil {
 		return nil
 	}
-	m, err := metadata.ParseManifest(b, 0)
+	m, err := metadata.ParseManifest(b, memory)
 	if err != nil || m.Source.Repo != from.ID || m.Source.Commit != from.SHA ||
 		m.Plan.Rules < plan.Rules || m.Plan.Asked != asked ||
 		!listsTarget(m, from.ByPath(), at.ByPath()) {

@@ -17,19 +17,13 @@ type Folder struct {
 	dirs    map[string]bool // where readers look: ".", and the parts
 	needed  map[string]bool // files that configs, code, and the card name
 	include globs
-	ignore  []ignored
-}
-
-// ignored are the patterns of a .gitignore, for the files below its folder.
-type ignored struct {
-	dir string // "." for the root
-	globs
+	ignore  map[string]globs // the patterns of each .gitignore, by its folder, "." for the root
 }
 
 // NewFolder returns the Folder with these files. include are patterns as in a .gitignore, of files
 // that come along too. read returns a small file, or nil.
 func NewFolder(paths, include []string, read func(name string) []byte) *Folder {
-	f := &Folder{dirs: map[string]bool{".": true}, needed: map[string]bool{}}
+	f := &Folder{dirs: map[string]bool{".": true}, needed: map[string]bool{}, ignore: map[string]globs{}}
 	for _, pattern := range include {
 		f.include = append(f.include, newGlob(pattern))
 	}
@@ -38,7 +32,7 @@ func NewFolder(paths, include []string, read func(name string) []byte) *Folder {
 	s.findParts()
 	for _, p := range paths {
 		if path.Base(p) == ".gitignore" {
-			f.ignore = append(f.ignore, ignored{path.Dir(p), parseIgnore(read(p))})
+			f.ignore[path.Dir(p)] = parseIgnore(read(p))
 		}
 		if f.dirs[path.Dir(p)] && strings.HasSuffix(p, ".json") && isReaders(path.Base(p)) {
 			s.needModules(p)
@@ -51,10 +45,13 @@ func NewFolder(paths, include []string, read func(name string) []byte) *Folder {
 // isOpened reports whether a reader of the model opens a file, or people need it: license, notice,
 // and the card's pictures.
 func (f *Folder) isOpened(name string) bool {
+	hidden := strings.HasPrefix(name, ".") || strings.Contains(name, "/.")
+	return !hidden && f.isKnown(name) && !f.isIgnored(name)
+}
+
+func (f *Folder) isKnown(name string) bool {
 	dir, base := path.Dir(name), path.Base(name)
 	switch {
-	case strings.HasPrefix(name, ".") || strings.Contains(name, "/."), f.isIgnored(name):
-		return false
 	case f.needed[name]:
 		return true
 	case dir == "additional_chat_templates":
@@ -80,13 +77,15 @@ func (f *Folder) Unmatched(include, paths []string) string {
 
 // isIgnored reports whether a .gitignore names a file or a folder above it.
 func (f *Folder) isIgnored(name string) bool {
-	return slices.ContainsFunc(f.ignore, func(in ignored) bool {
-		below, ok := name, in.dir == "."
-		if !ok {
-			below, ok = strings.CutPrefix(name, in.dir+"/")
+	if f.ignore["."].match(name) {
+		return true
+	}
+	for dir := path.Dir(name); dir != "."; dir = path.Dir(dir) {
+		if f.ignore[dir].match(strings.TrimPrefix(name, dir+"/")) {
+			return true
 		}
-		return ok && in.match(below)
-	})
+	}
+	return false
 }
 
 // opened are the files that transformers, diffusers, and sentence-transformers open by their names,

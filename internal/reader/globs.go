@@ -18,7 +18,7 @@ type glob struct {
 type globs []glob
 
 // maxIgnore bounds the patterns of a .gitignore. One with more ignores everything.
-const maxIgnore = 10_000
+const maxIgnore = 1_000
 
 // parseIgnore reads a .gitignore.
 func parseIgnore(text []byte) (g globs) {
