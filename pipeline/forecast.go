@@ -201,7 +201,7 @@ func gain(p *plan.Plan, df11 int64, exact bool) string {
 	if stays := p.Stays(); stays != "" {
 		less += "; " + stays
 	}
-	return fmt.Sprintf("%s%s → %s%s%s (%s)", human.Bytes(bf16), choose(bf16 < p.SourceBytes(), " in BF16", ""),
+	return fmt.Sprintf("%s%s → %s%s%s (%s)", human.Bytes(bf16), choose(bf16 < p.KeptBytes(), " in BF16", ""),
 		choose(exact, "", "about "), human.Bytes(df11),
 		choose(p.HoldsParameters(), " for "+plan.OwnReader, ""), less)
 }
@@ -221,8 +221,8 @@ func (f *Forecast) gain(p *plan.Plan) string {
 	}
 }
 
-// bf16Bytes returns the size of the source, counting exact F32 as BF16.
-func bf16Bytes(p *plan.Plan) int64 { return p.SourceBytes() - 2*spans.NExactF32(p) }
+// bf16Bytes returns the size of what is converted of the source, counting exact F32 as BF16.
+func bf16Bytes(p *plan.Plan) int64 { return p.KeptBytes() - 2*spans.NExactF32(p) }
 
 // picture draws both sizes for a page.
 func (f *Forecast) picture(p *plan.Plan) string {

@@ -88,6 +88,9 @@ type VerifyReport struct {
 	Beside        []OtherFile `json:"beside"`
 	// LeftOut lists the original's files that the model lacks because no conversion copies them.
 	LeftOut []Skipped `json:"left_out,omitempty"`
+	// TensorsLeftOut are the names of the original's tensors that no conversion stores, because they
+	// are of other models.
+	TensorsLeftOut []string `json:"tensors_left_out,omitempty"`
 	// NotCompared lists the model's files that nothing was compared with, because a conversion or a
 	// Hub writes them.
 	NotCompared []string `json:"not_compared,omitempty"`
@@ -206,7 +209,8 @@ func verifyReportOf(r *convert.VerifyReport) *VerifyReport {
 		Layout: string(r.Layout), Level: Level(r.Level), OK: r.OK, Equal: Equality{r.Equal.Shown()},
 		MadeFrom: r.MadeFrom,
 		Units:    r.Units, BF16: r.BF16, Tensors: r.Tensors, Unfilled: r.Unfilled,
-		FilesCompared: r.FilesCompared, Beside: []OtherFile{}, NotCompared: r.NotCompared,
+		TensorsLeftOut: r.TensorsLeftOut,
+		FilesCompared:  r.FilesCompared, Beside: []OtherFile{}, NotCompared: r.NotCompared,
 		Warnings: r.Warnings,
 		Weights:  r.Weights, Files: r.Files, Published: r.Published,
 		Verified: verificationsOf(r.Verified),

@@ -167,3 +167,35 @@ func TestGoldenSingleFiles(t *testing.T) {
 		}
 	}
 }
+
+// TestLeftOutIsNamed checks that plan, card, manifest, and verify name the tensors of a checkpoint that
+// a conversion leaves out, and that no size and no sentence counts them.
+func TestLeftOutIsNamed(t *testing.T) {
+	dir := t.TempDir()
+	whole, out := filepath.Join(dir, "whole.safetensors"), filepath.Join(dir, "out")
+	c := comfyCheckpoint("model.diffusion_model.")
+	c.Add("cond_stage_model.embedding.weight", "BF16", 0, 4, 4)
+	c.Add("first_stage_model.decoder.conv.weight", "BF16", 0, 512, 512) // more than all others
+	world.Write(t, whole, c.File())
+	const names = "cond_stage_model.embedding.weight, first_stage_model.decoder.conv.weight"
+	if plan := must(t, "plan", whole); !strings.HasPrefix(plan, "102 kB → 77.6 kB (24% smaller") || !strings.Contains(plan, "left out      2 tensors: "+names) {
+		t.Errorf("the plan is\n%s", plan)
+	}
+	must(t, whole, "-o", out)
+	card := string(world.Read(t, filepath.Join(out, "README.md")))
+	for _, words := range []string{"the same weights of the diffusion model, bit for bit", strings.ReplaceAll(names, "_", `\_`)} {
+		if !strings.Contains(card, words) {
+			t.Errorf("the card doesn't say %q:\n%s", words, card)
+		}
+	}
+	for _, words := range []string{"evaluation results", "Restore the BF16 files"} {
+		if strings.Contains(card, words) {
+			t.Errorf("the card says %q", words)
+		}
+	}
+	if m := world.Read(t, filepath.Join(out, "df11-manifest.json")); !bytes.Contains(m, []byte(`"first_stage_model.decoder.conv.weight"`)) {
+		t.Errorf("the manifest is %s", m)
+	}
+	ends(t, exitOK, "weights equal; the original has 2 tensors more, of other models", "verify", out, "--against", whole)
+	ends(t, exitOK, `"tensors_left_out": [`, "verify", out, "--against", whole, "--json")
+}

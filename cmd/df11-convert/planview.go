@@ -74,6 +74,9 @@ func (f *forecast) print(w io.Writer) {
 			human.BytesUp(x.bound), human.BytesUp(x.free), human.BytesUp(x.least))
 	}
 	t.row("copied", "%s", human.List(f.Copied))
+	if n := len(f.LeftOut); n > 0 {
+		t.row("left out", "%s: %s", count(n, "tensor"), human.List(human.ByModule(f.LeftOut)))
+	}
 	t.row("memory", "at most %s", human.Bytes(f.Needs.Memory))
 	t.row("upload", "%s with --push", human.Bytes(f.Needs.Upload))
 	t.Flush()

@@ -102,6 +102,9 @@ func (v *verification) verdict() string {
 	if len(r.Unfilled) > 0 {
 		others = "; no known reader gives every module its weights: " + r.Unfilled[0]
 	}
+	if n := len(r.TensorsLeftOut); n > 0 {
+		others += fmt.Sprintf("; the original has %s more, of other models", count(n, "tensor"))
+	}
 	if len(r.Beside) > 0 {
 		others += "; " + besideError(r.Beside).Error()
 	}
@@ -178,6 +181,10 @@ func (v *verification) print(w io.Writer) {
 	t.row("the files", "%s", v.Verdicts.Files)
 	if len(r.LeftOut) > 0 {
 		t.row("left out", "%s", leftOut(r.LeftOut))
+	}
+	if n := len(r.TensorsLeftOut); n > 0 {
+		t.row("left out", "%s of the original, of other models than the diffusion model: %s",
+			count(n, "tensor"), human.List(human.ByModule(r.TensorsLeftOut)))
 	}
 	if len(r.NotCompared) > 0 {
 		t.row("not compared", "%s", human.List(r.NotCompared))

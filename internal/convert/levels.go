@@ -54,6 +54,9 @@ type VerifyReport struct {
 	Equal       Equality       `json:"equal"`
 	Faults
 	back.Checked
+	// TensorsLeftOut are the names of the original's tensors that no conversion stores, because they
+	// are of other models.
+	TensorsLeftOut []string `json:"tensors_left_out,omitempty"`
 	// Weights counts the weights of units in DF11, all compared or hashed. It's 0 if the level does
 	// neither, or if an earlier check found a fault.
 	Weights int64 `json:"weights"`

@@ -6,6 +6,7 @@ import (
 	"github.com/df11-convert/df11-convert/internal/plan"
 	"github.com/df11-convert/df11-convert/internal/progress"
 	"github.com/df11-convert/df11-convert/internal/publish"
+	"github.com/df11-convert/df11-convert/internal/safetensors"
 	"github.com/df11-convert/df11-convert/internal/spans"
 )
 
@@ -49,8 +50,8 @@ type Target struct {
 
 // Sizes compare source and result.
 type Sizes struct {
-	// BF16 is the size of the source's weights, counting F32 weights as BF16. F32 is their size as
-	// stored. It's 0 if no weight is F32.
+	// BF16 is the size of the source's weights, but for those that are left out, counting F32 weights
+	// as BF16. F32 is their size as stored. It's 0 if no weight is F32.
 	BF16    int64   `json:"bf16_bytes"`
 	F32     int64   `json:"f32_bytes,omitempty"`
 	DF11    int64   `json:"df11_bytes"` // output weights
@@ -104,7 +105,7 @@ func SettledReport(s *publish.Settled) *Report {
 		r.add(u)
 	}
 	for _, f := range s.Manifest.Source.Files {
-		r.Sizes.BF16 += f.Size
+		r.Sizes.BF16 += f.Size - leftOutBytes(f, s.Manifest.Dropped)
 	}
 	for _, f := range s.Manifest.Outputs {
 		if f.Kind.Weights() {
@@ -114,6 +115,24 @@ func SettledReport(s *publish.Settled) *Report {
 	}
 	r.Sizes.Ratio = float64(r.Sizes.DF11) / float64(max(1, r.Sizes.BF16))
 	return r
+}
+
+// leftOutBytes returns the bytes of the tensors in a source file that a result leaves out, by its
+// manifest.
+func leftOutBytes(f metadata.SourceFile, dropped []string) (n int64) {
+	if len(dropped) == 0 {
+		return 0
+	}
+	h, err := new(safetensors.Headers).Parse([]byte(f.Header), f.Size)
+	if err != nil {
+		return 0
+	}
+	for _, name := range dropped {
+		if t, ok := h.Lookup(name); ok {
+			n += t.NBytes()
+		}
+	}
+	return n
 }
 
 // report sums up the finished outputs.
@@ -154,7 +173,7 @@ func (s *state) sourceSizes(r *Report) {
 	if !s.Part.Whole() {
 		r.Target.Part, r.Sizes.BF16 = s.Part.String(), spans.ProvedBytes(s.Part.Of(s.outputs))
 	} else {
-		r.Sizes.BF16 = s.Model.Listing.WeightBytes()
+		r.Sizes.BF16 = s.Plan.KeptBytes()
 		if n := spans.NExactF32(s.Plan); n > 0 {
 			r.Sizes.F32 = r.Sizes.BF16
 			r.Sizes.BF16 -= 2 * n

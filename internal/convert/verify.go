@@ -39,6 +39,9 @@ func Verify(ctx context.Context, opt PairOptions) (*VerifyReport, error) {
 		AgainstFile:   opt.Model.Listing.WeightFile, Component: component(opt.Model),
 		Layout: v.check.Layout(), Level: opt.Level,
 	}
+	if opt.Plan != nil {
+		v.report.TensorsLeftOut = opt.Plan.LeftOut()
+	}
 	if opt.Chosen {
 		if err := v.checkChoice(ctx); err != nil {
 			return nil, err

@@ -2,7 +2,9 @@ package human
 
 import (
 	"fmt"
+	"maps"
 	"regexp"
+	"slices"
 	"strings"
 )
 
@@ -42,6 +44,24 @@ func ByFolder(files []string) (list []string) {
 			top += " (" + Grouped(int64(n[top])) + " files)"
 		}
 		list = append(list, top)
+	}
+	return list
+}
+
+// ByModule lists the names of tensors by their first parts, those of many with their number:
+// "vae.* (248)".
+func ByModule(tensors []string) (list []string) {
+	groups := map[string][]string{}
+	for _, t := range tensors {
+		first, _, _ := strings.Cut(t, ".")
+		groups[first] = append(groups[first], t)
+	}
+	for _, first := range slices.Sorted(maps.Keys(groups)) {
+		name := groups[first][0]
+		if n := len(groups[first]); n > 1 {
+			name = fmt.Sprintf("%s.* (%s)", first, Grouped(int64(n)))
+		}
+		list = append(list, name)
 	}
 	return list
 }

@@ -181,10 +181,10 @@ func (r *reading) stripComfyPrefix(inv *inventory) (*inventory, error) {
 			continue
 		}
 		if r.Dropped = dropped; len(dropped) > 0 {
-			r.warn("%s outside the diffusion model left out, such as %s: keep the source for text "+
-				"encoders and VAE", count(len(dropped), "tensor"), dropped[0].Source)
-			r.differ("%s of other models than the diffusion model are left out; the manifest has "+
-				"their names", count(len(dropped), "tensor"))
+			r.lack("%s of other models than the diffusion model: %s; keep the source for them",
+				count(len(dropped), "tensor"), r.namesLeftOut())
+			r.differ("%s of other models than the diffusion model left out: %s; the manifest has all names",
+				count(len(dropped), "tensor"), r.namesLeftOut())
 		}
 		return inv.with(kept)
 	}
