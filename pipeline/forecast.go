@@ -136,7 +136,7 @@ func (f Fit) String() string {
 type Reader struct {
 	Name    string `json:"name"`
 	Version string `json:"version"`
-	Loads   string `json:"loads"` // "yes", "no", or on which condition
+	Loads   string `json:"loads"` // "yes", "no", or "untested"
 	// Why is the rule that fails, or the condition under which it loads.
 	Why string `json:"why,omitempty"`
 }
