@@ -3,7 +3,6 @@ package hub
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -37,20 +36,6 @@ type Options struct {
 	BufferBytes int64
 }
 
-type (
-	// Connection says which hub to ask, how, and as whom.
-	Connection = wire.Options
-	// Governor slows all clients that share it.
-	Governor = wire.Governor
-	// Wait is a wait that people should hear of.
-	Wait = wire.Wait
-	// Clock returns the time and waits.
-	Clock = wire.Clock
-)
-
-// NewGovernor returns a Governor without limits.
-func NewGovernor() *Governor { return wire.NewGovernor() }
-
 // A Client talks to one hub with one token. Many goroutines may call its methods at once.
 type Client struct {
 	t     *wire.Transport
@@ -72,13 +57,15 @@ func New(opt Options) (*Client, error) {
 	opt.BufferBytes = cmp.Or(opt.BufferBytes, RangesAhead*opt.RangeBytes)
 	l := &login{Publisher: opt.Publisher, lock: semaphore.NewWeighted(1)}
 	if l.Publisher != nil {
-		opt.Token, opt.TokenSource, opt.Tokens = "", "trusted publishing for "+l.Resource, l.token
+		opt.Token, opt.TokenSource = "", "trusted publishing for "+l.Resource
 	}
-	t, err := wire.New(opt.Connection)
+	t, err := newTransport(opt.Connection)
 	if err != nil {
-		return nil, fmt.Errorf("hub: %w", err)
+		return nil, err
 	}
-	l.t = t
+	if l.t = t; l.Publisher != nil {
+		t.Opt.Tokens = l.token
+	}
 	if opt.TokenFile != "" && opt.Publisher == nil && opt.Token != "" {
 		f := &tokenFile{t: t, path: opt.TokenFile, now: opt.Token, lock: semaphore.NewWeighted(1)}
 		t.Opt.Tokens, t.Opt.Refused = f.token, f.refused
@@ -98,7 +85,8 @@ func New(opt Options) (*Client, error) {
 func (c *Client) Endpoint() string { return c.t.Endpoint.String() }
 
 // Pause waits by the client's clock, and reports a long wait with its reason.
-func (c *Client) Pause(ctx context.Context, reason string, d time.Duration) error {
+func (c *Client) Pause(ctx context.Context, reason string, d time.Duration) (err error) {
+	defer exported(&err)
 	return c.t.Pause(ctx, c.t.Endpoint.Host, reason, d)
 }
 
@@ -107,39 +95,3 @@ func (c *Client) OnlyRepo() string { return c.only }
 
 // Offline reports whether the client asks no Hub, and answers from the shared cache.
 func (c *Client) Offline() bool { return c.t.Opt.Offline }
-
-// Error is a failed request: what was asked, and what came back.
-type Error = wire.Error
-
-// EndpointError says that [Options.Endpoint] isn't an address on the web.
-type EndpointError = wire.EndpointError
-
-// The sentinels are the kinds of failures. Test for them with errors.Is.
-var (
-	ErrNotFound         = wire.ErrNotFound
-	ErrRevisionNotFound = wire.ErrRevisionNotFound
-	ErrEntryNotFound    = wire.ErrEntryNotFound
-	ErrUnauthorized     = wire.ErrUnauthorized
-	ErrGated            = wire.ErrGated
-	ErrForbidden        = wire.ErrForbidden
-	ErrQuota            = wire.ErrQuota
-	ErrDisabled         = wire.ErrDisabled
-	ErrCard             = wire.ErrCard
-	ErrTooMany          = wire.ErrTooMany
-	ErrRateLimited      = wire.ErrRateLimited
-	ErrOffline          = wire.ErrOffline
-	ErrChanged          = wire.ErrChanged
-	ErrCorrupt          = wire.ErrCorrupt
-	ErrConflict         = wire.ErrConflict
-	ErrMissingObject    = wire.ErrMissingObject
-	ErrUnsafePath       = wire.ErrUnsafePath
-	ErrNotHub           = wire.ErrNotHub
-	ErrTrustedPublisher = wire.ErrTrustedPublisher
-)
-
-// Culprit says what a failure is about, if it says nothing about the repo that was asked for: "the
-// network", "the Hub", or "the token". Otherwise it returns "".
-func Culprit(err error) string { return wire.Culprit(err) }
-
-// Hint returns the next step for the user in one or two sentences, or "" if there is none.
-func Hint(err error) string { return wire.Hint(err) }

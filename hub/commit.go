@@ -63,7 +63,7 @@ func (o Op) Holds(tree map[string]FileInfo) bool {
 	case o.gone:
 		return !there
 	}
-	return there && entry.File() == names.File{Path: o.Path, Size: o.Size, SHA256: o.SHA256}
+	return there && entry.Path == o.Path && entry.Size == o.Size && entry.SHA256 == o.SHA256
 }
 
 // A CommitRequest is a commit to make.
@@ -92,7 +92,8 @@ const slowAnswer = 3 * time.Minute
 // the branch. If the branch holds every change, that's success. Otherwise Commit repeats the
 // commit, which its parent makes safe. ErrConflict means that the branch moved and lacks our
 // changes: read its head, check which changes are still needed, and call again.
-func (c *Client) Commit(ctx context.Context, repo, rev string, req CommitRequest) (Commit, error) {
+func (c *Client) Commit(ctx context.Context, repo, rev string, req CommitRequest) (_ Commit, err error) {
+	defer exported(&err)
 	for _, o := range req.Ops {
 		if !o.gone && !names.IsSafe(o.Path) {
 			return Commit{}, fmt.Errorf("commit %.200q: %w", o.Path, wire.ErrUnsafePath)

@@ -16,7 +16,8 @@ import (
 // Info resolves a revision ("" is main) to its commit and lists its files with sizes and hashes. A
 // file name that must not become a local path is an error that wraps ErrUnsafePath. Offline, the
 // shared cache answers.
-func (c *Client) Info(ctx context.Context, repo, revision string) (*RepoInfo, error) {
+func (c *Client) Info(ctx context.Context, repo, revision string) (_ *RepoInfo, err error) {
+	defer exported(&err)
 	if err := wire.CheckRepo(repo); err != nil {
 		return nil, err
 	}
@@ -44,7 +45,8 @@ func (c *Client) Info(ctx context.Context, repo, revision string) (*RepoInfo, er
 
 // Files returns all files of a commit, by path. If the last Info was about that commit and had all
 // hashes, Files asks for nothing. Otherwise it's Tree.
-func (c *Client) Files(ctx context.Context, repo, commit string) (map[string]FileInfo, error) {
+func (c *Client) Files(ctx context.Context, repo, commit string) (_ map[string]FileInfo, err error) {
+	defer exported(&err)
 	if info := c.last.Load(); info != nil && info.ID == repo && info.SHA == commit {
 		return info.ByPath(), nil
 	}
@@ -53,14 +55,16 @@ func (c *Client) Files(ctx context.Context, repo, commit string) (map[string]Fil
 
 // Peek is Info, but the next Info about the same revision returns the same answer, once, unless the
 // client changed a repo meanwhile.
-func (c *Client) Peek(ctx context.Context, repo, revision string) (*RepoInfo, error) {
+func (c *Client) Peek(ctx context.Context, repo, revision string) (_ *RepoInfo, err error) {
+	defer exported(&err)
 	info, err := c.Info(ctx, repo, revision)
 	c.seen.Store(repo+"@"+cmp.Or(revision, "main"), func() (*RepoInfo, error) { return info, err })
 	return info, err
 }
 
 // Head returns the commit of a branch or another revision.
-func (c *Client) Head(ctx context.Context, repo, rev string) (string, error) {
+func (c *Client) Head(ctx context.Context, repo, rev string) (_ string, err error) {
+	defer exported(&err)
 	info, err := c.describe(ctx, repo, rev, "")
 	if err != nil {
 		return "", err

@@ -11,7 +11,8 @@ import (
 // Leads returns the name that a repo has now, or "" if no repo that the token may see is or was
 // called so: the Hub redirects from names that a repo had before
 // (https://huggingface.co/docs/hub/repositories-settings#renaming-or-transferring-a-repo).
-func (c *Client) Leads(ctx context.Context, repo string) (string, error) {
+func (c *Client) Leads(ctx context.Context, repo string) (_ string, err error) {
+	defer exported(&err)
 	if !names.IsRepo(repo) {
 		return "", nil
 	}

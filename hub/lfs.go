@@ -124,6 +124,7 @@ func (u *upload) verify(ctx context.Context, a *lfsAction) error {
 // SHA-256 of those that couldn't be copied. Upload those, and all files after an error.
 func (c *Client) DuplicateFiles(ctx context.Context, source, target string,
 	files []FileInfo) (failed map[string]bool, err error) {
+	defer exported(&err)
 	var rows []map[string]string
 	for _, f := range files {
 		rows = append(rows,

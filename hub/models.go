@@ -56,11 +56,6 @@ type FileInfo struct {
 // hash returns the hash that the hub lists, or "".
 func (f FileInfo) hash() string { return cmp.Or(f.SHA256, f.BlobID) }
 
-// File returns the file's path, size, and SHA-256.
-func (f FileInfo) File() names.File {
-	return names.File{Path: f.Path, Size: f.Size, SHA256: f.SHA256}
-}
-
 // File returns the reference to read a file of the commit.
 func (i *RepoInfo) File(path string) (FileRef, bool) {
 	at := slices.IndexFunc(i.Files, func(f FileInfo) bool { return f.Path == path })

@@ -14,7 +14,8 @@ import (
 
 // ReadRange returns bytes [off, off+n) of a file, from the shared cache if it's there. The caller
 // owns them. No hash covers a range.
-func (c *Client) ReadRange(ctx context.Context, f FileRef, off, n int64) ([]byte, error) {
+func (c *Client) ReadRange(ctx context.Context, f FileRef, off, n int64) (_ []byte, err error) {
+	defer exported(&err)
 	if err := c.files.checkSpan(f, off, off+n); err != nil {
 		return nil, err
 	}
@@ -46,7 +47,8 @@ func (d *downloads) checkSpan(f FileRef, off, end int64) error {
 // for all streams together, plus one range for each stream. The caller checks the hash of a whole
 // file. Close the reader; you may close it at any time except during a Read. A Read ends as soon as
 // ctx does.
-func (c *Client) Stream(ctx context.Context, f FileRef, off, end int64) (io.ReadCloser, error) {
+func (c *Client) Stream(ctx context.Context, f FileRef, off, end int64) (_ io.ReadCloser, err error) {
+	defer exported(&err)
 	if err := c.files.checkSpan(f, off, end); err != nil {
 		return nil, err
 	}
@@ -62,7 +64,8 @@ func (c *Client) Stream(ctx context.Context, f FileRef, off, end int64) (io.Read
 // ReadFile returns a small file of a commit, from the shared cache if it's there. It checks the
 // hash: SHA-256 for large files, git's blob hash for plain ones. A file above maxBytes is
 // ErrTooLarge. The caller owns the bytes.
-func (c *Client) ReadFile(ctx context.Context, f FileRef, maxBytes int64) ([]byte, error) {
+func (c *Client) ReadFile(ctx context.Context, f FileRef, maxBytes int64) (_ []byte, err error) {
+	defer exported(&err)
 	if err := checkSource(f.Repo, f.Commit, f.Path); err != nil {
 		return nil, err
 	}

@@ -12,7 +12,8 @@ import (
 )
 
 // NeedToken returns ErrUnauthorized if the client has no token. It makes no request.
-func (c *Client) NeedToken() error {
+func (c *Client) NeedToken() (err error) {
+	defer exported(&err)
 	if !c.t.Opt.HasToken() {
 		return c.t.Errorf("log in", wire.ErrUnauthorized, "no token is set")
 	}
@@ -21,7 +22,8 @@ func (c *Client) NeedToken() error {
 
 // WhoAmI returns the name of the token's owner: "ns" of ns/name. The hub limits this question
 // tightly, so the client asks once and remembers the answer.
-func (c *Client) WhoAmI(ctx context.Context) (string, error) {
+func (c *Client) WhoAmI(ctx context.Context) (_ string, err error) {
+	defer exported(&err)
 	if err := c.NeedToken(); err != nil {
 		return "", err
 	}
@@ -40,6 +42,7 @@ func (c *Client) WhoAmI(ctx context.Context) (string, error) {
 // Quantized returns a few repos whose names contain search and whose cards say that they hold base
 // in another form. Anyone can write that into a card.
 func (c *Client) Quantized(ctx context.Context, base, search string) (ids []string, err error) {
+	defer exported(&err)
 	q := url.Values{"filter": {"base_model:quantized:" + base}, "search": {search}, "limit": {"5"}}
 	var docs []struct{ ID string }
 	_, err = c.t.Call(ctx, wire.Get("look for other forms of "+base, "",
@@ -54,9 +57,10 @@ func (c *Client) Quantized(ctx context.Context, base, search string) (ids []stri
 
 // CheckAccess checks that the token may write to an existing repo, before anything is uploaded. If
 // the hub has no route for that, it asks how to upload a card.
-func (c *Client) CheckAccess(ctx context.Context, repo string) error {
+func (c *Client) CheckAccess(ctx context.Context, repo string) (err error) {
+	defer exported(&err)
 	r := c.t.RepoGet("write to "+repo, repo, "/auth-check/write")
-	_, err := c.t.Call(ctx, r, nil)
+	_, err = c.t.Call(ctx, r, nil)
 	if wire.ErrorOf(err).Status != http.StatusNotFound { // some proxies call a missing route a missing repo
 		return err
 	}
@@ -66,14 +70,15 @@ func (c *Client) CheckAccess(ctx context.Context, repo string) error {
 
 // ValidateCard lets the hub check a model card before anything is uploaded, because the commit would
 // refuse it. A hub without this route finds nothing.
-func (c *Client) ValidateCard(ctx context.Context, readme []byte) error {
+func (c *Client) ValidateCard(ctx context.Context, readme []byte) (err error) {
+	defer exported(&err)
 	var answer struct {
 		Errors []struct{ Message string }
 	}
 	r := wire.Send("validate the model card", "", http.MethodPost,
 		c.Endpoint()+"/api/validate-yaml",
 		map[string]string{"content": string(readme), "repoType": "model"})
-	_, err := c.t.Call(ctx, r, &answer)
+	_, err = c.t.Call(ctx, r, &answer)
 	if errors.Is(err, wire.ErrNoRoute) {
 		return nil
 	}
@@ -90,6 +95,7 @@ func (c *Client) ValidateCard(ctx context.Context, readme []byte) error {
 // If private is nil, the namespace's default decides. A hub may ignore private.
 func (c *Client) CreateRepo(ctx context.Context, repo string,
 	private *bool) (created bool, err error) {
+	defer exported(&err)
 	if err := names.CheckNewRepo(repo); err != nil {
 		return false, err
 	}
@@ -119,13 +125,14 @@ func (c *Client) CreateRepo(ctx context.Context, repo string,
 
 // CreateBranch creates a branch at a commit, or at main's head if start is empty. If the branch
 // exists, it stays where it is, and that's success.
-func (c *Client) CreateBranch(ctx context.Context, repo, branch, start string) error {
+func (c *Client) CreateBranch(ctx context.Context, repo, branch, start string) (err error) {
+	defer exported(&err)
 	c.seen.Clear()
 	body := map[string]string{}
 	if start != "" {
 		body["startingPoint"] = start
 	}
-	_, err := c.t.Call(ctx, c.t.RepoSend("create branch "+branch+" of "+repo, repo, http.MethodPost,
+	_, err = c.t.Call(ctx, c.t.RepoSend("create branch "+branch+" of "+repo, repo, http.MethodPost,
 		wire.RevPath("branch", branch), body), nil)
 	if errors.Is(err, wire.ErrConflict) {
 		return nil
@@ -134,10 +141,11 @@ func (c *Client) CreateBranch(ctx context.Context, repo, branch, start string) e
 }
 
 // DeleteBranch deletes a branch. If it doesn't exist, that's success.
-func (c *Client) DeleteBranch(ctx context.Context, repo, branch string) error {
+func (c *Client) DeleteBranch(ctx context.Context, repo, branch string) (err error) {
+	defer exported(&err)
 	r := c.t.RepoGet("delete branch "+branch+" of "+repo, repo, wire.RevPath("branch", branch))
 	r.Method, r.Follow = http.MethodDelete, wire.FollowSame
-	_, err := c.t.Call(ctx, r, nil)
+	_, err = c.t.Call(ctx, r, nil)
 	if e := wire.ErrorOf(err); e.Status == http.StatusNotFound {
 		return nil // an earlier try may have worked without an answer
 	}

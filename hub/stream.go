@@ -114,7 +114,7 @@ func (s *stream) Read(p []byte) (int, error) {
 			}
 		}
 	}
-	return 0, s.err
+	return 0, export(s.err)
 }
 
 // next goes on to the following segment. It returns io.EOF after the last.

@@ -49,7 +49,8 @@ const (
 )
 
 // Tree returns all files at a revision, by path.
-func (c *Client) Tree(ctx context.Context, repo, rev string) (map[string]FileInfo, error) {
+func (c *Client) Tree(ctx context.Context, repo, rev string) (_ map[string]FileInfo, err error) {
+	defer exported(&err)
 	r := c.t.RepoGet("list files of "+repo, repo,
 		wire.RevPath("tree", rev)+"?recursive=true&expand=false")
 	tree, size := map[string]FileInfo{}, 0

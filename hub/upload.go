@@ -56,7 +56,8 @@ type upload struct {
 // hub decides whether a file goes into the commit or into its storage. A file that the storage
 // already has isn't sent. You may repeat Upload, and run several at once. It asks about a hundred
 // files at once.
-func (c *Client) Upload(ctx context.Context, repo, rev string, blobs ...Blob) ([]Op, error) {
+func (c *Client) Upload(ctx context.Context, repo, rev string, blobs ...Blob) (_ []Op, err error) {
+	defer exported(&err)
 	var all []*upload
 	for _, b := range blobs {
 		if err := checkSource(repo, rev, b.Path); err != nil {

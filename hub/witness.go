@@ -45,8 +45,9 @@ const (
 //
 // The other client has no time limit, no repeats, and no rule for where a token may go. So it never
 // gets one: it talks to a gate on this machine, which sends its requests through ours.
-func (c *Client) Witness(ctx context.Context, repo, commit string, sent []names.File,
-	whole ...string) error {
+func (c *Client) Witness(ctx context.Context, repo, commit string, sent []FileInfo,
+	whole ...string) (err error) {
+	defer exported(&err)
 	ctx, cancel := context.WithTimeoutCause(ctx, witnessTime,
 		errors.New("the look at what was published took too long"))
 	defer cancel()
@@ -96,7 +97,7 @@ func (w *witness) differs(path, format string, args ...any) {
 }
 
 // look compares the list, the whole files, and the ranges.
-func (w *witness) look(ctx context.Context, sent []names.File, whole []string) error {
+func (w *witness) look(ctx context.Context, sent []FileInfo, whole []string) error {
 	listed := map[string]*gohf.FileInfo{}
 	for f, err := range w.other.IterFileInfos() {
 		if err != nil {
@@ -141,7 +142,7 @@ func (w *witness) look(ctx context.Context, sent []names.File, whole []string) e
 }
 
 // readWhole downloads a small file and compares its hash.
-func (w *witness) readWhole(ctx context.Context, f names.File) error {
+func (w *witness) readWhole(ctx context.Context, f FileInfo) error {
 	path, err := w.other.DownloadFileCtx(ctx, f.Path)
 	if err != nil {
 		return err

@@ -11,7 +11,6 @@ import (
 
 	"github.com/df11-convert/df11-convert/hub"
 	"github.com/df11-convert/df11-convert/internal/hubtest"
-	"github.com/df11-convert/df11-convert/internal/names"
 )
 
 // TestWitness publishes a file, and then another one of the same size, and lets another client look.
@@ -50,13 +49,13 @@ func TestWitness(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := newWorldOn(t, hubtest.Start(t, hubtest.WithWays(c.ways)), 1000)
 			w.srv.AddRepo(target, map[string][]byte{}, hubtest.Private())
-			var sent []names.File
+			var sent []hub.FileInfo
 			var commit hub.Commit
 			for seed := range uint64(2) {
 				parent, err := w.Head(t.Context(), target, "main")
 				must(t, err)
 				data, config := bytesOf(seed), bytes.Repeat([]byte("{}\n"), int(seed)+1)
-				sent = []names.File{{Path: "w.safetensors", Size: int64(len(data)), SHA256: sum(data)}, {Path: "config.json", Size: int64(len(config)), SHA256: sum(config)}}
+				sent = []hub.FileInfo{{Path: "w.safetensors", Size: int64(len(data)), SHA256: sum(data)}, {Path: "config.json", Size: int64(len(config)), SHA256: sum(config)}}
 				ops, err := w.Upload(t.Context(), target, "main", hub.Blob{Path: "w.safetensors", Size: sent[0].Size, SHA256: sent[0].SHA256, Reader: bytes.NewReader(data)})
 				must(t, err)
 				commit, err = w.Commit(t.Context(), target, "main", hub.CommitRequest{Summary: "x", Parent: parent, Ops: append(ops, hub.FileOp("config.json", config))})

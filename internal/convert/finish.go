@@ -68,13 +68,16 @@ func (s *state) hand(ctx context.Context, r *result, copied []publish.SideFile) 
 // witness lets another client read what was published. What it sees to be wrong is an error; if it
 // can't look, that's a warning.
 func (s *state) witness(ctx context.Context, whole *publish.Result) error {
-	var sent []names.File
+	var sent []hub.FileInfo
+	send := func(f names.File) {
+		sent = append(sent, hub.FileInfo{Path: f.Path, Size: f.Size, SHA256: f.SHA256})
+	}
 	for _, o := range whole.Outputs {
-		sent = append(sent, o.File())
+		send(o.File())
 	}
 	for _, f := range whole.Files {
 		if f.Path != names.Card || !s.to.Found().CardStays() {
-			sent = append(sent, f.File())
+			send(f.File())
 		}
 	}
 	at := s.to.Where()

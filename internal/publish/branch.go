@@ -66,7 +66,7 @@ func (p Push) listing(id string, files map[string]hub.FileInfo) listing {
 	l := listing{p.Repo, map[string]string{}, map[string]names.File{}, c}
 	for name, f := range files {
 		l.versions[name], _ = c.version(name)
-		l.onHub[name] = f.File()
+		l.onHub[name] = fileOf(f)
 	}
 	return l
 }
@@ -91,7 +91,7 @@ func (c commit) read(ctx context.Context, name string, limit int64) ([]byte, err
 }
 
 func (c commit) file(ctx context.Context, name, _ string) (names.File, error) {
-	f := c.files[name].File()
+	f := fileOf(c.files[name])
 	if f.SHA256 != "" {
 		return f, nil
 	}
@@ -189,4 +189,8 @@ func (r *repo) whyGone(ctx context.Context, err error) error {
 		return why
 	}
 	return errors.Join(ErrBranchGone, err)
+}
+
+func fileOf(f hub.FileInfo) names.File {
+	return names.File{Path: f.Path, Size: f.Size, SHA256: f.SHA256}
 }

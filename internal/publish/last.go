@@ -42,7 +42,7 @@ func (r *repo) lastOps(c change, tree map[string]hub.FileInfo) []hub.Op {
 		return op.Holds(tree) || op.Path == names.Card && b.in.CardStays()
 	})
 	for _, o := range c.result.Outputs {
-		if tree[o.Path].File() != o.File() {
+		if fileOf(tree[o.Path]) != o.File() {
 			ops = append(ops, r.op(o.File()))
 		}
 	}
