@@ -32,13 +32,16 @@ func (s *state) upToDate(ctx context.Context) (*Report, error) {
 	}
 	repo, commit := s.original()
 	for _, found := range s.found() {
+		if !found.Current {
+			return nil, nil
+		}
 		differs := func(f names.File) bool {
 			return !slices.ContainsFunc(found.Manifest.Outputs,
 				func(o metadata.OutputFile) bool { return f.MayBe(o.File()) })
 		}
 		of := found.Manifest
 		newer := of.Plan.Rules > plan.Rules // and may write another config or name
-		if !found.Current || !newer && (of.Source.Repo != repo || of.Source.Commit != commit ||
+		if !newer && (of.Source.Repo != repo || of.Source.Commit != commit ||
 			slices.ContainsFunc(files, differs)) {
 			return nil, nil
 		}
