@@ -42,7 +42,7 @@ type Client struct {
 	cache *sharedCache
 	files *downloads
 	puts  *semaphore.Weighted      // running uploads
-	turns turns                    // of the files to upload
+	turns *turns                   // of the files to upload
 	user  atomic.Pointer[string]   // the answer of WhoAmI
 	seen  sync.Map                 // answers of Peek, by repo and revision
 	last  atomic.Pointer[RepoInfo] // the last answer of Info
@@ -73,7 +73,7 @@ func New(opt Options) (*Client, error) {
 	transfers := min(wire.Transfers, max(1, opt.BufferBytes/opt.RangeBytes))
 	c := &Client{
 		t: t, cache: &sharedCache{t: t, dir: opt.CacheDir}, files: newDownloads(t, opt, transfers),
-		puts: semaphore.NewWeighted(transfers), turns: turns{files: semaphore.NewWeighted(allTurns)},
+		puts: semaphore.NewWeighted(transfers), turns: newTurns(transfers),
 	}
 	if opt.Publisher != nil && opt.Publisher.ForRepo() {
 		c.only = opt.Publisher.Resource

@@ -21,7 +21,12 @@ type stream struct {
 	cur      *segment
 	err      error
 	arrived  atomic.Int64
+	asked    chan struct{} // closed when no range is left to ask for
 }
+
+// Requested returns a channel that is closed when the last range has been asked for. A stream that's
+// opened then keeps the line busy.
+func (s *stream) Requested() <-chan struct{} { return s.asked }
 
 // Arrived returns how many bytes have arrived, whether or not they were read.
 func (s *stream) Arrived() int64 { return s.arrived.Load() }
@@ -33,7 +38,8 @@ var errClosed = errors.New("stream is closed")
 func (d *downloads) stream(ctx context.Context, f FileRef, off, end int64) *stream {
 	ctx, cancel := context.WithCancelCause(ctx)
 	s := &stream{from: d, file: f, ctx: ctx, cancel: cancel,
-		segments: make(chan *segment, cap(d.buffers)+1), own: make(chan []byte, 1)}
+		segments: make(chan *segment, cap(d.buffers)+1), own: make(chan []byte, 1),
+		asked: make(chan struct{})}
 	s.own <- nil
 	s.workers.Go(func() { s.dispatch(off, end) })
 	return s
@@ -55,6 +61,7 @@ func (c *Client) FreeBuffers() {
 // dispatch takes a buffer for each segment, in file order, so that the reader's next segment always
 // has one.
 func (s *stream) dispatch(off, end int64) {
+	defer close(s.asked)
 	defer close(s.segments)
 	step := s.from.rangeBytes
 	for ; off < end; off += step {

@@ -8,10 +8,8 @@ import (
 	"io"
 	"net/http"
 	"slices"
-	"sync/atomic"
 
 	"golang.org/x/sync/errgroup"
-	"golang.org/x/sync/semaphore"
 
 	"github.com/df11-convert/df11-convert/hub/internal/wire"
 )
@@ -48,6 +46,7 @@ type upload struct {
 	*Client
 	repo, rev string
 	Blob
+	queued func()     // to call when the file gets its turn
 	mode   string     // "lfs" or "regular", by the hub
 	object *lfsObject // where it goes, from the last answer
 }
@@ -59,11 +58,13 @@ type upload struct {
 func (c *Client) Upload(ctx context.Context, repo, rev string, blobs ...Blob) (_ []Op, err error) {
 	defer exported(&err)
 	var all []*upload
+	queued := c.turns.queue()
+	defer queued()
 	for _, b := range blobs {
 		if err := checkSource(repo, rev, b.Path); err != nil {
 			return nil, err
 		}
-		all = append(all, &upload{Client: c, repo: repo, rev: rev, Blob: b})
+		all = append(all, &upload{Client: c, repo: repo, rev: rev, Blob: b, queued: queued})
 	}
 	var ops []Op
 	for group := range slices.Chunk(all, maxAsked) {
@@ -182,6 +183,7 @@ func try(ctx context.Context, files []*upload) error {
 		return err
 	}
 	defer leave()
+	files[0].queued()
 	if err := batch(ctx, files); err != nil {
 		return err
 	}
@@ -222,35 +224,18 @@ func (u *upload) put(ctx context.Context, p *parts, i int) (etag string, err err
 			return err
 		}
 		defer u.puts.Release(1)
-		answer, err := u.t.Once(ctx, r, nil)
+		fed := u.turns.feed()
+		defer fed()
+		sending := *r
+		sending.Body = func() io.Reader { return &feeder{u.section(off, n), n, fed} }
+		answer, err := u.t.Once(ctx, &sending, nil)
 		etag = answer.Get("ETag")
 		return err
 	})
 	if e := wire.ErrorOf(err); linkRefused(e) && !errors.Is(err, wire.ErrQuota) &&
 		!errors.Is(err, wire.ErrNotHub) {
-		u.turns.oneByOne.Store(true)
+		u.turns.oneByOne()
 		return "", e.Under(wire.ErrStale)
 	}
 	return etag, err
-}
-
-// turns lets files share the network until the storage refuses a link, because links live only
-// minutes. From then on, files go one by one: alone, a file has the best chance to finish in time.
-type turns struct {
-	files    *semaphore.Weighted
-	oneByOne atomic.Bool
-}
-
-const allTurns = 1 << 20
-
-// enter waits for a file's turn. Call leave at its end.
-func (t *turns) enter(ctx context.Context) (leave func(), err error) {
-	weight := int64(1)
-	if t.oneByOne.Load() {
-		weight = allTurns
-	}
-	if err := t.files.Acquire(ctx, weight); err != nil {
-		return nil, context.Cause(ctx)
-	}
-	return func() { t.files.Release(weight) }, nil
 }

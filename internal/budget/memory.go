@@ -10,8 +10,15 @@ import (
 	"github.com/df11-convert/df11-convert/internal/safetensors"
 )
 
-// Uploads is how many finished files a conversion uploads at once.
-const Uploads = 2
+// How much a conversion uploads at once: at most Uploads files. They have UploadBytes together, but
+// there may always be two. The Hub's client sends no more of them at once than the line needs.
+const (
+	Uploads     = 16
+	UploadBytes = 256 << 20
+)
+
+// Copies is how many copied files are on their way at once if they don't all fit on the disk.
+const Copies = 2
 
 // LeastMemory is the smallest memory budget.
 const LeastMemory = 64 << 20
@@ -24,7 +31,7 @@ const (
 	outsideHeap = 16 << 20 // part of baseMemory that the collector doesn't see
 	// buffers of encoder and verifier, and blocks read ahead from a local file
 	workerMemory = 9 << 20
-	uploadMemory = 8 << 20
+	uploadMemory = 1 << 20
 
 	// A counter keeps 1 KiB for every 256 KiB of weights. A tensor is in a header, the plan, and
 	// its spans, which safetensors.TableBytes counts. An output is in the plan, its task, the

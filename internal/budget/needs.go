@@ -61,7 +61,7 @@ func FindNeeds(m *model.Model, p *plan.Plan, e *Estimate, b Budget) (Needs, erro
 	push := b.held(m, b.Part.Of(outputs), e.Files)
 	n.DiskPush, n.DiskLeast = push.disk, push.least
 	if b.Part.Whole() {
-		n.DiskPush = max(n.DiskPush, PeakCopies(p, b.Disk, Uploads))
+		n.DiskPush = max(n.DiskPush, PeakCopies(p, b.Disk, Copies))
 		n.DiskLeast = max(n.DiskLeast, PeakCopies(p, 0, 1))
 	}
 	if b.Part.Whole() && Wait(p, outputs, b.Disk) {
@@ -96,14 +96,33 @@ func (b Budget) held(m *model.Model, outputs []*spans.Output, sizes []int64) (h 
 	h.disk = d.spoolBound()
 	h.memory = min(h.disk, d.memory)
 	if sizes != nil {
-		h.disk += largest(outputs, Uploads+otherFiles,
-			func(o *spans.Output) int64 { return sizes[o.Index] })
+		h.disk += finished(outputs, func(o *spans.Output) int64 { return sizes[o.Index] })
 	}
 	h.least = d.Least()
 	if h.disk = max(h.disk, h.least); b.Disk > 0 {
 		h.disk = min(h.disk, max(h.least, b.Disk))
 	}
 	return h
+}
+
+// UploadShare returns a file's share of UploadBytes while it's uploaded. Two files of any size fit.
+func UploadShare(size int64) int64 { return min(size, UploadBytes/2) }
+
+// finished returns the most that finished files hold at once: those being uploaded, which may be two
+// large ones, one with some small ones, or small ones only, and those before their upload.
+func finished(outputs []*spans.Output, size func(*spans.Output) int64) int64 {
+	small := func(n int) int64 {
+		return largest(outputs, n, func(o *spans.Output) int64 {
+			if size(o) > UploadBytes/2 {
+				return 0
+			}
+			return size(o)
+		})
+	}
+	return min(largest(outputs, Uploads+otherFiles, size), max(
+		largest(outputs, otherFiles+2, size),
+		largest(outputs, otherFiles+1, size)+min(UploadBytes/2, small(Uploads-1)),
+		largest(outputs, otherFiles, size)+min(UploadBytes, small(Uploads))))
 }
 
 // spoolBound returns the most that spools hold at once: those being filled, and full ones of

@@ -2,6 +2,8 @@ package budget
 
 import (
 	"errors"
+	"github.com/df11-convert/df11-convert/internal/spans"
+	"math"
 	"math/rand/v2"
 	"testing"
 )
@@ -60,6 +62,38 @@ func TestLeastDiskIsTheLeast(t *testing.T) {
 		if tooSmall := (*DiskError)(nil); least > 1 {
 			if _, err := want.Divide(least - 1); !errors.As(err, &tooSmall) || tooSmall.Need != least {
 				t.Fatalf("%d with %+v: %v, want %d", sizes, want, err, least)
+			}
+		}
+	}
+}
+
+// TestFinishedFiles checks the bound against every set of files that may be on the disk.
+func TestFinishedFiles(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 2))
+	for range 2000 {
+		var outputs []*spans.Output
+		sizes := map[*spans.Output]int64{}
+		for range 1 + r.IntN(40) {
+			o := new(spans.Output)
+			outputs = append(outputs, o)
+			sizes[o] = int64(float64(UploadBytes) * math.Pow(2, -8*r.Float64()+1))
+		}
+		size := func(o *spans.Output) int64 { return sizes[o] }
+		bound := finished(outputs, size)
+		for range 20 {
+			r.Shuffle(len(outputs), func(i, k int) { outputs[i], outputs[k] = outputs[k], outputs[i] })
+			var held, share int64
+			others := otherFiles
+			for i, o := range outputs {
+				if share += UploadShare(size(o)); i >= Uploads || share > UploadBytes {
+					if others--; others < 0 {
+						break
+					}
+				}
+				held += size(o)
+			}
+			if held > bound {
+				t.Fatalf("%d bytes on the disk, at most %d expected", held, bound)
 			}
 		}
 	}

@@ -54,7 +54,10 @@ func (k *copier) copyAll(ctx context.Context) ([]publish.SideFile, error) {
 	inside := k.duplicate(ctx)
 	out := make([]publish.SideFile, len(k.files))
 	g, gctx := errgroup.WithContext(ctx)
-	g.SetLimit(budget.Uploads)
+	g.SetLimit(budget.Copies)
+	if k.wait { // small files take questions more than bytes
+		g.SetLimit(budget.Uploads)
+	}
 	for i, f := range k.files {
 		s := &out[i]
 		s.OutputFile = metadata.OutputFile{Path: f.Path, Kind: metadata.KindCopied, Size: f.Size}

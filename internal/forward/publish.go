@@ -6,9 +6,11 @@ import (
 	"time"
 
 	"golang.org/x/sync/errgroup"
+	"golang.org/x/sync/semaphore"
 
 	"github.com/df11-convert/df11-convert/internal/budget"
 	"github.com/df11-convert/df11-convert/internal/ledger"
+	"github.com/df11-convert/df11-convert/internal/streams"
 )
 
 // publishLeftovers uploads and commits what earlier runs finished.
@@ -26,8 +28,34 @@ func (m *maker) publishLeftovers(ctx context.Context) error {
 // publish starts to upload and commit finished outputs. Uploads go on during a commit.
 func (m *maker) publish(ctx context.Context, g *errgroup.Group, finished <-chan ledger.Output,
 	upload func(context.Context, ledger.Output) (ledger.Output, error)) {
-	uploaded := stage(ctx, g, budget.Uploads, commitFiles, finished, upload, stays)
+	uploaded := make(chan ledger.Output, commitFiles)
+	g.Go(func() error { return uploadAll(ctx, finished, uploaded, upload) })
 	g.Go(func() error { return commitBatches(ctx, m.CommitWait, uploaded, m.commit) })
+}
+
+// uploadAll uploads files as they come, as many at once as budget.UploadBytes allows, and passes them
+// on. At its end it closes the channel.
+func uploadAll(ctx context.Context, finished <-chan ledger.Output, uploaded chan<- ledger.Output,
+	upload func(context.Context, ledger.Output) (ledger.Output, error)) error {
+	defer close(uploaded)
+	g, ctx := errgroup.WithContext(ctx)
+	g.SetLimit(budget.Uploads)
+	room := semaphore.NewWeighted(budget.UploadBytes)
+	for o := range finished {
+		share := budget.UploadShare(o.Size)
+		if room.Acquire(ctx, share) != nil {
+			break
+		}
+		g.Go(func() error {
+			o, err := upload(ctx, o)
+			room.Release(share)
+			if err != nil {
+				return err
+			}
+			return streams.Send(ctx, uploaded, o)
+		})
+	}
+	return g.Wait()
 }
 
 // uploadMade uploads an output that this run has made, and frees its share of the disk.

@@ -5,12 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/df11-convert/df11-convert/internal/budget"
 	"github.com/df11-convert/df11-convert/internal/ledger"
 )
 
@@ -83,5 +85,45 @@ func TestCommitFails(t *testing.T) {
 		if !errors.Is(err, boom) {
 			t.Errorf("a commit that ends with %v: %v", fails, err)
 		}
+	}
+}
+
+// Many small files go at once, but of large ones only two, because finished files wait on the disk.
+func TestUploadsAtOnce(t *testing.T) {
+	for _, tt := range []struct {
+		size int64
+		want int
+	}{{1, budget.Uploads}, {budget.UploadBytes / 8, 8}, {budget.UploadBytes / 2, 2}, {10 * budget.UploadBytes, 2}} {
+		synctest.Test(t, func(t *testing.T) {
+			finished, uploaded := make(chan ledger.Output), make(chan ledger.Output, commitFiles)
+			running, most := 0, 0
+			var mu sync.Mutex
+			count := func(by int) {
+				mu.Lock()
+				defer mu.Unlock()
+				running += by
+				most = max(most, running)
+			}
+			var g errgroup.Group
+			g.Go(func() error {
+				return uploadAll(t.Context(), finished, uploaded, func(_ context.Context, o ledger.Output) (ledger.Output, error) {
+					count(1)
+					defer count(-1)
+					time.Sleep(time.Second)
+					return o, nil
+				})
+			})
+			for range 40 {
+				finished <- ledger.Output{Size: tt.size}
+			}
+			close(finished)
+			n := 0
+			for range uploaded {
+				n++
+			}
+			if err := g.Wait(); err != nil || n != 40 || most != tt.want {
+				t.Errorf("%d bytes each: %d of 40, %d at once, %v", tt.size, n, most, err)
+			}
+		})
 	}
 }

@@ -23,6 +23,7 @@ type config struct {
 	limits        map[*Rule]int64 // instead of the rules' own
 	linksForOnce  bool
 	links         links
+	latency       time.Duration
 	dropUploads   bool
 	pushDir       string
 	xetHashes     bool
@@ -87,6 +88,12 @@ func WithLinksForOnce() Option { return func(c *config) { c.linksForOnce = true 
 func WithLinkSpeed(down, up int64) Option {
 	return func(c *config) { c.links = links{newLink(down), newLink(up)} }
 }
+
+// WithLatency makes every request wait before it's served, as the way there and back does.
+func WithLatency(d time.Duration) Option { return func(c *config) { c.latency = d } }
+
+// Unlimit ends [WithLinkSpeed] and [WithLatency] for the requests to come.
+func (s *Server) Unlimit() { s.near.Store(true) }
 
 // WithXetHashes adds xetHash to tree entries of large files, which the copy route then insists on
 // (otherwise it takes any hash), and X-Xet-Hash and its links to their downloads. It does nothing

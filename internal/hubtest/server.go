@@ -1,7 +1,6 @@
 package hubtest
 
 import (
-	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -10,10 +9,8 @@ import (
 	"log"
 	"net"
 	"net/http"
-	"net/http/httptest"
 	"sync"
 	"sync/atomic"
-	"syscall"
 	"time"
 )
 
@@ -33,9 +30,11 @@ type Server struct {
 	links   atomic.Int64 // signed so far
 	used    sync.Map     // signatures of URLs that were asked for
 	uploads sync.Map     // multipart, by id
+	near    atomic.Bool  // from now on, without the limits of a line
 
 	hub, cdn http.Handler
-	http     []*http.Server // none in memory
+	http     []*http.Server  // none in memory
+	serving  context.Context //nolint:containedctx // ends with the server
 	cancel   context.CancelFunc
 	done     sync.WaitGroup
 }
@@ -75,7 +74,7 @@ func Start(tb TB, opts ...Option) *Server {
 func Listen(addr string, opts ...Option) (*Server, error) {
 	ctx, cancel := context.WithCancel(context.Background())
 	s := &Server{cfg: defaultConfig(), trust: trust{identities: map[string]identity{},
-		tokens: map[string]issued{}, logins: map[string]login{}}, cancel: cancel}
+		tokens: map[string]issued{}, logins: map[string]login{}}, serving: ctx, cancel: cancel}
 	for _, opt := range opts {
 		opt(&s.cfg)
 	}
@@ -98,27 +97,6 @@ func Listen(addr string, opts ...Option) (*Server, error) {
 	s.serve(ctx, hub, s.hub)
 	s.serve(ctx, storage, s.cdn)
 	return s, nil
-}
-
-// RoundTrip answers a request without a network, as an http.RoundTripper. A cut connection is a
-// reset.
-func (s *Server) RoundTrip(r *http.Request) (resp *http.Response, err error) {
-	defer func() {
-		if recover() != nil || r.Context().Err() != nil {
-			resp, err = nil, cmp.Or(context.Cause(r.Context()), error(syscall.ECONNRESET))
-		}
-	}()
-	asked, rec, h := r.Clone(r.Context()), httptest.NewRecorder(), s.hub
-	if r.URL.Scheme+"://"+r.URL.Host == s.CDNURL {
-		h = s.cdn
-	}
-	if asked.Body == nil {
-		asked.Body = http.NoBody
-	}
-	h.ServeHTTP(rec, asked)
-	resp = rec.Result()
-	resp.Request = r
-	return resp, nil
 }
 
 func (s *Server) serve(ctx context.Context, l net.Listener, h http.Handler) {
@@ -152,7 +130,11 @@ func (s *Server) wrap(host Host, next http.Handler) http.Handler {
 		r = r.WithContext(context.WithValue(r.Context(), waysKey{}, s.cfg.Ways))
 		t := s.begin(host, w, r)
 		defer s.finish(t)
-		t.links = s.cfg.links
+		if !s.near.Load() {
+			if t.links = s.cfg.links; s.cfg.latency > 0 && !sleep(t.done, s.cfg.latency) {
+				return
+			}
+		}
 		r.Body = &trackedBody{r.Body, t}
 		if host == HostHub {
 			// never used up here: faults see to that

@@ -40,6 +40,7 @@ type Fetcher struct {
 	byOutput map[*spans.Output]*Task
 	files    []*sourceFile
 	complete chan<- *Task
+	ahead    ahead
 }
 
 // Run reads what unfinished tasks still need, and sends each task as soon as it's complete.
@@ -68,6 +69,8 @@ func (f *Fetcher) Run(ctx context.Context, complete chan<- *Task) error {
 // readFiles reads one file after the other, or a few at once.
 func (f *Fetcher) readFiles(ctx context.Context) error {
 	g, ctx := errgroup.WithContext(ctx)
+	f.ahead.ctx = ctx
+	defer f.ahead.close()
 	g.SetLimit(f.filesAtOnce())
 	for _, file := range f.files {
 		if ctx.Err() != nil {
@@ -216,7 +219,7 @@ func (f *Fetcher) pass(ctx context.Context, x stretch,
 	use func(context.Context, block) error) error {
 	// the source uses this ctx, too, so a scatterer that fails ends a read that waits
 	g, ctx := errgroup.WithContext(ctx)
-	r, err := f.Source.Stream(ctx, x.file.Index, x.from, x.end)
+	r, err := f.stream(ctx, x)
 	if err != nil {
 		g.Go(func() error { return &model.ReadError{File: x.file.Path, Err: err} })
 		return g.Wait()
@@ -225,6 +228,7 @@ func (f *Fetcher) pass(ctx context.Context, x stretch,
 	// if another pass hashes the file, its tensors count there
 	counted, end := f.Progress.Arriving(r, x.hash != nil || x.file.byRange)
 	defer end()
+	g.Go(func() error { return f.openNext(ctx, x, r) })
 	nBlocks := blocksPerFile
 	if f.inPlace() { // two passes share them
 		nBlocks /= 2
