@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/df11-convert/df11-convert/internal/budget"
 	"github.com/df11-convert/df11-convert/internal/convert"
 	"github.com/df11-convert/df11-convert/internal/hubtest"
 	"github.com/df11-convert/df11-convert/internal/progress"
@@ -47,7 +48,7 @@ func TestLeftoversKeepToTheDisk(t *testing.T) {
 	}
 	w.change = w.change[:1]
 	var most atomic.Int64
-	w.Inject(hubtest.Fault{Method: "PUT", Times: 2, Action: func(x *hubtest.Exchange) {
+	w.Inject(hubtest.Fault{Method: "PUT", Times: budget.Uploads, Action: func(x *hubtest.Exchange) {
 		// as far as it comes without an upload
 		for before := []string{"?"}; !slices.Equal(before, listing(t, work)); {
 			before = listing(t, work)
