@@ -25,4 +25,7 @@
 // official compressor and with a serial encoder (internal/testing/plain).
 //
 // docs/format.md numbers the rules; comments cite them as "§7".
+//
+// Stable are all exported names, the bytes that Encode writes, and the values of Reason. A Unit that
+// one version refuses may be encoded by a later one.
 package encoder

@@ -14,4 +14,7 @@
 // docs/design.md lists what is repeated above it.
 //
 // Errors are of type *Error around a sentinel such as ErrGated. Hint returns the next step in words.
+//
+// Stable are all exported names, and the sentinels that an error wraps. The texts of errors and hints
+// may change, and so may how often a request is repeated.
 package hub

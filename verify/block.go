@@ -36,14 +36,14 @@ func (u *Unit) load(b *block, r chunkRange, src io.ReaderAt) error {
 	b.gaps = grow(b.gaps, r.n*gapBytes+8)
 	b.sm = grow(b.sm, int(end-first))
 	b.bf16 = grow(b.bf16, 2*int(end-first))
-	if err := u.arrays.readPadded(arrayEncodedExponent, b.stream,
+	if err := u.arrays.readPadded(NameEncodedExponent, b.stream,
 		int64(r.first)*chunkBytes); err != nil {
 		return err
 	}
-	if err := u.arrays.readPadded(arrayGaps, b.gaps, int64(r.first)*gapBytes); err != nil {
+	if err := u.arrays.readPadded(NameGaps, b.gaps, int64(r.first)*gapBytes); err != nil {
 		return err
 	}
-	if err := u.arrays.read(arraySignMantissa, b.sm, first); err != nil {
+	if err := u.arrays.read(NameSignMantissa, b.sm, first); err != nil {
 		return err
 	}
 	if src == nil {

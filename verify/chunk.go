@@ -60,7 +60,7 @@ func (c *codes) agrees(d *chunkData) bool {
 func (u *Unit) decodeAsKernel(c *codes, d *chunkData) *StructureError {
 	c.reset()
 	if !d.startsWell() {
-		return badAt(arrayGaps, 0, "%d, but the first code starts at 0", d.start())
+		return badAt(NameGaps, 0, "%d, but the first code starts at 0", d.start())
 	}
 	limit := maxCodes
 	if d.last {
@@ -72,13 +72,13 @@ func (u *Unit) decodeAsKernel(c *codes, d *chunkData) *StructureError {
 			return d.badGap(c, w)
 		}
 		if !c.decodeMore(u.tables, d.stream, pos, (w+1)*windowBits, limit) {
-			return badAt(arrayEncodedExponent, int64(d.index)*chunkBits+int64(c.end),
+			return badAt(NameEncodedExponent, int64(d.index)*chunkBits+int64(c.end),
 				"no code; a GPU would hang")
 		}
 	}
 	switch {
 	case c.n != d.n:
-		return badAt(arrayOutputPositions, int64(d.index)+1, "chunk of %d weights has %d codes",
+		return badAt(NameOutputPositions, int64(d.index)+1, "chunk of %d weights has %d codes",
 			d.n, c.n)
 	case d.last:
 		return u.checkEnd(c, d)
@@ -90,7 +90,7 @@ func (u *Unit) decodeAsKernel(c *codes, d *chunkData) *StructureError {
 
 // badGap reports a window that doesn't start where the code before it ends.
 func (d *chunkData) badGap(c *codes, w int) *StructureError {
-	return badAt(arrayGaps, int64(d.index)*chunkWindows+int64(w),
+	return badAt(NameGaps, int64(d.index)*chunkWindows+int64(w),
 		"%d, but the previous code ends at bit %d of the window", gapAt(d.gaps, w),
 		c.end-w*windowBits)
 }
@@ -111,7 +111,7 @@ func (c *codes) lastStart() int {
 func (u *Unit) checkEnd(c *codes, d *chunkData) *StructureError {
 	end := int64(d.index)*chunkBits + int64(c.end)
 	if (end+7)/8 != u.nStream {
-		return badAt(arrayEncodedExponent, end, "the codes end here, but the array has %d bytes",
+		return badAt(NameEncodedExponent, end, "the codes end here, but the array has %d bytes",
 			u.nStream)
 	}
 	entries := d.index + 2
@@ -119,7 +119,7 @@ func (u *Unit) checkEnd(c *codes, d *chunkData) *StructureError {
 		entries++
 	}
 	if entries != u.nEntries {
-		return badArray(arrayOutputPositions, "%d entries; this stream has %d", u.nEntries, entries)
+		return badArray(NameOutputPositions, "%d entries; this stream has %d", u.nEntries, entries)
 	}
 	return u.checkGarbage(c, d)
 }
@@ -134,7 +134,7 @@ func (u *Unit) checkGarbage(c *codes, d *chunkData) *StructureError {
 		for pos := span[0]; pos < span[1]; {
 			_, nBits := u.tables.next(peek(d.stream[:], pos))
 			if nBits == 0 {
-				return badAt(arrayEncodedExponent, int64(d.index)*chunkBits+int64(pos),
+				return badAt(NameEncodedExponent, int64(d.index)*chunkBits+int64(pos),
 					"a GPU would hang on the bits after the last code")
 			}
 			pos += int(nBits)

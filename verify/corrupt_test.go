@@ -18,8 +18,8 @@ import (
 // array returns the stored array with this name.
 func (s *stored) array(name string) *[]byte {
 	return map[string]*[]byte{
-		arrayLUTs: &s.luts, arrayEncodedExponent: &s.stream, arraySignMantissa: &s.sm,
-		arrayOutputPositions: &s.positions, arrayGaps: &s.gaps, arraySplitPositions: &s.split,
+		NameLUTs: &s.luts, NameEncodedExponent: &s.stream, NameSignMantissa: &s.sm,
+		NameOutputPositions: &s.positions, NameGaps: &s.gaps, NameSplitPositions: &s.split,
 	}[name]
 }
 
@@ -134,7 +134,7 @@ func firstDifference(weights []uint16, source []byte) int {
 func TestMismatchIsFirst(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 4))
 	for name, s := range testUnits() {
-		for _, array := range []string{arrayEncodedExponent, arraySignMantissa, arrayGaps} {
+		for _, array := range []string{NameEncodedExponent, NameSignMantissa, NameGaps} {
 			t.Run(name+"/"+array, func(t *testing.T) {
 				for range 60 {
 					c := s.clone()

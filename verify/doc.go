@@ -15,4 +15,7 @@
 // Chunks are independent, so workers take blocks of chunks. Memory is one block per worker, no
 // matter how large the unit is. Input may be hostile. Every failure is an error with a position. No
 // input makes a function hang or read outside its arrays.
+//
+// Stable are all exported names, and that no input with a wrong bit passes Compare. Later versions may
+// refuse more files in Open, and word reasons in other ways.
 package verify

@@ -13,12 +13,12 @@ type StructureError struct {
 
 // posWord names what StructureError.Pos counts.
 var posWord = map[string]string{
-	arrayLUTs:            "byte",
-	arrayEncodedExponent: "bit",
-	arraySignMantissa:    "byte",
-	arrayOutputPositions: "entry",
-	arrayGaps:            "window",
-	arraySplitPositions:  "entry",
+	NameLUTs:            "byte",
+	NameEncodedExponent: "bit",
+	NameSignMantissa:    "byte",
+	NameOutputPositions: "entry",
+	NameGaps:            "window",
+	NameSplitPositions:  "entry",
 }
 
 func (e *StructureError) Error() string {

@@ -1,5 +1,7 @@
 package verify
 
+import "slices"
+
 // The constants of the format. Package encoder has its own on purpose, so that a mistake in one of
 // them shows up as a mismatch.
 const (
@@ -26,15 +28,18 @@ const (
 	maxChunkElems = (49152 - 512*4 - 4) / 2
 )
 
-// Names of the stored arrays (docs/format.md §8).
+// A unit's arrays are stored under these names, after the module's path (docs/format.md §8).
 const (
-	arrayLUTs            = "luts"
-	arrayEncodedExponent = "encoded_exponent"
-	arraySignMantissa    = "sign_mantissa"
-	arrayOutputPositions = "output_positions"
-	arrayGaps            = "gaps"
-	arraySplitPositions  = "split_positions"
+	NameLUTs            = "luts"
+	NameEncodedExponent = "encoded_exponent"
+	NameSignMantissa    = "sign_mantissa"
+	NameOutputPositions = "output_positions"
+	NameGaps            = "gaps"
+	NameSplitPositions  = "split_positions"
 )
 
-var arrayNames = [...]string{arrayLUTs, arrayEncodedExponent, arraySignMantissa,
-	arrayOutputPositions, arrayGaps, arraySplitPositions}
+// ArrayNames lists the names of the six arrays.
+func ArrayNames() []string { return slices.Clone(arrayNames[:]) }
+
+var arrayNames = [...]string{NameLUTs, NameEncodedExponent, NameSignMantissa,
+	NameOutputPositions, NameGaps, NameSplitPositions}

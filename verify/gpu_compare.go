@@ -22,6 +22,14 @@ const stretch = 256 << 10
 // A *[MismatchError] is the first of the unit. If the GPU fails, this call and every later call return [ErrGPULost], or ErrNoGPU with
 // GPURequire.
 func (g *GPU) Compare(ctx context.Context, u *Unit, src io.ReaderAt, opt CompareOptions) error {
+	switch {
+	case !g.isOpen():
+		return ErrNoGPU
+	case u.nChunks == 0:
+		return errNotOpen
+	case src == nil:
+		return errors.New("compare: there is no source")
+	}
 	j := gpuJob{gpu: g, id: g.nJobs.Add(1), unit: u, src: src, workers: opt.Workers}
 	pieces := cutPieces(u, g.opt.slotSize)
 	err := parallel(ctx, len(pieces), nSlots, func(i int) error { return j.piece(ctx, &pieces[i]) })

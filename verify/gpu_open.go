@@ -100,21 +100,32 @@ func openDevice(driver *cuda.Driver, i int, opt GPUOptions) (*GPU, error) {
 
 // Describe returns texts for the manifest.
 func (g *GPU) Describe() (decoder, device string) {
+	if !g.isOpen() {
+		return "", ""
+	}
 	return fmt.Sprintf("df11-convert, PTX %s, sha256 %x", kernel.Version,
 		sha256.Sum256([]byte(kernel.PTX()))), g.describe
 }
 
 // Host returns how many bytes of the host's memory the GPU takes: pinned buffers, plus the assumed
 // need of the driver.
-func (g *GPU) Host() int64 { return contextMemory + nSlots*int64(g.opt.slotSize) }
+func (g *GPU) Host() int64 {
+	if !g.isOpen() {
+		return 0
+	}
+	return contextMemory + nSlots*int64(g.opt.slotSize)
+}
 
 // Close releases the GPU. No Compare may be running. After a fault it releases nothing, because
 // that might wait forever.
 func (g *GPU) Close() {
-	if !g.isLost() {
+	if g.isOpen() && !g.isLost() {
 		g.device.Close()
 	}
 }
+
+// isOpen reports whether OpenGPU has made the GPU.
+func (g *GPU) isOpen() bool { return g != nil && g.device != nil }
 
 // errLost reports that the device has failed.
 var errLost = errors.New("the device is lost")

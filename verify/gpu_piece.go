@@ -73,16 +73,16 @@ func (p *gpuPiece) fill(ctx context.Context, u *Unit, b []byte, workers int) err
 	for i := range p.n + 1 {
 		binary.LittleEndian.PutUint32(positions[4*i:], u.positions[p.first+i]-uint32(p.elem))
 	}
-	if err := u.arrays.readPadded(arrayGaps, gaps, int64(p.first)*gapBytes); err != nil {
+	if err := u.arrays.readPadded(NameGaps, gaps, int64(p.first)*gapBytes); err != nil {
 		return err
 	}
 	if err := inStretches(ctx, len(stream), workers, func(from, to int) error {
-		return u.arrays.readPadded(arrayEncodedExponent, stream[from:to],
+		return u.arrays.readPadded(NameEncodedExponent, stream[from:to],
 			int64(p.first)*chunkBytes+int64(from))
 	}); err != nil {
 		return err
 	}
 	return inStretches(ctx, p.nElems, workers, func(from, to int) error {
-		return u.arrays.read(arraySignMantissa, b[p.sm+from:p.sm+to], p.elem+int64(from))
+		return u.arrays.read(NameSignMantissa, b[p.sm+from:p.sm+to], p.elem+int64(from))
 	})
 }

@@ -22,23 +22,23 @@ type layout struct {
 
 // newLayout compares the sizes of the arrays. It comes before anything that allocates by these sizes.
 func newLayout(a Arrays) (l layout, err error) {
-	l = layout{nElems: a[arraySignMantissa].Size(), nStream: a[arrayEncodedExponent].Size()}
+	l = layout{nElems: a[NameSignMantissa].Size(), nStream: a[NameEncodedExponent].Size()}
 	l.nChunks = int((l.nStream + chunkBytes - 1) / chunkBytes)
 	if l.nElems < 1 || l.nElems > maxElems {
-		return l, badArray(arraySignMantissa, "%d weights, want 1 to %d", l.nElems,
+		return l, badArray(NameSignMantissa, "%d weights, want 1 to %d", l.nElems,
 			maxElems)
 	}
 	if l.nStream < 1 || l.nStream > maxStream {
-		return l, badArray(arrayEncodedExponent, "%d bytes, want 1 to %d", l.nStream,
+		return l, badArray(NameEncodedExponent, "%d bytes, want 1 to %d", l.nStream,
 			maxStream)
 	}
-	if n := a[arrayGaps].Size(); n != int64(l.nChunks)*gapBytes {
-		return l, badArray(arrayGaps, "%d bytes; %d chunks need %d", n, l.nChunks,
+	if n := a[NameGaps].Size(); n != int64(l.nChunks)*gapBytes {
+		return l, badArray(NameGaps, "%d bytes; %d chunks need %d", n, l.nChunks,
 			l.nChunks*gapBytes)
 	}
-	n := a[arrayOutputPositions].Size()
+	n := a[NameOutputPositions].Size()
 	if n%4 != 0 || (n/4 != int64(l.nChunks) && n/4 != int64(l.nChunks)+1) {
-		return l, badArray(arrayOutputPositions, "%d bytes; %d chunks need %d, or 4 less", n,
+		return l, badArray(NameOutputPositions, "%d bytes; %d chunks need %d, or 4 less", n,
 			l.nChunks, 4*(l.nChunks+1))
 	}
 	l.nEntries = int(n / 4)
@@ -48,7 +48,7 @@ func newLayout(a Arrays) (l layout, err error) {
 // readPositions reads output_positions. Codes start in every chunk, except perhaps in the last
 // (docs/format.md §7).
 func (l *layout) readPositions(a Arrays) error {
-	b, err := a.readAll(arrayOutputPositions)
+	b, err := a.readAll(NameOutputPositions)
 	if err != nil {
 		return err
 	}
@@ -58,20 +58,20 @@ func (l *layout) readPositions(a Arrays) error {
 		l.positions[i] = binary.LittleEndian.Uint32(b[4*i:])
 	}
 	if p := l.positions[0]; p != 0 {
-		return badAt(arrayOutputPositions, 0, "%d, must be 0", p)
+		return badAt(NameOutputPositions, 0, "%d, must be 0", p)
 	}
 	if p := l.positions[l.nEntries-1]; int64(p) != l.nElems {
-		return badAt(arrayOutputPositions, int64(l.nEntries-1),
+		return badAt(NameOutputPositions, int64(l.nEntries-1),
 			"%d, must be the number of weights, %d", p, l.nElems)
 	}
 	for i := range l.nChunks {
 		n := int64(l.positions[i+1]) - int64(l.positions[i])
 		switch {
 		case n < 0, n == 0 && i+1 < l.nChunks:
-			return badAt(arrayOutputPositions, int64(i+1), "%d after %d", l.positions[i+1],
+			return badAt(NameOutputPositions, int64(i+1), "%d after %d", l.positions[i+1],
 				l.positions[i])
 		case n > maxChunkElems:
-			return badAt(arrayOutputPositions, int64(i+1),
+			return badAt(NameOutputPositions, int64(i+1),
 				"chunk of %d weights; the kernel's shared memory holds %d", n, maxChunkElems)
 		}
 	}

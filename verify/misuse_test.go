@@ -62,6 +62,15 @@ func TestMisuseIsAnError(t *testing.T) {
 		closed.DecodeRange(t.Context(), 0, 0, nil) != nil || closed.NElems() != 0 || len(closed.Sizes()) != 0 {
 		t.Error("a unit that isn't open can be read")
 	}
+	for name, g := range map[string]*GPU{"no GPU": nil, "a GPU that isn't open": {}} {
+		if err := g.Compare(t.Context(), u, bytes.NewReader(nil), CompareOptions{}); !errors.Is(err, ErrNoGPU) {
+			t.Errorf("%s: %v", name, err)
+		}
+		if decoder, device := g.Describe(); decoder+device != "" || g.Host() != 0 {
+			t.Errorf("%s: %s, %s, %d", name, decoder, device, g.Host())
+		}
+		g.Close()
+	}
 }
 
 func second[T any](_ T, err error) error { return err }

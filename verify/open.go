@@ -57,7 +57,7 @@ func Open(a Arrays, sizes []int64) (*Unit, error) {
 		return nil, err
 	}
 	if sizes != nil && !slices.Equal(sizes, u.Sizes()) {
-		return nil, badArray(arraySplitPositions, "the %d tensors have other sizes", len(sizes))
+		return nil, badArray(NameSplitPositions, "the %d tensors have other sizes", len(sizes))
 	}
 	return u, nil
 }
@@ -77,11 +77,11 @@ func (u *Unit) Sizes() []int64 {
 
 // readSplit reads split_positions and returns where each tensor ends.
 func readSplit(a Arrays, nElems int64) (ends []int64, err error) {
-	n := a[arraySplitPositions].Size()
+	n := a[NameSplitPositions].Size()
 	if n%8 != 0 || n/8 >= maxTensors {
-		return nil, badArray(arraySplitPositions, "%d bytes", n)
+		return nil, badArray(NameSplitPositions, "%d bytes", n)
 	}
-	b, err := a.readAll(arraySplitPositions)
+	b, err := a.readAll(NameSplitPositions)
 	if err != nil {
 		return nil, err
 	}
@@ -89,7 +89,7 @@ func readSplit(a Arrays, nElems int64) (ends []int64, err error) {
 	for i := range len(b) / 8 {
 		end := int64(binary.LittleEndian.Uint64(b[8*i:]))
 		if end < last || end > nElems {
-			return nil, badAt(arraySplitPositions, int64(i), "%d after %d, in a unit of %d weights",
+			return nil, badAt(NameSplitPositions, int64(i), "%d after %d, in a unit of %d weights",
 				end, last, nElems)
 		}
 		ends, last = append(ends, end), end

@@ -17,33 +17,33 @@ func TestStructure(t *testing.T) {
 		array string
 		spoil func(s *stored)
 	}{
-		"no lut rows":             {arrayLUTs, func(s *stored) { s.luts = nil }},
-		"one lut row":             {arrayLUTs, func(s *stored) { s.luts = s.luts[:256] }},
-		"19 lut rows":             {arrayLUTs, func(s *stored) { s.luts = zeros[:19*256] }},
-		"half a lut row":          {arrayLUTs, func(s *stored) { s.luts = s.luts[:len(s.luts)-1] }},
-		"luts of zeros":           {arrayLUTs, func(s *stored) { s.luts = zeros[:512] }},
-		"huge luts":               {arrayLUTs, func(s *stored) { s.luts = zeros }},
-		"no stream":               {arrayEncodedExponent, func(s *stored) { s.stream = nil }},
-		"longer stream":           {arrayEncodedExponent, func(s *stored) { s.stream = append(s.stream, 0) }},
-		"shorter stream":          {arrayEncodedExponent, func(s *stored) { s.stream = s.stream[:len(s.stream)-1] }},
-		"short sign_mantissa":     {arrayOutputPositions, func(s *stored) { s.sm = s.sm[1:] }},
-		"long sign_mantissa":      {arrayOutputPositions, func(s *stored) { s.sm = append(s.sm, 0) }},
-		"no weights":              {arraySignMantissa, func(s *stored) { s.source, s.sm = nil, nil }},
-		"short gaps":              {arrayGaps, func(s *stored) { s.gaps = s.gaps[1:] }},
-		"gaps of one chunk more":  {arrayGaps, func(s *stored) { s.gaps = append(s.gaps, zeros[:320]...) }},
-		"odd positions":           {arrayOutputPositions, func(s *stored) { s.positions = s.positions[1:] }},
-		"positions for one less":  {arrayOutputPositions, func(s *stored) { s.positions = s.positions[8:] }},
-		"positions, last missing": {arrayOutputPositions, func(s *stored) { s.positions = s.positions[:len(s.positions)-4] }},
-		"positions start late":    {arrayOutputPositions, func(s *stored) { s.positions[0] = 1 }},
-		"positions fall":          {arrayOutputPositions, func(s *stored) { copy(s.positions[8:], s.positions[4:8]) }},
-		"positions end early":     {arrayOutputPositions, func(s *stored) { s.positions[len(s.positions)-4]-- }},
-		"positions off by one":    {arrayOutputPositions, func(s *stored) { s.positions[4]++ }},
-		"chunk too large":         {arrayOutputPositions, func(s *stored) { copy(s.positions[4:], []byte{0xff, 0x5b, 0, 0}) }},
-		"odd split":               {arraySplitPositions, func(s *stored) { s.split = s.split[1:] }},
-		"split missing":           {arraySplitPositions, func(s *stored) { s.split = nil }},
-		"split elsewhere":         {arraySplitPositions, func(s *stored) { s.split[0]++ }},
-		"split behind the end":    {arraySplitPositions, func(s *stored) { s.split[3] = 1 }},
-		"split negative":          {arraySplitPositions, func(s *stored) { s.split[7] = 0x80 }},
+		"no lut rows":             {NameLUTs, func(s *stored) { s.luts = nil }},
+		"one lut row":             {NameLUTs, func(s *stored) { s.luts = s.luts[:256] }},
+		"19 lut rows":             {NameLUTs, func(s *stored) { s.luts = zeros[:19*256] }},
+		"half a lut row":          {NameLUTs, func(s *stored) { s.luts = s.luts[:len(s.luts)-1] }},
+		"luts of zeros":           {NameLUTs, func(s *stored) { s.luts = zeros[:512] }},
+		"huge luts":               {NameLUTs, func(s *stored) { s.luts = zeros }},
+		"no stream":               {NameEncodedExponent, func(s *stored) { s.stream = nil }},
+		"longer stream":           {NameEncodedExponent, func(s *stored) { s.stream = append(s.stream, 0) }},
+		"shorter stream":          {NameEncodedExponent, func(s *stored) { s.stream = s.stream[:len(s.stream)-1] }},
+		"short sign_mantissa":     {NameOutputPositions, func(s *stored) { s.sm = s.sm[1:] }},
+		"long sign_mantissa":      {NameOutputPositions, func(s *stored) { s.sm = append(s.sm, 0) }},
+		"no weights":              {NameSignMantissa, func(s *stored) { s.source, s.sm = nil, nil }},
+		"short gaps":              {NameGaps, func(s *stored) { s.gaps = s.gaps[1:] }},
+		"gaps of one chunk more":  {NameGaps, func(s *stored) { s.gaps = append(s.gaps, zeros[:320]...) }},
+		"odd positions":           {NameOutputPositions, func(s *stored) { s.positions = s.positions[1:] }},
+		"positions for one less":  {NameOutputPositions, func(s *stored) { s.positions = s.positions[8:] }},
+		"positions, last missing": {NameOutputPositions, func(s *stored) { s.positions = s.positions[:len(s.positions)-4] }},
+		"positions start late":    {NameOutputPositions, func(s *stored) { s.positions[0] = 1 }},
+		"positions fall":          {NameOutputPositions, func(s *stored) { copy(s.positions[8:], s.positions[4:8]) }},
+		"positions end early":     {NameOutputPositions, func(s *stored) { s.positions[len(s.positions)-4]-- }},
+		"positions off by one":    {NameOutputPositions, func(s *stored) { s.positions[4]++ }},
+		"chunk too large":         {NameOutputPositions, func(s *stored) { copy(s.positions[4:], []byte{0xff, 0x5b, 0, 0}) }},
+		"odd split":               {NameSplitPositions, func(s *stored) { s.split = s.split[1:] }},
+		"split missing":           {NameSplitPositions, func(s *stored) { s.split = nil }},
+		"split elsewhere":         {NameSplitPositions, func(s *stored) { s.split[0]++ }},
+		"split behind the end":    {NameSplitPositions, func(s *stored) { s.split[3] = 1 }},
+		"split negative":          {NameSplitPositions, func(s *stored) { s.split[7] = 0x80 }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := good.clone()
@@ -107,10 +107,10 @@ func TestUnread(t *testing.T) {
 		array string
 		spoil func(s *stored)
 	}{
-		"gap behind the end": {arrayGaps, func(s *stored) { s.gaps[300] = 1 }},
-		"last gap":           {arrayGaps, func(s *stored) { s.gaps[319] = 1 }},
-		"length of nothing":  {arrayLUTs, func(s *stored) { s.luts[len(s.luts)-1] = 7 }},
-		"tail bit":           {arrayEncodedExponent, func(s *stored) { s.stream[len(s.stream)-1] ^= 1 }},
+		"gap behind the end": {NameGaps, func(s *stored) { s.gaps[300] = 1 }},
+		"last gap":           {NameGaps, func(s *stored) { s.gaps[319] = 1 }},
+		"length of nothing":  {NameLUTs, func(s *stored) { s.luts[len(s.luts)-1] = 7 }},
+		"tail bit":           {NameEncodedExponent, func(s *stored) { s.stream[len(s.stream)-1] ^= 1 }},
 	} {
 		c := s.clone()
 		x.spoil(c)
@@ -136,7 +136,7 @@ func (zeros) ReadAt(p []byte, _ int64) (int, error) { clear(p); return len(p), n
 func TestHugeClaims(t *testing.T) {
 	const huge = 1 << 50
 	sizes := map[string]int64{
-		arrayLUTs: 512, arrayEncodedExponent: chunkBytes, arraySignMantissa: 1000, arrayOutputPositions: 8, arrayGaps: gapBytes,
+		NameLUTs: 512, NameEncodedExponent: chunkBytes, NameSignMantissa: 1000, NameOutputPositions: 8, NameGaps: gapBytes,
 	}
 	for _, array := range arrayNames {
 		a := ArraysAt(func(name string) *io.SectionReader { return io.NewSectionReader(zeros{}, 0, sizes[name]) })

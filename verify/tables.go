@@ -12,10 +12,10 @@ type tables struct {
 
 // readTables reads and checks luts.
 func readTables(a Arrays) (*tables, error) {
-	if n := a[arrayLUTs].Size(); n > (maxTables+1)*rowBytes {
-		return nil, badArray(arrayLUTs, "%d bytes, the most is %d", n, (maxTables+1)*rowBytes)
+	if n := a[NameLUTs].Size(); n > (maxTables+1)*rowBytes {
+		return nil, badArray(NameLUTs, "%d bytes, the most is %d", n, (maxTables+1)*rowBytes)
 	}
-	luts, err := a.readAll(arrayLUTs)
+	luts, err := a.readAll(NameLUTs)
 	if err != nil {
 		return nil, err
 	}
@@ -30,7 +30,7 @@ func readTables(a Arrays) (*tables, error) {
 func parseTables(luts []byte) (*tables, error) {
 	nRows := len(luts) / rowBytes
 	if len(luts)%rowBytes != 0 || nRows < 2 || nRows > maxTables+1 {
-		return nil, badArray(arrayLUTs, "%d bytes, want 2 to %d rows of %d", len(luts),
+		return nil, badArray(NameLUTs, "%d bytes, want 2 to %d rows of %d", len(luts),
 			maxTables+1, rowBytes)
 	}
 	t := &tables{nTables: nRows - 1, raw: luts}
@@ -46,7 +46,7 @@ func parseTables(luts []byte) (*tables, error) {
 		return nil, err
 	}
 	if _, nBits := t.next(0); nBits == 0 {
-		return nil, badAt(arrayLUTs, 0,
+		return nil, badAt(NameLUTs, 0,
 			"the zero bits after the end of the stream are no code, so a GPU would hang")
 	}
 	return t, nil
@@ -97,9 +97,9 @@ func (t *tables) checkTable(i, depth int, done *[maxLevels][maxTables]bool) erro
 			row := 256 - int(v)
 			switch {
 			case row >= t.nTables:
-				return badAt(arrayLUTs, pos, "jump to table %d of %d", row, t.nTables)
+				return badAt(NameLUTs, pos, "jump to table %d of %d", row, t.nTables)
 			case depth+1 >= maxLevels:
-				return badAt(arrayLUTs, pos, "jump at level %d, the last level", depth+1)
+				return badAt(NameLUTs, pos, "jump at level %d, the last level", depth+1)
 			}
 			if err := t.checkTable(row, depth+1, done); err != nil {
 				return err
@@ -108,7 +108,7 @@ func (t *tables) checkTable(i, depth int, done *[maxLevels][maxTables]bool) erro
 		}
 		l := int(t.raw[t.nTables*rowBytes+int(v)])
 		if l <= 8*depth || l > 8*depth+8 {
-			return badAt(arrayLUTs, pos, "symbol %d at level %d has a code of %d bits", v, depth+1,
+			return badAt(NameLUTs, pos, "symbol %d at level %d has a code of %d bits", v, depth+1,
 				l)
 		}
 	}

@@ -39,7 +39,7 @@ func (t *tables) checkForm() (eof uint32, bad *StructureError) {
 	for at, v := range t.raw[:t.nTables*rowBytes] {
 		if at < end || seen[v] {
 			if v != last {
-				return 0, badAt(arrayLUTs, int64(at),
+				return 0, badAt(NameLUTs, int64(at),
 					"unused entry is %d, the official encoder writes %d", v, last)
 			}
 			if at >= end {
@@ -49,7 +49,7 @@ func (t *tables) checkForm() (eof uint32, bad *StructureError) {
 		}
 		seen[v], last = true, v
 		if at/rowBytes >= len(prefixes) || v >= jumpMin && int(v) != 256-len(prefixes) {
-			return 0, badAt(arrayLUTs, int64(at), "not the official encoder's order of tables")
+			return 0, badAt(NameLUTs, int64(at), "not the official encoder's order of tables")
 		}
 		if v >= jumpMin {
 			prefixes = append(prefixes, prefixes[at/rowBytes].below(at%rowBytes))
@@ -57,14 +57,14 @@ func (t *tables) checkForm() (eof uint32, bad *StructureError) {
 		}
 		size := 1 << max(0, 8*prefixes[at/rowBytes].level+8-int(t.length[v]))
 		if at%size != 0 {
-			return 0, badAt(arrayLUTs, int64(at),
+			return 0, badAt(NameLUTs, int64(at),
 				"symbol %d begins inside the slots of another code", v)
 		}
 		end = at + size
 	}
 	for s, l := range t.raw[t.nTables*rowBytes:] {
 		if l != 0 && (s >= jumpMin || !seen[s]) {
-			return 0, badAt(arrayLUTs, int64(t.nTables*rowBytes+s),
+			return 0, badAt(NameLUTs, int64(t.nTables*rowBytes+s),
 				"unused entry is %d, the official encoder writes 0", l)
 		}
 	}
@@ -85,11 +85,11 @@ func (p tablePrefix) below(slot int) tablePrefix {
 // endSymbol returns the end symbol's code, made from the slots that belong to no other symbol.
 func endSymbol(free []int, prefixes []tablePrefix) (eof uint32, bad *StructureError) {
 	if len(free) == 0 {
-		return 0, badArray(arrayLUTs, "the code has no end symbol")
+		return 0, badArray(NameLUTs, "the code has no end symbol")
 	}
 	first, n := free[0], len(free)
 	if free[n-1]-first != n-1 || n >= rowBytes || n&(n-1) != 0 || first%n != 0 {
-		return 0, badAt(arrayLUTs, int64(first), "%d slots without a code, not one end symbol", n)
+		return 0, badAt(NameLUTs, int64(first), "%d slots without a code, not one end symbol", n)
 	}
 	return prefixes[first/rowBytes].below(first % rowBytes).value, nil
 }
@@ -108,7 +108,7 @@ func (e *streamEnd) checkTail(eof uint32) *StructureError {
 	}
 	got, want := peek(e.stream, e.bit)>>(32-nBits), eof>>(32-nBits)
 	if got != want {
-		return badAt(arrayEncodedExponent, int64(e.first)*chunkBits+int64(e.bit),
+		return badAt(NameEncodedExponent, int64(e.first)*chunkBits+int64(e.bit),
 			"last bits are %0*b, the official encoder writes %0*b", nBits, got, nBits, want)
 	}
 	return nil
@@ -123,7 +123,7 @@ func (e *streamEnd) checkGaps() *StructureError {
 			want = e.bit % windowBits
 		}
 		if got := gapAt(e.gaps, w); got != want {
-			return badAt(arrayGaps, int64(e.first)*chunkWindows+int64(w),
+			return badAt(NameGaps, int64(e.first)*chunkWindows+int64(w),
 				"unused gap is %d, the official encoder writes %d", got, want)
 		}
 	}
