@@ -13,6 +13,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/url"
 	"os"
 	"slices"
 	"strings"
@@ -127,6 +128,8 @@ func (w *witness) look(ctx context.Context, sent []FileInfo, whole []string) err
 				if err != nil {
 					return err
 				}
+				// it doesn't escape the path
+				address = strings.TrimSuffix(address, f.Path) + (&url.URL{Path: f.Path}).EscapedPath()
 				ranges = append(ranges, func(ctx context.Context) error {
 					return w.readRange(ctx, f.Path, address, s.(sample))
 				})

@@ -13,6 +13,9 @@ import (
 	"github.com/df11-convert/df11-convert/internal/hubtest"
 )
 
+// odd is a path that an address must escape.
+const odd = "the 1st #1, 50%/w.safetensors"
+
 // TestWitness publishes a file, and then another one of the same size, and lets another client look.
 // It sees what the server lists and stores, never the token, and says whether that's what was sent.
 func TestWitness(t *testing.T) {
@@ -40,7 +43,7 @@ func TestWitness(t *testing.T) {
 		"as it is":             {},
 		"KohakuHub":            {ways: hubtest.Servers["kohakuhub"]},
 		"no sizes":             {ways: hubtest.Ways{NoSizes: true}},
-		"old bytes":            {hubtest.Ways{OldBytes: true}, nil, "w.safetensors has other bytes at ", true},
+		"old bytes":            {hubtest.Ways{OldBytes: true}, nil, odd + " has other bytes at ", true},
 		"a file is gone":       {spoil: func(s *hubtest.Server) { s.RemoveRepo(target); s.AddRepo(target, map[string][]byte{"x": nil}) }, want: "no such revision"},
 		"the list is no JSON":  {spoil: always("*/revision/*", hubtest.Status(200, nil, "nonsense")), want: "invalid character"},
 		"the list is refused":  {spoil: always("*/revision/*", hubtest.Error(403, "", "no")), want: "403"},
@@ -55,8 +58,8 @@ func TestWitness(t *testing.T) {
 				parent, err := w.Head(t.Context(), target, "main")
 				must(t, err)
 				data, config := bytesOf(seed), bytes.Repeat([]byte("{}\n"), int(seed)+1)
-				sent = []hub.FileInfo{{Path: "w.safetensors", Size: int64(len(data)), SHA256: sum(data)}, {Path: "config.json", Size: int64(len(config)), SHA256: sum(config)}}
-				ops, err := w.Upload(t.Context(), target, "main", hub.Blob{Path: "w.safetensors", Size: sent[0].Size, SHA256: sent[0].SHA256, Reader: bytes.NewReader(data)})
+				sent = []hub.FileInfo{{Path: odd, Size: int64(len(data)), SHA256: sum(data)}, {Path: "config.json", Size: int64(len(config)), SHA256: sum(config)}}
+				ops, err := w.Upload(t.Context(), target, "main", hub.Blob{Path: odd, Size: sent[0].Size, SHA256: sent[0].SHA256, Reader: bytes.NewReader(data)})
 				must(t, err)
 				commit, err = w.Commit(t.Context(), target, "main", hub.CommitRequest{Summary: "x", Parent: parent, Ops: append(ops, hub.FileOp("config.json", config))})
 				must(t, err)
@@ -70,7 +73,7 @@ func TestWitness(t *testing.T) {
 				t.Errorf("%v", err)
 			}
 			// another result than what was sent is seen in the list
-			if sent[0].SHA256, c.want = sum([]byte("x")), "w.safetensors is listed with"; name == "as it is" {
+			if sent[0].SHA256, c.want = sum([]byte("x")), odd+" is listed with"; name == "as it is" {
 				if err := w.Witness(t.Context(), target, commit.OID, sent, "config.json"); err == nil || !strings.Contains(err.Error(), c.want) {
 					t.Errorf("other bytes were sent: %v", err)
 				}

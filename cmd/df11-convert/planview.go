@@ -162,7 +162,7 @@ func (f *forecast) printRemarks(w io.Writer) {
 	if len(f.Readers) == 0 {
 		return
 	}
-	fmt.Fprintln(w, "\ncompatible loaders:")
+	fmt.Fprintln(w, "\nloaders:")
 	t := newTable(w)
 	for _, r := range f.Readers {
 		printf(t, "  %s\t%s\t%s\t%s\n", r.Name, r.Version, r.Loads, r.Why)

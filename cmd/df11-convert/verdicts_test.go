@@ -51,7 +51,7 @@ func TestPlanAndConvertAgreeOnTheDisk(t *testing.T) {
 			if code != want || code != exitOK && complaint(diag) != complaint(said) {
 				t.Errorf("%s, %d of disk: plan ends with %d, the conversion with %d: %s%s", source, disk, code, want, diag, said)
 			}
-			if !strings.Contains(text, "compatible loaders") {
+			if !strings.Contains(text, "loaders:") {
 				t.Errorf("%s, %d of disk: no plan: %s", source, disk, text)
 			}
 			want, _, said = program(t, append([]string{source, "--push", "--repo-id", fmt.Sprint("d", i, "-", filepath.Base(source))}, budget...)...)
