@@ -34,6 +34,9 @@ func TestUnfilled(t *testing.T) {
 	}{
 		{"org/gptb", `{"transformer\\.h\\.\\d+\\.attn\\.c_attn": [], "transformer\\.h\\.\\d+\\.mlp\\.c_fc": []}`, map[string][]byte{"model.safetensors": gpt2.File(),
 			"config.json": []byte(`{"model_type": "gpt2", "architectures": ["GPT2LMHeadModel"], "n_layer": 2}`)}, func(*forged) {}, "is of class Conv1D, not Linear"},
+		// the auto class builds GPT-2, whatever class the config names
+		{"org/gptllama", `{"transformer\\.h\\.\\d+\\.attn\\.c_attn": [], "transformer\\.h\\.\\d+\\.mlp\\.c_fc": []}`, map[string][]byte{"model.safetensors": gpt2.File(),
+			"config.json": []byte(`{"model_type": "gpt2", "architectures": ["LlamaForCausalLM"], "n_layer": 2, "num_hidden_layers": 2}`)}, func(*forged) {}, "is of class Conv1D, not Linear"},
 		{"org/flux", swapped, map[string][]byte{"flux1-dev.safetensors": flux}, func(*forged) {}, "ComfyUI takes other weights for double_blocks.0, or in another order"},
 		{"org/fluxes", swapped, map[string][]byte{"flux1-dev.safetensors": flux}, layout(catalog.DiffusersSingle), "ComfyUI takes other weights for double_blocks.0, or in another order"},
 	} {

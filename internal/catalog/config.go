@@ -86,6 +86,31 @@ func (c *Config) Number(keys ...string) int {
 	return -1
 }
 
+// isTrue reports whether Python takes a member for true: a switch that is on, or a number that is
+// neither 0 nor null. known is false if the config lacks it, because a class may have any default.
+func (c *Config) isTrue(key string) (known, is bool) {
+	for _, of := range []Members{c.Text, c.Raw} {
+		if v, ok := of[key]; ok {
+			return true, Decode[bool](v) || Decode[float64](v) != 0
+		}
+	}
+	return false, false
+}
+
+// NumbersOf returns the numbers of all members whose names hold one of these words, and those of lists
+// of numbers.
+func (c *Config) NumbersOf(words ...string) (numbers []int) {
+	for _, of := range []Members{c.Text, c.Raw} {
+		for key, v := range of {
+			if slices.ContainsFunc(words, func(w string) bool { return strings.Contains(key, w) }) {
+				numbers = append(numbers, Decode[int](v))
+				numbers = append(numbers, Decode[[]int](v)...)
+			}
+		}
+	}
+	return numbers
+}
+
 // Experts returns how many experts a layer with experts has, or -1 if the config doesn't say.
 func (c *Config) Experts() int {
 	return c.Number("num_experts", "num_local_experts", "n_routed_experts", "moe_num_experts")

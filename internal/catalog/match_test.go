@@ -161,3 +161,18 @@ func TestScore(t *testing.T) {
 		t.Error("another module stays in BF16")
 	}
 }
+
+// TestNamesByTheConfig checks that a name that depends on a number of the config is known by it.
+func TestNamesByTheConfig(t *testing.T) {
+	all := AllTried()
+	i := slices.IndexFunc(all, func(t Tried) bool { return t.Class == "DeepseekV3ForCausalLM" })
+	for config, want := range map[string]bool{`{"q_lora_rank": null}`: true, `{"q_lora_rank": 0}`: true, `{"q_lora_rank": 1536}`: false, `{}`: false} {
+		cfg, err := ReadConfig("config.json", []byte(config))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := all[i].Loads("model.layers.3.self_attn.q_proj.weight", cfg); got != want {
+			t.Errorf("%s: %v", config, got)
+		}
+	}
+}

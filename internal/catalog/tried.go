@@ -76,7 +76,7 @@ func (t *Tried) Loads(tensor string, cfg *Config) bool {
 		}
 		member, _, _ := strings.Cut(after, " ")
 		key, isNot := strings.CutPrefix(member, "!")
-		if value := LookUp[bool](cfg, key); value != nil && *value != isNot {
+		if known, is := cfg.isTrue(key); known && is != isNot {
 			return true
 		}
 		rest = after

@@ -54,6 +54,9 @@ func (c *choice) doubt(t *catalog.Tried) string {
 	if name, n, want := c.otherWidth(); name != "" {
 		return fmt.Sprintf("%s is %d wide, but config.json has %d", name, n, want)
 	}
+	if why := c.unlikeConfig(t); why != "" {
+		return why
+	}
 	for _, x := range c.plainTensors() {
 		if !c.cfg.IsExtraLayer(catalog.Parent(x.Name)) && !t.Loads(x.Name, c.cfg) {
 			return "the class loads no tensor of the name " + x.Name

@@ -196,23 +196,38 @@ func TestLoadsSaysWhatWasTried(t *testing.T) {
 		want   Verdict
 		why    string
 	}{
-		"as it is":              {func(*Source) {}, Loads, "a tiny model of this class loaded, every bit equal"},
-		"a buffer":              {with("model.rotary_emb.inv_freq", 8), Untested, "no tensor of the name model.rotary_emb.inv_freq"},
-		"an attribute":          {with("model.layers.0.self_attn.scaling", 1), Untested, "no tensor of the name model.layers.0.self_attn.scaling"},
-		"a bias":                {with("model.layers.0.self_attn.q_proj.bias", 8), Untested, "q_proj.bias"},
-		"a bias by the config":  {both(with("model.layers.0.self_attn.q_proj.bias", 8), config(`"attention_bias": true`)), Loads, ""},
+		"as it is":     {func(*Source) {}, Loads, "a tiny model of this class loaded, every bit equal"},
+		"a buffer":     {with("model.rotary_emb.inv_freq", 8), Untested, "no tensor of the name model.rotary_emb.inv_freq"},
+		"an attribute": {with("model.layers.0.self_attn.scaling", 1), Untested, "no tensor of the name model.layers.0.self_attn.scaling"},
+		"a bias":       {with("model.layers.0.self_attn.q_proj.bias", 8), Untested, "q_proj.bias"},
+		"a bias by the config": {both(both(both(with("model.layers.0.self_attn.q_proj.bias", 8), with("model.layers.0.self_attn.k_proj.bias", 8)),
+			both(with("model.layers.0.self_attn.v_proj.bias", 8), with("model.layers.0.self_attn.o_proj.bias", 8))), config(`"attention_bias": true`)), Loads, ""},
+		"one bias of four":      {both(with("model.layers.0.self_attn.q_proj.bias", 8), config(`"attention_bias": true`)), Untested, "has attention_bias, but the source has no model.layers.#.self_attn.k_proj.bias"},
+		"no bias":               {config(`"attention_bias": true`), Untested, "has attention_bias"},
+		"another vocabulary":    {config(`"vocab_size": 999`), Untested, "embed_tokens.weight has "},
+		"another inner width":   {config(`"intermediate_size": 999`), Untested, "gate_proj.weight has "},
+		"other heads":           {config(`"num_attention_heads": 999`), Untested, "q_proj.weight has "},
+		"other keys":            {config(`"num_attention_heads": 5, "head_dim": 2, "num_key_value_heads": 999`), Untested, "k_proj.weight has "},
+		"layers as a text":      {config(`"num_hidden_layers": "3", "x": 1`), Untested, "how many layers"},
+		"no number of layers":   {config(`"x": 1`), Untested, "how many layers"},
 		"own code":              {config(`"auto_map": {"AutoModelForCausalLM": "x.LlamaForCausalLM"}`), Untested, "has auto_map"},
 		"another config":        {config(`"configuration_files": ["config.4.0.0.json"]`), Untested, "has configuration_files"},
 		"another width":         {config(`"hidden_size": 32`), Untested, "model.embed_tokens.weight is 16 wide, but config.json has 32"},
 		"fewer layers":          {config(`"num_hidden_layers": 2, "x": 1`), Refuses, "counts 2 layers, so the class doesn't build model.layers.2"},
 		"a byte order mark":     {func(s *Source) { s.Config = append([]byte("\xef\xbb\xbf"), s.Config...) }, Refuses, "byte order mark"},
 		"another type":          {config(`"model_type": "mistral", "y": 1`), Untested, "class LlamaForCausalLM"},
+		"a type in capitals":    {config(`"model_type": "Llama", "y": 1`), Untested, "class LlamaForCausalLM"},
+		"no type at all":        {config(`"y": 1`), Untested, "class LlamaForCausalLM"},
+		"another class":         {config(`"architectures": ["LlamaForSequenceClassification"], "model_type": "llama"`), Untested, ""},
 		"null instead of a map": {config(`"auto_map": null`), Loads, ""},
 	} {
 		src := base
 		c.change(&src)
-		if strings.Contains(name, "fewer") { // of equal members, the last counts
+		if strings.Contains(name, "fewer") || strings.Contains(name, "layers as") || strings.Contains(name, "of layers") { // of equal members, the last counts
 			src.Config = bytes.Replace(src.Config, []byte(`"num_hidden_layers":3`), []byte(`"z":3`), 1)
+		}
+		if name == "another class" {
+			src.Config = bytes.Replace(src.Config, []byte(`"architectures":["LlamaForCausalLM"]`), []byte(`"z":3`), 1)
 		}
 		if strings.Contains(name, "type") {
 			src.Config = bytes.Replace(src.Config, []byte(`"model_type":"llama"`), []byte(`"z":3`), 1)
