@@ -1,10 +1,13 @@
 package hub
 
 import (
+	"encoding/json"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 
@@ -12,6 +15,7 @@ import (
 
 	"github.com/df11-convert/df11-convert/hub/internal/wire"
 	"github.com/df11-convert/df11-convert/internal/disk"
+	"github.com/df11-convert/df11-convert/internal/human"
 	"github.com/df11-convert/df11-convert/internal/names"
 )
 
@@ -20,6 +24,7 @@ import (
 //
 //	models--ns--name/refs/main                   the commit that a branch had
 //	models--ns--name/snapshots/COMMIT/PATH       a link to the blob, or the file itself where links cannot be made
+//	models--ns--name/trees/COMMIT.json           all files of the commit, with sizes and hashes; newer clients write it
 //	models--ns--name/blobs/ETAG                  the bytes, named by the hash that the hub publishes for them
 //	blobs/XX/XETHASH                             the bytes of a blob that is a link to here: huggingface_hub from 1.32 on
 //	                                             stores what several repos hold once, under another hash
@@ -125,29 +130,81 @@ func (s *sharedCache) readSmall(f FileRef, maxBytes int64) ([]byte, bool) {
 	return data, true
 }
 
-// info describes a snapshot of the cache. It knows only the files that were downloaded; the plan
-// notices missing shards.
+// info describes a commit by the cache: its list of files or, without one, its snapshot, which knows
+// only the files that were downloaded. Absent are those that it lacks.
 func (s *sharedCache) info(repo, revision string) (*RepoInfo, error) {
 	op := "read model info of " + repo
 	commit, ok := s.commit(repo, revision)
 	if !ok {
 		return nil, s.t.Errorf(op, wire.ErrOffline, "revision %s is not in the cache", revision)
 	}
-	root := s.snapshot(repo, commit)
 	info := &RepoInfo{ID: repo, SHA: commit}
-	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
-		if err != nil || d.IsDir() {
-			return err
+	root := s.snapshot(repo, commit)
+	if _, err := os.Stat(root); err != nil {
+		return nil, s.t.Errorf(op, wire.ErrOffline, "commit %s is not in the cache", commit)
+	}
+	listed, err := s.tree(repo, commit)
+	if info.Files = listed; err == nil && listed == nil {
+		s.t.Opt.Log.Warn("the shared cache doesn't say which files the commit has, so some may be missing",
+			"repo", repo, "commit", commit)
+		err = filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+			if err != nil || d.IsDir() {
+				return err
+			}
+			return info.list(root, path)
+		})
+	}
+	if err != nil {
+		return nil, s.t.Errorf(op, wire.ErrOffline, "%v", err)
+	}
+	for _, f := range info.Files {
+		if _, ok := s.find(f.Ref(repo, commit)); !ok {
+			info.Absent = append(info.Absent, f.Path)
 		}
-		return info.list(root, path)
-	})
-	if err != nil || len(info.Files) == 0 {
+	}
+	if len(info.Absent) == len(info.Files) {
 		return nil, s.t.Errorf(op, wire.ErrOffline, "commit %s is not in the cache", commit)
 	}
 	return info, nil
 }
 
-// list adds one file of a snapshot. It leaves out a link to anything but a blob.
+// tree returns the list of a commit's files that huggingface_hub writes, nil if there is none that
+// can be read: _tree_cache.py there, https://github.com/huggingface/huggingface_hub/pull/4394.
+func (s *sharedCache) tree(repo, commit string) ([]FileInfo, error) {
+	data, err := disk.Read(filepath.Join(s.folder(repo), "trees", commit+".json"), maxTree)
+	var doc struct {
+		Version int `json:"format_version"`
+		Files   map[string]struct {
+			Size    int64
+			BlobID  string `json:"blob_id"`
+			SHA256  string `json:"lfs_sha256"`
+			LFSSize int64  `json:"lfs_size"`
+			XetHash string `json:"xet_hash"`
+		}
+	}
+	if err != nil || json.Unmarshal(data, &doc) != nil || doc.Version != 1 {
+		return nil, nil // as the Python client does
+	}
+	files := []FileInfo{}
+	for _, path := range slices.Sorted(maps.Keys(doc.Files)) {
+		row := doc.Files[path]
+		f := FileInfo{Path: path, Size: row.Size, BlobID: row.BlobID, XetHash: row.XetHash}
+		if row.SHA256 != "" {
+			f.SHA256, f.Size = row.SHA256, row.LFSSize
+		}
+		if err := checkPath(path); err != nil {
+			return nil, err
+		}
+		if f.Size < 0 || f.SHA256 != "" && !names.IsSHA256(f.SHA256) {
+			return nil, fmt.Errorf("bad size or hash of %q in trees/%s.json", path, commit)
+		}
+		files = append(files, f)
+	}
+	return files, nil
+}
+
+// list adds one file of a snapshot. It leaves out a link to anything but a blob. A link without its
+// blob is a file of the commit, too.
 func (i *RepoInfo) list(root, path string) error {
 	rel, err := filepath.Rel(root, path)
 	if err != nil {
@@ -167,9 +224,19 @@ func (i *RepoInfo) list(root, path string) error {
 			return nil
 		}
 	}
-	if stat, err := os.Stat(path); err == nil && stat.Mode().IsRegular() {
+	stat, err := os.Stat(path)
+	switch {
+	case err == nil && stat.Mode().IsRegular():
 		f.Size = stat.Size()
-		i.Files = append(i.Files, f)
+	case err == nil || f.hash() == "":
+		return nil
 	}
+	i.Files = append(i.Files, f)
 	return nil
+}
+
+// Missing returns the error of an offline run that needs files which the shared cache lacks.
+func (c *Client) Missing(repo, commit string, paths []string) error {
+	return c.t.Errorf("read "+repo, wire.ErrOffline, "the shared cache lacks %s of commit %s",
+		human.List(paths), commit)
 }

@@ -25,6 +25,7 @@ type RepoInfo struct {
 	Private     bool       // the hub states private: true
 	Gated       string     // "auto" or "manual" if the hub states that it's gated
 	Files       []FileInfo // in the hub's order
+	Absent      []string   // paths of files that can't be read, because the shared cache lacks them offline
 	PipelineTag string
 	LibraryName string
 	// LastModified is when the repo's newest commit was made; zero if the hub doesn't say.

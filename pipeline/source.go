@@ -71,7 +71,8 @@ func (s *session) open(ctx context.Context, spec string, recipe Recipe, onHub bo
 		return nil, err
 	}
 	if o.plan, err = plan.New(ctx, o.model.Listing, opt); err == nil {
-		o.asked, err = opt.Asked(), cmp.Or(checkIncluded(o, opt.Include), o.model.CheckCopies(o.plan))
+		o.asked, err = opt.Asked(), cmp.Or(checkIncluded(o, opt.Include), o.model.CheckCopies(o.plan),
+			o.source.Carries(o.plan))
 	}
 	if err != nil {
 		o.Close()

@@ -19,8 +19,11 @@ type store interface {
 	OpenFile(ctx context.Context, path string) (io.ReadCloser, error)
 	// read returns a small file.
 	read(ctx context.Context, path string, limit int64) ([]byte, error)
-	// hold opens weight files for random reads. A repo's files need no opening.
+	// hold opens weight files for random reads. A repo's files need no opening, but offline they must
+	// be in the shared cache.
 	hold(paths []string) error
+	// lacks reports whether a file is listed that can't be read, because it's not in that cache.
+	lacks(path string) bool
 	// stream reads bytes [off, end) of a weight file, in order.
 	stream(ctx context.Context, path string, off, end int64) (io.ReadCloser, error)
 	// weights returns a reader for several in-order reads at once. It keeps pieces of a repo's file
@@ -139,9 +142,18 @@ func (f *files) Main(ctx context.Context) (plan.Source, error) {
 	return f.main(ctx, f.mostOf(maxConfigBytes))
 }
 
-// card returns the model card, or nil if there is none.
+// paths lists the files.
+func (f *files) paths() []string {
+	paths := make([]string, len(f.list))
+	for i, f := range f.list {
+		paths[i] = f.Path
+	}
+	return paths
+}
+
+// card returns the model card, or nil if there is none. No reader needs one.
 func (f *files) card(ctx context.Context) ([]byte, error) {
-	if _, ok := f.File(names.Card); !ok {
+	if _, ok := f.File(names.Card); !ok || f.lacks(names.Card) {
 		return nil, nil
 	}
 	return f.small(ctx, names.Card, maxConfigBytes)

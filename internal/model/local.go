@@ -135,6 +135,8 @@ func (l *local) held(path string) io.ReaderAt {
 	return nil
 }
 
+func (l *local) lacks(string) bool { return false }
+
 // unchanged checks the open file, because another file may have taken its name.
 func (l *local) unchanged(path string) error {
 	f := l.opened[path]

@@ -28,6 +28,9 @@ type Source interface {
 	// Recheck makes later reads of a file use neither memory nor a damaged cached copy. It returns
 	// false if they'd read the same bytes.
 	Recheck(ctx context.Context, path string) bool
+	// Carries returns an error that names the files which a result can't carry over, because the
+	// source is read offline from a cache that lacks them.
+	Carries(p *plan.Plan) error
 	// Unchanged returns a ChangedError if the size or the time of a local weight file changed since
 	// the source was opened. A repo's files never change, because the commit is pinned.
 	Unchanged(file int) error

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 
 	"github.com/df11-convert/df11-convert/hub"
 	"github.com/df11-convert/df11-convert/internal/names"
@@ -20,6 +21,9 @@ type remote struct {
 	repo   string
 	refs   map[string]hub.FileRef // by path
 	pieces *readers               // nil for streams and small ranges only
+	// offline, what the shared cache lacks
+	commit string
+	absent []string
 }
 
 // OpenHub opens a repo at a revision, "" for main, and reads its small files and headers.
@@ -87,6 +91,7 @@ func openRepo(ctx context.Context, c *hub.Client, repo,
 		return nil, nil, nil, err
 	}
 	r := newRemote(c, info.ID, refsOf(info))
+	r.commit, r.absent = info.SHA, info.Absent
 	f, err := newFiles(r, planFiles(refsOf(info)))
 	return r, f, info, err
 }
@@ -140,7 +145,16 @@ func (r *remote) read(ctx context.Context, path string, limit int64) ([]byte, er
 	return r.client.ReadFile(ctx, r.refs[path], limit)
 }
 
-func (r *remote) hold([]string) error { return nil }
+func (r *remote) hold(paths []string) error {
+	lacks := slices.DeleteFunc(slices.Clone(paths),
+		func(path string) bool { return !slices.Contains(r.absent, path) })
+	if len(lacks) == 0 {
+		return nil
+	}
+	return r.client.Missing(r.repo, r.commit, lacks)
+}
+
+func (r *remote) lacks(path string) bool { return slices.Contains(r.absent, path) }
 
 func (r *remote) stream(ctx context.Context, path string, off, end int64) (io.ReadCloser, error) {
 	return r.client.Stream(ctx, r.refs[path], off, end)

@@ -34,6 +34,16 @@ func (s *source) ReadRange(ctx context.Context, file int, off, n int64) ([]byte,
 
 func (s *source) Local(file int) io.ReaderAt { return s.held(s.weights[file]) }
 
+func (s *source) Carries(p *plan.Plan) error {
+	var paths []string
+	for _, f := range slices.Concat(p.Copied, p.Components) {
+		if s.lacks(f.Path) {
+			paths = append(paths, f.Path)
+		}
+	}
+	return s.hold(paths) // of a local source, there are none
+}
+
 func (s *source) Unchanged(file int) error { return s.unchanged(s.weights[file]) }
 
 // OpenLocal opens a folder or one .safetensors file, and reads its small files and headers. A file
@@ -97,11 +107,7 @@ func openSource(ctx context.Context, f *files, m *Model, opt plan.Options) (Sour
 
 // folder finds out which files of a local folder belong to the model.
 func (s *source) folder(ctx context.Context, include []string) *reader.Folder {
-	paths := make([]string, len(s.list))
-	for i, f := range s.list {
-		paths[i] = f.Path
-	}
-	return reader.NewFolder(paths, include, func(name string) []byte {
+	return reader.NewFolder(s.paths(), include, func(name string) []byte {
 		b, err := s.small(ctx, name, maxConfigBytes)
 		if err != nil {
 			return nil // the plan says what's wrong with a config that it needs
@@ -117,6 +123,10 @@ func (s *source) describe(ctx context.Context, m *Model, opt plan.Options) error
 			func(f plan.File) bool { return reader.IsAppleDouble(f.Path) })}
 	if m.Local {
 		m.Listing.Folder = s.folder(ctx, opt.Include)
+	}
+	if absent := slices.DeleteFunc(s.paths(), func(p string) bool { return !s.lacks(p) }); len(absent) > 0 {
+		folder := s.folder(ctx, opt.Include)
+		m.Listing.Absent = slices.DeleteFunc(absent, folder.Opens)
 	}
 	survey, err := plan.Look(m.Listing.Files, opt)
 	if err != nil {

@@ -109,7 +109,11 @@ func (o *original) carry(s *Source) (c Carried) {
 		if isConfig || converted[f.Path] {
 			continue
 		}
-		switch fate, why := o.Fate(f.Path); fate {
+		fate, why := o.Fate(f.Path)
+		if slices.Contains(s.Absent, f.Path) && (fate == reader.Copied || fate == reader.Part) {
+			fate, why = reader.Lost, "no reader needs it, and the shared cache lacks it"
+		}
+		switch fate {
 		case reader.Copied:
 			c.Copied = append(c.Copied, f)
 		case reader.Part:

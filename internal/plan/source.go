@@ -22,6 +22,9 @@ type Source struct {
 	Files      []File // every file of the source, in any order
 	// which files of a local folder belong to the model; nil for a repo
 	Folder *reader.Folder
+	// Absent are files that can't be read and that no reader of the model opens: the source is read
+	// offline, from a cache with holes.
+	Absent []string
 	Dir    string // Survey.Dir
 	// the headers of the files that Survey.WeightFiles returned, in that order
 	Weights    []WeightFile

@@ -42,6 +42,9 @@ func NewFolder(paths, include []string, read func(name string) []byte) *Folder {
 	return f
 }
 
+// Opens reports whether a reader of the model opens a file, or people need it.
+func (f *Folder) Opens(name string) bool { return f.isOpened(name) }
+
 // isOpened reports whether a reader of the model opens a file, or people need it: license, notice,
 // and the card's pictures.
 func (f *Folder) isOpened(name string) bool {
