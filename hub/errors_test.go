@@ -83,7 +83,7 @@ func TestExported(t *testing.T) {
 	if again := export(fmt.Errorf("more: %w", err)); again.Error() != "more: "+err.Error() {
 		t.Errorf("%v", again)
 	}
-	if other := errors.New("other"); export(other) != other || export(nil) != nil {
+	if other := errors.New("other"); !errors.Is(export(other), other) || wire.IsA[*Error](export(other)) || export(nil) != nil {
 		t.Error("errors of no request change")
 	}
 	own := &Error{Op: failure.Op, Side: failure.Side, Method: "GET", URL: failure.URL, Status: 403, Message: "no", RequestID: "r", Attempts: 2, Err: ErrGated}

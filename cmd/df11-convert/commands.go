@@ -7,9 +7,6 @@ import "github.com/spf13/cobra"
 // patience limits how long a call waits for the Hub in all; 0 is the limit for batch jobs.
 const patience = 0
 
-// hasGPUs is false in a browser, which keeps the driver's interface out of the page's program.
-const hasGPUs = true
-
 // addCommands adds all commands, in the order in which help lists them.
 func addCommands(root *cobra.Command, u *ui) {
 	root.SetVersionTemplate(`{{""}}`) // execute prints it

@@ -14,8 +14,6 @@ import (
 // patience is a visitor's, not a batch job's.
 const patience = 15 * time.Second
 
-const hasGPUs = false
-
 // addCommands adds the commands that a page runs, which only read from a Hub. That keeps what the
 // others need out of the binary.
 func addCommands(root *cobra.Command, u *ui) {

@@ -1,4 +1,4 @@
-package df11convert
+package docs_test
 
 import (
 	"go/ast"

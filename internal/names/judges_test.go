@@ -1,6 +1,8 @@
-package df11convert
+package names_test
 
 import (
+	"io/fs"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strconv"
@@ -8,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/df11-convert/df11-convert/internal/names"
+	"github.com/df11-convert/df11-convert/internal/testing/world"
 )
 
 // judges says which code may look at names in a way of its own, and why. Only internal/names judges
@@ -34,27 +37,50 @@ func TestNamesAreJudgedOnce(t *testing.T) {
 		names.Remainder + ".safetensors", names.Whole + ".safetensors"} {
 		spelled = append(spelled, strconv.Quote(name))
 	}
-	for dir, files := range goFiles(t) {
-		if dir == "internal/names" || strings.HasPrefix(dir, "internal/hubtest") || strings.HasPrefix(dir, "internal/testing") {
+	n := 0
+	for path, text := range code(t) {
+		if strings.HasPrefix(path, "internal/names/") || strings.HasPrefix(path, "internal/hubtest/") || strings.HasPrefix(path, "internal/testing/") {
 			continue
 		}
-		for _, f := range files {
-			text := read(t, f.path)
-			has := func(s string) bool { return strings.Contains(text, s) }
-			judged := slices.ContainsFunc(asks, has)
-			for _, m := range compiled.FindAllStringSubmatch(text, -1) {
-				expression, _ := strconv.Unquote(m[1])
-				re, err := regexp.Compile(expression) // of a text in parts, only the first
-				judged = judged || err == nil && judgesNames(re)
-			}
-			if !f.test && judged != (judges[f.path] != "") {
-				t.Errorf("%s judges names: %v", f.path, judged)
-			}
-			if at := slices.IndexFunc(spelled, has); !f.test && at >= 0 {
-				t.Errorf("%s spells %s: internal/names has a name for it", f.path, spelled[at])
-			}
+		n++
+		has := func(s string) bool { return strings.Contains(text, s) }
+		judged := slices.ContainsFunc(asks, has)
+		for _, m := range compiled.FindAllStringSubmatch(text, -1) {
+			expression, _ := strconv.Unquote(m[1])
+			re, err := regexp.Compile(expression) // of a text in parts, only the first
+			judged = judged || err == nil && judgesNames(re)
+		}
+		if judged != (judges[path] != "") {
+			t.Errorf("%s judges names: %v", path, judged)
+		}
+		if at := slices.IndexFunc(spelled, has); at >= 0 {
+			t.Errorf("%s spells %s: internal/names has a name for it", path, spelled[at])
 		}
 	}
+	if n < 300 {
+		t.Errorf("only %d files", n)
+	}
+}
+
+// code returns the Go files of the module but its tests, whatever their build tags, by their paths.
+func code(t *testing.T) map[string]string {
+	t.Helper()
+	const root = "../.."
+	files := map[string]string{}
+	world.Must(t, filepath.WalkDir(root, func(name string, d fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case d.IsDir() && (d.Name() == "testdata" || d.Name() == "node_modules" || d.Name()[0] == '.' && d.Name() != ".."):
+			return filepath.SkipDir
+		case strings.HasSuffix(name, ".go") && !strings.HasSuffix(name, "_test.go"):
+			path, err := filepath.Rel(root, name)
+			world.Must(t, err)
+			files[filepath.ToSlash(path)] = string(world.Read(t, name))
+		}
+		return nil
+	}))
+	return files
 }
 
 // judgesNames reports whether an expression accepts a name of some kind, and refuses a name that
