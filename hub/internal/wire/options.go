@@ -37,7 +37,8 @@ type Options struct {
 
 	Governor *Governor    // shared by a program's clients; nil makes one
 	Log      *slog.Logger // nil discards
-	// called before a wait of 5 s or more, once for everything that waits meanwhile; must not block
+	// called before a wait of 5 s or more, once for everything that waits meanwhile, and before a
+	// shorter one if there were many; must not block
 	OnWait        func(Wait)
 	HTTPTransport http.RoundTripper // nil is HTTP/1.1 with proxies from the environment
 	Clock         Clock             // nil is the system's

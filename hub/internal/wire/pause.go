@@ -2,6 +2,8 @@ package wire
 
 import (
 	"context"
+	"slices"
+	"sync"
 	"time"
 )
 
@@ -12,17 +14,57 @@ type Wait struct {
 	For    time.Duration // from now on
 }
 
-// noticeable is how long nothing may happen before people wonder.
-const noticeable = 5 * time.Second
+// When people wonder.
+const (
+	noticeable = 5 * time.Second  // without anything happening
+	lately     = 10 * time.Second // short waits within this time count together
+	repeated   = 30 * time.Second // until short waits are reported again
+)
 
-// Pause waits for a host. It reports a long wait, and no other until that one ends.
+// Pause waits for a host. It reports a long wait, and no other until that one ends. It also reports
+// a short one if more than half of the last 10 s went by with waiting.
 func (t *Transport) Pause(ctx context.Context, host, reason string, d time.Duration) error {
-	now, known := t.Opt.Clock.Now(), t.known.Load()
-	if t.Opt.OnWait != nil && d >= noticeable && now.UnixNano() >= known &&
-		t.known.CompareAndSwap(known, now.Add(d).UnixNano()) {
+	now := t.Opt.Clock.Now()
+	if t.Opt.OnWait != nil && t.waits.notice(now, d) {
 		t.Opt.OnWait(Wait{Host: host, Reason: reason, For: d})
 	}
 	return t.Opt.Clock.Sleep(ctx, d)
+}
+
+// waits are those of a client's requests.
+type waits struct {
+	mu     sync.Mutex
+	recent []span    // in order, apart from each other
+	known  time.Time // when the last reported wait ends
+	quiet  time.Time // until then, no short waits are reported
+}
+
+type span struct{ from, to time.Time }
+
+// notice notes a wait, and reports whether people should hear of it.
+func (w *waits) notice(now time.Time, d time.Duration) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	end := now.Add(d)
+	if n := len(w.recent); n > 0 && !w.recent[n-1].to.Before(now) {
+		if last := &w.recent[n-1]; last.to.Before(end) {
+			last.to = end
+		}
+	} else {
+		w.recent = append(w.recent, span{now, end})
+	}
+	var waited time.Duration
+	since := end.Add(-lately)
+	w.recent = slices.DeleteFunc(w.recent, func(s span) bool { return s.to.Before(since) })
+	for _, s := range w.recent {
+		waited += s.to.Sub(slices.MaxFunc([]time.Time{s.from, since}, time.Time.Compare))
+	}
+	long := d >= noticeable
+	if now.Before(w.known) || !long && (waited < noticeable || now.Before(w.quiet)) {
+		return false
+	}
+	w.known, w.quiet = end, end.Add(repeated)
+	return true
 }
 
 // A Clock returns the time and waits. Many goroutines call both methods at once. Sleep returns the

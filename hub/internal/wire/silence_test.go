@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"log/slog"
+	"net/http"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -22,7 +23,7 @@ func TestLongWaitsAreReportedOnce(t *testing.T) {
 				mu.Lock()
 				defer mu.Unlock()
 				now := time.Since(start)
-				if now < over || w.For < noticeable {
+				if now < over || w.For < noticeable && noticed > 0 { // the first one sums up short ones
 					t.Errorf("noticed after %v of %v, when people knew of a wait until %v", now, w.For, over)
 				}
 				noticed, over = noticed+w.For, now+w.For
@@ -55,5 +56,39 @@ func TestAWaitIsReportedOnce(t *testing.T) {
 		if _, err := whoAmI(t.Context(), c); err != nil || noticed != 1 || log.Len() > 0 {
 			t.Errorf("noticed %d times, logged %q, %v", noticed, log.String(), err)
 		}
+	}
+}
+
+// TestManyShortWaitsAreReported checks a hub that refuses every third request, from the first one on,
+// and doesn't say when to retry. People hear of it within 10 s, and not at every request. A refusal
+// now and then is nothing to tell.
+func TestManyShortWaitsAreReported(t *testing.T) {
+	for _, tt := range []struct {
+		every   int           // that many requests bring one refusal
+		took    time.Duration // each
+		reports bool
+	}{{3, 50 * time.Millisecond, true}, {3, 200 * time.Millisecond, true}, {2, 300 * time.Millisecond, true}, {20, 500 * time.Millisecond, false}} {
+		synctest.Test(t, func(t *testing.T) {
+			start, n := time.Now(), 0
+			var reported []time.Duration
+			w := &scripted{Answer: func(r *http.Request) (*http.Response, error) {
+				time.Sleep(tt.took)
+				if n++; n%tt.every == 0 {
+					return says(429, "")(r)
+				}
+				return says(200, okUser)(r)
+			}}
+			c, _ := testTransport(t, w, realTime, func(o *Options) {
+				o.OnWait = func(Wait) { reported = append(reported, time.Since(start)) }
+			})
+			for time.Since(start) < 2*time.Minute {
+				if _, err := whoAmI(t.Context(), c); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if len(reported) > 5 || (len(reported) > 0) != tt.reports || tt.reports && reported[0] > lately {
+				t.Errorf("1 of %d refused: reported at %v", tt.every, reported)
+			}
+		})
 	}
 }

@@ -19,7 +19,7 @@ type Transport struct {
 	Endpoint Endpoint
 	caller   string         // token or publisher that rate limits apply to
 	Jitter   func() float64 // in [0, 1)
-	known    atomic.Int64   // when the last reported wait ends
+	waits    waits          // that people may have to hear of
 	moved    atomic.Bool    // file bytes have come or gone
 }
 
