@@ -3,6 +3,9 @@ package verify
 import (
 	"context"
 	"fmt"
+	"io"
+
+	"golang.org/x/sync/errgroup"
 )
 
 // DecodeRange decodes elements elem to elem+n-1 into dst, 2n bytes, as little-endian BF16. It reads
@@ -22,6 +25,46 @@ func (u *Unit) DecodeRange(ctx context.Context, elem, n int64, dst []byte) error
 		copyOverlap(dst, d.bf16, 2*(int64(u.positions[d.index])-elem))
 		return nil
 	})
+}
+
+// blockElems is how many weights a worker of WriteRange decodes at a time.
+const blockElems = 1 << 18
+
+// WriteRange decodes elements elem to elem+n-1 and writes them to w in order, as little-endian BF16.
+// Each worker decodes a block of 2^18 elements, while the blocks before them are written: it takes a
+// mebibyte for each worker. The errors are those of [Unit.DecodeRange] and of w.
+func (u *Unit) WriteRange(ctx context.Context, w io.Writer, elem, n int64, workers int) error {
+	bufs := make([][2][]byte, max(1, workers))
+	for i := range bufs {
+		for j := range bufs[i] {
+			bufs[i][j] = make([]byte, 2*max(0, min(blockElems, n)))
+		}
+	}
+	var ready [][]byte
+	for done, round := int64(0), 0; done < n || len(ready) > 0; round++ {
+		g, gctx := errgroup.WithContext(ctx)
+		g.Go(func() error {
+			for _, b := range ready {
+				if _, err := w.Write(b); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+		var blocks [][]byte
+		for i := 0; i < len(bufs) && done < n; i++ {
+			m := min(blockElems, n-done)
+			block, from := bufs[i][round%2][:2*m], elem+done
+			g.Go(func() error { return u.DecodeRange(gctx, from, m, block) })
+			blocks = append(blocks, block)
+			done += m
+		}
+		if err := g.Wait(); err != nil {
+			return err
+		}
+		ready = blocks
+	}
+	return nil
 }
 
 // copyOverlap copies src to byte at of dst. The part of src before or after dst is left out.

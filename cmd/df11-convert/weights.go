@@ -12,7 +12,6 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
-	"golang.org/x/sync/errgroup"
 
 	"github.com/df11-convert/df11-convert/internal/safetensors"
 	"github.com/df11-convert/df11-convert/verify"
@@ -30,9 +29,6 @@ order of their names, and nothing else.`,
 		Hidden: true,
 	}, func(ctx context.Context, arg string) error { return writeWeights(ctx, u.out.to, arg) })
 }
-
-// weightsStep is how many weights a worker decodes at once.
-const weightsStep = 1 << 20
 
 // writeWeights writes the weights of all units of a file to w.
 func writeWeights(ctx context.Context, w io.Writer, name string) error {
@@ -52,7 +48,7 @@ func writeWeights(ctx context.Context, w io.Writer, name string) error {
 	for _, path := range unitPaths(h) {
 		unit, err := openUnit(f, h, path)
 		if err == nil {
-			err = writeUnit(ctx, w, unit)
+			err = unit.WriteRange(ctx, w, 0, unit.NElems(), runtime.GOMAXPROCS(0))
 		}
 		if err != nil {
 			return fmt.Errorf("decode %s of %s: %w", path, name, err)
@@ -79,39 +75,4 @@ func openUnit(f io.ReaderAt, h *safetensors.Header, path string) (*verify.Unit, 
 		t, _ := h.Lookup(path + "." + array)
 		return io.NewSectionReader(f, h.DataStart()+t.Begin, t.NBytes())
 	}), nil)
-}
-
-// writeUnit writes the weights of a unit to w, while workers decode the next ones.
-func writeUnit(ctx context.Context, w io.Writer, u *verify.Unit) error {
-	workers := runtime.GOMAXPROCS(0)
-	size := int(min(weightsStep, u.NElems()))
-	bufs := make([][2][]byte, workers)
-	for i := range bufs {
-		bufs[i] = [2][]byte{make([]byte, 2*size), make([]byte, 2*size)}
-	}
-	var ready [][]byte
-	for done, round := int64(0), 0; done < u.NElems() || len(ready) > 0; round++ {
-		g, gctx := errgroup.WithContext(ctx)
-		g.Go(func() error {
-			for _, b := range ready {
-				if _, err := w.Write(b); err != nil {
-					return err
-				}
-			}
-			return nil
-		})
-		var next [][]byte
-		for i := 0; i < workers && done < u.NElems(); i++ {
-			n, from := min(weightsStep, u.NElems()-done), done
-			b := bufs[i][round%2][:2*n]
-			g.Go(func() error { return u.DecodeRange(gctx, from, n, b) })
-			next = append(next, b)
-			done += n
-		}
-		if err := g.Wait(); err != nil {
-			return err
-		}
-		ready = next
-	}
-	return nil
 }

@@ -19,8 +19,8 @@ type index struct {
 }
 
 func indexOf(files []model.File) (x index) {
-	stem, shard := reader.ShardOf(files[0].Path)
-	if len(files) < 2 || !shard {
+	shard, isShard := reader.ShardOf(files[0].Path)
+	if len(files) < 2 || !isShard {
 		return x
 	}
 	holder := map[string]string{}
@@ -33,7 +33,7 @@ func indexOf(files []model.File) (x index) {
 	}
 	x.data = metadata.Index(holder, total)
 	sum := sha256.Sum256(x.data)
-	x.Path, x.Size = stem+".safetensors.index.json", int64(len(x.data))
+	x.Path, x.Size = shard.Stem+".safetensors.index.json", int64(len(x.data))
 	x.SHA256 = hex.EncodeToString(sum[:])
 	return x
 }

@@ -50,9 +50,9 @@ func readingOf(d *model.DF11) string {
 		return ""
 	}
 	files := d.Manifest.Source.Files
-	stem, isShard := reader.ShardOf(files[0].Path)
+	shard, isShard := reader.ShardOf(files[0].Path)
 	if len(files) > 1 && isShard {
-		return stem + ".safetensors.index.json"
+		return shard.Stem + ".safetensors.index.json"
 	}
 	return files[0].Path
 }

@@ -24,9 +24,6 @@ import (
 	"github.com/df11-convert/df11-convert/verify"
 )
 
-// rebuildElems is how many weights are decoded at a time.
-const rebuildElems = 1 << 18
-
 // A Rebuilder writes original files from a DF11 model: their headers, and the bytes of their
 // tensors, decoded or copied.
 type Rebuilder struct {
@@ -243,7 +240,7 @@ func (r *rebuild) piece(ctx context.Context, p place, w io.Writer) error {
 		if err != nil {
 			return fmt.Errorf("module %s: %w", p.unit.Path, err)
 		}
-		return r.decode(ctx, u, p.elem, p.nElems, w)
+		return u.WriteRange(ctx, w, p.elem, p.nElems, r.workers)
 	}
 	s, ok := r.model.Section(p.name)
 	if !ok {
@@ -263,42 +260,6 @@ func (r *rebuild) open(u *spans.Unit) (*verify.Unit, error) {
 	}
 	r.units[u.Path] = opened
 	return opened, nil
-}
-
-// decode writes n weights of a unit in order. Each worker decodes a block, while the blocks before
-// them are written and hashed.
-func (r *rebuild) decode(ctx context.Context, u *verify.Unit, elem, n int64, w io.Writer) error {
-	bufs := make([][2][]byte, r.workers)
-	for i := range bufs {
-		for j := range bufs[i] {
-			bufs[i][j] = make([]byte, 2*min(rebuildElems, n))
-		}
-	}
-	var ready [][]byte
-	for done, round := int64(0), 0; done < n || len(ready) > 0; round++ {
-		g, gctx := errgroup.WithContext(ctx)
-		g.Go(func() error {
-			for _, b := range ready {
-				if _, err := w.Write(b); err != nil {
-					return err
-				}
-			}
-			return nil
-		})
-		var blocks [][]byte
-		for i := 0; i < r.workers && done < n; i++ {
-			m := min(rebuildElems, n-done)
-			block, from := bufs[i][round%2][:2*m], elem+done
-			g.Go(func() error { return u.DecodeRange(gctx, from, m, block) })
-			blocks = append(blocks, block)
-			done += m
-		}
-		if err := g.Wait(); err != nil {
-			return err
-		}
-		ready = blocks
-	}
-	return nil
 }
 
 // A widener writes BF16 values as the F32 values that were narrowed to them.

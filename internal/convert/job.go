@@ -47,7 +47,7 @@ func (j *job) readFront() (err error) {
 		j.front.SetLicense(j.License)
 	}
 	switch {
-	case err != nil && j.License == "" && j.Push != nil:
+	case err != nil && j.License == "" && j.Push.Publishes():
 		return &CardError{fmt.Errorf("README.md: %w", err)}
 	case err != nil:
 		j.Log.Warn("the card has nothing of the source's README.md: " + err.Error())

@@ -58,9 +58,9 @@ func (o *Options) check() error {
 	switch {
 	case o.Source == nil || o.Model == nil || o.Plan == nil || len(o.Plan.OutputFiles) == 0:
 		return errors.New("options: a source, its model, and its plan are needed")
-	case o.OutDir == "" && o.Push == nil:
+	case o.OutDir == "" && !o.Push.Publishes():
 		return errors.New("options: a target is needed: a folder, a repo, or both")
-	case (!o.Part.Whole() || o.Finish) && (o.Push == nil || o.OutDir != ""):
+	case (!o.Part.Whole() || o.Finish) && (!o.Push.Publishes() || o.OutDir != ""):
 		return errors.New(
 			"options: parts are published to a repo: they need a target and no output folder")
 	case !o.Part.Whole() && o.Finish:

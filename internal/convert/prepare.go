@@ -105,7 +105,7 @@ func (e *LimitError) Unwrap() error { return hub.ErrTooMany }
 // checkLimits refuses to publish a result that the Hub wouldn't take, and warns of one that it
 // advises against.
 func (s *state) checkLimits() error {
-	if s.Push == nil {
+	if !s.Push.Publishes() {
 		return nil
 	}
 	var sizes []int64

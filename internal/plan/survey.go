@@ -3,7 +3,6 @@ package plan
 import (
 	"cmp"
 	"errors"
-	"fmt"
 	"maps"
 	"path"
 	"slices"
@@ -153,11 +152,12 @@ func (s *Survey) FindWeights(config []byte) error {
 // uploads of merged models often lack the index (unslothai/unsloth issues 1521, 2355, 2513).
 func (s *Survey) takeSet() error {
 	sets := map[string][]string{} // by the names' start and the number of shards
+	var shard reader.Shard        // any of the only set
 	for _, f := range s.files {
-		stem, ok := reader.ShardOf(f.Path)
-		if ok && path.Dir(f.Path) == path.Clean(s.Dir) && path.Base(stem) == s.Layout.Stem() {
-			end := strings.TrimPrefix(f.Path, stem) // -00001-of-00002.safetensors
-			key := stem + "-N" + end[strings.Index(end, "-of-"):]
+		x, ok := reader.ShardOf(f.Path)
+		if ok && path.Dir(f.Path) == path.Clean(s.Dir) && path.Base(x.Stem) == s.Layout.Stem() {
+			shard = x
+			key := x.Stem + "-N-of-" + x.Of
 			sets[key] = append(sets[key], f.Path)
 		}
 	}
@@ -172,18 +172,14 @@ func (s *Survey) takeSet() error {
 	}
 	s.set = sets[keys[0]]
 	slices.Sort(s.set)
-	_, of, _ := strings.Cut(keys[0], "-N-of-")
-	digits := strings.TrimSuffix(of, ".safetensors")
-	n, err := strconv.Atoi(digits)
+	n, err := strconv.Atoi(shard.Of)
 	for i := range s.set {
-		want := strings.Replace(keys[0], "-N-of-", fmt.Sprintf("-%0*d-of-", len(digits), i+1), 1)
-		if err != nil || s.set[i] != want {
+		if want := shard.Number(i + 1); err != nil || s.set[i] != want {
 			return refuseShards(want)
 		}
 	}
 	if len(s.set) != n {
-		next := fmt.Sprintf("-%0*d-of-", len(digits), len(s.set)+1)
-		return refuseShards(strings.Replace(keys[0], "-N-of-", next, 1))
+		return refuseShards(shard.Number(len(s.set) + 1))
 	}
 	return nil
 }

@@ -24,6 +24,9 @@ type Push struct {
 	Decided func(repo string, v Visibility)
 }
 
+// Publishes reports whether anything is published.
+func (p *Push) Publishes() bool { return p != nil }
+
 // A Location is where a result is published. The zero value is nowhere.
 type Location struct {
 	Repo   string
@@ -33,7 +36,7 @@ type Location struct {
 
 // Where returns the location, as far as it's known before anything is published.
 func (p *Push) Where() Location {
-	if p == nil {
+	if !p.Publishes() {
 		return Location{}
 	}
 	return Location{Repo: p.Repo, URL: p.Hub.Endpoint() + "/" + p.Repo}
@@ -43,7 +46,7 @@ func (p *Push) Where() Location {
 // visibility, or with files of others in the way. What is published comes from the folder.
 func (p *Push) Open(ctx context.Context, run *Conversion, m *model.Model, from *Folder) (Remote,
 	error) {
-	if p == nil {
+	if !p.Publishes() {
 		return nowhere{from}, nil
 	}
 	r, err := openRepo(ctx, *p, run, m, from)
@@ -55,7 +58,7 @@ func (p *Push) Open(ctx context.Context, run *Conversion, m *model.Model, from *
 
 // Empty reports whether the target doesn't exist yet. An existing one may hold much of the result.
 func (p *Push) Empty(ctx context.Context) bool {
-	if p == nil {
+	if !p.Publishes() {
 		return true
 	}
 	_, err := p.Hub.Info(ctx, p.Repo, "")
@@ -64,7 +67,7 @@ func (p *Push) Empty(ctx context.Context) bool {
 
 // CheckCard lets the target's server check a model card.
 func (p *Push) CheckCard(ctx context.Context, card []byte) error {
-	if p == nil {
+	if !p.Publishes() {
 		return nil
 	}
 	return p.Hub.ValidateCard(ctx, card)
@@ -72,7 +75,7 @@ func (p *Push) CheckCard(ctx context.Context, card []byte) error {
 
 // Leads is [hub.Client.Leads] of the target's Hub.
 func (p *Push) Leads(ctx context.Context, repo string) (string, error) {
-	if p == nil {
+	if !p.Publishes() {
 		return "", nil
 	}
 	return p.Hub.Leads(ctx, repo)
@@ -87,7 +90,7 @@ func (p *Push) CanCopy(ctx context.Context, m *model.Model, files []plan.File) (
 			large[f.Path] = true
 		}
 	}
-	if p == nil || len(large) == 0 || m.Endpoint != p.Hub.Endpoint() {
+	if !p.Publishes() || len(large) == 0 || m.Endpoint != p.Hub.Endpoint() {
 		return nil
 	}
 	tree, err := p.Hub.Tree(ctx, m.ID, m.Commit)

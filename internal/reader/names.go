@@ -1,6 +1,7 @@
 package reader
 
 import (
+	"fmt"
 	"path"
 	"regexp"
 	"strings"
@@ -27,7 +28,7 @@ func IsWeightName(p string) bool {
 }
 
 // shardNumber matches the end of a shard's name: -00001-of-00002.
-var shardNumber = regexp.MustCompile(`-\d+-of-\d+$`)
+var shardNumber = regexp.MustCompile(`-(\d+)-of-(\d+)$`)
 
 // HasStem reports whether a file's name without its extension is stem, or stem with the number of a
 // shard.
@@ -39,12 +40,26 @@ func IsUsual(weightFile string) bool {
 	return HasStem(name, FamilyOf(weightFile).Stem())
 }
 
-// ShardOf reports whether a file is one shard of a model, and returns the start of the shards'
-// names.
-func ShardOf(p string) (stem string, ok bool) {
+// A Shard is one of the files over which a model's weights are divided.
+type Shard struct {
+	Stem   string // start of the shards' names, with the folder
+	Of     string // number of the shards, with leading zeros
+	number string // with as many digits
+}
+
+// ShardOf returns a file as a shard, and false if its name isn't one of a shard.
+func ShardOf(p string) (s Shard, ok bool) {
 	name := strings.TrimSuffix(p, ".safetensors")
-	stem = shardNumber.ReplaceAllString(name, "")
-	return stem, stem != name && IsSafetensors(p)
+	m := shardNumber.FindStringSubmatch(name)
+	if m == nil || !IsSafetensors(p) {
+		return Shard{}, false
+	}
+	return Shard{strings.TrimSuffix(name, m[0]), m[2], m[1]}, true
+}
+
+// Number returns the path of the i-th shard of the same set.
+func (s Shard) Number(i int) string {
+	return fmt.Sprintf("%s-%0*d-of-%s.safetensors", s.Stem, len(s.number), i, s.Of)
 }
 
 // FamilyOf returns the family of a weight file by its name: model.safetensors, or a variant such as

@@ -53,8 +53,8 @@ func TestNames(t *testing.T) {
 			t.Errorf("%s: %s, %v, %v", name, FamilyOf(name), IsLoaded(name), isFound(name))
 		}
 	}
-	if stem, ok := ShardOf("model-00001-of-00002.safetensors"); stem != "model" || !ok {
-		t.Error("shard of", stem)
+	if s, ok := ShardOf("model-00001-of-00002.safetensors"); s.Stem != "model" || !ok || s.Number(2) != "model-00002-of-00002.safetensors" {
+		t.Error("shard of", s)
 	}
 	for name, want := range map[string]bool{"x.safetensors": true, "a/x.safetensors": false, ".x.safetensors": true, "x.SAFETENSORS": false, "x.bin": false} {
 		if Loads("", name) != want || Loads("a", "a/"+name) != (want && name != "a/x.safetensors") {
