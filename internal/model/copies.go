@@ -1,6 +1,7 @@
 package model
 
 import (
+	"cmp"
 	"fmt"
 	"path"
 	"path/filepath"
@@ -62,7 +63,7 @@ var blobs = regexp.MustCompile(`/blobs/([0-9a-f]{2}/)*$`)
 func checkLink(root, name, file string) error {
 	target, err := filepath.EvalSymlinks(name)
 	if err != nil {
-		return err
+		return cmp.Or(brokenLink(name, file), err)
 	}
 	below, err := filepath.Rel(root, target)
 	if err == nil && filepath.IsLocal(below) || inCache(target) {

@@ -78,6 +78,15 @@ func OpenDF11Local(ctx context.Context, name string, memory int64) (*DF11, error
 		func(rel string) error {
 			return Invalidf(rel,
 				"a link to a folder; links aren't followed, so its files weren't read")
+		}, func(rel string, err error) (bool, error) {
+			link, broken := errors.AsType[*LinkError](err)
+			if broken && reader.UseOf(rel) == reader.Ignores {
+				return false, nil // it's missing
+			}
+			if broken {
+				err = Invalidf("", "%w", link)
+			}
+			return false, err
 		})
 	if err != nil {
 		return nil, err

@@ -53,13 +53,15 @@ type files struct {
 	list   []plan.File
 	byPath map[string]plan.File
 	memory int64 // for headers and small files; 0: no limit
+	// files of a local source that can't be read, such as broken links
+	unusable []string
 }
 
 func newFiles(s store, list []plan.File) (*files, error) {
 	if len(list) > plan.MaxFiles {
 		return nil, fmt.Errorf("more than %d files", plan.MaxFiles)
 	}
-	f := &files{s, list, make(map[string]plan.File, len(list)), 0}
+	f := &files{s, list, make(map[string]plan.File, len(list)), 0, nil}
 	for _, x := range list {
 		f.byPath[x.Path] = x
 	}

@@ -1,8 +1,10 @@
 package model
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"io/fs"
 	"os"
@@ -33,11 +35,38 @@ func Exists(path string) bool {
 	return !errors.Is(err, fs.ErrNotExist)
 }
 
+// A LinkError says that a file that the model needs is a link to something that isn't there.
+type LinkError struct{ File, Target string }
+
+func (e *LinkError) Error() string {
+	return fmt.Sprintf("%q is a link to %q, which isn't there", e.File, e.Target)
+}
+
+// Hint says what to do about it.
+func (e *LinkError) Hint() string {
+	return "fetch the file again, or remove the link if the model doesn't need it"
+}
+
+// Unwrap makes it a file that doesn't exist.
+func (e *LinkError) Unwrap() error {
+	return &fs.PathError{Op: "open", Path: e.File, Err: fs.ErrNotExist}
+}
+
+// brokenLink returns the LinkError of a file, or nil if it's no link to something that isn't there.
+func brokenLink(file, rel string) error {
+	target, err := os.Readlink(file)
+	if _, statErr := os.Stat(file); err != nil || !errors.Is(statErr, fs.ErrNotExist) {
+		return nil
+	}
+	return &LinkError{rel, target}
+}
+
 // listFolder returns the files below dir, with forward slashes. Links to files count as those
 // files. It skips folders for which enter returns false, given the path from dir. For a link to a
-// folder it calls linked, and doesn't follow it.
-func listFolder(dir string, enter func(rel string) bool,
-	linked func(rel string) error) (*files, error) {
+// folder it calls linked, and doesn't follow it. For a file that can't be one of a model, such as a
+// broken link or a pipe, it calls odd, which says whether to list it, as an empty file.
+func listFolder(dir string, enter func(rel string) bool, linked func(rel string) error,
+	odd func(rel string, err error) (bool, error)) (*files, error) {
 	root, err := filepath.EvalSymlinks(dir) // WalkDir doesn't follow a link to a folder
 	if err != nil {
 		return nil, err
@@ -59,16 +88,21 @@ func listFolder(dir string, enter func(rel string) bool,
 			return nil
 		}
 		st, err := os.Stat(p)
-		if err != nil {
+		switch {
+		case err != nil && d.Type()&fs.ModeSymlink == 0:
 			return err
-		}
-		if st.IsDir() {
+		case err == nil && st.IsDir():
 			return linked(rel)
+		case err == nil:
+			err = disk.Regular(p, st.Mode())
 		}
-		if err := disk.Regular(p, st.Mode()); err != nil {
+		file := plan.File{Path: rel}
+		if err == nil {
+			file.Size = st.Size()
+		} else if listed, err := odd(rel, cmp.Or(brokenLink(p, rel), err)); err != nil || !listed {
 			return err
 		}
-		list = append(list, plan.File{Path: rel, Size: st.Size()})
+		list = append(list, file)
 		if len(list) > plan.MaxFiles {
 			return fs.SkipAll // newFiles refuses them
 		}
@@ -97,7 +131,11 @@ func (l *local) OpenFile(_ context.Context, path string) (io.ReadCloser, error) 
 }
 
 func (l *local) read(_ context.Context, path string, limit int64) ([]byte, error) {
-	return disk.Read(l.diskPath(path), limit)
+	b, err := disk.Read(l.diskPath(path), limit)
+	if err != nil {
+		err = cmp.Or(brokenLink(l.diskPath(path), path), err)
+	}
+	return b, err
 }
 
 func (l *local) hold(paths []string) error {
@@ -107,7 +145,7 @@ func (l *local) hold(paths []string) error {
 			err = l.keep(path, file)
 		}
 		if err != nil {
-			return err
+			return cmp.Or(brokenLink(l.diskPath(path), path), err)
 		}
 	}
 	return nil

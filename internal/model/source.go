@@ -83,7 +83,13 @@ func OpenLocal(ctx context.Context, name string, opt plan.Options) (Source, *Mod
 		return deep && !strings.HasPrefix(path.Base(rel), ".") &&
 			!isResult(filepath.Join(m.Folder, filepath.FromSlash(rel)))
 	}
-	f, err := listFolder(m.Folder, enter, func(string) error { return nil })
+	// what belongs to the model is known once all files are
+	var unusable []string
+	f, err := listFolder(m.Folder, enter, func(string) error { return nil },
+		func(rel string, _ error) (bool, error) {
+			unusable = append(unusable, rel)
+			return true, nil
+		})
 	if err != nil {
 		return nil, nil, err
 	}
@@ -91,6 +97,7 @@ func OpenLocal(ctx context.Context, name string, opt plan.Options) (Source, *Mod
 		f.list = slices.DeleteFunc(f.list, func(f plan.File) bool { return f.Path != base })
 		f.byPath = map[string]plan.File{base: f.byPath[base]}
 	}
+	f.unusable = unusable
 	return openSource(ctx, f, m, opt)
 }
 
@@ -113,7 +120,7 @@ func (s *source) folder(ctx context.Context, include []string) *reader.Folder {
 			return nil // the plan says what's wrong with a config that it needs
 		}
 		return b
-	})
+	}, s.unusable)
 }
 
 // describe reads the small files that the survey asks for, and the headers of the weights.

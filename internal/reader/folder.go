@@ -18,12 +18,19 @@ type Folder struct {
 	needed  map[string]bool // files that configs, code, and the card name
 	include globs
 	ignore  map[string]globs // the patterns of each .gitignore, by its folder, "." for the root
+	// files that can't be read, and that people but no programs read
+	unusable map[string]bool
 }
 
 // NewFolder returns the Folder with these files. include are patterns as in a .gitignore, of files
-// that come along too. read returns a small file, or nil.
-func NewFolder(paths, include []string, read func(name string) []byte) *Folder {
-	f := &Folder{dirs: map[string]bool{".": true}, needed: map[string]bool{}, ignore: map[string]globs{}}
+// that come along too. read returns a small file, or nil. unusable files can't be read, such as broken
+// links: those that only people read stay where they are.
+func NewFolder(paths, include []string, read func(name string) []byte, unusable []string) *Folder {
+	f := &Folder{dirs: map[string]bool{".": true}, needed: map[string]bool{}, ignore: map[string]globs{},
+		unusable: map[string]bool{}}
+	for _, p := range unusable {
+		f.unusable[p] = UseOf(p) == Ignores && p != names.Card
+	}
 	for _, pattern := range include {
 		f.include = append(f.include, newGlob(pattern))
 	}
@@ -49,7 +56,7 @@ func (f *Folder) Opens(name string) bool { return f.isOpened(name) }
 // and the card's pictures.
 func (f *Folder) isOpened(name string) bool {
 	hidden := strings.HasPrefix(name, ".") || strings.Contains(name, "/.")
-	return !hidden && f.isKnown(name) && !f.isIgnored(name)
+	return !hidden && !f.unusable[name] && f.isKnown(name) && !f.isIgnored(name)
 }
 
 func (f *Folder) isKnown(name string) bool {

@@ -75,14 +75,14 @@ func TestFolder(t *testing.T) {
 	}
 	read := func(name string) []byte { return []byte(small[name]) }
 	o := NewOriginal(catalog.Diffusers, "transformer", []string{"vae", "tokenizer", "scheduler"}, paths)
-	o.Folder = NewFolder(paths, nil, read)
+	o.Folder = NewFolder(paths, nil, read, nil)
 	for p, want := range want {
 		if got, why := o.Fate(p); got != want {
 			t.Errorf("%s: got %d (%s), want %d", p, got, why, want)
 		}
 	}
 	include := []string{"data/", "*.npz", "/.env", "notes.md", "venv/**/activate", "lora/", "vocab.txt", "x.gguf", "id_rsa*"}
-	o.Folder = NewFolder(paths, include, read)
+	o.Folder = NewFolder(paths, include, read, nil)
 	for p, want := range map[string]Fate{
 		"data/train.jsonl": copied, "data/tokenizer.json": copied, ".env": copied, "vae/.env": stays, "notes.md": copied,
 		"venv/bin/activate": copied, "lora/adapter_model.safetensors": part, "vocab.txt": copied, "id_rsa.pub": copied,

@@ -1,0 +1,50 @@
+package model
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/df11-convert/df11-convert/internal/plan"
+	"github.com/df11-convert/df11-convert/internal/testing/world"
+)
+
+// TestBrokenLinks checks that a link to something that isn't there stops a conversion only if the model
+// needs the file. The error names both ends. Others stay in the folder, and so do pipes and rings of
+// links.
+func TestBrokenLinks(t *testing.T) {
+	for name, needed := range map[string]bool{
+		"tokenizer.json": true, "config.json": true, "model.safetensors.index.json": true, "generation_config.json": true,
+		"model-00001-of-00004.safetensors": true, "README.md": true,
+		"figure.png": false, "LICENSE": false, "notes.txt": false, "data/x.bin": false, "train.py": false,
+	} {
+		dir, _ := shards(t)
+		world.Write(t, filepath.Join(dir, "README.md"), []byte("![a](figure.png)\n"))
+		link := filepath.Join(dir, name)
+		_ = os.Remove(link)
+		must(t, os.MkdirAll(filepath.Dir(link), 0o755))
+		if err := os.Symlink("gone/target", link); err != nil {
+			t.Skip("no links here:", err)
+		}
+		must(t, os.Symlink("ring", filepath.Join(dir, "ring")))
+		src, m, err := OpenLocal(t.Context(), dir, plan.Options{})
+		var p *plan.Plan
+		if err == nil {
+			defer src.Close()
+			p, err = plan.New(t.Context(), m.Listing, plan.Options{})
+		}
+		if err == nil {
+			err = m.CheckCopies(p)
+		}
+		switch {
+		case needed && (err == nil || !strings.Contains(err.Error(), `"`+name+`" is a link to "gone/target", which isn't there`)):
+			t.Errorf("%s: the error is %v", name, err)
+		case !needed && err != nil:
+			t.Errorf("%s: %v", name, err)
+		case !needed && (!slices.Contains(p.Stay, name) || !slices.Contains(p.Stay, "ring")):
+			t.Errorf("%s isn't named: %v", name, p.Stay)
+		}
+	}
+}
