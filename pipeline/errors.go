@@ -130,7 +130,8 @@ var kinds = []kind{
 	{ErrStructure, wraps[*verify.StructureError], ""},
 	{ErrOtherOriginal, wraps[otherOriginal], ""},
 	{ErrNotExactF32, refuses[*spans.InexactError],
-		"convert the model to BF16 yourself first, if rounding is what you want"},
+		"leave out --exact-f32: F32 tensors then stay as they are; or convert the model to BF16 " +
+			"yourself first, if rounding is what you want"},
 	{ErrAliasesDiffer, refuses[*forward.AliasError], ""},
 	{ErrMismatch, isOfPair, ""},
 	{ErrNotDF11, oneOf(model.ErrNoDF11Config), ""},

@@ -77,7 +77,8 @@ func (e *HeaderError) Hint() string {
 		return fmt.Sprintf("cut a copy of the file behind its last tensor: truncate -s %d FILE",
 			e.WholeSize)
 	case e.Kind == ErrSyntax && e.Tensor == metadataKey:
-		return "save the model again with strings as the values of its metadata"
+		return "save the model again with strings as the values of its metadata, and with another name " +
+			"for a tensor that is called so"
 	case hints[e.Kind] != "":
 		return hints[e.Kind]
 	}
