@@ -12,6 +12,7 @@ import (
 	"github.com/df11-convert/df11-convert/internal/convert"
 	"github.com/df11-convert/df11-convert/internal/human"
 	"github.com/df11-convert/df11-convert/internal/model"
+	"github.com/df11-convert/df11-convert/internal/plan"
 	"github.com/df11-convert/df11-convert/internal/publish"
 	"github.com/df11-convert/df11-convert/internal/spans"
 	"github.com/df11-convert/df11-convert/internal/usage"
@@ -126,7 +127,7 @@ func (s *session) job(ctx context.Context, o *Options, src *opened) (convert.Opt
 		Source: src.source, Model: src.model, Plan: src.plan,
 		OutDir: o.Folder, WorkDir: o.WorkDir, Force: o.Force, License: o.License, Disk: o.Disk,
 		Part: o.part(), Finish: o.Finish,
-		Version: s.Version, Asked: src.asked, Log: s.Log, Means: s.means(),
+		Version: s.Version, Asked: asked(src.opt, o.License), Log: s.Log, Means: s.means(),
 	}
 	if o.Push {
 		var err error
@@ -176,7 +177,13 @@ func (s *session) settled(ctx context.Context, o *Options, source string) *publi
 	if err != nil {
 		return nil
 	}
-	return push.Settled(ctx, from, c.Endpoint(), recipe.Asked(), s.shares.Budget)
+	return push.Settled(ctx, from, c.Endpoint(), asked(recipe, o.License), s.shares.Budget)
+}
+
+// asked returns what a manifest says of the options of a run.
+func asked(opt plan.Options, license string) string {
+	opt.License = license
+	return opt.Asked()
 }
 
 // Unproved says what readers can't do with the result of a local source.
@@ -218,10 +225,10 @@ func staying(files []string) string {
 	if len(files) == 0 {
 		return ""
 	}
-	n := "1 file stays"
+	n, them := "1 file stays", "it"
 	if len(files) > 1 {
-		n = fmt.Sprint(len(files), " files stay")
+		n, them = fmt.Sprint(len(files), " files stay"), "them"
 	}
-	return fmt.Sprintf("%s in the folder, because no reader of the model opens them: %s (see plan; "+
-		"--include GLOB brings some)", n, human.List(human.ByFolder(files)))
+	return fmt.Sprintf("%s in the folder, because no reader of the model opens %s: %s (see plan; "+
+		"--include GLOB brings some)", n, them, human.List(human.ByFolder(files)))
 }

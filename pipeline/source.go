@@ -53,7 +53,7 @@ type opened struct {
 	plan   *plan.Plan
 	// refused says why an original can't be planned with the dict of a DF11 model; plan is nil then.
 	refused error
-	asked   string // plan.Options.Asked
+	opt     plan.Options
 	// what a plan for the official loader would make, if it differs; only the command plan asks
 	official *Alternative
 }
@@ -71,7 +71,7 @@ func (s *session) open(ctx context.Context, spec string, recipe Recipe, onHub bo
 		return nil, err
 	}
 	if o.plan, err = plan.New(ctx, o.model.Listing, opt); err == nil {
-		o.asked, err = opt.Asked(), cmp.Or(checkIncluded(o, opt.Include), o.model.CheckCopies(o.plan),
+		o.opt, err = opt, cmp.Or(checkIncluded(o, opt.Include), o.model.CheckCopies(o.plan),
 			o.source.Carries(o.plan))
 	}
 	if err != nil {

@@ -3,6 +3,7 @@ package convert
 import (
 	"context"
 	"path"
+	"path/filepath"
 	"regexp"
 
 	"github.com/df11-convert/df11-convert/internal/metadata"
@@ -59,6 +60,24 @@ func pipelineOf(m *model.Model) string {
 	}
 	name, _ := index.Class.(string)
 	return pipelineClass.FindString(name)
+}
+
+// checkNames leaves out of the card what the source's card calls a model or a data set, but may be a
+// path: the Hub has no model of that name, or, if it isn't asked, something lies there on this disk. A
+// private model stays unnamed, too. Only a local source has such names: a Hub's card is that of a repo.
+func (j *job) checkNames(ctx context.Context) {
+	if !j.Model.Local {
+		return
+	}
+	isAsked := func(rule string) bool { return rule == "base_model" && j.Push.Publishes() }
+	onDisk := func(rule, v string) bool {
+		return !isAsked(rule) && (model.Exists(v) || model.Exists(filepath.Join(j.Model.Folder, v)))
+	}
+	unknown := func(rule, v string) bool { return isAsked(rule) && j.Push.Lacks(ctx, v) }
+	for _, did := range append(j.front.Drop("is a path on this disk", onDisk),
+		j.front.Drop("isn't on the Hub, or is private", unknown)...) {
+		j.Log.Warn("README.md: " + did)
+	}
 }
 
 // checkCard makes the card and config.json before any work, as far as they don't depend on it, and

@@ -63,6 +63,7 @@ func (s *state) readTargets(ctx context.Context, run *publish.Conversion) error 
 	if err := s.checkLimits(); err != nil {
 		return err
 	}
+	s.checkNames(ctx)
 	if err := s.checkCard(ctx); err != nil {
 		return err
 	}

@@ -45,10 +45,28 @@ func (s *state) upToDate(ctx context.Context) (*Report, error) {
 			slices.ContainsFunc(files, differs)) {
 			return nil, nil
 		}
+		if licensed, err := s.isLicensed(ctx, found); err != nil || !licensed {
+			return nil, err
+		}
 		report.Target.ManifestSHA256 = found.ManifestSHA256()
 	}
 	s.leave(ctx, report)
 	return report, nil
+}
+
+// isLicensed reports whether a target's card has the license that the run was given. A card that isn't
+// ours stays as it is.
+func (s *state) isLicensed(ctx context.Context, found *publish.Inspection) (bool, error) {
+	if s.License == "" {
+		return true, nil
+	}
+	card, err := found.Card(ctx)
+	if err == nil && card == nil {
+		s.Log.Warn("the card of " + found.Where + " isn't ours and stays as it is, so --license changes nothing there")
+		return true, nil
+	}
+	front, parseErr := metadata.ParseFrontMatter(card)
+	return parseErr == nil && slices.Equal(front.License, []string{s.License}), err
 }
 
 // known lists the files of the result that are known before it's finished: the outputs that are

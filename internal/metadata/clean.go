@@ -37,6 +37,19 @@ func (f *FrontMatter) Clean() (did []string) {
 	return did
 }
 
+// Drop removes the names of models and data sets for which wrong returns true, and says so.
+func (f *FrontMatter) Drop(why string, wrong func(key, v string) bool) (did []string) {
+	for _, m := range f.members() {
+		if m.rule == "base_model" || m.key == "datasets" {
+			did = append(did, m.remove(why, func(v string) bool { return wrong(m.rule, v) })...)
+		}
+	}
+	if len(f.BaseModel) == 0 {
+		f.Relation = nil
+	}
+	return did
+}
+
 // A member is one of a front matter, and whether the Hub wants a single value of it.
 type member struct {
 	key    string

@@ -78,6 +78,8 @@ type Options struct {
 	Include []string `json:",omitempty"`
 	// the reader that must fill every unit: OfficialReader, or "" for any
 	For string `json:",omitempty"`
+	// License is the license that the card gets. It decides nothing of the plan.
+	License string `json:",omitempty"`
 	// Memory limits what the source's headers and small files take; 0 means no limit. It decides
 	// nothing.
 	Memory int64 `json:"-"`

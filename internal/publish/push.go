@@ -73,6 +73,12 @@ func (p *Push) CheckCard(ctx context.Context, card []byte) error {
 	return p.Hub.ValidateCard(ctx, card)
 }
 
+// Lacks reports whether the target's Hub says that it has no such model, for this token.
+func (p *Push) Lacks(ctx context.Context, repo string) bool {
+	_, err := p.Hub.Info(ctx, repo, "")
+	return errors.Is(err, hub.ErrNotFound)
+}
+
 // Leads is [hub.Client.Leads] of the target's Hub.
 func (p *Push) Leads(ctx context.Context, repo string) (string, error) {
 	if !p.Publishes() {
