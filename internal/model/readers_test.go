@@ -127,6 +127,28 @@ func TestPiecesInLittleRoom(t *testing.T) {
 	readAndCompare(t, h, 1<<20, 1)
 }
 
+// TestReadersReadAhead checks that a reader that goes on in order has its next pieces fetched before it
+// asks for them, and that a reader that jumps has not.
+func TestReadersReadAhead(t *testing.T) {
+	const size = 1 << 30
+	for _, tt := range []struct {
+		read []int64 // pieces
+		want int
+	}{
+		{[]int64{0}, 1}, {[]int64{0, 1}, 2 + piecesAhead}, {[]int64{7, 3, 9}, 3}, {[]int64{1, 0}, 2},
+		{[]int64{0, 1, 2}, 3 + piecesAhead}, {[]int64{0, 5, 6}, 3 + piecesAhead},
+	} {
+		srv, h := generated(t, size, 0)
+		for _, piece := range tt.read {
+			readAndCompare(t, h, piece*h.pieceBytes, 10)
+		}
+		h.behind.Wait()
+		if n, nBytes := fetched(srv); n != tt.want || nBytes != int64(n)*h.pieceBytes {
+			t.Errorf("after pieces %d: %d ranges with %d bytes, want %d", tt.read, n, nBytes, tt.want)
+		}
+	}
+}
+
 // closing is a Hub whose storage accepts requests and closes the connection.
 type closing struct{ http.RoundTripper }
 

@@ -71,7 +71,8 @@ func kept(t *testing.T, p *plan.Plan, work string) (n int64) {
 	return n
 }
 
-// killedIn does the same with a run that goes on in a folder. It may end before it is killed.
+// killedIn runs a conversion in a folder, and returns a copy of the folder as a kill would leave it once
+// the k-th range of a file is asked for. The run may end before.
 func (w *world) killedIn(t *testing.T, live string, k int, change ...func(*convert.Options)) (work string, err error) {
 	t.Helper()
 	ctx, cancel := context.WithCancelCause(t.Context())
@@ -109,7 +110,7 @@ func copyAsKilled(t *testing.T, from, to string) {
 		if after := listing(t, from); !slices.Equal(after, now) {
 			before = nil
 		}
-		time.Sleep(20 * time.Millisecond) // longer than the clock of any file system
+		time.Sleep(20 * time.Millisecond) // so that a run that goes on writes something
 	}
 }
 
