@@ -6,6 +6,7 @@ import (
 	"iter"
 	"slices"
 	"strings"
+	"sync"
 )
 
 // pathsText is what ../plan/testdata/classes/paths.py found in transformers: each line has a class
@@ -88,13 +89,19 @@ func isListed(class string) bool {
 
 // libraryClass returns the class that the library makes of a model type if the config names no
 // class. It returns "" if that isn't known.
-func libraryClass(modelType string) string {
-	before, _, ok := strings.Cut(pathsText, " auto "+modelType+"\n")
-	if !ok {
-		return ""
+func libraryClass(modelType string) string { return libraryClasses()[modelType] }
+
+// libraryClasses has the classes by model type.
+var libraryClasses = sync.OnceValue(func() map[string]string {
+	classes := map[string]string{}
+	for line := range strings.Lines(pathsText) {
+		class, modelType, ok := strings.Cut(strings.TrimSuffix(line, "\n"), " auto ")
+		if ok && classes[modelType] == "" {
+			classes[modelType] = class
+		}
 	}
-	return before[strings.LastIndexByte(before, '\n')+1:]
-}
+	return classes
+})
 
 // linesOf returns the lines of a table about a class, split into the words after its name.
 func linesOf(table, class string) iter.Seq[[]string] {
