@@ -12,6 +12,7 @@ import (
 	"github.com/df11-convert/df11-convert/internal/describe"
 	"github.com/df11-convert/df11-convert/internal/fits"
 	"github.com/df11-convert/df11-convert/internal/human"
+	"github.com/df11-convert/df11-convert/internal/model"
 	"github.com/df11-convert/df11-convert/internal/plan"
 	"github.com/df11-convert/df11-convert/internal/spans"
 )
@@ -179,6 +180,7 @@ func newForecast(o *opened, size *budget.Estimate, needs budget.Needs, on GPUQue
 	for _, a := range advised {
 		f.Warnings = append(f.Warnings, a.Text)
 	}
+	f.Warnings = append(f.Warnings, cardWarnings(o.model)...)
 	for _, a := range p.Aliases {
 		f.AliasBytes += a.Tensor.Length
 		f.Aliases = append(f.Aliases, a.Tensor.Source+" = "+a.Of.Source)
@@ -286,4 +288,16 @@ func percentage(a, b int64) float64 {
 		return 0
 	}
 	return 100 * float64(a) / float64(b)
+}
+
+// cardWarnings says what the Hub wouldn't take of the source's card, and what becomes of it.
+func cardWarnings(m *model.Model) (list []string) {
+	front, err := m.Card()
+	if err != nil {
+		return []string{"--push will be refused: README.md: " + err.Error() + "; name the license with --license ID, such as mit"}
+	}
+	for _, did := range front.Clean() {
+		list = append(list, "README.md: "+did)
+	}
+	return list
 }
