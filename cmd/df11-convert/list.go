@@ -127,9 +127,22 @@ func readList(file string) ([]listedModel, error) {
 	return models, nil
 }
 
-// listWords turns errors of the YAML library into one line without the words of Go.
-var listWords = strings.NewReplacer("yaml: ", "", "unmarshal errors:\n  ", "", "\n  ", "; ",
-	"cannot unmarshal !!", "can't take ", " into ", " as ", "main.", "")
+// badYAML turns an error of the YAML library into words that name the line.
+func badYAML(b []byte, err error) error {
+	for i, line := range strings.Split(string(b), "\n") {
+		if strings.HasPrefix(strings.TrimLeft(line, " "), "\t") {
+			return fmt.Errorf("line %d begins with a tab: use spaces", i+1)
+		}
+	}
+	var top yaml.Node
+	if yaml.Unmarshal(b, &top) == nil && len(top.Content) == 1 {
+		if faults := explainList(top.Content[0]); len(faults) > 0 {
+			texts := transform(faults[:min(5, len(faults))], func(f listFault) string { return string(f) })
+			return errors.New(strings.Join(texts, "; "))
+		}
+	}
+	return errors.New("not readable as YAML: " + strings.TrimPrefix(err.Error(), "yaml: "))
+}
 
 // parseList reads the YAML of a list.
 func parseList(b []byte) ([]listedModel, error) {
@@ -140,7 +153,7 @@ func parseList(b []byte) ([]listedModel, error) {
 	err := d.Decode(&found)
 	switch {
 	case err != nil && !errors.Is(err, io.EOF):
-		return nil, errors.New(listWords.Replace(err.Error()))
+		return nil, badYAML(b, err)
 	case found.Models == nil:
 		return nil, errors.New("it has no models; if that's on purpose, write models: []")
 	case slices.Contains(found.Models, nil): // without the pointer, the decoder leaves it out

@@ -88,6 +88,9 @@ func ParseFrontMatter(readme []byte) (f FrontMatter, err error) {
 	default:
 		err = yaml.Unmarshal(m[1], &f)
 	}
+	if _, isOther := errors.AsType[*yaml.TypeError](err); isOther {
+		err = errors.New("it isn't a list of members, such as license: mit")
+	}
 	if err != nil {
 		return FrontMatter{}, fmt.Errorf("read front matter: %w", err)
 	}

@@ -1,0 +1,43 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"testing"
+
+	"github.com/df11-convert/df11-convert/internal/testing/world"
+)
+
+// TestListsAreExplained checks that a list of a wrong form is refused in words for people, with the
+// line.
+func TestListsAreExplained(t *testing.T) {
+	inGo := regexp.MustCompile(`!!|cannot unmarshal|\b(seq|str|bool|struct|type|strconv|nil)\b|\*|main\.`)
+	for list, want := range map[string]string{
+		"- org/base\n":                               "line 1: write models: above the entries",
+		"hello\n":                                    `line 1: "hello" is no list of models`,
+		"models: a/b\n":                              "line 1: models isn't a list: put a dash before each model",
+		"models: {a: b}\n":                           "line 1: models isn't a list",
+		"models:\n- src: a/b\n":                      `line 2: unknown member "src"`,
+		"models: [a/b]\nextra: 1\n":                  `line 2: unknown member "extra": a list has only models`,
+		"models:\n- source: [a]\n":                   "line 2: source isn't a text",
+		"models:\n- [a/b]\n":                         "line 2: an entry is a list: want a model, such as org/name",
+		"models:\n- source: a/b\n  private: maybe\n": `line 3: private is "maybe": want true or false`,
+		"models:\n- source: a/b\n  source: c/d\n":    "line 3: source is there twice",
+		"models:\n\t- a/b\n":                         "line 2 begins with a tab: use spaces",
+		"models: [a/b\n":                             "not readable as YAML: line 1",
+		"models: &m [*m]\n":                          "line 1: an entry is a list",
+		"models: *b\n":                               "not readable as YAML",
+		"":                                           "it has no models",
+		"models: [null]\n":                           "an entry is empty",
+	} {
+		name := filepath.Join(t.TempDir(), "list.yaml")
+		world.Must(t, os.WriteFile(name, []byte(list), 0o600))
+		_, err := readList(name)
+		if err == nil || !regexp.MustCompile(regexp.QuoteMeta(want)).MatchString(err.Error()) {
+			t.Errorf("%q: the error is %v, want %s", list, err, want)
+		} else if word := inGo.FindString(err.Error()[len(name):]); word != "" {
+			t.Errorf("%q: %v speaks Go: %q", list, err, word)
+		}
+	}
+}
