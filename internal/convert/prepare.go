@@ -47,6 +47,9 @@ func (s *state) open(ctx context.Context) (err error) {
 	if s.folder, err = publish.OpenFolder(ctx, root, stays, run, s.Model.Perm()); err != nil {
 		return err
 	}
+	if s.folder.Unlocked() {
+		s.Log.Warn("the file system has no locks, so use the folder from one run at a time", "folder", root)
+	}
 	if err := s.readTargets(ctx, run); err != nil {
 		return errors.Join(err, s.close(false))
 	}

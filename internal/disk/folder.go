@@ -39,6 +39,9 @@ type Folder struct {
 	Known    map[string]string
 	InTheWay func(name string) error
 
+	// Unlocked says that the file system has no locks, so nothing keeps another run out.
+	Unlocked bool
+
 	kind string
 	made bool // Root is new
 	perm fs.FileMode
@@ -363,7 +366,11 @@ func (f *Folder) replace(name string, do func() error) error {
 
 // Release releases the lock and leaves the state for the next run.
 func (f *Folder) Release() error {
-	return errors.Join(f.lock.Close(), f.State.Close(), f.Root.Close())
+	var err error
+	if f.lock != nil {
+		err = f.lock.Close()
+	}
+	return errors.Join(err, f.State.Close(), f.Root.Close())
 }
 
 // Leave releases the lock, and removes the state folder if it's empty. Then it removes an empty work

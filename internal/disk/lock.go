@@ -23,12 +23,27 @@ func inUse(err error) bool {
 	return runtime.GOOS == "windows" && errors.Is(err, sharingViolation)
 }
 
-// takeLock locks the folder. The lock file must still be the one in the open state folder.
+// tryLock is replaced by tests of file systems without locks.
+var tryLock = (*flock.Flock).TryLock
+
+// noLocks reports whether a file system has no locks: Lustre that's mounted without its option flock
+// (ENOSYS, https://doc.lustre.org/lustre_manual.xhtml), NFS without a lock service (ENOLCK, fcntl(2)),
+// and some FUSE file systems. huggingface_hub goes on there, too: utils/_fixes.py, WeakFileLock.
+func noLocks(err error) bool {
+	return errors.Is(err, syscall.ENOSYS) || errors.Is(err, syscall.ENOLCK) ||
+		errors.Is(err, errors.ErrUnsupported)
+}
+
+// takeLock locks the folder, unless its file system has no locks. The lock file must still be the one in the open state folder.
 // Otherwise the run that removed it is just ending, and the lock would keep no other run out.
 func (f *Folder) takeLock() error {
 	lock := flock.New(filepath.Join(f.State.Name(), lockName), flock.SetFlag(os.O_CREATE|os.O_RDWR),
 		flock.SetPermissions(0o600))
-	locked, err := lock.TryLock()
+	locked, err := tryLock(lock)
+	if noLocks(err) {
+		f.Unlocked = true
+		return errors.Join(lock.Close(), f.State.RemoveAll(lockName))
+	}
 	if err == nil && !locked {
 		err = ErrLocked
 	}

@@ -39,6 +39,9 @@ type Folder struct {
 	saved  bool // the ledger is in the folder
 }
 
+// Unlocked reports that the folder's file system has no locks, so nothing keeps another run out.
+func (f *Folder) Unlocked() bool { return f.disk.Unlocked }
+
 // OpenFolder makes the folder, locks it, and refuses it if files of others are in the way. With
 // stays, root keeps the result, and perm limits the permissions of its files. Otherwise root is a
 // work folder, whose files only this conversion needs.
