@@ -5,6 +5,7 @@ import (
 	"crypto/x509"
 	"errors"
 	"net/http"
+	"path"
 	"runtime"
 	"strings"
 )
@@ -49,6 +50,10 @@ func Hint(err error) string {
 	}
 	if c, ok := errors.AsType[*cause](err); ok {
 		step := c.hint
+		if errors.Is(err, ErrRevisionNotFound) && path.Base(e.URL) == "main" {
+			// no one asked for a revision: a repo without a commit, or one that is just being made
+			step = "run the same command again if {repo} was just created; otherwise it's empty"
+		}
 		if e.TokenSource != "" {
 			step = cmp.Or(withToken[c], step)
 		}

@@ -353,3 +353,14 @@ func TestStorageErrorsAreRead(t *testing.T) {
 		t.Error("token sent to the storage")
 	}
 }
+
+// TestRevisionHint checks that only someone who named a revision is told to check it.
+func TestRevisionHint(t *testing.T) {
+	for rev, want := range map[string]string{"main": "was just created", "v2": "check the revision after @"} {
+		c, _ := testTransport(t, script(says(404, "", "X-Error-Code: RevisionNotFound")))
+		r := c.RepoGet("read model info of a/b", "a/b", RevPath("revision", rev)+"?blobs=true")
+		if _, err := c.Call(t.Context(), r, nil); !strings.Contains(Hint(err), want) {
+			t.Errorf("%s: %q (%v)", rev, Hint(err), err)
+		}
+	}
+}
