@@ -41,5 +41,5 @@ func (m *maker) equal(ctx context.Context, d *draft) (err error) {
 	if d.verified, err = m.comparer.Output(ctx, d.task.Output, d, d.task.Spool); err != nil {
 		return err
 	}
-	return checkHeader(d.task.Output, d.file, d.header)
+	return checkHeader(m.Log, d.task.Output, d.file, d.header)
 }

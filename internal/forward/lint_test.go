@@ -2,6 +2,7 @@ package forward
 
 import (
 	"bytes"
+	"log/slog"
 	"slices"
 	"strings"
 	"testing"
@@ -24,7 +25,7 @@ func lint(t *testing.T, o *spans.Output, es []safetensors.Entry) error {
 	if _, err := f.WriteAt(append(l.Bytes(), make([]byte, l.Size()-l.DataStart())...), 0); err != nil {
 		t.Fatal(err)
 	}
-	return checkHeader(o, f, l)
+	return checkHeader(slog.New(slog.DiscardHandler), o, f, l)
 }
 
 // No output is finalized that has a trap for a loader.
@@ -101,7 +102,12 @@ func TestSecondReader(t *testing.T) {
 		must(t, err)
 		at := slices.IndexFunc(h.Tensors, func(x safetensors.Tensor) bool { return x.Name == "a" })
 		tt.spoil(h, &h.Tensors[at])
-		if err := readIndependently(h); (err == nil) != tt.right || err != nil && !strings.Contains(err.Error(), "second reader") {
+		var log bytes.Buffer
+		err = readIndependently(slog.New(slog.NewTextHandler(&log, nil)), h)
+		if skipped := strings.Contains(log.String(), "tensor=a dtype="+string(tt.dtype)); skipped != (name == "unknown dtype") {
+			t.Errorf("%s: the log is %q", name, log.String())
+		}
+		if (err == nil) != tt.right || err != nil && !strings.Contains(err.Error(), "second reader") {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
