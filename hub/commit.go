@@ -152,15 +152,15 @@ type pendingCommit struct {
 // try makes one attempt and finds out whether it took effect.
 func (p *pendingCommit) try(ctx context.Context) error {
 	err := p.post(ctx)
-	if e := wire.ErrorOf(err); unsettled(e) {
-		return p.settle(ctx, e)
+	if e := wire.ErrorOf(err); unconfirmed(e) {
+		return p.confirm(ctx, e)
 	}
 	return missingObject(err)
 }
 
-// settle reads the branch after a failure. It returns nil if every change is there, ErrConflict if
+// confirm reads the branch after a failure. It returns nil if every change is there, ErrConflict if
 // the branch moved without them, and otherwise the failure, for the retry loop.
-func (p *pendingCommit) settle(ctx context.Context, failure *wire.Error) error {
+func (p *pendingCommit) confirm(ctx context.Context, failure *wire.Error) error {
 	head, landed, err := p.landed(ctx)
 	switch {
 	case err != nil:
@@ -193,9 +193,9 @@ func (p *pendingCommit) landed(ctx context.Context) (head string, all bool, err 
 	return head, true, nil
 }
 
-// unsettled reports whether a failed POST may have changed the branch, or someone else did. The Hub
+// unconfirmed reports whether a failed POST may have changed the branch, or someone else did. The Hub
 // has answered 500 after a success: https://github.com/huggingface/datasets/pull/7708.
-func unsettled(e *wire.Error) bool {
+func unconfirmed(e *wire.Error) bool {
 	// something in between may have replaced the hub's answer
 	if errors.Is(e, wire.ErrNotHub) {
 		return true

@@ -18,8 +18,8 @@ func wrongCommand(root *cobra.Command, word string) error {
 	if strings.ContainsAny(word, `/\`) || model.Exists(word) {
 		return nil
 	}
-	if meant := root.SuggestionsFor(word); len(meant) > 0 {
-		return hinted{usagef("unknown command %q", word), "did you mean: df11-convert " + meant[0]}
+	if similar := root.SuggestionsFor(word); len(similar) > 0 {
+		return hinted{usagef("unknown command %q", word), "did you mean: df11-convert " + similar[0]}
 	}
 	if hint := elsewhere[word]; hint != "" {
 		return hinted{usagef("unknown command %q", word), hint}
@@ -96,8 +96,8 @@ func flagHint(c *cobra.Command, name string) string {
 	c.Flags().VisitAll(func(f *pflag.Flag) {
 		near.AddCommand(&cobra.Command{Use: f.Name, RunE: showHelp})
 	})
-	if meant := near.SuggestionsFor(name); len(meant) > 0 {
-		return "did you mean --" + meant[0] + "?"
+	if similar := near.SuggestionsFor(name); len(similar) > 0 {
+		return "did you mean --" + similar[0] + "?"
 	}
 	return ""
 }

@@ -12,8 +12,8 @@ import (
 	"github.com/df11-convert/df11-convert/internal/ledger"
 )
 
-// way returns the job for what is still to be made.
-func (s *state) way() *forward.Job {
+// forwardJob returns the job for what is still to be made.
+func (s *state) forwardJob() *forward.Job {
 	return &forward.Job{
 		Source: s.Source, Model: s.Model, Outputs: s.Part.Of(s.outputs), Ledger: s.ledger,
 		Leftovers: s.leftovers(), ByRange: !s.Part.Whole(),
@@ -39,7 +39,7 @@ func (s *state) missingCopies() (n int64) {
 
 // checkDisk refuses a disk that is too small for the missing outputs, or for a file to copy.
 func (s *state) checkDisk(ctx context.Context) error {
-	_, _, err := s.way().Divide()
+	_, _, err := s.forwardJob().Divide()
 	if err == nil && s.Part.Whole() {
 		err = s.copier().check(ctx)
 	}

@@ -37,7 +37,7 @@ type copier struct {
 func (s *state) copier() *copier {
 	k := &copier{s, s.carried(), budget.Space{Free: -1}, false}
 	if !s.folder.Stays {
-		k.space = s.way().Space()
+		k.space = s.forwardJob().Space()
 	}
 	var size int64
 	for _, f := range k.files {
@@ -64,7 +64,7 @@ func (k *copier) copyAll(ctx context.Context) ([]publish.SideFile, error) {
 		if names.IsCommit(f.ETag) && !names.IsSHA256(f.ETag) {
 			s.Blob = f.ETag // the hash that git gives a small file
 		}
-		if s.SHA256 = inside[f.Path]; s.SHA256 == "" && k.there(f) {
+		if s.SHA256 = inside[f.Path]; s.SHA256 == "" && k.held(f) {
 			s.SHA256 = f.ETag
 		}
 		if s.Remote = s.SHA256 != ""; s.Remote {
@@ -87,8 +87,8 @@ func (k *copier) copyAll(ctx context.Context) ([]publish.SideFile, error) {
 	return out, g.Wait()
 }
 
-// there reports whether every target holds a file with the SHA-256 that the source's Hub states.
-func (k *copier) there(f plan.File) bool {
+// held reports whether every target holds a file with the SHA-256 that the source's Hub states.
+func (k *copier) held(f plan.File) bool {
 	file := names.File{Path: f.Path, Size: f.Size, SHA256: f.ETag}
 	return names.IsSHA256(f.ETag) && !slices.ContainsFunc(k.found(),
 		func(in *publish.Inspection) bool { return !in.Holds(file) })

@@ -30,7 +30,7 @@ func (s *state) finish(ctx context.Context) (*Report, error) {
 	if err := s.hand(ctx, r, copied); err != nil {
 		return nil, err
 	}
-	s.leave(ctx, report)
+	s.release(ctx, report)
 	return report, nil
 }
 
@@ -100,18 +100,18 @@ func (j *job) sourceFiles(files []model.File, done *ledger.Ledger,
 	r.Verified.Weights = r.Sizes.Weights - r.Verified.Earlier
 	unread := j.unread(done)
 	for _, w := range files {
-		known, ok := done.File(w.Path)
+		checked, ok := done.File(w.Path)
 		if unread[w.Path] && !ok {
-			known, ok = ledger.File{Integrity: metadata.Earlier, SHA256: w.SHA256}, true
+			checked, ok = ledger.File{Integrity: metadata.Earlier, SHA256: w.SHA256}, true
 		}
 		if !ok {
 			return nil, fmt.Errorf("source file %s: its hash was never checked", w.Path)
 		}
-		if known.Integrity == metadata.Proof {
+		if checked.Integrity == metadata.Proof {
 			r.Verified.Rebuilt++
 		}
 		out = append(out, metadata.SourceFile{
-			Path: w.Path, Size: w.Size, SHA256: known.SHA256, Integrity: known.Integrity,
+			Path: w.Path, Size: w.Size, SHA256: checked.SHA256, Integrity: checked.Integrity,
 			Header: string(w.Header.Raw),
 		})
 	}

@@ -22,8 +22,8 @@ import (
 func (s *state) rebuildUnchecked(ctx context.Context) error {
 	unread := s.unread(s.ledger)
 	files := slices.DeleteFunc(s.Model.Files(), func(f model.File) bool {
-		_, known := s.ledger.File(f.Path)
-		return known && !s.failed[f.Path] || unread[f.Path]
+		_, hashed := s.ledger.File(f.Path)
+		return hashed && !s.failed[f.Path] || unread[f.Path]
 	})
 	if len(files) == 0 && !slices.ContainsFunc(s.ledger.Outputs(), ledger.Output.Unproved) {
 		return nil
@@ -44,7 +44,7 @@ func (s *state) rebuildUnchecked(ctx context.Context) error {
 	r.Outside = s.outside()
 	return r.Run(ctx, files, nil, func(f model.File) error {
 		s.Log.Info("source file rebuilt", "file", f.Path)
-		if _, known := s.ledger.File(f.Path); !known {
+		if _, hashed := s.ledger.File(f.Path); !hashed {
 			s.ledger.AddFile(ledger.File{Path: f.Path, Integrity: metadata.Proof, SHA256: f.SHA256})
 		}
 		return nil

@@ -57,22 +57,22 @@ func (s *state) attempt(ctx context.Context) (*Report, error) {
 
 // convert makes every output that is not done.
 func (s *state) convert(ctx context.Context) error {
-	way := s.way()
-	disk, _, err := way.Divide()
+	job := s.forwardJob()
+	disk, _, err := job.Divide()
 	if err != nil {
 		return err
 	}
-	way.Wait = s.CommitWait == 0 && s.Part.Whole() && budget.Wait(s.Plan, s.outputs, disk)
-	if err := forward.Make(ctx, way); err != nil {
+	job.Wait = s.CommitWait == 0 && s.Part.Whole() && budget.Wait(s.Plan, s.outputs, disk)
+	if err := forward.Make(ctx, job); err != nil {
 		return err
 	}
 	return s.report().checkGain()
 }
 
-// leave reports which commit has the result, and removes what the work needed there.
-func (s *state) leave(ctx context.Context, report *Report) {
+// release reports which commit has the result, and removes what the work needed there.
+func (s *state) release(ctx context.Context, report *Report) {
 	report.Target.Commit = s.to.Where().Commit
-	if err := s.to.Leave(ctx); err != nil {
+	if err := s.to.CleanUp(ctx); err != nil {
 		s.Log.Warn("the target is complete, but the branch of the work is left", "err",
 			err)
 	}

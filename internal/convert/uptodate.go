@@ -26,7 +26,7 @@ func (s *state) upToDate(ctx context.Context) (*Report, error) {
 	if !s.Part.Whole() {
 		return report, nil
 	}
-	files, err := s.known(ctx)
+	files, err := s.expectedFiles(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -50,7 +50,7 @@ func (s *state) upToDate(ctx context.Context) (*Report, error) {
 		}
 		report.Target.ManifestSHA256 = found.ManifestSHA256()
 	}
-	s.leave(ctx, report)
+	s.release(ctx, report)
 	return report, nil
 }
 
@@ -69,9 +69,9 @@ func (s *state) isLicensed(ctx context.Context, found *publish.Inspection) (bool
 	return parseErr == nil && slices.Equal(front.License, []string{s.License}), err
 }
 
-// known lists the files of the result that are known before it's finished: the outputs that are
+// expectedFiles lists the files of the result that are known before it's finished: the outputs that are
 // done, what is copied, without a SHA-256 if a commit pins it, and config.json.
-func (s *state) known(ctx context.Context) (files []names.File, err error) {
+func (s *state) expectedFiles(ctx context.Context) (files []names.File, err error) {
 	for _, o := range s.ledger.Outputs() {
 		files = append(files, o.File())
 	}

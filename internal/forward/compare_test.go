@@ -1,6 +1,7 @@
 package forward
 
 import (
+	"log/slog"
 	"testing"
 
 	"github.com/df11-convert/df11-convert/encoder"
@@ -37,7 +38,7 @@ func TestNoChangedByteIsVerified(t *testing.T) {
 	close(complete)
 	means := Means{Workers: 1, Progress: counters}
 	w := &maker{
-		Job: &Job{Folder: folder, Means: means}, fetcher: &f,
+		Job: &Job{Log: slog.New(slog.DiscardHandler), Folder: folder, Means: means}, fetcher: &f,
 		comparer: &compare.Comparer{Means: means, Strict: true},
 		waiting:  spool.NewBudget(0),
 	}

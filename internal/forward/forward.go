@@ -59,7 +59,7 @@ func Make(ctx context.Context, job *Job) error {
 	}
 	m.waiting = spool.NewBudget(shares.Outputs)
 	job.countProgress()
-	if err := m.takeUpSpools(ctx); err != nil {
+	if err := m.reopenSpools(ctx); err != nil {
 		return err
 	}
 	if err := job.Folder.Save(); err != nil {

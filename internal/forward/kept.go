@@ -25,10 +25,10 @@ func (j *Job) heldBytes(o *spans.Output) (n int64) {
 	return n
 }
 
-// takeUpSpools takes over the spools that earlier runs kept, and deletes useless ones. A spool is
+// reopenSpools takes over the spools that earlier runs kept, and deletes useless ones. A spool is
 // useless if its tensors aren't what the ledger says. All of them are useless if they leave too
 // little disk for the others, because then the fetcher would wait forever.
-func (m *maker) takeUpSpools(ctx context.Context) error {
+func (m *maker) reopenSpools(ctx context.Context) error {
 	begun := slices.DeleteFunc(slices.Clone(m.fetcher.Tasks), func(t *fetch.Task) bool {
 		return len(m.Ledger.Tensors(t.Path)) == 0 || m.Ledger.Done(t.Path) ||
 			!t.Spooled(m.Model.Local) || m.fetcher.Room.InMemory[t.Output]
@@ -38,7 +38,7 @@ func (m *maker) takeUpSpools(ctx context.Context) error {
 	}
 	for _, t := range m.fetcher.Tasks {
 		if slices.Contains(begun, t) {
-			err := m.takeUp(ctx, t)
+			err := m.reopen(ctx, t)
 			if err == nil {
 				continue
 			}
@@ -69,8 +69,8 @@ func (m *maker) fitBeside(begun []*fetch.Task) bool {
 	}) <= room.Disk.Limit
 }
 
-// takeUp takes over one spool, or returns an error if its bytes aren't right.
-func (m *maker) takeUp(ctx context.Context, t *fetch.Task) error {
+// reopen takes over one spool, or returns an error if its bytes aren't right.
+func (m *maker) reopen(ctx context.Context, t *fetch.Task) error {
 	s, err := m.fetcher.Room.Open(ctx, t.Output)
 	if err != nil {
 		return err

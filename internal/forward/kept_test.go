@@ -44,7 +44,7 @@ func TestKeptSpoolsBlockNothing(t *testing.T) {
 			},
 			fetcher: &fetch.Fetcher{Tasks: fetch.NewTasks(outputs), Room: &spool.Room{Dir: dir, Disk: spool.NewBudget(disk)}},
 		}
-		must(t, m.takeUpSpools(t.Context()))
+		must(t, m.reopenSpools(t.Context()))
 		if got := m.fetcher.Tasks[1].Arrived() == size; got != kept || len(l.Tensors("begun")) > 0 != kept {
 			t.Errorf("%d bytes of disk: the spool is taken up: %v", disk, got)
 		}

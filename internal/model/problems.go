@@ -224,23 +224,23 @@ func (c *checker) nWeights(unit string) int64 {
 
 // checkPlan compares the model with the plan that made it.
 func (c *checker) checkPlan(p *plan.Plan) {
-	known := map[string]bool{}
+	planned := map[string]bool{}
 	for _, u := range p.Units {
-		c.checkUnit(u, known)
+		c.checkUnit(u, planned)
 	}
-	c.checkPlain(p.Remainder, known)
+	c.checkPlain(p.Remainder, planned)
 	for _, name := range sorted(c.tensors) {
-		if !known[name] {
+		if !planned[name] {
 			c.add(name, "the source has no such tensor")
 		}
 	}
 }
 
 // checkUnit checks that a unit is stored, encoded or plain, with all its siblings.
-func (c *checker) checkUnit(u plan.Unit, known map[string]bool) {
+func (c *checker) checkUnit(u plan.Unit, planned map[string]bool) {
 	if c.units[u.Path] {
 		for _, n := range encoder.ArrayNames() {
-			known[u.Path+"."+n] = true
+			planned[u.Path+"."+n] = true
 		}
 		if t, ok := c.tensors[u.Path+"."+encoder.NameSignMantissa]; ok && t.NElems() != u.NElems() {
 			c.add(u.Path, "sign_mantissa doesn't have as many weights as the source")
@@ -250,17 +250,17 @@ func (c *checker) checkUnit(u plan.Unit, known map[string]bool) {
 			c.add(u.Path, "split_positions doesn't fit the number of attributes")
 		}
 	} else if _, ok := c.tensors[u.Attrs[0].Name]; ok {
-		c.checkPlain(u.Attrs, known)
+		c.checkPlain(u.Attrs, planned)
 	} else {
 		c.add(u.Path, "neither encoded nor plain")
 	}
-	c.checkPlain(u.Siblings, known)
+	c.checkPlain(u.Siblings, planned)
 }
 
 // checkPlain checks that tensors are stored as in the source.
-func (c *checker) checkPlain(want []plan.Tensor, known map[string]bool) {
+func (c *checker) checkPlain(want []plan.Tensor, planned map[string]bool) {
 	for _, w := range want {
-		known[w.Name] = true
+		planned[w.Name] = true
 		t, ok := c.tensors[w.Name]
 		switch {
 		case !ok:

@@ -11,10 +11,10 @@ import (
 	"github.com/df11-convert/df11-convert/internal/safetensors"
 )
 
-// settle makes the plan's dict by the catalog entry, or by the rule for unknown models. If a
+// decideDict makes the plan's dict by the catalog entry, or by the rule for unknown models. If a
 // unit would have more weights than DF11 can hold, it splits all blocks. It leaves the caller's dict
 // as it is.
-func (f *former) settle(ctx context.Context) (err error) {
+func (f *former) decideDict(ctx context.Context) (err error) {
 	if f.opt.PatternDict != nil {
 		return nil
 	}
@@ -171,16 +171,16 @@ func (f *former) blockAttrs(block string, attrs []string, has map[string]bool,
 	isExperts := func(i int) bool { return i < len(attrs) && strings.Contains(attrs[i], "{e}") }
 	for i, end := 0, 0; i < len(attrs); i = end {
 		end = i + 1
-		var there []int
+		var present []int
 		if isExperts(i) {
 			for isExperts(end) {
 				end++
 			}
-			there = f.inv.experts(block, attrs[i])
+			present = f.inv.experts(block, attrs[i])
 		}
 		n := 1
-		if last := len(there) - 1; last >= 0 { // if any is missing, one of these is
-			n = min(max(f.cfg.Experts(), there[last]+1), len(there)+1)
+		if last := len(present) - 1; last >= 0 { // if any is missing, one of these is
+			n = min(max(f.cfg.Experts(), present[last]+1), len(present)+1)
 		}
 		for e := range n {
 			for _, a := range attrs[i:end] {
@@ -193,7 +193,7 @@ func (f *former) blockAttrs(block string, attrs []string, has map[string]bool,
 				case err == nil:
 					has[a] = true
 					out = append(out, attr)
-				case t.Name != "" || len(there) > 0 || !slices.Contains(f.entry.OptionalAttrs, a):
+				case t.Name != "" || len(present) > 0 || !slices.Contains(f.entry.OptionalAttrs, a):
 					lacks[a] = cmp.Or(lacks[a], err)
 				}
 			}

@@ -29,7 +29,7 @@ func New(ctx context.Context, src Source, opt Options) (*Plan, error) {
 		return nil, err
 	}
 	f := &former{choice: c, inv: inv}
-	if err = f.settle(ctx); err != nil {
+	if err = f.decideDict(ctx); err != nil {
 		return nil, err
 	}
 	if err = f.formUnits(ctx); err != nil {

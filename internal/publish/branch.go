@@ -134,9 +134,9 @@ func (r *repo) workBranch() string {
 	return "df11-convert-" + r.run.Digest
 }
 
-// Leave removes the branch of the plan, if there's one, once main is finished. It asks first, because
+// CleanUp removes the branch of the plan, if there's one, once main is finished. It asks first, because
 // some Hubs answer 500 to the removal of a branch that isn't there.
-func (r *repo) Leave(ctx context.Context) error {
+func (r *repo) CleanUp(ctx context.Context) error {
 	if r.fresh {
 		return nil
 	}

@@ -46,8 +46,8 @@ type Remote interface {
 	// Stored opens finished outputs, in the folder or, by ranges, on the server. It keeps at most
 	// pieces bytes of them in memory. Nothing may be committed until it's closed.
 	Stored(ctx context.Context, outputs []ledger.Output, pieces int64) (*model.DF11, error)
-	// Leave removes what this run and earlier ones needed on the server, after Finish.
-	Leave(ctx context.Context) error
+	// CleanUp removes what this run and earlier ones needed on the server, after Finish.
+	CleanUp(ctx context.Context) error
 	FreeBuffers()
 }
 
@@ -61,7 +61,7 @@ func (nowhere) Publishes() bool                       { return false }
 func (nowhere) Found() *Inspection                    { return nil }
 func (nowhere) Where() Location                       { return Location{} }
 func (nowhere) FreeBuffers()                          {}
-func (nowhere) Leave(context.Context) error           { return nil }
+func (nowhere) CleanUp(context.Context) error         { return nil }
 func (nowhere) Parts() (int, error)                   { return 0, nil }
 func (nowhere) Finish(context.Context, *Result) error { return nil }
 
