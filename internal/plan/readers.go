@@ -245,7 +245,7 @@ func (c *choice) experts() string {
 
 // storesHead reports whether the output has a matrix for its head.
 func (c *choice) storesHead() bool {
-	isHead := func(t Tensor) bool { return slices.Contains(headNames, catalog.Parent(t.Name)) }
+	isHead := func(t Tensor) bool { return slices.Contains(headNames, catalog.Parent(c.inClass(t.Name))) }
 	return slices.ContainsFunc(c.plainTensors(), isHead) || slices.ContainsFunc(c.Units,
 		func(u Unit) bool { return slices.ContainsFunc(u.Attrs, isHead) })
 }
@@ -281,7 +281,8 @@ func (c *choice) outcomes(results []string) (in4, in5 Verdict, isNew bool) {
 	if results == nil {
 		return Untested, Untested, isNew
 	}
-	tied := c.TiedEmbeddings || !c.storesHead()
+	stated := catalog.LookUp[bool](c.cfg, "tie_word_embeddings")
+	tied := c.TiedEmbeddings || !c.storesHead() && (stated == nil || *stated)
 	if isNew || c.facts.IsNew {
 		in5 = cameOut(results[2], tied)
 		return in5, in5, true

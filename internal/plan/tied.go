@@ -81,7 +81,7 @@ func (f *former) placeAliases() {
 // ties returns the pairs that are shared, and whether head and embedding are among them. Of each
 // pair, the first tensor isn't stored, and the second holds its values.
 func (c *choice) ties(inv *inventory) (pairs [][2]string, tied bool) {
-	head, ok := inv.guessTie()
+	head, ok := c.guessTie(inv)
 	if c.entry != nil && c.entry.Tied != nil {
 		t := c.entry.Tied
 		pairs = slices.Clone(t.Always)
@@ -94,20 +94,20 @@ func (c *choice) ties(inv *inventory) (pairs [][2]string, tied bool) {
 }
 
 // guessTie finds a head and a token embedding by their usual names. The shortest path of each wins.
-func (inv *inventory) guessTie() (pair [2]string, ok bool) {
-	table := inv.shortestWeight(tableNames)
-	head := inv.shortestWeight(headNames)
+func (c *choice) guessTie(inv *inventory) (pair [2]string, ok bool) {
+	table := c.shortestWeight(inv, tableNames)
+	head := c.shortestWeight(inv, headNames)
 	if head == "" {
 		head = "lm_head.weight"
 	}
 	return [2]string{head, table}, table != ""
 }
 
-// shortestWeight returns the 2-D weight with the shortest path whose module has one of the names,
-// or "". The longest usual name is model.decoder.embed_tokens.weight.
-func (inv *inventory) shortestWeight(names []string) (best string) {
+// shortestWeight returns the 2-D weight with the shortest path whose module has one of the names in
+// the class, or "". The longest usual name is model.decoder.embed_tokens.weight.
+func (c *choice) shortestWeight(inv *inventory, names []string) (best string) {
 	for _, t := range inv.tensors {
-		module, ok := strings.CutSuffix(t.Name, ".weight")
+		module, ok := strings.CutSuffix(c.inClass(t.Name), ".weight")
 		if !ok || len(t.Shape) != 2 || !slices.Contains(names, catalog.Leaf(module)) {
 			continue
 		}
@@ -116,6 +116,15 @@ func (inv *inventory) shortestWeight(names []string) (best string) {
 		}
 	}
 	return best
+}
+
+// inClass returns what a tensor's name begins with in the class, if transformers renames the output's
+// tensors when it loads them: a head may be stored as head.weight.
+func (c *choice) inClass(tensor string) string {
+	if !c.mapped {
+		return tensor
+	}
+	return catalog.Rename(c.facts.Renames, tensor)
 }
 
 // isTied asks the config, then the catalog, then the tensors. A stored head counts as untied, which

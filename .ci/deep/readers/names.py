@@ -1,9 +1,9 @@
-"""States which names a class loads: python names.py TRIED NAMES [CLASS...]
+"""States which names a class loads: python names.py TRIED NAMES [--missing] [CLASS...]
 
 For lines of TRIED (internal/catalog/tried.txt) a tiny model of the class is built, and the names in its state dict are written to
-NAMES (internal/catalog/names.txt), with # for numbers. A name that is there only if a member of the config is true or false is
+NAMES (internal/catalog/names.txt), with # for numbers, and those that transformers 5 gives them when it saves a checkpoint. A name that is there only if a member of the config is true or false is
 followed by ?member or ?!member. Prefixes of names that the class leaves out when it loads a checkpoint end with *. A line keeps the
-names that another version of a library has added. Without classes, all lines are written.
+names that another version of a library has added. Without classes, all lines are written; with --missing, those without names.
 """
 import contextlib
 import os
@@ -29,8 +29,17 @@ def keys(build):
     """The names of a model that a function builds."""
     for device in "meta", "cpu":
         with contextlib.suppress(Exception), torch.device(device):
-            return {numberless(k) for k in build().state_dict()}
+            model = build()
+            state = model.state_dict()
+            return {numberless(k) for k in [*state, *saved(model, state)]}
     return set()
+
+
+def saved(model, state):
+    """The names in a checkpoint that transformers 5 writes."""
+    if not hasattr(transformers, "core_model_loading") or not isinstance(model, transformers.PreTrainedModel):
+        return ()
+    return transformers.core_model_loading.revert_weight_conversion(model, state)
 
 
 def switched(small):
@@ -54,10 +63,10 @@ def names_of(row):
         if row[0] in tiny.PARTS:
             return keys(lambda: getattr(diffusers, row[0])(**tiny.PARTS[row[0]][0]))
         return keys(lambda: getattr(diffusers, row[0])())
-    model_type = row[1].partition("+")[0]
-    small = tiny.config(CONFIG_MAPPING[model_type] if model_type in CONFIG_MAPPING else cls.config_class)
+    model_type, _, fused = row[1].partition("+")
+    small = tiny.config(CONFIG_MAPPING[model_type] if model_type in CONFIG_MAPPING else cls.config_class, bool(fused))
     if not isinstance(small, cls.config_class):
-        small = tiny.config(cls.config_class)
+        small = tiny.config(cls.config_class, bool(fused))
     plain = keys(lambda: cls(small))
     out = set(plain)
     for word in switched(small):
@@ -71,14 +80,16 @@ def names_of(row):
 
 def main(tried, names, *wanted):
     tried, names = pathlib.Path(tried), pathlib.Path(names)
-    known, head = {}, []
+    wanted, known, head = set(wanted), {}, []
+    missing = "--missing" in wanted
+    wanted -= {"--missing", "--write"}
     for line in names.read_text().splitlines() if names.exists() else []:
         words = line.split()
         head.append(line) if words[0] == "#" else known.__setitem__(tuple(words[:2]), set(words[2:]))
     rows = [line.split() for line in tried.read_text().splitlines() if not line.startswith("#")]
     transformers.logging.set_verbosity_error()
     for row in rows:
-        if not wanted or row[0] in wanted:
+        if row[0] in (wanted or {row[0]}) and not (missing and known.get(tuple(row[:2]))):
             try:
                 found = names_of(row)
             except Exception as e:

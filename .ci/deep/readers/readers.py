@@ -1,12 +1,13 @@
 """Loads tiny models in the official loader by the code of their cards, and in df11, and wants every bit of the original.
 
-Usage: readers.py DF11_CONVERT TRIED SCRATCH [--df11] [--all | --write | --mutate] [CLASS...]
+Usage: readers.py DF11_CONVERT TRIED SCRATCH [--df11] [--all | --write | --missing | --mutate] [CLASS...]
 
 For lines of TRIED (internal/catalog/tried.txt) a tiny model of the class is saved, converted by df11-convert, and loaded by
 the Python code that the README.md of the result shows. Compared are all weights, once more at the time of their use, the outputs,
 and for language models what is generated; all bit for bit. What comes out must be what the line says. Models that transformers 4
 has saved in SCRATCH are loaded with transformers 5, too. Without --all it is a few lines, one for each way to load. --write states
-in TRIED what came out. With --mutate a bit of each result is flipped, and every model must come out different.
+in TRIED what came out, --missing only where there is no result. With --mutate a bit of each result is flipped, and every model
+must come out different.
 
 With --df11 the loader is our own, which needs no card. It loads each model twice: decoded by the program, and compressed, if
 DF11_TEST_DRIVER names a stand-in for the GPU's driver.
@@ -34,6 +35,8 @@ import official
 import tiny
 
 MUTATE = "--mutate" in sys.argv
+MISSING = "--missing" in sys.argv
+WRITE = "--write" in sys.argv or MISSING
 DF11 = "--df11" in sys.argv
 MAJOR = int(transformers.__version__.partition(".")[0])
 
@@ -77,7 +80,7 @@ def load(readme, folder):
     os.chdir(folder.parent)
     try:
         with contextlib.redirect_stdout(sys.stderr):
-            if MAJOR == 5 and "--write" in sys.argv:  # cards of untried models are for transformers 4
+            if MAJOR == 5 and WRITE:  # cards of untried models are for transformers 4
                 transformers.modeling_utils.no_init_weights = transformers.initialization.no_init_weights
             return card.run(card.snippet(readme))
     finally:
@@ -343,30 +346,29 @@ def main(program, tried, scratch, *args):
     lines, counts, wrong = tried.read_text().splitlines(), {}, []
     for i, line in enumerate(lines):
         row = line.split()
-        if row[0] == "#" or not (row[0] in wanted if wanted else "--all" in args or "--write" in args or row[0] in FEW):
+        if row[0] == "#" or not (row[0] in wanted if wanted else "--all" in args or WRITE or row[0] in FEW):
+            continue
+        known = row[5].partition("=")[2].split(",") if DF11 else row[2:5]
+        if MISSING and "-" not in {4: known[:2], 5: known[1:]}[MAJOR]:  # 5 loads what 4 has saved
             continue
         for column, saved in {4: [(2, 4)], 5: [(3, 4), (4, 5)]}[MAJOR]:
             if MUTATE and saved != MAJOR:
                 continue
             base = scratch / (f"mutated{DF11:d}" if MUTATE else "") / str(saved) / f"{row[0]}-{row[1]}"
             result = run(program, base, row, lambda text: print(text, flush=True))
-            stated = "no" if MUTATE else row[5].partition("=")[2].split(",")[column - 2] if DF11 else row[column]
-            if stated not in (result, "-"):
+            stated = "no" if MUTATE else known[column - 2]
+            if stated not in (result, "-") and not (MISSING and result == "-"):  # version 4 need not have saved it
                 wrong.append(f"{row[0]} {row[1]}, saved by {saved}: {result}, stated is {stated}")
             counts[result] = counts.get(result, 0) + 1
-            if "--write" in args:
-                if DF11:
-                    own = row[5].partition("=")[2].split(",")
-                    own[column - 2] = result
-                    row[5] = "df11=" + ",".join(own)
-                else:
-                    row[column] = result
+            if WRITE and (not MISSING or stated == "-"):
+                known[column - 2] = result
+                row[2:6] = [*row[2:5], "df11=" + ",".join(known)] if DF11 else [*known, row[5]]
                 row[6:] = outermost({*row[6:], *modules(base)})
                 lines[i] = " ".join(row)
                 tried.write_text("\n".join(lines) + "\n")
     versions = f"{official.DEVICE}, transformers {transformers.__version__}, diffusers {diffusers.__version__}, torch {torch.__version__}"
     print("; ".join(f"{n} {result}" for result, n in sorted(counts.items())), f"and {len(wrong)} not as stated ({versions})", *wrong, sep="\n  ")
-    if not counts or wrong and "--write" not in sys.argv:
+    if not (WRITE or counts) or wrong and "--write" not in args:
         sys.exit(1)
 
 

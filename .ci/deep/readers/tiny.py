@@ -2,6 +2,7 @@
 import inspect
 import json
 import re
+import shutil
 
 import diffusers
 import safetensors
@@ -39,6 +40,11 @@ CONFIGS = {
     "falcon_h1": dict(mamba_d_ssm=64, mamba_n_heads=8, mamba_d_head=8, mamba_d_state=16, mamba_n_groups=1, mamba_chunk_size=32),
     "deepseek_v32": dict(head_dim=8, num_key_value_heads=4), "glm_moe_dsa": dict(head_dim=8, num_key_value_heads=4),
     "mistral4": dict(head_dim=8, num_key_value_heads=4),
+    "deepseek_v4": dict(  # each kind of attention and of routing
+        layer_types=["sliding_attention", "heavily_compressed_attention", "compressed_sparse_attention"],
+        mlp_layer_types=["hash_moe", "moe", "moe"], compress_rates=dict(compressed_sparse_attention=2, heavily_compressed_attention=4),
+        o_groups=2, o_lora_rank=16, index_n_heads=2, index_head_dim=16, index_topk=4),
+    "step3p5": dict(mlp_layer_types=["dense", "sparse", "sparse"], share_expert_dim=32),
     "gemma4_text": dict(vocab_size_per_layer_input=WORDS, hidden_size_per_layer_input=16, global_head_dim=16),
     "granitemoehybrid": dict(layer_types=["mamba", "attention", "mamba"], mamba_n_heads=8, mamba_d_head=16, mamba_d_state=16, mamba_chunk_size=32),
     "hunyuan_v1_moe": dict(moe_topk=4),
@@ -63,6 +69,10 @@ CONFIGS = {
     "qwen2_vl_text": MROPE, "qwen2_5_vl_text": MROPE, "glm4v_text": MROPE, "glm4v_moe_text": MROPE | dict(partial_rotary_factor=1.0),
     "Glm4vMoe_text": MROPE | dict(partial_rotary_factor=1.0),
     "qwen3_vl_text": dict(rope_scaling=dict(rope_type="default", mrope_section=[2, 3, 3])),
+    "qwen3_omni_moe_text": MROPE,
+    "gemma3n_text": dict(
+        num_hidden_layers=4, layer_types=["sliding_attention", "full_attention"] * 2, num_kv_shared_layers=2, activation_sparsity_pattern=[0.5] * 4,
+        vocab_size_per_layer_input=WORDS, hidden_size_per_layer_input=16, laurel_rank=8),
     "qwen3_vl_moe_text": dict(rope_scaling=dict(rope_type="default", mrope_section=[2, 3, 3])),
     "minicpm3": dict(num_key_value_heads=4),
     "qwen2_vl": dict(), "t5": dict(feed_forward_proj="gated-gelu"),
@@ -135,9 +145,11 @@ def save(path, name, model_type, tied=None):
         small = config(cls.config_class, bool(fused))
     if tied is not None:
         small.tie_word_embeddings = small.get_text_config().tie_word_embeddings = tied
-    # transformers 5 splits experts when it saves them, unless asked not to
-    as_it_is = dict(save_original_format=False) if fused and transformers.__version__[0] == "5" else {}
-    fill(cls(small)).save_pretrained(path, **as_it_is)
+    model = fill(cls(small))
+    model.save_pretrained(path)
+    if fused and not fuses(path):  # transformers 5 splits experts when it saves them, unless asked not to
+        shutil.rmtree(path)
+        model.save_pretrained(path, save_original_format=False)
     stored = json.loads((path / "config.json").read_text())
     if real or stored["model_type"] != model_type:
         (path / "config.json").write_text(json.dumps(stored | dict(architectures=[stated], model_type=model_type)))

@@ -42,12 +42,12 @@ class Weight(nn.Parameter):
     @classmethod
     def of(cls, group: "Group", view: View, weights: torch.Tensor) -> "Weight":
         w = torch.Tensor._make_subclass(cls, view.of(weights), False)
-        w.group, w.view = group, view
+        w.df11_group, w.df11_view = group, view  # torch.Tensor has a method view
         return w
 
     @property
     def data(self) -> torch.Tensor:
-        return self.group.values()[self.group.views.index(self.view)]
+        return self.df11_group.values()[self.df11_group.views.index(self.df11_view)]
 
     @data.setter
     def data(self, _) -> None:
@@ -69,7 +69,7 @@ class Sealed(Weight):
     def __torch_function__(cls, func, types, args=(), kwargs=None):
         if getattr(func, "__name__", "") not in cls.LOOKS:
             w = next((a for a in args if isinstance(a, Sealed)), None)
-            name = f"{w.group.path}.{w.view.key}" if w is not None else "a weight"
+            name = f"{w.df11_group.path}.{w.df11_view.key}" if w is not None else "a weight"
             raise DF11Error(f"{name} is used before its module runs, so it isn't decoded; its data is; df11.load(..., decode=True)")
         with torch._C.DisableTorchFunctionSubclass():
             return func(*args, **(kwargs or {}))
