@@ -180,6 +180,10 @@ func verifyPair(ctx context.Context, df11 string, opt VerifyOptions) (*convert.V
 		return nil, err
 	}
 	defer d.Close()
+	if repo, _ := d.Original(); opt.Level == LevelStructure && repo+opt.Against == "" {
+		defer s.watch()()
+		return convert.VerifyAlone(ctx, d, s.means())
+	}
 	src, err := s.openOriginal(ctx, d, opt.Against, opt.Recipe)
 	if err != nil {
 		return nil, err

@@ -113,6 +113,8 @@ func (v *verification) verdict() string {
 		return fmt.Sprintf("%s is damaged: %v", r.Model, r.Damage)
 	case r.Difference != nil:
 		return fmt.Sprintf("%s differs from %s: %s", r.Model, against, v.Verdicts.Pair.Why)
+	case r.Against == "":
+		return fmt.Sprintf("%s shows no fault (level %s)%s", r.Model, r.Level, others)
 	case !r.Equal.Shown():
 		return fmt.Sprintf("%s shows no fault against %s (level %s)%s", r.Model, against, r.Level,
 			others)
@@ -152,7 +154,8 @@ func (v *verification) print(w io.Writer) {
 	if r.AgainstOnMain != nil {
 		onMain = choose(*r.AgainstOnMain, ", the same weights as main", ", "+notOnMain)
 	}
-	t.row("original", "%s%s%s", r.Against, atCommit(r.AgainstCommit), onMain)
+	t.row("original", "%s%s%s", cmp.Or(r.Against, "none: no one names it"), atCommit(r.AgainstCommit),
+		onMain)
 	t.row("level", "%s", r.Level)
 	modules := count(r.Units, "compressed module")
 	if r.Equal.Shown() {

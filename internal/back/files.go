@@ -90,8 +90,11 @@ func (c *Checker) original() *plan.Source {
 // Layout returns the layout of the model: the plan's, or else the one that the manifest states, or
 // else the original's.
 func (c *Checker) Layout() catalog.Layout {
-	if c.Plan != nil {
+	switch {
+	case c.Plan != nil:
 		return c.Plan.Layout
+	case c.Model == nil:
+		return catalog.Layout(c.DF11.Layout())
 	}
 	return cmp.Or(catalog.Layout(c.DF11.Layout()),
 		reader.FamilyOf(c.Model.Listing.Weights[0].Path))

@@ -59,6 +59,27 @@ func Verify(ctx context.Context, opt PairOptions) (*VerifyReport, error) {
 	return r, r.first()
 }
 
+// VerifyAlone checks the structure of a DF11 model whose original no one names. Its errors are those of
+// [Verify].
+func VerifyAlone(ctx context.Context, d *model.DF11,
+	means forward.Means) (*VerifyReport, error) {
+	opt := PairOptions{Pair: back.Pair{DF11: d}, Means: means}
+	opt.Complete()
+	v := &verification{PairOptions: opt,
+		check: back.Checker{Pair: opt.Pair, Workers: opt.Workers}}
+	c, r := &v.check, &v.report
+	c.Beside = []back.OtherFile{}
+	*r = VerifyReport{Model: d.Name, Commit: d.Commit, Layout: c.Layout(), Level: LevelStructure}
+	v.Progress.SetPhase("structure")
+	for _, look := range []func(context.Context) error{c.FreeHashes, c.Structure} {
+		if err := v.judge(look(ctx)); err != nil {
+			return nil, err
+		}
+	}
+	r.Checked, r.OK = c.Checked, !r.faulty()
+	return r, r.first()
+}
+
 // verification is one call of Verify.
 type verification struct {
 	PairOptions
