@@ -222,9 +222,12 @@ func (c *choice) isOwnDict() bool {
 // fits reports whether the plan has a tried class, stores its experts alike, and compresses only
 // modules that are, or lie in, modules that were compressed there.
 func (c *choice) fits(t catalog.Tried) bool {
+	if t.ModelType != c.cfg.ModelType || t.Class != c.cfg.Class() {
+		return false
+	}
 	form := c.experts()
-	return t.ModelType == c.cfg.ModelType && t.Class == c.cfg.Class() &&
-		(form == "" || form == t.Experts) && !slices.ContainsFunc(c.Units, func(u Unit) bool { return !t.Covers(u.Path) })
+	return (form == "" || form == t.Experts) &&
+		!slices.ContainsFunc(c.Units, func(u Unit) bool { return !t.Covers(u.Path) })
 }
 
 // experts says how the source stores its experts: "fused", "separate", or "" if it has none.
