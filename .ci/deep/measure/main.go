@@ -33,7 +33,7 @@ import (
 
 func main() {
 	var b bench
-	model := flag.String("model", "", "make this model, and run nothing: qwen, or layer")
+	model := flag.String("model", "", "make this model, and run nothing: qwen, layer, or experts")
 	flag.StringVar(&b.reads, "reads", "", "folder whose files are read into the page cache first")
 	flag.StringVar(&b.out, "out", "", "folder for results, or for the model")
 	flag.Float64Var(&b.weights, "weights", 0,
@@ -59,6 +59,8 @@ func main() {
 		err = hubtest.NewLlama(1, hubtest.ModelOptions{
 			Layers: 1, Hidden: 8192, Intermediate: 30720, Heads: 64, KVHeads: 64, Vocab: 1024,
 		}).Write(b.out)
+	case "experts":
+		err = writeExperts(b.out)
 	default:
 		err = fmt.Errorf("there is no model %s", *model)
 	}
