@@ -102,7 +102,7 @@ func (r *reading) rebase(ctx context.Context, inv *inventory) *inventory {
 	}
 	best := r.bestEntry(inv)
 	// transformers has rules of its own for these names, which a prefix would hide from it
-	if r.facts.IsNew && inv.changes(&r.facts) {
+	if r.facts.IsNew && inv.changes(&r.facts) || inv.isRenamed(r.facts.Renames, under) {
 		return inv
 	}
 	if under+bare == "" || best != nil && inv.hasBlocks(ctx, best) {
@@ -122,6 +122,14 @@ func (r *reading) rebase(ctx context.Context, inv *inventory) *inventory {
 		return inv
 	}
 	return based
+}
+
+// isRenamed reports whether a rule gives a tensor's name a prefix.
+func (inv *inventory) isRenamed(rules [][2]string, prefix string) bool {
+	return prefix != "" && slices.ContainsFunc(rules, func(rule [2]string) bool {
+		return strings.HasPrefix(rule[1], prefix) && slices.ContainsFunc(inv.tensors,
+			func(t Tensor) bool { return strings.HasPrefix(t.Name, rule[0]) })
+	})
 }
 
 // score says how well an entry fits the source; 0 means that it doesn't.

@@ -3,6 +3,7 @@ package plan
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -38,6 +39,37 @@ func TestUnfilled(t *testing.T) {
 		}
 		if p, err := New(t.Context(), src, Options{}); err == nil && len(p.Unfilled) > 0 {
 			t.Errorf("%s: a dict of our own has %q", c.class, p.Unfilled)
+		}
+	}
+}
+
+// TestNestedRenames checks that names of a part are stored where the class has them, if both the class
+// and the part rename them, and that the names of the class itself stay.
+func TestNestedRenames(t *testing.T) {
+	config := map[string]any{"architectures": []string{"GlmAsrForConditionalGeneration"}, "model_type": "glmasr",
+		"text_config": map[string]any{"num_hidden_layers": 3}}
+	for _, names := range [][2]string{
+		{"language_model.model.", "language_model.lm_head"}, // as published
+		{"model.language_model.", "lm_head"},
+	} {
+		m := newModel()
+		m.weight(names[1])
+		m.weight(names[0] + "embed_tokens")
+		for i := range 3 {
+			for _, a := range []string{"self_attn.q_proj", "mlp.up_proj"} {
+				m.weight(fmt.Sprintf("%slayers.%d.%s", names[0], i, a))
+			}
+		}
+		p := mustPlan(t, source([]WeightFile{m.file("model.safetensors")}, config), Options{})
+		var units []string
+		for _, u := range p.Units {
+			units = append(units, u.Path)
+		}
+		slices.Sort(units)
+		want := "lm_head model.language_model.embed_tokens model.language_model.layers.0 " +
+			"model.language_model.layers.1 model.language_model.layers.2"
+		if got := strings.Join(units, " "); got != want {
+			t.Errorf("%s: units %s, want %s", names[0], got, want)
 		}
 	}
 }

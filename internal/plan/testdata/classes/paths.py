@@ -35,9 +35,34 @@ def plain(pattern):
     return text if re.fullmatch(r"\^?[A-Za-z0-9_.*-]*", text) else None
 
 
+def part(pattern):
+    """The same for a part of a name, without what must not stand before it, and with * for any number."""
+    text = re.sub(r"\(?\\d\+\)?", "*", re.sub(r"\(\?<!.*?\)", "", pattern).removeprefix(r"(^|model\.)"))
+    return plain(re.sub(r"\(([^()|?]*)\)", r"\1", text))
+
+
 def rename(source, target):
     source, target = plain(source) or "?", plain(target) or "-"
     return f"rename {source.removeprefix('^')} {target.removeprefix('^')}"
+
+
+def starts(conversions, base):
+    """What starts of names become, by rules that version 5 applies one after the other, as pairs.
+
+    A rule of a part is for names under the part's path, with the base model's prefix or without.
+    """
+    made = []
+    for c in conversions:
+        source, target = (("?" if plain(p[0]) is None else plain(p[0])).removeprefix("^") for p in (c.source_patterns, c.target_patterns))
+        scope, found = getattr(c, "scope_prefix", None), []
+        for path in [""] if scope is None else [f"{base}.{scope}", scope]:
+            path = path.strip(".") + "." if path.strip(".") else ""
+            full, new = path + source, path + target
+            found = [(a + full[len(b):], new) for a, b in made if "?" not in a + b and full.startswith(b.rstrip(".") + ".")]
+            if found:
+                break
+        made += found or [(full, new)]
+    return made
 
 
 def bases(cls):
@@ -85,16 +110,16 @@ def facts(cls, known):
         yield from bases(cls)
         yield from (rename(*pair) for pair in cls._checkpoint_conversion_mapping.items())
     else:
-        for c in conversions(cls):
-            scope = getattr(c, "scope_prefix", None)
-            sources, targets = ([p] if isinstance(p, str) else p for p in (c.source_patterns, c.target_patterns))
+        all_, renames = conversions(cls), []
+        for c in all_:
+            sources = [c.source_patterns] if isinstance(c.source_patterns, str) else c.source_patterns
             if type(c).__name__ in ("WeightRenaming", "PrefixChange") and sources[0].startswith("^"):
-                if not known:
-                    yield rename(*(f"{scope}.{p.removeprefix('^')}" if scope else p for p in (sources[0], targets[0])))
+                renames.append(c)
             else:
-                yield from (f"change {plain(s)}" if plain(s) else f"? change {s}" for s in sources)
+                yield from (f"change {part(s)}" if part(s) else f"? change {s}" for s in sources)
         if known:
             return
+        yield from (f"rename {a or '?'} {b or '-'}" for a, b in starts(renames, cls.base_model_prefix or ""))
         yield "new"
         yield from bases(cls)
     tied = cls._tied_weights_keys or ()
