@@ -143,3 +143,30 @@ func FuzzParsePatternDict(f *testing.F) {
 		}
 	})
 }
+
+// TestHeads checks that a model with another head counts as tried, by what became of its base model
+// under the same path, and that it loads the tensors of its own head alone.
+func TestHeads(t *testing.T) {
+	find := func(class string) *Tried {
+		all := AllTried()
+		i := slices.IndexFunc(all, func(r Tried) bool { return r.Class == class })
+		if i < 0 {
+			t.Fatalf("%s doesn't count as tried", class)
+		}
+		return &all[i]
+	}
+	for head, base := range map[string]string{
+		"Qwen3ForSequenceClassification": "Qwen3ForCausalLM", "BertForTokenClassification": "BertForMaskedLM",
+		"ModernBertForTokenClassification": "ModernBertForMaskedLM", "Gemma2ForTokenClassification": "Gemma2ForCausalLM",
+	} {
+		h, b := find(head), find(base)
+		if !slices.Equal(h.Results, b.Results) || !slices.Equal(h.DF11, b.DF11) || !slices.Equal(h.Modules, b.Modules) {
+			t.Errorf("%s: %v, want those of %s: %v", head, h, base, b)
+		}
+	}
+	cfg := &Config{}
+	if h := find("BertForTokenClassification"); !h.Loads("classifier.weight", cfg) || h.Loads("cls.predictions.bias", cfg) ||
+		h.Covers("encoder.layer.0.output.dense") || !h.Covers("bert.encoder.layer.0.output.dense") {
+		t.Error("BertForTokenClassification has the names of another class")
+	}
+}

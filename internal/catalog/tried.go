@@ -3,6 +3,7 @@ package catalog
 import (
 	"cmp"
 	_ "embed" // the table of what was tried
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -32,11 +33,12 @@ var triedText string
 //go:embed names.txt
 var namesText string
 
-// AllTried lists the classes whose tiny models the readers have tried to load.
+// AllTried lists the classes whose tiny models the readers have tried to load. After them come the
+// same models with another head, one that is never compressed: the readers load them alike.
 var AllTried = sync.OnceValue(func() (list []Tried) {
 	names := map[string]string{}
 	for line := range strings.Lines(namesText) {
-		if f := strings.SplitN(strings.TrimSpace(line), " ", 3); len(f) > 2 {
+		if f := strings.SplitN(strings.TrimSpace(line), " ", 3); f[0] != "#" && len(f) > 2 {
 			names[f[0]+" "+f[1]] = " " + f[2] + " "
 		}
 	}
@@ -47,10 +49,32 @@ var AllTried = sync.OnceValue(func() (list []Tried) {
 			own := strings.Split(strings.TrimPrefix(f[5], "df11="), ",")
 			list = append(list, Tried{class, modelType, cmp.Or(experts, "separate"), f[2:5], own,
 				f[6:], names[f[0]+" "+f[1]]})
+			delete(names, f[0]+" "+f[1])
+		}
+	}
+	for _, key := range slices.Sorted(maps.Keys(names)) {
+		class, kind, _ := strings.Cut(key, " ")
+		modelType, _, _ := strings.Cut(kind, "+")
+		i := slices.IndexFunc(list, func(t Tried) bool {
+			return t.ModelType == modelType && t.sharesBase(class, names[key])
+		})
+		if i >= 0 {
+			head := list[i]
+			head.Class, head.names = class, names[key]
+			list = append(list, head)
 		}
 	}
 	return list
 })
+
+// sharesBase reports whether a class has the base model of t under the same path, and another head.
+// names are those of names.txt about the class.
+func (t *Tried) sharesBase(class, names string) bool {
+	stem := class[:strings.LastIndex(class, "For")+len("For")]
+	isBase := t.Class == strings.TrimSuffix(stem, "For")+"Model"
+	return (isBase || strings.HasPrefix(t.Class, stem)) && slices.ContainsFunc(t.Modules,
+		func(m string) bool { return strings.Contains(names, " "+m+".") })
+}
 
 // Covers reports whether a module is a compressed one, or lies in one.
 func (t *Tried) Covers(module string) bool {

@@ -4,6 +4,7 @@ For lines of TRIED (internal/catalog/tried.txt) a tiny model of the class is bui
 NAMES (internal/catalog/names.txt), with # for numbers, and those that transformers 5 gives them when it saves a checkpoint. A name that is there only if a member of the config is true or false is
 followed by ?member or ?!member. Prefixes of names that the class leaves out when it loads a checkpoint end with *. A line keeps the
 names that another version of a library has added. Without classes, all lines are written; with --missing, those without names.
+Besides those of TRIED there are lines for the same models with another head, one that is never compressed.
 """
 import contextlib
 import os
@@ -78,6 +79,21 @@ def names_of(row):
     return out
 
 
+HEADS = ("ForSequenceClassification", "ForTokenClassification", "ForQuestionAnswering", "ForMultipleChoice")
+
+
+def heads(rows):
+    """Rows for other heads of the models in rows, if this version has such classes."""
+    known, found = {row[0] for row in rows}, []
+    for name, kind, *_ in rows:
+        stem = re.fullmatch(r"(\w+?)(For\w+|Model)", name)
+        for other in (stem[1] + head for head in HEADS if stem):
+            if other not in known and hasattr(transformers, other):
+                known.add(other)
+                found.append([other, kind])
+    return found
+
+
 def main(tried, names, *wanted):
     tried, names = pathlib.Path(tried), pathlib.Path(names)
     wanted, known, head = set(wanted), {}, []
@@ -88,6 +104,8 @@ def main(tried, names, *wanted):
         head.append(line) if words[0] == "#" else known.__setitem__(tuple(words[:2]), set(words[2:]))
     rows = [line.split() for line in tried.read_text().splitlines() if not line.startswith("#")]
     transformers.logging.set_verbosity_error()
+    rows += heads(rows)
+    rows += [[*key] for key in known if key not in {tuple(row[:2]) for row in rows}]  # heads that another version has
     for row in rows:
         if row[0] in (wanted or {row[0]}) and not (missing and known.get(tuple(row[:2]))):
             try:
@@ -96,7 +114,7 @@ def main(tried, names, *wanted):
                 found = set()
                 print(f"{row[0]} {row[1]}: {type(e).__name__}: {str(e)[:200]}", file=sys.stderr)
             known[tuple(row[:2])] = known.get(tuple(row[:2]), set()) | found
-    lines = [" ".join([*row[:2], *sorted(known.get(tuple(row[:2]), ()))]) for row in rows]
+    lines = [" ".join([*row[:2], *sorted(known[tuple(row[:2])])]) for row in rows if known.get(tuple(row[:2]))]
     names.write_text("\n".join([*head, *lines]) + "\n")
 
 

@@ -297,7 +297,7 @@ class Lazy:
 def modules(base):
     """The modules that were compressed in all variants of a row, with # for numbers."""
     paths = set()
-    for manifest in base.glob("*/*/df11-manifest.json"):
+    for manifest in base.rglob("df11-manifest.json"):  # also of results for dfloat11
         units = json.loads(manifest.read_text())["units"]
         paths |= {re.sub(r"(^|(?<=\.))\d+(?=\.|$)", "#", u["path"]) for u in units}
     return sorted(paths)
