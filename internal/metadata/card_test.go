@@ -99,13 +99,14 @@ func localCard(t *testing.T) metadata.CardInput {
 	t.Helper()
 	return metadata.CardInput{
 		Name:       "my model-DF11",
-		CardSource: metadata.CardSource{Source: frontMatter(t, `license: "no"`)},
+		CardSource: metadata.CardSource{Source: frontMatter(t, "license: \"no\"\npipeline_tag: image-text-to-text")},
 		Plan: &plan.Plan{
 			Layout: catalog.Transformers, Loader: catalog.Loader{Via: "bfloat16_model=", Class: "Gemma3ForConditionalGeneration"},
 			Provenance: "derived", Changes: plan.Changes{TiedEmbeddings: true},
 		},
 		CardSizes: metadata.CardSizes{SourceBytes: 255416, OutputBytes: 183258},
 		Manifest:  manifest(3, 5, 1234),
+		Config:    []byte(`{"architectures": ["Gemma3ForConditionalGeneration"]}`),
 	}
 }
 

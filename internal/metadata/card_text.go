@@ -242,6 +242,15 @@ func (in CardInput) Talks() bool {
 		strings.HasSuffix(config.Class(), "ForCausalLM")
 }
 
+// Sees reports whether the model generates text from pictures, by the class that its config names
+// and the task that the source or the Hub states.
+func (in CardInput) Sees() bool {
+	config, err := catalog.ReadConfig(names.Config, in.Config)
+	return err == nil && in.Plan.Layout.Family() == catalog.Transformers &&
+		strings.HasSuffix(config.Class(), "ForConditionalGeneration") &&
+		slices.Contains(in.Source.PipelineTag.or(in.PipelineTag), "image-text-to-text")
+}
+
 // verdict returns what is known of a reader, or "".
 func (in CardInput) verdict(name string) plan.Verdict {
 	for _, r := range in.Plan.Readers {

@@ -16,6 +16,7 @@ os.environ |= {"HF_HUB_OFFLINE": "1", "TQDM_DISABLE": "1", "TOKENIZERS_PARALLELI
 import diffusers
 import torch
 import transformers
+from PIL import Image
 
 import card
 import official
@@ -25,16 +26,42 @@ PROGRAM, SCRATCH = sys.argv[1], pathlib.Path(sys.argv[2])
 FOUR = transformers.__version__[0] == "4"
 
 
+# How a model that sees is asked.
+TEMPLATE = """{% for m in messages %}{% for c in m.content %}{% if c.type == 'image' %}<image>{% else %}{{ c.text }}{% endif %} {% endfor %}{% endfor %}"""
+
+
+def save_seeing(path):
+    """Saves a tiny model that sees, with its processor, and a README.md that says what it does."""
+    tokenizer = transformers.PreTrainedTokenizerFast(
+        **tiny.word_level(), model_input_names=["input_ids", "attention_mask"], extra_special_tokens={"image_token": "<image>"})
+    vision = transformers.CLIPVisionConfig(hidden_size=32, intermediate_size=48, num_hidden_layers=2, num_attention_heads=4, image_size=16, patch_size=8)
+    text = transformers.LlamaConfig(
+        vocab_size=100, hidden_size=64, intermediate_size=96, num_hidden_layers=2, num_attention_heads=4, num_key_value_heads=2)
+    config = transformers.LlavaConfig(vision, text, image_token_index=tokenizer.convert_tokens_to_ids("<image>"), image_seq_length=4)
+    tiny.fill(transformers.LlavaForConditionalGeneration(config)).save_pretrained(path)
+    transformers.LlavaProcessor(
+        transformers.CLIPImageProcessor(size={"shortest_edge": 16}, crop_size=16), tokenizer, patch_size=8, chat_template=TEMPLATE,
+        vision_feature_select_strategy="default", image_token="<image>", num_additional_image_tokens=1).save_pretrained(path)  # fmt: skip
+    (path / "README.md").write_text("---\nlicense: mit\npipeline_tag: image-text-to-text\n---\n")
+
+
+def picture(path):
+    """Draws what the picture that cards name stands for here, where there is no network."""
+    Image.frombytes("RGB", (20, 18), bytes(i * 7 % 256 for i in range(20 * 18 * 3))).save(path)
+    return path.name
+
+
 def check(name, model_type, tied):
     base = SCRATCH / f"{name}-{tied}"
     if not (base / "model-DF11").exists():
         torch.manual_seed(1)
-        tiny.save(base / "model", name, model_type, tied)
+        save_seeing(base / "model") if model_type == "seeing" else tiny.save(base / "model", name, model_type, tied)
         subprocess.run([PROGRAM, base / "model", "-o", base / "model-DF11", "--quiet"], check=True, stdout=subprocess.DEVNULL)
     blocks = [b for b in card.blocks((base / "model-DF11" / "README.md").read_text(), "python") if "import df11" in b]
     assert len(blocks) == 1, f"{name}: {len(blocks)} blocks"
     code = re.sub(r"^pipe\(.*\n", "", blocks[0], flags=re.M).replace("max_new_tokens=128", f"max_new_tokens={card.TOKENS}, do_sample=False")
     os.chdir(base)
+    code = re.sub(r'"https://.*"', lambda _: repr(picture(base / "picture.png")), code)
     scope = {}
     with contextlib.redirect_stdout(sys.stderr):
         exec(compile(code, "README.md", "exec"), scope)
@@ -48,6 +75,7 @@ def check(name, model_type, tied):
     assert not wrong, f"{name}: {wrong[0]} differs"
     note = ""
     if "inputs" in scope:
+        assert model_type != "seeing" or "pixel_values" in scope["inputs"], f"{name}: no picture"
         tokens = lambda m: m.generate(**scope["inputs"], max_new_tokens=card.TOKENS, do_sample=False)
         assert torch.equal(tokens(got), tokens(want.eval())), f"{name}: other tokens"
         note = " and tokens"
@@ -57,5 +85,5 @@ def check(name, model_type, tied):
 transformers.logging.set_verbosity_error()
 diffusers.logging.set_verbosity_error()
 for row in [("LlamaForCausalLM", "llama", False), ("LlamaForCausalLM", "llama", True), ("Qwen3MoeForCausalLM", "qwen3_moe", False),
-            ("Qwen2_5_VLForConditionalGeneration", "qwen2_5_vl", False), *([("FluxTransformer2DModel", "-", None)] if FOUR else [])]:
+            ("Qwen2_5_VLForConditionalGeneration", "qwen2_5_vl", False), ("LlavaForConditionalGeneration", "seeing", False), *([("FluxTransformer2DModel", "-", None)] if FOUR else [])]:
     check(*row)
