@@ -48,6 +48,17 @@ case "$*" in
 esac
 echo PASS
 TESTS
+# The Python of the loaders, of which only gpu-loaders.py with small shapes is run here (74-wheel.sh).
+cat >"$work/python" <<'PYTHON'
+#!/bin/bash
+[ "$1" = testdata/gpu-loaders.py ] && [ -f "$1" ] && [ -x "$2" ] && [ -d "$3" ] || exit 2
+case ${LOADERS-} in
+  differ) echo 'RATE dense, df11, 8 sequences: 9 tokens/s, tokens DIFFER'; exit 1 ;;
+  alone) echo 'NOT MEASURED: dfloat11: no module' ;;
+esac
+echo 'RATE dense, df11, 1 sequences: 9 tokens/s, tokens equal'
+PYTHON
+chmod +x "$work/python"
 printf '#!/bin/bash\necho "demo: no room"\nexit 4\n' >"$work/fails"
 chmod +x "$work"/box/{nvidia-smi,timeout,compute-sanitizer} "$work"/{quick.test,fails}
 
@@ -57,7 +68,7 @@ rehearse() {
   shift 2
   page=$work/$name/results.md
   env -i HOME="$work" TMPDIR="$work" PATH="$work/box" LD_LIBRARY_PATH="$work/driver" DF11_GPU_WEIGHTS=100000 VERIFY_TEST="$work/quick.test" \
-    DF11_CONVERT="$work/box/nvidia-smi" "$@" \
+    DF11_CONVERT="$work/box/nvidia-smi" DF11_PYTHON="$work/python" "$@" \
     bash verify/testdata/gpu-run.sh "$work/$name" >"$work/$name.log" 2>&1 || status=$?
   [ "$status" = "$want" ] || { tail -60 "$work/$name.log"; fail "$name: gpu-run.sh ended with $status, not $want"; }
   echo "rehearsed: $name"
@@ -71,7 +82,7 @@ says() {
 
 : >"$work/driver/faults"
 rehearse well 0 VERIFY_TEST="$work/verify.test" DF11_CONVERT="$DF11_CONVERT"
-says SIMULATED 'DEVICE Stub 0' 'as nvidia-smi shows it' '| rates | 0 |' '| demo | 0 |' 'RATE ' 'GOAL ' 'Everything was run.'
+says SIMULATED 'DEVICE Stub 0' 'as nvidia-smi shows it' '| rates | 0 |' '| demo | 0 |' '| loaders | 0 |' 'RATE dense, df11' 'GOAL ' 'Everything was run.'
 for tool in memcheck racecheck synccheck initcheck; do says "| sanitizer-$tool | 0 |"; done
 if grep -q VIOLATION "$work/driver/log"; then fail 'the driver was misused'; fi
 
@@ -82,6 +93,10 @@ says '| golden | 1 |'
 
 rehearse 'wrong weights' 3 STEPS=decode
 says '| decode | 3 |' 'weight 7 is wrong' '| rates | 0 |' '| sanitizer-initcheck | 0 |'
+rehearse 'other tokens' 1 LOADERS=differ
+says '| loaders | 1 |' 'tokens DIFFER' '| sanitizer-memcheck | 0 |'
+rehearse 'one loader alone' 0 LOADERS=alone
+says '* dfloat11: no module'
 rehearse 'errors that a sanitizer finds' 9 SANITIZER=finds
 says '| sanitizer-memcheck | 9 |' 'ERROR SUMMARY: 3 errors' '| sanitizer-initcheck | 0 |'
 rehearse 'a sanitizer that cannot run Go' 0 SANITIZER=dies
@@ -91,9 +106,9 @@ says '* sanitizer-racecheck: it ended with 137 and no summary' '| sanitizer-sync
 rehearse 'a demo that fails' 4 DF11_CONVERT="$work/fails"
 says '| demo | 4 |' '| sanitizer-initcheck | 0 |'
 rehearse 'no driver' 1 STEPS=driver
-says 'No GPU run has been made.' 'demo, sanitizer: no GPU can be used: no NVIDIA driver'
+says 'No GPU run has been made.' 'demo, loaders, sanitizer: no GPU can be used: no NVIDIA driver'
 rehearse 'nothing but the script' 1 VERIFY_TEST= DF11_CONVERT=
 says 'No GPU run has been made.' '* everything: there is no Go here, and VERIFY_TEST names no test binary'
 rm "$work/box/compute-sanitizer" "$work/box/nvidia-smi"
-rehearse 'no tools and no program' 0 DF11_CONVERT=
-says 'no nvidia-smi' '* the demo: there is no Go here' '* the sanitizer steps: there is no compute-sanitizer'
+rehearse 'no tools and no program' 0 DF11_CONVERT= DF11_PYTHON=
+says 'no nvidia-smi' '* the loaders: DF11_PYTHON names no Python' '* the demo: there is no Go here' '* the sanitizer steps: there is no compute-sanitizer'

@@ -4,12 +4,14 @@
 #   OUT               folder for all output (gpu-results); OUT/results.md sums it up on one page, for docs/measured.md
 #   VERIFY_TEST       a test binary built elsewhere: CGO_ENABLED=0 go test -c -o verify.test ./verify. Without it you need Go
 #   DF11_CONVERT      the program, built elsewhere: CGO_ENABLED=0 go build ./cmd/df11-convert. Without it you need Go
+#   DF11_PYTHON       a Python with torch, transformers, accelerate, the wheel of df11-convert and, to compare with it, dfloat11[cuda12];
+#                     without it, no model runs. gpu-loaders.py takes 64 GB of disk and a quarter of an hour
 #   DF11_GPU_WEIGHTS  weights of the unit whose verification is measured (1 GiB of BF16 without it)
 #   DF11_GPU_DRIVER   another driver library, such as the tests' stand-in; then the results say that no GPU was used
 #
 # Made for an hour on a rented machine that has only the driver, this folder, and what the variables name. First it checks
-# whether the weights are right, then how fast, then a whole conversion, and last the sanitizers, for at most 20 minutes
-# each. Every step runs, or a line "NOT RUN" says why not. The exit status is that of the first step that failed, or 1 if
+# whether the weights are right, then how fast, then a whole conversion, then models in loaders, and last the sanitizers, for at most
+# 20 minutes each. Every step runs, or a line "NOT RUN" says why not. The exit status is that of the first step that failed, or 1 if
 # nothing could run.
 set -uo pipefail
 
@@ -18,8 +20,8 @@ set -uo pipefail
 out=${1:-gpu-results}
 mkdir -p "$out" || exit 1
 out=$(realpath "$out")
-for name in VERIFY_TEST DF11_CONVERT DF11_GPU_DRIVER; do
-  if [ -n "${!name-}" ]; then declare -x "$name=$(realpath -m "${!name}")"; fi
+for name in VERIFY_TEST DF11_CONVERT DF11_PYTHON DF11_GPU_DRIVER; do
+  if [ -n "${!name-}" ]; then declare -x "$name=$(realpath -ms "${!name}")"; fi # a link to Python finds its packages
 done
 cd "$(dirname "${BASH_SOURCE[0]}")/../.." || exit 1
 
@@ -27,7 +29,7 @@ scratch=$(mktemp -d) || exit 1
 trap 'rm -rf "$scratch"' EXIT
 status=0
 steps=()
-for name in machine not-run build driver golden decode mismatch rates demo sanitizer-{memcheck,racecheck,synccheck,initcheck}; do
+for name in machine not-run build driver golden decode mismatch rates demo loaders sanitizer-{memcheck,racecheck,synccheck,initcheck}; do
   rm -f "$out/$name.txt"
 done
 rm -f "$out/results.md"
@@ -132,6 +134,19 @@ demonstrate() {
   fail "$rc"
 }
 
+# run_loaders generates text with models in BF16, in the official loader, and in df11.
+run_loaders() {
+  if [ -z "${DF11_PYTHON-}" ]; then
+    missing 'the loaders: DF11_PYTHON names no Python with torch and the wheel of df11-convert'
+  elif [ ! -x "${DF11_CONVERT-}" ]; then
+    missing 'the loaders: there is no program that makes their models'
+  else
+    step loaders timeout -k 30s 20m "$DF11_PYTHON" testdata/gpu-loaders.py "$DF11_CONVERT" "$scratch"
+    fail "$rc"
+    { grep '^NOT MEASURED' "$out/loaders.txt" || true; } | while read -r line; do missing "${line#NOT MEASURED: }"; done
+  fi
+}
+
 # sanitize runs the golden units under compute-sanitizer. A run without a summary has checked nothing.
 sanitize() {
   local sanitizer candidate tool
@@ -158,7 +173,7 @@ run_steps() {
   export DF11_GPU=1
   hardware driver TestHardwareDriver
   if [ "$status" != 0 ]; then
-    missing "golden, decode, mismatch, rates, demo, sanitizer: no GPU can be used: $(reason "$out/driver.txt")"
+    missing "golden, decode, mismatch, rates, demo, loaders, sanitizer: no GPU can be used: $(reason "$out/driver.txt")"
     return
   fi
   hardware golden TestHardwareGolden
@@ -166,11 +181,12 @@ run_steps() {
   hardware mismatch TestHardwareMismatch
   hardware rates TestHardwareRates
   demonstrate
+  run_loaders
   sanitize
 }
 
 # lines PATTERN: prints what the tests logged after file and line.
-lines() { cat "$out"/driver.txt "$out"/rates.txt 2>/dev/null | grep -oE "$1" || echo 'none'; }
+lines() { cat "$out"/driver.txt "$out"/rates.txt "$out"/loaders.txt 2>/dev/null | grep -oE "$1" || echo 'none'; }
 
 # page prints everything as one page for docs/measured.md.
 page() {

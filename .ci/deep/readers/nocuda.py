@@ -28,6 +28,8 @@ def wanted():
             name, _, version = symbol.partition("@")
             if CUDA.fullmatch(version):
                 symbols.setdefault(version, set()).add(name)
+            elif version == "NVSHMEM":
+                symbols.setdefault(version, set()).add(name)
             elif not version and re.match("cu|nccl|nv", name):
                 symbols[""].add(name)
     return symbols
@@ -40,12 +42,14 @@ def function(name):
 
 
 symbols = wanted()
-loose = symbols.pop("")
+loose, shmem = symbols.pop(""), symbols.pop("NVSHMEM", set())
 for soname, names in sorted(symbols.items()):
-    options = ["-Wl,-soname," + soname]
+    options, version = ["-Wl,-soname," + soname], soname
+    if soname.startswith("libnvshmem"):
+        names, version = shmem, "NVSHMEM"
     if names:  # a library that gives its symbols its own name as their version
         script = lib / "versions"
-        script.write_text(f"{soname} {{ *; }};")
+        script.write_text(f"{version} {{ *; }};")
         options.append(f"-Wl,--version-script={script}")
     else:  # the first without versions has all symbols that want none
         names, loose = loose, set()

@@ -95,6 +95,10 @@ def config(cls, fused=False, **fields):
     return cls(**known | CONFIGS.get(cls.model_type, {}) | (FUSED.get(cls.model_type, {}) if fused else {}) | fields)
 
 
+# The argument with which transformers loads a model in BF16.
+BF16 = {"dtype" if tuple(map(int, transformers.__version__.split(".")[:2])) >= (4, 56) else "torch_dtype": torch.bfloat16}
+
+
 def fill(model, seed=1):
     """Gives every parameter random numbers, so that none is what a class begins with, and makes it BF16."""
     g = torch.Generator().manual_seed(seed)
@@ -118,7 +122,7 @@ def clip_tokenizer(scratch):
     vocab = ["<|startoftext|>", "<|endoftext|>", *letters, *(c + "</w>" for c in letters)]
     (scratch / "vocab.json").write_text(json.dumps({w: i for i, w in enumerate(vocab)}))
     (scratch / "merges.txt").write_text("#version: 0.2\n")
-    return transformers.CLIPTokenizer(scratch / "vocab.json", scratch / "merges.txt", model_max_length=16)
+    return transformers.CLIPTokenizer(str(scratch / "vocab.json"), str(scratch / "merges.txt"), model_max_length=16)
 
 
 def real_class(name):
@@ -239,6 +243,9 @@ def t5(cls, config, width=32):
 
 
 def t5_tokenizer():
+    if transformers.__version__[0] == "5":  # takes no tokenizer, but the pieces of one
+        pieces = [(w, 0.0) for w in ("<pad>", "</s>", "<unk>")] + [(chr(c), -1.0) for c in range(97, 123)]
+        return transformers.T5TokenizerFast(vocab=pieces, extra_ids=0, model_max_length=16)
     return transformers.T5TokenizerFast(**word_level(), extra_ids=0, model_max_length=16)
 
 
