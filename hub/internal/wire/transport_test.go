@@ -280,7 +280,7 @@ func TestRefusals(t *testing.T) {
 		{commit, true, 404, nil, "", ErrNoRoute, "commit to a/b" + lacks + "404 Not Found (POST ", "check HF_ENDPOINT"},
 		{create, true, 405, nil, "", ErrNoRoute, "create repo a/b" + lacks + "405 Method Not Allowed (POST ", "if it's a read-only mirror, set DF11_PUSH_ENDPOINT"},
 		{commit, true, 501, nil, `{"detail":{"error":"NotImplemented","message":"no pull requests"}}`, ErrNoRoute, "commit to a/b" + lacks + "501 Not Implemented: NotImplemented; no pull requests (", "can't do this"},
-		{tree, true, 404, code("RevisionNotFound"), "", ErrRevisionNotFound, "a/b: no such revision", "revision after @"},
+		{tree, true, 404, code("RevisionNotFound"), "", ErrRevisionNotFound, "a/b: no such revision", "was just created"},
 		{tree, true, 404, code("EntryNotFound"), "", ErrEntryNotFound, "list files of a/b: file not found in the repo: 404 Not Found (", ""},
 		{info, true, 401, said("Invalid credentials in Authorization header"), "", ErrUnauthorized, "a/b: the Hub refuses the token", "HF_TOKEN is wrong or expired"},
 		{info, true, 401, nil, `{"error":"User Access Token \"ci\" is expired"}`, ErrUnauthorized, "a/b: the Hub refuses the token", "HF_TOKEN is wrong or expired"},
