@@ -97,8 +97,11 @@ func (c *Config) isTrue(key string) (known, is bool) {
 	return false, false
 }
 
+// maxNumbers bounds the numbers of NumbersOf: real configs have one for each layer at most.
+const maxNumbers = 500
+
 // NumbersOf returns the numbers of all members whose names hold one of these words, and those of lists
-// of numbers.
+// of numbers, each once. If there are more than 500, it returns only -1, which no shape has.
 func (c *Config) NumbersOf(words ...string) (numbers []int) {
 	for _, of := range []Members{c.Text, c.Raw} {
 		for key, v := range of {
@@ -107,6 +110,10 @@ func (c *Config) NumbersOf(words ...string) (numbers []int) {
 				numbers = append(numbers, Decode[[]int](v)...)
 			}
 		}
+	}
+	slices.Sort(numbers)
+	if numbers = slices.Compact(numbers); len(numbers) > maxNumbers {
+		return []int{-1}
 	}
 	return numbers
 }

@@ -62,12 +62,18 @@ func pipelineOf(m *model.Model) string {
 	return pipelineClass.FindString(name)
 }
 
+// maxNames bounds the base models that the Hub is asked for: the largest merges have about 20.
+const maxNames = 50
+
 // checkNames leaves out of the card what the source's card calls a model or a data set, but may be a
 // path: the Hub has no model of that name, or, if it isn't asked, something lies there on this disk. A
 // private model stays unnamed, too. Only a local source has such names: a Hub's card is that of a repo.
 func (j *job) checkNames(ctx context.Context) {
 	if !j.Model.Local {
 		return
+	}
+	if did := j.front.Limit(maxNames); did != "" {
+		j.Log.Warn("README.md: " + did)
 	}
 	isAsked := func(rule string) bool { return rule == "base_model" && j.Push.Publishes() }
 	onDisk := func(rule, v string) bool {

@@ -37,6 +37,15 @@ func (f *FrontMatter) Clean() (did []string) {
 	return did
 }
 
+// Limit leaves out base models beyond a number, and says so, or returns "".
+func (f *FrontMatter) Limit(most int) (did string) {
+	if n := len(f.BaseModel); n > most {
+		f.BaseModel = f.BaseModel[:most]
+		return fmt.Sprintf("left out %d of %d values of base_model", n-most, n)
+	}
+	return ""
+}
+
 // Drop removes the names of models and data sets for which wrong returns true, and says so.
 func (f *FrontMatter) Drop(why string, wrong func(key, v string) bool) (did []string) {
 	for _, m := range f.members() {

@@ -208,6 +208,7 @@ func TestLoadsSaysWhatWasTried(t *testing.T) {
 		"another inner width":   {config(`"intermediate_size": 999`), Untested, "gate_proj.weight has "},
 		"other heads":           {config(`"num_attention_heads": 999`), Untested, "q_proj.weight has "},
 		"other keys":            {config(`"num_attention_heads": 5, "head_dim": 2, "num_key_value_heads": 999`), Untested, "k_proj.weight has "},
+		"too many heads":        {config(`"other_attention_heads": [` + strings.TrimSuffix(strings.Repeat("1,2,3,", 9), ",") + `], "b_attention_heads": [` + manyNumbers() + `]`), Untested, "q_proj.weight has "},
 		"layers as a text":      {config(`"num_hidden_layers": "3", "x": 1`), Untested, "how many layers"},
 		"no number of layers":   {config(`"x": 1`), Untested, "how many layers"},
 		"own code":              {config(`"auto_map": {"AutoModelForCausalLM": "x.LlamaForCausalLM"}`), Untested, "has auto_map"},
@@ -239,6 +240,15 @@ func TestLoadsSaysWhatWasTried(t *testing.T) {
 			t.Errorf("%s: %+v, want %s: %s", name, r, c.want, c.why)
 		}
 	}
+}
+
+// manyNumbers are more than a real config has.
+func manyNumbers() string {
+	var b strings.Builder
+	for i := range 1000 {
+		fmt.Fprintf(&b, "%d,", i)
+	}
+	return strings.TrimSuffix(b.String(), ",")
 }
 
 // TestUntriedIsNeverNo checks each row of tried.txt, and each version that saved a model: the

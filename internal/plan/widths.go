@@ -28,6 +28,7 @@ func (c *choice) unlikeConfig(t *catalog.Tried) string {
 	if n := c.cfg.Number("num_attention_heads"); n > 0 && len(dims) == 0 {
 		dims = append(dims, c.cfg.Number("hidden_size")/n)
 	}
+	queried, keyed := products(heads, dims), products(keys, dims)
 	inner := c.cfg.NumbersOf("intermediate", "ffn", "inner", "mlp")
 	for _, x := range all {
 		if len(x.Shape) != 2 {
@@ -44,9 +45,9 @@ func (c *choice) unlikeConfig(t *catalog.Tried) string {
 			isOne = slices.Contains(inner, rows) || c.cfg.Number(of) < 0
 		case len(heads) == 0:
 		case leaf == "k_proj", leaf == "v_proj":
-			of, isOne = "heads", isProduct(rows, keys, dims)
+			of, isOne = "heads", keyed[rows]
 		case leaf == "q_proj": // in some classes with a gate beside it
-			of, isOne = "heads", isProduct(rows, heads, dims) || isProduct(rows/2, heads, dims)
+			of, isOne = "heads", queried[rows] || queried[rows/2]
 		}
 		if !isOne {
 			return fmt.Sprintf("%s has %d rows, which isn't what config.json says of its %s", x.Name, rows, of)
@@ -55,16 +56,15 @@ func (c *choice) unlikeConfig(t *catalog.Tried) string {
 	return c.lackedName(t, all)
 }
 
-// isProduct reports whether rows is the product of two numbers.
-func isProduct(rows int, heads, dims []int) bool {
+// products returns the products of each number of heads with each of their widths.
+func products(heads, dims []int) map[int]bool {
+	all := map[int]bool{}
 	for _, h := range heads {
 		for _, d := range dims {
-			if rows == h*d {
-				return true
-			}
+			all[h*d] = true
 		}
 	}
-	return false
+	return all
 }
 
 // lackedName says which tensor the source lacks although a switch of the config makes the class build
