@@ -29,6 +29,7 @@ SMALL = dict(
 )
 
 MROPE = dict(rope_scaling=dict(type="default", rope_type="default", mrope_section=[2, 3, 3]))
+SECTIONS = dict(rope_parameters=dict(rope_type="default", rope_theta=10000.0, mrope_section=[2, 3, 3]))
 
 # What single classes need besides, by model_type.
 CONFIGS = {
@@ -69,7 +70,7 @@ CONFIGS = {
     "qwen2_vl_text": MROPE, "qwen2_5_vl_text": MROPE, "glm4v_text": MROPE, "glm4v_moe_text": MROPE | dict(partial_rotary_factor=1.0),
     "Glm4vMoe_text": MROPE | dict(partial_rotary_factor=1.0),
     "qwen3_vl_text": dict(rope_scaling=dict(rope_type="default", mrope_section=[2, 3, 3])),
-    "qwen3_omni_moe_text": MROPE,
+    "qwen3_omni_moe_text": MROPE, "glm_ocr_text": SECTIONS,
     "gemma3n_text": dict(
         num_hidden_layers=4, layer_types=["sliding_attention", "full_attention"] * 2, num_kv_shared_layers=2, activation_sparsity_pattern=[0.5] * 4,
         vocab_size_per_layer_input=WORDS, hidden_size_per_layer_input=16, laurel_rank=8),
