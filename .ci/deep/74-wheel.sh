@@ -33,7 +33,7 @@ print(os.path.join(os.path.dirname(importlib.util.find_spec("torch").origin), "l
 
 # The wheel, as a release packs it, but for the notices of libraries.
 converter
-mkdir -p "$work"/{driver,tree/build,tree/verify}
+mkdir -p "$work"/{driver,loaders,tree/build,tree/verify}
 cp -R packaging LICENSE "$work/tree/"
 cp -R verify/kernel "$work/tree/verify/"
 : >"$work/tree/build/THIRD_PARTY_NOTICES"
@@ -64,6 +64,9 @@ venv=$CI_CACHE/wheel-newest-$(date +%Y-%m)
 once "$venv" environment "$venv" "$newest" torch transformers diffusers accelerate safetensors tokenizers peft \
   || skip_rest 'PyPI does not give the newest packages: no wheel was run'
 try newest experts_test.py
+# What gpu-run.sh measures on a GPU runs with small shapes.
+DF11_TEST_DRIVER=$work/driver/libcuda.so.1 "$venv/bin/python" -W ignore verify/testdata/gpu-loaders.py "$DF11_CONVERT" "$work/loaders" --tiny kernels experts 2>"$work/log" \
+  || { tail -n 40 "$work/log"; exit 1; }
 
 venv=$CI_CACHE/wheel-oldest
 hub='==0.30.2' once "$venv" environment "$venv" "$oldest" torch==2.6.0 transformers==4.51.0 diffusers==0.33.1 accelerate==1.6.0 safetensors==0.5.3 tokenizers==0.21.1 \

@@ -310,6 +310,12 @@ class Whole(unittest.TestCase):
         logits(self.model)
         self.assertTrue(torch.equal(self.model.model.layers[0].mlp.up_proj.weight.data, w))
 
+    def test_a_weight_hides_nothing_of_a_tensor(self):
+        logits(self.model)
+        weight = self.model.lm_head.weight
+        self.assertEqual([n for n in vars(weight) if hasattr(torch.Tensor, n)], [])
+        self.assertEqual(weight.view(-1).shape, (weight.numel(),))
+
     def test_use_without_call_stops(self):
         with self.assertRaisesRegex(df11.DF11Error, "used before its module runs"):
             torch.nn.functional.linear(torch.ones(1, 64, dtype=torch.bfloat16), self.model.lm_head.weight)

@@ -67,7 +67,7 @@ def experts_of(model):
 
 def shown(module):
     """The weights of a module as they are in the buffer."""
-    return {name: module.__dict__[name].view.of(module.__dict__[name].group.scratch.weights(torch.device("cpu")).data) for name in NAMES}
+    return {name: module.__dict__[name].df11_view.of(module.__dict__[name].df11_group.scratch.weights(torch.device("cpu")).data) for name in NAMES}
 
 
 class Stale:

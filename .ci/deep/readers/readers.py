@@ -160,7 +160,7 @@ def spoil_experts(model):
         if picks is not None:
             left = torch.ones(e.n + 1, dtype=torch.bool).index_fill_(0, picks.flatten(), False)[:-1]
             weight = module.__dict__[view.name]
-            view.of(weight.group.scratch.weights(weight.device).data)[left] = float("nan")
+            view.of(weight.df11_group.scratch.weights(weight.device).data)[left] = float("nan")
     n = 0
     for group in [h for m in model.modules() for h in m._forward_pre_hooks.values() if isinstance(h, units.Group)]:
         for e in group.experts:
