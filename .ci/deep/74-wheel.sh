@@ -13,7 +13,7 @@ have python3 cc nm readelf || skip_rest 'Python, a C compiler or binutils are no
 # python VERSION…: prints the first of these Pythons that is here.
 python() {
   local version
-  for version in "$@" ''; do
+  for version in "$@" 3; do
     command -v "$(pyenv prefix "$version" 2>/dev/null || echo /usr)/bin/python$version" && return
   done
 }
