@@ -31,7 +31,7 @@ fi
 windows() { wine "$work/bin/df11-convert.exe" "$@"; }
 
 echo '== tests of what handles files'
-GOOS=windows go test -overlay "$work/overlay.json" -exec wine ./internal/{disk,forward/fetch,forward/spool,ledger,target}
+GOOS=windows go test -overlay "$work/overlay.json" -exec wine ./internal/{disk,forward/fetch,forward/spool,ledger,publish}
 
 echo '== demo'
 windows demo | tee "$work/demo"

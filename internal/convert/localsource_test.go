@@ -67,8 +67,9 @@ func (s writtenLate) Unchanged(file int) error {
 
 // TestLocalSourceNeverChangesUnseen checks that a source that is written to during the conversion,
 // for example by an unfinished copy, never becomes a finished model. Its bytes are read more than
-// once, so the hash could be that of other bytes. Afterwards the source is another model: with
-// force, the next run converts that.
+// once, so the hash could be that of other bytes. Afterwards the source is another model: the next
+// run refuses what the journal lists of the first one, and with force converts that. If no output had
+// its name yet, there's nothing to refuse.
 func TestLocalSourceNeverChangesUnseen(t *testing.T) {
 	t.Parallel()
 	for name, change := range map[string]func(*convert.Options, *writer){
@@ -87,9 +88,13 @@ func TestLocalSourceNeverChangesUnseen(t *testing.T) {
 			if _, err := os.Stat(filepath.Join(out, "config.json")); err == nil {
 				t.Error("the model looks finished")
 			}
+			units, err := filepath.Glob(filepath.Join(out, "*.safetensors"))
+			shared.Must(t, err)
 			_, err = convertLocal(t, dir, out, plan.Options{}, nil)
-			foreign(t, err, journalFile)
-			_, err = convertLocal(t, dir, out, plan.Options{}, forced)
+			if len(units) > 0 {
+				foreign(t, err, journalFile)
+				_, err = convertLocal(t, dir, out, plan.Options{}, forced)
+			}
 			shared.Must(t, err)
 			for _, level := range []convert.Level{convert.LevelFull, convert.LevelProof} {
 				if _, err := verifyLocal(t, out, dir, level); err != nil {
