@@ -1,6 +1,7 @@
 package docs_test
 
 import (
+	"fmt"
 	"os"
 	"path"
 	"regexp"
@@ -164,4 +165,30 @@ func section(t *testing.T, file, heading string) string {
 	}
 	text, _, _ = strings.Cut(text, "\n## ")
 	return text
+}
+
+// TestTriedClassesAreCounted checks README's numbers of classes against the table of those that were
+// tried.
+func TestTriedClassesAreCounted(t *testing.T) {
+	tried, official, ours := map[string]bool{}, map[string]bool{}, map[string]bool{}
+	loads := regexp.MustCompile(`equal|tied`)
+	for line := range strings.Lines(read(t, "internal/catalog/tried.txt")) {
+		cells := strings.Fields(line)
+		if len(cells) < 6 || cells[0] == "#" {
+			continue
+		}
+		class, _, _ := strings.Cut(cells[0], "=")
+		tried[class] = true
+		if loads.MatchString(strings.Join(cells[2:5], " ")) {
+			official[class] = true
+		}
+		if _, cell, is := strings.Cut(cells[5], "df11="); is && loads.MatchString(cell) {
+			ours[class] = true
+		}
+	}
+	want := fmt.Sprintf("%d classes with the code of their own cards: %d load in `df11`, %d in the official loader",
+		len(tried), len(ours), len(official))
+	if !strings.Contains(strings.Join(strings.Fields(read(t, "README.md")), " "), want) {
+		t.Errorf("README.md doesn't say %q", want)
+	}
 }
