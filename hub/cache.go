@@ -182,8 +182,11 @@ func (s *sharedCache) tree(repo, commit string) ([]FileInfo, error) {
 			XetHash string `json:"xet_hash"`
 		}
 	}
-	if err != nil || json.Unmarshal(data, &doc) != nil || doc.Version != 1 {
-		return nil, nil // as the Python client does
+	if err == nil {
+		err = json.Unmarshal(data, &doc)
+	}
+	if err != nil || doc.Version != 1 {
+		return nil, nil //nolint:nilerr // what can't be read is no list, as for the Python client
 	}
 	files := []FileInfo{}
 	for _, path := range slices.Sorted(maps.Keys(doc.Files)) {

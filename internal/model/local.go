@@ -54,11 +54,11 @@ func (e *LinkError) Unwrap() error {
 
 // brokenLink returns the LinkError of a file, or nil if it's no link to something that isn't there.
 func brokenLink(file, rel string) error {
-	target, err := os.Readlink(file)
-	if _, statErr := os.Stat(file); err != nil || !errors.Is(statErr, fs.ErrNotExist) {
-		return nil
+	target, notLink := os.Readlink(file)
+	if _, err := os.Stat(file); notLink == nil && errors.Is(err, fs.ErrNotExist) {
+		return &LinkError{rel, target}
 	}
-	return &LinkError{rel, target}
+	return nil
 }
 
 // listFolder returns the files below dir, with forward slashes. Links to files count as those

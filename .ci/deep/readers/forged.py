@@ -227,7 +227,7 @@ def main(readers):
         print(f"{name}: {said}")
     shutil.rmtree(SCRATCH)
     print(f"{len(CASES)} forgeries, {len(wrong)} not refused as they should be")
-    sys.exit("\n".join(wrong))
+    sys.exit("\n".join(wrong) or None)
 
 
 torch.set_num_threads(1)  # the models are too small to share

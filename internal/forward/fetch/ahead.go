@@ -33,7 +33,7 @@ func (f *Fetcher) openNext(ctx context.Context, x stretch, r io.Reader) error {
 	ahead, err := f.Source.Stream(streamCtx, file.Index, 0, file.Size)
 	if err != nil {
 		cancel(nil)
-		return nil
+		return nil //nolint:nilerr // the stretch opens it again, and returns its error
 	}
 	a.file, a.r, a.cancel = file, ahead, cancel
 	return nil
