@@ -78,7 +78,7 @@ func noOriginal(d *model.DF11) error {
 	folder := filepath.Dir(d.Name)
 	if d.IsFile() && model.Exists(filepath.Join(folder, names.Manifest)) {
 		return usage.Hinted(err, "verify its folder, which has a manifest: df11-convert verify "+
-			human.ShellWord(folder)+"; or name the original with --against org/name")
+			human.ShellWord(folder)+"; or "+noOriginalHint)
 	}
 	return err
 }

@@ -168,7 +168,7 @@ var kinds = []kind{
 	{ErrSourceCorrupt, wraps[*model.SourceError],
 		"try another network; if it fails again, the file is damaged at the source"},
 	{ErrHeader, wraps[*safetensors.HeaderError], ""},
-	{ErrNoOriginal, oneOf(errNoOriginal, back.ErrNoManifest, back.ErrNoSum), "name the original with --against org/name"},
+	{ErrNoOriginal, oneOf(errNoOriginal, back.ErrNoManifest, back.ErrNoSum), noOriginalHint},
 	{ErrLeftOut, wraps[*back.LeftOutError],
 		"use verify --level full, which compares everything that was kept"},
 	{ErrPartsMissing, wraps[convert.PartsError],
@@ -271,6 +271,10 @@ func next(err error) string {
 	}
 	return ""
 }
+
+// noOriginalHint says how to name an original that a DF11 model doesn't name.
+const noOriginalHint = "name the original with --against org/name, or --against ./folder if it " +
+	"was made from a folder"
 
 // notOriginalHint says what to do about a [model.NotOriginalError].
 const notOriginalHint = "leave --original out; if you trained from that model, name it as base_model " +

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/df11-convert/df11-convert/hub"
+	"github.com/df11-convert/df11-convert/internal/address"
 	"github.com/df11-convert/df11-convert/internal/human"
 	"github.com/df11-convert/df11-convert/pipeline"
 	"github.com/df11-convert/df11-convert/verify"
@@ -61,12 +62,26 @@ func runConvert(ctx context.Context, u *ui, f *convertFlags, spec string) error 
 				return
 			}
 			printf(w, "up to date: its manifest says that %s was verified when it was made; "+
-				"to check it: df11-convert verify %s\n", place, human.ShellWord(place))
+				"to check it: df11-convert verify %s%s\n", place, human.ShellWord(place),
+				against(report, spec))
 			return
 		}
 		printReport(w, report)
 	})
 	return nil
+}
+
+// against returns the flag that names the original to verify, if the result doesn't name it: the
+// folder or file that was converted, as the user wrote it. A path that reads like org/name gets a ./
+// in front, because --against prefers the Hub.
+func against(r *pipeline.Report, spec string) string {
+	if r.Source.Commit != "" || r.Source.Original != "" {
+		return ""
+	}
+	if address.OnHub(spec) {
+		spec = "./" + spec
+	}
+	return " --against " + human.ShellWord(spec)
 }
 
 // limitTime returns a context that --stop-after ends the way a signal would, and its cancel
