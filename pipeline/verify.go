@@ -173,8 +173,8 @@ func verifyPair(ctx context.Context, df11 string, opt VerifyOptions) (*convert.V
 	defer s.close()
 	d, err := s.openDF11(ctx, df11)
 	if wraps[*model.InvalidError](err) { // too damaged to open
-		return &convert.VerifyReport{Model: df11, Level: convert.LevelStructure,
-			Faults: convert.Faults{Damage: err}}, nil
+		return &convert.VerifyReport{Model: df11, Against: opt.Against,
+			Level: convert.LevelStructure, Faults: convert.Faults{Damage: err}}, nil
 	}
 	if err != nil {
 		return nil, err

@@ -101,7 +101,8 @@ func (c *Checker) Layout() catalog.Layout {
 }
 
 // CompareFiles compares every file except those of c.DF11.WeightFiles with the original's file of
-// that name, by hash. It fills in c.Files. It returns a ComponentError for the first differing
+// that name, by hash. What isn't a file, such as a broken link, is never the same. It fills in
+// c.Files. It returns a ComponentError for the first differing
 // weights of a pipeline's other component. Unless deep, it compares weights without a published
 // hash by size alone.
 func (c *Checker) CompareFiles(ctx context.Context, deep bool) error {
@@ -136,6 +137,17 @@ func (c *Checker) CompareFiles(ctx context.Context, deep bool) error {
 			if !same {
 				c.differs(f.Path, Changed)
 			}
+		}
+	}
+	for _, name := range c.DF11.Odd() {
+		_, isWanted := wanted[name]
+		switch {
+		case slices.Contains(unknown, name):
+			c.NotCompared = append(c.NotCompared, name)
+		case isWanted:
+			c.Beside = append(c.Beside, OtherFile{name, Changed})
+		default:
+			c.Beside = append(c.Beside, OtherFile{name, Added})
 		}
 	}
 	c.addMissing(carried, made)
@@ -175,7 +187,11 @@ func (c *Checker) addMissing(original plan.Carried, made []string) {
 	}
 }
 
-func (c *Checker) has(name string) bool { _, ok := c.DF11.File(name); return ok }
+// has reports whether the model has something of that name, even if it's not a file.
+func (c *Checker) has(name string) bool {
+	_, ok := c.DF11.File(name)
+	return ok || slices.Contains(c.DF11.Odd(), name)
+}
 
 // wanted returns the files that a model may have next to its weights, by their paths in the model:
 // the original's, and those that a conversion makes for loaders, which made lists. unknown lists the

@@ -42,6 +42,7 @@ type DF11 struct {
 
 	*files
 	folder  string            // of the files; "" for a repo
+	odd     map[string]error  // what isn't a file, by path, and why
 	loaded  []plan.WeightFile // the weight files that a loader reads
 	tensors map[string]Stored // of the weight files, by name
 }
@@ -74,33 +75,68 @@ func OpenDF11Local(ctx context.Context, name string, memory int64) (*DF11, error
 		}
 		return openDF11(ctx, &DF11{Name: name, folder: filepath.Dir(name), files: f}, memory)
 	}
+	odd := map[string]error{}
 	f, err := listFolder(name, func(rel string) bool { return !slices.Contains(noPart, rel) },
 		func(rel string) error {
 			return Invalidf(rel,
 				"a link to a folder; links aren't followed, so its files weren't read")
 		}, func(rel string, err error) (bool, error) {
-			link, broken := errors.AsType[*LinkError](err)
-			if broken && reader.UseOf(rel) == reader.Ignores {
-				return false, nil // it's missing
+			if rel == "." { // name itself
+				return false, err
 			}
-			if broken {
-				err = Invalidf("", "%w", link)
-			}
-			return false, err
+			odd[rel] = err
+			return false, nil
 		})
 	if err != nil {
 		return nil, err
 	}
-	return openDF11(ctx, &DF11{Name: name, folder: name, files: f}, memory)
+	return openDF11(ctx, &DF11{Name: name, folder: name, files: f, odd: odd}, memory)
 }
 
 // openDF11 fills in d from its files. On an error it closes them.
 func openDF11(ctx context.Context, d *DF11, memory int64) (*DF11, error) {
-	if err := d.load(ctx, memory); err != nil {
+	if err := d.checkOdd(ctx, d.load(ctx, memory)); err != nil {
 		d.Close()
 		return nil, err
 	}
 	return d, nil
+}
+
+// Odd lists what a folder has in place of files and isn't one, such as links to nothing and pipes.
+// The model doesn't need any of them.
+func (d *DF11) Odd() []string { return slices.Sorted(maps.Keys(d.odd)) }
+
+// checkOdd returns an error if something odd is in place of a file that the model needs. err is
+// load's. If the folder isn't a DF11 model, that counts, unless something odd may be why.
+func (d *DF11) checkOdd(ctx context.Context, err error) error {
+	none := errors.Is(err, ErrNoDF11Config)
+	if len(d.odd) == 0 || err != nil && !none {
+		return err
+	}
+	odd := d.Odd()
+	var outputs []string
+	if d.Manifest != nil {
+		for _, o := range d.Manifest.Outputs {
+			outputs = append(outputs, o.Path)
+		}
+	}
+	readers := reader.NewFolder(append(d.paths(), odd...), nil, func(name string) []byte {
+		b, err := d.small(ctx, name, maxConfigBytes)
+		if err != nil {
+			return nil
+		}
+		return b
+	}, odd)
+	for _, name := range odd {
+		switch makes := name == names.Config || name == names.Manifest || reader.IsLoaded(name) ||
+			reader.Loads(d.Dir, name); {
+		case none && makes:
+			return d.odd[name]
+		case !none && (makes || slices.Contains(outputs, name) || readers.Opens(name)):
+			return Invalidf("", "%w", d.odd[name])
+		}
+	}
+	return err
 }
 
 // load opens all weight files. It reads the config, the manifest, the card, and the headers of the

@@ -1,6 +1,7 @@
 package model
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"slices"
@@ -45,6 +46,47 @@ func TestBrokenLinks(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		case !needed && (!slices.Contains(p.Stay, name) || !slices.Contains(p.Stay, "ring")):
 			t.Errorf("%s isn't named: %v", name, p.Stay)
+		}
+	}
+}
+
+// TestOddInDF11 checks that a broken link in a DF11 folder is damage only in place of a file that the
+// model needs. In a folder that holds no DF11 model it doesn't count as damage at all.
+func TestOddInDF11(t *testing.T) {
+	link := func(dir, name string) {
+		t.Helper()
+		file := filepath.Join(dir, name)
+		_ = os.Remove(file)
+		must(t, os.MkdirAll(filepath.Dir(file), 0o755))
+		if err := os.Symlink("/gone", file); err != nil {
+			t.Skip("no links here:", err)
+		}
+	}
+	for name, needed := range map[string]bool{
+		"config.json": true, "df11-manifest.json": true, "model.safetensors": true, "extra.safetensors": true,
+		"tokenizer.json": true, "generation_config.json": true, "pytorch_model.bin": true,
+		"old": false, "notes.txt": false, "README.md": false, "LICENSE": false, "sub/old": false, ".env": false, "figure.png": false,
+	} {
+		dir := t.TempDir()
+		must(t, os.CopyFS(dir, os.DirFS(filepath.Join(goldenModel, "multi"))))
+		link(dir, name)
+		d, err := OpenDF11Local(t.Context(), dir, 0)
+		var invalid *InvalidError
+		switch {
+		case needed && (!errors.As(err, &invalid) || !strings.Contains(err.Error(), `"`+name+`" is a link to "/gone"`)):
+			t.Errorf("%s: the error is %v", name, err)
+		case !needed && err != nil:
+			t.Errorf("%s: %v", name, err)
+		case !needed:
+			if odd := d.Odd(); len(odd) != 1 || odd[0] != name {
+				t.Errorf("%s: named are %q", name, odd)
+			}
+			d.Close()
+		}
+		plain, _ := shards(t)
+		link(plain, name)
+		if _, err = OpenDF11Local(t.Context(), plain, 0); err == nil || errors.As(err, &invalid) || !needed && !errors.Is(err, ErrNoDF11Config) {
+			t.Errorf("a BF16 model with %s: %v", name, err)
 		}
 	}
 }
