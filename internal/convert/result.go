@@ -2,6 +2,7 @@ package convert
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -53,23 +54,40 @@ func (r *result) markedCard() ([]byte, error) {
 	return metadata.MarkCard(card), nil
 }
 
-// withCard returns files with what others have added to the card of a destination.
-func withCard(ctx context.Context, files []publish.SideFile,
+// withCard returns files with what others have added to the card of a destination. A license that the
+// run was given is the card's, whoever wrote another one.
+func (r *result) withCard(ctx context.Context, files []publish.SideFile,
 	found *publish.Inspection) ([]publish.SideFile, error) {
 	card, err := found.Card(ctx)
 	if card == nil || err != nil {
 		return files, err
+	}
+	var always []string
+	if r.License != "" {
+		always = metadata.LicenseMembers
 	}
 	files = slices.Clone(files)
 	for i, f := range files {
 		if f.Kind != metadata.KindCard {
 			continue
 		}
-		if both := metadata.UpdateCard(card, f.Data); both != nil {
+		if both := metadata.UpdateCard(card, f.Data, always...); both != nil {
 			files[i] = publish.NewSideFile(f.Path, f.Kind, both)
+			r.compareLicenses(found.Where, both, f.Data)
 		}
 	}
 	return files, nil
+}
+
+// compareLicenses warns of a license that someone else has written in a card, if ours is another.
+func (r *result) compareLicenses(where string, card, ours []byte) {
+	kept, err := metadata.ParseFrontMatter(card)
+	if own, ownErr := metadata.ParseFrontMatter(ours); errors.Join(err, ownErr) == nil &&
+		!slices.Equal(kept.License, own.License) {
+		r.Log.Warn(fmt.Sprintf("the card of %s keeps the license that someone else wrote there, %q; "+
+			"the source's is %q", where, strings.Join(kept.License, ", "),
+			strings.Join(own.License, ", ")))
+	}
 }
 
 // whole returns the result for one target: the outputs, and the files next to the weights with the
@@ -77,7 +95,7 @@ func withCard(ctx context.Context, files []publish.SideFile,
 func (r *result) whole(ctx context.Context, files []publish.SideFile, outputs []ledger.Output,
 	found *publish.Inspection) (*publish.Result, error) {
 	of, last := *r.manifest, len(files)
-	files, err := withCard(ctx, files, found)
+	files, err := r.withCard(ctx, files, found)
 	if err != nil {
 		return nil, err
 	}

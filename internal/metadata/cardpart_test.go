@@ -1,6 +1,7 @@
 package metadata
 
 import (
+	"regexp"
 	"strings"
 	"testing"
 )
@@ -22,7 +23,12 @@ func TestUpdateCard(t *testing.T) {
 		"untouched":       {old, []string{"org/b", "apache-2.0", "# New"}, []string{"org/a", "# Old", "mit"}},
 		"text below":      {old + "\nMine.\n", []string{"org/b", "apache-2.0", "# New", "Mine."}, []string{"# Old"}},
 		"text above":      {old[:mark] + "Mine.\n\n" + old[mark:], []string{"org/b", "Mine.", "# New"}, []string{"# Old"}},
-		"a tag":           {strings.Replace(old, "license: mit\n", "license: mit\ntags: # my own\n  - x\n", 1), []string{"org/b", "quantized", "license: mit", "# my own", "- x", "# New"}, []string{"org/a", "apache"}},
+		"a tag":           {strings.Replace(old, "license: mit\n", "license: mit\ntags: # my own\n  - x\n", 1), []string{"org/b", "quantized", "license: apache-2.0", "# my own", "- x", "# New"}, []string{"org/a", "mit"}},
+		"a license":       {strings.Replace(old, "license: mit\n", "license: gpl\n", 1), []string{"org/b", "license: gpl", "# New"}, []string{"apache"}},
+		"no license":      {strings.Replace(old, "license: mit\n", "", 1), []string{"org/b", "quantized", "# New"}, []string{"apache"}},
+		"other kinds":     {strings.Replace(old, "license: mit\n", "license: {a: b}\nx: {y: [z]}\n", 1), []string{"org/b", "license: {a: b}", "x: {y: [z]}", "# New"}, []string{"apache"}},
+		"other writing":   {strings.Replace(old, "license: mit\n", "license: # mine\n- 'mit'\nx: y\n", 1), []string{"org/b", "apache-2.0", "x: y", "# New"}, []string{"mit"}},
+		"another base":    {strings.Replace(old, "org/a", "org/c", 1), []string{"org/b", "license: apache-2.0", "# New"}, []string{"org/c"}},
 		"no front matter": {old[mark:], []string{"org/b", "# New"}, []string{"# Old"}},
 		"our part edited": {strings.Replace(old, "# Old", "# Mine", 1), nil, nil},
 		"no mark":         {strings.Replace(old, "<!-- df11-convert: this", "<!-- this", 1), nil, nil},
@@ -52,11 +58,46 @@ func TestUpdateCard(t *testing.T) {
 		if got == nil {
 			continue
 		}
+		if !HasFront(got, now) || HasFront(got, []byte(old)) {
+			t.Errorf("%s: the front matter isn't the one last written:\n%s", name, got)
+		}
 		if CardPart(got) != CardPart(now) || string(UpdateCard(got, now)) != string(got) {
 			t.Errorf("%s: an update changes it again:\n%s", name, got)
 		}
 		if again := UpdateCard(UpdateCard(got, []byte(old)), now); string(again) != string(got) {
 			t.Errorf("%s: there and back makes\n%s\nof\n%s", name, again, got)
+		}
+	}
+}
+
+// TestMembersComeAndGo checks that an update adds and removes members of ours in an edited front
+// matter, and replaces what someone else wrote only if it must.
+func TestMembersComeAndGo(t *testing.T) {
+	card := func(lines string) []byte { return MarkCard([]byte("---\n" + lines + "---\n\n# Card\n")) }
+	edit := func(c []byte, old, now string) []byte { return []byte(strings.Replace(string(c), old, now, 1)) }
+	earlier := card("license: other\nlicense_name: own\nlanguage:\n  - en\n")
+	now := card("license: mit\npipeline_tag: text-generation\n")
+	unrecorded := regexp.MustCompile(`(it: \S+ \S+) \S+ -->`)
+	early := func(c []byte) []byte { return unrecorded.ReplaceAll(c, []byte("$1 -->")) }
+	more := edit(earlier, "language:", "x: y\nlanguage:")
+	task := edit(earlier, "language:", "pipeline_tag: other\nlanguage:")
+	named := edit(earlier, "license: other", "license: gpl")
+	for name, tt := range map[string]struct {
+		earlier []byte
+		always  []string
+		want    string // the members
+	}{
+		"untouched":              {earlier, nil, "license: mit\npipeline_tag: text-generation\n"},
+		"a member more":          {more, nil, "license: mit\nx: y\npipeline_tag: text-generation\n"},
+		"one that we write now":  {task, nil, "license: mit\npipeline_tag: other\n"},
+		"a license of one's own": {named, nil, "license: gpl\npipeline_tag: text-generation\n"},
+		"and one by a flag":      {named, LicenseMembers, "license: mit\npipeline_tag: text-generation\n"},
+		"an early card":          {early(earlier), nil, "license: mit\npipeline_tag: text-generation\n"},
+		"an early card, edited":  {early(more), nil, "license: mit\nx: y\nlanguage:\n  - en\npipeline_tag: text-generation\n"},
+	} {
+		got, _, _ := strings.Cut(strings.TrimPrefix(string(UpdateCard(tt.earlier, now, tt.always...)), "---\n"), "---\n")
+		if got != tt.want {
+			t.Errorf("%s: the members are\n%s", name, got)
 		}
 	}
 }
