@@ -4,6 +4,7 @@ import (
 	"errors"
 	"io/fs"
 	"slices"
+	"syscall"
 
 	"github.com/df11-convert/df11-convert/hub"
 	"github.com/df11-convert/df11-convert/internal/back"
@@ -11,6 +12,7 @@ import (
 	"github.com/df11-convert/df11-convert/internal/convert"
 	"github.com/df11-convert/df11-convert/internal/disk"
 	"github.com/df11-convert/df11-convert/internal/forward"
+	"github.com/df11-convert/df11-convert/internal/human"
 	"github.com/df11-convert/df11-convert/internal/metadata"
 	"github.com/df11-convert/df11-convert/internal/model"
 	"github.com/df11-convert/df11-convert/internal/plan"
@@ -244,13 +246,37 @@ func hint(err error, usual string) string {
 		return "free some space there, or name a folder on another disk with -o or --work-dir"
 	}
 	if f, ok := errors.AsType[*disk.Error](err); ok && !disk.IsNoSpace(err) {
-		with := "--work-dir"
-		if f.Kind == disk.Output {
-			with = "-o"
-		}
-		return "wait if another run uses it, or choose a folder of your own with " + with
+		return folderHint(f)
 	}
 	return usual
+}
+
+// folderHint returns what to do about a folder that can't be used.
+func folderHint(f *disk.Error) string {
+	with := "--work-dir"
+	if f.Kind == disk.Output {
+		with = "-o"
+	}
+	unsafe, isUnsafe := errors.AsType[*disk.UnsafeError](f)
+	switch {
+	case errors.Is(f, disk.ErrLocked):
+		return "wait until the other run ends, or choose another folder with " + with
+	case isUnsafe && unsafe.Chmod == "+t":
+		return "choose a folder of your own with " + with + ", such as one below your home; or let " +
+			"users rename only their own files there: chmod +t " + human.ShellWord(unsafe.Path)
+	case isUnsafe && unsafe.Chmod != "":
+		return "choose a folder of your own with " + with + "; or let only yourself write there: " +
+			"chmod " + unsafe.Chmod + " " + human.ShellWord(unsafe.Path)
+	case isUnsafe:
+		return "choose a folder of your own with " + with
+	case errors.Is(f, syscall.EROFS):
+		return "choose a folder on a disk that isn't read-only with " + with
+	case errors.Is(f, fs.ErrPermission):
+		return "choose a folder that you may write to with " + with
+	case errors.Is(f, syscall.ENOTDIR):
+		return "choose a path with " + with + " that doesn't lead through a file"
+	}
+	return "choose another folder with " + with
 }
 
 // next returns the step that a front end can offer after an error.

@@ -138,16 +138,17 @@ func (f *Folder) checkState() error {
 			return err
 		case !info.Mode().IsRegular() || links(info) > 1:
 			return &UnsafeError{filepath.Join(f.State.Name(), name),
-				"is a link or not a regular file"}
+				"is a link or not a regular file", ""}
 		case name == lockName && info.Size() > 0:
-			return &UnsafeError{filepath.Join(f.State.Name(), name), "is not our lock"}
+			return &UnsafeError{filepath.Join(f.State.Name(), name), "is not our lock", ""}
 		}
 		return nil
 	})
 }
 
-// UnsafeError says why it isn't safe to write to a folder.
-type UnsafeError struct{ Path, Why string }
+// UnsafeError says why it isn't safe to write to a folder. Chmod is the mode that makes it safe, as
+// chmod takes it, or "" if none does.
+type UnsafeError struct{ Path, Why, Chmod string }
 
 func (e *UnsafeError) Error() string { return e.Path + " " + e.Why }
 
@@ -157,7 +158,8 @@ func CheckOwner(root *os.Root) error {
 	f := &Folder{Root: root}
 	err := f.checkOwner(".")
 	if above := sharedAbove(root.Name()); err == nil && above != "" {
-		err = f.refuse(above, "may be written to by other users, who may rename what is in it")
+		err = f.refuse(&UnsafeError{above,
+			"may be written to by other users, who may rename what is in it", "+t"})
 	}
 	return err
 }
@@ -201,12 +203,12 @@ func (f *Folder) checkOwner(name string) error {
 	if err != nil || whose(info) == "" {
 		return err
 	}
-	return f.refuse(f.path(name), whose(info))
+	return f.refuse(&UnsafeError{f.path(name), whose(info), withoutOthers(info)})
 }
 
-// refuse returns an error for a folder, unless the file system keeps neither owners nor modes, as a
+// refuse returns the error about a folder, unless the file system keeps neither owners nor modes, as a
 // new file shows. There, everyone with access to the disk could write to it.
-func (f *Folder) refuse(path, why string) error {
+func (f *Folder) refuse(unsafe *UnsafeError) error {
 	file, err := CreateIn(f.Root, ".", ".", 0o600, 0)
 	if err != nil {
 		return err
@@ -214,7 +216,7 @@ func (f *Folder) refuse(path, why string) error {
 	defer file.Cleanup()
 	mine, err := file.h.Stat()
 	if err == nil && whose(mine) == "" {
-		err = &UnsafeError{path, why}
+		err = unsafe
 	}
 	return err
 }
@@ -238,7 +240,7 @@ func (f *Folder) Lstat(name string) (fs.FileInfo, error) {
 func (f *Folder) lstatFolder(name string) (fs.FileInfo, error) {
 	info, err := f.Lstat(name)
 	if err == nil && !info.IsDir() {
-		err = &UnsafeError{f.path(name), "is a link or not a folder"}
+		err = &UnsafeError{f.path(name), "is a link or not a folder", ""}
 	}
 	return info, err
 }

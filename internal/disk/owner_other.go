@@ -15,3 +15,6 @@ func inode(fs.FileInfo) uint64 { return 0 }
 
 // links always returns 1 here.
 func links(fs.FileInfo) uint64 { return 1 }
+
+// withoutOthers returns "": modes don't say who may write.
+func withoutOthers(fs.FileInfo) string { return "" }

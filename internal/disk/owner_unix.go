@@ -33,6 +33,16 @@ func isShared(info fs.FileInfo) bool {
 	return mode&fs.ModeSticky == 0 && (mode&0o002 != 0 || group)
 }
 
+// withoutOthers returns the mode, as chmod takes it, that keeps others from writing to a folder of
+// this user, or "" if none is needed.
+func withoutOthers(info fs.FileInfo) string {
+	st, ok := info.Sys().(*syscall.Stat_t)
+	if !ok || int(st.Uid) != os.Geteuid() || !isShared(info) {
+		return ""
+	}
+	return "go-w"
+}
+
 // inode returns the number that the system gives a file.
 func inode(info fs.FileInfo) uint64 {
 	if st, ok := info.Sys().(*syscall.Stat_t); ok {
