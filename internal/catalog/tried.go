@@ -61,6 +61,7 @@ var AllTried = sync.OnceValue(func() (list []Tried) {
 		if i >= 0 {
 			head := list[i]
 			head.Class, head.names = class, names[key]
+			head.Modules = ofClass(head.Modules, names[key])
 			list = append(list, head)
 		}
 	}
@@ -72,8 +73,17 @@ var AllTried = sync.OnceValue(func() (list []Tried) {
 func (t *Tried) sharesBase(class, names string) bool {
 	stem := class[:strings.LastIndex(class, "For")+len("For")]
 	isBase := t.Class == strings.TrimSuffix(stem, "For")+"Model"
-	return (isBase || strings.HasPrefix(t.Class, stem)) && slices.ContainsFunc(t.Modules,
-		func(m string) bool { return strings.Contains(names, " "+m+".") })
+	return (isBase || strings.HasPrefix(t.Class, stem)) && len(ofClass(t.Modules, names)) > 0
+}
+
+// ofClass returns those modules that a class has, by its names of names.txt.
+func ofClass(modules []string, names string) (has []string) {
+	for _, m := range modules {
+		if strings.Contains(names, " "+m+".") {
+			has = append(has, m)
+		}
+	}
+	return has
 }
 
 // Covers reports whether a module is a compressed one, or lies in one.

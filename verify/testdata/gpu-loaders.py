@@ -263,4 +263,4 @@ if __name__ == "__main__":
     for name in [a for a in sys.argv[3:] if a in STEPS] or STEPS:
         print(f"-- {name}", flush=True)
         STEPS[name]()
-    sys.exit("\n".join(failed))
+    sys.exit("\n".join(failed) or None)
