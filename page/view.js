@@ -73,7 +73,7 @@ async function ask(mode, text, { fresh = true, f32 = false } = {}) {
     if (signal.aborted) return;
     $('model').value = id;
     if (fresh) move({ model: '', check: '', f32: f32 && 'exact', [mode]: id }, 'pushState');
-    title(id);
+    if (!following) title(id); // else the title counts a job
     await (mode === 'check' ? check(id, signal, stop) : plan(id, signal, stop, { fresh, f32 }));
   } catch (error) {
     if (signal.aborted) return;
