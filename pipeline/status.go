@@ -18,8 +18,8 @@ type Publication struct {
 	Target string // the repo; "" if it isn't known
 	State  State
 	Newest string // the source's commit
-	// Converted is the commit that the target was made from, and Weights how many weights its
-	// conversion has verified: both are claims of its manifest. OtherRules says that the conversion
+	// Converted is the commit that the target was made from, and Weights how many of its weights
+	// were verified by the runs that made them: both are claims of its manifest. OtherRules says that the conversion
 	// followed other rules than this program's.
 	Converted  string
 	Weights    int64
@@ -112,9 +112,7 @@ func (p *Publication) compare(ctx context.Context, planned *plan.Plan, m *model.
 // describe adds what a manifest says about the conversion, and when the target changed last.
 func (p *Publication) describe(m *metadata.Manifest, at time.Time) {
 	p.Converted, p.OtherRules, p.Published = m.Source.Commit, m.Plan.Rules != plan.Rules, at
-	for _, v := range m.Verification {
-		p.Weights = max(p.Weights, v.NWeights)
-	}
+	p.Weights = m.Verified()
 	for _, f := range m.Source.Files {
 		p.SourceBytes += f.Size
 	}

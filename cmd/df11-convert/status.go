@@ -67,6 +67,9 @@ func billOf(found []publication) *bill {
 }
 
 func (b *bill) String() string {
+	if b.Read+b.Publish == 0 {
+		return count(b.Models, "model") + " to update: only small files change"
+	}
 	return fmt.Sprintf("%s to convert: at most %s to read, about %s to publish and store",
 		count(b.Models, "model"), human.Bytes(b.Read), human.Bytes(b.Publish))
 }

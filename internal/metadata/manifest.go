@@ -251,6 +251,24 @@ func AddVerified(list, more []Verification) []Verification {
 	return list
 }
 
+// Verified returns how many weights of units were verified, all in all: by the run that wrote the
+// manifest, and by the runs whose files it took over.
+func (m *Manifest) Verified() (weights int64) {
+	for _, v := range m.Verification {
+		weights = max(weights, v.NWeights)
+	}
+	earlier := map[string]bool{}
+	for _, o := range m.Outputs {
+		earlier[o.Path] = o.Earlier != nil
+	}
+	for _, u := range m.Units {
+		if u.Status == DF11 && earlier[u.File] {
+			weights += u.NWeights
+		}
+	}
+	return weights
+}
+
 // On says what decoded all units: "on the CPU and on the GPU".
 func On(list []Verification) string {
 	var on []string

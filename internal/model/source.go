@@ -47,7 +47,8 @@ func (s *source) Carries(p *plan.Plan) error {
 func (s *source) Unchanged(file int) error { return s.unchanged(s.weights[file]) }
 
 // OpenLocal opens a folder or one .safetensors file, and reads its small files and headers. A file
-// is the whole source, whatever is next to it. Results of conversions inside a folder aren't part
+// is the whole source, whatever is next to it, unless it has a name of a library, such as
+// model.safetensors: then it stands for its folder. Results of conversions inside a folder aren't part
 // of the source.
 func OpenLocal(ctx context.Context, name string, opt plan.Options) (Source, *Model, error) {
 	abs, err := filepath.Abs(name)
