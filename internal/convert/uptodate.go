@@ -45,7 +45,7 @@ func (s *state) upToDate(ctx context.Context) (*Report, error) {
 			slices.ContainsFunc(files, differs)) {
 			return nil, nil
 		}
-		if licensed, err := s.isLicensed(ctx, found); err != nil || !licensed {
+		if renewed, err := s.isRenewed(ctx, report, found, newer); err != nil || !renewed {
 			return nil, err
 		}
 		report.Target.ManifestSHA256 = found.ManifestSHA256()
@@ -54,19 +54,37 @@ func (s *state) upToDate(ctx context.Context) (*Report, error) {
 	return report, nil
 }
 
-// isLicensed reports whether a target's card has the license that the run was given. A card that isn't
+// isRenewed reports whether a target's card has the license that the run was given, and what the card
+// of a local source says, which no commit pins. Newer rules may say that otherwise. A card that isn't
 // ours stays as it is.
-func (s *state) isLicensed(ctx context.Context, found *publish.Inspection) (bool, error) {
-	if s.License == "" {
+func (s *state) isRenewed(ctx context.Context, report *Report, found *publish.Inspection,
+	newer bool) (bool, error) {
+	pinned := !s.Model.Local || newer
+	if s.License == "" && pinned {
 		return true, nil
 	}
 	card, err := found.Card(ctx)
-	if err == nil && card == nil {
-		s.Log.Warn("the card of " + found.Where + " isn't ours and stays as it is, so --license changes nothing there")
+	if err != nil {
+		return false, err
+	}
+	if card == nil {
+		if s.License != "" {
+			s.Log.Warn("the card of " + found.Where + " isn't ours and stays as it is, so --license changes nothing there")
+		}
 		return true, nil
 	}
-	front, parseErr := metadata.ParseFrontMatter(card)
-	return parseErr == nil && slices.Equal(front.License, []string{s.License}), err
+	if s.License != "" {
+		front, err := metadata.ParseFrontMatter(card)
+		if err != nil || !slices.Equal(front.License, []string{s.License}) {
+			return false, nil
+		}
+	}
+	if pinned {
+		return true, nil
+	}
+	r := result{job: s.job, report: report, manifest: &metadata.Manifest{}}
+	ours, err := r.card()
+	return err == nil && metadata.HasFront(card, ours), err
 }
 
 // expectedFiles lists the files of the result that are known before it's finished: the outputs that are
