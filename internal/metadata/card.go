@@ -74,7 +74,7 @@ func (in CardInput) frontMatter() ([]byte, error) {
 	switch {
 	case in.BaseModel != "":
 		out.BaseModel, out.Relation = texts{in.BaseModel}, texts{RelationQuantized}
-	case out.BaseModel != nil:
+	case len(out.BaseModel) > 0:
 		// the Hub doesn't know the source, but its card says what it was made from
 		out.Relation = out.Relation.or(relationFinetune)
 	default:

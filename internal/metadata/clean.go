@@ -53,9 +53,6 @@ func (f *FrontMatter) Drop(why string, wrong func(key, v string) bool) (did []st
 			did = append(did, m.remove(why, func(v string) bool { return wrong(m.rule, v) })...)
 		}
 	}
-	if len(f.BaseModel) == 0 {
-		f.Relation = nil
-	}
 	return did
 }
 
