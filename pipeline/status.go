@@ -28,7 +28,7 @@ type Publication struct {
 	// the target's newest commit was made; zero if that isn't known.
 	SourceBytes, ResultBytes int64
 	Published                time.Time
-	CardStays                bool // the card is someone else's, so a conversion doesn't renew it
+	CardStays                bool // the card, or our part of it, is someone else's, so a conversion doesn't renew it
 	// Read and Publish limit what a conversion reads and publishes, in bytes.
 	Read, Publish int64
 }

@@ -244,7 +244,7 @@ func (p *publication) needs() string {
 		parts = append(parts, "a run: it was converted with other flags")
 	}
 	if p.CardStays {
-		parts = append(parts, "a look: its card isn't ours and may be out of date")
+		parts = append(parts, "a look: its card isn't all ours, so it stays and may be out of date")
 	}
 	return strings.Join(parts, "; ")
 }

@@ -57,9 +57,8 @@ func (s *state) hand(ctx context.Context, r *result, copied []publish.SideFile) 
 			s.Log.Warn("the result in " + found.Where + " doesn't load until these files are gone: " +
 				strings.Join(files, ", "))
 		}
-		if found.CardStays() {
-			s.Log.Warn("the card of " + found.Where +
-				" is not of this program and stays as it is; --force overwrites it")
+		if why := found.WhyCardStays(); why != "" {
+			s.Log.Warn(why + "; --force overwrites it")
 		}
 	}
 	return nil

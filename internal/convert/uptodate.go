@@ -68,8 +68,8 @@ func (s *state) isRenewed(ctx context.Context, report *Report, found *publish.In
 		return false, err
 	}
 	if card == nil {
-		if s.License != "" {
-			s.Log.Warn("the card of " + found.Where + " isn't ours and stays as it is, so --license changes nothing there")
+		if why := found.WhyCardStays(); why != "" && s.License != "" {
+			s.Log.Warn(why + "; --license changes nothing there")
 		}
 		return true, nil
 	}

@@ -75,6 +75,9 @@ func CardPart(card []byte) string {
 	return ""
 }
 
+// HasMark reports whether a card had a part of ours, in whatever state it is now.
+func HasMark(card []byte) bool { return beginMark.Match(card) }
+
 // quantizedBy is the member that says who published the model.
 const quantizedBy = "quantized_by"
 

@@ -116,7 +116,8 @@ type Inspection struct {
 	listed   map[string][]listed     // the files of ours that claims list, or have listed, by path
 	claims   map[string]ledger.Claim // that count, by the file that makes them
 	stranger string                  // names the result of a claim that doesn't
-	cardPart string                  // SHA-256 of our part of a shared card
+	cardPart string                  // SHA-256 of our part of the card; "" if there's none or it was edited
+	marked   bool                    // the card had our part
 }
 
 // listed is a file as a claim lists it. A manifest has git's hash of small ones.
@@ -147,8 +148,21 @@ func (in *Inspection) Allowed() (files []string) {
 	return files
 }
 
-// CardStays reports whether the card is someone else's.
+// CardStays reports whether the card is someone else's, or our part of it.
 func (in *Inspection) CardStays() bool { return in.Files[names.Card].Standing == LeftAlone }
+
+// WhyCardStays says for people whose the card is that stays as it is; "" if none does.
+func (in *Inspection) WhyCardStays() string {
+	switch {
+	case !in.CardStays():
+		return ""
+	case in.cardPart != "":
+		return "the front matter of the card of " + in.Where + " can't be read, so the card stays as it is"
+	case in.marked:
+		return "our part of the card of " + in.Where + " was edited, so it stays as it is"
+	}
+	return "the card of " + in.Where + " is not of this program and stays as it is"
+}
 
 // Card returns the card if we may renew it, or a part of it; nil if there's none.
 func (in *Inspection) Card(ctx context.Context) ([]byte, error) {
@@ -298,7 +312,7 @@ func (x *inspector) readClaims(ctx context.Context) error {
 	maps.Copy(x.in.listed, x.last.listed)
 	maps.Copy(x.in.claims, x.last.claims)
 	maps.DeleteFunc(x.in.claims, func(name string, _ ledger.Claim) bool { return x.changed(name) })
-	x.in.stranger, x.in.cardPart = x.last.stranger, x.last.cardPart
+	x.in.stranger, x.in.cardPart, x.in.marked = x.last.stranger, x.last.cardPart, x.last.marked
 	if x.in.versions[names.Manifest] != "" {
 		x.in.Manifest = x.last.Manifest
 		x.in.Made = x.last.Made && !x.changed(names.Manifest)
@@ -468,10 +482,13 @@ func (x *inspector) cardStanding(ctx context.Context) (Standing, error) {
 		return LeftAlone, nil
 	}
 	card, err := x.now.contents.read(ctx, names.Card, maxCardBytes)
-	if err != nil || metadata.UpdateCard(card, card) == nil {
+	if err != nil {
 		return LeftAlone, err
 	}
-	x.in.cardPart = metadata.CardPart(card)
+	x.in.cardPart, x.in.marked = metadata.CardPart(card), metadata.HasMark(card)
+	if metadata.UpdateCard(card, card) == nil {
+		return LeftAlone, nil
+	}
 	return Shared, nil
 }
 

@@ -212,7 +212,8 @@ func verdict(in *Inspection, err error) string {
 		add("allowed", in.Allowed())
 	}
 	if in != nil && in.CardStays() {
-		words = append(words, "card stays")
+		why, _, _ := strings.Cut(in.WhyCardStays(), " card of ")
+		words = append(words, map[string]string{"the": "card stays", "our part of the": "edited card stays", "the front matter of the": "unreadable card stays"}[why])
 	}
 	if in != nil && in.Current {
 		words = append(words, "current")
@@ -300,7 +301,9 @@ func TestWhoseAFileIs(t *testing.T) {
 		{"such a name of ours", inRepo, files{record: manifest(older, "org/a", "Tokenizer.json x"), "Tokenizer.json": "x"}, "ours Tokenizer.json df11-manifest.json"},
 		{"force, and such a name", forcedRepo, files{"readme.md": "x"}, "allowed readme.md"},
 		{"a card with our part", inRepo, files{"README.md": marked + "mine"}, "shared README.md"},
-		{"a card with our part, edited", inRepo, files{"README.md": strings.Replace(marked, "ours", "mine", 1)}, "card stays"},
+		{"a card with our part, edited", inRepo, files{"README.md": strings.Replace(marked, "ours", "mine", 1)}, "edited card stays"},
+		{"a card with our part, and a broken front matter", inRepo, files{"README.md": strings.Replace(marked, "license: mit", "license: [", 1)}, "unreadable card stays"},
+		{"a card that had our part", inRepo, files{"README.md": "ours\n"}, "card stays"},
 		{"force, and a card with our part", forcedRepo, files{"README.md": marked + "mine"}, ""},
 		{"the result, and more in its card", inRepo, whole(files{"README.md": marked + "mine"}), strings.Replace(all, "README.md ", "", 1) + ", shared README.md"},
 		{"a card", inRepo, files{"README.md": "x"}, "card stays"},
