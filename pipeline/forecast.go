@@ -125,12 +125,41 @@ type Fit struct {
 	// or the config doesn't say how much a token takes.
 	BF16Context int64 `json:"bf16_context,omitempty"`
 	DF11Context int64 `json:"df11_context,omitempty"`
+	// What must fit next to the weights: sequences, each with that many tokens of context. They are 0
+	// if only the weights count, as for a config that doesn't say how much a token takes. Limit is the
+	// largest context that the config allows, or 0 if it doesn't say.
+	Context   int64 `json:"context,omitempty"`
+	Sequences int64 `json:"sequences,omitempty"`
+	Limit     int64 `json:"context_limit,omitempty"`
 }
 
-// String returns the GPUs and what fits: "24 GB: DF11 fits, BF16 doesn't fit".
+// String returns the GPUs, what they have to hold besides the weights, and what fits: "24 GB with
+// 400 tokens of context: DF11 fits, BF16 doesn't fit".
 func (f Fit) String() string {
-	return fmt.Sprintf("%s: DF11 %s, BF16 %s", fits.Fit(f), fit(f.DF11, f.DF11Context),
-		fit(f.BF16, f.BF16Context))
+	return fmt.Sprintf("%s%s: DF11 %s, BF16 %s", fits.Fit(f), f.question(),
+		fit(f.DF11, f.DF11Context), fit(f.BF16, f.BF16Context))
+}
+
+// question returns what must fit next to the weights, or "" if only these count.
+func (f Fit) question() (text string) {
+	switch {
+	case f.Context == 0:
+		return ""
+	case f.Sequences > 1:
+		text = fmt.Sprintf(" with %s sequences of %s of context", human.Grouped(f.Sequences),
+			tokens(f.Context))
+	default:
+		text = fmt.Sprintf(" with %s of context", tokens(f.Context))
+	}
+	if f.Limit > 0 && f.Context > f.Limit {
+		text += fmt.Sprintf(" (the model's limit is %s)", human.Grouped(f.Limit))
+	}
+	return text
+}
+
+// tokens returns a number of tokens in words.
+func tokens(n int64) string {
+	return human.Grouped(n) + choose(n == 1, " token", " tokens")
 }
 
 // A Reader says whether a program loads the result.
@@ -190,6 +219,10 @@ func newForecast(o *opened, size *budget.Estimate, needs budget.Needs, on GPUQue
 	}
 	for _, x := range f.gpus(p, on, m.Listing.Config) {
 		f.GPUs = append(f.GPUs, Fit(x))
+		if on.Context > 0 && x.Context == 0 {
+			f.Warnings = append(f.Warnings, "the config doesn't say how much memory a token of "+
+				"context takes, so only the weights count for the GPU")
+		}
 	}
 	f.Gain, f.Picture = f.gain(p), f.picture(p)
 	return f
@@ -254,8 +287,7 @@ func (f *Forecast) gpus(p *plan.Plan, q GPUQuestion, config []byte) []fits.Fit {
 func fit(ok bool, longest int64) string {
 	text := choose(ok, "fits", "doesn't fit")
 	if longest > 0 {
-		text += fmt.Sprintf(" (at most %s token%s of context)", human.Grouped(longest),
-			choose(longest == 1, "", "s"))
+		text += fmt.Sprintf(" (at most %s of context)", tokens(longest))
 	}
 	return text
 }

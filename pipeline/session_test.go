@@ -64,7 +64,7 @@ func TestPlanGPUs(t *testing.T) {
 	}{
 		{"", GPUQuestion{24, 0, 1}, "24 GB: DF11 doesn't fit, BF16 fits (at most 565,248 tokens of context) (10% kept free)"},
 		{"too_large", GPUQuestion{24, 0, 1}, "24 GB: DF11 fits (at most 199,680 tokens of context), BF16 fits (at most 565,248 tokens of context) (10% kept free)"},
-		{"too_large", GPUQuestion{24, 1e6, 4}, "24 GB: DF11 doesn't fit (at most 49,152 tokens of context), BF16 doesn't fit (at most 141,312 tokens of context) (10% kept free)"},
+		{"too_large", GPUQuestion{24, 1e6, 4}, "24 GB with 4 sequences of 1,000,000 tokens of context: DF11 doesn't fit (at most 49,152 tokens of context), BF16 doesn't fit (at most 141,312 tokens of context) (10% kept free)"},
 	} {
 		size := &budget.Estimate{OutputBytes: 13e9, Units: []budget.UnitEstimate{{BF16: c.stays}, {}}}
 		var b strings.Builder

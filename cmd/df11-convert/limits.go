@@ -96,7 +96,11 @@ func (c *cardFlag) Set(text string) error {
 	}
 	var size sizeFlag
 	if size.Set(text) != nil {
-		return errors.New("not a size such as 24GB, or a card such as 4090 or H100")
+		err := errors.New("not a size such as 24GB, or a card such as 4090 or H100")
+		if _, number := strconv.ParseFloat(text, 64); number == nil {
+			return hinted{err, "write a unit: --vram " + text + "GB"}
+		}
+		return err
 	}
 	gib := size / 1e9 // makers count GiB and write GB
 	if strings.ContainsAny(text, "iI") {

@@ -65,14 +65,12 @@ func (f *forecast) print(w io.Writer) {
 	for _, g := range f.GPUs {
 		t.row("GPU", "%s (10%% kept free)", g)
 	}
-	for _, x := range []struct {
-		target             string
-		bound, free, least int64
-	}{{"with a folder as the target", f.Needs.Disk, f.Needs.DiskFolderFree, f.Needs.DiskFolderLeast},
-		{"with --push alone", f.Needs.DiskPush, f.Needs.DiskLeast, f.Needs.DiskLeast}} {
-		t.row("disk", "%s: takes at most %s; %s must be free, --disk at least %s", x.target,
-			human.BytesUp(x.bound), human.BytesUp(x.free), human.BytesUp(x.least))
-	}
+	t.row("disk", "into a folder: %s must be free, result included; %s at most gets used; "+
+		"temporary files need --disk at least %s", human.BytesUp(f.Needs.DiskFolderFree),
+		human.BytesUp(f.Needs.Disk), human.BytesUp(f.Needs.DiskFolderLeast))
+	t.row("disk", "with --push alone: %s must be free; %s at most gets used; temporary files need "+
+		"--disk at least %s", human.BytesUp(f.Needs.DiskLeast), human.BytesUp(f.Needs.DiskPush),
+		human.BytesUp(f.Needs.DiskLeast))
 	t.row("copied", "%s", human.List(f.Copied))
 	if n := len(f.LeftOut); n > 0 {
 		t.row("left out", "%s: %s", count(n, "tensor"), human.List(human.ByModule(f.LeftOut)))

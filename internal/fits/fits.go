@@ -22,6 +22,12 @@ type Fit struct {
 	// or the config doesn't say how much a token takes.
 	BF16Context int64 `json:"bf16_context,omitempty"`
 	DF11Context int64 `json:"df11_context,omitempty"`
+	// What must fit next to the weights: sequences, each with that many tokens of context. They are 0
+	// if only the weights count, as for a config that doesn't say how much a token takes. Limit is the
+	// largest context that the config allows, or 0 if it doesn't say.
+	Context   int64 `json:"context,omitempty"`
+	Sequences int64 `json:"sequences,omitempty"`
+	Limit     int64 `json:"context_limit,omitempty"`
 }
 
 // String returns "24 GB" or "8 × 80 GB". Makers count memory in GiB and call it GB.
@@ -42,6 +48,9 @@ func (f Fit) space() int64 { return f.N * f.GiB << 30 / 10 * 9 }
 // On reports which forms fit n GPUs of gib GiB each, with a batch of sequences of context tokens.
 func (w Weights) On(n, gib int64, c Cache, context, batch int64) Fit {
 	f := Fit{N: n, GiB: gib}
+	if len(c.layers) > 0 && context > 0 {
+		f.Context, f.Sequences, f.Limit = context, batch, c.most
+	}
 	used := c.Bytes(context, batch)
 	bf16, df11 := f.space()-w.BF16, f.space()-w.DF11-n*w.Largest
 	f.BF16, f.DF11 = used <= bf16, used <= df11
