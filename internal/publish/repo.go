@@ -109,14 +109,15 @@ func (r *repo) Found() *Inspection { return r.main.in }
 // visible, and that it is not the source.
 func (r *repo) ensure(ctx context.Context, m *model.Model) error {
 	visibility := r.push.Visibility(ctx, m)
-	if r.push.Decided != nil {
-		r.push.Decided(r.push.Repo, visibility)
-	}
 	private := r.push.Private // with nil, the account's default decides
 	if !visibility.Open {
 		private = new(true)
 	}
 	info, err := r.push.Hub.Info(ctx, r.push.Repo, "")
+	visibility.Stays = err == nil && info.Private
+	if r.push.Decided != nil {
+		r.push.Decided(r.push.Repo, visibility)
+	}
 	if errors.Is(err, hub.ErrNotFound) {
 		created, createErr := r.push.Hub.CreateRepo(ctx, r.push.Repo, private)
 		if createErr != nil {

@@ -57,7 +57,8 @@ func (p Push) Settled(ctx context.Context, from *hub.RepoInfo, endpoint, asked s
 			plan.WeightFile{File: plan.File{Path: w.Path, Size: w.Size}})
 		source.SHA256 = append(source.SHA256, files[w.Path].SHA256)
 	}
-	if p.Visibility(ctx, source).refuse(at) != nil {
+	// a run says that --public doesn't open a private target
+	if v := p.Visibility(ctx, source); v.refuse(at) != nil || v.Open && v.Asked && at.Private {
 		return nil
 	}
 	p.Repo = at.ID

@@ -13,10 +13,15 @@ type Visibility struct {
 	Open  bool // everyone may
 	Asked bool // a flag says so
 	Why   string
+	// Stays says that the target is there already, and private: a run doesn't open it.
+	Stays bool
 }
 
 func (v Visibility) String() string {
 	switch {
+	case v.Open && v.Stays:
+		return "is there already and stays private, until you change that in its settings; it may be public: " +
+			v.Why
 	case v.Open:
 		return "may be public: " + v.Why
 	case v.Asked:

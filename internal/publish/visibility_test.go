@@ -3,6 +3,7 @@ package publish
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -152,7 +153,8 @@ func TestTargetsKeepTheirVisibility(t *testing.T) {
 				if there != "" {
 					s.AddRepo("me/target", nil, options...)
 				}
-				push := Push{Hub: clientOf(t, s), Repo: "me/target", Private: source.private}
+				said := ""
+				push := Push{Hub: clientOf(t, s), Repo: "me/target", Private: source.private, Decided: func(_ string, v Visibility) { said = v.String() }}
 				if source.m.Origin != nil {
 					source.m.Origin.Endpoint = s.URL
 				}
@@ -165,6 +167,9 @@ func TestTargetsKeepTheirVisibility(t *testing.T) {
 					if e := (*VisibilityError)(nil); errors.As(err, &e) != refused || !refused && err != nil {
 						t.Fatalf("got %v, want it refused: %v", err, refused)
 					}
+				}
+				if stays := strings.Contains(said, "stays private"); said == "" || stays != (source.open && there == "private") {
+					t.Errorf("the run says that the target %s", said)
 				}
 				if there == "" && s.IsPrivate("me/target") == source.open {
 					t.Errorf("the new target is private: %v", !source.open)
