@@ -153,6 +153,8 @@ func (o *Original) weightsFate(name string) (f Fate, why string) {
 		return Lost, "weights of " + part + " that aren't safetensors under the usual names"
 	case isNext && isFound(name):
 		return Lost, "other weights under a name that libraries look for"
+	case training.MatchString(name):
+		return Left, "left by a training"
 	case isNext && IsLoaded(name), repeats(name):
 		return Left, "weights in another form"
 	case IsLoaded(name) && o.paths[dir+"/"+names.Config]:
@@ -163,14 +165,15 @@ func (o *Original) weightsFate(name string) (f Fate, why string) {
 	return Lost, "other weights, which the model's class or own code may open"
 }
 
-// anotherForm matches the paths of weights in another form than transformers opens, and of what a
-// training leaves.
-var anotherForm = regexp.MustCompile(`(?i)(^|/)((onnx|openvino|coreml|metal|tflite|gguf|runs|` +
-	`checkpoint-\d+|global_step\d+)/|(training_args|optimizer|scheduler|scaler|rng_state\w*|` +
-	`random_states_\d+|openvino_\w+)\.\w+$)`)
+// anotherForm matches the paths of weights in another form than transformers opens.
+var anotherForm = regexp.MustCompile(
+	`(?i)(^|/)((onnx|openvino|coreml|metal|tflite|gguf)/|openvino_\w+\.\w+$)`)
 
-// repeats reports whether weights repeat the model for other programs than those of Python, or
-// belong to its training.
+// training matches the paths of what a training leaves: logs, checkpoints, and its state.
+var training = regexp.MustCompile(`(?i)(^|/)((runs|checkpoint-\d+|global_step\d+)/|` +
+	`(training_args|optimizer|scheduler|scaler|rng_state\w*|random_states_\d+)\.\w+$)`)
+
+// repeats reports whether weights repeat the model for other programs than those of Python.
 func repeats(name string) bool {
 	isPythons := IsSafetensors(name) || IsPickle(name) || isOf(".npy.npz.", name)
 	return !isPythons || anotherForm.MatchString(name)

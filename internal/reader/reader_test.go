@@ -114,6 +114,19 @@ func TestFates(t *testing.T) {
 	}
 }
 
+// TestTrainingState checks that what a training leaves isn't called weights.
+func TestTrainingState(t *testing.T) {
+	o := NewOriginal(catalog.Transformers, "", nil, []string{"model.safetensors"})
+	for name, want := range map[string]string{
+		"optimizer.pt": "left by a training", "rng_state.pth": "left by a training", "training_args.bin": "left by a training",
+		"scheduler.pt": "left by a training", "checkpoint-7/pytorch_model.bin": "left by a training", "pytorch_model.bin": "weights in another form",
+	} {
+		if fate, why := o.Fate(name); fate != Left || why != want {
+			t.Errorf("%s: fate %d, %s", name, fate, why)
+		}
+	}
+}
+
 // TestCantFill checks that no dict can have a module that a loader can't fill, as a unit or as a
 // part of one. An Embedding can be a unit of its own.
 func TestCantFill(t *testing.T) {
