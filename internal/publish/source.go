@@ -12,12 +12,16 @@ import (
 	"github.com/df11-convert/df11-convert/internal/plan"
 )
 
-// SourceTargetError says that the result would take the place of its source.
-type SourceTargetError struct{ Target string }
+// SourceTargetError says that the result would take the place of its source. Flag is the one that
+// chooses another target.
+type SourceTargetError struct{ Target, Flag string }
 
 func (e *SourceTargetError) Error() string {
 	return fmt.Sprintf("%s is the source's own: its files would be replaced", e.Target)
 }
+
+// Hint says what to do about it.
+func (e *SourceTargetError) Hint() string { return "choose another target with " + e.Flag }
 
 // RefuseSource refuses to write the result to a folder of a local source, by whatever path: what is
 // there is part of the source. A single ComfyUI file may lie next to its source, whose name it
@@ -37,7 +41,7 @@ func RefuseSource(m *model.Model, p *plan.Plan, out string) error {
 	for _, ours := range foldersOf(out, append(written, p.ConfigPath())) {
 		if slices.ContainsFunc(theirs,
 			func(own os.FileInfo) bool { return os.SameFile(ours, own) }) {
-			return &SourceTargetError{out}
+			return &SourceTargetError{out, "-o"}
 		}
 	}
 	return nil
