@@ -165,6 +165,14 @@ func (o *Options) part() spans.Part { return spans.Part{I: o.Part, N: o.Parts} }
 // checkTarget checks what can be known of the target without a Hub, and turns the Hub's addresses
 // into repo ids.
 func (o *Options) checkTarget() (err error) {
+	switch o.Visibility {
+	case "", Private, Public:
+	default:
+		return usage.Errorf("visibility %q: want %q or %q", o.Visibility, Private, Public)
+	}
+	if o.Disk < 0 {
+		return usage.Errorf("--disk can't be negative")
+	}
 	if !o.Push && (o.Repo != "" || o.Visibility != "" || o.Branch != "") {
 		return usage.Errorf("--repo-id, --revision, --private and --public need --push")
 	}

@@ -7,6 +7,7 @@ import (
 	"runtime"
 	"runtime/debug"
 	"strings"
+	"sync"
 
 	"github.com/KimMachineGun/automemlimit/memlimit"
 
@@ -30,6 +31,9 @@ type session struct {
 // begin divides the memory by kind, such as [budget.ForReading]. Close the session.
 func (m Means) begin(kind func(total int64, workers int) budget.Memory) (*session, error) {
 	m.complete()
+	if err := m.check(); err != nil {
+		return nil, err
+	}
 	shares, err := m.divide(kind)
 	if err != nil {
 		return nil, err
@@ -37,6 +41,20 @@ func (m Means) begin(kind func(total int64, workers int) budget.Memory) (*sessio
 	s := &session{Means: m, shares: shares, counters: new(progress.Counters)}
 	s.restore = limitCollector(shares)
 	return s, nil
+}
+
+// check refuses what no caller can mean. A value that's only misspelled must never be taken for
+// another one.
+func (m *Means) check() error {
+	switch m.GPU {
+	case "", verify.GPUAuto, verify.GPURequire, verify.GPUOff:
+	default:
+		return usage.Errorf("--gpu %s: want auto, require, or off", m.GPU)
+	}
+	if m.Workers < 0 || m.Memory < 0 || m.Hubs != nil && m.Hubs.RateLimit < 0 {
+		return usage.Errorf("workers, memory, and rates can't be negative")
+	}
+	return nil
 }
 
 func (m *Means) complete() {
@@ -80,16 +98,36 @@ func (m *Means) divide(kind func(total int64, workers int) budget.Memory) (budge
 // run often, because the heap is mostly buffers, which it doesn't scan.
 const garbagePercent = 25
 
+// collector counts the calls that limit the garbage collector of this process, and knows its limits
+// before the first of them.
+var collector struct {
+	sync.Mutex
+	calls   int
+	limit   int64
+	percent int
+}
+
 // limitCollector makes the garbage collector keep the heap within its share, and returns how to undo
-// that. Without a budget it does nothing.
+// that. Of calls at once, the last one to begin decides, and the last one to end restores. Without a
+// budget it does nothing.
 func limitCollector(m budget.Memory) (restore func()) {
 	if m.Budget == 0 {
 		return func() {}
 	}
+	c := &collector
+	c.Lock()
+	defer c.Unlock()
 	limit, percent := debug.SetMemoryLimit(m.Heap), debug.SetGCPercent(garbagePercent)
+	if c.calls++; c.calls == 1 {
+		c.limit, c.percent = limit, percent
+	}
 	return func() {
-		debug.SetMemoryLimit(limit)
-		debug.SetGCPercent(percent)
+		c.Lock()
+		defer c.Unlock()
+		if c.calls--; c.calls == 0 {
+			debug.SetMemoryLimit(c.limit)
+			debug.SetGCPercent(c.percent)
+		}
 	}
 }
 

@@ -25,7 +25,8 @@ func TestMemoryLimit(t *testing.T) {
 	}
 	f := Means{Workers: 64, Memory: 256 << 20}
 	m, err := f.divide(budget.ForReading)
-	if limitCollector(m); err != nil || debug.SetMemoryLimit(-1) != 240<<20 {
+	defer limitCollector(m)()
+	if err != nil || debug.SetMemoryLimit(-1) != 240<<20 {
 		t.Error(debug.SetMemoryLimit(-1), err)
 	}
 	for _, memory := range []int64{1, 1 << 20, budget.LeastMemory - 1} {

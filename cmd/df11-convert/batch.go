@@ -128,6 +128,9 @@ func (f *convertFlags) models(ctx context.Context, u *ui, list string) ([]listed
 	if err := distinct(models, me); err != nil {
 		return nil, err
 	}
+	for i, m := range models {
+		models[i].repo = m.target(me)
+	}
 	if !part.Whole() {
 		models = slice(models, part)
 	}

@@ -36,6 +36,8 @@ type listedModel struct {
 	Private   *bool
 	License   string
 	Expect    string
+
+	repo string // the whole name of the target; "" if it isn't known before a run
 }
 
 // UnmarshalYAML reads an entry: a source alone, or the members of the schema.

@@ -39,8 +39,9 @@ type publication struct {
 	Published   *time.Time `json:"published,omitempty"` // the target's newest commit
 	Error       *failure   `json:"error,omitempty"`
 
-	err   error // Error as a value
-	final bool  // no run would change the target
+	err   error  // Error as a value
+	repo  string // Target, also if an error came before that was compared
+	final bool   // no run would change the target
 	// the target was made by other rules than this program's
 	otherRules bool
 	// limits for what a conversion reads and publishes, in bytes
@@ -157,6 +158,7 @@ func (f *convertFlags) survey(ctx context.Context, u *ui, models []listedModel) 
 			return nil, err
 		}
 		p.judge(m, err)
+		p.repo = cmp.Or(p.Target, m.repo)
 		found = append(found, p)
 	}
 	return found, nil

@@ -60,8 +60,8 @@ func (f *pageFlags) write(u *ui, list string, found []publication,
 	if err := os.Mkdir(f.badges, 0o777); err != nil && !errors.Is(err, fs.ErrExist) {
 		return err
 	}
-	for _, m := range models {
-		name := strings.ReplaceAll(choose(m.Target.Name != "", m.Target, m.Source).Name, "/", "--")
+	for i, m := range models {
+		name := strings.ReplaceAll(found[i].repo, "/", "--")
 		if err := disk.WriteFile(filepath.Join(f.badges, name+".svg"), m.Badge()); err != nil {
 			return err
 		}
