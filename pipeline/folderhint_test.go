@@ -1,6 +1,7 @@
 package pipeline
 
 import (
+	"errors"
 	"io/fs"
 	"strings"
 	"syscall"
@@ -17,7 +18,7 @@ func TestFolderHints(t *testing.T) {
 		&fs.PathError{Err: syscall.EACCES}, &fs.PathError{Err: syscall.ENOTDIR}, fs.ErrInvalid} {
 		for kind, flag := range map[string]string{disk.Output: "-o", disk.Work: "--work-dir"} {
 			hint := ErrorOf(&disk.Error{Kind: kind, Folder: "x", Err: err}).Hint
-			if !strings.Contains(hint, flag) || strings.Contains(hint, "wait") != (err == disk.ErrLocked) {
+			if !strings.Contains(hint, flag) || strings.Contains(hint, "wait") != errors.Is(err, disk.ErrLocked) {
 				t.Errorf("%s, %v: %s", kind, err, hint)
 			}
 		}
