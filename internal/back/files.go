@@ -125,6 +125,8 @@ func (c *Checker) CompareFiles(ctx context.Context, deep bool) error {
 		want, isWanted := wanted[f.Path]
 		switch {
 		case compared[f.Path]:
+		case f.Path == names.Manifest && c.describesOther():
+			c.differs(f.Path, Changed)
 		case slices.Contains(unknown, f.Path):
 			c.NotCompared = append(c.NotCompared, f.Path)
 		case !isWanted:
@@ -157,6 +159,20 @@ func (c *Checker) CompareFiles(ctx context.Context, deep bool) error {
 		return c.component
 	}
 	return nil
+}
+
+// describesOther reports whether the manifest has another size or header for a weight file of the
+// original than the original itself, or a file that it lacks. A decoding would go by that.
+func (c *Checker) describesOther() bool {
+	if c.DF11.Manifest == nil || c.IsOfOther() { // the pair's verdict says that
+		return false
+	}
+	files := c.Model.Files()
+	return slices.ContainsFunc(c.DF11.Manifest.Source.Files, func(f metadata.SourceFile) bool {
+		i := slices.IndexFunc(files, func(w model.File) bool { return w.Path == f.Path })
+		return i < 0 || files[i].Size != f.Size ||
+			f.Header != "" && f.Header != string(files[i].Header.Raw)
+	})
 }
 
 // addMissing finds the original's files that the model lacks, whatever the reason, and those that a
