@@ -113,8 +113,13 @@ func (w *watched) RoundTrip(r *http.Request) (*http.Response, error) {
 
 // TestAsFastAsTheLine converts over lines of known speed, in virtual time, in which processors and
 // disks are infinitely fast. Reading, encoding, and uploading overlap so well that the time is that of
-// the slower direction, whatever the size of the files and the latency.
+// the slower direction, whatever the size of the files and the latency: 1.01 to 1.04 as a rule, and
+// up to 1.06 by the order in which goroutines happen to run, which the race detector changes. The
+// bound is for faults of design: one upload too few at once costs 0.4.
 func TestAsFastAsTheLine(t *testing.T) {
+	if testing.Short() {
+		t.Skip("NOT TESTED: in short runs, such as those for races, how fast a line is used")
+	}
 	for _, l := range lines(1_000_000, 690_000, 0, 200*time.Millisecond) {
 		if l.shape == shapes[1].name && l.latency == 0 {
 			continue // easier than the rest
@@ -124,7 +129,7 @@ func TestAsFastAsTheLine(t *testing.T) {
 				wall, alone := l.convert(t, hubtest.InMemory("https://hub.test", "https://storage.test"))
 				ratio := (wall - questions*l.latency).Seconds() / alone.Seconds()
 				t.Logf("%.3f: %v, the slower line alone takes %v", ratio, wall, alone)
-				if ratio > 1.05 {
+				if ratio > 1.1 {
 					t.Error("too slow")
 				}
 			})
