@@ -48,7 +48,7 @@ assemble() {
     log=$("$1" -v -arch "$target" -o "$work/kernel.cubin" "$2" 2>&1) || fail "ptxas for $target: $log"
     spilled='no spilled registers'
     if grep -qE '[1-9][0-9]* bytes spill' <<<"$log"; then # on Volta, ptxas 12.9 spills 16 bytes of decode_picked: right, but slower
-      [[ $target = sm_7[02] ]] && ! grep -E '[3-9][0-9] bytes spill|[0-9]{3,} bytes spill' <<<"$log" || fail "registers spill on $target"
+      if [[ $target != sm_7[02] ]] || grep -E '[3-9][0-9] bytes spill|[0-9]{3,} bytes spill' <<<"$log"; then fail "registers spill on $target"; fi
       spilled='a few spilled registers'
     fi
     for entry in decode_tiles decode_picked; do
