@@ -17,6 +17,7 @@ import (
 	"github.com/df11-convert/df11-convert/internal/human"
 	"github.com/df11-convert/df11-convert/internal/plan"
 	"github.com/df11-convert/df11-convert/internal/testing/world"
+	"github.com/df11-convert/df11-convert/pipeline"
 )
 
 // expertsHeading begins the part of docs/fits.md about mixtures of experts.
@@ -98,8 +99,8 @@ func expertRow(t *testing.T, m *expertModel) (row string, percent int64) {
 			Bytes int64        `json:"output_bytes"`
 			Loads plan.Verdict `json:"loads"`
 		} `json:"for_dfloat11"`
-		Readers []plan.Reader `json:"readers"`
-		GPUs    []fits.Fit    `json:"gpus"`
+		Readers []plan.Reader  `json:"readers"`
+		GPUs    []pipeline.Fit `json:"gpus"`
 	}
 	world.Must(t, json.Unmarshal([]byte(must(t, "plan", dir, "--json", "--sample-bytes", "0")), &doc))
 	percent = 100 - 100*doc.DF11.Bytes/doc.BF16
@@ -111,17 +112,17 @@ func expertRow(t *testing.T, m *expertModel) (row string, percent int64) {
 	if doc.Official != nil {
 		official = fmt.Sprintf("%s, as %s", doc.Official.Loads, human.Bytes(doc.Official.Bytes))
 	}
-	smallest := func(holds func(fits.Fit) bool) string {
+	smallest := func(holds func(pipeline.Fit) bool) string {
 		for _, g := range doc.GPUs {
 			if holds(g) {
-				return g.String()
+				return fits.Fit(g).String()
 			}
 		}
 		return "–"
 	}
 	return fmt.Sprintf("| %s | %s | %s | %d%% | %d | %s | %s | %s | %s | %s |\n", m.name, human.Bytes(doc.BF16),
 		human.Bytes(doc.DF11.Bytes), percent, doc.Files, verdict(plan.OwnReader), official,
-		smallest(func(g fits.Fit) bool { return g.BF16 }), smallest(func(g fits.Fit) bool { return g.DF11 }),
+		smallest(func(g pipeline.Fit) bool { return g.BF16 }), smallest(func(g pipeline.Fit) bool { return g.DF11 }),
 		m.source), percent
 }
 

@@ -8,10 +8,10 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/df11-convert/df11-convert/internal/budget"
 	"github.com/df11-convert/df11-convert/internal/hubtest"
 	"github.com/df11-convert/df11-convert/internal/human"
 	"github.com/df11-convert/df11-convert/internal/testing/world"
+	"github.com/df11-convert/df11-convert/pipeline"
 )
 
 // TestPrintedLimitsAreEnough checks that a minimum is large enough as it's printed, and hardly too
@@ -35,7 +35,7 @@ func TestPlanAndConvertAgreeOnTheDisk(t *testing.T) {
 	local := filepath.Join(t.TempDir(), "local")
 	llama(t, local, "BF16", 0, "")
 	for _, source := range []string{"org/model", local} {
-		var doc struct{ Needs budget.Needs }
+		var doc struct{ Needs pipeline.Needs }
 		world.Must(t, json.Unmarshal([]byte(must(t, "plan", source, "--json", "--memory", "64MiB")), &doc))
 		folder, push := doc.Needs.DiskFolderLeast, doc.Needs.DiskLeast
 		if n := doc.Needs; n.Disk < folder || n.DiskPush < push {

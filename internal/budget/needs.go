@@ -14,21 +14,21 @@ import (
 type Needs struct {
 	// Download and Upload are bytes that cross the network. Download is 0 for a local source.
 	// Upload assumes a push.
-	Download int64 `json:"download_bytes"`
-	Upload   int64 `json:"upload_bytes"`
+	Download int64
+	Upload   int64
 	// Disk bounds a conversion into a folder, including the folder's files. DiskPush bounds one
 	// with only --push, if the Hub copies no file from repo to repo itself. Both take the sizes of
 	// finished files from the estimate.
-	Disk     int64 `json:"disk_bytes"`
-	DiskPush int64 `json:"disk_push_bytes"`
+	Disk     int64
+	DiskPush int64
 	// DiskLeast is the smallest --disk that works with only --push, and what must be free.
 	// DiskFolderLeast is the smallest --disk that works for a folder, whose own files don't count.
 	// DiskFolderFree is what must be free for a folder, with its files.
-	DiskLeast       int64 `json:"disk_least_bytes"`
-	DiskFolderLeast int64 `json:"disk_folder_least_bytes"`
-	DiskFolderFree  int64 `json:"disk_folder_free_bytes"`
+	DiskLeast       int64
+	DiskFolderLeast int64
+	DiskFolderFree  int64
 	// Memory bounds buffers, tables, and spools in memory.
-	Memory int64 `json:"memory_bytes"`
+	Memory int64
 }
 
 // Budget is what a conversion may use.

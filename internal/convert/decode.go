@@ -31,16 +31,16 @@ type PairOptions struct {
 
 // DecodeReport says what was written.
 type DecodeReport struct {
-	Model  string `json:"model"`
-	Folder string `json:"folder"`
-	Files  int    `json:"files"`
-	Bytes  int64  `json:"bytes"`
+	Model  string
+	Folder string
+	Files  int
+	Bytes  int64
 	// Consulted says that headers and hashes came from the original, not from the manifest.
-	Consulted bool `json:"original_consulted"`
+	Consulted bool
 	// Index is the index in the folder. It says the same as the original's, and may not be a copy.
-	Index string `json:"index,omitempty"`
+	Index string
 	// NotRestored lists files of the original that are neither written nor in the DF11 model.
-	NotRestored []string `json:"not_restored,omitempty"`
+	NotRestored []string
 }
 
 // Decode writes the original weight files again. A file gets its name only if its SHA-256 is the

@@ -37,46 +37,46 @@ func Cheapest(p back.Pair) Level {
 
 // VerifyReport is what a verification found.
 type VerifyReport struct {
-	Model   string `json:"model"`
-	Commit  string `json:"commit,omitempty"`
-	Against string `json:"against,omitempty"`
+	Model   string
+	Commit  string
+	Against string
 	// AgainstCommit is the original's commit, or "" for a local original. AgainstOnMain says
 	// whether main has the same weight files. It's set only if the model itself named the original.
-	AgainstCommit string `json:"against_commit,omitempty"`
-	AgainstOnMain *bool  `json:"against_on_main,omitempty"`
+	AgainstCommit string
+	AgainstOnMain *bool
 	// AgainstFile is the one weight file of the original, if its name is unusual. Component is the
 	// folder of a pipeline.
-	AgainstFile string         `json:"against_file,omitempty"`
-	Component   string         `json:"component,omitempty"`
-	Layout      catalog.Layout `json:"layout"`
-	Level       Level          `json:"level"`
-	OK          bool           `json:"-"` // no fault in the model or the pair
-	Equal       Equality       `json:"equal"`
+	AgainstFile string
+	Component   string
+	Layout      catalog.Layout
+	Level       Level
+	OK          bool // no fault in the model or the pair
+	Equal       Equality
 	Faults
 	back.Checked
 	// TensorsLeftOut are the names of the original's tensors that no conversion stores, because they
 	// are of other models.
-	TensorsLeftOut []string `json:"tensors_left_out,omitempty"`
+	TensorsLeftOut []string
 	// Weights counts the weights of units in DF11, all compared or hashed. It's 0 if the level does
 	// neither, or if an earlier check found a fault.
-	Weights int64 `json:"weights"`
-	Files   int   `json:"files_rebuilt,omitempty"`
+	Weights int64
+	Files   int
 	// Published says that the SHA-256 of every rebuilt file was published, not computed here.
-	Published bool `json:"sha256_published,omitempty"`
+	Published bool
 	// Verified says what compared the weights; nil if the level doesn't.
-	Verified []metadata.Verification `json:"verified,omitempty"`
+	Verified []metadata.Verification
 }
 
 // Faults are what is wrong, by subject, as far as the level goes.
 type Faults struct {
-	Damage     error `json:"-"` // of the model alone; nil: none
-	Difference error `json:"-"` // of the pair; nil: none
+	Damage     error // of the model alone; nil: none
+	Difference error // of the pair; nil: none
 	// MadeFrom is the original that the manifest names, if the pair differs and the manifest lists
 	// other source files than the pair's original has. Otherwise it's "".
-	MadeFrom string `json:"made_from,omitempty"`
+	MadeFrom string
 	// FilesCompared says that all files next to the weights were compared. Those that differ are in
 	// Beside.
-	FilesCompared bool `json:"-"`
+	FilesCompared bool
 }
 
 // first returns the fault of the model, or else that of the pair.

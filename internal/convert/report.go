@@ -12,83 +12,83 @@ import (
 
 // A Report is the outcome of a conversion.
 type Report struct {
-	Source   Source   `json:"source"`
-	Target   Target   `json:"target"`
-	Sizes    Sizes    `json:"sizes"`
-	Made     Made     `json:"made"`
-	Verified Verified `json:"verified"`
+	Source   Source
+	Target   Target
+	Sizes    Sizes
+	Made     Made
+	Verified Verified
 	// Note says what large share stays BF16; the caller knows the plan.
-	Note string `json:"note,omitempty"`
+	Note string
 	// Left lists the files of a local source that weren't copied, because no reader of the model
 	// opens them.
-	Left []string `json:"left,omitempty"`
+	Left []string
 }
 
 // A Source is what was converted.
 type Source struct {
-	Name   string `json:"name"`
-	Commit string `json:"commit,omitempty"`
+	Name   string
+	Commit string
 	// Original is the Hub repo that the weights are those of, and OriginalCommit its commit. Both
 	// are "" if that wasn't compared. Equal counts the files of a local source that were compared.
-	Original       string `json:"original,omitempty"`
-	OriginalCommit string `json:"original_commit,omitempty"`
-	Equal          int    `json:"equal_files,omitempty"`
+	Original       string
+	OriginalCommit string
+	Equal          int
 }
 
 // A Target is where the result is.
 type Target struct {
-	Folder string `json:"folder,omitempty"`
-	Repo   string `json:"repo,omitempty"`
-	URL    string `json:"url,omitempty"`
+	Folder string
+	Repo   string
+	URL    string
 	// Commit is the commit of Repo that holds the finished result. ManifestSHA256 identifies all of
 	// its bytes.
-	Commit         string `json:"commit,omitempty"`
-	ManifestSHA256 string `json:"manifest_sha256,omitempty"`
+	Commit         string
+	ManifestSHA256 string
 	// Part is set if the run made only a part, and the repo isn't finished.
-	Part string `json:"part,omitempty"`
+	Part string
 }
 
 // Sizes compare source and result.
 type Sizes struct {
 	// BF16 is the size of the source's weights, but for those that are left out, counting F32 weights
 	// as BF16. F32 is their size as stored. It's 0 if no weight is F32.
-	BF16    int64   `json:"bf16_bytes"`
-	F32     int64   `json:"f32_bytes,omitempty"`
-	DF11    int64   `json:"df11_bytes"` // output weights
-	Ratio   float64 `json:"ratio"`      // DF11 by BF16
-	Units   int     `json:"units"`
-	Weights int64   `json:"weights"` // in units
-	Bits    int64   `json:"exponent_bits"`
+	BF16    int64
+	F32     int64
+	DF11    int64   // output weights
+	Ratio   float64 // DF11 by BF16
+	Units   int
+	Weights int64 // in units
+	Bits    int64
 }
 
 // Made says what the result is like, and what this run did for it.
 type Made struct {
-	Files int `json:"files"`
+	Files int
 	// Now counts the files that this run made; the others were there.
-	Now         int             `json:"files_made"`
-	UnitsBF16   []metadata.Unit `json:"units_bf16,omitempty"`
-	TiesBroken  []string        `json:"limiter_ties,omitempty"`
-	Differences []string        `json:"differences,omitempty"`
-	Warnings    []string        `json:"warnings,omitempty"`
+	Now         int
+	UnitsBF16   []metadata.Unit
+	TiesBroken  []string
+	Differences []string
+	Warnings    []string
 	// Seconds is the wall time. Stages says what each stage did.
-	Seconds float64          `json:"seconds,omitempty"`
-	Stages  []progress.Total `json:"stages,omitempty"`
+	Seconds float64
+	Stages  []progress.Total
 }
 
 // Verified is what this run has verified. A conversion with a difference fails.
 type Verified struct {
 	// Weights counts the weights of units that were compared with the source, or that lie in source
 	// files whose rebuilt SHA-256 was right. Rebuilt counts those files.
-	Weights int64 `json:"weights"`
-	Rebuilt int   `json:"files_rebuilt,omitempty"`
+	Weights int64
+	Rebuilt int
 	// By says what decoded and compared them.
-	By []metadata.Verification `json:"by,omitempty"`
+	By []metadata.Verification
 	// Earlier counts the weights in files that this run took over from the run that verified them.
-	Earlier int64 `json:"weights_earlier,omitempty"`
+	Earlier int64
 	// Now is false if the run took files of an earlier run without verifying them.
-	Now bool `json:"by_this_run"`
+	Now bool
 	// UpToDate says that this run found everything done and published, and looked no further.
-	UpToDate bool `json:"-"`
+	UpToDate bool
 }
 
 // SettledReport returns the report of a run that finds its target settled. Its sizes are the

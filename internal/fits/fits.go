@@ -14,20 +14,20 @@ type Weights struct {
 
 // Fit says which forms of a model fit GPUs of one size.
 type Fit struct {
-	N    int64 `json:"n"`   // GPUs that share the model
-	GiB  int64 `json:"gib"` // of each
-	BF16 bool  `json:"bf16_fits"`
-	DF11 bool  `json:"df11_fits"`
+	N    int64 // GPUs that share the model
+	GiB  int64 // of each
+	BF16 bool
+	DF11 bool
 	// The longest context that fits next to the weights, in tokens. It's 0 if the weights don't fit
 	// or the config doesn't say how much a token takes.
-	BF16Context int64 `json:"bf16_context,omitempty"`
-	DF11Context int64 `json:"df11_context,omitempty"`
+	BF16Context int64
+	DF11Context int64
 	// What must fit next to the weights: sequences, each with that many tokens of context. They are 0
 	// if only the weights count, as for a config that doesn't say how much a token takes. Limit is the
 	// largest context that the config allows, or 0 if it doesn't say.
-	Context   int64 `json:"context,omitempty"`
-	Sequences int64 `json:"sequences,omitempty"`
-	Limit     int64 `json:"context_limit,omitempty"`
+	Context   int64
+	Sequences int64
+	Limit     int64
 }
 
 // String returns "24 GB" or "8 × 80 GB". Makers count memory in GiB and call it GB.

@@ -3,7 +3,6 @@
 package progress
 
 import (
-	"encoding/json"
 	"io"
 	"slices"
 	"sync"
@@ -67,18 +66,9 @@ func (p *Counters) Count(s Stage, nBytes int64) { p.meters[s].bytes.Add(nBytes) 
 
 // Total is what a stage has done so far. Busy is summed over parallel workers.
 type Total struct {
-	Stage string        `json:"stage"`
-	Bytes int64         `json:"bytes"`
-	Busy  time.Duration `json:"-"`
-}
-
-// MarshalJSON writes the time in seconds.
-func (t Total) MarshalJSON() ([]byte, error) {
-	type plain Total
-	return json.Marshal(struct {
-		plain
-		Busy float64 `json:"busy_seconds"`
-	}{plain(t), t.Busy.Seconds()})
+	Stage string
+	Bytes int64
+	Busy  time.Duration
 }
 
 // Expect names the stages that the run's bytes will pass in addition to Verify. Hash keeps up with the
