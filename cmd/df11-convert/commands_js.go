@@ -9,6 +9,7 @@ import (
 
 	"github.com/df11-convert/df11-convert/internal/address"
 	"github.com/df11-convert/df11-convert/internal/names"
+	"github.com/df11-convert/df11-convert/internal/usage"
 )
 
 // patience is a visitor's, not a batch job's.
@@ -28,7 +29,7 @@ func addressCommand(u *ui) *cobra.Command {
 			switch {
 			case err != nil:
 			case a.Repo == "":
-				err = hinted{usagef("no model is named"), "name a model, such as Qwen/Qwen3-8B"}
+				err = usage.Hinted(usagef("no model is named"), "name a model, such as Qwen/Qwen3-8B")
 			case names.CheckNewRepo(a.Repo) != nil:
 				err = address.NotFound(a.ID())
 			}

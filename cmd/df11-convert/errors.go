@@ -25,16 +25,6 @@ type usageError = usage.Error
 
 func usagef(format string, args ...any) error { return usage.Errorf(format, args...) }
 
-// hinted is an error with a hint.
-type hinted struct {
-	error
-	hint string
-}
-
-func (h hinted) Unwrap() error { return h.error }
-
-func (h hinted) Hint() string { return h.hint }
-
 // wraps reports whether err wraps a T.
 func wraps[T error](err error) bool {
 	_, ok := errors.AsType[T](err)
@@ -98,12 +88,9 @@ func kindOf(err error) kind {
 	return kind{string(name), choose(known, code, exitError)}
 }
 
-// hint returns what you can do about an error, or "". The error's own hint counts before its
-// kind's.
+// hint returns what you can do about an error, or "". Package pipeline knows it, but for the kinds of
+// the command line's own.
 func hint(err error) string {
-	if h, ok := errors.AsType[hinted](err); ok {
-		return h.hint
-	}
 	for _, k := range ownKinds {
 		if k.is(err) {
 			return k.hint

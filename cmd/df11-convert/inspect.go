@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"io"
-	"path/filepath"
 
 	"github.com/spf13/cobra"
 
@@ -34,8 +33,8 @@ models. It verifies nothing. To see what a BF16 model would become, use plan.`,
 }
 
 func runInspect(ctx context.Context, u *ui, limits *limitFlags, name, html string) error {
-	if html != "" && filepath.Ext(html) != ".html" { // it could replace weights
-		return usagef("--html %s: want a name that ends in .html", html)
+	if err := checkPage(html); err != nil {
+		return err
 	}
 	r, err := pipeline.Inspect(ctx, name, pipeline.InspectOptions{
 		Means: limits.set(new(sourceFlags).means(u)), Page: html != ""})

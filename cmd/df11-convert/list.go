@@ -19,6 +19,7 @@ import (
 	"github.com/df11-convert/df11-convert/internal/disk"
 	"github.com/df11-convert/df11-convert/internal/names"
 	"github.com/df11-convert/df11-convert/internal/spans"
+	"github.com/df11-convert/df11-convert/internal/usage"
 	"github.com/df11-convert/df11-convert/pipeline"
 )
 
@@ -124,7 +125,7 @@ func readList(file string) ([]listedModel, error) {
 		}
 	}
 	if err != nil {
-		return nil, hinted{usagef("%s: %w", file, err), listHint}
+		return nil, usage.Hinted(usagef("%s: %w", file, err), listHint)
 	}
 	return models, nil
 }
@@ -174,8 +175,8 @@ func distinct(models []listedModel, me string) error {
 		target := m.target(me)
 		key := strings.ToLower(target)
 		if other := seen[key]; other != "" {
-			return hinted{usagef("%s and %s have the same target, %s", other, m.spec(), target),
-				"give each its own target with repo-id in the list"}
+			return usage.Hinted(usagef("%s and %s have the same target, %s", other, m.spec(), target),
+				"give each its own target with repo-id in the list")
 		}
 		seen[key] = m.spec()
 	}

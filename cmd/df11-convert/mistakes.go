@@ -19,13 +19,13 @@ func wrongCommand(root *cobra.Command, word string) error {
 		return nil
 	}
 	if similar := root.SuggestionsFor(word); len(similar) > 0 {
-		return hinted{usagef("unknown command %q", word), "did you mean: df11-convert " + similar[0]}
+		return usage.Hinted(usagef("unknown command %q", word), "did you mean: df11-convert "+similar[0])
 	}
 	if hint := elsewhere[word]; hint != "" {
-		return hinted{usagef("unknown command %q", word), hint}
+		return usage.Hinted(usagef("unknown command %q", word), hint)
 	}
-	return hinted{usagef("%q isn't a command, a file or folder, or a Hub id such as org/name",
-		word), "list the commands with: df11-convert --help"}
+	return usage.Hinted(usagef("%q isn't a command, a file or folder, or a Hub id such as org/name",
+		word), "list the commands with: df11-convert --help")
 }
 
 // wrongFlag explains an error in the flags.
@@ -35,7 +35,7 @@ func wrongFlag(c *cobra.Command, err error) error {
 	}
 	if missing, ok := errors.AsType[*pflag.NotExistError](err); ok {
 		if hint := flagHint(c, missing.GetSpecifiedName()); hint != "" {
-			return hinted{usage.Of(err), hint}
+			return usage.Hinted(usage.Of(err), hint)
 		}
 	}
 	return usage.Of(err)

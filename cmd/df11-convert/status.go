@@ -98,7 +98,7 @@ code is 0 if batch has nothing to do and every model is as expected, else 1.`,
 }
 
 func runStatus(ctx context.Context, u *ui, f *convertFlags, pages pageFlags, list string) error {
-	if err := pages.check(); err != nil {
+	if err := checkPage(pages.html); err != nil {
 		return err
 	}
 	if o, err := f.options(u); err != nil {

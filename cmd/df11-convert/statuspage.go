@@ -28,9 +28,10 @@ func (f *pageFlags) register(p *pflag.FlagSet) {
 		"write a badge for each model to this `folder`, as ORG--NAME.svg")
 }
 
-func (f *pageFlags) check() error {
-	if f.html != "" && filepath.Ext(f.html) != ".html" { // it could replace the list
-		return usagef("--html %s: want a name that ends in .html", f.html)
+// checkPage checks the file of --html; "" is none.
+func checkPage(html string) error {
+	if html != "" && filepath.Ext(html) != ".html" { // it could replace weights, or the list
+		return usagef("--html %s: want a name that ends in .html", html)
 	}
 	return nil
 }
