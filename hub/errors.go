@@ -3,6 +3,7 @@ package hub
 import (
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/df11-convert/df11-convert/hub/internal/wire"
 )
@@ -123,6 +124,10 @@ var (
 // Culprit says what a failure is about, if it says nothing about the repo that was asked for: "the
 // network", "the Hub", or "the token". Otherwise it returns "".
 func Culprit(err error) string { return wire.Culprit(err) }
+
+// Away returns how long what Culprit names had been failing when err was returned: waiting for its
+// end needn't last that much longer.
+func Away(err error) time.Duration { return wire.Away(err) }
 
 // Hint returns the next step for the user in one or two sentences, or "" if there is none.
 func Hint(err error) string { return wire.Hint(err) }

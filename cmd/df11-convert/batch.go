@@ -221,7 +221,7 @@ func (f *convertFlags) convertAll(ctx context.Context, u *ui, models []listedMod
 }
 
 // outageWaits are the waits between tries of one model while the network, the Hub, or the token
-// fails: five minutes in all, as for a single request.
+// fails: five minutes in all, as for a single request. What its requests have waited counts.
 var outageWaits = []time.Duration{10 * time.Second, 20 * time.Second, 30 * time.Second,
 	time.Minute, time.Minute, time.Minute, time.Minute}
 
@@ -230,18 +230,25 @@ var outageWaits = []time.Duration{10 * time.Second, 20 * time.Second, 30 * time.
 // there, because the Hub has just listed it.
 func (f *convertFlags) patiently(ctx context.Context, u *ui, worked, found bool,
 	try func() error) error {
+	var waited, patience time.Duration
+	for _, d := range outageWaits {
+		patience += d
+	}
 	for i := 0; ; i++ {
 		err := try()
+		waited = max(waited, hub.Away(err))
 		about := hub.Culprit(err)
 		if found && errors.Is(err, hub.ErrNotFound) {
 			about = "the Hub"
 		}
-		if about == "" || !worked || i == len(outageWaits) || ctx.Err() != nil {
+		if about == "" || !worked || waited >= patience || ctx.Err() != nil {
 			return err
 		}
-		u.say("waiting %s, because %s fails, not the model: %s", outageWaits[i], about, brief(err))
+		d := outageWaits[min(i, len(outageWaits)-1)]
+		u.say("waiting %s, because %s fails, not the model: %s", d, about, brief(err))
+		waited += d
 		select {
-		case <-time.After(outageWaits[i]):
+		case <-time.After(d):
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		}

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"net/http"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -14,6 +15,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
@@ -226,65 +228,70 @@ func TestModelsKeepTheirSlice(t *testing.T) {
 	}
 }
 
-// TestAnOutageIsNotTheModelsFault checks a list during which the network, the Hub, or the token
-// fails for a while, from the first commit on: no model fails, and a second run has nothing to do.
-// If it fails for ever, the list ends, and the report has what was published and what wasn't tried.
+// TestAnOutageIsNotTheModelsFault checks a list during which the network, the Hub, or the token fails
+// from the second model's first weight on. If that lasts four minutes, no model fails. If it lasts for
+// ever, the list ends after five minutes, whatever the model's own requests have waited, and the
+// report has what was published and what wasn't tried.
 func TestAnOutageIsNotTheModelsFault(t *testing.T) {
-	waits := outageWaits
-	t.Cleanup(func() { outageWaits = waits })
-	outageWaits = slices.Repeat([]time.Duration{time.Millisecond}, 5)
 	page := hubtest.Header{"Content-Type": "text/html"}
+	cut := func(*hubtest.Exchange) { panic(http.ErrAbortHandler) }
 	for name, c := range map[string]struct {
+		host   string // "" is any
 		answer hubtest.Action
 		code   int
 		ends   bool // the list, if it lasts for ever
 	}{
-		"login page":       {hubtest.Status(200, page, "<html>"), exitError, true},
-		"login page, 403":  {hubtest.Status(403, page, "<html>"), exitError, true},
-		"empty answers":    {hubtest.Status(200, nil, ""), exitError, true},
-		"token refused":    {hubtest.Error(401, "", "Invalid credentials in Authorization header"), exitAuth, true},
-		"no repo is there": {hubtest.Error(404, "RepoNotFound", "Repository not found"), exitError, false},
+		"login page":       {"", hubtest.Status(200, page, "<html>"), exitError, true},
+		"login page, 403":  {"", hubtest.Status(403, page, "<html>"), exitError, true},
+		"empty answers":    {"hub.test", hubtest.Status(200, nil, ""), exitError, true},
+		"token refused":    {"hub.test", hubtest.Error(401, "", "Invalid credentials in Authorization header"), exitAuth, true},
+		"no repo is there": {"hub.test", hubtest.Error(404, "RepoNotFound", "Repository not found"), exitError, false},
+		"503":              {"", hubtest.Status(503, nil, ""), exitError, true},
+		"no connection":    {"", cut, exitError, true},
+		"blocked storage":  {"storage.test", cut, exitError, true},
+		"storage refuses":  {"storage.test", hubtest.Status(403, nil, ""), exitError, true},
 	} {
-		for _, lasts := range []int{5, 1 << 30} {
+		for _, lasts := range []time.Duration{4 * time.Minute, 24 * time.Hour} {
 			t.Run(fmt.Sprint(name, lasts), func(t *testing.T) {
-				s, file := fourModels(t)
-				var begun atomic.Bool
-				var left atomic.Int64
-				left.Store(int64(lasts))
-				s.Inject(hubtest.Fault{Host: hubtest.HostHub, Path: "*", Times: hubtest.Always, Action: func(x *hubtest.Exchange) {
-					if strings.Contains(x.Request.URL.Path, "org/m1") {
-						begun.Store(begun.Load() || strings.Contains(x.Request.URL.Path, "/resolve/") && s.Head("tester/m0-DF11", "main") != "")
-					}
-					if begun.Load() && left.Add(-1) >= 0 {
-						c.answer(x)
+				synctest.Test(t, func(t *testing.T) {
+					s, file := fourModels(t, inMemory)
+					var begun atomic.Int64 // after the start
+					start := time.Now()
+					since := func() time.Duration { return time.Since(start) - time.Duration(begun.Load()) }
+					s.Inject(hubtest.Fault{Path: "*", Times: hubtest.Always, Action: func(x *hubtest.Exchange) {
+						if strings.HasPrefix(x.Request.URL.Path, "/org/m1/resolve/") && s.Head("tester/m0-DF11", "main") != "" {
+							begun.CompareAndSwap(0, int64(max(1, time.Since(start))))
+						}
+						if begun.Load() != 0 && since() < lasts && strings.Contains(x.Request.URL.Host, c.host) {
+							c.answer(x)
+							return
+						}
+						x.Next(x.ResponseWriter)
+					}})
+					found, diag, err := newNight(t, s, file).run(t.Context(), t)
+					if lasts < 5*time.Minute {
+						if err != nil || found.Outcomes[outcomeConverted] != 4 {
+							t.Errorf("%v, %v\n%s", err, found.Outcomes, diag)
+						}
 						return
 					}
-					x.Next(x.ResponseWriter)
-				}})
-				code, text, diag := program(t, "batch", file, "--push", "--work-dir", t.TempDir(), "--json")
-				var doc struct {
-					Outcomes map[string]int
-					Models   []batchResult
-				}
-				world.Must(t, json.Unmarshal([]byte(text), &doc))
-				if lasts == 5 {
-					if code != exitOK || doc.Outcomes[outcomeConverted] != 4 {
-						t.Errorf("exit %d, %v\n%s", code, doc.Outcomes, diag)
+					if err == nil || kindOf(err).code != c.code || len(found.Models) != 4 || found.Outcomes[outcomeFailed] == 0 ||
+						found.Outcomes[outcomeConverted] != 1 || (found.Outcomes[outcomeNotTried] > 0) != c.ends {
+						t.Errorf("%v, %v\n%s", err, found.Outcomes, diag)
 					}
-					return
-				}
-				if code != c.code || len(doc.Models) != 4 || doc.Outcomes[outcomeFailed] == 0 || (doc.Outcomes[outcomeNotTried] > 0) != c.ends {
-					t.Errorf("exit %d, %v\n%s", code, doc.Outcomes, diag)
-				}
+					if took := since().Round(time.Second); c.ends && (took < 5*time.Minute || took > 6*time.Minute) {
+						t.Errorf("ended %v after the last good answer\n%s", took, diag)
+					}
+				})
 			})
 		}
 	}
 }
 
 // fourModels is a Hub with four models, and a list of them.
-func fourModels(t *testing.T) (s *hubtest.Server, list string) {
+func fourModels(t *testing.T, opts ...hubtest.Option) (s *hubtest.Server, list string) {
 	t.Helper()
-	s = startHub(t, "hf_any")
+	s = startHub(t, "hf_any", opts...)
 	var ids []string
 	for i := range 4 {
 		ids = append(ids, fmt.Sprintf("org/m%d", i))

@@ -34,6 +34,7 @@ type Error struct {
 	wait   time.Duration // that the answer asks for
 	timed  bool          // it asks for one
 	lane   lane          // of URL
+	away   time.Duration // how long its host, or at least this request, had failed by then
 }
 
 // Error returns one line, lower case, with what a bug report needs in parentheses. It never shows a

@@ -22,9 +22,12 @@ type Governor struct {
 	hosts map[string]reach
 }
 
-// reach is what is known of a host: whether it has ever served anything, and whether a loop has
-// given up on it since.
-type reach struct{ served, lost bool }
+// reach is what is known of a host: whether it has ever served anything, and when its requests
+// began to fail, and failed last, without one that was served in between.
+type reach struct {
+	served      bool
+	since, last time.Time
+}
 
 // reached notes that a host serves.
 func (g *Governor) reached(host string) {
@@ -33,18 +36,28 @@ func (g *Governor) reached(host string) {
 	g.hosts[host] = reach{served: true}
 }
 
-// lose notes that a loop has given up on a host. Until the host serves again, no other loop waits
-// as long for it.
-func (g *Governor) lose(host string) {
+// longestGap is the longest time between two failures of one outage.
+const longestGap = 3 * time.Minute
+
+// away notes that a request to a host has failed, and returns for how long all of them have. So no
+// loop, and no caller of one, waits again for a host on which another one has given up.
+func (g *Governor) away(host string, now time.Time) time.Duration {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.hosts[host] = reach{g.hosts[host].served, true}
+	h := g.hosts[host]
+	if h.since.IsZero() || now.Sub(h.last) > longestGap {
+		h.since = now
+	}
+	h.last = now
+	g.hosts[host] = h
+	return now.Sub(h.since)
 }
 
-func (g *Governor) reach(host string) reach {
+// hasServed reports whether a host has ever served anything.
+func (g *Governor) hasServed(host string) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	return g.hosts[host]
+	return g.hosts[host].served
 }
 
 type pause struct {

@@ -8,6 +8,7 @@ import (
 	"path"
 	"runtime"
 	"strings"
+	"time"
 )
 
 // withToken are the next steps, by cause, if a token was sent.
@@ -41,6 +42,10 @@ func Culprit(err error) string {
 	}
 	return ""
 }
+
+// Away returns how long what Culprit names had been failing when err was returned, as far as the
+// requests that led to it know: callers that wait for its end needn't wait for that time again.
+func Away(err error) time.Duration { return ErrorOf(err).away }
 
 // Hint returns the next step for the user in one or two sentences, or "" if there is none.
 func Hint(err error) string {

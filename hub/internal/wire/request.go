@@ -91,18 +91,17 @@ func (t *Transport) Call(ctx context.Context, r *Request, out any) (header http.
 
 // Once is Call without retries.
 func (t *Transport) Once(ctx context.Context, r *Request, out any) (http.Header, error) {
-	resp, err := t.Exchange(ctx, r)
+	resp, err := t.exchange(ctx, r)
 	if err != nil {
 		return nil, err
 	}
 	defer resp.Body.Close()
 	if out == nil {
 		_, _ = io.CopyN(io.Discard, resp.Body, maxIgnored) // so that the connection can be used again
-		return resp.Header, nil
-	}
-	if err := decode(resp.Body, out); err != nil {
+	} else if err := decode(resp.Body, out); err != nil {
 		return nil, t.Failure(r, resp.Request.URL, err)
 	}
+	t.Opt.Governor.reached(resp.Request.URL.Host)
 	return resp.Header, nil
 }
 

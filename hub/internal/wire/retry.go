@@ -14,7 +14,7 @@ const (
 	maxTries       = 8 // without progress
 	maxPages       = 2 // web pages instead of the hub's answer: there will be more
 	maxSame        = 5 // for the same answer
-	maxLost        = 2 // from a host on which another loop has given up
+	maxLost        = 2 // from a host that has been away for longer than outagePatience
 	firstBackoff   = time.Second
 	longestBackoff = time.Minute
 	longestQuota   = 10 * time.Minute // between two tries, if the hub doesn't say how long
@@ -62,13 +62,14 @@ func (t *Transport) Retry(ctx context.Context, r *Request, try func(context.Cont
 		if same++; e.reason() != words || e.Progress {
 			same, words = 1, e.reason()
 		}
+		e = e.failing(max(now().Sub(failing), t.away(e)))
 		d := t.delay(e, failures)
 		switch {
 		case failures >= maxPages && (errors.Is(e, errPage) || errors.Is(e, errEmpty)),
 			same >= maxSame && t.insists(r, e), waited+d > t.Opt.Patience:
 			return e.after(attempts)
-		case failures >= maxTries && now().Sub(failing) >= patience(e),
-			failures >= maxLost && t.Opt.Governor.reach(e.lane.host).lost:
+		case failures >= maxTries && e.away >= patience(e),
+			failures >= maxLost && t.away(e) >= outagePatience:
 			return t.lose(e, attempts)
 		case !t.Opt.Governor.answered.Load() && (NeverBegun(e) || errors.Is(e, errNoAnswer)) &&
 			now().Add(d).Sub(start) > firstContact:
@@ -137,15 +138,27 @@ func (e *Error) after(attempts int) *Error {
 	return &last
 }
 
-// lose gives up on the host of a request, for other loops too. A storage host that never served
+// failing returns the error of a request that has failed for so long.
+func (e *Error) failing(away time.Duration) *Error {
+	last := *e
+	last.away = away
+	return &last
+}
+
+// away returns for how long the host of a failure has served nothing. A limit isn't an outage.
+func (t *Transport) away(e *Error) time.Duration {
+	if e.lane.host == "" || e.Status == http.StatusTooManyRequests {
+		return 0
+	}
+	return t.Opt.Governor.away(e.lane.host, t.Opt.Clock.Now())
+}
+
+// lose gives up on the host of a request. A storage host that never served
 // anything, while the Hub answers, is probably blocked: a firewall that lets huggingface.co through
 // and not its storage is common, and https://huggingface.co/docs/hub/models-downloading lists the
 // hosts for that reason.
 func (t *Transport) lose(e *Error, attempts int) *Error {
-	host, served := e.lane.host, t.Opt.Governor.reach(e.lane.host).served
-	if !e.isUntimed() {
-		t.Opt.Governor.lose(host)
-	}
+	host, served := e.lane.host, t.Opt.Governor.hasServed(e.lane.host)
 	if errors.Is(e, ErrExpired) {
 		e = e.Under(errLinks)
 	}

@@ -26,6 +26,15 @@ type Transport struct {
 // Exchange sends r once and follows redirects by its rule. It returns a 2xx answer, or the redirect
 // where the rule stops. Everything else is an *Error. The caller closes the body.
 func (t *Transport) Exchange(ctx context.Context, r *Request) (*http.Response, error) {
+	resp, err := t.exchange(ctx, r)
+	if err == nil {
+		t.Opt.Governor.reached(resp.Request.URL.Host)
+	}
+	return resp, err
+}
+
+// exchange is Exchange, but doesn't say that the answer is from a Hub or its storage.
+func (t *Transport) exchange(ctx context.Context, r *Request) (*http.Response, error) {
 	if t.Opt.Offline {
 		return nil, t.Failure(r, nil, ErrOffline)
 	}
@@ -49,6 +58,7 @@ func (t *Transport) Exchange(ctx context.Context, r *Request) (*http.Response, e
 		if err != nil {
 			return nil, t.Failure(r, u, err)
 		}
+		t.Opt.Governor.reached(u.Host)
 		u = next
 	}
 }
@@ -120,9 +130,6 @@ func (t *Transport) roundTrip(ctx context.Context, r *Request, u *url.URL) (*htt
 		return nil, t.Failure(r, u, err)
 	}
 	t.Opt.Governor.answered.Store(true)
-	if resp.StatusCode < http.StatusBadRequest {
-		t.Opt.Governor.reached(u.Host)
-	}
 	if r.Bulk {
 		t.moved.Store(true)
 	}
@@ -178,6 +185,9 @@ func (t *Transport) refusal(r *Request, u *url.URL, resp *http.Response) *Error 
 	if isPage(resp.Header) && !passes(e.Status) && !errors.Is(e.Err, ErrNoRoute) &&
 		!errors.Is(e.Err, errTooLong) { // those are explained in web pages
 		e.Err = errPage
+	}
+	if t.Endpoint.Owns(u) && !e.Temporary() { // the Hub has decided
+		t.Opt.Governor.reached(u.Host)
 	}
 	return e
 }
