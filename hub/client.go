@@ -43,7 +43,7 @@ type Client struct {
 	files *downloads
 	puts  *semaphore.Weighted      // running uploads
 	turns *turns                   // of the files to upload
-	user  atomic.Pointer[string]   // the answer of WhoAmI
+	owner atomic.Pointer[owner]    // whose token it is
 	seen  sync.Map                 // answers of Peek, by repo and revision
 	last  atomic.Pointer[RepoInfo] // the last answer of Info
 	only  string                   // the one repo it can write to; "" if unknown

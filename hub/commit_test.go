@@ -50,7 +50,7 @@ func TestCreateRepo(t *testing.T) {
 		{"new, private", []func(*http.Request) (*http.Response, error){says(200, `{}`)}, &yes, true, false, 1},
 		{"exists", []func(*http.Request) (*http.Response, error){says(409, `{"error":"You already created this model repo","url":"https://huggingface.co/a/b"}`)}, &yes, false, false, 1},
 		{"busy", []func(*http.Request) (*http.Response, error){says(409, `{"error":"Cannot create repo: another conflicting operation is in progress"}`), says(200, `{}`)}, nil, true, false, 2},
-		{"no right", []func(*http.Request) (*http.Response, error){says(403, `{"error":"no"}`)}, nil, false, true, 1},
+		{"no right", []func(*http.Request) (*http.Response, error){says(403, `{"error":"no"}`), says(200, `{"name":"a","auth":{"accessToken":{"role":"write"}}}`)}, nil, false, true, 2},
 		{"bad name", []func(*http.Request) (*http.Response, error){says(400, `{"error":"bad"}`)}, nil, false, true, 1},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -81,14 +81,15 @@ func TestValidateCard(t *testing.T) {
 }
 
 func TestCheckAccess(t *testing.T) {
-	w := script(says(200, ""), says(403, "", "X-Error-Code: GatedRepo"), says(404, ""), says(403, ""))
+	w := script(says(200, ""), says(403, "", "X-Error-Code: GatedRepo"), says(404, ""), says(403, ""),
+		says(200, `{"name":"a","auth":{"accessToken":{"role":"read"}}}`))
 	c, _ := testClient(t, w)
-	for i, want := range []error{nil, wire.ErrGated, wire.ErrForbidden} {
+	for i, want := range []error{nil, wire.ErrGated, wire.ErrReadToken} {
 		if err := c.CheckAccess(t.Context(), "a/b"); !errors.Is(err, want) {
 			t.Errorf("answer %d: %v", i, err)
 		}
 	}
-	if w.Seen[0].URL.Path != "/api/models/a/b/auth-check/write" || w.Count() != 4 {
+	if w.Seen[0].URL.Path != "/api/models/a/b/auth-check/write" || w.Count() != 5 {
 		t.Error(w.Seen[0].URL, w.Count())
 	}
 }

@@ -27,16 +27,44 @@ func (c *Client) WhoAmI(ctx context.Context) (_ string, err error) {
 	if err := c.NeedToken(); err != nil {
 		return "", err
 	}
-	if user := c.user.Load(); user != nil {
-		return *user, nil
+	o, err := c.tokenOwner(ctx)
+	return o.Name, err
+}
+
+// owner is the answer of the route whoami-v2, as far as it counts here:
+// https://huggingface.co/docs/hub/security-tokens lists the roles of tokens.
+type owner struct {
+	Name string
+	Auth struct {
+		AccessToken struct{ Role string }
 	}
-	var doc struct{ Name string }
+}
+
+func (c *Client) tokenOwner(ctx context.Context) (owner, error) {
+	if o := c.owner.Load(); o != nil {
+		return *o, nil
+	}
+	var o owner
 	if _, err := c.t.Call(ctx,
-		wire.Get("read the token's owner", "", c.Endpoint()+"/api/whoami-v2"), &doc); err != nil {
-		return "", err
+		wire.Get("read the token's owner", "", c.Endpoint()+"/api/whoami-v2"), &o); err != nil {
+		return owner{}, err
 	}
-	c.user.Store(&doc.Name)
-	return doc.Name, nil
+	c.owner.Store(&o)
+	return o, nil
+}
+
+// refusedWrite returns the error of a write that may have been refused. A Hub refuses a token for
+// reading in the words for a missing right to this one repo or namespace. With that token, no other
+// write will succeed.
+func (c *Client) refusedWrite(ctx context.Context, err error) error {
+	e := wire.ErrorOf(err)
+	if !errors.Is(err, wire.ErrForbidden) || e.TokenSource == "" {
+		return err
+	}
+	if o, ownerErr := c.tokenOwner(ctx); ownerErr != nil || o.Auth.AccessToken.Role != "read" {
+		return err
+	}
+	return e.Under(wire.ErrReadToken)
 }
 
 // Quantized returns a few repos whose names contain search and whose cards say that they hold base
@@ -61,11 +89,11 @@ func (c *Client) CheckAccess(ctx context.Context, repo string) (err error) {
 	defer exported(&err)
 	r := c.t.RepoGet("write to "+repo, repo, "/auth-check/write")
 	_, err = c.t.Call(ctx, r, nil)
-	if wire.ErrorOf(err).Status != http.StatusNotFound { // some proxies call a missing route a missing repo
-		return err
+	if wire.ErrorOf(err).Status == http.StatusNotFound { // some proxies call a missing route a missing repo
+		card := Blob{Path: names.Card, Reader: strings.NewReader("")}
+		err = preupload(ctx, []*upload{{Client: c, repo: repo, rev: "main", Blob: card}})
 	}
-	card := Blob{Path: names.Card, Reader: strings.NewReader("")}
-	return preupload(ctx, []*upload{{Client: c, repo: repo, rev: "main", Blob: card}})
+	return c.refusedWrite(ctx, err)
 }
 
 // ValidateCard lets the hub check a model card before anything is uploaded, because the commit would
@@ -120,7 +148,7 @@ func (c *Client) CreateRepo(ctx context.Context, repo string,
 	if errors.Is(err, wire.ErrConflict) {
 		return false, nil
 	}
-	return err == nil, err
+	return err == nil, c.refusedWrite(ctx, err)
 }
 
 // CreateBranch creates a branch at a commit, or at main's head if start is empty. If the branch

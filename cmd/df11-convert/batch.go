@@ -59,8 +59,9 @@ func batchCommand(u *ui) *cobra.Command {
 first asks the Hub what's published, prints how much it will read and publish,
 and skips models whose published result is current. If a model fails, batch goes
 on with the next one. If the network, the Hub, or the token fails, batch tries
-for five minutes, then ends the list. The exit code is 0 if every model ends as
-expected, else that of what ended the list, or else that of the first failure.
+for five minutes, then ends the list; a token that can't write ends it at once.
+The exit code is 0 if every model ends as expected, else that of what ended the
+list, or else that of the first failure.
 
 LIST is a YAML file with models: and a list below it. An entry is a Hub repo
 such as org/name, or source: with any of revision, component, file, repo-id,
@@ -212,8 +213,12 @@ func (f *convertFlags) convertAll(ctx context.Context, u *ui, models []listedMod
 		if !ended {
 			continue
 		}
-		for _, m := range models[i+1:] {
-			b.add(batchResult{Source: m.spec(), Outcome: outcomeNotTried})
+		for j, m := range models[i+1:] {
+			r := batchResult{Source: m.spec(), Outcome: outcomeNotTried}
+			if p := known[i+1+j]; p.final && p.err == nil { // nothing was to do
+				r.Outcome, r.Skipped = string(p.State), &p
+			}
+			b.add(r)
 		}
 		break
 	}
@@ -241,7 +246,8 @@ func (f *convertFlags) patiently(ctx context.Context, u *ui, worked, found bool,
 		if found && errors.Is(err, hub.ErrNotFound) {
 			about = "the Hub"
 		}
-		if about == "" || !worked || waited >= patience || ctx.Err() != nil {
+		if about == "" || !worked || waited >= patience || ctx.Err() != nil ||
+			errors.Is(err, hub.ErrForbidden) { // a token for reading stays one
 			return err
 		}
 		d := outageWaits[min(i, len(outageWaits)-1)]

@@ -1,10 +1,15 @@
 package main
 
 import (
+	"bytes"
 	"context"
+	"io"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/df11-convert/df11-convert/hub"
 	"github.com/df11-convert/df11-convert/internal/hubtest"
@@ -47,4 +52,50 @@ func (n *night) run(ctx context.Context, t *testing.T) (b batchReport, diag stri
 	err = runBatch(ctx, u, f, n.list)
 	b, _ = u.found.(batchReport)
 	return b, string(world.Read(t, files[1].Name())), err
+}
+
+// TestATokenForReadingEndsAList checks that a list ends with the first model that its token can't
+// write, whatever the Hub's words, if the Hub says that the token is for reading. A missing right to
+// one namespace says nothing about the others.
+func TestATokenForReadingEndsAList(t *testing.T) {
+	no := func(where string) hubtest.Fault {
+		return hubtest.Fault{Method: "POST", Path: "/api/repos/create", Times: hubtest.Always, Action: func(x *hubtest.Exchange) {
+			body, err := io.ReadAll(x.Request.Body)
+			x.Request.Body = io.NopCloser(bytes.NewReader(body))
+			if err == nil && strings.Contains(string(body), where) {
+				hubtest.Error(403, "", "You don't have the rights to create a model under the namespace "+where)(x)
+				return
+			}
+			x.Next(x.ResponseWriter)
+		}}
+	}
+	for name, c := range map[string]struct {
+		reads                 bool
+		where                 string
+		failed, made, skipped int
+	}{
+		"reading": {true, "tester", 1, 0, 3},
+		"foreign": {false, "elsewhere", 1, 3, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s, _ := fourModels(t, inMemory, hubtest.WithUser("hf_any", hubtest.User{Name: "tester", ReadOnly: c.reads, Orgs: []string{"elsewhere"}}))
+				s.Inject(no(c.where))
+				list := filepath.Join(t.TempDir(), "list.yaml")
+				world.Write(t, list, []byte("models: [{source: org/m0, repo-id: elsewhere/m0-DF11}, org/m1, org/m2, org/m3]"))
+				if c.reads {
+					world.Write(t, list, []byte("models: [org/m0, org/m1, org/m2, org/m3]"))
+				}
+				start := time.Now()
+				b, diag, err := newNight(t, s, list).run(t.Context(), t)
+				o := b.Outcomes
+				if err == nil || kindOf(err).code != exitAuth || o[outcomeFailed] != c.failed || o[outcomeConverted] != c.made || o[outcomeNotTried] != c.skipped {
+					t.Errorf("%v, %v\n%s", err, o, diag)
+				}
+				if c.reads && (time.Since(start) > time.Minute || s.Count("POST", "/api/repos/create") != 1 || !strings.Contains(diag, "token for writing")) {
+					t.Errorf("%v, %d tries\n%s", time.Since(start), s.Count("POST", "/api/repos/create"), diag)
+				}
+			})
+		})
+	}
 }

@@ -29,7 +29,8 @@ func Culprit(err error) string {
 	e := ErrorOf(err)
 	outage := e.GaveUp() && e.Status >= http.StatusInternalServerError
 	switch {
-	case errors.Is(err, ErrUnauthorized) && e.sent != "", errors.Is(err, ErrTrustedPublisher):
+	case errors.Is(err, ErrUnauthorized) && e.sent != "", errors.Is(err, ErrTrustedPublisher),
+		errors.Is(err, ErrReadToken):
 		return "the token"
 	case errors.Is(err, errPage), errors.Is(err, errEmpty), errors.Is(err, errNoConnection),
 		errors.Is(err, errProxy), errors.Is(err, errLinks),
