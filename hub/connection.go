@@ -11,13 +11,14 @@ import (
 
 // A Connection says which hub to ask, how, and as whom.
 type Connection struct {
-	Endpoint    string // "" is https://huggingface.co
-	Token       string // "" is anonymous
-	TokenSource string // named in errors: "HF_TOKEN", "file /home/me/.cache/huggingface/token"
-	Login       string // what hints advise without a token; "" is to log in or set HF_TOKEN
-	Offline     bool   // no HTTP at all; only the cache answers
-	Side        string // "source" or "target": begins every error
-	UserAgent   string // "df11-convert/1.2.3"
+	Endpoint       string // "" is https://huggingface.co
+	EndpointSource string // named in hints: "HF_ENDPOINT"; "" if the caller chose it
+	Token          string // "" is anonymous
+	TokenSource    string // named in errors: "HF_TOKEN", "file /home/me/.cache/huggingface/token"
+	Login          string // what hints advise without a token; "" is to log in or set HF_TOKEN
+	Offline        bool   // no HTTP at all; only the cache answers
+	Side           string // "source" or "target": begins every error
+	UserAgent      string // "df11-convert/1.2.3"
 
 	// file bytes per second in each direction, for all clients of the Governor together; 0 is no
 	// limit
@@ -37,7 +38,7 @@ type Connection struct {
 
 // options returns the connection as the transport takes it.
 func (c *Connection) options() wire.Options {
-	opt := wire.Options{Endpoint: c.Endpoint, Token: c.Token, TokenSource: c.TokenSource,
+	opt := wire.Options{Endpoint: c.Endpoint, EndpointSource: c.EndpointSource, Token: c.Token, TokenSource: c.TokenSource,
 		Login: c.Login, Offline: c.Offline, Side: c.Side, UserAgent: c.UserAgent,
 		LimitRate: c.LimitRate, StallTimeout: c.StallTimeout, Patience: c.Patience, Log: c.Log,
 		HTTPTransport: c.HTTPTransport}

@@ -22,6 +22,9 @@ func Environ(getenv func(string) string, home string) (Options, error) {
 	hfHome := path("HF_HOME", filepath.Join(cache, "huggingface"))
 	opt, err := Options{}, error(nil)
 	opt.Endpoint = strings.TrimRight(cmp.Or(getenv("HF_ENDPOINT"), wire.PublicEndpoint), "/")
+	if opt.Endpoint != wire.PublicEndpoint {
+		opt.EndpointSource = "HF_ENDPOINT"
+	}
 	opt.CacheDir = path("HF_HUB_CACHE", filepath.Join(hfHome, "hub"))
 	opt.Offline = truthy(getenv("HF_HUB_OFFLINE")) || truthy(getenv("TRANSFORMERS_OFFLINE"))
 	if opt.Publisher, err = publisherOf(getenv); err == nil {

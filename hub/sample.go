@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 
+	"github.com/df11-convert/df11-convert/internal/hint"
 	"github.com/df11-convert/df11-convert/internal/human"
 )
 
@@ -20,9 +21,7 @@ func (e *WitnessError) Error() string {
 
 // Hint returns what to do about it.
 func (e *WitnessError) Hint() string {
-	return "delete these files in " + e.Repo + ", then run the same command again with --force; " +
-		"if that doesn't help, publish to a new repo with --repo-id, and report it to the operators " +
-		"of the Hub"
+	return hint.Witness.With("repo", e.Repo).String()
 }
 
 // rangeBytes is the size of a sample.

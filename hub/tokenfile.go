@@ -17,6 +17,7 @@ import (
 
 	"github.com/df11-convert/df11-convert/hub/internal/wire"
 	"github.com/df11-convert/df11-convert/internal/disk"
+	"github.com/df11-convert/df11-convert/internal/hint"
 )
 
 // A tokenFile serves the token that `hf auth login` has stored. Since huggingface_hub 1.21, such a
@@ -88,35 +89,36 @@ func (f *tokenFile) adopt(token string) {
 }
 
 // refused looks for another token after the Hub has refused one, or says what to do.
-func (f *tokenFile) refused(ctx context.Context, token string) (again bool, hint string) {
+func (f *tokenFile) refused(ctx context.Context, token string) (again bool, step hint.Hint) {
 	if wire.Take(ctx, f.lock) != nil {
-		return false, ""
+		return false, hint.Hint{}
 	}
 	defer f.lock.Release(1)
 	if f.now != token { // meanwhile
-		return true, ""
+		return true, hint.Hint{}
 	}
 	if other, err := readToken(f.path); err == nil && other != "" && other != token {
 		f.t.Opt.Log.Info("the hub refuses the token, and its file has another one", "file", f.path)
 		f.adopt(other)
 		f.look = time.Time{}
-		return true, ""
+		return true, hint.Hint{}
 	}
 	x, known := readStored(f.stored()).find(token)
 	if !known || x.refresh == "" {
-		return false, ""
+		return false, hint.Hint{}
 	}
 	if !f.lost {
 		f.renew(ctx, x)
 	}
 	if f.now != token {
-		return true, ""
+		return true, hint.Hint{}
 	}
-	when := "the token from " + f.t.Opt.TokenSource + " is no longer valid"
+	when := "is no longer valid"
 	if end := x.expires; !end.IsZero() && end.Before(f.t.Opt.Clock.Now()) {
-		when = "the token from " + f.t.Opt.TokenSource + " expired on " + end.UTC().Format(time.DateOnly)
+		when = "expired on " + end.UTC().Format(time.DateOnly)
 	}
-	return false, "run hf auth login: " + when + ", and " + cmp.Or(f.reason, "can't be renewed")
+	return false, hint.TokenExpired.With("token", f.t.Opt.TokenSource, "when", when, "reason",
+		cmp.Or(f.reason, "can't be renewed"))
 }
 
 // renew exchanges a token for a new one and stores it. If it can't, it keeps the old one and the

@@ -10,6 +10,7 @@ import (
 
 	"github.com/df11-convert/df11-convert/internal/budget"
 	"github.com/df11-convert/df11-convert/internal/convert"
+	"github.com/df11-convert/df11-convert/internal/hint"
 	"github.com/df11-convert/df11-convert/internal/human"
 	"github.com/df11-convert/df11-convert/internal/model"
 	"github.com/df11-convert/df11-convert/internal/plan"
@@ -195,8 +196,8 @@ const Unproved = "readers can't verify the result without the files of this sour
 func (s *session) prove(ctx context.Context, o *Options, src *opened) error {
 	switch {
 	case o.Original != "" && !src.model.Local:
-		return usage.Hinted(usage.Errorf("--original %s: the source is %s itself", o.Original,
-			src.model.ID), "leave --original out")
+		return hint.On(usage.Errorf("--original %s: the source is %s itself", o.Original,
+			src.model.ID), hint.OriginalIsSource)
 	case o.Original == "" && src.model.Local && o.Push:
 		s.say("%s", Unproved)
 	}

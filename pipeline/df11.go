@@ -13,6 +13,7 @@ import (
 	"github.com/df11-convert/df11-convert/hub"
 	"github.com/df11-convert/df11-convert/internal/address"
 	"github.com/df11-convert/df11-convert/internal/back"
+	"github.com/df11-convert/df11-convert/internal/hint"
 	"github.com/df11-convert/df11-convert/internal/human"
 	"github.com/df11-convert/df11-convert/internal/model"
 	"github.com/df11-convert/df11-convert/internal/names"
@@ -46,13 +47,11 @@ func (s *session) openDF11(ctx context.Context, name string) (d *model.DF11, err
 func hintSource(err error, name string) error {
 	switch {
 	case errors.Is(err, model.ErrFirstFormat):
-		return usage.Hinted(err, "convert its original again: df11-convert ORG/NAME")
+		return hint.On(err, hint.OldDF11)
 	case !errors.Is(err, model.ErrNoDF11Config):
 		return err
 	}
-	return usage.Hinted(err,
-		"give a DF11 model; to see what this model would become: df11-convert plan "+
-			human.ShellWord(name))
+	return hint.On(err, hint.NotDF11.With("model", human.ShellWord(name)))
 }
 
 // errNoOriginal reports that a DF11 model doesn't name its original.
@@ -77,10 +76,9 @@ func noOriginal(d *model.DF11) error {
 	err := fmt.Errorf("%s %w: %s", d.Name, errNoOriginal, why)
 	folder := filepath.Dir(d.Name)
 	if d.IsFile() && model.Exists(filepath.Join(folder, names.Manifest)) {
-		return usage.Hinted(err, "verify its folder, which has a manifest: df11-convert verify "+
-			human.ShellWord(folder)+"; or "+noOriginalHint)
+		return hint.On(err, hint.FolderHasOne.With("folder", human.ShellWord(folder)))
 	}
-	return err
+	return hint.On(err, hint.NoOriginal)
 }
 
 // unfinished returns an error for a folder whose conversion hasn't ended, and nil otherwise.
@@ -94,8 +92,8 @@ func unfinished(folder string) error {
 		journal) {
 		return nil
 	}
-	return usage.Hinted(fmt.Errorf("the conversion to %s hasn't ended", folder),
-		"run the same conversion again: it resumes")
+	return hint.On(fmt.Errorf("the conversion to %s hasn't ended", folder),
+		hint.Unfinished)
 }
 
 // openOriginal opens the model that a DF11 model was made from, and plans it the way the DF11 model
@@ -197,8 +195,8 @@ func refuseOwn(d *model.DF11, spec string) error {
 	if err != nil || !own {
 		return err
 	}
-	return usage.Hinted(usage.Errorf("--against %s: that's in %s itself", spec, d.Name),
-		"name the original's repo, or a folder elsewhere")
+	return hint.On(usage.Errorf("--against %s: that's in %s itself", spec, d.Name),
+		hint.OwnOriginal)
 }
 
 // pair returns a DF11 model with this original.

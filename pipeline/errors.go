@@ -12,6 +12,7 @@ import (
 	"github.com/df11-convert/df11-convert/internal/convert"
 	"github.com/df11-convert/df11-convert/internal/disk"
 	"github.com/df11-convert/df11-convert/internal/forward"
+	"github.com/df11-convert/df11-convert/internal/hint"
 	"github.com/df11-convert/df11-convert/internal/human"
 	"github.com/df11-convert/df11-convert/internal/metadata"
 	"github.com/df11-convert/df11-convert/internal/model"
@@ -38,7 +39,13 @@ type Error struct {
 	err error
 }
 
-func (e *Error) Error() string { return e.err.Error() }
+// Error returns the text of the cause, or else the kind.
+func (e *Error) Error() string {
+	if e.err == nil {
+		return string(e.Kind)
+	}
+	return e.err.Error()
+}
 
 // Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.err }
@@ -104,7 +111,7 @@ const (
 type kind struct {
 	kind Kind
 	is   func(error) bool
-	hint string
+	hint hint.Hint
 }
 
 // wraps reports whether err wraps a T.
@@ -120,72 +127,71 @@ func oneOf(sentinels ...error) func(error) bool {
 	}
 }
 
+// none is the hint of errors that have their own, or that no step helps with.
+var none hint.Hint
+
 // kinds lists all kinds of errors. The first match counts; the last one matches any error.
 var kinds = []kind{
-	{ErrUsage, wraps[usage.Error], ""},
-	{ErrDiskFull, disk.IsNoSpace, "free some space, or use another disk"},
-	{ErrDiskBudget, wraps[*budget.DiskError], "raise --disk, or leave it out"},
+	{ErrUsage, wraps[usage.Error], none},
+	{ErrDiskFull, disk.IsNoSpace, hint.DiskFull},
+	{ErrDiskBudget, wraps[*budget.DiskError], hint.DiskBudget},
 	{ErrMemoryBudget, func(err error) bool {
 		return wraps[*budget.MemoryError](err) || wraps[*model.MemoryError](err) ||
 			oneOf(safetensors.ErrMemory, metadata.ErrMemory)(err)
-	}, "raise --memory, or leave it out"},
-	{ErrStructure, wraps[*verify.StructureError], ""},
-	{ErrOtherOriginal, wraps[otherOriginal], ""},
+	}, hint.MemoryBudget},
+	{ErrStructure, wraps[*verify.StructureError], none},
+	{ErrOtherOriginal, wraps[otherOriginal], none},
 	{ErrNotExactF32, refuses[*spans.InexactError],
-		"leave out --exact-f32: F32 tensors then stay as they are; or convert the model to BF16 " +
-			"yourself first, if rounding is what you want"},
-	{ErrAliasesDiffer, refuses[*forward.AliasError], ""},
-	{ErrMismatch, isOfPair, ""},
-	{ErrNotDF11, oneOf(model.ErrNoDF11Config), ""},
-	{ErrInvalid, wraps[*model.InvalidError], ""},
-	{ErrUnauthorized, oneOf(hub.ErrUnauthorized, hub.ErrTrustedPublisher), ""},
-	{ErrGated, oneOf(hub.ErrGated), ""},
-	{ErrForbidden, oneOf(hub.ErrForbidden), ""},
-	{ErrNotConvertible, wraps[*plan.RefusedError], ""},
+		hint.InexactF32},
+	{ErrAliasesDiffer, refuses[*forward.AliasError], none},
+	{ErrMismatch, isOfPair, none},
+	{ErrNotDF11, oneOf(model.ErrNoDF11Config), none},
+	{ErrInvalid, wraps[*model.InvalidError], none},
+	{ErrUnauthorized, oneOf(hub.ErrUnauthorized, hub.ErrTrustedPublisher), none},
+	{ErrGated, oneOf(hub.ErrGated), none},
+	{ErrForbidden, oneOf(hub.ErrForbidden), none},
+	{ErrNotConvertible, wraps[*plan.RefusedError], none},
 	{ErrConflict, func(err error) bool {
 		return wraps[*publish.ConflictError](err)
-	}, "choose another target with -o or --repo-id (a work folder with --work-dir), or add --force " +
-		"to write there anyway"},
+	}, hint.Conflict},
 	{ErrNewerTarget, wraps[*publish.NewerError],
-		"update df11-convert, or add --force to make it again as this version does"},
-	{ErrSourceIsTarget, wraps[*publish.SourceTargetError], ""},
+		hint.Newer},
+	{ErrSourceIsTarget, wraps[*publish.SourceTargetError], none},
 	{ErrTargetTaken, wraps[*publish.TakenError],
-		"choose another target with --repo-id or -o, or wait until the other run ends"},
-	{ErrTargetLost, wraps[*publish.LostError], ""},
-	{ErrTargetWrong, wraps[*hub.WitnessError], ""},
+		hint.Taken},
+	{ErrTargetLost, wraps[*publish.LostError], none},
+	{ErrTargetWrong, wraps[*hub.WitnessError], none},
 	{ErrVisibility, wraps[*publish.VisibilityError],
-		"make it private in its settings, choose another target with --repo-id, or allow it " +
-			"with --public if the license does"},
+		hint.Visibility},
 	{ErrCard, wraps[*convert.CardError],
-		"name the license with --license ID, such as mit, or fix the front matter of the " +
-			"source's README.md"},
-	{ErrNotOriginal, wraps[*model.NotOriginalError], notOriginalHint},
+		hint.Card},
+	{ErrNotOriginal, wraps[*model.NotOriginalError], hint.NotOriginal},
 	{ErrOccupied, wraps[*back.OccupiedError],
-		"choose another folder with -o, or add --force to write there anyway"},
-	{ErrOwnInput, wraps[*back.OwnInputError], "choose a folder outside it with -o"},
-	{ErrFolder, wraps[*disk.Error], ""},
+		hint.Occupied},
+	{ErrOwnInput, wraps[*back.OwnInputError], hint.OwnInput},
+	{ErrFolder, wraps[*disk.Error], none},
 	{ErrSourceChanged, wraps[*model.ChangedError],
-		"run the same command again once nothing writes to it; a conversion then needs --force"},
+		hint.SourceChanged},
 	{ErrSourceCorrupt, wraps[*model.SourceError],
-		"try another network; if it fails again, the file is damaged at the source"},
-	{ErrHeader, wraps[*safetensors.HeaderError], ""},
-	{ErrNoOriginal, oneOf(errNoOriginal, back.ErrNoManifest, back.ErrNoSum), noOriginalHint},
+		hint.SourceCorrupt},
+	{ErrHeader, wraps[*safetensors.HeaderError], none},
+	{ErrNoOriginal, oneOf(errNoOriginal, back.ErrNoManifest, back.ErrNoSum), hint.NoOriginal},
 	{ErrLeftOut, wraps[*back.LeftOutError],
-		"use verify --level full, which compares everything that was kept"},
+		hint.LeftOut},
 	{ErrPartsMissing, wraps[convert.PartsError],
-		"make those parts with --shard, then run --finish again"},
-	{ErrNotFound, oneOf(hub.ErrNotFound, hub.ErrRevisionNotFound, hub.ErrEntryNotFound), ""},
-	{ErrOffline, oneOf(hub.ErrOffline), ""},
-	{ErrHubConflict, oneOf(hub.ErrConflict), ""},
-	{ErrQuota, oneOf(hub.ErrQuota), ""},
-	{ErrHubLimit, oneOf(hub.ErrTooMany), ""},
-	{ErrCard, oneOf(hub.ErrCard), ""},
-	{ErrDisabled, oneOf(hub.ErrDisabled), ""},
-	{ErrRateLimited, oneOf(hub.ErrRateLimited), ""},
-	{ErrFile, wraps[*fs.PathError], "check the path and its permissions"},
-	{ErrGPU, oneOf(verify.ErrNoGPU, verify.ErrGPULost), ""},
-	{ErrHub, wraps[*hub.Error], ""},
-	{ErrOther, func(error) bool { return true }, ""},
+		hint.PartsMissing},
+	{ErrNotFound, oneOf(hub.ErrNotFound, hub.ErrRevisionNotFound, hub.ErrEntryNotFound), none},
+	{ErrOffline, oneOf(hub.ErrOffline), none},
+	{ErrHubConflict, oneOf(hub.ErrConflict), none},
+	{ErrQuota, oneOf(hub.ErrQuota), none},
+	{ErrHubLimit, oneOf(hub.ErrTooMany), none},
+	{ErrCard, oneOf(hub.ErrCard), none},
+	{ErrDisabled, oneOf(hub.ErrDisabled), none},
+	{ErrRateLimited, oneOf(hub.ErrRateLimited), none},
+	{ErrFile, wraps[*fs.PathError], hint.Path},
+	{ErrGPU, oneOf(verify.ErrNoGPU, verify.ErrGPULost), none},
+	{ErrHub, wraps[*hub.Error], none},
+	{ErrOther, func(error) bool { return true }, none},
 }
 
 // Kinds lists the kinds that an error can have.
@@ -211,7 +217,7 @@ func ErrorOf(err error) *Error {
 		return e
 	}
 	k := kinds[slices.IndexFunc(kinds, func(k kind) bool { return k.is(err) })]
-	e := &Error{Kind: k.kind, Hint: hint(err, k.hint), Next: next(err), err: err}
+	e := &Error{Kind: k.kind, Hint: hintOf(err, k.hint), Next: next(err), err: err}
 	if t, ok := errors.AsType[*forward.TensorError](err); ok {
 		e.Tensor = t.Tensor
 	}
@@ -226,56 +232,58 @@ func described(err error) error {
 	return ErrorOf(err)
 }
 
-// hint returns what you can do about an error, or "". The error's own hint counts before usual,
-// its kind's.
-func hint(err error, usual string) string {
-	if h, ok := errors.AsType[interface {
-		error
-		Hint() string
-	}](err); ok {
-		return h.Hint()
+// hintOf returns what you can do about an error. What the error knows itself counts before usual, the
+// hint of its kind.
+func hintOf(err error, usual hint.Hint) string {
+	if h := hint.Of(err); h != none {
+		return h.String()
 	}
-	if r, ok := errors.AsType[*plan.RefusedError](err); ok && r.Hint != "" {
-		return r.Hint
+	if r, ok := errors.AsType[*plan.RefusedError](err); ok && r.Hint != none {
+		return r.Hint.String()
+	}
+	if w, ok := errors.AsType[*hub.WitnessError](err); ok {
+		return w.Hint()
 	}
 	if h := hub.Hint(err); h != "" {
 		return h
 	}
 	if d, ok := errors.AsType[*budget.DiskError](err); ok && d.Folder != "" {
-		return "free some space there, or name a folder on another disk with -o or --work-dir"
+		return hint.DiskFolder.String()
 	}
 	if f, ok := errors.AsType[*disk.Error](err); ok && !disk.IsNoSpace(err) {
-		return folderHint(f)
+		return folderHint(f).String()
 	}
-	return usual
+	return usual.String()
 }
 
 // folderHint returns what to do about a folder that can't be used.
-func folderHint(f *disk.Error) string {
-	with := "--work-dir"
-	if f.Kind == disk.Output {
-		with = "-o"
-	}
+func folderHint(f *disk.Error) hint.Hint {
 	unsafe, isUnsafe := errors.AsType[*disk.UnsafeError](f)
+	h := hint.Folder
 	switch {
 	case errors.Is(f, disk.ErrLocked):
-		return "wait until the other run ends, or choose another folder with " + with
+		h = hint.FolderLocked
 	case isUnsafe && unsafe.Chmod == "+t":
-		return "choose a folder of your own with " + with + ", such as one below your home; or let " +
-			"users rename only their own files there: chmod +t " + human.ShellWord(unsafe.Path)
+		h = hint.FolderAbove
 	case isUnsafe && unsafe.Chmod != "":
-		return "choose a folder of your own with " + with + "; or let only yourself write there: " +
-			"chmod " + unsafe.Chmod + " " + human.ShellWord(unsafe.Path)
+		h = hint.FolderShared.With("mode", unsafe.Chmod)
 	case isUnsafe:
-		return "choose a folder of your own with " + with
+		h = hint.FolderUnsafe
 	case errors.Is(f, syscall.EROFS):
-		return "choose a folder on a disk that isn't read-only with " + with
+		h = hint.FolderReadOnly
 	case errors.Is(f, fs.ErrPermission):
-		return "choose a folder that you may write to with " + with
+		h = hint.FolderForbidden
 	case errors.Is(f, syscall.ENOTDIR):
-		return "choose a path with " + with + " that doesn't lead through a file"
+		h = hint.FolderIsFile
 	}
-	return "choose another folder with " + with
+	flag := "--work-dir"
+	if f.Kind == disk.Output {
+		flag = "-o"
+	}
+	if isUnsafe {
+		h = h.With("folder", human.ShellWord(unsafe.Path))
+	}
+	return h.With("flag", flag)
 }
 
 // next returns the step that a front end can offer after an error.
@@ -296,11 +304,3 @@ func next(err error) string {
 	}
 	return ""
 }
-
-// noOriginalHint says how to name an original that a DF11 model doesn't name.
-const noOriginalHint = "name the original with --against org/name, or --against ./folder if it " +
-	"was made from a folder"
-
-// notOriginalHint says what to do about a [model.NotOriginalError].
-const notOriginalHint = "leave --original out; if you trained from that model, name it as base_model " +
-	"in the source's README.md: the card then says so"

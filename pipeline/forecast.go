@@ -204,7 +204,7 @@ func newForecast(o *opened, size *budget.Estimate, needs budget.Needs, on GPUQue
 		func(a, b PlainTensor) int { return cmp.Compare(b.Bytes, a.Bytes) })
 	refused, advised := budget.HubProblems(p, size.Files)
 	for _, r := range refused {
-		f.Warnings = append(f.Warnings, "--push will be refused: "+r.Text+"; "+r.Hint)
+		f.Warnings = append(f.Warnings, "--push will be refused: "+r.Text+"; "+r.Hint.String())
 	}
 	for _, a := range advised {
 		f.Warnings = append(f.Warnings, a.Text)

@@ -12,6 +12,7 @@ import (
 	"github.com/df11-convert/df11-convert/hub"
 	"github.com/df11-convert/df11-convert/internal/address"
 	"github.com/df11-convert/df11-convert/internal/budget"
+	"github.com/df11-convert/df11-convert/internal/hint"
 	"github.com/df11-convert/df11-convert/internal/names"
 	"github.com/df11-convert/df11-convert/internal/usage"
 )
@@ -52,7 +53,7 @@ func (h *Hubs) client(side string, m *Means, shares budget.Memory) (*hub.Client,
 	}
 	c, err := hub.New(opt)
 	if err != nil {
-		return nil, usage.Hinted(usage.Of(err), fixOptions(err, side))
+		return nil, hint.On(usage.Of(err), fixOptions(err, opt.EndpointSource, opt.TokenSource))
 	}
 	if h.shared.bySide == nil {
 		h.shared.bySide = map[string]*hub.Client{}
@@ -72,11 +73,10 @@ func (h *Hubs) options(side string, m *Means, shares budget.Memory) (hub.Options
 	}
 	if to := strings.TrimRight(os.Getenv(address.PushEndpoint), "/"); to != "" && h.Options == nil {
 		if side == "target" {
-			opt.Endpoint = to
+			opt.Endpoint, opt.EndpointSource = to, address.PushEndpoint
 		} else if to != opt.Endpoint { // with two Hubs, only the target's gets the token
 			opt.TokenFile = ""
-			opt.Token, opt.TokenSource, opt.Login = "", "", "unset "+address.PushEndpoint+
-				", which alone gets the token, convert into a folder, and publish that"
+			opt.Token, opt.TokenSource, opt.Login = "", "", hint.TwoHubs.With("variable", address.PushEndpoint).String()
 		}
 	}
 	if p := opt.Publisher; p != nil && p.ForRepo() != (side == "target") {
@@ -101,19 +101,17 @@ func (h *Hubs) options(side string, m *Means, shares budget.Memory) (hub.Options
 }
 
 // fixOptions says which setting of the user's a client can't use, and how to write it.
-func fixOptions(err error, side string) string {
+func fixOptions(err error, variable, tokenSource string) hint.Hint {
 	e, ok := errors.AsType[*hub.EndpointError](err)
-	if !ok {
-		return "set it to the token alone, such as hf_…, without spaces or quotes"
+	switch {
+	case !ok && strings.HasPrefix(tokenSource, "file "):
+		return hint.BadTokenFile.With("file", tokenSource)
+	case !ok:
+		return hint.BadToken.With("variable", tokenSource)
+	case strings.Contains(e.Endpoint, "://"), strings.ContainsAny(e.Endpoint, " @"):
+		return hint.Endpoint.With("variable", variable)
 	}
-	variable := "HF_ENDPOINT"
-	if side == "target" && os.Getenv(address.PushEndpoint) != "" {
-		variable = address.PushEndpoint
-	}
-	if strings.Contains(e.Endpoint, "://") || strings.ContainsAny(e.Endpoint, " @") {
-		return "set " + variable + " to an address such as https://huggingface.co, or unset it"
-	}
-	return "write it with its scheme: " + variable + "=https://" + e.Endpoint + ", or http://"
+	return hint.NoScheme.With("variable", variable, "endpoint", e.Endpoint)
 }
 
 // repo splits a Hub id into repo and revision ("" if it has none), and returns the client for it.

@@ -7,6 +7,7 @@ import (
 
 	"github.com/df11-convert/df11-convert/hub"
 	"github.com/df11-convert/df11-convert/internal/address"
+	"github.com/df11-convert/df11-convert/internal/hint"
 	"github.com/df11-convert/df11-convert/internal/hubrules"
 	"github.com/df11-convert/df11-convert/internal/names"
 	"github.com/df11-convert/df11-convert/internal/spans"
@@ -188,8 +189,8 @@ func (o *Options) checkTarget() (err error) {
 		}
 	}
 	if wrong := hubrules.CheckValue("license", o.License); o.License != "" && wrong != "" {
-		return usage.Hinted(usage.Errorf("--license: %q isn't one of the Hub's license IDs", o.License),
-			"list them at https://huggingface.co/docs/hub/repositories-licenses; other is one, too")
+		return hint.On(usage.Errorf("--license: %q isn't one of the Hub's license IDs", o.License),
+			hint.License)
 	}
 	original, _, _ := strings.Cut(o.Original, "@")
 	return validRepo("--original", original)

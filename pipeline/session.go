@@ -13,6 +13,7 @@ import (
 
 	"github.com/df11-convert/df11-convert/internal/budget"
 	"github.com/df11-convert/df11-convert/internal/forward"
+	"github.com/df11-convert/df11-convert/internal/hint"
 	"github.com/df11-convert/df11-convert/internal/human"
 	"github.com/df11-convert/df11-convert/internal/progress"
 	"github.com/df11-convert/df11-convert/internal/usage"
@@ -160,7 +161,7 @@ func (s *session) openGPU(means *forward.Means) error {
 	}
 	g, err := verify.OpenGPU(verify.GPUOptions{Mode: s.GPU, Host: s.shares.GPU, Log: s.Log})
 	if errors.Is(err, verify.ErrNoGPU) {
-		return usage.Hinted(err, "leave out --gpu: the check on the CPU needs none")
+		return hint.On(err, hint.NoGPU)
 	}
 	if err != nil || g == nil {
 		return err

@@ -10,6 +10,7 @@ import (
 	"github.com/df11-convert/df11-convert/internal/address"
 	"github.com/df11-convert/df11-convert/internal/catalog"
 	"github.com/df11-convert/df11-convert/internal/disk"
+	"github.com/df11-convert/df11-convert/internal/hint"
 	"github.com/df11-convert/df11-convert/internal/model"
 	"github.com/df11-convert/df11-convert/internal/plan"
 	"github.com/df11-convert/df11-convert/internal/spans"
@@ -154,17 +155,17 @@ func checkIncluded(o *opened, include []string) error {
 	}
 	folder, files := o.model.Listing.Folder, o.model.Listing.Files
 	if folder == nil {
-		return usage.Hinted(usage.Errorf("--include: %s is a repo, which is copied without it", o.model.ID),
-			"leave --include out")
+		return hint.On(usage.Errorf("--include: %s is a repo, which is copied without it", o.model.ID),
+			hint.IncludeRepo)
 	}
 	paths := pathsOf(files)
 	if glob := folder.Unmatched(include, paths); glob != "" {
-		return usage.Hinted(usage.Errorf("--include %s: no file of the folder matches", glob),
-			"list the files that stay with: df11-convert plan")
+		return hint.On(usage.Errorf("--include %s: no file of the folder matches", glob),
+			hint.IncludeNone)
 	}
 	for _, f := range o.plan.NotCopied {
 		if slices.Contains(include, f.Path) {
-			return usage.Hinted(usage.Errorf("--include: %s can't come along (%s)", f.Path, f.Why), "leave it out")
+			return hint.On(usage.Errorf("--include: %s can't come along (%s)", f.Path, f.Why), hint.IncludeNever)
 		}
 	}
 	return nil

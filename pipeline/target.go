@@ -9,6 +9,7 @@ import (
 	"regexp"
 	"strings"
 
+	"github.com/df11-convert/df11-convert/internal/hint"
 	"github.com/df11-convert/df11-convert/internal/human"
 	"github.com/df11-convert/df11-convert/internal/names"
 	"github.com/df11-convert/df11-convert/internal/publish"
@@ -39,9 +40,9 @@ func checkFolder(dir, model string) error {
 	if len(others) == 0 || err != nil {
 		return err
 	}
-	return usage.Hinted(usage.Errorf("%s holds other things, among which the result would lie: %s", dir,
-		human.List(others)), "choose a folder of its own: -o "+
-		human.ShellWord(filepath.Join(dir, ResultName(model)))+"; or add --force")
+	return hint.On(usage.Errorf("%s holds other things, among which the result would lie: %s", dir,
+		human.List(others)), hint.FolderInUse.With("folder",
+		human.ShellWord(filepath.Join(dir, ResultName(model)))))
 }
 
 // startsRepo matches what a clone of a new repo holds.
@@ -61,8 +62,8 @@ func (s *session) push(ctx context.Context, o *Options, model string) (*publish.
 	}
 	if only := c.OnlyRepo(); only != "" {
 		if push.Repo = cmp.Or(push.Repo, only); push.Repo != only {
-			return nil, usage.Hinted(usage.Errorf("--repo-id %s: trusted publishing is for %s", push.Repo,
-				only), "set HF_OIDC_RESOURCE to the target")
+			return nil, hint.On(usage.Errorf("--repo-id %s: trusted publishing is for %s", push.Repo,
+				only), hint.PublisherRepo)
 		}
 	}
 	push.Repo = cmp.Or(push.Repo, ResultName(model))
@@ -74,8 +75,8 @@ func (s *session) push(ctx context.Context, o *Options, model string) (*publish.
 		push.Repo = FullRepo(me, push.Repo)
 	}
 	if names.CheckNewRepo(push.Repo) != nil && o.Repo == "" {
-		return nil, usage.Hinted(usage.Errorf("the Hub takes no repo named %q", push.Repo),
-			"name the target with --repo-id ORG/NAME")
+		return nil, hint.On(usage.Errorf("the Hub takes no repo named %q", push.Repo),
+			hint.RepoName)
 	}
 	return push, validRepo("--repo-id", push.Repo)
 }

@@ -3,13 +3,13 @@ package pipeline
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"os"
 	"strconv"
 
 	"github.com/df11-convert/df11-convert/internal/back"
 	"github.com/df11-convert/df11-convert/internal/budget"
 	"github.com/df11-convert/df11-convert/internal/convert"
+	"github.com/df11-convert/df11-convert/internal/hint"
 	"github.com/df11-convert/df11-convert/internal/model"
 	"github.com/df11-convert/df11-convert/internal/usage"
 	"github.com/df11-convert/df11-convert/verify"
@@ -234,8 +234,8 @@ func verifyReportOf(r *convert.VerifyReport) *VerifyReport {
 		v.Difference = ErrorOf(differs{r.Difference})
 	}
 	v.Located = v.Level == LevelFull && v.Difference != nil && wraps[*back.HashError](r.Damage)
-	if fault, hint := v.fault(), originalHint(r); fault != nil && hint != "" {
-		fault.Hint = hint
+	if fault, h := v.fault(), originalHint(r); fault != nil && h != (hint.Hint{}) {
+		fault.Hint = h.String()
 	}
 	return v
 }
@@ -248,18 +248,18 @@ func (v *VerifyReport) fault() *Error {
 	return v.Difference
 }
 
-// originalHint returns what to do if the model may not belong to the original, or "".
-func originalHint(r *convert.VerifyReport) string {
+// originalHint returns what to do if the model may not belong to the original.
+func originalHint(r *convert.VerifyReport) hint.Hint {
 	switch {
 	case r.MadeFrom != "" || wraps[*back.OtherError](r.Difference):
-		return "name the original it was made from, at the right commit, with --against"
+		return hint.OtherOriginal
 	case wraps[*back.HashError](r.Damage):
-		return "copy or download the model again: this file isn't the one that its manifest lists"
+		return hint.Rotten
 	case r.Damage != nil || r.AgainstOnMain != nil: // the model names its original
 	case r.Difference != nil && !wraps[*back.ComponentError](r.Difference):
-		return fmt.Sprintf("name another original with --against if %s isn't it", r.Against)
+		return hint.MaybeOther.With("original", r.Against)
 	}
-	return ""
+	return hint.Hint{}
 }
 
 // differs reports that a model's weights aren't those of its original.

@@ -31,8 +31,8 @@ func TestAddresses(t *testing.T) {
 		switch {
 		case err == nil && c.Error != "":
 			t.Errorf("%q is taken, want the error: %s", c.Text, c.Error)
-		case err != nil && (err.Error() != c.Error || hint(err) == ""):
-			t.Errorf("%q: %v (hint: %q), want %s", c.Text, err, hint(err), c.Error)
+		case err != nil && (err.Error() != c.Error || hintOf(err) == ""):
+			t.Errorf("%q: %v (hint: %q), want %s", c.Text, err, hintOf(err), c.Error)
 		}
 	}
 }

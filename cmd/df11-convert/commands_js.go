@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/df11-convert/df11-convert/internal/address"
+	"github.com/df11-convert/df11-convert/internal/hint"
 	"github.com/df11-convert/df11-convert/internal/names"
 	"github.com/df11-convert/df11-convert/internal/usage"
 )
@@ -29,7 +30,7 @@ func addressCommand(u *ui) *cobra.Command {
 			switch {
 			case err != nil:
 			case a.Repo == "":
-				err = usage.Hinted(usagef("no model is named"), "name a model, such as Qwen/Qwen3-8B")
+				err = hint.On(usagef("no model is named"), hint.NotModel)
 			case names.CheckNewRepo(a.Repo) != nil:
 				err = address.NotFound(a.ID())
 			}

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"slices"
 
+	"github.com/df11-convert/df11-convert/internal/hint"
 	"github.com/df11-convert/df11-convert/internal/usage"
 	"github.com/df11-convert/df11-convert/pipeline"
 )
@@ -49,15 +50,14 @@ type kind struct {
 var ownKinds = []struct {
 	kind
 	is   func(error) bool
-	hint string
+	hint hint.Hint
 }{
-	{kind{"interrupted", exitInterrupted}, oneOf(errInterrupted), ""},
-	{kind{"output", exitError}, wraps[outputError], ""},
-	{kind{"files_differ", exitFiles}, wraps[besideError], ""},
-	{kind{"conflict", exitError}, oneOf(errForeign), "choose another target with -o or --repo-id " +
-		"(a work folder with --work-dir), or add --force to write there anyway"},
-	{kind{"unexpected", exitError}, oneOf(errUnexpected), "remove expect: not_convertible from its entry"},
-	{kind{"not_current", exitError}, oneOf(errNotCurrent), ""},
+	{kind{"interrupted", exitInterrupted}, oneOf(errInterrupted), hint.Hint{}},
+	{kind{"output", exitError}, wraps[outputError], hint.Hint{}},
+	{kind{"files_differ", exitFiles}, wraps[besideError], hint.Hint{}},
+	{kind{"conflict", exitError}, oneOf(errForeign), hint.Conflict},
+	{kind{"unexpected", exitError}, oneOf(errUnexpected), hint.Unexpected},
+	{kind{"not_current", exitError}, oneOf(errNotCurrent), hint.Hint{}},
 }
 
 // exits has the exit codes of the kinds of package pipeline; that of all others is exitError.
@@ -88,12 +88,12 @@ func kindOf(err error) kind {
 	return kind{string(name), choose(known, code, exitError)}
 }
 
-// hint returns what you can do about an error, or "". Package pipeline knows it, but for the kinds of
+// hintOf returns what you can do about an error, or "". Package pipeline knows it, but for the kinds of
 // the command line's own.
-func hint(err error) string {
+func hintOf(err error) string {
 	for _, k := range ownKinds {
 		if k.is(err) {
-			return k.hint
+			return k.hint.String()
 		}
 	}
 	return pipeline.ErrorOf(err).Hint

@@ -16,8 +16,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/df11-convert/df11-convert/internal/disk"
+	"github.com/df11-convert/df11-convert/internal/hint"
 	"github.com/df11-convert/df11-convert/internal/human"
-	"github.com/df11-convert/df11-convert/internal/usage"
 	"github.com/df11-convert/df11-convert/verify/kernel"
 )
 
@@ -70,7 +70,7 @@ type kernelResult struct {
 // writeKernel writes the kernel to a new file.
 func (u *ui) writeKernel(name string) error {
 	if old, err := disk.ReadInput(name, maxKernel); err == nil && string(old) != kernel.PTX() {
-		return usage.Hinted(fmt.Errorf("%s is there already", name), "choose another name, or replace it with --install")
+		return hint.On(fmt.Errorf("%s is there already", name), hint.KernelFile)
 	} else if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
@@ -121,7 +121,7 @@ func (u *ui) uninstallKernel(at string) error {
 	}
 	kept := name + officialKernel
 	if !isOurKernel(name) {
-		return usage.Hinted(fmt.Errorf("%s isn't our kernel any more", name), "delete "+human.ShellWord(kept)+" if you don't need it")
+		return hint.On(fmt.Errorf("%s isn't our kernel any more", name), hint.KernelGone.With("file", human.ShellWord(kept)))
 	}
 	if err := os.Rename(kept, name); err != nil {
 		return fmt.Errorf("put back %s: %w", name, err)
@@ -155,10 +155,10 @@ func findKernel(at string, is func(name string) bool) (string, error) {
 	})
 	switch {
 	case len(found) == 0:
-		return "", usage.Hinted(fmt.Errorf("%s holds no %s to replace or put back", at, kernelFile),
-			"give the Python environment of dfloat11, the folder of the ComfyUI node, or the file itself")
+		return "", hint.On(fmt.Errorf("%s holds no %s to replace or put back", at, kernelFile),
+			hint.NoKernel)
 	case len(found) > 1:
-		return "", usage.Hinted(fmt.Errorf("%s holds several: %s", at, strings.Join(found, ", ")), "give one of them")
+		return "", hint.On(fmt.Errorf("%s holds several: %s", at, strings.Join(found, ", ")), hint.Kernels)
 	}
 	return found[0], nil
 }

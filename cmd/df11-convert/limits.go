@@ -10,8 +10,8 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/df11-convert/df11-convert/internal/fits"
+	"github.com/df11-convert/df11-convert/internal/hint"
 	"github.com/df11-convert/df11-convert/internal/human"
-	"github.com/df11-convert/df11-convert/internal/usage"
 	"github.com/df11-convert/df11-convert/pipeline"
 )
 
@@ -99,7 +99,7 @@ func (c *cardFlag) Set(text string) error {
 	if size.Set(text) != nil {
 		err := errors.New("not a size such as 24GB, or a card such as 4090 or H100")
 		if _, number := strconv.ParseFloat(text, 64); number == nil {
-			return usage.Hinted(err, "write a unit: --vram "+text+"GB")
+			return hint.On(err, hint.CardUnit.With("number", text))
 		}
 		return err
 	}

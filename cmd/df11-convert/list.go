@@ -17,9 +17,9 @@ import (
 	"github.com/df11-convert/df11-convert/internal/address"
 	"github.com/df11-convert/df11-convert/internal/catalog"
 	"github.com/df11-convert/df11-convert/internal/disk"
+	"github.com/df11-convert/df11-convert/internal/hint"
 	"github.com/df11-convert/df11-convert/internal/names"
 	"github.com/df11-convert/df11-convert/internal/spans"
-	"github.com/df11-convert/df11-convert/internal/usage"
 	"github.com/df11-convert/df11-convert/pipeline"
 )
 
@@ -108,10 +108,6 @@ func (m *listedModel) check() error {
 // maxList bounds a list of models, in bytes.
 const maxList = 1 << 20
 
-// listHint shows the forms of an entry.
-const listHint = "write the list like this: " +
-	"models: [org/name, {source: org/other, repo-id: you/other-DF11}]; see docs/ci.md"
-
 // readList reads a list of models and checks every entry.
 func readList(file string) ([]listedModel, error) {
 	b, err := disk.ReadInput(file, maxList)
@@ -125,7 +121,7 @@ func readList(file string) ([]listedModel, error) {
 		}
 	}
 	if err != nil {
-		return nil, usage.Hinted(usagef("%s: %w", file, err), listHint)
+		return nil, hint.On(usagef("%s: %w", file, err), hint.ListForm)
 	}
 	return models, nil
 }
@@ -175,8 +171,8 @@ func distinct(models []listedModel, me string) error {
 		target := m.target(me)
 		key := strings.ToLower(target)
 		if other := seen[key]; other != "" {
-			return usage.Hinted(usagef("%s and %s have the same target, %s", other, m.spec(), target),
-				"give each its own target with repo-id in the list")
+			return hint.On(usagef("%s and %s have the same target, %s", other, m.spec(), target),
+				hint.SameTarget)
 		}
 		seen[key] = m.spec()
 	}

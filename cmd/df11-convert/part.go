@@ -8,8 +8,8 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"github.com/df11-convert/df11-convert/internal/hint"
 	"github.com/df11-convert/df11-convert/internal/spans"
-	"github.com/df11-convert/df11-convert/internal/usage"
 )
 
 // partFlags divide one model among machines, and each makes one part. The flag is called
@@ -62,9 +62,7 @@ func taskIndex(flag string) (int, error) {
 		index, first = os.Getenv("CI_NODE_INDEX"), "1"
 	}
 	if number(first) < 0 || number(index) < number(first) {
-		return 0, usage.Hinted(usagef("%s auto/n: this isn't a task of an array", flag),
-			"set JOB_COMPLETION_INDEX (Kubernetes, counted from 0), SLURM_ARRAY_TASK_ID (Slurm), or "+
-				"CI_NODE_INDEX (GitLab)")
+		return 0, hint.On(usagef("%s auto/n: this isn't a task of an array", flag), hint.Task)
 	}
 	return number(index) - number(first), nil
 }

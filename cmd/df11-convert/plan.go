@@ -5,7 +5,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/df11-convert/df11-convert/internal/usage"
+	"github.com/df11-convert/df11-convert/internal/hint"
 	"github.com/df11-convert/df11-convert/pipeline"
 )
 
@@ -50,8 +50,8 @@ takes, what stays uncompressed and why, and which loaders can load it.`,
 
 func runPlan(ctx context.Context, u *ui, f *planFlags, spec string) error {
 	if f.card == 0 && (f.context > 0 || f.batch != 1) {
-		return usage.Hinted(usagef("--context and --batch say what must fit into --vram"),
-			"add --vram 24GB, or a card such as --vram 4090")
+		return hint.On(usagef("--context and --batch say what must fit into --vram"),
+			hint.NeedsCard)
 	}
 	part, err := f.parts.part()
 	if err != nil {

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/df11-convert/df11-convert/internal/hint"
 	"github.com/df11-convert/df11-convert/internal/names"
 	"github.com/df11-convert/df11-convert/internal/reader"
 	"github.com/df11-convert/df11-convert/internal/usage"
@@ -75,8 +76,8 @@ func Parse(text string) (Address, error) {
 		}
 		repo, revision, pinned := strings.Cut(bare, "@")
 		if pinned && revision == "" {
-			return Address{}, usage.Hinted(usage.Errorf("%s: the revision after @ is empty", bare),
-				"leave out the @, or name a branch, a tag, or a commit after it")
+			return Address{}, hint.On(usage.Errorf("%s: the revision after @ is empty", bare),
+				hint.EmptyRevision)
 		}
 		return Address{Repo: repo, Revision: revision}, nil
 	}
@@ -95,19 +96,17 @@ func parsePage(u *url.URL) (Address, error) {
 	case u.Scheme == "hf": // as the Python client's file system writes it: hf://org/name@revision/file
 		rest = strings.Trim(u.Host+"/"+rest, "/")
 	case !isHub(u):
-		return Address{}, usage.Hinted(usage.Errorf("%s is not the address of a model on the Hub", u),
-			"write org/name, https://huggingface.co/org/name or hf://org/name")
+		return Address{}, hint.On(usage.Errorf("%s is not the address of a model on the Hub", u), hint.NotHubPage)
 	}
 	parts := strings.Split(rest, "/")
 	for len(parts) > 1 && (parts[0] == "api" || parts[0] == "models") {
 		parts = parts[1:]
 	}
 	if other := otherRepos[parts[0]]; other != "" {
-		return Address{}, usage.Hinted(usage.Errorf("%s is %s, not a model", u, other),
-			"name a model, such as Qwen/Qwen3-8B")
+		return Address{}, hint.On(usage.Errorf("%s is %s, not a model", u, other), hint.NotModel)
 	}
 	if len(parts) < 2 {
-		return Address{}, usage.Hinted(usage.Errorf("%s names no model", u), "add the model to the address: org/name")
+		return Address{}, hint.On(usage.Errorf("%s names no model", u), hint.NoModelNamed)
 	}
 	var file []string
 	if u.Scheme == "hf" {
@@ -157,6 +156,6 @@ func OnHub(spec string) bool {
 
 // NotFound returns the error for a source that's no file, no folder, and no Hub id.
 func NotFound(id string) error {
-	return usage.Hinted(usage.Errorf("%s: no such file or folder, and not a Hub id such as org/name", id),
-		"check the path; a Hub id is org/name or org/name@revision, made of letters, digits, -, _, and .")
+	return hint.On(usage.Errorf("%s: no such file or folder, and not a Hub id such as org/name", id),
+		hint.NotFolder)
 }

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/df11-convert/df11-convert/internal/hint"
 	"github.com/df11-convert/df11-convert/internal/python"
 	"github.com/df11-convert/df11-convert/internal/safetensors"
 )
@@ -34,7 +35,7 @@ func ReadObject(path string, data []byte) (Members, error) {
 		list, _, err = python.Members(data)
 	}
 	if err != nil {
-		return nil, Refuse(UnreadHint, "read %s: %v", path, err)
+		return nil, Refuse(hint.Unread, "read %s: %v", path, err)
 	}
 	object := Members{}
 	for _, m := range list {

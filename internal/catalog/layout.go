@@ -3,6 +3,8 @@ package catalog
 import (
 	"slices"
 	"strings"
+
+	"github.com/df11-convert/df11-convert/internal/hint"
 )
 
 // A Layout is how a model's files are arranged, before and after the conversion.
@@ -57,5 +59,5 @@ func ParseLayout(s string) (Layout, error) {
 	case s == "" || slices.Contains(LayoutNames(), s):
 		return Layout(s), nil
 	}
-	return "", Refuse("choose one of: "+strings.Join(LayoutNames(), ", "), "unknown layout %q", s)
+	return "", Refuse(hint.Layout.With("layouts", strings.Join(LayoutNames(), ", ")), "unknown layout %q", s)
 }

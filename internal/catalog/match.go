@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/df11-convert/df11-convert/internal/hint"
 	"github.com/df11-convert/df11-convert/internal/python"
 )
 
@@ -21,9 +22,7 @@ func (d PatternDict) Match(ctx context.Context, modules, parameters []string) (f
 			d.Singles().checkCost(parameters))
 	}
 	if err != nil {
-		return nil, Refuse(
-			"name the modules to compress by fewer or simpler patterns with --pattern-dict", "%v",
-			err)
+		return nil, Refuse(hint.Costly, "%v", err)
 	}
 	owner := map[string]int{} // module → index of its pattern
 	found = make([][]string, len(d))
@@ -40,7 +39,7 @@ func (d PatternDict) Match(ctx context.Context, modules, parameters []string) (f
 		}
 		for _, m := range found[i] {
 			if j, ok := owner[m]; ok {
-				return nil, Refuse("make the patterns disjoint",
+				return nil, Refuse(hint.Disjoint,
 					"module %s matches two patterns: %q and %q", m, d[j].Regex, d[i].Regex)
 			}
 			owner[m] = i
@@ -116,7 +115,7 @@ func checkNesting(found [][]string, owner map[string]int) error {
 	for _, m := range slices.Concat(found...) {
 		for p := Parent(m); p != ""; p = Parent(p) {
 			if _, ok := owner[p]; ok {
-				return Refuse("match either the block or the modules inside it",
+				return Refuse(hint.Nested,
 					"module %s lies inside module %s", m, p)
 			}
 		}
@@ -134,7 +133,7 @@ func checkLoaderLoop(ctx context.Context, d PatternDict) error {
 			return err
 		}
 		if len(found) > 0 {
-			return Refuse("put that pattern before the other one",
+			return Refuse(hint.LoaderLoop,
 				"pattern %q matches %q, the parent of the last attribute of %q, which confuses the official loader",
 				d[j].Regex, found[0], d[slices.Index(paths, found[0])].Regex)
 		}

@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/df11-convert/df11-convert/internal/hint"
 	"github.com/df11-convert/df11-convert/internal/human"
 	"github.com/df11-convert/df11-convert/internal/safetensors"
 )
@@ -16,9 +17,6 @@ const (
 	// bytes of the paths of all modules, counted once for each tensor in a module
 	maxModuleBytes = 64 << 20
 )
-
-// RenameHint goes with names that no result can have.
-const RenameHint = "rename it in a copy of the source"
 
 // Parent returns the path up to the last dot, or "".
 func Parent(name string) string { return name[:max(strings.LastIndexByte(name, '.'), 0)] }
@@ -42,7 +40,7 @@ func Modules(names []string) (modules []string, err error) {
 	seen, nBytes := map[string]bool{}, 0
 	for _, name := range names {
 		if strings.Count(name, ".") >= maxDepth || len(name) > safetensors.MaxNameBytes {
-			return nil, Refuse(RenameHint,
+			return nil, Refuse(hint.Rename,
 				"the name of tensor %.100q has more than %d parts, or more than %d bytes", name,
 				maxDepth, safetensors.MaxNameBytes)
 		}
@@ -54,7 +52,7 @@ func Modules(names []string) (modules []string, err error) {
 			}
 		}
 		if nBytes > maxModuleBytes {
-			return nil, Refuse("convert a model with fewer or shorter names",
+			return nil, Refuse(hint.ShorterNames,
 				"the paths of all modules have more than %d bytes", maxModuleBytes)
 		}
 	}

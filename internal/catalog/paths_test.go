@@ -57,7 +57,7 @@ func TestModules(t *testing.T) {
 		"paths of all modules": many,
 	} {
 		var refused *RefusedError
-		if _, err := Modules(names); !errors.As(err, &refused) || !strings.Contains(err.Error(), words) || refused.Hint == "" {
+		if _, err := Modules(names); !errors.As(err, &refused) || !strings.Contains(err.Error(), words) || refused.Hint.String() == "" {
 			t.Errorf("want %s: %.200v", words, err)
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/df11-convert/df11-convert/internal/hint"
 	"github.com/df11-convert/df11-convert/internal/python"
 )
 
@@ -126,8 +127,7 @@ func (d PatternDict) Equal(other PatternDict) bool {
 // long.
 func (d PatternDict) MatchAny(ctx context.Context, paths []string) (found []string, err error) {
 	if err := d.checkCost(paths); err != nil {
-		return nil, Refuse("name the modules to compress by fewer or simpler patterns with "+
-			"--pattern-dict", "%v", err)
+		return nil, Refuse(hint.Costly, "%v", err)
 	}
 	matched := map[string]bool{}
 	for _, p := range d {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/df11-convert/df11-convert/hub"
 	"github.com/df11-convert/df11-convert/internal/budget"
+	"github.com/df11-convert/df11-convert/internal/hint"
 	"github.com/df11-convert/df11-convert/internal/hubrules"
 	"github.com/df11-convert/df11-convert/internal/ledger"
 	"github.com/df11-convert/df11-convert/internal/metadata"
@@ -102,7 +103,7 @@ type LimitError struct{ hubrules.Problem }
 func (e *LimitError) Error() string { return e.Text }
 
 // Hint returns what to do about it.
-func (e *LimitError) Hint() string { return e.Problem.Hint }
+func (e *LimitError) Hint() hint.Hint { return e.Problem.Hint }
 
 func (e *LimitError) Unwrap() error { return hub.ErrTooMany }
 

@@ -1,6 +1,7 @@
 package convert
 
 import (
+	"github.com/df11-convert/df11-convert/internal/hint"
 	"github.com/df11-convert/df11-convert/internal/human"
 	"github.com/df11-convert/df11-convert/internal/metadata"
 	"github.com/df11-convert/df11-convert/internal/plan"
@@ -207,6 +208,6 @@ func (r *Report) checkGain() error {
 	}
 	return &plan.RefusedError{
 		Detail: "DF11 can hold no module: " + human.List(names),
-		Hint:   "keep the model in BF16: DF11 wouldn't make it smaller",
+		Hint:   hint.NoGain,
 	}
 }

@@ -28,7 +28,7 @@ func TestNothingToGain(t *testing.T) {
 	}
 	shared.Write(t, name, file)
 	_, err := convertLocal(t, source, t.TempDir(), plan.Options{}, nil)
-	if r, ok := errors.AsType[*plan.RefusedError](err); !ok || r.Hint == "" || !strings.Contains(r.Detail, "lm_head") {
+	if r, ok := errors.AsType[*plan.RefusedError](err); !ok || r.Hint.String() == "" || !strings.Contains(r.Detail, "lm_head") {
 		t.Errorf("got %v", err)
 	}
 }

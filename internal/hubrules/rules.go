@@ -14,6 +14,7 @@ import (
 	"path"
 	"slices"
 
+	"github.com/df11-convert/df11-convert/internal/hint"
 	"github.com/df11-convert/df11-convert/internal/human"
 )
 
@@ -50,7 +51,7 @@ type File struct {
 // A Problem is something that the Hub refuses.
 type Problem struct {
 	Text string // one line, in words for the user
-	Hint string // what to do about it, or ""
+	Hint hint.Hint
 }
 
 // CheckFiles returns what the Hub would refuse about these files of a repo, and what it advises
@@ -64,11 +65,11 @@ func CheckFiles(files []File) (refused, advised []Problem) {
 			refused = append(refused, Problem{
 				fmt.Sprintf("%s has %s, and a file on the Hub has at most %s", f.Path,
 					human.Bytes(f.Size), human.Bytes(FileBytes)),
-				"choose the layout with one file per module: --layout transformers or diffusers"})
+				hint.LargeFile})
 		case f.Size > AdvisedFileBytes:
 			advised = append(advised, Problem{
 				fmt.Sprintf("%s has %s, and the Hub advises at most %s", f.Path,
-					human.BytesUp(f.Size), human.Bytes(AdvisedFileBytes)), ""})
+					human.BytesUp(f.Size), human.Bytes(AdvisedFileBytes)), hint.Hint{}})
 		}
 	}
 	for _, dir := range slices.Sorted(maps.Keys(folders)) {
@@ -77,13 +78,13 @@ func CheckFiles(files []File) (refused, advised []Problem) {
 				"%s files in one folder (%s), and a folder on the Hub has at most %s",
 				human.Grouped(int64(n)), cmp.Or(map[string]string{".": "the repo's own"}[dir], dir),
 				human.Grouped(FolderFiles)),
-				"choose a layout with fewer files with --layout"})
+				hint.ManyFiles})
 		}
 	}
 	if len(files) > RepoFiles {
 		advised = append(advised, Problem{fmt.Sprintf(
 			"%s files, and the Hub advises at most %s in a repo",
-			human.Grouped(int64(len(files))), human.Grouped(RepoFiles)), ""})
+			human.Grouped(int64(len(files))), human.Grouped(RepoFiles)), hint.Hint{}})
 	}
 	return refused, advised
 }

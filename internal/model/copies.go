@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/df11-convert/df11-convert/internal/disk"
+	"github.com/df11-convert/df11-convert/internal/hint"
 	"github.com/df11-convert/df11-convert/internal/names"
 	"github.com/df11-convert/df11-convert/internal/plan"
 )
@@ -71,7 +72,7 @@ func checkLink(root, name, file string) error {
 	}
 	return &plan.RefusedError{
 		Detail: fmt.Sprintf("%q is a link to a file outside the source, %q", file, target),
-		Hint:   "replace the link with the file if it belongs to the model, or remove it",
+		Hint:   hint.LinkOutside,
 	}
 }
 
@@ -85,6 +86,6 @@ const maxPointer = 1024
 func refusePointer(file, what string) error {
 	return &plan.RefusedError{
 		Detail: file + " is a Git LFS pointer to " + what + " not fetched",
-		Hint:   "fetch it with: git lfs pull",
+		Hint:   hint.Pointer,
 	}
 }

@@ -67,7 +67,7 @@ func TestCopiesAreTheModelsOwn(t *testing.T) {
 			err = m.CheckCopies(p)
 			var refused *plan.RefusedError
 			if c.refused == "" && err != nil || c.refused != "" &&
-				(!errors.As(err, &refused) || !strings.Contains(err.Error(), c.refused) || !strings.Contains(err.Error(), `"`+c.file+`"`) || refused.Hint == "") {
+				(!errors.As(err, &refused) || !strings.Contains(err.Error(), c.refused) || !strings.Contains(err.Error(), `"`+c.file+`"`) || refused.Hint.String() == "") {
 				t.Errorf("got %v, want %q", err, c.refused)
 			}
 		})

@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 
 	"github.com/df11-convert/df11-convert/internal/disk"
+	"github.com/df11-convert/df11-convert/internal/hint"
 	"github.com/df11-convert/df11-convert/internal/names"
 	"github.com/df11-convert/df11-convert/internal/plan"
 )
@@ -43,9 +44,7 @@ func (e *LinkError) Error() string {
 }
 
 // Hint says what to do about it.
-func (e *LinkError) Hint() string {
-	return "fetch the file again, or remove the link if the model doesn't need it"
-}
+func (e *LinkError) Hint() hint.Hint { return hint.Link }
 
 // Unwrap makes it a file that doesn't exist.
 func (e *LinkError) Unwrap() error {

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/df11-convert/df11-convert/internal/catalog"
+	"github.com/df11-convert/df11-convert/internal/hint"
 	"github.com/df11-convert/df11-convert/internal/names"
 	"github.com/df11-convert/df11-convert/internal/plan"
 	"github.com/df11-convert/df11-convert/internal/reader"
@@ -65,7 +66,7 @@ func OpenLocal(ctx context.Context, name string, opt plan.Options) (Source, *Mod
 	if !st.IsDir() {
 		if opt.WeightFile != "" {
 			return nil, nil, &plan.RefusedError{
-				Hint: "name the folder and --file, or just the file",
+				Hint: hint.FileAndFlag,
 				Detail: fmt.Sprintf("--file %s is given, but the source is the file %s",
 					opt.WeightFile, base),
 			}

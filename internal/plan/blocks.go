@@ -7,10 +7,6 @@ import (
 // maxElems is the largest unit that the loader's 32-bit counters can hold (docs/format.md §9).
 const maxElems = 1<<31 - 1
 
-// incompleteHint goes with every refusal of a model that lacks tensors of its class or its dict.
-const incompleteHint = "fetch the source again and compare its size; if the model is complete, " +
-	"name other modules with --pattern-dict"
-
 // A former forms the dict and the units of a model.
 type former struct {
 	*choice

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/df11-convert/df11-convert/internal/catalog"
+	"github.com/df11-convert/df11-convert/internal/hint"
 )
 
 // A choice adds to a reading where the plan's dict comes from, and whose names and ties apply.
@@ -43,12 +44,11 @@ func (r *reading) choose(ctx context.Context, inv *inventory) (*choice, error) {
 	switch {
 	case r.opt.Like != "":
 		if known = catalog.Find(r.opt.Like); known == nil {
-			hint := "name the entry that plan shows for a similar model, or a DF11 repo that the " +
-				"catalog reproduces"
+			h := hint.LikeUnknown
 			if near := catalog.Near(r.opt.Like); near != nil {
-				hint = "choose one of: " + strings.Join(near, ", ")
+				h = hint.Like.With("entries", strings.Join(near, ", "))
 			}
-			return nil, refuse(hint, "the catalog has no entry %s", r.opt.Like)
+			return nil, refuse(h, "the catalog has no entry %s", r.opt.Like)
 		}
 	case c.PatternDict != nil:
 		known = nil
@@ -146,7 +146,7 @@ func (r *reading) checkEntry(e *catalog.Entry) error {
 	case e.Refuse != nil:
 		return e.Refuse
 	case e.Layout.Family() != r.survey.Layout:
-		return refuse("choose an entry for the source's layout",
+		return refuse(hint.LikeLayout,
 			"%s is for the layout %s, the source is %s", e.ID, e.Layout, r.survey.Layout)
 	}
 	return nil

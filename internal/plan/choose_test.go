@@ -29,7 +29,7 @@ func TestUnfilled(t *testing.T) {
 		} {
 			_, err := New(t.Context(), src, opt)
 			r, refused := errors.AsType[*RefusedError](err)
-			if refused != (c.why != "") || refused && (!strings.Contains(r.Detail, c.why) || !strings.Contains(r.Hint, "--unfilled")) {
+			if refused != (c.why != "") || refused && (!strings.Contains(r.Detail, c.why) || !strings.Contains(r.Hint.String(), "--unfilled")) {
 				t.Errorf("%s, %s: %v", c.class, name, err)
 			}
 			opt.Unfilled = true

@@ -95,7 +95,7 @@ func TestIncomplete(t *testing.T) {
 			switch {
 			case c.want == "" && (err != nil || p.Entry == ""):
 				t.Errorf("entry %+v, %v", p, err)
-			case c.want != "" && (!errors.As(err, &refused) || !strings.Contains(err.Error(), c.want) || refused.Hint == ""):
+			case c.want != "" && (!errors.As(err, &refused) || !strings.Contains(err.Error(), c.want) || refused.Hint.String() == ""):
 				t.Errorf("got %v, want …%s…", err, c.want)
 			}
 			given := catalog.PatternDict{{Regex: `model\.layers\.\d+`, Attrs: []string{"self_attn.q_proj"}}}

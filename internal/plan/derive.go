@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/df11-convert/df11-convert/internal/catalog"
+	"github.com/df11-convert/df11-convert/internal/hint"
 	"github.com/df11-convert/df11-convert/internal/human"
 )
 
@@ -42,8 +43,7 @@ func (f *former) refuseUnknown() error {
 			return refuseDType(t)
 		}
 	}
-	return refuse(
-		"name the modules to compress with --pattern-dict, or use those of a similar model with --like",
+	return refuse(hint.Unknown,
 		"the catalog doesn't know this model, and its names show no stack of blocks to compress")
 }
 

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/df11-convert/df11-convert/internal/catalog"
+	"github.com/df11-convert/df11-convert/internal/hint"
 	"github.com/df11-convert/df11-convert/internal/human"
 	"github.com/df11-convert/df11-convert/internal/names"
 	"github.com/df11-convert/df11-convert/internal/reader"
@@ -28,7 +29,7 @@ type Carried struct {
 func (r *reading) sortFiles() error {
 	for _, w := range r.source.Weights {
 		if !names.IsSafe(w.Path) {
-			return refuse(catalog.RenameHint,
+			return refuse(hint.Rename,
 				"a repo or a file system may refuse the name of the weight file %q", w.Path)
 		}
 	}
@@ -188,7 +189,7 @@ func (p *Plan) checkCollisions() error {
 		paths = append(paths, f.Path)
 	}
 	if a, b := Collision(paths); a != "" {
-		return refuse("choose other modules with --pattern-dict, or rename one in a copy of the source",
+		return refuse(hint.NameClash,
 			"%s and %s can't both exist (names that differ only in case are the same on some file systems)", a, b)
 	}
 	return nil

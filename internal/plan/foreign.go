@@ -7,14 +7,8 @@ import (
 
 	"github.com/df11-convert/df11-convert/encoder"
 	"github.com/df11-convert/df11-convert/internal/catalog"
+	"github.com/df11-convert/df11-convert/internal/hint"
 	"github.com/df11-convert/df11-convert/internal/safetensors"
-)
-
-// Hints for sources that aren't BF16.
-const (
-	df11Hint  = "check it with: df11-convert verify; get the BF16 files back with: df11-convert decode"
-	quantHint = "quantized weights are already smaller than DF11: start from the model's BF16 original; " +
-		"FP8 weights can use ECF8 of the same authors"
 )
 
 // refuseForeign refuses a source whose config says that the weights are quantized, unless isPlain
@@ -29,7 +23,7 @@ func refuseForeign(c *catalog.Config, root catalog.Members, isPlain bool) error 
 		}
 	}
 	if key := statedQuant(c); key != "" && !isPlain {
-		return refuse(quantHint, "the source is quantized (config.json has %s), not BF16", key)
+		return refuse(hint.Quantized, "the source is quantized (config.json has %s), not BF16", key)
 	}
 	return nil
 }
@@ -67,29 +61,24 @@ func refuseByNames(tensors []Tensor) error {
 		case encoder.IsArrayName(leaf):
 			return refuseDF11("the source holds a DF11 tensor already (" + t.Name + ")")
 		case packedMark.MatchString(leaf):
-			return refuse(quantHint, "the source is quantized (it holds %s), not BF16", t.Name)
+			return refuse(hint.Quantized, "the source is quantized (it holds %s), not BF16", t.Name)
 		case adapterMark.MatchString(t.Name):
 			nAdapter++
 		}
 	}
 	if 2*nAdapter > len(tensors) {
-		return refuse(adapterHint, "the source is a LoRA adapter, not a model")
+		return refuse(hint.Adapter, "the source is a LoRA adapter, not a model")
 	}
 	return nil
 }
 
 // dtypeHints says what to use instead of weights that aren't BF16. The types without a hint are
 // those of quantized weights.
-var dtypeHints = map[safetensors.DType]string{
-	"F32": "if this is a BF16 model saved as F32, add --exact-f32, which checks every value; " +
-		"otherwise keep F32: a cast to BF16 loses bits",
-	"F16": "DF11 holds BF16 only and a cast loses bits; keep F16, or use ZipNN, which is lossless for it",
-	"F64": "DF11 holds BF16 only and a cast loses bits",
-}
+var dtypeHints = map[safetensors.DType]hint.Hint{"F32": hint.IsF32, "F16": hint.IsF16, "F64": hint.IsF64}
 
 // refuseDType refuses a weight that isn't BF16.
 func refuseDType(t Tensor) error {
-	r := &RefusedError{Hint: cmp.Or(dtypeHints[t.DType], quantHint),
+	r := &RefusedError{Hint: cmp.Or(dtypeHints[t.DType], hint.Quantized),
 		Detail: fmt.Sprintf("%s is %s, not BF16", t.Name, t.DType)}
 	if t.DType == safetensors.F32 {
 		r.Next = "exact_f32"
@@ -98,4 +87,6 @@ func refuseDType(t Tensor) error {
 }
 
 // isPlainFloat reports whether a type is one of floating-point numbers that aren't quantized.
-func isPlainFloat(d safetensors.DType) bool { return d == safetensors.BF16 || dtypeHints[d] != "" }
+func isPlainFloat(d safetensors.DType) bool {
+	return d == safetensors.BF16 || dtypeHints[d] != hint.Hint{}
+}

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/df11-convert/df11-convert/internal/catalog"
+	"github.com/df11-convert/df11-convert/internal/hint"
 	"github.com/df11-convert/df11-convert/internal/human"
 	"github.com/df11-convert/df11-convert/internal/safetensors"
 )
@@ -59,8 +60,7 @@ func (inv *inventory) with(tensors []Tensor) (*inventory, error) {
 		byName: make(map[string]int, len(tensors)), parents: map[string]bool{}, numbered: map[string][]int{}}
 	for i, t := range tensors {
 		if other, ok := out.get(t.Name); ok {
-			return nil, refuse("remove the stale file or its entries from the index, or give "+
-				"--pattern-dict for the source's own names", "%s of %s and %s of %s would both be %s",
+			return nil, refuse(hint.StaleTensor, "%s of %s and %s of %s would both be %s",
 				other.Source, inv.files[other.File].Path, t.Source, inv.files[t.File].Path, t.Name)
 		}
 		out.byName[t.Name] = i
@@ -149,7 +149,7 @@ func (r *reading) checkIndex(inv *inventory) error {
 		if t, ok := inv.get(name); !ok {
 			nowhere = append(nowhere, name)
 		} else if r.source.Weights[t.File].Path != m[name] {
-			return refuse("the index is stale or a shard is damaged; fetch the source again",
+			return refuse(hint.IndexStale,
 				"%s lists %s, which its file doesn't hold", r.survey.Index, name)
 		}
 	}

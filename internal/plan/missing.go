@@ -6,6 +6,7 @@ import (
 	"strconv"
 
 	"github.com/df11-convert/df11-convert/internal/catalog"
+	"github.com/df11-convert/df11-convert/internal/hint"
 )
 
 // checkStacks refuses a source that lacks a block of a stack, if a catalog entry says how the stack
@@ -28,7 +29,7 @@ func (f *former) checkStacks() error {
 		}
 		for i := range last + 1 {
 			if _, ok := slices.BinarySearch(there, i); !ok {
-				return refuse(incompleteHint, "the source holds no tensor of %s, but %s",
+				return refuse(hint.Incomplete, "the source holds no tensor of %s, but %s",
 					stack+"."+strconv.Itoa(i), why)
 			}
 		}

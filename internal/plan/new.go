@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/df11-convert/df11-convert/internal/catalog"
+	"github.com/df11-convert/df11-convert/internal/hint"
 	"github.com/df11-convert/df11-convert/internal/human"
 )
 
@@ -37,7 +38,7 @@ func New(ctx context.Context, src Source, opt Options) (*Plan, error) {
 	}
 	f.placeAliases()
 	if c.Unfilled = c.unfilled(); len(c.Unfilled) > 0 && !opt.Unfilled {
-		return nil, refuse("leave those modules out of the pattern dict, or accept them with --unfilled",
+		return nil, refuse(hint.Unfilled,
 			"no reader gives these modules their weights: %s", human.List(c.Unfilled))
 	}
 	for _, step := range []func() error{c.checkParameters, c.checkUnits, f.checkStacks, c.markUnholdable,

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/df11-convert/df11-convert/internal/catalog"
+	"github.com/df11-convert/df11-convert/internal/hint"
 	"github.com/df11-convert/df11-convert/internal/human"
 	"github.com/df11-convert/df11-convert/internal/names"
 	"github.com/df11-convert/df11-convert/internal/reader"
@@ -181,18 +182,18 @@ func (p *Plan) placeSingle() {
 func (p *Plan) checkOutputNames() error {
 	for _, f := range p.OutputFiles {
 		if !names.IsSafe(f.Path) {
-			return refuse("rename the source in a copy of it",
+			return refuse(hint.Rename,
 				"a repo or a file system may refuse the name of the output file %q", f.Path)
 		}
 	}
 	for _, u := range p.Units {
 		if len(u.Path) > maxUnitPath || !unitPath.MatchString(u.Path) {
-			return refuse("match another module", "module path %.200q can't become a file name: it may "+
+			return refuse(hint.ModulePath, "module path %.200q can't become a file name: it may "+
 				"have %d letters, digits, - and _ between single dots", u.Path, maxUnitPath)
 		}
 		stem := strings.ToLower(strings.TrimSuffix(u.File, ".safetensors"))
 		if !p.Layout.Single() && (reader.HasStem(stem, p.Layout.Stem()) || reader.HasStem(stem, names.Remainder)) {
-			return refuse("match its sub-modules instead",
+			return refuse(hint.RemainderName,
 				"module %s would take the name of the remainder file %s", u.Path, u.File)
 		}
 	}

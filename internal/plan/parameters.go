@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/df11-convert/df11-convert/internal/catalog"
+	"github.com/df11-convert/df11-convert/internal/hint"
 	"github.com/df11-convert/df11-convert/internal/human"
 	"github.com/df11-convert/df11-convert/internal/safetensors"
 )
@@ -203,7 +204,7 @@ func (t Tensor) slices(begins []int64) (parts []Tensor, err error) {
 		return []Tensor{t}, nil
 	}
 	if begins[0] != 0 {
-		return nil, refuse("list row 0, too, or name the whole parameter",
+		return nil, refuse(hint.FirstRow,
 			"the pattern dict cuts %s into slices, and none begins at row 0", t.Name)
 	}
 	row := t.Length / t.Shape[0]
@@ -240,7 +241,7 @@ func (inv *inventory) unitTensor(unit, attr string) (Tensor, error) {
 
 // refuseDims refuses a tensor whose number of dimensions no unit can hold.
 func refuseDims(t Tensor) error {
-	return refuse("only weights of Linear and Embedding modules can be compressed; leave it out",
+	return refuse(hint.Dimensions,
 		"%s has %d dimensions, not 2", t.Name, len(t.Shape))
 }
 
@@ -258,7 +259,7 @@ func (c *choice) checkParameters() error {
 	if len(paths) == 0 {
 		return nil
 	}
-	return refuse("leave them out of the pattern dict", "%s can't fill parameters: %s",
+	return refuse(hint.NoParameters, "%s can't fill parameters: %s",
 		cmp.Or(c.opt.For, "ComfyUI"), human.List(paths))
 }
 
@@ -266,7 +267,7 @@ func (c *choice) checkParameters() error {
 func (c *choice) checkReader() error {
 	for _, r := range c.Readers {
 		if r.Name == c.opt.For && r.Loads == Refuses {
-			return refuse("leave out --for", "%s can't load the result: %s", r.Name, r.Why)
+			return refuse(hint.ReaderRefuses, "%s can't load the result: %s", r.Name, r.Why)
 		}
 	}
 	return nil

@@ -6,6 +6,7 @@ import (
 
 	"github.com/df11-convert/df11-convert/encoder"
 	"github.com/df11-convert/df11-convert/internal/catalog"
+	"github.com/df11-convert/df11-convert/internal/hint"
 	"github.com/df11-convert/df11-convert/internal/human"
 	"github.com/df11-convert/df11-convert/internal/names"
 	"github.com/df11-convert/df11-convert/internal/safetensors"
@@ -204,7 +205,7 @@ const maxUnits = 32_768
 func (p *Plan) checkUnits() error {
 	stored := len(encoder.ArrayNames())*len(p.Units) + len(p.plainTensors())
 	if len(p.Units) > maxUnits || stored > safetensors.MaxTensors {
-		return refuse("match larger modules", "the output would have %d modules and %d tensors: "+
+		return refuse(hint.TooManyUnits, "the output would have %d modules and %d tensors: "+
 			"more than %d or %d", len(p.Units), stored, maxUnits, safetensors.MaxTensors)
 	}
 	return nil
@@ -227,7 +228,7 @@ func (p *Plan) markUnholdable() error {
 		names = append(names, u.Path)
 	}
 	if len(names) == len(p.Units) {
-		return refuse("name their sub-modules with --pattern-dict",
+		return refuse(hint.TooLarge,
 			"DF11 can hold none of the %s: %s", count(len(names), "module"), human.List(names))
 	}
 	if len(names) > 0 {
@@ -294,10 +295,10 @@ type RefusedError = catalog.RefusedError
 
 // refuseDF11 refuses a source that is a DF11 model.
 func refuseDF11(detail string) error {
-	return &RefusedError{Detail: detail, Hint: df11Hint, Next: "check_instead"}
+	return &RefusedError{Detail: detail, Hint: hint.IsDF11, Next: "check_instead"}
 }
 
-// refuse returns a RefusedError. It formats the detail, and leaves the hint as it is.
-func refuse(hint, format string, args ...any) error {
-	return catalog.Refuse(hint, format, args...)
+// refuse returns a RefusedError. It formats the detail.
+func refuse(h hint.Hint, format string, args ...any) error {
+	return catalog.Refuse(h, format, args...)
 }

@@ -223,10 +223,10 @@ func TestRefusals(t *testing.T) {
 			if !errors.As(err, &refused) {
 				t.Fatalf("got %v, want a refusal", err)
 			}
-			if !strings.Contains(refused.Detail+"; "+refused.Hint, r.detail) {
+			if !strings.Contains(refused.Detail+"; "+refused.Hint.String(), r.detail) {
 				t.Errorf("refused: %s\nwant …%s…", refused.Detail, r.detail)
 			}
-			if refused.Hint == "" && r.name != "matches the whole model" {
+			if refused.Hint.String() == "" && r.name != "matches the whole model" {
 				t.Errorf("%q has no hint", refused.Detail)
 			}
 		})
@@ -347,7 +347,7 @@ func TestWeightsAreThoseOfTheReader(t *testing.T) {
 			got, err = s.WeightFiles([]byte(c.index))
 		}
 		if r, ok := errors.AsType[*RefusedError](err); ok != strings.Contains(c.want, " ") && err != nil || ok && !strings.Contains(r.Detail, c.want) ||
-			ok && !strings.Contains(r.Hint, "--file") {
+			ok && !strings.Contains(r.Hint.String(), "--file") {
 			t.Errorf("%s: %v, want %s", c.name, err, c.want)
 		} else if err == nil && strings.Join(pathsOf(got), " ") != strings.TrimSpace(c.want) {
 			t.Errorf("%s: %v, want %s", c.name, got, c.want)
@@ -376,7 +376,7 @@ func TestFileOfAnotherModelIsRefused(t *testing.T) {
 		}
 		for _, other := range []string{path.Dir(file) + "/config.json", "model_index.json"} {
 			s, err := look(append(files, File{Path: other}), Options{WeightFile: file})
-			if r := (*RefusedError)(nil); (!errors.As(err, &r) || r.Hint == "") && (s == nil || s.Dir != path.Dir(file)) {
+			if r := (*RefusedError)(nil); (!errors.As(err, &r) || r.Hint.String() == "") && (s == nil || s.Dir != path.Dir(file)) {
 				t.Errorf("%s next to %s: %+v, %v", file, other, s, err)
 			}
 		}
@@ -420,7 +420,7 @@ func TestWithoutUsualWeights(t *testing.T) {
 		}
 		_, err := look(files, Options{})
 		r, ok := errors.AsType[*RefusedError](err)
-		if (c.words != "" || err != nil) && (!ok || !strings.Contains(r.Detail+r.Hint, c.words)) {
+		if (c.words != "" || err != nil) && (!ok || !strings.Contains(r.Detail+r.Hint.String(), c.words)) {
 			t.Errorf("%s: %v", c.files, err)
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/df11-convert/df11-convert/internal/catalog"
+	"github.com/df11-convert/df11-convert/internal/hint"
 	"github.com/df11-convert/df11-convert/internal/human"
 	"github.com/df11-convert/df11-convert/internal/python"
 )
@@ -31,7 +32,7 @@ func (f *former) blockPatterns(ctx context.Context, pat catalog.Pattern,
 			if modules, err := one.Matching(ctx, f.inv.modules); err != nil ||
 				!slices.Equal(modules,
 					g.modules) {
-				return nil, refuse("name the modules to compress with --pattern-dict",
+				return nil, refuse(hint.NoExpression,
 					"the blocks of %q differ in a way that the catalog cannot express", block)
 			}
 		}

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/df11-convert/df11-convert/internal/catalog"
+	"github.com/df11-convert/df11-convert/internal/hint"
 	"github.com/df11-convert/df11-convert/internal/human"
 	"github.com/df11-convert/df11-convert/internal/names"
 	"github.com/df11-convert/df11-convert/internal/python"
@@ -80,7 +81,7 @@ func (s *Survey) findModel(opt Options) error {
 		return s.findComponent(opt)
 	}
 	if opt.Component != "" {
-		return refuse("leave out --component",
+		return refuse(hint.NoPipeline,
 			"you asked for a component, but the source isn't a pipeline")
 	}
 	return nil
@@ -118,7 +119,7 @@ func (s *Survey) findComponent(opt Options) error {
 			return nil
 		}
 	}
-	return refuse("name the folder of the denoiser with --component",
+	return refuse(hint.NoComponent,
 		"the pipeline has no folder %s", strings.Join(choices, " or "))
 }
 
@@ -143,7 +144,7 @@ func (s *Survey) FindWeights(config []byte) error {
 	cfg, err := catalog.ReadObject(s.Config, config)
 	if _, isFirst := cfg["dfloat11_version"]; err == nil && isFirst {
 		return &RefusedError{Detail: "the source is a DF11 model of format 0.1.0, whose weights are " +
-			"pickles that no current program loads", Hint: "convert its original instead"}
+			"pickles that no current program loads", Hint: hint.FirstFormat}
 	}
 	return s.takeSet()
 }
@@ -166,7 +167,7 @@ func (s *Survey) takeSet() error {
 		return s.refuseNoWeights()
 	}
 	if len(keys) > 1 {
-		return refuse("remove the shards of the set that isn't the model",
+		return refuse(hint.TwoShardSets,
 			"the source holds several sets of shards, and no index says which is the model: %s",
 			human.List(keys))
 	}
@@ -185,7 +186,7 @@ func (s *Survey) takeSet() error {
 }
 
 func refuseShards(missing string) error {
-	return refuse("complete the source", "the source has no %s, and no index that says what it holds",
+	return refuse(hint.ShardMissing, "the source has no %s, and no index that says what it holds",
 		missing)
 }
 
@@ -211,7 +212,7 @@ func (s *Survey) takeStated(stated string) error {
 		}
 	}
 	if s.has(stated) == "" {
-		return refuse("complete the source, or name the weights with --file",
+		return refuse(hint.StatedMissing,
 			"%s names %s as the weights, which the source doesn't have", s.Config, stated)
 	}
 	return s.take(stated)
@@ -219,7 +220,7 @@ func (s *Survey) takeStated(stated string) error {
 
 // refuseTwo refuses a source that has two sets of weights.
 func (s *Survey) refuseTwo(first, second string) error {
-	return refuse("choose one with --file, which takes a .safetensors file or an index",
+	return refuse(hint.TwoSets,
 		"the source holds two sets of weights, and programs differ in which they load: %s, and there "+
 			"is %s", first, second)
 }
@@ -245,13 +246,13 @@ func isPart(p string) bool {
 func (s *Survey) takeSingle(p string) error {
 	switch {
 	case s.has(p) == "":
-		return refuse("name a file of the source", "the source holds no file %s", p)
+		return refuse(hint.NoSuchFile, "the source holds no file %s", p)
 	case !reader.IsSafetensors(p):
 		return refuseFile(p)
 	case isPart(p):
-		return refuse("name the folder or repo without the file", "%s is only a part of a model", p)
+		return refuse(hint.PartOfModel, "%s is only a part of a model", p)
 	case s.isOtherModel(path.Dir(p)):
-		return refuse("convert a copy of the folder "+path.Dir(p)+" on its own",
+		return refuse(hint.OtherModel.With("folder", path.Dir(p)),
 			"%s is a model of its own, or another component of a pipeline than its denoiser", p)
 	}
 	s.single = p
@@ -282,14 +283,14 @@ func (s *Survey) findSingle() error {
 		return s.refuseNoWeights()
 	case len(found) > 1:
 		slices.Sort(found)
-		return refuse("name the one to convert with --file",
+		return refuse(hint.ManySingles,
 			"the source holds several single files (%s)", human.List(found))
 	}
 	s.single = found[0]
 	dir := path.Dir(s.single)
 	if dir != "." && s.has(path.Join(dir, names.Config)) != "" &&
 		reader.FamilyOf(s.single) != catalog.ComfyUI {
-		return refuse("convert that folder on its own; for a repo, download it first",
+		return refuse(hint.Subfolder,
 			"the model lies in the folder %s, with a config of its own", dir)
 	}
 	return nil
@@ -344,12 +345,11 @@ func (s *Survey) pick(names []string) ([]File, error) {
 	for i, name := range names {
 		f, ok := byPath[name]
 		if !ok {
-			hint := "complete the source; if the index is stale, remove it: a complete set of shards " +
-				"needs none"
+			h := hint.IndexMissing
 			if s.single != "" {
-				hint = "complete the source, or choose the single file: --file " + s.single
+				h = hint.IndexOrSingle.With("file", s.single)
 			}
-			return nil, refuse(hint, "%s names %s, which the source doesn't have", s.Index, name)
+			return nil, refuse(h, "%s names %s, which the source doesn't have", s.Index, name)
 		}
 		if !reader.IsSafetensors(name) {
 			return nil, refuseFile(name)
@@ -372,7 +372,7 @@ func (s *Survey) weightMap(data []byte) (map[string]string, error) {
 		err = errors.New("it lists no tensors")
 	}
 	if err != nil {
-		return nil, refuse(catalog.UnreadHint, "read %s: %v", s.Index, err)
+		return nil, refuse(hint.Unread, "read %s: %v", s.Index, err)
 	}
 	for name, file := range index.WeightMap {
 		index.WeightMap[name] = path.Join(s.Dir, file)
@@ -380,26 +380,18 @@ func (s *Survey) weightMap(data []byte) (map[string]string, error) {
 	return index.WeightMap, nil
 }
 
-// Hints for sources without safetensors weights.
-const (
-	pickleHint = "re-save the model as safetensors, for example with save_pretrained(safe_serialization=True), " +
-		"or look for a safetensors branch of the repo"
-	ggufHint    = "start from the original BF16 safetensors repo; a GGUF file is already its own format"
-	adapterHint = "merge the adapter into its base model first"
-)
-
 func isGGUF(name string) bool { return strings.EqualFold(path.Ext(name), ".gguf") }
 
 // refuseFile refuses a file whose name shows that it can't be a source.
 func refuseFile(name string) error {
 	switch {
 	case isGGUF(name):
-		return refuse(ggufHint, "%s holds GGUF weights, not BF16 safetensors", name)
+		return refuse(hint.GGUF, "%s holds GGUF weights, not BF16 safetensors", name)
 	case reader.IsPickle(name):
-		return refuse(pickleHint,
+		return refuse(hint.Pickle,
 			"%s is a pickle checkpoint: it can run code, so df11-convert never loads it", name)
 	default:
-		return refuse("", "%s is neither a folder nor a .safetensors file", name)
+		return refuse(hint.NoWeights, "%s is neither a folder nor a .safetensors file", name)
 	}
 }
 
@@ -411,17 +403,16 @@ func (s *Survey) refuseNoWeights() error {
 	case s.has(names.Manifest) != "":
 		return refuseDF11("the source is a DF11 model already (it has a df11-manifest.json)")
 	case s.isAdapter():
-		return refuse(adapterHint, "the source is a LoRA adapter, not a model")
+		return refuse(hint.Adapter, "the source is a LoRA adapter, not a model")
 	case s.has(path.Join(s.Dir, names.Remainder+".safetensors")) != "":
 		return refuseDF11("the source holds a remainder.safetensors, as DF11 models do, and no weights of an original")
 	case s.find(reader.IsSafetensors) != "":
-		return refuse("name the file with --file, or start from the model in the layout of "+
-			"transformers or diffusers", "the source has neither %s.safetensors nor its index",
+		return refuse(hint.UnusualName, "the source has neither %s.safetensors nor its index",
 			path.Join(s.Dir, s.Layout.Stem()))
 	case other != "":
 		return refuseFile(other)
 	default:
-		return refuse("give the folder or repo that holds the .safetensors files",
+		return refuse(hint.NoWeights,
 			"the source holds no safetensors weights")
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/df11-convert/df11-convert/internal/catalog"
+	"github.com/df11-convert/df11-convert/internal/hint"
 )
 
 // Last path components of output heads and of token embeddings, for models that the catalog doesn't
@@ -33,7 +34,7 @@ func (c *choice) resolveTies(inv *inventory) (out *inventory, err error) {
 		case isTwice && compresses(drop):
 			continue
 		case tied && compresses(keep):
-			return nil, refuse("remove the embedding from the pattern dict",
+			return nil, refuse(hint.TiedHead,
 				"the pattern dict compresses %s but not %s, which is tied to it", keep, drop)
 		case !isTwice:
 			continue
@@ -42,8 +43,7 @@ func (c *choice) resolveTies(inv *inventory) (out *inventory, err error) {
 			c.differ("%s is stored as %s, the name that a model with tied embeddings loads",
 				drop, keep)
 		case copied.DType != original.DType || !slices.Equal(copied.Shape, original.Shape):
-			return nil, refuse("set tie_word_embeddings to false in a copy of the "+
-				"source if the two are really different", "the config ties %s to %s, but the "+
+			return nil, refuse(hint.OtherTied, "the config ties %s to %s, but the "+
 				"source stores them with different types or shapes", drop, keep)
 		default:
 			tensors = slices.Delete(tensors, inv.byName[drop], inv.byName[drop]+1)

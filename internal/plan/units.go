@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/df11-convert/df11-convert/internal/catalog"
+	"github.com/df11-convert/df11-convert/internal/hint"
 	"github.com/df11-convert/df11-convert/internal/reader"
 	"github.com/df11-convert/df11-convert/internal/safetensors"
 )
@@ -21,7 +22,7 @@ func (f *former) formUnits(ctx context.Context) error {
 	}
 	for i, modules := range found {
 		if len(modules) == 0 {
-			return refuse(incompleteHint, "pattern %q matches no module", f.PatternDict[i].Regex)
+			return refuse(hint.Incomplete, "pattern %q matches no module", f.PatternDict[i].Regex)
 		}
 		for _, m := range modules {
 			f.Units = append(f.Units, Unit{Path: m, Pattern: i})
@@ -107,7 +108,7 @@ func (inv *inventory) unitWeight(module, attr string) (Tensor, error) {
 	t, ok := inv.weight(module, attr)
 	switch {
 	case !ok:
-		return t, refuse(incompleteHint, "module %s has no tensor %s", module,
+		return t, refuse(hint.Incomplete, "module %s has no tensor %s", module,
 			catalog.WeightName(module, attr))
 	case len(t.Shape) != 2:
 		return t, refuseDims(t)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/df11-convert/df11-convert/internal/hint"
 	"github.com/df11-convert/df11-convert/internal/human"
 )
 
@@ -64,10 +65,7 @@ type LostError struct {
 }
 
 // Hint says what can be done about it.
-func (e *LostError) Hint() string {
-	return "see to it that nothing else publishes to " + e.Where +
-		", and run the same command again with --force"
-}
+func (e *LostError) Hint() hint.Hint { return hint.Lost.With("target", e.Where) }
 
 func (e *LostError) Error() string {
 	s := fmt.Sprintf("%s of %s does not hold what was published: %s", e.Branch, e.Where,

@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/df11-convert/df11-convert/internal/catalog"
+	"github.com/df11-convert/df11-convert/internal/hint"
 	"github.com/df11-convert/df11-convert/internal/model"
 	"github.com/df11-convert/df11-convert/internal/plan"
 )
@@ -21,7 +22,7 @@ func (e *SourceTargetError) Error() string {
 }
 
 // Hint says what to do about it.
-func (e *SourceTargetError) Hint() string { return "choose another target with " + e.Flag }
+func (e *SourceTargetError) Hint() hint.Hint { return hint.SourceIsTarget.With("flag", e.Flag) }
 
 // RefuseSource refuses to write the result to a folder of a local source, by whatever path: what is
 // there is part of the source. A single ComfyUI file may lie next to its source, whose name it

@@ -1,6 +1,12 @@
 package safetensors
 
-import "fmt"
+import (
+	"cmp"
+	"fmt"
+	"strconv"
+
+	"github.com/df11-convert/df11-convert/internal/hint"
+)
 
 // Kind is one way in which a header can be wrong. Test for it with [errors.Is].
 type Kind string
@@ -31,22 +37,12 @@ const (
 	ErrText         = Kind("file is a text, not weights")
 )
 
-// rewrite is the advice for a header that is just as its writer wrote it: no copy is better.
-const rewrite = "save the model again with the safetensors library, from a program that can read it; " +
-	"if the file is on the Hub, tell its owner"
-
-// hints says what to do about each kind. Only a file that is incomplete is worth fetching again.
-var hints = map[Kind]string{
-	ErrTooShort: "fetch the file again: it's incomplete; if the Hub's is too, tell its owner",
-	ErrCut:      "fetch the file again: it's incomplete; if the Hub's is too, tell its owner",
-	ErrText: "fetch the file from its own address: what was saved is an answer in words, such as a login " +
-		"page or an error",
-	ErrOverlap: "save each tensor with bytes of its own: leave out the copy of a tied one, or clone it " +
-		"before saving",
-	ErrHeaderLength: "check that it is a safetensors file: its first 8 bytes aren't the length of a header",
-	ErrMemory:       "raise --memory, or leave it out",
-	ErrLimit: "save the model in several files with shorter headers, or without what isn't a weight; " +
-		"docs/format.md §16 has the limits",
+// hints says what to do about each kind. The file is just as its writer wrote it in all others, so no
+// other copy is better.
+var hints = map[Kind]hint.Hint{
+	ErrTooShort: hint.HeaderCut, ErrCut: hint.HeaderCut, ErrText: hint.HeaderText,
+	ErrOverlap: hint.HeaderOverlap, ErrHeaderLength: hint.HeaderLength,
+	ErrMemory: hint.MemoryBudget, ErrLimit: hint.HeaderLimit,
 }
 
 // HeaderError says what is wrong with a header, and where. It wraps its [Kind].
@@ -71,18 +67,14 @@ func (e *HeaderError) Error() string {
 }
 
 // Hint returns what you can do about the header.
-func (e *HeaderError) Hint() string {
+func (e *HeaderError) Hint() hint.Hint {
 	switch {
 	case e.Kind == ErrTrailing:
-		return fmt.Sprintf("cut a copy of the file behind its last tensor: truncate -s %d FILE",
-			e.WholeSize)
+		return hint.HeaderTail.With("size", strconv.FormatInt(e.WholeSize, 10))
 	case e.Kind == ErrSyntax && e.Tensor == metadataKey:
-		return "save the model again with strings as the values of its metadata, and with another name " +
-			"for a tensor that is called so"
-	case hints[e.Kind] != "":
-		return hints[e.Kind]
+		return hint.HeaderMetadata
 	}
-	return rewrite
+	return cmp.Or(hints[e.Kind], hint.HeaderAsWritten)
 }
 
 func (e *HeaderError) Unwrap() error { return e.Kind }

@@ -184,7 +184,7 @@ func TestOnlyIncompleteFilesAreFetchedAgain(t *testing.T) {
 		safetensors.ErrPartialByte, safetensors.ErrOffsets, safetensors.ErrSize, safetensors.ErrOverlap,
 		safetensors.ErrHole, safetensors.ErrLimit, safetensors.ErrCut, safetensors.ErrTrailing,
 		safetensors.ErrText} {
-		hint := (&safetensors.HeaderError{Kind: kind}).Hint()
+		hint := (&safetensors.HeaderError{Kind: kind}).Hint().String()
 		again := strings.Contains(hint, "fetch the file again")
 		incomplete := kind == safetensors.ErrTooShort || kind == safetensors.ErrCut
 		if hint == "" || again != incomplete {

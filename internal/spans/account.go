@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/df11-convert/df11-convert/internal/hint"
 	"github.com/df11-convert/df11-convert/internal/plan"
 	"github.com/df11-convert/df11-convert/internal/safetensors"
 )
@@ -19,7 +20,7 @@ func (e *UnaccountedError) Error() string {
 }
 
 // Hint says what to do about the error.
-func (e *UnaccountedError) Hint() string { return "report it, with the name of the model" }
+func (e *UnaccountedError) Hint() hint.Hint { return hint.Unaccounted }
 
 // account returns an *UnaccountedError unless the header, the outputs' tensors, and the tensors that
 // the plan leaves out cover every weight file exactly once.

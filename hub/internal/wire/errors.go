@@ -8,6 +8,8 @@ import (
 	"strings"
 	"time"
 	"unicode"
+
+	"github.com/df11-convert/df11-convert/internal/hint"
 )
 
 // An Error is a failed request: what was asked, and what came back.
@@ -28,13 +30,14 @@ type Error struct {
 	Err      error // sentinel or network error
 	Progress bool  // bytes came first, so the count of failures starts again
 
-	sent   string        // the token that the hub refused; never shown
-	advice string        // what to do about it, from Options.Refused
-	login  string        // how to set a token, from Options.Login
-	wait   time.Duration // that the answer asks for
-	timed  bool          // it asks for one
-	lane   lane          // of URL
-	away   time.Duration // how long its host, or at least this request, had failed by then
+	sent     string        // the token that the hub refused; never shown
+	advice   hint.Hint     // what to do about it, from Options.Refused
+	login    string        // how to set a token, from Options.Login
+	variable string        // that names the endpoint; "" if it is the public one
+	wait     time.Duration // that the answer asks for
+	timed    bool          // it asks for one
+	lane     lane          // of URL
+	away     time.Duration // how long its host, or at least this request, had failed by then
 }
 
 // Error returns one line, lower case, with what a bug report needs in parentheses. It never shows a

@@ -21,7 +21,7 @@ func realTime(o *Options) { o.Clock = nil }
 func testTransport(t *testing.T, w http.RoundTripper, change ...func(*Options)) (*Transport, *hubtest.JumpClock) {
 	t.Helper()
 	clock := hubtest.NewJumpClock(hubtest.Noon)
-	opt := Options{Endpoint: "https://hub.test", Token: "hf_secret", TokenSource: "HF_TOKEN", HTTPTransport: w, Clock: clock}
+	opt := Options{Endpoint: "https://hub.test", EndpointSource: "HF_ENDPOINT", Token: "hf_secret", TokenSource: "HF_TOKEN", HTTPTransport: w, Clock: clock}
 	for _, f := range change {
 		f(&opt)
 	}

@@ -5,23 +5,23 @@ import (
 	"crypto/x509"
 	"errors"
 	"net/http"
+	"net/url"
+	"os"
 	"path"
 	"runtime"
 	"strings"
 	"time"
+
+	"github.com/df11-convert/df11-convert/internal/hint"
 )
 
 // withToken are the next steps, by cause, if a token was sent.
-var withToken = map[error]string{
-	ErrGated: "request access at {endpoint}/{repo} in a browser; if you have it, give the token from " +
-		"{token} the right to read gated repos",
-	ErrUnauthorized: "the token from {token} is wrong or expired; make a new one at " +
-		"{endpoint}/settings/tokens",
-	ErrNotFound: `check the spelling of "{repo}"; if the repo is private, the owner of the token from ` +
-		"{token} needs access to it",
-	ErrForbidden: "give the token from {token} the right to {op} at {endpoint}/settings/tokens, or use " +
-		"another token",
-}
+var withToken = map[error]hint.Hint{ErrGated: hint.GatedToken, ErrUnauthorized: hint.TokenRefused,
+	ErrNotFound: hint.NoRepoToken, ErrForbidden: hint.ForbiddenToken}
+
+// atVariable are the next steps, by cause, if a variable names the hub: it may be wrong.
+var atVariable = map[hint.Hint]hint.Hint{hint.Network: hint.NetworkTo, hint.NotHub: hint.NotHubAt,
+	hint.WebPage: hint.WebPageAt, hint.AnyScheme: hint.Scheme}
 
 // Culprit says what a failed request is about, if it says nothing about the repo that was asked
 // for: "the network", "the Hub", or "the token". Otherwise it returns "".
@@ -51,37 +51,63 @@ func Away(err error) time.Duration { return ErrorOf(err).away }
 // Hint returns the next step for the user in one or two sentences, or "" if there is none.
 func Hint(err error) string {
 	e := ErrorOf(err)
-	if e.advice != "" {
+	h := e.step(err)
+	if e.variable != "" {
+		h = cmp.Or(atVariable[h], h)
+	}
+	variable, proxy := proxyOf(e.URL)
+	if proxy != "" && (h == hint.Network || h == hint.NetworkTo) {
+		h = hint.NetworkProxy.With("variable", variable, "proxy", proxy)
+	}
+	return h.With("endpoint", e.Endpoint, "repo", e.Repo, "token", e.TokenSource, "op", e.Op,
+		"login", cmp.Or(e.login, hint.Login.String()),
+		"variable", cmp.Or(e.variable, "HF_ENDPOINT")).String()
+}
+
+// step returns the next step, with the facts that [Hint] fills in.
+func (e *Error) step(err error) hint.Hint {
+	if e.advice != none {
 		return e.advice
 	}
 	if c, ok := errors.AsType[*cause](err); ok {
-		step := c.hint
-		if errors.Is(err, ErrRevisionNotFound) && path.Base(e.URL) == "main" {
+		switch {
+		case e.TokenSource != "" && withToken[c] != none:
+			return withToken[c]
+		case errors.Is(err, ErrRevisionNotFound) && path.Base(e.URL) == "main":
 			// no one asked for a revision: a repo without a commit, or one that is just being made
-			step = "run the same command again if {repo} was just created; otherwise it's empty"
+			return hint.NoMain
 		}
-		if e.TokenSource != "" {
-			step = cmp.Or(withToken[c], step)
-		}
-		return strings.NewReplacer("{endpoint}", e.Endpoint, "{repo}", e.Repo, "{token}",
-			e.TokenSource, "{op}", e.Op,
-			"{login}", cmp.Or(e.login,
-				"log in with hf auth login, or set HF_TOKEN to an access token")).Replace(step)
+		return c.hint
 	}
 	// a browser says nothing of TLS
 	if runtime.GOOS != "js" && IsA[x509.UnknownAuthorityError](err) {
-		return "if your network's proxy signs certificates, set SSL_CERT_FILE to the file with its " +
-			"own, often the one in REQUESTS_CA_BUNDLE; on macOS and Windows, add it to the system's " +
-			"certificates"
+		return hint.Certificate
 	}
 	switch text := err.Error(); {
 	case e.GaveUp() || e.Temporary() || e.Status >= http.StatusInternalServerError:
-		return again
+		return hint.Again
 	case strings.Contains(text, "not look like a TLS handshake"),
 		strings.Contains(text, "malformed HTTP response"):
-		return "check HF_ENDPOINT: http:// and https:// may be mixed up"
+		return hint.AnyScheme
 	case e.Status == http.StatusBadRequest, e.Status == http.StatusUnprocessableEntity:
-		return "report this with the output of -v: the Hub can't take what the program sent"
+		return hint.Report
 	}
-	return ""
+	return none
+}
+
+// proxyOf returns the proxy for a request, without its password, and the variable that names it, or "".
+func proxyOf(address string) (variable, proxy string) {
+	u, err := url.Parse(address)
+	if err != nil || u.Host == "" {
+		return "", ""
+	}
+	via, err := http.ProxyFromEnvironment(&http.Request{URL: u})
+	if err != nil || via == nil {
+		return "", ""
+	}
+	name := strings.ToUpper(u.Scheme) + "_PROXY"
+	if os.Getenv(name) == "" {
+		name = strings.ToLower(name)
+	}
+	return name, (&url.URL{Scheme: via.Scheme, Host: via.Host}).String()
 }

@@ -9,20 +9,23 @@ import (
 	"net/http"
 	"strings"
 	"time"
+
+	"github.com/df11-convert/df11-convert/internal/hint"
 )
 
 // Options configure a client. The zero value reads public models from the public hub, without a
 // cache.
 type Options struct {
-	Endpoint    string // "" is https://huggingface.co
-	Token       string // "" is anonymous
-	TokenSource string // named in errors: "HF_TOKEN", "file /home/me/.cache/huggingface/token"
-	Login       string // what hints advise without a token; "" is to log in or set HF_TOKEN
+	Endpoint       string // "" is https://huggingface.co
+	EndpointSource string // named in hints: "HF_ENDPOINT"; "" if the caller chose it
+	Token          string // "" is anonymous
+	TokenSource    string // named in errors: "HF_TOKEN", "file /home/me/.cache/huggingface/token"
+	Login          string // what hints advise without a token; "" is to log in or set HF_TOKEN
 	// returns the token of each request, for tokens that expire; nil for the one Token
 	Tokens func(context.Context) (string, error)
 	// called once a request after the hub has refused a token. It reports whether Tokens has another
-	// one now, or else what to do, "" if it doesn't know; nil for no
-	Refused   func(ctx context.Context, token string) (again bool, hint string)
+	// one now, or else what to do, if it knows; nil for no
+	Refused   func(ctx context.Context, token string) (again bool, step hint.Hint)
 	Offline   bool   // no HTTP at all; only the cache answers
 	Side      string // "source" or "target": begins every error
 	UserAgent string // "df11-convert/1.2.3"

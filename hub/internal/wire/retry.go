@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"net/http"
 	"time"
+
+	"github.com/df11-convert/df11-convert/internal/hint"
 )
 
 // Limits of the retry loop.
@@ -164,8 +166,7 @@ func (t *Transport) lose(e *Error, attempts int) *Error {
 	}
 	e = e.after(attempts)
 	if e.lane == (lane{host: host}) && !served && e.Status < http.StatusInternalServerError {
-		e.advice = "let " + host + " through your firewall or proxy: the Hub answers, but this " +
-			"storage of it doesn't; https://huggingface.co/docs/hub/models-downloading lists its hosts"
+		e.advice = hint.Firewall.With("host", host)
 	}
 	return e
 }

@@ -203,7 +203,7 @@ func (t *Transport) RefusedInside(r *Request, status int, message string) *Error
 // Failure returns the *Error of a request that got no usable answer.
 func (t *Transport) Failure(r *Request, u *url.URL, err error) *Error {
 	e := &Error{Op: r.Op, Side: t.Opt.Side, Repo: r.Repo, Endpoint: t.Endpoint.String(), Err: err,
-		login: t.Opt.Login}
+		login: t.Opt.Login, variable: t.Opt.EndpointSource}
 	if r.Token && t.Opt.HasToken() {
 		e.TokenSource = t.Opt.TokenSource
 	}

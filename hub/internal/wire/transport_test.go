@@ -15,6 +15,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/df11-convert/df11-convert/internal/hint"
 )
 
 // TestRepeats checks that temporary failures are repeated, with the right waits, and that lasting
@@ -56,7 +58,7 @@ func TestRepeats(t *testing.T) {
 
 		{"503 for ever", says(503, "<html><body>secret page</body></html>", "Content-Type: text/html", "X-Request-Id: cf-9"), 16, forLong, nil,
 			"read the token's owner: 503 Service Unavailable (GET https://hub.test/api/whoami-v2, 16 attempts, request id cf-9)", "run the same command again"},
-		{"a quota of unknown length for ever", says(429, ""), 18, (1<<10 - 1 + 7*600) * time.Second, ErrRateLimited, "18 attempts", again},
+		{"a quota of unknown length for ever", says(429, ""), 18, (1<<10 - 1 + 7*600) * time.Second, ErrRateLimited, "18 attempts", hint.Again.String()},
 
 		// Without a network, the first request of a run says so within seconds.
 		{"no look-up for ever", breaks(&net.DNSError{Err: "no such host", Name: "hub.test"}), 4, 7 * half, errNoConnection,
@@ -114,7 +116,7 @@ func TestRepeats(t *testing.T) {
 			if err == nil {
 				return
 			}
-			if !strings.Contains(err.Error(), tt.words) || !strings.Contains(Hint(err), tt.hint) || tt.requests == 1 && Hint(err) == again {
+			if !strings.Contains(err.Error(), tt.words) || !strings.Contains(Hint(err), tt.hint) || tt.requests == 1 && Hint(err) == hint.Again.String() {
 				t.Errorf("%v\nhint: %s", err, Hint(err))
 			}
 			if e, ok := errors.AsType[*Error](err); !ok || errors.Is(err, errNoConnection) && !strings.HasPrefix(e.Brief(), tt.words) {
@@ -301,7 +303,7 @@ func TestRefusals(t *testing.T) {
 		{create, true, 403, said(`You don't have the rights to create a model under the namespace "a"`), "", ErrNamespace, "the token from HF_TOKEN can't create repo a/b: You don't have", "choose your own namespace with --repo-id"},
 		{commit, true, 403, said("You must use a write token to upload to a repository."), "", ErrReadToken, "the token from HF_TOKEN can't commit to a/b: You must use", "make a token for writing"},
 		{info, true, 403, said("Access to this resource is disabled."), "", ErrDisabled, "a/b: the Hub has disabled this repo", "https://hub.test/a/b may say why"},
-		{info, true, 500, nil, `{"detail":"branch id must consist of letters"}`, nil, "read model info of a/b: 500 Internal Server Error: branch id must consist of letters (GET " + api + "/revision/main, 5 attempts)", again},
+		{info, true, 500, nil, `{"detail":"branch id must consist of letters"}`, nil, "read model info of a/b: 500 Internal Server Error: branch id must consist of letters (GET " + api + "/revision/main, 5 attempts)", hint.Again.String()},
 	} {
 		t.Run(fmt.Sprint(tt.call.Op, tt.status, tt.headers, tt.body), func(t *testing.T) {
 			w := script(says(tt.status, tt.body, tt.headers...))
