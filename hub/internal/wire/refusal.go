@@ -138,7 +138,22 @@ func (e *Error) classify(finds bool) error {
 // rateLimit is the first member of a RateLimit header whose bucket is empty, as hubs write it:
 // "bucket";r=left;t=seconds (IETF draft 9). The header is on every answer, also on a 429 of another
 // limit: https://github.com/huggingface/huggingface_hub/pull/4662.
-var rateLimit = regexp.MustCompile(`^[^;,]*;\s*r=0;\s*t=(\d+)`)
+var rateLimit = regexp.MustCompile(`^\s*"?([^;,"]*)"?\s*;\s*r=0;\s*t=(\d+)`)
+
+// emptyBucket returns how long an answer's bucket stays empty, and its name; 0 if it isn't empty, or
+// the answer doesn't say so. The next request before that would be refused:
+// https://huggingface.co/docs/hub/rate-limits.
+func emptyBucket(h http.Header) (wait time.Duration, bucket string) {
+	m := rateLimit.FindStringSubmatch(h.Get("RateLimit"))
+	if m == nil {
+		return 0, ""
+	}
+	n, err := strconv.ParseInt(m[2], 10, 64)
+	if err != nil {
+		return 0, ""
+	}
+	return min(seconds(n), maxHeaderWait), OneLine(m[1])
+}
 
 // parseWait reads how long a refusal asks to wait: until an empty bucket fills again, or else what
 // Retry-After says. The Hub sends seconds there; a CDN or a proxy in between may send a date (RFC
@@ -146,7 +161,7 @@ var rateLimit = regexp.MustCompile(`^[^;,]*;\s*r=0;\s*t=(\d+)`)
 func parseWait(h http.Header, now time.Time) (after time.Duration, known bool) {
 	text := strings.TrimSpace(h.Get("Retry-After"))
 	if m := rateLimit.FindStringSubmatch(h.Get("RateLimit")); m != nil {
-		text = m[1]
+		text = m[2]
 	}
 	if until, err := http.ParseTime(text); err == nil {
 		if sent, err := http.ParseTime(h.Get("Date")); err == nil {

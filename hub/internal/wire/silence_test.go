@@ -59,6 +59,30 @@ func TestAWaitIsReportedOnce(t *testing.T) {
 	}
 }
 
+// TestNobodyAsksAnEmptyBucket checks that a client waits before a request that the Hub would refuse,
+// because its last answer said that nothing is left. A storage's header says nothing of the Hub.
+func TestNobodyAsksAnEmptyBucket(t *testing.T) {
+	for header, want := range map[string]time.Duration{
+		`RateLimit: "api";r=0;t=20`: 21 * time.Second, `RateLimit: "api";r=1;t=20`: 0, `RateLimit: "api";r=10;t=20`: 0, "RateLimit: ": 0,
+		`RateLimit: "api";r=0;t=99999999`: maxHeaderWait + time.Second,
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			start, said := time.Now(), ""
+			c, _ := testTransport(t, script(says(200, okUser, header), says(200, okUser)), realTime, func(o *Options) {
+				o.OnWait = func(w Wait) { said = w.Reason }
+			})
+			for range 2 {
+				if _, err := whoAmI(t.Context(), c); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if took := time.Since(start); took != want || (said != "") != (want > 0) || want > 0 && said != "rate limit of bucket api reached" {
+				t.Errorf("%s: waited %v for %q", header, took, said)
+			}
+		})
+	}
+}
+
 // TestManyShortWaitsAreReported checks a hub that refuses every third request, from the first one on,
 // and doesn't say when to retry. People hear of it within 10 s, and not at every request. A refusal
 // now and then is nothing to tell.

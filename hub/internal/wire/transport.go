@@ -9,6 +9,7 @@ import (
 	"net/url"
 	"strings"
 	"sync/atomic"
+	"time"
 
 	gohf "github.com/gomlx/go-huggingface/hub"
 )
@@ -130,6 +131,11 @@ func (t *Transport) roundTrip(ctx context.Context, r *Request, u *url.URL) (*htt
 		return nil, t.Failure(r, u, err)
 	}
 	t.Opt.Governor.answered.Store(true)
+	if wait, bucket := emptyBucket(resp.Header); wait > 0 && wait < t.Opt.Patience &&
+		t.Endpoint.Owns(u) {
+		t.Opt.Governor.close(t.Opt.Clock.Now(), t.laneOf(r, u), wait+time.Second,
+			"rate limit of bucket "+bucket+" reached")
+	}
 	if r.Bulk {
 		t.moved.Store(true)
 	}
