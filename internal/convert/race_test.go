@@ -381,3 +381,53 @@ func TestFoundCommitMayHoldMore(t *testing.T) {
 		t.Error("weights of others were deleted")
 	}
 }
+
+// TestOtherCommitsDoNotEndARun checks a target to which a person commits before every commit of the
+// run: what isn't the run's stays, and the run's is complete. A file of the run that someone else
+// has written is named, and stays as well.
+func TestOtherCommitsDoNotEndARun(t *testing.T) {
+	t.Parallel()
+	onServers(t, func(t *testing.T, ways hubtest.Option) {
+		w, n := newWorld(t, small(), ways), 0
+		theirs := map[string]string{}
+		w.Inject(hubtest.Fault{Method: "POST", Path: anyCommit, Times: 6, Action: func(x *hubtest.Exchange) {
+			n++
+			name := fmt.Sprintf("notes-%d.txt", n)
+			theirs[name] = "theirs"
+			w.Push(targetRepo, "main", map[string][]byte{name: []byte("theirs")})
+			x.Next(x.ResponseWriter)
+		}})
+		w.mustConvert(t)
+		for name, text := range theirs {
+			if content(t, w.Server, targetRepo, "main", name) != text {
+				t.Errorf("%s of the other one is gone", name)
+			}
+		}
+		if n != 6 {
+			t.Errorf("%d commits", n)
+		}
+	})
+	t.Run("the same file", func(t *testing.T) {
+		w := newWorld(t, small())
+		const file = "tokenizer.json"
+		w.Inject(hubtest.Fault{Method: "POST", Path: anyCommit, Action: func(x *hubtest.Exchange) {
+			w.Push(targetRepo, "main", map[string][]byte{file: []byte("theirs")})
+			x.Next(x.ResponseWriter)
+		}})
+		_, err := w.convert(t.Context(), t, t.TempDir())
+		if err == nil || !strings.Contains(err.Error(), file) || content(t, w.Server, targetRepo, "main", file) != "theirs" {
+			t.Errorf("got %v", err)
+		}
+	})
+}
+
+// TestARepoWithoutABranch checks a target that another run is just creating: its branch comes a
+// moment later.
+func TestARepoWithoutABranch(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, small())
+	w.AddRepo(targetRepo, nil)
+	w.Inject(hubtest.Fault{Path: "/api/models/" + targetRepo + "/revision/main", Times: 4,
+		Action: hubtest.Error(http.StatusNotFound, "RevisionNotFound", "Invalid rev id: main")})
+	w.mustConvert(t)
+}

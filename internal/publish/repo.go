@@ -12,6 +12,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/df11-convert/df11-convert/hub"
 	"github.com/df11-convert/df11-convert/internal/ledger"
@@ -113,7 +114,7 @@ func (r *repo) ensure(ctx context.Context, m *model.Model) error {
 	if !visibility.Open {
 		private = new(true)
 	}
-	info, err := r.push.Hub.Info(ctx, r.push.Repo, "")
+	info, err := r.info(ctx)
 	visibility.Stays = err == nil && info.Private
 	if r.push.Decided != nil {
 		r.push.Decided(r.push.Repo, visibility)
@@ -127,7 +128,7 @@ func (r *repo) ensure(ctx context.Context, m *model.Model) error {
 			return nil // by whom it may be written to
 		}
 		// it may be public: somebody else was quicker, or the Hub ignored that it should be private
-		info, err = r.push.Hub.Info(ctx, r.push.Repo, "")
+		info, err = r.info(ctx)
 	}
 	if err != nil {
 		return err
@@ -140,6 +141,23 @@ func (r *repo) ensure(ctx context.Context, m *model.Model) error {
 		return err
 	}
 	return r.push.Hub.CheckAccess(ctx, r.push.Repo)
+}
+
+// branchTries is how often a run asks, a second apart, for main of a repo that has none.
+const branchTries = 10
+
+// info reads what main holds. hfd makes a repo before its branch (seen at
+// c4fdaa7), so while another run creates the repo, there's one without main for a moment.
+func (r *repo) info(ctx context.Context) (*hub.RepoInfo, error) {
+	for try := 1; ; try++ {
+		info, err := r.push.Hub.Info(ctx, r.push.Repo, "")
+		if !errors.Is(err, hub.ErrRevisionNotFound) || try == branchTries {
+			return info, err
+		}
+		if err := r.push.Hub.Pause(ctx, "someone creates "+r.push.Repo, time.Second); err != nil {
+			return nil, err
+		}
+	}
 }
 
 // isSource reports whether the weights come from a repo of the target's Hub.
