@@ -1,0 +1,52 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/df11-convert/df11-convert/internal/hubtest"
+	"github.com/df11-convert/df11-convert/internal/human"
+	"github.com/df11-convert/df11-convert/internal/testing/world"
+	"github.com/df11-convert/df11-convert/pipeline"
+)
+
+// TestWhatMustBeFreeIsEnough checks that a disk with as much free as plan says must be free is
+// enough, with --push alone and for a folder, and that one with much less is refused before a weight
+// moves, with the same number.
+func TestWhatMustBeFreeIsEnough(t *testing.T) {
+	s := startHub(t, "hf_any")
+	s.AddModel("org/model", hubtest.NewLlama(1, hubtest.ModelOptions{Hidden: 256, Vocab: 4096, Layers: 4, ShardBytes: 3 << 20}))
+	var doc struct{ Needs pipeline.Needs }
+	world.Must(t, json.Unmarshal([]byte(must(t, "plan", "org/model", "--json")), &doc))
+	// what a file takes beyond its bytes: at most a page each; and journals, index, card, manifest
+	const spare = 512 << 10
+	for _, c := range []struct {
+		name string
+		need int64
+		args []string
+	}{
+		{"push", doc.Needs.DiskLeast, []string{"--push", "--repo-id", "REPO", "--work-dir"}},
+		{"folder", doc.Needs.DiskFolderFree, []string{"-o"}},
+	} {
+		for _, free := range []int64{c.need + spare, c.need / 2} {
+			t.Run(fmt.Sprint(c.name, free), func(t *testing.T) {
+				dir := t.TempDir()
+				if err := syscall.Mount("tmpfs", dir, "tmpfs", 0, fmt.Sprintf("size=%d", free)); err != nil {
+					t.Skipf("NOT TESTED: no small disk can be mounted: %v", err)
+				}
+				defer func() { world.Must(t, syscall.Unmount(dir, 0)) }()
+				args := strings.Split(strings.ReplaceAll(strings.Join(c.args, " "), "REPO", fmt.Sprint("tester/at-", free)), " ")
+				code, _, diag := program(t, append(append([]string{"org/model"}, args...), dir+"/at")...)
+				if (code == exitOK) != (free > c.need) {
+					t.Errorf("%d free of %d: exit %d\n%s", free, c.need, code, diag)
+				}
+				if free < c.need && !strings.Contains(diag, human.BytesUp(c.need)+" needed") {
+					t.Errorf("want %s: %s", human.BytesUp(c.need), diag)
+				}
+			})
+		}
+	}
+}
