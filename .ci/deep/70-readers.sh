@@ -31,6 +31,11 @@ cp packaging/df11/df11/*.py verify/kernel/decode.ptx "$work/df11/df11/"
 export DF11_TEST_DRIVER=$work/driver/libcuda.so.1
 cc -shared -fPIC -O2 -pthread -DHOST -DDIR="\"$work/driver\"" -o "$DF11_TEST_DRIVER" verify/testdata/stub/stub.c
 
+# PyTorch's own CUDA, with stand-ins for the driver and the runtime of two GPUs.
+mkdir -p "$work/cuda"
+cc -shared -fPIC -O2 -pthread -DHOST -DDIR="\"$work/cuda\"" -o "$work/cuda/libcuda.so.1" verify/testdata/stub/stub.c
+python3 .ci/deep/readers/nocuda.py "$(echo "$venv"/lib/python3*/site-packages/torch/lib)" libcudart.so.12 .ci/deep/readers/cudart.c "$work/cuda/libcudart.so.12" -DDIR="\"$work/cuda\""
+
 # run PATH SCRIPT ARGUMENT…: runs a script with the packages in PATH first.
 run() {
   PYTHONPATH=$1 PYTHONDONTWRITEBYTECODE=1 PATH=$work/bin:$PATH HF_HUB_OFFLINE=1 TQDM_DISABLE=1 \
@@ -51,6 +56,7 @@ around() {
   once "$peft" adapters || skip 'PyPI does not give peft: no adapter was tried with df11'
   for path in '' "$venv/transformers-5"; do
     run "$path:$work/df11:$peft" df11_test.py "$work"
+    DF11_TEST_DRIVER='' LD_LIBRARY_PATH=$work/cuda LD_PRELOAD=$work/cuda/libcudart.so.12 run "$path:$work/df11" cuda_test.py "$work" "$work/cuda/log"
     # A flipped bit must be noticed, or else nothing below means anything.
     for loader in '' --df11; do run "$path:$work/df11" readers.py "$tried" "$work" ${loader:+$loader} --mutate LlamaForCausalLM; done
   done
@@ -66,4 +72,4 @@ run "$venv/transformers-5:$work/df11" forged.py "$work" "$official"
 for path in '' "$venv/transformers-5"; do
   for loader in '' --df11; do run "$path:$work/df11" readers.py "$tried" "$work" ${loader:+$loader} "$@"; done
 done
-if grep VIOLATION "$work/driver/log"; then fail 'df11 misuses the driver'; fi
+if grep VIOLATION "$work/driver/log" "$work/cuda/log"; then fail 'df11 misuses the driver'; fi

@@ -1,8 +1,9 @@
 """Lets PyTorch's wheel for CUDA run on a CPU without CUDA's libraries.
 
-Usage: nocuda.py FOLDER, the torch/lib of an installed wheel. For Linux there is no smaller wheel on PyPI, and what it is
-linked to is another 3 GB that nothing here calls. In their places go libraries of the same names, versions and symbols, in
-which every function returns an error.
+Usage: nocuda.py FOLDER [LIBRARY SOURCE OUT FLAG...]. FOLDER is the torch/lib of an installed wheel. For Linux there is no
+smaller wheel on PyPI, and what it is linked to is another 3 GB that nothing here calls. In their places go libraries of the
+same names, versions and symbols, in which every function returns an error. With more arguments, only the LIBRARY of this name
+is made, as OUT, with the functions of SOURCE, and errors for those that SOURCE lacks.
 """
 import pathlib
 import re
@@ -41,17 +42,28 @@ def function(name):
     return f"int {name}(void) {{ return 100; }}\n"  # cudaErrorNoDevice
 
 
-symbols = wanted()
-loose, shmem = symbols.pop(""), symbols.pop("NVSHMEM", set())
-for soname, names in sorted(symbols.items()):
-    options, version = ["-Wl,-soname," + soname], soname
-    if soname.startswith("libnvshmem"):
-        names, version = shmem, "NVSHMEM"
-    if names:  # a library that gives its symbols its own name as their version
-        script = lib / "versions"
+def make(soname, version, names, out, source="", flags=()):
+    """Makes a library. If its symbols have a version, so has each of these names."""
+    options = ["-Wl,-soname," + soname, *flags]
+    if version:
+        script = out.with_name("versions")
         script.write_text(f"{version} {{ *; }};")
         options.append(f"-Wl,--version-script={script}")
-    else:  # the first without versions has all symbols that want none
+    there = set(re.findall(r"^int (\w+)\(", source, re.M))
+    text = source + "".join(map(function, sorted(names - there)))
+    subprocess.run(["cc", "-w", "-O1", "-fno-builtin", "-shared", "-fPIC", "-x", "c", "-", *options, "-o", out], input=text, text=True, check=True)
+
+
+symbols = wanted()
+loose, shmem = symbols.pop(""), symbols.pop("NVSHMEM", set())
+if sys.argv[2:]:
+    soname, source, out, *flags = sys.argv[2:]
+    make(soname, soname, symbols[soname], pathlib.Path(out), pathlib.Path(source).read_text(), flags)
+    sys.exit()
+for soname, names in sorted(symbols.items()):
+    version = soname if names else ""  # a library that gives its symbols its own name as their version
+    if soname.startswith("libnvshmem"):
+        names, version = shmem, "NVSHMEM" if shmem else ""
+    elif not names:  # the first without versions has all symbols that want none
         names, loose = loose, set()
-    subprocess.run(["cc", "-w", "-fno-builtin", "-shared", "-fPIC", "-x", "c", "-", *options, "-o", lib / soname],
-                   input="".join(map(function, sorted(names))), text=True, check=True)
+    make(soname, version, names, lib / soname)

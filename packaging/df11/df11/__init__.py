@@ -135,6 +135,6 @@ def place_on(model, stored, device: Place, decode: bool, dtype_of, max_memory, c
         compute()
     place.settle(model, kept, devices)
     if over:
-        over.dispatch(model)
+        over.connect(model)
     for group in kept:
         group.bind()

@@ -39,13 +39,12 @@ class Devices(NamedTuple):
 
 def place(
     model: nn.Module, files: Files, device: torch.device, decode: bool, dtype_of: DTypeOf,
-    spread: Optional[Callable[[nn.Module, int], Dict[str, torch.device]]] = None, yours: bool = False,
+    spread: Optional[Callable[[nn.Module, List[units.Group]], Dict[str, torch.device]]] = None, yours: bool = False,
 ) -> Tuple[List[units.Group], Devices]:  # fmt: skip
     """Fills the parameters and saved buffers of a model. Returns the units that stay compressed, and where tensors go.
 
     dtype_of returns the type that a parameter of this name becomes. spread returns a device for
-    modules, once they show how large they are; it gets the bytes that a GPU needs besides. yours says
-    that someone else made the model.
+    modules, once they show how large they are. yours says that someone else made the model.
     """
     fills, unused = match(model, files)
     if unused:
@@ -70,8 +69,7 @@ def place(
     n = sum(p.n for f in rest for p in f.pieces)
     if n and not decode:
         log.warning("%s: %s, so %s are BF16", files.folder.name, why or "not all modules can stay compressed", size(2 * n))
-    largest = max((g.n_weights for g in kept), default=0)
-    devices = Devices(device, spread(model, 2 * largest) if spread else {})
+    devices = Devices(device, spread(model, kept) if spread else {})
     put(model, state, fills, values(rest, model, state, files, dtype_of, devices, gpu), freeze=bool(kept))
     for group in kept:
         at = devices.of(group.path)

@@ -3,7 +3,8 @@
 //
 // Queued work runs only when an event is queried for the third time, so changes that come too early show. DIR/log
 // lists every call. With -DHOST, all of the host's memory counts as the device's, as the Python package df11 takes
-// its memory from torch, and work runs at once. cuInit reads DIR/faults:
+// its memory from torch, and work runs at once. If a stand-in for CUDA's runtime is loaded, too
+// (.ci/deep/readers/cudart.c), memory and streams must be the device's. cuInit reads DIR/faults:
 //
 //   devices N            number of devices (1)
 //   maxptx N             the newest PTX version, as 82 for 8.2 (60)
@@ -83,7 +84,12 @@ static struct block *find(ptr p, size_t n, int pinned) {
 }
 
 #ifdef HOST
-static int inside(ptr p, size_t n) { return p != 0; }
+// Of the stand-in for the runtime, if it's there.
+__attribute__((weak)) int cudart_where(const void *p, size_t n);
+__attribute__((weak)) int cudart_stream(uintptr_t s, int device);
+__attribute__((weak)) int cudart_capture(uintptr_t s, void (*run)(void *), void *data);
+
+static int inside(ptr p, size_t n) { return cudart_where ? cudart_where((void *)p, n) == current : p != 0; }
 #else
 static int inside(ptr p, size_t n) { return find(p, n, 0) != 0; }
 #endif
@@ -302,6 +308,7 @@ result cuDeviceGetAttribute(int32_t *v, int32_t a, int32_t d) {
 }
 
 result cuDevicePrimaryCtxRetain(ptr *c, int32_t d) { ENTER("cuDevicePrimaryCtxRetain"); *c = d + 1; if (!r) retained[d]++; LEAVE; }
+result cuDevicePrimaryCtxGetState(int32_t d, u32 *flags, int32_t *active) { *flags = 0; *active = retained[d] > 0; return 0; }
 result cuCtxSetCurrent(ptr c) { ENTER("cuCtxSetCurrent"); current = (int)c - 1; LEAVE; }
 result cuCtxPushCurrent_v2(ptr c) {
   ENTER("cuCtxPushCurrent");
@@ -423,6 +430,18 @@ result cuEventQuery(struct event *e) {
   LEAVE;
 }
 
+#ifdef HOST
+struct captured { struct op op; int device; };
+
+static void run_captured(void *data) {
+  struct captured *c = data;
+  int before = current;
+  current = c->device;
+  run_launch(&c->op, current);
+  current = before;
+}
+#endif
+
 result cuLaunchKernel(ptr f, u32 gx, u32 gy, u32 gz, u32 bx, u32 by, u32 bz, u32 shared, struct stream *s, void **args, void **extra) {
   static const int n_args[] = {0, 9, 3, 11, 13};
   ENTER_CONTEXT("cuLaunchKernel");
@@ -432,6 +451,14 @@ result cuLaunchKernel(ptr f, u32 gx, u32 gy, u32 gz, u32 bx, u32 by, u32 bz, u32
   struct op o = {.kind = LAUNCH, .function = f, .shared = shared, .blocks = gx};
   for (int i = 0; !r && i < n_args[f]; i++) o.args[i] = *(uint64_t *)args[i];
 #ifdef HOST
+  if (cudart_stream) {
+    note("on stream %s%ld of device %ld", "", (long)s, current);
+    if (!r && cudart_stream((uintptr_t)s, current) != current) r = complain("a stream of another device");
+    struct captured *kept = malloc(sizeof *kept);
+    *kept = (struct captured){o, current};
+    if (!r && cudart_capture((uintptr_t)s, run_captured, kept)) { LEAVE; }
+    free(kept);
+  }
   if (!r) r = run_launch(&o, current);
 #else
   if (!r) r = push(s, o);
