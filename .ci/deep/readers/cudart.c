@@ -179,7 +179,7 @@ int cudaStreamDestroy(uintptr_t s) { return 0; }
 int cudaStreamGetPriority(uintptr_t s, int *priority) { *priority = 0; return 0; }
 int cudaStreamQuery(uintptr_t s) { return waits("cudaStreamQuery"); }
 int cudaStreamSynchronize(uintptr_t s) { return waits("cudaStreamSynchronize"); }
-int cudaStreamWaitEvent(uintptr_t s, void *e, unsigned flags) { return 0; }
+int cudaStreamWaitEvent(uintptr_t s, void *e, unsigned flags) { note("stream %ld waits", (long)s); return 0; }
 int cudaStreamIsCapturing(uintptr_t s, int *status) { *status = capturing && s == captured; return 0; }
 int cudaStreamGetCaptureInfo_v2(uintptr_t s, int *status, unsigned long long *id, void **graph, void **deps, size_t *n) {
   *status = capturing && s == captured;

@@ -13,6 +13,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import threading
 import unittest
 
 os.environ |= {"HF_HUB_OFFLINE": "1", "TOKENIZERS_PARALLELISM": "false"}
@@ -358,6 +359,32 @@ class Whole(unittest.TestCase):
             model = df11.load(str(RESULT))
             self.assertTrue(torch.equal(model(input_ids=IDS).logits, self.out))
         self.assertTrue(torch.equal(logits(model), self.out))
+
+    def test_threads(self):
+        model, results = self.model, {}
+
+        def forward(name):
+            try:
+                results[name] = logits(model)
+            except df11.DF11Error as e:
+                results[name] = str(e)
+        for name in "ab":  # in turns
+            thread = threading.Thread(target=forward, args=name)
+            thread.start()
+            thread.join()
+            self.assertTrue(torch.equal(results[name], self.out))
+
+        def meanwhile(*_):
+            hook.remove()
+            thread = threading.Thread(target=forward, args="c")
+            thread.start()
+            thread.join()
+        hook = model.model.layers[1].mlp.register_forward_hook(meanwhile)
+        forward("d")
+        self.assertTrue(torch.equal(results["c"], self.out))
+        self.assertIn("model.layers.1 ran while another thread", results["d"])
+        forward("e")
+        self.assertTrue(torch.equal(results["e"], self.out))
 
     def test_lora(self):
         try:

@@ -4,6 +4,7 @@ All units of a model share one buffer per device. The weights of a module are vi
 once, so a call costs one launch for each unit.
 """
 
+import threading
 from typing import Dict, List, NamedTuple, Optional, Tuple
 
 import torch
@@ -116,17 +117,26 @@ class Scratch:
             self.copied[device] = torch.empty(self.n_bytes, dtype=torch.uint8, device=device)
         return self.copied[device]
 
+    def order(self, device: torch.device) -> None:
+        """Makes the device finish, before the next decoding, what another stream does with the weights."""
+        if device.type != "cuda":
+            return
+        stream, before = torch.cuda.current_stream(device), self.streams.get(device)
+        if before not in (None, stream) and not torch.cuda.is_current_stream_capturing():
+            stream.wait_stream(before)
+        self.streams[device] = stream
+
     def renew(self, group: "Group", device: torch.device) -> None:
         """Notes that the weights are a group's now."""
         if self.decoded[device]._version != self.versions[device]:  # someone has written into them
             raise DF11Error(CONSTANT)
-        self.last[device] = group
+        self.last[device], self.threads[device] = group, threading.get_ident()
 
     def __getstate__(self) -> dict:
         return {"n_weights": self.n_weights, "n_bytes": self.n_bytes}
 
     def __setstate__(self, state: dict) -> None:
-        self.__dict__.update(state, decoded={}, copied={}, versions={}, last={})
+        self.__dict__.update(state, decoded={}, copied={}, versions={}, last={}, threads={}, streams={})
 
 
 REST = None  # key of the part of a group that isn't of experts
@@ -166,6 +176,7 @@ class Group:
         self.scratch.n_weights = max(self.scratch.n_weights, self.n_weights)
         self.experts = experts.find(self.module, self.views)
         self.module.register_forward_pre_hook(self, with_kwargs=True)
+        self.module.register_forward_hook(self.done)
         for e in self.experts:
             if e.path:
                 self.module.get_submodule(e.path).register_forward_pre_hook(Routed(self, e), with_kwargs=True)
@@ -232,6 +243,7 @@ class Group:
 
     def decode(self, part: Optional[Masked] = None) -> None:
         """Enqueues decoding, of all weights or of a part."""
+        self.scratch.order(self.device)
         with self.gpu:
             for i, (launch, place, source) in enumerate(self.launches):
                 if self.runs_on:
@@ -264,6 +276,11 @@ class Group:
         self.decode(self.parts.get(REST))
         self.show(Weight, self.rest)
         self.show(Sealed, self.later)
+
+    def done(self, module: nn.Module, args, output) -> None:
+        """Is the hook after a call: it checks that no other thread has replaced the weights meanwhile."""
+        if not torch.compiler.is_compiling() and self.scratch.threads[self.device] != threading.get_ident():
+            raise DF11Error(f"{self.path} ran while another thread ran the model, and they share a buffer; let threads take turns")
 
     def decode_experts(self, e: experts.Experts, picks: Optional[torch.Tensor]) -> None:
         """Enqueues decoding the experts that were picked, or all weights."""
