@@ -271,7 +271,7 @@ func TestUnambiguous(t *testing.T) {
 			continue
 		}
 		src := synth(t, e, mustBeTied(e))
-		r, inv, err := open(t.Context(), src, Options{})
+		r, inv, err := open(t.Context(), src, Options{}, &Notes{})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -13,6 +13,7 @@ import (
 // A choice adds to a reading where the plan's dict comes from, and whose names and ties apply.
 type choice struct {
 	*reading
+	*Plan
 	entry *catalog.Entry // nil for a dict that was given or derived
 	// the class that the source states, if its names aren't that class's; else ""
 	foreign string
@@ -27,8 +28,9 @@ type choice struct {
 // choose takes the dict from the caller, a named entry, the catalog, or the rule for unknown
 // classes. If the caller gives a dict and names an entry, the entry's names and ties apply, because
 // the config.json of a finished model states its dict alone. A dict that has to be derived stays nil.
-func (r *reading) choose(ctx context.Context, inv *inventory) (*choice, error) {
-	c := &choice{reading: r}
+func (r *reading) choose(ctx context.Context, inv *inventory, notes *Notes) (*choice, error) {
+	c := &choice{reading: r, Plan: &Plan{source: r.source, readsFor: r.opt.For, Notes: *notes}}
+	c.Dropped = inv.dropped
 	c.Layout, c.PatternDict = r.survey.Layout, r.opt.PatternDict
 	known := r.bestEntry(inv)
 	if known != nil && !inv.hasBlocks(ctx, known) {
@@ -94,7 +96,7 @@ func (r *reading) bestEntry(inv *inventory) (best *catalog.Entry) {
 // name does. It removes the prefix if the class is itself the base model. Transformers does the
 // same (base_model_prefix). Names of heads stay, and so do names that fit an entry or a given dict
 // better.
-func (r *reading) rebase(ctx context.Context, inv *inventory) *inventory {
+func rebase(ctx context.Context, r *reading, inv *inventory) *inventory {
 	under, bare, dict := r.facts.Under, r.facts.Bare, r.opt.PatternDict
 	if slices.ContainsFunc(inv.tensors,
 		func(t Tensor) bool { return strings.HasPrefix(t.Name, under) }) {

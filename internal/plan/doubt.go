@@ -19,7 +19,7 @@ func (c *choice) judge(tiny Verdict, condition string) (Verdict, string) {
 	}
 	t := c.tried()
 	switch {
-	case bytes.HasPrefix(c.source.Config, []byte("\xef\xbb\xbf")):
+	case bytes.HasPrefix(c.reading.source.Config, []byte("\xef\xbb\xbf")):
 		return Refuses, "config.json begins with a byte order mark, which its readers refuse"
 	case c.extraLayer() != "":
 		return Refuses, c.extraLayer()

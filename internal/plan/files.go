@@ -26,14 +26,14 @@ type Carried struct {
 }
 
 // sortFiles sorts the files that aren't converted, and decides how config.json is made.
-func (r *reading) sortFiles() error {
-	for _, w := range r.source.Weights {
+func (r *choice) sortFiles() error {
+	for _, w := range r.reading.source.Weights {
 		if !names.IsSafe(w.Path) {
 			return refuse(hint.Rename,
 				"a repo or a file system may refuse the name of the weight file %q", w.Path)
 		}
 	}
-	o, err := r.source.original(r.Layout)
+	o, err := r.reading.source.original(r.Layout)
 	if err != nil {
 		return err
 	}
@@ -41,7 +41,7 @@ func (r *reading) sortFiles() error {
 	if r.Layout != catalog.ComfyUI && r.survey.Dir == "" {
 		r.Config = r.survey.Config
 	}
-	r.Carried = o.carry(&r.source)
+	r.Carried = o.carry(&r.reading.source)
 	r.judgeParts(o)
 	return r.checkCollisions()
 }
@@ -141,7 +141,7 @@ func pathsOf(files []File) []string {
 // It also notes a part of the same class as the converted part, such as the second expert of Wan
 // 2.2. That part stays BF16, because the official loader takes the units of only one model from a
 // repo.
-func (r *reading) judgeParts(o *original) {
+func (r *choice) judgeParts(o *original) {
 	lost, left := map[string][]string{}, map[string]bool{}
 	for _, f := range r.NotCopied {
 		part := o.PartOf(f.Path)

@@ -18,16 +18,39 @@ type inventory struct {
 	files    []WeightFile
 	exactF32 bool // F32 weights may be exact BF16
 	tensors  []Tensor
+	dropped  []Tensor         // tensors of the files that aren't in it: those of other models
 	byName   map[string]int   // output name → index in tensors
 	modules  []string         // every proper prefix of a name, in natural order
 	parents  map[string]bool  // modules with sub-modules
 	numbered map[string][]int // numbers that are direct children of a module
 }
 
-// takeTensors lists the tensors of the weight files and checks them against the index. It refuses
+// takeInventory lists the tensors of the weight files and checks them against the index. It refuses
 // packed weights and adapters. From a ComfyUI checkpoint it drops other models.
-func (r *reading) takeTensors(ctx context.Context) (inv *inventory, err error) {
-	inv = &inventory{files: r.source.Weights, exactF32: r.opt.ExactF32}
+func takeInventory(ctx context.Context, r *reading, notes *Notes) (*inventory, error) {
+	inv, err := listTensors(ctx, r)
+	if err != nil {
+		return nil, err
+	}
+	if r.survey.byIndex {
+		if err := checkIndex(r, inv, notes); err != nil {
+			return nil, err
+		}
+	}
+	if err := refuseByNames(inv.tensors); err != nil {
+		return nil, err
+	}
+	if r.survey.Layout == catalog.ComfyUI {
+		if inv, err = stripComfyPrefix(inv, notes); err != nil {
+			return nil, err
+		}
+	}
+	return rebase(ctx, r, inv), nil
+}
+
+// listTensors lists the tensors of the weight files under their own names.
+func listTensors(ctx context.Context, r *reading) (*inventory, error) {
+	inv := &inventory{files: r.source.Weights, exactF32: r.opt.ExactF32}
 	var tensors []Tensor
 	for i, f := range inv.files {
 		if ctx.Err() != nil {
@@ -40,23 +63,13 @@ func (r *reading) takeTensors(ctx context.Context) (inv *inventory, err error) {
 			})
 		}
 	}
-	if inv, err = inv.with(tensors); err != nil {
-		return nil, err
-	}
-	if err = r.checkIndex(inv); err != nil {
-		return nil, err
-	}
-	err = refuseByNames(tensors)
-	if err == nil && r.survey.Layout == catalog.ComfyUI {
-		return r.stripComfyPrefix(inv)
-	}
-	return inv, err
+	return inv.with(tensors)
 }
 
 // with returns an inventory of other tensors of the same files. It refuses a name that is too long,
 // a tensor that two files hold, and a tensor that was given another tensor's name.
 func (inv *inventory) with(tensors []Tensor) (*inventory, error) {
-	out := &inventory{files: inv.files, exactF32: inv.exactF32, tensors: tensors,
+	out := &inventory{files: inv.files, exactF32: inv.exactF32, tensors: tensors, dropped: inv.dropped,
 		byName: make(map[string]int, len(tensors)), parents: map[string]bool{}, numbered: map[string][]int{}}
 	for i, t := range tensors {
 		if other, ok := out.get(t.Name); ok {
@@ -136,10 +149,7 @@ func (inv *inventory) experts(module, attr string) []int {
 
 // checkIndex refuses an index that names a tensor of another file. It warns of names that no file
 // holds, because libraries read the files that an index names, not its list of tensors.
-func (r *reading) checkIndex(inv *inventory) error {
-	if !r.survey.byIndex {
-		return nil
-	}
+func checkIndex(r *reading, inv *inventory, notes *Notes) error {
 	m, err := r.survey.weightMap(r.source.Index)
 	if err != nil {
 		return err
@@ -154,7 +164,7 @@ func (r *reading) checkIndex(inv *inventory) error {
 		}
 	}
 	if len(nowhere) > 0 {
-		r.warn("%s lists %s that no file holds: %s", r.survey.Index, count(len(nowhere), "tensor"),
+		notes.warn("%s lists %s that no file holds: %s", r.survey.Index, count(len(nowhere), "tensor"),
 			human.List(nowhere))
 	}
 	return nil
@@ -166,7 +176,7 @@ var comfyPrefixes = []string{"model.diffusion_model.", "diffusion_model."}
 
 // stripComfyPrefix removes the prefix from the names of a single file. From a full checkpoint it
 // drops the other models (text encoders, VAE), which the ComfyUI node doesn't load.
-func (r *reading) stripComfyPrefix(inv *inventory) (*inventory, error) {
+func stripComfyPrefix(inv *inventory, notes *Notes) (*inventory, error) {
 	for _, prefix := range comfyPrefixes {
 		var kept, dropped []Tensor
 		for _, t := range inv.tensors {
@@ -180,13 +190,19 @@ func (r *reading) stripComfyPrefix(inv *inventory) (*inventory, error) {
 		if len(kept) == 0 {
 			continue
 		}
-		if r.Dropped = dropped; len(dropped) > 0 {
-			r.lack("%s of other models than the diffusion model: %s; keep the source for them",
-				count(len(dropped), "tensor"), r.namesLeftOut())
-			r.differ("%s of other models than the diffusion model left out: %s; the manifest has all names",
-				count(len(dropped), "tensor"), r.namesLeftOut())
+		if len(dropped) > 0 {
+			number, names := count(len(dropped), "tensor"), human.List(human.ByModule(sourceNames(dropped)))
+			notes.lack("%s of other models than the diffusion model: %s; keep the source for them",
+				number, names)
+			notes.differ("%s of other models than the diffusion model left out: %s; the manifest has all names",
+				number, names)
 		}
-		return inv.with(kept)
+		out, err := inv.with(kept)
+		if err != nil {
+			return nil, err
+		}
+		out.dropped = dropped
+		return out, nil
 	}
 	return inv, nil
 }

@@ -12,14 +12,15 @@ import (
 // as asked. Any other error means that ctx has ended, or that the input isn't what [Survey] asks
 // for.
 func New(ctx context.Context, src Source, opt Options) (*Plan, error) {
-	r, inv, err := open(ctx, src, opt)
+	var notes Notes
+	r, inv, err := open(ctx, src, opt, &notes)
 	if err != nil {
 		return nil, err
 	}
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
 	}
-	c, err := r.choose(ctx, inv)
+	c, err := r.choose(ctx, inv, &notes)
 	if err != nil {
 		return nil, err
 	}
@@ -58,22 +59,19 @@ func New(ctx context.Context, src Source, opt Options) (*Plan, error) {
 }
 
 // open reads the small files of a plan's source and lists its tensors.
-func open(ctx context.Context, src Source, opt Options) (*reading, *inventory, error) {
+func open(ctx context.Context, src Source, opt Options, notes *Notes) (*reading, *inventory, error) {
 	r, err := read(src, opt)
 	if err != nil {
 		return nil, nil, err
 	}
-	inv, err := r.takeTensors(ctx)
-	if err != nil {
-		return nil, nil, err
-	}
-	return r, r.rebase(ctx, inv), nil
+	inv, err := takeInventory(ctx, r, notes)
+	return r, inv, err
 }
 
 // Fitting returns the IDs of the entries that fit a source: first the entry that [New] chooses,
 // then all others, like-only entries included.
 func Fitting(ctx context.Context, src Source, opt Options) ([]string, error) {
-	r, inv, err := open(ctx, src, opt)
+	r, inv, err := open(ctx, src, opt, &Notes{})
 	if err != nil {
 		return nil, err
 	}

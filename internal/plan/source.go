@@ -98,9 +98,9 @@ func (o Options) Asked() string {
 	return ""
 }
 
-// A reading is a plan in the making: its source, with what the small files say.
+// A reading is a source and what its small files say. It never changes.
 type reading struct {
-	*Plan
+	source Source
 	opt    Options
 	survey *Survey
 	cfg    *catalog.Config
@@ -140,6 +140,6 @@ func read(src Source, opt Options) (*reading, error) {
 		return nil, err
 	}
 	src.Dir = survey.Dir
-	r := &reading{&Plan{source: src, readsFor: opt.For}, opt, survey, cfg, cfg.Facts(), cfg.Built()}
+	r := &reading{src, opt, survey, cfg, cfg.Facts(), cfg.Built()}
 	return r, refuseForeign(cfg, root, src.isPlain())
 }
