@@ -275,9 +275,9 @@ func TestUnambiguous(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		own := r.score(e, inv)
+		own := score(r, e, inv)
 		for _, o := range catalog.All() {
-			if n := r.score(o, inv); n >= own && !o.LikeOnly && o != e {
+			if n := score(r, o, inv); n >= own && !o.LikeOnly && o != e {
 				t.Errorf("%s scores %d for the source of %s, which scores %d itself", o.ID, n, e.ID, own)
 			}
 		}

@@ -15,9 +15,9 @@ func (c *choice) comment() {
 	if key := statedQuant(c.cfg); key != "" {
 		c.warn("%s says that the weights are quantized (%s), but none is: remove that member", c.survey.Config, key)
 	}
-	if c.foreign != "" {
+	if c.names.foreign != "" {
 		c.warn(
-			"the tensor names aren't the module paths of %s, which the config states: that class can't load the output", c.foreign)
+			"the tensor names aren't the module paths of %s, which the config states: that class can't load the output", c.names.foreign)
 	}
 	if c.Split {
 		c.differ(

@@ -75,7 +75,7 @@ func outerBlock(module string) string {
 // outerUnits returns the units outside the blocks: the head and the token embedding of an untied
 // model.
 func (f *former) outerUnits() (dict catalog.PatternDict) {
-	pair, ok := f.guessTie(f.inv)
+	pair, ok := guessPair(f.names, f.inv)
 	if !ok || f.TiedEmbeddings || f.facts.Bare != "" && !f.cfg.HasHead() {
 		return nil
 	}

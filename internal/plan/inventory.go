@@ -136,11 +136,6 @@ func (inv *inventory) isConvertible(t Tensor) bool {
 	return t.DType == safetensors.BF16 || t.DType == safetensors.F32 && inv.exactF32
 }
 
-// changes reports whether transformers 5 makes other weights of any tensor.
-func (inv *inventory) changes(class *catalog.Facts) bool {
-	return slices.ContainsFunc(inv.tensors, func(t Tensor) bool { return class.Changes(t.Name) })
-}
-
 // experts returns the numbers that stand for {e} in an attribute of a module, in order.
 func (inv *inventory) experts(module, attr string) []int {
 	before, _, _ := strings.Cut(attr, ".{e}")
@@ -205,36 +200,4 @@ func stripComfyPrefix(inv *inventory, notes *Notes) (*inventory, error) {
 		return out, nil
 	}
 	return inv, nil
-}
-
-// named renames the tensors by rules, unless their own names fit a dict better.
-func (inv *inventory) named(ctx context.Context, rules [][2]string,
-	dict catalog.PatternDict) (*inventory, error) {
-	if len(rules) == 0 {
-		return inv, nil
-	}
-	tensors := slices.Clone(inv.tensors)
-	for i := range tensors {
-		tensors[i].Name = catalog.Rename(rules, tensors[i].Name)
-	}
-	modules, err := catalog.Modules(namesOf(tensors))
-	if err != nil {
-		return nil, err
-	}
-	if len(dict) > 0 &&
-		dict.CountMatching(ctx, modules) <= dict.CountMatching(ctx, inv.modules) {
-		return inv, nil
-	}
-	return inv.with(tensors)
-}
-
-// hasBlocks reports whether the source has any block of an entry. A relative of the entry's class
-// may have other paths; then the catalog doesn't know it. hasBlocks ignores names that can't be
-// changed as the entry wants, which are refused later.
-func (inv *inventory) hasBlocks(ctx context.Context, e *catalog.Entry) bool {
-	if len(e.PatternDict) == 0 {
-		return true
-	}
-	named, err := inv.named(ctx, e.Renames(), e.PatternDict)
-	return err != nil || e.Blocks().CountMatching(ctx, named.modules) > 0
 }

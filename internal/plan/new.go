@@ -20,16 +20,21 @@ func New(ctx context.Context, src Source, opt Options) (*Plan, error) {
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
 	}
-	c, err := r.choose(ctx, inv, &notes)
+	m, err := recognize(ctx, r, inv)
 	if err != nil {
 		return nil, err
 	}
-	if inv, err = c.renamePaths(ctx, inv); err != nil {
+	ch, err := conform(ctx, r, m, inv, &notes)
+	if err != nil {
 		return nil, err
 	}
-	if inv, err = c.resolveTies(inv); err != nil {
-		return nil, err
+	c := &choice{reading: r, recognition: m, Plan: &Plan{source: r.source, readsFor: r.opt.For, Notes: notes,
+		Layout: m.layout, Loader: m.loader, PatternDict: m.dict, Provenance: m.provenance, Unlike: m.unlike, ByNode: m.node != nil,
+		Changes: Changes{Dropped: inv.dropped, Aliases: ch.aliases, TiedEmbeddings: ch.tied}}}
+	if m.entry != nil {
+		c.Entry = m.entry.ID
 	}
+	inv = ch.inv
 	f := &former{choice: c, inv: inv}
 	if err = f.decideDict(ctx); err != nil {
 		return nil, err
@@ -58,6 +63,16 @@ func New(ctx context.Context, src Source, opt Options) (*Plan, error) {
 	return c.Plan, nil
 }
 
+// A choice is being split into the steps' parts.
+type choice struct {
+	*reading
+	*recognition
+	*Plan
+	parents map[string]bool // modules with sub-modules, once the units are formed
+	// modules of the entry's dict that this source has in another type, or doesn't have
+	aside []string
+}
+
 // open reads the small files of a plan's source and lists its tensors.
 func open(ctx context.Context, src Source, opt Options, notes *Notes) (*reading, *inventory, error) {
 	r, err := read(src, opt)
@@ -76,12 +91,12 @@ func Fitting(ctx context.Context, src Source, opt Options) ([]string, error) {
 		return nil, err
 	}
 	var ids []string
-	best := r.bestEntry(inv)
+	best := bestEntry(r, inv)
 	if best != nil && inv.hasBlocks(ctx, best) {
 		ids = append(ids, best.ID)
 	}
 	for _, e := range catalog.All() {
-		if e != best && r.score(e, inv) > 0 {
+		if e != best && score(r, e, inv) > 0 {
 			ids = append(ids, e.ID)
 		}
 	}

@@ -134,7 +134,7 @@ func (c *choice) officialLoads() (Verdict, string) {
 	case c.Loader.Via == "own code":
 		return Refuses, "no release of transformers or diffusers has its class, only its authors' code: " +
 			c.Loader.Class
-	case c.foreign != "":
+	case c.names.foreign != "":
 		return Refuses, c.foreignNames()
 	}
 	tiny := c.try() // completes the condition
@@ -143,7 +143,7 @@ func (c *choice) officialLoads() (Verdict, string) {
 
 // foreignNames says that the names aren't those of the class.
 func (c *choice) foreignNames() string {
-	return "the tensor names aren't the module paths of " + c.foreign +
+	return "the tensor names aren't the module paths of " + c.names.foreign +
 		", the class that the source states"
 }
 
@@ -156,7 +156,7 @@ func (c *choice) ownLoads() (Verdict, string) {
 	case c.Loader.Via == "own code":
 		return Refuses, "no release of transformers or diffusers has its class, only its authors' code: " +
 			c.Loader.Class
-	case c.foreign != "" && !c.mapped:
+	case c.names.foreign != "" && !c.names.mapped:
 		return Refuses, c.foreignNames()
 	}
 	var results []string
@@ -248,7 +248,7 @@ func (c *choice) experts() string {
 
 // storesHead reports whether the output has a matrix for its head.
 func (c *choice) storesHead() bool {
-	isHead := func(t Tensor) bool { return slices.Contains(headNames, catalog.Parent(c.inClass(t.Name))) }
+	isHead := func(t Tensor) bool { return slices.Contains(headNames, catalog.Parent(c.names.inClass(t.Name))) }
 	return slices.ContainsFunc(c.plainTensors(), isHead) || slices.ContainsFunc(c.Units,
 		func(u Unit) bool { return slices.ContainsFunc(u.Attrs, isHead) })
 }

@@ -258,7 +258,7 @@ func TestUntriedIsNeverNo(t *testing.T) {
 		for version, results := range map[string][]string{`"4.57.1"`: row.Results[:2], `"5.2.0"`: row.Results[2:]} {
 			cfg := &catalog.Config{Architectures: []string{row.Class}, ModelType: row.ModelType,
 				Raw: catalog.Members{"transformers_version": []byte(version)}}
-			c := &choice{reading: &reading{cfg: cfg, facts: cfg.Facts()}, Plan: &Plan{}}
+			c := &choice{reading: &reading{cfg: cfg, facts: cfg.Facts()}, recognition: &recognition{}, Plan: &Plan{}}
 			if c.facts.IsNew {
 				results = row.Results[2:]
 			}
@@ -327,7 +327,7 @@ func TestExpertsDecide(t *testing.T) {
 		{Plan{Units: []Unit{{Path: "l.0", Attrs: []Tensor{separate}}}}, map[string]bool{"separate": true}},
 		{Plan{Units: []Unit{{Path: "l.0"}}}, map[string]bool{"fused": true, "separate": true}},
 	} {
-		r := &choice{reading: &reading{cfg: &catalog.Config{Architectures: []string{"Toy"}}}, Plan: &c.plan}
+		r := &choice{reading: &reading{cfg: &catalog.Config{Architectures: []string{"Toy"}}}, recognition: &recognition{}, Plan: &c.plan}
 		for _, form := range []string{"fused", "separate"} {
 			if got := r.fits(catalog.Tried{Class: "Toy", Experts: form, Modules: []string{"l.#"}}); got != c.want[form] {
 				t.Errorf("%s fits experts that are %q: %v", form, r.experts(), got)

@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"context"
 	"slices"
 	"strings"
 
@@ -15,47 +16,131 @@ var (
 	tableNames = strings.Fields("embed_tokens tok_embeddings word_embeddings wte embed_in embeddings")
 )
 
-// resolveTies finds out whether head and embedding are one matrix (docs/format.md §15), and removes
-// the copies that aren't stored from the inventory. If a given dict compresses the head of a tied
-// model, the matrix is stored twice; such a model loads as well. resolveTies refuses a dict that
-// compresses the embedding alone: whether that loads depends on the order of a directory listing.
-func (c *choice) resolveTies(inv *inventory) (out *inventory, err error) {
-	pairs, tied := c.ties(inv)
-	c.TiedEmbeddings = tied
-	compresses := func(tensor string) bool {
-		return c.opt.PatternDict.Matches(catalog.Parent(tensor))
+// A checkpoint is the source's tensors as the class that loads the output has them: under its names,
+// and each shared matrix once.
+type checkpoint struct {
+	inv     *inventory
+	tied    bool    // head and embedding are one matrix (docs/format.md §15)
+	aliases []Alias // copies that inv doesn't have
+}
+
+// conform names the source's tensors as the class does, and leaves out the copies of shared matrices.
+func conform(ctx context.Context, r *reading, m *recognition, inv *inventory,
+	notes *Notes) (*checkpoint, error) {
+	named, err := nameTensors(ctx, r, m, inv, notes)
+	if err != nil {
+		return nil, err
+	}
+	c := &checkpoint{inv: named}
+	pairs := alwaysShared(m.entry)
+	head, ok := headPair(m, named)
+	if c.tied = ok && isTied(r, m.entry, named, head); c.tied {
+		pairs = append(pairs, head)
 	}
 	for _, pair := range pairs {
-		drop, keep := pair[0], pair[1]
-		copied, isTwice := inv.get(drop)
-		original, isThere := inv.get(keep)
-		tensors := slices.Clone(inv.tensors)
-		switch {
-		case isTwice && compresses(drop):
-			continue
-		case tied && compresses(keep):
-			return nil, refuse(hint.TiedHead,
-				"the pattern dict compresses %s but not %s, which is tied to it", keep, drop)
-		case !isTwice:
-			continue
-		case !isThere:
-			tensors[inv.byName[drop]].Name = keep
-			c.differ("%s is stored as %s, the name that a model with tied embeddings loads",
-				drop, keep)
-		case copied.DType != original.DType || !slices.Equal(copied.Shape, original.Shape):
-			return nil, refuse(hint.OtherTied, "the config ties %s to %s, but the "+
-				"source stores them with different types or shapes", drop, keep)
-		default:
-			tensors = slices.Delete(tensors, inv.byName[drop], inv.byName[drop]+1)
-			c.Aliases = append(c.Aliases, Alias{Tensor: copied, Of: original})
-			c.differ("%s is not stored: the source's copy must equal %s, which the loader "+
-				"takes for it", drop, keep)
-		}
-		if inv, err = inv.with(tensors); err != nil {
+		if err := c.share(pair[0], pair[1], r.opt.PatternDict, notes); err != nil {
 			return nil, err
 		}
 	}
-	return inv, nil
+	return c, nil
+}
+
+// share leaves out the tensor drop, because the class takes keep for it. A given dict that compresses
+// drop stores the matrix twice; such a model loads as well. share refuses a dict that compresses the
+// embedding of a tied model alone: whether that loads depends on the order of a directory listing.
+func (c *checkpoint) share(drop, keep string, given catalog.PatternDict, notes *Notes) error {
+	compresses := func(tensor string) bool { return given.Matches(catalog.Parent(tensor)) }
+	copied, isTwice := c.inv.get(drop)
+	original, isThere := c.inv.get(keep)
+	tensors := slices.Clone(c.inv.tensors)
+	switch {
+	case isTwice && compresses(drop):
+		return nil
+	case c.tied && compresses(keep):
+		return refuse(hint.TiedHead,
+			"the pattern dict compresses %s but not %s, which is tied to it", keep, drop)
+	case !isTwice:
+		return nil
+	case !isThere:
+		tensors[c.inv.byName[drop]].Name = keep
+		notes.differ("%s is stored as %s, the name that a model with tied embeddings loads",
+			drop, keep)
+	case copied.DType != original.DType || !slices.Equal(copied.Shape, original.Shape):
+		return refuse(hint.OtherTied, "the config ties %s to %s, but the "+
+			"source stores them with different types or shapes", drop, keep)
+	default:
+		tensors = slices.Delete(tensors, c.inv.byName[drop], c.inv.byName[drop]+1)
+		c.aliases = append(c.aliases, Alias{Tensor: copied, Of: original})
+		notes.differ("%s is not stored: the source's copy must equal %s, which the loader "+
+			"takes for it", drop, keep)
+	}
+	var err error
+	c.inv, err = c.inv.with(tensors)
+	return err
+}
+
+// alwaysShared returns the pairs that a class shares whatever its config says: a tensor that isn't
+// stored, and the one that holds its values.
+func alwaysShared(e *catalog.Entry) [][2]string {
+	if e == nil || e.Tied == nil {
+		return nil
+	}
+	return slices.Clone(e.Tied.Always)
+}
+
+// headPair returns the weights of head and token embedding: the entry's, or else those with the usual
+// names.
+func headPair(m *recognition, inv *inventory) (pair [2]string, ok bool) {
+	if e := m.entry; e != nil && e.Tied != nil {
+		return [2]string{e.Tied.Head + ".weight", e.Tied.Embedding + ".weight"}, e.Tied.Head != ""
+	}
+	return guessPair(m.names, inv)
+}
+
+// guessPair finds a head and a token embedding by their usual names. The shortest path of each wins.
+func guessPair(n naming, inv *inventory) (pair [2]string, ok bool) {
+	table := shortestWeight(n, inv, tableNames)
+	head := shortestWeight(n, inv, headNames)
+	if head == "" {
+		head = "lm_head.weight"
+	}
+	return [2]string{head, table}, table != ""
+}
+
+// shortestWeight returns the 2-D weight with the shortest path whose module has one of the names in
+// the class, or "". The longest usual name is model.decoder.embed_tokens.weight.
+func shortestWeight(n naming, inv *inventory, names []string) (best string) {
+	for _, t := range inv.tensors {
+		module, ok := strings.CutSuffix(n.inClass(t.Name), ".weight")
+		if !ok || len(t.Shape) != 2 || !slices.Contains(names, catalog.Leaf(module)) {
+			continue
+		}
+		if n := strings.Count(t.Name, "."); n <= 3 && (best == "" || n < strings.Count(best, ".")) {
+			best = t.Name
+		}
+	}
+	return best
+}
+
+// inClass returns what a tensor's name begins with in the class, if transformers renames the output's
+// tensors when it loads them: a head may be stored as head.weight.
+func (n naming) inClass(tensor string) string {
+	if !n.mapped {
+		return tensor
+	}
+	return catalog.Rename(n.renames, tensor)
+}
+
+// isTied asks the config, then the catalog, then the tensors. A stored head counts as untied, which
+// is always lossless.
+func isTied(r *reading, e *catalog.Entry, inv *inventory, pair [2]string) bool {
+	_, isStored := inv.get(pair[0])
+	if tied := e.TiedBy(r.cfg); tied != nil {
+		// transformers 5 looks at the top level
+		return *tied || !isStored && catalog.Decode[bool](r.cfg.Raw["tie_word_embeddings"])
+	}
+	_, isThere := inv.get(pair[1])
+	return !isStored && isThere && r.cfg.HasHead()
 }
 
 // placeAliases completes the aliases once the units are formed. If a unit takes F32 as BF16, the
@@ -76,65 +161,4 @@ func (f *former) placeAliases() {
 			a.Of, a.Tensor.ExactF32 = t, t.ExactF32
 		}
 	}
-}
-
-// ties returns the pairs that are shared, and whether head and embedding are among them. Of each
-// pair, the first tensor isn't stored, and the second holds its values.
-func (c *choice) ties(inv *inventory) (pairs [][2]string, tied bool) {
-	head, ok := c.guessTie(inv)
-	if c.entry != nil && c.entry.Tied != nil {
-		t := c.entry.Tied
-		pairs = slices.Clone(t.Always)
-		head, ok = [2]string{t.Head + ".weight", t.Embedding + ".weight"}, t.Head != ""
-	}
-	if ok && c.isTied(inv, head) {
-		return append(pairs, head), true
-	}
-	return pairs, false
-}
-
-// guessTie finds a head and a token embedding by their usual names. The shortest path of each wins.
-func (c *choice) guessTie(inv *inventory) (pair [2]string, ok bool) {
-	table := c.shortestWeight(inv, tableNames)
-	head := c.shortestWeight(inv, headNames)
-	if head == "" {
-		head = "lm_head.weight"
-	}
-	return [2]string{head, table}, table != ""
-}
-
-// shortestWeight returns the 2-D weight with the shortest path whose module has one of the names in
-// the class, or "". The longest usual name is model.decoder.embed_tokens.weight.
-func (c *choice) shortestWeight(inv *inventory, names []string) (best string) {
-	for _, t := range inv.tensors {
-		module, ok := strings.CutSuffix(c.inClass(t.Name), ".weight")
-		if !ok || len(t.Shape) != 2 || !slices.Contains(names, catalog.Leaf(module)) {
-			continue
-		}
-		if n := strings.Count(t.Name, "."); n <= 3 && (best == "" || n < strings.Count(best, ".")) {
-			best = t.Name
-		}
-	}
-	return best
-}
-
-// inClass returns what a tensor's name begins with in the class, if transformers renames the output's
-// tensors when it loads them: a head may be stored as head.weight.
-func (c *choice) inClass(tensor string) string {
-	if !c.mapped {
-		return tensor
-	}
-	return catalog.Rename(c.facts.Renames, tensor)
-}
-
-// isTied asks the config, then the catalog, then the tensors. A stored head counts as untied, which
-// is always lossless.
-func (c *choice) isTied(inv *inventory, pair [2]string) bool {
-	_, isStored := inv.get(pair[0])
-	if tied := c.entry.TiedBy(c.cfg); tied != nil {
-		// transformers 5 looks at the top level
-		return *tied || !isStored && catalog.Decode[bool](c.cfg.Raw["tie_word_embeddings"])
-	}
-	_, isThere := inv.get(pair[1])
-	return !isStored && isThere && c.cfg.HasHead()
 }

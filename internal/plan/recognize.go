@@ -1,0 +1,141 @@
+package plan
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"strings"
+
+	"github.com/df11-convert/df11-convert/internal/catalog"
+	"github.com/df11-convert/df11-convert/internal/hint"
+)
+
+// A recognition says which model a source holds, as far as the catalog knows it: whose dict, names
+// and ties apply, and what loads the output. It never changes.
+type recognition struct {
+	entry *catalog.Entry // nil if none applies: the dict is given without one, or derived
+	// of the caller, or else of the entry; nil if it has to be derived
+	dict       catalog.PatternDict
+	provenance string         // see Plan.Provenance
+	unlike     bool           // the caller named the entry, and it doesn't fit the source
+	layout     catalog.Layout // of the output
+	loader     catalog.Loader
+	node       catalog.PatternDict // the ComfyUI node's dict for this class; nil if it has none
+	names      naming
+}
+
+// A naming says how the names of the source's tensors relate to the class that the source states.
+type naming struct {
+	foreign string // that class, if the names aren't the class's; else ""
+	// transformers makes the class's names, or its fused experts, of the source's tensors
+	mapped  bool
+	renames [][2]string // of that class
+}
+
+// recognize finds the entry that the caller names, or else the one that fits the source best. If the
+// caller gives a dict, an entry that the caller names lends its names and ties alone, because the
+// config.json of a finished model states its dict alone.
+func recognize(ctx context.Context, r *reading, inv *inventory) (*recognition, error) {
+	m := &recognition{names: naming{renames: r.facts.Renames}}
+	best := bestEntry(r, inv)
+	if best != nil && !inv.hasBlocks(ctx, best) {
+		best = nil
+		// code may define another class of that name, and a base model has shorter paths
+		if !r.cfg.Holds("auto_map") && r.facts.Bare == "" {
+			m.names.foreign = r.cfg.Class()
+		}
+	}
+	if best != nil && best.NodeLoads() {
+		m.node = best.PatternDict
+	}
+	var err error
+	if m.entry, err = chooseEntry(r, best); err != nil {
+		return nil, err
+	}
+	m.layout = r.survey.Layout
+	switch e := m.entry; {
+	case r.opt.PatternDict != nil:
+		m.dict, m.provenance = r.opt.PatternDict, "given"
+	case e == nil:
+		m.provenance, m.loader = "derived", r.cfg.GuessLoader()
+	default:
+		m.dict, m.provenance, m.unlike = e.PatternDict, e.Provenance, score(r, e, inv) == 0
+		m.layout, m.loader = e.Layout, e.Loader
+		if listed := e.Match.Architectures; slices.Contains(listed, e.Loader.Class) &&
+			slices.Contains(listed, r.cfg.Class()) {
+			m.loader.Class = r.cfg.Class()
+		}
+	}
+	m.layout = cmp.Or(r.opt.Layout, m.layout)
+	if inv.changes(&r.facts) {
+		if m.entry == nil {
+			m.loader.Transformers = "<5"
+		}
+		if r.facts.IsNew {
+			m.names.foreign, m.names.mapped = r.cfg.Class(), m.names.foreign == ""
+		}
+	}
+	return m, nil
+}
+
+// chooseEntry returns the entry that applies, or nil: the one that the caller names, or else the
+// best, unless the caller gives a dict. It refuses an entry that can't be used for the source.
+func chooseEntry(r *reading, best *catalog.Entry) (*catalog.Entry, error) {
+	e := best
+	switch {
+	case r.opt.Like != "":
+		if e = catalog.Find(r.opt.Like); e == nil {
+			return nil, refuseLike(r.opt.Like)
+		}
+	case r.opt.PatternDict != nil || best == nil:
+		return nil, nil
+	}
+	switch {
+	case e.Refuse != nil:
+		return nil, e.Refuse
+	case e.Layout.Family() != r.survey.Layout:
+		return nil, refuse(hint.LikeLayout,
+			"%s is for the layout %s, the source is %s", e.ID, e.Layout, r.survey.Layout)
+	}
+	return e, nil
+}
+
+// refuseLike refuses the name of an entry that the catalog doesn't have.
+func refuseLike(like string) error {
+	h := hint.LikeUnknown
+	if near := catalog.Near(like); near != nil {
+		h = hint.Like.With("entries", strings.Join(near, ", "))
+	}
+	return refuse(h, "the catalog has no entry %s", like)
+}
+
+// bestEntry returns the entry with the highest score, the first of equals, or nil if none fits. It
+// leaves like-only entries out.
+func bestEntry(r *reading, inv *inventory) (best *catalog.Entry) {
+	most := 0
+	for _, e := range catalog.All() {
+		if n := score(r, e, inv); n > most && !e.LikeOnly {
+			best, most = e, n
+		}
+	}
+	return best
+}
+
+// score says how well an entry fits the source; 0 means that it doesn't.
+func score(r *reading, e *catalog.Entry, inv *inventory) int {
+	if e.Layout.Family() != r.survey.Layout {
+		return 0
+	}
+	return e.Score(r.cfg, inv.shape)
+}
+
+// hasBlocks reports whether the source has any block of an entry. A relative of the entry's class
+// may have other paths; then the catalog doesn't know it. hasBlocks ignores names that can't be
+// changed as the entry wants, which are refused later.
+func (inv *inventory) hasBlocks(ctx context.Context, e *catalog.Entry) bool {
+	if len(e.PatternDict) == 0 {
+		return true
+	}
+	named, err := inv.named(ctx, e.Renames(), e.PatternDict)
+	return err != nil || e.Blocks().CountMatching(ctx, named.modules) > 0
+}
