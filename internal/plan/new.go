@@ -35,10 +35,12 @@ func New(ctx context.Context, src Source, opt Options) (*Plan, error) {
 		c.Entry = m.entry.ID
 	}
 	inv = ch.inv
-	f := &former{choice: c, inv: inv}
-	if err = f.decideDict(ctx); err != nil {
+	d, err := makeDict(ctx, r, m, ch, &c.Notes)
+	if err != nil {
 		return nil, err
 	}
+	c.PatternDict, c.Split, c.aside = d.patterns, d.split, d.aside
+	f := &former{choice: c, inv: inv}
 	if err = f.formUnits(ctx); err != nil {
 		return nil, err
 	}
@@ -68,7 +70,7 @@ type choice struct {
 	*reading
 	*recognition
 	*Plan
-	parents map[string]bool // modules with sub-modules, once the units are formed
+	formed *inventory // once the units are formed
 	// modules of the entry's dict that this source has in another type, or doesn't have
 	aside []string
 }

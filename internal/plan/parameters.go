@@ -65,15 +65,19 @@ func (inv *inventory) fused(unit, attr string) bool {
 	return ok && t.IsFusedExperts() && inv.isConvertible(t)
 }
 
-// fusedAttrs returns the tensors of fused experts below each module, as attributes of it, in the
-// order in which most classes define them.
-func (inv *inventory) fusedAttrs() map[string][]string {
-	below := map[string][]string{}
+// fusedExperts are the tensors of fused experts that become units, as attributes of each module above
+// them, in the order in which most classes define them. Without fused experts, it's empty.
+type fusedExperts map[string][]string
+
+// findFused lists the fused experts of an inventory that DF11 can hold and that the entry doesn't
+// leave in BF16. The entry may be nil.
+func findFused(inv *inventory, e *catalog.Entry) fusedExperts {
+	below := fusedExperts{}
 	for _, t := range inv.tensors {
-		if !t.IsFusedExperts() || !inv.isConvertible(t) {
+		path := strings.TrimSuffix(t.Name, ".weight")
+		if !t.IsFusedExperts() || !inv.isConvertible(t) || e.Keeps(path) {
 			continue
 		}
-		path := strings.TrimSuffix(t.Name, ".weight")
 		for in := catalog.Parent(path); in != ""; in = catalog.Parent(in) {
 			below[in] = append(below[in], path[len(in)+1:])
 		}
@@ -84,40 +88,18 @@ func (inv *inventory) fusedAttrs() map[string][]string {
 	return below
 }
 
-// takesParameters reports whether the plan may choose parameters as units. The ComfyUI node reads no
-// dict, and so no parameters.
-func (c *choice) takesParameters() bool {
-	return c.opt.For != OfficialReader && c.Layout != catalog.ComfyUI
-}
-
-// withFused adds to the attributes of a block those of fused experts, unless the catalog leaves them
-// in BF16.
-func (f *former) withFused(block string, attrs []string) []string {
-	if !f.takesParameters() {
-		return attrs
-	}
-	for _, a := range f.fusedBelow()[block] {
-		if !f.entry.Keeps(block + "." + a) {
-			attrs = append(attrs, a)
-		}
-	}
-	return attrs
-}
-
-// fusedBelow returns the inventory's fusedAttrs.
-func (f *former) fusedBelow() map[string][]string {
-	if f.fused == nil {
-		f.fused = f.inv.fusedAttrs()
-	}
-	return f.fused
-}
-
 // isIndirect reports whether a module has fused experts that aren't an attribute of its own, so that
 // it can't be their unit.
-func (f *former) isIndirect(module string, attrs []string) bool {
+func (f fusedExperts) isIndirect(module string, attrs []string) bool {
 	return slices.ContainsFunc(attrs, func(a string) bool {
-		return strings.Contains(a, ".") && slices.Contains(f.fusedBelow()[module], a)
+		return strings.Contains(a, ".") && slices.Contains(f[module], a)
 	})
+}
+
+// takesParameters reports whether the plan may choose parameters as units. The ComfyUI node reads no
+// dict, and so no parameters.
+func takesParameters(reader string, layout catalog.Layout) bool {
+	return reader != OfficialReader && layout != catalog.ComfyUI
 }
 
 // slicesOf returns the paths of the slices of a parameter that is too large for one unit. There are
@@ -247,7 +229,7 @@ func refuseDims(t Tensor) error {
 
 // checkParameters refuses units with parameters if the reader that the caller named can't fill them.
 func (c *choice) checkParameters() error {
-	if c.takesParameters() {
+	if takesParameters(c.opt.For, c.Layout) {
 		return nil
 	}
 	var paths []string

@@ -109,7 +109,7 @@ func (c *choice) classFills(u Unit) string {
 	if len(modules) == 0 {
 		return ""
 	}
-	return c.cantFill(c.parents, u.Path, modules...)
+	return c.cantFill(c.formed, u.Path, modules...)
 }
 
 // officialOpens says why the official loader doesn't take the output's files.

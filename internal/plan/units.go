@@ -11,6 +11,12 @@ import (
 
 // formUnits finds the units of the plan's dict and their tensors. The tensors outside are the
 // remainder.
+// A former forms the units of a model.
+type former struct {
+	*choice
+	inv *inventory
+}
+
 func (f *former) formUnits(ctx context.Context) error {
 	var err error
 	if f.inv, err = f.inv.cut(ctx, f.PatternDict); err != nil {
@@ -28,7 +34,7 @@ func (f *former) formUnits(ctx context.Context) error {
 			f.Units = append(f.Units, Unit{Path: m, Pattern: i})
 		}
 	}
-	f.parents = f.inv.parents
+	f.formed = f.inv
 	below := groupByUnit(f.Units, f.inv.tensors)
 	for i := range f.Units {
 		u := &f.Units[i]
@@ -93,8 +99,8 @@ func (inv *inventory) isLeaf(module string) bool {
 
 // cantFill says why no reader can fill the weights of modules as parts of a unit, or returns "". It
 // asks the stated class and, if another one is built, that one.
-func (r *reading) cantFill(parents map[string]bool, unit string, modules ...string) string {
-	isParent := func(path string) bool { return parents[path] }
+func (r *reading) cantFill(inv *inventory, unit string, modules ...string) string {
+	isParent := func(path string) bool { return inv.parents[path] }
 	why := reader.CantFill(&r.facts, unit, modules, isParent)
 	if why == "" && r.built != nil {
 		why = reader.CantFill(r.built, unit, modules, isParent)
