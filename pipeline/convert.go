@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/df11-convert/df11-convert/internal/budget"
@@ -59,8 +60,10 @@ func convertSource(ctx context.Context, source string, opt Options) (*Report, er
 		return nil, err
 	}
 	defer src.Close()
-	if text := staying(src.plan.Stay); text != "" {
-		s.say("%s", text)
+	if src.model.Local {
+		for _, text := range carrying(src.plan.Carried) {
+			s.say("%s", text)
+		}
 	}
 	if err := s.prove(ctx, &opt, src); err != nil {
 		return nil, err
@@ -221,15 +224,29 @@ func (s *session) prove(ctx context.Context, o *Options, src *opened) error {
 	return src.model.Prove(ctx, src.source, c, repo, revision, recipe, s.shares.Workers)
 }
 
-// staying says which files of a folder the result doesn't get, or returns "".
-func staying(files []string) string {
-	if len(files) == 0 {
-		return ""
+// carrying says which files of a folder the result gets, each by its name because they may be
+// published, and which stay.
+func carrying(c plan.Carried) (texts []string) {
+	copied := copiedPaths(c)
+	if n := len(copied); n > 0 {
+		texts = append(texts, fmt.Sprintf("%s of the folder unchanged: %s",
+			choose(n == 1, "copying 1 file", fmt.Sprintf("copying %d files", n)),
+			strings.Join(copied, ", ")))
 	}
-	n, them := "1 file stays", "it"
-	if len(files) > 1 {
-		n, them = fmt.Sprint(len(files), " files stay"), "them"
+	if n := len(c.Stay); n > 0 {
+		texts = append(texts, fmt.Sprintf("%s in the folder, because no reader of the model opens %s: "+
+			"%s (see plan; --include GLOB brings some)",
+			choose(n == 1, "1 file stays", fmt.Sprintf("%d files stay", n)),
+			choose(n == 1, "it", "them"), human.List(human.ByFolder(c.Stay, copied))))
 	}
-	return fmt.Sprintf("%s in the folder, because no reader of the model opens %s: %s (see plan; "+
-		"--include GLOB brings some)", n, them, human.List(human.ByFolder(files)))
+	return texts
+}
+
+// copiedPaths returns the files that a result gets unchanged.
+func copiedPaths(c plan.Carried) []string {
+	paths := []string{}
+	for _, f := range slices.Concat(c.Copied, c.Components) {
+		paths = append(paths, f.Path)
+	}
+	return paths
 }

@@ -186,10 +186,7 @@ func newForecast(o *opened, size *budget.Estimate, needs budget.Needs, on GPUQue
 	for _, r := range p.Readers {
 		f.Readers = append(f.Readers, Reader{r.Name, r.Version, string(r.Loads), r.Why})
 	}
-	f.Copied, f.Left = []string{}, p.Stay
-	for _, c := range slices.Concat(p.Copied, p.Components) {
-		f.Copied = append(f.Copied, c.Path)
-	}
+	f.Copied, f.Left = copiedPaths(p.Carried), p.Stay
 	plain := slices.Clone(p.Remainder)
 	for i, u := range p.Units {
 		e := size.Units[i]

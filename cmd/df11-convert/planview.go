@@ -71,7 +71,9 @@ func (f *forecast) print(w io.Writer) {
 	t.row("disk", "with --push alone: %s must be free; %s at most gets used; temporary files need "+
 		"--disk at least %s", human.BytesUp(f.Needs.DiskLeast), human.BytesUp(f.Needs.DiskPush),
 		human.BytesUp(f.Needs.DiskLeast))
-	t.row("copied", "%s", human.List(f.Copied))
+	if !f.Local { // printRemarks lists them all
+		t.row("copied", "%s", human.List(f.Copied))
+	}
 	if n := len(f.LeftOut); n > 0 {
 		t.row("left out", "%s: %s", count(n, "tensor"), human.List(human.ByModule(f.LeftOut)))
 	}
@@ -140,6 +142,10 @@ func (f *forecast) printPlain(w io.Writer) {
 
 // printRemarks prints shared tensors, differences, warnings, and the loaders of the result.
 func (f *forecast) printRemarks(w io.Writer) {
+	var copied []string
+	if f.Local {
+		copied = f.Copied
+	}
 	for _, list := range []struct {
 		title string
 		lines []string
@@ -147,8 +153,9 @@ func (f *forecast) printRemarks(w io.Writer) {
 		{"tied tensors, stored once if they're equal (" + f.aliasBasis() + ")", f.Aliases},
 		{"differences from the official converter", f.Differences},
 		{"warnings", f.Warnings},
+		{"copied unchanged, and published with --push", copied},
 		{"stay in the folder, because no reader of the model opens them (--include GLOB brings some)",
-			human.ByFolder(f.Left)},
+			human.ByFolder(f.Left, f.Copied)},
 	} {
 		if len(list.lines) > 0 {
 			printf(w, "\n%s:\n", list.title)

@@ -27,8 +27,14 @@ func ShellWord(text string) string {
 }
 
 // ByFolder lists files at the root by their names, and folders with the number of files in them.
-func ByFolder(files []string) (list []string) {
-	n := map[string]int{}
+// These are "other files" where a folder also holds one of others.
+func ByFolder(files, others []string) (list []string) {
+	n, isShared := map[string]int{}, map[string]bool{}
+	for _, f := range others {
+		if top, _, nested := strings.Cut(f, "/"); nested {
+			isShared[top+"/"] = true
+		}
+	}
 	var tops []string
 	for _, f := range files {
 		top, _, nested := strings.Cut(f, "/")
@@ -40,8 +46,13 @@ func ByFolder(files []string) (list []string) {
 		}
 	}
 	for _, top := range tops {
-		if n[top] > 1 {
-			top += " (" + Grouped(int64(n[top])) + " files)"
+		switch number := Grouped(int64(n[top])); {
+		case isShared[top] && n[top] == 1:
+			top += " (1 other file)"
+		case isShared[top]:
+			top += " (" + number + " other files)"
+		case n[top] > 1:
+			top += " (" + number + " files)"
 		}
 		list = append(list, top)
 	}

@@ -69,7 +69,7 @@ func (f *Folder) isKnown(name string) bool {
 	case dir == "custom_generate":
 		return base == "generate.py" || base == "requirements.txt"
 	}
-	return f.dirs[dir] && (isReaders(base) || IsNotice(base) || isFound(base) || IsLoaded(base))
+	return f.dirs[dir] && (isReaders(base) || IsNotice(base) || isFound(base) || isVariant(base))
 }
 
 // Includes reports whether a file comes along because a caller's pattern names it.
@@ -115,7 +115,7 @@ var opened = setOf(strings.Fields(`
 	whitespacetokenizer_config.json`))
 
 // openedToo matches the names of which each model has its own.
-var openedToo = regexp.MustCompile(`^(sentence_[a-z-]+_config\.json|[\w.-]+\.tiktoken|` +
+var openedToo = regexp.MustCompile(`^(sentence_(bert|roberta|distilbert|camembert|albert|xlm-roberta|xlnet)_config\.json|[\w.-]+\.tiktoken|` +
 	`tokenizer\.model\.v\d+(m\d+)?)$`)
 
 // isReaders reports whether readers open a file by its name.

@@ -1,6 +1,9 @@
 package reader
 
 import (
+	"maps"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/df11-convert/df11-convert/internal/catalog"
@@ -46,6 +49,8 @@ func TestFolder(t *testing.T) {
 		// for people
 		"LICENSE": copied, "NOTICE.txt": copied, "vae/LICENSE": copied, "USE_POLICY.md": copied,
 		"assets/a.png": copied, "b.jpg": copied, "c.png": stays, "notes.md": stays, "assets/LICENSE": stays,
+		"LICENSE-MODEL": copied, "License.pdf": copied, "license_key.txt": stays, "LICENSE.key": stays, "licenses.db": stays,
+		"license.lic": stays, "COPYING.secret": stays, "NOTICE_TO_LEGAL.docx": stays, "LICENSE.": stays, "LICENSE.md.bak": stays,
 		// named by .gitignore
 		"vocab.txt": stays, "secrets.json": stays, "vae/preprocessor_config.json": stays, "data/tokenizer.json": stays,
 		"assets/new/draft1.png": stays, "x.private.json": stays, "kept.private.json": stays,
@@ -95,6 +100,33 @@ func TestFolder(t *testing.T) {
 	}
 	if got := o.Folder.Unmatched(include, paths); got != "x.gguf" {
 		t.Errorf("%q matches nothing", got)
+	}
+}
+
+// TestWholeNames checks that a file comes along by its whole name only: a name that is longer at
+// either end stays in the folder, whatever its beginning or end is.
+func TestWholeNames(t *testing.T) {
+	names := slices.Concat(slices.Collect(maps.Keys(opened)), slices.Collect(maps.Keys(notices)), []string{
+		"LICENSE.md", "NOTICE.txt", "sentence_bert_config.json", "tokenizer.model.v3", "qwen.tiktoken", "model.safetensors",
+		"model.fp16.safetensors", "pytorch_model.bin", "model.safetensors.index.json", "tf_model.h5", "model-00001-of-00002.safetensors",
+	})
+	f := NewFolder(nil, nil, func(string) []byte { return nil }, nil)
+	for _, name := range names {
+		if !f.Opens(name) {
+			t.Errorf("%s stays", name)
+		}
+		stem, end := name, ""
+		if i := strings.LastIndexByte(name, '.'); i >= 0 {
+			stem, end = name[:i], name[i:]
+		}
+		for _, other := range []string{
+			name + "_key", name + "-for-acme", name + ".key", name + ".bak", name + "~", name + "s.db", name + " (copy)", name + "\n", name + ".docx",
+			stem + "_key" + end, stem + "-for-acme" + end, stem + ".acme" + end, stem + " (copy)" + end, "my " + name, "acme-" + name,
+		} {
+			if f.Opens(other) && !strings.HasSuffix(other, ".tiktoken") {
+				t.Errorf("%q comes along like %s", other, name)
+			}
+		}
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"path"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/df11-convert/df11-convert/internal/catalog"
@@ -80,6 +81,17 @@ func FamilyOf(weightFile string) catalog.Layout {
 var loadedName = regexp.MustCompile(
 	`(?i)^(model|pytorch_model|diffusion_pytorch_model|flax_model|diffusion_flax_model|tf_model)[.-]`)
 
+// variantName matches the names in loadedName that libraries write: with a variant, as the number
+// of a shard, and in the formats of the frameworks.
+var variantName = regexp.MustCompile(`(?i)^(model|pytorch_model|diffusion_pytorch_model|flax_model|` +
+	`diffusion_flax_model|tf_model)(\.(fp16|bf16|fp32|fp8|ema|non_ema))?(-\d+-of-\d+)?` +
+	`(\.(fp16|bf16|fp32|fp8|ema|non_ema))?\.(safetensors|bin|pt|h5|msgpack)` +
+	`(\.index(\.(fp16|bf16|fp32|fp8|ema|non_ema))?\.json)?$`)
+
+// isVariant reports whether a library writes a model's weights, or their index, under a name. What
+// else [IsLoaded] finds may have a private name.
+func isVariant(p string) bool { return variantName.MatchString(path.Base(p)) }
+
 // IsLoaded reports whether a library may read a file as the weights of its folder, in whatever
 // format, or as their index.
 func IsLoaded(p string) bool {
@@ -94,11 +106,27 @@ var adapter = regexp.MustCompile(
 // IsAdapter reports whether a file is part of an adapter, by its name.
 func IsAdapter(name string) bool { return adapter.MatchString(path.Base(name)) }
 
-// IsNotice reports whether a file carries license terms, by its name. Libraries open files with some
-// extensions whatever their names are.
-func IsNotice(name string) bool {
-	base := path.Base(name)
-	return notice.MatchString(base) && !isWeights(base) && !isOf(code+".json.jinja.", base)
-}
+// notices are the names under which models publish their license terms, in lower case. A file with
+// another name may be anything, such as a license key, and stays in a folder.
+var notices = setOf([]string{
+	"license",        // Qwen/Qwen3-8B; LICENSE.txt: meta-llama/Llama-2-7b-hf
+	"licence",        // as British English spells it
+	"license-model",  // deepseek-ai/DeepSeek-V3-Base
+	"license-code",   // deepseek-ai/DeepSeek-V3-Base
+	"notice",         // Qwen/Qwen-7B-Chat; NOTICE.md: microsoft/phi-2
+	"use_policy",     // USE_POLICY.md: meta-llama/Llama-3.1-8B
+	"copying",        // as GNU names the GPL
+	"copying.lesser", // and the LGPL
+})
 
-var notice = regexp.MustCompile(`(?i)^(LICEN[CS]E|NOTICE|USE_POLICY|COPYING)`)
+// noticeEnds are the ends of these names.
+var noticeEnds = []string{"", ".md", ".txt", ".rst", ".pdf"}
+
+// IsNotice reports whether a file carries license terms, by its whole name.
+func IsNotice(name string) bool {
+	base := strings.ToLower(path.Base(name))
+	return slices.ContainsFunc(noticeEnds, func(end string) bool {
+		stem, ok := strings.CutSuffix(base, end)
+		return ok && notices[stem]
+	})
+}
