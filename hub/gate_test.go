@@ -47,6 +47,8 @@ func TestEveryAnswerPassesTheGate(t *testing.T) {
 		"200":                      hubtest.Says(200, page, html),
 		"200 with a fragment":      hubtest.Says(200, "<p>log in", html),
 		"200 of unknown length":    unsized(hubtest.Says(200, page, html)),
+		"200 without a type":       hubtest.Says(200, page),
+		"403 without a type":       hubtest.Says(403, page),
 		"206":                      hubtest.Says(206, page, html),
 		"400":                      hubtest.Says(400, page, html),
 		"401":                      hubtest.Says(401, page, html),

@@ -243,6 +243,7 @@ func TestAnOutageIsNotTheModelsFault(t *testing.T) {
 	}{
 		"login page":       {"", hubtest.Status(200, page, "<html>"), exitError, true},
 		"login page, 403":  {"", hubtest.Status(403, page, "<html>"), exitError, true},
+		"page, no type":    {"", hubtest.Status(403, hubtest.Header{"Content-Type": ""}, "<html>"), exitError, true},
 		"empty answers":    {"hub.test", hubtest.Status(200, nil, ""), exitError, true},
 		"token refused":    {"hub.test", hubtest.Error(401, "", "Invalid credentials in Authorization header"), exitAuth, true},
 		"no repo is there": {"hub.test", hubtest.Error(404, "RepoNotFound", "Repository not found"), exitError, false},

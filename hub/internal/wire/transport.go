@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"fmt"
@@ -74,6 +75,9 @@ func (t *Transport) gate(r *Request, resp *http.Response) (*http.Response, error
 		return resp, nil
 	}
 	u := resp.Request.URL
+	if resp.Header.Get("Content-Type") == "" {
+		sniff(resp)
+	}
 	if resp.StatusCode < 200 || resp.StatusCode >= 300 {
 		defer resp.Body.Close()
 		return nil, t.refusal(r, u, resp)
@@ -98,6 +102,21 @@ func (r *Request) accept(resp *http.Response) error {
 		return errPage
 	}
 	return wrong
+}
+
+// sniff names the type of a web page that comes without one, as small devices at the entrance of a
+// network send them.
+func sniff(resp *http.Response) {
+	const enough = 512 // for http.DetectContentType
+	b := bufio.NewReaderSize(resp.Body, enough)
+	begin, _ := b.Peek(enough) // a failure comes again when the body is read
+	if kind := http.DetectContentType(begin); strings.Contains(kind, "html") {
+		resp.Header.Set("Content-Type", kind)
+	}
+	resp.Body = struct {
+		io.Reader
+		io.Closer
+	}{b, resp.Body}
 }
 
 // isPage reports whether an answer is a web page that no Hub sends, such as from a login page, a
