@@ -250,13 +250,18 @@ func (f *convertFlags) patiently(ctx context.Context, u *ui, worked, found bool,
 			errors.Is(err, hub.ErrForbidden) { // a token for reading stays one
 			return err
 		}
+		side := "source"
+		if e, ok := errors.AsType[*hub.Error](err); ok && e.Side != "" {
+			side = e.Side
+		}
+		c, clientErr := f.client(u, side)
+		if clientErr != nil {
+			return clientErr
+		}
 		d := outageWaits[min(i, len(outageWaits)-1)]
-		u.say("waiting %s, because %s fails, not the model: %s", d, about, brief(err))
 		waited += d
-		select {
-		case <-time.After(d):
-		case <-ctx.Done():
-			return context.Cause(ctx)
+		if err := c.Pause(ctx, about+" fails, not the model: "+brief(err), d); err != nil {
+			return err
 		}
 	}
 }
