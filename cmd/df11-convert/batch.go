@@ -3,7 +3,6 @@ package main
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -14,7 +13,6 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/df11-convert/df11-convert/hub"
 	"github.com/df11-convert/df11-convert/internal/human"
 	"github.com/df11-convert/df11-convert/pipeline"
 )
@@ -195,11 +193,12 @@ func (f *convertFlags) convertAll(ctx context.Context, u *ui, models []listedMod
 		flags := m.flags(*f)
 		var r batchResult
 		surveyed := known[i].Newest != ""
-		err := f.patiently(ctx, u, surveyed || i > 0, surveyed, func() (err error) {
+		p := listPatience{f: f, u: u, worked: surveyed || i > 0, listed: surveyed, other: other(models, i)}
+		alike, err := p.try(ctx, func() (err error) {
 			r, err = flags.convertListed(ctx, u, m, known[i])
 			return err
 		})
-		ended := ctx.Err() != nil || hub.Culprit(err) != ""
+		ended := ctx.Err() != nil || alike
 		switch {
 		case ctx.Err() != nil:
 			r, first = batchResult{Source: m.spec(), Outcome: outcomeStopped}, context.Cause(ctx)
@@ -223,47 +222,6 @@ func (f *convertFlags) convertAll(ctx context.Context, u *ui, models []listedMod
 		break
 	}
 	return first
-}
-
-// outageWaits are the waits between tries of one model while the network, the Hub, or the token
-// fails: five minutes in all, as for a single request. What its requests have waited counts.
-var outageWaits = []time.Duration{10 * time.Second, 20 * time.Second, 30 * time.Second,
-	time.Minute, time.Minute, time.Minute, time.Minute}
-
-// patiently repeats try while its failure says nothing about the model, unless nothing has worked
-// yet: then a setting is wrong, and people are waiting. With found, that includes a repo that isn't
-// there, because the Hub has just listed it.
-func (f *convertFlags) patiently(ctx context.Context, u *ui, worked, found bool,
-	try func() error) error {
-	var waited, patience time.Duration
-	for _, d := range outageWaits {
-		patience += d
-	}
-	for i := 0; ; i++ {
-		err := try()
-		waited = max(waited, hub.Away(err))
-		about := hub.Culprit(err)
-		if found && errors.Is(err, hub.ErrNotFound) {
-			about = "the Hub"
-		}
-		if about == "" || !worked || waited >= patience || ctx.Err() != nil ||
-			errors.Is(err, hub.ErrForbidden) { // a token for reading stays one
-			return err
-		}
-		side := "source"
-		if e, ok := errors.AsType[*hub.Error](err); ok && e.Side != "" {
-			side = e.Side
-		}
-		c, clientErr := f.client(u, side)
-		if clientErr != nil {
-			return clientErr
-		}
-		d := outageWaits[min(i, len(outageWaits)-1)]
-		waited += d
-		if err := c.Pause(ctx, about+" fails, not the model: "+brief(err), d); err != nil {
-			return err
-		}
-	}
 }
 
 // convertListed converts a model of a list, unless p says that this would change nothing.

@@ -247,6 +247,7 @@ func TestAnOutageIsNotTheModelsFault(t *testing.T) {
 		"empty answers":    {"hub.test", hubtest.Status(200, nil, ""), exitError, true},
 		"token refused":    {"hub.test", hubtest.Error(401, "", "Invalid credentials in Authorization header"), exitAuth, true},
 		"no repo is there": {"hub.test", hubtest.Error(404, "RepoNotFound", "Repository not found"), exitError, false},
+		"500 with words":   {"hub.test", hubtest.Error(500, "", "Internal Error - We're working hard to fix this as soon as possible!"), exitError, true},
 		"503":              {"", hubtest.Status(503, nil, ""), exitError, true},
 		"no connection":    {"", cut, exitError, true},
 		"blocked storage":  {"storage.test", cut, exitError, true},

@@ -3,7 +3,10 @@ package main
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"io"
+	"maps"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"strings"
@@ -96,6 +99,47 @@ func TestATokenForReadingEndsAList(t *testing.T) {
 					t.Errorf("%v, %d tries\n%s", time.Since(start), s.Count("POST", "/api/repos/create"), diag)
 				}
 			})
+		})
+	}
+}
+
+// TestNightsOfAList: whatever happens during a batch of hundreds of models, and however often it's
+// killed, the runs that follow end with the same repos as one without trouble: the same files, by
+// path and hash. There are outages of the Hub, of its storage, and of the network, shorter and longer
+// than a list waits; the token expires, and some time later its file has another one; runs are
+// killed at any request, and go on there, on another machine, or with hardly any disk.
+func TestNightsOfAList(t *testing.T) {
+	models := 40
+	if world.Deep() {
+		models = 300
+	}
+	for _, seed := range world.Seeds(t, 1, 10) {
+		t.Run(fmt.Sprintf("DF11_SEED=%d", seed), func(t *testing.T) {
+			calm := newTrouble(t, models, rand.New(rand.NewPCG(seed, 1)))
+			if b, diag, _, err := calm.runOnce(t); err != nil || b.Outcomes[outcomeConverted] != models {
+				t.Fatalf("without trouble: %v, %v\n%s", err, b.Outcomes, diag)
+			}
+			n := newTrouble(t, models, rand.New(rand.NewPCG(seed, 1)))
+			n.foresee(4*len(calm.server.Requests()), models/4, models/4, models/12)
+			for runs := 1; ; runs++ {
+				b, diag, met, err := n.runOnce(t)
+				t.Logf("run %d met %q: %v, %v", runs, met, b.Outcomes, err)
+				if b.Outcomes[outcomeFailed] > 1 {
+					t.Errorf("run %d charges models: %v\n%s", runs, b.Outcomes, diag)
+				}
+				if err == nil && len(b.Models) == models {
+					break
+				}
+				if err == nil || len(met) == 0 || runs > 10*models {
+					t.Fatalf("run %d met %q: %v, %v\n%s", runs, met, b.Outcomes, err, diag)
+				}
+			}
+			for i := range models {
+				repo := fmt.Sprintf("tester/m%d-DF11", i)
+				if got, want := n.holds(t, repo), calm.holds(t, repo); !maps.Equal(got, want) || len(got) == 0 {
+					t.Errorf("%s holds %v, want %v", repo, got, want)
+				}
+			}
 		})
 	}
 }

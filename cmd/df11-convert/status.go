@@ -12,7 +12,6 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/df11-convert/df11-convert/hub"
 	"github.com/df11-convert/df11-convert/internal/human"
 	"github.com/df11-convert/df11-convert/pipeline"
 )
@@ -147,14 +146,15 @@ func (f *convertFlags) survey(ctx context.Context, u *ui, models []listedModel) 
 	for i, m := range models {
 		flags := m.flags(*f)
 		var p publication
-		err := f.patiently(ctx, u, i > 0, false, func() (err error) {
+		wait := listPatience{f: f, u: u, worked: i > 0, other: other(models, i)}
+		alike, err := wait.try(ctx, func() (err error) {
 			p, err = flags.status(ctx, u, m.spec())
 			return err
 		})
 		if ctx.Err() != nil {
 			return nil, context.Cause(ctx)
 		}
-		if hub.Culprit(err) != "" { // the others would fail alike
+		if alike {
 			return nil, err
 		}
 		p.judge(m, err)
