@@ -20,12 +20,13 @@ import (
 	"github.com/df11-convert/df11-convert/internal/usage"
 )
 
-// Convert converts a source: a Hub repo ("org/name", "org/name@revision", or its address), a folder,
-// or one .safetensors file. An existing path wins over a Hub id. When Convert returns no error, the
-// folder and the repo are complete, and every weight was compared with the source, with two
-// exceptions that the report names: files that an earlier run has verified, and a target that was up
-// to date. After an error, the same call continues where this one stopped. If ctx ends, the error
-// wraps its cause. Errors are of type *Error.
+// Convert converts a source: a Hub repo ("org/name", "org/name@revision", or its address), a
+// folder, or one .safetensors file. An existing path wins over a Hub id. With a layout, the source
+// may be a DF11 model, too. When Convert returns no error, the folder and the repo are complete,
+// and every weight was compared with the source, with two exceptions that the report names: files
+// that an earlier run has verified, and a target that was up to date. After an error, the same call
+// continues where this one stopped. If ctx ends, the error wraps its cause. Errors are of type
+// *Error.
 func Convert(ctx context.Context, source string, opt Options) (*Report, error) {
 	report, err := convertSource(ctx, source, opt)
 	if err := ended(ctx, err); err != nil {
@@ -203,6 +204,13 @@ func (s *session) prove(ctx context.Context, o *Options, src *opened) error {
 			src.model.ID), hint.OriginalIsSource)
 	case o.Original == "" && src.model.Local && o.Push:
 		s.say("%s", Unproved)
+	}
+	if src.proof != nil {
+		s.say("comparing %s that %s decodes to with its original, by SHA-256",
+			human.Bytes(src.plan.SourceBytes()), src.model.ID)
+		if err := src.proof(ctx); err != nil {
+			return err
+		}
 	}
 	if o.Original == "" {
 		return nil

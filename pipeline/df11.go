@@ -102,7 +102,7 @@ func unfinished(folder string) error {
 func (s *session) openOriginal(ctx context.Context, d *model.DF11, against string,
 	recipe Recipe) (*opened, error) {
 	spec, open := against, func(ctx context.Context, spec string, opt plan.Options) (*opened, error) {
-		return s.openSource(ctx, spec, opt, false)
+		return s.openArranged(ctx, spec, opt)
 	}
 	switch {
 	case spec == "":

@@ -88,7 +88,7 @@ type Recipe struct {
 	Component string
 	// File is the .safetensors file or the index to convert, if the source holds several models.
 	File string
-	// Layout is the layout of the result; "" is the source's.
+	// Layout is the layout of the result; "" is the source's. With it, the source may be a DF11 model.
 	Layout string
 	// PatternDict is a JSON file with the pattern dict. Like names a catalog entry, or the DF11 repo
 	// that it comes from, to take the pattern dict of. If both are "", the catalog decides.

@@ -3,6 +3,7 @@ package pipeline
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -55,6 +56,8 @@ type opened struct {
 	// refused says why an original can't be planned with the dict of a DF11 model; plan is nil then.
 	refused error
 	opt     plan.Options
+	// proof compares what the source was made from with published hashes; nil: nothing to compare
+	proof func(context.Context) error
 	// what a plan for the official loader would make, if it differs; only the command plan asks
 	official *Alternative
 }
@@ -67,19 +70,48 @@ func (s *session) open(ctx context.Context, spec string, recipe Recipe, onHub bo
 	if err != nil {
 		return nil, err
 	}
+	o, err := s.openPlanned(ctx, spec, opt, onHub)
+	if opt.Layout == "" || err == nil && !needsArranging(o, opt) || err != nil && !wraps[*plan.RefusedError](err) {
+		return o, err
+	}
+	other, otherErr := s.openForLayout(ctx, spec, opt, onHub)
+	if other == nil && otherErr == nil {
+		return o, err
+	}
+	if o != nil {
+		otherErr = errors.Join(otherErr, o.Close())
+	}
+	if otherErr != nil {
+		return nil, otherErr
+	}
+	opt.Component = "" // that choice is made
+	return other, s.plan(ctx, other, spec, opt)
+}
+
+// openPlanned opens a source that isn't DF11, and makes the plan.
+func (s *session) openPlanned(ctx context.Context, spec string, opt plan.Options,
+	onHub bool) (*opened, error) {
 	o, err := s.openSource(ctx, spec, opt, onHub)
 	if err != nil {
 		return nil, err
 	}
+	if err := s.plan(ctx, o, spec, opt); err != nil {
+		return nil, err
+	}
+	return o, nil
+}
+
+// plan makes the plan of an open source. On an error it closes the source.
+func (s *session) plan(ctx context.Context, o *opened, spec string, opt plan.Options) (err error) {
 	if o.plan, err = plan.New(ctx, o.model.Listing, opt); err == nil {
 		o.opt, err = opt, cmp.Or(checkIncluded(o, opt.Include), o.model.CheckCopies(o.plan),
 			o.source.Carries(o.plan))
 	}
 	if err != nil {
 		o.Close()
-		return nil, fmt.Errorf("%s: %w", spec, err)
+		return fmt.Errorf("%s: %w", spec, err)
 	}
-	return o, nil
+	return nil
 }
 
 // at returns the options of a plan for a source. An address may name the file to convert.

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/df11-convert/df11-convert/internal/catalog"
 	"github.com/df11-convert/df11-convert/internal/human"
 	"github.com/df11-convert/df11-convert/internal/safetensors"
 	"github.com/df11-convert/df11-convert/internal/testing/world"
@@ -17,6 +18,39 @@ import (
 
 // comfyCards are the columns of the table, in GB.
 var comfyCards = []int{8, 12, 16, 24, 32, 48}
+
+// TestComfyUIFromDiffusers plans ComfyUI files of models in diffusers' layout, with their true shapes:
+// the node must know them by the tensors that it gets.
+func TestComfyUIFromDiffusers(t *testing.T) {
+	arranged := 0
+	for _, m := range diffusersModels(t) {
+		if _, known, _ := catalog.Arrange(m.Class, nil); !known {
+			continue
+		}
+		arranged++
+		dir := sparseDenoiser(t, m.Class, m.Parameters, m.Tensors)
+		out := must(t, "plan", dir, "--layout", "single", "--sample-bytes", "0")
+		if !regexp.MustCompile(`ComfyUI-DFloat11-Extended +\S+ +yes`).MatchString(out) {
+			t.Errorf("%s: %s", m.Repo, out)
+		}
+	}
+	if arranged < 4 {
+		t.Errorf("%d models", arranged)
+	}
+}
+
+// A diffusersModel is one of testdata/fits/diffusers.json.
+type diffusersModel struct {
+	Repo, Class string
+	Parameters  int64
+	Tensors     map[string][]int64
+}
+
+func diffusersModels(t *testing.T) (models []diffusersModel) {
+	t.Helper()
+	world.Must(t, json.Unmarshal(world.Read(t, "testdata/fits/diffusers.json"), &models))
+	return models
+}
 
 // TestComfyUIPage checks the table of docs/comfyui.md against the command plan. The shapes in
 // testdata/fits/diffusers.json are those of diffusers 0.39's classes, built without weights from the
@@ -32,13 +66,7 @@ func TestComfyUIPage(t *testing.T) {
 		fmt.Fprintf(&b, " %d GB |", gb)
 	}
 	b.WriteString("\n| --- | ---: | ---: |" + strings.Repeat(" --- |", len(comfyCards)) + "\n")
-	var models []struct {
-		Repo, Class string
-		Parameters  int64
-		Tensors     map[string][]int64
-	}
-	world.Must(t, json.Unmarshal(world.Read(t, "testdata/fits/diffusers.json"), &models))
-	for i, m := range models {
+	for i, m := range diffusersModels(t) {
 		if !*updateFits && !world.Deep() && i%4 != 1 {
 			continue
 		}

@@ -89,6 +89,27 @@ func fluxFiles() map[string][]byte {
 	}
 }
 
+// denoiserFiles returns a pipeline whose transformer has the tensors of diffusers' Flux.
+func denoiserFiles() map[string][]byte {
+	files := fluxFiles()
+	c := world.NewCheckpoint(4)
+	c.Block("", "x_embedder", "context_embedder", "time_text_embed.guidance_embedder.linear_1", "proj_out")
+	c.Add("norm_out.linear.weight", "BF16", 0, 64, 48)
+	c.Add("norm_out.linear.bias", "BF16", 0, 64)
+	for i := range 2 {
+		block := fmt.Sprintf("transformer_blocks.%d.", i)
+		c.Block(block, "norm1.linear", "norm1_context.linear", "attn.to_q", "attn.to_k", "attn.to_v", "attn.add_k_proj", "attn.add_v_proj",
+			"attn.add_q_proj", "attn.to_out.0", "attn.to_add_out", "ff.net.0.proj", "ff.net.2", "ff_context.net.0.proj", "ff_context.net.2")
+		for _, norm := range []string{"norm_q", "norm_k", "norm_added_q", "norm_added_k"} {
+			c.Add(block+"attn."+norm+".weight", "BF16", 0, 32)
+		}
+		c.Block(fmt.Sprintf("single_transformer_blocks.%d.", i), "norm.linear", "proj_mlp", "proj_out", "attn.to_q", "attn.to_k", "attn.to_v")
+	}
+	files["transformer/diffusion_pytorch_model.safetensors"] = c.File()
+	delete(files, "flux1-dev.gguf")
+	return files
+}
+
 // severalModels returns a checkpoint with several models, one of them to convert.
 func severalModels() []byte {
 	c := comfyCheckpoint("model.diffusion_model.")

@@ -187,6 +187,7 @@ func sources(kind string) map[string][]byte {
 		"f16":      llamaFiles("F16", 0, ""),
 		"bf16":     llamaFiles("BF16", 0, ""),
 		"flux":     fluxFiles(),
+		"denoiser": denoiserFiles(),
 		"comfy":    {"flux1-dev.safetensors": comfyFlux("")},
 		"prefixed": {"flux1-dev.safetensors": comfyFlux("model.diffusion_model.")},
 		"several":  {"all-in-one.safetensors": severalModels()},

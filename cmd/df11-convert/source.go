@@ -31,7 +31,7 @@ func (f *sourceFlags) register(p *pflag.FlagSet, all bool) {
 	p.StringVar(&r.PatternDict, "pattern-dict", "",
 		"JSON `file` with the pattern dict (default the catalog's)")
 	p.StringVar(&r.Layout, "layout", "",
-		"`layout` of the result: transformers[-single], diffusers[-single], or single for ComfyUI (default the source's)")
+		"`layout` of the result: transformers[-single], diffusers[-single], or single for ComfyUI (default the source's; needed if it's DF11)")
 	p.StringVar(&r.Like, "like", "",
 		"use the pattern dict of this `model`: a catalog entry, or the DF11 repo that it comes from")
 	p.StringVar(&r.Component, "component", "",

@@ -32,13 +32,15 @@ type Rebuilder struct {
 	progress *progress.Counters
 	// the pieces of each source tensor, in order: one, unless it's cut into slices
 	places map[string][]place
+	opened *openUnits // for ReaderAt
 
 	// Outside writes a tensor that the model left out of a file; nil: there is none.
 	Outside func(ctx context.Context, f model.File, t safetensors.Tensor, w io.Writer) error
 }
 
 func newRebuilder(d *model.DF11, workers int, p *progress.Counters) *Rebuilder {
-	return &Rebuilder{model: d, workers: max(1, workers), progress: p, places: map[string][]place{}}
+	return &Rebuilder{model: d, workers: max(1, workers), progress: p, places: map[string][]place{},
+		opened: &openUnits{model: d, units: map[string]*verify.Unit{}}}
 }
 
 // A place is the location of a source tensor's bytes, or of a slice of them, in the DF11 model.

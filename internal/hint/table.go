@@ -106,8 +106,14 @@ var (
 	// of an entry of the catalog, which has the text
 	Entry = row("Entry", "{text}")
 
-	IsDF11 = row("IsDF11", "check it with: df11-convert verify; get the BF16 files back with: "+
-		"df11-convert decode")
+	IsDF11 = row("IsDF11", "add --layout for another layout; check it with: df11-convert verify; get the "+
+		"BF16 files back with: df11-convert decode")
+	OtherFamily = row("OtherFamily", "choose a layout of that family, or get the original back with: "+
+		"df11-convert decode {model}")
+	NotArranged = row("NotArranged", "convert ComfyUI's own file of the model")
+	Download    = row("Download", "download it first: hf download {repo} --local-dir FOLDER; then: "+
+		"df11-convert ./FOLDER --layout {layout}")
+	WrongDF11   = row("WrongDF11", "find out what is wrong with: df11-convert verify {model}")
 	FirstFormat = row("FirstFormat", "convert its original instead")
 	Quantized   = row("Quantized", "quantized weights are already smaller than DF11: start from the "+
 		"model's BF16 original; FP8 weights can use ECF8 of the same authors")

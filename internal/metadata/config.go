@@ -1,6 +1,7 @@
 package metadata
 
 import (
+	"bytes"
 	"fmt"
 	"regexp"
 	"slices"
@@ -51,6 +52,31 @@ func InsertConfig(config []byte, version string, dict catalog.PatternDict) ([]by
 		return nil, fmt.Errorf("insert into config.json: %w", err)
 	}
 	return slices.Concat(config[:o.end], []byte(o.insertion(version, dict)), config[o.end:]), nil
+}
+
+// RemoveConfig undoes [InsertConfig]: it returns config without its dfloat11_config, and every other
+// byte as it is. It returns nil if nothing else is in it, or only what [Config] adds for pipelines.
+func RemoveConfig(config []byte) ([]byte, error) {
+	members, from, err := python.Members(config)
+	if err != nil {
+		return nil, fmt.Errorf("config.json: %w", err)
+	}
+	i := slices.IndexFunc(members, func(m python.Member) bool { return m.Key == configKey })
+	if i < 0 {
+		return config, nil
+	}
+	others := slices.Delete(slices.Clone(members), i, i+1)
+	isNew := func(m python.Member) bool { return m.Key == "model_type" && string(m.Value) == `"llama"` }
+	if len(others) == 0 || len(others) == 1 && isNew(others[0]) {
+		return nil, nil
+	}
+	to := members[i].End
+	if i > 0 {
+		from = members[i-1].End
+	} else { // the comma goes, too
+		to += bytes.IndexByte(config[to:], ',') + 1
+	}
+	return slices.Concat(config[:from], config[to:]), nil
 }
 
 // object describes the top-level object of a config, to insert a member.

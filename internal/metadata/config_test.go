@@ -81,7 +81,25 @@ func TestInsertConfigStyles(t *testing.T) {
 			if err != nil || string(got) != tt.want {
 				t.Errorf("got %s, %v\nwant %s", got, err, tt.want)
 			}
+			want := tt.config
+			if strings.Trim(want, "{}\n") == "" {
+				want = "" // nothing else is in it
+			}
+			if back, err := metadata.RemoveConfig(got); err != nil || string(back) != want {
+				t.Errorf("removed: %s, %v\nwant %s", back, err, want)
+			}
 		})
+	}
+	for config, want := range map[string]string{
+		`{"dfloat11_config": {"a": [1]}, "b": 2}`:                   `{ "b": 2}`,
+		`{"a": 1, "dfloat11_config": {}, "b": 2}`:                   `{"a": 1, "b": 2}`,
+		`{"dfloat11_config": {}, "model_type": "llama"}`:            "",
+		`{"model_type": "llama"}`:                                   `{"model_type": "llama"}`,
+		`{"dfloat11_config": {}, "model_type": "llama", "c": null}`: `{ "model_type": "llama", "c": null}`,
+	} {
+		if got, err := metadata.RemoveConfig([]byte(config)); err != nil || string(got) != want {
+			t.Errorf("%s becomes %s, %v, want %s", config, got, err, want)
+		}
 	}
 }
 

@@ -97,6 +97,12 @@ func ParseFrontMatter(readme []byte) (f FrontMatter, err error) {
 	return f, nil
 }
 
+// LicenseCard returns a README.md with the license of f, its language, and its task, and nothing else.
+func (f FrontMatter) LicenseCard() ([]byte, error) {
+	return FrontMatter{License: f.License, LicenseName: f.LicenseName, LicenseLink: f.LicenseLink,
+		PipelineTag: f.PipelineTag, Language: f.Language}.block()
+}
+
 // block returns the YAML between two lines of dashes.
 func (f FrontMatter) block() ([]byte, error) {
 	var b bytes.Buffer

@@ -5,7 +5,6 @@ package spool
 
 import (
 	"io"
-	"sort"
 	"sync"
 
 	"github.com/df11-convert/df11-convert/internal/streams"
@@ -45,38 +44,11 @@ func (s *Spool) finish(remove bool) (err error) {
 // InPlace returns a spool of bytes that exist already, in sections of local source files, one after
 // the other. It ignores writes.
 func InPlace(sections []*io.SectionReader) *Spool {
-	s := &inPlace{sections: sections}
-	var end int64
-	for _, x := range sections {
-		end += x.Size()
-		s.ends = append(s.ends, end)
-	}
+	s := inPlace{streams.Join(sections...)}
 	return &Spool{ReaderAt: s, WriterAt: s}
 }
 
-type inPlace struct {
-	sections []*io.SectionReader
-	ends     []int64 // where the sections end in the spool
-}
-
-// ReadAt reads across sections.
-func (s *inPlace) ReadAt(p []byte, off int64) (int, error) {
-	i := sort.Search(len(s.ends), func(i int) bool { return s.ends[i] > off })
-	done := 0
-	for ; done < len(p) && i < len(s.ends); i++ {
-		left := s.ends[i] - off - int64(done)
-		n := min(int64(len(p)-done), left)
-		m, err := s.sections[i].ReadAt(p[done:done+int(n)], s.sections[i].Size()-left)
-		done += m
-		if int64(m) < n {
-			return done, streams.Short(err)
-		}
-	}
-	if done < len(p) {
-		return done, io.EOF
-	}
-	return done, nil
-}
+type inPlace struct{ *streams.Joined }
 
 // WriteAt does nothing, because the bytes are already there.
-func (s *inPlace) WriteAt(p []byte, _ int64) (int, error) { return len(p), nil }
+func (s inPlace) WriteAt(p []byte, _ int64) (int, error) { return len(p), nil }

@@ -1,0 +1,170 @@
+package pipeline
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+
+	"github.com/df11-convert/df11-convert/internal/back"
+	"github.com/df11-convert/df11-convert/internal/catalog"
+	"github.com/df11-convert/df11-convert/internal/hint"
+	"github.com/df11-convert/df11-convert/internal/human"
+	"github.com/df11-convert/df11-convert/internal/model"
+	"github.com/df11-convert/df11-convert/internal/plan"
+)
+
+// openForLayout opens a source that doesn't have the files for a layout, but can be read as if it
+// had them: a DF11 model as its original, and a model in diffusers' layout as the one file that
+// ComfyUI has of it. It returns nil if spec is neither.
+func (s *session) openForLayout(ctx context.Context, spec string, opt plan.Options,
+	onHub bool) (*opened, error) {
+	from := opt
+	if opt.Layout == catalog.ComfyUI {
+		from.Layout = catalog.Diffusers
+	}
+	o, err := s.openRestored(ctx, spec, from)
+	isDF11 := o != nil || err != nil
+	if !isDF11 && opt.Layout == catalog.ComfyUI && opt.WeightFile == "" {
+		if o, err = s.openSource(ctx, spec, from, onHub); err != nil {
+			return nil, nil //nolint:nilerr // it's in no layout that we know
+		}
+	}
+	if o == nil || err != nil {
+		return nil, err
+	}
+	if opt.Layout != catalog.ComfyUI {
+		return o, nil
+	}
+	class := o.model.Class()
+	if o, err = s.arrange(ctx, o, spec, opt); o != nil || err != nil || !isDF11 {
+		return o, err
+	}
+	return nil, catalog.Refuse(hint.NotArranged,
+		"%s: it isn't known how ComfyUI's files arrange the tensors of %s", spec,
+		cmp.Or(class, "a model without _class_name"))
+}
+
+// needsArranging reports whether a file that would become ComfyUI's has a name of diffusers.
+func needsArranging(o *opened, opt plan.Options) bool {
+	return opt.Layout == catalog.ComfyUI && opt.WeightFile == "" &&
+		o.model.Family() == catalog.Diffusers
+}
+
+// openArranged opens a local original of a DF11 model, also if that is ComfyUI's file and the
+// original is in diffusers' layout.
+func (s *session) openArranged(ctx context.Context, spec string, opt plan.Options) (*opened, error) {
+	o, err := s.openSource(ctx, spec, opt, false)
+	if opt.Layout != catalog.ComfyUI || err != nil && !wraps[*plan.RefusedError](err) ||
+		err == nil && !needsArranging(o, opt) {
+		return o, err
+	}
+	from := opt
+	from.Layout, from.WeightFile = catalog.Diffusers, ""
+	other, otherErr := s.openSource(ctx, spec, from, false)
+	if otherErr == nil {
+		other, otherErr = s.arrange(ctx, other, spec, opt)
+	}
+	if other == nil || otherErr != nil {
+		return o, err
+	}
+	if o != nil {
+		err = o.Close()
+	} else {
+		err = nil
+	}
+	return other, err
+}
+
+// arrange turns a source in diffusers' layout into one for ComfyUI. It returns nil if it isn't known
+// how. On an error it closes the source.
+func (s *session) arrange(ctx context.Context, o *opened, spec string,
+	opt plan.Options) (*opened, error) {
+	folder, err := filepath.Abs(spec)
+	if err != nil {
+		return nil, errors.Join(err, o.Close())
+	}
+	o.model.Name += "-ComfyUI"
+	src, m, ok, err := model.OpenArranged(ctx, o.source, o.model, folder, opt)
+	switch {
+	case errors.Is(err, model.ErrAway):
+		err = catalog.Refuse(downloadHint(spec, opt.Layout), "%s: %v", spec, err)
+	case err != nil:
+		err = fmt.Errorf("%s: %w", spec, err)
+	case ok:
+		return &opened{source: src, model: m, proof: o.proof}, nil
+	}
+	return nil, errors.Join(err, o.Close())
+}
+
+// openRestored opens the original of a DF11 model as a source, whose weights are decoded as they're
+// read. It returns nil if spec isn't a DF11 model.
+func (s *session) openRestored(ctx context.Context, spec string, opt plan.Options) (*opened, error) {
+	d, err := s.openDF11(ctx, spec)
+	if err != nil {
+		return nil, nil //nolint:nilerr // it's refused as a source then
+	}
+	o, err := s.originalOf(ctx, d, opt)
+	if err == nil {
+		return o, nil
+	}
+	if family := catalog.Layout(d.Layout()).Family(); wraps[*plan.RefusedError](err) && family != "" &&
+		family != opt.Layout.Family() {
+		err = catalog.Refuse(hint.OtherFamily.With("model", human.ShellWord(spec)), "%s: its original is in the layout of %s, which has other tensors", spec, family)
+	}
+	return nil, errors.Join(err, d.Close())
+}
+
+// originalOf opens the original of d. If the manifest doesn't describe it, or d would have to be
+// fetched, the original that d names is opened, too.
+func (s *session) originalOf(ctx context.Context, d *model.DF11, opt plan.Options) (*opened, error) {
+	pair, o := back.Pair{DF11: d}, &opened{}
+	var err error
+	if repo, _ := d.Original(); d.Manifest == nil || d.Local() == "" && repo != "" {
+		if o, err = s.openOriginal(ctx, d, "", Recipe{}); err != nil {
+			return nil, awayHint(err, d, opt.Layout)
+		}
+		if o.refused != nil {
+			return nil, errors.Join(fmt.Errorf("%s: %w", o.model.ID, o.refused), o.Close())
+		}
+		pair = o.pair(d)
+	}
+	source, m, prove, err := pair.Original(ctx, opt, s.shares.Workers)
+	if err != nil {
+		if o.source != nil {
+			err = errors.Join(err, o.Close())
+		}
+		return nil, awayHint(err, d, opt.Layout)
+	}
+	if opt.Layout.Single() {
+		m.Name += "-single"
+	}
+	if d.Local() == "" { // don't fetch it twice: the conversion reads these files whole, and hashes them
+		return &opened{source: source, model: m}, nil
+	}
+	return &opened{source: source, model: m, proof: func(ctx context.Context) error {
+		err := prove(ctx)
+		if wraps[*back.RebuildError](err) {
+			err = hint.On(err, hint.WrongDF11.With("model", human.ShellWord(d.Name)))
+		}
+		return err
+	}}, nil
+}
+
+// awayHint says how to go on without the original, if the DF11 model alone is enough for that.
+func awayHint(err error, d *model.DF11, layout catalog.Layout) error {
+	if d.Local() != "" || d.Manifest == nil {
+		return err
+	}
+	return hint.On(err, downloadHint(d.Name, layout))
+}
+
+// downloadHint says how to convert a folder instead of a repo.
+func downloadHint(repo string, layout catalog.Layout) hint.Hint {
+	name := string(layout)
+	if layout == catalog.ComfyUI {
+		name = "single"
+	}
+	return hint.Download.With("repo", human.ShellWord(repo), "layout", name)
+}
