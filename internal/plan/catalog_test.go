@@ -271,10 +271,10 @@ func TestUnambiguous(t *testing.T) {
 			continue
 		}
 		src := synth(t, e, mustBeTied(e))
-		r, inv, err := open(t.Context(), src, Options{}, &Notes{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		r, err := read(src, Options{})
+		world.Must(t, err)
+		inv, err := takeInventory(t.Context(), r, &Notes{})
+		world.Must(t, err)
 		own := score(r, e, inv)
 		for _, o := range catalog.All() {
 			if n := score(r, o, inv); n >= own && !o.LikeOnly && o != e {

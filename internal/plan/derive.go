@@ -15,7 +15,7 @@ import (
 // deriveDict makes a dict from headers and config alone, for classes that the catalog doesn't know.
 // docs/models.md lists what headers can't show.
 func deriveDict(ctx context.Context, r *reading, m *recognition, c *checkpoint,
-	fused fusedExperts) (*dict, error) {
+	fused fusedExperts) (*dictionary, error) {
 	found := r.cfg.Stacks(linearModules(r, c.inv))
 	if len(found) == 0 {
 		return nil, refuseUnknown(c.inv)
@@ -29,7 +29,7 @@ func deriveDict(ctx context.Context, r *reading, m *recognition, c *checkpoint,
 		}
 		stacks = append(stacks, s)
 	}
-	d := &dict{}
+	d := &dictionary{}
 	var err error
 	d.patterns, d.split, err = writePatterns(ctx, stacks, c.inv, &r.facts, fused)
 	return d, err

@@ -11,8 +11,8 @@ import (
 // maxElems is the largest unit that the loader's 32-bit counters can hold (docs/format.md §9).
 const maxElems = 1<<31 - 1
 
-// A dict is the plan's pattern dict, and what had to be decided for it.
-type dict struct {
+// A dictionary is the plan's pattern dict, and what had to be decided for it.
+type dictionary struct {
 	patterns catalog.PatternDict
 	split    bool     // blocks are taken apart, because one exceeds DF11's limit
 	aside    []string // modules of the entry's dict that this source has in another type, or lacks
@@ -21,15 +21,15 @@ type dict struct {
 // makeDict makes the plan's dict: the caller's, as it is, or the entry's for this source, or one by
 // the rule for unknown models.
 func makeDict(ctx context.Context, r *reading, m *recognition, c *checkpoint,
-	notes *Notes) (*dict, error) {
+	notes *Notes) (*dictionary, error) {
 	if r.opt.PatternDict != nil {
-		return &dict{patterns: r.opt.PatternDict}, nil
+		return &dictionary{patterns: r.opt.PatternDict}, nil
 	}
 	var fused fusedExperts
 	if takesParameters(r.opt.For, m.layout) {
 		fused = findFused(c.inv, m.entry)
 	}
-	var d *dict
+	var d *dictionary
 	var err error
 	if m.entry != nil {
 		d, err = catalogDict(ctx, r, m.entry, c, fused, notes)

@@ -10,10 +10,18 @@
 //	weights, err := survey.WeightFiles(index)     // which headers to read
 //	p, err := plan.New(ctx, plan.Source{…}, opt)  // the plan
 //
-// Each state of knowledge has a noun. A [Survey] is what file names show. A [Source] is what the
-// caller has read after the survey. A reading is the plan in the making, with what the source's
-// config says; each further state embeds the one before and fills in more of the plan. An inventory
-// is every tensor of the source; a step that renames or drops some returns another inventory. A
-// choice knows the entry or the rule that the dict comes from, and a former makes the dict and the
-// units. The same input always makes the same plan, down to its [Plan.Digest].
+// [New] is a row of steps. Each takes what earlier steps have made, changes none of it, and returns
+// its own part of the plan:
+//
+//	read           source.go     reading      what the small files say
+//	takeInventory  inventory.go  inventory    every tensor of the source
+//	recognize      recognize.go  recognition  the catalog's entry, and what loads the output
+//	conform        tied.go       checkpoint   the tensors as the class names and shares them
+//	makeDict       dict.go       dictionary   the pattern dict
+//	formUnits      units.go      division     the units, and the tensors outside
+//	placeFiles     files.go      placement    the files of the output
+//	askReaders     readers.go    verdicts     which programs load it, and how
+//
+// What the user should know goes into [Notes] on the way. The same input always makes the same plan,
+// down to its [Plan.Digest].
 package plan

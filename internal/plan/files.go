@@ -1,196 +1,95 @@
 package plan
 
 import (
-	"encoding/json"
-	"fmt"
-	"maps"
+	"context"
+	"path"
 	"slices"
 	"strings"
 
 	"github.com/df11-convert/df11-convert/internal/catalog"
 	"github.com/df11-convert/df11-convert/internal/hint"
-	"github.com/df11-convert/df11-convert/internal/human"
 	"github.com/df11-convert/df11-convert/internal/names"
-	"github.com/df11-convert/df11-convert/internal/reader"
 )
 
-// Carried says what a conversion does with the files of an original that it doesn't convert.
-type Carried struct {
-	Copied []File // copied unchanged
-	// copied unchanged, too: weights of other parts, such as a pipeline's components; may be large
-	Components []File
-	NotCopied  []Skipped // left out
-	// Stay lists the files of a local folder that no reader of the model opens. Their names are
-	// private: they belong in no card and no manifest.
-	Stay []string
+// A placement says which files the output has: those with tensors, and those of the source that come along.
+type placement struct {
+	outputs        []OutputFile // all, units first
+	remainder      []OutputFile // the outputs of the remainder; in single layouts the one of everything
+	remainderIndex string       // "" if there is one remainder file
+	config         string       // the source's config.json, if the dict goes into it
+	carried        Carried
+	parts          parts
 }
 
-// sortFiles sorts the files that aren't converted, and decides how config.json is made.
-func (r *choice) sortFiles() error {
-	for _, w := range r.reading.source.Weights {
+// placeFiles puts every tensor into one output file, and sorts the files that aren't converted. It
+// refuses names that a repo or a file system may refuse, and files that can't both exist.
+func placeFiles(ctx context.Context, r *reading, layout catalog.Layout, v *division,
+	notes *Notes) (*placement, error) {
+	if ctx.Err() != nil { // with very many tensors, the steps before take a while
+		return nil, context.Cause(ctx)
+	}
+	f := placeTensors(&r.source, layout, v, notes)
+	if err := checkOutputNames(f, layout, v.units); err != nil {
+		return nil, err
+	}
+	for _, w := range r.source.Weights {
 		if !names.IsSafe(w.Path) {
-			return refuse(hint.Rename,
+			return nil, refuse(hint.Rename,
 				"a repo or a file system may refuse the name of the weight file %q", w.Path)
 		}
 	}
-	o, err := r.reading.source.original(r.Layout)
+	o, err := r.source.original(layout)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	// the others have their config.json elsewhere, or don't read it
-	if r.Layout != catalog.ComfyUI && r.survey.Dir == "" {
-		r.Config = r.survey.Config
+	if layout != catalog.ComfyUI && r.survey.Dir == "" {
+		f.config = r.survey.Config
 	}
-	r.Carried = o.carry(&r.reading.source)
-	r.judgeParts(o)
-	return r.checkCollisions()
-}
-
-// An original is a source as its readers see it.
-type original struct {
-	*reader.Original
-	parts catalog.Members // the pipeline's other parts, by folder
-	own   [2]string       // library and class of the converted part
-}
-
-// original returns how readers see the source, whose conversion has a layout.
-func (s *Source) original(layout catalog.Layout) (*original, error) {
-	var parts catalog.Members
-	var err error
-	if s.ModelIndex != nil && layout.Family() == catalog.Diffusers {
-		if parts, err = catalog.ReadObject(names.ModelIndex, s.ModelIndex); err != nil {
-			return nil, err
-		}
-	}
-	o := &original{parts: parts, own: catalog.Decode[[2]string](parts[s.Dir])}
-	maps.DeleteFunc(parts, func(part string, _ json.RawMessage) bool {
-		return part == s.Dir || strings.HasPrefix(part, "_") || strings.ContainsAny(part, `/\`)
-	})
-	o.Original = reader.NewOriginal(layout, s.Dir, slices.Collect(maps.Keys(parts)),
-		pathsOf(s.Files))
-	o.Folder = s.Folder
-	return o, nil
-}
-
-// Carry says what a conversion into a layout does with the files of a source that it doesn't
-// convert. Of the source, it needs Files, Dir, ModelIndex, and the paths of Weights. It may return a
-// RefusedError.
-func Carry(s *Source, layout catalog.Layout) (Carried, error) {
-	o, err := s.original(layout)
-	if err != nil {
-		return Carried{}, err
-	}
-	return o.carry(s), nil
-}
-
-// Twins returns the folders of a pipeline's other parts that have the class of the converted one. It
-// needs Dir and ModelIndex of the source.
-func Twins(s *Source) (dirs []string) {
-	o, err := s.original(catalog.Diffusers)
-	if err != nil {
-		return nil
-	}
-	for _, dir := range slices.Sorted(maps.Keys(o.parts)) {
-		if o.own[1] != "" && catalog.Decode[[2]string](o.parts[dir]) == o.own {
-			dirs = append(dirs, dir)
-		}
-	}
-	return dirs
-}
-
-// carry sorts the files of a source.
-func (o *original) carry(s *Source) (c Carried) {
-	byPath := func(a, b File) int { return strings.Compare(a.Path, b.Path) }
-	converted := map[string]bool{}
-	for _, w := range s.Weights {
-		converted[w.Path] = true
-	}
-	for _, f := range slices.SortedFunc(slices.Values(s.Files), byPath) {
-		isConfig := f.Path == names.Config && o.Dir == "" && o.Layout != catalog.ComfyUI
-		if isConfig || converted[f.Path] {
-			continue
-		}
-		fate, why := o.Fate(f.Path)
-		if slices.Contains(s.Absent, f.Path) && (fate == reader.Copied || fate == reader.Part) {
-			fate, why = reader.Lost, "no reader needs it, and the shared cache lacks it"
-		}
-		switch fate {
-		case reader.Copied:
-			c.Copied = append(c.Copied, f)
-		case reader.Part:
-			c.Components = append(c.Components, f)
-		case reader.Stays:
-			c.Stay = append(c.Stay, f.Path)
-		default:
-			c.NotCopied = append(c.NotCopied, Skipped{f.Path, why, fate == reader.Lost})
-		}
-	}
-	return c
-}
-
-func pathsOf(files []File) []string {
-	paths := make([]string, len(files))
-	for i, f := range files {
-		paths[i] = f.Path
-	}
-	return paths
-}
-
-// judgeParts warns of what the output lacks although a reader of the source opens it: parts of a
-// pipeline without a folder, or without weights that a pipeline loads by default, and single files.
-// It also notes a part of the same class as the converted part, such as the second expert of Wan
-// 2.2. That part stays BF16, because the official loader takes the units of only one model from a
-// repo.
-func (r *choice) judgeParts(o *original) {
-	lost, left := map[string][]string{}, map[string]bool{}
-	for _, f := range r.NotCopied {
-		part := o.PartOf(f.Path)
-		if _, isListed := o.parts[part]; isListed {
-			left[part] = left[part] || f.Lost
-		} else if f.Lost {
-			lost[f.Why] = append(lost[f.Why], f.Path)
-		}
-	}
-	var lacking []string
-	for _, dir := range slices.Sorted(maps.Keys(o.parts)) {
-		// a part that the pipeline doesn't use has nulls
-		class := catalog.Decode[[2]string](o.parts[dir])
-		switch {
-		case class[1] == "":
-		case left[dir] || !r.survey.hasFolder(dir):
-			lacking = append(lacking, dir)
-		case class == o.own:
-			r.Twin = fmt.Sprintf(
-				"%s stays BF16, because a DF11 repo holds one compressed part: compress it into another repo "+
-					"with --component %s", dir, dir)
-		}
-	}
-	if len(lacking) > 0 {
-		r.incomplete = fmt.Sprintf("the pipeline doesn't load: the source lacks these parts, or doesn't "+
-			"have them as safetensors under the usual names: %s", strings.Join(lacking, ", "))
-		r.lack("%s", r.incomplete)
-	}
-	for _, why := range slices.Sorted(maps.Keys(lost)) {
-		r.lack("not carried over: %s (%s)", human.List(lost[why]), why)
-	}
+	f.carried = o.carry(&r.source)
+	f.parts = judgeParts(o, r.survey, f.carried.NotCopied, notes)
+	return f, f.checkCollisions()
 }
 
 // checkCollisions refuses files of the result that collide. Two units do if their paths differ only
 // in a dot and an underscore.
-func (p *Plan) checkCollisions() error {
+func (f *placement) checkCollisions() error {
 	paths := []string{names.Config, names.Card, names.Manifest}
-	if p.RemainderIndex != "" {
-		paths = append(paths, p.RemainderIndex)
+	if f.remainderIndex != "" {
+		paths = append(paths, f.remainderIndex)
 	}
-	for _, f := range p.OutputFiles {
-		paths = append(paths, f.Path)
+	for _, out := range f.outputs {
+		paths = append(paths, out.Path)
 	}
-	for _, f := range slices.Concat(p.Copied, p.Components) {
-		paths = append(paths, f.Path)
-	}
+	paths = slices.Concat(paths, pathsOf(f.carried.Copied), pathsOf(f.carried.Components))
 	if a, b := Collision(paths); a != "" {
 		return refuse(hint.NameClash,
 			"%s and %s can't both exist (names that differ only in case are the same on some file systems)", a, b)
 	}
 	return nil
+}
+
+// Folded returns the same text for all paths that file systems may take for one file, because they
+// ignore case.
+func Folded(path string) string { return strings.ToLower(strings.ToUpper(path)) }
+
+// Collision returns two of the paths that can't both exist, or "". On file systems that ignore
+// case, they are the same file, or one is a folder of the other.
+func Collision(paths []string) (a, b string) {
+	taken := map[string]string{}
+	for _, p := range paths {
+		key := Folded(p)
+		if other, ok := taken[key]; ok {
+			return other, p
+		}
+		taken[key] = p
+	}
+	for _, p := range paths {
+		for dir := path.Dir(Folded(p)); dir != "."; dir = path.Dir(dir) {
+			if file, ok := taken[dir]; ok {
+				return file, p
+			}
+		}
+	}
+	return "", ""
 }

@@ -23,38 +23,32 @@ const maxShardBytes = 5_000_000_000
 // unit for each of them, and a folder on the Hub holds 10,000 files (docs/format.md §10).
 const maxUnitFiles = 1000
 
-// placeTensors puts every tensor into exactly one output file, and checks the files' names.
-func (p *Plan) placeTensors() error {
-	if p.Layout.Single() {
-		p.placeSingle()
-	} else {
-		p.placeUnits()
-		p.placeRemainder()
+// placeTensors puts every tensor into exactly one output file.
+func placeTensors(src *Source, layout catalog.Layout, v *division, notes *Notes) *placement {
+	if layout.Single() {
+		whole := []OutputFile{placeSingle(src, layout, v)}
+		return &placement{outputs: whole, remainder: whole}
 	}
-	p.OutputFiles = append(p.OutputFiles, p.RemainderFiles...)
-	return p.checkOutputNames()
+	f := &placement{outputs: placeUnits(v.units, notes), remainder: placeRemainder(v.remainder)}
+	f.outputs = append(f.outputs, f.remainder...)
+	if len(f.remainder) > 1 {
+		f.remainderIndex = indexName(names.Remainder)
+	}
+	return f
 }
 
 // placeUnits gives each unit its own file, written without metadata (docs/format.md §10). If that
 // makes too many files, the units of a layer share some. The model alone decides it.
-func (p *Plan) placeUnits() {
-	if len(p.Units) > maxUnitFiles {
-		p.placeLayers()
-		p.differ("the modules of a layer share files; one file each would be %s files",
-			human.Grouped(int64(len(p.Units))))
-		return
+func placeUnits(units []Unit, notes *Notes) (files []OutputFile) {
+	if len(units) > maxUnitFiles {
+		notes.differ("the modules of a layer share files; one file each would be %s files",
+			human.Grouped(int64(len(units))))
+		return placeLayers(units)
 	}
-	for i, u := range p.Units {
-		p.addUnits(fileName(u.Path), []int{i})
+	for i, u := range units {
+		files = append(files, OutputFile{Path: fileName(u.Path), Units: []int{i}})
 	}
-}
-
-// addUnits adds a file of units.
-func (p *Plan) addUnits(name string, units []int) {
-	for _, i := range units {
-		p.Units[i].File = name
-	}
-	p.OutputFiles = append(p.OutputFiles, OutputFile{Path: name, Units: units})
+	return files
 }
 
 // fileName returns the name of the only file of a module.
@@ -74,13 +68,13 @@ func layerOf(module string) string {
 
 // placeLayers puts the units of each layer into as few files as possible, in the order of the plan.
 // A file holds at most maxShardBytes of BF16 weights, or one unit.
-func (p *Plan) placeLayers() {
+func placeLayers(units []Unit) (files []OutputFile) {
 	var layers []string
-	files := map[string][][]int{}
-	nBytes := map[string]int64{} // in the last file of a layer
-	for i, u := range p.Units {
+	shards := map[string][][]int{} // the units of each file of a layer
+	nBytes := map[string]int64{}   // in the last file of a layer
+	for i, u := range units {
 		layer, size := layerOf(u.Path), sum(u.Attrs, Tensor.SpoolBytes)+sum(u.Siblings, Tensor.SpoolBytes)
-		of := files[layer]
+		of := shards[layer]
 		if len(of) == 0 {
 			layers = append(layers, layer)
 		}
@@ -88,29 +82,28 @@ func (p *Plan) placeLayers() {
 			of, nBytes[layer] = append(of, nil), 0
 		}
 		of[len(of)-1] = append(of[len(of)-1], i)
-		files[layer], nBytes[layer] = of, nBytes[layer]+size
+		shards[layer], nBytes[layer] = of, nBytes[layer]+size
 	}
 	for _, layer := range layers {
-		for i, units := range files[layer] {
-			stem := strings.ReplaceAll(layer, ".", "_")
-			p.addUnits(shardName(stem, i, len(files[layer])), units)
+		stem, n := strings.ReplaceAll(layer, ".", "_"), len(shards[layer])
+		for i, units := range shards[layer] {
+			files = append(files, OutputFile{Path: shardName(stem, i, n), Units: units})
 		}
 	}
+	return files
 }
 
 // placeRemainder divides the remainder into files, as save_pretrained does. Even an empty remainder
 // gets a file.
-func (p *Plan) placeRemainder() {
-	shards := splitShards(p.Remainder, maxShardBytes)
+func placeRemainder(remainder []Tensor) (files []OutputFile) {
+	shards := splitShards(remainder, maxShardBytes)
 	for i, shard := range shards {
-		p.RemainderFiles = append(p.RemainderFiles, OutputFile{
+		files = append(files, OutputFile{
 			Path: shardName(names.Remainder, i, len(shards)), Plain: shard,
 			Metadata: []safetensors.MetadataEntry{{Key: "format", Value: "pt"}},
 		})
 	}
-	if len(shards) > 1 {
-		p.RemainderIndex = indexName(names.Remainder)
-	}
+	return files
 }
 
 // shardName returns the name of the i-th of n shards, or of the only file.
@@ -163,66 +156,45 @@ func splitShards(tensors []Tensor, maxBytes int64) [][]Tensor {
 
 // placeSingle puts all units and the remainder into one file without metadata (docs/format.md §10).
 // A ComfyUI file keeps the source's name, with -DF11 added.
-func (p *Plan) placeSingle() {
+func placeSingle(src *Source, layout catalog.Layout, v *division) OutputFile {
 	stem := names.Whole
-	if p.Layout == catalog.ComfyUI {
-		stem = strings.TrimSuffix(path.Base(p.source.Weights[0].Path), ".safetensors") + "-DF11"
+	if layout == catalog.ComfyUI {
+		stem = strings.TrimSuffix(path.Base(src.Weights[0].Path), ".safetensors") + "-DF11"
 	}
-	out := OutputFile{Path: stem + ".safetensors", Plain: p.Remainder}
-	for i := range p.Units {
-		p.Units[i].File = out.Path
+	out := OutputFile{Path: stem + ".safetensors", Plain: v.remainder}
+	for i := range v.units {
 		out.Units = append(out.Units, i)
 	}
-	p.RemainderFiles = []OutputFile{out}
+	return out
 }
 
 // checkOutputNames refuses unit paths that can't become file names. It also refuses units named like
 // a remainder file, ours or the official one, whatever the number of shards (docs/format.md §10).
 // Libraries would take a unit with the official name for the whole model.
-func (p *Plan) checkOutputNames() error {
-	for _, f := range p.OutputFiles {
-		if !names.IsSafe(f.Path) {
+func checkOutputNames(f *placement, layout catalog.Layout, units []Unit) error {
+	for _, out := range f.outputs {
+		if !names.IsSafe(out.Path) {
 			return refuse(hint.Rename,
-				"a repo or a file system may refuse the name of the output file %q", f.Path)
+				"a repo or a file system may refuse the name of the output file %q", out.Path)
 		}
 	}
-	for _, u := range p.Units {
+	for _, u := range units {
 		if len(u.Path) > maxUnitPath || !unitPath.MatchString(u.Path) {
 			return refuse(hint.ModulePath, "module path %.200q can't become a file name: it may "+
 				"have %d letters, digits, - and _ between single dots", u.Path, maxUnitPath)
 		}
-		stem := strings.ToLower(strings.TrimSuffix(u.File, ".safetensors"))
-		if !p.Layout.Single() && (reader.HasStem(stem, p.Layout.Stem()) || reader.HasStem(stem, names.Remainder)) {
-			return refuse(hint.RemainderName,
-				"module %s would take the name of the remainder file %s", u.Path, u.File)
+	}
+	if layout.Single() {
+		return nil
+	}
+	for _, out := range f.outputs {
+		stem := strings.ToLower(strings.TrimSuffix(out.Path, ".safetensors"))
+		if len(out.Units) > 0 && (reader.HasStem(stem, layout.Stem()) || reader.HasStem(stem, names.Remainder)) {
+			return refuse(hint.RemainderName, "module %s would take the name of the remainder file %s",
+				units[out.Units[0]].Path, out.Path)
 		}
 	}
 	return nil
-}
-
-// Folded returns the same text for all paths that file systems may take for one file, because they
-// ignore case.
-func Folded(path string) string { return strings.ToLower(strings.ToUpper(path)) }
-
-// Collision returns two of the paths that can't both exist, or "". On file systems that ignore
-// case, they are the same file, or one is a folder of the other.
-func Collision(paths []string) (a, b string) {
-	taken := map[string]string{}
-	for _, p := range paths {
-		key := Folded(p)
-		if other, ok := taken[key]; ok {
-			return other, p
-		}
-		taken[key] = p
-	}
-	for _, p := range paths {
-		for dir := path.Dir(Folded(p)); dir != "."; dir = path.Dir(dir) {
-			if file, ok := taken[dir]; ok {
-				return file, p
-			}
-		}
-	}
-	return "", ""
 }
 
 // unitPath matches plain dotted names.

@@ -1,7 +1,6 @@
 package plan
 
 import (
-	"cmp"
 	"context"
 	"regexp"
 	"slices"
@@ -10,7 +9,6 @@ import (
 
 	"github.com/df11-convert/df11-convert/internal/catalog"
 	"github.com/df11-convert/df11-convert/internal/hint"
-	"github.com/df11-convert/df11-convert/internal/human"
 	"github.com/df11-convert/df11-convert/internal/safetensors"
 )
 
@@ -94,12 +92,6 @@ func (f fusedExperts) isIndirect(module string, attrs []string) bool {
 	return slices.ContainsFunc(attrs, func(a string) bool {
 		return strings.Contains(a, ".") && slices.Contains(f[module], a)
 	})
-}
-
-// takesParameters reports whether the plan may choose parameters as units. The ComfyUI node reads no
-// dict, and so no parameters.
-func takesParameters(reader string, layout catalog.Layout) bool {
-	return reader != OfficialReader && layout != catalog.ComfyUI
 }
 
 // slicesOf returns the paths of the slices of a parameter that is too large for one unit. There are
@@ -225,32 +217,4 @@ func (inv *inventory) unitTensor(unit, attr string) (Tensor, error) {
 func refuseDims(t Tensor) error {
 	return refuse(hint.Dimensions,
 		"%s has %d dimensions, not 2", t.Name, len(t.Shape))
-}
-
-// checkParameters refuses units with parameters if the reader that the caller named can't fill them.
-func (c *choice) checkParameters() error {
-	if takesParameters(c.opt.For, c.Layout) {
-		return nil
-	}
-	var paths []string
-	for _, u := range c.Units {
-		if u.HoldsParameters() {
-			paths = append(paths, u.Path)
-		}
-	}
-	if len(paths) == 0 {
-		return nil
-	}
-	return refuse(hint.NoParameters, "%s can't fill parameters: %s",
-		cmp.Or(c.opt.For, "ComfyUI"), human.List(paths))
-}
-
-// checkReader refuses the plan if the reader that the caller named can't load the output.
-func (c *choice) checkReader() error {
-	for _, r := range c.Readers {
-		if r.Name == c.opt.For && r.Loads == Refuses {
-			return refuse(hint.ReaderRefuses, "%s can't load the result: %s", r.Name, r.Why)
-		}
-	}
-	return nil
 }

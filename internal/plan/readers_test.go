@@ -258,20 +258,21 @@ func TestUntriedIsNeverNo(t *testing.T) {
 		for version, results := range map[string][]string{`"4.57.1"`: row.Results[:2], `"5.2.0"`: row.Results[2:]} {
 			cfg := &catalog.Config{Architectures: []string{row.Class}, ModelType: row.ModelType,
 				Raw: catalog.Members{"transformers_version": []byte(version)}}
-			c := &choice{reading: &reading{cfg: cfg, facts: cfg.Facts()}, recognition: &recognition{}, Plan: &Plan{}}
-			if c.facts.IsNew {
+			o := &output{division: &division{}, from: &reading{cfg: cfg, facts: cfg.Facts()}, model: &recognition{}}
+			if o.from.facts.IsNew {
 				results = row.Results[2:]
 			}
 			for _, name := range row.Names() {
 				switch name = strings.ReplaceAll(name, "#", "0"); {
 				case slices.Contains(headNames, catalog.Parent(name)):
-					c.Remainder = append(c.Remainder, Tensor{Name: name})
+					o.remainder = append(o.remainder, Tensor{Name: name})
 				case row.Experts == "fused" && strings.HasSuffix(name, ".experts.down_proj"):
-					c.Remainder = append(c.Remainder, Tensor{Name: name, Shape: []int64{1, 1, 1}})
+					o.remainder = append(o.remainder, Tensor{Name: name, Shape: []int64{1, 1, 1}})
 				}
 			}
 			isUntried := slices.Contains(results, "-")
-			if got := c.try(); isUntried && got == Refuses || slices.Contains(results, "equal") && got != Loads {
+			tiny := findPrecedent(o)
+			if got := tiny.verdict(tiny.official()); isUntried && got == Refuses || slices.Contains(results, "equal") && got != Loads {
 				t.Errorf("%s %s, saved by %s: %v says %s", row.Class, row.ModelType, version, results, got)
 			}
 		}
@@ -320,17 +321,17 @@ func TestOwnCode(t *testing.T) {
 func TestExpertsDecide(t *testing.T) {
 	fused, separate := Tensor{Name: "l.0.experts.down_proj", Shape: []int64{4, 8, 8}}, Tensor{Name: "l.0.experts.3.down_proj.weight"}
 	for _, c := range []struct {
-		plan Plan
+		is   division
 		want map[string]bool // by how the experts of the model that was tried were stored
 	}{
-		{Plan{Units: []Unit{{Path: "l.0", Siblings: []Tensor{fused}}}}, map[string]bool{"fused": true}},
-		{Plan{Units: []Unit{{Path: "l.0", Attrs: []Tensor{separate}}}}, map[string]bool{"separate": true}},
-		{Plan{Units: []Unit{{Path: "l.0"}}}, map[string]bool{"fused": true, "separate": true}},
+		{division{units: []Unit{{Path: "l.0", Siblings: []Tensor{fused}}}}, map[string]bool{"fused": true}},
+		{division{units: []Unit{{Path: "l.0", Attrs: []Tensor{separate}}}}, map[string]bool{"separate": true}},
+		{division{units: []Unit{{Path: "l.0"}}}, map[string]bool{"fused": true, "separate": true}},
 	} {
-		r := &choice{reading: &reading{cfg: &catalog.Config{Architectures: []string{"Toy"}}}, recognition: &recognition{}, Plan: &c.plan}
+		o := &output{division: &c.is, from: &reading{cfg: &catalog.Config{Architectures: []string{"Toy"}}}, model: &recognition{}}
 		for _, form := range []string{"fused", "separate"} {
-			if got := r.fits(catalog.Tried{Class: "Toy", Experts: form, Modules: []string{"l.#"}}); got != c.want[form] {
-				t.Errorf("%s fits experts that are %q: %v", form, r.experts(), got)
+			if got := o.isLike(catalog.Tried{Class: "Toy", Experts: form, Modules: []string{"l.#"}}); got != c.want[form] {
+				t.Errorf("%s fits experts that are %q: %v", form, o.experts(), got)
 			}
 		}
 	}

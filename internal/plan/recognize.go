@@ -57,7 +57,7 @@ func recognize(ctx context.Context, r *reading, inv *inventory) (*recognition, e
 	case r.opt.PatternDict != nil:
 		m.dict, m.provenance = r.opt.PatternDict, "given"
 	case e == nil:
-		m.provenance, m.loader = "derived", r.cfg.GuessLoader()
+		m.provenance, m.loader = derived, r.cfg.GuessLoader()
 	default:
 		m.dict, m.provenance, m.unlike = e.PatternDict, e.Provenance, score(r, e, inv) == 0
 		m.layout, m.loader = e.Layout, e.Loader
@@ -138,4 +138,35 @@ func (inv *inventory) hasBlocks(ctx context.Context, e *catalog.Entry) bool {
 	}
 	named, err := inv.named(ctx, e.Renames(), e.PatternDict)
 	return err != nil || e.Blocks().CountMatching(ctx, named.modules) > 0
+}
+
+// Fitting returns the IDs of the entries that fit a source: first the entry that [New] chooses,
+// then all others, like-only entries included.
+func Fitting(ctx context.Context, src Source, opt Options) (ids []string, err error) {
+	r, err := read(src, opt)
+	if err != nil {
+		return nil, err
+	}
+	inv, err := takeInventory(ctx, r, &Notes{})
+	if err != nil {
+		return nil, err
+	}
+	for _, e := range fitting(ctx, r, inv) {
+		ids = append(ids, e.ID)
+	}
+	return ids, nil
+}
+
+// fitting returns the entries that fit the source, the best one first.
+func fitting(ctx context.Context, r *reading, inv *inventory) (fit []*catalog.Entry) {
+	best := bestEntry(r, inv)
+	if best != nil && inv.hasBlocks(ctx, best) {
+		fit = append(fit, best)
+	}
+	for _, e := range catalog.All() {
+		if e != best && score(r, e, inv) > 0 {
+			fit = append(fit, e)
+		}
+	}
+	return fit
 }

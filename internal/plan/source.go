@@ -143,3 +143,14 @@ func read(src Source, opt Options) (*reading, error) {
 	r := &reading{src, opt, survey, cfg, cfg.Facts(), cfg.Built()}
 	return r, refuseForeign(cfg, root, src.isPlain())
 }
+
+// cantFill says why no reader can fill the weights of modules as parts of a unit, or returns "". It
+// asks the stated class and, if another one is built, that one.
+func (r *reading) cantFill(inv *inventory, unit string, modules ...string) string {
+	isParent := func(path string) bool { return inv.parents[path] }
+	why := reader.CantFill(&r.facts, unit, modules, isParent)
+	if why == "" && r.built != nil {
+		why = reader.CantFill(r.built, unit, modules, isParent)
+	}
+	return why
+}

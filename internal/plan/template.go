@@ -14,12 +14,12 @@ import (
 // catalogDict makes the dict of an entry for a source. The entry's own patterns stay as they are if
 // they say all and DF11 can hold what they match.
 func catalogDict(ctx context.Context, r *reading, e *catalog.Entry, c *checkpoint,
-	fused fusedExperts, notes *Notes) (*dict, error) {
+	fused fusedExperts, notes *Notes) (*dictionary, error) {
 	patterns, aside, err := entryPatterns(ctx, e, c, notes)
 	if err != nil {
 		return nil, err
 	}
-	d := &dict{patterns: patterns, aside: aside}
+	d := &dictionary{patterns: patterns, aside: aside}
 	if !e.Template && len(fused) == 0 {
 		if ok, err := fits(ctx, patterns, c.inv); ok || err != nil {
 			return d, err

@@ -142,23 +142,3 @@ func isTied(r *reading, e *catalog.Entry, inv *inventory, pair [2]string) bool {
 	_, isThere := inv.get(pair[1])
 	return !isStored && isThere && r.cfg.HasHead()
 }
-
-// placeAliases completes the aliases once the units are formed. If a unit takes F32 as BF16, the
-// copies of its weight are narrowed, too, and compared after that.
-func (f *former) placeAliases() {
-	if len(f.Aliases) == 0 {
-		return
-	}
-	inUnits := map[string]Tensor{}
-	for _, u := range f.Units {
-		for _, t := range u.Attrs {
-			inUnits[t.Name] = t
-		}
-	}
-	for i := range f.Aliases {
-		a := &f.Aliases[i]
-		if t, ok := inUnits[a.Of.Name]; ok {
-			a.Of, a.Tensor.ExactF32 = t, t.ExactF32
-		}
-	}
-}

@@ -8,29 +8,61 @@ import (
 	"github.com/df11-convert/df11-convert/internal/catalog"
 )
 
-// unlikeConfig says which tensor the class doesn't build with this shape or this config, or returns "".
-// It goes by what most classes have in common, and passes what it doesn't know.
-func (c *choice) unlikeConfig(t *catalog.Tried) string {
-	all := c.plainTensors()
-	for _, u := range c.Units {
+// These functions compare tensors with what a config says of them. They go by what most classes have
+// in common, pass what they don't know, and return "" if nothing differs.
+
+// tensors lists all tensors that the output has: those that pass through, then the units' weights.
+func (v *division) tensors() []Tensor {
+	all := v.plain()
+	for _, u := range v.units {
 		all = append(all, u.Attrs...)
+	}
+	return all
+}
+
+// otherWidth says that the token embedding has another width than the config's hidden size, although
+// the config has no other size for embeddings.
+func otherWidth(cfg *catalog.Config, tensors []Tensor) string {
+	want := int64(cfg.Number("word_embed_proj_dim", "embedding_size", "hidden_size", "d_model",
+		"n_embd"))
+	for _, x := range tensors {
+		isTable := slices.Contains(tableNames, catalog.Leaf(catalog.Parent(x.Name)))
+		if want > 0 && isTable && len(x.Shape) == 2 && x.Shape[1] != want {
+			return fmt.Sprintf("%s is %d wide, but config.json has %d", x.Name, x.Shape[1], want)
+		}
+	}
+	return ""
+}
+
+// uncountedLayer says that there are layers as units, and that the config has no number of them.
+func uncountedLayer(cfg *catalog.Config, units []Unit) string {
+	if cfg.Number("num_hidden_layers") >= 0 {
+		return ""
+	}
+	for _, u := range units {
 		isLayer := slices.ContainsFunc(catalog.Splits(u.Path+".x"),
 			func(s catalog.Split) bool { return slices.Contains(catalog.MainStacks, s.Stack) })
-		if isLayer && c.cfg.Number("num_hidden_layers") < 0 {
+		if isLayer {
 			return "config.json doesn't say, as a number, how many layers there are"
 		}
 	}
-	heads, keys := c.cfg.NumbersOf("attention_heads"), c.cfg.NumbersOf("key_value_heads", "kv_heads")
+	return ""
+}
+
+// otherRows says which matrix has another number of rows than the config's heads, inner widths, or
+// vocabulary make.
+func otherRows(cfg *catalog.Config, tensors []Tensor) string {
+	heads, keys := cfg.NumbersOf("attention_heads"), cfg.NumbersOf("key_value_heads", "kv_heads")
 	if len(keys) == 0 {
 		keys = heads
 	}
-	dims := c.cfg.NumbersOf("head_dim", "head_size", "kv_channels")
-	if n := c.cfg.Number("num_attention_heads"); n > 0 && len(dims) == 0 {
-		dims = append(dims, c.cfg.Number("hidden_size")/n)
+	dims := cfg.NumbersOf("head_dim", "head_size", "kv_channels")
+	if n := cfg.Number("num_attention_heads"); n > 0 && len(dims) == 0 {
+		dims = append(dims, cfg.Number("hidden_size")/n)
 	}
 	queried, keyed := products(heads, dims), products(keys, dims)
-	inner := c.cfg.NumbersOf("intermediate", "ffn", "inner", "mlp")
-	for _, x := range all {
+	inner := cfg.NumbersOf("intermediate", "ffn", "inner", "mlp")
+	for _, x := range tensors {
 		if len(x.Shape) != 2 {
 			continue
 		}
@@ -39,10 +71,10 @@ func (c *choice) unlikeConfig(t *catalog.Tried) string {
 		switch leaf := catalog.Leaf(module); {
 		case slices.Contains(tableNames, leaf):
 			of = "vocab_size"
-			isOne = rows == c.cfg.Number(of) || c.cfg.Number(of) < 0
+			isOne = rows == cfg.Number(of) || cfg.Number(of) < 0
 		case strings.HasSuffix(module, ".mlp.gate_proj"), strings.HasSuffix(module, ".mlp.up_proj"):
 			of = "intermediate_size"
-			isOne = slices.Contains(inner, rows) || c.cfg.Number(of) < 0
+			isOne = slices.Contains(inner, rows) || cfg.Number(of) < 0
 		case len(heads) == 0:
 		case leaf == "k_proj", leaf == "v_proj":
 			of, isOne = "heads", keyed[rows]
@@ -53,7 +85,7 @@ func (c *choice) unlikeConfig(t *catalog.Tried) string {
 			return fmt.Sprintf("%s has %d rows, which isn't what config.json says of its %s", x.Name, rows, of)
 		}
 	}
-	return c.lackedName(t, all)
+	return ""
 }
 
 // products returns the products of each number of heads with each of their widths.
@@ -68,15 +100,15 @@ func products(heads, dims []int) map[int]bool {
 }
 
 // lackedName says which tensor the source lacks although a switch of the config makes the class build
-// it, beside one that the source has. It returns "" if there is none.
-func (c *choice) lackedName(t *catalog.Tried, all []Tensor) string {
+// it, beside one that the source has.
+func lackedName(cfg *catalog.Config, t *catalog.Tried, tensors []Tensor) string {
 	has := map[string]bool{}
-	for _, x := range all {
+	for _, x := range tensors {
 		has[catalog.Numberless(x.Name)] = true
 	}
 	for _, word := range t.Names() {
 		name, member, _ := strings.Cut(word, "?")
-		on := catalog.LookUp[bool](c.cfg, member)
+		on := catalog.LookUp[bool](cfg, member)
 		if on != nil && *on && !has[name] && has[catalog.Parent(name)+".weight"] {
 			return fmt.Sprintf("config.json has %s, but the source has no %s", member, name)
 		}

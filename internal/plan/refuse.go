@@ -1,0 +1,19 @@
+package plan
+
+import (
+	"github.com/df11-convert/df11-convert/internal/catalog"
+	"github.com/df11-convert/df11-convert/internal/hint"
+)
+
+// RefusedError says that a source can't be converted as asked.
+type RefusedError = catalog.RefusedError
+
+// refuseDF11 refuses a source that is a DF11 model.
+func refuseDF11(detail string) error {
+	return &RefusedError{Detail: detail, Hint: hint.IsDF11, Next: "check_instead"}
+}
+
+// refuse returns a RefusedError. It formats the detail.
+func refuse(h hint.Hint, format string, args ...any) error {
+	return catalog.Refuse(h, format, args...)
+}
