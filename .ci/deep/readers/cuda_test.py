@@ -17,6 +17,7 @@ os.environ |= {"HF_HUB_OFFLINE": "1", "TOKENIZERS_PARALLELISM": "false"}
 
 import torch
 import transformers
+from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_flatten, tree_map
 
@@ -225,6 +226,28 @@ class GPUs(unittest.TestCase):
                 host(group.scratch.weights(group.device)).fill_(float("nan"))
                 graph.replay()
                 self.assertTrue(all(torch.equal(a, b) for a, b in zip(weights(group), want)), group.path)
+
+    @unittest.skipIf(transformers.__version__[0] == "5", "diffusers 0.39 needs transformers 4")
+    def test_pipeline_of_which_one_part_is_on_the_gpu(self):
+        source, result = BASE / "flux", BASE / "flux-DF11"
+        if not result.exists():
+            tiny.save(source, "FluxTransformer2DModel", "-", None)
+            subprocess.run([PROGRAM, source, "-o", result, "--quiet"], check=True, stdout=subprocess.DEVNULL)
+        with sdpa_kernel(SDPBackend.MATH):
+            want = tiny.sample(tiny.real_class("FluxTransformer2DModel").from_pretrained(source, torch_dtype=torch.bfloat16))[0]
+            with OnHost():
+                pipe = df11.load_pipeline(result, device="auto")
+                for _ in range(2):
+                    self.assertEqual(pipe.transformer.device.type, "cpu")
+                    log = calls(lambda: self.assertTrue(torch.equal(tiny.sample(pipe)[0].cpu(), want)))
+                    self.assertIn("cuLaunchKernel", log)
+
+    def test_too_small(self):
+        code = f"import df11, sys; df11.load({str(RESULT)!r}, **eval(sys.argv[1]))"
+        for options, hint in (({}, "other GPUs, or into the CPU's memory"), ({"device": "auto", "max_memory": {0: 10**8}}, "max_memory=")):
+            done = subprocess.run(
+                [sys.executable, "-c", code, repr(options)], stderr=subprocess.PIPE, text=True, env={**os.environ, "DF11_TEST_GPU_BYTES": "100000"})
+            self.assertRegex(done.stderr.splitlines()[-1], f"DF11Error: cuda:0 had 100 kB free, which isn't enough for .* of files: .*{hint}")
 
     def test_state_dict(self):
         for options in ({}, {"device": "cuda:1"}, {"device": "auto", "max_memory": {0: 170_000, "cpu": 10**8}}):

@@ -3,6 +3,8 @@
 Usage: df11_test.py DF11_CONVERT SCRATCH. DF11_TEST_DRIVER names the stand-in for the driver of a GPU.
 """
 import copy
+import hashlib
+import http.server
 import io
 import json
 import logging
@@ -201,9 +203,142 @@ class Forged(unittest.TestCase):
         self.edit(LAYER, lambda t: t.pop("model.layers.1.encoded_exponent"))
         self.stops("model.layers.1.", "encoded_exponent")
 
+    def test_check(self):
+        file = self.folder / LAYER
+        stated = json.loads((RESULT / "df11-manifest.json").read_text())["files"]
+        df11.load(str(self.folder), check=True)
+        with open(file, "r+b") as f:
+            f.seek(-1, os.SEEK_END)
+            last = f.read(1)[0]
+            f.seek(-1, os.SEEK_END)
+            f.write(bytes([last ^ 1]))
+        df11.load(str(self.folder))  # by default, no weight is compared
+        want = next(f["sha256"] for f in stated if f["path"] == LAYER)
+        for decode in (False, True):
+            with self.assertRaisesRegex(df11.DF11Error, f"{LAYER} is damaged: its sha256 isn't {want}"):
+                df11.load(str(self.folder), decode=decode, check=True)
+        (self.folder / "df11-manifest.json").unlink()
+        with self.assertRaisesRegex(df11.DF11Error, "nothing says its sha256"):
+            df11.load(str(self.folder), check=True)
+
+    def test_cache(self):
+        """The Hub's cache names files by what the Hub said of them, which a manifest can't outdo."""
+        repo = self.folder.parent / "models--you--model-DF11"
+        snapshot = repo / "snapshots" / ("c" * 40)
+        snapshot.mkdir(parents=True)
+        (repo / "refs").mkdir()
+        (repo / "refs" / "main").write_text("c" * 40)
+        (repo / "blobs").mkdir()
+        for file in self.folder.iterdir():
+            blob = repo / "blobs" / hashlib.sha256(file.read_bytes()).hexdigest()
+            blob.write_bytes(file.read_bytes())
+            (snapshot / file.name).symlink_to(f"../../blobs/{blob.name}")
+        load = lambda: df11.load("you/model-DF11", cache_dir=self.folder.parent, check=True)  # offline
+        self.assertTrue(torch.equal(logits(load()), logits(original())))
+        blob = (snapshot / LAYER).resolve()
+        data = bytearray(blob.read_bytes())
+        data[-1] ^= 1
+        blob.write_bytes(data)
+        manifest = (snapshot / "df11-manifest.json").resolve()
+        manifest.write_text(manifest.read_text().replace(blob.name, hashlib.sha256(data).hexdigest()))
+        with self.assertRaisesRegex(df11.DF11Error, f"{LAYER} is damaged"):
+            load()
+        with self.assertRaisesRegex(df11.DF11Error, "you/other isn't in the cache; without HF_HUB_OFFLINE"):
+            df11.load("you/other", cache_dir=self.folder.parent)
+
+    def test_mistakes(self):
+        if not torch.cuda.is_available():
+            self.says("device='cuda': PyTorch finds no GPU", device="cuda")
+        self.says("of BertModel", model_class=transformers.BertModel)
+        self.says('device="auto"', device_map="auto")
+        self.says("the weights are bfloat16", torch_dtype=torch.float16)
+        self.config(lambda c: c.update(model_type="llama99"))
+        self.says(f"transformers {transformers.__version__} has no llama99: a newer one may")
+        self.config(lambda c: c.update(auto_map={"AutoModel": "m.M"}))
+        self.says("trust_remote_code=True")
+        self.config(lambda c: c.pop("dfloat11_config"))
+        self.says("this isn't a DF11 model")
+
+    def says(self, words, **options):
+        with self.assertRaises(df11.DF11Error) as e:
+            df11.load(str(self.folder), **options)
+        self.assertIn(words, str(e.exception))
+
     def test_no_folder(self):
         with self.assertRaisesRegex(df11.DF11Error, "no such folder"):
             df11.load(str(self.folder) + "-2/x/y")
+
+
+class Hub(http.server.BaseHTTPRequestHandler):
+    """Answers as the Hub does of repos that can't be read, and of one that isn't DF11."""
+
+    SAYS = {
+        "gated": (403, {"X-Error-Code": "GatedRepo", "X-Error-Message": "Access is restricted"}),
+        "missing": (401, {"X-Error-Code": "RepoNotFound"}),
+        "old": (404, {"X-Error-Code": "RevisionNotFound"}),
+        "down": (418, {"X-Error-Message": "I'm a teapot"}),
+    }
+
+    def do_GET(self):
+        repo = next((name for name in self.SAYS if f"/{name}" in self.path), None)
+        if repo:
+            return self.answer(*self.SAYS[repo])
+        if self.path.startswith("/api/"):
+            files = [{"type": "file", "rfilename": name, "path": name, "size": 2, "oid": "d" * 40} for name in ("config.json", "model.safetensors")]
+            return self.answer(200, {}, json.dumps(files if "/tree/" in self.path else {"id": "you/plain", "sha": "c" * 40, "siblings": files}).encode())
+        self.server.asked.append(self.path)
+        self.answer(200, {"ETag": '"' + "d" * 40 + '"', "X-Repo-Commit": "c" * 40}, b"{}")
+
+    do_HEAD = do_GET
+
+    def answer(self, code, headers, body=b""):
+        self.send_response(code)
+        for name, value in {**headers, "Content-Length": str(len(body))}.items():
+            self.send_header(name, value)
+        self.end_headers()
+        if self.command != "HEAD":
+            self.wfile.write(body)
+
+    def log_message(self, *_):
+        pass
+
+
+class Repos(unittest.TestCase):
+    """What is wrong with a repo is said in one sentence."""
+
+    def test_errors(self):
+        server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Hub)
+        server.asked = []
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        endpoint = f"http://127.0.0.1:{server.server_port}"
+        cases = [
+            ("you/gated", {}, f"you/gated is gated: accept its terms at {endpoint}/you/gated, then log in with `hf auth login`"),
+            ("you/missing", {}, "you/missing: no such folder, and no such repo, or it is private: log in with `hf auth login`"),
+            ("you/old", {"revision": "v9"}, "you/old has no revision v9"),
+            ("you/down", {}, f"you/down can't be downloaded from {endpoint}: I'm a teapot"),
+            ("you/plain", {}, "config.json has no dfloat11_config, so this isn't a DF11 model; df11-convert makes one of it"),
+        ]
+        code = """import df11, json, sys
+for name, options in json.load(sys.stdin):
+    try:
+        df11.load(name, **options)
+    except df11.DF11Error as e:
+        print(e)"""
+
+        def run(url):
+            with tempfile.TemporaryDirectory(dir=SCRATCH) as home:
+                done = subprocess.run(
+                    [sys.executable, "-W", "ignore", "-c", code], input=json.dumps([c[:2] for c in cases]), stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                    universal_newlines=True, env={**os.environ, "HF_HUB_OFFLINE": "0", "HF_ENDPOINT": url, "HF_HOME": home})
+            self.assertEqual(done.returncode, 0, done.stderr)
+            return done.stdout.splitlines()
+        for line, (_, _, want) in zip(run(endpoint), cases):
+            self.assertTrue(line.endswith(want), line)
+        self.assertFalse([path for path in server.asked if "safetensors" in path])  # a BF16 model isn't downloaded
+        server.shutdown()
+        server.server_close()
+        nobody = "http://127.0.0.1:9"
+        self.assertRegex(run(nobody)[0], f"^you/gated can't be downloaded from {nobody}: .+")
 
 
 class Whole(unittest.TestCase):

@@ -10,7 +10,6 @@ the model is decoded once and runs as BF16. Whatever doesn't fit is a DF11Error,
 forward pass.
 """
 
-import json
 from typing import Dict, Optional, Union
 
 import torch
@@ -25,25 +24,23 @@ Place = Union[str, torch.device, None]
 def load(
     name: str, *, device: Place = None, subfolder: Optional[str] = None, decode: bool = False, max_memory: Optional[Dict] = None,
     trust_remote_code: bool = False, model_class: Optional[type] = None, revision: Optional[str] = None,
-    token: Optional[str] = None, cache_dir: Optional[str] = None, local_files_only: bool = False, **options,
+    token: Optional[str] = None, cache_dir: Optional[str] = None, local_files_only: bool = False, check: bool = False, **options,
 ) -> torch.nn.Module:  # fmt: skip
     """Loads the model of a folder or a repo of the Hub, in eval mode.
 
     device is a torch device, by default the first GPU, else the CPU; "auto" spreads the model over
     all GPUs, and over the CPU's memory what they don't hold, within max_memory (as accelerate takes
-    it). decode=True makes BF16 weights of it, on any device. trust_remote_code runs the model's own
-    Python files. model_class overrides the config's class. options go to the class of transformers,
-    such as attn_implementation.
+    it). decode=True makes BF16 weights of it, on any device. check=True hashes the files first, which
+    finds damaged ones. trust_remote_code runs the model's own Python files. model_class overrides the
+    config's class. options go to the class of transformers, such as attn_implementation.
     """
-    from . import files, library, match, place
+    from . import library, match
 
-    folder = files.find(
-        name, subfolder, revision=revision, token=token, cache_dir=cache_dir, local_files_only=local_files_only
-    )
-    stored = files.read(folder)
-    config = folder
+    hub = {"revision": revision, "token": token, "cache_dir": cache_dir, "local_files_only": local_files_only}
+    stored = read(name, subfolder, check, hub)
+    config = folder = stored.folder
     if "_class_name" not in stored.config and (folder / "model_index.json").is_file():
-        config = library.config_of(folder, json.loads((folder / "model_index.json").read_text(encoding="utf-8")))
+        config = library.config_of(folder)
     first = None
     builds = library.builds(config, trust_remote_code, model_class, options)
     for build in builds:
@@ -67,53 +64,58 @@ def load(
 def fill(
     model: torch.nn.Module, name: str, *, device: Place = None, subfolder: Optional[str] = None, decode: bool = False,
     max_memory: Optional[Dict] = None, revision: Optional[str] = None, token: Optional[str] = None,
-    cache_dir: Optional[str] = None, local_files_only: bool = False,
+    cache_dir: Optional[str] = None, local_files_only: bool = False, check: bool = False,
 ) -> torch.nn.Module:  # fmt: skip
     """Fills a model of yours from a folder or a repo, and returns it. It must be BF16; see load for the options."""
-    from . import files, library
+    from . import library
 
-    folder = files.find(
-        name, subfolder, revision=revision, token=token, cache_dir=cache_dir, local_files_only=local_files_only
-    )
+    hub = {"revision": revision, "token": token, "cache_dir": cache_dir, "local_files_only": local_files_only}
+    stored = read(name, subfolder, check, hub)
     with torch.no_grad():
-        place_on(model, files.read(folder), device, decode, library.dtypes(model), max_memory)
+        place_on(model, stored, device, decode, library.dtypes(model), max_memory)
     return model
 
 
-def load_pipeline(name: str, *, device: Place = None, decode: bool = False, original: Optional[str] = None, **options):
-    """Loads a diffusers pipeline whose DF11 parts are in folders of their own.
+def read(name: str, subfolder: Optional[str], check: bool, hub: dict):
+    from . import files
+    from .hub import find
 
-    For a repo that holds a single part, such as a transformer, original names the repo that has the
-    others. options go to the pipeline's from_pretrained.
+    folder = find(name, files.read_config, subfolder, **hub)
+    if check:
+        files.check_hashes(folder)
+    return files.read(folder)
+
+
+def load_pipeline(
+    name: str, *, device: Place = None, decode: bool = False, original: Optional[str] = None, check: bool = False, **options
+):  # fmt: skip
+    """Loads a diffusers pipeline, of which some parts are DF11 models.
+
+    device="auto" keeps each part in the CPU's memory while the others run. For a repo that holds a
+    single part, such as a transformer, original names the repo that has the others. options go to
+    the pipeline's from_pretrained.
     """
-    from pathlib import Path
-
     import diffusers
 
-    from . import files, library
+    from . import hub, library
 
-    hub = {k: options[k] for k in ("revision", "token", "cache_dir", "local_files_only") if k in options}
-    folder = Path(name)
-    if not folder.is_dir():
-        from huggingface_hub import snapshot_download
-
-        folder = Path(snapshot_download(name, **hub))
-    index, components, cls = folder / "model_index.json", {}, diffusers.DiffusionPipeline
-    if index.is_file():
-        stated = json.loads(index.read_text(encoding="utf-8"))
-        cls = getattr(diffusers, str(stated.get("_class_name")), cls)
-        for part, at in library.parts(folder, stated).items():
-            components[part] = load(str(at), device=device, decode=decode)
-        if not components:
-            raise DF11Error(f"{name}: none of the pipeline's parts is a DF11 model")
-        name = str(folder)
-        options = {k: v for k, v in options.items() if k not in hub}
+    own = {k: options.pop(k) for k in ("revision", "token", "cache_dir", "local_files_only") if k in options}
+    folder, cls = hub.find(name, library.require_df11, **own), diffusers.DiffusionPipeline
+    auto = device == "auto" and torch.cuda.is_available()
+    where = "cuda" if auto else "cpu" if device == "auto" else device
+    components = {part: load(str(at), device=where, decode=decode, check=check) for part, at in library.parts(folder).items()}
+    if (folder / "model_index.json").is_file():
+        cls = getattr(diffusers, library.index_of(folder).get("_class_name", ""), cls)
+        pipe = cls.from_pretrained(folder, torch_dtype=torch.bfloat16, **components, **options)
     elif original is None:
         raise DF11Error(f"{name} has no model_index.json; original= names the repo with the pipeline's other parts")
     else:
-        components["transformer"], name = load(str(folder), device=device, decode=decode), original
-    pipe = cls.from_pretrained(name, torch_dtype=torch.bfloat16, **components, **options)
-    return pipe if device is None and not torch.cuda.is_available() else pipe.to(device or "cuda")
+        own.pop("revision", None)
+        pipe = cls.from_pretrained(original, torch_dtype=torch.bfloat16, **components, **own, **options)
+    if auto:
+        pipe.enable_model_cpu_offload()
+        return pipe
+    return pipe.to(where or ("cuda" if torch.cuda.is_available() else "cpu"))
 
 
 def tie(model: torch.nn.Module) -> None:
@@ -125,16 +127,30 @@ def place_on(model, stored, device: Place, decode: bool, dtype_of, max_memory, c
     """Fills a model, and makes it ready to run. compute gives the parameters that the class computes their values."""
     from . import place, spread
 
-    auto = device == "auto"
-    main = torch.device("cuda:0" if torch.cuda.is_available() else "cpu") if auto or device is None else torch.device(device)
-    if main.type == "cuda" and main.index is None:
-        main = torch.device("cuda", torch.cuda.current_device())
+    auto, main = device == "auto", main_device(device)
     over = spread.Spread(max_memory, main) if auto and main.type == "cuda" else None
-    kept, devices = place.place(model, stored, main, decode, dtype_of, over, yours=compute is None)
-    if compute:
-        compute()
-    place.settle(model, kept, devices)
-    if over:
-        over.connect(model)
-    for group in kept:
-        group.bind()
+    free = torch.cuda.mem_get_info(main)[0] if main.type == "cuda" else 0
+    try:
+        kept, devices = place.place(model, stored, main, decode, dtype_of, over, yours=compute is None)
+        if compute:
+            compute()
+        place.settle(model, kept, devices)
+        if over:
+            over.connect(model)
+        for group in kept:
+            group.bind()
+    except torch.OutOfMemoryError as e:
+        hint = "max_memory= leaves more room" if auto else 'device="auto" puts what doesn\'t fit on other GPUs, or into the CPU\'s memory'
+        what = f"{place.size(stored.n_bytes())} of files" + (", decoded" if decode else "")
+        raise DF11Error(f"{main} had {place.size(free)} free, which isn't enough for {what}: {hint}") from e
+
+
+def main_device(device: Place) -> torch.device:
+    """Returns the device that runs a model, or the first one."""
+    there = torch.cuda.is_available()
+    if device in (None, "auto"):
+        return torch.device("cuda:0" if there else "cpu")
+    main = torch.device(device)
+    if main.type == "cuda" and not there:
+        raise DF11Error(f"device={str(device)!r}: " + ("PyTorch finds no GPU" if torch.version.cuda else "this PyTorch is without CUDA"))
+    return torch.device("cuda", torch.cuda.current_device()) if main.type == "cuda" and main.index is None else main

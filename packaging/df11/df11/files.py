@@ -4,8 +4,10 @@ A unit is a module, or a parameter, that is compressed as a whole (docs/format.m
 knows a model class.
 """
 
+import hashlib
 import json
 import re
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Dict, Iterator, List, NamedTuple, Optional, Set, Tuple
 
@@ -81,6 +83,11 @@ class Files(NamedTuple):
     units: Dict[str, Unit]
     parameters: bool  # whether units may fill parameters of other names than weight (docs/format.md §17)
 
+    def n_bytes(self) -> int:
+        """Returns the size of the files."""
+        files = {t.file for t in self.plain.values()} | {u.file for u in self.units.values()}
+        return sum(file.stat().st_size for file in files)
+
 
 def chunks(n_bytes: int) -> int:
     return -(-n_bytes // CHUNK_BYTES)
@@ -111,26 +118,10 @@ def check_luts(path: str, luts: torch.Tensor) -> None:
     walk(0, 0)
 
 
-def find(name: str, subfolder: Optional[str], **hub) -> Path:
-    """Returns the folder of a model: name itself, or the Hub's repo of that name, downloaded."""
-    folder = Path(name)
-    if not folder.is_dir():
-        from huggingface_hub import snapshot_download
-
-        if not re.fullmatch(r"[\w.-]+/[\w.-]+", str(name)):
-            raise DF11Error(f"{name}: no such folder, and not the name of a repo")
-        below = f"{subfolder}/*" if subfolder else None
-        folder = Path(snapshot_download(str(name), allow_patterns=below, **hub))
-    folder = folder / subfolder if subfolder else folder
-    if not (folder / "config.json").is_file():
-        raise DF11Error(f"{folder}: no config.json")
-    return folder
-
-
 def read(folder: Path) -> Files:
     """Reads the headers of all .safetensors files of a folder, and the dict of its config.json."""
-    config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
-    patterns, extensions = pattern_dict(config.get("dfloat11_config"), folder)
+    config = read_config(folder)
+    patterns, extensions = pattern_dict(config["dfloat11_config"], folder)
     tensors: Dict[str, Stored] = {}
     for file in sorted(folder.iterdir()):
         if file.suffix != ".safetensors":
@@ -151,6 +142,51 @@ def read(folder: Path) -> Files:
     return Files(folder, config, tensors, units, "parameters" in extensions)
 
 
+def read_config(folder: Path) -> dict:
+    """Reads the config.json of a DF11 model."""
+    if not (folder / "config.json").is_file():
+        pipeline = (folder / "model_index.json").is_file()
+        raise DF11Error(f"{folder}: no config.json" + ("; df11.load_pipeline loads pipelines" if pipeline else ""))
+    config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+    if not isinstance(config.get("dfloat11_config"), dict):
+        raise DF11Error(f"{folder}: config.json has no dfloat11_config, so this isn't a DF11 model; df11-convert makes one of it")
+    return config
+
+
+def manifest(folder: Path) -> Tuple[Path, dict]:
+    """Returns the manifest of a model, and its folder: the model's, or that of the pipeline above it; or {}."""
+    for top in (folder, folder.parent):
+        path = top / "df11-manifest.json"
+        if path.is_file():
+            return top, json.loads(path.read_text(encoding="utf-8"))
+    return folder, {}
+
+
+def check_hashes(folder: Path) -> None:
+    """Compares the sha256 of each .safetensors file with the Hub's, by which its cache names it, or else the manifest's."""
+    top, listed = manifest(folder)
+    stated = {top / f["path"]: f["sha256"] for f in listed.get("files", ())}
+
+    def check(file: Path) -> None:
+        blob = file.resolve()
+        want = blob.name if blob.parent.name == "blobs" else stated.get(file)
+        if want is None:
+            raise DF11Error(f"{file}: nothing says its sha256; df11-convert verify compares it with the original")
+        if sha256(file) != want:
+            raise DF11Error(f"{file} is damaged: its sha256 isn't {want}")
+
+    with ThreadPoolExecutor() as pool:
+        list(pool.map(check, sorted(folder.glob("*.safetensors"))))
+
+
+def sha256(file: Path) -> str:
+    digest, buffer = hashlib.sha256(), bytearray(2**20)
+    with file.open("rb") as f:
+        for n in iter(lambda: f.readinto(buffer), 0):
+            digest.update(memoryview(buffer)[:n])
+    return digest.hexdigest()
+
+
 def headers(file: Path) -> Iterator[Stored]:
     """Yields the tensors of a file."""
     try:
@@ -164,8 +200,6 @@ def headers(file: Path) -> Iterator[Stored]:
 
 def pattern_dict(stated, folder: Path) -> Tuple[Dict[str, List[str]], Set[str]]:
     """Checks a dfloat11_config and returns its patterns, and the extensions that it names."""
-    if not isinstance(stated, dict):
-        raise DF11Error(f"{folder}: config.json has no dfloat11_config, so this isn't a DF11 model")
     version, _, extensions = str(stated.get("version")).partition("+")
     if not re.fullmatch(r"0\.[2-5]\.\d+", version):
         raise DF11Error(f"{folder}: format {stated.get('version')!r} is unknown; this reads 0.2 to 0.5")

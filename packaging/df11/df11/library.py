@@ -82,7 +82,25 @@ def builds(folder: Path, trust_remote_code: bool, model_class: Optional[type], o
         return [diffusers_build(folder, config, model_class)]
     if "model_type" not in config and "auto_map" not in config and model_class is None:
         raise DF11Error(f"{folder}: config.json names no class; build the model and use df11.fill(model, …)")
+    if "device_map" in options:
+        raise DF11Error('device_map: with df11, it\'s device="auto" or a device')
+    dtype = options.pop("dtype", options.pop("torch_dtype", "bfloat16"))
+    if dtype not in (torch.bfloat16, "bfloat16", "auto", None):
+        raise DF11Error(f"{dtype}: the weights are bfloat16; load them with decode=True, then convert the model")
+    if model_class is None:
+        require_known(folder, config, trust_remote_code)
     return transformers_builds(folder, trust_remote_code, model_class, options)
+
+
+def require_known(folder: Path, config: dict, trust: bool) -> None:
+    """Raises an error if transformers doesn't know the kind of model, before it asks whether to run the model's own code."""
+    import transformers
+
+    if config.get("model_type") in transformers.CONFIG_MAPPING or "auto_map" in config and trust:
+        return
+    if "auto_map" in config:
+        raise DF11Error(f"{folder}: the class comes with the model: read its Python files, then load with trust_remote_code=True")
+    raise DF11Error(f"transformers {transformers.__version__} has no {config['model_type']}: a newer one may: pip install -U transformers")
 
 
 def diffusers_build(folder: Path, config: dict, cls: Optional[type]) -> Build:
@@ -186,11 +204,15 @@ def dtypes(model: nn.Module) -> Callable[[str, torch.Tensor], torch.dtype]:
     return lambda name, t: torch.float32 if strict and re.search(pattern, name) else t.dtype
 
 
-def config_of(folder: Path, index: dict) -> Path:
+def index_of(folder: Path) -> dict:
+    return json.loads((folder / "model_index.json").read_text(encoding="utf-8"))
+
+
+def config_of(folder: Path) -> Path:
     """Returns where the config of a part is whose weights lie beside a pipeline's index: the one part without weights."""
     found = [
         folder / name
-        for name, value in index.items()
+        for name, value in index_of(folder).items()
         if isinstance(value, list) and (folder / name / "config.json").is_file() and not any((folder / name).glob("*.safetensors"))
     ]
     if len(found) != 1:
@@ -198,13 +220,24 @@ def config_of(folder: Path, index: dict) -> Path:
     return found[0]
 
 
-def parts(folder: Path, index: dict) -> Dict[str, Path]:
-    """Returns the DF11 models of a pipeline by their names in it: in folders of their own, or beside the index."""
-    configs = {name: folder / name / "config.json" for name, value in index.items() if isinstance(value, list)}
+def parts(folder: Path) -> Dict[str, Path]:
+    """Returns the DF11 models of a pipeline by their names in it: in folders of their own, or beside the index.
+
+    A folder without an index is a transformer.
+    """
+    if not (folder / "model_index.json").is_file():
+        return {"transformer": folder}
+    configs = {name: folder / name / "config.json" for name, value in index_of(folder).items() if isinstance(value, list)}
     found = {name: c.parent for name, c in configs.items() if is_df11(c)}
     if not found and is_df11(folder / "config.json"):
-        found[config_of(folder, index).name] = folder
+        found[config_of(folder).name] = folder
     return found
+
+
+def require_df11(folder: Path) -> None:
+    """Raises an error unless a pipeline has a DF11 model."""
+    if not any(map(is_df11, [folder / "config.json", *folder.glob("*/config.json")])):
+        raise DF11Error(f"{folder}: none of the pipeline's parts is a DF11 model; df11-convert makes one of it")
 
 
 def is_df11(config: Path) -> bool:

@@ -46,9 +46,8 @@ class Fill(NamedTuple):
 class Missing(DF11Error):
     """Parameters that no tensor fills."""
 
-    def __init__(self, names: List[str]):
-        self.names = names
-        super().__init__(f"nothing in the files fills {some(names)}")
+    def __init__(self, model: torch.nn.Module, names: List[str]):
+        super().__init__(f"nothing in the files fills {some(names)} of {type(model).__name__}")
 
 
 def some(names) -> str:
@@ -293,7 +292,7 @@ def check_missing(model: torch.nn.Module, state: Dict[str, torch.Tensor], fills:
     filled = {id(state[name]) for f in fills for name in made(f, state)}
     missing = [name for name, t in state.items() if id(t) not in filled and not computed(model, name)]
     if missing:
-        raise Missing(missing)
+        raise Missing(model, missing)
 
 
 def computed(model: torch.nn.Module, name: str) -> bool:

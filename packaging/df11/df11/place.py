@@ -1,6 +1,5 @@
 """Fills a model from files: units stay compressed where a GPU decodes them, else they become BF16."""
 
-import json
 import logging
 from collections import defaultdict
 from typing import Callable, Dict, List, NamedTuple, Optional, Tuple
@@ -9,7 +8,7 @@ import torch
 from torch import nn
 
 from . import kernel, units
-from .files import DF11Error, Files, Unit
+from .files import DF11Error, Files, Unit, manifest
 from .match import Fill, Part, Piece, made, match, numel, some, state_of
 from .program import Stream
 
@@ -88,7 +87,9 @@ def size(n_bytes: float) -> str:
 def usable(device: torch.device) -> Tuple[bool, str]:
     """Reports whether the kernel runs on a device, and else why not."""
     if device.type == "cpu" and not kernel.STAND_IN:
-        return False, "the model runs on the CPU"
+        if torch.cuda.is_available():
+            return False, "the model runs on the CPU"
+        return False, "PyTorch finds no GPU" if torch.version.cuda else "this PyTorch is without CUDA"
     try:
         kernel.device_of(device)
         return True, ""
@@ -162,9 +163,7 @@ def read_units(files: Files, wanted: Dict[str, List[Tuple[Piece, torch.Tensor]]]
 
 def shape_of(piece: Piece, files: Files) -> Tuple[int, ...]:
     """Returns the shape of a unit's tensor, which only the manifest has."""
-    path = files.folder / "df11-manifest.json"
-    listed = json.loads(path.read_text(encoding="utf-8")).get("units", []) if path.is_file() else []
-    for u in listed:
+    for u in manifest(files.folder)[1].get("units", ()):
         if u["path"] == piece.source.path:
             index = sum(1 for end in running(piece.source.sizes) if end <= piece.offset)
             shape = tuple(u["tensors"][index]["shape"])
