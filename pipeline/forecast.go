@@ -11,6 +11,7 @@ import (
 	"github.com/df11-convert/df11-convert/internal/charts"
 	"github.com/df11-convert/df11-convert/internal/describe"
 	"github.com/df11-convert/df11-convert/internal/fits"
+	"github.com/df11-convert/df11-convert/internal/hubrules"
 	"github.com/df11-convert/df11-convert/internal/human"
 	"github.com/df11-convert/df11-convert/internal/model"
 	"github.com/df11-convert/df11-convert/internal/plan"
@@ -202,6 +203,9 @@ func newForecast(o *opened, size *budget.Estimate, needs budget.Needs, on GPUQue
 	refused, advised := budget.HubProblems(p, size.Files)
 	for _, r := range refused {
 		f.Warnings = append(f.Warnings, "--push will be refused: "+r.Text+"; "+r.Hint.String())
+	}
+	if f.Closed != "" {
+		advised = append(advised, hubrules.CheckPrivate(f.Needs.Upload)...)
 	}
 	for _, a := range advised {
 		f.Warnings = append(f.Warnings, a.Text)

@@ -64,7 +64,7 @@ func (s *state) readTargets(ctx context.Context, run *publish.Conversion) error 
 	if err := s.folder.Clear(); err != nil {
 		return err
 	}
-	if err := s.checkLimits(); err != nil {
+	if err := s.checkLimits(ctx); err != nil {
 		return err
 	}
 	s.checkNames(ctx)
@@ -109,15 +109,21 @@ func (e *LimitError) Unwrap() error { return hub.ErrTooMany }
 
 // checkLimits refuses to publish a result that the Hub wouldn't take, and warns of one that it
 // advises against.
-func (s *state) checkLimits() error {
+func (s *state) checkLimits(ctx context.Context) error {
 	if !s.Push.Publishes() {
 		return nil
 	}
 	var sizes []int64
+	total := int64(0)
 	for _, o := range s.outputs {
 		sizes = append(sizes, o.LikelyBytes())
+		total += o.LikelyBytes()
 	}
 	refused, advised := budget.HubProblems(s.Plan, sizes)
+	private := hubrules.CheckPrivate(total)
+	if len(private) > 0 && !s.Push.Visibility(ctx, s.Model).Open {
+		advised = append(advised, private...)
+	}
 	for _, p := range advised {
 		s.Log.Warn(p.Text)
 	}

@@ -35,7 +35,7 @@ const (
 	// GitFileBytes is the most that a file in the commit's own body may have.
 	// https://github.com/huggingface/huggingface_hub/issues/2666 has the refusal.
 	GitFileBytes = 10 << 20
-	// PrivateBytes is the private storage of a free account.
+	// PrivateBytes is the private storage of a free account. More can be bought.
 	PrivateBytes = 100_000_000_000
 	// NameBytes is the most that either part of a repo ID may have, after huggingface_hub's
 	// utils/_validators.py.
@@ -87,4 +87,15 @@ func CheckFiles(files []File) (refused, advised []Problem) {
 			human.Grouped(int64(len(files))), human.Grouped(RepoFiles)), hint.Hint{}})
 	}
 	return refused, advised
+}
+
+// CheckPrivate returns what to know about a private repo of so many bytes. What an account has bought,
+// and what it stores already, only its owner knows.
+func CheckPrivate(bytes int64) (advised []Problem) {
+	if bytes > PrivateBytes {
+		advised = append(advised, Problem{fmt.Sprintf(
+			"with --push, the repo is private and has %s; a free account has %s of private storage",
+			human.Bytes(bytes), human.Bytes(PrivateBytes)), hint.Hint{}})
+	}
+	return advised
 }

@@ -72,3 +72,13 @@ func TestFiles(t *testing.T) {
 		}
 	}
 }
+
+func TestPrivate(t *testing.T) {
+	if CheckPrivate(PrivateBytes) != nil {
+		t.Error("what an account has is too much")
+	}
+	const want = "with --push, the repo is private and has 101 GB; a free account has 100 GB of private storage"
+	if got := CheckPrivate(101_000_000_000); len(got) != 1 || got[0].Text != want {
+		t.Errorf("got %v", got)
+	}
+}
