@@ -1,11 +1,13 @@
 package hub
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"time"
 
 	"github.com/df11-convert/df11-convert/hub/internal/wire"
+	"github.com/df11-convert/df11-convert/internal/hint"
 )
 
 // An Error is a failed request: what was asked, and what came back. It wraps its kind, one of the
@@ -130,4 +132,4 @@ func Culprit(err error) string { return wire.Culprit(err) }
 func Away(err error) time.Duration { return wire.Away(err) }
 
 // Hint returns the next step for the user in one or two sentences, or "" if there is none.
-func Hint(err error) string { return wire.Hint(err) }
+func Hint(err error) string { return cmp.Or(hint.Of(err).String(), wire.Hint(err)) }

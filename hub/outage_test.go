@@ -11,6 +11,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/df11-convert/df11-convert/internal/hint"
 )
 
 // outage makes one host of a hub unreachable for a while, or some of its routes.
@@ -137,7 +139,7 @@ func TestABlockedStorageIsWaitedForOnce(t *testing.T) {
 				o.HTTPTransport = &outage{o.HTTPTransport, "cdn.test", start.Add(time.Hour), gone}
 			})
 			for range 3 {
-				if err := streamAll(t, c, h); err == nil || !strings.Contains(Hint(err), "let cdn.test through your firewall") || strings.Contains(err.Error(), "expired") {
+				if err := streamAll(t, c, h); err == nil || Hint(err) != hint.Firewall.With("host", "cdn.test").String() || strings.Contains(err.Error(), "expired") {
 					t.Errorf("%s: %v\nhint: %s", name, err, Hint(err))
 				}
 			}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/df11-convert/df11-convert/hub"
+	"github.com/df11-convert/df11-convert/internal/hint"
 	"github.com/df11-convert/df11-convert/internal/hubtest"
 )
 
@@ -115,7 +116,7 @@ func TestPublisherIsRefusedClearly(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := publishing(t, change)
 			err := w.CheckAccess(t.Context(), target)
-			if err == nil || name != "broken address" && (!errors.Is(err, hub.ErrTrustedPublisher) || !strings.Contains(hub.Hint(err), "trusted publisher")) {
+			if err == nil || name != "broken address" && (!errors.Is(err, hub.ErrTrustedPublisher) || !hint.Publisher.Is(hub.Hint(err))) {
 				t.Errorf("got %v, hint %q", err, hub.Hint(err))
 			}
 			for _, secret := range []string{"wrong-secret", "eyJ", "github-job-token"} {

@@ -218,6 +218,9 @@ func readStored(path string) *storedTokens {
 	return parseStored(string(data))
 }
 
+// errNoToken is a file that holds something else than a token.
+var errNoToken = errors.New("it holds characters that no token has")
+
 // readToken reads the token file.
 func readToken(path string) (string, error) {
 	data, err := disk.ReadInput(path, 64<<10)
@@ -226,7 +229,7 @@ func readToken(path string) (string, error) {
 	}
 	token := cleanToken(string(data))
 	if !wire.Sendable(token) {
-		return "", fmt.Errorf("the token in %s holds characters that no token has", path)
+		return "", hint.On(&fs.PathError{Op: "read the token in", Path: path, Err: errNoToken}, hint.BadTokenFile.With("file", path))
 	}
 	return token, nil
 }

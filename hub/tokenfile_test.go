@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/df11-convert/df11-convert/hub"
+	"github.com/df11-convert/df11-convert/internal/hint"
 	"github.com/df11-convert/df11-convert/internal/hubtest"
 )
 
@@ -167,12 +168,12 @@ func TestLoginThatCannotBeRenewed(t *testing.T) {
 		c := l.client()
 		for range 3 {
 			err := l.ask(c)
-			hint := hub.Hint(err)
+			step := hub.Hint(err)
 			end := l.clock.Now().Add(-49 * time.Hour).UTC().Format(time.DateOnly)
-			if !errors.Is(err, hub.ErrUnauthorized) || !strings.HasPrefix(hint, "run hf auth login: the token from file "+l.path("token")+" expired on "+end) {
-				t.Errorf("%s: %v\nhint: %s", name, err, hint)
+			if !errors.Is(err, hub.ErrUnauthorized) || !hint.TokenExpired.Is(step) || !strings.HasPrefix(step, "run hf auth login: the token from file "+l.path("token")+" expired on "+end) {
+				t.Errorf("%s: %v\nhint: %s", name, err, step)
 			}
-			if text := fmt.Sprint(err, hint); strings.Contains(text, "hf_oauth") || strings.Contains(text, "hf_refresh") {
+			if text := fmt.Sprint(err, step); strings.Contains(text, "hf_oauth") || strings.Contains(text, "hf_refresh") {
 				t.Errorf("%s: it shows a token: %s", name, text)
 			}
 			must(t, l.clock.Sleep(t.Context(), time.Minute))

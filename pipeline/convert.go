@@ -29,17 +29,20 @@ import (
 // *Error.
 func Convert(ctx context.Context, source string, opt Options) (*Report, error) {
 	report, err := convertSource(ctx, source, opt)
-	if err := ended(ctx, err); err != nil {
+	if err := opt.ended(ctx, err); err != nil {
 		return nil, err
 	}
 	return report, nil
 }
 
 // ended describes how a call ended: by its context, which counts first, or by err.
-func ended(ctx context.Context, err error) error {
+func (m *Means) ended(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		err = context.Cause(ctx)
 		return &Error{Kind: ErrInterrupted, err: err}
+	}
+	if m.Memory == 0 && isMemory(err) {
+		err = hint.On(err, hint.MemoryLimit)
 	}
 	return described(err)
 }

@@ -45,7 +45,7 @@ type DecodeReport struct {
 // that was stopped.
 func Decode(ctx context.Context, df11 string, opt DecodeOptions) (*DecodeReport, error) {
 	report, err := decodeModel(ctx, df11, opt)
-	if err := ended(ctx, err); err != nil {
+	if err := opt.ended(ctx, err); err != nil {
 		return nil, err
 	}
 	return (*DecodeReport)(report), nil

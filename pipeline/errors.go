@@ -135,10 +135,7 @@ var kinds = []kind{
 	{ErrUsage, wraps[usage.Error], none},
 	{ErrDiskFull, disk.IsNoSpace, hint.DiskFull},
 	{ErrDiskBudget, wraps[*budget.DiskError], hint.DiskBudget},
-	{ErrMemoryBudget, func(err error) bool {
-		return wraps[*budget.MemoryError](err) || wraps[*model.MemoryError](err) ||
-			oneOf(safetensors.ErrMemory, metadata.ErrMemory)(err)
-	}, hint.MemoryBudget},
+	{ErrMemoryBudget, isMemory, hint.MemoryBudget},
 	{ErrStructure, wraps[*verify.StructureError], none},
 	{ErrOtherOriginal, wraps[otherOriginal], none},
 	{ErrNotExactF32, refuses[*spans.InexactError],
@@ -203,6 +200,12 @@ func Kinds() []Kind {
 		}
 	}
 	return all
+}
+
+// isMemory reports whether an error says that the memory budget is too small.
+func isMemory(err error) bool {
+	return wraps[*budget.MemoryError](err) || wraps[*model.MemoryError](err) ||
+		oneOf(safetensors.ErrMemory, metadata.ErrMemory)(err)
 }
 
 // isOfPair reports whether an error says that a DF11 model isn't what its original makes.

@@ -105,7 +105,7 @@ func fixOptions(err error, variable, tokenSource string) hint.Hint {
 	e, ok := errors.AsType[*hub.EndpointError](err)
 	switch {
 	case !ok && strings.HasPrefix(tokenSource, "file "):
-		return hint.BadTokenFile.With("file", tokenSource)
+		return hint.BadTokenFile.With("file", strings.TrimPrefix(tokenSource, "file "))
 	case !ok:
 		return hint.BadToken.With("variable", tokenSource)
 	case strings.Contains(e.Endpoint, "://"), strings.ContainsAny(e.Endpoint, " @"):

@@ -77,7 +77,7 @@ type InspectedUnit struct {
 // of large models. It verifies nothing.
 func Inspect(ctx context.Context, df11 string, opt InspectOptions) (*Inspection, error) {
 	found, err := inspect(ctx, df11, opt)
-	if err := ended(ctx, err); err != nil {
+	if err := opt.ended(ctx, err); err != nil {
 		return nil, err
 	}
 	return found, nil

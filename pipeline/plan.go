@@ -30,7 +30,7 @@ type GPUQuestion struct{ GiB, Context, Sequences int64 }
 // which says how much is needed.
 func Plan(ctx context.Context, source string, opt PlanOptions) (*Forecast, error) {
 	f, err := planSource(ctx, source, opt)
-	return f, ended(ctx, err)
+	return f, opt.ended(ctx, err)
 }
 
 func planSource(ctx context.Context, source string, opt PlanOptions) (*Forecast, error) {

@@ -43,7 +43,7 @@ func (r Recipe) planOptions(tables int64) (plan.Options, error) {
 		return opt, fmt.Errorf("pattern dict: %w", err)
 	}
 	if opt.PatternDict, err = catalog.ParsePatternDict(b); err != nil {
-		return opt, fmt.Errorf("pattern dict %s: %w", r.PatternDict, err)
+		return opt, hint.On(usage.Errorf("pattern dict %s: %w", r.PatternDict, err), hint.DictForm)
 	}
 	return opt, nil
 }

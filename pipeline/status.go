@@ -55,7 +55,7 @@ const (
 func Status(ctx context.Context, source string, opt Options) (Publication, error) {
 	opt.Push = true
 	p, err := status(ctx, source, opt)
-	return p, ended(ctx, err)
+	return p, opt.ended(ctx, err)
 }
 
 func status(ctx context.Context, source string, opt Options) (Publication, error) {

@@ -151,7 +151,7 @@ func (e Equality) MarshalJSON() ([]byte, error) { return strconv.AppendBool(nil,
 func Verify(ctx context.Context, df11 string, opt VerifyOptions) (*VerifyReport, error) {
 	r, err := verifyPair(ctx, df11, opt)
 	if r == nil || ctx.Err() != nil {
-		return nil, ended(ctx, err)
+		return nil, opt.ended(ctx, err)
 	}
 	report := verifyReportOf(r)
 	if fault := report.fault(); fault != nil {

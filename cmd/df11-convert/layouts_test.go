@@ -138,7 +138,7 @@ func llama(t *testing.T, dir string, dtype string, inexact int, config string) {
 	world.WriteAll(t, dir, llamaFiles(dtype, inexact, config))
 }
 
-func llamaFiles(dtype string, inexact int, config string) map[string][]byte {
+func llamaCheckpoint(dtype string, inexact int) *world.Checkpoint {
 	c := world.NewCheckpoint(4)
 	c.Add("model.embed_tokens.weight", dtype, 0, 64, 32)
 	for i := range 2 {
@@ -148,8 +148,12 @@ func llamaFiles(dtype string, inexact int, config string) map[string][]byte {
 		c.Add(fmt.Sprintf("model.layers.%d.input_layernorm.weight", i), dtype, 0, 32)
 	}
 	c.Add("lm_head.weight", dtype, 0, 64, 32)
+	return c
+}
+
+func llamaFiles(dtype string, inexact int, config string) map[string][]byte {
 	return map[string][]byte{
-		"model.safetensors": c.File(),
+		"model.safetensors": llamaCheckpoint(dtype, inexact).File(),
 		"config.json":       []byte(`{"architectures": ["LlamaForCausalLM"], "model_type": "llama", "num_hidden_layers": 2, "tie_word_embeddings": false` + config + `}`),
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/df11-convert/df11-convert/internal/hint"
 	"github.com/df11-convert/df11-convert/internal/hubtest"
 )
 
@@ -66,7 +67,7 @@ func TestPushEndpoint(t *testing.T) {
 		t.Errorf("published %s", out)
 	}
 	must(t, "verify", "me/out")
-	ends(t, exitAuth, "unset DF11_PUSH_ENDPOINT, which alone gets the token", "plan", "org/gated")
+	ends(t, exitAuth, hint.TwoHubs.With("variable", "DF11_PUSH_ENDPOINT").String(), "plan", "org/gated")
 	for _, r := range mirror.Requests() {
 		if r.Header.Get("Authorization") != "" || strings.Contains(r.Path, "me/out") {
 			t.Errorf("the mirror was asked %s %s with %q", r.Method, r.Path, r.Header.Get("Authorization"))

@@ -120,12 +120,12 @@ func Find(like string) *Entry {
 	return nil
 }
 
-// Near returns the IDs of up to five entries whose names begin like that of an unknown entry.
+// Near returns the IDs of up to five entries whose names hold the beginning of an unknown one.
 func Near(like string) (ids []string) {
 	family, _, _ := strings.Cut(strings.ToLower(path.Base(like)), "-")
 	family = strings.TrimRight(family, "0123456789.")
 	for _, e := range All() {
-		if len(family) > 1 && strings.HasPrefix(e.ID, family) && len(ids) < 5 {
+		if len(family) > 1 && strings.Contains(e.ID, family) && len(ids) < 5 {
 			ids = append(ids, e.ID)
 		}
 	}

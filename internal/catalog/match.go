@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 
 	"github.com/df11-convert/df11-convert/internal/hint"
@@ -16,13 +15,15 @@ import (
 // paths that two patterns match, and matches inside matches (docs/format.md §10, §14).
 func (d PatternDict) Match(ctx context.Context, modules, parameters []string) (found [][]string,
 	err error) {
-	err = d.check()
-	if err == nil {
-		err = cmp.Or(d.checkMatching(slices.Concat(modules, loaderPaths(d))),
-			d.Singles().checkCost(parameters))
+	if err = d.check(); err == nil && len(d) == 0 {
+		err = errors.New("the pattern dict is empty")
 	}
 	if err != nil {
-		return nil, Refuse(hint.Costly, "%v", err)
+		return nil, Refuse(hint.DictForm, "%v", err)
+	}
+	if err = cmp.Or(d.checkCost(slices.Concat(modules, loaderPaths(d))),
+		d.Singles().checkCost(parameters)); err != nil {
+		return nil, err
 	}
 	owner := map[string]int{} // module → index of its pattern
 	found = make([][]string, len(d))
@@ -83,14 +84,6 @@ func (d PatternDict) Singles() PatternDict {
 	return slices.DeleteFunc(slices.Clone(d), func(p Pattern) bool { return len(p.Attrs) > 0 })
 }
 
-// checkMatching refuses an empty dict, and a dict that would take very long to match with paths.
-func (d PatternDict) checkMatching(paths []string) error {
-	if len(d) == 0 {
-		return errors.New("the pattern dict is empty")
-	}
-	return d.checkCost(paths)
-}
-
 // checkCost refuses patterns that would take very long to match with paths: each byte of a path may
 // take a step for each byte of a pattern.
 func (d PatternDict) checkCost(paths []string) error {
@@ -102,7 +95,7 @@ func (d PatternDict) checkCost(paths []string) error {
 		nPaths += int64(len(p))
 	}
 	if nPatterns*nPaths > maxMatching {
-		return fmt.Errorf(
+		return Refuse(hint.Costly,
 			"%d bytes of patterns for %d bytes of module paths would take very long to match",
 			nPatterns, nPaths)
 	}

@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/df11-convert/df11-convert/internal/hint"
 )
 
 // TestMatch finds the modules of each pattern, and refuses what the official loader would confuse.
@@ -41,7 +43,7 @@ func TestMatch(t *testing.T) {
 		t.Error("a pattern matches another module")
 	}
 	long, steps := PatternDict{{"x" + strings.Repeat("[a]", 2600), nil}}, strings.Repeat("a", 300_000)
-	if _, err := long.Match(t.Context(), []string{steps}, nil); err == nil || !strings.Contains(err.Error(), "would take very long to match") {
+	if _, err := long.Match(t.Context(), []string{steps}, nil); err == nil || !strings.Contains(err.Error(), "would take very long to match") || err.(*RefusedError).Hint != hint.Costly {
 		t.Error(err)
 	}
 	stopped, stop := context.WithCancelCause(t.Context())

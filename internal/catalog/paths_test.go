@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/df11-convert/df11-convert/internal/hint"
 )
 
 // TestPaths reads the paths of modules component by component.
@@ -57,7 +59,7 @@ func TestModules(t *testing.T) {
 		"paths of all modules": many,
 	} {
 		var refused *RefusedError
-		if _, err := Modules(names); !errors.As(err, &refused) || !strings.Contains(err.Error(), words) || refused.Hint.String() == "" {
+		if _, err := Modules(names); !errors.As(err, &refused) || !strings.Contains(err.Error(), words) || refused.Hint != map[bool]hint.Hint{true: hint.ShorterNames, false: hint.Rename}[len(names) > 1] {
 			t.Errorf("want %s: %.200v", words, err)
 		}
 	}

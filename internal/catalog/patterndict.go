@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/df11-convert/df11-convert/internal/hint"
 	"github.com/df11-convert/df11-convert/internal/python"
 )
 
@@ -127,7 +126,7 @@ func (d PatternDict) Equal(other PatternDict) bool {
 // long.
 func (d PatternDict) MatchAny(ctx context.Context, paths []string) (found []string, err error) {
 	if err := d.checkCost(paths); err != nil {
-		return nil, Refuse(hint.Costly, "%v", err)
+		return nil, err
 	}
 	matched := map[string]bool{}
 	for _, p := range d {

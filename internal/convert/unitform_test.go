@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/df11-convert/df11-convert/internal/hint"
 	"github.com/df11-convert/df11-convert/internal/hubtest"
 	"github.com/df11-convert/df11-convert/internal/plan"
 	shared "github.com/df11-convert/df11-convert/internal/testing/world"
@@ -28,7 +29,7 @@ func TestNothingToGain(t *testing.T) {
 	}
 	shared.Write(t, name, file)
 	_, err := convertLocal(t, source, t.TempDir(), plan.Options{}, nil)
-	if r, ok := errors.AsType[*plan.RefusedError](err); !ok || r.Hint.String() == "" || !strings.Contains(r.Detail, "lm_head") {
+	if r, ok := errors.AsType[*plan.RefusedError](err); !ok || r.Hint != hint.NoGain || !strings.Contains(r.Detail, "lm_head") {
 		t.Errorf("got %v", err)
 	}
 }

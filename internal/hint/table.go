@@ -164,8 +164,9 @@ var (
 var (
 	Unknown = row("Unknown", "name the modules to compress with --pattern-dict, or use those of a similar "+
 		"model with --like")
-	NoExpression = row("NoExpression", "name the modules to compress with --pattern-dict")
-	Costly       = row("Costly", "name the modules to compress by fewer or simpler patterns with "+
+	DictForm = row("DictForm", "write an object of regular expressions, each with its list of attributes, "+
+		"as in pattern_dict of: df11-convert plan SOURCE --json")
+	Costly = row("Costly", "name the modules to compress by fewer or simpler patterns with "+
 		"--pattern-dict")
 	Disjoint      = row("Disjoint", "make the patterns disjoint")
 	Nested        = row("Nested", "match either the block or the modules inside it")
@@ -235,7 +236,7 @@ var (
 	Endpoint     = row("Endpoint", "set {variable} to an address such as https://huggingface.co, or unset it")
 	NoScheme     = row("NoScheme", "write it with its scheme: {variable}=https://{endpoint}, or http://")
 	BadToken     = row("BadToken", "set {variable} to the token alone, such as hf_…, without spaces or quotes")
-	BadTokenFile = row("BadTokenFile", "log in again with hf auth login: the {file} holds more than a token")
+	BadTokenFile = row("BadTokenFile", "log in again with hf auth login: {file} holds more than a token")
 	Certificate  = row("Certificate", "if your network's proxy signs certificates, set SSL_CERT_FILE to the "+
 		"file with its own, often the one in REQUESTS_CA_BUNDLE; on macOS and Windows, add it to the "+
 		"system's certificates")

@@ -105,7 +105,7 @@ func (w *patternWriter) writeStack(ctx context.Context, s stack) ([]catalog.Patt
 			one := catalog.Pattern{Regex: block}
 			modules, err := one.Matching(ctx, w.inv.modules)
 			if err != nil || !slices.Equal(modules, g.modules) {
-				return nil, refuse(hint.NoExpression,
+				return nil, refuse(hint.Unknown,
 					"the blocks of %q differ in a way that the catalog cannot express", block)
 			}
 		}

@@ -1,12 +1,14 @@
 package plan
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/df11-convert/df11-convert/internal/catalog"
+	"github.com/df11-convert/df11-convert/internal/hint"
 	"github.com/df11-convert/df11-convert/internal/safetensors"
 )
 
@@ -99,14 +101,17 @@ func TestForOfficial(t *testing.T) {
 	if p := mustPlan(t, src, Options{PatternDict: dict}); !p.HoldsParameters() {
 		t.Error("a dict that names a parameter makes none")
 	}
-	for want, opt := range map[string]Options{
+	want := map[string]hint.Hint{"dfloat11 can't fill parameters": hint.NoParameters, "none begins at row 0": hint.FirstRow}
+	for says, opt := range map[string]Options{
 		"dfloat11 can't fill parameters": {PatternDict: dict, For: OfficialReader},
 		"none begins at row 0":           {PatternDict: catalog.PatternDict{{Regex: `model\.layers\.\d+\.mlp\.experts\.down_proj\.[1-3]`, Attrs: []string{}}}},
 		"lies inside module":             {PatternDict: append(catalog.PatternDict{{Regex: `model\.layers\.\d+\.mlp\.experts\.down_proj`, Attrs: []string{}}}, dict...)},
 		"has no tensor":                  {PatternDict: catalog.PatternDict{{Regex: `model\.layers\.\d+\.mlp`, Attrs: []string{"experts.down_proj"}}}},
 	} {
-		if _, err := New(t.Context(), src, opt); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%v: %v, want %q", opt.PatternDict, err, want)
+		_, err := New(t.Context(), src, opt)
+		r, ok := errors.AsType[*RefusedError](err)
+		if h := want[says]; !ok || !strings.Contains(r.Detail, says) || h.Cause != "" && r.Hint != h {
+			t.Errorf("%v: %v, want %q", opt.PatternDict, err, says)
 		}
 	}
 }

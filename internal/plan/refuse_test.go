@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/df11-convert/df11-convert/internal/catalog"
+	"github.com/df11-convert/df11-convert/internal/hint"
 	"github.com/df11-convert/df11-convert/internal/safetensors"
 	"github.com/df11-convert/df11-convert/internal/testing/alloc"
 )
@@ -195,6 +196,9 @@ var refusals = []struct {
 	}},
 }
 
+// hints are those of refusals that the tests of the command line don't bring about.
+var hints = map[string]hint.Hint{"many units": hint.TooManyUnits, "only units that DF11 cannot hold": hint.TooLarge}
+
 // bomb is JSON whose bytes each take much memory.
 var bomb = `{"a":[` + strings.Repeat(`{},`, 600_000) + `{}]}`
 
@@ -225,6 +229,9 @@ func TestRefusals(t *testing.T) {
 			}
 			if !strings.Contains(refused.Detail+"; "+refused.Hint.String(), r.detail) {
 				t.Errorf("refused: %s\nwant …%s…", refused.Detail, r.detail)
+			}
+			if want, ok := hints[r.name]; ok && refused.Hint != want {
+				t.Errorf("hint: %s", refused.Hint)
 			}
 			if refused.Hint.String() == "" && r.name != "matches the whole model" {
 				t.Errorf("%q has no hint", refused.Detail)

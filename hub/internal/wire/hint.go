@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"crypto/x509"
 	"errors"
+	"net"
 	"net/http"
 	"net/url"
 	"os"
@@ -55,7 +56,7 @@ func Hint(err error) string {
 	if e.variable != "" {
 		h = cmp.Or(atVariable[h], h)
 	}
-	variable, proxy := proxyOf(e.URL)
+	variable, proxy := proxyOf(e)
 	if proxy != "" && (h == hint.Network || h == hint.NetworkTo) {
 		h = hint.NetworkProxy.With("variable", variable, "proxy", proxy)
 	}
@@ -95,19 +96,17 @@ func (e *Error) step(err error) hint.Hint {
 	return none
 }
 
-// proxyOf returns the proxy for a request, without its password, and the variable that names it, or "".
-func proxyOf(address string) (variable, proxy string) {
-	u, err := url.Parse(address)
-	if err != nil || u.Host == "" {
+// proxyOf returns the proxy of the environment that a failed request went through, without its
+// password, and the variable that names it, or "".
+func proxyOf(e *Error) (variable, proxy string) {
+	if op, ok := errors.AsType[*net.OpError](e.Err); !ok || op.Op != "proxyconnect" {
 		return "", ""
 	}
-	via, err := http.ProxyFromEnvironment(&http.Request{URL: u})
-	if err != nil || via == nil {
-		return "", ""
+	scheme, _, _ := strings.Cut(e.URL, ":")
+	for _, name := range []string{strings.ToUpper(scheme) + "_PROXY", scheme + "_proxy"} {
+		if u, err := url.Parse(os.Getenv(name)); err == nil && u.Host != "" {
+			return name, (&url.URL{Scheme: u.Scheme, Host: u.Host}).String()
+		}
 	}
-	name := strings.ToUpper(u.Scheme) + "_PROXY"
-	if os.Getenv(name) == "" {
-		name = strings.ToLower(name)
-	}
-	return name, (&url.URL{Scheme: via.Scheme, Host: via.Host}).String()
+	return "", ""
 }
