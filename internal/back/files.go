@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"io"
 	"path"
 	"slices"
 	"strings"
@@ -152,7 +153,9 @@ func (c *Checker) CompareFiles(ctx context.Context, deep bool) error {
 			c.Beside = append(c.Beside, OtherFile{name, Added})
 		}
 	}
-	c.addMissing(carried, made)
+	if err := c.addMissing(ctx, carried, made); err != nil {
+		return err
+	}
 	slices.SortFunc(c.Beside, func(a, b OtherFile) int { return cmp.Compare(a.Path, b.Path) })
 	slices.Sort(c.NotCompared)
 	if c.component != nil {
@@ -177,13 +180,25 @@ func (c *Checker) describesOther() bool {
 
 // addMissing finds the original's files that the model lacks, whatever the reason, and those that a
 // conversion makes for loaders. A model that is one file has no others.
-func (c *Checker) addMissing(original plan.Carried, made []string) {
+func (c *Checker) addMissing(ctx context.Context, original plan.Carried, made []string) error {
 	left := original.NotCopied
+	var lacks []plan.File
 	for _, f := range slices.Concat(original.Components, original.Copied) {
 		if c.DF11.IsFile() {
 			left = append(left, plan.Skipped{Path: f.Path, Why: "the model is one file"})
-		} else if at := c.pathHere(f.Path); !c.has(at) {
-			c.differs(at, Missing)
+		} else if !c.has(c.pathHere(f.Path)) {
+			lacks = append(lacks, f)
+		}
+	}
+	opens, err := c.opened(ctx, lacks)
+	if err != nil {
+		return err
+	}
+	for _, f := range lacks {
+		if opens(f.Path) {
+			c.differs(c.pathHere(f.Path), Missing)
+		} else {
+			left = append(left, plan.Skipped{Path: f.Path, Why: "no reader of the model opens it, or .gitignore names it"})
 		}
 	}
 	for _, name := range made {
@@ -201,7 +216,40 @@ func (c *Checker) addMissing(original plan.Carried, made []string) {
 			c.LeftOut = append(c.LeftOut, f)
 		}
 	}
+	return nil
 }
+
+// opened returns which files a conversion from a folder copies, if the manifest says that the model
+// was made from one. Otherwise it's all files. Whoever forges that hides no file that a reader opens.
+func (c *Checker) opened(ctx context.Context, lacks []plan.File) (func(string) bool, error) {
+	all := func(string) bool { return true }
+	if len(lacks) == 0 || c.DF11.Manifest == nil || !c.DF11.Manifest.Source.Local {
+		return all, nil
+	}
+	var paths []string
+	for _, f := range c.original().Files {
+		if !slices.Contains(c.Model.Listing.Files, f) { // what it names can't be read at the commit
+			return all, nil
+		}
+		paths = append(paths, f.Path)
+	}
+	var failed error
+	folder := reader.NewFolder(paths, nil, func(name string) []byte {
+		b, err := c.Source.OpenFile(ctx, name)
+		if err != nil {
+			failed = cmp.Or(failed, err)
+			return nil
+		}
+		defer b.Close()
+		text, err := io.ReadAll(io.LimitReader(b, maxRead))
+		failed = cmp.Or(failed, err)
+		return text
+	}, nil)
+	return folder.Opens, failed
+}
+
+// maxRead bounds the configs, modules, and cards that show what a reader opens.
+const maxRead = 8 << 20
 
 // has reports whether the model has something of that name, even if it's not a file.
 func (c *Checker) has(name string) bool {
