@@ -52,7 +52,7 @@ type Facts struct {
 
 // FactsOf looks up a class.
 func FactsOf(class string) (f Facts) {
-	for line := range linesOf(pathsText, class) {
+	for line := range pathsTable().of(class) {
 		switch line[0] {
 		case "rename":
 			f.Renames = append(f.Renames, [2]string{line[1], strings.TrimPrefix(line[2], "-")})
@@ -68,10 +68,10 @@ func FactsOf(class string) (f Facts) {
 			f.IsNew = true
 		}
 	}
-	for line := range linesOf(readsText, class) {
+	for line := range readsTable().of(class) {
 		f.Reads = append(f.Reads, Read{line[0], line[1]})
 	}
-	f.kinds = slices.Collect(linesOf(fillsText, class))
+	f.kinds = slices.Collect(fillsTable().of(class))
 	slices.SortFunc(f.Renames,
 		func(a, b [2]string) int { return cmp.Compare(len(b[0]), len(a[0])) })
 	return f
@@ -79,12 +79,7 @@ func FactsOf(class string) (f Facts) {
 
 // isListed reports whether a table has a class.
 func isListed(class string) bool {
-	for _, table := range []string{pathsText, readsText, fillsText} {
-		for range linesOf(table, class) {
-			return true
-		}
-	}
-	return false
+	return len(pathsTable()[class])+len(readsTable()[class])+len(fillsTable()[class]) > 0
 }
 
 // libraryClass returns the class that the library makes of a model type if the config names no
@@ -103,12 +98,31 @@ var libraryClasses = sync.OnceValue(func() map[string]string {
 	return classes
 })
 
-// linesOf returns the lines of a table about a class, split into the words after its name.
-func linesOf(table, class string) iter.Seq[[]string] {
+// A table has the lines of a text by their first word.
+type table map[string][]string
+
+var (
+	pathsTable = sync.OnceValue(func() table { return newTable(pathsText) })
+	readsTable = sync.OnceValue(func() table { return newTable(readsText) })
+	fillsTable = sync.OnceValue(func() table { return newTable(fillsText) })
+)
+
+// newTable reads the lines of a text but for those that begin with # or ?, which are for people.
+func newTable(text string) table {
+	t := table{}
+	for line := range strings.Lines(text) {
+		if first, rest, ok := strings.Cut(line, " "); ok && first != "#" && first != "?" {
+			t[first] = append(t[first], rest)
+		}
+	}
+	return t
+}
+
+// of returns the lines that begin with a word, split into the words after it.
+func (t table) of(first string) iter.Seq[[]string] {
 	return func(yield func([]string) bool) {
-		for line := range strings.Lines(table) {
-			if rest, ok := strings.CutPrefix(line, class+" "); ok && class != "?" &&
-				!yield(strings.Fields(rest)) {
+		for _, rest := range t[first] {
+			if !yield(strings.Fields(rest)) {
 				return
 			}
 		}
@@ -117,6 +131,9 @@ func linesOf(table, class string) iter.Seq[[]string] {
 
 // Changes reports whether transformers 5 makes other weights of a tensor.
 func (f *Facts) Changes(tensor string) bool {
+	if len(f.changes) == 0 {
+		return false
+	}
 	name := Numberless(tensor)
 	return slices.ContainsFunc(f.changes,
 		func(part string) bool { return strings.Contains(name, part) })
@@ -131,6 +148,9 @@ func (f *Facts) MayTie(tensor string) bool {
 // Kind returns what a module with a weight is if it isn't a Linear. It returns "" if it's a Linear
 // or unknown. The path may lack the class's first components, or have others before them.
 func (f *Facts) Kind(module string) string {
+	if len(f.kinds) == 0 {
+		return ""
+	}
 	path := "." + Numberless(module)
 	for _, k := range f.kinds {
 		if known := "." + k[0]; strings.HasSuffix(known, path) || strings.HasSuffix(path, known) {
@@ -143,6 +163,9 @@ func (f *Facts) Kind(module string) string {
 // ReadsOutside reports whether the class reads the module's weight outside of a unit. If so, that
 // unit may not hold the weight.
 func (f *Facts) ReadsOutside(unit, module string) bool {
+	if len(f.Reads) == 0 {
+		return false
+	}
 	unit, path := Numberless(unit), Numberless(module)
 	return slices.ContainsFunc(f.Reads, func(r Read) bool {
 		return r.Weight == path && r.Reader != unit && !strings.HasPrefix(r.Reader, unit+".")

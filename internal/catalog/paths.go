@@ -63,6 +63,9 @@ func Modules(names []string) (modules []string, err error) {
 // Number reads a path component that is the number of a block or an expert. Too large a number
 // becomes 2^62-1.
 func Number(component string) (n int, ok bool) {
+	if component == "" || component[0] < '0' || component[0] > '9' {
+		return 0, false
+	}
 	u, err := strconv.ParseUint(component, 10, 62)
 	return int(u), err == nil || errors.Is(err, strconv.ErrRange)
 }

@@ -126,10 +126,12 @@ func (t *Tried) Loads(tensor string, cfg *Config) bool {
 //go:embed comfy.txt
 var comfyText string
 
+var comfyTable = sync.OnceValue(func() table { return newTable(comfyText) })
+
 // InComfy returns what became of a tiny model of the entry in the ComfyUI node: the class that
 // ComfyUI makes of it, the result, and the reason for a "no".
 func (e *Entry) InComfy() (class, result, why string) {
-	for words := range linesOf(comfyText, e.ID) {
+	for words := range comfyTable().of(e.ID) {
 		return words[0], words[1], strings.Join(words[2:], " ")
 	}
 	return "", "", ""
