@@ -95,7 +95,11 @@ type verdicts struct {
 // fills, and one that the reader that the caller named can't load.
 func askReaders(o *output, notes *Notes) (*verdicts, error) {
 	opt := o.from.opt
-	v := &verdicts{unfilled: unfilled(o), loader: o.model.loader}
+	asked := make([]answer, len(programs))
+	for i, p := range programs {
+		asked[i] = ask(p, o)
+	}
+	v := &verdicts{unfilled: unfilled(asked, o.units), loader: o.model.loader}
 	if len(v.unfilled) > 0 && !opt.Unfilled {
 		return nil, refuse(hint.Unfilled,
 			"no reader gives these modules their weights: %s", human.List(v.unfilled))
@@ -104,10 +108,9 @@ func askReaders(o *output, notes *Notes) (*verdicts, error) {
 		return nil, err
 	}
 	tiny := findPrecedent(o)
-	for _, p := range programs {
+	for i, p := range programs {
 		r := Reader{Name: p.name, Version: p.version, Loads: Refuses}
-		r.Why = cmp.Or(p.opens(o.model.layout), o.lacks, firstUnfilled(o, p), p.builds(o))
-		if r.Why == "" {
+		if r.Why = asked[i].obstacle(o.lacks); r.Why == "" {
 			r.Loads, r.Why = p.loads(o, tiny)
 			if p.name == OfficialReader {
 				v.loader = officialLoader(o, tiny)
@@ -123,23 +126,37 @@ func askReaders(o *output, notes *Notes) (*verdicts, error) {
 	return v, nil
 }
 
-// firstUnfilled returns the reason for the first unit that a program can't fill, or "".
-func firstUnfilled(o *output, p program) string {
-	for _, u := range o.units {
-		if why := p.fills(o, u); why != "" {
-			return why
-		}
-	}
-	return ""
+// An answer says which rules keep a program from loading an output. Each reason is "" if none does.
+type answer struct {
+	opens  string
+	fills  []string // for each unit; nil if the program doesn't open the output
+	builds string
 }
 
-// unfilled returns, for each unit that no program can fill which opens the layout, a reason.
-func unfilled(o *output) (why []string) {
+func ask(p program, o *output) answer {
+	a := answer{opens: p.opens(o.model.layout)}
+	if a.opens != "" {
+		return a
+	}
+	a.builds = p.builds(o)
 	for _, u := range o.units {
+		a.fills = append(a.fills, p.fills(o, u))
+	}
+	return a
+}
+
+// obstacle returns the first reason, or "". lacks is why the pipeline around the output doesn't load.
+func (a answer) obstacle(lacks string) string {
+	return cmp.Or(a.opens, lacks, cmp.Or(a.fills...), a.builds)
+}
+
+// unfilled returns, for each unit that no program can fill which opens the output, a reason.
+func unfilled(asked []answer, units []Unit) (why []string) {
+	for i := range units {
 		var reasons []string
-		for _, p := range programs {
-			if p.opens(o.model.layout) == "" {
-				reasons = append(reasons, p.fills(o, u))
+		for _, a := range asked {
+			if a.opens == "" {
+				reasons = append(reasons, a.fills[i])
 			}
 		}
 		if len(reasons) > 0 && !slices.Contains(reasons, "") {
