@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"slices"
 
 	"github.com/df11-convert/df11-convert/internal/catalog"
 	"github.com/df11-convert/df11-convert/internal/model"
@@ -73,27 +72,28 @@ func sourcePlace(d *model.DF11) (weightFile, component string) {
 
 // PlanOriginal plans the original of d with the dict of d. A RefusedError means that no conversion
 // of the original has that dict. A model that ComfyUI's node loads is planned by the node's own dict,
-// whatever layout the manifest states. F32 that is exact BF16 may be stored as BF16; the comparison
-// shows whether it is.
+// whatever layout the manifest states. Without --like, the manifest's entry lends its names and ties
+// if it fits the source, or else the entry that fits best. F32 that is exact BF16 may be stored as
+// BF16; the comparison shows whether it is.
 func PlanOriginal(ctx context.Context, d *model.DF11, src plan.Source,
 	opt plan.Options) (*plan.Plan, error) {
 	if src.WeightFile != "" {
 		opt.WeightFile = src.WeightFile
 	}
-	opt.ExactF32 = opt.ExactF32 || opt.PatternDict != nil
-	own := opt
-	own.Layout = ""
-	ids, err := plan.Fitting(ctx, src, own)
-	if err == nil && len(ids) > 0 && catalog.Find(ids[0]).NodeLoads() {
+	if nodeLoads(ctx, src, opt) {
 		opt.Layout = ""
 	}
 	if opt.Like == "" {
-		fitting, err := plan.Fitting(ctx, src, opt)
-		if err != nil {
-			return nil, err
+		opt.Finished = true
+		if m := d.Manifest; m != nil {
+			opt.Like, opt.Finished = m.Plan.Entry, m.Plan.Entry != ""
 		}
-		opt.Like = entryOf(d, fitting)
 	}
+	if opt.PatternDict != nil {
+		opt.ExactF32 = true
+		return plan.New(ctx, src, opt)
+	}
+	// config.json is damaged: the dict is the original's own
 	p, err := plan.New(ctx, src, opt)
 	if r, ok := errors.AsType[*plan.RefusedError](err); ok && r.Next == "exact_f32" {
 		opt.ExactF32 = true
@@ -102,13 +102,17 @@ func PlanOriginal(ctx context.Context, d *model.DF11, src plan.Source,
 	return p, err
 }
 
-// entryOf returns the catalog's entry whose names and ties d has: the manifest's, if it fits the
-// source, or else the best of those that fit. It returns "" if there is none.
-func entryOf(d *model.DF11, fitting []string) string {
-	if m := d.Manifest; m != nil && (m.Plan.Entry == "" || slices.Contains(fitting, m.Plan.Entry)) {
-		return m.Plan.Entry
+// nodeLoads reports whether ComfyUI's node has a dict for a source that is to be planned in another
+// layout than ComfyUI's.
+func nodeLoads(ctx context.Context, src plan.Source, opt plan.Options) bool {
+	stated := opt.Layout
+	opt.Layout = ""
+	s, err := plan.Look(src.Files, opt)
+	if stated == "" || stated == catalog.ComfyUI || err != nil || s.Layout != catalog.ComfyUI {
+		return false // the plan in the stated layout says what is wrong
 	}
-	return append(fitting, "")[0]
+	ids, err := plan.Fitting(ctx, src, opt)
+	return err == nil && len(ids) > 0 && catalog.Find(ids[0]).NodeLoads()
 }
 
 // What a sample of a pair has.

@@ -49,7 +49,7 @@ func recognize(ctx context.Context, r *reading, inv *inventory) (*recognition, e
 		m.node = best.PatternDict
 	}
 	var err error
-	if m.entry, err = chooseEntry(r, best); err != nil {
+	if m.entry, err = chooseEntry(ctx, r, inv, best); err != nil {
 		return nil, err
 	}
 	m.layout = r.survey.Layout
@@ -79,15 +79,27 @@ func recognize(ctx context.Context, r *reading, inv *inventory) (*recognition, e
 }
 
 // chooseEntry returns the entry that applies, or nil: the one that the caller names, or else the
-// best, unless the caller gives a dict. It refuses an entry that can't be used for the source.
-func chooseEntry(r *reading, best *catalog.Entry) (*catalog.Entry, error) {
-	e := best
+// best, unless the caller gives a dict. For a finished model, any entry that fits may lend its names.
+// chooseEntry refuses an entry that can't be used for the source.
+func chooseEntry(ctx context.Context, r *reading, inv *inventory, best *catalog.Entry) (*catalog.Entry, error) {
+	var e *catalog.Entry
 	switch {
+	case r.opt.Finished:
+		fit := fitting(ctx, r, inv)
+		isNamed := func(e *catalog.Entry) bool { return e.ID == r.opt.Like }
+		if i := slices.IndexFunc(fit, isNamed); i >= 0 {
+			e = fit[i]
+		} else if len(fit) > 0 {
+			e = fit[0]
+		}
 	case r.opt.Like != "":
 		if e = catalog.Find(r.opt.Like); e == nil {
 			return nil, refuseLike(r.opt.Like)
 		}
-	case r.opt.PatternDict != nil || best == nil:
+	case r.opt.PatternDict == nil:
+		e = best
+	}
+	if e == nil {
 		return nil, nil
 	}
 	switch {

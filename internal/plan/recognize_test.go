@@ -73,3 +73,20 @@ func TestNestedRenames(t *testing.T) {
 		}
 	}
 }
+
+// TestFinished checks whose names and ties apply to the dict of a finished model: those of the entry
+// that its manifest names, if that fits the source, or else those of the entry that fits best.
+func TestFinished(t *testing.T) {
+	src := llama(true, false)
+	ids, err := Fitting(t.Context(), src, Options{})
+	if err != nil || len(ids) < 2 {
+		t.Fatalf("%q fit: %v", ids, err)
+	}
+	dict := mustPlan(t, src, Options{}).PatternDict
+	for stated, want := range map[string]string{ids[0]: ids[0], ids[1]: ids[1], "": ids[0], "none/nothing": ids[0], "exaone": ids[0]} {
+		p := mustPlan(t, src, Options{PatternDict: dict, Like: stated, Finished: true})
+		if p.Entry != want || p.Provenance != "given" || !p.PatternDict.Equal(dict) {
+			t.Errorf("stated %q: entry %q, want %q; %s", stated, p.Entry, want, p.Provenance)
+		}
+	}
+}

@@ -80,6 +80,9 @@ type Options struct {
 	For string `json:",omitempty"`
 	// License is the license that the card gets. It decides nothing of the plan.
 	License string `json:",omitempty"`
+	// Finished says that PatternDict is a finished model's. Then Like, if it's an entry that fits the
+	// source, or else the entry that fits best, lends its names and ties.
+	Finished bool `json:"-"`
 	// Memory limits what the source's headers and small files take; 0 means no limit. It decides
 	// nothing.
 	Memory int64 `json:"-"`
