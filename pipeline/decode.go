@@ -9,6 +9,8 @@ import (
 	"github.com/df11-convert/df11-convert/internal/back"
 	"github.com/df11-convert/df11-convert/internal/budget"
 	"github.com/df11-convert/df11-convert/internal/convert"
+	"github.com/df11-convert/df11-convert/internal/hint"
+	"github.com/df11-convert/df11-convert/internal/model"
 )
 
 // DecodeOptions say where the original's files go. The zero value writes ./NAME-BF16, with the
@@ -85,6 +87,9 @@ func decodeModel(ctx context.Context, df11 string, opt DecodeOptions) (*convert.
 	}
 	defer s.watch()()
 	report, err := convert.Decode(ctx, job)
+	if job.Model == nil && model.SubjectOf(err) != "" {
+		err = hint.On(err, hint.ByManifest)
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -102,6 +102,10 @@ type VerifyReport struct {
 	Files   int   `json:"files_rebuilt,omitempty"`
 	// Published says that the SHA-256 of every rebuilt file was published, not computed here.
 	Published bool `json:"sha256_published,omitempty"`
+	// DecodesAlone says whether decode restores the original's files without the original. Nil: the
+	// level doesn't compare the weights, or there is a fault. WhyNotAlone says why it doesn't.
+	DecodesAlone *bool  `json:"decodes_alone,omitempty"`
+	WhyNotAlone  string `json:"why_not_alone,omitempty"`
 	// Verified says what compared the weights; nil if the level doesn't.
 	Verified []Verification `json:"verified,omitempty"`
 }
@@ -217,7 +221,10 @@ func verifyReportOf(r *convert.VerifyReport) *VerifyReport {
 		FilesCompared:  r.FilesCompared, Beside: []OtherFile{}, NotCompared: r.NotCompared,
 		Warnings: r.Warnings,
 		Weights:  r.Weights, Files: r.Files, Published: r.Published,
-		Verified: verificationsOf(r.Verified),
+		Verified: verificationsOf(r.Verified), DecodesAlone: r.Alone,
+	}
+	if r.WhyNotAlone != nil {
+		v.WhyNotAlone = r.WhyNotAlone.Error()
 	}
 	for _, f := range r.Beside {
 		v.Beside = append(v.Beside, OtherFile{f.Path, How(f.How)})

@@ -182,6 +182,9 @@ func (v *verification) print(w io.Writer) {
 	t.row("the model", "%s", v.Verdicts.Model)
 	t.row("the pair", "%s", v.Verdicts.Pair)
 	t.row("the files", "%s", v.Verdicts.Files)
+	if r.DecodesAlone != nil {
+		t.row("decode", "%s", decodes(r))
+	}
 	if len(r.LeftOut) > 0 {
 		t.row("left out", "%s", leftOut(r.LeftOut))
 	}
@@ -205,6 +208,15 @@ func compared(r *pipeline.VerifyReport) string {
 		return count(r.Files, "original file") + " rebuilt: every SHA-256 matches"
 	}
 	return "structure only, no weight was compared (leave out --level to check equality)"
+}
+
+// decodes says whether the original's files can be restored without the original.
+func decodes(r *pipeline.VerifyReport) string {
+	if *r.DecodesAlone {
+		return "restores the original's weight files from this model alone"
+	}
+	return human.Message("doesn't restore the original's weight files from this model alone: %s",
+		r.WhyNotAlone)
 }
 
 // leftOut lists the original's files that no conversion copies, by the reason.

@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"io"
 	"path"
 	"slices"
@@ -126,8 +127,6 @@ func (c *Checker) CompareFiles(ctx context.Context, deep bool) error {
 		want, isWanted := wanted[f.Path]
 		switch {
 		case compared[f.Path]:
-		case f.Path == names.Manifest && c.describesOther():
-			c.differs(f.Path, Changed)
 		case slices.Contains(unknown, f.Path):
 			c.NotCompared = append(c.NotCompared, f.Path)
 		case !isWanted:
@@ -156,7 +155,7 @@ func (c *Checker) CompareFiles(ctx context.Context, deep bool) error {
 	if err := c.addMissing(ctx, carried, made); err != nil {
 		return err
 	}
-	slices.SortFunc(c.Beside, func(a, b OtherFile) int { return cmp.Compare(a.Path, b.Path) })
+	c.sortBeside()
 	slices.Sort(c.NotCompared)
 	if c.component != nil {
 		return c.component
@@ -164,18 +163,22 @@ func (c *Checker) CompareFiles(ctx context.Context, deep bool) error {
 	return nil
 }
 
-// describesOther reports whether the manifest has another size or header for a weight file of the
-// original than the original itself, or a file that it lacks. A decoding would go by that.
-func (c *Checker) describesOther() bool {
-	if c.DF11.Manifest == nil || c.IsOfOther() { // the pair's verdict says that
-		return false
+// CompareManifest adds the manifest to the files that differ if decoding the model without its
+// original would go wrong by it. It returns why such a decoding doesn't restore the original, as
+// CheckDecoding does. Call it last, if the model and the pair have no fault.
+func (c *Checker) CompareManifest(files []model.File) error {
+	err := c.CheckDecoding(files)
+	if _, differs := errors.AsType[*ManifestError](err); differs {
+		c.NotCompared = slices.DeleteFunc(c.NotCompared,
+			func(name string) bool { return name == names.Manifest })
+		c.Beside = append(c.Beside, OtherFile{names.Manifest, Changed})
+		c.sortBeside()
 	}
-	files := c.Model.Files()
-	return slices.ContainsFunc(c.DF11.Manifest.Source.Files, func(f metadata.SourceFile) bool {
-		i := slices.IndexFunc(files, func(w model.File) bool { return w.Path == f.Path })
-		return i < 0 || files[i].Size != f.Size ||
-			f.Header != "" && f.Header != string(files[i].Header.Raw)
-	})
+	return err
+}
+
+func (c *Checker) sortBeside() {
+	slices.SortFunc(c.Beside, func(a, b OtherFile) int { return cmp.Compare(a.Path, b.Path) })
 }
 
 // addMissing finds the original's files that the model lacks, whatever the reason, and those that a

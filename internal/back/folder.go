@@ -124,6 +124,20 @@ func (e *OccupiedError) Error() string {
 // model's manifest, which may be forged, so it refuses all but plain names of weights. It also
 // refuses a folder that belongs to the model d itself.
 func CheckPlaces(d *model.DF11, root string, files []model.File) error {
+	if err := checkPaths(files); err != nil {
+		return err
+	}
+	for _, f := range files {
+		at := filepath.Join(root, filepath.FromSlash(f.Path))
+		if own, err := BringsAlong(d, at); err != nil || own {
+			return cmp.Or(err, error(&OwnInputError{root}))
+		}
+	}
+	return nil
+}
+
+// checkPaths refuses files that no decoding writes, because of their names.
+func checkPaths(files []model.File) error {
 	var paths []string
 	for _, f := range files {
 		if !reader.IsWeightName(f.Path) {
@@ -138,11 +152,6 @@ func CheckPlaces(d *model.DF11, root string, files []model.File) error {
 	}
 	if len(files) == 0 {
 		return model.Invalidf("", "no file of the original is known")
-	}
-	for _, p := range paths {
-		if own, err := BringsAlong(d, filepath.Join(root, filepath.FromSlash(p))); err != nil || own {
-			return cmp.Or(err, error(&OwnInputError{root}))
-		}
 	}
 	return nil
 }

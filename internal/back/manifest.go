@@ -21,13 +21,18 @@ import (
 // A LeftOutError says that the original can't be rebuilt, because the conversion left out some of
 // its tensors: it converts one model of a checkpoint that holds several.
 type LeftOutError struct {
-	Tensors int
-	First   string
+	Tensors    int
+	First      string
+	ByManifest bool // only the manifest says so
 }
 
 func (e *LeftOutError) Error() string {
-	return fmt.Sprintf("the original can't be rebuilt: its tensor %s was left out, %d in all",
-		e.First, e.Tensors)
+	by := ""
+	if e.ByManifest {
+		by = ", by the manifest"
+	}
+	return fmt.Sprintf("the original can't be rebuilt: its tensor %s was left out, %d in all%s",
+		e.First, e.Tensors, by)
 }
 
 // Rebuilder returns the original's weight files, and a Rebuilder that knows where their bytes are.
@@ -37,7 +42,7 @@ func (p Pair) Rebuilder(workers int, c *progress.Counters) ([]model.File, *Rebui
 		return ofManifest(p.DF11, workers, c)
 	}
 	if dropped := p.Plan.Dropped; len(dropped) > 0 {
-		return nil, nil, &LeftOutError{len(dropped), dropped[0].Source}
+		return nil, nil, &LeftOutError{len(dropped), dropped[0].Source, false}
 	}
 	outputs, err := spans.Outputs(p.Plan)
 	if err != nil {
@@ -80,7 +85,7 @@ func ofManifest(d *model.DF11, workers int,
 		return nil, nil, ErrNoManifest
 	}
 	if len(m.Dropped) > 0 {
-		return nil, nil, &LeftOutError{len(m.Dropped), m.Dropped[0]}
+		return nil, nil, &LeftOutError{len(m.Dropped), m.Dropped[0], true}
 	}
 	var files []model.File
 	var all safetensors.Headers
@@ -101,6 +106,7 @@ func ofManifest(d *model.DF11, workers int,
 				Header: h}, Index: i, SHA256: f.SHA256})
 	}
 	r := newRebuilder(d, workers, c)
+	r.byManifest = true
 	r.placeByManifest(m, files)
 	return files, r, nil
 }

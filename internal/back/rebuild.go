@@ -33,6 +33,8 @@ type Rebuilder struct {
 	// the pieces of each source tensor, in order: one, unless it's cut into slices
 	places map[string][]place
 	opened *openUnits // for ReaderAt
+	// the manifest says what to write, not the original
+	byManifest bool
 
 	// Outside writes a tensor that the model left out of a file; nil: there is none.
 	Outside func(ctx context.Context, f model.File, t safetensors.Tensor, w io.Writer) error
@@ -112,7 +114,7 @@ func (r *Rebuilder) Run(ctx context.Context, files []model.File, out *Folder,
 				return one.run(ctx, out)
 			})
 			if IsFault(err) {
-				return &RebuildError{f.Path, err}
+				return &RebuildError{f.Path, err, r.byManifest}
 			}
 			if err != nil {
 				return fmt.Errorf("rebuild %s: %w", f.Path, err)
@@ -136,10 +138,12 @@ func twice(ctx context.Context, d *model.DF11, f func() error) error {
 	return err
 }
 
-// A RebuildError says that a DF11 model can't restore a file of the original.
+// A RebuildError says that a DF11 model can't restore a file of the original, as the original
+// describes it or only the manifest does.
 type RebuildError struct {
-	File string
-	Err  error
+	File       string
+	Err        error
+	ByManifest bool
 }
 
 func (e *RebuildError) Error() string { return "rebuild " + e.File + ": " + e.Err.Error() }
@@ -202,7 +206,11 @@ func (r *rebuild) write(ctx context.Context, w io.Writer) error {
 		}
 	}
 	if got := hex.EncodeToString(sum.Sum(nil)); got != f.SHA256 {
-		return model.Invalidf("", "the file has sha256 %s, the original has %s", got, f.SHA256)
+		says := "original"
+		if r.byManifest {
+			says = "manifest"
+		}
+		return model.Invalidf("", "the file has sha256 %s, the %s has %s", got, says, f.SHA256)
 	}
 	return nil
 }
@@ -237,7 +245,7 @@ func (r *rebuild) piece(ctx context.Context, p place, w io.Writer) error {
 	if p.widen {
 		w = &widener{w: w}
 	}
-	if p.unit != nil && r.model.Coded(p.unit.Path) {
+	if r.decodes(p) {
 		u, err := r.open(p.unit)
 		if err != nil {
 			return fmt.Errorf("module %s: %w", p.unit.Path, err)

@@ -63,6 +63,10 @@ type VerifyReport struct {
 	Files   int
 	// Published says that the SHA-256 of every rebuilt file was published, not computed here.
 	Published bool
+	// Alone says whether decode restores the original's files without the original. Nil: the level
+	// doesn't compare the weights, or there is a fault. WhyNotAlone says why it doesn't.
+	Alone       *bool
+	WhyNotAlone error
 	// Verified says what compared the weights; nil if the level doesn't.
 	Verified []metadata.Verification
 }

@@ -86,6 +86,7 @@ type verification struct {
 	outputs []*spans.Output // of the plan
 	check   back.Checker
 	report  VerifyReport
+	hashed  []model.File // the original's, with every SHA-256; nil: not known yet
 }
 
 // run does the cheap checks first. Then it does what the level asks: rebuild the original files, or
@@ -101,7 +102,11 @@ func (v *verification) run(ctx context.Context) error {
 	if !r.faulty() {
 		_ = v.judge(c.Fits()) // every error of it is a fault: it reads nothing
 	}
-	if r.faulty() || v.Level == LevelStructure {
+	if r.faulty() {
+		return nil
+	}
+	if v.Level == LevelStructure {
+		_ = c.CompareManifest(v.Model.Files())
 		return nil
 	}
 	v.Progress.SetPhase(string(v.Level))
@@ -110,7 +115,36 @@ func (v *verification) run(ctx context.Context) error {
 			r.Weights += u.NElems()
 		}
 	}
-	return v.weights(ctx)
+	if err := v.weights(ctx); err != nil || r.faulty() {
+		return err
+	}
+	return v.alone(ctx)
+}
+
+// alone finds out whether the model, which holds the original's weights, restores the original's
+// files without it.
+func (v *verification) alone(ctx context.Context) error {
+	files, err := v.original(ctx)
+	if err != nil {
+		return err
+	}
+	why := v.check.CompareManifest(files)
+	restores := why == nil
+	v.report.Alone, v.report.WhyNotAlone = &restores, why
+	return nil
+}
+
+// original returns the weight files of the original with the SHA-256 of each. It computes those that
+// no one has published.
+func (v *verification) original(ctx context.Context) ([]model.File, error) {
+	if v.hashed == nil {
+		files := v.Model.Files()
+		if err := addSums(ctx, v.Source, files, v.Workers); err != nil {
+			return nil, err
+		}
+		v.hashed = files
+	}
+	return v.hashed, nil
 }
 
 // judge records a fault under its subject, and keeps the first of each. It returns an error that is
@@ -181,10 +215,11 @@ func (v *verification) checkChoice(ctx context.Context) error {
 // rebuild rebuilds every original file without writing it.
 func (v *verification) rebuild(ctx context.Context) error {
 	v.report.Published = !slices.Contains(v.Model.SHA256, "")
-	files, r, err := v.Rebuilder(v.Workers, v.Progress)
-	if err == nil {
-		err = addSums(ctx, v.Source, files, v.Workers)
+	_, r, err := v.Rebuilder(v.Workers, v.Progress)
+	if err != nil {
+		return err
 	}
+	files, err := v.original(ctx)
 	if err != nil {
 		return err
 	}

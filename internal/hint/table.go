@@ -202,7 +202,9 @@ var (
 	MaybeOther    = row("MaybeOther", "name another original with --against if {original} isn't it")
 	Rotten        = row("Rotten", "copy or download the model again: this file isn't the one that its "+
 		"manifest lists")
-	LeftOut    = row("LeftOut", "use verify --level full, which compares everything that was kept")
+	LeftOut = row("LeftOut", "use verify --level full, which compares everything that was kept, and "+
+		"the manifest; if that is wrong, decode with --against")
+	ByManifest = row("ByManifest", "add --against with the original: then nothing comes from the manifest")
 	Occupied   = row("Occupied", "choose another folder with -o, or add --force to write there anyway")
 	OwnInput   = row("OwnInput", "choose a folder outside it with -o")
 	NoGPU      = row("NoGPU", "leave out --gpu: the check on the CPU needs none")

@@ -1,0 +1,157 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/df11-convert/df11-convert/internal/hubtest"
+	"github.com/df11-convert/df11-convert/internal/names"
+	"github.com/df11-convert/df11-convert/internal/testing/world"
+	"github.com/df11-convert/df11-convert/pipeline"
+)
+
+// TestEveryMemberOfTheManifest changes, removes, and repeats every value of a manifest. Either
+// verify names the manifest or another fault, or decode restores the original's files by it, byte
+// for byte: decode uses nothing that verify doesn't compare.
+func TestEveryMemberOfTheManifest(t *testing.T) {
+	for name, m := range map[string]*hubtest.Model{
+		"shards": hubtest.NewLlama(1, hubtest.ModelOptions{Hidden: 32, Vocab: 256, Layers: 1, ShardBytes: 30_000}),
+		"alias":  hubtest.NewLlama(2, hubtest.ModelOptions{Hidden: 32, Vocab: 64, Layers: 1, Tied: true, StoreTied: true}),
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			original, made := t.TempDir(), t.TempDir()
+			world.Must(t, m.Write(original))
+			must(t, original, "-o", made, "-q")
+			manifest := filepath.Join(made, names.Manifest)
+			honest := world.Read(t, manifest)
+			var tree any
+			d := json.NewDecoder(bytes.NewReader(honest))
+			d.UseNumber()
+			world.Must(t, d.Decode(&tree))
+			named, n := 0, 0
+			variants("", tree, func(what string, changed any) {
+				var b bytes.Buffer
+				enc := json.NewEncoder(&b)
+				enc.SetEscapeHTML(false)
+				world.Must(t, enc.Encode(changed))
+				world.Write(t, manifest, b.Bytes())
+				if n++; isNamed(t, made, original) {
+					named++
+				} else if why := restores(t, made, original); why != "" {
+					t.Errorf("%s: verify finds no fault, but decode: %s", what, why)
+				}
+			})
+			if world.Write(t, manifest, honest); isNamed(t, made, original) || named == 0 || named == n {
+				t.Errorf("of %d changes, %d are named", n, named)
+			}
+			t.Logf("of %d changes, verify names %d; decode works with the others", n, named)
+		})
+	}
+}
+
+// isNamed reports whether verify finds a fault, or says that decode needs the original.
+func isNamed(t *testing.T, made, original string) bool {
+	r, err := pipeline.Verify(t.Context(), made, pipeline.VerifyOptions{Against: original})
+	if err != nil {
+		return true
+	}
+	beside := slices.ContainsFunc(r.Beside, func(f pipeline.OtherFile) bool { return f.Path == names.Manifest })
+	if beside == *r.DecodesAlone || *r.DecodesAlone != (r.WhyNotAlone == "") {
+		t.Errorf("beside %v, decodes alone %v: %s", r.Beside, *r.DecodesAlone, r.WhyNotAlone)
+	}
+	return len(r.Beside) > 0
+}
+
+// restores returns what's wrong with the weight files that decode makes, or "".
+func restores(t *testing.T, made, original string) string {
+	out := filepath.Join(t.TempDir(), "out")
+	defer os.RemoveAll(out)
+	if _, err := pipeline.Decode(t.Context(), made, pipeline.DecodeOptions{Folder: out}); err != nil {
+		return err.Error()
+	}
+	weights := func(dir string) map[string][]byte {
+		files := world.ReadAll(t, dir)
+		maps.DeleteFunc(files, func(name string, _ []byte) bool { return !strings.HasSuffix(name, ".safetensors") })
+		return files
+	}
+	if !maps.EqualFunc(weights(out), weights(original), bytes.Equal) {
+		return "other files than the original's"
+	}
+	return ""
+}
+
+// A repeated is an object with one more member at its end.
+type repeated struct {
+	object map[string]any
+	key    string
+	value  any
+}
+
+func (r repeated) MarshalJSON() ([]byte, error) {
+	object, err := json.Marshal(r.object)
+	if err != nil {
+		return nil, err
+	}
+	again, err := json.Marshal(map[string]any{r.key: r.value})
+	return slices.Concat(object[:len(object)-1], []byte(","), again[1:]), err
+}
+
+// variants calls try with each JSON tree that differs from v in one value. Of a list, it
+// changes the first value and the last.
+func variants(at string, v any, try func(what string, changed any)) {
+	switch v := v.(type) {
+	case map[string]any:
+		for _, key := range slices.Sorted(maps.Keys(v)) {
+			less := maps.Clone(v)
+			delete(less, key)
+			try(at+"/"+key+" removed", less)
+			variants(at+"/"+key, v[key], func(what string, changed any) {
+				more := maps.Clone(v)
+				more[key] = changed
+				try(what, more)
+				if _, isLeaf := v[key].(map[string]any); !isLeaf {
+					try(what+", repeated", repeated{v, key, changed})
+				}
+			})
+		}
+	case []any:
+		if len(v) == 0 {
+			return
+		}
+		last := v[len(v)-1]
+		try(at+" emptied", []any{})
+		try(at+" without its last", v[:len(v)-1])
+		try(at+" with its last again", append(slices.Clip(v), last))
+		try(at+" reversed", slices.Collect(func(yield func(any) bool) {
+			for _, x := range slices.Backward(v) {
+				_ = yield(x)
+			}
+		}))
+		for i, x := range v {
+			if i > 0 && i < len(v)-1 {
+				continue
+			}
+			variants(fmt.Sprintf("%s/%d", at, i), x, func(what string, changed any) {
+				list := slices.Clone(v)
+				list[i] = changed
+				try(what, list)
+			})
+		}
+	case string:
+		try(at+" longer", v+"x")
+		if v != "" {
+			try(at+" with another end", v[:len(v)-1]+string("01"[(v[len(v)-1]+1)%2]))
+		}
+	case json.Number:
+		n, _ := v.Int64()
+		try(at+" one more", n+1)
+	}
+}
