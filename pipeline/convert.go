@@ -145,10 +145,8 @@ func (s *session) job(ctx context.Context, o *Options, src *opened) (convert.Opt
 		job.Push.Decided = func(repo string, v publish.Visibility) { s.say("%s %s", repo, v) }
 	} else if job.OutDir == "" {
 		job.OutDir = ResultName(src.model.Name)
-		// A link may come with a source and lead anywhere.
-		if st, err := os.Lstat(job.OutDir); err == nil && !st.IsDir() {
-			return job, &fs.PathError{Op: "open", Path: job.OutDir,
-				Err: errors.New("it exists and isn't a folder; choose another one with -o")}
+		if err := notLink(job.OutDir); err != nil {
+			return job, err
 		}
 	}
 	if job.OutDir != "" && !job.Force {
@@ -162,6 +160,16 @@ func (s *session) job(ctx context.Context, o *Options, src *opened) (convert.Opt
 	err := s.openGPU(&job.Means)
 	job.Memory = s.shares
 	return job, err
+}
+
+// notLink refuses to write to a folder that the caller didn't name if a link or a file is in its
+// place: a link may come with a source, and lead anywhere. One that the caller names is followed.
+func notLink(folder string) error {
+	if st, err := os.Lstat(folder); err == nil && !st.IsDir() {
+		return &fs.PathError{Op: "open", Path: folder,
+			Err: errors.New("it exists and isn't a folder; choose another one with -o")}
+	}
+	return nil
 }
 
 // settled returns the target's state if it already holds everything that a run would publish. It

@@ -71,6 +71,9 @@ func decodeModel(ctx context.Context, df11 string, opt DecodeOptions) (*convert.
 			return nil, err
 		}
 		opt.Folder = strings.TrimSuffix(filepath.Base(at), "-DF11") + "-BF16"
+		if err := notLink(opt.Folder); err != nil {
+			return nil, err
+		}
 	}
 	job := convert.PairOptions{Pair: back.Pair{DF11: d}, OutDir: opt.Folder, Force: opt.Force,
 		Means: s.means()}
