@@ -38,6 +38,7 @@ func (p Pair) Original(ctx context.Context, opt plan.Options, workers int) (src 
 		return r.Run(ctx, files, nil, func(model.File) error { return nil })
 	}
 	if p.Model != nil {
+		p.Model.Narrow(p.DF11)
 		return &decoded{p.Source, p.DF11, readers}, p.Model, prove, nil
 	}
 	x := indexOf(files)

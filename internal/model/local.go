@@ -207,7 +207,15 @@ func (l *local) Close() error {
 
 // Perm returns the permission bits that all source files share. Outputs get no more. A Hub's files
 // have none, so they share all.
-func (m *Model) Perm() fs.FileMode { return permOf(m.Folder, m.Listing.Files) }
+func (m *Model) Perm() fs.FileMode {
+	if m.perm != 0 {
+		return m.perm
+	}
+	return permOf(m.Folder, m.Listing.Files)
+}
+
+// Narrow takes the permissions of a local DF11 model into account, from which a result will be made.
+func (m *Model) Narrow(d *DF11) { m.perm = m.Perm() & d.Perm() }
 
 // Perm returns the permission bits that all files of a local DF11 model share.
 func (d *DF11) Perm() fs.FileMode { return permOf(d.folder, d.list) }

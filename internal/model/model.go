@@ -5,6 +5,7 @@ package model
 import (
 	"context"
 	"io"
+	"io/fs"
 
 	"github.com/df11-convert/df11-convert/internal/metadata"
 	"github.com/df11-convert/df11-convert/internal/plan"
@@ -48,7 +49,9 @@ type Model struct {
 	Name   string // the output is named after it
 	Local  bool   // the source is a folder or file
 	Folder string // absolute path of a local source's folder
-	Commit string // pinned commit of a Hub repo
+	// Arranged says that the files are made from others, which a result may not replace.
+	Arranged bool
+	Commit   string // pinned commit of a Hub repo
 	// Endpoint is the address of the repo's Hub; "" for a local source.
 	Endpoint string
 	// Leads is [hub.Client.Leads] of that Hub; nil for a local source.
@@ -61,6 +64,7 @@ type Model struct {
 	Gated       string
 	PipelineTag string // comes from the Hub
 	card        []byte
+	perm        fs.FileMode // of the files that these are made from; 0: of these themselves
 	// Listing is the input of plan.New. SHA256 has the published hash of each weight file, or "".
 	Listing plan.Source
 	SHA256  []string

@@ -28,7 +28,7 @@ func (e *SourceTargetError) Hint() hint.Hint { return hint.SourceIsTarget.With("
 // there is part of the source. A single ComfyUI file may lie next to its source, whose name it
 // never has.
 func RefuseSource(m *model.Model, p *plan.Plan, out string) error {
-	if m.Folder == "" || p.Layout == catalog.ComfyUI {
+	if m.Folder == "" || p.Layout == catalog.ComfyUI && !m.Arranged {
 		return nil
 	}
 	read, written := []string{"."}, []string{"."}
