@@ -5,6 +5,7 @@ import (
 	"errors"
 	"log/slog"
 	"maps"
+	"net/http"
 	"os"
 	"path"
 	"path/filepath"
@@ -164,4 +165,31 @@ func TestAnOutputOfTheFormerResultComesBack(t *testing.T) {
 	w.log.hook = nil
 	w.mustConvert(t)
 	sameFolder(t, out, want)
+}
+
+// TestMoreDiskThanBefore checks a small model whose run is stopped after its uploads, when it had so
+// little disk that finished files couldn't wait there, and goes on with enough: nothing of what only
+// the uploads have is lost, or fetched again.
+func TestMoreDiskThanBefore(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, small())
+	work := t.TempDir()
+	w.change = append(w.change, func(o *convert.Options) { o.CommitWait, o.Disk = 0, 1_200_000 })
+	err := w.stopped(t, work, func(stop func()) {
+		w.Inject(hubtest.Fault{Method: "POST", Path: anyCommit, Times: hubtest.Always, Action: func(x *hubtest.Exchange) {
+			stop()
+			hubtest.Status(http.StatusServiceUnavailable, nil, "")(x)
+		}})
+	})
+	if !errors.Is(err, errStop) {
+		t.Fatal(err)
+	}
+	w.change = append(w.change, func(o *convert.Options) { o.Disk = 0 })
+	w.log.take()
+	_, err = w.convert(t.Context(), t, work)
+	shared.Must(t, err)
+	if made := w.log.take(); len(made) > 0 {
+		t.Errorf("made again: %v", made)
+	}
+	sameFiles(t, w.target(), reference(t, small()))
 }

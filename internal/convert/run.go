@@ -3,10 +3,12 @@ package convert
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/df11-convert/df11-convert/internal/budget"
 	"github.com/df11-convert/df11-convert/internal/forward"
+	"github.com/df11-convert/df11-convert/internal/ledger"
 )
 
 // Run converts a model. When it returns nil, the folder and the repo are complete, and every output
@@ -62,7 +64,10 @@ func (s *state) convert(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	job.Wait = s.CommitWait == 0 && s.Part.Whole() && budget.Wait(s.Plan, s.outputs, disk)
+	// an earlier run with less disk has uploaded some already, and only a commit makes them readable
+	gone := func(o ledger.Output) bool { return !o.Here }
+	job.Wait = s.CommitWait == 0 && s.Part.Whole() && budget.Wait(s.Plan, s.outputs, disk) &&
+		!slices.ContainsFunc(job.Leftovers, gone)
 	if err := forward.Make(ctx, job); err != nil {
 		return err
 	}
