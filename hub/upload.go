@@ -8,6 +8,7 @@ import (
 	"io"
 	"net/http"
 	"slices"
+	"time"
 
 	"golang.org/x/sync/errgroup"
 
@@ -17,8 +18,10 @@ import (
 const (
 	sampleBytes = 512      // of a file's start; the hub uses them to find its kind
 	maxRegular  = 50 << 20 // a regular file goes into the commit
-	maxRounds   = 3        // times to ask for links of one file
-	maxAsked    = 100      // files per question
+	maxRounds   = 3        // times to send a file whose links don't last
+	// a link that is refused within this time hasn't expired
+	freshFor = time.Minute
+	maxAsked = 100 // files per question
 )
 
 // A Blob is a file to upload. Reader must stay readable until Upload returns. Upload may read it at
@@ -160,24 +163,33 @@ func (u *upload) errorf(sentinel error, format string, args ...any) error {
 	return u.t.Errorf("upload "+u.Path, sentinel, format, args...)
 }
 
-// sendObjects uploads objects. If the storage refuses a link, it asks for new ones.
-func sendObjects(ctx context.Context, files []*upload) (err error) {
-	for range maxRounds {
-		if err = try(ctx, files); !errors.Is(err, wire.ErrStale) {
+// sendObjects uploads objects. If the storage refuses a link, it asks for new ones. A storage that
+// refuses fresh links is out of order, or blocked, and gets the time of an outage.
+func sendObjects(ctx context.Context, files []*upload) error {
+	if len(files) == 0 {
+		return nil
+	}
+	first, rounds := files[0], 0
+	r := &wire.Request{Op: "upload " + listOf(files), Repo: first.repo}
+	return first.t.Retry(ctx, r, func(ctx context.Context) error {
+		began := first.t.Opt.Clock.Now()
+		err := try(ctx, files)
+		if !errors.Is(err, wire.ErrStale) {
 			return err
 		}
-		files[0].t.Opt.Log.Info("upload starts again with new links", "file", listOf(files), "err",
-			wire.OneLine(err.Error()))
-	}
-	return err
+		if first.t.Opt.Clock.Now().Sub(began) > freshFor {
+			rounds++
+		}
+		if rounds == maxRounds {
+			return err
+		}
+		return wire.ErrorOf(err).Under(wire.ErrExpired)
+	})
 }
 
 // try asks for links when it's the files' turn, so that the links don't expire, and sends the
 // objects that the storage lacks. A refused link stops no other object.
 func try(ctx context.Context, files []*upload) error {
-	if len(files) == 0 {
-		return nil
-	}
 	leave, err := files[0].turns.enter(ctx)
 	if err != nil {
 		return err

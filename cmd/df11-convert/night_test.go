@@ -124,7 +124,6 @@ func TestNightsOfAList(t *testing.T) {
 			for runs := 1; ; runs++ {
 				b, diag, met, err := n.runOnce(t)
 				t.Logf("run %d met %q: %v, %v", runs, met, b.Outcomes, err)
-				if os.Getenv("ZZ") != "" { t.Log(diag) }
 				if b.Outcomes[outcomeFailed] > 1 {
 					t.Errorf("run %d charges models: %v\n%s", runs, b.Outcomes, diag)
 				}
