@@ -1,5 +1,5 @@
 // Package publish is where a result goes: a folder that keeps it, or a repo of the Hub. It decides
-// whose a file of a destination is (inspection.go), by the claims that it finds there (claim.go), and
+// whose a file of a destination is (standing.go), by the claims that it finds there (claim.go), and
 // how a destination becomes complete. It makes no outputs.
 package publish
 

@@ -1,0 +1,229 @@
+package publish
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"path"
+	"slices"
+
+	"github.com/df11-convert/df11-convert/internal/ledger"
+	"github.com/df11-convert/df11-convert/internal/metadata"
+	"github.com/df11-convert/df11-convert/internal/model"
+	"github.com/df11-convert/df11-convert/internal/names"
+	"github.com/df11-convert/df11-convert/internal/plan"
+	"github.com/df11-convert/df11-convert/internal/spans"
+)
+
+// A listing is what a folder or a commit holds.
+type listing struct {
+	where    string                // for errors
+	versions map[string]string     // by path. Two versions differ if the contents do
+	onHub    map[string]names.File // the files as a Hub lists them; nil for a folder
+	contents contents
+}
+
+// contents are what the files of a listing hold.
+type contents interface {
+	// version returns the version of a file that a claim lists; "" if it isn't there.
+	version(name string) (string, error)
+	size(name string) int64 // less than 1 if it isn't known
+	// read returns a file of at most limit bytes.
+	read(ctx context.Context, name string, limit int64) ([]byte, error)
+	// file returns a file with its SHA-256. In a folder, that is a hash of the kind that like is, if
+	// it isn't "".
+	file(ctx context.Context, name, like string) (names.File, error)
+	// open opens outputs that a claim lists. It keeps at most pieces bytes of a repo's in memory.
+	open(ctx context.Context, outputs []ledger.Output, pieces int64) (*model.DF11, error)
+}
+
+// A place is what the rule depends on besides the conversion.
+type place struct {
+	journal string // path of the run's own journal
+	work    bool   // it's a work folder
+	force   bool
+}
+
+// inspect looks at what has changed in a destination since the last inspection, nil when the run
+// begins. A ConflictError comes with the inspection. If another run has written to the destination
+// since, the error is a TakenError: two runs that begin at the same time both find it free.
+func (c *Conversion) inspect(ctx context.Context, at place, l listing,
+	last *Inspection) (*Inspection, error) {
+	x := &inspector{run: c, at: at, now: l, last: last, begins: last == nil,
+		in: &Inspection{Where: l.where, contents: l.contents, Files: map[string]Found{}, versions: maps.Clone(l.versions),
+			onHub: l.onHub, listed: map[string][]listed{}, claims: map[string]ledger.Claim{}}}
+	if x.begins {
+		x.last = &Inspection{}
+	}
+	for _, step := range []func(context.Context) error{x.readClaims, x.findListed, x.judge} {
+		if err := step(ctx); err != nil {
+			return nil, err
+		}
+	}
+	x.in.Current = x.in.isOf(c.From.Commit) && x.in.Manifest.Plan.Rules >= plan.Rules &&
+		x.in.Intact() && x.in.cardIsCurrent() && !slices.ContainsFunc(x.in.Ours(),
+		func(f names.File) bool { return !c.writes(f.Path) })
+	if x.begins && !at.force && x.in.isNewer() && !x.in.Current {
+		return nil, &NewerError{l.where}
+	}
+	if len(x.conflict.Files)+len(x.conflict.Overwritten)+len(x.conflict.Alike) > 0 {
+		x.conflict.Where, x.conflict.Of = l.where, x.in.stranger
+		return x.in, &x.conflict
+	}
+	return x.in, nil
+}
+
+// An inspector makes an inspection.
+type inspector struct {
+	run      *Conversion
+	at       place
+	now      listing
+	begins   bool
+	last     *Inspection // an empty one when the run begins
+	in       *Inspection
+	conflict ConflictError
+}
+
+// changed reports whether a file is another than at the last inspection.
+func (x *inspector) changed(name string) bool { return x.in.versions[name] != x.last.versions[name] }
+
+// readClaims reads the journals and the manifest that have come, and keeps what the others said.
+func (x *inspector) readClaims(ctx context.Context) error {
+	maps.Copy(x.in.listed, x.last.listed)
+	maps.Copy(x.in.claims, x.last.claims)
+	maps.DeleteFunc(x.in.claims, func(name string, _ ledger.Claim) bool { return x.changed(name) })
+	x.in.stranger, x.in.card = x.last.stranger, x.last.card
+	if x.in.versions[names.Manifest] != "" {
+		x.in.Manifest = x.last.Manifest
+		x.in.Made = x.last.Made && !x.changed(names.Manifest)
+	}
+	// together they take no more memory than the largest manifest
+	left, nRead := metadata.MaxManifestBytes(x.run.Memory), 0
+	for _, name := range slices.Sorted(maps.Keys(x.in.versions)) {
+		if name != names.Manifest && !IsJournal(name) || !x.changed(name) {
+			continue
+		}
+		size := x.now.contents.size(name)
+		if nRead++; size > left || nRead > 1+spans.MaxParts {
+			return fmt.Errorf("%s: %w", x.now.where, &model.MemoryError{File: name, Size: size, Most: left})
+		}
+		b, err := x.now.contents.read(ctx, name, left)
+		if left -= int64(len(b)); err == nil {
+			err = x.readClaim(ctx, name, b)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// readClaim reads a journal or a manifest, and decides whether it counts. A broken one says nothing,
+// but one that the memory budget is too small for may say something.
+func (x *inspector) readClaim(ctx context.Context, name string, b []byte) error {
+	var claim ledger.Claim
+	if err := metadata.Fits(b, x.run.Memory); err != nil {
+		return fmt.Errorf("%s: %s: %w", x.now.where, name, err)
+	}
+	if IsJournal(name) {
+		claim = ledger.ReadJournal(b)
+	} else if x.in.Manifest, _ = metadata.ParseManifest(b, 0); x.in.Manifest != nil {
+		claim = ledger.OfManifest(x.in.Manifest)
+	}
+	claim, err := x.run.translate(ctx, claim)
+	if err != nil {
+		return err
+	}
+	by, err := x.run.author(ctx, claim, x.now.contents)
+	if err != nil {
+		return err
+	}
+	switch {
+	case by == unknown || x.at.work && claim.Keeps:
+		return nil
+	case by != same && !x.begins:
+		return x.taken(by, claim)
+	case by == stranger:
+		x.in.stranger = claim.Result.Unlike(x.run.identity)
+		return nil
+	}
+	x.in.Files[name] = Found{names.File{Path: name, Size: int64(len(b)), SHA256: sumOf(b)}, Ours}
+	x.list(claim)
+	if name == names.Manifest {
+		x.in.Made = by == same
+		for _, f := range x.in.Manifest.Outputs {
+			if f.Blob != "" && !f.Kept {
+				x.in.listed[f.Path] = append(slices.Clip(x.in.listed[f.Path]), listed{f.File(), f.Blob})
+			}
+		}
+	}
+	// the digests of a local source's outputs cover only samples, which are compared with nothing
+	if by >= equal || !x.run.From.Local {
+		x.in.claims[name] = claim
+	}
+	return nil
+}
+
+// list adds the files that a claim lists.
+func (x *inspector) list(claim ledger.Claim) {
+	files := claim.Others
+	for _, o := range claim.Outputs {
+		files = append(slices.Clip(files), o.File(), o.There())
+	}
+	for _, f := range files {
+		x.in.listed[f.Path] = append(slices.Clip(x.in.listed[f.Path]), listed{File: f})
+	}
+}
+
+// taken says that a run of another plan has written a claim since this run looked last.
+func (x *inspector) taken(by author, claim ledger.Claim) error {
+	if by == stranger {
+		return &TakenError{x.now.where, claim.Result.Unlike(x.run.identity)}
+	}
+	return &TakenError{x.now.where, claim.Result.Source + " at another commit or with other flags"}
+}
+
+// findListed adds the files that claims list to the versions.
+func (x *inspector) findListed(context.Context) error {
+	for name := range x.in.listed {
+		version, err := x.now.contents.version(name)
+		if err != nil {
+			return err
+		}
+		if version != "" {
+			x.in.versions[name] = version
+		}
+	}
+	return nil
+}
+
+// judge finds out whose each file is, and which of those that changed may not stay as they are.
+func (x *inspector) judge(ctx context.Context) error {
+	for _, name := range slices.Sorted(maps.Keys(x.in.versions)) {
+		found, err := x.standing(ctx, name)
+		if err != nil {
+			return fmt.Errorf("%s: %w", x.now.where, err)
+		}
+		x.in.Files[name] = found
+		switch {
+		case !x.changed(name):
+		case found.Standing == InTheWay:
+			x.conflict.Overwritten = append(x.conflict.Overwritten, name)
+		case found.Standing == Alike:
+			x.conflict.Alike = append(x.conflict.Alike, name)
+		case found.Standing == ReadAlong:
+			x.conflict.Files = append(x.conflict.Files, name)
+		}
+	}
+	return nil
+}
+
+// IsJournal reports whether a file is the journal of a conversion that hasn't finished its
+// destination.
+func IsJournal(name string) bool {
+	dir := path.Dir(name)
+	return (dir == names.JournalDir || dir == names.StateDir) && path.Ext(name) == ".json"
+}
+
+// journalName is the name of a part's journal in its folder.
+func journalName(part string) string { return part + ".json" }

@@ -1,0 +1,121 @@
+package publish
+
+import (
+	"context"
+	"slices"
+
+	"github.com/df11-convert/df11-convert/internal/names"
+)
+
+// A Standing says whose a file is, and with that, what a run does with it:
+//
+//	Ours       replaced, or deleted if the result has no file of that path
+//	Shared     the part of a card that's ours is replaced, the rest stays
+//	Equal      stays, and isn't ours: the manifest says that it was there before
+//	InTheWay   refuses the run; with Force, Given if it's there when the run begins
+//	ReadAlong  refuses the run; with Force, Allowed if it's there when the run begins
+//	Alike      refuses the run; with Force, Allowed if it's there when the run begins
+//	Given      replaced, because Force named it; never deleted
+//	Allowed    stays, and the run says that the result doesn't load until it's gone
+//	LeftAlone  stays
+//	Written    replaced: this run has written it since it looked last
+type Standing int
+
+// The standings. [inspector.standing] decides.
+const (
+	Written Standing = iota
+	Ours
+	Shared
+	Equal
+	InTheWay
+	ReadAlong
+	Alike
+	Given
+	Allowed
+	LeftAlone
+)
+
+// standing decides whose a file is. A file that hasn't changed since the last inspection keeps its
+// standing. The rule for any other is this table; the first line that holds decides:
+//
+//	a claim that counts lists it, with this content        Ours
+//	it has the content that the result's file will have     Equal
+//	it's a card with our part in it                         Shared, or Given
+//	it's another card                                       LeftAlone, or Given
+//	it has the path of a file of the result or of the run   InTheWay, or Given
+//	some systems can't tell its name from such a file's     Alike, or Allowed
+//	a loader would read it as weights of the result         ReadAlong, or Allowed
+//	else                                                    LeftAlone
+//
+// In a work folder, only its journal says whose a file is, and nothing loads what lies there.
+//
+// Anyone who can write to a destination can forge journals and manifests there. So the rule decides
+// what may be replaced, never what is right.
+func (x *inspector) standing(ctx context.Context, name string) (Found, error) {
+	if !x.changed(name) {
+		return x.last.Files[name], nil
+	}
+	file, ours, err := x.ours(ctx, name)
+	if err != nil || ours {
+		return Found{file, Ours}, err
+	}
+	equal, err := x.isEqual(ctx, name)
+	s, forced := LeftAlone, LeftAlone
+	switch {
+	case equal:
+		s, forced = Equal, Equal
+	case name == names.Card:
+		forced = Given
+		if x.begins {
+			s, err = x.cardStanding(ctx)
+		}
+	case x.run.writes(name) || name == x.at.journal || x.at.work && inState(name):
+		s, forced = InTheWay, Given
+	case x.at.work:
+	case x.run.alike(name) != "":
+		s, forced = Alike, Allowed
+	case x.run.loads(name):
+		s, forced = ReadAlong, Allowed
+	}
+	if x.begins && x.at.force {
+		s = forced
+	}
+	return Found{names.File{Path: name}, s}, err
+}
+
+// ours reports whether a claim that counts lists a file as it is, by its SHA-256 or by git's hash.
+func (x *inspector) ours(ctx context.Context, name string) (names.File, bool, error) {
+	if f := x.in.Files[name]; f.Standing == Ours { // its claim counts
+		return f.File, true, nil
+	}
+	list, version := x.in.listed[name], x.in.versions[name]
+	if len(list) == 0 {
+		return names.File{}, false, nil
+	}
+	at := slices.IndexFunc(list, func(f listed) bool { return f.blob != "" && f.blob == version })
+	if at >= 0 {
+		return list[at].File, true, nil
+	}
+	file, err := x.now.contents.file(ctx, name, "")
+	return file, err == nil && slices.ContainsFunc(list,
+		func(f listed) bool { return f.SHA256 == file.SHA256 }), err
+}
+
+// isEqual reports whether a file has the content that the result's file will have.
+func (x *inspector) isEqual(ctx context.Context, name string) (bool, error) {
+	pin, written := x.run.files[name]
+	if !written || name == names.Card || x.at.work {
+		return false, nil
+	}
+	if pin == "" && x.run.From.Content != nil {
+		var err error
+		if pin, err = x.run.From.Content(ctx, name); err != nil {
+			return false, err
+		}
+	}
+	if pin == "" || pin == x.in.versions[name] {
+		return pin != "", nil
+	}
+	file, err := x.now.contents.file(ctx, name, pin)
+	return file.SHA256 == pin, err
+}
