@@ -40,7 +40,6 @@ func TestCatalogPlans(t *testing.T) {
 // describeEntry writes the plans of one entry, untied and tied.
 func describeEntry(t *testing.T, b *bytes.Buffer, e *catalog.Entry) {
 	t.Helper()
-	opt := ownOptions(e)
 	variants := []bool{false}
 	if e.Tied != nil && e.Tied.Head != "" {
 		variants = append(variants, true)
@@ -49,29 +48,31 @@ func describeEntry(t *testing.T, b *bytes.Buffer, e *catalog.Entry) {
 		if e.Match.Tied != nil && *e.Match.Tied != tied {
 			continue
 		}
-		describePlan(t, b, e, fmt.Sprintf("tied=%v", tied), synth(t, e, tied), opt)
+		describePlan(t, b, e, tied)
 	}
 }
 
 // describePlan plans one source and writes the plan in a form that is easy to review.
-func describePlan(t *testing.T, b *bytes.Buffer, e *catalog.Entry, variant string, src Source, opt Options) {
+func describePlan(t *testing.T, b *bytes.Buffer, e *catalog.Entry, tied bool) {
 	t.Helper()
-	fmt.Fprintf(b, "== %s %s\n", e.ID, variant)
-	p, err := New(t.Context(), src, opt)
+	fmt.Fprintf(b, "== %s tied=%v\n", e.ID, tied)
+	made, opt := planEntry(t, e, tied), ownOptions(e)
 	var refused *RefusedError
 	switch {
-	case errors.As(err, &refused) && e.Refuse != nil:
+	case errors.As(made.err, &refused) && e.Refuse != nil:
 		fmt.Fprintf(b, "refused: %s\n\n", refused.Detail)
 		return
-	case err != nil:
-		t.Errorf("%s: %v", e.ID, err)
+	case made.err != nil:
+		t.Errorf("%s: %v", e.ID, made.err)
 		return
-	case p.Entry != e.ID:
+	}
+	p := *made.plan
+	if p.Entry != e.ID {
 		t.Errorf("%s: the plan uses entry %q", e.ID, p.Entry)
 	}
-	checkWhole(t, p)
-	p.Readers = mustPlan(t, loadable(t, src, opt), opt).Readers // of tensors that the class has
-	writePlan(b, p)
+	checkWhole(t, &p)
+	p.Readers = mustPlan(t, loadable(t, made.src, &p), opt).Readers // of tensors that the class has
+	writePlan(b, &p)
 }
 
 // writePlan writes what a reviewer wants to see of a plan. A unit whose attributes equal those of
@@ -296,8 +297,9 @@ func TestNamesOf(t *testing.T) {
 			if e.Match.Tied != nil && *e.Match.Tied != tied {
 				continue
 			}
-			src := synth(t, e, tied)
-			first := mustPlan(t, src, Options{Like: e.ID})
+			made := planEntry(t, e, tied)
+			world.Must(t, made.err)
+			src, first := made.src, made.plan
 			again, err := New(t.Context(), src, Options{PatternDict: first.PatternDict, Like: e.ID, Layout: first.Layout})
 			if err != nil {
 				t.Errorf("%s, tied %v: %v", e.ID, tied, err)

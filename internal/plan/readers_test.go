@@ -135,7 +135,8 @@ func TestYesIsWhatWasTried(t *testing.T) {
 			for _, modelType := range append(e.Match.ModelType, "")[:max(1, len(e.Match.ModelType))] {
 				one := *e
 				one.Match.Architectures, one.Match.ModelType = []string{class}, []string{modelType}
-				p := mustPlan(t, loadable(t, synth(t, &one, mustBeTied(e)), Options{}), Options{})
+				src := synth(t, &one, mustBeTied(e))
+				p := mustPlan(t, loadable(t, src, mustPlan(t, src, Options{})), Options{})
 				key := class + " " + modelType
 				switch got := p.Readers[0]; {
 				case (got.Loads == Loads) != equal[key]:
@@ -151,8 +152,8 @@ func TestYesIsWhatWasTried(t *testing.T) {
 	}
 }
 
-// loadable returns a source without the plain tensors that its class doesn't load.
-func loadable(t *testing.T, src Source, opt Options) Source {
+// loadable returns a source without the plain tensors of its plan that its class doesn't load.
+func loadable(t *testing.T, src Source, p *Plan) Source {
 	t.Helper()
 	if src.Config == nil {
 		return src
@@ -162,7 +163,7 @@ func loadable(t *testing.T, src Source, opt Options) Source {
 		t.Fatal(err)
 	}
 	drop := map[string]bool{}
-	for _, x := range mustPlan(t, src, opt).plainTensors() {
+	for _, x := range p.plainTensors() {
 		drop[x.Source] = !slices.ContainsFunc(catalog.AllTried(), func(row catalog.Tried) bool {
 			return row.Class == cfg.Class() && row.Loads(x.Name, cfg)
 		})
@@ -176,7 +177,8 @@ func loadable(t *testing.T, src Source, opt Options) Source {
 // TestLoadsSaysWhatWasTried checks that "yes" is said only of a model that the tried class takes as
 // it is, and that anything else has its reason.
 func TestLoadsSaysWhatWasTried(t *testing.T) {
-	base := loadable(t, synth(t, catalog.Find("llama-untied-escaped"), false), Options{})
+	made := planEntry(t, catalog.Find("llama-untied-escaped"), false)
+	base := loadable(t, made.src, made.plan)
 	with := func(name string, shape ...int64) func(*Source) {
 		return func(s *Source) {
 			h := *s.Weights[0].Header
@@ -294,7 +296,8 @@ func TestVersions(t *testing.T) {
 		{"internlm2", "5.2.0", "untested", ">=5"},
 	} {
 		e := catalog.Find(c.entry)
-		src := loadable(t, synth(t, e, mustBeTied(e)), Options{})
+		made := planEntry(t, e, mustBeTied(e))
+		src := loadable(t, made.src, made.plan)
 		src.Config = append(fmt.Appendf(nil, `{"transformers_version": %q, `, c.savedBy), src.Config[1:]...)
 		p := mustPlan(t, src, Options{})
 		if got := p.Readers[0]; string(got.Loads) != c.verdict || p.Loader.Transformers != c.versions {
@@ -341,7 +344,8 @@ func TestExpertsDecide(t *testing.T) {
 // they get it if the stated class has it, and lose it if the class is the base model. Heads, and
 // names that fit a given dict, stay.
 func TestBasePrefix(t *testing.T) {
-	full := loadable(t, synth(t, catalog.Find("llama-untied-escaped"), true), Options{})
+	made := planEntry(t, catalog.Find("llama-untied-escaped"), true)
+	full := loadable(t, made.src, made.plan)
 	strip := func(class, from, to string) Source {
 		src := full
 		src.Config = fmt.Appendf(nil, `{"model_type": "llama", "architectures": [%q], "tie_word_embeddings": true, "num_hidden_layers": 3}`, class)

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/df11-convert/df11-convert/internal/catalog"
@@ -129,6 +130,29 @@ func synth(t *testing.T, e *catalog.Entry, tied bool) Source {
 	m.add("rotary.inv_freq", safetensors.F32, 8)
 	m.hubNames(e.Renames())
 	return synthSource(e, m, tied)
+}
+
+// A catalogPlan is the plan that New makes of an entry's own source.
+type catalogPlan struct {
+	src  Source
+	plan *Plan
+	err  error
+}
+
+// catalogPlans has the plans that planEntry made, by entry and by whether embeddings are tied.
+var catalogPlans sync.Map
+
+// planEntry plans the source of an entry, once for all tests, which must not change it.
+func planEntry(t *testing.T, e *catalog.Entry, tied bool) catalogPlan {
+	t.Helper()
+	key := fmt.Sprint(e.ID, tied)
+	made, ok := catalogPlans.Load(key)
+	if !ok {
+		src := synth(t, e, tied)
+		p, err := New(t.Context(), src, ownOptions(e))
+		made, _ = catalogPlans.LoadOrStore(key, catalogPlan{src, p, err})
+	}
+	return made.(catalogPlan)
 }
 
 // ownOptions are the options with which New chooses the entry for its source.
