@@ -153,16 +153,17 @@ func (s *source) describe(ctx context.Context, m *Model, opt plan.Options) error
 			return err
 		}
 	}
-	if err = survey.FindWeights(m.Listing.Config); err != nil {
+	set, err := survey.FindWeights(m.Listing.Config)
+	if err != nil {
 		return err
 	}
-	if m.Listing.Index, err = s.readIf(ctx, survey.Index, MaxIndexBytes); err != nil {
+	if m.Listing.Index, err = s.readIf(ctx, set.Index, MaxIndexBytes); err != nil {
 		return err
 	}
 	if m.card, err = s.card(ctx); err != nil {
 		return err
 	}
-	weights, err := survey.WeightFiles(m.Listing.Index)
+	weights, err := set.Files(m.Listing.Index)
 	if err != nil {
 		return err
 	}

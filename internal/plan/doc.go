@@ -6,8 +6,8 @@
 // A caller takes four steps:
 //
 //	survey, err := plan.Look(files, opt)          // which small files to read
-//	err = survey.FindWeights(config)              // which index to read
-//	weights, err := survey.WeightFiles(index)     // which headers to read
+//	set, err := survey.FindWeights(config)        // which index to read
+//	weights, err := set.Files(index)              // which headers to read
 //	p, err := plan.New(ctx, plan.Source{…}, opt)  // the plan
 //
 // [New] is a row of steps. Each takes what earlier steps have made, changes none of it, and returns

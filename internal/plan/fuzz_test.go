@@ -111,10 +111,11 @@ func planFiles(src Source, opt Options) (*Plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := s.FindWeights(src.Config); err != nil {
+	set, err := s.FindWeights(src.Config)
+	if err != nil {
 		return nil, err
 	}
-	weights, err := s.WeightFiles(src.Index)
+	weights, err := set.Files(src.Index)
 	if err != nil {
 		return nil, err
 	}

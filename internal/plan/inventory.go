@@ -32,7 +32,7 @@ func takeInventory(ctx context.Context, r *reading, notes *Notes) (*inventory, e
 	if err != nil {
 		return nil, err
 	}
-	if r.survey.byIndex {
+	if r.weightMap != nil {
 		if err := checkIndex(r, inv, notes); err != nil {
 			return nil, err
 		}
@@ -145,21 +145,17 @@ func (inv *inventory) experts(module, attr string) []int {
 // checkIndex refuses an index that names a tensor of another file. It warns of names that no file
 // holds, because libraries read the files that an index names, not its list of tensors.
 func checkIndex(r *reading, inv *inventory, notes *Notes) error {
-	m, err := r.survey.weightMap(r.source.Index)
-	if err != nil {
-		return err
-	}
 	var nowhere []string
-	for _, name := range slices.Sorted(maps.Keys(m)) {
+	for _, name := range slices.Sorted(maps.Keys(r.weightMap)) {
 		if t, ok := inv.get(name); !ok {
 			nowhere = append(nowhere, name)
-		} else if r.source.Weights[t.File].Path != m[name] {
+		} else if r.source.Weights[t.File].Path != r.weightMap[name] {
 			return refuse(hint.IndexStale,
-				"%s lists %s, which its file doesn't hold", r.survey.Index, name)
+				"%s lists %s, which its file doesn't hold", r.index, name)
 		}
 	}
 	if len(nowhere) > 0 {
-		notes.warn("%s lists %s that no file holds: %s", r.survey.Index, count(len(nowhere), "tensor"),
+		notes.warn("%s lists %s that no file holds: %s", r.index, count(len(nowhere), "tensor"),
 			human.List(nowhere))
 	}
 	return nil

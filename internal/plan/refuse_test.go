@@ -302,7 +302,7 @@ func TestWeightSets(t *testing.T) {
 func look(files []File, opt Options) (*Survey, error) {
 	s, err := Look(files, opt)
 	if err == nil {
-		err = s.FindWeights([]byte("{}"))
+		_, err = s.FindWeights([]byte("{}"))
 	}
 	return s, err
 }
@@ -347,11 +347,12 @@ func TestWeightsAreThoseOfTheReader(t *testing.T) {
 		}
 		s, err := Look(files, Options{WeightFile: c.file})
 		var got []File
+		var set *WeightSet
 		if err == nil {
-			err = s.FindWeights([]byte(cmp.Or(c.config, "{}")))
+			set, err = s.FindWeights([]byte(cmp.Or(c.config, "{}")))
 		}
 		if err == nil {
-			got, err = s.WeightFiles([]byte(c.index))
+			got, err = set.Files([]byte(c.index))
 		}
 		if r, ok := errors.AsType[*RefusedError](err); ok != strings.Contains(c.want, " ") && err != nil || ok && !strings.Contains(r.Detail, c.want) ||
 			ok && !strings.Contains(r.Hint.String(), "--file") {
@@ -366,7 +367,7 @@ func TestWeightsAreThoseOfTheReader(t *testing.T) {
 func TestFirstFormat(t *testing.T) {
 	s, err := Look([]File{{Path: "config.json"}, {Path: "layer_0.pkl"}}, Options{})
 	if err == nil {
-		err = s.FindWeights([]byte(`{"dfloat11_version": "0.1.0"}`))
+		_, err = s.FindWeights([]byte(`{"dfloat11_version": "0.1.0"}`))
 	}
 	if err == nil || !strings.Contains(err.Error(), "format 0.1.0") {
 		t.Error(err)

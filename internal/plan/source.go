@@ -26,9 +26,9 @@ type Source struct {
 	// offline, from a cache with holes.
 	Absent []string
 	Dir    string // Survey.Dir
-	// the headers of the files that Survey.WeightFiles returned, in that order
+	// the headers of the files that WeightSet.Files returned, in that order
 	Weights    []WeightFile
-	Index      []byte // the file Survey.Index; nil if that is ""
+	Index      []byte // the file WeightSet.Index; nil if that is ""
 	Config     []byte // the file Survey.Config; nil if that is ""
 	ModelIndex []byte // the file Survey.ModelIndex; nil if that is ""
 	RootConfig []byte // the file Survey.RootConfig; nil if that is ""
@@ -106,8 +106,11 @@ type reading struct {
 	source Source
 	opt    Options
 	survey *Survey
-	cfg    *catalog.Config
-	facts  catalog.Facts // of the stated class
+	index  string // path of the index; "" if there is none
+	// the path of each tensor's file by the index, if that names the weight files; else nil
+	weightMap map[string]string
+	cfg       *catalog.Config
+	facts     catalog.Facts // of the stated class
 	// facts of the class that an auto class builds instead; nil if it's the stated one
 	built *catalog.Facts
 }
@@ -120,10 +123,11 @@ func read(src Source, opt Options) (*reading, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := survey.FindWeights(src.Config); err != nil {
+	set, err := survey.FindWeights(src.Config)
+	if err != nil {
 		return nil, err
 	}
-	want, err := survey.WeightFiles(src.Index)
+	want, weightMap, err := set.resolve(src.Index)
 	if err != nil {
 		return nil, err
 	}
@@ -143,7 +147,7 @@ func read(src Source, opt Options) (*reading, error) {
 		return nil, err
 	}
 	src.Dir = survey.Dir
-	r := &reading{src, opt, survey, cfg, cfg.Facts(), cfg.Built()}
+	r := &reading{src, opt, survey, set.Index, weightMap, cfg, cfg.Facts(), cfg.Built()}
 	return r, refuseForeign(cfg, root, src.isPlain())
 }
 

@@ -1,0 +1,64 @@
+package plan
+
+import (
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/df11-convert/df11-convert/internal/hint"
+	"github.com/df11-convert/df11-convert/internal/names"
+	"github.com/df11-convert/df11-convert/internal/reader"
+)
+
+func isGGUF(name string) bool { return strings.EqualFold(path.Ext(name), ".gguf") }
+
+// refuseFile refuses a file whose name shows that it can't be a source.
+func refuseFile(name string) error {
+	switch {
+	case isGGUF(name):
+		return refuse(hint.GGUF, "%s holds GGUF weights, not BF16 safetensors", name)
+	case reader.IsPickle(name):
+		return refuse(hint.Pickle,
+			"%s is a pickle checkpoint: it can run code, so df11-convert never loads it", name)
+	default:
+		return refuse(hint.NoWeights, "%s is neither a folder nor a .safetensors file", name)
+	}
+}
+
+// refuseNoWeights says which kind of weights the source holds instead.
+func (s *Survey) refuseNoWeights() error {
+	isOther := func(p string) bool { return isGGUF(p) || reader.IsPickle(p) }
+	other := s.find(isOther)
+	switch {
+	case s.has(names.Manifest) != "":
+		return refuseDF11("the source is a DF11 model already (it has a df11-manifest.json)")
+	case s.isAdapter():
+		return refuse(hint.Adapter, "the source is a LoRA adapter, not a model")
+	case s.has(path.Join(s.Dir, names.Remainder+".safetensors")) != "":
+		return refuseDF11("the source holds a remainder.safetensors, as DF11 models do, and no weights of an original")
+	case s.find(reader.IsSafetensors) != "":
+		return refuse(hint.UnusualName, "the source has neither %s.safetensors nor its index",
+			path.Join(s.Dir, s.Layout.Stem()))
+	case other != "":
+		return refuseFile(other)
+	default:
+		return refuse(hint.NoWeights,
+			"the source holds no safetensors weights")
+	}
+}
+
+func (s *Survey) isAdapter() bool {
+	return slices.ContainsFunc(s.files, func(f File) bool {
+		return reader.IsAdapter(f.Path) && path.Dir(f.Path) == path.Clean(s.Dir)
+	})
+}
+
+// find returns the first file in the folder of the weights that is of a kind, or "".
+func (s *Survey) find(isKind func(path string) bool) string {
+	for _, f := range s.files {
+		if isKind(f.Path) && (s.Dir == "" || strings.HasPrefix(f.Path, s.Dir+"/")) {
+			return f.Path
+		}
+	}
+	return ""
+}
