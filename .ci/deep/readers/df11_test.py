@@ -11,12 +11,14 @@ import logging
 import os
 import pathlib
 import pickle
+import random
 import shutil
 import subprocess
 import sys
 import tempfile
 import threading
 import unittest
+import unittest.mock
 
 os.environ |= {"HF_HUB_OFFLINE": "1", "TOKENIZERS_PARALLELISM": "false"}
 
@@ -26,6 +28,8 @@ from safetensors.torch import load_file, save_file
 
 import df11
 import tiny
+from df11.files import ARRAYS
+from df11.kernel import Launch
 
 PROGRAM, SCRATCH = sys.argv[1:3]
 BASE = pathlib.Path(SCRATCH) / f"df11-test-{transformers.__version__[0]}"
@@ -50,8 +54,8 @@ def logits(model):
         return model(input_ids=IDS).logits
 
 
-class Forged(unittest.TestCase):
-    """A result with one thing wrong is a DF11Error that names it."""
+class Folder(unittest.TestCase):
+    """A copy of the result, to change."""
 
     def setUp(self):
         self.folder = pathlib.Path(tempfile.mkdtemp(dir=SCRATCH)) / "forged-DF11"
@@ -70,6 +74,10 @@ class Forged(unittest.TestCase):
         config = json.loads(path.read_text())
         change(config)
         path.write_text(json.dumps(config))
+
+
+class Forged(Folder):
+    """A result with one thing wrong is a DF11Error that names it."""
 
     def stops(self, *words):
         for decode in (False, True):
@@ -267,6 +275,73 @@ class Forged(unittest.TestCase):
     def test_no_folder(self):
         with self.assertRaisesRegex(df11.DF11Error, "no such folder"):
             df11.load(str(self.folder) + "-2/x/y")
+
+
+class Damaged(Folder):
+    """Whatever the files hold, loading ends with a DF11Error or a launch that stays within its buffers."""
+
+    N = int(os.environ.get("DF11_TEST_FUZZ", 60))
+
+    def damage(self, rng):
+        """Changes a file of a unit at random: bytes of the header, or an array's bytes, size, or type."""
+        file = self.folder / rng.choice(["lm_head.safetensors", LAYER])
+        if rng.random() < 0.3:
+            data = bytearray(file.read_bytes())
+            for _ in range(rng.choice([1, 1, 4])):
+                data[rng.randrange(rng.choice([8, 1500]))] ^= 1 << rng.randrange(8)
+            return file.write_bytes(data)
+        tensors = load_file(file)
+        name = rng.choice([n for n in sorted(tensors) if n.rpartition(".")[2] in ARRAYS])
+        a = tensors[name]
+        flat = a.contiguous().view(-1).view(torch.uint8).clone()
+        for _ in range(rng.choice([1, 3, 30])):
+            if len(flat):
+                at = rng.randrange(len(flat))
+                flat[at : at + rng.choice([1, 1, 40])] = rng.choice([0, 255, rng.randrange(256)])
+        change = rng.random()
+        if change < 0.2:
+            flat = flat[: rng.randrange(len(flat) + 1) // 8 * 8]
+        elif change < 0.3:
+            flat = torch.cat([flat, flat[: rng.randrange(len(flat) + 1) // 8 * 8]])
+        shaped = flat.view(torch.int64) if a.dtype == torch.int64 and len(flat) % 8 == 0 else flat
+        tensors[name] = shaped.view(a.shape) if shaped.numel() == a.numel() else shaped.view(-1, 256) if a.dim() == 2 and len(flat) % 256 == 0 else shaped
+        save_file({n: t.contiguous() for n, t in tensors.items()}, file)
+
+    def fits(self, device, packed, layout, widest, out):
+        """Wants of a launch what the kernel relies on."""
+        start, n = packed.data_ptr(), layout.n_chunks
+        places = [layout.luts, layout.stream, layout.gaps, layout.positions, layout.sign_mantissa, layout.size]
+        room = [b - a for a, b in zip(places, places[1:])]
+        need = [256 * layout.n_luts, layout.n_stream + 4, 320 * n + 16, 4 * n + 4, layout.n_weights]
+        self.assertTrue(all(r >= k for r, k in zip(room, need)), (room, need))
+        self.assertGreaterEqual(packed.numel(), layout.size)
+        self.assertEqual(n, -(-layout.n_stream // 4096))
+        self.assertTrue(2 <= layout.n_luts <= 18)
+        self.assertGreaterEqual(out.numel(), layout.n_weights)
+        positions = packed[layout.positions :][: 4 * n + 4].view(torch.int32).tolist()
+        self.assertEqual((positions[0], positions[-1]), (0, layout.n_weights))
+        self.assertTrue(all(0 <= b - a <= widest for a, b in zip(positions, positions[1:])))
+        launch = Launch(device, packed, layout, widest, out)
+        self.assertTrue(4640 + widest <= launch.shared <= 49152)
+        self.launches += 1
+        return launch
+
+    def test_random(self):
+        self.launches, refused = 0, 0
+        for seed in range(self.N):
+            self.tearDown()
+            self.setUp()
+            self.damage(random.Random(seed))
+            for decode in (False, True):
+                with unittest.mock.patch("df11.kernel.Launch", self.fits):
+                    try:
+                        df11.load(str(self.folder), decode=decode)
+                    except df11.DF11Error:
+                        refused += 1
+                    except Exception as e:
+                        raise AssertionError(f"seed {seed}, decode={decode}") from e
+        self.assertGreater(refused, self.N / 3)
+        self.assertGreater(self.launches, self.N / 3)
 
 
 class Hub(http.server.BaseHTTPRequestHandler):
