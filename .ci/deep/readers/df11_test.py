@@ -475,6 +475,7 @@ class Whole(unittest.TestCase):
             if run_before:
                 logits(self.model)
             for copied in (copy.deepcopy(self.model), pickle.loads(pickle.dumps(self.model)), self.saved()):
+                self.assertEqual(copied.lm_head.weight.dtype, torch.bfloat16)
                 self.assertTrue(torch.equal(logits(copied), self.out))
                 group = next(iter(copied.lm_head._forward_pre_hooks.values()))
                 self.assertIs(group.module, copied.lm_head)
@@ -487,8 +488,11 @@ class Whole(unittest.TestCase):
 
     def test_to(self):
         self.assertTrue(torch.equal(logits(self.model.to("cpu")), self.out))
-        with self.assertRaisesRegex(df11.DF11Error, "torch.float16"):
-            logits(self.model.half())
+        for dtype in (torch.float16, torch.float32):
+            with self.assertRaisesRegex(df11.DF11Error, str(dtype)):
+                logits(copy.deepcopy(self.model).to(dtype))
+        # Like any model, also in what it computes with buffers that were F32.
+        self.assertTrue(torch.equal(logits(self.model.bfloat16()), logits(copy.deepcopy(self.want).bfloat16())))
 
     def test_moved_bytes(self):
         logits(self.model)
@@ -509,11 +513,8 @@ class Whole(unittest.TestCase):
     def test_writes_stop(self):
         with self.assertRaisesRegex(df11.DF11Error, "can't be changed"):
             self.model.lm_head.weight.data = torch.zeros(1)
-        logits(self.model)
-        with torch.no_grad():
-            self.model.lm_head.weight.add_(1)
         with self.assertRaisesRegex(df11.DF11Error, "can't be changed"):
-            logits(self.model)
+            self.during_a_call(lambda weight: weight.add_(1))
 
     def test_data_is_decoded(self):
         w = self.want.model.layers[0].mlp.up_proj.weight
@@ -522,13 +523,50 @@ class Whole(unittest.TestCase):
         self.assertTrue(torch.equal(self.model.model.layers[0].mlp.up_proj.weight.data, w))
 
     def test_a_weight_hides_nothing_of_a_tensor(self):
-        logits(self.model)
-        weight = self.model.lm_head.weight
+        weight = self.during_a_call(lambda weight: weight)
         self.assertEqual([n for n in vars(weight) if hasattr(torch.Tensor, n)], [])
         self.assertEqual(weight.view(-1).shape, (weight.numel(),))
 
+    def during_a_call(self, do):
+        """Does something with a weight while its module runs."""
+        done = []
+        linear = self.model.model.layers[0].mlp.up_proj
+        handle = linear.register_forward_hook(lambda module, *_: done.append(do(module.weight)))
+        logits(self.model)
+        handle.remove()
+        return done[0]
+
+    def test_use_after_a_call_stops(self):
+        logits(self.model)  # by now, the buffer holds another module's weights
+        weight = self.model.model.layers[0].mlp.up_proj.weight
+        self.assertEqual((weight.dtype, weight.shape), (torch.bfloat16, self.want.model.layers[0].mlp.up_proj.weight.shape))
+        with self.assertRaisesRegex(df11.DF11Error, "layers.0.mlp.up_proj.weight is used while its module doesn't run"):
+            weight.norm()
+        norm = self.during_a_call(lambda weight: weight.norm())
+        self.assertEqual(norm, self.want.model.layers[0].mlp.up_proj.weight.norm())
+
+    def test_load_state_dict_stops(self):
+        with self.assertRaisesRegex(df11.DF11Error, "0.*_proj.weight: .*can't be changed"):
+            self.model.model.layers.load_state_dict(self.want.model.layers.state_dict())
+        self.model.load_state_dict({"model.norm.weight": self.want.model.norm.weight}, strict=False)
+        model = df11.load(str(RESULT), decode=True)
+        model.load_state_dict(self.want.state_dict())
+        self.assertTrue(torch.equal(logits(model), self.out))
+
+    def test_generate(self):
+        for options in ({}, {"num_beams": 3}, {"prompt_lookup_num_tokens": 3}, {"assistant_model": df11.load(str(RESULT))}):
+            got, want = (m.generate(IDS, max_new_tokens=12, do_sample=False, **options) for m in (self.model, self.want))
+            self.assertTrue(torch.equal(got, want), options)
+
+    def test_resizing_stops(self):
+        with self.assertRaisesRegex(df11.DF11Error, "can't be changed"):
+            self.model.resize_token_embeddings(600)
+        model = df11.load(str(RESULT), decode=True)
+        model.resize_token_embeddings(600)
+        self.assertEqual(logits(model).shape[-1], 600)
+
     def test_use_without_call_stops(self):
-        with self.assertRaisesRegex(df11.DF11Error, "used before its module runs"):
+        with self.assertRaisesRegex(df11.DF11Error, "used while its module doesn't run"):
             torch.nn.functional.linear(torch.ones(1, 64, dtype=torch.bfloat16), self.model.lm_head.weight)
         with self.assertRaisesRegex(df11.DF11Error, "runs outside its module"):
             self.model.model.layers[0].mlp.up_proj(torch.ones(1, 64, dtype=torch.bfloat16))

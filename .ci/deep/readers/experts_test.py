@@ -219,7 +219,7 @@ class Picked:
             group(group.module, (), {})
         else:
             self.model = df11.load(str(self.result))
-        with self.assertRaisesRegex(df11.DF11Error, "used before its module runs"):
+        with self.assertRaisesRegex(df11.DF11Error, "used while its module doesn't run"):
             torch.nn.functional.linear(torch.ones(1, 64).bfloat16(), experts_of(self.model)[0].gate_up_proj[0])
 
     def test_generate(self):

@@ -55,14 +55,14 @@ class Weight(nn.Parameter):
         raise DF11Error(CONSTANT)
 
     def __deepcopy__(self, memo):
-        return None  # the copied group binds its own
+        return empty_weight(self.device)  # the copied group binds its own
 
     def __reduce_ex__(self, protocol):
-        return nothing, ()
+        return empty_weight, (self.device,)
 
 
 class Sealed(Weight):
-    """A weight whose module hasn't run yet. So a module that uses another's weight without calling it is found."""
+    """A weight whose module doesn't run. So whoever uses it finds out that it has no values."""
 
     LOOKS = {"__get__", "size", "stride", "dim", "numel", "detach", "data_ptr", "is_floating_point", "element_size", "__repr__"}
 
@@ -71,7 +71,7 @@ class Sealed(Weight):
         if getattr(func, "__name__", "") not in cls.LOOKS:
             w = next((a for a in args if isinstance(a, Sealed)), None)
             name = f"{w.df11_group.path}.{w.df11_view.key}" if w is not None else "a weight"
-            raise DF11Error(f"{name} is used before its module runs, so it isn't decoded; its data is; df11.load(..., decode=True)")
+            raise DF11Error(f"{name} is used while its module doesn't run, so it isn't decoded; its data is; df11.load(..., decode=True)")
         with torch._C.DisableTorchFunctionSubclass():
             return func(*args, **(kwargs or {}))
 
@@ -94,8 +94,9 @@ class Inside:
                 del module._forward_pre_hooks[key]
 
 
-def nothing() -> None:
-    """Stands for a Weight in a pickle: the group that comes with it binds its own."""
+def empty_weight(device) -> nn.Parameter:
+    """Stands for a Weight where it isn't bound, such as in a copy: it has the type and the device."""
+    return nn.Parameter(torch.empty(0, dtype=torch.bfloat16, device=device), requires_grad=False)
 
 
 class Scratch:
@@ -180,7 +181,9 @@ class Group:
         for e in self.experts:
             if e.path:
                 self.module.get_submodule(e.path).register_forward_pre_hook(Routed(self, e), with_kwargs=True)
-        self.module.register_state_dict_post_hook(Save(self))
+        saved = Saved(self)
+        self.module.register_state_dict_post_hook(saved)
+        self.module.register_load_state_dict_pre_hook(saved.refuse)
         for path in sorted({view.path for view in self.views} - {""}):
             self.module.get_submodule(path).register_forward_pre_hook(Inside(self, path))
 
@@ -197,7 +200,7 @@ class Group:
     def stand_in(self, device) -> None:
         """Puts empty parameters into the modules' lists, which have the type and the device of the weights."""
         for owner, view in zip(self.owners, self.views):
-            owner._parameters[view.name] = nn.Parameter(torch.empty(0, dtype=torch.bfloat16, device=device), requires_grad=False)
+            owner._parameters[view.name] = empty_weight(device)
 
     def bind(self) -> None:
         """Makes everything ready that calls need, where the bytes are now."""
@@ -228,7 +231,7 @@ class Group:
         self.later = {e.path for e in self.experts} if REST in self.parts else set()
         self.rest = {view.path for view in self.views} - self.later
         self.looks = {kind: [kind.of(self, view, weights) for view in self.views] for kind in (Sealed, Weight)}
-        self.show(Sealed, {view.path for view in self.views})
+        self.show(Sealed, self.rest | self.later)
         self.bound = [p.data_ptr() for p in packed]
 
     def part(self, tables: List[torch.Tensor]) -> Dict[Optional[str], Masked]:
@@ -278,9 +281,12 @@ class Group:
         self.show(Sealed, self.later)
 
     def done(self, module: nn.Module, args, output) -> None:
-        """Is the hook after a call: it checks that no other thread has replaced the weights meanwhile."""
-        if not torch.compiler.is_compiling() and self.scratch.threads[self.device] != threading.get_ident():
+        """Is the hook after a call: it seals the weights, and checks that no other thread has replaced them meanwhile."""
+        if torch.compiler.is_compiling():
+            return
+        if self.scratch.threads[self.device] != threading.get_ident():
             raise DF11Error(f"{self.path} ran while another thread ran the model, and they share a buffer; let threads take turns")
+        self.show(Sealed, self.rest | self.later)
 
     def decode_experts(self, e: experts.Experts, picks: Optional[torch.Tensor]) -> None:
         """Enqueues decoding the experts that were picked, or all weights."""
@@ -327,17 +333,25 @@ def needs_gradients(module: nn.Module, args, kwargs) -> bool:
     return any(t.requires_grad for t in inputs) or any(p.requires_grad for p in module.parameters())
 
 
-class Save:
-    """The hook that puts a group's weights, decoded, into a state dict."""
+class Saved:
+    """The hook that puts a group's weights, decoded, into a state dict; refuse is one that takes none out of it."""
 
     def __init__(self, group: Group):
         self.group = group
 
-    def __call__(self, module: nn.Module, state: dict, prefix: str, _) -> None:
+    def names(self, module: nn.Module, prefix: str) -> List[str]:
+        """Returns the names of the group's weights, in the order of the views."""
         paths = {id(m): path for path, m in module.named_modules()}
-        for owner, view, value in zip(self.group.owners, self.group.views, self.group.values()):
-            path = paths[id(owner)]
-            state[f"{prefix}{path}.{view.name}" if path else prefix + view.name] = value
+        of = [paths[id(owner)] for owner in self.group.owners]
+        return [f"{prefix}{path}.{view.name}" if path else prefix + view.name for path, view in zip(of, self.group.views)]
+
+    def __call__(self, module: nn.Module, state: dict, prefix: str, _) -> None:
+        state.update(zip(self.names(module, prefix), self.group.values()))
+
+    def refuse(self, module: nn.Module, state: dict, prefix: str, *_) -> None:
+        found = [name for name in self.names(module, prefix) if name in state]
+        if found:
+            raise DF11Error(f"{found[0]}: {CONSTANT}")
 
 
 def groups(model: nn.Module, fills: List[Fill], viewable) -> List[Group]:
