@@ -88,9 +88,13 @@ func convertSource(ctx context.Context, source string, opt Options) (*Report, er
 	if err != nil {
 		return nil, err
 	}
-	report.Note, report.Left = src.plan.Stays(), src.plan.Stay
+	report.Note, report.Left = noteOf(src.plan), src.plan.Stay
 	return reportOf(report), nil
 }
+
+// noteOf says what the user should know about a result: that no known loader takes it, and what large
+// share stays BF16.
+func noteOf(p *plan.Plan) string { return strings.Trim(p.NoLoader()+"; "+p.Stays(), "; ") }
 
 // aliasesFirst is the size of a source from which samples of its tied tensors are compared before
 // anything else. A smaller one is converted as soon.

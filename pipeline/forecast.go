@@ -237,9 +237,13 @@ func gain(p *plan.Plan, df11 int64, exact bool) string {
 	if stays := p.Stays(); stays != "" {
 		less += "; " + stays
 	}
-	return fmt.Sprintf("%s%s → %s%s%s (%s)", human.Bytes(bf16), choose(bf16 < p.KeptBytes(), " in BF16", ""),
+	line := fmt.Sprintf("%s%s → %s%s%s (%s)", human.Bytes(bf16), choose(bf16 < p.KeptBytes(), " in BF16", ""),
 		choose(exact, "", "about "), human.Bytes(df11),
 		choose(p.HoldsParameters(), " for "+plan.OwnReader, ""), less)
+	if p.Refused() != nil {
+		line += "; no known loader takes it"
+	}
+	return line
 }
 
 // gain returns what the conversion would gain, in one line. If the result needs df11, it adds what

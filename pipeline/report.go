@@ -15,7 +15,7 @@ type Report struct {
 	Sizes    Sizes    `json:"sizes"`
 	Made     Made     `json:"made"`
 	Verified Verified `json:"verified"`
-	// Note says what large share stays BF16.
+	// Note says that no known loader takes the result, and what large share stays BF16.
 	Note string `json:"note,omitempty"`
 	// Left lists the files of a local source that weren't copied, because no reader of the model
 	// opens them.

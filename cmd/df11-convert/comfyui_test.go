@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -54,20 +55,23 @@ func diffusersModels(t *testing.T) (models []diffusersModel) {
 
 // TestComfyUIPage checks the table of docs/comfyui.md against the command plan. The shapes in
 // testdata/fits/diffusers.json are those of diffusers 0.39's classes, built without weights from the
-// models' published configs; in a name, {0-18} stands for each of these numbers.
+// models' published configs; in a name, {0-18} stands for each of these numbers. Only models that
+// the node loads from a file for ComfyUI stand in the first table; see TestComfyUIFromDiffusers.
 func TestComfyUIPage(t *testing.T) {
 	page := filepath.Join("..", "..", "docs", "comfyui.md")
 	old := string(world.Read(t, page))
-	intro, table, _ := strings.Cut(old, "| model |")
-	_, rest, _ := strings.Cut(table, "\n\n## ")
-	var b strings.Builder
-	b.WriteString(intro + "| model | BF16 | DF11 |")
-	for _, gb := range comfyCards {
-		fmt.Fprintf(&b, " %d GB |", gb)
-	}
-	b.WriteString("\n| --- | ---: | ---: |" + strings.Repeat(" --- |", len(comfyCards)) + "\n")
+	var b [2]strings.Builder // rows for the node, and for diffusers alone
+	isFull := *updateFits || world.Deep()
 	for i, m := range diffusersModels(t) {
-		if !*updateFits && !world.Deep() && i%4 != 1 {
+		at := 1
+		if _, known, _ := catalog.Arrange(m.Class, nil); known {
+			at = 0
+		}
+		tables := comfyTables(t, old)
+		if !strings.Contains(tables[at], "| "+m.Repo+" |") || strings.Contains(tables[1-at], "| "+m.Repo+" |") {
+			t.Errorf("%s belongs into table %d of %s: run this test with -update-fits", m.Repo, at+1, page)
+		}
+		if !isFull && i%4 != 1 {
 			continue
 		}
 		dir := sparseDenoiser(t, m.Class, m.Parameters, m.Tensors)
@@ -97,13 +101,55 @@ func TestComfyUIPage(t *testing.T) {
 			cells = append(cells, cell)
 		}
 		row := fmt.Sprintf("| %s | %s | %s |\n", m.Repo, sizes, strings.Join(cells, " | "))
-		if b.WriteString(row); !*updateFits && !strings.Contains(old, row) {
+		if b[at].WriteString(row); !*updateFits && !strings.Contains(old, row) {
 			t.Errorf("%s lacks %s: run this test with -update-fits", page, row)
 		}
 	}
 	if *updateFits {
-		b.WriteString("\n## " + rest)
-		world.Must(t, os.WriteFile(page, []byte(b.String()), 0o644))
+		tables := comfyTables(t, old)
+		for i := range tables {
+			header := "| model | BF16 | DF11 |"
+			for _, gb := range comfyCards {
+				header += fmt.Sprintf(" %d GB |", gb)
+			}
+			header += "\n| --- | ---: | ---: |" + strings.Repeat(" --- |", len(comfyCards)) + "\n"
+			old = strings.Replace(old, tables[i], header+b[i].String(), 1)
+		}
+		world.Must(t, os.WriteFile(page, []byte(old), 0o644))
+	}
+}
+
+// comfyTables returns the tables of docs/comfyui.md: of models that the node loads, and of others.
+func comfyTables(t *testing.T, page string) (tables [2]string) {
+	t.Helper()
+	parts := strings.Split(page, "\n| model |")
+	if len(parts) != 3 {
+		t.Fatalf("docs/comfyui.md has %d tables of models, want 2", len(parts)-1)
+	}
+	for i, part := range parts[1:] {
+		table, _, _ := strings.Cut(part, "\n\n")
+		tables[i] = "| model |" + table + "\n"
+	}
+	return tables
+}
+
+// TestComfyUIModels checks that README.md promises ComfyUI's users only models that the node loaded.
+func TestComfyUIModels(t *testing.T) {
+	_, line, _ := strings.Cut(string(world.Read(t, "../../README.md")), "**you run ComfyUI**")
+	_, line, _ = strings.Cut(line, " with ")
+	line, _, ok := strings.Cut(line, " ([what fits]")
+	names := regexp.MustCompile(`, or |, `).Split(line, -1)
+	if !ok || len(names) < 2 {
+		t.Fatalf("README.md names %q", names)
+	}
+	plain := strings.NewReplacer("-", "", " ", "", ".", "")
+	for _, name := range names {
+		if !slices.ContainsFunc(catalog.All(), func(e *catalog.Entry) bool {
+			class, result, _ := e.InComfy()
+			return result == "equal" && strings.EqualFold(class, plain.Replace(name))
+		}) {
+			t.Errorf("README.md names %s for ComfyUI, which comfy.txt doesn't have as equal", name)
+		}
 	}
 }
 

@@ -189,6 +189,7 @@ func sources(kind string) map[string][]byte {
 		"flux":     fluxFiles(),
 		"denoiser": denoiserFiles(),
 		"comfy":    {"flux1-dev.safetensors": comfyFlux("")},
+		"nowhere":  {"wan2.2.safetensors": comfyFlux("wan.")},
 		"prefixed": {"flux1-dev.safetensors": comfyFlux("model.diffusion_model.")},
 		"several":  {"all-in-one.safetensors": severalModels()},
 		"experts":  expertFiles(2),

@@ -138,21 +138,7 @@ func (in CardInput) Untested() bool {
 }
 
 // Refused returns the reader that the model is for, if every reader refuses it, and nil otherwise.
-func (in CardInput) Refused() *plan.Reader {
-	refused := in.Readers(plan.Refuses)
-	if len(refused) == 0 || len(refused) < len(in.Plan.Readers) {
-		return nil
-	}
-	name := plan.OfficialReader
-	switch in.Usage() {
-	case "comfyui":
-		name = plan.ComfyReader
-	case "df11":
-		name = plan.OwnReader
-	}
-	i := slices.IndexFunc(refused, func(r plan.Reader) bool { return r.Name == name })
-	return &refused[max(0, i)]
-}
+func (in CardInput) Refused() *plan.Reader { return in.Plan.Refused() }
 
 // Class returns the Python class to build, or "" if the catalog doesn't know it.
 func (in CardInput) Class() string { return className.FindString(in.Plan.Loader.Class) }

@@ -40,9 +40,9 @@ func (n *Notes) differ(format string, args ...any) {
 	n.Differences = append(n.Differences, human.Message(format, args...))
 }
 
-// noteOutput notes what the user should know about a whole output. official is the verdict of the
-// official loader.
-func noteOutput(o *output, official Verdict, notes *Notes) {
+// noteOutput notes what the user should know about a whole output. readers are those that notes get,
+// the official loader first.
+func noteOutput(o *output, readers []Reader, notes *Notes) {
 	cfg := o.from.cfg
 	if key := statedQuant(cfg); key != "" {
 		notes.warn("%s says that the weights are quantized (%s), but none is: remove that member",
@@ -66,10 +66,38 @@ func noteOutput(o *output, official Verdict, notes *Notes) {
 			"drops them", count(nExtra, "tensor"))
 	}
 	noteCasts(o.plain(), cfg.ModelDType(), notes)
-	if o.model.provenance == derived && official != Loads {
+	switch {
+	case !slices.ContainsFunc(readers, func(r Reader) bool { return r.Loads != Refuses }):
+		// [Plan.NoLoader] says it
+	case o.model.provenance == derived && readers[0].Loads != Loads:
 		notes.warn("untested: the catalog doesn't know this model, and no one has loaded a model converted " +
 			"this way yet; its list of compressed modules was derived from tensor names and shapes")
 	}
+}
+
+// Refused returns the reader that the output is for, if every reader refuses it, and nil otherwise.
+func (p *Plan) Refused() *Reader {
+	if len(p.Readers) == 0 || slices.ContainsFunc(p.Readers,
+		func(r Reader) bool { return r.Loads != Refuses }) {
+		return nil
+	}
+	name := OfficialReader
+	switch {
+	case p.Layout == catalog.ComfyUI:
+		name = ComfyReader
+	case p.HoldsParameters():
+		name = OwnReader
+	}
+	i := slices.IndexFunc(p.Readers, func(r Reader) bool { return r.Name == name })
+	return &p.Readers[max(0, i)]
+}
+
+// NoLoader says that no known loader takes the output, and why not, or returns "".
+func (p *Plan) NoLoader() string {
+	if r := p.Refused(); r != nil {
+		return human.Message("no known loader takes the result: %s: %s", r.Name, r.Why)
+	}
+	return ""
 }
 
 // noteCasts notes plain tensors in another floating-point type than the model's.

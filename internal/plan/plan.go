@@ -3,6 +3,7 @@ package plan
 import (
 	"cmp"
 	"context"
+	"slices"
 
 	"github.com/df11-convert/df11-convert/internal/catalog"
 	"github.com/df11-convert/df11-convert/internal/names"
@@ -67,6 +68,9 @@ func assemble(r *reading, m *recognition, c *checkpoint, d *dictionary, v *divis
 		source: r.source, readsFor: r.opt.For,
 	}
 	p.Readers, p.Twin = read.readers, f.parts.twin
+	if no := p.NoLoader(); no != "" { // before all other warnings
+		p.Warnings = slices.Insert(p.Warnings, 0, no)
+	}
 	if m.entry != nil {
 		p.Entry = m.entry.ID
 	}

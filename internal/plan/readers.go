@@ -122,7 +122,7 @@ func askReaders(o *output, notes *Notes) (*verdicts, error) {
 		}
 		v.readers = append(v.readers, r)
 	}
-	noteOutput(o, v.readers[0].Loads, notes)
+	noteOutput(o, v.readers, notes)
 	return v, nil
 }
 
