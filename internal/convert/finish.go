@@ -10,7 +10,6 @@ import (
 	"github.com/df11-convert/df11-convert/internal/ledger"
 	"github.com/df11-convert/df11-convert/internal/metadata"
 	"github.com/df11-convert/df11-convert/internal/model"
-	"github.com/df11-convert/df11-convert/internal/names"
 	"github.com/df11-convert/df11-convert/internal/publish"
 )
 
@@ -67,20 +66,7 @@ func (s *state) hand(ctx context.Context, r *result, copied []publish.SideFile) 
 // witness lets another client read what was published. What it sees to be wrong is an error; if it
 // can't look, that's a warning.
 func (s *state) witness(ctx context.Context, whole *publish.Result) error {
-	var sent []hub.FileInfo
-	send := func(f names.File) {
-		sent = append(sent, hub.FileInfo{Path: f.Path, Size: f.Size, SHA256: f.SHA256})
-	}
-	for _, o := range whole.Outputs {
-		send(o.File())
-	}
-	for _, f := range whole.Files {
-		if f.Path != names.Card || !s.to.Found().CardStays() {
-			send(f.File())
-		}
-	}
-	at := s.to.Where()
-	err := s.Push.Hub.Witness(ctx, at.Repo, at.Commit, sent, s.Plan.ConfigPath(), names.Manifest)
+	err := s.to.ReadBack(ctx, whole)
 	if err == nil || ctx.Err() != nil {
 		return context.Cause(ctx)
 	}

@@ -46,6 +46,8 @@ type Remote interface {
 	// Stored opens finished outputs, in the folder or, by ranges, on the server. It keeps at most
 	// pieces bytes of them in memory. Nothing may be committed until it's closed.
 	Stored(ctx context.Context, outputs []ledger.Output, pieces int64) (*model.DF11, error)
+	// ReadBack lets another client than ours read, after Finish, what was published.
+	ReadBack(ctx context.Context, r *Result) error
 	// CleanUp removes what this run and earlier ones needed on the server, after Finish.
 	CleanUp(ctx context.Context) error
 	FreeBuffers()
@@ -64,6 +66,8 @@ func (nowhere) FreeBuffers()                          {}
 func (nowhere) CleanUp(context.Context) error         { return nil }
 func (nowhere) Parts() (int, error)                   { return 0, nil }
 func (nowhere) Finish(context.Context, *Result) error { return nil }
+
+func (nowhere) ReadBack(context.Context, *Result) error { return nil }
 
 func (nowhere) UploadFile(context.Context, SideFile) error { return nil }
 

@@ -96,6 +96,24 @@ func (r *repo) checkPublished(ctx context.Context, c change) error {
 	return r.commit(ctx, c)
 }
 
+// ReadBack fails with a [hub.WitnessError] if another client sees other files than were sent.
+func (r *repo) ReadBack(ctx context.Context, res *Result) error {
+	var sent []hub.FileInfo
+	send := func(f names.File) {
+		sent = append(sent, hub.FileInfo{Path: f.Path, Size: f.Size, SHA256: f.SHA256})
+	}
+	for _, o := range res.Outputs {
+		send(o.File())
+	}
+	for _, f := range res.Files {
+		if f.Path != names.Card || !r.Found().CardStays() {
+			send(f.File())
+		}
+	}
+	at := r.Where()
+	return r.push.Hub.Witness(ctx, at.Repo, at.Commit, sent, r.run.config, names.Manifest)
+}
+
 // takeApart deletes config.json and every torn file from a mixed main. The Hub accepts a file of the
 // same content again only after a deletion.
 func (r *repo) takeApart(ctx context.Context, in *Inspection) error {
