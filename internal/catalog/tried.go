@@ -9,15 +9,14 @@ import (
 	"sync"
 )
 
-// Tried is what became of tiny models of a class in the official loader, and in our own.
+// Tried is what became of tiny models of a class in the readers that transformers is part of.
 type Tried struct {
 	Class, ModelType string
 	// how a layer stores its experts: "fused" in one tensor, or "separate", also without experts
 	Experts string
-	// saved by transformers 4 and loaded by 4, saved by 4 and loaded by 5, saved and loaded by 5;
-	// see tried.txt
-	Results []string
-	DF11    []string // the same in our own reader, df11
+	// by reader: saved by transformers 4 and loaded by 4, saved by 4 and loaded by 5, saved and loaded
+	// by 5; see tried.txt
+	Results map[string][]string
 	Modules []string // compressed modules; # stands for any number
 
 	names string // its words in names.txt, each between blanks
@@ -46,9 +45,9 @@ var AllTried = sync.OnceValue(func() (list []Tried) {
 		if f := strings.Fields(line); f[0] != "#" {
 			class, _, _ := strings.Cut(f[0], "=")
 			modelType, experts, _ := strings.Cut(strings.Trim(f[1], "-"), "+")
-			own := strings.Split(strings.TrimPrefix(f[5], "df11="), ",")
-			list = append(list, Tried{class, modelType, cmp.Or(experts, "separate"), f[2:5], own,
-				f[6:], names[f[0]+" "+f[1]]})
+			results, modules := readResults(f[2:])
+			list = append(list, Tried{class, modelType, cmp.Or(experts, "separate"), results, modules,
+				names[f[0]+" "+f[1]]})
 			delete(names, f[0]+" "+f[1])
 		}
 	}
@@ -67,6 +66,20 @@ var AllTried = sync.OnceValue(func() (list []Tried) {
 	}
 	return list
 })
+
+// readResults reads the words of a line from the results on: three of the official loader, then
+// reader=a,b,c for each other reader, and then the modules.
+func readResults(words []string) (results map[string][]string, modules []string) {
+	results, modules = map[string][]string{"dfloat11": words[:3]}, words[3:]
+	for len(modules) > 0 {
+		reader, list, ok := strings.Cut(modules[0], "=")
+		if !ok {
+			break
+		}
+		results[reader], modules = strings.Split(list, ","), modules[1:]
+	}
+	return results, modules
+}
 
 // sharesBase reports whether a class has the base model of t under the same path, and another head.
 // names are those of names.txt about the class.

@@ -70,29 +70,13 @@ func (o *output) storesHead() bool {
 	})
 }
 
-// official returns the results of the official loader for the class: saved by transformers 4 and
-// loaded by 4, saved by 4 and loaded by 5, saved by 5. It returns nil if none was tried.
-func (t precedent) official() []string {
-	if t.Tried == nil {
-		return nil
-	}
-	return t.Results
-}
-
-// own returns the results of df11, in the order of official.
-func (t precedent) own() []string {
-	if t.Tried == nil {
-		return nil
-	}
-	return t.DF11
-}
-
-// outcomes returns the verdicts about a model like the output in transformers 4 and 5.
-func (t precedent) outcomes(results []string) (in4, in5 Verdict) {
-	switch {
-	case results == nil:
+// outcomes returns the verdicts about a model like the output in a reader with transformers 4 and 5.
+func (t precedent) outcomes(reader string) (in4, in5 Verdict) {
+	if t.Tried == nil || t.Results[reader] == nil {
 		return Untested, Untested
-	case t.isNew:
+	}
+	results := t.Results[reader]
+	if t.isNew {
 		in5 = t.cameOut(results[2])
 		return in5, in5
 	}
@@ -111,9 +95,9 @@ func (t precedent) cameOut(result string) Verdict {
 	return Refuses
 }
 
-// verdict sums up the verdicts of both versions.
-func (t precedent) verdict(results []string) Verdict {
-	in4, in5 := t.outcomes(results)
+// verdict sums up the verdicts about a reader with both versions.
+func (t precedent) verdict(reader string) Verdict {
+	in4, in5 := t.outcomes(reader)
 	switch {
 	case in4 == Loads || in5 == Loads:
 		return Loads
@@ -132,7 +116,7 @@ func officialLoader(o *output, t precedent) catalog.Loader {
 	if strings.Contains(loader.Transformers, "<") || strings.HasPrefix(loader.Transformers, ">=5") {
 		return loader
 	}
-	switch in4, in5 := t.outcomes(t.official()); {
+	switch in4, in5 := t.outcomes(OfficialReader); {
 	case t.isNew || in5 == Loads && in4 != Loads:
 		loader.Transformers = ">=5"
 	case in5 != Loads:

@@ -37,8 +37,8 @@ const (
 	ComfyReader    = "ComfyUI-DFloat11-Extended"
 )
 
-// A program is a reader as a plan sees it. A new reader is one more entry of programs, and its data
-// in the catalog.
+// A program is a reader as a plan sees it. A new reader is one more entry of programs, and its results
+// in the catalog's tried.txt.
 type program struct {
 	name, version string
 	// opens says why the program opens no output of a layout, or returns ""
@@ -241,7 +241,7 @@ func foreignNames(o *output) string {
 
 // officialLoads says what became of models of the class in the official loader.
 func officialLoads(o *output, t precedent) (Verdict, string) {
-	return judge(o, t, t.verdict(t.official()), condition(officialLoader(o, t)))
+	return judge(o, t, t.verdict(OfficialReader), condition(officialLoader(o, t)))
 }
 
 // ownBuilds says why df11 doesn't build the class.
@@ -254,7 +254,7 @@ func ownBuilds(o *output) string {
 
 // ownLoads says what became of models of the class in df11.
 func ownLoads(o *output, t precedent) (Verdict, string) {
-	in4, in5 := t.outcomes(t.own())
+	in4, in5 := t.outcomes(OwnReader)
 	condition := "pip install df11-convert"
 	switch {
 	case in4 == Loads && in5 != Loads:
@@ -262,7 +262,7 @@ func ownLoads(o *output, t precedent) (Verdict, string) {
 	case in5 == Loads && in4 != Loads || o.from.facts.IsNew:
 		condition += "; transformers >=5"
 	}
-	return judge(o, t, t.verdict(t.own()), condition)
+	return judge(o, t, t.verdict(OwnReader), condition)
 }
 
 // comfyOpens says why the ComfyUI node doesn't take files of a layout.

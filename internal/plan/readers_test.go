@@ -111,14 +111,14 @@ func TestYesIsWhatWasTried(t *testing.T) {
 	equal := map[string]bool{}
 	fitting := map[string]string{}
 	for _, c := range catalog.AllTried() {
-		for _, r := range c.Results {
+		for _, r := range c.Results[OfficialReader] {
 			if !slices.Contains([]string{"equal", "tied", "untied", "no", "-"}, r) || r != "no" && r != "-" && len(c.Modules) == 0 {
 				t.Errorf("%s %s: result %q with the modules %v", c.Class, c.ModelType, r, c.Modules)
 			}
 		}
-		results := c.Results[:2]
+		results := c.Results[OfficialReader][:2]
 		if facts := catalog.FactsOf(c.Class); facts.IsNew {
-			results = c.Results[2:]
+			results = c.Results[OfficialReader][2:]
 		}
 		key := c.Class + " " + c.ModelType
 		if fitting[key] = cmp.Or(fitting[key], c.Experts); fitting[key] != c.Experts {
@@ -257,12 +257,12 @@ func manyNumbers() string {
 // official loader refuses it only if no result is missing and none is equal.
 func TestUntriedIsNeverNo(t *testing.T) {
 	for _, row := range catalog.AllTried() {
-		for version, results := range map[string][]string{`"4.57.1"`: row.Results[:2], `"5.2.0"`: row.Results[2:]} {
+		for version, results := range map[string][]string{`"4.57.1"`: row.Results[OfficialReader][:2], `"5.2.0"`: row.Results[OfficialReader][2:]} {
 			cfg := &catalog.Config{Architectures: []string{row.Class}, ModelType: row.ModelType,
 				Raw: catalog.Members{"transformers_version": []byte(version)}}
 			o := &output{division: &division{}, from: &reading{cfg: cfg, facts: cfg.Facts()}, model: &recognition{}}
 			if o.from.facts.IsNew {
-				results = row.Results[2:]
+				results = row.Results[OfficialReader][2:]
 			}
 			for _, name := range row.Names() {
 				switch name = strings.ReplaceAll(name, "#", "0"); {
@@ -274,7 +274,7 @@ func TestUntriedIsNeverNo(t *testing.T) {
 			}
 			isUntried := slices.Contains(results, "-")
 			tiny := findPrecedent(o)
-			if got := tiny.verdict(tiny.official()); isUntried && got == Refuses || slices.Contains(results, "equal") && got != Loads {
+			if got := tiny.verdict(OfficialReader); isUntried && got == Refuses || slices.Contains(results, "equal") && got != Loads {
 				t.Errorf("%s %s, saved by %s: %v says %s", row.Class, row.ModelType, version, results, got)
 			}
 		}
