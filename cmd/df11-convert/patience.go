@@ -27,23 +27,22 @@ func other(models []listedModel, i int) string {
 	return models[(i+1)%len(models)].Source
 }
 
-// outageWaits are the waits between tries of one model while the network, the Hub, or the token
-// fails: five minutes in all, as for a single request. What its requests have waited counts.
-var outageWaits = []time.Duration{10 * time.Second, 20 * time.Second, 30 * time.Second,
-	time.Minute, time.Minute, time.Minute, time.Minute}
+// outagePatience is how long a list waits while the network, the Hub, or the token fails, as a single
+// request does. What the model's requests have waited counts.
+const outagePatience = 5 * time.Minute
+
+// outageWaits are the first waits between tries of one model. The last one repeats.
+var outageWaits = []time.Duration{10 * time.Second, 20 * time.Second, 30 * time.Second, time.Minute}
 
 // try repeats what a list does for the model until that works, or fails because of the model, or the
 // patience is used up. alike reports whether the other models would fail, too.
 func (p listPatience) try(ctx context.Context, once func() error) (alike bool, err error) {
-	var waited, most time.Duration
-	for _, d := range outageWaits {
-		most += d
-	}
+	var waited time.Duration
 	for i := 0; ; i++ {
 		err := once()
 		waited = max(waited, hub.Away(err))
 		about, alike := p.culprit(ctx, err)
-		if about == "" || !p.worked || waited >= most || ctx.Err() != nil ||
+		if about == "" || !p.worked || waited >= outagePatience || ctx.Err() != nil ||
 			errors.Is(err, hub.ErrForbidden) { // a token for reading stays one
 			return alike, err
 		}

@@ -1,6 +1,7 @@
 package convert
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -66,6 +67,9 @@ func (j *job) original() (repo, commit string) {
 	}
 	return "", ""
 }
+
+// target names the repo that the result goes to, or else the folder.
+func (j *job) target() string { return cmp.Or(j.Push.Where().Repo, j.OutDir) }
 
 // carried lists the files that the result takes unchanged from the source.
 func (j *job) carried() []plan.File {

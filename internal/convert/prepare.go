@@ -18,21 +18,25 @@ import (
 	"github.com/df11-convert/df11-convert/internal/spans"
 )
 
-// A state is what a run knows about its job: what the targets hold, and what is done.
+// A state is the open targets of a job, and what is done there.
 type state struct {
 	*job
-	folder *publish.Folder // where outputs are made; nil while the targets aren't open
+	*lessons
+	folder *publish.Folder // where outputs are made
 	to     publish.Remote  // where they're published
 	ledger *ledger.Ledger
+}
 
+// lessons are what failed attempts have taught a run.
+type lessons struct {
 	sendAll bool // don't ask the Hub to copy files
 	// source files that couldn't be rebuilt once, by path
 	failed map[string]bool
 }
 
-// open opens the targets, refuses those that hold something else, and finds out what is done. After
-// an error it closes them.
-func (s *state) open(ctx context.Context) (err error) {
+// open opens the targets, refuses those that hold something else, and finds out what is done.
+func (j *job) open(ctx context.Context, l *lessons) (_ *state, err error) {
+	s := &state{job: j, lessons: l}
 	root, stays := s.OutDir, s.OutDir != ""
 	if !stays {
 		root = s.WorkDir
@@ -46,15 +50,15 @@ func (s *state) open(ctx context.Context) (err error) {
 	run := publish.NewConversion(s.Plan, from, s.Part.String(), s.Force)
 	run.Memory = s.Memory.Budget
 	if s.folder, err = publish.OpenFolder(ctx, root, stays, run, s.Model.Perm()); err != nil {
-		return err
+		return nil, err
 	}
 	if s.folder.Unlocked() {
 		s.Log.Warn("the file system has no locks, so use the folder from one run at a time", "folder", root)
 	}
 	if err := s.readTargets(ctx, run); err != nil {
-		return errors.Join(err, s.close(false))
+		return nil, errors.Join(err, s.close(false))
 	}
-	return nil
+	return s, nil
 }
 
 // readTargets reads what the targets hold into one ledger. From then on the folder keeps its
@@ -218,17 +222,11 @@ func (s *state) found() (list []*publish.Inspection) {
 	return list
 }
 
-// close ends the journal and releases the folder, if the targets are open. With done, only the
-// result stays.
+// close ends the journal and releases the folder. With done, only the result stays.
 func (s *state) close(done bool) error {
-	if s.folder == nil {
-		return nil
-	}
 	var err error
 	if s.ledger != nil {
 		err = s.ledger.Close()
 	}
-	err = errors.Join(err, s.folder.Close(done))
-	s.folder, s.to, s.ledger = nil, nil, nil
-	return err
+	return errors.Join(err, s.folder.Close(done))
 }

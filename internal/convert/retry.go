@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/df11-convert/df11-convert/hub"
 	"github.com/df11-convert/df11-convert/internal/back"
@@ -14,113 +15,181 @@ import (
 	"github.com/df11-convert/df11-convert/internal/publish"
 )
 
-const (
-	// sourceReads is how often a run reads a source file whose bytes aren't the published ones.
-	sourceReads = 3
-	// branchTries is how often a run opens the target if its branch is removed. Usually another
-	// machine was faster, and the second time works.
-	branchTries = 3
-)
-
-// brokenFile returns the source file whose bytes an error found not to be the published ones, or
-// "" for other errors.
-func brokenFile(err error) string {
-	if e, ok := errors.AsType[*model.SourceError](err); ok {
-		return e.File
-	}
-	if e, ok := errors.AsType[*model.ReadError](err); ok &&
-		(errors.Is(err, hub.ErrChanged) || errors.Is(err, hub.ErrCorrupt)) {
-		return e.File // the commit is pinned, so the storage is wrong
-	}
-	return ""
+// attempts are those of one run. Nothing else in this package repeats the work of a conversion.
+type attempts struct {
+	job     *job
+	open    *state // nil while the targets aren't open
+	lessons lessons
+	tries   map[try]int
 }
 
-// retry decides after a failed attempt whether another one makes sense, and undoes what the failed
-// one got wrong. Nothing else in this package repeats the work of a conversion. It repeats an
-// attempt
-//
-//   - twice for each source file, weights or carried, whose bytes aren't the published ones, or
-//     that a Hub sent with other values than before (see misread)
-//   - once for each source file that can't be rebuilt from the outputs: it makes them again from the
-//     whole file, and then rebuilds the file again, whatever else has shown it to be right
-//   - once for faulty outputs of earlier runs: it forgets all of them
-//   - once for files that the target's storage has lost after an upload, or after the Hub claimed to
-//     have copied them
-//   - twice for the run's branch in the target, which another run may have removed
-type retry struct {
-	state *state
-	tries map[any]int // by cause: a sentinel error, or a file's path
+// A try is one for a subject: a file, or a repo.
+type try struct {
+	remedy  *remedy
+	subject string
 }
 
 // run makes one attempt after another until one succeeds, or until its error ends the conversion.
-func (r retry) run(ctx context.Context) (*Report, error) {
+func (a *attempts) run(ctx context.Context) (*Report, error) {
 	for {
-		report, err := r.state.attempt(ctx)
+		report, err := a.once(ctx)
 		if err == nil || ctx.Err() != nil {
 			return report, err
 		}
-		if err := r.after(ctx, err); err != nil {
+		if err := a.after(ctx, err); err != nil {
 			return nil, err
 		}
 	}
 }
 
-// allows counts a try for a cause, and reports whether it's within the limit.
-func (r retry) allows(cause any, most int) bool {
-	r.tries[cause]++
-	return r.tries[cause] <= most
+// once makes an attempt. It opens the targets if they aren't open.
+func (a *attempts) once(ctx context.Context) (report *Report, err error) {
+	if a.open == nil {
+		if a.open, err = a.job.open(ctx, &a.lessons); err != nil {
+			return nil, err
+		}
+		if report, err := a.open.upToDate(ctx); report != nil || err != nil {
+			return report, err
+		}
+	}
+	return a.open.attempt(ctx)
 }
 
-// after returns nil if another attempt makes sense, or else the error that ends the conversion.
-func (r retry) after(ctx context.Context, err error) error {
-	s := r.state
-	if errors.Is(err, publish.ErrBranchGone) && r.allows(publish.ErrBranchGone, branchTries-1) {
-		s.Log.Warn("the branch that prepares the target was removed: inspecting the target again",
-			"repo", s.Push.Where().Repo)
-		return s.close(false)
+// close closes the targets if they're open. With done, only the result stays.
+func (a *attempts) close(done bool) error {
+	s := a.open
+	if a.open = nil; s == nil {
+		return nil
 	}
-	if s.folder == nil {
-		return err // the targets can't be opened
-	}
-	if e, ok := errors.AsType[*back.RebuildError](err); ok {
-		if s.failed[e.File] {
-			return fmt.Errorf("%w; so it was, too, before its outputs were made again from the "+
-				"whole file", err)
+	return s.close(done)
+}
+
+// after returns nil if another attempt makes sense, and has undone what the failed one got wrong.
+// Otherwise it returns the error that ends the conversion.
+func (a *attempts) after(ctx context.Context, err error) error {
+	for _, r := range remedies {
+		if a.open == nil && !r.closed {
+			continue
 		}
-		s.Log.Warn("the outputs don't give back a source file: making them again", "file", e.File,
-			"err", e.Err)
-		s.failed[e.File] = true
-		s.Source.Recheck(ctx, e.File)
-		return s.discard(e.File)
-	}
-	file, never := brokenFile(err), "was never the published file"
-	if file == "" {
-		misread, readErr := s.misread(ctx, err)
+		subject, readErr := r.finds(ctx, a, err)
 		if readErr != nil {
 			return errors.Join(err, readErr)
 		}
-		file, never = misread, "came with other bytes each time"
-	}
-	if file != "" && r.allows(file, sourceReads-1) {
-		s.Log.Warn("source file seems wrong: reading it again", "file", file, "err", err)
-		s.Source.Recheck(ctx, file)
-		return s.discard(file)
-	}
-	if file != "" {
-		return fmt.Errorf("%w; %s was read %d times and %s", err, file, sourceReads, never)
-	}
-	if back.IsFault(err) && slices.ContainsFunc(s.ledger.Outputs(), ofEarlierRun) {
-		s.Log.Warn("outputs of earlier runs aren't what they should be: making them again",
-			"err", err)
-		return s.forget(ofEarlierRun)
-	}
-	if errors.Is(err, hub.ErrMissingObject) && r.allows(hub.ErrMissingObject, 1) {
-		s.Log.Warn("the target lost files that were uploaded or copied: sending them again", "err",
-			err)
-		s.sendAll = true
-		return s.forget(func(o ledger.Output) bool { return o.Uploaded && !o.Committed })
+		if subject == "" {
+			continue
+		}
+		t := try{r, subject}
+		if a.tries[t]++; a.tries[t] > r.again {
+			if r.last != "" {
+				return fmt.Errorf("%w; %s", err, strings.ReplaceAll(r.last, "{file}", subject))
+			}
+			return err
+		}
+		a.job.Log.Warn(r.says, "of", subject, "err", err)
+		return r.undo(ctx, a, subject)
 	}
 	return err
+}
+
+// A remedy is for one cause of failed attempts.
+type remedy struct {
+	again int    // so many more attempts for one subject
+	says  string // what goes on
+	last  string // what the error says after the last of them, with {file}; "" is nothing
+	// closed means that it also helps if the targets can't be opened
+	closed bool
+	// finds returns the subject of a failure: a file, or the repo; "" if it has another cause
+	finds func(ctx context.Context, a *attempts, err error) (subject string, readErr error)
+	// undo undoes what the failed attempt got wrong about the subject
+	undo func(ctx context.Context, a *attempts, subject string) error
+}
+
+// remedies are tried in this order. The first that finds its cause in a failure decides.
+var remedies = []*remedy{
+	{ // usually another machine was faster, and the second time works
+		again:  branchTries - 1,
+		says:   "the branch that prepares the target was removed: inspecting the target again",
+		closed: true,
+		finds:  inRepo(func(_ *attempts, err error) bool { return errors.Is(err, publish.ErrBranchGone) }),
+		undo:   func(_ context.Context, a *attempts, _ string) error { return a.close(false) },
+	},
+	{ // then it's rebuilt again, whatever else has shown it to be right
+		again: 1,
+		says:  "the outputs don't give back a source file: making them again",
+		last:  "so it was, too, before its outputs were made again from the whole file",
+		finds: func(_ context.Context, _ *attempts, err error) (string, error) {
+			if e, ok := errors.AsType[*back.RebuildError](err); ok {
+				return e.File, nil
+			}
+			return "", nil
+		},
+		undo: func(ctx context.Context, a *attempts, file string) error {
+			a.lessons.failed[file] = true
+			return a.open.readAgain(ctx, file)
+		},
+	},
+	{ // weights or carried
+		again: sourceReads - 1,
+		says:  "source file seems wrong: reading it again",
+		last:  fmt.Sprintf("{file} was read %d times and was never the published file", sourceReads),
+		finds: func(_ context.Context, _ *attempts, err error) (string, error) {
+			return model.WrongFile(err), nil
+		},
+		undo: readAgain,
+	},
+	{ // a bit may have changed on its way from the Hub
+		again: sourceReads - 1,
+		says:  "source file came with other values than now: reading it again",
+		last:  fmt.Sprintf("{file} was read %d times and came with other bytes each time", sourceReads),
+		finds: func(ctx context.Context, a *attempts, err error) (string, error) {
+			return a.open.misread(ctx, err)
+		},
+		undo: readAgain,
+	},
+	{
+		again: 1,
+		says:  "outputs of earlier runs aren't what they should be: making them again",
+		finds: inRepo(func(a *attempts, err error) bool {
+			return back.IsFault(err) && slices.ContainsFunc(a.open.ledger.Outputs(), ofEarlierRun)
+		}),
+		undo: func(_ context.Context, a *attempts, _ string) error { return a.open.forget(ofEarlierRun) },
+	},
+	{ // the storage lost them after an upload, or the Hub only claimed to have copied them
+		again: 1,
+		says:  "the target lost files that were uploaded or copied: sending them again",
+		finds: inRepo(func(_ *attempts, err error) bool { return errors.Is(err, hub.ErrMissingObject) }),
+		undo: func(_ context.Context, a *attempts, _ string) error {
+			a.lessons.sendAll = true
+			return a.open.forget(func(o ledger.Output) bool { return o.Uploaded && !o.Committed })
+		},
+	},
+}
+
+const (
+	// branchTries is how often a run opens the target if its branch is removed.
+	branchTries = 3
+	// sourceReads is how often it reads a source file whose bytes aren't the published ones.
+	sourceReads = 3
+)
+
+// inRepo finds a cause whose subject is the target.
+func inRepo(is func(*attempts, error) bool) func(context.Context, *attempts, error) (string, error) {
+	return func(_ context.Context, a *attempts, err error) (string, error) {
+		if !is(a, err) {
+			return "", nil
+		}
+		return a.job.target(), nil
+	}
+}
+
+// readAgain forgets what was made from a source file, so that it's read again.
+func readAgain(ctx context.Context, a *attempts, file string) error {
+	return a.open.readAgain(ctx, file)
+}
+
+func (s *state) readAgain(ctx context.Context, file string) error {
+	s.Source.Recheck(ctx, file)
+	return s.discard(file)
 }
 
 // discard forgets everything that was made from a source file, and removes it from the folder.

@@ -21,9 +21,9 @@ func Run(ctx context.Context, opt Options) (*Report, error) {
 		return nil, err
 	}
 	start := time.Now()
-	s := &state{job: j, failed: map[string]bool{}}
-	report, err := retry{s, map[any]int{}}.run(ctx)
-	err = errors.Join(err, s.close(err == nil))
+	a := attempts{job: j, tries: map[try]int{}, lessons: lessons{failed: map[string]bool{}}}
+	report, err := a.run(ctx)
+	err = errors.Join(err, a.close(err == nil))
 	if report != nil {
 		report.Made.Seconds = time.Since(start).Seconds()
 		report.Made.Stages = j.Progress.Stages()
@@ -31,17 +31,9 @@ func Run(ctx context.Context, opt Options) (*Report, error) {
 	return report, err
 }
 
-// attempt makes what is missing and leaves finished work alone. It opens the targets if they aren't
-// open, makes every output, proves every source file, and finishes.
+// attempt makes what is missing and leaves finished work alone. It makes every output, proves every
+// source file, and finishes.
 func (s *state) attempt(ctx context.Context) (*Report, error) {
-	if s.folder == nil {
-		if err := s.open(ctx); err != nil {
-			return nil, err
-		}
-		if report, err := s.upToDate(ctx); report != nil || err != nil {
-			return report, err
-		}
-	}
 	s.Progress.SetPhase("convert")
 	if err := s.convert(ctx); err != nil {
 		return nil, err

@@ -273,7 +273,7 @@ func addSums(ctx context.Context, original model.Source, files []model.File, wor
 // the network may have caused, it compares once more.
 func (v *verification) compare(ctx context.Context) error {
 	verified, err := v.full(ctx)
-	if (model.SubjectOf(err) != "" || brokenFile(err) != "") && v.refetch(ctx) {
+	if (model.SubjectOf(err) != "" || model.WrongFile(err) != "") && v.refetch(ctx) {
 		var more []metadata.Verification
 		more, err = v.full(ctx)
 		verified = metadata.AddVerified(verified, more)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 
+	"github.com/df11-convert/df11-convert/hub"
 	"github.com/df11-convert/df11-convert/internal/plan"
 )
 
@@ -13,6 +14,9 @@ import (
 type SourceError struct{ File, Detail string }
 
 func (e *SourceError) Error() string { return "source file " + e.File + ": " + e.Detail }
+
+// WrongFile returns the file.
+func (e *SourceError) WrongFile() string { return e.File }
 
 // OtherHash returns the SourceError of a file whose hash isn't the published one.
 func OtherHash(file, got, published string) error {
@@ -28,6 +32,26 @@ type ReadError struct {
 func (e *ReadError) Error() string { return e.Err.Error() }
 
 func (e *ReadError) Unwrap() error { return e.Err }
+
+// WrongFile returns the file if it isn't the published one, or "": the commit is pinned, so the
+// storage is wrong then.
+func (e *ReadError) WrongFile() string {
+	if errors.Is(e.Err, hub.ErrChanged) || errors.Is(e.Err, hub.ErrCorrupt) {
+		return e.File
+	}
+	return ""
+}
+
+// WrongFile returns the source file whose bytes an error found not to be the published ones, or "".
+func WrongFile(err error) string {
+	if e, ok := errors.AsType[interface {
+		error
+		WrongFile() string
+	}](err); ok {
+		return e.WrongFile()
+	}
+	return ""
+}
 
 // NewReadError returns the error of a read of f that stopped at an offset.
 func NewReadError(f plan.File, err error, at int64) *ReadError {

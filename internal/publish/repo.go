@@ -143,15 +143,15 @@ func (r *repo) ensure(ctx context.Context, m *model.Model) error {
 	return r.push.Hub.CheckAccess(ctx, r.push.Repo)
 }
 
-// branchTries is how often a run asks, a second apart, for main of a repo that has none.
-const branchTries = 10
+// lookTries is how often a run asks, a second apart, for main of a repo that has none.
+const lookTries = 10
 
 // info reads what main holds. hfd makes a repo before its branch (seen at
 // c4fdaa7), so while another run creates the repo, there's one without main for a moment.
 func (r *repo) info(ctx context.Context) (*hub.RepoInfo, error) {
 	for try := 1; ; try++ {
 		info, err := r.push.Hub.Info(ctx, r.push.Repo, "")
-		if !errors.Is(err, hub.ErrRevisionNotFound) || try == branchTries {
+		if !errors.Is(err, hub.ErrRevisionNotFound) || try == lookTries {
 			return info, err
 		}
 		if err := r.push.Hub.Pause(ctx, "someone creates "+r.push.Repo, time.Second); err != nil {
