@@ -132,6 +132,47 @@ class Forged(Folder):
         (self.folder / LAYER).write_bytes((self.folder / LAYER).read_bytes()[:-1])
         self.stops(LAYER)
 
+    def test_folder_as_file(self):
+        (self.folder / "x.safetensors").mkdir()
+        self.stops("x.safetensors isn't a file")
+
+    def test_small_files(self):
+        for file in ("config.json", "generation_config.json"):
+            whole = (self.folder / file).read_bytes() if (self.folder / file).exists() else None
+            for content in (b"[]", b"", b"[" * 200_000, b"\xff{}", b"3", b'{"a": '):
+                (self.folder / file).write_bytes(content)
+                self.stops(str(self.folder))
+            (self.folder / file).unlink() if whole is None else (self.folder / file).write_bytes(whole)
+
+    def test_values_of_the_config(self):
+        for key, value in {"hidden_size": "x", "num_attention_heads": 0, "rope_scaling": 7, "architectures": 3, "dtype": [], "vocab_size": -1}.items():
+            self.config(lambda c: c.update({key: value}))
+            try:
+                df11.load(str(self.folder))
+            except df11.DF11Error:
+                pass
+
+    def test_more_layers_than_tensors(self):
+        for change in ({"num_hidden_layers": 20_000}, {"text_config": {"n_layers": 20_000}}):
+            self.config(lambda c: c.update(change))
+            with unittest.mock.patch("df11.library.builds", side_effect=AssertionError("built")):
+                self.stops("config.json wants 20000")
+
+    def test_printable(self):
+        """Names reach a terminal with escapes, in errors and notices, wherever they come from."""
+        for c in ("\x1b[31m", "\x1b]0;t\x07", "\x9b2J", "\r", "\n", "\u202e", "\u2028", "\x00", "\udc80"):
+            self.assertTrue(str(df11.DF11Error(f"a{c}b ü 模")).isprintable())
+            self.assertTrue(str(df11.match.Missing(torch.nn.Linear(1, 1), [f"a{c}"])).isprintable())
+            with self.assertLogs("df11") as log:
+                logging.getLogger("df11").warning("%s: %s", f"a{c}", [c])
+            self.assertTrue(log.records[0].getMessage().isprintable())
+        self.assertEqual(str(df11.DF11Error("\x1b ü 模")), "\\x1b ü 模")
+        self.edit(LAYER, lambda t: t.update({"e\x1b[31mv\x1b]0;t\x07": torch.ones(0)}))
+        with self.assertLogs("df11") as log:
+            df11.load(str(self.folder), decode=True)
+        self.assertTrue(log.output[0].isprintable())
+        self.assertIn("e\\x1b[31mv", log.output[0])
+
     def test_versions(self):
         for version in ("0.6.0", "1.0.0", "0.1.0", None):
             self.config(lambda c: c["dfloat11_config"].update(version=version))

@@ -34,17 +34,19 @@ def load(
     finds damaged ones. trust_remote_code runs the model's own Python files. model_class overrides the
     config's class. options go to the class of transformers, such as attn_implementation.
     """
-    from . import library, match
+    from . import files, library, match
 
     hub = {"revision": revision, "token": token, "cache_dir": cache_dir, "local_files_only": local_files_only}
     stored = read(name, subfolder, check, hub)
     config = folder = stored.folder
     if "_class_name" not in stored.config and (folder / "model_index.json").is_file():
         config = library.config_of(folder)
+    library.check_counts(files.read_object(config / "config.json"), stored)
     first = None
-    builds = library.builds(config, trust_remote_code, model_class, options)
+    with files.reading(config):
+        builds = library.builds(config, trust_remote_code, model_class, options)
     for build in builds:
-        with library.empty():
+        with library.empty(), files.reading(config):
             model = build()
         tie(model)
         try:
@@ -81,9 +83,10 @@ def read(name: str, subfolder: Optional[str], check: bool, hub: dict):
     from .hub import find
 
     folder = find(name, files.read_config, subfolder, **hub)
-    if check:
-        files.check_hashes(folder)
-    return files.read(folder)
+    with files.reading(folder):
+        if check:
+            files.check_hashes(folder)
+        return files.read(folder)
 
 
 def load_pipeline(

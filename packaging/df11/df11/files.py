@@ -4,8 +4,10 @@ A unit is a module, or a parameter, that is compressed as a whole (docs/format.m
 knows a model class.
 """
 
+import contextlib
 import hashlib
 import json
+import logging
 import re
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -27,8 +29,25 @@ MAX_SYMBOL = 239  # docs/format.md §6: values above are jumps
 MAX_CODE_BITS = 32  # docs/format.md §5
 
 
+def printable(text: object) -> str:
+    """Returns a text with escapes for what a terminal or a log acts on, such as control characters in names."""
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in str(text))
+
+
 class DF11Error(Exception):
-    """A model can't be loaded, or can't do what was asked of it. The text names the thing."""
+    """A model can't be loaded, or can't do what was asked of it. The text names the thing, and is printable."""
+
+    def __init__(self, text: str):
+        super().__init__(printable(text))
+
+
+def make_printable(record: logging.LogRecord) -> bool:
+    record.msg, record.args = printable(record.getMessage()), None
+    return True
+
+
+log = logging.getLogger("df11")
+log.addFilter(make_printable)
 
 
 class Stored(NamedTuple):
@@ -126,6 +145,8 @@ def read(folder: Path) -> Files:
     for file in sorted(folder.iterdir()):
         if file.suffix != ".safetensors":
             continue
+        if not file.is_file():
+            raise DF11Error(f"{file} isn't a file")
         for stored in headers(file):
             if stored.name in tensors:
                 raise DF11Error(f"{stored.name} is in {tensors[stored.name].file.name} and in {file.name}")
@@ -147,10 +168,32 @@ def read_config(folder: Path) -> dict:
     if not (folder / "config.json").is_file():
         pipeline = (folder / "model_index.json").is_file()
         raise DF11Error(f"{folder}: no config.json" + ("; df11.load_pipeline loads pipelines" if pipeline else ""))
-    config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+    config = read_object(folder / "config.json")
     if not isinstance(config.get("dfloat11_config"), dict):
         raise DF11Error(f"{folder}: config.json has no dfloat11_config, so this isn't a DF11 model; df11-convert makes one of it")
     return config
+
+
+def read_object(file: Path) -> dict:
+    """Reads a JSON object."""
+    with reading(file):
+        value = json.loads(file.read_text(encoding="utf-8"))
+        if not isinstance(value, dict):
+            raise DF11Error(f"{file} holds no JSON object")
+        return value
+
+
+@contextlib.contextmanager
+def reading(what: object) -> Iterator[None]:
+    """Turns whatever goes wrong with a model's own files into a DF11Error. Memory and packages aren't theirs."""
+    try:
+        yield
+    except (DF11Error, ImportError, MemoryError, torch.OutOfMemoryError):
+        raise
+    except RecursionError:
+        raise DF11Error(f"{what} is nested too deep") from None
+    except Exception as e:
+        raise DF11Error(f"{what} can't be read: {type(e).__name__}: {e}") from e
 
 
 def manifest(folder: Path) -> Tuple[Path, dict]:
@@ -158,7 +201,7 @@ def manifest(folder: Path) -> Tuple[Path, dict]:
     for top in (folder, folder.parent):
         path = top / "df11-manifest.json"
         if path.is_file():
-            return top, json.loads(path.read_text(encoding="utf-8"))
+            return top, read_object(path)
     return folder, {}
 
 
@@ -194,7 +237,7 @@ def headers(file: Path) -> Iterator[Stored]:
             for name in f.keys():
                 part = f.get_slice(name)
                 yield Stored(name, file, str(part.get_dtype()), tuple(part.get_shape()))
-    except SafetensorError as e:
+    except (SafetensorError, OSError) as e:
         raise DF11Error(f"{file}: {e}") from e
 
 

@@ -1,7 +1,6 @@
 """Builds models without weights, as transformers and diffusers build them."""
 
 import contextlib
-import json
 import re
 from pathlib import Path
 from typing import Callable, Dict, Iterator, List, Optional
@@ -9,7 +8,7 @@ from typing import Callable, Dict, Iterator, List, Optional
 import torch
 from torch import nn
 
-from .files import DF11Error
+from .files import DF11Error, Files, read_object
 from .match import computed, some
 
 Build = Callable[[], nn.Module]
@@ -71,13 +70,31 @@ def compute(model: nn.Module, build: Build) -> None:
         model.get_submodule(owner)._parameters[leaf] = value
 
 
+# Members of a config that count modules, and the number up to which they cost nothing.
+COUNTS, FEW = re.compile(r"(layers?|blocks?|depths?|experts)$"), 512
+
+
+def check_counts(config: dict, files: Files) -> None:
+    """Raises an error if a config wants many more modules than the files have tensors, before they're built."""
+    have = len(files.plain) + sum(len(u.sizes) for u in files.units.values())
+    left: List[object] = [("", config)]
+    while left:
+        name, value = left.pop()
+        if isinstance(value, dict):
+            left += value.items()
+        elif isinstance(value, list):
+            left += ((name, v) for v in value)
+        elif isinstance(value, int) and COUNTS.search(str(name)) and value > max(FEW, have):
+            raise DF11Error(f"{files.folder}: config.json wants {value} {name}, and the files hold {have} weights")
+
+
 def is_diffusers(config: dict) -> bool:
     return "_class_name" in config or "_diffusers_version" in config
 
 
 def builds(folder: Path, trust_remote_code: bool, model_class: Optional[type], options: dict) -> List[Build]:
     """Returns how the model of a config may be built, in order: by the class that it names, and by others that may fit."""
-    config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+    config = read_object(folder / "config.json")
     if is_diffusers(config) or model_class is not None and "diffusers" in {c.__module__.partition(".")[0] for c in model_class.__mro__}:
         return [diffusers_build(folder, config, model_class)]
     if "model_type" not in config and "auto_map" not in config and model_class is None:
@@ -205,7 +222,7 @@ def dtypes(model: nn.Module) -> Callable[[str, torch.Tensor], torch.dtype]:
 
 
 def index_of(folder: Path) -> dict:
-    return json.loads((folder / "model_index.json").read_text(encoding="utf-8"))
+    return read_object(folder / "model_index.json")
 
 
 def config_of(folder: Path) -> Path:
@@ -241,4 +258,4 @@ def require_df11(folder: Path) -> None:
 
 
 def is_df11(config: Path) -> bool:
-    return config.is_file() and "dfloat11_config" in json.loads(config.read_text(encoding="utf-8"))
+    return config.is_file() and "dfloat11_config" in read_object(config)

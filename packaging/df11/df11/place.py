@@ -1,6 +1,5 @@
 """Fills a model from files: units stay compressed where a GPU decodes them, else they become BF16."""
 
-import logging
 from collections import defaultdict
 from typing import Callable, Dict, List, NamedTuple, Optional, Tuple
 
@@ -8,11 +7,9 @@ import torch
 from torch import nn
 
 from . import kernel, units
-from .files import DF11Error, Files, Unit, manifest
+from .files import DF11Error, Files, Unit, log, manifest
 from .match import Fill, Part, Piece, made, match, numel, some, state_of
 from .program import Stream
-
-log = logging.getLogger("df11")
 
 DTypeOf = Callable[[str, torch.Tensor], torch.dtype]
 State = Dict[str, torch.Tensor]

@@ -59,7 +59,7 @@ class Stream:
             self.read(torch.empty(n, dtype=torch.bfloat16))
 
     def failure(self) -> DF11Error:
-        text = self.process.stderr.read().decode(errors="replace").strip()
+        text = "; ".join(self.process.stderr.read().decode(errors="replace").strip().splitlines())
         return DF11Error(text.replace(f"{PROGRAM}: ", "", 1) or f"{self.file}: its units don't hold what its headers say")
 
     def __exit__(self, kind, *_) -> None:
