@@ -39,8 +39,8 @@ type Options struct {
 	Original string
 	// License is one of the Hub's license IDs. It replaces what the source's card says.
 	License string
-	// Force allows files of others in the target. It overwrites those with names of the result's,
-	// and verifies existing outputs again.
+	// Force overwrites files of others that have names of the result's, replaces the result of
+	// another source, and proves again what a target holds.
 	Force bool
 
 	// Disk limits temporary disk space, in bytes; 0 is all free space. WorkDir holds unfinished work

@@ -23,6 +23,8 @@ var mishaps = []mishap{
 		step: "choose another target with -o", then: "org/model -o DIR/other"},
 	{cause: hint.Conflict, kind: pipeline.ErrConflict, args: "org/model -o DIR/out", before: func(h *helped) { h.write("out/config.json", "{}") },
 		step: "add --force", then: "org/model -o DIR/out --force"},
+	{cause: hint.Stays, kind: pipeline.ErrConflict, args: "org/model -o DIR/out --force", before: func(h *helped) { h.write("out/x.safetensors", "x") },
+		step: "remove these files", follow: func(h *helped) { world.Must(h.T, os.Remove(filepath.Join(h.dir, "out/x.safetensors"))) }},
 	{cause: hint.SourceIsTarget, kind: pipeline.ErrSourceIsTarget, args: "org/model --push --repo-id org/model", step: "choose another target", then: "org/model --push --repo-id tester/other"},
 	{cause: hint.Visibility, kind: pipeline.ErrVisibility, args: "org/secret --push --repo-id tester/open", before: func(h *helped) {
 		h.hub.AddModel("org/secret", smallModel(1))

@@ -27,7 +27,7 @@ func (f *targetFlags) register(p *pflag.FlagSet) {
 	p.StringVar(&f.license, "license", "",
 		"license `ID` for the card, such as mit (default the source's)")
 	p.BoolVar(&f.force, "force", false,
-		"overwrite files this program didn't write, allow other .safetensors files, and verify existing outputs")
+		"overwrite files this program didn't write, replace another result, and verify existing outputs")
 }
 
 // set adds the flags to options.

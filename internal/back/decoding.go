@@ -21,8 +21,9 @@ func manifestErrorf(format string, args ...any) error {
 
 // CheckDecoding compares what decoding does by the manifest alone with what it does by the original
 // and its plan: which files it writes, with which headers and SHA-256, and which stored bytes it
-// reads for each tensor. If the pair holds the same weights, nil says that the model restores the
-// original without it. Files are the original's. A SHA-256 that they lack isn't compared.
+// reads for each tensor. Nil says that the model restores the original without it. Files are the
+// original's. Call it only if the pair holds the same weights: before, no one knows whether the plan
+// is right, which goes by the model's dict.
 //
 // An error is ErrNoManifest, a *LeftOutError that the plan has, too, a *ManifestError, or says that
 // no decoding writes such files.
@@ -43,14 +44,15 @@ func (p Pair) CheckDecoding(files []model.File) error {
 	case err != nil:
 		return manifestErrorf("%v", err)
 	}
-	if err := compareFiles(files, listed); err != nil {
+	if err := compareFiles(listed, files); err != nil {
 		return err
 	}
 	return byManifest.compare(byPlan, files)
 }
 
-// compareFiles compares the files that the manifest lists with the original's.
-func compareFiles(files, listed []model.File) error {
+// compareFiles compares the files that the manifest lists with the original's. A SHA-256 that these
+// lack isn't compared.
+func compareFiles(listed, files []model.File) error {
 	at := func(list []model.File, f model.File) int {
 		return slices.IndexFunc(list, func(x model.File) bool { return x.Path == f.Path })
 	}

@@ -163,18 +163,32 @@ func (c *Checker) CompareFiles(ctx context.Context, deep bool) error {
 	return nil
 }
 
-// CompareManifest adds the manifest to the files that differ if decoding the model without its
-// original would go wrong by it. It returns why such a decoding doesn't restore the original, as
-// CheckDecoding does. Call it last, if the model and the pair have no fault.
-func (c *Checker) CompareManifest(files []model.File) error {
+// Alone returns nil if decoding the model without its original restores the original's files, and
+// otherwise what CheckDecoding says. If the manifest is why, Alone adds it to the files that differ.
+// Call it last, if the pair holds the same weights.
+func (c *Checker) Alone(files []model.File) error {
 	err := c.CheckDecoding(files)
-	if _, differs := errors.AsType[*ManifestError](err); differs {
-		c.NotCompared = slices.DeleteFunc(c.NotCompared,
-			func(name string) bool { return name == names.Manifest })
-		c.Beside = append(c.Beside, OtherFile{names.Manifest, Changed})
-		c.sortBeside()
-	}
+	c.differsIn(err)
 	return err
+}
+
+// CompareListed compares the files that the manifest lists with the original's, as far as their
+// SHA-256 are known. It adds the manifest to the files that differ.
+func (c *Checker) CompareListed() {
+	if listed, _, err := ofManifest(c.DF11, 1, nil); err == nil {
+		c.differsIn(compareFiles(listed, c.Model.Files()))
+	}
+}
+
+// differsIn adds the manifest to the files that differ if it's why.
+func (c *Checker) differsIn(err error) {
+	if _, differs := errors.AsType[*ManifestError](err); !differs {
+		return
+	}
+	c.NotCompared = slices.DeleteFunc(c.NotCompared,
+		func(name string) bool { return name == names.Manifest })
+	c.Beside = append(c.Beside, OtherFile{names.Manifest, Changed})
+	c.sortBeside()
 }
 
 func (c *Checker) sortBeside() {

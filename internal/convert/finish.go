@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 
 	"github.com/df11-convert/df11-convert/hub"
 	"github.com/df11-convert/df11-convert/internal/ledger"
@@ -52,10 +51,6 @@ func (s *state) hand(ctx context.Context, r *result, copied []publish.SideFile) 
 		}
 	}
 	for _, found := range s.found() {
-		if files := found.Allowed(); len(files) > 0 {
-			s.Log.Warn("the result in " + found.Where + " doesn't load until these files are gone: " +
-				strings.Join(files, ", "))
-		}
 		if why := found.WhyCardStays(); why != "" {
 			s.Log.Warn(why + "; --force overwrites it")
 		}

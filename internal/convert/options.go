@@ -41,7 +41,7 @@ type Options struct {
 	Part   spans.Part
 	Finish bool
 
-	// Force allows other weights in the target, and replaces files with the result's names.
+	// Force replaces files with the result's names, and the result of another source.
 	Force bool
 	// License is a license ID of the Hub's that replaces what the source's card says, or "".
 	License string

@@ -106,7 +106,7 @@ func (v *verification) run(ctx context.Context) error {
 		return nil
 	}
 	if v.Level == LevelStructure {
-		_ = c.CompareManifest(v.Model.Files())
+		c.CompareListed()
 		return nil
 	}
 	v.Progress.SetPhase(string(v.Level))
@@ -128,7 +128,7 @@ func (v *verification) alone(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	why := v.check.CompareManifest(files)
+	why := v.check.Alone(files)
 	restores := why == nil
 	v.report.Alone, v.report.WhyNotAlone = &restores, why
 	return nil

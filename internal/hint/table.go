@@ -31,6 +31,8 @@ var (
 	Path            = row("Path", "check the path and its permissions")
 	Conflict        = row("Conflict", "choose another target with -o or --repo-id (a work folder with "+
 		"--work-dir), or add --force to write there anyway")
+	Stays = row("Stays", "remove these files, or choose another target with -o or --repo-id; --force "+
+		"replaces only what has the name of a file of the result")
 	Newer          = row("Newer", "update df11-convert, or add --force to make it again as this version does")
 	SourceIsTarget = row("SourceIsTarget", "choose another target with {flag}")
 	Taken          = row("Taken", "choose another target with --repo-id or -o, or wait until the other run ends")

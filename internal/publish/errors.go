@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/df11-convert/df11-convert/internal/hint"
 	"github.com/df11-convert/df11-convert/internal/human"
@@ -11,21 +12,34 @@ import (
 
 // A ConflictError reports files in a destination that aren't ours. Overwritten have names of the
 // result's files. Alike have names that some systems can't tell from those. Files are weights that a
-// loader would read along with the result (docs/format.md §13).
+// loader would read along with the result (docs/format.md §13). Stay are those of Alike and Files that
+// a run doesn't replace with Force either.
 type ConflictError struct {
-	Where                     string
-	Files, Overwritten, Alike []string
+	Where                           string
+	Files, Overwritten, Alike, Stay []string
 	// the source of the conversion in the destination; "" if there is none or it isn't known
 	Of string
 }
 
-func (e *ConflictError) Error() string {
-	s := fmt.Sprintf("%s holds other .safetensors files: %s", e.Where, human.List(e.Files))
-	if len(e.Alike) > 0 {
-		s = fmt.Sprintf("%s holds files whose names some systems can't tell from the result's: %s",
-			e.Where, human.List(e.Alike))
+// Hint says what can be done about files that Force doesn't replace.
+func (e *ConflictError) Hint() hint.Hint {
+	if len(e.Stay) > 0 {
+		return hint.Stays
 	}
-	if len(e.Overwritten) > 0 {
+	return hint.Hint{}
+}
+
+func (e *ConflictError) Error() string {
+	files, alike := e.Files, e.Alike
+	if len(e.Stay) > 0 {
+		files, alike = e.staying(files), e.staying(alike)
+	}
+	s := fmt.Sprintf("%s holds other .safetensors files: %s", e.Where, human.List(files))
+	if len(alike) > 0 {
+		s = fmt.Sprintf("%s holds files whose names some systems can't tell from the result's: %s",
+			e.Where, human.List(alike))
+	}
+	if len(e.Overwritten) > 0 && len(e.Stay) == 0 {
 		s = fmt.Sprintf(
 			"%s holds files that are not of this conversion and would be overwritten: %s", e.Where,
 			human.List(e.Overwritten))
@@ -34,6 +48,12 @@ func (e *ConflictError) Error() string {
 		s += " (there is a conversion of " + e.Of + ")"
 	}
 	return s
+}
+
+// staying returns those of the files that Force doesn't replace.
+func (e *ConflictError) staying(files []string) []string {
+	return slices.DeleteFunc(slices.Clone(files),
+		func(name string) bool { return !slices.Contains(e.Stay, name) })
 }
 
 // A NewerError says that a newer version of this program made what a destination holds, by other

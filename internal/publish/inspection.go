@@ -54,17 +54,6 @@ func (in *Inspection) Ours() (files []names.File) {
 	return files
 }
 
-// Allowed lists the files with which the result doesn't load, on some systems at least.
-func (in *Inspection) Allowed() (files []string) {
-	for name, f := range in.Files {
-		if f.Standing == Allowed {
-			files = append(files, name)
-		}
-	}
-	slices.Sort(files)
-	return files
-}
-
 // isOf reports whether the manifest is of this plan, and of a commit.
 func (in *Inspection) isOf(commit string) bool {
 	return in.Made && in.Manifest.Source.Commit == commit

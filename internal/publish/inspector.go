@@ -81,6 +81,7 @@ type inspector struct {
 	begins   bool
 	last     *Inspection // an empty one when the run begins
 	in       *Inspection
+	replaced map[string][]listed // what Force would count as ours besides, by path
 	conflict ConflictError
 }
 
@@ -145,33 +146,44 @@ func (x *inspector) readClaim(ctx context.Context, name string, b []byte) error 
 		return x.taken(by, claim)
 	case by == stranger:
 		x.in.stranger = claim.Result.Unlike(x.run.identity)
-		return nil
-	}
-	x.in.Files[name] = Found{names.File{Path: name, Size: int64(len(b)), SHA256: sumOf(b)}, Ours}
-	x.list(claim)
-	if name == names.Manifest {
-		x.in.Made = by == same
-		for _, f := range x.in.Manifest.Outputs {
-			if f.Blob != "" && !f.Kept {
-				x.in.listed[f.Path] = append(slices.Clip(x.in.listed[f.Path]), listed{f.File(), f.Blob})
-			}
+		if name != names.Manifest || x.at.work {
+			return nil
+		}
+		if !x.at.force {
+			x.replaced = map[string][]listed{}
+			x.list(x.replaced, name, claim)
+			return nil
 		}
 	}
+	x.in.Files[name] = Found{names.File{Path: name, Size: int64(len(b)), SHA256: sumOf(b)}, Ours}
+	x.list(x.in.listed, name, claim)
+	if name == names.Manifest {
+		x.in.Made = by == same
+	}
 	// the digests of a local source's outputs cover only samples, which are compared with nothing
-	if by >= equal || !x.run.From.Local {
+	if by >= equal || by == former && !x.run.From.Local {
 		x.in.claims[name] = claim
 	}
 	return nil
 }
 
-// list adds the files that a claim lists.
-func (x *inspector) list(claim ledger.Claim) {
-	files := claim.Others
-	for _, o := range claim.Outputs {
-		files = append(slices.Clip(files), o.File(), o.There())
+// list adds the files that a claim lists, a journal or the manifest.
+func (x *inspector) list(to map[string][]listed, name string, claim ledger.Claim) {
+	add := func(f listed) { to[f.Path] = append(slices.Clip(to[f.Path]), f) }
+	for _, f := range claim.Others {
+		add(listed{File: f})
 	}
-	for _, f := range files {
-		x.in.listed[f.Path] = append(slices.Clip(x.in.listed[f.Path]), listed{File: f})
+	for _, o := range claim.Outputs {
+		add(listed{File: o.File()})
+		add(listed{File: o.There()})
+	}
+	if name != names.Manifest {
+		return
+	}
+	for _, f := range x.in.Manifest.Outputs {
+		if f.Blob != "" && !f.Kept {
+			add(listed{f.File(), f.Blob})
+		}
 	}
 }
 
@@ -213,6 +225,15 @@ func (x *inspector) judge(ctx context.Context) error {
 			x.conflict.Alike = append(x.conflict.Alike, name)
 		case found.Standing == ReadAlong:
 			x.conflict.Files = append(x.conflict.Files, name)
+		}
+	}
+	for _, name := range slices.Concat(x.conflict.Alike, x.conflict.Files) {
+		_, goes, err := x.isListed(ctx, name, x.replaced[name])
+		if err != nil {
+			return fmt.Errorf("%s: %w", x.now.where, err)
+		}
+		if !goes {
+			x.conflict.Stay = append(x.conflict.Stay, name)
 		}
 	}
 	return nil

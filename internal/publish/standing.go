@@ -13,10 +13,9 @@ import (
 //	Shared     the part of a card that's ours is replaced, the rest stays
 //	Equal      stays, and isn't ours: the manifest says that it was there before
 //	InTheWay   refuses the run; with Force, Given if it's there when the run begins
-//	ReadAlong  refuses the run; with Force, Allowed if it's there when the run begins
-//	Alike      refuses the run; with Force, Allowed if it's there when the run begins
+//	ReadAlong  refuses the run, also with Force, because no reader has the result alone
+//	Alike      refuses the run, also with Force, because not every system can hold both
 //	Given      replaced, because Force named it; never deleted
-//	Allowed    stays, and the run says that the result doesn't load until it's gone
 //	LeftAlone  stays
 //	Written    replaced: this run has written it since it looked last
 type Standing int
@@ -31,7 +30,6 @@ const (
 	ReadAlong
 	Alike
 	Given
-	Allowed
 	LeftAlone
 )
 
@@ -43,9 +41,12 @@ const (
 //	it's a card with our part in it                         Shared, or Given
 //	it's another card                                       LeftAlone, or Given
 //	it has the path of a file of the result or of the run   InTheWay, or Given
-//	some systems can't tell its name from such a file's     Alike, or Allowed
-//	a loader would read it as weights of the result         ReadAlong, or Allowed
+//	some systems can't tell its name from such a file's     Alike
+//	a loader would read it as weights of the result         ReadAlong
 //	else                                                    LeftAlone
+//
+// A claim counts if it's of the same result. With Force, the manifest of any other result counts, too,
+// when the run begins: the run replaces that result.
 //
 // In a work folder, only its journal says whose a file is, and nothing loads what lies there.
 //
@@ -73,9 +74,9 @@ func (x *inspector) standing(ctx context.Context, name string) (Found, error) {
 		s, forced = InTheWay, Given
 	case x.at.work:
 	case x.run.alike(name) != "":
-		s, forced = Alike, Allowed
+		s, forced = Alike, Alike
 	case x.run.loads(name):
-		s, forced = ReadAlong, Allowed
+		s, forced = ReadAlong, ReadAlong
 	}
 	if x.begins && x.at.force {
 		s = forced
@@ -83,12 +84,18 @@ func (x *inspector) standing(ctx context.Context, name string) (Found, error) {
 	return Found{names.File{Path: name}, s}, err
 }
 
-// ours reports whether a claim that counts lists a file as it is, by its SHA-256 or by git's hash.
+// ours reports whether a claim that counts lists a file as it is.
 func (x *inspector) ours(ctx context.Context, name string) (names.File, bool, error) {
 	if f := x.in.Files[name]; f.Standing == Ours { // its claim counts
 		return f.File, true, nil
 	}
-	list, version := x.in.listed[name], x.in.versions[name]
+	return x.isListed(ctx, name, x.in.listed[name])
+}
+
+// isListed reports whether a list has a file as it is, by its SHA-256 or by git's hash.
+func (x *inspector) isListed(ctx context.Context, name string,
+	list []listed) (names.File, bool, error) {
+	version := x.in.versions[name]
 	if len(list) == 0 {
 		return names.File{}, false, nil
 	}

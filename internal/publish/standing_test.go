@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/df11-convert/df11-convert/internal/catalog"
+	"github.com/df11-convert/df11-convert/internal/hint"
 	"github.com/df11-convert/df11-convert/internal/ledger"
 	"github.com/df11-convert/df11-convert/internal/metadata"
 	"github.com/df11-convert/df11-convert/internal/model"
@@ -208,9 +209,6 @@ func verdict(in *Inspection, err error) string {
 	} else if err != nil {
 		words = append(words, err.Error())
 	}
-	if in != nil {
-		add("allowed", in.Allowed())
-	}
 	if in != nil && in.CardStays() {
 		why, _, _ := strings.Cut(in.WhyCardStays(), " card of ")
 		words = append(words, map[string]string{"the": "card stays", "our part of the": "edited card stays", "the front matter of the": "unreadable card stays"}[why])
@@ -299,7 +297,7 @@ func TestWhoseAFileIs(t *testing.T) {
 		{"names that some systems can't tell from the result's", inRepo, files{"Tokenizer.json": "x", "readme.md": "x", "MODEL.safetensors": "x", "config.json/x": "x", "sub/readme.md": "x"}, "alike MODEL.safetensors Tokenizer.json config.json/x readme.md"},
 		{"such a name in a folder", inFolder, files{"Tokenizer.json": "x"}, "alike Tokenizer.json"},
 		{"such a name of ours", inRepo, files{record: manifest(older, "org/a", "Tokenizer.json x"), "Tokenizer.json": "x"}, "ours Tokenizer.json df11-manifest.json"},
-		{"force, and such a name", forcedRepo, files{"readme.md": "x"}, "allowed readme.md"},
+		{"force, and such a name", forcedRepo, files{"readme.md": "x"}, "alike readme.md"},
 		{"a card with our part", inRepo, files{"README.md": marked + "mine"}, "shared README.md"},
 		{"a card with our part, edited", inRepo, files{"README.md": strings.Replace(marked, "ours", "mine", 1)}, "edited card stays"},
 		{"a card with our part, and a broken front matter", inRepo, files{"README.md": strings.Replace(marked, "license: mit", "license: [", 1)}, "unreadable card stays"},
@@ -371,10 +369,15 @@ func TestWhoseAFileIs(t *testing.T) {
 		{"the result, and other weights", inRepo, whole(files{"x.safetensors": "x"}), all + ", read along x.safetensors, current"},
 
 		{"force, and a file of the result's name", forcedRepo, files{"head.safetensors": "x"}, ""},
-		{"force, and other weights", forcedRepo, files{"x.safetensors": "x"}, "allowed x.safetensors"},
+		{"force, and other weights", forcedRepo, files{"x.safetensors": "x"}, "read along x.safetensors"},
 		{"force, and a card", forcedRepo, files{"README.md": "x"}, ""},
 		{"force, and another model's journal", forcedRepo, files{part: journal(other, "org/b", "head.safetensors head"), "head.safetensors": "head"}, ""},
-		{"force, a former commit's, and other weights", forcedRepo, files{record: manifest(older, "org/a", "old.safetensors old"), "old.safetensors": "old", "x.safetensors": "x"}, "ours df11-manifest.json old.safetensors, allowed x.safetensors"},
+		{"force, a former commit's, and other weights", forcedRepo, files{record: manifest(older, "org/a", "old.safetensors old"), "old.safetensors": "old", "x.safetensors": "x"}, "ours df11-manifest.json old.safetensors, read along x.safetensors"},
+		{"force, and another model's result", forcedRepo, files{record: manifest(other, "org/b", "head.safetensors b", "old.safetensors old", "NOTICE b", "-LICENSE mine"), "head.safetensors": "b", "old.safetensors": "old", "NOTICE": "b", "LICENSE": "mine"},
+			"ours NOTICE df11-manifest.json head.safetensors old.safetensors"},
+		{"force, and another model's result, edited", forcedRepo, files{record: manifest(other, "org/b", "old.safetensors old", "NOTICE b"), "old.safetensors": "x", "NOTICE": "x"},
+			"ours df11-manifest.json, read along old.safetensors, of org/b"},
+		{"force, and other weights of a local model", forcedFolder, files{record: manifest(ours, "", "WEIGHTS x", "old.safetensors old"), "old.safetensors": "old"}, "ours df11-manifest.json old.safetensors"},
 
 		{"a folder's tokenizer of the same bytes", inFolder, files{"tokenizer.json": "tokens"}, "kept tokenizer.json"},
 		{"a folder's other tokenizer", inFolder, files{"tokenizer.json": "x"}, "overwritten tokenizer.json"},
@@ -392,6 +395,29 @@ func TestWhoseAFileIs(t *testing.T) {
 		c, at, s := tt.at.of(tt.there)
 		if got := verdict(c.inspect(t.Context(), at, s.listing(), nil)); got != tt.want {
 			t.Errorf("%s:\n got %s\nwant %s", tt.what, got, tt.want)
+		}
+	}
+}
+
+// TestWhatForceReplaces: without Force, a conflict says which files a run with Force would refuse, too.
+func TestWhatForceReplaces(t *testing.T) {
+	result := map[string]string{record: manifest(other, "org/b", "old.safetensors old", "Tokenizer.json b", "mine.safetensors old"),
+		"old.safetensors": "old", "Tokenizer.json": "b"}
+	more := maps.Clone(result)
+	more["mine.safetensors"], more["x.safetensors"], more["readme.md"] = "x", "x", "x"
+	for _, at := range []site{inRepo, inFolder, forcedRepo, forcedFolder} {
+		for stay, there := range map[string]map[string]string{"": result, "mine.safetensors readme.md x.safetensors": more} {
+			c, place, s := at.of(there)
+			_, err := c.inspect(t.Context(), place, s.listing(), nil)
+			conflict, refused := errors.AsType[*ConflictError](err)
+			if !refused {
+				conflict = &ConflictError{}
+			}
+			slices.Sort(conflict.Stay)
+			got := strings.Join(conflict.Stay, " ")
+			if got != stay || refused != (stay != "" || !c.Force) || (conflict.Hint() == hint.Hint{}) != (stay == "") {
+				t.Errorf("%v: %q stay, want %q: %v", at, got, stay, err)
+			}
 		}
 	}
 }
