@@ -41,7 +41,7 @@ func (s *state) missingCopies() (n int64) {
 func (s *state) checkDisk(ctx context.Context) error {
 	_, _, err := s.forwardJob().Divide()
 	if err == nil && s.Part.Whole() {
-		err = s.copier().check(ctx)
+		err = s.checkCopies(ctx)
 	}
 	return err
 }

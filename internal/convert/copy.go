@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"math"
 	"slices"
 
@@ -17,25 +18,85 @@ import (
 	"github.com/df11-convert/df11-convert/hub"
 	"github.com/df11-convert/df11-convert/internal/budget"
 	"github.com/df11-convert/df11-convert/internal/metadata"
+	"github.com/df11-convert/df11-convert/internal/model"
 	"github.com/df11-convert/df11-convert/internal/names"
 	"github.com/df11-convert/df11-convert/internal/plan"
 	"github.com/df11-convert/df11-convert/internal/publish"
 	"github.com/df11-convert/df11-convert/internal/streams"
 )
 
-// A copier brings the files that the result takes unchanged from the source. It checks each against
-// its published hash.
+// copyFiles brings the files that the result takes unchanged to the targets, and returns them.
+func (s *state) copyFiles(ctx context.Context) ([]publish.SideFile, error) {
+	k := s.copier()
+	known := s.copiedInside(ctx)
+	for _, f := range k.files {
+		if known[f.Path] == "" && s.isHeld(f) {
+			known[f.Path] = f.ETag
+		}
+	}
+	return k.copyAll(ctx, known)
+}
+
+// isHeld reports whether every target holds a file with the SHA-256 that the source's Hub states.
+func (s *state) isHeld(f plan.File) bool {
+	file := names.File{Path: f.Path, Size: f.Size, SHA256: f.ETag}
+	return names.IsSHA256(f.ETag) && !slices.ContainsFunc(s.found(),
+		func(in *publish.Inspection) bool { return !in.Holds(file) })
+}
+
+// copiedInside asks the server to copy large files, and returns the SHA-256 of those it copied, by
+// path. After any failure the files are fetched and uploaded instead.
+func (s *state) copiedInside(ctx context.Context) map[string]string {
+	done := map[string]string{}
+	if ask := s.copyableInside(ctx); len(ask) > 0 {
+		copied, err := s.to.Copy(ctx, s.Model, ask)
+		if err != nil {
+			s.Log.Info("no copy inside the hub, uploading instead", "err", err)
+		}
+		maps.Copy(done, copied)
+	}
+	return done
+}
+
+// copyableInside lists the large files that the target's server may be able to copy from the source's
+// storage.
+func (s *state) copyableInside(ctx context.Context) []hub.FileInfo {
+	if s.sendAll || s.folder.Stays {
+		return nil
+	}
+	return s.Push.CanCopy(ctx, s.Model, s.carried())
+}
+
+// checkCopies refuses a disk that can't hold the largest file to copy, unless the Hub can copy that
+// file.
+func (s *state) checkCopies(ctx context.Context) error {
+	k := s.copier()
+	for _, f := range k.files {
+		err := k.fits(f)
+		inside := func(d hub.FileInfo) bool { return d.Path == f.Path }
+		if err != nil && !slices.ContainsFunc(s.copyableInside(ctx), inside) {
+			return err
+		}
+	}
+	return nil
+}
+
+// A copier copies files from a source through a folder, and checks each against its published hash.
 type copier struct {
-	*state
-	files []plan.File
-	space budget.Space // for files that don't stay
+	files  []plan.File
+	from   model.Source
+	local  bool // nobody has hashed its files
+	folder *publish.Folder
+	to     publish.Remote
+	space  budget.Space // for files that don't stay in the folder
 	// the files are small: they wait until the end and are uploaded together
 	wait bool
 }
 
-// copier returns a copier of all copied files.
+// copier returns a copier of all files that the result takes unchanged.
 func (s *state) copier() *copier {
-	k := &copier{s, s.carried(), budget.Space{Free: -1}, false}
+	k := &copier{files: s.carried(), from: s.Source, local: s.Model.Local, folder: s.folder, to: s.to,
+		space: budget.Space{Free: -1}}
 	if !s.folder.Stays {
 		k.space = s.forwardJob().Space()
 	}
@@ -47,11 +108,11 @@ func (s *state) copier() *copier {
 	return k
 }
 
-// copyAll copies a few files at once, as many as the disk holds. Unless all of them can wait for
-// the end, a file that doesn't stay is removed once it's uploaded.
-func (k *copier) copyAll(ctx context.Context) ([]publish.SideFile, error) {
+// copyAll copies a few files at once, as many as the disk holds, but not those of a known SHA-256,
+// which the targets have. Unless all of them can wait for the end, a file that doesn't stay is removed
+// once it's uploaded.
+func (k *copier) copyAll(ctx context.Context, known map[string]string) ([]publish.SideFile, error) {
 	disk := semaphore.NewWeighted(cmp.Or(k.space.ForCopies(), math.MaxInt64))
-	inside := k.duplicate(ctx)
 	out := make([]publish.SideFile, len(k.files))
 	g, gctx := errgroup.WithContext(ctx)
 	g.SetLimit(budget.Copies)
@@ -60,12 +121,10 @@ func (k *copier) copyAll(ctx context.Context) ([]publish.SideFile, error) {
 	}
 	for i, f := range k.files {
 		s := &out[i]
-		s.OutputFile = metadata.OutputFile{Path: f.Path, Kind: metadata.KindCopied, Size: f.Size}
+		s.OutputFile = metadata.OutputFile{Path: f.Path, Kind: metadata.KindCopied, Size: f.Size,
+			SHA256: known[f.Path]}
 		if names.IsCommit(f.ETag) && !names.IsSHA256(f.ETag) {
 			s.Blob = f.ETag // the hash that git gives a small file
-		}
-		if s.SHA256 = inside[f.Path]; s.SHA256 == "" && k.held(f) {
-			s.SHA256 = f.ETag
 		}
 		if s.Remote = s.SHA256 != ""; s.Remote {
 			continue
@@ -87,13 +146,6 @@ func (k *copier) copyAll(ctx context.Context) ([]publish.SideFile, error) {
 	return out, g.Wait()
 }
 
-// held reports whether every target holds a file with the SHA-256 that the source's Hub states.
-func (k *copier) held(f plan.File) bool {
-	file := names.File{Path: f.Path, Size: f.Size, SHA256: f.ETag}
-	return names.IsSHA256(f.ETag) && !slices.ContainsFunc(k.found(),
-		func(in *publish.Inspection) bool { return !in.Holds(file) })
-}
-
 // carry copies one file to the folder and, unless it waits, uploads it. Then it removes the file if
 // the folder doesn't keep it.
 func (k *copier) carry(ctx context.Context, s *publish.SideFile) error {
@@ -110,13 +162,13 @@ func (k *copier) carry(ctx context.Context, s *publish.SideFile) error {
 
 // copy copies a file to the folder, unless it's there, and sets its SHA-256.
 func (k *copier) copy(ctx context.Context, s *publish.SideFile) error {
-	in, err := k.Source.OpenFile(ctx, s.Path)
+	in, err := k.from.OpenFile(ctx, s.Path)
 	if err != nil {
 		return err
 	}
 	defer in.Close()
 	h, blob := sha256.New(), hub.NewHash("git", s.Size)
-	if k.Model.Local {
+	if k.local {
 		defer func() { s.Blob = hex.EncodeToString(blob.Sum(nil)) }()
 	}
 	if k.folder.Found().Files[s.Path].Standing == publish.Equal {
@@ -139,45 +191,10 @@ func (k *copier) copy(ctx context.Context, s *publish.SideFile) error {
 	return w.Commit(s.Size)
 }
 
-// check refuses a disk that can't hold the largest file, unless the Hub can copy that file.
-func (k *copier) check(ctx context.Context) error {
-	for _, f := range k.files {
-		err := k.fits(f)
-		inside := func(d hub.FileInfo) bool { return d.Path == f.Path }
-		if err != nil && !slices.ContainsFunc(k.duplicates(ctx), inside) {
-			return err
-		}
-	}
-	return nil
-}
-
 // fits refuses a file that the disk can't hold.
 func (k *copier) fits(f plan.File) error {
 	if err := k.space.Check(f.Size); err != nil {
 		return fmt.Errorf("copy %s: %w", f.Path, err)
 	}
 	return nil
-}
-
-// duplicates lists the large files that the target's server may be able to copy from the source's
-// storage.
-func (k *copier) duplicates(ctx context.Context) []hub.FileInfo {
-	if k.sendAll || k.folder.Stays {
-		return nil
-	}
-	return k.Push.CanCopy(ctx, k.Model, k.files)
-}
-
-// duplicate asks the server to copy large files, and returns the SHA-256 of those it copied, by path.
-// After any failure the files are fetched and uploaded instead.
-func (k *copier) duplicate(ctx context.Context) map[string]string {
-	ask := k.duplicates(ctx)
-	if len(ask) == 0 {
-		return nil
-	}
-	done, err := k.to.Copy(ctx, k.Model, ask)
-	if err != nil {
-		k.Log.Info("no copy inside the hub, uploading instead", "err", err)
-	}
-	return done
 }

@@ -20,7 +20,7 @@ func (s *state) finish(ctx context.Context) (*Report, error) {
 	if err != nil {
 		return nil, err
 	}
-	copied, err := s.copier().copyAll(ctx)
+	copied, err := s.copyFiles(ctx)
 	if err != nil {
 		return nil, err
 	}
