@@ -86,7 +86,7 @@ func convertSource(ctx context.Context, source string, opt Options) (*Report, er
 	defer s.watch()()
 	report, err := convert.Run(ctx, job)
 	if err != nil {
-		return nil, err
+		return nil, src.inexact(ctx, err)
 	}
 	report.Note, report.Left = noteOf(src.plan), src.plan.Stay
 	return reportOf(report), nil
@@ -123,7 +123,7 @@ func (s *session) checkSamples(ctx context.Context, src *opened) error {
 	if spans.NExactF32(src.plan) > 0 { // samples find most that BF16 can't hold, as in Plan
 		if _, err := budget.Sample(ctx, src.source, src.plan,
 			budget.DefaultSampleBytes(src.model)); err != nil {
-			return err
+			return src.inexact(ctx, err)
 		}
 	}
 	if src.plan.SourceBytes() > aliasesFirst {

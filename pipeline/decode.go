@@ -1,6 +1,7 @@
 package pipeline
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"path/filepath"
@@ -10,6 +11,7 @@ import (
 	"github.com/df11-convert/df11-convert/internal/budget"
 	"github.com/df11-convert/df11-convert/internal/convert"
 	"github.com/df11-convert/df11-convert/internal/hint"
+	"github.com/df11-convert/df11-convert/internal/human"
 	"github.com/df11-convert/df11-convert/internal/model"
 )
 
@@ -84,13 +86,15 @@ func decodeModel(ctx context.Context, df11 string, opt DecodeOptions) (*convert.
 		}
 		defer src.Close()
 		if src.refused != nil {
-			return nil, fmt.Errorf("%s: %w", src.model.ID, src.refused)
+			return nil, hint.On(fmt.Errorf("%s isn't a conversion of %s: %w", d.Name, src.model.ID, src.refused),
+				hint.NotOfPair.With("model", human.ShellWord(df11), "original", human.ShellWord(
+					cmp.Or(opt.Against, src.model.ID))))
 		}
 		job.Pair = src.pair(d)
 	}
 	defer s.watch()()
 	report, err := convert.Decode(ctx, job)
-	if job.Model == nil && model.SubjectOf(err) != "" {
+	if job.Model == nil && model.SubjectOf(err) != "" && !wraps[*back.LeftOutError](err) {
 		err = hint.On(err, hint.ByManifest)
 	}
 	if err != nil {

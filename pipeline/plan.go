@@ -60,7 +60,7 @@ func planSource(ctx context.Context, source string, opt PlanOptions) (*Forecast,
 	}
 	size, err := budget.Sample(ctx, src.source, src.plan, most)
 	if err != nil {
-		return nil, fmt.Errorf("estimate %s: %w", src.model.ID, err)
+		return nil, fmt.Errorf("estimate %s: %w", src.model.ID, src.inexact(ctx, err))
 	}
 	needs, err := budget.FindNeeds(src.model, src.plan, size,
 		budget.Budget{Memory: s.shares, Disk: opt.Disk, Part: opt.part()})

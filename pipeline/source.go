@@ -126,6 +126,20 @@ func (r Recipe) at(spec string, onHub bool, tables int64) (plan.Options, error) 
 	return r.planOptions(tables)
 }
 
+// inexact adds a hint of its own to an error about F32 weights that BF16 can't hold, if the model
+// can't be converted without ExactF32 either.
+func (o *opened) inexact(ctx context.Context, err error) error {
+	if !wraps[*spans.InexactError](err) {
+		return err
+	}
+	opt := o.opt
+	opt.ExactF32 = false
+	if _, without := plan.New(ctx, o.model.Listing, opt); wraps[*plan.RefusedError](without) {
+		return hint.On(err, hint.OnlyF32)
+	}
+	return err
+}
+
 // planOfficial finds what a plan for the official loader would make, unless the plan is for it. It
 // leaves it nil if that loader can't load the model.
 func (o *opened) planOfficial(ctx context.Context, opt plan.Options) error {

@@ -121,7 +121,8 @@ escapes='
     elif .target.part then .target | "up to date: \(.repo) has all files of \(.part)"
     else "up to date: the manifest says that \(.target.repo) was verified when it was made" end;
   def as_inputs: if contains("df11-convert ") then . else gsub("(?<before>^|[^-\\w])--(?<flag>[a-z][a-z0-9-]*)";
-    .before + "`" + (if .flag | IN("repo-id", "private", "memory", "disk", "shard") then "" else "extra-args: --" end) + .flag + "`") end;
+    .before + "`" + (if .flag == "public" then "private: false" elif .flag | IN("repo-id", "private", "memory", "disk", "shard") then .flag
+      else "extra-args: --" + .flag end) + "`") end;
 '
 
 # hidden: whether the model is private, and what is said here of it for everybody to read.

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -101,6 +102,18 @@ var mishaps = []mishap{
 	{cause: hint.InexactF32, kind: pipeline.ErrNotExactF32, args: "plan DIR/m --exact-f32", before: func(h *helped) {
 		h.header("m", `"dtype":"BF16","shape":[256,32]`, `"dtype":"F32","shape":[256,16]`)
 	}, step: "leave out --exact-f32", then: "plan DIR/m"},
+	{cause: hint.OnlyF32, kind: pipeline.ErrNotExactF32, args: "DIR/m --exact-f32", before: func(h *helped) {
+		llama(h.T, filepath.Join(h.dir, "m"), "F32", 1, "")
+	}, step: "keep the model in F32", then: "plan org/model"},
+	{cause: hint.NotOfPair, args: "decode DIR/out --against DIR/m -o DIR/back", before: func(h *helped) {
+		h.converted("out")
+		config := map[string]any{}
+		world.Must(h.T, json.Unmarshal(world.Read(h.T, filepath.Join(h.dir, "out/config.json")), &config))
+		config["dfloat11_config"].(map[string]any)["pattern_dict"] = map[string]any{}
+		b, err := json.Marshal(config)
+		world.Must(h.T, err)
+		h.write("out/config.json", string(b))
+	}, step: "df11-convert verify", then: "verify DIR/out --against DIR/m"},
 	{cause: hint.NotOriginal, kind: pipeline.ErrNotOriginal, args: "DIR/m -o DIR/out --original org/other", before: func(h *helped) {
 		h.model("m")
 		h.hub.AddModel("org/other", smallModel(2))
@@ -291,7 +304,13 @@ var mishaps = []mishap{
 	{cause: hint.UnusualName, args: "plan DIR/m", before: func(h *helped) {
 		h.llama("m", "BF16", "")
 		world.Must(h.T, os.Rename(filepath.Join(h.dir, "m/model.safetensors"), filepath.Join(h.dir, "m/weights.safetensors")))
-	}, step: "name the file with --file", then: "plan DIR/m --file weights.safetensors"},
+	}, step: "rename the weight file to model.safetensors", follow: func(h *helped) {
+		world.Must(h.T, os.Rename(filepath.Join(h.dir, "m/weights.safetensors"), filepath.Join(h.dir, "m/model.safetensors")))
+	}},
+	{cause: hint.UnusualName, args: "plan DIR/m", before: func(h *helped) {
+		h.write("m/config.json", "{}")
+		h.write("m/flux.safetensors", string(comfyFlux("")))
+	}, step: "name it with --file if it's a file for ComfyUI", then: "plan DIR/m --file flux.safetensors"},
 	{cause: hint.NoWeights, args: "plan DIR/m", before: func(h *helped) { h.write("m/x.txt", "x") }, follow: func(h *helped) { h.model("m") }},
 	{cause: hint.NoSuchFile, args: "plan DIR/m --file x.safetensors", before: func(h *helped) { h.llama("m", "BF16", "") }, then: "plan DIR/m --file model.safetensors"},
 	{cause: hint.PartOfModel, args: "plan DIR/m --file " + smallShard, before: func(h *helped) { h.model("m") }, then: "plan DIR/m"},

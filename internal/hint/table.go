@@ -1,8 +1,8 @@
 package hint
 
 // againstOriginal says how to name an original that a DF11 model doesn't name.
-const againstOriginal = "name the original with --against org/name, or --against ./folder if it was " +
-	"made from a folder"
+const againstOriginal = "name the original with --against org/name, or --against PATH if it was " +
+	"made from a folder or a file"
 
 // Space and memory.
 var (
@@ -60,8 +60,7 @@ var (
 
 // The source's files.
 var (
-	SourceChanged = row("SourceChanged", "run the same command again once nothing writes to it; a "+
-		"conversion then needs --force")
+	SourceChanged = row("SourceChanged", "run the same command again once nothing writes to it")
 	SourceCorrupt = row("SourceCorrupt", "try another network; if it fails again, the file is damaged "+
 		"at the source")
 	Link        = row("Link", "fetch the file again, or remove the link if the model doesn't need it")
@@ -126,6 +125,8 @@ var (
 	IsF64      = row("IsF64", "DF11 holds BF16 only and a cast loses bits")
 	InexactF32 = row("InexactF32", "leave out --exact-f32: F32 tensors then stay as they are; or convert "+
 		"the model to BF16 yourself first, if rounding is what you want")
+	OnlyF32 = row("OnlyF32", "keep the model in F32, because its values aren't those of a BF16 model; if "+
+		"rounding is what you want, convert it to BF16 yourself first")
 	Adapter = row("Adapter", "merge the adapter into its base model first")
 	Pickle  = row("Pickle", "re-save the model as safetensors, for example with "+
 		"save_pretrained(safe_serialization=True), or look for a safetensors branch of the repo")
@@ -149,8 +150,8 @@ var (
 	TwoSets       = row("TwoSets", "choose one with --file, which takes a .safetensors file or an index")
 	TwoShardSets  = row("TwoShardSets", "remove the shards of the set that isn't the model")
 	ManySingles   = row("ManySingles", "name the one to convert with --file")
-	UnusualName   = row("UnusualName", "name the file with --file, or start from the model in the layout "+
-		"of transformers or diffusers")
+	UnusualName   = row("UnusualName", "rename the weight file to {name}, as the libraries do, or name it "+
+		"with --file if it's a file for ComfyUI")
 	NoWeights   = row("NoWeights", "give the folder or repo that holds the .safetensors files")
 	NoSuchFile  = row("NoSuchFile", "name a file of the source")
 	PartOfModel = row("PartOfModel", "name the folder or repo without the file")
@@ -204,8 +205,9 @@ var (
 	MaybeOther    = row("MaybeOther", "name another original with --against if {original} isn't it")
 	Rotten        = row("Rotten", "copy or download the model again: this file isn't the one that its "+
 		"manifest lists")
-	LeftOut = row("LeftOut", "use verify --level full, which compares everything that was kept, and "+
-		"the manifest; if that is wrong, decode with --against")
+	LeftOut = row("LeftOut", "fetch the original again if you need its file, because this model holds "+
+		"only some of its tensors; verify --level full compares those")
+	NotOfPair  = row("NotOfPair", "see what is wrong with: df11-convert verify {model} --against {original}")
 	ByManifest = row("ByManifest", "add --against with the original: then nothing comes from the manifest")
 	Occupied   = row("Occupied", "choose another folder with -o, or add --force to write there anyway")
 	OwnInput   = row("OwnInput", "choose a folder outside it with -o")

@@ -37,8 +37,8 @@ func (s *Survey) refuseNoWeights() error {
 	case s.has(path.Join(s.Dir, names.Remainder+".safetensors")) != "":
 		return refuseDF11("the source holds a remainder.safetensors, as DF11 models do, and no weights of an original")
 	case s.find(reader.IsSafetensors) != "":
-		return refuse(hint.UnusualName, "the source has neither %s.safetensors nor its index",
-			path.Join(s.Dir, s.Layout.Stem()))
+		name := path.Join(s.Dir, s.Layout.Stem()) + ".safetensors"
+		return refuse(hint.UnusualName.With("name", name), "the source has neither %s nor its index", name)
 	case other != "":
 		return refuseFile(other)
 	default:
