@@ -25,11 +25,11 @@ func findPrecedent(o *output) precedent {
 	stated := catalog.LookUp[bool](cfg, "tie_word_embeddings")
 	t := precedent{
 		tied:  o.tied || !o.storesHead() && (stated == nil || *stated),
-		isNew: major >= 5,
+		isNew: major >= 5 || o.from.facts.IsNew,
 	}
 	all := catalog.AllTried()
 	if i := slices.IndexFunc(all, o.isLike); i >= 0 {
-		t.Tried, t.isNew = &all[i], t.isNew || o.from.facts.IsNew
+		t.Tried = &all[i]
 	}
 	return t
 }

@@ -306,6 +306,23 @@ func TestVersions(t *testing.T) {
 	}
 }
 
+// TestNewClassNeedsNewTransformers checks that a class that transformers 4 doesn't have is said to need
+// version 5, also if no model with these modules was tried.
+func TestNewClassNeedsNewTransformers(t *testing.T) {
+	m := newModel()
+	for i := range 2 {
+		m.weight(fmt.Sprintf("model.layers.%d.self_attn.o_proj", i))
+	}
+	const class = "GlmMoeDsaForCausalLM"
+	if f := catalog.FactsOf(class); !f.IsNew {
+		t.Fatalf("%s isn't a new class", class)
+	}
+	p := mustPlan(t, source([]WeightFile{m.file("model.safetensors")}, map[string]any{"architectures": []string{class}}), Options{})
+	if r := p.Readers[0]; r.Loads != Untested || p.Loader.Transformers != ">=5" || !strings.Contains(r.Why, "transformers >=5") {
+		t.Errorf("%q: %+v", p.Loader.Transformers, r)
+	}
+}
+
 // TestOwnCode checks that building a class that comes with the model takes trust in its code,
 // unless the library's own class was tried.
 func TestOwnCode(t *testing.T) {

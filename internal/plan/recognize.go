@@ -67,13 +67,11 @@ func recognize(ctx context.Context, r *reading, inv *inventory) (*recognition, e
 		}
 	}
 	m.layout = cmp.Or(r.opt.Layout, m.layout)
-	if inv.changes(&r.facts) {
-		if m.entry == nil {
-			m.loader.Transformers = "<5"
-		}
-		if r.facts.IsNew {
-			m.names.foreign, m.names.mapped = r.cfg.Class(), m.names.foreign == ""
-		}
+	switch isChanged := inv.changes(&r.facts); {
+	case isChanged && r.facts.IsNew:
+		m.names.foreign, m.names.mapped = r.cfg.Class(), m.names.foreign == ""
+	case isChanged && m.entry == nil:
+		m.loader.Transformers = "<5"
 	}
 	return m, nil
 }
