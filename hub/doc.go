@@ -15,6 +15,15 @@
 //
 // Errors are of type *Error around a sentinel such as ErrGated. Hint returns the next step in words.
 //
+// Comments here and in package wire name the servers and clients that a branch is for:
+//
+//   - hfd: https://github.com/matrixhub-ai/hfd, a server of git repos, at c4fdaa7
+//   - KohakuHub: https://github.com/KohakuBlueleaf/KohakuHub at 2facb54
+//   - olah: https://pypi.org/project/olah/0.5.4, a mirror for reading
+//   - the Python client: https://github.com/huggingface/huggingface_hub at v2.4.0
+//   - S3: https://docs.aws.amazon.com/AmazonS3/latest/API/ErrorResponses.html
+//   - LFS: https://github.com/git-lfs/git-lfs/blob/main/docs/api/batch.md
+//
 // Stable are all exported names, and the sentinels that an error wraps. The texts of errors and hints
 // may change, and so may how often a request is repeated.
 package hub

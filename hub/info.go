@@ -80,7 +80,7 @@ func (c *Client) describe(ctx context.Context, repo, revision, query string) (*R
 	if _, err := c.t.Call(ctx, r, &doc); err != nil {
 		return nil, err
 	}
-	if doc.SHA == "" { // some hubs answer so instead of 404
+	if doc.SHA == "" { // hfd's answer instead of 404
 		return nil, c.t.Failure(r, nil, wire.ErrRevisionNotFound)
 	}
 	info, err := doc.info()
@@ -100,8 +100,8 @@ func (c *Client) describe(ctx context.Context, repo, revision, query string) (*R
 type infoDocument struct {
 	ID  string
 	SHA string
-	// Gated is a string, or a bool: hubs say false for an open repo, and old ones true for a gated
-	// one. What a hub says in another form, or not at all, opens nothing.
+	// Gated is a string, or false for an open repo; hfd says true for a gated one. What a hub says in
+	// another form, or not at all, opens nothing.
 	Private, Gated any
 	PipelineTag    any `json:"pipeline_tag"`
 	LibraryName    any `json:"library_name"`

@@ -34,7 +34,7 @@ func TestInfoReadsWhatMatters(t *testing.T) {
 		{"all there is", `"id":"a/b","private":true,"gated":"auto","pipeline_tag":"text-generation","library_name":"transformers",
 			"tags":["x"],"cardData":{"license":"mit"},"safetensors":{"parameters":{"BF16":7},"total":7},
 			"siblings":[{"rfilename":"config.json","size":5,"blobId":"b1"},
-			{"rfilename":"m.safetensors","size":9,"blobId":"b2","lfs":{"sha256":"` + strings.ToUpper(shaA) + `","size":10,"pointerSize":1}}]`, &known, nil},
+			{"rfilename":"m.safetensors","size":9,"blobId":"b2","lfs":{"sha256":"` + shaA + `","size":10,"pointerSize":1}}]`, &known, nil},
 		{"no id", x, &good, nil},
 		{"tags as text", `"tags":"x",` + x, &good, nil},
 		{"card with lists", `"cardData":{"license":["mit","other"],"model-index":[{"a":[]}]},` + x, &good, nil},
@@ -109,7 +109,7 @@ func TestTreeRefusesStrangeLinks(t *testing.T) {
 			t.Errorf("%s: %d requests, %v", name, w.Count(), err)
 		}
 	}
-	c, _ := testClient(t, script(says(200, `[{"type":"file","path":"y","oid":"g","size":9,"lfs":{"oid":"sha256:`+shaA+`","size":12},"xetHash":"x"}]`)))
+	c, _ := testClient(t, script(says(200, `[{"type":"file","path":"y","oid":"g","size":9,"lfs":{"oid":"`+shaA+`","size":12},"xetHash":"x"}]`)))
 	if tree, err := c.Tree(t.Context(), "a/b", "main"); err != nil || tree["y"] != (FileInfo{Path: "y", Size: 12, SHA256: shaA, BlobID: "g", XetHash: "x"}) {
 		t.Errorf("%+v, %v", tree, err)
 	}

@@ -2,7 +2,6 @@ package hub
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"maps"
 	"net/http"
@@ -16,24 +15,14 @@ const lfsJSON = "application/vnd.git-lfs+json"
 // An lfsAction is something to do for an object.
 type lfsAction struct {
 	Href   string
-	Header map[string]json.RawMessage
-}
-
-// text returns a header value. A number keeps its spelling.
-func (a *lfsAction) text(key string) string {
-	raw := a.Header[key]
-	var s string
-	if json.Unmarshal(raw, &s) == nil {
-		return s
-	}
-	return string(raw)
+	Header map[string]string
 }
 
 // headers returns the headers to send with the action.
 func (a *lfsAction) headers() http.Header {
 	h := http.Header{}
-	for key := range a.Header {
-		h.Set(key, a.text(key))
+	for key, value := range a.Header {
+		h.Set(key, value)
 	}
 	return h
 }

@@ -101,8 +101,9 @@ func (d *downloads) head(ctx context.Context, f FileRef) (*resolved, error) {
 	return got, err
 }
 
-// readLocation reads the headers of the answer to a metadata request. Not every hub sends the size.
-// If a file's hash is known, so is its size.
+// readLocation reads the headers of the answer to a metadata request. The Hub's redirect of a
+// small file has no X-Linked-Size, and KohakuHub, in front of another hub, makes it lead there. If
+// a file's hash is known, so is its size.
 func readLocation(e wire.Endpoint, f FileRef, resp *http.Response) (*resolved, error) {
 	h := resp.Header
 	r := &resolved{commit: h.Get(gohf.HeaderXRepoCommit), etag: etagOf(h), size: -1}
@@ -148,7 +149,7 @@ func (d *downloads) agree(f FileRef, r *resolved) error {
 
 // linkRefused reports whether the storage wants another link. S3 answers 403 to an expired link,
 // 400 ExpiredToken if its credentials expired, and 404 NoSuchUpload if a multipart upload was
-// ended.
+// ended. LFS has 410 for an object that was removed.
 func linkRefused(e *wire.Error) bool {
 	switch e.Status {
 	case http.StatusForbidden, http.StatusUnauthorized, http.StatusNotFound, http.StatusGone:

@@ -27,14 +27,14 @@ func readParts(a *lfsAction, link string, size int64) (*parts, error) {
 	if _, ok := a.Header["chunk_size"]; !ok {
 		return &parts{chunk: size, urls: []string{link}, header: a.headers()}, nil
 	}
-	chunk, err := strconv.ParseInt(a.text("chunk_size"), 10, 64)
+	chunk, err := strconv.ParseInt(a.Header["chunk_size"], 10, 64)
 	if err != nil || chunk <= 0 {
-		return nil, fmt.Errorf("%w: chunk_size is %q", wire.ErrNotHub, a.text("chunk_size"))
+		return nil, fmt.Errorf("%w: chunk_size is %q", wire.ErrNotHub, a.Header["chunk_size"])
 	}
 	byNumber := map[int64]string{}
-	for key := range a.Header {
+	for key, link := range a.Header {
 		if n, err := strconv.ParseUint(key, 10, 31); err == nil {
-			byNumber[int64(n)] = a.text(key)
+			byNumber[int64(n)] = link
 		}
 	}
 	p := &parts{chunk: chunk, join: link}

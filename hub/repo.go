@@ -89,7 +89,7 @@ func (c *Client) CheckAccess(ctx context.Context, repo string) (err error) {
 	defer exported(&err)
 	r := c.t.RepoGet("write to "+repo, repo, "/auth-check/write")
 	_, err = c.t.Call(ctx, r, nil)
-	if wire.ErrorOf(err).Status == http.StatusNotFound { // some proxies call a missing route a missing repo
+	if wire.ErrorOf(err).Status == http.StatusNotFound { // olah calls a missing route a missing repo
 		card := Blob{Path: names.Card, Reader: strings.NewReader("")}
 		err = preupload(ctx, []*upload{{Client: c, repo: repo, rev: "main", Blob: card}})
 	}

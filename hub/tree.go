@@ -33,8 +33,7 @@ func (r *fileRow) file() (FileInfo, error) {
 		f.Size = *r.Size
 	}
 	if r.LFS != nil {
-		sum := strings.ToLower(cmp.Or(r.LFS.OID, r.LFS.SHA256))
-		f.SHA256, f.Size = strings.TrimPrefix(sum, "sha256:"), r.LFS.Size
+		f.SHA256, f.Size = cmp.Or(r.LFS.OID, r.LFS.SHA256), r.LFS.Size // in a tree, in an info
 	}
 	if f.Size < -1 || r.LFS != nil && !names.IsSHA256(f.SHA256) {
 		return f, fmt.Errorf("%w: bad size or hash of %q", wire.ErrNotHub, f.Path)

@@ -116,7 +116,7 @@ func (w *witness) look(ctx context.Context, sent []FileInfo, whole []string) err
 			w.differs(f.Path, "isn't listed")
 		case is.LFS != nil && (is.LFS.Size != f.Size || is.LFS.SHA256 != f.SHA256):
 			w.differs(f.Path, "is listed with %d bytes and SHA-256 %s", is.LFS.Size, is.LFS.SHA256)
-		case is.LFS == nil && is.Size > 0 && is.Size != f.Size: // some hubs list no sizes
+		case is.LFS == nil && is.Size > 0 && is.Size != f.Size: // hfd lists no sizes
 			w.differs(f.Path, "is listed with %d bytes", is.Size)
 		case slices.Contains(whole, f.Path):
 			if err := w.readWhole(ctx, f); err != nil {

@@ -46,7 +46,7 @@ func (p Push) inspect(ctx context.Context, run *Conversion, at place, name strin
 		return nil, nil, err
 	}
 	l := p.listing(info.SHA, info.ByPath())
-	if slices.Contains(slices.Collect(maps.Values(l.versions)), "") { // as some hubs list files
+	if slices.Contains(slices.Collect(maps.Values(l.versions)), "") { // hfd lists names alone, and KohakuHub no hash of small files
 		l, err = p.list(ctx, info.SHA)
 	}
 	if err == nil {
@@ -135,7 +135,7 @@ func (r *repo) workBranch() string {
 }
 
 // CleanUp removes the branch of the plan, if there's one, once main is finished. It asks first, because
-// some Hubs answer 500 to the removal of a branch that isn't there.
+// KohakuHub answers 500 to the removal of a branch that isn't there.
 func (r *repo) CleanUp(ctx context.Context) error {
 	if r.fresh {
 		return nil

@@ -146,8 +146,8 @@ func (r *repo) ensure(ctx context.Context, m *model.Model) error {
 // lookTries is how often a run asks, a second apart, for main of a repo that has none.
 const lookTries = 10
 
-// info reads what main holds. hfd makes a repo before its branch (seen at
-// c4fdaa7), so while another run creates the repo, there's one without main for a moment.
+// info reads what main holds. hfd makes a repo before its branch (see the package
+// comment of hub), so while another run creates the repo, there's one without main for a moment.
 func (r *repo) info(ctx context.Context) (*hub.RepoInfo, error) {
 	for try := 1; ; try++ {
 		info, err := r.push.Hub.Info(ctx, r.push.Repo, "")

@@ -44,8 +44,9 @@ func parseEndpoint(s string) (Endpoint, error) {
 
 func isHTTP(u *url.URL) bool { return u.Scheme == "http" || u.Scheme == "https" }
 
-// public is the public hub's origin. Mirrors that HF_ENDPOINT names redirect to it. So, as in the
-// Python client, a token may go to the endpoint in use and to the public hub, and nowhere else.
+// public is the public hub's origin. Mirrors that HF_ENDPOINT names redirect to it, such as
+// https://hf-mirror.com. So, as in the Python client, a token may go to the endpoint in use and to the
+// public hub, and nowhere else.
 var public = &url.URL{Scheme: "https", Host: "huggingface.co"}
 
 // Owns reports whether a URL is on the hub: on the endpoint's own origin, or the public hub's.
@@ -62,7 +63,7 @@ func (e Endpoint) Page(repo, rest string) string {
 }
 
 // Rewrite moves a URL of the public hub to the endpoint in use, as the Python client does for
-// mirrors and self-hosted hubs.
+// mirrors, such as olah, and for self-hosted hubs (fix_hf_endpoint_in_url).
 func (e Endpoint) Rewrite(raw string) string {
 	own := e.String()
 	rest, ok := strings.CutPrefix(raw, PublicEndpoint)

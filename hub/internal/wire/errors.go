@@ -126,7 +126,7 @@ func (e *Error) Temporary() bool {
 		return Temporary(e.Err)
 	}
 	return passes(e.Status) ||
-		e.Status == http.StatusBadRequest && e.Code == "RequestTimeout" // from S3, for a slow body
+		e.Status == http.StatusBadRequest && e.Code == "RequestTimeout" // S3: the body came too slowly
 }
 
 // passes reports whether a status means a temporary failure.

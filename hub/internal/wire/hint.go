@@ -38,7 +38,7 @@ func Culprit(err error) string {
 		e.GaveUp() && e.Status == 0 && Temporary(e.Err):
 		return "the network"
 	case errors.Is(err, ErrRateLimited),
-		// some hubs refuse one repo with 500 and a reason
+		// hfd and KohakuHub refuse one repo with 500 and a reason
 		outage && (e.Status != http.StatusInternalServerError || e.Message == ""):
 		return "the Hub"
 	}

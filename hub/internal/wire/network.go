@@ -15,8 +15,9 @@ import (
 const HidesRedirects = false
 
 // newRoundTripper speaks HTTP/1.1 only. Over HTTP/2, all ranges of a file would share one TCP
-// connection, and CDNs limit each connection. Proxies come from the environment, and Go reads
-// custom CAs from SSL_CERT_FILE. A proxy that refuses CONNECT may be out of order.
+// connection, and CDNs limit each connection: https://github.com/huggingface/hf_transfer exists for
+// that. Proxies come from the environment, and Go reads custom CAs from SSL_CERT_FILE. A proxy that
+// refuses CONNECT, as Squid does with 503 if it can't reach the host, may be out of order.
 func newRoundTripper(governor *Governor) *http.Transport {
 	protocols := new(http.Protocols)
 	protocols.SetHTTP1(true)

@@ -121,6 +121,7 @@ func (e *Error) classify(finds bool) error {
 	case finds &&
 		(e.Status == http.StatusNotFound || errors.Is(cause, ErrUnauthorized) && anonymous):
 		return ErrNotFound
+	// the Hub's storage is full with 403, KohakuHub's with 413
 	case (errors.Is(cause, ErrForbidden) || errors.Is(cause, errTooLong)) &&
 		quotaText.MatchString(e.Message):
 		return ErrQuota

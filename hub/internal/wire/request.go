@@ -115,7 +115,7 @@ func decode(body io.Reader, out any) error {
 		return err
 	}
 	switch string(bytes.TrimSpace(data)) {
-	case "": // as a proxy that lost its server may answer
+	case "": // from a proxy or a firewall: every answer of a hub that's read has a body
 		return errEmpty
 	case "null":
 		return fmt.Errorf("%w: it's null", ErrNotHub)

@@ -123,8 +123,8 @@ func patience(e *Error) time.Duration {
 }
 
 // insists reports whether the same answer again and again is believed, although it may be temporary.
-// A cache in between keeps what it has. Some hubs refuse with 500 and a reason; until file bytes have
-// moved, believing that loses no work.
+// A cache in between keeps what it has. hfd and KohakuHub refuse with 500 and a reason; until
+// file bytes have moved, believing that loses no work.
 func (t *Transport) insists(r *Request, e *Error) bool {
 	return errors.Is(e, ErrBadRange) || e.Status == http.StatusInternalServerError &&
 		e.Message != "" && !e.timed && !r.Bulk && !t.moved.Load()
