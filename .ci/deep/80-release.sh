@@ -31,8 +31,8 @@ goreleaser release --snapshot --clean --skip="$without" --parallelism 2
 
 version=$(python3 -c 'import json; print(json.load(open("dist/metadata.json"))["version"])')
 echo "== version $version"
-files=(df11-convert_"$version"_{linux_{amd64,arm64}{,_nogpu},darwin_{amd64,arm64}}.tar.gz "df11-convert_${version}_windows_amd64.zip"
-  df11-convert_"$version"_linux_{amd64,arm64}.{deb,rpm})
+files=(df11-convert_{linux_{amd64,arm64}{,_nogpu},darwin_{amd64,arm64}}.tar.gz df11-convert_windows_amd64.zip
+  df11-convert_linux_{amd64,arm64}.{deb,rpm})
 for f in "${files[@]}"; do
   grep -q "  $f\$" dist/checksums.txt || fail "$f has no checksum"
 done
@@ -41,7 +41,7 @@ done
 (cd dist && cp ../build/wheels/*.whl . && sha256sum --quiet -c checksums.txt)
 
 echo '== every program says what it is'
-for f in "dist/df11-convert_${version}_linux_$machine"{,_nogpu}.tar.gz; do
+for f in "dist/df11-convert_linux_$machine"{,_nogpu}.tar.gz; do
   mkdir -p "$work/tar" && tar -xzf "$f" -C "$work/tar"
   said=$("$work/tar/df11-convert" --version)
   [ "$said" = "df11-convert $version" ] || fail "$f says: $said"
@@ -61,10 +61,12 @@ for path in sys.argv[1:]:
     elif names ^ read not in ({"df11-convert"}, {"df11-convert.exe"}):
         sys.exit(f"{path} lacks or has {sorted(names ^ read)}")
 END
-echo '== what README and the action ask for has these names'
-while read -r pattern; do
-  [ "$(cd dist && compgen -G "$pattern" | wc -l)" = 1 ] || fail "README: $pattern names no single file of the release"
-done < <(grep -oE -- "-p '[^']+'" README.md | cut -d "'" -f 2)
+echo '== what docs/install.md and the action ask for has these names'
+while read -r name; do
+  [ -s "dist/$name" ] || fail "docs/install.md: the release has no $name"
+done < <(grep -oE 'releases/latest/download/[A-Za-z0-9._-]+' docs/install.md | sed 's,.*/,,')
+grep -qF 'df11-convert_windows_amd64.zip' dist/scoop/df11-convert.json || fail 'the file for Scoop names no archive'
+grep -rqF 'df11-convert_windows_amd64.zip' dist/winget || fail 'the files for winget name no archive'
 mkdir -p "$work/www/me/fork/releases/download"
 cp -r dist "$work/www/me/fork/releases/download/v$version"
 serve_files "$work/www"
@@ -86,7 +88,7 @@ for f in dist/*.cdx.json; do
     fail "$f is of another commit"
 done
 sbom=dist/df11-convert_${version}_linux_amd64.cdx.json
-hash=$(tar -xOf "dist/df11-convert_${version}_linux_amd64.tar.gz" df11-convert | sha256sum)
+hash=$(tar -xOf "dist/df11-convert_linux_amd64.tar.gz" df11-convert | sha256sum)
 [ "$(jq -r '.metadata.component.hashes[0].content' "$sbom")" = "${hash%% *}" ] || fail "$sbom is of another program"
 listed() { jq -r '.components[] | select(.name != "std") | "\(.name) \(.version) \(.properties[0].value)"' "$1" | sort; }
 GOOS=linux GOARCH=amd64 go list -deps -f '{{with .Module}}{{if not .Main}}{{.Path}} {{.Version}} {{.Sum}}{{end}}{{end}}' ./cmd/df11-convert |
@@ -106,7 +108,7 @@ fi
 
 echo '== the packages hold program, man pages and completions'
 if command -v dpkg-deb >/dev/null; then
-  dpkg-deb -x "dist/df11-convert_${version}_linux_amd64.deb" "$work/deb"
+  dpkg-deb -x "dist/df11-convert_linux_amd64.deb" "$work/deb"
   "$work/deb/usr/bin/df11-convert" --version
   for there in man/man1/df11-convert.1.gz bash-completion/completions/df11-convert zsh/site-functions/_df11-convert \
     doc/df11-convert/{copyright,THIRD_PARTY_NOTICES}; do

@@ -74,7 +74,7 @@ sets unpinned build true
 
 echo '== download: a release, checked'
 release=$work/www/df11-convert/df11-convert/releases/download/v9.8.7
-archive=df11-convert_9.8.7_linux_$go_arch.tar.gz
+archive=df11-convert_linux_$go_arch.tar.gz
 mkdir -p "$release" "$work/stuff"
 cp "$DF11_CONVERT" "$work/stuff/df11-convert"
 tar -czf "$release/$archive" -C "$work/stuff" df11-convert

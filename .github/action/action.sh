@@ -42,7 +42,7 @@ download() {
   [[ $version =~ ^[0-9]+\.[0-9]+\.[0-9]+[0-9A-Za-z.-]*$ ]] || stop "$version is no version"
   case $RUNNER_OS in macOS) system=darwin ;; Windows) system=windows ;; *) system=linux ;; esac
   case $RUNNER_ARCH in ARM64) machine=arm64 ;; *) machine=amd64 ;; esac
-  archive=df11-convert_${version}_${system}_$machine.tar.gz
+  archive=df11-convert_${system}_$machine.tar.gz
   [ "$system" != windows ] || archive=${archive%.tar.gz}.zip
   repository=${ACTION_REPOSITORY:-df11-convert/df11-convert}
   base=$GITHUB_SERVER_URL/$repository/releases/download/v$version
