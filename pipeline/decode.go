@@ -95,7 +95,7 @@ func decodeModel(ctx context.Context, df11 string, opt DecodeOptions) (*convert.
 	defer s.watch()()
 	report, err := convert.Decode(ctx, job)
 	if job.Model == nil && model.SubjectOf(err) != "" && !wraps[*back.LeftOutError](err) {
-		err = hint.On(err, hint.ByManifest)
+		err = hint.On(err, hint.ByManifest.With("model", human.ShellWord(d.Name)))
 	}
 	if err != nil {
 		return nil, err

@@ -2,6 +2,8 @@ package pipeline
 
 import (
 	"log/slog"
+	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -175,7 +177,13 @@ func (o *Options) checkTarget() (err error) {
 		return usage.Errorf("--disk can't be negative")
 	}
 	if !o.Push && (o.Repo != "" || o.Visibility != "" || o.Branch != "") {
-		return usage.Errorf("--repo-id, --revision, --private and --public need --push")
+		given := map[string]bool{"--repo-id": o.Repo != "", "--revision": o.Branch != "",
+			"--private": o.Visibility == Private, "--public": o.Visibility == Public}
+		for _, flag := range slices.Sorted(maps.Keys(given)) {
+			if given[flag] {
+				return usage.Errorf("%s: you need --push for that", flag)
+			}
+		}
 	}
 	if o.Repo, err = address.RepoID(o.Repo); err != nil {
 		return err

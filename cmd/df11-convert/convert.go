@@ -43,6 +43,15 @@ func (f *convertFlags) register(p *pflag.FlagSet) {
 }
 
 // runConvert converts one model and prints the report.
+// publishCommand returns the command that publishes what this one has put into a folder.
+func (f *convertFlags) publishCommand(u *ui, r *pipeline.Report) string {
+	command := u.resume
+	if f.target.out == "" {
+		command += " -o " + human.ShellWord(r.Target.Folder)
+	}
+	return command + " --push"
+}
+
 func runConvert(ctx context.Context, u *ui, f *convertFlags, spec string) error {
 	ctx, done := f.limitTime(ctx)
 	defer done()
@@ -66,7 +75,7 @@ func runConvert(ctx context.Context, u *ui, f *convertFlags, spec string) error 
 				against(report, spec))
 			return
 		}
-		printReport(w, report)
+		printReport(w, report, f.publishCommand(u, report))
 	})
 	return nil
 }

@@ -42,6 +42,13 @@ func (h *helped) write(name, content string) {
 	world.Write(h.T, filepath.Join(h.dir, name), []byte(content))
 }
 
+// files writes files into a folder.
+func (h *helped) files(dir string, files map[string][]byte) {
+	for name, b := range files {
+		h.write(dir+"/"+name, string(b))
+	}
+}
+
 // model writes a model into a folder.
 func (h *helped) model(name string) string {
 	dir := filepath.Join(h.dir, name)

@@ -391,6 +391,15 @@ var mishaps = []mishap{
 	{cause: hint.ByManifest, kind: pipeline.ErrInvalid, args: "decode DIR/out -o DIR/back",
 		before: func(h *helped) { h.converted("out"); h.edit("out/df11-manifest.json", `"size": `, `"size": 1`) },
 		then:   "decode DIR/out -o DIR/back --against DIR/m"},
+	{cause: hint.OtherFamily, args: "plan DIR/out --layout diffusers-single", before: func(h *helped) { h.converted("out") }, then: "decode DIR/out -o DIR/back"},
+	{cause: hint.WrongDF11, args: "DIR/out --layout transformers-single -o DIR/one", before: func(h *helped) { h.converted("out"); h.flip("out/lm_head.safetensors") },
+		then: "verify DIR/out --against DIR/m"},
+	{cause: hint.Download, args: "plan org/flux --layout single", before: func(h *helped) { h.hub.AddRepo("org/flux", denoiserFiles()) },
+		follow: func(h *helped) { h.files("FOLDER", denoiserFiles()) }, then: "DIR/FOLDER --layout single -o DIR/comfy"},
+	{cause: hint.NotArranged, args: "plan DIR/out --layout single", before: func(h *helped) {
+		h.files("flux", fluxFiles()) // which has a tensor that ComfyUI's files don't have
+		h.run("DIR/flux -o DIR/out")
+	}, follow: func(h *helped) { h.write("flux1.safetensors", string(comfyFlux(""))) }, then: "plan DIR/flux1.safetensors --layout single"},
 	{cause: hint.NoGPU, args: "verify DIR/out --against DIR/m --gpu require", before: func(h *helped) { h.converted("out"); h.Setenv("CUDA_VISIBLE_DEVICES", "") }, then: "verify DIR/out --against DIR/m"},
 	{cause: hint.NoKernel, args: "kernel --install DIR/env", before: func(h *helped) { h.write("env/x", "") }, follow: func(h *helped) { h.write("env/decode.ptx", "") }},
 	{cause: hint.Kernels, args: "kernel --install DIR/env", before: func(h *helped) { h.write("env/a/decode.ptx", "x"); h.write("env/b/decode.ptx", "x") }, then: "kernel --install DIR/env/a"},

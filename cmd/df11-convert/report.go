@@ -16,8 +16,9 @@ func (t *table) sizes(s pipeline.Sizes) {
 	t.row("compressed", "%s (%s)", count(s.Units, "module"), count(s.Weights, "weight"))
 }
 
-// printReport writes a conversion's outcome for people.
-func printReport(w io.Writer, r *pipeline.Report) {
+// printReport writes a conversion's outcome for people. publish is the command that publishes a
+// result that is only in a folder.
+func printReport(w io.Writer, r *pipeline.Report, publish string) {
 	t := newTable(w)
 	t.row("source", "%s%s", r.Source.Name, atCommit(r.Source.Commit))
 	t.row("part", "%s", strings.ReplaceAll(strings.TrimPrefix(r.Target.Part, "part-"), "-", " "))
@@ -42,6 +43,9 @@ func printReport(w io.Writer, r *pipeline.Report) {
 		t.row("left to do", "--finish, when all parts are uploaded")
 	}
 	t.row("time", "%.1f s", r.Made.Seconds)
+	if r.Target.URL == "" {
+		t.row("to publish", "%s", publish)
+	}
 	t.Flush()
 }
 

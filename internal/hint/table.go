@@ -208,7 +208,8 @@ var (
 	LeftOut = row("LeftOut", "fetch the original again if you need its file, because this model holds "+
 		"only some of its tensors; verify --level full compares those")
 	NotOfPair  = row("NotOfPair", "see what is wrong with: df11-convert verify {model} --against {original}")
-	ByManifest = row("ByManifest", "add --against with the original: then nothing comes from the manifest")
+	ByManifest = row("ByManifest", "add --against with the original if the manifest may be wrong; find out "+
+		"what is wrong with: df11-convert verify {model}")
 	Occupied   = row("Occupied", "choose another folder with -o, or add --force to write there anyway")
 	OwnInput   = row("OwnInput", "choose a folder outside it with -o")
 	NoGPU      = row("NoGPU", "leave out --gpu: the check on the CPU needs none")
