@@ -60,6 +60,14 @@ var theModel = []verdictCase{
 	{name: "a dict that can't be read", fit: true, verdicts: "damaged - -", exit: exitWrong,
 		forge: edits("config.json", `"threads_per_block": [`,
 			`"Threads_per_block": [256], "threads_per_block": [`), says: "the files not compared"},
+	{name: "an unknown version", fit: true, verdicts: "damaged - -", exit: exitWrong,
+		forge: edits("config.json", `"version": "0.5.0"`, `"version": "99.0"`), says: `format version "99.0" is unknown`},
+	{name: "no version", fit: true, verdicts: "damaged - -", exit: exitWrong,
+		forge: edits("config.json", `"version": "0.5.0",`, ""), says: `format version "" is unknown`},
+	{name: "too large a manifest", verdicts: "damaged - -", exit: exitWrong, args: "--against LOCAL",
+		forge: sets(names.Manifest, strings.Repeat(" ", 256<<20+1)), says: "df11-manifest.json: it has 268435457 bytes"},
+	{name: "too large a config.json", verdicts: "damaged - -", exit: exitWrong, args: "--against LOCAL",
+		forge: sets(names.Config, strings.Repeat(" ", 8<<20+1)), says: "config.json: it has 8388609 bytes"},
 	{name: "two names", fit: true, forge: sets("Config.json", "{}"), verdicts: "damaged - -",
 		exit: exitWrong},
 	{name: "and a wrong original", fit: true, args: "--against " + evilModel,
@@ -115,6 +123,7 @@ var thePair = []verdictCase{
 }
 
 var theFiles = []verdictCase{
+	{name: "a large card", fit: true, args: "--strict-files", forge: sets(names.Card, strings.Repeat("x", 9<<20)), verdicts: "ok ok ok"},
 	{name: "changed", fit: true, forge: sets("generation_config.json", "{}"),
 		verdicts: "ok ok different",
 		says:     "the files different: 1 other file differs from the original: generation_config.json"},

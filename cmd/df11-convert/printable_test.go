@@ -39,9 +39,9 @@ func TestHostileTextNeverCommandsTheTerminal(t *testing.T) {
 		"tensor":        {"model.safetensors": header(`{"model.layers.0.` + name + `.weight":{"dtype":"BF16","shape":[0,2],"data_offsets":[0,0]},"model.layers.1.` + name + `":{"dtype":"F32","shape":[],"data_offsets":[0,0]}}`)},
 		"files":         {evil + ".txt": []byte("x"), "a" + evil + "/b.json": []byte("x"), "LICENSE" + evil: []byte("x"), "bad\xff\x9b.txt": []byte("x")},
 		"card":          {"README.md": []byte("---\nlicense: " + string(quoted) + "\nbase_model: " + string(quoted) + "\n---\n" + evil)},
-		"df11 config":   {"config.json": fmt.Appendf(nil, `{"dfloat11_config":{"threads_per_block":[512],"bytes_per_thread":8,"pattern_dict":{"%s":["%[1]s"]}}}`, name)},
-		"manifest":      {"df11-manifest.json": fmt.Appendf(nil, `{"schema_version":1,"plan":{"digest":"%064d"},"source":{"repo":"%s","commit":"%[2]s"},"units":[],"files":[]}`, 0, name), "config.json": []byte(`{"dfloat11_config":{"threads_per_block":[512],"bytes_per_thread":8,"pattern_dict":{"lm_head":[]}}}`)},
-		"manifest tool": {"df11-manifest.json": fmt.Appendf(nil, `{"schema_version":1,"plan":{"digest":"%s"}}`, name), "config.json": []byte(`{"dfloat11_config":{"threads_per_block":[512],"bytes_per_thread":8,"pattern_dict":{"lm_head":[]}}}`)},
+		"df11 config":   {"config.json": fmt.Appendf(nil, `{"dfloat11_config":{"version":"0.5.0","threads_per_block":[512],"bytes_per_thread":8,"pattern_dict":{"%s":["%[1]s"]}}}`, name)},
+		"manifest":      {"df11-manifest.json": fmt.Appendf(nil, `{"schema_version":1,"plan":{"digest":"%064d"},"source":{"repo":"%s","commit":"%[2]s"},"units":[],"files":[]}`, 0, name), "config.json": []byte(`{"dfloat11_config":{"version":"0.5.0","threads_per_block":[512],"bytes_per_thread":8,"pattern_dict":{"lm_head":[]}}}`)},
+		"manifest tool": {"df11-manifest.json": fmt.Appendf(nil, `{"schema_version":1,"plan":{"digest":"%s"}}`, name), "config.json": []byte(`{"dfloat11_config":{"version":"0.5.0","threads_per_block":[512],"bytes_per_thread":8,"pattern_dict":{"lm_head":[]}}}`)},
 	}
 	for kind, changed := range models {
 		t.Run(kind, func(t *testing.T) {

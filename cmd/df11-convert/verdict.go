@@ -44,14 +44,14 @@ func judge(r *pipeline.VerifyReport, strict bool) *verification {
 	files := &v.Verdicts.Files
 	switch {
 	case len(r.Beside) > 0:
-		files.Verdict, files.Why = "different", human.Message("%v", besideError(r.Beside))
+		files.Verdict, files.Why = "different", human.Message("%v", besideOf(r))
 	case r.FilesCompared:
 		files.Verdict = "same"
 	default:
 		files.Verdict = "not_compared"
 	}
 	if strict && len(r.Beside) > 0 {
-		files.Exit, files.err = exitFiles, besideError(r.Beside)
+		files.Exit, files.err = exitFiles, besideOf(r)
 	}
 	return v
 }
@@ -106,7 +106,7 @@ func (v *verification) verdict() string {
 		others += fmt.Sprintf("; the original has %s more, of other models", count(n, "tensor"))
 	}
 	if len(r.Beside) > 0 {
-		others += "; " + besideError(r.Beside).Error()
+		others += "; " + besideOf(r).Error()
 	}
 	switch {
 	case r.Damage != nil && !r.Located:
@@ -128,21 +128,30 @@ func (v *verification) verdict() string {
 // notOnMain describes an original whose files differ from main's, when the model itself chose it.
 const notOnMain = "an older or unmerged commit"
 
-// besideError lists the files next to the weights that differ from the original's. It always names
-// those that a program runs or opens. It ends a verification with --strict-files.
-type besideError []pipeline.OtherFile
+// besideError lists the files next to the weights that differ from the original's, or from the
+// manifest if no one names the original. It always names those that a program runs or opens. It ends a
+// verification with --strict-files.
+type besideError struct {
+	files []pipeline.OtherFile
+	from  string // what they were compared with
+}
+
+func besideOf(r *pipeline.VerifyReport) besideError {
+	return besideError{r.Beside, choose(r.Against == "", "the manifest", "the original")}
+}
 
 func (e besideError) Error() string {
 	const most = 20 // for people; --json has all
 	var names []string
-	for _, o := range e {
+	for _, o := range e.files {
 		if len(names) < most || reader.UseOf(o.Path) != reader.Ignores {
 			names = append(names, o.Path+choose(o.How == pipeline.Changed, "", " ("+string(o.How)+")"))
 		}
 	}
-	more := choose(len(e) > len(names), fmt.Sprintf(" and %d more", len(e)-len(names)), "")
-	return fmt.Sprintf("%s %s from the original: %s%s", count(len(e), "other file"),
-		choose(len(e) == 1, "differs", "differ"), strings.Join(names, ", "), more)
+	n := len(e.files)
+	more := choose(n > len(names), fmt.Sprintf(" and %d more", n-len(names)), "")
+	return fmt.Sprintf("%s %s from %s: %s%s", count(n, "other file"),
+		choose(n == 1, "differs", "differ"), e.from, strings.Join(names, ", "), more)
 }
 
 // print writes what was checked and how, the three verdicts, and the outcome.

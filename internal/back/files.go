@@ -163,6 +163,69 @@ func (c *Checker) CompareFiles(ctx context.Context, deep bool) error {
 	return nil
 }
 
+// CompareWithManifest compares the files of a model whose original no one names with its manifest, by
+// hash; weights that a loader doesn't read by size alone. A weight file that a loader reads, and that
+// the manifest doesn't list, is a fault. Call FreeHashes first.
+func (c *Checker) CompareWithManifest(ctx context.Context) error {
+	if err := c.checkNames(); err != nil || c.DF11.Manifest == nil {
+		return err
+	}
+	listed := map[string]metadata.OutputFile{}
+	for _, o := range c.DF11.Manifest.Outputs {
+		listed[o.Path] = o
+	}
+	for _, w := range c.DF11.WeightFiles() {
+		if _, ok := listed[w.Path]; !ok {
+			return model.Invalidf(w.Path, "the manifest doesn't list it, but a loader reads it")
+		}
+		delete(listed, w.Path)
+	}
+	isWeights := func(f plan.File) bool {
+		return slices.ContainsFunc(c.DF11.WeightFiles(),
+			func(w plan.WeightFile) bool { return w.Path == f.Path })
+	}
+	for _, f := range c.DF11.Listing() {
+		o, ok := listed[f.Path]
+		switch {
+		case isWeights(f):
+		case slices.Contains(notCompared, f.Path):
+			c.NotCompared = append(c.NotCompared, f.Path)
+		case !ok:
+			c.Beside = append(c.Beside, OtherFile{f.Path, Added})
+		default:
+			same, err := c.isListed(ctx, f, o)
+			if err != nil {
+				return err
+			}
+			if !same {
+				c.Beside = append(c.Beside, OtherFile{f.Path, Changed})
+			}
+		}
+	}
+	c.sortBeside()
+	return nil
+}
+
+// isListed reports whether a file is as the manifest lists it. Of weights without a published hash, it
+// compares the size alone.
+func (c *Checker) isListed(ctx context.Context, f plan.File, o metadata.OutputFile) (bool, error) {
+	switch {
+	case f.Size != o.Size:
+		return false, nil
+	case o.Blob != "" && len(f.ETag) == len(o.Blob):
+		return f.ETag == o.Blob, nil
+	case f.ETag == "" && isPlainWeights(f.Path):
+		return true, nil
+	}
+	sum, err := model.Sum(ctx, c.DF11.OpenFile, f, o.SHA256)
+	return sum == o.SHA256, err
+}
+
+// isPlainWeights reports whether a file is weights, which are slow to read.
+func isPlainWeights(name string) bool {
+	return reader.IsLoaded(name) && path.Ext(name) != ".json"
+}
+
 // Alone returns nil if decoding the model without its original restores the original's files, and
 // otherwise what CheckDecoding says. If the manifest is why, Alone adds it to the files that differ.
 // Call it last, if the pair holds the same weights.
@@ -369,7 +432,7 @@ func (c *Checker) isSame(ctx context.Context, f, want plan.File, deep bool) (boo
 	if f.Size != want.Size {
 		return false, nil
 	}
-	if !known && !deep && reader.IsLoaded(f.Path) && path.Ext(f.Path) != ".json" {
+	if !known && !deep && isPlainWeights(f.Path) {
 		return true, nil
 	}
 	like := cmp.Or(want.ETag, f.ETag)

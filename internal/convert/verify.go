@@ -71,7 +71,7 @@ func VerifyAlone(ctx context.Context, d *model.DF11,
 	c.Beside = []back.OtherFile{}
 	*r = VerifyReport{Model: d.Name, Commit: d.Commit, Layout: c.Layout(), Level: LevelStructure}
 	v.Progress.SetPhase("structure")
-	for _, look := range []func(context.Context) error{c.FreeHashes, c.Structure} {
+	for _, look := range []func(context.Context) error{c.FreeHashes, c.CompareWithManifest, c.Structure} {
 		if err := v.judge(look(ctx)); err != nil {
 			return nil, err
 		}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"path"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -25,6 +26,9 @@ func (d *DF11) readConfig(ctx context.Context) error {
 		if i == maxConfigs {
 			return fmt.Errorf("more than %d folders have a config.json, so this isn't one DF11 model",
 				maxConfigs)
+		}
+		if err := fits(ref, maxConfigBytes); err != nil {
+			return err
 		}
 		b, err := d.small(ctx, ref.Path, maxConfigBytes)
 		if err != nil {
@@ -102,14 +106,17 @@ func (firstFormatError) Is(target error) bool { return target == ErrNoDF11Config
 
 // A Config is what the dfloat11_config of a config.json says of a DF11 model.
 type Config struct {
-	// Version is that of the format; "" if it isn't stated.
+	// Version is that of the format; "" without a config.json.
 	Version string
 	// Dict is the pattern dict, in its order.
 	Dict catalog.PatternDict
 }
 
-// ParseConfig reads the dfloat11_config of a config.json. It refuses an extension of the format that
-// it doesn't know, and constants that aren't those of the version (docs/format.md §12, §17).
+// knownVersion matches the versions of the official format that readers know (docs/format.md §12).
+var knownVersion = regexp.MustCompile(`^0\.[2-5]\.[0-9]+$`)
+
+// ParseConfig reads the dfloat11_config of a config.json. It refuses a version and an extension of the
+// format that it doesn't know, and constants that aren't those of the version (docs/format.md §12, §17).
 func ParseConfig(b []byte) (Config, error) {
 	var c struct {
 		DF11 *struct {
@@ -140,7 +147,10 @@ func ParseConfig(b []byte) (Config, error) {
 		return Config{}, ErrNoDF11Config
 	}
 	version := catalog.Decode[string](c.DF11.Version)
-	switch _, extensions, _ := strings.Cut(version, "+"); {
+	switch official, extensions, _ := strings.Cut(version, "+"); {
+	case !knownVersion.MatchString(official):
+		return Config{}, fmt.Errorf("format version %.100q is unknown: this program knows 0.2 to 0.5",
+			version)
 	case version == plan.ParametersVersion:
 		if c.DF11.Threads != nil || c.DF11.Bytes != nil {
 			return Config{}, fmt.Errorf("version %s has threads_per_block and bytes_per_thread, which make "+

@@ -175,8 +175,11 @@ func (d *DF11) readManifest(ctx context.Context, memory int64) error {
 	if !ok {
 		return nil
 	}
+	if err := fits(file, metadata.MaxManifestBytes(0)); err != nil {
+		return err
+	}
 	most := metadata.MaxManifestBytes(memory)
-	if file.Size > most && file.Size <= metadata.MaxManifestBytes(0) {
+	if file.Size > most {
 		return &MemoryError{file.Path, file.Size, most}
 	}
 	b, err := d.read(ctx, file.Path, most)
@@ -212,8 +215,20 @@ func originalOf(card []byte) string {
 	return base[0][1]
 }
 
-// readCard finds the original that the card names.
+// fits returns an error for a file of a DF11 model that is larger than any program writes it.
+func fits(f plan.File, limit int64) error {
+	if f.Size > limit {
+		return Invalidf(f.Path, "it has %d bytes, more than the %d that it can rightly have", f.Size, limit)
+	}
+	return nil
+}
+
+// readCard finds the original that the card names. A card that is larger than any program writes it
+// names none.
 func (d *DF11) readCard(ctx context.Context) error {
+	if f, _ := d.File(names.Card); f.Size > maxConfigBytes {
+		return nil
+	}
 	text, err := d.card(ctx)
 	d.CardModel = originalOf(text)
 	return err

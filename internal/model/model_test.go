@@ -115,7 +115,7 @@ func TestDamagedHeader(t *testing.T) {
 	header := `{"x":{"dtype":"U8","shape":[1],"data_offsets":[0,1]}}   `
 	srv := hubtest.Start(t)
 	srv.AddRepo("a/df11", map[string][]byte{
-		"config.json": []byte(`{"dfloat11_config": {"threads_per_block": [512], "bytes_per_thread": 8, "pattern_dict": {"x": []}}}`),
+		"config.json": []byte(`{"dfloat11_config": {"version": "0.5.0", "threads_per_block": [512], "bytes_per_thread": 8, "pattern_dict": {"x": []}}}`),
 		name:          append([]byte{byte(len(header)), 0, 0, 0, 0, 0, 0, 0}, header+"1"...),
 	})
 	cache := t.TempDir()

@@ -165,7 +165,7 @@ func TestAConnectionThatIsClosedNeverMakesAModelInvalid(t *testing.T) {
 	srv := hubtest.Start(t)
 	layout, err := safetensors.NewHeader(nil, []safetensors.Entry{{Name: "x", DType: "U8", Shape: []int64{1 << 20}}})
 	must(t, err)
-	srv.AddRepo("a/b", map[string][]byte{"config.json": []byte(`{"dfloat11_config": {"threads_per_block": [512], "bytes_per_thread": 8, "pattern_dict": {"x": []}}}`)})
+	srv.AddRepo("a/b", map[string][]byte{"config.json": []byte(`{"dfloat11_config": {"version": "0.5.0", "threads_per_block": [512], "bytes_per_thread": 8, "pattern_dict": {"x": []}}}`)})
 	if _, err := srv.AddGenerated("a/b", "x.safetensors", layout.Size(), strings.Repeat("0", 64), formula{layout.Bytes()}); err != nil {
 		t.Fatal(err)
 	}

@@ -1,0 +1,45 @@
+package main
+
+import (
+	"path/filepath"
+	"testing"
+
+	"github.com/df11-convert/df11-convert/internal/names"
+	"github.com/df11-convert/df11-convert/internal/testing/world"
+)
+
+// TestNoOneNamesTheOriginal checks that verify claims no more than it has compared if no one names the
+// original: with the manifest, not with an original.
+func TestNoOneNamesTheOriginal(t *testing.T) {
+	g := newForger(t)
+	made := g.convert(filepath.Join(g.local, llamaModel))
+	delete(made, names.Card)
+	for _, x := range []struct {
+		name  string
+		forge func(f *forged)
+		exit  int
+		says  string
+	}{
+		{"honest", func(*forged) {}, exitOK, "shows no fault (level structure)\n"},
+		{"a file less", removes("tokenizer.json"), exitFiles, "1 other file differs from the manifest: tokenizer.json (missing)"},
+		{"a changed file", sets("tokenizer.json", "{}"), exitFiles, "1 other file differs from the manifest: tokenizer.json\n"},
+		{"the same size", edits("tokenizer.json", "{", "["), exitFiles, "1 other file differs from the manifest: tokenizer.json\n"},
+		{"a file more", sets("x.py", ""), exitFiles, "1 other file differs from the manifest: x.py (added)"},
+		{"two names", sets("Config.JSON", "{}"), exitWrong, "can't both exist on a case-insensitive file system"},
+		{"a weight file more", func(f *forged) {
+			f.files["x.safetensors"] = world.Safetensors([]world.Tensor{{Name: "x", DType: "U8", Shape: []int64{1}, Data: []byte{1}}})
+		},
+			exitWrong, "x.safetensors: the manifest doesn't list it, but a loader reads it"},
+		{"a card as long as no card", sets(names.Card, string(make([]byte, 9<<20))), exitOK, "shows no fault"},
+	} {
+		t.Run(x.name, func(t *testing.T) {
+			g.models["local"] = made
+			f := g.forge("local", false, x.forge)
+			ends(t, x.exit, x.says, "verify", f.folder(), "--level", "structure", "--strict-files")
+			if x.exit != exitWrong {
+				must(t, "decode", f.folder(), "-o", filepath.Join(t.TempDir(), "back"))
+				must(t, "inspect", f.folder())
+			}
+		})
+	}
+}
