@@ -311,6 +311,12 @@ var mishaps = []mishap{
 		h.write("m/config.json", "{}")
 		h.write("m/flux.safetensors", string(comfyFlux("")))
 	}, step: "name it with --file if it's a file for ComfyUI", then: "plan DIR/m --file flux.safetensors"},
+	{cause: hint.OtherEnd, args: "plan DIR/flux.sft", before: func(h *helped) { h.write("flux.sft", string(comfyFlux(""))) },
+		step: "rename it to flux.safetensors", follow: func(h *helped) {
+			world.Must(h.T, os.Rename(filepath.Join(h.dir, "flux.sft"), filepath.Join(h.dir, "flux.safetensors")))
+		}, then: "plan DIR/flux.safetensors"},
+	{cause: hint.OtherEnd, args: "plan DIR/m", before: func(h *helped) { h.write("m/A.SafeTensors", string(comfyFlux(""))) },
+		step: "rename it to A.safetensors", follow: func(h *helped) { h.write("m/A.safetensors", string(comfyFlux(""))) }},
 	{cause: hint.NoWeights, args: "plan DIR/m", before: func(h *helped) { h.write("m/x.txt", "x") }, follow: func(h *helped) { h.model("m") }},
 	{cause: hint.NoSuchFile, args: "plan DIR/m --file x.safetensors", before: func(h *helped) { h.llama("m", "BF16", "") }, then: "plan DIR/m --file model.safetensors"},
 	{cause: hint.PartOfModel, args: "plan DIR/m --file " + smallShard, before: func(h *helped) { h.model("m") }, then: "plan DIR/m"},

@@ -130,7 +130,8 @@ var (
 	Adapter = row("Adapter", "merge the adapter into its base model first")
 	Pickle  = row("Pickle", "re-save the model as safetensors, for example with "+
 		"save_pretrained(safe_serialization=True), or look for a safetensors branch of the repo")
-	GGUF = row("GGUF", "start from the original BF16 safetensors repo; a GGUF file is already its own "+
+	OtherEnd = row("OtherEnd", "rename it to {name}")
+	GGUF     = row("GGUF", "start from the original BF16 safetensors repo; a GGUF file is already its own "+
 		"format")
 	NoGain     = row("NoGain", "keep the model in BF16: DF11 wouldn't make it smaller")
 	Incomplete = row("Incomplete", "fetch the source again and compare its size; if the model is "+

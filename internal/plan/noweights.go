@@ -12,11 +12,23 @@ import (
 
 func isGGUF(name string) bool { return strings.EqualFold(path.Ext(name), ".gguf") }
 
+// otherEnd returns the name under which a safetensors file with another end would be a source, or "".
+// ComfyUI also opens .sft (folder_paths.py), and some systems ignore case.
+func otherEnd(name string) string {
+	end := path.Ext(name)
+	if strings.EqualFold(end, ".sft") || strings.EqualFold(end, ".safetensors") && !reader.IsSafetensors(name) {
+		return strings.TrimSuffix(path.Base(name), end) + ".safetensors"
+	}
+	return ""
+}
+
 // refuseFile refuses a file whose name shows that it can't be a source.
 func refuseFile(name string) error {
 	switch {
 	case isGGUF(name):
 		return refuse(hint.GGUF, "%s holds GGUF weights, not BF16 safetensors", name)
+	case otherEnd(name) != "":
+		return refuse(hint.OtherEnd.With("name", otherEnd(name)), "%s doesn't end in .safetensors", name)
 	case reader.IsPickle(name):
 		return refuse(hint.Pickle,
 			"%s is a pickle checkpoint: it can run code, so df11-convert never loads it", name)
@@ -27,7 +39,7 @@ func refuseFile(name string) error {
 
 // refuseNoWeights says which kind of weights the source holds instead.
 func (s *Survey) refuseNoWeights() error {
-	isOther := func(p string) bool { return isGGUF(p) || reader.IsPickle(p) }
+	isOther := func(p string) bool { return isGGUF(p) || reader.IsPickle(p) || otherEnd(p) != "" }
 	other := s.find(isOther)
 	switch {
 	case s.has(names.Manifest) != "":
