@@ -117,7 +117,7 @@ func (s *session) checkSamples(ctx context.Context, src *opened) error {
 	if err := s.shares.Check(src.model, src.plan); err != nil {
 		return err
 	}
-	for _, w := range src.plan.Warnings {
+	for _, w := range slices.Concat(src.plan.Warnings, src.model.NamesPaths(src.plan)) {
 		s.Log.Warn(w)
 	}
 	if spans.NExactF32(src.plan) > 0 { // samples find most that BF16 can't hold, as in Plan

@@ -3,6 +3,7 @@ package model
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"path"
 	"path/filepath"
 	"regexp"
@@ -11,8 +12,10 @@ import (
 
 	"github.com/df11-convert/df11-convert/internal/disk"
 	"github.com/df11-convert/df11-convert/internal/hint"
+	"github.com/df11-convert/df11-convert/internal/human"
 	"github.com/df11-convert/df11-convert/internal/names"
 	"github.com/df11-convert/df11-convert/internal/plan"
+	"github.com/df11-convert/df11-convert/internal/python"
 )
 
 // CheckCopies refuses, before any work, files that must not be published: Git LFS pointers, whose
@@ -26,11 +29,7 @@ func (m *Model) CheckCopies(p *plan.Plan) error {
 	if err != nil {
 		return err
 	}
-	published := slices.Concat(p.Copied, p.Components)
-	if p.Config != "" {
-		published = append(published, plan.File{Path: p.Config, Size: maxConfigBytes})
-	}
-	for _, c := range published {
+	for _, c := range published(p) {
 		name := filepath.Join(m.Folder, filepath.FromSlash(c.Path))
 		if err := checkLink(root, name, c.Path); err != nil {
 			return err
@@ -47,6 +46,59 @@ func (m *Model) CheckCopies(p *plan.Plan) error {
 		}
 	}
 	return nil
+}
+
+// published lists the files of a source that a result holds, config.json included.
+func published(p *plan.Plan) []plan.File {
+	list := slices.Concat(p.Copied, p.Components)
+	if p.Config != "" {
+		list = append(list, plan.File{Path: p.Config, Size: maxConfigBytes})
+	}
+	return list
+}
+
+// maxNamesPaths is the size of the largest file in which NamesPaths looks: vocabularies are larger.
+const maxNamesPaths = 1 << 20
+
+// onDisk matches absolute paths on somebody's disk, and those below a home.
+var onDisk = regexp.MustCompile(`^(/[\w.-]+/|~/|[A-Za-z]:[/\\]\w|\\\\\w|file:/)[^\n]*$`)
+
+// NamesPaths names the values in a local source's JSON files that are paths on a disk, such as the
+// _name_or_path of a fine-tune. The result keeps the bytes of these files, and so the paths.
+func (m *Model) NamesPaths(p *plan.Plan) (found []string) {
+	if !m.Local {
+		return nil
+	}
+	for _, f := range published(p) {
+		if path.Ext(f.Path) != ".json" {
+			continue
+		}
+		b, err := disk.Read(filepath.Join(m.Folder, filepath.FromSlash(f.Path)), maxNamesPaths)
+		var value any
+		if err != nil || python.Unmarshal(b, &value) != nil {
+			continue // what needs the file says what is wrong with it
+		}
+		var walk func(key string, value any)
+		walk = func(key string, value any) {
+			switch v := value.(type) {
+			case map[string]any:
+				for _, k := range slices.Sorted(maps.Keys(v)) {
+					walk(k, v[k])
+				}
+			case []any:
+				for _, x := range v {
+					walk(key, x)
+				}
+			case string:
+				if onDisk.MatchString(v) {
+					found = append(found, human.Message("%s: %s is %q, a path on a disk, which the result keeps; "+
+						"remove it from the source if it's private", f.Path, key, v))
+				}
+			}
+		}
+		walk("", value)
+	}
+	return found
 }
 
 // inCache reports whether target is a file of a download cache, where the links of a snapshot lead:
