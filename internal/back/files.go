@@ -337,9 +337,9 @@ func (c *Checker) has(name string) bool {
 	return ok || slices.Contains(c.DF11.Odd(), name)
 }
 
-// wanted returns the files that a model may have next to its weights, by their paths in the model:
-// the original's, and those that a conversion makes for loaders, which made lists. unknown lists the
-// files that nothing can be compared with.
+// wanted returns the files that a model may have next to its weights, by their paths in the model.
+// They're the original's, and those in made, which a conversion makes for loaders. The files in
+// unknown can't be compared with anything.
 func (c *Checker) wanted(original plan.Carried) (wanted map[string]plan.File, made,
 	unknown []string, err error) {
 	wanted, unknown = map[string]plan.File{}, slices.Clone(notCompared)

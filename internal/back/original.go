@@ -72,9 +72,9 @@ func sourcePlace(d *model.DF11) (weightFile, component string) {
 
 // PlanOriginal plans the original of d with the dict of d. A RefusedError means that no conversion
 // of the original has that dict. A model that ComfyUI's node loads is planned by the node's own dict,
-// whatever layout the manifest states. Without --like, the manifest's entry lends its names and ties
-// if it fits the source, or else the entry that fits best. F32 that is exact BF16 may be stored as
-// BF16; the comparison shows whether it is.
+// whatever layout the manifest states. Without --like, names and ties come from the manifest's entry
+// if it fits the source, or else from the entry that fits best. F32 that is exact BF16 may be stored
+// as BF16; the comparison shows whether it is.
 func PlanOriginal(ctx context.Context, d *model.DF11, src plan.Source,
 	opt plan.Options) (*plan.Plan, error) {
 	if src.WeightFile != "" {

@@ -67,7 +67,7 @@ type Checked struct {
 	Units   int `json:"units"`      // in DF11
 	BF16    int `json:"units_bf16"` // stored unchanged
 	Tensors int `json:"tensors"`    // copied ones
-	// Unfilled has the reason for each module that no known reader gives its weights.
+	// Unfilled says, for each module whose weights no known reader fills in, why.
 	Unfilled []string `json:"unfilled,omitempty"`
 	Files
 	Warnings []string `json:"warnings,omitempty"`

@@ -14,10 +14,10 @@ type cardMarks struct {
 	marked bool   // it has our part
 }
 
-// CardStays reports whether the card is someone else's, or our part of it.
+// CardStays reports whether the run leaves the card alone: someone else wrote it, or edited our part.
 func (in *Inspection) CardStays() bool { return in.Files[names.Card].Standing == LeftAlone }
 
-// WhyCardStays says for people whose the card is that stays as it is; "" if none does.
+// WhyCardStays says for people why the run doesn't touch the card; "" if it does.
 func (in *Inspection) WhyCardStays() string {
 	switch {
 	case !in.CardStays():

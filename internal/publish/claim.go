@@ -21,11 +21,11 @@ const (
 	same                   // followed this plan, for these weights
 )
 
-// author says who made a claim. A result is the same one if the source's weights, the layout, the
-// component, and the dict are the same, by their values. So is an update of it: what another commit
-// of the same source makes. A manifest lists the SHA-256 of its weights. A journal doesn't: what its
-// plan made of other weights is found out before the result counts (internal/convert/rebuild.go).
-// there are the files next to the claim.
+// author says who made a claim. Two results are the same if they have the same weights of the source,
+// layout, component, and dict. An update, made from another commit of the same source, counts as the
+// same result. A manifest lists the SHA-256 of the source's weights. A journal doesn't, so the run
+// rebuilds the source files before the result counts (internal/convert/rebuild.go). there are the
+// files next to the claim.
 func (c *Conversion) author(ctx context.Context, claim ledger.Claim, there contents) (author, error) {
 	if claim.Plan == "" {
 		return unknown, nil

@@ -124,8 +124,8 @@ func (c *Conversion) alike(name string) string {
 	return ""
 }
 
-// Removes lists the files of a destination that a run removes in the end: they're ours, and the
-// result has none of these names.
+// Removes lists the files of a destination that a run will remove: they're ours, and the result has
+// no file of that name.
 func (c *Conversion) Removes(in *Inspection) (gone []string) {
 	for _, f := range in.Ours() {
 		if !c.writes(f.Path) && !IsJournal(f.Path) {

@@ -319,8 +319,8 @@ func (f *Folder) write(s SideFile) error {
 }
 
 // complete makes sure that no one else has changed files of the folder since the run began. A file
-// that former runs have made is ours, too, but no part of this result. As the folder stays, the
-// versions that the disk knows have the names of the result.
+// that former runs have made is ours, too, but no part of this result. The disk knows versions by the
+// names of the result, because the folder stays.
 func (f *Folder) complete(ctx context.Context, r *Result) error {
 	l, err := f.list()
 	if err != nil {

@@ -54,7 +54,7 @@ func (in *Inspection) Ours() (files []names.File) {
 	return files
 }
 
-// isOf reports whether the manifest is of this plan, and of a commit.
+// isOf reports whether the manifest is of this plan and this commit.
 func (in *Inspection) isOf(commit string) bool {
 	return in.Made && in.Manifest.Source.Commit == commit
 }
@@ -64,8 +64,8 @@ func (in *Inspection) isNewer() bool {
 	return in.Files[names.Manifest].Standing == Ours && in.Manifest.Plan.Rules > plan.Rules
 }
 
-// Intact reports whether a destination is as the run that wrote its manifest has left it, but for a
-// card of someone else's.
+// Intact reports whether a destination has every file that its manifest lists, unchanged. A card may
+// be someone else's.
 func (in *Inspection) Intact() bool {
 	return in.Manifest != nil && !slices.ContainsFunc(in.Manifest.Outputs, in.lost)
 }

@@ -37,7 +37,7 @@ type contents interface {
 	open(ctx context.Context, outputs []ledger.Output, pieces int64) (*model.DF11, error)
 }
 
-// A place is what the rule depends on besides the conversion.
+// A place describes a destination, as far as the rule depends on it.
 type place struct {
 	journal string // path of the run's own journal
 	work    bool   // it's a work folder
@@ -85,10 +85,10 @@ type inspector struct {
 	conflict ConflictError
 }
 
-// changed reports whether a file is another than at the last inspection.
+// changed reports whether a file has changed since the last inspection.
 func (x *inspector) changed(name string) bool { return x.in.versions[name] != x.last.versions[name] }
 
-// readClaims reads the journals and the manifest that have come, and keeps what the others said.
+// readClaims reads the journals and the manifest that are new, and keeps what it knows of the others.
 func (x *inspector) readClaims(ctx context.Context) error {
 	maps.Copy(x.in.listed, x.last.listed)
 	maps.Copy(x.in.claims, x.last.claims)
@@ -119,8 +119,8 @@ func (x *inspector) readClaims(ctx context.Context) error {
 	return nil
 }
 
-// readClaim reads a journal or a manifest, and decides whether it counts. A broken one says nothing,
-// but one that the memory budget is too small for may say something.
+// readClaim reads a journal or a manifest, and decides whether it counts. A broken one doesn't. One
+// that's too large for the memory budget might, so it's an error.
 func (x *inspector) readClaim(ctx context.Context, name string, b []byte) error {
 	var claim ledger.Claim
 	if err := metadata.Fits(b, x.run.Memory); err != nil {
@@ -209,7 +209,7 @@ func (x *inspector) findListed(context.Context) error {
 	return nil
 }
 
-// judge finds out whose each file is, and which of those that changed may not stay as they are.
+// judge decides about each file. Files that changed and are in the way become the conflict.
 func (x *inspector) judge(ctx context.Context) error {
 	for _, name := range slices.Sorted(maps.Keys(x.in.versions)) {
 		found, err := x.standing(ctx, name)

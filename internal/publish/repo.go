@@ -194,7 +194,7 @@ func (r *repo) Published(ctx context.Context, whole bool) ([]ledger.Output, erro
 	return published, nil
 }
 
-// Parts is the number of parts of the split that most journals are of.
+// Parts returns the number of parts that most journals name.
 func (r *repo) Parts() (n int, err error) {
 	there := map[int]int{} // journals by split
 	for _, name := range slices.Sorted(maps.Keys(r.work.in.versions)) {
