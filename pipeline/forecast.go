@@ -191,7 +191,7 @@ func newForecast(o *opened, size *budget.Estimate, needs budget.Needs, on GPUQue
 	plain := slices.Clone(p.Remainder)
 	for i, u := range p.Units {
 		e := size.Units[i]
-		f.Units = append(f.Units, PlannedUnit{u.Path, len(u.Attrs), 2 * u.NElems(), e.Bytes, e.BF16})
+		f.Units = append(f.Units, PlannedUnit{u.Path, len(u.Attrs), u.NBytes(), e.Bytes, e.BF16})
 		plain = append(plain, u.Siblings...)
 	}
 	for _, t := range plain {

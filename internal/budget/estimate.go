@@ -121,7 +121,7 @@ func (e *Estimate) layOut(p *plan.Plan) error {
 			u, x := p.Units[i], &e.Units[i]
 			plain = append(plain, u.Siblings...)
 			if x.BF16 != "" {
-				plain, x.Bytes = append(plain, u.Attrs...), 2*u.NElems()
+				plain, x.Bytes = append(plain, u.Attrs...), u.NBytes()
 				continue
 			}
 			var coded []safetensors.Entry

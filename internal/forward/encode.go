@@ -157,7 +157,7 @@ func (m *maker) unit(ctx context.Context, d *draft, i int, e *encoder.Unit) (met
 	}
 	done := m.Progress.Timed(progress.Encode)
 	out := disk.NewGather(d.file)
-	src := io.NewSectionReader(d.task.Spool, u.At, 2*u.NElems())
+	src := io.NewSectionReader(d.task.Spool, u.At, u.NBytes())
 	if err := e.Encode(ctx, src, destinations(out, d.header, u.Path),
 		m.Workers); err != nil {
 		return r, err
@@ -165,8 +165,8 @@ func (m *maker) unit(ctx context.Context, d *draft, i int, e *encoder.Unit) (met
 	if err := out.Flush(); err != nil {
 		return r, err
 	}
-	done(2 * u.NElems())
-	m.Progress.Encoded.Add(2 * u.NElems())
+	done(u.NBytes())
+	m.Progress.Encoded.Add(u.NBytes())
 	stats := e.Stats()
 	r.CodedBits, r.TieBroken, r.Exponents = stats.NBits, stats.TieBroken, exponents(stats.Histogram)
 	return r, nil

@@ -272,7 +272,7 @@ func TestUnambiguous(t *testing.T) {
 			continue
 		}
 		src := synth(t, e, mustBeTied(e))
-		r, err := read(src, Options{})
+		r, err := readSource(src, Options{})
 		world.Must(t, err)
 		inv, err := takeInventory(t.Context(), r, &Notes{})
 		world.Must(t, err)

@@ -13,7 +13,7 @@
 // [New] is a row of steps. Each takes what earlier steps have made, changes none of it, and returns
 // its own part of the plan:
 //
-//	read           source.go     reading      what the small files say
+//	readSource     source.go     reading      what the small files say
 //	takeInventory  inventory.go  inventory    every tensor of the source
 //	recognize      recognize.go  recognition  the catalog's entry, and what loads the output
 //	conform        tied.go       checkpoint   the tensors as the class names and shares them

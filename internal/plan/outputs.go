@@ -73,7 +73,7 @@ func placeLayers(units []Unit) (files []OutputFile) {
 	shards := map[string][][]int{} // the units of each file of a layer
 	nBytes := map[string]int64{}   // in the last file of a layer
 	for i, u := range units {
-		layer, size := layerOf(u.Path), sum(u.Attrs, Tensor.SpoolBytes)+sum(u.Siblings, Tensor.SpoolBytes)
+		layer, size := layerOf(u.Path), u.NBytes()+sum(u.Siblings, Tensor.SpoolBytes)
 		of := shards[layer]
 		if len(of) == 0 {
 			layers = append(layers, layer)

@@ -21,7 +21,7 @@ const (
 // for.
 func New(ctx context.Context, src Source, opt Options) (*Plan, error) {
 	notes := &Notes{}
-	read, err := read(src, opt)
+	read, err := readSource(src, opt)
 	if err != nil {
 		return nil, err
 	}
@@ -56,20 +56,26 @@ func New(ctx context.Context, src Source, opt Options) (*Plan, error) {
 	return assemble(read, model, tensors, dict, units, files, readers, notes), nil
 }
 
-// assemble puts the results of all steps together.
+// assemble puts the results of the steps together.
 func assemble(r *reading, m *recognition, c *checkpoint, d *dictionary, v *division, f *placement,
-	read *verdicts, notes *Notes) *Plan {
+	readers *verdicts, notes *Notes) *Plan {
 	p := &Plan{
-		Layout: m.layout, Loader: read.loader, PatternDict: d.patterns, Unlike: m.unlike,
-		Provenance: m.provenance, Units: v.units, Unfilled: read.unfilled, ByNode: m.node != nil,
+		Layout:      m.layout,
+		Loader:      readers.loader,
+		PatternDict: d.patterns,
+		Unlike:      m.unlike,
+		Provenance:  m.provenance,
+		Units:       v.units,
+		Unfilled:    readers.unfilled,
+		ByNode:      m.node != nil,
 		Rest:        Rest{v.remainder, f.remainder, f.remainderIndex},
-		OutputFiles: f.outputs, Config: f.config, Carried: f.carried,
-		Changes: Changes{v.aliases, c.inv.dropped, d.split, c.tied}, Notes: *notes,
-		source: r.source, readsFor: r.opt.For,
-	}
-	p.Readers, p.Twin = read.readers, f.parts.twin
-	if no := p.NoLoader(); no != "" { // before all other warnings
-		p.Warnings = slices.Insert(p.Warnings, 0, no)
+		OutputFiles: f.outputs,
+		Config:      f.config,
+		Carried:     f.carried,
+		Changes:     Changes{v.aliases, c.inv.dropped, d.split, c.tied},
+		Notes:       *notes,
+		source:      r.source,
+		readsFor:    r.opt.For,
 	}
 	if m.entry != nil {
 		p.Entry = m.entry.ID
@@ -78,6 +84,10 @@ func assemble(r *reading, m *recognition, c *checkpoint, d *dictionary, v *divis
 		for _, i := range out.Units {
 			p.Units[i].File = out.Path
 		}
+	}
+	p.Readers, p.Twin = readers.readers, f.parts.twin
+	if no := p.NoLoader(); no != "" { // before all other warnings
+		p.Warnings = slices.Insert(p.Warnings, 0, no)
 	}
 	return p
 }
@@ -164,7 +174,7 @@ func (p *Plan) PlainBytes() int64 { return sum(p.plainTensors(), Tensor.length) 
 func (p *Plan) LargestModule(staysBF16 func(i int) bool) (nBytes int64) {
 	for i, u := range p.Units {
 		if !staysBF16(i) {
-			nBytes = max(nBytes, 2*u.NElems())
+			nBytes = max(nBytes, u.NBytes())
 		}
 	}
 	return nBytes

@@ -153,7 +153,7 @@ func (inv *inventory) hasBlocks(ctx context.Context, e *catalog.Entry) bool {
 // Fitting returns the IDs of the entries that fit a source: first the entry that [New] chooses,
 // then all others, like-only entries included.
 func Fitting(ctx context.Context, src Source, opt Options) (ids []string, err error) {
-	r, err := read(src, opt)
+	r, err := readSource(src, opt)
 	if err != nil {
 		return nil, err
 	}

@@ -115,9 +115,9 @@ type reading struct {
 	built *catalog.Facts
 }
 
-// read surveys the source again, and checks that the caller brought the headers that the survey
+// readSource surveys the source again, and checks that the caller brought the headers that the survey
 // asks for. It refuses a source that is quantized or DF11.
-func read(src Source, opt Options) (*reading, error) {
+func readSource(src Source, opt Options) (*reading, error) {
 	opt.WeightFile = cmp.Or(opt.WeightFile, src.WeightFile)
 	survey, err := Look(src.Files, opt)
 	if err != nil {

@@ -20,6 +20,9 @@ type Unit struct {
 // NElems returns the number of weights of the unit.
 func (u Unit) NElems() int64 { return sum(u.Attrs, Tensor.NElems) }
 
+// NBytes returns the bytes of the unit's weights in BF16: in a spool, and once they're decoded.
+func (u Unit) NBytes() int64 { return 2 * u.NElems() }
+
 // Sizes returns the number of weights of each attribute, in encoding order.
 func (u Unit) Sizes() []int64 {
 	sizes := make([]int64, len(u.Attrs))

@@ -194,7 +194,7 @@ func (o *Output) LikelyBytes() int64 {
 	size := o.Size
 	for _, u := range o.Units {
 		if u.Unholdable == "" {
-			size += 2000 - 2*u.NElems()*32/100
+			size += 2000 - u.NBytes()*32/100
 		}
 	}
 	return size

@@ -33,7 +33,7 @@ func (c *Comparer) unit(ctx context.Context, u *spans.Unit, stored Stored,
 		}
 		return false, nil
 	}
-	weights := io.NewSectionReader(source, u.At, 2*u.NElems())
+	weights := io.NewSectionReader(source, u.At, u.NBytes())
 	arrays := verify.ArraysAt(func(name string) *io.SectionReader {
 		return section(stored, u.Path+"."+name)
 	})
@@ -96,8 +96,8 @@ func (c *Comparer) weights(ctx context.Context, u *spans.Unit, a verify.Arrays,
 	if err != nil {
 		return false, err
 	}
-	done(2 * u.NElems())
-	c.Progress.Verified.Add(2 * u.NElems())
+	done(u.NBytes())
+	c.Progress.Verified.Add(u.NBytes())
 	return gpu, nil
 }
 
