@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"net/url"
 	"slices"
 	"strings"
 	"time"
@@ -81,7 +82,8 @@ func (c *Client) describe(ctx context.Context, repo, revision, query string) (*R
 		return nil, err
 	}
 	if doc.SHA == "" { // hfd's answer instead of 404
-		return nil, c.t.Failure(r, nil, wire.ErrRevisionNotFound)
+		u, _ := url.Parse(r.URL)
+		return nil, c.t.Failure(r, u, wire.ErrRevisionNotFound)
 	}
 	info, err := doc.info()
 	if err != nil {

@@ -425,9 +425,18 @@ func TestOtherCommitsDoNotEndARun(t *testing.T) {
 // moment later.
 func TestARepoWithoutABranch(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, small())
-	w.AddRepo(targetRepo, nil)
-	w.Inject(hubtest.Fault{Path: "/api/models/" + targetRepo + "/revision/main", Times: 4,
-		Action: hubtest.Error(http.StatusNotFound, "RevisionNotFound", "Invalid rev id: main")})
-	w.mustConvert(t)
+	none := hubtest.Fault{Path: "/api/models/" + targetRepo + "/revision/main", Times: 4,
+		Action: hubtest.Error(http.StatusNotFound, "RevisionNotFound", "Invalid rev id: main")}
+	t.Run("it was there", func(t *testing.T) {
+		w := newWorld(t, small())
+		w.AddRepo(targetRepo, nil)
+		w.Inject(none)
+		w.mustConvert(t)
+	})
+	t.Run("both have created it", func(t *testing.T) {
+		w := newWorld(t, small(), hubtest.WithWays(hubtest.Servers["git"]))
+		none.Nth = 2 // the first one finds no repo
+		w.Inject(none)
+		w.mustConvert(t)
+	})
 }

@@ -45,6 +45,11 @@ func openRepo(ctx context.Context, push Push, run *Conversion, m *model.Model, f
 	var err error
 	name := cmp.Or(push.Revision, "main")
 	r.main, err = r.open(ctx, name, run.Force)
+	if errors.Is(err, hub.ErrRevisionNotFound) && push.Revision == "" {
+		if _, err = r.info(ctx); err == nil {
+			r.main, err = r.open(ctx, name, run.Force)
+		}
+	}
 	if errors.Is(err, hub.ErrRevisionNotFound) && push.Revision != "" {
 		if err = push.Hub.CreateBranch(ctx, r.push.Repo, name, ""); err == nil {
 			r.main, err = r.open(ctx, name, run.Force)
