@@ -156,8 +156,8 @@ var (
 	NoWeights   = row("NoWeights", "give the folder or repo that holds the .safetensors files")
 	NoSuchFile  = row("NoSuchFile", "name a file of the source")
 	PartOfModel = row("PartOfModel", "name the folder or repo without the file")
-	OtherModel  = row("OtherModel", "convert a copy of the folder {folder} on its own")
-	Subfolder   = row("Subfolder", "convert that folder on its own; for a repo, download it first")
+	OtherModel  = row("OtherModel", "give the folder {folder} as the source; download a repo first")
+	Subfolder   = row("Subfolder", "give the folder as the source, such as {folder}; download a repo first")
 	NoPipeline  = row("NoPipeline", "leave out --component")
 	NoComponent = row("NoComponent", "name the folder of the denoiser with --component")
 	OtherTied   = row("OtherTied", "set tie_word_embeddings to false in a copy of the source if the two "+

@@ -167,22 +167,37 @@ func (s *Survey) findSingle() (*WeightSet, error) {
 			found = append(found, f.Path)
 		}
 	}
+	dirs := s.modelFolders()
+	outside := func(name string) bool { return !slices.Contains(dirs, path.Dir(name)) }
 	switch {
-	case len(found) == 0, s.isAdapter():
+	case s.isAdapter():
+		return nil, s.refuseNoWeights()
+	case len(dirs) > 0 && !slices.ContainsFunc(found, outside):
+		return nil, refuse(hint.Subfolder.With("folder", dirs[0]),
+			"the model isn't at the top, but in a folder with a config of its own: %s", human.List(dirs))
+	case len(found) == 0:
 		return nil, s.refuseNoWeights()
 	case len(found) > 1:
 		slices.Sort(found)
 		return nil, refuse(hint.ManySingles,
 			"the source holds several single files (%s)", human.List(found))
 	}
-	single := found[0]
-	dir := path.Dir(single)
-	if dir != "." && s.has(path.Join(dir, names.Config)) != "" &&
-		reader.FamilyOf(single) != catalog.ComfyUI {
-		return nil, refuse(hint.Subfolder,
-			"the model lies in the folder %s, with a config of its own", dir)
+	return &WeightSet{survey: s, single: found[0]}, nil
+}
+
+// modelFolders lists the folders below the source's that hold a model of their own, such as the
+// checkpoints of a training: a config, and weights under a library's names.
+func (s *Survey) modelFolders() (dirs []string) {
+	for _, f := range s.files {
+		dir := path.Dir(f.Path)
+		_, isShard := reader.ShardOf(f.Path)
+		if reader.IsSafetensors(f.Path) && (isShard || reader.FamilyOf(f.Path) != catalog.ComfyUI) &&
+			dir != "." && !slices.Contains(dirs, dir) && s.has(path.Join(dir, names.Config)) != "" {
+			dirs = append(dirs, dir)
+		}
 	}
-	return &WeightSet{survey: s, single: single}, nil
+	slices.SortFunc(dirs, human.CompareNames)
+	return dirs
 }
 
 // isPart reports whether a file is one shard of several.
