@@ -217,6 +217,19 @@ var mishaps = []mishap{
 		h.write("gpt2/model.safetensors", string(llamaFiles("BF16", 0, "")["model.safetensors"]))
 	}, then: "plan org/model"},
 	{cause: hint.IsDF11, args: "plan DIR/out", before: func(h *helped) { h.converted("out") }, then: "verify DIR/out --against DIR/m"},
+	{cause: hint.OtherFamily, args: "DIR/out --layout diffusers-single -o DIR/x", before: func(h *helped) { h.converted("out") }, step: "decode", then: "decode DIR/out -o DIR/back"},
+	{cause: hint.NotArranged, args: "plan DIR/p --layout single", before: func(h *helped) {
+		for name, b := range fluxFiles() {
+			h.write("p/"+name, string(b))
+		}
+		h.write("flux.safetensors", string(comfyFlux("")))
+	}, then: "plan DIR/flux.safetensors"},
+	{cause: hint.Download, args: "plan tester/model-DF11 --layout transformers-single", before: func(h *helped) {
+		h.run("org/model --push")
+		h.run("org/model -o DIR/FOLDER") // the same files
+		h.hub.Configure("org/model", hubtest.Disabled())
+	}, then: "plan DIR/FOLDER --layout transformers-single"},
+	{cause: hint.WrongDF11, args: "DIR/out --layout transformers-single -o DIR/x", before: func(h *helped) { h.converted("out"); h.flip("out/lm_head.safetensors") }, then: "verify DIR/out --against DIR/m"},
 	{cause: hint.FirstFormat, args: "plan DIR/old", before: func(h *helped) {
 		h.write("old/config.json", `{"dfloat11_version":"0.1.0"}`)
 		h.write("old/model.pkl", "x")
