@@ -123,6 +123,34 @@ inputs=(A=B)
 step build build
 "$work/temp/df11-convert/df11-convert" --version
 
+echo '== addresses: passed on as they are, and read by the program'
+real=$work/temp/df11-convert/df11-convert
+mv "$real" "$real.real"
+cat >"$real" <<END
+#!/bin/sh
+[ "\$1" != address ] || exec "$real.real" "\$@"
+for last; do :; done
+printf '%s' "\$last" >"$work/given"
+exit 1
+END
+chmod +x "$real"
+n=0
+while IFS= read -r row; do
+  text=$(jq -j .text <<<"$row" && printf x)
+  text=${text%x}
+  inputs=(INPUT_SOURCE="$text")
+  visibility=public step address convert 1
+  [ "$(cat "$work/given" && printf x)" = "${text}x" ] || fail "the program gets another source than '$text'"
+  wanted=$(jq -c '[.repo // "", .revision // "", .file // ""]' <<<"$row")
+  case $(jq -r '.repo // ""' <<<"$row") in '' | ./* | *\\*) continue ;; esac # an error, or a path
+  case $text in *mirror:*) continue ;; esac # a Hub of the environment
+  named=$("$real" address --json -- "$text" | jq -c '[.repo, .revision // "", .file // ""]')
+  [ "$named" = "$wanted" ] || fail "'$text' names $named, not $wanted"
+  n=$((n + 1))
+done < <(jq -c '.[]' cmd/df11-convert/testdata/addresses.json)
+[ "$n" -gt 50 ] || fail "$n addresses"
+mv "$real.real" "$real"
+
 echo '== convert: success'
 inputs=(INPUT_SOURCE=org/tiny INPUT_REPO_ID=tester/tiny-DF11 INPUT_PRIVATE=true INPUT_MEMORY=256MiB INPUT_DISK=1GB INPUT_EXTRA_ARGS=$'--workers 1\n --limit-rate 1GB')
 step whole convert

@@ -130,7 +130,9 @@ hidden() {
   case ${REPOSITORY_VISIBILITY-} in private | internal) return 1 ;; esac
   [ "${INPUT_PRIVATE-}" != true ] || return 0
   [ ! -e "${INPUT_SOURCE}" ] || [ "${INPUT_PRIVATE-}" = false ] || return 0 # a folder is private unless you say otherwise
-  ! curl --fail --silent --globoff --output /dev/null "${HF_ENDPOINT:-https://huggingface.co}/api/models/${INPUT_SOURCE%%@*}" # without a token
+  local repo
+  repo=$("$program" address --json -- "$INPUT_SOURCE" | jq -r '.repo // empty') || return 0 # by the program's own parser
+  ! curl --fail --silent --globoff --output /dev/null "${HF_ENDPOINT:-https://huggingface.co}/api/models/$repo" # without a token
 }
 
 convert() {

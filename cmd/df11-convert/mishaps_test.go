@@ -335,7 +335,11 @@ var mishaps = []mishap{
 	{cause: hint.PartOfModel, args: "plan DIR/m --file " + smallShard, before: func(h *helped) { h.model("m") }, then: "plan DIR/m"},
 	{cause: hint.OtherModel, args: "plan DIR/m --file sub/model.safetensors", before: func(h *helped) { h.model("m"); h.llama("m/sub", "BF16", "") }, then: "plan DIR/m/sub"},
 	{cause: hint.Subfolder, args: "plan DIR/m", before: func(h *helped) { h.llama("m/checkpoint-500", "BF16", ""); h.write("m/README.md", "x") }, then: "plan DIR/m/checkpoint-500"},
-	{cause: hint.Subfolder, args: "plan DIR/m", before: func(h *helped) { h.model("m/checkpoint-500"); h.model("m/checkpoint-1000"); h.write("m/README.md", "x") }, then: "plan DIR/m/checkpoint-1000"},
+	{cause: hint.Subfolder, args: "plan DIR/m", before: func(h *helped) {
+		h.model("m/checkpoint-500")
+		h.model("m/checkpoint-1000")
+		h.write("m/README.md", "x")
+	}, then: "plan DIR/m/checkpoint-1000"},
 	{cause: hint.NoPipeline, args: "plan org/model --component unet", then: "plan org/model"},
 	{cause: hint.NoComponent, args: "plan DIR/m", before: func(h *helped) {
 		for name, b := range fluxFiles() {

@@ -6,6 +6,7 @@ import (
 	"net/url"
 	"os"
 	"path"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -50,8 +51,16 @@ var hubHosts = []string{"huggingface.co", "www.huggingface.co", "hf.co", "hf-mir
 // pages are the kinds of pages below a model's own that show a revision, or one file of it.
 var pages = []string{"tree", "blob", "resolve", "raw", "commit"}
 
-// otherRepos are the kinds of repos that hold no model, by their place in an address.
-var otherRepos = map[string]string{"datasets": "a dataset", "spaces": "a Space"}
+// otherPages are what the Hub shows besides models, by the first part of an address.
+var otherPages = map[string]string{"datasets": "a dataset", "spaces": "a Space",
+	"collections": "a collection", "papers": "a paper", "docs": "a page of the documentation",
+	"blog": "a post", "posts": "a post", "organizations": "a page about an organization",
+	"settings": "a page of your settings", "learn": "a course", "buckets": "a bucket",
+	"kernels": "a kernel"}
+
+// slashedRevision matches the revisions with slashes that the Hub makes itself. Its own addresses have
+// them with slashes too (huggingface_hub/hf_api.py, SPECIAL_REFS_REVISION_REGEX).
+var slashedRevision = regexp.MustCompile(`^refs/(convert/[\w-]+|pr/\d+)(/|$)`)
 
 // Parse reads what people write or paste: org/name, org/name@revision, hf://…, the address of
 // any page of a model or of its API on the Hub or on a Hub of the environment, the line that clones
@@ -67,8 +76,8 @@ func Parse(text string) (Address, error) {
 	switch first, _, _ := strings.Cut(bare, "/"); {
 	case slices.Contains(hubHosts, strings.ToLower(first)):
 		bare = "https://" + bare
-	case otherRepos[first] != "" && strings.Count(bare, "/") == 2: // as in an address
-		bare = "https://" + hubHosts[0] + "/" + bare
+	case strings.Count(bare, "/") == 2 && slices.Contains([]string{"datasets", "spaces", "models"}, first):
+		bare = "https://" + hubHosts[0] + "/" + bare // as in an address
 	}
 	if !strings.Contains(bare, "://") {
 		if id := strings.TrimRight(bare, "/"); names.CheckNewRepo(id) == nil {
@@ -82,27 +91,25 @@ func Parse(text string) (Address, error) {
 		return Address{Repo: repo, Revision: revision}, nil
 	}
 	u, err := url.Parse(bare)
-	if err != nil {
-		return Address{}, usage.Of(err)
+	if err != nil { // which may show a password
+		return Address{}, hint.On(usage.Errorf("that's not an address on the web"), hint.NotHubPage)
 	}
 	return parsePage(u)
 }
 
 // parsePage reads the address of a page.
 func parsePage(u *url.URL) (Address, error) {
+	u.User = nil // a password is no one else's business
 	var revision string
-	rest := strings.Trim(u.EscapedPath(), "/")
-	switch {
-	case u.Scheme == "hf": // as the Python client's file system writes it: hf://org/name@revision/file
-		rest = strings.Trim(u.Host+"/"+rest, "/")
-	case !isHub(u):
+	rest, ok := page(u)
+	if !ok {
 		return Address{}, hint.On(usage.Errorf("%s is not the address of a model on the Hub", u), hint.NotHubPage)
 	}
 	parts := strings.Split(rest, "/")
 	for len(parts) > 1 && (parts[0] == "api" || parts[0] == "models") {
 		parts = parts[1:]
 	}
-	if other := otherRepos[parts[0]]; other != "" {
+	if other := otherPages[parts[0]]; other != "" {
 		return Address{}, hint.On(usage.Errorf("%s is %s, not a model", u, other), hint.NotModel)
 	}
 	if len(parts) < 2 {
@@ -111,9 +118,9 @@ func parsePage(u *url.URL) (Address, error) {
 	var file []string
 	if u.Scheme == "hf" {
 		parts[1], revision, _ = strings.Cut(parts[1], "@")
-		file = parts[2:]
+		revision, file = cutRevision(append([]string{revision}, parts[2:]...))
 	} else if len(parts) > 3 && slices.Contains(pages, parts[2]) {
-		revision, file = parts[3], parts[4:]
+		revision, file = cutRevision(parts[3:])
 	}
 	name, _, _ := strings.Cut(parts[1], ":") // org/name:Q4 is how other programs name a file
 	name = strings.TrimSuffix(name, ".git")
@@ -131,15 +138,35 @@ func parsePage(u *url.URL) (Address, error) {
 	return a, nil
 }
 
-// isHub reports whether an address is on a Hub that we know: the Hub, or one of the environment.
-func isHub(u *url.URL) bool {
-	if web := u.Scheme == "https" || u.Scheme == "http"; web &&
-		slices.Contains(hubHosts, strings.ToLower(u.Host)) {
-		return true
+// cutRevision returns the revision that a path begins with, and the rest.
+func cutRevision(parts []string) (revision string, file []string) {
+	n := 1
+	if slashedRevision.MatchString(strings.Join(parts, "/")) {
+		n = 3
 	}
-	return slices.ContainsFunc([]string{"HF_ENDPOINT", PushEndpoint}, func(variable string) bool {
-		return strings.TrimRight(os.Getenv(variable), "/") == u.Scheme+"://"+u.Host
-	})
+	return strings.Join(parts[:n], "/"), parts[n:]
+}
+
+// page returns the path of an address on a Hub that we know: the Hub, or one of the environment, which
+// may have a path of its own.
+func page(u *url.URL) (path string, ok bool) {
+	host := strings.ToLower(u.Host)
+	if u.Scheme == "hf" { // as the Python client's file system writes it: hf://org/name@revision/file
+		return strings.Trim(u.Host+"/"+strings.Trim(u.EscapedPath(), "/"), "/"), true
+	}
+	for scheme, port := range map[string]string{"https": ":443", "http": ":80"} {
+		if u.Scheme == scheme && slices.Contains(hubHosts, strings.TrimSuffix(host, port)) {
+			return strings.Trim(u.EscapedPath(), "/"), true
+		}
+	}
+	whole := (&url.URL{Scheme: u.Scheme, Host: u.Host}).String() + u.EscapedPath() + "/"
+	for _, variable := range []string{"HF_ENDPOINT", PushEndpoint} {
+		hub := strings.TrimRight(os.Getenv(variable), "/") + "/"
+		if rest, ok := strings.CutPrefix(whole, hub); ok && hub != "/" {
+			return strings.Trim(rest, "/"), true
+		}
+	}
+	return "", false
 }
 
 // RepoID returns the org/name or org/name@revision that a text names.

@@ -1,5 +1,7 @@
 // What goes wrong, case by case: what the hub or the page's server does, and what the visitor must read then.
 
+import { readFileSync } from 'node:fs';
+
 const model = '/?model=org/llama', target = 'ann/llama-DF11';
 const slow = { expected: 'any' };
 
@@ -544,7 +546,24 @@ twice.push(['job: started in two tabs at once', async t => {
   await t.close(tab);
 }]);
 
-// What visitors paste goes to the program's own parser, whose cases are cmd/df11-convert/testdata/addresses.json.
+// What visitors paste goes to the program's own parser, with the same table as the command line and the Action.
+const table = JSON.parse(readFileSync('cmd/df11-convert/testdata/addresses.json', 'utf8')).filter(({ text }) => !text.includes('mirror:'));
+const named = ({ repo, revision, file }) => file ? 'hf://' + repo + (revision ? '@' + encodeURIComponent(revision) : '') + '/' + encodeURI(file)
+  : repo + (revision ? '@' + revision : '');
+const addresses = ['paste: all of the table', async t => {
+  const tab = await t.open('/');
+  const got = await tab.evaluate(async texts => {
+    const { address } = await import(new URL('planner.js', document.querySelector('script[type=module]').src));
+    const found = [];
+    for (const text of texts) found.push(await address(text).catch(problem => ({ why: problem.why })));
+    return found;
+  }, table.map(row => row.text));
+  table.forEach((row, i) => {
+    const isModel = /^[\w.-]+\/[\w.-]+$/.test(row.repo ?? '') && !row.repo.startsWith('.');
+    t.want(isModel ? got[i] === named(row) : row.error ? got[i].why === row.error : got[i].why, `${row.text}: ${JSON.stringify(got[i])}`);
+  });
+  await t.close(tab);
+}];
 const pastes = [
   ['"https://hf.co/org/llama/tree/main?x=1#y" ', '#plan-title', /org\/llama/],
   ['git clone https://huggingface.co/org/llama.git', '#plan-title', /org\/llama/],
@@ -569,4 +588,4 @@ const offers = [
   t.want(said === wanted && all.length === n, `${said}, ${all.length} machines`);
 }]);
 
-export const cases = [...broken, ...away, ...visits, ...next, ...signIns, ...ends3, ...starts, ...twice, ...pastes, ...offers];
+export const cases = [...broken, ...away, ...visits, ...next, ...signIns, ...ends3, ...starts, ...twice, addresses, ...pastes, ...offers];
