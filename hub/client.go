@@ -84,6 +84,9 @@ func New(opt Options) (*Client, error) {
 // Endpoint returns the hub's address, without a trailing slash.
 func (c *Client) Endpoint() string { return c.t.Endpoint.String() }
 
+// CloseIdle closes the connections that no request uses. The client can go on.
+func (c *Client) CloseIdle() { c.t.CloseIdle() }
+
 // Pause waits by the client's clock, and reports a long wait with its reason.
 func (c *Client) Pause(ctx context.Context, reason string, d time.Duration) (err error) {
 	defer exported(&err)

@@ -62,6 +62,15 @@ func (h *Hubs) client(side string, m *Means, shares budget.Memory) (*hub.Client,
 	return c, nil
 }
 
+// closeIdle closes the connections that no request uses.
+func (h *Hubs) closeIdle() {
+	h.shared.mu.Lock()
+	defer h.shared.mu.Unlock()
+	for _, c := range h.shared.bySide {
+		c.CloseIdle()
+	}
+}
+
 // options returns the options of a side, from the environment, which it reads as Python does.
 func (h *Hubs) options(side string, m *Means, shares budget.Memory) (hub.Options, error) {
 	var opt hub.Options

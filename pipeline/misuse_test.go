@@ -2,10 +2,16 @@ package pipeline_test
 
 import (
 	"errors"
+	"path/filepath"
+	"runtime"
 	"runtime/debug"
+	"strings"
 	"sync"
+	"syscall"
 	"testing"
+	"time"
 
+	"github.com/df11-convert/df11-convert/internal/hubtest"
 	"github.com/df11-convert/df11-convert/pipeline"
 )
 
@@ -13,20 +19,74 @@ import (
 // another one: "Private" isn't public.
 func TestMisspelledOptions(t *testing.T) {
 	for name, o := range map[string]pipeline.Options{
-		"visibility":  {Push: true, Visibility: "Private"},
-		"GPU":         {Means: pipeline.Means{GPU: "required"}},
-		"workers":     {Means: pipeline.Means{Workers: -1}},
-		"memory":      {Means: pipeline.Means{Memory: -1}},
-		"disk":        {Disk: -1},
-		"rate":        {Means: pipeline.Means{Hubs: &pipeline.Hubs{RateLimit: -1}}},
-		"shards":      {Part: 3, Parts: 2, Push: true},
-		"no --push":   {Visibility: pipeline.Private},
-		"half a part": {Part: 1, Push: true},
+		"visibility":    {Push: true, Visibility: "Private"},
+		"GPU":           {Means: pipeline.Means{GPU: "required"}},
+		"workers":       {Means: pipeline.Means{Workers: -1}},
+		"memory":        {Means: pipeline.Means{Memory: -1}},
+		"disk":          {Disk: -1},
+		"rate":          {Means: pipeline.Means{Hubs: &pipeline.Hubs{RateLimit: -1}}},
+		"shards":        {Part: 3, Parts: 2, Push: true},
+		"no --push":     {Visibility: pipeline.Private},
+		"dict and like": {Recipe: pipeline.Recipe{PatternDict: "x", Like: "y"}},
+		"half a part":   {Part: 1, Push: true},
 	} {
 		if _, err := pipeline.Convert(t.Context(), t.TempDir(), o); !errors.Is(err, pipeline.ErrUsage) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
+}
+
+func TestMisspelledLevel(t *testing.T) {
+	_, err := pipeline.Verify(t.Context(), t.TempDir(), pipeline.VerifyOptions{Level: "bogus"})
+	if !errors.Is(err, pipeline.ErrUsage) {
+		t.Error(err)
+	}
+}
+
+// What isn't a file of a model has a kind of its own.
+func TestKindsOfOddFiles(t *testing.T) {
+	pipe := filepath.Join(t.TempDir(), "pipe")
+	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	_, verify := pipeline.Verify(t.Context(), pipe, pipeline.VerifyOptions{})
+	_, plan := pipeline.Plan(t.Context(), t.TempDir(), pipeline.PlanOptions{Options: pipeline.Options{
+		Recipe: pipeline.Recipe{PatternDict: "/dev/zero"}}})
+	for _, err := range []error{verify, plan} {
+		if !errors.Is(err, pipeline.ErrFile) {
+			t.Error(err)
+		}
+	}
+}
+
+// An Error of a caller's own has a text.
+func TestErrorWithoutCause(t *testing.T) {
+	if got := (&pipeline.Error{Kind: pipeline.ErrGated}).Error(); got != "gated" {
+		t.Error(got)
+	}
+}
+
+// A call without Hubs of its caller leaves no connection behind.
+func TestCallsCloseTheirConnections(t *testing.T) {
+	server := hubtest.Start(t)
+	server.AddModel("org/model", hubtest.NewLlama(1, hubtest.ModelOptions{}))
+	t.Setenv("HF_ENDPOINT", server.URL)
+	t.Setenv("HF_HOME", t.TempDir())
+	connected := func() int {
+		b := make([]byte, 1<<20)
+		return strings.Count(string(b[:runtime.Stack(b, true)]), "net/http.(*persistConn).readLoop(")
+	}
+	before := connected()
+	if _, err := pipeline.Plan(t.Context(), "org/model", pipeline.PlanOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	for range 100 { // they end soon, not at once
+		if connected() <= before {
+			return
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+	t.Errorf("%d connections are left", connected()-before)
 }
 
 // Calls at once leave the limits of the garbage collector as they found them.

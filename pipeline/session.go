@@ -27,10 +27,16 @@ type session struct {
 	counters *progress.Counters
 	gpu      *verify.GPU
 	restore  func() // the collector's limits
+	own      *Hubs  // of this call alone; nil if its caller shares them
 }
 
 // begin divides the memory by kind, such as [budget.ForReading]. Close the session.
 func (m Means) begin(kind func(total int64, workers int) budget.Memory) (*session, error) {
+	var own *Hubs
+	if m.Hubs == nil {
+		own = new(Hubs)
+		m.Hubs = own
+	}
 	m.complete()
 	if err := m.check(); err != nil {
 		return nil, err
@@ -39,7 +45,7 @@ func (m Means) begin(kind func(total int64, workers int) budget.Memory) (*sessio
 	if err != nil {
 		return nil, err
 	}
-	s := &session{Means: m, shares: shares, counters: new(progress.Counters)}
+	s := &session{Means: m, shares: shares, counters: new(progress.Counters), own: own}
 	s.restore = limitCollector(shares)
 	return s, nil
 }
@@ -177,6 +183,9 @@ func (s *session) openGPU(means *forward.Means) error {
 func (s *session) close() {
 	if runtime.GOOS != "js" && s.gpu != nil {
 		s.gpu.Close()
+	}
+	if s.own != nil {
+		s.own.closeIdle()
 	}
 	s.restore()
 }

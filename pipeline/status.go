@@ -1,10 +1,12 @@
 package pipeline
 
 import (
+	"cmp"
 	"context"
 	"time"
 
 	"github.com/df11-convert/df11-convert/internal/budget"
+	"github.com/df11-convert/df11-convert/internal/convert"
 	"github.com/df11-convert/df11-convert/internal/metadata"
 	"github.com/df11-convert/df11-convert/internal/model"
 	"github.com/df11-convert/df11-convert/internal/plan"
@@ -84,12 +86,25 @@ func status(ctx context.Context, source string, opt Options) (Publication, error
 		return p, err
 	}
 	p.Target = push.Repo
-	return p, p.compare(ctx, src.plan, src.model, push, s.shares.Budget)
+	if err := p.compare(ctx, src.plan, src.model, push, s.shares.Budget, opt.License); err != nil ||
+		p.State == Current || p.State == Foreign {
+		return p, err
+	}
+	return p, refusedPush(src, opt.License)
+}
+
+// refusedPush returns why a conversion would not be published, as far as no weight shows it.
+func refusedPush(src *opened, license string) error {
+	outputs, err := spans.Outputs(src.plan)
+	if err != nil {
+		return err
+	}
+	return cmp.Or(convert.CheckCard(src.model, license), convert.CheckLimits(src.plan, outputs))
 }
 
 // compare compares what a repo holds with what a conversion would publish, within a memory budget.
 func (p *Publication) compare(ctx context.Context, planned *plan.Plan, m *model.Model,
-	push *publish.Push, memory int64) error {
+	push *publish.Push, memory int64, license string) error {
 	outputs, err := spans.Outputs(planned)
 	if err != nil {
 		return err
@@ -103,6 +118,16 @@ func (p *Publication) compare(ctx context.Context, planned *plan.Plan, m *model.
 	}
 	p.CardStays = in.CardStays()
 	p.describe(in.Manifest, in.Published)
+	if state == publish.Current && license != "" {
+		card, err := in.Card(ctx)
+		if err != nil {
+			return err
+		}
+		if card != nil && !metadata.HasLicense(card, license) {
+			state = publish.Outdated
+			p.State = Outdated
+		}
+	}
 	if state == publish.Outdated && in.Manifest.Plan.Digest == planned.Digest() {
 		p.Read, p.Publish = 0, 0 // only small files differ
 	}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"os"
+	"slices"
 	"strconv"
 
 	"github.com/df11-convert/df11-convert/internal/back"
@@ -165,6 +166,9 @@ func Verify(ctx context.Context, df11 string, opt VerifyOptions) (*VerifyReport,
 }
 
 func verifyPair(ctx context.Context, df11 string, opt VerifyOptions) (*convert.VerifyReport, error) {
+	if levels := []Level{"", LevelStructure, LevelProof, LevelFull}; !slices.Contains(levels, opt.Level) {
+		return nil, usage.Errorf("level %q: want one of %q", opt.Level, levels[1:])
+	}
 	if opt.GPU == verify.GPURequire {
 		if opt.Level = cmp.Or(opt.Level, LevelFull); opt.Level != LevelFull {
 			return nil, usage.Errorf("--gpu require needs --level full: no other level decodes on the GPU")

@@ -8,7 +8,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"path"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -108,16 +110,22 @@ func (m *listedModel) check() error {
 // maxList bounds a list of models, in bytes.
 const maxList = 1 << 20
 
-// readList reads a list of models and checks every entry.
+// readList reads a list of models and checks every entry. The path of a pattern
+// dict begins at the list's folder.
 func readList(file string) ([]listedModel, error) {
 	b, err := disk.ReadInput(file, maxList)
 	if err != nil {
 		return nil, err
 	}
 	models, err := parseList(b)
+	st, _ := os.Stat(file)
+	isFile := st != nil && st.Mode().IsRegular() // or a pipe, next to which there's nothing
 	for i := range models {
 		if wrong := models[i].check(); wrong != nil && err == nil {
 			err = fmt.Errorf("entry %d: %w", i+1, wrong)
+		}
+		if dict := models[i].Dict; isFile && dict != "" && !filepath.IsAbs(dict) {
+			models[i].Dict = filepath.Join(filepath.Dir(file), dict)
 		}
 	}
 	if err != nil {

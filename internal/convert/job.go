@@ -40,6 +40,15 @@ type CardError struct{ error }
 
 func (e *CardError) Unwrap() error { return e.error }
 
+// CheckCard returns a CardError if a result with this license, "" for the card's own, can't be
+// published.
+func CheckCard(m *model.Model, license string) error {
+	if _, err := m.Card(); err != nil && license == "" {
+		return &CardError{fmt.Errorf("README.md: %w", err)}
+	}
+	return nil
+}
+
 // readFront reads the front matter of the source's card, as far as the result's may have it. Without
 // a license, nothing of an unreadable card is published.
 func (j *job) readFront() (err error) {
@@ -47,10 +56,12 @@ func (j *job) readFront() (err error) {
 	if j.License != "" {
 		j.front.SetLicense(j.License)
 	}
-	switch {
-	case err != nil && j.License == "" && j.Push.Publishes():
-		return &CardError{fmt.Errorf("README.md: %w", err)}
-	case err != nil:
+	if j.Push.Publishes() {
+		if err := CheckCard(j.Model, j.License); err != nil {
+			return err
+		}
+	}
+	if err != nil {
 		j.Log.Warn("the card has nothing of the source's README.md: " + err.Error())
 	}
 	for _, did := range j.front.Clean() {

@@ -14,6 +14,7 @@ import (
 	"github.com/df11-convert/df11-convert/internal/ledger"
 	"github.com/df11-convert/df11-convert/internal/metadata"
 	"github.com/df11-convert/df11-convert/internal/names"
+	"github.com/df11-convert/df11-convert/internal/plan"
 	"github.com/df11-convert/df11-convert/internal/publish"
 	"github.com/df11-convert/df11-convert/internal/spans"
 )
@@ -111,19 +112,30 @@ func (e *LimitError) Hint() hint.Hint { return e.Problem.Hint }
 
 func (e *LimitError) Unwrap() error { return hub.ErrTooMany }
 
+// CheckLimits returns a LimitError if the Hub wouldn't take these outputs of a plan.
+func CheckLimits(p *plan.Plan, outputs []*spans.Output) error {
+	if refused, _ := hubProblems(p, outputs); len(refused) > 0 {
+		return &LimitError{refused[0]}
+	}
+	return nil
+}
+
+func hubProblems(p *plan.Plan, outputs []*spans.Output) (refused, advised []hubrules.Problem) {
+	var sizes []int64
+	for _, o := range outputs {
+		sizes = append(sizes, o.LikelyBytes())
+	}
+	return budget.HubProblems(p, sizes)
+}
+
 // checkLimits refuses to publish a result that the Hub wouldn't take, and warns of one that it
 // advises against.
 func (s *state) checkLimits(ctx context.Context) error {
 	if !s.Push.Publishes() {
 		return nil
 	}
-	var sizes []int64
-	total := int64(0)
-	for _, o := range s.outputs {
-		sizes = append(sizes, o.LikelyBytes())
-		total += o.LikelyBytes()
-	}
-	refused, advised := budget.HubProblems(s.Plan, sizes)
+	total := spans.LikelyBytes(s.outputs)
+	refused, advised := hubProblems(s.Plan, s.outputs)
 	private := hubrules.CheckPrivate(total)
 	if len(private) > 0 && !s.Push.Visibility(ctx, s.Model).Open {
 		advised = append(advised, private...)

@@ -49,6 +49,9 @@ func (s *state) upToDate(ctx context.Context) (*Report, error) {
 			return nil, err
 		}
 		report.Target.ManifestSHA256 = found.ManifestSHA256()
+		if why := found.WhyCardStays(); why != "" && s.License == "" {
+			s.Log.Warn(why + "; --force overwrites it")
+		}
 	}
 	s.release(ctx, report)
 	return report, nil
@@ -73,11 +76,8 @@ func (s *state) isRenewed(ctx context.Context, report *Report, found *publish.In
 		}
 		return true, nil
 	}
-	if s.License != "" {
-		front, err := metadata.ParseFrontMatter(card)
-		if err != nil || !slices.Equal(front.License, []string{s.License}) {
-			return false, nil //nolint:nilerr // a front matter that can't be read lacks the license
-		}
+	if s.License != "" && !metadata.HasLicense(card, s.License) {
+		return false, nil
 	}
 	if pinned {
 		return true, nil

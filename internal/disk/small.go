@@ -2,6 +2,7 @@ package disk
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"io"
 	"io/fs"
@@ -46,12 +47,15 @@ func Open(path string) (*os.File, error) {
 	return os.Open(path)
 }
 
+// errNotRegular is a folder, a device, or a pipe.
+var errNotRegular = errors.New("it isn't a regular file")
+
 // Regular returns an error for anything but a regular file.
 func Regular(path string, mode fs.FileMode) error {
 	if mode.IsRegular() {
 		return nil
 	}
-	return fmt.Errorf("%q isn't a regular file", path)
+	return &fs.PathError{Op: "read", Path: path, Err: errNotRegular}
 }
 
 // read allocates a buffer for the file's size if that is within the limit.

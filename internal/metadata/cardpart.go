@@ -98,6 +98,12 @@ func HasFront(card, other []byte) bool {
 	return maps.Equal(c.written, want)
 }
 
+// HasLicense reports whether a card's front matter names this license, and no other.
+func HasLicense(card []byte, license string) bool {
+	front, err := ParseFrontMatter(card)
+	return err == nil && slices.Equal(front.License, []string{license})
+}
+
 // UpdateCard returns a marked card with what someone else has added to an earlier one. In the front
 // matter, it renews the members that we wrote, as far as no one has changed them since, and those
 // that name the original or are in always. It returns nil if it can't tell what was added.

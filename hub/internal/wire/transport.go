@@ -244,3 +244,10 @@ func (t *Transport) Errorf(op string, sentinel error, format string, args ...any
 	e.Message = OneLine(fmt.Sprintf(format, args...))
 	return e
 }
+
+// CloseIdle closes the connections that no request uses.
+func (t *Transport) CloseIdle() {
+	if c, ok := t.Opt.HTTPTransport.(interface{ CloseIdleConnections() }); ok {
+		c.CloseIdleConnections()
+	}
+}
