@@ -139,3 +139,35 @@ func TestTimeLeftAtAnySpeed(t *testing.T) {
 		}
 	}
 }
+
+// A bar of the library measures over its last ten half seconds, waits included. A stage that works in
+// bursts needs more than that: our own rates are there for this case.
+func TestBurstsNeedTheirOwnRate(t *testing.T) {
+	c := simulated{size: 322e6, unit: 100e6, down: 3e6, up: 3e6, slow: time.Second}
+	all, worst := c.run(func(*Motion, time.Duration) {}), 1.0
+	type look struct {
+		at   time.Duration
+		work []Work
+	}
+	var looks []look
+	c.run(func(m *Motion, at time.Duration) {
+		looks = append(looks, look{at, m.Work})
+		for len(looks) > 1 && at-looks[1].at >= 5*time.Second {
+			looks = looks[1:]
+		}
+		if at < all/10 {
+			return
+		}
+		left, want := 15.0, (all - at + 15*time.Second).Seconds()
+		for i, w := range m.Work {
+			if moved := float64(w.Done - looks[0].work[i].Done); moved > 0 {
+				left = max(left, 15+float64(w.All-w.Done)*(at-looks[0].at).Seconds()/moved)
+			}
+		}
+		worst = max(worst, left/want, want/left)
+	})
+	if worst < 4 {
+		t.Errorf("the library's window is right within a factor of %.1f: use it", worst)
+	}
+	t.Logf("off by a factor of %.0f", worst)
+}

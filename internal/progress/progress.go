@@ -1,5 +1,12 @@
 // Package progress counts the work of a run while its stages do it, and measures how fast it moves.
 // It draws nothing and starts no goroutine.
+//
+// The bars are drawn by schollz/progressbar (internal/terminal). Its rate and time left aren't used:
+// a bar averages its last ten half seconds by the wall clock, waits included, or all since it began.
+// A stage here works in bursts, because an upload waits for a whole file; the work of all stages
+// together decides when a run ends; and what an earlier run has done must not count as speed. With the
+// library's window, the time left of a model of few files is off by a factor of over 4, with ours by
+// less than 2 (motion_test.go).
 package progress
 
 import (

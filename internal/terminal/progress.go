@@ -92,8 +92,9 @@ func Block(m State, width int) []string {
 }
 
 // bar draws a bar with its percentage, and leaves columns for texts. It makes a new bar of the
-// library every time: a lasting bar can't fall, change its width, or move past 100%. bar never passes
-// an unknown length (-1), for which the library starts a goroutine that never ends.
+// library every time: a lasting bar can't fall, change its width, or move past 100%. The width is ours,
+// too: the library's would fill whole lines, and texts stand next to our bars. bar never passes an
+// unknown length (-1), for which the library starts a goroutine that never ends.
 func bar(name string, done, all int64, width int) string {
 	b := progressbar.NewOptions64(max(1, all), progressbar.OptionSetWriter(io.Discard),
 		progressbar.OptionSetPredictTime(false),
