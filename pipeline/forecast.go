@@ -234,7 +234,7 @@ func newForecast(o *opened, size *budget.Estimate, needs budget.Needs, on GPUQue
 // Unless exact is set, df11 is an estimate.
 func gain(p *plan.Plan, df11 int64, exact bool) string {
 	bf16 := bf16Bytes(p)
-	less := fmt.Sprintf("%.0f%% smaller", 100-percentage(df11, bf16))
+	less := fmt.Sprintf("%.0f%% smaller", 100-human.Percentage(df11, bf16))
 	if stays := p.Stays(); stays != "" {
 		less += "; " + stays
 	}
@@ -258,7 +258,7 @@ func (f *Forecast) gain(p *plan.Plan) string {
 		return line + "; dfloat11 can't load this model"
 	default:
 		return fmt.Sprintf("%s, or about %s with --for dfloat11 (%.0f%% smaller)", line,
-			human.Bytes(other.Bytes), 100-percentage(other.Bytes, bf16Bytes(p)))
+			human.Bytes(other.Bytes), 100-human.Percentage(other.Bytes, bf16Bytes(p)))
 	}
 }
 
@@ -319,13 +319,6 @@ func choose[T any](yes bool, ifYes, ifNo T) T {
 		return ifYes
 	}
 	return ifNo
-}
-
-func percentage(a, b int64) float64 {
-	if b == 0 {
-		return 0
-	}
-	return 100 * float64(a) / float64(b)
 }
 
 // cardWarnings says what the Hub wouldn't take of the source's card, and what becomes of it.

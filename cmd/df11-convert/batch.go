@@ -268,7 +268,7 @@ func printBatch(w io.Writer, b batchReport) {
 			outcome = cmp.Or(strings.ReplaceAll(r.Report.Target.Part, "-", " "), outcome)
 			if before, after := r.Report.Sizes.BF16, r.Report.Sizes.DF11; after > 0 {
 				about += fmt.Sprintf(", %s → %s (%.1f%%)", human.Bytes(before), human.Bytes(after),
-					percentage(after, before))
+					human.Percentage(after, before))
 			}
 		}
 		printf(t, "%s\t%s\t%s\n", outcome, r.Source, about)

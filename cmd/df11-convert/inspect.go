@@ -47,7 +47,7 @@ func runInspect(ctx context.Context, u *ui, limits *limitFlags, name, html strin
 		}
 		u.say("report written to %s", html)
 	}
-	u.result(r, sprintf("%s %.1f%%", r.Name, percentage(r.DF11Bytes, r.BF16Bytes)),
+	u.result(r, sprintf("%s %.1f%%", r.Name, human.Percentage(r.DF11Bytes, r.BF16Bytes)),
 		func(w io.Writer) { printInspection(w, r) })
 	return nil
 }
@@ -63,13 +63,13 @@ func printInspection(w io.Writer, r *pipeline.Inspection) {
 	t.row("modules", "%d with %s, %s read", len(r.Units), count(r.Weights, "weight"),
 		choose(r.Read == r.Weights, "all", human.Grouped(r.Read)))
 	t.row("size", "%s instead of %s: %.1f%%", human.Bytes(r.DF11Bytes), human.Bytes(r.BF16Bytes),
-		percentage(r.DF11Bytes, r.BF16Bytes))
+		human.Percentage(r.DF11Bytes, r.BF16Bytes))
 	t.row("exponents", "entropy %.4f bits, coded in %.4f bits", r.Entropy, r.CodeBits)
 	t.row("weights",
 		"%.4f bits each with everything; the order-0 entropy bound is %.4f, BF16 is 16", r.Bits,
 		r.Bound)
 	for _, p := range describe.Parts(r.Parts).List() {
-		t.row("  "+p.Name, "%s, %.1f%%", human.Bytes(p.Bytes), percentage(p.Bytes, r.DF11Bytes))
+		t.row("  "+p.Name, "%s, %.1f%%", human.Bytes(p.Bytes), human.Percentage(p.Bytes, r.DF11Bytes))
 	}
 	t.Flush()
 }

@@ -116,7 +116,7 @@ func (f *forecast) printUnits(w io.Writer) {
 		for _, x := range group {
 			df11 += x.DF11 / int64(len(group))
 		}
-		size, ratio := human.Bytes(df11), fmt.Sprintf("%.1f%%", percentage(df11, u.Bytes))
+		size, ratio := human.Bytes(df11), fmt.Sprintf("%.1f%%", human.Percentage(df11, u.Bytes))
 		if u.BF16 != "" {
 			size, ratio = "stays BF16: it "+metadata.ReasonText(u.BF16), ""
 		}

@@ -12,7 +12,7 @@ import (
 // sizes adds the sizes before and after.
 func (t *table) sizes(s pipeline.Sizes) {
 	t.row("BF16", "%s", human.Bytes(s.BF16))
-	t.row("DF11", "%s (%.1f%%)", human.Bytes(s.DF11), percentage(s.DF11, s.BF16))
+	t.row("DF11", "%s (%.1f%%)", human.Bytes(s.DF11), human.Percentage(s.DF11, s.BF16))
 	t.row("compressed", "%s (%s)", count(s.Units, "module"), count(s.Weights, "weight"))
 }
 

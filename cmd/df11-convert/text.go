@@ -58,13 +58,6 @@ func choose[T any](yes bool, ifYes, ifNo T) T {
 	return ifNo
 }
 
-func percentage(a, b int64) float64 {
-	if b == 0 {
-		return 0
-	}
-	return 100 * float64(a) / float64(b)
-}
-
 // transform applies of to every element. It never returns nil, so JSON shows [].
 func transform[T, U any](list []T, of func(T) U) []U {
 	made := make([]U, 0, len(list))

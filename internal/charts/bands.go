@@ -43,7 +43,7 @@ func Drawing(r *describe.Report) string {
 		fmt.Fprintf(&b, `<text y="%d">%s</text>`, y-8, name)
 		end := 0.0
 		for _, x := range bands {
-			width := 100 * float64(x.Bytes) / float64(whole)
+			width := human.Percentage(x.Bytes, whole)
 			fmt.Fprintf(&b, `<rect class="%s" x="%.3f%%" y="%d" width="%.3f%%" height="30"/>`,
 				x.class, end, y, width)
 			end += width
@@ -67,5 +67,5 @@ func Drawing(r *describe.Report) string {
 
 // share formats part of whole in percent.
 func share(part, whole int64) string {
-	return fmt.Sprintf("%.2f%%", 100*float64(part)/float64(max(1, whole)))
+	return fmt.Sprintf("%.2f%%", human.Percentage(part, whole))
 }

@@ -41,7 +41,7 @@ func PNG(r *describe.Report) ([]byte, error) {
 		return nil, err
 	}
 	c.write(c.title, margin, 80, 0, fmt.Sprintf("%.1f%% of the size",
-		100*float64(r.DF11Bytes)/float64(max(1, r.BF16Bytes))))
+		human.Percentage(r.DF11Bytes, r.BF16Bytes)))
 	c.bar("BF16 "+human.Bytes(r.BF16Bytes), before(r), r, 142)
 	c.bar("DF11 "+human.Bytes(r.DF11Bytes), after(r), r, 228)
 	c.legend(after(r), 320)

@@ -50,3 +50,11 @@ func Grouped(n int64) string {
 	}
 	return s
 }
+
+// Percentage returns how many percent of a whole a part is; 0 of nothing.
+func Percentage(part, whole int64) float64 {
+	if whole == 0 {
+		return 0
+	}
+	return 100 * float64(part) / float64(whole)
+}

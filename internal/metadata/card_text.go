@@ -106,7 +106,7 @@ func (in CardSizes) Percent() string {
 	if in.SourceBytes <= 0 {
 		return "–"
 	}
-	return fmt.Sprintf("%.1f%%", 100*float64(in.OutputBytes)/float64(in.SourceBytes))
+	return fmt.Sprintf("%.1f%%", human.Percentage(in.OutputBytes, in.SourceBytes))
 }
 
 // Usage returns which section of the card shows how to load the model.
