@@ -96,10 +96,6 @@ func convertSource(ctx context.Context, source string, opt Options) (*Report, er
 // share stays BF16.
 func noteOf(p *plan.Plan) string { return strings.Trim(p.NoLoader()+"; "+p.Stays(), "; ") }
 
-// aliasesFirst is the size of a source from which samples of its tied tensors are compared before
-// anything else. A smaller one is converted as soon.
-const aliasesFirst = 1 << 30
-
 // openWhole opens and plans a source, and refuses one that a few of its bytes rule out.
 func (s *session) openWhole(ctx context.Context, opt *Options, source string) (*opened, error) {
 	src, err := s.open(ctx, source, opt.Recipe, opt.OnHub)
@@ -126,11 +122,9 @@ func (s *session) checkSamples(ctx context.Context, src *opened) error {
 			return src.inexact(ctx, err)
 		}
 	}
-	if src.plan.SourceBytes() > aliasesFirst {
-		_, err := budget.SampleAliases(ctx, src.source, src.plan, false)
-		return err
-	}
-	return nil
+	// of a local source all bytes are compared: a conversion that fails leaves a folder behind
+	_, err := budget.SampleAliases(ctx, src.source, src.plan, src.model.Local)
+	return err
 }
 
 // job turns options into those of a run.

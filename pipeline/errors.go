@@ -140,7 +140,7 @@ var kinds = []kind{
 	{ErrOtherOriginal, wraps[otherOriginal], none},
 	{ErrNotExactF32, refuses[*spans.InexactError],
 		hint.InexactF32},
-	{ErrAliasesDiffer, refuses[*forward.AliasError], none},
+	{ErrAliasesDiffer, refuses[*forward.AliasError], hint.TiedDiffer},
 	{ErrMismatch, isOfPair, none},
 	{ErrNotDF11, oneOf(model.ErrNoDF11Config), none},
 	{ErrInvalid, wraps[*model.InvalidError], none},

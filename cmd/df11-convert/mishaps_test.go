@@ -346,6 +346,14 @@ var mishaps = []mishap{
 			h.write("m/"+strings.Replace(name, "transformer/", "denoiser/", 1), string(b))
 		}
 	}, then: "plan DIR/m --component denoiser"},
+	{cause: hint.TiedDiffer, kind: pipeline.ErrAliasesDiffer, args: "DIR/m -o DIR/out", before: func(h *helped) {
+		h.llama("m", "BF16", "")
+		h.edit("m/config.json", "false", "true")
+	}, follow: func(h *helped) { h.edit("m/config.json", "true", "false") }},
+	{cause: hint.TiedDiffer, kind: pipeline.ErrAliasesDiffer, args: "DIR/m --push --repo-id tester/tied", before: func(h *helped) {
+		h.llama("m", "BF16", "")
+		h.edit("m/config.json", "false", "true")
+	}, follow: func(h *helped) { h.edit("m/config.json", "true", "false") }},
 	{cause: hint.OtherTied, args: "plan DIR/m", before: func(h *helped) {
 		h.llama("m", "BF16", "")
 		h.edit("m/config.json", "false", "true")

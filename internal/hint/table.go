@@ -160,7 +160,9 @@ var (
 	Subfolder   = row("Subfolder", "give the folder as the source, such as {folder}; download a repo first")
 	NoPipeline  = row("NoPipeline", "leave out --component")
 	NoComponent = row("NoComponent", "name the folder of the denoiser with --component")
-	OtherTied   = row("OtherTied", "set tie_word_embeddings to false in a copy of the source if the two "+
+	TiedDiffer  = row("TiedDiffer", "set tie_word_embeddings to false in a copy of the source if the two "+
+		"are really different; if its class ties them, fetch the source again")
+	OtherTied = row("OtherTied", "set tie_word_embeddings to false in a copy of the source if the two "+
 		"are really different")
 )
 

@@ -139,18 +139,23 @@ func (x *inspector) readClaim(ctx context.Context, name string, b []byte) error 
 	if err != nil {
 		return err
 	}
+	ended := inState(name) && x.now.onHub == nil // its run, because the folder is locked
 	switch {
 	case by == unknown || x.at.work && claim.Keeps:
 		return nil
 	case by != same && !x.begins:
 		return x.taken(by, claim)
+	case by == stranger && ended && len(claim.Outputs)+len(claim.Others) == 0:
+		by = former // it has made nothing
 	case by == stranger:
 		x.in.stranger = claim.Result.Unlike(x.run.identity)
-		if name != names.Manifest || x.at.work {
+		if name != names.Manifest && !ended || x.at.work {
 			return nil
 		}
 		if !x.at.force {
-			x.replaced = map[string][]listed{}
+			if x.replaced == nil {
+				x.replaced = map[string][]listed{}
+			}
 			x.list(x.replaced, name, claim)
 			return nil
 		}

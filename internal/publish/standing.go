@@ -45,8 +45,9 @@ const (
 //	a loader would read it as weights of the result         ReadAlong
 //	else                                                    LeftAlone
 //
-// A claim counts if it's of the same result. With Force, the manifest of any other result counts, too,
-// when the run begins: the run replaces that result.
+// A claim counts if it's of the same result, or a folder's journal that lists nothing. With Force, the
+// manifest of any other result counts, too, and in a folder the journal, when the run begins: the run
+// replaces that result.
 //
 // In a work folder, only its journal says whose a file is, and nothing loads what lies there.
 //
