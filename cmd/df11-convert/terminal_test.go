@@ -26,7 +26,7 @@ import (
 var updatePictures = flag.Bool("update", false, "draw the pictures in testdata/terminal again")
 
 // widths are the columns of the terminals in the pictures.
-var widths = []int{40, 80}
+var widths = []int{40, 80, 200}
 
 // A display is a pseudo-terminal and an emulator that shows what is written to it.
 type display struct {
@@ -143,6 +143,7 @@ func TestPictures(t *testing.T) {
 		"help":    {"df11-convert"},
 		"convert": {"df11-convert acme/model", "df11-convert acme/model"},
 		"push":    {"df11-convert acme/model --push", "df11-convert status list.yaml", "df11-convert batch list.yaml --push"},
+		"plan":    {"df11-convert plan acme/model"},
 		"inspect": {"df11-convert acme/model -q", "df11-convert inspect model-DF11"},
 		"verify":  {"df11-convert acme/model -q", "df11-convert verify model-DF11"},
 		"errors": {
