@@ -8,6 +8,7 @@ import (
 	"io"
 
 	"github.com/df11-convert/df11-convert/internal/catalog"
+	"github.com/df11-convert/df11-convert/internal/disk"
 	"github.com/df11-convert/df11-convert/internal/names"
 	"github.com/df11-convert/df11-convert/internal/plan"
 	"github.com/df11-convert/df11-convert/internal/reader"
@@ -40,7 +41,7 @@ func OpenArranged(ctx context.Context, src Source, m *Model, folder string,
 			if err != nil {
 				return nil, nil, true, err
 			}
-			store.small[f.Path], err = io.ReadAll(io.LimitReader(r, maxConfigBytes))
+			store.small[f.Path], err = disk.ReadAll(r, maxConfigBytes)
 			if err = cmp.Or(err, r.Close()); err != nil {
 				return nil, nil, true, err
 			}
