@@ -165,7 +165,7 @@ func TestCardEscapesHostileText(t *testing.T) {
 	if strings.Contains(prose, "<script>") {
 		t.Error("HTML outside a code block")
 	}
-	if want := `--local-dir 'a'\''; rm -rf / # x  # heading <script>'`; !strings.Contains(string(got), want) {
+	if want := `--local-dir $'a\'; rm -rf / #` + "`x`" + `\x0a# heading <script>'`; !strings.Contains(string(got), want) {
 		t.Errorf("card lacks %s", want)
 	}
 	for _, bad := range []string{"\n# heading", "](javascript:1)]", " $(boom)\n", "\n| b"} {

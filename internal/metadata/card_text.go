@@ -22,7 +22,7 @@ var cardFuncs = template.FuncMap{
 	"bytes":  human.Bytes,
 	"reason": ReasonText,
 	"python": strconv.QuoteToASCII,
-	"shell":  func(s string) string { return human.ShellWord(inShell.Replace(s)) },
+	"shell":  human.ShellWord, // on one line of a fenced block, where a backtick ends nothing
 }
 
 // code makes a code span of hostile text, in a line or in a table cell. One backslash keeps a pipe
@@ -40,9 +40,6 @@ func plainText(s string) string { return inText.Replace(s) }
 var inText = strings.NewReplacer("\n", " ", "\r", " ", "<", "&lt;", `\`, `\\`, "|", `\|`, "`",
 	"\\`", "[", `\[`, "*", `\*`, "_", `\_`, "~", `\~`,
 	"://", `:\//`, "www.", `www\.`) // GitHub makes links of the last two
-
-// inShell keeps a name on its line and inside its code block.
-var inShell = strings.NewReplacer("\n", " ", "\r", " ", "`", " ")
 
 // modelLink returns a link to a model on the Hub, or a code span if repo isn't a Hub id.
 func modelLink(repo string) string {
