@@ -37,8 +37,11 @@ func (s *session) openDF11(ctx context.Context, name string) (d *model.DF11, err
 		}
 		d, err = model.OpenDF11Hub(ctx, c, repo, revision, s.shares.Budget, s.shares.Pieces)
 	}
+	if errors.Is(err, model.ErrNoDF11Config) {
+		return nil, hintSource(fmt.Errorf("%s: %w", name, err), name)
+	}
 	if err != nil {
-		return nil, hintSource(fmt.Errorf("open %s: %w", name, err), name)
+		return nil, fmt.Errorf("open %s: %w", name, err)
 	}
 	return d, nil
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"io"
 
 	"github.com/spf13/cobra"
 
@@ -75,6 +76,6 @@ func runPlan(ctx context.Context, u *ui, f *planFlags, spec string) error {
 		return err
 	}
 	v := (*forecast)(report)
-	u.result(report, v.Gain, v.print)
+	u.result(report, v.Gain, func(w io.Writer) { v.print(w, u.out.width()) })
 	return err
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"regexp"
+	"slices"
 	"strings"
 	"text/tabwriter"
 
@@ -36,7 +37,7 @@ func (f *forecast) aliasBasis() string {
 }
 
 // print writes the forecast for people.
-func (f *forecast) print(w io.Writer) {
+func (f *forecast) print(w io.Writer, width int) {
 	printf(w, "%s\n", f.Gain)
 	if n := f.Estimate.EmptyBits; n >= 4 {
 		printf(w, "the lowest %d of 7 mantissa bits are 0 in every weight that was read: the weights "+
@@ -80,9 +81,9 @@ func (f *forecast) print(w io.Writer) {
 	t.row("memory", "at most %s", human.Bytes(f.Needs.Memory))
 	t.row("upload", "%s with --push", human.Bytes(f.Needs.Upload))
 	t.Flush()
-	f.printUnits(w)
+	f.printUnits(w, width)
 	f.printPlain(w)
-	f.printRemarks(w)
+	f.printRemarks(w, width)
 }
 
 // alike groups elements with the same key, in the order of their first ones.
@@ -105,10 +106,9 @@ var numbers = regexp.MustCompile(`\d+`)
 func unitKind(u pipeline.PlannedUnit) string { return numbers.ReplaceAllString(u.Path, "*") }
 
 // printUnits prints one line for each group of similar units.
-func (f *forecast) printUnits(w io.Writer) {
+func (f *forecast) printUnits(w io.Writer, width int) {
 	fmt.Fprintln(w)
-	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprint(t, "modules\ttensors each\tBF16 each\tDF11 each\tratio\t\n")
+	r := &rows{names: []string{"modules", "tensors each", "BF16 each", "DF11 each", "ratio", "name"}}
 	for _, group := range alike(f.Units, func(u pipeline.PlannedUnit) string {
 		return fmt.Sprintln(unitKind(u), u.Tensors, u.Bytes, u.BF16)
 	}) {
@@ -120,10 +120,17 @@ func (f *forecast) printUnits(w io.Writer) {
 		if u.BF16 != "" {
 			size, ratio = "stays BF16: it "+metadata.ReasonText(u.BF16), ""
 		}
-		printf(t, "%d\t%d\t%s\t%s\t%s\t  %s\n", len(group), u.Tensors, human.Bytes(u.Bytes), size,
-			ratio, choose(len(group) == 1, u.Path, unitKind(u)))
+		r.add(fmt.Sprint(len(group)), fmt.Sprint(u.Tensors), human.Bytes(u.Bytes), size, ratio,
+			choose(len(group) == 1, u.Path, unitKind(u)))
 	}
-	t.Flush()
+	r.print(w, width, func(w io.Writer) {
+		t := &table{tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)}
+		t.line(append(slices.Clone(r.names[:5]), ""))
+		for _, cells := range r.cells {
+			t.line(append(slices.Clone(cells[:5]), "  "+cells[5]))
+		}
+		t.Flush()
+	})
 }
 
 // printPlain prints the uncompressed tensors by reason, the reason of the largest tensor first.
@@ -141,7 +148,7 @@ func (f *forecast) printPlain(w io.Writer) {
 }
 
 // printRemarks prints shared tensors, differences, warnings, and the loaders of the result.
-func (f *forecast) printRemarks(w io.Writer) {
+func (f *forecast) printRemarks(w io.Writer, width int) {
 	var copied []string
 	if f.Local {
 		copied = f.Copied
@@ -168,9 +175,15 @@ func (f *forecast) printRemarks(w io.Writer) {
 		return
 	}
 	fmt.Fprintln(w, "\nloaders:")
-	t := newTable(w)
-	for _, r := range f.Readers {
-		printf(t, "  %s\t%s\t%s\t%s\n", r.Name, r.Version, r.Loads, r.Why)
+	r := &rows{names: []string{"loader", "version", "loads", "why"}}
+	for _, x := range f.Readers {
+		r.add(x.Name, x.Version, x.Loads, x.Why)
 	}
-	t.Flush()
+	r.print(w, width, func(w io.Writer) {
+		t := newTable(w)
+		for _, cells := range r.cells {
+			t.line(append([]string{"  " + cells[0]}, cells[1:]...))
+		}
+		t.Flush()
+	})
 }

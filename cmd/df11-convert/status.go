@@ -127,7 +127,7 @@ func runStatus(ctx context.Context, u *ui, f *convertFlags, pages pageFlags, lis
 		}
 	}
 	u.result(map[string]any{"bill": b, "models": found}, strings.Join(todo, "\n"), func(w io.Writer) {
-		printStatus(w, found)
+		printStatus(w, found, u.out.width())
 		if b.Models > 0 {
 			printf(w, "%s\n", b)
 		}
@@ -208,18 +208,23 @@ func (f *convertFlags) status(ctx context.Context, u *ui, spec string) (publicat
 	return found, err
 }
 
-func printStatus(w io.Writer, found []publication) {
-	t := newTable(w)
-	printf(t, "state\tsource\ttarget\tcommit\tverified\tneeds\n")
+func printStatus(w io.Writer, found []publication, width int) {
+	r := &rows{names: []string{"state", "source", "target", "commit", "verified", "needs"}}
 	for _, p := range found {
 		commit, verified := fmt.Sprintf("%.12s", p.Converted), ""
 		if p.Weights > 0 {
 			verified = count(p.Weights, "weight")
 		}
-		printf(t, "%s\t%s\t%s\t%s\t%s\t%s\n", p.State, p.Source, cmp.Or(p.Target, none),
-			cmp.Or(commit, none), cmp.Or(verified, none), cmp.Or(p.needs(), none))
+		r.add(string(p.State), p.Source, cmp.Or(p.Target, none), cmp.Or(commit, none),
+			cmp.Or(verified, none), cmp.Or(p.needs(), none))
 	}
-	t.Flush()
+	r.print(w, width, func(w io.Writer) {
+		t := newTable(w)
+		for _, cells := range append([][]string{r.names}, r.cells...) {
+			t.line(cells)
+		}
+		t.Flush()
+	})
 }
 
 // none marks an empty cell of a table.

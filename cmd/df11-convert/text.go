@@ -3,9 +3,11 @@ package main
 import (
 	"fmt"
 	"io"
+	"strings"
 	"text/tabwriter"
 
 	"github.com/df11-convert/df11-convert/internal/human"
+	"github.com/df11-convert/df11-convert/internal/terminal"
 )
 
 // table aligns columns when it is flushed.
@@ -17,6 +19,42 @@ func newTable(w io.Writer) *table { return &table{tabwriter.NewWriter(w, 0, 0, 2
 func (t *table) row(name, format string, args ...any) {
 	if text := sprintf(format, args...); text != "" {
 		printf(t, "%s\t%s\n", name, text)
+	}
+}
+
+// line adds a line of cells.
+func (t *table) line(cells []string) {
+	fmt.Fprintln(t, strings.Join(transform(cells, human.OneLine), "\t"))
+}
+
+// rows are those of a table with more than two columns.
+type rows struct {
+	names []string // of the columns
+	cells [][]string
+}
+
+func (r *rows) add(cells ...string) { r.cells = append(r.cells, cells) }
+
+// print writes the rows as a table, which table writes. On a terminal that is too narrow for it, each
+// row becomes a table of two columns, without the empty cells.
+func (r *rows) print(w io.Writer, width int, table func(w io.Writer)) {
+	var b strings.Builder
+	table(&b)
+	if terminal.Fits(b.String(), width) {
+		fmt.Fprint(w, b.String())
+		return
+	}
+	for i, cells := range r.cells {
+		if i > 0 {
+			fmt.Fprintln(w)
+		}
+		t := newTable(w)
+		for k, cell := range cells {
+			if cell != none {
+				t.row(r.names[k], "%s", cell)
+			}
+		}
+		t.Flush()
 	}
 }
 

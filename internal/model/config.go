@@ -90,7 +90,7 @@ func (f *files) configs() (configs []plan.File) {
 }
 
 // ErrNoDF11Config means that something isn't a DF11 model, such as an original.
-var ErrNoDF11Config = errors.New("no dfloat11_config, so this isn't a finished DF11 model")
+var ErrNoDF11Config = errors.New("it has no dfloat11_config, so it isn't a finished DF11 model")
 
 // ErrFirstFormat means that a model is of the first DF11 format.
 // It is an ErrNoDF11Config, too.

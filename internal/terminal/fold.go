@@ -25,6 +25,18 @@ func Fold(text string, width int) string {
 	return b.String()
 }
 
+// Fits reports whether the rows of a table stay in their columns on a terminal: each is narrow enough,
+// or [Fold] continues it below its last column.
+func Fits(table string, width int) bool {
+	for line := range strings.Lines(table) {
+		gap := strings.LastIndex(strings.TrimRight(line, " \n"), "  ")
+		if width > 0 && Columns(strings.TrimRight(line, " \n")) > width && Columns(line[:gap+2]) > width*2/3 {
+			return false
+		}
+	}
+	return true
+}
+
 func foldLine(b *strings.Builder, line string, width int) {
 	hang := 2 + len(line) - len(strings.TrimLeft(line, " "))
 	if gap := strings.LastIndex(line, "  "); Columns(line[:gap+2]) <= width*2/3 {
