@@ -270,6 +270,15 @@ class Forged(Folder):
         with self.assertRaisesRegex(df11.DF11Error, "nothing says its sha256"):
             df11.load(str(self.folder), check=True)
 
+    def test_json(self):
+        for name in ("config.json", "df11-manifest.json"):
+            for text in ("", "[]", '{"files": 1, "dfloat11_config": '):
+                self.tearDown()
+                self.setUp()
+                (self.folder / name).write_text(text)
+                with self.assertRaisesRegex(df11.DF11Error, name):
+                    df11.load(str(self.folder), check=True)
+
     def test_cache(self):
         """The Hub's cache names files by what the Hub said of them, which a manifest can't outdo."""
         repo = self.folder.parent / "models--you--model-DF11"

@@ -1,18 +1,23 @@
-"""Mixtures of experts: which chunks of a unit have weights of which expert, and which experts a router has picked.
+"""Mixtures of experts: which chunks of a unit have weights of which expert, and which experts a
+router has picked.
 
 A chunk has one or two owners: experts, by number, or 0, which stands for all other weights.
 """
 
 import functools
 import inspect
-from typing import List, NamedTuple, Optional
+from typing import NamedTuple, Optional
 
 import torch
 from torch import nn
 
-MANY = 4  # picks for each expert from which on all are decoded: by chance, 2 % of the experts are left out then
+MANY = 4  # picks for each expert, from which on all are decoded: so many leave out 2% by chance
 MAX_OWNERS = 2**15
-PICKED_ALONE = {"eager", "batched_mm", "grouped_mm"}  # transformers' own implementations, which read nothing else
+PICKED_ALONE = {
+    "eager",
+    "batched_mm",
+    "grouped_mm",
+}  # transformers' own implementations, which read nothing else
 
 
 class Experts(NamedTuple):
@@ -24,7 +29,7 @@ class Experts(NamedTuple):
     first: int  # owner of its first expert
 
     def picks(self, module: nn.Module, args, kwargs) -> Optional[torch.Tensor]:
-        """Returns the numbers of the experts whose weights a call reads; None if it may read more."""
+        """Returns which experts' weights a call reads, by number; None if it may read more."""
         if module.config._experts_implementation not in PICKED_ALONE:
             return None
         return args[1] if len(args) > 1 else kwargs.get(self.argument)
@@ -33,13 +38,15 @@ class Experts(NamedTuple):
 class Segments(NamedTuple):
     """The weights of a group, cut where their owner changes."""
 
-    starts: List[int]
-    owners: List[int]
+    starts: list[int]
+    owners: list[int]
 
 
-@functools.lru_cache(maxsize=None)
+@functools.cache
 def dispatch():
-    """Returns the code that forward of all classes has which transformers' decorator for experts has made; None before 5."""
+    """Returns the code that forward of all classes has which transformers' decorator for experts
+    has made; None before 5.
+    """
     try:
         from transformers.integrations.moe import use_experts_implementation
     except ImportError:
@@ -52,10 +59,10 @@ def dispatch():
     return use_experts_implementation(Any).forward.__code__
 
 
-def find(group: nn.Module, views) -> List[Experts]:
+def find(group: nn.Module, views) -> list[Experts]:
     """Returns the modules of experts among those that have the views.
 
-    They must be made with transformers' decorator, which calls them with the picks. Of other classes, nobody says so.
+    They must be made with transformers' decorator, which calls them with the picks.
     """
     found, first = [], 1
     for path in sorted({view.path for view in views}):
@@ -72,13 +79,19 @@ def find(group: nn.Module, views) -> List[Experts]:
     return found if first <= MAX_OWNERS else []
 
 
-def segments(experts: List[Experts], views, n_weights: int) -> Optional[Segments]:
+def segments(experts: list[Experts], views, n_weights: int) -> Optional[Segments]:
     """Returns whose the weights of a group are; None if those of experts lie between each other."""
     of = {e.path: e for e in experts}
     spans = []
     for view in views:
         if view.path in of:
-            e, n = of[view.path], 1 + sum((size - 1) * stride for size, stride in zip(view.shape[1:], view.strides[1:]))
+            e, n = (
+                of[view.path],
+                1
+                + sum(
+                    (size - 1) * stride for size, stride in zip(view.shape[1:], view.strides[1:])
+                ),
+            )
             spans += [(view.offset + i * view.strides[0], n, e.first + i) for i in range(e.n)]
     made, at = Segments([], []), 0
     for start, n, owner in [*sorted(spans), (n_weights, 0, 0)]:
@@ -95,7 +108,10 @@ def segments(experts: List[Experts], views, n_weights: int) -> Optional[Segments
 
 
 def owners(found: Segments, positions: torch.Tensor, at: int) -> torch.Tensor:
-    """Returns the owners of a unit's chunks: two of 16 bits, or 0 if there are more. The unit begins at weight `at`."""
+    """Returns the owners of a unit's chunks: two of 16 bits, or 0 if there are more.
+
+    The unit begins at weight `at`.
+    """
     starts, numbers = (torch.tensor(values, device=positions.device) for values in found)
     positions = positions.to(torch.int64) + at
     first = torch.searchsorted(starts, positions[:-1], right=True) - 1
@@ -103,16 +119,21 @@ def owners(found: Segments, positions: torch.Tensor, at: int) -> torch.Tensor:
     return torch.where(last - first <= 1, numbers[first] | numbers[last] << 16, 0).to(torch.int32)
 
 
-def mask(experts: List[Experts], device: torch.device, rest: bool) -> torch.Tensor:
+def mask(experts: list[Experts], device: torch.device, rest: bool) -> torch.Tensor:
     """Returns a byte for each owner, of which none is picked, but for 0 with rest."""
     with torch.inference_mode(False):
-        made = torch.zeros(max(e.first + e.n for e in experts) + 1, dtype=torch.uint8, device=device)
+        made = torch.zeros(
+            max(e.first + e.n for e in experts) + 1, dtype=torch.uint8, device=device
+        )
         made[:1] = rest
     return made
 
 
 def pick(e: Experts, marks: torch.Tensor, picks: Optional[torch.Tensor]) -> bool:
-    """Marks what is picked, on the device, without waiting for it. False says that all experts are to be decoded."""
+    """Marks what is picked, on the device, without waiting for it.
+
+    False says that all experts are to be decoded.
+    """
     if picks is None or picks.numel() >= MANY * e.n:
         return False
     part = marks[e.first : e.first + e.n + 1]
@@ -121,6 +142,6 @@ def pick(e: Experts, marks: torch.Tensor, picks: Optional[torch.Tensor]) -> bool
     return True
 
 
-def worth(tables: List[torch.Tensor]) -> bool:
+def worth(tables: list[torch.Tensor]) -> bool:
     """Reports whether any chunk has only weights of experts."""
     return any(bool(((t & 0xFFFF != 0) & (t >> 16 != 0)).any()) for t in tables)

@@ -9,15 +9,24 @@ import hashlib
 import json
 import logging
 import re
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Dict, Iterator, List, NamedTuple, Optional, Set, Tuple
+from typing import NamedTuple
 
 import torch
 from safetensors import SafetensorError, safe_open
 
-ARRAYS = ("luts", "encoded_exponent", "sign_mantissa", "output_positions", "gaps", "split_positions")
+ARRAYS = (
+    "luts",
+    "encoded_exponent",
+    "sign_mantissa",
+    "output_positions",
+    "gaps",
+    "split_positions",
+)
 EXTENSIONS = {"parameters"}
+MANIFEST = "df11-manifest.json"
 
 CHUNK_BYTES = 4096  # docs/format.md §1
 CHUNK_GAPS = 320  # docs/format.md §7: bytes of gaps per chunk
@@ -30,12 +39,17 @@ MAX_CODE_BITS = 32  # docs/format.md §5
 
 
 def printable(text: object) -> str:
-    """Returns a text with escapes for what a terminal or a log acts on, such as control characters in names."""
+    """Returns a text with escapes for what a terminal or a log acts on, such as control characters
+    in names.
+    """
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in str(text))
 
 
 class DF11Error(Exception):
-    """A model can't be loaded, or can't do what was asked of it. The text names the thing, and is printable."""
+    """A model can't be loaded, or can't do what was asked of it.
+
+    The text names the thing, and is printable.
+    """
 
     def __init__(self, text: str):
         super().__init__(printable(text))
@@ -56,7 +70,7 @@ class Stored(NamedTuple):
     name: str
     file: Path
     dtype: str  # as safetensors spells it, such as BF16
-    shape: Tuple[int, ...]
+    shape: tuple[int, ...]
 
     def read(self) -> torch.Tensor:
         with safe_open(self.file, "pt") as f:
@@ -68,15 +82,15 @@ class Unit(NamedTuple):
 
     path: str
     file: Path
-    attributes: Tuple[str, ...]  # of the pattern dict
-    arrays: Dict[str, Stored]
-    sizes: Tuple[int, ...]  # weights of each attribute
+    attributes: tuple[str, ...]  # of the pattern dict
+    arrays: dict[str, Stored]
+    sizes: tuple[int, ...]  # weights of each attribute
 
     @property
     def n_weights(self) -> int:
         return sum(self.sizes)
 
-    def read(self) -> Dict[str, torch.Tensor]:
+    def read(self) -> dict[str, torch.Tensor]:
         """Reads the arrays and checks what a decoder relies on."""
         with safe_open(self.file, "pt") as f:
             arrays = {name: f.get_tensor(stored.name) for name, stored in self.arrays.items()}
@@ -86,7 +100,9 @@ class Unit(NamedTuple):
             positions = torch.cat([positions, torch.tensor([self.n_weights])])
         steps = positions.diff()
         if positions[0] != 0 or positions[-1] != self.n_weights or bool((steps < 0).any()):
-            raise DF11Error(f"{self.path}.output_positions: not the positions of {self.n_weights} weights")
+            raise DF11Error(
+                f"{self.path}.output_positions: not the positions of {self.n_weights} weights"
+            )
         if int(steps.max()) > MAX_CHUNK_WEIGHTS:
             raise DF11Error(f"{self.path}.output_positions: {int(steps.max())} weights in a chunk")
         check_luts(self.path, arrays["luts"])
@@ -98,9 +114,11 @@ class Files(NamedTuple):
 
     folder: Path
     config: dict
-    plain: Dict[str, Stored]  # tensors that aren't compressed
-    units: Dict[str, Unit]
-    parameters: bool  # whether units may fill parameters of other names than weight (docs/format.md §17)
+    plain: dict[str, Stored]  # tensors that aren't compressed
+    units: dict[str, Unit]
+    parameters: (
+        bool  # whether units may fill parameters of other names than weight (docs/format.md §17)
+    )
 
     def n_bytes(self) -> int:
         """Returns the size of the files."""
@@ -126,12 +144,16 @@ def check_luts(path: str, luts: torch.Tensor) -> None:
                 continue
             if value > MAX_SYMBOL:
                 if 256 - value >= len(tables) or depth == 3:
-                    raise DF11Error(f"{path}.luts: a jump to table {256 - value} at level {depth + 1}")
+                    raise DF11Error(
+                        f"{path}.luts: a jump to table {256 - value} at level {depth + 1}"
+                    )
                 if (256 - value, depth + 1) not in seen:
                     seen.add((256 - value, depth + 1))
                     walk(256 - value, depth + 1)
             elif not 8 * depth < lengths[value] <= 8 * depth + 8:
-                raise DF11Error(f"{path}.luts: symbol {value} at level {depth + 1} has {lengths[value]} bits")
+                raise DF11Error(
+                    f"{path}.luts: symbol {value} at level {depth + 1} has {lengths[value]} bits"
+                )
 
     seen = {(0, 0)}
     walk(0, 0)
@@ -141,7 +163,7 @@ def read(folder: Path) -> Files:
     """Reads the headers of all .safetensors files of a folder, and the dict of its config.json."""
     config = read_config(folder)
     patterns, extensions = pattern_dict(config["dfloat11_config"], folder)
-    tensors: Dict[str, Stored] = {}
+    tensors: dict[str, Stored] = {}
     for file in sorted(folder.iterdir()):
         if file.suffix != ".safetensors":
             continue
@@ -149,7 +171,9 @@ def read(folder: Path) -> Files:
             raise DF11Error(f"{file} isn't a file")
         for stored in headers(file):
             if stored.name in tensors:
-                raise DF11Error(f"{stored.name} is in {tensors[stored.name].file.name} and in {file.name}")
+                raise DF11Error(
+                    f"{stored.name} is in {tensors[stored.name].file.name} and in {file.name}"
+                )
             tensors[stored.name] = stored
     units = {}
     for name in sorted(n for n in tensors if n.endswith(".encoded_exponent")):
@@ -157,21 +181,14 @@ def read(folder: Path) -> Files:
         units[path] = unit(path, patterns, tensors)
     if not units:
         raise DF11Error(f"{folder}: no compressed module in its .safetensors files")
-    stray = [n for n in tensors if n.rpartition(".")[2] in set(ARRAYS) - {"gaps"} and tensors[n].dtype in ("U8", "I64")]
+    stray = [
+        n
+        for n in tensors
+        if n.rpartition(".")[2] in set(ARRAYS) - {"gaps"} and tensors[n].dtype in ("U8", "I64")
+    ]
     if stray:
         raise DF11Error(f"{stray[0]} belongs to a unit without encoded_exponent")
     return Files(folder, config, tensors, units, "parameters" in extensions)
-
-
-def read_config(folder: Path) -> dict:
-    """Reads the config.json of a DF11 model."""
-    if not (folder / "config.json").is_file():
-        pipeline = (folder / "model_index.json").is_file()
-        raise DF11Error(f"{folder}: no config.json" + ("; df11.load_pipeline loads pipelines" if pipeline else ""))
-    config = read_object(folder / "config.json")
-    if not isinstance(config.get("dfloat11_config"), dict):
-        raise DF11Error(f"{folder}: config.json has no dfloat11_config, so this isn't a DF11 model; df11-convert makes one of it")
-    return config
 
 
 def read_object(file: Path) -> dict:
@@ -185,7 +202,10 @@ def read_object(file: Path) -> dict:
 
 @contextlib.contextmanager
 def reading(what: object) -> Iterator[None]:
-    """Turns whatever goes wrong with a model's own files into a DF11Error. Memory and packages aren't theirs."""
+    """Turns whatever goes wrong with a model's own files into a DF11Error.
+
+    Memory and packages aren't theirs.
+    """
     try:
         yield
     except (DF11Error, ImportError, MemoryError, torch.OutOfMemoryError):
@@ -196,25 +216,50 @@ def reading(what: object) -> Iterator[None]:
         raise DF11Error(f"{what} can't be read: {type(e).__name__}: {e}") from e
 
 
-def manifest(folder: Path) -> Tuple[Path, dict]:
-    """Returns the manifest of a model, and its folder: the model's, or that of the pipeline above it; or {}."""
+def read_config(folder: Path) -> dict:
+    """Reads the config.json of a DF11 model."""
+    if not (folder / "config.json").is_file():
+        pipeline = (folder / "model_index.json").is_file()
+        raise DF11Error(
+            f"{folder}: no config.json"
+            + ("; df11.load_pipeline loads pipelines" if pipeline else "")
+        )
+    config = read_object(folder / "config.json")
+    if not isinstance(config.get("dfloat11_config"), dict):
+        raise DF11Error(
+            f"{folder}: config.json has no dfloat11_config, so this isn't a DF11 model; "
+            "df11-convert makes one of it"
+        )
+    return config
+
+
+def manifest(folder: Path, key: str) -> tuple[Path, list[dict]]:
+    """Returns a list of the manifest, and the folder where it lies: the model's, or the one above,
+    as in a pipeline.
+    """
     for top in (folder, folder.parent):
-        path = top / "df11-manifest.json"
-        if path.is_file():
-            return top, read_object(path)
-    return folder, {}
+        if (top / MANIFEST).is_file():
+            found = read_object(top / MANIFEST).get(key)
+            return top, [x for x in found if isinstance(x, dict)] if isinstance(found, list) else []
+    return folder, []
 
 
 def check_hashes(folder: Path) -> None:
-    """Compares the sha256 of each .safetensors file with the Hub's, by which its cache names it, or else the manifest's."""
-    top, listed = manifest(folder)
-    stated = {top / f["path"]: f["sha256"] for f in listed.get("files", ())}
+    """Compares the sha256 of each .safetensors file with the Hub's, by which its cache names it, or
+    else the manifest's.
+    """
+    top, listed = manifest(folder, "files")
+    stated = {top / str(f.get("path")): f.get("sha256") for f in listed}
 
     def check(file: Path) -> None:
         blob = file.resolve()
-        want = blob.name if blob.parent.name == "blobs" else stated.get(file)
+        cached = blob.parent.name == "blobs" and re.fullmatch("[0-9a-f]{64}", blob.name)
+        want = blob.name if cached else stated.get(file)
         if want is None:
-            raise DF11Error(f"{file}: nothing says its sha256; df11-convert verify compares it with the original")
+            raise DF11Error(
+                f"{file}: nothing says its sha256; df11-convert verify compares it with the "
+                "original"
+            )
         if sha256(file) != want:
             raise DF11Error(f"{file} is damaged: its sha256 isn't {want}")
 
@@ -241,22 +286,32 @@ def headers(file: Path) -> Iterator[Stored]:
         raise DF11Error(f"{file}: {e}") from e
 
 
-def pattern_dict(stated, folder: Path) -> Tuple[Dict[str, List[str]], Set[str]]:
+def pattern_dict(stated, folder: Path) -> tuple[dict[str, list[str]], set[str]]:
     """Checks a dfloat11_config and returns its patterns, and the extensions that it names."""
     version, _, extensions = str(stated.get("version")).partition("+")
     if not re.fullmatch(r"0\.[2-5]\.\d+", version):
-        raise DF11Error(f"{folder}: format {stated.get('version')!r} is unknown; this reads 0.2 to 0.5")
+        raise DF11Error(
+            f"{folder}: format {stated.get('version')!r} is unknown; this reads 0.2 to 0.5"
+        )
     named = set(filter(None, extensions.split(".")))
     if named - EXTENSIONS:
-        raise DF11Error(f"{folder}: the format's extension {sorted(named - EXTENSIONS)[0]!r} is unknown")
+        raise DF11Error(
+            f"{folder}: the format's extension {sorted(named - EXTENSIONS)[0]!r} is unknown"
+        )
     if named and {"threads_per_block", "bytes_per_thread"} & stated.keys():
-        raise DF11Error(f"{folder}: with format {stated['version']}, dfloat11_config must not have threads_per_block and bytes_per_thread")
+        raise DF11Error(
+            f"{folder}: with format {stated['version']}, dfloat11_config must not have "
+            "threads_per_block and bytes_per_thread"
+        )
     shape = stated.get("threads_per_block", [512]), stated.get("bytes_per_thread", 8)
     if shape not in (([512], 8), ((512,), 8)):
-        raise DF11Error(f"{folder}: {shape[0]} threads with {shape[1]} bytes; only [512] with 8 are known")
+        raise DF11Error(
+            f"{folder}: {shape[0]} threads with {shape[1]} bytes; only [512] with 8 are known"
+        )
     patterns = stated.get("pattern_dict")
     if not isinstance(patterns, dict) or not all(
-        isinstance(v, (list, tuple)) and all(isinstance(a, str) for a in v) for v in patterns.values()
+        isinstance(v, (list, tuple)) and all(isinstance(a, str) for a in v)
+        for v in patterns.values()
     ):
         raise DF11Error(f"{folder}: dfloat11_config has no pattern_dict of lists of names")
     for p in patterns:
@@ -267,7 +322,7 @@ def pattern_dict(stated, folder: Path) -> Tuple[Dict[str, List[str]], Set[str]]:
     return patterns, named
 
 
-def unit(path: str, patterns: Dict[str, List[str]], tensors: Dict[str, Stored]) -> Unit:
+def unit(path: str, patterns: dict[str, list[str]], tensors: dict[str, Stored]) -> Unit:
     """Takes the arrays of a unit out of tensors, and checks their types and sizes."""
     if not re.fullmatch(r"\w+(\.\w+)*", path):
         raise DF11Error(f"{path!r} isn't the path of a module")
@@ -293,7 +348,9 @@ def unit(path: str, patterns: Dict[str, List[str]], tensors: Dict[str, Stored]) 
     if size["gaps"] != CHUNK_GAPS * n_chunks:
         raise DF11Error(f"{path}.gaps has {size['gaps']} bytes, not {CHUNK_GAPS * n_chunks}")
     if size["output_positions"] not in (4 * n_chunks, 4 * n_chunks + 4):
-        raise DF11Error(f"{path}.output_positions has {size['output_positions']} bytes for {n_chunks} chunks")
+        raise DF11Error(
+            f"{path}.output_positions has {size['output_positions']} bytes for {n_chunks} chunks"
+        )
     ends = [*arrays["split_positions"].read().tolist(), n]
     sizes = tuple(end - start for start, end in zip([0, *ends], ends))
     if min(sizes) < 0:

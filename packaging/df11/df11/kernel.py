@@ -1,4 +1,5 @@
-"""Our CUDA kernel, through the driver's own interface: no CUDA toolkit, no compiler, no other package.
+"""Our CUDA kernel, through the driver's own interface: no CUDA toolkit, no compiler, no other
+package.
 
 It runs in torch's context and stream. decode.ptx is described in the program's verify/kernel.
 """
@@ -12,7 +13,7 @@ from typing import NamedTuple, Optional
 
 import torch
 
-from .files import CHUNK_BYTES, CHUNK_GAPS, DF11Error, Unit, chunks
+from .files import CHUNK_GAPS, DF11Error, Unit, chunks
 
 THREADS = 512
 TABLE_BYTES = 4352  # what build_tables writes
@@ -45,7 +46,13 @@ class Layout(NamedTuple):
 def layout_of(unit: Unit) -> Layout:
     n_luts, n_stream = unit.arrays["luts"].shape[0], unit.arrays["encoded_exponent"].shape[0]
     n_chunks, at, places = chunks(n_stream), align(TABLE_BYTES), []
-    for room in (256 * n_luts, n_stream + TAIL, CHUNK_GAPS * n_chunks + SLACK, 4 * n_chunks + 4, unit.n_weights):
+    for room in (
+        256 * n_luts,
+        n_stream + TAIL,
+        CHUNK_GAPS * n_chunks + SLACK,
+        4 * n_chunks + 4,
+        unit.n_weights,
+    ):
         places.append(at)
         at += align(room)
     return Layout(*places, at, n_luts, n_stream, unit.n_weights, n_chunks)
@@ -56,11 +63,16 @@ def pack(unit: Unit, layout: Layout, device: torch.device, pin: bool = False) ->
     arrays = unit.read()
     packed = torch.zeros(layout.size, dtype=torch.uint8, device=device, pin_memory=pin)
     end = torch.tensor([unit.n_weights], dtype=torch.int32).view(torch.uint8)
-    positions = torch.cat([arrays["output_positions"], end])[: 4 * layout.n_chunks + 4]  # its last entry may be missing
+    positions = torch.cat([arrays["output_positions"], end])[
+        : 4 * layout.n_chunks + 4
+    ]  # its last entry may be missing
     for at, array in (
-        (layout.luts, arrays["luts"].reshape(-1)), (layout.stream, arrays["encoded_exponent"]), (layout.gaps, arrays["gaps"]),
-        (layout.positions, positions), (layout.sign_mantissa, arrays["sign_mantissa"]),
-    ):  # fmt: skip
+        (layout.luts, arrays["luts"].reshape(-1)),
+        (layout.stream, arrays["encoded_exponent"]),
+        (layout.gaps, arrays["gaps"]),
+        (layout.positions, positions),
+        (layout.sign_mantissa, arrays["sign_mantissa"]),
+    ):
         packed[at : at + array.numel()].copy_(array)
     return packed
 
@@ -86,13 +98,19 @@ class Driver:
         self.library = ctypes.CDLL(path)
         p, i, u = ctypes.c_void_p, ctypes.c_int, ctypes.c_uint
         for name, *types in (
-            ("cuInit", u), ("cuGetErrorName", i, p), ("cuDeviceGet", p, i), ("cuDeviceGetAttribute", p, i, i),
-            ("cuDevicePrimaryCtxRetain", p, i), ("cuCtxPushCurrent_v2", p), ("cuCtxPopCurrent_v2", p),
-            ("cuModuleLoadData", p, ctypes.c_char_p), ("cuModuleGetFunction", p, p, ctypes.c_char_p),
+            ("cuInit", u),
+            ("cuGetErrorName", i, p),
+            ("cuDeviceGet", p, i),
+            ("cuDeviceGetAttribute", p, i, i),
+            ("cuDevicePrimaryCtxRetain", p, i),
+            ("cuCtxPushCurrent_v2", p),
+            ("cuCtxPopCurrent_v2", p),
+            ("cuModuleLoadData", p, ctypes.c_char_p),
+            ("cuModuleGetFunction", p, p, ctypes.c_char_p),
             ("cuFuncSetAttribute", p, i, i),
             ("cuOccupancyMaxActiveBlocksPerMultiprocessor", p, p, i, ctypes.c_size_t),
             ("cuLaunchKernel", p, u, u, u, u, u, u, u, p, p, p),
-        ):  # fmt: skip
+        ):
             getattr(self.library, name).argtypes = types
         self.call("cuInit", 0)
 
@@ -116,7 +134,7 @@ class Driver:
         return h
 
 
-@functools.lru_cache(maxsize=None)
+@functools.cache
 def driver() -> Driver:
     names = {"win32": ["nvcuda.dll"]}.get(sys.platform, ["libcuda.so.1", "libcuda.so"])
     for name in [STAND_IN] if STAND_IN else names:
@@ -140,7 +158,9 @@ class Device:
         self.processors = d.number("cuDeviceGetAttribute", 16, ordinal)
         self.context = d.handle("cuDevicePrimaryCtxRetain", ordinal)
         with self:
-            module = d.handle("cuModuleLoadData", (Path(__file__).parent / "decode.ptx").read_bytes())
+            module = d.handle(
+                "cuModuleLoadData", (Path(__file__).parent / "decode.ptx").read_bytes()
+            )
             self.build_tables = d.handle("cuModuleGetFunction", module, b"build_tables")
             self.decode_tiles = d.handle("cuModuleGetFunction", module, b"decode_tiles")
             self.decode_picked = d.handle("cuModuleGetFunction", module, b"decode_picked")
@@ -156,7 +176,9 @@ class Device:
     def blocks(self, layout: Layout, shared: int) -> int:
         """Returns how many blocks decode a unit, each with so many bytes of shared memory."""
         with self:
-            each = self.driver.number("cuOccupancyMaxActiveBlocksPerMultiprocessor", self.decode_tiles, THREADS, shared)
+            each = self.driver.number(
+                "cuOccupancyMaxActiveBlocksPerMultiprocessor", self.decode_tiles, THREADS, shared
+            )
         return min(layout.n_chunks, ROUNDS * self.processors * max(1, each))
 
     def stream(self) -> int:
@@ -164,7 +186,18 @@ class Device:
 
     def launch(self, function, blocks: int, shared: int, args: "Arguments") -> None:
         self.driver.call(
-            "cuLaunchKernel", function, blocks, 1, 1, THREADS, 1, 1, shared, self.stream(), args.pointers, None
+            "cuLaunchKernel",
+            function,
+            blocks,
+            1,
+            1,
+            THREADS,
+            1,
+            1,
+            shared,
+            self.stream(),
+            args.pointers,
+            None,
         )
 
 
@@ -177,16 +210,29 @@ class Arguments:
 
 
 class Launch:
-    """A unit that is ready to be decoded: its block of bytes on the device, and where its weights go."""
+    """A unit that is ready to be decoded: its block of bytes on the device, and where its weights
+    go.
+    """
 
-    def __init__(self, device: Device, packed: torch.Tensor, layout: Layout, widest: int, out: torch.Tensor):
+    def __init__(
+        self, device: Device, packed: torch.Tensor, layout: Layout, widest: int, out: torch.Tensor
+    ):
         at = packed.data_ptr()
         self.device = device
         self.tables = Arguments(at + layout.luts, layout.n_luts, at)
         self.tiles = Arguments(
-            at + layout.luts, at + layout.stream, at + layout.sign_mantissa, at + layout.positions, at + layout.gaps,
-            out.data_ptr(), layout.n_luts, layout.n_stream, layout.n_weights, at, layout.n_chunks,
-        )  # fmt: skip
+            at + layout.luts,
+            at + layout.stream,
+            at + layout.sign_mantissa,
+            at + layout.positions,
+            at + layout.gaps,
+            out.data_ptr(),
+            layout.n_luts,
+            layout.n_stream,
+            layout.n_weights,
+            at,
+            layout.n_chunks,
+        )
         self.shared = TILE_SHARED + widest
         self.blocks = device.blocks(layout, self.shared)
 
@@ -196,16 +242,20 @@ class Launch:
             self.device.launch(self.device.build_tables, 1, TABLE_SHARED, self.tables)
 
     def picked(self, owners: torch.Tensor, mask: torch.Tensor) -> Arguments:
-        """Returns the arguments that decode only the chunks of which mask has an owner; both must stay in place."""
+        """Returns the arguments that decode only the chunks of which mask has an owner; both must
+        stay in place.
+        """
         return Arguments(*(v.value for v in self.tiles.values), owners.data_ptr(), mask.data_ptr())
 
     def decode(self, picked: Optional[Arguments] = None) -> None:
-        """Enqueues decoding, of all or of what is picked; the caller has made the device's context current."""
+        """Enqueues decoding, of all or of what is picked; the caller has made the device's context
+        current.
+        """
         function = self.device.decode_picked if picked else self.device.decode_tiles
         self.device.launch(function, self.blocks, self.shared, picked or self.tiles)
 
 
-@functools.lru_cache(maxsize=None)
+@functools.cache
 def open_device(index: int) -> Device:
     return Device(index)
 

@@ -2,20 +2,24 @@
 
 import contextlib
 import re
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Callable, Dict, Iterator, List, Optional
+from typing import Callable, Optional
 
 import torch
 from torch import nn
 
-from .files import DF11Error, Files, read_object
-from .match import computed, some
+from .files import DF11Error, Files, read_object, reading
+from .match import Matched, Missing, computed, match, some
 
 Build = Callable[[], nn.Module]
 
 
 class Empty(nn.Parameter):
-    """A parameter without memory. What a class assigns to its data when it initializes weights is lost."""
+    """A parameter without memory.
+
+    What a class assigns to its data when it initializes weights is lost.
+    """
 
     @property
     def data(self) -> torch.Tensor:
@@ -28,7 +32,10 @@ class Empty(nn.Parameter):
 
 @contextlib.contextmanager
 def empty(real: frozenset = frozenset()) -> Iterator[None]:
-    """Makes modules register parameters without memory, except those whose numbers are in real. Buffers are computed."""
+    """Makes modules register parameters without memory, except those whose numbers are in real.
+
+    Buffers are computed.
+    """
     register, count = nn.Module.register_parameter, 0
 
     def without_memory(module: nn.Module, name: str, parameter: Optional[nn.Parameter]) -> None:
@@ -51,9 +58,39 @@ def empty(real: frozenset = frozenset()) -> Iterator[None]:
         nn.Module.register_parameter = register
 
 
+def fitting(builds: list[Build], stored: Files) -> tuple[nn.Module, Matched, Build]:
+    """Builds the first class that takes all tensors; the class that the config names may leave some
+    out.
+    """
+    errors: list[DF11Error] = []
+    for build in builds:
+        with empty(), reading(stored.folder):
+            model = build()
+        if hasattr(model, "tie_weights"):
+            model.tie_weights()
+        try:
+            matched = match(model, stored)
+        except Missing as e:  # the files may hold only the base model of the class
+            errors.append(e)
+            continue
+        cls = type(model).__name__
+        if (
+            not matched.unused
+            or len(builds) == 1
+            or cls in (stored.config.get("architectures") or ())
+        ):
+            return model, matched, build
+        errors.append(DF11Error(f"{cls} has no place for {some(matched.unused)}"))
+    raise errors[0]
+
+
 def compute(model: nn.Module, build: Build) -> None:
-    """Gives the parameters that the files don't fill, since the class computes them, their values."""
-    left = {name: p for name, p in model.named_parameters(remove_duplicate=False) if p.device.type == "meta"}
+    """Gives their values to the parameters that the class computes and the files lack."""
+    left = {
+        name: p
+        for name, p in model.named_parameters(remove_duplicate=False)
+        if p.device.type == "meta"
+    }
     if not left:
         return
     lost = [name for name in left if not computed(model, name)]
@@ -75,9 +112,11 @@ COUNTS, FEW = re.compile(r"(layers?|blocks?|depths?|experts)$"), 512
 
 
 def check_counts(config: dict, files: Files) -> None:
-    """Raises an error if a config wants many more modules than the files have tensors, before they're built."""
+    """Raises an error if a config wants many more modules than the files have tensors, before
+    they're built.
+    """
     have = len(files.plain) + sum(len(u.sizes) for u in files.units.values())
-    left: List[object] = [("", config)]
+    left: list[object] = [("", config)]
     while left:
         name, value = left.pop()
         if isinstance(value, dict):
@@ -85,39 +124,62 @@ def check_counts(config: dict, files: Files) -> None:
         elif isinstance(value, list):
             left += ((name, v) for v in value)
         elif isinstance(value, int) and COUNTS.search(str(name)) and value > max(FEW, have):
-            raise DF11Error(f"{files.folder}: config.json wants {value} {name}, and the files hold {have} weights")
+            raise DF11Error(
+                f"{files.folder}: config.json wants {value} {name}, and the files hold {have} "
+                "weights"
+            )
 
 
 def is_diffusers(config: dict) -> bool:
     return "_class_name" in config or "_diffusers_version" in config
 
 
-def builds(folder: Path, trust_remote_code: bool, model_class: Optional[type], options: dict) -> List[Build]:
-    """Returns how the model of a config may be built, in order: by the class that it names, and by others that may fit."""
+def builds(
+    folder: Path, trust_remote_code: bool, model_class: Optional[type], options: dict
+) -> list[Build]:
+    """Returns how the model of a config may be built, in order: by the class that it names, and by
+    others that may fit.
+    """
     config = read_object(folder / "config.json")
-    if is_diffusers(config) or model_class is not None and "diffusers" in {c.__module__.partition(".")[0] for c in model_class.__mro__}:
+    if (
+        is_diffusers(config)
+        or model_class is not None
+        and "diffusers" in {c.__module__.partition(".")[0] for c in model_class.__mro__}
+    ):
         return [diffusers_build(folder, config, model_class)]
     if "model_type" not in config and "auto_map" not in config and model_class is None:
-        raise DF11Error(f"{folder}: config.json names no class; build the model and use df11.fill(model, …)")
+        raise DF11Error(
+            f"{folder}: config.json names no class; build the model and use df11.fill(model, …)"
+        )
     if "device_map" in options:
         raise DF11Error('device_map: with df11, it\'s device="auto" or a device')
     dtype = options.pop("dtype", options.pop("torch_dtype", "bfloat16"))
     if dtype not in (torch.bfloat16, "bfloat16", "auto", None):
-        raise DF11Error(f"{dtype}: the weights are bfloat16; load them with decode=True, then convert the model")
+        raise DF11Error(
+            f"{dtype}: the weights are bfloat16; load them with decode=True, then convert the model"
+        )
     if model_class is None:
         require_known(folder, config, trust_remote_code)
     return transformers_builds(folder, trust_remote_code, model_class, options)
 
 
 def require_known(folder: Path, config: dict, trust: bool) -> None:
-    """Raises an error if transformers doesn't know the kind of model, before it asks whether to run the model's own code."""
+    """Raises an error if transformers doesn't know the kind of model, before it asks whether to run
+    the model's own code.
+    """
     import transformers
 
     if config.get("model_type") in transformers.CONFIG_MAPPING or "auto_map" in config and trust:
         return
     if "auto_map" in config:
-        raise DF11Error(f"{folder}: the class comes with the model: read its Python files, then load with trust_remote_code=True")
-    raise DF11Error(f"transformers {transformers.__version__} has no {config['model_type']}: a newer one may: pip install -U transformers")
+        raise DF11Error(
+            f"{folder}: the class comes with the model: read its Python files, then load with "
+            "trust_remote_code=True"
+        )
+    raise DF11Error(
+        f"transformers {transformers.__version__} has no {config['model_type']}: a newer one may: "
+        "pip install -U transformers"
+    )
 
 
 def diffusers_build(folder: Path, config: dict, cls: Optional[type]) -> Build:
@@ -125,25 +187,37 @@ def diffusers_build(folder: Path, config: dict, cls: Optional[type]) -> Build:
 
     cls = cls or getattr(diffusers, config.get("_class_name", ""), None)
     if cls is None:
-        raise DF11Error(f"diffusers {diffusers.__version__} has no class {config.get('_class_name')}")
+        raise DF11Error(
+            f"diffusers {diffusers.__version__} has no class {config.get('_class_name')}"
+        )
     stated = {k: v for k, v in cls.load_config(folder).items() if k != "dfloat11_config"}
     return lambda: cls.from_config(stated)
 
 
-def transformers_builds(folder: Path, trust: bool, cls: Optional[type], options: dict) -> List[Build]:
+def transformers_builds(
+    folder: Path, trust: bool, cls: Optional[type], options: dict
+) -> list[Build]:
     import transformers
 
-    config = (cls.config_class if cls else transformers.AutoConfig).from_pretrained(folder, **({} if cls else {"trust_remote_code": trust}))
+    config = (cls.config_class if cls else transformers.AutoConfig).from_pretrained(
+        folder, **({} if cls else {"trust_remote_code": trust})
+    )
     vars(config).pop("dfloat11_config", None)
     in_bf16(config)
     classes = [cls] if cls else transformers_classes(folder, config, trust)
     if not classes:
-        raise DF11Error(f"transformers {transformers.__version__} has no class for {config.architectures or config.model_type}")
+        raise DF11Error(
+            f"transformers {transformers.__version__} has no class for "
+            f"{config.architectures or config.model_type}"
+        )
 
     def build(cls: type) -> nn.Module:
         model = cls._from_config(config, **options)
         buffers(model)
-        if getattr(model, "generation_config", None) and (folder / "generation_config.json").is_file():
+        if (
+            getattr(model, "generation_config", None)
+            and (folder / "generation_config.json").is_file()
+        ):
             model.generation_config = transformers.GenerationConfig.from_pretrained(folder)
         return model
 
@@ -151,7 +225,7 @@ def transformers_builds(folder: Path, trust: bool, cls: Optional[type], options:
 
 
 def buffers(model: nn.Module) -> None:
-    """Computes buffers again as transformers 5 does: after it has built the model, so not in BF16."""
+    """Computes buffers again as transformers 5 does: after building the model, so not in BF16."""
     try:
         import transformers.initialization  # noqa: F401, of transformers 5
     except ImportError:
@@ -167,18 +241,21 @@ def buffers(model: nn.Module) -> None:
 
 
 def in_bf16(config) -> None:
-    setattr(config, "dtype" if hasattr(config, "dtype") else "torch_dtype", torch.bfloat16)
+    # Before 4.56 it's torch_dtype; dtype is what a newer version has written into the file.
+    setattr(config, "torch_dtype" if "torch_dtype" in vars(config) else "dtype", torch.bfloat16)
     for name in getattr(config, "sub_configs", {}):
         if hasattr(getattr(config, name, None), "model_type"):
             in_bf16(getattr(config, name))
 
 
-def transformers_classes(folder: Path, config, trust: bool) -> List[type]:
-    """Returns the class that the config names, then the auto classes' for its kind of model, then its base."""
+def transformers_classes(folder: Path, config, trust: bool) -> list[type]:
+    """Returns the class that the config names, then the auto classes' for its kind of model, then
+    its base.
+    """
     import transformers
     from transformers.models.auto import modeling_auto
 
-    found: List[type] = []
+    found: list[type] = []
     architecture = (config.architectures or [""])[0]
     own = getattr(config, "auto_map", None) or {}
     if trust and own:
@@ -186,21 +263,37 @@ def transformers_classes(folder: Path, config, trust: bool) -> List[type]:
 
         models = {k: v for k, v in own.items() if k.startswith("AutoModel")}
         named = [v for v in models.values() if v.rpartition(".")[2] == architecture]
-        return [get_class_from_dynamic_module(reference, folder) for reference in (named or list(models.values()))[:1]]
+        return [
+            get_class_from_dynamic_module(reference, folder)
+            for reference in (named or list(models.values()))[:1]
+        ]
     named = getattr(transformers, architecture, None)
     if isinstance(named, type) and isinstance(config, getattr(named, "config_class", None) or ()):
         found.append(named)
     suffix = re.search(r"(For\w+|)$", architecture).group(1)
-    for auto in [*([f"AutoModel{suffix}"] if suffix else []), *([] if named in found else HEADS), "AutoModel"]:
+    for auto in [
+        *([f"AutoModel{suffix}"] if suffix else []),
+        *([] if named in found else HEADS),
+        "AutoModel",
+    ]:
         mapping = getattr(getattr(modeling_auto, auto, None), "_model_mapping", None)
         if mapping is not None and type(config) in mapping.keys():
             fitting = mapping[type(config)]
-            found += [c for c in (fitting if isinstance(fitting, tuple) else (fitting,)) if c not in found]
+            found += [
+                c for c in (fitting if isinstance(fitting, tuple) else (fitting,)) if c not in found
+            ]
     return found
 
 
 # The auto classes that may fit a config that names no class of this version.
-HEADS = ["AutoModelForCausalLM", "AutoModelForImageTextToText", "AutoModelForSeq2SeqLM", "AutoModelForSpeechSeq2Seq", "AutoModelForMaskedLM", "AutoModelForTextEncoding"]
+HEADS = [
+    "AutoModelForCausalLM",
+    "AutoModelForImageTextToText",
+    "AutoModelForSeq2SeqLM",
+    "AutoModelForSpeechSeq2Seq",
+    "AutoModelForMaskedLM",
+    "AutoModelForTextEncoding",
+]
 
 
 def dtypes(model: nn.Module) -> Callable[[str, torch.Tensor], torch.dtype]:
@@ -225,36 +318,58 @@ def index_of(folder: Path) -> dict:
     return read_object(folder / "model_index.json")
 
 
-def config_of(folder: Path) -> Path:
-    """Returns where the config of a part is whose weights lie beside a pipeline's index: the one part without weights."""
+def config_of(stored: Files) -> Path:
+    """Returns the folder of a model's config: its own, or that of a part of a pipeline whose
+    weights lie beside the index.
+    """
+    beside = "_class_name" not in stored.config and (stored.folder / "model_index.json").is_file()
+    return part_beside(stored.folder) if beside else stored.folder
+
+
+def part_beside(folder: Path) -> Path:
+    """Returns where the config of a part is whose weights lie beside a pipeline's index: the one
+    part without weights.
+    """
     found = [
         folder / name
         for name, value in index_of(folder).items()
-        if isinstance(value, list) and (folder / name / "config.json").is_file() and not any((folder / name).glob("*.safetensors"))
+        if isinstance(value, list)
+        and (folder / name / "config.json").is_file()
+        and not any((folder / name).glob("*.safetensors"))
     ]
     if len(found) != 1:
-        raise DF11Error(f"{folder}: of the parts of model_index.json, {len(found)} have a config and no weights, want 1")
+        raise DF11Error(
+            f"{folder}: of the parts of model_index.json, {len(found)} have a config and no "
+            "weights, want 1"
+        )
     return found[0]
 
 
-def parts(folder: Path) -> Dict[str, Path]:
-    """Returns the DF11 models of a pipeline by their names in it: in folders of their own, or beside the index.
+def parts(folder: Path) -> dict[str, Path]:
+    """Returns the DF11 models of a pipeline by their names in it: in folders of their own, or
+    beside the index.
 
     A folder without an index is a transformer.
     """
     if not (folder / "model_index.json").is_file():
         return {"transformer": folder}
-    configs = {name: folder / name / "config.json" for name, value in index_of(folder).items() if isinstance(value, list)}
+    configs = {
+        name: folder / name / "config.json"
+        for name, value in index_of(folder).items()
+        if isinstance(value, list)
+    }
     found = {name: c.parent for name, c in configs.items() if is_df11(c)}
     if not found and is_df11(folder / "config.json"):
-        found[config_of(folder).name] = folder
+        found[part_beside(folder).name] = folder
     return found
 
 
 def require_df11(folder: Path) -> None:
     """Raises an error unless a pipeline has a DF11 model."""
     if not any(map(is_df11, [folder / "config.json", *folder.glob("*/config.json")])):
-        raise DF11Error(f"{folder}: none of the pipeline's parts is a DF11 model; df11-convert makes one of it")
+        raise DF11Error(
+            f"{folder}: none of the pipeline's parts is a DF11 model; df11-convert makes one of it"
+        )
 
 
 def is_df11(config: Path) -> bool:

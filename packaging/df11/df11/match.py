@@ -6,7 +6,7 @@ renames, and its converters, which make one parameter of several tensors.
 
 import re
 from copy import deepcopy
-from typing import Dict, List, NamedTuple, Optional, Tuple, Union
+from typing import NamedTuple, Optional, Union
 
 import torch
 
@@ -22,7 +22,7 @@ class Piece(NamedTuple):
     n: int = 0  # weights, of a unit's piece
 
     @property
-    def shape(self) -> Optional[Tuple[int, ...]]:
+    def shape(self) -> Optional[tuple[int, ...]]:
         return None if isinstance(self.source, Unit) else self.source.shape
 
 
@@ -30,23 +30,23 @@ class Part(NamedTuple):
     """A piece and the box of a parameter that it fills."""
 
     piece: Piece
-    start: Tuple[int, ...]
-    extent: Tuple[int, ...]
+    start: tuple[int, ...]
+    extent: tuple[int, ...]
 
 
 class Fill(NamedTuple):
     """How a parameter or buffer is filled."""
 
     name: str
-    parts: List[Part]  # empty if a converter must compute it
-    pieces: List[Piece]
+    parts: list[Part]  # empty if a converter must compute it
+    pieces: list[Piece]
     converter: object = None  # of transformers, with all names; it may make several parameters
 
 
 class Missing(DF11Error):
     """Parameters that no tensor fills."""
 
-    def __init__(self, model: torch.nn.Module, names: List[str]):
+    def __init__(self, model: torch.nn.Module, names: list[str]):
         super().__init__(f"nothing in the files fills {some(names)} of {type(model).__name__}")
 
 
@@ -58,7 +58,7 @@ def some(names) -> str:
 class Names:
     """Finds the model's name of a tensor."""
 
-    def __init__(self, model: torch.nn.Module, state: Dict[str, torch.Tensor]):
+    def __init__(self, model: torch.nn.Module, state: dict[str, torch.Tensor]):
         self.model, self.state = model, state
         self.prefix = getattr(model, "base_model_prefix", "") or ""
         self.renames, self.converters = [], []
@@ -69,18 +69,28 @@ class Names:
             return
         if hasattr(model, "base_model_prefix"):
             for entry in get_model_conversion_mapping(model):
-                (self.converters if isinstance(entry, WeightConverter) else self.renames).append(entry)
+                (self.converters if isinstance(entry, WeightConverter) else self.renames).append(
+                    entry
+                )
 
-    def find(self, name: str) -> Tuple[Optional[str], Optional[str]]:
-        """Returns the parameter that a tensor fills, or None, and the source pattern of its converter."""
+    def find(self, name: str) -> tuple[Optional[str], Optional[str]]:
+        """Returns the parameter that a tensor fills, or None, and the source pattern of its
+        converter.
+        """
         if self.renames or self.converters:
             from transformers.core_model_loading import rename_source_key
 
-            new, pattern = rename_source_key(name, self.renames, self.converters, self.prefix, self.state)
+            new, pattern = rename_source_key(
+                name, self.renames, self.converters, self.prefix, self.state
+            )
             if new in self.state:
                 return new, pattern
         for new in (name, self.older(name)):
-            for full in (new, f"{self.prefix}.{new}", new[len(self.prefix) + 1 :] if new.startswith(self.prefix + ".") else new):
+            for full in (
+                new,
+                f"{self.prefix}.{new}",
+                new[len(self.prefix) + 1 :] if new.startswith(self.prefix + ".") else new,
+            ):
                 if full in self.state:
                     return full, None
         return None, None
@@ -90,7 +100,9 @@ class Names:
         fix = getattr(self.model, "_fix_state_dict_key_on_load", None)
         if fix:
             name = fix(name)[0]
-        for pattern, new in (getattr(self.model, "_checkpoint_conversion_mapping", None) or {}).items():
+        for pattern, new in (
+            getattr(self.model, "_checkpoint_conversion_mapping", None) or {}
+        ).items():
             name, n = re.subn(pattern, new, name)
             if n:
                 break
@@ -100,20 +112,27 @@ class Names:
         return next(deepcopy(c) for c in self.converters if pattern in c.source_patterns)
 
 
-def state_of(model: torch.nn.Module) -> Dict[str, torch.Tensor]:
+def state_of(model: torch.nn.Module) -> dict[str, torch.Tensor]:
     """Returns parameters and saved buffers by all their names."""
     return model.state_dict(keep_vars=True)
 
 
-def match(model: torch.nn.Module, files: Files) -> Tuple[List[Fill], List[str]]:
-    """Returns how every parameter and saved buffer is filled, and the tensors that the class doesn't load.
+class Matched(NamedTuple):
+    """How parameters and saved buffers are filled, and which tensors the class doesn't load."""
+
+    fills: list[Fill]
+    unused: list[str]
+
+
+def match(model: torch.nn.Module, files: Files) -> Matched:
+    """Finds a place for every tensor, and a tensor for every place.
 
     Parameters with two names, of which one is stored, have one fill.
     """
     state = state_of(model)
     names = Names(model, state)
-    found: Dict[str, List[Tuple[Piece, Optional[str]]]] = {}
-    unused: List[str] = []
+    found: dict[str, list[tuple[Piece, Optional[str]]]] = {}
+    unused: list[str] = []
     pieces = [Piece(s.name, s) for s in files.plain.values()]
     for u in files.units.values():
         pieces += unit_pieces(u, model, names)
@@ -121,22 +140,30 @@ def match(model: torch.nn.Module, files: Files) -> Tuple[List[Fill], List[str]]:
         target, pattern = names.find(piece.name)
         if target is None:
             target = slice_target(piece, names)
-        if target is not None and piece.n and not piece.name.endswith(".weight") and not files.parameters:
-            raise DF11Error(f"{piece.name} is a parameter, and the version of dfloat11_config doesn't say that there are such")
+        if (
+            target is not None
+            and piece.n
+            and not piece.name.endswith(".weight")
+            and not files.parameters
+        ):
+            raise DF11Error(
+                f"{piece.name} is a parameter, and the version of dfloat11_config doesn't say "
+                "that there are such"
+            )
         if target is None:
             unused.append(left_over(piece, model, names))
         else:
             found.setdefault(target, []).append((piece, pattern))
     fills = [fill(target, state[target], list_, names) for target, list_ in found.items()]
     check_missing(model, state, fills)
-    return fills, unused
+    return Matched(fills, unused)
 
 
-def natural(name: str) -> List[Tuple[int, Union[int, str]]]:
+def natural(name: str) -> list[tuple[int, Union[int, str]]]:
     return [(0, int(x)) if x.isdigit() else (1, x) for x in name.split(".")]
 
 
-def unit_pieces(u: Unit, model: torch.nn.Module, names: Names) -> List[Piece]:
+def unit_pieces(u: Unit, model: torch.nn.Module, names: Names) -> list[Piece]:
     """Names the tensors of a unit. What its dict means depends on the class (docs/format.md)."""
     module = submodule(model, u.path)
     own = [u.path + ".weight", u.path]
@@ -147,10 +174,16 @@ def unit_pieces(u: Unit, model: torch.nn.Module, names: Names) -> List[Piece]:
         if len(u.sizes) == 1 and not any(names.find(n)[0] for n in options[0]):
             options = [own]  # a Linear or Embedding under another name: its list doesn't count
     if len(options) != len(u.sizes):
-        raise DF11Error(f"{u.path}: the pattern dict names {len(options)} weights, the unit holds {len(u.sizes)}")
+        raise DF11Error(
+            f"{u.path}: the pattern dict names {len(options)} weights, the unit holds "
+            f"{len(u.sizes)}"
+        )
     pieces, offset = [], 0
     for n, candidates in zip(u.sizes, options):
-        name = next((c for c in candidates if names.find(c)[0]), candidates[-1] if candidates is own else candidates[0])
+        name = next(
+            (c for c in candidates if names.find(c)[0]),
+            candidates[-1] if candidates is own else candidates[0],
+        )
         pieces.append(Piece(name, u, offset, n))
         offset += n
     return pieces
@@ -189,7 +222,9 @@ def left_over(piece: Piece, model: torch.nn.Module, names: Names) -> str:
     return name
 
 
-def fill(target: str, parameter: torch.Tensor, list_: List[Tuple[Piece, Optional[str]]], names: Names) -> Fill:
+def fill(
+    target: str, parameter: torch.Tensor, list_: list[tuple[Piece, Optional[str]]], names: Names
+) -> Fill:
     """Lays pieces out in a parameter."""
     pieces, patterns = [p for p, _ in list_], {pattern for _, pattern in list_}
     shape = tuple(parameter.shape)
@@ -198,7 +233,9 @@ def fill(target: str, parameter: torch.Tensor, list_: List[Tuple[Piece, Optional
             return Fill(target, [whole(pieces[0], shape)], pieces)
         return Fill(target, slices(target, shape, pieces), pieces)
     if None in patterns:
-        raise DF11Error(f"{target} is filled by {some(p.name for p in pieces)}: one of them is too many")
+        raise DF11Error(
+            f"{target} is filled by {some(p.name for p in pieces)}: one of them is too many"
+        )
     converter = names.converter(next(iter(patterns)))
     order = [p for p in converter.source_patterns if p in patterns]
     columns = [[piece for piece, pattern in list_ if pattern == p] for p in order]
@@ -210,38 +247,50 @@ def fill(target: str, parameter: torch.Tensor, list_: List[Tuple[Piece, Optional
     return Fill(target, parts, pieces)
 
 
-def whole(piece: Piece, shape: Tuple[int, ...]) -> Part:
+def whole(piece: Piece, shape: tuple[int, ...]) -> Part:
     return part(piece, (0,) * len(shape), shape)
 
 
-def part(piece: Piece, start: Tuple[int, ...], extent: Tuple[int, ...], shape: Optional[Tuple[int, ...]] = None) -> Part:
+def part(
+    piece: Piece,
+    start: tuple[int, ...],
+    extent: tuple[int, ...],
+    shape: Optional[tuple[int, ...]] = None,
+) -> Part:
     """Checks that a piece has the size, and the shape if it has one, of its box."""
     shape = extent if shape is None else shape
     if piece.shape is not None and piece.shape != shape:
-        raise DF11Error(f"{piece.name} has the shape {list(piece.shape)}, the class has {list(shape)}")
+        raise DF11Error(
+            f"{piece.name} has the shape {list(piece.shape)}, the class has {list(shape)}"
+        )
     if piece.shape is None and piece.n != numel(extent):
         raise DF11Error(f"{piece.name} has {piece.n} weights, the class has {list(shape)}")
     return Part(piece, start, extent)
 
 
-def numel(shape: Tuple[int, ...]) -> int:
+def numel(shape: tuple[int, ...]) -> int:
     n = 1
     for size in shape:
         n *= size
     return n
 
 
-def slices(target: str, shape: Tuple[int, ...], pieces: List[Piece]) -> List[Part]:
+def slices(target: str, shape: tuple[int, ...], pieces: list[Piece]) -> list[Part]:
     """Lays out slices along the first dimension; their names end with their first row."""
     parts, row = [], 0
     for piece in pieces:
         path, _, start = piece.name.rpartition(".")
         if not start.isdigit() or len(shape) < 1:
-            raise DF11Error(f"{target} is filled by {some(p.name for p in pieces)}: one of them is too many")
+            raise DF11Error(
+                f"{target} is filled by {some(p.name for p in pieces)}: one of them is too many"
+            )
         n = piece.n if piece.shape is None else numel(piece.shape)
         rows, rest = divmod(n, numel(shape[1:]) or 1)
         if int(start) != row or rest or row + rows > shape[0]:
-            raise DF11Error(f"{piece.name}: {n} weights from row {start} on don't continue {target} at row {row}")
+            raise DF11Error(
+                f"{piece.name}: {n} weights from row {start} on don't continue {target} at row "
+                f"{row}"
+            )
         parts.append(part(piece, (row,) + (0,) * (len(shape) - 1), (rows,) + shape[1:]))
         row += rows
     if row != shape[0]:
@@ -249,19 +298,30 @@ def slices(target: str, shape: Tuple[int, ...], pieces: List[Piece]) -> List[Par
     return parts
 
 
-def layout(target: str, shape: Tuple[int, ...], converter, columns: List[List[Piece]]) -> Optional[List[Part]]:
-    """Lays out what a converter merges and concatenates. None stands for a converter that computes."""
+def layout(
+    target: str, shape: tuple[int, ...], converter, columns: list[list[Piece]]
+) -> Optional[list[Part]]:
+    """Lays out what a converter merges and concatenates.
+
+    None stands for a converter that computes.
+    """
     kinds = [type(op).__name__ for op in converter.operations]
     merges = kinds[:1] == ["MergeModulelist"] and converter.operations[0].dim == 0
     rest = converter.operations[1:] if merges else converter.operations
-    if [type(op).__name__ for op in rest] not in ([], ["Concatenate"]) or len(converter.target_patterns) != 1:
+    if [type(op).__name__ for op in rest] not in ([], ["Concatenate"]) or len(
+        converter.target_patterns
+    ) != 1:
         return None
     if not merges and not rest:
         return None
     if len(columns) != len(converter.source_patterns) and rest:
-        raise DF11Error(f"{target}: of what makes it, only {some(p.name for c in columns for p in c)} is there")
+        raise DF11Error(
+            f"{target}: of what makes it, only {some(p.name for c in columns for p in c)} is there"
+        )
     if merges and (len(columns) > 1 and not rest or any(len(c) != shape[0] for c in columns)):
-        raise DF11Error(f"{target} is made of {len(columns[0])} tensors, the class has {list(shape)}")
+        raise DF11Error(
+            f"{target} is made of {len(columns[0])} tensors, the class has {list(shape)}"
+        )
     if not merges and any(len(c) != 1 for c in columns):
         return None
     dim = rest[0].dim % len(shape) if rest else None
@@ -288,19 +348,26 @@ def layout(target: str, shape: Tuple[int, ...], converter, columns: List[List[Pi
     return parts
 
 
-def check_missing(model: torch.nn.Module, state: Dict[str, torch.Tensor], fills: List[Fill]) -> None:
+def check_missing(
+    model: torch.nn.Module, state: dict[str, torch.Tensor], fills: list[Fill]
+) -> None:
     filled = {id(state[name]) for f in fills for name in made(f, state)}
-    missing = [name for name, t in state.items() if id(t) not in filled and not computed(model, name)]
+    missing = [
+        name for name, t in state.items() if id(t) not in filled and not computed(model, name)
+    ]
     if missing:
         raise Missing(model, missing)
 
 
 def computed(model: torch.nn.Module, name: str) -> bool:
     """Reports whether the class says that a file may lack a tensor, since it computes it."""
-    return any(re.search(pattern, name) for pattern in getattr(model, "_keys_to_ignore_on_load_missing", None) or ())
+    return any(
+        re.search(pattern, name)
+        for pattern in getattr(model, "_keys_to_ignore_on_load_missing", None) or ()
+    )
 
 
-def made(f: Fill, state: Dict[str, torch.Tensor]) -> List[str]:
+def made(f: Fill, state: dict[str, torch.Tensor]) -> list[str]:
     """Returns the parameters that a fill makes: one, unless its converter has several targets."""
     if not f.converter:
         return [f.name]

@@ -1,25 +1,31 @@
-"""Fills a model from files: units stay compressed where a GPU decodes them, else they become BF16."""
+"""Fills a model: units stay compressed where a GPU decodes them, else they become BF16."""
 
+import contextlib
 from collections import defaultdict
-from typing import Callable, Dict, List, NamedTuple, Optional, Tuple
+from collections.abc import Iterator
+from typing import Callable, NamedTuple, Optional, Union
 
 import torch
 from torch import nn
 
 from . import kernel, units
 from .files import DF11Error, Files, Unit, log, manifest
-from .match import Fill, Part, Piece, made, match, numel, some, state_of
+from .match import Fill, Matched, Part, Piece, made, numel, some, state_of
 from .program import Stream
+from .spread import Spread
 
+Device = Union[
+    str, torch.device, None
+]  # as the caller names it; None is the first GPU, else the CPU
 DTypeOf = Callable[[str, torch.Tensor], torch.dtype]
-State = Dict[str, torch.Tensor]
+State = dict[str, torch.Tensor]
 
 
 class Devices(NamedTuple):
     """Where tensors go."""
 
     main: torch.device
-    map: Dict[str, torch.device] = {}
+    map: dict[str, torch.device] = {}
 
     def of(self, name: str) -> torch.device:
         """Returns the device of a tensor or module: that of the longest path in the map."""
@@ -28,45 +34,147 @@ class Devices(NamedTuple):
         return self.map.get(name, self.main)
 
     def of_plain(self, name: str) -> torch.device:
-        """Returns the same for what isn't compressed: what the map leaves on the CPU goes where it runs."""
+        """Returns the same for what isn't compressed: what the map leaves on the CPU goes where it
+        runs.
+        """
         device = self.of(name)
         return self.main if device.type == "cpu" else device
 
 
-def place(
-    model: nn.Module, files: Files, device: torch.device, decode: bool, dtype_of: DTypeOf,
-    spread: Optional[Callable[[nn.Module, List[units.Group]], Dict[str, torch.device]]] = None, yours: bool = False,
-) -> Tuple[List[units.Group], Devices]:  # fmt: skip
-    """Fills the parameters and saved buffers of a model. Returns the units that stay compressed, and where tensors go.
+def install(
+    model: nn.Module,
+    files: Files,
+    matched: Matched,
+    device: Device,
+    decode: bool,
+    dtype_of: DTypeOf,
+    max_memory: Optional[dict] = None,
+    compute: Callable[[], None] = lambda: None,
+) -> None:
+    """Fills the parameters and saved buffers of a model, and makes it ready to run.
 
-    dtype_of returns the type that a parameter of this name becomes. spread returns a device for
-    modules, once they show how large they are. yours says that someone else made the model.
+    dtype_of returns the type that a parameter of this name becomes. compute gives values to the
+    parameters that the files may lack, since the class computes them.
     """
-    fills, unused = match(model, files)
+    main = main_device(device)
+    over = Spread(max_memory, main) if device == "auto" and main.type == "cuda" else None
+    hint = (
+        "max_memory= leaves more room"
+        if over
+        else "device=\"auto\" puts what doesn't fit on other GPUs, or into the CPU's memory"
+    )
+    with explained(
+        main, f"{size(files.n_bytes())} of files" + (", decoded" if decode else ""), hint
+    ):
+        kept, devices = place(model, files, matched, main, decode, dtype_of, over)
+        compute()
+        settle(model, devices)
+        if over:
+            over.connect(model)
+        for group in kept:
+            group.bind()
+
+
+def main_device(device: Device) -> torch.device:
+    """Returns the device that runs a model, or, if several do, the first one."""
+    there = torch.cuda.is_available()
+    if device in (None, "auto"):
+        return torch.device("cuda:0" if there else "cpu")
+    main = torch.device(device)
+    if main.type == "cuda" and not there:
+        raise DF11Error(
+            f"device={str(device)!r}: "
+            + ("PyTorch finds no GPU" if torch.version.cuda else "this PyTorch is without CUDA")
+        )
+    return (
+        torch.device("cuda", torch.cuda.current_device())
+        if main.type == "cuda" and main.index is None
+        else main
+    )
+
+
+@contextlib.contextmanager
+def explained(device: torch.device, what: str, hint: str) -> Iterator[None]:
+    """Says what to do if the memory of a device isn't enough."""
+    free = torch.cuda.mem_get_info(device)[0] if device.type == "cuda" else 0
+    try:
+        yield
+    except torch.OutOfMemoryError as e:
+        raise DF11Error(
+            f"{device} had {size(free)} free, which isn't enough for {what}: {hint}"
+        ) from e
+
+
+def require_bf16(model: nn.Module, matched: Matched) -> None:
+    """Raises an error if someone made a model whose compressed weights aren't BF16."""
+    state = state_of(model)
+    for f in matched.fills:
+        if any(p.n for p in f.pieces) and state[f.name].dtype != torch.bfloat16:
+            raise DF11Error(
+                f"{f.name} is {state[f.name].dtype}; make the model in torch.bfloat16 before you "
+                "fill it"
+            )
+
+
+def place(
+    model: nn.Module,
+    files: Files,
+    matched: Matched,
+    device: torch.device,
+    decode: bool,
+    dtype_of: DTypeOf,
+    spread: Optional[Spread],
+) -> tuple[list[units.Group], Devices]:
+    """Fills the parameters and saved buffers.
+
+    Returns the units that stay compressed, and where tensors go.
+    """
+    fills, unused = matched
     if unused:
-        log.warning("%s: not loaded, because the class has no such module: %s", files.folder.name, some(unused))
+        log.warning(
+            "%s: not loaded, because the class has no such module: %s",
+            files.folder.name,
+            some(unused),
+        )
     state = state_of(model)
     own = {f.name for f in fills}
-    for f in fills if yours else ():
-        if any(p.n for p in f.pieces) and state[f.name].dtype != torch.bfloat16:
-            raise DF11Error(f"{f.name} is {state[f.name].dtype}; make the model in torch.bfloat16 before you fill it")
 
     def viewable(f: Fill) -> bool:
         t = state[f.name]
         aliases = [n for n, other in state.items() if other is t]
-        return not f.converter and isinstance(t, nn.Parameter) and own.issuperset(aliases) and dtype_of(f.name, t) == torch.bfloat16
+        return (
+            not f.converter
+            and isinstance(t, nn.Parameter)
+            and own.issuperset(aliases)
+            and dtype_of(f.name, t) == torch.bfloat16
+        )
 
     gpu, why = (False, "") if decode else usable(device)
     kept = units.groups(model, fills, viewable) if gpu else []
     for group in kept:
         group.attach(model)
     compressed = {u.path for g in kept for u in g.units}
-    rest = [f for f in fills if not any(isinstance(p.source, Unit) and p.source.path in compressed for p in f.pieces)]
+    rest = [
+        f
+        for f in fills
+        if not any(isinstance(p.source, Unit) and p.source.path in compressed for p in f.pieces)
+    ]
     n = sum(p.n for f in rest for p in f.pieces)
     if n and not decode:
-        log.warning("%s: %s, so %s are BF16", files.folder.name, why or "not all modules can stay compressed", size(2 * n))
+        log.warning(
+            "%s: %s, so %s are BF16",
+            files.folder.name,
+            why or "not all modules can stay compressed",
+            size(2 * n),
+        )
     devices = Devices(device, spread(model, kept) if spread else {})
-    put(model, state, fills, values(rest, model, state, files, dtype_of, devices, gpu), freeze=bool(kept))
+    put(
+        model,
+        state,
+        fills,
+        values(rest, model, state, files, dtype_of, devices, gpu),
+        freeze=bool(kept),
+    )
     for group in kept:
         at = devices.of(group.path)
         group.read(at, device if at.type == "cpu" and device.type != "cpu" else None)
@@ -81,12 +189,15 @@ def size(n_bytes: float) -> str:
     return f"{n_bytes:.4g} GB"
 
 
-def usable(device: torch.device) -> Tuple[bool, str]:
+def usable(device: torch.device) -> tuple[bool, str]:
     """Reports whether the kernel runs on a device, and else why not."""
     if device.type == "cpu" and not kernel.STAND_IN:
         if torch.cuda.is_available():
             return False, "the model runs on the CPU"
-        return False, "PyTorch finds no GPU" if torch.version.cuda else "this PyTorch is without CUDA"
+        return (
+            False,
+            "PyTorch finds no GPU" if torch.version.cuda else "this PyTorch is without CUDA",
+        )
     try:
         kernel.device_of(device)
         return True, ""
@@ -95,16 +206,28 @@ def usable(device: torch.device) -> Tuple[bool, str]:
 
 
 def values(
-    fills: List[Fill], model: nn.Module, state: State, files: Files, dtype_of: DTypeOf, devices: Devices, gpu: bool
+    fills: list[Fill],
+    model: nn.Module,
+    state: State,
+    files: Files,
+    dtype_of: DTypeOf,
+    devices: Devices,
+    gpu: bool,
 ) -> State:
     """Reads and decodes what fills parameters that aren't views."""
     result: State = {}
-    inputs: Dict[str, Dict[str, torch.Tensor]] = {}  # of converters
-    wanted: Dict[str, List[Tuple[Piece, torch.Tensor]]] = defaultdict(list)  # pieces of units, and where they go
+    inputs: dict[str, dict[str, torch.Tensor]] = {}  # of converters
+    wanted: dict[str, list[tuple[Piece, torch.Tensor]]] = defaultdict(
+        list
+    )  # pieces of units, and where they go
     for f in fills:
         device, dtype = devices.of_plain(f.name), dtype_of(f.name, state[f.name])
         if f.converter:
-            inputs[f.name] = {p.name: torch.empty(shape_of(p, files), dtype=torch.bfloat16) for p in f.pieces if p.n}
+            inputs[f.name] = {
+                p.name: torch.empty(shape_of(p, files), dtype=torch.bfloat16)
+                for p in f.pieces
+                if p.n
+            }
             inputs[f.name].update((p.name, p.source.read()) for p in f.pieces if not p.n)
             targets = [(p, inputs[f.name][p.name]) for p in f.pieces]
         elif len(f.parts) == 1 and not f.pieces[0].n:
@@ -137,7 +260,9 @@ def box(t: torch.Tensor, part: Part) -> torch.Tensor:
     return t
 
 
-def read_units(files: Files, wanted: Dict[str, List[Tuple[Piece, torch.Tensor]]], gpu: Optional[torch.device]) -> None:
+def read_units(
+    files: Files, wanted: dict[str, list[tuple[Piece, torch.Tensor]]], gpu: Optional[torch.device]
+) -> None:
     """Decodes units into their targets: on a GPU one by one, else by the program, file by file."""
     if gpu is not None:
         for path, targets in wanted.items():
@@ -158,18 +283,21 @@ def read_units(files: Files, wanted: Dict[str, List[Tuple[Piece, torch.Tensor]]]
                 stream.skip(files.units[path].n_weights - at)
 
 
-def shape_of(piece: Piece, files: Files) -> Tuple[int, ...]:
+def shape_of(piece: Piece, files: Files) -> tuple[int, ...]:
     """Returns the shape of a unit's tensor, which only the manifest has."""
-    for u in manifest(files.folder)[1].get("units", ()):
-        if u["path"] == piece.source.path:
+    for u in manifest(files.folder, "units")[1]:
+        if u.get("path") == piece.source.path:
             index = sum(1 for end in running(piece.source.sizes) if end <= piece.offset)
-            shape = tuple(u["tensors"][index]["shape"])
+            try:
+                shape = tuple(map(int, u["tensors"][index]["shape"]))
+            except (IndexError, KeyError, TypeError, ValueError):
+                break
             if numel(shape) == piece.n:
                 return shape
     raise DF11Error(f"{piece.name}: transformers converts it, and no file says its shape")
 
 
-def running(sizes: Tuple[int, ...]) -> List[int]:
+def running(sizes: tuple[int, ...]) -> list[int]:
     ends, at = [], 0
     for n in sizes:
         at += n
@@ -186,9 +314,12 @@ def convert(f: Fill, model: nn.Module, inputs: State) -> State:
     return {name: t[0] if isinstance(t, list) else t for name, t in made_.items()}
 
 
-def put(model: nn.Module, state: State, fills: List[Fill], new: State, freeze: bool) -> None:
-    """Puts values into a model. Names that share a parameter still do, unless a unit is among them."""
-    by_parameter: Dict[int, List[str]] = defaultdict(list)
+def put(model: nn.Module, state: State, fills: list[Fill], new: State, freeze: bool) -> None:
+    """Puts values into a model.
+
+    Names that share a parameter still do, unless a unit is among them.
+    """
+    by_parameter: dict[int, list[str]] = defaultdict(list)
     for name, t in state.items():
         by_parameter[id(t)].append(name)
     coded = {name for f in fills if any(p.n for p in f.pieces) for name in made(f, state)}
@@ -196,7 +327,10 @@ def put(model: nn.Module, state: State, fills: List[Fill], new: State, freeze: b
         filled = [n for n in names if n in new]
         for other in filled[1:]:
             if not coded.intersection(filled) and not torch.equal(new[other], new[filled[0]]):
-                raise DF11Error(f"{filled[0]} and {other} are one parameter in this class, but their values differ")
+                raise DF11Error(
+                    f"{filled[0]} and {other} are one parameter in this class, but their values "
+                    "differ"
+                )
         for name in names:
             if not filled:
                 continue
@@ -205,18 +339,26 @@ def put(model: nn.Module, state: State, fills: List[Fill], new: State, freeze: b
             owner, _, leaf = name.rpartition(".")
             module = model.get_submodule(owner)
             if tuple(new[source].shape) != tuple(old.shape):
-                raise DF11Error(f"{name} has the shape {list(old.shape)}, the files make {list(new[source].shape)}")
+                raise DF11Error(
+                    f"{name} has the shape {list(old.shape)}, the files make "
+                    f"{list(new[source].shape)}"
+                )
             if leaf in module._buffers:
                 module._buffers[leaf] = new[source]
                 continue
             if not isinstance(new[source], nn.Parameter):
-                new[source] = nn.Parameter(new[source], old.requires_grad and not freeze and new[source].is_floating_point())
+                new[source] = nn.Parameter(
+                    new[source],
+                    old.requires_grad and not freeze and new[source].is_floating_point(),
+                )
             module._parameters[leaf] = new[source]
 
 
-def settle(model: nn.Module, kept: List[units.Group], devices: Devices) -> None:
+def settle(model: nn.Module, devices: Devices) -> None:
     """Moves what the class has computed, and makes everything ready for the first call."""
-    moved: Dict[int, Tuple[torch.Tensor, torch.Tensor]] = {}  # what they were and are, so that names still share them
+    moved: dict[
+        int, tuple[torch.Tensor, torch.Tensor]
+    ] = {}  # what they were and are, so that names still share them
     for path, module in model.named_modules():
         for tensors in (module._buffers, module._parameters):
             for leaf, t in tensors.items():

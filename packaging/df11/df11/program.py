@@ -17,7 +17,11 @@ def program() -> str:
     """Returns where the program is: what this package was installed with, or else the PATH's."""
     try:
         for file in metadata.files(PROGRAM) or ():
-            if file.stem == PROGRAM and file.suffix in ("", ".exe") and Path(file.locate()).is_file():
+            if (
+                file.stem == PROGRAM
+                and file.suffix in ("", ".exe")
+                and Path(file.locate()).is_file()
+            ):
                 return str(file.locate())
     except metadata.PackageNotFoundError:
         pass
@@ -35,16 +39,25 @@ class Stream:
 
     def __enter__(self) -> "Stream":
         self.process = subprocess.Popen(
-            [program(), "weights", str(self.file)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, bufsize=0
+            [program(), "weights", str(self.file)],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            bufsize=0,
         )
         return self
 
     def read(self, target: torch.Tensor) -> None:
         """Fills a tensor with the next weights."""
         weights = target
-        if target.dtype != torch.bfloat16 or target.device.type != "cpu" or not target.is_contiguous():
+        if (
+            target.dtype != torch.bfloat16
+            or target.device.type != "cpu"
+            or not target.is_contiguous()
+        ):
             weights = torch.empty(target.shape, dtype=torch.bfloat16)
-        flat = memoryview((ctypes.c_char * (2 * weights.numel())).from_address(weights.data_ptr())).cast("B")
+        flat = memoryview(
+            (ctypes.c_char * (2 * weights.numel())).from_address(weights.data_ptr())
+        ).cast("B")
         done = 0
         while done < len(flat):
             n = self.process.stdout.readinto(flat[done:])
@@ -60,7 +73,10 @@ class Stream:
 
     def failure(self) -> DF11Error:
         text = "; ".join(self.process.stderr.read().decode(errors="replace").strip().splitlines())
-        return DF11Error(text.replace(f"{PROGRAM}: ", "", 1) or f"{self.file}: its units don't hold what its headers say")
+        return DF11Error(
+            text.replace(f"{PROGRAM}: ", "", 1)
+            or f"{self.file}: its units don't hold what its headers say"
+        )
 
     def __exit__(self, kind, *_) -> None:
         if kind:

@@ -5,7 +5,7 @@ once, so a call costs one launch for each unit.
 """
 
 import threading
-from typing import Dict, List, NamedTuple, Optional, Tuple
+from typing import NamedTuple, Optional
 
 import torch
 from torch import nn
@@ -14,7 +14,10 @@ from . import experts, kernel
 from .files import DF11Error, Unit
 from .match import Fill, Part, numel, submodule
 
-CONSTANT = "the weights of a DF11 model can't be changed; df11.load(..., decode=True) loads them as BF16, where they can"
+CONSTANT = (
+    "the weights of a DF11 model can't be changed; "
+    "df11.load(..., decode=True) loads them as BF16, where they can"
+)
 
 
 class View(NamedTuple):
@@ -22,8 +25,8 @@ class View(NamedTuple):
 
     path: str  # of its module, from the group's module on
     name: str
-    shape: Tuple[int, ...]
-    strides: Tuple[int, ...]
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
     offset: int
 
     @property
@@ -64,14 +67,28 @@ class Weight(nn.Parameter):
 class Sealed(Weight):
     """A weight whose module doesn't run. So whoever uses it finds out that it has no values."""
 
-    LOOKS = {"__get__", "size", "stride", "dim", "numel", "detach", "data_ptr", "is_floating_point", "element_size", "__repr__"}
+    LOOKS = {
+        "__get__",
+        "size",
+        "stride",
+        "dim",
+        "numel",
+        "detach",
+        "data_ptr",
+        "is_floating_point",
+        "element_size",
+        "__repr__",
+    }
 
     @classmethod
     def __torch_function__(cls, func, types, args=(), kwargs=None):
         if getattr(func, "__name__", "") not in cls.LOOKS:
             w = next((a for a in args if isinstance(a, Sealed)), None)
             name = f"{w.df11_group.path}.{w.df11_view.key}" if w is not None else "a weight"
-            raise DF11Error(f"{name} is used while its module doesn't run, so it isn't decoded; its data is; df11.load(..., decode=True)")
+            raise DF11Error(
+                f"{name} is used while its module doesn't run, so it isn't decoded; its data is; "
+                "df11.load(..., decode=True)"
+            )
         with torch._C.DisableTorchFunctionSubclass():
             return func(*args, **(kwargs or {}))
 
@@ -88,19 +105,24 @@ class Inside:
 
     def check(self, module: nn.Module) -> None:
         if self.group.scratch.last.get(self.group.device) is not self.group:
-            raise DF11Error(f"{self.group.path}.{self.path} runs outside its module, so it isn't decoded; df11.load(..., decode=True)")
+            raise DF11Error(
+                f"{self.group.path}.{self.path} runs outside its module, so it isn't decoded; "
+                "df11.load(..., decode=True)"
+            )
         for key, hook in list(module._forward_pre_hooks.items()):
             if hook is self:
                 del module._forward_pre_hooks[key]
 
 
 def empty_weight(device) -> nn.Parameter:
-    """Stands for a Weight where it isn't bound, such as in a copy: it has the type and the device."""
+    """Stands for a Weight that isn't bound, as in a copy: it has the type and the device."""
     return nn.Parameter(torch.empty(0, dtype=torch.bfloat16, device=device), requires_grad=False)
 
 
 class Scratch:
-    """The buffers that the groups of a model share: for each device, one of weights, one of bytes from the CPU."""
+    """The buffers that the groups of a model share: for each device, one of weights, one of bytes
+    from the CPU.
+    """
 
     def __init__(self):
         self.n_weights = self.n_bytes = 0
@@ -109,7 +131,9 @@ class Scratch:
     def weights(self, device: torch.device) -> torch.Tensor:
         if device not in self.decoded:
             with torch.inference_mode(False):
-                self.decoded[device] = torch.empty(self.n_weights, dtype=torch.bfloat16, device=device)
+                self.decoded[device] = torch.empty(
+                    self.n_weights, dtype=torch.bfloat16, device=device
+                )
             self.versions[device] = self.decoded[device]._version
         return self.decoded[device]
 
@@ -119,7 +143,9 @@ class Scratch:
         return self.copied[device]
 
     def order(self, device: torch.device) -> None:
-        """Makes the device finish, before the next decoding, what another stream does with the weights."""
+        """Makes the device finish, before the next decoding, what another stream does with the
+        weights.
+        """
         if device.type != "cuda":
             return
         stream, before = torch.cuda.current_stream(device), self.streams.get(device)
@@ -137,28 +163,34 @@ class Scratch:
         return {"n_weights": self.n_weights, "n_bytes": self.n_bytes}
 
     def __setstate__(self, state: dict) -> None:
-        self.__dict__.update(state, decoded={}, copied={}, versions={}, last={}, threads={}, streams={})
+        self.__dict__.update(
+            state, decoded={}, copied={}, versions={}, last={}, threads={}, streams={}
+        )
 
 
 REST = None  # key of the part of a group that isn't of experts
 
 
 class Masked(NamedTuple):
-    """A part of a group's weights, as a byte for each owner of chunks, and the launches' arguments."""
+    """A part of a group's weights: a byte for each owner of chunks, and the launches' arguments."""
 
     mask: torch.Tensor
-    owners: List[torch.Tensor]
-    arguments: List[kernel.Arguments]
+    owners: list[torch.Tensor]
+    arguments: list[kernel.Arguments]
 
 
 class Group:
-    """Units that are decoded together, before each call of their module; it's the hook that does so."""
+    """Units that are decoded together, before each call of their module; it's the hook that does
+    so.
+    """
 
     def __init__(self, path: str, scratch: Scratch):
         self.path, self.scratch = path, scratch
-        self.units: List[Unit] = []
-        self.views: List[View] = []
-        self.runs_on: Optional[torch.device] = None  # where it's decoded, if its bytes stay on the CPU
+        self.units: list[Unit] = []
+        self.views: list[View] = []
+        self.runs_on: Optional[torch.device] = (
+            None  # where it's decoded, if its bytes stay on the CPU
+        )
         self.__setstate__({})
 
     @property
@@ -171,8 +203,12 @@ class Group:
         self.layouts = [kernel.layout_of(u) for u in self.units]
         self.keys = [f"df11_{i}" for i in range(len(self.units))]
         for key, layout in zip(self.keys, self.layouts):
-            self.module.register_buffer(key, torch.empty(layout.size, dtype=torch.uint8, device="meta"), persistent=False)
-        self.owners = [self.module.get_submodule(view.path) for view in self.views]  # peft may move them
+            self.module.register_buffer(
+                key, torch.empty(layout.size, dtype=torch.uint8, device="meta"), persistent=False
+            )
+        self.owners = [
+            self.module.get_submodule(view.path) for view in self.views
+        ]  # peft may move them
         self.stand_in("meta")
         self.scratch.n_weights = max(self.scratch.n_weights, self.n_weights)
         self.experts = experts.find(self.module, self.views)
@@ -180,7 +216,9 @@ class Group:
         self.module.register_forward_hook(self.done)
         for e in self.experts:
             if e.path:
-                self.module.get_submodule(e.path).register_forward_pre_hook(Routed(self, e), with_kwargs=True)
+                self.module.get_submodule(e.path).register_forward_pre_hook(
+                    Routed(self, e), with_kwargs=True
+                )
         saved = Saved(self)
         self.module.register_state_dict_post_hook(saved)
         self.module.register_load_state_dict_pre_hook(saved.refuse)
@@ -198,7 +236,9 @@ class Group:
         self.stand_in(runs_on or device)
 
     def stand_in(self, device) -> None:
-        """Puts empty parameters into the modules' lists, which have the type and the device of the weights."""
+        """Puts empty parameters into the modules' lists, which have the type and the device of the
+        weights.
+        """
         for owner, view in zip(self.owners, self.views):
             owner._parameters[view.name] = empty_weight(device)
 
@@ -209,7 +249,10 @@ class Group:
         try:
             gpu = kernel.device_of(device)
         except DF11Error as e:
-            raise DF11Error(f"{self.path} can't be decoded on {device}: {e}; df11.load(..., decode=True) loads it as BF16") from e
+            raise DF11Error(
+                f"{self.path} can't be decoded on {device}: {e}; df11.load(..., decode=True) "
+                "loads it as BF16"
+            ) from e
         weights, launches, at = self.scratch.weights(device), [], 0
         segments, tables = None, []
         if self.experts and not self.runs_on:  # else copying takes far longer than decoding
@@ -230,18 +273,25 @@ class Group:
         self.parts = self.part(tables) if experts.worth(tables) else {}
         self.later = {e.path for e in self.experts} if REST in self.parts else set()
         self.rest = {view.path for view in self.views} - self.later
-        self.looks = {kind: [kind.of(self, view, weights) for view in self.views] for kind in (Sealed, Weight)}
+        self.looks = {
+            kind: [kind.of(self, view, weights) for view in self.views] for kind in (Sealed, Weight)
+        }
         self.show(Sealed, self.rest | self.later)
         self.bound = [p.data_ptr() for p in packed]
 
-    def part(self, tables: List[torch.Tensor]) -> Dict[Optional[str], Masked]:
-        """Makes what decodes a part of the weights: for each module of experts, and for all that isn't of experts."""
+    def part(self, tables: list[torch.Tensor]) -> dict[Optional[str], Masked]:
+        """Makes what decodes a part of the weights: for each module of experts, and for all that
+        isn't of experts.
+        """
         alone = self.experts[0].path == ""
         made = {e.path: experts.mask(self.experts, self.device, rest=alone) for e in self.experts}
         if not alone:
             made[REST] = experts.mask(self.experts, self.device, rest=True)
         return {
-            path: Masked(m, tables, [launch.picked(t, m) for (launch, *_), t in zip(self.launches, tables)]) for path, m in made.items()
+            path: Masked(
+                m, tables, [launch.picked(t, m) for (launch, *_), t in zip(self.launches, tables)]
+            )
+            for path, m in made.items()
         }
 
     def decode(self, part: Optional[Masked] = None) -> None:
@@ -271,7 +321,10 @@ class Group:
     @torch.compiler.disable  # a graph break
     def __call__(self, module: nn.Module, args, kwargs) -> None:
         if torch.is_grad_enabled() and needs_gradients(module, args, kwargs):
-            raise DF11Error(f"{self.path}: gradients need weights that last; df11.load(..., decode=True) has them, else use torch.no_grad()")
+            raise DF11Error(
+                f"{self.path}: gradients need weights that last; df11.load(..., decode=True) has "
+                "them, else use torch.no_grad()"
+            )
         self.ready()
         if "" in self.parts:
             self.decode_experts(self.experts[0], self.experts[0].picks(module, args, kwargs))
@@ -281,11 +334,16 @@ class Group:
         self.show(Sealed, self.later)
 
     def done(self, module: nn.Module, args, output) -> None:
-        """Is the hook after a call: it seals the weights, and checks that no other thread has replaced them meanwhile."""
+        """Is the hook after a call: it seals the weights, and checks that no other thread has
+        replaced them meanwhile.
+        """
         if torch.compiler.is_compiling():
             return
         if self.scratch.threads[self.device] != threading.get_ident():
-            raise DF11Error(f"{self.path} ran while another thread ran the model, and they share a buffer; let threads take turns")
+            raise DF11Error(
+                f"{self.path} ran while another thread ran the model, and they share a buffer; "
+                "let threads take turns"
+            )
         self.show(Sealed, self.rest | self.later)
 
     def decode_experts(self, e: experts.Experts, picks: Optional[torch.Tensor]) -> None:
@@ -294,21 +352,43 @@ class Group:
         self.decode(part if experts.pick(e, part.mask, picks) else None)
         self.show(Weight, {e.path})
 
-    def values(self) -> List[torch.Tensor]:
+    def values(self) -> list[torch.Tensor]:
         """Decodes the weights into tensors of their own, on the CPU, in the order of the views."""
         self.ready()
         self.decode()
         weights = self.scratch.weights(self.device)
-        return [view.of(weights).to("cpu", copy=True, memory_format=torch.contiguous_format) for view in self.views]
+        return [
+            view.of(weights).to("cpu", copy=True, memory_format=torch.contiguous_format)
+            for view in self.views
+        ]
 
     def __getstate__(self) -> dict:
         return {k: v for k, v in self.__dict__.items() if k not in LIVE}
 
     def __setstate__(self, state: dict) -> None:
-        self.__dict__.update(state, gpu=None, launches=[], device=None, bound=None, parts={}, looks={}, later=set(), rest=set())
+        self.__dict__.update(
+            state,
+            gpu=None,
+            launches=[],
+            device=None,
+            bound=None,
+            parts={},
+            looks={},
+            later=set(),
+            rest=set(),
+        )
 
 
-LIVE = ("gpu", "launches", "device", "bound", "parts", "looks", "later", "rest")  # of a group, made by bind
+LIVE = (
+    "gpu",
+    "launches",
+    "device",
+    "bound",
+    "parts",
+    "looks",
+    "later",
+    "rest",
+)  # of a group, made by bind
 
 
 class Routed:
@@ -323,7 +403,10 @@ class Routed:
         if path not in group.later:
             return  # decoded with the rest
         if group.scratch.last.get(group.device) is not group:
-            raise DF11Error(f"{group.path}.{path} runs outside its module, so it isn't decoded; df11.load(..., decode=True)")
+            raise DF11Error(
+                f"{group.path}.{path} runs outside its module, so it isn't decoded; "
+                "df11.load(..., decode=True)"
+            )
         group.decode_experts(self.experts, self.experts.picks(module, args, kwargs))
 
 
@@ -334,16 +417,21 @@ def needs_gradients(module: nn.Module, args, kwargs) -> bool:
 
 
 class Saved:
-    """The hook that puts a group's weights, decoded, into a state dict; refuse is one that takes none out of it."""
+    """The hook that puts a group's weights, decoded, into a state dict; refuse is one that takes
+    none out of it.
+    """
 
     def __init__(self, group: Group):
         self.group = group
 
-    def names(self, module: nn.Module, prefix: str) -> List[str]:
+    def names(self, module: nn.Module, prefix: str) -> list[str]:
         """Returns the names of the group's weights, in the order of the views."""
         paths = {id(m): path for path, m in module.named_modules()}
         of = [paths[id(owner)] for owner in self.group.owners]
-        return [f"{prefix}{path}.{view.name}" if path else prefix + view.name for path, view in zip(of, self.group.views)]
+        return [
+            f"{prefix}{path}.{view.name}" if path else prefix + view.name
+            for path, view in zip(of, self.group.views)
+        ]
 
     def __call__(self, module: nn.Module, state: dict, prefix: str, _) -> None:
         state.update(zip(self.names(module, prefix), self.group.values()))
@@ -354,26 +442,28 @@ class Saved:
             raise DF11Error(f"{found[0]}: {CONSTANT}")
 
 
-def groups(model: nn.Module, fills: List[Fill], viewable) -> List[Group]:
+def groups(model: nn.Module, fills: list[Fill], viewable) -> list[Group]:
     """Makes groups of all units whose weights can be views of what they decode to.
 
     viewable says whether a fill's parameter may be a view at all.
     """
-    users: Dict[str, List[Fill]] = {}
-    units: Dict[str, Unit] = {}
+    users: dict[str, list[Fill]] = {}
+    units: dict[str, Unit] = {}
     for f in fills:
         for piece in f.pieces:
             if isinstance(piece.source, Unit):
                 users.setdefault(piece.source.path, []).append(f)
                 units[piece.source.path] = piece.source
-    made: Dict[str, Group] = {}
+    made: dict[str, Group] = {}
     scratch, seen = Scratch(), set()
     for path in units:
         if path in seen:
             continue
         paths, filled = together(path, users)
         seen |= set(paths)
-        if not all(viewable(f) and all(p.source.__class__ is Unit for p in f.pieces) for f in filled):
+        if not all(
+            viewable(f) and all(p.source.__class__ is Unit for p in f.pieces) for f in filled
+        ):
             continue
         module = home(model, paths, filled)
         group = made.get(module) or Group(module, scratch)
@@ -385,8 +475,10 @@ def groups(model: nn.Module, fills: List[Fill], viewable) -> List[Group]:
     return list(made.values())
 
 
-def together(path: str, users: Dict[str, List[Fill]]) -> Tuple[List[str], List[Fill]]:
-    """Returns all units that fill parameters with this one, in the order of their pieces, and the parameters."""
+def together(path: str, users: dict[str, list[Fill]]) -> tuple[list[str], list[Fill]]:
+    """Returns all units that fill parameters with this one, in the order of their pieces, and the
+    parameters.
+    """
     paths, filled, new = [], {}, [path]
     while new:
         paths.append(new.pop(0))
@@ -398,14 +490,23 @@ def together(path: str, users: Dict[str, List[Fill]]) -> Tuple[List[str], List[F
     return paths, list(filled.values())
 
 
-def home(model: nn.Module, paths: List[str], filled: List[Fill]) -> str:
-    """Returns the module before whose calls units are decoded: the unit's, or the one that has all its parameters."""
-    if len(paths) == 1 and callable_module(model, paths[0]) and all(f.name.startswith(paths[0] + ".") for f in filled):
+def home(model: nn.Module, paths: list[str], filled: list[Fill]) -> str:
+    """Returns the module before whose calls units are decoded: the unit's, or the one that has all
+    its parameters.
+    """
+    if (
+        len(paths) == 1
+        and callable_module(model, paths[0])
+        and all(f.name.startswith(paths[0] + ".") for f in filled)
+    ):
         return paths[0]
     owners = [f.name.split(".")[:-1] for f in filled]
     common = owners[0]
     for owner in owners[1:]:
-        n = next((i for i, (a, b) in enumerate(zip(common, owner)) if a != b), min(len(common), len(owner)))
+        n = next(
+            (i for i, (a, b) in enumerate(zip(common, owner)) if a != b),
+            min(len(common), len(owner)),
+        )
         common = common[:n]
     while common and not callable_module(model, ".".join(common)):
         common = common[:-1]
@@ -417,8 +518,12 @@ def callable_module(model: nn.Module, path: str) -> bool:
     return module is not None and type(module).forward is not nn.Module.forward
 
 
-def views_of(model: nn.Module, group: Group, units: List[Unit], filled: List[Fill]) -> Optional[List[View]]:
-    """Returns the parameters as views of the group's weights, with units at its end; None if one can't be."""
+def views_of(
+    model: nn.Module, group: Group, units: list[Unit], filled: list[Fill]
+) -> Optional[list[View]]:
+    """Returns the parameters as views of the group's weights, with units at its end; None if one
+    can't be.
+    """
     offsets, at = {}, group.n_weights
     for u in units:
         offsets[u.path], at = at, at + u.n_weights
@@ -429,13 +534,19 @@ def views_of(model: nn.Module, group: Group, units: List[Unit], filled: List[Fil
         found = strides(shape, f.parts, offsets)
         if found is None:
             return None
-        views.append(View(owner[len(group.path) + 1 :] if group.path else owner, name, shape, *found))
+        views.append(
+            View(owner[len(group.path) + 1 :] if group.path else owner, name, shape, *found)
+        )
     return views
 
 
-def strides(shape: Tuple[int, ...], parts: List[Part], offsets: Dict[str, int]) -> Optional[Tuple[Tuple[int, ...], int]]:
-    """Returns the strides and the offset with which a flat buffer shows all parts in their places, or None."""
-    found: List[Optional[int]] = [None] * len(shape)
+def strides(
+    shape: tuple[int, ...], parts: list[Part], offsets: dict[str, int]
+) -> Optional[tuple[tuple[int, ...], int]]:
+    """Returns the strides and the offset with which a flat buffer shows all parts in their places,
+    or None.
+    """
+    found: list[Optional[int]] = [None] * len(shape)
     boxes = [(p.start, p.extent, offsets[p.piece.source.path] + p.piece.offset) for p in parts]
     first = min(boxes)
     for start, extent, _ in boxes:
@@ -444,11 +555,19 @@ def strides(shape: Tuple[int, ...], parts: List[Part], offsets: Dict[str, int]) 
                 found[k] = numel(extent[k + 1 :])
     for k in range(len(shape)):
         if found[k] is None:
-            ahead = [(s[k], at) for s, _, at in boxes if s[k] > 0 and s[:k] + s[k + 1 :] == first[0][:k] + first[0][k + 1 :]]
+            ahead = [
+                (s[k], at)
+                for s, _, at in boxes
+                if s[k] > 0 and s[:k] + s[k + 1 :] == first[0][:k] + first[0][k + 1 :]
+            ]
             n, at = min(ahead, default=(1, first[2]))
             found[k] = (at - first[2]) // n
     for start, extent, at in boxes:
         inner = [found[k] == numel(extent[k + 1 :]) for k, size in enumerate(extent) if size > 1]
-        if not all(inner) or at != first[2] + sum(s * n for s, n in zip(start, found)) or min(found, default=0) < 0:
+        if (
+            not all(inner)
+            or at != first[2] + sum(s * n for s, n in zip(start, found))
+            or min(found, default=0) < 0
+        ):
             return None
     return tuple(found), first[2]
