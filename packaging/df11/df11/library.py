@@ -21,6 +21,9 @@ class Empty(nn.Parameter):
     What a class assigns to its data when it initializes weights is lost.
     """
 
+    def detach(self) -> "Empty":  # of the same type, so that a parameter can be made of it
+        return Empty(super().detach(), False)
+
     @property
     def data(self) -> torch.Tensor:
         return self.detach()
