@@ -266,6 +266,8 @@ func originalHint(r *convert.VerifyReport) hint.Hint {
 		return hint.OtherOriginal
 	case wraps[*back.HashError](r.Damage):
 		return hint.Rotten
+	case wraps[*back.RebuildError](r.Difference) && r.Damage == nil:
+		return hint.Locate
 	case r.Damage != nil || r.AgainstOnMain != nil: // the model names its original
 	case r.Difference != nil && !wraps[*back.ComponentError](r.Difference):
 		return hint.MaybeOther.With("original", r.Against)

@@ -418,6 +418,11 @@ var mishaps = []mishap{
 	{cause: hint.OwnOriginal, args: "verify DIR/out --against DIR/out", before: func(h *helped) { h.converted("out") }, step: "a folder elsewhere", then: "verify DIR/out --against DIR/m"},
 	{cause: hint.OtherOriginal, kind: pipeline.ErrOtherOriginal, args: "verify DIR/out --against org/two", before: func(h *helped) { h.converted("out"); h.hub.AddModel("org/two", smallModel(2)) },
 		then: "verify DIR/out --against DIR/m"},
+	{cause: hint.Locate, kind: pipeline.ErrMismatch, args: "verify DIR/out --against org/model --level proof", before: func(h *helped) {
+		h.run("org/model -o DIR/out")
+		world.Must(h.T, os.Remove(filepath.Join(h.dir, "out/df11-manifest.json")))
+		h.flip("out/model_layers_0.safetensors")
+	}, then: "verify DIR/out --against org/model --level full"},
 	{cause: hint.Rotten, args: "verify DIR/out --against DIR/m", before: func(h *helped) { h.converted("out"); h.flip("out/lm_head.safetensors") },
 		follow: func(h *helped) { world.Must(h.T, os.RemoveAll(filepath.Join(h.dir, "out"))); h.converted("out") }},
 	{cause: hint.ByManifest, kind: pipeline.ErrInvalid, args: "decode DIR/out -o DIR/back",
@@ -477,6 +482,7 @@ var mishaps = []mishap{
 	{cause: hint.SimilarFlag, args: "org/model --psuh", then: "org/model --push"},
 	{cause: hint.OtherFlag, args: "org/model --against x", then: "verify org/model --against org/model"},
 	{cause: hint.EntryFlag, args: "batch DIR/list.yaml --file x", before: func(h *helped) { h.write("list.yaml", "models: []") }, then: "batch DIR/list.yaml"},
+	{cause: hint.Help, args: "plan org/model --workers x", follow: func(h *helped) { h.run("plan --help") }, then: "plan org/model --workers 2"},
 	{cause: hint.Commands, args: "modle", follow: func(h *helped) { h.run("--help") }, then: "plan org/model"},
 	{cause: hint.CardUnit, args: "plan org/model --vram 24", then: "plan org/model --vram 24GB"},
 	{cause: hint.NeedsCard, args: "plan org/model --context 32k", then: "plan org/model --context 32k --vram 24GB"},

@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/pflag"
 	"golang.org/x/term"
 
+	"github.com/df11-convert/df11-convert/internal/hint"
 	"github.com/df11-convert/df11-convert/internal/human"
 	"github.com/df11-convert/df11-convert/internal/terminal"
 )
@@ -196,8 +197,8 @@ func (u *ui) failure(err error) *failure {
 	f := failureOf(err)
 	switch {
 	case f.exit == exitUsage && len(f.hints) == 0:
-		f.advise("see df11-convert " + u.command + " --help")
-	case u.resume != "" && f.exit == exitInterrupted:
+		f.advise(hint.Help.With("command", u.command).String())
+	case u.resume != "" && (f.exit == exitInterrupted || f.Next == "retry"):
 		f.advise(u.saved() + "; resume with: " + u.resume)
 	}
 	return f

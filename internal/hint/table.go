@@ -206,6 +206,7 @@ var (
 	OwnOriginal   = row("OwnOriginal", "name the original's repo, or a folder elsewhere")
 	OtherOriginal = row("OtherOriginal", "name the original it was made from, at the right commit, with --against")
 	MaybeOther    = row("MaybeOther", "name another original with --against if {original} isn't it")
+	Locate        = row("Locate", "name the first wrong weight with --level full")
 	Rotten        = row("Rotten", "copy or download the model again: this file isn't the one that its "+
 		"manifest lists")
 	LeftOut = row("LeftOut", "fetch the original again if you need its file, because this model holds "+
@@ -301,6 +302,7 @@ var (
 	SimilarFlag = row("SimilarFlag", "did you mean --{flag}?")
 	OtherFlag   = row("OtherFlag", "--{flag} is a flag of: df11-convert {command}")
 	EntryFlag   = row("EntryFlag", "write {flag} into the list's entry")
+	Help        = row("Help", "see df11-convert {command} --help")
 	Commands    = row("Commands", "list the commands with: df11-convert --help")
 	CardUnit    = row("CardUnit", "write a unit: --vram {number}GB")
 	NeedsCard   = row("NeedsCard", "add --vram 24GB, or a card such as --vram 4090")

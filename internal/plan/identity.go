@@ -57,13 +57,30 @@ func (id Identity) Contradicts(other Identity) bool {
 		id.Dict != "" && other.Dict != "" && id.Dict != other.Dict
 }
 
-// Unlike describes the result to a run that makes another: by its source, or as another conversion of
-// the same source. It returns "" if the other's source is known and its own isn't.
+// Unlike describes the result to a run that makes another: by its source, or by what differs from the
+// other conversion of the same source. It returns "" if the other's source is known and its own isn't.
 func (id Identity) Unlike(other Identity) string {
 	if id.Source != other.Source {
 		return id.Source
 	}
-	return cmp.Or(id.Source, "a local model") + " (other weights, layout, or pattern dict)"
+	return cmp.Or(id.Source, "a local model") + " (" + id.difference(other) + ")"
+}
+
+// difference says what of the result another one of the same source has not.
+func (id Identity) difference(other Identity) string {
+	switch {
+	case id.Layout == "" || other.Layout == "":
+		return "other weights, layout, or pattern dict"
+	case id.Layout != other.Layout:
+		return "in the layout " + string(id.Layout)
+	case id.Folder != other.Folder:
+		return "of " + cmp.Or(id.Folder, "the top folder")
+	case id.File != other.File:
+		return "of " + cmp.Or(id.File, "the usual weight files")
+	case id.Dict != "" && other.Dict != "" && id.Dict != other.Dict:
+		return "with another pattern dict"
+	}
+	return "other weights"
 }
 
 // OutputSources returns, by path, which weight files of the source each output file is made from.
