@@ -6,12 +6,12 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
-	"io"
 	"path"
 	"slices"
 	"strings"
 
 	"github.com/df11-convert/df11-convert/internal/catalog"
+	"github.com/df11-convert/df11-convert/internal/disk"
 	"github.com/df11-convert/df11-convert/internal/metadata"
 	"github.com/df11-convert/df11-convert/internal/model"
 	"github.com/df11-convert/df11-convert/internal/names"
@@ -321,8 +321,10 @@ func (c *Checker) opened(ctx context.Context, lacks []plan.File) (func(string) b
 			return nil
 		}
 		defer b.Close()
-		text, err := io.ReadAll(io.LimitReader(b, maxRead))
-		failed = cmp.Or(failed, err)
+		text, err := disk.ReadAll(b, maxRead)
+		if _, large := errors.AsType[*disk.TooLargeError](err); err != nil && !large {
+			failed = cmp.Or(failed, err)
+		}
 		return text
 	}, nil)
 	return folder.Opens, failed
