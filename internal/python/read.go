@@ -37,7 +37,7 @@ func Unmarshal(data []byte, v any) error {
 func decode(dec *json.Decoder, v reflect.Value) error {
 	v.SetZero()
 	if _, itself := v.Addr().Interface().(json.Unmarshaler); itself || !holdsStruct(v.Type()) {
-		return dec.Decode(v.Addr().Interface())
+		return inWords(dec.Decode(v.Addr().Interface()))
 	}
 	open, err := dec.Token()
 	if err != nil || open == nil { // null
@@ -68,6 +68,32 @@ func decode(dec *json.Decoder, v reflect.Value) error {
 	}
 	_, err = dec.Token() // the closing delimiter
 	return err
+}
+
+// inWords replaces an error about Go's types by one about JSON's.
+func inWords(err error) error {
+	e, ok := errors.AsType[*json.UnmarshalTypeError](err)
+	if !ok {
+		return err
+	}
+	want := "another type"
+	switch e.Type.Kind() {
+	case reflect.String:
+		want = "a string"
+	case reflect.Bool:
+		want = "true or false"
+	case reflect.Slice, reflect.Array:
+		want = "a list"
+	case reflect.Map, reflect.Struct:
+		want = "an object"
+	case reflect.Float32, reflect.Float64:
+		want = "a number"
+	default:
+		if e.Type.Kind() >= reflect.Int && e.Type.Kind() <= reflect.Uintptr {
+			want = "an integer"
+		}
+	}
+	return fmt.Errorf("%s instead of %s", e.Value, want)
 }
 
 // holdsStruct reports whether a type is a struct, or a pointer to or a list of structs.

@@ -147,3 +147,24 @@ var interpreter = sync.OnceValues(func() (ask func(text []byte) string, err erro
 		return line
 	}, cmd.Start()
 })
+
+// TestTypesInWords checks that an error about a value of another type says so without Go's types.
+func TestTypesInWords(t *testing.T) {
+	for text, want := range map[string]string{
+		`{"n": "x"}`: "n: string instead of an integer", `{"n": 1.5}`: "n: number 1.5 instead of an integer", `{"s": 1}`: "s: number instead of a string",
+		`{"l": {}}`: "l: object instead of a list", `{"m": []}`: "m: array instead of an object", `{"b": 0}`: "b: number instead of true or false",
+		`{"f": "1"}`: "f: string instead of a number", `{"l": [1]}`: "l: number instead of a string",
+	} {
+		var v struct {
+			N int            `json:"n"`
+			S string         `json:"s"`
+			L []string       `json:"l"`
+			M map[string]int `json:"m"`
+			B bool           `json:"b"`
+			F float64        `json:"f"`
+		}
+		if err := python.Unmarshal([]byte(text), &v); err == nil || err.Error() != want {
+			t.Errorf("%s: %v, want %s", text, err, want)
+		}
+	}
+}
