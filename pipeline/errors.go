@@ -77,7 +77,7 @@ const (
 	ErrGated          Kind = "gated"           // accept the repo's terms
 	ErrForbidden      Kind = "forbidden"       // the token lacks a right
 	ErrConflict       Kind = "conflict"        // files of others are in the way
-	ErrNewerTarget    Kind = "newer_target"    // a newer version has made the target
+	ErrNewerTarget    Kind = "newer_target"    // a newer version made the target or the DF11 model
 	ErrSourceIsTarget Kind = "source_is_target"
 	ErrTargetTaken    Kind = "target_taken" // another run was faster
 	ErrTargetLost     Kind = "target_lost"  // someone changed what was just published
@@ -153,6 +153,7 @@ var kinds = []kind{
 	}, hint.Conflict},
 	{ErrNewerTarget, wraps[*publish.NewerError],
 		hint.Newer},
+	{ErrNewerTarget, wraps[*metadata.NewerError], none},
 	{ErrSourceIsTarget, wraps[*publish.SourceTargetError], none},
 	{ErrTargetTaken, wraps[*publish.TakenError],
 		hint.Taken},

@@ -158,6 +158,12 @@ var mishaps = []mishap{
 	{cause: hint.OriginalIsSource, args: "org/model -o DIR/out --original org/model", then: "org/model -o DIR/out"},
 	{cause: hint.RepoName, args: "DIR/m..m --push", before: func(h *helped) { h.model("m..m") }, then: "DIR/m..m --push --repo-id tester/m"},
 	{cause: hint.PublisherRepo, args: "org/model --push --repo-id acme/other", before: trusted, follow: func(h *helped) { h.Setenv("HF_OIDC_RESOURCE", "acme/other") }},
+	{cause: hint.NewerManifest, kind: pipeline.ErrNewerTarget, args: "verify DIR/out", before: func(h *helped) {
+		h.run("org/model -o DIR/out")
+		h.edit("out/df11-manifest.json", `"schema_version": 1`, `"schema_version": 2`)
+	}, step: "update df11-convert", follow: func(h *helped) {
+		h.edit("out/df11-manifest.json", `"schema_version": 2`, `"schema_version": 1`)
+	}},
 	{cause: hint.Newer, kind: pipeline.ErrNewerTarget, args: "org/model -o DIR/out", before: func(h *helped) {
 		h.run("org/model -o DIR/out")
 		h.edit("out/df11-manifest.json", fmt.Sprintf(`"rules": %d`, plan.Rules), `"rules": 99`)

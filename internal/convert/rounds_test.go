@@ -286,6 +286,65 @@ func TestRules(t *testing.T) {
 	})
 }
 
+// TestResultsInANewerForm checks that a manifest or journal in a newer form is neither damaged nor
+// someone else's: a run leaves the result alone, unless it has Force.
+func TestResultsInANewerForm(t *testing.T) {
+	refused := func(t *testing.T, err error) {
+		t.Helper()
+		if _, newer := errors.AsType[*publish.NewerError](err); !newer {
+			t.Errorf("the error is %v", err)
+		}
+	}
+	schema := func(b []byte) []byte {
+		return bytes.Replace(b, []byte(`"schema_version": 1`), []byte(`"schema_version": 2`), 1)
+	}
+	t.Run("manifest", func(t *testing.T) {
+		w := newWorld(t, small())
+		w.mustConvert(t)
+		w.Push(targetRepo, "main", map[string][]byte{
+			names.Manifest: schema([]byte(content(t, w.Server, targetRepo, "main", names.Manifest)))})
+		head := w.Head(targetRepo, "main")
+		_, err := w.convert(t.Context(), t, t.TempDir())
+		refused(t, err)
+		c := w.client(t)
+		_, m, p, err := openModel(t.Context(), c, sourceRepo, w.plan)
+		shared.Must(t, err)
+		run := publish.NewConversion(p, publish.OriginOf(m), "", false)
+		_, _, err = publish.Push{Hub: c, Repo: targetRepo}.State(t.Context(), run, m)
+		refused(t, err)
+		if w.Head(targetRepo, "main") != head {
+			t.Error("the target has changed")
+		}
+		w.mustConvert(t, forced)
+	})
+	t.Run("journal", func(t *testing.T) {
+		w := newWorld(t, small())
+		w.AddRepo(targetRepo, map[string][]byte{names.JournalDir + "/part-1-of-1.json": []byte(`{"version":4}` + "\n")})
+		_, err := w.convert(t.Context(), t, t.TempDir())
+		refused(t, err)
+	})
+	for _, file := range []string{names.Manifest, filepath.Join(names.StateDir, "part-1-of-1.json")} {
+		t.Run("folder "+filepath.Base(file), func(t *testing.T) {
+			w, out := newWorld(t, small()), t.TempDir()
+			w.mustConvert(t, inFolder(out))
+			name := filepath.Join(out, file)
+			if file == names.Manifest {
+				shared.Must(t, os.WriteFile(name, schema(shared.Read(t, name)), 0o600))
+			} else {
+				shared.Must(t, os.MkdirAll(filepath.Dir(name), 0o700))
+				shared.Must(t, os.WriteFile(name, []byte(`{"version":4}`), 0o600))
+			}
+			before := folder(t, out)
+			_, err := w.convert(t.Context(), t, t.TempDir(), inFolder(out))
+			refused(t, err)
+			if !maps.Equal(before, folder(t, out)) {
+				t.Error("the folder has changed")
+			}
+			w.mustConvert(t, inFolder(out), forced)
+		})
+	}
+}
+
 // logged makes a run count its outputs.
 func (w *world) logged(o *convert.Options) { o.Log = slog.New(w.log) }
 

@@ -34,6 +34,7 @@ var (
 	Stays = row("Stays", "remove these files, or choose another target with -o or --repo-id; --force "+
 		"replaces only what has the name of a file of the result")
 	Newer          = row("Newer", "update df11-convert, or add --force to make it again as this version does")
+	NewerManifest  = row("NewerManifest", "update df11-convert")
 	SourceIsTarget = row("SourceIsTarget", "choose another target with {flag}")
 	Taken          = row("Taken", "choose another target with --repo-id or -o, or wait until the other run ends")
 	Lost           = row("Lost", "see to it that nothing else publishes to {target}, and run the same "+

@@ -19,6 +19,9 @@ import (
 // version is the version of the journals that this program writes and reads.
 const version = 1
 
+// lastFormer is the last version of the journals of early programs, which began at 2.
+const lastFormer = 3
+
 // record is one line of a journal: the head, or one thing that is done.
 type record struct {
 	*head
@@ -59,6 +62,7 @@ const (
 // Plan "".
 type Claim struct {
 	head
+	Newer   bool              // a journal of a newer version, of which nothing else is known
 	Early   bool              // a journal of a program that knew no commits, layouts, and digests
 	Weights []names.File      // of the source, as a manifest lists them; nil in a journal
 	Outputs map[string]Output // finished outputs, by path
@@ -72,8 +76,8 @@ func newClaim(h head) Claim {
 }
 
 // ReadJournal returns what a journal claims. A kill can leave a torn last line; ReadJournal stops
-// there. If the head is torn or of another version, or the journal is larger than a conversion can
-// make it, the claim is empty.
+// there. If a newer program wrote the journal, ReadJournal sets only Newer. If the head is torn or of
+// another version, or the journal is larger than a conversion can make it, the claim is empty.
 func ReadJournal(b []byte) Claim {
 	var numbered struct {
 		Version int `json:"version"`
@@ -82,8 +86,11 @@ func ReadJournal(b []byte) Claim {
 	if python.Bounded(b, maxObjects, maxValues) != nil || python.Unmarshal(first, &numbered) != nil {
 		return Claim{}
 	}
-	if numbered.Version == 2 || numbered.Version == 3 {
+	if numbered.Version > version && numbered.Version <= lastFormer {
 		return readFormer(first, lines)
+	}
+	if numbered.Version > lastFormer {
+		return Claim{Newer: true}
 	}
 	var h head
 	if numbered.Version != version || python.Unmarshal(first, &h) != nil {

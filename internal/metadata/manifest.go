@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/df11-convert/df11-convert/internal/catalog"
+	"github.com/df11-convert/df11-convert/internal/hint"
 	"github.com/df11-convert/df11-convert/internal/names"
 	"github.com/df11-convert/df11-convert/internal/plan"
 	"github.com/df11-convert/df11-convert/internal/python"
@@ -322,9 +323,21 @@ func onOneLine(list []byte) []byte {
 	return fmt.Appendf(nil, "[%s]", bytes.Join(numbers, []byte(" ")))
 }
 
+// A NewerError says that a newer version of this program wrote a manifest, in a form that this version
+// can't read. It says nothing about the result.
+type NewerError struct{ Schema int }
+
+// Hint says what can be done about it.
+func (e *NewerError) Hint() hint.Hint { return hint.NewerManifest }
+
+func (e *NewerError) Error() string {
+	return fmt.Sprintf("schema version %d is newer than this program, which reads up to %d",
+		e.Schema, SchemaVersion)
+}
+
 // ParseManifest reads and checks a manifest of at most [MaxManifestBytes] within a memory budget; 0
-// means no budget. It ignores members that it doesn't know, and refuses a newer schema version. The
-// manifest is consistent in itself; only verify can find out whether it's true.
+// means no budget. It ignores members that it doesn't know. For a newer schema version, the error wraps
+// a NewerError. The manifest is consistent in itself; only verify can find out whether it's true.
 func ParseManifest(data []byte, memory int64) (*Manifest, error) {
 	if err := cmp.Or(Fits(data, memory), python.Bounded(data, maxObjects, maxValues)); err != nil {
 		return nil, fmt.Errorf("read manifest: %w", err)
@@ -332,9 +345,7 @@ func ParseManifest(data []byte, memory int64) (*Manifest, error) {
 	m := &Manifest{}
 	err := python.Unmarshal(data, m)
 	if m.Schema > SchemaVersion { // comes first; anything may follow
-		return nil, fmt.Errorf(
-			"read manifest: schema version %d is newer than this program, which reads up to %d",
-			m.Schema, SchemaVersion)
+		return nil, fmt.Errorf("read manifest: %w", &NewerError{m.Schema})
 	}
 	if err != nil {
 		return nil, fmt.Errorf("read manifest: %w", err)

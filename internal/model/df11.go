@@ -186,7 +186,10 @@ func (d *DF11) readManifest(ctx context.Context, memory int64) error {
 	if err != nil {
 		return err
 	}
-	if d.Manifest, err = metadata.ParseManifest(b, memory); errors.Is(err, metadata.ErrMemory) {
+	d.Manifest, err = metadata.ParseManifest(b, memory)
+	if _, newer := errors.AsType[*metadata.NewerError](err); newer {
+		return fmt.Errorf("can't check: made by a newer program: %s: %w", file.Path, err)
+	} else if errors.Is(err, metadata.ErrMemory) {
 		return fmt.Errorf("%s: %w", file.Path, err)
 	} else if err != nil {
 		return Invalidf(names.Manifest, "%v", err)

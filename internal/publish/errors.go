@@ -57,10 +57,18 @@ func (e *ConflictError) staying(files []string) []string {
 }
 
 // A NewerError says that a newer version of this program made what a destination holds, by other
-// rules. This version would turn it back, and the newer one would renew it again.
-type NewerError struct{ Where string }
+// rules or in a form that this version can't read. This version would turn it back, and the newer one
+// would renew it again.
+type NewerError struct {
+	Where  string
+	Unread string // the manifest or journal whose form is newer; "" if only the rules are
+}
 
 func (e *NewerError) Error() string {
+	if e.Unread != "" {
+		return fmt.Sprintf("%s holds a result of a newer version of df11-convert: this one can't read "+
+			"its %s", e.Where, e.Unread)
+	}
 	return e.Where + " holds a result of a newer version of df11-convert, which this one would turn back"
 }
 

@@ -2,6 +2,7 @@ package publish
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"path"
@@ -64,7 +65,7 @@ func (c *Conversion) inspect(ctx context.Context, at place, l listing,
 		x.in.Intact() && x.in.cardIsCurrent() && !slices.ContainsFunc(x.in.Ours(),
 		func(f names.File) bool { return !c.writes(f.Path) })
 	if x.begins && !at.force && x.in.isNewer() && !x.in.Current {
-		return nil, &NewerError{l.where}
+		return nil, &NewerError{Where: l.where}
 	}
 	if len(x.conflict.Files)+len(x.conflict.Overwritten)+len(x.conflict.Alike) > 0 {
 		x.conflict.Where, x.conflict.Of = l.where, x.in.stranger
@@ -120,16 +121,26 @@ func (x *inspector) readClaims(ctx context.Context) error {
 }
 
 // readClaim reads a journal or a manifest, and decides whether it counts. A broken one doesn't. One
-// that's too large for the memory budget might, so it's an error.
+// that's too large for the memory budget might, so it's an error. So is one in a newer form, unless
+// Force replaces it.
 func (x *inspector) readClaim(ctx context.Context, name string, b []byte) error {
 	var claim ledger.Claim
 	if err := metadata.Fits(b, x.run.Memory); err != nil {
 		return fmt.Errorf("%s: %s: %w", x.now.where, name, err)
 	}
+	newer := false
 	if IsJournal(name) {
 		claim = ledger.ReadJournal(b)
-	} else if x.in.Manifest, _ = metadata.ParseManifest(b, 0); x.in.Manifest != nil {
-		claim = ledger.OfManifest(x.in.Manifest)
+		newer = claim.Newer
+	} else {
+		var err error
+		x.in.Manifest, err = metadata.ParseManifest(b, 0)
+		if _, newer = errors.AsType[*metadata.NewerError](err); x.in.Manifest != nil {
+			claim = ledger.OfManifest(x.in.Manifest)
+		}
+	}
+	if newer && (!x.at.force || !x.begins) {
+		return &NewerError{x.now.where, name}
 	}
 	claim, err := x.run.translate(ctx, claim)
 	if err != nil {

@@ -310,7 +310,7 @@ func TestWhoseAFileIs(t *testing.T) {
 		{"a broken journal of our name", inRepo, files{part: "x"}, "overwritten .df11/part.json"},
 		{"a broken journal", inRepo, files{second: "x"}, ""},
 		{"a broken manifest", inRepo, files{record: "x", "head.safetensors": "head"}, "overwritten df11-manifest.json head.safetensors"},
-		{"a manifest of a newer program", inRepo, files{record: `{"schema_version":2}`}, "overwritten df11-manifest.json"},
+		{"a manifest of a newer program", inRepo, files{record: `{"schema_version":2}`}, "there holds a result of a newer version of df11-convert: this one can't read its df11-manifest.json"},
 		{"a manifest that names a file outside", inRepo, files{record: manifest(ours, "org/a", "../x x"), "config.json": "x"}, "overwritten config.json df11-manifest.json"},
 
 		{"our journal", inRepo, files{part: journal(ours, "org/a", "head.safetensors head"), "head.safetensors": "head"}, "ours .df11/part.json head.safetensors"},
@@ -324,7 +324,7 @@ func TestWhoseAFileIs(t *testing.T) {
 		{"two journals, two sums", inRepo, files{part: journal(ours, "org/a", "head.safetensors x"), second: journal(older, "org/a", "head.safetensors head"), "head.safetensors": "x"}, "ours .df11/part.json .df11/second.json head.safetensors"},
 		{"what former conversions have left", inRepo, files{part: journal(ours, "org/a", "*old.safetensors old"), "old.safetensors": "old"}, "ours .df11/part.json old.safetensors"},
 		{"a torn journal", inRepo, files{part: journal(ours, "org/a", "head.safetensors head") + `{"output":{"path`, "head.safetensors": "head"}, "ours .df11/part.json head.safetensors"},
-		{"a journal of a newer program", inRepo, files{part: strings.Replace(journal(ours, "org/a"), ":1", ":9", 1)}, "overwritten .df11/part.json"},
+		{"a journal of a newer program", inRepo, files{part: strings.Replace(journal(ours, "org/a"), ":1", ":9", 1)}, "there holds a result of a newer version of df11-convert: this one can't read its .df11/part.json"},
 
 		{"a former commit's journal", inRepo, files{part: journal(older, "org/a", "old.safetensors old"), "old.safetensors": "old"}, "ours .df11/part.json old.safetensors"},
 		{"a former commit's manifest", inRepo, files{record: manifest(older, "org/a", "old.safetensors old", "notes.md x"), "old.safetensors": "old", "notes.md": "y"}, "ours df11-manifest.json old.safetensors"},
