@@ -402,6 +402,12 @@ var mishaps = []mishap{
 		dict(`{"model\\.embed_tokens": []}`)(h)
 		h.edit("m/config.json", "false", "true")
 	}, follow: dict(`{"model\\.layers\\.\\d+": ["mlp.up_proj"]}`)},
+	{cause: hint.WhichLayout, kind: pipeline.ErrNotConvertible, args: "DIR/dl/model.safetensors -o DIR/out", before: func(h *helped) { h.write("dl/model.safetensors", string(comfyFlux(""))) },
+		then: "DIR/dl/model.safetensors -o DIR/out --layout single"},
+	{cause: hint.WhichLayout, kind: pipeline.ErrNotConvertible, args: "plan DIR/dl", before: func(h *helped) {
+		h.write("dl/diffusion_pytorch_model.safetensors", string(comfyFlux("model.diffusion_model.")))
+	},
+		step: "--layout diffusers", then: "plan DIR/dl --layout diffusers"},
 	{cause: hint.Layout, args: "plan org/model --layout shards", then: "plan org/model --layout transformers"},
 	{cause: hint.Like, args: "plan org/model --like lama-untied", then: "plan org/model --like llama-untied"},
 	{cause: hint.LikeUnknown, args: "plan org/model --like zzzzzzzz", then: "plan org/model --like llama-untied"},

@@ -188,9 +188,11 @@ var (
 	TooManyUnits  = row("TooManyUnits", "match larger modules")
 	TooLarge      = row("TooLarge", "name their sub-modules with --pattern-dict")
 	TiedHead      = row("TiedHead", "remove the embedding from the pattern dict")
-	Layout        = row("Layout", "choose one of: {layouts}")
-	Like          = row("Like", "choose one of: {entries}")
-	LikeUnknown   = row("LikeUnknown", "name the entry that plan shows for a similar model, or a DF11 repo "+
+	WhichLayout   = row("WhichLayout", "say what the result is for: --layout single for ComfyUI, or "+
+		"--layout {layout}")
+	Layout      = row("Layout", "choose one of: {layouts}")
+	Like        = row("Like", "choose one of: {entries}")
+	LikeUnknown = row("LikeUnknown", "name the entry that plan shows for a similar model, or a DF11 repo "+
 		"that the catalog reproduces")
 	LikeLayout = row("LikeLayout", "choose an entry for the source's layout")
 )

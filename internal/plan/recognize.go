@@ -37,6 +37,9 @@ type naming struct {
 // config.json of a finished model states its dict alone.
 func recognize(ctx context.Context, r *reading, inv *inventory) (*recognition, error) {
 	m := &recognition{names: naming{renames: r.facts.Renames}}
+	if err := askLayout(ctx, r, inv); err != nil {
+		return nil, err
+	}
 	best := bestEntry(r, inv)
 	if best != nil && !inv.hasBlocks(ctx, best) {
 		best = nil
@@ -117,6 +120,30 @@ func refuseLike(like string) error {
 		h = hint.Like.With("entries", strings.Join(near, ", "))
 	}
 	return refuse(h, "the catalog has no entry %s", like)
+}
+
+// askLayout refuses a source whose tensors are named as ComfyUI names a model's, and whose file as a
+// library names any: without a config, and unless the caller says it, nothing shows which of the two
+// loads it.
+func askLayout(ctx context.Context, r *reading, inv *inventory) error {
+	if r.opt.Layout != "" || r.opt.PatternDict != nil || r.opt.Like != "" || r.opt.Finished ||
+		r.survey.Config+r.survey.ModelIndex != "" || r.survey.Layout == catalog.ComfyUI {
+		return nil
+	}
+	prefixed := func(e *catalog.Entry) bool {
+		return len(e.Match.Markers) > 0 && slices.ContainsFunc(comfyPrefixes, func(prefix string) bool {
+			return e.Score(r.cfg, func(name string) ([]int64, bool) { return inv.shape(prefix + name) }) > 0
+		})
+	}
+	for _, e := range catalog.All() {
+		if e.Layout == catalog.ComfyUI && !e.LikeOnly && (prefixed(e) ||
+			e.Score(r.cfg, inv.shape) > 0 && inv.hasBlocks(ctx, e)) {
+			return refuse(hint.WhichLayout.With("layout", string(r.survey.Layout)),
+				"the tensors are those of %s, as ComfyUI names them, but the file is named as for %s, "+
+					"and no config.json says what it is", e.ID, r.survey.Layout)
+		}
+	}
+	return nil
 }
 
 // bestEntry returns the entry with the highest score, the first of equals, or nil if none fits. It
