@@ -110,8 +110,9 @@ def compute(model: nn.Module, build: Build) -> None:
         model.get_submodule(owner)._parameters[leaf] = value
 
 
-# Members of a config that count modules, and the number up to which they cost nothing.
-COUNTS, FEW = re.compile(r"(layers?|blocks?|depths?|experts)$"), 512
+# Members of a config that count modules, and the number up to which they're cheap to build. Many
+# experts may share one weight, so a model may have more of them than weights.
+COUNTS, FEW = re.compile(r"(layers?|blocks?|depths?|experts)$"), 4096
 
 
 def check_counts(config: dict, files: Files) -> None:
