@@ -137,7 +137,11 @@ func (s *session) openOriginal(ctx context.Context, d *model.DF11, against strin
 		refused = cmp.Or(refused, err)
 	}
 	if err != nil {
-		return nil, cmp.Or(refused, err)
+		err = cmp.Or(refused, err)
+		if recipe.File+recipe.Component+recipe.Like == "" && wraps[*plan.RefusedError](err) {
+			err = &unlike{err}
+		}
+		return nil, err
 	}
 	if err := o.planAs(ctx, d, opt); err != nil {
 		return nil, fmt.Errorf("%s: %w", spec, err)
@@ -156,6 +160,11 @@ func (s *session) openOriginal(ctx context.Context, d *model.DF11, against strin
 	}
 	return o, nil
 }
+
+// unlike says that an original lacks what the DF11 model names of it, which the user didn't.
+type unlike struct{ error }
+
+func (u *unlike) Unwrap() error { return u.error }
 
 // planAs plans an original the way d shows. On an error it closes the original.
 func (o *opened) planAs(ctx context.Context, d *model.DF11, opt plan.Options) (err error) {

@@ -132,6 +132,7 @@ var none hint.Hint
 
 // kinds lists all kinds of errors. The first match counts; the last one matches any error.
 var kinds = []kind{
+	{ErrNotConvertible, wraps[*unlike], none},
 	{ErrUsage, wraps[usage.Error], none},
 	{ErrDiskFull, disk.IsNoSpace, hint.DiskFull},
 	{ErrDiskBudget, wraps[*budget.DiskError], hint.DiskBudget},

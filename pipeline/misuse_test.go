@@ -36,6 +36,55 @@ func TestMisspelledOptions(t *testing.T) {
 	}
 }
 
+// A name that neither the source nor the catalog has is the caller's mistake, and no sign that the
+// source can't be converted: a list that expects that would pass with it. The hint names what there
+// is. A pattern dict that doesn't exist is a file's error, in every call.
+func TestUnknownNames(t *testing.T) {
+	server := hubtest.Start(t)
+	server.AddModel("org/model", hubtest.NewLlama(1, hubtest.ModelOptions{}))
+	server.AddRepo("org/pipe", map[string][]byte{
+		"model_index.json":                                []byte(`{"_class_name": "FluxPipeline", "transformer": ["diffusers", "FluxTransformer2DModel"]}`),
+		"transformer/config.json":                         []byte(`{"_class_name": "FluxTransformer2DModel"}`),
+		"transformer/diffusion_pytorch_model.safetensors": []byte("x"),
+	})
+	t.Setenv("HF_ENDPOINT", server.URL)
+	t.Setenv("HF_HOME", t.TempDir())
+	t.Setenv("HF_TOKEN", "hf_tester")
+	folder := filepath.Join(t.TempDir(), "DF11")
+	o := pipeline.Options{Folder: folder}
+	if _, err := pipeline.Convert(t.Context(), "org/model", o); err != nil {
+		t.Fatal(err)
+	}
+	for _, tt := range []struct {
+		source string
+		recipe pipeline.Recipe
+		hint   string
+		want   pipeline.Kind
+	}{
+		{"org/model", pipeline.Recipe{Like: "lama-untied"}, "llama-untied", pipeline.ErrUsage},
+		{"org/model", pipeline.Recipe{Like: "zzzz"}, "plan shows", pipeline.ErrUsage},
+		{"org/model", pipeline.Recipe{File: "modle.safetensors"}, "model.safetensors", pipeline.ErrUsage},
+		{"org/model", pipeline.Recipe{Component: "unet"}, "--component", pipeline.ErrUsage},
+		{"org/pipe", pipeline.Recipe{Component: "tranformer"}, "transformer", pipeline.ErrUsage},
+		{"org/pipe", pipeline.Recipe{File: "tranformer/diffusion_pytorch_model.safetensors"}, "transformer", pipeline.ErrUsage},
+		{"org/model", pipeline.Recipe{PatternDict: "typo.json"}, "", pipeline.ErrFile},
+	} {
+		_, planned := pipeline.Plan(t.Context(), tt.source, pipeline.PlanOptions{Options: pipeline.Options{Recipe: tt.recipe}})
+		_, converted := pipeline.Convert(t.Context(), tt.source, pipeline.Options{Recipe: tt.recipe, Folder: filepath.Join(t.TempDir(), "x")})
+		_, status := pipeline.Status(t.Context(), tt.source, pipeline.Options{Recipe: tt.recipe, Repo: "me/x"})
+		errs := map[string]error{"plan": planned, "convert": converted, "status": status}
+		if tt.source == "org/model" {
+			_, errs["verify"] = pipeline.Verify(t.Context(), folder, pipeline.VerifyOptions{Recipe: tt.recipe, Against: tt.source})
+			_, errs["decode"] = pipeline.Decode(t.Context(), folder, pipeline.DecodeOptions{Recipe: tt.recipe, Against: tt.source, Folder: filepath.Join(t.TempDir(), "x")})
+		}
+		for call, err := range errs {
+			if e := pipeline.ErrorOf(err); e == nil || e.Kind != tt.want || !strings.Contains(e.Hint, tt.hint) {
+				t.Errorf("%s %+v: %#v", call, tt.recipe, e)
+			}
+		}
+	}
+}
+
 func TestMisspelledLevel(t *testing.T) {
 	_, err := pipeline.Verify(t.Context(), t.TempDir(), pipeline.VerifyOptions{Level: "bogus"})
 	if !errors.Is(err, pipeline.ErrUsage) {

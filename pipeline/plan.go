@@ -8,6 +8,7 @@ import (
 	"github.com/df11-convert/df11-convert/hub"
 	"github.com/df11-convert/df11-convert/internal/budget"
 	"github.com/df11-convert/df11-convert/internal/model"
+	"github.com/df11-convert/df11-convert/internal/usage"
 )
 
 // PlanOptions say what to forecast. The zero value forecasts what Convert does with zero options.
@@ -35,7 +36,7 @@ func Plan(ctx context.Context, source string, opt PlanOptions) (*Forecast, error
 
 func planSource(ctx context.Context, source string, opt PlanOptions) (*Forecast, error) {
 	if err := opt.part().Check(); err != nil {
-		return nil, err
+		return nil, usage.Of(err)
 	}
 	s, err := opt.Means.begin(budget.ForConversion) // Plan itself keeps to the conversion's memory
 	if err != nil {

@@ -31,6 +31,9 @@ func (r Recipe) planOptions(tables int64) (plan.Options, error) {
 	if opt.Like, err = address.RepoID(opt.Like); err != nil {
 		return opt, err
 	}
+	if err := plan.CheckLike(opt.Like); err != nil {
+		return opt, err
+	}
 	if opt.For != "" && opt.For != plan.OfficialReader {
 		return opt, usage.Errorf("--for: only %s can be named; without it, the result is for df11",
 			plan.OfficialReader)

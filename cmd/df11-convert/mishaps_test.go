@@ -337,7 +337,7 @@ var mishaps = []mishap{
 	{cause: hint.OtherEnd, args: "plan DIR/m", before: func(h *helped) { h.write("m/A.SafeTensors", string(comfyFlux(""))) },
 		step: "rename it to A.safetensors", follow: func(h *helped) { h.write("m/A.safetensors", string(comfyFlux(""))) }},
 	{cause: hint.NoWeights, args: "plan DIR/m", before: func(h *helped) { h.write("m/x.txt", "x") }, follow: func(h *helped) { h.model("m") }},
-	{cause: hint.NoSuchFile, args: "plan DIR/m --file x.safetensors", before: func(h *helped) { h.llama("m", "BF16", "") }, then: "plan DIR/m --file model.safetensors"},
+	{cause: hint.NoSuchFile, kind: pipeline.ErrUsage, args: "plan DIR/m --file x.safetensors", before: func(h *helped) { h.llama("m", "BF16", "") }, then: "plan DIR/m --file model.safetensors"},
 	{cause: hint.PartOfModel, args: "plan DIR/m --file " + smallShard, before: func(h *helped) { h.model("m") }, then: "plan DIR/m"},
 	{cause: hint.OtherModel, args: "plan DIR/m --file sub/model.safetensors", before: func(h *helped) { h.model("m"); h.llama("m/sub", "BF16", "") }, then: "plan DIR/m/sub"},
 	{cause: hint.Subfolder, args: "plan DIR/m", before: func(h *helped) { h.llama("m/checkpoint-500", "BF16", ""); h.write("m/README.md", "x") }, then: "plan DIR/m/checkpoint-500"},
@@ -346,8 +346,8 @@ var mishaps = []mishap{
 		h.model("m/checkpoint-1000")
 		h.write("m/README.md", "x")
 	}, then: "plan DIR/m/checkpoint-1000"},
-	{cause: hint.NoPipeline, args: "plan org/model --component unet", then: "plan org/model"},
-	{cause: hint.NoComponent, args: "plan DIR/m", before: func(h *helped) {
+	{cause: hint.NoPipeline, kind: pipeline.ErrUsage, args: "plan org/model --component unet", then: "plan org/model"},
+	{cause: hint.NoComponent, kind: pipeline.ErrNotConvertible, args: "plan DIR/m", before: func(h *helped) {
 		for name, b := range fluxFiles() {
 			h.write("m/"+strings.Replace(name, "transformer/", "denoiser/", 1), string(b))
 		}
@@ -409,8 +409,8 @@ var mishaps = []mishap{
 	},
 		step: "--layout diffusers", then: "plan DIR/dl --layout diffusers"},
 	{cause: hint.Layout, args: "plan org/model --layout shards", then: "plan org/model --layout transformers"},
-	{cause: hint.Like, args: "plan org/model --like lama-untied", then: "plan org/model --like llama-untied"},
-	{cause: hint.LikeUnknown, args: "plan org/model --like zzzzzzzz", then: "plan org/model --like llama-untied"},
+	{cause: hint.Like, kind: pipeline.ErrUsage, args: "plan org/model --like lama-untied", then: "plan org/model --like llama-untied"},
+	{cause: hint.LikeUnknown, kind: pipeline.ErrUsage, args: "plan org/model --like zzzzzzzz", then: "plan org/model --like llama-untied"},
 	{cause: hint.LikeLayout, args: "plan org/model --like flux-dev-diffusers", then: "plan org/model --like llama-untied"},
 
 	// DF11 models and their originals

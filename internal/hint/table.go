@@ -155,13 +155,14 @@ var (
 	UnusualName   = row("UnusualName", "rename the weight file to {name}, as the libraries do, or name it "+
 		"with --file if it's a file for ComfyUI")
 	NoWeights   = row("NoWeights", "give the folder or repo that holds the .safetensors files")
-	NoSuchFile  = row("NoSuchFile", "name a file of the source")
+	NoSuchFile  = row("NoSuchFile", "name a file of the source, such as {files}")
 	PartOfModel = row("PartOfModel", "name the folder or repo without the file")
 	OtherModel  = row("OtherModel", "give the folder {folder} as the source; download a repo first")
 	Subfolder   = row("Subfolder", "give the folder as the source, such as {folder}; download a repo first")
 	NoPipeline  = row("NoPipeline", "leave out --component")
-	NoComponent = row("NoComponent", "name the folder of the denoiser with --component")
-	TiedDiffer  = row("TiedDiffer", "set tie_word_embeddings to false in a copy of the source if the two "+
+	NoComponent = row("NoComponent", "name the folder of the denoiser with --component; these hold weights: "+
+		"{folders}")
+	TiedDiffer = row("TiedDiffer", "set tie_word_embeddings to false in a copy of the source if the two "+
 		"are really different; if its class ties them, fetch the source again")
 	OtherTied = row("OtherTied", "set tie_word_embeddings to false in a copy of the source if the two "+
 		"are really different")

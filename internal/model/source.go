@@ -2,7 +2,6 @@ package model
 
 import (
 	"context"
-	"fmt"
 	"io"
 	"os"
 	"path"
@@ -16,6 +15,7 @@ import (
 	"github.com/df11-convert/df11-convert/internal/plan"
 	"github.com/df11-convert/df11-convert/internal/reader"
 	"github.com/df11-convert/df11-convert/internal/streams"
+	"github.com/df11-convert/df11-convert/internal/usage"
 )
 
 // source is the Source of files. weights are the paths of its weight files.
@@ -65,11 +65,8 @@ func OpenLocal(ctx context.Context, name string, opt plan.Options) (Source, *Mod
 		Folder: abs}, true
 	if !st.IsDir() {
 		if opt.WeightFile != "" {
-			return nil, nil, &plan.RefusedError{
-				Hint: hint.FileAndFlag,
-				Detail: fmt.Sprintf("--file %s is given, but the source is the file %s",
-					opt.WeightFile, base),
-			}
+			return nil, nil, usage.Of(catalog.Refuse(hint.FileAndFlag,
+				"--file %s is given, but the source is the file %s", opt.WeightFile, base))
 		}
 		m.Folder, opt.WeightFile = filepath.Dir(abs), base
 		deep = reader.FamilyOf(base) != catalog.ComfyUI

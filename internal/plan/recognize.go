@@ -94,9 +94,10 @@ func chooseEntry(ctx context.Context, r *reading, inv *inventory, best *catalog.
 			e = fit[0]
 		}
 	case r.opt.Like != "":
-		if e = catalog.Find(r.opt.Like); e == nil {
-			return nil, refuseLike(r.opt.Like)
+		if err := CheckLike(r.opt.Like); err != nil {
+			return nil, err
 		}
+		e = catalog.Find(r.opt.Like)
 	case r.opt.PatternDict == nil:
 		e = best
 	}
@@ -113,13 +114,16 @@ func chooseEntry(ctx context.Context, r *reading, inv *inventory, best *catalog.
 	return e, nil
 }
 
-// refuseLike refuses the name of an entry that the catalog doesn't have.
-func refuseLike(like string) error {
+// CheckLike refuses the name of an entry that the catalog doesn't have.
+func CheckLike(like string) error {
+	if like == "" || catalog.Find(like) != nil {
+		return nil
+	}
 	h := hint.LikeUnknown
 	if near := catalog.Near(like); near != nil {
 		h = hint.Like.With("entries", strings.Join(near, ", "))
 	}
-	return refuse(h, "the catalog has no entry %s", like)
+	return unknown(h, "the catalog has no entry %s", like)
 }
 
 // askLayout refuses a source whose tensors are named as ComfyUI names a model's, and whose file as a

@@ -3,6 +3,7 @@ package plan
 import (
 	"github.com/df11-convert/df11-convert/internal/catalog"
 	"github.com/df11-convert/df11-convert/internal/hint"
+	"github.com/df11-convert/df11-convert/internal/usage"
 )
 
 // RefusedError says that a source can't be converted as asked.
@@ -11,6 +12,12 @@ type RefusedError = catalog.RefusedError
 // refuseDF11 refuses a source that is a DF11 model.
 func refuseDF11(detail string) error {
 	return &RefusedError{Detail: detail, Hint: hint.IsDF11, Next: "check_instead"}
+}
+
+// unknown refuses a name of the request's that the source or the catalog doesn't have: a mistake of
+// the user's, not of the source.
+func unknown(h hint.Hint, format string, args ...any) error {
+	return usage.Of(refuse(h, format, args...))
 }
 
 // refuse returns a RefusedError. It formats the detail.

@@ -417,7 +417,7 @@ func TestWithoutUsualWeights(t *testing.T) {
 		{"model-00002-of-00002.safetensors config.json", "has no model-00001-of-00002.safetensors"},
 		{"model-00001-of-00001.safetensors model-00001-of-00002.safetensors model-00002-of-00002.safetensors config.json", "several sets of shards"},
 		{"config.json sub/model-00001-of-00002.safetensors sub/model-00002-of-00002.safetensors", "neither model.safetensors nor its index"},
-		{"README.md checkpoint-500/model.safetensors checkpoint-500/config.json", "lies in the folder checkpoint-500"},
+		{"README.md checkpoint-500/model.safetensors checkpoint-500/config.json", "in a folder with a config of its own: checkpoint-500"},
 		{"README.md split_files/diffusion_models/a.safetensors", ""},
 		{"tokenizer.json config.json", "no safetensors weights"},
 		{"config.json README.md", "give the folder or repo that holds"},

@@ -7,6 +7,7 @@ import (
 
 	"github.com/df11-convert/df11-convert/internal/catalog"
 	"github.com/df11-convert/df11-convert/internal/hint"
+	"github.com/df11-convert/df11-convert/internal/human"
 	"github.com/df11-convert/df11-convert/internal/names"
 	"github.com/df11-convert/df11-convert/internal/reader"
 )
@@ -69,7 +70,7 @@ func (s *Survey) findModel(opt Options) error {
 		return s.findComponent(opt)
 	}
 	if opt.Component != "" {
-		return refuse(hint.NoPipeline,
+		return unknown(hint.NoPipeline,
 			"you asked for a component, but the source isn't a pipeline")
 	}
 	return nil
@@ -104,6 +105,23 @@ func (s *Survey) findComponent(opt Options) error {
 			return nil
 		}
 	}
-	return refuse(hint.NoComponent,
-		"the pipeline has no folder %s", strings.Join(choices, " or "))
+	h := hint.NoWeights
+	if folders := s.weightFolders(); folders != nil {
+		h = hint.NoComponent.With("folders", human.List(human.Near(choices[0], folders)))
+	}
+	if opt.Component != "" || opt.WeightFile != "" && s.has(opt.WeightFile) == "" {
+		return unknown(h, "the pipeline has no folder %s", choices[0])
+	}
+	return refuse(h, "the pipeline has no folder %s", strings.Join(choices, " or "))
+}
+
+// weightFolders lists the folders that hold safetensors files.
+func (s *Survey) weightFolders() (dirs []string) {
+	for _, f := range s.files {
+		dir := path.Dir(f.Path)
+		if reader.IsSafetensors(f.Path) && dir != "." && !slices.Contains(dirs, dir) {
+			dirs = append(dirs, dir)
+		}
+	}
+	return dirs
 }

@@ -96,7 +96,7 @@ func (s *Survey) named(p string) (*WeightSet, error) {
 	}
 	switch {
 	case s.has(p) == "":
-		return nil, refuse(hint.NoSuchFile, "the source holds no file %s", p)
+		return nil, s.unknownFile(p)
 	case !reader.IsSafetensors(p):
 		return nil, refuseFile(p)
 	case isPart(p):
@@ -106,6 +106,21 @@ func (s *Survey) named(p string) (*WeightSet, error) {
 			"%s is a model of its own, or another component of a pipeline than its denoiser", p)
 	}
 	return &WeightSet{survey: s, single: p}, nil
+}
+
+// unknownFile refuses a file of weights that the source doesn't have.
+func (s *Survey) unknownFile(p string) error {
+	var files []string
+	for _, f := range s.files {
+		if reader.IsSafetensors(f.Path) || strings.HasSuffix(f.Path, ".safetensors"+indexEnd) {
+			files = append(files, f.Path)
+		}
+	}
+	h := hint.NoWeights
+	if files != nil {
+		h = hint.NoSuchFile.With("files", human.List(human.Near(p, files)))
+	}
+	return unknown(h, "the source holds no file %s", p)
 }
 
 // isOtherModel reports whether a folder holds another model than s.Config describes: it has a

@@ -1,0 +1,42 @@
+package human
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+)
+
+// maxNear is how many similar names help.
+const maxNear = 5
+
+// Near returns up to five of the names, the most similar to an unknown one first.
+func Near(unknown string, names []string) []string {
+	distance := map[string]int{}
+	for _, n := range names {
+		distance[n] = edits(strings.ToLower(unknown), strings.ToLower(n))
+	}
+	near := slices.Clone(names)
+	slices.SortStableFunc(near, func(a, b string) int { return cmp.Compare(distance[a], distance[b]) })
+	return near[:min(len(near), maxNear)]
+}
+
+// edits returns how many bytes must be added, removed, or replaced to turn a into b.
+func edits(a, b string) int {
+	row := make([]int, len(b)+1) // from the beginning of a to each beginning of b
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		before := row[0]
+		row[0]++
+		for j := range len(b) {
+			replaced := before
+			if a[i] != b[j] {
+				replaced++
+			}
+			before = row[j+1]
+			row[j+1] = min(replaced, row[j]+1, row[j+1]+1)
+		}
+	}
+	return row[len(b)]
+}

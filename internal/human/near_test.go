@@ -1,0 +1,22 @@
+package human
+
+import (
+	"slices"
+	"testing"
+)
+
+func TestNear(t *testing.T) {
+	for _, tt := range []struct {
+		unknown     string
+		names, want []string
+	}{
+		{"tranformer", []string{"vae", "text_encoder", "transformer"}, []string{"transformer", "vae", "text_encoder"}},
+		{"modle.safetensors", []string{"other.safetensors", "Model.safetensors"}, []string{"Model.safetensors", "other.safetensors"}},
+		{"x", nil, nil},
+		{"", []string{"1", "2", "3", "4", "5", "6"}, []string{"1", "2", "3", "4", "5"}},
+	} {
+		if got := Near(tt.unknown, tt.names); !slices.Equal(got[:min(len(got), len(tt.want))], tt.want) || len(got) > 5 {
+			t.Errorf("%q: got %q, want %q", tt.unknown, got, tt.want)
+		}
+	}
+}
