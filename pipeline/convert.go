@@ -83,8 +83,9 @@ func convertSource(ctx context.Context, source string, opt Options) (*Report, er
 		}
 		s.say("%s", gain(src.plan, spans.LikelyBytes(outputs), false))
 	}
-	defer s.watch()()
+	stop := s.watch()
 	report, err := convert.Run(ctx, job)
+	stop(err)
 	if err != nil {
 		return nil, src.inexact(ctx, err)
 	}

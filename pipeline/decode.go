@@ -92,8 +92,9 @@ func decodeModel(ctx context.Context, df11 string, opt DecodeOptions) (*convert.
 		}
 		job.Pair = src.pair(d)
 	}
-	defer s.watch()()
+	stop := s.watch()
 	report, err := convert.Decode(ctx, job)
+	stop(err)
 	if job.Model == nil && model.SubjectOf(err) != "" && !wraps[*back.LeftOutError](err) {
 		err = hint.On(err, hint.ByManifest.With("model", human.ShellWord(d.Name)))
 	}

@@ -189,8 +189,10 @@ func verifyPair(ctx context.Context, df11 string, opt VerifyOptions) (*convert.V
 	}
 	defer d.Close()
 	if repo, _ := d.Original(); opt.Level == LevelStructure && repo+opt.Against == "" {
-		defer s.watch()()
-		return convert.VerifyAlone(ctx, d, s.means())
+		stop := s.watch()
+		r, err := convert.VerifyAlone(ctx, d, s.means())
+		stop(err)
+		return r, err
 	}
 	src, err := s.openOriginal(ctx, d, opt.Against, opt.Recipe)
 	if err != nil {
@@ -209,8 +211,10 @@ func verifyPair(ctx context.Context, df11 string, opt VerifyOptions) (*convert.V
 			return nil, err
 		}
 	}
-	defer s.watch()()
-	return convert.Verify(ctx, job)
+	stop := s.watch()
+	r, err := convert.Verify(ctx, job)
+	stop(err)
+	return r, err
 }
 
 // verifyReportOf returns a report in plain types.

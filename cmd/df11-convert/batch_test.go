@@ -304,6 +304,53 @@ func fourModels(t *testing.T, opts ...hubtest.Option) (s *hubtest.Server, list s
 	return s, list
 }
 
+// TestAListCountsWhatItDid checks the totals of a list: what was committed, whatever was uploaded, and
+// what was read, whatever earlier runs have done.
+func TestAListCountsWhatItDid(t *testing.T) {
+	s, list := fourModels(t)
+	work := t.TempDir()
+	batch := func() (found batchReport) {
+		t.Helper()
+		out := filepath.Join(t.TempDir(), "out")
+		stdout, err := os.Create(out)
+		world.Must(t, err)
+		defer stdout.Close()
+		u := newUI(stdout, os.Stderr)
+		execute(t.Context(), u, []string{"batch", list, "--push", "--json", "--work-dir", work})
+		world.Must(t, json.Unmarshal(world.Read(t, out), &found))
+		return found
+	}
+	refuse := true
+	s.Inject(hubtest.Fault{Method: "POST", Path: "*/commit/*", Times: hubtest.Always, Action: func(x *hubtest.Exchange) {
+		if refuse {
+			hubtest.Error(403, "", "You have reached the limit of commits")(x)
+			return
+		}
+		x.Next(x.ResponseWriter)
+	}})
+	if found := batch(); found.Read == 0 || found.Published != 0 || found.Outcomes[outcomeFailed] == 0 {
+		t.Errorf("without a commit: %d read, %d published, %v", found.Read, found.Published, found.Outcomes)
+	}
+	refuse = false
+	found := batch()
+	if found.Published == 0 || found.Outcomes[outcomeConverted] != 4 {
+		t.Errorf("%d read, %d published, %v", found.Read, found.Published, found.Outcomes)
+	}
+	var sizes int64
+	for _, r := range found.Models {
+		sizes += r.Report.Sizes.DF11
+	}
+	if found.Published > sizes {
+		t.Errorf("%d of %d bytes published", found.Published, sizes)
+	}
+	for i := range 4 { // only the card changes
+		s.Push(fmt.Sprintf("org/m%d", i), "main", map[string][]byte{"LICENSE": []byte("mit")})
+	}
+	if found := batch(); found.Read != 0 || found.Published != 0 || found.Outcomes[outcomeConverted] != 4 {
+		t.Errorf("renewed: %d read, %d published, %v", found.Read, found.Published, found.Outcomes)
+	}
+}
+
 // TestAStoppedListSaysWhatItHasDone checks the report of a list that a signal ends.
 func TestAStoppedListSaysWhatItHasDone(t *testing.T) {
 	s, list := fourModels(t)

@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"runtime"
+	"slices"
 
 	"github.com/df11-convert/df11-convert/internal/terminal"
 	"github.com/df11-convert/df11-convert/pipeline"
@@ -32,14 +33,17 @@ func (u *ui) progress() func(pipeline.Progress) {
 func (u *ui) count(p pipeline.Progress) {
 	u.finished += p.Files
 	u.files += p.FilesTotal
+	u.uploaded += p.FilesPublished
+	u.uploads = u.uploads || slices.ContainsFunc(p.Stages,
+		func(s pipeline.StageProgress) bool { return s.Stage == "upload" })
 	u.read += p.Read
 	u.published += p.Published
 }
 
 // state returns the progress as terminals show it.
 func state(p pipeline.Progress) terminal.State {
-	s := terminal.State{Phase: p.Phase, Share: p.Share, Ended: p.Ended, Elapsed: p.Elapsed,
-		Left: p.Left, Files: p.Files, FilesTotal: p.FilesTotal}
+	s := terminal.State{Phase: p.Phase, Share: p.Share, Ended: p.Ended, Failed: p.Failed,
+		Elapsed: p.Elapsed, Left: p.Left, Files: p.Files, FilesTotal: p.FilesTotal}
 	for _, w := range p.Stages {
 		s.Stages = append(s.Stages, terminal.Stage{Name: w.Stage, Done: w.Done, All: w.Total})
 	}

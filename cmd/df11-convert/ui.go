@@ -40,7 +40,9 @@ type ui struct {
 	found     any    // what the command found, for --json
 
 	read, published int64 // bytes, of all conversions
-	finished, files int64 // weight files that are finished and kept, of so many
+	// weight files that are finished and kept, those of them that a commit has put into a repo, and all
+	finished, uploaded, files int64
+	uploads                   bool // results are published, so no folder of yours has to hold them
 }
 
 func newUI(out, err *os.File) *ui {
@@ -206,10 +208,18 @@ func (u *ui) failure(err error) *failure {
 
 // saved says how much of an interrupted run is kept.
 func (u *ui) saved() string {
-	if u.finished == 0 {
+	files := count(int(u.files), "weight file")
+	switch {
+	case u.finished == 0:
 		return "nothing is saved yet"
+	case !u.uploads && u.finished < u.files:
+		return fmt.Sprintf("%d of %s saved in the folder", u.finished, files)
+	case !u.uploads:
+		return files + " saved in the folder, but the files next to them aren't complete"
+	case u.uploaded < u.files:
+		return fmt.Sprintf("%d of %s saved, %d of them published", u.finished, files, u.uploaded)
 	}
-	return fmt.Sprintf("%d of %s saved", u.finished, count(int(u.files), "weight file"))
+	return files + " published, but the last step isn't done"
 }
 
 // complain prints an error about of ("" is the whole run) and its hints. --verbose adds the

@@ -44,6 +44,11 @@ func (s *state) hand(ctx context.Context, r *result, copied []publish.SideFile) 
 			err = d.Finish(ctx, whole)
 		}
 		if err == nil && d == publish.Destination(s.to) {
+			for _, o := range whole.Outputs {
+				if !o.Committed { // the last commit had it
+					s.Progress.Commit(1, o.Size)
+				}
+			}
 			err = s.witness(ctx, whole)
 		}
 		if err != nil {

@@ -108,7 +108,7 @@ func (j *Job) countProgress() {
 	p.SourceBytes.Store(spans.ProvedBytes(j.Outputs))
 	p.OutputFiles.Store(int64(len(j.Outputs)))
 	for _, n := range []interface{ Store(int64) }{&p.Fetched, &p.Encoded, &p.Verified,
-		&p.Uploaded, &p.Outputs, &p.OutputBytes} {
+		&p.Uploaded, &p.Outputs, &p.Published, &p.OutputBytes} {
 		n.Store(0)
 	}
 	p.Expect(progress.Read, progress.Encode, progress.Verify)
@@ -128,6 +128,9 @@ func (j *Job) countProgress() {
 		p.OutputBytes.Add(made.Size)
 		if made.Uploaded || made.Committed {
 			p.Uploaded.Add(made.Size)
+		}
+		if made.Committed {
+			p.Published.Add(1)
 		}
 	}
 }

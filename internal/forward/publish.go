@@ -134,5 +134,8 @@ func (m *maker) commit(ctx context.Context, batch []ledger.Output) error {
 		return err
 	}
 	m.Ledger.Committed(batch)
+	for _, o := range batch {
+		m.Progress.Commit(1, o.Size)
+	}
 	return nil
 }

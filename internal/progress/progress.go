@@ -22,8 +22,10 @@ type Counters struct {
 	// Bytes of source weights: fetched (including skipped ones), encoded or copied, and verified;
 	// and bytes of output uploaded.
 	Fetched, Encoded, Verified, Uploaded atomic.Int64
-	// Outputs counts finished output files.
-	Outputs atomic.Int64
+	// Outputs counts finished output files, and Published those that a commit has put into the repo.
+	Outputs, Published atomic.Int64
+	// PublishedBytes counts the bytes of outputs that this run's commits put into the repo.
+	PublishedBytes atomic.Int64
 	// Totals, known once the plan is made. OutputBytes is an estimate for unfinished outputs.
 	SourceBytes, OutputBytes, OutputFiles atomic.Int64
 	passes                                [nStages]atomic.Bool // stages named to Expect
@@ -169,6 +171,12 @@ func (u *upload) ReadAt(b []byte, off int64) (int, error) {
 	u.p.Uploaded.Add(fresh)
 	u.p.Count(Upload, fresh)
 	return n, err
+}
+
+// Commit counts outputs of so many bytes that a commit of this run has put into the repo.
+func (p *Counters) Commit(outputs, nBytes int64) {
+	p.Published.Add(outputs)
+	p.PublishedBytes.Add(nBytes)
 }
 
 // Begun reports whether this run has done more than find what earlier runs have done.

@@ -25,8 +25,8 @@ const (
 // A State is how far a run has come.
 type State struct {
 	Phase         string
-	Share         float64 // of all work, 0 to 1
-	Ended         bool
+	Share         float64       // of all work, 0 to 1
+	Ended, Failed bool          // nothing more will be done, because of an error if Failed
 	Elapsed, Left time.Duration // Left is 0 if it isn't known
 	Files         int64         // that are finished
 	FilesTotal    int64
@@ -58,10 +58,10 @@ func Line(m State) string {
 	return fmt.Sprintf("%s %d%% · %s", m.Phase, Percent(m), strings.Join(summary(m), " · "))
 }
 
-// Percent returns how much is done. It's below 100 until the end, because an upload's last bytes are
-// read before they arrive.
+// Percent returns how much is done. It's below 100 until all went well, because an upload's last bytes
+// are read before they arrive, and a commit follows them.
 func Percent(m State) int {
-	if m.Ended {
+	if m.Ended && !m.Failed {
 		return int(100 * m.Share)
 	}
 	return min(int(100*m.Share), 99)

@@ -2,6 +2,20 @@ package terminal
 
 import "testing"
 
+// A run that ended with an error isn't done, whatever its stages have done.
+func TestOnlySuccessIsDone(t *testing.T) {
+	m := State{Share: 1}
+	for _, c := range []struct {
+		ended, failed bool
+		want          int
+	}{{false, false, 99}, {true, true, 99}, {true, false, 100}} {
+		m.Ended, m.Failed = c.ended, c.failed
+		if got := Percent(m); got != c.want {
+			t.Errorf("%+v: %d%%", c, got)
+		}
+	}
+}
+
 // Bars keep their width while stages begin, work, and end.
 func TestBarsKeepTheirWidth(t *testing.T) {
 	for width := 61; width < 220; width++ {
