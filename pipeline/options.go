@@ -104,6 +104,9 @@ type Recipe struct {
 	Include []string
 }
 
+// Licenses lists the Hub's license IDs, which Options.License can be.
+func Licenses() []string { return slices.Clone(hubrules.Licenses) }
+
 // A Visibility says who may see a repo.
 type Visibility string
 

@@ -18,6 +18,9 @@ import (
 	"github.com/df11-convert/df11-convert/internal/usage"
 )
 
+// ForReaders lists the readers that Recipe.For can name.
+func ForReaders() []string { return []string{plan.OfficialReader} }
+
 // planOptions returns the options of a plan with this recipe. The tables of headers get so much
 // memory.
 func (r Recipe) planOptions(tables int64) (plan.Options, error) {

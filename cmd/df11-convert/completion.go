@@ -8,13 +8,16 @@ import (
 
 	"github.com/df11-convert/df11-convert/internal/catalog"
 	"github.com/df11-convert/df11-convert/internal/fits"
+	"github.com/df11-convert/df11-convert/pipeline"
 )
 
 // completions returns the values that the shell offers for flags, by the names of the flags. Those
 // of [choices] are offered too.
 var completions = map[string]func() []string{
-	"layout": catalog.LayoutNames,
-	"vram":   fits.Cards,
+	"for":     pipeline.ForReaders,
+	"layout":  catalog.LayoutNames,
+	"license": pipeline.Licenses,
+	"vram":    fits.Cards,
 	"like": func() []string {
 		return transform(catalog.All(), func(e *catalog.Entry) string { return e.ID })
 	},

@@ -106,6 +106,35 @@ func TestIncomplete(t *testing.T) {
 	}
 }
 
+// TestGivenDictLeavesBlocksOut checks that a plan says which blocks a given dict has no module in, and how
+// much of the model stays BF16 for that. What a dict leaves out of a block that has a module, and the
+// embedding, aren't blocks.
+func TestGivenDictLeavesBlocksOut(t *testing.T) {
+	m := checkpointOf("llama")
+	src := source([]WeightFile{m.file("model.safetensors")}, map[string]any{"model_type": "llama",
+		"architectures": []string{"LlamaForCausalLM"}, "num_hidden_layers": 3, "tie_word_embeddings": false})
+	var all, left int64
+	for _, x := range src.Weights[0].Header.Tensors {
+		all += x.End - x.Begin
+		if len(x.Shape) == 2 && (strings.HasPrefix(x.Name, "model.layers.0.") || strings.HasPrefix(x.Name, "model.layers.2.")) {
+			left += x.End - x.Begin
+		}
+	}
+	for regex, want := range map[string]string{
+		`model\.layers\.\d+`: "",
+		`model\.layers\.1`:   fmt.Sprintf("the pattern dict leaves out 2 blocks (model.layers.0, model.layers.2), so %d%% of the model stays BF16", 100*left/all),
+	} {
+		opt := Options{PatternDict: catalog.PatternDict{{Regex: regex, Attrs: []string{"self_attn.q_proj"}}}}
+		if p := mustPlan(t, src, opt); warns(p, "leaves out") != (want != "") || !warns(p, want) && want != "" {
+			t.Errorf("%s: %q, want %q", regex, p.Warnings, want)
+		}
+		opt.Finished = true
+		if p := mustPlan(t, src, opt); warns(p, "leaves out") {
+			t.Errorf("%s of a finished model: %q", regex, p.Warnings)
+		}
+	}
+}
+
 // warns says whether a warning of a plan holds these words.
 func warns(p *Plan, words string) bool {
 	return slices.ContainsFunc(p.Warnings, func(w string) bool { return strings.Contains(w, words) })

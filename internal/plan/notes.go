@@ -66,6 +66,9 @@ func noteOutput(o *output, readers []Reader, notes *Notes) {
 			"drops them", count(nExtra, "tensor"))
 	}
 	noteCasts(o.plain(), cfg.ModelDType(), notes)
+	if opt := o.from.opt; opt.PatternDict != nil && !opt.Finished {
+		noteBlocks(o, notes)
+	}
 	switch {
 	case !slices.ContainsFunc(readers, func(r Reader) bool { return r.Loads != Refuses }):
 		// [Plan.NoLoader] says it
@@ -73,6 +76,48 @@ func noteOutput(o *output, readers []Reader, notes *Notes) {
 		notes.warn("untested: the catalog doesn't know this model, and no one has loaded a model converted " +
 			"this way yet; its list of compressed modules was derived from tensor names and shapes")
 	}
+}
+
+// noteBlocks warns of numbered blocks that a given dict has no module in, although they hold matrices
+// that DF11 could compress.
+func noteBlocks(o *output, notes *Notes) {
+	compressed := map[string]bool{}
+	total := sum(o.remainder, Tensor.SpoolBytes)
+	for _, u := range o.units {
+		total += u.NBytes() + sum(u.Siblings, Tensor.SpoolBytes)
+		compressed[blockOf(u.Path)] = true
+		for _, t := range u.Attrs {
+			compressed[blockOf(t.Name)] = true
+		}
+	}
+	var missing []string
+	var nBytes int64
+	for _, t := range o.remainder {
+		block := blockOf(t.Name)
+		if block == "" || compressed[block] || len(t.Shape) != 2 || !o.inv.isConvertible(t) {
+			continue
+		}
+		nBytes += t.SpoolBytes()
+		if !slices.Contains(missing, block) {
+			missing = append(missing, block)
+		}
+	}
+	if len(missing) > 0 {
+		slices.SortFunc(missing, human.CompareNames)
+		notes.warn("the pattern dict leaves out %s (%s), so %d%% of the model stays BF16",
+			count(len(missing), "block"), human.List(missing), 100*nBytes/total)
+	}
+}
+
+// blockOf returns the path of the outermost numbered block that a module or tensor is in, or "".
+func blockOf(path string) string {
+	parts := strings.Split(path, ".")
+	for i, p := range parts {
+		if _, ok := catalog.Number(p); ok {
+			return strings.Join(parts[:i+1], ".")
+		}
+	}
+	return ""
 }
 
 // Refused returns the reader that the output is for, if every reader refuses it, and nil otherwise.
