@@ -108,6 +108,7 @@ var (
 	ErrGated            error = wire.ErrGated
 	ErrForbidden        error = wire.ErrForbidden
 	ErrQuota            error = wire.ErrQuota
+	ErrNamespace        error = wire.ErrNamespace // also ErrForbidden
 	ErrDisabled         error = wire.ErrDisabled
 	ErrCard             error = wire.ErrCard
 	ErrTooMany          error = wire.ErrTooMany

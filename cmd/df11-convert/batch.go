@@ -3,9 +3,11 @@ package main
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"maps"
+	"path"
 	"slices"
 	"strings"
 	"time"
@@ -13,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/df11-convert/df11-convert/hub"
 	"github.com/df11-convert/df11-convert/internal/human"
 	"github.com/df11-convert/df11-convert/pipeline"
 )
@@ -58,6 +61,8 @@ first asks the Hub what's published, prints how much it will read and publish,
 and skips models whose published result is current. If a model fails, batch goes
 on with the next one. If the network, the Hub, or the token fails, batch tries
 for five minutes, then ends the list; a token that can't write ends it at once.
+If a namespace's storage is full, or takes no repos of yours, batch leaves out
+the other models that would upload weights there, and goes on with the rest.
 The exit code is 0 if every model ends as expected, else that of what ended the
 list, or else that of the first failure.
 
@@ -178,7 +183,7 @@ func (b *batchReport) places() (list []string) {
 // add counts the outcome of a model.
 func (b *batchReport) add(r batchResult) {
 	b.Outcomes[r.Outcome]++
-	if r.Error != nil {
+	if r.Error != nil && r.Outcome == outcomeFailed {
 		b.Failed[r.Error.Kind]++
 	}
 	b.Models = append(b.Models, r)
@@ -188,7 +193,13 @@ func (b *batchReport) add(r batchResult) {
 // first failure. In any case b has an outcome for each model.
 func (f *convertFlags) convertAll(ctx context.Context, u *ui, models []listedModel,
 	known []publication, b *batchReport) (first error) {
+	closed := map[string]error{} // namespaces that take no more, with the reason
 	for i, m := range models {
+		namespace := path.Dir(m.repo)
+		if why := closed[namespace]; why != nil && known[i].uploads() {
+			b.add(batchResult{Source: m.spec(), Outcome: outcomeNotTried, Error: failureOf(why)})
+			continue
+		}
 		u.say("%d/%d %s", i+1, len(models), m.spec())
 		flags := m.flags(*f)
 		var r batchResult
@@ -209,6 +220,10 @@ func (f *convertFlags) convertAll(ctx context.Context, u *ui, models []listedMod
 			}
 		}
 		b.add(r)
+		if errors.Is(err, hub.ErrQuota) || errors.Is(err, hub.ErrNamespace) {
+			closed[namespace] = err
+			u.say("the list's other models for %s aren't tried", namespace)
+		}
 		if !ended {
 			continue
 		}
@@ -257,6 +272,8 @@ func printBatch(w io.Writer, b batchReport) {
 	for _, r := range b.Models {
 		about, outcome := "", r.Outcome
 		switch {
+		case outcome == outcomeNotTried && r.Error != nil:
+			outcome, about = "not tried", r.Error.Kind
 		case r.Error != nil: // complain printed it
 			about = r.Error.Kind
 		case outcome == outcomeStopped, outcome == outcomeNotTried:

@@ -191,6 +191,11 @@ func (p *publication) judge(m listedModel, err error) {
 	}
 }
 
+// uploads reports whether a run may upload weights, as far as the survey knows.
+func (p *publication) uploads() bool {
+	return !p.final && p.err == nil && (p.Newest == "" || p.publish > 0)
+}
+
 // status returns what's published of a source.
 func (f *convertFlags) status(ctx context.Context, u *ui, spec string) (publication, error) {
 	o, err := f.options(u)
