@@ -42,7 +42,7 @@ func (r *Rebuilder) ReaderAt(f model.File) (*io.SectionReader, error) {
 // section returns the bytes of a tensor of the original, or of a slice of one.
 func (r *Rebuilder) section(p place) (*io.SectionReader, error) {
 	var s *io.SectionReader
-	if p.unit != nil && r.model.Coded(p.unit.Path) {
+	if r.decodes(p) {
 		s = io.NewSectionReader(&weights{r.opened, p}, 0, 2*p.nElems)
 	} else if stored, ok := r.model.Section(p.name); ok {
 		s = stored

@@ -53,11 +53,8 @@ type Remote interface {
 	FreeBuffers()
 }
 
-// nowhere is the Remote of a run that publishes nothing.
+// nowhere is the Remote of a run that keeps its result in a folder, and publishes nothing.
 type nowhere struct{ from *Folder }
-
-// Nowhere returns the Remote of a run that keeps its result in a folder, and publishes nothing.
-func Nowhere(folder *Folder) Remote { return nowhere{folder} }
 
 func (nowhere) Publishes() bool                       { return false }
 func (nowhere) Found() *Inspection                    { return nil }
