@@ -9,7 +9,6 @@ import (
 	"math"
 	"regexp"
 	"slices"
-	"strings"
 
 	"github.com/df11-convert/df11-convert/internal/catalog"
 	"github.com/df11-convert/df11-convert/internal/hint"
@@ -270,17 +269,6 @@ func (m *Manifest) Verified() (weights int64) {
 		}
 	}
 	return weights
-}
-
-// On says what decoded all units: "on the CPU and on the GPU".
-func On(list []Verification) string {
-	var on []string
-	for _, v := range list {
-		if v.NUnits == list[0].NUnits {
-			on = append(on, "on the "+strings.ToUpper(v.Method))
-		}
-	}
-	return strings.Join(on, " and ")
 }
 
 // Identity returns the identity of the result that the manifest describes.
