@@ -162,9 +162,5 @@ func awayHint(err error, d *model.DF11, layout catalog.Layout) error {
 
 // downloadHint says how to convert a folder instead of a repo.
 func downloadHint(repo string, layout catalog.Layout) hint.Hint {
-	name := string(layout)
-	if layout == catalog.ComfyUI {
-		name = "single"
-	}
-	return hint.Download.With("repo", human.ShellWord(repo), "layout", name)
+	return hint.Download.With("repo", human.ShellWord(repo), "layout", layout.Name())
 }

@@ -45,16 +45,26 @@ func (l Layout) Stem() string {
 	return "model"
 }
 
-// LayoutNames returns the values that ParseLayout takes, one for each layout.
-func LayoutNames() []string {
-	return []string{string(Transformers), string(TransformersSingle), string(Diffusers),
-		string(DiffusersSingle), "single"}
+// Name returns the value of a layout option that stands for l.
+func (l Layout) Name() string {
+	if l == ComfyUI {
+		return "single"
+	}
+	return string(l)
 }
 
-// ParseLayout reads the value of a layout option; "single" stands for ComfyUI's single file.
+// LayoutNames returns the values that ParseLayout takes, one for each layout.
+func LayoutNames() (list []string) {
+	for _, l := range []Layout{Transformers, TransformersSingle, Diffusers, DiffusersSingle, ComfyUI} {
+		list = append(list, l.Name())
+	}
+	return list
+}
+
+// ParseLayout reads the value of a layout option; "" stands for any layout.
 func ParseLayout(s string) (Layout, error) {
 	switch {
-	case s == "single":
+	case s == ComfyUI.Name():
 		return ComfyUI, nil
 	case s == "" || slices.Contains(LayoutNames(), s):
 		return Layout(s), nil
