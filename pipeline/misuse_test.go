@@ -7,7 +7,6 @@ import (
 	"runtime/debug"
 	"strings"
 	"sync"
-	"syscall"
 	"testing"
 	"time"
 
@@ -89,22 +88,6 @@ func TestMisspelledLevel(t *testing.T) {
 	_, err := pipeline.Verify(t.Context(), t.TempDir(), pipeline.VerifyOptions{Level: "bogus"})
 	if !errors.Is(err, pipeline.ErrUsage) {
 		t.Error(err)
-	}
-}
-
-// What isn't a file of a model has a kind of its own.
-func TestKindsOfOddFiles(t *testing.T) {
-	pipe := filepath.Join(t.TempDir(), "pipe")
-	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	_, verify := pipeline.Verify(t.Context(), pipe, pipeline.VerifyOptions{})
-	_, plan := pipeline.Plan(t.Context(), t.TempDir(), pipeline.PlanOptions{Options: pipeline.Options{
-		Recipe: pipeline.Recipe{PatternDict: "/dev/zero"}}})
-	for _, err := range []error{verify, plan} {
-		if !errors.Is(err, pipeline.ErrFile) {
-			t.Error(err)
-		}
 	}
 }
 
