@@ -122,6 +122,7 @@ var (
 	ErrUnsafePath       error = wire.ErrUnsafePath
 	ErrNotHub           error = wire.ErrNotHub
 	ErrTrustedPublisher error = wire.ErrTrustedPublisher
+	ErrEndpointParts          = wire.ErrEndpointParts
 )
 
 // Culprit says what a failure is about, if it says nothing about the repo that was asked for: "the

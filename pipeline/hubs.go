@@ -113,6 +113,8 @@ func (h *Hubs) options(side string, m *Means, shares budget.Memory) (hub.Options
 func fixOptions(err error, variable, tokenSource string) hint.Hint {
 	e, ok := errors.AsType[*hub.EndpointError](err)
 	switch {
+	case errors.Is(err, hub.ErrEndpointParts):
+		return hint.EndpointUser.With("variable", variable)
 	case !ok && strings.HasPrefix(tokenSource, "file "):
 		return hint.BadTokenFile.With("file", strings.TrimPrefix(tokenSource, "file "))
 	case !ok:

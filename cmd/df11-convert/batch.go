@@ -16,6 +16,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/df11-convert/df11-convert/hub"
+	"github.com/df11-convert/df11-convert/internal/hint"
 	"github.com/df11-convert/df11-convert/internal/human"
 	"github.com/df11-convert/df11-convert/pipeline"
 )
@@ -109,6 +110,10 @@ func (f *convertFlags) models(ctx context.Context, u *ui, list string) ([]listed
 		return nil, err
 	}
 	for _, m := range models {
+		if member := m.needsPush(); member != "" && !f.target.push {
+			return nil, hint.On(usagef("%s: %s in its entry: you need --push for that", m.spec(), member),
+				hint.NoPush.With("member", member))
+		}
 		flags := m.flags(*f)
 		o, err := flags.options(u)
 		if err == nil {
@@ -248,6 +253,7 @@ func (f *convertFlags) convertListed(ctx context.Context, u *ui, m listedModel,
 	}
 	if err = p.err; err == nil && !p.final {
 		r.Report, err = convertOne(ctx, u, f, m.spec())
+		err = inList(err)
 		p.State = pipeline.Current // judge corrects it after an error
 		p.judge(m, err)
 		err = p.err

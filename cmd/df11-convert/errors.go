@@ -55,7 +55,7 @@ var ownKinds = []struct {
 	{kind{"interrupted", exitInterrupted}, oneOf(errInterrupted), hint.Hint{}},
 	{kind{"output", exitError}, wraps[outputError], hint.Hint{}},
 	{kind{"files_differ", exitFiles}, wraps[besideError], hint.Hint{}},
-	{kind{"conflict", exitError}, oneOf(errForeign), hint.Conflict},
+	{kind{"conflict", exitError}, oneOf(errForeign), hint.ListConflict},
 	{kind{"unexpected", exitError}, oneOf(errUnexpected), hint.Unexpected},
 	{kind{"not_current", exitError}, oneOf(errNotCurrent), hint.Hint{}},
 }
@@ -88,9 +88,39 @@ func kindOf(err error) kind {
 	return kind{string(name), choose(known, code, exitError)}
 }
 
+// A listedError is an error about a list's model, with a hint for people who write lists.
+type listedError struct {
+	error
+	hint hint.Hint
+}
+
+func (e listedError) Unwrap() error { return e.error }
+
+// hintsInLists has the hints that name flags of a single model, or --force for it, and what to do in a
+// list instead.
+var hintsInLists = []struct{ one, list hint.Hint }{
+	{hint.Conflict, hint.ListConflict}, {hint.Stays, hint.ListStays},
+	{hint.SourceIsTarget, hint.ListTarget}, {hint.Namespace, hint.ListNamespace},
+	{hint.Quota, hint.ListQuota}, {hint.Visibility, hint.ListVisibility},
+	{hint.Newer, hint.NewerManifest},
+}
+
+// inList returns an error about a list's model, with a hint that can be followed there.
+func inList(err error) error {
+	for _, h := range hintsInLists {
+		if err != nil && h.one.Is(hintOf(err)) {
+			return listedError{err, h.list}
+		}
+	}
+	return err
+}
+
 // hintOf returns what you can do about an error, or "". Package pipeline knows it, but for the kinds of
 // the command line's own.
 func hintOf(err error) string {
+	if e, ok := errors.AsType[listedError](err); ok {
+		return e.hint.String()
+	}
 	for _, k := range ownKinds {
 		if k.is(err) {
 			return k.hint.String()

@@ -77,6 +77,17 @@ func (m listedModel) flags(f convertFlags) convertFlags {
 	return f
 }
 
+// needsPush returns a member of the entry that says where and how to publish, or "".
+func (m listedModel) needsPush() string {
+	switch {
+	case m.RepoID != "":
+		return "repo-id"
+	case m.Private != nil:
+		return "private"
+	}
+	return ""
+}
+
 // target returns the model's repo for the user me. A folder has its name.
 func (m listedModel) target(me string) string {
 	return pipeline.FullRepo(me, cmp.Or(m.RepoID, pipeline.ResultName(path.Base(m.Source))))
@@ -178,7 +189,10 @@ func distinct(models []listedModel, me string) error {
 	for _, m := range models {
 		target := m.target(me)
 		key := strings.ToLower(target)
-		if other := seen[key]; other != "" {
+		if other := seen[key]; other == m.spec() {
+			return hint.On(usagef("%s is in the list twice, with the same target, %s", other, target),
+				hint.Twice)
+		} else if other != "" {
 			return hint.On(usagef("%s and %s have the same target, %s", other, m.spec(), target),
 				hint.SameTarget)
 		}

@@ -503,6 +503,42 @@ var mishaps = []mishap{
 		follow: func(h *helped) {
 			h.write("list.yaml", "models: [org/name, {source: org/other, repo-id: you/other-DF11}]")
 		}},
+	// in lists
+	{cause: hint.ListConflict, args: "batch DIR/list.yaml --push", before: func(h *helped) {
+		h.hub.AddRepo("tester/model-DF11", map[string][]byte{"config.json": []byte("{}")})
+		h.write("list.yaml", "models: [org/model]")
+	}, step: "write another repo-id", follow: func(h *helped) { h.write("list.yaml", "models: [{source: org/model, repo-id: tester/x}]") }},
+	{cause: hint.ListConflict, args: "batch DIR/list.yaml --push", before: func(h *helped) {
+		h.hub.AddRepo("tester/model-DF11", map[string][]byte{"config.json": []byte("{}")})
+		h.write("list.yaml", "models: [org/model]")
+	}, step: "anyway, run batch with --force", then: "batch DIR/list.yaml --push --force"},
+	{cause: hint.ListStays, kind: pipeline.ErrConflict, args: "batch DIR/list.yaml --push", before: func(h *helped) {
+		h.hub.AddRepo("tester/model-DF11", map[string][]byte{"my_adapter.safetensors": []byte("x")})
+		h.write("list.yaml", "models: [org/model]")
+	}, step: "delete these files", follow: func(h *helped) {
+		h.hub.Push("tester/model-DF11", "main", map[string][]byte{"my_adapter.safetensors": nil})
+	}},
+	{cause: hint.ListTarget, kind: pipeline.ErrSourceIsTarget, args: "batch DIR/list.yaml --push", before: func(h *helped) {
+		h.write("list.yaml", "models: [{source: org/model, repo-id: Org/model}]")
+	}, follow: func(h *helped) { h.write("list.yaml", "models: [{source: org/model, repo-id: org/x}]") }},
+	{cause: hint.ListNamespace, kind: pipeline.ErrForbidden, args: "batch DIR/list.yaml --push", before: func(h *helped) {
+		h.write("list.yaml", "models: [{source: org/model, repo-id: acme/x}]")
+	}, follow: func(h *helped) { h.write("list.yaml", "models: [{source: org/model, repo-id: tester/x}]") }},
+	{cause: hint.ListQuota, kind: pipeline.ErrQuota, args: "batch DIR/list.yaml --push", limits: map[string]int64{"private storage": 10}, before: func(h *helped) {
+		h.write("list.yaml", "models: [{source: org/model, private: true}]")
+	}, follow: func(h *helped) { h.write("list.yaml", "models: [{source: org/model, repo-id: org/x, private: false}]") }},
+	{cause: hint.ListVisibility, kind: pipeline.ErrVisibility, args: "batch DIR/list.yaml --push", before: func(h *helped) {
+		h.hub.AddRepo("tester/model-DF11", nil)
+		h.write("list.yaml", "models: [{source: org/model, private: true}]")
+	}, step: "or write private: false", follow: func(h *helped) { h.write("list.yaml", "models: [{source: org/model, private: false}]") }},
+	{cause: hint.NoPush, args: "batch DIR/list.yaml", before: func(h *helped) {
+		h.write("list.yaml", "models: [{source: org/model, private: true}]")
+	}, step: "add --push, or remove private", then: "batch DIR/list.yaml --push"},
+	{cause: hint.Twice, args: "status DIR/list.yaml", before: func(h *helped) { h.write("list.yaml", "models: [org/model, org/model]") },
+		follow: func(h *helped) { h.write("list.yaml", "models: [org/model]") }},
+	{cause: hint.EndpointUser, args: "plan org/model", before: func(h *helped) {
+		h.Setenv("HF_ENDPOINT", strings.Replace(h.hub.URL, "://", "://user:secret@", 1))
+	}, step: "take the user, the password", follow: func(h *helped) { h.Setenv("HF_ENDPOINT", h.hub.URL) }},
 	{cause: hint.SameTarget, args: "status DIR/list.yaml", before: func(h *helped) {
 		h.write("list.yaml", "models: [org/name, {source: org/other, repo-id: org/name-DF11}, {source: org/name, repo-id: org/name-DF11}]")
 	},

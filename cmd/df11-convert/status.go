@@ -186,6 +186,7 @@ func (p *publication) judge(m listedModel, err error) {
 	}
 	p.final = expected || p.State == pipeline.Current
 	p.Todo = err == nil && !p.final
+	err = inList(err)
 	if p.err = err; err != nil {
 		p.Error = failureOf(err)
 	}

@@ -248,6 +248,8 @@ var (
 		"that's right, it's a login page, a firewall, or a proxy of your network")
 	Scheme       = row("Scheme", "check {variable}, which is {endpoint}: http:// and https:// may be mixed up")
 	AnyScheme    = row("AnyScheme", "check the proxy of your network: http:// and https:// may be mixed up")
+	EndpointUser = row("EndpointUser", "take the user, the password, and whatever follows ? or # out of "+
+		"{variable}; a token goes to HF_TOKEN")
 	Endpoint     = row("Endpoint", "set {variable} to an address such as https://huggingface.co, or unset it")
 	NoScheme     = row("NoScheme", "write it with its scheme: {variable}=https://{endpoint}, or http://")
 	BadToken     = row("BadToken", "set {variable} to the token alone, such as hf_…, without spaces or quotes")
@@ -314,6 +316,20 @@ var (
 		"(Slurm), or CI_NODE_INDEX (GitLab)")
 	ListForm = row("ListForm", "write the list like this: models: [org/name, {source: org/other, repo-id: "+
 		"you/other-DF11}]; see docs/ci.md")
+	// in place of Conflict, Stays, SourceIsTarget, Namespace, Quota, and Visibility
+	ListConflict = row("ListConflict", "write another repo-id into the list's entry; or, to write there "+
+		"anyway, run batch with --force on a list of this model alone")
+	ListStays = row("ListStays", "delete these files in the repo, or write another repo-id into the "+
+		"list's entry; --force replaces only what has the name of a file of the result")
+	ListTarget    = row("ListTarget", "write another repo-id into the list's entry")
+	ListNamespace = row("ListNamespace", "write a repo-id in your own namespace into the list's entry, "+
+		"or ask an admin of the organization for the role write")
+	ListQuota = row("ListQuota", "free or buy storage in the settings of the namespace, or write a "+
+		"repo-id in another one into the list's entry")
+	ListVisibility = row("ListVisibility", "make it private in its settings, write another repo-id "+
+		"into the list's entry, or write private: false there if the license allows it")
+	NoPush     = row("NoPush", "add --push, or remove {member} from the list's entry")
+	Twice      = row("Twice", "delete one of the two entries")
 	SameTarget = row("SameTarget", "give each its own target with repo-id in the list")
 	Unexpected = row("Unexpected", "remove expect: not_convertible from its entry")
 )

@@ -139,7 +139,7 @@ func (r *repo) ensure(ctx context.Context, m *model.Model) error {
 		return err
 	}
 	r.push.Repo = info.ID // a renamed repo still answers to its former name
-	if r.isSource(info.ID, m) {
+	if r.push.isSource(info.ID, m) {
 		return &SourceTargetError{info.ID, "--repo-id"}
 	}
 	if err := visibility.refuse(info); err != nil {
@@ -166,9 +166,9 @@ func (r *repo) info(ctx context.Context) (*hub.RepoInfo, error) {
 }
 
 // isSource reports whether the weights come from a repo of the target's Hub.
-func (r *repo) isSource(id string, m *model.Model) bool {
+func (p Push) isSource(id string, m *model.Model) bool {
 	return m.Origin != nil && strings.EqualFold(id, m.Origin.Repo) &&
-		m.Origin.Endpoint == r.push.Hub.Endpoint()
+		m.Origin.Endpoint == p.Hub.Endpoint()
 }
 
 // Published lists the outputs that earlier runs have published. It reads the manifest of a finished

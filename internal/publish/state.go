@@ -32,6 +32,9 @@ const (
 // is none to compare with. State returns the error with which a run would refuse the repo.
 func (p Push) State(ctx context.Context, run *Conversion,
 	m *model.Model) (State, *Inspection, error) {
+	if p.isSource(p.Repo, m) {
+		return "", nil, &SourceTargetError{p.Repo, "--repo-id"}
+	}
 	info, in, err := p.inspect(ctx, run, place{}, cmp.Or(p.Revision, "main"), nil)
 	switch {
 	case errors.Is(err, hub.ErrNotFound) || errors.Is(err, hub.ErrRevisionNotFound):

@@ -2,6 +2,7 @@ package wire
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -29,6 +30,9 @@ func (e *EndpointError) Error() string {
 	return fmt.Sprintf("the Hub's address %q isn't an http:// or https:// address", e.Endpoint)
 }
 
+// ErrEndpointParts says that the address of a hub has more than scheme, host, and path.
+var ErrEndpointParts = errors.New("must not have a user, query, or fragment")
+
 // parseEndpoint checks an endpoint and removes trailing slashes.
 func parseEndpoint(s string) (Endpoint, error) {
 	u, err := url.Parse(cmp.Or(strings.TrimRight(s, "/"), PublicEndpoint))
@@ -36,8 +40,7 @@ func parseEndpoint(s string) (Endpoint, error) {
 		return Endpoint{}, &EndpointError{s}
 	}
 	if u.User != nil || u.RawQuery != "" || u.Fragment != "" {
-		return Endpoint{}, fmt.Errorf("endpoint %q must not have a user, query, or fragment",
-			redactURL(u))
+		return Endpoint{}, fmt.Errorf("endpoint %q %w", redactURL(u), ErrEndpointParts)
 	}
 	return Endpoint{u}, nil
 }
