@@ -50,8 +50,13 @@ func (a array) fits(shape []int64) bool {
 	if a.name == NameLUTs {
 		return len(shape) == 2 && 2 <= shape[0] && shape[0] <= maxLUTRows && shape[1] == lutSlots
 	}
-	return len(shape) == 1 &&
-		(a.name == NameSplitPositions || shape[0] > 0 && shape[0]%a.multiple == 0)
+	if len(shape) != 1 {
+		return false
+	}
+	if a.name == NameSplitPositions {
+		return shape[0] >= 0
+	}
+	return shape[0] > 0 && shape[0]%a.multiple == 0
 }
 
 // StoredTensor describes one of a unit's six arrays (docs/format.md §8).
@@ -96,10 +101,12 @@ func IsArrayName(name string) bool { return slices.Contains(ArrayNames(), name) 
 // computes with the number of rows of luts and with the numbers of elements of sign_mantissa and
 // encoded_exponent, and never checks them.
 func CheckArray(name, dtype string, shape []int64) error {
-	for _, a := range arrays {
-		if a.name == name && (a.dtype != dtype || !a.fits(shape)) {
-			return fmt.Errorf("%s %v, which the official loader doesn't take", dtype, shape)
-		}
+	i := slices.IndexFunc(arrays[:], func(a array) bool { return a.name == name })
+	if i < 0 {
+		return fmt.Errorf("%q isn't the name of an array", name)
+	}
+	if a := arrays[i]; a.dtype != dtype || !a.fits(shape) {
+		return fmt.Errorf("%s %v, which the official loader doesn't take", dtype, shape)
 	}
 	return nil
 }
@@ -118,7 +125,11 @@ func (dst Dst) write(name string, p []byte, off int64) error {
 	if w == nil {
 		return fmt.Errorf("write %s: there is no writer", name)
 	}
-	if _, err := w.WriteAt(p, off); err != nil {
+	n, err := w.WriteAt(p, off)
+	if err == nil && n < len(p) {
+		err = io.ErrShortWrite
+	}
+	if err != nil {
 		return fmt.Errorf("write %s: %w", name, err)
 	}
 	return nil

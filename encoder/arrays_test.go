@@ -30,6 +30,8 @@ func TestCheckArray(t *testing.T) {
 		{NameSplitPositions, "I64", []int64{0}, true},
 		{NameSplitPositions, "U8", []int64{0}, false},
 		{NameSplitPositions, "I64", []int64{0, 1}, false},
+		{NameSplitPositions, "I64", []int64{-1}, false},
+		{"nope", "U8", []int64{1}, false},
 	} {
 		if err := CheckArray(tt.name, tt.dtype, tt.shape); (err == nil) != tt.ok {
 			t.Errorf("%s %s %v: %v", tt.name, tt.dtype, tt.shape, err)

@@ -98,6 +98,9 @@ func (c *blockCoder) enter(b int) error {
 	c.elems = grow(c.elems, n+2*stripElems)
 	c.bf16 = c.elems[:n]
 	if got, err := c.src.ReadAt(c.bf16, 2*c.first); got < n {
+		if err == nil || errors.Is(err, io.EOF) {
+			err = io.ErrUnexpectedEOF
+		}
 		return fmt.Errorf("read %d bytes at %d: %w", n, 2*c.first, err)
 	}
 	return nil

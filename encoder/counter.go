@@ -60,6 +60,9 @@ func (o options) newCounter(sizes []int64) (*Counter, error) {
 // returns. Add pieces in any order and concurrently, but each element exactly once. If a piece lies
 // outside the unit, Finish reports it.
 func (c *Counter) Add(elem int64, bf16 []byte) {
+	if c == nil {
+		return
+	}
 	n := int64(len(bf16) / 2)
 	if len(bf16)%2 != 0 || elem < 0 || elem > c.nElems-n {
 		err := fmt.Errorf("count %d bytes at element %d: outside the unit's %d elements", len(bf16),
@@ -129,10 +132,10 @@ func (c *Counter) Finish() (*Unit, error) {
 
 // total sums the blocks and checks that each is complete.
 func (c *Counter) total() (*histogram, error) {
-	if c.err != nil {
+	if c != nil && c.err != nil {
 		return nil, c.err
 	}
-	if c.nElems < 1 {
+	if c == nil || c.nElems < 1 {
 		return nil, errors.New("the counter isn't of NewCounter")
 	}
 	var sum histogram

@@ -26,6 +26,8 @@
 //
 // docs/format.md numbers the rules; comments cite them as "§7".
 //
+// Contexts must not be nil. Other wrong arguments, such as a nil writer, are errors.
+//
 // Stable are all exported names, the bytes that Encode writes, and the values of Reason. A Unit that
 // one version refuses may be encoded by a later one.
 package encoder

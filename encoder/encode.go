@@ -18,7 +18,7 @@ import (
 // [*UnsupportedError] after it has written all bytes; discard them. Keep source and writers open
 // until Encode returns. No goroutine outlives it.
 func (u *Unit) Encode(ctx context.Context, src io.ReaderAt, dst Dst, workers int) error {
-	if u.book == nil || src == nil || dst == nil {
+	if u == nil || u.book == nil || src == nil || dst == nil {
 		return errors.New("encode: a unit of Counter.Finish, a source, and writers are needed")
 	}
 	positions := slices.Repeat([]uint32{uint32(u.nElems)}, u.nMarked+1)
@@ -38,7 +38,7 @@ func (u *Unit) Encode(ctx context.Context, src io.ReaderAt, dst Dst, workers int
 func (u *unitCoder) blocks(ctx context.Context, workers int) error {
 	group, running := errgroup.WithContext(ctx) // the first error ends it
 	var begun atomic.Int64
-	for range max(workers, 1) {
+	for range max(min(workers, len(u.u.offset)-1), 1) {
 		group.Go(func() (err error) {
 			for err == nil && running.Err() == nil {
 				b := int(begun.Add(1)) - 1

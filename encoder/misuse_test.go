@@ -2,8 +2,10 @@ package encoder
 
 import (
 	"bytes"
+	"errors"
 	"io"
 	"math"
+	"runtime"
 	"testing"
 )
 
@@ -85,3 +87,47 @@ func TestMisuseIsAnError(t *testing.T) {
 type nothing struct{}
 
 func (nothing) WriteAt(p []byte, _ int64) (int, error) { return len(p), nil }
+
+// silent reads and writes nothing, and says nothing of it.
+type silent struct{}
+
+func (silent) WriteAt([]byte, int64) (int, error) { return 0, nil }
+func (silent) ReadAt([]byte, int64) (int, error)  { return 0, nil }
+
+// TestNothingIsTakenForDone checks that Encode notices readers and writers that do nothing, and that
+// very many workers start no more goroutines than there are blocks.
+func TestNothingIsTakenForDone(t *testing.T) {
+	weights := shapes[0].weights(1, 1000)
+	c, err := NewCounter([]int64{1000})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.Add(0, weights)
+	u, err := c.Finish()
+	if err != nil {
+		t.Fatal(err)
+	}
+	sink := func(string) io.WriterAt { return nothing{} }
+	for _, name := range ArrayNames() {
+		err := u.Encode(t.Context(), bytes.NewReader(weights), func(n string) io.WriterAt {
+			if n == name {
+				return silent{}
+			}
+			return nothing{}
+		}, 1)
+		if !errors.Is(err, io.ErrShortWrite) && name != NameSplitPositions { // empty for one tensor
+			t.Errorf("%s isn't written: %v", name, err)
+		}
+	}
+	if err := u.Encode(t.Context(), silent{}, sink, 1); !errors.Is(err, io.ErrUnexpectedEOF) {
+		t.Errorf("nothing is read: %v", err)
+	}
+	before, most := runtime.NumGoroutine(), 0
+	err = u.Encode(t.Context(), bytes.NewReader(weights), func(string) io.WriterAt {
+		most = max(most, runtime.NumGoroutine())
+		return nothing{}
+	}, 1<<30)
+	if err != nil || most > before+10 {
+		t.Errorf("%d goroutines, %v", most-before, err)
+	}
+}

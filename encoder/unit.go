@@ -78,7 +78,7 @@ func (u *Unit) nBytes() int64 { return (u.nBits() + 7) / 8 }
 
 // Stats returns the unit's figures.
 func (u *Unit) Stats() Stats {
-	if u.book == nil {
+	if u == nil || u.book == nil {
 		return Stats{}
 	}
 	return Stats{Histogram: *u.total, NBits: u.nBits(), TieBroken: u.book.tied}
@@ -99,7 +99,7 @@ func (u *Unit) splitPositions() []int64 {
 func (u *Unit) Tensors() []StoredTensor { return u.counts().Stored() }
 
 func (u *Unit) counts() Counts {
-	if u.book == nil {
+	if u == nil || u.book == nil {
 		return Counts{Tensors: 1}
 	}
 	return Counts{

@@ -30,7 +30,7 @@ var errNotOpen = errors.New("the unit isn't open")
 // other bits. Other errors come from reading or from ctx. Each worker needs at most 1.3 MB of memory.
 func (u *Unit) Compare(ctx context.Context, src io.ReaderAt, opt CompareOptions) error {
 	switch {
-	case u.nChunks == 0:
+	case u == nil || u.nChunks == 0:
 		return errNotOpen
 	case src == nil:
 		return errors.New("compare: there is no source")
@@ -74,6 +74,9 @@ func (opt CompareOptions) name(err error, ends []int64) error {
 	}
 	m, ok := errors.AsType[*MismatchError](err)
 	if !ok {
+		if opt.Unit == "" {
+			return err
+		}
 		return fmt.Errorf("module %s: %w", opt.Unit, err)
 	}
 	i, _ := slices.BinarySearch(ends, m.Elem+1)

@@ -2,6 +2,7 @@ package verify
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 
@@ -12,9 +13,11 @@ import (
 // only the chunks that hold them. As in [Unit.Compare], gaps or positions that contradict the codes
 // are an error, and dst is then incomplete.
 func (u *Unit) DecodeRange(ctx context.Context, elem, n int64, dst []byte) error {
-	if elem < 0 || n < 0 || n > u.nElems-elem || int64(len(dst)) != 2*n {
-		return fmt.Errorf("range of %d elements at %d into %d bytes, in a unit of %d", n, elem,
-			len(dst), u.nElems)
+	if err := u.checkRange(elem, n); err != nil {
+		return err
+	}
+	if int64(len(dst)) != 2*n {
+		return fmt.Errorf("range of %d elements into %d bytes", n, len(dst))
 	}
 	if n == 0 {
 		return nil
@@ -27,14 +30,29 @@ func (u *Unit) DecodeRange(ctx context.Context, elem, n int64, dst []byte) error
 	})
 }
 
+// checkRange refuses elements that the unit doesn't have.
+func (u *Unit) checkRange(elem, n int64) error {
+	if elem < 0 || n < 0 || n > u.NElems()-elem {
+		return fmt.Errorf("range of %d elements at %d, in a unit of %d", n, elem, u.NElems())
+	}
+	return nil
+}
+
 // blockElems is how many weights a worker of WriteRange decodes at a time.
 const blockElems = 1 << 18
 
 // WriteRange decodes elements elem to elem+n-1 and writes them to w in order, as little-endian BF16.
 // Each worker decodes a block of 2^18 elements, while the blocks before them are written: it takes a
-// mebibyte for each worker. The errors are those of [Unit.DecodeRange] and of w.
+// mebibyte for each worker. The errors are those of [Unit.DecodeRange] and of w, and
+// io.ErrShortWrite if w takes less than it's given.
 func (u *Unit) WriteRange(ctx context.Context, w io.Writer, elem, n int64, workers int) error {
-	bufs := make([][2][]byte, max(1, workers))
+	if err := u.checkRange(elem, n); err != nil {
+		return err
+	}
+	if w == nil {
+		return errors.New("write a range: there is no writer")
+	}
+	bufs := make([][2][]byte, max(1, min(int64(workers), (n+blockElems-1)/blockElems)))
 	for i := range bufs {
 		for j := range bufs[i] {
 			bufs[i][j] = make([]byte, 2*max(0, min(blockElems, n)))
@@ -45,8 +63,11 @@ func (u *Unit) WriteRange(ctx context.Context, w io.Writer, elem, n int64, worke
 		g, gctx := errgroup.WithContext(ctx)
 		g.Go(func() error {
 			for _, b := range ready {
-				if _, err := w.Write(b); err != nil {
+				switch got, err := w.Write(b); {
+				case err != nil:
 					return err
+				case got < len(b):
+					return io.ErrShortWrite
 				}
 			}
 			return nil

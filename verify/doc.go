@@ -16,6 +16,8 @@
 // matter how large the unit is. Input may be hostile. Every failure is an error with a position. No
 // input makes a function hang or read outside its arrays.
 //
+// Contexts must not be nil. Other wrong arguments, such as a nil writer, are errors.
+//
 // Stable are all exported names, and that no input with a wrong bit passes Compare. Later versions may
 // refuse more files in Open, and word reasons in other ways.
 package verify

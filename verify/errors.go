@@ -49,8 +49,12 @@ type MismatchError struct {
 }
 
 func (e *MismatchError) Error() string {
-	return fmt.Sprintf("module %s, tensor %s, element %d: decoded %#04x, source has %#04x", e.Unit,
-		e.Tensor, e.Elem, e.Got, e.Want)
+	module := ""
+	if e.Unit != "" {
+		module = "module " + e.Unit + ", "
+	}
+	return fmt.Sprintf("%stensor %s, element %d: decoded %#04x, source has %#04x", module, e.Tensor,
+		e.Elem, e.Got, e.Want)
 }
 
 // Subject returns "pair": the DF11 model isn't this source's.

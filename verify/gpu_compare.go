@@ -25,7 +25,7 @@ func (g *GPU) Compare(ctx context.Context, u *Unit, src io.ReaderAt, opt Compare
 	switch {
 	case !g.isOpen():
 		return ErrNoGPU
-	case u.nChunks == 0:
+	case u == nil || u.nChunks == 0:
 		return errNotOpen
 	case src == nil:
 		return errors.New("compare: there is no source")

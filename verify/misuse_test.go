@@ -4,7 +4,9 @@ import (
 	"bytes"
 	"errors"
 	"io"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/df11-convert/df11-convert/internal/testing/plain"
 )
@@ -74,3 +76,52 @@ func TestMisuseIsAnError(t *testing.T) {
 }
 
 func second[T any](_ T, err error) error { return err }
+
+// writes takes n bytes of each Write, and says nothing.
+type writes int
+
+func (n writes) Write(p []byte) (int, error) { return min(int(n), len(p)), nil }
+
+// TestWriteRangeMisuse checks that WriteRange never says that it has written what it hasn't.
+func TestWriteRangeMisuse(t *testing.T) {
+	u, err := Open(encode(plain.Normal(10_000, 3)).arrays(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, x := range []struct{ elem, n int64 }{{-1, 1}, {0, -1}, {-99, 0}, {u.NElems(), 1}, {1, u.NElems()}, {1 << 62, 1 << 62}} {
+		if err := u.WriteRange(t.Context(), io.Discard, x.elem, x.n, 1); err == nil {
+			t.Errorf("%+v is accepted", x)
+		}
+	}
+	for _, n := range []writes{0, 1, 19_999} {
+		if err := u.WriteRange(t.Context(), n, 0, 10_000, 1); !errors.Is(err, io.ErrShortWrite) {
+			t.Errorf("a writer that takes %d bytes: %v", n, err)
+		}
+	}
+	if err := u.WriteRange(t.Context(), nil, 0, 10, 1); err == nil {
+		t.Error("written to nothing")
+	}
+	began := time.Now()
+	if err := u.WriteRange(t.Context(), io.Discard, 0, 10_000, 1<<30); err != nil || time.Since(began) > time.Minute {
+		t.Errorf("very many workers: %v, %s", err, time.Since(began))
+	}
+	var none *Unit
+	if none.WriteRange(t.Context(), io.Discard, 0, 1, 1) == nil || none.Compare(t.Context(), bytes.NewReader(nil), CompareOptions{}) == nil {
+		t.Error("no unit can be read")
+	}
+}
+
+// TestErrorsWithoutNames checks that errors leave out what the options don't name.
+func TestErrorsWithoutNames(t *testing.T) {
+	u, err := Open(encode(plain.Normal(10_000, 3)).arrays(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	mismatch := u.Compare(t.Context(), bytes.NewReader(make([]byte, 20_000)), CompareOptions{})
+	short := u.Compare(t.Context(), bytes.NewReader(nil), CompareOptions{})
+	for _, err := range []error{mismatch, short} {
+		if err == nil || strings.Contains(err.Error(), "module") {
+			t.Error(err)
+		}
+	}
+}

@@ -15,6 +15,9 @@ type Arrays map[string]*io.SectionReader
 // ArraysAt returns the arrays of a unit; at returns the array with a given name.
 func ArraysAt(at func(name string) *io.SectionReader) Arrays {
 	a := Arrays{}
+	if at == nil {
+		return a
+	}
 	for _, name := range arrayNames {
 		a[name] = at(name)
 	}
@@ -63,10 +66,18 @@ func Open(a Arrays, sizes []int64) (*Unit, error) {
 }
 
 // NElems returns the number of weights.
-func (u *Unit) NElems() int64 { return u.nElems }
+func (u *Unit) NElems() int64 {
+	if u == nil {
+		return 0
+	}
+	return u.nElems
+}
 
 // Sizes returns the number of elements of each tensor in encoding order.
 func (u *Unit) Sizes() []int64 {
+	if u == nil {
+		return nil
+	}
 	sizes := make([]int64, len(u.ends))
 	start := int64(0)
 	for i, end := range u.ends {

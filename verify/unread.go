@@ -8,7 +8,7 @@ import "cmp"
 // warning: the file decodes correctly, but the official encoder writes other bits. The error comes
 // from reading, or from a last chunk that doesn't decode.
 func (u *Unit) CheckUnread() (warning *StructureError, err error) {
-	if u.nChunks == 0 {
+	if u == nil || u.nChunks == 0 {
 		return nil, errNotOpen
 	}
 	b := newBlock()
