@@ -3,6 +3,9 @@ package hub
 import (
 	"cmp"
 	"context"
+	"errors"
+	"fmt"
+	"log/slog"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -36,7 +39,24 @@ type Options struct {
 	BufferBytes int64
 }
 
-// A Client talks to one hub with one token. Many goroutines may call its methods at once.
+// Format writes the options without their secrets.
+func (o Options) Format(w fmt.State, verb rune) {
+	hidden, publisher := o.Connection.hidden(), ""
+	if o.Publisher != nil {
+		publisher = o.Publisher.Resource
+	}
+	fmt.Fprintf(w, fmt.FormatString(w, verb), struct {
+		Connection                     bare
+		Publisher, TokenFile, CacheDir string
+		RangeBytes, BufferBytes        int64
+	}{hidden, publisher, o.TokenFile, o.CacheDir, o.RangeBytes, o.BufferBytes})
+}
+
+// LogValue returns the options without their secrets.
+func (o Options) LogValue() slog.Value { return slog.StringValue(fmt.Sprintf("%+v", o)) }
+
+// A Client talks to one hub with one token. Make it with [New]. Many goroutines may call its methods
+// at once. Their contexts must not be nil.
 type Client struct {
 	t     *wire.Transport
 	cache *sharedCache
@@ -53,6 +73,9 @@ type Client struct {
 
 // New checks the options. It makes no request.
 func New(opt Options) (*Client, error) {
+	if opt.RangeBytes < 0 || opt.BufferBytes < 0 {
+		return nil, errors.New("hub: bytes of ranges and buffers can't be negative")
+	}
 	opt.RangeBytes = cmp.Or(opt.RangeBytes, DefaultRangeBytes)
 	opt.BufferBytes = cmp.Or(opt.BufferBytes, RangesAhead*opt.RangeBytes)
 	l := &login{Publisher: opt.Publisher, lock: semaphore.NewWeighted(1)}

@@ -2,6 +2,7 @@ package hub
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"net/http"
 	"time"
@@ -35,6 +36,25 @@ type Connection struct {
 	HTTPTransport http.RoundTripper // nil is HTTP/1.1 with proxies from the environment
 	Clock         Clock             // nil is the system's
 }
+
+// bare is a Connection that's written as it is.
+type bare Connection
+
+// hidden returns the connection without its token.
+func (c Connection) hidden() bare {
+	if c.Token != "" {
+		c.Token = "(hidden)"
+	}
+	return bare(c)
+}
+
+// Format writes the connection without its token.
+func (c Connection) Format(w fmt.State, verb rune) {
+	fmt.Fprintf(w, fmt.FormatString(w, verb), c.hidden())
+}
+
+// LogValue returns the connection without its token.
+func (c Connection) LogValue() slog.Value { return slog.StringValue(fmt.Sprintf("%+v", c)) }
 
 // options returns the connection as the transport takes it.
 func (c *Connection) options() wire.Options {

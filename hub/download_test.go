@@ -95,6 +95,16 @@ func TestReadFileChecksItsHash(t *testing.T) {
 	if _, err := c.ReadFile(t.Context(), FileRef{Repo: "a/b", Commit: h.commit, Path: "model.safetensors"}, 2999); !errors.Is(err, wire.ErrTooLarge) || h.nGets() != 4 {
 		t.Errorf("too large: %d gets, %v", h.nGets(), err)
 	}
+	for _, span := range [][2]int64{{-1, 5}, {0, -1}, {2999, 2}, {4000, 1}, {1 << 62, 1 << 62}} {
+		f := FileRef{Repo: "a/b", Commit: h.commit, Path: "model.safetensors", Size: 3000}
+		_, err := c.ReadRange(t.Context(), f, span[0], span[1])
+		_, streamed := c.Stream(t.Context(), f, span[0], span[0]+span[1])
+		for _, err := range []error{err, streamed} {
+			if !errors.Is(err, wire.ErrArgument) || errors.Is(err, wire.ErrCorrupt) {
+				t.Errorf("range %d: %v", span, err)
+			}
+		}
+	}
 	if _, err := c.ReadFile(t.Context(), FileRef{Repo: "a/b", Commit: testCommit, Path: "../x"}, 10); !errors.Is(err, wire.ErrUnsafePath) {
 		t.Errorf("unsafe: %v", err)
 	}

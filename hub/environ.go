@@ -11,10 +11,13 @@ import (
 )
 
 // Environ returns the options from the HF_* variables and the token file, read as the Python client
-// does. home is the user's home directory. The error wraps ErrTrustedPublisher if HF_OIDC_RESOURCE
+// does. getenv returns a variable's value; nil is os.Getenv. home is the user's home directory. The error wraps ErrTrustedPublisher if HF_OIDC_RESOURCE
 // is set but there's no identity. The options then lack only the token, so a caller with its own
 // token may go on.
 func Environ(getenv func(string) string, home string) (Options, error) {
+	if getenv == nil {
+		getenv = os.Getenv
+	}
 	path := func(name, def string) string {
 		return expandPath(cmp.Or(getenv(name), def), getenv, home)
 	}

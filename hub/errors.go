@@ -117,6 +117,7 @@ var (
 	ErrOffline          error = wire.ErrOffline
 	ErrChanged          error = wire.ErrChanged
 	ErrCorrupt          error = wire.ErrCorrupt
+	ErrArgument         error = wire.ErrArgument // the caller's mistake, such as a range past the end
 	ErrConflict         error = wire.ErrConflict
 	ErrMissingObject    error = wire.ErrMissingObject
 	ErrUnsafePath       error = wire.ErrUnsafePath

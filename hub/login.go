@@ -3,6 +3,8 @@ package hub
 import (
 	"cmp"
 	"context"
+	"fmt"
+	"log/slog"
 	"net/http"
 	"net/url"
 	"strings"
@@ -23,6 +25,18 @@ type Publisher struct {
 	// RequestURL with RequestToken.
 	Identity, RequestURL, RequestToken string
 }
+
+// Format writes only the resource: the rest is secret.
+func (p *Publisher) Format(w fmt.State, verb rune) {
+	if p == nil {
+		fmt.Fprint(w, "<nil>")
+		return
+	}
+	fmt.Fprintf(w, fmt.FormatString(w, verb), p.Resource)
+}
+
+// LogValue returns only the resource.
+func (p *Publisher) LogValue() slog.Value { return slog.StringValue(fmt.Sprint(p)) }
 
 // ForRepo reports whether the tokens are for writing to a repo.
 func (p *Publisher) ForRepo() bool { return strings.Contains(p.Resource, "/") }

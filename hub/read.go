@@ -35,7 +35,7 @@ func (d *downloads) checkSpan(f FileRef, off, end int64) error {
 		return err
 	}
 	if off < 0 || end < off || end > f.Size {
-		return d.t.Errorf("read "+f.String(), wire.ErrCorrupt,
+		return d.t.Errorf("read "+f.String(), wire.ErrArgument,
 			"bytes %d to %d lie outside the file's %d bytes", off, end, f.Size)
 	}
 	return nil

@@ -2,6 +2,7 @@ package hub_test
 
 import (
 	"bytes"
+	"fmt"
 	"log/slog"
 	"strings"
 	"sync"
@@ -21,6 +22,27 @@ func (l *lockedBuffer) Write(p []byte) (int, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.b.Write(p)
+}
+
+// TestOptionsHideTheirSecrets checks that options can be printed and logged.
+func TestOptionsHideTheirSecrets(t *testing.T) {
+	o := hub.Options{Connection: hub.Connection{Token: "hf_secret", Side: "source"}, CacheDir: "/cache",
+		Publisher: &hub.Publisher{Resource: "me/m", Identity: "secret", RequestToken: "secret"}}
+	for _, x := range []any{o, &o, o.Connection, &o.Connection, o.Publisher, []hub.Options{o}, map[string]any{"o": &o}} {
+		var log bytes.Buffer
+		for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%q", "%d"} {
+			fmt.Fprintf(&log, verb+"\n", x)
+		}
+		slog.New(slog.NewTextHandler(&log, nil)).Info("text", "x", x)
+		slog.New(slog.NewJSONHandler(&log, nil)).Info("JSON", "x", x)
+		if text := log.String(); strings.Contains(text, "secret") {
+			t.Errorf("%T: %s", x, text)
+		}
+	}
+	if text := fmt.Sprintf("%+v", o); !strings.Contains(text, "CacheDir:/cache") || !strings.Contains(text, "Side:source") ||
+		!strings.Contains(text, "Publisher:me/m") {
+		t.Error(text)
+	}
 }
 
 // TestNothingSecretIsLogged checks with every named fault that the most detailed log, the waits,

@@ -2,7 +2,9 @@ package hub
 
 import (
 	"context"
+	"crypto/sha256"
 	"encoding/base64"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -13,6 +15,8 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/df11-convert/df11-convert/hub/internal/wire"
+	"github.com/df11-convert/df11-convert/internal/names"
+	"github.com/df11-convert/df11-convert/internal/streams"
 )
 
 const (
@@ -25,7 +29,8 @@ const (
 )
 
 // A Blob is a file to upload. Reader must stay readable until Upload returns. Upload may read it at
-// several offsets at once, and more than once.
+// several offsets at once, and more than once. If the storage refuses what was sent, Upload compares
+// the bytes with SHA256, and ends with ErrCorrupt if they differ.
 type Blob struct {
 	Path   string
 	Size   int64
@@ -34,6 +39,19 @@ type Blob struct {
 }
 
 func (b Blob) section(off, n int64) io.Reader { return io.NewSectionReader(b.Reader, off, n) }
+
+// check refuses what can't be uploaded.
+func (u *upload) check() error {
+	switch {
+	case u.Size < 0:
+		return u.errorf(wire.ErrArgument, "a file of %d bytes", u.Size)
+	case u.Reader == nil:
+		return u.errorf(wire.ErrArgument, "there is no reader")
+	case !names.IsSHA256(u.SHA256):
+		return u.errorf(wire.ErrArgument, "%.100q is no SHA-256 in hex", u.SHA256)
+	}
+	return nil
+}
 
 // head returns the first n bytes.
 func (b Blob) head(n int64) ([]byte, error) {
@@ -52,6 +70,9 @@ type upload struct {
 	queued func()     // to call when the file gets its turn
 	mode   string     // "lfs" or "regular", by the hub
 	object *lfsObject // where it goes, from the last answer
+
+	compared bool  // with its hash
+	wrong    error // it has another
 }
 
 // Upload sends files to the hub and returns the Ops to commit them, in the order of the files. The
@@ -67,7 +88,11 @@ func (c *Client) Upload(ctx context.Context, repo, rev string, blobs ...Blob) (_
 		if err := checkSource(repo, rev, b.Path); err != nil {
 			return nil, err
 		}
-		all = append(all, &upload{Client: c, repo: repo, rev: rev, Blob: b, queued: queued})
+		u := &upload{Client: c, repo: repo, rev: rev, Blob: b, queued: queued}
+		if err := u.check(); err != nil {
+			return nil, err
+		}
+		all = append(all, u)
 	}
 	var ops []Op
 	for group := range slices.Chunk(all, maxAsked) {
@@ -153,9 +178,29 @@ func (u *upload) regularOp() (Op, error) {
 		return Op{}, err
 	}
 	if got := hashLike(u.SHA256, content); got != u.SHA256 {
-		return Op{}, u.errorf(wire.ErrCorrupt, "its SHA-256 is %s, expected %s", got, u.SHA256)
+		return Op{}, u.otherHash(got)
 	}
 	return FileOp(u.Path, content), nil
+}
+
+func (u *upload) otherHash(got string) error {
+	return u.errorf(wire.ErrCorrupt, "its SHA-256 is %s, expected %s", got, u.SHA256)
+}
+
+// compare reads the whole file, once, and compares its hash. The storage refuses other bytes at the
+// end of each upload, often without saying why, so they would be sent again and again.
+func (u *upload) compare(ctx context.Context) {
+	if u.compared {
+		return
+	}
+	h := sha256.New()
+	if _, err := streams.Copy(ctx, h, u.section(0, u.Size)); err != nil {
+		return // sending it again says what is wrong
+	}
+	u.compared = true
+	if got := hex.EncodeToString(h.Sum(nil)); got != u.SHA256 {
+		u.wrong = u.otherHash(got)
+	}
 }
 
 // errorf returns an *Error about the file's upload.
@@ -204,10 +249,22 @@ func try(ctx context.Context, files []*upload) error {
 	for _, u := range files {
 		if !u.object.stored() && !sent[u.SHA256] {
 			sent[u.SHA256] = true
-			g.Go(func() error { return u.transfer(ctx, u.object) })
+			g.Go(func() error {
+				err := u.transfer(ctx, u.object)
+				if errors.Is(err, wire.ErrStale) {
+					u.compare(ctx)
+				}
+				return err
+			})
 		}
 	}
-	return g.Wait()
+	err = g.Wait()
+	for _, u := range files {
+		if u.wrong != nil {
+			return u.wrong
+		}
+	}
+	return err
 }
 
 // transfer sends the bytes as the hub's action says, and then verifies.

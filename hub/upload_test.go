@@ -85,6 +85,56 @@ func TestABlobIsNeverReadAfterUpload(t *testing.T) {
 	}
 }
 
+// TestOtherBytesThanTheirHash checks that bytes with another hash are sent once. A storage takes
+// them, and the Hub then says only that it doesn't have the object, or refuses the parts.
+func TestOtherBytesThanTheirHash(t *testing.T) {
+	for name, tt := range map[string]struct {
+		upload string
+		end    func(*http.Request) (*http.Response, error)
+	}{
+		"one PUT": {`{"href":"https://s3.test/x"},"verify":{"href":"https://hub.test/verify"}`, says(404, "Object was not uploaded")},
+		"parts":   {`{"href":"https://hub.test/complete","header":{"chunk_size":"60","1":"https://s3.test/1","2":"https://s3.test/2"}}`, says(400, "wrong sha256")},
+	} {
+		b, _ := testBlob(100)
+		b.SHA256 = strings.Repeat("0", 64)
+		w := oneObject("lfs", `{"objects":[{"oid":"`+b.SHA256+`","size":100,"actions":{"upload":`+tt.upload+`}}]}`,
+			func(r *http.Request) (*http.Response, error) {
+				if r.Method == http.MethodPut {
+					answer := reply(r, 200, "")
+					answer.Header.Set("ETag", `"x"`)
+					return answer, nil
+				}
+				return tt.end(r)
+			})
+		c, _ := testClient(t, w)
+		_, err := c.Upload(t.Context(), "a/b", "main", b)
+		puts := 0
+		for _, r := range w.Seen {
+			if r.Method == http.MethodPut {
+				puts++
+			}
+		}
+		if !errors.Is(err, wire.ErrCorrupt) || !strings.Contains(err.Error(), "expected 0000") || puts > 2 {
+			t.Errorf("%s: %d PUTs, %v", name, puts, err)
+		}
+	}
+}
+
+// TestWrongBlobs checks that a blob that can't be uploaded is the caller's mistake.
+func TestWrongBlobs(t *testing.T) {
+	for name, change := range map[string]func(*Blob){
+		"size": func(b *Blob) { b.Size = -50 }, "reader": func(b *Blob) { b.Reader = nil }, "hash": func(b *Blob) { b.SHA256 = "x" },
+	} {
+		b, _ := testBlob(100)
+		change(&b)
+		w := oneObject("lfs", "", says(500, ""))
+		c, _ := testClient(t, w)
+		if _, err := c.Upload(t.Context(), "a/b", "main", b); !errors.Is(err, wire.ErrArgument) || w.Count() != 0 {
+			t.Errorf("%s: %d requests, %v", name, w.Count(), err)
+		}
+	}
+}
+
 // countingReaderAt counts its reads.
 type countingReaderAt struct {
 	io.ReaderAt

@@ -86,6 +86,7 @@ var (
 	ErrOffline       = lasting("offline mode is on (HF_HUB_OFFLINE)", hint.Offline)
 	ErrChanged       = lasting("file changed on the hub", hint.Again)
 	ErrCorrupt       = lasting("bytes don't match the published hash", hint.Corrupt)
+	ErrArgument      = lasting("the caller asks for what can't be", none)
 	ErrTooLarge      = lasting("file is larger than allowed here", none)
 	errTooLong       = lasting("the request is larger than allowed there", hint.RequestSize)
 	errProxy         = lasting("the proxy wants a login", hint.ProxyLogin)

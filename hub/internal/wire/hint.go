@@ -60,7 +60,11 @@ func Hint(err error) string {
 	if proxy != "" && (h == hint.Network || h == hint.NetworkTo) {
 		h = hint.NetworkProxy.With("variable", variable, "proxy", proxy)
 	}
-	return h.With("endpoint", e.Endpoint, "repo", e.Repo, "token", e.TokenSource, "op", e.Op,
+	if e.Repo == "" { // of an error that no request has returned
+		h = h.With("endpoint}/{repo", "the repo's page")
+	}
+	return h.With("endpoint", cmp.Or(e.Endpoint, PublicEndpoint), "repo", cmp.Or(e.Repo, "the repo"),
+		"token", e.TokenSource, "op", cmp.Or(e.Op, "do that"),
 		"login", cmp.Or(e.login, hint.Login.String()),
 		"variable", cmp.Or(e.variable, "HF_ENDPOINT")).String()
 }
@@ -83,6 +87,9 @@ func (e *Error) step(err error) hint.Hint {
 	// a browser says nothing of TLS
 	if runtime.GOOS != "js" && IsA[x509.UnknownAuthorityError](err) {
 		return hint.Certificate
+	}
+	if err == nil {
+		return none
 	}
 	switch text := err.Error(); {
 	case e.GaveUp() || e.Temporary() || e.Status >= http.StatusInternalServerError:

@@ -74,7 +74,7 @@ func (o *Options) HasToken() bool { return o.Token != "" || o.Tokens != nil }
 // complete fills in defaults and refuses options that can't work.
 func (o *Options) complete() error {
 	if o.Token != "" {
-		o.TokenSource = cmp.Or(o.TokenSource, "the command line")
+		o.TokenSource = cmp.Or(o.TokenSource, "Options.Token")
 	}
 	if !Sendable(o.Token) {
 		return fmt.Errorf("the token from %s holds spaces or other characters that no token has",
